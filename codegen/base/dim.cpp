@@ -1,0 +1,215 @@
+#include "codegen/base/dim.hpp"
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <tuple>
+
+namespace palladium {
+namespace {
+
+using detail::DimOp;
+
+// Interned for the life of the process: a program has a handful of them.
+struct Table {
+  std::mutex mutex;
+  std::deque<DimNode> nodes{DimNode{}};  // id 0 is no expression
+  std::deque<std::string> symbols;
+  std::map<std::string, std::uint32_t, std::less<>> symbol_ids;
+  using Key =
+      std::tuple<DimOp, std::int64_t, std::uint32_t, std::int64_t, std::uint32_t, std::uint32_t>;
+  std::map<Key, std::uint32_t> ids;
+
+  std::uint32_t intern(const DimNode& n) {
+    const auto part = [](const Dim& d) { return d.is_static() ? d.value() : 0; };
+    const Key key{n.op, part(n.a), n.a.expression(), part(n.b), n.b.expression(), n.symbol};
+    auto [it, fresh] = ids.try_emplace(key, static_cast<std::uint32_t>(nodes.size()));
+    if (fresh) nodes.push_back(n);
+    return it->second;
+  }
+  std::uint32_t symbol(std::string_view name) {
+    if (auto it = symbol_ids.find(name); it != symbol_ids.end()) return it->second;
+    const auto id = static_cast<std::uint32_t>(symbols.size());
+    symbols.emplace_back(name);
+    symbol_ids.emplace(name, id);
+    return id;
+  }
+};
+
+Table& table() {
+  static Table* t = new Table;  // never destroyed: Dims may live in static objects
+  return *t;
+}
+
+// Canonical symbols occupy the numbers below this; named ones follow.
+constexpr std::uint32_t first_named_symbol = 1u << 16;
+
+thread_local DimBinding* current_binding = nullptr;
+
+std::int64_t apply(DimOp op, std::int64_t a, std::int64_t b) {
+  switch (op) {
+  case DimOp::add: return a + b;
+  case DimOp::sub: return a - b;
+  case DimOp::mul: return a * b;
+  case DimOp::div:
+  case DimOp::mod:
+  case DimOp::cdiv:
+    if (b == 0) throw CompileError("a dimension is divided by zero");
+    return op == DimOp::mod ? a % b : op == DimOp::div ? a / b : a / b + (a % b != 0);
+  case DimOp::min: return std::min(a, b);
+  case DimOp::max: return std::max(a, b);
+  case DimOp::symbol:
+  case DimOp::constant: break;
+  }
+  throw InternalError("dim: not a binary operation");
+}
+
+// Evaluates with `leaf(symbol)` for symbols.
+template <class Leaf>
+std::int64_t fold(const Dim& d, const Leaf& leaf) {
+  if (d.is_static()) return d.value();
+  const DimNode n = dim_node(d);
+  if (n.op == DimOp::symbol) return leaf(n.symbol);
+  const std::int64_t a = fold(n.a, leaf);
+  return apply(n.op, a, fold(n.b, leaf));
+}
+
+Dim make_symbol(std::uint32_t number) {
+  std::lock_guard lock(table().mutex);
+  return Dim::of_expression(table().intern({.op = DimOp::symbol, .symbol = number}));
+}
+
+const char* spelling(DimOp op) {
+  switch (op) {
+  case DimOp::add: return " + ";
+  case DimOp::sub: return " - ";
+  case DimOp::mul: return " * ";
+  case DimOp::div: return " / ";
+  case DimOp::mod: return " % ";
+  default: return ", ";
+  }
+}
+
+}  // namespace
+
+Dim Dim::of_expression(std::uint32_t id) {
+  Dim d;
+  d.expression_ = id;
+  return d;
+}
+
+std::int64_t Dim::read() const {
+  if (!current_binding)
+    throw CompileError("dimension '" + to_string(*this) +
+                       "' is symbolic: its size is not known here; it can be used in array types "
+                       "and grids, or be given as an integer");
+  return current_binding->read(*this);
+}
+
+Dim dim(const char* name) {
+  std::uint32_t number;
+  {
+    std::lock_guard lock(table().mutex);
+    number = first_named_symbol + table().symbol(name);
+  }
+  return make_symbol(number);
+}
+
+Dim detail::dim_binary(DimOp op, const Dim& a, const Dim& b) {
+  if (a.is_static() && b.is_static()) return apply(op, a.value(), b.value());
+  const auto is = [](const Dim& d, std::int64_t n) { return d.is_static() && d.value() == n; };
+  if ((op == DimOp::add || op == DimOp::sub) && is(b, 0)) return a;
+  if (op == DimOp::add && is(a, 0)) return b;
+  if (op == DimOp::mul && (is(a, 0) || is(b, 0))) return 0;
+  if ((op == DimOp::mul || op == DimOp::div || op == DimOp::cdiv) && is(b, 1)) return a;
+  if (op == DimOp::mul && is(a, 1)) return b;
+  std::lock_guard lock(table().mutex);
+  return Dim::of_expression(table().intern({.op = op, .a = a, .b = b}));
+}
+
+DimNode dim_node(const Dim& d) {
+  std::lock_guard lock(table().mutex);
+  return table().nodes[d.expression()];
+}
+
+Dim dim_symbol(std::uint32_t number) { return make_symbol(number); }
+
+std::string symbol_name(std::uint32_t symbol) {
+  if (symbol < first_named_symbol) return "s" + std::to_string(symbol);
+  std::lock_guard lock(table().mutex);
+  return table().symbols[symbol - first_named_symbol];
+}
+
+void collect_symbols(const Dim& d, std::vector<std::uint32_t>& out) {
+  if (d.is_static()) return;
+  const DimNode n = dim_node(d);
+  if (n.op == DimOp::symbol) {
+    if (std::find(out.begin(), out.end(), n.symbol) == out.end()) out.push_back(n.symbol);
+    return;
+  }
+  collect_symbols(n.a, out);
+  collect_symbols(n.b, out);
+}
+
+Dim substitute(const Dim& d, std::span<const std::uint32_t> from, std::span<const Dim> to) {
+  if (d.is_static()) return d;
+  const DimNode n = dim_node(d);
+  if (n.op == DimOp::symbol) {
+    const auto it = std::find(from.begin(), from.end(), n.symbol);
+    return it == from.end() ? d : to[static_cast<std::size_t>(it - from.begin())];
+  }
+  return detail::dim_binary(n.op, substitute(n.a, from, to), substitute(n.b, from, to));
+}
+
+std::int64_t evaluate(const Dim& d, std::span<const std::int64_t> values) {
+  return fold(d, [&](std::uint32_t s) {
+    if (s >= values.size()) throw InternalError("dim: no value for symbol " + symbol_name(s));
+    return values[s];
+  });
+}
+
+std::string to_string(const Dim& d) {
+  if (d.is_static()) return std::to_string(d.value());
+  const DimNode n = dim_node(d);
+  if (n.op == DimOp::symbol) return symbol_name(n.symbol);
+  const std::string name = n.op == DimOp::cdiv  ? "cdiv"
+                           : n.op == DimOp::min ? "min"
+                           : n.op == DimOp::max ? "max"
+                                                : "";
+  return name + "(" + to_string(n.a) + spelling(n.op) + to_string(n.b) + ")";
+}
+
+DimBinding::DimBinding() : outer_(current_binding) { current_binding = this; }
+DimBinding::~DimBinding() { current_binding = outer_; }
+
+void DimBinding::bind(std::uint32_t symbol, std::int64_t value) {
+  entries_.push_back({symbol, value, false});
+}
+
+bool DimBinding::pinned(std::uint32_t symbol) const {
+  for (const Entry& e : entries_)
+    if (e.symbol == symbol) return e.pinned;
+  return false;
+}
+
+std::int64_t DimBinding::value(std::uint32_t symbol) const {
+  for (const Entry& e : entries_)
+    if (e.symbol == symbol) return e.value;
+  throw InternalError("dim: symbol " + symbol_name(symbol) + " is not bound");
+}
+
+std::int64_t DimBinding::read(const Dim& d) {
+  return fold(d, [&](std::uint32_t s) {
+    for (Entry& e : entries_)
+      if (e.symbol == s) {
+        e.pinned = true;
+        return e.value;
+      }
+    throw CompileError("dimension '" + symbol_name(s) +
+                       "' is symbolic: its size is not known here; it can be used in array types "
+                       "and grids, or be given as an integer");
+  });
+}
+
+}  // namespace palladium

@@ -1,0 +1,41 @@
+// Every environment variable that Palladium reads, in one table.
+#pragma once
+
+#include <span>
+#include <string>
+
+namespace palladium::environment {
+
+// clang-format off
+#define PALLADIUM_ENVIRONMENT(X) \
+  X(target,      "PALLADIUM_TARGET",     "first GPU, else interpreter", "cuda, interpreter or emulator: where kernels run") \
+  X(log,         "PALLADIUM_LOG",        "warning",                     "debug, info, warning, error or off: lines on stderr") \
+  X(dump,        "PALLADIUM_DUMP",       "",                            "comma list of graph, passes, cuda, ptx: artefacts to write") \
+  X(dump_dir,    "PALLADIUM_DUMP_DIR",   "palladium-dump",              "folder for the artefacts") \
+  X(cache_dir,   "PALLADIUM_CACHE_DIR",  "$XDG_CACHE_HOME/palladium, else ~/.cache/palladium", "root of the kernel cache") \
+  X(jit,         "PALLADIUM_JIT",        "on",                          "off: never compile, only load from the cache") \
+  X(toolchain,   "PALLADIUM_TOOLCHAIN",  "",                            "any: accept cached cubins of any NVRTC the driver can load") \
+  X(nvrtc,       "PALLADIUM_NVRTC",      "found",                       "path of libnvrtc.so") \
+  X(libcuda,     "PALLADIUM_LIBCUDA",    "libcuda.so.1",                "path of the CUDA driver library") \
+  X(cxx,         "PALLADIUM_CXX",        "c++",                         "host compiler of the emulator")
+// clang-format on
+
+enum class Variable {
+#define PALLADIUM_VARIABLE(id, name, fallback, meaning) id,
+  PALLADIUM_ENVIRONMENT(PALLADIUM_VARIABLE)
+#undef PALLADIUM_VARIABLE
+};
+
+struct Row {
+  Variable variable;
+  const char* name;
+  const char* fallback;  // as documented, not necessarily a literal value
+  const char* meaning;
+};
+
+std::span<const Row> table();
+
+/// The variable's value, "" when unset. Reads the environment: not for hot paths.
+std::string get(Variable variable);
+
+}  // namespace palladium::environment

@@ -1,0 +1,189 @@
+// Element types, dimensions and shapes.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <type_traits>
+
+#include "palladium/api.hpp"
+#include "palladium/error.hpp"
+
+namespace palladium {
+
+class Value;
+class Operand;
+
+/// An element type. `pl::f32(x)` inside a kernel body casts x, or makes a strongly typed constant.
+class PALLADIUM_API DType {
+ public:
+  enum Kind : std::uint8_t {
+    None,
+    Bool,
+    I8,
+    I16,
+    I32,
+    I64,
+    U8,
+    U16,
+    U32,
+    U64,
+    F16,
+    BF16,
+    F32,
+    F64
+  };
+
+  constexpr DType() = default;
+  explicit constexpr DType(Kind kind) : kind_(kind) {}
+
+  constexpr Kind kind() const { return kind_; }
+  constexpr bool is_float() const { return kind_ >= F16; }
+  constexpr bool is_integer() const { return kind_ >= I8 && kind_ <= U64; }
+  constexpr bool is_signed() const { return (kind_ >= I8 && kind_ <= I64) || is_float(); }
+  constexpr bool is_bool() const { return kind_ == Bool; }
+  /// Size of an element in memory. A bool takes one byte, 0 or 1.
+  constexpr int bytes() const {
+    constexpr int sizes[] = {0, 1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 4, 8};
+    return sizes[kind_];
+  }
+  constexpr int bits() const { return 8 * bytes(); }
+  /// "f32", "bool", ...: as in dumps, messages and the names of the constants below.
+  const char* name() const;
+  constexpr bool operator==(const DType&) const = default;
+
+  Value operator()(const Operand& x) const;
+
+ private:
+  Kind kind_ = None;
+};
+
+inline constexpr DType bool_{DType::Bool}, i8{DType::I8}, i16{DType::I16}, i32{DType::I32},
+    i64{DType::I64}, u8{DType::U8}, u16{DType::U16}, u32{DType::U32}, u64{DType::U64},
+    f16{DType::F16}, bf16{DType::BF16}, f32{DType::F32}, f64{DType::F64};
+
+/// The type named `name`; DType() if there is none.
+PALLADIUM_API DType dtype_named(const char* name);
+
+/// An extent: an integer, a symbol (`pl::dim("m")`) or an expression of both, 0 or more elements.
+///
+/// In an options function the dims of the arguments are symbols bound to the sizes of the call:
+/// reading one as an integer (conversion, comparison) pins it, so that it becomes part of the
+/// specialisation; using it in array types and grids leaves it symbolic.
+class PALLADIUM_API Dim {
+ public:
+  constexpr Dim() = default;
+  template <std::integral T>
+  constexpr Dim(T n) : value_(static_cast<std::int64_t>(n)) {}
+
+  constexpr bool is_static() const { return expression_ == 0; }
+  /// The integer. Pins a bound symbol; CompileError for an unbound one.
+  constexpr std::int64_t value() const { return expression_ == 0 ? value_ : read(); }
+  constexpr operator std::int64_t() const { return value(); }
+
+  /// Node of the process-wide table of expressions; 0 for an integer (see codegen/base/dim.hpp).
+  constexpr std::uint32_t expression() const { return expression_; }
+  static Dim of_expression(std::uint32_t id);
+
+  /// Same integer, or the same expression. Reads (and pins) nothing.
+  constexpr bool same(const Dim& o) const {
+    return value_ == o.value_ && expression_ == o.expression_;
+  }
+
+ private:
+  std::int64_t read() const;
+  std::int64_t value_ = 0;
+  std::uint32_t expression_ = 0;
+};
+
+/// A symbolic extent: one kernel serves every value of it. Equal names are equal symbols.
+PALLADIUM_API Dim dim(const char* name);
+
+namespace detail {
+enum class DimOp : std::uint8_t { symbol, constant, add, sub, mul, div, mod, cdiv, min, max };
+PALLADIUM_API Dim dim_binary(DimOp op, const Dim& a, const Dim& b);
+template <class T>
+concept DimLike = std::integral<T> || std::same_as<T, Dim>;
+template <class A, class B>
+concept OneIsDim = DimLike<A> && DimLike<B> &&(std::same_as<A, Dim> || std::same_as<B, Dim>);
+}  // namespace detail
+
+template <class A, class B>
+requires detail::OneIsDim<A, B> Dim operator+(const A& a, const B& b) {
+  return detail::dim_binary(detail::DimOp::add, a, b);
+}
+template <class A, class B>
+requires detail::OneIsDim<A, B> Dim operator-(const A& a, const B& b) {
+  return detail::dim_binary(detail::DimOp::sub, a, b);
+}
+template <class A, class B>
+requires detail::OneIsDim<A, B> Dim operator*(const A& a, const B& b) {
+  return detail::dim_binary(detail::DimOp::mul, a, b);
+}
+template <class A, class B>
+requires detail::OneIsDim<A, B> Dim operator/(const A& a, const B& b) {
+  return detail::dim_binary(detail::DimOp::div, a, b);
+}
+template <class A, class B>
+requires detail::OneIsDim<A, B> Dim operator%(const A& a, const B& b) {
+  return detail::dim_binary(detail::DimOp::mod, a, b);
+}
+// Comparisons read both sides: they pin. (!=, >, ... are rewritten from these two.)
+template <class A, class B>
+requires detail::OneIsDim<A, B>
+bool operator==(const A& a, const B& b) { return Dim(a).value() == Dim(b).value(); }
+template <class A, class B>
+requires detail::OneIsDim<A, B>
+auto operator<=>(const A& a, const B& b) { return Dim(a).value() <=> Dim(b).value(); }
+
+/// a / b rounded up; a >= 0, b > 0.
+template <class A, class B>
+requires detail::OneIsDim<A, B> Dim cdiv(const A& a, const B& b) {
+  return detail::dim_binary(detail::DimOp::cdiv, a, b);
+}
+constexpr std::int64_t cdiv(std::integral auto a, std::integral auto b) {
+  const auto n = static_cast<std::int64_t>(a), d = static_cast<std::int64_t>(b);
+  return n / d + (n % d != 0);
+}
+
+/// The extents of an array, outermost first; at most 8.
+class PALLADIUM_API Shape {
+ public:
+  static constexpr int max_rank = 8;
+
+  constexpr Shape() = default;
+  Shape(std::initializer_list<Dim> dims);
+
+  constexpr int rank() const { return rank_; }
+  const Dim& operator[](int i) const { return dims_[i]; }
+  Dim& operator[](int i) { return dims_[i]; }
+  const Dim* begin() const { return dims_; }
+  const Dim* end() const { return dims_ + rank_; }
+  void push_back(Dim d);
+  bool is_static() const;
+  /// Product of the extents, 1 for a scalar. Reads (and pins) every dim.
+  std::int64_t size() const;
+  /// Same rank, dims pairwise `same`.
+  bool operator==(const Shape& o) const;
+
+ private:
+  Dim dims_[max_rank] = {};
+  int rank_ = 0;
+};
+
+/// "[4,1000]", "[m,1000]".
+PALLADIUM_API std::string to_string(const Shape& shape);
+PALLADIUM_API std::string to_string(const Dim& dim);
+
+/// What is known of an array before there is one: `jax.ShapeDtypeStruct`.
+struct ShapeDtype {
+  Shape shape = {};
+  DType dtype = {};
+  bool operator==(const ShapeDtype&) const = default;
+};
+
+/// "f32[m,1000]".
+PALLADIUM_API std::string to_string(const ShapeDtype& type);
+
+}  // namespace palladium

@@ -1,0 +1,31 @@
+# palladium_component(<folder> SOURCES <files> [USES <folders>] [PRIVATE_LIBRARIES <targets>])
+#
+# One static library per folder (the rows of the architecture's table of targets): `codegen/graph`
+# becomes target `codegen_graph`. USES names the folders whose headers it may include; the test
+# `arrows` fails on an include that this does not allow.
+find_package(Threads REQUIRED)
+find_package(fmt REQUIRED)
+
+add_library(palladium_flags INTERFACE)
+target_compile_options(palladium_flags INTERFACE -Wall -Wextra -Werror
+  # g++ 12 reports std::string's own memcpy (gcc bug 105651).
+  $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)
+target_include_directories(palladium_flags INTERFACE
+  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>)
+
+set_property(GLOBAL PROPERTY PALLADIUM_COMPONENTS "")
+
+function(palladium_component folder)
+  cmake_parse_arguments(ARG "" "" "SOURCES;USES;PRIVATE_LIBRARIES" ${ARGN})
+  string(REPLACE "/" "_" name ${folder})
+  add_library(${name} STATIC ${ARG_SOURCES})
+  target_link_libraries(${name} PUBLIC palladium_flags fmt::fmt-header-only)
+  foreach(used IN LISTS ARG_USES)
+    string(REPLACE "/" "_" used_name ${used})
+    target_link_libraries(${name} PUBLIC ${used_name})
+  endforeach()
+  target_link_libraries(${name} PRIVATE ${ARG_PRIVATE_LIBRARIES})
+  set_property(TARGET ${name} PROPERTY PALLADIUM_FOLDER ${folder})
+  set_property(TARGET ${name} PROPERTY PALLADIUM_USES "${ARG_USES}")
+  set_property(GLOBAL APPEND PROPERTY PALLADIUM_COMPONENTS ${name})
+endfunction()
