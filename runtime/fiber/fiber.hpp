@@ -1,0 +1,99 @@
+// Fibers: cooperative threads with their own stacks, for CUDA threads and Pallas threads on a CPU.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <vector>
+
+namespace palladium::fiber {
+
+class Scheduler;
+
+/// One cooperative thread. Owned by its scheduler; addresses are stable until `run` has returned.
+class Fiber {
+ public:
+  /// 0, 1, ... in order of spawning.
+  std::uint32_t id() const { return id_; }
+  bool done() const { return state_ == State::done; }
+  bool parked() const { return state_ == State::parked; }
+  /// What `park` was given while parked, for deadlock reports.
+  const void* waits_on() const { return waits_on_; }
+
+ private:
+  friend class Scheduler;
+  friend void enter(Fiber&);
+  enum class State : std::uint8_t { ready, running, parked, done };
+  void* stack_pointer_ = nullptr;
+  Scheduler* scheduler_ = nullptr;
+  const void* waits_on_ = nullptr;
+  std::function<void()> body_;
+  void* exception_state_[2] = {};  // the C++ runtime's per-thread stack of caught exceptions
+  Fiber* next_ = nullptr;          // in the ready queue
+  std::uint32_t id_ = 0;
+  State state_ = State::ready;
+  bool started_ = false;
+};
+
+/// Runs fibers on the calling thread, first in, first out, until all are done.
+///
+/// Stacks come from an arena of the thread that outlives the scheduler, with a guard page below
+/// each, so that launches after the first touch no new memory.
+class Scheduler {
+ public:
+  struct Options {
+    std::size_t stack_bytes = 256 * 1024;
+  };
+  Scheduler();
+  explicit Scheduler(Options options);
+  ~Scheduler();
+  Scheduler(const Scheduler&) = delete;
+
+  /// Adds a fiber; before `run` or from a running fiber.
+  Fiber& spawn(std::function<void()> body);
+
+  /// Runs until every fiber is done. An exception that leaves a fiber (the first one) stops the rest:
+  /// each is unwound by an internal exception thrown from its `yield` or `park`, and then `run`
+  /// rethrows the first. Afterwards the scheduler is empty and can be used again.
+  void run();
+
+  /// Called when fibers live and none can run. It either unparks one or throws; what it throws is
+  /// treated like a fiber's exception. Without one, `run` throws InternalError.
+  void on_deadlock(std::function<void(Scheduler&)> callback);
+
+  /// From a running fiber: lets the others run.
+  void yield();
+  /// From a running fiber: sleeps until somebody unparks it. `waits_on` is for reports.
+  void park(const void* waits_on = nullptr);
+  /// Makes a parked fiber ready; it runs after those that already are.
+  void unpark(Fiber& fiber);
+
+  /// The running fiber; null outside `run`.
+  Fiber* current() const { return current_; }
+  const std::vector<std::unique_ptr<Fiber>>& fibers() const { return fibers_; }
+  /// Fibers that are not done.
+  std::size_t live() const { return live_; }
+
+ private:
+  friend void enter(Fiber&);
+  void push(Fiber& fiber);
+  void switch_away();
+  void resume(Fiber& fiber);
+  void unwind_all();
+
+  Options options_;
+  std::vector<std::unique_ptr<Fiber>> fibers_;
+  std::vector<std::unique_ptr<Fiber>> spare_;
+  std::function<void(Scheduler&)> on_deadlock_;
+  Fiber* current_ = nullptr;
+  Fiber* head_ = nullptr;
+  Fiber* tail_ = nullptr;
+  void* main_stack_pointer_ = nullptr;
+  std::exception_ptr failure_;
+  std::size_t live_ = 0;
+  bool unwinding_ = false;
+};
+
+}  // namespace palladium::fiber
