@@ -1,0 +1,40 @@
+// Appends checked instructions to a region: the only way a trace, a test or a pass makes them.
+#pragma once
+
+#include "codegen/graph/graph.hpp"
+
+namespace palladium::graph {
+
+/// Result type by the op's rule. CompileError (at `at`, naming op and operands' types) if the
+/// operands do not fit. `given` is the type for ops whose rule is `given` (Constant, Cast, ...) and
+/// the result shape of Reshape and Broadcast.
+Type infer(const Graph& g, Op op, const Attr& attr, std::span<const ValueId> args,
+           const Type& given, Location at);
+
+class Builder {
+ public:
+  Builder(Graph& g, RegionId region) : graph_(g), region_(region) {}
+
+  Graph& graph() { return graph_; }
+  RegionId region() const { return region_; }
+
+  /// Infers the type, appends to the region.
+  ValueId add(Op op, std::vector<ValueId> args, Attr attr = {}, Type given = {}, Location at = {});
+  /// An instruction with regions that are already built.
+  ValueId add(Op op, std::vector<ValueId> args, std::vector<RegionId> regions, Attr attr = {},
+              Location at = {});
+  ValueId param(Type type, Location at = {});
+  ValueId constant(DType dtype, double number, Extents shape = {}, Location at = {});
+  ValueId constant(DType dtype, std::int64_t number, Extents shape = {}, Location at = {});
+  /// Elementwise op with numpy broadcasting of shapes; dtypes must agree already.
+  ValueId elementwise(Op op, std::vector<ValueId> args, Location at = {});
+  ValueId broadcast_to(ValueId v, const Extents& shape, Location at = {});
+  ValueId cast(ValueId v, DType dtype, Location at = {});
+  void yield(std::vector<ValueId> values);
+
+ private:
+  Graph& graph_;
+  RegionId region_;
+};
+
+}  // namespace palladium::graph

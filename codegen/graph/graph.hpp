@@ -1,0 +1,206 @@
+// The kernel graph: what a body recorded, and all that decides a kernel's meaning.
+//
+// A Graph is an arena of instructions. An instruction's id is the id of its value; ids are valid
+// only in their own Graph. Instructions stand in regions, in order: the order of effects is their
+// order in Region::insts. A region may use its own instructions recorded before, its parameters,
+// and those of the regions that enclose it. Every instruction of a region is listed there exactly
+// once; Param instructions are listed in Region::params instead.
+//
+// Values have static shapes. A Ref-typed instruction is a Param or a view (At, RefReshape, ...)
+// whose chain of args[0] ends in one: the root Ref. Roots that may share memory have one alias
+// class (Graph::alias_class).
+//
+// A kernel has a list of bodies, each run by its own warpgroups of one block: body b by
+// `warpgroups` Pallas threads, numbered through along the thread axis. Parameters of a body's
+// region: *arguments (in call order: block Ref per input, value per scalar), *outputs, *scratch.
+//
+// Locations and names are side arrays: outside of equality, canonical bytes and keys.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "palladium/grid_mapping.hpp"
+#include "palladium/types.hpp"
+
+namespace palladium::graph {
+
+enum class Op : std::uint8_t {
+#define PL_OP(Name, ...) Name,
+#include "codegen/graph/ops.def"
+#undef PL_OP
+};
+inline constexpr int num_ops = 0
+#define PL_OP(...) +1
+#include "codegen/graph/ops.def"
+#undef PL_OP
+    ;
+
+enum class Effect : std::uint8_t {
+  None,
+  Reads,   // reads args[0]'s root Ref
+  Writes,  // writes (and may read) args[0]'s root Ref
+  Region,  // what its regions do
+};
+
+struct OpInfo {
+  const char* name;
+  int min_args, max_args;  // max_args -1: any number
+  Effect effect;
+  int ulp;
+  const char* meaning;
+};
+const OpInfo& info(Op op);
+/// False if no op has that name.
+bool op_named(std::string_view name, Op& op);
+
+enum class ValueId : std::uint32_t {};
+enum class RegionId : std::uint32_t {};
+inline constexpr ValueId no_value{~0u};
+constexpr std::uint32_t index(ValueId v) { return static_cast<std::uint32_t>(v); }
+constexpr std::uint32_t index(RegionId r) { return static_cast<std::uint32_t>(r); }
+
+using Extents = std::vector<std::int64_t>;
+std::int64_t element_count(const Extents& shape);
+
+struct Type {
+  enum class Kind : std::uint8_t { none, value, ref };
+  Kind kind = Kind::none;
+  DType dtype = {};
+  Extents shape = {};
+  Space space = Space::automatic;  // of a ref
+
+  static Type none() { return {}; }
+  static Type value(DType d, Extents s = {}) { return {Kind::value, d, std::move(s), {}}; }
+  static Type ref(DType d, Extents s, Space space) { return {Kind::ref, d, std::move(s), space}; }
+  bool is_value() const { return kind == Kind::value; }
+  bool is_ref() const { return kind == Kind::ref; }
+  bool is_scalar() const { return is_value() && shape.empty(); }
+  bool operator==(const Type&) const = default;
+};
+/// "f32[4,1000]", "ref smem f32[128]", "".
+std::string to_string(const Type& type);
+
+enum class AxisKind : std::int64_t { grid = 0, cluster = 1, thread = 2 };
+enum class Precision : std::int64_t { ieee = 0, tf32 = 1 };
+
+struct Attr {
+  std::vector<std::int64_t> ints = {};  // meaning per op: see ops.def
+  std::uint64_t bits = 0;               // Constant: the number in its dtype, zero-extended
+  bool operator==(const Attr&) const = default;
+};
+
+struct Inst {
+  Op op = Op::Param;
+  Type type = {};
+  Attr attr = {};
+  std::vector<ValueId> args = {};
+  std::vector<RegionId> regions = {};
+  bool operator==(const Inst&) const = default;
+};
+
+struct Region {
+  std::vector<ValueId> params = {};
+  std::vector<ValueId> insts = {};
+  std::vector<ValueId> yields = {};
+  bool operator==(const Region&) const = default;
+};
+
+struct Body {
+  RegionId region{};
+  int warpgroups = 1;
+  bool operator==(const Body&) const = default;
+};
+
+/// An argument of the call, in call order; outputs are not among them.
+struct Argument {
+  enum class Kind : std::uint8_t { input, scalar };
+  Kind kind = Kind::input;
+  int index = 0;  // input: number of its block mapping; scalar: number among the scalars
+  DType dtype = {};
+  bool operator==(const Argument&) const = default;
+};
+
+/// Order in which programs that differ along a grid axis run.
+enum class Semantics : std::uint8_t { parallel, sequential };
+
+struct Alias {
+  int input = 0, output = 0;  // numbers among the array inputs and among the outputs
+  bool operator==(const Alias&) const = default;
+};
+
+struct Graph {
+  std::string name;
+  std::vector<Inst> insts;
+  std::vector<Region> regions;
+  std::vector<Body> bodies;
+  GridMapping mapping;
+  std::vector<Semantics> semantics;  // one per grid axis
+  std::vector<int> cluster;          // blocks per cluster, one entry per cluster axis
+  std::vector<std::string> cluster_names;
+  std::string thread_name;  // name of the thread axis, or empty
+  std::vector<Argument> arguments;
+  std::vector<Alias> aliases;
+  int num_symbols = 0;  // symbolic dims are dim_symbol(0) ... in array types and grid
+  bool fma = true;      // canonicalize contracts a one-use product under an add
+  bool approx_math = false;
+  bool allow_revisit = false;  // several programs of a parallel axis may write one element
+
+  // Side arrays.
+  std::vector<Location> where;     // per instruction
+  std::vector<std::string> names;  // per instruction, may be empty
+  Location at;                     // the call that made the kernel
+  std::deque<std::string> files;   // owns Location::file of graphs that were read from text
+
+  const Inst& operator[](ValueId v) const { return insts[index(v)]; }
+  Inst& operator[](ValueId v) { return insts[index(v)]; }
+  const Region& operator[](RegionId r) const { return regions[index(r)]; }
+  Region& operator[](RegionId r) { return regions[index(r)]; }
+  Location location(ValueId v) const {
+    return index(v) < where.size() ? where[index(v)] : Location{};
+  }
+
+  /// Appends an instruction (without placing it in a region).
+  ValueId add(Inst inst, Location at = {});
+  RegionId add_region();
+
+  ValueId root(ValueId ref) const;  // the Param at the end of a chain of views
+  /// Number of a body's root Ref among all Refs that may share memory with it: outputs aliased to
+  /// an input have the input's number. Precondition: a parameter of a body's region.
+  int alias_class(ValueId root_ref) const;
+  int num_scalars() const;
+};
+
+/// One dimension of a subscript of a Ref.
+struct SubscriptDim {
+  bool is_slice = true;  // else an index: the dimension vanishes
+  bool dynamic = false;  // start is an operand (i32[]) instead of `start`
+  std::int64_t start = 0;
+  std::int64_t size = 1;    // slice: number of elements
+  std::int64_t stride = 1;  // slice: distance of elements
+  bool operator==(const SubscriptDim&) const = default;
+};
+/// The payload of an At: one entry per dimension of args[0].
+struct Subscript {
+  std::vector<SubscriptDim> dims;
+  static Subscript of(const Inst& at);
+  std::vector<std::int64_t> encode() const;  // Attr::ints
+};
+
+/// Operands of Load, Store and Swap by name; no_value where absent.
+struct MemoryView {
+  ValueId ref = no_value, value = no_value, mask = no_value, other = no_value;
+  static MemoryView of(const Inst& inst);
+};
+
+/// A number as the bits of a dtype and back (16-bit floats round to nearest even).
+std::uint64_t to_bits(DType dtype, double number);
+std::uint64_t to_bits(DType dtype, std::int64_t number);
+double to_double(DType dtype, std::uint64_t bits);
+std::int64_t to_int(DType dtype, std::uint64_t bits);
+
+}  // namespace palladium::graph

@@ -1,0 +1,32 @@
+// Whole-graph functions: canonical order, checks, text, JSON and bytes.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "codegen/graph/graph.hpp"
+
+namespace palladium::graph {
+
+/// Ends every trace: drops what nothing needs, orders stretches without writes by demand from their
+/// users (so that the graph does not depend on the host compiler's order of evaluation), merges
+/// equal constants and pure duplicates in a region, folds scalar constants, contracts
+/// products under adds into fma (if Graph::fma), renumbers densely. Idempotent.
+Graph canonicalize(const Graph& g);
+
+/// Checks the contract at the top of graph.hpp and every type rule; InternalError with the graph's
+/// text and `stage` if it does not hold.
+void verify(const Graph& g, std::string_view stage);
+
+/// For people and tests: dense numbering, one line per instruction, no locations unless asked.
+std::string to_text(const Graph& g, bool locations = false);
+
+/// Versioned, lossless: floats as hex strings, 64-bit integers as strings.
+std::string to_json(const Graph& g);
+/// CompileError on malformed text, an unknown op, a newer version, or limits exceeded.
+Graph from_json(std::string_view json);
+
+/// Bytes of all that decides the kernel's meaning; equal graphs have equal bytes. For keys.
+std::string canonical_bytes(const Graph& g);
+
+}  // namespace palladium::graph

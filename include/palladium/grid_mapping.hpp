@@ -1,0 +1,116 @@
+// GridMapping: the canonical form of a kernel's grid, blocks and calling convention.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "palladium/types.hpp"
+
+namespace palladium {
+
+/// One dimension of a block shape.
+struct BlockDim {
+  enum class Kind : std::uint8_t {
+    blocked,   ///< n elements; the index map gives a block index b, the block starts at b * n
+    squeezed,  ///< 1 element, dropped from the Ref's shape; the index map gives an element index
+    element,   ///< n elements; the index map gives an element index into the padded array
+  };
+
+  template <std::integral T>
+  constexpr BlockDim(T n) : size(static_cast<std::int64_t>(n)) {}
+  BlockDim(const Dim& n) : size(n.value()) {}
+  constexpr BlockDim(Kind k, std::int64_t n, std::int64_t lo = 0, std::int64_t hi = 0)
+      : kind(k), size(n), pad_lo(lo), pad_hi(hi) {}
+
+  bool operator==(const BlockDim&) const = default;
+
+  Kind kind = Kind::blocked;
+  std::int64_t size = 1;
+  std::int64_t pad_lo = 0, pad_hi = 0;  ///< Kind::element: conceptual padding of the array
+};
+
+/// Where a Ref lives.
+enum class Space : std::uint8_t {
+  automatic,  ///< a block: the compiler decides; scratch is never automatic
+  gmem,       ///< global memory
+  smem,       ///< shared memory of the block
+  regs,       ///< registers of the Pallas thread
+};
+PALLADIUM_API const char* to_string(Space space);
+
+/// Region of the kernel's graph; `no_region` stands for Pallas's None.
+using RegionIndex = std::uint32_t;
+inline constexpr RegionIndex no_region = ~RegionIndex(0);
+
+/// One array operand: how the grid cuts it into blocks.
+struct BlockMapping {
+  std::vector<BlockDim> block_shape = {};  ///< one entry per array dimension
+  RegionIndex index_map = no_region;  ///< region: *program_ids, *index -> one i32 per dimension
+  ShapeDtype array_aval = {};         ///< the whole array
+  std::string origin = {};            ///< "args[0]", "outputs[1]"
+  Space memory_space = Space::automatic;
+  /// Row-major without gaps; otherwise the last dimension is contiguous and the strides of the
+  /// others are kernel arguments.
+  bool dense = true;
+  /// Byte alignment of every row start that the kernel may rely on (16, or the element size).
+  int alignment = 16;
+
+  /// Shape of the block Ref: squeezed dimensions dropped.
+  std::vector<std::int64_t> ref_shape() const;
+};
+
+/// Type of an index map's parameter, of a scratch operand, ...
+struct AbstractValue {
+  ShapeDtype type = {};
+  bool is_ref = false;
+  Space memory_space = Space::automatic;
+};
+
+/// Structure of an index map's parameters.
+struct IndexMapTree {
+  int num_program_ids = 0;
+  int num_index_operands = 0;
+  bool operator==(const IndexMapTree&) const = default;
+};
+
+/// The canonicalized GridSpec (jax.extend.pallas.GridMapping).
+///
+/// The call is invoked with (*dynamic_grid_sizes, *index, *inputs), the kernel with
+/// (*index, *inputs, *outputs, *scratch), index maps with (*program_ids, *index).
+/// Scalar arguments stand outside of it (Graph::arguments).
+struct PALLADIUM_API GridMapping {
+  std::vector<Dim> grid = {};
+  std::vector<std::string> grid_names = {};       ///< empty, or one name per grid axis
+  std::vector<BlockMapping> block_mappings = {};  ///< inputs, then outputs
+  IndexMapTree index_map_tree = {};
+  std::vector<AbstractValue> index_map_avals = {};
+  std::vector<int> vmapped_dims = {};
+  std::vector<AbstractValue> scratch_avals = {};
+  int num_index_operands = 0;
+  int num_inputs = 0;
+  int num_outputs = 0;
+  RegionIndex get_grid_indices = no_region;  ///< region: raw program ids -> grid indices
+  RegionIndex local_grid_env = no_region;    ///< region: grid indices -> (index, size) per axis
+  bool debug = false;
+
+  /// Throws InternalError naming the violated invariant.
+  void check_invariants() const;
+  bool static_grid() const;  ///< no symbolic and no dynamic bound
+  int num_dynamic_grid_bounds() const;
+  int num_scratch_operands() const { return static_cast<int>(scratch_avals.size()); }
+  std::vector<ShapeDtype> in_shapes() const;  ///< of *index, *inputs
+  std::vector<ShapeDtype> out_shapes() const;
+  std::vector<BlockMapping> block_mappings_output() const;
+
+  /// Half-open range of kernel operands.
+  struct Range {
+    int begin = 0, end = 0;
+    bool operator==(const Range&) const = default;
+  };
+  Range slice_index_ops() const;
+  Range slice_block_ops() const;
+  Range slice_scratch_ops() const;
+};
+
+}  // namespace palladium
