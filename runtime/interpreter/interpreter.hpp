@@ -1,0 +1,45 @@
+// Runs a kernel graph on the CPU: the meaning of every operation.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "codegen/graph/graph.hpp"
+
+namespace palladium::interpreter {
+
+/// An array in the caller's memory.
+struct Buffer {
+  void* data = nullptr;  // may be null if the array has no elements
+  std::vector<std::int64_t> shape = {};
+  std::vector<std::int64_t> strides = {};  // in elements; empty: row-major without gaps
+};
+
+/// What one call gives to a kernel. Outputs are written in place; an output aliased to an input has
+/// the input's data and strides.
+struct Invocation {
+  std::vector<Buffer> arrays = {};          // inputs, then outputs, as GridMapping::block_mappings
+  std::vector<std::uint64_t> scalars = {};  // bits in each scalar's dtype, zero-extended
+  std::vector<std::int64_t> symbols = {};   // value of dim_symbol(0), dim_symbol(1), ...
+};
+
+struct Options {
+  /// What nobody wrote (elements out of bounds, scratch, output windows) reads as NaN, the smallest
+  /// signed or the largest unsigned integer, or true; otherwise as zero.
+  bool poison = true;
+};
+
+/// Runs every program of the grid. Precondition: `g` passes graph::verify, and the buffers of an
+/// output and of another array overlap only where Graph::aliases says so.
+///
+/// CompileError, naming operand, program ids and the user's line, for what only a run can see: a
+/// block wholly out of bounds, a dynamic start out of bounds of its Ref, two programs that differ
+/// on a parallel axis and write one element (unless Graph::allow_revisit), and, where the sizes of
+/// the call are bad, for arrays whose shapes are not those of the graph. Outputs may then be
+/// partly written.
+void run(const graph::Graph& g, const Invocation& call, const Options& options = {});
+
+/// What the interpreter puts where nobody wrote, as bits of the dtype.
+std::uint64_t poison_bits(DType dtype);
+
+}  // namespace palladium::interpreter
