@@ -1,28 +1,49 @@
-# palladium_component(<folder> SOURCES <files> [USES <folders>] [PRIVATE_LIBRARIES <targets>])
+# One static library per folder: the rows of the architecture's table of targets.
 #
-# One static library per folder (the rows of the architecture's table of targets): `codegen/graph`
-# becomes target `codegen_graph`. USES names the folders whose headers it may include; the test
-# `arrows` fails on an include that this does not allow.
-find_package(Threads REQUIRED)
-find_package(fmt REQUIRED)
+# palladium_component(<folder> SOURCES <files> [USES <folders>] [PRIVATE_LIBRARIES <targets>])
+#   `codegen/graph` becomes target `codegen_graph`. USES names the folders whose headers it may
+#   include; the tests in tests/house fail on an include that this does not allow.
+# palladium_folder(<folder>)
+#   Adds the folder's CMakeLists.txt once, whoever asks first. A component brings in what it uses
+#   by itself, so that each can be configured alone (PALLADIUM_ONLY).
+include(PalladiumDependencies)
 
 add_library(palladium_flags INTERFACE)
 target_compile_options(palladium_flags INTERFACE -Wall -Wextra -Werror
   # g++ 12 reports std::string's own memcpy (gcc bug 105651).
   $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)
 target_include_directories(palladium_flags INTERFACE
-  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>)
+  ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
 
 set_property(GLOBAL PROPERTY PALLADIUM_COMPONENTS "")
+set_property(GLOBAL PROPERTY PALLADIUM_FOLDERS "")
+
+function(palladium_folder folder)
+  get_property(seen GLOBAL PROPERTY PALLADIUM_FOLDERS)
+  if(folder IN_LIST seen)
+    return()
+  endif()
+  set_property(GLOBAL APPEND PROPERTY PALLADIUM_FOLDERS ${folder})
+  if(EXISTS ${PROJECT_SOURCE_DIR}/${folder}/CMakeLists.txt)
+    add_subdirectory(${PROJECT_SOURCE_DIR}/${folder} ${PROJECT_BINARY_DIR}/${folder})
+  endif()
+endfunction()
 
 function(palladium_component folder)
   cmake_parse_arguments(ARG "" "" "SOURCES;USES;PRIVATE_LIBRARIES" ${ARGN})
+  if(NOT ARG_SOURCES)
+    message(STATUS "${folder}: no sources yet")
+    return()
+  endif()
   string(REPLACE "/" "_" name ${folder})
   add_library(${name} STATIC ${ARG_SOURCES})
   target_link_libraries(${name} PUBLIC palladium_flags fmt::fmt-header-only)
   foreach(used IN LISTS ARG_USES)
+    palladium_folder(${used})
     string(REPLACE "/" "_" used_name ${used})
-    target_link_libraries(${name} PUBLIC ${used_name})
+    if(TARGET ${used_name})
+      target_link_libraries(${name} PUBLIC ${used_name})
+    endif()
   endforeach()
   target_link_libraries(${name} PRIVATE ${ARG_PRIVATE_LIBRARIES})
   set_property(TARGET ${name} PROPERTY PALLADIUM_FOLDER ${folder})

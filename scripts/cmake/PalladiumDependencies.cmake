@@ -1,0 +1,43 @@
+# What the components are linked with, as targets:
+#   fmt::fmt-header-only, Threads::Threads       everywhere
+#   palladium_zstd, palladium_crypto             from their archives, so that libpalladium.so never
+#                                                meets the user's own copies
+#   palladium_cuda_headers                       cuda.h only: libcuda and libnvrtc are opened at run time
+# The last three are looked for when a component first asks, by palladium_need(<target>).
+find_package(Threads REQUIRED)
+find_package(fmt REQUIRED)
+
+function(palladium_need target)
+  if(TARGET ${target})
+    return()
+  endif()
+  if(target STREQUAL palladium_zstd)
+    find_path(ZSTD_INCLUDE zstd.h REQUIRED)
+    find_library(ZSTD_ARCHIVE libzstd.a REQUIRED)
+    set(include ${ZSTD_INCLUDE})
+    set(libraries ${ZSTD_ARCHIVE})
+  elseif(target STREQUAL palladium_crypto)
+    find_path(CRYPTO_INCLUDE openssl/sha.h REQUIRED)
+    find_library(CRYPTO_ARCHIVE libcrypto.a REQUIRED)
+    set(include ${CRYPTO_INCLUDE})
+    set(libraries ${CRYPTO_ARCHIVE} Threads::Threads ${CMAKE_DL_LIBS})
+  elseif(target STREQUAL palladium_cuda_headers)
+    find_program(NVCC nvcc)
+    if(NVCC)
+      file(REAL_PATH ${NVCC} nvcc)
+      cmake_path(GET nvcc PARENT_PATH toolkit)
+      cmake_path(GET toolkit PARENT_PATH toolkit)
+    endif()
+    find_path(PALLADIUM_CUDA_INCLUDE cuda.h
+      HINTS $ENV{CUDA_HOME} /usr/local/cuda ${toolkit} ${PROJECT_SOURCE_DIR}/.deps/cuda
+      PATH_SUFFIXES include targets/x86_64-linux/include REQUIRED)
+    set(include ${PALLADIUM_CUDA_INCLUDE})
+    set(libraries ${CMAKE_DL_LIBS})
+  else()
+    message(FATAL_ERROR "no dependency is named ${target}")
+  endif()
+  add_library(${target} INTERFACE IMPORTED GLOBAL)
+  set_target_properties(${target} PROPERTIES
+    INTERFACE_SYSTEM_INCLUDE_DIRECTORIES "${include}"
+    INTERFACE_LINK_LIBRARIES "${libraries}")
+endfunction()
