@@ -1,0 +1,62 @@
+// Layouts by name: strided ones, tensor core fragments, tensor memory rows, user-defined tilings.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "codegen/layout/layout.hpp"
+
+namespace palladium::layout {
+
+/// Every thread holds every element: one register per element.
+Layout replicated(const Extents& domain);
+
+/// `vec` consecutive elements of the last dimension per thread, threads row-major after them. An
+/// extent that is no power of two is padded to one, but for the last dimension not beyond
+/// `max_width` (both powers of two): (128,96) takes 128 registers at full width, 96 at width 32.
+Layout strided(const Extents& domain, int vec,
+               std::int64_t max_width = std::numeric_limits<std::int64_t>::max());
+
+/// The four warps of a warpgroup, as m along rows times n along columns; m * n == 4.
+struct Warps {
+  int m = 4, n = 1;
+};
+
+/// Accumulator (M,N) of wgmma and, for other arrangements of warps, of mma.sync. Its row vector is
+/// drop(layout, 1), its column vector drop(layout, 0).
+Layout accumulator(const Extents& domain, Warps warps = {});
+
+/// A operand (M,K) in registers for elements of 4 to 32 bits: that of wgmma and of mma.sync
+/// m16n8k(256/bits). `half_k` is the shorter instruction, m16n8k8 of 16-bit elements (sm_75).
+Layout operand_a(const Extents& domain, int element_bits, Warps warps = {}, bool half_k = false);
+
+/// B operand (K,N) in registers of the same instructions of mma.sync.
+Layout operand_b(const Extents& domain, int element_bits, Warps warps = {}, bool half_k = false);
+
+/// 8x8 matrices of 16-bit elements as ldmatrix delivers them, transposed with `.trans`; all warps
+/// hold the same.
+Layout matrix_tile(const Extents& domain, bool transposed = false);
+
+/// Tensor memory rows (M,N): thread t holds row t, registers the columns.
+Layout tensor_memory_rows(const Extents& domain);
+
+/// A tiling as Mosaic GPU writes it. `tiles` are applied one after another to the trailing
+/// dimensions, the first one being the whole tile; negative numbers name dimensions of the result,
+/// counted from the end. `warp_dims` and `lane_dims`, most significant first, are spread over
+/// threads (a positive n there means n copies), `vector_dim` takes the low register bits, further
+/// ones follow from the last dimension on.
+/// CompileError if the dims do not fill 4 warps and 32 lanes, or an extent is no power of two.
+Layout tiled(const Extents& domain, std::span<const std::vector<int>> tiles,
+             std::initializer_list<int> warp_dims, std::initializer_list<int> lane_dims,
+             int vector_dim);
+
+/// `layout` with the low log2(v) index bits of the last dimension in the low register bits:
+/// thread bits that held them take the next register bits of that dimension in exchange, and the
+/// tile grows where there are none. widen(operand_a(16 bits), 4) suits loading 8-bit elements that
+/// become the A operand of a 16-bit product.
+Layout widen(const Layout& layout, int v);
+
+}  // namespace palladium::layout
