@@ -8,9 +8,17 @@
 #include <memory>
 #include <vector>
 
+#include "runtime/fiber/context.hpp"
+
 namespace palladium::fiber {
 
 class Scheduler;
+
+/// The C++ runtime's per-thread record of caught and uncaught exceptions, swapped with the stack.
+struct ExceptionState {
+  void* caught = nullptr;
+  unsigned uncaught = 0;
+};
 
 /// One cooperative thread. Owned by its scheduler; addresses are stable until `run` has returned.
 class Fiber {
@@ -24,14 +32,14 @@ class Fiber {
 
  private:
   friend class Scheduler;
-  friend void enter(Fiber&);
   enum class State : std::uint8_t { ready, running, parked, done };
-  void* stack_pointer_ = nullptr;
+  Context context_;
+  Stack stack_;
   Scheduler* scheduler_ = nullptr;
   const void* waits_on_ = nullptr;
   std::function<void()> body_;
-  void* exception_state_[2] = {};  // the C++ runtime's per-thread stack of caught exceptions
-  Fiber* next_ = nullptr;          // in the ready queue
+  ExceptionState exceptions_;
+  Fiber* next_ = nullptr;  // in the ready queue
   std::uint32_t id_ = 0;
   State state_ = State::ready;
   bool started_ = false;
@@ -54,9 +62,9 @@ class Scheduler {
   /// Adds a fiber; before `run` or from a running fiber.
   Fiber& spawn(std::function<void()> body);
 
-  /// Runs until every fiber is done. An exception that leaves a fiber (the first one) stops the rest:
-  /// each is unwound by an internal exception thrown from its `yield` or `park`, and then `run`
-  /// rethrows the first. Afterwards the scheduler is empty and can be used again.
+  /// Runs until every fiber is done. An exception that leaves a fiber (the first one) stops the
+  /// rest: each is unwound by an internal exception thrown from its `yield` or `park`, and then
+  /// `run` rethrows the first. Afterwards the scheduler is empty and can be used again.
   void run();
 
   /// Called when fibers live and none can run. It either unparks one or throws; what it throws is
@@ -77,20 +85,23 @@ class Scheduler {
   std::size_t live() const { return live_; }
 
  private:
-  friend void enter(Fiber&);
+  static void main(void* fiber);
   void push(Fiber& fiber);
-  void switch_away();
+  Fiber* pop();
+  void leave();
   void resume(Fiber& fiber);
   void unwind_all();
 
   Options options_;
   std::vector<std::unique_ptr<Fiber>> fibers_;
-  std::vector<std::unique_ptr<Fiber>> spare_;
+  std::vector<std::unique_ptr<Fiber>> spare_;  // kept, with their stacks, for the next run
   std::function<void(Scheduler&)> on_deadlock_;
   Fiber* current_ = nullptr;
-  Fiber* head_ = nullptr;
+  Fiber* head_ = nullptr;  // ready queue
   Fiber* tail_ = nullptr;
-  void* main_stack_pointer_ = nullptr;
+  Context outside_;
+  ExceptionState outside_exceptions_;
+  void* thread_exceptions_ = nullptr;
   std::exception_ptr failure_;
   std::size_t live_ = 0;
   bool unwinding_ = false;

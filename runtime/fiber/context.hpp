@@ -1,0 +1,47 @@
+// Stacks and the switch between them, by assembly on x86-64 and by ucontext elsewhere.
+#pragma once
+
+#include <ucontext.h>
+
+#include <cstddef>
+
+namespace palladium::fiber {
+
+/// Memory for one stack; a guard page lies below it.
+struct Stack {
+  std::byte* low = nullptr;
+  std::size_t bytes = 0;
+};
+
+/// Takes a stack of at least `bytes` from the arena of this thread, which keeps what is returned.
+/// InternalError when the system has no memory for it.
+Stack take_stack(std::size_t bytes);
+void return_stack(Stack stack);
+
+#if defined(__x86_64__)
+namespace assembly {
+struct Context {
+  void* stack_pointer = nullptr;
+};
+/// Prepares `c` to call `entry(argument)` on the stack ending at `top`; entry never returns.
+void make(Context& c, Stack stack, std::byte* top, void (*entry)(void*), void* argument);
+/// Saves the running context in `from` and continues `to`.
+void swap(Context& from, Context& to);
+}  // namespace assembly
+#endif
+
+namespace portable {
+struct Context {
+  ucontext_t state;
+};
+void make(Context& c, Stack stack, std::byte* top, void (*entry)(void*), void* argument);
+void swap(Context& from, Context& to);
+}  // namespace portable
+
+#if defined(__x86_64__)
+using assembly::Context;
+#else
+using portable::Context;
+#endif
+
+}  // namespace palladium::fiber

@@ -1,0 +1,180 @@
+#include "runtime/fiber/fiber.hpp"
+
+#include <cxxabi.h>
+
+#include <cstring>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "palladium/error.hpp"
+
+namespace palladium::fiber {
+namespace {
+
+/// Unwinds a fiber whose run was given up; never seen outside this file.
+struct Cancelled {};
+
+constexpr std::size_t colours = 16, colour_bytes = 256;
+
+void save(ExceptionState& to, const void* thread) { std::memcpy(&to, thread, sizeof to); }
+void restore(const ExceptionState& from, void* thread) { std::memcpy(thread, &from, sizeof from); }
+
+}  // namespace
+
+Scheduler::Scheduler() : Scheduler(Options{}) {}
+Scheduler::Scheduler(Options options) : options_(options) {}
+
+Scheduler::~Scheduler() {
+  for (auto* list : {&fibers_, &spare_}) {
+    for (auto& fiber : *list) {
+      if (fiber->stack_.low != nullptr) return_stack(fiber->stack_);
+    }
+  }
+}
+
+Fiber& Scheduler::spawn(std::function<void()> body) {
+  std::unique_ptr<Fiber> fiber;
+  if (spare_.empty()) {
+    fiber = std::make_unique<Fiber>();
+    fiber->scheduler_ = this;
+    fiber->stack_ = take_stack(options_.stack_bytes);
+  } else {
+    fiber = std::move(spare_.back());
+    spare_.pop_back();
+  }
+  fiber->id_ = static_cast<std::uint32_t>(fibers_.size());
+  fiber->body_ = std::move(body);
+  fiber->started_ = false;
+  fiber->exceptions_ = {};
+  // Stacks lie a power of two apart; without an offset their hot lines would share cache sets.
+  std::byte* top = fiber->stack_.low + fiber->stack_.bytes - fiber->id_ % colours * colour_bytes;
+  make(fiber->context_, fiber->stack_, top, &Scheduler::main, fiber.get());
+  push(*fiber);
+  ++live_;
+  fibers_.push_back(std::move(fiber));
+  return *fibers_.back();
+}
+
+void Scheduler::on_deadlock(std::function<void(Scheduler&)> callback) {
+  on_deadlock_ = std::move(callback);
+}
+
+void Scheduler::run() {
+  if (current_ != nullptr) throw InternalError("fibers: run() called from a fiber");
+  thread_exceptions_ = abi::__cxa_get_globals();
+  while (live_ > 0 && !failure_) {
+    if (Fiber* next = pop()) {
+      resume(*next);
+      continue;
+    }
+    try {
+      if (!on_deadlock_) {
+        throw InternalError(
+            fmt::format("fibers: {} of {} wait and none can run", live_, fibers_.size()));
+      }
+      on_deadlock_(*this);
+      if (head_ == nullptr) throw InternalError("fibers: the deadlock callback unparked nothing");
+    } catch (...) {
+      failure_ = std::current_exception();
+    }
+  }
+  if (failure_) unwind_all();
+  head_ = tail_ = nullptr;
+  for (auto& fiber : fibers_) {
+    fiber->body_ = nullptr;
+    spare_.push_back(std::move(fiber));
+  }
+  fibers_.clear();
+  if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+}
+
+void Scheduler::unwind_all() {
+  unwinding_ = true;
+  for (std::size_t i = 0; i < fibers_.size(); ++i) {  // an unwinding fiber may spawn
+    Fiber& fiber = *fibers_[i];
+    while (fiber.started_ && !fiber.done()) resume(fiber);
+    fiber.state_ = Fiber::State::done;
+  }
+  live_ = 0;
+  unwinding_ = false;
+}
+
+void Scheduler::main(void* argument) {
+  Fiber& fiber = *static_cast<Fiber*>(argument);
+  Scheduler& self = *fiber.scheduler_;
+  try {
+    fiber.body_();
+  } catch (const Cancelled&) {
+  } catch (...) {
+    if (!self.failure_) self.failure_ = std::current_exception();
+  }
+  fiber.state_ = Fiber::State::done;
+  --self.live_;
+  self.leave();
+}
+
+void Scheduler::push(Fiber& fiber) {
+  fiber.state_ = Fiber::State::ready;
+  fiber.next_ = nullptr;
+  (tail_ == nullptr ? head_ : tail_->next_) = &fiber;
+  tail_ = &fiber;
+}
+
+Fiber* Scheduler::pop() {
+  Fiber* first = head_;
+  if (first != nullptr) {
+    head_ = first->next_;
+    if (head_ == nullptr) tail_ = nullptr;
+  }
+  return first;
+}
+
+void Scheduler::resume(Fiber& fiber) {
+  save(outside_exceptions_, thread_exceptions_);
+  restore(fiber.exceptions_, thread_exceptions_);
+  current_ = &fiber;
+  fiber.state_ = Fiber::State::running;
+  fiber.started_ = true;
+  swap(outside_, fiber.context_);
+  current_ = nullptr;
+  restore(outside_exceptions_, thread_exceptions_);
+}
+
+// Gives the processor away: straight to the next ready fiber, or to `run` when there is none.
+void Scheduler::leave() {
+  Fiber& self = *current_;
+  save(self.exceptions_, thread_exceptions_);
+  Fiber* next = failure_ || unwinding_ ? nullptr : pop();
+  if (next == nullptr) {
+    swap(self.context_, outside_);
+  } else if (next == &self) {
+    self.state_ = Fiber::State::running;
+  } else {
+    restore(next->exceptions_, thread_exceptions_);
+    current_ = next;
+    next->state_ = Fiber::State::running;
+    next->started_ = true;
+    swap(self.context_, next->context_);
+  }
+  if (unwinding_ && !self.done()) throw Cancelled{};
+}
+
+void Scheduler::yield() {
+  if (unwinding_) throw Cancelled{};
+  push(*current_);
+  leave();
+}
+
+void Scheduler::park(const void* waits_on) {
+  if (unwinding_) throw Cancelled{};
+  current_->state_ = Fiber::State::parked;
+  current_->waits_on_ = waits_on;
+  leave();
+}
+
+void Scheduler::unpark(Fiber& fiber) {
+  if (fiber.parked()) push(fiber);
+}
+
+}  // namespace palladium::fiber
