@@ -1,6 +1,10 @@
 // Appends checked instructions to a region: the only way a trace, a test or a pass makes them.
 #pragma once
 
+#include <span>
+#include <utility>
+#include <vector>
+
 #include "codegen/graph/graph.hpp"
 
 namespace palladium::graph {
@@ -26,10 +30,19 @@ class Builder {
   ValueId param(Type type, Location at = {});
   ValueId constant(DType dtype, double number, Extents shape = {}, Location at = {});
   ValueId constant(DType dtype, std::int64_t number, Extents shape = {}, Location at = {});
+  ValueId constant(DType dtype, int number, Extents shape = {}, Location at = {}) {
+    return constant(dtype, static_cast<std::int64_t>(number), std::move(shape), at);
+  }
   /// Elementwise op with numpy broadcasting of shapes; dtypes must agree already.
   ValueId elementwise(Op op, std::vector<ValueId> args, Location at = {});
   ValueId broadcast_to(ValueId v, const Extents& shape, Location at = {});
   ValueId cast(ValueId v, DType dtype, Location at = {});
+  /// The part of a Ref that `subscript` selects; `starts` are its dynamic starts in order.
+  ValueId at(ValueId ref, const Subscript& subscript, std::vector<ValueId> starts = {},
+             Location at = {});
+  ValueId load(ValueId ref, ValueId mask = no_value, ValueId other = no_value, Location at = {});
+  ValueId store(ValueId ref, ValueId value, ValueId mask = no_value, Location at = {});
+  ValueId swap(ValueId ref, ValueId value, ValueId mask = no_value, Location at = {});
   void yield(std::vector<ValueId> values);
 
  private:

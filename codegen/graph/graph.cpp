@@ -1,0 +1,250 @@
+#include "codegen/graph/graph.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "palladium/error.hpp"
+
+namespace palladium::graph {
+namespace {
+
+constexpr OpInfo table[] = {
+#define PL_OP(Name, text, min_args, max_args, rule, effect, ulp, meaning) \
+  {text, min_args, max_args, Effect::effect, ulp, meaning},
+#include "codegen/graph/ops.def"
+#undef PL_OP
+};
+
+std::uint64_t mask(DType dtype) {
+  return dtype.bits() == 64 ? ~std::uint64_t(0) : (std::uint64_t(1) << dtype.bits()) - 1;
+}
+
+// A double rounded to nearest even to a narrower IEEE format.
+std::uint64_t narrow(double number, int exponent_bits, int fraction_bits) {
+  const auto bits = std::bit_cast<std::uint64_t>(number);
+  const std::uint64_t sign = (bits >> 63) << (exponent_bits + fraction_bits);
+  const std::uint64_t infinity = ((std::uint64_t(1) << exponent_bits) - 1) << fraction_bits;
+  if (std::isnan(number)) return sign | infinity | (std::uint64_t(1) << (fraction_bits - 1));
+  if (std::isinf(number)) return sign | infinity;
+  if ((bits << 1) == 0) return sign;
+
+  const int bias = (1 << (exponent_bits - 1)) - 1;
+  const int exponent = static_cast<int>((bits >> 52) & 0x7ff) - 1023;
+  // Doubles below their own normal range are far below half of the smallest target number.
+  if (exponent == -1023) return sign;
+  const std::uint64_t significand =
+      (bits & ((std::uint64_t(1) << 52) - 1)) | (std::uint64_t(1) << 52);
+  int drop = 52 - fraction_bits;
+  std::int64_t biased = exponent + bias;
+  if (biased < 1) {  // subnormal: fewer bits stay
+    drop += static_cast<int>(1 - biased);
+    biased = 1;
+  }
+  if (drop > 54) return sign;
+  std::uint64_t kept = significand >> drop;
+  const std::uint64_t rest = significand & ((std::uint64_t(1) << drop) - 1);
+  const std::uint64_t half = std::uint64_t(1) << (drop - 1);
+  if (rest > half || (rest == half && (kept & 1))) ++kept;
+  // The hidden bit adds 1 to the exponent field; a carry out of the fraction adds the next.
+  const std::uint64_t magnitude = (static_cast<std::uint64_t>(biased - 1) << fraction_bits) + kept;
+  return sign | std::min(magnitude, infinity);
+}
+
+double widen(std::uint64_t bits, int exponent_bits, int fraction_bits) {
+  const std::uint64_t fraction = bits & ((std::uint64_t(1) << fraction_bits) - 1);
+  const int all_ones = (1 << exponent_bits) - 1;
+  const int exponent = static_cast<int>(bits >> fraction_bits) & all_ones;
+  const int bias = all_ones >> 1;
+  const bool negative = (bits >> (exponent_bits + fraction_bits)) & 1;
+  double magnitude;
+  if (exponent == all_ones)
+    magnitude = fraction ? std::numeric_limits<double>::quiet_NaN()
+                         : std::numeric_limits<double>::infinity();
+  else if (exponent == 0)
+    magnitude = std::ldexp(static_cast<double>(fraction), 1 - bias - fraction_bits);
+  else
+    magnitude = std::ldexp(static_cast<double>(fraction | (std::uint64_t(1) << fraction_bits)),
+                           exponent - bias - fraction_bits);
+  return negative ? -magnitude : magnitude;
+}
+
+// The integer as a double from which a format of at most 51 bits rounds as from the integer itself:
+// bits that do not fit leave a trace in the last place (round to odd).
+double sticky_double(std::int64_t number) {
+  constexpr std::int64_t exact = std::int64_t(1) << 53;
+  if (number > -exact && number < exact) return static_cast<double>(number);
+  const std::uint64_t magnitude =
+      number < 0 ? -static_cast<std::uint64_t>(number) : static_cast<std::uint64_t>(number);
+  const std::uint64_t low = magnitude & 0x7ff;
+  const std::uint64_t kept = (magnitude & ~std::uint64_t(0x7ff)) | (low ? 0x800 : 0);
+  const double result = static_cast<double>(kept);
+  return number < 0 ? -result : result;
+}
+
+}  // namespace
+
+const OpInfo& info(Op op) { return table[static_cast<int>(op)]; }
+
+bool op_named(std::string_view name, Op& op) {
+  for (int i = 0; i < num_ops; ++i)
+    if (name == table[i].name) {
+      op = static_cast<Op>(i);
+      return true;
+    }
+  return false;
+}
+
+std::int64_t element_count(const Extents& shape) {
+  std::int64_t n = 1;
+  for (const std::int64_t extent : shape) n *= extent;
+  return n;
+}
+
+std::string to_string(const Type& type) {
+  if (type.kind == Type::Kind::none) return "";
+  std::string text;
+  if (type.is_ref())
+    text = std::string("ref ") +
+           (type.space == Space::automatic ? "block" : to_string(type.space)) + " ";
+  text += type.dtype.name();
+  text += '[';
+  for (std::size_t i = 0; i < type.shape.size(); ++i)
+    text += (i ? "," : "") + std::to_string(type.shape[i]);
+  return text + "]";
+}
+
+ValueId Graph::add(Inst inst, Location location) {
+  const auto id = static_cast<std::uint32_t>(insts.size());
+  insts.push_back(std::move(inst));
+  where.resize(id);
+  where.push_back(location);
+  return ValueId{id};
+}
+
+RegionId Graph::add_region() {
+  regions.emplace_back();
+  return RegionId{static_cast<std::uint32_t>(regions.size() - 1)};
+}
+
+ValueId Graph::root(ValueId ref) const {
+  while ((*this)[ref].op != Op::Param) ref = (*this)[ref].args[0];
+  return ref;
+}
+
+int Graph::alias_class(ValueId root_ref) const {
+  for (const Body& body : bodies) {
+    const std::vector<ValueId>& params = (*this)[body.region].params;
+    const auto it = std::find(params.begin(), params.end(), root_ref);
+    if (it == params.end()) continue;
+    const int position = static_cast<int>(it - params.begin());
+    const int output = position - static_cast<int>(arguments.size());
+    for (const Alias& alias : aliases)
+      if (alias.output == output)
+        for (std::size_t i = 0; i < arguments.size(); ++i)
+          if (arguments[i].kind == Argument::Kind::input && arguments[i].index == alias.input)
+            return static_cast<int>(i);
+    return position;
+  }
+  throw InternalError("graph: alias class of a value that is no parameter of a body");
+}
+
+int Graph::num_scalars() const {
+  return static_cast<int>(std::count_if(arguments.begin(), arguments.end(), [](const Argument& a) {
+    return a.kind == Argument::Kind::scalar;
+  }));
+}
+
+Subscript Subscript::of(const Inst& at) {
+  if (at.attr.ints.size() % 4 != 0)
+    throw InternalError("graph: the subscript of an at is malformed");
+  Subscript result;
+  for (std::size_t i = 0; i < at.attr.ints.size(); i += 4) {
+    const std::int64_t* dim = &at.attr.ints[i];
+    result.dims.push_back({.is_slice = (dim[0] & 1) != 0,
+                           .dynamic = (dim[0] & 2) != 0,
+                           .start = dim[1],
+                           .size = dim[2],
+                           .stride = dim[3]});
+  }
+  return result;
+}
+
+std::vector<std::int64_t> Subscript::encode() const {
+  std::vector<std::int64_t> ints;
+  ints.reserve(4 * dims.size());
+  for (const SubscriptDim& d : dims)
+    ints.insert(ints.end(),
+                {(d.is_slice ? 1 : 0) + (d.dynamic ? 2 : 0), d.start, d.size, d.stride});
+  return ints;
+}
+
+MemoryView MemoryView::of(const Inst& inst) {
+  MemoryView view;
+  std::size_t next = 0;
+  const auto take = [&] { return next < inst.args.size() ? inst.args[next++] : no_value; };
+  const auto has = [&](std::size_t i) {
+    return i < inst.attr.ints.size() && inst.attr.ints[i] != 0;
+  };
+  view.ref = take();
+  if (inst.op != Op::Load) view.value = take();
+  if (has(0)) view.mask = take();
+  if (has(1)) view.other = take();
+  return view;
+}
+
+std::uint64_t to_bits(DType dtype, double number) {
+  switch (dtype.kind()) {
+  case DType::None: break;
+  case DType::Bool: return number != 0;
+  case DType::F16: return narrow(number, 5, 10);
+  case DType::BF16: return narrow(number, 8, 7);
+  case DType::F32: return std::bit_cast<std::uint32_t>(static_cast<float>(number));
+  case DType::F64: return std::bit_cast<std::uint64_t>(number);
+  default: {
+    if (std::isnan(number)) return 0;
+    const int value_bits = dtype.bits() - (dtype.is_signed() ? 1 : 0);
+    const double limit = std::ldexp(1.0, value_bits);
+    if (number >= limit) return mask(dtype) >> (dtype.is_signed() ? 1 : 0);
+    if (!dtype.is_signed())
+      return number <= -1 ? 0 : static_cast<std::uint64_t>(std::trunc(number));
+    if (number <= -limit) return std::uint64_t(1) << value_bits;
+    return static_cast<std::uint64_t>(static_cast<std::int64_t>(number)) & mask(dtype);
+  }
+  }
+  throw InternalError("graph: a number without a dtype");
+}
+
+std::uint64_t to_bits(DType dtype, std::int64_t number) {
+  switch (dtype.kind()) {
+  case DType::None: throw InternalError("graph: a number without a dtype");
+  case DType::Bool: return number != 0;
+  case DType::F16:
+  case DType::BF16: return to_bits(dtype, sticky_double(number));
+  case DType::F32: return std::bit_cast<std::uint32_t>(static_cast<float>(number));
+  case DType::F64: return std::bit_cast<std::uint64_t>(static_cast<double>(number));
+  default: return static_cast<std::uint64_t>(number) & mask(dtype);
+  }
+}
+
+double to_double(DType dtype, std::uint64_t bits) {
+  switch (dtype.kind()) {
+  case DType::F16: return widen(bits, 5, 10);
+  case DType::BF16: return widen(bits, 8, 7);
+  case DType::F32: return std::bit_cast<float>(static_cast<std::uint32_t>(bits));
+  case DType::F64: return std::bit_cast<double>(bits);
+  case DType::U64: return static_cast<double>(bits);
+  default: return static_cast<double>(to_int(dtype, bits));
+  }
+}
+
+std::int64_t to_int(DType dtype, std::uint64_t bits) {
+  if (dtype.is_float()) return static_cast<std::int64_t>(to_bits(i64, to_double(dtype, bits)));
+  const std::uint64_t number = bits & mask(dtype);
+  if (!dtype.is_signed() || dtype.bits() == 64) return static_cast<std::int64_t>(number);
+  const std::uint64_t sign = std::uint64_t(1) << (dtype.bits() - 1);
+  return static_cast<std::int64_t>((number ^ sign) - sign);
+}
+
+}  // namespace palladium::graph
