@@ -1,0 +1,53 @@
+// CUDA C++ to cubin: plain bytes in, plain bytes out, so that the compile may happen in another
+// process.
+//
+// A cubin is a pure function of request and toolchain: NVRTC reads no file, keeps no cache of its
+// own and sees a fixed program name. In this process it has side effects that nobody can prevent,
+// only mend: while it compiles it replaces the handlers of SIGINT and SIGTERM (a signal then ends
+// the process with status 4), lifts the stack limit, and a child forked meanwhile hangs in its own
+// next compile. compile() puts handlers and limit back.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "codegen/nvrtc/toolchain.hpp"
+#include "palladium/resources.hpp"
+
+namespace palladium::nvrtc {
+
+/// A file that the source may #include by this name; there are no others.
+struct Header {
+  std::string name;
+  std::string text;
+};
+
+struct Request {
+  std::string source;
+  std::vector<Header> headers = {};
+  std::vector<std::string> options = {};  // besides those that every compile gets
+  std::string arch;                       // "sm_90a"
+};
+
+struct Result {
+  bool ok = false;  // else `log` says why
+  std::vector<std::byte> cubin = {};
+  std::string ptx = {};
+  std::string log = {};
+  double milliseconds = 0;
+};
+
+/// Compiles with the process's toolchain. Bad source is a Result that is not ok; CudaError says
+/// that no NVRTC can be used, CompileError that it does not know the architecture. Thread-safe.
+Result compile(const Request& request);
+Result compile(const Request& request, const Toolchain& toolchain);
+
+/// "sm_75", ..., "sm_90", "sm_90a", ...: what the toolchain compiles for.
+std::vector<std::string> architectures(const Toolchain& toolchain);
+
+/// What the log of a successful compile says about the kernel; anything unknown in it is ignored.
+Resources parse_log(std::string_view log);
+
+}  // namespace palladium::nvrtc

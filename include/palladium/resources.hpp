@@ -1,0 +1,23 @@
+// What a compiled kernel uses of a multiprocessor, and what ptxas complained about.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace palladium {
+
+struct Resources {
+  int registers = 0;          // per thread
+  int shared_bytes = 0;       // static shared memory per block
+  int stack_bytes = 0;        // local memory per thread
+  int spill_store_bytes = 0;  // of all functions together
+  int spill_load_bytes = 0;
+  int barriers = 0;
+  /// Lines of the assembler that mean lost speed or worse: "wgmma serialized", injected waits
+  /// (C75xx, C76xx) and its warnings.
+  std::vector<std::string> warnings = {};
+
+  bool operator==(const Resources&) const = default;
+};
+
+}  // namespace palladium

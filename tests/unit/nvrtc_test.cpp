@@ -1,0 +1,239 @@
+// What is known of NVRTC without running it: where it is, which one it is, what its log says.
+#include <elf.h>
+
+#include <catch2/catch_test_macros.hpp>
+#include <cstring>
+#include <string>
+
+#include "codegen/nvrtc/elf.hpp"
+#include "codegen/nvrtc/nvrtc.hpp"
+#include "palladium/error.hpp"
+#include "tests/support/folder.hpp"
+
+using namespace palladium;
+using nvrtc::find_toolchain;
+using test::Environment;
+using test::Folder;
+
+namespace {
+
+template <class T>
+void append(std::string& bytes, const T& value) {
+  bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
+}
+
+/// An ELF file that holds two notes, the second a build-id, and nothing else.
+std::string elf_with_build_id(const std::string& id) {
+  std::string notes;
+  append(notes, Elf64_Nhdr{.n_namesz = 4, .n_descsz = 3, .n_type = NT_GNU_ABI_TAG});
+  notes += std::string("GNU\0abc\0", 8);
+  append(notes, Elf64_Nhdr{.n_namesz = 4,
+                           .n_descsz = static_cast<Elf64_Word>(id.size()),
+                           .n_type = NT_GNU_BUILD_ID});
+  notes += std::string("GNU\0", 4) + id;
+
+  Elf64_Ehdr header = {};
+  std::memcpy(header.e_ident, ELFMAG, SELFMAG);
+  header.e_ident[EI_CLASS] = ELFCLASS64;
+  header.e_ident[EI_DATA] = ELFDATA2LSB;
+  header.e_phoff = sizeof header;
+  header.e_phentsize = sizeof(Elf64_Phdr);
+  header.e_phnum = 2;
+  Elf64_Phdr load = {};
+  load.p_type = PT_LOAD;
+  Elf64_Phdr segment = {};
+  segment.p_type = PT_NOTE;
+  segment.p_offset = sizeof header + 2 * sizeof segment;
+  segment.p_filesz = notes.size();
+  std::string bytes;
+  append(bytes, header);
+  append(bytes, load);
+  append(bytes, segment);
+  return bytes + notes;
+}
+
+/// The two files of an NVRTC, as far as a search looks at them.
+void make_nvrtc(const std::string& folder, const std::string& version) {
+  REQUIRE(files::make_directories(folder));
+  const std::string major = version.substr(0, version.find('.'));
+  REQUIRE(files::publish(folder + "/libnvrtc.so." + major,
+                         elf_with_build_id("\x01\x23\x45\x67\x89\xab\xcd\xef")));
+  REQUIRE(files::publish(folder + "/libnvrtc-builtins.so." + version,
+                         elf_with_build_id("\xfe\xdc\xba\x98\x76\x54\x32\x10")));
+}
+
+}  // namespace
+
+TEST_CASE("a build-id is read from the notes of an ELF file") {
+  const Folder folder;
+  const std::string good = elf_with_build_id("\x12\x34\xab\xcd");
+  REQUIRE(files::publish(folder / "good", good));
+  CHECK(nvrtc::build_id(folder / "good") == "1234abcd");
+  CHECK(nvrtc::build_id(folder / "missing").empty());
+  REQUIRE(files::publish(folder / "text",
+                         "not an ELF file, but longer than the header of one is, "
+                         "so that there is something to look at"));
+  CHECK(nvrtc::build_id(folder / "text").empty());
+}
+
+TEST_CASE("a truncated or overwritten ELF file has no build-id and harms nobody") {
+  const Folder folder;
+  const std::string good = elf_with_build_id("\x12\x34\xab\xcd");
+  for (std::size_t size = 0; size < good.size(); ++size) {
+    REQUIRE(files::publish(folder / "cut", good.substr(0, size)));
+    CHECK(nvrtc::build_id(folder / "cut").empty());
+  }
+  for (std::size_t at = 0; at < good.size(); ++at) {
+    std::string bad = good;
+    bad[at] = '\xff';
+    REQUIRE(files::publish(folder / "bad", bad));
+    CHECK(nvrtc::build_id(folder / "bad").size() <= 8);
+  }
+}
+
+TEST_CASE("PALLADIUM_NVRTC names the library exactly") {
+  const Folder folder;
+  make_nvrtc(folder / "lib", "13.4");
+  const Environment variable("PALLADIUM_NVRTC", folder / "lib/libnvrtc.so.13");
+  const nvrtc::Search search = find_toolchain();
+  REQUIRE(search.found);
+  CHECK(search.found->library == folder / "lib/libnvrtc.so.13");
+  CHECK(search.found->builtins == folder / "lib/libnvrtc-builtins.so.13.4");
+  CHECK(search.found->version() == "13.4");
+  CHECK(search.found->id == "01234567fedcba98");
+}
+
+TEST_CASE("a PALLADIUM_NVRTC that does not exist hides every NVRTC") {
+  const Folder folder;
+  make_nvrtc(folder / "lib64", "13.0");
+  const Environment home("CUDA_HOME", folder.path());
+  const Environment variable("PALLADIUM_NVRTC", "/nonexistent");
+  const nvrtc::Search search = find_toolchain();
+  CHECK_FALSE(search.found);
+  const std::string message = nvrtc::missing_toolchain_message(search);
+  CHECK(message.find("NVRTC 12.9 or newer is needed to compile kernels") == 0);
+  CHECK(message.find("PALLADIUM_NVRTC=/nonexistent: realpath: No such file or directory") !=
+        std::string::npos);
+  CHECK(message.find("pip install") != std::string::npos);
+}
+
+TEST_CASE("CUDA_HOME is looked in first, the newest of its libraries wins") {
+  const Folder folder;
+  make_nvrtc(folder / "lib64", "12.9");
+  make_nvrtc(folder / "lib64", "14.1");
+  const Environment hidden("PALLADIUM_NVRTC", nullptr);
+  const Environment home("CUDA_HOME", folder.path());
+  const nvrtc::Search search = find_toolchain();
+  REQUIRE(search.found);
+  CHECK(search.found->library == folder / "lib64/libnvrtc.so.14");
+  CHECK(search.found->version() == "14.1");
+}
+
+TEST_CASE("an NVRTC that is too old is passed over, and named when there is no other") {
+  const Folder folder;
+  make_nvrtc(folder / "lib", "12.8");
+  make_nvrtc(folder / "lib", "11.8");
+  SECTION("a search goes on behind it") {
+    make_nvrtc(folder / "other", "13.0");
+    const Environment hidden("PALLADIUM_NVRTC", nullptr);
+    const Environment home("CUDA_HOME", folder.path());
+    const Environment loader("LD_LIBRARY_PATH", folder / "other");
+    const nvrtc::Search search = find_toolchain();
+    REQUIRE(search.passed_over.size() >= 2);
+    CHECK(search.passed_over[0] ==
+          (folder / "lib/libnvrtc.so.12") + ": NVRTC 12.8 is older than 12.9");
+    CHECK(search.passed_over[1] ==
+          (folder / "lib/libnvrtc.so.11") + ": NVRTC 11.8 is older than 12.9");
+    REQUIRE(search.found);
+  }
+  SECTION("one that is asked for is an error when it compiles") {
+    const Environment variable("PALLADIUM_NVRTC", folder / "lib/libnvrtc.so.12");
+    const nvrtc::Search search = find_toolchain();
+    CHECK_FALSE(search.found);
+    CHECK(nvrtc::missing_toolchain_message(search).find("NVRTC 12.8 is older than 12.9") !=
+          std::string::npos);
+  }
+}
+
+TEST_CASE("an NVRTC without its builtins or without a build-id is not used") {
+  const Folder folder;
+  make_nvrtc(folder.path(), "13.0");
+  const Environment variable("PALLADIUM_NVRTC", folder / "libnvrtc.so.13");
+  SECTION("builtins") {
+    REQUIRE(files::remove(folder / "libnvrtc-builtins.so.13.0"));
+    const nvrtc::Search search = find_toolchain();
+    CHECK_FALSE(search.found);
+    CHECK(search.passed_over.at(0).find("no libnvrtc-builtins.so.<version> stands beside it") !=
+          std::string::npos);
+  }
+  SECTION("build-id") {
+    REQUIRE(files::publish(folder / "libnvrtc.so.13", "no ELF"));
+    const nvrtc::Search search = find_toolchain();
+    CHECK_FALSE(search.found);
+    CHECK(search.passed_over.at(0).find("no ELF build-id") != std::string::npos);
+  }
+}
+
+TEST_CASE("a file that cannot be loaded is a CudaError that says why") {
+  const Folder folder;
+  make_nvrtc(folder.path(), "13.0");
+  const Environment variable("PALLADIUM_NVRTC", folder / "libnvrtc.so.13");
+  const nvrtc::Search search = find_toolchain();
+  REQUIRE(search.found);
+  try {
+    nvrtc::compile({.source = "", .arch = "sm_80"}, *search.found);
+    FAIL("loaded an empty library");
+  } catch (const CudaError& error) {
+    CHECK(std::string(error.what()).find("NVRTC could not be loaded: " + folder.path()) == 0);
+  }
+}
+
+TEST_CASE("the log of a clean compile gives registers, shared memory and barriers") {
+  const Resources resources = nvrtc::parse_log(
+      "ptxas info    : 0 bytes gmem\n"
+      "ptxas info    : Compiling entry function 'k' for 'sm_90a'\n"
+      "ptxas info    : Function properties for k\n"
+      "ptxas         .     0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n"
+      "ptxas info    : Used 38 registers, used 2 barriers, 4224 bytes smem, 400 bytes cmem[0]\n"
+      "ptxas info    : Compile time = 3.267 ms\n");
+  CHECK(resources == Resources{.registers = 38, .shared_bytes = 4224, .barriers = 2});
+}
+
+TEST_CASE("spills are summed over functions and the deepest stack counts") {
+  const Resources resources = nvrtc::parse_log(
+      "ptxas info    : Compiling entry function 'k' for 'sm_90a'\n"
+      "ptxas info    : Function properties for k\n"
+      "    592 bytes stack frame, 256 bytes spill stores, 256 bytes spill loads\n"
+      "ptxas info    : Used 32 registers, used 1 barriers, 600 bytes cumulative stack size, 64 "
+      "bytes smem\n"
+      "ptxas info    : Function properties for _Z1fPfi\n"
+      "ptxas         .     0 bytes stack frame, 172 bytes spill stores, 188 bytes spill loads");
+  CHECK(resources == Resources{.registers = 32,
+                               .shared_bytes = 64,
+                               .stack_bytes = 600,
+                               .spill_store_bytes = 428,
+                               .spill_load_bytes = 444,
+                               .barriers = 1});
+}
+
+TEST_CASE("the assembler's performance messages become warnings, each once") {
+  const std::string serialized =
+      "(C7511) Potential Performance Loss: wgmma.mma_async instructions are serialized due to "
+      "insufficient register resources for the wgmma pipeline in the function 'k'";
+  const Resources resources = nvrtc::parse_log(
+      "kernel.cu(3): warning #177-D: variable \"x\" (C7511) was declared but never referenced\n"
+      "ptxas info    : " +
+      serialized + "\nptxas info    : " + serialized +
+      "\nptxas info    : (C7602) something else\n"
+      "ptxas warning : Value of threads per SM for entry k is out of range\n");
+  REQUIRE(resources.warnings.size() == 3);
+  CHECK(resources.warnings[0] == serialized);
+  CHECK(resources.warnings[1] == "(C7602) something else");
+  CHECK(resources.warnings[2] == "Value of threads per SM for entry k is out of range");
+}
+
+TEST_CASE("a log that is no log says nothing") {
+  CHECK(nvrtc::parse_log("") == Resources{});
+  CHECK(nvrtc::parse_log("ptxas info    : Used many registers, used  barriers\n\n\n") ==
+        Resources{});
+}
