@@ -8,9 +8,12 @@ foreach(component IN LISTS palladium_components)
 endforeach()
 # The objects above are the whole of the components; naming these too brings in what they link.
 target_link_libraries(palladium PRIVATE ${palladium_components})
-target_link_options(palladium PRIVATE -Wl,--exclude-libs,ALL -Wl,--no-undefined)
+target_link_options(palladium PRIVATE -Wl,--exclude-libs,ALL
+  -Wl,--version-script,${CMAKE_CURRENT_LIST_DIR}/palladium.map
+  $<$<NOT:$<BOOL:${PALLADIUM_SANITIZE}>>:-Wl,--no-undefined>)
 target_compile_features(palladium PUBLIC cxx_std_20)
 target_include_directories(palladium INTERFACE
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:include>)
 set_target_properties(palladium PROPERTIES
-  LINKER_LANGUAGE CXX VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
+  LINKER_LANGUAGE CXX LINK_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/palladium.map
+  VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
