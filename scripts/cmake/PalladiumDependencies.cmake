@@ -3,12 +3,18 @@
 #   palladium_zstd, palladium_crypto             from their archives, so that libpalladium.so never
 #                                                meets the user's own copies
 #   palladium_cuda_headers                       cuda.h only: libcuda and libnvrtc are opened at run time
-# The last three are looked for when a component first asks, by palladium_need(<target>).
+#   nlohmann_json::nlohmann_json
+# All but the first line are looked for when a component first asks, by palladium_need(<target>); the
+# last one by palladium_need(nlohmann_json).
 find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)
 
 function(palladium_need target)
   if(TARGET ${target})
+    return()
+  endif()
+  if(target STREQUAL nlohmann_json)
+    find_package(nlohmann_json REQUIRED GLOBAL)
     return()
   endif()
   if(target STREQUAL palladium_zstd)
