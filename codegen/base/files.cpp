@@ -179,9 +179,10 @@ Outcome read_at(const std::string& path, std::uint64_t offset, std::size_t count
   return {};
 }
 
-Outcome publish(const std::string& path, std::span<const std::byte> bytes, Durability durability) {
+Outcome publish(const std::string& path, std::span<const std::byte> bytes, Durability durability,
+                mode_t mode) {
   const std::string temporary = temporary_path(path);
-  Descriptor file(open_retrying(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600));
+  Descriptor file(open_retrying(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode));
   if (file.value < 0) return failed("open");
 
   Outcome outcome = write_whole(file.value, bytes);
@@ -202,8 +203,9 @@ Outcome publish(const std::string& path, std::span<const std::byte> bytes, Durab
   return outcome;
 }
 
-Outcome publish(const std::string& path, std::string_view text, Durability durability) {
-  return publish(path, std::as_bytes(std::span(text)), durability);
+Outcome publish(const std::string& path, std::string_view text, Durability durability,
+                mode_t mode) {
+  return publish(path, std::as_bytes(std::span(text)), durability, mode);
 }
 
 Outcome list(const std::string& directory, std::vector<std::string>& names) {

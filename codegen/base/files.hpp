@@ -83,12 +83,12 @@ enum class Durability {
 };
 
 /// Replaces `path` in one step: readers see the old content or the new, whole. Written to a
-/// temporary file of mode 0600 in the same directory, then renamed; nothing is left behind on
-/// failure. The directory must exist.
+/// temporary file of that mode (less the umask) in the same directory, then renamed; nothing is
+/// left behind on failure. The directory must exist.
 Outcome publish(const std::string& path, std::span<const std::byte> bytes,
-                Durability durability = Durability::fast);
+                Durability durability = Durability::fast, mode_t mode = 0600);
 Outcome publish(const std::string& path, std::string_view text,
-                Durability durability = Durability::fast);
+                Durability durability = Durability::fast, mode_t mode = 0600);
 
 /// How a temporary file of publish() ends, for sweeps and listings.
 inline constexpr std::string_view temporary_suffix = ".tmp";

@@ -1,0 +1,179 @@
+// Array: a handle on the elements that kernels read and write.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <type_traits>
+
+#include "palladium/types.hpp"
+
+// The structs of the DLPack ABI, as dlpack.h names them.
+struct DLManagedTensor;
+struct DLManagedTensorVersioned;
+
+namespace palladium {
+
+/// A place for memory.
+struct Device {
+  enum class Kind : std::uint8_t { cpu, cuda };
+  Kind kind = Kind::cpu;
+  int index = 0;
+
+  static constexpr Device cpu() { return {}; }
+  static constexpr Device cuda(int index = 0) { return {Kind::cuda, index}; }
+  constexpr bool is_cpu() const { return kind == Kind::cpu; }
+  constexpr bool is_cuda() const { return kind == Kind::cuda; }
+  bool operator==(const Device&) const = default;
+};
+/// "cpu", "cuda:0".
+PALLADIUM_API std::string to_string(Device device);
+
+namespace detail {
+class Storage;
+
+template <class T>
+constexpr DType dtype_of_arithmetic() {
+  if constexpr (std::is_same_v<T, bool>)
+    return bool_;
+  else if constexpr (std::is_same_v<T, float>)
+    return f32;
+  else if constexpr (std::is_same_v<T, double>)
+    return f64;
+  else if constexpr (std::is_integral_v<T> && std::is_signed_v<T>)
+    return sizeof(T) == 1 ? i8 : sizeof(T) == 2 ? i16 : sizeof(T) == 4 ? i32 : i64;
+  else if constexpr (std::is_integral_v<T>)
+    return sizeof(T) == 1 ? u8 : sizeof(T) == 2 ? u16 : sizeof(T) == 4 ? u32 : u64;
+  else
+    return DType();
+}
+}  // namespace detail
+
+/// The dtype of a C++ type. Specialise it for your own, such as
+/// `template <> inline constexpr pl::DType pl::dtype_of<__half> = pl::f16;`
+template <class T>
+inline constexpr DType dtype_of = detail::dtype_of_arithmetic<T>();
+
+struct ViewOptions {
+  /// In elements, one per dimension; empty: row-major without gaps.
+  std::span<const std::int64_t> strides = {};
+  /// Where a raw pointer points to is asked of the CUDA driver; this spares the question.
+  const Device* device = nullptr;
+  bool read_only = false;
+};
+
+/// Elements of one dtype in host or device memory, owned or only viewed. Copying a handle copies
+/// no elements; the memory of an owning array lives until its last handle is gone.
+class PALLADIUM_API Array {
+ public:
+  /// No array at all.
+  Array() = default;
+  Array(const Array& o) noexcept;
+  Array(Array&& o) noexcept;
+  Array& operator=(const Array& o) noexcept;
+  Array& operator=(Array&& o) noexcept;
+  ~Array();
+
+  /// Owning arrays, dense. `empty` leaves the elements undefined.
+  static Array empty(const Shape& shape, DType dtype, Device device = Device::cpu(),
+                     Location at = here());
+  static Array zeros(const Shape& shape, DType dtype, Device device = Device::cpu(),
+                     Location at = here());
+  /// A one-dimensional array of the CPU with these elements.
+  template <class T>
+  static Array of(std::initializer_list<T> values, Location at = here()) {
+    Array a = empty({values.size()}, dtype_of<T>, Device::cpu(), at);
+    std::size_t i = 0;
+    for (const T& v : values) static_cast<T*>(a.data())[i++] = v;
+    return a;
+  }
+
+  /// Memory of the caller's, which must outlive every use.
+  static Array view(void* data, const Shape& shape, DType dtype, ViewOptions options = {},
+                    Location at = here());
+  template <class T>
+  static Array view(std::span<T> values, const Shape& shape, Location at = here()) {
+    return view_host(const_cast<std::remove_const_t<T>*>(values.data()), values.size(), shape,
+                     dtype_of<std::remove_const_t<T>>, std::is_const_v<T>, at);
+  }
+  template <class T>
+  static Array view(std::span<T> values, Location at = here()) {
+    return view(values, {values.size()}, at);
+  }
+
+  /// Takes over a tensor of another library (PyTorch, JAX, CuPy, ...): its deleter is called when
+  /// the last handle is gone. CompileError, and the tensor stays the caller's, if it cannot be
+  /// viewed. The caller orders its streams.
+  static Array from_dlpack(DLManagedTensor* tensor, Location at = here());
+  static Array from_dlpack(DLManagedTensorVersioned* tensor, Location at = here());
+  /// A tensor that shares this array's memory and keeps it alive until its deleter is called.
+  DLManagedTensor* to_dlpack(Location at = here()) const;
+  DLManagedTensorVersioned* to_dlpack_versioned(Location at = here()) const;
+
+  /// This array on `device`: the same handle if it is there, else a dense copy, ready on return.
+  Array to(Device device, Location at = here()) const;
+  /// A dense copy on the same device, ready on return.
+  Array copy(Location at = here()) const;
+
+  explicit operator bool() const { return dtype_ != DType(); }
+  const Shape& shape() const { return shape_; }
+  int rank() const { return shape_.rank(); }
+  DType dtype() const { return dtype_; }
+  ShapeDtype type() const { return {shape_, dtype_}; }
+  Device device() const { return device_; }
+  /// Number of elements.
+  std::int64_t size() const { return size_; }
+  /// Distance, in elements, along dimension i.
+  std::int64_t stride(int i) const { return strides_[i]; }
+  /// Row-major without gaps.
+  bool is_dense() const { return dense_; }
+  bool is_read_only() const { return read_only_; }
+
+  /// First byte, wherever it is.
+  void* data() const { return data_; }
+  /// First element; CompileError if the elements are not of type T.
+  template <class T>
+  T* data(Location at = here()) const {
+    return static_cast<T*>(typed(dtype_of<std::remove_const_t<T>>, std::is_const_v<T>, at));
+  }
+  /// The elements of a dense array on the CPU.
+  template <class T>
+  std::span<T> values(Location at = here()) const {
+    require_host(at);
+    return {data<T>(at), static_cast<std::size_t>(size_)};
+  }
+
+  /// A handle on the same memory with another shape of as many elements; dense arrays only.
+  Array reshape(const Shape& shape, Location at = here()) const;
+
+  /// Half-open range of bytes that elements lie in; empty for an array without elements.
+  struct Bytes {
+    const std::byte* begin = nullptr;
+    const std::byte* end = nullptr;
+  };
+  Bytes bytes() const;
+
+  /// Takes over one reference to `storage`; null for memory of the caller's.
+  static Array of_storage(detail::Storage* storage, void* data, const Shape& shape, DType dtype,
+                          Device device, const ViewOptions& options, Location at);
+
+ private:
+  static Array view_host(void* data, std::size_t count, const Shape& shape, DType dtype,
+                         bool read_only, Location at);
+  void* typed(DType wanted, bool constant, Location at) const;
+  void require_host(Location at) const;
+
+  detail::Storage* storage_ = nullptr;
+  void* data_ = nullptr;
+  std::int64_t size_ = 0;
+  DType dtype_ = {};
+  bool dense_ = true;
+  bool read_only_ = false;
+  Device device_ = {};
+  Shape shape_ = {};
+  std::int64_t strides_[Shape::max_rank] = {};
+};
+
+}  // namespace palladium
