@@ -13,7 +13,7 @@ namespace palladium::layout {
 using Bits = std::vector<std::uint32_t>;
 
 /// The map `columns` at `input`: the sum of the columns that the set bits of `input` select.
-constexpr std::uint32_t apply(std::span<const std::uint32_t> columns, std::uint32_t input) {
+constexpr std::uint32_t image_of(std::span<const std::uint32_t> columns, std::uint32_t input) {
   std::uint32_t sum = 0;
   for (std::size_t i = 0; input != 0; ++i, input >>= 1) {
     if (input & 1) sum ^= columns[i];

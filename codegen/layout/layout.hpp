@@ -15,6 +15,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -84,6 +85,10 @@ Layout canonical(Layout layout);
 /// top). Registers are renumbered, and there is more padding where an extent is not a multiple of
 /// the new tile.
 Layout grow_tile(const Layout& layout, std::span<const int> tile_bits);
+
+/// The same map with the top bit of d's tile turned into repetitions, if it is a register bit of
+/// its own. Registers are renumbered.
+std::optional<Layout> shrink_tile(const Layout& layout, int d);
 
 /// `dom(64,128) tile(64,8) reg[j1 i8] lane[j2 j4 i1 i2 i4] warp[i16 i32]`: letters i, j, k, ...
 /// name dimensions, numbers the index bits of a dimension; `*` is replicated, `i1^j2` a sum.

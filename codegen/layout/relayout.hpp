@@ -55,7 +55,7 @@ struct Shuffles {
 
 enum class SharedMode {
   Plain,            // vector load or store
-  Matrix,           // ldmatrix.x4 / stmatrix.x4
+  Matrix,           // ldmatrix / stmatrix
   MatrixTransposed  // the same with .trans
 };
 
@@ -63,8 +63,8 @@ enum class SharedMode {
 struct SharedAccess {
   std::uint32_t flip = 0;
   std::uint32_t offset = 0;
-  /// In memory order: `vector` of them. Matrix modes: the 8 registers of the four matrices,
-  /// two (one 32-bit word) of each.
+  /// In memory order: `vector` of them. Matrix modes: pairs, each a 32-bit word; 8, 4 or 2
+  /// registers for .x4, .x2, .x1.
   std::vector<int> registers;
   /// Loads only: some thread's elements may be padding that no one wrote.
   bool padded = false;
@@ -72,13 +72,19 @@ struct SharedAccess {
 
 struct SharedSide {
   SharedMode mode = SharedMode::Plain;
-  int vector = 1;                // elements per access
-  Bits thread_offset;            // byte-offset images of the 7 thread bits
-  std::uint32_t replicated = 0;  // stores only by threads with (t & replicated) == 0; Plain only
+  int vector = 1;      // elements per access
+  Bits thread_offset;  // byte-offset images of the 7 thread bits
 };
 
-/// Stores, a barrier, loads; another barrier before the next step.
+/// The threads t with (t & mask) == value; all, if mask is 0.
+struct ThreadTest {
+  std::uint32_t mask = 0, value = 0;
+};
+
+/// Stores, a barrier, loads; another barrier before the next step. In the matrix modes a test
+/// distinguishes whole warps only.
 struct SharedStep {
+  ThreadTest storing, loading;
   std::vector<SharedAccess> stores, loads;
 };
 

@@ -42,8 +42,8 @@ bool separable(const Layout& layout, int d);
 /// moving anything between threads.
 bool broadcasts(const Layout& source, const Layout& result, int d);
 
-/// Elements [offset, offset + size) along d. Free where the offset is a multiple of d's tile in
-/// canonical form; the size may be any.
+/// Elements [offset, offset + size) along d. Free where the offset is a multiple of the part of d's
+/// tile that threads see; the size may be any.
 std::optional<Layout> slice(const Layout& layout, int d, std::int64_t offset, std::int64_t size);
 
 /// The layouts that the pieces of a concatenation along d, of the given extents, must have for
