@@ -1,0 +1,145 @@
+// The rules of the house hold for the tree, and each rule catches what it forbids.
+#include <algorithm>
+#include <catch2/catch_test_macros.hpp>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "tests/house/declared_uses.hpp"
+#include "tests/house/rules.hpp"
+#include "tests/support/paths.hpp"
+
+using namespace palladium;
+
+namespace {
+
+house::Sources tree() {
+  namespace fs = std::filesystem;
+  house::Sources sources;
+  const fs::path root = test::source_dir();
+  for (const char* folder :
+       {"codegen", "cache", "runtime", "include", "tools", "examples", "benchmarks"}) {
+    if (!fs::exists(root / folder)) continue;
+    for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
+      const std::string extension = entry.path().extension();
+      if (extension != ".cpp" && extension != ".hpp" && extension != ".h") continue;
+      std::ifstream file(entry.path());
+      sources[fs::relative(entry.path(), root)] = {std::istreambuf_iterator<char>(file), {}};
+    }
+  }
+  return sources;
+}
+
+std::string listed(const house::Violations& violations) {
+  std::string text;
+  for (const std::string& violation : violations) text += "\n  " + violation;
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("every include follows the arrows of the architecture") {
+  const auto violations = house::arrows(tree());
+  INFO(listed(violations));
+  CHECK(violations.empty());
+}
+
+TEST_CASE("public headers need only public headers and cheap standard ones") {
+  const auto violations = house::public_headers(tree());
+  INFO(listed(violations));
+  CHECK(violations.empty());
+}
+
+TEST_CASE("the log library and the file system have one door each") {
+  const auto violations = house::doors(tree());
+  INFO(listed(violations));
+  CHECK(violations.empty());
+}
+
+TEST_CASE("no component is linked with more than its row of the architecture allows") {
+  for (const auto& [folder, uses] : test::declared_uses()) {
+    const auto allowed = house::may_use(folder);
+    for (const std::string& used : uses) {
+      INFO(folder << " USES " << used);
+      CHECK(std::find(allowed.begin(), allowed.end(), used) != allowed.end());
+    }
+  }
+}
+
+TEST_CASE("an include against the arrows is found, with its line") {
+  const auto found = house::arrows(
+      {{"cache/store.cpp", "#include <string>\n\n#include \"codegen/graph/graph.hpp\"\n"}});
+  REQUIRE(found.size() == 1);
+  CHECK(found[0] ==
+        "cache/store.cpp:3 includes codegen/graph/graph.hpp: cache may not use codegen/graph");
+}
+
+TEST_CASE("what a used folder uses is allowed, what uses it is not") {
+  CHECK(house::arrows({{"codegen/cuda/lower.cpp", "#include \"codegen/layout/layout.hpp\"\n"}})
+            .empty());
+  CHECK(house::arrows({{"codegen/layout/layout.cpp", "#include \"codegen/cuda/lower.hpp\"\n"}})
+            .size() == 1);
+  CHECK(
+      house::arrows({{"runtime/fiber/fiber.cpp", "#include \"runtime/dispatch.hpp\"\n"}}).size() ==
+      1);
+  CHECK(
+      house::arrows({{"runtime/dispatch.cpp", "#include \"runtime/fiber/fiber.hpp\"\n"}}).empty());
+}
+
+TEST_CASE("a public header counts as its owner's folder, from both sides") {
+  CHECK(house::arrows({{"codegen/graph/graph.cpp", "#include \"palladium/types.hpp\"\n"}}).empty());
+  CHECK(
+      house::arrows({{"codegen/graph/graph.cpp", "#include \"palladium/kernel.hpp\"\n"}}).size() ==
+      1);
+  CHECK(house::arrows({{"include/palladium/types.hpp", "#include \"palladium/value.hpp\"\n"}})
+            .size() == 1);
+  CHECK(house::arrows({{"include/palladium/orphan.hpp", ""}}) ==
+        house::Violations{"include/palladium/orphan.hpp has no owner in the table of folders"});
+}
+
+TEST_CASE("programs see public headers only") {
+  CHECK(house::arrows({{"examples/softmax.cpp", "#include <palladium/palladium.hpp>\n"}}).empty());
+  CHECK(house::arrows({{"tools/doctor.cpp", "#include \"tools/table.hpp\"\n"}}).empty());
+  CHECK(house::arrows({{"tools/doctor.cpp", "#include \"cache/store.hpp\"\n"}}).size() == 1);
+  CHECK(house::arrows({{"tools/compile.cpp", "#include \"cache/store.hpp\"\n"}}).empty());
+  CHECK(house::arrows({{"tools/compile.cpp", "#include \"codegen/graph/graph.hpp\"\n"}}).size() ==
+        1);
+}
+
+TEST_CASE("an include that is relative to its own folder is found") {
+  CHECK(house::arrows({{"cache/store.cpp", "#include \"store.hpp\"\n"}}) ==
+        house::Violations{
+            "cache/store.cpp:1 includes \"store.hpp\": write it from the repository root"});
+}
+
+TEST_CASE("a public header that includes CUDA, streams or an internal is found") {
+  for (const char* include : {"<cuda.h>", "<iostream>", "<memory>", "<functional>",
+                              "<nlohmann/json.hpp>", "\"codegen/base/dim.hpp\""}) {
+    INFO(include);
+    CHECK(
+        house::public_headers({{"include/palladium/value.hpp", std::string("#include ") + include}})
+            .size() == 1);
+  }
+  CHECK(house::public_headers({{"include/palladium/value.hpp",
+                                "#include <string>\n#include \"palladium/types.hpp\""}})
+            .empty());
+}
+
+TEST_CASE("the log library and file functions outside their door are found") {
+  for (const char* line :
+       {"#include <spdlog/spdlog.h>", "int f = ::open(path, 0);", "if (rename(a, b)) {",
+        "std::ifstream in(path);", "std::filesystem::remove(path);", "FILE* f;",
+        "auto* f = std::fopen(path, mode);"}) {
+    INFO(line);
+    CHECK(house::doors({{"cache/store.cpp", line}}).size() == 1);
+    CHECK(house::doors({{"tests/cache/store_test.cpp", line}}).empty());
+  }
+  for (const char* line :
+       {"files::rename(a, b);", "functions().open(path, 0, 0);", "table->open(path);",
+        "// rename() is atomic", "say(\"open(2) failed\");", "void reopen(int);",
+        "char quote = '\"'; reopen(1);"}) {
+    INFO(line);
+    CHECK(house::doors({{"cache/store.cpp", line}}).empty());
+  }
+  CHECK(house::doors({{"codegen/base/files.cpp", "::open(path, 0);"}}).empty());
+}

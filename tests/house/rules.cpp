@@ -1,0 +1,242 @@
+#include "tests/house/rules.hpp"
+
+#include <algorithm>
+#include <regex>
+#include <set>
+#include <sstream>
+
+namespace palladium::house {
+namespace {
+
+struct Row {
+  const char* folder;
+  std::vector<std::string> uses;
+  std::vector<std::string> headers = {};  // include/palladium/<header>.hpp that it implements
+};
+
+// The architecture's table of targets. Order: a folder comes after all it uses.
+const std::vector<Row>& table() {
+  static const std::vector<Row> rows = {
+      {"codegen/base", {}, {"api", "types", "array", "error", "resources"}},
+      {"codegen/layout", {"codegen/base"}, {"layout"}},
+      {"codegen/graph", {"codegen/layout", "codegen/base"}, {"grid_mapping"}},
+      {"codegen/trace",
+       {"codegen/graph"},
+       {"value", "ref", "ops", "control", "spec", "gpu", "semaphore", "debug"}},
+      {"codegen/passes", {"codegen/graph", "codegen/layout"}},
+      {"codegen/device", {"codegen/base"}},
+      {"codegen/cuda", {"codegen/passes", "codegen/graph", "codegen/device"}},
+      {"codegen/nvrtc", {"codegen/base"}},
+      {"cache", {"codegen/base"}},
+      {"runtime/driver", {"codegen/base"}},
+      {"runtime/fiber", {"codegen/base"}},
+      {"runtime/race", {"codegen/base"}},
+      {"runtime/interpreter", {"codegen/graph", "runtime/fiber", "runtime/race"}},
+      {"runtime/emulator", {"codegen/device", "runtime/fiber", "runtime/race"}},
+      {"runtime",
+       {"codegen/trace", "codegen/cuda", "codegen/nvrtc", "cache", "runtime/driver",
+        "runtime/interpreter", "runtime/emulator"},
+       {"kernel", "device", "cache", "cost", "npy"}},
+      {"runtime/ops", {"runtime"}, {"ops/*", "palladium"}},
+  };
+  return rows;
+}
+
+const std::string public_folder = "include/palladium/";
+
+const Row* row_of(const std::string& folder) {
+  for (const Row& row : table())
+    if (row.folder == folder) return &row;
+  return nullptr;
+}
+
+// The row whose folder is the longest prefix of the path, or that owns the public header.
+const Row* owner(const std::string& path) {
+  const Row* best = nullptr;
+  if (path.starts_with(public_folder)) {
+    std::string header = path.substr(public_folder.size());
+    header = header.substr(0, header.rfind('.'));
+    if (header.starts_with("ops/")) header = "ops/*";
+    for (const Row& row : table())
+      if (std::ranges::count(row.headers, header)) best = &row;
+    return best;
+  }
+  for (const Row& row : table())
+    if (path.starts_with(std::string(row.folder) + "/") &&
+        (!best || std::string(row.folder).size() > std::string(best->folder).size()))
+      best = &row;
+  return best;
+}
+
+struct Include {
+  int line;
+  std::string path;
+  bool quoted;
+};
+
+std::vector<Include> includes(const std::string& text) {
+  static const std::regex pattern(R"(^\s*#\s*include\s*(["<])([^">]+)[">])");
+  std::vector<Include> found;
+  std::istringstream lines(text);
+  std::string line;
+  for (int n = 1; std::getline(lines, line); ++n) {
+    std::smatch match;
+    if (line.find("include") != std::string::npos && std::regex_search(line, match, pattern))
+      found.push_back({n, match[2], match[1] == "\""});
+  }
+  return found;
+}
+
+// The path from the repository root of a project header; "" for any other.
+std::string project_path(const std::string& include) {
+  if (include.starts_with("palladium/")) return "include/" + include;
+  const std::string folder = include.substr(0, include.find('/'));
+  for (const char* ours :
+       {"codegen", "cache", "runtime", "tools", "examples", "benchmarks", "tests"})
+    if (folder == ours && folder != include) return include;
+  return "";
+}
+
+std::string at(const std::string& path, int line) { return path + ":" + std::to_string(line); }
+
+// The text with comments and the insides of literals blanked, line breaks kept.
+std::string code_only(const std::string& text) {
+  std::string out = text;
+  const auto blank = [&](std::size_t from, std::size_t to) {
+    for (std::size_t i = from; i < std::min(to, out.size()); ++i)
+      if (out[i] != '\n') out[i] = ' ';
+  };
+  const auto past = [&](std::string_view end, std::size_t from) {
+    const std::size_t found = text.find(end, from);
+    return found == std::string::npos ? text.size() : found + end.size();
+  };
+  for (std::size_t i = 0; i < text.size();) {
+    const std::size_t start = i;
+    if (text.compare(i, 2, "//") == 0) {
+      i = std::min(text.find('\n', i), text.size());
+      blank(start, i);
+    } else if (text.compare(i, 2, "/*") == 0) {
+      i = past("*/", i + 2);
+      blank(start, i);
+    } else if (text.compare(i, 2, "R\"") == 0) {
+      const std::size_t open = std::min(text.find('(', i), text.size());
+      i = past(")" + text.substr(i + 2, open - i - 2) + "\"", open);
+      blank(start + 2, i - 1);
+    } else if (text[i] == '"' || (text[i] == '\'' && (i == 0 || !std::isalnum(text[i - 1])))) {
+      for (++i; i < text.size() && text[i] != text[start]; ++i)
+        if (text[i] == '\\') ++i;
+      blank(start + 1, i++);
+    } else {
+      ++i;
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<std::string> may_use(const std::string& folder) {
+  std::set<std::string> reached;
+  std::vector<std::string> open = {folder};
+  while (!open.empty()) {
+    const Row* row = row_of(open.back());
+    open.pop_back();
+    if (!row) continue;
+    for (const std::string& used : row->uses)
+      if (reached.insert(used).second) open.push_back(used);
+  }
+  return {reached.begin(), reached.end()};
+}
+
+Violations arrows(const Sources& sources) {
+  Violations found;
+  for (const auto& [path, text] : sources) {
+    const bool is_public = path.starts_with(public_folder);
+    const bool is_program = path.starts_with("tools/") || path.starts_with("examples/") ||
+                            path.starts_with("benchmarks/");
+    const Row* from = owner(path);
+    if (is_public && !from) found.push_back(path + " has no owner in the table of folders");
+    if (!from && !is_program) continue;
+    std::vector<std::string> allowed = from ? may_use(from->folder) : std::vector<std::string>{};
+    if (from) allowed.push_back(from->folder);
+    // The compile helper is the one program that works with plain bytes below the public headers.
+    if (path.starts_with("tools/compile")) allowed = {"codegen/base", "codegen/nvrtc", "cache"};
+
+    for (const Include& include : includes(text)) {
+      const std::string target = project_path(include.path);
+      if (target.empty()) {
+        if (include.quoted && !sources.count(include.path))
+          found.push_back(at(path, include.line) + " includes \"" + include.path +
+                          "\": write it from the repository root");
+        continue;
+      }
+      const bool to_public = target.starts_with(public_folder);
+      if (is_program) {
+        const bool own = target.substr(0, target.find('/')) == path.substr(0, path.find('/'));
+        const Row* to = owner(target);
+        if (!own && !to_public && !(to && std::ranges::count(allowed, to->folder)))
+          found.push_back(at(path, include.line) + " includes " + include.path +
+                          ": a program uses public headers");
+        continue;
+      }
+      const Row* to = owner(target);
+      if (!to || !std::ranges::count(allowed, to->folder))
+        found.push_back(at(path, include.line) + " includes " + include.path + ": " + from->folder +
+                        " may not use " + (to ? to->folder : target.substr(0, target.find('/'))));
+    }
+  }
+  return found;
+}
+
+Violations public_headers(const Sources& sources) {
+  // Cheap to compile and free of owners, streams and exceptions of the library's.
+  static const std::set<std::string> standard = {
+      "algorithm", "array",           "bit",    "compare",     "concepts", "cstddef",
+      "cstdint",   "cstring",         "cmath",  "exception",   "limits",   "initializer_list",
+      "span",      "source_location", "string", "string_view", "tuple",    "type_traits",
+      "utility",   "vector",          "version"};
+  Violations found;
+  for (const auto& [path, text] : sources) {
+    if (!path.starts_with(public_folder)) continue;
+    for (const Include& include : includes(text))
+      if (!include.path.starts_with("palladium/") && !standard.count(include.path))
+        found.push_back(at(path, include.line) + " includes <" + include.path +
+                        ">, which no public header may");
+  }
+  return found;
+}
+
+Violations doors(const Sources& sources) {
+  struct Door {
+    std::vector<std::string> files;  // may say it
+    std::regex words;
+    const char* what;
+  };
+  // A call of the C library: bare, or qualified by nothing or std. `files::rename(...)` and members
+  // of that name (`functions().open(...)`) are the door itself.
+  static const std::vector<Door> all = {
+      {{"codegen/base/log.cpp"}, std::regex(R"(spdlog)"), "the log library"},
+      {{"codegen/base/files.cpp", "codegen/base/files.hpp"},
+       std::regex(
+           R"((^|[^\w.>:]|(^|[^\w>])::|\bstd::)(fopen|freopen|open|openat|creat|rename|renameat|unlink|unlinkat|mkdir|mkdtemp|mkstemp|mkostemp|tmpfile|tmpnam|rmdir|opendir|truncate|ftruncate|symlink|readlink|realpath)\s*\()"
+           R"(|\b(i|o)?fstream\b|\bstd::filesystem\b|<filesystem>|<fstream>|\bFILE\s*\*)"),
+       "the file system"},
+  };
+  Violations found;
+  for (const auto& [path, text] : sources) {
+    if (!owner(path)) continue;
+    std::istringstream lines(code_only(text));
+    std::string line;
+    for (int n = 1; std::getline(lines, line); ++n)
+      for (const Door& door : all) {
+        std::smatch match;
+        if (std::ranges::count(door.files, path) || !std::regex_search(line, match, door.words))
+          continue;
+        found.push_back(at(path, n) + " says `" + match.str() + "`: only " + door.files.front() +
+                        " meets " + door.what);
+      }
+  }
+  return found;
+}
+
+}  // namespace palladium::house

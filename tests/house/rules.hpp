@@ -1,0 +1,26 @@
+// The rules of the house as functions over sources: which folder may include what, what a public
+// header may need, and which words belong to one file alone. Each returns its violations, one
+// sentence each.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace palladium::house {
+
+/// Path from the repository root -> text.
+using Sources = std::map<std::string, std::string>;
+using Violations = std::vector<std::string>;
+
+/// The folders that a folder may include from: those its row names and whatever those use.
+std::vector<std::string> may_use(const std::string& folder);
+
+/// Includes that the table of folders does not allow, headers of no owner, relative includes.
+Violations arrows(const Sources& sources);
+/// Public headers that include other than public headers and the permitted standard ones.
+Violations public_headers(const Sources& sources);
+/// Words that one file alone may say (the log library, the file system), said elsewhere.
+Violations doors(const Sources& sources);
+
+}  // namespace palladium::house
