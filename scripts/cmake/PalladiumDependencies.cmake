@@ -3,6 +3,7 @@
 #   palladium_zstd, palladium_crypto             from their archives, so that libpalladium.so never
 #                                                meets the user's own copies
 #   palladium_cuda_headers                       cuda.h only: libcuda and libnvrtc are opened at run time
+#   palladium_spdlog                             headers only; Debian's target would bring libfmt.so
 #   nlohmann_json::nlohmann_json
 # All but the first line are looked for when a component first asks, by palladium_need(<target>); the
 # last one by palladium_need(nlohmann_json).
@@ -17,7 +18,13 @@ function(palladium_need target)
     find_package(nlohmann_json REQUIRED GLOBAL)
     return()
   endif()
-  if(target STREQUAL palladium_zstd)
+  set(definitions "")
+  if(target STREQUAL palladium_spdlog)
+    find_path(SPDLOG_INCLUDE spdlog/spdlog.h REQUIRED)
+    set(include ${SPDLOG_INCLUDE})
+    set(libraries fmt::fmt-header-only Threads::Threads)
+    set(definitions SPDLOG_FMT_EXTERNAL)
+  elseif(target STREQUAL palladium_zstd)
     find_path(ZSTD_INCLUDE zstd.h REQUIRED)
     find_library(ZSTD_ARCHIVE libzstd.a REQUIRED)
     set(include ${ZSTD_INCLUDE})
@@ -45,5 +52,6 @@ function(palladium_need target)
   add_library(${target} INTERFACE IMPORTED GLOBAL)
   set_target_properties(${target} PROPERTIES
     INTERFACE_SYSTEM_INCLUDE_DIRECTORIES "${include}"
-    INTERFACE_LINK_LIBRARIES "${libraries}")
+    INTERFACE_LINK_LIBRARIES "${libraries}"
+    INTERFACE_COMPILE_DEFINITIONS "${definitions}")
 endfunction()
