@@ -1,0 +1,269 @@
+// What a kernel body computes with: Value, and the operators that record on it.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <initializer_list>
+#include <type_traits>
+#include <utility>
+
+#include "palladium/types.hpp"
+
+namespace palladium {
+
+class Effect;
+class Ref;
+class Value;
+template <class>
+class BasicSlot;
+using Slot = BasicSlot<void>;
+
+/// A program id, a loop counter, ...: an i32 scalar.
+using Index = Value;
+
+namespace detail {
+
+class Access;  // codegen/trace: the handles' inside
+
+template <class>
+inline constexpr bool never = false;
+
+/// What is weak: takes the dtype of the operand that it meets. A Dim is read, and so pinned.
+template <class T>
+concept Literal = std::is_arithmetic_v<T> || std::same_as<T, Dim>;
+
+/// Member of temporaries: what this expression reads or writes, until the expression ends. Two
+/// effects in one expression, whose order C++ leaves open, are found by it.
+class PALLADIUM_API Mark {
+ public:
+  constexpr Mark() = default;
+  Mark(const Mark&) = delete;
+  ~Mark() {
+    if (number_ != 0) end();
+  }
+
+ private:
+  friend class Access;
+  void end();
+  std::uint32_t trace_ = 0;
+  std::uint32_t number_ = 0;
+};
+
+/// Last parameter of functions that read: the caller's line, and a mark for its expression.
+class Expression {
+ public:
+  Expression(Location at = here()) : at_(at) {}
+
+ private:
+  friend class Access;
+  Location at_;
+  mutable Mark mark_;
+};
+
+struct CommaTrap {};
+struct NoComma {
+  template <class A, class B>
+  friend CommaTrap operator,(const A&, const B&) {
+    static_assert(never<A>, "palladium: a subscript takes a list: write o[{i, j}], not o[i, j]");
+    return {};
+  }
+};
+
+}  // namespace detail
+
+/// Base of all that stands for a traced value. Both sides of an operator stay unresolved until
+/// its body, which records left, then right: the graph does not depend on the host compiler.
+struct Traced : detail::NoComma {
+  friend PALLADIUM_API Value operator+(const Operand&, const Operand&);
+  friend PALLADIUM_API Value operator-(const Operand&, const Operand&);
+  friend PALLADIUM_API Value operator*(const Operand&, const Operand&);
+  friend PALLADIUM_API Value operator/(const Operand&, const Operand&);
+  friend PALLADIUM_API Value operator%(const Operand&, const Operand&);
+  friend PALLADIUM_API Value operator&(const Operand&, const Operand&);
+  friend PALLADIUM_API Value operator|(const Operand&, const Operand&);
+  friend PALLADIUM_API Value operator^(const Operand&, const Operand&);
+  friend PALLADIUM_API Value operator<<(const Operand&, const Operand&);
+  friend PALLADIUM_API Value operator>>(const Operand&, const Operand&);
+  friend PALLADIUM_API Value operator==(const Operand&, const Operand&);
+  friend PALLADIUM_API Value operator!=(const Operand&, const Operand&);
+  friend PALLADIUM_API Value operator<(const Operand&, const Operand&);
+  friend PALLADIUM_API Value operator<=(const Operand&, const Operand&);
+  friend PALLADIUM_API Value operator>(const Operand&, const Operand&);
+  friend PALLADIUM_API Value operator>=(const Operand&, const Operand&);
+  friend PALLADIUM_API Value operator-(const Operand&);
+  friend PALLADIUM_API Value operator~(const Operand&);
+
+  // They return a Value, so that the compilers have nothing to say besides the sentence.
+  template <class A, class B, class V = Value>
+  friend V operator&&(const A&, const B&) {
+    static_assert(detail::never<A>,
+                  "palladium: && and || cannot be recorded; write a & b (or a | b), or "
+                  "pl::when(a, [&] { pl::when(b, ...); })");
+    return {};
+  }
+  template <class A, class B, class V = Value>
+  friend V operator||(const A&, const B&) {
+    static_assert(detail::never<A>,
+                  "palladium: && and || cannot be recorded; write a & b (or a | b), or "
+                  "pl::when(a, [&] { pl::when(b, ...); })");
+    return {};
+  }
+};
+
+/// Dimensions of a value, as options and permutations name them: `1`, `{0, 1}`. Negative ones count
+/// from the end.
+class Axes {
+ public:
+  Axes() = default;
+  Axes(int axis) : axes_{axis}, count_(1) {}
+  Axes(std::initializer_list<int> axes) {
+    for (int a : axes) {
+      if (count_ == Shape::max_rank) too_many();
+      axes_[count_++] = a;
+    }
+  }
+  int size() const { return count_; }
+  const int* begin() const { return axes_; }
+  const int* end() const { return axes_ + count_; }
+  int operator[](int i) const { return axes_[i]; }
+
+ private:
+  [[noreturn]] PALLADIUM_API static void too_many();
+  int axes_[Shape::max_rank] = {};
+  int count_ = 0;
+};
+
+/// A value of a kernel body: a handle, cheap to copy, that is good only in the trace (and the body
+/// of pl::when or pl::loop) that recorded it. Made from a C++ number it is a weak literal: nothing
+/// is recorded until it meets a typed value.
+class PALLADIUM_API Value : public Traced {
+ public:
+  Value() = default;
+  template <detail::Literal T>
+  Value(T literal) {
+    if constexpr (std::same_as<T, bool>) {
+      id_ = truth;
+      literal_.integer = literal;
+    } else if constexpr (std::floating_point<T>) {
+      id_ = floating;
+      literal_.floating = static_cast<double>(literal);
+    } else {
+      id_ = integer;
+      literal_.integer = static_cast<std::int64_t>(literal);
+    }
+  }
+  template <std::same_as<Ref> R>
+  Value(const R&) {
+    static_assert(detail::never<R>,
+                  "palladium: this is a Ref, not a value; load it: pl::Value v = x[_];");
+  }
+  template <std::same_as<bool> B>
+  explicit operator B() const {
+    static_assert(detail::never<B>,
+                  "palladium: a traced value has no truth value while tracing; write "
+                  "pl::when(c, [&] {...}) or pl::where(c, a, b)");
+    return false;
+  }
+
+  Value& operator+=(const Operand& o);
+  Value& operator-=(const Operand& o);
+  Value& operator*=(const Operand& o);
+  Value& operator/=(const Operand& o);
+  Value& operator%=(const Operand& o);
+  Value& operator&=(const Operand& o);
+  Value& operator|=(const Operand& o);
+  Value& operator^=(const Operand& o);
+  Value& operator<<=(const Operand& o);
+  Value& operator>>=(const Operand& o);
+
+  Shape shape() const;
+  DType dtype() const;  ///< of a literal: bool, i32 or f32
+
+  Value astype(DType dtype, Location at = here()) const;
+  Value reshape(Shape shape, Location at = here()) const;  ///< one dimension may be -1
+  Value transpose(Axes permutation, Location at = here()) const;
+  /// Names the value in dumps and messages. Changes neither meaning nor key.
+  Value named(const char* name) const;
+
+ private:
+  friend class detail::Access;
+  enum : std::uint32_t { empty, truth, integer, floating };  // id_ of literals
+
+  std::uint32_t trace_ = 0;  // 0: a literal
+  std::uint32_t id_ = empty;
+  union {
+    std::int64_t integer;
+    double floating;
+  } literal_ = {0};
+};
+
+// Exact types: an Operand parameter would tie with the built-in operator.
+PALLADIUM_API Value operator!(const Value& v);
+PALLADIUM_API Value operator!(Slot&& v);
+
+/// Parameter type of every operation, never kept: a literal, a Value or an unresolved x[...], and
+/// the user's line.
+class Operand {
+ public:
+  Operand(const Value& value, Location at = here()) : value_(value), at_(at) {}
+  Operand(Slot&& slot, Location at = here()) : slot_(&slot), at_(at) {}
+  template <detail::Literal T>
+  Operand(T literal, Location at = here()) : value_(literal), at_(at) {}
+
+  template <std::same_as<Ref> R>
+  Operand(const R&) {
+    static_assert(detail::never<R>,
+                  "palladium: this is a Ref, not a value; did you forget to load it: x[_] ?");
+  }
+  template <class S>
+  requires std::same_as<std::remove_const_t<S>, Slot> Operand(S&) {
+    static_assert(detail::never<S>,
+                  "palladium: a subscript cannot be kept with auto; write pl::Value v = x[_];");
+  }
+  template <std::same_as<Effect> E>
+  Operand(const E&) {
+    static_assert(detail::never<E>,
+                  "palladium: this operation also writes; give its result a name first: "
+                  "pl::Value old = pl::swap(...);");
+  }
+
+ private:
+  friend class detail::Access;
+  Value value_;
+  Slot* slot_ = nullptr;
+  Location at_;
+};
+
+/// The result of an operation that also writes. No operand: which of two effects in one expression
+/// comes first is up to the compiler, so the first result must be given a name.
+class PALLADIUM_API Effect : public Traced {
+ public:
+  Effect(const Effect&) = delete;
+  operator Value() && { return value_; }
+
+ private:
+  friend class detail::Access;
+  explicit Effect(const Value& value) : value_(value) {}
+  Value value_;
+  mutable detail::Mark mark_;
+};
+
+/// An optional keyword argument.
+class PALLADIUM_API MaybeValue {
+ public:
+  MaybeValue() = default;
+  template <class T>
+  requires std::constructible_from<Operand, T&&> MaybeValue(T&& value, Location at = here())
+      : MaybeValue(Given{}, Operand(std::forward<T>(value), at)) {}
+  MaybeValue(const MaybeValue&) = default;
+
+ private:
+  friend class detail::Access;
+  struct Given {};
+  MaybeValue(Given, const Operand& value);
+  bool given_ = false;
+  Value value_;
+  Location at_;
+};
+
+}  // namespace palladium
