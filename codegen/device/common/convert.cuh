@@ -1,0 +1,102 @@
+// Conversions between all types, and the operators of f16 and bf16, over the half's own
+// detail::widen, detail::narrow and detail::truncate.
+
+namespace pl {
+namespace detail {
+
+// x rounded to odd: a later rounding to fewer bits then equals one rounding of x.
+PL_FN f32 round_to_odd(f64 x) {
+  const f32 nearest = static_cast<f32>(x);
+  const f64 back = nearest;
+  if (back == x || x != x) return nearest;
+  u32 bits = bitcast<u32>(nearest);
+  if ((back < 0 ? -back : back) > (x < 0 ? -x : x)) bits -= 1;
+  return bitcast<f32>(bits | 1);
+}
+
+template <class I>
+PL_FN f32 round_to_odd(I x) {
+  const bool negative = x < I(0);
+  u64 m = negative ? u64(0) - u64(x) : u64(x);
+  f32 scale = 1;
+  while (m >> 24) {
+    m = (m >> 8) | ((m & 255) != 0);
+    scale *= 256;
+  }
+  return (negative ? -static_cast<f32>(m) : static_cast<f32>(m)) * scale;
+}
+
+// Truncates and saturates; NaN gives 0.
+template <class I, class F>
+PL_FN I float_to_integer(F x) {
+  constexpr int top = 8 * sizeof(I) - 1;
+  const F half_range = static_cast<F>(u64(1) << top);
+  const F above = is_signed<I> ? half_range : 2 * half_range;
+  if (x != x) return I(0);
+  if (x >= above) return max_value<I>();
+  if (x <= (is_signed<I> ? -half_range : F(0))) return min_value<I>();
+  return static_cast<I>(x);
+}
+
+}  // namespace detail
+
+template <class To, class From>
+PL_FN To to(From x) {
+  using namespace detail;
+  if constexpr (same<To, From>) {
+    return x;
+  } else if constexpr (is_half<From>) {
+    return to<To>(widen(x));
+  } else if constexpr (same<To, bool>) {
+    return x != From(0);
+  } else if constexpr (is_half<To>) {
+    if constexpr (same<From, f64> || (is_integer<From> && sizeof(From) >= 4)) {
+      return narrow<To>(round_to_odd(x));
+    } else {
+      return narrow<To>(static_cast<f32>(x));
+    }
+  } else if constexpr (is_wide_float<From> && is_integer<To>) {
+    return truncate<To>(x);
+  } else {
+    return static_cast<To>(x);
+  }
+}
+
+template <class T>
+PL_FN u32 pack(T lo, T hi) {
+  static_assert(sizeof(T) == 2, "pack: elements of 2 bytes");
+  return u32(bitcast<u16>(lo)) | u32(bitcast<u16>(hi)) << 16;
+}
+
+template <class T>
+PL_FN void unpack(T* dst, u32 word) {
+  static_assert(sizeof(T) == 2, "unpack: elements of 2 bytes");
+  dst[0] = bitcast<T>(static_cast<u16>(word));
+  dst[1] = bitcast<T>(static_cast<u16>(word >> 16));
+}
+
+}  // namespace pl
+
+#define PL_HALF_OPERATORS(H)                                                               \
+  PL_FN H operator+(H a, H b) {                                                            \
+    return pl::detail::narrow<H>(pl::detail::widen(a) + pl::detail::widen(b));             \
+  }                                                                                        \
+  PL_FN H operator-(H a, H b) {                                                            \
+    return pl::detail::narrow<H>(pl::detail::widen(a) - pl::detail::widen(b));             \
+  }                                                                                        \
+  PL_FN H operator*(H a, H b) {                                                            \
+    return pl::detail::narrow<H>(pl::detail::widen(a) * pl::detail::widen(b));             \
+  }                                                                                        \
+  PL_FN H operator/(H a, H b) {                                                            \
+    return pl::detail::narrow<H>(pl::detail::widen(a) / pl::detail::widen(b));             \
+  }                                                                                        \
+  PL_FN H operator-(H a) { return H{static_cast<u16>(a.bits ^ 0x8000)}; }                  \
+  PL_FN bool operator==(H a, H b) { return pl::detail::widen(a) == pl::detail::widen(b); } \
+  PL_FN bool operator!=(H a, H b) { return pl::detail::widen(a) != pl::detail::widen(b); } \
+  PL_FN bool operator<(H a, H b) { return pl::detail::widen(a) < pl::detail::widen(b); }   \
+  PL_FN bool operator<=(H a, H b) { return pl::detail::widen(a) <= pl::detail::widen(b); } \
+  PL_FN bool operator>(H a, H b) { return pl::detail::widen(a) > pl::detail::widen(b); }   \
+  PL_FN bool operator>=(H a, H b) { return pl::detail::widen(a) >= pl::detail::widen(b); }
+PL_HALF_OPERATORS(f16)
+PL_HALF_OPERATORS(bf16)
+#undef PL_HALF_OPERATORS

@@ -1,0 +1,57 @@
+// What convert.cuh and arithmetic.cuh need of a CPU.
+
+namespace pl {
+namespace detail {
+
+PL_FN f32 widen(f16 x) {
+  const u32 sign = u32(x.bits & 0x8000) << 16, magnitude = x.bits & 0x7fff;
+  if (magnitude > 0x7c00) return bitcast<f32>(0x7fffffffu);
+  if (magnitude == 0x7c00) return bitcast<f32>(sign | 0x7f800000);
+  if (magnitude >= 0x400) return bitcast<f32>(sign | ((magnitude << 13) + (112u << 23)));
+  const f32 subnormal = static_cast<f32>(magnitude) * 0x1p-24f;
+  return sign ? -subnormal : subnormal;
+}
+
+PL_FN f32 widen(bf16 x) { return bitcast<f32>(u32(x.bits) << 16); }
+
+template <class H>
+PL_FN H narrow(f32 x) {
+  const u32 bits = bitcast<u32>(x), magnitude = bits & 0x7fffffff;
+  if (magnitude > 0x7f800000) return H{0x7fff};
+  if constexpr (same<H, bf16>) {
+    return H{static_cast<u16>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16)};
+  } else {
+    const u32 sign = (bits >> 16) & 0x8000;
+    if (magnitude >= 0x477ff000) return H{static_cast<u16>(sign | 0x7c00)};
+    if (magnitude < 0x38800000) {  // the unit in the last place of 0.5f is f16's least subnormal
+      const u32 sum = bitcast<u32>(bitcast<f32>(magnitude) + 0.5f);
+      return H{static_cast<u16>(sign | (sum - 0x3f000000))};
+    }
+    const u32 rounded = magnitude + 0xfff + ((magnitude >> 13) & 1);
+    return H{static_cast<u16>(sign | ((rounded - (112u << 23)) >> 13))};
+  }
+}
+
+template <class I, class F>
+PL_FN I float_to_integer(F x);
+template <class I, class F>
+PL_FN I truncate(F x) {
+  return float_to_integer<I>(x);
+}
+
+PL_FN f32 remainder(f32 a, f32 b) { return host.remainder_f32(a, b); }
+PL_FN f64 remainder(f64 a, f64 b) { return host.remainder_f64(a, b); }
+
+PL_FN int count_ones(u64 x) {
+  int n = 0;
+  for (; x != 0; x &= x - 1) ++n;
+  return n;
+}
+PL_FN int leading_zeros(u64 x) { return x == 0 ? 64 : __builtin_clzll(x); }
+
+constexpr bool has_min_max = false;
+PL_FN f32 min_f32(f32 a, f32) { return a; }
+PL_FN f32 max_f32(f32 a, f32) { return a; }
+
+}  // namespace detail
+}  // namespace pl

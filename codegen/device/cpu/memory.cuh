@@ -1,0 +1,81 @@
+// Predicated vector accesses.
+
+namespace pl {
+namespace detail {
+
+// A bool in memory may hold any byte; as a bool it is 0 or 1.
+template <int N, class T>
+PL_FN void normalize(T* dst) {
+  if constexpr (same<T, bool>) {
+    for (int i = 0; i < N; ++i) dst[i] = *reinterpret_cast<const u8*>(dst + i) != 0;
+  }
+}
+
+}  // namespace detail
+
+template <class T>
+PL_FN T out_of_bounds() {
+  if (!detail::host.poison) return bitcast<T>(static_cast<detail::bits_of<T>>(0));
+  if constexpr (detail::is_float<T>) {
+    return nan<T>();
+  } else if constexpr (detail::same<T, bool>) {
+    return true;
+  } else {
+    return detail::top_bit<T>();
+  }
+}
+
+template <int N = 1, class T>
+PL_FN void load_global(T* dst, const T* p, bool in_bounds = true, PL_LINE) {
+  if (in_bounds) {
+    detail::host.load_global(dst, p, N * sizeof(T), line);
+    detail::normalize<N>(dst);
+  } else {
+    for (int i = 0; i < N; ++i) dst[i] = out_of_bounds<T>();
+  }
+}
+
+template <int N = 1, class T>
+PL_FN void load_global_nc(T* dst, const T* p, bool in_bounds = true, PL_LINE) {
+  load_global<N>(dst, p, in_bounds, line);
+}
+
+template <int N = 1, class T>
+PL_FN void store_global(T* p, const T* src, bool in_bounds = true, PL_LINE) {
+  if (in_bounds) detail::host.store_global(p, src, N * sizeof(T), line);
+}
+
+namespace detail {
+
+template <int N, class T>
+PL_FN void load_shared(T* dst, u32 address, bool active, bool padded, i32 line) {
+  if (active) {
+    host.load_shared(dst, address, N * sizeof(T), padded, line);
+    normalize<N>(dst);
+  } else {
+    for (int i = 0; i < N; ++i) dst[i] = out_of_bounds<T>();
+  }
+}
+
+}  // namespace detail
+
+template <int N = 1, class T>
+PL_FN void load_shared(T* dst, u32 address, bool active = true, PL_LINE) {
+  detail::load_shared<N>(dst, address, active, false, line);
+}
+
+template <int N = 1, class T>
+PL_FN void load_shared_padded(T* dst, u32 address, bool active = true, PL_LINE) {
+  detail::load_shared<N>(dst, address, active, true, line);
+}
+
+template <int N = 1, class T>
+PL_FN void store_shared(u32 address, const T* src, bool active = true, PL_LINE) {
+  if (active) detail::host.store_shared(address, src, N * sizeof(T), line);
+}
+
+PL_FN void check(bool ok, const char* what, PL_LINE) {
+  if (!ok) detail::host.check(what, line);
+}
+
+}  // namespace pl

@@ -1,0 +1,39 @@
+// Tensor cores by mma.sync, and ldmatrix.
+
+namespace pl {
+
+template <class T>
+PL_FN void mma_m16n8k16(f32* d, const T* a, const T* b, PL_LINE) {
+  static_assert(detail::is_half<T>, "mma_m16n8k16: f16 or bf16");
+  constexpr auto product =
+      detail::same<T, f16> ? detail::Product::f16_f32 : detail::Product::bf16_f32;
+  detail::host.mma(d, a, b, 16, product, line);
+}
+
+PL_FN void mma_m16n8k8(f32* d, const f16* a, const f16* b, PL_LINE) {
+  detail::host.mma(d, a, b, 8, detail::Product::f16_f32, line);
+}
+
+PL_FN void mma_m16n8k8_tf32(f32* d, const f32* a, const f32* b, PL_LINE) {
+  detail::host.mma(d, a, b, 8, detail::Product::tf32_f32, line);
+}
+
+PL_FN void mma_m16n8k32(i32* d, const i8* a, const i8* b, PL_LINE) {
+  detail::host.mma(d, a, b, 32, detail::Product::i8_i32, line);
+}
+
+#define PL_LDMATRIX(name, matrices, transposed)                     \
+  template <class T>                                                \
+  PL_FN void name(T* dst, u32 row, PL_LINE) {                       \
+    static_assert(sizeof(T) == 2, "ldmatrix: elements of 2 bytes"); \
+    detail::host.ldmatrix(dst, row, matrices, transposed, line);    \
+  }
+PL_LDMATRIX(ldmatrix_x1, 1, false)
+PL_LDMATRIX(ldmatrix_x2, 2, false)
+PL_LDMATRIX(ldmatrix_x4, 4, false)
+PL_LDMATRIX(ldmatrix_x1_trans, 1, true)
+PL_LDMATRIX(ldmatrix_x2_trans, 2, true)
+PL_LDMATRIX(ldmatrix_x4_trans, 4, true)
+#undef PL_LDMATRIX
+
+}  // namespace pl

@@ -1,0 +1,28 @@
+// Named barriers.
+
+namespace pl {
+namespace detail {
+
+// The identifier must be an immediate: from a register ptxas reserves all 16 barriers.
+template <int Id, int Last>
+PL_FN void warpgroup_barrier(u32 id) {
+  if (Id == Last || id == Id) {
+    asm volatile("bar.sync %0, 128;" ::"n"(Id) : "memory");
+  } else {
+    warpgroup_barrier<(Id < Last ? Id + 1 : Id), Last>(id);
+  }
+}
+
+}  // namespace detail
+
+template <int Warpgroups = 1>
+PL_FN void warpgroup_sync() {
+  static_assert(Warpgroups >= 1 && Warpgroups <= 8, "a block has 1 to 8 warpgroups");
+  const u32 warpgroup = Warpgroups == 1 ? 0 : __shfl_sync(0xffffffffu, threadIdx.x >> 7, 0);
+  detail::warpgroup_barrier<1, Warpgroups>(1 + warpgroup);
+}
+
+PL_FN void block_sync() { __syncthreads(); }
+PL_FN void warp_sync() { __syncwarp(); }
+
+}  // namespace pl
