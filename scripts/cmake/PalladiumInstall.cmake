@@ -1,0 +1,18 @@
+# `cmake --install`: headers, libpalladium.so, the CLI, and what find_package(palladium) reads.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/palladium DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+  FILES_MATCHING PATTERN "*.hpp")
+install(TARGETS palladium EXPORT palladium)
+if(TARGET palladium_cli)
+  set_target_properties(palladium_cli PROPERTIES INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
+  install(TARGETS palladium_cli)
+endif()
+
+set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/palladium)
+install(EXPORT palladium FILE palladiumConfig.cmake NAMESPACE palladium::
+  DESTINATION ${package_folder})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/palladiumConfigVersion.cmake
+  COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/palladiumConfigVersion.cmake DESTINATION ${package_folder})
