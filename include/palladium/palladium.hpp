@@ -1,12 +1,17 @@
 // Everything that a user of Palladium includes, and the names that the documentation uses.
 #pragma once
 
+#include "palladium/array.hpp"
 #include "palladium/control.hpp"
+#include "palladium/device.hpp"
 #include "palladium/error.hpp"
 #include "palladium/gpu.hpp"
 #include "palladium/grid_mapping.hpp"
+#include "palladium/kernel.hpp"
+#include "palladium/npy.hpp"
 #include "palladium/ops.hpp"
 #include "palladium/ref.hpp"
+#include "palladium/resources.hpp"
 #include "palladium/spec.hpp"
 #include "palladium/types.hpp"
 #include "palladium/value.hpp"

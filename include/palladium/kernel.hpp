@@ -1,0 +1,268 @@
+// Kernel: a body with its options, called like a function.
+#pragma once
+
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "palladium/array.hpp"
+#include "palladium/device.hpp"
+#include "palladium/resources.hpp"
+#include "palladium/spec.hpp"
+
+namespace palladium {
+
+class Kernel;
+namespace detail {
+struct KernelMaker;
+}
+
+/// A number passed by value: its bits in its dtype.
+struct Scalar {
+  DType dtype = {};
+  std::uint64_t bits = 0;
+};
+/// `axpy(pl::scalar(alpha), x, y)`: the kernel gets it in its argument block, the body as
+/// pl::Value.
+PALLADIUM_API Scalar scalar(double number, DType dtype);
+PALLADIUM_API Scalar scalar(std::int64_t number, DType dtype);
+template <class T>
+requires std::is_arithmetic_v<T> Scalar scalar(T number) {
+  if constexpr (std::is_floating_point_v<T>)
+    return scalar(static_cast<double>(number), dtype_of<T>);
+  else
+    return scalar(static_cast<std::int64_t>(number), dtype_of<T>);
+}
+
+/// An argument of one call, with the caller's line. Never kept.
+class Arg {
+ public:
+  Arg(Location at = here()) : at_(at) {}
+  Arg(const Array& array, Location at = here()) : array_(&array), at_(at) {}
+  Arg(const Scalar& scalar, Location at = here()) : scalar_(scalar), at_(at) {}
+  template <class T>
+  requires std::is_arithmetic_v<T> Arg(T) {
+    static_assert(detail::never<T>,
+                  "palladium: a number is passed to a kernel by value as pl::scalar(x)");
+  }
+
+  const Array* array() const { return array_; }
+  const Scalar& scalar() const { return scalar_; }
+  bool is_none() const { return !array_ && scalar_.dtype == DType(); }
+  Location at() const { return at_; }
+
+ private:
+  const Array* array_ = nullptr;
+  Scalar scalar_ = {};
+  Location at_;
+};
+
+/// The type of an argument, for `lower`: a ShapeDtype, or an argument as of a call.
+class ArgType {
+ public:
+  ArgType(Location at = here()) : at_(at) {}
+  ArgType(const ShapeDtype& type, Location at = here()) : type_(type), at_(at) {}
+  ArgType(const Array& array, Location at = here()) : array_(&array), at_(at) {}
+  ArgType(const Scalar& scalar, Location at = here())
+      : type_{{}, scalar.dtype}, is_scalar_(true), at_(at) {}
+
+  const ShapeDtype& type() const { return type_; }
+  const Array* array() const { return array_; }
+  bool is_scalar() const { return is_scalar_; }
+  bool is_none() const { return !array_ && type_.dtype == DType(); }
+  Location at() const { return at_; }
+
+ private:
+  ShapeDtype type_ = {};
+  const Array* array_ = nullptr;
+  bool is_scalar_ = false;
+  Location at_;
+};
+
+/// What a call gives: one array per output.
+class PALLADIUM_API Outputs {
+ public:
+  explicit Outputs(std::vector<Array> arrays, Location at) : arrays_(std::move(arrays)), at_(at) {}
+  /// The only output.
+  operator Array() const { return arrays_[check(1)]; }
+  /// `auto [o, lse] = k(q, k, v).unpack<2>();`
+  template <std::size_t N>
+  std::array<Array, N> unpack() const {
+    check(N);
+    std::array<Array, N> result;
+    for (std::size_t i = 0; i < N; ++i) result[i] = arrays_[i];
+    return result;
+  }
+  std::span<const Array> all() const { return arrays_; }
+
+ private:
+  std::size_t check(std::size_t expected) const;  // CompileError; 0
+  std::vector<Array> arrays_;
+  Location at_;
+};
+
+struct CompileOptions {
+  /// "sm_75" ... "sm_100a"; empty: the first GPU's, or sm_90a where there is none.
+  std::string arch = {};
+};
+
+/// A cubin and what the compiler said about it.
+class PALLADIUM_API Compiled {
+ public:
+  std::span<const std::byte> cubin() const;
+  const std::string& ptx() const;
+  const Resources& resources() const;
+  const std::string& arch() const;
+  /// The kernel's key, 64 hex digits.
+  const std::string& key() const;
+  bool from_cache() const;
+  /// Milliseconds of this compile's steps; 0 for those that a cache hit spared.
+  struct Times {
+    double trace = 0, find = 0, lower = 0, nvrtc = 0;
+  };
+  const Times& times() const;
+
+ private:
+  friend class Lowered;
+  explicit Compiled(detail::Shared<detail::Counted> state) : state_(std::move(state)) {}
+  detail::Shared<detail::Counted> state_;
+};
+
+/// A kernel traced for some types of its arguments.
+class PALLADIUM_API Lowered {
+ public:
+  /// The kernel graph, for people.
+  std::string graph() const;
+  /// The kernel graph, for programs: lossless.
+  std::string json() const;
+  /// The emitted CUDA C++, without the device library.
+  std::string cuda_source(const CompileOptions& options = {}) const;
+  /// Where each Ref and value lives, and the passes that decided it.
+  std::string decisions(const CompileOptions& options = {}) const;
+  /// The kernel's name in the cache, 64 hex digits.
+  std::string key(const CompileOptions& options = {}) const;
+  std::vector<ShapeDtype> out_types() const;
+  double trace_ms() const;
+
+  /// From the cache, else by NVRTC; needs no GPU.
+  Compiled compile(const CompileOptions& options = {}) const;
+
+ private:
+  friend class Kernel;
+  explicit Lowered(detail::Shared<detail::Counted> state) : state_(std::move(state)) {}
+  detail::Shared<detail::Counted> state_;
+};
+
+/// A kernel: a handle, cheap to copy, safe to use from several threads.
+///
+/// A call traces the body once for each new combination of argument types, compiles it or finds it
+/// in the cache, and launches. In an options function the extents of the arguments arrive as
+/// symbols bound to the call's sizes: those it only passes on to array types and grids stay
+/// symbols, those it reads become part of the specialisation.
+class PALLADIUM_API Kernel {
+ public:
+  /// Launches on new outputs, which are ready on the stream.
+  Outputs operator()(const Arg& a0 = {}, const Arg& a1 = {}, const Arg& a2 = {}, const Arg& a3 = {},
+                     const Arg& a4 = {}, const Arg& a5 = {}, const Arg& a6 = {}, const Arg& a7 = {},
+                     const Arg& a8 = {}, const Arg& a9 = {}, const Arg& a10 = {},
+                     const Arg& a11 = {}) const;
+  Outputs call(std::initializer_list<Arg> args, Location at = here()) const;
+  /// Launches on the caller's outputs and allocates nothing.
+  void into(std::initializer_list<Arg> outputs, std::initializer_list<Arg> args,
+            Location at = here()) const;
+
+  /// The same kernel, launching on a stream of the caller's.
+  Kernel on(Stream stream) const;
+  /// The same kernel, run by that target.
+  Kernel on(Target target) const;
+
+  /// Traces without running. A ShapeDtype is taken as it stands: its integers are static.
+  Lowered lower(const ArgType& a0 = {}, const ArgType& a1 = {}, const ArgType& a2 = {},
+                const ArgType& a3 = {}, const ArgType& a4 = {}, const ArgType& a5 = {},
+                const ArgType& a6 = {}, const ArgType& a7 = {}, const ArgType& a8 = {},
+                const ArgType& a9 = {}, const ArgType& a10 = {}, const ArgType& a11 = {}) const;
+  Lowered lower(std::span<const ArgType> types, Location at = here()) const;
+
+ private:
+  friend struct detail::KernelMaker;
+  explicit Kernel(detail::Shared<detail::Counted> state) : state_(std::move(state)) {}
+
+  detail::Shared<detail::Counted> state_;
+  Stream stream_;
+  Target target_ = Target::cuda;
+  bool has_target_ = false;
+};
+
+namespace detail {
+
+/// A function from the types of the arguments to the options of the kernel.
+struct OptionsFunction : Counted {
+  static constexpr int any = -1;
+  int arity = 0;  ///< any: takes a span of them
+  virtual PallasCallOptions call(std::span<const ShapeDtype> types) = 0;
+};
+
+template <class F, std::size_t... I>
+consteval bool takes_types(std::index_sequence<I...>) {
+  return std::is_invocable_v<F&, Repeat<const ShapeDtype&, I>...>;
+}
+inline constexpr int max_options_arity = 12;
+template <class F>
+consteval int options_arity() {
+  if constexpr (std::is_invocable_v<F&, std::span<const ShapeDtype>> &&
+                !std::is_invocable_v<F&, const ShapeDtype&>) {
+    return OptionsFunction::any;
+  } else {
+    int arity = -2, fitting = 0;
+    [&]<std::size_t... N>(std::index_sequence<N...>) {
+      ((takes_types<F>(std::make_index_sequence<N>()) ? (arity = static_cast<int>(N), ++fitting)
+                                                      : 0),
+       ...);
+    }
+    (std::make_index_sequence<max_options_arity + 1>());
+    return fitting == 1 ? arity : -2;
+  }
+}
+
+template <class F>
+struct OptionsModel final : OptionsFunction {
+  explicit OptionsModel(F f) : function(std::move(f)) { arity = options_arity<F>(); }
+  PallasCallOptions call(std::span<const ShapeDtype> types) override {
+    constexpr int count = options_arity<F>();
+    static_assert(count != -2,
+                  "palladium: an options function takes a pl::ShapeDtype per argument, or one "
+                  "std::span<const pl::ShapeDtype>, and returns pl::PallasCallOptions");
+    if constexpr (count == any) {
+      return function(types);
+    } else if constexpr (count >= 0) {
+      return [&]<std::size_t... I>(std::index_sequence<I...>) { return function(types[I]...); }
+      (std::make_index_sequence<count>());
+    }
+  }
+  F function;
+};
+
+PALLADIUM_API Kernel make_kernel(Body body, Shared<OptionsFunction> options, Location at);
+
+}  // namespace detail
+
+/// A kernel of this body, run once for each program of the grid.
+PALLADIUM_API Kernel pallas_call(Body body, PallasCallOptions options, Location at = here());
+
+/// Options as a function of the types of the arguments.
+template <class F>
+requires(!std::convertible_to<F, PallasCallOptions>) Kernel
+    pallas_call(Body body, F options, Location at = here()) {
+  return detail::make_kernel(
+      std::move(body),
+      detail::Shared<detail::OptionsFunction>(new detail::OptionsModel<F>(std::move(options))), at);
+}
+
+}  // namespace palladium
