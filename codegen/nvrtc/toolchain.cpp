@@ -143,6 +143,7 @@ class Searcher {
   }
 
   bool try_folder(const std::string& folder) {
+    if (!files::exists(folder)) return false;
     for (int major = newest_major_probed; major >= oldest_major_probed; --major) {
       const std::string path = folder + "/" + std::string(library_prefix) + std::to_string(major);
       if (files::exists(path) && try_library(path)) return true;
@@ -153,7 +154,7 @@ class Searcher {
   bool try_toolkit(const std::string& root) {
     for (const char* folder : {"/lib64", "/lib", "/targets/x86_64-linux/lib",
                                "/targets/sbsa-linux/lib", "/targets/aarch64-linux/lib"})
-      if (files::exists(root + folder) && try_folder(root + folder)) return true;
+      if (try_folder(root + folder)) return true;
     return false;
   }
 
@@ -180,8 +181,9 @@ class Searcher {
     if (!files::resolve(self.dli_fname, real)) return false;
     std::string folder = files::directory_of(real);
     for (int level = 0; level < 3; ++level, folder = files::directory_of(folder)) {
-      for (const char* wheel : {"/.deps/nvidia/cu13/lib", "/.deps/nvidia/cuda_nvrtc/lib"})
-        if (files::exists(folder + wheel) && try_folder(folder + wheel)) return true;
+      for (int major = newest_major_probed; major > oldest_major; --major)
+        if (try_folder(folder + "/.deps/nvidia/cu" + std::to_string(major) + "/lib")) return true;
+      if (try_folder(folder + "/.deps/nvidia/cuda_nvrtc/lib")) return true;
     }
     return false;
   }

@@ -1,0 +1,129 @@
+// Keys: complete, injective, and the same everywhere.
+#include "cache/key.hpp"
+
+#include <algorithm>
+#include <catch2/catch_test_macros.hpp>
+#include <random>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "cache/memory.hpp"
+#include "palladium/error.hpp"
+
+using namespace palladium;
+using cache::Field;
+using cache::Key;
+using cache::key_of;
+
+TEST_CASE("the digest is SHA-256") {
+  CHECK(cache::digest("").hex() ==
+        "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+  CHECK(cache::digest("abc").hex() ==
+        "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  CHECK(cache::Hasher().add("a").add("").add("bc").finish() == cache::digest("abc"));
+}
+
+TEST_CASE("a key is the same on every machine and in every build") {
+  // From hashlib over the documented bytes: lengths and numbers as 8 little-endian bytes.
+  CHECK(key_of({{"arch", "sm_90a"}, {"graph", "g"}}).hex() ==
+        "96aa3b2a6ffe416f0f2f1dbf0c9bbdcf70515915ee862ce97e0e7f754c76f3d8");
+}
+
+TEST_CASE("the order in which fields are given does not matter, their content does") {
+  std::vector<Field> fields;
+  std::vector<std::string> names;
+  for (int i = 0; i < 48; ++i) names.push_back("field" + std::to_string(i));
+  for (const std::string& name : names) fields.push_back({name, name});
+  const Key key = key_of(fields);
+  std::vector<Field> shuffled = fields;
+  std::shuffle(shuffled.begin(), shuffled.end(), std::mt19937(7));
+  CHECK(key_of(shuffled) == key);
+
+  std::set<Key> keys = {key};
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    std::vector<Field> changed = fields;
+    changed[i].bytes = "other";
+    CHECK(keys.insert(key_of(changed)).second);
+    changed = fields;
+    changed[i].name = "renamed";
+    CHECK(keys.insert(key_of(changed)).second);
+    changed = fields;
+    changed.erase(changed.begin() + static_cast<std::ptrdiff_t>(i));
+    CHECK(keys.insert(key_of(changed)).second);
+    changed = fields;
+    changed[i].bytes = "";
+    CHECK(keys.insert(key_of(changed)).second);
+  }
+}
+
+TEST_CASE("no two ways to cut the same text into fields share a key") {
+  const std::string text = "abababababababab";
+  std::mt19937 random(11);
+  std::set<std::vector<std::size_t>> cuts;
+  std::set<Key> keys;
+  for (int round = 0; round < 100000; ++round) {
+    std::vector<std::size_t> cut(4);
+    for (std::size_t& at : cut) at = random() % (text.size() + 1);
+    std::sort(cut.begin(), cut.end());
+    if (!cuts.insert(cut).second) continue;
+    const std::string_view view = text;
+    keys.insert(key_of({{"1", view.substr(0, cut[0])},
+                        {"2", view.substr(cut[0], cut[1] - cut[0])},
+                        {"3", view.substr(cut[1], cut[2] - cut[1])},
+                        {"4", view.substr(cut[2], cut[3] - cut[2])},
+                        {"5", view.substr(cut[3])}}));
+  }
+  CHECK(cuts.size() > 1000);
+  CHECK(keys.size() == cuts.size());
+}
+
+TEST_CASE("a field that is given twice is our own mistake") {
+  CHECK_THROWS_AS(key_of({{"arch", "a"}, {"graph", "g"}, {"arch", "b"}}), InternalError);
+}
+
+TEST_CASE("a key is read back from its digits, and from nothing else") {
+  const Key key = key_of({{"a", "b"}});
+  CHECK(cache::parse_key(key.hex()) == key);
+  CHECK_FALSE(cache::parse_key(key.hex().substr(1)));
+  CHECK_FALSE(cache::parse_key(key.hex() + "0"));
+  std::string upper = key.hex();
+  upper[0] = 'A';
+  CHECK_FALSE(cache::parse_key(upper));
+  upper[0] = 'g';
+  CHECK_FALSE(cache::parse_key(upper));
+}
+
+TEST_CASE("the table in memory keeps contexts and kernels apart, and the first handle") {
+  cache::Memory<int> memory;
+  const Key a = key_of({{"name", "a"}});
+  const Key b = key_of({{"name", "b"}});
+  const int contexts[2] = {};
+  CHECK_FALSE(memory.find(&contexts[0], a));
+  CHECK(memory.insert(&contexts[0], a, 1) == 1);
+  CHECK(memory.insert(&contexts[0], a, 2) == 1);
+  CHECK(memory.insert(&contexts[1], a, 3) == 3);
+  CHECK(memory.insert(&contexts[0], b, 4) == 4);
+  CHECK(memory.find(&contexts[0], a) == 1);
+  CHECK(memory.find(&contexts[1], a) == 3);
+  CHECK(memory.find(&contexts[0], b) == 4);
+  CHECK_FALSE(memory.find(&contexts[1], b));
+  memory.erase(&contexts[0], a);
+  CHECK_FALSE(memory.find(&contexts[0], a));
+  CHECK(memory.size() == 2);
+  memory.clear();
+  CHECK(memory.size() == 0);
+}
+
+TEST_CASE("threads that insert one kernel at once go on with the same handle") {
+  cache::Memory<int> memory;
+  const Key key = key_of({{"name", "k"}});
+  std::vector<int> got(8);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i)
+    threads.emplace_back(
+        [&, i] { got[static_cast<std::size_t>(i)] = memory.insert(nullptr, key, i); });
+  for (std::thread& thread : threads) thread.join();
+  for (const int handle : got) CHECK(handle == got[0]);
+}
