@@ -72,15 +72,10 @@ PL_FN T top_bit() {
 }
 
 template <class T>
-constexpr u64 infinity_bits = 0;
-template <>
-constexpr u64 infinity_bits<f16> = 0x7c00;
-template <>
-constexpr u64 infinity_bits<bf16> = 0x7f80;
-template <>
-constexpr u64 infinity_bits<f32> = 0x7f800000;
-template <>
-constexpr u64 infinity_bits<f64> = 0x7ff0000000000000;
+constexpr u64 infinity_bits = same<T, f16>    ? 0x7c00
+                              : same<T, bf16> ? 0x7f80
+                              : same<T, f32>  ? 0x7f800000
+                                              : 0x7ff0000000000000;
 
 }  // namespace detail
 

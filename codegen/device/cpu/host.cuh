@@ -8,6 +8,7 @@ struct Ids {
   u32 thread, warpgroup, warp, lane;
   i32 block[3], grid[3];
   u32 cluster_rank, cluster_size, shared_base;
+  bool poison;  // whether lanes out of bounds hold poison rather than 0
 };
 
 enum class Shuffle : i32 { by_xor, by_index, up, down };
@@ -17,7 +18,6 @@ enum class Product : i32 { f16_f32, bf16_f32, tf32_f32, i8_i32 };
 
 struct Host {
   u32 version, bytes;  // host_version, sizeof(Host)
-  u32 poison;          // whether lanes out of bounds hold poison rather than 0
 
   const Ids* (*ids)();
   void (*warpgroup_sync)(i32 warpgroups, i32 line);

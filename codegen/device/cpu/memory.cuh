@@ -15,7 +15,7 @@ PL_FN void normalize(T* dst) {
 
 template <class T>
 PL_FN T out_of_bounds() {
-  if (!detail::host.poison) return bitcast<T>(static_cast<detail::bits_of<T>>(0));
+  if (!detail::host.ids()->poison) return bitcast<T>(static_cast<detail::bits_of<T>>(0));
   if constexpr (detail::is_float<T>) {
     return nan<T>();
   } else if constexpr (detail::same<T, bool>) {

@@ -1,0 +1,130 @@
+// mma.sync and ldmatrix for a whole warp; the fragment maps stand in codegen/device/waist.def.
+// Compiled without contraction: a product is rounded before it is added, on every CPU.
+#include <bit>
+#include <cstdint>
+#include <cstring>
+
+#include "runtime/emulator/block.hpp"
+
+namespace palladium::emulator {
+namespace {
+
+struct Place {
+  int row, column;
+};
+
+// Element e of lane l in the A operand (m16 x k), for elements of `bytes` bytes.
+Place a_place(int l, int e, int bytes) {
+  const int g = l / 4, c = l % 4;
+  switch (bytes) {
+  case 1: return {g + 8 * (e / 4 % 2), 4 * c + e % 4 + 16 * (e / 8)};
+  case 2: return {g + 8 * (e / 2 % 2), 2 * c + e % 2 + 8 * (e / 4)};
+  default: return {g + 8 * (e % 2), c + 4 * (e / 2)};
+  }
+}
+
+// Element e of lane l in the B operand (k x n8).
+Place b_place(int l, int e, int bytes) {
+  const int g = l / 4, c = l % 4;
+  switch (bytes) {
+  case 1: return {4 * c + e % 4 + 16 * (e / 4), g};
+  case 2: return {2 * c + e % 2 + 8 * (e / 2), g};
+  default: return {c + 4 * e, g};
+  }
+}
+
+Place d_place(int l, int e) { return {l / 4 + 8 * (e / 2), 2 * (l % 4) + e % 2}; }
+
+float widen_f16(std::uint16_t x) {
+  const std::uint32_t sign = static_cast<std::uint32_t>(x & 0x8000) << 16, magnitude = x & 0x7fff;
+  if (magnitude >= 0x7c00) {
+    return std::bit_cast<float>(sign | 0x7f800000 | (magnitude & 0x3ff) << 13);
+  }
+  if (magnitude >= 0x400) return std::bit_cast<float>(sign | ((magnitude << 13) + (112u << 23)));
+  const float subnormal = static_cast<float>(magnitude) * 0x1p-24f;
+  return sign ? -subnormal : subnormal;
+}
+
+float round_to_tf32(float x) {
+  const std::uint32_t bits = std::bit_cast<std::uint32_t>(x);
+  if ((bits & 0x7fffffff) >= 0x7f800000) return x;
+  return std::bit_cast<float>((bits + 0x1000) & ~0x1fffu);
+}
+
+template <class Number>
+Number read(const void* operand, int e, abi::Product product) {
+  switch (product) {
+  case abi::Product::i8_i32:
+    return static_cast<Number>(static_cast<const std::int8_t*>(operand)[e]);
+  case abi::Product::f16_f32:
+    return static_cast<Number>(widen_f16(static_cast<const std::uint16_t*>(operand)[e]));
+  case abi::Product::bf16_f32: {
+    const std::uint32_t bits = static_cast<const std::uint16_t*>(operand)[e];
+    return static_cast<Number>(std::bit_cast<float>(bits << 16));
+  }
+  case abi::Product::tf32_f32:
+    return static_cast<Number>(round_to_tf32(static_cast<const float*>(operand)[e]));
+  }
+  return {};
+}
+
+}  // namespace
+
+template <class Number, class Threads>
+static void multiply_warp(Threads* lanes, int k, abi::Product product) {
+  const int bytes = product == abi::Product::i8_i32 ? 1 : product == abi::Product::tf32_f32 ? 4 : 2;
+  // Sums wrap for integers, which unsigned arithmetic does.
+  Number a[16][32], b[32][8], d[16][8];
+  for (int l = 0; l < 32; ++l) {
+    for (int e = 0; e < 16 * k / 32; ++e) {
+      const Place p = a_place(l, e, bytes);
+      a[p.row][p.column] = read<Number>(lanes[l].a, e, product);
+    }
+    for (int e = 0; e < 8 * k / 32; ++e) {
+      const Place p = b_place(l, e, bytes);
+      b[p.row][p.column] = read<Number>(lanes[l].b, e, product);
+    }
+    for (int e = 0; e < 4; ++e) {
+      const Place p = d_place(l, e);
+      std::memcpy(&d[p.row][p.column], static_cast<const std::byte*>(lanes[l].d) + 4 * e, 4);
+    }
+  }
+  for (int i = 0; i < 16; ++i) {
+    for (int j = 0; j < k; ++j) {
+      for (int n = 0; n < 8; ++n) d[i][n] += a[i][j] * b[j][n];
+    }
+  }
+  for (int l = 0; l < 32; ++l) {
+    for (int e = 0; e < 4; ++e) {
+      const Place p = d_place(l, e);
+      std::memcpy(static_cast<std::byte*>(lanes[l].d) + 4 * e, &d[p.row][p.column], 4);
+    }
+  }
+}
+
+void Block::multiply(const Meeting& warp, int k, abi::Product product) {
+  Thread* lanes = &threads_[warp.first];
+  if (product == abi::Product::i8_i32) {
+    multiply_warp<std::uint32_t>(lanes, k, product);
+  } else {
+    multiply_warp<float>(lanes, k, product);
+  }
+}
+
+void Block::read_matrices(const Meeting& warp, int matrices, bool transposed, int line) {
+  std::uint16_t rows[8][8];
+  for (int j = 0; j < matrices; ++j) {
+    for (int r = 0; r < 8; ++r) {
+      load_shared(rows[r], threads_[warp.first + 8 * j + r].operand, 16, false, line);
+    }
+    for (int lane = 0; lane < 32; ++lane) {
+      auto* out = static_cast<std::uint16_t*>(threads_[warp.first + lane].d) + 2 * j;
+      for (int h = 0; h < 2; ++h) {
+        const int i = lane / 4, k = 2 * (lane % 4) + h;
+        out[h] = transposed ? rows[k][i] : rows[i][k];
+      }
+    }
+  }
+}
+
+}  // namespace palladium::emulator
