@@ -19,6 +19,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -154,7 +155,8 @@ struct Graph {
   std::vector<Location> where;     // per instruction
   std::vector<std::string> names;  // per instruction, may be empty
   Location at;                     // the call that made the kernel
-  std::deque<std::string> files;   // owns Location::file of graphs that were read from text
+  // Owns Location::file of graphs that were read from text; copies share it.
+  std::shared_ptr<const std::deque<std::string>> files;
 
   const Inst& operator[](ValueId v) const { return insts[index(v)]; }
   Inst& operator[](ValueId v) { return insts[index(v)]; }

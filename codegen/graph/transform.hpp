@@ -10,9 +10,18 @@ namespace palladium::graph {
 
 /// Ends every trace: drops what nothing needs, orders stretches without writes by demand from their
 /// users (so that the graph does not depend on the host compiler's order of evaluation), merges
-/// equal constants and pure duplicates in a region, folds scalar constants, contracts
-/// products under adds into fma (if Graph::fma), renumbers densely. Idempotent.
+/// equal constants and pure duplicates in a region, folds scalar and splat constants, contracts
+/// products under adds into fma (if Graph::fma), numbers symbols by position, casts the results of
+/// index maps to i32, renumbers densely. Idempotent.
+///
+/// Writes keep their recorded order. A read stays between the writes of its own root Ref (and of
+/// Refs that may share memory with it) and commutes with everything else; an instruction with
+/// regions is a write of all that its regions write, or else a read.
 Graph canonicalize(const Graph& g);
+
+/// The first violation of the contract at the top of graph.hpp or of a type rule; "" if there is
+/// none.
+std::string defect(const Graph& g);
 
 /// Checks the contract at the top of graph.hpp and every type rule; InternalError with the graph's
 /// text and `stage` if it does not hold.
@@ -21,7 +30,8 @@ void verify(const Graph& g, std::string_view stage);
 /// For people and tests: dense numbering, one line per instruction, no locations unless asked.
 std::string to_text(const Graph& g, bool locations = false);
 
-/// Versioned, lossless: floats as hex strings, 64-bit integers as strings.
+/// Versioned, lossless for verified graphs without dead instructions (all canonical ones): numbers
+/// as the hex digits of their bits, 64-bit integers as strings.
 std::string to_json(const Graph& g);
 /// CompileError on malformed text, an unknown op, a newer version, or limits exceeded.
 Graph from_json(std::string_view json);

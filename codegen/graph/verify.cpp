@@ -1,0 +1,279 @@
+// The contract at the top of graph.hpp, as code.
+#include <string>
+
+#include "codegen/base/dim.hpp"
+#include "codegen/graph/builder.hpp"
+#include "codegen/graph/transform.hpp"
+#include "codegen/graph/uses.hpp"
+#include "palladium/error.hpp"
+
+namespace palladium::graph {
+namespace {
+
+constexpr int deepest_region = 512;
+
+struct Defect {
+  std::string what;
+};
+
+void require(bool holds, const char* what) {
+  if (!holds) throw Defect{what};
+}
+
+std::string name(ValueId v) { return "instruction " + std::to_string(index(v)); }
+
+class Verifier {
+ public:
+  explicit Verifier(const Graph& g) : g_(g) {}
+
+  void run() {
+    require(g_.where.size() <= g_.insts.size(), "more locations than instructions");
+    require(g_.names.size() <= g_.insts.size(), "more names than instructions");
+    check_mapping();
+    check_arguments();
+    visible_.assign(g_.insts.size(), false);
+    listed_.assign(g_.insts.size(), false);
+    visited_.assign(g_.regions.size(), false);
+    is_index_map_.assign(g_.regions.size(), false);
+    require(!g_.bodies.empty(), "a kernel without a body");
+    for (const Body& body : g_.bodies) {
+      require(body.warpgroups >= 1 && body.warpgroups <= 16,
+              "a body has less than 1 or more than 16 warpgroups");
+      check_body(body.region);
+    }
+    for (const BlockMapping& m : g_.mapping.block_mappings) {
+      if (m.index_map == no_region) continue;
+      const RegionId r = in_range(m.index_map);
+      if (!is_index_map_[index(r)]) check_region(r, no_value, 1);
+      is_index_map_[index(r)] = true;
+      check_index_map(r, m);
+    }
+    check_grid_region(g_.mapping.get_grid_indices);
+    check_grid_region(g_.mapping.local_grid_env);
+  }
+
+ private:
+  RegionId in_range(RegionIndex r) const {
+    require(r < g_.regions.size(), "a region id out of range");
+    return RegionId{r};
+  }
+
+  void check_symbols(const Dim& d) const {
+    std::vector<std::uint32_t> symbols;
+    collect_symbols(d, symbols);
+    for (const std::uint32_t s : symbols)
+      require(static_cast<std::int64_t>(s) < g_.num_symbols,
+              "a symbolic dim that is none of the graph's");
+  }
+
+  void check_mapping() const {
+    const GridMapping& m = g_.mapping;
+    m.check_invariants();
+    for (const Dim& d : m.grid) check_symbols(d);
+    for (const BlockMapping& b : m.block_mappings)
+      for (const Dim& d : b.array_aval.shape) check_symbols(d);
+    require(g_.num_symbols >= 0, "a negative number of symbols");
+    require(g_.semantics.size() == m.grid.size(), "not one order per grid axis");
+    require(g_.cluster.size() <= 3, "a cluster of more than 3 axes");
+    for (const int n : g_.cluster) require(n >= 1, "a cluster axis below 1");
+    require(g_.cluster_names.empty() || g_.cluster_names.size() == g_.cluster.size(),
+            "not one name per cluster axis");
+  }
+
+  void check_arguments() const {
+    const GridMapping& m = g_.mapping;
+    int inputs = 0, scalars = 0;
+    for (const Argument& a : g_.arguments) {
+      require(a.dtype != DType(), "an argument without a dtype");
+      if (a.kind == Argument::Kind::scalar) {
+        require(a.index == scalars++, "scalar arguments are not numbered in call order");
+        continue;
+      }
+      require(a.index == inputs++, "array arguments are not numbered in call order");
+      require(a.index < m.num_inputs, "an array argument without a block mapping");
+      require(a.dtype == m.block_mappings[a.index].array_aval.dtype,
+              "an array argument's dtype is not its block mapping's");
+    }
+    require(inputs == m.num_inputs, "a block mapping without an argument");
+    for (std::size_t i = 0; i < g_.aliases.size(); ++i) {
+      const Alias& a = g_.aliases[i];
+      require(a.input >= 0 && a.input < m.num_inputs, "an alias of no input");
+      require(a.output >= 0 && a.output < m.num_outputs, "an alias of no output");
+      require(m.block_mappings[a.input].array_aval ==
+                  m.block_mappings[m.num_inputs + a.output].array_aval,
+              "an alias of arrays of two types");
+      for (std::size_t k = 0; k < i; ++k)
+        require(g_.aliases[k].input != a.input && g_.aliases[k].output != a.output,
+                "an input or output is aliased twice");
+    }
+  }
+
+  void check_body(RegionId r) {
+    in_range(index(r));
+    require(!visited_[index(r)], "two bodies share a region");
+    const Region& region = g_[r];
+    const GridMapping& m = g_.mapping;
+    require(region.yields.empty(), "a body yields");
+    std::vector<Type> expected;
+    const auto block = [&](const BlockMapping& b) {
+      expected.push_back(Type::ref(b.array_aval.dtype, b.ref_shape(), b.memory_space));
+    };
+    for (const Argument& a : g_.arguments)
+      if (a.kind == Argument::Kind::scalar)
+        expected.push_back(Type::value(a.dtype));
+      else
+        block(m.block_mappings[a.index]);
+    for (int i = 0; i < m.num_outputs; ++i) block(m.block_mappings[m.num_inputs + i]);
+    for (const AbstractValue& s : m.scratch_avals) expected.push_back(type_of(s));
+    check_params(region, expected, "body");
+    check_region(r, no_value, 1);
+  }
+
+  static Type type_of(const AbstractValue& v) {
+    Extents shape;
+    for (const Dim& d : v.type.shape) {
+      require(d.is_static(), "a symbolic shape in the kernel");
+      shape.push_back(d.value());
+    }
+    return v.is_ref ? Type::ref(v.type.dtype, std::move(shape), v.memory_space)
+                    : Type::value(v.type.dtype, std::move(shape));
+  }
+
+  void check_params(const Region& region, const std::vector<Type>& expected, const char* of) const {
+    if (region.params.size() != expected.size())
+      throw Defect{std::string("a ") + of + " has " + std::to_string(region.params.size()) +
+                   " parameters instead of " + std::to_string(expected.size())};
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      const ValueId p = region.params[i];
+      require(index(p) < g_.insts.size(), "a parameter's id out of range");
+      if (!(g_[p].type == expected[i]))
+        throw Defect{"parameter " + std::to_string(i) + " of a " + of + " is " +
+                     to_string(g_[p].type) + " instead of " + to_string(expected[i])};
+    }
+  }
+
+  void check_index_map(RegionId r, const BlockMapping& m) const {
+    std::vector<Type> expected;
+    for (const AbstractValue& v : g_.mapping.index_map_avals) expected.push_back(type_of(v));
+    check_params(g_[r], expected, "index map");
+    const std::vector<ValueId>& yields = g_[r].yields;
+    if (yields.size() != m.block_shape.size())
+      throw Defect{"the index map of " + m.origin + " yields " + std::to_string(yields.size()) +
+                   " values instead of " + std::to_string(m.block_shape.size())};
+    for (const ValueId y : yields)
+      require(g_[y].type == Type::value(i32), "an index map yields something other than i32[]");
+    check_pure(r);
+  }
+
+  void check_pure(RegionId r) const {
+    for (const ValueId v : g_[r].insts) {
+      require(info(g_[v].op).effect != Effect::Writes, "an index map writes");
+      for (const RegionId inner : g_[v].regions) check_pure(inner);
+    }
+  }
+
+  void check_grid_region(RegionIndex r) {
+    if (r == no_region) return;
+    const RegionId id = in_range(r);
+    require(!visited_[index(id)], "two owners share a region");
+    check_region(id, no_value, 1);
+    check_params(g_[id], std::vector<Type>(g_.mapping.grid.size(), Type::value(i32)),
+                 "region of the GridMapping");
+    check_pure(id);
+  }
+
+  // `owner` is the instruction whose region it is.
+  void check_region(RegionId r, ValueId owner, int depth) {
+    require(depth <= deepest_region, "regions are nested too deeply");
+    require(!visited_[index(r)], "two owners share a region");
+    visited_[index(r)] = true;
+    const Region& region = g_[r];
+    for (const ValueId p : region.params) {
+      list(p);
+      require(g_[p].op == Op::Param, "a parameter that is no param instruction");
+      check_instruction(p);
+      visible_[index(p)] = true;
+    }
+    if (owner != no_value) check_owned_params(region, owner);
+    for (const ValueId v : region.insts) {
+      list(v);
+      require(g_[v].op != Op::Param, "a param instruction among a region's instructions");
+      check_instruction(v);
+      const Inst& in = g_[v];
+      const std::size_t expected = info(in.op).effect == Effect::Region ? 1 : 0;
+      require(in.regions.size() == expected, "a wrong number of regions");
+      for (const RegionId inner : in.regions) check_region(in_range(index(inner)), v, depth + 1);
+      visible_[index(v)] = true;
+    }
+    for (const ValueId y : region.yields) use(y);
+    if (owner != no_value) check_owned_yields(region, owner);
+    for (const ValueId p : region.params) visible_[index(p)] = false;
+    for (const ValueId v : region.insts) visible_[index(v)] = false;
+  }
+
+  void list(ValueId v) {
+    require(index(v) < g_.insts.size(), "an instruction id out of range");
+    if (listed_[index(v)]) throw Defect{name(v) + " is listed twice"};
+    listed_[index(v)] = true;
+  }
+
+  void use(ValueId v) const {
+    require(index(v) < g_.insts.size(), "an operand's id out of range");
+    if (!visible_[index(v)]) throw Defect{name(v) + " is used where it is not defined"};
+  }
+
+  void check_instruction(ValueId v) const {
+    const Inst& in = g_[v];
+    for (const ValueId arg : in.args) use(arg);
+    const Type type = infer(g_, in.op, in.attr, in.args, in.type, g_.location(v));
+    if (!(type == in.type))
+      throw Defect{name(v) + " (" + info(in.op).name + ") has type '" + to_string(in.type) +
+                   "' instead of '" + to_string(type) + "'"};
+    require(in.op == Op::Constant || in.attr.bits == 0, "bits on something other than a constant");
+  }
+
+  void check_owned_params(const Region& region, ValueId owner) const {
+    const Inst& in = g_[owner];
+    std::vector<Type> expected;
+    if (in.op == Op::Loop) {
+      expected.push_back(Type::value(i32));
+      for (std::size_t i = 2; i < in.args.size(); ++i) expected.push_back(g_[in.args[i]].type);
+    }
+    check_params(region, expected, info(in.op).name);
+  }
+
+  void check_owned_yields(const Region& region, ValueId owner) const {
+    const Inst& in = g_[owner];
+    const std::size_t carries = in.op == Op::Loop ? in.args.size() - 2 : 0;
+    require(region.yields.size() == carries, "a region does not yield one value per carry");
+    for (std::size_t i = 0; i < carries; ++i)
+      if (!(g_[region.yields[i]].type == g_[in.args[2 + i]].type))
+        throw Defect{"carry " + std::to_string(i) + " starts as " +
+                     to_string(g_[in.args[2 + i]].type) + " but the body yields " +
+                     to_string(g_[region.yields[i]].type)};
+  }
+
+  const Graph& g_;
+  std::vector<bool> visible_, listed_;        // per instruction
+  std::vector<bool> visited_, is_index_map_;  // per region; index maps may be shared
+};
+
+}  // namespace
+
+std::string defect(const Graph& g) {
+  try {
+    Verifier(g).run();
+  } catch (const Defect& d) {
+    return d.what;
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "";
+}
+
+void verify(const Graph& g, std::string_view stage) {
+  if (const std::string what = defect(g); !what.empty())
+    throw InternalError(std::string(stage) + ": " + what + "\n" + to_text(g, true));
+}
+
+}  // namespace palladium::graph
