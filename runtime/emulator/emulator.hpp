@@ -18,7 +18,7 @@ namespace palladium::emulator {
 struct Buffer {
   void* base = nullptr;
   std::size_t bytes = 0;
-  std::string name;  // "args[0]", "outputs[1]"
+  std::string name = {};  // "args[0]", "outputs[1]"
   bool written = false;
   int element_bytes = 1;
   /// Whether two blocks that write one element are an error.
@@ -37,17 +37,17 @@ struct Options {
 
 /// One launch, as cuLaunchKernelEx would get it.
 struct Launch {
-  std::string_view kernel;  // for messages
-  std::string_view text;    // the emitted text, without prelude, with PL_EXPORT
+  std::string_view kernel = {};  // for messages
+  std::string_view text = {};    // the emitted text, without prelude, with PL_EXPORT
   std::array<std::int64_t, 3> grid = {1, 1, 1};
   std::array<int, 3> cluster = {1, 1, 1};
   int warpgroups = 1;
   std::uint32_t shared_bytes = 0;
   void** parameters = nullptr;
-  std::span<const Buffer> buffers;
+  std::span<const Buffer> buffers = {};
   /// The user's line of each line of the text, from its first; shorter is fine.
-  std::span<const Location> lines;
-  Options options;
+  std::span<const Location> lines = {};
+  Options options = {};
 };
 
 /// Compiles the text (once per process and text), runs all blocks one after another and returns
