@@ -243,9 +243,12 @@ class PALLADIUM_API Effect : public Traced {
 
  private:
   friend class detail::Access;
-  explicit Effect(const Value& value) : value_(value) {}
+  template <class F>
+  Effect(const Value& value, const F& note) : value_(value) {
+    note(mark_);
+  }
   Value value_;
-  mutable detail::Mark mark_;
+  detail::Mark mark_;
 };
 
 /// An optional keyword argument.

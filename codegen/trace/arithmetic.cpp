@@ -1,0 +1,276 @@
+// Operators and elementwise functions.
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "codegen/trace/recorder.hpp"
+#include "palladium/error.hpp"
+#include "palladium/ops.hpp"
+
+namespace palladium::trace {
+namespace {
+
+using Kind = Literal::Kind;
+
+std::int64_t wrapped(std::uint64_t n) { return static_cast<std::int64_t>(n); }
+
+// Two C++ numbers stay one: nothing is recorded, the result is as weak as they are.
+std::optional<Literal> fold(Op op, const Literal& x, const Literal& y) {
+  const auto truth = [](bool b) { return Literal{Kind::truth, b, 0}; };
+  const bool floating = x.kind == Kind::floating || y.kind == Kind::floating;
+  if (floating) {
+    const double a = x.number(), b = y.number();
+    const auto number = [](double n) { return Literal{Kind::floating, 0, n}; };
+    switch (op) {
+    case Op::Add: return number(a + b);
+    case Op::Sub: return number(a - b);
+    case Op::Mul: return number(a * b);
+    case Op::Div: return number(a / b);
+    case Op::Eq: return truth(a == b);
+    case Op::Ne: return truth(a != b);
+    case Op::Lt: return truth(a < b);
+    case Op::Le: return truth(a <= b);
+    case Op::Gt: return truth(a > b);
+    case Op::Ge: return truth(a >= b);
+    default: return {};
+    }
+  }
+  const std::int64_t a = x.integer, b = y.integer;
+  if (x.kind == Kind::truth && y.kind == Kind::truth) {
+    switch (op) {
+    case Op::And: return truth(a && b);
+    case Op::Or: return truth(a || b);
+    case Op::Xor: return truth(a != b);
+    case Op::Eq: return truth(a == b);
+    case Op::Ne: return truth(a != b);
+    default: break;
+    }
+  }
+  const auto ua = static_cast<std::uint64_t>(a), ub = static_cast<std::uint64_t>(b);
+  const auto number = [](std::int64_t n) { return Literal{Kind::integer, n, 0}; };
+  const bool divides = b != 0 && !(a == INT64_MIN && b == -1);
+  switch (op) {
+  case Op::Add: return number(wrapped(ua + ub));
+  case Op::Sub: return number(wrapped(ua - ub));
+  case Op::Mul: return number(wrapped(ua * ub));
+  case Op::Div: return divides ? std::optional(number(a / b)) : std::nullopt;
+  case Op::Rem: return divides ? std::optional(number(a % b)) : std::nullopt;
+  case Op::And: return number(a & b);
+  case Op::Or: return number(a | b);
+  case Op::Xor: return number(a ^ b);
+  case Op::Max: return number(std::max(a, b));
+  case Op::Min: return number(std::min(a, b));
+  case Op::Eq: return truth(a == b);
+  case Op::Ne: return truth(a != b);
+  case Op::Lt: return truth(a < b);
+  case Op::Le: return truth(a <= b);
+  case Op::Gt: return truth(a > b);
+  case Op::Ge: return truth(a >= b);
+  default: return {};
+  }
+}
+
+bool needs_floats(Op op) {
+  switch (op) {
+  case Op::Pow:
+  case Op::Atan2:
+  case Op::Fma:
+  case Op::IsFinite: return true;
+  default: return op >= Op::Exp && op <= Op::Round;
+  }
+}
+
+// The dtype that weak operands take: that of the typed ones, which must agree.
+DType common_dtype(Recorder& recorder, Op op, std::span<const Value> operands, const char* what,
+                   Location at) {
+  DType dtype;
+  DType weakest = needs_floats(op) ? f32 : bool_;
+  for (const Value& v : operands) {
+    expect_given(v, what, at);
+    if (is_literal(v)) {
+      const DType own = literal(v).dtype();
+      if (own.is_float() || (own.is_integer() && weakest.is_bool())) weakest = own;
+      continue;
+    }
+    const DType own = recorder.graph[recorder.id(v, what, at)].type.dtype;
+    if (dtype == DType()) dtype = own;
+    if (dtype != own)
+      throw CompileError(at, std::string(what) + ": expected operands of one dtype, given " +
+                                 dtype.name() + " and " + own.name() +
+                                 "; convert one of them: pl::" + dtype.name() + "(x)");
+  }
+  return dtype == DType() ? weakest : dtype;
+}
+
+Value binary(Op op, const Operand& a, const Operand& b) {
+  const Location left = location(a), right = location(b);
+  const Value x = resolve(a), y = resolve(b);  // left, then right
+  return elementwise(op, {x, y}, right.line < left.line ? right : left);
+}
+
+Value unary(Op op, const Operand& a) { return elementwise(op, {resolve(a)}, location(a)); }
+
+Value compound(Op op, const Value& self, const Operand& o) {
+  return elementwise(op, {self, resolve(o)}, location(o));
+}
+
+}  // namespace
+
+Value elementwise(Op op, std::initializer_list<Value> operands, Location at) {
+  const char* what = graph::info(op).name;
+  const std::span<const Value> all(operands.begin(), operands.size());
+  if (all.size() == 2 && is_literal(all[0]) && is_literal(all[1])) {
+    expect_given(all[0], what, at);
+    expect_given(all[1], what, at);
+    if (const auto number = fold(op, literal(all[0]), literal(all[1]))) return weak(*number);
+  }
+  if (op == Op::Neg && is_literal(all[0])) {
+    expect_given(all[0], what, at);
+    const Literal l = literal(all[0]);
+    if (l.kind == Kind::floating) return -l.floating;
+    return weak(*fold(Op::Sub, {Kind::integer, 0, 0}, l));
+  }
+  if (op == Op::Not && is_literal(all[0])) {
+    expect_given(all[0], what, at);
+    const Literal l = literal(all[0]);
+    if (l.kind == Kind::truth) return l.integer == 0;
+    if (l.kind == Kind::integer) return ~l.integer;
+  }
+  Recorder& recorder = Recorder::current(what, at);
+  const DType dtype = common_dtype(recorder, op, all, what, at);
+  std::vector<ValueId> ids;
+  for (const Value& v : all) ids.push_back(recorder.typed(v, dtype, what, at));
+  return recorder.value(recorder.builder().elementwise(op, std::move(ids), at));
+}
+
+}  // namespace palladium::trace
+
+namespace palladium {
+
+using trace::Literal;
+using trace::Op;
+using trace::Recorder;
+using trace::ValueId;
+
+#define PL_BINARY(symbol, op) \
+  Value operator symbol(const Operand& a, const Operand& b) { return trace::binary(Op::op, a, b); }
+PL_BINARY(+, Add)
+PL_BINARY(-, Sub)
+PL_BINARY(*, Mul)
+PL_BINARY(/, Div)
+PL_BINARY(%, Rem)
+PL_BINARY(&, And)
+PL_BINARY(|, Or)
+PL_BINARY(^, Xor)
+PL_BINARY(<<, ShiftLeft)
+PL_BINARY(>>, ShiftRight)
+PL_BINARY(==, Eq)
+PL_BINARY(!=, Ne)
+PL_BINARY(<, Lt)
+PL_BINARY(<=, Le)
+PL_BINARY(>, Gt)
+PL_BINARY(>=, Ge)
+#undef PL_BINARY
+
+#define PL_COMPOUND(symbol, op)                       \
+  Value& Value::operator symbol(const Operand& o) {   \
+    return *this = trace::compound(Op::op, *this, o); \
+  }
+PL_COMPOUND(+=, Add)
+PL_COMPOUND(-=, Sub)
+PL_COMPOUND(*=, Mul)
+PL_COMPOUND(/=, Div)
+PL_COMPOUND(%=, Rem)
+PL_COMPOUND(&=, And)
+PL_COMPOUND(|=, Or)
+PL_COMPOUND(^=, Xor)
+PL_COMPOUND(<<=, ShiftLeft)
+PL_COMPOUND(>>=, ShiftRight)
+#undef PL_COMPOUND
+
+Value operator-(const Operand& x) { return trace::unary(Op::Neg, x); }
+Value operator~(const Operand& x) { return trace::unary(Op::Not, x); }
+
+namespace {
+
+// !x is true where x is zero.
+Value logical_not(const Operand& operand) {
+  const Value x = trace::resolve(operand);
+  const Location at = trace::location(operand);
+  return x.dtype().is_bool() ? trace::elementwise(Op::Not, {x}, at)
+                             : trace::elementwise(Op::Eq, {x, Value(0)}, at);
+}
+
+}  // namespace
+
+Value operator!(const Value& v) { return logical_not(Operand(v, Location{})); }
+Value operator!(Slot&& v) { return logical_not(Operand(std::move(v), Location{})); }
+
+#define PL_UNARY(name, op) \
+  Value name(const Operand& x) { return trace::unary(Op::op, x); }
+PL_UNARY(abs, Abs)
+PL_UNARY(sign, Sign)
+PL_UNARY(exp, Exp)
+PL_UNARY(exp2, Exp2)
+PL_UNARY(expm1, Expm1)
+PL_UNARY(log, Log)
+PL_UNARY(log2, Log2)
+PL_UNARY(log1p, Log1p)
+PL_UNARY(sqrt, Sqrt)
+PL_UNARY(rsqrt, Rsqrt)
+PL_UNARY(sin, Sin)
+PL_UNARY(cos, Cos)
+PL_UNARY(tan, Tan)
+PL_UNARY(tanh, Tanh)
+PL_UNARY(logistic, Logistic)
+PL_UNARY(erf, Erf)
+PL_UNARY(floor, Floor)
+PL_UNARY(ceil, Ceil)
+PL_UNARY(round, Round)
+PL_UNARY(is_finite, IsFinite)
+#undef PL_UNARY
+
+Value pow(const Operand& x, const Operand& y) { return trace::binary(Op::Pow, x, y); }
+Value atan2(const Operand& y, const Operand& x) { return trace::binary(Op::Atan2, y, x); }
+Value maximum(const Operand& x, const Operand& y) { return trace::binary(Op::Max, x, y); }
+Value minimum(const Operand& x, const Operand& y) { return trace::binary(Op::Min, x, y); }
+
+Value fma(const Operand& x, const Operand& y, const Operand& z) {
+  const Value a = trace::resolve(x), b = trace::resolve(y), c = trace::resolve(z);
+  return trace::elementwise(Op::Fma, {a, b, c}, trace::location(x));
+}
+
+Value where(const Operand& condition, const Operand& x, const Operand& y) {
+  const Location at = trace::location(condition);
+  Value c = trace::resolve(condition);
+  const Value a = trace::resolve(x), b = trace::resolve(y);
+  trace::expect_given(c, "where", at);
+  if (!c.dtype().is_bool()) c = trace::elementwise(Op::Ne, {c, Value(0)}, at);
+  Recorder& recorder = Recorder::current("where", at);
+  const Value choices[] = {a, b};
+  const DType dtype = trace::common_dtype(recorder, Op::Select, choices, "where", at);
+  std::vector<ValueId> ids{recorder.typed(c, bool_, "where", at),
+                           recorder.typed(a, dtype, "where", at),
+                           recorder.typed(b, dtype, "where", at)};
+  return recorder.value(recorder.builder().elementwise(Op::Select, std::move(ids), at));
+}
+
+Value DType::operator()(const Operand& x) const {
+  const Value v = trace::resolve(x);
+  return v.astype(*this, trace::location(x));
+}
+
+Value Value::astype(DType dtype, Location at) const {
+  Recorder& recorder = Recorder::current("cast", at);
+  if (trace::is_literal(*this)) {
+    trace::expect_given(*this, "cast", at);
+    // A cast says that a conversion is meant: pl::i32(2.5) is 2.
+    const Literal l = trace::literal(*this);
+    if (l.kind == Literal::Kind::floating)
+      return recorder.value(recorder.builder().constant(dtype, l.floating, {}, at));
+    return recorder.value(recorder.builder().constant(dtype, l.integer, {}, at));
+  }
+  return recorder.value(recorder.builder().cast(recorder.id(*this, "cast", at), dtype, at));
+}
+
+}  // namespace palladium

@@ -1,0 +1,115 @@
+#include "codegen/trace/body.hpp"
+
+#include "palladium/error.hpp"
+
+namespace palladium::trace {
+namespace {
+
+using detail::Access;
+using detail::Parameter;
+
+class Operands final : public detail::Operands {
+ public:
+  Operands(Recorder& recorder, const std::vector<BodyOperand>& operands,
+           const std::vector<std::string>& scratch_names, Location at)
+      : kernel_(recorder.graph.name), operands_(operands), scratch_names_(scratch_names), at_(at) {
+    for (const BodyOperand& o : operands) {
+      values_.push_back(o.is_scalar ? recorder.value(o.param) : Value());
+      refs_.push_back(o.is_scalar ? Access::ref(0, 0) : recorder.ref(o.param));
+    }
+  }
+
+  void match(const Parameter* parameters, int count, int* position) override {
+    const int num_scratch = static_cast<int>(scratch_names_.size());
+    int fixed = 0, rests = 0;
+    bool named_scratch = false;
+    for (int i = 0; i < count; ++i) {
+      if (named_scratch) fail("pl::Scratch must be the last parameter");
+      if (parameters[i].kind == Parameter::Kind::rest) ++rests;
+      if (parameters[i].kind == Parameter::Kind::scratch) named_scratch = true;
+      fixed += parameters[i].count;
+    }
+    if (rests > 1) fail("only one parameter can be pl::Refs");
+    const int have = size() - (named_scratch ? num_scratch : 0);
+    if (have < fixed || (have > fixed && rests == 0))
+      fail("the function takes " + std::string(rests ? "at least " : "") + counted(fixed) +
+           " but " + std::to_string(have) + (have == 1 ? " is" : " are") + " given: " + list(have) +
+           " (inputs, then outputs, then scratch)");
+
+    rest_ = have - fixed;
+    int next = 0;
+    for (int i = 0; i < count; ++i) {
+      position[i] = next;
+      const bool wants_value = parameters[i].kind == Parameter::Kind::value;
+      const int taken = parameters[i].kind == Parameter::Kind::rest      ? rest_
+                        : parameters[i].kind == Parameter::Kind::scratch ? num_scratch
+                                                                         : parameters[i].count;
+      for (; next < position[i] + taken; ++next) {
+        const BodyOperand& o = operands_[static_cast<std::size_t>(next)];
+        if (o.is_scalar && !wants_value)
+          fail(o.origin + " is a scalar: parameter " + std::to_string(i) +
+               " must be a pl::Value (never inside a struct), and no Ref");
+        if (!o.is_scalar && wants_value)
+          fail(o.origin + " is an array: parameter " + std::to_string(i) +
+               " must be a pl::Ref; pl::Value takes a scalar argument");
+      }
+    }
+  }
+
+  const Ref* refs(int position) override { return refs_.data() + position; }
+  Value value(int position) override { return values_[static_cast<std::size_t>(position)]; }
+  Refs rest(int position) override { return {refs_.data() + position, rest_}; }
+  Scratch scratch() override {
+    return Access::scratch(refs_.data() + (operands_.size() - scratch_names_.size()),
+                           &scratch_names_);
+  }
+  int size() override { return static_cast<int>(operands_.size()); }
+
+ private:
+  [[noreturn]] void fail(const std::string& what) const {
+    throw CompileError(at_, "kernel '" + kernel_ + "': " + what);
+  }
+  static std::string counted(int n) {
+    return std::to_string(n) + (n == 1 ? " operand" : " operands");
+  }
+  std::string list(int count) const {
+    std::string text;
+    for (int i = 0; i < count; ++i)
+      text += (i ? ", " : "") + operands_[static_cast<std::size_t>(i)].origin;
+    return text.empty() ? "none" : text;
+  }
+
+  std::string kernel_;
+  const std::vector<BodyOperand>& operands_;
+  const std::vector<std::string>& scratch_names_;
+  Location at_;
+  std::vector<Ref> refs_;
+  std::vector<Value> values_;
+  int rest_ = 0;
+};
+
+}  // namespace
+
+void call_body(const Body& body, Recorder& recorder, const std::vector<BodyOperand>& operands,
+               const std::vector<std::string>& scratch_names) {
+  Operands given(recorder, operands, scratch_names, body.at());
+  Access::function(body)->call(given);
+}
+
+}  // namespace palladium::trace
+
+namespace palladium {
+
+Ref Scratch::operator[](const char* name) const {
+  std::string list;
+  for (std::size_t i = 0; i < names_->size(); ++i) {
+    const std::string& own = (*names_)[i];
+    if (own == name) return refs_[i];
+    if (!own.empty()) list += (list.empty() ? "'" : ", '") + own + "'";
+  }
+  throw CompileError(
+      "no scratch is named '" + std::string(name) + "'; " +
+      (list.empty() ? "none has a name: .scratch_types = {{\"acc\", ...}}" : "there are: " + list));
+}
+
+}  // namespace palladium

@@ -1,0 +1,303 @@
+// Subscripts, views, loads and stores.
+#include <algorithm>
+
+#include "codegen/trace/recorder.hpp"
+#include "palladium/error.hpp"
+#include "palladium/ops.hpp"
+
+namespace palladium::trace {
+namespace {
+
+using detail::Access;
+using graph::no_value;
+using graph::Subscript;
+using graph::SubscriptDim;
+
+// The view that a subscript selects; the Ref itself where that is all of it.
+ValueId select(Recorder& recorder, ValueId ref, const Idx* indices, int count, const char* what,
+               Location at) {
+  const Type type = recorder.graph[ref].type;
+  const std::size_t rank = type.shape.size();
+  const auto is = [&](int i, Access::IndexKind kind) { return Access::kind(indices[i]) == kind; };
+  if (count == 1 && is(0, Access::IndexKind::all)) return ref;
+
+  int ellipses = 0;
+  for (int i = 0; i < count; ++i) ellipses += is(i, Access::IndexKind::ellipsis);
+  const auto named = static_cast<std::size_t>(count - ellipses);
+  if (ellipses > 1) throw CompileError(at, std::string(what) + ": only one ellipsis is supported");
+  if (named > rank)
+    throw CompileError(at, std::string(what) + ": " + std::to_string(named) + " indices for " +
+                               graph::to_string(type) + ", which has " + std::to_string(rank) +
+                               " dimensions");
+
+  Subscript subscript;
+  std::vector<ValueId> starts;
+  bool everything = true;
+  const auto all_of = [&](std::int64_t extent) { subscript.dims.push_back({.size = extent}); };
+  for (int i = 0; i < count; ++i) {
+    if (is(i, Access::IndexKind::ellipsis)) {
+      for (std::size_t n = rank - named; n > 0; --n) all_of(type.shape[subscript.dims.size()]);
+      continue;
+    }
+    const std::int64_t extent = type.shape[subscript.dims.size()];
+    if (is(i, Access::IndexKind::all)) {
+      all_of(extent);
+      continue;
+    }
+    const std::string place =
+        "dimension " + std::to_string(subscript.dims.size()) + " of " + graph::to_string(type);
+    SubscriptDim dim;
+    dim.is_slice = is(i, Access::IndexKind::slice);
+    if (dim.is_slice) {
+      dim.size = Access::size(indices[i]);
+      dim.stride = Access::stride(indices[i]);
+      if (dim.size < 1 || dim.stride < 1)
+        throw CompileError(at, std::string(what) +
+                                   ": a slice takes at least one element, at least "
+                                   "one apart; given size " +
+                                   std::to_string(dim.size) + ", stride " +
+                                   std::to_string(dim.stride) + " in " + place);
+      if (dim.size == 1) dim.stride = 1;
+    }
+    const Value& start = Access::start(indices[i]);
+    expect_given(start, what, at);
+    if (is_literal(start)) {
+      const Literal l = literal(start);
+      if (l.kind != Literal::Kind::integer)
+        throw CompileError(at, std::string(what) + ": an index must be an integer, given " +
+                                   l.dtype().name() + " in " + place);
+      dim.start = l.integer;
+      if (!dim.is_slice && (l.integer < 0 || l.integer >= extent))
+        throw CompileError(at, std::string(what) + ": index " + std::to_string(l.integer) +
+                                   " is out of bounds for " + place);
+      const bool fits = dim.size <= extent && dim.stride <= extent && l.integer >= 0 &&
+                        l.integer < extent && dim.size - 1 <= (extent - 1 - l.integer) / dim.stride;
+      if (dim.is_slice && !fits)
+        throw CompileError(at, std::string(what) + ": slice of start " + std::to_string(l.integer) +
+                                   ", size " + std::to_string(dim.size) + ", stride " +
+                                   std::to_string(dim.stride) + " is out of bounds for " + place);
+    } else {
+      dim.dynamic = true;
+      starts.push_back(recorder.i32_scalar(start, what, "an index", at));
+    }
+    everything = everything && dim.is_slice && !dim.dynamic && dim.size == extent;
+    subscript.dims.push_back(dim);
+  }
+  while (subscript.dims.size() < rank) all_of(type.shape[subscript.dims.size()]);
+  if (everything) return ref;
+  return recorder.builder().at(ref, subscript, std::move(starts), at);
+}
+
+ValueId place(Recorder& recorder, const detail::Place& p, const char* what) {
+  const ValueId ref = recorder.id(Access::ref(p), what, Access::at(p));
+  return select(recorder, ref, Access::indices(p), Access::count(p), what, Access::at(p));
+}
+
+// What a store into the view stores: its exact shape, its dtype after the conversions that are
+// implied (literals, and integers among each other).
+ValueId stored(Recorder& recorder, const Value& value, ValueId view, const char* what,
+               Location at) {
+  const Type to = recorder.graph[view].type;
+  if (is_literal(value)) return recorder.typed(value, to.dtype, what, at, to.shape);
+  const ValueId v = recorder.id(value, what, at);
+  const Type& from = recorder.graph[v].type;
+  if (from.shape != to.shape)
+    throw CompileError(at, std::string(what) + ": expected a value of the view's shape, " +
+                               graph::to_string(Type::value(to.dtype, to.shape)) + ", given " +
+                               graph::to_string(from) +
+                               "; nothing is broadcast here: pl::broadcast_to(v, shape)");
+  if (from.dtype == to.dtype) return v;
+  if (from.dtype.is_integer() && to.dtype.is_integer())
+    return recorder.builder().cast(v, to.dtype, at);
+  throw CompileError(at, std::string(what) + ": expected a value of the Ref's dtype " +
+                             to.dtype.name() + ", given " + from.dtype.name() +
+                             "; convert it: pl::" + to.dtype.name() + "(v)");
+}
+
+ValueId mask_of(Recorder& recorder, const MaybeValue& mask, ValueId view, const char* what) {
+  if (!Access::given(mask)) return no_value;
+  const Location at = Access::at(mask);
+  const Extents shape = recorder.graph[view].type.shape;
+  const ValueId v = recorder.typed(Access::value(mask), what, at);
+  const Type& type = recorder.graph[v].type;
+  if (!type.dtype.is_bool())
+    throw CompileError(at, std::string(what) + ": the mask must be bool, given " +
+                               graph::to_string(type) + "; compare: v != 0");
+  bool fits = type.shape.size() <= shape.size();
+  for (std::size_t i = 0; fits && i < type.shape.size(); ++i) {
+    const std::int64_t own = type.shape[type.shape.size() - 1 - i];
+    fits = own == 1 || own == shape[shape.size() - 1 - i];
+  }
+  if (!fits)
+    throw CompileError(at, std::string(what) + ": cannot broadcast the mask " +
+                               graph::to_string(type) + " to the view's shape, " +
+                               to_string(to_shape(shape)));
+  return recorder.builder().broadcast_to(v, shape, at);
+}
+
+}  // namespace
+
+Value resolve(const Operand& operand) {
+  Slot* slot = Access::slot(operand);
+  return slot ? static_cast<Value>(std::move(*slot)) : Access::value(operand);
+}
+
+Location location(const Operand& operand) { return Access::at(operand); }
+
+}  // namespace palladium::trace
+
+namespace palladium {
+
+using detail::Access;
+using graph::no_value;
+using trace::Attr;
+using trace::Op;
+using trace::Recorder;
+using trace::Touched;
+using trace::Type;
+using trace::ValueId;
+
+MaybeValue::MaybeValue(Given, const Operand& value)
+    : given_(true), value_(trace::resolve(value)), at_(trace::location(value)) {}
+
+Idx::Idx(Slot&& slot) : kind_(Kind::index), at_(std::move(slot)) {}
+
+// ---- x[...]
+
+Value detail::Place::load() {
+  Recorder& recorder = Recorder::current("load", at_);
+  const ValueId view = trace::place(recorder, *this, "load");
+  const ValueId v = recorder.builder().load(view, no_value, no_value, at_);
+  recorder.note_read(v, &mark_, at_);
+  return recorder.value(v);
+}
+
+void detail::Place::store(const Operand& operand) {
+  const Value value = trace::resolve(operand);
+  Recorder& recorder = Recorder::current("store", at_);
+  trace::expect_given(value, "store", at_);
+  const ValueId view = trace::place(recorder, *this, "store");
+  recorder.builder().store(view, trace::stored(recorder, value, view, "store", at_), no_value, at_);
+  recorder.note_write(view);
+}
+
+void detail::Place::store(Place&& from) { store(Operand(from.load(), at_)); }
+
+void detail::Place::store(Effect&& effect) { store(Operand(Access::value(effect), at_)); }
+
+void detail::Place::update(Update update, const Operand& operand) {
+  static constexpr Op ops[] = {Op::Add, Op::Sub, Op::Mul, Op::Div,       Op::Rem,
+                               Op::And, Op::Or,  Op::Xor, Op::ShiftLeft, Op::ShiftRight};
+  const Value value = trace::resolve(operand);
+  Recorder& recorder = Recorder::current("store", at_);
+  const ValueId view = trace::place(recorder, *this, "load");
+  // Sequenced after the operand by the language: never one of two effects in an expression.
+  const ValueId old = recorder.builder().load(view, no_value, no_value, at_);
+  recorder.note({{recorder.memory_of(view)}, {}});
+  const Value result =
+      trace::elementwise(ops[static_cast<int>(update)], {recorder.value(old), value}, at_);
+  recorder.builder().store(view, trace::stored(recorder, result, view, "store", at_), no_value,
+                           at_);
+  recorder.note_write(view);
+}
+
+// ---- Views
+
+Ref Ref::at(std::initializer_list<Idx> subscript, Location at) const {
+  Recorder& recorder = Recorder::current("at", at);
+  const ValueId ref = recorder.id(*this, "at", at);
+  return recorder.ref(trace::select(recorder, ref, subscript.begin(),
+                                    static_cast<int>(subscript.size()), "at", at));
+}
+
+Ref Ref::reshape(Shape shape, Location at) const {
+  Recorder& recorder = Recorder::current("reshape", at);
+  const ValueId ref = recorder.id(*this, "reshape", at);
+  Type to = recorder.graph[ref].type;
+  to.shape = trace::completed(shape, graph::element_count(to.shape), "reshape", at);
+  return recorder.ref(recorder.builder().add(Op::RefReshape, {ref}, Attr{}, to, at));
+}
+
+Ref Ref::transpose(Axes permutation, Location at) const {
+  Recorder& recorder = Recorder::current("transpose", at);
+  const ValueId ref = recorder.id(*this, "transpose", at);
+  Attr attr{trace::normalized(permutation, recorder.graph[ref].type.shape.size(), "transpose", at),
+            0};
+  return recorder.ref(recorder.builder().add(Op::RefTranspose, {ref}, std::move(attr), {}, at));
+}
+
+Ref Ref::bitcast(DType dtype, Location at) const {
+  Recorder& recorder = Recorder::current("bitcast", at);
+  const ValueId ref = recorder.id(*this, "bitcast", at);
+  Type to = recorder.graph[ref].type;
+  to.dtype = dtype;
+  return recorder.ref(recorder.builder().add(Op::RefBitcast, {ref}, Attr{}, to, at));
+}
+
+Shape Ref::shape() const {
+  Recorder& recorder = Recorder::current("shape", Location{});
+  return trace::to_shape(recorder.graph[recorder.id(*this, "shape", Location{})].type.shape);
+}
+
+DType Ref::dtype() const {
+  Recorder& recorder = Recorder::current("dtype", Location{});
+  return recorder.graph[recorder.id(*this, "dtype", Location{})].type.dtype;
+}
+
+// ---- load, store, swap
+
+Value load(const Ref& view, const LoadOptions& options, const detail::Expression& expression) {
+  const Location at = Access::at(expression);
+  Recorder& recorder = Recorder::current("load", at);
+  const ValueId ref = recorder.id(view, "load", at);
+  const ValueId mask = trace::mask_of(recorder, options.mask, ref, "load");
+  ValueId other = no_value;
+  if (Access::given(options.other)) {
+    if (mask == no_value)
+      throw CompileError(at, "load: `other` requires a mask: {.mask = m, .other = 0}");
+    const Type type = recorder.graph[ref].type;
+    const Location where = Access::at(options.other);
+    other = recorder.typed(Access::value(options.other), type.dtype, "load", where);
+    if (recorder.graph[other].type.dtype != type.dtype)
+      throw CompileError(where, std::string("load: `other` must have the Ref's dtype ") +
+                                    type.dtype.name() + ", given " +
+                                    graph::to_string(recorder.graph[other].type));
+    other = recorder.builder().broadcast_to(other, type.shape, where);
+  }
+  const ValueId v = recorder.builder().load(ref, mask, other, at);
+  recorder.note_read(v, &Access::mark(expression), at);
+  return recorder.value(v);
+}
+
+void store(const Ref& view, const Operand& operand, const StoreOptions& options) {
+  const Location at = trace::location(operand);
+  const Value value = trace::resolve(operand);
+  Recorder& recorder = Recorder::current("store", at);
+  trace::expect_given(value, "store", at);
+  const ValueId ref = recorder.id(view, "store", at);
+  const ValueId v = trace::stored(recorder, value, ref, "store", at);
+  const ValueId mask = trace::mask_of(recorder, options.mask, ref, "store");
+  recorder.builder().store(ref, v, mask, at);
+  recorder.note_write(ref);
+}
+
+Effect swap(const Ref& view, const Operand& operand, const StoreOptions& options) {
+  const Location at = trace::location(operand);
+  const Value value = trace::resolve(operand);
+  Recorder& recorder = Recorder::current("swap", at);
+  trace::expect_given(value, "swap", at);
+  const ValueId ref = recorder.id(view, "swap", at);
+  std::vector<ValueId> operands{ref, trace::stored(recorder, value, ref, "swap", at)};
+  const ValueId mask = trace::mask_of(recorder, options.mask, ref, "swap");
+  if (mask != no_value) operands.push_back(mask);
+  const int memory = recorder.memory_of(ref);
+  const Touched touched{{memory}, {memory}};
+  recorder.check_effect("swap", touched, operands, at);
+  const ValueId old = recorder.builder().swap(ref, operands[1], mask, at);
+  recorder.note(touched);
+  return Access::effect(recorder.value(old), [&](detail::Mark& mark) {
+    recorder.mark_effect("swap", touched, mark, at);
+  });
+}
+
+}  // namespace palladium

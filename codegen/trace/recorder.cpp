@@ -1,0 +1,339 @@
+#include "codegen/trace/recorder.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cmath>
+#include <mutex>
+
+#include "palladium/error.hpp"
+
+namespace palladium::trace {
+namespace {
+
+thread_local Recorder* current_recorder = nullptr;
+
+std::atomic<std::uint32_t> next_serial{1};
+
+// Names of the latest traces, for messages about values that outlived theirs.
+struct Names {
+  std::mutex mutex;
+  std::array<std::pair<std::uint32_t, std::string>, 64> ring;
+};
+Names& names() {
+  static Names* n = new Names;
+  return *n;
+}
+void remember(std::uint32_t serial, const std::string& name) {
+  std::lock_guard lock(names().mutex);
+  names().ring[serial % names().ring.size()] = {serial, name};
+}
+std::string kernel_named(std::uint32_t serial) {
+  std::lock_guard lock(names().mutex);
+  const auto& [owner, name] = names().ring[serial % names().ring.size()];
+  return owner == serial ? "kernel '" + name + "'" : "another kernel";
+}
+
+void insert(std::vector<int>& set, int element) {
+  if (std::find(set.begin(), set.end(), element) == set.end()) set.push_back(element);
+}
+void merge(std::vector<int>& into, const std::vector<int>& set) {
+  for (const int element : set) insert(into, element);
+}
+bool intersect(const std::vector<int>& a, const std::vector<int>& b) {
+  return std::any_of(a.begin(), a.end(),
+                     [&](int x) { return std::find(b.begin(), b.end(), x) != b.end(); });
+}
+
+[[noreturn]] void two_effects(const std::string& what, Location at) {
+  throw CompileError(at, what +
+                             "; C++ leaves their order to the compiler: give the first result a "
+                             "name: pl::Value old = ...;");
+}
+
+}  // namespace
+
+// ---- The recorder
+
+Recorder::Recorder(std::string kernel)
+    : serial_(next_serial.fetch_add(1, std::memory_order_relaxed)), outer_(current_recorder) {
+  graph.name = std::move(kernel);
+  remember(serial_, graph.name);
+  current_recorder = this;
+}
+
+Recorder::~Recorder() { current_recorder = outer_; }
+
+Recorder* Recorder::innermost() { return current_recorder; }
+
+Recorder& Recorder::current(const std::string& what, Location at) {
+  if (!current_recorder)
+    throw CompileError(at, what + ": used outside a kernel body, where nothing is recorded");
+  return *current_recorder;
+}
+
+void Recorder::sync() {
+  const RegionId here = open_.empty() ? RegionId{} : open_.back().region;
+  region_of_.resize(graph.insts.size(), here);
+}
+
+void Recorder::enter(RegionId region) {
+  sync();
+  open_.push_back({region, {}, {}});
+}
+
+Touched Recorder::leave() {
+  sync();
+  Touched touched = std::move(open_.back().touched);
+  open_.pop_back();
+  return touched;
+}
+
+void Recorder::unwind(std::size_t depth) {
+  sync();
+  open_.erase(open_.begin() + static_cast<std::ptrdiff_t>(depth), open_.end());
+}
+
+// ---- Handles
+
+Value Recorder::value(ValueId v) const { return detail::Access::value(serial_, graph::index(v)); }
+Ref Recorder::ref(ValueId v) const { return detail::Access::ref(serial_, graph::index(v)); }
+
+ValueId Recorder::check(std::uint32_t trace, std::uint32_t id, const char* what, Location at) {
+  if (trace != serial_) {
+    const bool encloses = [&] {
+      for (const Recorder* r = outer_; r; r = r->outer_)
+        if (r->serial_ == trace) return true;
+      return false;
+    }();
+    throw CompileError(
+        at, std::string(what) + " in kernel '" + graph.name + "' uses a value of " +
+                kernel_named(trace) +
+                (encloses ? ", which encloses it; pass it as an argument"
+                          : ", whose trace is over or runs on another thread; values and Refs are "
+                            "good only in the call of the body that received them"));
+  }
+  sync();
+  const RegionId region = region_of_[id];
+  if (std::none_of(open_.begin(), open_.end(), [&](const Open& o) { return o.region == region; }))
+    throw CompileError(
+        at, std::string(what) + " uses a value recorded at " +
+                to_string(graph.location(ValueId{id})) +
+                " inside a body that has ended; carry it out: acc = pl::loop(lo, hi, body, init)");
+  return ValueId{id};
+}
+
+ValueId Recorder::id(const Value& v, const char* what, Location at) {
+  expect_given(v, what, at);
+  return check(detail::Access::trace(v), detail::Access::id(v), what, at);
+}
+
+ValueId Recorder::id(const Ref& r, const char* what, Location at) {
+  return check(detail::Access::trace(r), detail::Access::id(r), what, at);
+}
+
+ValueId Recorder::typed(const Value& v, const char* what, Location at) {
+  expect_given(v, what, at);
+  return is_literal(v) ? typed(v, literal(v).dtype(), what, at) : id(v, what, at);
+}
+
+ValueId Recorder::typed(const Value& v, DType dtype, const char* what, Location at, Extents shape) {
+  expect_given(v, what, at);
+  if (!is_literal(v)) return id(v, what, at);
+  return builder().add(Op::Constant, {}, Attr{{}, to_bits(literal(v), dtype, what, at)},
+                       Type::value(dtype, std::move(shape)), at);
+}
+
+ValueId Recorder::i32_scalar(const Value& v, const char* what, const char* role, Location at) {
+  expect_given(v, what, at);
+  if (is_literal(v)) {
+    if (literal(v).kind != Literal::Kind::integer)
+      throw CompileError(at, std::string(what) + ": " + role + " must be an integer, given " +
+                                 literal(v).dtype().name());
+    return typed(v, i32, what, at);
+  }
+  const ValueId id = this->id(v, what, at);
+  const Type& type = graph[id].type;
+  if (!type.is_scalar() || !type.dtype.is_integer())
+    throw CompileError(at, std::string(what) + ": " + role + " must be an integer scalar, given " +
+                               graph::to_string(type));
+  return builder().cast(id, i32, at);
+}
+
+// ---- Effects in one expression
+
+int Recorder::memory_of(ValueId ref) const { return graph.alias_class(graph.root(ref)); }
+
+void Recorder::mark(detail::Mark& mark, Marked marked) {
+  end_mark(detail::Access::trace(mark), detail::Access::number(mark));
+  marked.number = next_mark_++;
+  detail::Access::set(mark, serial_, marked.number);
+  open_.back().marks.push_back(std::move(marked));
+}
+
+void Recorder::end_mark(std::uint32_t trace, std::uint32_t number) {
+  if (number == 0) return;
+  for (Recorder* r = current_recorder; r; r = r->outer_) {
+    if (r->serial_ != trace) continue;
+    for (Open& open : r->open_)
+      std::erase_if(open.marks, [&](const Marked& m) { return m.number == number; });
+  }
+}
+
+void Recorder::note_read(ValueId load, detail::Mark* mark, Location at) {
+  const int memory = memory_of(graph[load].args[0]);
+  for (const Marked& m : open_.back().marks)
+    if (m.writes && intersect(m.memory, {memory}))
+      two_effects("a read and a write of one Ref in one expression: load after " + m.what + " at " +
+                      to_string(m.at),
+                  at);
+  insert(open_.back().touched.reads, memory);
+  if (mark) this->mark(*mark, {0, false, {memory}, load, "load", at});
+}
+
+void Recorder::note_write(ValueId ref) { insert(open_.back().touched.writes, memory_of(ref)); }
+
+void Recorder::check_effect(const char* what, const Touched& touched,
+                            std::span<const ValueId> operands, Location at) {
+  for (const Marked& m : open_.back().marks) {
+    if (m.writes)
+      two_effects("two effects in one expression: " + std::string(what) + " after " + m.what +
+                      " at " + to_string(m.at),
+                  at);
+    if (intersect(m.memory, touched.writes) && !depends(operands, m.load))
+      two_effects("a read and a write of one Ref in one expression: " + std::string(what) +
+                      " after load at " + to_string(m.at),
+                  at);
+  }
+}
+
+void Recorder::mark_effect(const char* what, const Touched& touched, detail::Mark& mark,
+                           Location at) {
+  this->mark(mark, {0, true, touched.writes, graph::no_value, what, at});
+}
+
+void Recorder::note(const Touched& touched) {
+  merge(open_.back().touched.reads, touched.reads);
+  merge(open_.back().touched.writes, touched.writes);
+}
+
+bool Recorder::depends(std::span<const ValueId> values, ValueId on) const {
+  std::vector<ValueId> stack(values.begin(), values.end());
+  std::vector<bool> seen(graph.insts.size());
+  while (!stack.empty()) {
+    const ValueId v = stack.back();
+    stack.pop_back();
+    if (v == on) return true;
+    // Operands have smaller numbers than their users.
+    if (v < on || seen[graph::index(v)]) continue;
+    seen[graph::index(v)] = true;
+    const graph::Inst& inst = graph[v];
+    stack.insert(stack.end(), inst.args.begin(), inst.args.end());
+    for (const RegionId r : inst.regions) {
+      stack.insert(stack.end(), graph[r].insts.begin(), graph[r].insts.end());
+      stack.insert(stack.end(), graph[r].yields.begin(), graph[r].yields.end());
+    }
+  }
+  return false;
+}
+
+// ---- Literals
+
+DType Literal::dtype() const {
+  switch (kind) {
+  case Kind::none: return {};
+  case Kind::truth: return bool_;
+  case Kind::integer: return i32;
+  case Kind::floating: return f32;
+  }
+  return {};
+}
+
+bool is_literal(const Value& v) { return detail::Access::trace(v) == 0; }
+Literal literal(const Value& v) { return detail::Access::literal(v); }
+Value weak(const Literal& l) { return detail::Access::weak(l); }
+
+void expect_given(const Value& v, const char* what, Location at) {
+  if (is_literal(v) && literal(v).kind == Literal::Kind::none)
+    throw CompileError(at, std::string(what) + " uses a pl::Value that was given no value");
+}
+
+std::uint64_t to_bits(const Literal& l, DType dtype, const char* what, Location at) {
+  const bool floating = l.kind == Literal::Kind::floating;
+  if (dtype.is_float())
+    return floating ? graph::to_bits(dtype, l.floating) : graph::to_bits(dtype, l.integer);
+
+  const auto refuse = [&] {
+    std::string number = std::to_string(l.integer);
+    if (floating) {
+      char text[32];
+      std::snprintf(text, sizeof text, "%g", l.floating);
+      number = text;
+    }
+    const char* advice =
+        floating ? "; convert the other operand: pl::f32(x)" : "; write it in a wider dtype";
+    throw CompileError(
+        at, std::string(what) + ": the literal " + number + " is no " + dtype.name() + advice);
+  };
+  std::int64_t integer = l.integer;
+  if (floating) {
+    const bool whole = std::trunc(l.floating) == l.floating && std::abs(l.floating) < 0x1p62;
+    if (!whole) refuse();
+    integer = static_cast<std::int64_t>(l.floating);
+  }
+  // Either reading of the bits will do: -1 is a u32 with all bits set.
+  const int bits = dtype.is_bool() ? 1 : dtype.bits();
+  if (dtype.is_bool() ? integer < 0 || integer > 1
+                      : bits < 64 && (integer < -(std::int64_t(1) << (bits - 1)) ||
+                                      integer >= std::int64_t(1) << bits))
+    refuse();
+  return graph::to_bits(dtype, integer);
+}
+
+Extents extents(const Shape& shape) {
+  Extents result;
+  for (const Dim& d : shape) result.push_back(d.value());
+  return result;
+}
+
+Shape to_shape(const Extents& extents) {
+  Shape shape;
+  for (const std::int64_t e : extents) shape.push_back(e);
+  return shape;
+}
+
+}  // namespace palladium::trace
+
+namespace palladium::detail {
+
+void Mark::end() { trace::Recorder::end_mark(trace_, number_); }
+
+trace::Literal Access::literal(const Value& v) {
+  using Kind = trace::Literal::Kind;
+  switch (v.id_) {
+  case Value::truth: return {Kind::truth, v.literal_.integer, 0};
+  case Value::integer: return {Kind::integer, v.literal_.integer, 0};
+  case Value::floating: return {Kind::floating, 0, v.literal_.floating};
+  default: return {};
+  }
+}
+
+Value Access::weak(const trace::Literal& l) {
+  using Kind = trace::Literal::Kind;
+  switch (l.kind) {
+  case Kind::truth: return l.integer != 0;
+  case Kind::integer: return l.integer;
+  case Kind::floating: return l.floating;
+  case Kind::none: break;
+  }
+  return {};
+}
+
+Value Access::value(std::uint32_t trace, std::uint32_t id) {
+  Value v;
+  v.trace_ = trace;
+  v.id_ = id;
+  return v;
+}
+
+}  // namespace palladium::detail

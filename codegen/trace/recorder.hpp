@@ -1,0 +1,210 @@
+// The trace in progress: what the user's handles mean, and where operations are recorded.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "codegen/graph/builder.hpp"
+#include "codegen/graph/graph.hpp"
+#include "palladium/control.hpp"
+#include "palladium/spec.hpp"
+
+namespace palladium::trace {
+
+using graph::Attr;
+using graph::Extents;
+using graph::Op;
+using graph::RegionId;
+using graph::Type;
+using graph::ValueId;
+
+/// A weak literal: a C++ number that has met no typed value yet.
+struct Literal {
+  enum class Kind : std::uint8_t { none, truth, integer, floating };
+  Kind kind = Kind::none;
+  std::int64_t integer = 0;  // truth: 0 or 1
+  double floating = 0;
+
+  double number() const { return kind == Kind::floating ? floating : static_cast<double>(integer); }
+  /// bool, i32 or f32.
+  DType dtype() const;
+};
+
+/// Memory that an operation touches, by alias classes of the kernel's parameters.
+struct Touched {
+  std::vector<int> reads, writes;
+};
+
+/// One trace. The innermost one of a thread is current; kernels traced inside others nest.
+class Recorder {
+ public:
+  explicit Recorder(std::string kernel);
+  ~Recorder();
+  Recorder(const Recorder&) = delete;
+
+  /// CompileError (`what` outside a kernel body) if there is none.
+  static Recorder& current(const std::string& what, Location at);
+  static Recorder* innermost();
+
+  graph::Graph graph;
+  std::uint32_t serial() const { return serial_; }
+
+  // ---- Regions
+
+  void enter(RegionId region);
+  /// Closes the innermost region; values recorded in it can no longer be used.
+  Touched leave();
+  std::size_t depth() const { return open_.size(); }
+  /// Abandons regions down to this depth (an exception passes through them).
+  void unwind(std::size_t depth);
+  graph::Builder builder() { return {graph, open_.back().region}; }
+
+  // ---- Handles
+
+  Value value(ValueId v) const;
+  Ref ref(ValueId v) const;
+  /// The instruction of a typed value; CompileError if it is not one of this trace's open regions.
+  ValueId id(const Value& v, const char* what, Location at);
+  /// As above; a literal becomes a constant of its own dtype.
+  ValueId typed(const Value& v, const char* what, Location at);
+  /// As above; a literal becomes a constant of this dtype.
+  ValueId typed(const Value& v, DType dtype, const char* what, Location at, Extents shape = {});
+  ValueId id(const Ref& r, const char* what, Location at);
+  /// Any integer scalar as i32.
+  ValueId i32_scalar(const Value& v, const char* what, const char* role, Location at);
+
+  // ---- Memory
+
+  int memory_of(ValueId ref) const;
+  /// Notes a read, and marks the expression with it if `mark` is given. CompileError if a write of
+  /// the same memory stands in the same expression.
+  void note_read(ValueId load, detail::Mark* mark, Location at);
+  void note_write(ValueId ref);
+  /// Notes that an operation with a result writes. CompileError if another effect, or a read of the
+  /// same memory which `operands` do not depend on, stands in the same expression.
+  void check_effect(const char* what, const Touched& touched, std::span<const ValueId> operands,
+                    Location at);
+  void mark_effect(const char* what, const Touched& touched, detail::Mark& mark, Location at);
+  /// Notes what a region touched, for the region around it.
+  void note(const Touched& touched);
+
+  static void end_mark(std::uint32_t trace, std::uint32_t number);
+
+ private:
+  struct Marked {
+    std::uint32_t number;
+    bool writes;
+    std::vector<int> memory;
+    ValueId load;  // of a read
+    std::string what;
+    Location at;
+  };
+  struct Open {
+    RegionId region;
+    std::vector<Marked> marks;
+    Touched touched;
+  };
+
+  void sync();
+  void mark(detail::Mark& mark, Marked marked);
+  ValueId check(std::uint32_t trace, std::uint32_t id, const char* what, Location at);
+  bool depends(std::span<const ValueId> values, ValueId on) const;
+
+  std::uint32_t serial_;
+  Recorder* outer_;
+  std::vector<Open> open_;
+  std::vector<RegionId> region_of_;  // per instruction
+  std::uint32_t next_mark_ = 1;
+};
+
+// ---- Values
+
+bool is_literal(const Value& v);
+Literal literal(const Value& v);
+/// `what` uses an empty pl::Value.
+void expect_given(const Value& v, const char* what, Location at);
+Value weak(const Literal& literal);
+/// The literal's bits in a dtype; CompileError if it does not fit.
+std::uint64_t to_bits(const Literal& literal, DType dtype, const char* what, Location at);
+
+/// Loads what is still a subscript.
+Value resolve(const Operand& operand);
+Location location(const Operand& operand);
+
+/// Elementwise operation on operands of one dtype.
+Value elementwise(Op op, std::initializer_list<Value> operands, Location at);
+
+Extents extents(const Shape& shape);
+Shape to_shape(const Extents& extents);
+/// The shape with its -1, if any, made what is left of `count` elements.
+Extents completed(const Shape& shape, std::int64_t count, const char* what, Location at);
+/// Negative axes counted from the end; CompileError for one out of range or given twice.
+std::vector<std::int64_t> normalized(const Axes& axes, std::size_t rank, const char* what,
+                                     Location at);
+
+}  // namespace palladium::trace
+
+namespace palladium::detail {
+
+/// The handles' inside.
+class Access {
+ public:
+  static std::uint32_t trace(const Value& v) { return v.trace_; }
+  static std::uint32_t id(const Value& v) { return v.id_; }
+  static trace::Literal literal(const Value& v);
+  static Value weak(const trace::Literal& literal);
+  static Value value(std::uint32_t trace, std::uint32_t id);
+
+  static std::uint32_t trace(const Ref& r) { return r.trace_; }
+  static std::uint32_t id(const Ref& r) { return r.id_; }
+  static Ref ref(std::uint32_t trace, std::uint32_t id) { return {trace, id}; }
+
+  static const Value& value(const Operand& o) { return o.value_; }
+  static Slot* slot(const Operand& o) { return o.slot_; }
+  static Location at(const Operand& o) { return o.at_; }
+
+  using IndexKind = Idx::Kind;
+  static IndexKind kind(const Idx& i) { return i.kind_; }
+  static const Value& start(const Idx& i) { return i.at_; }
+  static std::int64_t size(const Idx& i) { return i.size_; }
+  static std::int64_t stride(const Idx& i) { return i.stride_; }
+
+  static Ref ref(const Place& p) { return {p.trace_, p.id_}; }
+  static const Idx* indices(const Place& p) { return p.indices_; }
+  static int count(const Place& p) { return p.count_; }
+  static Location at(const Place& p) { return p.at_; }
+  static Mark& mark(Place& p) { return p.mark_; }
+
+  /// `note` is given the mark that lives as long as the effect.
+  template <class F>
+  static Effect effect(const Value& v, const F& note) {
+    return Effect(v, note);
+  }
+  static const Value& value(const Effect& e) { return e.value_; }
+  static Location at(const Expression& e) { return e.at_; }
+  static Mark& mark(const Expression& e) { return e.mark_; }
+  static std::uint32_t trace(const Mark& m) { return m.trace_; }
+  static std::uint32_t number(const Mark& m) { return m.number_; }
+  static void set(Mark& m, std::uint32_t trace, std::uint32_t number) {
+    m.trace_ = trace;
+    m.number_ = number;
+  }
+
+  static bool given(const MaybeValue& v) { return v.given_; }
+  static const Value& value(const MaybeValue& v) { return v.value_; }
+  static Location at(const MaybeValue& v) { return v.at_; }
+
+  static const Value& value(const Bound& b) { return b.value_; }
+  static Location at(const Bound& b) { return b.at_; }
+  static Mark& mark(const Bound& b) { return b.mark_; }
+
+  static IndexMapBase* function(const IndexMap& m) { return m.map_.operator->(); }
+  static Location at(const IndexMap& m) { return m.at_; }
+  static BodyBase* function(const Body& b) { return b.body_.operator->(); }
+  static Scratch scratch(const Ref* refs, const std::vector<std::string>* names) {
+    return {refs, names};
+  }
+};
+
+}  // namespace palladium::detail

@@ -1,0 +1,520 @@
+#include "codegen/trace/trace.hpp"
+
+#include <algorithm>
+#include <optional>
+
+#include "codegen/graph/grid_order.hpp"
+#include "codegen/graph/transform.hpp"
+#include "codegen/trace/body.hpp"
+#include "codegen/trace/recorder.hpp"
+#include "palladium/error.hpp"
+#include "palladium/ops.hpp"
+
+namespace palladium::trace {
+namespace {
+
+using detail::Access;
+using graph::AxisKind;
+
+/// Options with the old spellings resolved.
+struct Call {
+  Grid grid;
+  std::vector<BlockSpec> in_specs, out_specs;
+  ScratchTypes scratch;
+  OutType out_type;
+};
+
+template <class T>
+std::string text(const std::vector<T>& list) {
+  std::string result = "[";
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    if constexpr (std::is_same_v<T, std::string>)
+      result += (i ? "," : "") + list[i];
+    else if constexpr (std::is_same_v<T, Dim>)
+      result += (i ? "," : "") + to_string(list[i]);
+    else
+      result += (i ? "," : "") + std::to_string(list[i]);
+  }
+  return result + "]";
+}
+
+std::string text(const std::vector<BlockDim>& block) {
+  std::string result = "[";
+  for (const BlockDim& d : block) {
+    if (result.size() > 1) result += ",";
+    switch (d.kind) {
+    case BlockDim::Kind::blocked: result += std::to_string(d.size); break;
+    case BlockDim::Kind::squeezed: result += "squeezed"; break;
+    case BlockDim::Kind::element: result += "Element(" + std::to_string(d.size) + ")"; break;
+    }
+  }
+  return result + "]";
+}
+
+class Tracer {
+ public:
+  Tracer(const PallasCallOptions& options, std::span<const ArgumentType> arguments, Location at,
+         const DimBinding* binding)
+      : options_(options),
+        arguments_(arguments),
+        at_(at),
+        binding_(binding),
+        recorder_(options.name.empty() ? "kernel" : options.name) {}
+
+  graph::Graph run(const Body& body) {
+    resolve_spellings();
+    graph::Graph& g = recorder_.graph;
+    g.at = at_;
+    g.fma = options_.compiler_params.fma;
+    g.approx_math = options_.compiler_params.approx_math;
+    g.allow_revisit = options_.compiler_params.allow_revisit;
+    set_grid();
+    map_operands();
+    set_aliases();
+    set_scratch();
+    trace_index_maps();
+    trace_body(body);
+    replace_pinned();
+
+    graph::Graph result = graph::canonicalize(g);
+    result.semantics = graph::grid_order(result, wanted_order());
+    result.mapping.check_invariants();
+    graph::verify(result, "trace");
+    return result;
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& what) const { fail(at_, what); }
+  [[noreturn]] void fail(Location at, const std::string& what) const {
+    throw CompileError(at.line ? at : at_, "kernel '" + recorder_.graph.name + "': " + what);
+  }
+
+  void resolve_spellings() {
+    const auto one_of = [&](bool has_new, bool has_old, const char* fresh, const char* old) {
+      if (has_new && has_old)
+        fail(std::string("cannot specify both ") + old + " and " + fresh + "; use " + fresh);
+    };
+    one_of(!options_.out_type.empty(), !options_.out_shape.empty(), "out_type", "out_shape");
+    one_of(!options_.scratch_types.empty(), !options_.scratch_shapes.empty(), "scratch_types",
+           "scratch_shapes");
+    const GridSpec& spec = options_.grid_spec;
+    const bool has_spec = !spec.grid.empty() || !spec.in_specs.empty() || !spec.out_specs.empty() ||
+                          !spec.scratch_shapes.empty();
+    const auto without_spec = [&](bool given, const char* field) {
+      if (has_spec && given)
+        fail(std::string("if grid_spec is given, then ") + field + " must not be");
+    };
+    without_spec(!options_.grid.empty(), "grid");
+    without_spec(!options_.in_specs.empty(), "in_specs");
+    without_spec(!options_.out_specs.empty(), "out_specs");
+    without_spec(!options_.scratch_types.empty(), "scratch_types");
+    without_spec(!options_.scratch_shapes.empty(), "scratch_shapes");
+
+    call_.grid = has_spec ? spec.grid : options_.grid;
+    call_.in_specs = has_spec ? spec.in_specs : options_.in_specs;
+    call_.out_specs = has_spec ? spec.out_specs : options_.out_specs;
+    call_.out_type = options_.out_type.empty() ? options_.out_shape : options_.out_type;
+    call_.scratch = has_spec                         ? spec.scratch_shapes
+                    : options_.scratch_types.empty() ? options_.scratch_shapes
+                                                     : options_.scratch_types;
+  }
+
+  void set_grid() {
+    graph::Graph& g = recorder_.graph;
+    g.mapping.grid = call_.grid.sizes;
+    if (g.mapping.grid.size() > detail::max_grid_rank)
+      fail("a grid has at most " + std::to_string(detail::max_grid_rank) + " axes, given " +
+           text(g.mapping.grid));
+    for (const Dim& size : g.mapping.grid)
+      if (size.is_static() && size.value() < 0)
+        fail("a grid has no negative sizes, given " + text(g.mapping.grid));
+    if (!call_.grid.names.empty() && !options_.grid_names.empty())
+      fail("the grid's axes are named twice: in grid and in grid_names");
+    g.mapping.grid_names = call_.grid.names.empty() ? options_.grid_names : call_.grid.names;
+    check_names(g.mapping.grid_names, g.mapping.grid.size(), "grid");
+
+    for (const Dim& size : options_.cluster) {
+      const std::int64_t n = size.value();
+      if (n < 1 || n > INT32_MAX)
+        fail("a cluster's sizes are positive, given " + text(options_.cluster));
+      g.cluster.push_back(static_cast<int>(n));
+    }
+    if (g.cluster.size() > 3) fail("cluster must be at most 3D, given " + text(g.cluster));
+    g.cluster_names = options_.cluster_names;
+    check_names(g.cluster_names, g.cluster.size(), "cluster");
+    for (const std::string& name : g.cluster_names)
+      if (std::find(g.mapping.grid_names.begin(), g.mapping.grid_names.end(), name) !=
+          g.mapping.grid_names.end())
+        fail("axis name '" + name + "' is both a grid and a cluster axis");
+    const std::size_t wanted = options_.compiler_params.dimension_semantics.size();
+    if (wanted != 0 && wanted != g.mapping.grid.size())
+      fail("dimension_semantics has " + std::to_string(wanted) + " entries for a grid of " +
+           std::to_string(g.mapping.grid.size()) + " axes");
+  }
+
+  void check_names(const std::vector<std::string>& names, std::size_t axes, const char* what) {
+    if (!names.empty() && names.size() != axes)
+      fail(std::string(what) + "_names must have the same length as " + what + ", given " +
+           text(names) + " for " + std::to_string(axes) + (axes == 1 ? " axis" : " axes"));
+    for (std::size_t i = 0; i < names.size(); ++i)
+      if (std::find(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(i), names[i]) !=
+          names.begin() + static_cast<std::ptrdiff_t>(i))
+        fail("axis name '" + names[i] + "' is given twice in " + what + "_names");
+  }
+
+  // Arguments and outputs: their block mappings, still without index maps.
+  void map_operands() {
+    graph::Graph& g = recorder_.graph;
+    int arrays = 0, scalars = 0;
+    for (const ArgumentType& a : arguments_) (a.is_scalar ? scalars : arrays) += 1;
+    check_count(call_.in_specs.size(), static_cast<std::size_t>(arrays), "in_specs",
+                "array argument");
+    check_count(call_.out_specs.size(), call_.out_type.list().size(), "out_specs", "output");
+
+    int input = 0, scalar = 0;
+    for (std::size_t i = 0; i < arguments_.size(); ++i) {
+      const ArgumentType& a = arguments_[i];
+      if (a.is_scalar) {
+        if (a.type.shape.rank() != 0)
+          fail("args[" + std::to_string(i) + "]: a scalar has shape [], given " +
+               to_string(a.type));
+        g.arguments.push_back({graph::Argument::Kind::scalar, scalar++, a.type.dtype});
+        continue;
+      }
+      map_operand(a.type, spec(call_.in_specs, input), "args[" + std::to_string(i) + "]", a.dense,
+                  a.alignment);
+      g.arguments.push_back({graph::Argument::Kind::input, input++, a.type.dtype});
+    }
+    g.mapping.num_inputs = input;
+    int output = 0;
+    for (const ShapeDtype& type : call_.out_type.list()) {
+      map_operand(type, spec(call_.out_specs, output), "outputs[" + std::to_string(output) + "]",
+                  true, 16);
+      ++output;
+    }
+    g.mapping.num_outputs = output;
+  }
+
+  void check_count(std::size_t specs, std::size_t operands, const char* field, const char* what) {
+    if (specs == 0 || specs == operands) return;
+    fail(std::string(field) + " has " + std::to_string(specs) +
+         (specs == 1 ? " entry" : " entries") + " for " + std::to_string(operands) + " " + what +
+         (operands == 1 ? "" : "s"));
+  }
+
+  static const BlockSpec& spec(const std::vector<BlockSpec>& specs, int i) {
+    static const BlockSpec whole;
+    return specs.empty() ? whole : specs[static_cast<std::size_t>(i)];
+  }
+
+  void map_operand(const ShapeDtype& type, const BlockSpec& spec, const std::string& origin,
+                   bool dense, int alignment) {
+    if (type.dtype == DType()) fail(spec.at, origin + " has no dtype");
+    BlockMapping m;
+    m.array_aval = type;
+    m.origin = origin;
+    m.memory_space = spec.memory_space.space;
+    m.dense = dense;
+    m.alignment = std::max(alignment, type.dtype.bytes());
+    if (m.memory_space == Space::regs)
+      fail(spec.at, origin + ": a block cannot be pinned to registers; use GMEM or SMEM");
+    if (spec.whole) {
+      for (const Dim& d : type.shape) m.block_shape.push_back(size_of(d, spec.at, origin));
+    } else {
+      m.block_shape = spec.block_shape;
+    }
+    if (m.block_shape.size() != static_cast<std::size_t>(type.shape.rank()))
+      fail(spec.at, "block shape for " + origin + " (= " + text(m.block_shape) +
+                        ") must have the same number of dimensions as the array shape " +
+                        to_string(type.shape));
+    for (const BlockDim& d : m.block_shape) {
+      if (d.size < 1)
+        fail(spec.at, "block shape for " + origin + " (= " + text(m.block_shape) +
+                          ") must have at least one element in each dimension");
+      if (d.pad_lo < 0 || d.pad_hi < 0)
+        fail(spec.at, "block shape for " + origin + ": padding must not be negative, given {" +
+                          std::to_string(d.pad_lo) + ", " + std::to_string(d.pad_hi) + "}");
+    }
+    for (const Dim& d : type.shape)
+      if (d.is_static() && d.value() < 0)
+        fail(spec.at, origin + " has a negative extent: " + to_string(type));
+    recorder_.graph.mapping.block_mappings.push_back(std::move(m));
+    specs_.push_back(&spec);
+  }
+
+  std::int64_t size_of(const Dim& d, Location at, const std::string& origin) {
+    if (d.is_static()) return d.value();
+    try {
+      return d.value();
+    } catch (const CompileError&) {
+      fail(at, origin + " has a symbolic dimension '" + to_string(d) +
+                   "' and no block shape; blocks have static shapes: give a pl::BlockSpec");
+    }
+  }
+
+  void set_aliases() {
+    graph::Graph& g = recorder_.graph;
+    const auto outside = [&](const InputOutputAlias& a, const char* what, int index, int count) {
+      if (index < 0 || index >= count)
+        fail("input_output_aliases contains the mapping '" + std::to_string(a.input) + ":" +
+             std::to_string(a.output) + "' with " + what + " index " + std::to_string(index) +
+             " outside the range [0, " + std::to_string(count) + ")");
+    };
+    for (const InputOutputAlias& a : options_.input_output_aliases) {
+      outside(a, "input", a.input, g.mapping.num_inputs);
+      outside(a, "output", a.output, g.mapping.num_outputs);
+      const ShapeDtype in = mapping(a.input).array_aval;
+      const ShapeDtype out = mapping(g.mapping.num_inputs + a.output).array_aval;
+      const std::string pair = "input_output_aliases contains the mapping '" +
+                               std::to_string(a.input) + ":" + std::to_string(a.output) + "'";
+      if (!(in == out))
+        fail(pair + " of " + mapping(a.input).origin + ", which is " + to_string(in) + ", to " +
+             mapping(g.mapping.num_inputs + a.output).origin + ", which is " + to_string(out));
+      for (const graph::Alias& other : g.aliases)
+        if (other.input == a.input || other.output == a.output)
+          fail(pair + ", whose input or output has an alias already");
+      g.aliases.push_back({a.input, a.output});
+    }
+  }
+
+  BlockMapping& mapping(int i) {
+    return recorder_.graph.mapping.block_mappings[static_cast<std::size_t>(i)];
+  }
+
+  void set_scratch() {
+    GridMapping& m = recorder_.graph.mapping;
+    for (std::size_t i = 0; i < call_.scratch.list.size(); ++i) {
+      const NamedScoped& s = call_.scratch.list[i];
+      const std::string who =
+          s.name.empty() ? "scratch[" + std::to_string(i) + "]" : "scratch '" + s.name + "'";
+      scratch_names_.push_back(s.name);
+      if (s.type.space != Space::smem && s.type.space != Space::regs)
+        fail(s.type.at, who + " must be in SMEM or REGS");
+      if (s.type.type.dtype == DType()) fail(s.type.at, who + " has no dtype");
+      ShapeDtype type{{}, s.type.type.dtype};
+      for (const Dim& d : s.type.type.shape) {
+        const std::int64_t n = d.value();
+        if (n < 1)
+          fail(s.type.at, who + " must have at least one element in each dimension, given " +
+                              to_string(s.type.type));
+        type.shape.push_back(n);
+      }
+      m.scratch_avals.push_back({type, true, s.type.space});
+    }
+  }
+
+  void trace_index_maps() {
+    GridMapping& m = recorder_.graph.mapping;
+    const int rank = static_cast<int>(m.grid.size());
+    m.index_map_tree = {rank, 0};
+    m.index_map_avals.assign(static_cast<std::size_t>(rank), {ShapeDtype{{}, i32}});
+    for (std::size_t i = 0; i < m.block_mappings.size(); ++i)
+      m.block_mappings[i].index_map = trace_index_map(m.block_mappings[i], *specs_[i]);
+  }
+
+  RegionIndex trace_index_map(const BlockMapping& m, const BlockSpec& spec) {
+    graph::Graph& g = recorder_.graph;
+    const RegionId region = g.add_region();
+    recorder_.enter(region);
+    const Location at = Access::at(spec.index_map);
+    std::vector<Value> ids;
+    for (std::size_t i = 0; i < g.mapping.grid.size(); ++i)
+      ids.push_back(recorder_.value(recorder_.builder().param(Type::value(i32), at)));
+
+    std::vector<Value> indices;
+    if (spec.index_map) {
+      detail::IndexMapBase& map = *Access::function(spec.index_map);
+      if (!map.call(ids.data(), static_cast<int>(ids.size()), indices))
+        fail(at, "index map function for " + m.origin + " takes " +
+                     (map.arity < 0 ? "another number of" : std::to_string(map.arity)) +
+                     " program ids, but the grid " + text(g.mapping.grid) + " has " +
+                     std::to_string(ids.size()) + (ids.size() == 1 ? " axis" : " axes"));
+    } else {
+      indices.assign(m.block_shape.size(), Value(0));
+    }
+    if (indices.size() != m.block_shape.size())
+      fail(at, "index map function for " + m.origin + " must return " +
+                   std::to_string(m.block_shape.size()) +
+                   " values to match block_shape=" + text(m.block_shape) +
+                   ". Currently returning " + std::to_string(indices.size()) + " values");
+    std::vector<ValueId> yields;
+    const std::string who = "index map of " + m.origin;
+    for (std::size_t i = 0; i < indices.size(); ++i) {
+      const ValueId v = recorder_.typed(indices[i], who.c_str(), at);
+      const Type& type = g[v].type;
+      if (!type.is_scalar() || !type.dtype.is_integer())
+        fail(at, "index map function for " + m.origin + " must return integer scalars. Output[" +
+                     std::to_string(i) + "] has type " + graph::to_string(type));
+      yields.push_back(recorder_.builder().cast(v, i32, at));
+    }
+    recorder_.builder().yield(std::move(yields));
+    recorder_.leave();
+    return graph::index(region);
+  }
+
+  void trace_body(const Body& body) {
+    graph::Graph& g = recorder_.graph;
+    const RegionId region = g.add_region();
+    g.bodies.push_back({region, 1});
+    recorder_.enter(region);
+    graph::Builder builder = recorder_.builder();
+    std::vector<BodyOperand> operands;
+    const auto block = [&](const BlockMapping& m) {
+      const Type type = Type::ref(m.array_aval.dtype, m.ref_shape(), m.memory_space);
+      operands.push_back({m.origin, false, builder.param(type, at_)});
+    };
+    for (std::size_t i = 0; i < g.arguments.size(); ++i) {
+      const graph::Argument& a = g.arguments[i];
+      if (a.kind == graph::Argument::Kind::input)
+        block(mapping(a.index));
+      else
+        operands.push_back(
+            {"args[" + std::to_string(i) + "]", true, builder.param(Type::value(a.dtype), at_)});
+    }
+    for (int i = 0; i < g.mapping.num_outputs; ++i) block(mapping(g.mapping.num_inputs + i));
+    for (std::size_t i = 0; i < g.mapping.scratch_avals.size(); ++i) {
+      const AbstractValue& s = g.mapping.scratch_avals[i];
+      const ValueId v =
+          builder.param(Type::ref(s.type.dtype, extents(s.type.shape), s.memory_space), at_);
+      operands.push_back({scratch_names_[i].empty() ? "scratch[" + std::to_string(i) + "]"
+                                                    : "scratch '" + scratch_names_[i] + "'",
+                          false, v});
+      if (scratch_names_[i].empty()) continue;
+      g.names.resize(graph::index(v) + 1);
+      g.names[graph::index(v)] = scratch_names_[i];
+    }
+    call_body(body, recorder_, operands, scratch_names_);
+    recorder_.leave();
+  }
+
+  void replace_pinned() {
+    if (!binding_) return;
+    GridMapping& m = recorder_.graph.mapping;
+    std::vector<std::uint32_t> symbols, pinned;
+    for (const BlockMapping& b : m.block_mappings)
+      for (const Dim& d : b.array_aval.shape) collect_symbols(d, symbols);
+    for (const Dim& d : m.grid) collect_symbols(d, symbols);
+    std::vector<Dim> values;
+    for (const std::uint32_t s : symbols)
+      if (binding_->pinned(s)) {
+        pinned.push_back(s);
+        values.push_back(binding_->value(s));
+      }
+    for (BlockMapping& b : m.block_mappings)
+      for (int i = 0; i < b.array_aval.shape.rank(); ++i)
+        b.array_aval.shape[i] = substitute(b.array_aval.shape[i], pinned, values);
+    for (Dim& d : m.grid) d = substitute(d, pinned, values);
+  }
+
+  std::vector<std::optional<graph::Semantics>> wanted_order() const {
+    std::vector<std::optional<graph::Semantics>> wanted;
+    for (const Semantics s : options_.compiler_params.dimension_semantics)
+      wanted.push_back(s == Semantics::parallel ? graph::Semantics::parallel
+                                                : graph::Semantics::sequential);
+    return wanted;
+  }
+
+  const PallasCallOptions& options_;
+  std::span<const ArgumentType> arguments_;
+  Location at_;
+  const DimBinding* binding_;
+  Recorder recorder_;
+  Call call_;
+  std::vector<const BlockSpec*> specs_;  // per block mapping
+  std::vector<std::string> scratch_names_;
+};
+
+int axis_number(const Recorder& recorder, int axis, const char* what, Location at) {
+  const int rank = static_cast<int>(recorder.graph.mapping.grid.size());
+  const int positive = axis < 0 ? axis + rank : axis;
+  if (positive < 0 || positive >= rank)
+    throw CompileError(at, std::string(what) + ": axis " + std::to_string(axis) +
+                               " is out of bounds for grid " + text(recorder.graph.mapping.grid));
+  return positive;
+}
+
+struct Axis {
+  AxisKind kind = AxisKind::grid;
+  int number = 0;
+};
+
+Axis axis_named(const Recorder& recorder, const char* name, const char* what, Location at) {
+  const graph::Graph& g = recorder.graph;
+  std::string list;
+  const auto find = [&](const std::vector<std::string>& names) {
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      if (names[i] == name) return static_cast<int>(i);
+      list += (list.empty() ? "'" : ", '") + names[i] + "'";
+    }
+    return -1;
+  };
+  if (const int i = find(g.mapping.grid_names); i >= 0) return {AxisKind::grid, i};
+  if (const int i = find(g.cluster_names); i >= 0) return {AxisKind::cluster, i};
+  if (!g.thread_name.empty())
+    if (find({g.thread_name}) >= 0) return {AxisKind::thread, 0};
+  throw CompileError(
+      at, std::string(what) + ": no axis is named '" + name + "'; " +
+              (list.empty() ? "none has a name: .grid = {{\"i\", n}}" : "there are: " + list));
+}
+
+// The size as a C++ number where the grid is static.
+std::optional<Value> static_size(const Recorder& recorder, const Axis& axis) {
+  const graph::Graph& g = recorder.graph;
+  const auto number = static_cast<std::size_t>(axis.number);
+  if (axis.kind == AxisKind::cluster) return Value(g.cluster[number]);
+  if (axis.kind == AxisKind::grid && g.mapping.grid[number].is_static())
+    return Value(g.mapping.grid[number].value());
+  return {};
+}
+
+}  // namespace
+
+graph::Graph trace(std::span<const Body> bodies, const PallasCallOptions& options,
+                   std::span<const ArgumentType> arguments, Location at,
+                   const DimBinding* binding) {
+  if (bodies.size() != 1)
+    throw InternalError("trace: expected one body, given " + std::to_string(bodies.size()));
+  return Tracer(options, arguments, at, binding).run(bodies[0]);
+}
+
+bool tracing() { return Recorder::innermost() != nullptr; }
+
+std::string traced_kernel() { return tracing() ? Recorder::innermost()->graph.name : ""; }
+
+}  // namespace palladium::trace
+
+namespace palladium {
+
+using trace::Attr;
+using trace::Op;
+using trace::Recorder;
+
+Value program_id(int axis, Location at) {
+  Recorder& recorder = Recorder::current("program_id", at);
+  const int number = trace::axis_number(recorder, axis, "program_id", at);
+  return recorder.value(recorder.builder().add(Op::ProgramId, {}, Attr{{number}, 0}, {}, at));
+}
+
+Value num_programs(int axis, Location at) {
+  Recorder& recorder = Recorder::current("num_programs", at);
+  const int number = trace::axis_number(recorder, axis, "num_programs", at);
+  if (const auto size = trace::static_size(recorder, {graph::AxisKind::grid, number})) return *size;
+  return recorder.value(recorder.builder().add(Op::NumPrograms, {}, Attr{{number}, 0}, {}, at));
+}
+
+Value axis_index(const char* name, Location at) {
+  Recorder& recorder = Recorder::current("axis_index", at);
+  const trace::Axis axis = trace::axis_named(recorder, name, "axis_index", at);
+  Attr attr{{static_cast<std::int64_t>(axis.kind), axis.number}, 0};
+  return recorder.value(recorder.builder().add(Op::AxisIndex, {}, std::move(attr), {}, at));
+}
+
+Value axis_size(const char* name, Location at) {
+  Recorder& recorder = Recorder::current("axis_size", at);
+  const trace::Axis axis = trace::axis_named(recorder, name, "axis_size", at);
+  if (const auto size = trace::static_size(recorder, axis)) return *size;
+  Attr attr{{static_cast<std::int64_t>(axis.kind), axis.number}, 0};
+  return recorder.value(recorder.builder().add(Op::AxisSize, {}, std::move(attr), {}, at));
+}
+
+}  // namespace palladium
