@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "codegen/layout/layout.hpp"
@@ -22,9 +23,9 @@ struct MemoryFacts {
   int element_bytes = 4;
   std::vector<Stride> strides;  // one per dimension of the layout's domain
   int alignment = 16;           // of the block's first element, in bytes
-  /// The number of valid elements along the last dimension is a multiple of this: the domain's
-  /// extent if the block is whole, less where the array may end inside it.
-  std::int64_t last_extent_multiple = 1;
+  /// Where the array may end inside the block's last dimension: the number of elements before its
+  /// end is a multiple of this. 0: it does not end there.
+  std::int64_t last_extent_multiple = 0;
 };
 
 /// Dense row-major array whose shape is the layout's domain.
@@ -43,26 +44,29 @@ MemoryAccess plan_access(const Layout& layout, const MemoryFacts& facts);
 
 enum class Swizzle { None, B32, B64, B128 };
 
-/// Byte offsets of the index bits of a (rows, columns) array in shared memory: panels of
-/// `panel_bytes` per row side by side, 16-byte chunks exclusive-or'ed with the row. The last
-/// dimension's bits come first. Extents are powers of two.
+/// Byte offsets of the index bits, those of the last dimension first, of a (rows, columns) array in
+/// shared memory: panels of 32, 64 or 128 bytes per row side by side (one as wide as a row without
+/// a swizzle), 16-byte chunks exclusive-or'ed with bits of the row as TMA and wgmma do. Rows are at
+/// least as wide as a panel.
 Bits swizzled_offsets(int row_bits, int column_bits, int element_bytes, Swizzle swizzle);
 
 enum class MatrixMove { None, Plain, Transposed };
 
-/// An access of one warp, with every register, to shared memory given by `offsets` (of the bits of
-/// the layout's tile index, after grow_tile to one repetition).
+/// How the accesses of a layout fit given shared memory.
 struct SharedFit {
   int vector = 1;                        // widest plain access, in elements
   MatrixMove matrix = MatrixMove::None;  // whether ldmatrix / stmatrix apply (16-bit elements)
-  int conflicts = 1;                     // wavefronts of the plain access over the ideal number
-  int matrix_conflicts = 1;              // the same of the matrix move
+  int conflicts = 1;         // wavefronts of the plain access over those that its bytes need
+  int matrix_conflicts = 1;  // the same of the matrix move
 };
 
+/// `offsets` are the byte-offset images of the bits of the layout's tile index; precondition: the
+/// tile covers the domain (see grow_tile).
 SharedFit fit_shared(const Layout& layout, const Bits& offsets, int element_bytes);
 
-/// Wavefronts that one access of a warp takes over those that its bytes need. `lanes` and
-/// `vector_bits` are the byte-offset images of the bits that vary within the access.
-int bank_conflicts(const Bits& lanes, int access_bytes);
+/// Wavefronts of a warp's access over those that its bytes need, exactly: the addresses of the
+/// lanes served together are a linear space, and so are their banks. `lanes`: byte-offset images
+/// of the lane bits, for matrix moves of the three row bits.
+int bank_conflicts(std::span<const std::uint32_t> lanes, int access_bytes);
 
 }  // namespace palladium::layout

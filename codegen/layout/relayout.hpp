@@ -113,15 +113,16 @@ struct MemoryMove {
 
 struct Plan {
   Move kind = Move::Noop;
-  Layout from, to;
+  Layout from = {}, to = {};
   int element_bytes = 4;
-  double cost = 0;            // SM clocks of a warpgroup, modelled
-  bool warp_barrier = false;  // Shared: no data crosses a warp, a warp barrier suffices
+  double cost = 0;  // SM clocks of a warpgroup, modelled
+  /// Shared: no data crosses a warp, a warp barrier suffices.
+  bool warp_barrier = false;
   std::int64_t scratch_bytes = 0;
-  std::vector<int> sources;  // Noop, Rename
-  Shuffles shuffle;
-  SharedMoves shared;
-  MemoryMove memory;
+  std::vector<int> sources = {};  // Noop, Rename
+  Shuffles shuffle = {};
+  SharedMoves shared = {};
+  MemoryMove memory = {};
 };
 
 struct PlanOptions {

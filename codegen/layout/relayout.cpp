@@ -1,0 +1,269 @@
+#include "codegen/layout/relayout.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "codegen/layout/memory.hpp"
+#include "codegen/layout/relayout_parts.hpp"
+#include "codegen/layout/transfer.hpp"
+#include "palladium/error.hpp"
+
+namespace palladium::layout {
+namespace {
+
+std::vector<int> common_tile(const Layout& a, const Layout& b) {
+  std::vector<int> tile_bits = a.tile_bits;
+  for (int d = 0; d < a.rank(); ++d) tile_bits[d] = std::max(tile_bits[d], b.tile_bits[d]);
+  return tile_bits;
+}
+
+std::int64_t element_count(const Layout& l) {
+  return std::accumulate(l.domain.begin(), l.domain.end(), std::int64_t{1}, std::multiplies<>());
+}
+
+// Which way, and at what cost; the parts that the kind needs are filled in.
+struct Choice {
+  Move kind = Move::Memory;
+  double cost = 0;
+  std::optional<ShuffleChoice> shuffle;
+  std::optional<SharedChoice> shared;
+};
+
+// Beyond this a common tile is not worth a plan of its own.
+constexpr int max_common_bits = 22;
+
+std::optional<Choice> choose(const Pair& pair, const PlanOptions& options) {
+  Choice best;
+  if (options.shuffles && pair.within_warps()) best.shuffle = choose_shuffles(pair);
+  const Layout &from = pair.a.base(), &to = pair.b.base();
+  if (is_unit(from) && is_unit(to)) best.shared = choose_shared(pair, options);
+  if (best.shuffle && (!best.shared || best.shuffle->cost <= best.shared->cost)) {
+    best.kind = Move::Shuffle;
+    best.cost = best.shuffle->cost;
+  } else if (best.shared) {
+    best.kind = Move::Shared;
+    best.cost = best.shared->cost;
+  } else {
+    return std::nullopt;
+  }
+  return best;
+}
+
+bool one_domain(const Layout& from, const Layout& to) {
+  if (from.domain == to.domain) {
+    const std::vector<int> tile_bits = common_tile(from, to);
+    return std::accumulate(tile_bits.begin(), tile_bits.end(), 0) <= max_common_bits;
+  }
+  if (element_count(from) != element_count(to)) {
+    throw InternalError("relayout between different numbers of elements: " + to_string(from) +
+                        "\n  to " + to_string(to));
+  }
+  return false;
+}
+
+MemorySide row_major(const Layout& l) { return {row_major_strides(l.domain), 0, 1, 0}; }
+
+MemoryFacts facts_of(const MemorySide& side, int element_bytes) {
+  MemoryFacts facts{element_bytes, {}, 16, 0};
+  for (const std::int64_t stride : side.strides) facts.strides.push_back(Stride::fixed(stride));
+  const std::int64_t start = side.offset * element_bytes;
+  while (start % facts.alignment != 0) facts.alignment /= 2;
+  return facts;
+}
+
+// Of one side over all windows: bank conflicts of two ways assumed, and a test per access.
+double memory_cost(const Layout& l, const MemorySide& side, const MemoryMove& move, int bytes) {
+  const double accesses = static_cast<double>(l.registers()) / side.vector;
+  const double wavefronts = 2.0 * std::max(1, side.vector * bytes / 4);
+  return accesses * (wavefront_cost * wavefronts + issue_cost) +
+         accesses * 3 * static_cast<double>(move.windows) +
+         barrier_cost * static_cast<double>(move.windows);
+}
+
+MemoryMove memory_move(const Layout& from, const Layout& to, int element_bytes, MemorySide store,
+                       MemorySide load, std::int64_t elements, const PlanOptions& options) {
+  MemoryMove move{std::move(store), std::move(load), elements, elements, 1};
+  // Windows of whole vectors.
+  const std::int64_t limit = std::max<std::int64_t>(options.scratch_limit, 16) / 16 * 16;
+  if (elements * element_bytes > limit) {
+    move.window = limit / element_bytes;
+    move.windows = (elements + move.window - 1) / move.window;
+  }
+  move.store.vector = plan_access(from, facts_of(move.store, element_bytes)).vector;
+  move.load.vector = plan_access(to, facts_of(move.load, element_bytes)).vector;
+  move.store.replicated = from.replicated_threads();
+  return move;
+}
+
+double cost_of(const MemoryMove& move, const Layout& from, const Layout& to, int element_bytes) {
+  return shared_latency + memory_cost(from, move.store, move, element_bytes) +
+         memory_cost(to, move.load, move, element_bytes);
+}
+
+const char* mode_text(SharedMode mode, bool store) {
+  switch (mode) {
+  case SharedMode::Matrix: return store ? "stmatrix" : "ldmatrix";
+  case SharedMode::MatrixTransposed: return store ? "stmatrix.trans" : "ldmatrix.trans";
+  default: return store ? "st" : "ld";
+  }
+}
+
+std::string side_text(const SharedSide& side, bool store) {
+  std::string s = mode_text(side.mode, store);
+  if (side.mode == SharedMode::Plain) s += ".v" + std::to_string(side.vector);
+  return s;
+}
+
+}  // namespace
+
+OnCommonTile::OnCommonTile(const Layout& base, const std::vector<int>& tile_bits)
+    : base_(&base), grown_(grow_tile(base, tile_bits)) {
+  for (int d = base.rank() - 1; d >= 0; --d) {
+    for (int bit = 0; bit < grown_.tile_bits[d] - base.tile_bits[d]; ++bit) {
+      virtual_bits_.push_back({d, bit});
+    }
+  }
+}
+
+int OnCommonTile::physical(std::uint32_t r, const Extents& repetition) const {
+  const std::size_t own_bits = base_->reg.size();
+  std::int64_t number = 0;
+  for (int d = 0; d < base_->rank(); ++d) {
+    std::int64_t along = repetition[d] << (grown_.tile_bits[d] - base_->tile_bits[d]);
+    for (std::size_t i = 0; i < virtual_bits_.size(); ++i) {
+      if (virtual_bits_[i].dim == d && (r >> (own_bits + i) & 1) != 0) {
+        along |= std::int64_t{1} << virtual_bits_[i].bit;
+      }
+    }
+    if (along >= base_->repetitions(d)) return -1;
+    number = number * base_->repetitions(d) + along;
+  }
+  return static_cast<int>(number << own_bits | (r & ((1u << own_bits) - 1)));
+}
+
+Pair::Pair(const Layout& from, const Layout& to, int bytes)
+    : tile_bits(common_tile(from, to)), a(from, tile_bits), b(to, tile_bits), element_bytes(bytes) {
+  for (int d = 0; d < from.rank(); ++d) {
+    const std::int64_t tile = std::int64_t{1} << tile_bits[d];
+    repetitions.push_back((from.domain[d] + tile - 1) / tile);
+    repetition_count *= repetitions.back();
+  }
+  Solver source(a.reg());
+  for (const std::uint32_t image : a.lane()) source.add(image);
+  for (const std::uint32_t image : a.warp()) source.add(image);
+  const auto solve = [&](std::uint32_t image) {
+    const auto bits = source.solve(image);
+    if (!bits) throw InternalError("malformed source layout: " + to_string(from));
+    return *bits;
+  };
+  for (const std::uint32_t image : b.reg()) reg.push_back(solve(image));
+  // Where the source replicates over a thread bit, everyone reads the own copy.
+  const int nreg = static_cast<int>(a.reg().size());
+  for (int i = 0; i < lane_bits; ++i) {
+    lane.push_back(solve(b.lane()[i]) ^ (a.lane()[i] == 0 ? 1u << (nreg + i) : 0));
+  }
+  for (int i = 0; i < warp_bits; ++i) {
+    warp.push_back(solve(b.warp()[i]) ^ (a.warp()[i] == 0 ? 1u << (nreg + lane_bits + i) : 0));
+  }
+}
+
+int Pair::index_bits() const { return std::accumulate(tile_bits.begin(), tile_bits.end(), 0); }
+
+bool Pair::within_warps() const {
+  const auto stays = [&](std::uint32_t image) { return warp_part(image) == 0; };
+  const int shift = static_cast<int>(a.reg().size()) + lane_bits;
+  return std::all_of(reg.begin(), reg.end(), stays) &&
+         std::all_of(lane.begin(), lane.end(), stays) && warp[0] == 1u << shift &&
+         warp[1] == 2u << shift;
+}
+
+Extents Pair::repetition(std::int64_t number) const {
+  Extents along(repetitions.size());
+  for (std::size_t d = repetitions.size(); d-- > 0;) {
+    along[d] = number % repetitions[d];
+    number /= repetitions[d];
+  }
+  return along;
+}
+
+Plan plan_relayout(const Layout& from, const Layout& to, int element_bytes,
+                   const PlanOptions& options) {
+  if (auto sources = same_up_to_registers(from, to)) {
+    Plan plan{Move::Noop, from, to, element_bytes};
+    plan.sources = std::move(*sources);
+    for (std::size_t k = 0; k < plan.sources.size(); ++k) {
+      if (plan.sources[k] >= 0 && plan.sources[k] != static_cast<int>(k)) plan.kind = Move::Rename;
+    }
+    return plan;
+  }
+  if (one_domain(from, to)) {
+    const Pair pair(from, to, element_bytes);
+    if (auto choice = choose(pair, options)) {
+      Plan plan{choice->kind, from, to, element_bytes, choice->cost};
+      if (choice->kind == Move::Shuffle) {
+        plan.shuffle = build_shuffles(pair, std::move(*choice->shuffle));
+      } else {
+        build_shared(pair, *choice->shared, options, plan);
+      }
+      return plan;
+    }
+  }
+  return plan_through_memory(from, to, element_bytes, row_major(from), row_major(to),
+                             element_count(from), options);
+}
+
+double relayout_cost(const Layout& from, const Layout& to, int element_bytes,
+                     const PlanOptions& options) {
+  if (same_elements(from, to)) return 0;
+  if (one_domain(from, to)) {
+    if (auto choice = choose(Pair(from, to, element_bytes), options)) return choice->cost;
+  }
+  const MemoryMove move = memory_move(from, to, element_bytes, row_major(from), row_major(to),
+                                      element_count(from), options);
+  return cost_of(move, from, to, element_bytes);
+}
+
+Plan plan_through_memory(const Layout& from, const Layout& to, int element_bytes, MemorySide store,
+                         MemorySide load, std::int64_t elements, const PlanOptions& options) {
+  Plan plan{Move::Memory, from, to, element_bytes};
+  plan.memory =
+      memory_move(from, to, element_bytes, std::move(store), std::move(load), elements, options);
+  plan.cost = cost_of(plan.memory, from, to, element_bytes);
+  plan.scratch_bytes = plan.memory.window * element_bytes;
+  return plan;
+}
+
+Extents row_major_strides(const Extents& shape) {
+  Extents strides(shape.size());
+  std::int64_t stride = 1;
+  for (std::size_t d = shape.size(); d-- > 0;) {
+    strides[d] = stride;
+    stride *= shape[d];
+  }
+  return strides;
+}
+
+std::string describe(const Plan& plan) {
+  switch (plan.kind) {
+  case Move::Noop: return "nothing moves";
+  case Move::Rename: return "registers renamed";
+  case Move::Shuffle: {
+    const Shuffles& s = plan.shuffle;
+    return std::to_string(s.shuffles) + " shuffles, " + std::to_string(s.selects) + " selects" +
+           (s.pack > 1 ? ", " + std::to_string(s.pack) + " elements to a word" : "");
+  }
+  case Move::Shared: {
+    const std::size_t steps = plan.shared.steps.size();
+    return side_text(plan.shared.store, true) + " / " + side_text(plan.shared.load, false) + ", " +
+           std::to_string(steps) + (steps == 1 ? " step of " : " steps of ") +
+           std::to_string(plan.scratch_bytes) + " B";
+  }
+  default:
+    return "row-major st.v" + std::to_string(plan.memory.store.vector) + " / ld.v" +
+           std::to_string(plan.memory.load.vector) + ", " + std::to_string(plan.memory.windows) +
+           (plan.memory.windows == 1 ? " window of " : " windows of ") +
+           std::to_string(plan.scratch_bytes) + " B";
+  }
+}
+
+}  // namespace palladium::layout
