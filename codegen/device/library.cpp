@@ -37,6 +37,8 @@ constexpr Part cuda_parts[] = {
     {"cuda/warp.cuh", "warp"},
     {"cuda/memory.cuh", "memory"},
     {"cuda/mma.cuh", "mma"},
+    {"common/reduce.cuh", "reduce"},
+    {"common/dot.cuh", "dot"},
 };
 constexpr Part cpu_parts[] = {
     {"cpu/target.cuh", ""},
@@ -53,6 +55,8 @@ constexpr Part cpu_parts[] = {
     {"cpu/warp.cuh", "warp"},
     {"cpu/memory.cuh", "memory"},
     {"cpu/mma.cuh", "mma"},
+    {"common/reduce.cuh", "reduce"},
+    {"common/dot.cuh", "dot"},
 };
 
 std::string_view text_of(std::string_view path) {
@@ -101,7 +105,14 @@ std::span<const File> files() { return {embedded, static_cast<std::size_t>(embed
 std::span<const Function> functions() { return table; }
 
 std::string prelude(Half half, std::string_view kernel) {
-  const std::vector<std::string_view> named = named_files(kernel);
+  std::string text(kernel);
+  // Compositions name the functions that they are made of.
+  for (const std::string_view composition : {"reduce", "dot"}) {
+    const auto direct = named_files(kernel);
+    if (std::find(direct.begin(), direct.end(), composition) != direct.end())
+      text += text_of("common/" + std::string(composition) + ".cuh");
+  }
+  const std::vector<std::string_view> named = named_files(text);
   const std::span<const Part> parts =
       half == Half::cuda ? std::span<const Part>(cuda_parts) : std::span<const Part>(cpu_parts);
   std::string out;

@@ -13,8 +13,19 @@ namespace pl {
     return detail::narrow<bf16>(name(detail::widen(x), detail::widen(y))); \
   }
 
-PL_FN f32 logistic(f32 x) { return 1.0f / (1.0f + exp(-x)); }
-PL_FN f64 logistic(f64 x) { return 1.0 / (1.0 + exp(-x)); }
+namespace detail {
+
+// exp(-|x|) cannot overflow, so that results far below 1 keep their digits.
+template <class T>
+PL_FN T logistic_of(T x) {
+  const T e = pl::exp(x < T(0) ? x : -x);
+  return (x < T(0) ? e : T(1)) / (T(1) + e);
+}
+
+}  // namespace detail
+
+PL_FN f32 logistic(f32 x) { return detail::logistic_of(x); }
+PL_FN f64 logistic(f64 x) { return detail::logistic_of(x); }
 
 PL_HALF_UNARY(sqrt)
 PL_HALF_UNARY(rsqrt)
