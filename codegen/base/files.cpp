@@ -113,7 +113,7 @@ Outcome write_whole(int descriptor, std::span<const std::byte> bytes) {
 }
 
 /// Unique among threads, processes and, by its random part, hosts on a shared file system.
-std::string temporary_path(const std::string& path) {
+std::string unique_suffix() {
   static std::atomic<unsigned> counter{0};
   std::uint64_t random = 0;
   if (::getrandom(&random, sizeof random, GRND_NONBLOCK) < 0) random = 0;
@@ -121,7 +121,12 @@ std::string temporary_path(const std::string& path) {
   std::snprintf(unique, sizeof unique, ".%ld.%u.%016llx", static_cast<long>(::getpid()),
                 counter.fetch_add(1, std::memory_order_relaxed),
                 static_cast<unsigned long long>(random));
-  return directory_of(path) + "/." + name_of(path) + unique + std::string(temporary_suffix);
+  return unique;
+}
+
+std::string temporary_path(const std::string& path) {
+  return directory_of(path) + "/." + name_of(path) + unique_suffix() +
+         std::string(temporary_suffix);
 }
 
 }  // namespace
@@ -243,6 +248,13 @@ Outcome make_directories(const std::string& directory) {
   if (const Outcome made = make_directories(parent); !made) return made;
   if (calls.mkdir(directory.c_str(), 0700) == 0 || errno == EEXIST) return {};
   return failed("mkdir");
+}
+
+Outcome make_unique_directory(const std::string& prefix, std::string& made) {
+  const std::string path = prefix + unique_suffix();
+  if (calls.mkdir(path.c_str(), 0700) != 0) return failed("mkdir");
+  made = path;
+  return {};
 }
 
 Outcome remove(const std::string& path) {

@@ -99,6 +99,9 @@ Outcome list(const std::string& directory, std::vector<std::string>& names);
 /// Makes the directory and its missing parents, each with mode 0700; an existing one is success.
 Outcome make_directories(const std::string& directory);
 
+/// Makes `<prefix>.<unique>` with mode 0700; one that exists already is never taken.
+Outcome make_unique_directory(const std::string& prefix, std::string& made);
+
 /// Removes a file; a missing one is success.
 Outcome remove(const std::string& path);
 /// Removes an empty directory; a missing one is success.

@@ -36,13 +36,13 @@ class Workspace {
  public:
   Workspace() {
     const char* base = getenv("TMPDIR");
-    path_ = fmt::format("{}/palladium-emulator-XXXXXX",
-                        base != nullptr && *base != 0 ? base : P_tmpdir);
-    if (mkdtemp(path_.data()) == nullptr) {
+    const std::string prefix =
+        fmt::format("{}/palladium-emulator", base != nullptr && *base != 0 ? base : P_tmpdir);
+    if (const files::Outcome made = files::make_unique_directory(prefix, path_); !made) {
       throw CompileError(
           fmt::format("emulator: cannot make a folder {} for its shared objects ({}); TMPDIR names "
                       "another place",
-                      path_, std::strerror(errno)));
+                      prefix, made.message()));
     }
     owner_ = getpid();
   }

@@ -150,6 +150,22 @@ TEST_CASE("a directory that exists on a read-only file system counts as made") {
   CHECK(files::make_directories(folder / "new").error == EROFS);
 }
 
+TEST_CASE("a unique directory is private, new each time, and never one that exists") {
+  const Folder folder;
+  std::string first, second;
+  REQUIRE(files::make_unique_directory(folder / "work", first));
+  REQUIRE(files::make_unique_directory(folder / "work", second));
+  CHECK(first != second);
+  files::Info about;
+  REQUIRE(files::info(first, about));
+  CHECK(about.is_directory);
+  CHECK(about.mode == 0700);
+
+  test::ReplacedFiles calls;
+  calls->mkdir = [](const char*, mode_t) { return fail_with(EEXIST); };
+  CHECK(files::make_unique_directory(folder / "work", second).error == EEXIST);
+}
+
 TEST_CASE("listings are sorted, and removing what is gone is success") {
   const Folder folder;
   for (const char* name : {"b", "a", "c"}) REQUIRE(files::publish(folder / name, name));
