@@ -36,28 +36,35 @@ void validate(const AssignmentProblem& problem) {
   }
 }
 
+void insert(std::vector<int>& sorted, int v) {
+  const auto at = std::lower_bound(sorted.begin(), sorted.end(), v);
+  if (at == sorted.end() || *at != v) sorted.insert(at, v);
+}
+
 class Elimination {
  public:
   Elimination(const AssignmentProblem& problem, int max_width)
       : problem_(problem),
         max_width_(max_width),
+        factors_of_(problem.unary.size()),
+        neighbours_(problem.unary.size()),
         choice_(problem.unary.size(), 0),
         live_(problem.unary.size(), true) {
     for (std::size_t v = 0; v < problem.unary.size(); ++v) {
-      factors_.push_back({{static_cast<int>(v)}, problem.unary[v]});
+      add({{static_cast<int>(v)}, problem.unary[v]});
     }
-    for (const auto& e : problem.edges) factors_.push_back({{e.a, e.b}, e.cost});
+    for (const auto& e : problem.edges) add({{e.a, e.b}, e.cost});
   }
 
   std::vector<int> run() {
     for (;;) {
-      const auto [variable, neighbours] = least_connected();
+      const int variable = least_connected();
       if (variable < 0) break;
-      if (static_cast<int>(neighbours.size()) > max_width_) {
+      if (static_cast<int>(neighbours_[variable].size()) > max_width_) {
         search_rest();
         break;
       }
-      eliminate(variable, neighbours);
+      eliminate(variable);
     }
     for (auto step = steps_.rbegin(); step != steps_.rend(); ++step) {
       choice_[step->variable] = step->best[entry(step->neighbours, choice_)];
@@ -74,66 +81,67 @@ class Elimination {
     return n;
   }
 
-  std::vector<int> neighbours(int variable) const {
-    std::vector<int> list;
-    for (const Factor& f : factors_) {
-      if (std::find(f.variables.begin(), f.variables.end(), variable) == f.variables.end())
-        continue;
-      for (const int v : f.variables) {
-        if (v != variable && std::find(list.begin(), list.end(), v) == list.end()) {
-          list.push_back(v);
-        }
+  void add(Factor factor) {
+    for (const int v : factor.variables) {
+      factors_of_[v].push_back(factors_.size());
+      for (const int w : factor.variables) {
+        if (w != v) insert(neighbours_[v], w);
       }
     }
-    std::sort(list.begin(), list.end());
-    return list;
+    factors_.push_back(std::move(factor));
   }
 
-  std::pair<int, std::vector<int>> least_connected() const {
-    std::pair<int, std::vector<int>> best{-1, {}};
+  int least_connected() const {
+    int best = -1;
     for (int v = 0; v < static_cast<int>(live_.size()); ++v) {
-      if (!live_[v]) continue;
-      auto list = neighbours(v);
-      if (best.first < 0 || list.size() < best.second.size()) best = {v, std::move(list)};
+      if (live_[v] && (best < 0 || neighbours_[v].size() < neighbours_[best].size())) best = v;
     }
     return best;
   }
 
-  void eliminate(int variable, const std::vector<int>& around) {
-    std::vector<Factor> touching, rest;
-    for (Factor& f : factors_) {
-      const bool touches =
-          std::find(f.variables.begin(), f.variables.end(), variable) != f.variables.end();
-      (touches ? touching : rest).push_back(std::move(f));
-    }
+  // The factors of a live variable all join live ones.
+  std::vector<const Factor*> touching(int variable) const {
+    std::vector<const Factor*> list;
+    for (const std::size_t n : factors_of_[variable]) list.push_back(&factors_[n]);
+    return list;
+  }
+
+  void eliminate(int variable) {
+    const std::vector<int> around = neighbours_[variable];
     std::size_t entries = 1;
     for (const int v : around) entries *= candidates(v);
     Factor message{around, std::vector<double>(entries)};
     Step step{variable, around, std::vector<int>(entries)};
-    std::vector<int> choice(live_.size(), 0);
+    const auto factors = touching(variable);
     for (std::size_t n = 0; n < entries; ++n) {
       std::size_t digits = n;
       for (auto v = around.rbegin(); v != around.rend(); ++v) {
-        choice[*v] = static_cast<int>(digits % candidates(*v));
+        choice_[*v] = static_cast<int>(digits % candidates(*v));
         digits /= candidates(*v);
       }
-      message.cost[n] = cheapest(variable, touching, choice, step.best[n]);
+      message.cost[n] = cheapest(variable, factors, choice_, step.best[n]);
     }
-    rest.push_back(std::move(message));
-    factors_ = std::move(rest);
-    steps_.push_back(std::move(step));
     live_[variable] = false;
+    for (const int v : around) {
+      std::erase(neighbours_[v], variable);
+      std::erase_if(factors_of_[v], [&](std::size_t n) {
+        const auto& joined = factors_[n].variables;
+        return std::find(joined.begin(), joined.end(), variable) != joined.end();
+      });
+    }
+    add(std::move(message));
+    steps_.push_back(std::move(step));
   }
 
   // The least sum over `factors` for the candidates of `variable`, the others being chosen.
-  double cheapest(int variable, const std::vector<Factor>& factors, std::vector<int>& choice,
+  double cheapest(int variable, const std::vector<const Factor*>& factors, std::vector<int>& choice,
                   int& best) const {
     double least = std::numeric_limits<double>::infinity();
     best = 0;
     for (int c = 0; c < static_cast<int>(candidates(variable)); ++c) {
       choice[variable] = c;
       double sum = 0;
-      for (const Factor& f : factors) sum += f.cost[entry(f.variables, choice)];
+      for (const Factor* f : factors) sum += f->cost[entry(f->variables, choice)];
       if (sum < least) {
         least = sum;
         best = c;
@@ -145,10 +153,6 @@ class Elimination {
   // What is left is too dense for tables: one variable after another takes its cheapest candidate
   // given the others', until none changes.
   void search_rest() {
-    std::vector<std::vector<Factor>> touching(live_.size());
-    for (const Factor& f : factors_) {
-      for (const int v : f.variables) touching[v].push_back(f);
-    }
     for (std::size_t v = 0; v < live_.size(); ++v) {
       const auto& costs = problem_.unary[v];
       choice_[v] = static_cast<int>(std::min_element(costs.begin(), costs.end()) - costs.begin());
@@ -159,10 +163,10 @@ class Elimination {
         if (!live_[v]) continue;
         const int before = choice_[v];
         int best = 0;
-        const double least = cheapest(v, touching[v], choice_, best);
+        const double least = cheapest(v, touching(v), choice_, best);
         choice_[v] = before;
         double now = 0;
-        for (const Factor& f : touching[v]) now += f.cost[entry(f.variables, choice_)];
+        for (const Factor* f : touching(v)) now += f->cost[entry(f->variables, choice_)];
         if (least < now) {
           choice_[v] = best;
           changed = true;
@@ -174,6 +178,8 @@ class Elimination {
   const AssignmentProblem& problem_;
   int max_width_;
   std::vector<Factor> factors_;
+  std::vector<std::vector<std::size_t>> factors_of_;
+  std::vector<std::vector<int>> neighbours_;  // sorted
   std::vector<Step> steps_;
   std::vector<int> choice_;
   std::vector<bool> live_;

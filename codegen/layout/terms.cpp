@@ -1,5 +1,6 @@
 #include "codegen/layout/terms.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <map>
 
@@ -78,14 +79,22 @@ std::int64_t evaluate(const Coordinate& c, int t, std::int64_t k) {
 }
 
 std::optional<Terms> terms_of_table(std::span<const int> table) {
-  if (table.empty() || table[0] > 0) return std::nullopt;
+  if (table.empty()) return std::nullopt;
   Bits columns;
+  const auto linear = [&](std::size_t k) {
+    return image_of(columns, static_cast<std::uint32_t>(k));
+  };
   for (std::size_t bit = 1; bit < table.size(); bit *= 2) {
-    columns.push_back(table[bit] < 0 ? 0 : static_cast<std::uint32_t>(table[bit]));
+    std::uint32_t column = 0;  // of the first entry with this top bit that says anything
+    for (std::size_t k = bit; k < std::min(2 * bit, table.size()); ++k) {
+      if (table[k] < 0) continue;
+      column = static_cast<std::uint32_t>(table[k]) ^ linear(k - bit);
+      break;
+    }
+    columns.push_back(column);
   }
   for (std::size_t k = 0; k < table.size(); ++k) {
-    const auto value = static_cast<int>(image_of(columns, static_cast<std::uint32_t>(k)));
-    if (table[k] >= 0 && table[k] != value) return std::nullopt;
+    if (table[k] >= 0 && static_cast<std::uint32_t>(table[k]) != linear(k)) return std::nullopt;
   }
   return terms_of(columns);
 }

@@ -1,4 +1,5 @@
 // Layouts against formulas written from the PTX manual's figures and from Mosaic GPU's tilings.
+#include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <functional>
 #include <string>
