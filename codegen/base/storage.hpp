@@ -5,12 +5,18 @@
 
 #include "palladium/array.hpp"
 
+// CUstream of the driver.
+struct CUstream_st;
+
 namespace palladium::detail {
 
 /// Owns memory until its last reference is dropped; made with one reference.
 class Storage {
  public:
   Storage(const Storage&) = delete;
+
+  /// The stream in which the memory was made, or null.
+  virtual CUstream_st* stream() const { return nullptr; }
 
   void retain() { references_.fetch_add(1, std::memory_order_relaxed); }
   void release() {

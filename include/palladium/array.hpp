@@ -113,6 +113,8 @@ class PALLADIUM_API Array {
   DLManagedTensorVersioned* to_dlpack_versioned(Location at = here()) const;
 
   /// This array on `device`: the same handle if it is there, else a dense copy, ready on return.
+  /// The copy is made in the stream of the call that this array comes from, else in the default
+  /// stream.
   Array to(Device device, Location at = here()) const;
   /// A dense copy on the same device, ready on return.
   Array copy(Location at = here()) const;
@@ -158,6 +160,7 @@ class PALLADIUM_API Array {
   /// Takes over one reference to `storage`; null for memory of the caller's.
   static Array of_storage(detail::Storage* storage, void* data, const Shape& shape, DType dtype,
                           Device device, const ViewOptions& options, Location at);
+  detail::Storage* storage() const { return storage_; }
 
  private:
   static Array view_host(void* data, std::size_t count, const Shape& shape, DType dtype,

@@ -1,0 +1,130 @@
+#include "runtime/check.hpp"
+
+#include "runtime/signature.hpp"
+
+namespace palladium::runtime {
+namespace {
+
+std::string origin(bool is_output, std::size_t i) {
+  return (is_output ? "outputs[" : "args[") + std::to_string(i) + "]";
+}
+
+[[noreturn]] void fail(const std::string& kernel, const std::string& what, const Arg& arg) {
+  throw CompileError(arg.at(), "'" + kernel + "': " + what);
+}
+
+void check_array(const std::string& kernel, const Arg& arg, bool is_output, std::size_t i) {
+  const std::string name = origin(is_output, i);
+  if (is_output && !arg.array()) fail(kernel, name + " must be an array", arg);
+  if (!arg.array()) {
+    if (arg.is_none()) fail(kernel, name + " is no array", arg);
+    return;
+  }
+  const Array& a = *arg.array();
+  if (!a) fail(kernel, name + " is an empty pl::Array", arg);
+  if (!is_inner_contiguous(a)) {
+    const int last = a.rank() - 1;
+    fail(kernel,
+         name + " " + to_string(a.type()) + " has stride " + std::to_string(a.stride(last)) +
+             " along its last dimension, which must be 1; copy it with .copy()",
+         arg);
+  }
+  if (!is_output) return;
+  if (a.is_read_only()) fail(kernel, name + " is read-only", arg);
+  for (int d = 0; d < a.rank(); ++d)
+    if (a.stride(d) == 0 && a.shape()[d].value() > 1)
+      fail(kernel,
+           name + " has stride 0 along dimension " + std::to_string(d) +
+               ": its elements share memory",
+           arg);
+}
+
+bool overlap(const Array& a, const Array& b) {
+  const Array::Bytes x = a.bytes(), y = b.bytes();
+  return x.begin < y.end && y.begin < x.end;
+}
+
+bool same_memory(const Array& a, const Array& b) {
+  if (a.data() != b.data()) return false;
+  for (int d = 0; d < a.rank(); ++d)
+    if (a.shape()[d].value() > 1 && a.stride(d) != b.stride(d)) return false;
+  return true;
+}
+
+/// The two arrays that may not be what they are to each other.
+struct Conflict {
+  bool exists = false;
+  std::size_t output = 0, other = 0;
+  bool other_is_output = false;
+  bool aliased = false;  // they should be the same memory
+};
+
+Conflict find_conflict(const graph::Graph& g, std::span<const Arg> arguments,
+                       std::span<const Arg> outputs) {
+  for (std::size_t o = 0; o < outputs.size(); ++o) {
+    const Array& output = *outputs[o].array();
+    int input = -1;
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+      if (!arguments[i].array()) continue;
+      ++input;
+      bool aliased = false;
+      for (const graph::Alias& a : g.aliases)
+        aliased |= a.input == input && a.output == static_cast<int>(o);
+      if (aliased ? !same_memory(output, *arguments[i].array())
+                  : overlap(output, *arguments[i].array()))
+        return {true, o, i, false, aliased};
+    }
+    for (std::size_t other = 0; other < o; ++other)
+      if (overlap(output, *outputs[other].array())) return {true, o, other, true, false};
+  }
+  return {};
+}
+
+}  // namespace
+
+void check_arrays(const std::string& kernel, std::span<const Arg> arguments,
+                  std::span<const Arg> outputs) {
+  for (std::size_t i = 0; i < arguments.size(); ++i) check_array(kernel, arguments[i], false, i);
+  for (std::size_t i = 0; i < outputs.size(); ++i) check_array(kernel, outputs[i], true, i);
+}
+
+void check_devices(const std::string& kernel, Target target, Device device,
+                   std::span<const Arg> arguments, std::span<const Arg> outputs) {
+  const auto check = [&](const Arg& arg, bool is_output, std::size_t i) {
+    if (!arg.array() || arg.array()->device() == device) return;
+    fail(kernel,
+         origin(is_output, i) + " is on " + to_string(arg.array()->device()) + " but the target " +
+             to_string(target) + " works on " + to_string(device) + "; write .to(pl::Device::" +
+             (device.is_cpu() ? "cpu()" : "cuda(" + std::to_string(device.index) + ")") + ")",
+         arg);
+  };
+  for (std::size_t i = 0; i < arguments.size(); ++i) check(arguments[i], false, i);
+  for (std::size_t i = 0; i < outputs.size(); ++i) check(outputs[i], true, i);
+}
+
+bool aliases_hold(const graph::Graph& g, std::span<const Arg> arguments,
+                  std::span<const Arg> outputs) {
+  return !find_conflict(g, arguments, outputs).exists;
+}
+
+void check_aliases(const graph::Graph& g, std::span<const Arg> arguments,
+                   std::span<const Arg> outputs) {
+  const Conflict c = find_conflict(g, arguments, outputs);
+  if (!c.exists) return;
+  const std::string first = origin(true, c.output), second = origin(c.other_is_output, c.other);
+  if (c.aliased)
+    fail(g.name, first + " is aliased to " + second + ", so both must be the same array",
+         outputs[c.output]);
+  fail(g.name,
+       first + " overlaps " + second +
+           "; give it memory of its own, or say so with .input_output_aliases",
+       outputs[c.output]);
+}
+
+std::size_t position_of_input(const graph::Graph& g, int number) {
+  for (std::size_t i = 0; i < g.arguments.size(); ++i)
+    if (g.arguments[i].kind == graph::Argument::Kind::input && number-- == 0) return i;
+  throw InternalError("'" + g.name + "': no array input has that number");
+}
+
+}  // namespace palladium::runtime

@@ -1,0 +1,127 @@
+#include "runtime/dispatch.hpp"
+
+#include <cstring>
+#include <string>
+
+#include "codegen/trace/trace.hpp"
+#include "runtime/check.hpp"
+#include "runtime/run_interpreter.hpp"
+#include "runtime/target.hpp"
+
+namespace palladium::runtime {
+namespace {
+
+void refuse_inside_trace(Location at) {
+  if (trace::tracing())
+    throw CompileError(at, "a kernel cannot be launched while the kernel '" +
+                               trace::traced_kernel() +
+                               "' is being traced; its body records operations, it does not run");
+}
+
+std::string name_of(const KernelState& kernel) {
+  const std::string& name = kernel.source.options.name;
+  return name.empty() ? "kernel" : name;
+}
+
+std::shared_ptr<Specialization> find_or_trace(KernelState& kernel, std::span<const Arg> arguments,
+                                              std::span<const Arg> outputs,
+                                              Signature::Symbols& symbols, Location at) {
+  const std::lock_guard lock(kernel.mutex);
+  for (const auto& s : kernel.specializations)
+    if (s->signature.match(arguments, outputs, symbols)) return s;
+  std::vector<Request> requests, output_requests;
+  for (const Arg& a : arguments) requests.push_back(request(a));
+  for (const Arg& o : outputs) output_requests.push_back(request(o));
+  auto made = specialize(kernel.source, requests, output_requests, at);
+  if (!made->signature.match(arguments, outputs, symbols))
+    made->signature.refuse(arguments, outputs, made->graph.name, at);
+  return kernel.specializations.emplace_back(std::move(made));
+}
+
+Target target_of(const Where& where, const Specialization& s) {
+  if (where.has_target) return where.target;
+  return s.interpret.on ? Target::interpreter : current_target();
+}
+
+/// The device of the arrays, which for GPUs is that of the first one.
+Device device_of_call(Target target, std::span<const Arg> arguments, std::span<const Arg> outputs) {
+  if (target == Target::cuda)
+    for (const auto& arrays : {outputs, arguments})
+      for (const Arg& a : arrays)
+        if (a.array() && a.array()->device().is_cuda()) return a.array()->device();
+  return device_of(target);
+}
+
+void run(KernelState&, Specialization& s, const Where&, Target target, Device device,
+         std::span<const Arg> arguments, std::span<const Arg> outputs,
+         const Signature::Symbols& symbols) {
+  check_devices(s.graph.name, target, device, arguments, outputs);
+  check_aliases(s.graph, arguments, outputs);
+  switch (target) {
+  case Target::interpreter: run_interpreter(s, arguments, outputs, symbols); break;
+  case Target::emulator:
+  case Target::cuda: throw CudaError(std::string("no target ") + to_string(target));
+  }
+}
+
+/// What nobody wrote must be seen: NaN, the least integer, true.
+void poison(const Array& array) {
+  const std::uint64_t bits = interpreter::poison_bits(array.dtype());
+  const auto size = static_cast<std::size_t>(array.dtype().bytes());
+  auto* element = static_cast<std::byte*>(array.data());
+  for (std::int64_t i = 0; i < array.size(); ++i, element += size)
+    std::memcpy(element, &bits, size);
+}
+
+Array make_output(const Specialization& s, std::size_t o, Target target, Device device,
+                  std::span<const Arg> arguments, const Signature::Symbols& symbols, Location at) {
+  for (const graph::Alias& a : s.graph.aliases)
+    if (a.output == static_cast<int>(o)) {
+      const Arg& input = arguments[position_of_input(s.graph, a.input)];
+      if (input.array()->is_read_only())
+        throw CompileError(input.at(), "'" + s.graph.name + "': outputs[" + std::to_string(o) +
+                                           "] is aliased to an array that is read-only");
+      return *input.array();
+    }
+  const Shape shape = s.signature.output_shape(static_cast<int>(o), symbols);
+  const DType dtype = s.signature.outputs()[o].dtype;
+  (void)target;
+  Array array = Array::empty(shape, dtype, device, at);
+  poison(array);
+  return array;
+}
+
+}  // namespace
+
+std::vector<Array> call(KernelState& kernel, const Where& where, std::span<const Arg> arguments,
+                        Location at) {
+  refuse_inside_trace(at);
+  check_arrays(name_of(kernel), arguments, {});
+  Signature::Symbols symbols;
+  const auto s = find_or_trace(kernel, arguments, {}, symbols, at);
+  const Target target = target_of(where, *s);
+  const Device device = device_of_call(target, arguments, {});
+  check_devices(s->graph.name, target, device, arguments, {});
+  std::vector<Array> outputs;
+  std::vector<Arg> as_args;
+  for (std::size_t o = 0; o < s->signature.outputs().size(); ++o)
+    outputs.push_back(make_output(*s, o, target, device, arguments, symbols, at));
+  for (const Array& o : outputs) as_args.emplace_back(o, at);
+  run(kernel, *s, where, target, device, arguments, as_args, symbols);
+  return outputs;
+}
+
+void call_into(KernelState& kernel, const Where& where, std::span<const Arg> outputs,
+               std::span<const Arg> arguments, Location at) {
+  refuse_inside_trace(at);
+  check_arrays(name_of(kernel), arguments, outputs);
+  if (outputs.empty())
+    throw CompileError(at, "'" + name_of(kernel) + "': into needs the kernel's outputs");
+  Signature::Symbols symbols;
+  const auto s = find_or_trace(kernel, arguments, outputs, symbols, at);
+  const Target target = target_of(where, *s);
+  run(kernel, *s, where, target, device_of_call(target, arguments, outputs), arguments, outputs,
+      symbols);
+}
+
+}  // namespace palladium::runtime

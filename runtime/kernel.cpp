@@ -1,0 +1,138 @@
+#include "palladium/kernel.hpp"
+
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "codegen/graph/graph.hpp"
+#include "codegen/graph/transform.hpp"
+#include "codegen/trace/trace.hpp"
+#include "runtime/dispatch.hpp"
+#include "runtime/kernel_state.hpp"
+
+namespace palladium {
+
+using detail::Counted;
+using detail::Shared;
+using runtime::KernelState;
+using runtime::LoweredState;
+using runtime::state_of;
+
+// ---- Kernel
+
+struct detail::KernelMaker {
+  static Kernel make(runtime::Source source) {
+    return Kernel(Shared<Counted>(new KernelState(std::move(source))));
+  }
+};
+
+Kernel pallas_call(Body body, PallasCallOptions options, Location at) {
+  return detail::KernelMaker::make(
+      {.body = std::move(body), .options = std::move(options), .at = at});
+}
+
+Kernel detail::make_kernel(Body body, Shared<OptionsFunction> options, Location at) {
+  return KernelMaker::make({.body = std::move(body), .function = std::move(options), .at = at});
+}
+
+namespace {
+
+/// The arguments that were given: what follows the first one that was not is dropped.
+template <class T, std::size_t N>
+std::size_t given(const T* const (&arguments)[N], const char* what) {
+  std::size_t count = N;
+  while (count > 0 && arguments[count - 1]->is_none()) --count;
+  for (std::size_t i = 0; i < count; ++i)
+    if (arguments[i]->is_none())
+      throw CompileError(arguments[i]->at(),
+                         std::string(what) + ": args[" + std::to_string(i) + "] is nothing");
+  return count;
+}
+
+}  // namespace
+
+Outputs Kernel::operator()(const Arg& a0, const Arg& a1, const Arg& a2, const Arg& a3,
+                           const Arg& a4, const Arg& a5, const Arg& a6, const Arg& a7,
+                           const Arg& a8, const Arg& a9, const Arg& a10, const Arg& a11) const {
+  const Arg* const pointers[] = {&a0, &a1, &a2, &a3, &a4, &a5, &a6, &a7, &a8, &a9, &a10, &a11};
+  const Arg arguments[] = {a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11};
+  const std::size_t count = given(pointers, "call");
+  return Outputs(runtime::call(state_of<KernelState>(state_), {stream_, target_, has_target_},
+                               {arguments, count}, a0.at()),
+                 a0.at());
+}
+
+Outputs Kernel::call(std::initializer_list<Arg> args, Location at) const {
+  return Outputs(runtime::call(state_of<KernelState>(state_), {stream_, target_, has_target_},
+                               {args.begin(), args.size()}, at),
+                 at);
+}
+
+void Kernel::into(std::initializer_list<Arg> outputs, std::initializer_list<Arg> args,
+                  Location at) const {
+  runtime::call_into(state_of<KernelState>(state_), {stream_, target_, has_target_},
+                     {outputs.begin(), outputs.size()}, {args.begin(), args.size()}, at);
+}
+
+Kernel Kernel::on(Stream stream) const {
+  Kernel k = *this;
+  k.stream_ = stream;
+  return k;
+}
+
+Kernel Kernel::on(Target target) const {
+  Kernel k = *this;
+  k.target_ = target;
+  k.has_target_ = true;
+  return k;
+}
+
+Lowered Kernel::lower(const ArgType& a0, const ArgType& a1, const ArgType& a2, const ArgType& a3,
+                      const ArgType& a4, const ArgType& a5, const ArgType& a6, const ArgType& a7,
+                      const ArgType& a8, const ArgType& a9, const ArgType& a10,
+                      const ArgType& a11) const {
+  const ArgType* const pointers[] = {&a0, &a1, &a2, &a3, &a4, &a5, &a6, &a7, &a8, &a9, &a10, &a11};
+  const ArgType types[] = {a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11};
+  return lower(std::span(types, given(pointers, "lower")), a0.at());
+}
+
+Lowered Kernel::lower(std::span<const ArgType> types, Location at) const {
+  if (trace::tracing())
+    throw CompileError(at, "a kernel cannot be lowered while the kernel '" +
+                               trace::traced_kernel() + "' is being traced");
+  KernelState& kernel = state_of<KernelState>(state_);
+  std::vector<runtime::Request> requests;
+  for (const ArgType& t : types) requests.push_back(runtime::request(t));
+  const std::lock_guard lock(kernel.mutex);
+  return Lowered(
+      Shared<Counted>(new LoweredState(runtime::specialize(kernel.source, requests, {}, at))));
+}
+
+// ---- Scalars and outputs
+
+Scalar scalar(double number, DType dtype) { return {dtype, graph::to_bits(dtype, number)}; }
+Scalar scalar(std::int64_t number, DType dtype) { return {dtype, graph::to_bits(dtype, number)}; }
+
+std::size_t Outputs::check(std::size_t expected) const {
+  if (arrays_.size() != expected)
+    throw CompileError(
+        at_,
+        "the kernel gives " + std::to_string(arrays_.size()) + " arrays, not " +
+            std::to_string(expected) +
+            (expected == 1 ? "; write .unpack<" + std::to_string(arrays_.size()) + ">()" : ""));
+  return 0;
+}
+
+// ---- Lowered
+
+std::string Lowered::graph() const {
+  return graph::to_text(state_of<LoweredState>(state_).specialization->graph);
+}
+
+std::vector<ShapeDtype> Lowered::out_types() const {
+  return state_of<LoweredState>(state_).specialization->graph.mapping.out_shapes();
+}
+
+double Lowered::trace_ms() const { return state_of<LoweredState>(state_).specialization->trace_ms; }
+
+}  // namespace palladium

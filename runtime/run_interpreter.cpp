@@ -1,0 +1,37 @@
+#include "runtime/run_interpreter.hpp"
+
+namespace palladium::runtime {
+namespace {
+
+interpreter::Buffer buffer(const Array& array) {
+  interpreter::Buffer b{.data = array.data()};
+  for (int d = 0; d < array.rank(); ++d) {
+    b.shape.push_back(array.shape()[d].value());
+    b.strides.push_back(array.stride(d));
+  }
+  return b;
+}
+
+}  // namespace
+
+void run_interpreter(const Specialization& s, std::span<const Arg> arguments,
+                     std::span<const Arg> outputs, const Signature::Symbols& symbols) {
+  if (s.interpret.params.detect_races)
+    throw CompileError(s.graph.at,
+                       "'" + s.graph.name +
+                           "': .detect_races finds nothing more than every run reports: two "
+                           "programs of a parallel axis that write one element; leave it out");
+  interpreter::Invocation call;
+  for (const Arg& a : arguments) {
+    if (a.array())
+      call.arrays.push_back(buffer(*a.array()));
+    else
+      call.scalars.push_back(a.scalar().bits);
+  }
+  for (const Arg& o : outputs) call.arrays.push_back(buffer(*o.array()));
+  call.symbols.assign(symbols, symbols + s.signature.num_symbols());
+  interpreter::run(s.graph, call,
+                   {.poison = s.interpret.params.out_of_bounds == InterpretParams::poison});
+}
+
+}  // namespace palladium::runtime

@@ -1,0 +1,91 @@
+#include "runtime/specialization.hpp"
+
+#include <algorithm>
+
+#include "codegen/base/dim.hpp"
+#include "codegen/trace/trace.hpp"
+#include "runtime/clock.hpp"
+
+namespace palladium::runtime {
+namespace {
+
+/// `type` with an extent of its own symbol for each size, bound to it.
+ShapeDtype bind(const ShapeDtype& type, std::size_t argument, DimBinding& binding) {
+  ShapeDtype result{{}, type.dtype};
+  for (int d = 0; d < type.shape.rank(); ++d) {
+    const std::string name =
+        "args[" + std::to_string(argument) + "].shape[" + std::to_string(d) + "]";
+    const Dim symbol = dim(name.c_str());
+    binding.bind(dim_node(symbol).symbol, type.shape[d].value());
+    result.shape.push_back(symbol);
+  }
+  return result;
+}
+
+void set_placement(BlockMapping& mapping, Placement placed) {
+  mapping.dense = placed.dense;
+  if (placed.dense && !rows_align(mapping.array_aval))
+    placed.alignment = mapping.array_aval.dtype.bytes();
+  mapping.alignment = placed.alignment;
+}
+
+}  // namespace
+
+Request request(const ArgType& type) {
+  if (!type.array()) return {.type = type.type(), .is_scalar = type.is_scalar(), .at = type.at()};
+  return request(Arg(*type.array(), type.at()));
+}
+
+Request request(const Arg& arg) {
+  if (!arg.array()) return {.type = {{}, arg.scalar().dtype}, .is_scalar = true, .at = arg.at()};
+  return {.type = arg.array()->type(),
+          .is_array = true,
+          .placed = placement(*arg.array(), true),
+          .at = arg.at()};
+}
+
+std::shared_ptr<Specialization> specialize(const Source& source, std::span<const Request> arguments,
+                                           std::span<const Request> outputs, Location at) {
+  const Clock clock;
+  DimBinding binding;
+  std::vector<ShapeDtype> types;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const Request& r = arguments[i];
+    types.push_back(source.function && r.is_array ? bind(r.type, i, binding) : r.type);
+  }
+
+  PallasCallOptions computed;
+  if (source.function) {
+    const int arity = source.function->arity;
+    if (arity != detail::OptionsFunction::any && arity != static_cast<int>(types.size()))
+      throw CompileError(at, "the options function takes " + std::to_string(arity) +
+                                 " types but the call has " + std::to_string(types.size()) +
+                                 " arguments");
+    computed = source.function->call(types);
+  }
+  const PallasCallOptions& options = source.function ? computed : source.options;
+
+  std::vector<trace::ArgumentType> traced;
+  for (std::size_t i = 0; i < arguments.size(); ++i)
+    traced.push_back({.type = types[i], .is_scalar = arguments[i].is_scalar});
+
+  auto result = std::make_shared<Specialization>();
+  result->interpret = options.interpret;
+  result->graph = trace::trace({&source.body, 1}, options, traced, source.at, &binding);
+  // Only now is it known which extents are integers.
+  GridMapping& mapping = result->graph.mapping;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const graph::Argument& argument = result->graph.arguments[i];
+    if (argument.kind == graph::Argument::Kind::input)
+      set_placement(mapping.block_mappings[static_cast<std::size_t>(argument.index)],
+                    arguments[i].placed);
+  }
+  for (std::size_t i = 0; i < static_cast<std::size_t>(mapping.num_outputs); ++i)
+    set_placement(mapping.block_mappings[static_cast<std::size_t>(mapping.num_inputs) + i],
+                  i < outputs.size() ? outputs[i].placed : Placement{});
+  result->signature = Signature(result->graph);
+  result->trace_ms = clock.ms();
+  return result;
+}
+
+}  // namespace palladium::runtime

@@ -1,0 +1,213 @@
+// Calling kernels: arguments, outputs, options as a function, specialisation.
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <cmath>
+#include <vector>
+
+#include "palladium/palladium.hpp"
+#include "tests/support/targets.hpp"
+
+using namespace palladium;
+using palladium::test::make_array;
+using pl::_;
+
+namespace {
+
+/// `traces`, if given, counts how often the body is traced.
+Kernel vector_add(int* traces = nullptr) {
+  return pallas_call(
+             [=](Ref x, Ref y, Ref o) {
+               if (traces) ++*traces;
+               o[_] = x[_] + y[_];
+             },
+             [](ShapeDtype x, ShapeDtype) {
+               const BlockSpec piece{{256}, [](Index i) { return i; }};
+               return PallasCallOptions{.name = "vector_add",
+                                        .out_type = x,
+                                        .grid = {cdiv(x.shape[0], 256)},
+                                        .in_specs = {piece, piece},
+                                        .out_specs = {piece}};
+             })
+      .on(Target::interpreter);
+}
+
+Array counting(std::int64_t n, float scale) {
+  return make_array<float>({n}, [=](auto i) { return scale * static_cast<float>(i); });
+}
+
+}  // namespace
+
+TEST_CASE("a vector add gives sums for lengths that blocks do not divide") {
+  const Kernel add = vector_add();
+  for (const std::int64_t n : {1, 8, 255, 256, 257, 1000, 5000}) {
+    const Array z = add(counting(n, 1), counting(n, 2));
+    REQUIRE(z.shape() == Shape{n});
+    for (std::int64_t i = 0; i < n; ++i) REQUIRE(z.values<float>()[i] == 3 * static_cast<float>(i));
+  }
+}
+
+TEST_CASE("an extent that is only passed on stays symbolic: one trace serves all lengths") {
+  int traces = 0;
+  const Kernel add = vector_add(&traces);
+  for (const std::int64_t n : {5, 300, 1, 77}) add(counting(n, 1), counting(n, 1));
+  CHECK(traces == 1);
+}
+
+TEST_CASE("an extent that the options function reads becomes part of the specialisation") {
+  int traces = 0;
+  const Kernel twice =
+      pallas_call(
+          [&](Ref x, Ref o) {
+            ++traces;
+            o[_] = x[_] * 2.f;
+          },
+          [](ShapeDtype x) {
+            const BlockSpec row{{1, x.shape[1]}, [](Index i) { return Indices{i, 0}; }};
+            return PallasCallOptions{.name = "twice",
+                                     .out_type = x,
+                                     .grid = {x.shape[0]},
+                                     .in_specs = {row},
+                                     .out_specs = {row}};
+          })
+          .on(Target::interpreter);
+  const auto run = [&](std::int64_t m, std::int64_t n) {
+    const Array x = make_array<float>({m, n}, [](auto i) { return i; });
+    const Array y = twice(x);
+    for (std::int64_t i = 0; i < m * n; ++i) REQUIRE(y.data<float>()[i] == 2 * x.data<float>()[i]);
+  };
+  run(3, 10);
+  run(5, 10);
+  CHECK(traces == 1);
+  run(5, 11);
+  CHECK(traces == 2);
+  run(2, 10);
+  CHECK(traces == 2);
+}
+
+TEST_CASE("options as a value take the extents of the call as integers") {
+  const Kernel copy =
+      pallas_call([](Ref x, Ref o) { o[_] = x[_]; }, {.name = "copy", .out_type = {{4, 3}, i32}})
+          .on(Target::interpreter);
+  const Array x = make_array<std::int32_t>({4, 3}, [](auto i) { return 7 * i; });
+  const Array y = copy(x);
+  for (int i = 0; i < 12; ++i) CHECK(y.data<std::int32_t>()[i] == 7 * i);
+}
+
+TEST_CASE("into writes the caller's array and views serve as both") {
+  const Kernel add = vector_add();
+  std::vector<float> x(100, 1.5f), y(100, 2.f), z(100, -1.f);
+  add.into({Array::view(std::span(z))},
+           {Array::view(std::span<const float>(x)), Array::view(std::span<const float>(y))});
+  for (const float v : z) CHECK(v == 3.5f);
+}
+
+TEST_CASE("rows with gaps are read and written through their strides") {
+  const Kernel twice =
+      pallas_call([](Ref x, Ref o) { o[_] = x[_] + x[_]; },
+                  [](ShapeDtype x) {
+                    const BlockSpec row{{1, 4}, [](Index i) { return Indices{i, 0}; }};
+                    return PallasCallOptions{.name = "twice",
+                                             .out_type = x,
+                                             .grid = {x.shape[0]},
+                                             .in_specs = {row},
+                                             .out_specs = {row}};
+                  })
+          .on(Target::interpreter);
+  std::vector<float> in(30), out(30, -1.f);
+  for (std::size_t i = 0; i < in.size(); ++i) in[i] = static_cast<float>(i);
+  const std::int64_t wide[] = {10, 1}, narrow[] = {5, 1};
+  const Array x = Array::view(in.data(), {3, 4}, f32, {.strides = wide});
+  const Array o = Array::view(out.data(), {3, 4}, f32, {.strides = narrow});
+  twice.into({o}, {x});
+  for (std::size_t i = 0; i < 3; ++i)
+    for (std::size_t j = 0; j < 5; ++j)
+      CHECK(out[5 * i + j] == (j < 4 ? 2 * in[10 * i + j] : -1.f));
+  const Array dense = twice(x);
+  CHECK(dense.is_dense());
+  CHECK(dense.data<float>()[5] == 22);
+}
+
+TEST_CASE("scalars are passed by value in any place") {
+  const Kernel axpy = pallas_call([](Value a, Ref x, Value b, Ref o) { o[_] = a * x[_] + b; },
+                                  [](ShapeDtype, ShapeDtype x, ShapeDtype b) {
+                                    CHECK(b.shape.rank() == 0);
+                                    CHECK(b.dtype == f32);
+                                    const BlockSpec piece{{8}, [](Index i) { return i; }};
+                                    return PallasCallOptions{.name = "axpy",
+                                                             .out_type = x,
+                                                             .grid = {cdiv(x.shape[0], 8)},
+                                                             .in_specs = {piece},
+                                                             .out_specs = {piece}};
+                                  })
+                          .on(Target::interpreter);
+  const Array y = axpy(scalar(2.f), counting(20, 1), scalar(0.5f));
+  for (int i = 0; i < 20; ++i) CHECK(y.data<float>()[i] == 2.f * static_cast<float>(i) + 0.5f);
+  const Array z = axpy(scalar(-1.f), counting(20, 1), scalar(0.f));
+  CHECK(z.data<float>()[19] == -19.f);
+}
+
+TEST_CASE("several outputs are unpacked by number and one converts by itself") {
+  const Kernel both = pallas_call(
+                          [](Ref x, Ref s, Ref d) {
+                            s[_] = x[_] + 1;
+                            d[_] = x[_] * 2;
+                          },
+                          {.name = "both", .out_type = {{{4}, i32}, {{4}, i32}}})
+                          .on(Target::interpreter);
+  const Array x = Array::of<std::int32_t>({1, 2, 3, 4});
+  auto [s, d] = both(x).unpack<2>();
+  CHECK(s.data<std::int32_t>()[3] == 5);
+  CHECK(d.data<std::int32_t>()[3] == 8);
+  CHECK_THROWS_AS(both(x).unpack<3>(), CompileError);
+  CHECK_THROWS_WITH(Array(both(x)), Catch::Matchers::ContainsSubstring("unpack<2>"));
+}
+
+TEST_CASE("an output that is aliased to an input is that array") {
+  const Kernel increment =
+      pallas_call([](Ref, Ref o) { o[_] = o[_] + 1; },
+                  {.name = "increment", .out_type = {{4}, i32}, .input_output_aliases = {{0, 0}}})
+          .on(Target::interpreter);
+  const Array x = Array::of<std::int32_t>({1, 2, 3, 4});
+  const Array y = increment(x);
+  CHECK(y.data() == x.data());
+  CHECK(x.data<std::int32_t>()[0] == 2);
+  increment.into({x}, {x});
+  CHECK(x.data<std::int32_t>()[3] == 6);
+}
+
+TEST_CASE("what a kernel leaves unwritten in a fresh output is poison") {
+  const Kernel half = pallas_call([](Ref o) { o[pl::ds(0, 2)] = full({2}, 1.f, f32); },
+                                  {.name = "half", .out_type = {{4}, f32}})
+                          .on(Target::interpreter);
+  const Array y = half();
+  CHECK(y.data<float>()[1] == 1.f);
+  CHECK(std::isnan(y.data<float>()[3]));
+}
+
+TEST_CASE("a symbol of the options is bound by the output that into is given") {
+  const Kernel ones = pallas_call([](Ref o) { o[_] = full({8}, 1.f, f32); },
+                                  {.name = "fill",
+                                   .out_type = {{dim("fill_n")}, f32},
+                                   .grid = {cdiv(dim("fill_n"), 8)},
+                                   .out_specs = {BlockSpec{{8}, [](Index i) { return i; }}}})
+                          .on(Target::interpreter);
+  std::vector<float> out(19, 0.f);
+  ones.into({Array::view(std::span(out))}, {});
+  for (const float v : out) CHECK(v == 1.f);
+  CHECK_THROWS_WITH(ones(), Catch::Matchers::ContainsSubstring("into"));
+}
+
+TEST_CASE("lower shows the graph for types that are only named") {
+  const Kernel add = vector_add();
+  const Lowered lowered = add.lower(ShapeDtype{{dim("m")}, f32}, ShapeDtype{{dim("m")}, f32});
+  CHECK_THAT(lowered.graph(), Catch::Matchers::ContainsSubstring("vector_add"));
+  CHECK(lowered.out_types().size() == 1);
+  const Lowered of_arrays = add.lower(counting(9, 1), counting(9, 1));
+  CHECK(of_arrays.out_types()[0].dtype == f32);
+}
+
+TEST_CASE("an array without elements runs no program") {
+  const Kernel add = vector_add();
+  const Array z = add(Array::empty({0}, f32), Array::empty({0}, f32));
+  CHECK(z.size() == 0);
+}

@@ -1,0 +1,58 @@
+// Extents as programs agree with the table of expressions.
+#include <array>
+#include <catch2/catch_test_macros.hpp>
+#include <random>
+
+#include "codegen/base/dim.hpp"
+#include "runtime/dims.hpp"
+
+using namespace palladium;
+using runtime::Extent;
+
+TEST_CASE("an extent of an integer is that integer and no symbol") {
+  const Extent e(Dim(42));
+  CHECK(e.is_constant());
+  CHECK(e.constant() == 42);
+  CHECK(e.symbol() == -1);
+  CHECK(e.evaluate(nullptr) == 42);
+}
+
+TEST_CASE("an extent of a symbol knows its number") {
+  const std::array<std::int64_t, 3> values{5, 6, 7};
+  const Extent e(dim_symbol(2));
+  CHECK(!e.is_constant());
+  CHECK(e.symbol() == 2);
+  CHECK(e.evaluate(values.data()) == 7);
+}
+
+TEST_CASE("an extent of an expression has the value that the table of expressions gives") {
+  std::mt19937 random(1);
+  for (int round = 0; round < 200; ++round) {
+    std::array<Dim, 3> leaves{dim_symbol(0), dim_symbol(1), Dim(random() % 9 + 1)};
+    Dim d = leaves[random() % 3];
+    for (int i = 0; i < 6; ++i) {
+      const Dim& other = leaves[random() % 3];
+      switch (random() % 5) {
+      case 0: d = d + other; break;
+      case 1: d = other * d; break;
+      case 2: d = d - other; break;
+      case 3: d = d / other; break;
+      case 4: d = d % other; break;
+      }
+    }
+    const std::array<std::int64_t, 2> values{static_cast<std::int64_t>(random() % 1000 + 1),
+                                             static_cast<std::int64_t>(random() % 50 + 1)};
+    CHECK(Extent(d).evaluate(values.data()) == evaluate(d, values));
+  }
+}
+
+TEST_CASE("an extent that divides by a symbol of value zero is refused") {
+  const std::array<std::int64_t, 1> zero{0};
+  CHECK_THROWS_AS(Extent(cdiv(Dim(8), dim_symbol(0))).evaluate(zero.data()), CompileError);
+}
+
+TEST_CASE("an extent that is nested too deeply is refused by name") {
+  Dim d = dim("deep");
+  for (int i = 0; i < 40; ++i) d = (d + 1) * 2;
+  CHECK_THROWS_AS(Extent(d), CompileError);
+}
