@@ -1,0 +1,477 @@
+// Expressions of one element: inlined operations, reads of storages and of memory.
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "codegen/base/dim.hpp"
+#include "codegen/cuda/printer.hpp"
+#include "codegen/cuda/spelling.hpp"
+#include "codegen/layout/transfer.hpp"
+
+namespace palladium::cuda {
+
+using graph::AxisKind;
+using graph::Inst;
+using graph::MemoryView;
+using graph::Op;
+using passes::Place;
+using passes::Residency;
+using passes::Storage;
+using passes::Window;
+
+namespace {
+
+std::string key_of(const Coordinates& c) {
+  std::string key;
+  for (const Affine& a : c) key += a.text() + ";";
+  return key;
+}
+
+bool uses_element(const Coordinates& c) {
+  for (const Affine& a : c)
+    if (a.coefficient("e") != 0) return true;
+  return false;
+}
+
+}  // namespace
+
+// A test against the window's size implies the one against the value's shape.
+void add_padding(std::vector<Bound>& bounds, const std::vector<Bound>& padding) {
+  const std::size_t given = bounds.size();
+  for (const Bound& p : padding) {
+    bool implied = false;
+    for (std::size_t i = 0; i < given; ++i)
+      implied |= !bounds[i].lower && bounds[i].most <= p.most &&
+                 bounds[i].coordinate.text() == p.coordinate.text();
+    if (!implied) bounds.push_back(p);
+  }
+}
+
+std::string Nest::temporary(const std::string& prefix) {
+  return prefix + std::to_string(temporaries_++);
+}
+
+// Gives a value that is used more than once, or whose text is long, a name.
+std::string Nest::named(ValueId v, const std::string& text, const std::string& key) {
+  int uses = 0;
+  for (const Inst& i : g_.insts)
+    uses += static_cast<int>(std::count(i.args.begin(), i.args.end(), v));
+  const bool atom = is_atom(text) && text.size() < 24 && text.find("pl::") == std::string::npos;
+  if (atom || (uses <= 1 && text.size() < 80)) return text;
+  const std::string name = temporary("x");
+  inside_.push_back(fmt::format("const {} {} = {};", type_name(g_[v].type.dtype), name, text));
+  element_names_.insert(name);
+  memo_[key] = name;
+  return name;
+}
+
+std::string Nest::evaluate(ValueId v, const Coordinates& c, const DimMap& map, bool enter) {
+  const Inst& i = g_[v];
+  if (!enter && l_.storage_of[index(v)] >= 0) return read(l_.storage_of[index(v)], c, map);
+  const std::string key = std::to_string(index(v)) + "@" + key_of(c);
+  if (const auto it = memo_.find(key); it != memo_.end()) return it->second;
+  switch (i.op) {
+  case Op::Constant: return literal(i.type.dtype, i.attr.bits);
+  case Op::Iota: return coordinate_value(c[static_cast<std::size_t>(i.attr.ints[0])], i.type.dtype);
+  case Op::ProgramId: return p_.program_id(static_cast<int>(i.attr.ints[0]));
+  case Op::NumPrograms: return p_.grid_size(static_cast<int>(i.attr.ints[0]));
+  case Op::AxisIndex:
+    switch (static_cast<AxisKind>(i.attr.ints[0])) {
+    case AxisKind::grid: return p_.program_id(static_cast<int>(i.attr.ints[1]));
+    case AxisKind::cluster: return fmt::format("c{}", i.attr.ints[1]);
+    case AxisKind::thread: return "i32(pl::warpgroup())";
+    }
+    break;
+  case Op::AxisSize:
+    switch (static_cast<AxisKind>(i.attr.ints[0])) {
+    case AxisKind::grid: return p_.grid_size(static_cast<int>(i.attr.ints[1]));
+    case AxisKind::cluster: return std::to_string(g_.cluster[i.attr.ints[1]]);
+    case AxisKind::thread: return std::to_string(l_.warpgroups);
+    }
+    break;
+  case Op::Param:
+    if (const auto it = p_.names_.find(index(v)); it != p_.names_.end()) return it->second;
+    break;
+  case Op::Load:
+  case Op::Swap: return load(v, c, map);
+  case Op::Broadcast:
+  case Op::Transpose:
+  case Op::Reshape:
+    return evaluate(i.args[0], operand_coordinates(v, 0, c), passes::map_of_operand(g_, v, 0, map),
+                    false);
+  default:
+    if (passes::is_elementwise(i.op)) return named(v, elementwise(v, c, map), key);
+  }
+  throw InternalError(fmt::format("print: cannot evaluate '{}' element by element in kernel '{}'",
+                                  graph::info(i.op).name, g_.name));
+}
+
+std::string Nest::elementwise(ValueId v, const Coordinates& c, const DimMap& map) {
+  const Inst& i = g_[v];
+  std::vector<std::string> args;
+  for (ValueId a : i.args) args.push_back(evaluate(a, c, map, false));
+  return spell(i.op, g_[i.args[i.op == Op::Select ? 1 : 0]].type.dtype, i.type.dtype, args,
+               g_.approx_math);
+}
+
+std::string Nest::coordinate_value(const Affine& c, DType t) const {
+  const std::string text = c.text();
+  return t == i32 ? parenthesised(text) : fmt::format("pl::to<{}>({})", type_name(t), text);
+}
+
+Coordinates Nest::operand_coordinates(ValueId v, std::size_t arg, const Coordinates& c) {
+  const Inst& i = g_[v];
+  const Extents& operand = g_[i.args[arg]].type.shape;
+  Coordinates out(operand.size());
+  if (i.op == Op::Broadcast) {
+    for (std::size_t d = 0; d < operand.size(); ++d)
+      if (operand[d] != 1) out[d] = c[static_cast<std::size_t>(i.attr.ints[d])];
+  } else if (i.op == Op::Transpose) {
+    for (std::size_t d = 0; d < operand.size(); ++d)
+      out[static_cast<std::size_t>(i.attr.ints[d])] = c[d];
+  } else {
+    return reshape_coordinates(operand, i.type.shape, c);
+  }
+  return out;
+}
+
+Affine Nest::flat(const Extents& shape, const Coordinates& c) const {
+  Affine sum;
+  std::int64_t stride = 1;
+  for (std::size_t d = shape.size(); d-- > 0;) {
+    sum = sum + c[d] * stride;
+    stride *= shape[d];
+  }
+  return sum;
+}
+
+// Coordinates in `from` of the element that stands at `c` in `to`, both row-major.
+Coordinates Nest::reshape_coordinates(const Extents& from, const Extents& to,
+                                      const Coordinates& c) {
+  Coordinates out(from.size());
+  std::size_t t = 0;
+  bool same = true;  // only unit dimensions come and go
+  for (std::size_t d = 0; d < from.size() && same; ++d) {
+    if (from[d] == 1) continue;
+    while (t < to.size() && to[t] == 1) ++t;
+    same = t < to.size() && to[t] == from[d];
+    if (same) out[d] = c[t++];
+  }
+  if (same) return out;
+
+  const Affine position = flat(to, c);
+  std::string name = position.text();
+  bool per_element = uses_element(c);
+  for (const Affine& a : c)
+    for (const Affine::Term& t : a.terms()) per_element |= element_names_.contains(t.name);
+  const auto declare = [&](const std::string& text) {
+    const std::string n = temporary("n");
+    (per_element ? inside_ : before_).push_back(fmt::format("const i32 {} = {};", n, text));
+    if (per_element) element_names_.insert(n);
+    return n;
+  };
+  if (!is_atom(name)) name = declare(name);
+  std::int64_t stride = 1;
+  bool outermost = true;
+  for (std::size_t d = 0; d < from.size(); ++d) stride *= from[d];
+  for (std::size_t d = 0; d < from.size(); ++d) {
+    stride /= from[d];
+    if (from[d] == 1) {
+      out[d] = 0;
+      continue;
+    }
+    std::string text = stride == 1 ? name : fmt::format("{} / {}", name, stride);
+    if (!outermost) text = fmt::format("{} % {}", text, from[d]);
+    outermost = false;
+    out[d] = Affine::term(declare(text));
+  }
+  return out;
+}
+
+std::string Nest::read(int storage, const Coordinates& c, const DimMap& map) {
+  for (const auto& [from, copy] : copies_)
+    if (from == storage && copy.map == map) {
+      storage = copy.storage;
+      break;
+    }
+  const Storage& s = l_.storages[storage];
+  const std::string name = p_.storage_name(storage);
+  if (s.place == Place::scalar) return name;
+  if (s.place == Place::registers) return name + "[" + register_index(s.layout, map) + "]";
+  const std::string key = "s" + std::to_string(storage) + "@" + key_of(c);
+  if (const auto it = memo_.find(key); it != memo_.end()) return it->second;
+  return memo_[key] = access(temporary("a"), storage_address(storage, c), map, "");
+}
+
+std::string Nest::load(ValueId v, const Coordinates& c, const DimMap& map) {
+  const Inst& i = g_[v];
+  const MemoryView m = MemoryView::of(i);
+  const Window& w = l_.windows[l_.window_of[index(g_.root(m.ref))]];
+  const std::string key = std::to_string(index(v)) + "@" + key_of(c);
+  if (const auto it = memo_.find(key); it != memo_.end()) return it->second;
+  const std::string mask = m.mask == graph::no_value ? "" : evaluate(m.mask, c, map, false);
+  std::string got = w.residency == Residency::registers
+                        ? read(w.storage, c, map)
+                        : access(temporary("a"), address(m.ref, c), map, mask);
+  const ValueId other = i.op == Op::Swap ? m.value : m.other;
+  if (!mask.empty() && other != graph::no_value) {
+    const std::string otherwise = evaluate(other, c, map, false);
+    const std::string name = temporary("x");
+    inside_.push_back(fmt::format("const {} {} = {} ? {} : {};", type_name(i.type.dtype), name,
+                                  parenthesised(mask), got, parenthesised(otherwise)));
+    got = name;
+  }
+  return memo_[key] = got;
+}
+
+// ---- addresses
+
+Address Nest::address(ValueId ref, const Coordinates& c) {
+  const Inst& i = g_[ref];
+  switch (i.op) {
+  case Op::Param: {
+    const int w = l_.window_of[index(ref)];
+    if (l_.windows[w].residency == Residency::direct) return window_address(w, c);
+    return storage_address(l_.windows[w].storage, c);
+  }
+  case Op::At: {
+    const graph::Subscript s = graph::Subscript::of(i);
+    Coordinates inner;
+    std::size_t from = 0, operand = 1;
+    for (const graph::SubscriptDim& d : s.dims) {
+      Affine x = d.is_slice ? c[from++] * d.stride : Affine(0);
+      if (d.dynamic) {
+        const std::string start = evaluate(i.args[operand++], {}, {}, false);
+        x = x + Affine::term(parenthesised(start));
+      } else {
+        x = x + Affine(d.start);
+      }
+      inner.push_back(x);
+    }
+    return address(i.args[0], inner);
+  }
+  case Op::RefTranspose: {
+    Coordinates inner(c.size());
+    for (std::size_t d = 0; d < c.size(); ++d)
+      inner[static_cast<std::size_t>(i.attr.ints[d])] = c[d];
+    return address(i.args[0], inner);
+  }
+  case Op::RefReshape:
+    return address(i.args[0], reshape_coordinates(g_[i.args[0]].type.shape, i.type.shape, c));
+  case Op::RefBitcast: {
+    if (g_[i.args[0]].type.dtype.bytes() != i.type.dtype.bytes())
+      throw CompileError(
+          g_.location(ref),
+          fmt::format("ref_bitcast from {} to {}: emitted CUDA needs element types of "
+                      "one size",
+                      g_[i.args[0]].type.dtype.name(), i.type.dtype.name()));
+    Address a = address(i.args[0], c);
+    if (!a.shared)
+      a.base = fmt::format("reinterpret_cast<{}{}*>({})", a.writable ? "" : "const ",
+                           type_name(i.type.dtype), a.base);
+    a.dtype = i.type.dtype;
+    return a;
+  }
+  default: break;
+  }
+  throw InternalError(fmt::format("print: '{}' is not a view", graph::info(i.op).name));
+}
+
+Address Nest::window_address(int window, const Coordinates& c) const {
+  const Window& w = l_.windows[window];
+  const BlockMapping& m = g_.mapping.block_mappings[w.mapping];
+  const std::string name = p_.window_name(window);
+  const int rank = m.array_aval.shape.rank(), bytes = m.array_aval.dtype.bytes();
+  Address a{.base = name,
+            .alignment = std::max(1, m.alignment / bytes),
+            .bounds = {},
+            .read_only = w.read_only,
+            .writable = w.mapping >= g_.mapping.num_inputs,
+            .dtype = m.array_aval.dtype};
+  std::vector<Affine> at(static_cast<std::size_t>(rank));
+  std::size_t next = 0;
+  for (int d = 0; d < rank; ++d)
+    if (m.block_shape[d].kind != BlockDim::Kind::squeezed) at[d] = c[next++];
+
+  Dim stride = 1;
+  std::int64_t reach = 0;
+  for (int d = rank - 1; d >= 0; --d) {
+    const BlockDim& b = m.block_shape[d];
+    const bool unit = d + 1 == rank;
+    const bool known = unit || (m.dense && stride.is_static());
+    const std::int64_t step = unit      ? 1
+                              : known   ? stride.value()
+                              : m.dense ? 1
+                                        : a_multiple(m, bytes);
+    if (known) {
+      a.offset = a.offset + at[d] * step;
+      reach += b.size * step;
+    } else {
+      const std::string by =
+          m.dense ? dim_text(stride) : fmt::format("{}_stride{}", p_.arrays_[w.mapping], d);
+      if (at[d].is_constant() && at[d].constant() == 0) {
+      } else {
+        a.offset = a.offset + Affine::term(fmt::format("i64({}) * {}", at[d].text(), by), step);
+        a.wide = true;
+      }
+    }
+    const std::int64_t start = b.kind == BlockDim::Kind::blocked ? b.size : 1;
+    const graph::Region& map = g_[graph::RegionId{m.index_map}];
+    const Inst& where = g_[map.yields[d]];
+    const bool at_zero = where.op == Op::Constant && where.attr.bits == 0 && b.pad_lo == 0;
+    if (!at_zero) a.alignment = std::gcd(a.alignment, start * step);
+    if (!w.in_bounds[d]) add_window_bounds(a, name, m, d, at[d]);
+    stride = stride * m.array_aval.shape[d];
+  }
+  if (reach >= std::int64_t{1} << 31) a.wide = true;
+  return a;
+}
+
+std::int64_t Nest::a_multiple(const BlockMapping& m, int bytes) {
+  return std::max(1, m.alignment / bytes);
+}
+
+void Nest::add_window_bounds(Address& a, const std::string& name, const BlockMapping& m, int d,
+                             const Affine& at) {
+  const BlockDim& b = m.block_shape[d];
+  const Dim& extent = m.array_aval.shape[d];
+  const bool regular = b.kind == BlockDim::Kind::blocked && extent.is_static();
+  a.bounds.push_back({at, fmt::format("{}_size{}", name, d),
+                      regular ? std::gcd(extent.value(), b.size) : 1, false, b.size});
+  if (b.kind == BlockDim::Kind::element && b.pad_lo + b.pad_hi > 0)
+    a.bounds.push_back({at, fmt::format("{}_from{}", name, d), 1, true});
+}
+
+Address Nest::storage_address(int storage, const Coordinates& c) const {
+  const Storage& s = l_.storages[storage];
+  Address a{.base = p_.shared_address(storage),
+            .alignment = 16 / s.dtype.bytes(),
+            .bounds = {},
+            .shared = true,
+            .writable = true,
+            .dtype = s.dtype};
+  std::int64_t stride = 1;
+  for (std::size_t d = s.shape.size(); d-- > 0;) {
+    a.offset = a.offset + c[d] * stride;
+    stride = d + 1 == s.shape.size() ? s.row_stride : stride * s.shape[d];
+  }
+  return a;
+}
+
+// ---- accesses
+
+// Elements that one access may take along e.
+int Nest::vector_width(const Address& a, const std::vector<Bound>& bounds) const {
+  if (a.offset.coefficient("e") != 1) return 1;
+  int width = std::min<int>(vector_, 16 / a.dtype.bytes());
+  const auto fits = [&](std::int64_t multiple) {
+    while (width > 1 && multiple % width != 0) width /= 2;
+  };
+  fits(a.alignment);
+  fits(a.offset.without("e").multiple());
+  for (const Bound& b : bounds) {
+    const std::int64_t step = b.coordinate.coefficient("e");
+    if (step == 0) continue;
+    if (step != 1) return 1;
+    fits(b.multiple);
+    fits(b.coordinate.without("e").multiple());
+  }
+  return width;
+}
+
+std::string Nest::predicate(const std::vector<Bound>& bounds, const std::string& mask) const {
+  std::string out = mask.empty() ? "" : parenthesised(mask);
+  for (const Bound& b : bounds) {
+    const std::string test = b.coordinate.text() + (b.lower ? " >= " : " < ") + b.limit;
+    out += (out.empty() ? "" : " && ") + test;
+  }
+  return out;
+}
+
+// Reads one element at `a` for each e; returns the element's expression.
+std::string Nest::access(const std::string& name, Address a, const DimMap& map,
+                         const std::string& mask) {
+  std::vector<Bound> bounds = a.bounds;
+  add_padding(bounds, padding(map));
+  bool varies = false, computed = false;  // with e; from what was computed for one element
+  const auto note = [&](const Affine& x) {
+    for (const Affine::Term& t : x.terms()) {
+      varies |= t.name == "e" || t.name.find("(e ") != std::string::npos;
+      computed |= element_names_.contains(t.name);
+    }
+  };
+  note(a.offset);
+  for (const Bound& b : bounds) note(b.coordinate);
+  const std::string type = type_name(a.dtype);
+  const std::string function = a.shared      ? "pl::load_shared_padded"
+                               : a.read_only ? "pl::load_global_nc"
+                                             : "pl::load_global";
+  const auto call = [&](int width, const std::string& to) {
+    const std::string test = predicate(bounds, mask);
+    return fmt::format("{}<{}>({}, {}{});", function, width, to, place(a),
+                       test.empty() ? "" : ", " + test);
+  };
+  if (!mask.empty() || computed || !varies || vector_ == 1) {
+    auto& lines = mask.empty() && !computed ? before_ : inside_;
+    lines.push_back(fmt::format("{} {};", type, name));
+    lines.push_back(call(1, "&" + name));
+    return name;
+  }
+  const int width = vector_width(a, bounds);
+  before_.push_back(fmt::format("{} {}[{}];", type, name, vector_));
+  before_.push_back(fmt::format("PL_UNROLL for (i32 e = 0; e < {}; e += {}) {}", vector_, width,
+                                call(width, name + " + e")));
+  return name + "[e]";
+}
+
+std::string Nest::place(const Address& a) const {
+  const std::string offset = a.offset.text(a.wide);
+  return a.shared ? fmt::format("{} + ({}) * {}", a.base, offset, a.dtype.bytes())
+                  : fmt::format("{} + {}", a.base, parenthesised(offset));
+}
+
+void Nest::store_vector(const Address& a, const std::string& values,
+                        const std::vector<Bound>& bounds) {
+  const int width = vector_width(a, bounds);
+  std::string test = predicate(bounds, "");
+  if (!thread_mask_.empty()) test += (test.empty() ? "" : " && ") + thread_mask_;
+  p_.w_.line(fmt::format(
+      "PL_UNROLL for (i32 e = 0; e < {}; e += {}) pl::store_{}<{}>({}, {} + e{});", vector_, width,
+      a.shared ? "shared" : "global", width, place(a), values, test.empty() ? "" : ", " + test));
+}
+
+void Nest::store_one(const Address& a, const std::string& from, const std::string& mask,
+                     const std::vector<Bound>& bounds) {
+  std::string test = predicate(bounds, mask);
+  if (!thread_mask_.empty()) test += (test.empty() ? "" : " && ") + thread_mask_;
+  p_.w_.line(fmt::format("pl::store_{}<1>({}, {}{});", a.shared ? "shared" : "global", place(a),
+                         from, test.empty() ? "" : ", " + test));
+}
+
+std::string Nest::scalar(ValueId v, bool enter) {
+  layout_ = {};
+  vector_ = 1;
+  const Extents& shape = g_[v].type.shape;
+  const std::string text = evaluate(v, Coordinates(shape.size()),
+                                    passes::identity_map(static_cast<int>(shape.size())), enter);
+  flush();
+  return text;
+}
+
+std::vector<std::string> Nest::index_map(RegionIndex region) {
+  const graph::Region& r = g_[graph::RegionId{region}];
+  for (std::size_t i = 0; i < r.params.size(); ++i)
+    p_.names_[index(r.params[i])] = p_.program_id(static_cast<int>(i));
+  std::vector<std::string> out;
+  for (ValueId v : r.yields) out.push_back(scalar(v, false));
+  return out;
+}
+
+void Nest::flush() {
+  for (const std::string& line : before_) p_.w_.line(line);
+  for (const std::string& line : inside_) p_.w_.line(line);
+  before_.clear();
+  inside_.clear();
+}
+
+}  // namespace palladium::cuda

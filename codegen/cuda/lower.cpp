@@ -1,0 +1,38 @@
+// The one place where the order of passes stands.
+#include "codegen/cuda/lower.hpp"
+
+namespace palladium::cuda {
+namespace {
+
+struct Step {
+  const char* name;
+  void (*run)(passes::Lowered&);
+};
+
+constexpr Step steps[] = {
+    {"place_windows", passes::place_windows},  // first: says which loads read memory
+    {"place_values", passes::place_values},    // whole or inlined: needs to know what is in memory
+    {"build_statements", passes::build_statements},  // one loop nest per sink
+    {"assign_layouts", passes::assign_layouts},      // all nests are known: costs can be weighed
+    {"place_shared_memory", passes::place_shared_memory},  // last: layouts add staging and scratch
+};
+
+// Bytes of shared memory that a block may use (CUDA programming guide, table of compute
+// capabilities).
+std::int64_t max_shared_bytes(int cc) {
+  if (cc == 75) return 64 * 1024;
+  if (cc == 80 || cc == 87) return 163 * 1024;
+  if (cc == 86 || cc == 89 || cc >= 120) return 99 * 1024;
+  return cc >= 90 ? 227 * 1024 : 48 * 1024;
+}
+
+}  // namespace
+
+passes::Lowered lower(const graph::Graph& g, int compute_capability) {
+  passes::Lowered l{.graph = g,
+                    .machine = {compute_capability, max_shared_bytes(compute_capability)}};
+  for (const Step& s : steps) s.run(l);
+  return l;
+}
+
+}  // namespace palladium::cuda

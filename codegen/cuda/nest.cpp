@@ -1,0 +1,431 @@
+// The loop nest of one pass: repetitions, groups of registers, elements of a vector.
+#include <algorithm>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "codegen/cuda/printer.hpp"
+#include "codegen/cuda/spelling.hpp"
+#include "codegen/layout/terms.hpp"
+#include "codegen/layout/transfer.hpp"
+
+namespace palladium::cuda {
+
+using graph::Inst;
+using graph::MemoryView;
+using graph::Op;
+using layout::Layout;
+using passes::Pass;
+using passes::Place;
+using passes::Storage;
+
+namespace {
+
+std::string dim_name(int d) {
+  return d < 6 ? std::string(1, "ijklmn"[d]) : "i" + std::to_string(d);
+}
+std::string repetition_name(int d) { return "r" + dim_name(d); }
+
+// The linear map of the bits of variable `v` (of which there are `bits`) as a sum.
+Affine affine_of(const std::string& v, const layout::Terms& terms, int bits) {
+  Affine sum;
+  for (const layout::Term& t : terms.terms) {
+    const bool all = t.mask == (1u << bits) - 1;
+    const std::int64_t low = t.mask & -t.mask;
+    if (t.shift >= 0)
+      sum = sum + Affine::term(all ? v : fmt::format("({} & {})", v, t.mask), all ? 1 : low) *
+                      (std::int64_t{1} << t.shift);
+    else
+      sum = sum + Affine::term(fmt::format("({} >> {} & {})", v, -t.shift, t.mask >> -t.shift),
+                               std::max<std::int64_t>(1, low >> -t.shift));
+  }
+  return sum;
+}
+
+}  // namespace
+
+void Nest::set_layout(const Layout& layout) {
+  layout_ = layout;
+  const int last = layout.rank() - 1;
+  vector_bits_ = 0;
+  const int limit = widest_access();
+  while (last >= 0 && vector_bits_ < static_cast<int>(layout.reg.size()) &&
+         layout.reg[vector_bits_] == (1u << vector_bits_) &&
+         layout.tile_bits[last] > vector_bits_ && (2 << vector_bits_) <= limit)
+    ++vector_bits_;
+  vector_ = 1 << vector_bits_;
+  groups_ = static_cast<int>(layout.reg.size()) > vector_bits_;
+}
+
+// Elements of the narrowest type that the pass moves in 16 bytes.
+int Nest::widest_access() const {
+  int bytes = 4;
+  const auto note = [&](DType t) { bytes = std::min(bytes, t.bytes()); };
+  if (pass_->window >= 0) note(g_[l_.windows[pass_->window].root].type.dtype);
+  if (pass_->storage >= 0) note(l_.storages[pass_->storage].dtype);
+  if (pass_->inst != graph::no_value && pass_->sink == Pass::Sink::store)
+    note(g_[g_[pass_->inst].args[0]].type.dtype);
+  return 16 / bytes;
+}
+
+bool Nest::is_reduced(int d) const {
+  if (pass_->sink != Pass::Sink::reduce) return false;
+  const auto& dims = g_[pass_->inst].attr.ints;
+  return std::find(dims.begin(), dims.end(), d) != dims.end();
+}
+
+Affine Nest::repetition(int d) const {
+  return layout_.repetitions(d) > 1 ? Affine::term(repetition_name(d)) : Affine(0);
+}
+
+// One variable per dimension for the thread's part; the rest is added by the loops.
+void Nest::print_coordinates() {
+  coordinates_.clear();
+  const layout::Bits thread = layout_.thread();
+  const int bits = static_cast<int>(layout_.reg.size());
+  for (int d = 0; d < layout_.rank(); ++d) {
+    Affine c;
+    const layout::Terms terms = layout::terms_of(fields_of(layout_, thread, d));
+    if (!terms.empty()) {
+      const Affine text = affine_of("t", terms, layout::thread_bits);
+      p_.w_.line(fmt::format("const i32 {} = {};", dim_name(d), text.text()));
+      c = Affine::term(dim_name(d), std::max<std::int64_t>(1, text.multiple()));
+    }
+    c = c + repetition(d) * layout_.tile(d);
+    layout::Bits low = fields_of(layout_, layout_.reg, d),
+                 high(low.begin() + vector_bits_, low.end());
+    c = c + affine_of("g", layout::terms_of(high), bits - vector_bits_);
+    if (vector_bits_ > 0 && d + 1 == layout_.rank()) c = c + Affine::term("e");
+    coordinates_.push_back(c);
+  }
+}
+
+void Nest::open_repetitions(bool reduced, bool kept) {
+  for (int d = 0; d < layout_.rank(); ++d) {
+    if (layout_.repetitions(d) == 1 || (is_reduced(d) ? !reduced : !kept)) continue;
+    const bool rolled = d < static_cast<int>(pass_->rolled.size()) && pass_->rolled[d];
+    p_.w_.open(fmt::format("{0} for (i32 {1} = 0; {1} < {2}; ++{1})",
+                           rolled ? "PL_NOUNROLL" : "PL_UNROLL", repetition_name(d),
+                           layout_.repetitions(d)));
+    ++open_;
+  }
+}
+
+void Nest::open_groups() {
+  if (!groups_) return;
+  p_.w_.open(fmt::format("PL_UNROLL for (i32 g = 0; g < {}; ++g)",
+                         1 << (layout_.reg.size() - static_cast<std::size_t>(vector_bits_))));
+  ++open_;
+}
+
+void Nest::close_loops(int down_to) {
+  for (; open_ > down_to; --open_) p_.w_.close();
+}
+
+// The bits of the register number below the repetitions that a leaf keeps, renumbered.
+Affine Nest::low_register_index(const DimMap& map, int& bits) const {
+  layout::Bits columns;
+  bits = 0;
+  for (std::uint32_t image : layout_.reg) {
+    bool kept = false;
+    for (int d : map) kept |= d >= 0 && layout_.field(d, image) != 0;
+    columns.push_back(kept ? 1u << bits++ : 0u);
+  }
+  const layout::Bits element(columns.begin(), columns.begin() + vector_bits_);
+  const layout::Bits group(columns.begin() + vector_bits_, columns.end());
+  return affine_of("g", layout::terms_of(group), static_cast<int>(group.size())) +
+         affine_of("e", layout::terms_of(element), vector_bits_);
+}
+
+std::string Nest::register_index(const Layout& leaf, const DimMap& map) const {
+  int bits = 0;
+  Affine index = low_register_index(map, bits);
+  if (bits != static_cast<int>(leaf.reg.size()))
+    throw InternalError("print: a leaf's layout does not follow from that of its pass: " +
+                        layout::to_string(leaf) + " in " + layout::to_string(layout_));
+  std::int64_t stride = std::int64_t{1} << bits;
+  for (std::size_t d = map.size(); d-- > 0;) {
+    if (map[d] < 0) continue;
+    index = index + repetition(map[d]) * stride;
+    stride *= layout_.repetitions(map[d]);
+  }
+  return index.text();
+}
+
+// Tests of the pass's coordinates against the shape, where registers or threads hold padding.
+std::vector<Bound> Nest::padding(const DimMap& map) const {
+  std::vector<Bound> bounds;
+  if (!pass_) return bounds;
+  const bool all = std::find(map.begin(), map.end(), passes::opaque_dim) != map.end();
+  for (int d = 0; d < layout_.rank(); ++d) {
+    const bool wanted = all || std::find(map.begin(), map.end(), d) != map.end();
+    const std::int64_t valid = pass_->valid[d];
+    if (!wanted || (valid == layout_.domain[d] && !layout_.pads(d))) continue;
+    bounds.push_back({coordinates_[d], std::to_string(valid), valid, false, valid});
+  }
+  return bounds;
+}
+
+// Whether the pass computes the value that its storage holds (rather than read it from there).
+bool Nest::enters() const {
+  if (pass_->sink == Pass::Sink::store || pass_->storage < 0) return false;
+  const Op op = g_[pass_->value].op;
+  return l_.storage_of[index(pass_->value)] == pass_->storage && op != Op::Param && op != Op::Get;
+}
+
+// The expression of the pass's value for one element; what it needs is printed before, and the
+// loop over e is open if there is one.
+std::string Nest::value(bool enter) {
+  memo_.clear();
+  element_names_.clear();
+  const DimMap all = passes::identity_map(layout_.rank());
+  if (pass_->source >= 0) return read(pass_->source, coordinates_, all);
+  if (pass_->window >= 0) {
+    if (pass_->sink == Pass::Sink::store) return read(pass_->storage, coordinates_, all);
+    return access(temporary("a"), window_address(pass_->window, coordinates_), all, "");
+  }
+  Coordinates c = coordinates_;
+  return evaluate(pass_->value, c, all, enter);
+}
+
+void Nest::open_elements() {
+  for (const std::string& line : before_) p_.w_.line(line);
+  before_.clear();
+  if (vector_ > 1) {
+    p_.w_.open(fmt::format("PL_UNROLL for (i32 e = 0; e < {}; ++e)", vector_));
+    ++open_;
+  }
+  for (const std::string& line : inside_) p_.w_.line(line);
+  inside_.clear();
+}
+
+void Nest::print(const Pass& pass) {
+  pass_ = &pass;
+  set_layout(pass.layout);
+  if (pass.sink == Pass::Sink::assign && !p_.declared_.contains(pass.storage)) {
+    const Storage& s = l_.storages[pass.storage];
+    p_.w_.line(fmt::format("{} {}[{}];", type_name(s.dtype), p_.storage_name(pass.storage),
+                           s.layout.registers()));
+    p_.declared_.insert(pass.storage);
+  }
+  if (pass.sink == Pass::Sink::reduce) {
+    const Storage& s = l_.storages[pass.storage];
+    const std::string type = type_name(s.dtype), name = p_.storage_name(pass.storage);
+    if (s.place == Place::scalar) p_.w_.line(fmt::format("{} {};", type, name));
+    if (s.place == Place::registers)
+      p_.w_.line(fmt::format("{} {}[{}];", type, name, s.layout.registers()));
+  }
+  p_.w_.open("");
+  const bool threads = std::any_of(layout_.thread().begin(), layout_.thread().end(),
+                                   [](std::uint32_t b) { return b != 0; });
+  const bool stores = pass.sink != Pass::Sink::assign;
+  const std::uint32_t replicated = layout_.replicated_threads();
+  if (threads || stores) p_.w_.line("const i32 t = pl::thread();");
+  if (stores && replicated != 0)
+    thread_mask_ = replicated == 127 ? "t == 0" : fmt::format("(t & {}) == 0", replicated);
+  print_coordinates();
+  switch (pass.sink) {
+  case Pass::Sink::assign: print_assign(); break;
+  case Pass::Sink::store: print_store(); break;
+  case Pass::Sink::shared: print_shared(); break;
+  case Pass::Sink::reduce: print_reduce(); break;
+  }
+  p_.w_.close();
+}
+
+void Nest::print_assign() {
+  const Storage& s = l_.storages[pass_->storage];
+  open_repetitions(true, true);
+  open_groups();
+  const std::string text = value(enters());
+  open_elements();
+  const std::string at = register_index(s.layout, passes::identity_map(layout_.rank()));
+  p_.w_.line(fmt::format("{}[{}] = {};", p_.storage_name(pass_->storage), at, text));
+  close_loops();
+}
+
+void Nest::print_store() {
+  open_repetitions(true, true);
+  open_groups();
+  const DimMap all = passes::identity_map(layout_.rank());
+  const std::string text = value(false);
+  std::string mask;
+  Address a;
+  if (pass_->window >= 0) {
+    a = window_address(pass_->window, coordinates_);
+  } else {
+    const MemoryView m = MemoryView::of(g_[pass_->inst]);
+    if (m.mask != graph::no_value) mask = evaluate(m.mask, coordinates_, all, false);
+    a = address(m.ref, coordinates_);
+  }
+  store_element(a, text, mask);
+  close_loops();
+}
+
+// Puts one value per element into memory: collected over e, then stored as vectors.
+void Nest::store_element(const Address& a, const std::string& text, const std::string& mask) {
+  std::vector<Bound> bounds = a.bounds;
+  add_padding(bounds, padding(passes::identity_map(layout_.rank())));
+  bool computed = !mask.empty();
+  for (const Affine::Term& t : a.offset.terms()) computed |= element_names_.contains(t.name);
+  const std::string type = type_name(a.dtype);
+  const int outer = open_;
+  if (vector_ == 1 || computed) {
+    open_elements();
+    const std::string name = temporary("o");
+    p_.w_.line(fmt::format("const {} {} = {};", type, name, text));
+    store_one(a, "&" + name, mask, bounds);
+    return;
+  }
+  const std::string name = temporary("o");
+  before_.push_back(fmt::format("{} {}[{}];", type, name, vector_));
+  open_elements();
+  p_.w_.line(fmt::format("{}[e] = {};", name, text));
+  close_loops(outer);
+  store_vector(a, name, bounds);
+}
+
+void Nest::print_shared() {
+  const Storage& s = l_.storages[pass_->storage];
+  open_repetitions(true, true);
+  open_groups();
+  std::string text = value(enters());
+  // What lies beyond the value is zero.
+  std::vector<Bound> beyond;
+  for (int d = 0; d < layout_.rank(); ++d)
+    if (pass_->valid[d] != layout_.domain[d])
+      beyond.push_back({coordinates_[d], std::to_string(pass_->valid[d]), 1});
+  if (!beyond.empty())
+    text = fmt::format("{} ? {} : {}", predicate(beyond, ""), parenthesised(text),
+                       literal(s.dtype, 0));
+  Address a = storage_address(pass_->storage, coordinates_);
+  for (int d = 0; d < layout_.rank(); ++d)
+    if (layout_.pads(d))
+      a.bounds.push_back(
+          {coordinates_[d], std::to_string(layout_.domain[d]), layout_.domain[d], false, 0});
+  store_element(a, text, "");
+  close_loops();
+}
+
+// Partial results in `acc`, folded over the registers, then over lanes and warps.
+void Nest::print_reduce() {
+  const Storage& s = l_.storages[pass_->storage];
+  const bool shared = s.place == Place::shared;
+  const std::vector<int> dims(g_[pass_->inst].attr.ints.begin(), g_[pass_->inst].attr.ints.end());
+  const Layout result = layout::drop(layout_, dims);
+  DimMap kept;
+  for (int d = 0; d < layout_.rank(); ++d)
+    if (!is_reduced(d)) kept.push_back(d);
+  const std::int64_t registers = shared ? std::int64_t{1} << result.reg.size() : result.registers();
+
+  const DType accumulator = passes::accumulator_dtype(g_, pass_->inst);
+  const std::string type = type_name(accumulator);
+  const Op op = g_[pass_->inst].op;
+  const std::string identity = op == Op::ReduceSum   ? literal(accumulator, 0)
+                               : op == Op::ReduceMax ? fmt::format("pl::min_value<{}>()", type)
+                                                     : fmt::format("pl::max_value<{}>()", type);
+  const std::string fold = op == Op::ReduceSum   ? "pl::Sum"
+                           : op == Op::ReduceMax ? "pl::Max"
+                                                 : "pl::Min";
+
+  if (shared) open_repetitions(false, true);
+  const int outer = open_;
+  p_.w_.line(fmt::format("{} acc[{}];", type, registers));
+  p_.w_.line(
+      fmt::format("PL_UNROLL for (i32 a = 0; a < {}; ++a) acc[a] = {};", registers, identity));
+  open_repetitions(true, !shared);
+  open_groups();
+  std::string text = value(false);
+  if (g_[pass_->value].type.dtype != accumulator) text = fmt::format("pl::to<{}>({})", type, text);
+  std::vector<Bound> beyond;
+  for (const Bound& b : padding(dims)) beyond.push_back(b);
+  if (!beyond.empty())
+    text = fmt::format("{} ? {} : {}", predicate(beyond, ""), parenthesised(text), identity);
+  int bits = 0;
+  const std::string at =
+      shared ? low_register_index(kept, bits).text() : register_index(result, kept);
+  open_elements();
+  p_.w_.line(fmt::format("acc[{}] = {}()(acc[{}], {});", at, fold, at, text));
+  close_loops(outer);
+  finish_reduction(fold, registers);
+  if (shared)
+    print_shared_result(registers);
+  else
+    print_result(registers);
+  close_loops();
+}
+
+void Nest::finish_reduction(const std::string& fold, std::int64_t registers) {
+  const std::vector<int> dims(g_[pass_->inst].attr.ints.begin(), g_[pass_->inst].attr.ints.end());
+  const layout::Bits all = layout_.thread(), left = layout::drop(layout_, dims).thread();
+  std::uint32_t lanes = 0, warps = 0, distinct = 0;
+  for (int b = 0; b < layout::thread_bits; ++b) {
+    const bool folded = all[b] != 0 && left[b] == 0;
+    if (b < layout::lane_bits) {
+      lanes |= folded ? 1u << b : 0;
+      distinct |= left[b] != 0 ? 1u << b : 0;
+    } else {
+      warps |= folded ? 1u << (b - layout::lane_bits) : 0;
+    }
+  }
+  if (lanes != 0)
+    p_.w_.line(fmt::format("pl::reduce_lanes<{}, {}>(acc, {}());", registers, lanes, fold));
+  if (warps != 0)
+    p_.w_.line(fmt::format("pl::reduce_warps<{}, {}, {}, {}>(acc, {}, {}());", registers, warps,
+                           distinct, l_.warpgroups, p_.shared_address(pass_->scratch), fold));
+}
+
+void Nest::print_result(std::int64_t registers) {
+  const Storage& s = l_.storages[pass_->storage];
+  const std::string name = p_.storage_name(pass_->storage);
+  const DType accumulator = passes::accumulator_dtype(g_, pass_->inst);
+  const auto converted = [&](const std::string& x) {
+    return s.dtype == accumulator ? x : fmt::format("pl::to<{}>({})", type_name(s.dtype), x);
+  };
+  if (s.place == Place::scalar)
+    p_.w_.line(fmt::format("{} = {};", name, converted("acc[0]")));
+  else
+    p_.w_.line(fmt::format("PL_UNROLL for (i32 a = 0; a < {}; ++a) {}[a] = {};", registers, name,
+                           converted("acc[a]")));
+}
+
+// One thread of those that hold an element puts it into shared memory.
+void Nest::print_shared_result(std::int64_t registers) {
+  const Storage& s = l_.storages[pass_->storage];
+  const std::vector<int> dims(g_[pass_->inst].attr.ints.begin(), g_[pass_->inst].attr.ints.end());
+  const Layout result = layout::drop(layout_, dims);
+  Coordinates c;
+  std::vector<Bound> bounds;
+  int r = 0;
+  for (int d = 0; d < layout_.rank(); ++d) {
+    if (is_reduced(d)) continue;
+    Affine x = coordinates_[d].without("e");
+    const layout::Bits low = fields_of(result, result.reg, r);
+    Affine base;
+    if (!layout::terms_of(fields_of(layout_, layout_.thread(), d)).empty())
+      base = Affine::term(dim_name(d));
+    x = base + repetition(d) * layout_.tile(d) +
+        affine_of("a", layout::terms_of(low), static_cast<int>(low.size()));
+    if (layout_.pads(d)) bounds.push_back({x, std::to_string(layout_.domain[d]), 1});
+    c.push_back(x);
+    ++r;
+  }
+  const std::uint32_t replicated = result.replicated_threads();
+  std::string test = predicate(bounds, "");
+  if (replicated != 0)
+    test += (test.empty() ? "" : " && ") +
+            (replicated == 127 ? std::string("t == 0") : fmt::format("(t & {}) == 0", replicated));
+  const Address a = storage_address(pass_->storage, c);
+  const DType accumulator = passes::accumulator_dtype(g_, pass_->inst);
+  p_.w_.open(fmt::format("PL_UNROLL for (i32 a = 0; a < {}; ++a)", registers));
+  std::string from = "&acc[a]";
+  if (s.dtype != accumulator) {
+    p_.w_.line(fmt::format("const {0} o = pl::to<{0}>(acc[a]);", type_name(s.dtype)));
+    from = "&o";
+  }
+  p_.w_.line(fmt::format("pl::store_shared<1>({} + ({}) * {}, {}{});", a.base, a.offset.text(),
+                         s.dtype.bytes(), from, test.empty() ? "" : ", " + test));
+  p_.w_.close();
+}
+
+}  // namespace palladium::cuda

@@ -1,0 +1,347 @@
+#include "codegen/cuda/printer.hpp"
+
+#include <fmt/format.h>
+
+#include "codegen/cuda/lower.hpp"
+#include "codegen/cuda/spelling.hpp"
+
+namespace palladium::cuda {
+
+using graph::AxisKind;
+using graph::Inst;
+using graph::Op;
+using passes::Place;
+using passes::Residency;
+using passes::Statement;
+using passes::Storage;
+using passes::Window;
+
+namespace {
+
+std::string identifier(const std::string& name) {
+  std::string out;
+  for (char c : name) out += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+  if (out.empty() || std::isdigit(static_cast<unsigned char>(out[0]))) out = "k" + out;
+  return out;
+}
+
+}  // namespace
+
+Emitted Printer::print() {
+  Emitted e;
+  e.entry = identifier(g_.name) + "_kernel";
+  e.threads = layout::threads * l_.warpgroups;
+  e.shared_bytes = l_.shared_bytes;
+  for (int c : g_.cluster) e.cluster_blocks *= c;
+  e.blocks = e.cluster_blocks;
+  for (int a : l_.parallel_axes) e.blocks = e.blocks * g_.mapping.grid[a];
+
+  name_parameters(e);
+  find_mutable_storages();
+  w_.at(g_.at);
+  w_.open(signature(e));
+  if (l_.shared_bytes > 0) w_.line("const u32 smem = pl::shared_base();");
+  print_program_ids();
+  int first = 0;
+  for (const passes::LoweredBody& b : l_.bodies) {
+    const bool several = l_.bodies.size() > 1;
+    if (several)
+      w_.open(fmt::format("if (pl::warpgroup() >= {} && pl::warpgroup() < {})", first,
+                          first + b.warpgroups));
+    print_storages();
+    print_list(b.statements);
+    if (several) w_.close();
+    first += b.warpgroups;
+  }
+  w_.close();
+  w_.line(fmt::format("PL_EXPORT({})", e.entry));
+  e.text = w_.text();
+  e.lines = w_.lines();
+  return e;
+}
+
+void Printer::name_parameters(Emitted& e) {
+  const auto& mappings = g_.mapping.block_mappings;
+  const auto array = [&](int m) {
+    const bool input = m < g_.mapping.num_inputs;
+    arrays_.resize(mappings.size());
+    arrays_[m] = input ? fmt::format("in{}", m) : fmt::format("out{}", m - g_.mapping.num_inputs);
+    e.parameters.push_back({.kind = Parameter::Kind::array, .index = m});
+    if (!mappings[m].dense)
+      for (int d = 0; d + 1 < mappings[m].array_aval.shape.rank(); ++d)
+        e.parameters.push_back({.kind = Parameter::Kind::stride, .index = m, .dimension = d});
+  };
+  for (std::size_t i = 0; i < g_.arguments.size(); ++i) {
+    const graph::Argument& a = g_.arguments[i];
+    if (a.kind == graph::Argument::Kind::input) {
+      array(a.index);
+      continue;
+    }
+    e.parameters.push_back(
+        {.kind = Parameter::Kind::scalar, .index = a.index, .bytes = a.dtype.bytes()});
+    for (const graph::Body& b : g_.bodies)
+      names_[index(g_[b.region].params[i])] = fmt::format("scalar{}", a.index);
+  }
+  for (int o = 0; o < g_.mapping.num_outputs; ++o) array(g_.mapping.num_inputs + o);
+  for (int s = 0; s < g_.num_symbols; ++s)
+    e.parameters.push_back({.kind = Parameter::Kind::symbol, .index = s});
+}
+
+std::string Printer::signature(const Emitted& e) const {
+  std::string out = fmt::format("PL_KERNEL({}) {}(", e.threads, e.entry);
+  std::vector<DType> scalars(static_cast<std::size_t>(g_.num_scalars()));
+  for (const graph::Argument& a : g_.arguments)
+    if (a.kind == graph::Argument::Kind::scalar) scalars[a.index] = a.dtype;
+  bool first = true;
+  for (const Parameter& p : e.parameters) {
+    if (!first) out += ", ";
+    first = false;
+    switch (p.kind) {
+    case Parameter::Kind::array: {
+      const BlockMapping& m = g_.mapping.block_mappings[p.index];
+      out += fmt::format("{}{}* {}", p.index < g_.mapping.num_inputs ? "const " : "",
+                         type_name(m.array_aval.dtype), arrays_[p.index]);
+      break;
+    }
+    case Parameter::Kind::stride:
+      out += fmt::format("i64 {}_stride{}", arrays_[p.index], p.dimension);
+      break;
+    case Parameter::Kind::scalar:
+      out += fmt::format("{} scalar{}", type_name(scalars[p.index]), p.index);
+      break;
+    case Parameter::Kind::symbol: out += fmt::format("i64 s{}", p.index); break;
+    }
+  }
+  return out + ")";
+}
+
+std::string Printer::grid_size(int axis) const {
+  const Dim& d = g_.mapping.grid[axis];
+  return d.is_static() ? dim_text(d) : "i32(" + dim_text(d) + ")";
+}
+
+// Programs on the parallel axes are numbered row-major over the blocks (or clusters).
+void Printer::print_program_ids() {
+  std::string rest = "pl::block_x()";
+  int blocks = 1;
+  for (int c : g_.cluster) blocks *= c;
+  if (blocks > 1) rest = fmt::format("pl::block_x() / {}", blocks);
+  const auto& axes = l_.parallel_axes;
+  if (axes.size() > 1) {
+    w_.line(fmt::format("i32 block = {};", rest));
+    rest = "block";
+  }
+  for (std::size_t i = axes.size(); i-- > 0;) {
+    if (i == 0) {
+      w_.line(fmt::format("const i32 {} = {};", program_id(axes[i]), rest));
+    } else {
+      w_.line(fmt::format("const i32 {} = block % {};", program_id(axes[i]), grid_size(axes[i])));
+      w_.line(fmt::format("block /= {};", grid_size(axes[i])));
+    }
+  }
+  int below = 1;
+  for (std::size_t c = g_.cluster.size(); c-- > 0;) {
+    const std::string rank = below > 1 ? fmt::format("i32(pl::block_x()) % {} / {}", blocks, below)
+                                       : fmt::format("i32(pl::block_x()) % {}", blocks);
+    w_.line(fmt::format("const i32 c{} = ({}) % {};", c, rank, g_.cluster[c]));
+    below *= g_.cluster[c];
+  }
+}
+
+std::string Printer::storage_name(int storage) const {
+  const Storage& s = l_.storages[storage];
+  const std::string hint = s.of == graph::no_value ? "" : g_.names[index(s.of)];
+  return (hint.empty() ? "v" : identifier(hint) + "_") + std::to_string(storage);
+}
+
+std::string Printer::shared_address(int storage) const {
+  const Storage& s = l_.storages[storage];
+  std::string text = s.offset == 0 ? "smem" : fmt::format("smem + {}", s.offset);
+  if (s.per_warpgroup && l_.warpgroups > 1) {
+    std::int64_t bytes = s.dtype.bytes();
+    for (std::int64_t n : s.shape) bytes *= n;
+    if (!s.shape.empty() && s.shape.back() > 0)
+      bytes = bytes / s.shape.back() * std::max<std::int64_t>(s.row_stride, 1);
+    text += fmt::format(" + pl::warpgroup() * {}", (bytes + 15) / 16 * 16);
+  }
+  return text;
+}
+
+void Printer::find_mutable_storages() {
+  for (const Window& w : l_.windows) {
+    mutable_.insert(w.storage);
+    declared_.insert(w.storage);
+  }
+  for (const Inst& i : g_.insts)
+    if (i.op == Op::Loop)
+      for (ValueId p : g_[i.regions[0]].params) {
+        mutable_.insert(l_.storage_of[index(p)]);
+        if (p == g_[i.regions[0]].params[0]) declared_.insert(l_.storage_of[index(p)]);
+      }
+}
+
+// Windows and scratch live as long as the program; other storages are declared where they are
+// filled.
+void Printer::print_storages() {
+  for (const Window& w : l_.windows) {
+    if (w.storage < 0) continue;
+    const Storage& s = l_.storages[w.storage];
+    const std::string name = storage_name(w.storage), type = type_name(s.dtype);
+    if (s.place == Place::scalar) w_.line(fmt::format("{} {} = {{}};", type, name));
+    if (s.place == Place::registers)
+      w_.line(fmt::format("{} {}[{}] = {{}};", type, name, s.layout.registers()));
+  }
+}
+
+void Printer::print_list(const std::vector<Statement>& list) {
+  for (const Statement& s : list) print_statement(s);
+}
+
+void Printer::print_sync() {
+  if (synced_) return;
+  w_.line(l_.warpgroups == 1 ? "pl::warpgroup_sync();"
+                             : fmt::format("pl::warpgroup_sync<{}>();", l_.warpgroups));
+  synced_ = true;
+}
+
+void Printer::print_statement(const Statement& s) {
+  w_.at(s.at);
+  switch (s.kind) {
+  case Statement::Kind::sync: print_sync(); return;
+  case Statement::Kind::window: print_window(s.window); return;
+  case Statement::Kind::scalar: print_scalar(s); return;
+  case Statement::Kind::copy: {
+    const Storage& to = l_.storages[s.to];
+    if (to.place == Place::scalar)
+      w_.line(fmt::format("{} = {};", storage_name(s.to), storage_name(s.from)));
+    else
+      w_.line(fmt::format("PL_UNROLL for (i32 k = 0; k < {}; ++k) {}[k] = {}[k];",
+                          to.layout.registers(), storage_name(s.to), storage_name(s.from)));
+    return;
+  }
+  case Statement::Kind::pass:
+    Nest(*this, s.copies).print(s.pass);
+    synced_ = false;
+    return;
+  case Statement::Kind::dot:
+    print_dot(s.dot);
+    synced_ = false;
+    return;
+  case Statement::Kind::relayout: print_relayout(s.relayout); return;
+  case Statement::Kind::when:
+    w_.open(fmt::format("if ({})", Nest(*this, s.copies).scalar(s.value, false)));
+    print_list(s.body);
+    w_.close();
+    synced_ = false;
+    return;
+  case Statement::Kind::loop: print_loop(s); return;
+  case Statement::Kind::grid_loop: print_grid_loop(s); return;
+  }
+}
+
+void Printer::print_grid_loop(const Statement& s) {
+  const std::string p = program_id(s.axis);
+  w_.open(fmt::format("PL_NOUNROLL for (i32 {0} = 0; {0} < {1}; ++{0})", p, grid_size(s.axis)));
+  synced_ = false;
+  print_list(s.body);
+  w_.close();
+  synced_ = false;
+}
+
+void Printer::print_loop(const Statement& s) {
+  const Inst& i = g_[s.value];
+  const graph::Region& r = g_[i.regions[0]];
+  const std::string lo = Nest(*this, s.copies).scalar(i.args[0], false);
+  const std::string hi = Nest(*this, s.copies).scalar(i.args[1], false);
+  const std::string name = storage_name(l_.storage_of[index(r.params[0])]);
+  const std::int64_t unroll = i.attr.ints[1];
+  const std::string pragma =
+      unroll > 1 ? fmt::format("_Pragma(\"unroll {}\")", unroll) : "PL_NOUNROLL";
+  w_.open(fmt::format("{0} for (i32 {1} = {2}; {1} < {3}; {1} += {4})", pragma, name, lo, hi,
+                      i.attr.ints[0]));
+  synced_ = false;
+  print_list(s.body);
+  w_.close();
+  synced_ = false;
+}
+
+// The window's first element and, per dimension that may reach over the array's end, how many
+// elements of it exist.
+void Printer::print_window(int window) {
+  const Window& w = l_.windows[window];
+  const BlockMapping& m = g_.mapping.block_mappings[w.mapping];
+  const std::string name = window_name(window), array = arrays_[w.mapping];
+  const passes::Copies none;
+  const std::vector<std::string> at = Nest(*this, none).index_map(m.index_map);
+  const int rank = m.array_aval.shape.rank();
+  for (int d = 0; d < rank; ++d) {
+    const BlockDim& b = m.block_shape[d];
+    const std::string extent = dim_text(m.array_aval.shape[d]);
+    std::string start = at[d];
+    if (b.kind == BlockDim::Kind::blocked && b.size != 1)
+      start = fmt::format("i64({}) * {}", start, b.size);
+    else
+      start = fmt::format("i64({})", start);
+    if (b.pad_lo != 0) start += fmt::format(" - {}", b.pad_lo);
+    if (at[d] == "0" && b.pad_lo == 0) {
+      start = "0";
+    } else {
+      w_.line(fmt::format("const i64 {}_start{} = {};", name, d, start));
+      start = fmt::format("{}_start{}", name, d);
+    }
+    if (!w.in_bounds[d]) {
+      if (b.kind == BlockDim::Kind::element && b.pad_lo + b.pad_hi > 0)
+        w_.line(fmt::format("const i32 {0}_from{1} = {2} < 0 ? i32(-{2}) : 0;", name, d, start));
+      const bool padded = b.kind == BlockDim::Kind::element;
+      const std::string room =
+          fmt::format("i32(pl::min(i64({} - {}), i64({})))", extent, start, b.size);
+      w_.line(padded ? fmt::format("const i32 {}_size{} = {};", name, d, room)
+                     : fmt::format("const i32 {}_size{} = {} < 0 ? 0 : {};", name, d, start, room));
+      w_.line(fmt::format(
+          "pl::check({0}_size{1} > {2}, \"{3}: the block is wholly out of bounds along "
+          "dimension {1} (an index map gives block indices, not element offsets)\");",
+          name, d, padded && b.pad_lo + b.pad_hi > 0 ? fmt::format("{}_from{}", name, d) : "0",
+          m.origin));
+    }
+  }
+  Dim stride = 1;
+  std::string pointer = array;
+  for (int d = rank - 1; d >= 0; --d) {
+    if (at[d] != "0" || m.block_shape[d].pad_lo != 0) {
+      const std::string by = m.dense         ? dim_text(stride)
+                             : d + 1 == rank ? "1"
+                                             : fmt::format("{}_stride{}", array, d);
+      pointer += fmt::format(" + {}_start{}{}", name, d, by == "1" ? "" : " * " + by);
+    }
+    stride = stride * m.array_aval.shape[d];
+  }
+  w_.line(fmt::format("{}{}* {} = {};", w.mapping < g_.mapping.num_inputs ? "const " : "",
+                      type_name(m.array_aval.dtype), name, pointer));
+}
+
+void Printer::print_scalar(const Statement& s) {
+  const Storage& to = l_.storages[s.to];
+  const std::string name = storage_name(s.to);
+  const int own = l_.storage_of[index(s.value)];
+  const Op op = g_[s.value].op;
+  const bool enter = own == s.to && op != Op::Param && op != Op::Get;
+  const std::string value = Nest(*this, s.copies).scalar(s.value, enter);
+  if (declared_.contains(s.to)) {
+    w_.line(fmt::format("{} = {};", name, value));
+    return;
+  }
+  declared_.insert(s.to);
+  w_.line(fmt::format("{}{} {} = {};", mutable_.contains(s.to) ? "" : "const ", type_name(to.dtype),
+                      name, value));
+}
+
+Emitted emit(const graph::Graph& g, const Options& options) {
+  const passes::Lowered l = lower(g, options.compute_capability);
+  return Printer(l).print();
+}
+
+std::string describe(const graph::Graph& g, const Options& options) {
+  return passes::to_text(lower(g, options.compute_capability));
+}
+
+}  // namespace palladium::cuda

@@ -1,0 +1,181 @@
+// Spells a lowered graph as CUDA C++; decides nothing but names and the grouping of accesses into
+// vectors.
+#pragma once
+
+#include <map>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "codegen/cuda/affine.hpp"
+#include "codegen/cuda/emit.hpp"
+#include "codegen/cuda/writer.hpp"
+#include "codegen/passes/lowered.hpp"
+
+namespace palladium::cuda {
+
+using graph::Extents;
+using graph::ValueId;
+using passes::DimMap;
+
+using Coordinates = std::vector<Affine>;
+
+/// "coordinate < limit" or "coordinate >= limit".
+struct Bound {
+  Affine coordinate;
+  std::string limit;
+  std::int64_t multiple = 1;  // of the limit
+  bool lower = false;
+  std::int64_t most = INT64_MAX;  // the limit never is larger
+};
+
+/// Where elements of a view stand: base + offset (in elements), valid under the bounds.
+struct Address {
+  std::string base = {};       // a pointer, or for shared memory a u32 address
+  Affine offset = {};          // in elements
+  bool wide = false;           // offset needs 64 bits
+  std::int64_t alignment = 1;  // of base, in elements
+  std::vector<Bound> bounds = {};
+  bool shared = false;
+  bool read_only = false;  // nobody writes it while the kernel runs
+  bool writable = false;
+  DType dtype = {};
+};
+
+class Printer {
+ public:
+  explicit Printer(const passes::Lowered& l) : l_(l), g_(l.graph) {}
+  Emitted print();
+
+ private:
+  friend class Nest;
+
+  // printer.cpp: the kernel's frame and its statements
+  void name_parameters(Emitted& e);
+  std::string signature(const Emitted& e) const;
+  void find_mutable_storages();
+  void print_program_ids();
+  void print_storages();
+  void print_list(const std::vector<passes::Statement>& list);
+  void print_statement(const passes::Statement& s);
+  void print_grid_loop(const passes::Statement& s);
+  void print_loop(const passes::Statement& s);
+  void print_window(int window);
+  void print_scalar(const passes::Statement& s);
+  void print_sync();
+
+  // moves.cpp
+  void print_dot(const passes::Dot& d);
+  void print_relayout(const passes::Relayout& r);
+  void print_rename(const passes::Relayout& r);
+  void print_shuffles(const passes::Relayout& r);
+  void print_shared_moves(const passes::Relayout& r);
+  void print_memory_move(const passes::Relayout& r);
+
+  // names
+  std::string storage_name(int storage) const;
+  std::string shared_address(int storage) const;
+  std::string program_id(int axis) const { return "p" + std::to_string(axis); }
+  std::string grid_size(int axis) const;
+  std::string window_name(int window) const { return "w" + std::to_string(window); }
+
+  const passes::Lowered& l_;
+  const graph::Graph& g_;
+  Writer w_;
+  std::vector<std::string> arrays_;             // per block mapping: parameter
+  std::map<std::uint32_t, std::string> names_;  // scalar parameters of regions
+  bool synced_ = true;                          // nothing was written since the last barrier
+  std::set<int> declared_;                      // storages whose variable stands in the text
+  std::set<int> mutable_;                       // storages that are assigned more than once
+};
+
+/// The part of each image that lies in dimension d.
+layout::Bits fields_of(const layout::Layout& l, const layout::Bits& images, int d);
+
+/// Adds the tests of `padding` that `bounds` do not imply.
+void add_padding(std::vector<Bound>& bounds, const std::vector<Bound>& padding);
+
+/// Reads of one evaluation, and where its lines go.
+class Nest {
+ public:
+  Nest(Printer& p, const passes::Copies& copies) : p_(p), l_(p.l_), g_(p.g_), copies_(copies) {}
+
+  void print(const passes::Pass& pass);
+  /// An expression of one element outside of loops.
+  std::string scalar(ValueId v, bool enter);
+  /// The values that an index map yields for a program.
+  std::vector<std::string> index_map(RegionIndex region);
+
+ private:
+  // nest.cpp: the loops
+  void set_layout(const layout::Layout& layout);
+  void print_coordinates();
+  void open_repetitions(bool reduced, bool kept);
+  void open_groups();
+  void close_loops(int down_to = 0);
+  void print_assign();
+  void print_store();
+  void print_shared();
+  void print_reduce();
+  void finish_reduction(const std::string& fold, std::int64_t registers);
+  void print_result(std::int64_t registers);
+  void print_shared_result(std::int64_t registers);
+  void store_element(const Address& a, const std::string& text, const std::string& mask);
+  void store_one(const Address& a, const std::string& from, const std::string& mask,
+                 const std::vector<Bound>& bounds);
+  std::string value(bool enter);
+  void open_elements();
+  bool is_reduced(int d) const;
+  Affine repetition(int d) const;
+  std::string predicate(const std::vector<Bound>& bounds, const std::string& mask) const;
+  std::vector<Bound> padding(const DimMap& map) const;
+  std::string register_index(const layout::Layout& leaf, const DimMap& map) const;
+  Affine low_register_index(const DimMap& map, int& bits) const;
+  int widest_access() const;
+  bool enters() const;
+  void flush();
+
+  // evaluate.cpp: expressions
+  std::string evaluate(ValueId v, const Coordinates& c, const DimMap& map, bool enter);
+  std::string elementwise(ValueId v, const Coordinates& c, const DimMap& map);
+  std::string coordinate_value(const Affine& c, DType t) const;
+  std::string load(ValueId v, const Coordinates& c, const DimMap& map);
+  std::string read(int storage, const Coordinates& c, const DimMap& map);
+  std::string access(const std::string& name, Address a, const DimMap& map,
+                     const std::string& mask);
+  Coordinates operand_coordinates(ValueId v, std::size_t arg, const Coordinates& c);
+  Coordinates reshape_coordinates(const Extents& from, const Extents& to, const Coordinates& c);
+  Affine flat(const Extents& shape, const Coordinates& c) const;
+  Address address(ValueId ref, const Coordinates& c);
+  Address window_address(int window, const Coordinates& c) const;
+  static std::int64_t a_multiple(const BlockMapping& m, int bytes);
+  static void add_window_bounds(Address& a, const std::string& name, const BlockMapping& m, int d,
+                                const Affine& at);
+  Address storage_address(int storage, const Coordinates& c) const;
+  int vector_width(const Address& a, const std::vector<Bound>& bounds) const;
+  void store_vector(const Address& a, const std::string& values, const std::vector<Bound>& bounds);
+  std::string place(const Address& a) const;
+  std::string temporary(const std::string& prefix);
+  std::string named(ValueId v, const std::string& text, const std::string& key);
+
+  Printer& p_;
+  const passes::Lowered& l_;
+  const graph::Graph& g_;
+  const passes::Copies& copies_;
+  const passes::Pass* pass_ = nullptr;
+  layout::Layout layout_;
+  int vector_bits_ = 0;  // register bits that run along the last dimension: loop over e
+  int vector_ = 1;
+  Coordinates coordinates_;  // of the element that the loops stand at
+  std::string thread_mask_;  // stores only by threads where this holds
+  int open_ = 0;             // loops
+  bool groups_ = false;      // more than one group of `vector_` registers per repetition
+  std::map<std::string, std::string> memo_;
+  std::vector<std::string> before_;      // lines of a group of elements: vector loads
+  std::vector<std::string> inside_;      // lines of one element
+  std::set<std::string> element_names_;  // declared by lines of one element
+  int temporaries_ = 0;
+};
+
+}  // namespace palladium::cuda

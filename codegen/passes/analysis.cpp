@@ -1,0 +1,55 @@
+#include "codegen/passes/analysis.hpp"
+
+namespace palladium::passes {
+
+using graph::Graph;
+using graph::Inst;
+using graph::Op;
+using graph::ValueId;
+
+Analysis::Analysis(const Graph& g)
+    : position(g.insts.size(), -1),
+      last(g.insts.size(), -1),
+      loop(g.insts.size(), -1),
+      users(g.insts.size()),
+      yielded_by(g.insts.size(), graph::no_value) {
+  for (const graph::Body& b : g.bodies) visit(g, b.region, -1);
+}
+
+void Analysis::visit(const Graph& g, graph::RegionId region, int loop_inst) {
+  const auto number = [&](ValueId v) {
+    position[index(v)] = last[index(v)] = static_cast<int>(order.size());
+    loop[index(v)] = loop_inst;
+    order.push_back(v);
+  };
+  for (ValueId p : g[region].params) number(p);
+  for (ValueId v : g[region].insts) {
+    number(v);
+    const Inst& inst = g[v];
+    for (ValueId a : inst.args) users[index(a)].push_back(v);
+    if (graph::info(inst.op).effect == graph::Effect::Writes) writes.push_back(v);
+    for (graph::RegionId r : inst.regions) {
+      visit(g, r, inst.op == Op::Loop ? static_cast<int>(index(v)) : loop_inst);
+      for (ValueId y : g[r].yields) {
+        users[index(y)].push_back(v);
+        yielded_by[index(y)] = v;
+      }
+    }
+    last[index(v)] = static_cast<int>(order.size()) - 1;
+  }
+}
+
+bool Analysis::inside(ValueId inner, ValueId loop_inst) const {
+  const int p = position[index(inner)];
+  return p > position[index(loop_inst)] && p <= last[index(loop_inst)];
+}
+
+ValueId root_of(const Graph& g, ValueId memory_op) { return g.root(g[memory_op].args[0]); }
+
+bool is_whole_access(const Graph& g, ValueId memory_op) {
+  const Inst& inst = g[memory_op];
+  const graph::MemoryView m = graph::MemoryView::of(inst);
+  return g[inst.args[0]].op == Op::Param && m.mask == graph::no_value;
+}
+
+}  // namespace palladium::passes

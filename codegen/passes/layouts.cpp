@@ -1,0 +1,737 @@
+// Assigns a register layout to every loop nest, by least modelled cost, and inserts the relayouts
+// between those that differ.
+//
+// Precondition: build_statements. Variables that read each other element by element in one region
+// form an island and share a layout (reference: exact elimination over islands finds the optimum
+// of the whole graph). Then loops over repetitions are rolled where a nest would be too long, and
+// values wanted at coordinates that no register number gives are copied to shared memory.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "codegen/layout/assign.hpp"
+#include "codegen/layout/constructors.hpp"
+#include "codegen/layout/memory.hpp"
+#include "codegen/layout/transfer.hpp"
+#include "codegen/passes/analysis.hpp"
+#include "codegen/passes/lowered.hpp"
+
+namespace palladium::passes {
+namespace {
+
+using graph::Graph;
+using graph::Inst;
+using graph::Op;
+using layout::Layout;
+using Kind = Statement::Kind;
+
+constexpr std::int64_t max_unrolled_registers = 64;  // longer nests become run-time loops
+constexpr std::int64_t max_whole_registers = 192;    // of one value
+constexpr std::int64_t max_result_registers = 32;    // of a reduction in a run-time loop
+constexpr std::size_t max_candidates = 10;
+constexpr double loop_weight = 8;  // assumed trips of a loop
+
+std::int64_t words(DType t) { return t.bytes() == 8 ? 2 : 1; }
+
+// The layout that a leaf needs so that register numbers of a pass with layout `l` reach it: the
+// pass's dimensions that the leaf has, in the leaf's order, with unit dimensions put in.
+Layout project(const Layout& l, const DimMap& map) {
+  std::vector<int> gone, kept;
+  for (int d = 0; d < l.rank(); ++d)
+    (std::find(map.begin(), map.end(), d) == map.end() ? gone : kept).push_back(d);
+  Layout out = gone.empty() ? l : layout::drop(l, gone);
+  std::vector<int> permutation;
+  for (int m : map)
+    if (m >= 0)
+      permutation.push_back(
+          static_cast<int>(std::find(kept.begin(), kept.end(), m) - kept.begin()));
+  if (!std::is_sorted(permutation.begin(), permutation.end()))
+    out = layout::transpose(out, permutation);
+  for (std::size_t d = 0; d < map.size(); ++d)
+    if (map[d] < 0) out = layout::insert_unit_dim(out, static_cast<int>(d));
+  return out;
+}
+
+// The layout of a pass over `domain` whose leaf at `map` has layout `leaf`; empty if the leaf does
+// not have every dimension of the pass.
+Layout lift(const Layout& leaf, const DimMap& map, const Extents& domain) {
+  Layout out = leaf;
+  std::vector<int> dims = map;
+  for (int d = static_cast<int>(dims.size()) - 1; d >= 0; --d) {
+    if (dims[d] >= 0) continue;
+    if (out.domain[d] != 1 || out.tile_bits[d] != 0) return {};
+    out = layout::remove_unit_dim(out, d);
+    dims.erase(dims.begin() + d);
+  }
+  std::vector<int> permutation;
+  std::vector<int> missing;
+  for (int d = 0; d < static_cast<int>(domain.size()); ++d) {
+    const auto it = std::find(dims.begin(), dims.end(), d);
+    if (it != dims.end())
+      permutation.push_back(static_cast<int>(it - dims.begin()));
+    else if (domain[d] == 1)
+      missing.push_back(d);
+    else
+      return {};
+  }
+  if (!std::is_sorted(permutation.begin(), permutation.end()))
+    out = layout::transpose(out, permutation);
+  for (int d : missing) out = layout::insert_unit_dim(out, d);
+  return out.domain == domain ? out : Layout{};
+}
+
+bool is_opaque(const DimMap& m) { return std::find(m.begin(), m.end(), opaque_dim) != m.end(); }
+
+// Strides of a view's dimensions in the memory of a direct window, as far as they are known.
+class Facts {
+ public:
+  Facts(const Lowered& l, ValueId ref) : l_(l), g_(l.graph) { known_ = walk(ref); }
+
+  bool known() const { return known_; }
+  layout::MemoryFacts at(const DimMap& map, const Extents& domain, const Layout& projected) const {
+    layout::MemoryFacts f{.element_bytes = bytes_,
+                          .strides = strides_,
+                          .alignment = alignment_,
+                          .last_extent_multiple = last_multiple_};
+    (void)map, (void)domain, (void)projected;
+    return f;
+  }
+
+ private:
+  bool walk(ValueId ref) {
+    const Inst& i = g_[ref];
+    bytes_ = i.type.dtype.bytes();
+    switch (i.op) {
+    case Op::Param: return root(l_.windows[l_.window_of[index(ref)]]);
+    case Op::At: {
+      if (!walk(i.args[0])) return false;
+      const graph::Subscript s = graph::Subscript::of(i);
+      std::vector<layout::Stride> out;
+      for (std::size_t d = 0; d < s.dims.size(); ++d) {
+        const graph::SubscriptDim& x = s.dims[d];
+        const bool last = d + 1 == s.dims.size();
+        if (last && (x.dynamic || !x.is_slice || x.start * bytes_ % 16 != 0)) alignment_ = bytes_;
+        if (last) last_multiple_ = x.is_slice ? std::gcd(last_multiple_, x.size) : 1;
+        if (!x.is_slice) continue;
+        layout::Stride stride = strides_[d];
+        stride.value *= x.stride;
+        out.push_back(stride);
+      }
+      strides_ = std::move(out);
+      return true;
+    }
+    case Op::RefTranspose: {
+      if (!walk(i.args[0])) return false;
+      std::vector<layout::Stride> out;
+      for (std::int64_t d : i.attr.ints) out.push_back(strides_[static_cast<std::size_t>(d)]);
+      if (i.attr.ints.back() + 1 != static_cast<std::int64_t>(out.size())) last_multiple_ = 1;
+      strides_ = std::move(out);
+      return true;
+    }
+    default: return false;
+    }
+  }
+
+  bool root(const Window& w) {
+    if (w.mapping < 0) return false;
+    const BlockMapping& m = g_.mapping.block_mappings[w.mapping];
+    const int rank = m.array_aval.shape.rank();
+    std::vector<layout::Stride> all(static_cast<std::size_t>(rank));
+    layout::Stride s = layout::Stride::fixed(1);
+    for (int d = rank - 1; d >= 0; --d) {
+      all[d] = s;
+      const Dim& extent = m.array_aval.shape[d];
+      if (!m.dense)
+        s = layout::Stride::unknown(m.alignment / bytes_);
+      else if (extent.is_static())
+        s.value *= extent.value();
+      else
+        s.known = false;
+    }
+    alignment_ = m.alignment;
+    for (int d = 0; d < rank; ++d) {
+      const BlockDim& b = m.block_shape[d];
+      if (b.kind != BlockDim::Kind::squeezed) strides_.push_back(all[d]);
+      if (d + 1 < rank) continue;
+      const bool aligned_start = b.kind == BlockDim::Kind::blocked && b.size * bytes_ % 16 == 0;
+      const Dim& extent = m.array_aval.shape[d];
+      const bool one_block = extent.is_static() && b.size >= extent.value();
+      if (!aligned_start && !(one_block && b.kind == BlockDim::Kind::blocked)) alignment_ = bytes_;
+      last_multiple_ = extent.is_static() ? std::gcd(extent.value(), b.size) : 1;
+      if (extent.is_static() && one_block) last_multiple_ = extent.value();
+    }
+    return true;
+  }
+
+  const Lowered& l_;
+  const Graph& g_;
+  std::vector<layout::Stride> strides_;
+  int bytes_ = 4, alignment_ = 16;
+  std::int64_t last_multiple_ = 1;
+  bool known_ = false;
+};
+
+class Assignment {
+ public:
+  explicit Assignment(Lowered& l) : l_(l), g_(l.graph) {}
+
+  void run() {
+    for (LoweredBody& b : l_.bodies) collect(b.statements, 0);
+    make_islands();
+    make_candidates();
+    choose();
+    for (Use& u : uses_) decide_loops(u.statement->pass);
+    for (LoweredBody& b : l_.bodies) repair(b.statements);
+    check_sizes();
+  }
+
+ private:
+  struct Use {
+    Statement* statement;
+    int depth;  // loops around it
+  };
+  struct Variable {
+    Extents domain;
+    Layout pin;
+    std::vector<int> vectors;  // elements per 16 bytes of the memory it meets
+    std::vector<Layout> candidates;
+    int depth = 0;
+    int chosen = 0;
+  };
+  struct Read {  // a pass reads a register storage
+    const Pass* pass;
+    int storage;
+    DimMap map;
+  };
+
+  void collect(std::vector<Statement>& list, int depth) {
+    for (Statement& s : list) {
+      if (s.kind == Kind::pass) uses_.push_back({&s, depth});
+      const bool loops = s.kind == Kind::loop || s.kind == Kind::grid_loop;
+      collect(s.body, depth + (loops ? 1 : 0));
+    }
+  }
+
+  // Values that the pass evaluates from storages in registers.
+  std::vector<Read> reads(const Pass& p) const {
+    std::vector<Read> found;
+    const DimMap all = identity_map(static_cast<int>(p.domain.size()));
+    const auto add = [&](ValueId v, const DimMap& map) {
+      const int s = l_.storage_read(v);
+      if (s >= 0 && l_.storages[s].place == Place::registers) found.push_back({&p, s, map});
+    };
+    if (p.window >= 0) {
+      if (p.sink == Pass::Sink::store && l_.storages[p.storage].place == Place::registers)
+        found.push_back({&p, p.storage, all});
+      return found;
+    }
+    for_each_value(p, [&](ValueId v, bool enter) { for_each_leaf(l_, v, all, enter, add); });
+    return found;
+  }
+
+  // The values evaluated element by element: the pass's own, and a store's mask.
+  template <class F>
+  void for_each_value(const Pass& p, F&& f) const {
+    const bool own =
+        p.sink != Pass::Sink::store && p.storage >= 0 && l_.storage_of[index(p.value)] == p.storage;
+    const Op op = g_[p.value].op;
+    f(p.value, own && op != Op::Param && op != Op::Get);
+    if (p.sink == Pass::Sink::store) {
+      const ValueId mask = graph::MemoryView::of(g_[p.inst]).mask;
+      if (mask != graph::no_value) f(mask, false);
+    }
+  }
+
+  // ---- islands
+
+  int find(int v) const {
+    while (island_[v] != v) v = island_[v];
+    return v;
+  }
+
+  void make_islands() {
+    island_.resize(l_.num_variables);
+    std::iota(island_.begin(), island_.end(), 0);
+    variables_.resize(l_.num_variables);
+    for (int v = 0; v < l_.num_variables; ++v) variables_[v].pin = l_.pinned[v];
+    for (const Use& u : uses_) {
+      Variable& v = variables_[u.statement->pass.variable];
+      v.domain = u.statement->pass.domain;
+      v.depth = u.depth;
+    }
+    for (const Storage& s : l_.storages)
+      if (s.variable >= 0 && s.dropped.empty()) variables_[s.variable].domain = s.shape;
+    for (const Use& u : uses_)
+      for (const Read& r : reads(u.statement->pass)) {
+        const Storage& s = l_.storages[r.storage];
+        const int a = find(r.pass->variable), b = find(s.variable);
+        const bool same =
+            s.dropped.empty() && r.map == identity_map(static_cast<int>(r.map.size()));
+        const bool free = variables_[a].pin.domain.empty() && variables_[b].pin.domain.empty();
+        if (a != b && same && free && variables_[a].domain == variables_[b].domain &&
+            variables_[a].depth == variables_[b].depth)
+          island_[std::max(a, b)] = std::min(a, b);
+      }
+  }
+
+  // ---- candidates
+
+  void add_candidate(Variable& v, Layout l) {
+    if (l.domain != v.domain || v.candidates.size() >= max_candidates) return;
+    if (std::find(v.candidates.begin(), v.candidates.end(), l) == v.candidates.end())
+      v.candidates.push_back(std::move(l));
+  }
+
+  void make_candidates() {
+    for (const Use& u : uses_) note_vectors(u.statement->pass);
+    for (int i = 0; i < l_.num_variables; ++i)
+      if (!variables_[i].pin.domain.empty()) variables_[i].candidates = {variables_[i].pin};
+    for (int round = 0; round < 3; ++round)
+      for (const Use& u : uses_)
+        for (const Read& r : reads(u.statement->pass)) exchange(r);
+    for (int i = 0; i < l_.num_variables; ++i)
+      if (find(i) == i && variables_[i].pin.domain.empty()) add_strided(variables_[i]);
+  }
+
+  void note_vectors(const Pass& p) {
+    Variable& v = variables_[find(p.variable)];
+    const auto note = [&](DType t) {
+      const int n = std::max(1, 16 / t.bytes());
+      if (std::find(v.vectors.begin(), v.vectors.end(), n) == v.vectors.end())
+        v.vectors.push_back(n);
+    };
+    if (p.window >= 0) return note(g_[l_.windows[p.window].root].type.dtype);
+    if (p.sink == Pass::Sink::store) note(g_[g_[p.inst].args[0]].type.dtype);
+    const DimMap all = identity_map(static_cast<int>(p.domain.size()));
+    for_each_value(p, [&](ValueId value, bool enter) {
+      for_each_leaf(l_, value, all, enter, [&](ValueId leaf, const DimMap&) {
+        if (l_.storage_read(leaf) < 0) note(g_[leaf].type.dtype);
+      });
+    });
+    if (p.sink == Pass::Sink::shared) note(l_.storages[p.storage].dtype);
+  }
+
+  // Offers either side of a read the layouts of the other that come from pins.
+  void exchange(const Read& r) {
+    if (is_opaque(r.map)) return;
+    const Storage& s = l_.storages[r.storage];
+    Variable& pass = variables_[find(r.pass->variable)];
+    Variable& source = variables_[find(s.variable)];
+    if (pass.pin.domain.empty())
+      for (const Layout& c : std::vector<Layout>(source.candidates)) {
+        const Layout have = s.dropped.empty() ? c : layout::drop(c, s.dropped);
+        add_candidate(pass, lift(have, r.map, pass.domain));
+      }
+    if (source.pin.domain.empty() && s.dropped.empty())
+      for (const Layout& c : std::vector<Layout>(pass.candidates))
+        add_candidate(source, project(c, r.map));
+  }
+
+  void add_strided(Variable& v) {
+    if (v.vectors.empty()) v.vectors = {4};
+    std::sort(v.vectors.rbegin(), v.vectors.rend());
+    v.vectors.push_back(1);
+    for (int vec : v.vectors) {
+      add_candidate(v, layout::strided(v.domain, vec));
+      add_candidate(v, layout::strided(v.domain, vec, std::int64_t{32} * vec));
+      add_candidate(v, layout::strided(v.domain, vec, std::int64_t{8} * vec));
+    }
+  }
+
+  // ---- costs
+
+  void choose() {
+    layout::AssignmentProblem problem;
+    std::vector<int> number(l_.num_variables, -1);
+    std::vector<int> roots;
+    for (int i = 0; i < l_.num_variables; ++i) {
+      if (find(i) != i || variables_[i].candidates.empty()) continue;
+      number[i] = static_cast<int>(roots.size());
+      roots.push_back(i);
+      problem.unary.emplace_back(variables_[i].candidates.size(), 0.0);
+    }
+    for (const Use& u : uses_) {
+      const int root = find(u.statement->pass.variable);
+      auto& unary = problem.unary[number[root]];
+      if (unary.size() > 1)
+        for (std::size_t c = 0; c < unary.size(); ++c)
+          unary[c] +=
+              weight(u.depth) * pass_cost(u.statement->pass, variables_[root].candidates[c]);
+      for (const Read& r : reads(u.statement->pass)) add_edge(problem, number, r, weight(u.depth));
+    }
+    const std::vector<int> chosen = layout::solve(problem);
+    for (std::size_t i = 0; i < roots.size(); ++i) variables_[roots[i]].chosen = chosen[i];
+    for (Use& u : uses_) u.statement->pass.layout = layout_of(u.statement->pass.variable);
+    for (Storage& s : l_.storages)
+      if (s.place == Place::registers)
+        s.layout = s.dropped.empty() ? layout_of(s.variable)
+                                     : layout::drop(layout_of(s.variable), s.dropped);
+  }
+
+  const Layout& layout_of(int variable) const {
+    const Variable& v = variables_[find(variable)];
+    return v.candidates[v.chosen];
+  }
+
+  static double weight(int depth) { return std::pow(loop_weight, depth); }
+
+  void add_edge(layout::AssignmentProblem& problem, const std::vector<int>& number, const Read& r,
+                double w) const {
+    const Storage& s = l_.storages[r.storage];
+    const int a = find(r.pass->variable), b = find(s.variable);
+    const auto& ca = variables_[a].candidates;
+    const auto& cb = variables_[b].candidates;
+    if (ca.size() * cb.size() <= 1) return;
+    if (a == b) {
+      for (std::size_t c = 0; c < ca.size(); ++c)
+        problem.unary[number[a]][c] += w * move_cost(s, cb[c], ca[c], r.map);
+      return;
+    }
+    layout::AssignmentProblem::Edge e{number[a], number[b], {}};
+    for (const Layout& x : ca)
+      for (const Layout& y : cb) e.cost.push_back(w * move_cost(s, y, x, r.map));
+    problem.edges.push_back(std::move(e));
+  }
+
+  double move_cost(const Storage& s, const Layout& source, const Layout& pass,
+                   const DimMap& map) const {
+    const double through_memory = 60 + 8.0 * static_cast<double>(pass.registers());
+    if (is_opaque(map)) return through_memory;
+    const Layout have = s.dropped.empty() ? source : layout::drop(source, s.dropped);
+    const Layout need = project(pass, map);
+    if (need == have) return 0;
+    if (have.registers() > max_whole_registers || need.registers() > max_whole_registers)
+      return through_memory;
+    return 1 + layout::relayout_cost(have, need, s.dtype.bytes(), options());
+  }
+
+  layout::PlanOptions options() const {
+    return {.matrix_moves = l_.machine.compute_capability >= 75, .matrix_stores = false};
+  }
+
+  double pass_cost(const Pass& p, const Layout& l) const {
+    const double registers = static_cast<double>(l.registers());
+    double cost = registers;
+    const DimMap all = identity_map(l.rank());
+    const auto memory = [&](ValueId ref, const DimMap& map, bool load) {
+      const Facts facts(l_, ref);
+      if (!facts.known() || is_opaque(map)) return 32 * registers;
+      const Layout view = project(l, map);
+      layout::MemoryFacts f = facts.at(map, p.domain, view);
+      if (f.strides.size() != view.domain.size()) return 32 * registers;
+      const layout::MemoryAccess a = layout::plan_access(view, f);
+      return load ? a.load_cost : a.store_cost;
+    };
+    if (p.window >= 0)
+      return cost + memory(l_.windows[p.window].root, all, p.sink != Pass::Sink::store);
+    for_each_value(p, [&](ValueId v, bool enter) {
+      cost += registers * operations(v, 32);
+      for_each_leaf(l_, v, all, enter, [&](ValueId leaf, const DimMap& map) {
+        const int s = l_.storage_read(leaf);
+        if (s < 0)
+          cost += memory(g_[leaf].args[0], map, true);
+        else if (l_.storages[s].place == Place::shared)
+          cost += 4 * registers;
+      });
+    });
+    if (p.sink == Pass::Sink::store) {
+      const Window& w = l_.windows[l_.window_of[index(g_.root(g_[p.inst].args[0]))]];
+      cost +=
+          w.residency == Residency::direct ? memory(g_[p.inst].args[0], all, false) : 4 * registers;
+    }
+    if (p.sink == Pass::Sink::shared) cost += 4 * registers / shared_vector(p, l);
+    if (p.sink == Pass::Sink::reduce) cost += reduce_cost(p, l);
+    if (p.sink == Pass::Sink::assign &&
+        l.registers() * words(l_.storages[p.storage].dtype) > max_whole_registers)
+      cost += 1e9;
+    return cost;
+  }
+
+  double shared_vector(const Pass& p, const Layout& l) const {
+    int v = 1;
+    for (std::size_t b = 0; b < l.reg.size() && l.reg[b] == (1u << b) &&
+                            (2 << b) * l_.storages[p.storage].dtype.bytes() <= 16;
+         ++b)
+      v = 2 << b;
+    return v;
+  }
+
+  int operations(ValueId v, int limit) const {
+    const Inst& i = g_[v];
+    int n = is_elementwise(i.op) ? 1 + 2 * graph::info(i.op).ulp : 0;
+    for (ValueId a : i.args)
+      if (n < limit && g_[a].type.is_value() && l_.storage_of[index(a)] < 0)
+        n += operations(a, limit - n);
+    return std::min(n, limit);
+  }
+
+  double reduce_cost(const Pass& p, const Layout& l) const {
+    const std::vector<int> dims = reduced(p);
+    const Layout result = layout::drop(l, dims);
+    int lanes = 0, warps = 0;
+    for (int b = 0; b < layout::thread_bits; ++b)
+      if (l.thread()[b] != 0 && result.thread()[b] == 0)
+        (b < layout::lane_bits ? lanes : warps) += 1;
+    const double r = static_cast<double>(result.registers());
+    const double pressure = r > max_result_registers ? 16 * r : 0;
+    return r * lanes * 5 + (warps > 0 ? 60 + 4 * r * (1 << warps) : 0) + pressure;
+  }
+
+  std::vector<int> reduced(const Pass& p) const {
+    const auto& ints = g_[p.inst].attr.ints;
+    return {ints.begin(), ints.end()};
+  }
+
+  // ---- loops
+
+  bool is_reduced(const Pass& p, int d) const {
+    if (p.sink != Pass::Sink::reduce) return false;
+    const auto& dims = g_[p.inst].attr.ints;
+    return std::find(dims.begin(), dims.end(), d) != dims.end();
+  }
+
+  // Rolls the loops over repetitions, reduced dimensions first, until the nest is short enough.
+  void decide_loops(Pass& p) {
+    const Layout& l = p.layout;
+    p.rolled.assign(static_cast<std::size_t>(l.rank()), false);
+    const bool whole = p.sink == Pass::Sink::assign;
+    std::int64_t size = l.registers() * widest(p);
+    if (whole || size <= max_unrolled_registers) return;
+    const auto roll = [&](int d) {
+      if (l.repetitions(d) == 1) return;
+      p.rolled[d] = true;
+      size /= l.repetitions(d);
+    };
+    for (int d = 0; d < l.rank(); ++d)
+      if (is_reduced(p, d)) roll(d);
+    if (p.sink == Pass::Sink::reduce) {
+      const Layout result = layout::drop(l, reduced(p));
+      if (result.registers() <= max_result_registers && size <= 2 * max_unrolled_registers) return;
+      if (result.registers() > max_result_registers) share_result(p);
+    }
+    for (int d = 0; d < l.rank(); ++d)
+      if (!p.rolled[d]) roll(d);
+  }
+
+  std::int64_t widest(const Pass& p) const {
+    return p.value == graph::no_value ? 1 : words(g_[p.value].type.dtype);
+  }
+
+  // The result has too many registers for a run-time loop: each iteration leaves its part in
+  // shared memory.
+  void share_result(Pass& p) {
+    Storage& s = l_.storages[p.storage];
+    if (s.place != Place::registers) return;
+    s.place = Place::shared;
+    s.row_stride = s.shape.empty() ? 1 : s.shape.back();
+  }
+
+  // ---- relayouts
+
+  void repair(std::vector<Statement>& list) {
+    std::vector<Statement> out;
+    for (Statement& s : list) {
+      repair(s.body);
+      if (s.kind == Kind::pass) repair_pass(s, out);
+      if (s.kind == Kind::scalar) repair_scalar(s, out);
+      const bool shares = s.kind == Kind::pass && s.pass.sink == Pass::Sink::reduce &&
+                          l_.storages[s.pass.storage].place == Place::shared;
+      if (shares) out.push_back({.kind = Kind::sync});
+      out.push_back(std::move(s));
+      if (shares) out.push_back({.kind = Kind::sync});
+    }
+    list = std::move(out);
+  }
+
+  void repair_pass(Statement& s, std::vector<Statement>& out) {
+    for (const Read& r : reads(s.pass)) {
+      const bool done = std::any_of(s.copies.begin(), s.copies.end(), [&](const auto& c) {
+        return c.first == r.storage && c.second.map == r.map;
+      });
+      if (done) continue;
+      const Storage& source = l_.storages[r.storage];
+      if (is_opaque(r.map) || varies_in_loop(s.pass, r.map)) {
+        s.copies.push_back({r.storage, {copy_to_shared(r.storage, out), r.map}});
+        continue;
+      }
+      const Layout need = project(s.pass.layout, r.map);
+      if (need == source.layout) continue;
+      s.copies.push_back({r.storage, {relayout(r.storage, need, out), r.map}});
+    }
+  }
+
+  void repair_scalar(Statement& s, std::vector<Statement>& out) {
+    const bool own = l_.storage_of[index(s.value)] == s.to;
+    const Op op = g_[s.value].op;
+    const DimMap none = identity_map(static_cast<int>(g_[s.value].type.shape.size()));
+    for_each_leaf(l_, s.value, none, own && op != Op::Param && op != Op::Get,
+                  [&](ValueId v, const DimMap& map) {
+                    const int from = l_.storage_read(v);
+                    if (from < 0 || l_.storages[from].place != Place::registers) return;
+                    s.copies.push_back({from, {copy_to_shared(from, out), map}});
+                  });
+  }
+
+  static bool varies_in_loop(const Pass& p, const DimMap& map) {
+    return std::any_of(map.begin(), map.end(), [&](int d) { return d >= 0 && p.rolled[d]; });
+  }
+
+  int copy_to_shared(int from, std::vector<Statement>& out) {
+    Storage s = l_.storages[from];
+    s.place = Place::shared;
+    s.variable = -1;
+    s.per_warpgroup = true;
+    s.row_stride = s.shape.empty() ? 1 : s.shape.back();
+    s.layout = {};
+    const int to = l_.add_storage(std::move(s));
+    Statement copy{.kind = Kind::pass};
+    copy.pass = {.sink = Pass::Sink::shared,
+                 .storage = to,
+                 .source = from,
+                 .domain = l_.storages[from].shape,
+                 .valid = l_.storages[from].shape,
+                 .layout = l_.storages[from].layout};
+    copy.pass.rolled.assign(copy.pass.domain.size(), false);
+    out.push_back({.kind = Kind::sync});
+    out.push_back(std::move(copy));
+    out.push_back({.kind = Kind::sync});
+    return to;
+  }
+
+  int relayout(int from, const Layout& need, std::vector<Statement>& out) {
+    Storage s = l_.storages[from];
+    s.layout = need;
+    s.dropped = {};
+    const int to = l_.add_storage(std::move(s));
+    Statement st{.kind = Kind::relayout};
+    st.relayout.from = from;
+    st.relayout.to = to;
+    st.relayout.plan = layout::plan_relayout(l_.storages[from].layout, need,
+                                             l_.storages[from].dtype.bytes(), options());
+    if (st.relayout.plan.scratch_bytes > 0)
+      st.relayout.scratch = l_.add_storage({.place = Place::shared,
+                                            .dtype = u8,
+                                            .shape = {st.relayout.plan.scratch_bytes},
+                                            .row_stride = 1});
+    out.push_back(std::move(st));
+    return to;
+  }
+
+  // ---- limits
+
+  void check_sizes() const {
+    for (const Storage& s : l_.storages) {
+      if (s.place != Place::registers) continue;
+      const std::int64_t n = s.layout.registers() * words(s.dtype);
+      if (n > max_whole_registers) too_large(s, n);
+    }
+  }
+
+  [[noreturn]] void too_large(const Storage& s, std::int64_t registers) const {
+    Extents fits = s.shape;
+    const std::int64_t limit = max_whole_registers * layout::threads / words(s.dtype);
+    while (graph::element_count(fits) > limit) {
+      auto largest = std::max_element(fits.begin(), fits.end());
+      *largest = (*largest + 1) / 2;
+    }
+    const std::string& name = g_.names[index(s.of)];
+    throw CompileError(
+        g_.location(s.of),
+        fmt::format(
+            "{} {} of {} must be held whole by the {} threads of a warpgroup: {} bytes take "
+            "{} registers per thread, at most {} are possible; a block that makes it {} fits",
+            graph::info(g_[s.of].op).name, name.empty() ? "result" : "'" + name + "'",
+            graph::to_string(graph::Type::value(s.dtype, s.shape)), layout::threads,
+            graph::element_count(s.shape) * s.dtype.bytes(), registers, max_whole_registers,
+            graph::to_string(graph::Type::value(s.dtype, fits))));
+  }
+
+  Lowered& l_;
+  const Graph& g_;
+  std::vector<Use> uses_;
+  std::vector<int> island_;
+  std::vector<Variable> variables_;
+};
+
+// Offsets in dynamic shared memory; what every warpgroup has a copy of lies side by side.
+class SharedMemory {
+ public:
+  explicit SharedMemory(Lowered& l) : l_(l) {}
+
+  void run() {
+    for (LoweredBody& b : l_.bodies) scratch_sizes(b.statements);
+    for (Storage& s : l_.storages)
+      if (s.place == Place::shared) place(s);
+    l_.shared_bytes = end_;
+    if (end_ > l_.machine.max_shared_bytes) too_much();
+  }
+
+ private:
+  static std::int64_t align(std::int64_t n) { return (n + 15) / 16 * 16; }
+
+  // The exchange between warps needs room for the partial results of the lanes that differ.
+  void scratch_sizes(std::vector<Statement>& list) {
+    for (Statement& s : list) {
+      scratch_sizes(s.body);
+      if (s.kind != Kind::pass || s.pass.sink != Pass::Sink::reduce) continue;
+      l_.storages[s.pass.scratch].shape = {scratch_elements(s.pass)};
+      l_.storages[s.pass.scratch].dtype = accumulator_dtype(l_.graph, s.pass.inst);
+    }
+  }
+
+  std::int64_t scratch_elements(const Pass& p) const {
+    const auto& ints = l_.graph[p.inst].attr.ints;
+    const Layout result = layout::drop(p.layout, std::vector<int>(ints.begin(), ints.end()));
+    bool warps = false;
+    std::int64_t lanes = 1;
+    for (int b = 0; b < layout::thread_bits; ++b) {
+      if (b < layout::lane_bits && result.thread()[b] != 0) lanes *= 2;
+      if (b >= layout::lane_bits && p.layout.thread()[b] != 0 && result.thread()[b] == 0)
+        warps = true;
+    }
+    std::int64_t registers = std::int64_t{1} << result.reg.size();
+    if (l_.storages[p.storage].place != Place::shared) registers = result.registers();
+    return warps ? 4 * lanes * registers : 0;
+  }
+
+  void place(Storage& s) {
+    std::int64_t elements = s.row_stride > 0 && !s.shape.empty()
+                                ? graph::element_count(s.shape) /
+                                      std::max<std::int64_t>(1, s.shape.back()) * s.row_stride
+                                : graph::element_count(s.shape);
+    s.offset = end_;
+    end_ += align(elements * s.dtype.bytes()) * (s.per_warpgroup ? l_.warpgroups : 1);
+  }
+
+  [[noreturn]] void too_much() const {
+    const Storage* largest = nullptr;
+    for (const Storage& s : l_.storages)
+      if (s.place == Place::shared &&
+          (!largest || graph::element_count(s.shape) * s.dtype.bytes() >
+                           graph::element_count(largest->shape) * largest->dtype.bytes()))
+        largest = &s;
+    throw CompileError(
+        largest->of == graph::no_value ? l_.graph.at : l_.graph.location(largest->of),
+        fmt::format("kernel '{}' needs {} bytes of shared memory, sm_{} has {} per block; the "
+                    "largest part is {}: choose smaller blocks",
+                    l_.graph.name, end_, l_.machine.compute_capability, l_.machine.max_shared_bytes,
+                    graph::to_string(graph::Type::value(largest->dtype, largest->shape))));
+  }
+
+  Lowered& l_;
+  std::int64_t end_ = 0;
+};
+
+}  // namespace
+
+DType accumulator_dtype(const graph::Graph& g, ValueId reduce) {
+  const DType t = g[reduce].type.dtype;
+  return g[reduce].op == Op::ReduceSum && (t == f16 || t == bf16) ? f32 : t;
+}
+
+void assign_layouts(Lowered& l) { Assignment(l).run(); }
+void place_shared_memory(Lowered& l) { SharedMemory(l).run(); }
+
+}  // namespace palladium::passes

@@ -1,0 +1,211 @@
+// The lowered graph: where every Ref and value of a kernel graph lives, and the loop nests that
+// compute them. codegen/cuda prints it and decides nothing.
+//
+// Values are streamed: an elementwise op, a broadcast, a transpose, a load, ... is *inlined*, that
+// is evaluated element by element, at the coordinates at which its users want it, inside the loop
+// nest (Pass) of its sink. A sink is a store, a reduction, an operand of dot or a value that is
+// *whole*: kept in a Storage because several sinks need it, because its source is overwritten, or
+// because it is a loop carry.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "codegen/graph/graph.hpp"
+#include "codegen/layout/layout.hpp"
+#include "codegen/layout/relayout.hpp"
+
+namespace palladium::passes {
+
+using graph::Extents;
+using graph::ValueId;
+
+/// What the target can do; the only thing that lowering knows of it.
+struct Machine {
+  int compute_capability = 75;  // 10 * major + minor
+  std::int64_t max_shared_bytes = 48 * 1024;
+};
+
+enum class Place : std::uint8_t {
+  inlined,    // recomputed at each use
+  scalar,     // one element: a variable that all threads compute alike
+  registers,  // an array per thread, distributed by a layout
+  shared,     // row-major in shared memory
+};
+
+/// Room for a whole value, a resident window or a scratch Ref.
+struct Storage {
+  Place place = Place::registers;
+  DType dtype = {};
+  Extents shape = {};
+  ValueId of = graph::no_value;   // for names and messages
+  int variable = -1;              // registers: layout variable (of the pass that fills it) ...
+  std::vector<int> dropped = {};  // ... whose dimensions that were reduced away are these
+  layout::Layout layout = {};     // registers: set by assign_layouts
+  std::int64_t offset = 0;        // shared: bytes, in the block's dynamic shared memory
+  std::int64_t row_stride = 0;    // shared: elements from row to row of the last dimension
+  bool per_warpgroup = true;      // shared: one copy per warpgroup
+};
+
+enum class Residency : std::uint8_t { direct, registers, shared };
+
+/// A root Ref of a body.
+struct Window {
+  ValueId root = graph::no_value;
+  int mapping = -1;  // block mapping; -1: scratch
+  Residency residency = Residency::direct;
+  int storage = -1;                  // if not direct
+  int depth = 0;                     // number of sequential loops in which its block is constant
+  bool fill = false;                 // resident: loaded from global memory before the first use
+  bool flush = false;                // resident: stored to global memory after the last
+  bool read_only = false;            // nobody writes its memory while the kernel runs
+  bool synchronised = false;         // threads read what others wrote: barriers around stores
+  std::vector<bool> in_bounds = {};  // per array dimension: the window is proved to be inside
+};
+
+/// A loop nest over the elements of `domain`, distributed by `layout`.
+struct Pass {
+  enum class Sink : std::uint8_t {
+    assign,  // storage (registers, or a scalar) = value
+    shared,  // storage (shared) = value; zero where the coordinates are beyond `valid`
+    store,   // memory of inst's view = value where inst's mask holds
+    reduce,  // storage = inst's reduction of value
+  };
+  Sink sink = Sink::assign;
+  ValueId value = graph::no_value;  // what is evaluated
+  ValueId inst = graph::no_value;   // Store, Swap or Reduce*
+  int storage = -1;                 // assign, shared, reduce
+  int window = -1;                  // fill: value is read from it; flush: sink is its memory
+  int source = -1;                  // a plain copy of this register storage; value is no_value
+  Extents domain = {};              // what the layout covers
+  Extents valid = {};               // elements that exist; the rest of the domain is padding
+  int variable = -1;
+  layout::Layout layout = {};
+  std::vector<bool> rolled = {};  // per dimension: repetitions run in a run-time loop
+  int scratch = -1;               // reduce: shared storage between the warps
+};
+
+struct Dot {
+  ValueId inst = graph::no_value;
+  int a = -1, b = -1, result = -1;  // storages: shared, shared, registers
+  enum class Unit : std::uint8_t { fma, mma_16816, mma_1688, mma_tf32 } unit = Unit::fma;
+  int warps_m = 4, warps_n = 1;
+};
+
+struct Relayout {
+  int from = -1, to = -1;  // storages in registers
+  int scratch = -1;        // storage in shared memory
+  layout::Plan plan = {};
+};
+
+/// A register storage that a statement reads at coordinates, or in a layout, that it does not have:
+/// reads of `first` by the map `second.map` go to the storage `second.storage` instead.
+struct Copy {
+  int storage = -1;
+  std::vector<int> map = {};
+};
+using Copies = std::vector<std::pair<int, Copy>>;
+
+struct Statement {
+  enum class Kind : std::uint8_t {
+    pass,
+    dot,
+    relayout,
+    sync,       // barrier of the warpgroup
+    scalar,     // storage (scalar) = value, outside of any loop nest
+    copy,       // storage `to` = storage `from`, same layout
+    when,       // value: condition
+    loop,       // value: the Loop
+    grid_loop,  // axis: a sequential grid axis
+    window,     // from here on the window's block is known
+  };
+  Kind kind = Kind::sync;
+  Pass pass = {};
+  Dot dot = {};
+  Relayout relayout = {};
+  Copies copies = {};  // pass, scalar
+  ValueId value = graph::no_value;
+  int from = -1, to = -1;
+  int axis = -1;
+  int window = -1;
+  std::vector<Statement> body = {};
+  Location at = {};
+};
+
+struct LoweredBody {
+  std::vector<Statement> statements;
+  int warpgroups = 1;
+};
+
+struct Lowered {
+  graph::Graph graph = {};  // canonical
+  Machine machine = {};
+  std::vector<LoweredBody> bodies = {};
+  std::vector<Window> windows = {};
+  std::vector<Storage> storages = {};
+  std::vector<int> storage_of = {};  // per instruction: storage, or -1 if inlined (or no value)
+  std::vector<int> window_of = {};   // per instruction: window of a root Ref, or -1
+  std::vector<int> parallel_axes = {}, sequential_axes = {};  // of the grid, in order
+  int num_variables = 0;
+  std::vector<layout::Layout> pinned = {};  // per variable; no domain: free
+  std::int64_t shared_bytes = 0;
+  int warpgroups = 1;  // of all bodies
+
+  int add_storage(Storage s) {
+    storages.push_back(std::move(s));
+    return static_cast<int>(storages.size()) - 1;
+  }
+  int add_variable(layout::Layout pin = {}) {
+    pinned.push_back(std::move(pin));
+    return num_variables++;
+  }
+  /// The storage that a value is read from: its own, or that of the resident window it loads.
+  int storage_read(ValueId v) const;
+};
+
+/// The passes, in the order in which codegen/cuda/lower.cpp runs them.
+void place_windows(Lowered& l);
+void place_values(Lowered& l);
+void build_statements(Lowered& l);
+void assign_layouts(Lowered& l);
+void place_shared_memory(Lowered& l);
+
+/// For people: residencies, storages, passes with their layouts.
+std::string to_text(const Lowered& l);
+
+/// How the coordinates of a value follow from those of the pass that evaluates it: per dimension
+/// a dimension of the pass, or one of these.
+using DimMap = std::vector<int>;
+inline constexpr int zero_dim = -1;    // always 0
+inline constexpr int opaque_dim = -2;  // computed from several (a reshape)
+
+DimMap identity_map(int rank);
+/// Map of operand `arg` of `v`, which is evaluated by `map`.
+DimMap map_of_operand(const graph::Graph& g, ValueId v, std::size_t arg, const DimMap& map);
+
+/// Calls f(value, map) for every leaf of the inlined expression `v`: values with a storage, and
+/// loads from memory. `f` is also called for `v` itself if it has a storage and `!enter`.
+template <class F>
+void for_each_leaf(const Lowered& l, ValueId v, const DimMap& map, bool enter, F&& f);
+
+/// What a reduction is accumulated in: f32 for sums of 16-bit floats.
+DType accumulator_dtype(const graph::Graph& g, ValueId reduce);
+
+bool is_elementwise(graph::Op op);
+bool is_reduce(graph::Op op);
+/// Elements that the pass of this value's kind handles per thread, rounded up.
+std::int64_t registers_estimate(const graph::Type& type);
+
+template <class F>
+void for_each_leaf(const Lowered& l, ValueId v, const DimMap& map, bool enter, F&& f) {
+  const graph::Inst& inst = l.graph[v];
+  const bool load = inst.op == graph::Op::Load || inst.op == graph::Op::Swap;
+  if (!enter && l.storage_of[graph::index(v)] >= 0) return f(v, map);
+  if (load) f(v, map);
+  for (std::size_t i = load ? 1 : 0; i < inst.args.size(); ++i)
+    if (l.graph[inst.args[i]].type.is_value())
+      for_each_leaf(l, inst.args[i], map_of_operand(l.graph, v, i, map), false, f);
+}
+
+}  // namespace palladium::passes

@@ -1,0 +1,158 @@
+// Decides which values are whole (get a Storage) and which are inlined into the passes of their
+// users.
+//
+// Precondition: place_windows. Runs from the last instruction to the first, so that the sinks of
+// every value are known: the positions at which its inlined users are evaluated.
+#include <algorithm>
+#include <set>
+
+#include "codegen/passes/analysis.hpp"
+#include "codegen/passes/lowered.hpp"
+
+namespace palladium::passes {
+namespace {
+
+using graph::Graph;
+using graph::Inst;
+using graph::Op;
+
+// A value used by several passes is kept if it takes no more registers than this, else computed
+// again by each of them (streamed).
+constexpr std::int64_t max_kept_registers = 64;
+// Recomputing this many operations, without a load, is cheaper than keeping their result.
+constexpr int cheap_operations = 3;
+
+class Placement {
+ public:
+  explicit Placement(Lowered& l) : l_(l), g_(l.graph), a_(l.graph), sinks_(l.graph.insts.size()) {}
+
+  void run() {
+    l_.storage_of.assign(g_.insts.size(), -1);
+    for (auto it = a_.order.rbegin(); it != a_.order.rend(); ++it) place(*it);
+    for (ValueId v : a_.order)
+      if (g_[v].op == Op::Loop) join_carries(v);
+  }
+
+ private:
+  void place(ValueId v) {
+    const Inst& inst = g_[v];
+    if (!inst.type.is_value()) return;
+    find_sinks(v);
+    if (is_scalar(inst)) {
+      if (inst.op != Op::Constant && inst.op != Op::Param) keep(v, Place::scalar);
+      if (inst.op == Op::Param && a_.loop[index(v)] >= 0) keep(v, Place::scalar);
+      return;
+    }
+    if (must_be_whole(v) || worth_keeping(v)) keep(v, Place::registers);
+  }
+
+  static bool is_scalar(const Inst& i) { return graph::element_count(i.type.shape) == 1; }
+
+  // Where v is evaluated if it is inlined: at its whole users, and where its inlined users are.
+  void find_sinks(ValueId v) {
+    std::set<std::pair<int, ValueId>>& s = sinks_[index(v)];
+    for (ValueId u : a_.users[index(v)]) {
+      const bool inlined =
+          l_.storage_of[index(u)] < 0 && g_[u].type.is_value() && !is_sink(g_[u].op);
+      if (inlined) s.insert(sinks_[index(u)].begin(), sinks_[index(u)].end());
+      // A yielded value is evaluated at the end of its region.
+      else if (g_[u].op == Op::Loop && a_.yielded_by[index(v)] == u)
+        s.insert({a_.last[index(u)], u});
+      else
+        s.insert({a_.position[index(u)], u});
+    }
+  }
+
+  static bool is_sink(Op op) { return is_reduce(op) || op == Op::Dot || op == Op::Swap; }
+
+  bool must_be_whole(ValueId v) const {
+    const Inst& i = g_[v];
+    if (i.op == Op::Param || i.op == Op::Get || i.op == Op::Dot || i.op == Op::Swap ||
+        is_reduce(i.op))
+      return true;
+    return i.op == Op::Load && overwritten_before_use(v);
+  }
+
+  // Whether a write may come between the load and one of the places where it would be evaluated.
+  bool overwritten_before_use(ValueId load) const {
+    const int alias = g_.alias_class(root_of(g_, load));
+    for (ValueId w : a_.writes) {
+      if (g_.alias_class(root_of(g_, w)) != alias) continue;
+      for (const auto& [position, sink] : sinks_[index(load)]) {
+        if (sink == w) {
+          if (!writes_what_it_reads(load, w)) return true;
+        } else if (a_.position[index(w)] > a_.position[index(load)] &&
+                   a_.position[index(w)] < position) {
+          return true;
+        }
+        for (int loop = a_.loop[index(sink)]; loop >= 0; loop = a_.loop[loop])
+          if (!a_.inside(load, ValueId(loop)) && a_.inside(w, ValueId(loop))) return true;
+      }
+    }
+    return false;
+  }
+
+  // o[_] = f(o[_]): each thread reads an element, then writes it. Both must take the whole window
+  // of one mapping, and the load reach the store unpermuted.
+  bool writes_what_it_reads(ValueId load, ValueId store) const {
+    if (!is_whole_access(g_, load) || g_[g_[store].args[0]].op != Op::Param) return false;
+    if (root_of(g_, load) != root_of(g_, store)) return false;
+    bool same = true;
+    const ValueId value = graph::MemoryView::of(g_[store]).value;
+    const DimMap all = identity_map(static_cast<int>(g_[value].type.shape.size()));
+    for_each_leaf(l_, value, all, false, [&](ValueId leaf, const DimMap& map) {
+      if (leaf == load && map != all) same = false;
+    });
+    return same;
+  }
+
+  bool worth_keeping(ValueId v) const {
+    if (registers_estimate(g_[v].type) > max_kept_registers) return false;
+    const auto& s = sinks_[index(v)];
+    bool repeated = s.size() > 1;
+    for (const auto& [position, sink] : s)
+      if (a_.loop[index(sink)] != a_.loop[index(v)] && g_[sink].op != Op::Loop) repeated = true;
+    return repeated && cost(v, cheap_operations + 1) > cheap_operations;
+  }
+
+  // Operations to compute v anew, up to `limit`; a load costs the limit.
+  int cost(ValueId v, int limit) const {
+    const Inst& i = g_[v];
+    if (l_.storage_of[index(v)] >= 0 || is_scalar(i)) return 0;
+    if (i.op == Op::Load) return limit;
+    int n = is_elementwise(i.op) ? (graph::info(i.op).ulp > 0 ? limit : 1) : 0;
+    for (ValueId a : i.args)
+      if (n < limit && !is_kept_later(a)) n += cost(a, limit - n);
+    return std::min(n, limit);
+  }
+
+  // Operands are placed after their users: assume that what has to be whole will be.
+  bool is_kept_later(ValueId v) const { return g_[v].op != Op::Load && must_be_whole(v); }
+
+  void keep(ValueId v, Place place) {
+    const Inst& i = g_[v];
+    Storage s{.place = place, .dtype = i.type.dtype, .shape = i.type.shape, .of = v};
+    if (place == Place::registers && !is_reduce(i.op)) s.variable = l_.add_variable();
+    l_.storage_of[index(v)] = l_.add_storage(std::move(s));
+  }
+
+  // A loop's parameter and its result are one storage.
+  void join_carries(ValueId loop) {
+    const auto& params = g_[g_[loop].regions[0]].params;
+    for (ValueId u : a_.users[index(loop)])
+      if (g_[u].op == Op::Get)
+        l_.storage_of[index(u)] =
+            l_.storage_of[index(params[1 + static_cast<std::size_t>(g_[u].attr.ints[0])])];
+  }
+
+  Lowered& l_;
+  const Graph& g_;
+  Analysis a_;
+  std::vector<std::set<std::pair<int, ValueId>>> sinks_;
+};
+
+}  // namespace
+
+void place_values(Lowered& l) { Placement(l).run(); }
+
+}  // namespace palladium::passes

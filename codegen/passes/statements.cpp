@@ -1,0 +1,297 @@
+// Turns the regions of a kernel into statements: loop nests for sinks, barriers around memory that
+// threads share, sequential grid axes as loops around the whole body.
+//
+// Precondition: place_values. Layouts are still variables.
+#include "codegen/layout/constructors.hpp"
+#include "codegen/passes/analysis.hpp"
+#include "codegen/passes/lowered.hpp"
+
+namespace palladium::passes {
+namespace {
+
+using graph::Graph;
+using graph::Inst;
+using graph::MemoryView;
+using graph::Op;
+using Kind = Statement::Kind;
+
+std::int64_t round_up(std::int64_t n, std::int64_t to) { return cdiv(n, to) * to; }
+
+class Building {
+ public:
+  explicit Building(Lowered& l) : l_(l), g_(l.graph), a_(l.graph) {}
+
+  void run() {
+    for (const graph::Body& b : g_.bodies) {
+      body_ = &b;
+      LoweredBody out{.statements = {}, .warpgroups = b.warpgroups};
+      nest(out.statements, 0);
+      l_.bodies.push_back(std::move(out));
+    }
+  }
+
+ private:
+  using List = std::vector<Statement>;
+
+  // The sequential axes from `depth` on, inside of them the body.
+  void nest(List& out, int depth) {
+    const auto windows = windows_at(depth);
+    for (int w : windows) {
+      out.push_back({.kind = Kind::window, .window = w, .at = g_.at});
+      if (l_.windows[w].fill) move_window(out, w, true);
+    }
+    if (depth == static_cast<int>(l_.sequential_axes.size())) {
+      region(out, body_->region);
+    } else {
+      Statement loop{.kind = Kind::grid_loop, .axis = l_.sequential_axes[depth], .at = g_.at};
+      nest(loop.body, depth + 1);
+      out.push_back(std::move(loop));
+    }
+    for (int w : windows)
+      if (l_.windows[w].flush) move_window(out, w, false);
+  }
+
+  std::vector<int> windows_at(int depth) const {
+    std::vector<int> found;
+    for (ValueId p : g_[body_->region].params) {
+      const int w = l_.window_of[index(p)];
+      if (w >= 0 && l_.windows[w].mapping >= 0 && l_.windows[w].depth == depth) found.push_back(w);
+    }
+    return found;
+  }
+
+  void move_window(List& out, int window, bool fill) {
+    const Window& w = l_.windows[window];
+    const Storage& s = l_.storages[w.storage];
+    Statement st{.kind = Kind::pass, .at = g_.at};
+    Pass& p = st.pass;
+    p.sink = !fill                      ? Pass::Sink::store
+             : s.place == Place::shared ? Pass::Sink::shared
+                                        : Pass::Sink::assign;
+    p.window = window;
+    p.storage = w.storage;
+    p.domain = p.valid = s.shape;
+    p.variable = s.variable >= 0 ? s.variable : l_.add_variable();
+    const bool shared = s.place == Place::shared;
+    if (shared) sync(out);
+    out.push_back(std::move(st));
+    if (shared && fill) sync(out);
+  }
+
+  void region(List& out, graph::RegionId r) {
+    for (ValueId v : g_[r].insts) instruction(out, v);
+  }
+
+  void instruction(List& out, ValueId v) {
+    const Inst& i = g_[v];
+    switch (i.op) {
+    case Op::Store: store(out, v); return;
+    case Op::When: {
+      Statement s{.kind = Kind::when, .value = i.args[0], .at = g_.location(v)};
+      region(s.body, i.regions[0]);
+      out.push_back(std::move(s));
+      return;
+    }
+    case Op::Loop: loop(out, v); return;
+    case Op::Dot: dot(out, v); return;
+    case Op::Get: return;
+    case Op::Swap:
+      assign(out, v, l_.storage_of[index(v)]);
+      store(out, v);
+      return;
+    default: break;
+    }
+    const int storage = l_.storage_of[index(v)];
+    if (storage < 0) return;
+    if (is_reduce(i.op))
+      reduce(out, v);
+    else
+      assign(out, v, storage);
+  }
+
+  void sync(List& out) { out.push_back({.kind = Kind::sync}); }
+
+  // storage = value
+  void assign(List& out, ValueId value, int storage, bool force = false) {
+    const Storage& s = l_.storages[storage];
+    if (!force && l_.storage_of[index(value)] == storage && g_[value].op == Op::Param) return;
+    if (s.place == Place::scalar) {
+      out.push_back(
+          {.kind = Kind::scalar, .value = value, .to = storage, .at = g_.location(value)});
+      return;
+    }
+    Statement st{.kind = Kind::pass, .at = g_.location(value)};
+    st.pass = {.sink = Pass::Sink::assign,
+               .value = value,
+               .storage = storage,
+               .domain = s.shape,
+               .valid = s.shape,
+               .variable = s.variable};
+    out.push_back(std::move(st));
+  }
+
+  void reduce(List& out, ValueId v) {
+    const Inst& i = g_[v];
+    Storage& s = l_.storages[l_.storage_of[index(v)]];
+    Statement st{.kind = Kind::pass, .at = g_.location(v)};
+    Pass& p = st.pass;
+    p = {.sink = Pass::Sink::reduce,
+         .value = i.args[0],
+         .inst = v,
+         .storage = l_.storage_of[index(v)],
+         .domain = g_[i.args[0]].type.shape,
+         .valid = g_[i.args[0]].type.shape,
+         .variable = l_.add_variable()};
+    s.variable = p.variable;
+    s.dropped.assign(i.attr.ints.begin(), i.attr.ints.end());
+    p.scratch = l_.add_storage({.place = Place::shared, .dtype = s.dtype, .of = v});
+    out.push_back(std::move(st));
+  }
+
+  void store(List& out, ValueId v) {
+    const MemoryView m = MemoryView::of(g_[v]);
+    const Window& w = l_.windows[l_.window_of[index(g_.root(m.ref))]];
+    if (w.residency == Residency::registers) {
+      assign(out, m.value, w.storage, true);
+      return;
+    }
+    const bool barriers = w.residency == Residency::shared || w.synchronised;
+    if (barriers) sync(out);
+    Statement st{.kind = Kind::pass, .at = g_.location(v)};
+    const Extents& shape = g_[m.value].type.shape;
+    st.pass = {.sink = Pass::Sink::store,
+               .value = m.value,
+               .inst = v,
+               .domain = shape,
+               .valid = shape,
+               .variable = l_.add_variable()};
+    out.push_back(std::move(st));
+    if (barriers) sync(out);
+  }
+
+  void loop(List& out, ValueId v) {
+    const Inst& i = g_[v];
+    const graph::Region& r = g_[i.regions[0]];
+    const std::size_t carries = r.yields.size();
+    for (std::size_t c = 0; c < carries; ++c)
+      assign(out, i.args[2 + c], l_.storage_of[index(r.params[1 + c])], true);
+    Statement s{.kind = Kind::loop, .value = v, .at = g_.location(v)};
+    region(s.body, i.regions[0]);
+    yield(s.body, r);
+    out.push_back(std::move(s));
+  }
+
+  // All carries take their next values at once.
+  void yield(List& out, const graph::Region& r) {
+    std::vector<std::size_t> changed;
+    for (std::size_t c = 0; c < r.yields.size(); ++c)
+      if (r.yields[c] != r.params[1 + c]) changed.push_back(c);
+    if (changed.size() == 1 && reads_in_place(r.yields[changed[0]], r.params[1 + changed[0]])) {
+      assign(out, r.yields[changed[0]], l_.storage_of[index(r.params[1 + changed[0]])], true);
+      return;
+    }
+    std::vector<std::pair<int, int>> moves;
+    for (std::size_t c : changed) {
+      const int carry = l_.storage_of[index(r.params[1 + c])];
+      Storage next = l_.storages[carry];
+      next.of = r.yields[c];
+      moves.emplace_back(l_.add_storage(std::move(next)), carry);
+      assign(out, r.yields[c], moves.back().first, true);
+    }
+    for (const auto& [from, to] : moves)
+      out.push_back({.kind = Kind::copy, .from = from, .to = to});
+  }
+
+  // Whether `value` wants of `carry` only the element that it replaces.
+  bool reads_in_place(ValueId value, ValueId carry) const {
+    const DimMap all = identity_map(static_cast<int>(g_[value].type.shape.size()));
+    bool in_place = true;
+    for_each_leaf(l_, value, all, false, [&](ValueId leaf, const DimMap& map) {
+      if (l_.storage_of[index(leaf)] == l_.storage_of[index(carry)] && map != all) in_place = false;
+    });
+    return in_place;
+  }
+
+  void dot(List& out, ValueId v) {
+    const Inst& i = g_[v];
+    Statement st{.kind = Kind::dot, .at = g_.location(v)};
+    Dot& d = st.dot;
+    d.inst = v;
+    d.unit = unit_of(i);
+    d.result = l_.storage_of[index(v)];
+    choose_warps(d, i.type.shape[0], i.type.shape[1]);
+    l_.pinned[l_.storages[d.result].variable] =
+        layout::accumulator(i.type.shape, {d.warps_m, d.warps_n});
+
+    const std::int64_t m = round_up(i.type.shape[0], 16 * d.warps_m);
+    const std::int64_t n = round_up(i.type.shape[1], 8 * d.warps_n);
+    const bool ta = i.attr.ints[0] != 0, tb = i.attr.ints[1] != 0;
+    const std::int64_t k = round_up(g_[i.args[0]].type.shape[ta ? 0 : 1], k_step(d.unit));
+    sync(out);
+    d.a = operand(out, i.args[0], ta ? Extents{k, m} : Extents{m, k});
+    d.b = operand(out, i.args[1], tb ? Extents{n, k} : Extents{k, n});
+    sync(out);
+    out.push_back(std::move(st));
+  }
+
+  Dot::Unit unit_of(const Inst& i) const {
+    const DType t = g_[i.args[0]].type.dtype;
+    const int cc = l_.machine.compute_capability;
+    const bool tf32 = i.attr.ints[2] == static_cast<std::int64_t>(graph::Precision::tf32);
+    if (t != g_[i.args[1]].type.dtype) return Dot::Unit::fma;
+    if ((t == f16 || t == bf16) && cc >= 80) return Dot::Unit::mma_16816;
+    if (t == f16) return Dot::Unit::mma_1688;
+    if (t == f32 && tf32 && cc >= 80) return Dot::Unit::mma_tf32;
+    return Dot::Unit::fma;
+  }
+
+  static std::int64_t k_step(Dot::Unit u) {
+    return u == Dot::Unit::mma_16816 ? 16 : u == Dot::Unit::fma ? 1 : 8;
+  }
+
+  // Fewest registers; then fewest fragments to load per step.
+  static void choose_warps(Dot& d, std::int64_t m, std::int64_t n) {
+    std::int64_t best = -1, best_loads = 0;
+    for (int wm : {4, 2, 1}) {
+      const int wn = 4 / wm;
+      const std::int64_t rows = cdiv(m, 16 * wm), columns = cdiv(n, 8 * wn);
+      const std::int64_t loads = 2 * rows + columns;
+      if (best < 0 || rows * columns < best || (rows * columns == best && loads < best_loads)) {
+        best = rows * columns;
+        best_loads = loads;
+        d.warps_m = wm;
+        d.warps_n = wn;
+      }
+    }
+  }
+
+  // Stages an operand in shared memory, padded with zeros; rows 16 bytes apart from a multiple of
+  // the banks, so that the fragments' columns of rows do not collide.
+  int operand(List& out, ValueId v, const Extents& padded) {
+    const graph::Type& t = g_[v].type;
+    const std::int64_t pad = std::max<std::int64_t>(1, 16 / t.dtype.bytes());
+    const std::int64_t stride = round_up(padded[1], pad) + pad;
+    const int storage = l_.add_storage(
+        {.place = Place::shared, .dtype = t.dtype, .shape = padded, .of = v, .row_stride = stride});
+    Statement st{.kind = Kind::pass, .at = g_.location(v)};
+    st.pass = {.sink = Pass::Sink::shared,
+               .value = v,
+               .storage = storage,
+               .domain = padded,
+               .valid = t.shape,
+               .variable = l_.add_variable()};
+    out.push_back(std::move(st));
+    return storage;
+  }
+
+  Lowered& l_;
+  const Graph& g_;
+  Analysis a_;
+  const graph::Body* body_ = nullptr;
+};
+
+}  // namespace
+
+void build_statements(Lowered& l) { Building(l).run(); }
+
+}  // namespace palladium::passes

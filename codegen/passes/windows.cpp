@@ -1,0 +1,224 @@
+// Decides where each Ref of a kernel lives: in global memory, registers or shared memory.
+//
+// Precondition: a canonical graph. Every decision keeps the meaning "a block is the window's
+// contents, private to the program from its first read to the store at last visit".
+#include <algorithm>
+
+#include "codegen/passes/analysis.hpp"
+#include "codegen/passes/lowered.hpp"
+
+namespace palladium::passes {
+namespace {
+
+using graph::Graph;
+using graph::Inst;
+using graph::Op;
+using graph::RegionId;
+
+constexpr std::int64_t max_window_registers = 128;
+
+bool depends_on_axis(const Graph& g, RegionId map, int axis) {
+  const graph::Region& r = g[map];
+  const auto used = [&](ValueId v) {
+    if (std::find(r.yields.begin(), r.yields.end(), v) != r.yields.end()) return true;
+    for (ValueId i : r.insts)
+      if (std::find(g[i].args.begin(), g[i].args.end(), v) != g[i].args.end()) return true;
+    return false;
+  };
+  if (used(r.params[axis])) return true;
+  for (ValueId v : r.insts) {
+    const Inst& i = g[v];
+    const bool asks = i.op == Op::ProgramId ||
+                      (i.op == Op::AxisIndex &&
+                       i.attr.ints[0] == static_cast<std::int64_t>(graph::AxisKind::grid));
+    if (asks && i.attr.ints.back() == axis) return true;
+  }
+  return false;
+}
+
+// Whether block number `v` of `size` elements stays inside `extent` for every program.
+bool proved_in_bounds(const Graph& g, RegionId map, ValueId v, const BlockDim& block,
+                      const Dim& extent) {
+  if (block.kind == BlockDim::Kind::element) return false;
+  if (g[v].op == Op::Constant) {
+    const std::int64_t c = graph::to_int(g[v].type.dtype, g[v].attr.bits);
+    return extent.is_static() && c >= 0 && (c + 1) * block.size <= extent.value();
+  }
+  const auto& params = g[map].params;
+  const auto it = std::find(params.begin(), params.end(), v);
+  if (it == params.end()) return false;
+  const Dim& programs = g.mapping.grid[static_cast<std::size_t>(it - params.begin())];
+  if (programs.is_static() && extent.is_static())
+    return programs.value() * block.size <= extent.value();
+  return block.size == 1 && programs.same(extent);
+}
+
+class Placement {
+ public:
+  explicit Placement(Lowered& l) : l_(l), g_(l.graph), analysis_(l.graph) {}
+
+  void run() {
+    for (int a = 0; a < static_cast<int>(g_.mapping.grid.size()); ++a)
+      (g_.semantics[a] == graph::Semantics::sequential ? l_.sequential_axes : l_.parallel_axes)
+          .push_back(a);
+    for (const graph::Body& b : g_.bodies) l_.warpgroups += b.warpgroups;
+    l_.window_of.assign(g_.insts.size(), -1);
+    for (const graph::Body& b : g_.bodies) add_windows(b);
+    for (Window& w : l_.windows) decide(w);
+    for (Window& w : l_.windows) mark(w);
+  }
+
+ private:
+  void add_windows(const graph::Body& b) {
+    const auto& params = g_[b.region].params;
+    std::size_t p = 0;
+    for (const graph::Argument& a : g_.arguments) {
+      if (a.kind == graph::Argument::Kind::input) add(params[p], a.index);
+      ++p;
+    }
+    for (int o = 0; o < g_.mapping.num_outputs; ++o) add(params[p++], g_.mapping.num_inputs + o);
+    while (p < params.size()) add(params[p++], -1);
+  }
+
+  void add(ValueId root, int mapping) {
+    l_.window_of[index(root)] = static_cast<int>(l_.windows.size());
+    l_.windows.push_back({.root = root, .mapping = mapping});
+  }
+
+  bool is_output(const Window& w) const { return w.mapping >= g_.mapping.num_inputs; }
+
+  std::vector<ValueId> accesses(const Window& w, bool writes) const {
+    std::vector<ValueId> found;
+    for (ValueId v : analysis_.order) {
+      const graph::Effect e = graph::info(g_[v].op).effect;
+      const bool reads = e == graph::Effect::Reads || g_[v].op == Op::Swap;
+      if ((writes ? e == graph::Effect::Writes : reads) && root_of(g_, v) == w.root)
+        found.push_back(v);
+    }
+    return found;
+  }
+
+  bool all_whole(const Window& w) const {
+    for (bool writes : {false, true})
+      for (ValueId v : accesses(w, writes))
+        if (!is_whole_access(g_, v)) return false;
+    return true;
+  }
+
+  void decide(Window& w) {
+    if (w.mapping < 0) {
+      make_resident(
+          w, g_[w.root].type.space == Space::smem ? Residency::shared : Residency::registers);
+      return;
+    }
+    const BlockMapping& m = g_.mapping.block_mappings[w.mapping];
+    const RegionId map{m.index_map};
+    bool suffix = true;  // the axes it ignores are the innermost sequential ones
+    for (int i = 0; i < static_cast<int>(l_.sequential_axes.size()); ++i)
+      if (depends_on_axis(g_, map, l_.sequential_axes[i])) {
+        suffix = suffix && w.depth == i;
+        w.depth = i + 1;
+      }
+    const bool revisited = w.depth < static_cast<int>(l_.sequential_axes.size());
+    for (std::size_t d = 0; d < m.block_shape.size(); ++d)
+      w.in_bounds.push_back(proved_in_bounds(g_, map, g_[map].yields[d], m.block_shape[d],
+                                             m.array_aval.shape[static_cast<int>(d)]));
+
+    const bool aliased = is_aliased(w);
+    if (m.memory_space == Space::smem || m.memory_space == Space::regs) {
+      make_resident(w, m.memory_space == Space::smem ? Residency::shared : Residency::registers);
+    } else if (m.memory_space != Space::gmem) {
+      if (is_output(w) ? revisited && suffix && l_.warpgroups == 1
+                       : !accesses(w, true).empty() || reads_after_alias_is_written(w))
+        make_resident(w, fits_registers(w) ? Residency::registers : Residency::shared);
+    }
+    if (w.residency == Residency::direct) return;
+    w.fill = !is_output(w) || aliased;
+    w.flush = is_output(w);
+  }
+
+  bool fits_registers(const Window& w) const {
+    return l_.warpgroups == 1 && all_whole(w) &&
+           registers_estimate(g_[w.root].type) <= max_window_registers;
+  }
+
+  void make_resident(Window& w, Residency r) {
+    const graph::Type& t = g_[w.root].type;
+    if (r == Residency::registers && !all_whole(w)) {
+      const auto partial = [&] {
+        for (bool writes : {true, false})
+          for (ValueId v : accesses(w, writes))
+            if (!is_whole_access(g_, v)) return v;
+        return w.root;
+      }();
+      throw CompileError(
+          g_.location(partial),
+          "a Ref in registers is read and written whole (x[_]), without a mask; put " +
+              graph::to_string(t) + " into shared memory (gpu::SMEM) instead");
+    }
+    w.residency = r;
+    Storage s{.place = r == Residency::shared ? Place::shared : Place::registers,
+              .dtype = t.dtype,
+              .shape = t.shape,
+              .of = w.root,
+              .per_warpgroup = false};
+    if (s.place == Place::shared) s.row_stride = t.shape.empty() ? 1 : t.shape.back();
+    if (graph::element_count(t.shape) == 1 && s.place == Place::registers) s.place = Place::scalar;
+    if (s.place == Place::registers) s.variable = l_.add_variable();
+    w.storage = l_.add_storage(std::move(s));
+  }
+
+  bool is_aliased(const Window& w) const {
+    for (const graph::Alias& a : g_.aliases)
+      if (w.mapping == a.input || w.mapping == g_.mapping.num_inputs + a.output) return true;
+    return false;
+  }
+
+  // A direct read must see what the memory held when the program began.
+  bool reads_after_alias_is_written(const Window& w) const {
+    for (const graph::Alias& a : g_.aliases) {
+      if (a.input != w.mapping) continue;
+      for (ValueId s : analysis_.writes) {
+        const int written = l_.window_of[index(root_of(g_, s))];
+        if (written < 0 || l_.windows[written].mapping != g_.mapping.num_inputs + a.output)
+          continue;
+        if (!l_.sequential_axes.empty()) return true;
+        for (ValueId r : accesses(w, false))
+          if (may_follow(r, s)) return true;
+      }
+    }
+    return false;
+  }
+
+  bool may_follow(ValueId read, ValueId write) const {
+    if (analysis_.position[index(read)] > analysis_.position[index(write)]) return true;
+    for (int loop = analysis_.loop[index(write)]; loop >= 0; loop = analysis_.loop[loop])
+      if (analysis_.inside(read, ValueId(loop))) return true;
+    return false;
+  }
+
+  void mark(Window& w) {
+    if (w.residency != Residency::direct) return;
+    w.read_only = !is_output(w) && !is_aliased(w);
+    // Stores and loads of one memory by different threads: through this Ref or its alias.
+    const int alias = g_.alias_class(w.root);
+    bool reads = false;
+    for (const Window& o : l_.windows)
+      if (o.mapping >= 0 && g_.alias_class(o.root) == alias && !accesses(o, false).empty())
+        reads = true;
+    w.synchronised = reads && !accesses(w, true).empty();
+  }
+
+  Lowered& l_;
+  const Graph& g_;
+  Analysis analysis_;
+};
+
+}  // namespace
+
+void place_windows(Lowered& l) {
+  l.warpgroups = 0;
+  Placement(l).run();
+}
+
+}  // namespace palladium::passes

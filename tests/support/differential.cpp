@@ -1,0 +1,165 @@
+#include "tests/support/differential.hpp"
+
+#include <cmath>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "codegen/base/dim.hpp"
+#include "codegen/device/library.hpp"
+#include "codegen/nvrtc/nvrtc.hpp"
+#include "runtime/emulator/emulator.hpp"
+#include "runtime/interpreter/interpreter.hpp"
+
+namespace palladium::test {
+namespace {
+
+std::int64_t elements(const std::vector<std::int64_t>& shape) {
+  return graph::element_count(shape);
+}
+
+void put(std::vector<std::byte>& to, std::int64_t i, DType t, std::uint64_t bits) {
+  std::memcpy(to.data() + i * t.bytes(), &bits, static_cast<std::size_t>(t.bytes()));
+}
+
+std::uint64_t get(const std::vector<std::byte>& from, std::int64_t i, DType t) {
+  std::uint64_t bits = 0;
+  std::memcpy(&bits, from.data() + i * t.bytes(), static_cast<std::size_t>(t.bytes()));
+  return bits;
+}
+
+// Storage of block mapping i: an aliased output is its input's.
+std::size_t storage_of(const graph::Graph& g, std::size_t i) {
+  for (const graph::Alias& a : g.aliases)
+    if (static_cast<int>(i) == g.mapping.num_inputs + a.output) return static_cast<std::size_t>(a.input);
+  return i;
+}
+
+}  // namespace
+
+Call random_call(const graph::Graph& g, const std::vector<std::int64_t>& symbols, Random& random,
+                 bool small_integers) {
+  Call c;
+  c.symbols = symbols;
+  const auto number = [&](DType t) {
+    if (!small_integers || t.is_bool()) return random_number(random, t);
+    return t.is_float() ? graph::to_bits(t, double(random.between(-4, 4)))
+                        : graph::to_bits(t, std::int64_t{random.between(0, 7)});
+  };
+  for (const BlockMapping& m : g.mapping.block_mappings) {
+    std::vector<std::int64_t> shape;
+    for (const Dim& d : m.array_aval.shape) shape.push_back(evaluate(d, symbols));
+    const DType t = m.array_aval.dtype;
+    std::vector<std::byte> data(static_cast<std::size_t>(elements(shape) * t.bytes()));
+    const bool input = static_cast<int>(c.arrays.size()) < g.mapping.num_inputs;
+    for (std::int64_t i = 0; i < elements(shape); ++i)
+      put(data, i, t, input ? number(t) : interpreter::poison_bits(t));
+    c.shapes.push_back(std::move(shape));
+    c.arrays.push_back(std::move(data));
+  }
+  for (const graph::Argument& a : g.arguments)
+    if (a.kind == graph::Argument::Kind::scalar) c.scalars.push_back(number(a.dtype));
+  return c;
+}
+
+void run_interpreter(const graph::Graph& g, Call& call, bool poison) {
+  interpreter::Invocation in;
+  for (std::size_t i = 0; i < call.arrays.size(); ++i)
+    in.arrays.push_back({call.arrays[storage_of(g, i)].data(), call.shapes[i], {}});
+  in.scalars = call.scalars;
+  in.symbols = call.symbols;
+  interpreter::run(g, in, {.poison = poison});
+}
+
+void run_emulator(const graph::Graph& g, const cuda::Options& options, Call& call, bool poison) {
+  const cuda::Emitted e = cuda::emit(g, options);
+  std::vector<emulator::Buffer> buffers;
+  for (std::size_t i = 0; i < call.arrays.size(); ++i) {
+    if (storage_of(g, i) != i) {
+      buffers[storage_of(g, i)].written = true;
+      continue;
+    }
+    const BlockMapping& m = g.mapping.block_mappings[i];
+    buffers.push_back({call.arrays[i].data(), call.arrays[i].size(), m.origin,
+                       static_cast<int>(i) >= g.mapping.num_inputs, m.array_aval.dtype.bytes(),
+                       !g.allow_revisit});
+  }
+  std::vector<std::uint64_t> words;
+  words.reserve(e.parameters.size());
+  for (const cuda::Parameter& p : e.parameters) {
+    switch (p.kind) {
+    case cuda::Parameter::Kind::array:
+      words.push_back(reinterpret_cast<std::uint64_t>(
+          call.arrays[storage_of(g, static_cast<std::size_t>(p.index))].data()));
+      break;
+    case cuda::Parameter::Kind::stride: {
+      std::int64_t stride = 1;
+      for (std::size_t d = call.shapes[p.index].size(); --d > static_cast<std::size_t>(p.dimension);)
+        stride *= call.shapes[p.index][d];
+      words.push_back(static_cast<std::uint64_t>(stride));
+      break;
+    }
+    case cuda::Parameter::Kind::scalar: words.push_back(call.scalars[p.index]); break;
+    case cuda::Parameter::Kind::symbol:
+      words.push_back(static_cast<std::uint64_t>(call.symbols[p.index]));
+      break;
+    }
+  }
+  std::vector<void*> parameters;
+  for (std::uint64_t& w : words) parameters.push_back(&w);
+  std::vector<Location> lines;
+  for (const cuda::TextLine& l : e.lines) {
+    if (static_cast<int>(lines.size()) < l.line) lines.resize(static_cast<std::size_t>(l.line));
+    lines[static_cast<std::size_t>(l.line) - 1] = l.at;
+  }
+  emulator::run({.kernel = e.entry,
+                 .text = e.text,
+                 .grid = {evaluate(e.blocks, call.symbols), 1, 1},
+                 .cluster = {e.cluster_blocks, 1, 1},
+                 .warpgroups = e.threads / 128,
+                 .shared_bytes = static_cast<std::uint32_t>(e.shared_bytes),
+                 .parameters = parameters.data(),
+                 .buffers = buffers,
+                 .lines = lines,
+                 .options = {.out_of_bounds = poison ? emulator::OutOfBounds::poison
+                                                     : emulator::OutOfBounds::zero}});
+}
+
+std::string difference(const graph::Graph& g, const Call& a, const Call& b, double ulp,
+                       double relative) {
+  for (std::size_t i = static_cast<std::size_t>(g.mapping.num_inputs); i < a.arrays.size(); ++i) {
+    const DType t = g.mapping.block_mappings[i].array_aval.dtype;
+    const std::size_t s = storage_of(g, i);
+    for (std::int64_t k = 0; k < elements(a.shapes[i]); ++k) {
+      const std::uint64_t x = get(a.arrays[s], k, t), y = get(b.arrays[s], k, t);
+      if (x == y) continue;
+      if (t.is_float()) {
+        const double p = graph::to_double(t, x), q = graph::to_double(t, y);
+        if ((std::isnan(p) && std::isnan(q)) || p == q) continue;
+        const int digits = t == f64 ? 52 : t == f32 ? 23 : t == f16 ? 10 : 7;
+        const double unit = std::ldexp(std::max(std::fabs(p), std::fabs(q)), -digits);
+        if (std::fabs(p - q) <= ulp * unit || std::fabs(p - q) <= relative * std::fabs(p)) continue;
+        return fmt::format("{} element {} of {}: {} and {}", g.mapping.block_mappings[i].origin, k,
+                           elements(a.shapes[i]), p, q);
+      }
+      return fmt::format("{} element {} of {}: {} and {}", g.mapping.block_mappings[i].origin, k,
+                         elements(a.shapes[i]), graph::to_int(t, x), graph::to_int(t, y));
+    }
+  }
+  return "";
+}
+
+int compute_capability_of(const std::string& arch) { return std::stoi(arch.substr(3)); }
+
+std::string compile_problem(const graph::Graph& g, const std::string& arch) {
+  const cuda::Emitted e = cuda::emit(g, {.compute_capability = compute_capability_of(arch)});
+  const nvrtc::Result r = nvrtc::compile(
+      {.source = device::prelude(device::Half::cuda, e.text) + e.text, .arch = arch});
+  if (!r.ok) return r.log + "\n" + e.text;
+  const Resources used = nvrtc::parse_log(r.log);
+  if (used.spill_load_bytes || used.spill_store_bytes || used.stack_bytes || !used.warnings.empty())
+    return r.log + "\n" + e.text;
+  return "";
+}
+
+}  // namespace palladium::test

@@ -1,0 +1,43 @@
+// One kernel graph on the interpreter and on the emulator, from the same arrays.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "codegen/cuda/emit.hpp"
+#include "codegen/graph/graph.hpp"
+#include "tests/support/random_graph.hpp"
+
+namespace palladium::test {
+
+/// The arrays of one call, as block mappings: inputs, then outputs, dense.
+struct Call {
+  std::vector<std::vector<std::byte>> arrays;
+  std::vector<std::vector<std::int64_t>> shapes;
+  std::vector<std::uint64_t> scalars;  // bits
+  std::vector<std::int64_t> symbols;
+};
+
+/// Random inputs; outputs, unless aliased to an input, start with `poison` or zeros.
+Call random_call(const graph::Graph& g, const std::vector<std::int64_t>& symbols, Random& random,
+                 bool small_integers);
+
+void run_interpreter(const graph::Graph& g, Call& call, bool poison = true);
+void run_emulator(const graph::Graph& g, const cuda::Options& options, Call& call,
+                  bool poison = true);
+
+/// "" if the outputs agree: `ulp` apart for floats (NaNs and zeros of either sign are equal), in
+/// every bit otherwise.
+std::string difference(const graph::Graph& g, const Call& a, const Call& b, double ulp = 0,
+                       double relative = 0);
+
+/// NVRTC's log and text if it does not take the emitted text for `arch` ("sm_90a"), or if ptxas
+/// spills or serialises; "" if all is well.
+std::string compile_problem(const graph::Graph& g, const std::string& arch);
+
+/// 90 for "sm_90a".
+int compute_capability_of(const std::string& arch);
+
+}  // namespace palladium::test
