@@ -24,8 +24,8 @@ struct Invocation {
 };
 
 struct Options {
-  /// What nobody wrote (elements out of bounds, scratch, output windows) reads as NaN, the smallest
-  /// signed or the largest unsigned integer, or true; otherwise as zero.
+  /// What nobody wrote (elements out of bounds, scratch, output windows, masked-off lanes) reads as
+  /// poison_bits; otherwise as zero.
   bool poison = true;
 };
 
@@ -33,13 +33,13 @@ struct Options {
 /// output and of another array overlap only where Graph::aliases says so.
 ///
 /// CompileError, naming operand, program ids and the user's line, for what only a run can see: a
-/// block wholly out of bounds, a dynamic start out of bounds of its Ref, two programs that differ
-/// on a parallel axis and write one element (unless Graph::allow_revisit), and, where the sizes of
-/// the call are bad, for arrays whose shapes are not those of the graph. Outputs may then be
-/// partly written.
+/// block wholly out of bounds, a dynamic start out of bounds of its Ref (of an element that the
+/// mask does not switch off), two programs that differ on a parallel axis and write one element
+/// (unless Graph::allow_revisit). Outputs may then be partly written. InternalError for an
+/// invocation that is not one of the graph.
 void run(const graph::Graph& g, const Invocation& call, const Options& options = {});
 
-/// What the interpreter puts where nobody wrote, as bits of the dtype.
+/// What the interpreter puts where nobody wrote: NaN, the least integer, true.
 std::uint64_t poison_bits(DType dtype);
 
 }  // namespace palladium::interpreter

@@ -1,0 +1,134 @@
+#include "runtime/interpreter/eval.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "palladium/error.hpp"
+#include "runtime/interpreter/interpreter.hpp"
+#include "runtime/interpreter/number.hpp"
+
+namespace palladium::interpreter {
+namespace {
+
+constexpr Eval* eval_table[] = {
+#define PL_OP(Name, ...) eval_##Name,
+#include "codegen/graph/ops.def"
+#undef PL_OP
+};
+
+constexpr std::align_val_t alignment{64};
+
+std::size_t at(const std::vector<std::int64_t>& ints, std::size_t i) {
+  return static_cast<std::size_t>(ints[i]);
+}
+
+}  // namespace
+
+Frame::Frame(const Plan& plan, bool poison)
+    : plan_(plan),
+      memory_(static_cast<std::byte*>(
+          ::operator new(std::max<std::size_t>(plan.frame_bytes(), 1), alignment))),
+      views_(plan.graph().insts.size()),
+      poison_(poison) {}
+
+void Frame::Free::operator()(std::byte* p) const { ::operator delete(p, alignment); }
+
+void Frame::run(RegionId region) {
+  const graph::Graph& g = graph();
+  for (const ValueId v : g[region].insts) {
+    const Inst& inst = g[v];
+    eval_table[static_cast<std::size_t>(inst.op)](*this, v, inst);
+  }
+}
+
+void Frame::poison(ValueId v) {
+  fill(bytes(v), count(v), dtype(v).bytes(), poison_ ? poison_bits(dtype(v)) : 0);
+}
+
+void eval_Param(Frame&, ValueId, const Inst&) {
+  throw InternalError("interpreter: a parameter stands among a region's instructions");
+}
+
+void eval_Constant(Frame& f, ValueId v, const Inst& inst) {
+  fill(f.bytes(v), f.count(v), inst.type.dtype.bytes(), inst.attr.bits);
+}
+
+void eval_Iota(Frame& f, ValueId v, const Inst& inst) {
+  const graph::Extents& shape = inst.type.shape;
+  const std::size_t d = at(inst.attr.ints, 0);
+  std::int64_t inner = 1;
+  for (std::size_t i = d + 1; i < shape.size(); ++i) inner *= shape[i];
+  with_type_if<IsNumber>(inst.type.dtype, [&]<class T>() {
+    T* out = f.data<T>(v);
+    const std::int64_t n = f.count(v);
+    for (std::int64_t at = 0; at < n;)
+      for (std::int64_t i = 0; i < shape[d]; ++i, at += inner) {
+        const T element = [&] {
+          if constexpr (is_half<T>) {
+            return T{static_cast<std::uint16_t>(graph::to_bits(inst.type.dtype, i))};
+          } else {
+            return static_cast<T>(i);
+          }
+        }();
+        std::fill_n(out + at, inner, element);
+      }
+  });
+}
+
+void eval_ProgramId(Frame& f, ValueId v, const Inst& inst) {
+  f.set_number(v, f.position.grid[at(inst.attr.ints, 0)]);
+}
+
+void eval_NumPrograms(Frame& f, ValueId v, const Inst& inst) {
+  f.set_number(v, f.position.grid_sizes[at(inst.attr.ints, 0)]);
+}
+
+void eval_AxisIndex(Frame& f, ValueId v, const Inst& inst) {
+  const Position& p = f.position;
+  switch (static_cast<graph::AxisKind>(inst.attr.ints[0])) {
+  case graph::AxisKind::grid: return f.set_number(v, p.grid[at(inst.attr.ints, 1)]);
+  case graph::AxisKind::cluster: return f.set_number(v, p.cluster[at(inst.attr.ints, 1)]);
+  case graph::AxisKind::thread: return f.set_number(v, p.thread);
+  }
+}
+
+void eval_AxisSize(Frame& f, ValueId v, const Inst& inst) {
+  const Position& p = f.position;
+  switch (static_cast<graph::AxisKind>(inst.attr.ints[0])) {
+  case graph::AxisKind::grid: return f.set_number(v, p.grid_sizes[at(inst.attr.ints, 1)]);
+  case graph::AxisKind::cluster: return f.set_number(v, p.cluster_sizes[at(inst.attr.ints, 1)]);
+  case graph::AxisKind::thread: return f.set_number(v, p.threads);
+  }
+}
+
+void eval_When(Frame& f, ValueId, const Inst& inst) {
+  if (*f.operand<bool>(inst, 0)) f.run(inst.regions[0]);
+}
+
+void eval_Loop(Frame& f, ValueId v, const Inst& inst) {
+  const std::int64_t low = f.number(inst.args[0]), high = f.number(inst.args[1]);
+  const std::int64_t step = inst.attr.ints[0];
+  const RegionId body = inst.regions[0];
+  const std::vector<ValueId>& params = f.graph()[body].params;
+  for (std::size_t i = 2; i < inst.args.size(); ++i)
+    std::memcpy(f.bytes(params[i - 1]), f.bytes(inst.args[i]), f.plan().bytes(inst.args[i]));
+  const std::vector<Plan::CarryCopy>& copies = f.plan().carry_copies(v);
+  for (std::int64_t i = low; i < high; i += step) {
+    f.set_number(params[0], i);
+    f.run(body);
+    for (const Plan::CarryCopy& c : copies)
+      if (c.staged) std::memcpy(f.staged(c.stage), f.bytes(c.from), f.plan().bytes(c.from));
+    for (const Plan::CarryCopy& c : copies)
+      std::memcpy(f.bytes(c.to), c.staged ? f.staged(c.stage) : f.bytes(c.from),
+                  f.plan().bytes(c.from));
+  }
+}
+
+void eval_Get(Frame& f, ValueId v, const Inst& inst) {
+  const ValueId carry =
+      f.graph()[f.inst(inst.args[0]).regions[0]].params[at(inst.attr.ints, 0) + 1];
+  std::memcpy(f.bytes(v), f.bytes(carry), f.plan().bytes(v));
+}
+
+}  // namespace palladium::interpreter

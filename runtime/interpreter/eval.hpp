@@ -1,0 +1,92 @@
+// One evaluation function per operation, and the frame they work on.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "codegen/graph/graph.hpp"
+#include "runtime/interpreter/plan.hpp"
+#include "runtime/interpreter/view.hpp"
+
+namespace palladium::interpreter {
+
+using graph::Inst;
+using graph::RegionId;
+using graph::ValueId;
+
+/// Where a Pallas thread stands.
+struct Position {
+  std::vector<std::int64_t> grid, grid_sizes;
+  std::vector<std::int64_t> cluster, cluster_sizes;
+  std::int64_t thread = 0, threads = 1;
+};
+
+/// The values and views of one Pallas thread. Values are packed, in row-major order.
+class Frame {
+ public:
+  Frame(const Plan& plan, bool poison);
+
+  /// Runs a region's instructions in order.
+  void run(RegionId region);
+
+  const Plan& plan() const { return plan_; }
+  const graph::Graph& graph() const { return plan_.graph(); }
+  const Inst& inst(ValueId v) const { return graph()[v]; }
+  const graph::Type& type(ValueId v) const { return inst(v).type; }
+  DType dtype(ValueId v) const { return type(v).dtype; }
+  std::int64_t count(ValueId v) const { return plan_.count(v); }
+
+  std::byte* bytes(ValueId v) { return memory_.get() + plan_.place(v); }
+  std::byte* staged(std::size_t place) { return memory_.get() + place; }
+  template <class T>
+  T* data(ValueId v) {
+    return reinterpret_cast<T*>(bytes(v));
+  }
+  template <class T>
+  const T* operand(const Inst& inst, std::size_t i) {
+    return data<T>(inst.args[i]);
+  }
+  /// The value of an i32[].
+  std::int32_t number(ValueId v) { return *data<std::int32_t>(v); }
+  void set_number(ValueId v, std::int64_t n) {
+    *data<std::int32_t>(v) = static_cast<std::int32_t>(n);
+  }
+  /// Sets every element of v to the bits that nobody wrote.
+  void poison(ValueId v);
+
+  View& view(ValueId ref) { return views_[graph::index(ref)]; }
+
+  Position position;
+
+ private:
+  const Plan& plan_;
+  struct Free {
+    void operator()(std::byte* p) const;
+  };
+  std::unique_ptr<std::byte, Free> memory_;
+  std::vector<View> views_;
+  bool poison_;
+};
+
+using Eval = void(Frame& f, ValueId v, const Inst& inst);
+
+// By hand, so that an operation without a line here does not compile (see the table in eval.cpp).
+Eval eval_Param, eval_Constant, eval_Iota, eval_ProgramId, eval_NumPrograms, eval_AxisIndex,
+    eval_AxisSize;
+Eval eval_Neg, eval_Abs, eval_Sign, eval_Add, eval_Sub, eval_Mul, eval_Div, eval_Rem, eval_Max,
+    eval_Min, eval_Fma;
+Eval eval_Exp, eval_Exp2, eval_Expm1, eval_Log, eval_Log2, eval_Log1p, eval_Sqrt, eval_Rsqrt,
+    eval_Sin, eval_Cos, eval_Tan, eval_Tanh, eval_Logistic, eval_Erf, eval_Floor, eval_Ceil,
+    eval_Round, eval_Pow, eval_Atan2;
+Eval eval_Not, eval_And, eval_Or, eval_Xor, eval_ShiftLeft, eval_ShiftRight, eval_Eq, eval_Ne,
+    eval_Lt, eval_Le, eval_Gt, eval_Ge, eval_IsFinite, eval_Select;
+Eval eval_Cast;
+Eval eval_Reshape, eval_Broadcast, eval_Transpose;
+Eval eval_ReduceSum, eval_ReduceMax, eval_ReduceMin, eval_Dot;
+Eval eval_At, eval_RefReshape, eval_RefTranspose, eval_RefBitcast, eval_Load, eval_Store, eval_Swap;
+Eval eval_When, eval_Loop, eval_Get;
+
+}  // namespace palladium::interpreter

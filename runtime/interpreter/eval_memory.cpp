@@ -1,0 +1,168 @@
+// Views, load, store and swap.
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "palladium/error.hpp"
+#include "runtime/interpreter/eval.hpp"
+#include "runtime/interpreter/window.hpp"
+
+namespace palladium::interpreter {
+namespace {
+
+using graph::MemoryView;
+
+[[noreturn]] void refuse(Frame& f, ValueId access, const View::Misfit& m) {
+  const std::string ref = graph::to_string(f.type(f.inst(m.at).args[0]));
+  const bool is_slice =
+      graph::Subscript::of(f.inst(m.at)).dims[static_cast<std::size_t>(m.dimension)].is_slice;
+  const std::string what =
+      is_slice ? fmt::format("slice of {} elements{} from {}", m.size,
+                             m.stride == 1 ? "" : fmt::format(" with stride {}", m.stride), m.start)
+               : fmt::format("index {}", m.start);
+  Location where = f.graph().location(m.at);
+  if (where == Location{}) where = f.graph().location(access);
+  throw CompileError(
+      where, fmt::format("{}: {} is out of bounds for dimension {} of {}, whose extent is {}",
+                         graph::info(f.inst(access).op).name, what, m.dimension, ref, m.extent));
+}
+
+// A reader or writer of a view: the mask, and the refusal of elements that do not exist.
+class Access {
+ public:
+  Access(Frame& f, ValueId v, const Inst& inst)
+      : f_(f), v_(v), memory_(MemoryView::of(inst)), view_(f.view(memory_.ref)) {
+    if (memory_.mask != graph::no_value) mask_ = f.data<bool>(memory_.mask);
+    bytes_ = view_.dtype.bytes();
+  }
+
+  const MemoryView& memory() const { return memory_; }
+  View& view() const { return view_; }
+  Window& window() const { return *view_.window; }
+  bool masked() const { return mask_ != nullptr; }
+  bool on(std::int64_t element) const { return mask_ == nullptr || mask_[element]; }
+
+  /// Copies elements from the window to `to`; masked-off elements are left alone.
+  void read(std::byte* to) {
+    const std::byte* from = window().readable();
+    if (!masked() && !view_.listed) {
+      gather(to, from, view_.shape, view_.strides, view_.offset, bytes_);
+      return;
+    }
+    for_each([&](std::int64_t element, std::int64_t offset, std::int64_t at, int bytes) {
+      std::memcpy(to + element * bytes_ + at, from + offset, static_cast<std::size_t>(bytes));
+    });
+  }
+
+  /// Copies elements from `from` to the window; masked-off elements are left alone.
+  void write(const std::byte* from) {
+    const bool own_elements =
+        bytes_ == window().dtype().bytes() && (!view_.listed || view_.pieces_per_element == 1);
+    if (!masked() && !view_.listed &&
+        static_cast<std::size_t>(view_.count() * bytes_) == window().bytes()) {
+      std::byte* to = window().writable(true, true);
+      copy_out(to, from);
+      window().wrote_whole(v_);
+      return;
+    }
+    std::byte* to = window().writable(false, own_elements);
+    if (!masked() && !view_.listed) {
+      copy_out(to, from);
+      for_each_run(view_.shape, view_.strides, view_.offset, [&](const Run& run) {
+        for (std::int64_t k = 0; k < run.count; ++k)
+          window().wrote(run.offset + k * run.stride, bytes_, v_);
+      });
+    } else {
+      for_each([&](std::int64_t element, std::int64_t offset, std::int64_t at, int bytes) {
+        std::memcpy(to + offset, from + element * bytes_ + at, static_cast<std::size_t>(bytes));
+        window().wrote(offset, bytes, v_);
+      });
+    }
+    window().wrote_end();
+  }
+
+ private:
+  void copy_out(std::byte* to, const std::byte* from) {
+    for_each_run(view_.shape, view_.strides, view_.offset, [&](const Run& run) {
+      copy_run(to + run.offset, run.stride, from + run.first * bytes_, bytes_, run.count, bytes_);
+    });
+  }
+
+  // f(element, offset in the window, offset in the element, bytes) for each piece that is on.
+  template <class F>
+  void for_each(F&& f) {
+    if (!view_.listed) {
+      for_each_run(view_.shape, view_.strides, view_.offset, [&](const Run& run) {
+        for (std::int64_t k = 0; k < run.count; ++k)
+          if (on(run.first + k)) f(run.first + k, run.offset + k * run.stride, 0, bytes_);
+      });
+      return;
+    }
+    const int n = view_.pieces_per_element, bytes = bytes_ / n;
+    const std::int64_t count = view_.count();
+    std::size_t next = 0;
+    for (std::int64_t element = 0; element < count; ++element)
+      for (int p = 0; p < n; ++p, ++next) {
+        if (!on(element)) continue;
+        if (view_.pieces[next] == View::missing) refuse(f_, v_, *view_.misfit);
+        f(element, view_.pieces[next], p * bytes, bytes);
+      }
+  }
+
+  Frame& f_;
+  ValueId v_;
+  MemoryView memory_;
+  View& view_;
+  const bool* mask_ = nullptr;
+  int bytes_ = 0;
+};
+
+}  // namespace
+
+void eval_At(Frame& f, ValueId v, const Inst& inst) {
+  std::int64_t starts[Shape::max_rank] = {};
+  for (std::size_t i = 1; i < inst.args.size(); ++i) starts[i - 1] = f.number(inst.args[i]);
+  subscript(f.view(v), f.view(inst.args[0]), v, graph::Subscript::of(inst),
+            {starts, inst.args.size() - 1});
+}
+
+void eval_RefReshape(Frame& f, ValueId v, const Inst& inst) {
+  reshape(f.view(v), f.view(inst.args[0]), inst.type.shape);
+}
+
+void eval_RefTranspose(Frame& f, ValueId v, const Inst& inst) {
+  transpose(f.view(v), f.view(inst.args[0]), inst.attr.ints);
+}
+
+void eval_RefBitcast(Frame& f, ValueId v, const Inst& inst) {
+  bitcast(f.view(v), f.view(inst.args[0]), inst.type);
+}
+
+void eval_Load(Frame& f, ValueId v, const Inst& inst) {
+  Access access(f, v, inst);
+  if (access.masked()) {
+    const ValueId other = access.memory().other;
+    if (other != graph::no_value) {
+      std::memcpy(f.bytes(v), f.bytes(other), f.plan().bytes(v));
+    } else {
+      f.poison(v);
+    }
+  }
+  access.read(f.bytes(v));
+}
+
+void eval_Store(Frame& f, ValueId v, const Inst& inst) {
+  Access access(f, v, inst);
+  access.write(f.bytes(access.memory().value));
+}
+
+// Where the mask is off the result is the new value.
+void eval_Swap(Frame& f, ValueId v, const Inst& inst) {
+  Access access(f, v, inst);
+  const std::byte* value = f.bytes(access.memory().value);
+  if (access.masked()) std::memcpy(f.bytes(v), value, f.plan().bytes(v));
+  access.read(f.bytes(v));
+  access.write(value);
+}
+
+}  // namespace palladium::interpreter

@@ -1,0 +1,242 @@
+#include "runtime/interpreter/view.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/interpreter/number.hpp"
+
+namespace palladium::interpreter {
+namespace {
+
+int piece_bytes(const View& view) { return view.dtype.bytes() / view.pieces_per_element; }
+
+// The offsets of a view that is not listed yet.
+std::vector<std::int64_t> list(const View& view) {
+  std::vector<std::int64_t> offsets;
+  offsets.reserve(static_cast<std::size_t>(view.count()));
+  for_each_run(view.shape, view.strides, view.offset, [&](const Run& run) {
+    for (std::int64_t k = 0; k < run.count; ++k) offsets.push_back(run.offset + k * run.stride);
+  });
+  return offsets;
+}
+
+void list_into(View& result, const View& source) {
+  result.listed = true;
+  result.pieces_per_element = source.listed ? source.pieces_per_element : 1;
+  result.pieces = source.listed ? source.pieces : list(source);
+}
+
+void start_from(View& result, const View& source) {
+  result.window = source.window;
+  result.dtype = source.dtype;
+  result.listed = false;
+  result.misfit = source.misfit;
+}
+
+// Lists the elements of `source` whose numbers are `first` plus multiples of `steps`; a number is
+// taken only where every index lies inside its extent.
+void select(View& result, const View& source, std::span<const std::int64_t> starts,
+            std::span<const std::int64_t> sizes, std::span<const std::int64_t> step) {
+  const std::vector<std::int64_t> numbers = dense_strides(source.shape, 1);
+  const std::vector<std::int64_t> from = source.listed ? source.pieces : list(source);
+  const int n = source.listed ? source.pieces_per_element : 1;
+  std::vector<std::int64_t> pieces;
+  const std::size_t rank = sizes.size();
+  std::vector<std::int64_t> index(rank);
+  for (;;) {
+    bool inside = true;
+    std::int64_t number = 0;
+    for (std::size_t d = 0; d < rank; ++d) {
+      const std::int64_t i = starts[d] + index[d] * step[d];
+      inside = inside && i >= 0 && i < source.shape[d];
+      number += i * numbers[d];
+    }
+    for (int p = 0; p < n; ++p)
+      pieces.push_back(inside ? from[static_cast<std::size_t>(number * n + p)] : View::missing);
+    std::size_t d = rank;
+    while (d > 0 && ++index[d - 1] == sizes[d - 1]) index[--d] = 0;
+    if (d == 0) break;
+  }
+  result.listed = true;
+  result.pieces_per_element = n;
+  result.pieces = std::move(pieces);
+}
+
+// The strides with which the elements of a strided array form another shape, if there are any.
+bool restride(const View& source, const graph::Extents& shape, std::vector<std::int64_t>& strides) {
+  std::vector<std::int64_t> extents, old;
+  for (std::size_t i = 0; i < source.shape.size(); ++i) {
+    if (source.shape[i] == 1) continue;
+    extents.push_back(source.shape[i]);
+    old.push_back(source.strides[i]);
+  }
+  strides.assign(shape.size(), 0);
+  std::size_t i = 0, j = 0;
+  while (i < extents.size()) {
+    // The least groups of old and new dimensions that hold the same number of elements.
+    const std::size_t i0 = i, j0 = j;
+    std::int64_t a = extents[i++], b = 1;
+    while (a != b || b == 1) {
+      if (b < a) {
+        b *= shape[j++];
+      } else {
+        a *= extents[i++];
+      }
+    }
+    for (std::size_t k = i0; k + 1 < i; ++k)
+      if (old[k] != old[k + 1] * extents[k + 1]) return false;
+    std::int64_t stride = old[i - 1];
+    for (std::size_t k = j; k > j0; --k) {
+      strides[k - 1] = stride;
+      stride *= shape[k - 1];
+    }
+  }
+  return true;
+}
+
+template <class T>
+void copy_typed(std::byte* to, std::int64_t to_stride, const std::byte* from,
+                std::int64_t from_stride, std::int64_t count) {
+  for (std::int64_t k = 0; k < count; ++k) {
+    T element;
+    std::memcpy(&element, from + k * from_stride, sizeof element);
+    std::memcpy(to + k * to_stride, &element, sizeof element);
+  }
+}
+
+}  // namespace
+
+void subscript(View& result, const View& source, graph::ValueId at,
+               const graph::Subscript& subscript, std::span<const std::int64_t> dynamic_starts) {
+  start_from(result, source);
+  result.shape.clear();
+  const std::size_t rank = subscript.dims.size();
+  std::int64_t starts[Shape::max_rank] = {}, sizes[Shape::max_rank] = {},
+               steps[Shape::max_rank] = {};
+  std::size_t next = 0;
+  bool inside = true;
+  for (std::size_t d = 0; d < rank; ++d) {
+    const graph::SubscriptDim& dim = subscript.dims[d];
+    starts[d] = dim.dynamic ? dynamic_starts[next++] : dim.start;
+    sizes[d] = dim.size;
+    steps[d] = dim.stride;
+    const std::int64_t extent = source.shape[d];
+    if (starts[d] < 0 || starts[d] + (dim.size - 1) * dim.stride >= extent) {
+      inside = false;
+      result.misfit = {at, static_cast<int>(d), starts[d], dim.size, dim.stride, extent};
+    }
+    if (dim.is_slice) result.shape.push_back(dim.size);
+  }
+  if (source.listed || !inside) {
+    select(result, source, {starts, rank}, {sizes, rank}, {steps, rank});
+    return;
+  }
+  result.offset = source.offset;
+  result.strides.clear();
+  for (std::size_t d = 0; d < rank; ++d) {
+    result.offset += starts[d] * source.strides[d];
+    if (subscript.dims[d].is_slice) result.strides.push_back(steps[d] * source.strides[d]);
+  }
+}
+
+void reshape(View& result, const View& source, const graph::Extents& shape) {
+  start_from(result, source);
+  result.shape = shape;
+  result.offset = source.offset;
+  if (source.listed || !restride(source, shape, result.strides)) list_into(result, source);
+}
+
+void transpose(View& result, const View& source, std::span<const std::int64_t> permutation) {
+  start_from(result, source);
+  const std::size_t rank = permutation.size();
+  result.shape.resize(rank);
+  for (std::size_t i = 0; i < rank; ++i)
+    result.shape[i] = source.shape[static_cast<std::size_t>(permutation[i])];
+  if (!source.listed) {
+    result.offset = source.offset;
+    result.strides.resize(rank);
+    for (std::size_t i = 0; i < rank; ++i)
+      result.strides[i] = source.strides[static_cast<std::size_t>(permutation[i])];
+    return;
+  }
+  std::vector<std::int64_t> numbers = dense_strides(source.shape, 1), permuted(rank);
+  for (std::size_t i = 0; i < rank; ++i)
+    permuted[i] = numbers[static_cast<std::size_t>(permutation[i])];
+  const int n = source.pieces_per_element;
+  std::vector<std::int64_t> pieces;
+  pieces.reserve(source.pieces.size());
+  for_each_run(result.shape, permuted, 0, [&](const Run& run) {
+    for (std::int64_t k = 0; k < run.count; ++k)
+      for (int p = 0; p < n; ++p)
+        pieces.push_back(
+            source.pieces[static_cast<std::size_t>((run.offset + k * run.stride) * n + p)]);
+  });
+  result.listed = true;
+  result.pieces_per_element = n;
+  result.pieces = std::move(pieces);
+}
+
+void bitcast(View& result, const View& source, const graph::Type& type) {
+  start_from(result, source);
+  result.dtype = type.dtype;
+  result.shape = type.shape;
+  const int from = source.dtype.bytes(), to = type.dtype.bytes();
+  const bool neighbours = !source.listed && (source.shape.empty() || source.shape.back() == 1 ||
+                                             source.strides.back() == from);
+  if (from == to || (neighbours && (to < from || source.shape.back() * from >= to))) {
+    if (source.listed) {
+      list_into(result, source);
+      return;
+    }
+    result.offset = source.offset;
+    result.strides = source.strides;
+    // A last dimension that vanishes into one element keeps no meaningful stride.
+    if (from != to) result.strides.back() = to;
+    return;
+  }
+  list_into(result, source);
+  int piece = piece_bytes(source);
+  if (!source.listed) piece = from;
+  if (to < piece) {  // pieces are cut
+    std::vector<std::int64_t> cut;
+    cut.reserve(result.pieces.size() * static_cast<std::size_t>(piece / to));
+    for (const std::int64_t offset : result.pieces)
+      for (int k = 0; k < piece; k += to)
+        cut.push_back(offset == View::missing ? View::missing : offset + k);
+    result.pieces = std::move(cut);
+    piece = to;
+  }
+  result.pieces_per_element = to / piece;
+}
+
+std::vector<std::int64_t> dense_strides(std::span<const std::int64_t> shape, std::int64_t unit) {
+  std::vector<std::int64_t> strides(shape.size());
+  for (std::size_t i = shape.size(); i > 0; --i) {
+    strides[i - 1] = unit;
+    unit *= shape[i - 1];
+  }
+  return strides;
+}
+
+void copy_run(std::byte* to, std::int64_t to_stride, const std::byte* from,
+              std::int64_t from_stride, std::int64_t count, int bytes) {
+  if (to_stride == bytes && from_stride == bytes) {
+    std::memcpy(to, from, static_cast<std::size_t>(count * bytes));
+    return;
+  }
+  with_size(bytes, [&]<class T>() { copy_typed<T>(to, to_stride, from, from_stride, count); });
+}
+
+void gather(std::byte* to, const std::byte* from, std::span<const std::int64_t> shape,
+            std::span<const std::int64_t> strides, std::int64_t offset, int bytes) {
+  for_each_run(shape, strides, offset, [&](const Run& run) {
+    copy_run(to + run.first * bytes, bytes, from + run.offset, run.stride, run.count, bytes);
+  });
+}
+
+void fill(std::byte* to, std::int64_t count, int bytes, std::uint64_t bits) {
+  with_size(bytes,
+            [&]<class T>() { std::fill_n(reinterpret_cast<T*>(to), count, static_cast<T>(bits)); });
+}
+
+}  // namespace palladium::interpreter

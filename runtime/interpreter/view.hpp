@@ -1,0 +1,114 @@
+// Which bytes of a window a Ref's elements are: chains of subscripts, reshapes, transposes and
+// bitcasts. Nothing is read here.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "codegen/graph/graph.hpp"
+#include "palladium/types.hpp"
+
+namespace palladium::interpreter {
+
+class Window;
+
+/// A part of a window. Its elements lie at constant distances per dimension where the chain allows,
+/// else their offsets are listed one by one.
+struct View {
+  Window* window = nullptr;
+  DType dtype;
+  graph::Extents shape;
+
+  std::int64_t offset = 0;            // bytes from the window's first element
+  std::vector<std::int64_t> strides;  // bytes, one per dimension
+
+  // Listed: byte offsets of the equal pieces that make up each element, in row-major order (more
+  // than one piece after a bitcast of elements that are not neighbours); `missing` for an element
+  // out of bounds of a Ref.
+  bool listed = false;
+  int pieces_per_element = 1;
+  std::vector<std::int64_t> pieces;
+  static constexpr std::int64_t missing = -1;
+
+  /// A dynamic start that leaves the Ref: an error once a missing element is used.
+  struct Misfit {
+    graph::ValueId at = graph::no_value;
+    int dimension = 0;
+    std::int64_t start = 0, size = 0, stride = 0, extent = 0;
+  };
+  std::optional<Misfit> misfit;
+
+  std::int64_t count() const { return graph::element_count(shape); }
+};
+
+// Each makes `result` from `source`; its vectors are reused.
+void subscript(View& result, const View& source, graph::ValueId at,
+               const graph::Subscript& subscript, std::span<const std::int64_t> starts);
+void reshape(View& result, const View& source, const graph::Extents& shape);
+void transpose(View& result, const View& source, std::span<const std::int64_t> permutation);
+void bitcast(View& result, const View& source, const graph::Type& type);
+
+/// Elements at a constant distance.
+struct Run {
+  std::int64_t first = 0;   // number among the elements in row-major order
+  std::int64_t offset = 0;  // bytes
+  std::int64_t stride = 0;  // bytes
+  std::int64_t count = 0;
+};
+
+/// Calls f(Run) for rows that cover a strided array in row-major order, as long as they can be.
+template <class F>
+void for_each_run(std::span<const std::int64_t> shape, std::span<const std::int64_t> strides,
+                  std::int64_t offset, F&& f) {
+  // Dimensions that continue each other are one.
+  std::int64_t extent[Shape::max_rank] = {}, stride[Shape::max_rank] = {};
+  int rank = 0;
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    if (shape[i] == 1) continue;
+    if (rank > 0 && stride[rank - 1] == strides[i] * shape[i]) {
+      extent[rank - 1] *= shape[i];
+      stride[rank - 1] = strides[i];
+    } else {
+      extent[rank] = shape[i];
+      stride[rank] = strides[i];
+      ++rank;
+    }
+  }
+  if (rank == 0) {
+    f(Run{0, offset, 0, 1});
+    return;
+  }
+  const int last = rank - 1;
+  std::int64_t index[Shape::max_rank] = {}, first = 0;
+  for (;;) {
+    f(Run{first, offset, stride[last], extent[last]});
+    first += extent[last];
+    int d = last - 1;
+    for (; d >= 0; --d) {
+      offset += stride[d];
+      if (++index[d] < extent[d]) break;
+      offset -= stride[d] * extent[d];
+      index[d] = 0;
+    }
+    if (d < 0) return;
+  }
+}
+
+/// Strides, in units of `unit`, of a row-major array without gaps.
+std::vector<std::int64_t> dense_strides(std::span<const std::int64_t> shape, std::int64_t unit);
+
+/// Copies `count` elements of `bytes` bytes each between two strided places (strides in bytes).
+void copy_run(std::byte* to, std::int64_t to_stride, const std::byte* from,
+              std::int64_t from_stride, std::int64_t count, int bytes);
+
+/// The elements of a strided array, packed in row-major order.
+void gather(std::byte* to, const std::byte* from, std::span<const std::int64_t> shape,
+            std::span<const std::int64_t> strides, std::int64_t offset, int bytes);
+
+/// Fills with the low `bytes` bytes of `bits`.
+void fill(std::byte* to, std::int64_t count, int bytes, std::uint64_t bits);
+
+}  // namespace palladium::interpreter

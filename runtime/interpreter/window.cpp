@@ -1,0 +1,245 @@
+#include "runtime/interpreter/window.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+namespace palladium::interpreter {
+namespace {
+
+graph::Extents extents(const BlockMapping& mapping) {
+  graph::Extents shape;
+  for (const BlockDim& d : mapping.block_shape)
+    shape.push_back(d.kind == BlockDim::Kind::squeezed ? 1 : d.size);
+  return shape;
+}
+
+}  // namespace
+
+Window::Window(const Operand& operand, std::uint64_t poison)
+    : operand_(&operand),
+      dtype_(operand.mapping->array_aval.dtype),
+      poison_(poison),
+      shape_(extents(*operand.mapping)),
+      strides_(dense_strides(shape_, dtype_.bytes())),
+      count_(graph::element_count(shape_)),
+      stored_(operand.writers != nullptr && operand.written),
+      starts_(shape_.size()),
+      low_(shape_.size()),
+      high_(shape_.size()) {}
+
+Window::Window(const graph::Type& type, std::uint64_t poison)
+    : dtype_(type.dtype),
+      poison_(poison),
+      shape_(type.shape),
+      strides_(dense_strides(shape_, dtype_.bytes())),
+      count_(graph::element_count(shape_)),
+      low_(shape_.size()),
+      high_(shape_) {}
+
+std::optional<int> Window::open(std::span<const std::int64_t> indices, std::uint32_t program) {
+  indices_.assign(indices.begin(), indices.end());
+  program_ = program;
+  loaded_ = false;
+  written_ = Written::nothing;
+  ++epoch_;
+  first_written_ = std::numeric_limits<std::int64_t>::max();
+  last_written_ = -1;
+  inside_ = true;
+  for (std::size_t d = 0; d < shape_.size(); ++d) {
+    const BlockDim& dim = operand_->mapping->block_shape[d];
+    const std::int64_t extent = operand_->shape[d];
+    const std::int64_t start = dim.kind == BlockDim::Kind::blocked   ? indices[d] * dim.size
+                               : dim.kind == BlockDim::Kind::element ? indices[d] - dim.pad_lo
+                                                                     : indices[d];
+    starts_[d] = start;
+    low_[d] = std::max<std::int64_t>(0, -start);
+    high_[d] = std::min(shape_[d], extent - start);
+    if (low_[d] >= high_[d]) return static_cast<int>(d);
+    inside_ = inside_ && low_[d] == 0 && high_[d] == shape_[d];
+  }
+  return std::nullopt;
+}
+
+void Window::poison() {
+  allocate();
+  fill(contents_.get(), count_, dtype_.bytes(), poison_);
+  loaded_ = true;
+}
+
+// Nobody writes the array while the program runs and nothing is out of bounds: no copy is needed.
+bool Window::stays_in_array() const {
+  return operand_ != nullptr && operand_->keeps_contents && !operand_->written &&
+         !operand_->aliased && inside_;
+}
+
+void Window::bind(View& root) {
+  root.window = this;
+  root.dtype = dtype_;
+  root.listed = false;
+  root.misfit.reset();
+  root.shape.clear();
+  root.strides.clear();
+  root.offset = 0;
+  const bool in_array = stays_in_array();
+  for (std::size_t d = 0; d < shape_.size(); ++d) {
+    const std::int64_t stride = in_array ? operand_->strides[d] * dtype_.bytes() : strides_[d];
+    if (in_array) root.offset += starts_[d] * stride;
+    if (operand_ != nullptr && operand_->mapping->block_shape[d].kind == BlockDim::Kind::squeezed)
+      continue;
+    root.shape.push_back(shape_[d]);
+    root.strides.push_back(stride);
+  }
+}
+
+void Window::allocate() {
+  if (!contents_) contents_ = std::make_unique_for_overwrite<std::byte[]>(bytes());
+}
+
+const std::byte* Window::readable() {
+  if (stays_in_array()) return operand_->data;
+  if (!loaded_) load();
+  return contents_.get();
+}
+
+std::byte* Window::writable(bool whole, bool elements) {
+  allocate();
+  if (!whole) {
+    if (!loaded_ && (!elements || !stored_)) load();
+    if (stored_ && stamps_.empty()) stamps_.resize(static_cast<std::size_t>(count_));
+  }
+  return contents_.get();
+}
+
+void Window::wrote_whole(graph::ValueId store) {
+  loaded_ = true;
+  written_ = Written::whole;
+  whole_store_ = store;
+  if (!inside_) poison_outside();
+}
+
+void Window::wrote_end() {
+  if (written_ == Written::nothing) written_ = Written::some;
+  if (!inside_) poison_outside();
+}
+
+// f(offset in the contents and in the array, both in bytes, number of the first element in the
+// array, elements): the rows of the part in bounds.
+template <class F>
+void Window::for_each_row(F&& f) const {
+  const std::size_t rank = shape_.size();
+  if (rank == 0) {
+    f(std::int64_t(0), std::int64_t(0), std::int64_t(0), std::int64_t(1));
+    return;
+  }
+  const std::vector<std::int64_t> numbers = dense_strides(operand_->shape, 1);
+  std::vector<std::int64_t> index = low_;
+  for (;;) {
+    std::int64_t contents = 0, array = 0, number = 0;
+    for (std::size_t d = 0; d < rank; ++d) {
+      contents += index[d] * strides_[d];
+      array += (starts_[d] + index[d]) * operand_->strides[d] * dtype_.bytes();
+      number += (starts_[d] + index[d]) * numbers[d];
+    }
+    f(contents, array, number, high_[rank - 1] - low_[rank - 1]);
+    std::size_t d = rank - 1;
+    while (d > 0 && ++index[d - 1] == high_[d - 1]) {
+      index[d - 1] = low_[d - 1];
+      --d;
+    }
+    if (d == 0) return;
+  }
+}
+
+void Window::load() {
+  allocate();
+  loaded_ = true;
+  std::vector<std::byte> mine;
+  if (written_ == Written::some && stored_) mine.assign(contents_.get(), contents_.get() + bytes());
+  const int size = dtype_.bytes();
+  if (!inside_ || !operand_->keeps_contents) fill(contents_.get(), count_, size, poison_);
+  if (operand_->keeps_contents) {
+    const std::int64_t last = shape_.empty() ? size : operand_->strides.back() * size;
+    for_each_row([&](std::int64_t to, std::int64_t from, std::int64_t, std::int64_t n) {
+      copy_run(contents_.get() + to, size, operand_->data + from, last, n, size);
+    });
+  } else if (stored_by_ == program_) {
+    // An output block, visited again: what the program stored before.
+    const std::int64_t last = shape_.empty() ? size : operand_->strides.back() * size;
+    for_each_row([&](std::int64_t to, std::int64_t from, std::int64_t first, std::int64_t n) {
+      for (std::int64_t k = 0; k < n; ++k) {
+        const auto write = operand_->writers->writer(static_cast<std::size_t>(first + k));
+        if (write && write->program == program_)
+          std::memcpy(contents_.get() + to + k * size, operand_->data + from + k * last,
+                      static_cast<std::size_t>(size));
+      }
+    });
+  }
+  if (!mine.empty()) {
+    for (std::int64_t e = first_written_; e <= last_written_; ++e)
+      if (is_stamped(e))
+        std::memcpy(contents_.get() + e * size, mine.data() + e * size,
+                    static_cast<std::size_t>(size));
+    if (!inside_) poison_outside();
+  }
+}
+
+void Window::poison_outside() {
+  const std::size_t rank = shape_.size();
+  const std::int64_t row = shape_[rank - 1];
+  const int size = dtype_.bytes();
+  std::vector<std::int64_t> index(rank);
+  for (std::byte* at = contents_.get();; at += row * size) {
+    bool outside = false;
+    for (std::size_t d = 0; d + 1 < rank; ++d)
+      outside = outside || index[d] < low_[d] || index[d] >= high_[d];
+    if (outside) {
+      fill(at, row, size, poison_);
+    } else {
+      fill(at, low_[rank - 1], size, poison_);
+      fill(at + high_[rank - 1] * size, row - high_[rank - 1], size, poison_);
+    }
+    std::size_t d = rank - 1;
+    while (d > 0 && ++index[d - 1] == shape_[d - 1]) index[--d] = 0;
+    if (d == 0) return;
+  }
+}
+
+std::optional<race::Conflict> Window::close() {
+  if (!stored_ || written_ == Written::nothing) return std::nullopt;
+  std::optional<race::Conflict> conflict;
+  const int size = dtype_.bytes();
+  const std::int64_t last = shape_.empty() ? size : operand_->strides.back() * size;
+  const auto store = [&](std::int64_t from, std::int64_t to, std::int64_t first, std::int64_t n,
+                         graph::ValueId by) {
+    const auto found = operand_->writers->record(
+        static_cast<std::size_t>(first), static_cast<std::size_t>(n), {program_, graph::index(by)});
+    if (found && !conflict) conflict = found;
+    copy_run(operand_->data + to, last, contents_.get() + from, size, n, size);
+  };
+  for_each_row([&](std::int64_t from, std::int64_t to, std::int64_t first, std::int64_t n) {
+    if (written_ == Written::whole) {
+      store(from, to, first, n, whole_store_);
+      return;
+    }
+    const std::int64_t begin = from / size;
+    for (std::int64_t k = std::max<std::int64_t>(0, first_written_ - begin);
+         k < n && begin + k <= last_written_;) {
+      if (!is_stamped(begin + k)) {
+        ++k;
+        continue;
+      }
+      const std::uint64_t stamp = stamps_[static_cast<std::size_t>(begin + k)];
+      std::int64_t end = k + 1;
+      while (end < n && stamps_[static_cast<std::size_t>(begin + end)] == stamp) ++end;
+      store(from + k * size, to + k * last, first + k, end - k,
+            graph::ValueId{static_cast<std::uint32_t>(stamp)});
+      k = end;
+    }
+  });
+  stored_by_ = program_;
+  written_ = Written::nothing;
+  return conflict;
+}
+
+}  // namespace palladium::interpreter

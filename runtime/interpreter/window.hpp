@@ -1,0 +1,117 @@
+// The contents of a block or scratch Ref, private to one block of one program.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "codegen/graph/graph.hpp"
+#include "runtime/interpreter/view.hpp"
+#include "runtime/race/writer_map.hpp"
+
+namespace palladium::interpreter {
+
+/// An array of the call.
+struct Operand {
+  const BlockMapping* mapping = nullptr;
+  std::byte* data = nullptr;
+  graph::Extents shape;
+  std::vector<std::int64_t> strides;   // in elements
+  race::WriterMap* writers = nullptr;  // of the memory; null if no window of it is stored
+  bool keeps_contents = true;          // false for an output that no input is aliased to
+  bool written = true;                 // some body may store to it
+  bool aliased = false;
+};
+
+/// A window is read from the array at its first use and stored at its last: only what the program
+/// wrote. Elements out of bounds read as poison and what is written there is dropped.
+class Window {
+ public:
+  /// A block of `operand`, which must outlive the window.
+  Window(const Operand& operand, std::uint64_t poison);
+  /// Scratch.
+  Window(const graph::Type& type, std::uint64_t poison);
+  Window(Window&&) = default;
+
+  /// Places the window for a program of the grid; the first dimension in which it lies wholly out
+  /// of bounds, if there is one. Call `close` before.
+  std::optional<int> open(std::span<const std::int64_t> indices, std::uint32_t program);
+  /// Stores what was written; two programs that wrote one element, if there are any.
+  std::optional<race::Conflict> close();
+  /// Forgets the contents: scratch at the start of a program.
+  void poison();
+
+  /// Makes `root` the view of the whole window.
+  void bind(View& root);
+
+  const Operand* operand() const { return operand_; }
+  std::span<const std::int64_t> indices() const { return indices_; }
+  /// Where the block starts in the array.
+  std::span<const std::int64_t> starts() const { return starts_; }
+
+  // Used by load, store and swap on a bound view.
+  /// What a bound view's offsets count from.
+  const std::byte* readable();
+  /// `whole`: every element is about to be set. `elements`: in units of the window's own elements.
+  std::byte* writable(bool whole, bool elements);
+  void wrote_whole(graph::ValueId store);
+  /// Bytes at an offset were set: a part of an element, or several after a bitcast. `wrote_end`
+  /// follows once per store.
+  void wrote(std::int64_t offset, int bytes, graph::ValueId store) {
+    if (!stored_ || written_ == Written::whole) return;
+    const std::int64_t first = offset / dtype_.bytes();
+    const std::int64_t last = (offset + bytes - 1) / dtype_.bytes();
+    for (std::int64_t element = first; element <= last; ++element)
+      stamps_[static_cast<std::size_t>(element)] = stamp(store);
+    first_written_ = std::min(first_written_, first);
+    last_written_ = std::max(last_written_, last);
+  }
+  void wrote_end();
+  DType dtype() const { return dtype_; }
+  std::size_t bytes() const { return static_cast<std::size_t>(count_) * dtype_.bytes(); }
+
+ private:
+  enum class Written : std::uint8_t { nothing, some, whole };
+
+  std::uint64_t stamp(graph::ValueId store) const {
+    return std::uint64_t(epoch_) << 32 | graph::index(store);
+  }
+  bool is_stamped(std::int64_t element) const {
+    return stamps_[static_cast<std::size_t>(element)] >> 32 == epoch_;
+  }
+  bool stays_in_array() const;
+  void allocate();
+  void load();
+  void poison_outside();
+  template <class F>
+  void for_each_row(F&& f) const;
+
+  const Operand* operand_ = nullptr;
+  DType dtype_;
+  std::uint64_t poison_;
+  graph::Extents shape_;               // squeezed dimensions included
+  std::vector<std::int64_t> strides_;  // of the private contents, bytes
+  std::int64_t count_;
+  bool stored_ = false;  // close() stores
+
+  std::vector<std::int64_t> indices_, starts_;
+  std::vector<std::int64_t> low_, high_;  // the part in bounds, per dimension
+  bool inside_ = true;                    // all of it
+  std::uint32_t program_ = 0;
+  std::uint32_t stored_by_ = ~0u;  // the last program that stored through this window
+
+  std::unique_ptr<std::byte[]> contents_;
+  bool loaded_ = false;
+  Written written_ = Written::nothing;
+  graph::ValueId whole_store_ = graph::no_value;
+  // Per element: (epoch, store) of its last write; older epochs are earlier blocks.
+  std::vector<std::uint64_t> stamps_;
+  std::uint32_t epoch_ = 0;
+  std::int64_t first_written_ = 0, last_written_ = -1;
+};
+
+}  // namespace palladium::interpreter

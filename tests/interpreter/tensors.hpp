@@ -1,0 +1,116 @@
+// Arrays as numbers, and kernel functions run on them by the interpreter alone.
+#pragma once
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <cmath>
+#include <cstring>
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+#include "runtime/interpreter/interpreter.hpp"
+#include "tests/support/tracing.hpp"
+
+namespace palladium::test {
+
+/// A dense array whose elements are read and written as numbers.
+class Tensor {
+ public:
+  /// Fresh memory: what nobody writes is poison.
+  Tensor(DType dtype, std::vector<std::int64_t> shape)
+      : dtype_(dtype),
+        shape_(std::move(shape)),
+        bytes_(static_cast<std::size_t>(size()) * dtype.bytes()) {
+    for (std::int64_t i = 0; i < size(); ++i) set_bits(i, interpreter::poison_bits(dtype));
+  }
+  Tensor(DType dtype, std::vector<std::int64_t> shape, std::initializer_list<double> elements)
+      : Tensor(dtype, std::move(shape)) {
+    REQUIRE(static_cast<std::int64_t>(elements.size()) == size());
+    std::int64_t i = 0;
+    for (const double x : elements) set(i++, x);
+  }
+  template <class F>
+  requires std::is_invocable_r_v<double, F, std::int64_t> Tensor(DType dtype,
+                                                                 std::vector<std::int64_t> shape,
+                                                                 F element)
+      : Tensor(dtype, std::move(shape)) {
+    for (std::int64_t i = 0; i < size(); ++i) set(i, element(i));
+  }
+
+  DType dtype() const { return dtype_; }
+  const std::vector<std::int64_t>& shape() const { return shape_; }
+  std::int64_t size() const { return graph::element_count(shape_); }
+  std::byte* data() { return bytes_.data(); }
+
+  std::uint64_t bits(std::int64_t i) const {
+    std::uint64_t bits = 0;
+    std::memcpy(&bits, bytes_.data() + i * dtype_.bytes(), dtype_.bytes());
+    return bits;
+  }
+  void set_bits(std::int64_t i, std::uint64_t bits) {
+    std::memcpy(bytes_.data() + i * dtype_.bytes(), &bits, dtype_.bytes());
+  }
+  double operator[](std::int64_t i) const { return graph::to_double(dtype_, bits(i)); }
+  void set(std::int64_t i, double x) { set_bits(i, graph::to_bits(dtype_, x)); }
+  std::vector<double> numbers() const {
+    std::vector<double> result;
+    for (std::int64_t i = 0; i < size(); ++i) result.push_back((*this)[i]);
+    return result;
+  }
+  bool is_poison(std::int64_t i) const { return bits(i) == interpreter::poison_bits(dtype_); }
+
+  interpreter::Buffer buffer() { return {bytes_.data(), shape_, {}}; }
+
+ private:
+  DType dtype_;
+  std::vector<std::int64_t> shape_;
+  std::vector<std::byte> bytes_;
+};
+
+inline Tensor arange(DType dtype, std::vector<std::int64_t> shape) {
+  return Tensor(dtype, std::move(shape), [](std::int64_t i) { return static_cast<double>(i); });
+}
+inline Tensor full(DType dtype, std::vector<std::int64_t> shape, double x) {
+  return Tensor(dtype, std::move(shape), [=](std::int64_t) { return x; });
+}
+
+inline Shape shape_of(const Tensor& t) {
+  Shape shape;
+  for (const std::int64_t n : t.shape()) shape.push_back(n);
+  return shape;
+}
+
+/// Traces `body` for static shapes and runs it: inputs, then outputs, which are written. The
+/// options' out_type is that of the outputs.
+inline void run(const Body& body, PallasCallOptions options, std::vector<Tensor*> inputs,
+                std::vector<Tensor*> outputs, const interpreter::Options& how = {},
+                Location at = here()) {
+  std::vector<trace::ArgumentType> arguments;
+  interpreter::Invocation call;
+  for (Tensor* t : inputs) {
+    arguments.push_back(array(shape_of(*t), t->dtype()));
+    call.arrays.push_back(t->buffer());
+  }
+  std::vector<ShapeDtype> results;
+  for (Tensor* t : outputs) {
+    results.push_back({shape_of(*t), t->dtype()});
+    call.arrays.push_back(t->buffer());
+  }
+  options.out_type = OutType(results);
+  interpreter::run(traced(body, options, arguments, at), call, how);
+}
+
+/// As above; the message of the CompileError, "" if there is none.
+inline std::string failure_of(const Body& body, PallasCallOptions options,
+                              std::vector<Tensor*> inputs, std::vector<Tensor*> outputs,
+                              Location at = here()) {
+  try {
+    run(body, std::move(options), std::move(inputs), std::move(outputs), {}, at);
+  } catch (const CompileError& e) {
+    return e.what();
+  }
+  return "";
+}
+
+}  // namespace palladium::test
