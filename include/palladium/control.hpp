@@ -107,8 +107,6 @@ void record_body(Building& building, F&& body) {
     const R r = body();
     building.close(r.values, static_cast<int>(r.size()));
   } else {
-    static_assert(std::convertible_to<R, Value>,
-                  "palladium: a body returns nothing, a pl::Value, or pl::carry(a, b, ...)");
     const Value r = body();
     building.close(&r, 1);
   }
@@ -147,7 +145,11 @@ auto loop(const detail::Bound& lo, const detail::Bound& hi, LoopOptions options,
       static_assert(closes,
                     "palladium: the body of a loop returns as many values as were given to start "
                     "with: pl::carry(a, b, ...)");
-      if constexpr (closes) {
+      constexpr bool is_value = std::is_void_v<R> || detail::is_values<std::remove_cvref_t<R>> ||
+                                std::convertible_to<R, Value>;
+      static_assert(is_value,
+                    "palladium: a body returns nothing, a pl::Value, or pl::carry(a, b, ...)");
+      if constexpr (closes && is_value) {
         detail::Building building(lo, hi, options, initial, count);
         detail::record_body(building, [&]() -> R {
           return body(building.index(), building.carry(static_cast<int>(I))...);

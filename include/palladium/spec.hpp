@@ -61,6 +61,7 @@ struct Signature : Signature<decltype(&F::operator())> {};
 template <class R, class... A>
 struct Signature<R (*)(A...)> {
   using Parameters = List<std::remove_cvref_t<A>...>;
+  using Result = std::remove_cvref_t<R>;
   static constexpr int arity = sizeof...(A);
 };
 template <class C, class R, class... A>
@@ -116,6 +117,29 @@ struct IndexMapBase : Counted {
   virtual bool call(const Value* ids, int count, std::vector<Value>& result) = 0;
 };
 
+template <class R>
+inline constexpr bool is_index = std::same_as<R, Indices> || std::convertible_to<R, Value>;
+
+template <class R>
+void take_indices(std::vector<Value>& result, const R& returned) {
+  if constexpr (std::same_as<R, Indices>) {
+    result = returned.list();
+  } else if constexpr (is_index<R>) {
+    result = {Value(returned)};
+  }
+}
+
+// Never by is_invocable on a plain lambda: constructors that only explain a mistake make types look
+// convertible.
+template <class F, std::size_t... I>
+consteval bool takes_ids(std::index_sequence<I...>) {
+  if constexpr (Plain<F>) {
+    return std::same_as<typename Signature<F>::Parameters, List<Repeat<Index, I>...>>;
+  } else {
+    return std::is_invocable_v<F&, Repeat<Index, I>...>;
+  }
+}
+
 template <class F>
 struct IndexMapModel final : IndexMapBase {
   explicit IndexMapModel(F f) : function(std::move(f)) {
@@ -132,41 +156,32 @@ struct IndexMapModel final : IndexMapBase {
   template <std::size_t... I>
   bool attempt([[maybe_unused]] const Value* ids, int count,
                [[maybe_unused]] std::vector<Value>& result, std::index_sequence<I...>) {
-    // Never by is_invocable on a plain lambda: constructors that only explain a mistake make types
-    // look convertible.
-    if constexpr (Plain<F>) {
-      if constexpr (Signature<F>::arity == sizeof...(I)) {
-        constexpr bool fits =
-            std::same_as<typename Signature<F>::Parameters, List<Repeat<Index, I>...>>;
-        static_assert(fits, "palladium: an index map takes a pl::Index per grid axis");
-        if constexpr (fits) {
-          if (count != static_cast<int>(sizeof...(I))) return false;
-          take(result, function(ids[I]...));
-          return true;
-        }
-      }
-    } else if constexpr (std::is_invocable_v<F&, Repeat<Index, I>...>) {
+    if constexpr (takes_ids<F>(std::index_sequence<I...>())) {
       if (count != static_cast<int>(sizeof...(I))) return false;
-      take(result, function(ids[I]...));
+      take_indices(result, function(ids[I]...));
       return true;
-    }
-    (void)count;
-    return false;
-  }
-
-  template <class R>
-  static void take(std::vector<Value>& result, const R& returned) {
-    if constexpr (std::same_as<R, Indices>) {
-      result = returned.list();
     } else {
-      static_assert(std::convertible_to<R, Value>,
-                    "palladium: an index map returns pl::Indices{i, j, ...}, or one index");
-      result = {Value(returned)};
+      (void)count;
+      return false;
     }
   }
 
   F function;
 };
+
+// In the constructor, so that the compilers name the user's line.
+template <class F>
+consteval void check_index_map() {
+  if constexpr (Plain<F>) {
+    constexpr int arity = Signature<F>::arity;
+    constexpr bool fits = takes_ids<F>(std::make_index_sequence<arity>());
+    static_assert(fits, "palladium: an index map takes a pl::Index per grid axis");
+    if constexpr (fits) {
+      static_assert(is_index<typename Signature<F>::Result>,
+                    "palladium: an index map returns pl::Indices{i, j, ...}, or one index");
+    }
+  }
+}
 
 }  // namespace detail
 
@@ -177,7 +192,9 @@ class IndexMap {
   template <class F>
   requires(!std::same_as<std::remove_cvref_t<F>, IndexMap> && !std::is_arithmetic_v<F>)
       IndexMap(F f, Location at = here())
-      : map_(new detail::IndexMapModel<F>(std::move(f))), at_(at) {}
+      : map_(new detail::IndexMapModel<F>(std::move(f))), at_(at) {
+    detail::check_index_map<F>();
+  }
   explicit operator bool() const { return static_cast<bool>(map_); }
 
  private:
@@ -558,12 +575,7 @@ struct BodyBase : Counted {
 template <class F>
 struct BodyModel final : BodyBase {
   explicit BodyModel(F f) : function(std::move(f)) {}
-  void call(Operands& operands) override {
-    static_assert(std::is_void_v<decltype(call_body(function, operands))>,
-                  "palladium: the kernel function should return nothing; write results to the "
-                  "output Refs");
-    call_body(function, operands);
-  }
+  void call(Operands& operands) override { call_body(function, operands); }
   F function;
 };
 
@@ -574,7 +586,13 @@ class Body {
  public:
   template <class F>
   requires(!std::same_as<std::remove_cvref_t<F>, Body>) Body(F f, Location at = here())
-      : body_(new detail::BodyModel<F>(std::move(f))), at_(at) {}
+      : body_(new detail::BodyModel<F>(std::move(f))), at_(at) {
+    // Here, so that the compilers name the user's line.
+    static_assert(std::is_void_v<decltype(detail::call_body(std::declval<F&>(),
+                                                            std::declval<detail::Operands&>()))>,
+                  "palladium: the kernel function should return nothing; write results to the "
+                  "output Refs");
+  }
   Location at() const { return at_; }
 
  private:

@@ -1,0 +1,196 @@
+// Mistakes that the compiler refuses, with a sentence that says what to write instead.
+#include <sys/wait.h>
+
+#include <unistd.h>
+#include <atomic>
+#include <catch2/catch_test_macros.hpp>
+#include <cstdio>
+#include <fstream>
+#include <string>
+#include <string_view>
+
+namespace {
+
+struct Compiled {
+  bool accepted = false;
+  std::string output;
+};
+
+// The snippet stands alone on its line, so that the compiler must name that line.
+constexpr int snippet_line = 6;
+
+Compiled compile(std::string_view snippet) {
+  static std::atomic<int> count{0};
+  const std::string path =
+      TRAPS_FOLDER "/trap" + std::to_string(::getpid()) + "_" + std::to_string(count++) + ".cpp";
+  std::ofstream(path)
+      << "using pl::_;\nusing pl::ds;\n"
+         "[[maybe_unused]] static void kernel(pl::Ref x, pl::Ref o, pl::Value v, pl::Value w,\n"
+         "    pl::Index i, int n, std::size_t z, bool b, double d) {\n"
+         "  (void)x, (void)o, (void)v, (void)w, (void)i, (void)n, (void)z, (void)b, (void)d;\n"
+      << snippet << "\n}\n"
+      << "static void call(pl::Body, pl::PallasCallOptions) {}\n"
+      << "[[maybe_unused]] static auto* use = &call;\n";
+  std::FILE* pipe = ::popen((TRAPS_COMMAND " " + path + " 2>&1").c_str(), "r");
+  REQUIRE(pipe != nullptr);
+  Compiled result;
+  char buffer[4096];
+  while (const std::size_t n = std::fread(buffer, 1, sizeof buffer, pipe))
+    result.output.append(buffer, n);
+  const int status = ::pclose(pipe);
+  REQUIRE(WIFEXITED(status));
+  result.accepted = WEXITSTATUS(status) == 0;
+  std::remove(path.c_str());
+  return result;
+}
+
+void refused(std::string_view snippet, std::string_view sentence) {
+  CAPTURE(snippet, sentence);
+  const Compiled compiled = compile(snippet);
+  CAPTURE(compiled.output);
+  CHECK_FALSE(compiled.accepted);
+  CHECK(compiled.output.find(sentence) != std::string::npos);
+  CHECK(compiled.output.find(".cpp:" + std::to_string(snippet_line) + ":") != std::string::npos);
+}
+
+// Mistakes for which the compilers' own words are short and clear.
+void refused(std::string_view snippet) { refused(snippet, "error:"); }
+
+constexpr std::string_view no_truth =
+    "a traced value has no truth value while tracing; write pl::when(c, [&] {...}) or "
+    "pl::where(c, a, b)";
+constexpr std::string_view list = "a subscript takes a list: write o[{i, j}], not o[i, j]";
+constexpr std::string_view not_loaded =
+    "this is a Ref, not a value; did you forget to load it: x[_] ?";
+
+}  // namespace
+
+TEST_CASE("the frame of the traps compiles, so that what is refused is the trap") {
+  const Compiled compiled = compile("o[_] = x[_]; o[{i, ds(n, 4)}] = v + w * d; if (b) o[z] = 1;");
+  CAPTURE(compiled.output);
+  CHECK(compiled.accepted);
+}
+
+TEST_CASE("a traced value has no truth value") {
+  refused("if (v > w) o[_] = 1;", no_truth);
+  refused("if (!(v > w)) o[_] = 1;", no_truth);
+  refused("while (v < 3) v += 1;", no_truth);
+  refused("for (pl::Value q = 0; q < 10; q += 1) o[_] = q;", no_truth);
+  refused("v = v > 1 ? v : w;", no_truth);
+  refused("if (x[0]) o[_] = 1;", no_truth);
+}
+
+TEST_CASE("&& and || of traced values are refused") {
+  constexpr std::string_view sentence = "&& and || cannot be recorded; write a & b (or a | b)";
+  refused("v = v > 1 && w > 1;", sentence);
+  refused("v = v || w;", sentence);
+  refused("if (v > 1 && w > 1) o[_] = 1;", sentence);
+  refused("v = x[_] && b;", sentence);
+}
+
+TEST_CASE("a traced value does not become a C++ number") {
+  refused("bool c = v > 1; (void)c;");
+  refused("int c = v; (void)c;");
+  refused("v = x[ds(0, v)];");
+  refused("++v;");
+}
+
+TEST_CASE("a subscript cannot be kept") {
+  constexpr std::string_view copied =
+      "a subscript cannot be kept or returned as it is; write pl::Value v = x[_]; return "
+      "pl::Value(x[_]); or, for a view, pl::Ref r = x.at({...});";
+  constexpr std::string_view named =
+      "a subscript cannot be kept with auto; write pl::Value v = x[_];";
+  refused("auto s = x[_]; (void)s;", copied);
+  refused("auto&& s = x[_]; v = s + 1;", named);
+  refused("const auto& s = x[_]; v = s + 1;", named);
+  refused("auto f = [&] { return x[_]; }; v = f();", copied);
+  refused("v = pl::loop(0, 4, [&](pl::Index, pl::Value) { return x[_]; }, v);", copied);
+}
+
+TEST_CASE("a subscript with a comma is refused") {
+  refused("v = x[i, n];", list);
+  refused("o[i, _] = v;", list);
+  refused("o[0, _] = v;", list);
+  refused("o[ds(0, 4), 1] = v;", list);
+}
+
+TEST_CASE("an index is an integer, a traced value, a slice or _") {
+  refused("v = x[\"a\"];");
+  refused("v = x[0.5];");
+  refused("v = x[{0, 1.5}];");
+}
+
+TEST_CASE("a Ref is not a value") {
+  refused("v = x + 1;", not_loaded);
+  refused("v = v + x;", not_loaded);
+  refused("v = pl::exp(x);", not_loaded);
+  refused("o[_] = x;", not_loaded);
+  refused("pl::store(o, x);", not_loaded);
+  refused("pl::when(x, [&] { o[_] = 1; });", not_loaded);
+  refused("v = pl::load(x, {.mask = x});", "this is a Ref, not a value");
+  refused("pl::Value q = x; (void)q;", "this is a Ref, not a value; load it: pl::Value v = x[_];");
+}
+
+TEST_CASE("a Ref cannot be assigned") {
+  constexpr std::string_view sentence =
+      "a Ref cannot be assigned; to store write o[_] = v; to copy write o[_] = x[_];";
+  refused("o = v;", sentence);
+  refused("o = x[_];", sentence);
+  refused("o = x;", "to copy the contents write o[_] = x[_];");
+}
+
+TEST_CASE("max and min of two values are maximum and minimum") {
+  refused("v = pl::max(v, w);", "pl::max reduces; write pl::maximum(a, b)");
+  refused("v = pl::max(x[_], 0);", "pl::max reduces; write pl::maximum(a, b)");
+  refused("v = pl::min(0.5f, v);", "pl::min reduces; write pl::minimum(a, b)");
+}
+
+TEST_CASE("the result of an effect is given a name first") {
+  constexpr std::string_view sentence =
+      "this operation also writes; give its result a name first: pl::Value old = pl::swap(...);";
+  refused("v = pl::swap(x, v) + pl::swap(o, v);", sentence);
+  refused("auto q = pl::swap(x, v); v = q + 1;", sentence);
+}
+
+TEST_CASE("bodies of when and loop have the parameters and results of their kind") {
+  refused("pl::when(v > 0, [&] { return v; });",
+          "the body of when returns nothing; pl::where(c, a, b) gives a value");
+  refused("v = pl::loop(0, 4, [&](pl::Index) { return v; }, v);",
+          "the body of a loop takes the index and one pl::Value per initial value");
+  refused("v = pl::loop(0, 4, [&](pl::Index, pl::Value a) { o[_] = a; }, v);",
+          "the body of a loop returns as many values as were given to start with");
+  refused("pl::loop(0, 4, [&](pl::Index) { return pl::carry(v, w); });",
+          "the body of a loop returns as many values as were given to start with");
+  refused(
+      "auto [a, c] = pl::loop(0, 4, [&](pl::Index, pl::Value p, pl::Value q) { return {p, q}; }"
+      ", v, w); o[_] = a + c;");
+  refused("v = pl::loop(0, 4, [&](pl::Index, pl::Value) { return \"a\"; }, v);",
+          "a body returns nothing, a pl::Value, or pl::carry(a, b, ...)");
+}
+
+TEST_CASE("a kernel function takes Refs and scalars, and returns nothing") {
+  refused("pl::Body([](pl::Ref r) { return pl::Value(r[_]); });",
+          "the kernel function should return nothing; write results to the output Refs");
+  refused("pl::Body([](auto... r) { ((r[_] = 0), ...); });",
+          "cannot tell how many references this generic lambda takes; write pl::Ref for each, or "
+          "one pl::Refs");
+  refused("pl::Body([](pl::Ref, int) {});",
+          "a kernel function takes pl::Ref, pl::Refs, pl::Scratch, structs of pl::Ref");
+  refused("struct In { pl::Ref r; pl::Value s; }; pl::Body([](In) {});",
+          "structs of pl::Ref (nothing else in them), or pl::Value for a scalar argument");
+}
+
+TEST_CASE("an index map takes program ids and returns indices") {
+  refused("pl::IndexMap([](int j) { return j; });", "an index map takes a pl::Index per grid axis");
+  refused("pl::IndexMap([](pl::Index, float) { return 0; });",
+          "an index map takes a pl::Index per grid axis");
+  refused("pl::IndexMap([](pl::Index) { return \"a\"; });",
+          "an index map returns pl::Indices{i, j, ...}, or one index");
+}
+
+TEST_CASE("an unknown option or one out of order is refused") {
+  refused("pl::PallasCallOptions options{.gird = {4}}; (void)options;", "gird");
+  refused("pl::PallasCallOptions options{.interpret = {.detect_races = true}}; (void)options;");
+  refused("pl::PallasCallOptions options{.grid = {4}, .name = \"late\"}; (void)options;");
+}
