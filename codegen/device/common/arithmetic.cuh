@@ -96,7 +96,7 @@ PL_FN T abs(T a) {
   if constexpr (detail::is_float<T>) {
     return bitcast<T>(static_cast<Bits>(bitcast<Bits>(a) & (detail::top_bit<Bits>() - 1)));
   } else {
-    return a < T(0) ? neg(a) : a;
+    return detail::is_negative(a) ? neg(a) : a;
   }
 }
 
@@ -105,7 +105,7 @@ PL_FN T sign(T a) {
   if constexpr (detail::is_half<T>) {
     return detail::narrow<T>(sign(detail::widen(a)));
   } else {
-    return a > T(0) ? T(1) : a < T(0) ? static_cast<T>(-1) : a;
+    return a > T(0) ? T(1) : detail::is_negative(a) ? static_cast<T>(-1) : a;
   }
 }
 
@@ -156,7 +156,7 @@ PL_FN T shift_right_logical(T a, T n) {
 template <class T>
 PL_FN T shift_right(T a, T n) {
   const auto count = detail::unsigned_of(n);
-  if (count >= 8 * sizeof(T)) return a < T(0) ? static_cast<T>(-1) : T(0);
+  if (count >= 8 * sizeof(T)) return detail::is_negative(a) ? static_cast<T>(-1) : T(0);
   return static_cast<T>(a >> count);
 }
 

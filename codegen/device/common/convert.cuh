@@ -16,7 +16,7 @@ PL_FN f32 round_to_odd(f64 x) {
 
 template <class I>
 PL_FN f32 round_to_odd(I x) {
-  const bool negative = x < I(0);
+  const bool negative = is_negative(x);
   u64 m = negative ? u64(0) - u64(x) : u64(x);
   f32 scale = 1;
   while (m >> 24) {

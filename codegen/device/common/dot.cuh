@@ -20,26 +20,29 @@ PL_FN u32 dot_column(u32 tile) {
 // Address of element (i, j) of the matrix, or of (j, i) where it is stored transposed.
 template <bool Transposed, class T>
 PL_FN u32 dot_address(u32 base, u32 stride, u32 i, u32 j) {
-  return Transposed ? base + j * stride + i * u32(sizeof(T)) : base + i * stride + j * u32(sizeof(T));
+  return Transposed ? base + j * stride + i * u32(sizeof(T))
+                    : base + i * stride + j * u32(sizeof(T));
 }
 
 }  // namespace detail
 
 template <int MR, int NR, int WM, bool TA, bool TB, class T, class Acc>
-PL_FN void dot_fma(Acc* acc, u32 a, u32 lda, u32 b, u32 ldb, u32 depth) {
+PL_FN void dot_fma(Acc* acc, u32 a, u32 lda, u32 b, u32 ldb, u32 depth PL_AND_LINE) {
   const u32 g = pl::lane() / 4, c = pl::lane() % 4;
   PL_NOUNROLL for (u32 k = 0; k < depth; ++k) {
     Acc x[2 * MR], y[2 * NR];
     PL_UNROLL for (u32 i = 0; i < 2 * MR; ++i) {
       T v;
-      pl::load_shared<1>(&v, detail::dot_address<TA, T>(
-                                 a, lda, detail::dot_row<WM>(i / 2) + g + 8 * (i % 2), k));
+      pl::load_shared<1>(
+          &v, detail::dot_address<TA, T>(a, lda, detail::dot_row<WM>(i / 2) + g + 8 * (i % 2), k),
+          true PL_AND_PASS_LINE);
       x[i] = pl::to<Acc>(v);
     }
     PL_UNROLL for (u32 j = 0; j < 2 * NR; ++j) {
       T v;
-      pl::load_shared<1>(&v, detail::dot_address<TB, T>(
-                                 b, ldb, k, detail::dot_column<WM>(j / 2) + 2 * c + j % 2));
+      pl::load_shared<1>(
+          &v, detail::dot_address<TB, T>(b, ldb, k, detail::dot_column<WM>(j / 2) + 2 * c + j % 2),
+          true PL_AND_PASS_LINE);
       y[j] = pl::to<Acc>(v);
     }
     PL_UNROLL for (u32 i = 0; i < 2 * MR; ++i) {
@@ -57,30 +60,32 @@ PL_FN void dot_fma(Acc* acc, u32 a, u32 lda, u32 b, u32 ldb, u32 depth) {
 
 // T is f16 or bf16, K in steps of 16.
 template <int MR, int NR, int WM, bool TA, bool TB, class T>
-PL_FN void dot_mma_16816(f32* acc, u32 a, u32 lda, u32 b, u32 ldb, u32 depth) {
+PL_FN void dot_mma_16816(f32* acc, u32 a, u32 lda, u32 b, u32 ldb, u32 depth PL_AND_LINE) {
   const u32 l = pl::lane(), r = l % 8, low = l / 8 % 2, high = l / 16;
   PL_NOUNROLL for (u32 k = 0; k < depth; k += 16) {
     T y[4 * NR];
     PL_UNROLL for (u32 j = 0; j < NR; ++j) {
       const u32 column = detail::dot_column<WM>(j);
       if constexpr (TB) {
-        pl::ldmatrix_x2(y + 4 * j, detail::dot_address<true, T>(b, ldb, k + 8 * low, column + r));
+        pl::ldmatrix_x2(y + 4 * j, detail::dot_address<true, T>(b, ldb, k + 8 * low, column + r)
+                                       PL_AND_PASS_LINE);
       } else {
-        pl::ldmatrix_x2_trans(y + 4 * j,
-                              detail::dot_address<false, T>(b, ldb, k + 8 * low + r, column));
+        pl::ldmatrix_x2_trans(y + 4 * j, detail::dot_address<false, T>(b, ldb, k + 8 * low + r,
+                                                                       column) PL_AND_PASS_LINE);
       }
     }
     PL_UNROLL for (u32 i = 0; i < MR; ++i) {
       const u32 row = detail::dot_row<WM>(i);
       T x[8];
       if constexpr (TA) {
-        pl::ldmatrix_x4_trans(
-            x, detail::dot_address<true, T>(a, lda, row + 8 * low, k + 8 * high + r));
+        pl::ldmatrix_x4_trans(x, detail::dot_address<true, T>(a, lda, row + 8 * low,
+                                                              k + 8 * high + r) PL_AND_PASS_LINE);
       } else {
-        pl::ldmatrix_x4(x, detail::dot_address<false, T>(a, lda, row + 8 * low + r, k + 8 * high));
+        pl::ldmatrix_x4(x, detail::dot_address<false, T>(a, lda, row + 8 * low + r, k + 8 * high)
+                               PL_AND_PASS_LINE);
       }
       PL_UNROLL for (u32 j = 0; j < NR; ++j) {
-        pl::mma_m16n8k16(acc + 4 * (i * NR + j), x, y + 4 * j);
+        pl::mma_m16n8k16(acc + 4 * (i * NR + j), x, y + 4 * j PL_AND_PASS_LINE);
       }
     }
   }
@@ -88,28 +93,32 @@ PL_FN void dot_mma_16816(f32* acc, u32 a, u32 lda, u32 b, u32 ldb, u32 depth) {
 
 // f16 on sm_75, K in steps of 8.
 template <int MR, int NR, int WM, bool TA, bool TB>
-PL_FN void dot_mma_1688(f32* acc, u32 a, u32 lda, u32 b, u32 ldb, u32 depth) {
+PL_FN void dot_mma_1688(f32* acc, u32 a, u32 lda, u32 b, u32 ldb, u32 depth PL_AND_LINE) {
   const u32 l = pl::lane(), r = l % 8, low = l / 8 % 2;
   PL_NOUNROLL for (u32 k = 0; k < depth; k += 8) {
     f16 y[2 * NR];
     PL_UNROLL for (u32 j = 0; j < NR; ++j) {
       const u32 column = detail::dot_column<WM>(j);
       if constexpr (TB) {
-        pl::ldmatrix_x1(y + 2 * j, detail::dot_address<true, f16>(b, ldb, k, column + r));
+        pl::ldmatrix_x1(y + 2 * j,
+                        detail::dot_address<true, f16>(b, ldb, k, column + r) PL_AND_PASS_LINE);
       } else {
-        pl::ldmatrix_x1_trans(y + 2 * j, detail::dot_address<false, f16>(b, ldb, k + r, column));
+        pl::ldmatrix_x1_trans(
+            y + 2 * j, detail::dot_address<false, f16>(b, ldb, k + r, column) PL_AND_PASS_LINE);
       }
     }
     PL_UNROLL for (u32 i = 0; i < MR; ++i) {
       const u32 row = detail::dot_row<WM>(i);
       f16 x[4];
       if constexpr (TA) {
-        pl::ldmatrix_x2_trans(x, detail::dot_address<true, f16>(a, lda, row + 8 * low, k + r));
+        pl::ldmatrix_x2_trans(
+            x, detail::dot_address<true, f16>(a, lda, row + 8 * low, k + r) PL_AND_PASS_LINE);
       } else {
-        pl::ldmatrix_x2(x, detail::dot_address<false, f16>(a, lda, row + 8 * low + r, k));
+        pl::ldmatrix_x2(
+            x, detail::dot_address<false, f16>(a, lda, row + 8 * low + r, k) PL_AND_PASS_LINE);
       }
       PL_UNROLL for (u32 j = 0; j < NR; ++j) {
-        pl::mma_m16n8k8(acc + 4 * (i * NR + j), x, y + 2 * j);
+        pl::mma_m16n8k8(acc + 4 * (i * NR + j), x, y + 2 * j PL_AND_PASS_LINE);
       }
     }
   }
@@ -117,23 +126,27 @@ PL_FN void dot_mma_1688(f32* acc, u32 a, u32 lda, u32 b, u32 ldb, u32 depth) {
 
 // f32 rounded to tf32, K in steps of 8.
 template <int MR, int NR, int WM, bool TA, bool TB>
-PL_FN void dot_mma_tf32(f32* acc, u32 a, u32 lda, u32 b, u32 ldb, u32 depth) {
+PL_FN void dot_mma_tf32(f32* acc, u32 a, u32 lda, u32 b, u32 ldb, u32 depth PL_AND_LINE) {
   const u32 g = pl::lane() / 4, c = pl::lane() % 4;
   PL_NOUNROLL for (u32 k = 0; k < depth; k += 8) {
     f32 y[2 * NR];
     PL_UNROLL for (u32 j = 0; j < 2 * NR; ++j) {
-      pl::load_shared<1>(y + j, detail::dot_address<TB, f32>(b, ldb, k + c + 4 * (j % 2),
-                                                             detail::dot_column<WM>(j / 2) + g));
+      pl::load_shared<1>(y + j,
+                         detail::dot_address<TB, f32>(b, ldb, k + c + 4 * (j % 2),
+                                                      detail::dot_column<WM>(j / 2) + g),
+                         true PL_AND_PASS_LINE);
     }
     PL_UNROLL for (u32 i = 0; i < MR; ++i) {
       f32 x[4];
       PL_UNROLL for (u32 e = 0; e < 4; ++e) {
-        pl::load_shared<1>(x + e, detail::dot_address<TA, f32>(
-                                      a, lda, detail::dot_row<WM>(i) + g + 8 * (e % 2),
-                                      k + c + 4 * (e / 2)));
+        pl::load_shared<1>(
+            x + e,
+            detail::dot_address<TA, f32>(a, lda, detail::dot_row<WM>(i) + g + 8 * (e % 2),
+                                         k + c + 4 * (e / 2)),
+            true PL_AND_PASS_LINE);
       }
       PL_UNROLL for (u32 j = 0; j < NR; ++j) {
-        pl::mma_m16n8k8_tf32(acc + 4 * (i * NR + j), x, y + 2 * j);
+        pl::mma_m16n8k8_tf32(acc + 4 * (i * NR + j), x, y + 2 * j PL_AND_PASS_LINE);
       }
     }
   }

@@ -23,10 +23,11 @@ struct Min {
 
 // acc[0..N) = fold over the lanes that differ in the bits of Lanes.
 template <int N, u32 Lanes, class T, class Fold>
-PL_FN void reduce_lanes(T* acc, Fold fold) {
+PL_FN void reduce_lanes(T* acc, Fold fold PL_AND_LINE) {
   PL_UNROLL for (u32 bit = 16; bit > 0; bit >>= 1) {
     if ((Lanes & bit) == 0) continue;
-    PL_UNROLL for (int i = 0; i < N; ++i) acc[i] = fold(acc[i], pl::shuffle_xor(acc[i], bit));
+    PL_UNROLL for (int i = 0; i < N; ++i) acc[i] =
+        fold(acc[i], pl::shuffle_xor(acc[i], bit PL_AND_PASS_LINE));
   }
 }
 
@@ -34,7 +35,7 @@ PL_FN void reduce_lanes(T* acc, Fold fold) {
 // elements of shared memory at `scratch`. Lanes that differ in a bit of Lanes hold different
 // elements. Every warp folds in the same order, so that copies stay equal.
 template <int N, u32 Warps, u32 Lanes, int Warpgroups, class T, class Fold>
-PL_FN void reduce_warps(T* acc, u32 scratch, Fold fold) {
+PL_FN void reduce_warps(T* acc, u32 scratch, Fold fold PL_AND_LINE) {
   u32 slot = 0, slots = 1;
   PL_UNROLL for (u32 bit = 0; bit < 5; ++bit) {
     if ((Lanes >> bit & 1) == 0) continue;
@@ -42,19 +43,20 @@ PL_FN void reduce_warps(T* acc, u32 scratch, Fold fold) {
     slots *= 2;
   }
   const bool first = (pl::lane() & ~Lanes & 31) == 0;
-  pl::warpgroup_sync<Warpgroups>();
+  pl::warpgroup_sync<Warpgroups>(PL_PASS_LINE);
   PL_UNROLL for (int i = 0; i < N; ++i) {
     pl::store_shared<1>(scratch + ((pl::warp() * slots + slot) * N + i) * u32(sizeof(T)), acc + i,
-                        first);
+                        first PL_AND_PASS_LINE);
   }
-  pl::warpgroup_sync<Warpgroups>();
+  pl::warpgroup_sync<Warpgroups>(PL_PASS_LINE);
   const u32 own = pl::warp() & ~Warps & 3;
   PL_UNROLL for (int i = 0; i < N; ++i) {
     bool started = false;
     PL_UNROLL for (u32 w = 0; w < 4; ++w) {
       if ((w & ~Warps) != 0) continue;
       T part;
-      pl::load_shared<1>(&part, scratch + (((own | w) * slots + slot) * N + i) * u32(sizeof(T)));
+      pl::load_shared<1>(&part, scratch + (((own | w) * slots + slot) * N + i) * u32(sizeof(T)),
+                         true PL_AND_PASS_LINE);
       acc[i] = started ? fold(acc[i], part) : part;
       started = true;
     }

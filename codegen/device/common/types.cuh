@@ -72,6 +72,15 @@ PL_FN T top_bit() {
 }
 
 template <class T>
+PL_FN bool is_negative(T a) {
+  if constexpr (is_signed<T> || is_wide_float<T>) {
+    return a < T(0);
+  } else {
+    return false;
+  }
+}
+
+template <class T>
 constexpr u64 infinity_bits = same<T, f16>    ? 0x7c00
                               : same<T, bf16> ? 0x7f80
                               : same<T, f32>  ? 0x7f800000
