@@ -15,13 +15,24 @@ constexpr int vector_bytes = 16, sector_bytes = 32, bank_bytes = 4, banks = 32;
 // cost a store more, for they are read and merged.
 constexpr double used_sector = 1.5, wasted_load = 0.5, wasted_store = 1.5, instruction = 4;
 
+// Register bits 0.. are the low index bits of the last dimension, and nothing else touches those.
+bool registers_hold(const Layout& l, int v) {
+  const std::uint32_t low = static_cast<std::uint32_t>(v) - 1;
+  if ((l.thread_span() & low) != 0 || v > l.tile(l.rank() - 1)) return false;
+  for (std::size_t i = 0; i < l.reg.size() || 1 << i < v; ++i) {
+    const std::uint32_t wanted = 1 << i < v ? 1u << i : 0;
+    if (i >= l.reg.size() || (l.reg[i] & (wanted != 0 ? ~0u : low)) != wanted) return false;
+  }
+  return true;
+}
+
 bool vector_fits(const Layout& l, const MemoryFacts& facts, int v) {
-  const int last = l.rank() - 1, bit = std::countr_zero(static_cast<unsigned>(v)) - 1;
+  const int last = l.rank() - 1;
   if (v * facts.element_bytes > vector_bytes || facts.alignment % (v * facts.element_bytes) != 0) {
     return false;
   }
-  if (bit >= std::ssize(l.reg) || l.reg[bit] != 1u << bit || bit >= l.tile_bits[last]) return false;
-  if (l.domain[last] % v != 0 || facts.last_extent_multiple % v != 0) return false;
+  if (!registers_hold(l, v) || l.domain[last] % v != 0 || facts.last_extent_multiple % v != 0)
+    return false;
   for (int d = 0; d < last; ++d) {
     if (l.domain[d] > 1 && facts.strides[d].value % v != 0) return false;
   }

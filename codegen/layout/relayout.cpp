@@ -49,14 +49,65 @@ std::optional<Choice> choose(const Pair& pair, const PlanOptions& options) {
   return best;
 }
 
-bool one_domain(const Layout& from, const Layout& to) {
-  if (from.domain == to.domain) {
-    const std::vector<int> tile_bits = common_tile(from, to);
-    return std::accumulate(tile_bits.begin(), tile_bits.end(), 0) <= max_common_bits;
-  }
+bool small_common_tile(const Layout& from, const Layout& to) {
+  const std::vector<int> tile_bits = common_tile(from, to);
+  return std::accumulate(tile_bits.begin(), tile_bits.end(), 0) <= max_common_bits;
+}
+
+// Two domains made one by reshaping either layout, where that moves nothing.
+struct OneDomain {
+  Layout from, to;
+};
+
+std::optional<OneDomain> one_domain(const Layout& from, const Layout& to) {
+  if (from.domain == to.domain) return OneDomain{from, to};
   if (element_count(from) != element_count(to)) {
     throw InternalError("relayout between different numbers of elements: " + to_string(from) +
                         "\n  to " + to_string(to));
+  }
+  if (auto reshaped = reshape(from, to.domain)) return OneDomain{std::move(*reshaped), to};
+  if (auto reshaped = reshape(to, from.domain)) return OneDomain{from, std::move(*reshaped)};
+  return std::nullopt;
+}
+
+void rename(std::vector<int>& registers, const std::vector<int>& names) {
+  for (int& k : registers) k = k < 0 ? -1 : names[k];
+}
+
+// Makes a plan for reshaped layouts one for the layouts themselves.
+void undo_reshape(const OneDomain& reshaped, const Layout& from, const Layout& to, Plan& plan) {
+  if (reshaped.from.domain != from.domain) {
+    const std::vector<int> names = registers_of_reshape(from, reshaped.from);
+    rename(plan.sources, names);
+    for (ShufflePass& pass : plan.shuffle.passes) rename(pass.in, names);
+    for (SharedStep& step : plan.shared.steps) {
+      for (SharedAccess& access : step.stores) rename(access.registers, names);
+    }
+  }
+  if (reshaped.to.domain != to.domain) {
+    // By result register of the plan the register of `to`.
+    const std::vector<int> from_to = registers_of_reshape(reshaped.to, to);
+    std::vector<int> names(static_cast<std::size_t>(reshaped.to.registers()), -1);
+    for (std::size_t k = 0; k < from_to.size(); ++k) {
+      if (from_to[k] >= 0) names[from_to[k]] = static_cast<int>(k);
+    }
+    std::vector<int> sources(from_to.size(), -1);
+    for (std::size_t k = 0; k < plan.sources.size() && !from_to.empty(); ++k) {
+      if (names[k] >= 0) sources[names[k]] = plan.sources[k];
+    }
+    if (!plan.sources.empty()) plan.sources = std::move(sources);
+    for (ShufflePass& pass : plan.shuffle.passes) rename(pass.out, names);
+    for (SharedStep& step : plan.shared.steps) {
+      for (SharedAccess& access : step.loads) rename(access.registers, names);
+    }
+  }
+  plan.from = from;
+  plan.to = to;
+}
+
+bool renames(const Plan& plan) {
+  for (std::size_t k = 0; k < plan.sources.size(); ++k) {
+    if (plan.sources[k] >= 0 && plan.sources[k] != static_cast<int>(k)) return true;
   }
   return false;
 }
@@ -188,24 +239,27 @@ Extents Pair::repetition(std::int64_t number) const {
 
 Plan plan_relayout(const Layout& from, const Layout& to, int element_bytes,
                    const PlanOptions& options) {
-  if (auto sources = same_up_to_registers(from, to)) {
+  if (const auto one = one_domain(from, to)) {
     Plan plan{Move::Noop, from, to, element_bytes};
-    plan.sources = std::move(*sources);
-    for (std::size_t k = 0; k < plan.sources.size(); ++k) {
-      if (plan.sources[k] >= 0 && plan.sources[k] != static_cast<int>(k)) plan.kind = Move::Rename;
-    }
-    return plan;
-  }
-  if (one_domain(from, to)) {
-    const Pair pair(from, to, element_bytes);
-    if (auto choice = choose(pair, options)) {
-      Plan plan{choice->kind, from, to, element_bytes, choice->cost};
-      if (choice->kind == Move::Shuffle) {
-        plan.shuffle = build_shuffles(pair, std::move(*choice->shuffle));
-      } else {
-        build_shared(pair, *choice->shared, options, plan);
-      }
+    if (auto sources = same_up_to_registers(one->from, one->to)) {
+      plan.sources = std::move(*sources);
+      undo_reshape(*one, from, to, plan);
+      plan.kind = renames(plan) ? Move::Rename : Move::Noop;
       return plan;
+    }
+    if (small_common_tile(one->from, one->to)) {
+      const Pair pair(one->from, one->to, element_bytes);
+      if (auto choice = choose(pair, options)) {
+        plan.kind = choice->kind;
+        plan.cost = choice->cost;
+        if (choice->kind == Move::Shuffle) {
+          plan.shuffle = build_shuffles(pair, std::move(*choice->shuffle));
+        } else {
+          build_shared(pair, *choice->shared, options, plan);
+        }
+        undo_reshape(*one, from, to, plan);
+        return plan;
+      }
     }
   }
   return plan_through_memory(from, to, element_bytes, row_major(from), row_major(to),
@@ -214,9 +268,12 @@ Plan plan_relayout(const Layout& from, const Layout& to, int element_bytes,
 
 double relayout_cost(const Layout& from, const Layout& to, int element_bytes,
                      const PlanOptions& options) {
-  if (same_elements(from, to)) return 0;
-  if (one_domain(from, to)) {
-    if (auto choice = choose(Pair(from, to, element_bytes), options)) return choice->cost;
+  if (const auto one = one_domain(from, to)) {
+    if (same_elements(one->from, one->to)) return 0;
+    if (small_common_tile(one->from, one->to)) {
+      const Pair pair(one->from, one->to, element_bytes);
+      if (const auto choice = choose(pair, options)) return choice->cost;
+    }
   }
   const MemoryMove move = memory_move(from, to, element_bytes, row_major(from), row_major(to),
                                       element_count(from), options);

@@ -125,8 +125,9 @@ std::vector<Plot> plots(const Pair& pair, const PlanOptions& options) {
   if (both.size() > size) both.resize(size);
   std::vector<Plot> list{{both}, {extended(both, a, b, size)}, {extended(both, b, a, size)}};
   if (pair.element_bytes == 2) {
-    if (options.matrix_stores) add_matrix_plots(a, true, list);
+    // In this order, for ties: loads need fewer registers, and exist on more architectures.
     if (options.matrix_moves) add_matrix_plots(b, false, list);
+    if (options.matrix_stores) add_matrix_plots(a, true, list);
   }
   return list;
 }

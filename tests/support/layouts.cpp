@@ -269,7 +269,7 @@ Extents random_domain(Random& random) {
       domain.push_back(pick(random, 0, 2) != 0 ? 1 << pick(random, 0, 7) : pick(random, 1, 90));
     }
     const Value size = std::accumulate(domain.begin(), domain.end(), Value{1}, std::multiplies<>());
-    if (size >= 8 && size <= 8192) return domain;
+    if (size >= 8 && size <= 4096) return domain;
   }
 }
 

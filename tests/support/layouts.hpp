@@ -16,7 +16,7 @@ inline int pick(Random& random, int low, int high) {
   return low + static_cast<int>(random() % static_cast<unsigned>(high - low + 1));
 }
 
-/// 1 to 3 dimensions, powers of two and odd extents, 8 to 8192 elements.
+/// 1 to 3 dimensions, powers of two and odd extents, 8 to 4096 elements.
 Extents random_domain(Random& random);
 
 /// Tile bits spread over registers and threads at random, some thread bits replicated; of at most

@@ -59,5 +59,197 @@ TEST_CASE("3,000 relayouts between random layouts deliver every element", "[layo
   CHECK(static_cast<double>(total.counted) <= 1.01 * static_cast<double>(total.ideal));
 }
 
+Layout with_reg_and_lane_mixed(Random& random, Layout l) {
+  // Invertible additions among register and lane images keep every element in its warp.
+  std::vector<std::uint32_t*> images;
+  for (std::uint32_t& image : l.reg) images.push_back(&image);
+  for (std::uint32_t& image : l.lane) {
+    if (image != 0) images.push_back(&image);
+  }
+  const int count = static_cast<int>(images.size());
+  for (int n = pick(random, 1, 3); n > 0 && count > 0; --n) {
+    const int i = pick(random, 0, count - 1), j = pick(random, 0, count - 1);
+    if (i != j) *images[static_cast<std::size_t>(i)] ^= *images[static_cast<std::size_t>(j)];
+  }
+  return l;
+}
+
+TEST_CASE("3,000 relayouts between layouts that are no permutations of bits deliver every element",
+          "[layout]") {
+  Random random(2);
+  std::map<Move, int> kinds;
+  for (int n = 0; n < 3000; ++n) {
+    const Layout base = random_layout(random, random_domain(random));
+    const Layout from = with_reg_and_lane_mixed(random, base);
+    const Layout to = n % 5 == 0 ? random_layout(random, base.domain, false)
+                                 : with_reg_and_lane_mixed(random, from);
+    check(from);
+    check(to);
+    const Plan plan = plan_relayout(from, to, 1 << pick(random, 0, 3));
+    REQUIRE(run(plan) == "");
+    ++kinds[plan.kind];
+  }
+  CHECK(kinds[Move::Shuffle] > 500);
+  CHECK(kinds[Move::Memory] > 500);
+}
+
+TEST_CASE("a copy that every thread holds is read in place", "[layout]") {
+  // Each thread has all elements: whatever is wanted needs no other thread.
+  Random random(3);
+  for (int n = 0; n < 200; ++n) {
+    const Layout to = random_layout(random, {16, 8});
+    const Plan plan = plan_relayout(replicated({16, 8}), to, 4);
+    REQUIRE(run(plan) == "");
+    CHECK(plan.shuffle.shuffles == 0);
+  }
+}
+
+const int swap_dims[] = {1, 0};
+
+struct Named {
+  const char* what;
+  Layout from, to;
+  int bytes;
+  const char* plan;
+};
+
+TEST_CASE("relayouts that kernels need go the expected way", "[layout]") {
+  const Layout acc = accumulator({64, 64}), wide = accumulator({64, 128});
+  const Layout row = drop(wide, 1), transposed = transpose(acc, swap_dims);
+  const Named table[] = {
+      {"P of attention is the A operand", acc, operand_a({64, 64}, 16), 2, "nothing moves"},
+      {"fp8 P becomes the A operand", acc, operand_a({64, 64}, 8), 1,
+       "8 shuffles, 16 selects, 4 elements to a word"},
+      {"8-bit A, widened, becomes 16-bit A", widen(operand_a({64, 64}, 16), 4),
+       operand_a({64, 64}, 16), 1, "4 shuffles, 16 selects, 4 elements to a word"},
+      {"f32 accumulator to rows", wide, strided({64, 128}, 8), 4,
+       "st.v4 / ld.v4, 2 steps of 16384 B"},
+      {"bf16 accumulator to rows", wide, strided({64, 128}, 8), 2,
+       "st.v8 / ldmatrix, 1 step of 16384 B"},
+      {"rows to the A operand", strided({64, 64}, 8), operand_a({64, 64}, 16), 2,
+       "st.v8 / ldmatrix, 1 step of 8192 B"},
+      {"f32 transpose", acc, transposed, 4, "st.v4 / ld.v4, 1 step of 16384 B"},
+      {"a row vector to one element per thread", row, strided({64}, 1), 4,
+       "st.v2 / ld.v1, 1 step of 256 B"},
+      {"tensor memory to accumulator", tensor_memory_rows({128, 32}), accumulator({128, 32}), 4,
+       "st.v4 / ld.v2, 1 step of 16384 B"},
+      {"registers in another order", transpose(tensor_memory_rows({128, 8}), swap_dims),
+       transpose(grow_tile(tensor_memory_rows({128, 8}), std::vector<int>{7, 3}), swap_dims), 4,
+       "nothing moves"},
+      {"a 128x128 transpose fits 16 KiB by turns", strided({128, 128}, 4),
+       transpose(strided({128, 128}, 4), swap_dims), 4, "st.v1 / ld.v1, 4 steps of 16384 B"},
+  };
+  for (const Named& n : table) {
+    const Plan plan = plan_relayout(n.from, n.to, n.bytes);
+    INFO(n.what);
+    CHECK(run(plan) == "");
+    CHECK(describe(plan) == n.plan);
+  }
+}
+
+TEST_CASE("ragged values are moved whole and only whole", "[layout]") {
+  for (const Extents& domain :
+       {Extents{7, 13}, {64, 24}, {64, 136}, {100, 37}, {1, 1000}, {3, 5}}) {
+    const Layout layouts[] = {accumulator(domain), strided(domain, 1), strided(domain, 2),
+                              strided(domain, 4), strided(domain, 4, 8)};
+    for (const Layout& from : layouts) {
+      for (const Layout& to : layouts) {
+        for (const int bytes : {1, 2, 4, 8}) REQUIRE(run(plan_relayout(from, to, bytes)) == "");
+      }
+    }
+  }
+}
+
+TEST_CASE("a plan without shuffles, matrix moves or room is another plan that works", "[layout]") {
+  const Layout acc = accumulator({64, 64}), rows = strided({64, 64}, 8);
+  PlanOptions options;
+  options.matrix_moves = false;
+  CHECK(describe(plan_relayout(acc, rows, 2, options)) == "stmatrix / ld.v8, 1 step of 8192 B");
+  options.matrix_stores = false;
+  CHECK(describe(plan_relayout(acc, rows, 2, options)) == "st.v2 / ld.v8, 1 step of 8192 B");
+  options.scratch_limit = 2048;
+  const Plan steps = plan_relayout(acc, rows, 2, options);
+  CHECK(run(steps) == "");
+  CHECK(steps.scratch_bytes <= 2048);
+  options.scratch_limit = 64;
+  const Plan windows = plan_relayout(acc, rows, 2, options);
+  CHECK(run(windows) == "");
+  CHECK(describe(windows) == "row-major st.v2 / ld.v8, 128 windows of 64 B");
+  options = {};
+  options.shuffles = false;
+  const Plan shared = plan_relayout(acc, operand_a({64, 64}, 8), 1, options);
+  CHECK(shared.kind == Move::Shared);
+  CHECK(shared.warp_barrier);
+  CHECK(run(shared) == "");
+}
+
+TEST_CASE("a relayout may reshape", "[layout]") {
+  Random random(4);
+  std::map<Move, int> kinds;
+  const std::pair<Extents, Extents> shapes[] = {{{64, 24}, {64, 3, 8}}, {{1536}, {64, 24}},
+                                                {{64, 24}, {64, 8, 3}}, {{7, 13}, {13, 7}},
+                                                {{32, 64}, {2048}},     {{16, 128}, {128, 16}}};
+  for (int n = 0; n < 600; ++n) {
+    const auto& [a, b] = shapes[n % 6];
+    const Layout from = random_layout(random, a);
+    Layout to = random_layout(random, b);
+    if (n % 4 == 0) {
+      if (const auto free = reshape(from, b)) to = canonical(*free);
+    }
+    if (n % 4 == 1) {
+      if (const auto free = reshape(from, b)) to = with_reg_and_lane_mixed(random, *free);
+    }
+    const int bytes = 1 << pick(random, 0, 3);
+    const Plan plan = plan_relayout(from, to, bytes), back = plan_relayout(to, from, bytes);
+    REQUIRE(run(plan) == "");
+    REQUIRE(run(back) == "");
+    REQUIRE(relayout_cost(from, to, bytes) == plan.cost);
+    ++kinds[plan.kind];
+  }
+  CHECK(kinds[Move::Memory] > 50);
+  CHECK(kinds[Move::Shared] > 50);
+  CHECK(kinds[Move::Noop] + kinds[Move::Rename] > 20);
+  CHECK_THROWS_AS(plan_relayout(accumulator({64, 24}), accumulator({64, 32}), 4), InternalError);
+  CHECK_THROWS_AS(relayout_cost(accumulator({64, 24}), accumulator({64, 32}), 4), InternalError);
+}
+
+TEST_CASE("slices, concatenations, broadcasts and transposes go through row-major memory",
+          "[layout]") {
+  const Layout whole = accumulator({64, 24}), part = strided({60, 7}, 1);
+  MemorySide store, load;
+  store.strides = row_major_strides({64, 24});
+  load.strides = store.strides;
+  load.offset = 3 * 24 + 5;  // [3:63, 5:12]
+  for (const std::int64_t limit : {16384, 512, 16}) {
+    PlanOptions options;
+    options.scratch_limit = limit;
+    const Plan slice = plan_through_memory(whole, part, 4, store, load, 64 * 24, options);
+    CHECK(run(slice) == "");
+    CHECK(slice.scratch_bytes <= limit);
+  }
+  MemorySide transposed;
+  transposed.strides = {1, 24};
+  CHECK(run(plan_through_memory(whole, accumulator({24, 64}), 2, store, transposed, 64 * 24)) ==
+        "");
+  MemorySide repeated;
+  repeated.strides = {0, 24, 1};
+  CHECK(run(plan_through_memory(whole, strided({3, 64, 24}, 4), 4, store, repeated, 64 * 24)) ==
+        "");
+}
+
+TEST_CASE("a plan's cost orders what the hardware would", "[layout]") {
+  const Layout acc = accumulator({64, 64}), rows = strided({64, 64}, 8);
+  CHECK(relayout_cost(acc, acc, 4) == 0);
+  CHECK(relayout_cost(acc, operand_a({64, 64}, 8), 1) < relayout_cost(acc, rows, 1));
+  CHECK(relayout_cost(acc, rows, 2) < relayout_cost(acc, rows, 4));
+  CHECK(relayout_cost(accumulator({64, 24}), strided({64, 24}, 1), 4) <
+        relayout_cost(accumulator({64, 48}), strided({64, 48}, 1), 4));
+  // Huge values cost time proportional to nothing.
+  const Layout huge = strided({1 << 20}, 4), other = strided({1 << 20}, 1);
+  CHECK(relayout_cost(huge, other, 4) > 1e4);
+  CHECK(relayout_cost(strided({1024, 1024}, 4), transpose(strided({1024, 1024}, 4), swap_dims), 4) >
+        1e4);
+}
+
 }  // namespace
 }  // namespace palladium::layout
