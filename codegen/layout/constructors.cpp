@@ -25,7 +25,6 @@ std::uint32_t image(const Layout& l, Place p) {
 
 Bits images(const Layout& l, const Places& places) {
   Bits list;
-  list.reserve(places.size());
   for (const Place p : places) list.push_back(image(l, p));
   return list;
 }

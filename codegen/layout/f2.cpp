@@ -6,7 +6,6 @@ namespace palladium::layout {
 
 Bits compose(std::span<const std::uint32_t> outer, std::span<const std::uint32_t> inner) {
   Bits images;
-  images.reserve(inner.size());
   for (const std::uint32_t column : inner) images.push_back(image_of(outer, column));
   return images;
 }

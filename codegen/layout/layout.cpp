@@ -21,7 +21,6 @@ std::uint32_t on_tile(const Layout& from, const Layout& tile, std::uint32_t imag
 
 Bits on_tile(const Layout& from, const Layout& tile, const Bits& images) {
   Bits moved;
-  moved.reserve(images.size());
   for (const std::uint32_t image : images) moved.push_back(on_tile(from, tile, image));
   return moved;
 }
@@ -87,7 +86,7 @@ std::uint32_t Layout::field(int d, std::uint32_t tile_index) const {
 
 Bits Layout::thread() const {
   Bits images = lane;
-  images.insert(images.end(), warp.begin(), warp.end());
+  images.append(warp);
   return images;
 }
 
@@ -167,7 +166,7 @@ std::optional<Layout> shrink_tile(const Layout& l, int d) {
   smaller.reg = on_tile(l, smaller, l.reg);
   smaller.lane = on_tile(l, smaller, l.lane);
   smaller.warp = on_tile(l, smaller, l.warp);
-  smaller.reg.erase(smaller.reg.begin() + *position);
+  smaller.reg.erase_at(static_cast<std::size_t>(*position));
   return smaller;
 }
 

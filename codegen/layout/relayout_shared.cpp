@@ -267,7 +267,7 @@ class Accesses {
         tile_(store ? pair.a : pair.b),
         side_{tile_, store ? choice.store_mode : choice.load_mode} {
     Bits thread = side_.mode == SharedMode::Plain ? tile_.lane() : matrix_lanes();
-    thread.insert(thread.end(), tile_.warp().begin(), tile_.warp().end());
+    thread.append(tile_.warp());
     for (const std::uint32_t image : thread) thread_offset_.push_back(bytes(image));
     for (const std::uint32_t offset : thread_offset_) thread_span_ |= offset;
     const Bits vector = vector_registers();

@@ -9,7 +9,6 @@ namespace {
 
 Bits fields(const Layout& l, const Bits& images, int d) {
   Bits list;
-  list.reserve(images.size());
   for (const std::uint32_t image : images) list.push_back(l.field(d, image));
   return list;
 }

@@ -15,7 +15,6 @@ template <class Move>
 Layout with_images(Layout shape, const Layout& source, Move move) {
   const auto all = [&](const Bits& images) {
     Bits moved;
-    moved.reserve(images.size());
     for (const std::uint32_t image : images) moved.push_back(move(image));
     return moved;
   };
@@ -239,7 +238,7 @@ Layout drop(const Layout& layout, int d) {
   result = with_images(result, layout, [&](std::uint32_t image) {
     return (image & ((1u << shift) - 1)) | (image >> (shift + width)) << shift;
   });
-  std::erase(result.reg, 0u);
+  result.reg.remove(0);
   return result;
 }
 
