@@ -55,7 +55,7 @@ class Block {
   void run(std::array<std::int64_t, 3> index);
 
   /// The block that this OS thread runs.
-  static Block& current();
+  static Block& current() { return *running; }
 
   const abi::Ids* ids() { return &self().ids; }
   void warpgroup_sync(int warpgroups, int line);
@@ -90,6 +90,9 @@ class Block {
     int variant = 0;  // all must agree on it: kind of shuffle, product, matrices
     int line = 0;
   };
+
+  // The static model: a call per access would cost as much as the access.
+  static thread_local Block* running __attribute__((tls_model("initial-exec")));
 
   Thread& self() { return threads_[scheduler_.current()->id()]; }
   Meeting& warp_of_self() { return warps_[scheduler_.current()->id() / 32]; }

@@ -211,31 +211,10 @@ TEST_CASE("a launch that no GPU could do is refused") {
              ContainsSubstring("300000 bytes of shared memory"));
 }
 
-namespace {
-// Sets PALLADIUM_CXX for the length of a scope.
-class HostCompiler {
- public:
-  explicit HostCompiler(const char* value) {
-    if (const char* old = std::getenv("PALLADIUM_CXX")) old_ = old;
-    setenv("PALLADIUM_CXX", value, 1);
-  }
-  ~HostCompiler() {
-    if (old_.empty()) {
-      unsetenv("PALLADIUM_CXX");
-    } else {
-      setenv("PALLADIUM_CXX", old_.c_str(), 1);
-    }
-  }
-
- private:
-  std::string old_;
-};
-}  // namespace
-
 TEST_CASE("without a host compiler the error says which was tried and how to name another") {
   const std::string body = "f32 v = 3;  // a text that no other test compiles";
   {
-    HostCompiler none("/nonexistent/c++");
+    test::HostCompiler none("/nonexistent/c++");
     const Outcome r = outcome(body);
     CHECK_THAT(r.user, ContainsSubstring("the host compiler /nonexistent/c++ cannot be run"));
     CHECK_THAT(r.user, ContainsSubstring("PALLADIUM_CXX names another"));
@@ -244,9 +223,8 @@ TEST_CASE("without a host compiler the error says which was tried and how to nam
 }
 
 TEST_CASE("both host compilers run the same text") {
-  for (const char* compiler : {"g++", "clang++", "clang++-16"}) {
-    if (std::system((std::string("command -v ") + compiler + " >/dev/null").c_str()) != 0) continue;
-    HostCompiler chosen(compiler);
+  for (const std::string& compiler : test::host_compilers()) {
+    test::HostCompiler chosen(compiler.c_str());
     const std::string own_text = std::string("  // ") + compiler;
     const Outcome r = outcome(own_text + "\n  f32 v;\n  pl::load_shared(&v, pl::shared_base());");
     INFO(compiler);

@@ -1,6 +1,7 @@
 // Kernel texts as the printer emits them, written by hand, and a launcher for them.
 #pragma once
 
+#include <cstdlib>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -111,6 +112,37 @@ emulator::Buffer buffer(std::string name, std::vector<T>& v, bool written = fals
           .name = std::move(name),
           .written = written,
           .element_bytes = sizeof(T)};
+}
+
+/// Sets PALLADIUM_CXX for the length of a scope.
+class HostCompiler {
+ public:
+  explicit HostCompiler(const char* value) {
+    if (const char* old = std::getenv("PALLADIUM_CXX")) old_ = old;
+    setenv("PALLADIUM_CXX", value, 1);
+  }
+  ~HostCompiler() {
+    if (old_.empty()) {
+      unsetenv("PALLADIUM_CXX");
+    } else {
+      setenv("PALLADIUM_CXX", old_.c_str(), 1);
+    }
+  }
+
+ private:
+  std::string old_;
+};
+
+/// g++ and a clang++, as far as this machine has them.
+inline std::vector<std::string> host_compilers() {
+  std::vector<std::string> found;
+  for (const char* name : {"g++", "clang++-16", "clang++"}) {
+    if (found.size() == 2) break;
+    if (std::system((std::string("command -v ") + name + " >/dev/null").c_str()) == 0) {
+      found.push_back(name);
+    }
+  }
+  return found;
 }
 
 }  // namespace palladium::test

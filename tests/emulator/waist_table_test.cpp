@@ -39,8 +39,7 @@ std::string public_text(device::Half half) {
 
 bool is_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
 
-// Names declared by "PL_FN <type> name(" and "struct name", and the first arguments of the macros
-// that make more.
+// Names declared by "PL_FN <type> name(", and the first arguments of the macros that make more.
 std::set<std::string> declared(const std::string& text) {
   std::set<std::string> names;
   const auto name_before = [&](std::size_t end) {
@@ -50,12 +49,7 @@ std::set<std::string> declared(const std::string& text) {
   };
   for (std::size_t at = text.find("PL_FN "); at != text.npos; at = text.find("PL_FN ", at + 1)) {
     const std::string name = name_before(text.find('(', at));
-    if (!name.empty() && name != "operator") names.insert(name);
-  }
-  const std::string type = "\nstruct ";
-  for (std::size_t at = text.find(type); at != text.npos; at = text.find(type, at + 1)) {
-    const std::string name = name_before(text.find(' ', at + type.size()));
-    if (name != "f16" && name != "bf16") names.insert(name);
+    if (!name.empty()) names.insert(name);
   }
   for (std::string macro :
        {"\nPL_UNARY(", "\nPL_HALF_UNARY(", "\nPL_HALF_BINARY(", "\nPL_LDMATRIX("}) {
@@ -108,9 +102,9 @@ std::vector<Use> uses() {
       {"mma_m16n8k8", "pl::mma_m16n8k8(f, h, h + 8);"},
       {"mma_m16n8k8_tf32", "pl::mma_m16n8k8_tf32(f, f + 4, f + 8);"},
       {"mma_m16n8k32", "pl::mma_m16n8k32(i, c, c);"},
-      {"Sum", "f[0] = pl::Sum()(f[0], f[1]); h[0] = pl::Sum()(h[0], h[1]);"},
-      {"Max", "f[0] = pl::Max()(f[0], f[1]); h[0] = pl::Max()(h[0], h[1]);"},
-      {"Min", "f[0] = pl::Min()(f[0], f[1]); h[0] = pl::Min()(h[0], h[1]);"},
+      {"fold",
+       "f[0] = pl::fold(pl::Sum(), f[0], f[1]); h[0] = pl::fold(pl::Max(), h[0], h[1]);"
+       "b[0] = pl::fold(pl::Min(), b[0], b[1]);"},
       {"reduce_lanes",
        "pl::reduce_lanes<4, 5>(f, pl::Sum()); pl::reduce_lanes<2, 31>(h, pl::Max());"},
       {"reduce_warps", "pl::reduce_warps<2, 3, 1, 1>(f, pl::shared_base(), pl::Sum());"},
@@ -255,21 +249,26 @@ TEST_CASE("every function of the table is tried") {
   CHECK(tried == table);
 }
 
-TEST_CASE("the emulator runs every function of the table") {
+TEST_CASE("the emulator runs every function of the table, compiled by g++ or clang++") {
   // Shared memory is written before it is read, here as in every kernel.
   std::string all =
       "{ u32 zero[4] = {}; pl::store_shared<4>(s, zero); }\n  pl::warpgroup_sync();\n  ";
   for (const Use& use : uses()) all += use.statement + "\n  ";
-  const std::string text = kernel("k", all) + "PL_EXPORT(k)\n";
-  std::vector<std::uint8_t> memory(4096, 1);
-  void* p = memory.data();
-  void* parameters[] = {&p};
-  const emulator::Buffer buffers[] = {test::buffer("memory", memory, true)};
-  CHECK_NOTHROW(emulator::run({.kernel = "k",
-                               .text = text,
-                               .shared_bytes = 2048,
-                               .parameters = parameters,
-                               .buffers = buffers}));
+  REQUIRE_FALSE(test::host_compilers().empty());
+  for (const std::string& compiler : test::host_compilers()) {
+    const test::HostCompiler chosen(compiler.c_str());
+    INFO(compiler);
+    const std::string text = kernel("k", all) + "PL_EXPORT(k)\n// " + compiler + "\n";
+    std::vector<std::uint8_t> memory(4096, 1);
+    void* p = memory.data();
+    void* parameters[] = {&p};
+    const emulator::Buffer buffers[] = {test::buffer("memory", memory, true)};
+    CHECK_NOTHROW(emulator::run({.kernel = "k",
+                                 .text = text,
+                                 .shared_bytes = 2048,
+                                 .parameters = parameters,
+                                 .buffers = buffers}));
+  }
 }
 
 // An architecture each, so that they may run at the same time.
