@@ -127,7 +127,9 @@ std::shared_ptr<const Module> build(std::string_view kernel, std::string_view te
   const std::string name = command[0];
   add_flags(command);
   command.insert(command.end(), {"-o", object, source});
-  const int status = execute(command, log);
+  int status = execute(command, log);
+  // Where the application ignores SIGCHLD the status is lost; the object tells.
+  if (status == -ECHILD) status = files::exists(object) ? 0 : 256;
   std::string output;
   (void)files::read(log, 1 << 20, output);
   (void)files::remove(log);
