@@ -29,14 +29,11 @@ void check_array(const std::string& kernel, const Arg& arg, bool is_output, std:
              " along its last dimension, which must be 1; copy it with .copy()",
          arg);
   }
-  if (!is_output) return;
-  if (a.is_read_only()) fail(kernel, name + " is read-only", arg);
-  for (int d = 0; d < a.rank(); ++d)
-    if (a.stride(d) == 0 && a.shape()[d].value() > 1)
-      fail(kernel,
-           name + " has stride 0 along dimension " + std::to_string(d) +
-               ": its elements share memory",
-           arg);
+  if (is_output && !is_writable(a))
+    fail(kernel,
+         name + (a.is_read_only() ? " is read-only"
+                                  : " has stride 0: several of its elements share one place"),
+         arg);
 }
 
 bool overlap(const Array& a, const Array& b) {
@@ -82,6 +79,14 @@ Conflict find_conflict(const graph::Graph& g, std::span<const Arg> arguments,
 
 }  // namespace
 
+bool is_writable(const Array& array) {
+  if (array.is_read_only()) return false;
+  if (array.is_dense()) return true;
+  for (int d = 0; d < array.rank(); ++d)
+    if (array.stride(d) == 0 && array.shape()[d].value() > 1) return false;
+  return true;
+}
+
 void check_arrays(const std::string& kernel, std::span<const Arg> arguments,
                   std::span<const Arg> outputs) {
   for (std::size_t i = 0; i < arguments.size(); ++i) check_array(kernel, arguments[i], false, i);
@@ -121,10 +126,22 @@ void check_aliases(const graph::Graph& g, std::span<const Arg> arguments,
        outputs[c.output]);
 }
 
-std::size_t position_of_input(const graph::Graph& g, int number) {
+namespace {
+
+std::size_t position_of(const graph::Graph& g, graph::Argument::Kind kind, int number) {
   for (std::size_t i = 0; i < g.arguments.size(); ++i)
-    if (g.arguments[i].kind == graph::Argument::Kind::input && number-- == 0) return i;
-  throw InternalError("'" + g.name + "': no array input has that number");
+    if (g.arguments[i].kind == kind && g.arguments[i].index == number) return i;
+  throw InternalError("'" + g.name + "': no argument has number " + std::to_string(number));
+}
+
+}  // namespace
+
+std::size_t position_of_input(const graph::Graph& g, int number) {
+  return position_of(g, graph::Argument::Kind::input, number);
+}
+
+std::size_t position_of_scalar(const graph::Graph& g, int number) {
+  return position_of(g, graph::Argument::Kind::scalar, number);
 }
 
 }  // namespace palladium::runtime

@@ -9,6 +9,9 @@
 
 namespace palladium::runtime {
 
+/// Whether an array can be an output: not read-only, no two elements in one place.
+bool is_writable(const Array& array);
+
 /// CompileError unless every argument and output is there and can be taken by some kernel: arrays
 /// without gaps along their last dimension, outputs writable.
 void check_arrays(const std::string& kernel, std::span<const Arg> arguments,
@@ -27,5 +30,6 @@ void check_aliases(const graph::Graph& g, std::span<const Arg> arguments,
 
 /// Position among the arguments of array input `number`.
 std::size_t position_of_input(const graph::Graph& g, int number);
+std::size_t position_of_scalar(const graph::Graph& g, int number);
 
 }  // namespace palladium::runtime

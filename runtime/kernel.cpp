@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "codegen/graph/graph.hpp"
-#include "codegen/graph/transform.hpp"
 #include "codegen/trace/trace.hpp"
 #include "runtime/dispatch.hpp"
 #include "runtime/kernel_state.hpp"
@@ -122,17 +121,5 @@ std::size_t Outputs::check(std::size_t expected) const {
             (expected == 1 ? "; write .unpack<" + std::to_string(arrays_.size()) + ">()" : ""));
   return 0;
 }
-
-// ---- Lowered
-
-std::string Lowered::graph() const {
-  return graph::to_text(state_of<LoweredState>(state_).specialization->graph);
-}
-
-std::vector<ShapeDtype> Lowered::out_types() const {
-  return state_of<LoweredState>(state_).specialization->graph.mapping.out_shapes();
-}
-
-double Lowered::trace_ms() const { return state_of<LoweredState>(state_).specialization->trace_ms; }
 
 }  // namespace palladium

@@ -5,6 +5,7 @@
 #include "codegen/base/dim.hpp"
 #include "codegen/trace/trace.hpp"
 #include "runtime/clock.hpp"
+#include "runtime/launcher.hpp"
 
 namespace palladium::runtime {
 namespace {
@@ -30,6 +31,9 @@ void set_placement(BlockMapping& mapping, Placement placed) {
 }
 
 }  // namespace
+
+Specialization::Specialization() = default;
+Specialization::~Specialization() = default;
 
 Request request(const ArgType& type) {
   if (!type.array()) return {.type = type.type(), .is_scalar = type.is_scalar(), .at = type.at()};

@@ -20,11 +20,21 @@ struct Source {
   Location at = {};
 };
 
+class Launcher;
+struct Emulated;
+
 struct Specialization {
+  Specialization();
+  ~Specialization();
+
   graph::Graph graph;
   Interpret interpret;
   Signature signature;
   double trace_ms = 0;
+
+  // What targets made of it, guarded by the kernel's mutex; launchers live as long as this.
+  std::vector<std::unique_ptr<const Launcher>> launchers;
+  std::shared_ptr<const Emulated> emulated;
 };
 
 /// One argument to specialise on.

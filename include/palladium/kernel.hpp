@@ -118,6 +118,8 @@ class PALLADIUM_API Compiled {
  public:
   std::span<const std::byte> cubin() const;
   const std::string& ptx() const;
+  /// The emitted CUDA C++, without the device library.
+  const std::string& cuda_source() const;
   const Resources& resources() const;
   const std::string& arch() const;
   /// The kernel's key, 64 hex digits.
@@ -149,6 +151,7 @@ class PALLADIUM_API Lowered {
   /// The kernel's name in the cache, 64 hex digits.
   std::string key(const CompileOptions& options = {}) const;
   std::vector<ShapeDtype> out_types() const;
+  const std::string& name() const;
   double trace_ms() const;
 
   /// From the cache, else by NVRTC; needs no GPU.

@@ -1,0 +1,189 @@
+#include "runtime/compile.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <climits>
+#include <ctime>
+
+#include "codegen/base/environment.hpp"
+#include "codegen/base/log.hpp"
+#include "codegen/cuda/emit.hpp"
+#include "codegen/device/library.hpp"
+#include "codegen/graph/transform.hpp"
+#include "codegen/nvrtc/nvrtc.hpp"
+#include "runtime/clock.hpp"
+#include "runtime/driver/driver.hpp"
+#include "runtime/dump.hpp"
+
+namespace palladium::runtime {
+namespace {
+
+using environment::Variable;
+
+constexpr int oldest_capability = 75;
+constexpr int newest_capability = 121;
+
+bool jit_is_off() { return environment::get(Variable::jit) == "off"; }
+
+/// The newest NVRTC major version whose cubins load here.
+int newest_loadable_major() {
+  const driver::Status& status = driver::status();
+  return status.state == driver::State::ready ? status.cuda_major() : INT_MAX;
+}
+
+std::optional<cache::Entry> find(const cache::Key& key) {
+  const cache::Store entries = store();
+  const auto& toolchain = nvrtc::toolchain().found;
+  if (toolchain)
+    if (auto entry = entries.find(key, toolchain->id)) return entry;
+  if (!toolchain || jit_is_off() || environment::get(Variable::toolchain) == "any")
+    return entries.find_any(key, newest_loadable_major());
+  return std::nullopt;
+}
+
+/// NVRTC's log with the user's line behind every line that blames the emitted text.
+std::string translated(const std::string& log, const std::vector<cuda::TextLine>& lines) {
+  constexpr std::string_view file = "kernel.cu(";
+  std::string result;
+  for (std::size_t begin = 0; begin < log.size();) {
+    const std::size_t end = std::min(log.find('\n', begin), log.size());
+    const std::string_view line(log.data() + begin, end - begin);
+    result += line;
+    if (const std::size_t at = line.find(file); at != std::string_view::npos) {
+      int number = 0;
+      std::from_chars(line.data() + at + file.size(), line.data() + line.size(), number);
+      Location user;
+      for (const cuda::TextLine& l : lines)
+        if (l.line <= number) user = l.at;
+      if (user.line != 0) result += "  (from " + to_string(user) + ")";
+    }
+    result += '\n';
+    begin = end + 1;
+  }
+  return result;
+}
+
+std::string summary(const Program& p) {
+  const Resources& r = p.entry.metadata.resources;
+  const auto shared = static_cast<double>(r.shared_bytes + p.plan.shared_bytes) / 1024;
+  return fmt::format("-> {} ({} regs, {:.1f} KiB smem)", p.entry.key.hex().substr(0, 6),
+                     r.registers, shared);
+}
+
+void report(const graph::Graph& g, const Program& p) {
+  for (const std::string& w : p.entry.metadata.resources.warnings)
+    if (!p.from_cache) log::warning(g.name + ": " + w);
+  if (!log::enabled(log::Level::info)) return;
+  if (p.from_cache)
+    log::info(fmt::format("{}  hit   trace {:.1f} ms  disk {:.1f} ms  {}", g.name, p.times.trace,
+                          p.times.find, summary(p)));
+  else
+    log::info(fmt::format("{}  miss  trace {:.1f} ms  lower {:.1f} ms  nvrtc {:.0f} ms  {}", g.name,
+                          p.times.trace, p.times.lower, p.times.nvrtc, summary(p)));
+}
+
+}  // namespace
+
+int compute_capability(const std::string& arch, Location at) {
+  const std::string_view prefix = "sm_";
+  int number = 0;
+  const char* end = arch.data() + arch.size();
+  if (arch.starts_with(prefix)) {
+    const auto [rest, bad] = std::from_chars(arch.data() + prefix.size(), end, number);
+    const std::string_view variant(rest, static_cast<std::size_t>(end - rest));
+    if (bad == std::errc() && number >= oldest_capability && number <= newest_capability &&
+        (variant.empty() || (number >= 90 && (variant == "a" || variant == "f"))))
+      return number;
+  }
+  throw CompileError(at, "unknown architecture '" + arch +
+                             "'; kernels are compiled for sm_75, sm_80, sm_86, sm_89, sm_90a, "
+                             "sm_100a, sm_103a, sm_120a");
+}
+
+cache::Key key_of(const graph::Graph& g, const std::string& arch) {
+  const std::string bytes = graph::canonical_bytes(g);
+  return cache::key_of({{"arch", arch}, {"graph", bytes}, {"name", g.name}, {"text", text_digest}});
+}
+
+std::string full_text(const std::string& text) {
+  return "#line 1 \"library.cuh\"\n" + device::prelude(device::Half::cuda, text) + text;
+}
+
+cache::Store store() { return cache::Store(cache::default_root()); }
+
+std::shared_ptr<const Program> compile(const Specialization& s, const std::string& arch,
+                                       Lookup lookup) {
+  const graph::Graph& g = s.graph;
+  const int capability = compute_capability(arch, g.at);
+  auto program = std::make_shared<Program>();
+  program->times.trace = s.trace_ms;
+
+  // In the cache?
+  const Clock finding;
+  const cache::Key key = key_of(g, arch);
+  if (lookup == Lookup::cached) {
+    if (auto entry = find(key); entry && from_json(entry->metadata.launch, program->plan)) {
+      program->entry = std::move(*entry);
+      program->from_cache = true;
+      program->times.find = finding.ms();
+      report(g, *program);
+      dump(s, *program);
+      return program;
+    }
+  }
+  program->times.find = finding.ms();
+  if (jit_is_off())
+    throw CudaError("'" + g.name + "' for " + arch + " (" + key.hex().substr(0, 6) +
+                    ") is not in the cache " + store().root() +
+                    ", and PALLADIUM_JIT=off forbids to compile it; fill the cache with "
+                    "`palladium warm`");
+  const nvrtc::Search& toolchain = nvrtc::toolchain();
+  if (!toolchain.found) throw CudaError(nvrtc::missing_toolchain_message(toolchain));
+
+  // Graph to text.
+  const Clock lowering;
+  const cuda::Emitted emitted = cuda::emit(g, {.compute_capability = capability});
+  const std::string source = full_text(emitted.text);
+  program->plan = plan_of(emitted);
+  program->times.lower = lowering.ms();
+
+  // Text to cubin.
+  const nvrtc::Result result = nvrtc::compile({.source = source, .arch = arch});
+  program->times.nvrtc = result.milliseconds;
+  if (!result.ok)
+    throw CudaError("NVRTC " + toolchain.found->version() + " refuses '" + g.name + "' for " +
+                    arch + ":\n" + translated(result.log, emitted.lines) + "the text is in " +
+                    dump_text(g, key, emitted.text));
+  program->entry = {.key = key,
+                    .toolchain = toolchain.found->id,
+                    .metadata = {.kernel = g.name,
+                                 .function = emitted.entry,
+                                 .arch = arch,
+                                 .nvrtc_major = toolchain.found->major,
+                                 .nvrtc_minor = toolchain.found->minor,
+                                 .resources = nvrtc::parse_log(result.log),
+                                 .built_at = std::time(nullptr),
+                                 .compile_ms = result.milliseconds,
+                                 .location = to_string(g.at),
+                                 .launch = to_json(program->plan)},
+                    .cubin = result.cubin,
+                    .ptx = result.ptx,
+                    .source = emitted.text};
+
+  store().publish(program->entry);
+  report(g, *program);
+  dump(s, *program);
+  return program;
+}
+
+cache::Entry complete(const Program& program) {
+  const cache::Entry& e = program.entry;
+  if (!program.from_cache) return e;
+  if (auto whole = store().find(e.key, e.toolchain, cache::Parts::all)) return std::move(*whole);
+  return e;
+}
+
+void forget(const Program& program) { store().remove(program.entry.key, program.entry.toolchain); }
+
+}  // namespace palladium::runtime

@@ -1,0 +1,45 @@
+// A specialised kernel, loaded on one device: the hot path of a call.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "runtime/compile.hpp"
+#include "runtime/driver/kernel.hpp"
+#include "runtime/specialization.hpp"
+
+namespace palladium::runtime {
+
+class Launcher {
+ public:
+  /// Compiles or finds the kernel, and loads it. A cubin from the cache that the driver rejects is
+  /// compiled anew, once.
+  Launcher(const Specialization& s, int device);
+
+  const Specialization& specialization() const { return specialization_; }
+  int device() const { return device_; }
+
+  /// Whether all arrays of the call live on this device.
+  bool is_at(std::span<const Arg> arguments, std::span<const Arg> outputs) const;
+
+  /// Enqueues the kernel. No lock, no allocation. Precondition: the call matches the specialisation
+  /// with these symbols, is_at(), and aliases hold.
+  void launch(std::span<const Arg> arguments, std::span<const Arg> outputs,
+              const Signature::Symbols& symbols, Stream stream) const;
+
+ private:
+  struct Loaded {
+    std::shared_ptr<const driver::Kernel> kernel;
+    LaunchPlan plan;
+  };
+  static Loaded load(const Specialization& s, int device);
+  Launcher(const Specialization& s, int device, Loaded loaded);
+
+  const Specialization& specialization_;
+  std::shared_ptr<const driver::Kernel> kernel_;
+  LaunchPlan plan_;
+  Packer packer_;
+  int device_;
+};
+
+}  // namespace palladium::runtime

@@ -1,0 +1,85 @@
+// Lowered and Compiled: a kernel's artefacts, without a launch.
+#include "codegen/cuda/emit.hpp"
+#include "codegen/graph/transform.hpp"
+#include "palladium/kernel.hpp"
+#include "runtime/compile.hpp"
+#include "runtime/kernel_state.hpp"
+#include "runtime/target.hpp"
+
+namespace palladium {
+
+using detail::Counted;
+using detail::Shared;
+using runtime::LoweredState;
+using runtime::state_of;
+
+namespace {
+
+struct CompiledState final : Counted {
+  explicit CompiledState(std::shared_ptr<const runtime::Program> p)
+      : program(std::move(p)), key(program->entry.key.hex()), entry(runtime::complete(*program)) {}
+  const std::shared_ptr<const runtime::Program> program;
+  const std::string key;
+  const cache::Entry entry;
+};
+
+const graph::Graph& graph_of(const Shared<Counted>& state) {
+  return state_of<LoweredState>(state).specialization->graph;
+}
+
+std::string arch_of(const CompileOptions& options) {
+  return options.arch.empty() ? runtime::default_arch() : options.arch;
+}
+
+cuda::Options text_options(const graph::Graph& g, const CompileOptions& options) {
+  return {.compute_capability = runtime::compute_capability(arch_of(options), g.at)};
+}
+
+}  // namespace
+
+std::string Lowered::graph() const { return graph::to_text(graph_of(state_)); }
+std::string Lowered::json() const { return graph::to_json(graph_of(state_)); }
+
+std::string Lowered::cuda_source(const CompileOptions& options) const {
+  const graph::Graph& g = graph_of(state_);
+  return cuda::emit(g, text_options(g, options)).text;
+}
+
+std::string Lowered::decisions(const CompileOptions& options) const {
+  const graph::Graph& g = graph_of(state_);
+  return cuda::describe(g, text_options(g, options));
+}
+
+std::string Lowered::key(const CompileOptions& options) const {
+  return runtime::key_of(graph_of(state_), arch_of(options)).hex();
+}
+
+std::vector<ShapeDtype> Lowered::out_types() const { return graph_of(state_).mapping.out_shapes(); }
+const std::string& Lowered::name() const { return graph_of(state_).name; }
+double Lowered::trace_ms() const { return state_of<LoweredState>(state_).specialization->trace_ms; }
+
+Compiled Lowered::compile(const CompileOptions& options) const {
+  return Compiled(Shared<Counted>(new CompiledState(
+      runtime::compile(*state_of<LoweredState>(state_).specialization, arch_of(options)))));
+}
+
+std::span<const std::byte> Compiled::cubin() const {
+  return state_of<CompiledState>(state_).entry.cubin;
+}
+const std::string& Compiled::ptx() const { return state_of<CompiledState>(state_).entry.ptx; }
+const std::string& Compiled::cuda_source() const {
+  return state_of<CompiledState>(state_).entry.source;
+}
+const Resources& Compiled::resources() const {
+  return state_of<CompiledState>(state_).entry.metadata.resources;
+}
+const std::string& Compiled::arch() const {
+  return state_of<CompiledState>(state_).entry.metadata.arch;
+}
+const std::string& Compiled::key() const { return state_of<CompiledState>(state_).key; }
+bool Compiled::from_cache() const { return state_of<CompiledState>(state_).program->from_cache; }
+const Compiled::Times& Compiled::times() const {
+  return state_of<CompiledState>(state_).program->times;
+}
+
+}  // namespace palladium

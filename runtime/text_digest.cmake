@@ -1,0 +1,25 @@
+# cmake -DROOT=<source tree> -DFOLDERS=<list> -DOUTPUT=<text_digest.cpp> -P text_digest.cmake
+#
+# Hashes the sources that decide the emitted text, by name and content, never by path or time: two
+# builds of one commit have one digest, whatever compiled them.
+set(texts "")
+foreach(folder IN LISTS FOLDERS)
+  file(GLOB_RECURSE files RELATIVE ${ROOT}
+    ${ROOT}/${folder}/*.cpp ${ROOT}/${folder}/*.hpp ${ROOT}/${folder}/*.def ${ROOT}/${folder}/*.cuh)
+  list(SORT files)
+  foreach(file IN LISTS files)
+    file(SHA256 ${ROOT}/${file} digest)
+    string(APPEND texts "${file} ${digest}\n")
+  endforeach()
+endforeach()
+string(SHA256 digest "${texts}")
+file(WRITE ${OUTPUT}.new "// Made by text_digest.cmake.
+#include \"runtime/compile.hpp\"
+
+namespace palladium::runtime {
+
+const char* const text_digest = \"${digest}\";
+
+}  // namespace palladium::runtime
+")
+file(COPY_FILE ${OUTPUT}.new ${OUTPUT} ONLY_IF_DIFFERENT)

@@ -1,0 +1,271 @@
+// Calls on a GPU that only records: what reaches the driver, and what a call costs.
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "cache/store.hpp"
+#include "palladium/palladium.hpp"
+#include "runtime/compile.hpp"
+#include "runtime/driver/device.hpp"
+#include "runtime/driver/memory.hpp"
+#include "tests/fake_cuda/in_test.hpp"
+#include "tests/support/allocations.hpp"
+#include "tests/support/folder.hpp"
+#include "tests/support/targets.hpp"
+
+using namespace palladium;
+using Catch::Matchers::ContainsSubstring;
+using pl::_;
+using test::Environment;
+using test::Folder;
+
+namespace {
+
+Kernel vector_add(const char* name = "vector_add") {
+  return pallas_call([](Ref x, Ref y, Ref o) { o[_] = x[_] + y[_]; },
+                     [=](ShapeDtype x, ShapeDtype) {
+                       const BlockSpec piece{{256}, [](Index i) { return i; }};
+                       return PallasCallOptions{.name = name,
+                                                .out_type = x,
+                                                .grid = {cdiv(x.shape[0], 256)},
+                                                .in_specs = {piece, piece},
+                                                .out_specs = {piece}};
+                     })
+      .on(Target::cuda);
+}
+
+Array on_gpu(std::int64_t n, float value = 1, int device = 0) {
+  return test::make_array<float>({n}, [=](auto) { return value; }).to(Device::cuda(device));
+}
+
+/// The fake driver, and a cache of the test's own.
+struct Fixture {
+  fake_cuda::State& fake = test::fake_driver();
+  Folder folder;
+  Environment cache{"PALLADIUM_CACHE_DIR", folder.path()};
+};
+
+/// Plays vector_add on the fake's memory.
+void play_vector_add(const fake_cuda::Launch& launch) {
+  const auto x = launch.argument<const float*>(0), y = launch.argument<const float*>(1);
+  auto* o = launch.argument<float*>(2);
+  const auto n = launch.argument<std::int64_t>(3);
+  for (std::int64_t i = 0; i < n; ++i) o[i] = x[i] + y[i];
+}
+
+}  // namespace
+
+TEST_CASE_METHOD(Fixture,
+                 "a call launches the grid with the arrays and the values of the symbols") {
+  fake.on_launch = play_vector_add;
+  const Kernel add = vector_add();
+  const Array x = on_gpu(1003, 1), y = on_gpu(1003, 2);
+  const Array z = add(x, y);
+  REQUIRE(fake.launches.size() == 1);
+  const fake_cuda::Launch& launch = fake.launches[0];
+  CHECK(launch.kernel == "vector_add_kernel");
+  CHECK(launch.grid[0] == 4);
+  CHECK(launch.grid[1] == 1);
+  CHECK(launch.block[0] == 128);
+  CHECK(launch.device == 0);
+  CHECK(launch.stream == nullptr);
+  CHECK(launch.argument<void*>(0) == x.data());
+  CHECK(launch.argument<void*>(1) == y.data());
+  CHECK(launch.argument<void*>(2) == z.data());
+  CHECK(launch.argument<std::int64_t>(3) == 1003);
+  CHECK(z.device() == Device::cuda(0));
+  CHECK(z.to(Device::cpu()).values<float>()[1002] == 3.f);
+}
+
+TEST_CASE_METHOD(Fixture, "one cubin is loaded once and serves all lengths") {
+  const Kernel add = vector_add();
+  for (const std::int64_t n : {5, 256, 257, 100000}) add(on_gpu(n), on_gpu(n));
+  CHECK(fake.count("cuLibraryLoadData") <= 1);  // 0 where an earlier test has loaded it
+  CHECK(fake.launches.size() == 4);
+  CHECK(fake.launches[3].grid[0] == 391);
+}
+
+TEST_CASE_METHOD(Fixture, "into with arrays as at the last call allocates nothing") {
+  const Kernel add = vector_add();
+  const Array x = on_gpu(5000), y = on_gpu(5000), z = on_gpu(5000);
+  const driver::ContextScope context(0);  // the fake remembers, and allocates for, each switch
+  add.into({z}, {x, y});
+  fake.recording = false;
+  const std::size_t launched = fake.launch_count;
+  {
+    const test::CountedAllocations allocations;
+    for (int i = 0; i < 100; ++i) add.into({z}, {x, y});
+    CHECK(allocations.count() == 0);
+  }
+  CHECK(fake.launch_count == launched + 100);
+}
+
+TEST_CASE_METHOD(Fixture, "the caller's stream gets the launch, and fresh outputs come from it") {
+  const Kernel add = vector_add();
+  const Array x = on_gpu(8), y = on_gpu(8);
+  add(x, y);
+  const driver::ContextScope context(0);
+  const driver::Stream own;
+  auto* stream = reinterpret_cast<CUstream_st*>(own.handle());
+  const std::size_t before = fake.allocations;
+  {
+    const Array z = add.on(Stream(stream))(x, y);
+    CHECK(fake.launches.back().stream == own.handle());
+    CHECK(fake.allocations == before + 1);
+  }
+  CHECK(fake.allocations == before);
+  const Array z = on_gpu(8);
+  add.on(Stream(stream)).into({z}, {x, y});
+  CHECK(fake.launches.back().stream == own.handle());
+}
+
+TEST_CASE_METHOD(Fixture, "every device gets its own launch in its own context") {
+  const Kernel add = vector_add();
+  const Array x0 = on_gpu(8, 1, 0), x1 = on_gpu(8, 1, 1);
+  const Array z0 = add(x0, x0), z1 = add(x1, x1);
+  CHECK(z1.device() == Device::cuda(1));
+  REQUIRE(fake.launches.size() == 2);
+  CHECK(fake.launches[0].device == 0);
+  CHECK(fake.launches[1].device == 1);
+  CHECK_THROWS_WITH(add(x0, x1),
+                    ContainsSubstring("args[1]") && ContainsSubstring(".to(pl::Device::cuda(0))"));
+}
+
+TEST_CASE_METHOD(Fixture, "strides of rows with gaps are kernel arguments") {
+  const Kernel twice =
+      pallas_call([](Ref x, Ref o) { o[_] = x[_] + x[_]; },
+                  [](ShapeDtype x) {
+                    const BlockSpec row{{1, 64}, [](Index i) { return Indices{i, 0}; }};
+                    return PallasCallOptions{.name = "twice",
+                                             .out_type = x,
+                                             .grid = {x.shape[0]},
+                                             .in_specs = {row},
+                                             .out_specs = {row}};
+                  })
+          .on(Target::cuda);
+  const Array memory = on_gpu(3 * 100);
+  const std::int64_t strides[] = {100, 1};
+  const Device device = Device::cuda(0);
+  const Array x = Array::view(memory.data(), {3, 64}, f32, {.strides = strides, .device = &device});
+  const Array o = twice(x);
+  const fake_cuda::Launch& launch = fake.launches.back();
+  CHECK(launch.grid[0] == 3);
+  bool has_stride = false;
+  for (std::size_t i = 0; i < launch.arguments.size(); ++i)
+    has_stride |= launch.arguments[i].size() == 8 && launch.argument<std::int64_t>(i) == 100;
+  CHECK(has_stride);
+  CHECK(o.is_dense());
+}
+
+TEST_CASE_METHOD(Fixture, "a raw pointer is found on the device that it leads to") {
+  const Array memory = on_gpu(16, 3, 1);
+  const Array v = Array::view(memory.data(), {16}, f32);
+  CHECK(v.device() == Device::cuda(1));
+  std::vector<float> host(4);
+  CHECK(Array::view(host.data(), {4}, f32).device() == Device::cpu());
+  CHECK(v.to(Device::cpu()).values<float>()[15] == 3.f);
+  CHECK(v.to(Device::cuda(0)).to(Device::cpu()).values<float>()[0] == 3.f);
+}
+
+TEST_CASE_METHOD(Fixture, "an array of the CPU is refused with the way out") {
+  const Kernel add = vector_add();
+  const Array x = Array::zeros({8}, f32);
+  CHECK_THROWS_WITH(add(x, x), ContainsSubstring("args[0] is on cpu") &&
+                                   ContainsSubstring(".to(pl::Device::cuda(0))") &&
+                                   ContainsSubstring("launch_test.cpp"));
+}
+
+TEST_CASE_METHOD(Fixture, "overlapping arrays are refused on the hot path too") {
+  const Kernel add = vector_add();
+  const Array x = on_gpu(100), y = on_gpu(100), z = on_gpu(100);
+  add.into({z}, {x, y});
+  const std::size_t launched = fake.launch_count;
+  CHECK_THROWS_WITH(add.into({x}, {x, y}), ContainsSubstring("outputs[0] overlaps args[0]"));
+  CHECK_THROWS_WITH(add.into({y}, {x, y}), ContainsSubstring("outputs[0] overlaps args[1]"));
+  CHECK(fake.launch_count == launched);
+}
+
+TEST_CASE_METHOD(Fixture, "a cached cubin that the driver rejects is compiled anew and replaced") {
+  const Kernel add = vector_add("healing_add");
+  const Array x = on_gpu(8);
+  const Lowered lowered = add.lower(x, x);
+  const Compiled good = lowered.compile({.arch = "sm_90a"});
+  const cache::Store store = runtime::store();
+  auto entry = store.list();
+  REQUIRE(entry.size() == 1);
+  auto damaged = *store.load(entry[0]);
+  damaged.cubin.assign(64, std::byte{1});
+  REQUIRE(store.publish(damaged));
+  add(x, x);
+  CHECK(fake.launches.size() == 1);
+  const auto healed = store.load(store.list().at(0));
+  REQUIRE(healed);
+  CHECK(healed->cubin.size() == good.cubin().size());
+}
+
+TEST_CASE_METHOD(Fixture, "a driver that rejects what was just compiled is an error") {
+  const Kernel add = vector_add("rejected_add");
+  const Array x = on_gpu(8);
+  fake.results["cuLibraryLoadData"] = 209;
+  CHECK_THROWS_WITH(add(x, x), ContainsSubstring("rejected_add") && ContainsSubstring("sm_90a"));
+  fake.results.clear();
+  add(x, x);
+  CHECK(fake.launches.size() == 1);
+}
+
+TEST_CASE_METHOD(Fixture, "a first call under capture is refused before anything illegal happens") {
+  const Kernel add = vector_add("captured_add");
+  const Array x = on_gpu(8), z = on_gpu(8);
+  fake.capturing = true;
+  CHECK_THROWS_WITH(add.into({z}, {x, x}), ContainsSubstring("before the capture"));
+  CHECK(fake.count("cuLibraryLoadData") == 0);
+  fake.capturing = false;
+  add.into({z}, {x, x});
+  fake.capturing = true;
+  add.into({z}, {x, x});
+  CHECK(fake.launches.size() == 2);
+}
+
+TEST_CASE_METHOD(Fixture, "a failed launch names kernel and shape") {
+  const Kernel add = vector_add();
+  const Array x = on_gpu(1000), z = on_gpu(1000);
+  add.into({z}, {x, x});
+  fake.results["cuLaunchKernelEx"] = 1;
+  CHECK_THROWS_WITH(add.into({z}, {x, x}), ContainsSubstring("cuLaunchKernelEx") &&
+                                               ContainsSubstring("vector_add_kernel") &&
+                                               ContainsSubstring("4x1x1"));
+}
+
+TEST_CASE_METHOD(Fixture, "threads may call one kernel at once") {
+  const Kernel add = vector_add("shared_add");
+  const std::size_t before = fake.launch_count;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      const Array x = on_gpu(100 + t), z = on_gpu(100 + t);
+      for (int i = 0; i < 50; ++i) add.into({z}, {x, x});
+    });
+  for (std::thread& t : threads) t.join();
+  CHECK(fake.launch_count == before + 200);
+}
+
+TEST_CASE_METHOD(Fixture, "scalars travel in the argument block with their own size") {
+  const Kernel scale = pallas_call([](Value a, Ref x, Ref o) { o[_] = a * x[_]; },
+                                   [](ShapeDtype, ShapeDtype x) {
+                                     const BlockSpec piece{{256}, [](Index i) { return i; }};
+                                     return PallasCallOptions{.name = "scale",
+                                                              .out_type = x,
+                                                              .grid = {cdiv(x.shape[0], 256)},
+                                                              .in_specs = {piece},
+                                                              .out_specs = {piece}};
+                                   })
+                           .on(Target::cuda);
+  scale(scalar(2.5f), on_gpu(10));
+  const fake_cuda::Launch& launch = fake.launches.back();
+  bool found = false;
+  for (std::size_t i = 0; i < launch.arguments.size(); ++i)
+    found |= launch.arguments[i].size() == 4 && launch.argument<float>(i) == 2.5f;
+  CHECK(found);
+}
