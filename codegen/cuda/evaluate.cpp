@@ -419,8 +419,14 @@ std::string Nest::access(const std::string& name, Address a, const DimMap& map,
   }
   const int width = vector_width(a, bounds);
   before_.push_back(fmt::format("{} {}[{}];", type, name, vector_));
-  before_.push_back(fmt::format("PL_UNROLL for (i32 e = 0; e < {}; e += {}) {}", vector_, width,
-                                call(width, name + " + e")));
+  if (width == vector_) {
+    a.offset = a.offset.without("e");
+    for (Bound& b : bounds) b.coordinate = b.coordinate.without("e");
+    before_.push_back(call(width, name));
+  } else {
+    before_.push_back(fmt::format("PL_UNROLL for (i32 e = 0; e < {}; e += {}) {}", vector_, width,
+                                  call(width, name + " + e")));
+  }
   return name + "[e]";
 }
 
@@ -430,14 +436,20 @@ std::string Nest::place(const Address& a) const {
                   : fmt::format("{} + {}", a.base, parenthesised(offset));
 }
 
-void Nest::store_vector(const Address& a, const std::string& values,
-                        const std::vector<Bound>& bounds) {
+void Nest::store_vector(Address a, const std::string& values, std::vector<Bound> bounds) {
   const int width = vector_width(a, bounds);
+  const bool whole = width == vector_;
+  if (whole) {
+    a.offset = a.offset.without("e");
+    for (Bound& b : bounds) b.coordinate = b.coordinate.without("e");
+  }
   std::string test = predicate(bounds, "");
   if (!thread_mask_.empty()) test += (test.empty() ? "" : " && ") + thread_mask_;
-  p_.w_.line(fmt::format(
-      "PL_UNROLL for (i32 e = 0; e < {}; e += {}) pl::store_{}<{}>({}, {} + e{});", vector_, width,
-      a.shared ? "shared" : "global", width, place(a), values, test.empty() ? "" : ", " + test));
+  const std::string loop =
+      whole ? "" : fmt::format("PL_UNROLL for (i32 e = 0; e < {}; e += {}) ", vector_, width);
+  p_.w_.line(fmt::format("{}pl::store_{}<{}>({}, {}{}{});", loop, a.shared ? "shared" : "global",
+                         width, place(a), values, whole ? "" : " + e",
+                         test.empty() ? "" : ", " + test));
 }
 
 void Nest::store_one(const Address& a, const std::string& from, const std::string& mask,

@@ -78,8 +78,10 @@ Affine Nest::repetition(int d) const {
   return layout_.repetitions(d) > 1 ? Affine::term(repetition_name(d)) : Affine(0);
 }
 
-// One variable per dimension for the thread's part; the rest is added by the loops.
-void Nest::print_coordinates() {
+// The coordinates at the innermost loop: one variable per dimension for the thread's part, whose
+// definitions are returned, and what the loops add.
+std::vector<std::pair<std::string, std::string>> Nest::find_coordinates() {
+  std::vector<std::pair<std::string, std::string>> variables;
   coordinates_.clear();
   const layout::Bits thread = layout_.thread();
   const int bits = static_cast<int>(layout_.reg.size());
@@ -88,7 +90,7 @@ void Nest::print_coordinates() {
     const layout::Terms terms = layout::terms_of(fields_of(layout_, thread, d));
     if (!terms.empty()) {
       const Affine text = affine_of("t", terms, layout::thread_bits);
-      p_.w_.line(fmt::format("const i32 {} = {};", dim_name(d), text.text()));
+      variables.emplace_back(dim_name(d), text.text());
       c = Affine::term(dim_name(d), std::max<std::int64_t>(1, text.multiple()));
     }
     c = c + repetition(d) * layout_.tile(d);
@@ -98,6 +100,7 @@ void Nest::print_coordinates() {
     if (vector_bits_ > 0 && d + 1 == layout_.rank()) c = c + Affine::term("e");
     coordinates_.push_back(c);
   }
+  return variables;
 }
 
 void Nest::open_repetitions(bool reduced, bool kept) {
@@ -139,17 +142,18 @@ Affine Nest::low_register_index(const DimMap& map, int& bits) const {
 
 std::string Nest::register_index(const Layout& leaf, const DimMap& map) const {
   int bits = 0;
-  Affine index = low_register_index(map, bits);
+  const Affine low = low_register_index(map, bits);
   if (bits != static_cast<int>(leaf.reg.size()))
     throw InternalError("print: a leaf's layout does not follow from that of its pass: " +
                         layout::to_string(leaf) + " in " + layout::to_string(layout_));
+  Affine index;
   std::int64_t stride = std::int64_t{1} << bits;
   for (std::size_t d = map.size(); d-- > 0;) {
     if (map[d] < 0) continue;
-    index = index + repetition(map[d]) * stride;
+    index = repetition(map[d]) * stride + index;
     stride *= layout_.repetitions(map[d]);
   }
-  return index.text();
+  return (index + low).text();
 }
 
 // Tests of the pass's coordinates against the shape, where registers or threads hold padding.
@@ -168,7 +172,7 @@ std::vector<Bound> Nest::padding(const DimMap& map) const {
 
 // Whether the pass computes the value that its storage holds (rather than read it from there).
 bool Nest::enters() const {
-  if (pass_->sink == Pass::Sink::store || pass_->storage < 0) return false;
+  if (pass_->sink == Pass::Sink::store || pass_->value == graph::no_value) return false;
   const Op op = g_[pass_->value].op;
   return l_.storage_of[index(pass_->value)] == pass_->storage && op != Op::Param && op != Op::Get;
 }
@@ -216,14 +220,11 @@ void Nest::print(const Pass& pass) {
       p_.w_.line(fmt::format("{} {}[{}];", type, name, s.layout.registers()));
   }
   p_.w_.open("");
-  const bool threads = std::any_of(layout_.thread().begin(), layout_.thread().end(),
-                                   [](std::uint32_t b) { return b != 0; });
-  const bool stores = pass.sink != Pass::Sink::assign;
   const std::uint32_t replicated = layout_.replicated_threads();
-  if (threads || stores) p_.w_.line("const i32 t = pl::thread();");
-  if (stores && replicated != 0)
+  if (pass.sink != Pass::Sink::assign && replicated != 0)
     thread_mask_ = replicated == 127 ? "t == 0" : fmt::format("(t & {}) == 0", replicated);
-  print_coordinates();
+  const std::size_t first = p_.w_.size();
+  const auto coordinates = find_coordinates();
   switch (pass.sink) {
   case Pass::Sink::assign: print_assign(); break;
   case Pass::Sink::store: print_store(); break;
@@ -231,6 +232,10 @@ void Nest::print(const Pass& pass) {
   case Pass::Sink::reduce: print_reduce(); break;
   }
   p_.w_.close();
+  for (auto it = coordinates.rbegin(); it != coordinates.rend(); ++it)
+    if (p_.w_.names(first, it->first))
+      p_.w_.insert(first, fmt::format("const i32 {} = {};", it->first, it->second));
+  if (p_.w_.names(first, "t")) p_.w_.insert(first, "const i32 t = pl::thread();");
 }
 
 void Nest::print_assign() {
@@ -345,7 +350,7 @@ void Nest::print_reduce() {
   const std::string at =
       shared ? low_register_index(kept, bits).text() : register_index(result, kept);
   open_elements();
-  p_.w_.line(fmt::format("acc[{}] = {}()(acc[{}], {});", at, fold, at, text));
+  p_.w_.line(fmt::format("acc[{0}] = pl::fold({1}(), acc[{0}], {2});", at, fold, text));
   close_loops(outer);
   finish_reduction(fold, registers);
   if (shared)

@@ -150,7 +150,7 @@ void Printer::print_program_ids() {
 
 std::string Printer::storage_name(int storage) const {
   const Storage& s = l_.storages[storage];
-  const std::string hint = s.of == graph::no_value ? "" : g_.names[index(s.of)];
+  const std::string hint = s.of == graph::no_value ? "" : passes::name_of(g_, s.of);
   return (hint.empty() ? "v" : identifier(hint) + "_") + std::to_string(storage);
 }
 

@@ -110,7 +110,7 @@ class Nest {
  private:
   // nest.cpp: the loops
   void set_layout(const layout::Layout& layout);
-  void print_coordinates();
+  std::vector<std::pair<std::string, std::string>> find_coordinates();
   void open_repetitions(bool reduced, bool kept);
   void open_groups();
   void close_loops(int down_to = 0);
@@ -154,7 +154,7 @@ class Nest {
                                 const Affine& at);
   Address storage_address(int storage, const Coordinates& c) const;
   int vector_width(const Address& a, const std::vector<Bound>& bounds) const;
-  void store_vector(const Address& a, const std::string& values, const std::vector<Bound>& bounds);
+  void store_vector(Address a, const std::string& values, std::vector<Bound> bounds);
   std::string place(const Address& a) const;
   std::string temporary(const std::string& prefix);
   std::string named(ValueId v, const std::string& text, const std::string& key);

@@ -1,8 +1,9 @@
 // Lines of emitted text with indentation, and the user's line that each came from.
 #pragma once
 
+#include <cctype>
 #include <string>
-#include <utility>
+#include <string_view>
 #include <vector>
 
 #include "codegen/cuda/emit.hpp"
@@ -11,15 +12,7 @@ namespace palladium::cuda {
 
 class Writer {
  public:
-  void line(const std::string& text) {
-    if (at_.line != 0) lines_.push_back({number_, at_});
-    text_ += std::string(static_cast<std::size_t>(2 * depth_), ' ') + text + "\n";
-    ++number_;
-  }
-  void blank() {
-    text_ += "\n";
-    ++number_;
-  }
+  void line(const std::string& text) { lines_.push_back({text, depth_, at_}); }
   void open(const std::string& text) {
     line(text.empty() ? "{" : text + " {");
     ++depth_;
@@ -31,14 +24,47 @@ class Writer {
   /// Lines from here on come from `at`.
   void at(Location at) { at_ = at; }
 
-  std::string text() const { return text_; }
-  std::vector<TextLine> lines() const { return lines_; }
+  std::size_t size() const { return lines_.size(); }
+  /// Whether a line from number `from` on names the identifier.
+  bool names(std::size_t from, std::string_view identifier) const {
+    const auto is_name = [](char c) {
+      return std::isalnum(static_cast<unsigned char>(c)) || c == '_';
+    };
+    for (std::size_t i = from; i < lines_.size(); ++i) {
+      const std::string& t = lines_[i].text;
+      for (std::size_t at = t.find(identifier); at != t.npos; at = t.find(identifier, at + 1)) {
+        const std::size_t end = at + identifier.size();
+        if ((at == 0 || !is_name(t[at - 1])) && (end == t.size() || !is_name(t[end]))) return true;
+      }
+    }
+    return false;
+  }
+  void insert(std::size_t before, const std::string& text) {
+    lines_.insert(lines_.begin() + static_cast<std::ptrdiff_t>(before),
+                  {text, before < lines_.size() ? lines_[before].depth : depth_, at_});
+  }
+
+  std::string text() const {
+    std::string out;
+    for (const Line& l : lines_)
+      out += std::string(static_cast<std::size_t>(2 * l.depth), ' ') + l.text + "\n";
+    return out;
+  }
+  std::vector<TextLine> lines() const {
+    std::vector<TextLine> out;
+    for (std::size_t i = 0; i < lines_.size(); ++i)
+      if (lines_[i].at.line != 0) out.push_back({static_cast<int>(i) + 1, lines_[i].at});
+    return out;
+  }
 
  private:
-  std::string text_;
-  std::vector<TextLine> lines_;
+  struct Line {
+    std::string text;
+    int depth;
+    Location at;
+  };
+  std::vector<Line> lines_;
   Location at_;
-  int number_ = 1;
   int depth_ = 0;
 };
 

@@ -636,7 +636,7 @@ class Assignment {
       auto largest = std::max_element(fits.begin(), fits.end());
       *largest = (*largest + 1) / 2;
     }
-    const std::string& name = g_.names[index(s.of)];
+    const std::string name = name_of(g_, s.of);
     throw CompileError(
         g_.location(s.of),
         fmt::format(

@@ -64,6 +64,10 @@ DimMap map_of_operand(const Graph& g, ValueId v, std::size_t arg, const DimMap& 
   return DimMap(operand.size(), zero_dim);  // a scalar operand (mask, other)
 }
 
+std::string name_of(const Graph& g, ValueId v) {
+  return index(v) < g.names.size() ? g.names[index(v)] : "";
+}
+
 bool is_reduce(Op op) { return op == Op::ReduceSum || op == Op::ReduceMax || op == Op::ReduceMin; }
 
 bool is_elementwise(Op op) { return op >= Op::Neg && op <= Op::Select; }

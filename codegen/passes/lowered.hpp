@@ -192,6 +192,9 @@ void for_each_leaf(const Lowered& l, ValueId v, const DimMap& map, bool enter, F
 /// What a reduction is accumulated in: f32 for sums of 16-bit floats.
 DType accumulator_dtype(const graph::Graph& g, ValueId reduce);
 
+/// The user's name of a value, or "".
+std::string name_of(const graph::Graph& g, ValueId v);
+
 bool is_elementwise(graph::Op op);
 bool is_reduce(graph::Op op);
 /// Elements that the pass of this value's kind handles per thread, rounded up.
