@@ -48,7 +48,9 @@ void add_padding(std::vector<Bound>& bounds, const std::vector<Bound>& padding) 
 }
 
 std::string Nest::temporary(const std::string& prefix) {
-  return prefix + std::to_string(temporaries_++);
+  // Those outside of a nest stand in the scope of the statements around it.
+  return pass_ ? prefix + std::to_string(temporaries_++)
+               : "s" + prefix + std::to_string(p_.temporaries_++);
 }
 
 // Gives a value that is used more than once, or whose text is long, a name.
@@ -316,15 +318,19 @@ Address Nest::window_address(int window, const Coordinates& c) const {
       }
     }
     const std::int64_t start = b.kind == BlockDim::Kind::blocked ? b.size : 1;
-    const graph::Region& map = g_[graph::RegionId{m.index_map}];
-    const Inst& where = g_[map.yields[d]];
-    const bool at_zero = where.op == Op::Constant && where.attr.bits == 0 && b.pad_lo == 0;
+    const bool at_zero = b.pad_lo == 0 && is_zero(m.index_map, d);
     if (!at_zero) a.alignment = std::gcd(a.alignment, start * step);
     if (!w.in_bounds[d]) add_window_bounds(a, name, m, d, at[d]);
     stride = stride * m.array_aval.shape[d];
   }
   if (reach >= std::int64_t{1} << 31) a.wide = true;
   return a;
+}
+
+bool Nest::is_zero(RegionIndex region, int d) const {
+  if (region == no_region) return true;
+  const Inst& i = g_[g_[graph::RegionId{region}].yields[d]];
+  return i.op == Op::Constant && i.attr.bits == 0;
 }
 
 std::int64_t Nest::a_multiple(const BlockMapping& m, int bytes) {
@@ -470,7 +476,8 @@ std::string Nest::scalar(ValueId v, bool enter) {
   return text;
 }
 
-std::vector<std::string> Nest::index_map(RegionIndex region) {
+std::vector<std::string> Nest::index_map(RegionIndex region, int rank) {
+  if (region == no_region) return std::vector<std::string>(static_cast<std::size_t>(rank), "0");
   const graph::Region& r = g_[graph::RegionId{region}];
   for (std::size_t i = 0; i < r.params.size(); ++i)
     p_.names_[index(r.params[i])] = p_.program_id(static_cast<int>(i));

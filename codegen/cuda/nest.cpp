@@ -244,8 +244,10 @@ void Nest::print_assign() {
   open_groups();
   const std::string text = value(enters());
   open_elements();
-  const std::string at = register_index(s.layout, passes::identity_map(layout_.rank()));
-  p_.w_.line(fmt::format("{}[{}] = {};", p_.storage_name(pass_->storage), at, text));
+  std::string to = p_.storage_name(pass_->storage);
+  if (s.place == Place::registers)
+    to += "[" + register_index(s.layout, passes::identity_map(layout_.rank())) + "]";
+  p_.w_.line(fmt::format("{} = {};", to, text));
   close_loops();
 }
 
@@ -263,14 +265,15 @@ void Nest::print_store() {
     if (m.mask != graph::no_value) mask = evaluate(m.mask, coordinates_, all, false);
     a = address(m.ref, coordinates_);
   }
-  store_element(a, text, mask);
+  store_element(a, text, mask, padding(all));
   close_loops();
 }
 
 // Puts one value per element into memory: collected over e, then stored as vectors.
-void Nest::store_element(const Address& a, const std::string& text, const std::string& mask) {
+void Nest::store_element(const Address& a, const std::string& text, const std::string& mask,
+                         const std::vector<Bound>& limits) {
   std::vector<Bound> bounds = a.bounds;
-  add_padding(bounds, padding(passes::identity_map(layout_.rank())));
+  add_padding(bounds, limits);
   bool computed = !mask.empty();
   for (const Affine::Term& t : a.offset.terms()) computed |= element_names_.contains(t.name);
   const std::string type = type_name(a.dtype);
@@ -303,12 +306,11 @@ void Nest::print_shared() {
   if (!beyond.empty())
     text = fmt::format("{} ? {} : {}", predicate(beyond, ""), parenthesised(text),
                        literal(s.dtype, 0));
-  Address a = storage_address(pass_->storage, coordinates_);
+  std::vector<Bound> inside;
   for (int d = 0; d < layout_.rank(); ++d)
     if (layout_.pads(d))
-      a.bounds.push_back(
-          {coordinates_[d], std::to_string(layout_.domain[d]), layout_.domain[d], false, 0});
-  store_element(a, text, "");
+      inside.push_back({coordinates_[d], std::to_string(layout_.domain[d]), layout_.domain[d]});
+  store_element(storage_address(pass_->storage, coordinates_), text, "", inside);
   close_loops();
 }
 

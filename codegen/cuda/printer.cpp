@@ -272,8 +272,8 @@ void Printer::print_window(int window) {
   const BlockMapping& m = g_.mapping.block_mappings[w.mapping];
   const std::string name = window_name(window), array = arrays_[w.mapping];
   const passes::Copies none;
-  const std::vector<std::string> at = Nest(*this, none).index_map(m.index_map);
   const int rank = m.array_aval.shape.rank();
+  const std::vector<std::string> at = Nest(*this, none).index_map(m.index_map, rank);
   for (int d = 0; d < rank; ++d) {
     const BlockDim& b = m.block_shape[d];
     const std::string extent = dim_text(m.array_aval.shape[d]);

@@ -85,6 +85,7 @@ class Printer {
   Writer w_;
   std::vector<std::string> arrays_;             // per block mapping: parameter
   std::map<std::uint32_t, std::string> names_;  // scalar parameters of regions
+  int temporaries_ = 0;                         // of scalar expressions
   bool synced_ = true;                          // nothing was written since the last barrier
   std::set<int> declared_;                      // storages whose variable stands in the text
   std::set<int> mutable_;                       // storages that are assigned more than once
@@ -105,7 +106,7 @@ class Nest {
   /// An expression of one element outside of loops.
   std::string scalar(ValueId v, bool enter);
   /// The values that an index map yields for a program.
-  std::vector<std::string> index_map(RegionIndex region);
+  std::vector<std::string> index_map(RegionIndex region, int rank);
 
  private:
   // nest.cpp: the loops
@@ -121,7 +122,8 @@ class Nest {
   void finish_reduction(const std::string& fold, std::int64_t registers);
   void print_result(std::int64_t registers);
   void print_shared_result(std::int64_t registers);
-  void store_element(const Address& a, const std::string& text, const std::string& mask);
+  void store_element(const Address& a, const std::string& text, const std::string& mask,
+                     const std::vector<Bound>& limits);
   void store_one(const Address& a, const std::string& from, const std::string& mask,
                  const std::vector<Bound>& bounds);
   std::string value(bool enter);
@@ -149,6 +151,7 @@ class Nest {
   Affine flat(const Extents& shape, const Coordinates& c) const;
   Address address(ValueId ref, const Coordinates& c);
   Address window_address(int window, const Coordinates& c) const;
+  bool is_zero(RegionIndex region, int d) const;
   static std::int64_t a_multiple(const BlockMapping& m, int bytes);
   static void add_window_bounds(Address& a, const std::string& name, const BlockMapping& m, int d,
                                 const Affine& at);

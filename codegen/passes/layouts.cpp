@@ -386,21 +386,21 @@ class Assignment {
     if (ca.size() * cb.size() <= 1) return;
     if (a == b) {
       for (std::size_t c = 0; c < ca.size(); ++c)
-        problem.unary[number[a]][c] += w * move_cost(s, cb[c], ca[c], r.map);
+        problem.unary[number[a]][c] += w * move_cost(s, cb[c], ca[c], r);
       return;
     }
     layout::AssignmentProblem::Edge e{number[a], number[b], {}};
     for (const Layout& x : ca)
-      for (const Layout& y : cb) e.cost.push_back(w * move_cost(s, y, x, r.map));
+      for (const Layout& y : cb) e.cost.push_back(w * move_cost(s, y, x, r));
     problem.edges.push_back(std::move(e));
   }
 
   double move_cost(const Storage& s, const Layout& source, const Layout& pass,
-                   const DimMap& map) const {
+                   const Read& r) const {
     const double through_memory = 60 + 8.0 * static_cast<double>(pass.registers());
-    if (is_opaque(map)) return through_memory;
+    if (is_opaque(r.map) || is_padded(*r.pass, r.map)) return through_memory;
     const Layout have = s.dropped.empty() ? source : layout::drop(source, s.dropped);
-    const Layout need = project(pass, map);
+    const Layout need = project(pass, r.map);
     if (need == have) return 0;
     if (have.registers() > max_whole_registers || need.registers() > max_whole_registers)
       return through_memory;
@@ -552,7 +552,7 @@ class Assignment {
       });
       if (done) continue;
       const Storage& source = l_.storages[r.storage];
-      if (is_opaque(r.map) || varies_in_loop(s.pass, r.map)) {
+      if (is_opaque(r.map) || is_padded(s.pass, r.map) || varies_in_loop(s.pass, r.map)) {
         s.copies.push_back({r.storage, {copy_to_shared(r.storage, out), r.map}});
         continue;
       }
@@ -572,6 +572,12 @@ class Assignment {
                     if (from < 0 || l_.storages[from].place != Place::registers) return;
                     s.copies.push_back({from, {copy_to_shared(from, out), map}});
                   });
+  }
+
+  // The pass goes over more than the storage has.
+  static bool is_padded(const Pass& p, const DimMap& map) {
+    return std::any_of(map.begin(), map.end(),
+                       [&](int d) { return d >= 0 && p.domain[d] != p.valid[d]; });
   }
 
   static bool varies_in_loop(const Pass& p, const DimMap& map) {
@@ -611,10 +617,8 @@ class Assignment {
     st.relayout.plan = layout::plan_relayout(l_.storages[from].layout, need,
                                              l_.storages[from].dtype.bytes(), options());
     if (st.relayout.plan.scratch_bytes > 0)
-      st.relayout.scratch = l_.add_storage({.place = Place::shared,
-                                            .dtype = u8,
-                                            .shape = {st.relayout.plan.scratch_bytes},
-                                            .row_stride = 1});
+      st.relayout.scratch = l_.add_storage(
+          {.place = Place::shared, .dtype = u8, .shape = {st.relayout.plan.scratch_bytes}});
     out.push_back(std::move(st));
     return to;
   }

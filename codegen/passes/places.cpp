@@ -46,7 +46,10 @@ class Placement {
     if (must_be_whole(v) || worth_keeping(v)) keep(v, Place::registers);
   }
 
-  static bool is_scalar(const Inst& i) { return graph::element_count(i.type.shape) == 1; }
+  // A product's accumulators are distributed even if there is only one.
+  static bool is_scalar(const Inst& i) {
+    return graph::element_count(i.type.shape) == 1 && i.op != Op::Dot;
+  }
 
   // Where v is evaluated if it is inlined: at its whole users, and where its inlined users are.
   void find_sinks(ValueId v) {

@@ -17,8 +17,9 @@ using graph::RegionId;
 
 constexpr std::int64_t max_window_registers = 128;
 
-bool depends_on_axis(const Graph& g, RegionId map, int axis) {
-  const graph::Region& r = g[map];
+bool depends_on_axis(const Graph& g, RegionIndex map, int axis) {
+  if (map == no_region) return false;
+  const graph::Region& r = g[RegionId{map}];
   const auto used = [&](ValueId v) {
     if (std::find(r.yields.begin(), r.yields.end(), v) != r.yields.end()) return true;
     for (ValueId i : r.insts)
@@ -36,10 +37,13 @@ bool depends_on_axis(const Graph& g, RegionId map, int axis) {
   return false;
 }
 
-// Whether block number `v` of `size` elements stays inside `extent` for every program.
-bool proved_in_bounds(const Graph& g, RegionId map, ValueId v, const BlockDim& block,
+// Whether the window stays inside `extent` along dimension d for every program.
+bool proved_in_bounds(const Graph& g, RegionIndex index_map, int d, const BlockDim& block,
                       const Dim& extent) {
+  if (index_map == no_region) return extent.is_static() && block.size <= extent.value();
   if (block.kind == BlockDim::Kind::element) return false;
+  const RegionId map{index_map};
+  const ValueId v = g[map].yields[d];
   if (g[v].op == Op::Constant) {
     const std::int64_t c = graph::to_int(g[v].type.dtype, g[v].attr.bits);
     return extent.is_static() && c >= 0 && (c + 1) * block.size <= extent.value();
@@ -112,16 +116,15 @@ class Placement {
       return;
     }
     const BlockMapping& m = g_.mapping.block_mappings[w.mapping];
-    const RegionId map{m.index_map};
     bool suffix = true;  // the axes it ignores are the innermost sequential ones
     for (int i = 0; i < static_cast<int>(l_.sequential_axes.size()); ++i)
-      if (depends_on_axis(g_, map, l_.sequential_axes[i])) {
+      if (depends_on_axis(g_, m.index_map, l_.sequential_axes[i])) {
         suffix = suffix && w.depth == i;
         w.depth = i + 1;
       }
     const bool revisited = w.depth < static_cast<int>(l_.sequential_axes.size());
     for (std::size_t d = 0; d < m.block_shape.size(); ++d)
-      w.in_bounds.push_back(proved_in_bounds(g_, map, g_[map].yields[d], m.block_shape[d],
+      w.in_bounds.push_back(proved_in_bounds(g_, m.index_map, static_cast<int>(d), m.block_shape[d],
                                              m.array_aval.shape[static_cast<int>(d)]));
 
     const bool aliased = is_aliased(w);
@@ -144,24 +147,14 @@ class Placement {
 
   void make_resident(Window& w, Residency r) {
     const graph::Type& t = g_[w.root].type;
-    if (r == Residency::registers && !all_whole(w)) {
-      const auto partial = [&] {
-        for (bool writes : {true, false})
-          for (ValueId v : accesses(w, writes))
-            if (!is_whole_access(g_, v)) return v;
-        return w.root;
-      }();
-      throw CompileError(
-          g_.location(partial),
-          "a Ref in registers is read and written whole (x[_]), without a mask; put " +
-              graph::to_string(t) + " into shared memory (gpu::SMEM) instead");
-    }
+    const bool own = r == Residency::registers;  // one for every warpgroup
+    if (own && !all_whole(w)) r = Residency::shared;
     w.residency = r;
     Storage s{.place = r == Residency::shared ? Place::shared : Place::registers,
               .dtype = t.dtype,
               .shape = t.shape,
               .of = w.root,
-              .per_warpgroup = false};
+              .per_warpgroup = own};
     if (s.place == Place::shared) s.row_stride = t.shape.empty() ? 1 : t.shape.back();
     if (graph::element_count(t.shape) == 1 && s.place == Place::registers) s.place = Place::scalar;
     if (s.place == Place::registers) s.variable = l_.add_variable();
@@ -200,13 +193,17 @@ class Placement {
   void mark(Window& w) {
     if (w.residency != Residency::direct) return;
     w.read_only = !is_output(w) && !is_aliased(w);
-    // Stores and loads of one memory by different threads: through this Ref or its alias.
+    // Different threads may access an element through this Ref or its alias, in an order that
+    // matters.
     const int alias = g_.alias_class(w.root);
-    bool reads = false;
-    for (const Window& o : l_.windows)
-      if (o.mapping >= 0 && g_.alias_class(o.root) == alias && !accesses(o, false).empty())
-        reads = true;
-    w.synchronised = reads && !accesses(w, true).empty();
+    std::size_t reads = 0, writes = 0;
+    for (const Window& o : l_.windows) {
+      if (o.mapping < 0 || g_.alias_class(o.root) != alias) continue;
+      reads += accesses(o, false).size();
+      writes += accesses(o, true).size();
+    }
+    const bool again = w.depth < static_cast<int>(l_.sequential_axes.size());
+    w.synchronised = writes > 0 && (reads > 0 || writes > 1 || again);
   }
 
   Lowered& l_;
