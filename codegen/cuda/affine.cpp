@@ -1,8 +1,28 @@
 #include "codegen/cuda/affine.hpp"
 
+#include <cctype>
 #include <numeric>
 
 namespace palladium::cuda {
+
+bool names_identifier(std::string_view text, std::string_view identifier) {
+  const auto is_name = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || c == '_';
+  };
+  for (std::size_t at = text.find(identifier); at != text.npos;
+       at = text.find(identifier, at + 1)) {
+    const std::size_t end = at + identifier.size();
+    if ((at == 0 || !is_name(text[at - 1])) && (end == text.size() || !is_name(text[end])))
+      return true;
+  }
+  return false;
+}
+
+bool Affine::mentions(std::string_view identifier) const {
+  for (const Term& t : terms_)
+    if (names_identifier(t.name, identifier)) return true;
+  return false;
+}
 
 Affine Affine::term(std::string name, std::int64_t multiple) {
   Affine a;

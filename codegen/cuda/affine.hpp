@@ -3,9 +3,13 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace palladium::cuda {
+
+/// Whether an expression names the identifier, as a whole word.
+bool names_identifier(std::string_view text, std::string_view identifier);
 
 /// constant + sum of coefficient * name, where name is an i32 expression of the emitted text.
 class Affine {
@@ -29,6 +33,8 @@ class Affine {
   const std::vector<Term>& terms() const { return terms_; }
   bool is_constant() const { return terms_.empty(); }
   std::int64_t coefficient(const std::string& name) const;
+  /// Whether a term's expression names the identifier.
+  bool mentions(std::string_view identifier) const;
   /// A number that every value is a multiple of; 0 for the constant 0.
   std::int64_t multiple() const;
 

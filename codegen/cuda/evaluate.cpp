@@ -27,12 +27,6 @@ std::string key_of(const Coordinates& c) {
   return key;
 }
 
-bool uses_element(const Coordinates& c) {
-  for (const Affine& a : c)
-    if (a.coefficient("e") != 0) return true;
-  return false;
-}
-
 }  // namespace
 
 // A test against the window's size implies the one against the value's shape.
@@ -163,9 +157,11 @@ Coordinates Nest::reshape_coordinates(const Extents& from, const Extents& to,
 
   const Affine position = flat(to, c);
   std::string name = position.text();
-  bool per_element = uses_element(c);
-  for (const Affine& a : c)
-    for (const Affine::Term& t : a.terms()) per_element |= element_names_.contains(t.name);
+  bool per_element = false;
+  for (const Affine& a : c) {
+    per_element |= a.mentions("e");
+    for (const std::string& n : element_names_) per_element |= a.mentions(n);
+  }
   const auto declare = [&](const std::string& text) {
     const std::string n = temporary("n");
     (per_element ? inside_ : before_).push_back(fmt::format("const i32 {} = {};", n, text));
@@ -401,10 +397,8 @@ std::string Nest::access(const std::string& name, Address a, const DimMap& map,
   add_padding(bounds, padding(map));
   bool varies = false, computed = false;  // with e; from what was computed for one element
   const auto note = [&](const Affine& x) {
-    for (const Affine::Term& t : x.terms()) {
-      varies |= t.name == "e" || t.name.find("(e ") != std::string::npos;
-      computed |= element_names_.contains(t.name);
-    }
+    varies |= x.mentions("e");
+    for (const std::string& name : element_names_) computed |= x.mentions(name);
   };
   note(a.offset);
   for (const Bound& b : bounds) note(b.coordinate);

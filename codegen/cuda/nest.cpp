@@ -275,7 +275,7 @@ void Nest::store_element(const Address& a, const std::string& text, const std::s
   std::vector<Bound> bounds = a.bounds;
   add_padding(bounds, limits);
   bool computed = !mask.empty();
-  for (const Affine::Term& t : a.offset.terms()) computed |= element_names_.contains(t.name);
+  for (const std::string& n : element_names_) computed |= a.offset.mentions(n);
   const std::string type = type_name(a.dtype);
   const int outer = open_;
   if (vector_ == 1 || computed) {

@@ -326,6 +326,8 @@ void Printer::print_scalar(const Statement& s) {
   const Op op = g_[s.value].op;
   const bool enter = own == s.to && op != Op::Param && op != Op::Get;
   const std::string value = Nest(*this, s.copies).scalar(s.value, enter);
+  // A store that follows must not overtake another thread's read.
+  if (enter && (op == Op::Load || op == Op::Swap)) synced_ = false;
   if (declared_.contains(s.to)) {
     w_.line(fmt::format("{} = {};", name, value));
     return;

@@ -1,11 +1,11 @@
 // Lines of emitted text with indentation, and the user's line that each came from.
 #pragma once
 
-#include <cctype>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "codegen/cuda/affine.hpp"
 #include "codegen/cuda/emit.hpp"
 
 namespace palladium::cuda {
@@ -27,16 +27,8 @@ class Writer {
   std::size_t size() const { return lines_.size(); }
   /// Whether a line from number `from` on names the identifier.
   bool names(std::size_t from, std::string_view identifier) const {
-    const auto is_name = [](char c) {
-      return std::isalnum(static_cast<unsigned char>(c)) || c == '_';
-    };
-    for (std::size_t i = from; i < lines_.size(); ++i) {
-      const std::string& t = lines_[i].text;
-      for (std::size_t at = t.find(identifier); at != t.npos; at = t.find(identifier, at + 1)) {
-        const std::size_t end = at + identifier.size();
-        if ((at == 0 || !is_name(t[at - 1])) && (end == t.size() || !is_name(t[end]))) return true;
-      }
-    }
+    for (std::size_t i = from; i < lines_.size(); ++i)
+      if (names_identifier(lines_[i].text, identifier)) return true;
     return false;
   }
   void insert(std::size_t before, const std::string& text) {

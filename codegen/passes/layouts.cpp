@@ -218,8 +218,7 @@ class Assignment {
   std::vector<Read> reads(const Pass& p) const {
     std::vector<Read> found;
     const DimMap all = identity_map(static_cast<int>(p.domain.size()));
-    const auto add = [&](ValueId v, const DimMap& map) {
-      const int s = l_.storage_read(v);
+    const auto add = [&](ValueId, const DimMap& map, int s) {
       if (s >= 0 && l_.storages[s].place == Place::registers) found.push_back({&p, s, map});
     };
     if (p.window >= 0) {
@@ -306,8 +305,8 @@ class Assignment {
     if (p.sink == Pass::Sink::store) note(g_[g_[p.inst].args[0]].type.dtype);
     const DimMap all = identity_map(static_cast<int>(p.domain.size()));
     for_each_value(p, [&](ValueId value, bool enter) {
-      for_each_leaf(l_, value, all, enter, [&](ValueId leaf, const DimMap&) {
-        if (l_.storage_read(leaf) < 0) note(g_[leaf].type.dtype);
+      for_each_leaf(l_, value, all, enter, [&](ValueId leaf, const DimMap&, int s) {
+        if (s < 0) note(g_[leaf].type.dtype);
       });
     });
     if (p.sink == Pass::Sink::shared) note(l_.storages[p.storage].dtype);
@@ -428,8 +427,7 @@ class Assignment {
       return cost + memory(l_.windows[p.window].root, all, p.sink != Pass::Sink::store);
     for_each_value(p, [&](ValueId v, bool enter) {
       cost += registers * operations(v, 32);
-      for_each_leaf(l_, v, all, enter, [&](ValueId leaf, const DimMap& map) {
-        const int s = l_.storage_read(leaf);
+      for_each_leaf(l_, v, all, enter, [&](ValueId leaf, const DimMap& map, int s) {
         if (s < 0)
           cost += memory(g_[leaf].args[0], map, true);
         else if (l_.storages[s].place == Place::shared)
@@ -567,8 +565,7 @@ class Assignment {
     const Op op = g_[s.value].op;
     const DimMap none = identity_map(static_cast<int>(g_[s.value].type.shape.size()));
     for_each_leaf(l_, s.value, none, own && op != Op::Param && op != Op::Get,
-                  [&](ValueId v, const DimMap& map) {
-                    const int from = l_.storage_read(v);
+                  [&](ValueId, const DimMap& map, int from) {
                     if (from < 0 || l_.storages[from].place != Place::registers) return;
                     s.copies.push_back({from, {copy_to_shared(from, out), map}});
                   });

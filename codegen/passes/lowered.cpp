@@ -8,13 +8,6 @@ using graph::Graph;
 using graph::Inst;
 using graph::Op;
 
-int Lowered::storage_read(ValueId v) const {
-  const Inst& inst = graph[v];
-  if (storage_of[index(v)] >= 0) return storage_of[index(v)];
-  if (inst.op != Op::Load && inst.op != Op::Swap) return -1;
-  return windows[window_of[index(graph.root(inst.args[0]))]].storage;
-}
-
 DimMap identity_map(int rank) {
   DimMap m(rank);
   for (int d = 0; d < rank; ++d) m[d] = d;

@@ -160,8 +160,10 @@ struct Lowered {
     pinned.push_back(std::move(pin));
     return num_variables++;
   }
-  /// The storage that a value is read from: its own, or that of the resident window it loads.
-  int storage_read(ValueId v) const;
+  /// The storage of the window that a Load or Swap reads; -1 if it is in global memory.
+  int storage_loaded(ValueId v) const {
+    return windows[window_of[index(graph.root(graph[v].args[0]))]].storage;
+  }
 };
 
 /// The passes, in the order in which codegen/cuda/lower.cpp runs them.
@@ -184,8 +186,9 @@ DimMap identity_map(int rank);
 /// Map of operand `arg` of `v`, which is evaluated by `map`.
 DimMap map_of_operand(const graph::Graph& g, ValueId v, std::size_t arg, const DimMap& map);
 
-/// Calls f(value, map) for every leaf of the inlined expression `v`: values with a storage, and
-/// loads from memory. `f` is also called for `v` itself if it has a storage and `!enter`.
+/// Calls f(value, map, storage) for every leaf of the inlined expression `v`: values with a
+/// storage, and loads, whose storage is that of their window (-1 if in global memory). `v` itself
+/// is such a value unless `enter`.
 template <class F>
 void for_each_leaf(const Lowered& l, ValueId v, const DimMap& map, bool enter, F&& f);
 
@@ -204,8 +207,8 @@ template <class F>
 void for_each_leaf(const Lowered& l, ValueId v, const DimMap& map, bool enter, F&& f) {
   const graph::Inst& inst = l.graph[v];
   const bool load = inst.op == graph::Op::Load || inst.op == graph::Op::Swap;
-  if (!enter && l.storage_of[graph::index(v)] >= 0) return f(v, map);
-  if (load) f(v, map);
+  if (!enter && l.storage_of[graph::index(v)] >= 0) return f(v, map, l.storage_of[graph::index(v)]);
+  if (load) f(v, map, l.storage_loaded(v));
   for (std::size_t i = load ? 1 : 0; i < inst.args.size(); ++i)
     if (l.graph[inst.args[i]].type.is_value())
       for_each_leaf(l, inst.args[i], map_of_operand(l.graph, v, i, map), false, f);

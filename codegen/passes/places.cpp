@@ -103,7 +103,7 @@ class Placement {
     bool same = true;
     const ValueId value = graph::MemoryView::of(g_[store]).value;
     const DimMap all = identity_map(static_cast<int>(g_[value].type.shape.size()));
-    for_each_leaf(l_, value, all, false, [&](ValueId leaf, const DimMap& map) {
+    for_each_leaf(l_, value, all, false, [&](ValueId leaf, const DimMap& map, int) {
       if (leaf == load && map != all) same = false;
     });
     return same;

@@ -206,8 +206,8 @@ class Building {
   bool reads_in_place(ValueId value, ValueId carry) const {
     const DimMap all = identity_map(static_cast<int>(g_[value].type.shape.size()));
     bool in_place = true;
-    for_each_leaf(l_, value, all, false, [&](ValueId leaf, const DimMap& map) {
-      if (l_.storage_of[index(leaf)] == l_.storage_of[index(carry)] && map != all) in_place = false;
+    for_each_leaf(l_, value, all, false, [&](ValueId, const DimMap& map, int storage) {
+      if (storage == l_.storage_of[index(carry)] && map != all) in_place = false;
     });
     return in_place;
   }
