@@ -44,8 +44,8 @@ std::vector<Semantics> grid_order(const Graph& g,
     for (int i = 0; i < m.num_outputs && revisited < 0 && !single; ++i)
       if (!depends_on_axis(g, m.num_inputs + i, static_cast<int>(axis)))
         revisited = m.num_inputs + i;
-    const std::optional<Semantics> asked = wanted.empty() ? std::nullopt : wanted[axis];
-    if (revisited >= 0 && asked == Semantics::parallel && !g.allow_revisit) {
+    const auto asked = [&](Semantics s) { return !wanted.empty() && wanted[axis] == s; };
+    if (revisited >= 0 && asked(Semantics::parallel) && !g.allow_revisit) {
       std::string name = std::to_string(axis);
       if (!m.grid_names.empty() && !m.grid_names[axis].empty())
         name += " ('" + m.grid_names[axis] + "')";
@@ -55,7 +55,9 @@ std::vector<Semantics> grid_order(const Graph& g,
                     " does not depend on it, so several programs along the axis write one block; "
                     "say sequential, or allow_revisit if every write may come in any order");
     }
-    order.push_back(asked.value_or(revisited >= 0 ? Semantics::sequential : Semantics::parallel));
+    const bool in_order =
+        asked(Semantics::sequential) || (revisited >= 0 && !asked(Semantics::parallel));
+    order.push_back(in_order ? Semantics::sequential : Semantics::parallel);
   }
   return order;
 }
