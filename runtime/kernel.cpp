@@ -27,11 +27,15 @@ struct detail::KernelMaker {
 
 Kernel pallas_call(Body body, PallasCallOptions options, Location at) {
   return detail::KernelMaker::make(
-      {.body = std::move(body), .options = std::move(options), .at = at});
+      {.body = {std::move(body)}, .options = std::move(options), .at = at});
 }
 
 Kernel detail::make_kernel(Body body, Shared<OptionsFunction> options, Location at) {
-  return KernelMaker::make({.body = std::move(body), .function = std::move(options), .at = at});
+  return KernelMaker::make({.body = {std::move(body)}, .function = std::move(options), .at = at});
+}
+
+Kernel detail::make_kernel(Shared<OptionsFunction> call, Location at) {
+  return KernelMaker::make({.function = std::move(call), .at = at});
 }
 
 namespace {

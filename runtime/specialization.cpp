@@ -58,16 +58,16 @@ std::shared_ptr<Specialization> specialize(const Source& source, std::span<const
     types.push_back(source.function && r.is_array ? bind(r.type, i, binding) : r.type);
   }
 
-  PallasCallOptions computed;
+  palladium::detail::OptionsFunction::Made made;
   if (source.function) {
     const int arity = source.function->arity;
     if (arity != detail::OptionsFunction::any && arity != static_cast<int>(types.size()))
       throw CompileError(at, "the options function takes " + std::to_string(arity) +
                                  " types but the call has " + std::to_string(types.size()) +
                                  " arguments");
-    computed = source.function->call(types);
+    made = source.function->call(types);
   }
-  const PallasCallOptions& options = source.function ? computed : source.options;
+  const PallasCallOptions& options = source.function ? made.options : source.options;
 
   std::vector<trace::ArgumentType> traced;
   for (std::size_t i = 0; i < arguments.size(); ++i)
@@ -75,7 +75,7 @@ std::shared_ptr<Specialization> specialize(const Source& source, std::span<const
 
   auto result = std::make_shared<Specialization>();
   result->interpret = options.interpret;
-  result->graph = trace::trace({&source.body, 1}, options, traced, source.at, &binding);
+  result->graph = trace::trace(made.body.empty() ? source.body : made.body, options, traced, source.at, &binding);
   // Only now is it known which extents are integers.
   GridMapping& mapping = result->graph.mapping;
   for (std::size_t i = 0; i < arguments.size(); ++i) {

@@ -14,7 +14,7 @@ namespace palladium::runtime {
 
 /// What a kernel was made of.
 struct Source {
-  Body body;
+  std::vector<Body> body = {};     // none if the function gives it
   PallasCallOptions options = {};  // unless there is a function
   detail::Shared<detail::OptionsFunction> function = {};
   Location at = {};

@@ -203,13 +203,24 @@ class PALLADIUM_API Kernel {
   bool has_target_ = false;
 };
 
+/// A body together with its options, made for some types of arguments: a body can then use their
+/// extents, which it cannot ask of its blocks.
+struct Call {
+  Body body;
+  PallasCallOptions options = {};
+};
+
 namespace detail {
 
-/// A function from the types of the arguments to the options of the kernel.
+/// A function from the types of the arguments to what is called.
 struct OptionsFunction : Counted {
   static constexpr int any = -1;
+  struct Made {
+    PallasCallOptions options;
+    std::vector<Body> body;  ///< none, or the one that stands in for the kernel's
+  };
   int arity = 0;  ///< any: takes a span of them
-  virtual PallasCallOptions call(std::span<const ShapeDtype> types) = 0;
+  virtual Made call(std::span<const ShapeDtype> types) = 0;
 };
 
 template <class F, std::size_t... I>
@@ -234,25 +245,44 @@ consteval int options_arity() {
   }
 }
 
-template <class F>
+template <class F, bool HasBody>
 struct OptionsModel final : OptionsFunction {
   explicit OptionsModel(F f) : function(std::move(f)) { arity = options_arity<F>(); }
-  PallasCallOptions call(std::span<const ShapeDtype> types) override {
+  Made call(std::span<const ShapeDtype> types) override {
     constexpr int count = options_arity<F>();
     static_assert(count != -2,
-                  "palladium: an options function takes a pl::ShapeDtype per argument, or one "
-                  "std::span<const pl::ShapeDtype>, and returns pl::PallasCallOptions");
+                  "palladium: the function takes a pl::ShapeDtype per argument, or one "
+                  "std::span<const pl::ShapeDtype>");
     if constexpr (count == any) {
-      return function(types);
+      return made(function(types));
     } else if constexpr (count >= 0) {
-      return [&]<std::size_t... I>(std::index_sequence<I...>) { return function(types[I]...); }
+      return [&]<std::size_t... I>(std::index_sequence<I...>) {
+        return made(function(types[I]...));
+      }
       (std::make_index_sequence<count>());
+    } else {
+      return {};
     }
+  }
+  template <class R>
+  static Made made(R returned) {
+    constexpr bool fits = std::is_same_v<R, PallasCallOptions> || std::is_same_v<R, Call>;
+    static_assert(fits, "palladium: the function returns pl::PallasCallOptions or pl::Call");
+    static_assert(!fits || HasBody == std::is_same_v<R, PallasCallOptions>,
+                  "palladium: a body stands beside a function that returns "
+                  "pl::PallasCallOptions, or inside the pl::Call that it returns");
+    if constexpr (std::is_same_v<R, Call>)
+      return {std::move(returned.options), {std::move(returned.body)}};
+    else if constexpr (fits)
+      return {std::move(returned), {}};
+    else
+      return {};
   }
   F function;
 };
 
 PALLADIUM_API Kernel make_kernel(Body body, Shared<OptionsFunction> options, Location at);
+PALLADIUM_API Kernel make_kernel(Shared<OptionsFunction> call, Location at);
 
 }  // namespace detail
 
@@ -263,9 +293,18 @@ PALLADIUM_API Kernel pallas_call(Body body, PallasCallOptions options, Location 
 template <class F>
 requires(!std::convertible_to<F, PallasCallOptions>) Kernel
     pallas_call(Body body, F options, Location at = here()) {
+  return detail::make_kernel(std::move(body),
+                             detail::Shared<detail::OptionsFunction>(
+                                 new detail::OptionsModel<F, true>(std::move(options))),
+                             at);
+}
+
+/// Body and options, as a pl::Call, as a function of the types of the arguments.
+template <class F>
+Kernel pallas_call(F call, Location at = here()) {
   return detail::make_kernel(
-      std::move(body),
-      detail::Shared<detail::OptionsFunction>(new detail::OptionsModel<F>(std::move(options))), at);
+      detail::Shared<detail::OptionsFunction>(new detail::OptionsModel<F, false>(std::move(call))),
+      at);
 }
 
 }  // namespace palladium

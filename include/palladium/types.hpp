@@ -110,36 +110,36 @@ concept OneIsDim = DimLike<A> && DimLike<B> &&(std::same_as<A, Dim> || std::same
 }  // namespace detail
 
 template <class A, class B>
-requires detail::OneIsDim<A, B> Dim operator+(const A& a, const B& b) {
+requires detail::OneIsDim<A, B> Dim operator+(A a, B b) {
   return detail::dim_binary(detail::DimOp::add, a, b);
 }
 template <class A, class B>
-requires detail::OneIsDim<A, B> Dim operator-(const A& a, const B& b) {
+requires detail::OneIsDim<A, B> Dim operator-(A a, B b) {
   return detail::dim_binary(detail::DimOp::sub, a, b);
 }
 template <class A, class B>
-requires detail::OneIsDim<A, B> Dim operator*(const A& a, const B& b) {
+requires detail::OneIsDim<A, B> Dim operator*(A a, B b) {
   return detail::dim_binary(detail::DimOp::mul, a, b);
 }
 template <class A, class B>
-requires detail::OneIsDim<A, B> Dim operator/(const A& a, const B& b) {
+requires detail::OneIsDim<A, B> Dim operator/(A a, B b) {
   return detail::dim_binary(detail::DimOp::div, a, b);
 }
 template <class A, class B>
-requires detail::OneIsDim<A, B> Dim operator%(const A& a, const B& b) {
+requires detail::OneIsDim<A, B> Dim operator%(A a, B b) {
   return detail::dim_binary(detail::DimOp::mod, a, b);
 }
 // Comparisons read both sides: they pin. (!=, >, ... are rewritten from these two.)
 template <class A, class B>
 requires detail::OneIsDim<A, B>
-bool operator==(const A& a, const B& b) { return Dim(a).value() == Dim(b).value(); }
+bool operator==(A a, B b) { return Dim(a).value() == Dim(b).value(); }
 template <class A, class B>
 requires detail::OneIsDim<A, B>
-auto operator<=>(const A& a, const B& b) { return Dim(a).value() <=> Dim(b).value(); }
+auto operator<=>(A a, B b) { return Dim(a).value() <=> Dim(b).value(); }
 
 /// a / b rounded up; a >= 0, b > 0.
 template <class A, class B>
-requires detail::OneIsDim<A, B> Dim cdiv(const A& a, const B& b) {
+requires detail::OneIsDim<A, B> Dim cdiv(A a, B b) {
   return detail::dim_binary(detail::DimOp::cdiv, a, b);
 }
 constexpr std::int64_t cdiv(std::integral auto a, std::integral auto b) {

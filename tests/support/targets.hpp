@@ -10,7 +10,7 @@
 namespace palladium::test {
 
 /// Runs `body` on interpreter, emulator and, where there is one, the GPU, each in a section of its
-/// own. What is not run is counted in the report as a skipped section.
+/// own. Without a GPU the report says so.
 void for_each_target(const std::string& name, const std::function<void(Target)>& body);
 
 /// A copy where the target's kernels can read it, and one that the CPU can.

@@ -1,0 +1,20 @@
+#include "palladium/ops/add.hpp"
+
+#include "palladium/palladium.hpp"
+
+namespace palladium::ops {
+
+Kernel add() {
+  constexpr int block = 1024;
+  return pallas_call([](Ref x, Ref y, Ref o) { o[_] = x[_] + y[_]; },
+                     [](ShapeDtype x, ShapeDtype) {
+                       const BlockSpec piece{{block}, [](Index i) { return i; }};
+                       return PallasCallOptions{.name = "add",
+                                                .out_type = x,
+                                                .grid = {cdiv(x.shape[0], block)},
+                                                .in_specs = {piece, piece},
+                                                .out_specs = {piece}};
+                     });
+}
+
+}  // namespace palladium::ops

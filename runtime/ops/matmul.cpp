@@ -1,0 +1,43 @@
+#include "palladium/ops/matmul.hpp"
+
+#include "palladium/palladium.hpp"
+
+namespace palladium::ops {
+
+Kernel matmul() {
+  constexpr int bm = 64, bn = 64, bk = 32;
+  return pallas_call([](ShapeDtype a, ShapeDtype b) {
+    const std::int64_t k = a.shape[1], n = b.shape[1];
+    if (k != b.shape[0].value())
+      throw CompileError("matmul: a is " + to_string(a) + " and b is " + to_string(b) +
+                         "; the columns of a must be as many as the rows of b");
+    // The output block stays while the last grid axis walks along k, so that axis is sequential.
+    auto body = [=](Ref a, Ref b, Ref o) {
+      when(program_id(2) == 0, [&] { o[_] = zeros({bm, bn}, f32); });
+      Value x = a[_], y = b[_];
+      if (k % bk != 0) {  // beyond k there is nothing, and nothing is not 0
+        const Value left = k - program_id(2) * bk;
+        x = where(iota(i32, {bm, bk}, 1) < left, x, 0);
+        y = where(iota(i32, {bk, bn}, 0) < left, y, 0);
+      }
+      o[_] += dot(x, y);
+    };
+    return Call{body,
+                {.name = "matmul",
+                 .out_type = {{a.shape[0], n}, f32},
+                 .grid = {cdiv(a.shape[0], bm), cdiv(n, bn), cdiv(k, bk)},
+                 .in_specs = {{{bm, bk},
+                               [](Index i, Index, Index l) {
+                                 return Indices{i, l};
+                               }},
+                              {{bk, bn},
+                               [](Index, Index j, Index l) {
+                                 return Indices{l, j};
+                               }}},
+                 .out_specs = {{{bm, bn}, [](Index i, Index j, Index) {
+                                  return Indices{i, j};
+                                }}}}};
+  });
+}
+
+}  // namespace palladium::ops

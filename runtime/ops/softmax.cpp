@@ -1,0 +1,24 @@
+#include "palladium/ops/softmax.hpp"
+
+#include "palladium/palladium.hpp"
+
+namespace palladium::ops {
+
+Kernel softmax() {
+  return pallas_call(
+      [](Ref x, Ref o) {
+        Value v = f32(x[_]);
+        Value e = exp(v - max(v, {.axis = 1, .keepdims = true}));
+        o[_] = (e / sum(e, {.axis = 1, .keepdims = true})).astype(o.dtype());
+      },
+      [](ShapeDtype x) {
+        const BlockSpec row{{1, x.shape[1]}, [](Index i) { return Indices{i, 0}; }};
+        return PallasCallOptions{.name = "softmax",
+                                 .out_type = x,
+                                 .grid = {x.shape[0]},
+                                 .in_specs = {row},
+                                 .out_specs = {row}};
+      });
+}
+
+}  // namespace palladium::ops
