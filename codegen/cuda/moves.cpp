@@ -87,12 +87,12 @@ void Printer::print_shuffles(const Relayout& r) {
   const layout::Shuffles& s = r.plan.shuffle;
   const std::string from = storage_name(r.from), to = storage_name(r.to);
   const std::string type = type_name(l_.storages[r.to].dtype);
-  w_.open("");
+  w_.open_block("");
   w_.line("const u32 lane = pl::lane();");
   if (!s.by_xor) w_.line(fmt::format("const u32 source = {};", terms_text("lane", s.source_lane)));
   const int in = s.words_in * s.pack, out = s.words_out * s.pack;
   const auto select = [&](const layout::Select& x, const char* words, int count) {
-    w_.open("");
+    w_.open_block("");
     w_.line(fmt::format("{} y[{}];", type, count * s.pack));
     w_.line(
         fmt::format("PL_UNROLL for (i32 k = 0; k < {0}; ++k) y[k] = (lane >> {1} & 1) != 0 ? "
@@ -100,10 +100,10 @@ void Printer::print_shuffles(const Relayout& r) {
                     count * s.pack, x.lane_bit, words, x.flip * s.pack));
     w_.line(fmt::format("PL_UNROLL for (i32 k = 0; k < {0}; ++k) {1}[k] = y[k];", count * s.pack,
                         words));
-    w_.close();
+    w_.close_block();
   };
   for (const layout::ShufflePass& p : s.passes) {
-    w_.open("");
+    w_.open_block("");
     w_.line(fmt::format("{} x[{}] = {{}}, z[{}] = {{}};", type, in, out));
     for (std::size_t k = 0; k < p.in.size(); ++k)
       if (p.in[k] >= 0) w_.line(fmt::format("x[{}] = {}[{}];", k, from, p.in[k]));
@@ -123,9 +123,9 @@ void Printer::print_shuffles(const Relayout& r) {
     for (const layout::Select& x : s.after) select(x, "z", s.words_out);
     for (std::size_t k = 0; k < p.out.size(); ++k)
       if (p.out[k] >= 0) w_.line(fmt::format("{}[{}] = z[{}];", to, p.out[k], k));
-    w_.close();
+    w_.close_block();
   }
-  w_.close();
+  w_.close_block();
 }
 
 void Printer::print_shared_moves(const Relayout& r) {
@@ -144,7 +144,7 @@ void Printer::print_shared_moves(const Relayout& r) {
     return fmt::format("scratch + ({}{}) + {}", offset, a.flip ? fmt::format(" ^ {}", a.flip) : "",
                        a.offset);
   };
-  w_.open("");
+  w_.open_block("");
   w_.line(fmt::format("const u32 t = pl::thread(), scratch = {};", shared_address(r.scratch)));
   w_.line(fmt::format("const u32 st = {}, ld = {};", terms_text("t", m.store.thread_offset),
                       terms_text("t", m.load.thread_offset)));
@@ -180,7 +180,7 @@ void Printer::print_shared_moves(const Relayout& r) {
       w_.line(fmt::format("{}{{ {} w[{}]; {}{} }}", test, type, a.registers.size(), load, moves));
     }
   }
-  w_.close();
+  w_.close_block();
 }
 
 // Row-major through shared memory, a window of addresses at a time.
@@ -188,13 +188,13 @@ void Printer::print_memory_move(const Relayout& r) {
   const layout::MemoryMove& m = r.plan.memory;
   const Storage& s = l_.storages[r.to];
   const int bytes = s.dtype.bytes();
-  w_.open("");
+  w_.open_block("");
   w_.line(fmt::format("const i32 t = pl::thread();"));
   w_.line(fmt::format("const u32 scratch = {};", shared_address(r.scratch)));
   const auto side = [&](const layout::Layout& l, const layout::MemorySide& x,
                         const std::string& array, bool store) {
     const std::vector<layout::Coordinate> coordinates = layout::coordinates(l);
-    w_.open(fmt::format("PL_UNROLL for (i32 k = 0; k < {}; ++k)", l.registers()));
+    w_.open_block(fmt::format("PL_UNROLL for (i32 k = 0; k < {}; ++k)", l.registers()));
     std::string test, at = std::to_string(x.offset);
     for (int d = 0; d < l.rank(); ++d) {
       const layout::Coordinate& c = coordinates[d];
@@ -223,18 +223,18 @@ void Printer::print_memory_move(const Relayout& r) {
     else
       w_.line(fmt::format("{}pl::load_shared<1>({} + k, scratch + at * {});",
                           test.empty() ? "" : "if (" + test + ") ", array, bytes));
-    w_.close();
+    w_.close_block();
   };
   if (m.windows > 1)
-    w_.open(fmt::format("PL_NOUNROLL for (i32 window = 0; window < {}; ++window)", m.windows));
+    w_.open_block(fmt::format("PL_NOUNROLL for (i32 window = 0; window < {}; ++window)", m.windows));
   synced_ = false;
   print_sync();
   side(r.plan.from, m.store, storage_name(r.from), true);
   synced_ = false;
   print_sync();
   side(r.plan.to, m.load, storage_name(r.to), false);
-  if (m.windows > 1) w_.close();
-  w_.close();
+  if (m.windows > 1) w_.close_block();
+  w_.close_block();
 }
 
 layout::Bits fields_of(const layout::Layout& l, const layout::Bits& images, int d) {

@@ -107,7 +107,7 @@ void Nest::open_repetitions(bool reduced, bool kept) {
   for (int d = 0; d < layout_.rank(); ++d) {
     if (layout_.repetitions(d) == 1 || (is_reduced(d) ? !reduced : !kept)) continue;
     const bool rolled = d < static_cast<int>(pass_->rolled.size()) && pass_->rolled[d];
-    p_.w_.open(fmt::format("{0} for (i32 {1} = 0; {1} < {2}; ++{1})",
+    p_.w_.open_block(fmt::format("{0} for (i32 {1} = 0; {1} < {2}; ++{1})",
                            rolled ? "PL_NOUNROLL" : "PL_UNROLL", repetition_name(d),
                            layout_.repetitions(d)));
     ++open_;
@@ -116,13 +116,13 @@ void Nest::open_repetitions(bool reduced, bool kept) {
 
 void Nest::open_groups() {
   if (!groups_) return;
-  p_.w_.open(fmt::format("PL_UNROLL for (i32 g = 0; g < {}; ++g)",
+  p_.w_.open_block(fmt::format("PL_UNROLL for (i32 g = 0; g < {}; ++g)",
                          1 << (layout_.reg.size() - static_cast<std::size_t>(vector_bits_))));
   ++open_;
 }
 
 void Nest::close_loops(int down_to) {
-  for (; open_ > down_to; --open_) p_.w_.close();
+  for (; open_ > down_to; --open_) p_.w_.close_block();
 }
 
 // The bits of the register number below the repetitions that a leaf keeps, renumbered.
@@ -196,7 +196,7 @@ void Nest::open_elements() {
   for (const std::string& line : before_) p_.w_.line(line);
   before_.clear();
   if (vector_ > 1) {
-    p_.w_.open(fmt::format("PL_UNROLL for (i32 e = 0; e < {}; ++e)", vector_));
+    p_.w_.open_block(fmt::format("PL_UNROLL for (i32 e = 0; e < {}; ++e)", vector_));
     ++open_;
   }
   for (const std::string& line : inside_) p_.w_.line(line);
@@ -219,7 +219,7 @@ void Nest::print(const Pass& pass) {
     if (s.place == Place::registers)
       p_.w_.line(fmt::format("{} {}[{}];", type, name, s.layout.registers()));
   }
-  p_.w_.open("");
+  p_.w_.open_block("");
   const std::uint32_t replicated = layout_.replicated_threads();
   if (pass.sink != Pass::Sink::assign && replicated != 0)
     thread_mask_ = replicated == 127 ? "t == 0" : fmt::format("(t & {}) == 0", replicated);
@@ -231,7 +231,7 @@ void Nest::print(const Pass& pass) {
   case Pass::Sink::shared: print_shared(); break;
   case Pass::Sink::reduce: print_reduce(); break;
   }
-  p_.w_.close();
+  p_.w_.close_block();
   for (auto it = coordinates.rbegin(); it != coordinates.rend(); ++it)
     if (p_.w_.names(first, it->first))
       p_.w_.insert(first, fmt::format("const i32 {} = {};", it->first, it->second));
@@ -424,7 +424,7 @@ void Nest::print_shared_result(std::int64_t registers) {
             (replicated == 127 ? std::string("t == 0") : fmt::format("(t & {}) == 0", replicated));
   const Address a = storage_address(pass_->storage, c);
   const DType accumulator = passes::accumulator_dtype(g_, pass_->inst);
-  p_.w_.open(fmt::format("PL_UNROLL for (i32 a = 0; a < {}; ++a)", registers));
+  p_.w_.open_block(fmt::format("PL_UNROLL for (i32 a = 0; a < {}; ++a)", registers));
   std::string from = "&acc[a]";
   if (s.dtype != accumulator) {
     p_.w_.line(fmt::format("const {0} o = pl::to<{0}>(acc[a]);", type_name(s.dtype)));
@@ -432,7 +432,7 @@ void Nest::print_shared_result(std::int64_t registers) {
   }
   p_.w_.line(fmt::format("pl::store_shared<1>({} + ({}) * {}, {}{});", a.base, a.offset.text(),
                          s.dtype.bytes(), from, test.empty() ? "" : ", " + test));
-  p_.w_.close();
+  p_.w_.close_block();
 }
 
 }  // namespace palladium::cuda

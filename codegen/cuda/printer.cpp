@@ -39,21 +39,21 @@ Emitted Printer::print() {
   name_parameters(e);
   find_mutable_storages();
   w_.at(g_.at);
-  w_.open(signature(e));
+  w_.open_block(signature(e));
   if (l_.shared_bytes > 0) w_.line("const u32 smem = pl::shared_base();");
   print_program_ids();
   int first = 0;
   for (const passes::LoweredBody& b : l_.bodies) {
     const bool several = l_.bodies.size() > 1;
     if (several)
-      w_.open(fmt::format("if (pl::warpgroup() >= {} && pl::warpgroup() < {})", first,
+      w_.open_block(fmt::format("if (pl::warpgroup() >= {} && pl::warpgroup() < {})", first,
                           first + b.warpgroups));
     print_storages();
     print_list(b.statements);
-    if (several) w_.close();
+    if (several) w_.close_block();
     first += b.warpgroups;
   }
-  w_.close();
+  w_.close_block();
   w_.line(fmt::format("PL_EXPORT({})", e.entry));
   e.text = w_.text();
   e.lines = w_.lines();
@@ -229,9 +229,9 @@ void Printer::print_statement(const Statement& s) {
     return;
   case Statement::Kind::relayout: print_relayout(s.relayout); return;
   case Statement::Kind::when:
-    w_.open(fmt::format("if ({})", Nest(*this, s.copies).scalar(s.value, false)));
+    w_.open_block(fmt::format("if ({})", Nest(*this, s.copies).scalar(s.value, false)));
     print_list(s.body);
-    w_.close();
+    w_.close_block();
     synced_ = false;
     return;
   case Statement::Kind::loop: print_loop(s); return;
@@ -241,10 +241,10 @@ void Printer::print_statement(const Statement& s) {
 
 void Printer::print_grid_loop(const Statement& s) {
   const std::string p = program_id(s.axis);
-  w_.open(fmt::format("PL_NOUNROLL for (i32 {0} = 0; {0} < {1}; ++{0})", p, grid_size(s.axis)));
+  w_.open_block(fmt::format("PL_NOUNROLL for (i32 {0} = 0; {0} < {1}; ++{0})", p, grid_size(s.axis)));
   synced_ = false;
   print_list(s.body);
-  w_.close();
+  w_.close_block();
   synced_ = false;
 }
 
@@ -257,11 +257,11 @@ void Printer::print_loop(const Statement& s) {
   const std::int64_t unroll = i.attr.ints[1];
   const std::string pragma =
       unroll > 1 ? fmt::format("_Pragma(\"unroll {}\")", unroll) : "PL_NOUNROLL";
-  w_.open(fmt::format("{0} for (i32 {1} = {2}; {1} < {3}; {1} += {4})", pragma, name, lo, hi,
+  w_.open_block(fmt::format("{0} for (i32 {1} = {2}; {1} < {3}; {1} += {4})", pragma, name, lo, hi,
                       i.attr.ints[0]));
   synced_ = false;
   print_list(s.body);
-  w_.close();
+  w_.close_block();
   synced_ = false;
 }
 

@@ -13,11 +13,11 @@ namespace palladium::cuda {
 class Writer {
  public:
   void line(const std::string& text) { lines_.push_back({text, depth_, at_}); }
-  void open(const std::string& text) {
+  void open_block(const std::string& text) {
     line(text.empty() ? "{" : text + " {");
     ++depth_;
   }
-  void close() {
+  void close_block() {
     --depth_;
     line("}");
   }
