@@ -146,6 +146,27 @@ TEST_CASE("when runs its body if the condition holds, and conditions nest [C84]"
   CHECK(o.numbers() == std::vector<double>{-1, -1, -1, 30, 40, 50, -1, 7});
 }
 
+TEST_CASE("conditions and loops nest hundreds deep") {
+  Tensor o(i32, {1});
+  run(
+      [](Ref o) {
+        o[0] = i32(0);
+        const Value one = o[0] + 1;
+        const auto nest = [&](auto& self, int depth) -> void {
+          if (depth == 0) {
+            o[0] += one;
+          } else if (depth % 2) {
+            when(one > 0, [&] { self(self, depth - 1); });
+          } else {
+            loop(0, one, {}, [&](Index) { self(self, depth - 1); });
+          }
+        };
+        nest(nest, 400);
+      },
+      {}, {}, {&o});
+  CHECK(o[0] == 1);
+}
+
 TEST_CASE("a value outlives the memory of its neighbours") {
   // Many values alive at once and many short-lived ones: places are used again, but not too early.
   Tensor x = arange(i64, {64}), o(i64, {64});
