@@ -40,8 +40,10 @@ void Printer::print_dot(const Dot& d) {
   const std::string acc = type_name(result.dtype);
   const std::int64_t registers = result.layout.registers();
   const std::int64_t depth = ints[0] ? a.shape[0] : a.shape[1];
-  w_.line(fmt::format("{} {}[{}] = {{}};", acc, name, registers));
-  declared_.insert(d.result);
+  if (!d.accumulates) {
+    w_.line(fmt::format("{} {}[{}] = {{}};", acc, name, registers));
+    declared_.insert(d.result);
+  }
   std::string function, types;
   switch (d.unit) {
   case Dot::Unit::mma_16816: function = "dot_mma_16816", types = ", " + t; break;
@@ -226,7 +228,8 @@ void Printer::print_memory_move(const Relayout& r) {
     w_.close_block();
   };
   if (m.windows > 1)
-    w_.open_block(fmt::format("PL_NOUNROLL for (i32 window = 0; window < {}; ++window)", m.windows));
+    w_.open_block(
+        fmt::format("PL_NOUNROLL for (i32 window = 0; window < {}; ++window)", m.windows));
   synced_ = false;
   print_sync();
   side(r.plan.from, m.store, storage_name(r.from), true);

@@ -108,8 +108,8 @@ void Nest::open_repetitions(bool reduced, bool kept) {
     if (layout_.repetitions(d) == 1 || (is_reduced(d) ? !reduced : !kept)) continue;
     const bool rolled = d < static_cast<int>(pass_->rolled.size()) && pass_->rolled[d];
     p_.w_.open_block(fmt::format("{0} for (i32 {1} = 0; {1} < {2}; ++{1})",
-                           rolled ? "PL_NOUNROLL" : "PL_UNROLL", repetition_name(d),
-                           layout_.repetitions(d)));
+                                 rolled ? "PL_NOUNROLL" : "PL_UNROLL", repetition_name(d),
+                                 layout_.repetitions(d)));
     ++open_;
   }
 }
@@ -117,7 +117,7 @@ void Nest::open_repetitions(bool reduced, bool kept) {
 void Nest::open_groups() {
   if (!groups_) return;
   p_.w_.open_block(fmt::format("PL_UNROLL for (i32 g = 0; g < {}; ++g)",
-                         1 << (layout_.reg.size() - static_cast<std::size_t>(vector_bits_))));
+                               1 << (layout_.reg.size() - static_cast<std::size_t>(vector_bits_))));
   ++open_;
 }
 

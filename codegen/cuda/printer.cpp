@@ -47,7 +47,7 @@ Emitted Printer::print() {
     const bool several = l_.bodies.size() > 1;
     if (several)
       w_.open_block(fmt::format("if (pl::warpgroup() >= {} && pl::warpgroup() < {})", first,
-                          first + b.warpgroups));
+                                first + b.warpgroups));
     print_storages();
     print_list(b.statements);
     if (several) w_.close_block();
@@ -241,7 +241,8 @@ void Printer::print_statement(const Statement& s) {
 
 void Printer::print_grid_loop(const Statement& s) {
   const std::string p = program_id(s.axis);
-  w_.open_block(fmt::format("PL_NOUNROLL for (i32 {0} = 0; {0} < {1}; ++{0})", p, grid_size(s.axis)));
+  w_.open_block(
+      fmt::format("PL_NOUNROLL for (i32 {0} = 0; {0} < {1}; ++{0})", p, grid_size(s.axis)));
   synced_ = false;
   print_list(s.body);
   w_.close_block();
@@ -258,7 +259,7 @@ void Printer::print_loop(const Statement& s) {
   const std::string pragma =
       unroll > 1 ? fmt::format("_Pragma(\"unroll {}\")", unroll) : "PL_NOUNROLL";
   w_.open_block(fmt::format("{0} for (i32 {1} = {2}; {1} < {3}; {1} += {4})", pragma, name, lo, hi,
-                      i.attr.ints[0]));
+                            i.attr.ints[0]));
   synced_ = false;
   print_list(s.body);
   w_.close_block();

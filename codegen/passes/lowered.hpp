@@ -89,6 +89,7 @@ struct Pass {
 struct Dot {
   ValueId inst = graph::no_value;
   int a = -1, b = -1, result = -1;  // storages: shared, shared, registers
+  bool accumulates = false;         // adds to what `result` holds, else to zeros
   enum class Unit : std::uint8_t { fma, mma_16816, mma_1688, mma_tf32 } unit = Unit::fma;
   int warps_m = 4, warps_n = 1;
 };

@@ -85,7 +85,9 @@ class Building {
   void instruction(List& out, ValueId v) {
     const Inst& i = g_[v];
     switch (i.op) {
-    case Op::Store: store(out, v); return;
+    case Op::Store:
+      if (v != accumulated_) store(out, v);
+      return;
     case Op::When: {
       Statement s{.kind = Kind::when, .value = i.args[0], .at = g_.location(v)};
       region(s.body, i.regions[0]);
@@ -186,12 +188,14 @@ class Building {
     std::vector<std::size_t> changed;
     for (std::size_t c = 0; c < r.yields.size(); ++c)
       if (r.yields[c] != r.params[1 + c]) changed.push_back(c);
+    if (changed.size() == 1 && r.yields[changed[0]] == accumulated_) return;
     if (changed.size() == 1 && reads_in_place(r.yields[changed[0]], r.params[1 + changed[0]])) {
       assign(out, r.yields[changed[0]], l_.storage_of[index(r.params[1 + changed[0]])], true);
       return;
     }
     std::vector<std::pair<int, int>> moves;
     for (std::size_t c : changed) {
+      if (r.yields[c] == accumulated_) continue;
       const int carry = l_.storage_of[index(r.params[1 + c])];
       Storage next = l_.storages[carry];
       next.of = r.yields[c];
@@ -220,8 +224,19 @@ class Building {
     d.unit = unit_of(i);
     d.result = l_.storage_of[index(v)];
     choose_warps(d, i.type.shape[0], i.type.shape[1]);
-    l_.pinned[l_.storages[d.result].variable] =
-        layout::accumulator(i.type.shape, {d.warps_m, d.warps_n});
+    const layout::Layout layout = layout::accumulator(i.type.shape, {d.warps_m, d.warps_n});
+    if (const int target = accumulator(v); target >= 0) {
+      layout::Layout& pin = l_.pinned[l_.storages[target].variable];
+      if (pin.domain.empty() || pin == layout) {
+        pin = layout;
+        d.result = target;
+        d.accumulates = true;
+        l_.storages[l_.storage_of[index(v)]].place = Place::inlined;
+      } else {
+        accumulated_ = graph::no_value;
+      }
+    }
+    if (!d.accumulates) l_.pinned[l_.storages[d.result].variable] = layout;
 
     const std::int64_t m = round_up(i.type.shape[0], 16 * d.warps_m);
     const std::int64_t n = round_up(i.type.shape[1], 8 * d.warps_n);
@@ -232,6 +247,48 @@ class Building {
     d.b = operand(out, i.args[1], tb ? Extents{n, k} : Extents{k, n});
     sync(out);
     out.push_back(std::move(st));
+  }
+
+  // The storage of acc if all that becomes of the product is acc = acc + product, acc being a
+  // window in registers or a loop carry that nothing else reads meanwhile; else -1.
+  int accumulator(ValueId product) {
+    const auto& users = a_.users[index(product)];
+    if (users.size() != 1 || g_[users[0]].op != Op::Add) return -1;
+    const ValueId sum = users[0];
+    const Inst& add = g_[sum];
+    const ValueId old = add.args[0] == product ? add.args[1] : add.args[0];
+    if (a_.users[index(sum)].size() != 1 || a_.users[index(old)].size() != 1 ||
+        l_.storage_of[index(sum)] >= 0 || a_.loop[index(sum)] != a_.loop[index(product)])
+      return -1;
+    const ValueId last = a_.users[index(sum)][0];
+    if (g_[last].op == Op::Loop && g_[old].op == Op::Param && a_.yielded_by[index(sum)] == last) {
+      const graph::Region& r = g_[g_[last].regions[0]];
+      for (std::size_t c = 0; c < r.yields.size(); ++c)
+        if (r.yields[c] == sum && r.params[1 + c] == old) {
+          accumulated_ = sum;
+          return l_.storage_of[index(old)];
+        }
+      return -1;
+    }
+    return g_[last].op == Op::Store && g_[old].op == Op::Load ? accumulating_window(old, last) : -1;
+  }
+
+  int accumulating_window(ValueId load, ValueId store) {
+    const ValueId root = root_of(g_, load);
+    const Window& w = l_.windows[l_.window_of[index(root)]];
+    if (root_of(g_, store) != root || w.residency != Residency::registers ||
+        l_.storages[w.storage].place != Place::registers || l_.storage_of[index(load)] >= 0)
+      return -1;
+    for (ValueId v : a_.order) {
+      const graph::Effect e = graph::info(g_[v].op).effect;
+      const bool access = e == graph::Effect::Reads || e == graph::Effect::Writes;
+      if (!access || v == load || v == store || root_of(g_, v) != root) continue;
+      const bool between = a_.position[index(v)] > a_.position[index(load)] &&
+                           a_.position[index(v)] < a_.position[index(store)];
+      if (e == graph::Effect::Reads || between) return -1;
+    }
+    accumulated_ = store;
+    return w.storage;
   }
 
   Dot::Unit unit_of(const Inst& i) const {
@@ -288,6 +345,7 @@ class Building {
   const Graph& g_;
   Analysis a_;
   const graph::Body* body_ = nullptr;
+  ValueId accumulated_ = graph::no_value;  // store or yielded sum that a product has done already
 };
 
 }  // namespace

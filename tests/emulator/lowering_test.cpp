@@ -122,6 +122,26 @@ TEST_CASE("an accumulator on a sequential axis stays in registers and is stored 
   CHECK(text.find("pl::store_global", text.find("pl::store_global") + 1) == std::string::npos);
 }
 
+TEST_CASE("a product that is only added to an accumulator is accumulated in place") {
+  const std::string text = text_of_cuda(matmul_graph(bf16, {.m = 64, .n = 64, .k = 128}));
+  CHECK(text.find("dot_mma_16816<2, 4, 2, false, false, bf16>(v0, ") != std::string::npos);
+  const graph::Graph carried = whole(
+      [](Ref a, Ref b, Ref o) {
+        o[_] = loop(
+            0, 3,
+            [&](Index i, Value acc) {
+              return acc + dot(a[{_, ds(i * 16, 16)}], b[{ds(i * 16, 16), _}]);
+            },
+            zeros({32, 24}, f32));
+      },
+      {array({32, 48}, f16), array({48, 24}, f16)}, {{{32, 24}, f32}});
+  const std::string in_loop = text_of_cuda(carried);
+  const std::size_t product = in_loop.find("pl::dot_mma_16816<");
+  REQUIRE(product != std::string::npos);
+  CHECK(in_loop.find("= {};") == std::string::npos);
+  CHECK(both(carried) == "");
+}
+
 TEST_CASE("reductions over any axes agree") {
   for (const Axes& axes : {Axes{0}, Axes{1}, Axes{2}, Axes{0, 2}, Axes{1, 2}, Axes{0, 1, 2}}) {
     const graph::Graph g = whole(

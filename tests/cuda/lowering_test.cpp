@@ -1,0 +1,55 @@
+// NVRTC and ptxas on emitted text.
+#include <algorithm>
+
+#include <catch2/catch_test_macros.hpp>
+
+#include "codegen/nvrtc/toolchain.hpp"
+#include "palladium/ops/registry.hpp"
+#include "tests/support/differential.hpp"
+#include "tests/support/kernels.hpp"
+
+using namespace palladium;
+using namespace palladium::test;
+
+namespace {
+
+const char* const architectures[] = {"sm_75", "sm_80", "sm_90a", "sm_100a"};
+
+}  // namespace
+
+TEST_CASE("every shipped kernel compiles for every architecture without spills") {
+  for (const ops::Entry& e : ops::registry())
+    for (const char* arch : architectures) {
+      INFO(e.name << " for " << arch);
+      const Kernel kernel = e.factory();
+      const std::vector<ArgType> types(e.inputs.begin(), e.inputs.end());
+      const Compiled compiled = kernel.lower(types).compile({.arch = arch});
+      CHECK(compiled.cubin().size() > 0);
+      CHECK(compiled.resources().spill_load_bytes == 0);
+      CHECK(compiled.resources().spill_store_bytes == 0);
+      CHECK(compiled.resources().stack_bytes == 0);
+      CHECK(compiled.resources().warnings.empty());
+    }
+}
+
+TEST_CASE("products compile for every operand type and architecture without spills") {
+  for (const char* arch : architectures)
+    for (DType t : {f16, bf16, f32, f64, i8}) {
+      INFO(t.name() << " for " << arch);
+      CHECK(compile_problem(matmul_graph(t, {.m = 1000, .n = 700, .k = 300}), arch) == "");
+    }
+}
+
+TEST_CASE("blocks of 2^20 elements compile as loops, without spills") {
+  CHECK(compile_problem(add_graph(1 << 20, 1 << 20), "sm_90a") == "");
+  CHECK(compile_problem(softmax_graph(1 << 20), "sm_90a") == "");
+}
+
+TEST_CASE("random kernels compile for the architecture that they are emitted for") {
+  for (std::uint64_t seed = 0; seed < 12; ++seed) {
+    INFO("seed " << seed);
+    const RandomKernel k = random_kernel(seed);
+    const std::string problem = compile_problem(k.graph, architectures[seed % 4]);
+    CHECK(problem == "");
+  }
+}
