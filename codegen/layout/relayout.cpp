@@ -74,32 +74,35 @@ void rename(std::vector<int>& registers, const std::vector<int>& names) {
   for (int& k : registers) k = k < 0 ? -1 : names[k];
 }
 
+void rename_sources(Plan& plan, const std::vector<int>& names) {
+  rename(plan.sources, names);
+  for (ShufflePass& pass : plan.shuffle.passes) rename(pass.in, names);
+  for (SharedStep& step : plan.shared.steps) {
+    for (SharedAccess& access : step.stores) rename(access.registers, names);
+  }
+}
+
+// `numbers`: by new register the old one.
+void renumber_results(Plan& plan, const std::vector<int>& numbers, std::int64_t old_registers) {
+  std::vector<int> names(static_cast<std::size_t>(old_registers), -1), sources;
+  for (std::size_t k = 0; k < numbers.size(); ++k) {
+    if (numbers[k] >= 0) names[numbers[k]] = static_cast<int>(k);
+    if (!plan.sources.empty()) sources.push_back(numbers[k] < 0 ? -1 : plan.sources[numbers[k]]);
+  }
+  plan.sources = std::move(sources);
+  for (ShufflePass& pass : plan.shuffle.passes) rename(pass.out, names);
+  for (SharedStep& step : plan.shared.steps) {
+    for (SharedAccess& access : step.loads) rename(access.registers, names);
+  }
+}
+
 // Makes a plan for reshaped layouts one for the layouts themselves.
 void undo_reshape(const OneDomain& reshaped, const Layout& from, const Layout& to, Plan& plan) {
   if (reshaped.from.domain != from.domain) {
-    const std::vector<int> names = registers_of_reshape(from, reshaped.from);
-    rename(plan.sources, names);
-    for (ShufflePass& pass : plan.shuffle.passes) rename(pass.in, names);
-    for (SharedStep& step : plan.shared.steps) {
-      for (SharedAccess& access : step.stores) rename(access.registers, names);
-    }
+    rename_sources(plan, registers_of_reshape(from, reshaped.from));
   }
   if (reshaped.to.domain != to.domain) {
-    // By result register of the plan the register of `to`.
-    const std::vector<int> from_to = registers_of_reshape(reshaped.to, to);
-    std::vector<int> names(static_cast<std::size_t>(reshaped.to.registers()), -1);
-    for (std::size_t k = 0; k < from_to.size(); ++k) {
-      if (from_to[k] >= 0) names[from_to[k]] = static_cast<int>(k);
-    }
-    std::vector<int> sources(from_to.size(), -1);
-    for (std::size_t k = 0; k < plan.sources.size() && !from_to.empty(); ++k) {
-      if (names[k] >= 0) sources[names[k]] = plan.sources[k];
-    }
-    if (!plan.sources.empty()) plan.sources = std::move(sources);
-    for (ShufflePass& pass : plan.shuffle.passes) rename(pass.out, names);
-    for (SharedStep& step : plan.shared.steps) {
-      for (SharedAccess& access : step.loads) rename(access.registers, names);
-    }
+    renumber_results(plan, registers_of_reshape(reshaped.to, to), reshaped.to.registers());
   }
   plan.from = from;
   plan.to = to;

@@ -304,7 +304,7 @@ class Accesses {
         if (k >= 0 && !tile_.base().in_domain(tile_.base().index(0, k))) k = -1;
         access.registers.push_back(k);
         any |= k >= 0;
-        if (k >= 0 && !store_) access.padded |= partly_padding(k);
+        if (!store_) access.padded |= k < 0 || partly_padding(k);
       }
       if (!any) continue;
       const std::uint32_t offset = bytes(index);

@@ -139,11 +139,9 @@ void run_shared(const Plan& plan, const Registers& x, Registers& y) {
                        });
     }
     for (const SharedAccess& access : step.loads) {
-      const bool discards =
-          std::find(access.registers.begin(), access.registers.end(), -1) != access.registers.end();
       for_each_element(plan.shared.load, access, step.loading, plan.element_bytes,
                        [&](int t, int e, std::int64_t address) {
-                         const Value v = scratch.load(address, t, access.padded || discards);
+                         const Value v = scratch.load(address, t, access.padded);
                          if (access.registers[e] >= 0) y[t].at(access.registers[e]) = v;
                        });
     }
