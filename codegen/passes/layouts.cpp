@@ -13,9 +13,8 @@
 
 #include "codegen/layout/assign.hpp"
 #include "codegen/layout/constructors.hpp"
-#include "codegen/layout/memory.hpp"
 #include "codegen/layout/transfer.hpp"
-#include "codegen/passes/analysis.hpp"
+#include "codegen/passes/facts.hpp"
 #include "codegen/passes/lowered.hpp"
 
 namespace palladium::passes {
@@ -83,95 +82,6 @@ Layout lift(const Layout& leaf, const DimMap& map, const Extents& domain) {
 }
 
 bool is_opaque(const DimMap& m) { return std::find(m.begin(), m.end(), opaque_dim) != m.end(); }
-
-// Strides of a view's dimensions in the memory of a direct window, as far as they are known.
-class Facts {
- public:
-  Facts(const Lowered& l, ValueId ref) : l_(l), g_(l.graph) { known_ = walk(ref); }
-
-  bool known() const { return known_; }
-  layout::MemoryFacts at(const DimMap& map, const Extents& domain, const Layout& projected) const {
-    layout::MemoryFacts f{.element_bytes = bytes_,
-                          .strides = strides_,
-                          .alignment = alignment_,
-                          .last_extent_multiple = last_multiple_};
-    (void)map, (void)domain, (void)projected;
-    return f;
-  }
-
- private:
-  bool walk(ValueId ref) {
-    const Inst& i = g_[ref];
-    bytes_ = i.type.dtype.bytes();
-    switch (i.op) {
-    case Op::Param: return root(l_.windows[l_.window_of[index(ref)]]);
-    case Op::At: {
-      if (!walk(i.args[0])) return false;
-      const graph::Subscript s = graph::Subscript::of(i);
-      std::vector<layout::Stride> out;
-      for (std::size_t d = 0; d < s.dims.size(); ++d) {
-        const graph::SubscriptDim& x = s.dims[d];
-        const bool last = d + 1 == s.dims.size();
-        if (last && (x.dynamic || !x.is_slice || x.start * bytes_ % 16 != 0)) alignment_ = bytes_;
-        if (last) last_multiple_ = x.is_slice ? std::gcd(last_multiple_, x.size) : 1;
-        if (!x.is_slice) continue;
-        layout::Stride stride = strides_[d];
-        stride.value *= x.stride;
-        out.push_back(stride);
-      }
-      strides_ = std::move(out);
-      return true;
-    }
-    case Op::RefTranspose: {
-      if (!walk(i.args[0])) return false;
-      std::vector<layout::Stride> out;
-      for (std::int64_t d : i.attr.ints) out.push_back(strides_[static_cast<std::size_t>(d)]);
-      if (i.attr.ints.back() + 1 != static_cast<std::int64_t>(out.size())) last_multiple_ = 1;
-      strides_ = std::move(out);
-      return true;
-    }
-    default: return false;
-    }
-  }
-
-  bool root(const Window& w) {
-    if (w.mapping < 0) return false;
-    const BlockMapping& m = g_.mapping.block_mappings[w.mapping];
-    const int rank = m.array_aval.shape.rank();
-    std::vector<layout::Stride> all(static_cast<std::size_t>(rank));
-    layout::Stride s = layout::Stride::fixed(1);
-    for (int d = rank - 1; d >= 0; --d) {
-      all[d] = s;
-      const Dim& extent = m.array_aval.shape[d];
-      if (!m.dense)
-        s = layout::Stride::unknown(m.alignment / bytes_);
-      else if (extent.is_static())
-        s.value *= extent.value();
-      else
-        s.known = false;
-    }
-    alignment_ = m.alignment;
-    for (int d = 0; d < rank; ++d) {
-      const BlockDim& b = m.block_shape[d];
-      if (b.kind != BlockDim::Kind::squeezed) strides_.push_back(all[d]);
-      if (d + 1 < rank) continue;
-      const bool aligned_start = b.kind == BlockDim::Kind::blocked && b.size * bytes_ % 16 == 0;
-      const Dim& extent = m.array_aval.shape[d];
-      const bool one_block = extent.is_static() && b.size >= extent.value();
-      if (!aligned_start && !(one_block && b.kind == BlockDim::Kind::blocked)) alignment_ = bytes_;
-      last_multiple_ = extent.is_static() ? std::gcd(extent.value(), b.size) : 1;
-      if (extent.is_static() && one_block) last_multiple_ = extent.value();
-    }
-    return true;
-  }
-
-  const Lowered& l_;
-  const Graph& g_;
-  std::vector<layout::Stride> strides_;
-  int bytes_ = 4, alignment_ = 16;
-  std::int64_t last_multiple_ = 1;
-  bool known_ = false;
-};
 
 class Assignment {
  public:
@@ -415,12 +325,11 @@ class Assignment {
     double cost = registers;
     const DimMap all = identity_map(l.rank());
     const auto memory = [&](ValueId ref, const DimMap& map, bool load) {
-      const Facts facts(l_, ref);
-      if (!facts.known() || is_opaque(map)) return 32 * registers;
+      const auto facts = memory_facts(l_, ref);
+      if (!facts || is_opaque(map)) return 32 * registers;
       const Layout view = project(l, map);
-      layout::MemoryFacts f = facts.at(map, p.domain, view);
-      if (f.strides.size() != view.domain.size()) return 32 * registers;
-      const layout::MemoryAccess a = layout::plan_access(view, f);
+      if (facts->strides.size() != view.domain.size()) return 32 * registers;
+      const layout::MemoryAccess a = layout::plan_access(view, *facts);
       return load ? a.load_cost : a.store_cost;
     };
     if (p.window >= 0)
@@ -656,83 +565,8 @@ class Assignment {
   std::vector<Variable> variables_;
 };
 
-// Offsets in dynamic shared memory; what every warpgroup has a copy of lies side by side.
-class SharedMemory {
- public:
-  explicit SharedMemory(Lowered& l) : l_(l) {}
-
-  void run() {
-    for (LoweredBody& b : l_.bodies) scratch_sizes(b.statements);
-    for (Storage& s : l_.storages)
-      if (s.place == Place::shared) place(s);
-    l_.shared_bytes = end_;
-    if (end_ > l_.machine.max_shared_bytes) too_much();
-  }
-
- private:
-  static std::int64_t align(std::int64_t n) { return (n + 15) / 16 * 16; }
-
-  // The exchange between warps needs room for the partial results of the lanes that differ.
-  void scratch_sizes(std::vector<Statement>& list) {
-    for (Statement& s : list) {
-      scratch_sizes(s.body);
-      if (s.kind != Kind::pass || s.pass.sink != Pass::Sink::reduce) continue;
-      l_.storages[s.pass.scratch].shape = {scratch_elements(s.pass)};
-      l_.storages[s.pass.scratch].dtype = accumulator_dtype(l_.graph, s.pass.inst);
-    }
-  }
-
-  std::int64_t scratch_elements(const Pass& p) const {
-    const auto& ints = l_.graph[p.inst].attr.ints;
-    const Layout result = layout::drop(p.layout, std::vector<int>(ints.begin(), ints.end()));
-    bool warps = false;
-    std::int64_t lanes = 1;
-    for (int b = 0; b < layout::thread_bits; ++b) {
-      if (b < layout::lane_bits && result.thread()[b] != 0) lanes *= 2;
-      if (b >= layout::lane_bits && p.layout.thread()[b] != 0 && result.thread()[b] == 0)
-        warps = true;
-    }
-    std::int64_t registers = std::int64_t{1} << result.reg.size();
-    if (l_.storages[p.storage].place != Place::shared) registers = result.registers();
-    return warps ? 4 * lanes * registers : 0;
-  }
-
-  void place(Storage& s) {
-    std::int64_t elements = s.row_stride > 0 && !s.shape.empty()
-                                ? graph::element_count(s.shape) /
-                                      std::max<std::int64_t>(1, s.shape.back()) * s.row_stride
-                                : graph::element_count(s.shape);
-    s.offset = end_;
-    end_ += align(elements * s.dtype.bytes()) * (s.per_warpgroup ? l_.warpgroups : 1);
-  }
-
-  [[noreturn]] void too_much() const {
-    const Storage* largest = nullptr;
-    for (const Storage& s : l_.storages)
-      if (s.place == Place::shared &&
-          (!largest || graph::element_count(s.shape) * s.dtype.bytes() >
-                           graph::element_count(largest->shape) * largest->dtype.bytes()))
-        largest = &s;
-    throw CompileError(
-        largest->of == graph::no_value ? l_.graph.at : l_.graph.location(largest->of),
-        fmt::format("kernel '{}' needs {} bytes of shared memory, sm_{} has {} per block; the "
-                    "largest part is {}: choose smaller blocks",
-                    l_.graph.name, end_, l_.machine.compute_capability, l_.machine.max_shared_bytes,
-                    graph::to_string(graph::Type::value(largest->dtype, largest->shape))));
-  }
-
-  Lowered& l_;
-  std::int64_t end_ = 0;
-};
-
 }  // namespace
 
-DType accumulator_dtype(const graph::Graph& g, ValueId reduce) {
-  const DType t = g[reduce].type.dtype;
-  return g[reduce].op == Op::ReduceSum && (t == f16 || t == bf16) ? f32 : t;
-}
-
 void assign_layouts(Lowered& l) { Assignment(l).run(); }
-void place_shared_memory(Lowered& l) { SharedMemory(l).run(); }
 
 }  // namespace palladium::passes

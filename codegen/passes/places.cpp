@@ -55,8 +55,7 @@ class Placement {
   void find_sinks(ValueId v) {
     std::set<std::pair<int, ValueId>>& s = sinks_[index(v)];
     for (ValueId u : a_.users[index(v)]) {
-      const bool inlined =
-          l_.storage_of[index(u)] < 0 && g_[u].type.is_value() && !is_sink(g_[u].op);
+      const bool inlined = l_.storage_of[index(u)] < 0 && g_[u].type.is_value();
       if (inlined) s.insert(sinks_[index(u)].begin(), sinks_[index(u)].end());
       // A yielded value is evaluated at the end of its region.
       else if (g_[u].op == Op::Loop && a_.yielded_by[index(v)] == u)
@@ -65,8 +64,6 @@ class Placement {
         s.insert({a_.position[index(u)], u});
     }
   }
-
-  static bool is_sink(Op op) { return is_reduce(op) || op == Op::Dot || op == Op::Swap; }
 
   bool must_be_whole(ValueId v) const {
     const Inst& i = g_[v];

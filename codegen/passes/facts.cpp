@@ -1,0 +1,107 @@
+#include "codegen/passes/facts.hpp"
+
+#include <numeric>
+
+namespace palladium::passes {
+namespace {
+
+using graph::Graph;
+using graph::Inst;
+using graph::Op;
+
+// Strides of a view's dimensions in the memory of a direct window, as far as they are known.
+class View {
+ public:
+  View(const Lowered& l, ValueId ref) : l_(l), g_(l.graph) { known_ = walk(ref); }
+
+  bool known() const { return known_; }
+  layout::MemoryFacts facts() const {
+    return {.element_bytes = bytes_,
+            .strides = strides_,
+            .alignment = alignment_,
+            .last_extent_multiple = last_multiple_};
+  }
+
+ private:
+  bool walk(ValueId ref) {
+    const Inst& i = g_[ref];
+    bytes_ = i.type.dtype.bytes();
+    switch (i.op) {
+    case Op::Param: return root(l_.windows[l_.window_of[index(ref)]]);
+    case Op::At: {
+      if (!walk(i.args[0])) return false;
+      const graph::Subscript s = graph::Subscript::of(i);
+      std::vector<layout::Stride> out;
+      for (std::size_t d = 0; d < s.dims.size(); ++d) {
+        const graph::SubscriptDim& x = s.dims[d];
+        const bool last = d + 1 == s.dims.size();
+        if (last && (x.dynamic || !x.is_slice || x.start * bytes_ % 16 != 0)) alignment_ = bytes_;
+        if (last) last_multiple_ = x.is_slice ? std::gcd(last_multiple_, x.size) : 1;
+        if (!x.is_slice) continue;
+        layout::Stride stride = strides_[d];
+        stride.value *= x.stride;
+        out.push_back(stride);
+      }
+      strides_ = std::move(out);
+      return true;
+    }
+    case Op::RefTranspose: {
+      if (!walk(i.args[0])) return false;
+      std::vector<layout::Stride> out;
+      for (std::int64_t d : i.attr.ints) out.push_back(strides_[static_cast<std::size_t>(d)]);
+      if (i.attr.ints.back() + 1 != static_cast<std::int64_t>(out.size())) last_multiple_ = 1;
+      strides_ = std::move(out);
+      return true;
+    }
+    default: return false;
+    }
+  }
+
+  bool root(const Window& w) {
+    if (w.mapping < 0) return false;
+    const BlockMapping& m = g_.mapping.block_mappings[w.mapping];
+    const int rank = m.array_aval.shape.rank();
+    std::vector<layout::Stride> all(static_cast<std::size_t>(rank));
+    layout::Stride s = layout::Stride::fixed(1);
+    for (int d = rank - 1; d >= 0; --d) {
+      all[d] = s;
+      const Dim& extent = m.array_aval.shape[d];
+      if (!m.dense)
+        s = layout::Stride::unknown(m.alignment / bytes_);
+      else if (extent.is_static())
+        s.value *= extent.value();
+      else
+        s.known = false;
+    }
+    alignment_ = m.alignment;
+    for (int d = 0; d < rank; ++d) {
+      const BlockDim& b = m.block_shape[d];
+      if (b.kind != BlockDim::Kind::squeezed) strides_.push_back(all[d]);
+      if (d + 1 < rank) continue;
+      const bool aligned_start = b.kind == BlockDim::Kind::blocked && b.size * bytes_ % 16 == 0;
+      const Dim& extent = m.array_aval.shape[d];
+      const bool one_block = extent.is_static() && b.size >= extent.value();
+      if (!aligned_start && !(one_block && b.kind == BlockDim::Kind::blocked)) alignment_ = bytes_;
+      last_multiple_ = extent.is_static() ? std::gcd(extent.value(), b.size) : 1;
+      if (extent.is_static() && one_block) last_multiple_ = extent.value();
+    }
+    return true;
+  }
+
+  const Lowered& l_;
+  const Graph& g_;
+  std::vector<layout::Stride> strides_;
+  int bytes_ = 4, alignment_ = 16;
+  std::int64_t last_multiple_ = 1;
+  bool known_ = false;
+};
+
+}  // namespace
+
+std::optional<layout::MemoryFacts> memory_facts(const Lowered& l, ValueId ref) {
+  const View view(l, ref);
+  if (!view.known()) return std::nullopt;
+  return view.facts();
+}
+
+}  // namespace palladium::passes
