@@ -191,20 +191,17 @@ PL_COMPOUND(>>=, ShiftRight)
 Value operator-(const Operand& x) { return trace::unary(Op::Neg, x); }
 Value operator~(const Operand& x) { return trace::unary(Op::Not, x); }
 
-namespace {
-
-// !x is true where x is zero.
-Value logical_not(const Operand& operand) {
-  const Value x = trace::resolve(operand);
-  const Location at = trace::location(operand);
-  return x.dtype().is_bool() ? trace::elementwise(Op::Not, {x}, at)
-                             : trace::elementwise(Op::Eq, {x, Value(0)}, at);
+// An operator of exact types has no place for the user's line: that of its operand stands in.
+Value operator!(const Value& x) {
+  Location at;
+  if (!trace::is_literal(x)) {
+    Recorder& recorder = Recorder::current("not", at);
+    at = recorder.graph.location(recorder.id(x, "not", at));
+  }
+  return x.dtype(at).is_bool() ? trace::elementwise(Op::Not, {x}, at)
+                               : trace::elementwise(Op::Eq, {x, Value(0)}, at);
 }
-
-}  // namespace
-
-Value operator!(const Value& v) { return logical_not(Operand(v, Location{})); }
-Value operator!(Slot&& v) { return logical_not(Operand(std::move(v), Location{})); }
+Value operator!(Slot&& slot) { return !static_cast<Value>(std::move(slot)); }
 
 #define PL_UNARY(name, op) \
   Value name(const Operand& x) { return trace::unary(Op::op, x); }
@@ -245,7 +242,7 @@ Value where(const Operand& condition, const Operand& x, const Operand& y) {
   Value c = trace::resolve(condition);
   const Value a = trace::resolve(x), b = trace::resolve(y);
   trace::expect_given(c, "where", at);
-  if (!c.dtype().is_bool()) c = trace::elementwise(Op::Ne, {c, Value(0)}, at);
+  if (!c.dtype(at).is_bool()) c = trace::elementwise(Op::Ne, {c, Value(0)}, at);
   Recorder& recorder = Recorder::current("where", at);
   const Value choices[] = {a, b};
   const DType dtype = trace::common_dtype(recorder, Op::Select, choices, "where", at);

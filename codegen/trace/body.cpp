@@ -100,16 +100,17 @@ void call_body(const Body& body, Recorder& recorder, const std::vector<BodyOpera
 
 namespace palladium {
 
-Ref Scratch::operator[](const char* name) const {
+Ref Scratch::operator[](Name name) const {
   std::string list;
   for (std::size_t i = 0; i < names_->size(); ++i) {
     const std::string& own = (*names_)[i];
-    if (own == name) return refs_[i];
+    if (own == name.text) return refs_[i];
     if (!own.empty()) list += (list.empty() ? "'" : ", '") + own + "'";
   }
-  throw CompileError(
-      "no scratch is named '" + std::string(name) + "'; " +
-      (list.empty() ? "none has a name: .scratch_types = {{\"acc\", ...}}" : "there are: " + list));
+  throw CompileError(name.at,
+                     "no scratch is named '" + std::string(name.text) + "'; " +
+                         (list.empty() ? "none has a name: .scratch_types = {{\"acc\", ...}}"
+                                       : "there are: " + list));
 }
 
 }  // namespace palladium

@@ -234,14 +234,14 @@ Ref Ref::bitcast(DType dtype, Location at) const {
   return recorder.ref(recorder.builder().add(Op::RefBitcast, {ref}, Attr{}, to, at));
 }
 
-Shape Ref::shape() const {
-  Recorder& recorder = Recorder::current("shape", Location{});
-  return trace::to_shape(recorder.graph[recorder.id(*this, "shape", Location{})].type.shape);
+Shape Ref::shape(Location at) const {
+  Recorder& recorder = Recorder::current("shape", at);
+  return trace::to_shape(recorder.graph[recorder.id(*this, "shape", at)].type.shape);
 }
 
-DType Ref::dtype() const {
-  Recorder& recorder = Recorder::current("dtype", Location{});
-  return recorder.graph[recorder.id(*this, "dtype", Location{})].type.dtype;
+DType Ref::dtype(Location at) const {
+  Recorder& recorder = Recorder::current("dtype", at);
+  return recorder.graph[recorder.id(*this, "dtype", at)].type.dtype;
 }
 
 // ---- load, store, swap

@@ -88,9 +88,9 @@ Value splat(Shape shape, std::int64_t number, DType dtype, const char* what, Loc
   return recorder.value(recorder.builder().constant(dtype, number, extents(shape), at));
 }
 
-const Type& type_of(const Value& v, const char* what) {
-  Recorder& recorder = Recorder::current(what, Location{});
-  return recorder.graph[recorder.id(v, what, Location{})].type;
+const Type& type_of(const Value& v, const char* what, Location at) {
+  Recorder& recorder = Recorder::current(what, at);
+  return recorder.graph[recorder.id(v, what, at)].type;
 }
 
 }  // namespace
@@ -109,20 +109,20 @@ void Axes::too_many() {
   throw CompileError("axes: expected at most " + std::to_string(Shape::max_rank) + " of them");
 }
 
-Shape Value::shape() const {
+Shape Value::shape(Location at) const {
   if (trace::is_literal(*this)) return {};
-  return trace::to_shape(trace::type_of(*this, "shape").shape);
+  return trace::to_shape(trace::type_of(*this, "shape", at).shape);
 }
 
-DType Value::dtype() const {
+DType Value::dtype(Location at) const {
   if (trace::is_literal(*this)) return trace::literal(*this).dtype();
-  return trace::type_of(*this, "dtype").dtype;
+  return trace::type_of(*this, "dtype", at).dtype;
 }
 
-Value Value::named(const char* name) const {
+Value Value::named(const char* name, Location at) const {
   if (trace::is_literal(*this)) return *this;
-  Recorder& recorder = Recorder::current("named", Location{});
-  const std::uint32_t id = graph::index(recorder.id(*this, "named", Location{}));
+  Recorder& recorder = Recorder::current("named", at);
+  const std::uint32_t id = graph::index(recorder.id(*this, "named", at));
   if (recorder.graph.names.size() <= id) recorder.graph.names.resize(id + 1);
   recorder.graph.names[id] = name;
   return *this;

@@ -72,8 +72,8 @@ class PALLADIUM_API Ref : public Traced {
   /// The same bits as elements of another dtype; the last dimension scales.
   Ref bitcast(DType dtype, Location at = here()) const;
 
-  Shape shape() const;
-  DType dtype() const;
+  Shape shape(Location at = here()) const;
+  DType dtype(Location at = here()) const;
 
   template <class T>
   Ref& operator=(const T&) {

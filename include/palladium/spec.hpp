@@ -263,6 +263,9 @@ class Grid {
     Dim size;
   };
   Grid() = default;
+  Grid(const Grid&) = default;
+  Grid(Grid&&) = default;
+  Grid& operator=(const Grid&) = default;  // alone: clang finds `grid = {}` ambiguous with two
   template <detail::DimLike T>
   Grid(T size) : sizes{size} {}
   Grid(std::initializer_list<Dim> dims) : sizes(dims) {}
@@ -303,6 +306,9 @@ struct NamedScoped {
 class ScratchTypes {
  public:
   ScratchTypes() = default;
+  ScratchTypes(const ScratchTypes&) = default;
+  ScratchTypes(ScratchTypes&&) = default;
+  ScratchTypes& operator=(const ScratchTypes&) = default;  // alone, like Grid's
   ScratchTypes(std::initializer_list<Scoped> types) {
     for (const Scoped& t : types) list.push_back({"", t});
   }
@@ -409,8 +415,13 @@ class Refs {
 /// Parameter of a body: all scratch, by name.
 class PALLADIUM_API Scratch {
  public:
+  struct Name {
+    Name(const char* text, Location at = here()) : text(text), at(at) {}
+    const char* text;
+    Location at;
+  };
   /// CompileError with the list of names if there is none of that name.
-  Ref operator[](const char* name) const;
+  Ref operator[](Name name) const;
 
  private:
   friend class detail::Access;

@@ -176,14 +176,14 @@ class PALLADIUM_API Value : public Traced {
   Value& operator<<=(const Operand& o);
   Value& operator>>=(const Operand& o);
 
-  Shape shape() const;
-  DType dtype() const;  ///< of a literal: bool, i32 or f32
+  Shape shape(Location at = here()) const;
+  DType dtype(Location at = here()) const;  ///< of a literal: bool, i32 or f32
 
   Value astype(DType dtype, Location at = here()) const;
   Value reshape(Shape shape, Location at = here()) const;  ///< one dimension may be -1
   Value transpose(Axes permutation, Location at = here()) const;
   /// Names the value in dumps and messages. Changes neither meaning nor key.
-  Value named(const char* name) const;
+  Value named(const char* name, Location at = here()) const;
 
  private:
   friend class detail::Access;

@@ -1,0 +1,239 @@
+// What a call can do wrong: each a sentence that names kernel, operand and the user's line.
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <stdexcept>
+#include <vector>
+
+#include "palladium/ops/registry.hpp"
+#include "palladium/palladium.hpp"
+
+using namespace palladium;
+using Catch::Matchers::ContainsSubstring;
+using pl::_;
+
+namespace {
+
+Kernel add() {
+  return pallas_call([](Ref x, Ref y, Ref o) { o[_] = x[_] + y[_]; },
+                     {.name = "add4", .out_type = {{4}, f32}})
+      .on(Target::interpreter);
+}
+
+Array four() { return Array::of<float>({1, 2, 3, 4}); }
+
+/// The message holds all of it, and the line of the call: of a statement that ends in `line`.
+void refused(const auto& action, int line, const std::vector<std::string>& parts) {
+  try {
+    action();
+  } catch (const CompileError& error) {
+    const std::string message = error.what();
+    for (const std::string& part : parts) CHECK_THAT(message, ContainsSubstring(part));
+    const auto names = [&](int n) {
+      return message.ends_with("call_test.cpp:" + std::to_string(n));
+    };
+    INFO(message << " names a line near " << line);
+    CHECK((names(line) || names(line - 1) || names(line - 2)));
+    return;
+  }
+  FAIL("nothing was refused");
+}
+
+}  // namespace
+
+TEST_CASE("an output that overlaps an input or another output is refused") {
+  const Kernel k = add();
+  const Array x = four(), y = four();
+  refused([&] { k.into({x}, {x, y}); }, __LINE__, {"'add4'", "outputs[0] overlaps args[0]"});
+  refused(
+      [&] {
+        k.into({y}, {x, y});
+      },
+      __LINE__, {"outputs[0] overlaps args[1]", ".input_output_aliases"});
+  std::vector<float> memory(6);
+  const Array low = Array::view(memory.data(), {4}, f32);
+  const Array high = Array::view(memory.data() + 2, {4}, f32);
+  refused([&] { k.into({high}, {low, y}); }, __LINE__, {"outputs[0] overlaps args[0]"});
+
+  const Kernel two = pallas_call(
+                         [](Ref x, Ref a, Ref b) {
+                           a[_] = x[_];
+                           b[_] = x[_];
+                         },
+                         {.name = "two", .out_type = {{{4}, f32}, {{4}, f32}}})
+                         .on(Target::interpreter);
+  refused([&] { two.into({low, high}, {x}); }, __LINE__, {"outputs[1] overlaps outputs[0]"});
+}
+
+TEST_CASE("inputs may be one array, and may overlap") {
+  const Array x = four();
+  const Array z = add()(x, x);
+  CHECK(z.data<float>()[3] == 8);
+}
+
+TEST_CASE("an aliased output must be the very input") {
+  const Kernel k =
+      pallas_call([](Ref, Ref o) { o[_] = o[_] + 1.f; },
+                  {.name = "increment", .out_type = {{4}, f32}, .input_output_aliases = {{0, 0}}})
+          .on(Target::interpreter);
+  const Array x = four(), y = four();
+  refused([&] { k.into({y}, {x}); }, __LINE__, {"outputs[0] is aliased to args[0]"});
+  const std::vector<float> constant(4);
+  const Array read_only = Array::view(std::span(constant));
+  refused([&] { k(read_only); }, __LINE__, {"read-only"});
+}
+
+TEST_CASE("an array on another device is refused with the way out") {
+  const Device gpu = Device::cuda(0);
+  std::vector<float> memory(4);
+  const Array far = Array::view(memory.data(), {4}, f32, {.device = &gpu});
+  const Kernel k = add();
+  refused([&] { k(far, four()); }, __LINE__,
+          {"args[0] is on cuda:0", "interpreter", ".to(pl::Device::cpu())"});
+  refused([&] { k.into({far}, {four(), four()}); }, __LINE__, {"outputs[0] is on cuda:0"});
+}
+
+TEST_CASE("gaps along the last dimension are refused by their stride") {
+  std::vector<float> memory(8);
+  const std::int64_t two[] = {2};
+  const Array gappy = Array::view(memory.data(), {4}, f32, {.strides = two});
+  const Kernel k = add();
+  refused([&] { k(four(), gappy); }, __LINE__,
+          {"args[1]", "f32[4]", "stride 2", "last dimension", ".copy()"});
+  CHECK(Array(k(four(), gappy.copy())).data<float>()[0] == 1);
+}
+
+TEST_CASE("outputs that cannot be written are refused") {
+  const Kernel k = add();
+  const std::vector<float> constant(4);
+  const Array read_only = Array::view(std::span(constant));
+  refused([&] { k.into({read_only}, {four(), four()}); }, __LINE__, {"outputs[0] is read-only"});
+  const Kernel rows =
+      pallas_call([](Ref x, Ref o) { o[_] = x[_]; }, {.name = "rows", .out_type = {{3, 4}, f32}})
+          .on(Target::interpreter);
+  std::vector<float> memory(12);
+  const std::int64_t same[] = {0, 1};
+  const Array folded = Array::view(memory.data(), {3, 4}, f32, {.strides = same});
+  const Array x = Array::zeros({3, 4}, f32);
+  refused([&] { rows.into({folded}, {x}); }, __LINE__, {"outputs[0] has stride 0"});
+  CHECK(Array(rows(folded)).size() == 12);  // as an input it repeats its row
+}
+
+TEST_CASE("outputs of another type or number are refused") {
+  const Kernel k = add();
+  const Array x = four();
+  refused(
+      [&] {
+        k.into({Array::zeros({5}, f32)}, {x, x});
+      },
+      __LINE__, {"outputs[0] must be f32[4], not f32[5]"});
+  refused(
+      [&] {
+        k.into({Array::zeros({4}, i32)}, {x, x});
+      },
+      __LINE__, {"outputs[0] must be f32[4], not i32[4]"});
+  refused([&] { k.into({four(), four()}, {x, x}); }, __LINE__, {"1 outputs but 2"});
+  refused([&] { k.into({}, {x, x}); }, __LINE__, {"needs the kernel's outputs"});
+}
+
+TEST_CASE("nothing is no argument") {
+  const Kernel k = add();
+  const Array none;
+  refused([&] { k(none, four()); }, __LINE__, {"args[0] is an empty pl::Array"});
+  refused([&] { k({}, four()); }, __LINE__, {"args[0] is nothing"});
+  refused(
+      [&] {
+        k.into({scalar(1.f)}, {four(), four()});
+      },
+      __LINE__, {"outputs[0] must be an array"});
+}
+
+TEST_CASE("a function of the types takes as many as there are arguments") {
+  const Kernel k =
+      pallas_call([](Ref x, Ref o) { o[_] = x[_]; },
+                  [](ShapeDtype x) { return PallasCallOptions{.name = "copy", .out_type = x}; })
+          .on(Target::interpreter);
+  refused([&] { k(four(), four()); }, __LINE__, {"takes 1 types but the call has 2 arguments"});
+}
+
+TEST_CASE("a kernel is neither launched nor lowered while another is traced") {
+  const Kernel inner = add();
+  const Array x = four();
+  const auto outer = [&](const auto& act) {
+    return pallas_call(
+               [=](Ref, Ref o) {
+                 act();
+                 o[_] = zeros({4}, f32);
+               },
+               {.name = "outer", .out_type = {{4}, f32}})
+        .on(Target::interpreter);
+  };
+  refused([&] { outer([=] { inner(x, x); })(x); }, __LINE__,
+          {"cannot be launched while the kernel 'outer' is being traced"});
+  refused([&] { outer([=] { inner.into({x}, {x, x}); })(x); }, __LINE__, {"cannot be launched"});
+  refused([&] { outer([=] { inner.lower(x, x); })(x); }, __LINE__, {"cannot be lowered"});
+  CHECK(Array(inner(x, x)).data<float>()[0] == 2);
+}
+
+TEST_CASE("a body or an options function that throws leaves a kernel that works") {
+  bool fail = true;
+  const Kernel k = pallas_call(
+                       [&](Ref x, Ref o) {
+                         if (fail) throw std::runtime_error("the user's own");
+                         o[_] = x[_];
+                       },
+                       {.name = "moody", .out_type = {{4}, f32}})
+                       .on(Target::interpreter);
+  CHECK_THROWS_AS(k(four()), std::runtime_error);
+  fail = false;
+  CHECK(Array(k(four())).data<float>()[2] == 3);
+  const Kernel f = pallas_call([](Ref x, Ref o) { o[_] = x[_]; },
+                               [&](ShapeDtype x) {
+                                 if (fail) throw std::runtime_error("the user's own");
+                                 return PallasCallOptions{.name = "moody", .out_type = x};
+                               })
+                       .on(Target::interpreter);
+  fail = true;
+  CHECK_THROWS_WITH(f(four()), "the user's own");
+  fail = false;
+  CHECK(Array(f(four())).data<float>()[2] == 3);
+}
+
+TEST_CASE("a symbol without a size cannot be read, and the message names it") {
+  CHECK_THROWS_WITH(ops::find("matmul").factory().lower(ShapeDtype{{100, dim("k")}, f32},
+                                                        ShapeDtype{{dim("k"), 30}, f32}),
+                    ContainsSubstring("'k' is symbolic"));
+}
+
+TEST_CASE("a symbol that only a product of extents knows has no value at a call") {
+  const Kernel k = pallas_call([](Ref, Ref o) { o[_] = zeros({8}, f32); },
+                               {.name = "product",
+                                .out_type = {{dim("rows") * dim("columns")}, f32},
+                                .grid = {cdiv(dim("rows") * dim("columns"), 8)},
+                                .out_specs = {BlockSpec{{8}, [](Index i) { return i; }}}})
+                       .on(Target::interpreter);
+  CHECK_THROWS_WITH(k(four()), ContainsSubstring("no call can give it a value"));
+}
+
+TEST_CASE("an architecture that there is not is refused with those that there are") {
+  const Kernel k = add();
+  const Lowered lowered = k.lower(ShapeDtype{{4}, f32}, ShapeDtype{{4}, f32});
+  for (const char* arch : {"sm_70", "sm_", "90a", "sm_90z", "sm_80a", "sm_900", "compute_90"}) {
+    CHECK_THROWS_WITH(lowered.compile({.arch = arch}),
+                      ContainsSubstring("unknown architecture '" + std::string(arch) + "'") &&
+                          ContainsSubstring("sm_90a"));
+    CHECK_THROWS_AS(lowered.key({.arch = arch}), CompileError);
+    CHECK_THROWS_AS(lowered.cuda_source({.arch = arch}), CompileError);
+  }
+}
+
+TEST_CASE("an unknown shipped kernel or target is refused with those that there are") {
+  CHECK_THROWS_WITH(ops::find("sofmax"), ContainsSubstring("no shipped kernel is named 'sofmax'") &&
+                                             ContainsSubstring("add, softmax, matmul, blur"));
+  CHECK_THROWS_WITH(target_named("gpu"), ContainsSubstring("cuda, interpreter and emulator"));
+}
+
+TEST_CASE("matmul refuses matrices that do not chain") {
+  CHECK_THROWS_WITH(
+      ops::find("matmul").factory().lower(ShapeDtype{{8, 16}, f32}, ShapeDtype{{15, 8}, f32}),
+      ContainsSubstring("f32[8,16]") && ContainsSubstring("f32[15,8]"));
+}
