@@ -12,7 +12,6 @@ namespace palladium::cuda {
 /// What the emitted text may use.
 struct Options {
   int compute_capability = 75;  // 10 * major + minor
-  bool lineinfo = false;        // #line with the user's lines
 };
 
 /// One entry of cuLaunchKernel's kernelParams, in order.
