@@ -27,6 +27,7 @@ using layout::Layout;
 using Kind = Statement::Kind;
 
 constexpr std::int64_t max_unrolled_registers = 64;  // longer nests become run-time loops
+constexpr std::int64_t max_unrolled_operations = 1024;
 constexpr std::int64_t max_whole_registers = 192;    // of one value
 constexpr std::int64_t max_result_registers = 32;    // of a reduction in a run-time loop
 constexpr std::size_t max_candidates = 10;
@@ -405,7 +406,8 @@ class Assignment {
     p.rolled.assign(static_cast<std::size_t>(l.rank()), false);
     const bool whole = p.sink == Pass::Sink::assign;
     std::int64_t size = l.registers() * widest(p);
-    if (whole || size <= max_unrolled_registers) return;
+    const bool brief = size * operations(p) <= max_unrolled_operations;
+    if (whole || (size <= max_unrolled_registers && brief)) return;
     const auto roll = [&](int d) {
       if (l.repetitions(d) == 1) return;
       p.rolled[d] = true;
@@ -420,6 +422,12 @@ class Assignment {
     }
     for (int d = 0; d < l.rank(); ++d)
       if (!p.rolled[d]) roll(d);
+  }
+
+  // Operations per element that the pass inlines.
+  std::int64_t operations(const Pass& p) const {
+    constexpr int limit = 1024;
+    return p.value == graph::no_value ? 1 : std::max(1, operations(p.value, limit));
   }
 
   std::int64_t widest(const Pass& p) const {
