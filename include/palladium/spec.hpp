@@ -512,6 +512,8 @@ constexpr bool takes_something(Parameter p) {
   return p.kind != Parameter::Kind::refs || p.count > 0;
 }
 
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wmissing-braces"  // structs in structs: their Refs in one row
 template <class T>
 T take(Operands& operands, int position) {
   if constexpr (std::same_as<T, Ref>) {
@@ -528,6 +530,7 @@ T take(Operands& operands, int position) {
     (std::make_index_sequence<width<T>()>());
   }
 }
+#pragma GCC diagnostic pop
 
 template <class F, class... A>
 auto call_body(F& f, Operands& operands, List<A...>) {
