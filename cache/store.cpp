@@ -173,6 +173,20 @@ bool Store::publish(const Entry& entry) const {
   return static_cast<bool>(outcome);
 }
 
+std::string Store::problem() const {
+  if (root_.empty()) return "PALLADIUM_CACHE_DIR, XDG_CACHE_HOME and HOME name no folder for it";
+  const std::string base = root_ + std::string(layout_folder);
+  const std::string probe = fmt::format("{}/probe.{}{}", base, ::getpid(), files::temporary_suffix);
+  if (const files::Outcome made = files::make_directories(base); !made) return made.message();
+  files::Info info;
+  if (const files::Outcome outcome = files::info(root_, info); !outcome) return outcome.message();
+  if (std::string why = distrust(root_, info); !why.empty()) return why;
+  if (const files::Outcome written = files::publish(probe, std::string_view()); !written)
+    return written.message();
+  (void)files::remove(probe);
+  return "";
+}
+
 std::vector<Store::Listed> Store::list() const {
   std::vector<Listed> result;
   if (!is_usable()) return result;

@@ -56,6 +56,9 @@ class Store {
   std::vector<Listed> list() const;
   std::optional<Entry> load(const Listed& listed, Parts parts = Parts::all) const;
 
+  /// Why nothing can be kept here, or "". Finds out by making the folder and a file in it.
+  std::string problem() const;
+
   /// Whether the entry is gone now.
   bool remove(const Key& key, std::string_view toolchain) const;
   /// Removes all entries and left-over temporary files, and returns how many entries went.

@@ -29,7 +29,6 @@ Target decide() {
   case driver::State::no_driver:
   case driver::State::no_device: break;
   }
-  log::warning("kernels run in the interpreter: " + status.reason);
   return Target::interpreter;
 }
 
@@ -55,9 +54,16 @@ Target runtime::current_target() {
   const int known = chosen.load(std::memory_order_relaxed);
   if (known != undecided) return static_cast<Target>(known);
   const Target target = decide();
+  if (target == Target::interpreter && environment::get(environment::Variable::target).empty())
+    log::warning("kernels run in the interpreter: " + driver::status().reason);
   int expected = undecided;
   chosen.compare_exchange_strong(expected, static_cast<int>(target), std::memory_order_relaxed);
   return expected == undecided ? target : static_cast<Target>(expected);
+}
+
+Target runtime::expected_target() {
+  const int known = chosen.load(std::memory_order_relaxed);
+  return known != undecided ? static_cast<Target>(known) : decide();
 }
 
 std::string runtime::default_arch() {
@@ -72,6 +78,7 @@ void set_default_target(Target target) {
 
 Device device_of(Target target) { return target == Target::cuda ? Device::cuda(0) : Device::cpu(); }
 Device default_device() { return device_of(default_target()); }
+std::string default_arch() { return runtime::default_arch(); }
 
 std::vector<DeviceInfo> devices() {
   const driver::Status& status = driver::status();

@@ -200,6 +200,11 @@ const Search& toolchain() {
   return search;
 }
 
+std::string toolchain_advice() {
+  return "install a CUDA toolkit or run `pip install --target .deps nvidia-cuda-nvrtc`, or set "
+         "PALLADIUM_NVRTC to the path of libnvrtc.so";
+}
+
 std::string missing_toolchain_message(const Search& search) {
   const std::string oldest = std::to_string(oldest_major) + "." + std::to_string(oldest_minor);
   std::string text =
@@ -207,9 +212,7 @@ std::string missing_toolchain_message(const Search& search) {
   for (const std::string& line : search.passed_over) text += "\n  " + line;
   if (search.passed_over.empty())
     text += " (looked in CUDA_HOME, /usr/local/cuda, nvcc's toolkit, the loader's path and .deps)";
-  return text +
-         "\n  install a CUDA toolkit or run `pip install --target .deps nvidia-cuda-nvrtc`, " +
-         "or set PALLADIUM_NVRTC to the path of libnvrtc.so";
+  return text + "\n  " + toolchain_advice();
 }
 
 }  // namespace palladium::nvrtc

@@ -44,6 +44,9 @@ Search find_toolchain();
 /// The process's toolchain, searched for once.
 const Search& toolchain();
 
+/// How to get an NVRTC, without a full stop.
+std::string toolchain_advice();
+
 /// Why `search` found nothing and what to do about it.
 std::string missing_toolchain_message(const Search& search);
 

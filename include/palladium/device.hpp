@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "palladium/array.hpp"
@@ -44,6 +45,10 @@ class Stream {
   CUstream_st* handle_ = nullptr;
 };
 
+/// What kernels are compiled for where nobody says: the first GPU's architecture, or "sm_90a" where
+/// there is no usable one.
+PALLADIUM_API std::string default_arch();
+
 struct DeviceInfo {
   Device device;
   std::string name;  ///< "NVIDIA H200"
@@ -57,10 +62,12 @@ PALLADIUM_API std::vector<DeviceInfo> devices();
 
 /// What `palladium doctor` prints: one row per thing that kernels need.
 struct Finding {
-  std::string name;  ///< "driver", "gpu", "nvrtc", "cache", "host compiler"
+  std::string name = {};  ///< "driver", "gpu", "nvrtc", "cache", "host compiler"
   bool ok = false;
-  std::string found;   ///< what and where, or what is wrong
-  std::string advice;  ///< how to get it; empty where all is well
+  std::string found = {};   ///< what and where, or what is wrong
+  std::string advice = {};  ///< how to get it; empty where all is well
+  /// The same for programs: ("path", ...), ("version", ...).
+  std::vector<std::pair<std::string, std::string>> details = {};
 };
 struct Diagnosis {
   std::vector<Finding> findings;

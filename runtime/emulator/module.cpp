@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -112,10 +113,24 @@ void add_flags(std::vector<std::string>& command) {
 #endif
 }
 
-std::shared_ptr<const Module> build(std::string_view kernel, std::string_view text) {
+/// A path in this process's folder, without an extension, that nobody else gets.
+std::string new_stem() {
   static Workspace workspace;
   static std::atomic<int> count = 0;
-  const std::string stem = fmt::format("{}/{}", workspace.path(), count++);
+  return fmt::format("{}/{}", workspace.path(), count++);
+}
+
+/// A status of execute() that means that there was nothing to run.
+void require_started(const std::string& compiler, int status) {
+  if (status >= 0 && !(WIFEXITED(status) && WEXITSTATUS(status) == 127)) return;
+  throw CompileError(
+      fmt::format("emulator: the host compiler {} cannot be run ({}); PALLADIUM_CXX names another, "
+                  "g++ or clang++",
+                  compiler, status < 0 ? std::strerror(-status) : "not found"));
+}
+
+std::shared_ptr<const Module> build(std::string_view kernel, std::string_view text) {
+  const std::string stem = new_stem();
   const std::string source = stem + ".cu", object = stem + ".so", log = stem + ".log";
 
   if (files::Outcome written =
@@ -133,12 +148,7 @@ std::shared_ptr<const Module> build(std::string_view kernel, std::string_view te
   std::string output;
   (void)files::read(log, 1 << 20, output);
   (void)files::remove(log);
-  if (status < 0 || (WIFEXITED(status) && WEXITSTATUS(status) == 127)) {
-    throw CompileError(fmt::format(
-        "emulator: the host compiler {} cannot be run ({}); PALLADIUM_CXX names another, g++ or "
-        "clang++",
-        name, status < 0 ? std::strerror(-status) : "not found"));
-  }
+  require_started(name, status);
   if (status != 0) {
     throw InternalError(
         fmt::format("emulator: the host compiler refuses the text of kernel '{}'\n"
@@ -166,6 +176,19 @@ Module::Module(void* handle) : handle_(handle) {
 }
 
 Module::~Module() { dlclose(handle_); }
+
+HostCompiler host_compiler() {
+  std::vector<std::string> command = compiler();
+  HostCompiler result{.command = joined(command), .version = {}};
+  command.push_back("--version");
+  const std::string log = new_stem() + ".log";
+  const int status = execute(command, log);
+  (void)files::read(log, 1 << 20, result.version);
+  (void)files::remove(log);
+  if (status != -ECHILD) require_started(command[0], status);
+  result.version.resize(std::min(result.version.find('\n'), result.version.size()));
+  return result;
+}
 
 std::shared_ptr<const Module> compile(std::string_view kernel, std::string_view text,
                                       double& seconds) {

@@ -24,6 +24,14 @@ class Module {
   void (*run_)(void**);
 };
 
+/// What the host compiler that compile() would start says of itself: its command, and the first
+/// line of its version. CompileError where it cannot be run.
+struct HostCompiler {
+  std::string command;
+  std::string version;
+};
+HostCompiler host_compiler();
+
 /// Compiles and loads `text`, or finds it: one module per text and process. Sets `seconds` to what
 /// the compiler took, 0 for a known text. Thread-safe.
 std::shared_ptr<const Module> compile(std::string_view kernel, std::string_view text,
