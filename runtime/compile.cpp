@@ -103,6 +103,7 @@ int compute_capability(const std::string& arch, Location at) {
 
 cache::Key key_of(const graph::Graph& g, const std::string& arch) {
   const std::string bytes = graph::canonical_bytes(g);
+  compute_capability(arch, g.at);
   return cache::key_of({{"arch", arch}, {"graph", bytes}, {"name", g.name}, {"text", text_digest}});
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cache/store.hpp"
+#include "palladium/ops/softmax.hpp"
 #include "palladium/palladium.hpp"
 #include "runtime/compile.hpp"
 #include "runtime/driver/device.hpp"
@@ -268,4 +269,14 @@ TEST_CASE_METHOD(Fixture, "scalars travel in the argument block with their own s
   for (std::size_t i = 0; i < launch.arguments.size(); ++i)
     found |= launch.arguments[i].size() == 4 && launch.argument<float>(i) == 2.5f;
   CHECK(found);
+}
+
+TEST_CASE_METHOD(Fixture, "one softmax cubin serves a hundred row counts") {
+  const Kernel softmax = ops::softmax().on(Target::cuda);
+  const std::size_t loaded = fake.count("cuLibraryLoadData");
+  for (std::int64_t m = 1; m <= 100; ++m) softmax(Array::empty({m, 1000}, f32, Device::cuda(0)));
+  CHECK(fake.count("cuLibraryLoadData") == loaded + 1);
+  REQUIRE(fake.launches.size() == 100);
+  for (unsigned m = 1; m <= 100; ++m) CHECK(fake.launches[m - 1].grid[0] == m);
+  CHECK(runtime::store().list().size() == 1);
 }
