@@ -362,23 +362,62 @@ Address Nest::storage_address(int storage, const Coordinates& c) const {
 
 // ---- accesses
 
-// Elements that one access may take along e.
-int Nest::vector_width(const Address& a, const std::vector<Bound>& bounds) const {
-  if (a.offset.coefficient("e") != 1) return 1;
-  int width = std::min<int>(vector_, 16 / a.dtype.bytes());
-  const auto fits = [&](std::int64_t multiple) {
+Nest::Width Nest::vector_width(const Address& a, const std::vector<Bound>& bounds) const {
+  if (a.offset.coefficient("e") != 1) return {};
+  const auto limited = [](int width, std::int64_t multiple) {
     while (width > 1 && multiple % width != 0) width /= 2;
+    return width;
   };
-  fits(a.alignment);
-  fits(a.offset.without("e").multiple());
+  int width = std::min<int>(vector_, 16 / a.dtype.bytes());
+  width = limited(width, a.alignment);
+  width = limited(width, a.offset.without("e").multiple());
+  int whole = width;  // elements that are in or out of bounds together
+  bool upper = true;
   for (const Bound& b : bounds) {
     const std::int64_t step = b.coordinate.coefficient("e");
     if (step == 0) continue;
-    if (step != 1) return 1;
-    fits(b.multiple);
-    fits(b.coordinate.without("e").multiple());
+    if (step != 1) return {};
+    upper = upper && !b.lower;
+    whole = limited(whole, b.multiple);
+    whole = limited(whole, b.coordinate.without("e").multiple());
   }
-  return width;
+  if (whole < width && upper && !a.shared) return {width, true};
+  return {whole, false};
+}
+
+// One access of every element of the vector at `array`, by as few instructions as may be.
+std::string Nest::vector_access(const std::string& function, Address a, const std::string& array,
+                                bool store, std::vector<Bound> bounds,
+                                const std::string& extra) const {
+  const Width w = vector_width(a, bounds);
+  const bool once = w.width == vector_;
+  if (once) {
+    a.offset = a.offset.without("e");
+    for (Bound& b : bounds) b.coordinate = b.coordinate.without("e");
+  }
+  std::string valid;
+  if (w.part) {
+    std::vector<Bound> rest;
+    for (const Bound& b : bounds) {
+      const bool along = once ? b.along_element : b.coordinate.coefficient("e") != 0;
+      if (!along) {
+        rest.push_back(b);
+        continue;
+      }
+      const std::string left = b.limit + " - " + parenthesised(b.coordinate.text());
+      valid = valid.empty() ? left : fmt::format("pl::min({}, {})", valid, left);
+    }
+    bounds = std::move(rest);
+  }
+  std::string test = predicate(bounds, "");
+  if (!extra.empty()) test += (test.empty() ? "" : " && ") + extra;
+  std::string arguments = array + (once ? "" : " + e");
+  arguments = store ? place(a) + ", " + arguments : arguments + ", " + place(a);
+  if (w.part) arguments += ", " + valid;
+  if (!test.empty()) arguments += ", " + test;
+  const std::string loop =
+      once ? "" : fmt::format("PL_UNROLL for (i32 e = 0; e < {}; e += {}) ", vector_, w.width);
+  return fmt::format("{}{}{}<{}>({});", loop, function, w.part ? "_part" : "", w.width, arguments);
 }
 
 std::string Nest::predicate(const std::vector<Bound>& bounds, const std::string& mask) const {
@@ -406,27 +445,17 @@ std::string Nest::access(const std::string& name, Address a, const DimMap& map,
   const std::string function = a.shared      ? "pl::load_shared_padded"
                                : a.read_only ? "pl::load_global_nc"
                                              : "pl::load_global";
-  const auto call = [&](int width, const std::string& to) {
-    const std::string test = predicate(bounds, mask);
-    return fmt::format("{}<{}>({}, {}{});", function, width, to, place(a),
-                       test.empty() ? "" : ", " + test);
-  };
   if (!mask.empty() || computed || !varies || vector_ == 1) {
     auto& lines = mask.empty() && !computed ? before_ : inside_;
     lines.push_back(fmt::format("{} {};", type, name));
-    lines.push_back(call(1, "&" + name));
+    const std::string test = predicate(bounds, mask);
+    lines.push_back(fmt::format("{}<1>(&{}, {}{});", function, name, place(a),
+                                test.empty() ? "" : ", " + test));
     return name;
   }
-  const int width = vector_width(a, bounds);
+  for (Bound& b : bounds) b.along_element = b.coordinate.coefficient("e") != 0;
   before_.push_back(fmt::format("{} {}[{}];", type, name, vector_));
-  if (width == vector_) {
-    a.offset = a.offset.without("e");
-    for (Bound& b : bounds) b.coordinate = b.coordinate.without("e");
-    before_.push_back(call(width, name));
-  } else {
-    before_.push_back(fmt::format("PL_UNROLL for (i32 e = 0; e < {}; e += {}) {}", vector_, width,
-                                  call(width, name + " + e")));
-  }
+  before_.push_back(vector_access(function, a, name, false, bounds, ""));
   return name + "[e]";
 }
 
@@ -436,20 +465,10 @@ std::string Nest::place(const Address& a) const {
                   : fmt::format("{} + {}", a.base, parenthesised(offset));
 }
 
-void Nest::store_vector(Address a, const std::string& values, std::vector<Bound> bounds) {
-  const int width = vector_width(a, bounds);
-  const bool whole = width == vector_;
-  if (whole) {
-    a.offset = a.offset.without("e");
-    for (Bound& b : bounds) b.coordinate = b.coordinate.without("e");
-  }
-  std::string test = predicate(bounds, "");
-  if (!thread_mask_.empty()) test += (test.empty() ? "" : " && ") + thread_mask_;
-  const std::string loop =
-      whole ? "" : fmt::format("PL_UNROLL for (i32 e = 0; e < {}; e += {}) ", vector_, width);
-  p_.w_.line(fmt::format("{}pl::store_{}<{}>({}, {}{}{});", loop, a.shared ? "shared" : "global",
-                         width, place(a), values, whole ? "" : " + e",
-                         test.empty() ? "" : ", " + test));
+void Nest::store_vector(const Address& a, const std::string& values, std::vector<Bound> bounds) {
+  for (Bound& b : bounds) b.along_element = b.coordinate.coefficient("e") != 0;
+  p_.w_.line(vector_access(a.shared ? "pl::store_shared" : "pl::store_global", a, values, true,
+                           bounds, thread_mask_));
 }
 
 void Nest::store_one(const Address& a, const std::string& from, const std::string& mask,

@@ -294,10 +294,12 @@ void Printer::print_window(int window) {
       if (b.kind == BlockDim::Kind::element && b.pad_lo + b.pad_hi > 0)
         w_.line(fmt::format("const i32 {0}_from{1} = {2} < 0 ? i32(-{2}) : 0;", name, d, start));
       const bool padded = b.kind == BlockDim::Kind::element;
-      const std::string room =
-          fmt::format("i32(pl::min(i64({} - {}), i64({})))", extent, start, b.size);
-      w_.line(padded ? fmt::format("const i32 {}_size{} = {};", name, d, room)
-                     : fmt::format("const i32 {}_size{} = {} < 0 ? 0 : {};", name, d, start, room));
+      const bool at_zero = start == "0";
+      const std::string room = fmt::format("i32(pl::min(i64({}{}), i64({})))", extent,
+                                           at_zero ? "" : " - " + start, b.size);
+      w_.line(padded || at_zero
+                  ? fmt::format("const i32 {}_size{} = {};", name, d, room)
+                  : fmt::format("const i32 {}_size{} = {} < 0 ? 0 : {};", name, d, start, room));
       w_.line(fmt::format(
           "pl::check({0}_size{1} > {2}, \"{3}: the block is wholly out of bounds along "
           "dimension {1} (an index map gives block indices, not element offsets)\");",

@@ -28,6 +28,7 @@ struct Bound {
   std::int64_t multiple = 1;  // of the limit
   bool lower = false;
   std::int64_t most = INT64_MAX;  // the limit never is larger
+  bool along_element = false;     // the coordinate moves with e
 };
 
 /// Where elements of a view stand: base + offset (in elements), valid under the bounds.
@@ -156,8 +157,16 @@ class Nest {
   static void add_window_bounds(Address& a, const std::string& name, const BlockMapping& m, int d,
                                 const Affine& at);
   Address storage_address(int storage, const Coordinates& c) const;
-  int vector_width(const Address& a, const std::vector<Bound>& bounds) const;
-  void store_vector(Address a, const std::string& values, std::vector<Bound> bounds);
+  /// How an access goes along e: `width` elements at once; `part`: the bounds along e may end it
+  /// between them.
+  struct Width {
+    int width = 1;
+    bool part = false;
+  };
+  Width vector_width(const Address& a, const std::vector<Bound>& bounds) const;
+  std::string vector_access(const std::string& function, Address a, const std::string& array,
+                            bool store, std::vector<Bound> bounds, const std::string& extra) const;
+  void store_vector(const Address& a, const std::string& values, std::vector<Bound> bounds);
   std::string place(const Address& a) const;
   std::string temporary(const std::string& prefix);
   std::string named(ValueId v, const std::string& text, const std::string& key);

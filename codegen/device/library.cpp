@@ -38,6 +38,7 @@ constexpr Part cuda_parts[] = {
     {"cuda/memory.cuh", "memory"},
     {"cuda/mma.cuh", "mma"},
     {"common/reduce.cuh", "reduce"},
+    {"common/part.cuh", "part"},
     {"common/dot.cuh", "dot"},
 };
 constexpr Part cpu_parts[] = {
@@ -56,6 +57,7 @@ constexpr Part cpu_parts[] = {
     {"cpu/memory.cuh", "memory"},
     {"cpu/mma.cuh", "mma"},
     {"common/reduce.cuh", "reduce"},
+    {"common/part.cuh", "part"},
     {"common/dot.cuh", "dot"},
 };
 
@@ -107,7 +109,7 @@ std::span<const Function> functions() { return table; }
 std::string prelude(Half half, std::string_view kernel) {
   std::string text(kernel);
   // Compositions name the functions that they are made of.
-  for (const std::string_view composition : {"reduce", "dot"}) {
+  for (const std::string_view composition : {"reduce", "part", "dot"}) {
     const auto direct = named_files(kernel);
     if (std::find(direct.begin(), direct.end(), composition) != direct.end())
       text += text_of("common/" + std::string(composition) + ".cuh");

@@ -1,7 +1,5 @@
 #include "codegen/passes/facts.hpp"
 
-#include <numeric>
-
 namespace palladium::passes {
 namespace {
 
@@ -19,7 +17,7 @@ class View {
     return {.element_bytes = bytes_,
             .strides = strides_,
             .alignment = alignment_,
-            .last_extent_multiple = last_multiple_};
+            .last_extent_multiple = 16};  // vectors may end inside
   }
 
  private:
@@ -36,7 +34,6 @@ class View {
         const graph::SubscriptDim& x = s.dims[d];
         const bool last = d + 1 == s.dims.size();
         if (last && (x.dynamic || !x.is_slice || x.start * bytes_ % 16 != 0)) alignment_ = bytes_;
-        if (last) last_multiple_ = x.is_slice ? std::gcd(last_multiple_, x.size) : 1;
         if (!x.is_slice) continue;
         layout::Stride stride = strides_[d];
         stride.value *= x.stride;
@@ -49,7 +46,6 @@ class View {
       if (!walk(i.args[0])) return false;
       std::vector<layout::Stride> out;
       for (std::int64_t d : i.attr.ints) out.push_back(strides_[static_cast<std::size_t>(d)]);
-      if (i.attr.ints.back() + 1 != static_cast<std::int64_t>(out.size())) last_multiple_ = 1;
       strides_ = std::move(out);
       return true;
     }
@@ -82,8 +78,6 @@ class View {
       const Dim& extent = m.array_aval.shape[d];
       const bool one_block = extent.is_static() && b.size >= extent.value();
       if (!aligned_start && !(one_block && b.kind == BlockDim::Kind::blocked)) alignment_ = bytes_;
-      last_multiple_ = extent.is_static() ? std::gcd(extent.value(), b.size) : 1;
-      if (extent.is_static() && one_block) last_multiple_ = extent.value();
     }
     return true;
   }
@@ -92,7 +86,6 @@ class View {
   const Graph& g_;
   std::vector<layout::Stride> strides_;
   int bytes_ = 4, alignment_ = 16;
-  std::int64_t last_multiple_ = 1;
   bool known_ = false;
 };
 

@@ -28,8 +28,8 @@ using Kind = Statement::Kind;
 
 constexpr std::int64_t max_unrolled_registers = 64;  // longer nests become run-time loops
 constexpr std::int64_t max_unrolled_operations = 1024;
-constexpr std::int64_t max_whole_registers = 192;    // of one value
-constexpr std::int64_t max_result_registers = 32;    // of a reduction in a run-time loop
+constexpr std::int64_t max_whole_registers = 192;  // of one value
+constexpr std::int64_t max_result_registers = 32;  // of a reduction in a run-time loop
 constexpr std::size_t max_candidates = 10;
 constexpr double loop_weight = 8;  // assumed trips of a loop
 

@@ -57,6 +57,12 @@ TEST_CASE("blocks that divide their array are read sixteen bytes at a time witho
   CHECK(text.find("<4>(a0, w0 + (i + ri * 512));") != std::string::npos);
 }
 
+TEST_CASE("blocks that reach over the end are read sixteen bytes at a time, with a count") {
+  const std::string text = text_of_cuda(add_graph(dim("n"), 1024));
+  CHECK(text.find("pl::load_global_nc_part<4>(") != std::string::npos);
+  CHECK(text.find("pl::store_global_part<4>(") != std::string::npos);
+}
+
 TEST_CASE("a value of 2^20 elements is streamed by a loop") {
   const graph::Graph g = add_graph(1 << 20, 1 << 20);
   CHECK(text_of_cuda(g).find("PL_NOUNROLL for (i32 ri = 0; ri < 2048; ++ri)") != std::string::npos);

@@ -1,0 +1,39 @@
+// Vector accesses at the end of an array, where only some of the elements exist.
+
+namespace pl {
+
+// dst[0..N) = p[0..N) as far as there are `valid` elements; the rest is out of bounds.
+template <int N, class T>
+PL_FN void load_global_part(T* dst, const T* p, i32 valid, bool in_bounds = true PL_AND_LINE) {
+  if (valid >= N) {
+    pl::load_global<N>(dst, p, in_bounds PL_AND_PASS_LINE);
+  } else {
+    PL_UNROLL for (i32 e = 0; e < N; ++e) {
+      pl::load_global<1>(dst + e, p + e, in_bounds && e < valid PL_AND_PASS_LINE);
+    }
+  }
+}
+
+template <int N, class T>
+PL_FN void load_global_nc_part(T* dst, const T* p, i32 valid, bool in_bounds = true PL_AND_LINE) {
+  if (valid >= N) {
+    pl::load_global_nc<N>(dst, p, in_bounds PL_AND_PASS_LINE);
+  } else {
+    PL_UNROLL for (i32 e = 0; e < N; ++e) {
+      pl::load_global_nc<1>(dst + e, p + e, in_bounds && e < valid PL_AND_PASS_LINE);
+    }
+  }
+}
+
+template <int N, class T>
+PL_FN void store_global_part(T* p, const T* src, i32 valid, bool in_bounds = true PL_AND_LINE) {
+  if (valid >= N) {
+    pl::store_global<N>(p, src, in_bounds PL_AND_PASS_LINE);
+  } else {
+    PL_UNROLL for (i32 e = 0; e < N; ++e) {
+      pl::store_global<1>(p + e, src + e, in_bounds && e < valid PL_AND_PASS_LINE);
+    }
+  }
+}
+
+}  // namespace pl
