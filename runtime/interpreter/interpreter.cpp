@@ -49,11 +49,19 @@ std::string text(std::span<const std::int64_t> indices) {
   return "(" + joined(indices, ", ") + ")";
 }
 
+// Evaluation recurses into regions: 4 KiB for each, in few sizes, which the stacks' arena keeps.
+std::size_t stack_bytes(const Plan& plan) { return 256 * 1024 * (1 + plan.depth() / 64); }
+
 // One call of a kernel.
 class Machine {
  public:
   Machine(const Graph& g, const Invocation& call, const Options& options)
-      : graph_(g), call_(call), options_(options), plan_(g), maps_(plan_, options.poison) {
+      : graph_(g),
+        call_(call),
+        options_(options),
+        plan_(g),
+        maps_(plan_, options.poison),
+        scheduler_({.stack_bytes = stack_bytes(plan_)}) {
     measure_grid();
     connect_operands();
     make_blocks();

@@ -57,6 +57,7 @@ class Plan::Placement {
     const Region& region = graph_[id];
     const std::uint32_t own = depth();
     position_.push_back(0);
+    plan_.depth_ = std::max(plan_.depth_, position_.size());
     for (const ValueId v : region.insts) {
       ++position_.back();
       depth_[index(v)] = own;

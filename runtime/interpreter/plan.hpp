@@ -24,6 +24,8 @@ class Plan {
     return static_cast<std::size_t>(count(v)) * graph_[v].type.dtype.bytes();
   }
   std::size_t frame_bytes() const { return frame_bytes_; }
+  /// How many regions lie inside each other.
+  std::size_t depth() const { return depth_; }
 
   /// A loop's carry `to` takes yield `from`, through `stage` where `from` is another carry, which
   /// must be read before it changes.
@@ -43,7 +45,7 @@ class Plan {
   std::vector<std::int64_t> counts_;
   std::vector<std::uint32_t> loop_number_;
   std::vector<std::vector<CarryCopy>> carry_copies_;
-  std::size_t frame_bytes_ = 0;
+  std::size_t frame_bytes_ = 0, depth_ = 0;
 };
 
 }  // namespace palladium::interpreter
