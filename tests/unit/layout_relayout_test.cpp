@@ -189,7 +189,7 @@ TEST_CASE("a relayout may reshape", "[layout]") {
   const std::pair<Extents, Extents> shapes[] = {{{64, 24}, {64, 3, 8}}, {{1536}, {64, 24}},
                                                 {{64, 24}, {64, 8, 3}}, {{7, 13}, {13, 7}},
                                                 {{32, 64}, {2048}},     {{16, 128}, {128, 16}}};
-  for (int n = 0; n < 600; ++n) {
+  for (int n = 0; n < 180; ++n) {
     const auto& [a, b] = shapes[n % 6];
     const Layout from = random_layout(random, a);
     Layout to = random_layout(random, b);
@@ -206,9 +206,9 @@ TEST_CASE("a relayout may reshape", "[layout]") {
     REQUIRE(relayout_cost(from, to, bytes) == plan.cost);
     ++kinds[plan.kind];
   }
-  CHECK(kinds[Move::Memory] > 50);
-  CHECK(kinds[Move::Shared] > 50);
-  CHECK(kinds[Move::Noop] + kinds[Move::Rename] > 20);
+  CHECK(kinds[Move::Memory] > 20);
+  CHECK(kinds[Move::Shared] > 20);
+  CHECK(kinds[Move::Noop] + kinds[Move::Rename] > 10);
   CHECK_THROWS_AS(plan_relayout(accumulator({64, 24}), accumulator({64, 32}), 4), InternalError);
   CHECK_THROWS_AS(relayout_cost(accumulator({64, 24}), accumulator({64, 32}), 4), InternalError);
 }
