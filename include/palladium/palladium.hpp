@@ -2,6 +2,7 @@
 #pragma once
 
 #include "palladium/array.hpp"
+#include "palladium/cache.hpp"
 #include "palladium/control.hpp"
 #include "palladium/device.hpp"
 #include "palladium/error.hpp"
