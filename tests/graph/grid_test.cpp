@@ -1,0 +1,181 @@
+// GridMapping: invariants and members; the order of grid axes.
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <functional>
+#include <optional>
+
+#include "codegen/base/dim.hpp"
+#include "codegen/graph/grid_order.hpp"
+#include "tests/graph/kernel.hpp"
+
+using namespace palladium;
+using namespace palladium::test;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+GridMapping mapping() {
+  GridMapping m;
+  m.grid = {4, dim_symbol(0)};
+  m.grid_names = {"i", "j"};
+  m.index_map_tree = {2, 1};
+  m.index_map_avals = {{{{}, i32}}, {{{}, i32}}, {{{64}, i32}, true, Space::smem}};
+  m.num_index_operands = 1;
+  m.num_inputs = 1;
+  m.num_outputs = 1;
+  BlockMapping in;
+  in.block_shape = {BlockDim(BlockDim::Kind::squeezed, 1), 16,
+                    BlockDim(BlockDim::Kind::element, 6, 1, 2)};
+  in.array_aval = {{3, dim_symbol(0), 3}, f32};
+  in.origin = "args[1]";
+  BlockMapping out;
+  out.block_shape = {8};
+  out.array_aval = {{32}, f16};
+  out.origin = "outputs[0]";
+  m.block_mappings = {in, out};
+  m.scratch_avals = {{{{8, 8}, f32}, true, Space::smem}, {{{8}, f32}, true, Space::regs}};
+  return m;
+}
+
+}  // namespace
+
+TEST_CASE("a GridMapping that violates an invariant is refused by name") {
+  CHECK_NOTHROW(mapping().check_invariants());
+  const std::vector<std::pair<std::function<void(GridMapping&)>, const char*>> cases = {
+      {[](auto& m) { m.num_inputs = 2; }, "2 block mappings for 2 inputs and 1 outputs"},
+      {[](auto& m) { m.index_map_avals.pop_back(); },
+       "2 index map parameters for 2 grid axes and 1 index operands"},
+      {[](auto& m) { m.index_map_tree.num_program_ids = 1; },
+       "parameter structure is not (*program_ids, *index_operands)"},
+      {[](auto& m) { m.index_map_avals[1].type.dtype = i64; },
+       "index map parameter 1 is a program id but not i32[]"},
+      {[](auto& m) { m.index_map_avals[0].type.shape = {1}; },
+       "index map parameter 0 is a program id but not i32[]"},
+      {[](auto& m) {
+         m.vmapped_dims = {0, 1, 1};
+       },
+       "3 vmapped dims for 2 grid axes"},
+      {[](auto& m) { m.vmapped_dims = {2}; }, "vmapped dim 2 is no grid axis"},
+      {[](auto& m) { m.grid_names.pop_back(); }, "1 grid names for 2 grid axes"},
+      {[](auto& m) { m.grid[0] = -1; }, "grid axis 0 has a negative size"},
+      {[](auto& m) { m.block_mappings[0].block_shape.pop_back(); },
+       "block mapping of args[1]: block rank 2, array rank 3"},
+      {[](auto& m) { m.block_mappings[1].block_shape[0].size = 0; },
+       "block mapping of outputs[0]: a block dimension is below 1"},
+      {[](auto& m) { m.block_mappings[0].block_shape[0].size = 2; },
+       "a squeezed dimension has more than one element"},
+      {[](auto& m) { m.block_mappings[0].block_shape[1].pad_hi = 2; },
+       "padding on a dimension that is not Element"},
+      {[](auto& m) { m.block_mappings[0].alignment = 2; }, "alignment 2"},
+      {[](auto& m) { m.block_mappings[0].memory_space = Space::regs; }, "pinned to registers"},
+      {[](auto& m) { m.scratch_avals[0].memory_space = Space::automatic; },
+       "a scratch operand has no memory space"},
+      {[](auto& m) { m.scratch_avals[0].type.shape[0] = dim_symbol(0); },
+       "a scratch operand has a symbolic shape"},
+      {[](auto& m) { m.num_index_operands = -1; }, "an operand count is negative"},
+  };
+  for (const auto& [change, message] : cases) {
+    GridMapping m = mapping();
+    change(m);
+    CHECK_THROWS_AS(m.check_invariants(), InternalError);
+    CHECK_THROWS_WITH(m.check_invariants(),
+                      ContainsSubstring("GridMapping: ") && ContainsSubstring(message));
+  }
+}
+
+TEST_CASE("a GridMapping tells the calling conventions [C26] [E26]") {
+  const GridMapping m = mapping();
+  CHECK_FALSE(m.static_grid());
+  CHECK(m.num_dynamic_grid_bounds() == 1);
+  CHECK(m.num_scratch_operands() == 2);
+  CHECK(m.in_shapes() == std::vector<ShapeDtype>{{{64}, i32}, m.block_mappings[0].array_aval});
+  CHECK(m.out_shapes() == std::vector<ShapeDtype>{{{32}, f16}});
+  CHECK(m.block_mappings_output().size() == 1);
+  CHECK(m.block_mappings_output()[0].origin == "outputs[0]");
+  CHECK(m.slice_index_ops() == GridMapping::Range{0, 1});
+  CHECK(m.slice_block_ops() == GridMapping::Range{1, 3});
+  CHECK(m.slice_scratch_ops() == GridMapping::Range{3, 5});
+  CHECK(m.block_mappings[0].ref_shape() == std::vector<std::int64_t>{16, 6});
+}
+
+namespace {
+
+// One output over the grid, with that index map.
+template <class Map>
+Graph over(std::vector<Dim> grid, const Map& map) {
+  Kernel k({}, {{{8}, f32}}, std::move(grid));
+  k.map(0, [&](auto& ids, Builder& b) { return std::vector{map(ids, b)}; });
+  k.b.store(k.refs[0], k.b.constant(f32, 0.0, {8}));
+  k.g.at = {"user.cpp", 5};
+  return canonicalize(k.g);
+}
+
+constexpr auto parallel = Semantics::parallel, sequential = Semantics::sequential;
+using Wanted = std::vector<std::optional<Semantics>>;
+using Order = std::vector<Semantics>;
+
+}  // namespace
+
+TEST_CASE("an axis on which an output's block does not depend is sequential [C30]") {
+  const Graph g = over({4, 5}, [](auto& ids, Builder&) { return ids[0]; });
+  CHECK(grid_order(g, {}) == Order{parallel, sequential});
+  CHECK(grid_order(g, Wanted{std::nullopt, sequential}) == Order{parallel, sequential});
+  CHECK(grid_order(g, Wanted{sequential, std::nullopt}) == Order{sequential, sequential});
+}
+
+TEST_CASE("an output without an index map is revisited along every axis [C08]") {
+  Kernel k({}, {{{8}, f32}}, {2, 1, dim_symbol(0)});
+  CHECK(grid_order(k.g, {}) == Order{sequential, parallel, sequential});
+}
+
+TEST_CASE("an axis of one program is not revisited") {
+  const Graph g = over({1, 5}, [](auto& ids, Builder&) { return ids[1]; });
+  CHECK(grid_order(g, {}) == Order{parallel, parallel});
+  CHECK(grid_order(g, Wanted{parallel, parallel}) == Order{parallel, parallel});
+}
+
+TEST_CASE("dependence on an axis goes through arithmetic, loops and axis queries") {
+  CHECK(grid_order(over({4, 5},
+                        [](auto& ids, Builder& b) {
+                          return b.add(Op::Add, {ids[0], b.add(Op::ProgramId, {}, Attr{{1}, 0})});
+                        }),
+                   {}) == Order{parallel, parallel});
+  CHECK(
+      grid_order(over({4, 5},
+                      [](auto& ids, Builder& b) {
+                        return b.add(Op::Add, {ids[0], b.add(Op::AxisIndex, {}, Attr{{0, 1}, 0})});
+                      }),
+                 {}) == Order{parallel, parallel});
+  CHECK(grid_order(over({4, 5},
+                        [](auto& ids, Builder& b) {
+                          return b.add(Op::Add, {ids[0], b.add(Op::NumPrograms, {}, Attr{{1}, 0})});
+                        }),
+                   {}) == Order{parallel, sequential});
+  CHECK(grid_order(over({4, 5},
+                        [](auto& ids, Builder& b) {
+                          const RegionId r = b.graph().add_region();
+                          Builder inner(b.graph(), r);
+                          inner.param(Type::value(i32));
+                          const ValueId carry = inner.param(Type::value(i32));
+                          inner.yield({inner.add(Op::Add, {carry, ids[1]})});
+                          const ValueId loop =
+                              b.add(Op::Loop, {b.constant(i32, 0), b.constant(i32, 3), ids[0]},
+                                    std::vector<RegionId>{r}, {{1, 1}, 0});
+                          return b.add(Op::Get, {loop}, Attr{{0}, 0});
+                        }),
+                   {}) == Order{parallel, parallel});
+}
+
+TEST_CASE("parallel on a revisited axis is an error that names output and axis") {
+  Graph g = over({4, 5}, [](auto& ids, Builder&) { return ids[0]; });
+  g.mapping.grid_names = {"i", "k"};
+  CHECK_THROWS_WITH(grid_order(g, Wanted{parallel, parallel}),
+                    ContainsSubstring("grid axis 1 ('k') cannot be parallel: the index map of "
+                                      "outputs[0] does not depend on it") &&
+                        ContainsSubstring("at user.cpp:5"));
+  CHECK_THROWS_AS(grid_order(g, Wanted{parallel, parallel}), CompileError);
+  g.allow_revisit = true;
+  CHECK(grid_order(g, Wanted{parallel, parallel}) == Order{parallel, parallel});
+  CHECK_THROWS_WITH(grid_order(g, Wanted{parallel}),
+                    ContainsSubstring("expected one entry per grid axis (2), given 1"));
+}

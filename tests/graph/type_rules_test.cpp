@@ -1,0 +1,247 @@
+// What every op accepts, what it refuses and in which words.
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <functional>
+#include <set>
+
+#include "tests/graph/kernel.hpp"
+
+using namespace palladium;
+using namespace palladium::test;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+const Location user{"user/attention.cpp", 41};
+
+struct Fixture {
+  Kernel k{
+      {{{4, 8}, f32}, {{4, 8}, i32}, {{4, 8}, bool_}, {{4, 8}, f16}, {{8, 16}, f16}}, {}, {2, 3}};
+  ValueId f = k.b.load(k.refs[0]), i = k.b.load(k.refs[1]), c = k.b.load(k.refs[2]),
+          h = k.b.load(k.refs[3]), w = k.b.load(k.refs[4]);
+  ValueId s = k.b.constant(i32, 1), t = k.b.constant(bool_, 1);
+  ValueId ref = k.refs[0], iref = k.refs[1], bref = k.refs[2];
+};
+
+struct Case {
+  Op op;
+  std::function<std::vector<ValueId>(Fixture&)> args;
+  Attr attr;
+  Type given;
+  const char* expected;  // the type's text, or part of the error
+};
+
+#define ARGS(...)                          \
+  [](Fixture& x) -> std::vector<ValueId> { \
+    (void)x;                               \
+    return {__VA_ARGS__};                  \
+  }
+
+std::vector<std::int64_t> at(std::initializer_list<SubscriptDim> dims) {
+  return Subscript{dims}.encode();
+}
+const SubscriptDim all4{.size = 4}, all8{.size = 8};
+
+// clang-format off
+const std::vector<Case> accepted = {
+    {Op::Param, ARGS(), {}, Type::ref(f32, {3}, Space::smem), "ref smem f32[3]"},
+    {Op::Constant, ARGS(), {{}, 255}, Type::value(u8, {2}), "u8[2]"},
+    {Op::Iota, ARGS(), {{1}, 0}, Type::value(i32, {2, 3}), "i32[2,3]"},
+    {Op::ProgramId, ARGS(), {{1}, 0}, {}, "i32[]"},
+    {Op::NumPrograms, ARGS(), {{0}, 0}, {}, "i32[]"},
+    {Op::AxisIndex, ARGS(), {{2, 0}, 0}, {}, "i32[]"},
+    {Op::AxisSize, ARGS(), {{0, 1}, 0}, {}, "i32[]"},
+    {Op::Neg, ARGS(x.i), {}, {}, "i32[4,8]"},
+    {Op::Abs, ARGS(x.h), {}, {}, "f16[4,8]"},
+    {Op::Sign, ARGS(x.f), {}, {}, "f32[4,8]"},
+    {Op::Not, ARGS(x.c), {}, {}, "bool[4,8]"},
+    {Op::Exp, ARGS(x.h), {}, {}, "f16[4,8]"},
+    {Op::Exp2, ARGS(x.f), {}, {}, "f32[4,8]"},
+    {Op::Expm1, ARGS(x.f), {}, {}, "f32[4,8]"},
+    {Op::Log, ARGS(x.f), {}, {}, "f32[4,8]"},
+    {Op::Log2, ARGS(x.f), {}, {}, "f32[4,8]"},
+    {Op::Log1p, ARGS(x.f), {}, {}, "f32[4,8]"},
+    {Op::Sqrt, ARGS(x.f), {}, {}, "f32[4,8]"},
+    {Op::Rsqrt, ARGS(x.f), {}, {}, "f32[4,8]"},
+    {Op::Sin, ARGS(x.f), {}, {}, "f32[4,8]"},
+    {Op::Cos, ARGS(x.f), {}, {}, "f32[4,8]"},
+    {Op::Tan, ARGS(x.f), {}, {}, "f32[4,8]"},
+    {Op::Tanh, ARGS(x.f), {}, {}, "f32[4,8]"},
+    {Op::Logistic, ARGS(x.f), {}, {}, "f32[4,8]"},
+    {Op::Erf, ARGS(x.f), {}, {}, "f32[4,8]"},
+    {Op::Floor, ARGS(x.f), {}, {}, "f32[4,8]"},
+    {Op::Ceil, ARGS(x.f), {}, {}, "f32[4,8]"},
+    {Op::Round, ARGS(x.f), {}, {}, "f32[4,8]"},
+    {Op::IsFinite, ARGS(x.f), {}, {}, "bool[4,8]"},
+    {Op::Cast, ARGS(x.f), {}, Type::value(i8), "i8[4,8]"},
+    {Op::Add, ARGS(x.f, x.f), {}, {}, "f32[4,8]"},
+    {Op::Sub, ARGS(x.i, x.i), {}, {}, "i32[4,8]"},
+    {Op::Mul, ARGS(x.h, x.h), {}, {}, "f16[4,8]"},
+    {Op::Div, ARGS(x.i, x.i), {}, {}, "i32[4,8]"},
+    {Op::Rem, ARGS(x.i, x.i), {}, {}, "i32[4,8]"},
+    {Op::Pow, ARGS(x.f, x.f), {}, {}, "f32[4,8]"},
+    {Op::Atan2, ARGS(x.f, x.f), {}, {}, "f32[4,8]"},
+    {Op::Max, ARGS(x.c, x.c), {}, {}, "bool[4,8]"},
+    {Op::Min, ARGS(x.f, x.f), {}, {}, "f32[4,8]"},
+    {Op::And, ARGS(x.i, x.i), {}, {}, "i32[4,8]"},
+    {Op::Or, ARGS(x.c, x.c), {}, {}, "bool[4,8]"},
+    {Op::Xor, ARGS(x.i, x.i), {}, {}, "i32[4,8]"},
+    {Op::ShiftLeft, ARGS(x.i, x.i), {}, {}, "i32[4,8]"},
+    {Op::ShiftRight, ARGS(x.i, x.i), {}, {}, "i32[4,8]"},
+    {Op::Eq, ARGS(x.c, x.c), {}, {}, "bool[4,8]"},
+    {Op::Ne, ARGS(x.f, x.f), {}, {}, "bool[4,8]"},
+    {Op::Lt, ARGS(x.i, x.i), {}, {}, "bool[4,8]"},
+    {Op::Le, ARGS(x.h, x.h), {}, {}, "bool[4,8]"},
+    {Op::Gt, ARGS(x.s, x.s), {}, {}, "bool[]"},
+    {Op::Ge, ARGS(x.f, x.f), {}, {}, "bool[4,8]"},
+    {Op::Fma, ARGS(x.f, x.f, x.f), {}, {}, "f32[4,8]"},
+    {Op::Select, ARGS(x.c, x.i, x.i), {}, {}, "i32[4,8]"},
+    {Op::Reshape, ARGS(x.f), {}, Type::value({}, {2, 16}), "f32[2,16]"},
+    {Op::Broadcast, ARGS(x.f), {{0, 2}, 0}, Type::value({}, {4, 5, 8}), "f32[4,5,8]"},
+    {Op::Transpose, ARGS(x.f), {{1, 0}, 0}, {}, "f32[8,4]"},
+    {Op::ReduceSum, ARGS(x.f), {{0, 1}, 0}, {}, "f32[]"},
+    {Op::ReduceMax, ARGS(x.c), {{1}, 0}, {}, "bool[4]"},
+    {Op::ReduceMin, ARGS(x.i), {{0}, 0}, {}, "i32[8]"},
+    {Op::Dot, ARGS(x.h, x.w), {{0, 0, 0}, 0}, {}, "f32[4,16]"},
+    {Op::Dot, ARGS(x.f, x.f), {{0, 1, 1}, 0}, {}, "f32[4,4]"},
+    {Op::At, ARGS(x.ref, x.s), {at({{.is_slice = false, .dynamic = true}, {.start = 1, .size = 3, .stride = 3}}), 0}, {}, "ref block f32[3]"},
+    {Op::RefReshape, ARGS(x.ref), {}, Type::ref({}, {32}, {}), "ref block f32[32]"},
+    {Op::RefTranspose, ARGS(x.ref), {{1, 0}, 0}, {}, "ref block f32[8,4]"},
+    {Op::RefBitcast, ARGS(x.ref), {}, Type::ref(i16, {}, {}), "ref block i16[4,16]"},
+    {Op::RefBitcast, ARGS(x.ref), {}, Type::ref(f64, {}, {}), "ref block f64[4,4]"},
+    {Op::Load, ARGS(x.ref, x.c, x.f), {{1, 1}, 0}, {}, "f32[4,8]"},
+    {Op::Store, ARGS(x.ref, x.f, x.c), {{1, 0}, 0}, {}, ""},
+    {Op::Swap, ARGS(x.ref, x.f), {{0, 0}, 0}, {}, "f32[4,8]"},
+    {Op::When, ARGS(x.t), {}, {}, ""},
+    {Op::Loop, ARGS(x.s, x.s, x.f), {{2, 4}, 0}, {}, ""},
+    {Op::Get, ARGS(x.k.b.add(Op::Loop, {x.s, x.s, x.f, x.h}, Attr{{1, 1}, 0})), {{1}, 0}, {}, "f16[4,8]"},
+};
+
+const std::vector<Case> refused = {
+    {Op::Constant, ARGS(), {{}, 256}, Type::value(u8), "constant: expected a number of dtype u8, given bits beyond it"},
+    {Op::Constant, ARGS(), {}, {}, "constant: expected a type, given none"},
+    {Op::Constant, ARGS(), {}, Type::value(f32, {0}), "constant: expected extents of at least 1, given f32[0]"},
+    {Op::Constant, ARGS(), {}, Type::value(f32, {1, 1, 1, 1, 1, 1, 1, 1, 1}), "constant: expected at most 8 dimensions"},
+    {Op::Constant, ARGS(), {}, Type::value(f32, {1 << 20, 1 << 20, 1 << 30}), "constant: expected at most 2147483647 elements"},
+    {Op::Iota, ARGS(), {{2}, 0}, Type::value(i32, {2, 3}), "iota: expected a dimension of i32[2,3], given 2"},
+    {Op::Iota, ARGS(), {{0}, 0}, Type::value(bool_, {2}), "iota: expected a number's dtype, given bool"},
+    {Op::ProgramId, ARGS(), {{2}, 0}, {}, "program_id: expected a grid axis below 2, given 2"},
+    {Op::NumPrograms, ARGS(), {{-1}, 0}, {}, "num_programs: expected a grid axis below 2, given -1"},
+    {Op::AxisIndex, ARGS(), {{1, 0}, 0}, {}, "axis_index: expected a cluster axis below 0, given 0"},
+    {Op::AxisSize, ARGS(), {{3, 0}, 0}, {}, "axis_size: expected a grid, cluster or thread axis"},
+    {Op::Neg, ARGS(x.c), {}, {}, "neg: expected numbers, given bool[4,8]"},
+    {Op::Neg, ARGS(x.ref), {}, {}, "neg: expected a value as operand 0, given ref block f32[4,8]; did you forget to load it: x[_] ?"},
+    {Op::Not, ARGS(x.f), {}, {}, "not: expected integers or bools, given f32[4,8]"},
+    {Op::Exp, ARGS(x.i), {}, {}, "exp: expected floating-point operands, given i32[4,8]"},
+    {Op::IsFinite, ARGS(x.i), {}, {}, "is_finite: expected a floating-point operand, given i32[4,8]"},
+    {Op::Cast, ARGS(x.f), {}, {}, "cast: expected a dtype to convert to, given none"},
+    {Op::Add, ARGS(x.f, x.i), {}, {}, "add: expected operands of one dtype and shape, given f32[4,8] and i32[4,8]"},
+    {Op::Add, ARGS(x.f), {}, {}, "add: expected 2 operands, given 1"},
+    {Op::Add, ARGS(x.h, x.w), {}, {}, "add: expected operands of one dtype and shape, given f16[4,8] and f16[8,16]"},
+    {Op::Fma, ARGS(x.i, x.i, x.i), {}, {}, "fma: expected floating-point operands, given i32[4,8], i32[4,8] and i32[4,8]"},
+    {Op::ShiftLeft, ARGS(x.c, x.c), {}, {}, "shift_left: expected integers"},
+    {Op::Eq, ARGS(x.f, x.h), {}, {}, "eq: expected operands of one dtype and shape"},
+    {Op::Select, ARGS(x.i, x.f, x.f), {}, {}, "select: expected a condition bool[4,8], given i32[4,8]"},
+    {Op::Select, ARGS(x.c, x.f, x.h), {}, {}, "select: expected two choices of one dtype and shape"},
+    {Op::Reshape, ARGS(x.f), {}, Type::value({}, {5}), "reshape: expected a shape of 32 elements for f32[4,8], given [5]"},
+    {Op::Broadcast, ARGS(x.f), {{0, 1}, 0}, Type::value({}, {5, 8}), "broadcast: cannot broadcast f32[4,8] to shape [5,8]"},
+    {Op::Broadcast, ARGS(x.f), {{1, 0}, 0}, Type::value({}, {8, 4}), "broadcast: expected ascending dimensions of the result [8,4], given [1,0]"},
+    {Op::Transpose, ARGS(x.f), {{0, 0}, 0}, {}, "transpose: expected a permutation of the 2 dimensions of f32[4,8], given [0,0]"},
+    {Op::ReduceSum, ARGS(x.c), {{0}, 0}, {}, "reduce_sum: expected numbers, given bool[4,8]"},
+    {Op::ReduceMax, ARGS(x.f), {{1, 0}, 0}, {}, "reduce_max: expected ascending dimensions of f32[4,8], given [1,0]"},
+    {Op::ReduceMin, ARGS(x.f), {}, {}, "reduce_min: expected at least one dimension of f32[4,8], given none"},
+    {Op::Dot, ARGS(x.h, x.w), {{0, 1, 0}, 0}, {}, "dot: inner sizes differ: f16[4,8] has 8, f16[8,16] transposed has 16"},
+    {Op::Dot, ARGS(x.s, x.s), {{0, 0, 0}, 0}, {}, "dot: operands must be 2D, given i32[] and i32[]"},
+    {Op::Dot, ARGS(x.f, x.w), {{0, 0, 0}, 0}, {}, "dot: expected operands of one dtype, given f32[4,8] and f16[8,16]"},
+    {Op::Dot, ARGS(x.c, x.c), {{0, 1, 0}, 0}, {}, "dot: expected f16, bf16, f32, f64, i8, i16 or i32 operands"},
+    {Op::Dot, ARGS(x.h, x.w), {{0, 0, 1}, 0}, {}, "dot: expected f32 operands for precision tf32"},
+    {Op::At, ARGS(x.ref), {at({all4}), 0}, {}, "at: expected one subscript per dimension of ref block f32[4,8], given 1"},
+    {Op::At, ARGS(x.ref), {at({all4, all8}), 0}, {}, "at: a subscript that selects everything is no view"},
+    {Op::At, ARGS(x.ref), {at({{.is_slice = false, .start = 4}, all8}), 0}, {}, "at: index 4 is out of bounds for dimension 0 of ref block f32[4,8]"},
+    {Op::At, ARGS(x.ref), {at({all4, {.start = 5, .size = 4}}), 0}, {}, "at: slice [5, 5 + 4) is out of bounds for dimension 1"},
+    {Op::At, ARGS(x.ref), {at({all4, {.size = 3, .stride = 4}}), 0}, {}, "at: slice of 3 elements with stride 4 does not fit into dimension 1"},
+    {Op::At, ARGS(x.ref, x.i), {at({{.is_slice = false, .dynamic = true}, all8}), 0}, {}, "at: an index must be a scalar, given i32[4,8]"},
+    {Op::At, ARGS(x.f), {at({all4, all8}), 0}, {}, "at: expected a Ref as operand 0, given f32[4,8]"},
+    {Op::RefReshape, ARGS(x.ref), {}, Type::ref({}, {31}, {}), "ref_reshape: expected a shape of 32 elements"},
+    {Op::RefTranspose, ARGS(x.ref), {{0}, 0}, {}, "ref_transpose: expected a permutation"},
+    {Op::RefBitcast, ARGS(x.bref), {}, Type::ref(u8, {}, {}), "ref_bitcast: expected dtypes other than bool"},
+    {Op::RefBitcast, ARGS(x.k.b.at(x.ref, Subscript{{{.size = 4}, {.size = 3}}})), {}, Type::ref(f64, {}, {}), "ref_bitcast: expected a last dimension whose bytes are a multiple of those of f64"},
+    {Op::Load, ARGS(x.f), {{0, 0}, 0}, {}, "load: expected a Ref as operand 0, given f32[4,8]"},
+    {Op::Load, ARGS(x.ref, x.t), {{1, 0}, 0}, {}, "load: expected a mask bool[4,8], given bool[]"},
+    {Op::Load, ARGS(x.ref, x.c, x.i), {{1, 1}, 0}, {}, "load: expected `other` of type f32[4,8], given i32[4,8]"},
+    {Op::Load, ARGS(x.ref, x.f), {{0, 1}, 0}, {}, "load: expected a mask with `other`"},
+    {Op::Load, ARGS(x.ref, x.c), {{0, 0}, 0}, {}, "load: expected 1 operands, given 2"},
+    {Op::Store, ARGS(x.ref, x.i), {{0, 0}, 0}, {}, "store: expected a value f32[4,8], given i32[4,8]"},
+    {Op::Store, ARGS(x.ref, x.iref), {{0, 0}, 0}, {}, "store: expected a value f32[4,8], given ref block i32[4,8]; to copy a Ref write o[_] = x[_]"},
+    {Op::Swap, ARGS(x.iref, x.f), {{0, 0}, 0}, {}, "swap: expected a value i32[4,8], given f32[4,8]"},
+    {Op::When, ARGS(x.s), {}, {}, "when: expected bool[] as the condition, given i32[]"},
+    {Op::Loop, ARGS(x.s, x.t), {{1, 1}, 0}, {}, "loop: expected i32[] as the upper bound, given bool[]"},
+    {Op::Loop, ARGS(x.s, x.s), {{0, 1}, 0}, {}, "loop: expected a step of at least 1, given 0"},
+    {Op::Loop, ARGS(x.s, x.s, x.ref), {{1, 1}, 0}, {}, "loop: expected a value as operand 2, given ref block f32[4,8]"},
+    {Op::Get, ARGS(x.f), {{0}, 0}, {}, "get: expected a loop, given load"},
+    {Op::Get, ARGS(x.k.b.add(Op::Loop, {x.s, x.s, x.f}, Attr{{1, 1}, 0})), {{1}, 0}, {}, "get: expected a carry below 1, given 1"},
+};
+// clang-format on
+
+}  // namespace
+
+TEST_CASE("every op gives the type of its rule") {
+  std::set<Op> seen;
+  for (const Case& c : accepted) {
+    Fixture x;
+    const std::vector<ValueId> args = c.args(x);
+    INFO(info(c.op).name);
+    CHECK(to_string(infer(x.k.g, c.op, c.attr, args, c.given, user)) == c.expected);
+    seen.insert(c.op);
+  }
+  for (int i = 0; i < num_ops; ++i) {
+    INFO(info(static_cast<Op>(i)).name);
+    CHECK(seen.count(static_cast<Op>(i)) == 1);
+  }
+}
+
+TEST_CASE("every wrong combination is a CompileError at the user's line [E12] [E15] [E26]") {
+  for (const Case& c : refused) {
+    Fixture x;
+    const std::vector<ValueId> args = c.args(x);
+    try {
+      infer(x.k.g, c.op, c.attr, args, c.given, user);
+      FAIL("accepted: " << c.expected);
+    } catch (const CompileError& e) {
+      CHECK_THAT(e.what(), ContainsSubstring(c.expected));
+      CHECK_THAT(e.what(), ContainsSubstring("\n  at attention.cpp:41"));
+      CHECK(e.at() == user);
+    }
+  }
+}
+
+TEST_CASE("an operand with a name is called by it") {
+  Fixture x;
+  x.k.g.names.resize(x.k.g.insts.size());
+  x.k.g.names[index(x.ref)] = "q";
+  const ValueId args[] = {x.ref};
+  CHECK_THROWS_WITH(infer(x.k.g, Op::Exp, {}, args, {}, user),
+                    ContainsSubstring("as operand 0 (q), given ref"));
+}
+
+TEST_CASE("elementwise operands broadcast as in numpy") {
+  Kernel k({{{4, 1}, f32}, {{8}, f32}, {{3}, f32}});
+  const ValueId x = k.b.load(k.refs[0]), y = k.b.load(k.refs[1]), z = k.b.load(k.refs[2]);
+  CHECK(to_string(k.g[k.b.elementwise(Op::Add, {x, y})].type) == "f32[4,8]");
+  CHECK(to_string(k.g[k.b.elementwise(Op::Fma, {y, x, k.b.constant(f32, 1.0)})].type) ==
+        "f32[4,8]");
+  CHECK_THROWS_WITH(
+      k.b.elementwise(Op::Mul, {y, z}, user),
+      "mul: expected operands whose shapes can be broadcast to one, given f32[8] and f32[3]\n"
+      "  at attention.cpp:41");
+  CHECK_THROWS_WITH(k.b.broadcast_to(x, {4}, user),
+                    ContainsSubstring("broadcast: expected a shape of at least 2 dimensions"));
+}
+
+TEST_CASE("nothing is recorded by an op that is refused") {
+  Fixture x;
+  const std::size_t insts = x.k.g.insts.size(), listed = x.k.g.regions[0].insts.size();
+  CHECK_THROWS_AS(x.k.b.add(Op::Add, {x.f, x.i}), CompileError);
+  CHECK(x.k.g.insts.size() == insts);
+  CHECK(x.k.g.regions[0].insts.size() == listed);
+}

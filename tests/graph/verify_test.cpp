@@ -1,0 +1,128 @@
+// The contract at the top of graph.hpp: what breaks it is found; and the uses of values.
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <functional>
+
+#include "codegen/base/dim.hpp"
+#include "codegen/graph/uses.hpp"
+#include "tests/graph/kernel.hpp"
+
+using namespace palladium;
+using namespace palladium::test;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+// %0 in, %1 out; %2, %3 constants; %4 load; %5 loop { %6 i, %7 carry, %8 max }; %9 get; %10 store
+Graph sample() {
+  Kernel k({{{8}, f32}}, {{{8}, f32}}, {2});
+  k.map(0, [](auto& ids, Builder&) { return std::vector{ids[0]}; });
+  const ValueId x = k.b.load(k.refs[0]);
+  const ValueId lo = k.b.constant(i32, 0), hi = k.b.constant(i32, 9);
+  const RegionId r = k.region([&](Builder& b) {
+    b.param(Type::value(i32));
+    const ValueId acc = b.param(Type::value(f32, {8}));
+    b.yield({b.add(Op::Max, {acc, x})});
+  });
+  const ValueId loop = k.b.add(Op::Loop, {lo, hi, x}, std::vector<RegionId>{r}, {{1, 1}, 0});
+  k.b.store(k.refs[1], k.op(Op::Get, {loop}, {{0}, 0}));
+  return k.canonical();
+}
+
+Inst& find(Graph& g, Op op) {
+  for (Inst& in : g.insts)
+    if (in.op == op) return in;
+  throw InternalError("no such instruction");
+}
+
+}  // namespace
+
+TEST_CASE("what breaks the contract is found") {
+  const std::vector<std::pair<std::function<void(Graph&)>, const char*>> cases = {
+      {[](Graph& g) { find(g, Op::Max).args[0] = ValueId{10}; }, "is used where it is not defined"},
+      {[](Graph& g) { find(g, Op::Max).args[0] = ValueId{999}; }, "an operand's id out of range"},
+      {[](Graph& g) { find(g, Op::Store).args[1] = g.regions[1].insts[0]; },
+       "is used where it is not defined"},
+      {[](Graph& g) { find(g, Op::Max).type.dtype = f16; },
+       "has type 'f16[8]' instead of 'f32[8]'"},
+      {[](Graph& g) { find(g, Op::Get).attr.ints[0] = 1; },
+       "get: expected a carry below 1, given 1"},
+      {[](Graph& g) { find(g, Op::Loop).regions.clear(); }, "a wrong number of regions"},
+      {[](Graph& g) { find(g, Op::Max).regions.push_back(RegionId{1}); },
+       "a wrong number of regions"},
+      {[](Graph& g) { find(g, Op::Loop).regions[0] = RegionId{0}; }, "two owners share a region"},
+      {[](Graph& g) { find(g, Op::Loop).regions[0] = RegionId{99}; }, "a region id out of range"},
+      {[](Graph& g) { g.regions[1].yields.clear(); },
+       "a region does not yield one value per carry"},
+      {[](Graph& g) { g.regions[1].yields[0] = g.regions[1].params[0]; },
+       "carry 0 starts as f32[8] but the body yields i32[]"},
+      {[](Graph& g) { g.regions[1].params.pop_back(); }, ""},
+      {[](Graph& g) { g.regions[0].insts.push_back(g.regions[0].insts[0]); }, "is listed twice"},
+      {[](Graph& g) { g.regions[0].insts.push_back(g.regions[0].params[0]); }, "is listed twice"},
+      {[](Graph& g) { g.regions[0].yields.push_back(ValueId{0}); }, "a body yields"},
+      {[](Graph& g) { g.insts[0].type.shape = {4}; },
+       "parameter 0 of a body is ref block f32[4] instead of ref block f32[8]"},
+      {[](Graph& g) { g.regions[2].yields.push_back(g.regions[2].params[0]); },
+       "the index map of args[0] yields 2 values instead of 1"},
+      {[](Graph& g) { g.bodies.clear(); }, "a kernel without a body"},
+      {[](Graph& g) { g.bodies[0].warpgroups = 0; }, "warpgroups"},
+      {[](Graph& g) { g.bodies.push_back(g.bodies[0]); }, "two bodies share a region"},
+      {[](Graph& g) { g.semantics.clear(); }, "not one order per grid axis"},
+      {[](Graph& g) { g.mapping.grid[0] = dim_symbol(0); },
+       "a symbolic dim that is none of the graph's"},
+      {[](Graph& g) { g.arguments[0].index = 1; },
+       "array arguments are not numbered in call order"},
+      {[](Graph& g) { g.arguments.clear(); }, "a block mapping without an argument"},
+      {[](Graph& g) {
+         g.aliases = {{0, 1}};
+       },
+       "an alias of no output"},
+      {[](Graph& g) {
+         g.aliases = {{0, 0}, {0, 0}};
+       },
+       "an input or output is aliased twice"},
+      {[](Graph& g) { g.cluster = {0}; }, "a cluster axis below 1"},
+      {[](Graph& g) { g.mapping.num_outputs = 2; }, "GridMapping: 2 block mappings"},
+  };
+  REQUIRE(defect(sample()) == "");
+  for (const auto& [change, message] : cases) {
+    Graph g = sample();
+    change(g);
+    CHECK_THAT(defect(g), ContainsSubstring(message));
+    CHECK(defect(g) != "");
+    CHECK_THROWS_AS(verify(g, "pass"), InternalError);
+  }
+}
+
+TEST_CASE("a failed verification names the stage and shows the graph") {
+  Graph g = sample();
+  g.semantics.clear();
+  CHECK_THROWS_WITH(verify(g, "after streaming"),
+                    ContainsSubstring("after streaming: not one order per grid axis\nkernel k\n"));
+}
+
+TEST_CASE("an index map must yield i32 and may not write") {
+  Kernel k({{{8}, f32}}, {}, {2});
+  k.map(0, [](auto& ids, Builder& b) { return std::vector{b.cast(ids[0], i64)}; });
+  CHECK(defect(k.g) == "an index map yields something other than i32[]");
+}
+
+TEST_CASE("uses are counted, users listed, regions known") {
+  const Graph g = sample();
+  const Uses uses(g);
+  const ValueId x{4};
+  REQUIRE(g[x].op == Op::Load);
+  CHECK(uses.count(x) == 2);
+  REQUIRE(uses.users(x).size() == 2);
+  CHECK(g[uses.users(x)[0]].op == Op::Loop);
+  CHECK(g[uses.users(x)[1]].op == Op::Max);
+  CHECK(uses.region(x) == RegionId{0});
+  CHECK(uses.region(g.regions[1].insts[0]) == RegionId{1});
+  CHECK(uses.count(g.regions[1].insts[0]) == 1);  // its yield
+  CHECK(uses.users(g.regions[1].insts[0]).empty());
+  CHECK(g[uses.owner(RegionId{1})].op == Op::Loop);
+  CHECK(uses.owner(RegionId{0}) == no_value);
+  CHECK(uses.encloses(RegionId{0}, RegionId{1}));
+  CHECK_FALSE(uses.encloses(RegionId{1}, RegionId{0}));
+  CHECK(root_regions(g) == std::vector<RegionId>{RegionId{0}, RegionId{2}});
+}
