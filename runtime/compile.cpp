@@ -66,7 +66,7 @@ std::string translated(const std::string& log, const std::vector<cuda::TextLine>
 
 std::string summary(const Program& p) {
   const Resources& r = p.entry.metadata.resources;
-  const auto shared = static_cast<double>(r.shared_bytes + p.plan.shared_bytes) / 1024;
+  const auto shared = static_cast<double>(r.shared_bytes) / 1024;
   return fmt::format("-> {} ({} regs, {:.1f} KiB smem)", p.entry.key.hex().substr(0, 6),
                      r.registers, shared);
 }
@@ -156,6 +156,8 @@ std::shared_ptr<const Program> compile(const Specialization& s, const std::strin
     throw CudaError("NVRTC " + toolchain.found->version() + " refuses '" + g.name + "' for " +
                     arch + ":\n" + translated(result.log, emitted.lines) + "the text is in " +
                     dump_text(g, key, emitted.text));
+  Resources resources = nvrtc::parse_log(result.log);
+  resources.shared_bytes += static_cast<int>(program->plan.shared_bytes);
   program->entry = {.key = key,
                     .toolchain = toolchain.found->id,
                     .metadata = {.kernel = g.name,
@@ -163,7 +165,7 @@ std::shared_ptr<const Program> compile(const Specialization& s, const std::strin
                                  .arch = arch,
                                  .nvrtc_major = toolchain.found->major,
                                  .nvrtc_minor = toolchain.found->minor,
-                                 .resources = nvrtc::parse_log(result.log),
+                                 .resources = std::move(resources),
                                  .built_at = std::time(nullptr),
                                  .compile_ms = result.milliseconds,
                                  .location = to_string(g.at),

@@ -8,7 +8,7 @@ namespace palladium {
 
 struct Resources {
   int registers = 0;          // per thread
-  int shared_bytes = 0;       // static shared memory per block
+  int shared_bytes = 0;       // shared memory per block
   int stack_bytes = 0;        // local memory per thread
   int spill_store_bytes = 0;  // of all functions together
   int spill_load_bytes = 0;

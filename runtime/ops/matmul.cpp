@@ -9,8 +9,8 @@ Kernel matmul() {
   return pallas_call([](ShapeDtype a, ShapeDtype b) {
     const std::int64_t k = a.shape[1], n = b.shape[1];
     if (k != b.shape[0].value())
-      throw CompileError("matmul: a is " + to_string(a) + " and b is " + to_string(b) +
-                         "; the columns of a must be as many as the rows of b");
+      throw CompileError("matmul: a has " + std::to_string(k) + " columns and b has " +
+                         std::to_string(b.shape[0].value()) + " rows; as many of both are needed");
     // The output block stays while the last grid axis walks along k, so that axis is sequential.
     auto body = [=](Ref a, Ref b, Ref o) {
       when(program_id(2) == 0, [&] { o[_] = zeros({bm, bn}, f32); });
