@@ -1,0 +1,91 @@
+// `palladium warm`: what it compiles, what it finds, what fails, and what a warm cache is good for.
+#include <sys/stat.h>
+
+#include "tests/cli/npy_file.hpp"
+#include "tests/cli/tool.hpp"
+
+using namespace palladium::test;
+
+namespace {
+
+void check_counts(const Json& report, int compiled, int hits, int failed) {
+  CHECK(report.at("compiled") == compiled);
+  CHECK(report.at("hits") == hits);
+  CHECK(report.at("failed") == failed);
+  CHECK(report.at("compiled").is_number_integer());
+}
+
+}  // namespace
+
+TEST_CASE("what is warmed once is found the second time") {
+  const Tool palladium;
+  const std::vector<std::string> call = {"warm", "add", "softmax", "--arch", "sm_90a,sm_80"};
+  const Json first = palladium.json(call);
+  check_counts(first, 4, 0, 0);
+  REQUIRE(first.at("kernels").size() == 4);
+  CHECK(first.at("kernels")[1].at("kernel") == "add");
+  CHECK(first.at("kernels")[1].at("arch") == "sm_80");
+  CHECK(first.at("kernels")[1].at("result") == "compiled");
+  const Json second = palladium.json(call);
+  check_counts(second, 0, 4, 0);
+  for (int i = 0; i < 4; ++i)
+    CHECK(first.at("kernels")[i].at("key") == second.at("kernels")[i].at("key"));
+
+  const Finished text = palladium({"warm", "add", "blur", "--arch", "sm_90a"});
+  CHECK(text.status == 0);
+  CHECK_THAT(text.out, StartsWith("1 compiled, 1 hits, 0 failed; in " + palladium.cache()));
+  CHECK_THAT(text.err, ContainsSubstring("[1/2] add sm_90a: hit, "));
+  CHECK_THAT(text.err, ContainsSubstring("[2/2] blur sm_90a: compiled, "));
+}
+
+TEST_CASE("warm without --arch compiles for the GPU that there is, else for sm_90a") {
+  const Tool palladium;
+  CHECK(palladium.json({"warm", "add"}).at("kernels")[0].at("arch") == "sm_90a");
+  CHECK(palladium.json({"warm", "add"}, {fake_gpu(), {"FAKE_CUDA_ARCH", "80"}})
+            .at("kernels")[0]
+            .at("arch") == "sm_80");
+}
+
+TEST_CASE("a warm cache serves where there is no NVRTC, and its kernels stay what they are") {
+  const Tool palladium;
+  const std::string ptx = palladium({"show", "add", "--ptx"}).out;
+  check_counts(palladium.json({"warm", "add", "--arch", "sm_90a"}, {no_nvrtc}), 0, 1, 0);
+  check_counts(palladium.json({"warm", "add", "--arch", "sm_90a"}, {{"PALLADIUM_JIT", "off"}}), 0,
+               1, 0);
+  CHECK(palladium({"show", "add", "--ptx"}, {no_nvrtc}).out == ptx);
+}
+
+TEST_CASE("a kernel that fails is reported and does not keep others from being compiled") {
+  const Tool palladium;
+  const Json report = palladium.json({"warm", "add", "--arch", "sm_42,sm_90a"}, {}, 1);
+  check_counts(report, 1, 0, 1);
+  CHECK(report.at("kernels")[0].at("result") == "failed");
+  CHECK_THAT(report.at("kernels")[0].at("error").get<std::string>(),
+             StartsWith("unknown architecture 'sm_42'"));
+
+  const Finished text = palladium({"warm", "softmax", "--arch", "sm_90a"}, {no_nvrtc});
+  CHECK(text.status == 1);
+  CHECK_THAT(text.out, StartsWith("0 compiled, 0 hits, 1 failed"));
+  CHECK_THAT(text.err, ContainsSubstring("NVRTC 12.9 or newer is needed"));
+  CHECK_THAT(text.err, ContainsSubstring("palladium: 1 of 1 kernels failed"));
+
+  const Finished strict = palladium({"warm", "softmax"}, {{"PALLADIUM_JIT", "off"}});
+  CHECK(strict.status == 1);
+  CHECK_THAT(strict.err, ContainsSubstring("PALLADIUM_JIT=off"));
+}
+
+TEST_CASE("a kernel that the cache does not keep has not been warmed") {
+  const Tool palladium;
+  const std::string file = palladium.folder / "file";
+  REQUIRE(palladium::files::publish(file, std::string_view("not a folder")));
+  const Json report =
+      palladium.json({"warm", "add"}, {{"PALLADIUM_CACHE_DIR", file + "/cache"}}, 1);
+  check_counts(report, 0, 0, 1);
+  CHECK_THAT(report.at("kernels")[0].at("error").get<std::string>(), ContainsSubstring("not kept"));
+}
+
+TEST_CASE("warm compiles nothing where a kernel is unknown") {
+  const Tool palladium;
+  check_error(palladium({"warm", "add", "sofmax"}), 1, "no shipped kernel is named 'sofmax'");
+  CHECK(palladium.json({"cache", "list"}).at("entries").empty());
+}

@@ -1,0 +1,23 @@
+// A program run as a child process: what it says, and how it ends.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace palladium::test {
+
+struct Finished {
+  int status = -1;  // exit status, or minus the signal that ended it
+  std::string out;
+  std::string err;
+};
+
+using Variable = std::pair<std::string, std::string>;
+
+/// Runs `command` to its end, without input. The variables are set on top of this process's
+/// environment, from which all PALLADIUM_ and FAKE_CUDA_ ones are taken away first.
+Finished run_program(const std::vector<std::string>& command,
+                     const std::vector<Variable>& variables = {});
+
+}  // namespace palladium::test

@@ -1,0 +1,55 @@
+// What each command of the tool is asked for, and the function that does it and returns the exit
+// status. What goes wrong is a palladium::Error.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace palladium::tools {
+
+struct Doctor {
+  bool json = false;
+};
+int doctor(const Doctor& asked);
+
+struct List {
+  bool json = false;
+};
+int list(const List& asked);
+
+struct Run {
+  std::string kernel;
+  std::vector<std::string> inputs;
+  std::vector<std::string> outputs;
+  std::string target;
+};
+int run(const Run& asked);
+
+struct Show {
+  std::string kernel;
+  std::string arch;
+  bool graph = false, cuda = false, ptx = false, resources = false;
+  bool json = false;
+};
+int show(const Show& asked);
+
+struct Warm {
+  std::vector<std::string> kernels;
+  std::vector<std::string> archs;
+  bool json = false;
+};
+int warm(const Warm& asked);
+
+struct CacheList {
+  bool json = false;
+};
+int cache_list(const CacheList& asked);
+
+struct CacheShow {
+  std::string key;
+  bool cuda = false, ptx = false;
+  bool json = false;
+};
+int cache_show(const CacheShow& asked);
+
+}  // namespace palladium::tools

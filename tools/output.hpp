@@ -1,0 +1,37 @@
+// What the commands print with: results on stdout, everything else on stderr.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "palladium/resources.hpp"
+
+namespace palladium::tools {
+
+/// Keeps the order in which fields are added.
+using Json = nlohmann::ordered_json;
+
+/// A line, or text of several lines, on stdout.
+void print(const std::string& text);
+/// The one object that a command with --json prints.
+void print(const Json& object);
+/// What a user asked for by name: the text alone, or several under a heading each.
+struct Part {
+  std::string name;
+  std::string text;
+};
+void print(const std::vector<Part>& parts);
+/// A line on stderr.
+void note(const std::string& line);
+/// "palladium: <what>" on stderr.
+void complain(const std::string& what);
+
+/// Whether all that was printed has been taken; complains if not.
+bool finish();
+
+Json json_of(const Resources& resources);
+/// One line each.
+std::string text_of(const Resources& resources);
+
+}  // namespace palladium::tools
