@@ -4,6 +4,7 @@
 #include <array>
 #include <chrono>
 #include <filesystem>
+#include <map>
 #include <tuple>
 
 #include "palladium/npy.hpp"
@@ -23,6 +24,25 @@ std::string joined(const std::vector<ShapeDtype>& types) {
 /// "1 array", "2 arrays".
 std::string arrays(std::size_t count) {
   return std::to_string(count) + (count == 1 ? " array" : " arrays");
+}
+
+/// The ranks are those of the default inputs, and one symbol of theirs stands for one extent.
+void require_fit(const ops::Entry& entry, const std::vector<std::string>& paths,
+                 const std::vector<Array>& inputs) {
+  std::map<std::string, std::int64_t> extents;
+  bool fits = true;
+  std::string given;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const Shape &wanted = entry.inputs[i].shape, &shape = inputs[i].shape();
+    fits = fits && shape.rank() == wanted.rank();
+    for (int d = 0; fits && d < shape.rank(); ++d)
+      if (!wanted[d].is_static())
+        fits = extents.emplace(to_string(wanted[d]), shape[d]).first->second == shape[d];
+    given += (i == 0 ? "" : ", ") + paths[i] + " is " + to_string(inputs[i].type());
+  }
+  if (!fits)
+    throw CompileError(
+        fmt::format("{} takes arrays like {}; {}", entry.name, joined(entry.inputs), given));
 }
 
 /// A result replaces a plain file, never a device or a folder.
@@ -55,7 +75,7 @@ int run(const Run& asked) {
   const Target target = asked.target.empty() ? default_target() : target_named(asked.target, {});
   std::array<Arg, 12> arguments;
   if (asked.inputs.size() != entry.inputs.size() || asked.inputs.size() > arguments.size())
-    throw CompileError(fmt::format("{} takes {} ({}); --in names {}", entry.name,
+    throw CompileError(fmt::format("{} takes {} like {}; --in names {}", entry.name,
                                    arrays(entry.inputs.size()), joined(entry.inputs),
                                    asked.inputs.size()));
   for (const std::string& path : asked.outputs) require_writable(path);
@@ -63,6 +83,7 @@ int run(const Run& asked) {
   std::vector<Array> inputs;
   for (const std::string& path : asked.inputs)
     inputs.push_back(load_npy(path, {}).to(device_of(target), {}));
+  require_fit(entry, asked.inputs, inputs);
   arguments.fill(Arg(Location{}));
   for (std::size_t i = 0; i < inputs.size(); ++i) arguments[i] = Arg(inputs[i], Location{});
 

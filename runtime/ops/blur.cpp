@@ -7,6 +7,9 @@ namespace palladium::ops {
 Kernel blur() {
   constexpr int rows = 16, columns = 64, radius = 2;
   return pallas_call([](ShapeDtype image) {
+    if (image.dtype != u8)
+      throw CompileError(std::string("blur: the image is of ") + image.dtype.name() +
+                         "; u8 is needed");
     const std::int64_t height = image.shape[0], width = image.shape[1];
     auto body = [=](Ref x, Ref o) {
       const Value row = iota(i32, {rows, columns}, 0) + program_id(0) * rows;

@@ -12,6 +12,9 @@ Kernel softmax() {
         o[_] = (e / sum(e, {.axis = 1, .keepdims = true})).astype(o.dtype());
       },
       [](ShapeDtype x) {
+        if (!x.dtype.is_float())
+          throw CompileError(std::string("softmax: x is of ") + x.dtype.name() +
+                             "; floats are needed");
         const BlockSpec row{{1, x.shape[1]}, [](Index i) { return Indices{i, 0}; }};
         return PallasCallOptions{.name = "softmax",
                                  .out_type = x,

@@ -168,7 +168,8 @@ TEST_CASE("run names the kernels that there are, the targets, and the arrays tha
               "no shipped kernel is named 'sofmax'; there are add, softmax, matmul, blur");
   check_error(palladium({"run", "add", "--in", a, "--in", a, "--out", o, "--target", "gpu"}), 1,
               "no target is named 'gpu'; there are cuda, interpreter and emulator");
-  check_error(palladium({"run", "add", "--in", a, "--out", o}), 1, "add takes 2 arrays (f32[n], ");
+  check_error(palladium({"run", "add", "--in", a, "--out", o}), 1,
+              "add takes 2 arrays like f32[n], f32[n]; --in names 1");
   check_error(palladium({"run", "add", "--in", a, "--in", a, "--out", o, "--out", o, "--target",
                          "interpreter"}),
               1, "add gives 1 array; --out names 2");
@@ -178,22 +179,39 @@ TEST_CASE("run names the kernels that there are, the targets, and the arrays tha
 
 TEST_CASE("run says why arrays do not fit a kernel") {
   const Tool palladium;
-  const std::string a = palladium.folder / "a.npy", b = palladium.folder / "b.npy",
-                    c = palladium.folder / "c.npy", o = palladium.folder / "o.npy";
-  const Variable interpreter = {"PALLADIUM_TARGET", "interpreter"};
-  write_npy(a, "<f4", "(2, 3)", std::vector<float>(6));
-  write_npy(b, "<f4", "(2, 4)", std::vector<float>(8));
-  write_npy(c, "<i4", "(3, 2)", std::vector<std::int32_t>(6));
-  check_error(palladium({"run", "matmul", "--in", a, "--in", b, "--out", o}, {interpreter}), 1,
-              "matmul: a has 3 columns and b has 2 rows");
-  for (const Finished& finished :
-       {palladium({"run", "matmul", "--in", a, "--in", c, "--out", o}, {interpreter}),
-        palladium({"run", "add", "--in", a, "--in", a, "--out", o}, {interpreter}),
-        palladium({"run", "blur", "--in", a, "--out", o}, {interpreter})}) {
-    CHECK(finished.status == 1);
-    CHECK(finished.out.empty());
-    CHECK_THAT(finished.err, StartsWith("palladium: "));
-    CHECK_THAT(finished.err, !ContainsSubstring("run.cpp"));
+  const std::string f23 = palladium.folder / "f23.npy", f24 = palladium.folder / "f24.npy",
+                    i32 = palladium.folder / "i32.npy", f3 = palladium.folder / "f3.npy",
+                    f4 = palladium.folder / "f4.npy", b3 = palladium.folder / "b3.npy",
+                    o = palladium.folder / "o.npy";
+  write_npy(f23, "<f4", "(2, 3)", std::vector<float>(6));
+  write_npy(f24, "<f4", "(2, 4)", std::vector<float>(8));
+  write_npy(i32, "<i4", "(3, 2)", std::vector<std::int32_t>(6));
+  write_npy(f3, "<f4", "(3,)", std::vector<float>(3));
+  write_npy(f4, "<f4", "(4,)", std::vector<float>(4));
+  write_npy(b3, "|b1", "(3,)", std::vector<char>(3));
+  struct Case {
+    std::string kernel;
+    std::vector<std::string> inputs;
+    std::string words;
+  };
+  const std::vector<Case> cases = {
+      {"add",
+       {f3, f4},
+       "add takes arrays like f32[n], f32[n]; " + f3 + " is f32[3], " + f4 + " is f32[4]"},
+      {"add", {f23, f23}, "add takes arrays like f32[n], f32[n]; "},
+      {"add", {b3, b3}, "add: expected numbers, given bool"},
+      {"softmax", {f3}, "softmax takes arrays like f32[m,1000]; "},
+      {"softmax", {i32}, "softmax: x is of i32; floats are needed"},
+      {"matmul", {f23, f24}, "matmul: a has 3 columns and b has 2 rows"},
+      {"matmul", {f23, i32}, "dot: "},
+      {"blur", {f23}, "blur: the image is of f32; u8 is needed"},
+  };
+  for (const Case& each : cases) {
+    std::vector<std::string> call = {"run", each.kernel, "--out", o};
+    for (const std::string& input : each.inputs) call.insert(call.end(), {"--in", input});
+    const Finished finished = palladium(call, {{"PALLADIUM_TARGET", "interpreter"}});
+    check_error(finished, 1, each.words);
+    CHECK_THAT(finished.err, StartsWith("palladium: ") && !ContainsSubstring("run.cpp"));
   }
 }
 
