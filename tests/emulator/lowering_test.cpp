@@ -19,13 +19,18 @@ struct Tolerance {
   double ulp = 0, relative = 0;
 };
 
-// The same random call on both; "" if they agree.
+// The same random call on interpreter, emulator and, where there is one, the GPU; "" if they agree.
 std::string both(const graph::Graph& g, std::vector<std::int64_t> symbols = {}, int cc = 90,
                  Tolerance t = {}) {
   Random random(11);
-  test::Call a = random_call(g, symbols, random, true), b = a;
+  test::Call a = random_call(g, symbols, random, true), b = a, c = a;
   run_interpreter(g, a);
   run_emulator(g, {.compute_capability = cc}, b);
+  if (has_gpu()) {
+    run_gpu(g, c);
+    if (const std::string gpu = difference(g, a, c, t.ulp, t.relative); !gpu.empty())
+      return "on the GPU: " + gpu;
+  }
   return difference(g, a, b, t.ulp, t.relative);
 }
 
@@ -345,10 +350,13 @@ TEST_CASE("random kernels agree on interpreter and emulator") {
     INFO("seed " << seed);
     const RandomKernel k = random_kernel(seed, {.aliases = seed % 5 == 0});
     Random random(seed);
-    test::Call a = random_call(k.graph, k.symbols, random, true), b = a;
+    test::Call a = random_call(k.graph, k.symbols, random, true), b = a, c = a;
     run_interpreter(k.graph, a, false);
     run_emulator(k.graph, {.compute_capability = architectures[seed % 4]}, b, false);
     CHECK(difference(k.graph, a, b) == "");
+    if (!has_gpu()) continue;
+    run_gpu(k.graph, c);
+    CHECK(difference(k.graph, a, c) == "");
   }
 }
 
@@ -362,6 +370,11 @@ TEST_CASE("random kernels without sums agree in every bit, on any numbers, poiso
     run_emulator(k.graph, {.compute_capability = 90}, b);
     CHECK(difference(k.graph, a, b) == "");
   }
+}
+
+TEST_CASE("the GPU runs the kernels of these tests too") {
+  if (!has_gpu()) SKIP("there is no GPU: they ran on interpreter and emulator only");
+  CHECK(both(add_graph(1003, 256)) == "");
 }
 
 TEST_CASE("a value too large to be whole is named with a block that fits") {

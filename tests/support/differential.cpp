@@ -8,6 +8,9 @@
 #include "codegen/base/dim.hpp"
 #include "codegen/device/library.hpp"
 #include "codegen/nvrtc/nvrtc.hpp"
+#include "runtime/driver/device.hpp"
+#include "runtime/driver/kernel.hpp"
+#include "runtime/driver/memory.hpp"
 #include "runtime/emulator/emulator.hpp"
 #include "runtime/interpreter/interpreter.hpp"
 
@@ -31,8 +34,39 @@ std::uint64_t get(const std::vector<std::byte>& from, std::int64_t i, DType t) {
 // Storage of block mapping i: an aliased output is its input's.
 std::size_t storage_of(const graph::Graph& g, std::size_t i) {
   for (const graph::Alias& a : g.aliases)
-    if (static_cast<int>(i) == g.mapping.num_inputs + a.output) return static_cast<std::size_t>(a.input);
+    if (static_cast<int>(i) == g.mapping.num_inputs + a.output)
+      return static_cast<std::size_t>(a.input);
   return i;
+}
+
+}  // namespace
+
+namespace {
+
+// The values that kernelParams point to, for arrays that stand at `addresses`.
+std::vector<std::uint64_t> argument_words(const cuda::Emitted& e, const Call& call,
+                                          const std::vector<void*>& addresses) {
+  std::vector<std::uint64_t> words;
+  for (const cuda::Parameter& p : e.parameters) {
+    switch (p.kind) {
+    case cuda::Parameter::Kind::array:
+      words.push_back(reinterpret_cast<std::uint64_t>(addresses[p.index]));
+      break;
+    case cuda::Parameter::Kind::stride: {
+      std::int64_t stride = 1;
+      for (std::size_t d = call.shapes[p.index].size();
+           --d > static_cast<std::size_t>(p.dimension);)
+        stride *= call.shapes[p.index][d];
+      words.push_back(static_cast<std::uint64_t>(stride));
+      break;
+    }
+    case cuda::Parameter::Kind::scalar: words.push_back(call.scalars[p.index]); break;
+    case cuda::Parameter::Kind::symbol:
+      words.push_back(static_cast<std::uint64_t>(call.symbols[p.index]));
+      break;
+    }
+  }
+  return words;
 }
 
 }  // namespace
@@ -84,27 +118,10 @@ void run_emulator(const graph::Graph& g, const cuda::Options& options, Call& cal
                        static_cast<int>(i) >= g.mapping.num_inputs, m.array_aval.dtype.bytes(),
                        !g.allow_revisit});
   }
-  std::vector<std::uint64_t> words;
-  words.reserve(e.parameters.size());
-  for (const cuda::Parameter& p : e.parameters) {
-    switch (p.kind) {
-    case cuda::Parameter::Kind::array:
-      words.push_back(reinterpret_cast<std::uint64_t>(
-          call.arrays[storage_of(g, static_cast<std::size_t>(p.index))].data()));
-      break;
-    case cuda::Parameter::Kind::stride: {
-      std::int64_t stride = 1;
-      for (std::size_t d = call.shapes[p.index].size(); --d > static_cast<std::size_t>(p.dimension);)
-        stride *= call.shapes[p.index][d];
-      words.push_back(static_cast<std::uint64_t>(stride));
-      break;
-    }
-    case cuda::Parameter::Kind::scalar: words.push_back(call.scalars[p.index]); break;
-    case cuda::Parameter::Kind::symbol:
-      words.push_back(static_cast<std::uint64_t>(call.symbols[p.index]));
-      break;
-    }
-  }
+  std::vector<void*> addresses;
+  for (std::size_t i = 0; i < call.arrays.size(); ++i)
+    addresses.push_back(call.arrays[storage_of(g, i)].data());
+  std::vector<std::uint64_t> words = argument_words(e, call, addresses);
   std::vector<void*> parameters;
   for (std::uint64_t& w : words) parameters.push_back(&w);
   std::vector<Location> lines;
@@ -123,6 +140,51 @@ void run_emulator(const graph::Graph& g, const cuda::Options& options, Call& cal
                  .lines = lines,
                  .options = {.out_of_bounds = poison ? emulator::OutOfBounds::poison
                                                      : emulator::OutOfBounds::zero}});
+}
+
+bool has_gpu() { return driver::status().state == driver::State::ready; }
+
+void run_gpu(const graph::Graph& g, Call& call) {
+  const driver::Device& device = driver::device(0);
+  const cuda::Emitted e =
+      cuda::emit(g, {.compute_capability = compute_capability_of(device.arch())});
+  const nvrtc::Result r = nvrtc::compile(
+      {.source = device::prelude(device::Half::cuda, e.text) + e.text, .arch = device.arch()});
+  if (!r.ok) throw CudaError(r.log);
+  const driver::ContextScope context(0);
+  const driver::Stream stream;
+  std::string rejection;
+  auto kernel = driver::Kernel::load(r.cubin, e.entry, 0, rejection);
+  if (!kernel) throw CudaError("the driver rejects the cubin: " + rejection);
+  if (e.shared_bytes > 48 * 1024)
+    kernel->allow_shared_bytes(static_cast<std::size_t>(e.shared_bytes), 0);
+  std::vector<driver::DeviceMemory> memory(call.arrays.size());
+  std::vector<void*> addresses;
+  for (std::size_t i = 0; i < call.arrays.size(); ++i) {
+    const std::size_t s = storage_of(g, i);
+    if (s == i) {
+      memory[i] = driver::DeviceMemory(0, call.arrays[i].size(), stream.handle());
+      driver::copy_to_device(memory[i].pointer(), call.arrays[i].data(), call.arrays[i].size(),
+                             stream.handle());
+    }
+    addresses.push_back(memory[s].pointer());
+  }
+  std::vector<std::uint64_t> words = argument_words(e, call, addresses);
+  std::vector<void*> parameters;
+  for (std::uint64_t& w : words) parameters.push_back(&w);
+  if (const std::int64_t blocks = evaluate(e.blocks, call.symbols); blocks > 0)
+    driver::launch(*kernel,
+                   {.grid = {static_cast<unsigned>(blocks), 1, 1},
+                    .block = {static_cast<unsigned>(e.threads), 1, 1},
+                    .cluster = {static_cast<unsigned>(e.cluster_blocks), 1, 1},
+                    .shared_bytes = static_cast<unsigned>(e.shared_bytes),
+                    .stream = stream.handle()},
+                   parameters.data());
+  for (std::size_t i = 0; i < call.arrays.size(); ++i)
+    if (storage_of(g, i) == i)
+      driver::copy_to_host(call.arrays[i].data(), memory[i].pointer(), call.arrays[i].size(),
+                           stream.handle());
+  driver::synchronize(stream.handle());
 }
 
 std::string difference(const graph::Graph& g, const Call& a, const Call& b, double ulp,

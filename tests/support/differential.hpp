@@ -28,6 +28,11 @@ void run_interpreter(const graph::Graph& g, Call& call, bool poison = true);
 void run_emulator(const graph::Graph& g, const cuda::Options& options, Call& call,
                   bool poison = true);
 
+/// Whether there is a GPU to run on.
+bool has_gpu();
+/// On the first GPU. Its memory holds zeros where nobody wrote.
+void run_gpu(const graph::Graph& g, Call& call);
+
 /// "" if the outputs agree: `ulp` apart for floats (NaNs and zeros of either sign are equal), in
 /// every bit otherwise.
 std::string difference(const graph::Graph& g, const Call& a, const Call& b, double ulp = 0,
