@@ -193,6 +193,14 @@ std::vector<Use> uses() {
   vectors("load_global_nc",
           "pl::load_global_nc<#>(v, static_cast<const $*>(m)); u += v[0] == v[#-1];");
   vectors("store_global", "pl::store_global<#>(static_cast<$*>(m), v, u > 2);");
+  vectors("load_global_part",
+          "pl::load_global_part<#>(v, static_cast<const $*>(m), i32(u) - 1, u > 2); "
+          "u += v[0] == v[#-1];");
+  vectors(
+      "load_global_nc_part",
+      "pl::load_global_nc_part<#>(v, static_cast<const $*>(m), i32(u) - 1); u += v[0] == v[#-1];");
+  vectors("store_global_part",
+          "pl::store_global_part<#>(static_cast<$*>(m), v, i32(u) - 1, u > 2);");
   vectors("store_shared", "pl::store_shared<#>(s, v);");
   vectors("load_shared", "pl::load_shared<#>(v, s); u += v[0] == v[#-1];");
   vectors("load_shared_padded", "pl::load_shared_padded<#>(v, s, u > 2); u += v[0] == v[#-1];");
