@@ -235,5 +235,5 @@ TEST_CASE("an unknown shipped kernel or target is refused with those that there 
 TEST_CASE("matmul refuses matrices that do not chain") {
   CHECK_THROWS_WITH(
       ops::find("matmul").factory().lower(ShapeDtype{{8, 16}, f32}, ShapeDtype{{15, 8}, f32}),
-      ContainsSubstring("f32[8,16]") && ContainsSubstring("f32[15,8]"));
+      ContainsSubstring("matmul: a has 16 columns and b has 15 rows"));
 }
