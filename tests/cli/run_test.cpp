@@ -160,6 +160,17 @@ TEST_CASE("run goes where PALLADIUM_TARGET says, and where it may choose says wh
   CHECK_THAT(chosen.err, ContainsSubstring("kernels run in the interpreter: no CUDA driver"));
 }
 
+TEST_CASE("run launches on the GPU that there is") {
+  const Tool palladium;
+  const std::string a = palladium.folder / "a.npy", o = palladium.folder / "o.npy",
+                    log = palladium.folder / "log";
+  write_npy(a, "<f4", "(2500,)", std::vector<float>(2500));
+  const Finished finished = palladium({"run", "add", "--in", a, "--in", a, "--out", o},
+                                      {fake_gpu(), {"FAKE_CUDA_LOG", log}});
+  check_ran(finished, "cuda", "f32[2500]");
+  CHECK_THAT(text_of(log), StartsWith("add_kernel grid 3x1x1 block 128x1x1"));
+}
+
 TEST_CASE("run names the kernels that there are, the targets, and the arrays that are missing") {
   const Tool palladium;
   const std::string a = palladium.folder / "a.npy", o = palladium.folder / "o.npy";
