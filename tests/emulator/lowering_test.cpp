@@ -372,6 +372,18 @@ TEST_CASE("random kernels without sums agree in every bit, on any numbers, poiso
   }
 }
 
+TEST_CASE("elementary functions of random kernels agree within the op table's bounds") {
+  for (std::uint64_t seed = 200; seed < 220; ++seed) {
+    INFO("seed " << seed);
+    const RandomKernel k = random_kernel(seed, {.elementary = true});
+    Random random(seed);
+    test::Call a = random_call(k.graph, k.symbols, random, true), b = a;
+    run_interpreter(k.graph, a, false);
+    run_emulator(k.graph, {.compute_capability = 90}, b, false);
+    CHECK(difference(k.graph, a, b, 16) == "");
+  }
+}
+
 TEST_CASE("the GPU runs the kernels of these tests too") {
   if (!has_gpu()) SKIP("there is no GPU: they ran on interpreter and emulator only");
   CHECK(both(add_graph(1003, 256)) == "");

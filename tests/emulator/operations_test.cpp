@@ -1,0 +1,154 @@
+// Every elementwise operation and every cast, for every dtype, on emulator and interpreter.
+#include <catch2/catch_test_macros.hpp>
+#include <functional>
+#include <vector>
+
+#include "tests/support/differential.hpp"
+#include "tests/support/kernels.hpp"
+
+using namespace palladium;
+using namespace palladium::test;
+using palladium::_;
+
+namespace {
+
+const std::vector<DType> all_dtypes = {bool_, i8,  i16, i32,  i64, u8, u16,
+                                       u32,   u64, f16, bf16, f32, f64};
+constexpr std::int64_t size = 211;
+
+using Operation = std::function<Value(Value, Value, Value)>;
+
+// Inputs x, y, z of one dtype; output i is operation i of them.
+graph::Graph operations_graph(DType t, DType out, const std::vector<Operation>& operations) {
+  std::vector<ShapeDtype> types(operations.size(), ShapeDtype{{size}, out});
+  const Body body = [&](Refs r) {
+    const Value x = r[0][_], y = r[1][_], z = r[2][_];
+    for (std::size_t i = 0; i < operations.size(); ++i)
+      r[static_cast<int>(3 + i)][_] = operations[i](x, y, z);
+  };
+  return traced(body, {.name = "operations", .out_type = OutType(types)},
+                {array({size}, t), array({size}, t), array({size}, t)});
+}
+
+// "" if interpreter and emulator agree on random numbers of the whole range.
+std::string both(const graph::Graph& g, double ulp) {
+  Random random(5);
+  test::Call a = random_call(g, {}, random, false), b = a;
+  run_interpreter(g, a);
+  run_emulator(g, {.compute_capability = 90}, b);
+  return difference(g, a, b, ulp);
+}
+
+const std::vector<Operation> comparisons = {
+    [](Value x, Value y, Value) { return x == y; }, [](Value x, Value y, Value) { return x != y; },
+    [](Value x, Value y, Value) { return x < y; },  [](Value x, Value y, Value) { return x <= y; },
+    [](Value x, Value y, Value) { return x > y; },  [](Value x, Value y, Value) { return x >= y; },
+};
+
+const std::vector<Operation> arithmetic = {
+    [](Value x, Value y, Value) { return x + y; },
+    [](Value x, Value y, Value) { return x - y; },
+    [](Value x, Value y, Value) { return x * y; },
+    [](Value x, Value y, Value) { return x / y; },
+    [](Value x, Value y, Value) { return x % y; },
+    [](Value x, Value y, Value) { return maximum(x, y); },
+    [](Value x, Value y, Value) { return minimum(x, y); },
+    [](Value x, Value y, Value z) { return where(x < y, y, z); },
+    [](Value x, Value, Value) { return -x; },
+    [](Value x, Value, Value) { return abs(x); },
+    [](Value x, Value, Value) { return sign(x); },
+};
+
+const std::vector<Operation> bitwise = {
+    [](Value x, Value y, Value) { return x & y; },
+    [](Value x, Value y, Value) { return x | y; },
+    [](Value x, Value y, Value) { return x ^ y; },
+    [](Value x, Value, Value) { return ~x; },
+};
+
+const std::vector<Operation> shifts = {
+    [](Value x, Value y, Value) { return x << y; },
+    [](Value x, Value y, Value) { return x >> y; },
+    [](Value x, Value, Value) { return x << 3; },
+    [](Value x, Value, Value) { return x >> 3; },
+};
+
+const std::vector<Operation> exact = {
+    [](Value x, Value, Value) { return sqrt(x); },
+    [](Value x, Value, Value) { return floor(x); },
+    [](Value x, Value, Value) { return ceil(x); },
+    [](Value x, Value, Value) { return round(x); },
+    [](Value x, Value y, Value z) { return fma(x, y, z); },
+};
+
+const std::vector<Operation> elementary = {
+    [](Value x, Value, Value) { return exp(x); },
+    [](Value x, Value, Value) { return exp2(x); },
+    [](Value x, Value, Value) { return expm1(x); },
+    [](Value x, Value, Value) { return log(x); },
+    [](Value x, Value, Value) { return log2(x); },
+    [](Value x, Value, Value) { return log1p(x); },
+    [](Value x, Value, Value) { return rsqrt(x); },
+    [](Value x, Value, Value) { return tanh(x); },
+    [](Value x, Value, Value) { return logistic(x); },
+    [](Value x, Value, Value) { return erf(x); },
+    [](Value x, Value, Value) { return sin(x); },
+    [](Value x, Value, Value) { return cos(x); },
+    [](Value x, Value y, Value) { return pow(abs(x), y); },
+    [](Value x, Value y, Value) { return atan2(x, y); },
+};
+
+}  // namespace
+
+TEST_CASE("comparisons agree for every dtype") {
+  for (DType t : all_dtypes) {
+    INFO(t.name());
+    CHECK(both(operations_graph(t, bool_, comparisons), 0) == "");
+  }
+}
+
+TEST_CASE("arithmetic agrees in every bit for every dtype of numbers") {
+  for (DType t : all_dtypes) {
+    if (t.is_bool()) continue;
+    INFO(t.name());
+    CHECK(both(operations_graph(t, t, arithmetic), 0) == "");
+  }
+}
+
+TEST_CASE("bitwise operations and shifts agree for every integer dtype") {
+  for (DType t : all_dtypes) {
+    if (t.is_float()) continue;
+    INFO(t.name());
+    CHECK(both(operations_graph(t, t, bitwise), 0) == "");
+    if (!t.is_bool()) CHECK(both(operations_graph(t, t, shifts), 0) == "");
+  }
+}
+
+TEST_CASE("correctly rounded functions agree in every bit for every float dtype") {
+  for (DType t : {f16, bf16, f32, f64}) {
+    INFO(t.name());
+    CHECK(both(operations_graph(t, t, exact), 0) == "");
+  }
+}
+
+TEST_CASE("elementary functions agree within twice the op table's bound") {
+  for (DType t : {f16, bf16, f32, f64}) {
+    INFO(t.name());
+    CHECK(both(operations_graph(t, t, elementary), 16) == "");
+  }
+}
+
+TEST_CASE("casts agree in every bit between any two dtypes") {
+  for (DType from : all_dtypes) {
+    INFO("from " << from.name());
+    std::vector<ShapeDtype> types;
+    for (DType to : all_dtypes) types.push_back({{size}, to});
+    const Body body = [](Refs r) {
+      const Value x = r[0][_];
+      for (std::size_t i = 0; i < all_dtypes.size(); ++i)
+        r[static_cast<int>(1 + i)][_] = x.astype(all_dtypes[i]);
+    };
+    CHECK(both(traced(body, {.name = "casts", .out_type = OutType(types)}, {array({size}, from)}),
+               0) == "");
+  }
+}
