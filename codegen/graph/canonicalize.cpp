@@ -412,7 +412,8 @@ class Canonicalizer {
     case Op::ReduceMin:
       return is_constant(in.args[0]) ? become_constant(v, inst(in.args[0]).attr.bits) : v;
     case Op::Load:
-    case Op::Store: return drop_true_mask(v);
+    case Op::Store:
+    case Op::Swap: return drop_true_mask(v);
     default: break;
     }
     if (in.op == Op::Cast && inst(in.args[0]).type == in.type) return in.args[0];
