@@ -199,6 +199,22 @@ TEST_CASE("loop carries are arrays of registers that keep their layout") {
   CHECK(both(g) == "");
 }
 
+TEST_CASE("loops are unrolled as they say") {
+  const auto unrolled = [](int factor) {
+    return whole(
+        [=](Ref x, Ref o) {
+          o[_] = loop(
+              0, 4, {.unroll = factor}, [&](Index i, Value a) { return a + x[{ds(i, 1)}]; },
+              zeros({1}, f32));
+        },
+        {array({4})}, {{{1}, f32}});
+  };
+  CHECK(text_of_cuda(unrolled(0)).find("_Pragma(\"unroll 4\") for (i32") != std::string::npos);
+  CHECK(text_of_cuda(unrolled(1)).find("PL_NOUNROLL for (i32") != std::string::npos);
+  CHECK(text_of_cuda(unrolled(2)).find("_Pragma(\"unroll 2\") for (i32") != std::string::npos);
+  for (int factor : {0, 1, 2}) CHECK(both(unrolled(factor)) == "");
+}
+
 TEST_CASE("carries that exchange their values take them at once") {
   const graph::Graph g = whole(
       [](Ref x, Ref y, Ref o, Ref p) {
