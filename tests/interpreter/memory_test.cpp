@@ -180,11 +180,8 @@ TEST_CASE("a Ref is reshaped, transposed and seen as other bits without a copy [
         // A part of a transposed Ref has no constant distances in its new shape.
         c[_] = x.transpose({1, 0}).at({ds(2, 4), _}).reshape({2, 3, 4})[_];
         d[_] = x.bitcast(i16)[_];
-        e[_] = i32(x.at({_, ds(0, 4, 2)})
-                       .reshape({2, 12})
-                       .reshape({24})
-                       .reshape({4, 6})
-                       .bitcast(i16)[_]);
+        e[_] = i32(
+            x.at({_, ds(0, 4, 2)}).reshape({2, 12}).reshape({24}).reshape({4, 6}).bitcast(i16)[_]);
       },
       {}, {&x}, {&a, &b, &c, &d, &e});
   for (int i = 0; i < 48; ++i) {
