@@ -183,7 +183,7 @@ TEST_CASE("truncated texts are refused") {
 TEST_CASE("damaged texts are refused or read as a graph that keeps the contract") {
   Random random(1);
   int read = 0, refused = 0;
-  for (std::uint64_t seed = 1; seed <= 12; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 8; ++seed) {
     RandomOptions options;
     options.statements = 10;
     const std::string json = to_json(random_kernel(seed, options).graph);
@@ -204,14 +204,14 @@ TEST_CASE("damaged texts are refused or read as a graph that keeps the contract"
       ++(accepted(text) ? read : refused);
     }
   }
-  CHECK(read > 20);  // names, lines, constants
+  CHECK(read > 10);  // names, lines, constants
   CHECK(refused > 500);
 }
 
 TEST_CASE("numbers in place of other numbers are refused or keep the contract") {
   Random random(2);
   const std::string json = to_json(random_kernel(5).graph);
-  for (int i = 0; i < 1500; ++i) {
+  for (int i = 0; i < 500; ++i) {
     std::string text = json;
     std::size_t at = static_cast<std::size_t>(random.below(static_cast<int>(text.size())));
     at = text.find_first_of("0123456789", at);
