@@ -1,6 +1,5 @@
 #include "cache/store.hpp"
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -8,6 +7,7 @@
 
 #include "codegen/base/environment.hpp"
 #include "codegen/base/files.hpp"
+#include "codegen/base/format.hpp"
 #include "codegen/base/log.hpp"
 
 namespace palladium::cache {

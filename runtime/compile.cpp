@@ -1,12 +1,11 @@
 #include "runtime/compile.hpp"
 
-#include <fmt/format.h>
-
 #include <charconv>
 #include <climits>
 #include <ctime>
 
 #include "codegen/base/environment.hpp"
+#include "codegen/base/format.hpp"
 #include "codegen/base/log.hpp"
 #include "codegen/cuda/emit.hpp"
 #include "codegen/device/library.hpp"

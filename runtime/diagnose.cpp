@@ -1,6 +1,6 @@
 // What this machine has of what kernels need.
-#include <fmt/format.h>
 
+#include "codegen/base/format.hpp"
 #include "codegen/nvrtc/nvrtc.hpp"
 #include "palladium/device.hpp"
 #include "runtime/compile.hpp"

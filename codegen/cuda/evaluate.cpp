@@ -1,9 +1,8 @@
 // Expressions of one element: inlined operations, reads of storages and of memory.
 #include <numeric>
 
-#include <fmt/format.h>
-
 #include "codegen/base/dim.hpp"
+#include "codegen/base/format.hpp"
 #include "codegen/cuda/printer.hpp"
 #include "codegen/cuda/spelling.hpp"
 #include "codegen/layout/transfer.hpp"

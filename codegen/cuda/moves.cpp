@@ -1,6 +1,6 @@
 // Matrix products and relayouts.
-#include <fmt/format.h>
 
+#include "codegen/base/format.hpp"
 #include "codegen/cuda/printer.hpp"
 #include "codegen/cuda/spelling.hpp"
 #include "codegen/layout/terms.hpp"

@@ -2,8 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include <fmt/format.h>
-
+#include "codegen/base/format.hpp"
 #include "codegen/cuda/printer.hpp"
 #include "codegen/cuda/spelling.hpp"
 #include "codegen/layout/terms.hpp"

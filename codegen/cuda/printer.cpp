@@ -1,7 +1,6 @@
 #include "codegen/cuda/printer.hpp"
 
-#include <fmt/format.h>
-
+#include "codegen/base/format.hpp"
 #include "codegen/cuda/lower.hpp"
 #include "codegen/cuda/spelling.hpp"
 

@@ -4,9 +4,8 @@
 #include <cmath>
 #include <cstring>
 
-#include <fmt/format.h>
-
 #include "codegen/base/dim.hpp"
+#include "codegen/base/format.hpp"
 
 namespace palladium::cuda {
 

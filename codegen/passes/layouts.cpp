@@ -9,8 +9,7 @@
 #include <cmath>
 #include <numeric>
 
-#include <fmt/format.h>
-
+#include "codegen/base/format.hpp"
 #include "codegen/layout/assign.hpp"
 #include "codegen/layout/constructors.hpp"
 #include "codegen/layout/transfer.hpp"

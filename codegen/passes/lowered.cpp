@@ -1,6 +1,6 @@
 #include "codegen/passes/lowered.hpp"
 
-#include <fmt/format.h>
+#include "codegen/base/format.hpp"
 
 namespace palladium::passes {
 

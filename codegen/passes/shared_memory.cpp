@@ -3,8 +3,7 @@
 // Precondition: assign_layouts, which adds staging and scratch.
 #include <algorithm>
 
-#include <fmt/format.h>
-
+#include "codegen/base/format.hpp"
 #include "codegen/layout/transfer.hpp"
 #include "codegen/passes/lowered.hpp"
 

@@ -1,11 +1,10 @@
 #include "runtime/driver/device.hpp"
 
-#include <fmt/format.h>
-
 #include <deque>
 #include <mutex>
 #include <vector>
 
+#include "codegen/base/format.hpp"
 #include "codegen/base/log.hpp"
 #include "palladium/error.hpp"
 

@@ -1,9 +1,9 @@
 #include "runtime/driver/driver.hpp"
 
 #include <dlfcn.h>
-#include <fmt/format.h>
 
 #include "codegen/base/environment.hpp"
+#include "codegen/base/format.hpp"
 #include "palladium/error.hpp"
 
 namespace palladium::driver {

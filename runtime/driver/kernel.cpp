@@ -1,9 +1,8 @@
 #include "runtime/driver/kernel.hpp"
 
-#include <fmt/format.h>
-
 #include <vector>
 
+#include "codegen/base/format.hpp"
 #include "codegen/base/log.hpp"
 #include "palladium/error.hpp"
 #include "runtime/driver/device.hpp"

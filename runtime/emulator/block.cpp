@@ -6,7 +6,7 @@
 #include <tuple>
 #include <utility>
 
-#include <fmt/format.h>
+#include "codegen/base/format.hpp"
 
 namespace palladium::emulator {
 

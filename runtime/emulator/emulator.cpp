@@ -2,8 +2,7 @@
 
 #include <limits>
 
-#include <fmt/format.h>
-
+#include "codegen/base/format.hpp"
 #include "runtime/emulator/block.hpp"
 #include "runtime/emulator/module.hpp"
 

@@ -19,10 +19,9 @@
 #include <sstream>
 #include <vector>
 
-#include <fmt/format.h>
-
 #include "codegen/base/environment.hpp"
 #include "codegen/base/files.hpp"
+#include "codegen/base/format.hpp"
 #include "codegen/base/log.hpp"
 #include "codegen/device/library.hpp"
 #include "palladium/error.hpp"

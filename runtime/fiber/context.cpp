@@ -8,8 +8,7 @@
 #include <cstring>
 #include <vector>
 
-#include <fmt/format.h>
-
+#include "codegen/base/format.hpp"
 #include "palladium/error.hpp"
 
 namespace palladium::fiber {

@@ -5,8 +5,7 @@
 #include <cstring>
 #include <utility>
 
-#include <fmt/format.h>
-
+#include "codegen/base/format.hpp"
 #include "palladium/error.hpp"
 
 namespace palladium::fiber {

@@ -1,8 +1,7 @@
 // Views, load, store and swap.
 #include <cstring>
 
-#include <fmt/format.h>
-
+#include "codegen/base/format.hpp"
 #include "palladium/error.hpp"
 #include "runtime/interpreter/eval.hpp"
 #include "runtime/interpreter/window.hpp"

@@ -5,9 +5,8 @@
 #include <optional>
 #include <string>
 
-#include <fmt/format.h>
-
 #include "codegen/base/dim.hpp"
+#include "codegen/base/format.hpp"
 #include "palladium/error.hpp"
 #include "runtime/fiber/fiber.hpp"
 #include "runtime/interpreter/eval.hpp"

@@ -2,8 +2,7 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
-
+#include "codegen/base/format.hpp"
 #include "palladium/error.hpp"
 
 namespace palladium::race {

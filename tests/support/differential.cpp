@@ -3,9 +3,8 @@
 #include <cmath>
 #include <cstring>
 
-#include <fmt/format.h>
-
 #include "codegen/base/dim.hpp"
+#include "codegen/base/format.hpp"
 #include "codegen/device/library.hpp"
 #include "codegen/nvrtc/nvrtc.hpp"
 #include "runtime/driver/device.hpp"
