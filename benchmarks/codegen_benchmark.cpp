@@ -123,10 +123,9 @@ int main() try {
          "<= 2 s", "");
 
   const fs::path source = folder / "umbrella.cpp";
-  const fs::path include = fs::path(__FILE__).parent_path().parent_path() / "include";
   const char* chosen = std::getenv("CXX");
   const std::string compiler = std::string(chosen != nullptr && *chosen != 0 ? chosen : "c++") +
-                               " -std=c++20 -O2 -I" + quoted(include) + " -c -o " +
+                               " -std=c++20 -O2 -I" + quoted(PALLADIUM_INCLUDE) + " -c -o " +
                                quoted(folder / "object.o") + " " + quoted(source);
   std::ofstream(source) << "#include <algorithm>\n#include <string>\n#include <vector>\n";
   const double standard = command_ms(5, compiler);

@@ -9,7 +9,12 @@
 include(PalladiumDependencies)
 
 add_library(palladium_flags INTERFACE)
+# Graphs, messages and debug information name our files from the repository's root, wherever it lies;
+# ccache may hand their paths to the compiler relative to the build folder.
+cmake_path(RELATIVE_PATH PROJECT_SOURCE_DIR BASE_DIRECTORY ${PROJECT_BINARY_DIR}
+  OUTPUT_VARIABLE palladium_upwards)
 target_compile_options(palladium_flags INTERFACE -Wall -Wextra -Werror
+  -ffile-prefix-map=${PROJECT_SOURCE_DIR}/= -ffile-prefix-map=${palladium_upwards}/=
   # g++ 12 reports std::string's own memcpy (gcc bug 105651).
   $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)
 target_include_directories(palladium_flags INTERFACE

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "palladium/error.hpp"
 #include "tests/house/declared_uses.hpp"
 #include "tests/house/rules.hpp"
 #include "tests/support/paths.hpp"
@@ -63,6 +64,10 @@ TEST_CASE("no component is linked with more than its row of the architecture all
       CHECK(std::find(allowed.begin(), allowed.end(), used) != allowed.end());
     }
   }
+}
+
+TEST_CASE("our own files are named from the root of the repository") {
+  CHECK(std::string(here().file) == "tests/house/house_test.cpp");
 }
 
 TEST_CASE("an include against the arrows is found, with its line") {
