@@ -4,6 +4,7 @@
 #include <climits>
 #include <ctime>
 
+#include "cache/text_digest.hpp"
 #include "codegen/base/environment.hpp"
 #include "codegen/base/format.hpp"
 #include "codegen/base/log.hpp"
@@ -12,6 +13,7 @@
 #include "codegen/graph/transform.hpp"
 #include "codegen/nvrtc/nvrtc.hpp"
 #include "runtime/clock.hpp"
+#include "runtime/compiler.hpp"
 #include "runtime/driver/driver.hpp"
 #include "runtime/dump.hpp"
 
@@ -103,7 +105,8 @@ int compute_capability(const std::string& arch, Location at) {
 cache::Key key_of(const graph::Graph& g, const std::string& arch) {
   const std::string bytes = graph::canonical_bytes(g);
   compute_capability(arch, g.at);
-  return cache::key_of({{"arch", arch}, {"graph", bytes}, {"name", g.name}, {"text", text_digest}});
+  return cache::key_of(
+      {{"arch", arch}, {"graph", bytes}, {"name", g.name}, {"text", cache::text_digest}});
 }
 
 std::string full_text(const std::string& text) {
@@ -149,7 +152,13 @@ std::shared_ptr<const Program> compile(const Specialization& s, const std::strin
   program->times.lower = lowering.ms();
 
   // Text to cubin.
-  const nvrtc::Result result = nvrtc::compile({.source = source, .arch = arch});
+  const nvrtc::Pool::Outcome outcome =
+      run_nvrtc({.source = source, .arch = arch}, *toolchain.found);
+  if (outcome.end == nvrtc::Pool::End::died)
+    throw CudaError("compiling '" + g.name + "' for " + arch + ": the compile helper " +
+                    outcome.why + ", as it did before; the text is in " +
+                    dump_text(g, key, emitted.text));
+  const nvrtc::Result& result = outcome.result;
   program->times.nvrtc = result.milliseconds;
   if (!result.ok)
     throw CudaError("NVRTC " + toolchain.found->version() + " refuses '" + g.name + "' for " +

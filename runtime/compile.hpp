@@ -49,7 +49,4 @@ void forget(const Program& program);
 /// The process's store, at the root that the environment names now.
 cache::Store store();
 
-/// Digest over the sources that decide emitted text, made when Palladium was built.
-extern const char* const text_digest;
-
 }  // namespace palladium::runtime

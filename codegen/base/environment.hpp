@@ -15,6 +15,10 @@ namespace palladium::environment {
   X(cache_dir,   "PALLADIUM_CACHE_DIR",  "$XDG_CACHE_HOME/palladium, else ~/.cache/palladium", "root of the kernel cache") \
   X(jit,         "PALLADIUM_JIT",        "on",                          "off: never compile, only load from the cache") \
   X(toolchain,   "PALLADIUM_TOOLCHAIN",  "",                            "any: accept cached cubins of any NVRTC the driver can load") \
+  X(compile,     "PALLADIUM_COMPILE",    "helper",                      "in-process: run NVRTC in the program itself, not in helper processes") \
+  X(compile_helper, "PALLADIUM_COMPILE_HELPER", "found",                "path of palladium-compile") \
+  X(compile_jobs, "PALLADIUM_COMPILE_JOBS", "number of cores",          "compiles at once, each in a helper process") \
+  X(compile_memory, "PALLADIUM_COMPILE_MEMORY", "2048",                 "MiB that a compile in a helper process may allocate") \
   X(nvrtc,       "PALLADIUM_NVRTC",      "found",                       "path of libnvrtc.so") \
   X(libcuda,     "PALLADIUM_LIBCUDA",    "libcuda.so.1",                "path of the CUDA driver library") \
   X(cxx,         "PALLADIUM_CXX",        "c++",                         "host compiler of the emulator")

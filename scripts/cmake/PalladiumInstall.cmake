@@ -1,4 +1,4 @@
-# `cmake --install`: headers, libpalladium.so, the CLI, and what find_package(palladium) reads.
+# `cmake --install`: headers, libpalladium.so, its compile helper, the CLI, and what find_package(palladium) reads.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -9,6 +9,9 @@ if(TARGET palladium_cli)
   set_target_properties(palladium_cli PROPERTIES INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
   install(TARGETS palladium_cli)
 endif()
+
+# Where codegen/nvrtc looks for it.
+install(TARGETS palladium_compile RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/palladium)
 
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/palladium)
 install(EXPORT palladium FILE palladiumConfig.cmake NAMESPACE palladium::

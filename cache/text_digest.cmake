@@ -1,6 +1,6 @@
 # cmake -DROOT=<source tree> -DFOLDERS=<list> -DOUTPUT=<text_digest.cpp> -P text_digest.cmake
 #
-# Hashes the sources that decide the emitted text, by name and content, never by path or time: two
+# Hashes the sources that decide a cubin, by name and content, never by path or time: two
 # builds of one commit have one digest, whatever compiled them.
 set(texts "")
 foreach(folder IN LISTS FOLDERS)
@@ -14,12 +14,12 @@ foreach(folder IN LISTS FOLDERS)
 endforeach()
 string(SHA256 digest "${texts}")
 file(WRITE ${OUTPUT}.new "// Made by text_digest.cmake.
-#include \"runtime/compile.hpp\"
+#include \"cache/text_digest.hpp\"
 
-namespace palladium::runtime {
+namespace palladium::cache {
 
 const char* const text_digest = \"${digest}\";
 
-}  // namespace palladium::runtime
+}  // namespace palladium::cache
 ")
 file(COPY_FILE ${OUTPUT}.new ${OUTPUT} ONLY_IF_DIFFERENT)

@@ -1,0 +1,148 @@
+#include "codegen/nvrtc/helper.hpp"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "codegen/base/forking.hpp"
+#include "codegen/nvrtc/spawn.hpp"
+#include "palladium/error.hpp"
+
+namespace palladium::nvrtc {
+namespace {
+
+// A helper says that it is ready within milliseconds; a machine that swaps may need seconds.
+constexpr std::chrono::seconds longest_greeting{20};
+
+std::string short_form(const std::string& digest) { return digest.substr(0, 12); }
+
+/// The sockets of all helpers, for a child of fork() to let go of: a helper must see the end of the
+/// process that it works for, whoever else lives on.
+class Sockets {
+ public:
+  Sockets() {
+    forking::add({.in_child = [] { instance().abandon(); }});
+  }
+  static Sockets& instance() {
+    static Sockets& sockets = *new Sockets;
+    return sockets;
+  }
+  void add(int socket) {
+    const std::lock_guard lock(mutex_);
+    open_.push_back(socket);
+  }
+  void remove(int socket) {
+    const std::lock_guard lock(mutex_);
+    std::erase(open_, socket);
+  }
+
+ private:
+  void abandon() {
+    for (const int socket : open_) ::close(socket);
+    open_.clear();
+  }
+
+  std::mutex mutex_;
+  std::vector<int> open_;
+};
+
+/// Errors of a moment: no more processes, memory or descriptors.
+bool is_lasting(int error) {
+  return error != EAGAIN && error != ENOMEM && error != EMFILE && error != ENFILE;
+}
+
+}  // namespace
+
+Helper::Helper(int socket, pid_t process) : channel_(socket), process_(process) {
+  Sockets::instance().add(socket);
+}
+
+Helper::~Helper() {
+  const forking::Section section;
+  Sockets::instance().remove(channel_.socket());
+  channel_.close();
+}
+
+Helper::Started Helper::start(const HelperOptions& options, const Stopped& stopped) {
+  std::optional<forking::Section> section(std::in_place);
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+    return {nullptr, std::string("socketpair: ") + std::strerror(errno), is_lasting(errno)};
+  const Spawned spawned = spawn(options.program, {"--serve"}, ends[1]);
+  ::close(ends[1]);
+  std::unique_ptr<Helper> helper(new Helper(ends[0], spawned.process));
+  if (spawned.error != 0)
+    return {nullptr, options.program + ": " + std::strerror(spawned.error),
+            is_lasting(spawned.error)};
+  section.reset();
+  std::string problem = helper->greet(options, stopped);
+  if (!problem.empty()) return {nullptr, options.program + ": " + problem};
+  return {std::move(helper), ""};
+}
+
+std::string Helper::greet(const HelperOptions& options, const Stopped& stopped) {
+  const auto start = std::chrono::steady_clock::now();
+  bool late = false;
+  const Stopped given_up = [&] {
+    late = std::chrono::steady_clock::now() - start > longest_greeting;
+    return late || (stopped && stopped());
+  };
+  channel_.send(wire::Kind::open,
+                wire::encode(wire::Open{options.digest, static_cast<std::uint64_t>(::getpid()),
+                                        options.idle_ms, options.memory_bytes}),
+                given_up);
+  wire::Message message;
+  const wire::Received received = channel_.receive(message, given_up);
+  if (received == wire::Received::nothing) return late ? "it does not answer" : "stopped";
+  if (received == wire::Received::closed) return "it ended without a word";
+  wire::Ready ready;
+  if (received == wire::Received::malformed || message.kind != wire::Kind::ready ||
+      !wire::decode(message.body, ready))
+    return "it does not speak like a helper of this build";
+  if (ready.digest != options.digest)
+    return "it is of another build (" + short_form(ready.digest) + ", not " +
+           short_form(options.digest) + ")";
+  return "";
+}
+
+Helper::Answer Helper::compile(const wire::Compile& request, const Stopped& stopped) {
+  // Whether this arrives or not, what the helper said last is there to be read.
+  channel_.send(wire::Kind::compile, wire::encode(request), stopped);
+  wire::Message message;
+  switch (channel_.receive(message, stopped)) {
+  case wire::Received::message: break;
+  case wire::Received::nothing: return {End::stopped};
+  case wire::Received::closed: return {End::died, {}, "ended without a word, as if killed"};
+  case wire::Received::malformed: return {End::died, {}, "answered with what is no message"};
+  }
+  Answer answer;
+  wire::Died died;
+  wire::Failed failed;
+  switch (message.kind) {
+  case wire::Kind::done:
+    if (!wire::decode(message.body, answer.result)) break;
+    answer.end = End::result;
+    return answer;
+  case wire::Kind::failed:
+    if (!wire::decode(message.body, failed)) break;
+    if (failed.is_compile_error) throw CompileError(failed.message);
+    throw CudaError(failed.message);
+  case wire::Kind::died:
+    if (!wire::decode(message.body, died)) break;
+    answer.how = died.how;
+    if (!died.words.empty()) answer.how += " and had said:\n" + died.words;
+    return answer;
+  case wire::Kind::bye: return {End::gone};
+  default: break;
+  }
+  return {End::died, {}, "answered with what is no answer"};
+}
+
+}  // namespace palladium::nvrtc

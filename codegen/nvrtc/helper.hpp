@@ -1,0 +1,60 @@
+// A compile helper as its program sees it: a process of its own that runs NVRTC.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "codegen/nvrtc/nvrtc.hpp"
+#include "codegen/nvrtc/wire.hpp"
+
+namespace palladium::nvrtc {
+
+struct HelperOptions {
+  std::string program;                      // path of palladium-compile
+  std::string digest;                       // of this build, which must be the helper's too
+  std::uint64_t memory_bytes = 2ull << 30;  // what a compile may allocate
+  std::uint64_t idle_ms = 10'000;           // after so long without a request it ends
+};
+
+/// Not thread-safe. Ends with the object.
+class Helper {
+ public:
+  ~Helper();
+
+  using Stopped = wire::Channel::Stopped;
+
+  struct Started {
+    std::unique_ptr<Helper> helper;  // or
+    std::string problem;             // why there is none
+    bool is_lasting = true;          // whether another try would end like this one
+  };
+  static Started start(const HelperOptions& options, const Stopped& stopped);
+
+  enum class End {
+    result,
+    stopped,  // the caller's wish; the helper is spent, like after all that follows
+    gone,     // it had ended before it took the request
+    died,     // the request, or somebody, killed it
+  };
+  struct Answer {
+    End end = End::died;
+    Result result = {};
+    std::string how = {};  // of a death: "was killed by signal 9 (Killed)", and its last words
+  };
+  /// CudaError and CompileError as of nvrtc::compile().
+  Answer compile(const wire::Compile& request, const Stopped& stopped);
+
+  pid_t process() const { return process_; }
+
+ private:
+  Helper(int socket, pid_t process);
+  std::string greet(const HelperOptions& options, const Stopped& stopped);
+
+  wire::Channel channel_;
+  pid_t process_;
+};
+
+}  // namespace palladium::nvrtc

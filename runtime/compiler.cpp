@@ -1,0 +1,124 @@
+#include "runtime/compiler.hpp"
+
+#include <atomic>
+#include <charconv>
+#include <mutex>
+#include <thread>
+
+#include "cache/text_digest.hpp"
+#include "codegen/base/environment.hpp"
+#include "codegen/base/forking.hpp"
+#include "codegen/base/log.hpp"
+#include "codegen/nvrtc/find_helper.hpp"
+#include "palladium/error.hpp"
+#include "palladium/kernel.hpp"
+
+namespace palladium {
+namespace runtime {
+namespace {
+
+using environment::Variable;
+using nvrtc::Pool;
+
+/// The variable's number, or 0 where it is not set.
+int number_in(Variable variable, const char* name, int most) {
+  const std::string text = environment::get(variable);
+  if (text.empty()) return 0;
+  int number = 0;
+  const char* end = text.data() + text.size();
+  const auto [rest, bad] = std::from_chars(text.data(), end, number);
+  if (bad != std::errc() || rest != end || number < 1 || number > most)
+    throw CompileError(std::string(name) + " is '" + text + "'; it can be a number from 1 to " +
+                       std::to_string(most));
+  return number;
+}
+
+constexpr int most_jobs = 1024;
+std::atomic<int> chosen_jobs = 0;
+
+bool in_this_process() {
+  const std::string asked = environment::get(Variable::compile);
+  if (asked.empty() || asked == "helper") return false;
+  if (asked == "in-process") return true;
+  throw CompileError("PALLADIUM_COMPILE is '" + asked + "'; it can be helper or in-process");
+}
+
+nvrtc::HelperOptions helper_options(std::string program) {
+  nvrtc::HelperOptions options{.program = std::move(program), .digest = cache::text_digest};
+  constexpr int most_mib = 1 << 20;
+  if (const int mib = number_in(Variable::compile_memory, "PALLADIUM_COMPILE_MEMORY", most_mib))
+    options.memory_bytes = static_cast<std::uint64_t>(mib) << 20;
+  return options;
+}
+
+/// The helpers of this process. A child of fork() gets its own.
+struct Helpers {
+  explicit Helpers(nvrtc::HelperPath found)
+      : problem(std::move(found.problem)),
+        is_unusable(!problem.empty()),
+        pool(helper_options(std::move(found.path)), compile_jobs()) {}
+
+  const std::string problem;
+  std::atomic<bool> is_unusable;  // for good
+  Pool pool;
+};
+
+std::atomic<Helpers*> current = nullptr;
+
+Helpers& helpers() {
+  if (Helpers* known = current.load(std::memory_order_acquire)) return *known;
+  static constinit std::mutex mutex;
+  const forking::Section section;
+  const std::lock_guard lock(mutex);
+  if (Helpers* known = current.load(std::memory_order_acquire)) return *known;
+  static const bool hooked = [] {
+    forking::add({.in_child = [] { current.store(nullptr); }});
+    return true;
+  }();
+  (void)hooked;
+  Helpers* made = new Helpers(nvrtc::find_helper());
+  current.store(made, std::memory_order_release);
+  return *made;
+}
+
+void warn_once(const std::string& problem) {
+  static std::atomic<bool> has_warned = false;
+  if (has_warned.exchange(true)) return;
+  log::warning(
+      "kernels are compiled in this process, where NVRTC takes SIGINT and SIGTERM for "
+      "itself meanwhile, because no compile helper can be started: " +
+      problem + "; PALLADIUM_COMPILE_HELPER names it, PALLADIUM_COMPILE=in-process does without");
+}
+
+/// A child forked while NVRTC is at work would hang in its own next compile: forks wait.
+Pool::Outcome run_here(const nvrtc::Request& request, const nvrtc::Toolchain& toolchain) {
+  const forking::Section section;
+  return {.end = Pool::End::result, .result = nvrtc::compile(request, toolchain)};
+}
+
+}  // namespace
+
+Pool::Outcome run_nvrtc(const nvrtc::Request& request, const nvrtc::Toolchain& toolchain,
+                        const Pool::Stopped& stopped) {
+  if (in_this_process()) return run_here(request, toolchain);
+  Helpers& here = helpers();
+  std::string problem = here.problem;
+  if (!here.is_unusable) {
+    Pool::Outcome outcome = here.pool.compile(request, toolchain, stopped);
+    if (outcome.end != Pool::End::unavailable) return outcome;
+    if (outcome.is_lasting) here.is_unusable = true;
+    problem = std::move(outcome.why);
+  }
+  warn_once(problem);
+  return run_here(request, toolchain);
+}
+
+int compile_jobs() {
+  if (const int chosen = chosen_jobs.load(std::memory_order_relaxed)) return chosen;
+  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  const int asked = number_in(Variable::compile_jobs, "PALLADIUM_COMPILE_JOBS", most_jobs);
+  return asked == 0 ? cores : asked;
+}
+
+}  // namespace runtime
+}  // namespace palladium

@@ -1,0 +1,19 @@
+// Where NVRTC runs: in helper processes, else in this one.
+#pragma once
+
+#include <functional>
+
+#include "codegen/nvrtc/pool.hpp"
+
+namespace palladium::runtime {
+
+/// As PALLADIUM_COMPILE says; where no helper can be started, in this process with one warning in
+/// the life of it. The outcome is never `unavailable`; in this process it is always a result.
+nvrtc::Pool::Outcome run_nvrtc(const nvrtc::Request& request, const nvrtc::Toolchain& toolchain,
+                               const nvrtc::Pool::Stopped& stopped = {});
+
+/// How many compiles may run at once: what set_compile_jobs() said, else PALLADIUM_COMPILE_JOBS,
+/// else the number of cores.
+int compile_jobs();
+
+}  // namespace palladium::runtime

@@ -1,0 +1,99 @@
+#include "tests/support/compile_helper.hpp"
+
+#include <unistd.h>
+
+#include <catch2/catch_test_macros.hpp>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+#include "cache/text_digest.hpp"
+#include "tests/support/paths.hpp"
+
+namespace palladium::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Status {
+  char state = 'X';
+  pid_t parent = -1;
+};
+
+/// From /proc/<pid>/stat: "1234 (palladium-compi) S 1 ...".
+Status status_of(pid_t process) {
+  std::ifstream file("/proc/" + std::to_string(process) + "/stat");
+  std::string text;
+  std::getline(file, text);
+  const std::size_t name_end = text.rfind(')');
+  if (name_end == std::string::npos) return {};
+  std::istringstream rest(text.substr(name_end + 1));
+  Status status;
+  rest >> status.state >> status.parent;
+  return status;
+}
+
+}  // namespace
+
+nvrtc::HelperOptions helper_options() {
+  return {.program = binary_dir() + "/palladium-compile", .digest = cache::text_digest};
+}
+
+const nvrtc::Toolchain& toolchain() {
+  const nvrtc::Search& search = nvrtc::toolchain();
+  if (!search.found) SKIP(nvrtc::missing_toolchain_message(search));
+  return *search.found;
+}
+
+nvrtc::Request scale(const std::string& arch, int variant) {
+  return {.source =
+              "#include \"twice.cuh\"\nextern \"C\" __global__ void scale(float* a, int n) {\n"
+              "  int i = blockIdx.x * 128 + threadIdx.x;\n"
+              "  if (i < n) a[i] = twice(a[i]) + " +
+              std::to_string(variant) + ";\n}\n",
+          .headers = {{"twice.cuh", "inline float twice(float x) { return 2 * x; }\n"}},
+          .arch = arch};
+}
+
+nvrtc::Request slow() {
+  std::string body;
+  for (int i = 0; i < 700; ++i)
+    body += "p[m * " + std::to_string(i) + "] = p[m * " + std::to_string(i * 7) + " + 1] * p[" +
+            std::to_string(i) + "];\n";
+  return {.source = "extern \"C\" __global__ void slow(float* p, int m) {\n" + body + "}\n",
+          .arch = "sm_90a"};
+}
+
+std::vector<pid_t> children_of(pid_t process) {
+  std::vector<pid_t> children;
+  for (const auto& entry : fs::directory_iterator("/proc")) {
+    const auto candidate = static_cast<pid_t>(std::atoi(entry.path().filename().c_str()));
+    if (candidate > 0 && status_of(candidate).parent == process) children.push_back(candidate);
+  }
+  return children;
+}
+
+std::vector<std::string> descriptors_of(pid_t process) {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator("/proc/" + std::to_string(process) + "/fd"))
+    names.push_back(fs::read_symlink(entry.path()));
+  return names;
+}
+
+std::string descriptor_name(int descriptor) {
+  return fs::read_symlink("/proc/self/fd/" + std::to_string(descriptor));
+}
+
+bool ends_within(pid_t process, int milliseconds) {
+  for (int waited = 0;; waited += 5) {
+    const char state = status_of(process).state;
+    if (state == 'X' || state == 'Z') return true;
+    if (waited >= milliseconds) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+}
+
+}  // namespace palladium::test

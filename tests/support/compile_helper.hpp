@@ -1,0 +1,31 @@
+// What tests of compile helpers share: a pool's options, a kernel, and a look at other processes.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "codegen/nvrtc/pool.hpp"
+
+namespace palladium::test {
+
+/// The helper that is built beside the tests.
+nvrtc::HelperOptions helper_options();
+
+/// Skips the test where there is no NVRTC.
+const nvrtc::Toolchain& toolchain();
+
+/// Compiles in some 60 ms; every `variant` is another text.
+nvrtc::Request scale(const std::string& arch = "sm_90a", int variant = 0);
+/// Compiles for some seconds.
+nvrtc::Request slow();
+
+std::vector<pid_t> children_of(pid_t process);
+/// "/dev/null", "socket:[1234]", ...
+std::vector<std::string> descriptors_of(pid_t process);
+std::string descriptor_name(int descriptor);  // of this process
+/// Whether it runs no more after so long; one that nobody has buried yet counts as gone.
+bool ends_within(pid_t process, int milliseconds);
+
+}  // namespace palladium::test

@@ -1,0 +1,48 @@
+// The helper's first process: talks to the program, and keeps a second one that compiles.
+//
+// The keeper never loads NVRTC, so it is always there to say how a compile ended, and to end one
+// that nobody wants any more. It ends when the program closes the socket or ends itself, and when
+// it had nothing to do for a while.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "codegen/nvrtc/wire.hpp"
+
+namespace palladium::tools {
+
+class Keeper {
+ public:
+  explicit Keeper(int socket);
+  /// The exit status.
+  int run();
+
+ private:
+  bool greet();
+  void serve();
+  bool take_request();
+  void take_answer();
+  bool take_words();
+  void report_death(const std::string& how);
+
+  bool start_worker();
+  void end_worker();
+  std::string bury_worker();
+
+  nvrtc::wire::Channel program_;
+  int program_process_ = -1;  // a pidfd
+  std::uint64_t idle_ms_ = 0;
+  std::uint64_t memory_bytes_ = 0;
+
+  pid_t worker_ = -1;
+  std::unique_ptr<nvrtc::wire::Channel> to_worker_;
+  int worker_says_ = -1;  // its stdout and stderr
+  std::string words_;
+  bool is_busy_ = false;
+};
+
+}  // namespace palladium::tools
