@@ -1,5 +1,7 @@
 #include "runtime/race/engine.hpp"
 
+#include <algorithm>
+
 #include "codegen/base/format.hpp"
 
 namespace palladium::race {
@@ -101,7 +103,7 @@ Snapshot Engine::released(Agent a) {
   State& s = state(a);
   const Epoch covered = advance(s);
   clocks_.start();
-  clocks_.add(s.timeline, covered, s.fenced);
+  clocks_.add(s.timeline, covered, std::max(s.fenced, s.knows->fenced(s.timeline)));
   for (const Past& past : s.left)
     clocks_.add(past.timeline, s.knows->happened(past.timeline), s.knows->fenced(past.timeline));
   return snapshot(clocks_.finish());
@@ -128,7 +130,14 @@ Snapshot Engine::join(Snapshot a, Snapshot b) {
 void Engine::fence_async(Agent a) {
   State& s = state(a);
   s.fenced = advance(s);
-  if (!options_.strict_fences) s.knows = clocks_.fence_all(s.knows);
+  if (!options_.strict_fences) {
+    s.knows = clocks_.fence_all(s.knows);
+  } else if (!s.left.empty()) {
+    clocks_.start();
+    clocks_.add(s.knows);
+    for (const Past& past : s.left) clocks_.add(past.timeline, 0, s.knows->happened(past.timeline));
+    s.knows = clocks_.finish();
+  }
 }
 
 void Engine::restart(Agent a, Snapshot s) {

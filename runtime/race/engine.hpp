@@ -127,6 +127,8 @@ class Engine {
             static_cast<std::uint64_t>(access.proxy) << Record::proxy_shift |
             std::uint64_t{state.timeline} << Record::timeline_shift | state.epoch};
   }
+  /// Whether `a` made the access, in its operation or in a former one that it knows.
+  bool is_own(Agent a, Record r) { return owners_[r.timeline()] == a && view(a).knows(r); }
   Access access(Record record) const;
   View view(Agent a) {
     const State& state = this->state(a);

@@ -26,8 +26,8 @@ std::uint32_t neighbourhood(Record r) {
 /// One access on its way through the cells.
 class Shadow::Check {
  public:
-  Check(Shadow& shadow, Record mine, std::span<const View> views)
-      : shadow_(shadow), mine_(mine), views_(views) {}
+  Check(Shadow& shadow, const Access& access, std::span<const View> views)
+      : shadow_(shadow), agent_(access.agent), mine_(shadow.record(access)), views_(views) {}
 
   void range(std::size_t offset, std::size_t bytes) {
     if (offset > shadow_.bytes_ || bytes > shadow_.bytes_ - offset) {
@@ -137,7 +137,7 @@ class Shadow::Check {
   Order order(Record earlier) const {
     if (earlier.timeline() != mine_.timeline()) {
       for (const View& view : views_)
-        if (!view.knows(earlier)) return Order::none;
+        if (!view.knows(earlier) && !shadow_.engine_.is_own(agent_, earlier)) return Order::none;
     }
     if (mine_.proxy() == Proxy::async && earlier.proxy() == Proxy::generic &&
         earlier.kind() != static_cast<std::uint32_t>(Kind::read)) {
@@ -230,6 +230,7 @@ class Shadow::Check {
   }
 
   Shadow& shadow_;
+  const Agent agent_;
   const Record mine_;
   const std::span<const View> views_;
   Record ordered_write_, ordered_read_;  // the last that were found to be ordered
@@ -266,15 +267,14 @@ Record Shadow::record(const Access& access) {
 
 std::optional<Race> Shadow::check(std::size_t offset, std::size_t bytes, const Access& access,
                                   std::span<const View> views) {
-  Check check(*this, record(access), views);
+  Check check(*this, access, views);
   check.range(offset, bytes);
   return check.race(access);
 }
 
 std::optional<Race> Shadow::access(std::size_t offset, std::size_t bytes, Access access) {
-  const Record mine = record(access);
   const View view = engine_.view(access.agent);
-  Check check(*this, mine, {&view, 1});
+  Check check(*this, access, {&view, 1});
   check.range(offset, bytes);
   return check.race(access);
 }
@@ -297,7 +297,7 @@ std::optional<Race> Shadow::access(std::span<const std::uint32_t> offsets, std::
                                    Access access, std::span<const Snapshot> known) {
   views_.clear();
   for (const Snapshot s : known) views_.push_back(engine_.view(s));
-  Check check(*this, record(access), views_);
+  Check check(*this, access, views_);
   for (const std::uint32_t offset : offsets) check.range(offset, bytes_each);
   return check.race(access);
 }
