@@ -10,7 +10,9 @@
 namespace palladium::runtime {
 namespace {
 
-/// `type` with an extent of its own symbol for each size, bound to it.
+using palladium::detail::OptionsFunction;
+
+/// `type` with a symbol of its own for each extent, bound to it.
 ShapeDtype bind(const ShapeDtype& type, std::size_t argument, DimBinding& binding) {
   ShapeDtype result{{}, type.dtype};
   for (int d = 0; d < type.shape.rank(); ++d) {
@@ -21,6 +23,21 @@ ShapeDtype bind(const ShapeDtype& type, std::size_t argument, DimBinding& bindin
     result.shape.push_back(symbol);
   }
   return result;
+}
+
+OptionsFunction::Made call_options(const detail::Shared<OptionsFunction>& function,
+                                   std::span<ShapeDtype> types, Location at) {
+  if (function->arity != OptionsFunction::any && function->arity != static_cast<int>(types.size()))
+    throw CompileError(at, "the options function takes " + std::to_string(function->arity) +
+                               " types but the call has " + std::to_string(types.size()) +
+                               " arguments");
+  for (std::size_t i = 0; i < types.size(); ++i) types[i].shape.set_argument(static_cast<int>(i));
+  try {
+    return function->call(types);
+  } catch (const CompileError& error) {
+    if (error.at().line != 0) throw;
+    throw CompileError(at, error.what());  // what it says of the arguments is about this call
+  }
 }
 
 void set_placement(BlockMapping& mapping, Placement placed) {
@@ -58,15 +75,8 @@ std::shared_ptr<Specialization> specialize(const Source& source, std::span<const
     types.push_back(source.function && r.is_array ? bind(r.type, i, binding) : r.type);
   }
 
-  palladium::detail::OptionsFunction::Made made;
-  if (source.function) {
-    const int arity = source.function->arity;
-    if (arity != detail::OptionsFunction::any && arity != static_cast<int>(types.size()))
-      throw CompileError(at, "the options function takes " + std::to_string(arity) +
-                                 " types but the call has " + std::to_string(types.size()) +
-                                 " arguments");
-    made = source.function->call(types);
-  }
+  OptionsFunction::Made made;
+  if (source.function) made = call_options(source.function, types, at);
   const PallasCallOptions& options = source.function ? made.options : source.options;
 
   std::vector<trace::ArgumentType> traced;
@@ -75,7 +85,8 @@ std::shared_ptr<Specialization> specialize(const Source& source, std::span<const
 
   auto result = std::make_shared<Specialization>();
   result->interpret = options.interpret;
-  result->graph = trace::trace(made.body.empty() ? source.body : made.body, options, traced, source.at, &binding);
+  result->graph = trace::trace(made.body.empty() ? source.body : made.body, options, traced,
+                               source.at, &binding);
   // Only now is it known which extents are integers.
   GridMapping& mapping = result->graph.mapping;
   for (std::size_t i = 0; i < arguments.size(); ++i) {

@@ -91,6 +91,30 @@ const char* spelling(DimOp op) {
   }
 }
 
+[[noreturn]] void refuse_unknown(const Dim& d) {
+  throw CompileError("dimension '" + to_string(d) +
+                     "' is symbolic: its size is not known here; it can be used in array types "
+                     "and grids, or be given as an integer");
+}
+
+// Replaces the symbols of `d` by what `leaf` gives.
+template <class Leaf>
+Dim replaced(const Dim& d, const Leaf& leaf) {
+  if (d.is_static()) return d;
+  const DimNode n = dim_node(d);
+  if (n.op == DimOp::symbol) return leaf(n.symbol);
+  const Dim a = replaced(n.a, leaf);
+  return detail::dim_binary(n.op, a, replaced(n.b, leaf));
+}
+
+bool is_symbol(const Dim& d) { return !d.is_static() && dim_node(d).op == DimOp::symbol; }
+
+bool mentions(const Dim& d, std::uint32_t symbol) {
+  std::vector<std::uint32_t> symbols;
+  collect_symbols(d, symbols);
+  return std::find(symbols.begin(), symbols.end(), symbol) != symbols.end();
+}
+
 }  // namespace
 
 Dim Dim::of_expression(std::uint32_t id) {
@@ -100,10 +124,7 @@ Dim Dim::of_expression(std::uint32_t id) {
 }
 
 std::int64_t Dim::read() const {
-  if (!current_binding)
-    throw CompileError("dimension '" + to_string(*this) +
-                       "' is symbolic: its size is not known here; it can be used in array types "
-                       "and grids, or be given as an integer");
+  if (!current_binding) refuse_unknown(*this);
   return current_binding->read(*this);
 }
 
@@ -153,13 +174,10 @@ void collect_symbols(const Dim& d, std::vector<std::uint32_t>& out) {
 }
 
 Dim substitute(const Dim& d, std::span<const std::uint32_t> from, std::span<const Dim> to) {
-  if (d.is_static()) return d;
-  const DimNode n = dim_node(d);
-  if (n.op == DimOp::symbol) {
-    const auto it = std::find(from.begin(), from.end(), n.symbol);
-    return it == from.end() ? d : to[static_cast<std::size_t>(it - from.begin())];
-  }
-  return detail::dim_binary(n.op, substitute(n.a, from, to), substitute(n.b, from, to));
+  return replaced(d, [&](std::uint32_t s) {
+    const auto it = std::find(from.begin(), from.end(), s);
+    return it == from.end() ? dim_symbol(s) : to[static_cast<std::size_t>(it - from.begin())];
+  });
 }
 
 std::int64_t evaluate(const Dim& d, std::span<const std::int64_t> values) {
@@ -182,34 +200,90 @@ std::string to_string(const Dim& d) {
 
 DimBinding::DimBinding() : outer_(current_binding) { current_binding = this; }
 DimBinding::~DimBinding() { current_binding = outer_; }
+DimBinding* DimBinding::current() { return current_binding; }
 
 void DimBinding::bind(std::uint32_t symbol, std::int64_t value) {
-  entries_.push_back({symbol, value, false});
+  entries_.push_back({symbol, true, value, dim_symbol(symbol)});
 }
 
-bool DimBinding::pinned(std::uint32_t symbol) const {
+const DimBinding::Entry* DimBinding::find(std::uint32_t symbol) const {
   for (const Entry& e : entries_)
-    if (e.symbol == symbol) return e.pinned;
-  return false;
+    if (e.symbol == symbol) return &e;
+  return nullptr;
 }
 
-std::int64_t DimBinding::value(std::uint32_t symbol) const {
-  for (const Entry& e : entries_)
-    if (e.symbol == symbol) return e.value;
-  throw InternalError("dim: symbol " + symbol_name(symbol) + " is not bound");
+std::size_t DimBinding::number(std::uint32_t symbol) {
+  if (const Entry* e = find(symbol)) return static_cast<std::size_t>(e - entries_.data());
+  entries_.push_back({symbol, false, 0, dim_symbol(symbol)});
+  return entries_.size() - 1;
+}
+
+Dim DimBinding::resolve(const Dim& d) const {
+  return replaced(d, [&](std::uint32_t s) {
+    const Dim symbol = dim_symbol(s);
+    const Entry* e = find(s);
+    return e && !e->is.same(symbol) ? resolve(e->is) : symbol;
+  });
+}
+
+std::int64_t DimBinding::peek(const Dim& d) const {
+  return fold(resolve(d), [&](std::uint32_t s) {
+    const Entry* e = find(s);
+    if (!e || !e->has_value) refuse_unknown(dim_symbol(s));
+    return e->value;
+  });
+}
+
+bool DimBinding::can_peek(const Dim& d) const {
+  std::vector<std::uint32_t> symbols;
+  collect_symbols(resolve(d), symbols);
+  return std::all_of(symbols.begin(), symbols.end(), [&](std::uint32_t s) {
+    const Entry* e = find(s);
+    return e && e->has_value;
+  });
 }
 
 std::int64_t DimBinding::read(const Dim& d) {
-  return fold(d, [&](std::uint32_t s) {
-    for (Entry& e : entries_)
-      if (e.symbol == s) {
-        e.pinned = true;
-        return e.value;
-      }
-    throw CompileError("dimension '" + symbol_name(s) +
-                       "' is symbolic: its size is not known here; it can be used in array types "
-                       "and grids, or be given as an integer");
-  });
+  const std::int64_t value = peek(d);
+  std::vector<std::uint32_t> symbols;
+  collect_symbols(resolve(d), symbols);
+  for (const std::uint32_t s : symbols) {
+    Entry& e = entries_[number(s)];
+    e.is = e.value;
+  }
+  return value;
+}
+
+bool DimBinding::equal(const Dim& a, const Dim& b) {
+  if (resolve(a).same(resolve(b))) return true;
+  if (peek(a) == peek(b) && replace_symbol(a, b)) return true;
+  return read(a) == read(b);
+}
+
+bool DimBinding::unify(const Dim& a, const Dim& b) {
+  if (can_peek(a) && can_peek(b)) return equal(a, b);
+  return resolve(a).same(resolve(b)) || replace_symbol(a, b);
+}
+
+bool DimBinding::replace_by(const Dim& symbol, const Dim& d) {
+  if (!is_symbol(symbol)) return false;
+  const std::uint32_t s = dim_node(symbol).symbol;
+  if (mentions(d, s) || (can_peek(symbol) && !can_peek(d))) return false;
+  entries_[number(s)].is = d;
+  return true;
+}
+
+bool DimBinding::replace_symbol(const Dim& a, const Dim& b) {
+  const Dim x = resolve(a), y = resolve(b);
+  const bool y_is_older =
+      is_symbol(x) && is_symbol(y) && number(dim_node(y).symbol) < number(dim_node(x).symbol);
+  return y_is_older ? replace_by(x, y) || replace_by(y, x) : replace_by(y, x) || replace_by(x, y);
+}
+
+bool detail::dim_equal(const Dim& a, const Dim& b) {
+  if (a.same(b)) return true;
+  if (current_binding) return current_binding->equal(a, b);
+  return a.value() == b.value();
 }
 
 }  // namespace palladium

@@ -1,6 +1,7 @@
 // The process-wide table of dimension expressions behind palladium::Dim.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -34,8 +35,8 @@ Dim substitute(const Dim& d, std::span<const std::uint32_t> from, std::span<cons
 /// Evaluates with symbol number i bound to values[i]; InternalError when a symbol is out of range.
 std::int64_t evaluate(const Dim& d, std::span<const std::int64_t> values);
 
-/// While one lives on this thread, reading a symbolic Dim yields its bound value and pins the
-/// symbols it is made of.
+/// What is known of symbols while one lives on this thread: reading a symbolic Dim yields its bound
+/// value and pins the symbols it is made of; finding two dims equal makes a symbol the other dim.
 class DimBinding {
  public:
   DimBinding();
@@ -43,17 +44,33 @@ class DimBinding {
   DimBinding(const DimBinding&) = delete;
 
   void bind(std::uint32_t symbol, std::int64_t value);
-  bool pinned(std::uint32_t symbol) const;
-  std::int64_t value(std::uint32_t symbol) const;
+
+  /// The dim in terms of the symbols that are still free.
+  Dim resolve(const Dim& d) const;
+  /// Its value, which pins nothing; CompileError where a symbol has none.
+  std::int64_t peek(const Dim& d) const;
+  bool can_peek(const Dim& d) const;
+  std::int64_t read(const Dim& d);
+  /// Whether both have one value. If so, that becomes a fact about their symbols: a free symbol of
+  /// the two is from now on the other dim. If not, both are read.
+  bool equal(const Dim& a, const Dim& b);
+  /// Makes the two equal where no value says otherwise; false if one does.
+  bool unify(const Dim& a, const Dim& b);
+
+  static DimBinding* current();
 
  private:
-  friend class palladium::Dim;
   struct Entry {
     std::uint32_t symbol;
+    bool has_value;
     std::int64_t value;
-    bool pinned;
+    Dim is;  // the symbol itself, or what it was found to be
   };
-  std::int64_t read(const Dim& d);
+  const Entry* find(std::uint32_t symbol) const;
+  std::size_t number(std::uint32_t symbol);  // in entries_, made if there is none
+  /// Makes one of the two, a symbol, the other; false if that cannot be.
+  bool replace_symbol(const Dim& a, const Dim& b);
+  bool replace_by(const Dim& symbol, const Dim& d);
   std::vector<Entry> entries_;
   DimBinding* outer_;
 };

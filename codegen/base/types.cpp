@@ -2,11 +2,32 @@
 
 #include <cstring>
 
+#include "codegen/base/dim.hpp"
+
 namespace palladium {
 namespace {
 
 constexpr const char* dtype_names[] = {"none", "bool", "i8",  "i16", "i32",  "i64", "u8",
                                        "u16",  "u32",  "u64", "f16", "bf16", "f32", "f64"};
+
+std::string name_of(const Shape& shape) {
+  return shape.argument() < 0 ? "a shape" : "args[" + std::to_string(shape.argument()) + "]";
+}
+
+// With the sizes where they are known, in place of their symbols.
+Dim known(const Dim& d) {
+  const DimBinding* binding = DimBinding::current();
+  return binding && binding->can_peek(d) ? Dim(binding->peek(d)) : d;
+}
+ShapeDtype known(ShapeDtype type) {
+  for (int i = 0; i < type.shape.rank(); ++i) type.shape[i] = known(type.shape[i]);
+  return type;
+}
+
+bool unify(const Dim& a, const Dim& b) {
+  DimBinding* binding = DimBinding::current();
+  return binding ? binding->unify(a, b) : a == b;
+}
 
 }  // namespace
 
@@ -42,9 +63,20 @@ std::int64_t Shape::size() const {
 
 bool Shape::operator==(const Shape& o) const {
   if (rank_ != o.rank_) return false;
-  for (int i = 0; i < rank_; ++i)
-    if (!dims_[i].same(o.dims_[i])) return false;
+  DimBinding* binding = DimBinding::current();
+  for (int i = 0; i < rank_; ++i) {
+    const Dim &a = dims_[i], &b = o.dims_[i];
+    if (a.same(b)) continue;
+    if (!binding || !binding->can_peek(a) || !binding->can_peek(b) || !binding->equal(a, b))
+      return false;
+  }
   return true;
+}
+
+int Shape::position(int i) const {
+  if (i >= -rank_ && i < 0) return i + rank_;
+  throw CompileError(name_of(*this) + " has no dimension " + std::to_string(i) + ": its rank is " +
+                     std::to_string(rank_));
 }
 
 std::string to_string(const Shape& shape) {
@@ -54,5 +86,24 @@ std::string to_string(const Shape& shape) {
 }
 
 std::string to_string(const ShapeDtype& type) { return type.dtype.name() + to_string(type.shape); }
+
+void require_equal(const Dim& a, const Dim& b) {
+  if (unify(a, b)) return;
+  const auto text = [](const Dim& d) {
+    const Dim size = known(d);
+    return d.is_static() || !size.is_static() ? to_string(d)
+                                              : to_string(d) + " = " + to_string(size);
+  };
+  throw CompileError("expected equal extents, given " + text(a) + " and " + text(b));
+}
+
+void require_equal(const ShapeDtype& a, const ShapeDtype& b) {
+  bool equal = a.dtype == b.dtype && a.shape.rank() == b.shape.rank();
+  for (int i = 0; equal && i < a.shape.rank(); ++i) equal = unify(a.shape[i], b.shape[i]);
+  if (!equal)
+    throw CompileError("expected arrays of one shape and dtype, given " + name_of(a.shape) + " " +
+                       to_string(known(a)) + " and " + name_of(b.shape) + " " +
+                       to_string(known(b)));
+}
 
 }  // namespace palladium

@@ -75,7 +75,7 @@ class Tracer {
     set_scratch();
     trace_index_maps();
     trace_body(body);
-    replace_pinned();
+    resolve_dims();
 
     graph::Graph result = graph::canonicalize(g);
     result.semantics = graph::grid_order(result, wanted_order());
@@ -388,23 +388,13 @@ class Tracer {
     recorder_.leave();
   }
 
-  void replace_pinned() {
+  void resolve_dims() {
     if (!binding_) return;
     GridMapping& m = recorder_.graph.mapping;
-    std::vector<std::uint32_t> symbols, pinned;
-    for (const BlockMapping& b : m.block_mappings)
-      for (const Dim& d : b.array_aval.shape) collect_symbols(d, symbols);
-    for (const Dim& d : m.grid) collect_symbols(d, symbols);
-    std::vector<Dim> values;
-    for (const std::uint32_t s : symbols)
-      if (binding_->pinned(s)) {
-        pinned.push_back(s);
-        values.push_back(binding_->value(s));
-      }
     for (BlockMapping& b : m.block_mappings)
       for (int i = 0; i < b.array_aval.shape.rank(); ++i)
-        b.array_aval.shape[i] = substitute(b.array_aval.shape[i], pinned, values);
-    for (Dim& d : m.grid) d = substitute(d, pinned, values);
+        b.array_aval.shape[i] = binding_->resolve(b.array_aval.shape[i]);
+    for (Dim& d : m.grid) d = binding_->resolve(d);
   }
 
   std::vector<std::optional<graph::Semantics>> wanted_order() const {

@@ -70,7 +70,8 @@ PALLADIUM_API DType dtype_named(const char* name);
 ///
 /// In an options function the dims of the arguments are symbols bound to the sizes of the call:
 /// reading one as an integer (conversion, comparison) pins it, so that it becomes part of the
-/// specialisation; using it in array types and grids leaves it symbolic.
+/// specialisation; using it in array types and grids leaves it symbolic. So does finding two of
+/// them equal: the kernel then serves every size of both, as long as they are equal.
 class PALLADIUM_API Dim {
  public:
   constexpr Dim() = default;
@@ -103,6 +104,7 @@ PALLADIUM_API Dim dim(const char* name);
 namespace detail {
 enum class DimOp : std::uint8_t { symbol, constant, add, sub, mul, div, mod, cdiv, min, max };
 PALLADIUM_API Dim dim_binary(DimOp op, const Dim& a, const Dim& b);
+PALLADIUM_API bool dim_equal(const Dim& a, const Dim& b);
 template <class T>
 concept DimLike = std::integral<T> || std::same_as<T, Dim>;
 template <class A, class B>
@@ -129,10 +131,11 @@ template <class A, class B>
 requires detail::OneIsDim<A, B> Dim operator%(A a, B b) {
   return detail::dim_binary(detail::DimOp::mod, a, b);
 }
-// Comparisons read both sides: they pin. (!=, >, ... are rewritten from these two.)
+// Comparisons read both sides: they pin, but for two that are equal. (!=, >, ... are rewritten from
+// these two.)
 template <class A, class B>
 requires detail::OneIsDim<A, B>
-bool operator==(A a, B b) { return Dim(a).value() == Dim(b).value(); }
+bool operator==(A a, B b) { return detail::dim_equal(a, b); }
 template <class A, class B>
 requires detail::OneIsDim<A, B>
 auto operator<=>(A a, B b) { return Dim(a).value() <=> Dim(b).value(); }
@@ -156,20 +159,26 @@ class PALLADIUM_API Shape {
   Shape(std::initializer_list<Dim> dims);
 
   constexpr int rank() const { return rank_; }
-  const Dim& operator[](int i) const { return dims_[i]; }
-  Dim& operator[](int i) { return dims_[i]; }
+  /// A negative `i` counts from the end. CompileError if there is no such dimension.
+  const Dim& operator[](int i) const { return dims_[i >= 0 && i < rank_ ? i : position(i)]; }
+  Dim& operator[](int i) { return dims_[i >= 0 && i < rank_ ? i : position(i)]; }
   const Dim* begin() const { return dims_; }
   const Dim* end() const { return dims_ + rank_; }
   void push_back(Dim d);
   bool is_static() const;
   /// Product of the extents, 1 for a scalar. Reads (and pins) every dim.
   std::int64_t size() const;
-  /// Same rank, dims pairwise `same`.
+  /// Same rank and, in an options function, equal dims; elsewhere dims pairwise `same`.
   bool operator==(const Shape& o) const;
 
+  /// The argument of a call that it is the shape of, for messages; -1: of none.
+  int argument() const { return argument_; }
+  void set_argument(int argument) { argument_ = static_cast<std::int16_t>(argument); }
+
  private:
+  int position(int i) const;
   Dim dims_[max_rank] = {};
-  int rank_ = 0;
+  std::int16_t rank_ = 0, argument_ = -1;
 };
 
 /// "[4,1000]", "[m,1000]".
@@ -185,5 +194,11 @@ struct ShapeDtype {
 
 /// "f32[m,1000]".
 PALLADIUM_API std::string to_string(const ShapeDtype& type);
+
+/// In an options function: the kernel is only for arguments for which the two are equal. Symbols
+/// stay symbolic; a call with others is a CompileError that names both arguments.
+PALLADIUM_API void require_equal(const Dim& a, const Dim& b);
+/// Shapes and dtypes.
+PALLADIUM_API void require_equal(const ShapeDtype& a, const ShapeDtype& b);
 
 }  // namespace palladium

@@ -7,7 +7,8 @@ namespace palladium::ops {
 Kernel add() {
   constexpr int block = 1024;
   return pallas_call([](Ref x, Ref y, Ref o) { o[_] = x[_] + y[_]; },
-                     [](ShapeDtype x, ShapeDtype) {
+                     [](ShapeDtype x, ShapeDtype y) {
+                       require_equal(x, y);
                        const BlockSpec piece{{block}, [](Index i) { return i; }};
                        return PallasCallOptions{.name = "add",
                                                 .out_type = x,

@@ -232,8 +232,75 @@ TEST_CASE("an unknown shipped kernel or target is refused with those that there 
   CHECK_THROWS_WITH(target_named("gpu"), ContainsSubstring("cuda, interpreter and emulator"));
 }
 
+TEST_CASE("arrays that must be of one type are named with what they are") {
+  const Kernel add = ops::find("add").factory().on(Target::interpreter);
+  const Array five = Array::zeros({5}, f32), seven = Array::zeros({7}, f32);
+  refused([&] { add(five, seven); }, __LINE__,
+          {"expected arrays of one shape and dtype", "args[0] f32[5] and args[1] f32[7]"});
+  refused([&] { add(five, Array::zeros({5}, f16)); }, __LINE__,
+          {"args[0] f32[5] and args[1] f16[5]"});
+  refused(
+      [&] {
+        add(five, Array::zeros({5, 1}, f32));
+      },
+      __LINE__, {"args[0] f32[5] and args[1] f32[5,1]"});
+  refused(
+      [&] {
+        add.lower(ShapeDtype{{5}, f32}, ShapeDtype{{7}, f32});
+      },
+      __LINE__, {"args[0] f32[5] and args[1] f32[7]"});
+  // After a call that fits, too.
+  add(five, five);
+  refused(
+      [&] {
+        add.into({five.copy()}, {five, seven});
+      },
+      __LINE__, {"args[0] f32[5] and args[1] f32[7]"});
+}
+
+TEST_CASE("extents that must be equal are named with their sizes") {
+  const Kernel k = pallas_call([](Ref, Ref, Ref o) { o[_] = zeros({1}, f32); },
+                               [](ShapeDtype x, ShapeDtype bias) {
+                                 require_equal(x.shape[1], bias.shape[0]);
+                                 return PallasCallOptions{.name = "k", .out_type = {{1}, f32}};
+                               })
+                       .on(Target::interpreter);
+  refused(
+      [&] {
+        k(Array::zeros({2, 3}, f32), four());
+      },
+      __LINE__, {"expected equal extents, given args[0].shape[1] = 3 and args[1].shape[0] = 4"});
+  refused(
+      [&] {
+        k.lower(ShapeDtype{{2, 3}, f32}, ShapeDtype{{4}, f32});
+      },
+      __LINE__, {"expected equal extents, given 3 and 4"});
+}
+
+TEST_CASE("an extent beyond the rank is refused by argument, index and rank") {
+  const Kernel softmax = ops::find("softmax").factory().on(Target::interpreter);
+  refused([&] { softmax(four()); }, __LINE__, {"args[0] has no dimension 1: its rank is 1"});
+  const Kernel last = pallas_call(
+      [](Ref x, Ref o) { o[_] = x[_]; },
+      [](ShapeDtype x) {
+        return PallasCallOptions{.name = "last", .out_type = {{x.shape[-1], x.shape[-3]}, f32}};
+      });
+  refused(
+      [&] {
+        last.lower(ShapeDtype{{4, 2}, f32});
+      },
+      __LINE__, {"args[0] has no dimension -3: its rank is 2"});
+  CHECK_THROWS_WITH(four().shape()[1], "a shape has no dimension 1: its rank is 1");
+}
+
 TEST_CASE("matmul refuses matrices that do not chain") {
   CHECK_THROWS_WITH(
       ops::find("matmul").factory().lower(ShapeDtype{{8, 16}, f32}, ShapeDtype{{15, 8}, f32}),
       ContainsSubstring("matmul: a has 16 columns and b has 15 rows"));
+  const Kernel matmul = ops::find("matmul").factory().on(Target::interpreter);
+  refused(
+      [&] {
+        matmul(Array::zeros({8, 16}, f32), Array::zeros({15, 8}, f32));
+      },
+      __LINE__, {"matmul: a has 16 columns and b has 15 rows"});
 }

@@ -84,6 +84,76 @@ TEST_CASE("an extent that the options function reads becomes part of the special
   CHECK(traces == 2);
 }
 
+TEST_CASE("extents that are required or found to be equal stay symbolic") {
+  int traces = 0;
+  const auto kernel = [&](auto check) {
+    return pallas_call(
+               [&](Ref x, Ref y, Ref o) {
+                 ++traces;
+                 o[_] = x[_] + y[_];
+               },
+               [check](ShapeDtype x, ShapeDtype y) {
+                 check(x, y);
+                 const BlockSpec piece{{256}, [](Index i) { return i; }};
+                 return PallasCallOptions{.out_type = y,
+                                          .grid = {cdiv(x.shape[0], 256)},
+                                          .in_specs = {piece, piece},
+                                          .out_specs = {piece}};
+               })
+        .on(Target::interpreter);
+  };
+  const auto differ = [] { throw CompileError("they differ"); };
+  const std::vector<Kernel> kernels = {
+      kernel([](ShapeDtype x, ShapeDtype y) { require_equal(x, y); }),
+      kernel([](ShapeDtype x, ShapeDtype y) { require_equal(x.shape[0], y.shape[0]); }),
+      kernel([=](ShapeDtype x, ShapeDtype y) {
+        if (x.shape[0] != y.shape[0]) differ();
+      }),
+      kernel([=](ShapeDtype x, ShapeDtype y) {
+        if (!(x == y)) differ();
+      }),
+  };
+  for (const Kernel& k : kernels) {
+    traces = 0;
+    for (const std::int64_t n : {5, 300, 1, 77}) {
+      const Array z = k(counting(n, 1), counting(n, 1));
+      CHECK(z.values<float>()[n - 1] == static_cast<float>(2 * n - 2));
+    }
+    CHECK(traces == 1);
+    CHECK_THROWS_AS(k(counting(5, 1), counting(6, 1)), CompileError);
+    CHECK(k.lower(ShapeDtype{{dim("n")}, f32}, ShapeDtype{{dim("n")}, f32}).graph().find("s1") ==
+          std::string::npos);
+  }
+  // Required of symbols without sizes, they become one.
+  CHECK(kernels[0].lower(ShapeDtype{{dim("n")}, f32}, ShapeDtype{{dim("m")}, f32}).key() ==
+        kernels[0].lower(ShapeDtype{{dim("n")}, f32}, ShapeDtype{{dim("n")}, f32}).key());
+}
+
+TEST_CASE("extents that are compared and differ become part of the specialisation") {
+  int traces = 0;
+  const Kernel k = pallas_call(
+                       [&](Ref, Ref, Ref o) {
+                         ++traces;
+                         o[_] = zeros(o.shape(), f32);
+                       },
+                       [](ShapeDtype x, ShapeDtype y) {
+                         const bool twice = x.shape[0] == 2 * y.shape[0];
+                         return PallasCallOptions{.out_type = {{twice ? 2 : 1}, f32},
+                                                  .in_specs = {{{1}}, {{1}}}};
+                       })
+                       .on(Target::interpreter);
+  const auto size = [&](std::int64_t m, std::int64_t n) {
+    return Array(k(counting(m, 1), counting(n, 1))).size();
+  };
+  CHECK(size(10, 5) == 2);
+  CHECK(size(6, 3) == 2);
+  CHECK(traces == 1);
+  CHECK(size(10, 4) == 1);
+  CHECK(size(4, 10) == 1);
+  CHECK(size(10, 4) == 1);
+  CHECK(traces == 3);
+}
+
 TEST_CASE("options as a value take the extents of the call as integers") {
   const Kernel copy =
       pallas_call([](Ref x, Ref o) { o[_] = x[_]; }, {.name = "copy", .out_type = {{4, 3}, i32}})
