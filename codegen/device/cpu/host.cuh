@@ -27,11 +27,31 @@ struct Wgmma {
 };
 
 enum class Reduction : i32 { none, add, min, max, bit_and, bit_or, bit_xor, inc, dec };
-enum class Fence : i32 { mbarrier_init, async_shared, async_global, async, block, cluster, gpu, system };
+enum class Fence : i32 {
+  mbarrier_init,
+  async_shared,
+  async_global,
+  async,
+  block,
+  cluster,
+  gpu,
+  system
+};
 enum class Waiting : i32 { test, try_once, until };
 enum class Order : i32 { relaxed, acquire, release, acq_rel };
 enum class Scope : i32 { block, cluster, gpu, system };
-enum class Atomic : i32 { add, min, max, bit_and, bit_or, bit_xor, exchange, compare_exchange, load, store };
+enum class Atomic : i32 {
+  add,
+  min,
+  max,
+  bit_and,
+  bit_or,
+  bit_xor,
+  exchange,
+  compare_exchange,
+  load,
+  store
+};
 
 // What an accumulator register holds while a wgmma writes it: a signalling NaN.
 enum : u32 { in_flight = 0x7fadbeef };
@@ -74,7 +94,8 @@ struct Host {
   void (*fence)(Fence kind, i32 line);
 
   // `blocks` 0: this block; else the bits of a multicast. `at` holds one coordinate per dimension.
-  void (*tma_load)(u32 dst, const void* map, u32 bar, u32 blocks, i32 rank, const i32* at, i32 line);
+  void (*tma_load)(u32 dst, const void* map, u32 bar, u32 blocks, i32 rank, const i32* at,
+                   i32 line);
   void (*tma_store)(const void* map, u32 src, Reduction how, i32 rank, const i32* at, i32 line);
   void (*tma_prefetch)(const void* map, i32 rank, i32 line);  // rank 0: the map itself
   void (*bulk_load)(u32 dst, const void* src, u32 bytes, u32 bar, u32 blocks, i32 line);
