@@ -1,10 +1,14 @@
 #include "runtime/emulator/emulator.hpp"
 
+#include <exception>
 #include <limits>
+#include <mutex>
+#include <thread>
 
 #include "codegen/base/format.hpp"
-#include "runtime/emulator/block.hpp"
+#include "runtime/emulator/machine.hpp"
 #include "runtime/emulator/module.hpp"
+#include "runtime/emulator/workers.hpp"
 
 namespace palladium::emulator {
 namespace {
@@ -34,18 +38,55 @@ void validate(const Launch& launch) {
   }
 }
 
+/// What went wrong in the lowest cluster: the same, whichever worker was faster.
+class Failure {
+ public:
+  void keep(std::uint64_t cluster, std::exception_ptr exception) {
+    std::lock_guard lock(mutex_);
+    if (exception_ != nullptr && cluster_ <= cluster) return;
+    cluster_ = cluster;
+    exception_ = std::move(exception);
+  }
+  void rethrow() const {
+    if (exception_ != nullptr) std::rethrow_exception(exception_);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::uint64_t cluster_ = 0;
+  std::exception_ptr exception_;
+};
+
 }  // namespace
 
 void run(const Launch& launch) {
   validate(launch);
   double seconds = 0;
   const std::shared_ptr<const Module> module = compile(launch.kernel, launch.text, seconds);
-  Block block(launch, *module);
-  for (std::int64_t z = 0; z < launch.grid[2]; ++z) {
-    for (std::int64_t y = 0; y < launch.grid[1]; ++y) {
-      for (std::int64_t x = 0; x < launch.grid[0]; ++x) block.run({x, y, z});
+
+  std::uint64_t count = 1;
+  for (int d = 0; d < 3; ++d)
+    count *= static_cast<std::uint64_t>(launch.grid[d] / launch.cluster[d]);
+  const bool together = blocks_communicate(launch.text);
+  const auto most = [&](int n) { return static_cast<int>(std::min<std::uint64_t>(n, count)); };
+  const int workers = together ? 1 : most(worker_count(launch.options.workers));
+  const int resident = together ? most(launch.options.resident_clusters) : 1;
+
+  GlobalMemory global(launch);
+  Reports reports(launch);
+  Clusters clusters(count);
+  Failure failure;
+  run_on_workers(workers, [&] {
+    Machine machine(launch, *module, global, reports, clusters, resident);
+    try {
+      machine.run();
+    } catch (...) {
+      clusters.stop();
+      failure.keep(machine.failed_cluster(), std::current_exception());
     }
-  }
+  });
+  failure.rethrow();
+  if (reports.any()) throw InternalError(reports.text());
 }
 
 double prepare(std::string_view kernel, std::string_view text) {

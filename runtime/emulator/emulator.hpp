@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "codegen/base/tensor_map.hpp"
 #include "palladium/error.hpp"
 
 namespace palladium::emulator {
@@ -30,9 +31,31 @@ enum class OutOfBounds {
   zero,    // what a GPU gives
 };
 
+/// When an asynchronous copy or product takes effect.
+enum class Asynchrony {
+  eager,   // at its issue
+  lazy,    // when somebody waits for it and nobody can run
+  random,  // in between, by the seed
+};
+
+/// Which thread runs next.
+enum class Schedule { fifo, lifo, random };
+
+/// What is looked for does not depend on luck: races are found by what happens before what, so one
+/// eager fifo run finds them. The other schedules check the emulator and what is not modelled.
 struct Options {
   OutOfBounds out_of_bounds = OutOfBounds::poison;
   bool detect_writers = true;
+  bool detect_races = true;
+  /// Whether fence_async counts only for what its own thread wrote (see race::Engine).
+  bool strict_fences = true;
+  Asynchrony asynchrony = Asynchrony::eager;
+  Schedule schedule = Schedule::fifo;
+  std::uint64_t seed = 0;
+  /// OS threads; 0: one for each core. A kernel whose blocks wait for each other gets one.
+  int workers = 0;
+  /// How many clusters of a kernel whose blocks wait for each other run at a time.
+  int resident_clusters = 4;
 };
 
 /// One launch, as cuLaunchKernelEx would get it.
@@ -50,15 +73,21 @@ struct Launch {
   Options options = {};
 };
 
-/// Compiles the text (once per process and text), runs all blocks one after another and returns
-/// when the last is done. Blocks of 128 * warpgroups threads, x fastest.
+/// Compiles the text (once per process and text), runs all blocks and returns when the last is
+/// done. Blocks of 128 * warpgroups threads, x fastest; the blocks of a cluster run together.
 ///
 /// InternalError, which names kernel, block, thread, emitted line and the user's line, for what
 /// only a wrong text can do: accesses outside the buffers or misaligned, reads of shared memory
-/// that nobody wrote, collectives that not all threads reach, deadlock. CompileError for what the
-/// user did: blocks that write one element, a block wholly out of bounds. CompileError also when no
-/// host compiler can be run.
+/// that nobody wrote, collectives that not all threads reach, misused barriers, races and missing
+/// fences, accumulators touched in flight, copies nobody waited for, deadlock. What does not stop
+/// the kernel is collected, once per cause, and thrown at the end. CompileError for what the user
+/// did: blocks that write one element, a block wholly out of bounds. CompileError also when no host
+/// compiler can be run.
 void run(const Launch& launch);
+
+/// A tensor map for tma_load and its like under the emulator, with the same checks that
+/// cuTensorMapEncodeTiled makes: CompileError with problem_of's sentence.
+TensorMap encode(const TensorMapSpec& spec);
 
 /// Compiles only, so that a first `run` is as fast as the next; the seconds it took, 0 if it was
 /// compiled before.

@@ -1,10 +1,12 @@
-// mma.sync and ldmatrix for a whole warp; the fragment maps stand in codegen/device/waist.def.
-// Compiled without contraction: a product is rounded before it is added, on every CPU.
+// mma.sync, ldmatrix and stmatrix for a whole warp; the fragment maps stand in
+// codegen/device/waist.def. Compiled without contraction: a product is rounded before it is added,
+// on every CPU.
 #include <bit>
 #include <cstdint>
 #include <cstring>
 
-#include "runtime/emulator/block.hpp"
+#include "runtime/emulator/machine.hpp"
+#include "runtime/emulator/numbers.hpp"
 
 namespace palladium::emulator {
 namespace {
@@ -35,16 +37,6 @@ Place b_place(int l, int e, int bytes) {
 
 Place d_place(int l, int e) { return {l / 4 + 8 * (e / 2), 2 * (l % 4) + e % 2}; }
 
-float widen_f16(std::uint16_t x) {
-  const std::uint32_t sign = static_cast<std::uint32_t>(x & 0x8000) << 16, magnitude = x & 0x7fff;
-  if (magnitude >= 0x7c00) {
-    return std::bit_cast<float>(sign | 0x7f800000 | (magnitude & 0x3ff) << 13);
-  }
-  if (magnitude >= 0x400) return std::bit_cast<float>(sign | ((magnitude << 13) + (112u << 23)));
-  const float subnormal = static_cast<float>(magnitude) * 0x1p-24f;
-  return sign ? -subnormal : subnormal;
-}
-
 float round_to_tf32(float x) {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(x);
   if ((bits & 0x7fffffff) >= 0x7f800000) return x;
@@ -58,10 +50,8 @@ Number read(const void* operand, int e, abi::Product product) {
     return static_cast<Number>(static_cast<const std::int8_t*>(operand)[e]);
   case abi::Product::f16_f32:
     return static_cast<Number>(widen_f16(static_cast<const std::uint16_t*>(operand)[e]));
-  case abi::Product::bf16_f32: {
-    const std::uint32_t bits = static_cast<const std::uint16_t*>(operand)[e];
-    return static_cast<Number>(std::bit_cast<float>(bits << 16));
-  }
+  case abi::Product::bf16_f32:
+    return static_cast<Number>(widen_bf16(static_cast<const std::uint16_t*>(operand)[e]));
   case abi::Product::tf32_f32:
     return static_cast<Number>(round_to_tf32(static_cast<const float*>(operand)[e]));
   }
@@ -70,8 +60,8 @@ Number read(const void* operand, int e, abi::Product product) {
 
 }  // namespace
 
-template <class Number, class Threads>
-static void multiply_warp(Threads* lanes, int k, abi::Product product) {
+template <class Number>
+static void multiply_warp(std::span<Thread> lanes, int k, abi::Product product) {
   const int bytes = product == abi::Product::i8_i32 ? 1 : product == abi::Product::tf32_f32 ? 4 : 2;
   // Sums wrap for integers, which unsigned arithmetic does.
   Number a[16][32], b[32][8], d[16][8];
@@ -102,29 +92,61 @@ static void multiply_warp(Threads* lanes, int k, abi::Product product) {
   }
 }
 
-void Block::multiply(const Meeting& warp, int k, abi::Product product) {
-  Thread* lanes = &threads_[warp.first];
+void Machine::multiply(std::span<Thread> warp, int k, abi::Product product) {
   if (product == abi::Product::i8_i32) {
-    multiply_warp<std::uint32_t>(lanes, k, product);
+    multiply_warp<std::uint32_t>(warp, k, product);
   } else {
-    multiply_warp<float>(lanes, k, product);
+    multiply_warp<float>(warp, k, product);
   }
 }
 
-void Block::read_matrices(const Meeting& warp, int matrices, bool transposed, int line) {
+// Lane l gives the address of row l % 8 of matrix l / 8; element [i][2c + h] of a matrix belongs to
+// lane 4i + c, or of its transpose.
+void Machine::read_matrices(std::span<Thread> warp, int matrices, bool transposed, int line) {
   std::uint16_t rows[8][8];
   for (int j = 0; j < matrices; ++j) {
-    for (int r = 0; r < 8; ++r) {
-      load_shared(rows[r], threads_[warp.first + 8 * j + r].operand, 16, false, line);
-    }
+    for (int r = 0; r < 8; ++r) move_row(warp[8 * j + r], rows[r], nullptr, line);
     for (int lane = 0; lane < 32; ++lane) {
-      auto* out = static_cast<std::uint16_t*>(threads_[warp.first + lane].d) + 2 * j;
+      auto* out = static_cast<std::uint16_t*>(warp[lane].d) + 2 * j;
       for (int h = 0; h < 2; ++h) {
         const int i = lane / 4, k = 2 * (lane % 4) + h;
         out[h] = transposed ? rows[k][i] : rows[i][k];
       }
     }
   }
+}
+
+void Machine::write_matrices(std::span<Thread> warp, int matrices, bool transposed, int line) {
+  std::uint16_t rows[8][8];
+  for (int j = 0; j < matrices; ++j) {
+    for (int lane = 0; lane < 32; ++lane) {
+      const auto* in = static_cast<const std::uint16_t*>(warp[lane].a) + 2 * j;
+      for (int h = 0; h < 2; ++h) {
+        const int i = lane / 4, k = 2 * (lane % 4) + h;
+        (transposed ? rows[k][i] : rows[i][k]) = in[h];
+      }
+    }
+    for (int r = 0; r < 8; ++r) move_row(warp[8 * j + r], nullptr, rows[r], line);
+  }
+}
+
+// A row of a matrix, at the address that `lane` gave and in its name: read into `to` or written
+// from `from`.
+void Machine::move_row(Thread& lane, void* to, const void* from, int line) {
+  constexpr std::uint32_t bytes = 16;
+  const Place at = shared(lane.operand, bytes, bytes, from != nullptr ? "writes" : "reads", line);
+  std::byte* row = &at.block->shared[at.offset];
+  if (from != nullptr) {
+    mark_written(*at.block, at.offset, bytes, line);
+    std::memcpy(row, from, bytes);
+  } else {
+    require_written(*at.block, at.offset, bytes, "reads", line);
+    std::memcpy(to, row, bytes);
+  }
+  record_shared(*at.block, at.offset, bytes,
+                {lane.agent, from != nullptr ? race::Kind::write : race::Kind::read,
+                 race::Proxy::generic, static_cast<std::uint32_t>(line)},
+                {&lane.agent, 1});
 }
 
 }  // namespace palladium::emulator

@@ -22,7 +22,8 @@ void restore(const ExceptionState& from, void* thread) { std::memcpy(thread, &fr
 }  // namespace
 
 Scheduler::Scheduler() : Scheduler(Options{}) {}
-Scheduler::Scheduler(Options options) : options_(options) {}
+Scheduler::Scheduler(Options options)
+    : options_(options), random_(options.seed * 0x9e3779b97f4a7c15u + 1) {}
 
 Scheduler::~Scheduler() {
   for (auto* list : {&fibers_, &spare_}) {
@@ -73,13 +74,14 @@ void Scheduler::run() {
             fmt::format("fibers: {} of {} wait and none can run", live_, fibers_.size()));
       }
       on_deadlock_(*this);
-      if (head_ == nullptr) throw InternalError("fibers: the deadlock callback unparked nothing");
+      if (!any_ready()) throw InternalError("fibers: the deadlock callback unparked nothing");
     } catch (...) {
       failure_ = std::current_exception();
     }
   }
   if (failure_) unwind_all();
-  head_ = tail_ = nullptr;
+  ready_.clear();
+  first_ = 0;
   for (auto& fiber : fibers_) {
     fiber->body_ = nullptr;
     spare_.push_back(std::move(fiber));
@@ -115,18 +117,34 @@ void Scheduler::main(void* argument) {
 
 void Scheduler::push(Fiber& fiber) {
   fiber.state_ = Fiber::State::ready;
-  fiber.next_ = nullptr;
-  (tail_ == nullptr ? head_ : tail_->next_) = &fiber;
-  tail_ = &fiber;
+  ready_.push_back(&fiber);
 }
 
 Fiber* Scheduler::pop() {
-  Fiber* first = head_;
-  if (first != nullptr) {
-    head_ = first->next_;
-    if (head_ == nullptr) tail_ = nullptr;
+  if (!any_ready()) return nullptr;
+  Fiber* next = nullptr;
+  switch (options_.order) {
+  case Order::fifo: next = ready_[first_++]; break;
+  case Order::lifo:
+    next = ready_.back();
+    ready_.pop_back();
+    break;
+  case Order::random:
+    random_ ^= random_ << 13;
+    random_ ^= random_ >> 7;
+    random_ ^= random_ << 17;
+    std::swap(ready_[first_ + random_ % (ready_.size() - first_)], ready_.back());
+    next = ready_.back();
+    ready_.pop_back();
   }
-  return first;
+  if (first_ == ready_.size()) {
+    ready_.clear();
+    first_ = 0;
+  } else if (first_ > 4096) {
+    ready_.erase(ready_.begin(), ready_.begin() + static_cast<std::ptrdiff_t>(first_));
+    first_ = 0;
+  }
+  return next;
 }
 
 void Scheduler::resume(Fiber& fiber) {

@@ -39,13 +39,19 @@ class Fiber {
   const void* waits_on_ = nullptr;
   std::function<void()> body_;
   ExceptionState exceptions_;
-  Fiber* next_ = nullptr;  // in the ready queue
   std::uint32_t id_ = 0;
   State state_ = State::ready;
   bool started_ = false;
 };
 
-/// Runs fibers on the calling thread, first in, first out, until all are done.
+/// Which of the ready fibers runs next.
+enum class Order : std::uint8_t {
+  fifo,    // who has waited longest
+  lifo,    // who became ready last
+  random,  // by a generator that starts from Options::seed: equal seeds, equal runs
+};
+
+/// Runs fibers on the calling thread until all are done.
 ///
 /// Stacks come from an arena of the thread that outlives the scheduler, with a guard page below
 /// each, so that launches after the first touch no new memory.
@@ -53,6 +59,8 @@ class Scheduler {
  public:
   struct Options {
     std::size_t stack_bytes = 256 * 1024;
+    Order order = Order::fifo;
+    std::uint64_t seed = 0;
   };
   Scheduler();
   explicit Scheduler(Options options);
@@ -75,8 +83,9 @@ class Scheduler {
   void yield();
   /// From a running fiber: sleeps until somebody unparks it. `waits_on` is for reports.
   void park(const void* waits_on = nullptr);
-  /// Makes a parked fiber ready; it runs after those that already are.
+  /// Makes a parked fiber ready.
   void unpark(Fiber& fiber);
+  bool any_ready() const { return first_ < ready_.size(); }
 
   /// The running fiber; null outside `run`.
   Fiber* current() const { return current_; }
@@ -97,8 +106,9 @@ class Scheduler {
   std::vector<std::unique_ptr<Fiber>> spare_;  // kept, with their stacks, for the next run
   std::function<void(Scheduler&)> on_deadlock_;
   Fiber* current_ = nullptr;
-  Fiber* head_ = nullptr;  // ready queue
-  Fiber* tail_ = nullptr;
+  std::vector<Fiber*> ready_;  // from first_ on, in the order in which they became so
+  std::size_t first_ = 0;
+  std::uint64_t random_ = 0;
   Context outside_;
   ExceptionState outside_exceptions_;
   void* thread_exceptions_ = nullptr;

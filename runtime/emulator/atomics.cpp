@@ -1,0 +1,83 @@
+// Atomic operations, and the order that they and the fences make.
+#include <cstring>
+
+#include "codegen/base/format.hpp"
+#include "runtime/emulator/machine.hpp"
+#include "runtime/emulator/numbers.hpp"
+
+namespace palladium::emulator {
+namespace {
+
+bool releases(abi::Order order) {
+  return order == abi::Order::release || order == abi::Order::acq_rel;
+}
+bool acquires(abi::Order order) {
+  return order == abi::Order::acquire || order == abi::Order::acq_rel;
+}
+
+}  // namespace
+
+// What this thread tells whoever reads the location: all that it did, or what a fence before this
+// access released.
+void Machine::order_before(abi::Order order, race::Snapshot& location) {
+  Thread& me = self();
+  location = engine_.join(location, releases(order) ? engine_.release(me.agent) : me.fenced);
+}
+
+void Machine::order_after(abi::Order order, race::Snapshot& location) {
+  Thread& me = self();
+  if (acquires(order)) {
+    engine_.acquire(me.agent, location);
+  } else {
+    me.read_relaxed = engine_.join(me.read_relaxed, location);
+  }
+}
+
+std::uint64_t Machine::atomic_global(void* p, abi::Atomic what, abi::Format format,
+                                     std::uint32_t bytes, std::uint64_t value,
+                                     std::uint64_t expected, abi::Order order, int line) {
+  const bool writes = what != abi::Atomic::load;
+  if (!writes) poll(line);
+  GlobalMemory::Region& region = global(p, bytes, bytes, writes, "updates", line);
+  const auto address = reinterpret_cast<std::uintptr_t>(p);
+  if (races()) {
+    const race::Agent me = self().agent;
+    record_global(region, address, bytes,
+                  {me, race::Kind::atomic, race::Proxy::generic, static_cast<std::uint32_t>(line)},
+                  {&me, 1}, line);
+    race::Snapshot& location = atomics_[address];
+    if (what != abi::Atomic::store) order_after(order, location);
+    if (writes) order_before(order, location);
+  }
+  std::uint64_t old = 0;
+  std::memcpy(&old, p, bytes);
+  if (writes) {
+    const std::uint64_t now = combine(what, format, old, value, expected);
+    std::memcpy(p, &now, bytes);
+    if (now != old) progress();
+    if (what == abi::Atomic::compare_exchange || what == abi::Atomic::exchange) poll(line);
+  }
+  return old;
+}
+
+std::uint64_t Machine::atomic_shared(std::uint32_t address, abi::Atomic what, abi::Format format,
+                                     std::uint32_t bytes, std::uint64_t value,
+                                     std::uint64_t expected, abi::Order order, int line) {
+  const Place at = shared(address, bytes, bytes, "updates", line);
+  require_written(*at.block, at.offset, bytes, "updates", line);
+  record_shared(*at.block, at.offset, bytes, race::Kind::atomic, line);
+  if (races()) {
+    race::Snapshot& location = shared_atomics_[{at.block, at.offset}];
+    order_after(order, location);
+    order_before(order, location);
+  }
+  std::uint64_t old = 0;
+  std::memcpy(&old, &at.block->shared[at.offset], bytes);
+  const std::uint64_t now = combine(what, format, old, value, expected);
+  std::memcpy(&at.block->shared[at.offset], &now, bytes);
+  if (now != old) progress();
+  if (what == abi::Atomic::compare_exchange || what == abi::Atomic::exchange) poll(line);
+  return old;
+}
+
+}  // namespace palladium::emulator

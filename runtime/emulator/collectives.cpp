@@ -1,0 +1,314 @@
+// Where threads meet: barriers of warps, warpgroups, blocks and clusters, shuffles, votes,
+// registers.
+#include <algorithm>
+#include <utility>
+
+#include "codegen/base/format.hpp"
+#include "runtime/emulator/machine.hpp"
+
+namespace palladium::emulator {
+
+template <class Finish>
+void Machine::meet(Meeting& meeting, Wait kind, int variant, int line, Finish finish) {
+  if (meeting.arrived == 0) {
+    meeting.kind = kind;
+    meeting.variant = variant;
+    meeting.line = line;
+    meeting.arrived_with = {};
+  } else if (meeting.kind != kind || meeting.variant != variant || meeting.line != line) {
+    fail(line, fmt::format("reaches {} while threads that must take part wait in {} elsewhere:{}",
+                           name(kind), name(meeting.kind), where(meeting.line)));
+  }
+  Thread& me = self();
+  const bool orders = kind == Wait::warpgroup_sync || kind == Wait::warp_sync;
+  if (races() && orders) {
+    meeting.arrived_with = engine_.join(meeting.arrived_with, engine_.release(me.agent));
+  }
+  if (++meeting.arrived < meeting.count) {
+    park(kind, line);
+    return;
+  }
+  finish();
+  meeting.arrived = 0;
+  progress();
+  for (Thread& thread : threads_of(me, meeting)) {
+    if (races() && orders) engine_.acquire(thread.agent, meeting.arrived_with);
+    if (&thread != &me) unpark(thread);
+  }
+}
+
+void Machine::warpgroup_sync(int warpgroups, int line) {
+  if (warpgroups != launch_.warpgroups) {
+    fail(line, fmt::format("calls warpgroup_sync<{}> in a block of {} warpgroups", warpgroups,
+                           launch_.warpgroups));
+  }
+  Thread& me = self();
+  meet(me.block->warpgroups[me.ids.warpgroup], Wait::warpgroup_sync, 0, line, [] {});
+}
+
+void Machine::warp_sync(int line) {
+  meet(warp_of(self()), Wait::warp_sync, 0, line, [] {});
+}
+
+// Threads that have returned count as come.
+void Machine::block_sync(int line) {
+  Thread& me = self();
+  Meeting& meeting = me.block->everyone;
+  if (meeting.arrived == 0) {
+    meeting.line = line;
+    meeting.arrived_with = {};
+  } else if (meeting.line != line) {
+    fail(line,
+         fmt::format("reaches block_sync while threads that must take part wait in block_sync "
+                     "elsewhere:{}",
+                     where(meeting.line)));
+  }
+  if (races()) {
+    meeting.arrived_with = engine_.join(meeting.arrived_with, engine_.release(me.agent));
+  }
+  ++meeting.arrived;
+  if (meeting.arrived < me.block->live) {
+    park(Wait::block_sync, line);
+  } else {
+    me.waits_in = Wait::block_sync;
+    pass_if_all_came(*me.block);
+    me.waits_in = Wait::nothing;
+  }
+}
+
+void Machine::pass_if_all_came(Block& block) {
+  Meeting& meeting = block.everyone;
+  if (meeting.arrived == 0 || meeting.arrived < block.live) return;
+  meeting.arrived = 0;
+  progress();
+  for (Thread& thread : block.threads) {
+    if (thread.waits_in != Wait::block_sync) continue;
+    if (races()) engine_.acquire(thread.agent, meeting.arrived_with);
+    unpark(thread);
+  }
+}
+
+std::uint64_t Machine::shuffle(std::uint64_t value, abi::Shuffle kind, std::uint32_t operand,
+                               int line) {
+  Thread& me = self();
+  me.value = value;
+  me.operand = operand;
+  if (operand >= 32) fail(line, fmt::format("shuffles by {}, which is not below 32", operand));
+  Meeting& warp = warp_of(me);
+  meet(warp, Wait::shuffle, static_cast<int>(kind), line, [&] {
+    const std::span<Thread> lanes = threads_of(me, warp);
+    for (std::uint32_t i = 0; i < 32; ++i) {
+      const std::uint32_t by = lanes[i].operand;
+      std::uint32_t from = i;
+      switch (kind) {
+      case abi::Shuffle::by_xor: from = i ^ by; break;
+      case abi::Shuffle::by_index: from = by; break;
+      case abi::Shuffle::up:
+        if (i >= by) from = i - by;
+        break;
+      case abi::Shuffle::down:
+        if (i + by < 32) from = i + by;
+        break;
+      }
+      lanes[i].result = lanes[from].value;
+    }
+  });
+  return me.result;
+}
+
+std::uint32_t Machine::ballot(bool p, int line) {
+  Thread& me = self();
+  me.value = p;
+  Meeting& warp = warp_of(me);
+  meet(warp, Wait::vote, 0, line, [&] {
+    const std::span<Thread> lanes = threads_of(me, warp);
+    std::uint32_t bits = 0;
+    for (int i = 0; i < 32; ++i) bits |= static_cast<std::uint32_t>(lanes[i].value) << i;
+    for (Thread& lane : lanes) lane.result = bits;
+  });
+  return static_cast<std::uint32_t>(me.result);
+}
+
+std::uint32_t Machine::warp_uniform(std::uint32_t x, int line) {
+  Thread& me = self();
+  me.value = x;
+  Meeting& warp = warp_of(me);
+  meet(warp, Wait::warp_uniform, 0, line, [&] {
+    const std::span<Thread> lanes = threads_of(me, warp);
+    for (Thread& lane : lanes) lane.result = lanes[0].value;
+  });
+  return static_cast<std::uint32_t>(me.result);
+}
+
+bool Machine::elect_one(int line) {
+  Thread& me = self();
+  meet(warp_of(me), Wait::elect_one, 0, line, [] {});
+  return me.ids.lane == 0;
+}
+
+// ---- named barriers: whoever comes is counted, whole warps at a time on a GPU
+
+void Machine::barrier(std::uint32_t id, std::uint32_t threads, bool wait, int line) {
+  Thread& me = self();
+  if (threads == 0 || threads % 32 != 0 || threads > me.block->threads.size()) {
+    fail(line,
+         fmt::format("names {} threads at barrier {}: a multiple of 32, at most the block's {}",
+                     threads, id, me.block->threads.size()));
+  }
+  Barrier& b = me.block->barriers[id];
+  if (b.arrived == 0) {
+    b.expected = threads;
+    b.line = line;
+    b.arrived_with = {};
+  } else if (b.expected != threads) {
+    fail(line, fmt::format("comes to barrier {} for {} threads, others for {}:{}", id, threads,
+                           b.expected, where(b.line)));
+  }
+  if (races()) b.arrived_with = engine_.join(b.arrived_with, engine_.release(me.agent));
+  ++b.arrived;
+  if (b.arrived == b.expected) {
+    pass(b);
+    if (races() && wait) engine_.acquire(me.agent, b.passed);
+  } else if (wait) {
+    b.waiting.push_back(&me);
+    park(Wait::barrier_sync, line, id);
+  }
+}
+
+void Machine::pass(Barrier& b) {
+  b.passed = b.arrived_with;
+  b.arrived = 0;
+  ++b.phase;
+  progress();
+  for (Thread* thread : std::exchange(b.waiting, {})) {
+    if (races()) engine_.acquire(thread->agent, b.passed);
+    unpark(*thread);
+  }
+}
+
+// ---- the cluster's barrier: every thread arrives, then waits; who has returned has arrived
+
+void Machine::cluster_arrive(bool release, int line) {
+  Thread& me = self();
+  Cluster& cluster = *me.block->cluster;
+  if (me.arrived_in_cluster) {
+    fail(line, "arrives at the cluster's barrier twice without cluster_wait between");
+  }
+  me.arrived_in_cluster = true;
+  me.cluster_phase = cluster.barrier.phase;
+  if (cluster.barrier.arrived == 0) cluster.barrier.arrived_with = {};
+  if (races() && release) {
+    cluster.barrier.arrived_with =
+        engine_.join(cluster.barrier.arrived_with, engine_.release(me.agent));
+  }
+  ++cluster.barrier.arrived;
+  pass_if_all_came(cluster);
+}
+
+void Machine::cluster_wait(int line) {
+  Thread& me = self();
+  Barrier& b = me.block->cluster->barrier;
+  if (!me.arrived_in_cluster) fail(line, "waits at the cluster's barrier without cluster_arrive");
+  if (b.phase == me.cluster_phase) {
+    b.waiting.push_back(&me);
+    park(Wait::cluster_wait, line);
+  } else if (races()) {
+    engine_.acquire(me.agent, b.passed);
+  }
+  me.arrived_in_cluster = false;
+  me.met_cluster = true;
+}
+
+void Machine::pass_if_all_came(Cluster& cluster) {
+  Barrier& b = cluster.barrier;
+  if (b.arrived == 0 || static_cast<int>(b.arrived - b.left) < cluster.live) return;
+  b.left = 0;
+  pass(b);
+}
+
+// ---- registers move between warpgroups through the block's pool
+
+void Machine::setmaxnreg(int registers, bool increase, int line) {
+  Thread& me = self();
+  Block& block = *me.block;
+  const char* direction = increase ? "setmaxnreg_inc" : "setmaxnreg_dec";
+  if (registers % 8 != 0 || registers < 24 || registers > 256) {
+    fail(line, fmt::format("asks {} for {} registers: a multiple of 8 from 24 to 256", direction,
+                           registers));
+  }
+  const std::uint32_t warpgroup = me.ids.warpgroup;
+  meet(block.warpgroups[warpgroup], Wait::setmaxnreg, registers * 2 + increase, line, [&] {
+    int& now = block.registers_of[warpgroup];
+    if (increase ? registers < now : registers > now) {
+      fail(line, fmt::format("calls {}<{}> and has {} registers", direction, registers, now));
+    }
+    if (increase) return;
+    block.registers_free += (now - registers) * 128;
+    now = registers;
+    give_registers(block);
+  });
+  if (!increase) return;
+  block.wants_registers.push_back(&me);
+  me.operand = static_cast<std::uint32_t>(registers);
+  me.value = 0;
+  give_registers(block);
+  while (me.value == 0) park(Wait::setmaxnreg, line, me.operand);
+}
+
+// To whole warpgroups, in the order in which they asked.
+void Machine::give_registers(Block& block) {
+  auto& wants = block.wants_registers;
+  for (bool gave = true; gave;) {
+    gave = false;
+    for (std::size_t w = 0; w < block.warpgroups.size() && !gave; ++w) {
+      const auto of_warpgroup = [&](const Thread* t) { return t->ids.warpgroup == w; };
+      if (std::count_if(wants.begin(), wants.end(), of_warpgroup) < 128) continue;
+      const Thread& any = **std::find_if(wants.begin(), wants.end(), of_warpgroup);
+      const int needed = (static_cast<int>(any.operand) - block.registers_of[w]) * 128;
+      if (needed > block.registers_free) continue;
+      block.registers_free -= needed;
+      block.registers_of[w] = static_cast<int>(any.operand);
+      for (Thread* t : wants) {
+        if (!of_warpgroup(t)) continue;
+        t->value = 1;
+        unpark(*t);
+      }
+      std::erase_if(wants, of_warpgroup);
+      progress();
+      gave = true;
+    }
+  }
+}
+
+// ---- matrices of a warp: where their threads meet
+
+void Machine::mma(void* d, const void* a, const void* b, int k, abi::Product product, int line) {
+  Thread& me = self();
+  me.d = d;
+  me.a = a;
+  me.b = b;
+  Meeting& warp = warp_of(me);
+  meet(warp, Wait::mma, k * 8 + static_cast<int>(product), line,
+       [&] { multiply(threads_of(me, warp), k, product); });
+}
+
+void Machine::ldmatrix(void* dst, std::uint32_t row, int matrices, bool transposed, int line) {
+  Thread& me = self();
+  me.d = dst;
+  me.operand = row;
+  Meeting& warp = warp_of(me);
+  meet(warp, Wait::ldmatrix, matrices * 2 + transposed, line,
+       [&] { read_matrices(threads_of(me, warp), matrices, transposed, line); });
+}
+
+void Machine::stmatrix(std::uint32_t row, const void* src, int matrices, bool transposed,
+                       int line) {
+  Thread& me = self();
+  me.a = src;
+  me.operand = row;
+  Meeting& warp = warp_of(me);
+  meet(warp, Wait::stmatrix, matrices * 2 + transposed, line,
+       [&] { write_matrices(threads_of(me, warp), matrices, transposed, line); });
+}
+
+}  // namespace palladium::emulator

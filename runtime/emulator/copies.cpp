@@ -1,0 +1,504 @@
+// Asynchronous copies: TMA boxes, bulk copies, st.async and cp.async. Each is an agent of its own,
+// whose accesses are checked when it is issued and known to whoever waits for it.
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "codegen/base/format.hpp"
+#include "runtime/emulator/machine.hpp"
+#include "runtime/emulator/numbers.hpp"
+
+namespace palladium::emulator {
+namespace {
+
+constexpr std::uint32_t chunk = 16;
+constexpr std::uint32_t box_alignment = 128;
+
+race::Access access(race::Agent agent, race::Kind kind, race::Proxy proxy, int line) {
+  return {agent, kind, proxy, static_cast<std::uint32_t>(line)};
+}
+
+race::Access async(race::Agent agent, race::Kind kind, int line) {
+  return access(agent, kind, race::Proxy::async, line);
+}
+
+std::array<int, 5> coordinates(int rank, const int* at) {
+  std::array<int, 5> result = {};
+  std::copy_n(at, rank, result.begin());
+  return result;
+}
+
+// Reads the box into shared memory whose byte 0 is `shared`.
+void read_box(const TensorMapSpec& map, const std::array<int, 5>& at, std::byte* shared,
+              std::uint32_t offset) {
+  const std::uint32_t width = row_bytes(map);
+  const auto element = static_cast<std::uint32_t>(bytes_of(map.type));
+  std::vector<std::byte> row(width);
+  for_each_row(map, at, [&](const BoxRow& r) {
+    std::fill(row.begin(), row.end(), map.nan_fill ? std::byte{0xff} : std::byte{0});
+    if (r.last > r.first) {
+      std::memcpy(&row[r.first * element],
+                  reinterpret_cast<const std::byte*>(r.data + std::size_t{r.first} * element),
+                  (r.last - r.first) * element);
+    }
+    for (std::uint32_t i = 0; i < width; i += chunk) {
+      const std::uint32_t address = shared_base + offset + r.offset + i;
+      std::memcpy(shared + swizzled(address, map.swizzle) - shared_base, &row[i], chunk);
+    }
+  });
+}
+
+}  // namespace
+
+// ---- operations
+
+race::Agent Machine::take_agent(const char* name) {
+  if (!races()) return 0;
+  if (free_agents_.empty()) {
+    free_agents_.push_back(engine_.add_agent());
+  }
+  const race::Agent agent = free_agents_.back();
+  free_agents_.pop_back();
+  engine_.restart(agent, engine_.release(self().agent));
+  asynchronous_[agent] = name;
+  return agent;
+}
+
+void Machine::give_agent(race::Agent agent) {
+  if (races()) free_agents_.push_back(agent);
+}
+
+void Machine::issue(std::function<bool()> run) {
+  const Asynchrony when = launch_.options.asynchrony;
+  if (when == Asynchrony::eager || (when == Asynchrony::random && random() >> 63 == 0)) {
+    for (int step = 0; step < 2; ++step) {
+      if (!run()) return;
+    }
+  }
+  operations_.push_back({self().block->cluster->index, std::move(run)});
+}
+
+void Machine::run_operation() {
+  const bool any = launch_.options.asynchrony == Asynchrony::random;
+  const std::size_t i = any ? random() % operations_.size() : 0;
+  Operation operation = std::move(operations_[i]);
+  operations_.erase(operations_.begin() + static_cast<std::ptrdiff_t>(i));
+  if (operation.run()) operations_.push_back(std::move(operation));
+}
+
+void Machine::wake(Thread& thread, Wait kind) {
+  progress();
+  if (thread.waits_in == kind) unpark(thread);
+}
+
+// ---- into shared memory
+
+void Machine::load(Load load, race::Agent agent) {
+  Thread& me = self();
+  auto& blocks = me.block->cluster->blocks;
+  const Place dst = shared(load.dst, load.bytes, load.alignment, "copies", load.line);
+  const Place bar = shared(load.bar, 8, 8, "completes at", load.line);
+  if (load.blocks >> blocks.size() != 0) {
+    fail(load.line,
+         fmt::format("sends to blocks {:#b} of a cluster of {}", load.blocks, blocks.size()));
+  }
+  std::vector<Block*> targets;
+  for (Block& block : blocks) {
+    if (load.blocks == 0 ? &block == me.block : load.blocks >> block.rank & 1) {
+      targets.push_back(&block);
+    }
+  }
+  for (Block* block : targets) {
+    Mbarrier& m = mbarrier(*block, bar.offset, "completes its bytes on", load.line);
+    if (block == me.block) require_initialized(*block, bar.offset, m, load.line);
+    if (!m.fenced) {
+      report(*block, {"mbarrier fence", load.line, m.line},
+             fmt::format("{} lets a copy complete on {}, whose initialisation has no "
+                         "fence_mbarrier_init{}\ninitialised by{}",
+                         describe_self(), describe(*block, bar.offset), where(load.line),
+                         where(m.line)));
+    }
+    if (races()) {
+      record_shared(*block, dst.offset, load.bytes, async(agent, race::Kind::write, load.line),
+                    {&agent, 1});
+    }
+    touch_remote(*block, agent, load.line);
+  }
+  issue([this, load = std::move(load), targets, agent, offset = dst.offset, at = bar.offset] {
+    const race::Snapshot after = races() ? engine_.released(agent) : race::Snapshot{};
+    for (Block* block : targets) {
+      mark_written(*block, offset, load.bytes, load.line);
+      load.fill(block->shared.data());
+    }
+    for (Block* block : targets) complete_tx(*block, at, load.bytes, after, load.line);
+    give_agent(agent);
+    return false;
+  });
+}
+
+TensorMapSpec Machine::map_of(const void* map, int rank, const char* what, int line) {
+  TensorMapSpec spec;
+  if (reinterpret_cast<std::uintptr_t>(map) % 64 != 0) {
+    fail(line, fmt::format("{} with a tensor map that is not aligned to 64 bytes", what));
+  }
+  if (!decode(map, spec)) fail(line, fmt::format("{} with what is no tensor map", what));
+  if (rank != 0 && spec.rank != rank) {
+    fail(line,
+         fmt::format("{} with {} coordinates and a tensor map of rank {}", what, rank, spec.rank));
+  }
+  return spec;
+}
+
+void Machine::record_box(const TensorMapSpec& map, const std::array<int, 5>& at,
+                         race::Access access) {
+  const auto element = bytes_of(map.type);
+  const bool write = access.kind != race::Kind::read;
+  const int line = static_cast<int>(access.tag);
+  for_each_row(map, at, [&](const BoxRow& r) {
+    if (r.last <= r.first) return;
+    const std::uintptr_t begin = r.data + r.first * element;
+    const std::size_t bytes = (r.last - r.first) * element;
+    GlobalMemory::Region& region = global(reinterpret_cast<const void*>(begin), bytes, 1, write,
+                                          write ? "writes" : "reads", line);
+    if (access.kind == race::Kind::write) record_writer(region, begin, bytes, *self().block, line);
+    if (races()) record_global(region, begin, bytes, access, {&access.agent, 1}, line);
+  });
+}
+
+void Machine::tma_load(std::uint32_t dst, const void* map, std::uint32_t bar, std::uint32_t blocks,
+                       int rank, const int* at, int line) {
+  const TensorMapSpec spec = map_of(map, rank, "loads", line);
+  const std::array<int, 5> first = coordinates(rank, at);
+  const race::Agent agent = take_agent("tma_load");
+  record_box(spec, first, async(agent, race::Kind::read, line));
+  const std::uint32_t offset = dst - shared_base;
+  if (spec.swizzle != 0 && dst % (8 * static_cast<std::uint32_t>(spec.swizzle)) != 0) {
+    fail(line, fmt::format("loads a box to offset {}, which is no multiple of the {} bytes of its "
+                           "{}-byte swizzle's pattern",
+                           offset, 8 * spec.swizzle, spec.swizzle));
+  }
+  load({.name = "tma_load",
+        .dst = dst,
+        .bytes = box_bytes(spec),
+        .bar = bar,
+        .alignment = box_alignment,
+        .blocks = blocks,
+        .line = line,
+        .fill = [spec, first, offset](std::byte* s) { read_box(spec, first, s, offset); }},
+       agent);
+}
+
+void Machine::bulk_load(std::uint32_t dst, const void* src, std::uint32_t bytes, std::uint32_t bar,
+                        std::uint32_t blocks, int line) {
+  if (bytes == 0 || bytes % chunk != 0) {
+    fail(line, fmt::format("copies {} bytes: a multiple of 16", bytes));
+  }
+  GlobalMemory::Region& region = global(src, bytes, chunk, false, "copies", line);
+  const race::Agent agent = take_agent("bulk_load");
+  const auto from = reinterpret_cast<std::uintptr_t>(src);
+  if (races()) {
+    record_global(region, from, bytes, async(agent, race::Kind::read, line), {&agent, 1}, line);
+  }
+  load({.name = "bulk_load",
+        .dst = dst,
+        .bytes = bytes,
+        .bar = bar,
+        .alignment = chunk,
+        .blocks = blocks,
+        .line = line,
+        .fill = [src, bytes, offset = dst - shared_base](
+                    std::byte* s) { std::memcpy(s + offset, src, bytes); }},
+       agent);
+}
+
+// ---- out of shared memory, in groups of the issuing thread
+
+std::shared_ptr<CopyGroup>& Machine::open_group(std::shared_ptr<CopyGroup>& group, int line) {
+  if (!group) group = std::make_shared<CopyGroup>();
+  group->line = line;
+  return group;
+}
+
+void Machine::store(Store store, race::Agent writer) {
+  Thread& me = self();
+  const Place src = shared(store.src, store.bytes, store.alignment, "copies", store.line);
+  Block& block = *src.block;
+  require_written(block, src.offset, store.bytes, "copies", store.line);
+  const race::Agent reader = take_agent(store.name);
+  if (races()) {
+    record_shared(block, src.offset, store.bytes, async(reader, race::Kind::read, store.line),
+                  {&reader, 1});
+  }
+  const std::shared_ptr<CopyGroup> group = open_group(me.open_bulk, store.line);
+  ++group->reading;
+  ++group->writing;
+  auto data = std::make_shared<std::vector<std::byte>>();
+  issue([this, &me, &block, store = std::move(store), offset = src.offset, group, data, reader,
+         writer] {
+    if (data->empty()) {
+      data->resize(store.bytes);
+      for (std::uint32_t i = 0; i < store.bytes; i += chunk) {
+        const std::uint32_t address = swizzled(shared_base + offset + i, store.swizzle);
+        std::memcpy(data->data() + i, &block.shared[address - shared_base], chunk);
+      }
+      --group->reading;
+      if (races()) group->has_read = engine_.join(group->has_read, engine_.released(reader));
+      give_agent(reader);
+      wake(me, Wait::bulk_wait);
+      return true;
+    }
+    store.write(*data);
+    --group->writing;
+    if (races()) group->has_written = engine_.join(group->has_written, engine_.released(writer));
+    give_agent(writer);
+    wake(me, Wait::bulk_wait);
+    return false;
+  });
+}
+
+void Machine::write_box(const TensorMapSpec& map, const std::array<int, 5>& at, abi::Reduction how,
+                        const std::vector<std::byte>& data) {
+  const auto element = static_cast<std::uint32_t>(bytes_of(map.type));
+  for_each_row(map, at, [&](const BoxRow& r) {
+    if (r.last <= r.first) return;
+    auto* to = reinterpret_cast<std::byte*>(r.data + std::size_t{r.first} * element);
+    const std::byte* from = &data[r.offset + r.first * element];
+    if (how == abi::Reduction::none) {
+      std::memcpy(to, from, (r.last - r.first) * element);
+      return;
+    }
+    for (std::uint32_t i = 0; i < (r.last - r.first) * element; i += element) {
+      std::uint64_t old = 0, value = 0;
+      std::memcpy(&old, to + i, element);
+      std::memcpy(&value, from + i, element);
+      const std::uint64_t now = combine(how, format_of(map.type), old, value);
+      std::memcpy(to + i, &now, element);
+    }
+  });
+}
+
+void Machine::tma_store(const void* map, std::uint32_t src, abi::Reduction how, int rank,
+                        const int* at, int line) {
+  const TensorMapSpec spec = map_of(map, rank, "stores", line);
+  const std::array<int, 5> first = coordinates(rank, at);
+  const char* name = how == abi::Reduction::none ? "tma_store" : "tma_reduce";
+  const race::Agent writer = take_agent(name);
+  record_box(
+      spec, first,
+      async(writer, how == abi::Reduction::none ? race::Kind::write : race::Kind::atomic, line));
+  store({.name = name,
+         .src = src,
+         .bytes = box_bytes(spec),
+         .alignment = box_alignment,
+         .swizzle = spec.swizzle,
+         .line = line,
+         .write = [this, spec, first,
+                   how](const std::vector<std::byte>& data) { write_box(spec, first, how, data); }},
+        writer);
+}
+
+void Machine::tma_prefetch(const void* map, int rank, int line) {
+  (void)map_of(map, rank, "prefetches", line);
+}
+
+void Machine::bulk_store(void* dst, std::uint32_t src, std::uint32_t bytes, abi::Reduction how,
+                         abi::Format format, int line) {
+  if (bytes == 0 || bytes % chunk != 0) {
+    fail(line, fmt::format("copies {} bytes: a multiple of 16", bytes));
+  }
+  GlobalMemory::Region& region = global(dst, bytes, chunk, true, "copies", line);
+  const bool reduces = how != abi::Reduction::none;
+  const char* name = reduces ? "bulk_reduce" : "bulk_store";
+  const race::Agent writer = take_agent(name);
+  const auto to = reinterpret_cast<std::uintptr_t>(dst);
+  if (!reduces) record_writer(region, to, bytes, *self().block, line);
+  if (races()) {
+    record_global(region, to, bytes,
+                  async(writer, reduces ? race::Kind::atomic : race::Kind::write, line),
+                  {&writer, 1}, line);
+  }
+  const std::uint32_t element = reduces ? bytes_of(format) : bytes;
+  store({.name = name,
+         .src = src,
+         .bytes = bytes,
+         .alignment = chunk,
+         .swizzle = 0,
+         .line = line,
+         .write =
+             [=](const std::vector<std::byte>& data) {
+               if (!reduces) {
+                 std::memcpy(dst, data.data(), bytes);
+                 return;
+               }
+               for (std::uint32_t i = 0; i < bytes; i += element) {
+                 std::uint64_t old = 0, value = 0;
+                 std::memcpy(&old, static_cast<std::byte*>(dst) + i, element);
+                 std::memcpy(&value, &data[i], element);
+                 const std::uint64_t now = combine(how, format, old, value);
+                 std::memcpy(static_cast<std::byte*>(dst) + i, &now, element);
+               }
+             }},
+        writer);
+}
+
+void Machine::bulk_prefetch(const void* src, std::uint32_t bytes, int line) {
+  (void)global(src, bytes, chunk, false, "prefetches", line);
+}
+
+void Machine::bulk_commit(int) {
+  Thread& me = self();
+  me.bulk.push_back(me.open_bulk ? std::exchange(me.open_bulk, nullptr)
+                                 : std::make_shared<CopyGroup>());
+}
+
+void Machine::bulk_wait(int groups, bool read, int line) {
+  wait_groups(self().bulk, groups, read, Wait::bulk_wait, line);
+}
+
+// Waits for all groups but the latest `keep`: until they have read, or until they are done.
+void Machine::wait_groups(std::deque<std::shared_ptr<CopyGroup>>& groups, int keep, bool read,
+                          Wait kind, int line) {
+  if (static_cast<int>(groups.size()) <= keep) return;
+  const auto end = groups.end() - keep;
+  for (auto group = groups.begin(); group != end; ++group) {
+    while ((*group)->reading != 0 || (!read && (*group)->writing != 0)) park(kind, line);
+    (*group)->awaited = true;
+    if (!races()) continue;
+    engine_.acquire(self().agent, (*group)->has_read);
+    if (!read) engine_.acquire(self().agent, (*group)->has_written);
+  }
+  if (!read) groups.erase(groups.begin(), end);
+}
+
+// ---- between blocks
+
+void Machine::bulk_copy_cluster(std::uint32_t remote_dst, std::uint32_t src, std::uint32_t bytes,
+                                std::uint32_t remote_bar, int line) {
+  if (bytes == 0 || bytes % chunk != 0) {
+    fail(line, fmt::format("copies {} bytes: a multiple of 16", bytes));
+  }
+  const Place from = shared(src, bytes, chunk, "copies", line);
+  const Place to = cluster_shared(remote_dst, bytes, chunk, "copies", line);
+  const Place bar = cluster_shared(remote_bar, 8, 8, "completes at", line);
+  if (to.block != bar.block) {
+    fail(line, "copies to one block and completes on a barrier of another");
+  }
+  require_written(*from.block, from.offset, bytes, "copies", line);
+  mbarrier(*bar.block, bar.offset, "completes its bytes on", line);
+  const race::Agent agent = take_agent("bulk_copy");
+  if (races()) {
+    record_shared(*from.block, from.offset, bytes, async(agent, race::Kind::read, line),
+                  {&agent, 1});
+    record_shared(*to.block, to.offset, bytes, async(agent, race::Kind::write, line), {&agent, 1});
+  }
+  touch_remote(*to.block, agent, line);
+  issue([=, this] {
+    mark_written(*to.block, to.offset, bytes, line);
+    std::memcpy(&to.block->shared[to.offset], &from.block->shared[from.offset], bytes);
+    complete_tx(*bar.block, bar.offset, bytes, races() ? engine_.released(agent) : race::Snapshot{},
+                line);
+    give_agent(agent);
+    return false;
+  });
+}
+
+void Machine::store_async(std::uint32_t remote, const void* src, std::uint32_t bytes,
+                          std::uint32_t remote_bar, int line) {
+  const Place to = cluster_shared(remote, bytes, bytes, "writes", line);
+  const Place bar = cluster_shared(remote_bar, 8, 8, "completes at", line);
+  if (to.block != bar.block) {
+    fail(line, "stores to one block and completes on a barrier of another");
+  }
+  mbarrier(*bar.block, bar.offset, "completes its bytes on", line);
+  const race::Agent agent = take_agent("store_async");
+  if (races()) {
+    record_shared(*to.block, to.offset, bytes,
+                  access(agent, race::Kind::write, race::Proxy::generic, line), {&agent, 1});
+  }
+  touch_remote(*to.block, agent, line);
+  std::array<std::byte, 16> value;
+  std::memcpy(value.data(), src, bytes);
+  issue([=, this] {
+    mark_written(*to.block, to.offset, bytes, line);
+    std::memcpy(&to.block->shared[to.offset], value.data(), bytes);
+    complete_tx(*bar.block, bar.offset, bytes, races() ? engine_.released(agent) : race::Snapshot{},
+                line);
+    give_agent(agent);
+    return false;
+  });
+}
+
+// ---- cp.async: through the generic proxy
+
+void Machine::cp_async(std::uint32_t dst, const void* src, std::uint32_t bytes, bool in_bounds,
+                       int line) {
+  Thread& me = self();
+  const Place to = shared(dst, bytes, bytes, "copies", line);
+  const race::Agent agent = take_agent("cp_async");
+  if (in_bounds) {
+    GlobalMemory::Region& region = global(src, bytes, bytes, false, "copies", line);
+    if (races()) {
+      record_global(region, reinterpret_cast<std::uintptr_t>(src), bytes,
+                    access(agent, race::Kind::read, race::Proxy::generic, line), {&agent, 1}, line);
+    }
+  }
+  if (races()) {
+    record_shared(*to.block, to.offset, bytes,
+                  access(agent, race::Kind::write, race::Proxy::generic, line), {&agent, 1});
+  }
+  const std::shared_ptr<CopyGroup> group = open_group(me.open_cp_async, line);
+  ++group->writing;
+  issue([=, this, &me] {
+    mark_written(*to.block, to.offset, bytes, line);
+    std::byte* at = &to.block->shared[to.offset];
+    if (in_bounds) {
+      std::memcpy(at, src, bytes);
+    } else {
+      std::memset(at, 0, bytes);
+    }
+    --group->writing;
+    if (races()) group->has_written = engine_.join(group->has_written, engine_.released(agent));
+    give_agent(agent);
+    wake(me, Wait::cp_async_wait);
+    return false;
+  });
+}
+
+void Machine::cp_async_commit(int) {
+  Thread& me = self();
+  me.cp_async.push_back(me.open_cp_async ? std::exchange(me.open_cp_async, nullptr)
+                                         : std::make_shared<CopyGroup>());
+}
+
+void Machine::cp_async_wait(int groups, int line) {
+  wait_groups(self().cp_async, groups, false, Wait::cp_async_wait, line);
+}
+
+void Machine::cp_async_arrive(std::uint32_t bar, int line) {
+  Thread& me = self();
+  const Place at = shared(bar, 8, 8, "arrives at", line);
+  Mbarrier& m = mbarrier(*at.block, at.offset, "arrives at", line);
+  require_initialized(*at.block, at.offset, m, line);
+  std::vector<std::shared_ptr<CopyGroup>> groups(me.cp_async.begin(), me.cp_async.end());
+  if (me.open_cp_async) groups.push_back(me.open_cp_async);
+  for (const auto& group : groups) group->awaited = true;
+  issue([this, at, line, groups] {
+    for (const auto& group : groups) {
+      if (group->writing != 0) return true;
+    }
+    Mbarrier& m = mbarrier(*at.block, at.offset, "arrives at", line);
+    if (m.pending == 0) {
+      fail(line, fmt::format("arrives at {}, which waits for no arrival",
+                             describe(*at.block, at.offset)));
+    }
+    for (const auto& group : groups) {
+      if (races()) m.arrived_with = engine_.join(m.arrived_with, group->has_written);
+    }
+    --m.pending;
+    end_phase_if_complete(*at.block, at.offset, m);
+    progress();
+    return false;
+  });
+}
+
+}  // namespace palladium::emulator

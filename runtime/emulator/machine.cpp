@@ -1,0 +1,432 @@
+#include "runtime/emulator/machine.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+#include <tuple>
+#include <utility>
+
+#include "codegen/base/format.hpp"
+
+namespace palladium::emulator {
+
+thread_local Machine* Machine::running = nullptr;
+
+namespace {
+
+constexpr std::byte poison{0xff};  // NaN in every float type
+constexpr std::uint64_t polls_of_a_livelock = 2'000'000;
+
+std::string text(std::array<std::int64_t, 3> i) {
+  return fmt::format("({}, {}, {})", i[0], i[1], i[2]);
+}
+
+fiber::Order order_of(Schedule s) {
+  switch (s) {
+  case Schedule::fifo: return fiber::Order::fifo;
+  case Schedule::lifo: return fiber::Order::lifo;
+  case Schedule::random: return fiber::Order::random;
+  }
+  return fiber::Order::fifo;
+}
+
+// What ptxas gives each thread of a kernel with __launch_bounds__(threads, 1) and setmaxnreg.
+int launch_registers(int threads) { return std::min(65536 / threads / 8 * 8, 248); }
+
+}  // namespace
+
+const char* name(Wait w) {
+  constexpr const char* names[] = {
+      "nothing",      "warpgroup_sync", "block_sync",      "warp_sync",
+      "shuffle",      "vote",           "warp_uniform",    "elect_one",
+      "mma",          "ldmatrix",       "stmatrix",        "setmaxnreg",
+      "barrier_sync", "cluster_wait",   "mbarrier_wait",   "wgmma_wait",
+      "bulk_wait",    "cp_async_wait",  "the next cluster"};
+  return names[static_cast<int>(w)];
+}
+
+bool blocks_communicate(std::string_view text) {
+  for (const char* function :
+       {"pl::load_acquire", "pl::store_release", "pl::atomic_", "pl::red_"}) {
+    if (text.find(function) != text.npos) return true;
+  }
+  return false;
+}
+
+Machine::Machine(const Launch& launch, const Module& module, GlobalMemory& global, Reports& reports,
+                 Clusters& clusters, int resident)
+    : launch_(launch),
+      module_(module),
+      global_(global),
+      reports_(reports),
+      queue_(clusters),
+      scheduler_({.stack_bytes = 128 * 1024,
+                  .order = order_of(launch.options.schedule),
+                  .seed = launch.options.seed}),
+      engine_({.strict_fences = launch.options.strict_fences}),
+      clusters_(static_cast<std::size_t>(resident)),
+      global_shadows_(global.size()),
+      random_(launch.options.seed * 2 + 1) {
+  for (Cluster& cluster : clusters_) build(cluster);
+  scheduler_.on_deadlock([this](fiber::Scheduler& scheduler) {
+    while (!operations_.empty()) {
+      run_operation();
+      if (scheduler.any_ready()) return;
+    }
+    deadlock();
+  });
+}
+
+void Machine::build(Cluster& cluster) {
+  const int size = launch_.cluster[0] * launch_.cluster[1] * launch_.cluster[2];
+  const int threads = launch_.warpgroups * 128;
+  cluster.blocks.resize(static_cast<std::size_t>(size));
+  for (int rank = 0; rank < size; ++rank) {
+    Block& block = cluster.blocks[rank];
+    block.cluster = &cluster;
+    block.rank = static_cast<std::uint32_t>(rank);
+    block.shared.resize(launch_.shared_bytes);
+    block.state.resize(launch_.shared_bytes);
+    block.wgmma.resize(static_cast<std::size_t>(launch_.warpgroups));
+    block.registers_of.resize(static_cast<std::size_t>(launch_.warpgroups));
+    block.threads.resize(static_cast<std::size_t>(threads));
+  }
+}
+
+// Makes the slot's blocks those of cluster `index`, at the beginning of their lives.
+void Machine::fill(Cluster& cluster, std::uint64_t index) {
+  if (clusters_.size() == 1 && races()) {
+    // Nothing that happened before matters: writes of other blocks are WriterMap's business.
+    engine_.reset();
+    free_agents_.clear();
+    asynchronous_.clear();
+    global_shadows_.clear();
+    global_shadows_.resize(global_.size());
+  }
+  cluster.index = index;
+  cluster.barrier = {};
+  cluster.live = 0;
+  std::array<std::int64_t, 3> first = {};
+  std::uint64_t rest = index;
+  for (int d = 0; d < 3; ++d) {
+    const auto along = static_cast<std::uint64_t>(launch_.grid[d] / launch_.cluster[d]);
+    first[d] = static_cast<std::int64_t>(rest % along) * launch_.cluster[d];
+    rest /= along;
+  }
+  for (Block& block : cluster.blocks) {
+    const auto size = std::array<std::uint32_t, 3>{static_cast<std::uint32_t>(launch_.cluster[0]),
+                                                   static_cast<std::uint32_t>(launch_.cluster[1]),
+                                                   static_cast<std::uint32_t>(launch_.cluster[2])};
+    block.index = {first[0] + block.rank % size[0], first[1] + block.rank / size[0] % size[1],
+                   first[2] + block.rank / size[0] / size[1]};
+    block.linear = static_cast<std::uint32_t>(
+        block.index[0] + launch_.grid[0] * (block.index[1] + launch_.grid[1] * block.index[2]));
+    std::fill(block.shared.begin(), block.shared.end(), poison);
+    std::fill(block.state.begin(), block.state.end(), Block::unwritten);
+    block.mbarriers.clear();
+    block.names.clear();
+    block.barriers = {};
+    block.remote.clear();
+    block.end = {};
+    const int threads = static_cast<int>(block.threads.size());
+    block.live = threads;
+    cluster.live += threads;
+    block.warps.clear();
+    block.warpgroups.clear();
+    for (int i = 0; i < threads; i += 32) block.warps.push_back({.first = i, .count = 32});
+    for (int i = 0; i < threads; i += 128) block.warpgroups.push_back({.first = i, .count = 128});
+    block.everyone = {.first = 0, .count = threads};
+    block.registers_free = 0;
+    std::fill(block.registers_of.begin(), block.registers_of.end(), launch_registers(threads));
+    block.wants_registers.clear();
+    if (races()) block.shadow.emplace(engine_, block.shared.size());
+    for (std::size_t w = 0; w < block.wgmma.size(); ++w) {
+      block.wgmma[w] = {};
+      if (!races()) continue;
+      block.wgmma[w].agent = engine_.add_agent();
+      asynchronous_[block.wgmma[w].agent] = fmt::format("wgmma of warpgroup {}", w);
+    }
+    for (int i = 0; i < threads; ++i) {
+      Thread& thread = block.threads[i];
+      fiber::Fiber* const fiber = thread.fiber;
+      thread = {};
+      thread.fiber = fiber;
+      thread.block = &block;
+      if (races()) thread.agent = engine_.add_agent();
+      abi::Ids& ids = thread.ids;
+      ids.thread = i % 128;
+      ids.warpgroup = i / 128;
+      ids.warp = i / 32 % 4;
+      ids.lane = i % 32;
+      ids.cluster_rank = block.rank;
+      ids.cluster_size = static_cast<std::uint32_t>(cluster.blocks.size());
+      ids.shared_base = shared_base;
+      ids.poison = launch_.options.out_of_bounds == OutOfBounds::poison;
+      for (int d = 0; d < 3; ++d) {
+        ids.block[d] = static_cast<int>(block.index[d]);
+        ids.grid[d] = static_cast<int>(launch_.grid[d]);
+      }
+    }
+  }
+}
+
+void Machine::run() {
+  for (Cluster& cluster : clusters_) {
+    const std::optional<std::uint64_t> index = queue_.next();
+    if (!index) break;
+    fill(cluster, *index);
+    for (Block& block : cluster.blocks) {
+      for (Thread& thread : block.threads) {
+        thread.fiber = &scheduler_.spawn([this, &thread] { run_thread(thread); });
+        threads_.push_back(&thread);
+      }
+    }
+  }
+  Machine* const outer = std::exchange(running, this);
+  try {
+    scheduler_.run();
+  } catch (...) {
+    running = outer;
+    throw;
+  }
+  running = outer;
+}
+
+// A fiber is the same thread of one cluster after the other.
+void Machine::run_thread(Thread& thread) {
+  do {
+    module_.run(launch_.parameters);
+    finish(thread);
+  } while (next_cluster(thread));
+}
+
+void Machine::finish(Thread& thread) {
+  Block& block = *thread.block;
+  Cluster& cluster = *block.cluster;
+  for (const auto& group : thread.bulk) {
+    if (group->awaited || group->line == 0) continue;
+    report(block, {"bulk exit", group->line},
+           fmt::format("{} returns without waiting until its copy has read shared memory{}",
+                       describe(thread), where(group->line)));
+  }
+  for (const auto& open : {thread.open_bulk, thread.open_cp_async}) {
+    if (!open || open->awaited) continue;
+    report(block, {"uncommitted exit", open->line},
+           fmt::format("{} returns without having committed its copy{}", describe(thread),
+                       where(open->line)));
+  }
+  for (const auto& group : thread.cp_async) {
+    if (group->awaited || group->line == 0) continue;
+    report(block, {"cp.async exit", group->line},
+           fmt::format("{} returns without waiting for its copy{}", describe(thread),
+                       where(group->line)));
+  }
+  if (thread.wgmma.issued != thread.wgmma.retired) {
+    const int line = block.wgmma[thread.ids.warpgroup][thread.wgmma.retired].line;
+    report(block, {"wgmma exit", line},
+           fmt::format("{} returns with a wgmma in flight{}", describe(thread), where(line)));
+  }
+  if (races()) block.end = engine_.join(block.end, engine_.release(thread.agent));
+  thread.returned = true;
+  --block.live;
+  --cluster.live;
+  if (thread.arrived_in_cluster && thread.cluster_phase == cluster.barrier.phase) {
+    ++cluster.barrier.left;
+  }
+  progress();
+  pass_if_all_came(block);
+  pass_if_all_came(cluster);
+}
+
+void Machine::finish(Cluster& cluster) {
+  while (std::any_of(operations_.begin(), operations_.end(),
+                     [&](const Operation& o) { return o.cluster == cluster.index; })) {
+    run_operation();
+  }
+  for (Block& block : cluster.blocks) {
+    for (auto& [offset, m] : block.mbarriers) {
+      if (m.transactions != 0) {
+        report(block, {"transactions at exit", m.line},
+               fmt::format("block {} ends while {} still expects {} bytes{}", text(block.index),
+                           describe(block, offset), m.transactions, where(m.line)));
+      } else if (m.copy_line != 0) {
+        report(block, {"copy at exit", m.copy_line},
+               fmt::format("block {} ends and nobody has waited on {} for this copy{}",
+                           text(block.index), describe(block, offset), where(m.copy_line)));
+      }
+    }
+    if (!races() || block.remote.empty()) continue;
+    const race::Agent end = engine_.add_agent();
+    engine_.acquire(end, block.end);
+    for (const auto& [agent, access] : block.remote) {
+      if (engine_.knows(end, access.after)) continue;
+      report(block, {"cluster exit", access.line},
+             fmt::format("{} touches shared memory of block {}, which may have ended by then; a "
+                         "cluster barrier must come between{}",
+                         describe(agent), text(block.index), where(access.line)));
+    }
+  }
+}
+
+// The last thread of a cluster fills the slot again; the others wait for it.
+bool Machine::next_cluster(Thread& thread) {
+  Cluster& cluster = *thread.block->cluster;
+  if (cluster.live > 0) {
+    cluster.waiting.push_back(&thread);
+    park(Wait::next_cluster, 0);
+    return !cluster.finished;
+  }
+  finish(cluster);
+  const std::optional<std::uint64_t> index = queue_.next();
+  std::vector<Thread*> waiting = std::exchange(cluster.waiting, {});
+  if (index) {
+    fill(cluster, *index);
+  } else {
+    cluster.finished = true;
+  }
+  // In order of threads, as at the beginning.
+  std::sort(waiting.begin(), waiting.end());
+  for (Thread* t : waiting) unpark(*t);
+  if (index) scheduler_.yield();
+  return index.has_value();
+}
+
+void Machine::park(Wait kind, int line, std::uint32_t object, std::uint32_t parity) {
+  Thread& thread = self();
+  thread.waits_in = kind;
+  thread.line = line;
+  thread.object = object;
+  thread.parity = parity;
+  if (launch_.options.asynchrony == Asynchrony::random && !operations_.empty() &&
+      random() >> 61 == 0) {
+    run_operation();
+  }
+  scheduler_.park(&thread);
+  thread.waits_in = Wait::nothing;
+}
+
+void Machine::poll(int line) {
+  if (++polls_ > polls_of_a_livelock) {
+    fail(line,
+         "asks again and again while no thread makes progress (a livelock; blocks that are "
+         "not resident cannot answer)");
+  }
+  // Copies that nobody waits for in a barrier must go on as well.
+  if (!operations_.empty() && polls_ > 2 * scheduler_.live()) run_operation();
+  scheduler_.yield();
+}
+
+// ---- reports
+
+std::string Machine::describe(const Thread& thread) const {
+  const abi::Ids& ids = thread.ids;
+  return fmt::format("thread {} of block {} (warpgroup {}, warp {}, lane {})",
+                     ids.warpgroup * 128 + ids.thread, text(thread.block->index), ids.warpgroup,
+                     ids.warp, ids.lane);
+}
+
+std::string Machine::describe_self() const {
+  if (scheduler_.current() == nullptr) return "an asynchronous copy";
+  return describe(*threads_[scheduler_.current()->id()]);
+}
+
+std::string Machine::describe(race::Agent agent) const {
+  if (const auto found = asynchronous_.find(agent); found != asynchronous_.end()) {
+    return found->second;
+  }
+  for (const Thread* thread : threads_) {
+    if (thread->agent == agent) return describe(*thread);
+  }
+  return "a thread that has returned";
+}
+
+// "full[2]", "A+128", "shared memory at offset 128"
+std::string Machine::describe(const Block& block, std::uint32_t offset) const {
+  for (const Block::Name& n : block.names) {
+    if (offset < n.offset || offset >= n.offset + n.bytes) continue;
+    return offset == n.offset ? n.name : fmt::format("{}+{}", n.name, offset - n.offset);
+  }
+  return fmt::format("shared memory at offset {}", offset);
+}
+
+void Machine::report(const Block& block, const Cause& cause, std::string text) {
+  reports_.add(block.cluster->index, cause, std::move(text));
+}
+
+void Machine::report_race(const Block& block, const std::string& memory, const race::Race& race) {
+  const auto access = [](const race::Access& a) {
+    switch (a.kind) {
+    case race::Kind::read: return "read";
+    case race::Kind::write: return "write";
+    case race::Kind::atomic: return "atomic access";
+    }
+    return "";
+  };
+  const int later = static_cast<int>(race.later.tag), earlier = static_cast<int>(race.earlier.tag);
+  const char* relation =
+      race.missing_fence
+          ? "is asynchronous and comes after, but without fence_async between them, the"
+          : "is not ordered with the";
+  report(block, {race.missing_fence ? "fence" : "race", later, earlier},
+         fmt::format("{}: the {} of {} by {}{}\n{} {} by {}{}",
+                     race.missing_fence ? "missing fence" : "race", access(race.later), memory,
+                     describe(race.later.agent), where(later), relation, access(race.earlier),
+                     describe(race.earlier.agent), where(earlier)));
+}
+
+void Machine::fail(int line, const std::string& what) {
+  if (scheduler_.current() != nullptr) failed_ = self().block->cluster->index;
+  throw InternalError(reports_.text(fmt::format("{} {}{}", describe_self(), what, where(line))));
+}
+
+void Machine::blame_user(int line, const std::string& what) {
+  failed_ = self().block->cluster->index;
+  throw CompileError(reports_.user_line(line),
+                     fmt::format("kernel '{}': {}", launch_.kernel, what));
+}
+
+void Machine::deadlock() {
+  struct Group {
+    std::vector<std::uint32_t> threads;
+    const Thread* any = nullptr;
+  };
+  using Key = std::tuple<const Block*, Wait, int, std::uint32_t, std::uint32_t>;
+  std::map<Key, Group> groups;
+  std::size_t returned = 0;
+  const Thread* first = nullptr;
+  for (const Thread* t : threads_) {
+    if (t->returned) {
+      ++returned;
+      continue;
+    }
+    if (first == nullptr) first = t;
+    Group& group = groups[{t->block, t->waits_in, t->line, t->object, t->parity}];
+    group.threads.push_back(t->ids.warpgroup * 128 + t->ids.thread);
+    group.any = t;
+  }
+  if (first != nullptr) failed_ = first->block->cluster->index;
+  std::string what =
+      fmt::format("deadlock: of {} threads {} have returned", threads_.size(), returned);
+  for (const auto& [key, group] : groups) {
+    const auto& [block, kind, line, object, parity] = key;
+    what +=
+        fmt::format("\n  {} of block {} ({} to {}) wait in {}", group.threads.size(),
+                    text(block->index), group.threads.front(), group.threads.back(), name(kind));
+    if (kind == Wait::mbarrier_wait) {
+      const Mbarrier& m = block->mbarriers.at(object);
+      what += fmt::format(
+          " for parity {} of {} (phase {}: {} of {} arrivals and {} bytes outstanding)", parity,
+          describe(*block, object), m.phase, m.pending, m.count, m.transactions);
+    } else if (kind == Wait::barrier_sync) {
+      what += fmt::format(" at barrier {} ({} of {} threads have come)", object,
+                          block->barriers[object].arrived, block->barriers[object].expected);
+    } else if (kind == Wait::setmaxnreg) {
+      what +=
+          fmt::format(" for {} registers (the block's pool has {})", object, block->registers_free);
+    }
+    what += where(line);
+  }
+  throw InternalError(reports_.text(what));
+}
+
+}  // namespace palladium::emulator

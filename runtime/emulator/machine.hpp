@@ -1,0 +1,435 @@
+// What one OS thread emulates: resident clusters of blocks, their CUDA threads as fibers, shared
+// memory, barriers, asynchronous engines and what happened before what.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "runtime/emulator/emulator.hpp"
+#include "runtime/emulator/global_memory.hpp"
+#include "runtime/emulator/host.hpp"
+#include "runtime/emulator/module.hpp"
+#include "runtime/emulator/reports.hpp"
+#include "runtime/emulator/tensor_map.hpp"
+#include "runtime/emulator/wgmma.hpp"
+#include "runtime/fiber/fiber.hpp"
+#include "runtime/race/engine.hpp"
+#include "runtime/race/shadow.hpp"
+
+namespace palladium::emulator {
+
+/// Shared memory does not begin at 0 on a GPU either; a null address is then never valid. The
+/// address of another block's memory holds that block's rank + 1 above the offset.
+constexpr std::uint32_t shared_base = 1024;
+constexpr int rank_shift = 24;
+
+/// What a thread waits in.
+enum class Wait : std::uint8_t {
+  nothing,
+  warpgroup_sync,
+  block_sync,
+  warp_sync,
+  shuffle,
+  vote,
+  warp_uniform,
+  elect_one,
+  mma,
+  ldmatrix,
+  stmatrix,
+  setmaxnreg,
+  barrier_sync,
+  cluster_wait,
+  mbarrier_wait,
+  wgmma_wait,
+  bulk_wait,
+  cp_async_wait,
+  next_cluster
+};
+const char* name(Wait w);
+
+struct Block;
+struct Cluster;
+
+/// Copies that a thread waits for together.
+struct CopyGroup {
+  int line = 0;
+  int reading = 0, writing = 0;          // copies that have not read their source, written
+  race::Snapshot has_read, has_written;  // what waiting for them tells
+  bool awaited = false;                  // at least its reads
+};
+
+struct Thread {
+  abi::Ids ids = {};
+  Block* block = nullptr;
+  fiber::Fiber* fiber = nullptr;
+  race::Agent agent = 0;
+
+  Wait waits_in = Wait::nothing;
+  int line = 0;
+  std::uint32_t object = 0, parity = 0;  // what it waits for: an mbarrier, a named barrier
+
+  // What the thread brings to a collective of its warp and takes from it.
+  std::uint64_t value = 0, result = 0;
+  std::uint32_t operand = 0;
+  void* d = nullptr;
+  const void *a = nullptr, *b = nullptr;
+
+  bool returned = false;
+  bool met_cluster = false;  // has passed a cluster barrier: the other blocks have started
+  bool arrived_in_cluster = false;
+  std::uint32_t cluster_phase = 0;                      // in which it did
+  std::shared_ptr<CopyGroup> open_bulk, open_cp_async;  // not committed yet
+  std::deque<std::shared_ptr<CopyGroup>> bulk, cp_async;
+  WgmmaThread wgmma;
+  // For atomics: what a fence released, and what relaxed loads brought for the next fence.
+  race::Snapshot fenced, read_relaxed;
+  std::vector<std::uint32_t> initialized;  // mbarriers, since its last fence
+};
+
+/// Where a fixed set of threads of a block meets.
+struct Meeting {
+  int first = 0, count = 0;  // threads [first, first + count)
+  int arrived = 0;
+  Wait kind = Wait::nothing;
+  int variant = 0;  // all must agree on it: kind of shuffle, product, matrices
+  int line = 0;
+  race::Snapshot arrived_with;
+};
+
+/// A named barrier or a cluster's: threads come in any number.
+struct Barrier {
+  std::uint32_t expected = 0, arrived = 0;
+  std::uint32_t left = 0;  // arrived at a cluster's barrier and returned
+  int line = 0;
+  std::vector<Thread*> waiting;
+  race::Snapshot arrived_with;
+  race::Snapshot passed;
+  std::uint32_t phase = 0;
+};
+
+struct Mbarrier {
+  std::uint32_t count = 0, pending = 0, phase = 0;
+  std::int64_t transactions = 0;  // bytes outstanding in the current phase
+  int line = 0;                   // of its mbarrier_init
+  bool fenced = false;            // by fence_mbarrier_init
+  race::Snapshot initialized;
+  std::vector<Thread*> waiting;
+  race::Snapshot arrived_with;
+  race::Snapshot passed;  // of the last phase
+  int copy_line = 0;      // of a copy that completed in the last phase and nobody waited for
+};
+
+struct Block {
+  Cluster* cluster = nullptr;
+  std::uint32_t rank = 0, linear = 0;
+  std::array<std::int64_t, 3> index = {};
+  std::vector<Thread> threads;
+  std::vector<Meeting> warps, warpgroups;
+  Meeting everyone;
+  std::array<Barrier, 16> barriers;
+  std::vector<WgmmaUnit> wgmma;  // per warpgroup
+  std::vector<std::byte> shared;
+  enum : std::uint8_t { unwritten, written, mbarrier };
+  std::vector<std::uint8_t> state;  // of each byte of shared
+  std::optional<race::Shadow> shadow;
+  std::map<std::uint32_t, Mbarrier> mbarriers;  // by offset
+  struct Name {
+    std::uint32_t offset, bytes;
+    std::string name;
+  };
+  std::vector<Name> names;
+  int live = 0;
+  int registers_free = 0;         // in the pool that setmaxnreg moves registers through
+  std::vector<int> registers_of;  // per warpgroup, for each thread
+  std::vector<Thread*> wants_registers;
+  // Accesses of other blocks, which must happen before this one's end.
+  struct Remote {
+    race::Snapshot after;
+    int line;
+  };
+  std::map<race::Agent, Remote> remote;
+  race::Snapshot end;
+};
+
+/// Blocks that run together and see each other's shared memory. A slot that is filled again.
+struct Cluster {
+  std::uint64_t index = 0;
+  std::deque<Block> blocks;
+  Barrier barrier;
+  int live = 0;
+  bool finished = false;  // there is no next cluster for this slot
+  std::vector<Thread*> waiting;
+};
+
+/// Hands out cluster indices to the workers of a launch, in order, until there are no more or
+/// somebody failed.
+class Clusters {
+ public:
+  explicit Clusters(std::uint64_t count) : count_(count) {}
+  std::optional<std::uint64_t> next() {
+    if (stopped_) return std::nullopt;
+    const std::uint64_t index = next_++;
+    return index < count_ ? std::optional(index) : std::nullopt;
+  }
+  void stop() { stopped_ = true; }
+
+ private:
+  std::atomic<std::uint64_t> next_ = 0;
+  std::uint64_t count_;
+  std::atomic<bool> stopped_ = false;
+};
+
+class Machine {
+ public:
+  Machine(const Launch& launch, const Module& module, GlobalMemory& global, Reports& reports,
+          Clusters& clusters, int resident);
+  Machine(const Machine&) = delete;
+
+  /// Runs clusters until there are no more. Throws what stops a kernel.
+  void run();
+  /// The cluster that a failure belongs to.
+  std::uint64_t failed_cluster() const { return failed_; }
+
+  /// The machine that this OS thread runs.
+  static Machine& current() { return *running; }
+
+  // ---- the functions of abi::Host
+  const abi::Ids* ids() { return &self().ids; }
+  void warpgroup_sync(int warpgroups, int line);
+  void block_sync(int line);
+  void warp_sync(int line);
+  std::uint64_t shuffle(std::uint64_t value, abi::Shuffle kind, std::uint32_t operand, int line);
+  std::uint32_t ballot(bool p, int line);
+  std::uint32_t warp_uniform(std::uint32_t x, int line);
+  bool elect_one(int line);
+  void barrier(std::uint32_t id, std::uint32_t threads, bool wait, int line);
+  void cluster_arrive(bool release, int line);
+  void cluster_wait(int line);
+  void setmaxnreg(int registers, bool increase, int line);
+
+  void load_global(void* dst, const void* p, std::uint32_t bytes, int line);
+  void store_global(void* p, const void* src, std::uint32_t bytes, int line);
+  void load_shared(void* dst, std::uint32_t address, std::uint32_t bytes, bool padded, int line);
+  void store_shared(std::uint32_t address, const void* src, std::uint32_t bytes, int line);
+  std::uint32_t mapa(std::uint32_t address, std::uint32_t rank, int line);
+  void load_cluster(void* dst, std::uint32_t remote, std::uint32_t bytes, int line);
+  void store_cluster(std::uint32_t remote, const void* src, std::uint32_t bytes, int line);
+  void check(const char* what, int line);
+  void name_shared(std::uint32_t address, std::uint32_t bytes, const char* name, int index);
+  std::uint64_t atomic_global(void* p, abi::Atomic what, abi::Format format, std::uint32_t bytes,
+                              std::uint64_t value, std::uint64_t expected, abi::Order order,
+                              int line);
+  std::uint64_t atomic_shared(std::uint32_t address, abi::Atomic what, abi::Format format,
+                              std::uint32_t bytes, std::uint64_t value, std::uint64_t expected,
+                              abi::Order order, int line);
+
+  void mbarrier_init(std::uint32_t bar, std::uint32_t count, int line);
+  void mbarrier_inval(std::uint32_t bar, int line);
+  void mbarrier_expect_tx(std::uint32_t bar, std::uint32_t bytes, bool remote, int line);
+  void mbarrier_arrive(std::uint32_t bar, std::uint32_t count, bool remote, int line);
+  bool mbarrier_wait(std::uint32_t bar, std::uint32_t parity, abi::Waiting how, int line);
+  void fence(abi::Fence kind, int line);
+
+  void tma_load(std::uint32_t dst, const void* map, std::uint32_t bar, std::uint32_t blocks,
+                int rank, const int* at, int line);
+  void tma_store(const void* map, std::uint32_t src, abi::Reduction how, int rank, const int* at,
+                 int line);
+  void tma_prefetch(const void* map, int rank, int line);
+  void bulk_load(std::uint32_t dst, const void* src, std::uint32_t bytes, std::uint32_t bar,
+                 std::uint32_t blocks, int line);
+  void bulk_store(void* dst, std::uint32_t src, std::uint32_t bytes, abi::Reduction how,
+                  abi::Format format, int line);
+  void bulk_copy_cluster(std::uint32_t remote_dst, std::uint32_t src, std::uint32_t bytes,
+                         std::uint32_t remote_bar, int line);
+  void bulk_prefetch(const void* src, std::uint32_t bytes, int line);
+  void store_async(std::uint32_t remote, const void* src, std::uint32_t bytes,
+                   std::uint32_t remote_bar, int line);
+  void bulk_commit(int line);
+  void bulk_wait(int groups, bool read, int line);
+  void cp_async(std::uint32_t dst, const void* src, std::uint32_t bytes, bool in_bounds, int line);
+  void cp_async_commit(int line);
+  void cp_async_wait(int groups, int line);
+  void cp_async_arrive(std::uint32_t bar, int line);
+
+  void mma(void* d, const void* a, const void* b, int k, abi::Product product, int line);
+  void ldmatrix(void* dst, std::uint32_t row, int matrices, bool transposed, int line);
+  void stmatrix(std::uint32_t row, const void* src, int matrices, bool transposed, int line);
+  void wgmma(const abi::Wgmma& shape, void* d, const std::uint32_t* a_registers, std::uint64_t a,
+             std::uint64_t b, bool accumulate, int line);
+  void wgmma_fence(int line);
+  void wgmma_commit(int line);
+  void wgmma_wait(int groups, int line);
+  void saw_in_flight(int line);
+
+ private:
+  // The static model: a call per access would cost as much as the access.
+  static thread_local Machine* running __attribute__((tls_model("initial-exec")));
+
+  // ---- life of threads and clusters (machine.cpp)
+  Thread& self() { return *threads_[scheduler_.current()->id()]; }
+  void build(Cluster& cluster);
+  void fill(Cluster& cluster, std::uint64_t index);
+  void run_thread(Thread& thread);
+  void finish(Thread& thread);
+  void finish(Cluster& cluster);
+  bool next_cluster(Thread& thread);
+  /// Parks the running thread; everything that blocks goes through here.
+  void park(Wait kind, int line, std::uint32_t object = 0, std::uint32_t parity = 0);
+  void unpark(Thread& thread) { scheduler_.unpark(*thread.fiber); }
+  /// Lets the others run; for loops that ask again and again.
+  void poll(int line);
+  void progress() { polls_ = 0; }
+  std::uint64_t random() { return random_ = random_ * 6364136223846793005u + 1442695040888963407u; }
+  [[noreturn]] void deadlock();
+
+  // ---- collectives (collectives.cpp)
+  Meeting& warp_of(Thread& t) { return t.block->warps[t.ids.warpgroup * 4 + t.ids.warp]; }
+  std::span<Thread> threads_of(Thread& t, const Meeting& m) {
+    return {t.block->threads.data() + m.first, static_cast<std::size_t>(m.count)};
+  }
+  /// Waits for all threads of the meeting; the last to arrive calls `finish` before any goes on.
+  template <class Finish>
+  void meet(Meeting& meeting, Wait kind, int variant, int line, Finish finish);
+  void pass(Barrier& barrier);
+  void pass_if_all_came(Cluster& cluster);
+  void pass_if_all_came(Block& block);
+  void give_registers(Block& block);
+
+  // ---- memory (memory.cpp, atomics.cpp)
+  struct Place {
+    Block* block;
+    std::uint32_t offset;
+  };
+  /// Where a shared address lies; `what` ("reads") and bytes, which must divide it, for messages.
+  Place shared(std::uint32_t address, std::uint32_t bytes, std::uint32_t alignment,
+               const char* what, int line);
+  Place cluster_shared(std::uint32_t remote, std::uint32_t bytes, std::uint32_t alignment,
+                       const char* what, int line);
+  /// Notes an access of another block's memory.
+  void touch_remote(Block& block, race::Agent agent, int line);
+  void require_written(const Block& block, std::uint32_t offset, std::uint32_t bytes,
+                       const char* what, int line);
+  void mark_written(Block& block, std::uint32_t offset, std::uint32_t bytes, int line);
+  void record_shared(Block& block, std::uint32_t offset, std::uint32_t bytes, race::Access access,
+                     std::span<const race::Agent> issuers);
+  void record_shared(Block& block, std::uint32_t offset, std::uint32_t bytes, race::Kind kind,
+                     int line);
+  GlobalMemory::Region& global(const void* p, std::size_t bytes, std::uint32_t alignment,
+                               bool write, const char* what, int line);
+  void record_global(GlobalMemory::Region& region, std::uintptr_t address, std::size_t bytes,
+                     race::Access access, std::span<const race::Agent> issuers, int line);
+  void record_writer(GlobalMemory::Region& region, std::uintptr_t address, std::size_t bytes,
+                     const Block& block, int line);
+  void order_before(abi::Order order, race::Snapshot& location);
+  void order_after(abi::Order order, race::Snapshot& location);
+
+  // ---- mbarriers (mbarrier.cpp)
+  Mbarrier& mbarrier(Block& block, std::uint32_t offset, const char* what, int line);
+  void require_initialized(Block& block, std::uint32_t offset, Mbarrier& m, int line);
+  void complete_tx(Block& block, std::uint32_t offset, std::uint32_t bytes, race::Snapshot after,
+                   int line);
+  void end_phase_if_complete(Block& block, std::uint32_t offset, Mbarrier& m);
+
+  // ---- asynchronous copies (copies.cpp)
+  /// An asynchronous operation between its issue and its end: run() makes its next step and says
+  /// whether there is another.
+  struct Operation {
+    std::uint64_t cluster;
+    std::function<bool()> run;
+  };
+  /// An agent for an operation of the running thread, which knows what the thread knows.
+  race::Agent take_agent(const char* name);
+  void give_agent(race::Agent agent);
+  void issue(std::function<bool()> run);
+  void run_operation();
+  /// A copy into shared memory: `fill` writes the bytes of one block.
+  struct Load {
+    const char* name;
+    std::uint32_t dst, bytes, bar, alignment;
+    std::uint32_t blocks;  // 0: this one
+    int line;
+    std::function<void(std::byte* shared)> fill;
+  };
+  void load(Load load, race::Agent agent);
+  /// A copy out of shared memory: `write` gets the bytes, without swizzle.
+  struct Store {
+    const char* name;
+    std::uint32_t src, bytes, alignment;
+    int swizzle, line;
+    std::function<void(const std::vector<std::byte>& data)> write;
+  };
+  void store(Store store, race::Agent writer);
+  TensorMapSpec map_of(const void* map, int rank, const char* what, int line);
+  void write_box(const TensorMapSpec& map, const std::array<int, 5>& at, abi::Reduction how,
+                 const std::vector<std::byte>& data);
+  void record_box(const TensorMapSpec& map, const std::array<int, 5>& at, race::Access access);
+  std::shared_ptr<CopyGroup>& open_group(std::shared_ptr<CopyGroup>& group, int line);
+  void wait_groups(std::deque<std::shared_ptr<CopyGroup>>& groups, int keep, bool read, Wait kind,
+                   int line);
+  void wake(Thread& thread, Wait kind);
+
+  // ---- matrices (matrix.cpp, wgmma.cpp)
+  void multiply(std::span<Thread> warp, int k, abi::Product product);
+  void read_matrices(std::span<Thread> warp, int matrices, bool transposed, int line);
+  void write_matrices(std::span<Thread> warp, int matrices, bool transposed, int line);
+  void move_row(Thread& lane, void* to, const void* from, int line);
+  WgmmaProduct& join_product(WgmmaUnit& unit, const WgmmaCall& mine);
+  void lend(WgmmaProduct& product, void* d, int line);
+  void take_a(WgmmaProduct& product, const std::uint32_t* registers);
+  void find_operands(const Block& block, WgmmaProduct& product);
+  void execute(Block& block, WgmmaUnit& unit, std::uint32_t until);
+  void retire(WgmmaUnit& unit, std::uint32_t until, int line);
+  void give_back(const WgmmaThread::Lent& lent, const abi::Wgmma& shape, int line);
+
+  // ---- reports (machine.cpp)
+  std::string describe(const Thread& thread) const;
+  std::string describe(race::Agent agent) const;
+  std::string describe_self() const;
+  std::string describe(const Block& block, std::uint32_t offset) const;
+  std::string where(int line) const { return reports_.where(line); }
+  void report(const Block& block, const Cause& cause, std::string text);
+  void report_race(const Block& block, const std::string& memory, const race::Race& race);
+  [[noreturn]] void fail(int line, const std::string& what);
+  [[noreturn]] void blame_user(int line, const std::string& what);
+  bool races() const { return launch_.options.detect_races; }
+
+  const Launch& launch_;
+  const Module& module_;
+  GlobalMemory& global_;
+  Reports& reports_;
+  Clusters& queue_;
+  fiber::Scheduler scheduler_;
+  race::Engine engine_;
+  std::vector<Cluster> clusters_;
+  std::vector<Thread*> threads_;      // by fiber
+  std::deque<Operation> operations_;  // in order of issue
+  std::vector<race::Agent> free_agents_;
+  std::unordered_map<race::Agent, std::string> asynchronous_;  // what an agent that is no thread is
+  struct GlobalShadow {
+    std::unordered_map<std::size_t, race::Shadow> pages;
+  };
+  std::vector<GlobalShadow> global_shadows_;          // by region
+  std::map<std::uintptr_t, race::Snapshot> atomics_;  // what releases at a global address told
+  std::map<std::pair<const Block*, std::uint32_t>, race::Snapshot> shared_atomics_;
+  std::size_t hint_ = 0;
+  std::uint64_t random_;
+  std::uint64_t polls_ = 0;
+  std::uint64_t failed_ = 0;
+};
+
+/// Shares what `text` is told by its address; used by launches of kernels whose blocks wait for
+/// each other and must therefore run together.
+bool blocks_communicate(std::string_view text);
+
+}  // namespace palladium::emulator

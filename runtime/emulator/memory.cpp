@@ -1,0 +1,281 @@
+// Shared and global memory: bounds, alignment, what nobody wrote, and who accesses what when.
+#include <algorithm>
+#include <cstring>
+
+#include "codegen/base/format.hpp"
+#include "runtime/emulator/machine.hpp"
+
+namespace palladium::emulator {
+namespace {
+
+// Accesses have 1, 2, 4, 8 or 16 bytes: copied without a call.
+void copy(void* to, const void* from, std::uint32_t bytes) {
+  switch (bytes) {
+  case 1: std::memcpy(to, from, 1); break;
+  case 2: std::memcpy(to, from, 2); break;
+  case 4: std::memcpy(to, from, 4); break;
+  case 8: std::memcpy(to, from, 8); break;
+  default: std::memcpy(to, from, 16);
+  }
+}
+
+bool is_multiple(std::uintptr_t address, std::uint32_t bytes) {
+  return (address & (bytes - 1)) == 0;
+}
+
+constexpr std::size_t page_bytes = 64 * 1024;
+
+std::string text(std::array<std::int64_t, 3> i) {
+  return fmt::format("({}, {}, {})", i[0], i[1], i[2]);
+}
+
+std::array<std::int64_t, 3> block_index(std::uint32_t linear, std::array<std::int64_t, 3> grid) {
+  return {linear % grid[0], linear / grid[0] % grid[1], linear / grid[0] / grid[1]};
+}
+
+}  // namespace
+
+// ---- shared memory
+
+Machine::Place Machine::shared(std::uint32_t address, std::uint32_t bytes, std::uint32_t alignment,
+                               const char* what, int line) {
+  Block& block = *self().block;
+  if (address >> rank_shift != 0) {
+    fail(line, fmt::format("{} shared memory by an address of mapa; only the functions on clusters "
+                           "take one",
+                           what));
+  }
+  const std::uint32_t offset = address - shared_base;
+  const std::size_t size = block.shared.size();
+  if (address < shared_base || offset > size || bytes > size - offset) {
+    fail(line, fmt::format("{} {} bytes of shared memory at offset {} of {}", what, bytes,
+                           static_cast<std::int64_t>(address) - shared_base, size));
+  }
+  if (!is_multiple(offset, alignment)) {
+    fail(line,
+         fmt::format("{} {} bytes of shared memory at offset {}, which is no multiple of {}", what,
+                     bytes, offset, alignment == bytes ? "it" : std::to_string(alignment)));
+  }
+  return {&block, offset};
+}
+
+std::uint32_t Machine::mapa(std::uint32_t address, std::uint32_t rank, int line) {
+  const std::size_t size = self().block->cluster->blocks.size();
+  if (rank >= size) fail(line, fmt::format("maps an address to rank {} of {} blocks", rank, size));
+  return (address & ((1u << rank_shift) - 1)) | (rank + 1) << rank_shift;
+}
+
+Machine::Place Machine::cluster_shared(std::uint32_t remote, std::uint32_t bytes,
+                                       std::uint32_t alignment, const char* what, int line) {
+  const std::uint32_t rank = remote >> rank_shift;
+  auto& blocks = self().block->cluster->blocks;
+  if (rank == 0 || rank > blocks.size()) {
+    fail(line,
+         fmt::format("{} another block's shared memory by an address that is not mapa's", what));
+  }
+  Block& block = blocks[rank - 1];
+  const std::uint32_t address = remote & ((1u << rank_shift) - 1), offset = address - shared_base;
+  const std::size_t size = block.shared.size();
+  if (address < shared_base || offset > size || bytes > size - offset ||
+      !is_multiple(offset, alignment)) {
+    fail(line, fmt::format("{} {} bytes at offset {} of the {} bytes of shared memory of block {}: "
+                           "outside, or no multiple of {}",
+                           what, bytes, static_cast<std::int64_t>(address) - shared_base, size,
+                           text(block.index), alignment));
+  }
+  return {&block, offset};
+}
+
+void Machine::touch_remote(Block& block, race::Agent agent, int line) {
+  Thread& me = self();
+  if (&block == me.block) return;
+  if (!me.met_cluster) {
+    report(
+        block, {"cluster start", line},
+        fmt::format("{} touches shared memory of block {}, which may not have started: no cluster "
+                    "barrier has come before{}",
+                    describe_self(), text(block.index), where(line)));
+  }
+  if (block.live == 0) {
+    report(block, {"cluster exit", line},
+           fmt::format("{} touches shared memory of block {}, which has ended{}", describe_self(),
+                       text(block.index), where(line)));
+  }
+  if (races()) {
+    const race::Snapshot after =
+        agent == me.agent ? engine_.release(agent) : engine_.released(agent);
+    block.remote[agent] = {after, line};
+  }
+}
+
+void Machine::require_written(const Block& block, std::uint32_t offset, std::uint32_t bytes,
+                              const char* what, int line) {
+  const void* gap = std::memchr(&block.state[offset], Block::unwritten, bytes);
+  if (gap == nullptr) return;
+  const auto at =
+      static_cast<std::uint32_t>(static_cast<const std::uint8_t*>(gap) - block.state.data());
+  fail(line,
+       fmt::format("{} {} bytes of shared memory at offset {} that nobody wrote{}", what, bytes,
+                   offset, block.names.empty() ? "" : fmt::format(" ({})", describe(block, at))));
+}
+
+void Machine::mark_written(Block& block, std::uint32_t offset, std::uint32_t bytes, int line) {
+  std::uint8_t* state = &block.state[offset];
+  if (!block.mbarriers.empty() && std::memchr(state, Block::mbarrier, bytes) != nullptr) {
+    fail(line, fmt::format("overwrites an mbarrier, {}", describe(block, offset)));
+  }
+  std::memset(state, Block::written, bytes);
+}
+
+void Machine::record_shared(Block& block, std::uint32_t offset, std::uint32_t bytes,
+                            race::Access access, std::span<const race::Agent> issuers) {
+  if (!races()) return;
+  if (const auto race = block.shadow->access(offset, bytes, access, issuers)) {
+    report_race(block, describe(block, offset + static_cast<std::uint32_t>(race->offset - offset)),
+                *race);
+  }
+}
+
+void Machine::record_shared(Block& block, std::uint32_t offset, std::uint32_t bytes,
+                            race::Kind kind, int line) {
+  if (!races()) return;
+  if (const auto race = block.shadow->access(
+          offset, bytes,
+          {self().agent, kind, race::Proxy::generic, static_cast<std::uint32_t>(line)})) {
+    report_race(block, describe(block, static_cast<std::uint32_t>(race->offset)), *race);
+  }
+}
+
+void Machine::load_shared(void* dst, std::uint32_t address, std::uint32_t bytes, bool padded,
+                          int line) {
+  const Place at = shared(address, bytes, bytes, "reads", line);
+  if (!padded) require_written(*at.block, at.offset, bytes, "reads", line);
+  copy(dst, &at.block->shared[at.offset], bytes);
+  record_shared(*at.block, at.offset, bytes, race::Kind::read, line);
+}
+
+void Machine::store_shared(std::uint32_t address, const void* src, std::uint32_t bytes, int line) {
+  const Place at = shared(address, bytes, bytes, "writes", line);
+  mark_written(*at.block, at.offset, bytes, line);
+  copy(&at.block->shared[at.offset], src, bytes);
+  record_shared(*at.block, at.offset, bytes, race::Kind::write, line);
+}
+
+void Machine::load_cluster(void* dst, std::uint32_t remote, std::uint32_t bytes, int line) {
+  const Place at = cluster_shared(remote, bytes, bytes, "reads", line);
+  require_written(*at.block, at.offset, bytes, "reads", line);
+  copy(dst, &at.block->shared[at.offset], bytes);
+  record_shared(*at.block, at.offset, bytes, race::Kind::read, line);
+  touch_remote(*at.block, self().agent, line);
+}
+
+void Machine::store_cluster(std::uint32_t remote, const void* src, std::uint32_t bytes, int line) {
+  const Place at = cluster_shared(remote, bytes, bytes, "writes", line);
+  mark_written(*at.block, at.offset, bytes, line);
+  copy(&at.block->shared[at.offset], src, bytes);
+  record_shared(*at.block, at.offset, bytes, race::Kind::write, line);
+  touch_remote(*at.block, self().agent, line);
+}
+
+void Machine::name_shared(std::uint32_t address, std::uint32_t bytes, const char* name, int index) {
+  Block& block = *self().block;
+  const std::uint32_t offset = address - shared_base;
+  for (const Block::Name& n : block.names) {
+    if (n.offset == offset && n.bytes == bytes) return;
+  }
+  block.names.push_back({offset, bytes, index < 0 ? name : fmt::format("{}[{}]", name, index)});
+}
+
+// ---- global memory
+
+GlobalMemory::Region& Machine::global(const void* p, std::size_t bytes, std::uint32_t alignment,
+                                      bool write, const char* what, int line) {
+  const auto address = reinterpret_cast<std::uintptr_t>(p);
+  const std::size_t index = global_.find(address, bytes, hint_);
+  if (index == GlobalMemory::none) {
+    fail(line, fmt::format("{} {} bytes outside every buffer, {}", what, bytes,
+                           global_.nearest(address)));
+  }
+  GlobalMemory::Region& region = global_.region(index);
+  if (!is_multiple(address, alignment)) {
+    fail(line, fmt::format("{} {} bytes at an address that is no multiple of {}, {}", what, bytes,
+                           alignment == bytes ? "it" : std::to_string(alignment),
+                           global_.nearest(address)));
+  }
+  if (write && !region.buffer->written) {
+    fail(line, fmt::format("writes to {}, which is only read", region.buffer->name));
+  }
+  return region;
+}
+
+// Races of one cluster's threads; other clusters' writes are the writer map's.
+void Machine::record_global(GlobalMemory::Region& region, std::uintptr_t address, std::size_t bytes,
+                            race::Access access, std::span<const race::Agent> issuers, int line) {
+  (void)line;
+  if (!races() || !region.buffer->written) return;
+  auto& pages = global_shadows_[static_cast<std::size_t>(&region - &global_.region(0))].pages;
+  std::size_t offset = address - region.begin;
+  while (bytes > 0) {
+    const std::size_t page = offset / page_bytes, within = offset % page_bytes;
+    const std::size_t part = std::min(bytes, page_bytes - within);
+    auto found = pages.find(page);
+    if (found == pages.end()) found = pages.try_emplace(page, engine_, page_bytes).first;
+    if (const auto race = found->second.access(within, part, access, issuers)) {
+      const std::size_t element =
+          static_cast<std::size_t>(std::max(1, region.buffer->element_bytes));
+      report_race(*self().block,
+                  fmt::format("element {} of {}", (page * page_bytes + race->offset) / element,
+                              region.buffer->name),
+                  *race);
+    }
+    offset += part;
+    bytes -= part;
+  }
+}
+
+// Two blocks that write one element are the user's error.
+void Machine::record_writer(GlobalMemory::Region& region, std::uintptr_t address, std::size_t bytes,
+                            const Block& block, int line) {
+  if (region.writers.elements() == 0) return;
+  const auto element = static_cast<std::size_t>(region.buffer->element_bytes);
+  const std::size_t first = (address - region.begin) / element;
+  const std::size_t last = (address - region.begin + bytes - 1) / element;
+  if (last >= region.writers.elements()) return;
+  const auto conflict = region.writers.record(
+      first, last - first + 1, {.program = block.linear, .tag = static_cast<std::uint32_t>(line)});
+  if (!conflict) return;
+  failed_ = block.cluster->index;
+  throw CompileError(
+      reports_.user_line(line),
+      fmt::format(
+          "kernel '{}': blocks {} and {} both write element {} of {}; an axis of the grid on "
+          "which an output block does not depend must be sequential",
+          launch_.kernel, text(block_index(conflict->first.program, launch_.grid)),
+          text(block.index), conflict->element, region.buffer->name));
+}
+
+void Machine::load_global(void* dst, const void* p, std::uint32_t bytes, int line) {
+  GlobalMemory::Region& region = global(p, bytes, bytes, false, "reads", line);
+  copy(dst, p, bytes);
+  const race::Agent me = self().agent;
+  record_global(region, reinterpret_cast<std::uintptr_t>(p), bytes,
+                {me, race::Kind::read, race::Proxy::generic, static_cast<std::uint32_t>(line)},
+                {&me, 1}, line);
+}
+
+void Machine::store_global(void* p, const void* src, std::uint32_t bytes, int line) {
+  GlobalMemory::Region& region = global(p, bytes, bytes, true, "writes", line);
+  const auto address = reinterpret_cast<std::uintptr_t>(p);
+  record_writer(region, address, bytes, *self().block, line);
+  const race::Agent me = self().agent;
+  record_global(region, address, bytes,
+                {me, race::Kind::write, race::Proxy::generic, static_cast<std::uint32_t>(line)},
+                {&me, 1}, line);
+  copy(p, src, bytes);
+}
+
+void Machine::check(const char* what, int line) {
+  blame_user(line, fmt::format("{} (in block {})", what, text(self().block->index)));
+}
+
+}  // namespace palladium::emulator

@@ -1,0 +1,96 @@
+#include "runtime/emulator/product.hpp"
+
+#include <cstring>
+
+namespace palladium::emulator {
+namespace {
+
+// Four rows by two vectors of accumulators stay in registers over all of k.
+template <class Vector, class T>
+[[gnu::always_inline]] inline void product(T* __restrict d, const T* __restrict a,
+                                           const T* __restrict b, int m, int n, int k) {
+  constexpr int width = sizeof(Vector) / sizeof(T), rows = 4;
+  int column = 0;
+  for (; column + 2 * width <= n; column += 2 * width) {
+    for (int row = 0; row < m; row += rows) {
+      Vector x[rows], y[rows];
+      for (int i = 0; i < rows; ++i) {
+        std::memcpy(&x[i], &d[(row + i) * n + column], sizeof(Vector));
+        std::memcpy(&y[i], &d[(row + i) * n + column + width], sizeof(Vector));
+      }
+      for (int j = 0; j < k; ++j) {
+        Vector u, v;
+        std::memcpy(&u, &b[j * n + column], sizeof(Vector));
+        std::memcpy(&v, &b[j * n + column + width], sizeof(Vector));
+        for (int i = 0; i < rows; ++i) {
+          const T scale = a[(row + i) * k + j];
+          x[i] += u * scale;
+          y[i] += v * scale;
+        }
+      }
+      for (int i = 0; i < rows; ++i) {
+        std::memcpy(&d[(row + i) * n + column], &x[i], sizeof(Vector));
+        std::memcpy(&d[(row + i) * n + column + width], &y[i], sizeof(Vector));
+      }
+    }
+  }
+  for (; column < n; ++column) {
+    for (int row = 0; row < m; ++row) {
+      T sum = d[row * n + column];
+      for (int j = 0; j < k; ++j) sum += a[row * k + j] * b[j * n + column];
+      d[row * n + column] = sum;
+    }
+  }
+}
+
+// Wraps, which signed arithmetic need not.
+using Word = std::uint32_t;
+
+typedef float Float4 __attribute__((vector_size(16)));
+typedef Word Word4 __attribute__((vector_size(16)));
+
+void narrow(float* d, const float* a, const float* b, int m, int n, int k) {
+  product<Float4>(d, a, b, m, n, k);
+}
+void narrow(Word* d, const Word* a, const Word* b, int m, int n, int k) {
+  product<Word4>(d, a, b, m, n, k);
+}
+
+#if defined(__x86_64__)
+typedef float Float8 __attribute__((vector_size(32)));
+typedef float Float16 __attribute__((vector_size(64)));
+
+[[gnu::target("avx2,fma")]] void avx2(float* d, const float* a, const float* b, int m, int n,
+                                      int k) {
+  product<Float8>(d, a, b, m, n, k);
+}
+[[gnu::target("avx512f")]] void avx512(float* d, const float* a, const float* b, int m, int n,
+                                       int k) {
+  product<Float16>(d, a, b, m, n, k);
+}
+#endif
+
+using Product = void (*)(float*, const float*, const float*, int, int, int);
+
+Product best() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f")) return avx512;
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return avx2;
+#endif
+  return narrow;
+}
+
+}  // namespace
+
+void multiply_add(float* d, const float* a, const float* b, int m, int n, int k) {
+  static const Product chosen = best();
+  chosen(d, a, b, m, n, k);
+}
+
+void multiply_add(std::int32_t* d, const std::int32_t* a, const std::int32_t* b, int m, int n,
+                  int k) {
+  narrow(reinterpret_cast<Word*>(d), reinterpret_cast<const Word*>(a),
+         reinterpret_cast<const Word*>(b), m, n, k);
+}
+
+}  // namespace palladium::emulator

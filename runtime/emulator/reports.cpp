@@ -1,0 +1,60 @@
+#include "runtime/emulator/reports.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "codegen/base/format.hpp"
+
+namespace palladium::emulator {
+
+void Reports::add(std::uint64_t cluster, const Cause& cause, std::string text) {
+  std::lock_guard lock(mutex_);
+  Report report{cluster, reports_.size(), std::move(text)};
+  const auto key = std::tuple(std::string(cause.kind), cause.line, cause.other_line);
+  const auto [found, inserted] = reports_.try_emplace(key, std::move(report));
+  if (!inserted && cluster < found->second.cluster) found->second = std::move(report);
+}
+
+bool Reports::any() const {
+  std::lock_guard lock(mutex_);
+  return !reports_.empty();
+}
+
+std::string Reports::text(std::string_view last) const {
+  std::lock_guard lock(mutex_);
+  std::vector<const Report*> sorted;
+  for (const auto& [cause, report] : reports_) sorted.push_back(&report);
+  std::sort(sorted.begin(), sorted.end(), [](const Report* a, const Report* b) {
+    return std::tuple(a->cluster, a->order) < std::tuple(b->cluster, b->order);
+  });
+  std::vector<std::string_view> texts;
+  for (const Report* report : sorted) texts.push_back(report->text);
+  if (!last.empty()) texts.push_back(last);
+  const std::string head = fmt::format("emulator: kernel '{}': ", launch_.kernel);
+  if (texts.size() == 1) return head + std::string(texts[0]);
+  std::string result = head + fmt::format("{} reports", texts.size());
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    result += fmt::format("\n{}. {}", i + 1, texts[i]);
+  }
+  return result;
+}
+
+std::string Reports::where(int line) const {
+  std::string_view rest = launch_.text;
+  for (int i = 1; i < line && !rest.empty(); ++i) {
+    rest.remove_prefix(std::min(rest.find('\n'), rest.size() - 1) + 1);
+  }
+  std::string_view code = rest.substr(0, rest.find('\n'));
+  code.remove_prefix(std::min(code.find_first_not_of(' '), code.size()));
+  std::string result = fmt::format("\n  emitted line {}: {}", line, code);
+  const std::string user = to_string(user_line(line));
+  if (!user.empty()) result += "\n  at " + user;
+  return result;
+}
+
+Location Reports::user_line(int line) const {
+  const bool known = line >= 1 && line <= static_cast<int>(launch_.lines.size());
+  return known ? launch_.lines[line - 1] : Location{};
+}
+
+}  // namespace palladium::emulator

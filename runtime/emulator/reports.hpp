@@ -1,0 +1,49 @@
+// What the emulator has to say about a launch: each cause once, whichever block met it first.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <tuple>
+
+#include "runtime/emulator/emulator.hpp"
+
+namespace palladium::emulator {
+
+/// What two reports must share to be one: a kind of fault and the lines that take part in it.
+struct Cause {
+  std::string_view kind;
+  int line = 0, other_line = 0;
+  auto operator<=>(const Cause&) const = default;
+};
+
+/// Collects reports of all workers of a launch. Thread-safe.
+class Reports {
+ public:
+  explicit Reports(const Launch& launch) : launch_(launch) {}
+
+  /// Keeps the report of the lowest cluster for each cause.
+  void add(std::uint64_t cluster, const Cause& cause, std::string text);
+  bool any() const;
+  /// One text for all, in order of clusters; `last` stands at the end.
+  std::string text(std::string_view last = {}) const;
+
+  /// "\n  emitted line 17: pl::load_shared(...)\n  at softmax.cpp:12"
+  std::string where(int line) const;
+  /// The user's line of a line of the text; unknown where there is none.
+  Location user_line(int line) const;
+
+ private:
+  struct Report {
+    std::uint64_t cluster;
+    std::size_t order;
+    std::string text;
+  };
+  const Launch& launch_;
+  mutable std::mutex mutex_;
+  std::map<std::tuple<std::string, int, int>, Report> reports_;
+};
+
+}  // namespace palladium::emulator

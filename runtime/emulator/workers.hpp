@@ -1,0 +1,15 @@
+// The emulator's OS threads: they live on, so that their fibers' stacks do.
+#pragma once
+
+#include <functional>
+
+namespace palladium::emulator {
+
+/// `wanted`, or one for each core where it is 0.
+int worker_count(int wanted);
+
+/// Runs `work` on the calling thread and on `count` - 1 others at once, which are started when
+/// first needed; returns when all are done. `work` throws nothing. Thread-safe.
+void run_on_workers(int count, const std::function<void()>& work);
+
+}  // namespace palladium::emulator
