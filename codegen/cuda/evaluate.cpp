@@ -440,6 +440,11 @@ std::string Nest::access(const std::string& name, Address a, const DimMap& map,
   };
   note(a.offset);
   for (const Bound& b : bounds) note(b.coordinate);
+  // Where only one of several threads that compute a value stores it, the others must not read what
+  // it may just have overwritten.
+  const bool stores = pass_ != nullptr && (pass_->sink == passes::Pass::Sink::store ||
+                                           pass_->sink == passes::Pass::Sink::shared);
+  const std::string thread_mask = stores && !a.read_only ? thread_mask_ : "";
   const std::string type = type_name(a.dtype);
   const std::string function = a.shared      ? "pl::load_shared_padded"
                                : a.read_only ? "pl::load_global_nc"
@@ -447,14 +452,15 @@ std::string Nest::access(const std::string& name, Address a, const DimMap& map,
   if (!mask.empty() || computed || !varies || vector_ == 1) {
     auto& lines = mask.empty() && !computed ? before_ : inside_;
     lines.push_back(fmt::format("{} {};", type, name));
-    const std::string test = predicate(bounds, mask);
+    std::string test = predicate(bounds, mask);
+    if (!thread_mask.empty()) test += (test.empty() ? "" : " && ") + thread_mask;
     lines.push_back(fmt::format("{}<1>(&{}, {}{});", function, name, place(a),
                                 test.empty() ? "" : ", " + test));
     return name;
   }
   for (Bound& b : bounds) b.along_element = b.coordinate.coefficient("e") != 0;
   before_.push_back(fmt::format("{} {}[{}];", type, name, vector_));
-  before_.push_back(vector_access(function, a, name, false, bounds, ""));
+  before_.push_back(vector_access(function, a, name, false, bounds, thread_mask));
   return name + "[e]";
 }
 

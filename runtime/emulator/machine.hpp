@@ -104,7 +104,7 @@ struct Meeting {
   Wait kind = Wait::nothing;
   int variant = 0;  // all must agree on it: kind of shuffle, product, matrices
   int line = 0;
-  race::Snapshot arrived_with;
+  race::Snapshot arrived_with = {};
 };
 
 /// A named barrier or a cluster's: threads come in any number.
@@ -113,7 +113,7 @@ struct Barrier {
   std::uint32_t left = 0;  // arrived at a cluster's barrier and returned
   int line = 0;
   std::vector<Thread*> waiting;
-  race::Snapshot arrived_with;
+  race::Snapshot arrived_with = {};
   race::Snapshot passed;
   std::uint32_t phase = 0;
 };
@@ -125,7 +125,7 @@ struct Mbarrier {
   bool fenced = false;            // by fence_mbarrier_init
   race::Snapshot initialized;
   std::vector<Thread*> waiting;
-  race::Snapshot arrived_with;
+  race::Snapshot arrived_with = {};
   race::Snapshot passed;  // of the last phase
   int copy_line = 0;      // of a copy that completed in the last phase and nobody waited for
 };
