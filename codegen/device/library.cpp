@@ -1,8 +1,10 @@
 #include "codegen/device/library.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <vector>
 
+#include "codegen/device/wgmma.hpp"
 #include "palladium/error.hpp"
 
 namespace palladium::device {
@@ -12,17 +14,31 @@ extern const int embedded_count;
 
 namespace {
 
+constexpr int any_arch = std::numeric_limits<int>::max();
 constexpr Function table[] = {
 #define PALLADIUM_WAIST(file, name, first_arch, declaration, meaning) \
-  {#file, #name, first_arch, -1, -1, declaration, meaning},
+  {#file, #name, first_arch, any_arch, -1, -1, declaration, meaning},
+#define PALLADIUM_WAIST_HOPPER(file, name, declaration, meaning) \
+  {#file, #name, 90, 90, -1, -1, declaration, meaning},
 #define PALLADIUM_WAIST_MATH(file, name, ulp_f32, ulp_f64, declaration, meaning) \
-  {#file, #name, 75, ulp_f32, ulp_f64, declaration, meaning},
+  {#file, #name, 75, any_arch, ulp_f32, ulp_f64, declaration, meaning},
 #include "codegen/device/waist.def"
 };
 
-// A part of the library: taken always, or when the kernel names a function of the waist's `file`.
+// A part of the library: taken always, or when the kernel names a function of one of the waist's
+// `files`.
 struct Part {
-  std::string_view path, file;
+  std::string_view path, files;
+
+  bool wanted_by(const std::vector<std::string_view>& named) const {
+    std::string_view rest = files;
+    while (!rest.empty()) {
+      const std::size_t end = std::min(rest.find(' '), rest.size());
+      if (std::find(named.begin(), named.end(), rest.substr(0, end)) != named.end()) return true;
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+    }
+    return files.empty();
+  }
 };
 constexpr Part cuda_parts[] = {
     {"cuda/target.cuh", ""},
@@ -35,8 +51,19 @@ constexpr Part cuda_parts[] = {
     {"cuda/ids.cuh", "ids"},
     {"cuda/barrier.cuh", "barrier"},
     {"cuda/warp.cuh", "warp"},
-    {"cuda/memory.cuh", "memory"},
+    {"cuda/memory.cuh", "memory cluster"},
     {"cuda/mma.cuh", "mma"},
+    {"cuda/cluster.cuh", "cluster"},
+    {"cuda/mbarrier.cuh", "mbarrier"},
+    {"cuda/fence.cuh", "fence"},
+    {"common/tma.cuh", "tma"},
+    {"cuda/tma.cuh", "tma"},
+    {"cuda/cp_async.cuh", "cp_async"},
+    {"common/wgmma.cuh", "wgmma"},
+    {"cuda/wgmma.cuh", "wgmma"},
+    {"cuda/control.cuh", "control"},
+    {"common/atomic.cuh", "atomic"},
+    {"cuda/atomic.cuh", "atomic"},
     {"common/reduce.cuh", "reduce"},
     {"common/part.cuh", "part"},
     {"common/dot.cuh", "dot"},
@@ -54,8 +81,20 @@ constexpr Part cpu_parts[] = {
     {"cpu/ids.cuh", "ids"},
     {"cpu/barrier.cuh", "barrier"},
     {"cpu/warp.cuh", "warp"},
-    {"cpu/memory.cuh", "memory"},
+    {"cpu/memory.cuh", "memory cluster"},
     {"cpu/mma.cuh", "mma"},
+    {"cpu/cluster.cuh", "cluster"},
+    {"cpu/mbarrier.cuh", "mbarrier"},
+    {"cpu/fence.cuh", "fence"},
+    {"cpu/format.cuh", "tma atomic"},
+    {"common/tma.cuh", "tma"},
+    {"cpu/tma.cuh", "tma"},
+    {"cpu/cp_async.cuh", "cp_async"},
+    {"common/wgmma.cuh", "wgmma"},
+    {"cpu/wgmma.cuh", "wgmma"},
+    {"cpu/control.cuh", "control"},
+    {"common/atomic.cuh", "atomic"},
+    {"cpu/atomic.cuh", "atomic"},
     {"common/reduce.cuh", "reduce"},
     {"common/part.cuh", "part"},
     {"common/dot.cuh", "dot"},
@@ -119,14 +158,13 @@ std::string prelude(Half half, std::string_view kernel) {
       half == Half::cuda ? std::span<const Part>(cuda_parts) : std::span<const Part>(cpu_parts);
   std::string out;
   for (const Part& part : parts) {
-    const bool wanted =
-        part.file.empty() || std::find(named.begin(), named.end(), part.file) != named.end();
-    if (!wanted) continue;
+    if (!part.wanted_by(named)) continue;
     const bool host = part.path == "cpu/host.cuh";
     if (host) out += "namespace pl {\nnamespace detail {\n";
     append_code(out, text_of(part.path));
     if (host) out += "}\n}\n";
   }
+  out += wgmma_functions(half, kernel);
   out += "#line 1 \"kernel.cu\"\n";
   return out;
 }

@@ -27,6 +27,7 @@ struct Function {
   std::string_view file;  // "memory"
   std::string_view name;  // "load_global"
   int first_arch;         // 75
+  int last_arch;          // 90 for what Hopper alone has
   int ulp_f32, ulp_f64;   // -1: not an elementary function of that type
   std::string_view declaration, meaning;
 };

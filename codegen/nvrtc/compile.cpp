@@ -246,7 +246,6 @@ Result compile(const Request& request, const Toolchain& toolchain) {
       "--no-cache",           // else NVRTC starts the driver (cuInit) for a cache of its own
       "--fmad=false",         // contraction is decided in the graph, for every target alike
       "--ptxas-options=-v",   // registers, spills and complaints, for parse_log()
-      "-default-device",      // unmarked functions are device functions: there is no host
       "--no-source-include",  // the source's folder is not a place to look for headers
   };
   options.insert(options.end(), request.options.begin(), request.options.end());

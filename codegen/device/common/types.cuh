@@ -19,6 +19,11 @@ struct bf16 {
 
 namespace pl {
 
+// Opaque: the driver makes it for a GPU, the emulator its own.
+struct alignas(64) TensorMap {
+  u64 opaque[16];
+};
+
 template <class To, class From>
 PL_FN To bitcast(From x) {
   static_assert(sizeof(To) == sizeof(From), "bitcast: the sizes differ");

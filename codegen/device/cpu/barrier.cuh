@@ -11,4 +11,16 @@ PL_FN void warpgroup_sync(PL_LINE) {
 PL_FN void block_sync(PL_LINE) { detail::host.block_sync(line); }
 PL_FN void warp_sync(PL_LINE) { detail::host.warp_sync(line); }
 
+template <int Id>
+PL_FN void barrier_sync(u32 threads, PL_LINE) {
+  static_assert(Id >= 0 && Id <= 15, "named barriers are 0 to 15");
+  detail::host.barrier(Id, threads, true, line);
+}
+
+template <int Id>
+PL_FN void barrier_arrive(u32 threads, PL_LINE) {
+  static_assert(Id >= 0 && Id <= 15, "named barriers are 0 to 15");
+  detail::host.barrier(Id, threads, false, line);
+}
+
 }  // namespace pl

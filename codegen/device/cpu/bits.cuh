@@ -49,7 +49,7 @@ PL_FN int count_ones(u64 x) {
 }
 PL_FN int leading_zeros(u64 x) { return x == 0 ? 64 : __builtin_clzll(x); }
 
-constexpr bool has_min_max = false;
+enum : bool { has_min_max = false };
 PL_FN f32 min_f32(f32 a, f32) { return a; }
 PL_FN f32 max_f32(f32 a, f32) { return a; }
 

@@ -14,9 +14,19 @@ struct MakeIndices<0, I...> {
   typedef Indices<I...> type;
 };
 
+// A tensor map is taken by reference: the kernel sees it where the caller has it.
+template <class P>
+struct Parameter {
+  typedef P type;
+};
+template <class P>
+struct Parameter<const P&> {
+  typedef const P type;
+};
+
 template <class... P, int... I>
 PL_FN void run(void (*kernel)(P...), void** p, Indices<I...>) {
-  kernel(*static_cast<P*>(p[I])...);
+  kernel(*static_cast<typename Parameter<P>::type*>(p[I])...);
 }
 
 // Reads the parameters as cuLaunchKernel reads kernelParams.

@@ -14,6 +14,8 @@ PL_FN i32 grid_y() { return detail::host.ids()->grid[1]; }
 PL_FN i32 grid_z() { return detail::host.ids()->grid[2]; }
 PL_FN u32 cluster_rank() { return detail::host.ids()->cluster_rank; }
 PL_FN u32 cluster_size() { return detail::host.ids()->cluster_size; }
+PL_FN bool elect_one(PL_LINE) { return detail::host.elect_one(line); }
+PL_FN u32 warp_uniform(u32 x, PL_LINE) { return detail::host.warp_uniform(x, line); }
 PL_FN u32 shared_base() { return detail::host.ids()->shared_base; }
 
 }  // namespace pl

@@ -1,4 +1,4 @@
-// Tensor cores by mma.sync, and ldmatrix.
+// Tensor cores by mma.sync, ldmatrix and stmatrix.
 
 namespace pl {
 
@@ -35,5 +35,19 @@ PL_LDMATRIX(ldmatrix_x1_trans, 1, true)
 PL_LDMATRIX(ldmatrix_x2_trans, 2, true)
 PL_LDMATRIX(ldmatrix_x4_trans, 4, true)
 #undef PL_LDMATRIX
+
+#define PL_STMATRIX(name, matrices, transposed)                     \
+  template <class T>                                                \
+  PL_FN void name(u32 row, const T* src, PL_LINE) {                 \
+    static_assert(sizeof(T) == 2, "stmatrix: elements of 2 bytes"); \
+    detail::host.stmatrix(row, src, matrices, transposed, line);    \
+  }
+PL_STMATRIX(stmatrix_x1, 1, false)
+PL_STMATRIX(stmatrix_x2, 2, false)
+PL_STMATRIX(stmatrix_x4, 4, false)
+PL_STMATRIX(stmatrix_x1_trans, 1, true)
+PL_STMATRIX(stmatrix_x2_trans, 2, true)
+PL_STMATRIX(stmatrix_x4_trans, 4, true)
+#undef PL_STMATRIX
 
 }  // namespace pl

@@ -3,6 +3,7 @@
 
 #define PL_FN inline
 #define PL_KERNEL(threads) static void
+#define PL_TENSOR_MAP(name) const pl::TensorMap& name
 #define PL_UNROLL
 #define PL_NOUNROLL
 // Reports name the line of the kernel's text: a function that may report takes it as its last

@@ -25,4 +25,16 @@ PL_FN void warpgroup_sync() {
 PL_FN void block_sync() { __syncthreads(); }
 PL_FN void warp_sync() { __syncwarp(); }
 
+template <int Id>
+PL_FN void barrier_sync(u32 threads) {
+  static_assert(Id >= 0 && Id <= 15, "named barriers are 0 to 15");
+  asm volatile("bar.sync %0, %1;" ::"n"(Id), "r"(threads) : "memory");
+}
+
+template <int Id>
+PL_FN void barrier_arrive(u32 threads) {
+  static_assert(Id >= 0 && Id <= 15, "named barriers are 0 to 15");
+  asm volatile("bar.arrive %0, %1;" ::"n"(Id), "r"(threads) : "memory");
+}
+
 }  // namespace pl

@@ -56,7 +56,7 @@ PL_FN int count_ones(u8 x) { return __popc(x); }
 PL_FN int leading_zeros(u64 x) { return __clzll(x); }
 
 #if __CUDA_ARCH__ >= 800
-constexpr bool has_min_max = true;
+enum : bool { has_min_max = true };
 PL_FN f32 min_f32(f32 a, f32 b) {
   f32 r;
   asm("min.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
@@ -68,7 +68,7 @@ PL_FN f32 max_f32(f32 a, f32 b) {
   return r;
 }
 #else
-constexpr bool has_min_max = false;
+enum : bool { has_min_max = false };
 PL_FN f32 min_f32(f32 a, f32) { return a; }
 PL_FN f32 max_f32(f32 a, f32) { return a; }
 #endif

@@ -36,6 +36,14 @@ PL_FN u32 cluster_size() {
   return r;
 }
 
+PL_FN bool elect_one() {
+  u32 elected;
+  asm volatile("{.reg .pred p; elect.sync _|p, 0xffffffff; selp.u32 %0, 1, 0, p;}" : "=r"(elected));
+  return elected != 0;
+}
+
+PL_FN u32 warp_uniform(u32 x) { return __shfl_sync(0xffffffffu, x, 0); }
+
 PL_FN u32 shared_base() { return static_cast<u32>(__cvta_generic_to_shared(palladium_shared)); }
 
 }  // namespace pl

@@ -1,4 +1,4 @@
-// Tensor cores by mma.sync, and ldmatrix.
+// Tensor cores by mma.sync, ldmatrix and stmatrix.
 
 namespace pl {
 namespace detail {
@@ -107,5 +107,36 @@ PL_FN void mma_m16n8k32(i32* d, const i8* a, const i8* b) {
 PL_LDMATRIX(, "")
 PL_LDMATRIX(_trans, ".trans")
 #undef PL_LDMATRIX
+
+#define PL_STMATRIX(suffix, modifier)                                                           \
+  template <class T>                                                                            \
+  PL_FN void stmatrix_x1##suffix(u32 row, const T* src) {                                       \
+    u32 w[1];                                                                                   \
+    detail::fragment(w, src);                                                                   \
+    asm volatile("stmatrix.sync.aligned.m8n8.x1" modifier ".shared.b16 [%0], {%1};" ::"r"(row), \
+                 "r"(w[0])                                                                      \
+                 : "memory");                                                                   \
+  }                                                                                             \
+  template <class T>                                                                            \
+  PL_FN void stmatrix_x2##suffix(u32 row, const T* src) {                                       \
+    u32 w[2];                                                                                   \
+    detail::fragment(w, src);                                                                   \
+    asm volatile("stmatrix.sync.aligned.m8n8.x2" modifier                                       \
+                 ".shared.b16 [%0], {%1, %2};" ::"r"(row),                                      \
+                 "r"(w[0]), "r"(w[1])                                                           \
+                 : "memory");                                                                   \
+  }                                                                                             \
+  template <class T>                                                                            \
+  PL_FN void stmatrix_x4##suffix(u32 row, const T* src) {                                       \
+    u32 w[4];                                                                                   \
+    detail::fragment(w, src);                                                                   \
+    asm volatile("stmatrix.sync.aligned.m8n8.x4" modifier                                       \
+                 ".shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(row),                              \
+                 "r"(w[0]), "r"(w[1]), "r"(w[2]), "r"(w[3])                                     \
+                 : "memory");                                                                   \
+  }
+PL_STMATRIX(, "")
+PL_STMATRIX(_trans, ".trans")
+#undef PL_STMATRIX
 
 }  // namespace pl

@@ -3,6 +3,7 @@
 #define PL_FN __device__ __forceinline__
 #define PL_KERNEL(threads) extern "C" __global__ void __launch_bounds__(threads, 1)
 #define PL_EXPORT(kernel)
+#define PL_TENSOR_MAP(name) const __grid_constant__ pl::TensorMap name
 #define PL_UNROLL _Pragma("unroll")
 #define PL_NOUNROLL _Pragma("unroll 1")
 // The CPU half's way of telling reports the line; nothing here.

@@ -1,0 +1,89 @@
+// Atomic accesses.
+
+namespace pl {
+namespace detail {
+
+template <class T>
+PL_FN T atomic(T* p, Atomic what, T v, T expected, Order order, Scope scope, i32 line) {
+  static_assert(sizeof(T) == 4 || sizeof(T) == 8, "atomic accesses are of 4 or 8 bytes");
+  return bitcast<T>(static_cast<bits_of<T>>(
+      host.atomic_global(p, what, format_of<T>, sizeof(T), bitcast<bits_of<T>>(v),
+                         bitcast<bits_of<T>>(expected), order, scope, line)));
+}
+
+template <class T>
+PL_FN T atomic_shared(u32 at, Atomic what, T v, T expected, Order order, i32 line) {
+  static_assert(sizeof(T) == 4 || sizeof(T) == 8, "atomic accesses are of 4 or 8 bytes");
+  return bitcast<T>(static_cast<bits_of<T>>(
+      host.atomic_shared(at, what, format_of<T>, sizeof(T), bitcast<bits_of<T>>(v),
+                         bitcast<bits_of<T>>(expected), order, line)));
+}
+
+template <class T>
+constexpr bool is_term = (is_integer<T> || is_wide_float<T>)&&sizeof(T) >= 4;
+template <class T>
+constexpr bool is_word = is_integer<T> && sizeof(T) >= 4;
+
+}  // namespace detail
+
+#define PL_ATOMIC(name, what, is_legal)                                                    \
+  template <Order O = relaxed, Scope S = gpu, class T>                                     \
+  PL_FN T name(T* p, T v, PL_LINE) {                                                       \
+    static_assert(detail::is_legal<T>, #name ": not of this type");                        \
+    return detail::atomic(p, detail::Atomic::what, v, T(0), static_cast<detail::Order>(O), \
+                          static_cast<detail::Scope>(S), line);                            \
+  }
+#define PL_ATOMIC_SHARED(name, what, is_legal)                           \
+  template <Order O = relaxed, class T>                                  \
+  PL_FN T name(u32 address, T v, PL_LINE) {                              \
+    static_assert(detail::is_legal<T>, #name ": not of this type");      \
+    return detail::atomic_shared(address, detail::Atomic::what, v, T(0), \
+                                 static_cast<detail::Order>(O), line);   \
+  }
+PL_ATOMIC(atomic_add, add, is_term)
+PL_ATOMIC(atomic_min, min, is_word)
+PL_ATOMIC(atomic_max, max, is_word)
+PL_ATOMIC(atomic_and, bit_and, is_word)
+PL_ATOMIC(atomic_or, bit_or, is_word)
+PL_ATOMIC(atomic_xor, bit_xor, is_word)
+PL_ATOMIC(atomic_exchange, exchange, is_word)
+PL_ATOMIC_SHARED(atomic_add_shared, add, is_term)
+PL_ATOMIC_SHARED(atomic_min_shared, min, is_word)
+PL_ATOMIC_SHARED(atomic_max_shared, max, is_word)
+PL_ATOMIC_SHARED(atomic_exchange_shared, exchange, is_word)
+#undef PL_ATOMIC
+#undef PL_ATOMIC_SHARED
+
+template <Order O = relaxed, Scope S = gpu, class T>
+PL_FN T atomic_compare_exchange(T* p, T expected, T v, PL_LINE) {
+  static_assert(detail::is_word<T>, "atomic_compare_exchange: not of this type");
+  return detail::atomic(p, detail::Atomic::compare_exchange, v, expected,
+                        static_cast<detail::Order>(O), static_cast<detail::Scope>(S), line);
+}
+
+template <Order O = relaxed, class T>
+PL_FN T atomic_compare_exchange_shared(u32 address, T expected, T v, PL_LINE) {
+  static_assert(detail::is_word<T>, "atomic_compare_exchange_shared: not of this type");
+  return detail::atomic_shared(address, detail::Atomic::compare_exchange, v, expected,
+                               static_cast<detail::Order>(O), line);
+}
+
+template <Order O = relaxed, Scope S = gpu, class T>
+PL_FN void red_add(T* p, T v, PL_LINE) {
+  static_assert(O == relaxed || O == release, "red_add: relaxed or release");
+  atomic_add<O, S>(p, v, line);
+}
+
+template <Scope S = gpu, class T>
+PL_FN T load_acquire(const T* p, PL_LINE) {
+  return detail::atomic(const_cast<T*>(p), detail::Atomic::load, T(0), T(0), detail::Order::acquire,
+                        static_cast<detail::Scope>(S), line);
+}
+
+template <Scope S = gpu, class T>
+PL_FN void store_release(T* p, T v, PL_LINE) {
+  detail::atomic(p, detail::Atomic::store, v, T(0), detail::Order::release,
+                 static_cast<detail::Scope>(S), line);
+}
+
+}  // namespace pl

@@ -1,0 +1,17 @@
+// What stands around a wgmma; the products themselves are made by device/wgmma.cpp.
+
+namespace pl {
+
+PL_FN void wgmma_fence(PL_LINE) { detail::host.wgmma_fence(line); }
+PL_FN void wgmma_commit(PL_LINE) { detail::host.wgmma_commit(line); }
+
+template <int N>
+PL_FN void wgmma_wait(PL_LINE) {
+  detail::host.wgmma_wait(N, line);
+}
+
+// The emulator writes registers through pointers, which the compiler sees.
+template <class D, int R>
+PL_FN void wgmma_registers(D (&)[R]) {}
+
+}  // namespace pl

@@ -1,0 +1,24 @@
+// Registers, dependent launches, and names for reports.
+
+namespace pl {
+
+template <int N>
+PL_FN void setmaxnreg_inc() {
+  static_assert(N >= 24 && N <= 256 && N % 8 == 0, "setmaxnreg: a multiple of 8, 24 to 256");
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(N) : "memory");
+}
+
+template <int N>
+PL_FN void setmaxnreg_dec() {
+  static_assert(N >= 24 && N <= 256 && N % 8 == 0, "setmaxnreg: a multiple of 8, 24 to 256");
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(N) : "memory");
+}
+
+PL_FN void griddepcontrol_wait() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
+PL_FN void griddepcontrol_launch_dependents() {
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+}
+
+PL_FN void name_shared(u32, u32, const char*, i32 = -1) {}
+
+}  // namespace pl

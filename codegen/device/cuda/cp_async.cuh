@@ -1,0 +1,31 @@
+// Asynchronous copies to shared memory by every thread for itself.
+
+namespace pl {
+
+template <int Bytes>
+PL_FN void cp_async(u32 dst, const void* src, bool in_bounds = true) {
+  static_assert(Bytes == 4 || Bytes == 8 || Bytes == 16, "cp_async: 4, 8 or 16 bytes");
+  const u64 from = __cvta_generic_to_global(src);
+  const u32 present = in_bounds ? Bytes : 0;  // what is missing becomes zeros
+  if constexpr (Bytes == 16) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(dst), "l"(from), "r"(present)
+                 : "memory");
+  } else {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(dst), "l"(from), "n"(Bytes),
+                 "r"(present)
+                 : "memory");
+  }
+}
+
+PL_FN void cp_async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+
+template <int N>
+PL_FN void cp_async_wait() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
+}
+
+PL_FN void cp_async_arrive(u32 bar) {
+  asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(bar) : "memory");
+}
+
+}  // namespace pl

@@ -1,0 +1,26 @@
+// What stands around a wgmma; the products themselves are made by device/wgmma.cpp.
+
+namespace pl {
+
+PL_FN void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+PL_FN void wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+
+template <int N>
+PL_FN void wgmma_wait() {
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory");
+}
+
+template <int R>
+PL_FN void wgmma_registers(f32 (&d)[R]) {
+  PL_UNROLL for (int i = 0; i < R; ++i) asm volatile("" : "+f"(d[i])::"memory");
+}
+template <int R>
+PL_FN void wgmma_registers(i32 (&d)[R]) {
+  PL_UNROLL for (int i = 0; i < R; ++i) asm volatile("" : "+r"(d[i])::"memory");
+}
+template <int R>
+PL_FN void wgmma_registers(u32 (&d)[R]) {
+  PL_UNROLL for (int i = 0; i < R; ++i) asm volatile("" : "+r"(d[i])::"memory");
+}
+
+}  // namespace pl

@@ -1,0 +1,204 @@
+#include "codegen/device/wgmma.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <set>
+
+#include "codegen/base/format.hpp"
+#include "palladium/error.hpp"
+
+namespace palladium::device {
+namespace {
+
+struct Types {
+  std::string_view d, a, b;
+  int k;
+};
+constexpr Types all_types[] = {
+    {"f32", "bf16", "bf16", 16}, {"f32", "f16", "f16", 16},   {"f16", "f16", "f16", 16},
+    {"f32", "tf32", "tf32", 8},  {"f32", "e4m3", "e4m3", 32}, {"f32", "e4m3", "e5m2", 32},
+    {"f32", "e5m2", "e4m3", 32}, {"f32", "e5m2", "e5m2", 32}, {"f16", "e4m3", "e4m3", 32},
+    {"f16", "e4m3", "e5m2", 32}, {"f16", "e5m2", "e4m3", 32}, {"f16", "e5m2", "e5m2", 32},
+    {"s32", "s8", "s8", 32},     {"s32", "s8", "u8", 32},     {"s32", "u8", "s8", 32},
+    {"s32", "u8", "u8", 32},
+};
+
+bool is_legal_n(const Types& types, int n) {
+  if (n < 8 || n > 256 || n % 8 != 0) return false;
+  return types.d != "s32" || n % 16 == 0 || n == 8 || n == 24;
+}
+
+// ---- names
+
+/// What stands between the underscores of "wgmma_m64n128k16_f32_bf16_bf16_rs".
+struct Parsed {
+  int m = 0, n = 0, k = 0;
+  std::string_view d, a, b;
+  bool rs = false;
+};
+
+/// Takes `prefix` and the number behind it off the front.
+bool take(std::string_view& text, char prefix, int& value) {
+  if (text.empty() || text[0] != prefix) return false;
+  const auto [rest, error] = std::from_chars(text.data() + 1, text.data() + text.size(), value);
+  if (error != std::errc()) return false;
+  text.remove_prefix(static_cast<std::size_t>(rest - text.data()));
+  return true;
+}
+
+std::optional<Parsed> parse(std::string_view name) {
+  std::vector<std::string_view> words;
+  for (std::size_t at = 0; at <= name.size();) {
+    const std::size_t end = std::min(name.find('_', at), name.size());
+    words.push_back(name.substr(at, end - at));
+    at = end + 1;
+  }
+  if (words.size() < 5 || words.size() > 6 || (words.size() == 6 && words[5] != "rs")) return {};
+  Parsed parsed = {.d = words[2], .a = words[3], .b = words[4], .rs = words.size() == 6};
+  std::string_view shape = words[1];
+  if (!take(shape, 'm', parsed.m) || !take(shape, 'n', parsed.n) || !take(shape, 'k', parsed.k))
+    return {};
+  return shape.empty() ? std::optional(parsed) : std::nullopt;
+}
+
+[[noreturn]] void refuse(std::string_view name, std::string_view why) {
+  throw InternalError(fmt::format("device library: there is no pl::{}: {}", name, why));
+}
+
+Wgmma product_of(std::string_view name) {
+  const std::optional<Parsed> parsed = parse(name);
+  if (!parsed || parsed->m != 64)
+    refuse(name, "products are called wgmma_m64n<N>k<K>_<D>_<A>_<B>, or _rs behind that");
+  for (const Types& types : all_types) {
+    if (types.d != parsed->d || types.a != parsed->a || types.b != parsed->b) continue;
+    if (parsed->k != types.k)
+      refuse(name, fmt::format("k is {} for operands of {} and {}", types.k, types.a, types.b));
+    if (!is_legal_n(types, parsed->n))
+      refuse(name, types.d == "s32" ? "n is 8, 24 or a multiple of 16 up to 256 for integers"
+                                    : "n is a multiple of 8 up to 256");
+    return {parsed->n, types.k, types.d, types.a, types.b, parsed->rs};
+  }
+  std::string legal;
+  for (const Types& types : all_types)
+    legal += fmt::format("{}{}_{}_{}", legal.empty() ? "" : ", ", types.d, types.a, types.b);
+  refuse(name, "types go together as " + legal);
+}
+
+// ---- texts
+
+/// `count` times `item` with its index for every #, from `first`.
+std::string list(int count, std::string_view item, int first = 0) {
+  std::string text;
+  for (int i = first; i < first + count; ++i) {
+    if (i > first) text += ", ";
+    for (const char c : item) text += c == '#' ? std::to_string(i) : std::string(1, c);
+  }
+  return text;
+}
+
+std::string_view register_type(const Wgmma& op) {
+  return op.d == "f32" ? "f32" : op.d == "f16" ? "u32" : "i32";
+}
+
+/// From its template parameters to the last parameter that both halves have.
+std::string head(const Wgmma& op) {
+  std::string text;
+  if (op.has_transposes())
+    text = op.rs ? "template <bool TransposeB = false>\n"
+                 : "template <bool TransposeA = false, bool TransposeB = false>\n";
+  return text + fmt::format("PL_FN void {}({} (&d)[{}], {}, u64 b, bool accumulate", op.name(),
+                            register_type(op), op.registers(),
+                            op.rs ? "const u32 (&a)[4]" : "u64 a");
+}
+
+std::string cuda_text(const Wgmma& op) {
+  const int r = op.registers(), b = r + (op.rs ? 4 : 1);
+  // Only floats may be negated, only 16-bit operands transposed.
+  std::string tail = op.d == "s32" ? "" : ", 1, 1", transposes;
+  if (op.has_transposes()) {
+    tail += op.rs ? fmt::format(", %{}", b + 2) : fmt::format(", %{}, %{}", b + 2, b + 3);
+    transposes = op.rs ? ", \"n\"(TransposeB)" : ", \"n\"(TransposeA), \"n\"(TransposeB)";
+  }
+  return fmt::format(
+      R"({}) {{
+  asm volatile(
+      "{{.reg .pred p; setp.ne.u32 p, %{}, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n{}k{}.{}.{}.{}\n"
+      "{{{}}},\n"
+      "{}, %{}, p{};}}"
+      : {}
+      : {}, "l"(b), "r"(u32(accumulate)){});
+}}
+)",
+      head(op), b + 1, op.n, op.k, op.d, op.a, op.b, list(r, "%#"),
+      op.rs ? "{" + list(4, "%#", r) + "}" : fmt::format("%{}", r), b, tail,
+      list(r, op.d == "f32" ? "\"+f\"(d[#])" : "\"+r\"(d[#])"),
+      op.rs ? list(4, "\"r\"(a[#])") : "\"l\"(a)", transposes);
+}
+
+std::string cpu_text(const Wgmma& op) {
+  const auto format = [](std::string_view type) {
+    const std::string_view name = type == "s8"    ? "i8"
+                                  : type == "s32" ? "i32"
+                                                  : type;  // the emulator's words
+    return fmt::format("detail::Format::{}", name);
+  };
+  return fmt::format(
+      R"({}, PL_LINE) {{
+  static constexpr detail::Wgmma op = {{{}, {}, {}, {}, {}, {}, {}}};
+  detail::host.wgmma(&op, d, {}, b, accumulate, line);
+}}
+)",
+      head(op), op.n, op.k, format(op.d), format(op.a), format(op.b),
+      op.has_transposes() && !op.rs ? "TransposeA" : "false",
+      op.has_transposes() ? "TransposeB" : "false", op.rs ? "a, 0" : "nullptr, a");
+}
+
+bool is_name(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+/// pl::wgmma_... in `kernel`, without the rows of the table.
+std::set<std::string_view> named_products(std::string_view kernel) {
+  constexpr std::string_view prefix = "pl::wgmma_";
+  std::set<std::string_view> names;
+  for (std::size_t at = kernel.find(prefix); at != kernel.npos; at = kernel.find(prefix, at)) {
+    at += 4;
+    std::size_t end = at;
+    while (end < kernel.size() && is_name(kernel[end])) ++end;
+    const std::string_view name = kernel.substr(at, end - at);
+    const auto is_row = [&](const Function& f) { return f.name == name; };
+    if (std::none_of(functions().begin(), functions().end(), is_row)) names.insert(name);
+  }
+  return names;
+}
+
+}  // namespace
+
+std::string Wgmma::name() const {
+  return fmt::format("wgmma_m64n{}k{}_{}_{}_{}{}", n, k, d, a, b, rs ? "_rs" : "");
+}
+
+std::vector<Wgmma> wgmma_variants() {
+  std::vector<Wgmma> all;
+  for (const Types& types : all_types) {
+    for (int n = 8; n <= 256; n += 8) {
+      if (!is_legal_n(types, n)) continue;
+      for (const bool rs : {false, true})
+        all.push_back({n, types.k, types.d, types.a, types.b, rs});
+    }
+  }
+  return all;
+}
+
+std::string wgmma_functions(Half half, std::string_view kernel) {
+  std::string text;
+  for (const std::string_view name : named_products(kernel)) {
+    const Wgmma op = product_of(name);
+    text += half == Half::cuda ? cuda_text(op) : cpu_text(op);
+  }
+  return text.empty() ? text : "namespace pl {\n" + text + "}\n";
+}
+
+}  // namespace palladium::device

@@ -1,0 +1,319 @@
+// A use of every function that emitted text may call.
+#include "tests/support/waist_uses.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "palladium/error.hpp"
+
+namespace palladium::test {
+namespace {
+
+const std::vector<std::string> floats = {"f16", "bf16", "f32", "f64"};
+const std::vector<std::string> integers = {"i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"};
+// What moves bits only is tried with one type of each size: ptxas is slow on all of them.
+const std::vector<std::string> sizes = {"bool", "i8", "bf16", "f32", "u64"};
+
+int bytes_of(const std::string& type) {
+  if (type == "bool") return 1;
+  if (type == "bf16") return 2;
+  return std::stoi(type.substr(1)) / 8;
+}
+
+std::string replaced(std::string text, char what, const std::string& by) {
+  for (std::size_t at; (at = text.find(what)) != text.npos;) text.replace(at, 1, by);
+  return text;
+}
+
+/// For each type $: { $ x, y from memory; call; x to memory }.
+WaistUse over_types(const std::string& name, const std::vector<std::string>& types,
+                    const std::string& call) {
+  std::string statement;
+  for (const std::string& t : types) {
+    statement += replaced(
+        "{ $ x, y; pl::load_global(&x, static_cast<const $*>(m)); "
+        "pl::load_global(&y, static_cast<const $*>(m) + 1); " +
+            call + " pl::store_global(static_cast<$*>(m) + 2, &x); }\n  ",
+        '$', t);
+  }
+  return {name, statement};
+}
+
+/// For each type $ and length # of at least `least` bytes: { $ v[#]; call }.
+WaistUse over_vectors(const std::string& name, const std::string& call, int least = 1) {
+  std::string statement;
+  for (const std::string& t : sizes) {
+    for (int n = 1; n * bytes_of(t) <= 16; n *= 2) {
+      if (n * bytes_of(t) < least) continue;
+      statement +=
+          replaced(replaced("{ $ v[#]; for (auto& e : v) e = $(); " + call + " }\n  ", '$', t), '#',
+                   std::to_string(n));
+    }
+  }
+  return {name, statement};
+}
+
+void add_simple(std::vector<WaistUse>& all) {
+  const std::vector<WaistUse> uses = {
+      {"thread", "u += pl::thread();"},
+      {"warpgroup", "u += pl::warpgroup();"},
+      {"warp", "u += pl::warp();"},
+      {"lane", "u += pl::lane();"},
+      {"block_x", "u += pl::block_x();"},
+      {"block_y", "u += pl::block_y();"},
+      {"block_z", "u += pl::block_z();"},
+      {"grid_x", "u += pl::grid_x();"},
+      {"grid_y", "u += pl::grid_y();"},
+      {"grid_z", "u += pl::grid_z();"},
+      {"cluster_rank", "u += pl::cluster_rank();"},
+      {"cluster_size", "u += pl::cluster_size();"},
+      {"shared_base", "u += pl::shared_base();"},
+      {"elect_one", "u += pl::elect_one();"},
+      {"warp_uniform", "u += pl::warp_uniform(u);"},
+      {"warpgroup_sync", "pl::warpgroup_sync(); pl::warpgroup_sync<1>();"},
+      {"block_sync", "pl::block_sync();"},
+      {"warp_sync", "pl::warp_sync();"},
+      {"barrier_sync", "pl::barrier_sync<9>(128); pl::barrier_sync<15>(u);"},
+      {"barrier_arrive", "pl::barrier_arrive<8>(256); pl::barrier_arrive<7>(u);"},
+      {"vote_any", "u += pl::vote_any(u > 3);"},
+      {"vote_all", "u += pl::vote_all(u > 3);"},
+      {"vote_ballot", "u += pl::vote_ballot(u > 3);"},
+      {"check", "pl::check(true, \"fine\");"},
+      {"pack", "u += pl::pack(h[0], h[1]) + pl::pack(b[0], b[1]) + pl::pack(u16(1), u16(2));"},
+      {"unpack", "pl::unpack(h, u); pl::unpack(b + 2, u);"},
+      {"bitcast", "u += pl::bitcast<u32>(f[0]); u += pl::bitcast<u16>(h[0]);"},
+      {"mma_m16n8k16", "pl::mma_m16n8k16(f, h, h + 8); pl::mma_m16n8k16(f, b, b + 8);"},
+      {"mma_m16n8k8", "pl::mma_m16n8k8(f, h, h + 8);"},
+      {"mma_m16n8k8_tf32", "pl::mma_m16n8k8_tf32(f, f + 4, f + 8);"},
+      {"mma_m16n8k32", "pl::mma_m16n8k32(i, c, c);"},
+      {"fold",
+       "f[0] = pl::fold(pl::Sum(), f[0], f[1]); h[0] = pl::fold(pl::Max(), h[0], h[1]);"
+       "b[0] = pl::fold(pl::Min(), b[0], b[1]);"},
+      {"reduce_lanes",
+       "pl::reduce_lanes<4, 5>(f, pl::Sum()); pl::reduce_lanes<2, 31>(h, pl::Max());"},
+      {"reduce_warps", "pl::reduce_warps<2, 3, 1, 1>(f, pl::shared_base(), pl::Sum());"},
+      {"dot_fma", "pl::dot_fma<1, 1, 2, false, true, f16>(f, z, 32, z, 32, 4);"},
+      {"dot_mma_16816",
+       "pl::dot_mma_16816<1, 1, 2, false, false, bf16>(f, z, 32, z, 32, 16);"
+       "pl::dot_mma_16816<1, 1, 4, true, true, f16>(f, z, 32, z, 32, 16);"},
+      {"dot_mma_1688",
+       "pl::dot_mma_1688<1, 1, 4, false, false>(f, z, 32, z, 32, 8);"
+       "pl::dot_mma_1688<1, 1, 2, true, true>(f, z, 32, z, 32, 8);"},
+      {"dot_mma_tf32",
+       "pl::dot_mma_tf32<1, 1, 2, false, true>(f, z, 32, z, 32, 8);"
+       "pl::dot_mma_tf32<1, 1, 2, true, false>(f, z, 32, z, 32, 8);"},
+  };
+  all.insert(all.end(), uses.begin(), uses.end());
+}
+
+void add_values(std::vector<WaistUse>& all) {
+  std::vector<std::string> numbers = floats, types = {"bool"};
+  numbers.insert(numbers.end(), integers.begin(), integers.end());
+  types.insert(types.end(), numbers.begin(), numbers.end());
+  const auto call = [](const std::string& name, const std::string& arguments) {
+    return "x = pl::" + name + arguments + ";";
+  };
+  for (const char* n : {"shuffle_xor", "shuffle_idx", "shuffle_up", "shuffle_down"})
+    all.push_back(over_types(n, sizes, call(n, "(x, 3)")));
+  for (const char* n : {"min_value", "max_value", "out_of_bounds"})
+    all.push_back(over_types(n, types, call(n, "<$>()")));
+  for (const char* n : {"infinity", "nan"}) all.push_back(over_types(n, floats, call(n, "<$>()")));
+  for (const char* n : {"add", "sub", "mul", "div", "rem", "min", "max"})
+    all.push_back(over_types(n, numbers, call(n, "(x, y)")));
+  for (const char* n : {"neg", "abs", "sign"})
+    all.push_back(over_types(n, numbers, call(n, "(x)")));
+  for (const char* n : {"shift_left", "shift_right", "shift_right_logical"})
+    all.push_back(over_types(n, integers, call(n, "(x, y)")));
+  for (const char* n : {"popcount", "clz"}) all.push_back(over_types(n, integers, call(n, "(x)")));
+  for (const char* n : {"is_nan", "is_finite"})
+    all.push_back(over_types(n, floats, "u += pl::" + std::string(n) + "(x);"));
+  std::string conversions;
+  for (const std::string& t : types) conversions += "y = pl::to<$>(pl::to<" + t + ">(x)); x = y; ";
+  all.push_back(over_types("to", types, conversions));
+  for (const device::Function& f : device::functions()) {
+    if (f.ulp_f32 < 0) continue;
+    const std::string name(f.name);
+    const std::string arguments = name == "fma"                      ? "(x, y, x)"
+                                  : name == "pow" || name == "atan2" ? "(x, y)"
+                                                                     : "(x)";
+    all.push_back(over_types(name, f.ulp_f64 < 0 ? std::vector<std::string>{"f32"} : floats,
+                             call(name, arguments)));
+  }
+}
+
+void add_memory(std::vector<WaistUse>& all) {
+  const std::string seen = " u += v[0] == v[#-1];", p = "static_cast<const $*>(m)";
+  const std::vector<WaistUse> uses = {
+      over_vectors("load_global", "pl::load_global<#>(v, " + p + ", u > 2);" + seen),
+      over_vectors("load_global_nc", "pl::load_global_nc<#>(v, " + p + ");" + seen),
+      over_vectors("store_global", "pl::store_global<#>(static_cast<$*>(m), v, u > 2);"),
+      over_vectors("load_global_part",
+                   "pl::load_global_part<#>(v, " + p + ", i32(u) - 1, u > 2);" + seen),
+      over_vectors("load_global_nc_part",
+                   "pl::load_global_nc_part<#>(v, " + p + ", i32(u) - 1);" + seen),
+      over_vectors("store_global_part",
+                   "pl::store_global_part<#>(static_cast<$*>(m), v, i32(u) - 1, u > 2);"),
+      over_vectors("store_shared", "pl::store_shared<#>(s, v);"),
+      over_vectors("load_shared", "pl::load_shared<#>(v, s);" + seen),
+      over_vectors("load_shared_padded", "pl::load_shared_padded<#>(v, s, u > 2);" + seen),
+      over_vectors("load_cluster", "pl::load_cluster<#>(v, s);" + seen),
+      over_vectors("store_cluster", "pl::store_cluster<#>(s, v);"),
+      over_vectors("store_async", "pl::store_async<#>(s, v, z);", 4),
+  };
+  all.insert(all.end(), uses.begin(), uses.end());
+  for (const char* n : {"x1", "x2", "x4"}) {
+    for (const char* suffix : {"", "_trans"}) {
+      const std::string load = std::string("ldmatrix_") + n + suffix;
+      const std::string store = std::string("stmatrix_") + n + suffix;
+      all.push_back({load, "pl::" + load + "(h, s); pl::" + load + "(b, s);"});
+      all.push_back({store, "pl::" + store + "(s, h); pl::" + store + "(s, b);"});
+    }
+  }
+}
+
+void add_synchronization(std::vector<WaistUse>& all) {
+  for (const char* n : {"cluster_sync", "cluster_arrive", "cluster_arrive_relaxed", "cluster_wait",
+                        "fence_mbarrier_init", "fence_async_shared", "fence_async_global",
+                        "fence_async", "fence_block", "fence_cluster", "fence_gpu", "fence_system",
+                        "bulk_commit", "cp_async_commit", "wgmma_fence", "griddepcontrol_wait",
+                        "griddepcontrol_launch_dependents"})
+    all.push_back({n, "pl::" + std::string(n) + "();"});
+  for (const char* n : {"bulk_wait", "bulk_wait_read", "cp_async_wait", "wgmma_wait"})
+    all.push_back({n, "pl::" + std::string(n) + "<0>(); pl::" + n + "<3>();"});
+  for (const char* n : {"mbarrier_arrive", "mbarrier_arrive_cluster"})
+    all.push_back({n, "pl::" + std::string(n) + "(s); pl::" + n + "(s, u);"});
+  for (const char* n : {"mbarrier_init", "mbarrier_expect_tx", "mbarrier_expect_tx_cluster",
+                        "mbarrier_arrive_expect_tx", "mbarrier_arrive_expect_tx_cluster"})
+    all.push_back({n, "pl::" + std::string(n) + "(s, 1024); pl::" + n + "(s, u);"});
+  for (const char* n : {"mbarrier_wait", "mbarrier_wait_cluster"})
+    all.push_back({n, "pl::" + std::string(n) + "(s, 1); pl::" + n + "(s, u);"});
+  for (const char* n : {"mbarrier_test_wait", "mbarrier_try_wait"})
+    all.push_back({n, "u += pl::" + std::string(n) + "(s, u); while (!pl::" + n + "(s, 0)) {}"});
+  // Alone, ptxas completes the sequence and says so.
+  all.push_back({"wgmma_commit", "pl::wgmma_fence(); pl::wgmma_commit(); pl::wgmma_wait<0>();"});
+  all.push_back({"mbarrier_inval", "pl::mbarrier_inval(s);"});
+  all.push_back({"mapa", "u += pl::mapa(s, 1) + pl::mapa(z, u);"});
+  all.push_back({"setmaxnreg_inc", "pl::setmaxnreg_inc<240>();"});
+  all.push_back({"setmaxnreg_dec", "pl::setmaxnreg_dec<40>();"});
+  all.push_back({"name_shared",
+                 "pl::name_shared(s, 16, \"tile\"); pl::name_shared(s, 16, \"stage\", i32(u));"});
+  all.push_back({"matrix_descriptor", "u += u32(pl::matrix_descriptor(s, 16, 1024, 128) >> 30);"});
+  all.push_back({"wgmma_registers",
+                 "pl::wgmma_registers(f); pl::wgmma_registers(i); u32 w[2] = {u, z}; "
+                 "pl::wgmma_registers(w); u += w[0];"});
+}
+
+void add_copies(std::vector<WaistUse>& all) {
+  std::string loads, multicasts, stores, reductions, prefetches;
+  std::string at;
+  for (int rank = 1; rank <= 5; ++rank) {
+    at += rank == 1 ? "i32(u)" : ", " + std::to_string(8 * rank);
+    for (const char* cache : {"", "<pl::evict_first>", "<pl::evict_last>"}) {
+      loads += "pl::tma_load" + std::string(cache) + "(z, map, s, {" + at + "}); ";
+      multicasts +=
+          "pl::tma_load_multicast" + std::string(cache) + "(z, map, s, 3, {" + at + "}); ";
+      stores += "pl::tma_store" + std::string(cache) + "(map, z, {" + at + "}); ";
+    }
+    for (const char* how : {"add", "min", "max", "and", "or", "xor", "inc", "dec"})
+      reductions += "pl::tma_reduce<pl::reduce_" + std::string(how) + ">(map, z, {" + at + "}); ";
+    prefetches += "pl::tma_prefetch(map, {" + at + "}); ";
+  }
+  std::string bulk_loads, bulk_multicasts, bulk_stores, sums;
+  for (const char* cache : {"", "<pl::evict_first>", "<pl::evict_last>"}) {
+    bulk_loads += "pl::bulk_load" + std::string(cache) + "(z, m, 16 * u, s); ";
+    bulk_multicasts += "pl::bulk_load_multicast" + std::string(cache) + "(z, m, 16, s, u16(u)); ";
+    bulk_stores += "pl::bulk_store" + std::string(cache) + "(m, z, 16 * u); ";
+  }
+  for (const char* t : {"i32", "u32", "u64", "f16", "bf16", "f32", "f64"})
+    sums += "pl::bulk_reduce_add(static_cast<" + std::string(t) + "*>(m), z, 16); ";
+  const std::vector<WaistUse> uses = {
+      {"tma_load", loads},
+      {"tma_load_multicast", multicasts},
+      {"tma_store", stores},
+      {"tma_reduce", reductions},
+      {"tma_prefetch", prefetches},
+      {"tma_prefetch_map", "pl::tma_prefetch_map(map);"},
+      {"bulk_load", bulk_loads},
+      {"bulk_load_multicast", bulk_multicasts},
+      {"bulk_store", bulk_stores},
+      {"bulk_reduce_add", sums},
+      {"bulk_copy_cluster", "pl::bulk_copy_cluster(s, z, 16 * u, z + 8);"},
+      {"bulk_prefetch", "pl::bulk_prefetch(m, 16 * u);"},
+      {"cp_async",
+       "pl::cp_async<4>(s, m); pl::cp_async<8>(s, m, u > 1); pl::cp_async<16>(s, m, u > 2);"},
+      {"cp_async_arrive", "pl::cp_async_arrive(z);"},
+  };
+  all.insert(all.end(), uses.begin(), uses.end());
+}
+
+void add_atomics(std::vector<WaistUse>& all, int arch) {
+  const std::vector<std::string> words = {"i32", "u32", "i64", "u64"};
+  std::vector<std::string> terms = words;
+  terms.insert(terms.end(), {"f32", "f64"});
+  const std::string p = "static_cast<$*>(m)";
+  // Every type relaxed, and all orders and scopes on one of them.
+  const auto add = [&](const std::string& name, const std::vector<std::string>& types,
+                       const std::string& result, const std::string& arguments,
+                       const std::vector<std::string>& variants) {
+    WaistUse use = over_types(name, types, result + "pl::" + name + arguments + ";");
+    for (const std::string& v : variants)
+      use.statement +=
+          over_types(name, {"u32"}, result + "pl::" + name + v + arguments + ";").statement;
+    all.push_back(use);
+  };
+  std::vector<const char*> all_scopes = {"block", "gpu", "system_scope"};
+  if (arch >= 90) all_scopes.push_back("cluster");
+  std::vector<std::string> orders, scopes, both, releases;
+  for (const char* o : {"relaxed", "acquire", "release", "acq_rel"}) {
+    orders.push_back(std::string("<pl::") + o + ">");
+    for (const char* s : all_scopes) both.push_back(std::string("<pl::") + o + ", pl::" + s + ">");
+  }
+  for (const char* s : all_scopes) {
+    scopes.push_back(std::string("<pl::") + s + ">");
+    releases.push_back(std::string("<pl::release, pl::") + s + ">");
+  }
+  add("atomic_add", terms, "x = ", "(" + p + ", y)", both);
+  for (const char* n : {"min", "max", "and", "or", "xor", "exchange"})
+    add("atomic_" + std::string(n), words, "x = ", "(" + p + ", y)", both);
+  add("atomic_compare_exchange", words, "x = ", "(" + p + ", x, y)", both);
+  add("atomic_add_shared", terms, "x = ", "(s, y)", orders);
+  for (const char* n : {"min", "max", "exchange"})
+    add("atomic_" + std::string(n) + "_shared", words, "x = ", "(s, y)", orders);
+  add("atomic_compare_exchange_shared", words, "x = ", "(s, x, y)", orders);
+  add("red_add", terms, "", "(" + p + ", y)", releases);
+  add("load_acquire", terms, "x = ", "(" + p + ")", scopes);
+  add("store_release", terms, "", "(" + p + ", y)", scopes);
+}
+
+}  // namespace
+
+std::vector<WaistUse> waist_uses(int arch) {
+  std::vector<WaistUse> all;
+  add_simple(all);
+  add_values(all);
+  add_memory(all);
+  add_synchronization(all);
+  add_copies(all);
+  add_atomics(all, arch);
+  return all;
+}
+
+const device::Function& waist_function(std::string_view name) {
+  for (const device::Function& f : device::functions())
+    if (f.name == name) return f;
+  throw InternalError("the waist has no function " + std::string(name));
+}
+
+std::string waist_kernel(const std::string& name, const std::string& statements) {
+  return "PL_KERNEL(128) " + name +
+         "(void* m, PL_TENSOR_MAP(map)) {\n"
+         "  const u32 z = pl::shared_base(), s = z + 16 * pl::thread();\n"
+         "  u32 u = pl::lane();\n  f32 f[12] = {};\n  f16 h[12] = {};\n  bf16 b[12] = {};\n"
+         "  i32 i[4] = {};\n  i8 c[16] = {};\n  " +
+         statements +
+         "\n  PL_UNROLL for (int k = 0; k < 12; ++k) u += u32(f[k]) + h[k].bits + b[k].bits;\n"
+         "  u += i[0] + i[1] + i[2] + i[3] + c[0];\n"
+         "  pl::store_global(static_cast<u32*>(m), &u);\n}\n";
+}
+
+}  // namespace palladium::test
