@@ -60,7 +60,7 @@ race::Agent Machine::take_agent(const char* name) {
   const race::Agent agent = free_agents_.back();
   free_agents_.pop_back();
   engine_.restart(agent, engine_.release(self().agent));
-  asynchronous_[agent] = name;
+  asynchronous_[agent] = {.name = name, .issuer = &self()};
   return agent;
 }
 

@@ -144,7 +144,8 @@ void Machine::fill(Cluster& cluster, std::uint64_t index) {
       block.wgmma[w] = {};
       if (!races()) continue;
       block.wgmma[w].agent = engine_.add_agent();
-      asynchronous_[block.wgmma[w].agent] = fmt::format("wgmma of warpgroup {}", w);
+      asynchronous_[block.wgmma[w].agent] = {
+          .name = "wgmma", .warpgroup = static_cast<int>(w), .block = &block};
     }
     for (int i = 0; i < threads; ++i) {
       Thread& thread = block.threads[i];
@@ -294,6 +295,7 @@ bool Machine::next_cluster(Thread& thread) {
 void Machine::park(Wait kind, int line, std::uint32_t object, std::uint32_t parity) {
   Thread& thread = self();
   thread.waits_in = kind;
+  thread.woken = false;
   thread.line = line;
   thread.object = object;
   thread.parity = parity;
@@ -301,8 +303,17 @@ void Machine::park(Wait kind, int line, std::uint32_t object, std::uint32_t pari
       random() >> 61 == 0) {
     run_operation();
   }
-  scheduler_.park(&thread);
+  // The operation may have been what this thread is about to wait for.
+  if (!std::exchange(thread.woken, false)) scheduler_.park(&thread);
   thread.waits_in = Wait::nothing;
+}
+
+void Machine::unpark(Thread& thread) {
+  if (thread.fiber->parked()) {
+    scheduler_.unpark(*thread.fiber);
+  } else {
+    thread.woken = true;
+  }
 }
 
 void Machine::poll(int line) {
@@ -332,7 +343,10 @@ std::string Machine::describe_self() const {
 
 std::string Machine::describe(race::Agent agent) const {
   if (const auto found = asynchronous_.find(agent); found != asynchronous_.end()) {
-    return found->second;
+    const Asynchronous& unit = found->second;
+    if (unit.issuer != nullptr) return fmt::format("{} of {}", unit.name, describe(*unit.issuer));
+    return fmt::format("{} of warpgroup {} of block {}", unit.name, unit.warpgroup,
+                       text(unit.block->index));
   }
   for (const Thread* thread : threads_) {
     if (thread->agent == agent) return describe(*thread);

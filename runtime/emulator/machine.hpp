@@ -85,6 +85,7 @@ struct Thread {
   void* d = nullptr;
   const void *a = nullptr, *b = nullptr;
 
+  bool woken = false;  // by what happened while it went to sleep
   bool returned = false;
   bool met_cluster = false;  // has passed a cluster barrier: the other blocks have started
   bool arrived_in_cluster = false;
@@ -286,7 +287,7 @@ class Machine {
   bool next_cluster(Thread& thread);
   /// Parks the running thread; everything that blocks goes through here.
   void park(Wait kind, int line, std::uint32_t object = 0, std::uint32_t parity = 0);
-  void unpark(Thread& thread) { scheduler_.unpark(*thread.fiber); }
+  void unpark(Thread& thread);
   /// Lets the others run; for loops that ask again and again.
   void poll(int line);
   void progress() { polls_ = 0; }
@@ -415,7 +416,14 @@ class Machine {
   std::vector<Thread*> threads_;      // by fiber
   std::deque<Operation> operations_;  // in order of issue
   std::vector<race::Agent> free_agents_;
-  std::unordered_map<race::Agent, std::string> asynchronous_;  // what an agent that is no thread is
+  /// What an agent that is no thread is: a copy of a thread, or a warpgroup's tensor core.
+  struct Asynchronous {
+    const char* name = "";
+    const Thread* issuer = nullptr;
+    int warpgroup = 0;
+    const Block* block = nullptr;
+  };
+  std::unordered_map<race::Agent, Asynchronous> asynchronous_;
   struct GlobalShadow {
     std::unordered_map<std::size_t, race::Shadow> pages;
   };
