@@ -6,6 +6,9 @@
 #include "codegen/base/format.hpp"
 
 namespace palladium::emulator {
+namespace {
+constexpr std::ptrdiff_t most_shown = 20;
+}
 
 void Reports::add(std::uint64_t cluster, const Cause& cause, std::string text) {
   std::lock_guard lock(mutex_);
@@ -30,9 +33,12 @@ std::string Reports::text(std::string_view last) const {
   std::vector<std::string_view> texts;
   for (const Report* report : sorted) texts.push_back(report->text);
   if (!last.empty()) texts.push_back(last);
+  const auto count = static_cast<std::ptrdiff_t>(texts.size());
+  if (count > most_shown) texts.erase(texts.begin() + most_shown - 1, texts.end() - 1);
   const std::string head = fmt::format("emulator: kernel '{}': ", launch_.kernel);
   if (texts.size() == 1) return head + std::string(texts[0]);
-  std::string result = head + fmt::format("{} reports", texts.size());
+  std::string result = head + fmt::format("{} reports", count);
+  if (count > most_shown) result += fmt::format(", the first {} and the last", most_shown - 1);
   for (std::size_t i = 0; i < texts.size(); ++i) {
     result += fmt::format("\n{}. {}", i + 1, texts[i]);
   }

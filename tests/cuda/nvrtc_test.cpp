@@ -35,7 +35,7 @@ nvrtc::Request scale(const std::string& arch) {
               "  __syncthreads();\n"
               "  if (i < n) a[i] = rows[threadIdx.x ^ 1];\n"
               "}\n",
-          .headers = {{"scale.cuh", "inline float twice(float x) { return 2 * x; }\n"}},
+          .headers = {{"scale.cuh", "__device__ inline float twice(float x) { return 2 * x; }\n"}},
           .arch = arch};
 }
 

@@ -129,7 +129,8 @@ TEST_CASE("the emulator runs every function that needs no partner, compiled by g
                                  .text = all,
                                  .shared_bytes = 2048,
                                  .parameters = parameters,
-                                 .buffers = buffers}));
+                                 .buffers = buffers,
+                                 .options = {.detect_races = false}}));
   }
 }
 

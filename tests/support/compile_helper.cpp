@@ -54,7 +54,7 @@ nvrtc::Request scale(const std::string& arch, int variant) {
               "  int i = blockIdx.x * 128 + threadIdx.x;\n"
               "  if (i < n) a[i] = twice(a[i]) + " +
               std::to_string(variant) + ";\n}\n",
-          .headers = {{"twice.cuh", "inline float twice(float x) { return 2 * x; }\n"}},
+          .headers = {{"twice.cuh", "__device__ inline float twice(float x) { return 2 * x; }\n"}},
           .arch = arch};
 }
 
