@@ -1,5 +1,6 @@
 // Conversions between all types, and the operators of f16 and bf16, over the half's own
-// detail::widen, detail::narrow and detail::truncate.
+// detail::widen, detail::narrow and detail::truncate. Its detail::watch sees the words that may
+// come from a wgmma.
 
 namespace pl {
 namespace detail {
@@ -41,8 +42,9 @@ PL_FN I float_to_integer(F x) {
 }  // namespace detail
 
 template <class To, class From>
-PL_FN To to(From x) {
+PL_FN To to(From x PL_AND_LINE) {
   using namespace detail;
+  if constexpr (same<From, f32> && !same<To, f32>) watch(bitcast<u32>(x) PL_AND_PASS_LINE);
   if constexpr (same<To, From>) {
     return x;
   } else if constexpr (is_half<From>) {
@@ -69,8 +71,9 @@ PL_FN u32 pack(T lo, T hi) {
 }
 
 template <class T>
-PL_FN void unpack(T* dst, u32 word) {
+PL_FN void unpack(T* dst, u32 word PL_AND_LINE) {
   static_assert(sizeof(T) == 2, "unpack: elements of 2 bytes");
+  if constexpr (detail::is_half<T>) detail::watch(word PL_AND_PASS_LINE);
   dst[0] = bitcast<T>(static_cast<u16>(word));
   dst[1] = bitcast<T>(static_cast<u16>(word >> 16));
 }

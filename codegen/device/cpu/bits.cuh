@@ -3,6 +3,12 @@
 namespace pl {
 namespace detail {
 
+// Tells of an accumulator in flight, whose signalling NaN arithmetic may have made quiet.
+PL_FN void watch(u32 word, i32 line) {
+  constexpr u32 quiet = 1 << 22;
+  if ((word | quiet) == (in_flight | quiet)) host.saw_in_flight(line);
+}
+
 PL_FN f32 widen(f16 x) {
   const u32 sign = u32(x.bits & 0x8000) << 16, magnitude = x.bits & 0x7fff;
   if (magnitude > 0x7c00) return bitcast<f32>(0x7fffffffu);

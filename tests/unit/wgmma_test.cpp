@@ -1,0 +1,90 @@
+#include "codegen/device/wgmma.hpp"
+
+#include <set>
+#include <string>
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include "palladium/error.hpp"
+
+using namespace palladium;
+using Catch::Matchers::ContainsSubstring;
+using device::Half;
+
+namespace {
+
+std::string refusal(const std::string& name) {
+  try {
+    device::wgmma_functions(Half::cuda, "  pl::" + name + "(d, a, b, true);");
+  } catch (const InternalError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+}  // namespace
+
+TEST_CASE("wgmma variants have different names, each of which is understood") {
+  std::set<std::string> names;
+  std::string text;
+  for (const device::Wgmma& op : device::wgmma_variants()) {
+    CHECK(names.insert(op.name()).second);
+    text += "pl::" + op.name() + "();";
+  }
+  CHECK(names.size() == 912);
+  CHECK(names.contains("wgmma_m64n8k16_f32_bf16_bf16"));
+  CHECK(names.contains("wgmma_m64n256k32_f16_e5m2_e4m3_rs"));
+  CHECK(names.contains("wgmma_m64n24k32_s32_u8_s8"));
+  for (const Half half : {Half::cuda, Half::cpu}) {
+    const std::string functions = device::wgmma_functions(half, text);
+    for (const std::string& name : names) CHECK(functions.find(" " + name + "(") != text.npos);
+  }
+}
+
+TEST_CASE("a prelude holds the wgmma that its kernel names, once, and no other") {
+  const std::string kernel =
+      "pl::wgmma_m64n16k16_f32_f16_f16<false, true>(d, a, b, false);"
+      "pl::wgmma_m64n16k16_f32_f16_f16(d, a, b, true); pl::wgmma_fence();";
+  const std::string text = device::prelude(Half::cuda, kernel);
+  const std::size_t first = text.find("PL_FN void wgmma_m64n16k16_f32_f16_f16(f32 (&d)[8], u64 a");
+  REQUIRE(first != text.npos);
+  CHECK(text.find("wgmma.mma_async") == text.rfind("wgmma.mma_async"));
+  CHECK_THAT(text, ContainsSubstring("wgmma.mma_async.sync.aligned.m64n16k16.f32.f16.f16\\n\"\n"
+                                     "      \"{%0, %1, %2, %3, %4, %5, %6, %7},\\n\"\n"
+                                     "      \"%8, %9, p, 1, 1, %11, %12;}\""));
+  CHECK(device::prelude(Half::cuda, "pl::wgmma_fence();").find("mma_async") == text.npos);
+}
+
+TEST_CASE("a wgmma takes A from registers, transposes and negation only where there are any") {
+  const auto text = [](const char* name) {
+    return device::wgmma_functions(Half::cuda, "pl::" + std::string(name) + "(");
+  };
+  CHECK_THAT(text("wgmma_m64n8k16_f16_f16_f16_rs"),
+             ContainsSubstring("template <bool TransposeB = false>") &&
+                 ContainsSubstring("(u32 (&d)[2], const u32 (&a)[4], u64 b, bool accumulate)") &&
+                 ContainsSubstring("{%2, %3, %4, %5}, %6, p, 1, 1, %8;"));
+  CHECK_THAT(text("wgmma_m64n8k32_s32_s8_u8"),
+             !ContainsSubstring("template") && ContainsSubstring("(i32 (&d)[4], u64 a, u64 b") &&
+                 ContainsSubstring("%4, %5, p;}"));
+  CHECK_THAT(text("wgmma_m64n8k8_f32_tf32_tf32"),
+             !ContainsSubstring("template") && ContainsSubstring("%4, %5, p, 1, 1;}"));
+}
+
+TEST_CASE("a wgmma that the hardware lacks is refused with what is legal") {
+  CHECK_THAT(refusal("wgmma_m64n20k16_f32_bf16_bf16"),
+             ContainsSubstring("there is no pl::wgmma_m64n20k16_f32_bf16_bf16") &&
+                 ContainsSubstring("n is a multiple of 8 up to 256"));
+  CHECK_THAT(refusal("wgmma_m64n264k16_f32_bf16_bf16"), ContainsSubstring("up to 256"));
+  CHECK_THAT(refusal("wgmma_m64n40k32_s32_s8_s8"),
+             ContainsSubstring("n is 8, 24 or a multiple of 16 up to 256 for integers"));
+  CHECK_THAT(refusal("wgmma_m64n64k8_f32_f16_f16"),
+             ContainsSubstring("k is 16 for operands of f16 and f16"));
+  for (const char* types : {"f32_bf16_f16", "f16_bf16_bf16", "f32_s8_s8", "s32_s8_e4m3"})
+    CHECK_THAT(refusal(std::string("wgmma_m64n64k32_") + types),
+               ContainsSubstring("types go together as f32_bf16_bf16, f32_f16_f16, f16_f16_f16"));
+  for (const char* name : {"wgmma_m128n64k16_f32_f16_f16", "wgmma_m64n64_f32_f16_f16", "wgmma_wiat",
+                           "wgmma_m64n64k16_f32_f16_f16_ss", "wgmma_m64n64k16x_f32_f16_f16",
+                           "wgmma_m64nk16_f32_f16_f16"})
+    CHECK_THAT(refusal(name), ContainsSubstring("are called wgmma_m64n<N>k<K>_<D>_<A>_<B>"));
+}
