@@ -27,6 +27,11 @@ struct alignas(64) ClockPart {
 class Clock {
  public:
   Epoch happened(Timeline t) const { return epoch(2 * (t / ClockPart::timelines), t); }
+  /// For the 32 timelines around t; null if nothing of them is known.
+  const ClockPart* happened_around(Timeline t) const {
+    const std::uint32_t part = 2 * (t / ClockPart::timelines);
+    return part < size_ ? parts_[part] : nullptr;
+  }
   Epoch fenced(Timeline t) const { return epoch(2 * (t / ClockPart::timelines) + 1, t); }
 
  private:

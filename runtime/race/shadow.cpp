@@ -1,6 +1,7 @@
 #include "runtime/race/shadow.hpp"
 
 #include <algorithm>
+#include <bit>
 
 #include "codegen/base/format.hpp"
 #include "palladium/error.hpp"
@@ -26,8 +27,8 @@ std::uint32_t neighbourhood(Record r) {
 /// One access on its way through the cells.
 class Shadow::Check {
  public:
-  Check(Shadow& shadow, const Access& access, std::span<const View> views)
-      : shadow_(shadow), agent_(access.agent), mine_(shadow.record(access)), views_(views) {}
+  Check(Shadow& shadow, Agent agent, Record mine, std::span<const View> views)
+      : shadow_(shadow), agent_(agent), mine_(mine), views_(views) {}
 
   void range(std::size_t offset, std::size_t bytes) {
     if (offset > shadow_.bytes_ || bytes > shadow_.bytes_ - offset) {
@@ -126,12 +127,28 @@ class Shadow::Check {
   // Gives the list back.
   void compare_many(std::uint32_t i, std::size_t at, std::size_t size) {
     while (i != none) {
-      for (const Record r : shadow_.many_[i].records)
-        if (!r.empty()) compare(r, at, size);
-      const std::uint32_t next = shadow_.many_[i].next;
+      const Many& many = shadow_.many_[i];
+      if (!all_ordered(many)) {
+        for (const Record r : many.records)
+          if (!r.empty()) compare(r, at, size);
+      }
+      const std::uint32_t next = many.next;
       shadow_.many_.give(i);
       i = next;
     }
+  }
+
+  // Whether they plainly are: the usual case, and quick to see for all at once.
+  bool all_ordered(const Many& many) const {
+    if (mine_.proxy() == Proxy::async) return false;
+    bool ordered = true;
+    for (const View& view : views_) {
+      const ClockPart* known = view.clock->happened_around(many.first);
+      if (known == nullptr) return false;
+      for (std::size_t k = 0; k < many.records.size(); ++k)
+        ordered &= many.records[k].epoch() <= known->epochs[k];
+    }
+    return ordered;
   }
 
   Order order(Record earlier) const {
@@ -192,7 +209,8 @@ class Shadow::Check {
     }
     if (i == none) {
       i = shadow_.many_.take();
-      shadow_.many_[i] = {source, target(list), {}};
+      shadow_.many_[i] = {
+          source, r.timeline() - r.timeline() % ClockPart::timelines, target(list), {}};
     } else if (before != none) {
       shadow_.many_[before].next = shadow_.many_[i].next;
       shadow_.many_[i].next = target(list);
@@ -250,14 +268,55 @@ void Shadow::clear() {
   halves_.clear();
 }
 
-Shadow::Page& Shadow::page(std::size_t number) {
+Shadow::Page& Shadow::fresh_page(std::size_t number) {
   std::unique_ptr<Page>& page = pages_[number];
   if (!page) page = std::make_unique_for_overwrite<Page>();
-  if (page->generation != generation_) {
-    page->generation = generation_;
-    page->cells = {};
-  }
+  page->generation = generation_;
+  page->cells = {};
   return *page;
+}
+
+// The cell of exactly these bytes, if they have one.
+Shadow::Cell* Shadow::cell_of(std::size_t offset, std::size_t bytes) {
+  if (!std::has_single_bit(bytes) || bytes > cell_bytes || offset % bytes != 0 ||
+      offset >= bytes_ || bytes > bytes_ - offset)
+    return nullptr;
+  Cell* cell = &page(offset / page_bytes).cells[offset % page_bytes / cell_bytes];
+  std::size_t size = cell_bytes;
+  while (size > bytes) {
+    if (!is_link(cell->last)) return nullptr;
+    const std::uint32_t parts = target(cell->last);
+    if (size == cell_bytes) {
+      size = cell_bytes / 4;
+      cell = &quarters_[parts][offset / size % 4];
+    } else {
+      size /= 2;
+      cell = &halves_[parts][offset / size % 2];
+    }
+  }
+  return size == bytes ? cell : nullptr;
+}
+
+// Records what plainly races with nothing; false, and nothing done, where one must look closer.
+bool Shadow::passes(Cell& cell, Record mine, const View& view) const {
+  if (is_link(cell.last) || has_atomics_ || mine.proxy() == Proxy::async ||
+      !(cell.last.empty() || view.knows(cell.last)))
+    return false;
+  if (mine.kind() == static_cast<std::uint32_t>(Kind::read)) {
+    for (Record& r : cell.since) {
+      if (!r.empty() && !r.same_source(mine)) continue;
+      r = mine;
+      return true;
+    }
+    return false;
+  }
+  for (const Record r : cell.since) {
+    if (r.empty()) break;
+    if (is_link(r) || !view.knows(r)) return false;
+  }
+  cell.last = mine;
+  cell.since = {};
+  return true;
 }
 
 Record Shadow::record(const Access& access) {
@@ -267,14 +326,17 @@ Record Shadow::record(const Access& access) {
 
 std::optional<Race> Shadow::check(std::size_t offset, std::size_t bytes, const Access& access,
                                   std::span<const View> views) {
-  Check check(*this, access, views);
+  Check check(*this, access.agent, record(access), views);
   check.range(offset, bytes);
   return check.race(access);
 }
 
 std::optional<Race> Shadow::access(std::size_t offset, std::size_t bytes, Access access) {
   const View view = engine_.view(access.agent);
-  Check check(*this, access, {&view, 1});
+  const Record mine = record(access);
+  if (Cell* cell = cell_of(offset, bytes); cell != nullptr && passes(*cell, mine, view))
+    return std::nullopt;
+  Check check(*this, access.agent, mine, {&view, 1});
   check.range(offset, bytes);
   return check.race(access);
 }
@@ -297,7 +359,7 @@ std::optional<Race> Shadow::access(std::span<const std::uint32_t> offsets, std::
                                    Access access, std::span<const Snapshot> known) {
   views_.clear();
   for (const Snapshot s : known) views_.push_back(engine_.view(s));
-  Check check(*this, access, views_);
+  Check check(*this, access.agent, record(access), views_);
   for (const std::uint32_t offset : offsets) check.range(offset, bytes_each);
   return check.race(access);
 }

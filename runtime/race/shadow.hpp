@@ -72,6 +72,7 @@ class Shadow {
   /// Reads or atomics of 32 neighbouring timelines.
   struct Many {
     std::uint32_t source = 0;  // timeline / 32, proxy and kind
+    Timeline first = 0;
     std::uint32_t next = none;
     std::array<Record, ClockPart::timelines> records;
   };
@@ -82,7 +83,13 @@ class Shadow {
   std::optional<Race> check(std::size_t offset, std::size_t bytes, const Access& access,
                             std::span<const View> views);
   Record record(const Access& access);
-  Page& page(std::size_t number);
+  Cell* cell_of(std::size_t offset, std::size_t bytes);
+  bool passes(Cell& cell, Record mine, const View& view) const;
+  Page& page(std::size_t number) {
+    Page* page = pages_[number].get();
+    return page != nullptr && page->generation == generation_ ? *page : fresh_page(number);
+  }
+  Page& fresh_page(std::size_t number);
 
   Engine& engine_;
   std::size_t bytes_;
