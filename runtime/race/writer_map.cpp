@@ -1,6 +1,8 @@
 #include "runtime/race/writer_map.hpp"
 
 #include <algorithm>
+#include <memory>
+#include <utility>
 
 #include "codegen/base/format.hpp"
 #include "palladium/error.hpp"
@@ -10,21 +12,45 @@ namespace {
 
 constexpr std::size_t page_elements = 2048;
 
+constexpr std::uint64_t nobody = 0;
+std::uint64_t cell(Write w) { return (std::uint64_t{w.program} + 1) << 32 | w.tag; }
+Write write(std::uint64_t cell) {
+  return {static_cast<std::uint32_t>((cell >> 32) - 1), static_cast<std::uint32_t>(cell)};
+}
+
 }  // namespace
 
 struct WriterMap::Page {
-  struct Cell {
-    std::uint32_t program_plus_1;  // 0: nobody yet
-    std::uint32_t tag;
-  };
-  Cell cells[page_elements] = {};
+  std::atomic<std::uint64_t> cells[page_elements] = {};
 };
 
 WriterMap::WriterMap(std::size_t elements)
     : elements_(elements), pages_((elements + page_elements - 1) / page_elements) {}
-WriterMap::WriterMap(WriterMap&&) noexcept = default;
-WriterMap& WriterMap::operator=(WriterMap&&) noexcept = default;
-WriterMap::~WriterMap() = default;
+
+WriterMap::WriterMap(WriterMap&& other) noexcept
+    : elements_(std::exchange(other.elements_, 0)), pages_(std::move(other.pages_)) {
+  other.pages_.clear();
+}
+
+WriterMap& WriterMap::operator=(WriterMap&& other) noexcept {
+  std::swap(elements_, other.elements_);
+  std::swap(pages_, other.pages_);
+  return *this;
+}
+
+WriterMap::~WriterMap() {
+  for (std::atomic<Page*>& page : pages_) delete page.load(std::memory_order_relaxed);
+}
+
+WriterMap::Page& WriterMap::page(std::size_t number) {
+  Page* page = pages_[number].load(std::memory_order_acquire);
+  if (page == nullptr) {
+    auto made = std::make_unique<Page>();
+    if (pages_[number].compare_exchange_strong(page, made.get(), std::memory_order_acq_rel))
+      page = made.release();
+  }
+  return *page;
+}
 
 std::optional<Conflict> WriterMap::record(std::size_t first, std::size_t count, Write write) {
   if (first > elements_ || count > elements_ - first) {
@@ -32,17 +58,19 @@ std::optional<Conflict> WriterMap::record(std::size_t first, std::size_t count, 
                                     first, count, elements_));
   }
   std::optional<Conflict> found;
-  const std::uint32_t mine = write.program + 1;
+  const std::uint64_t mine = cell(write);
   while (count > 0) {
-    std::unique_ptr<Page>& page = pages_[first / page_elements];
-    if (!page) page = std::make_unique<Page>();
+    Page& page = this->page(first / page_elements);
     const std::size_t offset = first % page_elements, n = std::min(count, page_elements - offset);
     for (std::size_t i = 0; i < n; ++i) {
-      Page::Cell& cell = page->cells[offset + i];
-      if (cell.program_plus_1 == 0 || cell.program_plus_1 == mine) {
-        cell = {mine, write.tag};
+      std::atomic<std::uint64_t>& at = page.cells[offset + i];
+      std::uint64_t writer = at.load(std::memory_order_relaxed);
+      if (writer == nobody && at.compare_exchange_strong(writer, mine, std::memory_order_relaxed))
+        continue;
+      if (writer >> 32 == mine >> 32) {
+        at.store(mine, std::memory_order_relaxed);
       } else if (!found) {
-        found = Conflict{first + i, {cell.program_plus_1 - 1, cell.tag}, write};
+        found = Conflict{first + i, race::write(writer), write};
       }
     }
     first += n;
@@ -53,11 +81,11 @@ std::optional<Conflict> WriterMap::record(std::size_t first, std::size_t count, 
 
 std::optional<Write> WriterMap::writer(std::size_t element) const {
   if (element >= elements_) return std::nullopt;
-  const Page* page = pages_[element / page_elements].get();
+  const Page* page = pages_[element / page_elements].load(std::memory_order_acquire);
   if (page == nullptr) return std::nullopt;
-  const Page::Cell& cell = page->cells[element % page_elements];
-  if (cell.program_plus_1 == 0) return std::nullopt;
-  return Write{cell.program_plus_1 - 1, cell.tag};
+  const std::uint64_t writer = page->cells[element % page_elements].load(std::memory_order_relaxed);
+  if (writer == nobody) return std::nullopt;
+  return write(writer);
 }
 
 }  // namespace palladium::race

@@ -1,9 +1,9 @@
 // Which program wrote each element of an array: finds two parallel programs that write one element.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <vector>
 
@@ -22,7 +22,8 @@ struct Conflict {
 
 /// One per array and launch. `program` numbers the points of the parallel grid axes: two writes by
 /// equal programs never conflict. Takes 8 bytes for each element of the pages that were written.
-/// Not thread-safe.
+/// Programs may run on different OS threads at once: of several that write one element, all but the
+/// first are told.
 class WriterMap {
  public:
   explicit WriterMap(std::size_t elements);
@@ -41,8 +42,10 @@ class WriterMap {
 
  private:
   struct Page;
+  Page& page(std::size_t number);
+
   std::size_t elements_;
-  std::vector<std::unique_ptr<Page>> pages_;
+  std::vector<std::atomic<Page*>> pages_;
 };
 
 }  // namespace palladium::race

@@ -1,6 +1,10 @@
 #include "runtime/race/writer_map.hpp"
 
+#include <atomic>
 #include <catch2/catch_test_macros.hpp>
+#include <thread>
+#include <utility>
+#include <vector>
 
 #include "palladium/error.hpp"
 
@@ -43,4 +47,56 @@ TEST_CASE("elements that an array does not have are refused") {
   CHECK_THROWS_AS(map.record(8, 1, {}), palladium::InternalError);
   CHECK_THROWS_AS(map.record(1, ~std::size_t{0}, {}), palladium::InternalError);
   CHECK_FALSE(map.record(8, 0, {}));
+}
+
+TEST_CASE("a map that is moved keeps its writers") {
+  WriterMap map(5000);
+  map.record(0, 5000, {.program = 4, .tag = 5});
+  WriterMap moved = std::move(map);
+  REQUIRE(moved.writer(4999));
+  CHECK(moved.writer(4999)->program == 4);
+  WriterMap other(3);
+  other = std::move(moved);
+  CHECK(other.elements() == 5000);
+  CHECK(other.record(17, 1, {.program = 5, .tag = 5}));
+}
+
+TEST_CASE("programs on several OS threads write their own elements") {
+  constexpr std::size_t elements = 1 << 16;
+  WriterMap map(elements);
+  std::vector<std::thread> threads;
+  std::atomic<int> conflicts = 0;
+  for (std::uint32_t t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (std::size_t row = t; row < elements / 64; row += 4)
+        conflicts += map.record(64 * row, 64, {.program = t, .tag = 1}).has_value();
+    });
+  }
+  for (std::thread& t : threads) t.join();
+  CHECK(conflicts == 0);
+  for (std::size_t e = 0; e < elements; ++e)
+    if (!map.writer(e) || map.writer(e)->program != e / 64 % 4) FAIL("element " << e);
+}
+
+TEST_CASE("of several OS threads that write one element all but the first are told") {
+  constexpr std::size_t elements = 1 << 15;
+  constexpr int writers = 4;
+  WriterMap map(elements);
+  std::vector<std::atomic<int>> told(elements);
+  std::vector<std::thread> threads;
+  std::atomic<int> waiting = writers;
+  for (std::uint32_t t = 0; t < writers; ++t) {
+    threads.emplace_back([&, t] {
+      --waiting;
+      while (waiting > 0) std::this_thread::yield();
+      for (std::size_t e = 0; e < elements; ++e) {
+        if (const auto conflict = map.record(e, 1, {.program = t, .tag = 7})) {
+          told[e] += conflict->second.program == t && conflict->first.program != t;
+        }
+      }
+    });
+  }
+  for (std::thread& t : threads) t.join();
+  for (std::size_t e = 0; e < elements; ++e)
+    if (told[e] != writers - 1 || !map.writer(e)) FAIL("element " << e);
 }
