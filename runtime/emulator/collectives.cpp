@@ -180,10 +180,7 @@ void Machine::pass(Barrier& b) {
   b.arrived = 0;
   ++b.phase;
   progress();
-  for (Thread* thread : std::exchange(b.waiting, {})) {
-    if (races()) engine_.acquire(thread->agent, b.passed);
-    unpark(*thread);
-  }
+  wake_all(b.waiting, b.passed);
 }
 
 // ---- the cluster's barrier: every thread arrives, then waits; who has returned has arrived
@@ -242,42 +239,33 @@ void Machine::setmaxnreg(int registers, bool increase, int line) {
     if (increase ? registers < now : registers > now) {
       fail(line, fmt::format("calls {}<{}> and has {} registers", direction, registers, now));
     }
-    if (increase) return;
-    block.registers_free += (now - registers) * 128;
-    now = registers;
+    if (increase) {
+      block.wishes.push_back({warpgroup, registers});
+    } else {
+      block.registers_free += (now - registers) * 128;
+      now = registers;
+    }
     give_registers(block);
   });
-  if (!increase) return;
-  block.wants_registers.push_back(&me);
-  me.operand = static_cast<std::uint32_t>(registers);
-  me.value = 0;
-  give_registers(block);
-  while (me.value == 0) park(Wait::setmaxnreg, line, me.operand);
+  while (block.registers_of[warpgroup] != registers) {
+    park(Wait::setmaxnreg, line, static_cast<std::uint32_t>(registers));
+  }
 }
 
-// To whole warpgroups, in the order in which they asked.
+// To warpgroups in the order in which they asked; one that asks for much does not hold up others.
 void Machine::give_registers(Block& block) {
-  auto& wants = block.wants_registers;
-  for (bool gave = true; gave;) {
-    gave = false;
-    for (std::size_t w = 0; w < block.warpgroups.size() && !gave; ++w) {
-      const auto of_warpgroup = [&](const Thread* t) { return t->ids.warpgroup == w; };
-      if (std::count_if(wants.begin(), wants.end(), of_warpgroup) < 128) continue;
-      const Thread& any = **std::find_if(wants.begin(), wants.end(), of_warpgroup);
-      const int needed = (static_cast<int>(any.operand) - block.registers_of[w]) * 128;
-      if (needed > block.registers_free) continue;
-      block.registers_free -= needed;
-      block.registers_of[w] = static_cast<int>(any.operand);
-      for (Thread* t : wants) {
-        if (!of_warpgroup(t)) continue;
-        t->value = 1;
-        unpark(*t);
-      }
-      std::erase_if(wants, of_warpgroup);
-      progress();
-      gave = true;
+  std::erase_if(block.wishes, [&](const Block::Wish& wish) {
+    int& now = block.registers_of[wish.warpgroup];
+    const int needed = (wish.registers - now) * 128;
+    if (needed > block.registers_free) return false;
+    block.registers_free -= needed;
+    now = wish.registers;
+    progress();
+    for (Thread& t : block.threads) {
+      if (t.ids.warpgroup == wish.warpgroup && t.waits_in == Wait::setmaxnreg) unpark(t);
     }
-  }
+    return true;
+  });
 }
 
 // ---- matrices of a warp: where their threads meet

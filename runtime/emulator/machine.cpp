@@ -138,7 +138,8 @@ void Machine::fill(Cluster& cluster, std::uint64_t index) {
     block.everyone = {.first = 0, .count = threads};
     block.registers_free = 0;
     std::fill(block.registers_of.begin(), block.registers_of.end(), launch_registers(threads));
-    block.wants_registers.clear();
+    block.wishes.clear();
+    block.written_operands.clear();
     if (races()) block.shadow.emplace(engine_, block.shared.size());
     for (std::size_t w = 0; w < block.wgmma.size(); ++w) {
       block.wgmma[w] = {};
@@ -314,6 +315,14 @@ void Machine::unpark(Thread& thread) {
   } else {
     thread.woken = true;
   }
+}
+
+void Machine::wake_all(std::vector<Thread*>& waiting, race::Snapshot passed) {
+  for (Thread* thread : waiting) {
+    if (races()) engine_.acquire(thread->agent, passed);
+    unpark(*thread);
+  }
+  waiting.clear();
 }
 
 void Machine::poll(int line) {

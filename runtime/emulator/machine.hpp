@@ -6,11 +6,13 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <deque>
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -139,7 +141,8 @@ struct Block {
   std::vector<Meeting> warps, warpgroups;
   Meeting everyone;
   std::array<Barrier, 16> barriers;
-  std::vector<WgmmaUnit> wgmma;  // per warpgroup
+  std::vector<WgmmaUnit> wgmma;                    // per warpgroup
+  std::set<const MatrixChunks*> written_operands;  // found to be written, which they then stay
   std::vector<std::byte> shared;
   enum : std::uint8_t { unwritten, written, mbarrier };
   std::vector<std::uint8_t> state;  // of each byte of shared
@@ -153,7 +156,11 @@ struct Block {
   int live = 0;
   int registers_free = 0;         // in the pool that setmaxnreg moves registers through
   std::vector<int> registers_of;  // per warpgroup, for each thread
-  std::vector<Thread*> wants_registers;
+  struct Wish {
+    std::uint32_t warpgroup;
+    int registers;
+  };
+  std::vector<Wish> wishes;  // of warpgroups that wait for more
   // Accesses of other blocks, which must happen before this one's end.
   struct Remote {
     race::Snapshot after;
@@ -288,6 +295,8 @@ class Machine {
   /// Parks the running thread; everything that blocks goes through here.
   void park(Wait kind, int line, std::uint32_t object = 0, std::uint32_t parity = 0);
   void unpark(Thread& thread);
+  /// Wakes those that wait, who then know what `passed` tells.
+  void wake_all(std::vector<Thread*>& waiting, race::Snapshot passed);
   /// Lets the others run; for loops that ask again and again.
   void poll(int line);
   void progress() { polls_ = 0; }
@@ -320,7 +329,13 @@ class Machine {
   /// Notes an access of another block's memory.
   void touch_remote(Block& block, race::Agent agent, int line);
   void require_written(const Block& block, std::uint32_t offset, std::uint32_t bytes,
-                       const char* what, int line);
+                       const char* what, int line) {
+    if (std::memchr(&block.state[offset], Block::unwritten, bytes) != nullptr) {
+      fail_unwritten(block, offset, bytes, what, line);
+    }
+  }
+  [[noreturn]] void fail_unwritten(const Block& block, std::uint32_t offset, std::uint32_t bytes,
+                                   const char* what, int line);
   void mark_written(Block& block, std::uint32_t offset, std::uint32_t bytes, int line);
   void record_shared(Block& block, std::uint32_t offset, std::uint32_t bytes, race::Access access,
                      std::span<const race::Agent> issuers);
@@ -388,7 +403,10 @@ class Machine {
   WgmmaProduct& join_product(WgmmaUnit& unit, const WgmmaCall& mine);
   void lend(WgmmaProduct& product, void* d, int line);
   void take_a(WgmmaProduct& product, const std::uint32_t* registers);
-  void find_operands(const Block& block, WgmmaProduct& product);
+  const MatrixChunks& chunks_of(std::uint64_t descriptor, bool transposed, int extent, int k,
+                                abi::Format format);
+  void find_operands(Block& block, WgmmaProduct& product);
+  void require_operand(Block& block, const MatrixChunks& chunks, const char* operand, int line);
   void execute(Block& block, WgmmaUnit& unit, std::uint32_t until);
   void retire(WgmmaUnit& unit, std::uint32_t until, int line);
   void give_back(const WgmmaThread::Lent& lent, const abi::Wgmma& shape, int line);
@@ -427,7 +445,8 @@ class Machine {
   struct GlobalShadow {
     std::unordered_map<std::size_t, race::Shadow> pages;
   };
-  std::vector<GlobalShadow> global_shadows_;          // by region
+  std::vector<GlobalShadow> global_shadows_;                       // by region
+  std::map<std::array<std::uint64_t, 2>, MatrixChunks> operands_;  // of descriptors seen so far
   std::map<std::uintptr_t, race::Snapshot> atomics_;  // what releases at a global address told
   std::map<std::pair<const Block*, std::uint32_t>, race::Snapshot> shared_atomics_;
   std::size_t hint_ = 0;

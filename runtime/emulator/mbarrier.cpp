@@ -39,6 +39,7 @@ void Machine::mbarrier_inval(std::uint32_t bar, int line) {
   mbarrier(*at.block, at.offset, "invalidates", line);
   record_shared(*at.block, at.offset, bytes_of_mbarrier, race::Kind::write, line);
   std::fill_n(at.block->state.begin() + at.offset, bytes_of_mbarrier, Block::unwritten);
+  at.block->written_operands.clear();
   at.block->mbarriers.erase(at.offset);
 }
 
@@ -124,10 +125,7 @@ void Machine::end_phase_if_complete(Block& block, std::uint32_t offset, Mbarrier
   m.pending = m.count;
   m.passed = std::exchange(m.arrived_with, {});
   if (!m.waiting.empty()) m.copy_line = 0;
-  for (Thread* thread : std::exchange(m.waiting, {})) {
-    if (races()) engine_.acquire(thread->agent, m.passed);
-    unpark(*thread);
-  }
+  wake_all(m.waiting, m.passed);
 }
 
 bool Machine::mbarrier_wait(std::uint32_t bar, std::uint32_t parity, abi::Waiting how, int line) {

@@ -108,12 +108,10 @@ void Machine::touch_remote(Block& block, race::Agent agent, int line) {
   }
 }
 
-void Machine::require_written(const Block& block, std::uint32_t offset, std::uint32_t bytes,
-                              const char* what, int line) {
-  const void* gap = std::memchr(&block.state[offset], Block::unwritten, bytes);
-  if (gap == nullptr) return;
-  const auto at =
-      static_cast<std::uint32_t>(static_cast<const std::uint8_t*>(gap) - block.state.data());
+void Machine::fail_unwritten(const Block& block, std::uint32_t offset, std::uint32_t bytes,
+                             const char* what, int line) {
+  const auto gap = std::find(&block.state[offset], &block.state[offset] + bytes, Block::unwritten);
+  const auto at = static_cast<std::uint32_t>(gap - block.state.data());
   fail(line,
        fmt::format("{} {} bytes of shared memory at offset {} that nobody wrote{}", what, bytes,
                    offset, block.names.empty() ? "" : fmt::format(" ({})", describe(block, at))));

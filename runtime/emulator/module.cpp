@@ -102,9 +102,10 @@ std::string joined(const std::vector<std::string>& words) {
 /// No -march: results must not depend on the machine. Fused multiply-add is exact either way and
 /// slow without the instruction; the compiler may not contract by itself.
 void add_flags(std::vector<std::string>& command) {
-  for (const char* flag : {"-x", "c++", "-std=c++17", "-O1", "-fPIC", "-shared", "-nostdlib", "-w",
-                           "-fwrapv", "-ffp-contract=off", "-fno-strict-aliasing",
-                           "-fvisibility=hidden", "-fasynchronous-unwind-tables"}) {
+  for (const char* flag :
+       {"-x", "c++", "-pipe", "-std=c++17", "-O1", "-fPIC", "-shared", "-nostdlib", "-w", "-fwrapv",
+        "-ffp-contract=off", "-fno-strict-aliasing", "-fvisibility=hidden",
+        "-fasynchronous-unwind-tables"}) {
     command.push_back(flag);
   }
 #if defined(__x86_64__)

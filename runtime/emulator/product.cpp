@@ -14,6 +14,7 @@ template <class Vector, class T>
   for (; column + 2 * width <= n; column += 2 * width) {
     for (int row = 0; row < m; row += rows) {
       Vector x[rows], y[rows];
+#pragma GCC unroll 4
       for (int i = 0; i < rows; ++i) {
         std::memcpy(&x[i], &d[(row + i) * n + column], sizeof(Vector));
         std::memcpy(&y[i], &d[(row + i) * n + column + width], sizeof(Vector));
@@ -22,12 +23,14 @@ template <class Vector, class T>
         Vector u, v;
         std::memcpy(&u, &b[j * n + column], sizeof(Vector));
         std::memcpy(&v, &b[j * n + column + width], sizeof(Vector));
+#pragma GCC unroll 4
         for (int i = 0; i < rows; ++i) {
           const T scale = a[(row + i) * k + j];
           x[i] += u * scale;
           y[i] += v * scale;
         }
       }
+#pragma GCC unroll 4
       for (int i = 0; i < rows; ++i) {
         std::memcpy(&d[(row + i) * n + column], &x[i], sizeof(Vector));
         std::memcpy(&d[(row + i) * n + column + width], &y[i], sizeof(Vector));

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <span>
 #include <utility>
 
 #include "codegen/base/format.hpp"
@@ -31,90 +32,141 @@ int registers_of(const abi::Wgmma& shape) {
   return shape.d == Format::f16 ? shape.n / 4 : shape.n / 2;
 }
 
-float as_float(Format format, std::uint32_t bits) {
-  switch (format) {
-  case Format::bf16: return widen_bf16(static_cast<std::uint16_t>(bits));
-  case Format::f16: return widen_f16(static_cast<std::uint16_t>(bits));
-  case Format::e4m3: return widen_e4m3(static_cast<std::uint8_t>(bits));
-  case Format::e5m2: return widen_e5m2(static_cast<std::uint8_t>(bits));
-  default: return std::bit_cast<float>(bits & ~0x1fffu);  // tf32: the low bits are not read
-  }
-}
+// How elements of a format lie in memory, and what number they are.
+template <Format F>
+struct Element {};
+template <>
+struct Element<Format::bf16> {
+  using Bits = std::uint16_t;
+  static float number(Bits x) { return std::bit_cast<float>(std::uint32_t{x} << 16); }
+};
+template <>
+struct Element<Format::f16> {
+  using Bits = std::uint16_t;
+  static float number(Bits x) { return widen_f16(x); }
+};
+template <>
+struct Element<Format::e4m3> {
+  using Bits = std::uint8_t;
+  static float number(Bits x) { return widen_e4m3(x); }
+};
+template <>
+struct Element<Format::e5m2> {
+  using Bits = std::uint8_t;
+  static float number(Bits x) { return widen_e5m2(x); }
+};
+template <>
+struct Element<Format::tf32> {
+  using Bits = std::uint32_t;
+  static float number(Bits x) {
+    return std::bit_cast<float>(x & ~0x1fffu);
+  }  // the rest is not read
+};
+template <>
+struct Element<Format::i8> {
+  using Bits = std::uint8_t;
+  static std::int32_t number(Bits x) { return static_cast<std::int8_t>(x); }
+};
+template <>
+struct Element<Format::u8> {
+  using Bits = std::uint8_t;
+  static std::int32_t number(Bits x) { return x; }
+};
 
-std::int32_t as_integer(Format format, std::uint32_t bits) {
-  return format == Format::i8 ? static_cast<std::int8_t>(bits) : static_cast<std::uint8_t>(bits);
-}
-
-template <class Number>
-Number as(Format format, std::uint32_t bits) {
+// Calls f(Element<format>()) for the formats whose numbers are of type Number.
+template <class Number, class F>
+void with_element(Format format, F f) {
   if constexpr (std::is_same_v<Number, float>) {
-    return as_float(format, bits);
+    switch (format) {
+    case Format::bf16: return f(Element<Format::bf16>());
+    case Format::f16: return f(Element<Format::f16>());
+    case Format::e4m3: return f(Element<Format::e4m3>());
+    case Format::e5m2: return f(Element<Format::e5m2>());
+    default: return f(Element<Format::tf32>());
+    }
   } else {
-    return as_integer(format, bits);
+    return format == Format::i8 ? f(Element<Format::i8>()) : f(Element<Format::u8>());
   }
 }
 
-// Calls put(row, k, number) for each element of an operand whose chunks are listed: K-major by rows
-// and then along k, transposed by chunks of 8 rows and then along k.
-template <class Number, int Bytes, class Put>
-void read_chunks(const std::byte* shared, const std::vector<std::uint32_t>& chunks, Format format,
-                 bool transposed, int k, Put put) {
-  constexpr int per = static_cast<int>(chunk) / Bytes;
-  const int along = transposed ? k : k / per;
-  for (std::size_t c = 0; c < chunks.size(); ++c) {
-    const int outer = static_cast<int>(c) / along, inner = static_cast<int>(c) % along;
-    const std::byte* from = shared + chunks[c];
-    for (int j = 0; j < per; ++j) {
-      std::uint32_t bits = 0;
-      std::memcpy(&bits, from + j * Bytes, Bytes);
-      const Number x = as<Number>(format, bits);
-      transposed ? put(outer * per + j, inner, x) : put(outer, inner * per + j, x);
+// Reads an operand whose chunks are listed (K-major: by rows and then along k; transposed: by
+// chunks of 8 rows and then along k) into to[row * row_step + k * k_step]. Eight chunks of eight
+// rows are read before they are written, so that writes along rows are as good as along k.
+template <class Number, class E>
+void read_chunks(const std::byte* shared, const MatrixChunks& chunks, bool transposed, int k,
+                 Number* to, int row_step, int k_step, E) {
+  using Bits = typename E::Bits;
+  constexpr int per = static_cast<int>(chunk / sizeof(Bits));
+  if (transposed) {
+    for (std::size_t c = 0; c < chunks.size(); ++c) {
+      Bits bits[per];
+      std::memcpy(bits, shared + chunks[c], chunk);
+      Number* at = to + static_cast<int>(c) / k * per * row_step + static_cast<int>(c) % k * k_step;
+      for (int j = 0; j < per; ++j) at[j * row_step] = E::number(bits[j]);
+    }
+    return;
+  }
+  const int along = k / per, extent = static_cast<int>(chunks.size()) / along;
+  for (int row = 0; row < extent; row += 8) {
+    for (int q = 0; q < along; ++q) {
+      Bits bits[8][per];
+      for (int r = 0; r < 8; ++r) {
+        std::memcpy(bits[r], shared + chunks[static_cast<std::size_t>((row + r) * along + q)],
+                    chunk);
+      }
+      Number* at = to + row * row_step + q * per * k_step;
+      for (int j = 0; j < per; ++j) {
+        for (int r = 0; r < 8; ++r) at[r * row_step + j * k_step] = E::number(bits[r][j]);
+      }
     }
   }
 }
 
-template <class Number, class Put>
-void read_operand(const std::byte* shared, const std::vector<std::uint32_t>& chunks, Format format,
-                  bool transposed, int k, Put put) {
-  switch (bytes_of(format)) {
-  case 1: return read_chunks<Number, 1>(shared, chunks, format, transposed, k, put);
-  case 2: return read_chunks<Number, 2>(shared, chunks, format, transposed, k, put);
-  default: return read_chunks<Number, 4>(shared, chunks, format, transposed, k, put);
-  }
-}
-
+// Products with one accumulator, one after the other along k: as one product of all their k.
 template <class Number>
-void multiply_product(const std::byte* shared, const WgmmaProduct& p, Number* d) {
-  const int n = p.shape.n, k = p.shape.k;
+void multiply_products(const std::byte* shared, std::span<const WgmmaProduct* const> products,
+                       Number* d) {
+  const abi::Wgmma& shape = *products[0]->shape;
+  const int n = shape.n, k = shape.k, all = k * static_cast<int>(products.size());
   static thread_local std::vector<Number> a, b;
-  a.resize(static_cast<std::size_t>(rows * k));
-  b.resize(static_cast<std::size_t>(k * n));
-  if (p.a_in_registers) {
-    for (int i = 0; i < rows * k; ++i) a[i] = as<Number>(p.shape.a, p.a_elements[i]);
-  } else {
-    read_operand<Number>(shared, p.a_chunks, p.shape.a, p.shape.transpose_a, k,
-                         [&](int row, int along, Number x) { a[row * k + along] = x; });
+  a.resize(static_cast<std::size_t>(rows * all));
+  b.resize(static_cast<std::size_t>(all * n));
+  for (std::size_t i = 0; i < products.size(); ++i) {
+    const WgmmaProduct& p = *products[i];
+    Number* const a_at = a.data() + static_cast<int>(i) * k;
+    with_element<Number>(shape.a, [&](auto element) {
+      if (!p.a_in_registers) {
+        return read_chunks(shared, *p.a_chunks, shape.transpose_a, k, a_at, all, 1, element);
+      }
+      using Bits = typename decltype(element)::Bits;
+      for (int j = 0; j < rows * k; ++j) {
+        a_at[j / k * all + j % k] = element.number(static_cast<Bits>(p.a_elements[j]));
+      }
+    });
+    with_element<Number>(shape.b, [&](auto element) {
+      read_chunks(shared, *p.b_chunks, shape.transpose_b, k, b.data() + static_cast<int>(i) * k * n,
+                  1, n, element);
+    });
   }
-  read_operand<Number>(shared, p.b_chunks, p.shape.b, p.shape.transpose_b, k,
-                       [&](int column, int along, Number x) { b[along * n + column] = x; });
-  if (!p.accumulate) std::fill_n(d, rows * n, Number{0});
-  multiply_add(d, a.data(), b.data(), rows, n, k);
+  if (!products[0]->accumulate) std::fill_n(d, rows * n, Number{0});
+  multiply_add(d, a.data(), b.data(), rows, n, all);
 }
 
-void list_chunks(std::uint64_t descriptor, bool transposed, int extent, int k, Format format,
-                 std::vector<std::uint32_t>& chunks) {
+MatrixChunks list_chunks(std::uint64_t descriptor, bool transposed, int extent, int k,
+                         Format format) {
   const MatrixDescriptor d = MatrixDescriptor::decode(descriptor);
-  chunks.clear();
+  MatrixChunks chunks;
   if (transposed) {
     for (int c = 0; c < extent / 8; ++c) {
       for (int i = 0; i < k; ++i) chunks.push_back(d.mn_major(c, i) - shared_base);
     }
-    return;
+    return chunks;
   }
   const int along = k * static_cast<int>(bytes_of(format)) / static_cast<int>(chunk);
   for (int r = 0; r < extent; ++r) {
     for (int q = 0; q < along; ++q) chunks.push_back(d.k_major(r, q) - shared_base);
   }
+  return chunks;
 }
 
 }  // namespace
@@ -124,7 +176,7 @@ void Machine::wgmma(const abi::Wgmma& shape, void* d, const std::uint32_t* a_reg
   Thread& me = self();
   Block& block = *me.block;
   WgmmaUnit& unit = block.wgmma[me.ids.warpgroup];
-  WgmmaProduct& product = join_product(unit, {.shape = shape,
+  WgmmaProduct& product = join_product(unit, {.shape = &shape,
                                               .a = a_registers != nullptr ? 0 : a,
                                               .b = b,
                                               .accumulate = accumulate,
@@ -133,12 +185,13 @@ void Machine::wgmma(const abi::Wgmma& shape, void* d, const std::uint32_t* a_reg
   if (a_registers != nullptr) take_a(product, a_registers);
   lend(product, d, line);
   if (races() && me.ids.lane == 0) product.known[me.ids.warp] = engine_.release(me.agent);
-  const std::uint32_t number = me.wgmma.issued++;
+  ++me.wgmma.issued;
   if (++product.issued < threads) return;
 
   find_operands(block, product);
   if (races()) {
-    for (const auto* chunks : {&product.a_chunks, &product.b_chunks}) {
+    for (const MatrixChunks* chunks : {product.a_chunks, product.b_chunks}) {
+      if (chunks == nullptr) continue;
       const race::Access access = {unit.agent, race::Kind::read, race::Proxy::async,
                                    static_cast<std::uint32_t>(line)};
       if (const auto race = block.shadow->access(*chunks, chunk, access, product.known)) {
@@ -147,22 +200,18 @@ void Machine::wgmma(const abi::Wgmma& shape, void* d, const std::uint32_t* a_reg
     }
     product.after = engine_.released(unit.agent);
   }
-  const Asynchrony when = launch_.options.asynchrony;
-  if (when == Asynchrony::eager || (when == Asynchrony::random && random() >> 63 == 0)) {
-    execute(block, unit, number + 1);
-  }
   progress();
-  for (Thread* thread : std::exchange(unit.waiting, {})) unpark(*thread);
+  wake_all(unit.waiting, {});
 }
 
 // The product that this thread's next wgmma is, the same for all threads of the warpgroup.
 WgmmaProduct& Machine::join_product(WgmmaUnit& unit, const WgmmaCall& mine) {
   const std::uint32_t number = self().wgmma.issued;
   if (number - unit.first == unit.products.size()) {
-    WgmmaProduct& product = unit.products.emplace_back();
+    WgmmaProduct& product = unit.add();
     static_cast<WgmmaCall&>(product) = mine;
     if (mine.a_in_registers) {
-      product.a_elements.resize(static_cast<std::size_t>(rows * mine.shape.k));
+      product.a_elements.resize(static_cast<std::size_t>(rows * mine.shape->k));
     }
   }
   WgmmaProduct& product = unit[number];
@@ -178,7 +227,7 @@ WgmmaProduct& Machine::join_product(WgmmaUnit& unit, const WgmmaCall& mine) {
 void Machine::lend(WgmmaProduct& product, void* d, int line) {
   Thread& me = self();
   const int t = static_cast<int>(me.ids.thread);
-  const abi::Wgmma& shape = product.shape;
+  const abi::Wgmma& shape = *product.shape;
   if (product.a_in_registers && !me.wgmma.fenced) {
     report(*me.block, {"wgmma fence", line},
            fmt::format("{} gives registers to a wgmma without wgmma_fence since they may have been "
@@ -227,57 +276,76 @@ void Machine::lend(WgmmaProduct& product, void* d, int line) {
 // The fragment of A: register j of thread t holds 4 bytes of row g + 8 (j % 2).
 void Machine::take_a(WgmmaProduct& product, const std::uint32_t* registers) {
   const int t = static_cast<int>(self().ids.thread);
-  const int bytes = static_cast<int>(bytes_of(product.shape.a)), per = 4 / bytes;
+  const int bytes = static_cast<int>(bytes_of(product.shape->a)), per = 4 / bytes;
   const std::uint32_t mask = bytes == 4 ? ~0u : (1u << 8 * bytes) - 1;
   for (int j = 0; j < 4; ++j) {
     const int row = 16 * (t / 32) + t % 32 / 4 + 8 * (j & 1);
     for (int e = 0; e < per; ++e) {
       const int along = (j >> 1) * 4 * per + per * (t % 4) + e;
-      product.a_elements[row * product.shape.k + along] = registers[j] >> 8 * bytes * e & mask;
+      product.a_elements[row * product.shape->k + along] = registers[j] >> 8 * bytes * e & mask;
     }
   }
 }
 
-// Lists the operands' chunks; they must lie in shared memory and hold what somebody wrote.
-void Machine::find_operands(const Block& block, WgmmaProduct& product) {
-  const abi::Wgmma& s = product.shape;
+// A function of its arguments alone: descriptors come again and again.
+const MatrixChunks& Machine::chunks_of(std::uint64_t descriptor, bool transposed, int extent, int k,
+                                       Format format) {
+  const std::uint64_t rest = static_cast<std::uint64_t>(extent) << 16 |
+                             static_cast<std::uint64_t>(k) << 8 | bytes_of(format) << 1 |
+                             std::uint64_t{transposed};
+  const auto [found, inserted] = operands_.try_emplace({descriptor, rest});
+  if (inserted) found->second = list_chunks(descriptor, transposed, extent, k, format);
+  return found->second;
+}
+
+void Machine::find_operands(Block& block, WgmmaProduct& product) {
+  const abi::Wgmma& s = *product.shape;
   if (!product.a_in_registers) {
-    list_chunks(product.a, s.transpose_a, rows, s.k, s.a, product.a_chunks);
+    product.a_chunks = &chunks_of(product.a, s.transpose_a, rows, s.k, s.a);
+    require_operand(block, *product.a_chunks, "A", product.line);
   }
-  list_chunks(product.b, s.transpose_b, s.n, s.k, s.b, product.b_chunks);
+  product.b_chunks = &chunks_of(product.b, s.transpose_b, s.n, s.k, s.b);
+  require_operand(block, *product.b_chunks, "B", product.line);
+  for (const std::uint64_t descriptor : {product.a, product.b}) {
+    if (MatrixDescriptor::decode(descriptor).base_offset == 0) continue;
+    fail(product.line, "uses a matrix descriptor with a base offset, which the emulator lacks");
+  }
+}
+
+// An operand must lie in shared memory and hold what somebody wrote.
+void Machine::require_operand(Block& block, const MatrixChunks& chunks, const char* operand,
+                              int line) {
+  if (block.written_operands.contains(&chunks)) return;
   const std::size_t size = block.shared.size();
-  for (const bool is_a : {true, false}) {
-    const char* operand = is_a ? "A" : "B";
-    if (is_a && product.a_in_registers) continue;
-    if (MatrixDescriptor::decode(is_a ? product.a : product.b).base_offset != 0) {
-      fail(
-          product.line,
-          fmt::format("uses a matrix descriptor of {} with a base offset, which the emulator lacks",
-                      operand));
+  const std::string what = fmt::format("multiplies by an operand {}:", operand);
+  for (const std::uint32_t offset : chunks) {
+    if (offset > size || chunk > size - offset) {
+      fail(line, fmt::format("{} it reaches offset {} of {} bytes of shared memory", what,
+                             static_cast<std::int32_t>(offset), size));
     }
-    for (const std::uint32_t offset : is_a ? product.a_chunks : product.b_chunks) {
-      if (offset > size || chunk > size - offset) {
-        fail(product.line,
-             fmt::format("multiplies by an operand {} at offset {} of {} bytes of shared memory",
-                         operand, static_cast<std::int32_t>(offset), size));
-      }
-      require_written(
-          block, offset, chunk,
-          is_a ? "multiplies by an operand A:" : "multiplies by an operand B:", product.line);
-    }
+    require_written(block, offset, chunk, what.c_str(), line);
   }
+  block.written_operands.insert(&chunks);
 }
 
 void Machine::execute(Block& block, WgmmaUnit& unit, std::uint32_t until) {
-  for (; unit.executed < until; ++unit.executed) {
-    WgmmaProduct& product = unit[unit.executed];
-    Accumulator& d = *product.accumulator;
-    if (is_integer(product.shape.a)) {
-      multiply_product<std::int32_t>(block.shared.data(), product, d.integers.data());
+  std::vector<const WgmmaProduct*> together;
+  while (unit.executed < until) {
+    const WgmmaProduct& first = unit[unit.executed];
+    const abi::Wgmma& shape = *first.shape;
+    Accumulator& d = *first.accumulator;
+    together.clear();
+    do {
+      together.push_back(&unit[unit.executed++]);
+    } while (unit.executed < until && shape.d != Format::f16 &&
+             unit[unit.executed].accumulator == first.accumulator &&
+             unit[unit.executed].shape == first.shape && unit[unit.executed].accumulate);
+    if (is_integer(shape.a)) {
+      multiply_products<std::int32_t>(block.shared.data(), together, d.integers.data());
     } else {
-      multiply_product<float>(block.shared.data(), product, d.floats.data());
+      multiply_products<float>(block.shared.data(), together, d.floats.data());
     }
-    if (product.shape.d == Format::f16) {
+    if (shape.d == Format::f16) {
       for (float& x : d.floats) x = widen_f16(narrow_f16(x));
     }
   }
@@ -285,9 +353,16 @@ void Machine::execute(Block& block, WgmmaUnit& unit, std::uint32_t until) {
 
 void Machine::wgmma_fence(int) { self().wgmma.fenced = true; }
 
+// Eager products are made when somebody commits them: nobody can see them before.
 void Machine::wgmma_commit(int) {
-  WgmmaThread& mine = self().wgmma;
-  mine.groups.push_back(mine.issued);
+  Thread& me = self();
+  WgmmaUnit& unit = me.block->wgmma[me.ids.warpgroup];
+  me.wgmma.groups.push_back(me.wgmma.issued);
+  const Asynchrony when = launch_.options.asynchrony;
+  if (when == Asynchrony::lazy || (when == Asynchrony::random && random() >> 63 == 0)) return;
+  std::uint32_t until = unit.executed;
+  while (until < me.wgmma.issued && unit[until].issued == threads) ++until;
+  execute(*me.block, unit, until);
 }
 
 void Machine::wgmma_wait(int groups, int line) {
@@ -315,15 +390,14 @@ void Machine::retire(WgmmaUnit& unit, std::uint32_t until, int line) {
   if (races()) engine_.acquire(me.agent, unit[until - 1].after);
   std::erase_if(mine.lent, [&](const WgmmaThread::Lent& lent) {
     if (lent.last >= until) return false;
-    give_back(lent, unit[lent.last].shape, line);
+    give_back(lent, *unit[lent.last].shape, line);
     return true;
   });
   for (std::uint32_t i = mine.retired; i < until; ++i) ++unit[i].retired;
   mine.retired = until;
   mine.fenced = false;
   while (!unit.products.empty() && unit.products.front().retired == threads) {
-    unit.products.pop_front();
-    ++unit.first;
+    unit.drop_first();
   }
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "runtime/emulator/host.hpp"
@@ -22,27 +23,25 @@ struct Accumulator {
   std::vector<std::int32_t> integers;
 };
 
-/// What all threads of a warpgroup must agree on.
+/// Offsets in shared memory of the 16-byte chunks of an operand. K-major: by rows and then along k;
+/// transposed: by chunks of 8 rows and then along k.
+using MatrixChunks = std::vector<std::uint32_t>;
+
+/// What all threads of a warpgroup must agree on. `shape` is a constant of the kernel's text.
 struct WgmmaCall {
-  abi::Wgmma shape = {};
+  const abi::Wgmma* shape = nullptr;
   std::uint64_t a = 0, b = 0;  // descriptors
   bool accumulate = false, a_in_registers = false;
   int line = 0;
 
-  bool operator==(const WgmmaCall& o) const {
-    return a == o.a && b == o.b && accumulate == o.accumulate && line == o.line &&
-           a_in_registers == o.a_in_registers && shape.n == o.shape.n && shape.k == o.shape.k &&
-           shape.d == o.shape.d && shape.a == o.shape.a && shape.b == o.shape.b &&
-           shape.transpose_a == o.shape.transpose_a && shape.transpose_b == o.shape.transpose_b;
-  }
+  bool operator==(const WgmmaCall&) const = default;
 };
 
 struct WgmmaProduct : WgmmaCall {
   int issued = 0, retired = 0;  // by how many of the 128 threads
   // 64 x k elements of 32 bits, as registers hold them, where A comes from registers.
   std::vector<std::uint32_t> a_elements;
-  // Offsets in shared memory of the 16-byte chunks of the operands.
-  std::vector<std::uint32_t> a_chunks, b_chunks;
+  const MatrixChunks *a_chunks = nullptr, *b_chunks = nullptr;
   std::array<race::Snapshot, 4> known = {};  // by the warps when they issued it
   std::shared_ptr<Accumulator> accumulator;
   race::Snapshot after;
@@ -54,9 +53,26 @@ struct WgmmaUnit {
   std::uint32_t first = 0;     // number of products.front()
   std::uint32_t executed = 0;  // products before this number are
   std::vector<Thread*> waiting;
+  std::vector<WgmmaProduct> spare;
   race::Agent agent = 0;
 
   WgmmaProduct& operator[](std::uint32_t number) { return products[number - first]; }
+  /// The next product; those that are over lend their memory to new ones.
+  WgmmaProduct& add() {
+    if (spare.empty()) return products.emplace_back();
+    products.push_back(std::move(spare.back()));
+    spare.pop_back();
+    WgmmaProduct& product = products.back();
+    product.issued = product.retired = 0;
+    product.a_chunks = product.b_chunks = nullptr;
+    return product;
+  }
+  void drop_first() {
+    products.front().accumulator = nullptr;
+    spare.push_back(std::move(products.front()));
+    products.pop_front();
+    ++first;
+  }
 };
 
 /// A thread's side of it.
