@@ -44,7 +44,7 @@ std::uint64_t Machine::atomic_global(void* p, abi::Atomic what, abi::Format form
     const race::Agent me = self().agent;
     record_global(region, address, bytes,
                   {me, race::Kind::atomic, race::Proxy::generic, static_cast<std::uint32_t>(line)},
-                  {&me, 1}, line);
+                  {&me, 1});
     race::Snapshot& location = atomics_[address];
     if (what != abi::Atomic::store) order_after(order, location);
     if (writes) order_before(order, location);

@@ -33,17 +33,17 @@ void read_box(const TensorMapSpec& map, const std::array<int, 5>& at, std::byte*
               std::uint32_t offset) {
   const std::uint32_t width = row_bytes(map);
   const auto element = static_cast<std::uint32_t>(bytes_of(map.type));
-  std::vector<std::byte> row(width);
+  std::vector<std::byte> padded(width);
   for_each_row(map, at, [&](const BoxRow& r) {
-    std::fill(row.begin(), row.end(), map.nan_fill ? std::byte{0xff} : std::byte{0});
-    if (r.last > r.first) {
-      std::memcpy(&row[r.first * element],
-                  reinterpret_cast<const std::byte*>(r.data + std::size_t{r.first} * element),
-                  (r.last - r.first) * element);
+    const auto* row = reinterpret_cast<const std::byte*>(r.data);
+    if (r.last - r.first != map.box[0]) {
+      std::fill(padded.begin(), padded.end(), map.nan_fill ? std::byte{0xff} : std::byte{0});
+      std::copy(row + r.first * element, row + r.last * element, &padded[r.first * element]);
+      row = padded.data();
     }
     for (std::uint32_t i = 0; i < width; i += chunk) {
       const std::uint32_t address = shared_base + offset + r.offset + i;
-      std::memcpy(shared + swizzled(address, map.swizzle) - shared_base, &row[i], chunk);
+      std::memcpy(shared + swizzled(address, map.swizzle) - shared_base, row + i, chunk);
     }
   });
 }
@@ -161,7 +161,7 @@ void Machine::record_box(const TensorMapSpec& map, const std::array<int, 5>& at,
     GlobalMemory::Region& region = global(reinterpret_cast<const void*>(begin), bytes, 1, write,
                                           write ? "writes" : "reads", line);
     if (access.kind == race::Kind::write) record_writer(region, begin, bytes, *self().block, line);
-    if (races()) record_global(region, begin, bytes, access, {&access.agent, 1}, line);
+    if (races()) record_global(region, begin, bytes, access, {&access.agent, 1});
   });
 }
 
@@ -197,7 +197,7 @@ void Machine::bulk_load(std::uint32_t dst, const void* src, std::uint32_t bytes,
   const race::Agent agent = take_agent("bulk_load");
   const auto from = reinterpret_cast<std::uintptr_t>(src);
   if (races()) {
-    record_global(region, from, bytes, async(agent, race::Kind::read, line), {&agent, 1}, line);
+    record_global(region, from, bytes, async(agent, race::Kind::read, line), {&agent, 1});
   }
   load({.name = "bulk_load",
         .dst = dst,
@@ -315,7 +315,7 @@ void Machine::bulk_store(void* dst, std::uint32_t src, std::uint32_t bytes, abi:
   if (races()) {
     record_global(region, to, bytes,
                   async(writer, reduces ? race::Kind::atomic : race::Kind::write, line),
-                  {&writer, 1}, line);
+                  {&writer, 1});
   }
   const std::uint32_t element = reduces ? bytes_of(format) : bytes;
   store({.name = name,
@@ -439,7 +439,7 @@ void Machine::cp_async(std::uint32_t dst, const void* src, std::uint32_t bytes, 
     GlobalMemory::Region& region = global(src, bytes, bytes, false, "copies", line);
     if (races()) {
       record_global(region, reinterpret_cast<std::uintptr_t>(src), bytes,
-                    access(agent, race::Kind::read, race::Proxy::generic, line), {&agent, 1}, line);
+                    access(agent, race::Kind::read, race::Proxy::generic, line), {&agent, 1});
     }
   }
   if (races()) {
@@ -495,7 +495,7 @@ void Machine::cp_async_arrive(std::uint32_t bar, int line) {
       if (races()) m.arrived_with = engine_.join(m.arrived_with, group->has_written);
     }
     --m.pending;
-    end_phase_if_complete(*at.block, at.offset, m);
+    end_phase_if_complete(m);
     progress();
     return false;
   });

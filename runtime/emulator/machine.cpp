@@ -17,10 +17,6 @@ namespace {
 constexpr std::byte poison{0xff};  // NaN in every float type
 constexpr std::uint64_t polls_of_a_livelock = 2'000'000;
 
-std::string text(std::array<std::int64_t, 3> i) {
-  return fmt::format("({}, {}, {})", i[0], i[1], i[2]);
-}
-
 fiber::Order order_of(Schedule s) {
   switch (s) {
   case Schedule::fifo: return fiber::Order::fifo;

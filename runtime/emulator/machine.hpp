@@ -344,7 +344,9 @@ class Machine {
   GlobalMemory::Region& global(const void* p, std::size_t bytes, std::uint32_t alignment,
                                bool write, const char* what, int line);
   void record_global(GlobalMemory::Region& region, std::uintptr_t address, std::size_t bytes,
-                     race::Access access, std::span<const race::Agent> issuers, int line);
+                     race::Access access, std::span<const race::Agent> issuers);
+  void require_own(GlobalMemory::Region& region, std::uintptr_t address, std::size_t bytes,
+                   race::Access access);
   void record_writer(GlobalMemory::Region& region, std::uintptr_t address, std::size_t bytes,
                      const Block& block, int line);
   void order_before(abi::Order order, race::Snapshot& location);
@@ -355,7 +357,7 @@ class Machine {
   void require_initialized(Block& block, std::uint32_t offset, Mbarrier& m, int line);
   void complete_tx(Block& block, std::uint32_t offset, std::uint32_t bytes, race::Snapshot after,
                    int line);
-  void end_phase_if_complete(Block& block, std::uint32_t offset, Mbarrier& m);
+  void end_phase_if_complete(Mbarrier& m);
 
   // ---- asynchronous copies (copies.cpp)
   /// An asynchronous operation between its issue and its end: run() makes its next step and says

@@ -98,7 +98,7 @@ void Machine::mbarrier_arrive(std::uint32_t bar, std::uint32_t count, bool remot
   }
   if (races()) m.arrived_with = engine_.join(m.arrived_with, engine_.release(self().agent));
   m.pending -= count;
-  end_phase_if_complete(*at.block, at.offset, m);
+  end_phase_if_complete(m);
   progress();
 }
 
@@ -113,14 +113,12 @@ void Machine::complete_tx(Block& block, std::uint32_t offset, std::uint32_t byte
   }
   if (races()) m.arrived_with = engine_.join(m.arrived_with, after);
   m.copy_line = line;
-  end_phase_if_complete(block, offset, m);
+  end_phase_if_complete(m);
   progress();
 }
 
-void Machine::end_phase_if_complete(Block& block, std::uint32_t offset, Mbarrier& m) {
+void Machine::end_phase_if_complete(Mbarrier& m) {
   if (m.pending != 0 || m.transactions != 0) return;
-  (void)block;
-  (void)offset;
   ++m.phase;
   m.pending = m.count;
   m.passed = std::exchange(m.arrived_with, {});
@@ -153,8 +151,7 @@ bool Machine::mbarrier_wait(std::uint32_t bar, std::uint32_t parity, abi::Waitin
   return true;
 }
 
-void Machine::fence(abi::Fence kind, int line) {
-  (void)line;
+void Machine::fence(abi::Fence kind, int) {
   Thread& me = self();
   switch (kind) {
   case abi::Fence::mbarrier_init:

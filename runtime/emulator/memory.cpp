@@ -25,10 +25,6 @@ bool is_multiple(std::uintptr_t address, std::uint32_t bytes) {
 
 constexpr std::size_t page_bytes = 64 * 1024;
 
-std::string text(std::array<std::int64_t, 3> i) {
-  return fmt::format("({}, {}, {})", i[0], i[1], i[2]);
-}
-
 std::array<std::int64_t, 3> block_index(std::uint32_t linear, std::array<std::int64_t, 3> grid) {
   return {linear % grid[0], linear / grid[0] % grid[1], linear / grid[0] / grid[1]};
 }
@@ -208,9 +204,9 @@ GlobalMemory::Region& Machine::global(const void* p, std::size_t bytes, std::uin
 
 // Races of one cluster's threads; other clusters' writes are the writer map's.
 void Machine::record_global(GlobalMemory::Region& region, std::uintptr_t address, std::size_t bytes,
-                            race::Access access, std::span<const race::Agent> issuers, int line) {
-  (void)line;
+                            race::Access access, std::span<const race::Agent> issuers) {
   if (!races() || !region.buffer->written) return;
+  if (access.kind == race::Kind::read) require_own(region, address, bytes, access);
   auto& pages = global_shadows_[static_cast<std::size_t>(&region - &global_.region(0))].pages;
   std::size_t offset = address - region.begin;
   while (bytes > 0) {
@@ -228,6 +224,27 @@ void Machine::record_global(GlobalMemory::Region& region, std::uintptr_t address
     }
     offset += part;
     bytes -= part;
+  }
+}
+
+// A block may not read what another has written, unless they communicate: then the engine knows.
+void Machine::require_own(GlobalMemory::Region& region, std::uintptr_t address, std::size_t bytes,
+                          race::Access access) {
+  if (region.writers.elements() == 0 || clusters_.size() > 1) return;
+  const Block& block = *self().block;
+  const auto element = static_cast<std::size_t>(region.buffer->element_bytes);
+  const std::size_t last = (address - region.begin + bytes - 1) / element;
+  for (std::size_t i = (address - region.begin) / element; i <= last; ++i) {
+    const std::optional<race::Write> write = region.writers.writer(i);
+    if (!write || write->program == block.linear) continue;
+    const int line = static_cast<int>(access.tag), other = static_cast<int>(write->tag);
+    report(
+        block, {"read across blocks", line, other},
+        fmt::format("race: {} reads element {} of {}{}\nwhich block {} has written; blocks have no "
+                    "order{}",
+                    describe_self(), i, region.buffer->name, where(line),
+                    text(block_index(write->program, launch_.grid)), where(other)));
+    return;
   }
 }
 
@@ -258,7 +275,7 @@ void Machine::load_global(void* dst, const void* p, std::uint32_t bytes, int lin
   const race::Agent me = self().agent;
   record_global(region, reinterpret_cast<std::uintptr_t>(p), bytes,
                 {me, race::Kind::read, race::Proxy::generic, static_cast<std::uint32_t>(line)},
-                {&me, 1}, line);
+                {&me, 1});
 }
 
 void Machine::store_global(void* p, const void* src, std::uint32_t bytes, int line) {
@@ -268,7 +285,7 @@ void Machine::store_global(void* p, const void* src, std::uint32_t bytes, int li
   const race::Agent me = self().agent;
   record_global(region, address, bytes,
                 {me, race::Kind::write, race::Proxy::generic, static_cast<std::uint32_t>(line)},
-                {&me, 1}, line);
+                {&me, 1});
   copy(p, src, bytes);
 }
 

@@ -10,6 +10,10 @@ namespace {
 constexpr std::ptrdiff_t most_shown = 20;
 }
 
+std::string text(std::array<std::int64_t, 3> i) {
+  return fmt::format("({}, {}, {})", i[0], i[1], i[2]);
+}
+
 void Reports::add(std::uint64_t cluster, const Cause& cause, std::string text) {
   std::lock_guard lock(mutex_);
   Report report{cluster, reports_.size(), std::move(text)};

@@ -1,6 +1,7 @@
 // What the emulator has to say about a launch: each cause once, whichever block met it first.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <mutex>
@@ -11,6 +12,9 @@
 #include "runtime/emulator/emulator.hpp"
 
 namespace palladium::emulator {
+
+/// "(0, 2, 0)"
+std::string text(std::array<std::int64_t, 3> block);
 
 /// What two reports must share to be one: a kind of fault and the lines that take part in it.
 struct Cause {
