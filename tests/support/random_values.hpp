@@ -1,0 +1,324 @@
+// Random operations on values and memory, each defined whatever its operands are.
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/support/random_operands.hpp"
+
+namespace palladium::test::random_graph {
+
+// The values that a scope may use.
+struct Pool {
+  std::vector<ValueId> values;
+};
+
+class RandomValues : protected RandomOperands {
+ protected:
+  using RandomOperands::RandomOperands;
+
+  ValueId add(Builder& b, Op op, std::vector<ValueId> args, Attr attr = {}, Type given = {}) {
+    const ValueId v = b.add(op, std::move(args), std::move(attr), std::move(given), here_());
+    if (random_.chance(5)) {
+      g_.names.resize(g_.insts.size());
+      g_.names[index(v)] = "v" + std::to_string(line_);
+    }
+    return v;
+  }
+
+  ValueId constant(Builder& b, DType dtype, const Extents& shape = {}) {
+    return b.add(Op::Constant, {}, {{}, random_number(random_, dtype)}, Type::value(dtype, shape),
+                 here_());
+  }
+
+  ValueId some_value(Builder& b, Pool& pool) {
+    if (pool.values.empty() || random_.chance(10)) {
+      const ValueId v = random_.chance(50) ? leaf(b) : constant(b, dtype(), some_shape());
+      pool.values.push_back(v);
+      return v;
+    }
+    // Recent values more often, so that chains grow.
+    const int n = static_cast<int>(pool.values.size());
+    const int i = random_.chance(60) ? n - 1 - random_.below(std::min(n, 4)) : random_.below(n);
+    return pool.values[static_cast<std::size_t>(i)];
+  }
+
+  ValueId leaf(Builder& b) {
+    const int axes = static_cast<int>(axes_.size());
+    if (axes > 0 && random_.chance(50)) {
+      const std::int64_t axis = random_.below(axes);
+      switch (random_.below(4)) {
+      case 0: return add(b, Op::NumPrograms, {}, {{axis}, 0});
+      case 1: return add(b, Op::AxisIndex, {}, {{0, axis}, 0});
+      default: return add(b, Op::ProgramId, {}, {{axis}, 0});
+      }
+    }
+    const Extents shape = some_shape();
+    const auto number = dtype_where([](DType d) { return !d.is_bool(); });
+    if (shape.empty() || !number) return constant(b, dtype());
+    const std::int64_t d = random_.below(static_cast<int>(shape.size()));
+    return add(b, Op::Iota, {}, {{d}, 0}, Type::value(*number, shape));
+  }
+
+  // A value of that dtype and shape made of `v`.
+  ValueId coerce(Builder& b, ValueId v, DType dtype, const Extents& shape) {
+    const Extents& own = type(v).shape;
+    bool broadcasts = own.size() <= shape.size();
+    for (std::size_t i = 0; broadcasts && i < own.size(); ++i) {
+      const std::int64_t to = shape[shape.size() - own.size() + i];
+      broadcasts = own[i] == to || own[i] == 1;
+    }
+    if (!broadcasts && element_count(own) == element_count(shape)) {
+      v = add(b, Op::Reshape, {v}, {}, Type::value({}, shape));
+    } else if (!broadcasts) {
+      if (o_.contractions && !own.empty()) {
+        Attr all;
+        for (std::size_t i = 0; i < own.size(); ++i)
+          all.ints.push_back(static_cast<std::int64_t>(i));
+        v = add(b, random_.chance(50) ? Op::ReduceMax : Op::ReduceMin, {v}, all);
+      } else {
+        v = constant(b, type(v).dtype);
+      }
+    }
+    if (random_.chance(50)) return b.broadcast_to(b.cast(v, dtype, here_()), shape, here_());
+    return b.cast(b.broadcast_to(v, shape, here_()), dtype, here_());
+  }
+
+  // Small whole numbers, so that their sums and products are exact in any order.
+  ValueId small(Builder& b, ValueId v, DType dtype) {
+    const ValueId whole = b.cast(v, i32, here_());
+    const ValueId low = b.elementwise(Op::And, {whole, b.constant(i32, 7, {}, here_())}, here_());
+    return b.cast(low, dtype, here_());
+  }
+
+  // 0 .. limit, whatever the scalar is.
+  ValueId index_up_to(Builder& b, Pool& pool, std::int64_t limit) {
+    const ValueId v = coerce(b, some_value(b, pool), i32, {});
+    const ValueId low = add(b, Op::Max, {v, b.constant(i32, 0, {}, here_())});
+    return add(b, Op::Min, {low, b.constant(i32, limit, {}, here_())});
+  }
+
+  ValueId condition(Builder& b, Pool& pool) {
+    const ValueId v = coerce(b, some_value(b, pool), dtype(), {});
+    if (type(v).dtype.is_bool()) return v;
+    return add(b, random_.pick({Op::Eq, Op::Ne, Op::Lt, Op::Ge}), {v, constant(b, type(v).dtype)});
+  }
+
+  ValueId unary(Builder& b, ValueId v) {
+    const DType d = type(v).dtype;
+    if (d.is_bool()) return add(b, Op::Not, {v});
+    if (!d.is_float()) return add(b, random_.pick({Op::Neg, Op::Abs, Op::Sign, Op::Not}), {v});
+    const Op op = random_.pick(
+        {Op::Neg, Op::Abs, Op::Sign, Op::Sqrt, Op::Floor, Op::Ceil, Op::Round, Op::IsFinite});
+    return add(b, op, {v});
+  }
+
+  ValueId binary(Builder& b, Pool& pool) {
+    const ValueId x = some_value(b, pool);
+    const ValueId other = some_value(b, pool);
+    const DType d = type(x).dtype;
+    // Either shape may be the larger one; else the other operand is made to fit.
+    bool compatible = true;
+    const Extents &p = type(x).shape, &q = type(other).shape;
+    std::int64_t elements = 1;
+    for (std::size_t i = 1; i <= std::max(p.size(), q.size()); ++i) {
+      const std::int64_t m = i <= p.size() ? p[p.size() - i] : 1;
+      const std::int64_t n = i <= q.size() ? q[q.size() - i] : 1;
+      compatible = compatible && (m == n || m == 1 || n == 1);
+      elements *= std::max(m, n);
+    }
+    const ValueId y = compatible && elements <= o_.max_elements ? b.cast(other, d, here_())
+                                                                : coerce(b, other, d, Extents(p));
+    const Location at = here_();
+    if (random_.chance(20))
+      return b.elementwise(random_.pick({Op::Eq, Op::Ne, Op::Lt, Op::Le, Op::Gt, Op::Ge}), {x, y},
+                           at);
+    if (d.is_bool()) return b.elementwise(random_.pick({Op::And, Op::Or, Op::Xor}), {x, y}, at);
+    if (!d.is_float())
+      return b.elementwise(
+          random_.pick({Op::Add, Op::Sub, Op::Mul, Op::Div, Op::Rem, Op::Max, Op::Min, Op::And,
+                        Op::Or, Op::Xor, Op::ShiftLeft, Op::ShiftRight}),
+          {x, y}, at);
+    const Op op =
+        random_.pick({Op::Add, Op::Sub, Op::Mul, Op::Max, Op::Min, Op::Add, Op::Mul, Op::Div});
+    if (op != Op::Div) return b.elementwise(op, {x, y}, at);
+    const ValueId above =
+        b.elementwise(Op::Add, {add(b, Op::Abs, {y}), b.constant(d, 1, {}, at)}, at);
+    return b.elementwise(Op::Div, {x, above}, at);
+  }
+
+  ValueId select(Builder& b, Pool& pool) {
+    const ValueId x = some_value(b, pool);
+    const Type t = type(x);
+    const ValueId y = coerce(b, some_value(b, pool), t.dtype, t.shape);
+    return add(b, Op::Select, {coerce(b, some_value(b, pool), bool_, t.shape), x, y});
+  }
+
+  ValueId reshaped(Builder& b, ValueId v) {
+    const Extents shape = type(v).shape;
+    switch (random_.below(3)) {
+    case 0: return add(b, Op::Transpose, {v}, {permutation(shape.size()), 0});
+    case 1: return add(b, Op::Reshape, {v}, {}, Type::value({}, regrouped(shape)));
+    default: break;
+    }
+    Extents to = shape;
+    Attr attr;
+    const int at = random_.below(static_cast<int>(shape.size()) + 1);
+    for (std::size_t i = 0; i < shape.size(); ++i)
+      attr.ints.push_back(static_cast<std::int64_t>(i) + (static_cast<int>(i) >= at ? 1 : 0));
+    to.insert(to.begin() + at, random_.pick({1, 2, 3, 4}));
+    for (std::size_t i = 0; i < shape.size(); ++i)
+      if (shape[i] == 1 && random_.chance(50))
+        to[static_cast<std::size_t>(attr.ints[i])] = random_.pick({2, 3, 5});
+    if (to.size() > 4 || !is_small(to, o_.max_elements)) return v;
+    return add(b, Op::Broadcast, {v}, attr, Type::value({}, to));
+  }
+
+  std::vector<std::int64_t> permutation(std::size_t rank) {
+    std::vector<std::int64_t> p;
+    for (std::size_t i = 0; i < rank; ++i) p.push_back(static_cast<std::int64_t>(i));
+    shuffle(p);
+    return p;
+  }
+
+  // The same elements in another shape: two dimensions merged, or one split.
+  Extents regrouped(Extents shape) {
+    if (shape.size() >= 2 && random_.chance(50)) {
+      const std::size_t i =
+          static_cast<std::size_t>(random_.below(static_cast<int>(shape.size()) - 1));
+      shape[i] *= shape[i + 1];
+      shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+      return shape;
+    }
+    if (shape.empty() || shape.size() >= 4) return shape;
+    const std::size_t i = static_cast<std::size_t>(random_.below(static_cast<int>(shape.size())));
+    std::vector<std::int64_t> divisors;
+    for (std::int64_t d = 1; d <= shape[i]; ++d)
+      if (shape[i] % d == 0) divisors.push_back(d);
+    const std::int64_t d = random_.pick(divisors);
+    shape[i] /= d;
+    shape.insert(shape.begin() + static_cast<std::ptrdiff_t>(i) + 1, d);
+    return shape;
+  }
+
+  ValueId reduced(Builder& b, ValueId v) {
+    const std::size_t rank = type(v).shape.size();
+    if (rank == 0) return unary(b, v);
+    Attr dims;
+    for (std::size_t i = 0; i < rank; ++i)
+      if (random_.chance(50)) dims.ints.push_back(static_cast<std::int64_t>(i));
+    if (dims.ints.empty()) dims.ints.push_back(random_.below(static_cast<int>(rank)));
+    const DType d = type(v).dtype;
+    const Op op = random_.pick({Op::ReduceSum, Op::ReduceMax, Op::ReduceMin});
+    if (op != Op::ReduceSum) return add(b, op, {v}, dims);
+    if (d.is_integer()) return add(b, op, {v}, dims);
+    return add(b, op, {small(b, v, d.is_float() ? d : i32)}, dims);
+  }
+
+  ValueId dot(Builder& b, Pool& pool) {
+    const auto d = dtype_where([](DType t) {
+      return t.is_float() || (t.is_integer() && t.is_signed() && t.bytes() <= 4);
+    });
+    if (!d) return binary(b, pool);
+    const std::int64_t m = random_.pick({1, 3, 8, 16, 17}), n = random_.pick({1, 2, 8, 16, 24}),
+                       k = random_.pick({1, 4, 8, 16, 19});
+    const std::int64_t ta = random_.below(2), tb = random_.below(2);
+    const auto operand = [&](Extents shape, bool transposed) {
+      if (transposed) std::swap(shape[0], shape[1]);
+      const ValueId v = coerce(b, some_value(b, pool), *d, shape);
+      return d->is_float() ? small(b, v, *d) : v;
+    };
+    if (m * n > o_.max_elements || m * k > o_.max_elements || k * n > o_.max_elements)
+      return binary(b, pool);
+    const ValueId x = operand({m, k}, ta), y = operand({k, n}, tb);
+    return add(b, Op::Dot, {x, y}, {{ta, tb, 0}, 0});
+  }
+
+  // ---- memory
+
+  ValueId view(Builder& b, Pool& pool, ValueId ref) {
+    for (int step = random_.below(3); o_.memory && step > 0; --step) {
+      const Type t = type(ref);
+      switch (random_.below(5)) {
+      case 0: ref = add(b, Op::RefTranspose, {ref}, {permutation(t.shape.size()), 0}); break;
+      case 1: ref = add(b, Op::RefReshape, {ref}, {}, Type::ref({}, regrouped(t.shape), {})); break;
+      case 2:
+        if (t.dtype.is_integer())
+          ref = add(b, Op::RefBitcast, {ref}, {}, Type::ref(same_size(t.dtype), {}, {}));
+        break;
+      default: ref = part(b, pool, ref);
+      }
+    }
+    return ref;
+  }
+
+  DType same_size(DType d) {
+    const auto kind = d.kind() >= DType::U8 ? d.kind() - 4 : d.kind() + 4;
+    return DType(static_cast<DType::Kind>(kind));
+  }
+
+  ValueId part(Builder& b, Pool& pool, ValueId ref) {
+    const Type t = type(ref);
+    Subscript s;
+    std::vector<ValueId> starts;
+    bool everything = true;
+    for (const std::int64_t extent : t.shape) {
+      SubscriptDim d;
+      d.is_slice = random_.chance(70);
+      if (d.is_slice) {
+        d.size = random_.chance(40) ? extent : random_.between(1, static_cast<int>(extent));
+        if (d.size > 1)
+          d.stride = random_.between(1, static_cast<int>((extent - 1) / (d.size - 1)));
+        if (random_.chance(60)) d.stride = 1;
+      }
+      const std::int64_t last = extent - 1 - (d.size - 1) * d.stride;
+      d.dynamic = random_.chance(40);
+      if (d.dynamic)
+        starts.push_back(index_up_to(b, pool, last));
+      else
+        d.start = random_.below(static_cast<int>(last) + 1);
+      everything = everything && d.is_slice && !d.dynamic && d.size == extent;
+      s.dims.push_back(d);
+    }
+    if (everything) return ref;
+    return b.at(ref, s, starts, here_());
+  }
+
+  ValueId mask(Builder& b, Pool& pool, const Extents& shape) {
+    if (!o_.memory || random_.chance(60)) return no_value;
+    return coerce(b, some_value(b, pool), bool_, shape);
+  }
+
+  ValueId load(Builder& b, Pool& pool) {
+    const ValueId v = view(b, pool, random_.pick(readable_));
+    const Type t = type(v);
+    const ValueId m = mask(b, pool, t.shape);
+    if (m == no_value) return b.load(v, no_value, no_value, here_());
+    return b.load(v, m, coerce(b, some_value(b, pool), t.dtype, t.shape), here_());
+  }
+
+  void store(Builder& b, Pool& pool) {
+    if (writable_.empty()) return;
+    const ValueId v = view(b, pool, random_.pick(writable_));
+    const Type t = type(v);
+    const ValueId x = coerce(b, some_value(b, pool), t.dtype, t.shape);
+    b.store(v, x, mask(b, pool, t.shape), here_());
+  }
+
+  void swap(Builder& b, Pool& pool) {
+    std::vector<ValueId> both;
+    for (const ValueId r : writable_)
+      if (std::find(readable_.begin(), readable_.end(), r) != readable_.end()) both.push_back(r);
+    if (both.empty()) return;
+    const ValueId v = view(b, pool, random_.pick(both));
+    const Type t = type(v);
+    const ValueId x = coerce(b, some_value(b, pool), t.dtype, t.shape);
+    pool.values.push_back(b.swap(v, x, mask(b, pool, t.shape), here_()));
+  }
+
+  std::vector<ValueId> readable_, writable_;
+};
+
+}  // namespace palladium::test::random_graph
