@@ -406,11 +406,12 @@ TEST_CASE("the GPU runs the kernels of these tests too") {
 }
 
 TEST_CASE("a value too large to be whole is named with a block that fits") {
+  int line = 0;
   const graph::Graph g = whole(
-      [](Ref x, Ref o) {
-        Value acc = loop(
-                        0, 2, [&](Index, Value acc) { return acc + x[_]; }, zeros({512, 64}, f32))
-                        .named("acc");
+      [&](Ref x, Ref o) {
+        const auto add = [&](Index, Value acc) { return acc + x[_]; };
+        line = __LINE__ + 1;
+        const Value acc = loop(0, 2, add, zeros({512, 64}, f32)).named("acc");
         o[_] = acc;
       },
       {array({512, 64})}, {{{512, 64}, f32}});
@@ -422,7 +423,8 @@ TEST_CASE("a value too large to be whole is named with a block that fits") {
     CHECK(what.find("131072 bytes take 256 registers per thread, at most 192") !=
           std::string::npos);
     CHECK(what.find("f32[256,64] fits") != std::string::npos);
-    CHECK(what.find("lowering_test.cpp:") != std::string::npos);
+    CHECK(what.find("acc") != std::string::npos);
+    CHECK(what.ends_with("lowering_test.cpp:" + std::to_string(line)));
   }
 }
 

@@ -1,0 +1,324 @@
+// What the trace refuses of operations: shapes, dtypes, indices, masks, control flow, axes.
+#include <string>
+
+#include "tests/errors/refused.hpp"
+
+using pl::_;
+using pl::ds;
+using pl::test::array;
+using pl::test::line;
+using pl::test::refused;
+
+namespace {
+
+void keep(const pl::Value&) {}
+void keep(const pl::Ref&) {}
+
+}  // namespace
+
+TEST_CASE("shapes that do not broadcast are refused") {
+  refused(
+      [](pl::Ref x, pl::Ref o) {
+        line = __LINE__ + 1;
+        o[_] = x[_] + pl::zeros({3});
+      },
+      "add: expected operands whose shapes can be broadcast to one, given f32[8] and f32[3]");
+  refused(
+      [](pl::Ref x, pl::Ref o) {
+        line = __LINE__ + 1;
+        o[_] = pl::broadcast_to(x[_], {4, 3});
+      },
+      "broadcast: cannot broadcast f32[8] to shape [4,3]");
+  refused(
+      [](pl::Ref x, pl::Ref) {
+        line = __LINE__ + 1;
+        keep(pl::dot(pl::reshape(x[_], {2, 4}), pl::zeros({2, 4})));
+      },
+      "dot: inner sizes differ: f32[2,4] has 4, f32[2,4] has 2");
+}
+
+TEST_CASE("dtypes that differ are refused, with the conversion to write") {
+  refused(
+      [](pl::Ref x, pl::Ref o) {
+        line = __LINE__ + 1;
+        o[_] = x[_] + pl::bf16(x[_]);
+      },
+      "add: expected operands of one dtype, given f32 and bf16; convert one of them: pl::f32(x)");
+  refused(
+      [](pl::Ref x, pl::Ref o) {
+        line = __LINE__ + 1;
+        o[_] = pl::where(x[_] > 0, x[_], pl::i32(x[_]));
+      },
+      "where: expected operands of one dtype, given f32 and i32");
+  refused(
+      [](pl::Ref x, pl::Ref o) {
+        line = __LINE__ + 1;
+        o[_] = x[_] & 1;
+      },
+      "and: expected integers or bools, given f32[8]");
+  refused(
+      [](pl::Ref, pl::Ref o) {
+        line = __LINE__ + 1;
+        o[_] = pl::exp(pl::iota(pl::i32, {8}));
+      },
+      "exp: expected floating-point operands, given i32[8]");
+}
+
+TEST_CASE("a store has the exact shape and dtype") {
+  refused(
+      [](pl::Ref x, pl::Ref o) {
+        line = __LINE__ + 1;
+        o[_] = x[0];
+      },
+      "store: expected a value of the view's shape, f32[8], given f32[]");
+  refused(
+      [](pl::Ref x, pl::Ref o) {
+        line = __LINE__ + 1;
+        o[_] = pl::f16(x[_]);
+      },
+      "store: expected a value of the Ref's dtype f32, given f16; convert it: pl::f32(v)");
+  refused(
+      [](pl::Ref, pl::Ref o) {
+        line = __LINE__ + 1;
+        pl::store(o, pl::iota(pl::i32, {8}));
+      },
+      "store: expected a value of the Ref's dtype f32, given i32");
+  refused(
+      [](pl::Ref x, pl::Ref o) {
+        line = __LINE__ + 1;
+        keep(pl::swap(o, x[ds(0, 4)]));
+      },
+      "swap: expected a value of the view's shape, f32[8], given f32[4]");
+}
+
+TEST_CASE("a literal that the dtype cannot hold is refused") {
+  refused(
+      [](pl::Ref, pl::Ref) {
+        line = __LINE__ + 1;
+        keep(pl::iota(pl::i32, {8}) * 0.5);
+      },
+      "mul: the literal 0.5 is no i32; convert the other operand: pl::f32(x)");
+  refused(
+      [](pl::Ref, pl::Ref) {
+        line = __LINE__ + 1;
+        keep(pl::iota(pl::i8, {8}) + 300);
+      },
+      "add: the literal 300 is no i8; write it in a wider dtype");
+}
+
+TEST_CASE("a pl::Value without a value is refused") {
+  refused(
+      [](pl::Ref, pl::Ref o) {
+        pl::Value acc;
+        line = __LINE__ + 1;
+        o[_] = acc;
+      },
+      "store uses a pl::Value that was given no value");
+  refused(
+      [](pl::Ref, pl::Ref) {
+        pl::Value acc;
+        line = __LINE__ + 1;
+        acc += 1;
+      },
+      "add uses a pl::Value that was given no value");
+}
+
+TEST_CASE("static indices and slices are checked against the shape") {
+  refused(
+      [](pl::Ref x, pl::Ref) {
+        line = __LINE__ + 1;
+        keep(x[8]);
+      },
+      "load: index 8 is out of bounds for dimension 0 of ref block f32[8]");
+  refused(
+      [](pl::Ref x, pl::Ref) {
+        line = __LINE__ + 1;
+        keep(x[-1]);
+      },
+      "load: index -1 is out of bounds");
+  refused(
+      [](pl::Ref, pl::Ref o) {
+        line = __LINE__ + 1;
+        o[ds(6, 4)] = 0;
+      },
+      "store: slice of start 6, size 4, stride 1 is out of bounds");
+  refused(
+      [](pl::Ref x, pl::Ref) {
+        line = __LINE__ + 1;
+        keep(x[ds(0, 5, 2)]);
+      },
+      "load: slice of start 0, size 5, stride 2 is out of bounds");
+  refused(
+      [](pl::Ref x, pl::Ref) {
+        line = __LINE__ + 1;
+        keep(x[ds(pl::program_id(0), 9)]);
+      },
+      {.name = "k", .out_type = {{8}, pl::f32}, .grid = {2}}, {array({8})},
+      "slice of 9 elements with stride 1 does not fit into dimension 0");
+  refused(
+      [](pl::Ref x, pl::Ref) {
+        line = __LINE__ + 1;
+        keep(x.at(ds(0, 0)));
+      },
+      "at: a slice takes at least one element");
+  refused(
+      [](pl::Ref x, pl::Ref) {
+        line = __LINE__ + 1;
+        keep(x[{0, 1}]);
+      },
+      "load: 2 indices for ref block f32[8], which has 1 dimensions");
+  refused(
+      [](pl::Ref x, pl::Ref) {
+        line = __LINE__ + 1;
+        keep(x[{pl::ellipsis, pl::ellipsis}]);
+      },
+      "load: only one ellipsis is supported");
+}
+
+TEST_CASE("an index is an integer scalar") {
+  refused(
+      [](pl::Ref x, pl::Ref) {
+        line = __LINE__ + 1;
+        keep(x[pl::f32(1)]);
+      },
+      "load: an index must be an integer scalar, given f32[]");
+  refused(
+      [](pl::Ref x, pl::Ref) {
+        line = __LINE__ + 1;
+        keep(x[pl::iota(pl::i32, {4})]);
+      },
+      "load: an index must be an integer scalar, given i32[4]");
+  refused(
+      [](pl::Ref x, pl::Ref) {
+        line = __LINE__ + 1;
+        keep(x[pl::Value(1.5)]);
+      },
+      "load: an index must be an integer, given f32");
+}
+
+TEST_CASE("reshapes and permutations fit the shape") {
+  refused(
+      [](pl::Ref x, pl::Ref) {
+        line = __LINE__ + 1;
+        keep(x.reshape({3, -1}));
+      },
+      "reshape: the given dimensions of [3,-1] do not divide 8 elements");
+  refused(
+      [](pl::Ref x, pl::Ref) {
+        line = __LINE__ + 1;
+        keep(pl::reshape(x[_], {-1, -1}));
+      },
+      "reshape: at most one dimension can be -1");
+  refused(
+      [](pl::Ref x, pl::Ref) {
+        line = __LINE__ + 1;
+        keep(pl::reshape(x[_], {3, 3}));
+      },
+      "reshape: expected a shape of 8 elements for f32[8], given [3,3]");
+  refused(
+      [](pl::Ref x, pl::Ref) {
+        line = __LINE__ + 1;
+        keep(x.transpose({0, 0}));
+      },
+      "transpose: axis 0 is given twice");
+  refused(
+      [](pl::Ref x, pl::Ref) {
+        line = __LINE__ + 1;
+        keep(pl::sum(x[_], {.axis = 1}));
+      },
+      "sum: axis 1 is out of bounds for a value of 1 dimensions");
+}
+
+TEST_CASE("a mask is a bool that fits the view") {
+  refused(
+      [](pl::Ref x, pl::Ref) {
+        line = __LINE__ + 1;
+        keep(pl::load(x, {.mask = x[_]}));
+      },
+      "load: the mask must be bool, given f32[8]; compare: v != 0");
+  refused(
+      [](pl::Ref x, pl::Ref) {
+        line = __LINE__ + 1;
+        keep(pl::load(x, {.mask = pl::iota(pl::i32, {4}) > 1}));
+      },
+      "load: cannot broadcast the mask bool[4] to the view's shape, [8]");
+  refused(
+      [](pl::Ref x, pl::Ref) {
+        line = __LINE__ + 1;
+        keep(pl::load(x, {.other = 0}));
+      },
+      "load: `other` requires a mask");
+  refused(
+      [](pl::Ref x, pl::Ref) {
+        line = __LINE__ + 1;
+        keep(pl::load(x, {.mask = x[_] > 0, .other = pl::i32(0)}));
+      },
+      "load: `other` must have the Ref's dtype f32, given i32[]");
+}
+
+TEST_CASE("control flow takes scalars, and carries keep their types") {
+  refused(
+      [](pl::Ref x, pl::Ref o) {
+        line = __LINE__ + 1;
+        pl::when(x[_] > 0, [&] { o[_] = 0; });
+      },
+      "when: the condition must be a scalar, given bool[8]");
+  refused(
+      [](pl::Ref x, pl::Ref) {
+        line = __LINE__ + 1;
+        pl::loop(0, x[0], [&](pl::Index) {});
+      },
+      "loop: the upper bound must be an integer scalar, given f32[]");
+  refused(
+      [](pl::Ref, pl::Ref) {
+        line = __LINE__ + 1;
+        pl::loop(0, 2.5, [&](pl::Index) {});
+      },
+      "loop: the upper bound must be an integer, given f32");
+  refused(
+      [](pl::Ref, pl::Ref) {
+        line = __LINE__ + 1;
+        pl::loop(0, 8, {.step = 0}, [&](pl::Index) {});
+      },
+      "loop: the step must be positive, given 0");
+  refused(
+      [](pl::Ref, pl::Ref) {
+        const pl::Value n = pl::i32(3);
+        line = __LINE__ + 1;
+        pl::loop(0, n, {.unroll = 2}, [&](pl::Index) {});
+      },
+      "loop: unroll needs bounds that are C++ numbers");
+  refused(
+      [](pl::Ref x, pl::Ref) {
+        const auto add = [&](pl::Index, pl::Value c) { return c + x[_]; };
+        line = __LINE__ + 1;
+        keep(pl::loop(0, 8, add, 0.f));
+      },
+      "loop: carry 0 starts as f32[] but the body returns f32[8]");
+}
+
+TEST_CASE("axes are those of the grid and the names that there are") {
+  const pl::PallasCallOptions options{.name = "k",
+                                      .out_type = {{8}, pl::f32},
+                                      .grid = {{"i", 4}, {"j", 2}},
+                                      .cluster = {2},
+                                      .cluster_names = {"half"}};
+  refused(
+      [](pl::Ref, pl::Ref) {
+        line = __LINE__ + 1;
+        keep(pl::program_id(2));
+      },
+      options, {array({8})}, "program_id: axis 2 is out of bounds for grid [4,2]");
+  refused(
+      [](pl::Ref, pl::Ref) {
+        line = __LINE__ + 1;
+        keep(pl::axis_index("k"));
+      },
+      options, {array({8})}, "axis_index: no axis is named 'k'; there are: 'i', 'j', 'half'");
+  refused(
+      [](pl::Ref, pl::Ref) {
+        line = __LINE__ + 1;
+        keep(pl::axis_size("k"));
+      },
+      "axis_size: no axis is named 'k'; none has a name");
+}
