@@ -1,0 +1,235 @@
+// The kernel function, erased: what its parameters take, and how it is called.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "palladium/function.hpp"
+#include "palladium/ref.hpp"
+#include "palladium/value.hpp"
+
+namespace palladium {
+
+/// Parameter of a body: the references that no other parameter takes.
+class Refs {
+ public:
+  Refs(const Ref* refs, int count) : refs_(refs), count_(count) {}
+  const Ref* begin() const { return refs_; }
+  const Ref* end() const { return refs_ + count_; }
+  const Ref& operator[](int i) const { return refs_[i]; }
+  int size() const { return count_; }
+
+ private:
+  const Ref* refs_;
+  int count_;
+};
+
+/// Parameter of a body: all scratch, by name.
+class PALLADIUM_API Scratch {
+ public:
+  struct Name {
+    Name(const char* text, Location at = here()) : text(text), at(at) {}
+    const char* text;
+    Location at;
+  };
+  /// CompileError with the list of names if there is none of that name.
+  Ref operator[](Name name) const;
+
+ private:
+  friend class detail::Access;
+  Scratch(const Ref* refs, const std::vector<std::string>* names) : refs_(refs), names_(names) {}
+  const Ref* refs_;
+  const std::vector<std::string>* names_;
+};
+
+namespace detail {
+
+/// What a body parameter takes from *arguments, *outputs, *scratch.
+struct Parameter {
+  enum class Kind : std::uint8_t { refs, value, rest, scratch };
+  Kind kind = Kind::refs;
+  int count = 0;  // Kind::refs
+};
+
+/// The operands of one call of a body, in order.
+class PALLADIUM_API Operands {
+ public:
+  virtual ~Operands() = default;
+  /// CompileError unless the parameters take exactly these operands; then `position` tells where
+  /// each begins.
+  virtual void match(const Parameter* parameters, int count, int* position) = 0;
+  virtual const Ref* refs(int position) = 0;
+  virtual Value value(int position) = 0;
+  virtual Refs rest(int position) = 0;
+  virtual Scratch scratch() = 0;
+  virtual int size() = 0;
+};
+
+// Fields of a struct parameter, counted by brace initialisation.
+struct AnyRef {
+  operator Ref() const;
+};
+struct AnyField {
+  template <class T>
+  operator T() const;
+};
+inline constexpr int max_fields = 16;
+template <class T, std::size_t... I>
+consteval bool braces(std::index_sequence<I...>) {
+  return requires { T{Repeat<AnyRef, I>{}...}; };
+}
+template <class T, int N = max_fields>
+consteval int ref_fields() {
+  if constexpr (N == 0) {
+    return 0;
+  } else if constexpr (braces<T>(std::make_index_sequence<N>())) {
+    return N;
+  } else {
+    return ref_fields<T, N - 1>();
+  }
+}
+template <class T, std::size_t... I>
+consteval bool more_fields(std::index_sequence<I...>) {
+  return requires { T{Repeat<AnyRef, I>{}..., AnyField{}}; };
+}
+template <class T>
+consteval int width() {
+  if constexpr (std::is_aggregate_v<T>) {
+    constexpr int n = ref_fields<T>();
+    if constexpr (n == 0 || more_fields<T>(std::make_index_sequence<n>())) {
+      return 0;
+    } else {
+      return n;
+    }
+  } else {
+    return 0;
+  }
+}
+
+template <class T>
+consteval Parameter parameter() {
+  if constexpr (std::same_as<T, Ref>) {
+    return {Parameter::Kind::refs, 1};
+  } else if constexpr (std::same_as<T, Value>) {
+    return {Parameter::Kind::value, 1};
+  } else if constexpr (std::same_as<T, Refs>) {
+    return {Parameter::Kind::rest, 0};
+  } else if constexpr (std::same_as<T, Scratch>) {
+    return {Parameter::Kind::scratch, 0};
+  } else {
+    return {Parameter::Kind::refs, width<T>()};
+  }
+}
+constexpr bool takes_something(Parameter p) {
+  return p.kind != Parameter::Kind::refs || p.count > 0;
+}
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wmissing-braces"  // structs in structs: their Refs in one row
+template <class T>
+T take(Operands& operands, int position) {
+  if constexpr (std::same_as<T, Ref>) {
+    return *operands.refs(position);
+  } else if constexpr (std::same_as<T, Value>) {
+    return operands.value(position);
+  } else if constexpr (std::same_as<T, Refs>) {
+    return operands.rest(position);
+  } else if constexpr (std::same_as<T, Scratch>) {
+    return operands.scratch();
+  } else {
+    const Ref* refs = operands.refs(position);
+    return [&]<std::size_t... I>(std::index_sequence<I...>) { return T{refs[I]...}; }
+    (std::make_index_sequence<width<T>()>());
+  }
+}
+#pragma GCC diagnostic pop
+
+template <class F, class... A>
+auto call_body(F& f, Operands& operands, List<A...>) {
+  constexpr bool fits = (takes_something(parameter<A>()) && ...);
+  static_assert(fits,
+                "palladium: a kernel function takes pl::Ref, pl::Refs, pl::Scratch, structs of "
+                "pl::Ref (nothing else in them), or pl::Value for a scalar argument");
+  if constexpr (fits) {
+    const Parameter parameters[] = {parameter<A>()..., Parameter{}};
+    int position[sizeof...(A) + 1] = {};
+    operands.match(parameters, sizeof...(A), position);
+    return [&]<std::size_t... I>(std::index_sequence<I...>) {
+      return f(take<A>(operands, position[I])...);
+    }
+    (std::make_index_sequence<sizeof...(A)>());
+  }
+}
+
+// How many Refs a generic lambda takes: -1 if that cannot be told.
+template <class F, std::size_t... I>
+consteval bool takes_refs(std::index_sequence<I...>) {
+  return std::is_invocable_v<F&, Repeat<Ref, I>...>;
+}
+template <class F>
+consteval int generic_arity() {
+  int arity = -1, fitting = 0;
+  [&]<std::size_t... N>(std::index_sequence<N...>) {
+    ((takes_refs<F>(std::make_index_sequence<N>()) ? (arity = static_cast<int>(N), ++fitting) : 0),
+     ...);
+  }
+  (std::make_index_sequence<max_fields + 1>());
+  return fitting == 1 ? arity : -1;
+}
+
+template <class F>
+auto call_body(F& f, Operands& operands) {
+  if constexpr (Plain<F>) {
+    return call_body(f, operands, typename Signature<F>::Parameters{});
+  } else {
+    constexpr int arity = generic_arity<F>();
+    static_assert(arity >= 0,
+                  "palladium: cannot tell how many references this generic lambda takes; write "
+                  "pl::Ref for each, or one pl::Refs");
+    if constexpr (arity >= 0) {
+      return [&]<std::size_t... I>(std::index_sequence<I...>) {
+        return call_body(f, operands, List<Repeat<Ref, I>...>{});
+      }
+      (std::make_index_sequence<arity>());
+    }
+  }
+}
+
+struct BodyBase : Counted {
+  virtual void call(Operands& operands) = 0;
+};
+template <class F>
+struct BodyModel final : BodyBase {
+  explicit BodyModel(F f) : function(std::move(f)) {}
+  void call(Operands& operands) override { call_body(function, operands); }
+  F function;
+};
+
+}  // namespace detail
+
+/// A kernel function, kept and run at each trace: capture by `[=]` or nothing, never by `[&]`.
+class Body {
+ public:
+  template <class F>
+  requires(!std::same_as<std::remove_cvref_t<F>, Body>) Body(F f, Location at = here())
+      : body_(new detail::BodyModel<F>(std::move(f))), at_(at) {
+    // Here, so that the compilers name the user's line.
+    static_assert(std::is_void_v<decltype(detail::call_body(std::declval<F&>(),
+                                                            std::declval<detail::Operands&>()))>,
+                  "palladium: the kernel function should return nothing; write results to the "
+                  "output Refs");
+  }
+  Location at() const { return at_; }
+
+ private:
+  friend class detail::Access;
+  detail::Shared<detail::BodyBase> body_;
+  Location at_;
+};
+
+}  // namespace palladium
