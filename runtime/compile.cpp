@@ -65,6 +65,13 @@ std::string translated(const std::string& log, const std::vector<cuda::TextLine>
   return result;
 }
 
+nvrtc::Request request_for(const graph::Graph& g, const std::string& text,
+                           const std::string& arch) {
+  nvrtc::Request request{.source = full_text(text), .arch = arch};
+  if (g.lineinfo) request.options = {"--generate-line-info"};
+  return request;
+}
+
 std::string summary(const Program& p) {
   const Resources& r = p.entry.metadata.resources;
   const auto shared = static_cast<double>(r.shared_bytes) / 1024;
@@ -147,23 +154,21 @@ std::shared_ptr<const Program> compile(const Specialization& s, const std::strin
   // Graph to text.
   const Clock lowering;
   const cuda::Emitted emitted = cuda::emit(g, {.compute_capability = capability});
-  const std::string source = full_text(emitted.text);
+  const std::string text = cuda::compiled_text(g, emitted);
   program->plan = plan_of(emitted);
   program->times.lower = lowering.ms();
 
   // Text to cubin.
-  const nvrtc::Pool::Outcome outcome =
-      run_nvrtc({.source = source, .arch = arch}, *toolchain.found);
+  const nvrtc::Pool::Outcome outcome = run_nvrtc(request_for(g, text, arch), *toolchain.found);
   if (outcome.end == nvrtc::Pool::End::died)
     throw CudaError("compiling '" + g.name + "' for " + arch + ": the compile helper " +
-                    outcome.why + ", as it did before; the text is in " +
-                    dump_text(g, key, emitted.text));
+                    outcome.why + ", as it did before; the text is in " + dump_text(g, key, text));
   const nvrtc::Result& result = outcome.result;
   program->times.nvrtc = result.milliseconds;
   if (!result.ok)
     throw CudaError("NVRTC " + toolchain.found->version() + " refuses '" + g.name + "' for " +
                     arch + ":\n" + translated(result.log, emitted.lines) + "the text is in " +
-                    dump_text(g, key, emitted.text));
+                    dump_text(g, key, text));
   Resources resources = nvrtc::parse_log(result.log);
   resources.shared_bytes += static_cast<int>(program->plan.shared_bytes);
   program->entry = {.key = key,
@@ -180,7 +185,7 @@ std::shared_ptr<const Program> compile(const Specialization& s, const std::strin
                                  .launch = to_json(program->plan)},
                     .cubin = result.cubin,
                     .ptx = result.ptx,
-                    .source = emitted.text};
+                    .source = text};
 
   store().publish(program->entry);
   report(g, *program);

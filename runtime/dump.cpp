@@ -45,7 +45,7 @@ void dump(const Specialization& s, const Program& program) {
                                   compute_capability(program.entry.metadata.arch, g.at)};
   if (is_wanted(wanted, "graph")) write(path_of(g, key, ".graph"), graph::to_text(g, true));
   if (is_wanted(wanted, "passes")) write(path_of(g, key, ".passes"), cuda::describe(g, options));
-  if (is_wanted(wanted, "cuda")) dump_text(g, key, cuda::emit(g, options).text);
+  if (is_wanted(wanted, "cuda")) dump_text(g, key, cuda::compiled_text(g, cuda::emit(g, options)));
   if (is_wanted(wanted, "ptx")) write(path_of(g, key, ".ptx"), complete(program).ptx);
 }
 

@@ -42,7 +42,7 @@ std::string Lowered::json() const { return graph::to_json(graph_of(state_)); }
 
 std::string Lowered::cuda_source(const CompileOptions& options) const {
   const graph::Graph& g = graph_of(state_);
-  return cuda::emit(g, text_options(g, options)).text;
+  return cuda::compiled_text(g, cuda::emit(g, text_options(g, options)));
 }
 
 std::string Lowered::decisions(const CompileOptions& options) const {

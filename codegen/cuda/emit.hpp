@@ -50,6 +50,10 @@ struct Emitted {
 /// whole and is too large, ...
 Emitted emit(const graph::Graph& g, const Options& options);
 
+/// The text as it is compiled: where the graph asks for line info, each line behind a `#line` that
+/// names the user's.
+std::string compiled_text(const graph::Graph& g, const Emitted& emitted);
+
 /// The decisions that led to the text, for people: where each Ref and value lives, layouts, passes.
 std::string describe(const graph::Graph& g, const Options& options);
 

@@ -39,6 +39,8 @@ class Writer {
     number(g_.fma);
     number(g_.approx_math);
     number(g_.allow_revisit);
+    number(g_.lineinfo);
+    location(g_.at);
     list(m.block_mappings, [&](const BlockMapping& b) { mapping(b); });
     number(m.index_map_tree.num_program_ids);
     number(m.index_map_tree.num_index_operands);
@@ -130,6 +132,13 @@ class Writer {
     number(static_cast<std::uint64_t>(t.space));
   }
 
+  // Where the text names lines, they are part of it.
+  void location(Location at) {
+    if (!g_.lineinfo) return;
+    text(at.file);
+    number(at.line);
+  }
+
   void use(ValueId v) { number(value_[index(v)]); }
 
   // In place where it is met first (an index map that several arrays share: later its number).
@@ -157,6 +166,7 @@ class Writer {
     list(in.attr.ints, [&](std::int64_t n) { number(n); });
     number(in.attr.bits);
     list(in.args, [&](ValueId a) { use(a); });
+    location(g_.location(v));
     list(in.regions, [&](RegionId r) { region(index(r)); });
   }
 

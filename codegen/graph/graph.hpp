@@ -150,6 +150,7 @@ struct Graph {
   bool fma = true;      // canonicalize contracts a one-use product under an add
   bool approx_math = false;
   bool allow_revisit = false;  // several programs of a parallel axis may write one element
+  bool lineinfo = false;       // what is compiled names the user's lines
 
   // Side arrays.
   std::vector<Location> where;     // per instruction

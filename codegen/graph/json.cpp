@@ -415,6 +415,7 @@ Graph read_graph(const Json& j) {
   g.fma = read_bool(member(j, "fma"), "fma");
   g.approx_math = read_bool(member(j, "approx_math"), "approx_math");
   g.allow_revisit = read_bool(member(j, "allow_revisit"), "allow_revisit");
+  g.lineinfo = read_bool(member(j, "lineinfo"), "lineinfo");
   return g;
 }
 
@@ -447,6 +448,7 @@ std::string to_json(const Graph& g) {
       {"fma", g.fma},
       {"approx_math", g.approx_math},
       {"allow_revisit", g.allow_revisit},
+      {"lineinfo", g.lineinfo},
       {"at", files.write(g.at)}};
   Json& insts = j["insts"] = Json::array();
   for (std::uint32_t i = 0; i < g.insts.size(); ++i)

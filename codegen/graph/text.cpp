@@ -98,6 +98,7 @@ class Printer {
     if (!g_.fma) line("without fma");
     if (g_.approx_math) line("approximate maths");
     if (g_.allow_revisit) line("revisits allowed");
+    if (g_.lineinfo) line("line info");
   }
 
   void mapping(const BlockMapping& m) {

@@ -68,6 +68,7 @@ class Tracer {
     g.fma = options_.compiler_params.fma;
     g.approx_math = options_.compiler_params.approx_math;
     g.allow_revisit = options_.compiler_params.allow_revisit;
+    g.lineinfo = options_.compiler_params.lineinfo;
     g.mapping.debug = options_.debug;
     set_grid();
     map_operands();

@@ -100,6 +100,10 @@ struct CompilerParams {
   std::vector<Semantics> dimension_semantics = {};
   bool approx_math = false;
   bool fma = true;  ///< fuse a product that only an addition uses
+  /// Profilers and debuggers point at the user's C++. Its lines then decide the kernel's key, too.
+  bool lineinfo = false;
+  /// Several programs of a parallel axis may write one element.
+  bool allow_revisit = false;
 };
 
 struct InterpretParams {

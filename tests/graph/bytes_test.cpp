@@ -30,6 +30,7 @@ TEST_CASE("key bytes differ where the meaning does") {
       [](Graph& g) { g.fma = false; },
       [](Graph& g) { g.approx_math = true; },
       [](Graph& g) { g.allow_revisit = true; },
+      [](Graph& g) { g.lineinfo = true; },
       [](Graph& g) { g.semantics[1] = Semantics::sequential; },
       [](Graph& g) { g.mapping.grid[0] = 4; },
       [](Graph& g) { g.mapping.grid[0] = dim_symbol(0); },
@@ -110,6 +111,24 @@ TEST_CASE("names, lines, origins and the numbering of the arena are not in the k
   }
   moved.insts = std::move(insts);
   CHECK(canonical_bytes(moved) == bytes);
+}
+
+TEST_CASE("under line info the lines are in the key bytes") {
+  Graph g = sample();
+  g.lineinfo = true;
+  g.where.assign(g.insts.size(), {"x.cpp", 3});
+  std::set<std::string> seen{canonical_bytes(g)};
+  const std::vector<std::function<void(Graph&)>> changes = {
+      [](Graph& g) { g.where[5].line = 4; },
+      [](Graph& g) { g.where[5].file = "y.cpp"; },
+      [](Graph& g) { g.at.line = 7; },
+      [](Graph& g) { g.at.file = "z.cpp"; },
+  };
+  for (const auto& change : changes) {
+    Graph changed = g;
+    change(changed);
+    CHECK(seen.insert(canonical_bytes(changed)).second);
+  }
 }
 
 TEST_CASE("random kernels have different key bytes") {

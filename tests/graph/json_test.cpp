@@ -91,7 +91,7 @@ TEST_CASE("every field of a GridMapping and of a graph comes back from JSON") {
   m.num_index_operands = 1;
   m.index_map_tree = {2, 1};
   m.index_map_avals.push_back({{{4}, i32}, true, Space::smem});
-  k.g.approx_math = k.g.allow_revisit = true;
+  k.g.approx_math = k.g.allow_revisit = k.g.lineinfo = true;
   k.g.fma = false;
   k.g.cluster = {2, 1};
   k.g.cluster_names = {"x", "y"};
