@@ -1,19 +1,21 @@
 # libpalladium.so, the one library that is shipped: all components, hidden but for PALLADIUM_API,
-# with their dependencies linked inside.
+# with their dependencies linked inside. Its target is not called `palladium`: that is the file which
+# is the command line tool.
 get_property(palladium_components GLOBAL PROPERTY PALLADIUM_COMPONENTS)
-add_library(palladium SHARED)
-add_library(palladium::palladium ALIAS palladium)
+add_library(palladium_library SHARED)
+add_library(palladium::palladium ALIAS palladium_library)
 foreach(component IN LISTS palladium_components)
-  target_sources(palladium PRIVATE $<TARGET_OBJECTS:${component}>)
+  target_sources(palladium_library PRIVATE $<TARGET_OBJECTS:${component}>)
 endforeach()
 # The objects above are the whole of the components; naming these too brings in what they link.
-target_link_libraries(palladium PRIVATE ${palladium_components})
-target_link_options(palladium PRIVATE -Wl,--exclude-libs,ALL
+target_link_libraries(palladium_library PRIVATE ${palladium_components})
+target_link_options(palladium_library PRIVATE -Wl,--exclude-libs,ALL
   -Wl,--version-script,${CMAKE_CURRENT_LIST_DIR}/palladium.map
   $<$<NOT:$<BOOL:${PALLADIUM_SANITIZE}>>:-Wl,--no-undefined>)
-target_compile_features(palladium PUBLIC cxx_std_20)
-target_include_directories(palladium INTERFACE
+target_compile_features(palladium_library PUBLIC cxx_std_20)
+target_include_directories(palladium_library INTERFACE
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:include>)
-set_target_properties(palladium PROPERTIES
+set_target_properties(palladium_library PROPERTIES
+  OUTPUT_NAME palladium EXPORT_NAME palladium
   LINKER_LANGUAGE CXX LINK_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/palladium.map
   VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
