@@ -16,11 +16,6 @@ interpreter::Buffer buffer(const Array& array) {
 
 void run_interpreter(const Specialization& s, std::span<const Arg> arguments,
                      std::span<const Arg> outputs, const Signature::Symbols& symbols) {
-  if (s.interpret.params.detect_races)
-    throw CompileError(s.graph.at,
-                       "'" + s.graph.name +
-                           "': .detect_races finds nothing more than every run reports: two "
-                           "programs of a parallel axis that write one element; leave it out");
   interpreter::Invocation call;
   for (const Arg& a : arguments) {
     if (a.array())
@@ -31,7 +26,8 @@ void run_interpreter(const Specialization& s, std::span<const Arg> arguments,
   for (const Arg& o : outputs) call.arrays.push_back(buffer(*o.array()));
   call.symbols.assign(symbols, symbols + s.signature.num_symbols());
   interpreter::run(s.graph, call,
-                   {.poison = s.interpret.params.out_of_bounds == InterpretParams::poison});
+                   {.poison = s.interpret.params.out_of_bounds == InterpretParams::poison,
+                    .detect_races = s.interpret.params.detect_races});
 }
 
 }  // namespace palladium::runtime

@@ -109,7 +109,7 @@ struct CompilerParams {
 struct InterpretParams {
   enum OutOfBounds : std::uint8_t { poison, zero };
 
-  bool detect_races = false;
+  bool detect_races = false;           ///< among the threads of a block
   OutOfBounds out_of_bounds = poison;  ///< what reads beyond an array give
 };
 

@@ -9,6 +9,7 @@
 
 #include "codegen/graph/graph.hpp"
 #include "runtime/interpreter/plan.hpp"
+#include "runtime/interpreter/races.hpp"
 #include "runtime/interpreter/view.hpp"
 
 namespace palladium::interpreter {
@@ -60,6 +61,8 @@ class Frame {
   View& view(ValueId ref) { return views_[graph::index(ref)]; }
 
   Position position;
+  Races* races = nullptr;  // told of what the thread does, if there is one
+  race::Agent agent = 0;
 
  private:
   const Plan& plan_;

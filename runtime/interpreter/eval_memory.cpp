@@ -43,6 +43,18 @@ class Access {
 
   /// Copies elements from the window to `to`; masked-off elements are left alone.
   void read(std::byte* to) {
+    copy_in(to);
+    record(race::Kind::read);
+  }
+
+  /// Copies elements from `from` to the window; masked-off elements are left alone.
+  void write(const std::byte* from) {
+    put(from);
+    record(race::Kind::write);
+  }
+
+ private:
+  void copy_in(std::byte* to) {
     const std::byte* from = window().readable();
     if (!masked() && !view_.listed) {
       gather(to, from, view_.shape, view_.strides, view_.offset, bytes_);
@@ -53,8 +65,7 @@ class Access {
     });
   }
 
-  /// Copies elements from `from` to the window; masked-off elements are left alone.
-  void write(const std::byte* from) {
+  void put(const std::byte* from) {
     const bool own_elements =
         bytes_ == window().dtype().bytes() && (!view_.listed || view_.pieces_per_element == 1);
     if (!masked() && !view_.listed &&
@@ -80,7 +91,23 @@ class Access {
     window().wrote_end();
   }
 
- private:
+  void record(race::Kind kind) {
+    if (window().races == nullptr) return;
+    const auto note = [&](std::int64_t offset, std::int64_t bytes) {
+      f_.races->record(*window().races, static_cast<std::size_t>(offset),
+                       static_cast<std::size_t>(bytes), f_.agent, kind, v_);
+    };
+    if (masked() || view_.listed) {
+      for_each(
+          [&](std::int64_t, std::int64_t offset, std::int64_t, int bytes) { note(offset, bytes); });
+      return;
+    }
+    for_each_run(view_.shape, view_.strides, view_.offset, [&](const Run& run) {
+      if (run.stride == bytes_) return note(run.offset, run.count * bytes_);
+      for (std::int64_t k = 0; k < run.count; ++k) note(run.offset + k * run.stride, bytes_);
+    });
+  }
+
   void copy_out(std::byte* to, const std::byte* from) {
     for_each_run(view_.shape, view_.strides, view_.offset, [&](const Run& run) {
       copy_run(to + run.offset, run.stride, from + run.first * bytes_, bytes_, run.count, bytes_);

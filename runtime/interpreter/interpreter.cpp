@@ -62,17 +62,21 @@ class Machine {
         maps_(plan_, options.poison),
         scheduler_({.stack_bytes = stack_bytes(plan_)}) {
     measure_grid();
+    if (options.detect_races) races_.emplace(g);
     connect_operands();
     make_blocks();
   }
 
   void run() {
     if (std::find(grid_.begin(), grid_.end(), 0) != grid_.end()) return;
-    std::vector<std::int64_t> parallel(parallel_sizes_.size());
-    do {
-      run_program(parallel);
-      ++program_;
-    } while (advance(parallel, parallel_sizes_));
+    try {
+      run_programs();
+    } catch (const CompileError& e) {
+      // A race may well be the cause of it.
+      if (races_ && races_->found()) races_->refuse(e.what());
+      throw;
+    }
+    if (races_ && races_->found()) races_->refuse();
   }
 
  private:
@@ -84,6 +88,14 @@ class Machine {
     std::deque<Frame> threads;
     std::vector<RegionId> regions;  // per thread
   };
+
+  void run_programs() {
+    std::vector<std::int64_t> parallel(parallel_sizes_.size());
+    do {
+      run_program(parallel);
+      ++program_;
+    } while (advance(parallel, parallel_sizes_));
+  }
 
   void measure_grid() {
     for (const Dim& d : graph_.mapping.grid) grid_.push_back(evaluate(d, call_.symbols));
@@ -185,8 +197,26 @@ class Machine {
           frame.position.thread = static_cast<std::int64_t>(block.regions.size());
           block.regions.push_back(body.region);
         }
+      if (races_) watch(block);
     } while (advance(rank, cluster_));
     maps_.position = {{}, grid_, {}, cluster_, 0, threads};
+  }
+
+  // Refs that some thread may write; what is only read cannot race.
+  void watch(Block& block) {
+    const auto memory = [&](std::string name, Window& w) {
+      w.races = &races_->add_memory(std::move(name), w.dtype(), w.ref_shape());
+    };
+    for (Window& w : block.windows)
+      if (w.operand()->written) memory(w.operand()->mapping->origin, w);
+    for (std::size_t i = 0; i < block.scratch.size(); ++i)
+      memory(fmt::format("scratch[{}]", i), block.scratch[i]);
+    for (Frame& frame : block.threads) {
+      std::string name = fmt::format("thread {}", frame.position.thread);
+      if (cluster_blocks_ > 1) name += fmt::format(" of block {}", blocks_.size() - 1);
+      frame.races = &*races_;
+      frame.agent = races_->add_thread(std::move(name));
+    }
   }
 
   // All that runs at one place of the parallel axes: the sequential ones are a loop inside, which
@@ -196,6 +226,7 @@ class Machine {
     for (std::size_t i = 0; i < parallel.size(); ++i) id[parallel_axes_[i]] = parallel[i];
     for (Block& block : blocks_)
       for (Window& scratch : block.scratch) scratch.poison();
+    if (races_) races_->start_program(place_text(parallel));
     bool first = true;
     do {
       for (std::size_t i = 0; i < sequential.size(); ++i) id[sequential_axes_[i]] = sequential[i];
@@ -225,6 +256,7 @@ class Machine {
       if (!moves[i]) continue;
       if (const auto dimension = block.windows[i].open(indices[i], program))
         refuse_outside(block.windows[i], id, *dimension);
+      if (block.windows[i].races != nullptr) block.windows[i].races->shadow.clear();
     }
   }
 
@@ -305,7 +337,6 @@ class Machine {
                             : std::string()));
   }
 
-  // "(0, 3)", with a star for each sequential axis.
   std::vector<std::int64_t> parallel_id(std::uint32_t program) const {
     std::vector<std::int64_t> id(parallel_sizes_.size());
     std::int64_t rest = program / cluster_blocks_;
@@ -316,12 +347,16 @@ class Machine {
     return id;
   }
 
-  std::string program_text(std::uint32_t program) const {
+  // "(0, 3)", with a star for each sequential axis.
+  std::string place_text(const std::vector<std::int64_t>& parallel) const {
     std::vector<std::string> id(grid_.size(), "*");
-    const std::vector<std::int64_t> parallel = parallel_id(program);
     for (std::size_t i = 0; i < parallel.size(); ++i)
       id[parallel_axes_[i]] = std::to_string(parallel[i]);
-    std::string result = fmt::format("({})", joined(id, ", "));
+    return fmt::format("({})", joined(id, ", "));
+  }
+
+  std::string program_text(std::uint32_t program) const {
+    std::string result = place_text(parallel_id(program));
     if (cluster_blocks_ > 1) result += fmt::format(" block {}", program % cluster_blocks_);
     return result;
   }
@@ -365,6 +400,7 @@ class Machine {
   std::deque<race::WriterMap> writers_;
   std::deque<Block> blocks_;
   fiber::Scheduler scheduler_;
+  std::optional<Races> races_;
   std::uint64_t program_ = 0;  // number among the places of the parallel axes
 };
 

@@ -27,6 +27,8 @@ struct Options {
   /// What nobody wrote (elements out of bounds, scratch, output windows, masked-off lanes) reads as
   /// poison_bits; otherwise as zero.
   bool poison = true;
+  /// Finds accesses of threads of one block to one Ref that nothing orders.
+  bool detect_races = false;
 };
 
 /// Runs every program of the grid. Precondition: `g` passes graph::verify, and the buffers of an
@@ -35,7 +37,7 @@ struct Options {
 /// CompileError, naming operand, program ids and the user's line, for what only a run can see: a
 /// block wholly out of bounds, a dynamic start out of bounds of its Ref (of an element that the
 /// mask does not switch off), two programs that differ on a parallel axis and write one element
-/// (unless Graph::allow_revisit). Outputs may then be partly written. InternalError for an
+/// (unless Graph::allow_revisit), races. Outputs may then be partly written. InternalError for an
 /// invocation that is not one of the graph.
 void run(const graph::Graph& g, const Invocation& call, const Options& options = {});
 

@@ -61,10 +61,22 @@ std::optional<int> Window::open(std::span<const std::int64_t> indices, std::uint
   return std::nullopt;
 }
 
+graph::Extents Window::ref_shape() const {
+  graph::Extents shape;
+  for (std::size_t d = 0; d < shape_.size(); ++d)
+    if (!is_squeezed(d)) shape.push_back(shape_[d]);
+  return shape;
+}
+
 void Window::poison() {
   allocate();
   fill(contents_.get(), count_, dtype_.bytes(), poison_);
   loaded_ = true;
+}
+
+bool Window::is_squeezed(std::size_t dimension) const {
+  return operand_ != nullptr &&
+         operand_->mapping->block_shape[dimension].kind == BlockDim::Kind::squeezed;
 }
 
 // Nobody writes the array while the program runs and nothing is out of bounds: no copy is needed.
@@ -85,8 +97,7 @@ void Window::bind(View& root) {
   for (std::size_t d = 0; d < shape_.size(); ++d) {
     const std::int64_t stride = in_array ? operand_->strides[d] * dtype_.bytes() : strides_[d];
     if (in_array) root.offset += starts_[d] * stride;
-    if (operand_ != nullptr && operand_->mapping->block_shape[d].kind == BlockDim::Kind::squeezed)
-      continue;
+    if (is_squeezed(d)) continue;
     root.shape.push_back(shape_[d]);
     root.strides.push_back(stride);
   }

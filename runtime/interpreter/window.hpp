@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "codegen/graph/graph.hpp"
+#include "runtime/interpreter/races.hpp"
 #include "runtime/interpreter/view.hpp"
 #include "runtime/race/writer_map.hpp"
 
@@ -49,6 +50,9 @@ class Window {
   void bind(View& root);
 
   const Operand* operand() const { return operand_; }
+  DType dtype() const { return dtype_; }
+  /// Squeezed dimensions are left out.
+  graph::Extents ref_shape() const;
   std::span<const std::int64_t> indices() const { return indices_; }
   /// Where the block starts in the array.
   std::span<const std::int64_t> starts() const { return starts_; }
@@ -71,8 +75,10 @@ class Window {
     last_written_ = std::max(last_written_, last);
   }
   void wrote_end();
-  DType dtype() const { return dtype_; }
   std::size_t bytes() const { return static_cast<std::size_t>(count_) * dtype_.bytes(); }
+
+  /// Told of every access of a thread; null if nobody is.
+  Races::Memory* races = nullptr;
 
  private:
   enum class Written : std::uint8_t { nothing, some, whole };
@@ -83,6 +89,7 @@ class Window {
   bool is_stamped(std::int64_t element) const {
     return stamps_[static_cast<std::size_t>(element)] >> 32 == epoch_;
   }
+  bool is_squeezed(std::size_t dimension) const;
   bool stays_in_array() const;
   void allocate();
   void load();

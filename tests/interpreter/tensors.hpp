@@ -81,11 +81,11 @@ inline Shape shape_of(const Tensor& t) {
   return shape;
 }
 
-/// Traces `body` for static shapes and runs it: inputs, then outputs, which are written. The
-/// options' out_type is that of the outputs.
+/// Traces `body` for static shapes and runs it, looking for races: inputs, then outputs, which are
+/// written. The options' out_type is that of the outputs.
 inline void run(const Body& body, PallasCallOptions options, std::vector<Tensor*> inputs,
-                std::vector<Tensor*> outputs, const interpreter::Options& how = {},
-                Location at = here()) {
+                std::vector<Tensor*> outputs,
+                const interpreter::Options& how = {.detect_races = true}, Location at = here()) {
   std::vector<trace::ArgumentType> arguments;
   interpreter::Invocation call;
   for (Tensor* t : inputs) {
@@ -106,7 +106,8 @@ inline std::string failure_of(const Body& body, PallasCallOptions options,
                               std::vector<Tensor*> inputs, std::vector<Tensor*> outputs,
                               Location at = here()) {
   try {
-    run(body, std::move(options), std::move(inputs), std::move(outputs), {}, at);
+    run(body, std::move(options), std::move(inputs), std::move(outputs), {.detect_races = true},
+        at);
   } catch (const CompileError& e) {
     return e.what();
   }

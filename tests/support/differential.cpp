@@ -101,7 +101,7 @@ void run_interpreter(const graph::Graph& g, Call& call, bool poison) {
     in.arrays.push_back({call.arrays[storage_of(g, i)].data(), call.shapes[i], {}});
   in.scalars = call.scalars;
   in.symbols = call.symbols;
-  interpreter::run(g, in, {.poison = poison});
+  interpreter::run(g, in, {.poison = poison, .detect_races = true});
 }
 
 void run_emulator(const graph::Graph& g, const cuda::Options& options, Call& call, bool poison) {
