@@ -1,5 +1,8 @@
 #include "codegen/base/tensor_map.hpp"
 
+#include <algorithm>
+#include <initializer_list>
+
 #include "codegen/base/format.hpp"
 #include "palladium/error.hpp"
 
@@ -19,6 +22,25 @@ bool is_float(TensorMapType type) {
   case TensorMapType::tf32_ftz: return true;
   default: return false;
   }
+}
+
+const char* name_of(TensorMapType type) {
+  switch (type) {
+  case TensorMapType::u8: return "u8";
+  case TensorMapType::u16: return "u16";
+  case TensorMapType::u32: return "u32";
+  case TensorMapType::i32: return "i32";
+  case TensorMapType::u64: return "u64";
+  case TensorMapType::i64: return "i64";
+  case TensorMapType::f16: return "f16";
+  case TensorMapType::f32: return "f32";
+  case TensorMapType::f64: return "f64";
+  case TensorMapType::bf16: return "bf16";
+  case TensorMapType::f32_ftz: return "f32_ftz";
+  case TensorMapType::tf32: return "tf32";
+  case TensorMapType::tf32_ftz: return "tf32_ftz";
+  }
+  return "unknown";
 }
 
 bool is_one_of(int x, std::initializer_list<int> allowed) {
@@ -68,6 +90,25 @@ std::size_t bytes_of(TensorMapType type) {
   case TensorMapType::f64: return 8;
   }
   throw InternalError("tensor map: no such type");
+}
+
+std::string describe(const TensorMapSpec& spec) {
+  const auto rank = static_cast<std::size_t>(std::clamp(spec.rank, 1, 5));
+  const auto list = [](const auto& values, std::size_t count, const char* separator) {
+    return fmt::format("{}", fmt::join(values.begin(), values.begin() + count, separator));
+  };
+  std::string text = fmt::format("{}-d {} array of {} at {}", spec.rank, name_of(spec.type),
+                                 list(spec.extents, rank, " x "), spec.base);
+  if (rank > 1)
+    text += fmt::format(", stride{} {}", rank > 2 ? "s" : "", list(spec.strides, rank - 1, ", "));
+  text += "; box of " + list(spec.box, rank, " x ");
+  const auto steps = spec.element_strides;
+  if (std::any_of(steps.begin(), steps.begin() + rank, [](auto step) { return step != 1; }))
+    text += ", element strides " + list(steps, rank, ", ");
+  if (spec.swizzle != 0) text += fmt::format(", swizzle {}", spec.swizzle);
+  if (spec.l2_promotion != 0) text += fmt::format(", L2 promotion {}", spec.l2_promotion);
+  if (spec.nan_fill) text += ", filled with NaN";
+  return text;
 }
 
 std::string problem_of(const TensorMapSpec& spec) {

@@ -41,8 +41,12 @@ struct TensorMapSpec {
   bool nan_fill = false;  // out of bounds: NaN instead of zero, floats only
 };
 
+/// "2-d bf16 array of 4096 x 512 at 0x7f0000001000, stride 8192; box of 64 x 128, swizzle 128",
+/// with what is not the default. For messages.
+std::string describe(const TensorMapSpec& spec);
+
 /// CUtensorMap: opaque to everybody but who made it.
-struct alignas(64) TensorMap {
+struct alignas(128) TensorMap {
   std::array<std::byte, 128> opaque = {};
 };
 

@@ -130,7 +130,8 @@ struct LaunchConfig {
   X(cuMemcpyDtoHAsync,              3020, (void*, DevicePointer, std::size_t, Stream)) \
   X(cuMemcpyDtoDAsync,              3020, (DevicePointer, DevicePointer, std::size_t, Stream)) \
   X(cuMemsetD8Async,                3020, (DevicePointer, unsigned char, std::size_t, Stream)) \
-  X(cuPointerGetAttribute,          4000, (void*, int, DevicePointer))
+  X(cuPointerGetAttribute,          4000, (void*, int, DevicePointer)) \
+  X(cuTensorMapEncodeTiled,        12000, (void*, int, unsigned, void*, const std::uint64_t*, const std::uint64_t*, const std::uint32_t*, const std::uint32_t*, int, int, int, int))
 // clang-format on
 
 /// The functions of one loaded driver.

@@ -9,6 +9,8 @@
 #include <cstring>
 #include <type_traits>
 
+#include "codegen/base/tensor_map.hpp"
+
 // cuda.h renames functions to their newest version, where we say which one we mean.
 #undef cuCtxPopCurrent
 #undef cuCtxPushCurrent
@@ -96,6 +98,24 @@ static_assert(abi::attribute_cooperative == CU_LAUNCH_ATTRIBUTE_COOPERATIVE);
 static_assert(abi::attribute_cluster_dimension == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION);
 static_assert(abi::attribute_programmatic_stream_serialization ==
               CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION);
+
+using palladium::TensorMap;
+using palladium::TensorMapType;
+static_assert(sizeof(TensorMap) == sizeof(CUtensorMap));
+static_assert(alignof(TensorMap) >= alignof(CUtensorMap));  // 64 in CUDA 12, 128 in 13
+static_assert(int(TensorMapType::u8) == CU_TENSOR_MAP_DATA_TYPE_UINT8);
+static_assert(int(TensorMapType::u16) == CU_TENSOR_MAP_DATA_TYPE_UINT16);
+static_assert(int(TensorMapType::u32) == CU_TENSOR_MAP_DATA_TYPE_UINT32);
+static_assert(int(TensorMapType::i32) == CU_TENSOR_MAP_DATA_TYPE_INT32);
+static_assert(int(TensorMapType::u64) == CU_TENSOR_MAP_DATA_TYPE_UINT64);
+static_assert(int(TensorMapType::i64) == CU_TENSOR_MAP_DATA_TYPE_INT64);
+static_assert(int(TensorMapType::f16) == CU_TENSOR_MAP_DATA_TYPE_FLOAT16);
+static_assert(int(TensorMapType::f32) == CU_TENSOR_MAP_DATA_TYPE_FLOAT32);
+static_assert(int(TensorMapType::f64) == CU_TENSOR_MAP_DATA_TYPE_FLOAT64);
+static_assert(int(TensorMapType::bf16) == CU_TENSOR_MAP_DATA_TYPE_BFLOAT16);
+static_assert(int(TensorMapType::f32_ftz) == CU_TENSOR_MAP_DATA_TYPE_FLOAT32_FTZ);
+static_assert(int(TensorMapType::tf32) == CU_TENSOR_MAP_DATA_TYPE_TFLOAT32);
+static_assert(int(TensorMapType::tf32_ftz) == CU_TENSOR_MAP_DATA_TYPE_TFLOAT32_FTZ);
 
 }  // namespace
 

@@ -12,6 +12,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -30,6 +31,19 @@ struct Device {
   int shared_bytes = 49152;
   int shared_bytes_opt_in = 232448;
   int blocks_per_multiprocessor = 2;  // what every occupancy query answers
+};
+
+/// The arguments of a cuTensorMapEncodeTiled. The map begins with the number of its record, so that
+/// a launch's argument leads here.
+struct TensorMap {
+  int type = 0;
+  unsigned rank = 0;
+  const void* base = nullptr;
+  std::vector<std::uint64_t> extents, strides;
+  std::vector<std::uint32_t> box, element_strides;
+  int swizzle = 0;
+  int l2_promotion = 0;
+  int fill = 0;
 };
 
 struct Launch {
@@ -74,6 +88,7 @@ struct State {
 
   std::vector<std::string> calls;  // names, in order
   std::vector<Launch> launches;
+  std::vector<TensorMap> tensor_maps;
   std::atomic<std::size_t> launch_count = 0;
 
   // Alive now; a test that ends with other numbers than it began with leaks.
@@ -95,6 +110,7 @@ struct State {
     recording = true;
     calls.clear();
     launches.clear();
+    tensor_maps.clear();
     launch_count = 0;
     capturing = false;
   }

@@ -144,6 +144,39 @@ EXPORT int cuPointerGetAttribute(void* value, int attribute, abi::DevicePointer 
   return 0;
 }
 
+EXPORT int cuTensorMapEncodeTiled(void* map, int type, unsigned rank, void* base,
+                                  const std::uint64_t* extents, const std::uint64_t* strides,
+                                  const std::uint32_t* box, const std::uint32_t* element_strides,
+                                  int interleave, int swizzle, int l2_promotion, int fill) {
+  ENTER_WITH_CONTEXT(cuTensorMapEncodeTiled);
+  const auto misaligned = [](const void* p, std::uintptr_t to) {
+    return reinterpret_cast<std::uintptr_t>(p) % to != 0;
+  };
+  if (current().major < 9 || misaligned(map, 64) || misaligned(base, 16)) return invalid_value;
+  if (rank < 1 || rank > 5 || type < 0 || type > 12 || interleave != 0) return invalid_value;
+  if (swizzle < 0 || swizzle > 3 || l2_promotion < 0 || l2_promotion > 3) return invalid_value;
+  for (unsigned d = 0; d < rank; ++d) {
+    if (extents[d] == 0 || box[d] == 0 || box[d] > 256) return invalid_value;
+    if (element_strides[d] == 0 || element_strides[d] > 8) return invalid_value;
+    if (d > 0 && strides[d - 1] % 16 != 0) return invalid_value;
+  }
+  State& state = driver().state;
+  const std::uint64_t number = state.tensor_maps.size();
+  state.tensor_maps.push_back({type,
+                               rank,
+                               base,
+                               {extents, extents + rank},
+                               {strides, strides + rank - 1},
+                               {box, box + rank},
+                               {element_strides, element_strides + rank},
+                               swizzle,
+                               l2_promotion,
+                               fill});
+  std::memset(map, 0, 128);
+  std::memcpy(map, &number, sizeof number);
+  return 0;
+}
+
 std::span<const fake_cuda::Entry> fake_cuda::memory_entries() {
   static const Entry entries[] = {
       ENTRY(cuMemAllocAsync, 11020),      ENTRY(cuMemFreeAsync, 11020),
@@ -152,7 +185,7 @@ std::span<const fake_cuda::Entry> fake_cuda::memory_entries() {
       ENTRY_V2(cuMemcpyHtoDAsync, 3020),  ENTRY_V2(cuMemcpyDtoHAsync, 3020),
       ENTRY_V2(cuMemcpyDtoDAsync, 3020),  ENTRY_V2(cuMemcpyHtoD, 3020),
       ENTRY_V2(cuMemcpyDtoH, 3020),       ENTRY(cuMemsetD8Async, 3020),
-      ENTRY(cuPointerGetAttribute, 4000),
+      ENTRY(cuPointerGetAttribute, 4000), ENTRY(cuTensorMapEncodeTiled, 12000),
   };
   return entries;
 }

@@ -20,7 +20,7 @@ struct bf16 {
 namespace pl {
 
 // Opaque: the driver makes it for a GPU, the emulator its own.
-struct alignas(64) TensorMap {
+struct alignas(128) TensorMap {
   u64 opaque[16];
 };
 
