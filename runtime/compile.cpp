@@ -43,7 +43,7 @@ std::optional<cache::Entry> find(const cache::Key& key) {
   return std::nullopt;
 }
 
-/// NVRTC's log with the user's line behind every line that blames the emitted text.
+/// Text of NVRTC with the user's line behind every line that blames the emitted text.
 std::string translated(const std::string& log, const std::vector<cuda::TextLine>& lines) {
   constexpr std::string_view file = "kernel.cu(";
   std::string result;
@@ -65,11 +65,32 @@ std::string translated(const std::string& log, const std::vector<cuda::TextLine>
   return result;
 }
 
+constexpr const char* line_info = "--generate-line-info";
+
 nvrtc::Request request_for(const graph::Graph& g, const std::string& text,
                            const std::string& arch) {
   nvrtc::Request request{.source = full_text(text), .arch = arch};
-  if (g.lineinfo) request.options = {"--generate-line-info"};
+  if (g.lineinfo) request.options = {line_info};
   return request;
+}
+
+/// The assembler tells lines of its own text. From there a second compile, of such kernels only,
+/// leads to the emitted text and the user's line.
+std::vector<std::string> located(const nvrtc::Result& result, nvrtc::Request request,
+                                 const nvrtc::Toolchain& toolchain,
+                                 const std::vector<cuda::TextLine>& lines) {
+  std::vector<std::string> warnings = nvrtc::parse_log(result.log).warnings;
+  if (!nvrtc::blame_a_line(warnings)) return warnings;
+  if (!request.options.empty()) return nvrtc::located_warnings(result);  // names the user's lines
+  request.options = {line_info};
+  const nvrtc::Pool::Outcome outcome = run_nvrtc(request, toolchain);
+  if (outcome.end != nvrtc::Pool::End::result || !outcome.result.ok) return warnings;
+  warnings = nvrtc::located_warnings(outcome.result);
+  for (std::string& warning : warnings) {
+    warning = translated(warning, lines);
+    warning.pop_back();  // the end of its line
+  }
+  return warnings;
 }
 
 std::string summary(const Program& p) {
@@ -159,7 +180,8 @@ std::shared_ptr<const Program> compile(const Specialization& s, const std::strin
   program->times.lower = lowering.ms();
 
   // Text to cubin.
-  const nvrtc::Pool::Outcome outcome = run_nvrtc(request_for(g, text, arch), *toolchain.found);
+  const nvrtc::Request request = request_for(g, text, arch);
+  const nvrtc::Pool::Outcome outcome = run_nvrtc(request, *toolchain.found);
   if (outcome.end == nvrtc::Pool::End::died)
     throw CudaError("compiling '" + g.name + "' for " + arch + ": the compile helper " +
                     outcome.why + ", as it did before; the text is in " + dump_text(g, key, text));
@@ -170,6 +192,7 @@ std::shared_ptr<const Program> compile(const Specialization& s, const std::strin
                     arch + ":\n" + translated(result.log, emitted.lines) + "the text is in " +
                     dump_text(g, key, text));
   Resources resources = nvrtc::parse_log(result.log);
+  resources.warnings = located(result, request, *toolchain.found, emitted.lines);
   resources.shared_bytes += static_cast<int>(program->plan.shared_bytes);
   program->entry = {.key = key,
                     .toolchain = toolchain.found->id,

@@ -48,6 +48,15 @@ Result compile(const Request& request, const Toolchain& toolchain);
 std::vector<std::string> architectures(const Toolchain& toolchain);
 
 /// What the log of a successful compile says about the kernel; anything unknown in it is ignored.
+/// Warnings are what the assembler complains of, and local memory.
 Resources parse_log(std::string_view log);
+
+/// Whether the assembler blames a place: "around line 181", which is a line of its PTX.
+bool blame_a_line(const std::vector<std::string>& warnings);
+
+/// The warnings of a successful compile with line information, which knows what such a line was made
+/// of: "around kernel.cu(14)", or a file that the text names by #line. The library's own text is
+/// called library.cuh.
+std::vector<std::string> located_warnings(const Result& with_line_information);
 
 }  // namespace palladium::nvrtc

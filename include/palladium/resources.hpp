@@ -13,8 +13,8 @@ struct Resources {
   int spill_store_bytes = 0;  // of all functions together
   int spill_load_bytes = 0;
   int barriers = 0;
-  /// Lines of the assembler that mean lost speed or worse: "wgmma serialized", injected waits
-  /// (C75xx, C76xx) and its warnings.
+  /// What means lost speed or worse: the assembler's words on wgmma that it serialized or waits that
+  /// it injected (C75xx, C76xx), with the line where it tells one; its warnings; local memory.
   std::vector<std::string> warnings = {};
 
   bool operator==(const Resources&) const = default;

@@ -43,27 +43,26 @@ void accepted(const std::set<std::string_view>& files) {
       REQUIRE(result.ok);
       CHECK(result.log.find("kernel.cu") == std::string::npos);  // no warning
       const Resources resources = nvrtc::parse_log(result.log);
-      CHECK(resources.warnings.empty());
       CHECK(resources.spill_store_bytes + resources.spill_load_bytes == 0);
-      if (!stack) CHECK(resources.stack_bytes == 0);
+      CHECK(resources.warnings.size() == (stack ? 1 : 0));  // of the stack
     }
   }
 }
 
 }  // namespace
 
-TEST_CASE("ptxas accepts ids, barriers, shuffles and control") {
+TEST_CASE("ids, barriers, shuffles and control compile without complaint") {
   accepted({"ids", "barrier", "warp", "control"});
 }
-TEST_CASE("ptxas accepts memory accesses") { accepted({"memory", "part"}); }
-TEST_CASE("ptxas accepts conversions") { accepted({"types", "convert"}); }
-TEST_CASE("ptxas accepts arithmetic") { accepted({"arithmetic"}); }
-TEST_CASE("ptxas accepts elementary functions") { accepted({"math"}); }
-TEST_CASE("ptxas accepts mma, ldmatrix and stmatrix") { accepted({"mma"}); }
-TEST_CASE("ptxas accepts reductions and dots") { accepted({"reduce", "dot"}); }
-TEST_CASE("ptxas accepts clusters, mbarriers and fences") {
+TEST_CASE("memory accesses compile without complaint") { accepted({"memory", "part"}); }
+TEST_CASE("conversions compile without complaint") { accepted({"types", "convert"}); }
+TEST_CASE("arithmetic compile without complaint") { accepted({"arithmetic"}); }
+TEST_CASE("elementary functions compile without complaint") { accepted({"math"}); }
+TEST_CASE("mma, ldmatrix and stmatrix compile without complaint") { accepted({"mma"}); }
+TEST_CASE("reductions and dots compile without complaint") { accepted({"reduce", "dot"}); }
+TEST_CASE("clusters, mbarriers and fences compile without complaint") {
   accepted({"cluster", "mbarrier", "fence"});
 }
-TEST_CASE("ptxas accepts asynchronous copies") { accepted({"tma", "cp_async"}); }
-TEST_CASE("ptxas accepts what stands around wgmma") { accepted({"wgmma"}); }
-TEST_CASE("ptxas accepts atomics") { accepted({"atomic"}); }
+TEST_CASE("asynchronous copies compile without complaint") { accepted({"tma", "cp_async"}); }
+TEST_CASE("what stands around wgmma compile without complaint") { accepted({"wgmma"}); }
+TEST_CASE("atomics compile without complaint") { accepted({"atomic"}); }

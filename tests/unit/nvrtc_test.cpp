@@ -2,6 +2,7 @@
 #include <elf.h>
 
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
 #include <cstring>
 #include <string>
 
@@ -213,7 +214,10 @@ TEST_CASE("spills are summed over functions and the deepest stack counts") {
                                .stack_bytes = 600,
                                .spill_store_bytes = 428,
                                .spill_load_bytes = 444,
-                               .barriers = 1});
+                               .barriers = 1,
+                               .warnings = {"registers spill to 600 bytes of local memory per "
+                                            "thread: code for 428 bytes of stores and 444 of "
+                                            "loads"}});
 }
 
 TEST_CASE("the assembler's performance messages become warnings, each once") {
@@ -236,4 +240,38 @@ TEST_CASE("a log that is no log says nothing") {
   CHECK(nvrtc::parse_log("") == Resources{});
   CHECK(nvrtc::parse_log("ptxas info    : Used many registers, used  barriers\n\n\n") ==
         Resources{});
+}
+
+TEST_CASE("a line that ptxas blames is led back to the kernel's text") {
+  nvrtc::Result result;
+  result.ptx =
+      ".visible .entry k()\n{\n"
+      "\t.loc\t1 4 3\n"
+      "\t.loc\t2 477 13, function_name $L__info_string0, inlined_at 1 4 3\n"
+      "\twgmma\n"                                                              // 5
+      "\t.loc\t1 9 3\n"                                                        // 6
+      "\t.loc\t2 415 3, function_name $L__info_string5, inlined_at 1 12 13\n"  // 7
+      "\t.loc\t2 394 11, function_name $L__info_string6, inlined_at 2 415 3\n"
+      "\tst.global\n"  // 9
+      "}\n"
+      "\t.file\t1 \"/somewhere/kernel.cu\"\n\t.file\t2 \"/somewhere/library.cuh\"\n";
+  const auto warning = [&](const std::string& line) {
+    result.log = "ptxas info    : (C7519) warpgroup.arrive is injected in around line " + line +
+                 " by compiler in function 'k'\n";
+    return nvrtc::located_warnings(result).at(0);
+  };
+  CHECK(warning("5") ==
+        "(C7519) warpgroup.arrive is injected in around kernel.cu(4) by compiler in function 'k'");
+  CHECK_THAT(warning("9"), Catch::Matchers::ContainsSubstring(" around kernel.cu(12) by"));
+  const std::string ptx = result.ptx;
+  result.ptx.replace(ptx.find("/somewhere/kernel.cu"), 20, "/home/attention.cpp");
+  CHECK_THAT(warning("9"),
+             Catch::Matchers::ContainsSubstring(" around /home/attention.cpp(12) by"));
+  result.ptx = ptx;
+  // Where nothing is known, ptxas keeps its word.
+  CHECK_THAT(warning("2"), Catch::Matchers::ContainsSubstring(" around line 2 by"));
+  CHECK_THAT(warning("x"), Catch::Matchers::ContainsSubstring(" around line x by"));
+  result.ptx = "";
+  CHECK_THAT(warning("5"), Catch::Matchers::ContainsSubstring(" around line 5 by"));
+  CHECK_FALSE(nvrtc::blame_a_line({"(C7508) 'setmaxnreg' ignored"}));
 }
