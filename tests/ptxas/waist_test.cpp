@@ -56,7 +56,7 @@ TEST_CASE("ids, barriers, shuffles and control compile without complaint") {
 }
 TEST_CASE("memory accesses compile without complaint") { accepted({"memory", "part"}); }
 TEST_CASE("conversions compile without complaint") { accepted({"types", "convert"}); }
-TEST_CASE("arithmetic compile without complaint") { accepted({"arithmetic"}); }
+TEST_CASE("arithmetic compiles without complaint") { accepted({"arithmetic"}); }
 TEST_CASE("elementary functions compile without complaint") { accepted({"math"}); }
 TEST_CASE("mma, ldmatrix and stmatrix compile without complaint") { accepted({"mma"}); }
 TEST_CASE("reductions and dots compile without complaint") { accepted({"reduce", "dot"}); }
@@ -64,5 +64,5 @@ TEST_CASE("clusters, mbarriers and fences compile without complaint") {
   accepted({"cluster", "mbarrier", "fence"});
 }
 TEST_CASE("asynchronous copies compile without complaint") { accepted({"tma", "cp_async"}); }
-TEST_CASE("what stands around wgmma compile without complaint") { accepted({"wgmma"}); }
+TEST_CASE("what stands around wgmma compiles without complaint") { accepted({"wgmma"}); }
 TEST_CASE("atomics compile without complaint") { accepted({"atomic"}); }
