@@ -16,6 +16,7 @@
 #include "runtime/compiler.hpp"
 #include "runtime/driver/driver.hpp"
 #include "runtime/dump.hpp"
+#include "runtime/record.hpp"
 
 namespace palladium::runtime {
 namespace {
@@ -149,6 +150,8 @@ std::shared_ptr<const Program> compile(const Specialization& s, const std::strin
   const int capability = compute_capability(arch, g.at);
   auto program = std::make_shared<Program>();
   program->times.trace = s.trace_ms;
+
+  record(g, arch);
 
   // In the cache?
   const Clock finding;

@@ -9,6 +9,7 @@
 #include "runtime/driver/device.hpp"
 #include "runtime/driver/memory.hpp"
 #include "runtime/launcher.hpp"
+#include "runtime/record.hpp"
 #include "runtime/run_emulator.hpp"
 #include "runtime/run_interpreter.hpp"
 #include "runtime/target.hpp"
@@ -28,7 +29,13 @@ std::string name_of(const KernelState& kernel) {
   return name.empty() ? "kernel" : name;
 }
 
-std::shared_ptr<Specialization> find_or_trace(KernelState& kernel, std::span<const Arg> arguments,
+Target target_of(const Where& where, const Specialization& s) {
+  if (where.has_target) return where.target;
+  return s.interpret.on ? Target::interpreter : current_target();
+}
+
+std::shared_ptr<Specialization> find_or_trace(KernelState& kernel, const Where& where,
+                                              std::span<const Arg> arguments,
                                               std::span<const Arg> outputs,
                                               Signature::Symbols& symbols, Location at) {
   const std::lock_guard lock(kernel.mutex);
@@ -40,12 +47,9 @@ std::shared_ptr<Specialization> find_or_trace(KernelState& kernel, std::span<con
   auto made = specialize(kernel.source, requests, output_requests, at);
   if (!made->signature.match(arguments, outputs, symbols))
     made->signature.refuse(arguments, outputs, made->graph.name, at);
+  // What is compiled is recorded there, with its architecture.
+  if (target_of(where, *made) != Target::cuda) record(made->graph, "");
   return kernel.specializations.emplace_back(std::move(made));
-}
-
-Target target_of(const Where& where, const Specialization& s) {
-  if (where.has_target) return where.target;
-  return s.interpret.on ? Target::interpreter : current_target();
 }
 
 /// The device of the arrays, which for GPUs is that of the first one.
@@ -155,7 +159,7 @@ std::vector<Array> call(KernelState& kernel, const Where& where, std::span<const
   refuse_inside_trace(at);
   check_arrays(name_of(kernel), arguments, {});
   Signature::Symbols symbols;
-  const auto s = find_or_trace(kernel, arguments, {}, symbols, at);
+  const auto s = find_or_trace(kernel, where, arguments, {}, symbols, at);
   const Target target = target_of(where, *s);
   const Device device = device_of_call(target, arguments, {});
   check_devices(s->graph.name, target, device, arguments, {});
@@ -176,7 +180,7 @@ void call_into(KernelState& kernel, const Where& where, std::span<const Arg> out
   if (outputs.empty())
     throw CompileError(at, "'" + name_of(kernel) + "': into needs the kernel's outputs");
   Signature::Symbols symbols;
-  const auto s = find_or_trace(kernel, arguments, outputs, symbols, at);
+  const auto s = find_or_trace(kernel, where, arguments, outputs, symbols, at);
   const Target target = target_of(where, *s);
   run(kernel, *s, where, target, device_of_call(target, arguments, outputs), arguments, outputs,
       symbols);

@@ -23,7 +23,14 @@ struct detail::KernelMaker {
   static Kernel make(runtime::Source source) {
     return Kernel(Shared<Counted>(new KernelState(std::move(source))));
   }
+  static Lowered make(std::shared_ptr<runtime::Specialization> specialization) {
+    return Lowered(Shared<Counted>(new LoweredState(std::move(specialization))));
+  }
 };
+
+Lowered runtime::make_lowered(std::shared_ptr<Specialization> specialization) {
+  return palladium::detail::KernelMaker::make(std::move(specialization));
+}
 
 Kernel pallas_call(Body body, PallasCallOptions options, Location at) {
   return detail::KernelMaker::make(

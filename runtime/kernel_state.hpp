@@ -28,6 +28,8 @@ struct LoweredState final : palladium::detail::Counted {
   const std::shared_ptr<Specialization> specialization;
 };
 
+Lowered make_lowered(std::shared_ptr<Specialization> specialization);
+
 template <class State>
 State& state_of(const palladium::detail::Shared<palladium::detail::Counted>& handle) {
   return static_cast<State&>(*handle.operator->());

@@ -34,8 +34,10 @@ class Commands {
     files(run, "--out", run_.outputs, "Where an output goes");
     run->add_option("--target", run_.target, "cuda, interpreter or emulator");
 
-    auto* show = command(app_, "show", "What becomes of a shipped kernel", show_, tools::show);
-    show->add_option("NAME", show_.kernel, "As `list` shows it")->required();
+    auto* show =
+        command(app_, "show", "What becomes of a shipped or recorded kernel", show_, tools::show);
+    show->add_option("NAME", show_.kernel, "As `list` shows it, MANIFEST.json, or MANIFEST.json#3")
+        ->required();
     show->add_option("--arch", show_.arch, "sm_75 ... sm_100a (default: this GPU's, else sm_90a)");
     show->add_flag("--graph", show_.graph, "The kernel graph (default)");
     show->add_flag("--cuda", show_.cuda, "The emitted CUDA C++");
@@ -43,10 +45,12 @@ class Commands {
     show->add_flag("--resources", show_.resources, "Registers, shared memory, spills");
     add_json(show, show_.json);
 
-    auto* warm = command(app_, "warm", "Compile shipped kernels into the cache; needs no GPU",
-                         warm_, tools::warm);
-    warm->add_option("NAME", warm_.kernels, "As `list` shows them")->required();
-    warm->add_option("--arch", warm_.archs, "sm_90a,sm_100a,... (default: this GPU's, else sm_90a)")
+    auto* warm =
+        command(app_, "warm", "Compile shipped and recorded kernels into the cache; needs no GPU",
+                warm_, tools::warm);
+    warm->add_option("NAME", warm_.kernels, "As `list` shows them, or MANIFEST.json")->required();
+    warm->add_option("--arch", warm_.archs,
+                     "sm_90a,sm_100a,... (default: as recorded, else this GPU's, else sm_90a)")
         ->delimiter(',')
         ->allow_extra_args(false);
     add_json(warm, warm_.json);

@@ -1,17 +1,22 @@
-// `palladium show`: what becomes of a shipped kernel on its way to the GPU.
+// `palladium show`: what becomes of a shipped or recorded kernel on its way to the GPU.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include "tools/commands.hpp"
+#include "tools/kernels.hpp"
 #include "tools/output.hpp"
-#include "tools/shipped.hpp"
 
 namespace palladium::tools {
+namespace {
 
-int show(const Show& asked) {
-  const ops::Entry& entry = ops::find(asked.kernel, {});
-  const CompileOptions options{.arch = asked.arch.empty() ? default_arch() : asked.arch};
-  const Lowered kernel = lowered(entry);
+int show_kernel(const Show& asked, const NamedKernel& named) {
+  std::string arch = asked.arch;
+  if (arch.empty()) arch = named.archs.empty() ? default_arch() : named.archs.front();
+  const CompileOptions options{.arch = arch};
+  const Lowered& kernel = named.kernel;
   const bool only_name = !asked.graph && !asked.cuda && !asked.ptx && !asked.resources;
 
-  Json object = {{"kernel", entry.name}, {"arch", options.arch}, {"key", kernel.key(options)}};
+  Json object = {{"kernel", kernel.name()}, {"arch", options.arch}, {"key", kernel.key(options)}};
   std::vector<Part> parts;
   const auto add = [&](const char* name, Json json, std::string text) {
     object[name] = std::move(json);
@@ -30,6 +35,40 @@ int show(const Show& asked) {
   }
   asked.json ? print(object) : print(parts);
   return 0;
+}
+
+/// What there is to choose from; the exit status says whether all of it can be used.
+int show_manifest(const Show& asked, const Kernels& all) {
+  Json kernels = Json::array();
+  for (const NamedKernel& k : all.kernels) {
+    kernels.push_back({{"name", k.name},
+                       {"kernel", k.kernel.name()},
+                       {"arguments", k.arguments},
+                       {"archs", k.archs},
+                       {"location", k.location}});
+    if (!asked.json)
+      print(fmt::format(
+          "{}  {}({})  {}  {}", k.name, k.kernel.name(), fmt::join(k.arguments, ", "),
+          k.archs.empty() ? "not compiled" : fmt::format("{}", fmt::join(k.archs, ", ")),
+          k.location));
+  }
+  Json damages = Json::array();
+  for (const Kernels::Damage& d : all.damages) {
+    damages.push_back({{"at", d.at}, {"error", d.what}});
+    complain(d.at + ": " + d.what);
+  }
+  if (asked.json) print(Json{{"kernels", std::move(kernels)}, {"damages", std::move(damages)}});
+  return all.damages.empty() ? 0 : 1;
+}
+
+}  // namespace
+
+int show(const Show& asked) {
+  const Kernels found = kernels_of(asked.kernel);
+  const bool is_whole_manifest =
+      names_manifest(asked.kernel) && asked.kernel.find('#') == std::string::npos;
+  return is_whole_manifest ? show_manifest(asked, found)
+                           : show_kernel(asked, found.kernels.front());
 }
 
 }  // namespace palladium::tools

@@ -1,10 +1,14 @@
-// `palladium warm`: shipped kernels into the cache, on any machine, before somebody waits for them.
+// `palladium warm`: shipped and recorded kernels into the cache, on any machine, before somebody
+// waits for them.
 #include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
 
 #include "palladium/cache.hpp"
 #include "tools/commands.hpp"
+#include "tools/kernels.hpp"
 #include "tools/output.hpp"
-#include "tools/shipped.hpp"
 
 namespace palladium::tools {
 namespace {
@@ -16,9 +20,9 @@ struct Outcome {
   std::string error;
 };
 
-Outcome warm_one(const ops::Entry& entry, const std::string& arch) {
+Outcome warm_one(const NamedKernel& named, const std::string& arch) {
   try {
-    const Compiled compiled = lowered(entry).compile({.arch = arch});
+    const Compiled compiled = named.kernel.compile({.arch = arch});
     const Compiled::Times& times = compiled.times();
     Outcome outcome{compiled.from_cache() ? "hit" : "compiled", compiled.key(),
                     times.trace + times.find + times.lower + times.nvrtc, ""};
@@ -30,33 +34,56 @@ Outcome warm_one(const ops::Entry& entry, const std::string& arch) {
   }
 }
 
+struct Job {
+  const NamedKernel* named;
+  std::string arch;
+};
+
+Kernels find(const std::vector<std::string>& names) {
+  Kernels all;
+  for (const std::string& name : names) {
+    Kernels found = kernels_of(name);
+    std::ranges::move(found.kernels, std::back_inserter(all.kernels));
+    std::ranges::move(found.damages, std::back_inserter(all.damages));
+  }
+  return all;
+}
+
+/// Those asked for, else those that it was recorded for, else this machine's.
+std::vector<std::string> archs_of(const NamedKernel& named, const Warm& asked) {
+  if (!asked.archs.empty()) return asked.archs;
+  return named.archs.empty() ? std::vector{default_arch()} : named.archs;
+}
+
 }  // namespace
 
 int warm(const Warm& asked) {
-  std::vector<const ops::Entry*> entries;
-  for (const std::string& name : asked.kernels) entries.push_back(&ops::find(name, {}));
-  const std::vector<std::string> archs =
-      asked.archs.empty() ? std::vector{default_arch()} : asked.archs;
+  const Kernels found = find(asked.kernels);
+  std::vector<Job> jobs;
+  for (const NamedKernel& named : found.kernels)
+    for (const std::string& arch : archs_of(named, asked)) jobs.push_back({&named, arch});
 
-  const std::size_t all = entries.size() * archs.size();
+  const std::size_t all = jobs.size() + found.damages.size();
   std::size_t done = 0, compiled = 0, hits = 0, failed = 0;
   Json kernels = Json::array();
-  for (const ops::Entry* entry : entries) {
-    for (const std::string& arch : archs) {
-      const Outcome o = warm_one(*entry, arch);
-      const std::string_view result = o.result;
-      ++(result == "compiled" ? compiled : result == "hit" ? hits : failed);
-      note(fmt::format("[{}/{}] {} {}: {}", ++done, all, entry->name, arch,
-                       o.error.empty() ? fmt::format("{}, {:.1f} ms", o.result, o.milliseconds)
-                                       : "failed: " + o.error));
-      kernels.push_back({{"kernel", entry->name},
-                         {"arch", arch},
-                         {"key", o.key},
-                         {"result", o.result},
-                         {"milliseconds", o.milliseconds},
-                         {"error", o.error}});
-    }
-  }
+  const auto report = [&](const std::string& name, const std::string& kernel,
+                          const std::string& arch, const Outcome& o) {
+    const std::string_view result = o.result;
+    ++(result == "compiled" ? compiled : result == "hit" ? hits : failed);
+    note(fmt::format("[{}/{}] {}{}: {}", ++done, all, name, arch.empty() ? "" : " " + arch,
+                     o.error.empty() ? fmt::format("{}, {:.1f} ms", o.result, o.milliseconds)
+                                     : "failed: " + o.error));
+    kernels.push_back({{"name", name},
+                       {"kernel", kernel},
+                       {"arch", arch},
+                       {"key", o.key},
+                       {"result", o.result},
+                       {"milliseconds", o.milliseconds},
+                       {"error", o.error}});
+  };
+  for (const Kernels::Damage& d : found.damages) report(d.at, "", "", {"failed", "", 0, d.what});
+  for (const Job& job : jobs)
+    report(job.named->name, job.named->kernel.name(), job.arch, warm_one(*job.named, job.arch));
   if (asked.json)
     print(Json{{"compiled", compiled},
                {"hits", hits},

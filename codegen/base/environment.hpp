@@ -13,6 +13,7 @@ namespace palladium::environment {
   X(dump,        "PALLADIUM_DUMP",       "",                            "comma list of graph, passes, cuda, ptx: artefacts to write") \
   X(dump_dir,    "PALLADIUM_DUMP_DIR",   "palladium-dump",              "folder for the artefacts") \
   X(cache_dir,   "PALLADIUM_CACHE_DIR",  "$XDG_CACHE_HOME/palladium, else ~/.cache/palladium", "root of the kernel cache") \
+  X(record,      "PALLADIUM_RECORD",     "",                            "manifest to which all kernels that are compiled or loaded are added") \
   X(jit,         "PALLADIUM_JIT",        "on",                          "off: never compile, only load from the cache") \
   X(toolchain,   "PALLADIUM_TOOLCHAIN",  "",                            "any: accept cached cubins of any NVRTC the driver can load") \
   X(compile,     "PALLADIUM_COMPILE",    "helper",                      "in-process: run NVRTC in the program itself, not in helper processes") \

@@ -213,6 +213,19 @@ Outcome publish(const std::string& path, std::string_view text, Durability durab
   return publish(path, std::as_bytes(std::span(text)), durability, mode);
 }
 
+Outcome append(const std::string& path, std::string_view bytes, mode_t mode) {
+  Descriptor file(open_retrying(path.c_str(), O_WRONLY | O_APPEND | O_CREAT, mode));
+  if (file.value < 0) return failed("open");
+  ssize_t count;
+  do count = calls.write(file.value, bytes.data(), bytes.size());
+  while (count < 0 && errno == EINTR);
+  Outcome outcome = count < 0 ? failed("write") : Outcome{};
+  // The rest would land behind what others have added meanwhile.
+  if (outcome && static_cast<std::size_t>(count) != bytes.size()) outcome = {ENOSPC, "write"};
+  if (calls.close(file.release()) != 0 && outcome && errno != EINTR) outcome = failed("close");
+  return outcome;
+}
+
 Outcome list(const std::string& directory, std::vector<std::string>& names) {
   names.clear();
   DIR* open = calls.opendir(directory.c_str());

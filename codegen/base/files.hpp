@@ -90,6 +90,11 @@ Outcome publish(const std::string& path, std::span<const std::byte> bytes,
 Outcome publish(const std::string& path, std::string_view text,
                 Durability durability = Durability::fast, mode_t mode = 0600);
 
+/// Adds `bytes` at the end of a file, which is made if it is missing, by one write in append mode:
+/// what several processes add never mixes on a local file system. A write that ends early (a full
+/// disk, a killed process) leaves a part of them: readers must be able to tell.
+Outcome append(const std::string& path, std::string_view bytes, mode_t mode = 0600);
+
 /// How a temporary file of publish() ends, for sweeps and listings.
 inline constexpr std::string_view temporary_suffix = ".tmp";
 

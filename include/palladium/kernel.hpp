@@ -159,6 +159,7 @@ class PALLADIUM_API Lowered {
 
  private:
   friend class Kernel;
+  friend struct detail::KernelMaker;
   explicit Lowered(detail::Shared<detail::Counted> state) : state_(std::move(state)) {}
   detail::Shared<detail::Counted> state_;
 };

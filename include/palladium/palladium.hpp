@@ -11,6 +11,7 @@
 #include "palladium/kernel.hpp"
 #include "palladium/npy.hpp"
 #include "palladium/ops.hpp"
+#include "palladium/record.hpp"
 #include "palladium/ref.hpp"
 #include "palladium/resources.hpp"
 #include "palladium/spec.hpp"

@@ -37,7 +37,7 @@ const std::vector<Row>& table() {
       {"runtime",
        {"codegen/trace", "codegen/cuda", "codegen/nvrtc", "cache", "runtime/driver",
         "runtime/interpreter", "runtime/emulator"},
-       {"kernel", "device", "cache", "cost", "npy"}},
+       {"kernel", "device", "cache", "cost", "npy", "record"}},
       {"runtime/ops", {"runtime"}, {"ops/*", "palladium"}},
   };
   return rows;

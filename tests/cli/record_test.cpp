@@ -1,0 +1,93 @@
+// A manifest on the command line: warmed, shown, and what is wrong with it said.
+#include "tests/cli/npy_file.hpp"
+#include "tests/cli/tool.hpp"
+
+using namespace palladium::test;
+
+namespace {
+
+struct Recorded {
+  Recorded() {
+    for (const char* kernel : {"softmax", "add"})
+      REQUIRE(
+          machine({"warm", kernel, "--arch", "sm_90a"}, {{"PALLADIUM_RECORD", path()}}).status ==
+          0);
+    REQUIRE(machine({"warm", "add", "--arch", "sm_80"}, {{"PALLADIUM_RECORD", path()}}).status ==
+            0);
+  }
+  std::string path() const { return machine.folder / "kernels.json"; }
+
+  const Tool machine;
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(Recorded, "what one machine recorded another compiles, and a second time finds") {
+  const Tool other;
+  const Json first = other.json({"warm", path(), "--arch", "sm_90a,sm_100a"});
+  CHECK(first.at("compiled") == 4);
+  CHECK(first.at("kernels")[0].at("name") == path() + "#1");
+  CHECK(first.at("kernels")[0].at("kernel") == "softmax");
+  // Nothing to compile: no helper is asked for, and NVRTC is not loaded.
+  const Finished second = other({"warm", path(), "--arch", "sm_90a,sm_100a"},
+                                {{"PALLADIUM_COMPILE", "in-process"}, {"LD_DEBUG", "files"}});
+  CHECK(second.status == 0);
+  CHECK_THAT(second.out, StartsWith("0 compiled, 4 hits, 0 failed"));
+  CHECK_THAT(second.err, ContainsSubstring("libpalladium.so"));
+  CHECK_THAT(second.err, !ContainsSubstring("nvrtc"));
+}
+
+TEST_CASE_METHOD(Recorded, "the keys of a manifest are the same on every machine") {
+  const Tool other;
+  const Json here = machine.json({"warm", path()});
+  const Json there = other.json({"warm", path()});
+  CHECK(here.at("hits") == 3);
+  CHECK(there.at("compiled") == 3);
+  for (int i = 0; i < 3; ++i) {
+    CHECK(here.at("kernels")[i].at("arch") == there.at("kernels")[i].at("arch"));
+    CHECK(here.at("kernels")[i].at("key") == there.at("kernels")[i].at("key"));
+  }
+}
+
+TEST_CASE_METHOD(Recorded, "a program whose manifest was warmed compiles nothing") {
+  const Tool other;
+  REQUIRE(other({"warm", path()}).status == 0);
+  const Finished strict =
+      other({"warm", "softmax", "add", "--arch", "sm_90a"}, {{"PALLADIUM_JIT", "off"}});
+  CHECK(strict.status == 0);
+  CHECK_THAT(strict.out, StartsWith("0 compiled, 2 hits"));
+  check_error(other({"show", "blur", "--ptx"}, {{"PALLADIUM_JIT", "off"}}), 1, "'blur' for sm_90a");
+}
+
+TEST_CASE_METHOD(Recorded, "a manifest is listed and each of its kernels shown") {
+  const Json all = machine.json({"show", path()});
+  REQUIRE(all.at("kernels").size() == 2);
+  CHECK(all.at("kernels")[1].at("archs") == Json{"sm_90a", "sm_80"});
+  const Finished text = machine({"show", path()});
+  CHECK(text.status == 0);
+  CHECK_THAT(text.out, ContainsSubstring("kernels.json#1  softmax(f32["));
+  CHECK_THAT(text.out, ContainsSubstring("sm_90a, sm_80  add.cpp:"));
+
+  const Finished graph = machine({"show", path() + "#2"});
+  CHECK(graph.status == 0);
+  CHECK(graph.out == machine({"show", "add"}).out);
+  CHECK(machine({"show", path() + "#1", "--cuda", "--ptx", "--resources"}).out ==
+        machine({"show", "softmax", "--cuda", "--ptx", "--resources"}).out);
+  CHECK(machine.json({"show", path() + "#1"}).at("kernel") == "softmax");
+  for (const char* number : {"#0", "#3", "#x", "#"})
+    check_error(machine({"show", path() + number}), 1, "has kernels #1 to #2");
+  check_error(machine({"show", "none.json"}), 1, "the manifest 'none.json' cannot be read");
+}
+
+TEST_CASE_METHOD(Recorded, "a damaged line of a manifest fails, and the others are warmed") {
+  REQUIRE(palladium::files::append(path(), "{\"palladium_manifest\":1,\"id\":\"0"));
+  const Tool other;
+  const Json report = other.json({"warm", path(), "--arch", "sm_90a"}, {}, 1);
+  CHECK(report.at("compiled") == 2);
+  CHECK(report.at("failed") == 1);
+  CHECK(report.at("kernels")[0].at("name") == path() + ":4");
+  CHECK_THAT(other({"warm", path()}).err,
+             ContainsSubstring("kernels.json:4: failed: it is cut short"));
+  check_error(Finished{.status = 1, .out = "", .err = machine({"show", path()}).err}, 1,
+              "kernels.json:4: it is cut short");
+}

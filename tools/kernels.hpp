@@ -1,0 +1,38 @@
+// The kernels that `show` and `warm` are asked for: shipped ones for their default types, and those
+// of manifests.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "palladium/record.hpp"
+
+namespace palladium::tools {
+
+struct NamedKernel {
+  std::string name;  // "softmax", or "kernels.json#3"
+  Lowered kernel;
+  std::vector<std::string> archs = {};      // that it was recorded for
+  std::vector<std::string> arguments = {};  // as recorded, for people
+  std::string location = {};
+};
+
+struct Kernels {
+  std::vector<NamedKernel> kernels;
+  /// Lines of a manifest that cannot be used: "kernels.json:7" and why.
+  struct Damage {
+    std::string at;
+    std::string what;
+  };
+  std::vector<Damage> damages;
+};
+
+/// Whether a name is that of a manifest, or of one of its kernels: no shipped kernel's name has a
+/// dot or a slash.
+bool names_manifest(const std::string& name);
+
+/// The shipped kernel of that name, all kernels of a manifest, or with "kernels.json#3" its third.
+/// CompileError if there is no such thing.
+Kernels kernels_of(const std::string& name);
+
+}  // namespace palladium::tools
