@@ -6,6 +6,7 @@
 
 #include "cache/text_digest.hpp"
 #include "codegen/base/environment.hpp"
+#include "codegen/base/forking.hpp"
 #include "codegen/base/format.hpp"
 #include "codegen/base/log.hpp"
 #include "codegen/cuda/emit.hpp"
@@ -16,6 +17,7 @@
 #include "runtime/compiler.hpp"
 #include "runtime/driver/driver.hpp"
 #include "runtime/dump.hpp"
+#include "runtime/jobs.hpp"
 #include "runtime/record.hpp"
 
 namespace palladium::runtime {
@@ -113,6 +115,89 @@ void report(const graph::Graph& g, const Program& p) {
                           p.times.trace, p.times.lower, p.times.nvrtc, summary(p)));
 }
 
+JobName job_name(const Specialization& s, const std::string& arch, Lookup lookup) {
+  return {.key = key_of(s.graph, arch), .lookup = lookup, .kernel = s.graph.name, .arch = arch};
+}
+
+/// The whole story of a kernel that somebody asked for. Null when it was stopped.
+std::shared_ptr<const Program> make(const Specialization& s, const JobName& job,
+                                    const nvrtc::Pool::Stopped& stopped) {
+  const graph::Graph& g = s.graph;
+  const std::string& arch = job.arch;
+  const cache::Key& key = job.key;
+  const int capability = compute_capability(arch, g.at);
+  auto program = std::make_shared<Program>();
+  program->times.trace = s.trace_ms;
+  const forking::Section section;
+
+  record(g, arch);
+
+  // In the cache?
+  const Clock finding;
+  if (job.lookup == Lookup::cached) {
+    if (auto entry = find(key); entry && from_json(entry->metadata.launch, program->plan)) {
+      program->entry = std::move(*entry);
+      program->from_cache = true;
+      program->times.find = finding.ms();
+      report(g, *program);
+      dump(s, *program);
+      return program;
+    }
+  }
+  program->times.find = finding.ms();
+  if (jit_is_off())
+    throw CudaError("'" + g.name + "' for " + arch + " (" + key.hex().substr(0, 6) +
+                    ") is not in the cache " + store().root() +
+                    ", and PALLADIUM_JIT=off forbids to compile it; fill the cache with "
+                    "`palladium warm`");
+  const nvrtc::Search& toolchain = nvrtc::toolchain();
+  if (!toolchain.found) throw CudaError(nvrtc::missing_toolchain_message(toolchain));
+
+  // Graph to text.
+  const Clock lowering;
+  const cuda::Emitted emitted = cuda::emit(g, {.compute_capability = capability});
+  const std::string text = cuda::compiled_text(g, emitted);
+  program->plan = plan_of(emitted);
+  program->times.lower = lowering.ms();
+
+  // Text to cubin.
+  const nvrtc::Request request = request_for(g, text, arch);
+  const nvrtc::Pool::Outcome outcome = run_nvrtc(request, *toolchain.found, stopped);
+  if (outcome.end == nvrtc::Pool::End::stopped) return nullptr;
+  if (outcome.end == nvrtc::Pool::End::died)
+    throw CudaError("compiling '" + g.name + "' for " + arch + ": the compile helper " +
+                    outcome.why + ", as it did before; the text is in " + dump_text(g, key, text));
+  const nvrtc::Result& result = outcome.result;
+  program->times.nvrtc = result.milliseconds;
+  if (!result.ok)
+    throw CudaError("NVRTC " + toolchain.found->version() + " refuses '" + g.name + "' for " +
+                    arch + ":\n" + translated(result.log, emitted.lines) + "the text is in " +
+                    dump_text(g, key, text));
+  Resources resources = nvrtc::parse_log(result.log);
+  resources.warnings = located(result, request, *toolchain.found, emitted.lines);
+  resources.shared_bytes += static_cast<int>(program->plan.shared_bytes);
+  program->entry = {.key = key,
+                    .toolchain = toolchain.found->id,
+                    .metadata = {.kernel = g.name,
+                                 .function = emitted.entry,
+                                 .arch = arch,
+                                 .nvrtc_major = toolchain.found->major,
+                                 .nvrtc_minor = toolchain.found->minor,
+                                 .resources = std::move(resources),
+                                 .built_at = std::time(nullptr),
+                                 .compile_ms = result.milliseconds,
+                                 .location = to_string(g.at),
+                                 .launch = to_json(program->plan)},
+                    .cubin = result.cubin,
+                    .ptx = result.ptx,
+                    .source = text};
+
+  store().publish(program->entry);
+  report(g, *program);
+  dump(s, *program);
+  return program;
+}
+
 }  // namespace
 
 int compute_capability(const std::string& arch, Location at) {
@@ -146,77 +231,15 @@ cache::Store store() { return cache::Store(cache::default_root()); }
 
 std::shared_ptr<const Program> compile(const Specialization& s, const std::string& arch,
                                        Lookup lookup) {
-  const graph::Graph& g = s.graph;
-  const int capability = compute_capability(arch, g.at);
-  auto program = std::make_shared<Program>();
-  program->times.trace = s.trace_ms;
+  const JobName job = job_name(s, arch, lookup);
+  return do_job(job, [&](const auto& stopped) { return make(s, job, stopped); });
+}
 
-  record(g, arch);
-
-  // In the cache?
-  const Clock finding;
-  const cache::Key key = key_of(g, arch);
-  if (lookup == Lookup::cached) {
-    if (auto entry = find(key); entry && from_json(entry->metadata.launch, program->plan)) {
-      program->entry = std::move(*entry);
-      program->from_cache = true;
-      program->times.find = finding.ms();
-      report(g, *program);
-      dump(s, *program);
-      return program;
-    }
-  }
-  program->times.find = finding.ms();
-  if (jit_is_off())
-    throw CudaError("'" + g.name + "' for " + arch + " (" + key.hex().substr(0, 6) +
-                    ") is not in the cache " + store().root() +
-                    ", and PALLADIUM_JIT=off forbids to compile it; fill the cache with "
-                    "`palladium warm`");
-  const nvrtc::Search& toolchain = nvrtc::toolchain();
-  if (!toolchain.found) throw CudaError(nvrtc::missing_toolchain_message(toolchain));
-
-  // Graph to text.
-  const Clock lowering;
-  const cuda::Emitted emitted = cuda::emit(g, {.compute_capability = capability});
-  const std::string text = cuda::compiled_text(g, emitted);
-  program->plan = plan_of(emitted);
-  program->times.lower = lowering.ms();
-
-  // Text to cubin.
-  const nvrtc::Request request = request_for(g, text, arch);
-  const nvrtc::Pool::Outcome outcome = run_nvrtc(request, *toolchain.found);
-  if (outcome.end == nvrtc::Pool::End::died)
-    throw CudaError("compiling '" + g.name + "' for " + arch + ": the compile helper " +
-                    outcome.why + ", as it did before; the text is in " + dump_text(g, key, text));
-  const nvrtc::Result& result = outcome.result;
-  program->times.nvrtc = result.milliseconds;
-  if (!result.ok)
-    throw CudaError("NVRTC " + toolchain.found->version() + " refuses '" + g.name + "' for " +
-                    arch + ":\n" + translated(result.log, emitted.lines) + "the text is in " +
-                    dump_text(g, key, text));
-  Resources resources = nvrtc::parse_log(result.log);
-  resources.warnings = located(result, request, *toolchain.found, emitted.lines);
-  resources.shared_bytes += static_cast<int>(program->plan.shared_bytes);
-  program->entry = {.key = key,
-                    .toolchain = toolchain.found->id,
-                    .metadata = {.kernel = g.name,
-                                 .function = emitted.entry,
-                                 .arch = arch,
-                                 .nvrtc_major = toolchain.found->major,
-                                 .nvrtc_minor = toolchain.found->minor,
-                                 .resources = std::move(resources),
-                                 .built_at = std::time(nullptr),
-                                 .compile_ms = result.milliseconds,
-                                 .location = to_string(g.at),
-                                 .launch = to_json(program->plan)},
-                    .cubin = result.cubin,
-                    .ptx = result.ptx,
-                    .source = text};
-
-  store().publish(program->entry);
-  report(g, *program);
-  dump(s, *program);
-  return program;
+Claim compile_in_background(std::shared_ptr<const Specialization> s, const std::string& arch,
+                            double deadline) {
+  const JobName job = job_name(*s, arch, Lookup::cached);
+  return start_job(
+      job, [=](const auto& stopped) { return make(*s, job, stopped); }, deadline);
 }
 
 cache::Entry complete(const Program& program) {

@@ -36,9 +36,16 @@ enum class Lookup {
 };
 
 /// The whole way: key, cache, and where that has nothing, emit, NVRTC, publish. CudaError where
-/// NVRTC refuses the text or is not to be had.
+/// NVRTC refuses the text or is not to be had. Threads that ask for one kernel at once get one
+/// compile.
 std::shared_ptr<const Program> compile(const Specialization& s, const std::string& arch,
                                        Lookup lookup = Lookup::cached);
+
+class Claim;
+/// The same in the background; what cannot be asked for is thrown here. The deadline is in seconds
+/// from now, 0 for none.
+Claim compile_in_background(std::shared_ptr<const Specialization> s, const std::string& arch,
+                            double deadline);
 
 /// As stored, with PTX and source.
 cache::Entry complete(const Program& program);

@@ -63,7 +63,8 @@ struct Helpers {
   Pool pool;
 };
 
-std::atomic<Helpers*> current = nullptr;
+constinit std::atomic<Helpers*> current = nullptr;
+const forking::Registration registration({.in_child = [] { current.store(nullptr); }});
 
 Helpers& helpers() {
   if (Helpers* known = current.load(std::memory_order_acquire)) return *known;
@@ -71,11 +72,6 @@ Helpers& helpers() {
   const forking::Section section;
   const std::lock_guard lock(mutex);
   if (Helpers* known = current.load(std::memory_order_acquire)) return *known;
-  static const bool hooked = [] {
-    forking::add({.in_child = [] { current.store(nullptr); }});
-    return true;
-  }();
-  (void)hooked;
   Helpers* made = new Helpers(nvrtc::find_helper());
   current.store(made, std::memory_order_release);
   return *made;
@@ -104,6 +100,7 @@ Pool::Outcome run_nvrtc(const nvrtc::Request& request, const nvrtc::Toolchain& t
   Helpers& here = helpers();
   std::string problem = here.problem;
   if (!here.is_unusable) {
+    const forking::Outside outside;
     Pool::Outcome outcome = here.pool.compile(request, toolchain, stopped);
     if (outcome.end != Pool::End::unavailable) return outcome;
     if (outcome.is_lasting) here.is_unusable = true;
@@ -121,4 +118,14 @@ int compile_jobs() {
 }
 
 }  // namespace runtime
+
+void set_compile_jobs(int jobs) {
+  if (jobs < 1 || jobs > runtime::most_jobs)
+    throw CompileError("set_compile_jobs: expected a number from 1 to " +
+                       std::to_string(runtime::most_jobs) + ", got " + std::to_string(jobs));
+  runtime::chosen_jobs.store(jobs, std::memory_order_relaxed);
+  if (runtime::Helpers* known = runtime::current.load(std::memory_order_acquire))
+    known->pool.set_jobs(jobs);
+}
+
 }  // namespace palladium

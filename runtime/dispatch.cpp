@@ -38,7 +38,7 @@ std::shared_ptr<Specialization> find_or_trace(KernelState& kernel, const Where& 
                                               std::span<const Arg> arguments,
                                               std::span<const Arg> outputs,
                                               Signature::Symbols& symbols, Location at) {
-  const std::lock_guard lock(kernel.mutex);
+  const KernelState::Lock lock(kernel);
   for (const auto& s : kernel.specializations)
     if (s->signature.match(arguments, outputs, symbols)) return s;
   std::vector<Request> requests, output_requests;
@@ -61,10 +61,19 @@ Device device_of_call(Target target, std::span<const Arg> arguments, std::span<c
   return device_of(target);
 }
 
-const Launcher& launcher_for(KernelState& kernel, Specialization& s, int device, Stream stream) {
-  const std::lock_guard lock(kernel.mutex);
+const Launcher* known_launcher(const Specialization& s, int device) {
   for (const auto& l : s.launchers)
-    if (l->device() == device) return *l;
+    if (l->device() == device) return l.get();
+  return nullptr;
+}
+
+// What takes time is made outside of the kernel's mutex, so that calls with other types go on. Of
+// two threads that make it at once the second takes what the first has made.
+const Launcher& launcher_for(KernelState& kernel, Specialization& s, int device, Stream stream) {
+  {
+    const KernelState::Lock lock(kernel);
+    if (const Launcher* known = known_launcher(s, device)) return *known;
+  }
   {
     const driver::ContextScope context(device);
     if (driver::is_capturing(reinterpret_cast<driver::StreamHandle>(stream.handle())))
@@ -72,13 +81,21 @@ const Launcher& launcher_for(KernelState& kernel, Specialization& s, int device,
                       "' is called for the first time on a stream that is being captured, where it "
                       "can be neither compiled nor loaded; call it once before the capture");
   }
-  return *s.launchers.emplace_back(std::make_unique<const Launcher>(s, device));
+  auto made = std::make_unique<const Launcher>(s, device);
+  const KernelState::Lock lock(kernel);
+  if (const Launcher* known = known_launcher(s, device)) return *known;
+  return *s.launchers.emplace_back(std::move(made));
 }
 
-const Emulated& emulated_for(KernelState& kernel, Specialization& s) {
-  const std::lock_guard lock(kernel.mutex);
-  if (!s.emulated) s.emulated = emulate(s);
-  return *s.emulated;
+std::shared_ptr<const Emulated> emulated_for(KernelState& kernel, Specialization& s) {
+  {
+    const KernelState::Lock lock(kernel);
+    if (s.emulated) return s.emulated;
+  }
+  auto made = emulate(s);
+  const KernelState::Lock lock(kernel);
+  if (!s.emulated) s.emulated = std::move(made);
+  return s.emulated;
 }
 
 void run(KernelState& kernel, Specialization& s, const Where& where, Target target, Device device,
@@ -89,7 +106,7 @@ void run(KernelState& kernel, Specialization& s, const Where& where, Target targ
   switch (target) {
   case Target::interpreter: run_interpreter(s, arguments, outputs, symbols); break;
   case Target::emulator:
-    run_emulator(s, emulated_for(kernel, s), arguments, outputs, symbols);
+    run_emulator(s, *emulated_for(kernel, s), arguments, outputs, symbols);
     break;
   case Target::cuda: {
     const Launcher& launcher = launcher_for(kernel, s, device.index, where.stream);

@@ -113,7 +113,7 @@ Lowered Kernel::lower(std::span<const ArgType> types, Location at) const {
   KernelState& kernel = state_of<KernelState>(state_);
   std::vector<runtime::Request> requests;
   for (const ArgType& t : types) requests.push_back(runtime::request(t));
-  const std::lock_guard lock(kernel.mutex);
+  const KernelState::Lock lock(kernel);
   return Lowered(
       Shared<Counted>(new LoweredState(runtime::specialize(kernel.source, requests, {}, at))));
 }

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <vector>
 
+#include "codegen/base/forking.hpp"
 #include "palladium/kernel.hpp"
 #include "runtime/specialization.hpp"
 
@@ -16,11 +17,23 @@ class Launcher;
 struct KernelState final : palladium::detail::Counted {
   explicit KernelState(Source s) : source(std::move(s)) {}
 
+  /// Guards `specializations` and what is in them, while something is traced too.
+  class Lock {
+   public:
+    explicit Lock(KernelState& kernel) : lock_(kernel.mutex_) {}
+
+   private:
+    const forking::Section section_;
+    const std::lock_guard<std::mutex> lock_;
+  };
+
   const Source source;
-  std::mutex mutex;  // of `specializations`, and of tracing
   std::vector<std::shared_ptr<Specialization>> specializations;
   /// The launcher that ran last, which lives as long as this: what the hot path tries.
   std::atomic<const Launcher*> last_launcher{nullptr};
+
+ private:
+  std::mutex mutex_;
 };
 
 struct LoweredState final : palladium::detail::Counted {

@@ -1,8 +1,9 @@
-// Lowered and Compiled: a kernel's artefacts, without a launch.
+// Lowered, Compiled and CompileFuture: a kernel's artefacts, without a launch.
 #include "codegen/cuda/emit.hpp"
 #include "codegen/graph/transform.hpp"
 #include "palladium/kernel.hpp"
 #include "runtime/compile.hpp"
+#include "runtime/jobs.hpp"
 #include "runtime/kernel_state.hpp"
 #include "runtime/target.hpp"
 
@@ -21,6 +22,11 @@ struct CompiledState final : Counted {
   const std::shared_ptr<const runtime::Program> program;
   const std::string key;
   const cache::Entry entry;
+};
+
+struct FutureState final : Counted {
+  explicit FutureState(runtime::Claim c) : claim(std::move(c)) {}
+  const runtime::Claim claim;
 };
 
 const graph::Graph& graph_of(const Shared<Counted>& state) {
@@ -59,9 +65,28 @@ const std::string& Lowered::name() const { return graph_of(state_).name; }
 double Lowered::trace_ms() const { return state_of<LoweredState>(state_).specialization->trace_ms; }
 
 Compiled Lowered::compile(const CompileOptions& options) const {
+  if (options.deadline != 0) return compile_async(options).get();
   return Compiled(Shared<Counted>(new CompiledState(
       runtime::compile(*state_of<LoweredState>(state_).specialization, arch_of(options)))));
 }
+
+CompileFuture Lowered::compile_async(const CompileOptions& options) const {
+  const auto& specialization = state_of<LoweredState>(state_).specialization;
+  if (!(options.deadline >= 0))
+    throw CompileError(specialization->graph.at,
+                       "'" + name() + "': a deadline is a number of seconds, 0 or more, not " +
+                           std::to_string(options.deadline));
+  return CompileFuture(Shared<Counted>(new FutureState(
+      runtime::compile_in_background(specialization, arch_of(options), options.deadline))));
+}
+
+Compiled CompileFuture::get() const {
+  return Compiled(Shared<Counted>(new CompiledState(state_of<FutureState>(state_).claim.wait())));
+}
+bool CompileFuture::wait_for(double seconds) const {
+  return state_of<FutureState>(state_).claim.wait_for(seconds);
+}
+void CompileFuture::cancel() const { state_of<FutureState>(state_).claim.cancel(); }
 
 std::span<const std::byte> Compiled::cubin() const {
   return state_of<CompiledState>(state_).entry.cubin;

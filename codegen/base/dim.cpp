@@ -6,6 +6,8 @@
 #include <mutex>
 #include <tuple>
 
+#include "codegen/base/forking.hpp"
+
 namespace palladium {
 namespace {
 
@@ -41,6 +43,10 @@ Table& table() {
   static Table* t = new Table;  // never destroyed: Dims may live in static objects
   return *t;
 }
+
+const forking::Registration registration({.before = [] { table().mutex.lock(); },
+                                          .in_parent = [] { table().mutex.unlock(); },
+                                          .in_child = [] { table().mutex.unlock(); }});
 
 // Canonical symbols occupy the numbers below this; named ones follow.
 constexpr std::uint32_t first_named_symbol = 1u << 16;

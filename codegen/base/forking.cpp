@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <mutex>
+#include <utility>
 
 #include "palladium/error.hpp"
 
@@ -76,7 +77,16 @@ Section::~Section() {
   if (--depth == 0) leave();
 }
 
-void add(const Hooks& hooks) {
+Outside::Outside() : depth_(std::exchange(depth, 0)) {
+  if (depth_ > 0) leave();
+}
+
+Outside::~Outside() {
+  if (depth_ > 0) enter();
+  depth = depth_;
+}
+
+Registration::Registration(const Hooks& hooks) {
   static constinit std::mutex mutex;
   const Section section;
   const std::lock_guard lock(mutex);

@@ -17,14 +17,27 @@ class Section {
   ~Section();
 };
 
-/// Run around every fork(), in the thread that forks, while no other thread is inside a Section.
-/// Neither `before` nor `in_parent` may enter one.
+/// For a long wait in the middle of Sections: forks do not wait for this one.
+class Outside {
+ public:
+  Outside();
+  Outside(const Outside&) = delete;
+  Outside& operator=(const Outside&) = delete;
+  ~Outside();
+
+ private:
+  const int depth_;
+};
+
+/// Functions to run around every fork(), in the thread that forks, while no other thread is inside
+/// a Section; neither `before` nor `in_parent` may enter one. For static objects: it is for good.
 struct Hooks {
   void (*before)() = nullptr;
   void (*in_parent)() = nullptr;
   void (*in_child)() = nullptr;
 };
-/// For good; `before` runs for the last added first, the others for the first added first.
-void add(const Hooks& hooks);
+struct Registration {
+  explicit Registration(const Hooks& hooks);
+};
 
 }  // namespace palladium::forking

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "codegen/base/environment.hpp"
+#include "codegen/base/forking.hpp"
 
 namespace palladium::log {
 namespace {
@@ -32,9 +33,13 @@ spdlog::logger& logger() {
 
 }  // namespace
 
-bool enabled(Level level) { return logger().should_log(spdlog_level(level)); }
+bool enabled(Level level) {
+  const forking::Section section;
+  return logger().should_log(spdlog_level(level));
+}
 
 void write(Level level, std::string_view line) {
+  const forking::Section section;
   logger().log(spdlog_level(level), spdlog::string_view_t(line.data(), line.size()));
 }
 

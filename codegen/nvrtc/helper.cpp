@@ -27,9 +27,6 @@ std::string short_form(const std::string& digest) { return digest.substr(0, 12);
 /// process that it works for, whoever else lives on.
 class Sockets {
  public:
-  Sockets() {
-    forking::add({.in_child = [] { instance().abandon(); }});
-  }
   static Sockets& instance() {
     static Sockets& sockets = *new Sockets;
     return sockets;
@@ -42,16 +39,16 @@ class Sockets {
     const std::lock_guard lock(mutex_);
     std::erase(open_, socket);
   }
-
- private:
   void abandon() {
     for (const int socket : open_) ::close(socket);
     open_.clear();
   }
 
+ private:
   std::mutex mutex_;
   std::vector<int> open_;
 };
+const forking::Registration registration({.in_child = [] { Sockets::instance().abandon(); }});
 
 /// Errors of a moment: no more processes, memory or descriptors.
 bool is_lasting(int error) {

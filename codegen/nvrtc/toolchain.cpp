@@ -8,6 +8,7 @@
 
 #include "codegen/base/environment.hpp"
 #include "codegen/base/files.hpp"
+#include "codegen/base/forking.hpp"
 #include "codegen/nvrtc/elf.hpp"
 
 namespace palladium::nvrtc {
@@ -196,6 +197,7 @@ class Searcher {
 Search find_toolchain() { return Searcher().run(); }
 
 const Search& toolchain() {
+  const forking::Section section;
   static const Search search = find_toolchain();
   return search;
 }

@@ -111,7 +111,13 @@ class PALLADIUM_API Outputs {
 struct CompileOptions {
   /// "sm_75" ... "sm_100a"; empty: the first GPU's, or sm_90a where there is none.
   std::string arch = {};
+  /// Seconds from the call after which a kernel that is not there is a CudaError; 0: any time.
+  double deadline = 0;
 };
+
+/// How many kernels may be compiled at once, each in a helper process. Default:
+/// PALLADIUM_COMPILE_JOBS, else the number of cores.
+PALLADIUM_API void set_compile_jobs(int jobs);
 
 /// A cubin and what the compiler said about it.
 class PALLADIUM_API Compiled {
@@ -133,7 +139,28 @@ class PALLADIUM_API Compiled {
 
  private:
   friend class Lowered;
+  friend class CompileFuture;
   explicit Compiled(detail::Shared<detail::Counted> state) : state_(std::move(state)) {}
+  detail::Shared<detail::Counted> state_;
+};
+
+/// A kernel that is compiled in the background: a handle, cheap to copy, safe to use from several
+/// threads. Who drops it without a word still finds the kernel in the cache later; at the end of
+/// the program what is under way is given up.
+class PALLADIUM_API CompileFuture {
+ public:
+  /// Waits. Throws what compile() would, and CudaError after cancel() and after the deadline; the
+  /// next to ask for the kernel starts anew.
+  Compiled get() const;
+  /// Whether get() would not wait, now or within so many seconds.
+  bool wait_for(double seconds) const;
+  /// Nobody waits here any more: get() throws at once. The compile ends, unless somebody else asked
+  /// for the same kernel.
+  void cancel() const;
+
+ private:
+  friend class Lowered;
+  explicit CompileFuture(detail::Shared<detail::Counted> state) : state_(std::move(state)) {}
   detail::Shared<detail::Counted> state_;
 };
 
@@ -154,8 +181,11 @@ class PALLADIUM_API Lowered {
   const std::string& name() const;
   double trace_ms() const;
 
-  /// From the cache, else by NVRTC; needs no GPU.
+  /// From the cache, else by NVRTC; needs no GPU. Threads that ask for one kernel at once get one
+  /// compile.
   Compiled compile(const CompileOptions& options = {}) const;
+  /// The same without waiting for it.
+  CompileFuture compile_async(const CompileOptions& options = {}) const;
 
  private:
   friend class Kernel;

@@ -4,6 +4,7 @@
 #include <mutex>
 #include <vector>
 
+#include "codegen/base/forking.hpp"
 #include "codegen/base/format.hpp"
 #include "codegen/base/log.hpp"
 #include "palladium/error.hpp"
@@ -40,6 +41,7 @@ Device query(int ordinal) {
 
 const std::vector<Device>& devices() {
   static const std::vector<Device>& all = *new std::vector<Device>([] {
+    const forking::Section section;
     std::vector<Device> found;
     api();
     for (int ordinal = 0; ordinal < status().devices; ++ordinal) found.push_back(query(ordinal));

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include "codegen/base/environment.hpp"
+#include "codegen/base/forking.hpp"
 #include "codegen/base/format.hpp"
 #include "palladium/error.hpp"
 
@@ -38,10 +39,22 @@ bool is_absent(const std::string& path, std::string_view loader_error) {
          loader_error.find("No such file or directory") != std::string_view::npos;
 }
 
+// CUDA does not survive a fork().
+constinit std::atomic<bool> has_started = false;
+constinit std::atomic<bool> was_started_by_parent = false;
+const forking::Registration registration({.in_child = [] {
+  if (!has_started) return;
+  was_started_by_parent = true;
+  detail::ready_functions = nullptr;
+}});
+
 const Loaded& process_driver() {
+  const forking::Section section;
   static const Loaded& loaded = *new Loaded([] {
     const std::string path = environment::get(environment::Variable::libcuda);
-    return load(path.empty() ? default_path : path);
+    Loaded fresh = load(path.empty() ? default_path : path);
+    has_started = fresh.status.state == State::ready;
+    return fresh;
   }());
   return loaded;
 }
@@ -113,6 +126,10 @@ std::atomic<const abi::Functions*> detail::ready_functions = nullptr;
 const abi::Functions& detail::find_functions() {
   const Loaded& loaded = process_driver();
   if (loaded.status.state != State::ready) throw CudaError(loaded.status.reason);
+  if (was_started_by_parent)
+    throw CudaError(
+        "CUDA cannot be used here: this process was forked from one that had started CUDA "
+        "already; fork before the first use of a GPU, or let the child run a program (exec)");
   ready_functions.store(&loaded.functions, std::memory_order_release);
   return loaded.functions;
 }

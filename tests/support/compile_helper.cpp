@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 #include <thread>
 
@@ -58,13 +59,17 @@ nvrtc::Request scale(const std::string& arch, int variant) {
           .arch = arch};
 }
 
-nvrtc::Request slow() {
-  std::string body;
-  for (int i = 0; i < 700; ++i)
-    body += "p[m * " + std::to_string(i) + "] = p[m * " + std::to_string(i * 7) + " + 1] * p[" +
-            std::to_string(i) + "];\n";
-  return {.source = "extern \"C\" __global__ void slow(float* p, int m) {\n" + body + "}\n",
-          .arch = "sm_90a"};
+nvrtc::Toolchain fake_toolchain() {
+  const std::string folder = binary_dir() + "/tests/fake/";
+  return {.library = folder + "libnvrtc.so.13",
+          .builtins = folder + "libnvrtc-builtins.so.13.0",
+          .major = 13,
+          .minor = 0,
+          .id = "fakefakefakefake"};
+}
+
+nvrtc::Request fake(const std::string& orders) {
+  return {.source = "// fake: " + orders + "\n", .arch = "sm_90a"};
 }
 
 std::vector<pid_t> children_of(pid_t process) {
@@ -85,6 +90,11 @@ std::vector<std::string> descriptors_of(pid_t process) {
 
 std::string descriptor_name(int descriptor) {
   return fs::read_symlink("/proc/self/fd/" + std::to_string(descriptor));
+}
+
+std::string mapped_files() {
+  std::ifstream file("/proc/self/maps");
+  return {std::istreambuf_iterator<char>(file), {}};
 }
 
 bool ends_within(pid_t process, int milliseconds) {

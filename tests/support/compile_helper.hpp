@@ -18,13 +18,17 @@ const nvrtc::Toolchain& toolchain();
 
 /// Compiles in some 60 ms; every `variant` is another text.
 nvrtc::Request scale(const std::string& arch = "sm_90a", int variant = 0);
-/// Compiles for some seconds.
-nvrtc::Request slow();
+
+/// tests/fake_nvrtc, and what it is to do.
+nvrtc::Toolchain fake_toolchain();
+nvrtc::Request fake(const std::string& orders);
 
 std::vector<pid_t> children_of(pid_t process);
 /// "/dev/null", "socket:[1234]", ...
 std::vector<std::string> descriptors_of(pid_t process);
 std::string descriptor_name(int descriptor);  // of this process
+/// The text of /proc/self/maps.
+std::string mapped_files();
 /// Whether it runs no more after so long; one that nobody has buried yet counts as gone.
 bool ends_within(pid_t process, int milliseconds);
 

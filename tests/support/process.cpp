@@ -1,6 +1,7 @@
 #include "tests/support/process.hpp"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -8,15 +9,10 @@
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 
-#include "tests/support/folder.hpp"
-
 namespace palladium::test {
 
-Finished run_program(const std::vector<std::string>& command,
-                     const std::vector<Variable>& variables) {
-  const Folder folder;
-  const std::string out = folder / "out", err = folder / "err";
-
+Program::Program(const std::vector<std::string>& command, const std::vector<Variable>& variables) {
+  const std::string out = folder_ / "out", err = folder_ / "err";
   std::vector<std::string> environment;
   for (char** v = environ; *v != nullptr; ++v) {
     const std::string variable = *v;
@@ -38,17 +34,31 @@ Finished run_program(const std::vector<std::string>& command,
   posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_addopen(&actions, 1, out.c_str(), O_WRONLY | O_CREAT, 0600);
   posix_spawn_file_actions_addopen(&actions, 2, err.c_str(), O_WRONLY | O_CREAT, 0600);
-  pid_t child = 0;
-  const int error = ::posix_spawn(&child, command[0].c_str(), &actions, nullptr,
+  const int error = ::posix_spawn(&process_, command[0].c_str(), &actions, nullptr,
                                   pointers(command).data(), pointers(environment).data());
   posix_spawn_file_actions_destroy(&actions);
   INFO("starting " << command[0]);
   REQUIRE(error == 0);
+}
+
+Program::~Program() {
+  if (process_ < 0) return;
+  ::kill(process_, SIGKILL);
+  ::waitpid(process_, nullptr, 0);
+}
+
+Finished Program::wait() {
   int status = 0;
-  REQUIRE(::waitpid(child, &status, 0) == child);
+  REQUIRE(::waitpid(process_, &status, 0) == process_);
+  process_ = -1;
   return {.status = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status),
-          .out = text_of(out),
-          .err = text_of(err)};
+          .out = text_of(folder_ / "out"),
+          .err = text_of(folder_ / "err")};
+}
+
+Finished run_program(const std::vector<std::string>& command,
+                     const std::vector<Variable>& variables) {
+  return Program(command, variables).wait();
 }
 
 }  // namespace palladium::test

@@ -8,7 +8,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cstring>
 #include <utility>
 
@@ -52,7 +54,7 @@ bool Keeper::greet() {
   if (program_.receive(message) != Received::message || message.kind != Kind::open ||
       !nvrtc::wire::decode(message.body, open))
     return false;
-  idle_ms_ = open.idle_ms;
+  idle_ms_ = static_cast<int>(std::min<std::uint64_t>(open.idle_ms, INT_MAX));
   memory_bytes_ = open.memory_bytes;
   // A kernel without pidfd leaves the end of the socket to tell of the program's end.
   program_process_ = static_cast<int>(::syscall(SYS_pidfd_open, open.process, 0));
@@ -61,13 +63,14 @@ bool Keeper::greet() {
 }
 
 void Keeper::serve() {
-  while (true) {
+  // What came together with something else is not announced by poll.
+  while (take_request()) {
     // A negative descriptor is passed over.
     pollfd events[] = {{program_.socket(), POLLIN, 0},
                        {program_process_, POLLIN, 0},
                        {to_worker_ ? to_worker_->socket() : -1, POLLIN, 0},
                        {worker_says_, POLLIN, 0}};
-    const int ready = ::poll(events, 4, is_busy_ ? -1 : static_cast<int>(idle_ms_));
+    const int ready = ::poll(events, 4, is_busy_ ? -1 : idle_ms_);
     if (ready < 0 && errno == EINTR) continue;
     if (ready <= 0) {
       program_.send(Kind::bye, "");
@@ -76,7 +79,6 @@ void Keeper::serve() {
     if (events[1].revents != 0) return;
     if (events[3].revents != 0) take_words();
     if (events[2].revents != 0) take_answer();
-    if (events[0].revents != 0 && !take_request()) return;
   }
 }
 

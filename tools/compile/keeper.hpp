@@ -35,7 +35,7 @@ class Keeper {
 
   nvrtc::wire::Channel program_;
   int program_process_ = -1;  // a pidfd
-  std::uint64_t idle_ms_ = 0;
+  int idle_ms_ = 0;
   std::uint64_t memory_bytes_ = 0;
 
   pid_t worker_ = -1;

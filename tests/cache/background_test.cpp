@@ -1,0 +1,380 @@
+// Kernels compiled in the background and by several threads at once: each case in a process of its
+// own, with an NVRTC that does as it is told.
+#include <atomic>
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <chrono>
+#include <cstdlib>
+#include <exception>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "palladium/palladium.hpp"
+#include "runtime/compile.hpp"
+#include "tests/support/compile_helper.hpp"
+#include "tests/support/folder.hpp"
+#include "tests/support/hidden.hpp"
+#include "tests/support/paths.hpp"
+
+using namespace palladium;
+using Catch::Matchers::ContainsSubstring;
+using pl::_;
+using test::Folder;
+
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr const char* arch = "sm_90a";
+
+Kernel doubling(const std::string& name) {
+  return pallas_call([](Ref x, Ref o) { o[_] = x[_] * 2.f; },
+                     {.name = name, .out_type = {{128}, f32}});
+}
+Lowered lowered(const std::string& name) { return doubling(name).lower(ShapeDtype{{128}, f32}); }
+
+double seconds_of(const std::function<void()>& action) {
+  const auto start = std::chrono::steady_clock::now();
+  action();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+void run_threads(int count, const std::function<void(int)>& body) {
+  std::vector<std::thread> threads;
+  for (int i = 0; i < count; ++i) threads.emplace_back(body, i);
+  for (std::thread& thread : threads) thread.join();
+}
+
+/// How often the fake NVRTC has been asked, in a process that under_fake() started.
+std::size_t compiles() {
+  const std::string path = std::getenv("TEST_COMPILES");
+  return files::exists(path) ? test::text_of(path).size() : 0;
+}
+void wait_for_compiles(std::size_t count) {
+  while (compiles() < count) std::this_thread::sleep_for(milliseconds(1));
+}
+/// For helpers that start from now on.
+void now_do(const std::string& orders) {
+  ::setenv("FAKE_NVRTC",
+           ("count " + std::string(std::getenv("TEST_COMPILES")) + ";" + orders).c_str(), 1);
+}
+
+/// What a future's end is in words.
+std::string error_of(const CompileFuture& future) {
+  try {
+    future.get();
+    return "";
+  } catch (const CudaError& error) {
+    return error.what();
+  }
+}
+
+/// Runs a hidden test case where NVRTC is the fake.
+test::Finished under_fake(const std::string& hidden, const std::string& orders,
+                          std::vector<test::Variable> more = {}) {
+  const Folder folder;
+  const auto replaced = [&](std::string text) {
+    for (std::size_t at; (at = text.find("%")) != std::string::npos;)
+      text.replace(at, 1, folder.path());
+    return text;
+  };
+  for (const test::Variable& variable :
+       std::vector<test::Variable>{{"PALLADIUM_NVRTC", test::fake_toolchain().library},
+                                   {"PALLADIUM_CACHE_DIR", folder / "cache"},
+                                   {"PALLADIUM_DUMP_DIR", folder / "dump"},
+                                   {"TEST_COMPILES", folder / "compiles"},
+                                   {"FAKE_NVRTC", replaced("count %/compiles;" + orders)}})
+    more.push_back(variable);
+  test::Finished child = test::run_hidden("HIDDEN " + hidden, more);
+  INFO(child.out << child.err);
+  CHECK(child.status == 0);
+  return child;
+}
+
+}  // namespace
+
+TEST_CASE("HIDDEN background", "[.]") {
+  const CompileFuture future = lowered("a").compile_async({.arch = arch});
+  const Compiled compiled = future.get();
+  CHECK_FALSE(compiled.from_cache());
+  CHECK(compiled.arch() == arch);
+  CHECK(compiled.key() == lowered("a").key({.arch = arch}));
+  CHECK(future.wait_for(0));
+  CHECK(future.get().key() == compiled.key());
+  CHECK(lowered("a").compile({.arch = arch}).from_cache());
+  CHECK(lowered("a").compile_async({.arch = arch}).get().from_cache());
+  CHECK(compiles() == 1);
+}
+
+TEST_CASE("a kernel compiled in the background is the one that compile() gives") {
+  under_fake("background", "");
+}
+
+TEST_CASE("HIDDEN waiting", "[.]") {
+  const CompileFuture future = lowered("a").compile_async({.arch = arch});
+  CHECK_FALSE(future.wait_for(0));
+  CHECK(seconds_of([&] { CHECK_FALSE(future.wait_for(0.1)); }) >= 0.1);
+  future.cancel();
+  CHECK(future.wait_for(0));
+  now_do("");
+  CHECK(lowered("a").compile_async({.arch = arch}).wait_for(1000));
+}
+
+TEST_CASE("a future can be waited for in portions") { under_fake("waiting", "sleep 60000"); }
+
+TEST_CASE("HIDDEN one compile", "[.]") {
+  std::vector<std::string> keys(64);
+  run_threads(64, [&](int i) {
+    const Lowered kernel = lowered("a");
+    keys[static_cast<std::size_t>(i)] =
+        (i % 2 == 0 ? kernel.compile({.arch = arch}) : kernel.compile_async({.arch = arch}).get())
+            .key();
+  });
+  CHECK(compiles() == 1);
+  for (const std::string& key : keys) CHECK(key == keys[0]);
+}
+
+TEST_CASE("64 threads that ask for one kernel compile it once") {
+  under_fake("one compile", "sleep 300");
+}
+
+TEST_CASE("64 threads that ask for one kernel compile it once, with no cache to meet in") {
+  under_fake("one compile", "sleep 1000", {{"PALLADIUM_CACHE_DIR", "/proc/none"}});
+}
+
+TEST_CASE("HIDDEN others go on", "[.]") {
+  std::vector<CompileFuture> futures;
+  for (const char* name : {"a", "b", "c", "d"})
+    futures.push_back(lowered(name).compile_async({.arch = arch}));
+  wait_for_compiles(2);
+  std::this_thread::sleep_for(milliseconds(200));
+  CHECK(compiles() == 2);
+  set_compile_jobs(3);
+  futures.push_back(lowered("e").compile_async({.arch = arch}));
+  wait_for_compiles(3);
+  for (const CompileFuture& future : futures) future.cancel();
+  CHECK_THROWS_WITH(set_compile_jobs(0),
+                    "set_compile_jobs: expected a number from 1 to 1024, got 0");
+}
+
+TEST_CASE("as many kernels are compiled at once as there may be helpers") {
+  under_fake("others go on", "sleep 60000", {{"PALLADIUM_COMPILE_JOBS", "2"}});
+}
+
+TEST_CASE("HIDDEN a call compiles", "[.]") {
+  const Kernel kernel = doubling("a").on(Target::cuda);
+  const Array x = Array::zeros({128}, f32).to(Device::cuda(0));
+  std::atomic<bool> is_done = false;
+  std::thread caller([&] {
+    try {
+      kernel(x);
+    } catch (const std::exception&) {
+      // The fake's cubin is none.
+    }
+    is_done = true;
+  });
+  wait_for_compiles(1);
+  kernel.lower(ShapeDtype{{128}, f32});
+  CHECK_FALSE(is_done);
+  caller.join();
+}
+
+TEST_CASE("while a call compiles a kernel, others may trace the same one") {
+  under_fake("a call compiles", "sleep 3000",
+             {{"PALLADIUM_LIBCUDA", test::binary_dir() + "/tests/fake/libcuda.so.1"}});
+}
+
+TEST_CASE("HIDDEN cancel", "[.]") {
+  const CompileFuture future = lowered("a").compile_async({.arch = arch});
+  wait_for_compiles(1);
+  std::thread waiting([&] { CHECK_THAT(error_of(future), ContainsSubstring("cancelled")); });
+  std::this_thread::sleep_for(milliseconds(50));
+  CHECK(seconds_of([&] {
+          future.cancel();
+          waiting.join();
+          CHECK(error_of(future) == "compiling 'a' for sm_90a was cancelled");
+        }) < 5);
+  now_do("");
+  CHECK_FALSE(lowered("a").compile({.arch = arch}).from_cache());
+  CHECK(compiles() == 2);
+  // What is done stays done.
+  const CompileFuture done = lowered("a").compile_async({.arch = arch});
+  done.get();
+  done.cancel();
+  CHECK(error_of(done).empty());
+}
+
+TEST_CASE("a cancelled compile ends at once and poisons nothing") {
+  under_fake("cancel", "sleep 60000");
+}
+
+TEST_CASE("HIDDEN cancel one of two", "[.]") {
+  const CompileFuture first = lowered("a").compile_async({.arch = arch});
+  const CompileFuture second = lowered("a").compile_async({.arch = arch});
+  first.cancel();
+  CHECK_THAT(error_of(first), ContainsSubstring("was cancelled"));
+  CHECK(error_of(second).empty());
+  CHECK(compiles() == 1);
+}
+
+TEST_CASE("a compile that somebody else wants too goes on when one cancels") {
+  under_fake("cancel one of two", "sleep 300");
+}
+
+TEST_CASE("HIDDEN cancel in the queue", "[.]") {
+  const CompileFuture first = lowered("a").compile_async({.arch = arch});
+  wait_for_compiles(1);
+  const CompileFuture queued = lowered("b").compile_async({.arch = arch});
+  queued.cancel();
+  CHECK(error_of(first).empty());
+  lowered("c").compile({.arch = arch});
+  CHECK(compiles() == 2);
+}
+
+TEST_CASE("a compile that is cancelled before its turn never starts") {
+  under_fake("cancel in the queue", "sleep 200", {{"PALLADIUM_COMPILE_JOBS", "1"}});
+}
+
+TEST_CASE("HIDDEN deadline", "[.]") {
+  const std::string late = "compiling 'a' for sm_90a took longer than its deadline of 0.2 s";
+  const double seconds = seconds_of([&] {
+    CHECK(error_of(lowered("a").compile_async({.arch = arch, .deadline = 0.2})) == late);
+  });
+  CHECK(seconds >= 0.2);
+  CHECK(seconds < 5);
+  CHECK_THROWS_WITH(lowered("a").compile({.arch = arch, .deadline = 0.2}), late);
+  now_do("");
+  CHECK_FALSE(lowered("a").compile({.arch = arch, .deadline = 60}).from_cache());
+  CHECK_THROWS_WITH(
+      lowered("a").compile({.deadline = -1}),
+      ContainsSubstring("'a': a deadline is a number of seconds, 0 or more, not -1") &&
+          ContainsSubstring("background_test.cpp:"));
+}
+
+TEST_CASE("a compile that takes longer than its deadline is an error") {
+  under_fake("deadline", "sleep 60000");
+}
+
+TEST_CASE("HIDDEN refusal", "[.]") {
+  std::vector<std::string> errors(4);
+  run_threads(4, [&](int i) {
+    errors[static_cast<std::size_t>(i)] = error_of(lowered("a").compile_async({.arch = arch}));
+  });
+  for (const std::string& error : errors) {
+    CHECK_THAT(error, ContainsSubstring("NVRTC 13.0 refuses 'a' for sm_90a:\nkernel.cu(1): error: "
+                                        "refused as told"));
+    CHECK(error == errors[0]);
+  }
+  CHECK(compiles() == 1);
+  CHECK_FALSE(lowered("a").compile({.arch = arch}).from_cache());
+  CHECK(compiles() == 2);
+}
+
+TEST_CASE("all who wait for a compile get its error, and the next to ask compiles anew") {
+  under_fake("refusal", "sleep 200;unless %/file;refuse");
+}
+
+TEST_CASE("HIDDEN death", "[.]") {
+  CHECK_THROWS_WITH(
+      lowered("a").compile({.arch = arch}),
+      ContainsSubstring("compiling 'a' for sm_90a: the compile helper was killed by signal 6 "
+                        "(Aborted) and had said:\nall is lost\n") &&
+          ContainsSubstring("the text is in ") && ContainsSubstring("dump/a."));
+  CHECK(compiles() == 2);
+}
+
+TEST_CASE("a compile that kills its helpers is an error that names kernel, death and text") {
+  const test::Finished child = under_fake("death", "say all is lost;abort");
+  CHECK_THAT(child.err, ContainsSubstring("the compile is tried once more"));
+}
+
+TEST_CASE("HIDDEN many", "[.]") {
+  std::vector<CompileFuture> futures;
+  for (int i = 0; i < 50; ++i)
+    futures.push_back(lowered("k" + std::to_string(i)).compile_async({.arch = arch}));
+  for (const CompileFuture& future : futures) CHECK_FALSE(future.get().from_cache());
+  CHECK(compiles() == 50);
+}
+
+TEST_CASE("many kernels can be asked for at once") {
+  under_fake("many", "", {{"PALLADIUM_COMPILE_JOBS", "3"}});
+}
+
+TEST_CASE("HIDDEN dropped", "[.]") {
+  lowered("a").compile_async({.arch = arch});
+  while (runtime::store().list().empty()) std::this_thread::sleep_for(milliseconds(5));
+  CHECK(lowered("a").compile({.arch = arch}).from_cache());
+}
+
+TEST_CASE("a future that nobody keeps still fills the cache") { under_fake("dropped", "sleep 50"); }
+
+TEST_CASE("HIDDEN exit", "[.]") {
+  for (int i = 0; i < 4; ++i)
+    lowered("k" + std::to_string(i)).compile_async({.arch = arch, .deadline = 1000});
+  wait_for_compiles(1);
+}
+
+TEST_CASE("a program that ends gives up what it compiles") {
+  CHECK(seconds_of([] {
+          under_fake("exit", "sleep 60000", {{"PALLADIUM_COMPILE_JOBS", "2"}});
+        }) < 5);
+}
+
+TEST_CASE("HIDDEN memory", "[.]") {
+  CHECK_THROWS_WITH(lowered("a").compile({.arch = arch}), ContainsSubstring("out of memory"));
+}
+
+TEST_CASE("PALLADIUM_COMPILE_MEMORY bounds a compile") {
+  under_fake("memory", "hog", {{"PALLADIUM_COMPILE_MEMORY", "200"}});
+}
+
+TEST_CASE("HIDDEN in this process", "[.]") {
+  for (const char* name : {"a", "b", "c"})
+    CHECK_FALSE(lowered(name).compile({.arch = arch}).from_cache());
+  CHECK(lowered("d").compile_async({.arch = arch}).get().cubin().size() > 4);
+  CHECK(compiles() == 4);
+}
+
+TEST_CASE("without a helper kernels are compiled in this process, after one warning") {
+  const test::Finished child =
+      under_fake("in this process", "", {{"PALLADIUM_COMPILE_HELPER", "/nonexistent/helper"}});
+  const std::string warning = "warning kernels are compiled in this process";
+  const std::size_t first = child.err.find(warning);
+  REQUIRE(first != std::string::npos);
+  CHECK(child.err.find(warning, first + 1) == std::string::npos);
+  CHECK_THAT(child.err, ContainsSubstring("/nonexistent/helper: No such file or directory"));
+}
+
+TEST_CASE("PALLADIUM_COMPILE=in-process compiles in this process without a word") {
+  const test::Finished child = under_fake(
+      "in this process", "",
+      {{"PALLADIUM_COMPILE", "in-process"}, {"PALLADIUM_COMPILE_HELPER", "/nonexistent"}});
+  CHECK(child.err.empty());
+}
+
+TEST_CASE("HIDDEN bad variables", "[.]") {
+  const auto message = [](const char* name, const char* value) {
+    const test::Environment variable(name, value);
+    try {
+      lowered("a").compile({.arch = arch});
+      return std::string();
+    } catch (const CompileError& error) {
+      return std::string(error.what());
+    }
+  };
+  CHECK(message("PALLADIUM_COMPILE", "never") ==
+        "PALLADIUM_COMPILE is 'never'; it can be helper or in-process");
+  CHECK(message("PALLADIUM_COMPILE_JOBS", "many") ==
+        "PALLADIUM_COMPILE_JOBS is 'many'; it can be a number from 1 to 1024");
+  CHECK(message("PALLADIUM_COMPILE_JOBS", "0") ==
+        "PALLADIUM_COMPILE_JOBS is '0'; it can be a number from 1 to 1024");
+  CHECK(message("PALLADIUM_COMPILE_MEMORY", "1g") ==
+        "PALLADIUM_COMPILE_MEMORY is '1g'; it can be a number from 1 to 1048576");
+  CHECK(message("PALLADIUM_COMPILE_MEMORY", "512").empty());
+}
+
+TEST_CASE("a variable about compiling that says nothing known is an error that says what can be") {
+  under_fake("bad variables", "");
+}
