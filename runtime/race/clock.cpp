@@ -1,6 +1,7 @@
 #include "runtime/race/clock.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace palladium::race {
 namespace {
@@ -41,6 +42,17 @@ void Clocks::clear() {
   part_storage_.clear();
   empty_ = part(ClockPart{});
   nothing_ = clock({});
+}
+
+void Clocks::forget_all_but(std::span<const Clock*> kept) {
+  Clocks others;
+  for (const Clock*& c : kept) {
+    others.scratch_.clear();
+    for (std::uint32_t i = 0; i < c->size_; ++i)
+      others.scratch_.push_back(others.part(*c->parts_[i]));
+    c = others.clock(others.scratch_);
+  }
+  *this = std::move(others);
 }
 
 const ClockPart* Clocks::part(const ClockPart& contents) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <span>
 #include <unordered_set>
 #include <vector>
 
@@ -53,6 +54,7 @@ class Clocks {
  public:
   Clocks();
   Clocks(const Clocks&) = delete;
+  Clocks& operator=(Clocks&&) = default;
 
   const Clock* nothing() const { return nothing_; }
   std::uint32_t number(const Clock* clock) const { return clock->number_; }
@@ -71,6 +73,8 @@ class Clocks {
   const Clock* finish();
 
   void clear();
+  /// Forgets all clocks but these; they move.
+  void forget_all_but(std::span<const Clock*> kept);
 
  private:
   struct Hash {

@@ -13,13 +13,28 @@ void Engine::reset() {
   clocks_.clear();
   agents_.clear();
   owners_.clear();
-  nodes_.clear();
-  node_of_clock_.clear();
-  join_memo_ = {};
+  forget_snapshots();
   tag_memo_ = {};
   tag_numbers_.clear();
   tags_.clear();
+}
+
+void Engine::forget_snapshots() {
+  nodes_.clear();
+  node_of_clock_.clear();
+  join_memo_ = {};
   snapshot(clocks_.nothing());  // id 0
+}
+
+void Engine::forget_all_but(std::span<Snapshot* const> kept) {
+  std::vector<const Clock*> clocks;
+  for (const State& s : agents_) clocks.push_back(s.knows);
+  for (const Snapshot* s : kept) clocks.push_back(resolve(*s));
+  clocks_.forget_all_but(clocks);
+  forget_snapshots();
+  std::size_t next = 0;
+  for (State& s : agents_) s.knows = clocks[next++];
+  for (Snapshot* s : kept) *s = snapshot(clocks[next++]);
 }
 
 Timeline Engine::new_timeline(Agent owner) {

@@ -32,7 +32,7 @@ struct Access {
 
 /// What somebody knows: of every agent, up to where everything that it did happened before, and up
 /// to where its generic writes were made visible to the async proxy. Immutable; equal ids are equal
-/// knowledge, and id 0 knows nothing. Valid until Engine::reset.
+/// knowledge, and id 0 knows nothing. Valid until Engine::reset or forget_all_but.
 struct Snapshot {
   std::uint32_t id = 0;
   bool operator==(const Snapshot&) const = default;
@@ -115,6 +115,12 @@ class Engine {
   /// Whether all that `s` knows happened before what `a` does next.
   bool knows(Agent a, Snapshot s);
 
+  /// How many snapshots there are. They take memory until `reset` or `forget_all_but`.
+  std::size_t snapshots() const { return nodes_.size(); }
+  /// Forgets all other snapshots and renumbers these. For runs so long that memory counts: every
+  /// release and join makes one.
+  void forget_all_but(std::span<Snapshot* const> kept);
+
   /// Forgets agents and snapshots; every Shadow must be cleared.
   void reset();
 
@@ -174,6 +180,7 @@ class Engine {
     return memo.tag == tag && memo.number != 0 ? memo.number - 1 : new_tag(tag);
   }
   std::uint32_t new_tag(std::uint32_t tag);
+  void forget_snapshots();
   Timeline new_timeline(Agent owner);
   /// Ends the epoch, so that what follows is not covered; the last epoch in which something was
   /// done.

@@ -312,6 +312,27 @@ TEST_CASE("thousands of agents know each other") {
   CHECK(race->bytes == 16 * 5000);
 }
 
+TEST_CASE("snapshots that nobody needs are forgotten") {
+  Scene s;
+  s.access(s.a, writes);
+  Snapshot kept = s.engine.release(s.a), same = kept;
+  s.pass(s.a, s.b);
+  for (int i = 0; i < 1000; ++i) {
+    s.access(s.a, writes);
+    s.engine.join(s.engine.release(s.a), s.engine.release(s.b));
+  }
+  CHECK(s.engine.snapshots() > 1000);
+  const std::vector<Snapshot*> needed = {&kept, &same};
+  s.engine.forget_all_but(needed);
+  CHECK(s.engine.snapshots() < 10);
+  CHECK(kept == same);
+  CHECK(s.engine.knows(s.b, kept));
+  CHECK_FALSE(s.engine.knows(s.unit, kept));
+  CHECK(s.access(s.b, reads));
+  s.pass(s.a, s.b);
+  CHECK_FALSE(s.access(s.b, writes));
+}
+
 TEST_CASE("after a reset nothing is known") {
   Scene s;
   s.access(s.a, writes);

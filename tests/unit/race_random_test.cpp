@@ -168,7 +168,14 @@ class Program {
     }
   }
 
+  void forget() {
+    std::vector<Snapshot*> kept;
+    for (Known& k : snapshots_) kept.push_back(&k.snapshot);
+    engine_.forget_all_but(kept);
+  }
+
   void synchronise() {
+    if (below(16) == 0) forget();
     switch (below(9)) {
     case 0: {  // a barrier of some threads, some of which do not wait
       Known all;
