@@ -1,53 +1,17 @@
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <string>
 
 #include <catch2/catch_test_macros.hpp>
 
 #include "codegen/device/library.hpp"
 #include "tests/emulator/waist_numbers.hpp"
+#include "tests/support/waist_reference.hpp"
 
 using namespace palladium;
 using namespace palladium::test;
 
 namespace {
-
-using Function = long double (*)(long double);
-#define PALLADIUM_REFERENCE(name)                     \
-  {                                                   \
-#    name, [](long double x) { return std::name(x); } \
-  }
-const std::map<std::string, Function> unary = {
-    PALLADIUM_REFERENCE(sqrt),
-    PALLADIUM_REFERENCE(cbrt),
-    PALLADIUM_REFERENCE(exp),
-    PALLADIUM_REFERENCE(exp2),
-    PALLADIUM_REFERENCE(expm1),
-    PALLADIUM_REFERENCE(log),
-    PALLADIUM_REFERENCE(log2),
-    PALLADIUM_REFERENCE(log1p),
-    PALLADIUM_REFERENCE(sin),
-    PALLADIUM_REFERENCE(cos),
-    PALLADIUM_REFERENCE(tan),
-    PALLADIUM_REFERENCE(tanh),
-    PALLADIUM_REFERENCE(erf),
-    PALLADIUM_REFERENCE(floor),
-    PALLADIUM_REFERENCE(ceil),
-    PALLADIUM_REFERENCE(trunc),
-    {"round", [](long double x) { return std::rint(x); }},
-    {"rsqrt", [](long double x) { return 1 / std::sqrt(x); }},
-    {"logistic", [](long double x) { return 1 / (1 + std::exp(-x)); }},
-    {"exp2_approx", [](long double x) { return std::exp2(x); }},
-    {"rcp_approx", [](long double x) { return 1 / x; }},
-    {"rsqrt_approx", [](long double x) { return 1 / std::sqrt(x); }},
-    {"tanh_approx", [](long double x) { return std::tanh(x); }},
-};
-#undef PALLADIUM_REFERENCE
-const std::map<std::string, long double (*)(long double, long double)> binary = {
-    {"atan2", [](long double y, long double x) { return std::atan2(y, x); }},
-    {"pow", [](long double x, long double y) { return std::pow(x, y); }},
-};
 
 int bound(const device::Function& f, const NumberType& t) {
   return t.bytes == 8 ? f.ulp_f64 : f.ulp_f32;
@@ -64,8 +28,8 @@ TEST_CASE("elementary functions stay within the table's error") {
       const std::string call = "pl::" + std::string(f.name);
       const bool approximate = f.name.ends_with("_approx");
       if (bound(f, t) < 0 || f.name == "fma" || (approximate && t.bytes != 4)) continue;
-      const bool one = unary.contains(std::string(f.name));
-      REQUIRE((one || binary.contains(std::string(f.name))));
+      const bool one = unary_references.contains(std::string(f.name));
+      REQUIRE((one || binary_references.contains(std::string(f.name))));
       expressions.push_back({call + (one ? "(x)" : "(x, y)"), name});
       tried.push_back(&f);
     }
@@ -79,9 +43,10 @@ TEST_CASE("elementary functions stay within the table's error") {
       std::size_t example = 0;
       for (std::size_t i = 0; i < x.size(); ++i) {
         const long double a = value_of(t, x[i]), b = value_of(t, y[i]);
-        const auto found = unary.find(function);
-        const long double want =
-            found != unary.end() ? found->second(a) : binary.at(function)(a, b);
+        const auto found = unary_references.find(function);
+        const long double want = found != unary_references.end()
+                                     ? found->second(a)
+                                     : binary_references.at(function)(a, b);
         const double error = ulps(t, value_of(t, results[k][i]), want);
         if (error > worst) worst = error, example = i;
       }

@@ -1,0 +1,170 @@
+// Checks of atomic accesses. What several threads do to one element leaves a result that no order
+// changes; what they get back is looked at only where each has an element of its own.
+#include "tests/conformance/case.hpp"
+
+namespace palladium::conformance {
+namespace {
+
+const std::vector<std::string> words = {"i32", "u32", "i64", "u64"};
+const std::vector<std::string> terms = {"i32", "u32", "i64", "u64", "f32", "f64"};
+
+/// Small integers of the type, each as one element.
+Array data(const std::string& type, std::size_t count, std::uint64_t seed) {
+  return {.type = type, .bytes = integers(type, count, seed)};
+}
+
+Array sums(const std::string& type, std::size_t count, std::uint64_t seed) {
+  Array a = data(type, count, seed);
+  a.output = a.many_writers = true;
+  return a;
+}
+
+/// All threads of four blocks on o[0..8), and each thread on an element of its own behind them.
+void add_global(std::vector<Case>& all) {
+  struct Operation {
+    const char* name;
+    const std::vector<std::string>& types;
+  };
+  for (const Operation& op : {Operation{"add", terms},
+                              {"min", words},
+                              {"max", words},
+                              {"and", words},
+                              {"or", words},
+                              {"xor", words}}) {
+    for (const std::string& type : op.types) {
+      Case c = kernel("atomic/atomic_" + std::string(op.name) + " of " + type,
+                      replaced("const $* x, $* o, $* old", '$', type),
+                      replaced(replaced(R"(
+  const i32 t = 128 * pl::block_x() + i32(pl::thread());
+  $ v, w;
+  pl::load_global(&v, x + t);
+  pl::atomic_@(o + t % 8, v);
+  w = pl::atomic_@<pl::acq_rel, pl::block>(o + 8 + t, v);
+  w = w + pl::atomic_@<pl::relaxed, pl::system_scope>(o + 8 + t, v);
+  pl::store_global(old + t, &w);)",
+                                        '$', type),
+                               '@', op.name));
+      c.grid = {4, 1, 1};
+      c.array(data(type, 512, 1)).array(sums(type, 520, 2)).output(type, 512);
+      all.push_back(c);
+    }
+  }
+  for (const std::string& type : words) {
+    Case c = kernel("atomic/atomic_exchange and compare_exchange of " + type,
+                    replaced("const $* x, $* o, $* old", '$', type),
+                    replaced(R"(
+  const i32 t = 128 * pl::block_x() + i32(pl::thread());
+  $ v, w[3];
+  pl::load_global(&v, x + t);
+  w[0] = pl::atomic_exchange(o + t, v);
+  w[1] = pl::atomic_compare_exchange<pl::acquire>(o + t, v, $(v * 3));
+  w[2] = pl::atomic_compare_exchange<pl::release, pl::gpu>(o + t, $(1), $(77));
+  PL_UNROLL for (i32 i = 0; i < 3; ++i) pl::store_global(old + 3 * t + i, w + i);)",
+                             '$', type));
+    c.grid = {4, 1, 1};
+    c.array(data(type, 512, 3)).array(sums(type, 512, 4)).output(type, 3 * 512);
+    all.push_back(c);
+  }
+  for (const std::string& type : terms) {
+    Case c = kernel("atomic/red_add of " + type, replaced("const $* x, $* o", '$', type),
+                    replaced(R"(
+  const i32 t = 128 * pl::block_x() + i32(pl::thread());
+  $ v;
+  pl::load_global(&v, x + t);
+  pl::red_add(o + t % 4, v);
+  pl::red_add<pl::release, pl::cluster>(o + 4 + t % 2, v);
+  pl::red_add<pl::release, pl::system_scope>(o + 6 + t % 2, v);)",
+                             '$', type));
+    c.grid = {4, 1, 1};
+    c.array(data(type, 512, 5)).array(sums(type, 8, 6));
+    all.push_back(c);
+  }
+}
+
+void add_shared(std::vector<Case>& all) {
+  struct Operation {
+    const char* name;
+    const std::vector<std::string>& types;
+  };
+  for (const Operation& op : {Operation{"add", terms}, {"min", words}, {"max", words}}) {
+    for (const std::string& type : op.types) {
+      Case c = kernel("atomic/atomic_" + std::string(op.name) + "_shared of " + type,
+                      replaced("const $* x, $* o", '$', type),
+                      replaced(replaced(R"(
+  const u32 t = pl::thread(), s = pl::shared_base();
+  $ v, w[3];
+  pl::load_global(&v, x + t);
+  pl::store_shared(s + u32(sizeof($)) * t, &v);
+  pl::store_shared(s + 2048 + u32(sizeof($)) * t, &v);
+  pl::warpgroup_sync();
+  pl::atomic_@_shared(s + u32(sizeof($)) * (t % 8), v);
+  w[1] = pl::atomic_@_shared<pl::acq_rel>(s + 2048 + u32(sizeof($)) * t, v);
+  pl::warpgroup_sync();
+  pl::load_shared(w, s + u32(sizeof($)) * t);
+  pl::load_shared(w + 2, s + 2048 + u32(sizeof($)) * t);
+  PL_UNROLL for (u32 i = 0; i < 3; ++i) pl::store_global(o + 3 * t + i, w + i);)",
+                                        '$', type),
+                               '@', op.name));
+      c.shared_bytes = 4096;
+      c.sanitized = true;
+      c.array(data(type, 128, 7)).output(type, 3 * 128);
+      all.push_back(c);
+    }
+  }
+  for (const std::string& type : words) {
+    Case c = kernel("atomic/atomic_exchange_shared and compare_exchange_shared of " + type,
+                    replaced("const $* x, $* o", '$', type),
+                    replaced(R"(
+  const u32 t = pl::thread(), a = pl::shared_base() + u32(sizeof($)) * t;
+  $ v, w[4];
+  pl::load_global(&v, x + t);
+  pl::store_shared(a, &v);
+  w[0] = pl::atomic_exchange_shared(a, $(v + 1));
+  w[1] = pl::atomic_compare_exchange_shared(a, $(2), $(55));
+  w[2] = pl::atomic_compare_exchange_shared<pl::acq_rel>(a, $(v + 1), $(66));
+  pl::load_shared(w + 3, a);
+  PL_UNROLL for (u32 i = 0; i < 4; ++i) pl::store_global(o + 4 * t + i, w + i);)",
+                             '$', type));
+    c.shared_bytes = 1024;
+    c.sanitized = true;
+    c.array(data(type, 128, 8)).output(type, 4 * 128);
+    all.push_back(c);
+  }
+}
+
+/// Block 1 reads what block 0 wrote, after a flag.
+void add_messages(std::vector<Case>& all) {
+  for (const char* type : {"u32", "i32", "u64", "f32", "f64"}) {
+    Case c = kernel("atomic/load_acquire and store_release of " + std::string(type),
+                    replaced("const $* x, $* message, $* flag, $* o", '$', type),
+                    replaced(R"(
+  const u32 t = pl::thread();
+  $ v;
+  if (pl::block_x() == 0) {
+    pl::load_global(&v, x + t);
+    pl::store_global(message + t, &v);
+    pl::fence_gpu();
+    pl::warpgroup_sync();
+    if (t == 0) pl::store_release(flag, $(1));
+  } else {
+    while (pl::load_acquire(flag) != $(1)) {
+    }
+    pl::load_global(&v, message + t);
+    pl::store_global(o + t, &v);
+  })",
+                             '$', type));
+    c.grid = {2, 1, 1};
+    c.array(data(type, 128, 9)).output(type, 128).output(type, 1).output(type, 128);
+    all.push_back(c);
+  }
+}
+
+}  // namespace
+
+void add_atomics(std::vector<Case>& all) {
+  add_global(all);
+  add_shared(all);
+  add_messages(all);
+}
+
+}  // namespace palladium::conformance

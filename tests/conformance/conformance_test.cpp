@@ -1,0 +1,306 @@
+// The hardware checks without the hardware: every one runs on the emulator and compiles, so that
+// none is broken when a GPU is there.
+#include <unistd.h>
+
+#include <cstdlib>
+#include <map>
+#include <set>
+
+#include <catch2/catch_test_macros.hpp>
+
+#include "codegen/base/files.hpp"
+#include "codegen/base/format.hpp"
+#include "codegen/device/library.hpp"
+#include "codegen/device/wgmma.hpp"
+#include "tests/conformance/run.hpp"
+#include "tests/conformance/supervise.hpp"
+#include "tests/support/folder.hpp"
+#include "tests/support/paths.hpp"
+#include "tests/support/process.hpp"
+
+using namespace palladium;
+using namespace palladium::conformance;
+
+namespace {
+
+std::vector<const Case*> cases_of(const std::set<std::string>& families, bool slow = false) {
+  std::vector<const Case*> found;
+  for (const Case& c : all_cases())
+    if (families.contains(c.family()) && c.slow == slow) found.push_back(&c);
+  return found;
+}
+
+void emulate(const std::set<std::string>& families) {
+  for (const Case* c : cases_of(families)) {
+    INFO(c->name << "\n" << c->text);
+    Arrays arrays;
+    REQUIRE_NOTHROW(arrays = run_emulator(*c));
+    CHECK(judge(*c, arrays, arrays).problem == "");
+    bool moved = false;
+    for (std::size_t i = 0; i < arrays.size(); ++i) moved |= arrays[i] != c->arrays[i].bytes;
+    CHECK(moved);  // else it would agree with a kernel that does nothing
+  }
+}
+
+/// In bunches that NVRTC takes quickly; a text with declarations of its own alone.
+void compiled(std::vector<const Case*> cases) {
+  if (!nvrtc::toolchain().found) SKIP("no NVRTC");
+  while (!cases.empty()) {
+    std::vector<const Case*> bunch = {cases.back()};
+    cases.pop_back();
+    while (!bunch[0]->alone && !cases.empty() && !cases.back()->alone && bunch.size() < 12) {
+      bunch.push_back(cases.back());
+      cases.pop_back();
+    }
+    std::string names;
+    for (const Case* c : bunch) names += c->name + "\n";
+    const nvrtc::Result result = compile(bunch, "sm_90a");
+    INFO(names << result.log);
+    REQUIRE(result.ok);
+    CHECK(complaints(result) == "");
+  }
+}
+
+std::string program() { return test::binary_dir() + "/gpu_conformance"; }
+
+}  // namespace
+
+TEST_CASE("every function of the waist has a hardware check") {
+  std::string all;
+  for (const Case& c : all_cases()) all += c.text;
+  for (const device::Function& f : device::functions()) {
+    INFO(f.name);
+    const std::string call = "pl::" + std::string(f.name);
+    bool found = false;
+    for (std::size_t at = all.find(call); at != all.npos && !found; at = all.find(call, at + 1)) {
+      const char next = all[at + call.size()];
+      found = next == '(' || next == '<';
+    }
+    CHECK(found);
+  }
+}
+
+TEST_CASE("every product of wgmma has a hardware check") {
+  std::string all;
+  for (const Case& c : all_cases()) all += c.text;
+  for (const device::Wgmma& op : device::wgmma_variants()) {
+    INFO(op.name());
+    const bool found = all.find("pl::" + op.name() + "(") != all.npos ||
+                       all.find("pl::" + op.name() + "<") != all.npos;
+    CHECK(found);
+  }
+}
+
+TEST_CASE("hardware checks have names and entries of their own") {
+  std::set<std::string> names, entries;
+  for (const Case& c : all_cases()) {
+    INFO(c.name);
+    CHECK(names.insert(c.name).second);
+    CHECK((c.alone || entries.insert(c.entry).second));
+    CHECK(c.text.find("PL_EXPORT(" + c.entry + ")") != c.text.npos);
+    CHECK(c.shared_bytes <= 227 * 1024);
+  }
+}
+
+TEST_CASE("hardware checks of ids, barriers, memory and control run on the emulator") {
+  emulate({"ids", "barrier", "memory", "control"});
+}
+TEST_CASE("hardware checks of warps, conversions and arithmetic run on the emulator") {
+  emulate({"warp", "types", "convert", "arithmetic"});
+}
+TEST_CASE("hardware checks of elementary functions run on the emulator") { emulate({"math"}); }
+TEST_CASE("hardware checks of fragments run on the emulator") { emulate({"mma", "reduce", "dot"}); }
+TEST_CASE("hardware checks of atomics run on the emulator") { emulate({"atomic"}); }
+TEST_CASE("hardware checks of barriers, clusters and copies run on the emulator") {
+  emulate({"mbarrier", "fence", "cp_async", "bulk", "cluster"});
+}
+TEST_CASE("hardware checks of TMA run on the emulator") { emulate({"tma"}); }
+TEST_CASE("hardware checks of wgmma run on the emulator") { emulate({"wgmma"}); }
+TEST_CASE("hardware checks of whole kernels run on the emulator") { emulate({"kernels"}); }
+
+TEST_CASE("every family of hardware checks is run by a test") {
+  const std::set<std::string> run = {
+      "ids",        "barrier",  "memory", "control", "warp", "types",  "convert",
+      "arithmetic", "math",     "mma",    "reduce",  "dot",  "atomic", "fence",
+      "mbarrier",   "cp_async", "bulk",   "cluster", "tma",  "wgmma",  "kernels"};
+  for (const Case& c : all_cases()) {
+    INFO(c.name);
+    CHECK(run.contains(c.family()));
+  }
+}
+
+TEST_CASE("NVRTC takes the hardware checks of single numbers") {
+  compiled(cases_of({"warp", "types", "convert", "arithmetic"}));
+}
+TEST_CASE("NVRTC takes the hardware checks of elementary functions") {
+  compiled(cases_of({"math"}));
+}
+TEST_CASE("NVRTC takes the hardware checks of blocks and memory") {
+  compiled(cases_of({"ids", "barrier", "memory", "control", "mma", "reduce", "dot"}));
+}
+TEST_CASE("NVRTC takes the hardware checks of atomics, clusters and copies") {
+  compiled(cases_of({"atomic", "mbarrier", "fence", "cp_async", "bulk", "cluster"}));
+}
+TEST_CASE("NVRTC takes the hardware checks of TMA and whole kernels") {
+  compiled(cases_of({"tma", "kernels"}));
+}
+TEST_CASE("NVRTC takes the hardware checks of wgmma") { compiled(cases_of({"wgmma"})); }
+
+TEST_CASE("a result that differs is told with its place and numbers") {
+  Case c;
+  c.output("f32", 4);
+  Arrays emulated = {Case::bytes_of(std::vector<float>{1, 2, 3, 4})};
+  Arrays got = {Case::bytes_of(std::vector<float>{1, 2, 3.5f, 5})};
+  CHECK(judge(c, emulated, emulated).problem == "");
+  CHECK(judge(c, emulated, got).problem ==
+        "array 0 (f32): 2 of 4 elements differ, the first is 2: 0x40600000 (3.5), emulator "
+        "0x40400000 (3)");
+  // A zero's sign counts, a NaN's payload does not.
+  CHECK(judge(c, {Case::bytes_of(std::vector<float>{0, 0, 0, 0})},
+              {Case::bytes_of(std::vector<float>{0, -0.0f, 0, 0})})
+            .problem.starts_with("array 0 (f32): 1 of 4"));
+  const std::vector<std::uint32_t> a = {0x7fc00000, 0x7fffffff, 0, 0},
+                                   b = {0xffc00001, 0x7fc00000, 0, 0};
+  CHECK(judge(c, {Case::bytes_of(a)}, {Case::bytes_of(b)}).problem == "");
+
+  c.arrays[0].agreement = Agreement::near;
+  c.arrays[0].bound = 1;
+  c.arrays[0].label = "sum";
+  const Verdict near = judge(c, emulated, got);
+  CHECK(near.problem == "");
+  CHECK(near.measured["sum"]["error"] == 1.0);
+  c.arrays[0].bound = 0.75;
+  CHECK(judge(c, emulated, got).problem.find("worst error 1 where 0.75 is allowed") !=
+        std::string::npos);
+
+  c.arrays[0].agreement = Agreement::ulp;
+  c.arrays[0].bound = 1;
+  c.arrays[0].reference = [](std::size_t i) { return 1.0L + static_cast<long double>(i); };
+  CHECK(judge(c, emulated, emulated).problem == "");
+  CHECK(judge(c, emulated, got).problem.find("wanted 3") != std::string::npos);
+}
+
+TEST_CASE("a check that crashes or hangs costs no other") {
+  const test::Folder folder;
+  const std::string file = folder / "results.json";
+  const test::Finished done = test::run_program(
+      {program(), "--emulate", "--json", file, "--timeout", "2", "--start", "8", "--jobs", "2",
+       "--crash", "barrier/block_sync", "--hang", "barrier/warp_sync", "barrier/", "ids/"},
+      {{"PATH", std::getenv("PATH")}});
+  INFO(done.out << done.err);
+  CHECK(done.status == 1);
+  const auto report = nlohmann::json::parse(test::text_of(file));
+  CHECK(report["failed"] == 2);
+  CHECK(report["total"] == report["checks"].size());
+  std::map<std::string, std::string> states;
+  for (const auto& check : report["checks"]) states[check["name"]] = check["state"];
+  CHECK(states["barrier/block_sync"] == "crashed");
+  CHECK(states["barrier/warp_sync"] == "hung");
+  for (const auto& [name, state] : states) {
+    INFO(name);
+    if (name != "barrier/block_sync" && name != "barrier/warp_sync") CHECK(state == "passed");
+  }
+}
+
+TEST_CASE("without a GPU gpu_conformance lists its checks") {
+  const test::Finished done = test::run_program(
+      {program(), "--full"}, {{"PALLADIUM_LIBCUDA", "/nonexistent/libcuda.so.1"}});
+  CHECK(done.status == 0);
+  CHECK(done.out.ends_with(
+      fmt::format("gpu_conformance: no GPU, {} checks would run\n", all_cases().size())));
+  CHECK(done.out.starts_with(all_cases().front().name + "\n"));
+}
+
+TEST_CASE("on a driver that runs no kernel every check launches, and differs") {
+  const test::Folder folder;
+  const std::string file = folder / "results.json";
+  const test::Finished done = test::run_program(
+      {program(), "--json", file, "--jobs", "2", "barrier/", "tma/load rank 2", "tma/store rank 5",
+       "cluster/", "memory/200", "wgmma/two", "kernels/attention of 256", "kernels/gemm 256"},
+      {{"PALLADIUM_LIBCUDA", test::binary_dir() + "/tests/fake/libcuda.so.1"},
+       {"PATH", std::getenv("PATH")}});
+  INFO(done.out << done.err);
+  CHECK(done.status == 1);
+  const auto report = nlohmann::json::parse(test::text_of(file));
+  CHECK(report["total"] == report["checks"].size());
+  CHECK(report["checks"].size() > 20);
+  for (const auto& check : report["checks"]) {
+    INFO(check.dump(1));
+    CHECK(check["state"] == "failed");
+    CHECK(check.value("detail", "").find("elements differ") != std::string::npos);
+  }
+}
+
+TEST_CASE("gpu_check without a GPU lists its checks and succeeds") {
+  const test::Finished done =
+      test::run_program({test::source_dir() + "/scripts/gpu_check", "--bin", test::binary_dir()},
+                        {{"PALLADIUM_LIBCUDA", "/nonexistent/libcuda.so.1"}});
+  INFO(done.err);
+  CHECK(done.status == 0);
+  const std::size_t last = done.out.rfind("gpu_check: no GPU, ");
+  REQUIRE(last != std::string::npos);
+  int checks = 0;
+  for (const char* kind : {"conformance: ", "test: ", "compute-sanitizer: "}) {
+    int lines = 0;
+    for (std::size_t at = 0;
+         (at = done.out.find("\n" + std::string(kind), at)) != std::string::npos; ++at)
+      ++lines;
+    checks += lines + done.out.starts_with(kind);
+    if (std::string(kind) != "test: ") CHECK(lines > 50);
+  }
+  CHECK(done.out.substr(last) == fmt::format("gpu_check: no GPU, {} checks would run\n", checks));
+}
+
+TEST_CASE("gpu_pack makes a small folder that checks by itself") {
+  const test::Folder folder;
+  const std::string pack = folder / "gpu";
+  const test::Finished packed =
+      test::run_program({test::source_dir() + "/scripts/gpu_pack", "--from", test::binary_dir(),
+                         "--into", pack, "--lean"},
+                        {{"PATH", std::getenv("PATH")}});
+  INFO(packed.out << packed.err);
+  REQUIRE(packed.status == 0);
+  CHECK(packed.out.find("MiB  in all; needs glibc 2.") != std::string::npos);
+  for (const char* name : {"gpu_conformance", "test_emulator", "palladium", "palladium-compile",
+                           "palladium_demo", "gpu_check", "emulator_cxx"}) {
+    INFO(name);
+    CHECK(files::exists(pack + "/" + name));
+  }
+  const test::Finished done = test::run_program(
+      {pack + "/gpu_check"}, {{"PALLADIUM_LIBCUDA", "/nonexistent/libcuda.so.1"}});
+  INFO(done.out << done.err);
+  CHECK(done.status == 0);
+  CHECK(done.out.find("\ngpu_check: no GPU, ") != std::string::npos);
+}
+
+TEST_CASE("emulator_cxx hands out what it has kept and compiles the rest") {
+  const test::Folder folder;
+  const std::string source = folder / "a.cu", object = folder / "a.so", kept = folder / "kept";
+  REQUIRE(files::make_directories(kept));
+  REQUIRE(files::publish(source, "extern \"C\" int answer() { return 42; }\n"));
+  const std::vector<std::string> command = {test::source_dir() + "/scripts/emulator_cxx",
+                                            "-x",
+                                            "c++",
+                                            "-shared",
+                                            "-fPIC",
+                                            "-o",
+                                            object,
+                                            source};
+  const auto run = [&](const char* path) {
+    return test::run_program(command, {{"PATH", path}, {"EMULATED_OBJECTS", kept}}).status;
+  };
+  // Tools, but no compiler.
+  const std::string tools = folder / "tools";
+  REQUIRE(files::make_directories(tools));
+  for (const char* tool : {"bash", "sha256sum", "cp", "dirname", "env"}) {
+    const auto found =
+        test::run_program({"/usr/bin/env", "which", tool}, {{"PATH", std::getenv("PATH")}});
+    REQUIRE(::symlink(found.out.substr(0, found.out.find('\n')).c_str(),
+                      (tools + "/" + tool).c_str()) == 0);
+  }
+  CHECK(run(tools.c_str()) == 127);
+  CHECK(run(std::getenv("PATH")) == 0);
+  REQUIRE(files::remove(object));
+  CHECK(run(tools.c_str()) == 0);
+  CHECK(files::exists(object));
+}

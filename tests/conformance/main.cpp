@@ -1,0 +1,272 @@
+// gpu_conformance: the device library on the GPU of this machine, compared with the emulator.
+//
+// Exit status: 0 all checks agree (or there is no GPU: a last line says so), 1 some do not, 2
+// usage.
+#include <signal.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <iostream>
+#include <map>
+#include <thread>
+
+#include "codegen/base/files.hpp"
+#include "codegen/base/format.hpp"
+#include "palladium/error.hpp"
+#include "runtime/driver/device.hpp"
+#include "runtime/driver/driver.hpp"
+#include "tests/conformance/run.hpp"
+#include "tests/conformance/supervise.hpp"
+
+using namespace palladium;
+using namespace palladium::conformance;
+using nlohmann::json;
+
+namespace {
+
+struct Settings {
+  std::vector<std::string> only;  // names or beginnings of names
+  bool full = false, slow = false, sanitized = false;
+  bool emulate = false, list = false, probe = false, in_process = false;
+  std::string json_file, crash, hang;
+  int jobs = 0;
+  double timeout = 30, start = 60, budget = 1e9;
+  std::vector<int> child;
+};
+
+int capability() {
+  const driver::Device& d = driver::device(0);
+  return 10 * d.major + d.minor;
+}
+
+/// Runs a check here: {"number", "name", "state": "passed" | "failed" | "error" | "skipped", ...}.
+/// `broken` becomes true if this process should run no other.
+json run_check(int number, const Settings& settings, bool& broken) {
+  const Case& c = all_cases()[static_cast<std::size_t>(number)];
+  json record = {{"number", number}, {"name", c.name}};
+  const auto start = std::chrono::steady_clock::now();
+  try {
+    if (c.name == settings.crash) std::abort();
+    if (c.name == settings.hang) ::pause();
+    if (!settings.emulate) {
+      const ArchRange archs = archs_of(c);
+      if (capability() < archs.first || capability() > archs.last) {
+        record["state"] = "skipped";
+        return record;
+      }
+    }
+    const Arrays emulated = run_emulator(c);
+    std::string complaints;
+    const Verdict verdict =
+        judge(c, emulated, settings.emulate ? emulated : run_gpu(c, complaints));
+    record["state"] = verdict.problem.empty() ? "passed" : "failed";
+    if (!verdict.problem.empty()) record["detail"] = verdict.problem;
+    if (!complaints.empty()) record["ptxas"] = complaints;
+    if (!verdict.measured.empty()) record["measured"] = verdict.measured;
+  } catch (const CudaError& error) {
+    record["state"] = "error";
+    record["detail"] = error.what();
+    broken = true;
+  } catch (const std::exception& error) {
+    record["state"] = "error";
+    record["detail"] = error.what();
+  }
+  record["seconds"] =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return record;
+}
+
+int run_child(const Settings& settings) {
+  for (const int number : settings.child) {
+    bool broken = false;
+    // What is not text (a name from a broken driver) must not end the child.
+    const std::string line =
+        run_check(number, settings, broken).dump(-1, ' ', false, json::error_handler_t::replace) +
+        "\n";
+    // One write, so that no line is torn when the process ends.
+    if (::write(1, line.data(), line.size()) != static_cast<ssize_t>(line.size())) return 1;
+    if (broken) ::_exit(3);  // the context is lost, and so are the destructors' calls
+  }
+  ::_exit(0);
+}
+
+class Results {
+ public:
+  explicit Results(const Settings& settings, std::size_t total) : settings_(settings) {
+    report_["checks"] = json::array();
+    report_["total"] = total;
+    describe_machine();
+  }
+
+  void add(json record) {
+    const Case& c = all_cases()[static_cast<std::size_t>(record["number"].get<int>())];
+    record["name"] = c.name;
+    record.erase("number");
+    const std::string state = record["state"];
+    ++states_[c.family()][state];
+    if (state == "failed" || state == "error" || state == "crashed" || state == "hung") {
+      ++failed_;
+      std::cerr << state << ": " << c.name << "\n  " << record.value("detail", "") << "\n";
+    }
+    if (record.contains("measured")) report_["measured"].update(record["measured"]);
+    report_["checks"].push_back(std::move(record));
+    const auto now = std::chrono::steady_clock::now();
+    if (now - written_ > std::chrono::seconds(2)) write();
+  }
+
+  void write() {
+    written_ = std::chrono::steady_clock::now();
+    report_["states"] = states_;
+    report_["failed"] = failed_;
+    if (settings_.json_file.empty()) return;
+    const std::string text = report_.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
+    if (const files::Outcome done = files::publish(settings_.json_file, text); !done)
+      std::cerr << "cannot write " << settings_.json_file << ": " << done.message() << "\n";
+  }
+
+  void print_table() const {
+    fmt::print("{:<12} {:>7} {:>7} {:>7} {:>7}\n", "checks", "passed", "failed", "skipped",
+               "not run");
+    for (const auto& [family, states] : states_) {
+      const auto count = [&states = states](std::initializer_list<const char*> of) {
+        int n = 0;
+        for (const char* state : of) n += states.contains(state) ? states.at(state) : 0;
+        return n;
+      };
+      fmt::print("{:<12} {:>7} {:>7} {:>7} {:>7}\n", family, count({"passed"}),
+                 count({"failed", "error", "crashed", "hung"}), count({"skipped"}),
+                 count({"not run"}));
+    }
+    if (!report_.contains("measured")) return;
+    fmt::print("\n{:<32} {:>12} {:>12}\n", "greatest error", "measured", "allowed");
+    for (const auto& [label, m] : report_["measured"].items())
+      fmt::print(
+          "{:<32} {:>12} {:>12}\n", label,
+          m["error"].is_string() ? "infinite" : fmt::format("{:.3g}", m["error"].get<double>()),
+          fmt::format("{:.3g} {}", m["bound"].get<double>(), m["unit"] == "ulp" ? "ulp" : ""));
+  }
+
+  int failed() const { return failed_; }
+
+ private:
+  void describe_machine() {
+    if (settings_.emulate) {
+      report_["device"] = "emulator";
+      return;
+    }
+    const driver::Device& d = driver::device(0);
+    report_["device"] = d.name;
+    report_["arch"] = d.arch();
+    report_["driver"] = driver::status().version;
+    if (nvrtc::toolchain().found) {
+      report_["nvrtc"] = nvrtc::toolchain().found->version();
+      report_["nvrtc_path"] = nvrtc::toolchain().found->library;
+    }
+  }
+
+  const Settings& settings_;
+  json report_;
+  std::map<std::string, std::map<std::string, int>> states_;
+  int failed_ = 0;
+  std::chrono::steady_clock::time_point written_ = {};
+};
+
+std::vector<int> selected(const Settings& settings) {
+  std::vector<int> numbers;
+  for (std::size_t i = 0; i < all_cases().size(); ++i) {
+    const Case& c = all_cases()[i];
+    const auto begins = [&](const std::string& name) { return c.name.starts_with(name); };
+    if (c.slow ? !settings.full && !settings.slow : settings.slow) continue;
+    if (settings.sanitized && !c.sanitized) continue;
+    if (!settings.only.empty() && std::ranges::none_of(settings.only, begins)) continue;
+    numbers.push_back(static_cast<int>(i));
+  }
+  return numbers;
+}
+
+std::vector<std::string> child_command(const Settings& s) {
+  std::vector<std::string> command = {"/proc/self/exe"};
+  if (s.emulate) command.push_back("--emulate");
+  if (!s.crash.empty()) command.insert(command.end(), {"--crash", s.crash});
+  if (!s.hang.empty()) command.insert(command.end(), {"--hang", s.hang});
+  command.push_back("--child");
+  return command;
+}
+
+/// For scripts: "NVIDIA H200 sm_90a 13000", the last being the driver's CUDA.
+int probe() {
+  const driver::Status& status = driver::status();
+  if (status.state != driver::State::ready) {
+    std::cout << status.reason << "\n";
+    return 4;
+  }
+  const driver::Device& d = driver::device(0);
+  std::cout << d.name << " " << d.arch() << " " << status.version << "\n";
+  return 0;
+}
+
+int run(const Settings& settings) {
+  if (settings.probe) return probe();
+  const std::vector<int> numbers = selected(settings);
+  const bool gpu = settings.emulate || driver::status().state == driver::State::ready;
+  if (settings.list || !gpu) {
+    for (const int n : numbers) std::cout << all_cases()[static_cast<std::size_t>(n)].name << "\n";
+    if (!settings.list)
+      std::cout << "gpu_conformance: no GPU, " << numbers.size() << " checks would run\n";
+    return 0;
+  }
+  Results results(settings, numbers.size());
+  if (settings.in_process) {
+    bool broken = false;
+    for (const int n : numbers) {
+      if (broken) break;
+      results.add(run_check(n, settings, broken));
+    }
+  } else {
+    const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+    const Supervision how = {.command = child_command(settings),
+                             .jobs = settings.jobs > 0 ? settings.jobs : std::min(8, cores),
+                             .seconds_per_check = settings.timeout,
+                             .seconds_to_start = settings.start,
+                             .seconds_in_all = settings.budget};
+    supervise(numbers, how, [&](const json& record) { results.add(record); });
+  }
+  results.write();
+  results.print_table();
+  std::cout << "gpu_conformance: " << numbers.size() << " checks, " << results.failed()
+            << " failed\n";
+  return results.failed() == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Settings settings;
+  CLI::App app("Compares the device library on the GPU with the emulator.");
+  app.add_option("names", settings.only, "Checks or beginnings of their names; all without");
+  app.add_flag("--full", settings.full, "Also all variants of wgmma");
+  app.add_flag("--slow", settings.slow, "Only those that --full adds");
+  app.add_flag("--probe", settings.probe, "Say what GPU there is, and 4 if none, and end");
+  app.add_flag("--sanitized", settings.sanitized, "Only those that compute-sanitizer runs");
+  app.add_flag("--emulate", settings.emulate, "On the emulator, against the formulas alone");
+  app.add_flag("--list", settings.list, "Print the names");
+  app.add_flag("--in-process", settings.in_process, "In this process, as compute-sanitizer wants");
+  app.add_option("--json", settings.json_file, "Where results go, while they come");
+  app.add_option("--jobs", settings.jobs, "Processes at a time");
+  app.add_option("--timeout", settings.timeout, "Seconds for one check");
+  app.add_option("--start", settings.start, "Seconds more for the first of a process");
+  app.add_option("--budget", settings.budget, "Seconds for all: no more are started then");
+  app.add_option("--crash", settings.crash, "This check crashes, to see what it costs");
+  app.add_option("--hang", settings.hang, "This check hangs");
+  app.add_option("--child", settings.child, "Run the checks of these numbers");
+  CLI11_PARSE(app, argc, argv);
+  try {
+    return settings.child.empty() ? run(settings) : run_child(settings);
+  } catch (const std::exception& error) {
+    std::cerr << "gpu_conformance: " << error.what() << "\n";
+    return 2;
+  }
+}

@@ -1,0 +1,205 @@
+// Checks of matrix fragments: mma.sync, ldmatrix, stmatrix, and what is made of them.
+#include <cmath>
+
+#include "tests/conformance/case.hpp"
+
+namespace palladium::conformance {
+namespace {
+
+struct Product {
+  const char *function, *type, *result;
+  int a, b;  // elements per lane
+  int k;
+};
+constexpr Product products[] = {{"mma_m16n8k16", "f16", "f32", 8, 4, 16},
+                                {"mma_m16n8k16", "bf16", "f32", 8, 4, 16},
+                                {"mma_m16n8k8", "f16", "f32", 4, 2, 8},
+                                {"mma_m16n8k8_tf32", "f32", "f32", 4, 2, 8},
+                                {"mma_m16n8k32", "i8", "i32", 16, 8, 32}};
+
+/// The same fragments times each other on 16 warps, each with data of its own.
+void add_products(std::vector<Case>& all) {
+  for (const Product& p : products) {
+    for (const bool exact : {true, false}) {
+      if (!exact && p.result[0] == 'i') continue;
+      std::string body = R"(
+  const u32 t = 128 * u32(pl::block_x()) + pl::thread();
+  $ a[@], b[&];
+  PL_UNROLL for (u32 i = 0; i < @; ++i) pl::load_global(a + i, x + @ * t + i);
+  PL_UNROLL for (u32 i = 0; i < &; ++i) pl::load_global(b + i, y + & * t + i);
+  ! d[4];
+  pl::load_global<4>(d, c + 4 * t);
+  pl::^(d, a, b);
+  pl::^(d, a, b);
+  pl::store_global<4>(o + 4 * t, d);)";
+      std::string parameters = "const $* x, const $* y, const !* c, !* o";
+      for (std::string* text : {&body, &parameters}) {
+        *text = replaced(replaced(*text, '$', p.type), '!', p.result);
+        *text = replaced(replaced(*text, '@', std::to_string(p.a)), '&', std::to_string(p.b));
+        *text = replaced(*text, '^', p.function);
+      }
+      Case c = kernel("mma/" + std::string(p.function) + " of " + p.type +
+                          (exact ? ", integers" : ", fractions"),
+                      parameters, body);
+      c.grid = {4, 1, 1};
+      const auto data = exact ? integers : fractions;
+      c.array({.type = p.type, .bytes = data(p.type, 512 * static_cast<std::size_t>(p.a), 1)});
+      c.array({.type = p.type, .bytes = data(p.type, 512 * static_cast<std::size_t>(p.b), 2)});
+      c.array({.type = p.result, .bytes = data(p.result, 512 * 4, 3)});
+      c.output(p.result, 512 * 4);
+      if (!exact) {
+        // Factors of at most 1: every partial sum is at most 2 k + 1, and each of so many terms is
+        // cut to 23 bits below the greatest of its sum.
+        c.arrays.back().agreement = Agreement::near;
+        c.arrays.back().bound = (2 * p.k + 1) * std::ldexp(2 * p.k + 1, -23);
+        c.arrays.back().label = std::string(p.function) + " of " + p.type;
+      }
+      c.sanitized = exact;
+      all.push_back(c);
+    }
+  }
+}
+
+/// Rows of 16 bytes at addresses that are no simple function of the lane.
+void add_moves(std::vector<Case>& all) {
+  for (const char* size : {"x1", "x2", "x4"}) {
+    for (const char* suffix : {"", "_trans"}) {
+      const std::string name = std::string(size) + suffix;
+      const int n = 2 * (size[1] - '0');
+      std::string body;
+      for (const char* type : {"u16", "bf16"}) {
+        body += replaced(replaced(R"(
+  {
+    PL_UNROLL for (u32 i = 0; i < 4; ++i) {
+      u32 v[4];
+      pl::load_global<4>(v, x + 4 * (t + 128 * i));
+      pl::store_shared<4>(s + 16 * (t + 128 * i), v);
+    }
+    pl::warpgroup_sync();
+    $ v[#];
+    pl::@(v, s + 2048 * pl::warp() + 16 * ((29 * pl::lane() + 3) % 128));
+    PL_UNROLL for (u32 i = 0; i < #; i += 2) {
+      const u32 w = pl::pack(v[i], v[i + 1]);
+      pl::store_global(o + (# * t + i) / 2, &w);
+    }
+    pl::warpgroup_sync();
+  }
+  o += 64 * #;)",
+                                  '$', type),
+                         '#', std::to_string(n));
+      }
+      Case load = kernel("mma/ldmatrix_" + name, "const u32* x, u32* o",
+                         "  const u32 t = pl::thread(), s = pl::shared_base();" +
+                             replaced(body, '@', "ldmatrix_" + name));
+      load.shared_bytes = 8192;
+      load.sanitized = true;
+      load.input("u32", random_words(2048, 3)).output("u32", 128 * static_cast<std::size_t>(n));
+      all.push_back(load);
+
+      Case store = kernel("mma/stmatrix_" + name, "const u32* x, u32* o",
+                          replaced(replaced(R"(
+  const u32 t = pl::thread(), s = pl::shared_base(), zero[4] = {0, 0, 0, 0};
+  PL_UNROLL for (u32 i = 0; i < 4; ++i) pl::store_shared<4>(s + 16 * (t + 128 * i), zero);
+  pl::warpgroup_sync();
+  bf16 v[#];
+  PL_UNROLL for (u32 i = 0; i < # / 2; ++i) {
+    u32 w;
+    pl::load_global(&w, x + # / 2 * t + i);
+    pl::unpack(v + 2 * i, w);
+  }
+  pl::stmatrix_@(s + 2048 * pl::warp() + 16 * ((29 * pl::lane() + 3) % 128), v);
+  pl::warpgroup_sync();
+  PL_UNROLL for (u32 i = 0; i < 4; ++i) {
+    u32 w[4];
+    pl::load_shared<4>(w, s + 16 * (t + 128 * i));
+    pl::store_global<4>(o + 4 * (t + 128 * i), w);
+  })",
+                                            '#', std::to_string(n)),
+                                   '@', name));
+      store.shared_bytes = 8192;
+      store.sanitized = true;
+      store.input("u32", random_words(128 * static_cast<std::size_t>(n) / 2, 4))
+          .output("u32", 2048);
+      all.push_back(store);
+    }
+  }
+}
+
+void add_reductions(std::vector<Case>& all) {
+  for (const char* how : {"Sum", "Max", "Min"}) {
+    for (const char* type : {"f32", "i32", "bf16", "f64"}) {
+      Case c = kernel("reduce/" + std::string(how) + " of " + type,
+                      replaced("const $* x, $* o", '$', type),
+                      replaced(replaced(R"(
+  const u32 t = pl::thread();
+  $ v[4], w[2];
+  PL_UNROLL for (u32 i = 0; i < 4; ++i) pl::load_global(v + i, x + 4 * t + i);
+  w[0] = v[0];
+  w[1] = pl::fold(pl::@(), v[2], v[3]);
+  pl::reduce_lanes<4, 21>(v, pl::@());
+  pl::reduce_warps<2, 3, 10, 1>(w, pl::shared_base(), pl::@());
+  PL_UNROLL for (u32 i = 0; i < 4; ++i) pl::store_global(o + 6 * t + i, v + i);
+  PL_UNROLL for (u32 i = 0; i < 2; ++i) pl::store_global(o + 6 * t + 4 + i, w + i);)",
+                                        '$', type),
+                               '@', how));
+      c.shared_bytes = 1024;
+      c.sanitized = true;
+      c.array({.type = type, .bytes = integers(type, 512, 5)}).output(type, 768);
+      all.push_back(c);
+    }
+  }
+}
+
+void add_dots(std::vector<Case>& all) {
+  struct Dot {
+    const char *call, *type, *result;
+    int mr, nr, wm;
+  };
+  const Dot dots[] = {
+      {"dot_fma<1, 2, 2, false, true, f16>", "f16", "f32", 1, 2, 2},
+      {"dot_fma<2, 1, 4, true, false, i32>", "i32", "i32", 2, 1, 4},
+      {"dot_mma_16816<1, 2, 2, false, false, bf16>", "bf16", "f32", 1, 2, 2},
+      {"dot_mma_16816<2, 1, 2, true, true, f16>", "f16", "f32", 2, 1, 2},
+      {"dot_mma_1688<1, 1, 4, false, true>", "f16", "f32", 1, 1, 4},
+      {"dot_mma_1688<1, 2, 2, true, false>", "f16", "f32", 1, 2, 2},
+      {"dot_mma_tf32<1, 2, 2, false, true>", "f32", "f32", 1, 2, 2},
+      {"dot_mma_tf32<2, 1, 2, true, false>", "f32", "f32", 2, 1, 2},
+  };
+  for (const Dot& d : dots) {
+    const std::string count = std::to_string(4 * d.mr * d.nr);
+    // A and B fill 128 rows of 512 bytes each; both are read as any shape that fits.
+    Case c = kernel("dot/" + std::string(d.call), "const u32* x, " + std::string(d.result) + "* o",
+                    replaced(replaced(replaced(R"(
+  const u32 t = pl::thread(), s = pl::shared_base();
+  PL_NOUNROLL for (u32 i = t; i < 8192; i += 128) {
+    u32 v[4];
+    pl::load_global<4>(v, x + 4 * i);
+    pl::store_shared<4>(s + 16 * i, v);
+  }
+  pl::warpgroup_sync();
+  ! d[#];
+  PL_UNROLL for (u32 i = 0; i < #; ++i) d[i] = 1;
+  pl::@(d, s, 512, s + 65536, 512, 48);
+  PL_UNROLL for (u32 i = 0; i < #; ++i) pl::store_global(o + # * t + i, d + i);)",
+                                               '#', count),
+                                      '@', d.call),
+                             '!', d.result));
+    c.shared_bytes = 131072;
+    c.array(
+        {.type = d.type,
+         .bytes = integers(d.type, 131072u / static_cast<std::size_t>(bytes_of_type(d.type)), 6)});
+    c.output(d.result, 128 * 4 * static_cast<std::size_t>(d.mr * d.nr));
+    all.push_back(c);
+  }
+}
+
+}  // namespace
+
+void add_matrices(std::vector<Case>& all) {
+  add_products(all);
+  add_moves(all);
+  add_reductions(all);
+  add_dots(all);
+}
+
+}  // namespace palladium::conformance

@@ -1,0 +1,40 @@
+// Runs one check on the emulator, through NVRTC and on a GPU, and judges what came out.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "codegen/nvrtc/nvrtc.hpp"
+#include "tests/conformance/case.hpp"
+
+namespace palladium::conformance {
+
+/// What the arrays of a case hold after its kernel.
+using Arrays = std::vector<std::vector<std::byte>>;
+
+/// With race detection on; throws what the emulator does.
+Arrays run_emulator(const Case& c);
+
+/// With what NVRTC makes of the text for the first GPU. Every array lies between guards, and
+/// InternalError says which of them was written. CudaError when the driver or the kernel fails:
+/// the process should end then.
+Arrays run_gpu(const Case& c, std::string& ptxas_complaints);
+
+/// All kernels of the texts in one compile.
+nvrtc::Result compile(const std::vector<const Case*>& cases, std::string_view arch);
+
+/// What a compile's log holds that a good kernel's does not: serialised products, spills; "" if
+/// nothing.
+std::string complaints(const nvrtc::Result& result);
+
+struct Verdict {
+  std::string problem;           // "" if all outputs agree
+  nlohmann::json measured = {};  // label -> greatest error seen, and the bound
+};
+
+/// Compares `got` with `emulated` and with the formulas of the case.
+Verdict judge(const Case& c, const Arrays& emulated, const Arrays& got);
+
+}  // namespace palladium::conformance

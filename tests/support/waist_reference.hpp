@@ -1,0 +1,49 @@
+// The elementary functions of the waist by the C++ library's, in long double.
+#pragma once
+
+#include <cmath>
+#include <map>
+#include <string>
+
+namespace palladium::test {
+
+using UnaryReference = long double (*)(long double);
+using BinaryReference = long double (*)(long double, long double);
+
+#define PALLADIUM_REFERENCE(name)                     \
+  {                                                   \
+#    name, [](long double x) { return std::name(x); } \
+  }
+inline const std::map<std::string, UnaryReference> unary_references = {
+    PALLADIUM_REFERENCE(sqrt),
+    PALLADIUM_REFERENCE(cbrt),
+    PALLADIUM_REFERENCE(exp),
+    PALLADIUM_REFERENCE(exp2),
+    PALLADIUM_REFERENCE(expm1),
+    PALLADIUM_REFERENCE(log),
+    PALLADIUM_REFERENCE(log2),
+    PALLADIUM_REFERENCE(log1p),
+    PALLADIUM_REFERENCE(sin),
+    PALLADIUM_REFERENCE(cos),
+    PALLADIUM_REFERENCE(tan),
+    PALLADIUM_REFERENCE(tanh),
+    PALLADIUM_REFERENCE(erf),
+    PALLADIUM_REFERENCE(floor),
+    PALLADIUM_REFERENCE(ceil),
+    PALLADIUM_REFERENCE(trunc),
+    {"round", [](long double x) { return std::rint(x); }},
+    {"rsqrt", [](long double x) { return 1 / std::sqrt(x); }},
+    {"logistic", [](long double x) { return 1 / (1 + std::exp(-x)); }},
+    {"exp2_approx", [](long double x) { return std::exp2(x); }},
+    {"rcp_approx", [](long double x) { return 1 / x; }},
+    {"rsqrt_approx", [](long double x) { return 1 / std::sqrt(x); }},
+    {"tanh_approx", [](long double x) { return std::tanh(x); }},
+};
+#undef PALLADIUM_REFERENCE
+
+inline const std::map<std::string, BinaryReference> binary_references = {
+    {"atan2", [](long double y, long double x) { return std::atan2(y, x); }},
+    {"pow", [](long double x, long double y) { return std::pow(x, y); }},
+};
+
+}  // namespace palladium::test
