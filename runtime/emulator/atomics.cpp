@@ -1,5 +1,6 @@
 // Atomic operations, and the order that they and the fences make.
 #include <cstring>
+#include <utility>
 
 #include "codegen/base/format.hpp"
 #include "runtime/emulator/machine.hpp"
@@ -33,6 +34,14 @@ void Machine::order_after(abi::Order order, race::Snapshot& location) {
   }
 }
 
+// Whether the thread asks for the same as before and was told the same: such loops must let others
+// run.
+bool Machine::asks_again(std::uintptr_t address, std::uint64_t value, std::uint64_t old) {
+  Thread& me = self();
+  const Thread::Question question = {address, value, old};
+  return std::exchange(me.asked, question) == question;
+}
+
 std::uint64_t Machine::atomic_global(void* p, abi::Atomic what, abi::Format format,
                                      std::uint32_t bytes, std::uint64_t value,
                                      std::uint64_t expected, abi::Order order, int line) {
@@ -55,7 +64,7 @@ std::uint64_t Machine::atomic_global(void* p, abi::Atomic what, abi::Format form
     const std::uint64_t now = combine(what, format, old, value, expected);
     std::memcpy(p, &now, bytes);
     if (now != old) progress();
-    if (what == abi::Atomic::compare_exchange || what == abi::Atomic::exchange) poll(line);
+    if (asks_again(address, value, old)) poll(line);
   }
   return old;
 }
@@ -76,7 +85,7 @@ std::uint64_t Machine::atomic_shared(std::uint32_t address, abi::Atomic what, ab
   const std::uint64_t now = combine(what, format, old, value, expected);
   std::memcpy(&at.block->shared[at.offset], &now, bytes);
   if (now != old) progress();
-  if (what == abi::Atomic::compare_exchange || what == abi::Atomic::exchange) poll(line);
+  if (asks_again(address, value, old)) poll(line);
   return old;
 }
 

@@ -16,8 +16,10 @@ void Machine::meet(Meeting& meeting, Wait kind, int variant, int line, Finish fi
     meeting.line = line;
     meeting.arrived_with = {};
   } else if (meeting.kind != kind || meeting.variant != variant || meeting.line != line) {
-    fail(line, fmt::format("reaches {} while threads that must take part wait in {} elsewhere:{}",
-                           name(kind), name(meeting.kind), where(meeting.line)));
+    fail(line,
+         fmt::format("reaches {} while threads that must take part wait in {} elsewhere",
+                     name(kind), name(meeting.kind)),
+         "they wait at", meeting.line);
   }
   Thread& me = self();
   const bool orders = kind == Wait::warpgroup_sync || kind == Wait::warp_sync;
@@ -58,10 +60,8 @@ void Machine::block_sync(int line) {
     meeting.line = line;
     meeting.arrived_with = {};
   } else if (meeting.line != line) {
-    fail(line,
-         fmt::format("reaches block_sync while threads that must take part wait in block_sync "
-                     "elsewhere:{}",
-                     where(meeting.line)));
+    fail(line, "reaches block_sync while threads that must take part wait in block_sync elsewhere",
+         "they wait at", meeting.line);
   }
   if (races()) {
     meeting.arrived_with = engine_.join(meeting.arrived_with, engine_.release(me.agent));
@@ -161,8 +161,9 @@ void Machine::barrier(std::uint32_t id, std::uint32_t threads, bool wait, int li
     b.line = line;
     b.arrived_with = {};
   } else if (b.expected != threads) {
-    fail(line, fmt::format("comes to barrier {} for {} threads, others for {}:{}", id, threads,
-                           b.expected, where(b.line)));
+    fail(line,
+         fmt::format("comes to barrier {} for {} threads, others for {}", id, threads, b.expected),
+         "they came by", b.line);
   }
   if (races()) b.arrived_with = engine_.join(b.arrived_with, engine_.release(me.agent));
   ++b.arrived;
@@ -198,6 +199,11 @@ void Machine::cluster_arrive(bool release, int line) {
     cluster.barrier.arrived_with =
         engine_.join(cluster.barrier.arrived_with, engine_.release(me.agent));
   }
+  // fence_mbarrier_init has released them, so that this arrival may be relaxed.
+  for (const std::uint32_t offset : std::exchange(me.published, {})) {
+    const auto found = me.block->mbarriers.find(offset);
+    if (found != me.block->mbarriers.end()) found->second.visible = me.cluster_phase + 1;
+  }
   ++cluster.barrier.arrived;
   pass_if_all_came(cluster);
 }
@@ -214,6 +220,7 @@ void Machine::cluster_wait(int line) {
   }
   me.arrived_in_cluster = false;
   me.met_cluster = true;
+  me.clusters_passed = me.cluster_phase + 1;
 }
 
 void Machine::pass_if_all_came(Cluster& cluster) {

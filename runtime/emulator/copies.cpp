@@ -52,20 +52,28 @@ void read_box(const TensorMapSpec& map, const std::array<int, 5>& at, std::byte*
 
 // ---- operations
 
-race::Agent Machine::take_agent(const char* name) {
+race::Agent Machine::add_agent(Thread& thread, const char* operation, bool of_warpgroup) {
+  const race::Agent agent = engine_.add_agent();
+  actors_.resize(agent + 1);
+  actors_[agent] = {operation, of_warpgroup, &thread, thread.ids};
+  return agent;
+}
+
+// Of the same thread and operation each time, so that reports can tell whose an old access was.
+race::Agent Machine::take_agent(const char* operation) {
   if (!races()) return 0;
-  if (free_agents_.empty()) {
-    free_agents_.push_back(engine_.add_agent());
-  }
-  const race::Agent agent = free_agents_.back();
-  free_agents_.pop_back();
-  engine_.restart(agent, engine_.release(self().agent));
-  asynchronous_[agent] = {.name = name, .issuer = &self()};
+  Thread& me = self();
+  const auto is_same = [&](race::Agent a) { return actors_[a].operation == operation; };
+  const auto found = std::find_if(me.idle.begin(), me.idle.end(), is_same);
+  const bool is_new = found == me.idle.end();
+  const race::Agent agent = is_new ? add_agent(me, operation) : *found;
+  if (!is_new) me.idle.erase(found);
+  engine_.restart(agent, engine_.release(me.agent));
   return agent;
 }
 
 void Machine::give_agent(race::Agent agent) {
-  if (races()) free_agents_.push_back(agent);
+  if (races()) actors_[agent].thread->idle.push_back(agent);
 }
 
 void Machine::issue(std::function<bool()> run) {

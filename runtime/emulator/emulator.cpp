@@ -47,8 +47,14 @@ class Failure {
     cluster_ = cluster;
     exception_ = std::move(exception);
   }
-  void rethrow() const {
-    if (exception_ != nullptr) std::rethrow_exception(exception_);
+  /// With what was reported before.
+  void rethrow(const Reports& reports) const {
+    if (exception_ == nullptr) return;
+    try {
+      std::rethrow_exception(exception_);
+    } catch (const InternalError& e) {
+      throw InternalError(reports.text(e.what(), cluster_));
+    }
   }
 
  private:
@@ -85,7 +91,7 @@ void run(const Launch& launch) {
       failure.keep(machine.failed_cluster(), std::current_exception());
     }
   });
-  failure.rethrow();
+  failure.rethrow(reports);
   if (reports.any()) throw InternalError(reports.text());
 }
 

@@ -15,6 +15,9 @@ thread_local Machine* Machine::running = nullptr;
 namespace {
 
 constexpr std::byte poison{0xff};  // NaN in every float type
+// After so many a new block's threads go on as those of the block before them: they then know what
+// those did, and races between the two are not seen.
+constexpr std::uint32_t most_agents = 1 << 17;
 constexpr std::uint64_t polls_of_a_livelock = 2'000'000;
 
 fiber::Order order_of(Schedule s) {
@@ -24,6 +27,22 @@ fiber::Order order_of(Schedule s) {
   case Schedule::random: return fiber::Order::random;
   }
   return fiber::Order::fifo;
+}
+
+// "0 to 63, 127"
+std::string ranges(const std::vector<std::uint32_t>& ascending) {
+  constexpr int most = 4;
+  std::string result;
+  int shown = 0;
+  for (std::size_t i = 0; i < ascending.size(); ++i) {
+    if (i > 0) result += ", ";
+    if (++shown > most) return result + "...";
+    const std::uint32_t first = ascending[i];
+    while (i + 1 < ascending.size() && ascending[i + 1] == ascending[i] + 1) ++i;
+    result += ascending[i] == first ? fmt::format("{}", first)
+                                    : fmt::format("{} to {}", first, ascending[i]);
+  }
+  return result;
 }
 
 // What ptxas gives each thread of a kernel with __launch_bounds__(threads, 1) and setmaxnreg.
@@ -42,8 +61,8 @@ const char* name(Wait w) {
 }
 
 bool blocks_communicate(std::string_view text) {
-  for (const char* function :
-       {"pl::load_acquire", "pl::store_release", "pl::atomic_", "pl::red_"}) {
+  for (const char* function : {"pl::load_acquire", "pl::store_release", "pl::atomic_", "pl::red_",
+                               "pl::tma_reduce", "pl::bulk_reduce"}) {
     if (text.find(function) != text.npos) return true;
   }
   return false;
@@ -94,11 +113,13 @@ void Machine::fill(Cluster& cluster, std::uint64_t index) {
   if (clusters_.size() == 1 && races()) {
     // Nothing that happened before matters: writes of other blocks are WriterMap's business.
     engine_.reset();
-    free_agents_.clear();
-    asynchronous_.clear();
+    actors_.clear();
     global_shadows_.clear();
     global_shadows_.resize(global_.size());
+    atomics_.clear();
+    shared_atomics_.clear();
   }
+  const bool go_on = races() && engine_.agents() > most_agents;
   cluster.index = index;
   cluster.barrier = {};
   cluster.live = 0;
@@ -137,20 +158,11 @@ void Machine::fill(Cluster& cluster, std::uint64_t index) {
     block.wishes.clear();
     block.written_operands.clear();
     if (races()) block.shadow.emplace(engine_, block.shared.size());
-    for (std::size_t w = 0; w < block.wgmma.size(); ++w) {
-      block.wgmma[w] = {};
-      if (!races()) continue;
-      block.wgmma[w].agent = engine_.add_agent();
-      asynchronous_[block.wgmma[w].agent] = {
-          .name = "wgmma", .warpgroup = static_cast<int>(w), .block = &block};
-    }
     for (int i = 0; i < threads; ++i) {
       Thread& thread = block.threads[i];
-      fiber::Fiber* const fiber = thread.fiber;
-      thread = {};
-      thread.fiber = fiber;
+      const Thread former = std::exchange(thread, {});
+      thread.fiber = former.fiber;
       thread.block = &block;
-      if (races()) thread.agent = engine_.add_agent();
       abi::Ids& ids = thread.ids;
       ids.thread = i % 128;
       ids.warpgroup = i / 128;
@@ -163,6 +175,24 @@ void Machine::fill(Cluster& cluster, std::uint64_t index) {
       for (int d = 0; d < 3; ++d) {
         ids.block[d] = static_cast<int>(block.index[d]);
         ids.grid[d] = static_cast<int>(launch_.grid[d]);
+      }
+      if (go_on) {
+        thread.agent = former.agent;
+        thread.idle = former.idle;
+        actors_[thread.agent].ids = ids;
+        for (const race::Agent a : thread.idle) actors_[a].ids = ids;
+      } else if (races()) {
+        thread.agent = add_agent(thread);
+      }
+    }
+    for (std::size_t w = 0; w < block.wgmma.size(); ++w) {
+      Thread& first_thread = block.threads[128 * w];
+      const race::Agent former = std::exchange(block.wgmma[w], {}).agent;
+      if (go_on) {
+        block.wgmma[w].agent = former;
+        actors_[former].ids = first_thread.ids;
+      } else if (races()) {
+        block.wgmma[w].agent = add_agent(first_thread, "wgmma", true);
       }
     }
   }
@@ -334,11 +364,10 @@ void Machine::poll(int line) {
 
 // ---- reports
 
-std::string Machine::describe(const Thread& thread) const {
-  const abi::Ids& ids = thread.ids;
-  return fmt::format("thread {} of block {} (warpgroup {}, warp {}, lane {})",
-                     ids.warpgroup * 128 + ids.thread, text(thread.block->index), ids.warpgroup,
-                     ids.warp, ids.lane);
+std::string Machine::describe(const abi::Ids& ids) {
+  return fmt::format("thread {} of block ({}, {}, {}) (warpgroup {}, warp {}, lane {})",
+                     ids.warpgroup * 128 + ids.thread, ids.block[0], ids.block[1], ids.block[2],
+                     ids.warpgroup, ids.warp, ids.lane);
 }
 
 std::string Machine::describe_self() const {
@@ -347,16 +376,14 @@ std::string Machine::describe_self() const {
 }
 
 std::string Machine::describe(race::Agent agent) const {
-  if (const auto found = asynchronous_.find(agent); found != asynchronous_.end()) {
-    const Asynchronous& unit = found->second;
-    if (unit.issuer != nullptr) return fmt::format("{} of {}", unit.name, describe(*unit.issuer));
-    return fmt::format("{} of warpgroup {} of block {}", unit.name, unit.warpgroup,
-                       text(unit.block->index));
+  const Actor& actor = actors_[agent];
+  const abi::Ids& ids = actor.ids;
+  if (actor.of_warpgroup) {
+    return fmt::format("{} of warpgroup {} of block ({}, {}, {})", actor.operation, ids.warpgroup,
+                       ids.block[0], ids.block[1], ids.block[2]);
   }
-  for (const Thread* thread : threads_) {
-    if (thread->agent == agent) return describe(*thread);
-  }
-  return "a thread that has returned";
+  if (actor.operation == nullptr) return describe(ids);
+  return fmt::format("{} of {}", actor.operation, describe(ids));
 }
 
 // "full[2]", "A+128", "shared memory at offset 128"
@@ -386,7 +413,11 @@ void Machine::report_race(const Block& block, const std::string& memory, const r
       race.missing_fence
           ? "is asynchronous and comes after, but without fence_async between them, the"
           : "is not ordered with the";
-  report(block, {race.missing_fence ? "fence" : "race", later, earlier},
+  // Two lines that race do so in either order.
+  const Cause cause = race.missing_fence
+                          ? Cause{"fence", later, earlier}
+                          : Cause{"race", std::max(later, earlier), std::min(later, earlier)};
+  report(block, cause,
          fmt::format("{}: the {} of {} by {}{}\n{} {} by {}{}",
                      race.missing_fence ? "missing fence" : "race", access(race.later), memory,
                      describe(race.later.agent), where(later), relation, access(race.earlier),
@@ -395,7 +426,13 @@ void Machine::report_race(const Block& block, const std::string& memory, const r
 
 void Machine::fail(int line, const std::string& what) {
   if (scheduler_.current() != nullptr) failed_ = self().block->cluster->index;
-  throw InternalError(reports_.text(fmt::format("{} {}{}", describe_self(), what, where(line))));
+  throw InternalError(fmt::format("{} {}{}", describe_self(), what, where(line)));
+}
+
+void Machine::fail(int line, const std::string& what, const std::string& others, int others_line) {
+  failed_ = self().block->cluster->index;
+  throw InternalError(
+      fmt::format("{} {}{}\n{}{}", describe_self(), what, where(line), others, where(others_line)));
 }
 
 void Machine::blame_user(int line, const std::string& what) {
@@ -409,7 +446,7 @@ void Machine::deadlock() {
     std::vector<std::uint32_t> threads;
     const Thread* any = nullptr;
   };
-  using Key = std::tuple<const Block*, Wait, int, std::uint32_t, std::uint32_t>;
+  using Key = std::tuple<std::uint32_t, Wait, int, std::uint32_t, std::uint32_t>;
   std::map<Key, Group> groups;
   std::size_t returned = 0;
   const Thread* first = nullptr;
@@ -419,7 +456,7 @@ void Machine::deadlock() {
       continue;
     }
     if (first == nullptr) first = t;
-    Group& group = groups[{t->block, t->waits_in, t->line, t->object, t->parity}];
+    Group& group = groups[{t->block->linear, t->waits_in, t->line, t->object, t->parity}];
     group.threads.push_back(t->ids.warpgroup * 128 + t->ids.thread);
     group.any = t;
   }
@@ -427,15 +464,17 @@ void Machine::deadlock() {
   std::string what =
       fmt::format("deadlock: of {} threads {} have returned", threads_.size(), returned);
   for (const auto& [key, group] : groups) {
-    const auto& [block, kind, line, object, parity] = key;
-    what +=
-        fmt::format("\n  {} of block {} ({} to {}) wait in {}", group.threads.size(),
-                    text(block->index), group.threads.front(), group.threads.back(), name(kind));
+    const auto& [linear, kind, line, object, parity] = key;
+    const Block* const block = group.any->block;
+    what += fmt::format("\n  {} of block {} ({}) wait in {}", group.threads.size(),
+                        text(block->index), ranges(group.threads), name(kind));
     if (kind == Wait::mbarrier_wait) {
       const Mbarrier& m = block->mbarriers.at(object);
       what += fmt::format(
-          " for parity {} of {} (phase {}: {} of {} arrivals and {} bytes outstanding)", parity,
-          describe(*block, object), m.phase, m.pending, m.count, m.transactions);
+          " for parity {} of {} (phase {}: {} of {} arrivals and {} bytes outstanding{})", parity,
+          describe(*block, object), m.phase, m.pending, m.count,
+          std::max<std::int64_t>(0, m.transactions),
+          m.transactions < 0 ? fmt::format(", {} more than expected", -m.transactions) : "");
     } else if (kind == Wait::barrier_sync) {
       what += fmt::format(" at barrier {} ({} of {} threads have come)", object,
                           block->barriers[object].arrived, block->barriers[object].expected);
@@ -445,7 +484,7 @@ void Machine::deadlock() {
     }
     what += where(line);
   }
-  throw InternalError(reports_.text(what));
+  throw InternalError(what);
 }
 
 }  // namespace palladium::emulator

@@ -92,12 +92,21 @@ struct Thread {
   bool met_cluster = false;  // has passed a cluster barrier: the other blocks have started
   bool arrived_in_cluster = false;
   std::uint32_t cluster_phase = 0;                      // in which it did
+  std::uint32_t clusters_passed = 0;                    // up to which phase it has waited
   std::shared_ptr<CopyGroup> open_bulk, open_cp_async;  // not committed yet
   std::deque<std::shared_ptr<CopyGroup>> bulk, cp_async;
   WgmmaThread wgmma;
+  std::vector<race::Agent> idle;  // agents of its asynchronous operations that are over
   // For atomics: what a fence released, and what relaxed loads brought for the next fence.
   race::Snapshot fenced, read_relaxed;
+  struct Question {
+    std::uintptr_t address = 0;
+    std::uint64_t value = 0, answer = 0;
+    bool operator==(const Question&) const = default;
+  };
+  Question asked;                          // by its last atomic
   std::vector<std::uint32_t> initialized;  // mbarriers, since its last fence
+  std::vector<std::uint32_t> published;    // those fenced since it arrived in the cluster
 };
 
 /// Where a fixed set of threads of a block meets.
@@ -126,6 +135,7 @@ struct Mbarrier {
   std::int64_t transactions = 0;  // bytes outstanding in the current phase
   int line = 0;                   // of its mbarrier_init
   bool fenced = false;            // by fence_mbarrier_init
+  std::uint32_t visible = 0;      // to who has passed so many barriers of the cluster
   race::Snapshot initialized;
   std::vector<Thread*> waiting;
   race::Snapshot arrived_with = {};
@@ -204,7 +214,8 @@ class Machine {
           Clusters& clusters, int resident);
   Machine(const Machine&) = delete;
 
-  /// Runs clusters until there are no more. Throws what stops a kernel.
+  /// Runs clusters until there are no more. Throws what stops a kernel; an InternalError says it
+  /// without kernel and former reports.
   void run();
   /// The cluster that a failure belongs to.
   std::uint64_t failed_cluster() const { return failed_; }
@@ -349,6 +360,7 @@ class Machine {
                    race::Access access);
   void record_writer(GlobalMemory::Region& region, std::uintptr_t address, std::size_t bytes,
                      const Block& block, int line);
+  bool asks_again(std::uintptr_t address, std::uint64_t value, std::uint64_t old);
   void order_before(abi::Order order, race::Snapshot& location);
   void order_after(abi::Order order, race::Snapshot& location);
 
@@ -366,6 +378,7 @@ class Machine {
     std::uint64_t cluster;
     std::function<bool()> run;
   };
+  race::Agent add_agent(Thread& thread, const char* operation = nullptr, bool of_warpgroup = false);
   /// An agent for an operation of the running thread, which knows what the thread knows.
   race::Agent take_agent(const char* name);
   void give_agent(race::Agent agent);
@@ -414,7 +427,8 @@ class Machine {
   void give_back(const WgmmaThread::Lent& lent, const abi::Wgmma& shape, int line);
 
   // ---- reports (machine.cpp)
-  std::string describe(const Thread& thread) const;
+  static std::string describe(const abi::Ids& thread);
+  std::string describe(const Thread& thread) const { return describe(thread.ids); }
   std::string describe(race::Agent agent) const;
   std::string describe_self() const;
   std::string describe(const Block& block, std::uint32_t offset) const;
@@ -422,6 +436,9 @@ class Machine {
   void report(const Block& block, const Cause& cause, std::string text);
   void report_race(const Block& block, const std::string& memory, const race::Race& race);
   [[noreturn]] void fail(int line, const std::string& what);
+  /// With the line of threads that did otherwise: "theirs", "the others wait in vote".
+  [[noreturn]] void fail(int line, const std::string& what, const std::string& others,
+                         int others_line);
   [[noreturn]] void blame_user(int line, const std::string& what);
   bool races() const { return launch_.options.detect_races; }
 
@@ -435,15 +452,14 @@ class Machine {
   std::vector<Cluster> clusters_;
   std::vector<Thread*> threads_;      // by fiber
   std::deque<Operation> operations_;  // in order of issue
-  std::vector<race::Agent> free_agents_;
-  /// What an agent that is no thread is: a copy of a thread, or a warpgroup's tensor core.
-  struct Asynchronous {
-    const char* name = "";
-    const Thread* issuer = nullptr;
-    int warpgroup = 0;
-    const Block* block = nullptr;
+  /// What an agent is: a thread, an asynchronous operation of one, or a warpgroup's tensor core.
+  struct Actor {
+    const char* operation = nullptr;
+    bool of_warpgroup = false;
+    Thread* thread = nullptr;
+    abi::Ids ids = {};  // the thread may have become another block's since
   };
-  std::unordered_map<race::Agent, Asynchronous> asynchronous_;
+  std::vector<Actor> actors_;  // by agent
   struct GlobalShadow {
     std::unordered_map<std::size_t, race::Shadow> pages;
   };

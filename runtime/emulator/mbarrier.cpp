@@ -56,6 +56,7 @@ Mbarrier& Machine::mbarrier(Block& block, std::uint32_t offset, const char* what
 // block or an asynchronous copy uses it.
 void Machine::require_initialized(Block& block, std::uint32_t offset, Mbarrier& m, int line) {
   if (!races() || engine_.knows(self().agent, m.initialized)) return;
+  if (m.visible != 0 && self().clusters_passed >= m.visible) return;
   report(block, {"mbarrier race", line, m.line},
          fmt::format("race: {} uses {} and is not ordered with its initialisation{}\nby{}",
                      describe_self(), describe(block, offset), where(line), where(m.line)));
@@ -159,7 +160,9 @@ void Machine::fence(abi::Fence kind, int) {
   case abi::Fence::async:
     for (const std::uint32_t offset : std::exchange(me.initialized, {})) {
       const auto found = me.block->mbarriers.find(offset);
-      if (found != me.block->mbarriers.end()) found->second.fenced = true;
+      if (found == me.block->mbarriers.end()) continue;
+      found->second.fenced = true;
+      me.published.push_back(offset);
     }
     if (kind != abi::Fence::mbarrier_init && races()) engine_.fence_async(me.agent);
     return;

@@ -115,8 +115,12 @@ void Machine::fail_unwritten(const Block& block, std::uint32_t offset, std::uint
 
 void Machine::mark_written(Block& block, std::uint32_t offset, std::uint32_t bytes, int line) {
   std::uint8_t* state = &block.state[offset];
-  if (!block.mbarriers.empty() && std::memchr(state, Block::mbarrier, bytes) != nullptr) {
-    fail(line, fmt::format("overwrites an mbarrier, {}", describe(block, offset)));
+  if (!block.mbarriers.empty()) {
+    if (const void* found = std::memchr(state, Block::mbarrier, bytes)) {
+      const auto at = static_cast<const std::uint8_t*>(found) - block.state.data();
+      fail(line, fmt::format("overwrites an mbarrier, {}",
+                             describe(block, static_cast<std::uint32_t>(at))));
+    }
   }
   std::memset(state, Block::written, bytes);
 }

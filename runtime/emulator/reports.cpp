@@ -16,7 +16,7 @@ std::string text(std::array<std::int64_t, 3> i) {
 
 void Reports::add(std::uint64_t cluster, const Cause& cause, std::string text) {
   std::lock_guard lock(mutex_);
-  Report report{cluster, reports_.size(), std::move(text)};
+  Report report{cluster, added_[cluster]++, std::move(text)};
   const auto key = std::tuple(std::string(cause.kind), cause.line, cause.other_line);
   const auto [found, inserted] = reports_.try_emplace(key, std::move(report));
   if (!inserted && cluster < found->second.cluster) found->second = std::move(report);
@@ -27,10 +27,12 @@ bool Reports::any() const {
   return !reports_.empty();
 }
 
-std::string Reports::text(std::string_view last) const {
+std::string Reports::text(std::string_view last, std::uint64_t cluster) const {
   std::lock_guard lock(mutex_);
   std::vector<const Report*> sorted;
-  for (const auto& [cause, report] : reports_) sorted.push_back(&report);
+  for (const auto& [cause, report] : reports_) {
+    if (report.cluster <= cluster) sorted.push_back(&report);
+  }
   std::sort(sorted.begin(), sorted.end(), [](const Report* a, const Report* b) {
     return std::tuple(a->cluster, a->order) < std::tuple(b->cluster, b->order);
   });

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <tuple>
+#include <unordered_map>
 
 #include "runtime/emulator/emulator.hpp"
 
@@ -31,8 +32,9 @@ class Reports {
   /// Keeps the report of the lowest cluster for each cause.
   void add(std::uint64_t cluster, const Cause& cause, std::string text);
   bool any() const;
-  /// One text for all, in order of clusters; `last` stands at the end.
-  std::string text(std::string_view last = {}) const;
+  /// One text for all, in order of clusters. What stopped the launch stands at the end: `last`, in
+  /// `cluster`; those behind it may have come as far as their worker was fast and are left out.
+  std::string text(std::string_view last = {}, std::uint64_t cluster = ~std::uint64_t{0}) const;
 
   /// "\n  emitted line 17: pl::load_shared(...)\n  at softmax.cpp:12"
   std::string where(int line) const;
@@ -42,12 +44,13 @@ class Reports {
  private:
   struct Report {
     std::uint64_t cluster;
-    std::size_t order;
+    std::size_t order;  // in its cluster
     std::string text;
   };
   const Launch& launch_;
   mutable std::mutex mutex_;
   std::map<std::tuple<std::string, int, int>, Report> reports_;
+  std::unordered_map<std::uint64_t, std::size_t> added_;  // by each cluster
 };
 
 }  // namespace palladium::emulator

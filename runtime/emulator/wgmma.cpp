@@ -216,9 +216,11 @@ WgmmaProduct& Machine::join_product(WgmmaUnit& unit, const WgmmaCall& mine) {
   }
   WgmmaProduct& product = unit[number];
   if (!(product == mine)) {
-    fail(mine.line, fmt::format("issues another wgmma than the other threads of its warpgroup: "
-                                "descriptors {:#x} and {:#x}, theirs {:#x} and {:#x}{}",
-                                mine.a, mine.b, product.a, product.b, where(product.line)));
+    fail(mine.line,
+         fmt::format("issues another wgmma than the other threads of its warpgroup: descriptors "
+                     "{:#x} and {:#x}, theirs {:#x} and {:#x}",
+                     mine.a, mine.b, product.a, product.b),
+         "theirs is", product.line);
   }
   return product;
 }

@@ -1,5 +1,6 @@
 #include "runtime/fiber/fiber.hpp"
 
+#include <algorithm>
 #include <cxxabi.h>
 
 #include <cstring>
@@ -180,6 +181,8 @@ void Scheduler::leave() {
 void Scheduler::yield() {
   if (unwinding_) throw Cancelled{};
   push(*current_);
+  // Behind all others, or one that asks again and again would be the only one to run.
+  if (options_.order == Order::lifo) std::rotate(ready_.begin(), ready_.end() - 1, ready_.end());
   leave();
 }
 

@@ -70,7 +70,7 @@ attention(PL_TENSOR_MAP(q), PL_TENSOR_MAP(k), PL_TENSOR_MAP(v), PL_TENSOR_MAP(o)
         pl::wgmma_m64n128k16_f32_bf16_bf16(p, at_q + 2 * kk, at_k + 2 * kk, kk > 0);  // scores
       }
       pl::wgmma_commit();
-      if (FAULT != 2) pl::wgmma_wait<0>();
+      if (FAULT != 2) pl::wgmma_wait<0>();  // wait scores
       pl::wgmma_registers(p);
       // This thread has columns of rows g and g + 8; the row's other columns are in 3 more lanes.
       PL_UNROLL for (i32 h = 0; h < 2; ++h) {
@@ -105,7 +105,7 @@ attention(PL_TENSOR_MAP(q), PL_TENSOR_MAP(k), PL_TENSOR_MAP(v), PL_TENSOR_MAP(o)
       pl::wgmma_commit();
       if (FAULT == 4) out[0] = 0;  // write in flight
       if (FAULT == 5 && t == 0) pl::mbarrier_arrive(empty + 8 * s);
-      pl::wgmma_wait<0>();
+      pl::wgmma_wait<0>();  // wait output
       pl::wgmma_registers(out);
       if (FAULT != 5 && t == 0) pl::mbarrier_arrive(empty + 8 * s);
       if (++s == STAGES) {

@@ -22,8 +22,8 @@ PL_KERNEL(384) gemm(PL_TENSOR_MAP(a), PL_TENSOR_MAP(b), PL_TENSOR_MAP(c), i32 k)
     PL_UNROLL for (i32 s = 0; s < STAGES; ++s) {
       pl::name_shared(full + 8 * s, 8, "full", s);
       pl::name_shared(empty + 8 * s, 8, "empty", s);
-      pl::mbarrier_init(full + 8 * s, 1);  // init
-      pl::mbarrier_init(empty + 8 * s, FAULT == 11 ? 2 * CLUSTER + 1 : 2 * CLUSTER);
+      pl::mbarrier_init(full + 8 * s, 1);  // init full
+      pl::mbarrier_init(empty + 8 * s, FAULT == 11 ? 2 * CLUSTER + 1 : 2 * CLUSTER);  // init empty
     }
     if (FAULT != 12) pl::fence_mbarrier_init();
   }
@@ -39,16 +39,16 @@ PL_KERNEL(384) gemm(PL_TENSOR_MAP(a), PL_TENSOR_MAP(b), PL_TENSOR_MAP(c), i32 k)
     if (pl::warp() == 0 && pl::elect_one()) {
       u32 s = 0, phase = 0;
       PL_NOUNROLL for (i32 i = 0; i < steps; ++i) {
-        if (FAULT != 1) pl::mbarrier_wait_cluster(empty + 8 * s, phase ^ 1);
+        if (FAULT != 1) pl::mbarrier_wait_cluster(empty + 8 * s, phase ^ 1);  // wait empty
         const u32 bar = full + 8 * s, bytes = A_BYTES + B_BYTES;
-        pl::mbarrier_arrive_expect_tx(bar, FAULT == 2 ? bytes + 16 : bytes);
+        pl::mbarrier_arrive_expect_tx(bar, FAULT == 2 ? bytes + 16 : FAULT == 17 ? bytes - 16 : bytes);  // expect
         pl::tma_load(smem + A + s * A_BYTES, a, bar, {i * BK, m0});  // load A
         if (CLUSTER == 1) {
           pl::tma_load(smem + B + s * B_BYTES, b, bar, {i * BK, n0});  // load B
         } else {
           const u32 part = rank * (B_BYTES / CLUSTER);
-          pl::tma_load_multicast(smem + B + s * B_BYTES + part, b, bar, (1 << CLUSTER) - 1,
-                                 {i * BK, n0 + i32(rank) * (BN / CLUSTER)});  // multicast B
+          pl::tma_load_multicast(smem + B + s * B_BYTES + part, b, bar, (1 << CLUSTER) - 1,  // multicast B
+                                 {i * BK, n0 + i32(rank) * (BN / CLUSTER)});
         }
         if (++s == STAGES) {
           s = 0;
@@ -64,7 +64,7 @@ PL_KERNEL(384) gemm(PL_TENSOR_MAP(a), PL_TENSOR_MAP(b), PL_TENSOR_MAP(c), i32 k)
     const u64 first_b = pl::matrix_descriptor(smem + B, 16, FAULT == 15 ? 512 : 1024, 128);
     u32 s = 0, phase = 0, last = 0;
     PL_NOUNROLL for (i32 i = 0; i < steps; ++i) {
-      if (FAULT != 3) pl::mbarrier_wait(full + 8 * s, phase);
+      if (FAULT != 3) pl::mbarrier_wait(full + 8 * s, phase);  // wait full
       const u64 at_a = first_a + (s * A_BYTES >> 4), at_b = first_b + (s * B_BYTES >> 4);
       pl::wgmma_registers(d);
       if (FAULT != 4) pl::wgmma_fence();
@@ -77,9 +77,9 @@ PL_KERNEL(384) gemm(PL_TENSOR_MAP(a), PL_TENSOR_MAP(b), PL_TENSOR_MAP(c), i32 k)
       if (FAULT != 5) pl::wgmma_wait<1>();
       if ((i > 0 || FAULT == 5) && t < CLUSTER) {  // the stage before this one is free
         if (CLUSTER > 1) {
-          pl::mbarrier_arrive_cluster(pl::mapa(empty + 8 * last, t));
+          pl::mbarrier_arrive_cluster(pl::mapa(empty + 8 * last, t));  // release in cluster
         } else {
-          pl::mbarrier_arrive(empty + 8 * last);
+          pl::mbarrier_arrive(empty + 8 * last);  // release
         }
       }
       last = s;
@@ -114,6 +114,6 @@ PL_KERNEL(384) gemm(PL_TENSOR_MAP(a), PL_TENSOR_MAP(b), PL_TENSOR_MAP(c), i32 k)
     }
     if (t == 0 && FAULT != 9) pl::bulk_wait_read<0>();
   }
-  if (CLUSTER > 1 && FAULT != 10) pl::cluster_sync();
+  if (CLUSTER > 1 && FAULT != 10) pl::cluster_sync();  // leave
 }
 PL_EXPORT(gemm)
