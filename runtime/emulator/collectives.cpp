@@ -195,9 +195,9 @@ void Machine::cluster_arrive(bool release, int line) {
   me.arrived_in_cluster = true;
   me.cluster_phase = cluster.barrier.phase;
   if (cluster.barrier.arrived == 0) cluster.barrier.arrived_with = {};
-  if (races() && release) {
+  if (races()) {
     cluster.barrier.arrived_with =
-        engine_.join(cluster.barrier.arrived_with, engine_.release(me.agent));
+        engine_.join(cluster.barrier.arrived_with, release ? engine_.release(me.agent) : me.fenced);
   }
   // fence_mbarrier_init has released them, so that this arrival may be relaxed.
   for (const std::uint32_t offset : std::exchange(me.published, {})) {

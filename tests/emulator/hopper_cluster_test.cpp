@@ -124,6 +124,24 @@ TEST_CASE("barriers made before fence_mbarrier_init may be used behind a relaxed
   check_everywhere(k, o, {0, 1});
 }
 
+TEST_CASE("a fence before a relaxed arrival releases what came before it") {
+  Words o(2);
+  SmallKernel k(R"(
+  const u32 smem = pl::shared_base(), rank = pl::cluster_rank(), t = pl::thread();
+  u32 v = 7 + rank;
+  if (t == 0) pl::store_shared(smem, &v);
+  pl::fence_cluster();
+  pl::cluster_arrive_relaxed();
+  pl::cluster_wait();
+  if (t == 0) pl::load_cluster(&v, pl::mapa(smem, rank ^ 1));
+  if (t == 0) pl::store_global(o + rank, &v);
+  pl::cluster_sync();)");
+  k.grid = {2, 1, 1};
+  k.cluster = {2, 1, 1};
+  k.writes("u32", "o", o);
+  check_everywhere(k, o, {8, 7});
+}
+
 TEST_CASE("a thread that has returned counts as come at its cluster's barrier") {
   Words o(2);
   SmallKernel k(R"(
