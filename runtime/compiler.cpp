@@ -110,6 +110,12 @@ Pool::Outcome run_nvrtc(const nvrtc::Request& request, const nvrtc::Toolchain& t
   return run_here(request, toolchain);
 }
 
+HelperCheck check_helper() {
+  const nvrtc::HelperPath found = nvrtc::find_helper();
+  if (!found.problem.empty()) return {"", found.problem};
+  return {found.path, nvrtc::Helper::start(helper_options(found.path), {}).problem};
+}
+
 int compile_jobs() {
   if (const int chosen = chosen_jobs.load(std::memory_order_relaxed)) return chosen;
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));

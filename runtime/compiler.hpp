@@ -1,7 +1,7 @@
 // Where NVRTC runs: in helper processes, else in this one.
 #pragma once
 
-#include <functional>
+#include <string>
 
 #include "codegen/nvrtc/pool.hpp"
 
@@ -15,5 +15,12 @@ nvrtc::Pool::Outcome run_nvrtc(const nvrtc::Request& request, const nvrtc::Toolc
 /// How many compiles may run at once: what set_compile_jobs() said, else PALLADIUM_COMPILE_JOBS,
 /// else the number of cores.
 int compile_jobs();
+
+/// Which helper there is and what keeps it from working, or "": asks it.
+struct HelperCheck {
+  std::string path;
+  std::string problem;
+};
+HelperCheck check_helper();
 
 }  // namespace palladium::runtime

@@ -4,6 +4,7 @@
 #include "codegen/nvrtc/nvrtc.hpp"
 #include "palladium/device.hpp"
 #include "runtime/compile.hpp"
+#include "runtime/compiler.hpp"
 #include "runtime/driver/driver.hpp"
 #include "runtime/emulator/module.hpp"
 #include "runtime/target.hpp"
@@ -79,6 +80,25 @@ Finding find_nvrtc() {
   return f;
 }
 
+Finding find_compile_helper() {
+  Finding f{.name = "compile helper"};
+  try {
+    const runtime::HelperCheck helper = runtime::check_helper();
+    const int jobs = runtime::compile_jobs();
+    f.ok = helper.problem.empty();
+    f.found = f.ok ? fmt::format("{}, {} at once", helper.path, jobs) : helper.problem;
+    f.details = {{"path", helper.path}, {"jobs", std::to_string(jobs)}};
+  } catch (const CompileError& error) {
+    f.found = error.what();
+  }
+  if (!f.ok)
+    f.advice =
+        "install Palladium whole, or set PALLADIUM_COMPILE_HELPER to the path of "
+        "palladium-compile; until then programs compile by themselves, and NVRTC takes "
+        "their SIGINT and SIGTERM meanwhile";
+  return f;
+}
+
 Finding find_cache() {
   const cache::Store store = runtime::store();
   Finding f{.name = "cache", .details = {{"path", store.root()}}};
@@ -120,6 +140,7 @@ Diagnosis diagnose() {
   d.findings.push_back(find_driver());
   find_gpus(d.findings);
   d.findings.push_back(find_nvrtc());
+  d.findings.push_back(find_compile_helper());
   d.findings.push_back(find_cache());
   d.findings.push_back(find_host_compiler());
   try {

@@ -36,6 +36,7 @@ int show(const Show& asked);
 struct Warm {
   std::vector<std::string> kernels;
   std::vector<std::string> archs;
+  int jobs = 0;  // 0: as the library has it
   bool json = false;
 };
 int warm(const Warm& asked);

@@ -53,6 +53,8 @@ class Commands {
                      "sm_90a,sm_100a,... (default: as recorded, else this GPU's, else sm_90a)")
         ->delimiter(',')
         ->allow_extra_args(false);
+    warm->add_option("-j,--jobs", warm_.jobs, "Compiles at once (default: the number of cores)")
+        ->check(CLI::Range(1, 1024));
     add_json(warm, warm_.json);
 
     CLI::App* cache = app_.add_subcommand("cache", "The compiled kernels on disk");

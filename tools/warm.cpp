@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
+#include <set>
 
 #include "palladium/cache.hpp"
 #include "tools/commands.hpp"
@@ -20,11 +22,32 @@ struct Outcome {
   std::string error;
 };
 
-Outcome warm_one(const NamedKernel& named, const std::string& arch) {
+/// A kernel that is being compiled, or why it is not.
+struct Job {
+  const NamedKernel* named;
+  std::string arch;
+  std::optional<CompileFuture> future = {};
+  std::string error = {};
+};
+
+Job start(const NamedKernel& named, const std::string& arch) {
+  Job job{&named, arch};
   try {
-    const Compiled compiled = named.kernel.compile({.arch = arch});
+    job.future = named.kernel.compile_async({.arch = arch});
+  } catch (const Error& error) {
+    job.error = error.what();
+  }
+  return job;
+}
+
+/// `seen` holds the keys of those before: what is asked for twice is compiled once.
+Outcome finish(const Job& job, std::set<std::string>& seen) {
+  if (!job.future) return {"failed", "", 0, job.error};
+  try {
+    const Compiled compiled = job.future->get();
+    const bool is_hit = !seen.insert(compiled.key()).second || compiled.from_cache();
     const Compiled::Times& times = compiled.times();
-    Outcome outcome{compiled.from_cache() ? "hit" : "compiled", compiled.key(),
+    Outcome outcome{is_hit ? "hit" : "compiled", compiled.key(),
                     times.trace + times.find + times.lower + times.nvrtc, ""};
     if (cache_entries(compiled.key()).empty())
       outcome = {"failed", outcome.key, outcome.milliseconds, "compiled, but not kept"};
@@ -33,11 +56,6 @@ Outcome warm_one(const NamedKernel& named, const std::string& arch) {
     return {"failed", "", 0, error.what()};
   }
 }
-
-struct Job {
-  const NamedKernel* named;
-  std::string arch;
-};
 
 Kernels find(const std::vector<std::string>& names) {
   Kernels all;
@@ -59,9 +77,10 @@ std::vector<std::string> archs_of(const NamedKernel& named, const Warm& asked) {
 
 int warm(const Warm& asked) {
   const Kernels found = find(asked.kernels);
+  if (asked.jobs > 0) set_compile_jobs(asked.jobs);
   std::vector<Job> jobs;
   for (const NamedKernel& named : found.kernels)
-    for (const std::string& arch : archs_of(named, asked)) jobs.push_back({&named, arch});
+    for (const std::string& arch : archs_of(named, asked)) jobs.push_back(start(named, arch));
 
   const std::size_t all = jobs.size() + found.damages.size();
   std::size_t done = 0, compiled = 0, hits = 0, failed = 0;
@@ -82,8 +101,9 @@ int warm(const Warm& asked) {
                        {"error", o.error}});
   };
   for (const Kernels::Damage& d : found.damages) report(d.at, "", "", {"failed", "", 0, d.what});
+  std::set<std::string> seen;
   for (const Job& job : jobs)
-    report(job.named->name, job.named->kernel.name(), job.arch, warm_one(*job.named, job.arch));
+    report(job.named->name, job.named->kernel.name(), job.arch, finish(job, seen));
   if (asked.json)
     print(Json{{"compiled", compiled},
                {"hits", hits},

@@ -62,7 +62,8 @@ PALLADIUM_API std::vector<DeviceInfo> devices();
 
 /// What `palladium doctor` prints: one row per thing that kernels need.
 struct Finding {
-  std::string name = {};  ///< "driver", "gpu", "nvrtc", "cache", "host compiler"
+  /// "driver", "gpu", "nvrtc", "compile helper", "cache", "host compiler"
+  std::string name = {};
   bool ok = false;
   std::string found = {};   ///< what and where, or what is wrong
   std::string advice = {};  ///< how to get it; empty where all is well

@@ -24,7 +24,7 @@ TEST_CASE("doctor on a machine without a GPU says so, and that kernels are inter
   CHECK(report.at("target") == "interpreter");
   CHECK(report.at("version") == "0.1.0");
   auto found = findings(report);
-  CHECK(found.size() == 5);
+  CHECK(found.size() == 6);
   CHECK(found.at("driver").at("ok") == false);
   CHECK_THAT(found.at("driver").at("found"), ContainsSubstring("no CUDA driver"));
   CHECK_THAT(found.at("driver").at("advice"), ContainsSubstring("install the NVIDIA driver"));
@@ -33,6 +33,8 @@ TEST_CASE("doctor on a machine without a GPU says so, and that kernels are inter
   CHECK(found.at("nvrtc").at("toolchain").get<std::string>().size() == 16);
   CHECK_THAT(found.at("nvrtc").at("path"), ContainsSubstring("libnvrtc.so"));
   CHECK_THAT(found.at("nvrtc").at("found"), ContainsSubstring("compiles for sm_75 to sm_"));
+  CHECK(found.at("compile helper").at("ok") == true);
+  CHECK(found.at("compile helper").at("path") == binary_dir() + "/palladium-compile");
   CHECK(found.at("cache").at("ok") == true);
   CHECK(found.at("cache").at("path") == palladium.cache());
   CHECK(found.at("cache").at("kernels") == "0");
@@ -135,4 +137,21 @@ TEST_CASE("doctor reports a target that does not exist") {
   const Finished finished = palladium({"doctor"}, {{"PALLADIUM_TARGET", "gpu"}});
   CHECK(finished.status == 1);
   CHECK_THAT(finished.err, ContainsSubstring("PALLADIUM_TARGET is 'gpu'"));
+}
+
+TEST_CASE("doctor says what is wrong with the compile helper, and that kernels run all the same") {
+  const Tool palladium;
+  const auto finding = [&](const Variable& variable) {
+    const Json report = palladium.json({"doctor"}, {variable});
+    CHECK(report.at("ok") == true);
+    Json helper = findings(report).at("compile helper");
+    CHECK(helper.at("ok") == false);
+    CHECK_THAT(helper.at("advice"), ContainsSubstring("PALLADIUM_COMPILE_HELPER"));
+    return helper.at("found").get<std::string>();
+  };
+  CHECK(finding({"PALLADIUM_COMPILE_HELPER", "/nonexistent"}) ==
+        "/nonexistent: No such file or directory");
+  CHECK(finding({"PALLADIUM_COMPILE_HELPER", "/bin/true"}) == "/bin/true: it ended without a word");
+  CHECK(finding({"PALLADIUM_COMPILE_JOBS", "none"}) ==
+        "PALLADIUM_COMPILE_JOBS is 'none'; it can be a number from 1 to 1024");
 }

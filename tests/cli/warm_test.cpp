@@ -38,6 +38,20 @@ TEST_CASE("what is warmed once is found the second time") {
   CHECK_THAT(text.err, ContainsSubstring("[2/2] blur sm_90a: compiled, "));
 }
 
+TEST_CASE("kernels are compiled so many at a time, in their order, and each once") {
+  const Tool palladium;
+  const Finished text = palladium({"warm", "add", "softmax", "add", "--arch", "sm_90a", "-j", "2"});
+  CHECK(text.status == 0);
+  CHECK_THAT(text.out, StartsWith("2 compiled, 1 hits, 0 failed"));
+  const std::size_t first = text.err.find("[1/3] add sm_90a: compiled, ");
+  const std::size_t second = text.err.find("[2/3] softmax sm_90a: compiled, ");
+  const std::size_t third = text.err.find("[3/3] add sm_90a: hit, ");
+  CHECK(first < second);
+  CHECK(second < third);
+  CHECK(third != std::string::npos);
+  check_error(palladium({"warm", "add", "-j", "0"}), 2, "--jobs");
+}
+
 TEST_CASE("warm without --arch compiles for the GPU that there is, else for sm_90a") {
   const Tool palladium;
   CHECK(palladium.json({"warm", "add"}).at("kernels")[0].at("arch") == "sm_90a");

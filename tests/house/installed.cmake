@@ -1,9 +1,16 @@
-# Installs BUILD into a fresh prefix under WORK, builds SOURCE against it as its user would, runs it,
+# Installs BUILD into a fresh prefix under WORK, asks the installed CLI for its compile helper, builds SOURCE against it as its user would, runs it,
 # and fails where the build takes more than 10 seconds of one core or README does not show what the
 # program prints.
 file(REMOVE_RECURSE ${WORK})
 execute_process(COMMAND ${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/prefix
   OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
+
+execute_process(COMMAND ${WORK}/prefix/bin/palladium doctor --json
+  OUTPUT_VARIABLE doctor ERROR_VARIABLE ignored)
+string(FIND "${doctor}" "\"path\": \"${WORK}/prefix/libexec/palladium/palladium-compile\"" helper)
+if(helper EQUAL -1)
+  message(FATAL_ERROR "the installed library does not find its compile helper: ${doctor}")
+endif()
 
 # The shell's `times` counts seconds of the processor: other tests may run meanwhile.
 execute_process(

@@ -1,0 +1,166 @@
+// What it costs to compile in helper processes, beside NVRTC in the program itself; and what a
+// second core brings.
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "cache/store.hpp"
+#include "cache/text_digest.hpp"
+#include "codegen/base/files.hpp"
+#include "codegen/nvrtc/find_helper.hpp"
+#include "codegen/nvrtc/pool.hpp"
+#include "palladium/ops/softmax.hpp"
+#include "palladium/palladium.hpp"
+#include "runtime/compile.hpp"
+
+using namespace palladium;
+using pl::_;
+
+extern char** environ;
+
+namespace {
+
+constexpr const char* arch = "sm_90a";
+
+double milliseconds(const auto& action) {
+  const auto start = std::chrono::steady_clock::now();
+  action();
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
+      .count();
+}
+
+/// The text of softmax over `columns` columns, which each differ a little.
+nvrtc::Request softmax(int columns) {
+  const auto kernel = ops::softmax().lower(ShapeDtype{{dim("m"), columns}, f32});
+  return {.source = runtime::full_text(kernel.cuda_source({.arch = arch})), .arch = arch};
+}
+
+nvrtc::Pool new_pool() {
+  return nvrtc::Pool({.program = nvrtc::find_helper().path, .digest = cache::text_digest}, 1);
+}
+
+void compile(const nvrtc::Request& request, nvrtc::Pool* pool) {
+  const nvrtc::Toolchain& by = *nvrtc::toolchain().found;
+  const bool is_good = pool ? pool->compile(request, by).result.ok : nvrtc::compile(request, by).ok;
+  if (!is_good) std::exit(1);
+}
+
+/// In a process of its own: prints the milliseconds of its first compile.
+int first_compile(bool in_helper) {
+  const nvrtc::Request request = softmax(1000);
+  nvrtc::toolchain();
+  auto pool = new_pool();
+  std::printf("%f\n", milliseconds([&] { compile(request, in_helper ? &pool : nullptr); }));
+  return 0;
+}
+
+double run_first(const char* program, const char* where) {
+  int out[2];
+  if (::pipe(out) != 0) std::exit(1);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, out[1], STDOUT_FILENO);
+  std::string mode = where;
+  char* arguments[] = {const_cast<char*>(program), mode.data(), nullptr};
+  pid_t child;
+  if (posix_spawn(&child, program, &actions, nullptr, arguments, environ) != 0) std::exit(1);
+  posix_spawn_file_actions_destroy(&actions);
+  ::close(out[1]);
+  char text[64] = {};
+  if (::read(out[0], text, sizeof text - 1) <= 0) std::exit(1);
+  ::close(out[0]);
+  waitpid(child, nullptr, 0);
+  return std::atof(text);
+}
+
+/// The time when nothing else wanted the machine, for two things that take turns.
+struct Pair {
+  double here, there;
+};
+Pair best_of(int runs, const auto& here, const auto& there) {
+  std::vector<double> heres, theres;
+  for (int i = 0; i < runs; ++i) {
+    heres.push_back(here(i));
+    theres.push_back(there(i));
+  }
+  return {*std::ranges::min_element(heres), *std::ranges::min_element(theres)};
+}
+
+void report(const char* what, const Pair& pair, const char* target) {
+  std::printf("%-46s %8.2f ms more  target %-10s (in a helper %.1f ms, in the program %.1f ms)\n",
+              what, pair.there - pair.here, target, pair.there, pair.here);
+}
+
+/// Compiles `count` kernels that no cache has, with so many helpers that run already.
+double warm(int count, int jobs, int round) {
+  set_compile_jobs(jobs);
+  std::vector<Lowered> kernels;
+  for (int i = 0; i < count + jobs; ++i)
+    kernels.push_back(
+        ops::softmax().lower(ShapeDtype{{dim("m"), 1000 + 4 * (round * 2000 + i)}, f32}));
+  const auto compile_all = [&](std::size_t from, std::size_t to) {
+    std::vector<CompileFuture> futures;
+    for (std::size_t i = from; i < to; ++i)
+      futures.push_back(kernels[i].compile_async({.arch = arch}));
+    for (const CompileFuture& future : futures)
+      if (future.get().from_cache()) std::exit(1);
+  };
+  const auto first = static_cast<std::size_t>(jobs);
+  compile_all(0, first);
+  return milliseconds([&] { compile_all(first, kernels.size()); });
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  if (count == 2 && std::strcmp(arguments[1], "first-in-helper") == 0) return first_compile(true);
+  if (count == 2 && std::strcmp(arguments[1], "first-here") == 0) return first_compile(false);
+  if (!nvrtc::toolchain().found) {
+    std::puts("no NVRTC: nothing to measure");
+    return 0;
+  }
+
+  report("first compile of a process (softmax)",
+         best_of(
+             9, [&](int) { return run_first(arguments[0], "first-here"); },
+             [&](int) { return run_first(arguments[0], "first-in-helper"); }),
+         "<= 60 ms");
+
+  nvrtc::Pool pool = new_pool();
+  compile(softmax(999), &pool);
+  compile(softmax(999), nullptr);
+  report("a later compile (softmax)",
+         best_of(
+             15,
+             [&](int i) {
+               const nvrtc::Request request = softmax(1000 + i);
+               return milliseconds([&] { compile(request, nullptr); });
+             },
+             [&](int i) {
+               const nvrtc::Request request = softmax(1000 + i);
+               return milliseconds([&] { compile(request, &pool); });
+             }),
+         "<= 3 ms");
+
+  std::string root = P_tmpdir "/palladium-benchmark-XXXXXX";
+  if (mkdtemp(root.data()) == nullptr) return 1;
+  setenv("PALLADIUM_CACHE_DIR", root.c_str(), 1);
+  constexpr int kernels = 64;
+  const Pair both = best_of(
+      2, [&](int i) { return warm(kernels, 2, 2 * i); },
+      [&](int i) { return warm(kernels, 1, 2 * i + 1); });
+  std::printf("%-46s %8.2f x        target %-10s (%.0f ms; one core %.0f ms)\n",
+              "64 kernels on two cores", both.there / both.here, ">= 1.6", both.here, both.there);
+  runtime::store().clear();
+  (void)files::remove_directory(root + "/v1");
+  (void)files::remove_directory(root);
+  return 0;
+}
