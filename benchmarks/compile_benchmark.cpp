@@ -94,6 +94,34 @@ Pair best_of(int runs, const auto& here, const auto& there) {
   return {*std::ranges::min_element(heres), *std::ranges::min_element(theres)};
 }
 
+/// What does not depend on how long NVRTC takes, nor much on how busy the machine is.
+void report_way() {
+  const nvrtc::HelperOptions options{.program = nvrtc::find_helper().path,
+                                     .digest = cache::text_digest};
+  std::vector<double> starts, ways;
+  for (int i = 0; i < 31; ++i)
+    starts.push_back(milliseconds([&] {
+      if (!nvrtc::Helper::start(options, {}).helper) std::exit(1);
+    }));
+  nvrtc::Pool pool = new_pool();
+  nvrtc::Request request = softmax(1000);
+  request.arch = "sm_0";
+  for (int i = 0; i < 101; ++i)
+    ways.push_back(milliseconds([&] {
+      try {
+        pool.compile(request, *nvrtc::toolchain().found);
+        std::exit(1);
+      } catch (const CompileError&) {
+        // NVRTC's list of architectures has travelled back.
+      }
+    }));
+  std::printf("%-46s %8.2f ms\n", "start of a helper, until it is ready",
+              *std::ranges::min_element(starts));
+  std::printf("%-46s %8.2f ms       (a request of %zu KB that is refused)\n",
+              "the way to a helper and back", *std::ranges::min_element(ways),
+              request.source.size() >> 10);
+}
+
 void report(const char* what, const Pair& pair, const char* target) {
   std::printf("%-46s %8.2f ms more  target %-10s (in a helper %.1f ms, in the program %.1f ms)\n",
               what, pair.there - pair.here, target, pair.there, pair.here);
@@ -128,6 +156,7 @@ int main(int count, char** arguments) {
     return 0;
   }
 
+  report_way();
   report("first compile of a process (softmax)",
          best_of(
              9, [&](int) { return run_first(arguments[0], "first-here"); },
