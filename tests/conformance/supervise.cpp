@@ -21,6 +21,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using nlohmann::json;
 
+// What children may take to end what they have begun when the time is over.
+constexpr double grace_seconds = 10;
+
 double since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
@@ -101,7 +104,7 @@ class Supervisor {
       bool ended = false;
       if (polled[i].revents != 0) ended = !hear(c);
       const double allowed = how_.seconds_per_check + (c.first ? how_.seconds_to_start : 0);
-      const bool over = since(begin_) > how_.seconds_in_all + how_.seconds_per_check;
+      const bool over = since(begin_) > how_.seconds_in_all + grace_seconds;
       if (!ended && !c.killed && (since(c.heard) > allowed || over)) {
         ::kill(c.pid, SIGKILL);
         c.killed = true;
