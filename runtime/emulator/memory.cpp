@@ -1,6 +1,7 @@
 // Shared and global memory: bounds, alignment, what nobody wrote, and who accesses what when.
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "codegen/base/format.hpp"
 #include "runtime/emulator/machine.hpp"
@@ -264,13 +265,16 @@ void Machine::record_writer(GlobalMemory::Region& region, std::uintptr_t address
       first, last - first + 1, {.program = block.linear, .tag = static_cast<std::uint32_t>(line)});
   if (!conflict) return;
   failed_ = block.cluster->index;
+  // The same words, whichever came first.
+  race::Write lower = conflict->first, upper = {block.linear, static_cast<std::uint32_t>(line)};
+  if (upper.program < lower.program) std::swap(lower, upper);
   throw CompileError(
-      reports_.user_line(line),
+      reports_.user_line(static_cast<int>(upper.tag)),
       fmt::format(
           "kernel '{}': blocks {} and {} both write element {} of {}; an axis of the grid on "
           "which an output block does not depend must be sequential",
-          launch_.kernel, text(block_index(conflict->first.program, launch_.grid)),
-          text(block.index), conflict->element, region.buffer->name));
+          launch_.kernel, text(block_index(lower.program, launch_.grid)),
+          text(block_index(upper.program, launch_.grid)), conflict->element, region.buffer->name));
 }
 
 void Machine::load_global(void* dst, const void* p, std::uint32_t bytes, int line) {
@@ -280,6 +284,9 @@ void Machine::load_global(void* dst, const void* p, std::uint32_t bytes, int lin
   record_global(region, reinterpret_cast<std::uintptr_t>(p), bytes,
                 {me, race::Kind::read, race::Proxy::generic, static_cast<std::uint32_t>(line)},
                 {&me, 1});
+  std::uint64_t value = 0;
+  std::memcpy(&value, dst, std::min<std::size_t>(bytes, sizeof value));
+  if (asks_again(reinterpret_cast<std::uintptr_t>(p), 0, value)) poll(line);
 }
 
 void Machine::store_global(void* p, const void* src, std::uint32_t bytes, int line) {

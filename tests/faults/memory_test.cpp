@@ -166,6 +166,27 @@ TEST_CASE("a block that reads what another wrote without acquiring it races") {
   }
 }
 
+TEST_CASE("a loop on a plain load sees the store that it waits for, and races with it") {
+  std::vector<std::uint32_t> flag(1);
+  SmallKernel k(R"(
+  u32 v = 0;
+  if (pl::thread() == 0) {
+    while (v == 0) {
+      if (fault) pl::load_global(&v, flag);  // ask
+      else v = pl::load_acquire(flag);
+    }
+  } else if (pl::thread() == 64) {
+    v = 1;
+    if (fault) pl::store_global(flag, &v);  // tell
+    else pl::store_release(flag, v);
+  })");
+  k.writes("u32", "flag", flag);
+  CHECK(k.report() == "");
+  flag[0] = 0;
+  k.fault = 1;
+  test::check_told(k.report(), {}, {"race: the ", " of element 0 of flag by thread "});
+}
+
 TEST_CASE("blocks that wait for a block that is not resident are a livelock") {
   std::vector<std::uint32_t> flag(1);
   SmallKernel k(R"(
