@@ -65,20 +65,21 @@ template <>
 constexpr char bits_word<u64>[] = ".b64";
 
 // ASM(constraint) for the registers of a T.
-#define PL_BY_REGISTER(ASM)                                                       \
-  static_assert(sizeof(T) >= 4 && !is_half<T>, "atomics are of i32 u32 i64 u64"); \
-  if constexpr (same<T, f32>) {                                                   \
-    ASM("f");                                                                     \
-  } else if constexpr (same<T, f64>) {                                            \
-    ASM("d");                                                                     \
-  } else if constexpr (sizeof(T) == 4) {                                          \
-    ASM("r");                                                                     \
-  } else {                                                                        \
-    ASM("l");                                                                     \
+#define PL_BY_REGISTER(ASM)                                                    \
+  static_assert(sizeof(T) >= 4 && !is_half<T>, "atomics are of 4 or 8 bytes"); \
+  if constexpr (same<T, f32>) {                                                \
+    ASM("f");                                                                  \
+  } else if constexpr (same<T, f64>) {                                         \
+    ASM("d");                                                                  \
+  } else if constexpr (sizeof(T) == 4) {                                       \
+    ASM("r");                                                                  \
+  } else {                                                                     \
+    ASM("l");                                                                  \
   }
 
 template <Atomic A, const auto& Type, Order O, Scope S, class T>
 PL_FN T atom(T* p, T v) {
+  static_assert(A == Atomic::add || is_integer<T>, "only sums are of floats");
   const u64 at = __cvta_generic_to_global(p);
   T old;
 #define PL_ASM(constraint)                                                       \
@@ -94,6 +95,7 @@ PL_FN T atom(T* p, T v) {
 
 template <Atomic A, const auto& Type, Order O, class T>
 PL_FN T atom_shared(u32 at, T v) {
+  static_assert(A == Atomic::add || is_integer<T>, "only sums are of floats");
   T old;
 #define PL_ASM(constraint)                                                                  \
   asm volatile("atom%3.cta.shared::cta%4%5 %0, [%1], %2;"                                   \
