@@ -74,6 +74,7 @@ std::string metadata_to_json(const Metadata& metadata) {
       {"compile_ms", metadata.compile_ms},
       {"location", metadata.location},
       {"launch", metadata.launch},
+      {"components", metadata.components},
   };
   // A path need not be UTF-8; for people to read, a replacement character will do.
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
@@ -101,6 +102,8 @@ bool metadata_from_json(std::span<const std::byte> bytes, Metadata& metadata) {
     json.at("compile_ms").get_to(metadata.compile_ms);
     json.at("location").get_to(metadata.location);
     json.at("launch").get_to(metadata.launch);
+    if (const auto parts = json.find("components"); parts != json.end())
+      parts->get_to(metadata.components);
   } catch (const nlohmann::json::exception&) {
     return false;
   }

@@ -18,6 +18,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -44,6 +45,8 @@ struct Metadata {
   double compile_ms = 0;
   std::string location = {};  // the user's line, "softmax.cpp:12"
   std::string launch = "{}";  // JSON of whoever launches, opaque here
+  /// What the key was made of, by name, for people: short parts as text, long ones as digests.
+  std::map<std::string, std::string> components = {};
 
   bool operator==(const Metadata&) const = default;
 };

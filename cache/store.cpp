@@ -2,10 +2,12 @@
 
 #include <unistd.h>
 
-#include <cstdlib>
+#include <algorithm>
 #include <utility>
 
-#include "codegen/base/environment.hpp"
+#include "cache/stats.hpp"
+#include "cache/store_names.hpp"
+#include "codegen/base/event.hpp"
 #include "codegen/base/files.hpp"
 #include "codegen/base/format.hpp"
 #include "codegen/base/log.hpp"
@@ -13,74 +15,24 @@
 namespace palladium::cache {
 namespace {
 
-constexpr std::string_view layout_folder = "/v1";
-constexpr std::string_view suffix = ".k";
-constexpr std::size_t key_digits = 62;  // the first two name the folder
-constexpr std::size_t toolchain_digits = 16;
-constexpr std::size_t name_size = key_digits + 1 + toolchain_digits + suffix.size();
-
-bool are_hex(std::string_view text) {
-  return text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
-}
-
-/// "<62 hex>.<16 hex>.k"
-bool is_entry_name(std::string_view name) {
-  return name.size() == name_size && name.ends_with(suffix) && name[key_digits] == '.' &&
-         are_hex(name.substr(0, key_digits)) &&
-         are_hex(name.substr(key_digits + 1, toolchain_digits));
-}
-
-std::string_view toolchain_in(std::string_view name) {
-  return name.substr(key_digits + 1, toolchain_digits);
-}
-
-/// A cubin is code that runs with the user's rights: it must come from the user, or from root, who
-/// has those rights anyway (an image built by root and run by another).
-bool is_trusted_owner(const files::Info& info) {
-  return info.owner == ::geteuid() || info.owner == 0;
-}
-bool is_writable_by_others(const files::Info& info) { return (info.mode & 022u) != 0; }
-
-/// Why a file or folder is not to be trusted, and what to do about it; "" when it is.
-std::string distrust(const std::string& path, const files::Info& info) {
-  if (!is_trusted_owner(info))
-    return fmt::format(
-        "belongs to uid {}, not to uid {} who runs this: use another PALLADIUM_CACHE_DIR or "
-        "`chown -R {} '{}'`",
-        info.owner, ::geteuid(), ::geteuid(), path);
-  if (is_writable_by_others(info))
-    return fmt::format("is writable by others (mode {:o}): `chmod go-w '{}'`", info.mode, path);
-  return "";
-}
-
-void miss(const std::string& path, const std::string& why) {
-  log::warning(fmt::format("cache: '{}' is not used: {}", path, why));
+void say_unused(const std::string& path, const std::string& why) {
+  log::event(log::Level::warning, "refuse", fmt::format("cache: '{}' is not used: {}", path, why),
+             {{"path", path}, {"reason", why}});
 }
 
 }  // namespace
 
-std::string default_root() {
-  std::string root = environment::get(environment::Variable::cache_dir);
-  if (!root.empty()) return root;
-  // By the XDG rules a relative path is to be ignored.
-  const char* base = std::getenv("XDG_CACHE_HOME");
-  if (base != nullptr && base[0] == '/') return std::string(base) + "/palladium";
-  const char* home = std::getenv("HOME");
-  if (home != nullptr && home[0] == '/') return std::string(home) + "/.cache/palladium";
-  return "";
-}
-
-Store::Store(std::string root) : root_(std::move(root)) {
+Store::Store(std::string root, const StoreOptions& options)
+    : root_(std::move(root)), options_(options) {
   while (root_.size() > 1 && root_.back() == '/') root_.pop_back();
 }
 
-std::string Store::folder_of(const Key& key) const {
-  return root_ + std::string(layout_folder) + "/" + key.hex().substr(0, 2);
-}
+std::string Store::base() const { return root_ + std::string(names::layout_folder); }
+
+std::string Store::folder_of(const Key& key) const { return base() + "/" + key.hex().substr(0, 2); }
 
 std::string Store::path_of(const Key& key, std::string_view toolchain) const {
-  return fmt::format("{}/{}.{}{}", folder_of(key), std::string_view(key.hex()).substr(2), toolchain,
-                     suffix);
+  return folder_of(key) + "/" + names::entry_name(key, toolchain);
 }
 
 /// Judged once: a verdict is a warning, and one is enough. A root that does not exist is judged
@@ -91,47 +43,65 @@ bool Store::is_usable() const {
   if (known != Trust::unknown) return known == Trust::granted;
   files::Info info;
   if (!files::info(root_, info)) return true;
-  const std::string why =
-      info.is_directory ? distrust(root_, info) : std::string("it is not a directory");
+  const std::string why = info.is_directory ? distrust_of_folder(root_, info, options_.sharing)
+                                            : std::string("it is not a directory");
   Trust expected = Trust::unknown;
   const Trust verdict = why.empty() ? Trust::granted : Trust::refused;
-  if (trust_.compare_exchange_strong(expected, verdict) && !why.empty()) miss(root_, why);
+  if (trust_.compare_exchange_strong(expected, verdict) && !why.empty()) say_unused(root_, why);
   return why.empty();
 }
 
+/// Nothing, and in `defect` the reason if it is not that there is no such file.
 std::optional<Entry> Store::read(const std::string& path, const Key& key,
-                                 std::string_view toolchain, Parts parts) const {
+                                 std::string_view toolchain, Parts parts,
+                                 std::string& defect) const {
   std::vector<std::byte> bytes;
   files::Info info;
   if (const files::Outcome outcome = files::read(path, most_entry_bytes, bytes, &info); !outcome) {
-    if (!outcome.is_missing()) miss(path, outcome.message());
+    if (!outcome.is_missing()) defect = outcome.message();
     return std::nullopt;
   }
-  if (const std::string why = distrust(path, info); !why.empty()) {
-    miss(path, why);
-    return std::nullopt;
-  }
-  std::string defect;
+  defect = distrust_of_entry(path, info, options_.sharing);
+  if (!defect.empty()) return std::nullopt;
   std::optional<Entry> entry = decode(bytes, parts, defect);
   if (entry && (entry->key != key || entry->toolchain != toolchain)) {
     defect = "it holds another kernel than its name says";
     entry.reset();
   }
-  if (!entry) miss(path, defect);
+  // A cache that cannot be written serves all the same.
+  if (entry && names::now_ns() - info.modified_ns >= options_.note_use_after_ns)
+    (void)files::touch(path);
+  return entry;
+}
+
+std::optional<Entry> Store::read_or_log(const std::string& path, const Key& key,
+                                        std::string_view toolchain, Parts parts) const {
+  std::string defect;
+  std::optional<Entry> entry = read(path, key, toolchain, parts, defect);
+  if (!defect.empty()) {
+    count(Event::refused);
+    say_unused(path, defect);
+  }
   return entry;
 }
 
 std::optional<Entry> Store::find(const Key& key, std::string_view toolchain, Parts parts) const {
   if (!is_usable()) return std::nullopt;
-  return read(path_of(key, toolchain), key, toolchain, parts);
+  return read_or_log(path_of(key, toolchain), key, toolchain, parts);
+}
+
+std::optional<Entry> Store::find_again(const Key& key, std::string_view toolchain) const {
+  std::string ignored;
+  if (!is_usable()) return std::nullopt;
+  return read(path_of(key, toolchain), key, toolchain, Parts::kernel, ignored);
 }
 
 std::optional<Entry> Store::find_any(const Key& key, int newest_major, Parts parts) const {
   if (!is_usable()) return std::nullopt;
   const std::string folder = folder_of(key);
-  std::vector<std::string> names;
-  if (const files::Outcome outcome = files::list(folder, names); !outcome) {
-    if (!outcome.is_missing()) miss(folder, outcome.message());
+  std::vector<std::string> candidates;
+  if (const files::Outcome outcome = files::list(folder, candidates); !outcome) {
+    if (!outcome.is_missing()) say_unused(folder, outcome.message());
     return std::nullopt;
   }
   const std::string hex = key.hex();
@@ -140,84 +110,78 @@ std::optional<Entry> Store::find_any(const Key& key, int newest_major, Parts par
   const auto version = [](const Entry& entry) {
     return std::pair(entry.metadata.nvrtc_major, entry.metadata.nvrtc_minor);
   };
-  for (const std::string& name : names) {
-    if (!is_entry_name(name) || !name.starts_with(wanted)) continue;
-    std::optional<Entry> entry = read(folder + "/" + name, key, toolchain_in(name), parts);
+  for (const std::string& name : candidates) {
+    if (!names::is_entry(name) || !name.starts_with(wanted)) continue;
+    std::optional<Entry> entry =
+        read_or_log(folder + "/" + name, key, names::toolchain_in(name), parts);
     if (!entry || entry->metadata.nvrtc_major > newest_major) continue;
     if (!best || version(*entry) > version(*best)) best = std::move(entry);
   }
   return best;
 }
 
+/// The folders down from the root get the store's mode, what is above it the user's own.
+files::Outcome Store::make_folders(const std::string& folder) const {
+  if (const auto made = files::make_directories(files::directory_of(root_)); !made) return made;
+  for (const std::string& each : {root_, base(), folder})
+    if (const auto made = files::make_directory(each, folder_mode(options_.sharing)); !made)
+      return made;
+  return {};
+}
+
 bool Store::publish(const Entry& entry) const {
   if (!is_usable()) return false;
+  const auto refuse = [&](const std::string& why) {
+    count(Event::not_stored);
+    log::warning(
+        fmt::format("cache: {} is not stored in '{}': {}", entry.metadata.kernel, root_, why));
+    return false;
+  };
   const std::vector<std::byte> bytes = encode(entry);
   const std::string path = path_of(entry.key, entry.toolchain);
-  if (bytes.size() > most_entry_bytes) {
-    log::warning(
-        fmt::format("cache: {} is not stored: its {} bytes are more than the {} of an entry",
-                    entry.metadata.kernel, bytes.size(), most_entry_bytes));
-    return false;
-  }
+  if (const std::uint64_t most = std::min<std::uint64_t>(most_entry_bytes, options_.most_bytes);
+      bytes.size() > most)
+    return refuse(fmt::format("its {} bytes are more than {}", bytes.size(), most));
   // The digest makes a file torn by a crash a miss, so there is nothing to wait for the disk for.
-  files::Outcome outcome = files::publish(path, bytes);
+  const auto put = [&] {
+    return files::publish(path, bytes, files::Durability::fast, entry_mode(options_.sharing));
+  };
+  files::Outcome outcome = put();
   if (outcome.is_missing()) {
-    outcome = files::make_directories(folder_of(entry.key));
+    outcome = make_folders(folder_of(entry.key));
     // The root may have come into being only now, by somebody else's hand.
     if (outcome && !is_usable()) return false;
-    if (outcome) outcome = files::publish(path, bytes);
+    if (outcome) outcome = put();
   }
-  if (!outcome)
-    log::warning(fmt::format("cache: {} is not stored in '{}': {}", entry.metadata.kernel, root_,
-                             outcome.message()));
-  return static_cast<bool>(outcome);
+  if (!outcome) return refuse(outcome.message());
+  count(Event::stored);
+  if (is_time_to_sweep(bytes.size())) sweep();
+  return true;
 }
 
 std::string Store::problem() const {
   if (root_.empty()) return "PALLADIUM_CACHE_DIR, XDG_CACHE_HOME and HOME name no folder for it";
-  const std::string base = root_ + std::string(layout_folder);
-  const std::string probe = fmt::format("{}/probe.{}{}", base, ::getpid(), files::temporary_suffix);
-  if (const files::Outcome made = files::make_directories(base); !made) return made.message();
+  const std::string probe =
+      fmt::format("{}/probe.{}{}", base(), ::getpid(), files::temporary_suffix);
+  if (const files::Outcome made = make_folders(base()); !made) return made.message();
   files::Info info;
   if (const files::Outcome outcome = files::info(root_, info); !outcome) return outcome.message();
-  if (std::string why = distrust(root_, info); !why.empty()) return why;
+  if (std::string why = distrust_of_folder(root_, info, options_.sharing); !why.empty()) return why;
   if (const files::Outcome written = files::publish(probe, std::string_view()); !written)
     return written.message();
   (void)files::remove(probe);
   return "";
 }
 
-std::vector<Store::Listed> Store::list() const {
-  std::vector<Listed> result;
-  if (!is_usable()) return result;
-  const std::string base = root_ + std::string(layout_folder);
-  std::vector<std::string> folders;
-  if (const files::Outcome outcome = files::list(base, folders); !outcome) {
-    if (!outcome.is_missing()) miss(base, outcome.message());
-    return result;
-  }
-  for (const std::string& folder : folders) {
-    std::vector<std::string> names;
-    if (folder.size() != 2 || !are_hex(folder)) continue;
-    if (!files::list(base + "/" + folder, names)) continue;
-    for (const std::string& name : names) {
-      if (!is_entry_name(name)) continue;
-      Listed listed;
-      listed.key = *parse_key(folder + name.substr(0, key_digits));
-      listed.toolchain = toolchain_in(name);
-      listed.path = base + "/" + folder + "/" + name;
-      files::Info info;
-      if (!files::info(listed.path, info)) continue;  // gone since
-      listed.bytes = info.size;
-      listed.modified_ns = info.modified_ns;
-      result.push_back(std::move(listed));
-    }
-  }
-  return result;
+std::optional<Entry> Store::load(const Listed& listed, Parts parts) const {
+  return read_or_log(listed.path, listed.key, listed.toolchain, parts);
 }
 
-std::optional<Entry> Store::load(const Listed& listed, Parts parts) const {
-  return read(listed.path, listed.key, listed.toolchain, parts);
+std::string Store::defect(const Listed& listed) const {
+  std::string why;
+  if (!read(listed.path, listed.key, listed.toolchain, Parts::all, why) && why.empty())
+    why = "it is gone";
+  return why;
 }
 
 bool Store::remove(const Key& key, std::string_view toolchain) const {
@@ -226,31 +190,6 @@ bool Store::remove(const Key& key, std::string_view toolchain) const {
   const files::Outcome outcome = files::remove(path);
   if (!outcome) log::warning(fmt::format("cache: '{}' stays: {}", path, outcome.message()));
   return static_cast<bool>(outcome);
-}
-
-std::size_t Store::clear() const {
-  if (!is_usable()) return 0;
-  const std::string base = root_ + std::string(layout_folder);
-  std::size_t removed = 0;
-  std::vector<std::string> folders;
-  if (!files::list(base, folders)) return 0;
-  for (const std::string& folder : folders) {
-    std::vector<std::string> names;
-    if (folder.size() != 2 || !are_hex(folder)) continue;
-    const std::string path = base + "/" + folder;
-    if (!files::list(path, names)) continue;
-    for (const std::string& name : names) {
-      const bool is_entry = is_entry_name(name);
-      if (!is_entry && !name.ends_with(files::temporary_suffix)) continue;
-      const files::Outcome outcome = files::remove(path + "/" + name);
-      if (!outcome)
-        log::warning(fmt::format("cache: '{}/{}' stays: {}", path, name, outcome.message()));
-      if (outcome && is_entry) ++removed;
-    }
-    // Not empty where something of another's lies in it: that is left alone.
-    (void)files::remove_directory(path);
-  }
-  return removed;
 }
 
 }  // namespace palladium::cache

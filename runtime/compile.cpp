@@ -4,8 +4,11 @@
 #include <climits>
 #include <ctime>
 
+#include "cache/stats.hpp"
 #include "cache/text_digest.hpp"
+#include "cache/turn.hpp"
 #include "codegen/base/environment.hpp"
+#include "codegen/base/event.hpp"
 #include "codegen/base/forking.hpp"
 #include "codegen/base/format.hpp"
 #include "codegen/base/log.hpp"
@@ -15,6 +18,7 @@
 #include "codegen/nvrtc/nvrtc.hpp"
 #include "runtime/clock.hpp"
 #include "runtime/compiler.hpp"
+#include "runtime/components.hpp"
 #include "runtime/driver/driver.hpp"
 #include "runtime/dump.hpp"
 #include "runtime/jobs.hpp"
@@ -70,13 +74,6 @@ std::string translated(const std::string& log, const std::vector<cuda::TextLine>
 
 constexpr const char* line_info = "--generate-line-info";
 
-nvrtc::Request request_for(const graph::Graph& g, const std::string& text,
-                           const std::string& arch) {
-  nvrtc::Request request{.source = full_text(text), .arch = arch};
-  if (g.lineinfo) request.options = {line_info};
-  return request;
-}
-
 /// The assembler tells lines of its own text. From there a second compile, of such kernels only,
 /// leads to the emitted text and the user's line.
 std::vector<std::string> located(const nvrtc::Result& result, nvrtc::Request request,
@@ -107,12 +104,20 @@ void report(const graph::Graph& g, const Program& p) {
   for (const std::string& w : p.entry.metadata.resources.warnings)
     if (!p.from_cache) log::warning(g.name + ": " + w);
   if (!log::enabled(log::Level::info)) return;
-  if (p.from_cache)
-    log::info(fmt::format("{}  hit   trace {:.1f} ms  disk {:.1f} ms  {}", g.name, p.times.trace,
-                          p.times.find, summary(p)));
-  else
-    log::info(fmt::format("{}  miss  trace {:.1f} ms  lower {:.1f} ms  nvrtc {:.0f} ms  {}", g.name,
-                          p.times.trace, p.times.lower, p.times.nvrtc, summary(p)));
+  const Compiled::Times& t = p.times;
+  const std::string line =
+      p.from_cache ? fmt::format("{}  hit   trace {:.1f} ms  disk {:.1f} ms  {}", g.name, t.trace,
+                                 t.find, summary(p))
+                   : fmt::format("{}  miss  trace {:.1f} ms  lower {:.1f} ms  nvrtc {:.0f} ms  {}",
+                                 g.name, t.trace, t.lower, t.nvrtc, summary(p));
+  log::event(log::Level::info, p.from_cache ? "hit" : "miss", line,
+             {{"kernel", g.name},
+              {"arch", p.entry.metadata.arch},
+              {"key", p.entry.key.hex()},
+              {"trace_ms", t.trace},
+              {"find_ms", t.find},
+              {"lower_ms", t.lower},
+              {"nvrtc_ms", t.nvrtc}});
 }
 
 JobName job_name(const Specialization& s, const std::string& arch, Lookup lookup) {
@@ -134,24 +139,33 @@ std::shared_ptr<const Program> make(const Specialization& s, const JobName& job,
 
   // In the cache?
   const Clock finding;
-  if (job.lookup == Lookup::cached) {
-    if (auto entry = find(key); entry && from_json(entry->metadata.launch, program->plan)) {
-      program->entry = std::move(*entry);
-      program->from_cache = true;
-      program->times.find = finding.ms();
-      report(g, *program);
-      dump(s, *program);
-      return program;
-    }
-  }
+  const auto take = [&](std::optional<cache::Entry> entry) {
+    if (!entry || !from_json(entry->metadata.launch, program->plan)) return false;
+    program->entry = std::move(*entry);
+    program->from_cache = true;
+    program->times.find = finding.ms();
+    cache::count(cache::Event::hit);
+    report(g, *program);
+    dump(s, *program);
+    return true;
+  };
+  const bool may_load = job.lookup == Lookup::cached;
+  if (may_load && take(find(key))) return program;
   program->times.find = finding.ms();
-  if (jit_is_off())
+  if (jit_is_off()) {
+    cache::count(cache::Event::miss);
     throw CudaError("'" + g.name + "' for " + arch + " (" + key.hex().substr(0, 6) +
                     ") is not in the cache " + store().root() +
                     ", and PALLADIUM_JIT=off forbids to compile it; fill the cache with "
                     "`palladium warm`");
+  }
   const nvrtc::Search& toolchain = nvrtc::toolchain();
   if (!toolchain.found) throw CudaError(nvrtc::missing_toolchain_message(toolchain));
+
+  // Has another process been at it meanwhile?
+  const cache::Turn turn(store().root(), key, toolchain.found->id, stopped);
+  if (may_load && take(store().find_again(key, toolchain.found->id))) return program;
+  cache::count(cache::Event::miss);
 
   // Graph to text.
   const Clock lowering;
@@ -161,7 +175,7 @@ std::shared_ptr<const Program> make(const Specialization& s, const JobName& job,
   program->times.lower = lowering.ms();
 
   // Text to cubin.
-  const nvrtc::Request request = request_for(g, text, arch);
+  const nvrtc::Request request = request_for(text, arch, g.lineinfo);
   const nvrtc::Pool::Outcome outcome = run_nvrtc(request, *toolchain.found, stopped);
   if (outcome.end == nvrtc::Pool::End::stopped) return nullptr;
   if (outcome.end == nvrtc::Pool::End::died)
@@ -187,7 +201,8 @@ std::shared_ptr<const Program> make(const Specialization& s, const JobName& job,
                                  .built_at = std::time(nullptr),
                                  .compile_ms = result.milliseconds,
                                  .location = to_string(g.at),
-                                 .launch = to_json(program->plan)},
+                                 .launch = to_json(program->plan),
+                                 .components = components_of(g, arch)},
                     .cubin = result.cubin,
                     .ptx = result.ptx,
                     .source = text};
@@ -227,7 +242,13 @@ std::string full_text(const std::string& text) {
   return "#line 1 \"library.cuh\"\n" + device::prelude(device::Half::cuda, text) + text;
 }
 
-cache::Store store() { return cache::Store(cache::default_root()); }
+nvrtc::Request request_for(const std::string& text, const std::string& arch, bool lineinfo) {
+  nvrtc::Request request{.source = full_text(text), .arch = arch};
+  if (lineinfo) request.options = {line_info};
+  return request;
+}
+
+cache::Store store() { return cache::Store(cache::default_root(), cache::default_store_options()); }
 
 std::shared_ptr<const Program> compile(const Specialization& s, const std::string& arch,
                                        Lookup lookup) {

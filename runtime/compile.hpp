@@ -8,6 +8,7 @@
 #include "cache/entry.hpp"
 #include "cache/key.hpp"
 #include "cache/store.hpp"
+#include "codegen/nvrtc/nvrtc.hpp"
 #include "runtime/launch_plan.hpp"
 #include "runtime/specialization.hpp"
 
@@ -29,6 +30,7 @@ cache::Key key_of(const graph::Graph& g, const std::string& arch);
 
 /// What NVRTC gets: the emitted text behind the device library.
 std::string full_text(const std::string& text);
+nvrtc::Request request_for(const std::string& text, const std::string& arch, bool lineinfo);
 
 enum class Lookup {
   cached,  // from the cache, if it is there

@@ -3,6 +3,7 @@
 #include "codegen/graph/transform.hpp"
 #include "palladium/kernel.hpp"
 #include "runtime/compile.hpp"
+#include "runtime/components.hpp"
 #include "runtime/jobs.hpp"
 #include "runtime/kernel_state.hpp"
 #include "runtime/target.hpp"
@@ -58,6 +59,12 @@ std::string Lowered::decisions(const CompileOptions& options) const {
 
 std::string Lowered::key(const CompileOptions& options) const {
   return runtime::key_of(graph_of(state_), arch_of(options)).hex();
+}
+
+std::vector<std::pair<std::string, std::string>> Lowered::key_components(
+    const CompileOptions& options) const {
+  const auto parts = runtime::components_of(graph_of(state_), arch_of(options));
+  return {parts.begin(), parts.end()};
 }
 
 std::vector<ShapeDtype> Lowered::out_types() const { return graph_of(state_).mapping.out_shapes(); }

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "palladium/error.hpp"
+#include "tools/cache_entry.hpp"
 #include "tools/commands.hpp"
 #include "tools/output.hpp"
 
@@ -39,21 +40,6 @@ Json object_of(const CacheEntry& e) {
   return object;
 }
 
-/// The entry whose name begins so: a key, where several NVRTCs compiled it "<key>.<toolchain>".
-CacheEntry find(const std::string& prefix) {
-  const std::vector<CacheEntry> found = cache_entries(prefix);
-  if (found.empty())
-    throw CompileError("no kernel in the cache " + cache_root() + " has a key that begins with '" +
-                       prefix + "'; `palladium cache list` shows what there is");
-  if (found.size() > 1) {
-    std::string names;
-    for (const CacheEntry& e : found) names += "\n  " + e.key + "." + e.toolchain + "  " + e.kernel;
-    throw CompileError("several kernels in the cache begin with '" + prefix + "':" + names);
-  }
-  if (!found[0].usable) throw CompileError(found[0].path + " cannot be used");
-  return found[0];
-}
-
 std::string description_of(const CacheEntry& e) {
   return fmt::format(
              "kernel         {}\n"
@@ -70,6 +56,20 @@ std::string description_of(const CacheEntry& e) {
 }
 
 }  // namespace
+
+CacheEntry find_entry(const std::string& prefix) {
+  const std::vector<CacheEntry> found = cache_entries(prefix);
+  if (found.empty())
+    throw CompileError("no kernel in the cache " + cache_root() + " has a key that begins with '" +
+                       prefix + "'; `palladium cache list` shows what there is");
+  if (found.size() > 1) {
+    std::string names;
+    for (const CacheEntry& e : found) names += "\n  " + e.key + "." + e.toolchain + "  " + e.kernel;
+    throw CompileError("several kernels in the cache begin with '" + prefix + "':" + names);
+  }
+  if (!found[0].usable) throw CompileError(found[0].path + " cannot be used");
+  return found[0];
+}
 
 int cache_list(const CacheList& asked) {
   std::vector<CacheEntry> entries = cache_entries();
@@ -94,7 +94,7 @@ int cache_list(const CacheList& asked) {
 }
 
 int cache_show(const CacheShow& asked) {
-  const CacheEntry entry = find(asked.key);
+  const CacheEntry entry = find_entry(asked.key);
   const bool wants_text = asked.cuda || asked.ptx;
   const CacheText text = wants_text ? cache_text(entry) : CacheText();
 

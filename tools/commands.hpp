@@ -53,4 +53,33 @@ struct CacheShow {
 };
 int cache_show(const CacheShow& asked);
 
+struct CacheStats {
+  bool json = false;
+};
+int cache_stats(const CacheStats& asked);
+
+struct CacheVerify {
+  std::string recompile;  // "5%", or "" for none
+  bool json = false;
+};
+int cache_verify(const CacheVerify& asked);
+
+struct CachePrune {
+  bool json = false;
+};
+int cache_prune(const CachePrune& asked);
+
+struct CacheClear {
+  bool json = false;
+};
+int cache_clear(const CacheClear& asked);
+
+struct CacheExplain {
+  std::string first;
+  std::string second;
+  std::string arch;
+  bool json = false;
+};
+int cache_explain(const CacheExplain& asked);
+
 }  // namespace palladium::tools

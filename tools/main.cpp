@@ -66,6 +66,29 @@ class Commands {
     entry->add_flag("--cuda", cache_show_.cuda, "The emitted CUDA C++");
     entry->add_flag("--ptx", cache_show_.ptx, "What NVRTC made of it");
     add_json(entry, cache_show_.json);
+    add_json(command(*cache, "stats", "How many, how large, and what is allowed", cache_stats_,
+                     tools::cache_stats),
+             cache_stats_.json);
+    auto* verify =
+        command(*cache, "verify", "Read and check all of them", cache_verify_, tools::cache_verify);
+    verify->add_option("--recompile", cache_verify_.recompile,
+                       "Share of them to compile again and compare, such as 5%");
+    add_json(verify, cache_verify_.json);
+    add_json(command(*cache, "prune", "Bring the cache within its bounds, remove left-over files",
+                     cache_prune_, tools::cache_prune),
+             cache_prune_.json);
+    add_json(command(*cache, "clear", "Remove all of them", cache_clear_, tools::cache_clear),
+             cache_clear_.json);
+    auto* explain = command(*cache, "explain", "Why a kernel is not found: what differs in the key",
+                            cache_explain_, tools::cache_explain);
+    explain
+        ->add_option("KERNEL", cache_explain_.first,
+                     "A key's first digits, a shipped kernel, or MANIFEST.json#3")
+        ->required();
+    explain->add_option("OTHER", cache_explain_.second,
+                        "A key's first digits (default: the nearest entry)");
+    explain->add_option("--arch", cache_explain_.arch, "sm_75 ... sm_100a");
+    add_json(explain, cache_explain_.json);
   }
 
   int execute(int argc, char** argv) {
@@ -123,6 +146,11 @@ class Commands {
   Warm warm_;
   CacheList cache_list_;
   CacheShow cache_show_;
+  CacheStats cache_stats_;
+  CacheVerify cache_verify_;
+  CachePrune cache_prune_;
+  CacheClear cache_clear_;
+  CacheExplain cache_explain_;
 };
 
 }  // namespace

@@ -10,9 +10,13 @@ namespace palladium::environment {
 #define PALLADIUM_ENVIRONMENT(X) \
   X(target,      "PALLADIUM_TARGET",     "first GPU, else interpreter", "cuda, interpreter or emulator: where kernels run") \
   X(log,         "PALLADIUM_LOG",        "warning",                     "debug, info, warning, error or off: lines on stderr") \
+  X(log_format,  "PALLADIUM_LOG_FORMAT", "text",                        "json: one object per line, with the fields of hit, miss, evict and refuse") \
   X(dump,        "PALLADIUM_DUMP",       "",                            "comma list of graph, passes, cuda, ptx: artefacts to write") \
   X(dump_dir,    "PALLADIUM_DUMP_DIR",   "palladium-dump",              "folder for the artefacts") \
   X(cache_dir,   "PALLADIUM_CACHE_DIR",  "$XDG_CACHE_HOME/palladium, else ~/.cache/palladium", "root of the kernel cache") \
+  X(cache_size,  "PALLADIUM_CACHE_SIZE", "2048",                        "MiB that the cache may hold; what was not used for longest goes") \
+  X(cache_files, "PALLADIUM_CACHE_FILES", "200000",                     "kernels that the cache may hold") \
+  X(cache_sharing, "PALLADIUM_CACHE_SHARING", "own",                    "group: whoever is in the group of the cache's folder is trusted with it") \
   X(record,      "PALLADIUM_RECORD",     "",                            "manifest to which all kernels that are compiled or loaded are added") \
   X(jit,         "PALLADIUM_JIT",        "on",                          "off: never compile, only load from the cache") \
   X(toolchain,   "PALLADIUM_TOOLCHAIN",  "",                            "any: accept cached cubins of any NVRTC the driver can load") \

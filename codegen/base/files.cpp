@@ -28,6 +28,8 @@ constexpr Functions calls_of_the_system = {
     .unlink = ::unlink,
     .mkdir = ::mkdir,
     .rmdir = ::rmdir,
+    .chmod = ::chmod,
+    .utimensat = ::utimensat,
     .realpath = ::realpath,
     .opendir = ::opendir,
     .readdir = ::readdir,
@@ -63,6 +65,7 @@ struct Descriptor {
 Info info_of(const struct stat& status) {
   return {
       .owner = status.st_uid,
+      .group = status.st_gid,
       .mode = status.st_mode & 07777u,
       .size = static_cast<std::uint64_t>(status.st_size),
       .modified_ns = std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec,
@@ -246,15 +249,23 @@ Outcome list(const std::string& directory, std::vector<std::string>& names) {
   return outcome;
 }
 
-Outcome make_directories(const std::string& directory) {
-  if (calls.mkdir(directory.c_str(), 0700) == 0) return {};
-  const Outcome outcome = failed("mkdir");
-  if (outcome.error == EEXIST || outcome.error == EROFS || outcome.error == EISDIR) {
-    // A read-only file system says EROFS even for a directory that exists.
-    Info existing;
-    if (info(directory, existing) && existing.is_directory) return {};
-    return outcome.error == EEXIST ? Outcome{ENOTDIR, "mkdir"} : outcome;
+Outcome make_directory(const std::string& directory, mode_t mode) {
+  constexpr mode_t own = 0700;
+  if (calls.mkdir(directory.c_str(), mode & own) == 0) {
+    // The umask takes away what others may do.
+    if ((mode & ~own) != 0 && calls.chmod(directory.c_str(), mode) != 0) return failed("chmod");
+    return {};
   }
+  const Outcome outcome = failed("mkdir");
+  if (outcome.error != EEXIST && outcome.error != EROFS && outcome.error != EISDIR) return outcome;
+  // A read-only file system says EROFS even for a directory that exists.
+  Info existing;
+  if (info(directory, existing) && existing.is_directory) return {};
+  return outcome.error == EEXIST ? Outcome{ENOTDIR, "mkdir"} : outcome;
+}
+
+Outcome make_directories(const std::string& directory) {
+  const Outcome outcome = make_directory(directory, 0700);
   if (outcome.error != ENOENT) return outcome;
   const std::string parent = directory_of(directory);
   if (parent == directory) return outcome;
@@ -267,6 +278,11 @@ Outcome make_unique_directory(const std::string& prefix, std::string& made) {
   const std::string path = prefix + unique_suffix();
   if (calls.mkdir(path.c_str(), 0700) != 0) return failed("mkdir");
   made = path;
+  return {};
+}
+
+Outcome touch(const std::string& path) {
+  if (calls.utimensat(AT_FDCWD, path.c_str(), nullptr, 0) != 0) return failed("utimensat");
   return {};
 }
 

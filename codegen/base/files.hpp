@@ -32,6 +32,8 @@ struct Functions {
   int (*unlink)(const char* path);
   int (*mkdir)(const char* path, mode_t mode);
   int (*rmdir)(const char* path);
+  int (*chmod)(const char* path, mode_t mode);
+  int (*utimensat)(int directory, const char* path, const timespec* times, int flags);
   char* (*realpath)(const char* path, char* resolved);
   DIR* (*opendir)(const char* path);
   dirent* (*readdir)(DIR* directory);
@@ -57,6 +59,7 @@ struct [[nodiscard]] Outcome {
 
 struct Info {
   std::uint32_t owner = 0;
+  std::uint32_t group = 0;
   std::uint32_t mode = 0;  // permission bits only
   std::uint64_t size = 0;
   std::int64_t modified_ns = 0;  // since 1970
@@ -104,8 +107,14 @@ Outcome list(const std::string& directory, std::vector<std::string>& names);
 /// Makes the directory and its missing parents, each with mode 0700; an existing one is success.
 Outcome make_directories(const std::string& directory);
 
+/// Makes the directory with exactly that mode; one that exists keeps its own.
+Outcome make_directory(const std::string& directory, mode_t mode);
+
 /// Makes `<prefix>.<unique>` with mode 0700; one that exists already is never taken.
 Outcome make_unique_directory(const std::string& prefix, std::string& made);
+
+/// Makes the file's time of modification now.
+Outcome touch(const std::string& path);
 
 /// Removes a file; a missing one is success.
 Outcome remove(const std::string& path);

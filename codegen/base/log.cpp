@@ -4,9 +4,12 @@
 #include <spdlog/spdlog.h>
 
 #include <memory>
+#include <string>
 
 #include "codegen/base/environment.hpp"
+#include "codegen/base/event.hpp"
 #include "codegen/base/forking.hpp"
+#include "codegen/base/format.hpp"
 
 namespace palladium::log {
 namespace {
@@ -18,11 +21,34 @@ spdlog::level::level_enum spdlog_level(Level level) {
   return levels[static_cast<int>(level)];
 }
 
+bool is_json() {
+  static const bool asked = environment::get(environment::Variable::log_format) == "json";
+  return asked;
+}
+
+/// As a JSON string. Bytes that are no ASCII pass as they are, being UTF-8 or part of a path.
+std::string quoted(std::string_view text) {
+  std::string result = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\')
+      result += {'\\', c};
+    else if (static_cast<unsigned char>(c) < 0x20)
+      result += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
+    else
+      result += c;
+  }
+  return result + '"';
+}
+
 spdlog::logger& logger() {
   static spdlog::logger* instance = [] {
     auto* l =
         new spdlog::logger("palladium", std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
-    l->set_pattern("palladium %^%l%$ %v");
+    if (is_json())
+      l->set_pattern(R"({"time":"%Y-%m-%dT%H:%M:%S.%eZ","level":"%l",%v})",
+                     spdlog::pattern_time_type::utc);
+    else
+      l->set_pattern("palladium %^%l%$ %v");
     const std::string wanted = environment::get(environment::Variable::log);
     l->set_level(wanted.empty() ? spdlog::level::warn : spdlog::level::from_str(wanted));
     l->flush_on(spdlog::level::debug);
@@ -40,6 +66,21 @@ bool enabled(Level level) {
 
 void write(Level level, std::string_view line) {
   const forking::Section section;
+  std::string json;
+  if (is_json()) line = json = "\"message\":" + quoted(line);
+  logger().log(spdlog_level(level), spdlog::string_view_t(line.data(), line.size()));
+}
+
+void event(Level level, std::string_view name, std::string_view line,
+           std::initializer_list<Field> fields) {
+  const forking::Section section;
+  std::string json;
+  if (is_json()) {
+    json = "\"event\":" + quoted(name);
+    for (const Field& field : fields)
+      json += "," + quoted(field.name) + ":" + (field.is_text ? quoted(field.value) : field.value);
+    line = json;
+  }
   logger().log(spdlog_level(level), spdlog::string_view_t(line.data(), line.size()));
 }
 

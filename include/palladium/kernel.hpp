@@ -177,6 +177,9 @@ class PALLADIUM_API Lowered {
   std::string decisions(const CompileOptions& options = {}) const;
   /// The kernel's name in the cache, 64 hex digits.
   std::string key(const CompileOptions& options = {}) const;
+  /// What that name is made of, by name: short parts as text, long ones as digests.
+  std::vector<std::pair<std::string, std::string>> key_components(
+      const CompileOptions& options = {}) const;
   std::vector<ShapeDtype> out_types() const;
   const std::string& name() const;
   double trace_ms() const;

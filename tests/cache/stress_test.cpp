@@ -1,0 +1,175 @@
+// Many processes with many threads store, find and evict while others are killed: nothing wrong is
+// ever loaded, nothing is lost but by eviction, and nothing is left lying about.
+//
+// PALLADIUM_STRESS multiplies the work: 1 takes a few seconds, 25 is the whole of it.
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <catch2/catch_test_macros.hpp>
+#include <cstdlib>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "cache/stats.hpp"
+#include "cache/store.hpp"
+#include "cache/turn.hpp"
+#include "tests/support/captured_stderr.hpp"
+#include "tests/support/folder.hpp"
+
+using namespace palladium;
+using cache::Entry;
+using cache::Store;
+using test::Folder;
+
+namespace {
+
+constexpr int processes = 16, threads = 8, kernels = 50;
+const std::string ours = "0123456789abcdef";
+
+/// What lies in memory that all processes share.
+struct Shared {
+  std::atomic<std::uint64_t> wrong, stored, hits, evicted;
+};
+
+Shared& shared() {
+  static Shared* const memory = static_cast<Shared*>(
+      ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  return *memory;
+}
+
+/// Its cubin is a function of its number: whatever else is found under its key is wrong.
+Entry entry_of(int kernel) {
+  Entry entry;
+  entry.key = cache::key_of({{"graph", std::to_string(kernel)}});
+  entry.toolchain = ours;
+  entry.metadata.kernel = "kernel" + std::to_string(kernel);
+  entry.source = std::string(500, static_cast<char>('a' + kernel % 26));
+  std::minstd_rand random(static_cast<unsigned>(kernel) + 1);
+  for (int i = 0; i < 3000 + kernel * 40; ++i)
+    entry.cubin.push_back(static_cast<std::byte>(random()));
+  return entry;
+}
+
+bool is_right(const Entry& found, const Entry& expected) {
+  return found.key == expected.key && found.cubin == expected.cubin &&
+         found.source == expected.source && found.metadata == expected.metadata;
+}
+
+void work(const Store& store, unsigned seed, int rounds) {
+  std::minstd_rand random(seed);
+  for (int i = 0; i < rounds; ++i) {
+    const Entry expected = entry_of(static_cast<int>(random() % kernels));
+    auto found = store.find(expected.key, ours, cache::Parts::all);
+    if (!found) {
+      const cache::Turn turn(store.root(), expected.key, ours);
+      found = store.find(expected.key, ours, cache::Parts::all);
+      if (!found && store.publish(expected)) ++shared().stored;
+    }
+    if (found) ++shared().hits;
+    if (found && !is_right(*found, expected)) ++shared().wrong;
+  }
+}
+
+pid_t start(const std::string& root, const cache::StoreOptions& options, unsigned seed,
+            int rounds) {
+  const pid_t child = ::fork();
+  if (child != 0) return child;
+  for (auto& count : cache::events) count = 0;
+  const Store store(root, options);
+  std::vector<std::thread> running;
+  for (unsigned t = 0; t < threads; ++t)
+    running.emplace_back([&, t] { work(store, seed * threads + t, rounds); });
+  for (std::thread& thread : running) thread.join();
+  shared().evicted += cache::counted(cache::Event::evicted);
+  ::_exit(cache::counted(cache::Event::refused) == 0 &&
+                  cache::counted(cache::Event::not_stored) == 0
+              ? 0
+              : 1);
+}
+
+int scale() {
+  const char* given = std::getenv("PALLADIUM_STRESS");
+  return given == nullptr ? 1 : std::max(1, std::atoi(given));
+}
+
+void reset() { shared().wrong = shared().stored = shared().hits = shared().evicted = 0; }
+
+int temporaries_in(const std::string& root) {
+  int count = 0;
+  std::vector<std::string> folders, names;
+  if (!files::list(root + "/v1", folders)) return 0;
+  for (const std::string& folder : folders)
+    if (files::list(root + "/v1/" + folder, names))
+      for (const std::string& name : names) count += name.ends_with(files::temporary_suffix);
+  return count;
+}
+
+}  // namespace
+
+TEST_CASE("sixteen processes with eight threads each, killed at random, load nothing wrong") {
+  const Folder folder;
+  reset();
+  const int kills = std::min(200, 8 * scale());
+  // Room for half of the kernels: eviction never rests.
+  const cache::StoreOptions options = {
+      .most_bytes = 128 << 10, .most_files = 25, .note_use_after_ns = 1'000'000};
+  std::mt19937 random(20260101);
+  std::vector<pid_t> running;
+  unsigned seed = 1;
+  const test::CapturedStderr quiet;
+  for (int i = 0; i < processes; ++i)
+    running.push_back(start(folder / "cache", options, seed++, 1 << 30));
+  for (int i = 0; i < kills; ++i) {
+    ::usleep(static_cast<useconds_t>(random() % 60'000));
+    pid_t& victim = running[random() % running.size()];
+    REQUIRE(::kill(victim, SIGKILL) == 0);
+    REQUIRE(::waitpid(victim, nullptr, 0) == victim);
+    victim = start(folder / "cache", options, seed++, 1 << 30);
+  }
+  for (const pid_t process : running) {
+    ::kill(process, SIGKILL);
+    ::waitpid(process, nullptr, 0);
+  }
+  CHECK(shared().wrong == 0);
+  CHECK(shared().hits > 100);
+  CHECK(shared().stored > 50);
+
+  // Afterwards the store is whole, within its bounds at the next sweep, and clean.
+  cache::StoreOptions recovering = options;
+  recovering.temporaries_live_ns = 0;
+  const Store store(folder / "cache", recovering);
+  store.sweep();
+  CHECK(temporaries_in(store.root()) == 0);
+  for (const Store::Listed& listed : store.list()) CHECK(store.defect(listed) == "");
+  CHECK(quiet.text().empty());  // no process ever saw a defect
+}
+
+TEST_CASE("what is reported stored is found until it is evicted, whoever is killed meanwhile") {
+  const Folder folder;
+  reset();
+  const cache::StoreOptions unbounded = {};
+  const test::CapturedStderr quiet;
+  std::mt19937 random(7);
+  std::vector<pid_t> running;
+  for (unsigned i = 0; i < 6; ++i) running.push_back(start(folder.path(), unbounded, 100 + i, 200));
+  for (std::size_t i = 0; i < 3; ++i) {
+    ::usleep(static_cast<useconds_t>(random() % 30'000));
+    ::kill(running[i], SIGKILL);
+  }
+  for (const pid_t process : running) ::waitpid(process, nullptr, 0);
+  CHECK(shared().wrong == 0);
+  // Without bounds nothing may go: as many kernels as were ever stored, each whole.
+  const Store store(folder.path(), unbounded);
+  CHECK(shared().evicted == 0);
+  const auto listed = store.list();
+  CHECK(listed.size() >= std::min<std::size_t>(shared().stored, kernels));
+  CHECK(listed.size() == kernels);
+  for (const Store::Listed& each : listed) CHECK(store.defect(each) == "");
+  CHECK(quiet.text().empty());
+}
