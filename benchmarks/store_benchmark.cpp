@@ -18,6 +18,7 @@
 #include "cache/turn.hpp"
 #include "codegen/base/files.hpp"
 #include "codegen/nvrtc/toolchain.hpp"
+#include "palladium/palladium.hpp"
 
 using namespace palladium;
 
@@ -62,6 +63,19 @@ cache::Entry entry_of_20_kb() {
   return entry;
 }
 
+/// A chain of 166 times a constant, a difference and an exponential.
+Lowered kernel_of_500_operations() {
+  const ShapeDtype type{{128}, f32};
+  const Kernel kernel = pallas_call(
+      [](Ref x, Ref o) {
+        Value v = x[_];
+        for (int i = 0; i < 166; ++i) v = exp(v - static_cast<float>(i));
+        o[_] = v;
+      },
+      {.name = "chain", .out_type = type});
+  return kernel.lower(type);
+}
+
 /// The whole of a warm start in a process of its own: find the toolchain, the entry, its bytes.
 int warm_start(const char* root) {
   (void)nvrtc::toolchain();
@@ -102,8 +116,17 @@ int main(int count, char** arguments) {
   report("find an entry of 20 KB: open, verify, read",
          best(51, 20, [&] { (void)store.find(entry.key, entry.toolchain); }), "<= 50 us",
          "(cuda.core: ~10 us, not verified)");
-  report("store it", best(51, 5, [&] { (void)store.publish(entry); }), "<= 200 us",
-         "(tmp + write + rename alone: 18 to 98 us)");
+  // A new file each time: a file system may write out at once what replaces another file.
+  cache::Entry fresh = entry;
+  int stored = 0;
+  report("store it",
+         best(51, 5,
+              [&] {
+                fresh.key = cache::key_of({{"graph", std::to_string(stored++)}});
+                (void)store.publish(fresh);
+              }),
+         "<= 200 us", "(tmp + write + rename alone: 18 to 98 us)");
+  report("store it again", best(51, 5, [&] { (void)store.publish(entry); }), "", "");
 
   report("be the one process that compiles it",
          best(51, 20, [&] { const cache::Turn turn(root, entry.key, entry.toolchain); }), "",
@@ -119,13 +142,9 @@ int main(int count, char** arguments) {
          best(51, 10'000, [&] { sum += *memory.find(nullptr, keys[next++ % keys.size()]); }),
          "<= 50 ns", "(Jitify2 2.5 us added per launch)");
 
-  const std::string graph(16 << 10, 'g');  // about 500 operations
-  report("key of a graph of 16 KB",
-         best(51, 20,
-              [&] {
-                (void)cache::key_of({{"arch", "sm_90a"}, {"graph", graph}});
-              }),
-         "<= 100 us", "");
+  const Lowered lowered = kernel_of_500_operations();
+  report("key of a graph of 500 operations",
+         best(51, 20, [&] { (void)lowered.key({.arch = "sm_90a"}); }), "<= 100 us", "");
   report("find and identify NVRTC without loading it",
          best(51, 5, [] { (void)nvrtc::find_toolchain(); }), "",
          "(dlopen alone: 5.4 ms warm, 127 ms cold)");
