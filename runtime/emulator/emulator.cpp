@@ -63,6 +63,22 @@ class Failure {
   std::exception_ptr exception_;
 };
 
+std::string block_text(std::uint32_t linear, std::array<std::int64_t, 3> grid) {
+  return text({linear % grid[0], linear / grid[0] % grid[1], linear / grid[0] / grid[1]});
+}
+
+[[noreturn]] void blame(const Launch& launch, const Reports& reports, GlobalMemory& global,
+                        const WriteConflict& conflict) {
+  throw CompileError(
+      reports.user_line(conflict.line),
+      fmt::format(
+          "kernel '{}': blocks {} and {} both write element {} of {}; an axis of the grid on "
+          "which an output block does not depend must be sequential",
+          launch.kernel, block_text(conflict.first, launch.grid),
+          block_text(conflict.second, launch.grid), conflict.element,
+          global.region(conflict.region).buffer->name));
+}
+
 }  // namespace
 
 void run(const Launch& launch) {
@@ -92,6 +108,7 @@ void run(const Launch& launch) {
     }
   });
   failure.rethrow(reports);
+  if (const auto conflict = reports.conflict()) blame(launch, reports, global, *conflict);
   if (reports.any()) throw InternalError(reports.text());
 }
 

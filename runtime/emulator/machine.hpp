@@ -358,6 +358,9 @@ class Machine {
                      race::Access access, std::span<const race::Agent> issuers);
   void require_own(GlobalMemory::Region& region, std::uintptr_t address, std::size_t bytes,
                    race::Access access);
+  std::size_t region_index(const GlobalMemory::Region& region) {
+    return static_cast<std::size_t>(&region - &global_.region(0));
+  }
   void record_writer(GlobalMemory::Region& region, std::uintptr_t address, std::size_t bytes,
                      const Block& block, int line);
   bool asks_again(std::uintptr_t address, std::uint64_t value, std::uint64_t old);

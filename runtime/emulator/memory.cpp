@@ -212,7 +212,7 @@ void Machine::record_global(GlobalMemory::Region& region, std::uintptr_t address
                             race::Access access, std::span<const race::Agent> issuers) {
   if (!races() || !region.buffer->written) return;
   if (access.kind == race::Kind::read) require_own(region, address, bytes, access);
-  auto& pages = global_shadows_[static_cast<std::size_t>(&region - &global_.region(0))].pages;
+  auto& pages = global_shadows_[region_index(region)].pages;
   std::size_t offset = address - region.begin;
   while (bytes > 0) {
     const std::size_t page = offset / page_bytes, within = offset % page_bytes;
@@ -264,17 +264,16 @@ void Machine::record_writer(GlobalMemory::Region& region, std::uintptr_t address
   const auto conflict = region.writers.record(
       first, last - first + 1, {.program = block.linear, .tag = static_cast<std::uint32_t>(line)});
   if (!conflict) return;
-  failed_ = block.cluster->index;
-  // The same words, whichever came first.
-  race::Write lower = conflict->first, upper = {block.linear, static_cast<std::uint32_t>(line)};
-  if (upper.program < lower.program) std::swap(lower, upper);
-  throw CompileError(
-      reports_.user_line(static_cast<int>(upper.tag)),
-      fmt::format(
-          "kernel '{}': blocks {} and {} both write element {} of {}; an axis of the grid on "
-          "which an output block does not depend must be sequential",
-          launch_.kernel, text(block_index(lower.program, launch_.grid)),
-          text(block_index(upper.program, launch_.grid)), conflict->element, region.buffer->name));
+  WriteConflict found = {.region = region_index(region),
+                         .element = conflict->element,
+                         .first = conflict->first.program,
+                         .second = block.linear,
+                         .line = line};
+  if (found.first > found.second) {
+    std::swap(found.first, found.second);
+    found.line = static_cast<int>(conflict->first.tag);
+  }
+  reports_.add(found);
 }
 
 void Machine::load_global(void* dst, const void* p, std::uint32_t bytes, int line) {

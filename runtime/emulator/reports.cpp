@@ -22,6 +22,16 @@ void Reports::add(std::uint64_t cluster, const Cause& cause, std::string text) {
   if (!inserted && cluster < found->second.cluster) found->second = std::move(report);
 }
 
+void Reports::add(const WriteConflict& conflict) {
+  std::lock_guard lock(mutex_);
+  if (!conflict_ || conflict < *conflict_) conflict_ = conflict;
+}
+
+std::optional<WriteConflict> Reports::conflict() const {
+  std::lock_guard lock(mutex_);
+  return conflict_;
+}
+
 bool Reports::any() const {
   std::lock_guard lock(mutex_);
   return !reports_.empty();

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -24,6 +25,14 @@ struct Cause {
   auto operator<=>(const Cause&) const = default;
 };
 
+/// Two blocks that write one element of a buffer, in order of blocks, and the line of the second.
+struct WriteConflict {
+  std::size_t region = 0, element = 0;
+  std::uint32_t first = 0, second = 0;
+  int line = 0;
+  auto operator<=>(const WriteConflict&) const = default;
+};
+
 /// Collects reports of all workers of a launch. Thread-safe.
 class Reports {
  public:
@@ -31,7 +40,10 @@ class Reports {
 
   /// Keeps the report of the lowest cluster for each cause.
   void add(std::uint64_t cluster, const Cause& cause, std::string text);
+  /// Keeps the first conflict, whichever worker met which first.
+  void add(const WriteConflict& conflict);
   bool any() const;
+  std::optional<WriteConflict> conflict() const;
   /// One text for all, in order of clusters. What stopped the launch stands at the end: `last`, in
   /// `cluster`; those behind it may have come as far as their worker was fast and are left out.
   std::string text(std::string_view last = {}, std::uint64_t cluster = ~std::uint64_t{0}) const;
@@ -51,6 +63,7 @@ class Reports {
   mutable std::mutex mutex_;
   std::map<std::tuple<std::string, int, int>, Report> reports_;
   std::unordered_map<std::uint64_t, std::size_t> added_;  // by each cluster
+  std::optional<WriteConflict> conflict_;
 };
 
 }  // namespace palladium::emulator
