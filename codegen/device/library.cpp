@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
+#include <set>
 #include <vector>
 
+#include "codegen/device/declarations.hpp"
 #include "codegen/device/wgmma.hpp"
 #include "palladium/error.hpp"
 
@@ -25,80 +28,33 @@ constexpr Function table[] = {
 #include "codegen/device/waist.def"
 };
 
-// A part of the library: taken always, or when the kernel names a function of one of the waist's
-// `files`.
-struct Part {
-  std::string_view path, files;
+// The files of each half in the order in which their declarations stand in a prelude.
+constexpr std::string_view cuda_files[] = {
+    "cuda/target.cuh",    "common/types.cuh",      "common/order.cuh",  "cuda/bits.cuh",
+    "common/convert.cuh", "common/arithmetic.cuh", "cuda/math.cuh",     "common/math.cuh",
+    "cuda/ids.cuh",       "cuda/barrier.cuh",      "cuda/warp.cuh",     "cuda/memory.cuh",
+    "cuda/mma.cuh",       "cuda/cluster.cuh",      "cuda/mbarrier.cuh", "cuda/fence.cuh",
+    "common/tma.cuh",     "cuda/tma.cuh",          "cuda/cp_async.cuh", "common/wgmma.cuh",
+    "cuda/wgmma.cuh",     "cuda/control.cuh",      "common/atomic.cuh", "cuda/atomic.cuh",
+    "common/reduce.cuh",  "common/part.cuh",       "common/dot.cuh",
+};
+constexpr std::string_view cpu_files[] = {
+    "cpu/target.cuh",   "common/types.cuh",  "common/order.cuh",   "cpu/host.cuh",
+    "cpu/entry.cuh",    "cpu/bits.cuh",      "common/convert.cuh", "common/arithmetic.cuh",
+    "cpu/math.cuh",     "common/math.cuh",   "cpu/ids.cuh",        "cpu/barrier.cuh",
+    "cpu/warp.cuh",     "cpu/memory.cuh",    "cpu/mma.cuh",        "cpu/cluster.cuh",
+    "cpu/mbarrier.cuh", "cpu/fence.cuh",     "cpu/format.cuh",     "common/tma.cuh",
+    "cpu/tma.cuh",      "cpu/cp_async.cuh",  "common/wgmma.cuh",   "cpu/wgmma.cuh",
+    "cpu/control.cuh",  "common/atomic.cuh", "cpu/atomic.cuh",     "common/reduce.cuh",
+    "common/part.cuh",  "common/dot.cuh",
+};
 
-  bool wanted_by(const std::vector<std::string_view>& named) const {
-    std::string_view rest = files;
-    while (!rest.empty()) {
-      const std::size_t end = std::min(rest.find(' '), rest.size());
-      if (std::find(named.begin(), named.end(), rest.substr(0, end)) != named.end()) return true;
-      rest.remove_prefix(std::min(end + 1, rest.size()));
-    }
-    return files.empty();
-  }
-};
-constexpr Part cuda_parts[] = {
-    {"cuda/target.cuh", ""},
-    {"common/types.cuh", ""},
-    {"cuda/bits.cuh", ""},
-    {"common/convert.cuh", ""},
-    {"common/arithmetic.cuh", "arithmetic"},
-    {"cuda/math.cuh", "math"},
-    {"common/math.cuh", "math"},
-    {"cuda/ids.cuh", "ids"},
-    {"cuda/barrier.cuh", "barrier"},
-    {"cuda/warp.cuh", "warp"},
-    {"cuda/memory.cuh", "memory cluster"},
-    {"cuda/mma.cuh", "mma"},
-    {"cuda/cluster.cuh", "cluster"},
-    {"cuda/mbarrier.cuh", "mbarrier"},
-    {"cuda/fence.cuh", "fence"},
-    {"common/tma.cuh", "tma"},
-    {"cuda/tma.cuh", "tma"},
-    {"cuda/cp_async.cuh", "cp_async"},
-    {"common/wgmma.cuh", "wgmma"},
-    {"cuda/wgmma.cuh", "wgmma"},
-    {"cuda/control.cuh", "control"},
-    {"common/atomic.cuh", "atomic"},
-    {"cuda/atomic.cuh", "atomic"},
-    {"common/reduce.cuh", "reduce"},
-    {"common/part.cuh", "part"},
-    {"common/dot.cuh", "dot"},
-};
-constexpr Part cpu_parts[] = {
-    {"cpu/target.cuh", ""},
-    {"common/types.cuh", ""},
-    {"cpu/host.cuh", ""},
-    {"cpu/entry.cuh", ""},
-    {"cpu/bits.cuh", ""},
-    {"common/convert.cuh", ""},
-    {"common/arithmetic.cuh", "arithmetic"},
-    {"cpu/math.cuh", "math"},
-    {"common/math.cuh", "math"},
-    {"cpu/ids.cuh", "ids"},
-    {"cpu/barrier.cuh", "barrier"},
-    {"cpu/warp.cuh", "warp"},
-    {"cpu/memory.cuh", "memory cluster"},
-    {"cpu/mma.cuh", "mma"},
-    {"cpu/cluster.cuh", "cluster"},
-    {"cpu/mbarrier.cuh", "mbarrier"},
-    {"cpu/fence.cuh", "fence"},
-    {"cpu/format.cuh", "tma atomic"},
-    {"common/tma.cuh", "tma"},
-    {"cpu/tma.cuh", "tma"},
-    {"cpu/cp_async.cuh", "cp_async"},
-    {"common/wgmma.cuh", "wgmma"},
-    {"cpu/wgmma.cuh", "wgmma"},
-    {"cpu/control.cuh", "control"},
-    {"common/atomic.cuh", "atomic"},
-    {"cpu/atomic.cuh", "atomic"},
-    {"common/reduce.cuh", "reduce"},
-    {"common/part.cuh", "part"},
-    {"common/dot.cuh", "dot"},
-};
+// The emulator includes this file in a namespace of its own; a prelude in these.
+constexpr std::string_view file_without_scopes = "cpu/host.cuh";
+constexpr std::string_view its_scopes[] = {"namespace pl {", "namespace detail {"};
+
+// What the emulator looks up by name and no text mentions.
+constexpr std::string_view looked_up = "palladium_emulator_bind";
 
 std::string_view text_of(std::string_view path) {
   for (const File& file : files()) {
@@ -107,25 +63,63 @@ std::string_view text_of(std::string_view path) {
   throw InternalError("device library: no file " + std::string(path));
 }
 
-bool is_name(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-}
+// A declaration and the types that must be named for it to be of use.
+struct Entry {
+  Declaration declaration;
+  std::vector<std::string_view> types;
+};
 
-// The waist's files whose functions `kernel` names as pl::<name>.
-std::vector<std::string_view> named_files(std::string_view kernel) {
-  std::vector<std::string_view> found;
-  for (std::size_t at = kernel.find("pl::"); at != kernel.npos; at = kernel.find("pl::", at)) {
-    at += 4;
-    std::size_t end = at;
-    while (end < kernel.size() && is_name(kernel[end])) ++end;
-    const std::string_view name = kernel.substr(at, end - at);
-    for (const Function& f : table) {
-      if (f.name == name && std::find(found.begin(), found.end(), f.file) == found.end()) {
-        found.push_back(f.file);
+// The declarations of a half in order, and where those of a name are.
+struct Index {
+  std::vector<Entry> entries;
+  std::map<std::string_view, std::vector<std::size_t>> by_name;
+
+  explicit Index(std::span<const std::string_view> paths) {
+    std::set<std::string_view> types;
+    for (const std::string_view path : paths) {
+      for (Declaration& d : declarations(text_of(path))) {
+        if (path == file_without_scopes)
+          d.scopes.assign(std::begin(its_scopes), std::end(its_scopes));
+        for (const std::string_view name : d.names) {
+          by_name[name].push_back(entries.size());
+          if (d.is_type) types.insert(name);
+        }
+        entries.push_back({std::move(d), {}});
+      }
+    }
+    // A name with one declaration may be used with operands that convert.
+    for (auto& [declaration, needed] : entries) {
+      if (by_name[declaration.names[0]].size() == 1) continue;
+      for (const std::string_view operand : declaration.operands) {
+        if (types.contains(operand)) needed.push_back(operand);
       }
     }
   }
-  return found;
+};
+
+const Index& index_of(Half half) {
+  static const Index cuda(cuda_files), cpu(cpu_files);
+  return half == Half::cuda ? cuda : cpu;
+}
+
+// Which entries a text needs that holds `names`.
+std::vector<bool> needed(const Index& index, const std::vector<std::string_view>& names) {
+  std::set<std::string_view> named(names.begin(), names.end());
+  named.insert(looked_up);
+  std::vector<bool> taken(index.entries.size());
+  const auto is_named = [&](std::string_view name) { return named.contains(name); };
+  for (bool grown = true; grown;) {
+    grown = false;
+    for (std::size_t i = 0; i < taken.size(); ++i) {
+      const auto& [d, types] = index.entries[i];
+      if (taken[i] || !std::any_of(d.names.begin(), d.names.end(), is_named) ||
+          !std::all_of(types.begin(), types.end(), is_named))
+        continue;
+      taken[i] = grown = true;
+      named.insert(d.uses.begin(), d.uses.end());
+    }
+  }
+  return taken;
 }
 
 // Appends `text` without the lines that hold nothing but a comment.
@@ -146,27 +140,30 @@ std::span<const File> files() { return {embedded, static_cast<std::size_t>(embed
 std::span<const Function> functions() { return table; }
 
 std::string prelude(Half half, std::string_view kernel) {
-  std::string text(kernel);
-  // Compositions name the functions that they are made of.
-  for (const std::string_view composition : {"reduce", "part", "dot"}) {
-    const auto direct = named_files(kernel);
-    if (std::find(direct.begin(), direct.end(), composition) != direct.end())
-      text += text_of("common/" + std::string(composition) + ".cuh");
-  }
-  const std::vector<std::string_view> named = named_files(text);
-  const std::span<const Part> parts =
-      half == Half::cuda ? std::span<const Part>(cuda_parts) : std::span<const Part>(cpu_parts);
+  const std::string products = wgmma_functions(half, kernel);
+  std::vector<std::string_view> names = identifiers(kernel);
+  for (const std::string_view name : identifiers(products)) names.push_back(name);
+  const Index& index = index_of(half);
+  const std::vector<bool> taken = needed(index, names);
+
   std::string out;
-  for (const Part& part : parts) {
-    if (!part.wanted_by(named)) continue;
-    const bool host = part.path == "cpu/host.cuh";
-    if (host) out += "namespace pl {\nnamespace detail {\n";
-    append_code(out, text_of(part.path));
-    if (host) out += "}\n}\n";
+  std::vector<std::string_view> open;
+  const auto enter = [&](const std::vector<std::string_view>& scopes) {
+    std::size_t common = 0;
+    while (common < std::min(open.size(), scopes.size()) && open[common] == scopes[common])
+      ++common;
+    for (; open.size() > common; open.pop_back()) out += "}\n";
+    for (; open.size() < scopes.size(); open.push_back(scopes[open.size()]))
+      out += std::string(scopes[open.size()]) + "\n";
+  };
+  for (std::size_t i = 0; i < taken.size(); ++i) {
+    if (!taken[i]) continue;
+    const Declaration& d = index.entries[i].declaration;
+    enter(d.scopes);
+    append_code(out, d.text);
   }
-  out += wgmma_functions(half, kernel);
-  out += "#line 1 \"kernel.cu\"\n";
-  return out;
+  enter({});
+  return out + products + "#line 1 \"kernel.cu\"\n";
 }
 
 }  // namespace palladium::device

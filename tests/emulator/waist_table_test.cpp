@@ -16,7 +16,7 @@ namespace {
 
 // The text of a half without its namespace `detail` and without preprocessor lines.
 std::string public_text(device::Half half) {
-  std::string everything = "//";
+  std::string everything = "i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64 Sum Max Min";
   for (const device::Function& f : device::functions()) everything += " pl::" + std::string(f.name);
   const std::string text = device::prelude(half, everything);
   std::string result;
@@ -39,7 +39,7 @@ std::string public_text(device::Half half) {
 
 bool is_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
 
-// Names declared by "PL_FN <type> name(", and the first arguments of the macros that make more.
+// Names declared by "PL_FN <type> name(", and the first arguments of macros that make a function.
 std::set<std::string> declared(const std::string& text) {
   std::set<std::string> names;
   const auto name_before = [&](std::size_t end) {
@@ -51,21 +51,13 @@ std::set<std::string> declared(const std::string& text) {
     const std::string name = name_before(text.find('(', at));
     if (!name.empty()) names.insert(name);
   }
-  for (std::string macro :
-       {"\nPL_UNARY(", "\nPL_HALF_UNARY(", "\nPL_HALF_BINARY(", "\nPL_LDMATRIX(", "\nPL_STMATRIX(",
-        "\nPL_ATOMIC(", "\nPL_ATOMIC_SHARED("}) {
-    for (std::size_t at = text.find(macro); at != text.npos; at = text.find(macro, at + 1)) {
-      std::size_t end = at + macro.size();
-      while (is_name(text[end])) ++end;
-      const std::string argument = text.substr(at + macro.size(), end - at - macro.size());
-      // The GPU half makes ldmatrix_x1, x2 and x4 at once from a suffix.
-      if (macro.ends_with("MATRIX(") && argument.find("matrix") == argument.npos) {
-        const std::string stem = macro == "\nPL_LDMATRIX(" ? "ldmatrix_x" : "stmatrix_x";
-        for (const char* n : {"1", "2", "4"}) names.insert(stem + n + argument);
-      } else {
-        names.insert(argument);
-      }
-    }
+  for (std::size_t at = text.find("\nPL_"); at != text.npos; at = text.find("\nPL_", at + 1)) {
+    const std::size_t open =
+        text.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_", at + 1);
+    if (text[open] != '(' || text.find("PL_HALF_OPERATORS", at) == at + 1) continue;
+    std::size_t end = open + 1;
+    while (is_name(text[end])) ++end;
+    names.insert(text.substr(open + 1, end - open - 1));
   }
   return names;
 }
@@ -132,16 +124,4 @@ TEST_CASE("the emulator runs every function that needs no partner, compiled by g
                                  .buffers = buffers,
                                  .options = {.detect_races = false}}));
   }
-}
-
-TEST_CASE("a prelude holds what its kernel names and little else") {
-  const std::string small =
-      device::prelude(device::Half::cuda, "pl::thread(); pl::load_global(a, b);");
-  CHECK(small.find("load_global(") != small.npos);
-  CHECK(small.find("mma.sync") == small.npos);
-  CHECK(small.find("cbrt") == small.npos);
-  CHECK(small.find("\n//") == small.npos);
-  CHECK(small.ends_with("#line 1 \"kernel.cu\"\n"));
-  CHECK(device::prelude(device::Half::cuda, "pl::exp(x)").find("cbrt") != small.npos);
-  CHECK(device::prelude(device::Half::cuda, "pl::expect(x)").find("cbrt") == small.npos);
 }

@@ -1,6 +1,8 @@
 // What ptxas says of every function of the device library.
 #include <algorithm>
+#include <map>
 #include <set>
+#include <sstream>
 #include <string>
 
 #include <catch2/catch_test_macros.hpp>
@@ -66,3 +68,27 @@ TEST_CASE("clusters, mbarriers and fences compile without complaint") {
 TEST_CASE("asynchronous copies compile without complaint") { accepted({"tma", "cp_async"}); }
 TEST_CASE("what stands around wgmma compiles without complaint") { accepted({"wgmma"}); }
 TEST_CASE("atomics compile without complaint") { accepted({"atomic"}); }
+
+TEST_CASE("every function comes with all that it needs, for each of its types") {
+  if (!nvrtc::toolchain().found) SKIP("no NVRTC");
+  for (const test::WaistUse& use : test::waist_uses(90)) {
+    // Its statements, one a line, by the types that bring overloads.
+    std::map<std::string, std::string> groups;
+    std::istringstream statements(use.statement);
+    for (std::string statement; std::getline(statements, statement);) {
+      std::string types;
+      for (const char* type : {"bf16", " f16", "f32", "f64"})
+        if (statement.find(type) != std::string::npos) types += type;
+      groups[types] += statement;
+    }
+    for (const auto& [types, group] : groups) {
+      const std::string text = test::waist_kernel("k", group);
+      const nvrtc::Result result =
+          nvrtc::compile({.source = device::prelude(device::Half::cuda, text) + text,
+                          .options = {"--fdevice-syntax-only"},
+                          .arch = "sm_90a"});
+      INFO(group << "\n" << result.log);
+      CHECK(result.ok);
+    }
+  }
+}

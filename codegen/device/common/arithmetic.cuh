@@ -1,5 +1,6 @@
-// Arithmetic with one meaning for every type, over the half's own detail::remainder, count_ones and
-// leading_zeros.
+// Arithmetic with one meaning for every type, over the half's own detail::remainder, lesser,
+// greater, count_ones and leading_zeros. The templates are for integers (min and max also for
+// bool), other types have overloads.
 
 namespace pl {
 namespace detail {
@@ -18,82 +19,81 @@ PL_FN auto unsigned_of(T a) {
 
 template <class T>
 PL_FN T add(T a, T b) {
-  if constexpr (detail::is_float<T>) {
-    return a + b;
-  } else {
-    return static_cast<T>(detail::unsigned_of(a) + detail::unsigned_of(b));
-  }
+  return static_cast<T>(detail::unsigned_of(a) + detail::unsigned_of(b));
 }
-
 template <class T>
 PL_FN T sub(T a, T b) {
-  if constexpr (detail::is_float<T>) {
-    return a - b;
-  } else {
-    return static_cast<T>(detail::unsigned_of(a) - detail::unsigned_of(b));
-  }
+  return static_cast<T>(detail::unsigned_of(a) - detail::unsigned_of(b));
 }
-
 template <class T>
 PL_FN T mul(T a, T b) {
-  if constexpr (detail::is_float<T>) {
-    return a * b;
-  } else {
-    return static_cast<T>(detail::unsigned_of(a) * detail::unsigned_of(b));
-  }
+  return static_cast<T>(detail::unsigned_of(a) * detail::unsigned_of(b));
 }
-
 template <class T>
 PL_FN T neg(T a) {
-  if constexpr (detail::is_float<T>) {
-    return -a;
-  } else {
-    return static_cast<T>(0u - detail::unsigned_of(a));
-  }
+  return static_cast<T>(0u - detail::unsigned_of(a));
 }
+
+#define PL_FLOAT_BINARY(name, T, op) \
+  PL_FN T name(T a, T b) { return a op b; }
+PL_FLOAT_BINARY(add, f32, +)
+PL_FLOAT_BINARY(add, f64, +)
+PL_FLOAT_BINARY(add, f16, +)
+PL_FLOAT_BINARY(add, bf16, +)
+PL_FLOAT_BINARY(sub, f32, -)
+PL_FLOAT_BINARY(sub, f64, -)
+PL_FLOAT_BINARY(sub, f16, -)
+PL_FLOAT_BINARY(sub, bf16, -)
+PL_FLOAT_BINARY(mul, f32, *)
+PL_FLOAT_BINARY(mul, f64, *)
+PL_FLOAT_BINARY(mul, f16, *)
+PL_FLOAT_BINARY(mul, bf16, *)
+PL_FLOAT_BINARY(div, f32, /)
+PL_FLOAT_BINARY(div, f64, /)
+PL_FLOAT_BINARY(div, f16, /)
+PL_FLOAT_BINARY(div, bf16, /)
+
+PL_FN f32 neg(f32 a) { return -a; }
+PL_FN f64 neg(f64 a) { return -a; }
+PL_FN f16 neg(f16 a) { return -a; }
+PL_FN bf16 neg(bf16 a) { return -a; }
 
 template <class T>
 PL_FN T div(T a, T b) {
-  if constexpr (detail::is_float<T>) {
-    return a / b;
-  } else {
-    if (b == T(0)) return static_cast<T>(~detail::unsigned_of(T(0)));
-    if (detail::is_signed<T> && b == static_cast<T>(-1)) return neg(a);
-    return static_cast<T>(a / b);
-  }
+  if (b == T(0)) return static_cast<T>(~detail::unsigned_of(T(0)));
+  if (detail::is_signed<T> && b == static_cast<T>(-1)) return neg(a);
+  return static_cast<T>(a / b);
 }
 
 template <class T>
 PL_FN T rem(T a, T b) {
-  if constexpr (detail::is_half<T>) {
-    return detail::narrow<T>(detail::remainder(detail::widen(a), detail::widen(b)));
-  } else if constexpr (detail::is_float<T>) {
-    return detail::remainder(a, b);
-  } else {
-    if (b == T(0)) return a;
-    if (detail::is_signed<T> && b == static_cast<T>(-1)) return T(0);
-    return static_cast<T>(a % b);
-  }
+  if (b == T(0)) return a;
+  if (detail::is_signed<T> && b == static_cast<T>(-1)) return T(0);
+  return static_cast<T>(a % b);
 }
+PL_FN f32 rem(f32 a, f32 b) { return detail::remainder(a, b); }
+PL_FN f64 rem(f64 a, f64 b) { return detail::remainder(a, b); }
+PL_HALF_BINARY(rem, f16)
+PL_HALF_BINARY(rem, bf16)
 
 template <class T>
 PL_FN bool is_nan(T a) {
   typedef detail::bits_of<T> Bits;
   return static_cast<Bits>(bitcast<Bits>(a) & (detail::top_bit<Bits>() - 1)) >
-         static_cast<Bits>(detail::infinity_bits<T>);
+         bitcast<Bits>(infinity<T>());
 }
 
 template <class T>
 PL_FN bool is_finite(T a) {
   typedef detail::bits_of<T> Bits;
   return static_cast<Bits>(bitcast<Bits>(a) & (detail::top_bit<Bits>() - 1)) <
-         static_cast<Bits>(detail::infinity_bits<T>);
+         bitcast<Bits>(infinity<T>());
 }
 
 template <class T>
 PL_FN T abs(T a) {
-  typedef detail::bits_of<T> Bits;
   if constexpr (detail::is_float<T>) {
+    typedef detail::bits_of<T> Bits;
     return bitcast<T>(static_cast<Bits>(bitcast<Bits>(a) & (detail::top_bit<Bits>() - 1)));
   } else {
     return detail::is_negative(a) ? neg(a) : a;
@@ -102,43 +102,28 @@ PL_FN T abs(T a) {
 
 template <class T>
 PL_FN T sign(T a) {
-  if constexpr (detail::is_half<T>) {
-    return detail::narrow<T>(sign(detail::widen(a)));
-  } else {
-    return a > T(0) ? T(1) : detail::is_negative(a) ? static_cast<T>(-1) : a;
-  }
+  return a > T(0) ? T(1) : detail::is_negative(a) ? static_cast<T>(-1) : a;
 }
+PL_HALF_UNARY(sign, f16)
+PL_HALF_UNARY(sign, bf16)
 
-// Equal floats differ in the sign of zero at most: `and` of the bits is +0, `or` is -0.
 template <class T>
 PL_FN T min(T a, T b) {
-  typedef detail::bits_of<T> Bits;
-  if constexpr (detail::same<T, f32> && detail::has_min_max) {
-    return detail::min_f32(a, b);
-  } else if constexpr (detail::is_half<T>) {
-    return detail::narrow<T>(min(detail::widen(a), detail::widen(b)));
-  } else if constexpr (detail::is_float<T>) {
-    if (a == b) return bitcast<T>(static_cast<Bits>(bitcast<Bits>(a) | bitcast<Bits>(b)));
-    return a < b || a != a ? a : b;
-  } else {
-    return a < b ? a : b;
-  }
+  return a < b ? a : b;
 }
+PL_FN f32 min(f32 a, f32 b) { return detail::lesser(a, b); }
+PL_FN f64 min(f64 a, f64 b) { return detail::lesser_float(a, b); }
+PL_HALF_BINARY(min, f16)
+PL_HALF_BINARY(min, bf16)
 
 template <class T>
 PL_FN T max(T a, T b) {
-  typedef detail::bits_of<T> Bits;
-  if constexpr (detail::same<T, f32> && detail::has_min_max) {
-    return detail::max_f32(a, b);
-  } else if constexpr (detail::is_half<T>) {
-    return detail::narrow<T>(max(detail::widen(a), detail::widen(b)));
-  } else if constexpr (detail::is_float<T>) {
-    if (a == b) return bitcast<T>(static_cast<Bits>(bitcast<Bits>(a) & bitcast<Bits>(b)));
-    return a > b || a != a ? a : b;
-  } else {
-    return a > b ? a : b;
-  }
+  return a > b ? a : b;
 }
+PL_FN f32 max(f32 a, f32 b) { return detail::greater(a, b); }
+PL_FN f64 max(f64 a, f64 b) { return detail::greater_float(a, b); }
+PL_HALF_BINARY(max, f16)
+PL_HALF_BINARY(max, bf16)
 
 template <class T>
 PL_FN T shift_left(T a, T n) {

@@ -52,7 +52,7 @@ PL_FN To to(From x PL_AND_LINE) {
   } else if constexpr (same<To, bool>) {
     return x != From(0);
   } else if constexpr (is_half<To>) {
-    if constexpr (same<From, f64> || (is_integer<From> && sizeof(From) >= 4)) {
+    if constexpr (sizeof(From) == 8 || (is_integer<From> && sizeof(From) == 4)) {
       return narrow<To>(round_to_odd(x));
     } else {
       return narrow<To>(static_cast<f32>(x));
@@ -102,4 +102,9 @@ PL_FN void unpack(T* dst, u32 word PL_AND_LINE) {
   PL_FN bool operator>=(H a, H b) { return pl::detail::widen(a) >= pl::detail::widen(b); }
 PL_HALF_OPERATORS(f16)
 PL_HALF_OPERATORS(bf16)
-#undef PL_HALF_OPERATORS
+
+// A function of 16-bit floats: that of f32, rounded.
+#define PL_HALF_UNARY(name, H) \
+  PL_FN H name(H x) { return detail::narrow<H>(name(detail::widen(x))); }
+#define PL_HALF_BINARY(name, H) \
+  PL_FN H name(H x, H y) { return detail::narrow<H>(name(detail::widen(x), detail::widen(y))); }

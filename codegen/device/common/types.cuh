@@ -38,15 +38,34 @@ template <class A>
 constexpr bool same<A, A> = true;
 
 template <class T>
-constexpr bool is_half = same<T, f16> || same<T, bf16>;
+constexpr bool is_half = false;
+template <>
+constexpr bool is_half<f16> = true;
+template <>
+constexpr bool is_half<bf16> = true;
+
 template <class T>
-constexpr bool is_wide_float = same<T, f32> || same<T, f64>;
+constexpr bool is_wide_float = false;
+template <>
+constexpr bool is_wide_float<f32> = true;
+template <>
+constexpr bool is_wide_float<f64> = true;
+
 template <class T>
 constexpr bool is_float = is_half<T> || is_wide_float<T>;
 template <class T>
 constexpr bool is_integer = !is_float<T> && !same<T, bool>;
+
 template <class T>
-constexpr bool is_signed = same<T, i8> || same<T, i16> || same<T, i32> || same<T, i64>;
+constexpr bool is_signed = false;
+template <>
+constexpr bool is_signed<i8> = true;
+template <>
+constexpr bool is_signed<i16> = true;
+template <>
+constexpr bool is_signed<i32> = true;
+template <>
+constexpr bool is_signed<i64> = true;
 
 template <int Bytes>
 struct Unsigned;
@@ -85,49 +104,88 @@ PL_FN bool is_negative(T a) {
   }
 }
 
-template <class T>
-constexpr u64 infinity_bits = same<T, f16>    ? 0x7c00
-                              : same<T, bf16> ? 0x7f80
-                              : same<T, f32>  ? 0x7f800000
-                                              : 0x7ff0000000000000;
-
 }  // namespace detail
 
 template <class T>
-PL_FN T infinity() {
-  static_assert(detail::is_float<T>, "infinity of a float type");
-  return bitcast<T>(static_cast<detail::bits_of<T>>(detail::infinity_bits<T>));
+PL_FN T infinity();
+template <>
+PL_FN f32 infinity<f32>() {
+  return bitcast<f32>(0x7f800000u);
+}
+template <>
+PL_FN f64 infinity<f64>() {
+  return bitcast<f64>(u64(0x7ff0000000000000));
+}
+template <>
+PL_FN f16 infinity<f16>() {
+  return f16{0x7c00};
+}
+template <>
+PL_FN bf16 infinity<bf16>() {
+  return bf16{0x7f80};
 }
 
 template <class T>
-PL_FN T nan() {
-  static_assert(detail::is_float<T>, "nan of a float type");
-  return bitcast<T>(static_cast<detail::bits_of<T>>(detail::top_bit<detail::bits_of<T>>() - 1));
+PL_FN T nan();
+template <>
+PL_FN f32 nan<f32>() {
+  return bitcast<f32>(0x7fffffffu);
+}
+template <>
+PL_FN f64 nan<f64>() {
+  return bitcast<f64>(u64(0x7fffffffffffffff));
+}
+template <>
+PL_FN f16 nan<f16>() {
+  return f16{0x7fff};
+}
+template <>
+PL_FN bf16 nan<bf16>() {
+  return bf16{0x7fff};
 }
 
 template <class T>
 PL_FN T min_value() {
-  typedef detail::bits_of<T> Bits;
-  if constexpr (detail::same<T, bool>) {
-    return false;
-  } else if constexpr (detail::is_float<T>) {
-    return bitcast<T>(static_cast<Bits>(detail::infinity_bits<T> | detail::top_bit<Bits>()));
-  } else {
-    return detail::is_signed<T> ? detail::top_bit<T>() : T(0);
-  }
+  return detail::is_signed<T> ? detail::top_bit<T>() : T(0);
+}
+template <>
+PL_FN f32 min_value<f32>() {
+  return bitcast<f32>(0xff800000u);
+}
+template <>
+PL_FN f64 min_value<f64>() {
+  return bitcast<f64>(u64(0xfff0000000000000));
+}
+template <>
+PL_FN f16 min_value<f16>() {
+  return f16{0xfc00};
+}
+template <>
+PL_FN bf16 min_value<bf16>() {
+  return bf16{0xff80};
 }
 
 template <class T>
 PL_FN T max_value() {
   typedef detail::bits_of<T> Bits;
-  if constexpr (detail::same<T, bool>) {
-    return true;
-  } else if constexpr (detail::is_float<T>) {
-    return infinity<T>();
-  } else {
-    return detail::is_signed<T> ? bitcast<T>(static_cast<Bits>(detail::top_bit<Bits>() - 1))
-                                : static_cast<T>(~Bits(0));
-  }
+  return detail::is_signed<T> ? bitcast<T>(static_cast<Bits>(detail::top_bit<Bits>() - 1))
+                              : static_cast<T>(~Bits(0));
+}
+template <>
+PL_FN f32 max_value<f32>() {
+  return infinity<f32>();
+}
+template <>
+PL_FN f64 max_value<f64>() {
+  return infinity<f64>();
+}
+template <>
+PL_FN f16 max_value<f16>() {
+  return infinity<f16>();
+}
+template <>
+PL_FN bf16 max_value<bf16>() {
+  return infinity<bf16>();
 }
 
 }  // namespace pl

@@ -51,8 +51,6 @@ PL_ATOMIC_SHARED(atomic_add_shared, add, is_term)
 PL_ATOMIC_SHARED(atomic_min_shared, min, is_word)
 PL_ATOMIC_SHARED(atomic_max_shared, max, is_word)
 PL_ATOMIC_SHARED(atomic_exchange_shared, exchange, is_word)
-#undef PL_ATOMIC
-#undef PL_ATOMIC_SHARED
 
 template <Order O = relaxed, Scope S = gpu, class T>
 PL_FN T atomic_compare_exchange(T* p, T expected, T v, PL_LINE) {

@@ -21,21 +21,25 @@ PL_FN f32 widen(f16 x) {
 PL_FN f32 widen(bf16 x) { return bitcast<f32>(u32(x.bits) << 16); }
 
 template <class H>
-PL_FN H narrow(f32 x) {
+PL_FN H narrow(f32 x);
+template <>
+PL_FN f16 narrow<f16>(f32 x) {
   const u32 bits = bitcast<u32>(x), magnitude = bits & 0x7fffffff;
-  if (magnitude > 0x7f800000) return H{0x7fff};
-  if constexpr (same<H, bf16>) {
-    return H{static_cast<u16>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16)};
-  } else {
-    const u32 sign = (bits >> 16) & 0x8000;
-    if (magnitude >= 0x477ff000) return H{static_cast<u16>(sign | 0x7c00)};
-    if (magnitude < 0x38800000) {  // the unit in the last place of 0.5f is f16's least subnormal
-      const u32 sum = bitcast<u32>(bitcast<f32>(magnitude) + 0.5f);
-      return H{static_cast<u16>(sign | (sum - 0x3f000000))};
-    }
-    const u32 rounded = magnitude + 0xfff + ((magnitude >> 13) & 1);
-    return H{static_cast<u16>(sign | ((rounded - (112u << 23)) >> 13))};
+  const u32 sign = (bits >> 16) & 0x8000;
+  if (magnitude > 0x7f800000) return f16{0x7fff};
+  if (magnitude >= 0x477ff000) return f16{static_cast<u16>(sign | 0x7c00)};
+  if (magnitude < 0x38800000) {  // the unit in the last place of 0.5f is f16's least subnormal
+    const u32 sum = bitcast<u32>(bitcast<f32>(magnitude) + 0.5f);
+    return f16{static_cast<u16>(sign | (sum - 0x3f000000))};
   }
+  const u32 rounded = magnitude + 0xfff + ((magnitude >> 13) & 1);
+  return f16{static_cast<u16>(sign | ((rounded - (112u << 23)) >> 13))};
+}
+template <>
+PL_FN bf16 narrow<bf16>(f32 x) {
+  const u32 bits = bitcast<u32>(x);
+  if ((bits & 0x7fffffff) > 0x7f800000) return bf16{0x7fff};
+  return bf16{static_cast<u16>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16)};
 }
 
 template <class I, class F>
@@ -55,9 +59,8 @@ PL_FN int count_ones(u64 x) {
 }
 PL_FN int leading_zeros(u64 x) { return x == 0 ? 64 : __builtin_clzll(x); }
 
-enum : bool { has_min_max = false };
-PL_FN f32 min_f32(f32 a, f32) { return a; }
-PL_FN f32 max_f32(f32 a, f32) { return a; }
+PL_FN f32 lesser(f32 a, f32 b) { return lesser_float(a, b); }
+PL_FN f32 greater(f32 a, f32 b) { return greater_float(a, b); }
 
 }  // namespace detail
 }  // namespace pl

@@ -34,7 +34,6 @@ PL_LDMATRIX(ldmatrix_x4, 4, false)
 PL_LDMATRIX(ldmatrix_x1_trans, 1, true)
 PL_LDMATRIX(ldmatrix_x2_trans, 2, true)
 PL_LDMATRIX(ldmatrix_x4_trans, 4, true)
-#undef PL_LDMATRIX
 
 #define PL_STMATRIX(name, matrices, transposed)                     \
   template <class T>                                                \
@@ -48,6 +47,5 @@ PL_STMATRIX(stmatrix_x4, 4, false)
 PL_STMATRIX(stmatrix_x1_trans, 1, true)
 PL_STMATRIX(stmatrix_x2_trans, 2, true)
 PL_STMATRIX(stmatrix_x4_trans, 4, true)
-#undef PL_STMATRIX
 
 }  // namespace pl

@@ -205,8 +205,6 @@ PL_FN void red_sum(T* p, T v) {
 #undef PL_ASM
 }
 
-#undef PL_BY_REGISTER
-
 }  // namespace detail
 
 template <Order O = relaxed, Scope S = gpu, class T>

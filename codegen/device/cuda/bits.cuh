@@ -14,19 +14,23 @@ PL_FN f32 widen(f16 x) {
 PL_FN f32 widen(bf16 x) { return bitcast<f32>(u32(x.bits) << 16); }
 
 template <class H>
-PL_FN H narrow(f32 x) {
+PL_FN H narrow(f32 x);
+template <>
+PL_FN f16 narrow<f16>(f32 x) {
   u16 r;
-  if constexpr (same<H, f16>) {
-    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(r) : "f"(x));
-  } else {
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(r) : "f"(x));
+  return f16{r};
+}
+template <>
+PL_FN bf16 narrow<bf16>(f32 x) {
+  u16 r;
 #if __CUDA_ARCH__ >= 800
-    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(r) : "f"(x));
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(r) : "f"(x));
 #else
-    const u32 b = bitcast<u32>(x);
-    r = x != x ? 0x7fff : u16((b + 0x7fff + ((b >> 16) & 1)) >> 16);
+  const u32 b = bitcast<u32>(x);
+  r = x != x ? 0x7fff : u16((b + 0x7fff + ((b >> 16) & 1)) >> 16);
 #endif
-  }
-  return H{r};
+  return bf16{r};
 }
 
 template <class I, class F>
@@ -57,23 +61,25 @@ PL_FN int count_ones(u16 x) { return __popc(x); }
 PL_FN int count_ones(u8 x) { return __popc(x); }
 PL_FN int leading_zeros(u64 x) { return __clzll(x); }
 
+PL_FN f32 lesser(f32 a, f32 b) {
 #if __CUDA_ARCH__ >= 800
-enum : bool { has_min_max = true };
-PL_FN f32 min_f32(f32 a, f32 b) {
   f32 r;
   asm("min.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
   return r;
+#else
+  return lesser_float(a, b);
+#endif
 }
-PL_FN f32 max_f32(f32 a, f32 b) {
+
+PL_FN f32 greater(f32 a, f32 b) {
+#if __CUDA_ARCH__ >= 800
   f32 r;
   asm("max.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
   return r;
-}
 #else
-enum : bool { has_min_max = false };
-PL_FN f32 min_f32(f32 a, f32) { return a; }
-PL_FN f32 max_f32(f32 a, f32) { return a; }
+  return greater_float(a, b);
 #endif
+}
 
 }  // namespace detail
 }  // namespace pl

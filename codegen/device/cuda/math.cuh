@@ -2,30 +2,45 @@
 
 namespace pl {
 
-#define PL_UNARY(name)                           \
-  PL_FN f32 name(f32 x) { return ::name##f(x); } \
-  PL_FN f64 name(f64 x) { return ::name(x); }
-PL_UNARY(sqrt)
-PL_UNARY(rsqrt)
-PL_UNARY(cbrt)
-PL_UNARY(exp)
-PL_UNARY(exp2)
-PL_UNARY(expm1)
-PL_UNARY(log)
-PL_UNARY(log2)
-PL_UNARY(log1p)
-PL_UNARY(sin)
-PL_UNARY(cos)
-PL_UNARY(tan)
-PL_UNARY(tanh)
-PL_UNARY(erf)
-PL_UNARY(floor)
-PL_UNARY(ceil)
-PL_UNARY(trunc)
-#undef PL_UNARY
+#define PL_UNARY(name, T, function) \
+  PL_FN T name(T x) { return function(x); }
+PL_UNARY(sqrt, f32, ::sqrtf)
+PL_UNARY(sqrt, f64, ::sqrt)
+PL_UNARY(rsqrt, f32, ::rsqrtf)
+PL_UNARY(rsqrt, f64, ::rsqrt)
+PL_UNARY(cbrt, f32, ::cbrtf)
+PL_UNARY(cbrt, f64, ::cbrt)
+PL_UNARY(exp, f32, ::expf)
+PL_UNARY(exp, f64, ::exp)
+PL_UNARY(exp2, f32, ::exp2f)
+PL_UNARY(exp2, f64, ::exp2)
+PL_UNARY(expm1, f32, ::expm1f)
+PL_UNARY(expm1, f64, ::expm1)
+PL_UNARY(log, f32, ::logf)
+PL_UNARY(log, f64, ::log)
+PL_UNARY(log2, f32, ::log2f)
+PL_UNARY(log2, f64, ::log2)
+PL_UNARY(log1p, f32, ::log1pf)
+PL_UNARY(log1p, f64, ::log1p)
+PL_UNARY(sin, f32, ::sinf)
+PL_UNARY(sin, f64, ::sin)
+PL_UNARY(cos, f32, ::cosf)
+PL_UNARY(cos, f64, ::cos)
+PL_UNARY(tan, f32, ::tanf)
+PL_UNARY(tan, f64, ::tan)
+PL_UNARY(tanh, f32, ::tanhf)
+PL_UNARY(tanh, f64, ::tanh)
+PL_UNARY(erf, f32, ::erff)
+PL_UNARY(erf, f64, ::erf)
+PL_UNARY(floor, f32, ::floorf)
+PL_UNARY(floor, f64, ::floor)
+PL_UNARY(ceil, f32, ::ceilf)
+PL_UNARY(ceil, f64, ::ceil)
+PL_UNARY(trunc, f32, ::truncf)
+PL_UNARY(trunc, f64, ::trunc)
+PL_UNARY(round, f32, ::rintf)
+PL_UNARY(round, f64, ::rint)
 
-PL_FN f32 round(f32 x) { return ::rintf(x); }
-PL_FN f64 round(f64 x) { return ::rint(x); }
 PL_FN f32 atan2(f32 y, f32 x) { return ::atan2f(y, x); }
 PL_FN f64 atan2(f64 y, f64 x) { return ::atan2(y, x); }
 PL_FN f32 pow(f32 x, f32 y) { return ::powf(x, y); }

@@ -84,9 +84,6 @@ PL_LOAD(global_load_nc, u64, "l", , , "ld.global.nc")
 PL_LOAD(shared_load, u32, "r", volatile, PL_MEMORY, "ld.shared")
 PL_STORE(global_store, u64, "l", "st.global")
 PL_STORE(shared_store, u32, "r", "st.shared")
-#undef PL_LOAD
-#undef PL_STORE
-#undef PL_MEMORY
 // clang-format on
 
 PL_FN u64 global_address(const void* p) { return __cvta_generic_to_global(p); }

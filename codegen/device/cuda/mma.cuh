@@ -76,67 +76,35 @@ PL_FN void mma_m16n8k32(i32* d, const i8* a, const i8* b) {
       : "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]), "r"(y[0]), "r"(y[1]));
 }
 
-#define PL_LDMATRIX(suffix, modifier)                                                           \
-  template <class T>                                                                            \
-  PL_FN void ldmatrix_x1##suffix(T* dst, u32 row) {                                             \
-    u32 w[1];                                                                                   \
-    asm volatile("ldmatrix.sync.aligned.m8n8.x1" modifier ".shared.b16 {%0}, [%1];"             \
-                 : "=r"(w[0])                                                                   \
-                 : "r"(row)                                                                     \
-                 : "memory");                                                                   \
-    detail::unpack_all(dst, w);                                                                 \
-  }                                                                                             \
-  template <class T>                                                                            \
-  PL_FN void ldmatrix_x2##suffix(T* dst, u32 row) {                                             \
-    u32 w[2];                                                                                   \
-    asm volatile("ldmatrix.sync.aligned.m8n8.x2" modifier ".shared.b16 {%0, %1}, [%2];"         \
-                 : "=r"(w[0]), "=r"(w[1])                                                       \
-                 : "r"(row)                                                                     \
-                 : "memory");                                                                   \
-    detail::unpack_all(dst, w);                                                                 \
-  }                                                                                             \
-  template <class T>                                                                            \
-  PL_FN void ldmatrix_x4##suffix(T* dst, u32 row) {                                             \
-    u32 w[4];                                                                                   \
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4" modifier ".shared.b16 {%0, %1, %2, %3}, [%4];" \
-                 : "=r"(w[0]), "=r"(w[1]), "=r"(w[2]), "=r"(w[3])                               \
-                 : "r"(row)                                                                     \
-                 : "memory");                                                                   \
-    detail::unpack_all(dst, w);                                                                 \
+// clang-format off
+#define PL_LDMATRIX(name, count, form, registers, ...)                                                 \
+  template <class T>                                                                                   \
+  PL_FN void name(T* dst, u32 row) {                                                                   \
+    u32 w[count];                                                                                      \
+    asm volatile("ldmatrix.sync.aligned.m8n8." form ".shared.b16 " registers ", [%" #count "];"        \
+                 : __VA_ARGS__ : "r"(row) : "memory");                                                 \
+    detail::unpack_all(dst, w);                                                                        \
   }
-PL_LDMATRIX(, "")
-PL_LDMATRIX(_trans, ".trans")
-#undef PL_LDMATRIX
-
-#define PL_STMATRIX(suffix, modifier)                                                           \
-  template <class T>                                                                            \
-  PL_FN void stmatrix_x1##suffix(u32 row, const T* src) {                                       \
-    u32 w[1];                                                                                   \
-    detail::fragment(w, src);                                                                   \
-    asm volatile("stmatrix.sync.aligned.m8n8.x1" modifier ".shared.b16 [%0], {%1};" ::"r"(row), \
-                 "r"(w[0])                                                                      \
-                 : "memory");                                                                   \
-  }                                                                                             \
-  template <class T>                                                                            \
-  PL_FN void stmatrix_x2##suffix(u32 row, const T* src) {                                       \
-    u32 w[2];                                                                                   \
-    detail::fragment(w, src);                                                                   \
-    asm volatile("stmatrix.sync.aligned.m8n8.x2" modifier                                       \
-                 ".shared.b16 [%0], {%1, %2};" ::"r"(row),                                      \
-                 "r"(w[0]), "r"(w[1])                                                           \
-                 : "memory");                                                                   \
-  }                                                                                             \
-  template <class T>                                                                            \
-  PL_FN void stmatrix_x4##suffix(u32 row, const T* src) {                                       \
-    u32 w[4];                                                                                   \
-    detail::fragment(w, src);                                                                   \
-    asm volatile("stmatrix.sync.aligned.m8n8.x4" modifier                                       \
-                 ".shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(row),                              \
-                 "r"(w[0]), "r"(w[1]), "r"(w[2]), "r"(w[3])                                     \
-                 : "memory");                                                                   \
+#define PL_STMATRIX(name, count, form, registers, ...)                                                 \
+  template <class T>                                                                                   \
+  PL_FN void name(u32 row, const T* src) {                                                             \
+    u32 w[count];                                                                                      \
+    detail::fragment(w, src);                                                                          \
+    asm volatile("stmatrix.sync.aligned.m8n8." form ".shared.b16 [%0], " registers ";"                 \
+                 :: "r"(row), __VA_ARGS__ : "memory");                                                 \
   }
-PL_STMATRIX(, "")
-PL_STMATRIX(_trans, ".trans")
-#undef PL_STMATRIX
+PL_LDMATRIX(ldmatrix_x1, 1, "x1", "{%0}", "=r"(w[0]))
+PL_LDMATRIX(ldmatrix_x2, 2, "x2", "{%0, %1}", "=r"(w[0]), "=r"(w[1]))
+PL_LDMATRIX(ldmatrix_x4, 4, "x4", "{%0, %1, %2, %3}", "=r"(w[0]), "=r"(w[1]), "=r"(w[2]), "=r"(w[3]))
+PL_LDMATRIX(ldmatrix_x1_trans, 1, "x1.trans", "{%0}", "=r"(w[0]))
+PL_LDMATRIX(ldmatrix_x2_trans, 2, "x2.trans", "{%0, %1}", "=r"(w[0]), "=r"(w[1]))
+PL_LDMATRIX(ldmatrix_x4_trans, 4, "x4.trans", "{%0, %1, %2, %3}", "=r"(w[0]), "=r"(w[1]), "=r"(w[2]), "=r"(w[3]))
+PL_STMATRIX(stmatrix_x1, 1, "x1", "{%1}", "r"(w[0]))
+PL_STMATRIX(stmatrix_x2, 2, "x2", "{%1, %2}", "r"(w[0]), "r"(w[1]))
+PL_STMATRIX(stmatrix_x4, 4, "x4", "{%1, %2, %3, %4}", "r"(w[0]), "r"(w[1]), "r"(w[2]), "r"(w[3]))
+PL_STMATRIX(stmatrix_x1_trans, 1, "x1.trans", "{%1}", "r"(w[0]))
+PL_STMATRIX(stmatrix_x2_trans, 2, "x2.trans", "{%1, %2}", "r"(w[0]), "r"(w[1]))
+PL_STMATRIX(stmatrix_x4_trans, 4, "x4.trans", "{%1, %2, %3, %4}", "r"(w[0]), "r"(w[1]), "r"(w[2]), "r"(w[3]))
+// clang-format on
 
 }  // namespace pl

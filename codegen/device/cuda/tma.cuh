@@ -112,13 +112,6 @@ PL_FN void tma_prefetch(const TensorMap& map, const i32 (&at)[Rank]) {
   PL_TENSOR("cp.async.bulk.prefetch.tensor.", ".L2.global [%0, ", "];", (1, 2, 3, 4, 5), "l"(&map));
 }
 
-#undef PL_TENSOR
-#undef PL_AT_1
-#undef PL_AT_2
-#undef PL_AT_3
-#undef PL_AT_4
-#undef PL_AT_5
-
 PL_FN void tma_prefetch_map(const TensorMap& map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
 }
