@@ -49,6 +49,12 @@ void Shape::push_back(Dim d) {
   dims_[rank_++] = d;
 }
 
+void Shape::require_rank(int rank) const {
+  if (rank_ != rank)
+    throw CompileError(name_of(*this) + " has rank " + std::to_string(rank_) + ", expected " +
+                       std::to_string(rank));
+}
+
 bool Shape::is_static() const {
   for (const Dim& d : *this)
     if (!d.is_static()) return false;
@@ -94,14 +100,14 @@ void require_equal(const Dim& a, const Dim& b) {
     return d.is_static() || !size.is_static() ? to_string(d)
                                               : to_string(d) + " = " + to_string(size);
   };
-  throw CompileError("expected equal extents, given " + text(a) + " and " + text(b));
+  throw CompileError("require_equal: expected equal extents, given " + text(a) + " and " + text(b));
 }
 
 void require_equal(const ShapeDtype& a, const ShapeDtype& b) {
   bool equal = a.dtype == b.dtype && a.shape.rank() == b.shape.rank();
   for (int i = 0; equal && i < a.shape.rank(); ++i) equal = unify(a.shape[i], b.shape[i]);
   if (!equal)
-    throw CompileError("expected arrays of one shape and dtype, given " + name_of(a.shape) + " " +
+    throw CompileError("require_equal: expected arrays of one shape and dtype, given " + name_of(a.shape) + " " +
                        to_string(known(a)) + " and " + name_of(b.shape) + " " +
                        to_string(known(b)));
 }

@@ -1,5 +1,7 @@
 #include "codegen/trace/body.hpp"
 
+#include <algorithm>
+
 #include "palladium/error.hpp"
 
 namespace palladium::trace {
@@ -34,7 +36,8 @@ class Operands final : public detail::Operands {
     if (have < fixed || (have > fixed && rests == 0))
       fail("the function takes " + std::string(rests ? "at least " : "") + counted(fixed) +
            " but " + std::to_string(have) + (have == 1 ? " is" : " are") + " given: " + list(have) +
-           " (inputs, then outputs, then scratch)");
+           " (inputs, then outputs, then scratch)" +
+           (has_outputs() ? "" : "; the options name no outputs: .out_type"));
 
     rest_ = have - fixed;
     int next = 0;
@@ -68,6 +71,10 @@ class Operands final : public detail::Operands {
  private:
   [[noreturn]] void fail(const std::string& what) const {
     throw CompileError(at_, "kernel '" + kernel_ + "': " + what);
+  }
+  bool has_outputs() const {
+    return std::any_of(operands_.begin(), operands_.end(),
+                       [](const BodyOperand& o) { return o.origin.starts_with("outputs["); });
   }
   static std::string counted(int n) {
     return std::to_string(n) + (n == 1 ? " operand" : " operands");

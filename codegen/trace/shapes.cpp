@@ -79,7 +79,10 @@ Value reshaped(const Value& x, const Shape& shape, Location at) {
 Value transposed(const Value& x, const Axes& permutation, Location at) {
   Recorder& recorder = Recorder::current("transpose", at);
   const ValueId v = recorder.typed(x, "transpose", at);
-  Attr attr{normalized(permutation, recorder.graph[v].type.shape.size(), "transpose", at), 0};
+  const std::size_t rank = recorder.graph[v].type.shape.size();
+  Attr attr{normalized(permutation, rank, "transpose", at), 0};
+  if (permutation.size() == 0)
+    for (std::size_t i = rank; i-- > 0;) attr.ints.push_back(static_cast<std::int64_t>(i));
   return recorder.value(recorder.builder().add(Op::Transpose, {v}, std::move(attr), {}, at));
 }
 

@@ -49,7 +49,8 @@ PALLADIUM_API Value iota(DType dtype, Shape shape, int dimension = 0, Location a
 // Shapes.
 PALLADIUM_API Value broadcast_to(const Operand& x, Shape shape);
 PALLADIUM_API Value reshape(const Operand& x, Shape shape);
-PALLADIUM_API Value transpose(const Operand& x, Axes permutation);
+/// Without a permutation the dimensions are reversed.
+PALLADIUM_API Value transpose(const Operand& x, Axes permutation = {});
 
 struct ReduceOptions {
   Axes axis = {};  ///< none: all

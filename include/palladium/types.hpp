@@ -1,7 +1,9 @@
 // Element types, dimensions and shapes.
 #pragma once
 
+#include <array>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <string>
@@ -165,6 +167,14 @@ class PALLADIUM_API Shape {
   const Dim* begin() const { return dims_; }
   const Dim* end() const { return dims_ + rank_; }
   void push_back(Dim d);
+  /// `auto [m, n] = x.shape.unpack<2>();` CompileError if the rank is another.
+  template <std::size_t N>
+  std::array<Dim, N> unpack() const {
+    require_rank(static_cast<int>(N));
+    std::array<Dim, N> dims;
+    for (std::size_t i = 0; i < N; ++i) dims[i] = dims_[i];
+    return dims;
+  }
   bool is_static() const;
   /// Product of the extents, 1 for a scalar. Reads (and pins) every dim.
   std::int64_t size() const;
@@ -177,6 +187,7 @@ class PALLADIUM_API Shape {
 
  private:
   int position(int i) const;
+  void require_rank(int rank) const;
   Dim dims_[max_rank] = {};
   std::int16_t rank_ = 0, argument_ = -1;
 };

@@ -181,7 +181,7 @@ class PALLADIUM_API Value : public Traced {
 
   Value astype(DType dtype, Location at = here()) const;
   Value reshape(Shape shape, Location at = here()) const;  ///< one dimension may be -1
-  Value transpose(Axes permutation, Location at = here()) const;
+  Value transpose(Axes permutation = {}, Location at = here()) const;
   /// Names the value in dumps and messages. Changes neither meaning nor key.
   Value named(const char* name, Location at = here()) const;
 

@@ -9,10 +9,11 @@ Kernel add() {
   return pallas_call([](Ref x, Ref y, Ref o) { o[_] = x[_] + y[_]; },
                      [](ShapeDtype x, ShapeDtype y) {
                        require_equal(x, y);
+                       const auto [n] = x.shape.unpack<1>();
                        const BlockSpec piece{{block}, [](Index i) { return i; }};
                        return PallasCallOptions{.name = "add",
                                                 .out_type = x,
-                                                .grid = {cdiv(x.shape[0], block)},
+                                                .grid = {cdiv(n, block)},
                                                 .in_specs = {piece, piece},
                                                 .out_specs = {piece}};
                      });

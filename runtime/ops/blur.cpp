@@ -10,7 +10,7 @@ Kernel blur() {
     if (image.dtype != u8)
       throw CompileError(std::string("blur: the image is of ") + image.dtype.name() +
                          "; u8 is needed");
-    const std::int64_t height = image.shape[0], width = image.shape[1];
+    const auto [height, width] = image.shape.unpack<2>();
     auto body = [=](Ref x, Ref o) {
       const Value row = iota(i32, {rows, columns}, 0) + program_id(0) * rows;
       const Value column = iota(i32, {rows, columns}, 1) + program_id(1) * columns;

@@ -7,10 +7,12 @@ namespace palladium::ops {
 Kernel matmul() {
   constexpr int bm = 64, bn = 64, bk = 32;
   return pallas_call([](ShapeDtype a, ShapeDtype b) {
-    const std::int64_t k = a.shape[1], n = b.shape[1];
-    if (k != b.shape[0].value())
+    const auto [m, columns] = a.shape.unpack<2>();
+    const auto [rows, width] = b.shape.unpack<2>();
+    const std::int64_t k = columns, n = width;
+    if (k != rows)
       throw CompileError("matmul: a has " + std::to_string(k) + " columns and b has " +
-                         std::to_string(b.shape[0].value()) + " rows; as many of both are needed");
+                         std::to_string(rows.value()) + " rows; as many of both are needed");
     // The output block stays while the last grid axis walks along k, so that axis is sequential.
     auto body = [=](Ref a, Ref b, Ref o) {
       when(program_id(2) == 0, [&] { o[_] = zeros({bm, bn}, f32); });
@@ -24,8 +26,8 @@ Kernel matmul() {
     };
     return Call{body,
                 {.name = "matmul",
-                 .out_type = {{a.shape[0], n}, f32},
-                 .grid = {cdiv(a.shape[0], bm), cdiv(n, bn), cdiv(k, bk)},
+                 .out_type = {{m, n}, f32},
+                 .grid = {cdiv(m, bm), cdiv(n, bn), cdiv(k, bk)},
                  .in_specs = {{{bm, bk},
                                [](Index i, Index, Index l) {
                                  return Indices{i, l};

@@ -15,12 +15,10 @@ Kernel softmax() {
         if (!x.dtype.is_float())
           throw CompileError(std::string("softmax: x is of ") + x.dtype.name() +
                              "; floats are needed");
-        const BlockSpec row{{1, x.shape[1]}, [](Index i) { return Indices{i, 0}; }};
-        return PallasCallOptions{.name = "softmax",
-                                 .out_type = x,
-                                 .grid = {x.shape[0]},
-                                 .in_specs = {row},
-                                 .out_specs = {row}};
+        const auto [m, n] = x.shape.unpack<2>();
+        const BlockSpec row{{1, n}, [](Index i) { return Indices{i, 0}; }};
+        return PallasCallOptions{
+            .name = "softmax", .out_type = x, .grid = {m}, .in_specs = {row}, .out_specs = {row}};
       });
 }
 

@@ -279,7 +279,17 @@ TEST_CASE("extents that must be equal are named with their sizes") {
 
 TEST_CASE("an extent beyond the rank is refused by argument, index and rank") {
   const Kernel softmax = ops::find("softmax").factory().on(Target::interpreter);
-  refused([&] { softmax(four()); }, __LINE__, {"args[0] has no dimension 1: its rank is 1"});
+  refused([&] { softmax(four()); }, __LINE__, {"args[0] has rank 1, expected 2"});
+  const Kernel second =
+      pallas_call([](Ref x, Ref o) { o[_] = x[_]; },
+                  [](ShapeDtype x) {
+                    return PallasCallOptions{.name = "second", .out_type = {{x.shape[1]}, f32}};
+                  });
+  refused(
+      [&] {
+        second.lower(ShapeDtype{{4}, f32});
+      },
+      __LINE__, {"args[0] has no dimension 1: its rank is 1"});
   const Kernel last = pallas_call(
       [](Ref x, Ref o) { o[_] = x[_]; },
       [](ShapeDtype x) {

@@ -36,6 +36,10 @@ TEST_CASE("a body of the wrong arity is refused with the list of operands") {
   refused([](auto x, auto y, auto o) { o[_] = x[_] + y[_]; }, "takes 3 operands but 2 are given");
   line = __LINE__ + 1;
   refused([](pl::Ref, pl::Ref, pl::Refs, pl::Ref) {}, "takes at least 3 operands but 2 are given");
+  line = __LINE__ + 1;
+  refused([](pl::Ref, pl::Ref) {}, {.name = "k"}, {array({8})},
+          "takes 2 operands but 1 is given: args[0] (inputs, then outputs, then scratch); the "
+          "options name no outputs: .out_type");
   struct Three {
     pl::Ref a, b, c;
   };

@@ -394,6 +394,16 @@ TEST_CASE("a condition or a bound that is a C++ number decides while tracing") {
   CHECK(text == recorded([](pl::Ref x, pl::Ref o) { o[_] = x[_]; }));
 }
 
+TEST_CASE("a transpose without a permutation reverses the dimensions") {
+  const auto turned = [](auto turn) {
+    return pl::test::text_of([=](pl::Ref x, pl::Ref o) { o[_] = turn(x[_]); },
+                             {.name = "k", .out_type = {{4, 3, 2}, pl::f32}}, {array({2, 3, 4})});
+  };
+  const std::string expected = turned([](pl::Value x) { return pl::transpose(x, {2, 1, 0}); });
+  CHECK(turned([](pl::Value x) { return pl::transpose(x); }) == expected);
+  CHECK(turned([](pl::Value x) { return x.transpose(); }) == expected);
+}
+
 TEST_CASE("views compose, and a view of everything is none") {
   CHECK(recorded(
             [](pl::Ref x, pl::Ref o) {

@@ -87,6 +87,11 @@ TEST_CASE("extents are counted from either end of a shape") {
   CHECK(shape[-3] == 2);
   shape[-2] = 5;
   CHECK(shape[1] == 5);
+  const auto [a, b, c] = shape.unpack<3>();
+  CHECK(a == 2);
+  CHECK(b == 5);
+  CHECK(c == 4);
+  CHECK_THROWS_AS(shape.unpack<2>(), CompileError);
   CHECK_THROWS_AS(shape[3], CompileError);
   CHECK_THROWS_AS(shape[-4], CompileError);
   CHECK_THROWS_AS(Shape()[0], CompileError);
