@@ -91,13 +91,6 @@ float from_bf16(std::uint16_t x) {
 
 namespace {
 
-struct GemmArrays {
-  std::vector<std::uint16_t> a, b;
-  explicit GemmArrays(const Gemm& g)
-      : a(small_integers(static_cast<std::size_t>(g.m) * g.k, 1)),
-        b(small_integers(static_cast<std::size_t>(g.n) * g.k, 2)) {}
-};
-
 struct AttentionArrays {
   std::vector<std::uint16_t> q, k, v;
   explicit AttentionArrays(const Attention& a)
@@ -108,8 +101,17 @@ struct AttentionArrays {
 
 }  // namespace
 
+GemmArrays::GemmArrays(const Gemm& g)
+    : a(small_integers(static_cast<std::size_t>(g.m) * g.k, 1)),
+      b(small_integers(static_cast<std::size_t>(g.n) * g.k, 2)) {}
+
 std::vector<std::uint16_t> run_gemm(const Gemm& g, const emulator::Options& options) {
   GemmArrays arrays(g);
+  return run_gemm(g, arrays, options);
+}
+
+std::vector<std::uint16_t> run_gemm(const Gemm& g, GemmArrays& arrays,
+                                    const emulator::Options& options) {
   std::vector<std::uint16_t> c(static_cast<std::size_t>(g.m) * g.n, 0x7fc0);
   TensorMap a = emulator::encode(map_of(arrays.a, g.m, g.k, 128, 64));
   TensorMap b = emulator::encode(map_of(arrays.b, g.n, g.k, g.bn / g.cluster, 64));

@@ -40,8 +40,16 @@ std::vector<std::uint16_t> small_integers(std::size_t count, std::uint64_t seed)
 std::uint16_t to_bf16(float x);
 float from_bf16(std::uint16_t x);
 
-/// C, of A and B made by small_integers. Its sums are exact.
+/// A and B, made by small_integers.
+struct GemmArrays {
+  std::vector<std::uint16_t> a, b;
+  explicit GemmArrays(const Gemm& g);
+};
+
+/// C, whose sums are exact.
 std::vector<std::uint16_t> run_gemm(const Gemm& g, const emulator::Options& options);
+std::vector<std::uint16_t> run_gemm(const Gemm& g, GemmArrays& arrays,
+                                    const emulator::Options& options);
 std::vector<std::uint16_t> reference_gemm(const Gemm& g);
 
 /// O, of Q, K and V made of small multiples of 1/8; and by doubles.
