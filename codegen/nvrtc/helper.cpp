@@ -1,15 +1,16 @@
 #include "codegen/nvrtc/helper.hpp"
 
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <utility>
-#include <vector>
 
 #include "codegen/base/forking.hpp"
 #include "codegen/nvrtc/spawn.hpp"
@@ -23,6 +24,13 @@ constexpr std::chrono::seconds longest_greeting{20};
 
 std::string short_form(const std::string& digest) { return digest.substr(0, 12); }
 
+/// What a descriptor stands for now, 0 for nothing: an application that closes descriptors it does
+/// not know may have given the number to a file of its own.
+ino_t identity_of(int socket) {
+  struct stat status;
+  return ::fstat(socket, &status) == 0 && S_ISSOCK(status.st_mode) ? status.st_ino : 0;
+}
+
 /// The sockets of all helpers, for a child of fork() to let go of: a helper must see the end of the
 /// process that it works for, whoever else lives on.
 class Sockets {
@@ -31,22 +39,23 @@ class Sockets {
     static Sockets& sockets = *new Sockets;
     return sockets;
   }
-  void add(int socket) {
+  void add(int socket, ino_t identity) {
     const std::lock_guard lock(mutex_);
-    open_.push_back(socket);
+    open_[socket] = identity;
   }
   void remove(int socket) {
     const std::lock_guard lock(mutex_);
-    std::erase(open_, socket);
+    open_.erase(socket);
   }
   void abandon() {
-    for (const int socket : open_) ::close(socket);
+    for (const auto& [socket, identity] : open_)
+      if (identity_of(socket) == identity) ::close(socket);
     open_.clear();
   }
 
  private:
   std::mutex mutex_;
-  std::vector<int> open_;
+  std::map<int, ino_t> open_;
 };
 const forking::Registration registration({.in_child = [] { Sockets::instance().abandon(); }});
 
@@ -57,15 +66,18 @@ bool is_lasting(int error) {
 
 }  // namespace
 
-Helper::Helper(int socket, pid_t process) : channel_(socket), process_(process) {
-  Sockets::instance().add(socket);
+Helper::Helper(int socket, pid_t process)
+    : channel_(socket), identity_(identity_of(socket)), process_(process) {
+  Sockets::instance().add(socket, identity_);
 }
 
 Helper::~Helper() {
   const forking::Section section;
   Sockets::instance().remove(channel_.socket());
-  channel_.close();
+  is_intact() ? channel_.close() : channel_.forget();
 }
+
+bool Helper::is_intact() const { return identity_of(channel_.socket()) == identity_; }
 
 Helper::Started Helper::start(const HelperOptions& options, const Stopped& stopped) {
   std::optional<forking::Section> section(std::in_place);
@@ -110,6 +122,7 @@ std::string Helper::greet(const HelperOptions& options, const Stopped& stopped) 
 }
 
 Helper::Answer Helper::compile(const wire::Compile& request, const Stopped& stopped) {
+  if (!is_intact()) return {End::gone};
   // Whether this arrives or not, what the helper said last is there to be read.
   channel_.send(wire::Kind::compile, wire::encode(request), stopped);
   wire::Message message;

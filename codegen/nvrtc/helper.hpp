@@ -36,7 +36,7 @@ class Helper {
   enum class End {
     result,
     stopped,  // the caller's wish; the helper is spent, like after all that follows
-    gone,     // it had ended before it took the request
+    gone,     // it had ended before it took the request, or its socket was closed by the program
     died,     // the request, or somebody, killed it
   };
   struct Answer {
@@ -53,8 +53,11 @@ class Helper {
   Helper(int socket, pid_t process);
   std::string greet(const HelperOptions& options, const Stopped& stopped);
 
+  bool is_intact() const;
+
   wire::Channel channel_;
-  pid_t process_;
+  const ino_t identity_;  // of the channel's socket
+  const pid_t process_;
 };
 
 }  // namespace palladium::nvrtc

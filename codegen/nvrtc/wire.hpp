@@ -99,6 +99,8 @@ class Channel {
 
   int socket() const { return socket_; }
   void close();
+  /// Leaves the socket to whoever has it now.
+  void forget() { socket_ = -1; }
 
   /// Asked now and then while waiting; true ends the wait.
   using Stopped = std::function<bool()>;

@@ -362,3 +362,27 @@ TEST_CASE("a helper is gone within a second of its program's death") {
     CHECK(program.wait().status == -SIGKILL);
   }
 }
+
+TEST_CASE("a program that closes all its descriptors keeps what it opens in their places") {
+  Pool pool(helper_options(), 1);
+  const pid_t helper = next_helper(pool);
+  // What a daemon does at its start; and then its own sockets get the numbers.
+  std::vector<int> others;
+  const std::vector<int> before = test::sockets_of_this_process();
+  for (const int socket : before) ::close(socket);
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    int ends[2];
+    REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
+    others.insert(others.end(), ends, ends + 2);
+  }
+  CHECK(ends_within(helper, soon));
+  const test::CapturedStderr log;
+  CHECK(pool.compile(fake(""), fake_toolchain()).end == Pool::End::result);
+  CHECK(log.text().empty());
+  for (const int socket : others) {
+    char byte;
+    CHECK(::recv(socket, &byte, 1, MSG_DONTWAIT) == -1);
+    CHECK(errno == EAGAIN);  // nothing was written to it, and both ends are open
+  }
+  for (const int socket : others) ::close(socket);
+}

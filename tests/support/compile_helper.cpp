@@ -92,6 +92,14 @@ std::string descriptor_name(int descriptor) {
   return fs::read_symlink("/proc/self/fd/" + std::to_string(descriptor));
 }
 
+std::vector<int> sockets_of_this_process() {
+  std::vector<int> sockets;
+  for (const auto& entry : fs::directory_iterator("/proc/self/fd"))
+    if (fs::read_symlink(entry.path()).string().starts_with("socket:"))
+      sockets.push_back(std::atoi(entry.path().filename().c_str()));
+  return sockets;
+}
+
 std::string mapped_files() {
   std::ifstream file("/proc/self/maps");
   return {std::istreambuf_iterator<char>(file), {}};

@@ -27,6 +27,7 @@ std::vector<pid_t> children_of(pid_t process);
 /// "/dev/null", "socket:[1234]", ...
 std::vector<std::string> descriptors_of(pid_t process);
 std::string descriptor_name(int descriptor);  // of this process
+std::vector<int> sockets_of_this_process();
 /// The text of /proc/self/maps.
 std::string mapped_files();
 /// Whether it runs no more after so long; one that nobody has buried yet counts as gone.
