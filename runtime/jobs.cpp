@@ -160,9 +160,11 @@ struct Jobs {
 
   /// False when this process can have no thread.
   bool start_thread() {
-    // Signals are the application's: its handlers run in its threads.
+    // Signals are the application's: its handlers run in its threads. Faults are where they happen.
     sigset_t all, before;
     sigfillset(&all);
+    for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT})
+      sigdelset(&all, fault);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     bool has_started = true;
     try {
