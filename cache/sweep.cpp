@@ -1,7 +1,6 @@
 // What the store does with all of its files: listing, bounds, temporary files of killed processes.
 #include <algorithm>
 #include <charconv>
-#include <cstdlib>
 #include <random>
 #include <utility>
 
@@ -29,10 +28,10 @@ std::string default_root() {
   std::string root = environment::get(Variable::cache_dir);
   if (!root.empty()) return root;
   // By the XDG rules a relative path is to be ignored.
-  const char* base = std::getenv("XDG_CACHE_HOME");
-  if (base != nullptr && base[0] == '/') return std::string(base) + "/palladium";
-  const char* home = std::getenv("HOME");
-  if (home != nullptr && home[0] == '/') return std::string(home) + "/.cache/palladium";
+  const std::string base = environment::get("XDG_CACHE_HOME");
+  if (base.starts_with('/')) return base + "/palladium";
+  const std::string home = environment::get("HOME");
+  if (home.starts_with('/')) return home + "/.cache/palladium";
   return "";
 }
 

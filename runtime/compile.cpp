@@ -259,8 +259,11 @@ std::shared_ptr<const Program> compile(const Specialization& s, const std::strin
 Claim compile_in_background(std::shared_ptr<const Specialization> s, const std::string& arch,
                             double deadline) {
   const JobName job = job_name(*s, arch, Lookup::cached);
-  return start_job(
-      job, [=](const auto& stopped) { return make(*s, job, stopped); }, deadline);
+  const auto work = [=, snapshot = environment::Snapshot()](const auto& stopped) {
+    const environment::Reading reading(snapshot);
+    return make(*s, job, stopped);
+  };
+  return start_job(job, work, deadline);
 }
 
 cache::Entry complete(const Program& program) {

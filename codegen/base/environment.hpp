@@ -3,6 +3,7 @@
 
 #include <span>
 #include <string>
+#include <vector>
 
 namespace palladium::environment {
 
@@ -46,5 +47,36 @@ std::span<const Row> table();
 
 /// The variable's value, "" when unset. Reads the environment: not for hot paths.
 std::string get(Variable variable);
+/// The same of somebody else's variable.
+std::string get(const char* name);
+
+/// The environment as it was when this was made. An application that changes its environment does
+/// so while no thread of its own reads it; of our threads it knows nothing, so they read one of
+/// these.
+class Snapshot {
+ public:
+  Snapshot();
+  std::string get(const char* name) const;
+  std::span<const std::string> entries() const { return entries_; }
+
+ private:
+  std::vector<std::string> entries_;  // "HOME=/root"
+};
+
+/// For a scope this thread's environment is that of the snapshot.
+class Reading {
+ public:
+  explicit Reading(const Snapshot& snapshot);
+  Reading(const Reading&) = delete;
+  Reading& operator=(const Reading&) = delete;
+  ~Reading();
+
+ private:
+  const Snapshot* const before_;
+};
+
+/// This thread's environment for a program to start with, ended by a null pointer. Good as long as
+/// the environment, or the snapshot, stays.
+std::vector<char*> pointers();
 
 }  // namespace palladium::environment

@@ -10,6 +10,8 @@
 #include <cerrno>
 #include <memory>
 
+#include "codegen/base/environment.hpp"
+
 namespace palladium::nvrtc {
 namespace {
 
@@ -60,13 +62,14 @@ struct Plan {
   const posix_spawn_file_actions_t* actions;
   const posix_spawnattr_t* attributes;
   char* const* arguments;
+  char* const* environment;
   Spawned result;
 };
 
 int start_and_leave(void* plan) {
   Plan& p = *static_cast<Plan*>(plan);
-  p.result.error =
-      posix_spawn(&p.result.process, p.program, p.actions, p.attributes, p.arguments, environ);
+  p.result.error = posix_spawn(&p.result.process, p.program, p.actions, p.attributes, p.arguments,
+                               p.environment);
   return 0;
 }
 
@@ -79,7 +82,9 @@ Spawned spawn(const std::string& program, const std::vector<std::string>& argume
   pointers.push_back(nullptr);
   const Actions actions(socket);
   const Attributes attributes;
-  Plan plan{program.c_str(), actions.get(), attributes.get(), pointers.data(), {}};
+  const std::vector<char*> variables = environment::pointers();
+  Plan plan{program.c_str(), actions.get(),    attributes.get(),
+            pointers.data(), variables.data(), {}};
 
   // A child in between, which ends at once and makes an orphan of the program. It shares our memory
   // while we stand still (CLONE_VM | CLONE_VFORK), so it runs no handler of ours; and it ends

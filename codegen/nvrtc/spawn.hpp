@@ -20,7 +20,8 @@ struct Spawned {
 /// default signal handling, and a session of its own, which no terminal interrupts.
 ///
 /// It is no child of this process: no SIGCHLD tells of its end, no wait() of the application meets
-/// it, and it leaves no zombie.
+/// it, and it leaves no zombie. (Where this process adopts orphans, as process 1 of a container or
+/// a subreaper, it adopts this one too.)
 Spawned spawn(const std::string& program, const std::vector<std::string>& arguments, int socket);
 
 }  // namespace palladium::nvrtc

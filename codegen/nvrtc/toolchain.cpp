@@ -3,7 +3,6 @@
 #include <dlfcn.h>
 
 #include <charconv>
-#include <cstdlib>
 #include <string_view>
 
 #include "codegen/base/environment.hpp"
@@ -22,11 +21,6 @@ constexpr std::string_view builtins_prefix = "libnvrtc-builtins.so.";
 constexpr int newest_major_probed = 20;
 constexpr int oldest_major_probed = 10;
 constexpr int newest_minor_probed = 20;
-
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
 
 std::vector<std::string> split(std::string_view text, char separator) {
   std::vector<std::string> parts;
@@ -121,16 +115,16 @@ class Searcher {
 
  private:
   void search() {
-    const std::string home = variable("CUDA_HOME");
+    const std::string home = environment::get("CUDA_HOME");
     if (!home.empty() && try_toolkit(home)) return;
     if (try_toolkit("/usr/local/cuda")) return;
-    for (const std::string& folder : split(variable("PATH"), ':')) {
+    for (const std::string& folder : split(environment::get("PATH"), ':')) {
       std::string nvcc;
       if (!files::exists(folder + "/nvcc") || !files::resolve(folder + "/nvcc", nvcc)) continue;
       if (try_toolkit(files::directory_of(files::directory_of(nvcc)))) return;
       break;
     }
-    for (const std::string& folder : split(variable("LD_LIBRARY_PATH"), ':'))
+    for (const std::string& folder : split(environment::get("LD_LIBRARY_PATH"), ':'))
       if (try_folder(folder)) return;
     if (try_loader_cache()) return;
     try_beside_this_library();

@@ -302,6 +302,21 @@ TEST_CASE("many kernels can be asked for at once") {
   under_fake("many", "", {{"PALLADIUM_COMPILE_JOBS", "3"}});
 }
 
+TEST_CASE("HIDDEN changed environment", "[.]") {
+  const std::string before = runtime::store().root(), after = before + ".after";
+  const CompileFuture future = lowered("a").compile_async({.arch = arch});
+  wait_for_compiles(1);
+  ::setenv("PALLADIUM_CACHE_DIR", after.c_str(), 1);
+  ::setenv("PALLADIUM_JIT", "off", 1);
+  CHECK_FALSE(future.get().from_cache());
+  CHECK(cache::Store(before).list().size() == 1);
+  CHECK(cache::Store(after).list().empty());
+}
+
+TEST_CASE("a compile in the background goes by the environment of the moment it was asked for") {
+  under_fake("changed environment", "sleep 200");
+}
+
 TEST_CASE("HIDDEN dropped", "[.]") {
   lowered("a").compile_async({.arch = arch});
   while (runtime::store().list().empty()) std::this_thread::sleep_for(milliseconds(5));
