@@ -247,6 +247,9 @@ Result compile(const Request& request, const Toolchain& toolchain) {
       "--fmad=false",         // contraction is decided in the graph, for every target alike
       "--ptxas-options=-v",   // registers, spills and complaints, for parse_log()
       "--no-source-include",  // the source's folder is not a place to look for headers
+      // Nothing of the runtime, of textures, of launches, of std::initializer_list: 5 ms less.
+      "--minimal",
+      "--builtin-initializer-list=false",
   };
   options.insert(options.end(), request.options.begin(), request.options.end());
   std::vector<const char*> arguments;

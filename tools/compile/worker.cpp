@@ -1,5 +1,6 @@
 #include "tools/compile/worker.hpp"
 
+#include <malloc.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -7,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <climits>
 #include <cstddef>
 #include <exception>
 #include <string>
@@ -38,6 +40,14 @@ void limit_memory(std::uint64_t bytes) {
     munmap(memory, little);
 }
 
+/// NVRTC frees all that it took at the end of each compile. Kept, it is there for the next one
+/// without a page fault: a tenth of a compile's time. The process ends when it has been idle.
+void keep_memory() {
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);  // the most that it takes
+  mallopt(M_TRIM_THRESHOLD, INT_MAX);
+  mallopt(M_TOP_PAD, 16 << 20);
+}
+
 Message answer(const nvrtc::wire::Compile& compile) {
   try {
     return {Kind::done, nvrtc::wire::encode(nvrtc::compile(compile.request, compile.toolchain))};
@@ -57,6 +67,7 @@ void work(Channel& channel, pid_t keeper, std::uint64_t memory_bytes) {
   const rlimit no_core = {0, 0};
   setrlimit(RLIMIT_CORE, &no_core);
   limit_memory(memory_bytes);
+  keep_memory();
 
   Message message;
   while (channel.receive(message) == Received::message) {
