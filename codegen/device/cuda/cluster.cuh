@@ -3,44 +3,48 @@
 namespace pl {
 namespace detail {
 
-// The narrow end of a word, or two or four words, at a mapa address.
-template <int Bytes>
-PL_FN void cluster_load(u32* w, u32 a) {
-  if constexpr (Bytes == 1) {
-    asm volatile("ld.shared::cluster.u8 %0, [%1];" : "=r"(w[0]) : "r"(a) : "memory");
-  } else if constexpr (Bytes == 2) {
-    asm volatile("ld.shared::cluster.u16 %0, [%1];" : "=r"(w[0]) : "r"(a) : "memory");
-  } else if constexpr (Bytes == 4) {
-    asm volatile("ld.shared::cluster.u32 %0, [%1];" : "=r"(w[0]) : "r"(a) : "memory");
-  } else if constexpr (Bytes == 8) {
-    asm volatile("ld.shared::cluster.v2.u32 {%0, %1}, [%2];"
-                 : "=r"(w[0]), "=r"(w[1])
-                 : "r"(a)
-                 : "memory");
-  } else {
-    asm volatile("ld.shared::cluster.v4.u32 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(w[0]), "=r"(w[1]), "=r"(w[2]), "=r"(w[3])
-                 : "r"(a)
-                 : "memory");
-  }
+// From and to a mapa address.
+PL_FN void cluster_load(u8 (&w)[1], u32 a) {
+  u16 r;
+  asm volatile("ld.shared::cluster.u8 %0, [%1];" : "=h"(r) : "r"(a) : "memory");
+  w[0] = static_cast<u8>(r);
+}
+PL_FN void cluster_load(u16 (&w)[1], u32 a) {
+  asm volatile("ld.shared::cluster.u16 %0, [%1];" : "=h"(w[0]) : "r"(a) : "memory");
+}
+PL_FN void cluster_load(u32 (&w)[1], u32 a) {
+  asm volatile("ld.shared::cluster.u32 %0, [%1];" : "=r"(w[0]) : "r"(a) : "memory");
+}
+PL_FN void cluster_load(u32 (&w)[2], u32 a) {
+  asm volatile("ld.shared::cluster.v2.u32 {%0, %1}, [%2];"
+               : "=r"(w[0]), "=r"(w[1])
+               : "r"(a)
+               : "memory");
+}
+PL_FN void cluster_load(u32 (&w)[4], u32 a) {
+  asm volatile("ld.shared::cluster.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(w[0]), "=r"(w[1]), "=r"(w[2]), "=r"(w[3])
+               : "r"(a)
+               : "memory");
 }
 
-template <int Bytes>
-PL_FN void cluster_store(u32 a, const u32* w) {
-  if constexpr (Bytes == 1) {
-    asm volatile("st.shared::cluster.u8 [%0], %1;" ::"r"(a), "r"(w[0]) : "memory");
-  } else if constexpr (Bytes == 2) {
-    asm volatile("st.shared::cluster.u16 [%0], %1;" ::"r"(a), "r"(w[0]) : "memory");
-  } else if constexpr (Bytes == 4) {
-    asm volatile("st.shared::cluster.u32 [%0], %1;" ::"r"(a), "r"(w[0]) : "memory");
-  } else if constexpr (Bytes == 8) {
-    asm volatile("st.shared::cluster.v2.u32 [%0], {%1, %2};" ::"r"(a), "r"(w[0]), "r"(w[1])
-                 : "memory");
-  } else {
-    asm volatile("st.shared::cluster.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(a), "r"(w[0]), "r"(w[1]),
-                 "r"(w[2]), "r"(w[3])
-                 : "memory");
-  }
+PL_FN void cluster_store(u32 a, const u8 (&w)[1]) {
+  asm volatile("st.shared::cluster.u8 [%0], %1;" ::"r"(a), "h"(u16(w[0])) : "memory");
+}
+PL_FN void cluster_store(u32 a, const u16 (&w)[1]) {
+  asm volatile("st.shared::cluster.u16 [%0], %1;" ::"r"(a), "h"(w[0]) : "memory");
+}
+PL_FN void cluster_store(u32 a, const u32 (&w)[1]) {
+  asm volatile("st.shared::cluster.u32 [%0], %1;" ::"r"(a), "r"(w[0]) : "memory");
+}
+PL_FN void cluster_store(u32 a, const u32 (&w)[2]) {
+  asm volatile("st.shared::cluster.v2.u32 [%0], {%1, %2};" ::"r"(a), "r"(w[0]), "r"(w[1])
+               : "memory");
+}
+PL_FN void cluster_store(u32 a, const u32 (&w)[4]) {
+  asm volatile("st.shared::cluster.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(a), "r"(w[0]), "r"(w[1]),
+               "r"(w[2]), "r"(w[3])
+               : "memory");
 }
 
 }  // namespace detail
@@ -65,25 +69,23 @@ PL_FN u32 mapa(u32 address, u32 rank) {
 
 template <int N = 1, class T>
 PL_FN void load_cluster(T* dst, u32 remote) {
-  constexpr int bytes = detail::bytes_of_vector<N, T>;
-  u32 w[detail::words_of_vector<bytes>];
-  detail::cluster_load<bytes>(w, remote);
+  detail::vector_of<N, T> w;
+  detail::cluster_load(w, remote);
   detail::from_words<N>(dst, w);
 }
 
 template <int N = 1, class T>
 PL_FN void store_cluster(u32 remote, const T* src) {
-  constexpr int bytes = detail::bytes_of_vector<N, T>;
-  u32 w[detail::words_of_vector<bytes>];
+  detail::vector_of<N, T> w;
   detail::to_words<N>(w, src);
-  detail::cluster_store<bytes>(remote, w);
+  detail::cluster_store(remote, w);
 }
 
 template <int N = 1, class T>
 PL_FN void store_async(u32 remote, const T* src, u32 remote_bar) {
-  constexpr int bytes = detail::bytes_of_vector<N, T>;
+  constexpr int bytes = N * int(sizeof(T));
   static_assert(bytes == 4 || bytes == 8 || bytes == 16, "store_async: 4, 8 or 16 bytes");
-  u32 w[detail::words_of_vector<bytes>];
+  detail::vector_of<N, T> w;
   detail::to_words<N>(w, src);
   if constexpr (bytes == 4) {
     asm volatile(
