@@ -1,41 +1,34 @@
 // Shuffles and votes.
 
 namespace pl {
-namespace detail {
 
-// Applies a shuffle of 32-bit words to a T.
-template <class T, class Shuffle>
-PL_FN T by_words(T v, Shuffle shuffle) {
-  if constexpr (sizeof(T) == 8) {
-    const u64 bits = bitcast<u64>(v);
-    const u32 lo = shuffle(static_cast<u32>(bits)), hi = shuffle(static_cast<u32>(bits >> 32));
-    return bitcast<T>(u64(hi) << 32 | lo);
-  } else {
-    return bitcast<T>(static_cast<bits_of<T>>(shuffle(u32(bitcast<bits_of<T>>(v)))));
+// NVRTC takes longer for __shfl_xor_sync and its like than for the instructions.
+#define PL_SHUFFLE(name, instruction, clamp)                                               \
+  PL_FN u32 name(u32 v, u32 from) {                                                        \
+    u32 r;                                                                                 \
+    asm volatile(instruction " %0, %1, %2, " clamp ", -1;" : "=r"(r) : "r"(v), "r"(from)); \
+    return r;                                                                              \
+  }                                                                                        \
+  PL_FN f32 name(f32 v, u32 from) {                                                        \
+    f32 r;                                                                                 \
+    asm volatile(instruction " %0, %1, %2, " clamp ", -1;" : "=f"(r) : "f"(v), "r"(from)); \
+    return r;                                                                              \
+  }                                                                                        \
+  template <class T>                                                                       \
+  PL_FN T name(T v, u32 from) {                                                            \
+    if constexpr (sizeof(T) == 8) {                                                        \
+      const u64 bits = bitcast<u64>(v);                                                    \
+      const u32 low = name(u32(bits), from), high = name(u32(bits >> 32), from);           \
+      return bitcast<T>(u64(high) << 32 | low);                                            \
+    } else {                                                                               \
+      const u32 word = name(u32(bitcast<detail::bits_of<T>>(v)), from);                    \
+      return bitcast<T>(static_cast<detail::bits_of<T>>(word));                            \
+    }                                                                                      \
   }
-}
-
-}  // namespace detail
-
-template <class T>
-PL_FN T shuffle_xor(T v, u32 mask) {
-  return detail::by_words(v, [=](u32 w) { return __shfl_xor_sync(0xffffffffu, w, mask); });
-}
-
-template <class T>
-PL_FN T shuffle_idx(T v, u32 lane) {
-  return detail::by_words(v, [=](u32 w) { return __shfl_sync(0xffffffffu, w, lane); });
-}
-
-template <class T>
-PL_FN T shuffle_up(T v, u32 delta) {
-  return detail::by_words(v, [=](u32 w) { return __shfl_up_sync(0xffffffffu, w, delta); });
-}
-
-template <class T>
-PL_FN T shuffle_down(T v, u32 delta) {
-  return detail::by_words(v, [=](u32 w) { return __shfl_down_sync(0xffffffffu, w, delta); });
-}
+PL_SHUFFLE(shuffle_xor, "shfl.sync.bfly.b32", "31")
+PL_SHUFFLE(shuffle_idx, "shfl.sync.idx.b32", "31")
+PL_SHUFFLE(shuffle_up, "shfl.sync.up.b32", "0")
+PL_SHUFFLE(shuffle_down, "shfl.sync.down.b32", "31")
 
 PL_FN bool vote_any(bool p) { return __any_sync(0xffffffffu, p); }
 PL_FN bool vote_all(bool p) { return __all_sync(0xffffffffu, p); }
