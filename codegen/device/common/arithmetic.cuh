@@ -1,6 +1,6 @@
-// Arithmetic with one meaning for every type, over the half's own detail::remainder, lesser,
-// greater, count_ones and leading_zeros. The templates are for integers (min and max also for
-// bool), other types have overloads.
+// Arithmetic with one meaning for every type, over the half's own detail::quotient, remainder,
+// lesser, greater, count_ones and leading_zeros. The templates are for integers (min and max also
+// for bool), other types have overloads.
 
 namespace pl {
 namespace detail {
@@ -48,11 +48,11 @@ PL_FLOAT_BINARY(mul, f32, *)
 PL_FLOAT_BINARY(mul, f64, *)
 PL_FLOAT_BINARY(mul, f16, *)
 PL_FLOAT_BINARY(mul, bf16, *)
-PL_FLOAT_BINARY(div, f32, /)
 PL_FLOAT_BINARY(div, f64, /)
 PL_FLOAT_BINARY(div, f16, /)
 PL_FLOAT_BINARY(div, bf16, /)
 
+PL_FN f32 div(f32 a, f32 b) { return detail::quotient(a, b); }
 PL_FN f32 neg(f32 a) { return -a; }
 PL_FN f64 neg(f64 a) { return -a; }
 PL_FN f16 neg(f16 a) { return -a; }

@@ -91,7 +91,8 @@ PL_FN void unpack(T* dst, u32 word PL_AND_LINE) {
     return pl::detail::narrow<H>(pl::detail::widen(a) * pl::detail::widen(b));             \
   }                                                                                        \
   PL_FN H operator/(H a, H b) {                                                            \
-    return pl::detail::narrow<H>(pl::detail::widen(a) / pl::detail::widen(b));             \
+    return pl::detail::narrow<H>(                                                          \
+        pl::detail::quotient(pl::detail::widen(a), pl::detail::widen(b)));                 \
   }                                                                                        \
   PL_FN H operator-(H a) { return H{static_cast<u16>(a.bits ^ 0x8000)}; }                  \
   PL_FN bool operator==(H a, H b) { return pl::detail::widen(a) == pl::detail::widen(b); } \

@@ -49,6 +49,7 @@ PL_FN I truncate(F x) {
   return float_to_integer<I>(x);
 }
 
+PL_FN f32 quotient(f32 a, f32 b) { return a / b; }
 PL_FN f32 remainder(f32 a, f32 b) { return host.remainder_f32(a, b); }
 PL_FN f64 remainder(f64 a, f64 b) { return host.remainder_f64(a, b); }
 
