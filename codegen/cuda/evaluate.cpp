@@ -194,7 +194,7 @@ std::string Nest::read(int storage, const Coordinates& c, const DimMap& map) {
   const Storage& s = l_.storages[storage];
   const std::string name = p_.storage_name(storage);
   if (s.place == Place::scalar) return name;
-  if (s.place == Place::registers) return name + "[" + register_index(s.layout, map) + "]";
+  if (s.place == Place::registers) return name + "[" + register_index(s.layout, map).text() + "]";
   const std::string key = "s" + std::to_string(storage) + "@" + key_of(c);
   if (const auto it = memo_.find(key); it != memo_.end()) return it->second;
   return memo_[key] = access(temporary("a"), storage_address(storage, c), map, "");
@@ -419,49 +419,86 @@ std::string Nest::vector_access(const std::string& function, Address a, const st
   return fmt::format("{}{}{}<{}>({});", loop, function, w.part ? "_part" : "", w.width, arguments);
 }
 
+// All elements of a group stand on one side of a limit that is a multiple of their number: the
+// first speaks for them.
+Affine Nest::tested_coordinate(const Bound& b) const {
+  const Affine first = b.coordinate.without("e");
+  const bool together = !b.lower && b.coordinate.coefficient("e") == 1 && !first.mentions("e") &&
+                        b.multiple % vector_ == 0 && first.multiple() % vector_ == 0;
+  return together ? first : b.coordinate;
+}
+
 std::string Nest::predicate(const std::vector<Bound>& bounds, const std::string& mask) const {
   std::string out = mask.empty() ? "" : parenthesised(mask);
   for (const Bound& b : bounds) {
-    const std::string test = b.coordinate.text() + (b.lower ? " >= " : " < ") + b.limit;
+    const std::string test = tested_coordinate(b).text() + (b.lower ? " >= " : " < ") + b.limit;
     out += (out.empty() ? "" : " && ") + test;
   }
   return out;
 }
 
-// Reads one element at `a` for each e; returns the element's expression.
-std::string Nest::access(const std::string& name, Address a, const DimMap& map,
-                         const std::string& mask) {
+// What an access is subject to: its bounds, those of the padding, and which threads make it.
+std::vector<Bound> Nest::bounds_of(const Address& a, const DimMap& map) const {
   std::vector<Bound> bounds = a.bounds;
   add_padding(bounds, padding(map));
-  bool varies = false, computed = false;  // with e; from what was computed for one element
+  for (Bound& b : bounds) b.along_element = b.coordinate.coefficient("e") != 0;
+  return bounds;
+}
+
+// Whether the elements of a group are read together: the address moves with e, and nothing in it
+// comes from what was computed for one element.
+bool Nest::is_vector(const Address& a, const DimMap& map) const {
+  bool varies = false, computed = false;
   const auto note = [&](const Affine& x) {
     varies |= x.mentions("e");
     for (const std::string& name : element_names_) computed |= x.mentions(name);
   };
   note(a.offset);
-  for (const Bound& b : bounds) note(b.coordinate);
-  // Where only one of several threads that compute a value stores it, the others must not read what
-  // it may just have overwritten.
+  for (const Bound& b : bounds_of(a, map)) note(b.coordinate);
+  return varies && !computed && vector_ > 1;
+}
+
+// Where only one of several threads that compute a value stores it, the others must not read what
+// it may just have overwritten.
+std::string Nest::reading_threads(const Address& a) const {
   const bool stores = pass_ != nullptr && (pass_->sink == passes::Pass::Sink::store ||
                                            pass_->sink == passes::Pass::Sink::shared);
-  const std::string thread_mask = stores && !a.read_only ? thread_mask_ : "";
+  return stores && !a.read_only ? thread_mask_ : "";
+}
+
+std::string Nest::load_function(const Address& a) {
+  return a.shared      ? "pl::load_shared_padded"
+         : a.read_only ? "pl::load_global_nc"
+                       : "pl::load_global";
+}
+
+std::string Nest::load_vector(const Address& a, const DimMap& map, const std::string& to) const {
+  return vector_access(load_function(a), a, to, false, bounds_of(a, map), reading_threads(a));
+}
+
+// Reads one element at `a` for each e; returns the element's expression.
+std::string Nest::access(const std::string& name, const Address& a, const DimMap& map,
+                         const std::string& mask) {
   const std::string type = type_name(a.dtype);
-  const std::string function = a.shared      ? "pl::load_shared_padded"
-                               : a.read_only ? "pl::load_global_nc"
-                                             : "pl::load_global";
-  if (!mask.empty() || computed || !varies || vector_ == 1) {
-    auto& lines = mask.empty() && !computed ? before_ : inside_;
-    lines.push_back(fmt::format("{} {};", type, name));
-    std::string test = predicate(bounds, mask);
-    if (!thread_mask.empty()) test += (test.empty() ? "" : " && ") + thread_mask;
-    lines.push_back(fmt::format("{}<1>(&{}, {}{});", function, name, place(a),
-                                test.empty() ? "" : ", " + test));
-    return name;
+  if (mask.empty() && is_vector(a, map)) {
+    before_.push_back(fmt::format("{} {}[{}];", type, name, vector_));
+    before_.push_back(load_vector(a, map, name));
+    return name + "[e]";
   }
-  for (Bound& b : bounds) b.along_element = b.coordinate.coefficient("e") != 0;
-  before_.push_back(fmt::format("{} {}[{}];", type, name, vector_));
-  before_.push_back(vector_access(function, a, name, false, bounds, thread_mask));
-  return name + "[e]";
+  const std::vector<Bound> bounds = bounds_of(a, map);
+  bool computed = !mask.empty();
+  for (const std::string& n : element_names_) {
+    computed |= a.offset.mentions(n);
+    for (const Bound& b : bounds) computed |= b.coordinate.mentions(n);
+  }
+  auto& lines = computed ? inside_ : before_;
+  lines.push_back(fmt::format("{} {};", type, name));
+  std::string test = predicate(bounds, mask);
+  const std::string threads = reading_threads(a);
+  if (!threads.empty()) test += (test.empty() ? "" : " && ") + threads;
+  lines.push_back(fmt::format("{}<1>(&{}, {}{});", load_function(a), name, place(a),
+                              test.empty() ? "" : ", " + test));
+  return name;
 }
 
 std::string Nest::place(const Address& a) const {

@@ -16,6 +16,7 @@ using graph::Op;
 using layout::Layout;
 using passes::Pass;
 using passes::Place;
+using passes::Residency;
 using passes::Storage;
 
 namespace {
@@ -139,7 +140,7 @@ Affine Nest::low_register_index(const DimMap& map, int& bits) const {
          affine_of("e", layout::terms_of(element), vector_bits_);
 }
 
-std::string Nest::register_index(const Layout& leaf, const DimMap& map) const {
+Affine Nest::register_index(const Layout& leaf, const DimMap& map) const {
   int bits = 0;
   const Affine low = low_register_index(map, bits);
   if (bits != static_cast<int>(leaf.reg.size()))
@@ -152,7 +153,7 @@ std::string Nest::register_index(const Layout& leaf, const DimMap& map) const {
     index = repetition(map[d]) * stride + index;
     stride *= layout_.repetitions(map[d]);
   }
-  return (index + low).text();
+  return index + low;
 }
 
 // Tests of the pass's coordinates against the shape, where registers or threads hold padding.
@@ -237,15 +238,58 @@ void Nest::print(const Pass& pass) {
   if (p_.w_.names(first, "t")) p_.w_.insert(first, "const i32 t = pl::thread();");
 }
 
+// Where the elements of a group stand one after the other in the registers of a storage; "" where
+// they do not.
+std::string Nest::group_in_registers(int storage) const {
+  const Storage& s = l_.storages[storage];
+  if (s.place != Place::registers || vector_ == 1) return "";
+  const Affine at = register_index(s.layout, passes::identity_map(layout_.rank()));
+  if (at.coefficient("e") != 1) return "";
+  const std::string first = at.without("e").text();
+  return p_.storage_name(storage) + (first == "0" ? "" : " + " + first);
+}
+
+// Where the pass does nothing but read memory, reads a group of elements straight to `to`.
+bool Nest::print_copy(const std::string& to) {
+  const DimMap all = passes::identity_map(layout_.rank());
+  const ValueId v = pass_->value;
+  const int temporaries = temporaries_;
+  Address a;
+  if (pass_->source >= 0) return false;
+  if (pass_->window >= 0) {
+    a = window_address(pass_->window, coordinates_);
+  } else if (enters() && g_[v].op == Op::Load) {
+    const MemoryView m = MemoryView::of(g_[v]);
+    const int window = l_.window_of[index(g_.root(m.ref))];
+    if (m.mask != graph::no_value || l_.windows[window].residency == Residency::registers)
+      return false;
+    a = address(m.ref, coordinates_);
+  } else {
+    return false;
+  }
+  if (a.dtype != l_.storages[pass_->storage].dtype || !is_vector(a, all)) {
+    before_.clear();
+    inside_.clear();
+    element_names_.clear();
+    temporaries_ = temporaries;
+    return false;
+  }
+  flush();
+  p_.w_.line(load_vector(a, all, to));
+  return true;
+}
+
 void Nest::print_assign() {
   const Storage& s = l_.storages[pass_->storage];
+  const DimMap all = passes::identity_map(layout_.rank());
   open_repetitions(true, true);
   open_groups();
+  const std::string group = group_in_registers(pass_->storage);
+  if (!group.empty() && print_copy(group)) return close_loops();
   const std::string text = value(enters());
   open_elements();
   std::string to = p_.storage_name(pass_->storage);
-  if (s.place == Place::registers)
-    to += "[" + register_index(s.layout, passes::identity_map(layout_.rank())) + "]";
+  if (s.place == Place::registers) to += "[" + register_index(s.layout, all).text() + "]";
   p_.w_.line(fmt::format("{} = {};", to, text));
   close_loops();
 }
@@ -254,6 +298,16 @@ void Nest::print_store() {
   open_repetitions(true, true);
   open_groups();
   const DimMap all = passes::identity_map(layout_.rank());
+  if (pass_->window >= 0 && pass_->source < 0) {
+    Address a = window_address(pass_->window, coordinates_);
+    const std::string from = group_in_registers(pass_->storage);
+    if (!from.empty() && a.dtype == l_.storages[pass_->storage].dtype) {
+      add_padding(a.bounds, padding(all));
+      store_vector(a, from, a.bounds);
+      close_loops();
+      return;
+    }
+  }
   const std::string text = value(false);
   std::string mask;
   Address a;
@@ -336,9 +390,14 @@ void Nest::print_reduce() {
 
   if (shared) open_repetitions(false, true);
   const int outer = open_;
-  p_.w_.line(fmt::format("{} acc[{}];", type, registers));
-  p_.w_.line(
-      fmt::format("PL_UNROLL for (i32 a = 0; a < {}; ++a) acc[a] = {};", registers, identity));
+  const bool one = registers == 1 && !shared;
+  if (one) {
+    p_.w_.line(fmt::format("{} acc = {};", type, identity));
+  } else {
+    p_.w_.line(fmt::format("{} acc[{}];", type, registers));
+    p_.w_.line(
+        fmt::format("PL_UNROLL for (i32 a = 0; a < {}; ++a) acc[a] = {};", registers, identity));
+  }
   open_repetitions(true, !shared);
   open_groups();
   std::string text = value(false);
@@ -349,11 +408,12 @@ void Nest::print_reduce() {
     text = fmt::format("{} ? {} : {}", predicate(beyond, ""), parenthesised(text), identity);
   int bits = 0;
   const std::string at =
-      shared ? low_register_index(kept, bits).text() : register_index(result, kept);
+      shared ? low_register_index(kept, bits).text() : register_index(result, kept).text();
   open_elements();
-  p_.w_.line(fmt::format("acc[{0}] = pl::fold({1}(), acc[{0}], {2});", at, fold, text));
+  const std::string to = one ? "acc" : fmt::format("acc[{}]", at);
+  p_.w_.line(fmt::format("{0} = pl::fold({1}(), {0}, {2});", to, fold, text));
   close_loops(outer);
-  finish_reduction(fold, registers);
+  finish_reduction(fold, one);
   if (shared)
     print_shared_result(registers);
   else
@@ -361,7 +421,7 @@ void Nest::print_reduce() {
   close_loops();
 }
 
-void Nest::finish_reduction(const std::string& fold, std::int64_t registers) {
+void Nest::finish_reduction(const std::string& fold, bool one) {
   const std::vector<int> dims(g_[pass_->inst].attr.ints.begin(), g_[pass_->inst].attr.ints.end());
   const layout::Bits all = layout_.thread(), left = layout::drop(layout_, dims).thread();
   std::uint32_t lanes = 0, warps = 0, distinct = 0;
@@ -374,11 +434,11 @@ void Nest::finish_reduction(const std::string& fold, std::int64_t registers) {
       warps |= folded ? 1u << (b - layout::lane_bits) : 0;
     }
   }
-  if (lanes != 0)
-    p_.w_.line(fmt::format("pl::reduce_lanes<{}, {}>(acc, {}());", registers, lanes, fold));
+  const std::string to = one ? "acc = " : "";
+  if (lanes != 0) p_.w_.line(fmt::format("{}pl::reduce_lanes<{}>(acc, {}());", to, lanes, fold));
   if (warps != 0)
-    p_.w_.line(fmt::format("pl::reduce_warps<{}, {}, {}, {}>(acc, {}, {}());", registers, warps,
-                           distinct, l_.warpgroups, p_.shared_address(pass_->scratch), fold));
+    p_.w_.line(fmt::format("{}pl::reduce_warps<{}, {}, {}>(acc, {}, {}());", to, warps, distinct,
+                           l_.warpgroups, p_.shared_address(pass_->scratch), fold));
 }
 
 void Nest::print_result(std::int64_t registers) {
@@ -388,8 +448,9 @@ void Nest::print_result(std::int64_t registers) {
   const auto converted = [&](const std::string& x) {
     return s.dtype == accumulator ? x : fmt::format("pl::to<{}>({})", type_name(s.dtype), x);
   };
-  if (s.place == Place::scalar)
-    p_.w_.line(fmt::format("{} = {};", name, converted("acc[0]")));
+  if (registers == 1)
+    p_.w_.line(
+        fmt::format("{}{} = {};", name, s.place == Place::scalar ? "" : "[0]", converted("acc")));
   else
     p_.w_.line(fmt::format("PL_UNROLL for (i32 a = 0; a < {}; ++a) {}[a] = {};", registers, name,
                            converted("acc[a]")));

@@ -117,10 +117,11 @@ class Nest {
   void open_groups();
   void close_loops(int down_to = 0);
   void print_assign();
+  bool print_copy(const std::string& to);
   void print_store();
   void print_shared();
   void print_reduce();
-  void finish_reduction(const std::string& fold, std::int64_t registers);
+  void finish_reduction(const std::string& fold, bool one);
   void print_result(std::int64_t registers);
   void print_shared_result(std::int64_t registers);
   void store_element(const Address& a, const std::string& text, const std::string& mask,
@@ -131,9 +132,11 @@ class Nest {
   void open_elements();
   bool is_reduced(int d) const;
   Affine repetition(int d) const;
+  Affine tested_coordinate(const Bound& b) const;
   std::string predicate(const std::vector<Bound>& bounds, const std::string& mask) const;
   std::vector<Bound> padding(const DimMap& map) const;
-  std::string register_index(const layout::Layout& leaf, const DimMap& map) const;
+  Affine register_index(const layout::Layout& leaf, const DimMap& map) const;
+  std::string group_in_registers(int storage) const;
   Affine low_register_index(const DimMap& map, int& bits) const;
   int widest_access() const;
   bool enters() const;
@@ -145,8 +148,13 @@ class Nest {
   std::string coordinate_value(const Affine& c, DType t) const;
   std::string load(ValueId v, const Coordinates& c, const DimMap& map);
   std::string read(int storage, const Coordinates& c, const DimMap& map);
-  std::string access(const std::string& name, Address a, const DimMap& map,
+  std::string access(const std::string& name, const Address& a, const DimMap& map,
                      const std::string& mask);
+  std::vector<Bound> bounds_of(const Address& a, const DimMap& map) const;
+  bool is_vector(const Address& a, const DimMap& map) const;
+  std::string reading_threads(const Address& a) const;
+  static std::string load_function(const Address& a);
+  std::string load_vector(const Address& a, const DimMap& map, const std::string& to) const;
   Coordinates operand_coordinates(ValueId v, std::size_t arg, const Coordinates& c);
   Coordinates reshape_coordinates(const Extents& from, const Extents& to, const Coordinates& c);
   Affine flat(const Extents& shape, const Coordinates& c) const;

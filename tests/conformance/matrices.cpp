@@ -136,15 +136,18 @@ void add_reductions(std::vector<Case>& all) {
   PL_UNROLL for (u32 i = 0; i < 4; ++i) pl::load_global(v + i, x + 4 * t + i);
   w[0] = v[0];
   w[1] = pl::fold(pl::@(), v[2], v[3]);
-  pl::reduce_lanes<4, 21>(v, pl::@());
-  pl::reduce_warps<2, 3, 10, 1>(w, pl::shared_base(), pl::@());
-  PL_UNROLL for (u32 i = 0; i < 4; ++i) pl::store_global(o + 6 * t + i, v + i);
-  PL_UNROLL for (u32 i = 0; i < 2; ++i) pl::store_global(o + 6 * t + 4 + i, w + i);)",
+  $ y = pl::reduce_warps<1, 31, 1>(v[1], pl::shared_base(), pl::@());
+  y = pl::reduce_lanes<10>(pl::reduce_warps<2, 31, 1>(y, pl::shared_base(), pl::@()), pl::@());
+  pl::reduce_lanes<21>(v, pl::@());
+  pl::reduce_warps<3, 10, 1>(w, pl::shared_base(), pl::@());
+  PL_UNROLL for (u32 i = 0; i < 4; ++i) pl::store_global(o + 7 * t + i, v + i);
+  PL_UNROLL for (u32 i = 0; i < 2; ++i) pl::store_global(o + 7 * t + 4 + i, w + i);
+  pl::store_global(o + 7 * t + 6, &y);)",
                                         '$', type),
                                '@', how));
       c.shared_bytes = 1024;
       c.sanitized = true;
-      c.array({.type = type, .bytes = integers(type, 512, 5)}).output(type, 768);
+      c.array({.type = type, .bytes = integers(type, 512, 5)}).output(type, 896);
       all.push_back(c);
     }
   }

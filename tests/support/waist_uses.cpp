@@ -90,8 +90,10 @@ void add_simple(std::vector<WaistUse>& all) {
        "f[0] = pl::fold(pl::Sum(), f[0], f[1]); h[0] = pl::fold(pl::Max(), h[0], h[1]);"
        "b[0] = pl::fold(pl::Min(), b[0], b[1]);"},
       {"reduce_lanes",
-       "pl::reduce_lanes<4, 5>(f, pl::Sum()); pl::reduce_lanes<2, 31>(h, pl::Max());"},
-      {"reduce_warps", "pl::reduce_warps<2, 3, 1, 1>(f, pl::shared_base(), pl::Sum());"},
+       "pl::reduce_lanes<5>(f, pl::Sum()); h[0] = pl::reduce_lanes<31>(h[0], pl::Max());"},
+      {"reduce_warps",
+       "pl::reduce_warps<3, 1, 1>(f, pl::shared_base(), pl::Sum()); "
+       "h[0] = pl::reduce_warps<1, 0, 1>(h[0], pl::shared_base(), pl::Max());"},
       {"dot_fma", "pl::dot_fma<1, 1, 2, false, true, f16>(f, z, 32, z, 32, 4);"},
       {"dot_mma_16816",
        "pl::dot_mma_16816<1, 1, 2, false, false, bf16>(f, z, 32, z, 32, 16);"
