@@ -36,8 +36,14 @@ void check_array(const std::string& kernel, const Arg& arg, bool is_output, std:
          arg);
 }
 
-bool overlap(const Array& a, const Array& b) {
-  const Array::Bytes x = a.bytes(), y = b.bytes();
+/// As bytes(), which of most arrays is known without a look at their dimensions.
+[[gnu::always_inline]] inline Array::Bytes range_of(const Array& array) {
+  if (!array.is_dense() || array.size() == 0) return array.bytes();
+  const auto* first = static_cast<const std::byte*>(array.data());
+  return {first, first + array.size() * array.dtype().bytes()};
+}
+
+bool overlap(const Array::Bytes& x, const Array::Bytes& y) {
   return x.begin < y.end && y.begin < x.end;
 }
 
@@ -60,19 +66,20 @@ Conflict find_conflict(const graph::Graph& g, std::span<const Arg> arguments,
                        std::span<const Arg> outputs) {
   for (std::size_t o = 0; o < outputs.size(); ++o) {
     const Array& output = *outputs[o].array();
+    const Array::Bytes written = range_of(output);
     int input = -1;
     for (std::size_t i = 0; i < arguments.size(); ++i) {
-      if (!arguments[i].array()) continue;
+      const Array* argument = arguments[i].array();
+      if (!argument) continue;
       ++input;
       bool aliased = false;
       for (const graph::Alias& a : g.aliases)
         aliased |= a.input == input && a.output == static_cast<int>(o);
-      if (aliased ? !same_memory(output, *arguments[i].array())
-                  : overlap(output, *arguments[i].array()))
+      if (aliased ? !same_memory(output, *argument) : overlap(written, range_of(*argument)))
         return {true, o, i, false, aliased};
     }
     for (std::size_t other = 0; other < o; ++other)
-      if (overlap(output, *outputs[other].array())) return {true, o, other, true, false};
+      if (overlap(written, range_of(*outputs[other].array()))) return {true, o, other, true, false};
   }
   return {};
 }

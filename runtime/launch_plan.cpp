@@ -134,10 +134,14 @@ void Packer::pack(std::span<const Arg> arguments, std::span<const Arg> outputs,
 
 unsigned Packer::blocks(const Signature::Symbols& symbols) const {
   const std::int64_t blocks = blocks_.evaluate(symbols);
-  if (blocks < 0 || blocks > INT32_MAX)
-    throw CompileError("'" + kernel_ + "': the grid has " + std::to_string(blocks) +
-                       " blocks; a launch can have " + std::to_string(INT32_MAX));
+  if (blocks < 0 || blocks > INT32_MAX) [[unlikely]]
+    refuse(blocks);
   return static_cast<unsigned>(blocks);
+}
+
+void Packer::refuse(std::int64_t blocks) const {
+  throw CompileError("'" + kernel_ + "': the grid has " + std::to_string(blocks) +
+                     " blocks; a launch can have " + std::to_string(INT32_MAX));
 }
 
 }  // namespace palladium::runtime

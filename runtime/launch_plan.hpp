@@ -55,6 +55,8 @@ class Packer {
     std::uint16_t index;  // position among arguments or outputs; number of a symbol
     std::uint16_t dimension;
   };
+  [[noreturn]] void refuse(std::int64_t blocks) const;
+
   std::vector<Slot> slots_;
   Extent blocks_;
   std::string kernel_;

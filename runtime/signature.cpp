@@ -18,6 +18,14 @@ bool rows_align(const ShapeDtype& type) {
   return true;
 }
 
+namespace {
+
+bool is_widely_aligned(const void* data) {
+  return reinterpret_cast<std::uintptr_t>(data) % wide_alignment == 0;
+}
+
+}  // namespace
+
 bool is_inner_contiguous(const Array& array) {
   if (array.is_dense()) return true;
   const int last = array.rank() - 1;
@@ -26,7 +34,7 @@ bool is_inner_contiguous(const Array& array) {
 
 Placement placement(const Array& array, bool rows_align) {
   Placement p{.dense = array.is_dense(), .alignment = array.dtype().bytes()};
-  if (reinterpret_cast<std::uintptr_t>(array.data()) % wide_alignment != 0) return p;
+  if (!is_widely_aligned(array.data())) return p;
   if (p.dense) {
     if (rows_align) p.alignment = wide_alignment;
     return p;
@@ -71,7 +79,9 @@ Signature::Signature(const graph::Graph& g) : num_symbols_(g.num_symbols) {
           known[static_cast<std::size_t>(symbol)] = true;
           binds_.push_back({of_output, static_cast<int>(i), static_cast<int>(d), symbol});
         } else {
-          checks_.push_back({of_output, static_cast<int>(i), static_cast<int>(d)});
+          const Extent& e = operands[i].extents[d];
+          checks_.push_back({of_output, static_cast<int>(i), static_cast<int>(d),
+                             e.is_constant() ? e.constant() : not_constant});
         }
       }
     for (int s = 0; s < num_symbols_; ++s)
@@ -85,13 +95,20 @@ Signature::Signature(const graph::Graph& g) : num_symbols_(g.num_symbols) {
   }
 }
 
-bool Signature::fits(const Operand& rule, const Arg& arg) {
+inline bool Signature::fits(const Operand& rule, const Arg& arg) {
   const Array* array = arg.array();
   if (!array) return rule.is_scalar && arg.scalar().dtype == rule.dtype;
   if (rule.is_scalar || array->dtype() != rule.dtype ||
-      array->rank() != static_cast<int>(rule.extents.size()) || !is_inner_contiguous(*array))
+      array->rank() != static_cast<int>(rule.extents.size()))
     return false;
-  return placement(*array, rule.rows_align) == rule.placed;
+  if (!array->is_dense()) return fits_with_gaps(rule, *array);
+  // What placement() would say, without asking for more than decides.
+  const bool is_wide = rule.rows_align && is_widely_aligned(array->data());
+  return rule.placed.dense && is_wide == (rule.placed.alignment == wide_alignment);
+}
+
+bool Signature::fits_with_gaps(const Operand& rule, const Array& array) {
+  return is_inner_contiguous(array) && placement(array, rule.rows_align) == rule.placed;
 }
 
 bool Signature::match(std::span<const Arg> arguments, std::span<const Arg> outputs,
@@ -107,18 +124,22 @@ bool Signature::match(std::span<const Arg> arguments, std::span<const Arg> outpu
 
   const auto extent = [&](bool of_output, int operand, int dimension) {
     const auto& call = of_output ? outputs : arguments;
-    return call[static_cast<std::size_t>(operand)].array()->shape()[dimension].value();
+    // The ranks are equal by now.
+    return call[static_cast<std::size_t>(operand)].array()->shape().begin()[dimension].value();
   };
   for (const Bind& b : binds_)
     if (has_outputs || !b.of_output)
       symbols[b.symbol] = extent(b.of_output, b.operand, b.dimension);
   for (const Check& c : checks_) {
     if (c.of_output && !has_outputs) continue;
-    const Operand& rule =
-        (c.of_output ? outputs_ : arguments_)[static_cast<std::size_t>(c.operand)];
-    if (rule.extents[static_cast<std::size_t>(c.dimension)].evaluate(symbols) !=
-        extent(c.of_output, c.operand, c.dimension))
-      return false;
+    std::int64_t expected = c.constant;
+    if (expected == not_constant) {
+      const auto& rules = c.of_output ? outputs_ : arguments_;
+      expected = rules[static_cast<std::size_t>(c.operand)]
+                     .extents[static_cast<std::size_t>(c.dimension)]
+                     .evaluate(symbols);
+    }
+    if (expected != extent(c.of_output, c.operand, c.dimension)) return false;
   }
   return true;
 }

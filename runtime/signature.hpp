@@ -66,11 +66,14 @@ class Signature {
     bool of_output;
     int operand, dimension, symbol;
   };
+  static constexpr std::int64_t not_constant = -1;
   struct Check {
     bool of_output;
     int operand, dimension;
+    std::int64_t constant;  // the extent, or not_constant
   };
   static bool fits(const Operand& rule, const Arg& arg);
+  static bool fits_with_gaps(const Operand& rule, const Array& array);
 
   std::vector<Operand> arguments_, outputs_;
   std::vector<Bind> binds_;

@@ -15,34 +15,27 @@ bool is_rejection(abi::Result result) {
          result == abi::invalid_ptx || result == abi::unsupported_ptx_version;
 }
 
-/// The driver's form of a launch, on the caller's stack.
-struct Config {
-  abi::LaunchAttribute attributes[3];
-  abi::LaunchConfig config;
-
-  explicit Config(const Launch& launch) {
-    unsigned count = 0;
-    if (launch.cluster != Dim3{}) {
-      abi::LaunchAttribute& attribute = attributes[count++];
-      attribute.id = abi::attribute_cluster_dimension;
-      attribute.value.cluster = {launch.cluster.x, launch.cluster.y, launch.cluster.z};
-    }
-    if (launch.cooperative) {
-      abi::LaunchAttribute& attribute = attributes[count++];
-      attribute.id = abi::attribute_cooperative;
-      attribute.value.flag = 1;
-    }
-    if (launch.overlaps_previous) {
-      abi::LaunchAttribute& attribute = attributes[count++];
-      attribute.id = abi::attribute_programmatic_stream_serialization;
-      attribute.value.flag = 1;
-    }
-    config = {launch.grid.x,  launch.grid.y,       launch.grid.z, launch.block.x, launch.block.y,
-              launch.block.z, launch.shared_bytes, launch.stream, attributes,     count};
+/// The driver's form of a launch, which points to `attributes`.
+abi::LaunchConfig config_of(const Launch& launch, abi::LaunchAttribute (&attributes)[3]) {
+  unsigned count = 0;
+  if (launch.cluster != Dim3{}) {
+    abi::LaunchAttribute& attribute = attributes[count++];
+    attribute.id = abi::attribute_cluster_dimension;
+    attribute.value.cluster = {launch.cluster.x, launch.cluster.y, launch.cluster.z};
   }
-  Config(const Config&) = delete;
-  Config& operator=(const Config&) = delete;
-};
+  if (launch.cooperative) {
+    abi::LaunchAttribute& attribute = attributes[count++];
+    attribute.id = abi::attribute_cooperative;
+    attribute.value.flag = 1;
+  }
+  if (launch.overlaps_previous) {
+    abi::LaunchAttribute& attribute = attributes[count++];
+    attribute.id = abi::attribute_programmatic_stream_serialization;
+    attribute.value.flag = 1;
+  }
+  return {launch.grid.x,  launch.grid.y,       launch.grid.z, launch.block.x, launch.block.y,
+          launch.block.z, launch.shared_bytes, launch.stream, attributes,     count};
+}
 
 [[noreturn]] void launch_failed(abi::Result result, const Kernel& kernel, const Launch& launch) {
   std::vector<std::string> arguments = {kernel.name(), "grid " + text(launch.grid),
@@ -110,18 +103,24 @@ void Kernel::allow_large_clusters(int on) const {
 }
 
 void launch(const Kernel& kernel, const Launch& launch, void** arguments) {
-  const Config config(launch);
-  const abi::Result result =
-      api().cuLaunchKernelEx(&config.config, kernel.function(), arguments, nullptr);
-  if (result != abi::success) [[unlikely]]
-    launch_failed(result, kernel, launch);
+  PreparedLaunch(kernel, launch)(launch.grid.x, launch.stream, arguments);
+}
+
+PreparedLaunch::PreparedLaunch(const Kernel& kernel, const Launch& launch)
+    : kernel_(kernel), launch_(launch), config_(config_of(launch, attributes_)) {}
+
+void PreparedLaunch::failed(abi::Result result, unsigned grid_x) const {
+  Launch launch = launch_;
+  launch.grid.x = grid_x;
+  launch_failed(result, kernel_, launch);
 }
 
 int resident_blocks(const Kernel& kernel, const Launch& launch) {
   int count = 0;
   if (launch.cluster != Dim3{}) {
-    const Config config(launch);
-    check(api().cuOccupancyMaxActiveClusters(&count, kernel.function(), &config.config),
+    abi::LaunchAttribute attributes[3] = {};
+    const abi::LaunchConfig config = config_of(launch, attributes);
+    check(api().cuOccupancyMaxActiveClusters(&count, kernel.function(), &config),
           "cuOccupancyMaxActiveClusters", kernel.name(), launch.cluster);
     return count * static_cast<int>(launch.cluster.x * launch.cluster.y * launch.cluster.z);
   }

@@ -68,6 +68,34 @@ struct Launch {
 /// allocates nothing. The current context must be of a device that the kernel was loaded for.
 void launch(const Kernel& kernel, const Launch& launch, void** arguments);
 
+/// A launch whose every part is known beforehand but the extent of its grid along x and its stream.
+/// The kernel must outlive it.
+class PreparedLaunch {
+ public:
+  PreparedLaunch(const Kernel& kernel, const Launch& launch);
+  PreparedLaunch(const PreparedLaunch&) = delete;
+  PreparedLaunch& operator=(const PreparedLaunch&) = delete;
+
+  /// As launch().
+  void operator()(unsigned grid_x, StreamHandle stream, void** arguments) const {
+    abi::LaunchConfig config = config_;
+    config.grid_x = grid_x;
+    config.stream = stream;
+    const abi::Result result =
+        api().cuLaunchKernelEx(&config, kernel_.function(), arguments, nullptr);
+    if (result != abi::success) [[unlikely]]
+      failed(result, grid_x);
+  }
+
+ private:
+  [[noreturn]] void failed(abi::Result result, unsigned grid_x) const;
+
+  const Kernel& kernel_;
+  const Launch launch_;
+  abi::LaunchAttribute attributes_[3] = {};
+  abi::LaunchConfig config_;
+};
+
 /// How many blocks of such a launch the current context's device holds at once.
 int resident_blocks(const Kernel& kernel, const Launch& launch);
 
