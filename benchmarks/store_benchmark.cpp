@@ -135,7 +135,8 @@ int main(int count, char** arguments) {
   cache::Memory<int> memory;
   std::vector<cache::Key> keys;
   for (int i = 0; i < 1000; ++i) keys.push_back(cache::key_of({{"graph", std::to_string(i)}}));
-  for (const cache::Key& key : keys) memory.insert(nullptr, key, 1);
+  std::vector<cache::Memory<int>::Handle> held;
+  for (const cache::Key& key : keys) held.push_back(memory.insert(nullptr, key, 1));
   std::size_t next = 0;
   int sum = 0;
   report("hit in memory by key",

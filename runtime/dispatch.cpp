@@ -3,10 +3,13 @@
 #include <cstring>
 #include <string>
 
+#include "codegen/graph/transform.hpp"
 #include "codegen/trace/trace.hpp"
 #include "runtime/check.hpp"
 #include "runtime/device_memory.hpp"
+#include "runtime/driver/capture.hpp"
 #include "runtime/driver/device.hpp"
+#include "runtime/driver/driver.hpp"
 #include "runtime/driver/memory.hpp"
 #include "runtime/launcher.hpp"
 #include "runtime/record.hpp"
@@ -34,6 +37,13 @@ Target target_of(const Where& where, const Specialization& s) {
   return s.interpret.on ? Target::interpreter : current_target();
 }
 
+Specialization& keep(KernelState& kernel, const Where& where,
+                     std::shared_ptr<Specialization> made) {
+  // What is compiled is recorded there, with its architecture.
+  if (target_of(where, *made) != Target::cuda) record(made->graph, "");
+  return *kernel.specializations.emplace_back(std::move(made));
+}
+
 std::shared_ptr<Specialization> find_or_trace(KernelState& kernel, const Where& where,
                                               std::span<const Arg> arguments,
                                               std::span<const Arg> outputs,
@@ -47,9 +57,8 @@ std::shared_ptr<Specialization> find_or_trace(KernelState& kernel, const Where& 
   auto made = specialize(kernel.source, requests, output_requests, at);
   if (!made->signature.match(arguments, outputs, symbols))
     made->signature.refuse(arguments, outputs, made->graph.name, at);
-  // What is compiled is recorded there, with its architecture.
-  if (target_of(where, *made) != Target::cuda) record(made->graph, "");
-  return kernel.specializations.emplace_back(std::move(made));
+  keep(kernel, where, made);
+  return made;
 }
 
 /// The device of the arrays, which for GPUs is that of the first one.
@@ -77,14 +86,27 @@ const Launcher& launcher_for(KernelState& kernel, Specialization& s, int device,
   {
     const driver::ContextScope context(device);
     if (driver::is_capturing(reinterpret_cast<driver::StreamHandle>(stream.handle())))
-      throw CudaError("'" + s.graph.name +
-                      "' is called for the first time on a stream that is being captured, where it "
-                      "can be neither compiled nor loaded; call it once before the capture");
+      throw CudaError(
+          "'" + s.graph.name +
+          "' is called for the first time on a stream that is being captured, where it "
+          "can be neither compiled nor loaded; prepare() it, or call it once, before the capture");
   }
   auto made = std::make_unique<const Launcher>(s, device);
   const KernelState::Lock lock(kernel);
   if (const Launcher* known = known_launcher(s, device)) return *known;
   return *s.launchers.emplace_back(std::move(made));
+}
+
+/// For types, which no specialisation can be asked whether it fits: the one of the same graph, if
+/// there is one already.
+Specialization& trace_for(KernelState& kernel, const Where& where, std::span<const Request> types,
+                          Location at) {
+  const KernelState::Lock lock(kernel);
+  auto made = specialize(kernel.source, types, {}, at);
+  const std::string bytes = graph::canonical_bytes(made->graph);
+  for (const auto& s : kernel.specializations)
+    if (graph::canonical_bytes(s->graph) == bytes) return *s;
+  return keep(kernel, where, std::move(made));
 }
 
 std::shared_ptr<const Emulated> emulated_for(KernelState& kernel, Specialization& s) {
@@ -170,6 +192,21 @@ bool launched_like_last(KernelState& kernel, const Where& where, std::span<const
 }
 
 }  // namespace
+
+void prepare(KernelState& kernel, const Where& where, std::span<const ArgType> types, Location at) {
+  refuse_inside_trace(at);
+  std::vector<Request> requests;
+  for (const ArgType& type : types) requests.push_back(request(type));
+  Specialization& s = trace_for(kernel, where, requests, at);
+  switch (target_of(where, s)) {
+  case Target::interpreter: break;
+  case Target::emulator: (void)emulated_for(kernel, s); break;
+  case Target::cuda:
+    (void)driver::api();  // an error without a GPU
+    for (int device = 0; device < driver::status().devices; ++device)
+      (void)launcher_for(kernel, s, device, where.stream);
+  }
+}
 
 std::vector<Array> call(KernelState& kernel, const Where& where, std::span<const Arg> arguments,
                         Location at) {

@@ -25,4 +25,7 @@ std::vector<Array> call(KernelState& kernel, const Where& where, std::span<const
 void call_into(KernelState& kernel, const Where& where, std::span<const Arg> outputs,
                std::span<const Arg> arguments, Location at);
 
+/// All of a first call with such arguments but the launch, on every device of the target.
+void prepare(KernelState& kernel, const Where& where, std::span<const ArgType> types, Location at);
+
 }  // namespace palladium::runtime

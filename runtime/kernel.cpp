@@ -8,6 +8,7 @@
 #include "codegen/trace/trace.hpp"
 #include "runtime/dispatch.hpp"
 #include "runtime/kernel_state.hpp"
+#include "runtime/launcher.hpp"
 
 namespace palladium {
 
@@ -83,6 +84,13 @@ void Kernel::into(std::initializer_list<Arg> outputs, std::initializer_list<Arg>
   runtime::call_into(state_of<KernelState>(state_), {stream_, target_, has_target_},
                      {outputs.begin(), outputs.size()}, {args.begin(), args.size()}, at);
 }
+
+void Kernel::prepare(std::initializer_list<ArgType> args, Location at) const {
+  runtime::prepare(state_of<KernelState>(state_), {stream_, target_, has_target_},
+                   {args.begin(), args.size()}, at);
+}
+
+std::size_t unload_unused_kernels() { return runtime::unload_unused(0); }
 
 Kernel Kernel::on(Stream stream) const {
   Kernel k = *this;

@@ -1,6 +1,8 @@
 // A specialised kernel, loaded on one device: the hot path of a call.
 #pragma once
 
+#include <atomic>
+#include <cstddef>
 #include <memory>
 #include <span>
 
@@ -22,24 +24,31 @@ class Launcher {
   /// Whether all arrays of the call live on this device.
   bool is_at(std::span<const Arg> arguments, std::span<const Arg> outputs) const;
 
-  /// Enqueues the kernel. No lock, no allocation. Precondition: the call matches the specialisation
-  /// with these symbols, is_at(), and aliases hold.
+  /// Enqueues the kernel. No lock, and no allocation but under capture. Precondition: the call
+  /// matches the specialisation with these symbols, is_at(), and aliases hold.
   void launch(std::span<const Arg> arguments, std::span<const Arg> outputs,
               const Signature::Symbols& symbols, Stream stream) const;
 
  private:
-  struct Loaded {
+  struct Ready {
     std::shared_ptr<const driver::Kernel> kernel;
     LaunchPlan plan;
   };
-  static Loaded load(const Specialization& s, int device);
-  Launcher(const Specialization& s, int device, Loaded loaded);
+  static Ready load(const Specialization& s, int device);
+  Launcher(const Specialization& s, int device, Ready ready);
+
+  void stay_loaded() const;
 
   const Specialization& specialization_;
   std::shared_ptr<const driver::Kernel> kernel_;
-  LaunchPlan plan_;
+  mutable std::atomic<bool> stays_loaded_ = false;
   Packer packer_;
+  driver::PreparedLaunch prepared_;
   int device_;
 };
+
+/// Unloads the kernels that nobody can launch any more, but for the so many that were used last,
+/// and returns how many those are. Waits for what their devices are doing.
+std::size_t unload_unused(std::size_t most_left);
 
 }  // namespace palladium::runtime

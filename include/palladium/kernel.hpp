@@ -220,6 +220,11 @@ class PALLADIUM_API Kernel {
   /// The same kernel, run by that target.
   Kernel on(Target target) const;
 
+  /// Does for such arguments all that a first call does but launch, on every GPU of the machine:
+  /// later calls neither trace nor compile nor load, and so may be the first in a stream that is
+  /// captured. Arrays are looked at, not read; a ShapeDtype is taken as by lower().
+  void prepare(std::initializer_list<ArgType> args, Location at = here()) const;
+
   /// Traces without running. A ShapeDtype is taken as it stands: its integers are static.
   Lowered lower(const ArgType& a0 = {}, const ArgType& a1 = {}, const ArgType& a2 = {},
                 const ArgType& a3 = {}, const ArgType& a4 = {}, const ArgType& a5 = {},
@@ -236,6 +241,11 @@ class PALLADIUM_API Kernel {
   Target target_ = Target::cuda;
   bool has_target_ = false;
 };
+
+/// Takes those kernels off the GPUs that no Kernel, no stream at work and no graph needs any more,
+/// and returns how many; waits for what the GPUs are doing. The kernels stay in the cache on disk.
+/// Without this call a process keeps the 64 that were used last.
+PALLADIUM_API std::size_t unload_unused_kernels();
 
 /// A body together with its options, made for some types of arguments: a body can then use their
 /// extents, which it cannot ask of its blocks.

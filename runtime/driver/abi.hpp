@@ -20,6 +20,9 @@ using Event = struct CudaEvent*;
 using Library = struct CudaLibrary*;
 using Kernel = struct CudaKernel*;
 using Function = struct CudaFunction*;
+using Graph = struct CudaGraph*;
+using GraphNode = struct CudaGraphNode*;
+using UserObject = struct CudaUserObject*;
 
 // Results that are told apart.
 inline constexpr Result success = 0;
@@ -60,6 +63,12 @@ inline constexpr int memory_type_device = 2;
 // Flags
 inline constexpr unsigned stream_non_blocking = 1;
 inline constexpr unsigned event_disable_timing = 2;
+inline constexpr unsigned user_object_no_destructor_sync = 1;
+inline constexpr unsigned graph_user_object_move = 1;
+
+// CUstreamCaptureStatus, CUstreamCaptureMode
+inline constexpr int capture_active = 1;
+inline constexpr int capture_mode_relaxed = 2;
 
 // CUlaunchAttributeID
 inline constexpr int attribute_cooperative = 2;
@@ -103,6 +112,7 @@ struct LaunchConfig {
   X(cuCtxGetDevice,                 2000, (Device*)) \
   X(cuCtxPushCurrent,               4000, (Context)) \
   X(cuCtxPopCurrent,                4000, (Context*)) \
+  X(cuCtxSynchronize,               2000, ()) \
   X(cuLibraryLoadData,             12000, (Library*, const void*, int*, void**, unsigned, int*, void**, unsigned)) \
   X(cuLibraryUnload,               12000, (Library)) \
   X(cuLibraryGetKernel,            12000, (Kernel*, Library, const char*)) \
@@ -116,6 +126,10 @@ struct LaunchConfig {
   X(cuStreamSynchronize,            2000, (Stream)) \
   X(cuStreamWaitEvent,              3020, (Stream, Event, unsigned)) \
   X(cuStreamIsCapturing,           10000, (Stream, int*)) \
+  X(cuStreamGetCaptureInfo,        11030, (Stream, int*, std::uint64_t*, Graph*, const GraphNode**, std::size_t*)) \
+  X(cuThreadExchangeStreamCaptureMode, 10010, (int*)) \
+  X(cuUserObjectCreate,            11030, (UserObject*, void*, void (*)(void*), unsigned, unsigned)) \
+  X(cuGraphRetainUserObject,       11030, (Graph, UserObject, unsigned, unsigned)) \
   X(cuEventCreate,                  2000, (Event*, unsigned)) \
   X(cuEventDestroy,                 4000, (Event)) \
   X(cuEventRecord,                  2000, (Event, Stream)) \

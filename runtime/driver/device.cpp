@@ -69,6 +69,21 @@ abi::Context primary_context(const Device& of) {
   return retained;
 }
 
+abi::Context current_context() {
+  abi::Context current = nullptr;
+  check(api().cuCtxGetCurrent(&current), "cuCtxGetCurrent");
+  return current;
+}
+
+/// Of the current context, which there must be; -1 for a device that is none of ours.
+int device_of_current() {
+  abi::Device handle = 0;
+  check(api().cuCtxGetDevice(&handle), "cuCtxGetDevice");
+  for (const Device& each : devices())
+    if (each.handle == handle) return each.ordinal;
+  return -1;
+}
+
 }  // namespace
 
 std::string Device::arch() const {
@@ -85,31 +100,28 @@ const Device& device(int ordinal) {
 }
 
 int current_device() {
-  abi::Context current = nullptr;
-  check(api().cuCtxGetCurrent(&current), "cuCtxGetCurrent");
-  if (current == nullptr) return -1;
-  abi::Device handle = 0;
-  check(api().cuCtxGetDevice(&handle), "cuCtxGetDevice");
-  for (const Device& each : devices())
-    if (each.handle == handle) return each.ordinal;
-  return -1;
+  const abi::Context current = current_context();
+  return current == nullptr ? -1 : device_of_current();
 }
 
 ContextScope::ContextScope(int ordinal) {
-  const Device& wanted = device(ordinal);
-  if (current_device() == ordinal) return;
-  check(api().cuCtxPushCurrent(primary_context(wanted)), "cuCtxPushCurrent",
-        "device " + std::to_string(ordinal));
-  pushed_ = true;
+  const abi::Context current = current_context(), primary = primary_context(device(ordinal));
+  is_primary_ = current == primary;
+  if (is_primary_) return;
+  if (current != nullptr && device_of_current() == ordinal) return;
+  check(api().cuCtxPushCurrent(primary), "cuCtxPushCurrent", "device " + std::to_string(ordinal));
+  is_primary_ = is_pushed_ = true;
 }
 
 ContextScope::~ContextScope() {
-  if (!pushed_) return;
+  if (!is_pushed_) return;
   abi::Context popped = nullptr;
   const abi::Result result = api().cuCtxPopCurrent(&popped);
   if (result != abi::success && result != abi::deinitialized)
     log::error("cuCtxPopCurrent: " + describe(result));
 }
+
+void synchronize_context() { check(api().cuCtxSynchronize(), "cuCtxSynchronize"); }
 
 Place place_of(const void* pointer) {
   const auto address = reinterpret_cast<abi::DevicePointer>(pointer);

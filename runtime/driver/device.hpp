@@ -45,9 +45,16 @@ class ContextScope {
   ContextScope& operator=(const ContextScope&) = delete;
   ~ContextScope();
 
+  /// Whether it is the device's primary context, and not one of the program's own.
+  bool is_primary() const { return is_primary_; }
+
  private:
-  bool pushed_ = false;
+  bool is_primary_ = false;
+  bool is_pushed_ = false;
 };
+
+/// Waits until everything that was started in this context is done.
+void synchronize_context();
 
 /// Where memory lives that a pointer leads to.
 struct Place {

@@ -39,12 +39,6 @@ void wait(StreamHandle stream, const Event& event) {
   check(api().cuStreamWaitEvent(stream, event.handle(), 0), "cuStreamWaitEvent");
 }
 
-bool is_capturing(StreamHandle stream) {
-  int capturing = 0;
-  check(api().cuStreamIsCapturing(stream, &capturing), "cuStreamIsCapturing");
-  return capturing != 0;
-}
-
 Event::Event(Timing timing) {
   const unsigned flags = timing == Timing::on ? 0 : abi::event_disable_timing;
   check(api().cuEventCreate(&handle_, flags), "cuEventCreate");

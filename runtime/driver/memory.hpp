@@ -37,8 +37,6 @@ class Event;
 void synchronize(StreamHandle stream);
 /// Work that enters the stream from now on waits for the event.
 void wait(StreamHandle stream, const Event& event);
-/// Whether the stream records into a graph instead of running.
-bool is_capturing(StreamHandle stream);
 
 /// A point in a stream, in the current context.
 class Event {

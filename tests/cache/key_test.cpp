@@ -6,10 +6,8 @@
 #include <random>
 #include <set>
 #include <string>
-#include <thread>
 #include <vector>
 
-#include "cache/memory.hpp"
 #include "palladium/error.hpp"
 
 using namespace palladium;
@@ -93,37 +91,4 @@ TEST_CASE("a key is read back from its digits, and from nothing else") {
   CHECK_FALSE(cache::parse_key(upper));
   upper[0] = 'g';
   CHECK_FALSE(cache::parse_key(upper));
-}
-
-TEST_CASE("the table in memory keeps contexts and kernels apart, and the first handle") {
-  cache::Memory<int> memory;
-  const Key a = key_of({{"name", "a"}});
-  const Key b = key_of({{"name", "b"}});
-  const int contexts[2] = {};
-  CHECK_FALSE(memory.find(&contexts[0], a));
-  CHECK(memory.insert(&contexts[0], a, 1) == 1);
-  CHECK(memory.insert(&contexts[0], a, 2) == 1);
-  CHECK(memory.insert(&contexts[1], a, 3) == 3);
-  CHECK(memory.insert(&contexts[0], b, 4) == 4);
-  CHECK(memory.find(&contexts[0], a) == 1);
-  CHECK(memory.find(&contexts[1], a) == 3);
-  CHECK(memory.find(&contexts[0], b) == 4);
-  CHECK_FALSE(memory.find(&contexts[1], b));
-  memory.erase(&contexts[0], a);
-  CHECK_FALSE(memory.find(&contexts[0], a));
-  CHECK(memory.size() == 2);
-  memory.clear();
-  CHECK(memory.size() == 0);
-}
-
-TEST_CASE("threads that insert one kernel at once go on with the same handle") {
-  cache::Memory<int> memory;
-  const Key key = key_of({{"name", "k"}});
-  std::vector<int> got(8);
-  std::vector<std::thread> threads;
-  for (int i = 0; i < 8; ++i)
-    threads.emplace_back(
-        [&, i] { got[static_cast<std::size_t>(i)] = memory.insert(nullptr, key, i); });
-  for (std::thread& thread : threads) thread.join();
-  for (const int handle : got) CHECK(handle == got[0]);
 }

@@ -14,6 +14,7 @@
 // cuda.h renames functions to their newest version, where we say which one we mean.
 #undef cuCtxPopCurrent
 #undef cuCtxPushCurrent
+#undef cuCtxSynchronize
 #undef cuDeviceTotalMem
 #undef cuEventDestroy
 #undef cuEventElapsedTime
@@ -21,6 +22,7 @@
 #undef cuMemcpyDtoHAsync
 #undef cuMemcpyHtoDAsync
 #undef cuStreamDestroy
+#undef cuStreamGetCaptureInfo
 
 namespace abi = palladium::driver::abi;
 
@@ -94,6 +96,10 @@ static_assert(abi::memory_type_host == CU_MEMORYTYPE_HOST);
 static_assert(abi::memory_type_device == CU_MEMORYTYPE_DEVICE);
 static_assert(abi::stream_non_blocking == CU_STREAM_NON_BLOCKING);
 static_assert(abi::event_disable_timing == CU_EVENT_DISABLE_TIMING);
+static_assert(abi::user_object_no_destructor_sync == CU_USER_OBJECT_NO_DESTRUCTOR_SYNC);
+static_assert(abi::graph_user_object_move == CU_GRAPH_USER_OBJECT_MOVE);
+static_assert(abi::capture_active == CU_STREAM_CAPTURE_STATUS_ACTIVE);
+static_assert(abi::capture_mode_relaxed == CU_STREAM_CAPTURE_MODE_RELAXED);
 static_assert(abi::attribute_cooperative == CU_LAUNCH_ATTRIBUTE_COOPERATIVE);
 static_assert(abi::attribute_cluster_dimension == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION);
 static_assert(abi::attribute_programmatic_stream_serialization ==

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "palladium/error.hpp"
+#include "runtime/driver/capture.hpp"
 #include "runtime/driver/device.hpp"
 #include "tests/fake_cuda/in_test.hpp"
 #include "tests/support/captured_stderr.hpp"

@@ -25,8 +25,16 @@ namespace palladium::driver::abi {
 struct CudaContext {
   int device;
 };
+struct CudaGraph {
+  std::vector<const void*> kernels = {};
+  std::vector<std::shared_ptr<void>> kept = {};  // user objects
+};
 struct CudaStream {
   int device;
+  CudaGraph* recording = nullptr;  // into this graph
+};
+struct CudaUserObject {
+  std::shared_ptr<void> object;
 };
 struct CudaEvent {
   bool recorded = false;
@@ -37,6 +45,7 @@ struct CudaLibrary {
 struct CudaKernel {
   CudaLibrary* library;
   std::string name;
+  bool may_run = false;  // launched, and not waited for since
   std::vector<std::size_t> sizes_in_cubin;
   std::map<int, int> shared_bytes_allowed;  // by device
   std::set<int> large_clusters_allowed;
@@ -58,10 +67,12 @@ constexpr int invalid_context = 201;
 constexpr int invalid_handle = 400;
 constexpr int not_found = 500;
 constexpr int cooperative_launch_too_large = 720;
+constexpr int capture_unsupported = 900;
 constexpr int invalid_cluster_size = 912;
 
 using abi::CudaContext;
 using abi::CudaEvent;
+using abi::CudaGraph;
 using abi::CudaKernel;
 using abi::CudaLibrary;
 using abi::CudaStream;
@@ -78,6 +89,7 @@ struct Driver {
   std::vector<std::unique_ptr<CudaContext>> primary;
   std::set<abi::Stream> streams;
   std::set<abi::Event> events;
+  std::set<abi::Graph> graphs;
   std::set<abi::Library> libraries;
   std::map<std::pair<abi::Library, std::string>, std::unique_ptr<CudaKernel>> kernels;
   std::set<const void*> kernel_handles;
@@ -105,6 +117,15 @@ inline Driver& driver() {
 }
 
 inline thread_local std::vector<abi::Context> contexts;
+
+/// Of this thread. Only in the relaxed mode may it do while a stream is captured what could wait
+/// for that stream.
+inline thread_local int capture_mode = 0;
+inline bool would_spoil_a_capture() {
+  bool is_recording = false;
+  for (const abi::Stream stream : driver().streams) is_recording |= stream->recording != nullptr;
+  return is_recording && capture_mode != abi::capture_mode_relaxed;
+}
 
 /// Held for the length of a call; result() is what the call returns before doing anything.
 class Call {
@@ -167,6 +188,7 @@ struct Entry {
 std::span<const Entry> process_entries();
 std::span<const Entry> launch_entries();
 std::span<const Entry> stream_entries();
+std::span<const Entry> graph_entries();
 std::span<const Entry> memory_entries();
 
 }  // namespace fake_cuda

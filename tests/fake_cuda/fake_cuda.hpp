@@ -97,8 +97,13 @@ struct State {
   std::size_t events = 0;
   std::size_t allocations = 0;
   std::size_t pinned_allocations = 0;
+  std::size_t graphs = 0;
 
-  /// Whether a captured stream is pretended.
+  // Mistakes that a driver may not notice.
+  std::size_t unloaded_while_running = 0;
+  std::size_t spoiled_captures = 0;
+
+  /// Whether every stream is pretended to be captured.
   bool capturing = false;
 
   /// Forgets records, failures and settings; handles and memory stay.
@@ -113,6 +118,8 @@ struct State {
     tensor_maps.clear();
     launch_count = 0;
     capturing = false;
+    unloaded_while_running = 0;
+    spoiled_captures = 0;
   }
   std::size_t count(const std::string& call) const {
     std::size_t n = 0;

@@ -135,6 +135,7 @@ int check_launch(const CudaKernel& kernel, const abi::LaunchConfig& config, int 
 EXPORT int cuLibraryLoadData(abi::Library* library, const void* image, int*, void**, unsigned, int*,
                              void**, unsigned) {
   ENTER(cuLibraryLoadData);
+  if (would_spoil_a_capture()) return ++driver().state.spoiled_captures, capture_unsupported;
   if (image == nullptr) return invalid_value;
   std::vector<std::byte> copy = copy_image(image);
   if (copy.empty()) return invalid_image;
@@ -146,9 +147,11 @@ EXPORT int cuLibraryLoadData(abi::Library* library, const void* image, int*, voi
 
 EXPORT int cuLibraryUnload(abi::Library library) {
   ENTER(cuLibraryUnload);
+  if (would_spoil_a_capture()) return ++driver().state.spoiled_captures, capture_unsupported;
   if (driver().libraries.erase(library) == 0) return invalid_handle;
   std::erase_if(driver().kernels, [&](const auto& each) {
     if (each.first.first != library) return false;
+    driver().state.unloaded_while_running += each.second->may_run;
     driver().kernel_handles.erase(each.second.get());
     return true;
   });
@@ -228,8 +231,12 @@ EXPORT int cuLaunchKernelEx(const abi::LaunchConfig* config, abi::Function funct
   }
   ENTER_WITH_CONTEXT(cuLaunchKernelEx);
   if (const int bad = check_stream(config->stream); bad != 0) return bad;
-  const CudaKernel* kernel = kernel_of(function);
+  CudaKernel* kernel = kernel_of(function);
   if (kernel == nullptr) return invalid_handle;
+  if (config->stream != nullptr && config->stream->recording != nullptr) {
+    config->stream->recording->kernels.push_back(kernel);
+    return 0;
+  }
   Launch launch;
   launch.device = device_of(config->stream);
   if (launch.device != contexts.back()->device) return invalid_handle;
@@ -250,6 +257,7 @@ EXPORT int cuLaunchKernelEx(const abi::LaunchConfig* config, abi::Function funct
     const auto* bytes = static_cast<const std::byte*>(arguments[i]);
     launch.arguments.emplace_back(bytes, bytes + sizes[i]);
   }
+  kernel->may_run = true;
   state.launch_count.fetch_add(1, std::memory_order_relaxed);
   log_launch(launch);
   if (state.recording) state.launches.push_back(launch);

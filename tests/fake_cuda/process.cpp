@@ -34,6 +34,8 @@ constexpr Error errors[] = {
     {720, "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE", "too many blocks in cooperative launch"},
     {803, "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH",
      "system has unsupported display driver / cuda driver combination"},
+    {900, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED",
+     "operation not permitted when stream is capturing"},
     {912, "CUDA_ERROR_INVALID_CLUSTER_SIZE", "cluster misconfiguration"},
     {999, "CUDA_ERROR_UNKNOWN", "unknown error"},
 };
@@ -131,7 +133,9 @@ EXPORT int cuDevicePrimaryCtxRelease_v2(int device) {
 }
 
 EXPORT int cuCtxGetCurrent(abi::Context* context) {
-  ENTER(cuCtxGetCurrent);
+  if (driver().state.recording || !driver().state.results.empty()) {
+    ENTER(cuCtxGetCurrent);
+  }
   *context = contexts.empty() ? nullptr : contexts.back();
   return 0;
 }
@@ -140,6 +144,21 @@ EXPORT int cuCtxSetCurrent(abi::Context context) {
   ENTER(cuCtxSetCurrent);
   if (!contexts.empty()) contexts.pop_back();
   if (context != nullptr) contexts.push_back(context);
+  return 0;
+}
+
+EXPORT int cuCtxCreate_v2(abi::Context* context, unsigned, int device) {
+  ENTER(cuCtxCreate);
+  if (!is_device(device)) return invalid_device;
+  *context = new CudaContext{device};
+  contexts.push_back(*context);
+  return 0;
+}
+
+EXPORT int cuCtxDestroy_v2(abi::Context context) {
+  ENTER(cuCtxDestroy);
+  if (!contexts.empty() && contexts.back() == context) contexts.pop_back();
+  delete context;
   return 0;
 }
 
@@ -165,6 +184,8 @@ EXPORT int cuCtxPopCurrent_v2(abi::Context* context) {
 
 EXPORT int cuCtxSynchronize() {
   ENTER_WITH_CONTEXT(cuCtxSynchronize);
+  if (would_spoil_a_capture()) return ++driver().state.spoiled_captures, capture_unsupported;
+  for (auto& [name, kernel] : driver().kernels) kernel->may_run = false;
   return 0;
 }
 
@@ -206,7 +227,7 @@ EXPORT int cuGetProcAddress_v2(const char* name, void** address, int version, st
   int& answer = status == nullptr ? ignored : *status;
   answer = no_symbol;
   for (const auto entries :
-       {process_entries(), launch_entries(), stream_entries(), memory_entries()})
+       {process_entries(), launch_entries(), stream_entries(), graph_entries(), memory_entries()})
     for (const Entry& entry : entries) {
       if (std::strcmp(entry.name, name) != 0) continue;
       if (entry.since > driver().state.driver_version) continue;

@@ -37,8 +37,11 @@ EXPORT int cuStreamWaitEvent(abi::Stream stream, abi::Event event, unsigned) {
 }
 
 EXPORT int cuStreamIsCapturing(abi::Stream stream, int* status) {
-  ENTER(cuStreamIsCapturing);
-  *status = driver().state.capturing ? 1 : 0;
+  if (driver().state.recording || !driver().state.results.empty()) {
+    ENTER(cuStreamIsCapturing);
+  }
+  const bool is_recording = stream != nullptr && stream->recording != nullptr;
+  *status = driver().state.capturing || is_recording ? 1 : 0;
   return check_stream(stream);
 }
 
