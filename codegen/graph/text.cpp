@@ -44,6 +44,11 @@ class Printer {
  public:
   Printer(const Graph& g, bool locations) : g_(g), locations_(locations) {}
 
+  std::string run(RegionIndex only) {
+    region(RegionId{only});
+    return std::move(out_);
+  }
+
   std::string run() {
     out_ = "kernel " + g_.name + "\n";
     header();
@@ -277,5 +282,7 @@ class Printer {
 }  // namespace
 
 std::string to_text(const Graph& g, bool locations) { return Printer(g, locations).run(); }
+
+std::string to_text(const Graph& g, RegionIndex region) { return Printer(g, false).run(region); }
 
 }  // namespace palladium::graph

@@ -29,6 +29,8 @@ void verify(const Graph& g, std::string_view stage);
 
 /// For people and tests: dense numbering, one line per instruction, no locations unless asked.
 std::string to_text(const Graph& g, bool locations = false);
+/// The same of one region alone, a body or an index map, numbered from 0.
+std::string to_text(const Graph& g, RegionIndex region);
 
 /// Versioned, lossless for verified graphs without dead instructions (all canonical ones): numbers
 /// as the hex digits of their bits, 64-bit integers as strings.
