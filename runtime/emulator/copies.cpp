@@ -364,7 +364,7 @@ void Machine::bulk_wait(int groups, bool read, int line) {
 }
 
 // Waits for all groups but the latest `keep`: until they have read, or until they are done.
-void Machine::wait_groups(std::deque<std::shared_ptr<CopyGroup>>& groups, int keep, bool read,
+void Machine::wait_groups(std::vector<std::shared_ptr<CopyGroup>>& groups, int keep, bool read,
                           Wait kind, int line) {
   if (static_cast<int>(groups.size()) <= keep) return;
   const auto end = groups.end() - keep;

@@ -94,7 +94,7 @@ struct Thread {
   std::uint32_t cluster_phase = 0;                      // in which it did
   std::uint32_t clusters_passed = 0;                    // up to which phase it has waited
   std::shared_ptr<CopyGroup> open_bulk, open_cp_async;  // not committed yet
-  std::deque<std::shared_ptr<CopyGroup>> bulk, cp_async;
+  std::vector<std::shared_ptr<CopyGroup>> bulk, cp_async;
   WgmmaThread wgmma;
   std::vector<race::Agent> idle;  // agents of its asynchronous operations that are over
   // For atomics: what a fence released, and what relaxed loads brought for the next fence.
@@ -409,7 +409,7 @@ class Machine {
                  const std::vector<std::byte>& data);
   void record_box(const TensorMapSpec& map, const std::array<int, 5>& at, race::Access access);
   std::shared_ptr<CopyGroup>& open_group(std::shared_ptr<CopyGroup>& group, int line);
-  void wait_groups(std::deque<std::shared_ptr<CopyGroup>>& groups, int keep, bool read, Wait kind,
+  void wait_groups(std::vector<std::shared_ptr<CopyGroup>>& groups, int keep, bool read, Wait kind,
                    int line);
   void wake(Thread& thread, Wait kind);
 

@@ -21,9 +21,15 @@ using abi::Format;
 constexpr int rows = 64, threads = 128;
 constexpr std::uint32_t chunk = 16;
 
-// Element i of thread t's accumulator.
-int row_of(int t, int i) { return 16 * (t / 32) + t % 32 / 4 + 8 * (i / 2 & 1); }
-int column_of(int t, int i) { return 8 * (i / 4) + 2 * (t % 4) + (i & 1); }
+// Calls f(i, at): elements i and i + 1 of thread t's accumulator are at, at + 1 in 64 x n numbers.
+template <class F>
+void for_each_pair(int t, int n, F f) {
+  const int first = (16 * (t / 32) + t % 32 / 4) * n + 2 * (t % 4);
+  for (int i = 0; i < n / 2; i += 4) {
+    f(i, first + 2 * i);
+    f(i + 2, first + 2 * i + 8 * n);
+  }
+}
 
 bool is_integer(Format f) { return f == Format::i8 || f == Format::u8; }
 
@@ -89,35 +95,56 @@ void with_element(Format format, F f) {
   }
 }
 
+typedef std::uint32_t Word4 __attribute__((vector_size(16)));
+
+// to[column * step + row] = from[row * stride + column] for four rows and columns.
+template <class Number>
+void transpose_4x4(const Number* from, int stride, Number* to, int step) {
+  static_assert(sizeof(Number) == 4);
+  Word4 r[4];
+  for (int i = 0; i < 4; ++i) std::memcpy(&r[i], from + i * stride, sizeof r[i]);
+  const Word4 low01 = __builtin_shufflevector(r[0], r[1], 0, 4, 1, 5);
+  const Word4 low23 = __builtin_shufflevector(r[2], r[3], 0, 4, 1, 5);
+  const Word4 high01 = __builtin_shufflevector(r[0], r[1], 2, 6, 3, 7);
+  const Word4 high23 = __builtin_shufflevector(r[2], r[3], 2, 6, 3, 7);
+  const Word4 columns[4] = {__builtin_shufflevector(low01, low23, 0, 1, 4, 5),
+                            __builtin_shufflevector(low01, low23, 2, 3, 6, 7),
+                            __builtin_shufflevector(high01, high23, 0, 1, 4, 5),
+                            __builtin_shufflevector(high01, high23, 2, 3, 6, 7)};
+  for (int i = 0; i < 4; ++i) std::memcpy(to + i * step, &columns[i], sizeof r[i]);
+}
+
 // Reads an operand whose chunks are listed (K-major: by rows and then along k; transposed: by
-// chunks of 8 rows and then along k) into to[row * row_step + k * k_step]. Eight chunks of eight
-// rows are read before they are written, so that writes along rows are as good as along k.
+// chunks of 8 rows and then along k) into to[row * row_step + k * k_step], one step of which is 1.
 template <class Number, class E>
 void read_chunks(const std::byte* shared, const MatrixChunks& chunks, bool transposed, int k,
                  Number* to, int row_step, int k_step, E) {
   using Bits = typename E::Bits;
   constexpr int per = static_cast<int>(chunk / sizeof(Bits));
+  const auto read = [&](std::size_t c, Number* numbers, int step) {
+    Bits bits[per];
+    std::memcpy(bits, shared + chunks[c], chunk);
+    for (int j = 0; j < per; ++j) numbers[j * step] = E::number(bits[j]);
+  };
   if (transposed) {
     for (std::size_t c = 0; c < chunks.size(); ++c) {
-      Bits bits[per];
-      std::memcpy(bits, shared + chunks[c], chunk);
-      Number* at = to + static_cast<int>(c) / k * per * row_step + static_cast<int>(c) % k * k_step;
-      for (int j = 0; j < per; ++j) at[j * row_step] = E::number(bits[j]);
+      const int i = static_cast<int>(c);
+      read(c, to + i / k * per * row_step + i % k * k_step, row_step);
     }
     return;
   }
   const int along = k / per, extent = static_cast<int>(chunks.size()) / along;
-  for (int row = 0; row < extent; row += 8) {
+  for (int row = 0; row < extent; row += 4) {
     for (int q = 0; q < along; ++q) {
-      Bits bits[8][per];
-      for (int r = 0; r < 8; ++r) {
-        std::memcpy(bits[r], shared + chunks[static_cast<std::size_t>((row + r) * along + q)],
-                    chunk);
+      Number* const at = to + row * row_step + q * per * k_step;
+      const auto chunk_of = [&](int r) { return static_cast<std::size_t>((row + r) * along + q); };
+      if (k_step == 1) {
+        for (int r = 0; r < 4; ++r) read(chunk_of(r), at + r * row_step, 1);
+        continue;
       }
-      Number* at = to + row * row_step + q * per * k_step;
-      for (int j = 0; j < per; ++j) {
-        for (int r = 0; r < 8; ++r) at[r * row_step + j * k_step] = E::number(bits[r][j]);
-      }
+      Number rows_of[4][per];
+      for (int r = 0; r < 4; ++r) read(chunk_of(r), rows_of[r], 1);
+      for (int j = 0; j < per; j += 4) transpose_4x4(&rows_of[0][j], per, at + j * k_step, k_step);
     }
   }
 }
@@ -262,16 +289,16 @@ void Machine::lend(WgmmaProduct& product, void* d, int line) {
   accumulator.registers[t] = d;
   me.wgmma.lent.push_back({d, product.accumulator, me.wgmma.issued});
   const auto* words = static_cast<std::uint32_t*>(d);
-  for (int i = 0; i < shape.n / 2; ++i) {
-    const int at = row_of(t, i) * shape.n + column_of(t, i);
+  for_each_pair(t, shape.n, [&](int i, int at) {
     switch (shape.d) {
-    case Format::i32: accumulator.integers[at] = static_cast<std::int32_t>(words[i]); break;
+    case Format::i32: std::memcpy(&accumulator.integers[at], &words[i], 8); break;
     case Format::f16:
-      accumulator.floats[at] = widen_f16(static_cast<std::uint16_t>(words[i / 2] >> 16 * (i % 2)));
+      accumulator.floats[at] = widen_f16(static_cast<std::uint16_t>(words[i / 2]));
+      accumulator.floats[at + 1] = widen_f16(static_cast<std::uint16_t>(words[i / 2] >> 16));
       break;
-    default: accumulator.floats[at] = std::bit_cast<float>(words[i]);
+    default: std::memcpy(&accumulator.floats[at], &words[i], 8);
     }
-  }
+  });
   std::fill_n(static_cast<std::uint32_t*>(d), registers_of(shape), std::uint32_t{abi::in_flight});
 }
 
@@ -414,18 +441,16 @@ void Machine::give_back(const WgmmaThread::Lent& lent, const abi::Wgmma& shape, 
                        describe(me), where(line)));
   }
   Accumulator& accumulator = *lent.accumulator;
-  for (int i = 0; i < shape.n / 2; ++i) {
-    const int at = row_of(t, i) * shape.n + column_of(t, i);
+  for_each_pair(t, shape.n, [&](int i, int at) {
     switch (shape.d) {
-    case Format::i32: words[i] = static_cast<std::uint32_t>(accumulator.integers[at]); break;
-    case Format::f16: {
-      const std::uint32_t half = narrow_f16(accumulator.floats[at]);
-      words[i / 2] = i % 2 == 0 ? half : words[i / 2] | half << 16;
+    case Format::i32: std::memcpy(&words[i], &accumulator.integers[at], 8); break;
+    case Format::f16:
+      words[i / 2] = narrow_f16(accumulator.floats[at]) |
+                     std::uint32_t{narrow_f16(accumulator.floats[at + 1])} << 16;
       break;
+    default: std::memcpy(&words[i], &accumulator.floats[at], 8);
     }
-    default: words[i] = std::bit_cast<std::uint32_t>(accumulator.floats[at]);
-    }
-  }
+  });
   accumulator.registers[t] = nullptr;
 }
 
