@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "palladium/error.hpp"
@@ -35,11 +36,17 @@ struct Header {
 };
 static_assert(sizeof(Header) == 112);
 
+struct FreeContext {
+  void operator()(ZSTD_CCtx* context) const { ZSTD_freeCCtx(context); }
+};
+
 std::string compressed(std::string_view text) {
   if (text.empty()) return "";
+  // To make one takes longer than to compress the text of a kernel.
+  thread_local const std::unique_ptr<ZSTD_CCtx, FreeContext> context(ZSTD_createCCtx());
   std::string bytes(ZSTD_compressBound(text.size()), '\0');
-  const std::size_t size =
-      ZSTD_compress(bytes.data(), bytes.size(), text.data(), text.size(), zstd_level);
+  const std::size_t size = ZSTD_compressCCtx(context.get(), bytes.data(), bytes.size(), text.data(),
+                                             text.size(), zstd_level);
   if (ZSTD_isError(size))
     throw InternalError(std::string("cache entry: zstd: ") + ZSTD_getErrorName(size));
   bytes.resize(size);
