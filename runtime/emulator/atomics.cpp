@@ -1,4 +1,5 @@
 // Atomic operations, and the order that they and the fences make.
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -35,11 +36,18 @@ void Machine::order_after(abi::Order order, race::Snapshot& location) {
 }
 
 // Whether the thread asks for the same as before and was told the same: such loops must let others
-// run.
+// run. Questions that come round in turn meet a mark that is set anew after 1, 2, 4, ... of them.
 bool Machine::asks_again(std::uintptr_t address, std::uint64_t value, std::uint64_t old) {
+  constexpr std::uint32_t longest_round = 1 << 20;
   Thread& me = self();
   const Thread::Question question = {address, value, old};
-  return std::exchange(me.asked, question) == question;
+  const bool again = std::exchange(me.asked, question) == question || me.mark == question;
+  if (++me.since_mark >= me.until_mark) {
+    me.mark = question;
+    me.since_mark = 0;
+    me.until_mark = std::min(2 * me.until_mark, longest_round);
+  }
+  return again;
 }
 
 std::uint64_t Machine::atomic_global(void* p, abi::Atomic what, abi::Format format,

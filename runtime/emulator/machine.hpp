@@ -104,7 +104,9 @@ struct Thread {
     std::uint64_t value = 0, answer = 0;
     bool operator==(const Question&) const = default;
   };
-  Question asked;                          // by its last atomic
+  Question asked;  // by its last atomic or load
+  Question mark;   // by an earlier one, to see that it goes round
+  std::uint32_t since_mark = 0, until_mark = 1;
   std::vector<std::uint32_t> initialized;  // mbarriers, since its last fence
   std::vector<std::uint32_t> published;    // those fenced since it arrived in the cluster
 };
@@ -364,6 +366,7 @@ class Machine {
   void record_writer(GlobalMemory::Region& region, std::uintptr_t address, std::size_t bytes,
                      const Block& block, int line);
   bool asks_again(std::uintptr_t address, std::uint64_t value, std::uint64_t old);
+  void ask(std::uintptr_t address, const void* got, std::uint32_t bytes, int line);
   void order_before(abi::Order order, race::Snapshot& location);
   void order_after(abi::Order order, race::Snapshot& location);
 

@@ -20,6 +20,10 @@ void copy(void* to, const void* from, std::uint32_t bytes) {
   }
 }
 
+bool is_same(const void* a, const void* b, std::uint32_t bytes) {
+  return bytes == 4 ? std::memcmp(a, b, 4) == 0 : std::memcmp(a, b, bytes) == 0;
+}
+
 bool is_multiple(std::uintptr_t address, std::uint32_t bytes) {
   return (address & (bytes - 1)) == 0;
 }
@@ -151,11 +155,13 @@ void Machine::load_shared(void* dst, std::uint32_t address, std::uint32_t bytes,
   if (!padded) require_written(*at.block, at.offset, bytes, "reads", line);
   copy(dst, &at.block->shared[at.offset], bytes);
   record_shared(*at.block, at.offset, bytes, race::Kind::read, line);
+  ask(address, dst, bytes, line);
 }
 
 void Machine::store_shared(std::uint32_t address, const void* src, std::uint32_t bytes, int line) {
   const Place at = shared(address, bytes, bytes, "writes", line);
   mark_written(*at.block, at.offset, bytes, line);
+  if (!is_same(&at.block->shared[at.offset], src, bytes)) progress();
   copy(&at.block->shared[at.offset], src, bytes);
   record_shared(*at.block, at.offset, bytes, race::Kind::write, line);
 }
@@ -166,11 +172,13 @@ void Machine::load_cluster(void* dst, std::uint32_t remote, std::uint32_t bytes,
   copy(dst, &at.block->shared[at.offset], bytes);
   record_shared(*at.block, at.offset, bytes, race::Kind::read, line);
   touch_remote(*at.block, self().agent, line);
+  ask(remote, dst, bytes, line);
 }
 
 void Machine::store_cluster(std::uint32_t remote, const void* src, std::uint32_t bytes, int line) {
   const Place at = cluster_shared(remote, bytes, bytes, "writes", line);
   mark_written(*at.block, at.offset, bytes, line);
+  if (!is_same(&at.block->shared[at.offset], src, bytes)) progress();
   copy(&at.block->shared[at.offset], src, bytes);
   record_shared(*at.block, at.offset, bytes, race::Kind::write, line);
   touch_remote(*at.block, self().agent, line);
@@ -283,9 +291,14 @@ void Machine::load_global(void* dst, const void* p, std::uint32_t bytes, int lin
   record_global(region, reinterpret_cast<std::uintptr_t>(p), bytes,
                 {me, race::Kind::read, race::Proxy::generic, static_cast<std::uint32_t>(line)},
                 {&me, 1});
+  ask(reinterpret_cast<std::uintptr_t>(p), dst, bytes, line);
+}
+
+// A loop of plain loads may wait for another thread as well.
+void Machine::ask(std::uintptr_t address, const void* got, std::uint32_t bytes, int line) {
   std::uint64_t value = 0;
-  std::memcpy(&value, dst, std::min<std::size_t>(bytes, sizeof value));
-  if (asks_again(reinterpret_cast<std::uintptr_t>(p), 0, value)) poll(line);
+  std::memcpy(&value, got, std::min<std::size_t>(bytes, sizeof value));
+  if (asks_again(address, 0, value)) poll(line);
 }
 
 void Machine::store_global(void* p, const void* src, std::uint32_t bytes, int line) {
@@ -296,6 +309,7 @@ void Machine::store_global(void* p, const void* src, std::uint32_t bytes, int li
   record_global(region, address, bytes,
                 {me, race::Kind::write, race::Proxy::generic, static_cast<std::uint32_t>(line)},
                 {&me, 1});
+  if (!is_same(p, src, bytes)) progress();
   copy(p, src, bytes);
 }
 

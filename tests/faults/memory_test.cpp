@@ -187,6 +187,30 @@ TEST_CASE("a loop on a plain load sees the store that it waits for, and races wi
   test::check_told(k.report(), {}, {"race: the ", " of element 0 of flag by thread "});
 }
 
+TEST_CASE("a loop on several plain loads in turn sees the stores that it waits for") {
+  std::vector<std::uint32_t> flags(3);
+  SmallKernel k(R"(
+  u32 v[3] = {}, here = 0;
+  if (pl::thread() == 0) {
+    pl::store_shared(pl::shared_base(), &here);
+    while (v[0] + v[1] + v[2] + here < 4) {
+      for (int i = 0; i < 3; ++i) pl::load_global(v + i, flags + i);  // ask
+      pl::load_shared(&here, pl::shared_base());
+    }
+  } else if (pl::thread() % 32 == 0 && !fault) {
+    v[0] = 1;
+    pl::store_global(flags + pl::thread() / 32 - 1, v);
+    if (pl::thread() == 96) pl::store_shared(pl::shared_base(), v);
+  })");
+  k.shared_bytes = 16;
+  k.writes("u32", "flags", flags);
+  const emulator::Options options = {.detect_races = false};
+  CHECK(k.report(options) == "");
+  flags = {0, 0, 0};
+  k.fault = 1;
+  test::check_told(k.report(options), {}, {"asks again and again while no thread makes progress"});
+}
+
 TEST_CASE("blocks that wait for a block that is not resident are a livelock") {
   std::vector<std::uint32_t> flag(1);
   SmallKernel k(R"(
