@@ -66,4 +66,9 @@ bool Uses::encloses(RegionId outer, RegionId inner) const {
   return true;
 }
 
+bool is_body(const Graph& g, RegionId r) {
+  return std::any_of(g.bodies.begin(), g.bodies.end(),
+                     [&](const Body& b) { return b.region == r; });
+}
+
 }  // namespace palladium::graph

@@ -40,5 +40,7 @@ class Uses {
 
 /// Regions without an owner, in order: bodies, index maps, the other regions of the GridMapping.
 std::vector<RegionId> root_regions(const Graph& g);
+/// Is `r` the region of a body, rather than one of the GridMapping's?
+bool is_body(const Graph& g, RegionId r);
 
 }  // namespace palladium::graph

@@ -1,0 +1,312 @@
+// Constants, duplicates, identities and fma: see simplify.hpp.
+#include "codegen/graph/simplify.hpp"
+
+#include <algorithm>
+#include <array>
+#include <unordered_map>
+#include <utility>
+
+#include "codegen/graph/fold.hpp"
+#include "codegen/graph/uses.hpp"
+
+namespace palladium::graph {
+namespace {
+
+using Values = std::vector<ValueId>;
+
+bool is_identity(std::span<const std::int64_t> permutation) {
+  for (std::size_t i = 0; i < permutation.size(); ++i)
+    if (permutation[i] != static_cast<std::int64_t>(i)) return false;
+  return true;
+}
+
+class Simplifier {
+ public:
+  explicit Simplifier(Graph& g) : g_(g) {}
+
+  bool run() {
+    for (const RegionId r : root_regions(g_)) simplify(r);
+    return changed_;
+  }
+
+ private:
+  const Inst& inst(ValueId v) const { return g_[v]; }
+
+  ValueId current(ValueId v) const {
+    const auto it = replaced_.find(v);
+    return it == replaced_.end() ? v : it->second;
+  }
+
+  void replace(ValueId v, ValueId by) {
+    if (index(v) < g_.names.size() && !g_.names[index(v)].empty()) {
+      if (g_.names.size() <= index(by)) g_.names.resize(index(by) + 1);
+      if (g_.names[index(by)].empty()) g_.names[index(by)] = g_.names[index(v)];
+    }
+    replaced_[v] = by;
+    changed_ = true;
+  }
+
+  void simplify(RegionId r) {
+    const std::size_t scope = known_log_.size();
+    Values kept;
+    const Values recorded = std::move(g_[r].insts);
+    kept.reserve(recorded.size());
+    simplify(recorded, kept);
+    g_[r].insts = std::move(kept);
+    for (ValueId& y : g_[r].yields) y = current(y);
+    while (known_log_.size() > scope) {
+      const auto [hash, v] = known_log_.back();
+      known_log_.pop_back();
+      Values& same_hash = known_[hash];
+      same_hash.pop_back();  // scopes end in reverse
+      if (same_hash.empty()) known_.erase(hash);
+    }
+  }
+
+  void simplify(const Values& recorded, Values& kept) {
+    for (const ValueId v : recorded) {
+      for (ValueId& arg : g_[v].args) arg = current(arg);
+      if (inst(v).op == Op::When && is_constant(inst(v).args[0])) {
+        changed_ = true;
+        if (!inst(inst(v).args[0]).attr.bits) continue;
+        const Values body = g_[inst(v).regions[0]].insts;
+        simplify(body, kept);
+        continue;
+      }
+      const ValueId same = rewrite(v);
+      if (same != v) {
+        replace(v, same);
+        continue;
+      }
+      if (info(inst(v).op).effect == Effect::None) {
+        const std::size_t hash = hash_of(inst(v));
+        const Values& candidates = known_[hash];
+        const auto it = std::find_if(candidates.begin(), candidates.end(),
+                                     [&](ValueId other) { return inst(other) == inst(v); });
+        if (it != candidates.end()) {
+          replace(v, *it);
+          continue;
+        }
+        known_[hash].push_back(v);
+        known_log_.push_back({hash, v});
+      }
+      kept.push_back(v);
+      for (const RegionId inner : inst(v).regions) simplify(inner);
+    }
+  }
+
+  static std::size_t hash_of(const Inst& in) {
+    std::size_t hash = static_cast<std::size_t>(in.op);
+    const auto mix = [&](std::uint64_t n) {
+      hash = (hash ^ n) * 0x9e3779b97f4a7c15u;
+      hash ^= hash >> 29;
+    };
+    mix(in.type.dtype.kind());
+    for (const std::int64_t n : in.type.shape) mix(static_cast<std::uint64_t>(n));
+    for (const std::int64_t n : in.attr.ints) mix(static_cast<std::uint64_t>(n));
+    mix(in.attr.bits);
+    for (const ValueId arg : in.args) mix(index(arg));
+    return hash;
+  }
+
+  bool is_constant(ValueId v) const { return inst(v).op == Op::Constant; }
+  bool is_constant(ValueId v, std::int64_t number) const {
+    return is_constant(v) && inst(v).type.dtype.is_integer() &&
+           inst(v).attr.bits == to_bits(inst(v).type.dtype, number);
+  }
+
+  ValueId become_constant(ValueId v, std::uint64_t bits) {
+    Inst& in = g_[v];
+    in.op = Op::Constant;
+    in.attr = {{}, bits};
+    in.args.clear();
+    changed_ = true;
+    return v;
+  }
+
+  // An equal value that exists already, or v itself, perhaps rewritten in place.
+  ValueId rewrite(ValueId v) {
+    const Inst& in = inst(v);
+    switch (in.op) {
+    case Op::ProgramId:
+      if (extent(g_.mapping.grid, in.attr.ints[0]) == 1) return become_constant(v, 0);
+      return v;
+    case Op::NumPrograms: return static_size(v, extent(g_.mapping.grid, in.attr.ints[0]));
+    case Op::AxisIndex:
+      if (axis_size(in) == 1) return become_constant(v, 0);
+      return v;
+    case Op::AxisSize: return static_size(v, axis_size(in));
+    case Op::Iota:
+      if (in.type.shape[in.attr.ints[0]] == 1) return become_constant(v, 0);
+      return v;
+    case Op::Broadcast:
+    case Op::Reshape:
+    case Op::Transpose: return rewrite_shape(v);
+    case Op::RefReshape:
+    case Op::RefBitcast: return inst(in.args[0]).type == in.type ? in.args[0] : v;
+    case Op::RefTranspose: return is_identity(in.attr.ints) ? in.args[0] : v;
+    case Op::ReduceMax:
+    case Op::ReduceMin:
+      return is_constant(in.args[0]) ? become_constant(v, inst(in.args[0]).attr.bits) : v;
+    case Op::Load:
+    case Op::Store:
+    case Op::Swap: return drop_true_mask(v);
+    default: break;
+    }
+    if (in.op == Op::Cast && inst(in.args[0]).type == in.type) return in.args[0];
+    if (in.op == Op::Select) {
+      if (in.args[1] == in.args[2]) return in.args[1];
+      if (is_constant(in.args[0])) return in.args[inst(in.args[0]).attr.bits ? 1 : 2];
+    }
+    if (in.type.is_value() && in.type.dtype.is_integer())
+      if (const ValueId same = integer_identity(in); same != no_value) return same;
+    return fold_constants(v);
+  }
+
+  static std::int64_t extent(const std::vector<Dim>& dims, std::int64_t i) {
+    return dims[i].is_static() ? dims[i].value() : -1;
+  }
+
+  // -1 if not known.
+  std::int64_t axis_size(const Inst& in) const {
+    switch (static_cast<AxisKind>(in.attr.ints[0])) {
+    case AxisKind::grid: return extent(g_.mapping.grid, in.attr.ints[1]);
+    case AxisKind::cluster: return g_.cluster[in.attr.ints[1]];
+    case AxisKind::thread: break;
+    }
+    std::int64_t threads = 0;
+    for (const Body& body : g_.bodies) threads += body.warpgroups;
+    return threads;
+  }
+
+  ValueId static_size(ValueId v, std::int64_t size) {
+    if (size < 0 || size > INT32_MAX) return v;
+    return become_constant(v, static_cast<std::uint64_t>(size));
+  }
+
+  ValueId rewrite_shape(ValueId v) {
+    Inst& in = g_[v];
+    const ValueId from = in.args[0];
+    if (is_constant(from)) return become_constant(v, inst(from).attr.bits);
+    if (inst(from).type == in.type && (in.op != Op::Transpose || is_identity(in.attr.ints)))
+      return from;
+    if (inst(from).op == in.op) {  // two in a row are one
+      std::vector<std::int64_t> ints;
+      if (in.op == Op::Broadcast)
+        for (const std::int64_t d : inst(from).attr.ints) ints.push_back(in.attr.ints[d]);
+      if (in.op == Op::Transpose)
+        for (const std::int64_t d : in.attr.ints) ints.push_back(inst(from).attr.ints[d]);
+      in.attr.ints = std::move(ints);
+      in.args[0] = inst(from).args[0];
+      changed_ = true;
+      return rewrite_shape(v);
+    }
+    return v;
+  }
+
+  ValueId drop_true_mask(ValueId v) {
+    const MemoryView m = MemoryView::of(inst(v));
+    if (m.mask == no_value || !is_constant(m.mask) || !inst(m.mask).attr.bits) return v;
+    Inst& in = g_[v];
+    in.attr.ints = {0, 0};
+    in.args.resize(in.op == Op::Load ? 1 : 2);
+    changed_ = true;
+    return v;
+  }
+
+  ValueId integer_identity(const Inst& in) const {
+    const auto is = [&](std::size_t i, std::int64_t n) { return is_constant(in.args[i], n); };
+    switch (in.op) {
+    case Op::Add:
+      if (is(0, 0)) return in.args[1];
+      return is(1, 0) ? in.args[0] : no_value;
+    case Op::Sub: return is(1, 0) ? in.args[0] : no_value;
+    case Op::Mul:
+      if (is(0, 1) || is(1, 0)) return in.args[1];
+      return is(1, 1) || is(0, 0) ? in.args[0] : no_value;
+    case Op::Div: return is(1, 1) ? in.args[0] : no_value;
+    default: return no_value;
+    }
+  }
+
+  ValueId fold_constants(ValueId v) {
+    const Inst& in = inst(v);
+    if (!in.type.is_value() || in.args.empty() || in.args.size() > 3 ||
+        info(in.op).effect != Effect::None || !is_elementwise(in.op))
+      return v;
+    std::array<std::uint64_t, 3> bits{};
+    for (std::size_t i = 0; i < in.args.size(); ++i) {
+      if (!is_constant(in.args[i])) return v;
+      bits[i] = inst(in.args[i]).attr.bits;
+    }
+    const auto folded = fold(in.op, inst(in.args.back()).type.dtype, in.type.dtype,
+                             std::span(bits).first(in.args.size()));
+    return folded ? become_constant(v, *folded) : v;
+  }
+
+  static bool is_elementwise(Op op) { return op >= Op::Neg && op <= Op::Select; }
+
+  Graph& g_;
+  bool changed_ = false;
+  std::unordered_map<ValueId, ValueId> replaced_;
+  std::unordered_map<std::size_t, Values> known_;  // by hash: values that may be used here
+  std::vector<std::pair<std::size_t, ValueId>> known_log_;
+};
+
+}  // namespace
+
+bool simplify(Graph& g) { return Simplifier(g).run(); }
+
+bool contract(Graph& g) {
+  std::vector<int> uses(g.insts.size());
+  std::vector<RegionId> home(g.insts.size(), Uses::no_region_id);
+  std::vector<RegionId> stack = root_regions(g), all;
+  while (!stack.empty()) {
+    const RegionId r = stack.back();
+    stack.pop_back();
+    all.push_back(r);
+    for (const ValueId y : g[r].yields) ++uses[index(y)];
+    for (const ValueId v : g[r].insts) {
+      home[index(v)] = r;
+      for (const ValueId arg : g[v].args) ++uses[index(arg)];
+      stack.insert(stack.end(), g[v].regions.begin(), g[v].regions.end());
+    }
+  }
+  bool any = false;
+  for (const RegionId r : all) {
+    const auto is_product = [&](ValueId v) {
+      return g[v].op == Op::Mul && uses[index(v)] == 1 && home[index(v)] == r;
+    };
+    Values insts;
+    insts.reserve(g[r].insts.size());
+    const auto negated = [&](ValueId x, ValueId user) {
+      const Type type = g[x].type;
+      insts.push_back(g.add({Op::Neg, type, {}, {x}, {}}, g.location(user)));
+      return insts.back();
+    };
+    const Values recorded = g[r].insts;
+    for (const ValueId v : recorded) {
+      const Op op = g[v].op;
+      if ((op == Op::Add || op == Op::Sub) && g[v].type.dtype.is_float()) {
+        const ValueId a = g[v].args[0], b = g[v].args[1];
+        Values operands;
+        if (is_product(a)) {
+          operands = {g[a].args[0], g[a].args[1], op == Op::Sub ? negated(b, v) : b};
+        } else if (is_product(b)) {
+          const ValueId x = g[b].args[0], y = g[b].args[1];
+          operands = {op == Op::Sub ? negated(x, v) : x, y, a};
+        }
+        if (!operands.empty()) {
+          g[v].op = Op::Fma;
+          g[v].args = std::move(operands);
+          any = true;
+        }
+      }
+      insts.push_back(v);
+    }
+    g[r].insts = std::move(insts);
+  }
+  return any;
+}
+
+}  // namespace palladium::graph

@@ -1,0 +1,20 @@
+// The steps of canonicalize().
+#pragma once
+
+#include "codegen/graph/graph.hpp"
+
+namespace palladium::graph {
+
+/// Orders the instructions of every region by demand, and drops those that nothing demands: what
+/// stands between two writes depends on the data flow alone, not on the order of recording.
+void order_by_demand(Graph& g);
+
+/// Folds constants, merges equal values and removes what changes nothing; whether there was any.
+/// `g` is in order.
+bool simplify(Graph& g);
+
+/// Makes a product with one use, under an add or subtraction of its region, an fma; whether there
+/// was any. New instructions stand where they are used: order again.
+bool contract(Graph& g);
+
+}  // namespace palladium::graph
