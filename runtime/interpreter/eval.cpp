@@ -46,6 +46,11 @@ void Frame::poison(ValueId v) {
   fill(bytes(v), count(v), dtype(v).bytes(), poison_ ? poison_bits(dtype(v)) : 0);
 }
 
+void Frame::poison(ValueId v, std::int64_t element) {
+  const int size = dtype(v).bytes();
+  fill(bytes(v) + element * size, 1, size, poison_ ? poison_bits(dtype(v)) : 0);
+}
+
 void eval_Param(Frame&, ValueId, const Inst&) {
   throw InternalError("interpreter: a parameter stands among a region's instructions");
 }

@@ -57,6 +57,8 @@ class Frame {
   }
   /// Sets every element of v to the bits that nobody wrote.
   void poison(ValueId v);
+  /// The same for one.
+  void poison(ValueId v, std::int64_t element);
 
   View& view(ValueId ref) { return views_[graph::index(ref)]; }
 

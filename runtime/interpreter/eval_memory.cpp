@@ -44,6 +44,11 @@ class Access {
   /// Copies elements from the window to `to`; masked-off elements are left alone.
   void read(std::byte* to) {
     copy_in(to);
+    // The window's poison is that of its own dtype.
+    if (view_.dtype != window().dtype() && !window().is_inside())
+      for_each([&](std::int64_t element, std::int64_t offset, std::int64_t, int bytes) {
+        if (!window().is_inside(offset, bytes)) f_.poison(v_, element);
+      });
     record(race::Kind::read);
   }
 

@@ -195,6 +195,16 @@ void Window::load() {
   }
 }
 
+bool Window::is_inside(std::int64_t offset, int bytes) const {
+  const int size = dtype_.bytes();
+  for (std::int64_t e = offset / size; e <= (offset + bytes - 1) / size; ++e)
+    for (std::size_t d = 0; d < shape_.size(); ++d) {
+      const std::int64_t index = e * size / strides_[d] % shape_[d];
+      if (index < low_[d] || index >= high_[d]) return false;
+    }
+  return true;
+}
+
 void Window::poison_outside() {
   const std::size_t rank = shape_.size();
   const std::int64_t row = shape_[rank - 1];

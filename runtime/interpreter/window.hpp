@@ -29,7 +29,8 @@ struct Operand {
 };
 
 /// A window is read from the array at its first use and stored at its last: only what the program
-/// wrote. Elements out of bounds read as poison and what is written there is dropped.
+/// wrote. Elements out of bounds read as poison, after a bitcast as the poison of the view's dtype,
+/// and what is written there is dropped.
 class Window {
  public:
   /// A block of `operand`, which must outlive the window.
@@ -75,6 +76,10 @@ class Window {
     last_written_ = std::max(last_written_, last);
   }
   void wrote_end();
+  /// Does the whole window lie in its array?
+  bool is_inside() const { return inside_; }
+  /// Do the bytes at an offset?
+  bool is_inside(std::int64_t offset, int bytes) const;
   std::size_t bytes() const { return static_cast<std::size_t>(count_) * dtype_.bytes(); }
 
   /// Told of every access of a thread; null if nobody is.

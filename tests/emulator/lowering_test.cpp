@@ -318,6 +318,20 @@ TEST_CASE("windows with a halo mask what lies outside of the array") {
   CHECK(both(g) == "");
 }
 
+TEST_CASE("unsigned and bitcast elements out of bounds are the interpreter's") {
+  const graph::Graph g = traced(
+      [](Ref x, Ref y, Ref o) {
+        const Value bits = u32(x.bitcast(i32)[_]);
+        o[_] = transpose(broadcast_to(bits + u32(y[_]), {4, 8}));
+      },
+      {.out_type = ShapeDtype{{8, 4}, u32},
+       .grid = 1,
+       .in_specs = {BlockSpec{{8}, [](Index) { return 0; }},
+                    BlockSpec{{8}, [](Index) { return 0; }}}},
+      {array({5}, f32), array({6}, u16)});
+  CHECK(both(g) == "");
+}
+
 TEST_CASE("blocks of a cluster know their rank") {
   const graph::Graph g = traced(
       [](Ref o) {

@@ -173,11 +173,13 @@ TEST_CASE("lanes out of bounds hold poison, or zero when asked") {
   i16 b[2];
   bool c[1];
   f16 d[1];
+  u16 e[1];
   pl::load_global(a, x, false);
   pl::load_shared<2>(b, 0, false);
   pl::load_global(c, static_cast<const bool*>(nullptr), false);
   pl::load_global_nc(d, static_cast<const f16*>(nullptr), false);
-  u32 v[4] = {pl::bitcast<u32>(a[0]), pl::pack(b[0], b[1]), c[0], d[0].bits};
+  pl::load_shared(e, 0, false);
+  u32 v[4] = {pl::bitcast<u32>(a[0]), pl::pack(b[0], b[1]), c[0] | u32(e[0]) << 16, d[0].bits};
   pl::store_global<4>(o, v, pl::thread() == 0);
 }
 PL_EXPORT(k)

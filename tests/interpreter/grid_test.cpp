@@ -127,6 +127,22 @@ TEST_CASE("what lies out of bounds reads as poison, or zero by option [C10]") {
   CHECK(interpreter::poison_bits(u16) == 0);
 }
 
+TEST_CASE("what lies out of bounds of a bitcast reads as the poison of the dtype that is read") {
+  const auto bits = [](DType to) { return [to](Ref x, Ref o) { o[_] = x.bitcast(to)[_]; }; };
+  Tensor x = full(f32, {3}, 42), same(i32, {4}), narrow(i16, {8}), wide(i64, {2});
+  const std::vector<BlockSpec> in{fixed({4})};
+  run(bits(i32), {.grid = 1, .in_specs = in, .out_specs = {fixed({4})}}, {&x}, {&same});
+  CHECK(same.bits(2) == 0x42280000);
+  CHECK(same.is_poison(3));
+  run(bits(i16), {.grid = 1, .in_specs = in, .out_specs = {fixed({8})}}, {&x}, {&narrow});
+  CHECK(narrow.bits(5) == 0x4228);
+  CHECK(narrow.is_poison(6));
+  CHECK(narrow.is_poison(7));
+  run(bits(i64), {.grid = 1, .in_specs = in, .out_specs = {fixed({2})}}, {&x}, {&wide});
+  CHECK(wide.bits(0) == 0x4228000042280000);
+  CHECK(wide.is_poison(1));  // half of it
+}
+
 TEST_CASE("blocks of any shape copy an array [C11]") {
   struct Case {
     std::vector<std::int64_t> shape, block;

@@ -21,7 +21,7 @@ PL_FN T out_of_bounds() {
   } else if constexpr (detail::same<T, bool>) {
     return true;
   } else {
-    return detail::top_bit<T>();
+    return min_value<T>();
   }
 }
 
