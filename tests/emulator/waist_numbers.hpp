@@ -127,12 +127,13 @@ inline std::vector<std::uint64_t> patterns(const NumberType& t, unsigned seed = 
   // Random bits of a float are rarely near 1, and of an integer rarely small.
   for (int i = 0; i < 20000; ++i) {
     if (t.is_float) {
-      const double x = std::ldexp(static_cast<double>(static_cast<std::int64_t>(random())),
-                                  static_cast<int>(random() % 120) - 100);
+      const auto mantissa = static_cast<double>(static_cast<std::int64_t>(random()));
+      const double x = std::ldexp(mantissa, static_cast<int>(random() % 120) - 100);
       result.push_back(t.bytes == 4 ? std::bit_cast<std::uint32_t>(static_cast<float>(x))
                                     : std::bit_cast<std::uint64_t>(x));
     } else {
-      result.push_back((random() & low_bits(width)) >> random() % width);
+      const std::uint64_t bits = random() & low_bits(width);
+      result.push_back(bits >> random() % width);
     }
   }
   return result;

@@ -187,9 +187,9 @@ TEST_CASE("damaged texts are refused or read as a graph that keeps the contract"
     RandomOptions options;
     options.statements = 10;
     const std::string json = to_json(random_kernel(seed, options).graph);
-    for (int i = 0; i < 250; ++i) {
+    for (int i = 0; i < 400; ++i) {
       std::string text = json;
-      for (int n = random.between(1, 3); n > 0; --n) {
+      for (int n = random.between(1, 2); n > 0; --n) {
         const auto at = static_cast<std::size_t>(random.below(static_cast<int>(text.size())));
         switch (random.below(4)) {
         case 0: text[at] = static_cast<char>(random.below(256)); break;

@@ -40,13 +40,14 @@ class Generator : RandomValues {
   // ---- statements
 
   void statement(Builder& b, Pool& pool, int depth) {
+    ++line_;
     const auto keep = [&](ValueId v) { pool.values.push_back(v); };
     const int kind = random_.below(100);
     if (kind < 18) return keep(load(b, pool));
     if (kind < 42) return keep(binary(b, pool));
     if (kind < 50) return keep(unary(b, some_value(b, pool)));
     if (kind < 56) return keep(select(b, pool));
-    if (kind < 62) return keep(b.cast(some_value(b, pool), dtype(), here_()));
+    if (kind < 62) return keep(converted(b, some_value(b, pool)));
     if (kind < 68) return keep(reshaped(b, some_value(b, pool)));
     if (kind < 74) return keep(o_.contractions ? reduced(b, some_value(b, pool)) : leaf(b));
     if (kind < 77) return keep(o_.contractions ? dot(b, pool) : leaf(b));
@@ -192,7 +193,8 @@ std::uint64_t random_number(Random& random, DType dtype) {
     if (random.chance(3))
       return to_bits(dtype, random.chance(50) ? std::numeric_limits<double>::infinity() : 0.0);
     const double sign = random.chance(50) ? 1 : -1;
-    return to_bits(dtype, sign * random.between(1, 80) / random.pick({1, 2, 4, 8, 3}));
+    const int numerator = random.between(1, 80);
+    return to_bits(dtype, sign * numerator / random.pick({1, 2, 4, 8, 3}));
   }
   if (random.chance(5)) {
     const std::uint64_t most = to_bits(dtype, std::numeric_limits<double>::infinity());

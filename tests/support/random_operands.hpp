@@ -30,7 +30,7 @@ class RandomOperands {
   RandomOperands(std::uint64_t seed, const RandomOptions& options) : random_(seed), o_(options) {}
 
  protected:
-  Location here_() { return {"random.cpp", ++line_}; }
+  Location here_() const { return {"random.cpp", line_}; }
   const Type& type(ValueId v) const { return g_[v].type; }
 
   DType dtype() { return random_.pick(o_.dtypes); }
@@ -208,10 +208,10 @@ class RandomOperands {
       g_.arguments.push_back({Argument::Kind::input, i, m.block_mappings.back().array_aval.dtype});
     }
     const int scalars = random_.below(3);
-    for (int i = 0; i < scalars; ++i)
-      g_.arguments.insert(
-          g_.arguments.begin() + random_.below(static_cast<int>(g_.arguments.size()) + 1),
-          {Argument::Kind::scalar, 0, dtype()});
+    for (int i = 0; i < scalars; ++i) {
+      const int at = random_.below(static_cast<int>(g_.arguments.size()) + 1);
+      g_.arguments.insert(g_.arguments.begin() + at, {Argument::Kind::scalar, 0, dtype()});
+    }
     int number = 0;
     for (Argument& a : g_.arguments)
       if (a.kind == Argument::Kind::scalar) a.index = number++;
@@ -270,7 +270,7 @@ class RandomOperands {
   int revisited_ = -1;
   int symbol_count_ = 0;
   std::int64_t symbol_values_[8] = {};
-  int line_ = 0;
+  int line_ = 1;  // one per statement
 };
 
 }  // namespace palladium::test::random_graph

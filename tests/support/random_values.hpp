@@ -1,4 +1,6 @@
 // Random operations on values and memory, each defined whatever its operands are.
+//
+// No call here has two arguments that draw: compilers evaluate them in different orders.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +25,7 @@ class RandomValues : protected RandomOperands {
     const ValueId v = b.add(op, std::move(args), std::move(attr), std::move(given), here_());
     if (random_.chance(5)) {
       g_.names.resize(g_.insts.size());
-      g_.names[index(v)] = "v" + std::to_string(line_);
+      g_.names[index(v)] = "v" + std::to_string(index(v));
     }
     return v;
   }
@@ -33,11 +35,15 @@ class RandomValues : protected RandomOperands {
                  here_());
   }
 
+  ValueId some_constant(Builder& b) {
+    const DType d = dtype();
+    return constant(b, d, some_shape());
+  }
+
   ValueId some_value(Builder& b, Pool& pool) {
     if (pool.values.empty() || random_.chance(10)) {
-      const ValueId v = random_.chance(50) ? leaf(b) : constant(b, dtype(), some_shape());
-      pool.values.push_back(v);
-      return v;
+      pool.values.push_back(random_.chance(50) ? leaf(b) : some_constant(b));
+      return pool.values.back();
     }
     // Recent values more often, so that chains grow.
     const int n = static_cast<int>(pool.values.size());
@@ -101,10 +107,14 @@ class RandomValues : protected RandomOperands {
   }
 
   ValueId condition(Builder& b, Pool& pool) {
-    const ValueId v = coerce(b, some_value(b, pool), dtype(), {});
+    const ValueId any = some_value(b, pool);
+    const ValueId v = coerce(b, any, dtype(), {});
     if (type(v).dtype.is_bool()) return v;
-    return add(b, random_.pick({Op::Eq, Op::Ne, Op::Lt, Op::Ge}), {v, constant(b, type(v).dtype)});
+    const ValueId other = constant(b, type(v).dtype);
+    return add(b, random_.pick({Op::Eq, Op::Ne, Op::Lt, Op::Ge}), {v, other});
   }
+
+  ValueId converted(Builder& b, ValueId v) { return b.cast(v, dtype(), here_()); }
 
   ValueId unary(Builder& b, ValueId v) {
     const DType d = type(v).dtype;

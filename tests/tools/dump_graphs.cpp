@@ -1,12 +1,17 @@
-// Prints the canonical graphs of kernels that use the whole language, for comparing builds of two
-// host compilers: C++ leaves the order of evaluation to them, the graph must not depend on it.
+// Prints the canonical graphs, keys and CUDA C++ of kernels that use the whole language, of those
+// that we ship and of random ones, for comparing builds of two host compilers: C++ leaves the order
+// of evaluation to them, what is recorded and emitted must not depend on it.
 #include <cstdio>
 #include <string>
 #include <vector>
 
+#include "codegen/cuda/emit.hpp"
 #include "codegen/graph/transform.hpp"
 #include "codegen/trace/trace.hpp"
+#include "palladium/ops/registry.hpp"
 #include "palladium/palladium.hpp"
+#include "runtime/compile.hpp"
+#include "tests/support/random_graph.hpp"
 
 using pl::_;
 using pl::ds;
@@ -15,21 +20,29 @@ namespace {
 
 using Arguments = std::vector<pl::trace::ArgumentType>;
 
-std::uint64_t fingerprint(const std::string& bytes) {
-  std::uint64_t hash = 0xcbf29ce484222325u;
-  for (const char c : bytes) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-  return hash;
-}
-
 pl::trace::ArgumentType array(pl::Shape shape, pl::DType dtype = pl::f32) {
   return {{shape, dtype}, false};
 }
 pl::trace::ArgumentType number(pl::DType dtype = pl::f32) { return {{{}, dtype}, true}; }
 
+std::string emitted(const pl::graph::Graph& g, int compute_capability) {
+  try {
+    const auto e = pl::cuda::emit(g, {.compute_capability = compute_capability});
+    return pl::cuda::compiled_text(g, e);
+  } catch (const pl::CompileError& e) {
+    return std::string(e.what()) + '\n';
+  }
+}
+
+void dump(const pl::graph::Graph& g) {
+  std::printf("%s%s\n\n", pl::graph::to_text(g).c_str(),
+              pl::runtime::key_of(g, "sm_90a").hex().c_str());
+  for (const int compute_capability : {75, 90})
+    std::printf("%s\n", emitted(g, compute_capability).c_str());
+}
+
 void dump(const pl::Body& body, const pl::PallasCallOptions& options, const Arguments& arguments) {
-  const pl::graph::Graph g = pl::trace::trace({&body, 1}, options, arguments, pl::here());
-  std::printf("%s%016llx\n\n", pl::graph::to_text(g).c_str(),
-              static_cast<unsigned long long>(fingerprint(pl::graph::canonical_bytes(g))));
+  dump(pl::trace::trace({&body, 1}, options, arguments, pl::here()));
 }
 
 pl::Value helper(const pl::Value& a, const pl::Value& b) { return a * b - b; }
@@ -292,6 +305,17 @@ void kernels() {
       {array({128})});
 }
 
+void shipped_kernels() {
+  for (const pl::ops::Entry& entry : pl::ops::registry()) {
+    const std::vector<pl::ArgType> types(entry.inputs.begin(), entry.inputs.end());
+    dump(pl::graph::from_json(entry.factory().lower(types).json()));
+  }
+}
+
+void random_kernels() {
+  for (int seed = 0; seed < 300; ++seed) dump(pl::test::random_kernel(seed, {}).graph);
+}
+
 }  // namespace
 
 int main() {
@@ -299,6 +323,8 @@ int main() {
     orders_of_evaluation();
     values();
     kernels();
+    shipped_kernels();
+    random_kernels();
   } catch (const pl::Error& e) {
     std::fprintf(stderr, "dump_graphs: %s\n", e.what());
     return 1;
