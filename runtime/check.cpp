@@ -1,5 +1,6 @@
 #include "runtime/check.hpp"
 
+#include "runtime/driver/driver.hpp"
 #include "runtime/signature.hpp"
 
 namespace palladium::runtime {
@@ -104,6 +105,10 @@ void check_devices(const std::string& kernel, Target target, Device device,
                    std::span<const Arg> arguments, std::span<const Arg> outputs) {
   const auto check = [&](const Arg& arg, bool is_output, std::size_t i) {
     if (!arg.array() || arg.array()->device() == device) return;
+    const driver::Status& driver = driver::status();
+    if (target == Target::cuda && driver.state != driver::State::ready)
+      throw CudaError("'" + kernel + "': the target is cuda, but kernels cannot run there: " +
+                      driver.reason + "\n  at " + to_string(arg.at()));
     fail(kernel,
          origin(is_output, i) + " is on " + to_string(arg.array()->device()) + " but the target " +
              to_string(target) + " works on " + to_string(device) + "; write .to(pl::Device::" +

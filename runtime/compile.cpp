@@ -120,6 +120,13 @@ void report(const graph::Graph& g, const Program& p) {
               {"nvrtc_ms", t.nvrtc}});
 }
 
+/// What keeps a kernel from being compiled, with the user's line.
+[[noreturn]] void fail(const graph::Graph& g, std::string message) {
+  while (message.ends_with('\n')) message.pop_back();
+  if (g.at.line != 0) message += "\n  at " + to_string(g.at);
+  throw CudaError(message);
+}
+
 JobName job_name(const Specialization& s, const std::string& arch, Lookup lookup) {
   return {.key = key_of(s.graph, arch), .lookup = lookup, .kernel = s.graph.name, .arch = arch};
 }
@@ -154,13 +161,15 @@ std::shared_ptr<const Program> make(const Specialization& s, const JobName& job,
   program->times.find = finding.ms();
   if (jit_is_off()) {
     cache::count(cache::Event::miss);
-    throw CudaError("'" + g.name + "' for " + arch + " (" + key.hex().substr(0, 6) +
-                    ") is not in the cache " + store().root() +
-                    ", and PALLADIUM_JIT=off forbids to compile it; fill the cache with "
-                    "`palladium warm`");
+    fail(g, "'" + g.name + "' for " + arch + " (" + key.hex().substr(0, 6) +
+                ") is not in the cache " + store().root() +
+                ", and PALLADIUM_JIT=off forbids to compile it; fill the cache with "
+                "`palladium warm`");
   }
   const nvrtc::Search& toolchain = nvrtc::toolchain();
-  if (!toolchain.found) throw CudaError(nvrtc::missing_toolchain_message(toolchain));
+  if (!toolchain.found)
+    fail(g, "'" + g.name + "' for " + arch +
+                " is not in the cache: " + nvrtc::missing_toolchain_message(toolchain));
 
   // Has another process been at it meanwhile?
   const cache::Turn turn(store().root(), key, toolchain.found->id, stopped);
@@ -179,14 +188,14 @@ std::shared_ptr<const Program> make(const Specialization& s, const JobName& job,
   const nvrtc::Pool::Outcome outcome = run_nvrtc(request, *toolchain.found, stopped);
   if (outcome.end == nvrtc::Pool::End::stopped) return nullptr;
   if (outcome.end == nvrtc::Pool::End::died)
-    throw CudaError("compiling '" + g.name + "' for " + arch + ": the compile helper " +
-                    outcome.why + ", as it did before; the text is in " + dump_text(g, key, text));
+    fail(g, "compiling '" + g.name + "' for " + arch + ": the compile helper " + outcome.why +
+                ", as it did before; the text is in " + dump_text(g, key, text));
   const nvrtc::Result& result = outcome.result;
   program->times.nvrtc = result.milliseconds;
   if (!result.ok)
-    throw CudaError("NVRTC " + toolchain.found->version() + " refuses '" + g.name + "' for " +
-                    arch + ":\n" + translated(result.log, emitted.lines) + "the text is in " +
-                    dump_text(g, key, text));
+    fail(g, "NVRTC " + toolchain.found->version() + " refuses '" + g.name + "' for " + arch +
+                ":\n" + translated(result.log, emitted.lines) + "the text is in " +
+                dump_text(g, key, text));
   Resources resources = nvrtc::parse_log(result.log);
   resources.warnings = located(result, request, *toolchain.found, emitted.lines);
   resources.shared_bytes += static_cast<int>(program->plan.shared_bytes);

@@ -38,10 +38,15 @@ struct Fixture {
   }
 };
 
-Lowered doubling(const char* name = "doubling") {
+Lowered doubling(const char* name = "doubling", Location at = here()) {
   return pallas_call([](Ref x, Ref o) { o[_] = x[_] * 2.f; },
-                     {.name = name, .out_type = {{128}, f32}})
+                     {.name = name, .out_type = {{128}, f32}}, at)
       .lower(ShapeDtype{{128}, f32});
+}
+
+/// How the error of a kernel that was made in this line ends.
+auto blames(int line) {
+  return Catch::Matchers::EndsWith("\n  at warm_test.cpp:" + std::to_string(line));
 }
 
 bool same_bytes(const Compiled& a, const Compiled& b) {
@@ -169,9 +174,10 @@ TEST_CASE("a call and lower with a symbol arrive at one key") {
 
 TEST_CASE_METHOD(Fixture, "with the JIT off a miss is an error that names kernel and cache") {
   const Environment off("PALLADIUM_JIT", "off");
-  CHECK_THROWS_WITH(doubling("strict").compile({.arch = arch}),
+  const Lowered strict = doubling("strict");
+  CHECK_THROWS_WITH(strict.compile({.arch = arch}),
                     ContainsSubstring("'strict'") && ContainsSubstring("PALLADIUM_JIT=off") &&
-                        ContainsSubstring(folder.path()));
+                        ContainsSubstring(folder.path()) && blames(__LINE__ - 3));
 }
 
 TEST_CASE_METHOD(Fixture, "with the JIT off a filled cache serves") {
@@ -194,7 +200,11 @@ std::vector<Lowered> shipped() {
 TEST_CASE("HIDDEN no NVRTC and a filled cache", "[.]") {
   for (const Lowered& lowered : shipped()) CHECK(lowered.compile({.arch = arch}).from_cache());
   CHECK(!doubling().key({.arch = arch}).empty());
-  CHECK_THROWS_WITH(doubling().compile({.arch = arch}), ContainsSubstring("/nonexistent"));
+  const Lowered missing = doubling();
+  CHECK_THROWS_WITH(missing.compile({.arch = arch}),
+                    ContainsSubstring("'doubling' for sm_90a is not in the cache: NVRTC 12.9 or "
+                                      "newer is needed") &&
+                        ContainsSubstring("PALLADIUM_NVRTC=/nonexistent") && blames(__LINE__ - 4));
 }
 
 TEST_CASE_METHOD(Fixture, "with NVRTC hidden a filled cache serves all shipped kernels") {
@@ -245,8 +255,9 @@ int nvrtcGetCUBIN(void*, char*) { return 1; }
 }  // namespace
 
 TEST_CASE("HIDDEN NVRTC refuses", "[.]") {
-  CHECK_THROWS_WITH(doubling().compile({.arch = arch}),
-                    ContainsSubstring("refuses 'doubling' for sm_90a") &&
+  const Lowered refused = doubling();
+  CHECK_THROWS_WITH(refused.compile({.arch = arch}),
+                    blames(__LINE__ - 2) && ContainsSubstring("refuses 'doubling' for sm_90a") &&
                         ContainsSubstring("expected a \";\"  (from warm_test.cpp:") &&
                         ContainsSubstring("library.cuh(3): note: here\n") &&
                         ContainsSubstring("/doubling.") && ContainsSubstring(".cu"));

@@ -6,6 +6,7 @@
 
 #include "palladium/ops/registry.hpp"
 #include "palladium/palladium.hpp"
+#include "runtime/driver/driver.hpp"
 
 using namespace palladium;
 using Catch::Matchers::ContainsSubstring;
@@ -13,6 +14,7 @@ using pl::_;
 
 namespace {
 
+constexpr int add_line = __LINE__ + 3;  // where its call ends
 Kernel add() {
   return pallas_call([](Ref x, Ref y, Ref o) { o[_] = x[_] + y[_]; },
                      {.name = "add4", .out_type = {{4}, f32}})
@@ -90,6 +92,16 @@ TEST_CASE("an array on another device is refused with the way out") {
   refused([&] { k(far, four()); }, __LINE__,
           {"args[0] is on cuda:0", "interpreter", ".to(pl::Device::cpu())"});
   refused([&] { k.into({far}, {four(), four()}); }, __LINE__, {"outputs[0] is on cuda:0"});
+}
+
+TEST_CASE("a call of a target that is not there says why, not where to bring the arrays") {
+  const Kernel k = add().on(Target::cuda);
+  if (driver::status().state == driver::State::ready) SKIP("there is a GPU");
+  const int line = __LINE__ + 1;
+  CHECK_THROWS_WITH(k(four(), four()),
+                    ContainsSubstring("'add4': the target is cuda, but kernels cannot run there") &&
+                        ContainsSubstring(driver::status().reason) &&
+                        Catch::Matchers::EndsWith("call_test.cpp:" + std::to_string(line)));
 }
 
 TEST_CASE("gaps along the last dimension are refused by their stride") {
@@ -217,6 +229,7 @@ TEST_CASE("a symbol that only a product of extents knows has no value at a call"
 TEST_CASE("an architecture that there is not is refused with those that there are") {
   const Kernel k = add();
   const Lowered lowered = k.lower(ShapeDtype{{4}, f32}, ShapeDtype{{4}, f32});
+  refused([&] { lowered.compile({.arch = "sm_70"}); }, add_line, {"unknown architecture 'sm_70'"});
   for (const char* arch : {"sm_70", "sm_", "90a", "sm_90z", "sm_80a", "sm_900", "compute_90"}) {
     CHECK_THROWS_WITH(lowered.compile({.arch = arch}),
                       ContainsSubstring("unknown architecture '" + std::string(arch) + "'") &&
@@ -227,8 +240,8 @@ TEST_CASE("an architecture that there is not is refused with those that there ar
 }
 
 TEST_CASE("an unknown shipped kernel or target is refused with those that there are") {
-  CHECK_THROWS_WITH(ops::find("sofmax"), ContainsSubstring("no shipped kernel is named 'sofmax'") &&
-                                             ContainsSubstring("add, softmax, matmul, blur"));
+  refused([&] { ops::find("sofmax"); }, __LINE__,
+          {"no shipped kernel is named 'sofmax'", "add, softmax, matmul, blur"});
   CHECK_THROWS_WITH(target_named("gpu"), ContainsSubstring("cuda, interpreter and emulator"));
 }
 

@@ -36,8 +36,11 @@ constexpr int enough = -1;
 
 void hog() {
   constexpr std::size_t piece = 16 << 20;
-  void* volatile memory;  // what nobody looks at need not be allocated
-  while ((memory = ::malloc(piece)) != nullptr) ::memset(memory, 1, piece);
+  for (;;) {
+    void* volatile memory = ::malloc(piece);  // volatile: what nobody looks at is not allocated
+    if (memory == nullptr) break;
+    ::memset(memory, 1, piece);
+  }
   ::fputs("fake NVRTC: out of memory\n", stderr);
   ::abort();
 }
