@@ -140,6 +140,19 @@ Affine Nest::flat(const Extents& shape, const Coordinates& c) const {
   return sum;
 }
 
+// Whether it is known inside the loop over e alone.
+bool Nest::is_of_element(const Affine& a) const {
+  return a.mentions("e") || std::any_of(element_names_.begin(), element_names_.end(),
+                                        [&](const std::string& n) { return a.mentions(n); });
+}
+
+std::string Nest::declare_index(const std::string& text, bool per_element) {
+  const std::string name = temporary("n");
+  (per_element ? inside_ : before_).push_back(fmt::format("const i32 {} = {};", name, text));
+  if (per_element) element_names_.insert(name);
+  return name;
+}
+
 // Coordinates in `from` of the element that stands at `c` in `to`, both row-major.
 Coordinates Nest::reshape_coordinates(const Extents& from, const Extents& to,
                                       const Coordinates& c) {
@@ -156,17 +169,9 @@ Coordinates Nest::reshape_coordinates(const Extents& from, const Extents& to,
 
   const Affine position = flat(to, c);
   std::string name = position.text();
-  bool per_element = false;
-  for (const Affine& a : c) {
-    per_element |= a.mentions("e");
-    for (const std::string& n : element_names_) per_element |= a.mentions(n);
-  }
-  const auto declare = [&](const std::string& text) {
-    const std::string n = temporary("n");
-    (per_element ? inside_ : before_).push_back(fmt::format("const i32 {} = {};", n, text));
-    if (per_element) element_names_.insert(n);
-    return n;
-  };
+  const bool per_element =
+      std::any_of(c.begin(), c.end(), [&](const Affine& a) { return is_of_element(a); });
+  const auto declare = [&](const std::string& text) { return declare_index(text, per_element); };
   if (!is_atom(name)) name = declare(name);
   std::int64_t stride = 1;
   bool outermost = true;
@@ -219,144 +224,6 @@ std::string Nest::load(ValueId v, const Coordinates& c, const DimMap& map) {
     got = name;
   }
   return memo_[key] = got;
-}
-
-// ---- addresses
-
-Address Nest::address(ValueId ref, const Coordinates& c) {
-  const Inst& i = g_[ref];
-  switch (i.op) {
-  case Op::Param: {
-    const int w = l_.window_of[index(ref)];
-    if (l_.windows[w].residency == Residency::direct) return window_address(w, c);
-    return storage_address(l_.windows[w].storage, c);
-  }
-  case Op::At: {
-    const graph::Subscript s = graph::Subscript::of(i);
-    Coordinates inner;
-    std::size_t from = 0, operand = 1;
-    for (const graph::SubscriptDim& d : s.dims) {
-      Affine x = d.is_slice ? c[from++] * d.stride : Affine(0);
-      if (d.dynamic) {
-        const std::string start = evaluate(i.args[operand++], {}, {}, false);
-        x = x + Affine::term(parenthesised(start));
-      } else {
-        x = x + Affine(d.start);
-      }
-      inner.push_back(x);
-    }
-    return address(i.args[0], inner);
-  }
-  case Op::RefTranspose: {
-    Coordinates inner(c.size());
-    for (std::size_t d = 0; d < c.size(); ++d)
-      inner[static_cast<std::size_t>(i.attr.ints[d])] = c[d];
-    return address(i.args[0], inner);
-  }
-  case Op::RefReshape:
-    return address(i.args[0], reshape_coordinates(g_[i.args[0]].type.shape, i.type.shape, c));
-  case Op::RefBitcast: {
-    if (g_[i.args[0]].type.dtype.bytes() != i.type.dtype.bytes())
-      throw CompileError(
-          g_.location(ref),
-          fmt::format("ref_bitcast from {} to {}: emitted CUDA needs element types of "
-                      "one size",
-                      g_[i.args[0]].type.dtype.name(), i.type.dtype.name()));
-    Address a = address(i.args[0], c);
-    if (!a.shared)
-      a.base = fmt::format("reinterpret_cast<{}{}*>({})", a.writable ? "" : "const ",
-                           type_name(i.type.dtype), a.base);
-    a.dtype = i.type.dtype;
-    return a;
-  }
-  default: break;
-  }
-  throw InternalError(fmt::format("print: '{}' is not a view", graph::info(i.op).name));
-}
-
-Address Nest::window_address(int window, const Coordinates& c) const {
-  const Window& w = l_.windows[window];
-  const BlockMapping& m = g_.mapping.block_mappings[w.mapping];
-  const std::string name = p_.window_name(window);
-  const int rank = m.array_aval.shape.rank(), bytes = m.array_aval.dtype.bytes();
-  Address a{.base = name,
-            .alignment = std::max(1, m.alignment / bytes),
-            .bounds = {},
-            .read_only = w.read_only,
-            .writable = w.mapping >= g_.mapping.num_inputs,
-            .dtype = m.array_aval.dtype};
-  std::vector<Affine> at(static_cast<std::size_t>(rank));
-  std::size_t next = 0;
-  for (int d = 0; d < rank; ++d)
-    if (m.block_shape[d].kind != BlockDim::Kind::squeezed) at[d] = c[next++];
-
-  Dim stride = 1;
-  std::int64_t reach = 0;
-  for (int d = rank - 1; d >= 0; --d) {
-    const BlockDim& b = m.block_shape[d];
-    const bool unit = d + 1 == rank;
-    const bool known = unit || (m.dense && stride.is_static());
-    const std::int64_t step = unit      ? 1
-                              : known   ? stride.value()
-                              : m.dense ? 1
-                                        : a_multiple(m, bytes);
-    if (known) {
-      a.offset = a.offset + at[d] * step;
-      reach += b.size * step;
-    } else {
-      const std::string by =
-          m.dense ? dim_text(stride) : fmt::format("{}_stride{}", p_.arrays_[w.mapping], d);
-      if (at[d].is_constant() && at[d].constant() == 0) {
-      } else {
-        a.offset = a.offset + Affine::term(fmt::format("i64({}) * {}", at[d].text(), by), step);
-        a.wide = true;
-      }
-    }
-    const std::int64_t start = b.kind == BlockDim::Kind::blocked ? b.size : 1;
-    const bool at_zero = b.pad_lo == 0 && is_zero(m.index_map, d);
-    if (!at_zero) a.alignment = std::gcd(a.alignment, start * step);
-    if (!w.in_bounds[d]) add_window_bounds(a, name, m, d, at[d]);
-    stride = stride * m.array_aval.shape[d];
-  }
-  if (reach >= std::int64_t{1} << 31) a.wide = true;
-  return a;
-}
-
-bool Nest::is_zero(RegionIndex region, int d) const {
-  if (region == no_region) return true;
-  const Inst& i = g_[g_[graph::RegionId{region}].yields[d]];
-  return i.op == Op::Constant && i.attr.bits == 0;
-}
-
-std::int64_t Nest::a_multiple(const BlockMapping& m, int bytes) {
-  return std::max(1, m.alignment / bytes);
-}
-
-void Nest::add_window_bounds(Address& a, const std::string& name, const BlockMapping& m, int d,
-                             const Affine& at) {
-  const BlockDim& b = m.block_shape[d];
-  const Dim& extent = m.array_aval.shape[d];
-  const bool regular = b.kind == BlockDim::Kind::blocked && extent.is_static();
-  a.bounds.push_back({at, fmt::format("{}_size{}", name, d),
-                      regular ? std::gcd(extent.value(), b.size) : 1, false, b.size});
-  if (b.kind == BlockDim::Kind::element && b.pad_lo + b.pad_hi > 0)
-    a.bounds.push_back({at, fmt::format("{}_from{}", name, d), 1, true});
-}
-
-Address Nest::storage_address(int storage, const Coordinates& c) const {
-  const Storage& s = l_.storages[storage];
-  Address a{.base = p_.shared_address(storage),
-            .alignment = 16 / s.dtype.bytes(),
-            .bounds = {},
-            .shared = true,
-            .writable = true,
-            .dtype = s.dtype};
-  std::int64_t stride = 1;
-  for (std::size_t d = s.shape.size(); d-- > 0;) {
-    a.offset = a.offset + c[d] * stride;
-    stride = d + 1 == s.shape.size() ? s.row_stride : stride * s.shape[d];
-  }
-  return a;
 }
 
 // ---- accesses
@@ -448,6 +315,7 @@ std::vector<Bound> Nest::bounds_of(const Address& a, const DimMap& map) const {
 // Whether the elements of a group are read together: the address moves with e, and nothing in it
 // comes from what was computed for one element.
 bool Nest::is_vector(const Address& a, const DimMap& map) const {
+  if (!a.parts.empty()) return false;
   bool varies = false, computed = false;
   const auto note = [&](const Affine& x) {
     varies |= x.mentions("e");
@@ -479,6 +347,7 @@ std::string Nest::load_vector(const Address& a, const DimMap& map, const std::st
 // Reads one element at `a` for each e; returns the element's expression.
 std::string Nest::access(const std::string& name, const Address& a, const DimMap& map,
                          const std::string& mask) {
+  if (!a.parts.empty()) return joined_access(name, a, map, mask);
   const std::string type = type_name(a.dtype);
   if (mask.empty() && is_vector(a, map)) {
     before_.push_back(fmt::format("{} {}[{}];", type, name, vector_));

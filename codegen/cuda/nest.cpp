@@ -325,10 +325,14 @@ void Nest::print_store() {
 // Puts one value per element into memory: collected over e, then stored as vectors.
 void Nest::store_element(const Address& a, const std::string& text, const std::string& mask,
                          const std::vector<Bound>& limits) {
+  if (!a.parts.empty()) return store_parts(a, text, mask, limits);
   std::vector<Bound> bounds = a.bounds;
   add_padding(bounds, limits);
   bool computed = !mask.empty();
-  for (const std::string& n : element_names_) computed |= a.offset.mentions(n);
+  for (const std::string& n : element_names_) {
+    computed |= a.offset.mentions(n);
+    for (const Bound& b : bounds) computed |= b.coordinate.mentions(n);
+  }
   const std::string type = type_name(a.dtype);
   const int outer = open_;
   if (vector_ == 1 || computed) {

@@ -42,6 +42,11 @@ struct Address {
   bool read_only = false;  // nobody writes it while the kernel runs
   bool writable = false;
   DType dtype = {};
+  std::int64_t reach = 0;           // elements that the offset spans, if known
+  std::vector<Address> parts = {};  // low bits first, where the element is not in one piece
+
+  /// The same place as an element of another dtype of the same size.
+  void see_as(DType t);
 };
 
 class Printer {
@@ -128,6 +133,8 @@ class Nest {
                      const std::vector<Bound>& limits);
   void store_one(const Address& a, const std::string& from, const std::string& mask,
                  const std::vector<Bound>& bounds);
+  void store_parts(const Address& a, const std::string& text, const std::string& mask,
+                   const std::vector<Bound>& limits);
   std::string value(bool enter);
   void open_elements();
   bool is_reduced(int d) const;
@@ -158,7 +165,13 @@ class Nest {
   Coordinates operand_coordinates(ValueId v, std::size_t arg, const Coordinates& c);
   Coordinates reshape_coordinates(const Extents& from, const Extents& to, const Coordinates& c);
   Affine flat(const Extents& shape, const Coordinates& c) const;
+  std::string joined_access(const std::string& name, const Address& a, const DimMap& map,
+                            const std::string& mask);
+  bool is_of_element(const Affine& a) const;
+  std::string declare_index(const std::string& text, bool per_element);
+  Affine divided(const Affine& a, std::int64_t by);
   Address address(ValueId ref, const Coordinates& c);
+  Address part_address(ValueId ref, const Coordinates& c, const Affine& k, DType t);
   Address window_address(int window, const Coordinates& c) const;
   bool is_zero(RegionIndex region, int d) const;
   static std::int64_t a_multiple(const BlockMapping& m, int bytes);

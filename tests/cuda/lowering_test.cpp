@@ -45,6 +45,19 @@ TEST_CASE("blocks of 2^20 elements compile as loops, without spills") {
   CHECK(compile_problem(softmax_graph(1 << 20), "sm_90a") == "");
 }
 
+TEST_CASE("views of other bits compile, cut, joined in one piece and joined of parts") {
+  const graph::Graph g = traced(
+      [](Ref x, Ref o, Ref p, Ref q) {
+        o[_] = x.bitcast(f32)[_];
+        p[_] = x.transpose({1, 0}).bitcast(f16)[_];
+        q.bitcast(u8)[_] = x.at({_, ds(3, 32)})[_];
+        q.transpose({1, 0}).bitcast(f64).at(0)[_] = zeros({4}, f64);
+      },
+      {.name = "bits", .out_type = {{{8, 16}, f32}, {{64, 4}, f16}, {{8, 8}, i32}}},
+      {array({8, 64}, u8)});
+  for (const char* arch : architectures) CHECK(compile_problem(g, arch) == "");
+}
+
 TEST_CASE("random kernels compile for the architecture that they are emitted for") {
   for (std::uint64_t seed = 0; seed < 12; ++seed) {
     INFO("seed " << seed);

@@ -256,7 +256,7 @@ class RandomValues : protected RandomOperands {
       case 1: ref = add(b, Op::RefReshape, {ref}, {}, Type::ref({}, regrouped(t.shape), {})); break;
       case 2:
         if (t.dtype.is_integer())
-          ref = add(b, Op::RefBitcast, {ref}, {}, Type::ref(same_size(t.dtype), {}, {}));
+          ref = add(b, Op::RefBitcast, {ref}, {}, Type::ref(other_bits(t), {}, {}));
         break;
       default: ref = part(b, pool, ref);
       }
@@ -264,9 +264,17 @@ class RandomValues : protected RandomOperands {
     return ref;
   }
 
-  DType same_size(DType d) {
-    const auto kind = d.kind() >= DType::U8 ? d.kind() - 4 : d.kind() + 4;
-    return DType(static_cast<DType::Kind>(kind));
+  // An integer of any width that divides the bytes of the last dimension.
+  DType other_bits(const Type& t) {
+    std::vector<DType> fitting;
+    for (const DType d : {i8, i16, i32, i64, u8, u16, u32, u64}) {
+      const std::int64_t bytes = t.shape.empty() ? 0 : t.shape.back() * t.dtype.bytes();
+      const bool same = d.bytes() == t.dtype.bytes(),
+                 divides = bytes != 0 && bytes % d.bytes() == 0;
+      const std::int64_t count = element_count(t.shape) * t.dtype.bytes() / d.bytes();
+      if (!(d == t.dtype) && (same || (divides && count <= o_.max_elements))) fitting.push_back(d);
+    }
+    return random_.pick(fitting);
   }
 
   ValueId part(Builder& b, Pool& pool, ValueId ref) {

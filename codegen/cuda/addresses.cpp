@@ -1,0 +1,307 @@
+// Where the elements of a view stand in memory, and accesses of those that lie in parts.
+#include <algorithm>
+#include <numeric>
+
+#include "codegen/base/dim.hpp"
+#include "codegen/base/format.hpp"
+#include "codegen/cuda/printer.hpp"
+#include "codegen/cuda/spelling.hpp"
+
+namespace palladium::cuda {
+
+using graph::Inst;
+using graph::Op;
+using passes::Residency;
+using passes::Storage;
+using passes::Window;
+
+namespace {
+
+DType unsigned_of(int bytes) { return bytes == 1 ? u8 : bytes == 2 ? u16 : bytes == 4 ? u32 : u64; }
+
+// The quotient if every term is divisible.
+bool divides(std::int64_t n, const Affine& a) {
+  return a.constant() % n == 0 &&
+         std::all_of(a.terms().begin(), a.terms().end(),
+                     [&](const Affine::Term& t) { return t.coefficient % n == 0; });
+}
+
+Affine quotient(const Affine& a, std::int64_t n) {
+  Affine result(a.constant() / n);
+  for (const Affine::Term& t : a.terms())
+    result = result + Affine::term(t.name, t.multiple) * (t.coefficient / n);
+  return result;
+}
+
+bool is_apart(const Affine& from, const Affine& to, std::int64_t distance) {
+  const Affine difference = to + from * -1;
+  return difference.is_constant() && difference.constant() == distance;
+}
+
+// The parts as one element, if they are neighbours that are aligned, and in or out of bounds,
+// together.
+bool join(const std::vector<Address>& parts, DType whole, Address& result) {
+  const auto n = static_cast<std::int64_t>(parts.size());
+  const Address& first = parts[0];
+  if (first.alignment % n != 0 || !divides(n, first.offset)) return false;
+  result = first;
+  result.offset = quotient(first.offset, n);
+  result.alignment = first.alignment / n;
+  for (std::size_t b = 0; b < first.bounds.size(); ++b) {
+    const Bound& bound = first.bounds[b];
+    const bool along = !is_apart(bound.coordinate, parts[1].bounds[b].coordinate, 0);
+    for (std::int64_t k = 1; k < n; ++k)
+      if (!is_apart(bound.coordinate, parts[static_cast<std::size_t>(k)].bounds[b].coordinate,
+                    along ? k : 0))
+        return false;
+    if (!along) continue;
+    if (bound.lower || bound.multiple % n != 0 || !divides(n, bound.coordinate)) return false;
+    result.bounds[b] = {.coordinate = quotient(bound.coordinate, n),
+                        .limit = fmt::format("{} / {}", bound.limit, n),
+                        .multiple = bound.multiple / n};
+  }
+  for (std::int64_t k = 1; k < n; ++k)
+    if (!is_apart(first.offset, parts[static_cast<std::size_t>(k)].offset, k)) return false;
+  result.see_as(whole);
+  return true;
+}
+
+}  // namespace
+
+void Address::see_as(DType t) {
+  if (!(dtype == t) && !shared)
+    base = fmt::format("reinterpret_cast<{}{}*>({})", writable ? "" : "const ", type_name(t), base);
+  dtype = t;
+}
+
+Address Nest::address(ValueId ref, const Coordinates& c) {
+  const DType whole = g_[ref].type.dtype;
+  DType part = whole;  // the narrowest of the chain
+  for (ValueId v = ref;; v = g_[v].args[0]) {
+    const int bytes = g_[v].type.dtype.bytes();
+    if (bytes < part.bytes()) part = unsigned_of(bytes);
+    if (g_[v].op == Op::Param) break;
+  }
+  if (part == whole) return part_address(ref, c, 0, whole);
+  std::vector<Address> parts;
+  for (int k = 0; k < whole.bytes() / part.bytes(); ++k)
+    parts.push_back(part_address(ref, c, k, part));
+  Address a;
+  if (join(parts, whole, a)) return a;
+  a = parts[0];
+  a.bounds.clear();
+  a.dtype = whole;
+  a.parts = std::move(parts);
+  return a;
+}
+
+// Where the k-th part with the size of `t` stands in the element at `c`, seen as a `t`.
+Address Nest::part_address(ValueId ref, const Coordinates& c, const Affine& k, DType t) {
+  const Inst& i = g_[ref];
+  switch (i.op) {
+  case Op::Param: {
+    const int w = l_.window_of[index(ref)];
+    Address a = l_.windows[w].residency == Residency::direct
+                    ? window_address(w, c)
+                    : storage_address(l_.windows[w].storage, c);
+    const int parts = a.dtype.bytes() / t.bytes();
+    if (parts != 1) {
+      a.offset = a.offset * parts + k;
+      a.alignment *= parts;
+      a.wide = a.wide || a.reach >= (std::int64_t{1} << 31) / parts;
+    }
+    a.see_as(t);
+    return a;
+  }
+  case Op::At: {
+    const graph::Subscript s = graph::Subscript::of(i);
+    Coordinates inner;
+    std::size_t from = 0, operand = 1;
+    for (const graph::SubscriptDim& d : s.dims) {
+      Affine x = d.is_slice ? c[from++] * d.stride : Affine(0);
+      if (d.dynamic) {
+        const std::string start = evaluate(i.args[operand++], {}, {}, false);
+        x = x + Affine::term(parenthesised(start));
+      } else {
+        x = x + Affine(d.start);
+      }
+      inner.push_back(x);
+    }
+    return part_address(i.args[0], inner, k, t);
+  }
+  case Op::RefTranspose: {
+    Coordinates inner(c.size());
+    for (std::size_t d = 0; d < c.size(); ++d)
+      inner[static_cast<std::size_t>(i.attr.ints[d])] = c[d];
+    return part_address(i.args[0], inner, k, t);
+  }
+  case Op::RefReshape:
+    return part_address(i.args[0], reshape_coordinates(g_[i.args[0]].type.shape, i.type.shape, c),
+                        k, t);
+  case Op::RefBitcast: {
+    const int from = g_[i.args[0]].type.dtype.bytes(), to = i.type.dtype.bytes();
+    if (from == to) return part_address(i.args[0], c, k, t);
+    Coordinates inner = c;
+    const Affine part = c.back() * (to / t.bytes()) + k;
+    inner.back() = divided(part, from / t.bytes());
+    return part_address(i.args[0], inner, part + inner.back() * -(from / t.bytes()), t);
+  }
+  default: break;
+  }
+  throw InternalError(fmt::format("print: '{}' is not a view", graph::info(i.op).name));
+}
+
+// The quotient, rounded down, of what is not negative.
+Affine Nest::divided(const Affine& a, std::int64_t by) {
+  if (by == 1) return a;
+  Affine whole(a.constant() / by), rest(a.constant() % by);
+  for (const Affine::Term& t : a.terms()) {
+    const bool exact = t.coefficient % by == 0;
+    Affine& to = exact ? whole : rest;
+    to = to + Affine::term(t.name, t.multiple) * (exact ? t.coefficient / by : t.coefficient);
+  }
+  if (rest.is_constant()) return whole;
+  const std::string text = parenthesised(rest.text()) + " / " + std::to_string(by);
+  std::string& name = memo_["i32 " + text];
+  if (name.empty()) name = declare_index(text, is_of_element(rest));
+  return whole + Affine::term(name);
+}
+
+Address Nest::window_address(int window, const Coordinates& c) const {
+  const Window& w = l_.windows[window];
+  const BlockMapping& m = g_.mapping.block_mappings[w.mapping];
+  const std::string name = p_.window_name(window);
+  const int rank = m.array_aval.shape.rank(), bytes = m.array_aval.dtype.bytes();
+  Address a{.base = name,
+            .alignment = std::max(1, m.alignment / bytes),
+            .bounds = {},
+            .read_only = w.read_only,
+            .writable = w.mapping >= g_.mapping.num_inputs,
+            .dtype = m.array_aval.dtype};
+  std::vector<Affine> at(static_cast<std::size_t>(rank));
+  std::size_t next = 0;
+  for (int d = 0; d < rank; ++d)
+    if (m.block_shape[d].kind != BlockDim::Kind::squeezed) at[d] = c[next++];
+
+  Dim stride = 1;
+  std::int64_t reach = 0;
+  for (int d = rank - 1; d >= 0; --d) {
+    const BlockDim& b = m.block_shape[d];
+    const bool unit = d + 1 == rank;
+    const bool known = unit || (m.dense && stride.is_static());
+    const std::int64_t step = unit      ? 1
+                              : known   ? stride.value()
+                              : m.dense ? 1
+                                        : a_multiple(m, bytes);
+    if (known) {
+      a.offset = a.offset + at[d] * step;
+      reach += b.size * step;
+    } else {
+      const std::string by =
+          m.dense ? dim_text(stride) : fmt::format("{}_stride{}", p_.arrays_[w.mapping], d);
+      if (at[d].is_constant() && at[d].constant() == 0) {
+      } else {
+        a.offset = a.offset + Affine::term(fmt::format("i64({}) * {}", at[d].text(), by), step);
+        a.wide = true;
+      }
+    }
+    const std::int64_t start = b.kind == BlockDim::Kind::blocked ? b.size : 1;
+    const bool at_zero = b.pad_lo == 0 && is_zero(m.index_map, d);
+    if (!at_zero) a.alignment = std::gcd(a.alignment, start * step);
+    if (!w.in_bounds[d]) add_window_bounds(a, name, m, d, at[d]);
+    stride = stride * m.array_aval.shape[d];
+  }
+  a.reach = reach;
+  if (reach >= std::int64_t{1} << 31) a.wide = true;
+  return a;
+}
+
+bool Nest::is_zero(RegionIndex region, int d) const {
+  if (region == no_region) return true;
+  const Inst& i = g_[g_[graph::RegionId{region}].yields[d]];
+  return i.op == Op::Constant && i.attr.bits == 0;
+}
+
+std::int64_t Nest::a_multiple(const BlockMapping& m, int bytes) {
+  return std::max(1, m.alignment / bytes);
+}
+
+void Nest::add_window_bounds(Address& a, const std::string& name, const BlockMapping& m, int d,
+                             const Affine& at) {
+  const BlockDim& b = m.block_shape[d];
+  const Dim& extent = m.array_aval.shape[d];
+  const bool regular = b.kind == BlockDim::Kind::blocked && extent.is_static();
+  a.bounds.push_back({at, fmt::format("{}_size{}", name, d),
+                      regular ? std::gcd(extent.value(), b.size) : 1, false, b.size});
+  if (b.kind == BlockDim::Kind::element && b.pad_lo + b.pad_hi > 0)
+    a.bounds.push_back({at, fmt::format("{}_from{}", name, d), 1, true});
+}
+
+Address Nest::storage_address(int storage, const Coordinates& c) const {
+  const Storage& s = l_.storages[storage];
+  Address a{.base = p_.shared_address(storage),
+            .alignment = 16 / s.dtype.bytes(),
+            .bounds = {},
+            .shared = true,
+            .writable = true,
+            .dtype = s.dtype};
+  std::int64_t stride = 1;
+  for (std::size_t d = s.shape.size(); d-- > 0;) {
+    a.offset = a.offset + c[d] * stride;
+    stride = d + 1 == s.shape.size() ? s.row_stride : stride * s.shape[d];
+  }
+  return a;
+}
+
+// ---- elements in parts
+
+// Reads the parts of one element and joins them. Out of bounds is what has a part there.
+std::string Nest::joined_access(const std::string& name, const Address& a, const DimMap& map,
+                                const std::string& mask) {
+  std::vector<Bound> bounds;
+  for (const Address& part : a.parts) add_padding(bounds, part.bounds);
+  add_padding(bounds, padding(map));
+  bool per_element = !mask.empty();
+  for (const Address& part : a.parts) per_element |= is_of_element(part.offset);
+  for (const Bound& b : bounds) per_element |= is_of_element(b.coordinate);
+  auto& lines = per_element ? inside_ : before_;
+  std::string test = predicate(bounds, mask);
+  if (const std::string mine = reading_threads(a); !mine.empty())
+    test += (test.empty() ? "" : " && ") + mine;
+
+  const std::string part = type_name(a.parts[0].dtype), parts = temporary("p");
+  const std::string bits = type_name(unsigned_of(a.dtype.bytes())), whole = type_name(a.dtype);
+  lines.push_back(fmt::format("{} {}[{}];", part, parts, a.parts.size()));
+  std::string joined;
+  for (std::size_t k = 0; k < a.parts.size(); ++k) {
+    lines.push_back(fmt::format("{}<1>({} + {}, {}{});", load_function(a), parts, k,
+                                place(a.parts[k]), test.empty() ? "" : ", " + test));
+    joined += k == 0 ? fmt::format("{}({}[0])", bits, parts)
+                     : fmt::format(" | {}({}[{}]) << {}", bits, parts, k,
+                                   8 * a.parts[k].dtype.bytes() * static_cast<int>(k));
+  }
+  joined = fmt::format("pl::bitcast<{}>({}({}))", whole, bits, joined);
+  if (!test.empty()) joined = fmt::format("{} ? {} : pl::out_of_bounds<{}>()", test, joined, whole);
+  lines.push_back(fmt::format("const {} {} = {};", whole, name, joined));
+  if (per_element) element_names_.insert(name);
+  return name;
+}
+
+// Stores those parts of one element that are in bounds.
+void Nest::store_parts(const Address& a, const std::string& text, const std::string& mask,
+                       const std::vector<Bound>& limits) {
+  open_elements();
+  const std::string name = temporary("o"), part = type_name(a.parts[0].dtype);
+  p_.w_.line(fmt::format("const {} {} = {};", type_name(a.dtype), name, text));
+  for (std::size_t k = 0; k < a.parts.size(); ++k) {
+    std::vector<Bound> bounds = a.parts[k].bounds;
+    add_padding(bounds, limits);
+    const std::string piece = fmt::format("{}_{}", name, k);
+    p_.w_.line(fmt::format("const {} {} = {}(pl::bitcast<{}>({}) >> {});", part, piece, part,
+                           type_name(unsigned_of(a.dtype.bytes())), name,
+                           8 * a.parts[k].dtype.bytes() * static_cast<int>(k)));
+    store_one(a.parts[k], "&" + piece, mask, bounds);
+  }
+}
+
+}  // namespace palladium::cuda
