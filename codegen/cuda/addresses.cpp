@@ -256,8 +256,7 @@ Address Nest::storage_address(int storage, const Coordinates& c) const {
 // ---- elements in parts
 
 // Reads the parts of one element and joins them. Out of bounds is what has a part there.
-std::string Nest::joined_access(const std::string& name, const Address& a, const DimMap& map,
-                                const std::string& mask) {
+std::string Nest::joined_access(const Address& a, const DimMap& map, const std::string& mask) {
   std::vector<Bound> bounds;
   for (const Address& part : a.parts) add_padding(bounds, part.bounds);
   add_padding(bounds, padding(map));
@@ -269,7 +268,8 @@ std::string Nest::joined_access(const std::string& name, const Address& a, const
   if (const std::string mine = reading_threads(a); !mine.empty())
     test += (test.empty() ? "" : " && ") + mine;
 
-  const std::string part = type_name(a.parts[0].dtype), parts = temporary("p");
+  const std::string name = temporary("a"), parts = temporary("p");
+  const std::string part = type_name(a.parts[0].dtype);
   const std::string bits = type_name(unsigned_of(a.dtype.bytes())), whole = type_name(a.dtype);
   lines.push_back(fmt::format("{} {}[{}];", part, parts, a.parts.size()));
   std::string joined;

@@ -202,7 +202,7 @@ std::string Nest::read(int storage, const Coordinates& c, const DimMap& map) {
   if (s.place == Place::registers) return name + "[" + register_index(s.layout, map).text() + "]";
   const std::string key = "s" + std::to_string(storage) + "@" + key_of(c);
   if (const auto it = memo_.find(key); it != memo_.end()) return it->second;
-  return memo_[key] = access(temporary("a"), storage_address(storage, c), map, "");
+  return memo_[key] = access(storage_address(storage, c), map, "");
 }
 
 std::string Nest::load(ValueId v, const Coordinates& c, const DimMap& map) {
@@ -212,9 +212,8 @@ std::string Nest::load(ValueId v, const Coordinates& c, const DimMap& map) {
   const std::string key = std::to_string(index(v)) + "@" + key_of(c);
   if (const auto it = memo_.find(key); it != memo_.end()) return it->second;
   const std::string mask = m.mask == graph::no_value ? "" : evaluate(m.mask, c, map, false);
-  std::string got = w.residency == Residency::registers
-                        ? read(w.storage, c, map)
-                        : access(temporary("a"), address(m.ref, c), map, mask);
+  std::string got = w.residency == Residency::registers ? read(w.storage, c, map)
+                                                        : access(address(m.ref, c), map, mask);
   const ValueId other = i.op == Op::Swap ? m.value : m.other;
   if (!mask.empty() && other != graph::no_value) {
     const std::string otherwise = evaluate(other, c, map, false);
@@ -345,9 +344,9 @@ std::string Nest::load_vector(const Address& a, const DimMap& map, const std::st
 }
 
 // Reads one element at `a` for each e; returns the element's expression.
-std::string Nest::access(const std::string& name, const Address& a, const DimMap& map,
-                         const std::string& mask) {
-  if (!a.parts.empty()) return joined_access(name, a, map, mask);
+std::string Nest::access(const Address& a, const DimMap& map, const std::string& mask) {
+  if (!a.parts.empty()) return joined_access(a, map, mask);
+  const std::string name = temporary("a");
   const std::string type = type_name(a.dtype);
   if (mask.empty() && is_vector(a, map)) {
     before_.push_back(fmt::format("{} {}[{}];", type, name, vector_));

@@ -186,7 +186,7 @@ std::string Nest::value(bool enter) {
   if (pass_->source >= 0) return read(pass_->source, coordinates_, all);
   if (pass_->window >= 0) {
     if (pass_->sink == Pass::Sink::store) return read(pass_->storage, coordinates_, all);
-    return access(temporary("a"), window_address(pass_->window, coordinates_), all, "");
+    return access(window_address(pass_->window, coordinates_), all, "");
   }
   Coordinates c = coordinates_;
   return evaluate(pass_->value, c, all, enter);

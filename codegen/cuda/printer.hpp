@@ -155,8 +155,7 @@ class Nest {
   std::string coordinate_value(const Affine& c, DType t) const;
   std::string load(ValueId v, const Coordinates& c, const DimMap& map);
   std::string read(int storage, const Coordinates& c, const DimMap& map);
-  std::string access(const std::string& name, const Address& a, const DimMap& map,
-                     const std::string& mask);
+  std::string access(const Address& a, const DimMap& map, const std::string& mask);
   std::vector<Bound> bounds_of(const Address& a, const DimMap& map) const;
   bool is_vector(const Address& a, const DimMap& map) const;
   std::string reading_threads(const Address& a) const;
@@ -165,8 +164,7 @@ class Nest {
   Coordinates operand_coordinates(ValueId v, std::size_t arg, const Coordinates& c);
   Coordinates reshape_coordinates(const Extents& from, const Extents& to, const Coordinates& c);
   Affine flat(const Extents& shape, const Coordinates& c) const;
-  std::string joined_access(const std::string& name, const Address& a, const DimMap& map,
-                            const std::string& mask);
+  std::string joined_access(const Address& a, const DimMap& map, const std::string& mask);
   bool is_of_element(const Affine& a) const;
   std::string declare_index(const std::string& text, bool per_element);
   Affine divided(const Affine& a, std::int64_t by);

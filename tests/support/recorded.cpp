@@ -48,6 +48,7 @@ graph::Graph recording_canonicalize(const graph::Graph& g) asm(
     "__wrap__ZN9palladium5graph12canonicalizeERKNS0_5GraphE");
 graph::Graph recording_canonicalize(const graph::Graph& g) {
   graph::Graph result = real_canonicalize(g);
+  if (result.lineinfo) return result;  // compilers tell different lines of a call of several lines
   keep("graph", graph::to_text(result) + runtime::key_of(result, "sm_90a").hex() + '\n');
   return result;
 }
@@ -58,6 +59,7 @@ cuda::Emitted recording_emit(const graph::Graph& g, const cuda::Options& options
     "__wrap__ZN9palladium4cuda4emitERKNS_5graph5GraphERKNS0_7OptionsE");
 cuda::Emitted recording_emit(const graph::Graph& g, const cuda::Options& options) {
   cuda::Emitted result = real_emit(g, options);
+  if (g.lineinfo) return result;
   keep("text", cuda::compiled_text(g, result));
   return result;
 }
