@@ -109,7 +109,9 @@ class Store {
   Contents contents() const;
   void remove_temporaries(const Contents& contents, std::int64_t older_than_ns,
                           Removed& removed) const;
+  void look_into(const std::string& folder, Contents& found) const;
   bool is_time_to_sweep(std::uint64_t bytes) const;
+  bool may_be_full(unsigned start) const;
 
   enum class Trust : int { unknown, granted, refused };
 

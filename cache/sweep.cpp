@@ -17,6 +17,10 @@ namespace palladium::cache {
 
 using environment::Variable;
 
+static_assert(names::layout_folder == "/v1" && entry_format == 1,
+              "entries of another format lie in a folder of their own, which older libraries leave "
+              "alone");
+
 /// Everything in the folders of the store.
 struct Store::Contents {
   std::vector<std::string> folders;
@@ -68,6 +72,27 @@ StoreOptions default_store_options() {
   return options;
 }
 
+/// Adds what lies in "3f" below the base.
+void Store::look_into(const std::string& folder, Contents& found) const {
+  const std::string path = base() + "/" + folder;
+  std::vector<std::string> inside;
+  if (!files::list(path, inside)) return;
+  found.folders.push_back(path);
+  for (const std::string& name : inside) {
+    if (name.ends_with(files::temporary_suffix)) found.temporaries.push_back(path + "/" + name);
+    if (!names::is_entry(name)) continue;
+    Listed listed;
+    listed.key = *parse_key(folder + name.substr(0, names::key_digits));
+    listed.toolchain = names::toolchain_in(name);
+    listed.path = path + "/" + name;
+    files::Info info;
+    if (!files::info(listed.path, info)) continue;  // gone since
+    listed.bytes = info.size;
+    listed.modified_ns = info.modified_ns;
+    found.entries.push_back(std::move(listed));
+  }
+}
+
 Store::Contents Store::contents() const {
   Contents found;
   std::vector<std::string> folders;
@@ -77,24 +102,9 @@ Store::Contents Store::contents() const {
     return found;
   }
   for (const std::string& folder : folders) {
-    const std::string path = base() + "/" + folder;
-    std::vector<std::string> inside;
-    if (folder.ends_with(files::temporary_suffix)) found.temporaries.push_back(path);
-    if (!names::is_folder(folder) || !files::list(path, inside)) continue;
-    found.folders.push_back(path);
-    for (const std::string& name : inside) {
-      if (name.ends_with(files::temporary_suffix)) found.temporaries.push_back(path + "/" + name);
-      if (!names::is_entry(name)) continue;
-      Listed listed;
-      listed.key = *parse_key(folder + name.substr(0, names::key_digits));
-      listed.toolchain = names::toolchain_in(name);
-      listed.path = path + "/" + name;
-      files::Info info;
-      if (!files::info(listed.path, info)) continue;  // gone since
-      listed.bytes = info.size;
-      listed.modified_ns = info.modified_ns;
-      found.entries.push_back(std::move(listed));
-    }
+    if (folder.ends_with(files::temporary_suffix))
+      found.temporaries.push_back(base() + "/" + folder);
+    if (names::is_folder(folder)) look_into(folder, found);
   }
   return found;
 }
@@ -104,14 +114,33 @@ std::vector<Store::Listed> Store::list() const {
 }
 
 /// On average once for every fiftieth part of a bound that is stored, whoever stores it: nobody has
-/// to know what the others did.
+/// to know what the others did. Then a part of a large store tells whether it is worth to look at
+/// all of it.
 bool Store::is_time_to_sweep(std::uint64_t bytes) const {
   constexpr double parts = 50;
   const double of_bytes =
       parts * static_cast<double>(bytes) / static_cast<double>(options_.most_bytes);
   const double of_files = parts / static_cast<double>(options_.most_files);
   thread_local std::minstd_rand die{std::random_device()()};
-  return std::generate_canonical<double, 32>(die) < of_bytes + of_files;
+  if (!(std::generate_canonical<double, 32>(die) < of_bytes + of_files)) return false;
+  return may_be_full(static_cast<unsigned>(die()));
+}
+
+/// By sixteen of the folders, over which keys are spread evenly. What they hold is within some
+/// percent of a sixteenth; of a small store it tells nothing, but neither does that cost much.
+bool Store::may_be_full(unsigned start) const {
+  constexpr unsigned folders = 256, looked_into = 16;
+  constexpr std::size_t enough = 400;
+  constexpr double nearly = 0.95 * looked_into / folders;
+  Contents part;
+  for (unsigned i = 0; i < looked_into; ++i)
+    look_into(fmt::format("{:02x}", (start + i * (folders / looked_into)) % folders), part);
+  if (part.entries.size() < enough || !part.temporaries.empty()) return true;
+  std::uint64_t bytes = 0;
+  for (const Listed& entry : part.entries) bytes += entry.bytes;
+  return static_cast<double>(bytes) > nearly * static_cast<double>(options_.most_bytes) ||
+         static_cast<double>(part.entries.size()) >
+             nearly * static_cast<double>(options_.most_files);
 }
 
 void Store::remove_temporaries(const Contents& contents, std::int64_t older_than_ns,

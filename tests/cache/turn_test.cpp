@@ -2,6 +2,7 @@
 #include "cache/turn.hpp"
 
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -140,6 +141,22 @@ TEST_CASE("who is asked to stop waits no longer") {
   const Turn turn(folder.path(), key_named("softmax"), toolchain, [&] { return ++asked == 3; });
   CHECK(turn.has_waited());
   CHECK(asked == 3);
+}
+
+TEST_CASE("where no name can be had, nobody waits and nobody fails") {
+  const Folder folder;
+  const Child held = holder(folder.path(), "softmax");
+  Child without([&](const auto&) {
+    // As many descriptors as there are.
+    const rlimit none = {3, 3};
+    if (::setrlimit(RLIMIT_NOFILE, &none) != 0) return 2;
+    const double seconds = seconds_of([&] {
+      const Turn mine(folder.path(), key_named("softmax"), toolchain);
+      const Turn other(folder.path(), key_named("blur"), toolchain);
+    });
+    return seconds < 5 ? 0 : 1;
+  });
+  CHECK(without.status() == 0);
 }
 
 TEST_CASE("a child of fork holds no turn of its parent's") {
