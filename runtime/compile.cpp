@@ -3,6 +3,9 @@
 #include <charconv>
 #include <climits>
 #include <ctime>
+#include <map>
+#include <mutex>
+#include <utility>
 
 #include "cache/stats.hpp"
 #include "cache/text_digest.hpp"
@@ -131,6 +134,36 @@ JobName job_name(const Specialization& s, const std::string& arch, Lookup lookup
   return {.key = key_of(s.graph, arch), .lookup = lookup, .kernel = s.graph.name, .arch = arch};
 }
 
+/// What NVRTC has refused in this process. A refusal is a function of key and toolchain, so that
+/// asking again is in vain; to be used inside of forking::Sections.
+class Refusals {
+ public:
+  static Refusals& instance() {
+    static Refusals& refusals = *new Refusals;
+    return refusals;
+  }
+  /// The words, or none.
+  std::string find(const cache::Key& key, const std::string& toolchain) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = messages_.find({key, toolchain});
+    return found == messages_.end() ? "" : found->second;
+  }
+  void add(const cache::Key& key, const std::string& toolchain, const std::string& message) {
+    constexpr std::size_t most = 1000;
+    const std::lock_guard lock(mutex_);
+    if (messages_.size() == most) messages_.clear();
+    messages_[{key, toolchain}] = message;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<std::pair<cache::Key, std::string>, std::string> messages_;
+};
+
+/// Whether it was the text that NVRTC refused: then the log blames a line. Else there is the name
+/// of a result only, as when memory ran out.
+bool blames_the_text(const nvrtc::Result& result) { return !result.log.starts_with("NVRTC_ERROR"); }
+
 /// The whole story of a kernel that somebody asked for. Null when it was stopped.
 std::shared_ptr<const Program> make(const Specialization& s, const JobName& job,
                                     const nvrtc::Pool::Stopped& stopped) {
@@ -171,6 +204,10 @@ std::shared_ptr<const Program> make(const Specialization& s, const JobName& job,
     fail(g, "'" + g.name + "' for " + arch +
                 " is not in the cache: " + nvrtc::missing_toolchain_message(toolchain));
 
+  if (const std::string known = Refusals::instance().find(key, toolchain.found->id);
+      may_load && !known.empty())
+    fail(g, known);
+
   // Has another process been at it meanwhile?
   const cache::Turn turn(store().root(), key, toolchain.found->id, stopped);
   if (may_load && take(store().find_again(key, toolchain.found->id))) return program;
@@ -192,10 +229,13 @@ std::shared_ptr<const Program> make(const Specialization& s, const JobName& job,
                 ", as it did before; the text is in " + dump_text(g, key, text));
   const nvrtc::Result& result = outcome.result;
   program->times.nvrtc = result.milliseconds;
-  if (!result.ok)
-    fail(g, "NVRTC " + toolchain.found->version() + " refuses '" + g.name + "' for " + arch +
-                ":\n" + translated(result.log, emitted.lines) + "the text is in " +
-                dump_text(g, key, text));
+  if (!result.ok) {
+    const std::string refusal = "NVRTC " + toolchain.found->version() + " refuses '" + g.name +
+                                "' for " + arch + ":\n" + translated(result.log, emitted.lines) +
+                                "the text is in " + dump_text(g, key, text);
+    if (blames_the_text(result)) Refusals::instance().add(key, toolchain.found->id, refusal);
+    fail(g, refusal);
+  }
   Resources resources = nvrtc::parse_log(result.log);
   resources.warnings = located(result, request, *toolchain.found, emitted.lines);
   resources.shared_bytes += static_cast<int>(program->plan.shared_bytes);

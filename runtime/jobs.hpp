@@ -3,7 +3,7 @@
 //
 // Nobody holds a lock while a kernel is compiled: kernels wait for one another only where all
 // compile helpers are busy. What went wrong is told to those who asked meanwhile and is then
-// forgotten: the next to ask starts anew.
+// forgotten here: the next to ask starts anew (and is told by compile.cpp what NVRTC has refused).
 #pragma once
 
 #include <functional>

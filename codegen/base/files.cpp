@@ -260,8 +260,10 @@ Outcome make_directory(const std::string& directory, mode_t mode) {
   if (outcome.error != EEXIST && outcome.error != EROFS && outcome.error != EISDIR) return outcome;
   // A read-only file system says EROFS even for a directory that exists.
   Info existing;
-  if (info(directory, existing) && existing.is_directory) return {};
-  return outcome.error == EEXIST ? Outcome{ENOTDIR, "mkdir"} : outcome;
+  const Outcome seen = info(directory, existing);
+  if (seen && existing.is_directory) return {};
+  if (outcome.error != EEXIST) return outcome;
+  return seen ? Outcome{ENOTDIR, "mkdir"} : seen;
 }
 
 Outcome make_directories(const std::string& directory) {

@@ -1,5 +1,6 @@
 // Kernels compiled in the background and by several threads at once: each case in a process of its
 // own, with an NVRTC that does as it is told.
+#include <algorithm>
 #include <atomic>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
@@ -268,12 +269,34 @@ TEST_CASE("HIDDEN refusal", "[.]") {
     CHECK(error == errors[0]);
   }
   CHECK(compiles() == 1);
-  CHECK_FALSE(lowered("a").compile({.arch = arch}).from_cache());
-  CHECK(compiles() == 2);
+  // Who asks again hears the same, at once.
+  double fastest = 1;
+  for (int i = 0; i < 20; ++i) {
+    const Lowered again = lowered("a");
+    std::string error;
+    fastest = std::min(fastest, seconds_of([&] {
+                         try {
+                           again.compile({.arch = arch});
+                         } catch (const CudaError& refusal) {
+                           error = refusal.what();
+                         }
+                       }));
+    CHECK(error == errors[0]);
+  }
+  CHECK(fastest < 1e-3);
+  CHECK(compiles() == 1);
+  // Another kernel, or the same one mended, is another question.
+  now_do("");
+  CHECK(lowered("b").compile({.arch = arch}).cubin().size() > 4);
+  const Lowered mended =
+      pallas_call([](Ref x, Ref o) { o[_] = x[_] * 3.f; }, {.name = "a", .out_type = {{128}, f32}})
+          .lower(ShapeDtype{{128}, f32});
+  CHECK(mended.compile({.arch = arch}).cubin().size() > 4);
+  CHECK(compiles() == 3);
 }
 
-TEST_CASE("all who wait for a compile get its error, and the next to ask compiles anew") {
-  under_fake("refusal", "sleep 200;unless %/file;refuse");
+TEST_CASE("all who ask for what NVRTC refuses get its words, and NVRTC is asked once") {
+  under_fake("refusal", "sleep 200;unless %/file;refuse", {{"PALLADIUM_COMPILE_JOBS", "1"}});
 }
 
 TEST_CASE("HIDDEN death", "[.]") {
@@ -283,6 +306,8 @@ TEST_CASE("HIDDEN death", "[.]") {
                         "(Aborted) and had said:\nall is lost\n") &&
           ContainsSubstring("the text is in ") && ContainsSubstring("dump/a."));
   CHECK(compiles() == 2);
+  now_do("");
+  CHECK_FALSE(lowered("a").compile({.arch = arch}).from_cache());
 }
 
 TEST_CASE("a compile that kills its helpers is an error that names kernel, death and text") {

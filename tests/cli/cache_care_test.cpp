@@ -148,4 +148,17 @@ TEST_CASE("events are JSON lines where that is asked for") {
   CHECK(third[0].at("event") == "refuse");
   CHECK(third[0].at("path") == path);
   CHECK(third[1].at("event") == "miss");
+  for (const Json& each : {first[0], second[0], third[1]})
+    for (const char* time : {"trace_ms", "find_ms", "lower_ms", "nvrtc_ms"})
+      CHECK(each.at(time).is_number());
+
+  // Room for one: whoever stores another may evict, and prune does.
+  std::vector<Variable> small = json;
+  small.emplace_back("PALLADIUM_CACHE_FILES", "1");
+  REQUIRE(palladium({"warm", "add", "blur", "--arch", "sm_90a"}).status == 0);
+  const std::string pruned = palladium({"cache", "prune"}, small).err;
+  const Json evict = Json::parse(pruned.substr(0, pruned.find('\n')));
+  CHECK(evict.at("event") == "evict");
+  CHECK(evict.at("entries") == 1);
+  CHECK(evict.at("bytes") > 0);
 }
