@@ -112,6 +112,7 @@ class Store {
   void look_into(const std::string& folder, Contents& found) const;
   bool is_time_to_sweep(std::uint64_t bytes) const;
   bool may_be_full(unsigned start) const;
+  std::size_t count_names() const;
 
   enum class Trust : int { unknown, granted, refused };
 

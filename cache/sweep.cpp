@@ -126,21 +126,37 @@ bool Store::is_time_to_sweep(std::uint64_t bytes) const {
   return may_be_full(static_cast<unsigned>(die()));
 }
 
-/// By sixteen of the folders, over which keys are spread evenly. What they hold is within some
-/// percent of a sixteenth; of a small store it tells nothing, but neither does that cost much.
+/// By sixteen of the 256 folders, over which keys are spread evenly: what they hold is within some
+/// percent of a sixteenth. Where that is little, the names in all folders are counted, which costs
+/// less than to ask for each file.
 bool Store::may_be_full(unsigned start) const {
   constexpr unsigned folders = 256, looked_into = 16;
   constexpr std::size_t enough = 400;
-  constexpr double nearly = 0.95 * looked_into / folders;
+  constexpr double nearly = 0.95;
   Contents part;
   for (unsigned i = 0; i < looked_into; ++i)
     look_into(fmt::format("{:02x}", (start + i * (folders / looked_into)) % folders), part);
-  if (part.entries.size() < enough || !part.temporaries.empty()) return true;
-  std::uint64_t bytes = 0;
-  for (const Listed& entry : part.entries) bytes += entry.bytes;
-  return static_cast<double>(bytes) > nearly * static_cast<double>(options_.most_bytes) ||
-         static_cast<double>(part.entries.size()) >
-             nearly * static_cast<double>(options_.most_files);
+  if (part.entries.empty() || !part.temporaries.empty()) return true;
+  double bytes = 0;
+  for (const Listed& entry : part.entries) bytes += static_cast<double>(entry.bytes);
+  const double of_files = nearly * static_cast<double>(options_.most_files);
+  const double of_bytes = nearly * static_cast<double>(options_.most_bytes);
+  const auto seen = static_cast<double>(part.entries.size());
+  constexpr double others = folders / looked_into;
+  if (part.entries.size() >= enough) return others * seen > of_files || others * bytes > of_bytes;
+  const std::size_t count = count_names();
+  return count > options_.most_files || static_cast<double>(count) * bytes / seen > of_bytes;
+}
+
+/// Of entries, in all folders.
+std::size_t Store::count_names() const {
+  std::vector<std::string> folders, inside;
+  if (!files::list(base(), folders)) return 0;
+  std::size_t count = 0;
+  for (const std::string& folder : folders)
+    if (names::is_folder(folder) && files::list(base() + "/" + folder, inside))
+      count += static_cast<std::size_t>(std::ranges::count_if(inside, names::is_entry));
+  return count;
 }
 
 void Store::remove_temporaries(const Contents& contents, std::int64_t older_than_ns,
