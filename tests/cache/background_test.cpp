@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <exception>
 #include <functional>
+#include <random>
 #include <string>
 #include <thread>
 #include <vector>
@@ -340,6 +341,59 @@ TEST_CASE("HIDDEN changed environment", "[.]") {
 
 TEST_CASE("a compile in the background goes by the environment of the moment it was asked for") {
   under_fake("changed environment", "sleep 200");
+}
+
+TEST_CASE("HIDDEN many operations", "[.]") {
+  std::vector<Lowered> kernels;
+  for (int i = 0; i < 12; ++i) kernels.push_back(lowered("k" + std::to_string(i)));
+  const int operations = std::atoi(std::getenv("TEST_OPERATIONS"));
+  std::atomic<int> wrong = 0;
+  run_threads(8, [&](int thread) {
+    std::minstd_rand random(static_cast<unsigned>(thread) + 1);
+    std::vector<CompileFuture> kept;
+    for (int i = 0; i < operations / 8; ++i) {
+      const Lowered& kernel = kernels[random() % kernels.size()];
+      const CompileOptions options{.arch = arch, .deadline = random() % 8 == 0 ? 0.002 : 0};
+      try {
+        switch (random() % 8) {
+        case 0: kept.push_back(kernel.compile_async(options)); break;
+        case 1:
+          if (!kept.empty()) kept[random() % kept.size()].cancel();
+          break;
+        case 2:
+          if (kept.size() > 4) kept.clear();
+          break;
+        case 3:
+          if (!kept.empty()) (void)kept.back().wait_for(1e-4);
+          break;
+        case 4: {
+          const auto key = cache::parse_key(kernel.key({.arch = arch}));
+          runtime::store().remove(*key, nvrtc::toolchain().found->id);
+          break;
+        }
+        case 5:
+          if (!kept.empty()) wrong += kept.back().get().cubin().empty();
+          break;
+        default: wrong += kernel.compile(options).cubin().empty();
+        }
+      } catch (const CudaError& error) {
+        const std::string why = error.what();
+        wrong += why.find("was cancelled") == std::string::npos &&
+                 why.find("took longer than its deadline") == std::string::npos;
+      }
+      if (random() % 64 == 0) (void)cache_stats();
+    }
+  });
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("threads may compile, wait, cancel and drop as they like") {
+  // With -DPALLADIUM_SANITIZE=thread and TEST_OPERATIONS=100000 nothing is reported either.
+  const char* const asked = std::getenv("TEST_OPERATIONS");
+  const std::string operations = asked ? asked : "4000";
+  for (const char* where : {"in-process", "helper"})
+    under_fake("many operations", "",
+               {{"TEST_OPERATIONS", operations}, {"PALLADIUM_COMPILE", where}});
 }
 
 TEST_CASE("HIDDEN dropped", "[.]") {
