@@ -1,4 +1,5 @@
 // The cache as kernels see it: what is stored serves, what is damaged costs time and nothing else.
+#include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <cstring>
@@ -95,13 +96,17 @@ TEST_CASE_METHOD(Fixture, "whatever happens to the entry changes speed only") {
       },
       [&] { REQUIRE(files::publish(path, std::string(good.size(), '\0'))); },
   };
-  for (const auto& damage : damages) {
-    damage();
-    const test::CapturedStderr quiet;
+  for (std::size_t i = 0; i < damages.size(); ++i) {
+    damages[i]();
+    const test::CapturedStderr log;
     const Compiled again = doubling().compile({.arch = arch});
     CHECK(!again.from_cache());
     CHECK(same_bytes(again, cold));
     CHECK(doubling().compile({.arch = arch}).from_cache());
+    // A file that is gone needs no words, any other damage one line.
+    const std::string text = log.text();
+    CHECK(std::ranges::count(text, '\n') == (i == 0 ? 0 : 1));
+    CHECK((text.find("is not used: ") != std::string::npos) == (i != 0));
   }
 }
 

@@ -56,6 +56,16 @@ TEST_CASE_METHOD(Recorded, "a program whose manifest was warmed compiles nothing
       other({"warm", "softmax", "add", "--arch", "sm_90a"}, {{"PALLADIUM_JIT", "off"}});
   CHECK(strict.status == 0);
   CHECK_THAT(strict.out, StartsWith("0 compiled, 2 hits"));
+  // With one entry gone, that kernel is named, and only that.
+  const Json entries = other.json({"cache", "list"}).at("entries");
+  for (const Json& entry : entries)
+    if (entry.at("kernel") == "softmax")
+      REQUIRE(palladium::files::remove(entry.at("path").get<std::string>()));
+  const Json lacking = other.json({"warm", path()}, {{"PALLADIUM_JIT", "off"}}, 1);
+  CHECK(lacking.at("failed") == 1);
+  CHECK(lacking.at("hits") == 2);
+  CHECK_THAT(lacking.at("kernels")[0].at("error").get<std::string>(),
+             ContainsSubstring("'softmax' for sm_90a") && ContainsSubstring("PALLADIUM_JIT=off"));
   check_error(other({"show", "blur", "--ptx"}, {{"PALLADIUM_JIT", "off"}}), 1, "'blur' for sm_90a");
 }
 
