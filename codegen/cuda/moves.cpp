@@ -135,12 +135,9 @@ void Printer::print_shared_moves(const Relayout& r) {
   const std::string from = storage_name(r.from), to = storage_name(r.to);
   const std::string type = type_name(l_.storages[r.to].dtype);
   const auto barrier = [&] {
-    if (r.plan.warp_barrier)
-      w_.line("pl::warp_sync();");
-    else {
-      synced_ = false;
-      print_sync();
-    }
+    if (r.plan.warp_barrier) return w_.line("pl::warp_sync();");
+    synced_ = false;
+    print_sync();
   };
   const auto address = [&](const layout::SharedAccess& a, const char* offset) {
     return fmt::format("scratch + ({}{}) + {}", offset, a.flip ? fmt::format(" ^ {}", a.flip) : "",
@@ -154,7 +151,7 @@ void Printer::print_shared_moves(const Relayout& r) {
     return x.mask ? fmt::format(", (t & {}) == {}", x.mask, x.value) : "";
   };
   for (const layout::SharedStep& step : m.steps) {
-    barrier();
+    if (loops_ > 0 || &step != &m.steps.front()) barrier();
     for (const layout::SharedAccess& a : step.stores) {
       std::string words;
       for (int k : a.registers)
@@ -227,16 +224,20 @@ void Printer::print_memory_move(const Relayout& r) {
                           test.empty() ? "" : "if (" + test + ") ", array, bytes));
     w_.close_block();
   };
-  if (m.windows > 1)
+  if (m.windows > 1) {
     w_.open_block(
         fmt::format("PL_NOUNROLL for (i32 window = 0; window < {}; ++window)", m.windows));
-  synced_ = false;
-  print_sync();
+    ++loops_;
+  }
+  print_scratch_sync();
   side(r.plan.from, m.store, storage_name(r.from), true);
   synced_ = false;
   print_sync();
   side(r.plan.to, m.load, storage_name(r.to), false);
-  if (m.windows > 1) w_.close_block();
+  if (m.windows > 1) {
+    w_.close_block();
+    --loops_;
+  }
   w_.close_block();
 }
 

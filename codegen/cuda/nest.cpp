@@ -440,9 +440,12 @@ void Nest::finish_reduction(const std::string& fold, bool one) {
   }
   const std::string to = one ? "acc = " : "";
   if (lanes != 0) p_.w_.line(fmt::format("{}pl::reduce_lanes<{}>(acc, {}());", to, lanes, fold));
-  if (warps != 0)
-    p_.w_.line(fmt::format("{}pl::reduce_warps<{}, {}, {}>(acc, {}, {}());", to, warps, distinct,
-                           l_.warpgroups, p_.shared_address(pass_->scratch), fold));
+  if (warps == 0) return;
+  p_.loops_ += open_;
+  p_.print_scratch_sync();
+  p_.loops_ -= open_;
+  p_.w_.line(fmt::format("{}pl::reduce_warps<{}, {}, {}>(acc, {}, {}());", to, warps, distinct,
+                         l_.warpgroups, p_.shared_address(pass_->scratch), fold));
 }
 
 void Nest::print_result(std::int64_t registers) {

@@ -203,6 +203,13 @@ void Printer::print_sync() {
   synced_ = true;
 }
 
+// Each use of scratch memory has its own: only the last turn of a loop may still be reading it.
+void Printer::print_scratch_sync() {
+  if (loops_ == 0) return;
+  synced_ = false;
+  print_sync();
+}
+
 void Printer::print_statement(const Statement& s) {
   w_.at(s.at);
   switch (s.kind) {
@@ -243,7 +250,9 @@ void Printer::print_grid_loop(const Statement& s) {
   w_.open_block(
       fmt::format("PL_NOUNROLL for (i32 {0} = 0; {0} < {1}; ++{0})", p, grid_size(s.axis)));
   synced_ = false;
+  ++loops_;
   print_list(s.body);
+  --loops_;
   w_.close_block();
   synced_ = false;
 }
@@ -260,7 +269,9 @@ void Printer::print_loop(const Statement& s) {
   w_.open_block(fmt::format("{0} for (i32 {1} = {2}; {1} < {3}; {1} += {4})", pragma, name, lo, hi,
                             i.attr.ints[0]));
   synced_ = false;
+  ++loops_;
   print_list(s.body);
+  --loops_;
   w_.close_block();
   synced_ = false;
 }

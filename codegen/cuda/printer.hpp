@@ -70,6 +70,7 @@ class Printer {
   void print_window(int window);
   void print_scalar(const passes::Statement& s);
   void print_sync();
+  void print_scratch_sync();
 
   // moves.cpp
   void print_dot(const passes::Dot& d);
@@ -93,6 +94,7 @@ class Printer {
   std::map<std::uint32_t, std::string> names_;  // scalar parameters of regions
   int temporaries_ = 0;                         // of scalar expressions
   bool synced_ = true;                          // nothing was written since the last barrier
+  int loops_ = 0;                               // around the statement
   std::set<int> declared_;                      // storages whose variable stands in the text
   std::set<int> mutable_;                       // storages that are assigned more than once
 };

@@ -137,8 +137,10 @@ void add_reductions(std::vector<Case>& all) {
   w[0] = v[0];
   w[1] = pl::fold(pl::@(), v[2], v[3]);
   $ y = pl::reduce_warps<1, 31, 1>(v[1], pl::shared_base(), pl::@());
+  pl::warpgroup_sync();
   y = pl::reduce_lanes<10>(pl::reduce_warps<2, 31, 1>(y, pl::shared_base(), pl::@()), pl::@());
   pl::reduce_lanes<21>(v, pl::@());
+  pl::warpgroup_sync();
   pl::reduce_warps<3, 10, 1>(w, pl::shared_base(), pl::@());
   PL_UNROLL for (u32 i = 0; i < 4; ++i) pl::store_global(o + 7 * t + i, v + i);
   PL_UNROLL for (u32 i = 0; i < 2; ++i) pl::store_global(o + 7 * t + 4 + i, w + i);

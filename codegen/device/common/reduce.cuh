@@ -90,11 +90,10 @@ struct Exchange {
 // The fold of x over the warps that differ in the bits of Warps, through 4 * 2^bits(Lanes) elements
 // of shared memory at `scratch` (N times as many for an array), aligned to 16 bytes. Lanes that
 // differ in a bit of Lanes hold different elements. Every warp folds in the same order, so that
-// copies stay equal.
+// copies stay equal. Who uses the same scratch again puts a barrier between.
 template <u32 Warps, u32 Lanes, int Warpgroups, class T, class Fold>
 PL_FN T reduce_warps(T x, u32 scratch, Fold how PL_AND_LINE) {
   const detail::Exchange<Warps, Lanes, T> exchange(scratch);
-  pl::warpgroup_sync<Warpgroups>(PL_PASS_LINE);
   exchange.put(0, x PL_AND_PASS_LINE);
   pl::warpgroup_sync<Warpgroups>(PL_PASS_LINE);
   return exchange.get(0, how PL_AND_PASS_LINE);
@@ -103,7 +102,6 @@ PL_FN T reduce_warps(T x, u32 scratch, Fold how PL_AND_LINE) {
 template <u32 Warps, u32 Lanes, int Warpgroups, int N, class T, class Fold>
 PL_FN void reduce_warps(T (&x)[N], u32 scratch, Fold how PL_AND_LINE) {
   const detail::Exchange<Warps, Lanes, T> exchange(scratch);
-  pl::warpgroup_sync<Warpgroups>(PL_PASS_LINE);
   PL_UNROLL for (int i = 0; i < N; ++i) exchange.put(i, x[i] PL_AND_PASS_LINE);
   pl::warpgroup_sync<Warpgroups>(PL_PASS_LINE);
   PL_UNROLL for (int i = 0; i < N; ++i) x[i] = exchange.get(i, how PL_AND_PASS_LINE);

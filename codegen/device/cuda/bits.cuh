@@ -60,8 +60,8 @@ PL_FN f64 remainder(f64 a, f64 b) { return ::fmod(a, b); }
 // quotient of doubles that is right to 50 bits rounds to the right float, for no quotient of floats
 // comes closer than that to the middle of two, unless it is that middle, and then it is exact here.
 // A residual that is NaN (b or the quotient is infinite or 0) leaves what it would correct.
-PL_FN f64 reciprocal(f32 b) {
-  f64 r;
+PL_FN double reciprocal(f32 b) {
+  double r;
   asm("{.reg .f64 b, e; .reg .pred p;\n\t"
       "cvt.f64.f32 b, %1;\n\t"
       "rcp.approx.ftz.f64 %0, b;\n\t"
