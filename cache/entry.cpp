@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <charconv>
 #include <cstring>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -62,6 +63,36 @@ bool decompress(std::span<const std::byte> bytes, std::uint64_t text_bytes, std:
   return ZSTD_decompress(text.data(), text.size(), bytes.data(), bytes.size()) == text_bytes;
 }
 
+/// "4 arch6 sm_90a4 name...": each behind its length.
+std::string joined(const std::map<std::string, std::string>& texts) {
+  std::string all;
+  for (const auto& [name, text] : texts)
+    for (const std::string* each : {&name, &text}) {
+      all += std::to_string(each->size());
+      all += ' ';
+      all += *each;
+    }
+  return all;
+}
+
+bool take(std::string_view& all, std::string& text) {
+  std::size_t size = 0;
+  const auto [rest, bad] = std::from_chars(all.data(), all.data() + all.size(), size);
+  all.remove_prefix(static_cast<std::size_t>(rest - all.data()));
+  if (bad != std::errc() || !all.starts_with(' ') || size > all.size() - 1) return false;
+  text = all.substr(1, size);
+  all.remove_prefix(size + 1);
+  return true;
+}
+
+/// False for what joined() has not made.
+bool split(std::string_view all, std::map<std::string, std::string>& texts) {
+  std::string name;
+  while (!all.empty())
+    if (!take(all, name) || !take(all, texts[name])) return false;
+  return true;
+}
+
 std::string metadata_to_json(const Metadata& metadata) {
   const Resources& used = metadata.resources;
   const nlohmann::json json = {
@@ -81,13 +112,14 @@ std::string metadata_to_json(const Metadata& metadata) {
       {"compile_ms", metadata.compile_ms},
       {"location", metadata.location},
       {"launch", metadata.launch},
-      {"components", metadata.components},
+      // One text, which whoever wants the kernel alone need not take apart.
+      {"components", joined(metadata.components)},
   };
   // A path need not be UTF-8; for people to read, a replacement character will do.
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-bool metadata_from_json(std::span<const std::byte> bytes, Metadata& metadata) {
+bool metadata_from_json(std::span<const std::byte> bytes, Parts parts, Metadata& metadata) {
   const char* text = reinterpret_cast<const char*>(bytes.data());
   const nlohmann::json json = nlohmann::json::parse(text, text + bytes.size(), nullptr, false);
   if (json.is_discarded()) return false;
@@ -109,8 +141,11 @@ bool metadata_from_json(std::span<const std::byte> bytes, Metadata& metadata) {
     json.at("compile_ms").get_to(metadata.compile_ms);
     json.at("location").get_to(metadata.location);
     json.at("launch").get_to(metadata.launch);
-    if (const auto parts = json.find("components"); parts != json.end())
-      parts->get_to(metadata.components);
+    // People do without where a replacement character stands: lengths are wrong there.
+    if (const auto found = json.find("components");
+        parts == Parts::all && found != json.end() && found->is_string() &&
+        !split(found->get_ref<const std::string&>(), metadata.components))
+      metadata.components.clear();
   } catch (const nlohmann::json::exception&) {
     return false;
   }
@@ -208,7 +243,7 @@ std::optional<Entry> decode(std::span<const std::byte> bytes, Parts parts, std::
   Entry entry;
   std::copy(std::begin(header.key), std::end(header.key), entry.key.bytes.begin());
   entry.toolchain.assign(header.toolchain, sizeof header.toolchain);
-  if (!metadata_from_json(metadata, entry.metadata)) return refuse("unreadable metadata");
+  if (!metadata_from_json(metadata, parts, entry.metadata)) return refuse("unreadable metadata");
   entry.cubin.assign(cubin.begin(), cubin.end());
   if (parts == Parts::all && (!decompress(ptx, header.ptx_text_bytes, entry.ptx) ||
                               !decompress(source, header.source_text_bytes, entry.source)))

@@ -60,7 +60,8 @@ struct Entry {
   std::string source = {};
 };
 
-/// PTX and source are for people: decoding them is left out where only the kernel is wanted.
+/// PTX, source and Metadata::components are for people: decoding them is left out where only the
+/// kernel is wanted.
 enum class Parts { kernel, all };
 
 std::vector<std::byte> encode(const Entry& entry);

@@ -18,8 +18,9 @@ bool is_of_owner(const files::Info& info) { return info.owner == ::geteuid() || 
 bool is_in_group(gid_t group) {
   if (group == ::getegid()) return true;
   const int count = ::getgroups(0, nullptr);
-  std::vector<gid_t> groups(static_cast<std::size_t>(std::max(count, 0)));
-  if (count > 0 && ::getgroups(count, groups.data()) != count) return false;
+  if (count <= 0) return false;
+  std::vector<gid_t> groups(static_cast<std::size_t>(count));
+  if (::getgroups(count, groups.data()) != count) return false;
   return std::ranges::find(groups, group) != groups.end();
 }
 

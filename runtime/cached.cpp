@@ -20,7 +20,7 @@ std::vector<CacheEntry> cache_entries(const std::string& prefix) {
     e.toolchain = listed.toolchain;
     e.path = listed.path;
     e.bytes = static_cast<std::int64_t>(listed.bytes);
-    const auto found = store.load(listed, cache::Parts::kernel);
+    const auto found = store.load(listed, cache::Parts::all);
     if (!found) continue;
     const cache::Metadata& m = found->metadata;
     e.usable = true;

@@ -34,7 +34,8 @@ Entry softmax() {
                     .built_at = 1'800'000'000,
                     .compile_ms = 61.25,
                     .location = "softmax.cpp:12",
-                    .launch = R"({"threads": 128})"};
+                    .launch = R"({"threads": 128})",
+                    .components = {{"arch", "sm_90a"}, {"body", "{ \"%0\"\n}\n"}, {"grid", ""}}};
   for (int i = 0; i < 97; ++i) entry.cubin.push_back(static_cast<std::byte>(i * 37));
   entry.ptx = ".version 9.0\n.target sm_90a\n";
   entry.source = "extern \"C\" __global__ void softmax() {}\n";
@@ -147,10 +148,13 @@ TEST_CASE("a forged digest does not save malformed metadata or text") {
 TEST_CASE("a path that is not UTF-8 does not keep a kernel from being stored") {
   Entry entry = softmax();
   entry.metadata.location = "caf\xe9.cpp:3";
+  entry.metadata.components["lineinfo"] = "caf\xe9.cpp:3";
   std::string defect;
   const std::optional<Entry> back = decode(encode(entry), Parts::kernel, defect);
   REQUIRE(back);
   CHECK(back->metadata.location == "caf\xef\xbf\xbd.cpp:3");
+  // What it was made of is then not told.
+  CHECK(decode(encode(entry), Parts::all, defect)->metadata.components.empty());
 }
 
 TEST_CASE("an entry of no toolchain is our own mistake") {
