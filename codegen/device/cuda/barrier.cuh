@@ -18,8 +18,12 @@ PL_FN void warpgroup_barrier(u32 id) {
 template <int Warpgroups = 1>
 PL_FN void warpgroup_sync() {
   static_assert(Warpgroups >= 1 && Warpgroups <= 8, "a block has 1 to 8 warpgroups");
-  const u32 warpgroup = Warpgroups == 1 ? 0 : __shfl_sync(0xffffffffu, threadIdx.x >> 7, 0);
-  detail::warpgroup_barrier<1, Warpgroups>(1 + warpgroup);
+  if constexpr (Warpgroups == 1) {
+    asm volatile("bar.sync 1, 128;" ::: "memory");
+  } else {
+    const u32 warpgroup = __shfl_sync(0xffffffffu, threadIdx.x >> 7, 0);
+    detail::warpgroup_barrier<1, Warpgroups>(1 + warpgroup);
+  }
 }
 
 PL_FN void block_sync() { __syncthreads(); }
