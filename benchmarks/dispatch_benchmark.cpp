@@ -14,6 +14,7 @@
 #include "palladium/palladium.hpp"
 #include "runtime/driver/device.hpp"
 #include "runtime/driver/driver.hpp"
+#include "runtime/driver/memory.hpp"
 #include "tests/fake_cuda/fake_cuda.hpp"
 
 using namespace palladium;
@@ -129,6 +130,12 @@ int main(int count, char** arguments) {
   const Array y = Array::empty({4096, 1000}, f32, Device::cuda(0));
   bool good = measure("into with held arrays", fake, softmax.lower(x).compile(), 100,
                       "(tvm-ffi 500 to 700 ns)", [&] { softmax.into({y}, {x}); });
+
+  // Only such a stream can be captured, which is asked at each launch.
+  const driver::Stream own;
+  const Kernel on_own = softmax.on(Stream(reinterpret_cast<CUstream_st*>(own.handle())));
+  good &= measure("into, on a stream of the program's", fake, softmax.lower(x).compile(), 100, "",
+                  [&] { on_own.into({y}, {x}); });
 
   const Kernel sum = of_twenty_arguments();
   std::vector<Array> a;
