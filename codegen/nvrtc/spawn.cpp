@@ -73,6 +73,21 @@ int start_and_leave(void* plan) {
   return 0;
 }
 
+/// By a child in between, which ends at once and makes an orphan of the program. It shares our
+/// memory while we stand still (CLONE_VM | CLONE_VFORK), so it runs no handler of ours; and it ends
+/// without a signal, so only a wait that asks for such children (__WCLONE) sees it.
+void run_between(Plan& plan) {
+#ifdef __SANITIZE_THREAD__
+  start_and_leave(&plan);  // the sanitizer cannot follow such a child
+#else
+  const auto stack = std::make_unique_for_overwrite<std::byte[]>(stack_bytes);
+  const pid_t between =
+      ::clone(start_and_leave, stack.get() + stack_bytes, CLONE_VM | CLONE_VFORK, &plan);
+  if (between < 0) plan.result.error = errno;
+  while (between >= 0 && ::waitpid(between, nullptr, __WCLONE) < 0 && errno == EINTR) continue;
+#endif
+}
+
 }  // namespace
 
 Spawned spawn(const std::string& program, const std::vector<std::string>& arguments, int socket) {
@@ -86,20 +101,11 @@ Spawned spawn(const std::string& program, const std::vector<std::string>& argume
   Plan plan{program.c_str(), actions.get(),    attributes.get(),
             pointers.data(), variables.data(), {}};
 
-  // A child in between, which ends at once and makes an orphan of the program. It shares our memory
-  // while we stand still (CLONE_VM | CLONE_VFORK), so it runs no handler of ours; and it ends
-  // without a signal, so only a wait that asks for such children (__WCLONE) sees it.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  const auto stack = std::make_unique_for_overwrite<std::byte[]>(stack_bytes);
-  const pid_t between =
-      ::clone(start_and_leave, stack.get() + stack_bytes, CLONE_VM | CLONE_VFORK, &plan);
-  const int error = errno;
-  if (between >= 0)
-    while (::waitpid(between, nullptr, __WCLONE) < 0 && errno == EINTR) continue;
+  run_between(plan);
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (between < 0) plan.result.error = error;
   if (plan.result.error != 0) plan.result.process = -1;
   return plan.result;
 }

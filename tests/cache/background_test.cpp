@@ -388,7 +388,8 @@ TEST_CASE("HIDDEN many operations", "[.]") {
 }
 
 TEST_CASE("threads may compile, wait, cancel and drop as they like") {
-  // With -DPALLADIUM_SANITIZE=thread and TEST_OPERATIONS=100000 nothing is reported either.
+  // Built with -DPALLADIUM_SANITIZE=thread, with TEST_OPERATIONS=100000 and (a helper forks)
+  // TSAN_OPTIONS=die_after_fork=0, it reports nothing either.
   const char* const asked = std::getenv("TEST_OPERATIONS");
   const std::string operations = asked ? asked : "4000";
   for (const char* where : {"in-process", "helper"})
