@@ -98,7 +98,9 @@ struct Index {
 };
 
 const Index& index_of(Half half) {
-  static const Index cuda(cuda_files), cpu(cpu_files);
+  // Never destroyed: a compile in the background may be at them when the process ends.
+  static const Index& cuda = *new Index(cuda_files);
+  static const Index& cpu = *new Index(cpu_files);
   return half == Half::cuda ? cuda : cpu;
 }
 
