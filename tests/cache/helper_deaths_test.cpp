@@ -114,7 +114,9 @@ TEST_CASE("a helper that is killed in the middle of a compile costs one retry") 
   const pid_t helper = next_helper(pool);
   const test::CapturedStderr log;
   UnderWay compile(pool, fake("count " + (folder / "tries") + ";sleep 300"));
-  while (!files::exists(folder / "tries")) std::this_thread::sleep_for(milliseconds(1));
+  // Counted, not just about to be.
+  while (!files::exists(folder / "tries") || test::text_of(folder / "tries").empty())
+    std::this_thread::sleep_for(milliseconds(1));
   SECTION("its first process") { REQUIRE(::kill(helper, SIGKILL) == 0); }
   SECTION("its second process") { REQUIRE(::kill(test::children_of(helper).at(0), SIGKILL) == 0); }
   CHECK(compile.outcome().end == Pool::End::result);
@@ -151,7 +153,9 @@ TEST_CASE("a compile can be given up, and its process with it") {
   Pool pool(helper_options(), 1);
   const pid_t helper = next_helper(pool);
   UnderWay compile(pool, fake("count " + (folder / "tries") + ";sleep 60000"));
-  while (!files::exists(folder / "tries")) std::this_thread::sleep_for(milliseconds(1));
+  // Counted, not just about to be.
+  while (!files::exists(folder / "tries") || test::text_of(folder / "tries").empty())
+    std::this_thread::sleep_for(milliseconds(1));
   const pid_t worker = test::children_of(helper).at(0);
   compile.stop();
   CHECK(compile.outcome().end == Pool::End::stopped);
