@@ -261,7 +261,7 @@ int main(int argc, char** argv) try {
   if (!machine.problem.empty()) throw pl::CudaError(machine.problem);
   bool has_nvrtc = false;
   for (const pl::Finding& f : machine.findings) {
-    std::printf("%-13s %s\n", f.name.c_str(), f.found.c_str());
+    std::printf("%-15s %s\n", f.name.c_str(), f.found.c_str());
     if (f.name == "nvrtc") has_nvrtc = f.ok;
   }
   std::vector<pl::Target> targets = {machine.target};

@@ -83,7 +83,8 @@ int cache_list(const CacheList& asked) {
   }
   const std::string root = cache_root();
   note(root.empty() ? "no place for a cache: set PALLADIUM_CACHE_DIR"
-                    : fmt::format("{} kernels in {}", entries.size(), root));
+                    : fmt::format("{} {} in {}", entries.size(),
+                                  entries.size() == 1 ? "kernel" : "kernels", root));
   for (const CacheEntry& e : entries) {
     const std::string key = e.key.substr(0, short_key);
     print(e.usable ? fmt::format("{}  {:<16}{:<9}nvrtc {:<6}{:>8} bytes  {}", key, e.kernel, e.arch,

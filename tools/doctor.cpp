@@ -8,7 +8,7 @@
 namespace palladium::tools {
 namespace {
 
-constexpr int margin = 18;
+constexpr int margin = 20;
 
 /// Text of several lines behind a margin.
 std::string indented(const std::string& text) {
