@@ -176,7 +176,7 @@ Address Nest::window_address(int window, const Coordinates& c) const {
             .alignment = std::max(1, m.alignment / bytes),
             .bounds = {},
             .read_only = w.read_only,
-            .writable = w.mapping >= g_.mapping.num_inputs,
+            .writable = w.stored,
             .dtype = m.array_aval.dtype};
   std::vector<Affine> at(static_cast<std::size_t>(rank));
   std::size_t next = 0;

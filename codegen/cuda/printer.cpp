@@ -34,6 +34,8 @@ Emitted Printer::print() {
   for (int c : g_.cluster) e.cluster_blocks *= c;
   e.blocks = e.cluster_blocks;
   for (int a : l_.parallel_axes) e.blocks = e.blocks * g_.mapping.grid[a];
+  // A sequential axis without programs leaves nothing to do, not even for its windows.
+  for (int a : l_.sequential_axes) e.blocks = e.blocks * cdiv(g_.mapping.grid[a], INT32_MAX);
 
   name_parameters(e);
   find_mutable_storages();
@@ -98,8 +100,11 @@ std::string Printer::signature(const Emitted& e) const {
     switch (p.kind) {
     case Parameter::Kind::array: {
       const BlockMapping& m = g_.mapping.block_mappings[p.index];
-      out += fmt::format("{}{}* {}", p.index < g_.mapping.num_inputs ? "const " : "",
-                         type_name(m.array_aval.dtype), arrays_[p.index]);
+      const bool stored =
+          std::any_of(l_.windows.begin(), l_.windows.end(),
+                      [&](const passes::Window& w) { return w.mapping == p.index && w.stored; });
+      out += fmt::format("{}{}* {}", stored ? "" : "const ", type_name(m.array_aval.dtype),
+                         arrays_[p.index]);
       break;
     }
     case Parameter::Kind::stride:
@@ -328,8 +333,8 @@ void Printer::print_window(int window) {
     }
     stride = stride * m.array_aval.shape[d];
   }
-  w_.line(fmt::format("{}{}* {} = {};", w.mapping < g_.mapping.num_inputs ? "const " : "",
-                      type_name(m.array_aval.dtype), name, pointer));
+  w_.line(fmt::format("{}{}* {} = {};", w.stored ? "" : "const ", type_name(m.array_aval.dtype),
+                      name, pointer));
 }
 
 void Printer::print_scalar(const Statement& s) {

@@ -59,6 +59,7 @@ struct Window {
   int depth = 0;                     // number of sequential loops in which its block is constant
   bool fill = false;                 // resident: loaded from global memory before the first use
   bool flush = false;                // resident: stored to global memory after the last
+  bool stored = false;               // the kernel stores to its array through it
   bool read_only = false;            // nobody writes its memory while the kernel runs
   bool synchronised = false;         // threads read what others wrote: barriers around stores
   std::vector<bool> in_bounds = {};  // per array dimension: the window is proved to be inside

@@ -127,17 +127,18 @@ class Placement {
       w.in_bounds.push_back(proved_in_bounds(g_, m.index_map, static_cast<int>(d), m.block_shape[d],
                                              m.array_aval.shape[static_cast<int>(d)]));
 
-    const bool aliased = is_aliased(w);
+    const bool aliased = is_aliased(w), written = !accesses(w, true).empty();
+    w.stored = is_output(w) || (aliased && written);
     if (m.memory_space == Space::smem || m.memory_space == Space::regs) {
       make_resident(w, m.memory_space == Space::smem ? Residency::shared : Residency::registers);
     } else if (m.memory_space != Space::gmem) {
       if (is_output(w) ? revisited && suffix && l_.warpgroups == 1
-                       : !accesses(w, true).empty() || reads_after_alias_is_written(w))
+                       : written || reads_after_alias_is_written(w))
         make_resident(w, fits_registers(w) ? Residency::registers : Residency::shared);
     }
     if (w.residency == Residency::direct) return;
     w.fill = !is_output(w) || aliased;
-    w.flush = is_output(w);
+    w.flush = w.stored && written;
   }
 
   bool fits_registers(const Window& w) const {

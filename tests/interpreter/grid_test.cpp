@@ -351,7 +351,7 @@ TEST_CASE("an output window starts poisoned and stores only what was written") {
         o[{ds(1, 2)}] = ones({2});
         when(program_id(0) == 1, [&] { o[{3}] = f32(9); });
       },
-      {.grid = 2, .out_specs = {fours, fours}}, {}, {&o, &seen});
+      {.grid = 2, .out_specs = {fours, fours}}, {}, {&o, &seen}, {}, On::interpreter);
   CHECK(o.numbers() == std::vector<double>{-7, 1, 1, -7, -7, 1, 1, 9});
   for (int i = 0; i < 8; ++i) CHECK(seen.is_poison(i));
 }

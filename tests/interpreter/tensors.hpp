@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "runtime/interpreter/interpreter.hpp"
+#include "tests/support/differential.hpp"
 #include "tests/support/tracing.hpp"
 
 namespace palladium::test {
@@ -81,11 +82,26 @@ inline Shape shape_of(const Tensor& t) {
   return shape;
 }
 
+/// The arrays as they are now.
+inline Call call_of(const std::vector<Tensor*>& inputs, const std::vector<Tensor*>& outputs) {
+  Call call;
+  for (const auto* list : {&inputs, &outputs})
+    for (Tensor* t : *list) {
+      call.shapes.push_back(t->shape());
+      call.arrays.emplace_back(t->data(), t->data() + t->size() * t->dtype().bytes());
+    }
+  return call;
+}
+
+enum class On { interpreter, both };
+
 /// Traces `body` for static shapes and runs it, looking for races: inputs, then outputs, which are
-/// written. The options' out_type is that of the outputs.
+/// written. The options' out_type is that of the outputs. The emitted text, in the emulator, must
+/// give the same.
 inline void run(const Body& body, PallasCallOptions options, std::vector<Tensor*> inputs,
                 std::vector<Tensor*> outputs,
-                const interpreter::Options& how = {.detect_races = true}, Location at = here()) {
+                const interpreter::Options& how = {.detect_races = true}, On on = On::both,
+                Location at = here()) {
   std::vector<trace::ArgumentType> arguments;
   interpreter::Invocation call;
   for (Tensor* t : inputs) {
@@ -98,7 +114,13 @@ inline void run(const Body& body, PallasCallOptions options, std::vector<Tensor*
     call.arrays.push_back(t->buffer());
   }
   options.out_type = OutType(results);
-  interpreter::run(traced(body, options, arguments, at), call, how);
+  const graph::Graph g = traced(body, options, arguments, at);
+  Call emulated = call_of(inputs, outputs);
+  interpreter::run(g, call, how);
+  if (on == On::interpreter) return;
+  INFO("run at " << to_string(at));
+  run_emulator(g, {.compute_capability = 90}, emulated, how.poison);
+  CHECK(difference(g, call_of(inputs, outputs), emulated, 16, 1e-4) == "");
 }
 
 /// As above; the message of the CompileError, "" if there is none.
@@ -107,7 +129,7 @@ inline std::string failure_of(const Body& body, PallasCallOptions options,
                               Location at = here()) {
   try {
     run(body, std::move(options), std::move(inputs), std::move(outputs), {.detect_races = true},
-        at);
+        On::interpreter, at);
   } catch (const CompileError& e) {
     return e.what();
   }

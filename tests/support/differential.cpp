@@ -128,9 +128,11 @@ void run_emulator(const graph::Graph& g, const cuda::Options& options, Call& cal
     if (static_cast<int>(lines.size()) < l.line) lines.resize(static_cast<std::size_t>(l.line));
     lines[static_cast<std::size_t>(l.line) - 1] = l.at;
   }
+  const std::int64_t blocks = evaluate(e.blocks, call.symbols);
+  if (blocks == 0) return;
   emulator::run({.kernel = e.entry,
                  .text = e.text,
-                 .grid = {evaluate(e.blocks, call.symbols), 1, 1},
+                 .grid = {blocks, 1, 1},
                  .cluster = {e.cluster_blocks, 1, 1},
                  .warpgroups = e.threads / 128,
                  .shared_bytes = static_cast<std::uint32_t>(e.shared_bytes),
