@@ -1,8 +1,9 @@
 // What this process has loaded already, by context and kernel key: whoever wants the same gets the
-// same, and what nobody uses any more can be taken out again, longest unused first.
+// same, and what nobody holds any more can be taken out again, what was wanted longest ago first.
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -17,11 +18,12 @@
 
 namespace palladium::cache {
 
-/// Thread-safe. Must outlive its handles.
+/// Thread-safe.
 template <class Loaded>
 class Memory {
  public:
-  /// Who holds one uses it. The last may be dropped anywhere: that destroys nothing.
+  /// Who holds one uses it. The last may be dropped anywhere: that takes no lock and, while the
+  /// table has it, destroys nothing.
   using Handle = std::shared_ptr<const Loaded>;
 
   Memory() = default;
@@ -32,29 +34,31 @@ class Memory {
   Handle find(const void* context, const Key& key) {
     const Lock lock(mutex_);
     const auto found = slots_.find({context, key});
-    return found == slots_.end() ? nullptr : use(*found->second);
+    return found == slots_.end() ? nullptr : use(found->second);
   }
 
   /// What is in the table afterwards: the first that was inserted wins, so that threads which load
   /// one kernel at once go on with the same one.
   Handle insert(const void* context, const Key& key, Loaded loaded) {
     const Lock lock(mutex_);
-    std::unique_ptr<Slot>& slot = slots_[{context, key}];
-    if (!slot) slot = std::make_unique<Slot>(std::move(loaded));
-    return use(*slot);
+    std::shared_ptr<Slot>& slot = slots_[{context, key}];
+    if (!slot) slot = std::make_shared<Slot>(std::move(loaded));
+    return use(slot);
   }
 
-  /// Leaves at most so many that nobody uses, and hands over the others.
+  /// Leaves at most so many that nobody holds, and hands over the others.
   std::vector<Loaded> take_unused(std::size_t most) {
     const Lock lock(mutex_);
     std::vector<std::pair<std::uint64_t, Place>> unused;
     for (const auto& [place, slot] : slots_)
-      if (slot->users == 0) unused.emplace_back(slot->unused_since, place);
+      if (slot.use_count() == 1) unused.emplace_back(slot->wanted, place);
     if (unused.size() <= most) return {};
+    // Who dropped the last handle has done with it. Nobody can have made another meanwhile.
+    std::atomic_thread_fence(std::memory_order_acquire);
     std::ranges::sort(unused, {}, &std::pair<std::uint64_t, Place>::first);
     unused.resize(unused.size() - most);
     std::vector<Loaded> taken;
-    for (const auto& [since, place] : unused) {
+    for (const auto& [wanted, place] : unused) {
       const auto found = slots_.find(place);
       taken.push_back(std::move(found->second->loaded));
       slots_.erase(found);
@@ -80,9 +84,7 @@ class Memory {
   struct Slot {
     explicit Slot(Loaded l) : loaded(std::move(l)) {}
     Loaded loaded;
-    std::weak_ptr<const Loaded> handle = {};
-    std::size_t users = 0;  // generations of handles, of which one may be on its way out
-    std::uint64_t unused_since = 0;
+    std::uint64_t wanted = 0;
   };
   class Lock {
    public:
@@ -93,20 +95,13 @@ class Memory {
     const std::lock_guard<std::mutex> lock_;
   };
 
-  Handle use(Slot& slot) {
-    if (Handle known = slot.handle.lock()) return known;
-    Handle made(&slot.loaded, [this, &slot](const Loaded*) { release(slot); });
-    slot.handle = made;
-    ++slot.users;
-    return made;
-  }
-  void release(Slot& slot) {
-    const Lock lock(mutex_);
-    if (--slot.users == 0) slot.unused_since = ++clock_;
+  Handle use(const std::shared_ptr<Slot>& slot) {
+    slot->wanted = ++clock_;
+    return {slot, &slot->loaded};
   }
 
   mutable std::mutex mutex_;
-  std::unordered_map<Place, std::unique_ptr<Slot>, Hash> slots_;
+  std::unordered_map<Place, std::shared_ptr<Slot>, Hash> slots_;
   std::uint64_t clock_ = 0;
 };
 

@@ -244,7 +244,7 @@ class PALLADIUM_API Kernel {
 
 /// Takes those kernels off the GPUs that no Kernel, no stream at work and no graph needs any more,
 /// and returns how many; waits for what the GPUs are doing. The kernels stay in the cache on disk.
-/// Without this call a process keeps the 64 that were used last.
+/// Without this call a process keeps the 64 that were loaded or asked for last.
 PALLADIUM_API std::size_t unload_unused_kernels();
 
 /// A body together with its options, made for some types of arguments: a body can then use their

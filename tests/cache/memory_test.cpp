@@ -36,7 +36,7 @@ TEST_CASE("the table in memory keeps contexts and kernels apart, and the first t
   CHECK(memory.size() == 3);
 }
 
-TEST_CASE("what nobody uses stays until it is taken, those unused for longest first") {
+TEST_CASE("what nobody holds stays until it is taken, what was wanted longest ago first") {
   Memory memory;
   std::vector<Memory::Handle> handles;
   for (int i = 0; i < 5; ++i)
@@ -45,9 +45,9 @@ TEST_CASE("what nobody uses stays until it is taken, those unused for longest fi
   for (const std::size_t i : {3, 1, 0, 4}) handles[i].reset();
   CHECK(memory.size() == 5);
   CHECK(memory.take_unused(4).empty());
-  // Used again, and so used last.
+  // Wanted again, and so last.
   CHECK(*memory.find(nullptr, key_named("3")) == 3);
-  CHECK(memory.take_unused(2) == std::vector{1, 0});
+  CHECK(memory.take_unused(2) == std::vector{0, 1});
   CHECK_FALSE(memory.find(nullptr, key_named("1")));
   CHECK(memory.take_unused(0) == std::vector{4, 3});
   CHECK(memory.size() == 1);
