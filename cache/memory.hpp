@@ -3,7 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -53,13 +52,14 @@ class Memory {
     for (const auto& [place, slot] : slots_)
       if (slot.use_count() == 1) unused.emplace_back(slot->wanted, place);
     if (unused.size() <= most) return {};
-    // Who dropped the last handle has done with it. Nobody can have made another meanwhile.
-    std::atomic_thread_fence(std::memory_order_acquire);
     std::ranges::sort(unused, {}, &std::pair<std::uint64_t, Place>::first);
     unused.resize(unused.size() - most);
     std::vector<Loaded> taken;
     for (const auto& [wanted, place] : unused) {
       const auto found = slots_.find(place);
+      // Nobody can have made another handle. Who dropped the last one has done with it, which this
+      // counting up and down comes after.
+      (void)use(found->second);
       taken.push_back(std::move(found->second->loaded));
       slots_.erase(found);
     }
