@@ -19,6 +19,7 @@
 #include "tests/support/folder.hpp"
 #include "tests/support/hidden.hpp"
 #include "tests/support/paths.hpp"
+#include "tests/support/wait_until.hpp"
 
 using namespace palladium;
 using Catch::Matchers::ContainsSubstring;
@@ -55,7 +56,7 @@ std::size_t compiles() {
   return files::exists(path) ? test::text_of(path).size() : 0;
 }
 void wait_for_compiles(std::size_t count) {
-  while (compiles() < count) std::this_thread::sleep_for(milliseconds(1));
+  test::wait_until("the fake NVRTC", [&] { return compiles() >= count; });
 }
 /// For helpers that start from now on.
 void now_do(const std::string& orders) {
@@ -399,7 +400,7 @@ TEST_CASE("threads may compile, wait, cancel and drop as they like") {
 
 TEST_CASE("HIDDEN dropped", "[.]") {
   lowered("a").compile_async({.arch = arch});
-  while (runtime::store().list().empty()) std::this_thread::sleep_for(milliseconds(5));
+  test::wait_until("the entry", [] { return !runtime::store().list().empty(); });
   CHECK(lowered("a").compile({.arch = arch}).from_cache());
 }
 

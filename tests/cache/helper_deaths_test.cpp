@@ -23,6 +23,7 @@
 #include "tests/support/compile_helper.hpp"
 #include "tests/support/folder.hpp"
 #include "tests/support/process.hpp"
+#include "tests/support/wait_until.hpp"
 
 using namespace palladium;
 using Catch::Matchers::ContainsSubstring;
@@ -67,6 +68,13 @@ class UnderWay {
 pid_t next_helper(Pool& pool) {
   REQUIRE(pool.compile(fake(""), fake_toolchain()).end == Pool::End::result);
   return pool.idle_processes().at(0);
+}
+
+/// Until the fake NVRTC has counted as many compiles as `tries` has letters.
+void wait_for_tries(const Folder& folder, const std::string& tries) {
+  test::wait_until("the fake NVRTC", [&] {
+    return files::exists(folder / "tries") && test::text_of(folder / "tries") == tries;
+  });
 }
 
 }  // namespace
@@ -114,9 +122,7 @@ TEST_CASE("a helper that is killed in the middle of a compile costs one retry") 
   const pid_t helper = next_helper(pool);
   const test::CapturedStderr log;
   UnderWay compile(pool, fake("count " + (folder / "tries") + ";sleep 300"));
-  // Counted, not just about to be.
-  while (!files::exists(folder / "tries") || test::text_of(folder / "tries").empty())
-    std::this_thread::sleep_for(milliseconds(1));
+  wait_for_tries(folder, "x");
   SECTION("its first process") { REQUIRE(::kill(helper, SIGKILL) == 0); }
   SECTION("its second process") { REQUIRE(::kill(test::children_of(helper).at(0), SIGKILL) == 0); }
   CHECK(compile.outcome().end == Pool::End::result);
@@ -153,9 +159,7 @@ TEST_CASE("a compile can be given up, and its process with it") {
   Pool pool(helper_options(), 1);
   const pid_t helper = next_helper(pool);
   UnderWay compile(pool, fake("count " + (folder / "tries") + ";sleep 60000"));
-  // Counted, not just about to be.
-  while (!files::exists(folder / "tries") || test::text_of(folder / "tries").empty())
-    std::this_thread::sleep_for(milliseconds(1));
+  wait_for_tries(folder, "x");
   const pid_t worker = test::children_of(helper).at(0);
   compile.stop();
   CHECK(compile.outcome().end == Pool::End::stopped);
@@ -202,8 +206,7 @@ TEST_CASE("as many helpers work at once as there may, and not one more") {
   const nvrtc::Request request = fake("count " + (folder / "tries") + ";sleep 60000");
   std::vector<std::unique_ptr<UnderWay>> compiles;
   for (int i = 0; i < 4; ++i) compiles.push_back(std::make_unique<UnderWay>(pool, request));
-  while (!files::exists(folder / "tries") || test::text_of(folder / "tries") != "xx")
-    std::this_thread::sleep_for(milliseconds(1));
+  wait_for_tries(folder, "xx");
   std::this_thread::sleep_for(milliseconds(200));
   CHECK(test::text_of(folder / "tries") == "xx");
   for (const auto& compile : compiles) compile->stop();
@@ -356,7 +359,7 @@ TEST_CASE("a helper is gone within a second of its program's death") {
     CAPTURE(parent);
     const Folder folder;
     test::Program program({"/proc/self/exe", parent}, {{"TEST_PIDS", folder / "pids"}});
-    while (!files::exists(folder / "pids")) std::this_thread::sleep_for(milliseconds(5));
+    test::wait_until("its helper", [&] { return files::exists(folder / "pids"); });
     pid_t helper = 0, worker = 0;
     REQUIRE(std::sscanf(test::text_of(folder / "pids").c_str(), "%d %d", &helper, &worker) == 2);
     CHECK_FALSE(ends_within(worker, 100));
