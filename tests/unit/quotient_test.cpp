@@ -47,10 +47,10 @@ class Ptx {
     REQUIRE(lines_.size() > 6);
   }
 
-  /// %0, with %1 and so on given. A reciprocal is off by the part `error`.
-  double run(const std::vector<double>& given, double error) const {
-    std::map<std::string, double> at;  // by register
-    for (std::size_t i = 0; i < given.size(); ++i) at["%" + std::to_string(i + 1)] = given[i];
+  using Registers = std::map<std::string, double>;
+
+  /// All registers in the end. A reciprocal is off by the part `error`.
+  Registers run(Registers at, double error) const {
     bool predicate = false;
     for (std::string line : lines_) {
       for (char& c : line) c = c == ',' ? ' ' : c;
@@ -83,7 +83,7 @@ class Ptx {
       else
         FAIL("this test does not know " + op);
     }
-    return at.at("%0");
+    return at;
   }
 
  private:
@@ -91,8 +91,10 @@ class Ptx {
 };
 
 float quotient(float a, float b, double error) {
-  static const Ptx reciprocal("reciprocal"), quotient("quotient");
-  return static_cast<float>(quotient.run({a, b, reciprocal.run({b}, error)}, error));
+  static const Ptx divisor("divisor"), quotient("quotient");
+  const Ptx::Registers d = divisor.run({{"%2", b}}, error);
+  return static_cast<float>(
+      quotient.run({{"%1", a}, {"%2", d.at("%0")}, {"%3", d.at("%1")}}, error).at("%0"));
 }
 
 void check(float a, float b, double error) {

@@ -64,7 +64,7 @@ struct Exchange {
   bool puts;  // of lanes that hold the same elements, one
 
   PL_FN explicit Exchange(u32 scratch) {
-    const u32 lane = pl::lane(), warp = pl::warp();
+    const u32 lane = pl::lane(), warp = pl::thread() >> 5;
     slot = scratch + gather_bits<Lanes>(lane) * 4 * size;
     part = (Warps == 2 ? warp >> 1 | (warp & 1) << 1 : warp) * size;
     puts = (lane & ~Lanes & 31) == 0;

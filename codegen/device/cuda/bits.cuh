@@ -60,36 +60,38 @@ PL_FN f64 remainder(f64 a, f64 b) { return ::fmod(a, b); }
 // quotient of doubles that is right to 50 bits rounds to the right float, for no quotient of floats
 // comes closer than that to the middle of two, unless it is that middle, and then it is exact here.
 // A residual that is NaN (b or the quotient is infinite or 0) leaves what it would correct.
-PL_FN double reciprocal(f32 b) {
-  double r;
-  asm("{.reg .f64 b, e; .reg .pred p;\n\t"
-      "cvt.f64.f32 b, %1;\n\t"
-      "rcp.approx.ftz.f64 %0, b;\n\t"
-      "neg.f64 b, b;\n\t"
-      "fma.rn.f64 e, b, %0, 0d3FF0000000000000;\n\t"
+struct Divisor {
+  double reciprocal, negated;
+};
+PL_FN Divisor divisor(f32 b) {
+  double r, n;
+  asm("{.reg .f64 e; .reg .pred p;\n\t"
+      "cvt.f64.f32 %1, %2;\n\t"
+      "rcp.approx.ftz.f64 %0, %1;\n\t"
+      "neg.f64 %1, %1;\n\t"
+      "fma.rn.f64 e, %1, %0, 0d3FF0000000000000;\n\t"
       "setp.ne.f64 p, e, 0d0000000000000000;\n\t"
       "@p fma.rn.f64 %0, e, %0, %0;\n\t"
-      "fma.rn.f64 e, b, %0, 0d3FF0000000000000;\n\t"
+      "fma.rn.f64 e, %1, %0, 0d3FF0000000000000;\n\t"
       "setp.ne.f64 p, e, 0d0000000000000000;\n\t"
       "@p fma.rn.f64 %0, e, %0, %0;}"
-      : "=&d"(r)
+      : "=&d"(r), "=&d"(n)
       : "f"(b));
-  return r;
+  return {r, n};
 }
 PL_FN f32 quotient(f32 a, f32 b) {
 #if __CUDA_ARCH__ == 800 || __CUDA_ARCH__ == 900 || __CUDA_ARCH__ == 1000
+  const Divisor d = divisor(b);
   f32 q;
-  asm("{.reg .f64 a, b, q, e; .reg .pred p;\n\t"
+  asm("{.reg .f64 a, q, e; .reg .pred p;\n\t"
       "cvt.f64.f32 a, %1;\n\t"
-      "cvt.f64.f32 b, %2;\n\t"
-      "neg.f64 b, b;\n\t"
-      "mul.rn.f64 q, a, %3;\n\t"
-      "fma.rn.f64 e, b, q, a;\n\t"
+      "mul.rn.f64 q, a, %2;\n\t"
+      "fma.rn.f64 e, %3, q, a;\n\t"
       "setp.ne.f64 p, e, 0d0000000000000000;\n\t"
-      "@p fma.rn.f64 q, e, %3, q;\n\t"
+      "@p fma.rn.f64 q, e, %2, q;\n\t"
       "cvt.rn.f32.f64 %0, q;}"
       : "=f"(q)
-      : "f"(a), "f"(b), "d"(reciprocal(b)));
+      : "f"(a), "d"(d.reciprocal), "d"(d.negated));
   return q;
 #else
   return a / b;
