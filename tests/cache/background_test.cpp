@@ -401,7 +401,9 @@ TEST_CASE("threads may compile, wait, cancel and drop as they like") {
 TEST_CASE("HIDDEN dropped", "[.]") {
   lowered("a").compile_async({.arch = arch});
   test::wait_until("the entry", [] { return !runtime::store().list().empty(); });
-  CHECK(lowered("a").compile({.arch = arch}).from_cache());
+  // From the cache, or of the compile that stored it and is about to end.
+  lowered("a").compile({.arch = arch});
+  CHECK(compiles() == 1);
 }
 
 TEST_CASE("a future that nobody keeps still fills the cache") { under_fake("dropped", "sleep 50"); }
