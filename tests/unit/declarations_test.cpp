@@ -90,19 +90,19 @@ TEST_CASE("a prelude holds what its kernel names and little else") {
   CHECK(small.find("mma.sync") == small.npos);
   CHECK(small.find("\n//") == small.npos);
   CHECK(small.ends_with("#line 1 \"kernel.cu\"\n"));
-  CHECK(brings("f32 x = pl::exp(x);", "PL_UNARY(exp, f32"));
-  CHECK_FALSE(brings("f32 x = pl::exp(x);", "PL_UNARY(exp2, f32"));
-  CHECK_FALSE(brings("f32 x = pl::expect(x);", "PL_UNARY(exp, f32"));
-  CHECK_FALSE(brings("f32 x = y;  // pl::exp(x)", "PL_UNARY(exp, f32"));
+  CHECK(brings("f32 x = pl::log(x);", "PL_UNARY(log, f32"));
+  CHECK_FALSE(brings("f32 x = pl::log(x);", "PL_UNARY(exp2, f32"));
+  CHECK_FALSE(brings("f32 x = pl::logistics(x);", "PL_UNARY(log, f32"));
+  CHECK_FALSE(brings("f32 x = y;  // pl::log(x)", "PL_UNARY(log, f32"));
 }
 
 TEST_CASE("a prelude has the overloads of those types that are named") {
-  CHECK_FALSE(brings("f32 x = pl::exp(x);", "f16"));
-  CHECK_FALSE(brings("f32 x = pl::exp(x);", "PL_UNARY(exp, f64"));
-  // f16's exp is that of f32.
-  const std::string half = "f16 x = pl::exp(x);";
-  CHECK(brings(half, "PL_HALF_UNARY(exp, f16)"));
-  CHECK(brings(half, "PL_UNARY(exp, f32"));
+  CHECK_FALSE(brings("f32 x = pl::log(x);", "f16"));
+  CHECK_FALSE(brings("f32 x = pl::log(x);", "PL_UNARY(log, f64"));
+  // f16's log is that of f32.
+  const std::string half = "f16 x = pl::log(x);";
+  CHECK(brings(half, "PL_HALF_UNARY(log, f16)"));
+  CHECK(brings(half, "PL_UNARY(log, f32"));
   CHECK(brings(half, "PL_HALF_OPERATORS(f16)"));
   CHECK_FALSE(brings(half, "bf16"));
 }

@@ -54,59 +54,55 @@ constexpr u32 values_of = (Mask & 1 ? 2 : 1) * values_of<Mask / 2>;
 template <>
 constexpr u32 values_of<0> = 1;
 
-// Shared memory in which the warps of a warpgroup exchange their parts of elements of type T: four
-// parts side by side for each element, those that differ in the bits of Warps first.
-template <u32 Warps, u32 Lanes, class T>
-struct Exchange {
-  static constexpr u32 size = sizeof(T), stride = 4 * values_of<Lanes> * size;
-  static constexpr int parts = Warps == 3 ? 4 : 2, vector = parts * size <= 16 ? parts : 16 / size;
-  u32 slot, part;
-  bool puts;  // of lanes that hold the same elements, one
-
-  PL_FN explicit Exchange(u32 scratch) {
-    const u32 lane = pl::lane(), warp = pl::thread() >> 5;
-    slot = scratch + gather_bits<Lanes>(lane) * 4 * size;
-    part = (Warps == 2 ? warp >> 1 | (warp & 1) << 1 : warp) * size;
-    puts = (lane & ~Lanes & 31) == 0;
-  }
-  PL_FN void put(int i, const T& x PL_AND_LINE) const {
-    pl::store_shared<1>(slot + u32(i) * stride + part, &x, puts PL_AND_PASS_LINE);
-  }
-  template <class Fold>
-  PL_FN T get(int i, Fold how PL_AND_LINE) const {
-    const u32 first = slot + u32(i) * stride + (part & ~(parts * size - 1));
-    T p[parts];
-    pl::load_shared<vector>(p, first, true PL_AND_PASS_LINE);
-    if constexpr (vector < parts)
-      pl::load_shared<vector>(p + vector, first + 16, true PL_AND_PASS_LINE);
-    if constexpr (parts == 2) {
-      return pl::fold(how, p[0], p[1]);
+// The fold of one element's parts at `parts`, where those of the four warps stand side by side: all
+// of them, or the two that `warp` shares.
+template <u32 Warps, class T, class Fold>
+PL_FN T fold_parts(u32 parts, u32 warp, Fold how PL_AND_LINE) {
+  if constexpr (Warps == 3) {
+    T p[4];
+    if constexpr (sizeof(T) <= 4) {
+      pl::load_shared<4>(p, parts, true PL_AND_PASS_LINE);
     } else {
-      return pl::fold(how, pl::fold(how, p[0], p[1]), pl::fold(how, p[2], p[3]));
+      pl::load_shared<2>(p, parts, true PL_AND_PASS_LINE);
+      pl::load_shared<2>(p + 2, parts + 16, true PL_AND_PASS_LINE);
     }
+    return pl::fold(how, pl::fold(how, p[0], p[1]), pl::fold(how, p[2], p[3]));
+  } else {
+    T p[2];
+    const u32 pair = Warps == 2 ? warp & 1 : warp >> 1;
+    pl::load_shared<2>(p, parts + pair * 2 * sizeof(T), true PL_AND_PASS_LINE);
+    return pl::fold(how, p[0], p[1]);
   }
-};
+}
 
 }  // namespace detail
 
 // The fold of x over the warps that differ in the bits of Warps, through 4 * 2^bits(Lanes) elements
 // of shared memory at `scratch` (N times as many for an array), aligned to 16 bytes. Lanes that
-// differ in a bit of Lanes hold different elements. Every warp folds in the same order, so that
-// copies stay equal. Who uses the same scratch again puts a barrier between.
+// differ in a bit of Lanes hold different elements; of those that hold the same, one writes. Every
+// warp folds in the same order, so that copies stay equal. Who uses the same scratch again puts a
+// barrier between.
 template <u32 Warps, u32 Lanes, int Warpgroups, class T, class Fold>
 PL_FN T reduce_warps(T x, u32 scratch, Fold how PL_AND_LINE) {
-  const detail::Exchange<Warps, Lanes, T> exchange(scratch);
-  exchange.put(0, x PL_AND_PASS_LINE);
+  const u32 lane = pl::lane(), warp = pl::thread() >> 5;
+  const u32 place = Warps == 2 ? warp >> 1 | (warp & 1) << 1 : warp;
+  if constexpr (Lanes != 0) scratch += detail::gather_bits<Lanes>(lane) * (4 * sizeof(T));
+  pl::store_shared(scratch + place * sizeof(T), &x, (lane & ~Lanes) == 0 PL_AND_PASS_LINE);
   pl::warpgroup_sync<Warpgroups>(PL_PASS_LINE);
-  return exchange.get(0, how PL_AND_PASS_LINE);
+  return detail::fold_parts<Warps, T>(scratch, warp, how PL_AND_PASS_LINE);
 }
 
 template <u32 Warps, u32 Lanes, int Warpgroups, int N, class T, class Fold>
 PL_FN void reduce_warps(T (&x)[N], u32 scratch, Fold how PL_AND_LINE) {
-  const detail::Exchange<Warps, Lanes, T> exchange(scratch);
-  PL_UNROLL for (int i = 0; i < N; ++i) exchange.put(i, x[i] PL_AND_PASS_LINE);
+  constexpr u32 stride = 4 * detail::values_of<Lanes> * sizeof(T);
+  const u32 lane = pl::lane(), warp = pl::thread() >> 5;
+  const u32 place = Warps == 2 ? warp >> 1 | (warp & 1) << 1 : warp;
+  scratch += detail::gather_bits<Lanes>(lane) * (4 * sizeof(T));
+  PL_UNROLL for (int i = 0; i < N; ++i) pl::store_shared(
+      scratch + i * stride + place * sizeof(T), x + i, (lane & ~Lanes) == 0 PL_AND_PASS_LINE);
   pl::warpgroup_sync<Warpgroups>(PL_PASS_LINE);
-  PL_UNROLL for (int i = 0; i < N; ++i) x[i] = exchange.get(i, how PL_AND_PASS_LINE);
+  PL_UNROLL for (int i = 0; i < N; ++i) x[i] =
+      detail::fold_parts<Warps, T>(scratch + i * stride, warp, how PL_AND_PASS_LINE);
 }
 
 }  // namespace pl

@@ -56,42 +56,39 @@ PL_FN f32 remainder(f32 a, f32 b) { return ::fmodf(a, b); }
 PL_FN f64 remainder(f64 a, f64 b) { return ::fmod(a, b); }
 
 // IEEE division of f32. Where doubles are not slow, it goes through them: ptxas expands div.rn.f32
-// into a call of 7 ms, and what depends on the divisor alone is computed once for all dividends. A
-// quotient of doubles that is right to 50 bits rounds to the right float, for no quotient of floats
-// comes closer than that to the middle of two, unless it is that middle, and then it is exact here.
-// A residual that is NaN (b or the quotient is infinite or 0) leaves what it would correct.
-struct Divisor {
-  double reciprocal, negated;
-};
-PL_FN Divisor divisor(f32 b) {
-  double r, n;
-  asm("{.reg .f64 e; .reg .pred p;\n\t"
-      "cvt.f64.f32 %1, %2;\n\t"
-      "rcp.approx.ftz.f64 %0, %1;\n\t"
-      "neg.f64 %1, %1;\n\t"
-      "fma.rn.f64 e, %1, %0, 0d3FF0000000000000;\n\t"
-      "setp.ne.f64 p, e, 0d0000000000000000;\n\t"
-      "@p fma.rn.f64 %0, e, %0, %0;\n\t"
-      "fma.rn.f64 e, %1, %0, 0d3FF0000000000000;\n\t"
-      "setp.ne.f64 p, e, 0d0000000000000000;\n\t"
-      "@p fma.rn.f64 %0, e, %0, %0;}"
-      : "=&d"(r), "=&d"(n)
+// into a call of 7 ms, and the reciprocal is computed once for all dividends.
+//
+// The reciprocal is too large by a part of 2^-51, give or take 2^-53, so that a quotient of doubles
+// is too large by 1 to 7 of its last places. Without its last 3 bits it is then exact where the
+// true one has at most 50 bits, as the middle of two floats has, and off by less than 2^-49 where
+// not; a quotient of floats that is not the middle of two is farther from it than that.
+PL_FN double reciprocal(f32 b) {
+  double r;
+  asm("{.reg .f64 n, g, e, x; .reg .pred p;\n\t"
+      "cvt.f64.f32 n, %1;\n\t"
+      "rcp.approx.ftz.f64 g, n;\n\t"
+      "neg.f64 n, n;\n\t"
+      "fma.rn.f64 e, n, g, 0d3FF0000000000000;\n\t"
+      "fma.rn.f64 x, e, g, g;\n\t"
+      "fma.rn.f64 e, n, x, 0d3FF0000000000002;\n\t"
+      "fma.rn.f64 x, e, x, x;\n\t"
+      // Of 0 and of infinity there is nothing to correct.
+      "setp.num.f64 p, x, x;\n\t"
+      "selp.f64 %0, x, g, p;}"
+      : "=d"(r)
       : "f"(b));
-  return {r, n};
+  return r;
 }
 PL_FN f32 quotient(f32 a, f32 b) {
 #if __CUDA_ARCH__ == 800 || __CUDA_ARCH__ == 900 || __CUDA_ARCH__ == 1000
-  const Divisor d = divisor(b);
   f32 q;
-  asm("{.reg .f64 a, q, e; .reg .pred p;\n\t"
-      "cvt.f64.f32 a, %1;\n\t"
-      "mul.rn.f64 q, a, %2;\n\t"
-      "fma.rn.f64 e, %3, q, a;\n\t"
-      "setp.ne.f64 p, e, 0d0000000000000000;\n\t"
-      "@p fma.rn.f64 q, e, %2, q;\n\t"
+  asm("{.reg .f64 q;\n\t"
+      "cvt.f64.f32 q, %1;\n\t"
+      "mul.rn.f64 q, q, %2;\n\t"
+      "and.b64 q, q, -8;\n\t"
       "cvt.rn.f32.f64 %0, q;}"
       : "=f"(q)
-      : "f"(a), "d"(d.reciprocal), "d"(d.negated));
+      : "f"(a), "d"(reciprocal(b)));
   return q;
 #else
   return a / b;
