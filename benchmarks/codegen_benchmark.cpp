@@ -87,6 +87,14 @@ pl::Lowered add_of_one_block() {
       .lower(type, type);
 }
 
+/// As little as a kernel can do.
+pl::Lowered copy() {
+  const pl::ShapeDtype type = {{128}, pl::f32};
+  return pl::pallas_call([](pl::Ref x, pl::Ref o) { o[_] = x[_]; },
+                         {.name = "copy", .out_type = type})
+      .lower(type);
+}
+
 pl::Lowered softmax_of_one_block() {
   return pl::ops::softmax().lower(pl::ShapeDtype{{1, large}, pl::f32});
 }
@@ -118,6 +126,7 @@ int main() try {
       std::system("nvcc --version >/dev/null 2>&1") == 0 ? "nvcc" : "/usr/local/cuda/bin/nvcc";
   const double peer = command_ms(3, nvcc + " -cubin --fmad=false -arch=" + arch + " -o " +
                                         quoted(folder / "peer.cubin") + " " + quoted(text));
+  report("NVRTC on a copy of 128 elements", compile_ms(25, copy()), "", "(what any kernel takes)");
   report("NVRTC on softmax", compile_ms(25, softmax), "<= 60 ms",
          beside("nvcc -cubin on the same text", peer));
 
