@@ -17,6 +17,7 @@
 #include <thread>
 #include <vector>
 
+#include "codegen/base/files.hpp"
 #include "palladium/palladium.hpp"
 #include "runtime/compile.hpp"
 #include "tests/support/compile_helper.hpp"
@@ -267,7 +268,7 @@ TEST_CASE("HIDDEN future of the parent", "[.]") {
   const pid_t child = ::fork();
   REQUIRE(child >= 0);
   if (child == 0) {
-    ::alarm(10);
+    ::alarm(120);
     try {
       future.get();
     } catch (const CudaError& error) {
@@ -280,12 +281,15 @@ TEST_CASE("HIDDEN future of the parent", "[.]") {
   int status = 0;
   REQUIRE(::waitpid(child, &status, 0) == child);
   CHECK(status == 0);
+  REQUIRE(files::publish(std::getenv("TEST_GO"), "go"));
   CHECK(future.get().cubin().size() > 4);
 }
 
 TEST_CASE("a child that waits for its parent's compile is told so") {
+  const Folder folder;
   in_own_process("future of the parent", {{"PALLADIUM_NVRTC", test::fake_toolchain().library},
-                                          {"FAKE_NVRTC", "sleep 300"}});
+                                          {"FAKE_NVRTC", "until " + (folder / "go")},
+                                          {"TEST_GO", folder / "go"}});
 }
 
 TEST_CASE("HIDDEN fork after CUDA", "[.]") {
@@ -293,7 +297,7 @@ TEST_CASE("HIDDEN fork after CUDA", "[.]") {
   const pid_t child = ::fork();
   REQUIRE(child >= 0);
   if (child == 0) {
-    ::alarm(10);
+    ::alarm(120);
     // Compiling needs no CUDA.
     if (scaled(1).compile().cubin().empty()) ::_exit(3);
     try {

@@ -123,7 +123,7 @@ TEST_CASE("who waits goes on when the holder is killed") {
   killer.join();
   CHECK(waited);
   CHECK(waited_for > 0.05);
-  CHECK(waited_for < 5);
+  CHECK(waited_for < 30);
 }
 
 TEST_CASE("a turn that is over is free, in this process too") {
@@ -154,7 +154,7 @@ TEST_CASE("where no name can be had, nobody waits and nobody fails") {
       const Turn mine(folder.path(), key_named("softmax"), toolchain);
       const Turn other(folder.path(), key_named("blur"), toolchain);
     });
-    return seconds < 5 ? 0 : 1;
+    return seconds < 30 ? 0 : 1;
   });
   CHECK(without.status() == 0);
 }

@@ -3,6 +3,7 @@
 //
 //   count FILE    appends a byte to FILE
 //   sleep MS
+//   until FILE    waits for it
 //   say WORDS     on stderr
 //   unless FILE   obeys no further if there is a FILE, else makes it
 //   hog           allocates until there is nothing left, then aborts
@@ -58,6 +59,7 @@ int obey(Program& program, const std::string& order) {
     if (verb == "unless" && is_there) return enough;
   }
   if (verb == "sleep") ::usleep(1000u * static_cast<unsigned>(std::stoi(argument)));
+  while (verb == "until" && ::access(argument.c_str(), F_OK) != 0) ::usleep(1000);
   if (verb == "say") ::fprintf(stderr, "%s\n", argument.c_str());
   if (verb == "hog") hog();
   if (verb == "abort") ::abort();
