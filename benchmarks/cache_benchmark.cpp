@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "benchmarks/timing.hpp"
 #include "cache/stats.hpp"
 #include "cache/store.hpp"
 #include "cache/turn.hpp"
@@ -22,16 +23,11 @@ namespace {
 const std::string toolchain = "0123456789abcdef";
 
 double microseconds(const auto& action) {
-  const auto start = std::chrono::steady_clock::now();
-  action();
-  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start)
-      .count();
+  return 1e6 * benchmark::seconds_of(benchmark::wall_seconds, action);
 }
 
 double best(int runs, const auto& action) {
-  double least = 1e30;
-  for (int run = 0; run < runs; ++run) least = std::min(least, microseconds(action));
-  return least;
+  return 1e6 * benchmark::best_of(runs, benchmark::wall_seconds, action);
 }
 
 cache::Entry entry_of(const std::string& name, std::size_t bytes) {

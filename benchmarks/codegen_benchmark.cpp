@@ -4,14 +4,13 @@
 // machine does.
 #include <stdlib.h>
 #include <sys/resource.h>
-#include <time.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <string>
 
+#include "benchmarks/timing.hpp"
 #include "palladium/ops/softmax.hpp"
 #include "palladium/palladium.hpp"
 
@@ -19,36 +18,17 @@ namespace {
 
 namespace fs = std::filesystem;
 using pl::_;
+using pl::benchmark::best_of;
 
 constexpr const char* arch = "sm_90a";
 
-double clock_ms(clockid_t clock) {
-  timespec t;
-  ::clock_gettime(clock, &t);
-  return 1e3 * static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_nsec);
-}
-
-double own_ms() { return clock_ms(CLOCK_PROCESS_CPUTIME_ID); }
-double waited_ms() { return clock_ms(CLOCK_MONOTONIC); }
-
-double childrens_ms() {
+double childrens_seconds() {
   rusage used;
   ::getrusage(RUSAGE_CHILDREN, &used);
-  const auto ms = [](const timeval& t) {
-    return 1e3 * static_cast<double>(t.tv_sec) + 1e-3 * static_cast<double>(t.tv_usec);
+  const auto seconds = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
   };
-  return ms(used.ru_utime) + ms(used.ru_stime);
-}
-
-template <class F>
-double best_of(int times, double (*now)(), F&& action) {
-  double best = 1e9;
-  for (int i = 0; i < times; ++i) {
-    const double start = now();
-    action();
-    best = std::min(best, now() - start);
-  }
-  return best;
+  return seconds(used.ru_utime) + seconds(used.ru_stime);
 }
 
 void report(const char* name, double ms, const char* target, const std::string& peer) {
@@ -59,10 +39,10 @@ void report(const char* name, double ms, const char* target, const std::string& 
 /// CPU time of a command; less than 0 if it fails.
 double command_ms(int times, const std::string& command) {
   bool ok = true;
-  const double ms = best_of(times, childrens_ms, [&] {
+  const double seconds = best_of(times, childrens_seconds, [&] {
     ok = std::system((command + " >/dev/null 2>&1").c_str()) == 0 && ok;
   });
-  return ok ? ms : -1;
+  return ok ? 1e3 * seconds : -1;
 }
 
 std::string beside(const char* what, double ms) {
@@ -73,7 +53,8 @@ std::string beside(const char* what, double ms) {
 
 /// Needs a cache that keeps nothing.
 double compile_ms(int times, const pl::Lowered& kernel) {
-  return best_of(times, waited_ms, [&] { (void)kernel.compile({.arch = arch}); });
+  return 1e3 *
+         best_of(times, pl::benchmark::wall_seconds, [&] { (void)kernel.compile({.arch = arch}); });
 }
 
 std::string quoted(const fs::path& path) { return "'" + path.string() + "'"; }
@@ -109,10 +90,10 @@ int main() try {
   ::setenv("PALLADIUM_LOG", "off", 1);
 
   const pl::ShapeDtype rows = {{pl::dim("m"), 1000}, pl::f32};
-  report("trace, lower and print softmax",
-         best_of(51, own_ms,
-                 [&] { (void)pl::ops::softmax().lower(rows).cuda_source({.arch = arch}); }),
-         "<= 2 ms", "");
+  report(
+      "trace, lower and print softmax",
+      1e3 * best_of(51, [&] { (void)pl::ops::softmax().lower(rows).cuda_source({.arch = arch}); }),
+      "<= 2 ms", "");
 
   const pl::Lowered softmax = pl::ops::softmax().lower(rows);
   ::setenv("PALLADIUM_DUMP", "cuda", 1);

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -15,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "benchmarks/timing.hpp"
 #include "cache/text_digest.hpp"
 #include "codegen/nvrtc/find_helper.hpp"
 #include "codegen/nvrtc/pool.hpp"
@@ -32,10 +32,7 @@ namespace {
 constexpr const char* arch = "sm_90a";
 
 double milliseconds(const auto& action) {
-  const auto start = std::chrono::steady_clock::now();
-  action();
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
-      .count();
+  return 1e3 * benchmark::seconds_of(benchmark::wall_seconds, action);
 }
 
 /// The text of softmax over `columns` columns, which each differ a little.

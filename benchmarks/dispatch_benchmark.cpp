@@ -2,14 +2,13 @@
 // launch of the same kernel.
 #include <dlfcn.h>
 
-#include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <new>
 #include <string>
 #include <vector>
 
+#include "benchmarks/timing.hpp"
 #include "palladium/ops/softmax.hpp"
 #include "palladium/palladium.hpp"
 #include "runtime/driver/device.hpp"
@@ -24,18 +23,12 @@ namespace {
 
 long allocations = 0, environment_reads = 0;
 
-/// The best of many runs, in nanoseconds per call: what it costs when nothing else wants the
-/// machine.
+/// The best of many runs, in nanoseconds per call.
 double best_ns(const auto& call) {
   constexpr int runs = 200, calls = 1000;
-  double best = 1e30;
-  for (int r = 0; r < runs; ++r) {
-    const auto start = std::chrono::steady_clock::now();
-    for (int i = 0; i < calls; ++i) call();
-    const std::chrono::duration<double, std::nano> spent = std::chrono::steady_clock::now() - start;
-    best = std::min(best, spent.count() / calls);
-  }
-  return best;
+  return 1e9 / calls * benchmark::best_of(runs, benchmark::wall_seconds, [&] {
+           for (int i = 0; i < calls; ++i) call();
+         });
 }
 
 /// A launch of the kernel that was launched last, by hand: everything is known beforehand.

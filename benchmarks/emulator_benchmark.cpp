@@ -1,34 +1,16 @@
 // The emulator on a GEMM of Hopper's form: 512 x 512 x 512, bf16, on one core.
-#include <time.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <string>
 
+#include "benchmarks/timing.hpp"
 #include "tests/support/hopper_kernels.hpp"
 
 namespace {
 
 using namespace palladium;
-
-// One thread works: its own time does not depend on what else the machine does.
-double thread_seconds() {
-  timespec now;
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
-template <class F>
-double best_of(int times, F&& f) {
-  double best = 1e9;
-  for (int i = 0; i < times; ++i) {
-    const double start = thread_seconds();
-    f();
-    best = std::min(best, thread_seconds() - start);
-  }
-  return best;
-}
+using benchmark::best_of;
 
 // `sketch`: what a program of 640 lines, made to try the idea, took on an idle Xeon with AVX-512.
 void report(const char* name, double ours, double sketch, double loops) {

@@ -1,10 +1,8 @@
 // The interpreter against plain C++ loops.
-#include <time.h>
-
-#include <algorithm>
 #include <cstdio>
 #include <vector>
 
+#include "benchmarks/timing.hpp"
 #include "codegen/trace/trace.hpp"
 #include "palladium/palladium.hpp"
 #include "runtime/interpreter/interpreter.hpp"
@@ -12,25 +10,8 @@
 namespace {
 
 using namespace palladium;
+using benchmark::best_of;
 using interpreter::Buffer;
-
-// Both sides run on one thread: its own time does not depend on what else the machine does.
-double seconds() {
-  timespec now;
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
-template <class F>
-double best_of(int times, F&& f) {
-  double best = 1e9;
-  for (int i = 0; i < times; ++i) {
-    const double start = seconds();
-    f();
-    best = std::min(best, seconds() - start);
-  }
-  return best;
-}
 
 void report(const char* name, double ours, const char* target, const char* peer, double theirs) {
   std::printf("interpreter %-34s %8.2f ms   target %-6s %s %8.2f ms   %.2fx\n", name, 1e3 * ours,

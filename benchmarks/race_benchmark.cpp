@@ -1,38 +1,20 @@
 // What race detection costs: each step of the engine, and all that an emulated 512x512x512 bf16
 // matrix product asks of it.
-#include <time.h>
-
-#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstring>
 #include <span>
 #include <vector>
 
+#include "benchmarks/timing.hpp"
 #include "runtime/race/shadow.hpp"
 
 namespace {
 
 using namespace palladium::race;
+using palladium::benchmark::best_of;
 
 constexpr auto generic = Proxy::generic, async = Proxy::async;
-
-double seconds() {
-  timespec now;
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
-template <class F>
-double best_of(int times, F&& f) {
-  double best = 1e9;
-  for (int i = 0; i < times; ++i) {
-    const double start = seconds();
-    f();
-    best = std::min(best, seconds() - start);
-  }
-  return best;
-}
 
 void report(const char* name, double ns, const char* peer = nullptr, double peer_ns = 0) {
   std::printf("%-52s %9.1f ns", name, ns);

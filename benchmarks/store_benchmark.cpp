@@ -5,8 +5,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -14,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "benchmarks/timing.hpp"
 #include "cache/key.hpp"
 #include "cache/memory.hpp"
 #include "cache/store.hpp"
@@ -29,23 +28,11 @@ extern char** environ;
 
 namespace {
 
-double microseconds(const auto& action) {
-  const auto start = std::chrono::steady_clock::now();
-  action();
-  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start)
-      .count();
-}
-
-/// The best of many runs, each of `times` repetitions, in microseconds per repetition: what the
-/// code costs when nothing else wants the machine.
+/// The best of many runs, each of `times` repetitions, in microseconds per repetition.
 double best(int runs, int times, const auto& action) {
-  std::vector<double> samples;
-  for (int run = 0; run < runs; ++run)
-    samples.push_back(microseconds([&] {
-                        for (int i = 0; i < times; ++i) action();
-                      }) /
-                      times);
-  return *std::min_element(samples.begin(), samples.end());
+  return 1e6 / times * benchmark::best_of(runs, benchmark::wall_seconds, [&] {
+           for (int i = 0; i < times; ++i) action();
+         });
 }
 
 void report(const char* what, double us, const char* target, const char* peer) {
