@@ -146,9 +146,16 @@ bool Nest::is_of_element(const Affine& a) const {
                                         [&](const std::string& n) { return a.mentions(n); });
 }
 
+bool Nest::varies_within_group(const std::string& text) const {
+  return names_identifier(text, "e") ||
+         std::ranges::any_of(element_names_,
+                             [&](const std::string& n) { return names_identifier(text, n); });
+}
+
 std::string Nest::declare_index(const std::string& text, bool per_element) {
   const std::string name = temporary("n");
-  (per_element ? inside_ : before_).push_back(fmt::format("const i32 {} = {};", name, text));
+  (per_element ? inside_ : before_).push_back(fmt::format("{} {} = {};", index_type, name, text));
+  if (pass_) indices_.push_back(name);
   if (per_element) element_names_.insert(name);
   return name;
 }

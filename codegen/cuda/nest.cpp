@@ -69,9 +69,7 @@ int Nest::widest_access() const {
 }
 
 bool Nest::is_reduced(int d) const {
-  if (pass_->sink != Pass::Sink::reduce) return false;
-  const auto& dims = g_[pass_->inst].attr.ints;
-  return std::find(dims.begin(), dims.end(), d) != dims.end();
+  return std::find(pass_->reduced.begin(), pass_->reduced.end(), d) != pass_->reduced.end();
 }
 
 Affine Nest::repetition(int d) const {
@@ -205,6 +203,7 @@ void Nest::open_elements() {
 
 void Nest::print(const Pass& pass) {
   pass_ = &pass;
+  indices_.clear();
   set_layout(pass.layout);
   if (pass.sink == Pass::Sink::assign && !p_.declared_.contains(pass.storage)) {
     const Storage& s = l_.storages[pass.storage];
@@ -232,9 +231,12 @@ void Nest::print(const Pass& pass) {
   case Pass::Sink::reduce: print_reduce(); break;
   }
   p_.w_.close_block();
+  // What a view computes of a coordinate may cancel out.
+  for (auto it = indices_.rbegin(); it != indices_.rend(); ++it)
+    p_.w_.drop_if_unused(first, index_type, *it);
   for (auto it = coordinates.rbegin(); it != coordinates.rend(); ++it)
     if (p_.w_.names(first, it->first))
-      p_.w_.insert(first, fmt::format("const i32 {} = {};", it->first, it->second));
+      p_.w_.insert(first, fmt::format("{} {} = {};", index_type, it->first, it->second));
   if (p_.w_.names(first, "t")) p_.w_.insert(first, "const i32 t = pl::thread();");
 }
 
@@ -271,6 +273,7 @@ bool Nest::print_copy(const std::string& to) {
     before_.clear();
     inside_.clear();
     element_names_.clear();
+    memo_.clear();
     temporaries_ = temporaries;
     return false;
   }
@@ -342,10 +345,17 @@ void Nest::store_element(const Address& a, const std::string& text, const std::s
     store_one(a, "&" + name, mask, bounds);
     return;
   }
+  // What is the same for all elements of the group is computed once: with a branch in it, NVRTC
+  // would unroll the loop too late to keep the group in registers.
+  std::string element = text;
+  if (!is_atom(text) && !varies_within_group(text)) {
+    element = temporary("x");
+    before_.push_back(fmt::format("const {} {} = {};", type, element, text));
+  }
   const std::string name = temporary("o");
   before_.push_back(fmt::format("{} {}[{}];", type, name, vector_));
   open_elements();
-  p_.w_.line(fmt::format("{}[e] = {};", name, text));
+  p_.w_.line(fmt::format("{}[e] = {};", name, element));
   close_loops(outer);
   store_vector(a, name, bounds);
 }
@@ -375,8 +385,7 @@ void Nest::print_shared() {
 void Nest::print_reduce() {
   const Storage& s = l_.storages[pass_->storage];
   const bool shared = s.place == Place::shared;
-  const std::vector<int> dims(g_[pass_->inst].attr.ints.begin(), g_[pass_->inst].attr.ints.end());
-  const Layout result = layout::drop(layout_, dims);
+  const Layout result = layout::drop(layout_, pass_->reduced);
   DimMap kept;
   for (int d = 0; d < layout_.rank(); ++d)
     if (!is_reduced(d)) kept.push_back(d);
@@ -407,7 +416,7 @@ void Nest::print_reduce() {
   std::string text = value(false);
   if (g_[pass_->value].type.dtype != accumulator) text = fmt::format("pl::to<{}>({})", type, text);
   std::vector<Bound> beyond;
-  for (const Bound& b : padding(dims)) beyond.push_back(b);
+  for (const Bound& b : padding(pass_->reduced)) beyond.push_back(b);
   if (!beyond.empty())
     text = fmt::format("{} ? {} : {}", predicate(beyond, ""), parenthesised(text), identity);
   int bits = 0;
@@ -426,8 +435,7 @@ void Nest::print_reduce() {
 }
 
 void Nest::finish_reduction(const std::string& fold, bool one) {
-  const std::vector<int> dims(g_[pass_->inst].attr.ints.begin(), g_[pass_->inst].attr.ints.end());
-  const layout::Bits all = layout_.thread(), left = layout::drop(layout_, dims).thread();
+  const layout::Bits all = layout_.thread(), left = layout::drop(layout_, pass_->reduced).thread();
   std::uint32_t lanes = 0, warps = 0, distinct = 0;
   for (int b = 0; b < layout::thread_bits; ++b) {
     const bool folded = all[b] != 0 && left[b] == 0;
@@ -466,8 +474,7 @@ void Nest::print_result(std::int64_t registers) {
 // One thread of those that hold an element puts it into shared memory.
 void Nest::print_shared_result(std::int64_t registers) {
   const Storage& s = l_.storages[pass_->storage];
-  const std::vector<int> dims(g_[pass_->inst].attr.ints.begin(), g_[pass_->inst].attr.ints.end());
-  const Layout result = layout::drop(layout_, dims);
+  const Layout result = layout::drop(layout_, pass_->reduced);
   Coordinates c;
   std::vector<Bound> bounds;
   int r = 0;

@@ -105,6 +105,9 @@ layout::Bits fields_of(const layout::Layout& l, const layout::Bits& images, int 
 /// Adds the tests of `padding` that `bounds` do not imply.
 void add_padding(std::vector<Bound>& bounds, const std::vector<Bound>& padding);
 
+/// Of coordinates and what is computed of them.
+inline constexpr const char* index_type = "const i32";
+
 /// Reads of one evaluation, and where its lines go.
 class Nest {
  public:
@@ -168,6 +171,7 @@ class Nest {
   Affine flat(const Extents& shape, const Coordinates& c) const;
   std::string joined_access(const Address& a, const DimMap& map, const std::string& mask);
   bool is_of_element(const Affine& a) const;
+  bool varies_within_group(const std::string& text) const;
   std::string declare_index(const std::string& text, bool per_element);
   Affine divided(const Affine& a, std::int64_t by);
   Address address(ValueId ref, const Coordinates& c);
@@ -208,6 +212,7 @@ class Nest {
   std::vector<std::string> before_;      // lines of a group of elements: vector loads
   std::vector<std::string> inside_;      // lines of one element
   std::set<std::string> element_names_;  // declared by lines of one element
+  std::vector<std::string> indices_;     // declared in the pass
   int temporaries_ = 0;
 };
 

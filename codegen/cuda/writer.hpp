@@ -31,6 +31,19 @@ class Writer {
       if (names_identifier(lines_[i].text, identifier)) return true;
     return false;
   }
+  /// Takes out the line from number `from` on that declares the identifier, if no other names it.
+  void drop_if_unused(std::size_t from, const std::string& type, const std::string& identifier) {
+    const std::string start = type + " " + identifier + " = ";
+    std::size_t declaration = lines_.size();
+    for (std::size_t i = from; i < lines_.size(); ++i) {
+      if (lines_[i].text.starts_with(start))
+        declaration = i;
+      else if (names_identifier(lines_[i].text, identifier))
+        return;
+    }
+    if (declaration < lines_.size())
+      lines_.erase(lines_.begin() + static_cast<std::ptrdiff_t>(declaration));
+  }
   void insert(std::size_t before, const std::string& text) {
     lines_.insert(lines_.begin() + static_cast<std::ptrdiff_t>(before),
                   {text, before < lines_.size() ? lines_[before].depth : depth_, at_});

@@ -375,7 +375,7 @@ class Assignment {
   }
 
   double reduce_cost(const Pass& p, const Layout& l) const {
-    const std::vector<int> dims = reduced(p);
+    const std::vector<int>& dims = p.reduced;
     const Layout result = layout::drop(l, dims);
     int lanes = 0, warps = 0;
     for (int b = 0; b < layout::thread_bits; ++b)
@@ -386,18 +386,7 @@ class Assignment {
     return r * lanes * 5 + (warps > 0 ? 60 + 4 * r * (1 << warps) : 0) + pressure;
   }
 
-  std::vector<int> reduced(const Pass& p) const {
-    const auto& ints = g_[p.inst].attr.ints;
-    return {ints.begin(), ints.end()};
-  }
-
   // ---- loops
-
-  bool is_reduced(const Pass& p, int d) const {
-    if (p.sink != Pass::Sink::reduce) return false;
-    const auto& dims = g_[p.inst].attr.ints;
-    return std::find(dims.begin(), dims.end(), d) != dims.end();
-  }
 
   // Rolls the loops over repetitions, reduced dimensions first, until the nest is short enough.
   void decide_loops(Pass& p) {
@@ -412,10 +401,9 @@ class Assignment {
       p.rolled[d] = true;
       size /= l.repetitions(d);
     };
-    for (int d = 0; d < l.rank(); ++d)
-      if (is_reduced(p, d)) roll(d);
+    for (const int d : p.reduced) roll(d);
     if (p.sink == Pass::Sink::reduce) {
-      const Layout result = layout::drop(l, reduced(p));
+      const Layout result = layout::drop(l, p.reduced);
       if (result.registers() <= max_result_registers && size <= 2 * max_unrolled_registers) return;
       if (result.registers() > max_result_registers) share_result(p);
     }

@@ -84,6 +84,7 @@ struct Pass {
   int variable = -1;
   layout::Layout layout = {};
   std::vector<bool> rolled = {};  // per dimension: repetitions run in a run-time loop
+  std::vector<int> reduced = {};  // reduce: the dimensions that are folded
   int scratch = -1;               // reduce: shared storage between the warps
 };
 

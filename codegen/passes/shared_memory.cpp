@@ -40,8 +40,7 @@ class SharedMemory {
   }
 
   std::int64_t scratch_elements(const Pass& p) const {
-    const auto& ints = l_.graph[p.inst].attr.ints;
-    const Layout result = layout::drop(p.layout, std::vector<int>(ints.begin(), ints.end()));
+    const Layout result = layout::drop(p.layout, p.reduced);
     bool warps = false;
     std::int64_t lanes = 1;
     for (int b = 0; b < layout::thread_bits; ++b) {

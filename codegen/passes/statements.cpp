@@ -2,6 +2,8 @@
 // threads share, sequential grid axes as loops around the whole body.
 //
 // Precondition: place_values. Layouts are still variables.
+#include <numeric>
+
 #include "codegen/layout/constructors.hpp"
 #include "codegen/passes/analysis.hpp"
 #include "codegen/passes/lowered.hpp"
@@ -144,8 +146,14 @@ class Building {
          .domain = g_[i.args[0]].type.shape,
          .valid = g_[i.args[0]].type.shape,
          .variable = l_.add_variable()};
+    p.reduced.assign(i.attr.ints.begin(), i.attr.ints.end());
+    if (s.place == Place::scalar) {
+      // Every thread gets a single value, whatever threads hold the padding of its dimensions.
+      p.reduced.resize(p.domain.size());
+      std::iota(p.reduced.begin(), p.reduced.end(), 0);
+    }
     s.variable = p.variable;
-    s.dropped.assign(i.attr.ints.begin(), i.attr.ints.end());
+    s.dropped = p.reduced;
     p.scratch = l_.add_storage({.place = Place::shared, .dtype = s.dtype, .of = v});
     out.push_back(std::move(st));
   }

@@ -377,6 +377,41 @@ TEST_CASE("every warpgroup of a body writes its own rows") {
   CHECK(both(two) == "");
 }
 
+TEST_CASE("a view of other bits is read in groups of its own elements") {
+  const graph::Graph g = whole(
+      [](Ref x, Ref o) {
+        const Value v = x.bitcast(i32)[_];
+        o[_] = v - min(v, {.axis = 0});
+      },
+      {array({4}, u64)}, {{{8}, i32}});
+  CHECK(both(g) == "");
+  const std::string text = text_of_cuda(g);
+  CHECK(text.find("reinterpret_cast<const i32*>(w0)") != std::string::npos);
+  CHECK(text.find("const i32 n0 = ") == std::string::npos);
+}
+
+TEST_CASE("a reduction to one element folds the padding of the dimensions that stay") {
+  const graph::Graph g = whole(
+      [](Ref a, Ref b, Ref o, Ref p) {
+        const Value d = dot(a[_], b[_]);
+        o[_] = min(floor(transpose(d, {1, 0})), {.axis = 0});
+        p[_] = max(d, {.axis = 1});
+      },
+      {array({1, 4}, f32), array({4, 2}, f32)}, {{{1}, f32}, {{1}, f32}});
+  for (int cc : {75, 80, 90}) CHECK(both(g, {}, cc) == "");
+}
+
+TEST_CASE("what is the same for a group of elements is computed once") {
+  const graph::Graph g = whole(
+      [](Ref x, Ref y, Ref o) {
+        const Value row = broadcast_to(max(x[_], {.axis = 0}), {1, 16});
+        o[_] = dot(row.astype(i16), y[_], {.trans_b = true});
+      },
+      {array({32}, f16), array({16, 16}, i16)}, {{{1, 16}, i32}});
+  CHECK(text_of_cuda(g).find("[e] = x0;") != std::string::npos);
+  CHECK(both(g) == "");
+}
+
 TEST_CASE("random kernels agree on interpreter and emulator") {
   const int architectures[] = {75, 80, 90, 100};
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
