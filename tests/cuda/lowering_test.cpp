@@ -7,6 +7,7 @@
 #include "palladium/ops/registry.hpp"
 #include "tests/support/differential.hpp"
 #include "tests/support/kernels.hpp"
+#include "tests/support/seeds.hpp"
 
 using namespace palladium;
 using namespace palladium::test;
@@ -59,10 +60,9 @@ TEST_CASE("views of other bits compile, cut, joined in one piece and joined of p
 }
 
 TEST_CASE("random kernels compile for the architecture that they are emitted for") {
-  for (std::uint64_t seed = 0; seed < 12; ++seed) {
-    INFO("seed " << seed);
+  for_seeds(0, 12, [&](std::uint64_t seed) {
     const RandomKernel k = random_kernel(seed);
     const std::string problem = compile_problem(k.graph, architectures[seed % 4]);
     CHECK(problem == "");
-  }
+  });
 }

@@ -8,6 +8,7 @@
 #include "palladium/gpu.hpp"
 #include "tests/support/differential.hpp"
 #include "tests/support/kernels.hpp"
+#include "tests/support/seeds.hpp"
 
 using namespace palladium;
 using namespace palladium::test;
@@ -414,42 +415,39 @@ TEST_CASE("what is the same for a group of elements is computed once") {
 
 TEST_CASE("random kernels agree on interpreter and emulator") {
   const int architectures[] = {75, 80, 90, 100};
-  for (std::uint64_t seed = 0; seed < 60; ++seed) {
-    INFO("seed " << seed);
+  for_seeds(0, 60, [&](std::uint64_t seed) {
     const RandomKernel k = random_kernel(seed, {.aliases = seed % 5 == 0});
     Random random(seed);
     test::Call a = random_call(k.graph, k.symbols, random, true), b = a, c = a;
     run_interpreter(k.graph, a, false);
     run_emulator(k.graph, {.compute_capability = architectures[seed % 4]}, b, false);
     CHECK(difference(k.graph, a, b) == "");
-    if (!has_gpu()) continue;
+    if (!has_gpu()) return;
     run_gpu(k.graph, c);
     CHECK(difference(k.graph, a, c) == "");
-  }
+  });
 }
 
 TEST_CASE("random kernels without sums agree in every bit, on any numbers, poison included") {
-  for (std::uint64_t seed = 100; seed < 130; ++seed) {
-    INFO("seed " << seed);
+  for_seeds(100, 30, [&](std::uint64_t seed) {
     const RandomKernel k = random_kernel(seed, {.contractions = false});
     Random random(seed);
     test::Call a = random_call(k.graph, k.symbols, random, false), b = a;
     run_interpreter(k.graph, a);
     run_emulator(k.graph, {.compute_capability = 90}, b);
     CHECK(difference(k.graph, a, b) == "");
-  }
+  });
 }
 
 TEST_CASE("elementary functions of random kernels agree within the op table's bounds") {
-  for (std::uint64_t seed = 200; seed < 220; ++seed) {
-    INFO("seed " << seed);
+  for_seeds(200, 20, [&](std::uint64_t seed) {
     const RandomKernel k = random_kernel(seed, {.elementary = true});
     Random random(seed);
     test::Call a = random_call(k.graph, k.symbols, random, true), b = a;
     run_interpreter(k.graph, a, false);
     run_emulator(k.graph, {.compute_capability = 90}, b, false);
     CHECK(difference(k.graph, a, b, 16) == "");
-  }
+  });
 }
 
 TEST_CASE("the GPU runs the kernels of these tests too") {
