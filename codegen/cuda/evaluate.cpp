@@ -227,6 +227,7 @@ std::string Nest::load(ValueId v, const Coordinates& c, const DimMap& map) {
     const std::string name = temporary("x");
     inside_.push_back(fmt::format("const {} {} = {} ? {} : {};", type_name(i.type.dtype), name,
                                   parenthesised(mask), got, parenthesised(otherwise)));
+    element_names_.insert(name);
     got = name;
   }
   return memo_[key] = got;
@@ -367,6 +368,7 @@ std::string Nest::access(const Address& a, const DimMap& map, const std::string&
     for (const Bound& b : bounds) computed |= b.coordinate.mentions(n);
   }
   auto& lines = computed ? inside_ : before_;
+  if (computed) element_names_.insert(name);
   lines.push_back(fmt::format("{} {};", type, name));
   std::string test = predicate(bounds, mask);
   const std::string threads = reading_threads(a);

@@ -413,6 +413,17 @@ TEST_CASE("what is the same for a group of elements is computed once") {
   CHECK(both(g) == "");
 }
 
+TEST_CASE("what is read for one element of a group is computed with there") {
+  const graph::Graph g = whole(
+      [](Ref x, Ref y, Ref o, Ref p) {
+        const Value i = iota(i32, {64, 8}, 1);
+        o[_] = load(x, {.mask = i % 3 == 0, .other = 1}) * 2 + 1;
+        p[_] = load(y, {.mask = x[_] > 0, .other = 0}).astype(f32) * 2;
+      },
+      {array({64, 8}, f32), array({64, 8}, i16)}, {{{64, 8}, f32}, {{64, 8}, f32}});
+  CHECK(both(g) == "");
+}
+
 TEST_CASE("random kernels agree on interpreter and emulator") {
   const int architectures[] = {75, 80, 90, 100};
   for_seeds(0, 60, [&](std::uint64_t seed) {
