@@ -155,7 +155,7 @@ bool Store::publish(const Entry& entry) const {
   }
   if (!outcome) return refuse(outcome.message());
   count(Event::stored);
-  if (is_time_to_sweep(bytes.size())) sweep();
+  sweep_if_time(bytes.size());
   return true;
 }
 

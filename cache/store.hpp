@@ -110,9 +110,11 @@ class Store {
   void remove_temporaries(const Contents& contents, std::int64_t older_than_ns,
                           Removed& removed) const;
   void look_into(const std::string& folder, Contents& found) const;
-  bool is_time_to_sweep(std::uint64_t bytes) const;
-  bool may_be_full(unsigned start) const;
-  std::size_t count_names() const;
+  void sweep_if_time(std::uint64_t bytes) const;
+  Removed sweep_above(double part) const;
+  bool is_time_to_look(std::uint64_t bytes, unsigned& random) const;
+  std::optional<double> worth_a_sweep(unsigned first_folder) const;
+  std::size_t count_names(const std::string& folder) const;
 
   enum class Trust : int { unknown, granted, refused };
 

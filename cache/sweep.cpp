@@ -114,49 +114,55 @@ std::vector<Store::Listed> Store::list() const {
 }
 
 /// On average once for every fiftieth part of a bound that is stored, whoever stores it: nobody has
-/// to know what the others did. Then a part of a large store tells whether it is worth to look at
-/// all of it.
-bool Store::is_time_to_sweep(std::uint64_t bytes) const {
+/// to know what the others did.
+bool Store::is_time_to_look(std::uint64_t bytes, unsigned& random) const {
   constexpr double parts = 50;
   const double of_bytes =
       parts * static_cast<double>(bytes) / static_cast<double>(options_.most_bytes);
   const double of_files = parts / static_cast<double>(options_.most_files);
   thread_local std::minstd_rand die{std::random_device()()};
   if (!(std::generate_canonical<double, 32>(die) < of_bytes + of_files)) return false;
-  return may_be_full(static_cast<unsigned>(die()));
+  random = static_cast<unsigned>(die());
+  return true;
 }
 
-/// By sixteen of the 256 folders, over which keys are spread evenly: what they hold is within some
-/// percent of a sixteenth. Where that is little, the names in all folders are counted, which costs
-/// less than to ask for each file.
-bool Store::may_be_full(unsigned start) const {
-  constexpr unsigned folders = 256, looked_into = 16;
-  constexpr std::size_t enough = 400;
+/// A part of a large store tells whether it is worth to look at all of it: as many of the 256
+/// folders, over which keys are spread evenly, as hold some hundred kernels, which is their number
+/// within some percent. The sizes of those in sixteen stand for all, since to ask for each takes
+/// longer than to list them. Gives the part of the bounds above which to make room: less than 1
+/// where much has to be looked at for it.
+std::optional<double> Store::worth_a_sweep(unsigned first_folder) const {
+  constexpr unsigned folders = 256, sized = 16;
+  constexpr std::size_t enough = 800;
   constexpr double nearly = 0.95;
   Contents part;
-  for (unsigned i = 0; i < looked_into; ++i)
-    look_into(fmt::format("{:02x}", (start + i * (folders / looked_into)) % folders), part);
-  if (part.entries.empty() || !part.temporaries.empty()) return true;
+  std::size_t count = 0;
+  unsigned seen = 0;
+  for (; seen < folders && (seen < sized || count < enough); ++seen) {
+    const std::string folder = fmt::format("{:02x}", (first_folder + seen) % folders);
+    if (seen < sized) {
+      look_into(folder, part);
+      count = part.entries.size();
+    } else {
+      count += count_names(folder);
+    }
+  }
+  const double above = seen < folders ? nearly : 1;
+  if (part.entries.empty() || !part.temporaries.empty()) return above;
   double bytes = 0;
   for (const Listed& entry : part.entries) bytes += static_cast<double>(entry.bytes);
-  const double of_files = nearly * static_cast<double>(options_.most_files);
-  const double of_bytes = nearly * static_cast<double>(options_.most_bytes);
-  const auto seen = static_cast<double>(part.entries.size());
-  constexpr double others = folders / looked_into;
-  if (part.entries.size() >= enough) return others * seen > of_files || others * bytes > of_bytes;
-  const std::size_t count = count_names();
-  return count > options_.most_files || static_cast<double>(count) * bytes / seen > of_bytes;
+  bytes /= static_cast<double>(part.entries.size());
+  const double all = static_cast<double>(count) * folders / seen;
+  const bool is_full = all > static_cast<double>(options_.most_files) ||
+                       all * bytes > nearly * static_cast<double>(options_.most_bytes);
+  return is_full ? std::optional(above) : std::nullopt;
 }
 
-/// Of entries, in all folders.
-std::size_t Store::count_names() const {
-  std::vector<std::string> folders, inside;
-  if (!files::list(base(), folders)) return 0;
-  std::size_t count = 0;
-  for (const std::string& folder : folders)
-    if (names::is_folder(folder) && files::list(base() + "/" + folder, inside))
-      count += static_cast<std::size_t>(std::ranges::count_if(inside, names::is_entry));
-  return count;
+/// Of entries in a folder.
+std::size_t Store::count_names(const std::string& folder) const {
+  std::vector<std::string> inside;
+  if (!files::list(base() + "/" + folder, inside)) return 0;
+  return static_cast<std::size_t>(std::ranges::count_if(inside, names::is_entry));
 }
 
 void Store::remove_temporaries(const Contents& contents, std::int64_t older_than_ns,
@@ -171,7 +177,16 @@ void Store::remove_temporaries(const Contents& contents, std::int64_t older_than
   }
 }
 
-Store::Removed Store::sweep() const {
+Store::Removed Store::sweep() const { return sweep_above(1); }
+
+void Store::sweep_if_time(std::uint64_t bytes) const {
+  unsigned random = 0;
+  if (!is_time_to_look(bytes, random)) return;
+  if (const auto part = worth_a_sweep(random)) sweep_above(*part);
+}
+
+/// Until a tenth of the bounds is free, where more than that part of them is used.
+Store::Removed Store::sweep_above(double part) const {
   Removed removed;
   if (!is_usable()) return removed;
   Contents all = contents();
@@ -180,7 +195,11 @@ Store::Removed Store::sweep() const {
   std::uint64_t bytes = 0;
   for (const Listed& entry : all.entries) bytes += entry.bytes;
   std::uint64_t count_left = all.entries.size();
-  if (bytes <= options_.most_bytes && count_left <= options_.most_files) return removed;
+  const auto is_above = [&](std::uint64_t used, std::uint64_t most) {
+    return static_cast<double>(used) > part * static_cast<double>(most);
+  };
+  if (!is_above(bytes, options_.most_bytes) && !is_above(count_left, options_.most_files))
+    return removed;
   const std::uint64_t enough_bytes = options_.most_bytes - options_.most_bytes / 10;
   const std::uint64_t enough_files = options_.most_files - options_.most_files / 10;
   std::ranges::sort(all.entries, {}, &Listed::modified_ns);

@@ -199,9 +199,8 @@ TEST_CASE("a large store is looked at in part, and as a whole when it is nearly 
     calls->opendir = [](const char* path) { return ++folders_listed, ::opendir(path); };
     // Some five times it is time to look.
     for (int i = 0; i < 1400; ++i) REQUIRE(large.publish(entry_of(std::to_string(i), 10)));
-    CHECK(folders_listed % 16 == 0);
-    CHECK(folders_listed > 0);
-    CHECK(folders_listed < 30 * 16);
+    CHECK(folders_listed >= 16);
+    CHECK(folders_listed < 30 * 24);
   }
   const Store full(folder.path(), {.most_files = 8000});
   const std::uint64_t evicted = cache::counted(cache::Event::evicted);
