@@ -27,6 +27,8 @@ struct Context {
 void make(Context& c, Stack stack, std::byte* top, void (*entry)(void*), void* argument);
 /// Saves the running context in `from` and continues `to`.
 void swap(Context& from, Context& to);
+/// Lets the cache fetch the top of a stack that will be continued soon.
+void prefetch(const Context& c);
 }  // namespace assembly
 #endif
 
@@ -36,6 +38,7 @@ struct Context {
 };
 void make(Context& c, Stack stack, std::byte* top, void (*entry)(void*), void* argument);
 void swap(Context& from, Context& to);
+inline void prefetch(const Context&) {}  // only libc knows where the stack pointer lies
 }  // namespace portable
 
 #if defined(__x86_64__)

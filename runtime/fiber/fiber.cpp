@@ -173,6 +173,8 @@ void Scheduler::leave() {
     current_ = next;
     next->state_ = Fiber::State::running;
     next->started_ = true;
+    // Its stack has left the cache when there are many: fetched while `next` runs.
+    if (any_ready()) prefetch(ready_[first_]->context_);
     swap(self.context_, next->context_);
   }
   if (unwinding_ && !self.done()) throw Cancelled{};
