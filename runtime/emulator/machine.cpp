@@ -78,6 +78,7 @@ Machine::Machine(const Launch& launch, const Module& module, GlobalMemory& globa
       scheduler_({.stack_bytes = 128 * 1024,
                   .order = order_of(launch.options.schedule),
                   .seed = launch.options.seed}),
+      races_(launch.options.detect_races),
       engine_({.strict_fences = launch.options.strict_fences}),
       clusters_(static_cast<std::size_t>(resident)),
       global_shadows_(global.size()),
@@ -205,7 +206,7 @@ void Machine::run() {
     fill(cluster, *index);
     for (Block& block : cluster.blocks) {
       for (Thread& thread : block.threads) {
-        thread.fiber = &scheduler_.spawn([this, &thread] { run_thread(thread); });
+        thread.fiber = &scheduler_.spawn([this, &thread] { run_thread(thread); }, &thread);
         threads_.push_back(&thread);
       }
     }
@@ -372,7 +373,7 @@ std::string Machine::describe(const abi::Ids& ids) {
 
 std::string Machine::describe_self() const {
   if (scheduler_.current() == nullptr) return "an asynchronous copy";
-  return describe(*threads_[scheduler_.current()->id()]);
+  return describe(static_cast<const Thread*>(scheduler_.current()->owner())->ids);
 }
 
 std::string Machine::describe(race::Agent agent) const {

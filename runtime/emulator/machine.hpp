@@ -298,7 +298,7 @@ class Machine {
   static thread_local Machine* running __attribute__((tls_model("initial-exec")));
 
   // ---- life of threads and clusters (machine.cpp)
-  Thread& self() { return *threads_[scheduler_.current()->id()]; }
+  Thread& self() { return *static_cast<Thread*>(scheduler_.current()->owner()); }
   void build(Cluster& cluster);
   void fill(Cluster& cluster, std::uint64_t index);
   void run_thread(Thread& thread);
@@ -446,7 +446,7 @@ class Machine {
   [[noreturn]] void fail(int line, const std::string& what, const std::string& others,
                          int others_line);
   [[noreturn]] void blame_user(int line, const std::string& what);
-  bool races() const { return launch_.options.detect_races; }
+  bool races() const { return races_; }
 
   const Launch& launch_;
   const Module& module_;
@@ -454,6 +454,7 @@ class Machine {
   Reports& reports_;
   Clusters& queue_;
   fiber::Scheduler scheduler_;
+  const bool races_;
   race::Engine engine_;
   std::vector<Cluster> clusters_;
   std::vector<Thread*> threads_;      // by fiber

@@ -34,7 +34,7 @@ Scheduler::~Scheduler() {
   }
 }
 
-Fiber& Scheduler::spawn(std::function<void()> body) {
+Fiber& Scheduler::spawn(std::function<void()> body, void* owner) {
   std::unique_ptr<Fiber> fiber;
   if (spare_.empty()) {
     fiber = std::make_unique<Fiber>();
@@ -46,6 +46,7 @@ Fiber& Scheduler::spawn(std::function<void()> body) {
   }
   fiber->id_ = static_cast<std::uint32_t>(fibers_.size());
   fiber->body_ = std::move(body);
+  fiber->owner_ = owner;
   fiber->started_ = false;
   fiber->exceptions_ = {};
   // Stacks lie a power of two apart; without an offset their hot lines would share cache sets.

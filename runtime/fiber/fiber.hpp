@@ -27,6 +27,8 @@ class Fiber {
   std::uint32_t id() const { return id_; }
   bool done() const { return state_ == State::done; }
   bool parked() const { return state_ == State::parked; }
+  /// What `spawn` was given.
+  void* owner() const { return owner_; }
   /// What `park` was given while parked, for deadlock reports.
   const void* waits_on() const { return waits_on_; }
 
@@ -36,6 +38,7 @@ class Fiber {
   Context context_;
   Stack stack_;
   Scheduler* scheduler_ = nullptr;
+  void* owner_ = nullptr;
   const void* waits_on_ = nullptr;
   std::function<void()> body_;
   ExceptionState exceptions_;
@@ -67,8 +70,9 @@ class Scheduler {
   ~Scheduler();
   Scheduler(const Scheduler&) = delete;
 
-  /// Adds a fiber; before `run` or from a running fiber.
-  Fiber& spawn(std::function<void()> body);
+  /// Adds a fiber; before `run` or from a running fiber. `owner` is what the fiber stands for, so
+  /// that who asks `current` finds it.
+  Fiber& spawn(std::function<void()> body, void* owner = nullptr);
 
   /// Runs until every fiber is done. An exception that leaves a fiber (the first one) stops the
   /// rest: each is unwound by an internal exception thrown from its `yield` or `park`, and then

@@ -29,6 +29,23 @@ TEST_CASE("fibers run in order of spawning and interleave at yields") {
   CHECK(s.live() == 0);
 }
 
+TEST_CASE("a running fiber knows whose it is") {
+  Scheduler s;
+  int a = 1, b = 2;
+  std::vector<int> seen;
+  for (int* owner : {&a, &b}) {
+    s.spawn(
+        [&] {
+          s.yield();
+          seen.push_back(*static_cast<int*>(s.current()->owner()));
+        },
+        owner);
+  }
+  s.spawn([&] { seen.push_back(s.current()->owner() == nullptr ? 0 : -1); });
+  s.run();
+  CHECK(seen == std::vector<int>{0, 1, 2});
+}
+
 TEST_CASE("a parked fiber sleeps until it is unparked") {
   Scheduler s;
   std::string order;
