@@ -421,9 +421,9 @@ class Machine {
   void read_matrices(std::span<Thread> warp, int matrices, bool transposed, int line);
   void write_matrices(std::span<Thread> warp, int matrices, bool transposed, int line);
   void move_row(Thread& lane, void* to, const void* from, int line);
-  WgmmaProduct& join_product(WgmmaUnit& unit, const WgmmaCall& mine);
+  [[noreturn]] void fail_divergent(const WgmmaCall& mine, const WgmmaCall& theirs);
   void lend(WgmmaProduct& product, void* d, int line);
-  void take_a(WgmmaProduct& product, const std::uint32_t* registers);
+  void take_a(WgmmaProduct& product, const std::uint32_t* registers, int line);
   const MatrixChunks& chunks_of(std::uint64_t descriptor, bool transposed, int extent, int k,
                                 abi::Format format);
   void find_operands(Block& block, WgmmaProduct& product);

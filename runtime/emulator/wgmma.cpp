@@ -203,14 +203,28 @@ void Machine::wgmma(const abi::Wgmma& shape, void* d, const std::uint32_t* a_reg
   Thread& me = self();
   Block& block = *me.block;
   WgmmaUnit& unit = block.wgmma[me.ids.warpgroup];
-  WgmmaProduct& product = join_product(unit, {.shape = &shape,
-                                              .a = a_registers != nullptr ? 0 : a,
-                                              .b = b,
-                                              .accumulate = accumulate,
-                                              .a_in_registers = a_registers != nullptr,
-                                              .line = line});
-  if (a_registers != nullptr) take_a(product, a_registers);
-  lend(product, d, line);
+  const auto mine = [&] {
+    return WgmmaCall{.shape = &shape,
+                     .a = a_registers != nullptr ? 0 : a,
+                     .b = b,
+                     .accumulate = accumulate,
+                     .a_in_registers = a_registers != nullptr,
+                     .line = line};
+  };
+  const std::uint32_t number = me.wgmma.issued;
+  // The same for all threads of the warpgroup.
+  WgmmaProduct& product = unit.has(number) ? unit[number] : unit.add(mine());
+  if (!(product == mine())) fail_divergent(mine(), product);
+  if (a_registers != nullptr) take_a(product, a_registers, line);
+  WgmmaThread::Lent* const lent = me.wgmma.find(d);
+  if (lent == nullptr) {
+    lend(product, d, line);
+  } else if (product.accumulator == nullptr || product.accumulator == lent->accumulator) {
+    product.accumulator = lent->accumulator;
+    lent->last = number;
+  } else {
+    fail(line, "accumulates in other registers than the other threads of its warpgroup");
+  }
   if (races() && me.ids.lane == 0) product.known[me.ids.warp] = engine_.release(me.agent);
   ++me.wgmma.issued;
   if (++product.issued < threads) return;
@@ -231,47 +245,19 @@ void Machine::wgmma(const abi::Wgmma& shape, void* d, const std::uint32_t* a_reg
   wake_all(unit.waiting, {});
 }
 
-// The product that this thread's next wgmma is, the same for all threads of the warpgroup.
-WgmmaProduct& Machine::join_product(WgmmaUnit& unit, const WgmmaCall& mine) {
-  const std::uint32_t number = self().wgmma.issued;
-  if (number - unit.first == unit.products.size()) {
-    WgmmaProduct& product = unit.add();
-    static_cast<WgmmaCall&>(product) = mine;
-    if (mine.a_in_registers) {
-      product.a_elements.resize(static_cast<std::size_t>(rows * mine.shape->k));
-    }
-  }
-  WgmmaProduct& product = unit[number];
-  if (!(product == mine)) {
-    fail(mine.line,
-         fmt::format("issues another wgmma than the other threads of its warpgroup: descriptors "
-                     "{:#x} and {:#x}, theirs {:#x} and {:#x}",
-                     mine.a, mine.b, product.a, product.b),
-         "theirs is", product.line);
-  }
-  return product;
+void Machine::fail_divergent(const WgmmaCall& mine, const WgmmaCall& theirs) {
+  fail(mine.line,
+       fmt::format("issues another wgmma than the other threads of its warpgroup: descriptors "
+                   "{:#x} and {:#x}, theirs {:#x} and {:#x}",
+                   mine.a, mine.b, theirs.a, theirs.b),
+       "theirs is", theirs.line);
 }
 
-// Takes the thread's part of the accumulator, unless an earlier product in flight has it.
+// Takes the thread's part of the accumulator, which no earlier product in flight has.
 void Machine::lend(WgmmaProduct& product, void* d, int line) {
   Thread& me = self();
   const int t = static_cast<int>(me.ids.thread);
   const abi::Wgmma& shape = *product.shape;
-  if (product.a_in_registers && !me.wgmma.fenced) {
-    report(*me.block, {"wgmma fence", line},
-           fmt::format("{} gives registers to a wgmma without wgmma_fence since they may have been "
-                       "written{}",
-                       describe(me), where(line)));
-  }
-  for (WgmmaThread::Lent& lent : me.wgmma.lent) {
-    if (lent.registers != d) continue;
-    if (product.accumulator != nullptr && product.accumulator != lent.accumulator) {
-      fail(line, "accumulates in other registers than the other threads of its warpgroup");
-    }
-    product.accumulator = lent.accumulator;
-    lent.last = me.wgmma.issued;
-    return;
-  }
   if (!me.wgmma.fenced) {
     report(
         *me.block, {"wgmma fence", line},
@@ -286,7 +272,6 @@ void Machine::lend(WgmmaProduct& product, void* d, int line) {
                            : product.accumulator->floats.resize(size);
   }
   Accumulator& accumulator = *product.accumulator;
-  accumulator.registers[t] = d;
   me.wgmma.lent.push_back({d, product.accumulator, me.wgmma.issued});
   const auto* words = static_cast<std::uint32_t*>(d);
   for_each_pair(t, shape.n, [&](int i, int at) {
@@ -303,8 +288,16 @@ void Machine::lend(WgmmaProduct& product, void* d, int line) {
 }
 
 // The fragment of A: register j of thread t holds 4 bytes of row g + 8 (j % 2).
-void Machine::take_a(WgmmaProduct& product, const std::uint32_t* registers) {
-  const int t = static_cast<int>(self().ids.thread);
+void Machine::take_a(WgmmaProduct& product, const std::uint32_t* registers, int line) {
+  Thread& me = self();
+  if (!me.wgmma.fenced) {
+    report(*me.block, {"wgmma fence", line},
+           fmt::format("{} gives registers to a wgmma without wgmma_fence since they may have been "
+                       "written{}",
+                       describe(me), where(line)));
+  }
+  product.a_elements.resize(static_cast<std::size_t>(rows * product.shape->k));
+  const int t = static_cast<int>(me.ids.thread);
   const int bytes = static_cast<int>(bytes_of(product.shape->a)), per = 4 / bytes;
   const std::uint32_t mask = bytes == 4 ? ~0u : (1u << 8 * bytes) - 1;
   for (int j = 0; j < 4; ++j) {
@@ -425,9 +418,7 @@ void Machine::retire(WgmmaUnit& unit, std::uint32_t until, int line) {
   for (std::uint32_t i = mine.retired; i < until; ++i) ++unit[i].retired;
   mine.retired = until;
   mine.fenced = false;
-  while (!unit.products.empty() && unit.products.front().retired == threads) {
-    unit.drop_first();
-  }
+  unit.drop_retired(threads);
 }
 
 void Machine::give_back(const WgmmaThread::Lent& lent, const abi::Wgmma& shape, int line) {
@@ -440,7 +431,7 @@ void Machine::give_back(const WgmmaThread::Lent& lent, const abi::Wgmma& shape, 
            fmt::format("{} has written accumulator registers while a wgmma was in flight, before{}",
                        describe(me), where(line)));
   }
-  Accumulator& accumulator = *lent.accumulator;
+  const Accumulator& accumulator = *lent.accumulator;
   for_each_pair(t, shape.n, [&](int i, int at) {
     switch (shape.d) {
     case Format::i32: std::memcpy(&words[i], &accumulator.integers[at], 8); break;
@@ -451,7 +442,6 @@ void Machine::give_back(const WgmmaThread::Lent& lent, const abi::Wgmma& shape, 
     default: std::memcpy(&words[i], &accumulator.floats[at], 8);
     }
   });
-  accumulator.registers[t] = nullptr;
 }
 
 void Machine::saw_in_flight(int line) {

@@ -1,9 +1,10 @@
 // The state of asynchronous products: what a warpgroup has issued and which registers are lent.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -18,8 +19,7 @@ struct Thread;
 /// The accumulator of products in flight: 64 x n numbers, taken out of the threads' registers by
 /// the first product and given back when a thread waits for the last.
 struct Accumulator {
-  std::array<void*, 128> registers = {};  // null: given back, or not lent yet
-  std::vector<float> floats;              // row by row; integers use the other
+  std::vector<float> floats;  // row by row; integers use the other
   std::vector<std::int32_t> integers;
 };
 
@@ -47,32 +47,43 @@ struct WgmmaProduct : WgmmaCall {
   race::Snapshot after;
 };
 
-/// One warpgroup's tensor core: products in order of issue.
-struct WgmmaUnit {
-  std::deque<WgmmaProduct> products;
-  std::uint32_t first = 0;     // number of products.front()
+/// One warpgroup's tensor core: products by their number, in order of issue.
+class WgmmaUnit {
+ public:
   std::uint32_t executed = 0;  // products before this number are
   std::vector<Thread*> waiting;
-  std::vector<WgmmaProduct> spare;
   race::Agent agent = 0;
 
-  WgmmaProduct& operator[](std::uint32_t number) { return products[number - first]; }
+  bool has(std::uint32_t number) const { return number != end_; }
+  WgmmaProduct& operator[](std::uint32_t number) { return ring_[number & mask_]; }
   /// The next product; those that are over lend their memory to new ones.
-  WgmmaProduct& add() {
-    if (spare.empty()) return products.emplace_back();
-    products.push_back(std::move(spare.back()));
-    spare.pop_back();
-    WgmmaProduct& product = products.back();
+  WgmmaProduct& add(const WgmmaCall& call) {
+    if (end_ - first_ == ring_.size()) grow();
+    WgmmaProduct& product = (*this)[end_++];
+    static_cast<WgmmaCall&>(product) = call;
     product.issued = product.retired = 0;
     product.a_chunks = product.b_chunks = nullptr;
     return product;
   }
-  void drop_first() {
-    products.front().accumulator = nullptr;
-    spare.push_back(std::move(products.front()));
-    products.pop_front();
-    ++first;
+  /// Forgets the first products that all `threads` have waited for.
+  void drop_retired(int threads) {
+    while (first_ != end_ && (*this)[first_].retired == threads) {
+      (*this)[first_++].accumulator = nullptr;
+    }
   }
+
+ private:
+  void grow() {
+    std::vector<WgmmaProduct> larger(std::max<std::size_t>(8, 2 * ring_.size()));
+    const auto mask = static_cast<std::uint32_t>(larger.size() - 1);
+    for (std::uint32_t i = first_; i != end_; ++i) larger[i & mask] = std::move((*this)[i]);
+    ring_ = std::move(larger);
+    mask_ = mask;
+  }
+
+  std::vector<WgmmaProduct> ring_;  // a power of two of them; number n lies at n % size
+  std::uint32_t mask_ = 0;
+  std::uint32_t first_ = 0, end_ = 0;  // the numbers of those that are not over
 };
 
 /// A thread's side of it.
@@ -86,6 +97,14 @@ struct WgmmaThread {
     std::uint32_t last;  // the latest product that writes it
   };
   std::vector<Lent> lent;
+
+  /// The part of an accumulator that lies in these registers; null if nobody has it.
+  Lent* find(const void* registers) {
+    for (Lent& l : lent) {
+      if (l.registers == registers) return &l;
+    }
+    return nullptr;
+  }
 };
 
 }  // namespace palladium::emulator
