@@ -28,22 +28,30 @@ std::array<int, 5> coordinates(int rank, const int* at) {
   return result;
 }
 
-// Reads the box into shared memory whose byte 0 is `shared`.
+// Reads the box into shared memory whose byte 0 is `shared`. Rows under a swizzle have its width
+// and lie on multiples of it: all chunks of one are exchanged alike.
 void read_box(const TensorMapSpec& map, const std::array<int, 5>& at, std::byte* shared,
               std::uint32_t offset) {
   const std::uint32_t width = row_bytes(map);
   const auto element = static_cast<std::uint32_t>(bytes_of(map.type));
   std::vector<std::byte> padded(width);
+  // Rows of an array lie too far apart for a processor to foresee the next.
+  const std::uintptr_t ahead = 16 * map.strides[0];
   for_each_row(map, at, [&](const BoxRow& r) {
     const auto* row = reinterpret_cast<const std::byte*>(r.data);
+    for (std::uint32_t i = 0; i < width; i += 64) {
+      __builtin_prefetch(reinterpret_cast<const void*>(r.data + ahead + i));
+    }
     if (r.last - r.first != map.box[0]) {
       std::fill(padded.begin(), padded.end(), map.nan_fill ? std::byte{0xff} : std::byte{0});
       std::copy(row + r.first * element, row + r.last * element, &padded[r.first * element]);
       row = padded.data();
     }
+    const std::uint32_t address = shared_base + offset + r.offset;
+    const std::uint32_t exchange = swizzled(address, map.swizzle) ^ address;
+    std::byte* const to = shared + offset + r.offset;
     for (std::uint32_t i = 0; i < width; i += chunk) {
-      const std::uint32_t address = shared_base + offset + r.offset + i;
-      std::memcpy(shared + swizzled(address, map.swizzle) - shared_base, row + i, chunk);
+      std::memcpy(to + (i ^ exchange), row + i, chunk);
     }
   });
 }
