@@ -45,6 +45,13 @@ std::string ranges(const std::vector<std::uint32_t>& ascending) {
   return result;
 }
 
+// For vectors that are filled anew in each block.
+template <class T>
+void keep_memory(std::vector<T>& to, std::vector<T>& from) {
+  from.clear();
+  to = std::move(from);
+}
+
 // What ptxas gives each thread of a kernel with __launch_bounds__(threads, 1) and setmaxnreg.
 int launch_registers(int threads) { return std::min(65536 / threads / 8 * 8, 248); }
 
@@ -161,8 +168,11 @@ void Machine::fill(Cluster& cluster, std::uint64_t index) {
     if (races()) block.shadow.emplace(engine_, block.shared.size());
     for (int i = 0; i < threads; ++i) {
       Thread& thread = block.threads[i];
-      const Thread former = std::exchange(thread, {});
+      Thread former = std::exchange(thread, {});
       thread.fiber = former.fiber;
+      keep_memory(thread.bulk, former.bulk);
+      keep_memory(thread.wgmma.groups, former.wgmma.groups);
+      keep_memory(thread.wgmma.lent, former.wgmma.lent);
       thread.block = &block;
       abi::Ids& ids = thread.ids;
       ids.thread = i % 128;
