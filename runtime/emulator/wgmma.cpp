@@ -196,6 +196,15 @@ MatrixChunks list_chunks(std::uint64_t descriptor, bool transposed, int extent, 
   return chunks;
 }
 
+// Whether one of a chunk's bytes is 0, which is Block::unwritten.
+bool has_unwritten(const std::uint8_t* state) {
+  static_assert(Block::unwritten == 0);
+  std::uint64_t words[2];
+  std::memcpy(words, state, sizeof words);
+  constexpr std::uint64_t ones = 0x0101010101010101, tops = ones << 7;
+  return (((words[0] - ones) & ~words[0]) | ((words[1] - ones) & ~words[1])) & tops;
+}
+
 }  // namespace
 
 void Machine::wgmma(const abi::Wgmma& shape, void* d, const std::uint32_t* a_registers,
@@ -345,7 +354,9 @@ void Machine::require_operand(Block& block, const MatrixChunks& chunks, const ch
       fail(line, fmt::format("{} it reaches offset {} of {} bytes of shared memory", what,
                              static_cast<std::int32_t>(offset), size));
     }
-    require_written(block, offset, chunk, what.c_str(), line);
+    if (has_unwritten(&block.state[offset])) {
+      fail_unwritten(block, offset, chunk, what.c_str(), line);
+    }
   }
   block.written_operands.insert(&chunks);
 }
