@@ -170,6 +170,11 @@ void Machine::record_box(const TensorMapSpec& map, const std::array<int, 5>& at,
   const auto element = bytes_of(map.type);
   const bool write = access.kind != race::Kind::read;
   const int line = static_cast<int>(access.tag);
+  if (!races() && !write) {
+    // Whose elements these are does not matter, as long as one buffer has them all.
+    const Extent box = extent_of(map, at);
+    if (global_.find(box.begin, box.bytes, hint_) != GlobalMemory::none) return;
+  }
   for_each_row(map, at, [&](const BoxRow& r) {
     if (r.last <= r.first) return;
     const std::uintptr_t begin = r.data + r.first * element;

@@ -1,5 +1,6 @@
 #include "runtime/emulator/tensor_map.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include "codegen/base/format.hpp"
@@ -109,6 +110,21 @@ std::uint32_t box_bytes(const TensorMapSpec& spec) {
   std::uint32_t bytes = row_bytes(spec);
   for (int d = 1; d < spec.rank; ++d) bytes *= spec.box[d];
   return bytes;
+}
+
+Extent extent_of(const TensorMapSpec& spec, const std::array<int, 5>& at) {
+  const std::uint64_t element = bytes_of(spec.type);
+  std::uint64_t begin = 0, last = 0;  // the last element's
+  for (int d = 0; d < spec.rank; ++d) {
+    const std::int64_t low = std::max(at[d], 0);
+    const std::int64_t high =
+        std::min(at[d] + std::int64_t{spec.box[d]}, static_cast<std::int64_t>(spec.extents[d]));
+    if (low >= high) return {};
+    const std::uint64_t stride = d == 0 ? element : spec.strides[d - 1];
+    begin += static_cast<std::uint64_t>(low) * stride;
+    last += static_cast<std::uint64_t>(high - 1) * stride;
+  }
+  return {reinterpret_cast<std::uintptr_t>(spec.base) + begin, last + element - begin};
 }
 
 }  // namespace palladium::emulator

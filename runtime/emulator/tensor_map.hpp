@@ -37,6 +37,13 @@ struct BoxRow {
   std::uint32_t first, last;
 };
 
+/// From the first to the last byte that the box has inside the array; empty where it has none.
+struct Extent {
+  std::uintptr_t begin = 0;
+  std::size_t bytes = 0;
+};
+Extent extent_of(const TensorMapSpec& spec, const std::array<int, 5>& at);
+
 /// Calls visit(BoxRow) for each row of the box whose first element has coordinates `at`.
 template <class Visit>
 void for_each_row(const TensorMapSpec& spec, const std::array<int, 5>& at, Visit visit) {

@@ -9,6 +9,7 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+#include "runtime/emulator/tensor_map.hpp"
 #include "tests/support/small_kernel.hpp"
 
 using namespace palladium;
@@ -150,6 +151,21 @@ struct Copy {
   }
 };
 
+void check_extent(const Shape& shape, const Place& at) {
+  Bytes x(shape.bytes());
+  std::size_t begin = x.size(), end = 0;
+  shape.for_each(at, [&](std::size_t, std::size_t from, bool inside) {
+    if (!inside) return;
+    begin = std::min(begin, from);
+    end = std::max(end, from + static_cast<std::size_t>(shape.element_bytes));
+  });
+  std::array<int, 5> place = {};
+  std::copy(at.begin(), at.end(), place.begin());
+  const emulator::Extent extent = emulator::extent_of(shape.map(x), place);
+  REQUIRE(extent.bytes == (begin < end ? end - begin : 0));
+  if (begin < end) REQUIRE(extent.begin == reinterpret_cast<std::uintptr_t>(&x[begin]));
+}
+
 void check(const Shape& shape, const Place& at, const Place& to, const emulator::Options& options) {
   const Copy copy(shape, at, to, options);
   const auto size = static_cast<std::size_t>(shape.element_bytes);
@@ -165,6 +181,7 @@ void check(const Shape& shape, const Place& at, const Place& to, const emulator:
                << " " << at[2] << ", " << test::describe(options));
   REQUIRE(copy.shown == shown);
   REQUIRE(copy.y == y);
+  check_extent(shape, at);
 }
 
 // Inside; out on each side of each dimension; wholly outside.
