@@ -44,7 +44,8 @@ cache::Entry entry_of(const std::string& name, std::size_t bytes) {
 /// A folder that is gone afterwards.
 class Root {
  public:
-  Root() {
+  explicit Root(const std::string& parent = P_tmpdir)
+      : path_(parent + "/palladium-benchmark-XXXXXX") {
     if (::mkdtemp(path_.data()) == nullptr) std::exit(1);
   }
   Root(const Root&) = delete;
@@ -57,7 +58,7 @@ class Root {
   const std::string& path() const { return path_; }
 
  private:
-  std::string path_ = P_tmpdir "/palladium-benchmark-XXXXXX";
+  std::string path_;
 };
 
 void report_500_kernels() {
@@ -88,8 +89,8 @@ void report_count() {
 }
 
 /// Stores three times the bound, one after the other; in microseconds for each.
-double store_three_times(const cache::StoreOptions& options, int bound) {
-  const Root root;
+double store_three_times(const std::string& where, const cache::StoreOptions& options, int bound) {
+  const Root root(where);
   const cache::Store store(root.path(), options);
   cache::Entry entry = entry_of("", 8'000);
   return microseconds([&] {
@@ -101,21 +102,21 @@ double store_three_times(const cache::StoreOptions& options, int bound) {
          (3 * bound);
 }
 
-/// A kernel is stored when it has been compiled: the cheapest takes NVRTC 20 ms.
-void report_sweeps() {
+/// A kernel is stored when it has been compiled: the cheapest takes NVRTC 20 ms. On disk the file
+/// system's own price for files of which many were deleted is in it.
+void report_sweeps(const char* name, const std::string& where) {
   constexpr int bound = 2000;
   constexpr double compile_us = 20'000;
   double bounded = 1e30, unbounded = 1e30;
   for (int run = 0; run < 3; ++run) {
-    unbounded = std::min(unbounded, store_three_times({}, bound));
-    bounded = std::min(bounded, store_three_times({.most_files = bound}, bound));
+    unbounded = std::min(unbounded, store_three_times(where, {}, bound));
+    bounded = std::min(bounded, store_three_times(where, {.most_files = bound}, bound));
   }
   const double more = std::max(0.0, bounded - unbounded);
   std::printf(
-      "%-52s %9.2f %%    target <= 1 %%    (%.1f us for each kernel; a compile of 20 ms and its "
-      "store; %.0f %% of the store alone, which is %.0f us)\n",
-      "keeping the bounds while three times as much is stored",
-      100 * more / (compile_us + unbounded), more, 100 * more / unbounded, unbounded);
+      "%-52s %9.2f %%    target <= 1 %%    (%.0f us for each kernel, of a compile of 20 ms and "
+      "a store of %.0f us)\n",
+      name, 100 * more / (compile_us + unbounded), more, unbounded);
 }
 
 /// Sixteen processes that make a kernel each, in 20 ms; in milliseconds until the last has.
@@ -190,7 +191,8 @@ void report_death() {
 int main() {
   report_500_kernels();
   report_count();
-  report_sweeps();
+  report_sweeps("bounds kept while three times as much is stored", "/dev/shm");
+  report_sweeps("the same on disk", P_tmpdir);
   report_turns();
   report_death();
   return 0;
