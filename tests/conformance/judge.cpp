@@ -1,4 +1,4 @@
-#include <bit>
+#include <algorithm>
 #include <cmath>
 
 #include "codegen/base/format.hpp"
@@ -7,6 +7,9 @@
 
 namespace palladium::conformance {
 namespace {
+
+// Of an array that differs, for the report.
+constexpr std::size_t most_elements = 16, most_bytes = 2048;
 
 std::uint64_t element(const std::vector<std::byte>& bytes, std::size_t i, std::size_t size) {
   std::uint64_t bits = 0;
@@ -37,11 +40,20 @@ std::string hexadecimal(std::uint64_t bits, int bytes) {
   return fmt::format("{:#0{}x}", bits, 2 + 2 * bytes);
 }
 
+/// The first bytes in memory's order, two digits each.
+std::string digits(const std::vector<std::byte>& bytes) {
+  std::string text;
+  for (std::size_t i = 0; i < std::min(bytes.size(), most_bytes); ++i)
+    text += fmt::format("{:02x}", std::to_integer<int>(bytes[i]));
+  return text;
+}
+
 }  // namespace
 
 Verdict judge(const Case& c, const Arrays& emulated, const Arrays& got) {
   Verdict verdict;
   verdict.measured = nlohmann::json::object();
+  verdict.differing = nlohmann::json::array();
   for (std::size_t k = 0; k < c.arrays.size(); ++k) {
     const Array& a = c.arrays[k];
     if (!a.output) continue;
@@ -64,6 +76,17 @@ Verdict judge(const Case& c, const Arrays& emulated, const Arrays& got) {
                                    {"unit", a.agreement == Agreement::near ? "absolute" : "ulp"}};
     }
     if (wrong == 0) continue;
+    nlohmann::json& told = verdict.differing.emplace_back();
+    told["array"] = k;
+    told["type"] = a.type;
+    told["differ"] = wrong;
+    told["of"] = count;
+    for (std::size_t i = first; i < count && told["elements"].size() < most_elements; ++i) {
+      const std::uint64_t e = element(emulated[k], i, size), g = element(got[k], i, size);
+      if (distance(a, t, i, e, g) > a.bound)
+        told["elements"].push_back({i, hexadecimal(g, t.bytes), hexadecimal(e, t.bytes)});
+    }
+    told["got"] = digits(got[k]);
     const std::uint64_t e = element(emulated[k], first, size), g = element(got[k], first, size);
     verdict.problem += fmt::format(
         "{}array {} ({}{}): {} of {} elements differ, the first is {}: {} ({}), emulator {} ({})",

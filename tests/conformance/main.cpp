@@ -1,7 +1,7 @@
 // gpu_conformance: the device library on the GPU of this machine, compared with the emulator.
 //
 // Exit status: 0 all checks agree (or there is no GPU: a last line says so), 1 some do not, 2
-// usage.
+// usage, 3 all that ran agree, but not all did.
 #include <signal.h>
 #include <unistd.h>
 
@@ -18,6 +18,7 @@
 #include "palladium/error.hpp"
 #include "runtime/driver/device.hpp"
 #include "runtime/driver/driver.hpp"
+#include "runtime/driver/memory.hpp"
 #include "tests/conformance/run.hpp"
 #include "tests/conformance/supervise.hpp"
 
@@ -33,7 +34,7 @@ struct Settings {
   bool emulate = false, list = false, probe = false, in_process = false;
   std::string json_file, crash, hang;
   int jobs = 0;
-  double timeout = 30, start = 60, budget = 1e9;
+  double timeout = 30, start = 60, gpu_timeout = 10, budget = 1e9;
   std::vector<int> child;
 };
 
@@ -42,12 +43,21 @@ int capability() {
   return 10 * d.major + d.minor;
 }
 
+/// How a launch of the case went into the driver.
+std::string launch_of(const Case& c) {
+  return fmt::format("grid {} cluster {} threads {} shared bytes {}", fmt::join(c.grid, "x"),
+                     fmt::join(c.cluster, "x"), 128 * c.warpgroups, c.shared_bytes);
+}
+
 /// Runs a check here: {"number", "name", "state": "passed" | "failed" | "error" | "skipped", ...}.
-/// `broken` becomes true if this process should run no other.
-json run_check(int number, const Settings& settings, bool& broken) {
+/// `broken` becomes true if this process should run no other. Of a kernel that never ends `overdue`
+/// gets the record, and must not return.
+json run_check(int number, const Settings& settings, bool& broken,
+               const std::function<void(const json&)>& overdue) {
   const Case& c = all_cases()[static_cast<std::size_t>(number)];
   json record = {{"number", number}, {"name", c.name}};
   const auto start = std::chrono::steady_clock::now();
+  Account account;
   try {
     if (c.name == settings.crash) std::abort();
     if (c.name == settings.hang) ::pause();
@@ -59,13 +69,20 @@ json run_check(int number, const Settings& settings, bool& broken) {
       }
     }
     const Arrays emulated = run_emulator(c);
-    std::string complaints;
-    const Verdict verdict =
-        judge(c, emulated, settings.emulate ? emulated : run_gpu(c, complaints));
+    const auto hung = [&](const std::string& sentence) {
+      record["state"] = "hung";
+      record["detail"] = sentence;
+      overdue(record);
+    };
+    const Verdict verdict = judge(
+        c, emulated,
+        settings.emulate ? emulated
+                         : run_gpu(c, {settings.gpu_timeout, hung, settings.in_process}, account));
     record["state"] = verdict.problem.empty() ? "passed" : "failed";
     if (!verdict.problem.empty()) record["detail"] = verdict.problem;
-    if (!complaints.empty()) record["ptxas"] = complaints;
+    if (!account.complaints.empty()) record["ptxas"] = account.complaints;
     if (!verdict.measured.empty()) record["measured"] = verdict.measured;
+    if (!verdict.differing.empty()) record["differing"] = verdict.differing;
   } catch (const CudaError& error) {
     record["state"] = "error";
     record["detail"] = error.what();
@@ -74,21 +91,47 @@ json run_check(int number, const Settings& settings, bool& broken) {
     record["state"] = "error";
     record["detail"] = error.what();
   }
+  if (record["state"] != "passed") {  // what its mending needs
+    record["launch"] = launch_of(c);
+    record["text"] = c.text;
+    if (!account.log.empty()) record["log"] = account.log;
+  }
   record["seconds"] =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return record;
 }
 
+/// Tells the supervisor; one write, so that no line is torn when the process ends.
+void tell(const json& record) {
+  // What is not text (a name from a broken driver) must not end the child.
+  const std::string line = record.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
+  if (::write(1, line.data(), line.size()) != static_cast<ssize_t>(line.size())) ::_exit(1);
+}
+
+[[noreturn]] void leave(const json& record) {
+  tell(record);
+  ::_exit(3);  // the context is lost, and so are the destructors' calls
+}
+
+/// What takes long once per process: NVRTC, the context.
+void get_ready(const Settings& settings) {
+  if (settings.emulate) return;
+  try {
+    if (nvrtc::toolchain().found) (void)nvrtc::architectures(*nvrtc::toolchain().found);
+    const driver::ContextScope context(0);
+    const driver::Stream stream;
+  } catch (const std::exception&) {  // each check says it again
+  }
+  tell({{"ready", true}});
+}
+
 int run_child(const Settings& settings) {
+  get_ready(settings);
   for (const int number : settings.child) {
     bool broken = false;
-    // What is not text (a name from a broken driver) must not end the child.
-    const std::string line =
-        run_check(number, settings, broken).dump(-1, ' ', false, json::error_handler_t::replace) +
-        "\n";
-    // One write, so that no line is torn when the process ends.
-    if (::write(1, line.data(), line.size()) != static_cast<ssize_t>(line.size())) return 1;
-    if (broken) ::_exit(3);  // the context is lost, and so are the destructors' calls
+    const json record = run_check(number, settings, broken, leave);
+    if (broken) leave(record);
+    tell(record);
   }
   ::_exit(0);
 }
@@ -96,7 +139,6 @@ int run_child(const Settings& settings) {
 class Results {
  public:
   explicit Results(const Settings& settings, std::size_t total) : settings_(settings) {
-    report_["checks"] = json::array();
     report_["total"] = total;
     describe_machine();
   }
@@ -107,12 +149,14 @@ class Results {
     record.erase("number");
     const std::string state = record["state"];
     ++states_[c.family()][state];
+    not_run_ += state == "not run";
     if (state == "failed" || state == "error" || state == "crashed" || state == "hung") {
       ++failed_;
       std::cerr << state << ": " << c.name << "\n  " << record.value("detail", "") << "\n";
     }
     if (record.contains("measured")) report_["measured"].update(record["measured"]);
-    report_["checks"].push_back(std::move(record));
+    checks_ += (checks_.empty() ? "" : ",\n") +
+               record.dump(-1, ' ', false, json::error_handler_t::replace);
     const auto now = std::chrono::steady_clock::now();
     if (now - written_ > std::chrono::seconds(2)) write();
   }
@@ -121,8 +165,11 @@ class Results {
     written_ = std::chrono::steady_clock::now();
     report_["states"] = states_;
     report_["failed"] = failed_;
+    report_["not run"] = not_run_;
     if (settings_.json_file.empty()) return;
-    const std::string text = report_.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
+    // A line for each check.
+    std::string text = report_.dump(1, ' ', false, json::error_handler_t::replace);
+    text = "{\n\"checks\": [\n" + checks_ + "\n]," + text.substr(1) + "\n";
     if (const files::Outcome done = files::publish(settings_.json_file, text); !done)
       std::cerr << "cannot write " << settings_.json_file << ": " << done.message() << "\n";
   }
@@ -150,6 +197,7 @@ class Results {
   }
 
   int failed() const { return failed_; }
+  int not_run() const { return not_run_; }
 
  private:
   void describe_machine() {
@@ -168,9 +216,10 @@ class Results {
   }
 
   const Settings& settings_;
-  json report_;
+  json report_;  // all but the checks
+  std::string checks_;
   std::map<std::string, std::map<std::string, int>> states_;
-  int failed_ = 0;
+  int failed_ = 0, not_run_ = 0;
   std::chrono::steady_clock::time_point written_ = {};
 };
 
@@ -190,6 +239,7 @@ std::vector<int> selected(const Settings& settings) {
 std::vector<std::string> child_command(const Settings& s) {
   std::vector<std::string> command = {"/proc/self/exe"};
   if (s.emulate) command.push_back("--emulate");
+  command.insert(command.end(), {"--gpu-timeout", fmt::format("{}", s.gpu_timeout)});
   if (!s.crash.empty()) command.insert(command.end(), {"--crash", s.crash});
   if (!s.hang.empty()) command.insert(command.end(), {"--hang", s.hang});
   command.push_back("--child");
@@ -208,6 +258,26 @@ int probe() {
   return 0;
 }
 
+/// In this process; each is announced, since a tool that watches says only that something happened.
+void run_here(const std::vector<int>& numbers, const Settings& settings, Results& results) {
+  bool broken = false;
+  std::string by;
+  for (const int n : numbers) {
+    const std::string& name = all_cases()[static_cast<std::size_t>(n)].name;
+    if (broken) {
+      results.add({{"number", n}, {"state", "not run"}, {"detail", "no context after " + by}});
+      continue;
+    }
+    std::cout << "check: " << name << std::endl;
+    by = name;
+    results.add(run_check(n, settings, broken, [&](const json& record) {
+      results.add(record);
+      results.write();
+      ::_exit(1);
+    }));
+  }
+}
+
 int run(const Settings& settings) {
   if (settings.probe) return probe();
   const std::vector<int> numbers = selected(settings);
@@ -220,25 +290,26 @@ int run(const Settings& settings) {
   }
   Results results(settings, numbers.size());
   if (settings.in_process) {
-    bool broken = false;
-    for (const int n : numbers) {
-      if (broken) break;
-      results.add(run_check(n, settings, broken));
-    }
+    run_here(numbers, settings, results);
   } else {
     const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-    const Supervision how = {.command = child_command(settings),
-                             .jobs = settings.jobs > 0 ? settings.jobs : std::min(8, cores),
-                             .seconds_per_check = settings.timeout,
-                             .seconds_to_start = settings.start,
-                             .seconds_in_all = settings.budget};
+    const int jobs = settings.jobs > 0 ? settings.jobs : std::min(16, cores);
+    const Supervision how = {
+        .command = child_command(settings),
+        .jobs = jobs,
+        .bunch = std::clamp(static_cast<int>(numbers.size()) / (4 * jobs), 1, 16),
+        .seconds_per_check = settings.timeout,
+        .seconds_to_start = settings.start,
+        .seconds_in_all = settings.budget};
     supervise(numbers, how, [&](const json& record) { results.add(record); });
   }
   results.write();
   results.print_table();
   std::cout << "gpu_conformance: " << numbers.size() << " checks, " << results.failed()
-            << " failed\n";
-  return results.failed() == 0 ? 0 : 1;
+            << " failed";
+  if (results.not_run() > 0) std::cout << ", " << results.not_run() << " not run";
+  std::cout << std::endl;
+  return results.failed() != 0 ? 1 : results.not_run() != 0 ? 3 : 0;
 }
 
 }  // namespace
@@ -257,7 +328,8 @@ int main(int argc, char** argv) {
   app.add_option("--json", settings.json_file, "Where results go, while they come");
   app.add_option("--jobs", settings.jobs, "Processes at a time");
   app.add_option("--timeout", settings.timeout, "Seconds for one check");
-  app.add_option("--start", settings.start, "Seconds more for the first of a process");
+  app.add_option("--gpu-timeout", settings.gpu_timeout, "Seconds of it on the GPU");
+  app.add_option("--start", settings.start, "Seconds more until a process is ready");
   app.add_option("--budget", settings.budget, "Seconds for all: no more are started then");
   app.add_option("--crash", settings.crash, "This check crashes, to see what it costs");
   app.add_option("--hang", settings.hang, "This check hangs");

@@ -1,8 +1,10 @@
 #include "tests/conformance/run.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <climits>
 #include <cstring>
+#include <thread>
 
 #include "codegen/base/format.hpp"
 #include "codegen/device/library.hpp"
@@ -77,6 +79,16 @@ class Guarded {
   driver::StreamHandle stream_;
 };
 
+void wait(const driver::Event& end, const GpuOptions& options) {
+  const auto start = std::chrono::steady_clock::now();
+  while (!end.is_done()) {
+    if (std::chrono::steady_clock::now() - start > std::chrono::duration<double>(options.seconds))
+      options.overdue(
+          fmt::format("the kernel runs on the GPU for {:g} s and does not end", options.seconds));
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+}
+
 }  // namespace
 
 Arrays run_emulator(const Case& c) {
@@ -108,11 +120,12 @@ Arrays run_emulator(const Case& c) {
   return arrays;
 }
 
-Arrays run_gpu(const Case& c, std::string& ptxas_complaints) {
+Arrays run_gpu(const Case& c, const GpuOptions& options, Account& account) {
   const driver::Device& device = driver::device(0);
-  const nvrtc::Result compiled = compile({&c}, device.arch());
+  const nvrtc::Result compiled = compile({&c}, device.arch(), options.line_info);
+  account.log = compiled.log;
   if (!compiled.ok) throw InternalError("NVRTC refuses the text:\n" + compiled.log);
-  ptxas_complaints = complaints(compiled);
+  account.complaints = complaints(compiled);
 
   const driver::ContextScope context(0);
   std::string rejection;
@@ -123,6 +136,7 @@ Arrays run_gpu(const Case& c, std::string& ptxas_complaints) {
   if (c.cluster[0] * c.cluster[1] * c.cluster[2] > 8) kernel->allow_large_clusters(0);
 
   const driver::Stream stream;
+  driver::Event end;
   std::vector<Guarded> memory;
   std::vector<void*> addresses;
   for (const Array& a : c.arrays) {
@@ -137,7 +151,8 @@ Arrays run_gpu(const Case& c, std::string& ptxas_complaints) {
                   .shared_bytes = c.shared_bytes,
                   .stream = stream.handle()},
                  arguments.pointers.data());
-  driver::synchronize(stream.handle());
+  end.record(stream.handle());
+  wait(end, options);
   Arrays arrays;
   for (std::size_t i = 0; i < memory.size(); ++i) {
     bool touched = false;
@@ -149,11 +164,14 @@ Arrays run_gpu(const Case& c, std::string& ptxas_complaints) {
   return arrays;
 }
 
-nvrtc::Result compile(const std::vector<const Case*>& cases, std::string_view arch) {
+nvrtc::Result compile(const std::vector<const Case*>& cases, std::string_view arch,
+                      bool line_info) {
   std::string text;
   for (const Case* c : cases) text += c->text;
   return nvrtc::compile(
-      {.source = device::prelude(device::Half::cuda, text) + text, .arch = std::string(arch)});
+      {.source = device::prelude(device::Half::cuda, text) + text,
+       .options = line_info ? std::vector<std::string>{"-lineinfo"} : std::vector<std::string>{},
+       .arch = std::string(arch)});
 }
 
 std::string complaints(const nvrtc::Result& result) {

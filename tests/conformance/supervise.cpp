@@ -23,6 +23,8 @@ using nlohmann::json;
 
 // What children may take to end what they have begun when the time is over.
 constexpr double grace_seconds = 10;
+// A process that waits for a broken device may not die at all.
+constexpr double seconds_to_die = 10;
 
 double since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -36,6 +38,9 @@ struct Child {
   Clock::time_point heard = Clock::now();
   std::string line;  // begun
   bool killed = false;
+  bool in_time = true;  // killed for its own silence, not because the time for all was over
+  double silence = 0;   // when it was killed
+  Clock::time_point killed_at = {};
 };
 
 Child start(const std::vector<std::string>& command, std::vector<int> numbers) {
@@ -108,8 +113,11 @@ class Supervisor {
       if (!ended && !c.killed && (since(c.heard) > allowed || over)) {
         ::kill(c.pid, SIGKILL);
         c.killed = true;
+        c.in_time = since(c.heard) > allowed;
+        c.silence = since(c.heard);
+        c.killed_at = Clock::now();
       }
-      if (ended) bury(i);
+      if (ended || (c.killed && since(c.killed_at) > seconds_to_die)) bury(i, ended);
     }
   }
 
@@ -129,7 +137,12 @@ class Supervisor {
 
   void take(Child& c, const std::string& line) {
     json record = json::parse(line, nullptr, false);
-    if (!record.is_object() || !record.contains("number")) return;  // somebody else's words
+    if (!record.is_object()) return;  // somebody else's words
+    if (record.contains("ready")) {
+      c.first = false;
+      c.heard = Clock::now();
+    }
+    if (!record.contains("number")) return;
     const int number = record["number"];
     const auto at = std::find(c.open.begin(), c.open.end(), number);
     if (at == c.open.end()) return;
@@ -140,19 +153,24 @@ class Supervisor {
   }
 
   /// The first of its open checks is the one that ended it; the others start anew.
-  void bury(std::size_t i) {
+  void bury(std::size_t i, bool ended) {
     Child c = std::move(children_[i]);
     children_.erase(children_.begin() + static_cast<std::ptrdiff_t>(i));
     ::close(c.pipe);
     int status = 0;
-    while (::waitpid(c.pid, &status, 0) < 0 && errno == EINTR) {
+    while (::waitpid(c.pid, &status, ended ? 0 : WNOHANG) < 0 && errno == EINTR) {
     }
     if (c.open.empty()) return;
     // After a CUDA error a child ends by itself, having told; nothing is wrong with the rest.
     const bool told = !c.killed && WIFEXITED(status) && WEXITSTATUS(status) == 3;
-    if (!told) {
+    if (!told && !c.in_time) {
+      finished_({{"number", c.open.front()},
+                 {"state", "not run"},
+                 {"detail", "the time was over while it ran"}});
+      c.open.erase(c.open.begin());
+    } else if (!told) {
       json record = {{"number", c.open.front()}, {"state", c.killed ? "hung" : "crashed"}};
-      record["detail"] = c.killed ? fmt::format("nothing heard for {:.0f} s", since(c.heard))
+      record["detail"] = c.killed ? fmt::format("nothing heard for {:.0f} s", c.silence)
                          : WIFSIGNALED(status) ? fmt::format("signal {} ({})", WTERMSIG(status),
                                                              ::strsignal(WTERMSIG(status)))
                                                : fmt::format("exit status {}", WEXITSTATUS(status));

@@ -1,6 +1,8 @@
 // What the files of the fake driver share: its state, and what every call begins with.
 #pragma once
 
+#include <unistd.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -66,6 +68,7 @@ constexpr int invalid_image = 200;
 constexpr int invalid_context = 201;
 constexpr int invalid_handle = 400;
 constexpr int not_found = 500;
+constexpr int not_ready = 600;
 constexpr int cooperative_launch_too_large = 720;
 constexpr int capture_unsupported = 900;
 constexpr int invalid_cluster_size = 912;
@@ -94,6 +97,8 @@ struct Driver {
   std::map<std::pair<abi::Library, std::string>, std::unique_ptr<CudaKernel>> kernels;
   std::set<const void*> kernel_handles;
   std::map<std::uintptr_t, Allocation> allocations;
+  int broken = 0;      // what every call answers, once a kernel has failed
+  bool hangs = false;  // a kernel runs that never ends
 
   Driver() {
     if (const char* version = std::getenv("FAKE_CUDA_VERSION"))
@@ -138,6 +143,8 @@ class Call {
       result_ = told->second;
     } else if (needs_init && !driver().initialized) {
       result_ = not_initialized;
+    } else {
+      result_ = driver().broken;
     }
   }
   int result() const { return result_; }
@@ -171,6 +178,14 @@ inline int check_stream(abi::Stream stream) {
 inline int device_of(abi::Stream stream) {
   return stream == nullptr ? contexts.back()->device : stream->device;
 }
+
+/// What waits for a kernel that never ends. Holds the driver, as a real one may.
+inline void wait_for_kernels() {
+  while (driver().hangs) ::pause();
+}
+
+/// After the launch is recorded: see FAKE_CUDA_PLAYER and FAKE_CUDA_FAULT.
+void play(const CudaKernel& kernel, const Launch& launch);
 
 // ---- What cuGetProcAddress finds
 

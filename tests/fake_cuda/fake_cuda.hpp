@@ -1,11 +1,17 @@
 // A CUDA driver without a GPU, for tests: a libcuda.so.1 that records what it is asked for, keeps
 // "device" memory on the host, checks what a driver would check, and fails on request. It runs no
-// kernel unless the test gives it a function that does.
+// kernel unless the test gives it a function that does, or it has a player (below).
 //
 // A test program finds it by PALLADIUM_LIBCUDA or the loader's path and reaches in by state(). A
 // program that knows nothing of it (the CLI, an example) is steered by variables:
 //   FAKE_CUDA_DEVICES=n   FAKE_CUDA_VERSION=12080   FAKE_CUDA_ARCH=90
 //   FAKE_CUDA_FAIL=cuInit=803   FAKE_CUDA_LOG=file (one line per launch)
+//
+// With a player it computes: FAKE_CUDA_PLAYER=<build>/tests/fake/libfake_cuda_player.so runs the
+// text of a launched kernel on the emulator. The text comes from the folder FAKE_CUDA_TEXTS, where
+// libnvrtc_keeping.so beside the player puts it, which stands for NVRTC (FAKE_NVRTC_REAL) then.
+// FAKE_CUDA_FAULT=kernel=fault,… with the faults "off" (one bit of the result), "hang", "crash" (of
+// the process) and a CUresult, which every later call answers.
 #pragma once
 
 #include <dlfcn.h>

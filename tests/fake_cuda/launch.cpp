@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "tests/fake_cuda/driver.hpp"
+#include "tests/fake_cuda/texts.hpp"
 
 using namespace fake_cuda;
 
@@ -19,13 +20,8 @@ T at(const std::vector<std::byte>& image, std::size_t offset) {
 
 /// Copies an ELF image, whose header tells its size; empty for anything else.
 std::vector<std::byte> copy_image(const void* data) {
-  if (std::memcmp(data, ELFMAG, SELFMAG) != 0) return {};
-  Elf64_Ehdr header;
-  std::memcpy(&header, data, sizeof header);
-  const std::size_t sections = header.e_shoff + header.e_shnum * sizeof(Elf64_Shdr);
-  const std::size_t segments = header.e_phoff + header.e_phnum * sizeof(Elf64_Phdr);
   const auto* bytes = static_cast<const std::byte*>(data);
-  return {bytes, bytes + std::max(sections, segments)};
+  return {bytes, bytes + image_size(data)};
 }
 
 /// The section of a cubin by its name; empty without.
@@ -262,6 +258,7 @@ EXPORT int cuLaunchKernelEx(const abi::LaunchConfig* config, abi::Function funct
   log_launch(launch);
   if (state.recording) state.launches.push_back(launch);
   if (state.on_launch) state.on_launch(launch);
+  play(*kernel, launch);
   return 0;
 }
 

@@ -93,6 +93,7 @@ EXPORT int cuMemcpyHtoDAsync_v2(abi::DevicePointer to, const void* from, std::si
 EXPORT int cuMemcpyDtoHAsync_v2(void* to, abi::DevicePointer from, std::size_t bytes,
                                 abi::Stream stream) {
   ENTER(cuMemcpyDtoHAsync);
+  wait_for_kernels();
   if (const int bad = check_stream(stream); bad != 0) return bad;
   if (!is_device_memory(from, bytes)) return invalid_value;
   std::memcpy(to, reinterpret_cast<const void*>(from), bytes);

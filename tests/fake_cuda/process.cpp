@@ -31,6 +31,7 @@ constexpr Error errors[] = {
     {500, "CUDA_ERROR_NOT_FOUND", "named symbol not found"},
     {600, "CUDA_ERROR_NOT_READY", "device not ready"},
     {700, "CUDA_ERROR_ILLEGAL_ADDRESS", "an illegal memory access was encountered"},
+    {719, "CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure"},
     {720, "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE", "too many blocks in cooperative launch"},
     {803, "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH",
      "system has unsupported display driver / cuda driver combination"},
@@ -184,6 +185,7 @@ EXPORT int cuCtxPopCurrent_v2(abi::Context* context) {
 
 EXPORT int cuCtxSynchronize() {
   ENTER_WITH_CONTEXT(cuCtxSynchronize);
+  wait_for_kernels();
   if (would_spoil_a_capture()) return ++driver().state.spoiled_captures, capture_unsupported;
   for (auto& [name, kernel] : driver().kernels) kernel->may_run = false;
   return 0;

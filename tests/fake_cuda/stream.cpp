@@ -22,11 +22,13 @@ EXPORT int cuStreamDestroy_v2(abi::Stream stream) {
 
 EXPORT int cuStreamSynchronize(abi::Stream stream) {
   ENTER(cuStreamSynchronize);
+  wait_for_kernels();
   return check_stream(stream);
 }
 
 EXPORT int cuStreamQuery(abi::Stream stream) {
   ENTER(cuStreamQuery);
+  if (driver().hangs) return not_ready;
   return check_stream(stream);
 }
 
@@ -70,11 +72,13 @@ EXPORT int cuEventRecord(abi::Event event, abi::Stream stream) {
 
 EXPORT int cuEventQuery(abi::Event event) {
   ENTER(cuEventQuery);
+  if (driver().hangs) return not_ready;
   return driver().events.count(event) != 0 ? 0 : invalid_handle;
 }
 
 EXPORT int cuEventSynchronize(abi::Event event) {
   ENTER(cuEventSynchronize);
+  wait_for_kernels();
   return driver().events.count(event) != 0 ? 0 : invalid_handle;
 }
 
