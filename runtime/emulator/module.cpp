@@ -100,12 +100,13 @@ std::string joined(const std::vector<std::string>& words) {
 }
 
 /// No -march: results must not depend on the machine. Fused multiply-add is exact either way and
-/// slow without the instruction; the compiler may not contract by itself.
+/// slow without the instruction; the compiler may not contract by itself. Exceptions pass through
+/// kernels, which the tables allow; code for them would ask a program for its C++ library.
 void add_flags(std::vector<std::string>& command) {
   for (const char* flag :
        {"-x", "c++", "-pipe", "-std=c++17", "-O1", "-fPIC", "-shared", "-nostdlib", "-w", "-fwrapv",
         "-ffp-contract=off", "-fno-strict-aliasing", "-fvisibility=hidden",
-        "-fasynchronous-unwind-tables"}) {
+        "-fasynchronous-unwind-tables", "-fno-exceptions"}) {
     command.push_back(flag);
   }
 #if defined(__x86_64__)
