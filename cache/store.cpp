@@ -3,12 +3,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <mutex>
+#include <set>
 #include <utility>
 
 #include "cache/stats.hpp"
 #include "cache/store_names.hpp"
 #include "codegen/base/event.hpp"
 #include "codegen/base/files.hpp"
+#include "codegen/base/forking.hpp"
 #include "codegen/base/format.hpp"
 #include "codegen/base/log.hpp"
 
@@ -18,6 +21,16 @@ namespace {
 void say_unused(const std::string& path, const std::string& why) {
   log::event(log::Level::warning, "refuse", fmt::format("cache: '{}' is not used: {}", path, why),
              {{"path", path}, {"reason", why}});
+}
+
+/// Whether this process hears that of this root for the first time: every compile has a Store of
+/// its own.
+bool is_news(const std::string& root, const std::string& why) {
+  static constinit std::mutex mutex;
+  const forking::Section section;
+  const std::lock_guard lock(mutex);
+  static auto& told = *new std::set<std::pair<std::string, std::string>>;
+  return told.emplace(root, why).second;
 }
 
 }  // namespace
@@ -35,8 +48,8 @@ std::string Store::path_of(const Key& key, std::string_view toolchain) const {
   return folder_of(key) + "/" + names::entry_name(key, toolchain);
 }
 
-/// Judged once: a verdict is a warning, and one is enough. A root that does not exist is judged
-/// when it does.
+/// Judged once by a Store, and a process is warned of a verdict once. A root that does not exist is
+/// judged when it does.
 bool Store::is_usable() const {
   if (root_.empty()) return false;
   const Trust known = trust_.load(std::memory_order_acquire);
@@ -47,7 +60,8 @@ bool Store::is_usable() const {
                                             : std::string("it is not a directory");
   Trust expected = Trust::unknown;
   const Trust verdict = why.empty() ? Trust::granted : Trust::refused;
-  if (trust_.compare_exchange_strong(expected, verdict) && !why.empty()) say_unused(root_, why);
+  if (trust_.compare_exchange_strong(expected, verdict) && !why.empty() && is_news(root_, why))
+    say_unused(root_, why);
   return why.empty();
 }
 

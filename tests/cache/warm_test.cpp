@@ -1,4 +1,6 @@
 // The cache as kernels see it: what is stored serves, what is damaged costs time and nothing else.
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
@@ -132,6 +134,15 @@ TEST_CASE("a cache that cannot be used costs time and nothing else") {
     CHECK(!compiled.from_cache());
     CHECK(compiled.cubin().size() > 100);
   }
+}
+
+TEST_CASE_METHOD(Fixture, "a program is told once of a cache that it cannot trust") {
+  REQUIRE(::chmod(folder.path().c_str(), 0777) == 0);
+  const test::CapturedStderr log;
+  for (const char* name : {"a", "b", "c"})
+    CHECK_FALSE(doubling(name).compile({.arch = arch}).from_cache());
+  CHECK_THAT(log.text(), ContainsSubstring("is writable by others (mode 777)"));
+  CHECK(std::ranges::count(log.text(), '\n') == 1);
 }
 
 TEST_CASE("the key of a kernel holds neither lines nor the names of C++ variables or symbols") {
