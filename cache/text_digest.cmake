@@ -6,7 +6,8 @@
 set(texts "")
 foreach(folder IN LISTS FOLDERS)
   file(GLOB_RECURSE files RELATIVE ${ROOT}
-    ${ROOT}/${folder}/*.cpp ${ROOT}/${folder}/*.hpp ${ROOT}/${folder}/*.def ${ROOT}/${folder}/*.cuh)
+    ${ROOT}/${folder}/*.cpp ${ROOT}/${folder}/*.hpp ${ROOT}/${folder}/*.def ${ROOT}/${folder}/*.cuh
+    ${ROOT}/${folder}/*.cmake)
   list(SORT files)
   list(APPEND all ${files})
 endforeach()
