@@ -1,5 +1,7 @@
 // Races between the Pallas threads of a block: what is reported, with which words and lines.
+#include "runtime/run_interpreter.hpp"
 #include "tests/interpreter/tensors.hpp"
+#include "tests/support/targets.hpp"
 
 using namespace palladium;
 using namespace palladium::test;
@@ -18,6 +20,17 @@ std::size_t times(const std::string& text, const std::string& word) {
 /// The number of the Pallas thread.
 Value thread() { return axis_index("thread"); }
 
+/// Makes its cluster axis the axis of threads.
+void make_threads(graph::Graph& g) {
+  g.bodies[0].warpgroups = g.cluster.at(0);
+  g.cluster.clear();
+  g.cluster_names.clear();
+  g.thread_name = "thread";
+  for (graph::Inst& inst : g.insts)
+    if (inst.op == graph::Op::AxisIndex) inst.attr.ints = {int(graph::AxisKind::thread), 0};
+  graph::verify(g, "threads");
+}
+
 /// Traces a body for `threads` warpgroups. A call has one thread so far: the axis is traced as one
 /// of a cluster.
 graph::Graph threaded(int threads, const Body& body, PallasCallOptions options,
@@ -25,13 +38,7 @@ graph::Graph threaded(int threads, const Body& body, PallasCallOptions options,
   options.cluster = {threads};
   options.cluster_names = {"thread"};
   graph::Graph g = traced(body, options, arguments, at);
-  g.cluster.clear();
-  g.cluster_names.clear();
-  g.thread_name = "thread";
-  g.bodies[0].warpgroups = threads;
-  for (graph::Inst& inst : g.insts)
-    if (inst.op == graph::Op::AxisIndex) inst.attr.ints = {int(graph::AxisKind::thread), 0};
-  graph::verify(g, "threads");
+  make_threads(g);
   return g;
 }
 
@@ -239,12 +246,26 @@ TEST_CASE("an error that a race may have caused is told after the race") {
   CHECK_THAT(races_of(g, {&o}, false), !ContainsSubstring("race on"));
 }
 
-TEST_CASE("a call finds races when asked to") {
-  const Kernel add = pallas_call(
-      [](Ref x, Ref o) { o[_] = Value(x[_]) + 1.0f; },
-      {.out_type = ShapeDtype{{8}, f32}, .interpret = InterpretParams{.detect_races = true}});
-  Array x = Array::empty({8}, f32);
-  for (int i = 0; i < 8; ++i) x.data<float>()[i] = static_cast<float>(i);
-  const Array y = add(x);
-  CHECK(y.data<float>()[7] == 8);
+TEST_CASE("a call finds races exactly when its options ask for it") {
+  const auto result_of = [](Interpret interpret) {
+    const runtime::Source source = {.body = {[](Ref x, Ref o) { o[_] = Value(x[_]) + 1.0f; }},
+                                    .options = {.out_type = ShapeDtype{{8}, f32},
+                                                .cluster = {2},
+                                                .cluster_names = {"thread"},
+                                                .interpret = interpret},
+                                    .at = here()};
+    const Array x = make_array<float>({8}, [](std::int64_t i) { return i; });
+    const Array y = Array::empty({8}, f32);
+    const std::vector<Arg> arguments = {x}, outputs = {y};
+    const std::vector<runtime::Request> types = {runtime::request(arguments[0])};
+    const auto made = runtime::specialize(source, types, {}, here());
+    make_threads(made->graph);
+    const runtime::Signature::Symbols none = {};
+    runtime::run_interpreter(*made, arguments, outputs, none);
+    return y.data<float>()[7];
+  };
+  CHECK(result_of(true) == 8);
+  CHECK_THROWS_WITH(result_of(InterpretParams{.detect_races = true}),
+                    ContainsSubstring("race on outputs[0]") &&
+                        ContainsSubstring("thread 1 writes elements [0] to [7]"));
 }
