@@ -27,6 +27,7 @@ house::Sources tree() {
       sources[fs::relative(entry.path(), root)] = {std::istreambuf_iterator<char>(file), {}};
     }
   }
+  REQUIRE(sources.size() > 100);
   return sources;
 }
 
