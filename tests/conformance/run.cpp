@@ -13,7 +13,6 @@
 #include "runtime/driver/kernel.hpp"
 #include "runtime/driver/memory.hpp"
 #include "runtime/driver/tensor_map.hpp"
-#include "runtime/emulator/emulator.hpp"
 
 namespace palladium::conformance {
 namespace {
@@ -91,7 +90,7 @@ void wait(const driver::Event& end, const GpuOptions& options) {
 
 }  // namespace
 
-Arrays run_emulator(const Case& c) {
+Arrays run_emulator(const Case& c, emulator::Asynchrony asynchrony, emulator::Schedule schedule) {
   Arrays arrays;
   for (const Array& a : c.arrays) arrays.push_back(a.bytes);
   std::vector<void*> addresses;
@@ -116,7 +115,9 @@ Arrays run_emulator(const Case& c) {
                  .parameters = arguments.pointers.data(),
                  .buffers = buffers,
                  // A GPU gives zeros.
-                 .options = {.out_of_bounds = emulator::OutOfBounds::zero}});
+                 .options = {.out_of_bounds = emulator::OutOfBounds::zero,
+                             .asynchrony = asynchrony,
+                             .schedule = schedule}});
   return arrays;
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "codegen/nvrtc/nvrtc.hpp"
+#include "runtime/emulator/emulator.hpp"
 #include "tests/conformance/case.hpp"
 
 namespace palladium::conformance {
@@ -16,7 +17,8 @@ namespace palladium::conformance {
 using Arrays = std::vector<std::vector<std::byte>>;
 
 /// With race detection on; throws what the emulator does.
-Arrays run_emulator(const Case& c);
+Arrays run_emulator(const Case& c, emulator::Asynchrony asynchrony = emulator::Asynchrony::eager,
+                    emulator::Schedule schedule = emulator::Schedule::fifo);
 
 /// What a compile and a launch tell besides the arrays, as far as they came.
 struct Account {

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <limits>
 #include <random>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -45,7 +46,7 @@ inline const NumberType& number_type(std::string_view name) {
   for (const NumberType& t : number_types) {
     if (name == t.name) return t;
   }
-  return number_types[0];
+  throw std::invalid_argument("no number type is called " + std::string(name));
 }
 
 inline std::uint64_t low_bits(int n) { return n >= 64 ? ~0ull : (1ull << n) - 1; }
