@@ -6,9 +6,9 @@
 #include "codegen/graph/builder.hpp"
 #include "codegen/graph/transform.hpp"
 #include "palladium/gpu.hpp"
-#include "tests/support/differential.hpp"
 #include "tests/support/kernels.hpp"
 #include "tests/support/seeds.hpp"
+#include "tests/support/tolerance.hpp"
 
 using namespace palladium;
 using namespace palladium::test;
@@ -16,15 +16,11 @@ using palladium::_;
 
 namespace {
 
-struct Tolerance {
-  double ulp = 0, relative = 0;
-};
-
 // The same random call on interpreter, emulator and, where there is one, the GPU; "" if they agree.
-std::string both(const graph::Graph& g, std::vector<std::int64_t> symbols = {}, int cc = 90,
-                 Tolerance t = {}) {
+std::string both(const graph::Graph& g, std::vector<std::int64_t> symbols = {}, int cc = 90) {
   Random random(11);
   test::Call a = random_call(g, symbols, random, true), b = a, c = a;
+  const Tolerance tolerance = tolerance_of(g, a);
   run_interpreter(g, a);
   run_emulator(g, {.compute_capability = cc}, b);
   if (has_gpu()) {
@@ -32,10 +28,10 @@ std::string both(const graph::Graph& g, std::vector<std::int64_t> symbols = {}, 
     test::Call zeros = c;
     run_interpreter(g, zeros, false);
     run_gpu(g, c);
-    if (const std::string gpu = difference(g, zeros, c, t.ulp, t.relative); !gpu.empty())
+    if (const std::string gpu = difference(g, zeros, c, tolerance); !gpu.empty())
       return "on the GPU: " + gpu;
   }
-  return difference(g, a, b, t.ulp, t.relative);
+  return difference(g, a, b, tolerance);
 }
 
 std::string text_of_cuda(const graph::Graph& g, int cc = 90) {
@@ -81,18 +77,18 @@ TEST_CASE("a value of 2^20 elements is streamed by a loop") {
 TEST_CASE("softmax agrees for rows of any length") {
   for (std::int64_t columns : {1, 7, 128, 1000}) {
     INFO(columns);
-    CHECK(both(softmax_graph(columns), {5}, 90, {.ulp = 16}) == "");
+    CHECK(both(softmax_graph(columns), {5}) == "");
   }
 }
 
 TEST_CASE("softmax agrees for several rows per block, the last block ragged") {
-  CHECK(both(softmax_graph(1000, 8), {19}, 90, {.ulp = 16}) == "");
-  CHECK(both(softmax_graph(4096, 64), {70}, 90, {.relative = 1e-4}) == "");
+  CHECK(both(softmax_graph(1000, 8), {19}) == "");
+  CHECK(both(softmax_graph(4096, 64), {70}) == "");
 }
 
 TEST_CASE("softmax of 16-bit floats rounds every operation alike") {
-  CHECK(both(softmax_graph(200, 2, bf16), {3}, 90, {.ulp = 2}) == "");
-  CHECK(both(softmax_graph(200, 2, f16), {3}, 90, {.ulp = 4}) == "");
+  CHECK(both(softmax_graph(200, 2, bf16), {3}) == "");
+  CHECK(both(softmax_graph(200, 2, f16), {3}) == "");
 }
 
 TEST_CASE("matrix products agree for every operand type, on every architecture") {
@@ -455,9 +451,10 @@ TEST_CASE("elementary functions of random kernels agree within the op table's bo
     const RandomKernel k = random_kernel(seed, {.elementary = true});
     Random random(seed);
     test::Call a = random_call(k.graph, k.symbols, random, true), b = a;
+    const Tolerance tolerance = tolerance_of(k.graph, a, false);
     run_interpreter(k.graph, a, false);
     run_emulator(k.graph, {.compute_capability = 90}, b, false);
-    CHECK(difference(k.graph, a, b, 16) == "");
+    CHECK(difference(k.graph, a, b, tolerance) == "");
   });
 }
 

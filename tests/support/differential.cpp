@@ -24,24 +24,6 @@ void put(std::vector<std::byte>& to, std::int64_t i, DType t, std::uint64_t bits
   std::memcpy(to.data() + i * t.bytes(), &bits, static_cast<std::size_t>(t.bytes()));
 }
 
-std::uint64_t get(const std::vector<std::byte>& from, std::int64_t i, DType t) {
-  std::uint64_t bits = 0;
-  std::memcpy(&bits, from.data() + i * t.bytes(), static_cast<std::size_t>(t.bytes()));
-  return bits;
-}
-
-// Storage of block mapping i: an aliased output is its input's.
-std::size_t storage_of(const graph::Graph& g, std::size_t i) {
-  for (const graph::Alias& a : g.aliases)
-    if (static_cast<int>(i) == g.mapping.num_inputs + a.output)
-      return static_cast<std::size_t>(a.input);
-  return i;
-}
-
-}  // namespace
-
-namespace {
-
 // The values that kernelParams point to, for arrays that stand at `addresses`.
 std::vector<std::uint64_t> argument_words(const cuda::Emitted& e, const Call& call,
                                           const std::vector<void*>& addresses) {
@@ -69,6 +51,13 @@ std::vector<std::uint64_t> argument_words(const cuda::Emitted& e, const Call& ca
 }
 
 }  // namespace
+
+std::size_t storage_of(const graph::Graph& g, std::size_t i) {
+  for (const graph::Alias& a : g.aliases)
+    if (static_cast<int>(i) == g.mapping.num_inputs + a.output)
+      return static_cast<std::size_t>(a.input);
+  return i;
+}
 
 Call random_call(const graph::Graph& g, const std::vector<std::int64_t>& symbols, Random& random,
                  bool small_integers) {
@@ -186,30 +175,6 @@ void run_gpu(const graph::Graph& g, Call& call) {
       driver::copy_to_host(call.arrays[i].data(), memory[i].pointer(), call.arrays[i].size(),
                            stream.handle());
   driver::synchronize(stream.handle());
-}
-
-std::string difference(const graph::Graph& g, const Call& a, const Call& b, double ulp,
-                       double relative) {
-  for (std::size_t i = static_cast<std::size_t>(g.mapping.num_inputs); i < a.arrays.size(); ++i) {
-    const DType t = g.mapping.block_mappings[i].array_aval.dtype;
-    const std::size_t s = storage_of(g, i);
-    for (std::int64_t k = 0; k < elements(a.shapes[i]); ++k) {
-      const std::uint64_t x = get(a.arrays[s], k, t), y = get(b.arrays[s], k, t);
-      if (x == y) continue;
-      if (t.is_float()) {
-        const double p = graph::to_double(t, x), q = graph::to_double(t, y);
-        if ((std::isnan(p) && std::isnan(q)) || p == q) continue;
-        const int digits = t == f64 ? 52 : t == f32 ? 23 : t == f16 ? 10 : 7;
-        const double unit = std::ldexp(std::max(std::fabs(p), std::fabs(q)), -digits);
-        if (std::fabs(p - q) <= ulp * unit || std::fabs(p - q) <= relative * std::fabs(p)) continue;
-        return fmt::format("{} element {} of {}: {} and {}", g.mapping.block_mappings[i].origin, k,
-                           elements(a.shapes[i]), p, q);
-      }
-      return fmt::format("{} element {} of {}: {} and {}", g.mapping.block_mappings[i].origin, k,
-                         elements(a.shapes[i]), graph::to_int(t, x), graph::to_int(t, y));
-    }
-  }
-  return "";
 }
 
 int compute_capability_of(const std::string& arch) { return std::stoi(arch.substr(3)); }

@@ -33,10 +33,12 @@ bool has_gpu();
 /// On the first GPU. Its memory holds zeros where nobody wrote.
 void run_gpu(const graph::Graph& g, Call& call);
 
-/// "" if the outputs agree: `ulp` apart for floats (NaNs and zeros of either sign are equal), in
-/// every bit otherwise.
-std::string difference(const graph::Graph& g, const Call& a, const Call& b, double ulp = 0,
-                       double relative = 0);
+/// "" if the outputs agree in every bit: -0 is not 0, only NaNs are all alike. For what is not
+/// exact see tolerance.hpp.
+std::string difference(const graph::Graph& g, const Call& a, const Call& b);
+
+/// The block mapping whose array holds block mapping i: an aliased output is its input's.
+std::size_t storage_of(const graph::Graph& g, std::size_t i);
 
 /// NVRTC's log and text if it does not take the emitted text for `arch` ("sm_90a"), or if ptxas
 /// spills or serialises; "" if all is well.

@@ -1,0 +1,279 @@
+#include "tests/support/tolerance.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "codegen/base/format.hpp"
+#include "codegen/graph/builder.hpp"
+
+namespace palladium::test {
+namespace {
+
+using namespace palladium::graph;
+
+constexpr int variants = 4;
+
+int digits_of(DType t) { return t == f64 ? 53 : t == f32 ? 24 : t == f16 ? 11 : 8; }
+int min_exponent_of(DType t) { return t == f64 ? -1022 : t == f16 ? -14 : -126; }
+
+bool is_inexact(const Inst& inst) {
+  if (!inst.type.is_value() || !inst.type.dtype.is_float()) return false;
+  return info(inst.op).ulp > 0 || inst.op == Op::ReduceSum || inst.op == Op::Dot;
+}
+
+/// Finds what inexact results reach, through memory and control too.
+class Reach {
+ public:
+  explicit Reach(const Graph& g) : g_(g), values_(g.insts.size()), regions_(g.regions.size()) {
+    for (bool more = true; more;) {
+      const auto before = std::pair(values_, memory_);
+      for (const graph::Body& body : g.bodies) visit(body.region, false);
+      more = before != std::pair(values_, memory_);
+    }
+  }
+  bool holds(ValueId root) const { return memory_.contains(g_.alias_class(root)); }
+
+ private:
+  void visit(RegionId r, bool controlled) {
+    for (const ValueId v : g_[r].insts) visit(v, controlled);
+  }
+  void visit(ValueId v, bool controlled) {
+    const Inst& inst = g_[v];
+    const auto is_marked = [&](ValueId x) { return bool(values_[index(x)]); };
+    bool marked = is_inexact(inst);
+    if (inst.op == Op::Loop) return visit_loop(v, controlled);
+    if (inst.op == Op::Get && g_[inst.args[0]].op == Op::Loop) {
+      const RegionId body = g_[inst.args[0]].regions[0];
+      const auto carry = static_cast<std::size_t>(inst.attr.ints[0]);
+      values_[index(v)] = regions_[index(body)] || is_marked(g_[body].params[carry + 1]);
+      return;
+    }
+    for (const ValueId x : inst.args) marked |= is_marked(x);
+    if (inst.op == Op::When) return visit(inst.regions[0], controlled || marked);
+    if (info(inst.op).effect == Effect::Reads || info(inst.op).effect == Effect::Writes) {
+      const int memory = g_.alias_class(g_.root(inst.args[0]));
+      if (info(inst.op).effect == Effect::Writes && (marked || controlled)) memory_.insert(memory);
+      marked |= memory_.contains(memory);
+    }
+    values_[index(v)] = marked;
+  }
+  void visit_loop(ValueId v, bool controlled) {
+    const Inst& loop = g_[v];
+    const Region& body = g_[loop.regions[0]];
+    const bool bounds = values_[index(loop.args[0])] || values_[index(loop.args[1])];
+    if (bounds) regions_[index(loop.regions[0])] = true;
+    for (std::size_t i = 0; i < body.yields.size(); ++i)
+      values_[index(body.params[i + 1])] = values_[index(body.params[i + 1])] ||
+                                           values_[index(loop.args[i + 2])] ||
+                                           values_[index(body.yields[i])];
+    if (bounds) values_[index(body.params[0])] = true;
+    visit(loop.regions[0], controlled || bounds);
+  }
+
+  const Graph& g_;
+  std::vector<bool> values_;   // by instruction
+  std::vector<bool> regions_;  // of loops that run an inexact number of times
+  std::set<int> memory_;       // alias classes
+};
+
+/// Appends to a region what displaces one result.
+class Displacement {
+ public:
+  Displacement(Graph& g, RegionId r, int variant) : b_(g, r), variant_(variant) {}
+
+  ValueId of(ValueId v) {
+    const Inst inst = b_.graph()[v];
+    const DType t = inst.type.dtype;
+    wide_ = t == f64 ? f64 : f32;
+    shape_ = inst.type.shape;
+    const ValueId x = b_.cast(v, wide_);
+    ValueId most =
+        info(inst.op).ulp > 0 ? times(magnitude(x), elementary(inst.op, t)) : of_sum(inst);
+    // What is nearly halfway between two narrow numbers may be rounded to either.
+    if (t.bytes() == 2 && info(inst.op).ulp == 0)
+      most = add(Op::Add, {most, where(add(Op::Gt, {most, number(0)}),
+                                       times(magnitude(x), std::ldexp(1.0, -digits_of(t))))});
+    const ValueId moved = add(Op::Add, {x, add(Op::Mul, {most, sign(v)})});
+    return b_.cast(add(Op::Select, {add(Op::IsFinite, {x}), moved, x}), t);
+  }
+
+ private:
+  ValueId add(Op op, std::vector<ValueId> args) { return b_.elementwise(op, std::move(args)); }
+  ValueId number(double x) { return b_.constant(wide_, x, shape_); }
+  ValueId times(ValueId v, double factor) { return add(Op::Mul, {v, number(factor)}); }
+  ValueId magnitude(ValueId v) { return b_.add(Op::Abs, {v}); }
+  ValueId where(ValueId condition, ValueId v) { return add(Op::Select, {condition, v, number(0)}); }
+
+  /// Two implementations, each within the table's ulp of f32 or f64.
+  static double elementary(Op op, DType t) {
+    if (t.bytes() == 2) return std::ldexp(1.0, -digits_of(t));
+    return std::ldexp(2.0 * info(op).ulp, -digits_of(t));
+  }
+
+  /// By the length of the accumulation: each step of each implementation may lose a unit. Sums of
+  /// whole numbers that stay exact lose nothing.
+  ValueId of_sum(const Inst& inst) {
+    std::vector<ValueId> sizes;
+    ValueId whole = b_.constant(bool_, 1);
+    for (const ValueId v : inst.args) {
+      const ValueId x = b_.cast(v, wide_);
+      sizes.push_back(b_.add(Op::Abs, {inst.op == Op::Dot ? v : x}));
+      whole = b_.elementwise(Op::And, {whole, is_whole(x)});
+    }
+    const Extents& operand = b_.graph()[inst.args[0]].type.shape;
+    std::int64_t length = 1;
+    if (inst.op == Op::Dot)
+      length = operand[inst.attr.ints[0] != 0 ? 0 : 1];
+    else
+      for (const std::int64_t d : inst.attr.ints) length *= operand[static_cast<std::size_t>(d)];
+    const ValueId all = b_.cast(b_.add(inst.op, sizes, inst.attr), wide_);
+    const double steps = static_cast<double>(inst.op == Op::Dot ? length : length - 1);
+    const ValueId most = times(all, std::ldexp(2 * steps, 1 - digits_of(wide_)));
+    const ValueId fits = add(Op::Le, {all, number(std::ldexp(1.0, digits_of(wide_)))});
+    const ValueId exact = b_.elementwise(Op::And, {b_.broadcast_to(whole, shape_), fits});
+    return add(Op::Select, {exact, number(0), most});
+  }
+
+  /// bool[]: whether all elements are whole numbers.
+  ValueId is_whole(ValueId x) {
+    Attr all;
+    for (std::size_t d = 0; d < b_.graph()[x].type.shape.size(); ++d)
+      all.ints.push_back(static_cast<std::int64_t>(d));
+    ValueId part = b_.add(Op::Abs, {b_.elementwise(Op::Sub, {x, b_.add(Op::Round, {x})})});
+    if (!all.ints.empty()) part = b_.add(Op::ReduceMax, {part}, all);
+    return b_.elementwise(Op::Eq, {part, b_.constant(wide_, 0.0)});
+  }
+
+  /// 1 or -1 for each element.
+  ValueId sign(ValueId seed) {
+    if (variant_ < 2) return number(variant_ == 0 ? 1 : -1);
+    const auto whole = [&](std::int64_t x) { return b_.constant(i32, x, shape_); };
+    ValueId hash =
+        whole(1000003 * variant_ + 7919 * static_cast<std::int64_t>(index(seed) % 10007));
+    for (std::size_t d = 0; d < shape_.size(); ++d) {
+      const ValueId i =
+          b_.add(Op::Iota, {}, {{static_cast<std::int64_t>(d)}, 0}, Type::value(i32, shape_));
+      hash = add(Op::Mul, {add(Op::Add, {hash, i}), whole(1664525)});
+      hash = add(Op::Xor, {hash, add(Op::ShiftRight, {hash, whole(15)})});
+    }
+    const ValueId bit = add(Op::And, {add(Op::ShiftRight, {hash, whole(7)}), whole(1)});
+    return add(Op::Select, {b_.cast(bit, bool_), number(1), number(-1)});
+  }
+
+  Builder b_;
+  int variant_;
+  DType wide_ = f32;
+  Extents shape_;
+};
+
+std::uint64_t get(const std::vector<std::byte>& from, std::int64_t i, DType t) {
+  std::uint64_t bits = 0;
+  std::memcpy(&bits, from.data() + i * t.bytes(), static_cast<std::size_t>(t.bytes()));
+  return bits;
+}
+
+double value_of(DType t, std::uint64_t bits) {
+  return t.is_float() ? to_double(t, bits) : static_cast<double>(to_int(t, bits));
+}
+
+double apart(double p, double q) {
+  if (p == q || (std::isnan(p) && std::isnan(q))) return 0;
+  const double d = std::fabs(p - q);
+  return std::isnan(d) ? INFINITY : d;
+}
+
+double unit_of(DType t, double x) {
+  if (!t.is_float() || !std::isfinite(x)) return 0;
+  const int exponent = x == 0 ? min_exponent_of(t) : std::max(std::ilogb(x), min_exponent_of(t));
+  return std::ldexp(1.0, exponent + 1 - digits_of(t));
+}
+
+}  // namespace
+
+std::vector<bool> inexact_arrays(const Graph& g) {
+  const Reach reach(g);
+  std::vector<bool> result(g.mapping.block_mappings.size());
+  for (const graph::Body& body : g.bodies) {
+    const std::vector<ValueId>& params = g[body.region].params;
+    for (std::size_t i = 0; i < g.arguments.size(); ++i)
+      if (g.arguments[i].kind == Argument::Kind::input && reach.holds(params[i]))
+        result[static_cast<std::size_t>(g.arguments[i].index)] = true;
+    for (int o = 0; o < g.mapping.num_outputs; ++o)
+      if (reach.holds(params[g.arguments.size() + static_cast<std::size_t>(o)]))
+        result[static_cast<std::size_t>(g.mapping.num_inputs + o)] = true;
+  }
+  return result;
+}
+
+Graph displaced(const Graph& g, int variant) {
+  Graph result = g;
+  std::vector<ValueId> now;  // what users of a value take
+  for (std::uint32_t v = 0; v < g.insts.size(); ++v) now.push_back(ValueId{v});
+  for (std::uint32_t r = 0; r < g.regions.size(); ++r) {
+    const std::vector<ValueId> insts = std::exchange(result.regions[r].insts, {});
+    for (const ValueId v : insts) {
+      result.regions[r].insts.push_back(v);
+      if (is_inexact(g[v])) now[index(v)] = Displacement(result, RegionId{r}, variant).of(v);
+    }
+  }
+  const auto replace = [&](std::vector<ValueId>& values) {
+    for (ValueId& v : values)
+      if (v != no_value) v = now[index(v)];
+  };
+  for (std::size_t v = 0; v < g.insts.size(); ++v) replace(result.insts[v].args);
+  for (Region& r : result.regions) replace(r.yields);
+  return result;
+}
+
+Tolerance tolerance_of(const Graph& g, const Call& before, bool poison) {
+  const std::vector<bool> inexact = inexact_arrays(g);
+  Tolerance result(inexact.size());
+  if (std::find(inexact.begin(), inexact.end(), true) == inexact.end()) return result;
+  Call plain = before;
+  run_interpreter(g, plain, poison);
+  for (int variant = 0; variant < variants; ++variant) {
+    Call moved = before;
+    run_interpreter(displaced(g, variant), moved, poison);
+    for (std::size_t i = 0; i < inexact.size(); ++i) {
+      if (!inexact[i]) continue;
+      const DType t = g.mapping.block_mappings[i].array_aval.dtype;
+      const std::int64_t count = element_count(before.shapes[i]);
+      result[i].resize(static_cast<std::size_t>(count));
+      for (std::int64_t k = 0; k < count; ++k) {
+        double& most = result[i][static_cast<std::size_t>(k)];
+        const double p = value_of(t, get(plain.arrays[i], k, t));
+        const double by = apart(p, value_of(t, get(moved.arrays[i], k, t)));
+        if (by > 0) most = std::max(most, by + unit_of(t, p));
+      }
+    }
+  }
+  return result;
+}
+
+std::string difference(const Graph& g, const Call& a, const Call& b, const Tolerance& tolerance) {
+  for (std::size_t i = static_cast<std::size_t>(g.mapping.num_inputs); i < a.arrays.size(); ++i) {
+    const DType t = g.mapping.block_mappings[i].array_aval.dtype;
+    const std::size_t s = storage_of(g, i);
+    for (std::int64_t k = 0; k < element_count(a.shapes[i]); ++k) {
+      const std::uint64_t x = get(a.arrays[s], k, t), y = get(b.arrays[s], k, t);
+      if (x == y) continue;
+      const double p = value_of(t, x), q = value_of(t, y);
+      if (std::isnan(p) && std::isnan(q)) continue;
+      const double most = s < tolerance.size() && !tolerance[s].empty()
+                              ? tolerance[s][static_cast<std::size_t>(k)]
+                              : 0;
+      if (most > 0 && apart(p, q) <= most) continue;
+      return fmt::format("{} element {} of {}: {} and {} ({:#x} and {:#x}), {:g} apart is allowed",
+                         g.mapping.block_mappings[i].origin, k, element_count(a.shapes[i]), p, q, x,
+                         y, most);
+    }
+  }
+  return "";
+}
+
+std::string difference(const Graph& g, const Call& a, const Call& b) {
+  return difference(g, a, b, Tolerance());
+}
+
+}  // namespace palladium::test
