@@ -70,6 +70,8 @@ class Printer {
     return std::move(out_);
   }
 
+  std::vector<int> numbers() && { return std::move(numbers_); }
+
  private:
   void line(const std::string& text) {
     out_.append(static_cast<std::size_t>(indent_), ' ');
@@ -282,6 +284,14 @@ class Printer {
 }  // namespace
 
 std::string to_text(const Graph& g, bool locations) { return Printer(g, locations).run(); }
+
+std::vector<int> text_numbers(const Graph& g) {
+  Printer printer(g, false);
+  printer.run();
+  std::vector<int> numbers = std::move(printer).numbers();
+  numbers.resize(g.insts.size(), -1);
+  return numbers;
+}
 
 std::string to_text(const Graph& g, RegionIndex region) { return Printer(g, false).run(region); }
 

@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "codegen/graph/graph.hpp"
 
@@ -31,6 +32,8 @@ void verify(const Graph& g, std::string_view stage);
 std::string to_text(const Graph& g, bool locations = false);
 /// The same of one region alone, a body or an index map, numbered from 0.
 std::string to_text(const Graph& g, RegionIndex region);
+/// Per instruction the number that to_text gives it in its body or index map; -1 where it has none.
+std::vector<int> text_numbers(const Graph& g);
 
 /// Versioned, lossless for verified graphs without dead instructions (all canonical ones): numbers
 /// as the hex digits of their bits, 64-bit integers as strings.

@@ -1,7 +1,5 @@
 #include "codegen/passes/lowered.hpp"
 
-#include "codegen/base/format.hpp"
-
 namespace palladium::passes {
 
 using graph::Graph;
@@ -68,92 +66,6 @@ bool is_elementwise(Op op) { return op >= Op::Neg && op <= Op::Select; }
 std::int64_t registers_estimate(const graph::Type& type) {
   const std::int64_t per_thread = cdiv(graph::element_count(type.shape), layout::threads);
   return per_thread * (type.dtype.bytes() == 8 ? 2 : 1);
-}
-
-namespace {
-
-const char* name_of(Place p) {
-  constexpr const char* names[] = {"inlined", "scalar", "registers", "shared"};
-  return names[static_cast<int>(p)];
-}
-
-std::string storage_text(const Lowered& l, int i) {
-  const Storage& s = l.storages[i];
-  std::string text = fmt::format("s{}: {} {}", i, name_of(s.place), s.dtype.name());
-  text += graph::to_string(graph::Type::value(s.dtype, s.shape))
-              .substr(std::string(s.dtype.name()).size());
-  if (s.place == Place::registers) text += " " + layout::to_string(s.layout);
-  if (s.place == Place::shared) text += fmt::format(" at {} row stride {}", s.offset, s.row_stride);
-  return text;
-}
-
-std::string rolled_text(const Pass& p) {
-  std::string text;
-  for (std::size_t d = 0; d < p.rolled.size(); ++d)
-    if (p.rolled[d]) text += fmt::format(" rolled({})", d);
-  return text;
-}
-
-void statements_text(const std::vector<Statement>& list, int indent, std::string& out) {
-  const std::string pad(indent, ' ');
-  const auto value = [](ValueId v) {
-    return v == graph::no_value ? "-" : "%" + std::to_string(index(v));
-  };
-  for (const Statement& s : list) {
-    switch (s.kind) {
-    case Statement::Kind::pass: {
-      constexpr const char* sinks[] = {"assign", "shared", "store", "reduce"};
-      out += pad + fmt::format("pass {} {} inst {} -> s{}{} {}\n",
-                               sinks[static_cast<int>(s.pass.sink)], value(s.pass.value),
-                               value(s.pass.inst), s.pass.storage, rolled_text(s.pass),
-                               layout::to_string(s.pass.layout));
-      break;
-    }
-    case Statement::Kind::dot:
-      out += pad + fmt::format("dot s{} s{} -> s{}\n", s.dot.a, s.dot.b, s.dot.result);
-      break;
-    case Statement::Kind::relayout:
-      out += pad + fmt::format("relayout s{} -> s{}: {}\n", s.relayout.from, s.relayout.to,
-                               layout::describe(s.relayout.plan));
-      break;
-    case Statement::Kind::sync: out += pad + "sync\n"; break;
-    case Statement::Kind::scalar:
-      out += pad + fmt::format("scalar {} -> s{}\n", value(s.value), s.to);
-      break;
-    case Statement::Kind::copy: out += pad + fmt::format("copy s{} -> s{}\n", s.from, s.to); break;
-    case Statement::Kind::window: out += pad + fmt::format("window {}\n", s.window); break;
-    case Statement::Kind::when:
-    case Statement::Kind::loop:
-    case Statement::Kind::grid_loop:
-      out += pad +
-             (s.kind == Statement::Kind::when   ? "when " + value(s.value)
-              : s.kind == Statement::Kind::loop ? "loop " + value(s.value)
-                                                : fmt::format("grid loop {}", s.axis)) +
-             "\n";
-      statements_text(s.body, indent + 2, out);
-      break;
-    }
-  }
-}
-
-}  // namespace
-
-std::string to_text(const Lowered& l) {
-  std::string out = "lowered " + l.graph.name + "\n";
-  constexpr const char* residencies[] = {"direct", "registers", "shared"};
-  for (std::size_t i = 0; i < l.windows.size(); ++i) {
-    const Window& w = l.windows[i];
-    out += fmt::format("  window {}: {} {}{}{}{}{} depth {}\n", i,
-                       w.mapping < 0 ? "scratch" : l.graph.mapping.block_mappings[w.mapping].origin,
-                       residencies[static_cast<int>(w.residency)],
-                       w.storage >= 0 ? fmt::format(" s{}", w.storage) : "", w.fill ? " fill" : "",
-                       w.flush ? " flush" : "", w.read_only ? " read only" : "", w.depth);
-  }
-  for (std::size_t i = 0; i < l.storages.size(); ++i)
-    out += "  " + storage_text(l, static_cast<int>(i)) + "\n";
-  for (const LoweredBody& b : l.bodies) statements_text(b.statements, 2, out);
-  out += fmt::format("  shared bytes {}\n", l.shared_bytes);
-  return out;
 }
 
 }  // namespace palladium::passes

@@ -1,0 +1,164 @@
+// The lowered graph as text, for people and tests. Values have the numbers of the graph's text,
+// windows are w0 w1 ..., storages s0 s1 ...
+#include "codegen/base/format.hpp"
+#include "codegen/graph/transform.hpp"
+#include "codegen/passes/lowered.hpp"
+
+namespace palladium::passes {
+namespace {
+
+constexpr const char* places[] = {"inlined", "scalar", "registers", "shared"};
+constexpr const char* residencies[] = {"direct", "registers", "shared"};
+constexpr const char* units[] = {"fma", "mma_16816", "mma_1688", "mma_tf32"};
+
+class Text {
+ public:
+  explicit Text(const Lowered& l) : l_(l), g_(l.graph), numbers_(graph::text_numbers(l.graph)) {}
+
+  std::string run() {
+    out_ = "lowered " + g_.name + "\n";
+    for (std::size_t i = 0; i < l_.windows.size(); ++i)
+      line(fmt::format("w{}: {}", i, window(l_.windows[i])));
+    for (std::size_t i = 0; i < l_.storages.size(); ++i)
+      line(fmt::format("s{}: {}", i, storage(l_.storages[i])));
+    for (const LoweredBody& b : l_.bodies) {
+      line("{");
+      list(b.statements);
+      line("}");
+    }
+    line(fmt::format("shared bytes {}", l_.shared_bytes));
+    return std::move(out_);
+  }
+
+ private:
+  void line(const std::string& text) { out_ += std::string(indent_, ' ') + text + "\n"; }
+
+  std::string value(ValueId v) const {
+    return v == graph::no_value ? "-" : fmt::format("%{}", numbers_[index(v)]);
+  }
+
+  static std::string extents(const Extents& shape) {
+    return fmt::format("[{}]", fmt::join(shape, ","));
+  }
+
+  std::string window(const Window& w) const {
+    std::string text = w.mapping < 0
+                           ? "scratch"
+                           : g_.mapping.block_mappings[static_cast<std::size_t>(w.mapping)].origin;
+    text += fmt::format(" {}", residencies[static_cast<int>(w.residency)]);
+    if (w.storage >= 0) text += fmt::format(" s{}", w.storage);
+    if (w.fill) text += " fill";
+    if (w.flush) text += " flush";
+    if (w.stored) text += " stored";
+    if (w.read_only) text += " read only";
+    if (w.synchronised) text += " synchronised";
+    if (w.depth > 0) text += fmt::format(" depth {}", w.depth);
+    for (std::size_t d = 0; d < w.in_bounds.size(); ++d)
+      if (!w.in_bounds[d]) text += fmt::format(" ragged({})", d);
+    return text;
+  }
+
+  static std::string storage(const Storage& s) {
+    const std::string type = graph::to_string(graph::Type::value(s.dtype, s.shape));
+    std::string text = fmt::format("{} {}", places[static_cast<int>(s.place)], type);
+    if (s.place == Place::registers) text += " " + layout::to_string(s.layout);
+    if (s.place == Place::shared) {
+      text += fmt::format(" at {} row stride {}", s.offset, s.row_stride);
+      if (!s.per_warpgroup) text += " of the block";
+    }
+    return text;
+  }
+
+  void list(const std::vector<Statement>& statements) {
+    indent_ += 2;
+    for (const Statement& s : statements) statement(s);
+    indent_ -= 2;
+  }
+
+  void nested(const std::string& head, const std::vector<Statement>& body) {
+    line(head + " {");
+    list(body);
+    line("}");
+  }
+
+  void statement(const Statement& s) {
+    switch (s.kind) {
+    case Statement::Kind::pass: return line(pass(s.pass) + copies(s.copies));
+    case Statement::Kind::dot: return line(dot(s.dot));
+    case Statement::Kind::relayout:
+      return line(fmt::format("s{} = relayout s{}: {}", s.relayout.to, s.relayout.from,
+                              layout::describe(s.relayout.plan)));
+    case Statement::Kind::sync: return line("sync");
+    case Statement::Kind::scalar:
+      return line(fmt::format("s{} = {}{}", s.to, value(s.value), copies(s.copies)));
+    case Statement::Kind::copy: return line(fmt::format("s{} = s{}", s.to, s.from));
+    case Statement::Kind::window: return line(fmt::format("window w{}", s.window));
+    case Statement::Kind::when: return nested("when " + value(s.value), s.body);
+    case Statement::Kind::loop: return nested("loop " + value(s.value), s.body);
+    case Statement::Kind::grid_loop: return nested(fmt::format("grid loop {}", s.axis), s.body);
+    }
+  }
+
+  std::string pass(const Pass& p) const {
+    std::string text = sink(p);
+    if (p.domain != p.valid)
+      text += fmt::format(" as {} of {}", extents(p.valid), extents(p.domain));
+    for (std::size_t d = 0; d < p.rolled.size(); ++d)
+      if (p.rolled[d]) text += fmt::format(" rolled({})", d);
+    return text + " by " + layout::to_string(p.layout);
+  }
+
+  std::string sink(const Pass& p) const {
+    if (p.window >= 0)
+      return p.sink == Pass::Sink::store ? fmt::format("w{} = s{}", p.window, p.storage)
+                                         : fmt::format("s{} = w{}", p.storage, p.window);
+    const std::string from = p.source >= 0 ? fmt::format("s{}", p.source) : value(p.value);
+    switch (p.sink) {
+    case Pass::Sink::assign:
+    case Pass::Sink::shared: break;
+    case Pass::Sink::store: return store(p);
+    case Pass::Sink::reduce: {
+      std::string text = fmt::format("s{} = {} {} {}", p.storage, graph::info(g_[p.inst].op).name,
+                                     from, fmt::format("[{}]", fmt::join(p.reduced, ",")));
+      const Storage& scratch = l_.storages[static_cast<std::size_t>(p.scratch)];
+      if (graph::element_count(scratch.shape) > 0) text += fmt::format(" through s{}", p.scratch);
+      return text;
+    }
+    }
+    return fmt::format("s{} = {}", p.storage, from);
+  }
+
+  std::string store(const Pass& p) const {
+    const graph::MemoryView m = graph::MemoryView::of(g_[p.inst]);
+    std::string text = fmt::format("w{}", l_.window_of[index(g_.root(m.ref))]);
+    if (g_[m.ref].op != graph::Op::Param) text += fmt::format(" at {}", value(m.ref));
+    text += " = " + value(p.value);
+    if (m.mask != graph::no_value) text += " where " + value(m.mask);
+    return text;
+  }
+
+  static std::string dot(const Dot& d) {
+    return fmt::format("s{} {} s{} * s{} by {} on {}x{} warps", d.result,
+                       d.accumulates ? "+=" : "=", d.a, d.b, units[static_cast<int>(d.unit)],
+                       d.warps_m, d.warps_n);
+  }
+
+  static std::string copies(const Copies& copies) {
+    std::string text;
+    for (const auto& [from, copy] : copies)
+      text += fmt::format(" reading s{} from s{}", from, copy.storage);
+    return text;
+  }
+
+  const Lowered& l_;
+  const graph::Graph& g_;
+  std::vector<int> numbers_;
+  std::string out_;
+  std::size_t indent_ = 2;
+};
+
+}  // namespace
+
+std::string to_text(const Lowered& l) { return Text(l).run(); }
+
+}  // namespace palladium::passes

@@ -1,0 +1,164 @@
+// Widths of memory accesses, their tests and hoisted parts, in the emitted text.
+#include <catch2/catch_test_macros.hpp>
+
+#include "tests/passes/lowering.hpp"
+
+using namespace palladium;
+using namespace palladium::test;
+
+namespace {
+
+std::string copy(const std::string& in, const std::string& out, const std::string& view = "",
+                 const std::string& of = "%0") {
+  return emitted(
+      whole({in}, {out}, view + "\n  %9: " + out + " = load " + of + "\n  store %1, %9"));
+}
+
+}  // namespace
+
+TEST_CASE("dense rows are read and written 16 bytes at a time") {
+  CHECK_THAT(copy("f32[512]", "f32[512]"), Shows({"load_global_nc<4>", "store_global<4>"}));
+  CHECK_THAT(copy("f16[1024]", "f16[1024]"), Shows({"load_global_nc<8>", "store_global<8>"}));
+  CHECK_THAT(copy("f64[512]", "f64[512]"), Shows({"load_global_nc<2>", "store_global<2>"}));
+}
+
+TEST_CASE("memory that the kernel writes is not read through the read-only cache") {
+  CHECK_THAT(emitted(R"(kernel k
+  grid
+  args[0]: f32[512] in blocks [512]
+  outputs[0]: f32[512] in blocks [512]
+  alias: input 0 is output 0
+{ %0: ref block f32[512] %1: ref block f32[512]
+  %2: f32[512] = load %0
+  %3: f32[512] = neg %2
+  store %1, %3
+})"),
+             Shows({"pl::load_global<4>", "warpgroup_sync", "store_global<4>"}));
+}
+
+TEST_CASE("a slice whose start is no multiple of 16 bytes is read by elements") {
+  CHECK_THAT(copy("f32[1024]", "f32[512]", "  %2: ref block f32[512] = at %0 [ds(2,512)]", "%2"),
+             Shows({"load_global_nc<1>"}));
+  CHECK_THAT(copy("f32[1024]", "f32[512]", "  %2: ref block f32[512] = at %0 [ds(4,512)]", "%2"),
+             Shows({"load_global_nc<4>"}));
+}
+
+TEST_CASE("a slice with a stride is read by elements") {
+  CHECK_THAT(copy("f32[1024]", "f32[512]", "  %2: ref block f32[512] = at %0 [ds(0,512,2)]", "%2"),
+             Shows({"load_global_nc<1>"}));
+}
+
+TEST_CASE("an array whose rows are aligned to elements is read by elements") {
+  CHECK_THAT(emitted(R"(kernel k
+  grid
+  args[0]: f32[512] in blocks [512] aligned 4
+  outputs[0]: f32[512] in blocks [512]
+{ %0: ref block f32[512] %1: ref block f32[512]
+  %2: f32[512] = load %0
+  store %1, %2
+})"),
+             Shows({"load_global_nc<1>"}));
+}
+
+TEST_CASE("rows at an aligned run-time stride keep their vectors") {
+  CHECK_THAT(emitted(R"(kernel k
+  grid s0
+  args[0]: f32[s0,512] in blocks [1,512] strided
+    { %0: i32[]
+      %1: i32[] = constant 0
+      yield %0, %1
+    }
+  outputs[0]: f32[s0,512] in blocks [1,512]
+    { %0: i32[]
+      %1: i32[] = constant 0
+      yield %0, %1
+    }
+{ %0: ref block f32[1,512] %1: ref block f32[1,512]
+  %2: f32[1,512] = load %0
+  store %1, %2
+})"),
+             Shows({"w0_start0 * in0_stride0", "load_global_nc<4>", "store_global<4>"}));
+}
+
+TEST_CASE(
+    "an end between the elements of a vector is left to the access, one beside it is a test") {
+  const auto text = [](const std::string& extent) {
+    const std::string array =
+        "f32[" + extent + "] in blocks [512]\n    { %0: i32[]\n      yield %0\n    }\n";
+    return emitted("kernel k\n  grid 2\n  args[0]: " + array + "  outputs[0]: " + array + R"(
+{ %0: ref block f32[512] %1: ref block f32[512]
+  %2: f32[512] = load %0
+  store %1, %2
+})");
+  };
+  CHECK_THAT(text("1001"), Shows({"load_global_nc_part<4>(a0, w0 + i, w0_size0 - i)",
+                                  "store_global_part<4>(w1 + i, o1, w1_size0 - i)"}));
+  CHECK_THAT(text("1000"), Shows({"load_global_nc<4>(a0, w0 + i, i < w0_size0)",
+                                  "store_global<4>(w1 + i, o1, i < w1_size0)"}));
+  CHECK(occurrences(text("1024"), "_size") == 0);
+}
+
+TEST_CASE("a block that may be wholly out of bounds is checked where it begins") {
+  CHECK_THAT(emitted(R"(kernel k
+  grid 2
+  args[0]: f32[1001] in blocks [512]
+    { %0: i32[]
+      yield %0
+    }
+  outputs[0]: f32[1024] in blocks [512]
+    { %0: i32[]
+      yield %0
+    }
+{ %0: ref block f32[512] %1: ref block f32[512]
+  %2: f32[512] = load %0
+  store %1, %2
+})"),
+             Shows({"const i64 w0_start0 = i64(p0) * 512;",
+                    "pl::check(w0_size0 > 0, \"args[0]:", "load_global"}));
+}
+
+TEST_CASE("16-bit elements that are widened are read as many at a time as they are written") {
+  const std::string text = emitted(whole({"f16[512]"}, {"f32[512]"}, R"(
+  %2: f16[512] = load %0
+  %3: f32[512] = cast %2
+  store %1, %3)"));
+  CHECK_THAT(text, Shows({"load_global_nc<4>", "pl::to<f32>", "store_global<4>"}));
+}
+
+TEST_CASE("a transposed copy writes whole vectors") {
+  CHECK_THAT(emitted(whole({"f32[64,64]"}, {"f32[64,64]"}, R"(
+  %2: f32[64,64] = load %0
+  %3: f32[64,64] = transpose %2 [1,0]
+  store %1, %3)")),
+             Shows({"load_global_nc<1>", "store_global<4>"}));
+}
+
+TEST_CASE("the guard of scratch memory stands in loops alone") {
+  const std::string in_loop = emitted(whole({"f32[2048]"}, {"f32[1]"}, R"(
+  %2: i32[] = constant 0
+  %3: i32[] = constant 8
+  %4: f32[] = constant 0
+  %5 = loop %2, %3 carry %4
+    { %6: i32[] %7: f32[]
+      %8: f32[2048] = load %0
+      %9: f32[] = reduce_sum %8 [0]
+      %10: f32[] = add %7, %9
+      yield %10
+    }
+  %11: f32[] = get %5 [0]
+  %12: f32[1] = broadcast %11
+  store %1, %12)"));
+  CHECK_THAT(in_loop, Shows({"for (i32", "warpgroup_sync", "reduce_warps"}));
+}
+
+TEST_CASE("elements that a mask covers are accessed one by one") {
+  CHECK_THAT(emitted(whole({"f32[512]"}, {"f32[512]"}, R"(
+  %2: i32[512] = iota [0]
+  %3: i32[512] = constant 100
+  %4: bool[512] = lt %2, %3
+  %5: f32[512] = constant 7
+  %6: f32[512] = load %0 mask %4 other %5
+  store %1, %6 mask %4)")),
+             Shows({"< 100", "load_global_nc<1>(&a1, w0 + (i + e), x0)", "x0 ? a1 : 7.0f",
+                    "store_global<1>"}));
+}

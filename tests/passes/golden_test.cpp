@@ -1,0 +1,132 @@
+// Whole kernels as they are emitted, so that a change of emitted text is seen in review.
+// PALLADIUM_TEST_REFRESH=1 build/test_passes "the emitted text of*" writes the files anew.
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include <catch2/catch_test_macros.hpp>
+
+#include "codegen/cuda/emit.hpp"
+#include "palladium/ops/registry.hpp"
+#include "tests/support/kernels.hpp"
+#include "tests/support/paths.hpp"
+
+using namespace palladium;
+using namespace palladium::test;
+
+namespace {
+
+graph::Graph shipped(const char* name) {
+  const ops::Entry& e = ops::find(name);
+  return graph::from_json(
+      e.factory().lower(std::vector<ArgType>(e.inputs.begin(), e.inputs.end())).json());
+}
+
+/// Normalises rows, four to a block, with a weight per column.
+graph::Graph layer_norm_graph() {
+  const Shape shape{dim("m"), 768};
+  const BlockSpec rows{{4, 768}, [](Index i) { return Indices{i, 0}; }};
+  return traced(
+      [](Ref x, Ref weight, Ref o) {
+        Value v = x[_];
+        Value centred = v - sum(v, {.axis = {1}, .keepdims = true}) / 768.0f;
+        Value variance = sum(centred * centred, {.axis = {1}, .keepdims = true}) / 768.0f;
+        o[_] = centred * rsqrt(variance + 1e-5f) * weight[_];
+      },
+      {.name = "layer_norm",
+       .out_type = ShapeDtype{shape, f32},
+       .grid = {cdiv(dim("m"), 4)},
+       .in_specs = {rows, BlockSpec{{1, 768},
+                                    [](Index) {
+                                      return Indices{0, 0};
+                                    }}},
+       .out_specs = {rows}},
+      {array(shape), array({1, 768})});
+}
+
+/// softmax(q k^T) v for one head, over blocks of 64 keys, with a running maximum and sum.
+graph::Graph attention_graph() {
+  constexpr int keys = 512;
+  const BlockSpec queries{{64, 64}, [](Index i) { return Indices{i, 0}; }};
+  const BlockSpec all{{keys, 64}, [](Index) { return Indices{0, 0}; }};
+  return traced(
+      [](Ref q, Ref k, Ref v, Ref o) {
+        auto [acc, highest, total] = loop(
+            0, keys / 64,
+            [&](Value i, Value acc, Value highest, Value total) {
+              Value s = dot(q[_], k[{ds(i * 64, 64), _}], {.trans_b = true}) * 0.125f;
+              Value next = maximum(highest, max(s, {.axis = {1}, .keepdims = true}));
+              Value p = exp(s - next), scale = exp(highest - next);
+              Value sums = sum(p, {.axis = {1}, .keepdims = true});
+              return carry(acc * scale + dot(f16(p), v[{ds(i * 64, 64), _}]), next,
+                           total * scale + sums);
+            },
+            zeros({64, 64}, f32), full({64, 1}, -1e30f, f32), zeros({64, 1}, f32));
+        (void)highest;
+        o[_] = f16(acc / total);
+      },
+      {.name = "attention",
+       .out_type = ShapeDtype{{1024, 64}, f16},
+       .grid = {16},
+       .in_specs = {queries, all, all},
+       .out_specs = {queries}},
+      {array({1024, 64}, f16), array({keys, 64}, f16), array({keys, 64}, f16)});
+}
+
+/// Shifts rows by one in shared memory, in place.
+graph::Graph rotate_graph() {
+  return traced(
+      [](Ref x, Ref o, Ref row) {
+        row[_] = x[_];
+        o.at({_, ds(1, 255)})[_] = row[{_, ds(0, 255)}];
+        o.at({_, ds(0, 1)})[_] = row[{_, ds(255, 1)}];
+      },
+      {.name = "rotate",
+       .out_type = ShapeDtype{{8, 256}, f32},
+       .scratch_types = {gpu::SMEM({8, 256}, f32)},
+       .input_output_aliases = {{0, 0}}},
+      {array({8, 256})});
+}
+
+/// The file's text; with PALLADIUM_TEST_REFRESH it is written first.
+std::string golden(const std::string& name, const std::string& text) {
+  const std::string path = source_dir() + "/tests/passes/golden/" + name + ".cu";
+  if (std::getenv("PALLADIUM_TEST_REFRESH") != nullptr) {
+    std::ofstream(path) << text;
+    WARN("wrote " << path);
+  }
+  std::ifstream in(path);
+  REQUIRE(in.good());
+  std::ostringstream content;
+  content << in.rdbuf();
+  return content.str();
+}
+
+}  // namespace
+
+TEST_CASE("the emitted text of a dozen kernels is the one that was reviewed") {
+  const struct {
+    const char* name;
+    graph::Graph graph;
+    int compute_capability;
+  } kernels[] = {
+      {"add", shipped("add"), 90},
+      {"add_ragged_f16", add_graph(1001, 512, f16), 90},
+      {"softmax", shipped("softmax"), 90},
+      {"softmax_four_rows_sm75", softmax_graph(1000, 4), 75},
+      {"softmax_streamed", softmax_graph(1 << 20), 90},
+      {"layer_norm", layer_norm_graph(), 90},
+      {"matmul", shipped("matmul"), 90},
+      {"matmul_f16_sm75", matmul_graph(f16, {.m = 1000, .n = 700, .k = 300}), 75},
+      {"matmul_bf16_transposed",
+       matmul_graph(bf16, {.m = 1024, .n = 512, .k = 256, .trans_b = true}), 90},
+      {"blur", shipped("blur"), 90},
+      {"attention", attention_graph(), 90},
+      {"rotate", rotate_graph(), 90},
+  };
+  for (const auto& k : kernels) {
+    INFO(k.name << ".cu");
+    const std::string text = cuda::emit(k.graph, {.compute_capability = k.compute_capability}).text;
+    CHECK(golden(k.name, text) == text);
+  }
+}

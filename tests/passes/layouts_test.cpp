@@ -1,0 +1,137 @@
+// Layouts of loop nests, relayouts between them, and nests that become run-time loops.
+#include <catch2/catch_test_macros.hpp>
+
+#include "palladium/error.hpp"
+#include "tests/passes/lowering.hpp"
+
+using namespace palladium;
+using namespace palladium::test;
+
+TEST_CASE("a thread takes 16 bytes of a row at a time") {
+  const auto copy = [](const std::string& type) {
+    return lowered(whole({type}, {type}, "  %2: " + type + " = load %0\n  store %1, %2"));
+  };
+  CHECK_THAT(copy("f32[8,1024]"), Shows({"w1 = %2 by", "reg[j1 j2] lane[j4 j8"}));
+  CHECK_THAT(copy("f16[8,1024]"), Shows({"w1 = %2 by", "reg[j1 j2 j4] lane[j8"}));
+  CHECK_THAT(copy("i8[8,2048]"), Shows({"w1 = %2 rolled(0) by", "reg[j1 j2 j4 j8] lane[j16"}));
+}
+
+TEST_CASE("a block of few elements takes fewer of them per thread") {
+  CHECK_THAT(lowered(whole({"f32[128]"}, {"f32[128]"}, "  %2: f32[128] = load %0\n  store %1, %2")),
+             Shows({"w1 = %2 by dom(128) tile(128) reg[] lane[i1 i2 i4 i8 i16] warp[i32 i64]"}));
+}
+
+TEST_CASE("a softmax of several rows reduces within warps and moves nothing between threads") {
+  const std::string text = lowered(whole({"f32[4,1000]"}, {"f32[4,1000]"}, R"(
+  %2: f32[4,1000] = load %0
+  %3: f32[4] = reduce_max %2 [1]
+  %4: f32[4,1000] = broadcast %3 [0]
+  %5: f32[4,1000] = sub %2, %4
+  %6: f32[4,1000] = exp %5
+  %7: f32[4] = reduce_sum %6 [1]
+  %8: f32[4,1000] = broadcast %7 [0]
+  %9: f32[4,1000] = div %6, %8
+  store %1, %9)"));
+  CHECK_THAT(text, Shows({"s0: registers f32[4] dom(4) tile(4) reg[] lane[* * * * *] warp[i1 i2]",
+                          "s3 = %2", "s2 = reduce_max %2 [1] by", "s1 = %6",
+                          "s0 = reduce_sum %6 [1] by", "w1 = %9 by"}));
+  CHECK(occurrences(text, "relayout") + occurrences(text, "reading") == 0);
+}
+
+TEST_CASE("what follows a product is computed in its accumulators' layout") {
+  const std::string text = lowered(whole({"f16[64,64]", "f16[64,64]"}, {"f32[64,64]"}, R"(
+  %3: f16[64,64] = load %0
+  %4: f16[64,64] = load %1
+  %5: f32[64,64] = dot %3, %4
+  %6: f32[64] = reduce_max %5 [1]
+  %7: f32[64,64] = broadcast %6 [0]
+  %8: f32[64,64] = sub %5, %7
+  store %2, %8)"));
+  CHECK_THAT(text, Shows({"s1 = s2 * s3",
+                          "s0 = reduce_max %5 [1] through s4 by dom(64,64) tile(32,16) reg[j1 i8]",
+                          "w2 = %8 by dom(64,64) tile(32,16) reg[j1 i8] lane[j2 j4 i1 i2 i4]"}));
+  CHECK(occurrences(text, "relayout") == 0);
+}
+
+TEST_CASE("a value that is stored transposed is written from the layout that it has") {
+  const std::string text = lowered(whole({"f16[64,64]", "f16[64,64]"}, {"f32[64,64]"}, R"(
+  %3: f16[64,64] = load %0
+  %4: f16[64,64] = load %1
+  %5: f32[64,64] = dot %3, %4
+  %6: f32[64,64] = transpose %5 [1,0]
+  store %2, %6)"));
+  CHECK_THAT(text, Shows({"w2 = %6 by dom(64,64) tile(16,32) reg[i1 j8] lane[i2 i4 j1 j2 j4]"}));
+  CHECK(occurrences(text, "relayout") == 0);
+}
+
+TEST_CASE("a reduction's result is spread out for the store where that is cheaper") {
+  CHECK_THAT(
+      lowered(whole({"f32[128,32]"}, {"f32[128]"}, R"(
+  %2: f32[128,32] = load %0
+  %3: f32[128] = reduce_sum %2 [1]
+  store %1, %3)")),
+      Shows({"s0 = reduce_sum %2 [1] by", "s2 = relayout s0", "w1 = %3 by", "reading s0 from s2"}));
+}
+
+TEST_CASE("a whole value that is wanted at mixed coordinates is read from shared memory") {
+  CHECK_THAT(
+      lowered(whole({"f32[8,64]"}, {"f32[64,8]"}, R"(
+  %2: f32[8,64] = load %0
+  %3: f32[8] = reduce_sum %2 [1]
+  %4: f32[2,4] = reshape %3
+  %5: f32[2,4,8,8] = broadcast %4 [0,1]
+  %6: f32[64,8] = reshape %5
+  store %1, %6)")),
+      Shows({"s2: shared f32[8]", "sync", "s2 = s0", "sync", "w1 = %6", "reading s0 from s2"}));
+}
+
+TEST_CASE("a nest of more than 64 elements per thread is a run-time loop") {
+  const auto copy = [](const std::string& type) {
+    return lowered(whole({type}, {type}, "  %2: " + type + " = load %0\n  store %1, %2"));
+  };
+  CHECK(occurrences(copy("f32[64,128]"), "rolled") == 0);
+  CHECK_THAT(copy("f32[65,128]"), Shows({"w1 = %2 rolled(0) by"}));
+  CHECK_THAT(copy("f32[1,16384]"), Shows({"w1 = %2 rolled(1) by"}));
+}
+
+TEST_CASE("a nest with long expressions is a run-time loop sooner") {
+  std::string body = "  %2: f32[32,128] = load %0\n";
+  for (int i = 3; i < 40; ++i)
+    body += "  %" + std::to_string(i) + ": f32[32,128] = add %" + std::to_string(i - 1) + ", %2\n";
+  CHECK_THAT(lowered(whole({"f32[32,128]"}, {"f32[32,128]"}, body + "  store %1, %39")),
+             Shows({"w1 = %39 rolled(0)"}));
+}
+
+TEST_CASE("a reduction is rolled along what it folds first") {
+  CHECK_THAT(lowered(whole({"f32[4,8192]"}, {"f32[4]"}, R"(
+  %2: f32[4,8192] = load %0
+  %3: f32[4] = reduce_sum %2 [1]
+  store %1, %3)")),
+             Shows({"= reduce_sum %2 [1] rolled(1) by"}));
+}
+
+TEST_CASE("a reduction with too many results for registers leaves them in shared memory") {
+  CHECK_THAT(lowered(whole({"f32[64,8192]"}, {"f32[8192]"}, R"(
+  %2: f32[64,8192] = load %0
+  %3: f32[8192] = reduce_sum %2 [0]
+  store %1, %3)")),
+             Shows({"s0: shared f32[8192]", "sync", "s0 = reduce_sum %2 [0] rolled(0) rolled(1)",
+                    "sync", "w1 = %3"}));
+}
+
+TEST_CASE("all of a reduction to one element is folded, whatever dimensions it has") {
+  CHECK_THAT(lowered(whole({"f32[1,128]"}, {"f32[1,1]"}, R"(
+  %2: f32[1,128] = load %0
+  %3: f32[1] = reduce_max %2 [1]
+  %4: f32[1,1] = reshape %3
+  store %1, %4)")),
+             Shows({"= reduce_max %2 [0,1]"}));
+}
+
+TEST_CASE("a whole value of more than 192 registers per thread is refused") {
+  CHECK_THROWS_AS(lowered(whole({}, {"f32[256,256]"}, R"(
+  %1: f32[256,256] = load %0
+  %2: f32[256,256] = transpose %1 [1,0]
+  store %0, %2)")),
+                  CompileError);
+}

@@ -1,0 +1,84 @@
+// Offsets in shared memory.
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_exception.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include "palladium/error.hpp"
+#include "tests/passes/lowering.hpp"
+
+using namespace palladium;
+using namespace palladium::test;
+
+TEST_CASE("storages in shared memory lie side by side, 16 bytes aligned") {
+  CHECK_THAT(lowered(whole({"f32[5]"}, {"f32[5]"}, R"(
+  %4: f32[5] = load %0
+  store %2, %4
+  store %3, %4
+  %5: f32[5] = load %3
+  store %1, %5)",
+                           {"smem f32[5]", "smem f32[5]"})),
+             Shows({"s0: shared f32[5] at 0", "s1: shared f32[5] at 32", "shared bytes 64"}));
+}
+
+TEST_CASE("a reduction within a warp takes no shared memory, one across warps takes its results'") {
+  CHECK_THAT(lowered(whole({"f32[4,128]"}, {"f32[4]"}, R"(
+  %2: f32[4,128] = load %0
+  %3: f32[4] = reduce_sum %2 [1]
+  store %1, %3)")),
+             Shows({"shared f32[0]"}));
+  CHECK_THAT(lowered(whole({"f32[2048]"}, {"f32[1]"}, R"(
+  %2: f32[2048] = load %0
+  %3: f32[] = reduce_sum %2 [0]
+  %4: f32[1] = broadcast %3
+  store %1, %4)")),
+             Shows({"shared f32[4]", "reduce_sum %2 [0] through", "shared bytes 16"}));
+}
+
+TEST_CASE("sums of 16-bit floats are exchanged in f32") {
+  CHECK_THAT(lowered(whole({"f16[2048]"}, {"f16[1]"}, R"(
+  %2: f16[2048] = load %0
+  %3: f16[] = reduce_sum %2 [0]
+  %4: f16[1] = broadcast %3
+  store %1, %4)")),
+             Shows({"shared f32[4]"}));
+}
+
+TEST_CASE("each use of scratch memory has its own, so that no barrier stands between two") {
+  const char* body = R"(
+  %2: f32[2048] = load %0
+  %3: f32[] = reduce_sum %2 [0]
+  %4: f32[] = reduce_max %2 [0]
+  %5: f32[] = add %3, %4
+  %6: f32[1] = broadcast %5
+  store %1, %6)";
+  CHECK_THAT(lowered(whole({"f32[2048]"}, {"f32[1]"}, body)),
+             Shows({"shared f32[4] at 0", "shared f32[4] at 16", "shared bytes 32"}));
+  CHECK(occurrences(emitted(whole({"f32[2048]"}, {"f32[1]"}, body)), "warpgroup_sync") == 0);
+}
+
+TEST_CASE("what every warpgroup has of its own takes room for each") {
+  const std::string text = whole({"f32[128]"}, {"f32[128]"}, R"(
+  %3: ref regs f32[64] = at %2 [ds(0,64)]
+  %4: f32[64] = constant 1
+  store %3, %4
+  %5: f32[128] = load %2
+  store %1, %5)",
+                                 {"regs f32[128]"});
+  CHECK_THAT(lowered(text), Shows({"shared bytes 512"}));
+  const std::size_t grid = text.find("grid\n") + 5, body = text.rfind("\n{") + 1;
+  CHECK_THAT(lowered(text.substr(0, grid) + "  thread axis wg\n" + text.substr(grid, body - grid) +
+                     "warpgroups 2\n" + text.substr(body)),
+             Shows({"shared bytes 1024"}));
+}
+
+TEST_CASE("more shared memory than the target has is refused with its largest part") {
+  const std::string text = whole({"f32[256,512]", "f32[512,8]"}, {"f32[256,8]"}, R"(
+  %3: f32[256,512] = load %0
+  %4: f32[512,8] = load %1
+  %5: f32[256,8] = dot %3, %4
+  store %2, %5)");
+  CHECK_THROWS_MATCHES(lowered(text), CompileError,
+                       Catch::Matchers::MessageMatches(Catch::Matchers::ContainsSubstring(
+                           "kernel 'k' needs 552960 bytes of shared memory, sm_90 "
+                           "has 232448 per block; the largest part is f32[256,512]")));
+}

@@ -1,0 +1,212 @@
+// Loop nests, barriers, products in place, loops and masks.
+#include <catch2/catch_test_macros.hpp>
+
+#include "tests/passes/lowering.hpp"
+
+using namespace palladium;
+using namespace palladium::test;
+
+namespace {
+
+/// a (f16[64,32]) times b (f16[32,64]) in a loop of 8; %8 is the carry, %11 the product.
+std::string loop_of_products(const std::string& in_loop, const std::string& next) {
+  return whole({"f16[64,32]", "f16[32,64]"}, {"f32[64,64]"}, R"(
+  %3: i32[] = constant 0
+  %4: i32[] = constant 8
+  %5: f32[64,64] = constant 0
+  %6: f32[64,64] = constant 2
+  %7 = loop %3, %4 carry %5
+    { %14: i32[] %8: f32[64,64]
+      %9: f16[64,32] = load %0
+      %10: f16[32,64] = load %1
+      %11: f32[64,64] = dot %9, %10
+)" + in_loop + "\n      yield " + next + R"(
+    }
+  %20: f32[64,64] = get %7 [0]
+  store %2, %20)");
+}
+
+std::string product(const std::string& a, const std::string& b, const std::string& result,
+                    const std::string& options = "") {
+  return whole({a, b}, {result},
+               "  %3: " + a + " = load %0\n  %4: " + b + " = load %1\n  %5: " + result +
+                   " = dot %3, %4" + options + "\n  store %2, %5");
+}
+
+}  // namespace
+
+TEST_CASE("stores to memory that one thread alone touches need no barrier") {
+  CHECK(occurrences(lowered(whole({"f32[512]"}, {"f32[512]"}, R"(
+  %2: f32[512] = load %0
+  store %1, %2)")),
+                    "sync") == 0);
+}
+
+TEST_CASE("a store to shared memory stands between barriers") {
+  CHECK_THAT(lowered(whole({"f32[128]"}, {"f32[128]"}, R"(
+  %3: f32[128] = load %0
+  store %2, %3
+  %4: f32[128] = load %2
+  store %1, %4)",
+                           {"smem f32[128]"})),
+             Shows({"sync\n", "w2 = %3", "sync\n", "w1 = %4"}));
+}
+
+TEST_CASE("two barriers with nothing between them are printed as one") {
+  const std::string text = emitted(whole({"f32[128]"}, {"f32[128]"}, R"(
+  %4: f32[128] = load %0
+  store %2, %4
+  store %3, %4
+  %5: f32[128] = load %2
+  %6: f32[128] = load %3
+  %7: f32[128] = add %5, %6
+  store %1, %7)",
+                                         {"smem f32[128]", "smem f32[128]"}));
+  CHECK(occurrences(text, "warpgroup_sync") == 3);
+}
+
+TEST_CASE("a swap reads all elements before any is written") {
+  CHECK_THAT(lowered(whole({"f32[128]"}, {"f32[128]"}, R"(
+  %2: f32[128] = load %0
+  %3: f32[128] = swap %1, %2
+  store %1, %3)")),
+             Shows({"s0 = %3", "sync", "w1 = %2", "sync", "w1 = %3"}));
+}
+
+TEST_CASE("a masked store writes where its mask holds") {
+  CHECK_THAT(lowered(whole({"f32[512]"}, {"f32[512]"}, R"(
+  %2: i32[512] = iota [0]
+  %3: i32[512] = constant 100
+  %4: bool[512] = lt %2, %3
+  %5: f32[512] = load %0 mask %4
+  store %1, %5 mask %4)")),
+             Shows({"w1 = %5 where %4"}));
+}
+
+TEST_CASE("a loop whose carry is replaced element by element updates it in place") {
+  const std::string text = lowered(loop_of_products("      %12: f32[64,64] = mul %8, %6", "%12"));
+  CHECK_THAT(text, Shows({"s2 = %5", "loop %7 {", "s2 = %13", "}", "w2 = %14"}));
+}
+
+TEST_CASE("a loop that exchanges two carries takes both next values before it sets either") {
+  CHECK_THAT(lowered(whole({"f32[128]"}, {"f32[128]"}, R"(
+  %2: f32[128] = load %0
+  %3: i32[] = constant 0
+  %4: i32[] = constant 8
+  %5: f32[128] = constant 0
+  %6 = loop %3, %4 carry %5, %2
+    { %7: i32[] %8: f32[128] %9: f32[128]
+      yield %9, %8
+    }
+  %10: f32[128] = get %6 [0]
+  store %1, %10)")),
+             Shows({"loop %6 {", "s4 = %9", "s5 = %8", "s2 = s4", "s1 = s5"}));
+}
+
+TEST_CASE("a carry that its next value reads at other elements is copied") {
+  CHECK_THAT(lowered(whole({"f32[16,16]"}, {"f32[16,16]"}, R"(
+  %2: f32[16,16] = load %0
+  %3: i32[] = constant 0
+  %4: i32[] = constant 8
+  %5 = loop %3, %4 carry %2
+    { %6: i32[] %7: f32[16,16]
+      %8: f32[16,16] = transpose %7 [1,0]
+      yield %8
+    }
+  %9: f32[16,16] = get %5 [0]
+  store %1, %9)")),
+             Shows({"loop %5 {", "s4 = relayout s1", "s3 = %8", "reading s1 from s4", "s1 = s3"}));
+}
+
+TEST_CASE("a product that is added to a carry is accumulated in place") {
+  CHECK_THAT(lowered(loop_of_products("      %12: f32[64,64] = add %8, %11", "%12")),
+             Shows({"s1: inlined f32[64,64]", "s2 = %5", "loop %7 {", "sync", "sync",
+                    "s2 += s4 * s5", "}", "w2 = %14"}));
+}
+
+TEST_CASE("a product whose carry is scaled is added to it afterwards") {
+  CHECK_THAT(lowered(loop_of_products("      %12: f32[64,64] = fma %8, %6, %11", "%12")),
+             Shows({"loop %7 {", "s1 = s4 * s5", "s2 = %13", "}"}));
+}
+
+TEST_CASE("a product whose carry is read once more is not accumulated in place") {
+  const std::string text = lowered(loop_of_products(R"(      %12: f32[64,64] = add %8, %11
+      store %2, %8)",
+                                                    "%12"));
+  CHECK(occurrences(text, "+=") == 0);
+}
+
+TEST_CASE("the operands of a product are staged between two barriers") {
+  CHECK_THAT(lowered(product("f16[64,32]", "f16[32,64]", "f32[64,64]")),
+             Shows({"sync", "s1 = %3", "s2 = %4", "sync", "s0 = s1 * s2", "w2 = %5"}));
+}
+
+TEST_CASE("rows of a staged operand are 16 bytes apart from a multiple of the banks") {
+  CHECK_THAT(lowered(product("f16[64,32]", "f16[32,64]", "f32[64,64]")),
+             Shows({"s1: shared f16[64,32] at 0 row stride 40",
+                    "s2: shared f16[32,64] at 5120 row stride 72"}));
+  CHECK_THAT(lowered(product("f32[64,32]", "f32[32,64]", "f32[64,64]")),
+             Shows({"s1: shared f32[64,32] at 0 row stride 36", "row stride 68"}));
+}
+
+TEST_CASE("a product takes the tensor core that has its types, else fma") {
+  struct {
+    const char *a, *b, *options, *unit;
+    int compute_capability;
+  } cases[] = {{"f16[64,16]", "f16[16,8]", "", "mma_1688", 75},
+               {"f16[64,16]", "f16[16,8]", "", "mma_16816", 80},
+               {"bf16[64,16]", "bf16[16,8]", "", "fma", 75},
+               {"bf16[64,16]", "bf16[16,8]", "", "mma_16816", 90},
+               {"f32[64,16]", "f32[16,8]", "", "fma", 90},
+               {"f32[64,16]", "f32[16,8]", " tf32", "mma_tf32", 80},
+               {"f32[64,16]", "f32[16,8]", " tf32", "fma", 75}};
+  for (const auto& c : cases) {
+    INFO(c.a << " " << c.options << " on " << c.compute_capability);
+    CHECK_THAT(lowered(product(c.a, c.b, "f32[64,8]", c.options), c.compute_capability),
+               Shows({std::string("by ") + c.unit + " on"}));
+  }
+}
+
+TEST_CASE("the warps of a product are arranged by its shape") {
+  CHECK_THAT(lowered(product("f16[128,16]", "f16[16,8]", "f32[128,8]")), Shows({"on 4x1 warps"}));
+  CHECK_THAT(lowered(product("f16[64,16]", "f16[16,64]", "f32[64,64]")), Shows({"on 2x2 warps"}));
+  CHECK_THAT(lowered(product("f16[16,16]", "f16[16,256]", "f32[16,256]")), Shows({"on 1x4 warps"}));
+}
+
+TEST_CASE("operands of odd sizes are padded with zeros to the tensor core's shape") {
+  CHECK_THAT(lowered(product("f16[50,20]", "f16[20,30]", "f32[50,30]"), 80),
+             Shows({"s1 = %3 as [50,20] of [64,32]", "s2 = %4 as [20,30] of [32,32]"}));
+  CHECK_THAT(lowered(product("f16[50,20]", "f16[20,30]", "f32[50,30]"), 75),
+             Shows({"s1 = %3 as [50,20] of [64,24]", "s2 = %4 as [20,30] of [24,32]"}));
+}
+
+TEST_CASE("a condition's statements stand inside of it") {
+  CHECK_THAT(lowered(whole({"f32[128]"}, {"f32[128]"}, R"(
+  %2: ref block f32[] = at %0 [0]
+  %3: f32[] = load %2
+  %4: f32[] = constant 0
+  %5: bool[] = lt %3, %4
+  when %5
+    {
+      %6: f32[128] = constant 1
+      store %1, %6
+    })")),
+             Shows({"when %5 {", "w1 = %6", "}"}));
+}
+
+TEST_CASE("parallel axes and the rank in a cluster are taken from one block number") {
+  const std::string text = emitted(R"(kernel k
+  grid 3, 5, 2 sequential, 7
+  cluster 2
+  outputs[0]: i32[3,5,7,128] in blocks [1,1,1,128]
+    { %0: i32[] %1: i32[] %2: i32[] %3: i32[]
+      %4: i32[] = constant 0
+      yield %0, %1, %3, %4
+    }
+{ %0: ref block i32[1,1,1,128]
+  %1: i32[1,1,1,128] = iota [3]
+  store %0, %1
+})");
+  CHECK_THAT(text, Shows({"block = pl::block_x() / 2", "p3 = block % 7", "p1 = block % 5",
+                          "p0 = block", "p2 = 0; p2 < 2"}));
+}
