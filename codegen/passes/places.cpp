@@ -111,8 +111,14 @@ class Placement {
     const auto& s = sinks_[index(v)];
     bool repeated = s.size() > 1;
     for (const auto& [position, sink] : s)
-      if (a_.loop[index(sink)] != a_.loop[index(v)] && g_[sink].op != Op::Loop) repeated = true;
+      if (loop_around(position, sink) != a_.loop[index(v)]) repeated = true;
     return repeated && cost(v, cheap_operations + 1) > cheap_operations;
+  }
+
+  // A loop is the sink of its first carries, which it takes outside, and of those that it yields.
+  int loop_around(int position, ValueId sink) const {
+    const bool yields = g_[sink].op == Op::Loop && position != a_.position[index(sink)];
+    return yields ? static_cast<int>(index(sink)) : a_.loop[index(sink)];
   }
 
   // Operations to compute v anew, up to `limit`; a load costs the limit.
