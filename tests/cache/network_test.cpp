@@ -117,17 +117,18 @@ class Client {
   std::map<std::string, Clock::time_point> missing_;
 };
 
-/// The number of kernels that were wrong, or of a host's own that it did not have to launch.
+/// The number of kernels that were wrong; one more if the cache hardly ever served.
 int work(const std::string& root, unsigned seed, int rounds, unsigned kernels) {
   Client client(seed, std::chrono::milliseconds(20));
   std::minstd_rand random(seed);
   const Store store(root, {.most_files = kernels / 2 + 4, .note_use_after_ns = 0});
-  int failures = 0;
+  int failures = 0, hits = 0;
   for (int i = 0; i < rounds; ++i) {
     const Entry expected = entry_of(random() % kernels);
     const auto found = store.find(expected.key, ours, cache::Parts::all);
     // Who finds nothing has compiled; what the store says of it decides nothing.
     if (!found) (void)store.publish(expected);
+    hits += found.has_value();
     if (found && (found->cubin != expected.cubin || found->metadata != expected.metadata))
       ++failures;
     if (const auto any = store.find_any(expected.key, 20); any && any->cubin != expected.cubin)
@@ -135,7 +136,7 @@ int work(const std::string& root, unsigned seed, int rounds, unsigned kernels) {
     if (random() % 64 == 0) store.sweep();
     if (random() % 512 == 0) store.clear();
   }
-  return failures;
+  return failures + (hits < rounds / 10);
 }
 
 }  // namespace
@@ -167,7 +168,9 @@ TEST_CASE("ten thousand races on a network file system: nothing wrong, nothing t
   CHECK(text.find("Stale file handle") != std::string::npos);  // the shim was at work
   CHECK(text.find("digest does not match") == std::string::npos);
   const Store store(folder / "cache");
-  for (const Store::Listed& listed : store.list()) CHECK(store.defect(listed) == "");
+  const auto left = store.list();
+  CHECK(!left.empty());
+  for (const Store::Listed& listed : left) CHECK(store.defect(listed) == "");
 }
 
 TEST_CASE("who has just missed an entry stores and finds its own, though its client knows better") {

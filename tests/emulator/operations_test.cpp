@@ -1,6 +1,8 @@
 // Every elementwise operation and every cast, for every dtype, on emulator and interpreter.
 #include <catch2/catch_test_macros.hpp>
+#include <cstring>
 #include <functional>
+#include <limits>
 #include <vector>
 
 #include "tests/support/kernels.hpp"
@@ -14,7 +16,7 @@ namespace {
 
 const std::vector<DType> all_dtypes = {bool_, i8,  i16, i32,  i64, u8, u16,
                                        u32,   u64, f16, bf16, f32, f64};
-constexpr std::int64_t size = 211;
+constexpr std::int64_t size = 1003;
 
 using Operation = std::function<Value(Value, Value, Value)>;
 
@@ -30,10 +32,55 @@ graph::Graph operations_graph(DType t, DType out, const std::vector<Operation>& 
                 {array({size}, t), array({size}, t), array({size}, t)});
 }
 
-// "" if interpreter and emulator agree on random numbers of the whole range.
-std::string both(const graph::Graph& g) {
+// Zeros of both signs, the ends of the range, what is not a number.
+std::vector<std::uint64_t> corners(DType t) {
+  constexpr double most = std::numeric_limits<double>::infinity();
+  if (t.is_bool()) return {0, 1};
+  std::vector<std::uint64_t> bits;
+  if (!t.is_float()) {
+    for (const std::int64_t x : {0, 1, 2, 3, 7, 8, 31, 32, 63, 64, -1, -2, -8})
+      bits.push_back(graph::to_bits(t, x));
+    for (const double x : {most, -most}) bits.push_back(graph::to_bits(t, x));
+    return bits;
+  }
+  for (const double x : {0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 1e30, -1e30, most, -most,
+                         std::numeric_limits<double>::quiet_NaN()})
+    bits.push_back(graph::to_bits(t, x));
+  // The least subnormal number, the greatest finite one, and the neighbours of 1.
+  const std::uint64_t one = graph::to_bits(t, 1.0), sign = graph::to_bits(t, -0.0);
+  const std::uint64_t greatest = graph::to_bits(t, most) - 1;
+  for (const std::uint64_t x :
+       {std::uint64_t{1}, sign | 1, greatest, sign | greatest, one + 1, one - 1})
+    bits.push_back(x);
+  return bits;
+}
+
+// Each corner with each other one, then random numbers, the last third of which are any bits.
+test::Call demanding_call(const graph::Graph& g) {
   Random random(5);
-  test::Call a = random_call(g, {}, random, false), b = a;
+  test::Call c = random_call(g, {}, random, false);
+  for (int input = 0; input < g.mapping.num_inputs; ++input) {
+    const DType t = g.mapping.block_mappings[static_cast<std::size_t>(input)].array_aval.dtype;
+    std::vector<std::byte>& bytes = c.arrays[static_cast<std::size_t>(input)];
+    const auto set = [&](std::int64_t i, std::uint64_t bits) {
+      std::memcpy(&bytes[static_cast<std::size_t>(i * t.bytes())], &bits,
+                  static_cast<std::size_t>(t.bytes()));
+    };
+    const std::vector<std::uint64_t> all = corners(t);
+    const auto n = static_cast<std::int64_t>(all.size());
+    const auto corner = [&](std::int64_t i) {
+      return all[static_cast<std::size_t>((input == 0 ? i / n : input == 1 ? i : i + i / n) % n)];
+    };
+    for (std::int64_t i = 0; i < n * n; ++i) set(i, corner(i));
+    for (std::int64_t i = n * n + (size - n * n) * 2 / 3; i < size; ++i)
+      set(i, t.is_bool() ? random.bits() & 1 : random.bits());
+  }
+  return c;
+}
+
+// "" if interpreter and emulator agree on numbers of the whole range.
+std::string both(const graph::Graph& g) {
+  test::Call a = demanding_call(g), b = a;
   const Tolerance tolerance = tolerance_of(g, a);
   run_interpreter(g, a);
   run_emulator(g, {.compute_capability = 90}, b);

@@ -40,6 +40,7 @@ struct CudaUserObject {
 };
 struct CudaEvent {
   bool recorded = false;
+  int order = 0;  // of its last record among all
 };
 struct CudaLibrary {
   std::vector<std::byte> image;  // empty when it is no ELF file

@@ -1,4 +1,5 @@
 // The fake driver's functions on streams and events.
+#include <atomic>
 
 #include "tests/fake_cuda/driver.hpp"
 
@@ -66,7 +67,9 @@ EXPORT int cuEventDestroy_v2(abi::Event event) {
 EXPORT int cuEventRecord(abi::Event event, abi::Stream stream) {
   ENTER(cuEventRecord);
   if (driver().events.count(event) == 0) return invalid_handle;
+  static std::atomic<int> records = 0;
   event->recorded = true;
+  event->order = ++records;
   return check_stream(stream);
 }
 
@@ -86,7 +89,7 @@ EXPORT int cuEventElapsedTime(float* milliseconds, abi::Event start, abi::Event 
   ENTER(cuEventElapsedTime);
   if (driver().events.count(start) == 0 || driver().events.count(end) == 0) return invalid_handle;
   if (!start->recorded || !end->recorded) return invalid_handle;
-  *milliseconds = 0.5f;
+  *milliseconds = 0.5f * static_cast<float>(end->order - start->order);
   return 0;
 }
 

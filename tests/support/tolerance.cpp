@@ -88,8 +88,7 @@ class Displacement {
     wide_ = t == f64 ? f64 : f32;
     shape_ = inst.type.shape;
     const ValueId x = b_.cast(v, wide_);
-    ValueId most =
-        info(inst.op).ulp > 0 ? times(magnitude(x), elementary(inst.op, t)) : of_sum(inst);
+    ValueId most = info(inst.op).ulp > 0 ? of_function(inst.op, t, x) : of_sum(inst);
     // What is nearly halfway between two narrow numbers may be rounded to either.
     if (t.bytes() == 2 && info(inst.op).ulp == 0)
       most = add(Op::Add, {most, where(add(Op::Gt, {most, number(0)}),
@@ -105,10 +104,14 @@ class Displacement {
   ValueId magnitude(ValueId v) { return b_.add(Op::Abs, {v}); }
   ValueId where(ValueId condition, ValueId v) { return add(Op::Select, {condition, v, number(0)}); }
 
-  /// Two implementations, each within the table's ulp of f32 or f64.
-  static double elementary(Op op, DType t) {
-    if (t.bytes() == 2) return std::ldexp(1.0, -digits_of(t));
-    return std::ldexp(2.0 * info(op).ulp, -digits_of(t));
+  /// Two implementations, each within the table's ulp of f32 or f64; a narrow result is rounded
+  /// once more. Zero is exact.
+  ValueId of_function(Op op, DType t, ValueId x) {
+    const double units = t.bytes() == 2 ? 1 : 2.0 * info(op).ulp;
+    const ValueId size = magnitude(x);
+    const ValueId least = number(std::ldexp(0.75 * units, min_exponent_of(t) + 1 - digits_of(t)));
+    const ValueId most = add(Op::Max, {times(size, std::ldexp(units, -digits_of(t))), least});
+    return where(add(Op::Gt, {size, number(0)}), most);
   }
 
   /// By the length of the accumulation: each step of each implementation may lose a unit. Sums of
