@@ -36,53 +36,81 @@ Tensor pattern(DType dtype, std::vector<std::int64_t> shape, int seed = 0) {
 }
 
 using Reduce = Value (*)(const Operand&, ReduceOptions);
+constexpr Reduce reductions[] = {sum, max, min};
+
+struct Reduced {
+  std::vector<std::int64_t> shape;
+  std::vector<int> axes;
+
+  Axes as_axes() const { return axes.size() == 1 ? Axes(axes[0]) : Axes{axes[0], axes[1]}; }
+  /// With the dimensions that vanish, as ones.
+  std::vector<std::int64_t> kept() const {
+    std::vector<std::int64_t> result = shape;
+    for (const int a : axes) result[static_cast<std::size_t>(a)] = 1;
+    return result;
+  }
+  std::vector<std::int64_t> result(bool keep) const {
+    std::vector<std::int64_t> result;
+    for (std::size_t d = 0; d < shape.size(); ++d)
+      if (std::ranges::count(axes, static_cast<int>(d)) == 0)
+        result.push_back(shape[d]);
+      else if (keep)
+        result.push_back(1);
+    return result;
+  }
+  /// By a loop over the elements of x, by reduction number r.
+  std::vector<double> of(const Tensor& x, int r) const {
+    const double start[] = {0, -1000, 1000};
+    std::vector<double> expected(static_cast<std::size_t>(graph::element_count(kept())), start[r]);
+    for (std::int64_t i = 0; i < x.size(); ++i) {
+      auto index = indices_of(i, shape);
+      for (const int a : axes) index[static_cast<std::size_t>(a)] = 0;
+      double& e = expected[static_cast<std::size_t>(number_of(index, kept()))];
+      e = r == 0 ? e + x[i] : r == 1 ? std::max(e, x[i]) : std::min(e, x[i]);
+    }
+    if (x.dtype().is_integer())  // sums wrap
+      for (double& e : expected)
+        e = static_cast<double>(
+            graph::to_int(x.dtype(), static_cast<std::uint64_t>(static_cast<std::int64_t>(e))));
+    return expected;
+  }
+};
+
+std::vector<Tensor*> pointers(std::vector<Tensor>& tensors) {
+  std::vector<Tensor*> result;
+  for (Tensor& t : tensors) result.push_back(&t);
+  return result;
+}
 
 }  // namespace
 
 TEST_CASE("sum, max and min reduce any dimensions of every dtype [C66]") {
-  struct Case {
-    std::vector<std::int64_t> shape;
-    std::vector<int> axes;
-  };
-  const Case cases[] = {
+  const std::vector<Reduced> cases = {
       {{32, 8}, {0}},      {{32, 8}, {1}},       {{32, 8}, {0, 1}},      {{3, 5, 7}, {1}},
       {{3, 5, 7}, {0, 2}}, {{2, 1, 37}, {1, 2}}, {{2, 3, 2, 5}, {0, 2}}, {{2, 3, 2, 5}, {1, 3}},
       {{1, 1}, {0}},       {{40}, {0}}};
-  const Reduce reductions[] = {static_cast<Reduce>(sum), static_cast<Reduce>(max),
-                               static_cast<Reduce>(min)};
+  const int n = static_cast<int>(cases.size());
   for (const DType dtype : numbers)
-    for (const Case& c : cases)
-      for (const bool keep : {false, true})
-        for (int r = 0; r < 3; ++r) {
-          const Tensor x = pattern(dtype, c.shape);
-          std::vector<std::int64_t> kept = c.shape, shape;
-          for (const int a : c.axes) kept[static_cast<std::size_t>(a)] = 1;
-          for (std::size_t d = 0; d < kept.size(); ++d)
-            if (keep ||
-                std::find(c.axes.begin(), c.axes.end(), static_cast<int>(d)) == c.axes.end())
-              shape.push_back(kept[d]);
-          std::vector<double> expected(static_cast<std::size_t>(graph::element_count(kept)),
-                                       r == 0   ? 0
-                                       : r == 1 ? -1000
-                                                : 1000);
-          for (std::int64_t i = 0; i < x.size(); ++i) {
-            auto index = indices_of(i, c.shape);
-            for (const int a : c.axes) index[static_cast<std::size_t>(a)] = 0;
-            double& e = expected[static_cast<std::size_t>(number_of(index, kept))];
-            e = r == 0 ? e + x[i] : r == 1 ? std::max(e, x[i]) : std::min(e, x[i]);
-          }
-          if (dtype.is_integer())  // sums wrap
-            for (double& e : expected)
-              e = static_cast<double>(
-                  graph::to_int(dtype, static_cast<std::uint64_t>(static_cast<std::int64_t>(e))));
-          Tensor in = x, o(dtype, shape);
-          const Reduce reduce = reductions[r];
-          const Axes axes = c.axes.size() == 1 ? Axes(c.axes[0]) : Axes{c.axes[0], c.axes[1]};
-          run([=](Ref x, Ref o) { o[_] = reduce(x[_], {.axis = axes, .keepdims = keep}); }, {},
-              {&in}, {&o}, {}, dtype == f32 && !keep ? On::both : On::interpreter);
-          CAPTURE(dtype.name(), r, keep);
-          REQUIRE(o.numbers() == expected);
+    for (const bool keep : {false, true}) {
+      std::vector<Tensor> inputs, outputs;
+      for (const Reduced& c : cases) {
+        inputs.push_back(pattern(dtype, c.shape));
+        for (int r = 0; r < 3; ++r) outputs.emplace_back(dtype, c.result(keep));
+      }
+      const Body all = [&](Refs refs) {
+        for (int i = 0; i < 3 * n; ++i) {
+          const Reduced& c = cases[static_cast<std::size_t>(i / 3)];
+          refs[n + i][_] =
+              reductions[i % 3](refs[i / 3][_], {.axis = c.as_axes(), .keepdims = keep});
         }
+      };
+      CAPTURE(dtype.name(), keep);
+      run(all, {}, pointers(inputs), pointers(outputs), {}, keep ? On::interpreter : On::both);
+      for (std::size_t i = 0; i < outputs.size(); ++i) {
+        CAPTURE(i);
+        REQUIRE(outputs[i].numbers() == cases[i / 3].of(inputs[i / 3], static_cast<int>(i % 3)));
+      }
+    }
 }
 
 TEST_CASE("max and min of bools say whether any and all hold [C67]") {
@@ -236,25 +264,41 @@ TEST_CASE("a blocked matrix product accumulates over the inner axis [C28]") {
 
 TEST_CASE("transpose permutes any dimensions of every element size [C70]") {
   const std::vector<std::int64_t> shape{1, 2, 9, 3, 4};
+  std::vector<std::vector<int>> all;
   std::vector<int> p{0, 1, 2, 3, 4};
+  do all.push_back(p);
+  while (std::next_permutation(p.begin(), p.end()));
+  REQUIRE(all.size() == 120);
+  // Several in one kernel; all of them for one dtype, every seventh for the others.
+  constexpr std::size_t at_once = 12;
   for (const DType dtype : {i8, f16, f32, i64}) {
-    do {
-      Tensor x(dtype, shape, [](auto i) { return double(i % 120); });
-      std::vector<std::int64_t> permuted;
-      for (const int d : p) permuted.push_back(shape[static_cast<std::size_t>(d)]);
-      Tensor o(dtype, permuted);
-      run(
-          [=](Ref x, Ref o) {
-            o[_] = transpose(x[_], {p[0], p[1], p[2], p[3], p[4]});
-          },
-          {}, {&x}, {&o}, {}, dtype == f16 && p[0] == 4 ? On::both : On::interpreter);
-      for (std::int64_t i = 0; i < o.size(); ++i) {
-        const auto to = indices_of(i, permuted);
-        std::vector<std::int64_t> from(5);
-        for (std::size_t d = 0; d < 5; ++d) from[static_cast<std::size_t>(p[d])] = to[d];
-        REQUIRE(o[i] == x[number_of(from, shape)]);
+    std::vector<std::vector<int>> tried;
+    for (std::size_t i = 0; i < all.size(); i += dtype == f32 ? 1 : 7) tried.push_back(all[i]);
+    for (std::size_t first = 0; first < tried.size(); first += at_once) {
+      const std::size_t count = std::min(at_once, tried.size() - first);
+      std::vector<Tensor> inputs, outputs;
+      inputs.emplace_back(dtype, shape, [](auto i) { return double(i % 120); });
+      for (std::size_t n = first; n < first + count; ++n) {
+        std::vector<std::int64_t> permuted;
+        for (const int d : tried[n]) permuted.push_back(shape[static_cast<std::size_t>(d)]);
+        outputs.emplace_back(dtype, permuted);
       }
-    } while (dtype == f32 && std::next_permutation(p.begin(), p.end()));
+      const Body transposes = [&](Refs r) {
+        for (std::size_t n = 0; n < count; ++n) {
+          const std::vector<int>& p = tried[first + n];
+          r[static_cast<int>(1 + n)][_] = transpose(r[0][_], {p[0], p[1], p[2], p[3], p[4]});
+        }
+      };
+      run(transposes, {}, pointers(inputs), pointers(outputs));
+      for (std::size_t n = 0; n < count; ++n)
+        for (std::int64_t i = 0; i < outputs[n].size(); ++i) {
+          const auto to = indices_of(i, outputs[n].shape());
+          std::vector<std::int64_t> from(5);
+          for (std::size_t d = 0; d < 5; ++d)
+            from[static_cast<std::size_t>(tried[first + n][d])] = to[d];
+          REQUIRE(outputs[n][i] == inputs[0][number_of(from, shape)]);
+        }
+    }
   }
 }
 
