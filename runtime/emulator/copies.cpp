@@ -22,12 +22,6 @@ race::Access async(race::Agent agent, race::Kind kind, int line) {
   return access(agent, kind, race::Proxy::async, line);
 }
 
-std::array<int, 5> coordinates(int rank, const int* at) {
-  std::array<int, 5> result = {};
-  std::copy_n(at, rank, result.begin());
-  return result;
-}
-
 // Reads the box into shared memory whose byte 0 is `shared`. Rows under a swizzle have its width
 // and lie on multiples of it: all chunks of one are exchanged alike.
 void read_box(const TensorMapSpec& map, const std::array<int, 5>& at, std::byte* shared,
@@ -165,6 +159,19 @@ TensorMapSpec Machine::map_of(const void* map, int rank, const char* what, int l
   return spec;
 }
 
+std::array<int, 5> Machine::coordinates(const TensorMapSpec& map, const int* at, const char* what,
+                                        int line) {
+  std::array<int, 5> first = {};
+  std::copy_n(at, map.rank, first.begin());
+  const std::int64_t element = static_cast<std::int64_t>(bytes_of(map.type));
+  if (first[0] * element % chunk != 0) {
+    fail(line, fmt::format("{} a box whose inner coordinate {} lies {} bytes into the row: it must "
+                           "be 16-byte aligned, a multiple of {} elements",
+                           what, first[0], first[0] * element, chunk / element));
+  }
+  return first;
+}
+
 void Machine::record_box(const TensorMapSpec& map, const std::array<int, 5>& at,
                          race::Access access) {
   const auto element = bytes_of(map.type);
@@ -189,7 +196,7 @@ void Machine::record_box(const TensorMapSpec& map, const std::array<int, 5>& at,
 void Machine::tma_load(std::uint32_t dst, const void* map, std::uint32_t bar, std::uint32_t blocks,
                        int rank, const int* at, int line) {
   const TensorMapSpec spec = map_of(map, rank, "loads", line);
-  const std::array<int, 5> first = coordinates(rank, at);
+  const std::array<int, 5> first = coordinates(spec, at, "loads", line);
   const race::Agent agent = take_agent("tma_load");
   record_box(spec, first, async(agent, race::Kind::read, line));
   const std::uint32_t offset = dst - shared_base;
@@ -300,13 +307,12 @@ void Machine::write_box(const TensorMapSpec& map, const std::array<int, 5>& at, 
 
 void Machine::tma_store(const void* map, std::uint32_t src, abi::Reduction how, int rank,
                         const int* at, int line) {
-  const TensorMapSpec spec = map_of(map, rank, "stores", line);
-  const std::array<int, 5> first = coordinates(rank, at);
-  const char* name = how == abi::Reduction::none ? "tma_store" : "tma_reduce";
+  const bool reduces = how != abi::Reduction::none;
+  const char *name = reduces ? "tma_reduce" : "tma_store", *what = reduces ? "reduces" : "stores";
+  const TensorMapSpec spec = map_of(map, rank, what, line);
+  const std::array<int, 5> first = coordinates(spec, at, what, line);
   const race::Agent writer = take_agent(name);
-  record_box(
-      spec, first,
-      async(writer, how == abi::Reduction::none ? race::Kind::write : race::Kind::atomic, line));
+  record_box(spec, first, async(writer, reduces ? race::Kind::atomic : race::Kind::write, line));
   store({.name = name,
          .src = src,
          .bytes = box_bytes(spec),
@@ -318,8 +324,9 @@ void Machine::tma_store(const void* map, std::uint32_t src, abi::Reduction how, 
         writer);
 }
 
-void Machine::tma_prefetch(const void* map, int rank, int line) {
-  (void)map_of(map, rank, "prefetches", line);
+void Machine::tma_prefetch(const void* map, int rank, const int* at, int line) {
+  const TensorMapSpec spec = map_of(map, rank, "prefetches", line);
+  if (rank != 0) (void)coordinates(spec, at, "prefetches", line);
 }
 
 void Machine::bulk_store(void* dst, std::uint32_t src, std::uint32_t bytes, abi::Reduction how,

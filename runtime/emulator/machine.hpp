@@ -266,7 +266,7 @@ class Machine {
                 int rank, const int* at, int line);
   void tma_store(const void* map, std::uint32_t src, abi::Reduction how, int rank, const int* at,
                  int line);
-  void tma_prefetch(const void* map, int rank, int line);
+  void tma_prefetch(const void* map, int rank, const int* at, int line);
   void bulk_load(std::uint32_t dst, const void* src, std::uint32_t bytes, std::uint32_t bar,
                  std::uint32_t blocks, int line);
   void bulk_store(void* dst, std::uint32_t src, std::uint32_t bytes, abi::Reduction how,
@@ -410,6 +410,9 @@ class Machine {
   TensorMapSpec map_of(const void* map, int rank, const char* what, int line);
   void write_box(const TensorMapSpec& map, const std::array<int, 5>& at, abi::Reduction how,
                  const std::vector<std::byte>& data);
+  /// The box's first element; fails where no TMA takes it.
+  std::array<int, 5> coordinates(const TensorMapSpec& map, const int* at, const char* what,
+                                 int line);
   void record_box(const TensorMapSpec& map, const std::array<int, 5>& at, race::Access access);
   std::shared_ptr<CopyGroup>& open_group(std::shared_ptr<CopyGroup>& group, int line);
   void wait_groups(std::vector<std::shared_ptr<CopyGroup>>& groups, int keep, bool read, Wait kind,

@@ -26,7 +26,8 @@ const Element& element_of(const std::string& name) {
 
 constexpr int boxes = 3;
 
-/// An array whose sizes fit no box, and boxes within it, before its start and over its end.
+/// An array whose sizes fit no box, and boxes within it, before its start and over its end. Inner
+/// coordinates are multiples of 16 bytes, as the chip wants them, the array's end is not.
 struct Tensor {
   TensorMapSpec spec;
   std::string type;
@@ -55,15 +56,17 @@ struct Tensor {
     array_bytes = stride;
     region = (box_bytes + 1023) / 1024 * 1024;
     for (int d = 0; d < rank; ++d) {
-      const int extent = static_cast<int>(spec.extents[d]), size = static_cast<int>(spec.box[d]);
-      at[0][d] = d == 0 ? 3 : 1;
-      at[1][d] = d == 3 ? 0 : -(size + 1) / 2;
-      at[2][d] = d == 4 ? 0 : extent - (size + 1) / 2;
+      const int extent = static_cast<int>(spec.extents[d]), step = d == 0 ? this->step() : 1;
+      const int half = (static_cast<int>(spec.box[d]) / step + 1) / 2 * step;
+      at[0][d] = step;
+      at[1][d] = d == 3 ? 0 : -half;
+      at[2][d] = d == 4 ? 0 : (extent - half) / step * step;
     }
   }
 
+  int step() const { return 16 / bytes_of_type(type); }
   /// Where boxes overlap the order of their stores would decide.
-  void keep_apart() { at[0][0] = static_cast<int>(spec.box[0]) / 2 + 1; }
+  void keep_apart() { at[0][0] = static_cast<int>(spec.box[0]) / step() / 2 * step(); }
   std::string coordinates(int box) const {
     std::string text = "{";
     for (int d = 0; d < spec.rank; ++d)

@@ -204,29 +204,30 @@ TEST_CASE("reductions of floats by TMA: every operation of every format") {
 }
 
 TEST_CASE("reductions skip what lies outside the array, and add up over blocks") {
-  std::vector<float> y(6, 1);
+  std::vector<float> y(10, 1);
   TensorMapSpec spec;
   spec.type = TensorMapType::f32;
   spec.base = y.data();
-  spec.extents = {6};
-  spec.box = {4};
+  spec.extents = {10};
+  spec.box = {8};
   SmallKernel k(R"(
   const u32 smem = pl::shared_base();
   if (pl::thread() == 0) {
-    const f32 v[4] = {1, 2, 3, 4};
+    const f32 v[8] = {1, 2, 3, 4, 5, 6, 7, 8};
     pl::store_shared<4>(smem, v);
+    pl::store_shared<4>(smem + 16, v + 4);
     pl::fence_async_shared();
-    pl::tma_reduce<pl::reduce_add>(y, smem, {2 * pl::block_x() - 2});
+    pl::tma_reduce<pl::reduce_add>(y, smem, {4 * pl::block_x() - 4});
     pl::bulk_commit();
     pl::bulk_wait_read<0>();
   })");
   k.grid = {4, 1, 1};
-  k.map("y", spec, 24, true);
+  k.map("y", spec, 40, true);
   for (const emulator::Options& options : test::policies()) {
     INFO(test::describe(options));
-    y.assign(6, 1);
+    y.assign(10, 1);
     k.run(options);
-    REQUIRE(y == std::vector<float>{5, 7, 5, 7, 5, 7});
+    REQUIRE(y == std::vector<float>{7, 9, 11, 13, 7, 9, 11, 13, 7, 9});
   }
 }
 

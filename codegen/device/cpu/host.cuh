@@ -2,7 +2,7 @@
 // by the emulator itself, so that both sides read the same declaration. A shared object resolves
 // nothing else. Every function that may report takes the line of the emitted text.
 
-enum : u32 { host_version = 2 };
+enum : u32 { host_version = 3 };
 
 struct Ids {
   u32 thread, warpgroup, warp, lane;
@@ -97,7 +97,8 @@ struct Host {
   void (*tma_load)(u32 dst, const void* map, u32 bar, u32 blocks, i32 rank, const i32* at,
                    i32 line);
   void (*tma_store)(const void* map, u32 src, Reduction how, i32 rank, const i32* at, i32 line);
-  void (*tma_prefetch)(const void* map, i32 rank, i32 line);  // rank 0: the map itself
+  // rank 0: the map itself
+  void (*tma_prefetch)(const void* map, i32 rank, const i32* at, i32 line);
   void (*bulk_load)(u32 dst, const void* src, u32 bytes, u32 bar, u32 blocks, i32 line);
   void (*bulk_store)(void* dst, u32 src, u32 bytes, Reduction how, Format format, i32 line);
   void (*bulk_copy_cluster)(u32 remote_dst, u32 src, u32 bytes, u32 remote_bar, i32 line);

@@ -25,11 +25,11 @@ PL_FN void tma_reduce(const TensorMap& map, u32 src, const i32 (&at)[Rank], PL_L
 
 template <int Rank>
 PL_FN void tma_prefetch(const TensorMap& map, const i32 (&at)[Rank], PL_LINE) {
-  detail::host.tma_prefetch(&map, Rank, line);
+  detail::host.tma_prefetch(&map, Rank, at, line);
 }
 
 PL_FN void tma_prefetch_map(const TensorMap& map, PL_LINE) {
-  detail::host.tma_prefetch(&map, 0, line);
+  detail::host.tma_prefetch(&map, 0, nullptr, line);
 }
 
 template <Cache C = evict_normal>
