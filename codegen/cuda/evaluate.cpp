@@ -74,7 +74,7 @@ std::string Nest::evaluate(ValueId v, const Coordinates& c, const DimMap& map, b
     switch (static_cast<AxisKind>(i.attr.ints[0])) {
     case AxisKind::grid: return p_.program_id(static_cast<int>(i.attr.ints[1]));
     case AxisKind::cluster: return fmt::format("c{}", i.attr.ints[1]);
-    case AxisKind::thread: return "i32(pl::warpgroup())";
+    case AxisKind::thread: return "i32(warpgroup)";
     }
     break;
   case Op::AxisSize:

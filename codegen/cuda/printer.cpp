@@ -42,12 +42,15 @@ Emitted Printer::print() {
   w_.at(g_.at);
   w_.open_block(signature(e));
   if (l_.shared_bytes > 0) w_.line("const u32 smem = pl::shared_base();");
+  // A shuffle, for which whole warps must come: here they do.
+  const std::size_t entry = w_.size();
+  w_.line("const u32 warpgroup = pl::warpgroup();");
   print_program_ids();
   int first = 0;
   for (const passes::LoweredBody& b : l_.bodies) {
     const bool several = l_.bodies.size() > 1;
     if (several)
-      w_.open_block(fmt::format("if (pl::warpgroup() >= {} && pl::warpgroup() < {})", first,
+      w_.open_block(fmt::format("if (warpgroup >= {} && warpgroup < {})", first,
                                 first + b.warpgroups));
     print_storages();
     print_list(b.statements);
@@ -55,6 +58,7 @@ Emitted Printer::print() {
     first += b.warpgroups;
   }
   w_.close_block();
+  w_.drop_if_unused(entry, "const u32", "warpgroup");
   w_.line(fmt::format("PL_EXPORT({})", e.entry));
   e.text = w_.text();
   e.lines = w_.lines();
@@ -166,7 +170,7 @@ std::string Printer::shared_address(int storage) const {
     for (std::int64_t n : s.shape) bytes *= n;
     if (!s.shape.empty() && s.shape.back() > 0)
       bytes = bytes / s.shape.back() * std::max<std::int64_t>(s.row_stride, 1);
-    text += fmt::format(" + pl::warpgroup() * {}", (bytes + 15) / 16 * 16);
+    text += fmt::format(" + warpgroup * {}", (bytes + 15) / 16 * 16);
   }
   return text;
 }

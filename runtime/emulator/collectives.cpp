@@ -129,11 +129,12 @@ std::uint32_t Machine::ballot(bool p, int line) {
   return static_cast<std::uint32_t>(me.result);
 }
 
-std::uint32_t Machine::warp_uniform(std::uint32_t x, int line) {
+std::uint32_t Machine::warp_uniform(std::uint32_t x, abi::Uniform what, int line) {
+  constexpr Wait waits[] = {Wait::warp_uniform, Wait::warp, Wait::warpgroup};
   Thread& me = self();
   me.value = x;
   Meeting& warp = warp_of(me);
-  meet(warp, Wait::warp_uniform, 0, line, [&] {
+  meet(warp, waits[static_cast<int>(what)], 0, line, [&] {
     const std::span<Thread> lanes = threads_of(me, warp);
     for (Thread& lane : lanes) lane.result = lanes[0].value;
   });

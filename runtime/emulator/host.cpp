@@ -40,7 +40,9 @@ const Host& host_table() {
                      i32 line) { machine().ldmatrix(dst, row, matrices, transposed, line); },
       .stmatrix = [](u32 row, const void* src, i32 matrices, bool transposed,
                      i32 line) { machine().stmatrix(row, src, matrices, transposed, line); },
-      .warp_uniform = [](u32 x, i32 line) -> u32 { return machine().warp_uniform(x, line); },
+      .warp_uniform = [](u32 x, Uniform what, i32 line) -> u32 {
+        return machine().warp_uniform(x, what, line);
+      },
       .elect_one = [](i32 line) { return machine().elect_one(line); },
       .barrier = [](u32 id, u32 threads, bool wait,
                     i32 line) { machine().barrier(id, threads, wait, line); },

@@ -60,7 +60,8 @@ int launch_registers(int threads) { return std::min(65536 / threads / 8 * 8, 248
 const char* name(Wait w) {
   constexpr const char* names[] = {
       "nothing",      "warpgroup_sync", "block_sync",      "warp_sync",
-      "shuffle",      "vote",           "warp_uniform",    "elect_one",
+      "shuffle",      "vote",           "warp_uniform",    "warp",
+      "warpgroup",    "elect_one",
       "mma",          "ldmatrix",       "stmatrix",        "setmaxnreg",
       "barrier_sync", "cluster_wait",   "mbarrier_wait",   "wgmma_wait",
       "bulk_wait",    "cp_async_wait",  "the next cluster"};

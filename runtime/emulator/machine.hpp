@@ -45,6 +45,8 @@ enum class Wait : std::uint8_t {
   shuffle,
   vote,
   warp_uniform,
+  warp,
+  warpgroup,
   elect_one,
   mma,
   ldmatrix,
@@ -232,7 +234,7 @@ class Machine {
   void warp_sync(int line);
   std::uint64_t shuffle(std::uint64_t value, abi::Shuffle kind, std::uint32_t operand, int line);
   std::uint32_t ballot(bool p, int line);
-  std::uint32_t warp_uniform(std::uint32_t x, int line);
+  std::uint32_t warp_uniform(std::uint32_t x, abi::Uniform what, int line);
   bool elect_one(int line);
   void barrier(std::uint32_t id, std::uint32_t threads, bool wait, int line);
   void cluster_arrive(bool release, int line);
@@ -408,11 +410,11 @@ class Machine {
   };
   void store(Store store, race::Agent writer);
   TensorMapSpec map_of(const void* map, int rank, const char* what, int line);
-  void write_box(const TensorMapSpec& map, const std::array<int, 5>& at, abi::Reduction how,
-                 const std::vector<std::byte>& data);
   /// The box's first element; fails where no TMA takes it.
   std::array<int, 5> coordinates(const TensorMapSpec& map, const int* at, const char* what,
                                  int line);
+  void write_box(const TensorMapSpec& map, const std::array<int, 5>& at, abi::Reduction how,
+                 const std::vector<std::byte>& data);
   void record_box(const TensorMapSpec& map, const std::array<int, 5>& at, race::Access access);
   std::shared_ptr<CopyGroup>& open_group(std::shared_ptr<CopyGroup>& group, int line);
   void wait_groups(std::vector<std::shared_ptr<CopyGroup>>& groups, int keep, bool read, Wait kind,

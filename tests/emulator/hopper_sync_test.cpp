@@ -94,10 +94,11 @@ TEST_CASE("one lane is elected, a uniform value is that of lane 0") {
   Words o(4);
   SmallKernel k(R"(
   pl::griddepcontrol_wait();
-  const u32 votes = pl::vote_ballot(pl::elect_one()), v = pl::warp_uniform(10 * pl::warp() + pl::lane());
-  const bool same = pl::vote_all(v == 10 * pl::warp());
+  const u32 warp = pl::warp();
+  const u32 votes = pl::vote_ballot(pl::elect_one()), v = pl::warp_uniform(10 * warp + pl::lane());
+  const bool same = pl::vote_all(v == 10 * warp);
   const u32 good = v + 100 * same + 1000 * pl::popcount(votes);
-  if (pl::lane() == 7) pl::store_global(o + pl::warp(), &good);
+  if (pl::lane() == 7) pl::store_global(o + warp, &good);
   pl::griddepcontrol_launch_dependents();)");
   k.writes("u32", "o", o);
   check_everywhere(k, o, {1100, 1110, 1120, 1130});

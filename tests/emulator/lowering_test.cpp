@@ -372,6 +372,12 @@ TEST_CASE("every warpgroup of a body writes its own rows") {
   graph::verify(two, "two warpgroups");
   CHECK(cuda::emit(two, {.compute_capability = 90}).threads == 256);
   CHECK(both(two) == "");
+  // It is a shuffle: asked for once, where all warps are whole.
+  const std::string text = text_of_cuda(two), ask = "pl::warpgroup()";
+  const std::size_t asked = text.find("\n  const u32 warpgroup = " + ask + ";\n");
+  CHECK(asked < text.find("if ("));
+  CHECK(asked < text.find("for ("));
+  CHECK(text.find(ask) == text.rfind(ask));
 }
 
 TEST_CASE("a view of other bits is read in groups of its own elements") {

@@ -72,6 +72,31 @@ TEST_CASE("a matrix moved at different lines by the lanes of a warp is reported"
               {"reaches stmatrix while threads that must take part wait in stmatrix elsewhere"});
 }
 
+// Lane 0 asks alone where `ask` divides the warp: a shuffle for which the GPU waits for ever.
+static void check_asked_alone(const std::string& ask, const char* name) {
+  SmallKernel k(R"(
+  const u32 smem = pl::shared_base(), t = pl::thread();
+  const bool some = !fault || pl::elect_one();
+  u32 v = 0;
+  pl::store_shared(smem + 4 * t, &v);
+)" + ask + R"(  // ask
+  pl::store_shared(smem + 4 * t, &v);
+  pl::warp_sync();)");
+  check_fault(k, {"ask"},
+              {(std::string("reaches ") + name +
+                " while threads that must take part wait in warp_sync elsewhere")
+                   .c_str()});
+}
+
+TEST_CASE("an index of the warpgroup asked for behind a divergent branch is reported") {
+  check_asked_alone("  if (some) v = pl::warpgroup() * 4;", "warpgroup");
+}
+
+TEST_CASE("an index of the warp asked for behind a divergent && or ?: is reported") {
+  check_asked_alone("  if (some && pl::warp() == 0) v = 1;", "warp");
+  check_asked_alone("  v = some ? pl::warp() : 0;", "warp");
+}
+
 TEST_CASE("threads of a warpgroup that issue different products are reported") {
   SmallKernel k(R"(
   const u32 smem = pl::shared_base(), t = pl::thread();

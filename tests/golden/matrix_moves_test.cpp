@@ -26,7 +26,8 @@ struct Moves {
 
   Moves() {
     std::string text = R"(  const u32 smem = pl::shared_base(), l = pl::lane();
-  if (pl::warpgroup() != 0 || pl::warp() != 0) return;
+  const u32 warpgroup = pl::warpgroup(), warp = pl::warp();
+  if (warpgroup != 0 || warp != 0) return;
   const u32 row = smem + 16 * l;
   u16 v[8];
   PL_UNROLL for (u32 c = 0; c < 8; ++c) v[c] = u16(8 * l + c);

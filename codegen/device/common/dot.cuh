@@ -10,11 +10,11 @@ namespace detail {
 
 template <int WM>
 PL_FN u32 dot_row(u32 tile) {
-  return 16 * (pl::warp() % WM + WM * tile);
+  return 16 * (pl::thread() / 32 % WM + WM * tile);
 }
 template <int WM>
 PL_FN u32 dot_column(u32 tile) {
-  return 8 * (pl::warp() / WM + 4 / WM * tile);
+  return 8 * (pl::thread() / 32 / WM + 4 / WM * tile);
 }
 
 // Address of element (i, j) of the matrix, or of (j, i) where it is stored transposed.

@@ -13,6 +13,9 @@ struct Ids {
 
 enum class Shuffle : i32 { by_xor, by_index, up, down };
 
+// What a warp is told by its lane 0.
+enum class Uniform : i32 { value, warp, warpgroup };
+
 // What mma multiplies.
 enum class Product : i32 { f16_f32, bf16_f32, tf32_f32, i8_i32 };
 
@@ -74,7 +77,7 @@ struct Host {
   void (*ldmatrix)(void* dst, u32 row, i32 matrices, bool transposed, i32 line);
 
   void (*stmatrix)(u32 row, const void* src, i32 matrices, bool transposed, i32 line);
-  u32 (*warp_uniform)(u32 x, i32 line);
+  u32 (*warp_uniform)(u32 x, Uniform what, i32 line);
   bool (*elect_one)(i32 line);
 
   void (*barrier)(u32 id, u32 threads, bool wait, i32 line);

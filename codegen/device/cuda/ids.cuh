@@ -8,7 +8,8 @@ namespace pl {
 
 PL_FN u32 thread() { return threadIdx.x & 127; }
 
-// A shuffle makes these uniform in the compiler's eyes: branches on them need no predication.
+// A shuffle makes these uniform in the compiler's eyes: branches on them need no predication. It
+// waits for the whole warp, so a kernel asks once, where its warps are whole.
 PL_FN u32 warpgroup() { return __shfl_sync(0xffffffffu, threadIdx.x >> 7, 0); }
 PL_FN u32 warp() { return __shfl_sync(0xffffffffu, (threadIdx.x >> 5) & 3, 0); }
 
