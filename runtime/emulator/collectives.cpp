@@ -242,7 +242,23 @@ void Machine::setmaxnreg(int registers, bool increase, int line) {
                            registers));
   }
   const std::uint32_t warpgroup = me.ids.warpgroup;
+  Block::RegisterChange& last = block.register_changes[warpgroup];
+  if (races() && last.line != 0 && !engine_.knows(me.agent, last.after)) {
+    report(block, {"setmaxnreg", line, last.line},
+           fmt::format("{} calls {} and has not met all warps of its warpgroup since the last "
+                       "change of its registers{}\nwhich was{}",
+                       describe_self(), direction, where(line), where(last.line)));
+  }
   meet(block.warpgroups[warpgroup], Wait::setmaxnreg, registers * 2 + increase, line, [&] {
+    last.line = line;
+    last.after = {};
+    if (races()) {
+      for (Thread& t : threads_of(me, block.warpgroups[warpgroup])) {
+        // The change itself, without which a thread that has touched no memory is known to all.
+        (void)engine_.record({.agent = t.agent, .kind = race::Kind::write});
+        last.after = engine_.join(last.after, engine_.release(t.agent));
+      }
+    }
     int& now = block.registers_of[warpgroup];
     if (increase ? registers < now : registers > now) {
       fail(line, fmt::format("calls {}<{}> and has {} registers", direction, registers, now));

@@ -1,6 +1,7 @@
 #include "runtime/emulator/machine.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cstring>
 #include <iterator>
 #include <tuple>
@@ -52,8 +53,21 @@ void keep_memory(std::vector<T>& to, std::vector<T>& from) {
   to = std::move(from);
 }
 
-// What ptxas gives each thread of a kernel with __launch_bounds__(threads, 1) and setmaxnreg.
-int launch_registers(int threads) { return std::min(65536 / threads / 8 * 8, 248); }
+// What each thread of a kernel with __launch_bounds__(threads, 1) has at its entry: its part of
+// 65536 registers, by eights, but no more than the kernel ever asks setmaxnreg_inc for. (The 255
+// that an instruction can name are allocated as 256.)
+int launch_registers(int threads, std::string_view text) {
+  constexpr std::string_view ask = "pl::setmaxnreg_inc<";
+  int most = 0;
+  for (std::size_t at = text.find(ask); at != text.npos; at = text.find(ask, at)) {
+    at += ask.size();
+    int n = 0;
+    std::from_chars(text.data() + at, text.data() + text.size(), n);
+    most = std::max(most, n);
+  }
+  const int part = std::min(65536 / threads / 8 * 8, 256);
+  return most == 0 ? part : std::min(part, most);
+}
 
 }  // namespace
 
@@ -163,9 +177,11 @@ void Machine::fill(Cluster& cluster, std::uint64_t index) {
     for (int i = 0; i < threads; i += 128) block.warpgroups.push_back({.first = i, .count = 128});
     block.everyone = {.first = 0, .count = threads};
     block.registers_free = 0;
-    std::fill(block.registers_of.begin(), block.registers_of.end(), launch_registers(threads));
+    std::fill(block.registers_of.begin(), block.registers_of.end(),
+              launch_registers(threads, launch_.text));
     block.wishes.clear();
     block.written_operands.clear();
+    block.register_changes.assign(block.registers_of.size(), {});
     if (races()) block.shadow.emplace(engine_, block.shared.size());
     for (int i = 0; i < threads; ++i) {
       Thread& thread = block.threads[i];

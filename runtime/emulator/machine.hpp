@@ -175,6 +175,11 @@ struct Block {
     int registers;
   };
   std::vector<Wish> wishes;  // of warpgroups that wait for more
+  struct RegisterChange {
+    race::Snapshot after;  // of all threads
+    int line = 0;
+  };
+  std::vector<RegisterChange> register_changes;  // the last of each warpgroup
   // Accesses of other blocks, which must happen before this one's end.
   struct Remote {
     race::Snapshot after;

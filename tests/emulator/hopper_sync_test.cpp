@@ -83,11 +83,43 @@ TEST_CASE("registers that one warpgroup gives up let others go on") {
   if (w == 0) pl::setmaxnreg_dec<24>();
   else pl::setmaxnreg_inc<240>();
   if (pl::thread() == 0) pl::store_global(o + w, &w);
+  pl::warpgroup_sync<3>();
   if (w != 0) pl::setmaxnreg_dec<56>();
   else pl::setmaxnreg_inc<104>();)");
   k.warpgroups = 3;
   k.writes("u32", "o", o);
   check_everywhere(k, o, {0, 1, 2});
+}
+
+TEST_CASE("a kernel has at its entry the registers that its launch bounds leave each thread") {
+  const int registers[] = {256, 256, 168, 128, 96, 80, 72, 64};
+  for (int warpgroups = 1; warpgroups <= 8; ++warpgroups) {
+    const int n = registers[warpgroups - 1];
+    CAPTURE(warpgroups, n);
+    // As many can be asked for without anybody's giving up any, and no more.
+    const auto asks = [&](int more) {
+      SmallKernel k("  pl::setmaxnreg_inc<" + std::to_string(n + more) + ">();");
+      k.warpgroups = warpgroups;
+      return k.report();
+    };
+    CHECK(asks(0) == "");
+    if (n < 256) CHECK(asks(8).find("(the block's pool has 0)") != std::string::npos);
+  }
+}
+
+TEST_CASE("a kernel has at its entry no more registers than it ever asks for") {
+  for (const char* body : {"  pl::setmaxnreg_inc<240>();",
+                           "  pl::setmaxnreg_inc<200>();\n  pl::warpgroup_sync<2>();\n"
+                           "  pl::setmaxnreg_dec<40>();"}) {
+    SmallKernel k(body);
+    k.warpgroups = 2;
+    CHECK(k.report() == "");
+  }
+  SmallKernel more(R"(
+  if (pl::warpgroup() == 0) pl::setmaxnreg_dec<208>();  // keep
+  else pl::setmaxnreg_inc<200>();)");
+  more.warpgroups = 2;
+  CHECK(more.report().find("calls setmaxnreg_dec<208> and has 200 registers") != std::string::npos);
 }
 
 TEST_CASE("one lane is elected, a uniform value is that of lane 0") {

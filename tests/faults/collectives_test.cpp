@@ -198,12 +198,29 @@ TEST_CASE("registers asked for in the wrong direction are reported") {
   SmallKernel k(R"(
   if (fault == 1) pl::setmaxnreg_inc<24>();  // ask
   else if (fault == 2) pl::setmaxnreg_dec<256>();  // keep
+  else if (fault == 3) pl::setmaxnreg_inc<240>();
   else pl::setmaxnreg_dec<24>();)");
   k.warpgroups = 3;
   check_fault(k, {"ask"}, {"calls setmaxnreg_inc<24> and has 168 registers"});
   k.fault = 2;
   test::check_told(k.report(), {k.line("keep")},
                    {"calls setmaxnreg_dec<256> and has 168 registers"});
+}
+
+TEST_CASE("registers changed again before the warps have met are reported") {
+  SmallKernel k(R"(
+  if (pl::warpgroup() == 0) {
+    pl::setmaxnreg_dec<40>();  // first
+    if (!fault) pl::warpgroup_sync<2>();
+    else pl::warp_sync();
+    pl::setmaxnreg_dec<24>();  // again
+  } else {
+    pl::setmaxnreg_inc<232>();
+  })");
+  k.warpgroups = 2;
+  check_fault(k, {"again", "first"},
+              {"calls setmaxnreg_dec and has not met all warps of its warpgroup since the last "
+               "change of its registers"});
 }
 
 TEST_CASE("a number of registers that no GPU has is refused when the text is compiled") {
