@@ -24,25 +24,6 @@ bool is_float(TensorMapType type) {
   }
 }
 
-const char* name_of(TensorMapType type) {
-  switch (type) {
-  case TensorMapType::u8: return "u8";
-  case TensorMapType::u16: return "u16";
-  case TensorMapType::u32: return "u32";
-  case TensorMapType::i32: return "i32";
-  case TensorMapType::u64: return "u64";
-  case TensorMapType::i64: return "i64";
-  case TensorMapType::f16: return "f16";
-  case TensorMapType::f32: return "f32";
-  case TensorMapType::f64: return "f64";
-  case TensorMapType::bf16: return "bf16";
-  case TensorMapType::f32_ftz: return "f32_ftz";
-  case TensorMapType::tf32: return "tf32";
-  case TensorMapType::tf32_ftz: return "tf32_ftz";
-  }
-  return "unknown";
-}
-
 bool is_one_of(int x, std::initializer_list<int> allowed) {
   for (const int a : allowed) {
     if (x == a) return true;
@@ -92,12 +73,31 @@ std::size_t bytes_of(TensorMapType type) {
   throw InternalError("tensor map: no such type");
 }
 
+const char* name(TensorMapType type) {
+  switch (type) {
+  case TensorMapType::u8: return "u8";
+  case TensorMapType::u16: return "u16";
+  case TensorMapType::u32: return "u32";
+  case TensorMapType::i32: return "i32";
+  case TensorMapType::u64: return "u64";
+  case TensorMapType::i64: return "i64";
+  case TensorMapType::f16: return "f16";
+  case TensorMapType::f32: return "f32";
+  case TensorMapType::f64: return "f64";
+  case TensorMapType::bf16: return "bf16";
+  case TensorMapType::f32_ftz: return "f32_ftz";
+  case TensorMapType::tf32: return "tf32";
+  case TensorMapType::tf32_ftz: return "tf32_ftz";
+  }
+  return "unknown";
+}
+
 std::string describe(const TensorMapSpec& spec) {
   const auto rank = static_cast<std::size_t>(std::clamp(spec.rank, 1, 5));
   const auto list = [](const auto& values, std::size_t count, const char* separator) {
     return fmt::format("{}", fmt::join(values.begin(), values.begin() + count, separator));
   };
-  std::string text = fmt::format("{}-d {} array of {} at {}", spec.rank, name_of(spec.type),
+  std::string text = fmt::format("{}-d {} array of {} at {}", spec.rank, name(spec.type),
                                  list(spec.extents, rank, " x "), spec.base);
   if (rank > 1)
     text += fmt::format(", stride{} {}", rank > 2 ? "s" : "", list(spec.strides, rank - 1, ", "));

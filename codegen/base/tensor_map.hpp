@@ -25,6 +25,8 @@ enum class TensorMapType : std::uint8_t {
   tf32_ftz
 };
 std::size_t bytes_of(TensorMapType type);
+/// "bf16"
+const char* name(TensorMapType type);
 
 /// The arguments of cuTensorMapEncodeTiled, innermost dimension first.
 struct TensorMapSpec {

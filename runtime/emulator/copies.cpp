@@ -308,12 +308,17 @@ void Machine::write_box(const TensorMapSpec& map, const std::array<int, 5>& at, 
 void Machine::tma_store(const void* map, std::uint32_t src, abi::Reduction how, int rank,
                         const int* at, int line) {
   const bool reduces = how != abi::Reduction::none;
-  const char *name = reduces ? "tma_reduce" : "tma_store", *what = reduces ? "reduces" : "stores";
+  const char *operation = reduces ? "tma_reduce" : "tma_store",
+             *what = reduces ? "reduces" : "stores";
   const TensorMapSpec spec = map_of(map, rank, what, line);
   const std::array<int, 5> first = coordinates(spec, at, what, line);
-  const race::Agent writer = take_agent(name);
+  if (!is_reducible(spec.type, how)) {
+    fail(line, fmt::format("reduces elements of {} by {}: TMA has {}", name(spec.type), name(how),
+                           types_of(how)));
+  }
+  const race::Agent writer = take_agent(operation);
   record_box(spec, first, async(writer, reduces ? race::Kind::atomic : race::Kind::write, line));
-  store({.name = name,
+  store({.name = operation,
          .src = src,
          .bytes = box_bytes(spec),
          .alignment = box_alignment,
@@ -408,6 +413,9 @@ void Machine::bulk_copy_cluster(std::uint32_t remote_dst, std::uint32_t src, std
   const Place from = shared(src, bytes, chunk, "copies", line);
   const Place to = cluster_shared(remote_dst, bytes, chunk, "copies", line);
   const Place bar = cluster_shared(remote_bar, 8, 8, "completes at", line);
+  if (to.block == self().block) {
+    fail(line, "copies to its own block's shared memory: bulk_copy_cluster goes to another block");
+  }
   if (to.block != bar.block) {
     fail(line, "copies to one block and completes on a barrier of another");
   }
@@ -432,6 +440,9 @@ void Machine::bulk_copy_cluster(std::uint32_t remote_dst, std::uint32_t src, std
 
 void Machine::store_async(std::uint32_t remote, const void* src, std::uint32_t bytes,
                           std::uint32_t remote_bar, int line) {
+  if (self().block->cluster->blocks.size() == 1) {
+    fail(line, "calls store_async, which needs more than one block in the cluster");
+  }
   const Place to = cluster_shared(remote, bytes, bytes, "writes", line);
   const Place bar = cluster_shared(remote_bar, 8, 8, "completes at", line);
   if (to.block != bar.block) {

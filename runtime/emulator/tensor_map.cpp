@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 
 #include "codegen/base/format.hpp"
 #include "palladium/error.hpp"
@@ -22,6 +23,26 @@ struct Image {
   std::uint16_t swizzle, l2_promotion;
 };
 static_assert(sizeof(Image) <= sizeof(TensorMap));
+
+// The types of cp.reduce.async.bulk.tensor.
+std::span<const TensorMapType> reducible(abi::Reduction how) {
+  using enum TensorMapType;
+  constexpr static TensorMapType sums[] = {u32, i32, u64, f32, f16, bf16},
+                                 ordered[] = {u32, i32, u64, i64, f16, bf16},
+                                 bits[] = {u32, i32, u64, i64}, counters[] = {u32};
+  switch (how) {
+  case abi::Reduction::none: return {};
+  case abi::Reduction::add: return sums;
+  case abi::Reduction::min:
+  case abi::Reduction::max: return ordered;
+  case abi::Reduction::bit_and:
+  case abi::Reduction::bit_or:
+  case abi::Reduction::bit_xor: return bits;
+  case abi::Reduction::inc:
+  case abi::Reduction::dec: return counters;
+  }
+  return {};
+}
 
 // What the emulator does not do.
 std::string lack(const TensorMapSpec& spec) {
@@ -100,6 +121,23 @@ abi::Format format_of(TensorMapType type) {
   case TensorMapType::bf16: return abi::Format::bf16;
   default: return abi::Format::u8;
   }
+}
+
+const char* name(abi::Reduction how) {
+  constexpr const char* names[] = {"none", "add", "min", "max", "and", "or", "xor", "inc", "dec"};
+  return names[static_cast<int>(how)];
+}
+
+bool is_reducible(TensorMapType type, abi::Reduction how) {
+  return how == abi::Reduction::none || std::ranges::count(reducible(how), type) != 0;
+}
+
+std::string types_of(abi::Reduction how) {
+  std::string text;
+  for (const TensorMapType type : reducible(how)) {
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", name(type));
+  }
+  return fmt::format("{} of {}", name(how), text);
 }
 
 std::uint32_t row_bytes(const TensorMapSpec& spec) {

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 
 #include "codegen/base/tensor_map.hpp"
 #include "runtime/emulator/host.hpp"
@@ -14,6 +15,11 @@ bool decode(const void* map, TensorMapSpec& spec);
 
 /// The format of its elements, for reductions.
 abi::Format format_of(TensorMapType type);
+
+/// Which reductions TMA has: "add" and "u32, i32, u64, f32, f16 and bf16".
+const char* name(abi::Reduction how);
+std::string types_of(abi::Reduction how);
+bool is_reducible(TensorMapType type, abi::Reduction how);
 
 /// Bytes of a whole box, those out of bounds included, and of one row of it.
 std::uint32_t box_bytes(const TensorMapSpec& spec);

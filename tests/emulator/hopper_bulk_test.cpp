@@ -155,7 +155,9 @@ void check_reduction(TensorMapType type, Operation operation, std::vector<T> old
 
 template <class T>
 void check_integers(TensorMapType type, std::vector<T> a, std::vector<T> b) {
-  check_reduction(type, add, a, b, [](T x, T y) { return static_cast<T>(x + y); });
+  if (type != TensorMapType::i64) {  // of which there are no sums
+    check_reduction(type, add, a, b, [](T x, T y) { return static_cast<T>(x + y); });
+  }
   check_reduction(type, min, a, b, [](T x, T y) { return x < y ? x : y; });
   check_reduction(type, max, a, b, [](T x, T y) { return x < y ? y : x; });
   check_reduction(type, bit_and, a, b, [](T x, T y) { return static_cast<T>(x & y); });
@@ -185,8 +187,6 @@ TEST_CASE("reductions of integers by TMA: every operation of every format") {
 TEST_CASE("reductions of floats by TMA: every operation of every format") {
   check_reduction<float>(TensorMapType::f32, add, {1, 2.5f, -3, 1e30f}, {4, -2.5f, 1e-9f, 1},
                          [](float x, float y) { return x + y; });
-  check_reduction<double>(TensorMapType::f64, add, {1, 1e300}, {4, -1e300},
-                          [](double x, double y) { return x + y; });
   const std::vector<float> a = {1, -2, 0.5f, 3, -4, 5, 100, 0}, b = {2, 2, -0.25f, 3, 4, -6, 1, -1};
   for (const bool brain : {false, true}) {
     const auto type = brain ? TensorMapType::bf16 : TensorMapType::f16;

@@ -166,3 +166,45 @@ TEST_CASE("the halves of a cluster barrier come in turn") {
   test::check_told(k.report(), {k.line("wait")},
                    {"waits at the cluster's barrier without cluster_arrive"});
 }
+
+TEST_CASE("a bulk copy between blocks that goes to its own block is reported") {
+  SmallKernel k = pair(R"(
+  const u32 bar = mine + 64, to = fault ? rank : rank ^ 1;
+  if (t == 0) {
+    pl::mbarrier_init(bar, 1);
+    pl::fence_mbarrier_init();
+    pl::mbarrier_arrive_expect_tx(bar, 16);
+    const u32 four[4] = {1, 2, 3, 4};
+    pl::store_shared<4>(mine - 64, four);
+    pl::fence_async_shared();
+  }
+  pl::cluster_sync();
+  if (t == 0) pl::bulk_copy_cluster(pl::mapa(mine + 128, to), mine - 64, 16, pl::mapa(bar, to));  // copy
+  pl::mbarrier_wait_cluster(bar, 0);
+  pl::cluster_sync();)");
+  check_fault(k, {"copy"},
+              {"copies to its own block's shared memory: bulk_copy_cluster goes to another block"});
+}
+
+TEST_CASE("an asynchronous store in a cluster of one block is reported") {
+  const char* const body = R"(
+  const u32 bar = mine + 64, to = pl::cluster_size() - 1 - rank;
+  if (t == 0) {
+    pl::mbarrier_init(bar, 1);
+    pl::fence_mbarrier_init();
+    pl::mbarrier_arrive_expect_tx(bar, 4);
+  }
+  pl::cluster_sync();
+  if (t == 0) pl::store_async(pl::mapa(mine, to), &v, pl::mapa(bar, to));  // store
+  pl::mbarrier_wait_cluster(bar, 0);
+  pl::cluster_sync();)";
+  const char* const begin = R"(
+  const u32 mine = pl::shared_base() + 64, rank = pl::cluster_rank(), t = pl::thread();
+  u32 v = rank;)";
+  SmallKernel k(std::string(begin) + body);
+  test::check_told(k.report(), {k.line("store")},
+                   {"calls store_async, which needs more than one block in the cluster"});
+  k.grid = {2, 1, 1};
+  k.cluster = {2, 1, 1};
+  CHECK(k.report() == "");
+}

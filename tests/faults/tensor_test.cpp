@@ -105,3 +105,81 @@ TEST_CASE("a box added to an inner coordinate off 16 bytes is reported") {
 TEST_CASE("a box prefetched from an inner coordinate off 16 bytes is reported") {
   Boxes().check("  if (t == 0) pl::tma_prefetch(x, {inner, 9});  // box", "prefetches");
 }
+
+namespace {
+
+constexpr TensorMapType types[] = {TensorMapType::u8,  TensorMapType::u16, TensorMapType::u32,
+                                   TensorMapType::i32, TensorMapType::u64, TensorMapType::i64,
+                                   TensorMapType::f16, TensorMapType::f32, TensorMapType::f64,
+                                   TensorMapType::bf16};
+
+/// What the emulator says of a reduction of zeros.
+std::string reduce(const std::string& how, TensorMapType type) {
+  std::vector<std::uint64_t> data(2);
+  TensorMapSpec spec;
+  spec.type = type;
+  spec.base = data.data();
+  spec.extents = {16 / bytes_of(type)};
+  spec.box = {static_cast<std::uint32_t>(16 / bytes_of(type))};
+  SmallKernel k(R"(
+  if (pl::thread() == 0) {
+    const u32 zeros[4] = {0, 0, 0, 0};
+    pl::store_shared<4>(pl::shared_base(), zeros);
+    pl::fence_async_shared();
+    pl::tma_reduce<pl::reduce_)" +
+                how + R"(>(x, pl::shared_base(), {0});  // reduce
+    pl::bulk_commit();
+    pl::bulk_wait<0>();
+  })");
+  k.map("x", spec, 16, true);
+  return k.report();
+}
+
+}  // namespace
+
+TEST_CASE("reductions of types that TMA does not reduce are reported with those that it does") {
+  struct Operation {
+    const char* name;
+    std::string types;
+  };
+  const Operation operations[] = {{"add", "u32, i32, u64, f32, f16, bf16"},
+                                  {"min", "u32, i32, u64, i64, f16, bf16"},
+                                  {"max", "u32, i32, u64, i64, f16, bf16"},
+                                  {"and", "u32, i32, u64, i64"},
+                                  {"or", "u32, i32, u64, i64"},
+                                  {"xor", "u32, i32, u64, i64"},
+                                  {"inc", "u32"},
+                                  {"dec", "u32"}};
+  for (const Operation& o : operations) {
+    for (const TensorMapType type : types) {
+      const std::string type_name = name(type), told = reduce(o.name, type);
+      INFO(o.name << " of " << type_name << ": " << told);
+      if ((", " + o.types + ",").find(" " + type_name + ",") != std::string::npos) {
+        CHECK(told == "");
+      } else {
+        CHECK(told.find("reduces elements of " + type_name + " by " + o.name + ": TMA has " +
+                        o.name + " of " + o.types + "\n  emitted line ") != std::string::npos);
+      }
+    }
+  }
+}
+
+TEST_CASE("a bulk sum of a type that there is none of is refused when the text is compiled") {
+  for (const bool right : {true, false}) {
+    std::vector<std::int64_t> data(2);
+    SmallKernel k(R"(
+  if (pl::thread() == 0) {
+    const u32 zeros[4] = {0, 0, 0, 0};
+    pl::store_shared<4>(pl::shared_base(), zeros);
+    pl::fence_async_shared();
+    pl::bulk_reduce_add(x, pl::shared_base(), 16);
+    pl::bulk_commit();
+    pl::bulk_wait<0>();
+  })");
+    k.writes(right ? "u64" : "i64", "x", data);
+    const std::string told = k.report();
+    INFO(told);
+    if (right) CHECK(told == "");
+    if (!right) CHECK(told.find("bulk_reduce_add: not of this type") != std::string::npos);
+  }
+}

@@ -49,6 +49,7 @@ PL_FN void bulk_store(void* dst, u32 src, u32 bytes, PL_LINE) {
 
 template <class T>
 PL_FN void bulk_reduce_add(T* dst, u32 src, u32 bytes, PL_LINE) {
+  static_assert(detail::is_bulk_term<T>, "bulk_reduce_add: not of this type");
   detail::host.bulk_store(dst, src, bytes, detail::Reduction::add, detail::format_of<T>, line);
 }
 

@@ -25,7 +25,7 @@ template <>
 constexpr char reduction_word<reduce_dec>[] = ".dec";
 
 template <class T>
-constexpr char bulk_sum_word[] = ".of this type there are no bulk sums";
+constexpr char bulk_sum_word[] = "";
 template <>
 constexpr char bulk_sum_word<i32>[] = ".s32";
 template <>
@@ -169,6 +169,7 @@ PL_FN void bulk_store(void* dst, u32 src, u32 bytes) {
 
 template <class T>
 PL_FN void bulk_reduce_add(T* dst, u32 src, u32 bytes) {
+  static_assert(detail::is_bulk_term<T>, "bulk_reduce_add: not of this type");
   const u64 to = __cvta_generic_to_global(dst);
   asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add%3 [%0], [%1], %2;" ::"l"(to),
                "r"(src), "r"(bytes), "C"(detail::bulk_sum_word<T>)
