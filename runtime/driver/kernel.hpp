@@ -60,7 +60,8 @@ struct Launch {
   unsigned shared_bytes = 0;       // dynamic
   bool cooperative = false;        // all blocks resident at once, or an error
   bool overlaps_previous = false;  // programmatic dependent launch: may start before the stream's
-                                   // previous kernel ends
+                                   // previous kernel ends, and reads what that writes by plain
+                                   // loads only
   StreamHandle stream = nullptr;
 };
 

@@ -24,6 +24,8 @@ struct Buffer {
   int element_bytes = 1;
   /// Whether two blocks that write one element are an error.
   bool one_writer = true;
+  /// Whether the kernel before writes it and may still run (programmatic dependent launch).
+  bool overlapped = false;
 };
 
 enum class OutOfBounds {

@@ -27,6 +27,8 @@ const Host& host_table() {
       .ballot = [](bool p, i32 line) -> u32 { return machine().ballot(p, line); },
       .load_global = [](void* dst, const void* p, u32 bytes,
                         i32 line) { machine().load_global(dst, p, bytes, line); },
+      .load_global_nc = [](void* dst, const void* p, u32 bytes,
+                           i32 line) { machine().load_global_nc(dst, p, bytes, line); },
       .store_global = [](void* p, const void* src, u32 bytes,
                          i32 line) { machine().store_global(p, src, bytes, line); },
       .load_shared = [](void* dst, u32 address, u32 bytes, bool padded,

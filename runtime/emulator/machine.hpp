@@ -247,6 +247,7 @@ class Machine {
   void setmaxnreg(int registers, bool increase, int line);
 
   void load_global(void* dst, const void* p, std::uint32_t bytes, int line);
+  void load_global_nc(void* dst, const void* p, std::uint32_t bytes, int line);
   void store_global(void* p, const void* src, std::uint32_t bytes, int line);
   void load_shared(void* dst, std::uint32_t address, std::uint32_t bytes, bool padded, int line);
   void store_shared(std::uint32_t address, const void* src, std::uint32_t bytes, int line);
@@ -372,6 +373,8 @@ class Machine {
   }
   void record_writer(GlobalMemory::Region& region, std::uintptr_t address, std::size_t bytes,
                      const Block& block, int line);
+  void load_global(GlobalMemory::Region& region, void* dst, const void* p, std::uint32_t bytes,
+                   int line);
   bool asks_again(std::uintptr_t address, std::uint64_t value, std::uint64_t old);
   void ask(std::uintptr_t address, const void* got, std::uint32_t bytes, int line);
   void order_before(abi::Order order, race::Snapshot& location);

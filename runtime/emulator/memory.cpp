@@ -285,7 +285,21 @@ void Machine::record_writer(GlobalMemory::Region& region, std::uintptr_t address
 }
 
 void Machine::load_global(void* dst, const void* p, std::uint32_t bytes, int line) {
+  load_global(global(p, bytes, bytes, false, "reads", line), dst, p, bytes, line);
+}
+
+void Machine::load_global_nc(void* dst, const void* p, std::uint32_t bytes, int line) {
   GlobalMemory::Region& region = global(p, bytes, bytes, false, "reads", line);
+  if (region.buffer->overlapped) {
+    fail(line, fmt::format("reads {} by load_global_nc, and the kernel before, which it overlaps, "
+                           "may write it meanwhile",
+                           region.buffer->name));
+  }
+  load_global(region, dst, p, bytes, line);
+}
+
+void Machine::load_global(GlobalMemory::Region& region, void* dst, const void* p,
+                          std::uint32_t bytes, int line) {
   copy(dst, p, bytes);
   const race::Agent me = self().agent;
   record_global(region, reinterpret_cast<std::uintptr_t>(p), bytes,

@@ -69,6 +69,7 @@ struct Host {
   u64 (*shuffle)(u64 value, Shuffle kind, u32 operand, i32 line);
   u32 (*ballot)(bool p, i32 line);
   void (*load_global)(void* dst, const void* p, u32 bytes, i32 line);
+  void (*load_global_nc)(void* dst, const void* p, u32 bytes, i32 line);
   void (*store_global)(void* p, const void* src, u32 bytes, i32 line);
   void (*load_shared)(void* dst, u32 address, u32 bytes, bool padded, i32 line);
   void (*store_shared)(u32 address, const void* src, u32 bytes, i32 line);

@@ -37,7 +37,12 @@ PL_FN void load_global(T* dst, const T* p, bool in_bounds = true, PL_LINE) {
 
 template <int N = 1, class T>
 PL_FN void load_global_nc(T* dst, const T* p, bool in_bounds = true, PL_LINE) {
-  load_global<N>(dst, p, in_bounds, line);
+  if (in_bounds) {
+    detail::host.load_global_nc(dst, p, N * sizeof(T), line);
+    detail::normalize<N>(dst);
+  } else {
+    for (int i = 0; i < N; ++i) dst[i] = out_of_bounds<T>();
+  }
 }
 
 template <int N = 1, class T>
