@@ -35,6 +35,38 @@ void Machine::order_after(abi::Order order, race::Snapshot& location) {
   }
 }
 
+// Two updates are atomic for each other if each one's scope holds both threads.
+void Machine::require_scope(std::uintptr_t address, abi::Scope scope, int line) {
+  Thread& me = self();
+  const Block& block = *me.block;
+  const std::uint64_t cluster = block.cluster->index;
+  constexpr const char* names[] = {"block", "cluster", "GPU", "system"};
+  const auto compare = [&](const UpdatesOf& others) {
+    for (const auto& [key, theirs] : others) {
+      const abi::Scope others_scope = key.second;
+      const bool same_block = key.first == block.linear, same_cluster = theirs.cluster == cluster;
+      const auto holds = [&](abi::Scope s) {
+        return s == abi::Scope::block ? same_block : s != abi::Scope::cluster || same_cluster;
+      };
+      if (holds(scope) && holds(others_scope)) continue;
+      if (engine_.knows(me.agent, theirs.after)) continue;
+      report(block, {"scope", std::max(line, theirs.line), std::min(line, theirs.line)},
+             fmt::format("{} updates memory in the scope of its {}, {}{}\nwhich is not atomic with "
+                         "the update in the scope of its {} by {}{}",
+                         describe_self(), names[static_cast<int>(scope)], global_.nearest(address),
+                         where(line), names[static_cast<int>(others_scope)], describe(theirs.last),
+                         where(theirs.line)));
+      return;
+    }
+  };
+  Updated& updated = updated_[address];
+  const bool narrow = scope == abi::Scope::block || scope == abi::Scope::cluster;
+  compare(updated.narrow);
+  if (narrow) compare(updated.wide);
+  Updates& mine = (narrow ? updated.narrow : updated.wide)[{block.linear, scope}];
+  mine = {cluster, me.agent, line, engine_.join(mine.after, engine_.release(me.agent))};
+}
+
 // Whether the thread asks for the same as before and was told the same: such loops must let others
 // run. Questions that come round in turn meet a mark that is set anew after 1, 2, 4, ... of them.
 bool Machine::asks_again(std::uintptr_t address, std::uint64_t value, std::uint64_t old) {
@@ -52,7 +84,8 @@ bool Machine::asks_again(std::uintptr_t address, std::uint64_t value, std::uint6
 
 std::uint64_t Machine::atomic_global(void* p, abi::Atomic what, abi::Format format,
                                      std::uint32_t bytes, std::uint64_t value,
-                                     std::uint64_t expected, abi::Order order, int line) {
+                                     std::uint64_t expected, abi::Order order, abi::Scope scope,
+                                     int line) {
   const bool writes = what != abi::Atomic::load;
   if (!writes) poll(line);
   GlobalMemory::Region& region = global(p, bytes, bytes, writes, "updates", line);
@@ -62,6 +95,7 @@ std::uint64_t Machine::atomic_global(void* p, abi::Atomic what, abi::Format form
     record_global(region, address, bytes,
                   {me, race::Kind::atomic, race::Proxy::generic, static_cast<std::uint32_t>(line)},
                   {&me, 1});
+    if (writes) require_scope(address, scope, line);
     race::Snapshot& location = atomics_[address];
     if (what != abi::Atomic::store) order_after(order, location);
     if (writes) order_before(order, location);
@@ -69,7 +103,7 @@ std::uint64_t Machine::atomic_global(void* p, abi::Atomic what, abi::Format form
   std::uint64_t old = 0;
   std::memcpy(&old, p, bytes);
   if (writes) {
-    const std::uint64_t now = combine(what, format, old, value, expected);
+    const std::uint64_t now = combine_global(what, format, old, value, expected);
     std::memcpy(p, &now, bytes);
     if (now != old) progress();
     if (asks_again(address, value, old)) poll(line);

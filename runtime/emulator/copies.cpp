@@ -299,7 +299,7 @@ void Machine::write_box(const TensorMapSpec& map, const std::array<int, 5>& at, 
       std::uint64_t old = 0, value = 0;
       std::memcpy(&old, to + i, element);
       std::memcpy(&value, from + i, element);
-      const std::uint64_t now = combine(how, format_of(map.type), old, value);
+      const std::uint64_t now = combine_global(how, format_of(map.type), old, value);
       std::memcpy(to + i, &now, element);
     }
   });
@@ -367,7 +367,7 @@ void Machine::bulk_store(void* dst, std::uint32_t src, std::uint32_t bytes, abi:
                  std::uint64_t old = 0, value = 0;
                  std::memcpy(&old, static_cast<std::byte*>(dst) + i, element);
                  std::memcpy(&value, &data[i], element);
-                 const std::uint64_t now = combine(how, format, old, value);
+                 const std::uint64_t now = combine_global(how, format, old, value);
                  std::memcpy(static_cast<std::byte*>(dst) + i, &now, element);
                }
              }},

@@ -107,8 +107,8 @@ const Host& host_table() {
       .name_shared = [](u32 address, u32 bytes, const char* name,
                         i32 index) { machine().name_shared(address, bytes, name, index); },
       .atomic_global = [](void* p, Atomic what, Format format, u32 bytes, u64 value, u64 expected,
-                          Order order, Scope, i32 line) -> u64 {
-        return machine().atomic_global(p, what, format, bytes, value, expected, order, line);
+                          Order order, Scope scope, i32 line) -> u64 {
+        return machine().atomic_global(p, what, format, bytes, value, expected, order, scope, line);
       },
       .atomic_shared = [](u32 address, Atomic what, Format format, u32 bytes, u64 value,
                           u64 expected, Order order, i32 line) -> u64 {

@@ -73,12 +73,12 @@ int launch_registers(int threads, std::string_view text) {
 
 const char* name(Wait w) {
   constexpr const char* names[] = {
-      "nothing",      "warpgroup_sync", "block_sync",      "warp_sync",
-      "shuffle",      "vote",           "warp_uniform",    "warp",
-      "warpgroup",    "elect_one",
-      "mma",          "ldmatrix",       "stmatrix",        "setmaxnreg",
-      "barrier_sync", "cluster_wait",   "mbarrier_wait",   "wgmma_wait",
-      "bulk_wait",    "cp_async_wait",  "the next cluster"};
+      "nothing",         "warpgroup_sync", "block_sync",   "warp_sync",
+      "shuffle",         "vote",           "warp_uniform", "warp",
+      "warpgroup",       "elect_one",      "mma",          "ldmatrix",
+      "stmatrix",        "setmaxnreg",     "barrier_sync", "cluster_wait",
+      "mbarrier_wait",   "wgmma_wait",     "bulk_wait",    "cp_async_wait",
+      "the next cluster"};
   return names[static_cast<int>(w)];
 }
 
@@ -140,6 +140,7 @@ void Machine::fill(Cluster& cluster, std::uint64_t index) {
     global_shadows_.clear();
     global_shadows_.resize(global_.size());
     atomics_.clear();
+    updated_.clear();
     shared_atomics_.clear();
   }
   const bool go_on = races() && engine_.agents() > most_agents;
@@ -180,8 +181,8 @@ void Machine::fill(Cluster& cluster, std::uint64_t index) {
     std::fill(block.registers_of.begin(), block.registers_of.end(),
               launch_registers(threads, launch_.text));
     block.wishes.clear();
-    block.written_operands.clear();
     block.register_changes.assign(block.registers_of.size(), {});
+    block.written_operands.clear();
     if (races()) block.shadow.emplace(engine_, block.shared.size());
     for (int i = 0; i < threads; ++i) {
       Thread& thread = block.threads[i];

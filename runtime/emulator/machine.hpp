@@ -258,7 +258,7 @@ class Machine {
   void name_shared(std::uint32_t address, std::uint32_t bytes, const char* name, int index);
   std::uint64_t atomic_global(void* p, abi::Atomic what, abi::Format format, std::uint32_t bytes,
                               std::uint64_t value, std::uint64_t expected, abi::Order order,
-                              int line);
+                              abi::Scope scope, int line);
   std::uint64_t atomic_shared(std::uint32_t address, abi::Atomic what, abi::Format format,
                               std::uint32_t bytes, std::uint64_t value, std::uint64_t expected,
                               abi::Order order, int line);
@@ -379,6 +379,8 @@ class Machine {
   void ask(std::uintptr_t address, const void* got, std::uint32_t bytes, int line);
   void order_before(abi::Order order, race::Snapshot& location);
   void order_after(abi::Order order, race::Snapshot& location);
+  /// Reports an atomic update that is none for another block, whose update it is not ordered with.
+  void require_scope(std::uintptr_t address, abi::Scope scope, int line);
 
   // ---- mbarriers (mbarrier.cpp)
   Mbarrier& mbarrier(Block& block, std::uint32_t offset, const char* what, int line);
@@ -486,6 +488,18 @@ class Machine {
   std::vector<GlobalShadow> global_shadows_;                       // by region
   std::map<std::array<std::uint64_t, 2>, MatrixChunks> operands_;  // of descriptors seen so far
   std::map<std::uintptr_t, race::Snapshot> atomics_;  // what releases at a global address told
+  /// The updates of an address by the threads of a block in one scope.
+  struct Updates {
+    std::uint64_t cluster = 0;
+    race::Agent last = 0;
+    int line = 0;
+    race::Snapshot after = {};
+  };
+  using UpdatesOf = std::map<std::pair<std::uint32_t, abi::Scope>, Updates>;  // by block
+  struct Updated {
+    UpdatesOf narrow, wide;  // in scopes of a block or cluster; in those of all blocks
+  };
+  std::map<std::uintptr_t, Updated> updated_;  // by global address
   std::map<std::pair<const Block*, std::uint32_t>, race::Snapshot> shared_atomics_;
   std::size_t hint_ = 0;
   std::uint64_t random_;

@@ -156,8 +156,16 @@ std::uint64_t combine(Atomic what, Format format, std::uint64_t old, std::uint64
   }
 }
 
-std::uint64_t combine(Reduction how, Format format, std::uint64_t old, std::uint64_t value) {
-  const auto of = [&](Atomic what) { return combine(what, format, old, value, 0); };
+std::uint64_t combine_global(Atomic what, Format format, std::uint64_t old, std::uint64_t value,
+                             std::uint64_t expected) {
+  if (what != Atomic::add || format != Format::f32)
+    return combine(what, format, old, value, expected);
+  const auto flushed = [](std::uint64_t x) { return (x & 0x7f800000) == 0 ? x & 0x80000000 : x; };
+  return flushed(combine(what, format, flushed(old), flushed(value), expected));
+}
+
+std::uint64_t combine_global(Reduction how, Format format, std::uint64_t old, std::uint64_t value) {
+  const auto of = [&](Atomic what) { return combine_global(what, format, old, value, 0); };
   const auto bound = static_cast<std::uint32_t>(value), now = static_cast<std::uint32_t>(old);
   switch (how) {
   case Reduction::none: return value;

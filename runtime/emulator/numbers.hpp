@@ -23,8 +23,12 @@ const char* name(abi::Format format);
 /// `what` of an old value and an operand, both in the low end of the words.
 std::uint64_t combine(abi::Atomic what, abi::Format format, std::uint64_t old, std::uint64_t value,
                       std::uint64_t expected);
+/// The same on global memory, where sums of f32 take subnormals for zeros of their sign and make
+/// them.
+std::uint64_t combine_global(abi::Atomic what, abi::Format format, std::uint64_t old,
+                             std::uint64_t value, std::uint64_t expected);
 /// The same for copies that reduce.
-std::uint64_t combine(abi::Reduction how, abi::Format format, std::uint64_t old,
-                      std::uint64_t value);
+std::uint64_t combine_global(abi::Reduction how, abi::Format format, std::uint64_t old,
+                             std::uint64_t value);
 
 }  // namespace palladium::emulator

@@ -72,10 +72,11 @@ void add_global(std::vector<Case>& all) {
   $ v;
   pl::load_global(&v, x + t);
   pl::red_add(o + t % 4, v);
-  pl::red_add<pl::release, pl::cluster>(o + 4 + t % 2, v);
+  pl::red_add<pl::release, pl::cluster>(o + 4 + pl::block_x() / 2, v);  // by two blocks each
   pl::red_add<pl::release, pl::system_scope>(o + 6 + t % 2, v);)",
                              '$', type));
     c.grid = {4, 1, 1};
+    c.cluster = {2, 1, 1};
     c.array(data(type, 512, 5)).array(sums(type, 8, 6));
     all.push_back(c);
   }
@@ -132,6 +133,48 @@ void add_shared(std::vector<Case>& all) {
   }
 }
 
+/// Sums of f32 flush subnormals on global memory, by whatever makes them, and keep them in shared
+/// memory.
+void add_subnormals(std::vector<Case>& all) {
+  Case c = kernel("atomic/sums of subnormal f32",
+                  "const f32* x, f32* atomic, f32* red, f32* bulk, f32* shared, "
+                  "PL_TENSOR_MAP(tensor)",
+                  R"(
+  const u32 t = pl::thread(), s = pl::shared_base();
+  f32 v[4];
+  if (t < 4) {
+    pl::load_global(v, x + t);
+    pl::atomic_add(atomic + t, v[0]);
+    pl::red_add(red + t, v[0]);
+    pl::load_global(v + 1, shared + t);
+    pl::store_shared(s + 128 + 4 * t, v + 1);
+    pl::atomic_add_shared(s + 128 + 4 * t, v[0]);
+    pl::load_shared(v + 1, s + 128 + 4 * t);
+    pl::store_global(shared + t, v + 1);
+  }
+  if (t == 4) {
+    pl::load_global<4>(v, x);
+    pl::store_shared<4>(s, v);
+    pl::fence_async_shared();
+    pl::bulk_reduce_add(bulk, s, 16);
+    pl::tma_reduce<pl::reduce_add>(tensor, s, {0});
+    pl::bulk_commit();
+    pl::bulk_wait<0>();
+  })");
+  // Subnormal terms and sums, and a sum of normal numbers that is subnormal.
+  using Words = std::vector<std::uint32_t>;
+  const Words old = {1, 0x80000001, 0x00800000, 0x3f800000}, terms = {1, 0x80000001, 0x80c00000, 1};
+  TensorMapSpec spec;
+  spec.type = TensorMapType::f32;
+  spec.extents = {4};
+  spec.box = {4};
+  c.shared_bytes = 256;
+  c.input("f32", terms).in_out("f32", old).in_out("f32", old).in_out("f32", old);
+  c.in_out("f32", old);
+  c.mapped({.type = "f32", .bytes = Case::bytes_of(old), .output = true}, spec);
+  all.push_back(c);
+}
+
 /// Block 1 reads what block 0 wrote, after a flag.
 void add_messages(std::vector<Case>& all) {
   for (const char* type : {"u32", "i32", "u64", "f32", "f64"}) {
@@ -164,6 +207,7 @@ void add_messages(std::vector<Case>& all) {
 void add_atomics(std::vector<Case>& all) {
   add_global(all);
   add_shared(all);
+  add_subnormals(all);
   add_messages(all);
 }
 

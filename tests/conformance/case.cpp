@@ -71,7 +71,7 @@ Case kernel(const std::string& name, const std::string& parameters, const std::s
 }
 
 ArchRange archs_of(const Case& c) {
-  ArchRange range = {75, INT_MAX};
+  ArchRange range = {c.cluster == std::array{1, 1, 1} ? 75 : 90, INT_MAX};
   for (std::size_t at = c.text.find("pl::"); at != c.text.npos; at = c.text.find("pl::", at)) {
     at += 4;
     std::size_t end = at;

@@ -203,6 +203,54 @@ TEST_CASE("reductions of floats by TMA: every operation of every format") {
   }
 }
 
+TEST_CASE("sums of f32 on global memory flush subnormals to zeros of their sign") {
+  // Old values and terms: subnormal ones, and normal ones with a subnormal sum. -0 is not +0.
+  const auto bits = [](const std::vector<float>& v) {
+    Words w(v.size());
+    std::memcpy(w.data(), v.data(), 4 * v.size());
+    return w;
+  };
+  const float tiny = std::bit_cast<float>(1u), least = std::bit_cast<float>(0x00800000u);
+  const std::vector<float> old = {tiny, -tiny, least, 1}, term = {tiny, -tiny, -1.5f * least, tiny};
+  const Words expected = bits({0, -0.0f, -0.0f, 1});
+  std::vector<float> x = term, atomic = old, red = old, bulk = old, tensor = old, shared = old;
+  TensorMapSpec spec;
+  spec.type = TensorMapType::f32;
+  spec.base = tensor.data();
+  spec.extents = {4};
+  spec.box = {4};
+  SmallKernel k(R"(
+  const u32 smem = pl::shared_base(), t = pl::thread();
+  f32 v[4];
+  if (t < 4) {
+    pl::load_global(v, x + t);
+    pl::atomic_add(atomic + t, v[0]);
+    pl::red_add(red + t, v[0]);
+    pl::load_global(v + 1, shared + t);
+    pl::store_shared(smem + 128 + 4 * t, v + 1);
+    pl::atomic_add_shared(smem + 128 + 4 * t, v[0]);
+    pl::load_shared(v + 1, smem + 128 + 4 * t);
+    pl::store_global(shared + t, v + 1);
+  }
+  if (t == 4) {
+    pl::load_global<4>(v, x);
+    pl::store_shared<4>(smem, v);
+    pl::fence_async_shared();
+    pl::bulk_reduce_add(bulk, smem, 16);
+    pl::tma_reduce<pl::reduce_add>(tensor, smem, {0});
+    pl::bulk_commit();
+    pl::bulk_wait<0>();
+  })");
+  k.reads("f32", "x", x).writes("f32", "atomic", atomic).writes("f32", "red", red);
+  k.writes("f32", "bulk", bulk).writes("f32", "shared", shared).map("tensor", spec, 16, true);
+  k.run();
+  CHECK(bits(atomic) == expected);
+  CHECK(bits(red) == expected);
+  CHECK(bits(bulk) == expected);
+  CHECK(bits(tensor) == expected);
+  CHECK(bits(shared) == bits({2 * tiny, -2 * tiny, -0.5f * least, 1}));
+}
+
 TEST_CASE("reductions skip what lies outside the array, and add up over blocks") {
   std::vector<float> y(10, 1);
   TensorMapSpec spec;

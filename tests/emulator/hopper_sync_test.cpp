@@ -145,9 +145,10 @@ constexpr const char* integer_atomics = R"(
   const T ticket = pl::atomic_add(o, one);
   pl::atomic_add<pl::release>(o + 1, T(t));
   pl::atomic_min(o + 2, T(500) - T(t));
-  pl::atomic_max<pl::acquire, pl::cluster>(o + 3, T(t));
+  pl::atomic_max<pl::acquire, pl::gpu>(o + 3, T(t));
   pl::atomic_and<pl::acq_rel, pl::system_scope>(o + 4, ~(one << T(t % 30)));
-  pl::atomic_or<pl::relaxed, pl::block>(o + 5, one << T(t % 30));
+  if (pl::block_x() == 2) pl::atomic_or<pl::relaxed, pl::block>(o + 5, one << T(t % 30));
+  if (pl::block_x() < 2) pl::atomic_or<pl::relaxed, pl::cluster>(o + 13, one << T(t % 30));
   pl::atomic_xor(o + 6, one << T(t % 30));
   const T left = pl::atomic_exchange(o + 7, T(t) + one);
   pl::atomic_add(o + 8, left);
@@ -158,13 +159,14 @@ constexpr const char* integer_atomics = R"(
 
 template <class T>
 void check_integer_atomics(const char* type) {
-  std::vector<T> o(13);
+  std::vector<T> o(14);
   SmallKernel k(std::string("  typedef ") + type + " T;" + integer_atomics);
   k.grid = {4, 1, 1};
+  k.cluster = {2, 1, 1};
   k.writes(type, "o", o);
   for (const emulator::Options& options : test::policies()) {
     INFO(type << ", " << test::describe(options));
-    o.assign(13, T(0));
+    o.assign(14, T(0));
     o[2] = T(1000);
     o[4] = static_cast<T>(~T(0));
     k.run(options);
@@ -177,6 +179,7 @@ void check_integer_atomics(const char* type) {
     REQUIRE(o[3] == 511);
     REQUIRE(o[4] == static_cast<T>(~low));
     REQUIRE(o[5] == low);
+    REQUIRE(o[13] == low);
     // 512 = 17 * 30 + 2: bits 0 and 1 have been turned 18 times, the others 17.
     REQUIRE(o[6] == static_cast<T>(low & ~T{3}));
     // What was exchanged in: all of it but what is left has come out again.
