@@ -114,7 +114,9 @@ Case product(const Variant& v) {
 )",
                         words, registers, first, b.descriptor(fmt::format("s + {}", a.bytes)));
     if (!op.rs) body += "    const u64 da = " + a.descriptor("s") + ";\n";
-    body += fmt::format(R"(    pl::wgmma_registers(d);
+    const std::string pins =
+        op.rs ? "    pl::wgmma_registers(a[0]);\n    pl::wgmma_registers(a[1]);\n" : "";
+    body += pins + fmt::format(R"(    pl::wgmma_registers(d);
     pl::wgmma_fence();
     {0}(d, {1}, db, {2});
     {0}(d, {3}, db + {4}, true);
@@ -124,9 +126,9 @@ Case product(const Variant& v) {
     PL_UNROLL for (i32 i = 0; i < {5}; ++i) pl::store_global(o + {6} + {5} * t + i, d + i);
   }}
 )",
-                        f, op.rs ? "a[0]" : "da", i % 2 == 0 ? "true" : "false",
-                        op.rs ? "a[1]" : fmt::format("da + {}", a.advance / 16), b.advance / 16,
-                        registers, first);
+                               f, op.rs ? "a[0]" : "da", i % 2 == 0 ? "true" : "false",
+                               op.rs ? "a[1]" : fmt::format("da + {}", a.advance / 16),
+                               b.advance / 16, registers, first, pins);
     first += 128 * static_cast<std::size_t>(registers);
   }
   Case c =

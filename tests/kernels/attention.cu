@@ -97,6 +97,7 @@ attention(PL_TENSOR_MAP(q), PL_TENSOR_MAP(k), PL_TENSOR_MAP(v), PL_TENSOR_MAP(o)
       PL_UNROLL for (i32 kk = 0; kk < TILE / 16; ++kk) {
         PL_UNROLL for (i32 j = 0; j < 4; ++j) a[kk][j] = pl::pack(pl::to<bf16>(p[8 * kk + 2 * j]), pl::to<bf16>(p[8 * kk + 2 * j + 1]));  // pack
       }
+      PL_UNROLL for (i32 kk = 0; kk < TILE / 16; ++kk) pl::wgmma_registers(a[kk]);
       pl::wgmma_registers(out);
       if (FAULT != 3) pl::wgmma_fence();
       PL_UNROLL for (i32 kk = 0; kk < TILE / 16; ++kk) {
@@ -106,6 +107,7 @@ attention(PL_TENSOR_MAP(q), PL_TENSOR_MAP(k), PL_TENSOR_MAP(v), PL_TENSOR_MAP(o)
       if (FAULT == 4) out[0] = 0;  // write in flight
       if (FAULT == 5 && t == 0) pl::mbarrier_arrive(empty + 8 * s);
       pl::wgmma_wait<0>();  // wait output
+      PL_UNROLL for (i32 kk = 0; kk < TILE / 16; ++kk) pl::wgmma_registers(a[kk]);
       pl::wgmma_registers(out);
       if (FAULT != 5 && t == 0) pl::mbarrier_arrive(empty + 8 * s);
       if (++s == STAGES) {
