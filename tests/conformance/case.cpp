@@ -44,8 +44,10 @@ Case& Case::array(Array a) {
   return *this;
 }
 
-Case& Case::word(std::int64_t value) {
-  parameters.push_back({.kind = Parameter::Kind::word, .word = static_cast<std::uint64_t>(value)});
+Case& Case::word(std::int64_t value, std::int64_t on_the_emulator) {
+  parameters.push_back({.kind = Parameter::Kind::word,
+                        .word = static_cast<std::uint64_t>(value),
+                        .emulated = static_cast<std::uint64_t>(on_the_emulator)});
   return *this;
 }
 
@@ -115,6 +117,12 @@ std::uint64_t encode(const std::string& type, double value) {
   return sign | (steps < one ? steps : (biased << f->mantissa_bits) + (steps - one));
 }
 
+std::uint64_t element(const std::vector<std::byte>& bytes, std::size_t i, std::size_t size) {
+  std::uint64_t bits = 0;
+  std::memcpy(&bits, &bytes[i * size], size);
+  return bits;
+}
+
 std::vector<std::byte> integers(const std::string& type, std::size_t count, std::uint64_t seed) {
   const auto size = static_cast<std::size_t>(bytes_of_type(type));
   std::vector<std::byte> bytes(count * size);
@@ -160,6 +168,8 @@ const std::vector<Case>& all_cases() {
     add_tensor_maps(cases);
     add_wgmma(cases);
     add_kernels(cases);
+    add_sweeps(cases);
+    add_questions(cases);
     int number = 0;
     for (Case& c : cases) {
       const std::string entry = c.alone ? c.entry : "check_" + std::to_string(number++);

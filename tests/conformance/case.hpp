@@ -20,6 +20,14 @@ enum class Agreement {
   bits,  // with the emulator's in every bit; of float elements any NaN equals any other
   ulp,   // with `reference` within `bound` units of the last place
   near,  // with the emulator's within `bound`, absolutely
+  any,   // is only recorded
+};
+
+/// What becomes of a check on a GPU, as far as the emulator and our text assume anything.
+enum class Outcome {
+  agrees,   // its outputs do
+  refused,  // an error of the GPU, where the emulator has a report
+  open,     // its outputs agree, or the GPU refuses, or the kernel does not end: which is recorded
 };
 
 struct Array {
@@ -36,8 +44,9 @@ struct Array {
 struct Parameter {
   enum class Kind { array, map, word };
   Kind kind = Kind::array;
-  std::size_t index = 0;   // of arrays or maps
-  std::uint64_t word = 0;  // an integer, or the bits of a float
+  std::size_t index = 0;       // of arrays or maps
+  std::uint64_t word = 0;      // an integer, or the bits of a float
+  std::uint64_t emulated = 0;  // the same on the emulator
 };
 
 struct Map {
@@ -58,6 +67,11 @@ struct Case {
   bool slow = false;       // one of very many of its kind: in gpu_check only
   bool alone = false;      // its text has declarations beside the kernel
   bool sanitized = false;  // small enough to run under compute-sanitizer
+  Outcome outcome = Outcome::agrees;
+  bool deadly = false;   // may cost the context: runs last, in a process of its own
+  bool emulated = true;  // the emulator has what it asks; else no output is compared with it
+  /// Of a question to the chip: what the arrays say, in a few words.
+  std::function<std::string(const std::vector<std::vector<std::byte>>&)> answer = {};
 
   /// "tma" of "tma/load rank 3".
   std::string family() const { return name.substr(0, name.find('/')); }
@@ -74,7 +88,8 @@ struct Case {
     return array({.type = type, .bytes = bytes_of(values), .output = true, .many_writers = true});
   }
   Case& array(Array a);
-  Case& word(std::int64_t value);
+  Case& word(std::int64_t value) { return word(value, value); }
+  Case& word(std::int64_t value, std::int64_t on_the_emulator);
   /// A tensor map of array number `of` in the order of addition.
   Case& map(std::size_t of, TensorMapSpec spec);
   /// A tensor map of a new array.
@@ -106,6 +121,8 @@ std::string replaced(std::string text, char what, const std::string& by);
 int bytes_of_type(const std::string& type);
 /// The bits of a small number that the type holds exactly; "e4m3", "e5m2" and "tf32" too.
 std::uint64_t encode(const std::string& type, double value);
+/// The bits of element `i` of `size` bytes.
+std::uint64_t element(const std::vector<std::byte>& bytes, std::size_t i, std::size_t size);
 /// `count` elements, small integers of -2..2 (0..4 for unsigned types), packed.
 std::vector<std::byte> integers(const std::string& type, std::size_t count, std::uint64_t seed);
 /// `count` random elements of -1..1 in a float type, packed.
@@ -123,6 +140,8 @@ void add_atomics(std::vector<Case>& all);
 void add_clusters(std::vector<Case>& all);     // mbarriers, clusters, fences, cp.async, bulk copies
 void add_tensor_maps(std::vector<Case>& all);  // TMA
 void add_wgmma(std::vector<Case>& all);
-void add_kernels(std::vector<Case>& all);  // GEMM, attention
+void add_kernels(std::vector<Case>& all);    // GEMM, attention
+void add_questions(std::vector<Case>& all);  // questions that only the chip answers
+void add_sweeps(std::vector<Case>& all);     // functions of f32 on all their arguments
 
 }  // namespace palladium::conformance

@@ -2,6 +2,7 @@
 // none is broken when a GPU is there.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <map>
 #include <set>
@@ -12,6 +13,7 @@
 #include "codegen/base/format.hpp"
 #include "codegen/device/library.hpp"
 #include "codegen/device/wgmma.hpp"
+#include "palladium/error.hpp"
 #include "tests/conformance/run.hpp"
 #include "tests/conformance/supervise.hpp"
 #include "tests/emulator/waist_numbers.hpp"
@@ -48,6 +50,26 @@ Arrays spoiled(const Case& c, Arrays arrays, std::size_t k) {
   return arrays;
 }
 
+/// What the chip should refuse the emulator reports, with the line.
+void emulate_refused(const Case& c) {
+  std::string told;
+  try {
+    (void)run_emulator(c);
+  } catch (const InternalError& error) {
+    told = error.what();
+  }
+  INFO(told);
+  CHECK(told.find("\n  emitted line ") != told.npos);
+  CHECK(expected(c) == std::nullopt);
+}
+
+/// What the emulator lacks is nothing to compare with.
+bool has_no_claims(const Case& c) {
+  return std::ranges::all_of(c.arrays, [](const Array& a) {
+    return !a.output || a.agreement == Agreement::any || a.reference != nullptr;
+  });
+}
+
 /// Each agrees with its formulas whatever runs first, does something, and is judged by all that it
 /// does.
 void emulate(const std::set<std::string>& families) {
@@ -55,16 +77,28 @@ void emulate(const std::set<std::string>& families) {
   REQUIRE(!cases.empty());
   for (const Case* c : cases) {
     INFO(c->name << "\n" << c->text);
+    if (!c->emulated) {
+      CHECK(has_no_claims(*c));
+      CHECK(c->answer != nullptr);
+      continue;
+    }
+    if (c->outcome == Outcome::refused) {
+      emulate_refused(*c);
+      continue;
+    }
     Arrays arrays, otherwise;
     REQUIRE_NOTHROW(arrays = run_emulator(*c));
     REQUIRE_NOTHROW(otherwise =
                         run_emulator(*c, emulator::Asynchrony::lazy, emulator::Schedule::lifo));
-    CHECK(judge(*c, arrays, otherwise).problem == "");
+    const Verdict verdict = judge(*c, arrays, otherwise);
+    CHECK(verdict.problem == "");
+    if (c->answer) CHECK(verdict.answer != "");
     bool moved = false;
     for (std::size_t i = 0; i < arrays.size(); ++i) {
       moved |= arrays[i] != c->arrays[i].bytes;
       INFO("array " << i);
-      if (c->arrays[i].output) CHECK(judge(*c, arrays, spoiled(*c, arrays, i)).problem != "");
+      if (c->arrays[i].output && c->arrays[i].agreement != Agreement::any)
+        CHECK(judge(*c, arrays, spoiled(*c, arrays, i)).problem != "");
     }
     CHECK(moved);  // else it would agree with a kernel that does nothing
   }
@@ -88,6 +122,28 @@ void compiled(std::vector<const Case*> cases) {
     REQUIRE(result.ok);
     CHECK(complaints(result) == "");
   }
+}
+
+/// Which fragments of A of the products in a text no wgmma_registers keeps in place, and where: the
+/// first that is missing between the last wait and the fence, or behind the wait.
+std::string unpinned(const std::string& text) {
+  const std::string pin = "pl::wgmma_registers(", wait = "pl::wgmma_wait<";
+  for (std::size_t at = 0; (at = text.find("_rs", at)) != text.npos; ++at) {
+    const std::size_t open = text.find('(', at), comma = text.find(", ", open);
+    if (open == text.npos || text.find('\n', at) < comma) continue;
+    const std::size_t end = text.find_first_of("[,", comma + 2);
+    const std::string name = text.substr(comma + 2, end - comma - 2);
+    const std::size_t fence = text.rfind("pl::wgmma_fence()", at), before = text.rfind(wait, at),
+                      after = text.find(wait, at), next = text.find("pl::wgmma_fence()", after);
+    const auto pinned = [&](std::size_t from, std::size_t to) {
+      for (const char* behind : {"[", ")"})
+        if (text.substr(from, to - from).find(pin + name + behind) != text.npos) return true;
+      return false;
+    };
+    if (!pinned(before == text.npos ? 0 : before, fence)) return name + " before the fence";
+    if (!pinned(after, next)) return name + " after the wait";
+  }
+  return {};
 }
 
 std::string program() { return test::binary_dir() + "/gpu_conformance"; }
@@ -131,6 +187,25 @@ TEST_CASE("hardware checks have names and entries of their own") {
   }
 }
 
+TEST_CASE("A in registers is pinned before the fence and after the wait of each product") {
+  int products = 0;
+  for (const Case& c : all_cases()) {
+    INFO(c.name);
+    products += c.text.find("_rs") != c.text.npos;
+    CHECK(unpinned(c.text) == "");
+  }
+  CHECK(products > 20);
+  const std::string pin = "  pl::wgmma_registers(a);\n", fence = "  pl::wgmma_fence();\n",
+                    product = "  pl::wgmma_m64n8k16_f32_bf16_bf16_rs<true>(d, a[k], b, true);\n",
+                    wait = "  pl::wgmma_wait<0>();\n";
+  CHECK(unpinned(pin + fence + product + wait + pin) == "");
+  CHECK(unpinned(fence + product + wait + pin) == "a before the fence");
+  CHECK(unpinned(pin + fence + product + wait) == "a after the wait");
+  CHECK(unpinned(pin + fence + product + wait + pin + fence + product + wait + pin) == "");
+  CHECK(unpinned(pin + fence + product + wait + fence + product + wait + pin) ==
+        "a after the wait");
+}
+
 TEST_CASE("hardware checks of ids, barriers, memory and control run on the emulator") {
   emulate({"ids", "barrier", "memory", "control"});
 }
@@ -147,11 +222,16 @@ TEST_CASE("hardware checks of TMA run on the emulator") { emulate({"tma"}); }
 TEST_CASE("hardware checks of wgmma run on the emulator") { emulate({"wgmma"}); }
 TEST_CASE("hardware checks of whole kernels run on the emulator") { emulate({"kernels"}); }
 
+TEST_CASE("sweeps over all numbers run on samples of them on the emulator") { emulate({"sweep"}); }
+TEST_CASE("questions to the chip that the emulator understands run on it") {
+  emulate({"question"});
+}
+
 TEST_CASE("every family of hardware checks is run by a test") {
   const std::set<std::string> run = {
-      "ids",        "barrier",  "memory", "control", "warp", "types",  "convert",
-      "arithmetic", "math",     "mma",    "reduce",  "dot",  "atomic", "fence",
-      "mbarrier",   "cp_async", "bulk",   "cluster", "tma",  "wgmma",  "kernels"};
+      "ids",  "barrier", "memory", "control", "warp",    "types", "convert",  "arithmetic",
+      "math", "mma",     "reduce", "dot",     "atomic",  "fence", "mbarrier", "cp_async",
+      "bulk", "cluster", "tma",    "wgmma",   "kernels", "sweep", "question"};
   for (const Case& c : all_cases()) {
     INFO(c.name);
     CHECK(run.contains(c.family()));
@@ -172,6 +252,9 @@ TEST_CASE("NVRTC takes the hardware checks of atomics, clusters and copies") {
 }
 TEST_CASE("NVRTC takes the hardware checks of TMA and whole kernels") {
   compiled(cases_of({"tma", "kernels"}));
+}
+TEST_CASE("NVRTC takes the sweeps and the questions to the chip") {
+  compiled(cases_of({"sweep", "question"}));
 }
 TEST_CASE("NVRTC takes the hardware checks of wgmma") { compiled(cases_of({"wgmma"})); }
 
@@ -229,6 +312,32 @@ TEST_CASE("a check that crashes or hangs costs no other") {
     INFO(name);
     if (name != "barrier/block_sync" && name != "barrier/warp_sync") CHECK(state == "passed");
   }
+}
+
+TEST_CASE("checks that may cost the context come last, each in a process of its own") {
+  const test::Folder folder;
+  const std::string file = folder / "results.json", deadly = "question/store of a box of u32";
+  const test::Finished done =
+      test::run_program({program(), "--emulate", "--json", file, "--jobs", "2", "--crash",
+                         deadly + " at inner coordinate 4", deadly, "ids/", "barrier/"},
+                        {{"PATH", std::getenv("PATH")}});
+  INFO(done.out << done.err);
+  CHECK(done.status == 1);
+  const auto report = nlohmann::json::parse(test::text_of(file));
+  CHECK(report["failed"] == 1);
+  bool behind = false;
+  std::set<int> processes;
+  std::size_t last = 0;
+  for (const auto& check : report["checks"]) {
+    const bool is_last = check["name"].get<std::string>().starts_with(deadly);
+    CHECK(is_last >= behind);
+    behind = is_last;
+    last += is_last;
+    if (is_last && check.contains("process"))
+      CHECK(processes.insert(check["process"].get<int>()).second);
+  }
+  CHECK(last == 4);
+  CHECK(processes.size() == 3);  // the fourth has crashed
 }
 
 TEST_CASE("without a GPU gpu_conformance lists its checks") {

@@ -121,6 +121,30 @@ TEST_CASE("gpu_check passes on a GPU that computes what the emulator does") {
   for (const auto& [name, check] : checks_of(report)) CHECK(check["state"] == "passed");
 }
 
+TEST_CASE("what the GPU answers to questions is told, and fails only against what is assumed") {
+  Machine machine;
+  const std::string box = "question/load of a box of u32 at inner coordinate ",
+                    inside = "question/swizzled A that starts inside of its pattern",
+                    lane = "question/which lane is elected";
+  const test::Finished done =
+      machine.check({"--short", box, inside, lane}, entry_of(box + "-4") + "=719");
+  INFO(done.out << done.err);
+  CHECK(done.status == 1);
+  const json report = machine.report();
+  const std::map<std::string, json> checks = checks_of(report);
+  const auto state = [&](const std::string& name) { return checks.at(name).value("state", ""); };
+  const auto answer = [&](const std::string& name) { return checks.at(name).value("answer", ""); };
+  CHECK(state(box + "-4") == "error");
+  CHECK(state(box + "4") == "passed");
+  for (const std::string& refused : {box + "-1", box + "1", inside}) {
+    INFO(refused);
+    CHECK(state(refused) == "passed");
+    CHECK(answer(refused).find("launch failure") != std::string::npos);
+  }
+  CHECK(answer(lane) == report["conformance"]["answers"][lane]);
+  CHECK(done.out.find("what the chip answers\n") != std::string::npos);
+}
+
 TEST_CASE(
     "gpu_check tells of results that are off, broken contexts, crashes and hangs one by one") {
   Machine machine;

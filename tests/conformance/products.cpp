@@ -122,7 +122,7 @@ Case product(const Variant& v) {
     {0}(d, {3}, db + {4}, true);
     pl::wgmma_commit();
     pl::wgmma_wait<0>();
-    pl::wgmma_registers(d);
+{7}    pl::wgmma_registers(d);
     PL_UNROLL for (i32 i = 0; i < {5}; ++i) pl::store_global(o + {6} + {5} * t + i, d + i);
   }}
 )",
@@ -234,6 +234,18 @@ void add_layouts(std::vector<Case>& all) {
   }
 }
 
+/// MN-major operands of which a product reads less than the swizzle's pattern has.
+void add_narrow_operands(std::vector<Case>& all) {
+  for (const int swizzle : {32, 64, 128}) {
+    all.push_back(
+        product({.name = fmt::format("wgmma/bf16: B MN-major swizzle {}, n 8 to 40", swizzle),
+                 .shape = {.n = 8, .k = 16, .d = "f32", .a = "bf16", .b = "bf16"},
+                 .ns = {8, 16, 24, 40},
+                 .swizzle_b = swizzle,
+                 .transpose_b = true}));
+  }
+}
+
 /// Groups that overlap: two accumulators, the older waited for while the younger runs.
 void add_groups(std::vector<Case>& all) {
   Case c = kernel("wgmma/two groups in flight", "const u32* x, f32* o", R"(
@@ -270,6 +282,7 @@ void add_groups(std::vector<Case>& all) {
 void add_wgmma(std::vector<Case>& all) {
   add_shapes(all);
   add_layouts(all);
+  add_narrow_operands(all);
   add_groups(all);
 }
 

@@ -27,7 +27,7 @@ struct Arguments {
   std::vector<void*> pointers;
 
   template <class Encode>
-  Arguments(const Case& c, const std::vector<void*>& addresses, Encode encode) {
+  Arguments(const Case& c, const std::vector<void*>& addresses, bool emulated, Encode encode) {
     for (const Map& m : c.maps) {
       TensorMapSpec spec = m.spec;
       spec.base = addresses[m.array];
@@ -41,7 +41,8 @@ struct Arguments {
       }
       words.push_back(p.kind == Parameter::Kind::array
                           ? reinterpret_cast<std::uint64_t>(addresses[p.index])
-                          : p.word);
+                      : emulated ? p.emulated
+                                 : p.word);
       pointers.push_back(&words.back());
     }
   }
@@ -105,7 +106,8 @@ Arrays run_emulator(const Case& c, emulator::Asynchrony asynchrony, emulator::Sc
                        .element_bytes = bytes_of_type(a.type),
                        .one_writer = !a.many_writers});
   }
-  Arguments arguments(c, addresses, [](const TensorMapSpec& s) { return emulator::encode(s); });
+  Arguments arguments(c, addresses, true,
+                      [](const TensorMapSpec& s) { return emulator::encode(s); });
   emulator::run({.kernel = c.name,
                  .text = c.text,
                  .grid = {c.grid[0], c.grid[1], c.grid[2]},
@@ -119,6 +121,17 @@ Arrays run_emulator(const Case& c, emulator::Asynchrony asynchrony, emulator::Sc
                              .asynchrony = asynchrony,
                              .schedule = schedule}});
   return arrays;
+}
+
+std::optional<Arrays> expected(const Case& c) {
+  if (!c.emulated) return std::nullopt;
+  if (c.outcome != Outcome::refused) return run_emulator(c);
+  try {
+    (void)run_emulator(c);
+  } catch (const InternalError&) {
+    return std::nullopt;
+  }
+  throw InternalError("the emulator takes what the chip should refuse");
 }
 
 Arrays run_gpu(const Case& c, const GpuOptions& options, Account& account) {
@@ -144,7 +157,8 @@ Arrays run_gpu(const Case& c, const GpuOptions& options, Account& account) {
     memory.emplace_back(a.bytes, stream.handle());
     addresses.push_back(memory.back().pointer());
   }
-  Arguments arguments(c, addresses, [](const TensorMapSpec& s) { return driver::encode(s); });
+  Arguments arguments(c, addresses, false,
+                      [](const TensorMapSpec& s) { return driver::encode(s); });
   driver::launch(*kernel,
                  {.grid = dim3(c.grid),
                   .block = {static_cast<unsigned>(128 * c.warpgroups), 1, 1},

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +20,10 @@ using Arrays = std::vector<std::vector<std::byte>>;
 /// With race detection on; throws what the emulator does.
 Arrays run_emulator(const Case& c, emulator::Asynchrony asynchrony = emulator::Asynchrony::eager,
                     emulator::Schedule schedule = emulator::Schedule::fifo);
+
+/// The same for what a GPU is compared with: nothing where the emulator lacks what the check asks,
+/// or refuses as the chip is expected to. InternalError if it takes what the chip refuses.
+std::optional<Arrays> expected(const Case& c);
 
 /// What a compile and a launch tell besides the arrays, as far as they came.
 struct Account {
@@ -55,6 +60,7 @@ struct Verdict {
   /// Of each array that differs: its first such elements as [index, got, emulator], all in bits,
   /// and its bytes as they came, from the first on.
   nlohmann::json differing = {};
+  std::string answer = {};  // to a case's question
 };
 
 /// Compares `got` with `emulated` and with the formulas of the case.
