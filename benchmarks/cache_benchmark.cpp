@@ -1,12 +1,12 @@
 // What it costs that a cache is bounded, shared by processes and watched, beside the same without.
 #include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -15,6 +15,7 @@
 #include "cache/store.hpp"
 #include "cache/turn.hpp"
 #include "codegen/base/files.hpp"
+#include "codegen/base/process.hpp"
 
 using namespace palladium;
 
@@ -120,19 +121,26 @@ void report_sweeps(const char* name, const std::string& where) {
       name, 100 * more / (compile_us + unbounded), more, unbounded, 100 * more / unbounded);
 }
 
+process::Child forked(const std::function<int()>& body) {
+  auto child = process::Child::fork(body);
+  if (!child) std::exit(1);
+  return std::move(*child);
+}
+
 /// Sixteen processes that make a kernel each, in 20 ms; in milliseconds until the last has.
 double sixteen_processes(bool by_turns) {
   const Root root;
   return microseconds([&] {
-           for (int i = 0; i < 16; ++i) {
-             if (::fork() != 0) continue;
-             const cache::Entry entry = entry_of(std::to_string(i), 20'000);
-             const cache::Store store(root.path());
-             const cache::Turn turn(by_turns ? root.path() : "", entry.key, toolchain);
-             ::usleep(20'000);
-             ::_exit(store.publish(entry) ? 0 : 1);
-           }
-           while (::wait(nullptr) > 0) continue;
+           std::vector<process::Child> children;
+           for (int i = 0; i < 16; ++i)
+             children.push_back(forked([&] {
+               const cache::Entry entry = entry_of(std::to_string(i), 20'000);
+               const cache::Store store(root.path());
+               const cache::Turn turn(by_turns ? root.path() : "", entry.key, toolchain);
+               ::usleep(20'000);
+               return store.publish(entry) ? 0 : 1;
+             }));
+           for (process::Child& child : children) child.wait();
          }) /
          1000;
 }
@@ -152,29 +160,28 @@ double after_death(const Root& root) {
   const cache::Key key = cache::key_of({{"graph", "turn"}});
   int ready[2];
   if (::pipe(ready) != 0) std::exit(1);
-  const pid_t holder = ::fork();
-  if (holder == 0) {
+  process::Child holder = forked([&] {
     const cache::Turn turn(root.path(), key, toolchain);
     (void)!::write(ready[1], "x", 1);
-    ::pause();
-  }
+    return ::pause();
+  });
   char byte;
   (void)!::read(ready[0], &byte, 1);
   int killed[2];
   if (::pipe(killed) != 0) std::exit(1);
-  const pid_t killer = ::fork();
-  if (killer == 0) {
+  process::Child killer = forked([&] {
     ::usleep(30'000);
     const auto now = std::chrono::steady_clock::now();
-    ::kill(holder, SIGKILL);
+    holder.id().signal(SIGKILL);
     (void)!::write(killed[1], &now, sizeof now);
-    ::_exit(0);
-  }
+    return 0;
+  });
   const cache::Turn turn(root.path(), key, toolchain);
   const auto had = std::chrono::steady_clock::now();
   std::chrono::steady_clock::time_point died;
   (void)!::read(killed[0], &died, sizeof died);
-  while (::wait(nullptr) > 0) continue;
+  holder.wait();
+  killer.wait();
   for (const int end : {ready[0], ready[1], killed[0], killed[1]}) ::close(end);
   return std::chrono::duration<double, std::milli>(had - died).count();
 }

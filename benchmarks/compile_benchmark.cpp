@@ -1,7 +1,6 @@
 // What it costs to compile in helper processes, beside NVRTC in the program itself; and what a
 // second core brings.
 #include <spawn.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,6 +15,7 @@
 
 #include "benchmarks/timing.hpp"
 #include "cache/text_digest.hpp"
+#include "codegen/base/process.hpp"
 #include "codegen/nvrtc/find_helper.hpp"
 #include "codegen/nvrtc/pool.hpp"
 #include "palladium/ops/softmax.hpp"
@@ -75,7 +75,7 @@ double run_first(const char* program, const char* where) {
   char text[64] = {};
   if (::read(out[0], text, sizeof text - 1) <= 0) std::exit(1);
   ::close(out[0]);
-  waitpid(child, nullptr, 0);
+  process::Child(process::Id::of(child).value()).wait();
   return std::atof(text);
 }
 

@@ -2,7 +2,6 @@
 // costs when it is not. Figures beside ours are from their projects' own reports.
 #include <fcntl.h>
 #include <spawn.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -18,6 +17,7 @@
 #include "cache/store.hpp"
 #include "cache/turn.hpp"
 #include "codegen/base/files.hpp"
+#include "codegen/base/process.hpp"
 #include "codegen/nvrtc/toolchain.hpp"
 #include "palladium/ops/softmax.hpp"
 #include "palladium/palladium.hpp"
@@ -117,9 +117,7 @@ int run_child(const char* program) {
   char* arguments[] = {const_cast<char*>(program), mode.data(), nullptr};
   pid_t child;
   if (posix_spawn(&child, program, nullptr, nullptr, arguments, environ) != 0) return 1;
-  int status = 0;
-  waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+  return process::Child(process::Id::of(child).value()).wait().is_good() ? 0 : 1;
 }
 
 }  // namespace

@@ -21,6 +21,7 @@ namespace {
 
 // A helper says that it is ready within milliseconds; a machine that swaps may need seconds.
 constexpr std::chrono::seconds longest_greeting{20};
+constexpr const char* no_word = "it ended without a word";
 
 std::string short_form(const std::string& digest) { return digest.substr(0, 12); }
 
@@ -66,7 +67,7 @@ bool is_lasting(int error) {
 
 }  // namespace
 
-Helper::Helper(int socket, pid_t process)
+Helper::Helper(int socket, process::Id process)
     : channel_(socket), identity_(identity_of(socket)), process_(process) {
   Sockets::instance().add(socket, identity_);
 }
@@ -84,16 +85,19 @@ Helper::Started Helper::start(const HelperOptions& options, const Stopped& stopp
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
     return {nullptr, std::string("socketpair: ") + std::strerror(errno), is_lasting(errno)};
-  const Spawned spawned = spawn(options.program, {"--serve"}, ends[1]);
-  ::close(ends[1]);
-  std::unique_ptr<Helper> helper(new Helper(ends[0], spawned.process));
-  if (spawned.error != 0)
-    return {nullptr, options.program + ": " + std::strerror(spawned.error),
+  wire::Channel ours(ends[0]), theirs(ends[1]);
+  const Spawned spawned = spawn(options.program, {"--serve"}, theirs.socket());
+  if (!spawned.process)
+    return {nullptr, options.program + ": " + spawned.call + ": " + std::strerror(spawned.error),
             is_lasting(spawned.error)};
+  theirs.close();
+  std::unique_ptr<Helper> helper(new Helper(ours.socket(), *spawned.process));
+  ours.forget();
   section.reset();
   std::string problem = helper->greet(options, stopped);
-  if (!problem.empty()) return {nullptr, options.program + ": " + problem};
-  return {std::move(helper), ""};
+  if (problem.empty()) return {std::move(helper), ""};
+  // What ends before it has said a word may have been short of something for a moment.
+  return {nullptr, options.program + ": " + problem, problem != no_word};
 }
 
 std::string Helper::greet(const HelperOptions& options, const Stopped& stopped) {
@@ -110,7 +114,7 @@ std::string Helper::greet(const HelperOptions& options, const Stopped& stopped) 
   wire::Message message;
   const wire::Received received = channel_.receive(message, given_up);
   if (received == wire::Received::nothing) return late ? "it does not answer" : "stopped";
-  if (received == wire::Received::closed) return "it ended without a word";
+  if (received == wire::Received::closed) return no_word;
   wire::Ready ready;
   if (received == wire::Received::malformed || message.kind != wire::Kind::ready ||
       !wire::decode(message.body, ready))
@@ -135,6 +139,7 @@ Helper::Answer Helper::compile(const wire::Compile& request, const Stopped& stop
   Answer answer;
   wire::Died died;
   wire::Failed failed;
+  wire::Unable unable;
   switch (message.kind) {
   case wire::Kind::done:
     if (!wire::decode(message.body, answer.result)) break;
@@ -150,6 +155,9 @@ Helper::Answer Helper::compile(const wire::Compile& request, const Stopped& stop
     if (!died.words.empty()) answer.how += " and had said:\n" + died.words;
     return answer;
   case wire::Kind::bye: return {End::gone};
+  case wire::Kind::unable:
+    if (!wire::decode(message.body, unable)) break;
+    return {End::unable, {}, std::move(unable.problem)};
   default: break;
   }
   return {End::died, {}, "answered with what is no answer"};

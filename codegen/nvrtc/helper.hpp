@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "codegen/base/process.hpp"
 #include "codegen/nvrtc/nvrtc.hpp"
 #include "codegen/nvrtc/wire.hpp"
 
@@ -35,29 +36,31 @@ class Helper {
 
   enum class End {
     result,
-    stopped,  // the caller's wish; the helper is spent, like after all that follows
+    stopped,  // the caller's wish; the helper is spent, as after `gone` and `died`
     gone,     // it had ended before it took the request, or its socket was closed by the program
     died,     // the request, or somebody, killed it
+    unable,   // it has no process to compile in; it may have one for the next request
   };
   struct Answer {
     End end = End::died;
     Result result = {};
-    std::string how = {};  // of a death: "was killed by signal 9 (Killed)", and its last words
+    /// Of a death: "was killed by signal 9 (Killed)", and its last words. Of being unable: why.
+    std::string how = {};
   };
   /// CudaError and CompileError as of nvrtc::compile().
   Answer compile(const wire::Compile& request, const Stopped& stopped);
 
-  pid_t process() const { return process_; }
+  process::Id process() const { return process_; }
 
  private:
-  Helper(int socket, pid_t process);
+  Helper(int socket, process::Id process);
   std::string greet(const HelperOptions& options, const Stopped& stopped);
 
   bool is_intact() const;
 
   wire::Channel channel_;
   const ino_t identity_;  // of the channel's socket
-  const pid_t process_;
+  const process::Id process_;
 };
 
 }  // namespace palladium::nvrtc

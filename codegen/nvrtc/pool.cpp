@@ -37,6 +37,7 @@ class Pool::Lease {
       if (stopped && stopped()) return;
       pool_.returned_.wait_for(lock, tick);
     }
+    pool_.idle_.reserve(pool_.idle_.size() + static_cast<std::size_t>(pool_.lent_) + 1);
     ++pool_.lent_;
     is_held_ = true;
     if (pool_.idle_.empty()) return;
@@ -75,19 +76,25 @@ Pool::Outcome Pool::compile(const Request& request, const Toolchain& toolchain,
     Lease lease(*this, stopped);
     if (!lease.is_held()) return {End::stopped};
     std::unique_ptr<Helper>& helper = lease.helper();
-    if (!helper) {
+    const bool is_new = !helper;
+    if (is_new) {
       Helper::Started started = Helper::start(options_, stopped);
       if (!started.helper && stopped && stopped()) return {End::stopped};
       if (!started.helper)
         return {End::unavailable, {}, std::move(started.problem), started.is_lasting};
       helper = std::move(started.helper);
     }
-    // On every way but that of a result or an exception the helper is spent.
     Helper::Answer answer = helper->compile(message, stopped);
     if (answer.end == Helper::End::result) return {End::result, std::move(answer.result)};
+    if (answer.end == Helper::End::unable)
+      return {End::unavailable, {}, options_.program + ": " + answer.how, false};
+    // On every way but these and that of an exception the helper is spent.
     helper.reset();
     if (answer.end == Helper::End::stopped) return {End::stopped};
-    if (answer.end == Helper::End::gone) continue;
+    if (answer.end == Helper::End::gone) {
+      if (!is_new) continue;
+      answer.how = "ended before it took the request";  // which a new one has no reason for
+    }
     if (++deaths == 2) return {End::died, {}, std::move(answer.how)};
     log::warning("the compile helper " + answer.how + "; the compile is tried once more");
   }
@@ -101,9 +108,9 @@ void Pool::set_jobs(int jobs) {
   returned_.notify_all();
 }
 
-std::vector<pid_t> Pool::idle_processes() const {
+std::vector<process::Id> Pool::idle_processes() const {
   const std::lock_guard lock(mutex_);
-  std::vector<pid_t> processes;
+  std::vector<process::Id> processes;
   for (const auto& helper : idle_) processes.push_back(helper->process());
   return processes;
 }

@@ -22,7 +22,7 @@ class Pool {
     result,
     stopped,      // `stopped` said so
     died,         // the compile ended two helpers: `why` says how
-    unavailable,  // no helper can be started: `why` says what keeps it
+    unavailable,  // no process can be had to compile in: `why` says what keeps it
   };
   struct Outcome {
     End end = End::result;
@@ -38,7 +38,7 @@ class Pool {
   void set_jobs(int jobs);
 
   /// Of the helpers that wait for work.
-  std::vector<pid_t> idle_processes() const;
+  std::vector<process::Id> idle_processes() const;
 
  private:
   class Lease;

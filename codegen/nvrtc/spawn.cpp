@@ -4,7 +4,6 @@
 #include <sched.h>
 #include <signal.h>
 #include <spawn.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -63,28 +62,30 @@ struct Plan {
   const posix_spawnattr_t* attributes;
   char* const* arguments;
   char* const* environment;
-  Spawned result;
+  pid_t process = -1;
+  int error = 0;
+  const char* call = "posix_spawn";
 };
 
 int start_and_leave(void* plan) {
   Plan& p = *static_cast<Plan*>(plan);
-  p.result.error = posix_spawn(&p.result.process, p.program, p.actions, p.attributes, p.arguments,
-                               p.environment);
+  p.error = posix_spawn(&p.process, p.program, p.actions, p.attributes, p.arguments, p.environment);
   return 0;
 }
 
 /// By a child in between, which ends at once and makes an orphan of the program. It shares our
 /// memory while we stand still (CLONE_VM | CLONE_VFORK), so it runs no handler of ours; and it ends
-/// without a signal, so only a wait that asks for such children (__WCLONE) sees it.
-void run_between(Plan& plan) {
+/// without a signal, so only a wait that asks for such children sees it.
+void run_between(Plan& plan, [[maybe_unused]] std::byte* stack_end) {
 #ifdef __SANITIZE_THREAD__
   start_and_leave(&plan);  // the sanitizer cannot follow such a child
 #else
-  const auto stack = std::make_unique_for_overwrite<std::byte[]>(stack_bytes);
-  const pid_t between =
-      ::clone(start_and_leave, stack.get() + stack_bytes, CLONE_VM | CLONE_VFORK, &plan);
-  if (between < 0) plan.result.error = errno;
-  while (between >= 0 && ::waitpid(between, nullptr, __WCLONE) < 0 && errno == EINTR) continue;
+  const auto between =
+      process::Id::of(::clone(start_and_leave, stack_end, CLONE_VM | CLONE_VFORK, &plan));
+  if (between)
+    process::Child(*between).wait();
+  else
+    plan.error = errno, plan.call = "clone";
 #endif
 }
 
@@ -98,16 +99,16 @@ Spawned spawn(const std::string& program, const std::vector<std::string>& argume
   const Actions actions(socket);
   const Attributes attributes;
   const std::vector<char*> variables = environment::pointers();
-  Plan plan{program.c_str(), actions.get(),    attributes.get(),
-            pointers.data(), variables.data(), {}};
+  Plan plan{program.c_str(), actions.get(), attributes.get(), pointers.data(), variables.data()};
+  const auto stack = std::make_unique_for_overwrite<std::byte[]>(stack_bytes);
 
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  run_between(plan);
+  run_between(plan, stack.get() + stack_bytes);
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (plan.result.error != 0) plan.result.process = -1;
-  return plan.result;
+  if (plan.error != 0) return {.error = plan.error, .call = plan.call};
+  return {.process = process::Id::of(plan.process)};
 }
 
 }  // namespace palladium::nvrtc

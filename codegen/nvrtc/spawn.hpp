@@ -1,10 +1,11 @@
 // Starts a program that the process which starts it does not notice.
 #pragma once
 
-#include <sys/types.h>
-
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "codegen/base/process.hpp"
 
 namespace palladium::nvrtc {
 
@@ -12,8 +13,9 @@ namespace palladium::nvrtc {
 inline constexpr int spawned_socket = 3;
 
 struct Spawned {
-  pid_t process = -1;
-  int error = 0;  // an errno; then there is no process
+  std::optional<process::Id> process = {};  // or
+  int error = 0;                            // an errno
+  const char* call = "";                    // that failed with it
 };
 
 /// Starts `program` with `socket` as its descriptor 3, nothing on 0 to 2 and no other descriptor,

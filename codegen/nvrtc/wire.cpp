@@ -173,6 +173,11 @@ bool decode(std::string_view body, Died& died) {
   return Reader(body).take(died.how).take(died.words).all();
 }
 
+std::string encode(const Unable& unable) { return Writer().put(unable.problem).take(); }
+bool decode(std::string_view body, Unable& unable) {
+  return Reader(body).take(unable.problem).all();
+}
+
 std::string frame(Kind kind, std::string_view body) {
   const Prefix prefix{mark, static_cast<std::uint32_t>(kind), body.size()};
   std::string bytes(reinterpret_cast<const char*>(&prefix), sizeof prefix);
@@ -184,7 +189,7 @@ Stream::Next Stream::next(Message& message) {
   if (bytes_.size() < sizeof prefix) return Next::incomplete;
   std::memcpy(&prefix, bytes_.data(), sizeof prefix);
   if (prefix.mark != mark || prefix.kind < static_cast<std::uint32_t>(Kind::open) ||
-      prefix.kind > static_cast<std::uint32_t>(Kind::bye) || prefix.body_bytes > most_body_bytes)
+      prefix.kind > static_cast<std::uint32_t>(Kind::unable) || prefix.body_bytes > most_body_bytes)
     return Next::malformed;
   const std::size_t whole = sizeof prefix + prefix.body_bytes;
   if (bytes_.size() < whole) return Next::incomplete;

@@ -24,6 +24,7 @@ enum class Kind : std::uint32_t {
   failed,    // helper → program: Failed, the exception that in-process NVRTC would have thrown
   died,      // helper → program: Died, the compile took its process with it
   bye,       // helper → program: it ends because nobody wanted it; no body
+  unable,    // helper → program: Unable, there was no process to compile in; it waits for another
 };
 
 /// Far above any kernel (a cubin of 100,000 instructions has 2 MB), far below memory.
@@ -55,6 +56,9 @@ struct Died {
   std::string how;    // "was killed by signal 9 (Killed)"
   std::string words;  // the last that it wrote to stderr
 };
+struct Unable {
+  std::string problem;  // "fork: Resource temporarily unavailable"
+};
 
 std::string encode(const Open& open);
 std::string encode(const Ready& ready);
@@ -62,6 +66,7 @@ std::string encode(const Compile& compile);
 std::string encode(const Result& result);
 std::string encode(const Failed& failed);
 std::string encode(const Died& died);
+std::string encode(const Unable& unable);
 
 /// False for a body that is not exactly that.
 bool decode(std::string_view body, Open& open);
@@ -70,6 +75,7 @@ bool decode(std::string_view body, Compile& compile);
 bool decode(std::string_view body, Result& result);
 bool decode(std::string_view body, Failed& failed);
 bool decode(std::string_view body, Died& died);
+bool decode(std::string_view body, Unable& unable);
 
 /// Header and body, as they are sent.
 std::string frame(Kind kind, std::string_view body);

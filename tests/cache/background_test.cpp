@@ -454,7 +454,8 @@ TEST_CASE("without a helper kernels are compiled in this process, after one warn
   const std::size_t first = child.err.find(warning);
   REQUIRE(first != std::string::npos);
   CHECK(child.err.find(warning, first + 1) == std::string::npos);
-  CHECK_THAT(child.err, ContainsSubstring("/nonexistent/helper: No such file or directory"));
+  CHECK_THAT(child.err,
+             ContainsSubstring("/nonexistent/helper: posix_spawn: No such file or directory"));
 }
 
 TEST_CASE("PALLADIUM_COMPILE=in-process compiles in this process without a word") {

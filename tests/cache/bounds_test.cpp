@@ -1,6 +1,5 @@
 // The store keeps its bounds, drops what was not used for longest, and cleans up after the killed.
 #include <fcntl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,6 +13,7 @@
 #include "cache/store.hpp"
 #include "tests/support/captured_stderr.hpp"
 #include "tests/support/folder.hpp"
+#include "tests/support/process.hpp"
 
 using namespace palladium;
 using cache::Entry;
@@ -125,27 +125,24 @@ TEST_CASE("many processes that store three times the bound never exceed it by a 
   const Folder folder;
   constexpr int processes = 8, each = 45;
   const StoreOptions options = {.most_bytes = 120 * 4096, .most_files = 120};
-  std::vector<pid_t> children;
-  for (int p = 0; p < processes; ++p) {
-    const pid_t child = ::fork();
-    if (child == 0) {
+  std::vector<process::Child> children;
+  for (int p = 0; p < processes; ++p)
+    children.push_back(test::forked([&, p] {
       const Store store(folder.path(), options);
       int failures = 0;
       for (int i = 0; i < each; ++i)
         failures += !store.publish(entry_of(std::to_string(p) + "." + std::to_string(i), 2500));
-      ::_exit(failures);
-    }
-    children.push_back(child);
-  }
+      return failures;
+    }));
   const Store store(folder.path(), options);
   std::size_t most = 0;
-  for (const pid_t child : children) {
-    int status = 0;
-    while (::waitpid(child, &status, WNOHANG) == 0) {
+  for (process::Child& child : children) {
+    std::optional<process::Ending> ending;
+    while (!(ending = child.wait_now())) {
       most = std::max(most, store.list().size());
       ::usleep(2000);
     }
-    CHECK(status == 0);
+    CHECK(ending->is_good());
   }
   CHECK(std::max(most, store.list().size()) <= 132);
   CHECK(store.list().size() > 90);
@@ -246,8 +243,7 @@ TEST_CASE("a process killed at any call of a store leaves a store that works, an
     const StoreOptions options = {
         .most_files = 2, .note_use_after_ns = 0, .temporaries_live_ns = 0};
     REQUIRE(Store(root, options).publish(entry_of("before")));
-    const pid_t child = ::fork();
-    if (child == 0) {
+    const int status = test::status_of_fork([&] {
       countdown = k;
       files::Functions& calls = files::functions();
       const auto dies = [] {
@@ -285,10 +281,8 @@ TEST_CASE("a process killed at any call of a store leaves a store that works, an
       }
       store.sweep();
       store.remove(entry_of("three").key, ours);
-      ::_exit(0);
-    }
-    int status = 0;
-    REQUIRE(::waitpid(child, &status, 0) == child);
+      return 0;
+    });
     const Store store(root, options);
     const CapturedStderr log;
     for (const char* name : {"before", "one", "two", "three"})
@@ -303,7 +297,7 @@ TEST_CASE("a process killed at any call of a store leaves a store that works, an
         for (const std::string& name : names) CHECK_FALSE(name.ends_with(files::temporary_suffix));
     }
     CHECK(store.publish(entry_of("after")));
-    if (WEXITSTATUS(status) == 0) {
+    if (status == 0) {
       CHECK(k >= 200);
       UNSCOPED_INFO("points " << k);
       break;

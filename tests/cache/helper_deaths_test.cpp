@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -65,7 +66,7 @@ class UnderWay {
 };
 
 /// The helper that the pool will use next.
-pid_t next_helper(Pool& pool) {
+process::Id next_helper(Pool& pool) {
   REQUIRE(pool.compile(fake(""), fake_toolchain()).end == Pool::End::result);
   return pool.idle_processes().at(0);
 }
@@ -119,12 +120,12 @@ TEST_CASE("a compile that kills its process twice is an error that says how, and
 TEST_CASE("a helper that is killed in the middle of a compile costs one retry") {
   const Folder folder;
   Pool pool(helper_options(), 1);
-  const pid_t helper = next_helper(pool);
+  const process::Id helper = next_helper(pool);
   const test::CapturedStderr log;
   UnderWay compile(pool, fake("count " + (folder / "tries") + ";sleep 300"));
   wait_for_tries(folder, "x");
-  SECTION("its first process") { REQUIRE(::kill(helper, SIGKILL) == 0); }
-  SECTION("its second process") { REQUIRE(::kill(test::children_of(helper).at(0), SIGKILL) == 0); }
+  SECTION("its first process") { REQUIRE(helper.signal(SIGKILL)); }
+  SECTION("its second process") { REQUIRE(test::children_of(helper).at(0).signal(SIGKILL)); }
   CHECK(compile.outcome().end == Pool::End::result);
   CHECK(test::text_of(folder / "tries") == "xx");
   CHECK_THAT(log.text(), ContainsSubstring("the compile is tried once more"));
@@ -133,8 +134,8 @@ TEST_CASE("a helper that is killed in the middle of a compile costs one retry") 
 
 TEST_CASE("a helper that was killed while it had nothing to do is replaced") {
   Pool pool(helper_options(), 1);
-  const pid_t helper = next_helper(pool);
-  REQUIRE(::kill(helper, SIGKILL) == 0);
+  const process::Id helper = next_helper(pool);
+  REQUIRE(helper.signal(SIGKILL));
   CHECK(ends_within(helper, soon));
   const test::CapturedStderr quiet;
   CHECK(pool.compile(fake(""), fake_toolchain()).end == Pool::End::result);
@@ -145,8 +146,8 @@ TEST_CASE("a helper without work ends by itself, and the next compile starts ano
   nvrtc::HelperOptions options = helper_options();
   options.idle_ms = 1000;
   Pool pool(options, 1);
-  const pid_t first = next_helper(pool);
-  const pid_t worker = test::children_of(first).at(0);
+  const process::Id first = next_helper(pool);
+  const process::Id worker = test::children_of(first).at(0);
   CHECK(ends_within(first, 1000 + soon));
   CHECK(ends_within(worker, soon));
   const test::CapturedStderr log;
@@ -157,10 +158,10 @@ TEST_CASE("a helper without work ends by itself, and the next compile starts ano
 TEST_CASE("a compile can be given up, and its process with it") {
   const Folder folder;
   Pool pool(helper_options(), 1);
-  const pid_t helper = next_helper(pool);
+  const process::Id helper = next_helper(pool);
   UnderWay compile(pool, fake("count " + (folder / "tries") + ";sleep 60000"));
   wait_for_tries(folder, "x");
-  const pid_t worker = test::children_of(helper).at(0);
+  const process::Id worker = test::children_of(helper).at(0);
   compile.stop();
   CHECK(compile.outcome().end == Pool::End::stopped);
   CHECK(ends_within(helper, soon));
@@ -230,9 +231,9 @@ TEST_CASE("what is no helper is not used, and the problem is named") {
   REQUIRE(files::publish(folder / "script", "#!/bin/sh\necho hello >&3\n", files::Durability::fast,
                          0700));
   const std::vector<std::pair<std::string, std::string>> programs = {
-      {folder / "missing", "No such file or directory"},
-      {folder.path(), "Permission denied"},
-      {folder / "text", "Exec format error"},
+      {folder / "missing", "posix_spawn: No such file or directory"},
+      {folder.path(), "posix_spawn: Permission denied"},
+      {folder / "text", "posix_spawn: Exec format error"},
       {"/bin/true", "it ended without a word"},
       {folder / "script", "it ended without a word"},
   };
@@ -254,8 +255,8 @@ struct RawHelper {
   RawHelper() {
     int ends[2];
     REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
-    process = nvrtc::spawn(helper_options().program, {"--serve"}, ends[1]).process;
-    REQUIRE(process > 0);
+    started = nvrtc::spawn(helper_options().program, {"--serve"}, ends[1]).process;
+    REQUIRE(started);
     ::close(ends[1]);
     socket = ends[0];
   }
@@ -272,8 +273,10 @@ struct RawHelper {
             cache::text_digest, static_cast<std::uint64_t>(::getpid()), 10'000, 1ull << 30})));
   }
 
+  process::Id process() const { return started.value(); }
+
   int socket = -1;
-  pid_t process = -1;
+  std::optional<process::Id> started;
 };
 
 }  // namespace
@@ -291,12 +294,12 @@ TEST_CASE("a helper ends at the first thing that it does not understand") {
     {
       const RawHelper fresh;
       fresh.send(bytes);
-      CHECK(ends_within(fresh.process, soon));
+      CHECK(ends_within(fresh.process(), soon));
     }
     const RawHelper greeted;
     greeted.greet();
     greeted.send(bytes);
-    CHECK(ends_within(greeted.process, soon));
+    CHECK(ends_within(greeted.process(), soon));
   }
 }
 
@@ -319,16 +322,16 @@ TEST_CASE("a request that is none is answered as such by a helper that lives on"
 }
 
 TEST_CASE("half a message is waited for, and forgotten when the socket closes") {
-  pid_t process = -1;
+  std::optional<process::Id> process;
   {
     const RawHelper helper;
-    process = helper.process;
+    process = helper.process();
     helper.greet();
     const std::string whole = nvrtc::wire::frame(nvrtc::wire::Kind::compile, std::string(100, 'x'));
     helper.send(whole.substr(0, 50));
-    CHECK_FALSE(ends_within(process, 100));
+    CHECK_FALSE(ends_within(*process, 100));
   }
-  CHECK(ends_within(process, soon));
+  CHECK(ends_within(*process, soon));
 }
 
 namespace {
@@ -336,14 +339,14 @@ namespace {
 /// Says which processes its helper has, and waits in the middle of a compile to be killed.
 void compile_until_killed(bool has_child) {
   Pool pool(helper_options(), 1);
-  const pid_t helper = next_helper(pool);
+  const process::Id helper = next_helper(pool);
   // A child that runs no fork handlers, and so keeps the helper's socket open.
   if (has_child && ::syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0) == 0) {
     ::sleep(4);
     ::_exit(0);
   }
-  const std::string pids =
-      std::to_string(helper) + " " + std::to_string(test::children_of(helper).at(0));
+  const std::string pids = std::to_string(helper.number()) + " " +
+                           std::to_string(test::children_of(helper).at(0).number());
   REQUIRE(files::publish(std::getenv("TEST_PIDS"), pids));
   pool.compile(fake("sleep 60000"), fake_toolchain());
 }
@@ -360,10 +363,13 @@ TEST_CASE("a helper is gone within a second of its program's death") {
     const Folder folder;
     test::Program program({"/proc/self/exe", parent}, {{"TEST_PIDS", folder / "pids"}});
     test::wait_until("its helper", [&] { return files::exists(folder / "pids"); });
-    pid_t helper = 0, worker = 0;
-    REQUIRE(std::sscanf(test::text_of(folder / "pids").c_str(), "%d %d", &helper, &worker) == 2);
+    pid_t numbers[2] = {};
+    REQUIRE(std::sscanf(test::text_of(folder / "pids").c_str(), "%d %d", &numbers[0],
+                        &numbers[1]) == 2);
+    const process::Id helper = process::Id::of(numbers[0]).value();
+    const process::Id worker = process::Id::of(numbers[1]).value();
     CHECK_FALSE(ends_within(worker, 100));
-    REQUIRE(::kill(program.process(), SIGKILL) == 0);
+    REQUIRE(program.process().signal(SIGKILL));
     CHECK(ends_within(worker, soon));
     CHECK(ends_within(helper, soon));
     CHECK(program.wait().status == -SIGKILL);
@@ -372,7 +378,7 @@ TEST_CASE("a helper is gone within a second of its program's death") {
 
 TEST_CASE("a program that closes all its descriptors keeps what it opens in their places") {
   Pool pool(helper_options(), 1);
-  const pid_t helper = next_helper(pool);
+  const process::Id helper = next_helper(pool);
   // What a daemon does at its start; and then its own sockets get the numbers.
   std::vector<int> others;
   const std::vector<int> before = test::sockets_of_this_process();

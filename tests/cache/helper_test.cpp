@@ -1,7 +1,6 @@
 // Compile helpers: what comes from one is what NVRTC in this process would have given, and this
 // process does not notice that there is one.
 #include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <catch2/catch_test_macros.hpp>
@@ -55,7 +54,7 @@ TEST_CASE("a helper is used again and again") {
   Pool pool(helper_options(), 1);
   CHECK(pool.idle_processes().empty());
   pool.compile(scale(), toolchain());
-  const std::vector<pid_t> first = pool.idle_processes();
+  const std::vector<process::Id> first = pool.idle_processes();
   REQUIRE(first.size() == 1);
   pool.compile(scale("sm_80"), toolchain());
   CHECK(pool.idle_processes() == first);
@@ -86,16 +85,15 @@ TEST_CASE("a helper is no child of its program: no wait meets it, no signal tell
   struct sigaction action = {}, before;
   action.sa_handler = [](int) { signals = signals + 1; };
   sigaction(SIGCHLD, &action, &before);
-  pid_t helper = -1;
+  std::optional<process::Id> helper;
   {
     Pool pool(helper_options(), 1);
     REQUIRE(pool.compile(scale(), toolchain()).result.ok);
     helper = pool.idle_processes().at(0);
-    CHECK(::waitpid(-1, nullptr, WNOHANG) == -1);
-    CHECK(errno == ECHILD);
+    CHECK(test::children_of(process::Id::self()).empty());
   }
-  CHECK(test::ends_within(helper, 3000));
-  CHECK(::waitpid(-1, nullptr, WNOHANG) == -1);
+  CHECK(test::ends_within(*helper, 3000));
+  CHECK(test::children_of(process::Id::self()).empty());
   CHECK(signals == 0);
   sigaction(SIGCHLD, &before, nullptr);
 }
@@ -105,10 +103,10 @@ TEST_CASE("a helper has no descriptor of its program's but its socket") {
   REQUIRE(::pipe(inherited) == 0);  // not close-on-exec
   Pool pool(helper_options(), 1);
   REQUIRE(pool.compile(scale(), toolchain()).result.ok);
-  const pid_t helper = pool.idle_processes().at(0);
-  const std::vector<pid_t> workers = test::children_of(helper);
+  const process::Id helper = pool.idle_processes().at(0);
+  const std::vector<process::Id> workers = test::children_of(helper);
   REQUIRE(workers.size() == 1);
-  for (const pid_t process : {helper, workers[0]}) {
+  for (const process::Id process : {helper, workers[0]}) {
     const std::vector<std::string> open = test::descriptors_of(process);
     REQUIRE(open.size() > 3);
     for (const std::string& name : open) {
@@ -126,9 +124,9 @@ TEST_CASE("a helper has no descriptor of its program's but its socket") {
 TEST_CASE("a helper has a session of its own, which no terminal's Ctrl-C reaches") {
   Pool pool(helper_options(), 1);
   REQUIRE(pool.compile(scale(), toolchain()).result.ok);
-  const pid_t helper = pool.idle_processes().at(0);
-  CHECK(::getsid(helper) == helper);
-  CHECK(::getpgid(helper) == helper);
-  const pid_t worker = test::children_of(helper).at(0);
-  CHECK(::getsid(worker) == helper);
+  const process::Id helper = pool.idle_processes().at(0);
+  CHECK(::getsid(helper.number()) == helper.number());
+  CHECK(::getpgid(helper.number()) == helper.number());
+  const process::Id worker = test::children_of(helper).at(0);
+  CHECK(::getsid(worker.number()) == helper.number());
 }

@@ -2,7 +2,6 @@
 #include "cache/manifest.hpp"
 
 #include <fcntl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +11,7 @@
 
 #include "tests/support/captured_stderr.hpp"
 #include "tests/support/folder.hpp"
+#include "tests/support/process.hpp"
 
 using namespace palladium;
 using cache::Manifest;
@@ -123,10 +123,9 @@ TEST_CASE("many processes and threads add to one manifest and nothing is lost or
   const Folder folder;
   const std::string path = folder / "kernels.json";
   constexpr int processes = 4, threads = 3, each = 12;
-  std::vector<pid_t> children;
+  std::vector<process::Child> children;
   for (int p = 0; p < processes; ++p) {
-    const pid_t child = ::fork();
-    if (child == 0) {
+    children.push_back(test::forked([&, p] {
       ManifestWriter writer(path);
       std::vector<std::thread> running;
       for (int t = 0; t < threads; ++t)
@@ -139,15 +138,10 @@ TEST_CASE("many processes and threads add to one manifest and nothing is lost or
                 "sm_90a", 9000));
         });
       for (std::thread& thread : running) thread.join();
-      ::_exit(0);
-    }
-    children.push_back(child);
+      return 0;
+    }));
   }
-  for (const pid_t child : children) {
-    int status = -1;
-    REQUIRE(::waitpid(child, &status, 0) == child);
-    CHECK(status == 0);
-  }
+  for (process::Child& child : children) CHECK(child.wait().is_good());
   const Manifest manifest = read(path);
   CHECK(manifest.damages.empty());
   CHECK(kernels_in(manifest).size() == processes * threads * each * 2 / 3 + each / 3);

@@ -1,7 +1,6 @@
 // A cache on a network file system: what one host has renamed another does not see for a while,
 // files vanish under those who read them, and removals are refused. Each process here is a host.
 #include <fcntl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <catch2/catch_test_macros.hpp>
@@ -16,6 +15,7 @@
 #include "cache/store.hpp"
 #include "tests/support/captured_stderr.hpp"
 #include "tests/support/folder.hpp"
+#include "tests/support/process.hpp"
 
 using namespace palladium;
 using cache::Entry;
@@ -145,25 +145,16 @@ TEST_CASE("ten thousand races on a network file system: nothing wrong, nothing t
   const Folder folder;
   const test::CapturedStderr log;
   constexpr int hosts = 8, rounds = 1300;
-  std::vector<pid_t> children;
-  for (unsigned host = 1; host <= hosts; ++host) {
-    const pid_t child = ::fork();
-    if (child == 0) {
-      int failures = 1;
+  std::vector<process::Child> children;
+  for (unsigned host = 1; host <= hosts; ++host)
+    children.push_back(test::forked([&, host] {
       try {
-        failures = work(folder / "cache", host, rounds, 24);
+        return work(folder / "cache", host, rounds, 24) == 0 ? 0 : 1;
       } catch (...) {
-        // counts as one
+        return 1;
       }
-      ::_exit(failures == 0 ? 0 : 1);
-    }
-    children.push_back(child);
-  }
-  for (const pid_t child : children) {
-    int status = -1;
-    REQUIRE(::waitpid(child, &status, 0) == child);
-    CHECK(status == 0);
-  }
+    }));
+  for (process::Child& child : children) CHECK(child.wait().is_good());
   const std::string text = log.text();
   CHECK(text.find("Stale file handle") != std::string::npos);  // the shim was at work
   CHECK(text.find("digest does not match") == std::string::npos);

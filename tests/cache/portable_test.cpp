@@ -2,7 +2,6 @@
 // locale find what the first one stored, and the same source is the same bytes in every process.
 #include <grp.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -43,8 +42,7 @@ void install(const std::string& folder) {
 /// What `program warm ...` prints, in that folder, by that user, with exactly that environment.
 Json warm(const std::string& program, const std::string& in, uid_t user,
           const std::vector<std::string>& environment, const std::string& out) {
-  const pid_t child = ::fork();
-  if (child == 0) {
+  const int status = test::status_of_fork([&] {
     std::vector<char*> variables;
     for (const std::string& variable : environment)
       variables.push_back(const_cast<char*>(variable.c_str()));
@@ -52,16 +50,14 @@ Json warm(const std::string& program, const std::string& in, uid_t user,
     const std::string command = "exec '" + program + "' warm softmax add --arch sm_90a --json >'" +
                                 out + "' 2>'" + out + ".err'";
     const char* const arguments[] = {"sh", "-c", command.c_str(), nullptr};
-    if (::chdir(in.c_str()) != 0) ::_exit(98);
+    if (::chdir(in.c_str()) != 0) return 98;
     if (user != ::geteuid() &&
         (::setgroups(0, nullptr) != 0 || ::setresgid(user, user, user) != 0 ||
          ::setresuid(user, user, user) != 0))
-      ::_exit(99);
+      return 99;
     ::execve("/bin/sh", const_cast<char**>(arguments), variables.data());
-    ::_exit(97);
-  }
-  int status = -1;
-  REQUIRE(::waitpid(child, &status, 0) == child);
+    return 97;
+  });
   INFO(test::text_of(out + ".err"));
   REQUIRE(status == 0);
   return Json::parse(test::text_of(out));

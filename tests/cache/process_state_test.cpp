@@ -5,7 +5,6 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -135,7 +134,7 @@ TEST_CASE("HIDDEN signals", "[.]") {
     for (int i = 0; i < 50; ++i) {
       std::this_thread::sleep_for(std::chrono::microseconds(random() % 30'000));
       const sig_atomic_t before = caught;
-      REQUIRE(::kill(0, signal) == 0);
+      REQUIRE(process::Id::self().signal_group(signal));
       for (int wait = 0; wait < 1000 && caught == before; ++wait)
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
       CHECK(caught == before + 1);
@@ -203,7 +202,7 @@ TEST_CASE("HIDDEN threads and descriptors", "[.]") {
   scaled(1).compile({.arch = arch});
   CHECK(threads() == threads_before);
   CHECK(inheritable() == inheritable_before);
-  CHECK(::waitpid(-1, nullptr, WNOHANG) == -1);
+  CHECK(test::children_of(process::Id::self()).empty());
   // NVRTC has not been here.
   CHECK(test::mapped_files().find("libnvrtc") == std::string::npos);
   CHECK(test::mapped_files().find("libcuda") == std::string::npos);
@@ -224,19 +223,15 @@ int hung_children(int count) {
   int hung = 0;
   for (int i = 0; i < count; ++i) {
     std::this_thread::sleep_for(std::chrono::microseconds(random() % 5'000));
-    const pid_t child = ::fork();
-    REQUIRE(child >= 0);
-    if (child == 0) {
+    const int status = test::status_of_fork([&] {
       ::alarm(100);
       const Lowered kernel = scaled(20'000 + i);
       const bool is_good = !(i % 4 == 0 ? kernel.compile_async({.arch = arch}).get()
                                         : kernel.compile({.arch = arch}))
                                 .cubin()
                                 .empty();
-      ::_exit(is_good ? 0 : 1);
-    }
-    int status = 0;
-    REQUIRE(::waitpid(child, &status, 0) == child);
+      return is_good ? 0 : 1;
+    });
     if (status != 0) ++hung;
   }
   one.stop();
@@ -265,22 +260,17 @@ TEST_CASE("children forked during compiles in the same process compile kernels o
 
 TEST_CASE("HIDDEN future of the parent", "[.]") {
   const CompileFuture future = scaled(1).compile_async({.arch = arch});
-  const pid_t child = ::fork();
-  REQUIRE(child >= 0);
-  if (child == 0) {
-    ::alarm(120);
-    try {
-      future.get();
-    } catch (const CudaError& error) {
-      future.cancel();
-      const bool says = std::strstr(error.what(), "it was started before fork()") != nullptr;
-      ::_exit(says && future.wait_for(0) ? 0 : 2);
-    }
-    ::_exit(1);
-  }
-  int status = 0;
-  REQUIRE(::waitpid(child, &status, 0) == child);
-  CHECK(status == 0);
+  CHECK(test::status_of_fork([&] {
+          ::alarm(120);
+          try {
+            future.get();
+          } catch (const CudaError& error) {
+            future.cancel();
+            const bool says = std::strstr(error.what(), "it was started before fork()") != nullptr;
+            return says && future.wait_for(0) ? 0 : 2;
+          }
+          return 1;
+        }) == 0);
   REQUIRE(files::publish(std::getenv("TEST_GO"), "go"));
   CHECK(future.get().cubin().size() > 4);
 }
@@ -294,22 +284,17 @@ TEST_CASE("a child that waits for its parent's compile is told so") {
 
 TEST_CASE("HIDDEN fork after CUDA", "[.]") {
   const Array x = Array::zeros({128}, f32).to(Device::cuda(0));
-  const pid_t child = ::fork();
-  REQUIRE(child >= 0);
-  if (child == 0) {
-    ::alarm(120);
-    // Compiling needs no CUDA.
-    if (scaled(1).compile().cubin().empty()) ::_exit(3);
-    try {
-      x.to(Device::cpu());
-    } catch (const CudaError& error) {
-      ::_exit(std::strstr(error.what(), "was forked from one that had started CUDA") ? 0 : 2);
-    }
-    ::_exit(1);
-  }
-  int status = 0;
-  REQUIRE(::waitpid(child, &status, 0) == child);
-  CHECK(status == 0);
+  CHECK(test::status_of_fork([&] {
+          ::alarm(120);
+          // Compiling needs no CUDA.
+          if (scaled(1).compile().cubin().empty()) return 3;
+          try {
+            x.to(Device::cpu());
+          } catch (const CudaError& error) {
+            return std::strstr(error.what(), "was forked from one that had started CUDA") ? 0 : 2;
+          }
+          return 1;
+        }) == 0);
 }
 
 TEST_CASE("a child forked after CUDA was started compiles, and is told that it has no GPU") {

@@ -4,7 +4,6 @@
 // PALLADIUM_STRESS multiplies the kills: 1 is two hundred of them.
 #include <signal.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -22,6 +21,7 @@
 #include "cache/turn.hpp"
 #include "tests/support/captured_stderr.hpp"
 #include "tests/support/folder.hpp"
+#include "tests/support/process.hpp"
 
 using namespace palladium;
 using cache::Entry;
@@ -87,21 +87,21 @@ void work(const Store& store, unsigned seed, int rounds) {
   }
 }
 
-pid_t start(const std::string& root, const cache::StoreOptions& options, unsigned seed,
-            int rounds) {
-  const pid_t child = ::fork();
-  if (child != 0) return child;
-  for (auto& count : cache::events) count = 0;
-  const Store store(root, options);
-  std::vector<std::thread> running;
-  for (unsigned t = 0; t < threads; ++t)
-    running.emplace_back([&, t] { work(store, seed * threads + t, rounds); });
-  for (std::thread& thread : running) thread.join();
-  shared().evicted += cache::counted(cache::Event::evicted);
-  ::_exit(cache::counted(cache::Event::refused) == 0 &&
-                  cache::counted(cache::Event::not_stored) == 0
-              ? 0
-              : 1);
+process::Child start(const std::string& root, const cache::StoreOptions& options, unsigned seed,
+                     int rounds) {
+  return test::forked([&] {
+    for (auto& count : cache::events) count = 0;
+    const Store store(root, options);
+    std::vector<std::thread> running;
+    for (unsigned t = 0; t < threads; ++t)
+      running.emplace_back([&, t] { work(store, seed * threads + t, rounds); });
+    for (std::thread& thread : running) thread.join();
+    shared().evicted += cache::counted(cache::Event::evicted);
+    return cache::counted(cache::Event::refused) == 0 &&
+                   cache::counted(cache::Event::not_stored) == 0
+               ? 0
+               : 1;
+  });
 }
 
 int scale() {
@@ -110,14 +110,6 @@ int scale() {
 }
 
 void reset() { new (&shared()) Shared(); }
-
-/// Kills it if it still runs; its wait status.
-int end(pid_t process, int signal) {
-  if (signal != 0) REQUIRE(::kill(process, signal) == 0);
-  int status = -1;
-  REQUIRE(::waitpid(process, &status, 0) == process);
-  return status;
-}
 
 int temporaries_in(const std::string& root) {
   int count = 0;
@@ -139,18 +131,18 @@ TEST_CASE("sixteen processes with eight threads each, killed at random, load not
   const cache::StoreOptions options = {
       .most_bytes = 128 << 10, .most_files = 25, .note_use_after_ns = 1'000'000};
   std::mt19937 random(20260101);
-  std::vector<pid_t> running;
+  std::vector<process::Child> running;
   unsigned seed = 1;
   const test::CapturedStderr quiet;
   for (int i = 0; i < processes; ++i)
     running.push_back(start(folder / "cache", options, seed++, 1 << 30));
   for (int i = 0; i < kills; ++i) {
     ::usleep(static_cast<useconds_t>(random() % 30'000));
-    pid_t& victim = running[random() % running.size()];
-    CHECK(WIFSIGNALED(end(victim, SIGKILL)));
+    process::Child& victim = running[random() % running.size()];
+    CHECK(victim.kill().signal == SIGKILL);
     victim = start(folder / "cache", options, seed++, 1 << 30);
   }
-  for (const pid_t process : running) CHECK(WIFSIGNALED(end(process, SIGKILL)));
+  for (process::Child& process : running) CHECK(process.kill().signal == SIGKILL);
   CHECK(shared().wrong == 0);
   CHECK(shared().hits > 100);
   CHECK(shared().stored > 50);
@@ -174,16 +166,16 @@ TEST_CASE("what is reported stored is found from then on, whoever is killed mean
   const cache::StoreOptions unbounded = {};
   const test::CapturedStderr quiet;
   std::mt19937 random(7);
-  std::vector<pid_t> killed, running;
+  std::vector<process::Child> killed, running;
   for (unsigned i = 0; i < 3; ++i) {
     killed.push_back(start(folder.path(), unbounded, 100 + i, 1 << 30));
     running.push_back(start(folder.path(), unbounded, 103 + i, 200));
   }
-  for (const pid_t process : killed) {
+  for (process::Child& process : killed) {
     ::usleep(static_cast<useconds_t>(random() % 30'000));
-    CHECK(WIFSIGNALED(end(process, SIGKILL)));
+    CHECK(process.kill().signal == SIGKILL);
   }
-  for (const pid_t process : running) CHECK(end(process, 0) == 0);
+  for (process::Child& process : running) CHECK(process.wait().is_good());
   CHECK(shared().wrong == 0);
   CHECK(shared().lost == 0);
   CHECK(shared().evicted == 0);

@@ -4,7 +4,6 @@
 #include <grp.h>
 #include <pwd.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <catch2/catch_test_macros.hpp>
@@ -51,17 +50,13 @@ Entry entry_of(const std::string& name) {
 
 /// What `body` returns, in a process of that user without root's rights.
 int as_user(uid_t user, gid_t group, const std::function<int()>& body) {
-  const pid_t child = ::fork();
-  if (child == 0) {
+  return test::status_of_fork([&] {
     if (::setgroups(0, nullptr) != 0 || ::setresgid(group, group, group) != 0 ||
         ::setresuid(user, user, user) != 0)
-      ::_exit(99);
+      return 99;
     ::umask(022);
-    ::_exit(body());
-  }
-  int status = -1;
-  REQUIRE(::waitpid(child, &status, 0) == child);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    return body();
+  });
 }
 
 /// Runs a hidden test case of this file as root, who alone can become two other users.

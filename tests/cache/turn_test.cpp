@@ -3,7 +3,6 @@
 
 #include <signal.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,6 +16,7 @@
 #include <vector>
 
 #include "tests/support/folder.hpp"
+#include "tests/support/process.hpp"
 
 using namespace palladium;
 using cache::Key;
@@ -35,34 +35,27 @@ class Child {
   explicit Child(const Body& body) {
     int ends[2];
     REQUIRE(::pipe(ends) == 0);
-    process_ = ::fork();
-    if (process_ == 0) {
+    process_.emplace(test::forked([&] {
       ::close(ends[0]);
-      const int status = body([&] { (void)!::write(ends[1], "x", 1); });
-      ::_exit(status);
-    }
+      return body([&] { (void)!::write(ends[1], "x", 1); });
+    }));
     ::close(ends[1]);
     ready_ = ends[0];
   }
   Child(Child&& from) noexcept
-      : process_(std::exchange(from.process_, 0)), ready_(std::exchange(from.ready_, -1)) {}
+      : process_(std::move(from.process_)), ready_(std::exchange(from.ready_, -1)) {}
   ~Child() {
-    if (process_ > 0) ::kill(process_, SIGKILL), ::waitpid(process_, nullptr, 0);
     if (ready_ >= 0) ::close(ready_);
   }
   void wait_until_ready() const {
     char byte;
     REQUIRE(::read(ready_, &byte, 1) == 1);
   }
-  void kill() const { ::kill(process_, SIGKILL); }
-  int status() {
-    int status = -1;
-    REQUIRE(::waitpid(std::exchange(process_, 0), &status, 0) > 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-  }
+  void end() const { process_->id().signal(SIGKILL); }
+  int status() { return process_->wait().code(); }
 
  private:
-  pid_t process_;
+  std::optional<process::Child> process_;
   int ready_;
 };
 
@@ -136,7 +129,7 @@ TEST_CASE("who waits goes on when the holder is killed") {
   const Child held = holder(folder.path(), "softmax");
   std::thread killer([&] {
     ::usleep(100'000);
-    held.kill();
+    held.end();
   });
   bool waited = false;
   const double waited_for = seconds_of(

@@ -50,7 +50,8 @@ bool reads(const std::string& bytes) {
 bool reads_any(const std::string& bytes) {
   const bool all[] = {reads<wire::Open>(bytes),    reads<wire::Ready>(bytes),
                       reads<wire::Compile>(bytes), reads<Result>(bytes),
-                      reads<wire::Failed>(bytes),  reads<wire::Died>(bytes)};
+                      reads<wire::Failed>(bytes),  reads<wire::Died>(bytes),
+                      reads<wire::Unable>(bytes)};
   return std::ranges::count(all, true) != 0;
 }
 
@@ -102,6 +103,9 @@ TEST_CASE("the small messages arrive as they were sent") {
   REQUIRE(wire::decode(wire::encode(wire::Died{"how", "words"}), died));
   CHECK(died.how == "how");
   CHECK(died.words == "words");
+  wire::Unable unable;
+  REQUIRE(wire::decode(wire::encode(wire::Unable{"problem"}), unable));
+  CHECK(unable.problem == "problem");
 }
 
 TEST_CASE("a body that is too short or too long is refused") {

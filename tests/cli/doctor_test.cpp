@@ -150,7 +150,7 @@ TEST_CASE("doctor says what is wrong with the compile helper, and that kernels r
     return helper.at("found").get<std::string>();
   };
   CHECK(finding({"PALLADIUM_COMPILE_HELPER", "/nonexistent"}) ==
-        "/nonexistent: No such file or directory");
+        "/nonexistent: posix_spawn: No such file or directory");
   CHECK(finding({"PALLADIUM_COMPILE_HELPER", "/bin/true"}) == "/bin/true: it ended without a word");
   CHECK(finding({"PALLADIUM_COMPILE_JOBS", "none"}) ==
         "PALLADIUM_COMPILE_JOBS is 'none'; it can be a number from 1 to 1024");

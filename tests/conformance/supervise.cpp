@@ -4,7 +4,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 #include <deque>
 
 #include "codegen/base/format.hpp"
+#include "codegen/base/process.hpp"
 #include "palladium/error.hpp"
 
 namespace palladium::conformance {
@@ -31,12 +31,12 @@ double since(Clock::time_point start) {
 }
 
 struct Child {
-  pid_t pid = 0;
+  process::Child process;
   int pipe = -1;
   std::vector<int> open;  // in the order of their run
   bool first = true;
   Clock::time_point heard = Clock::now();
-  std::string line;  // begun
+  std::string line = {};  // begun
   bool killed = false;
   bool in_time = true;  // killed for its own silence, not because the time for all was over
   double silence = 0;   // when it was killed
@@ -55,16 +55,18 @@ Child start(const std::vector<std::string>& command, std::vector<int> numbers) {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
-  Child child;
+  pid_t number = 0;
   const int error =
-      ::posix_spawn(&child.pid, arguments[0], &actions, nullptr, arguments.data(), environ);
+      ::posix_spawn(&number, arguments[0], &actions, nullptr, arguments.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
   ::close(ends[1]);
-  if (error != 0)
+  if (error != 0) {
+    ::close(ends[0]);
     throw InternalError(fmt::format("cannot start {}: {}", words[0], std::strerror(error)));
-  child.pipe = ends[0];
-  child.open = std::move(numbers);
-  return child;
+  }
+  return {.process = process::Child(process::Id::of(number).value()),
+          .pipe = ends[0],
+          .open = std::move(numbers)};
 }
 
 class Supervisor {
@@ -111,7 +113,7 @@ class Supervisor {
       const double allowed = how_.seconds_per_check + (c.first ? how_.seconds_to_start : 0);
       const bool over = since(begin_) > how_.seconds_in_all + grace_seconds;
       if (!ended && !c.killed && (since(c.heard) > allowed || over)) {
-        ::kill(c.pid, SIGKILL);
+        c.process.id().signal(SIGKILL);
         c.killed = true;
         c.in_time = since(c.heard) > allowed;
         c.silence = since(c.heard);
@@ -157,12 +159,14 @@ class Supervisor {
     Child c = std::move(children_[i]);
     children_.erase(children_.begin() + static_cast<std::ptrdiff_t>(i));
     ::close(c.pipe);
-    int status = 0;
-    while (::waitpid(c.pid, &status, ended ? 0 : WNOHANG) < 0 && errno == EINTR) {
-    }
+    process::Ending ending;
+    if (ended)
+      ending = c.process.wait();
+    else
+      c.process.leave();
     if (c.open.empty()) return;
     // After a CUDA error a child ends by itself, having told; nothing is wrong with the rest.
-    const bool told = !c.killed && WIFEXITED(status) && WEXITSTATUS(status) == 3;
+    const bool told = !c.killed && ending.code() == 3;
     if (!told && !c.in_time) {
       finished_({{"number", c.open.front()},
                  {"state", "not run"},
@@ -170,10 +174,10 @@ class Supervisor {
       c.open.erase(c.open.begin());
     } else if (!told) {
       json record = {{"number", c.open.front()}, {"state", c.killed ? "hung" : "crashed"}};
-      record["detail"] = c.killed ? fmt::format("nothing heard for {:.0f} s", c.silence)
-                         : WIFSIGNALED(status) ? fmt::format("signal {} ({})", WTERMSIG(status),
-                                                             ::strsignal(WTERMSIG(status)))
-                                               : fmt::format("exit status {}", WEXITSTATUS(status));
+      record["detail"] = c.killed             ? fmt::format("nothing heard for {:.0f} s", c.silence)
+                         : ending.signal != 0 ? fmt::format("signal {} ({})", ending.signal,
+                                                            ::strsignal(ending.signal))
+                                              : fmt::format("exit status {}", ending.status);
       finished_(record);
       c.open.erase(c.open.begin());
     }

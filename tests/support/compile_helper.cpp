@@ -25,8 +25,8 @@ struct Status {
 };
 
 /// From /proc/<pid>/stat: "1234 (palladium-compi) S 1 ...".
-Status status_of(pid_t process) {
-  std::ifstream file("/proc/" + std::to_string(process) + "/stat");
+Status status_of(process::Id process) {
+  std::ifstream file("/proc/" + std::to_string(process.number()) + "/stat");
   std::string text;
   std::getline(file, text);
   const std::size_t name_end = text.rfind(')');
@@ -72,18 +72,20 @@ nvrtc::Request fake(const std::string& orders) {
   return {.source = "// fake: " + orders + "\n", .arch = "sm_90a"};
 }
 
-std::vector<pid_t> children_of(pid_t process) {
-  std::vector<pid_t> children;
+std::vector<process::Id> children_of(process::Id process) {
+  std::vector<process::Id> children;
   for (const auto& entry : fs::directory_iterator("/proc")) {
-    const auto candidate = static_cast<pid_t>(std::atoi(entry.path().filename().c_str()));
-    if (candidate > 0 && status_of(candidate).parent == process) children.push_back(candidate);
+    const auto candidate = process::Id::of(std::atoi(entry.path().filename().c_str()));
+    if (candidate && status_of(*candidate).parent == process.number())
+      children.push_back(*candidate);
   }
   return children;
 }
 
-std::vector<std::string> descriptors_of(pid_t process) {
+std::vector<std::string> descriptors_of(process::Id process) {
   std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator("/proc/" + std::to_string(process) + "/fd"))
+  for (const auto& entry :
+       fs::directory_iterator("/proc/" + std::to_string(process.number()) + "/fd"))
     names.push_back(fs::read_symlink(entry.path()));
   return names;
 }
@@ -105,7 +107,7 @@ std::string mapped_files() {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-bool ends_within(pid_t process, int milliseconds) {
+bool ends_within(process::Id process, int milliseconds) {
   for (int waited = 0;; waited += 5) {
     const char state = status_of(process).state;
     if (state == 'X' || state == 'Z') return true;

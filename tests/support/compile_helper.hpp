@@ -1,8 +1,6 @@
 // What tests of compile helpers share: a pool's options, a kernel, and a look at other processes.
 #pragma once
 
-#include <sys/types.h>
-
 #include <string>
 #include <vector>
 
@@ -23,14 +21,14 @@ nvrtc::Request scale(const std::string& arch = "sm_90a", int variant = 0);
 nvrtc::Toolchain fake_toolchain();
 nvrtc::Request fake(const std::string& orders);
 
-std::vector<pid_t> children_of(pid_t process);
+std::vector<process::Id> children_of(process::Id process);
 /// "/dev/null", "socket:[1234]", ...
-std::vector<std::string> descriptors_of(pid_t process);
+std::vector<std::string> descriptors_of(process::Id process);
 std::string descriptor_name(int descriptor);  // of this process
 std::vector<int> sockets_of_this_process();
 /// The text of /proc/self/maps.
 std::string mapped_files();
 /// Whether it runs no more after so long; one that nobody has buried yet counts as gone.
-bool ends_within(pid_t process, int milliseconds);
+bool ends_within(process::Id process, int milliseconds);
 
 }  // namespace palladium::test

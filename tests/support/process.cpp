@@ -1,9 +1,7 @@
 #include "tests/support/process.hpp"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <spawn.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -34,24 +32,17 @@ Program::Program(const std::vector<std::string>& command, const std::vector<Vari
   posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_addopen(&actions, 1, out.c_str(), O_WRONLY | O_CREAT, 0600);
   posix_spawn_file_actions_addopen(&actions, 2, err.c_str(), O_WRONLY | O_CREAT, 0600);
-  const int error = ::posix_spawn(&process_, command[0].c_str(), &actions, nullptr,
+  pid_t number = 0;
+  const int error = ::posix_spawn(&number, command[0].c_str(), &actions, nullptr,
                                   pointers(command).data(), pointers(environment).data());
   posix_spawn_file_actions_destroy(&actions);
   INFO("starting " << command[0]);
   REQUIRE(error == 0);
-}
-
-Program::~Program() {
-  if (process_ < 0) return;
-  ::kill(process_, SIGKILL);
-  ::waitpid(process_, nullptr, 0);
+  process_.emplace(process::Id::of(number).value());
 }
 
 Finished Program::wait() {
-  int status = 0;
-  REQUIRE(::waitpid(process_, &status, 0) == process_);
-  process_ = -1;
-  return {.status = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status),
+  return {.status = process_->wait().code(),
           .out = text_of(folder_ / "out"),
           .err = text_of(folder_ / "err")};
 }
@@ -60,5 +51,13 @@ Finished run_program(const std::vector<std::string>& command,
                      const std::vector<Variable>& variables) {
   return Program(command, variables).wait();
 }
+
+process::Child forked(const std::function<int()>& body) {
+  std::optional<process::Child> child = process::Child::fork(body);
+  REQUIRE(child);
+  return std::move(*child);
+}
+
+int status_of_fork(const std::function<int()>& body) { return forked(body).wait().code(); }
 
 }  // namespace palladium::test

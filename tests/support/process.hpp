@@ -1,12 +1,13 @@
 // A program run as a child process: what it says, and how it ends.
 #pragma once
 
-#include <sys/types.h>
-
+#include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "codegen/base/process.hpp"
 #include "tests/support/folder.hpp"
 
 namespace palladium::test {
@@ -25,18 +26,22 @@ class Program {
   Program(const std::vector<std::string>& command, const std::vector<Variable>& variables = {});
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
-  ~Program();
-  pid_t process() const { return process_; }
+  process::Id process() const { return process_->id(); }
   Finished wait();
 
  private:
   Folder folder_;
-  pid_t process_ = -1;
+  std::optional<process::Child> process_;
 };
 
 /// Runs `command` to its end, without input. The variables are set on top of this process's
 /// environment, from which all PALLADIUM_ and FAKE_CUDA_ ones are taken away first.
 Finished run_program(const std::vector<std::string>& command,
                      const std::vector<Variable>& variables = {});
+
+/// A fork of this process that ends with what `body` returns.
+process::Child forked(const std::function<int()>& body);
+/// How such a fork ends: its status, or minus the signal that ended it.
+int status_of_fork(const std::function<int()>& body);
 
 }  // namespace palladium::test

@@ -2,16 +2,16 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <climits>
 #include <cstring>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "cache/text_digest.hpp"
@@ -28,23 +28,44 @@ using nvrtc::wire::Received;
 // What a dying worker said last; more would fill an error message.
 constexpr std::size_t most_words = 4096;
 
-std::string describe(int status) {
-  if (WIFEXITED(status)) return "ended with status " + std::to_string(WEXITSTATUS(status));
-  const int signal = WTERMSIG(status);
-  return "was killed by signal " + std::to_string(signal) + " (" + ::strsignal(signal) + ")";
-}
+/// Reading end and writing end of a pipe.
+struct Pipe {
+  Pipe() = default;
+  Pipe(const Pipe&) = delete;
+  Pipe& operator=(const Pipe&) = delete;
+  ~Pipe() { close(ends[0]), close(ends[1]); }
+  static void close(int& end) {
+    if (end >= 0) ::close(std::exchange(end, -1));
+  }
+
+  int ends[2] = {-1, -1};
+};
+
+std::string problem_of(const char* call) { return std::string(call) + ": " + std::strerror(errno); }
 
 }  // namespace
+
+/// The process that compiles, and how to talk to it. The members end in the opposite order: the
+/// process before what it is connected with.
+struct Keeper::Worker {
+  Worker(int socket) : channel(socket) {}
+
+  Channel channel;
+  Pipe says;  // its stdout and stderr
+  std::optional<process::Child> process = {};
+};
 
 Keeper::Keeper(int socket) : program_(socket) {
   ::fcntl(socket, F_SETFD, FD_CLOEXEC);
   if (::chdir("/") != 0) return;  // else a folder of the user's could not be unmounted
 }
 
+Keeper::~Keeper() = default;
+
 int Keeper::run() {
   if (!greet()) return 1;
   serve();
-  end_worker();
+  worker_.reset();
   return 0;
 }
 
@@ -68,8 +89,8 @@ void Keeper::serve() {
     // A negative descriptor is passed over.
     pollfd events[] = {{program_.socket(), POLLIN, 0},
                        {program_process_, POLLIN, 0},
-                       {to_worker_ ? to_worker_->socket() : -1, POLLIN, 0},
-                       {worker_says_, POLLIN, 0}};
+                       {worker_ ? worker_->channel.socket() : -1, POLLIN, 0},
+                       {worker_ ? worker_->says.ends[0] : -1, POLLIN, 0}};
     const int ready = ::poll(events, 4, is_busy_ ? -1 : idle_ms_);
     if (ready < 0 && errno == EINTR) continue;
     if (ready <= 0) {
@@ -90,18 +111,20 @@ bool Keeper::take_request() {
   // While one is compiled, the program has nothing to say but that it wants no answer.
   if (received != Received::message || message.kind != Kind::compile || is_busy_) return false;
   words_.clear();
-  if (worker_ < 0 && !start_worker()) {
-    report_death(std::string("cannot start a process: ") + std::strerror(errno));
-    return true;
+  if (!worker_) {
+    const std::string problem = start_worker();
+    if (!problem.empty())
+      return program_.send(Kind::unable, nvrtc::wire::encode(nvrtc::wire::Unable{problem}));
   }
   is_busy_ = true;
-  to_worker_->send(message.kind, message.body);  // if it has died meanwhile, its socket says so
+  worker_->channel.send(message.kind,
+                        message.body);  // if it has died meanwhile, its socket says so
   return true;
 }
 
 void Keeper::take_answer() {
   Message message;
-  const Received received = to_worker_->receive_now(message);
+  const Received received = worker_->channel.receive_now(message);
   if (received == Received::nothing) return;
   if (received == Received::message) {
     program_.send(message.kind, message.body);
@@ -115,9 +138,11 @@ void Keeper::take_answer() {
 /// Whether there were any.
 bool Keeper::take_words() {
   char bytes[4096];
-  const ssize_t count = ::read(worker_says_, bytes, sizeof bytes);
+  int& from_worker = worker_->says.ends[0];
+  if (from_worker < 0) return false;
+  const ssize_t count = ::read(from_worker, bytes, sizeof bytes);
   if (count <= 0) {
-    if (count == 0) ::close(std::exchange(worker_says_, -1));
+    if (count == 0) Pipe::close(from_worker);
     return false;
   }
   words_.append(bytes, static_cast<std::size_t>(count));
@@ -129,42 +154,36 @@ void Keeper::report_death(const std::string& how) {
   program_.send(Kind::died, nvrtc::wire::encode(nvrtc::wire::Died{how, words_}));
 }
 
-/// False, with errno, when the machine has nothing left for it.
-bool Keeper::start_worker() {
+/// What keeps it from starting, or "". Then there is nothing left of it, and the next request is
+/// another try.
+std::string Keeper::start_worker() {
   int sockets[2];
-  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) != 0) return false;
-  to_worker_ = std::make_unique<Channel>(sockets[0]);
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) != 0)
+    return problem_of("socketpair");
   Channel from_keeper(sockets[1]);
-  int says[2];
-  if (::pipe2(says, O_CLOEXEC | O_NONBLOCK) != 0) return false;
-  worker_says_ = says[0];
+  auto worker = std::make_unique<Worker>(sockets[0]);
+  Pipe& says = worker->says;
+  if (::pipe2(says.ends, O_CLOEXEC | O_NONBLOCK) != 0) return problem_of("pipe2");
   const pid_t keeper = ::getpid();
-  worker_ = ::fork();
-  if (worker_ == 0) {
+  worker->process = process::Child::fork([&]() -> int {
     program_.close();
-    to_worker_->close();
-    ::dup2(says[1], STDOUT_FILENO);
-    ::dup2(says[1], STDERR_FILENO);
+    worker->channel.close();
+    ::dup2(says.ends[1], STDOUT_FILENO);
+    ::dup2(says.ends[1], STDERR_FILENO);
     work(from_keeper, keeper, memory_bytes_);
-  }
-  ::close(says[1]);
-  return worker_ >= 0;
-}
-
-void Keeper::end_worker() {
-  if (worker_ >= 0) bury_worker();
+  });
+  if (!worker->process) return problem_of("fork");
+  Pipe::close(says.ends[1]);
+  worker_ = std::move(worker);
+  return "";
 }
 
 /// How the worker ended; it is killed if it has not.
 std::string Keeper::bury_worker() {
-  int status = 0;
-  ::kill(worker_, SIGKILL);
-  while (::waitpid(worker_, &status, 0) < 0 && errno == EINTR) continue;
-  worker_ = -1;
-  to_worker_.reset();
-  while (worker_says_ >= 0 && take_words()) continue;
-  if (worker_says_ >= 0) ::close(std::exchange(worker_says_, -1));
-  return describe(status);
+  const process::Ending ending = worker_->process->kill();
+  while (take_words()) continue;
+  worker_.reset();
+  return ending.words();
 }
 
 }  // namespace palladium::tools

@@ -5,12 +5,11 @@
 // it had nothing to do for a while.
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstdint>
 #include <memory>
 #include <string>
 
+#include "codegen/base/process.hpp"
 #include "codegen/nvrtc/wire.hpp"
 
 namespace palladium::tools {
@@ -18,6 +17,7 @@ namespace palladium::tools {
 class Keeper {
  public:
   explicit Keeper(int socket);
+  ~Keeper();
   /// The exit status.
   int run();
 
@@ -29,8 +29,7 @@ class Keeper {
   bool take_words();
   void report_death(const std::string& how);
 
-  bool start_worker();
-  void end_worker();
+  std::string start_worker();
   std::string bury_worker();
 
   nvrtc::wire::Channel program_;
@@ -38,10 +37,9 @@ class Keeper {
   int idle_ms_ = 0;
   std::uint64_t memory_bytes_ = 0;
 
-  pid_t worker_ = -1;
-  std::unique_ptr<nvrtc::wire::Channel> to_worker_;
-  int worker_says_ = -1;  // its stdout and stderr
-  std::string words_;
+  struct Worker;
+  std::unique_ptr<Worker> worker_;  // none at first, and after a death
+  std::string words_;               // the last that it said
   bool is_busy_ = false;
 };
 
