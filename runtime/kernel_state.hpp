@@ -3,7 +3,6 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "codegen/base/forking.hpp"
@@ -23,8 +22,7 @@ struct KernelState final : palladium::detail::Counted {
     explicit Lock(KernelState& kernel) : lock_(kernel.mutex_) {}
 
    private:
-    const forking::Section section_;
-    const std::lock_guard<std::mutex> lock_;
+    const forking::Lock lock_;
   };
 
   const Source source;
@@ -33,7 +31,7 @@ struct KernelState final : palladium::detail::Counted {
   std::atomic<const Launcher*> last_launcher{nullptr};
 
  private:
-  std::mutex mutex_;
+  forking::Mutex mutex_;
 };
 
 struct LoweredState final : palladium::detail::Counted {

@@ -30,10 +30,12 @@ class Manifests {
   }
 
   void open(const std::string& path) {
+    const forking::Section section;
     const std::lock_guard lock(mutex_);
     ++entry(path).recorders;
   }
   void close(const std::string& path) {
+    const forking::Section section;
     const std::lock_guard lock(mutex_);
     const auto found = open_.find(path);
     if (--found->second.recorders == 0 && !found->second.is_of_environment) open_.erase(found);

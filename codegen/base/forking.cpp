@@ -86,6 +86,18 @@ Outside::~Outside() {
   depth = depth_;
 }
 
+Lock::Lock(Mutex& mutex) : mutex_(mutex) {
+  while (mutex_.is_held_.exchange(true, std::memory_order_acquire)) {
+    const Outside outside;
+    mutex_.is_held_.wait(true, std::memory_order_relaxed);
+  }
+}
+
+Lock::~Lock() {
+  mutex_.is_held_.store(false, std::memory_order_release);
+  mutex_.is_held_.notify_one();
+}
+
 Registration::Registration(const Hooks& hooks) {
   static constinit std::mutex mutex;
   const Section section;

@@ -6,6 +6,8 @@
 // sockets) is made anew in the child.
 #pragma once
 
+#include <atomic>
+
 namespace palladium::forking {
 
 /// For a scope of milliseconds that takes locks. May be nested, and may itself fork.
@@ -27,6 +29,32 @@ class Outside {
 
  private:
   const int depth_;
+};
+
+/// For what is held while a function of the user's runs, which may fork: others wait for it outside
+/// of their Sections, so that the fork does not wait for them.
+class Mutex {
+ public:
+  constexpr Mutex() = default;
+  Mutex(const Mutex&) = delete;
+  Mutex& operator=(const Mutex&) = delete;
+
+ private:
+  friend class Lock;
+  std::atomic<bool> is_held_ = false;
+};
+
+/// Holds the mutex, in a Section.
+class Lock {
+ public:
+  explicit Lock(Mutex& mutex);
+  Lock(const Lock&) = delete;
+  Lock& operator=(const Lock&) = delete;
+  ~Lock();
+
+ private:
+  const Section section_;
+  Mutex& mutex_;
 };
 
 /// Functions to run around every fork(), in the thread that forks, while no other thread is inside

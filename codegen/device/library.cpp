@@ -6,6 +6,7 @@
 #include <set>
 #include <vector>
 
+#include "codegen/base/forking.hpp"
 #include "codegen/device/declarations.hpp"
 #include "codegen/device/wgmma.hpp"
 #include "palladium/error.hpp"
@@ -98,7 +99,9 @@ struct Index {
 };
 
 const Index& index_of(Half half) {
-  // Never destroyed: a compile in the background may be at them when the process ends.
+  // Never destroyed: a compile in the background may be at them when the process ends. A child of
+  // fork() must not find them half made.
+  const forking::Section section;
   static const Index& cuda = *new Index(cuda_files);
   static const Index& cpu = *new Index(cpu_files);
   return half == Half::cuda ? cuda : cpu;

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <mutex>
 
+#include "codegen/base/forking.hpp"
 #include "palladium/error.hpp"
 
 namespace palladium::trace {
@@ -25,10 +26,12 @@ Names& names() {
   return *n;
 }
 void remember(std::uint32_t serial, const std::string& name) {
+  const forking::Section section;
   std::lock_guard lock(names().mutex);
   names().ring[serial % names().ring.size()] = {serial, name};
 }
 std::string kernel_named(std::uint32_t serial) {
+  const forking::Section section;
   std::lock_guard lock(names().mutex);
   const auto& [owner, name] = names().ring[serial % names().ring.size()];
   return owner == serial ? "kernel '" + name + "'" : "another kernel";

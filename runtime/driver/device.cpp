@@ -1,5 +1,6 @@
 #include "runtime/driver/device.hpp"
 
+#include <atomic>
 #include <deque>
 #include <mutex>
 #include <vector>
@@ -39,29 +40,39 @@ Device query(int ordinal) {
   return found;
 }
 
-const std::vector<Device>& devices() {
-  static const std::vector<Device>& all = *new std::vector<Device>([] {
-    const forking::Section section;
-    std::vector<Device> found;
+/// The devices, and the primary contexts that are known.
+struct Devices {
+  Devices() {
     api();
-    for (int ordinal = 0; ordinal < status().devices; ++ordinal) found.push_back(query(ordinal));
-    return found;
-  }());
-  return all;
+    for (int ordinal = 0; ordinal < status().devices; ++ordinal) all.push_back(query(ordinal));
+    contexts.resize(all.size());
+  }
+  std::vector<Device> all;
+  std::deque<std::atomic<abi::Context>> contexts;
+  std::mutex mutex;  // inside of forking::Sections
+};
+
+Devices& known() {
+  static constinit std::atomic<Devices*> made = nullptr;
+  if (Devices* found = made.load(std::memory_order_acquire)) return *found;
+  const forking::Section section;
+  static Devices& only = *new Devices;
+  made.store(&only, std::memory_order_release);
+  return only;
 }
+
+const std::vector<Device>& devices() { return known().all; }
 
 /// The device's primary context, kept until the process ends: other holders come and go, and it
 /// must not be destroyed under our kernels and arrays.
 abi::Context primary_context(const Device& of) {
-  static std::deque<std::atomic<abi::Context>>& contexts =
-      *new std::deque<std::atomic<abi::Context>>(devices().size());
-  static std::mutex mutex;
-  std::atomic<abi::Context>& slot = contexts[static_cast<std::size_t>(of.ordinal)];
-  if (const abi::Context known = slot.load(std::memory_order_acquire); known != nullptr)
-    return known;
-  const std::lock_guard lock(mutex);
-  if (const abi::Context known = slot.load(std::memory_order_acquire); known != nullptr)
-    return known;
+  std::atomic<abi::Context>& slot = known().contexts[static_cast<std::size_t>(of.ordinal)];
+  if (const abi::Context found = slot.load(std::memory_order_acquire); found != nullptr)
+    return found;
+  const forking::Section section;
+  const std::lock_guard lock(known().mutex);
+  if (const abi::Context found = slot.load(std::memory_order_acquire); found != nullptr)
+    return found;
   abi::Context retained = nullptr;
   check(api().cuDevicePrimaryCtxRetain(&retained, of.handle), "cuDevicePrimaryCtxRetain",
         "device " + std::to_string(of.ordinal));

@@ -2,36 +2,36 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <future>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <sstream>
 #include <vector>
 
 #include "codegen/base/environment.hpp"
 #include "codegen/base/files.hpp"
+#include "codegen/base/forking.hpp"
 #include "codegen/base/format.hpp"
 #include "codegen/base/log.hpp"
+#include "codegen/base/process.hpp"
 #include "codegen/device/library.hpp"
 #include "palladium/error.hpp"
-
-extern char** environ;
 
 namespace palladium::emulator {
 namespace {
 
-/// A folder of this process, removed at its end; a fork leaves it to the parent.
+/// A folder for what one build makes, removed at its end with all that is in it. Nobody shares it:
+/// children of fork() go on counting where their parent was, and would write the same names.
 class Workspace {
  public:
   Workspace() {
@@ -44,21 +44,24 @@ class Workspace {
                       "another place",
                       prefix, made.message()));
     }
-    owner_ = getpid();
   }
   Workspace(const Workspace&) = delete;
+  Workspace& operator=(const Workspace&) = delete;
   ~Workspace() {
-    if (getpid() != owner_) return;
     std::vector<std::string> names;
     (void)files::list(path_, names);
     for (const std::string& name : names) (void)files::remove(path_ + "/" + name);
     (void)files::remove_directory(path_);
   }
-  const std::string& path() const { return path_; }
+  /// A path in it, without an extension. No object of this process is loaded from another of the
+  /// same name, which the loader would take for this one.
+  std::string new_stem() const {
+    static constinit std::atomic<int> count = 0;
+    return fmt::format("{}/{}", path_, count++);
+  }
 
  private:
   std::string path_;
-  pid_t owner_;
 };
 
 /// What PALLADIUM_CXX says, split at blanks: "ccache g++" is a compiler too.
@@ -71,26 +74,39 @@ std::vector<std::string> compiler() {
   return words;
 }
 
-/// Runs a command with its output in a file; its wait status, or -errno when it cannot be started.
-int execute(const std::vector<std::string>& command, const std::string& log) {
+/// How a command ended, or the errno for which it could not be started.
+struct Executed {
+  process::Ending ending = {};
+  int error = 0;
+};
+
+/// Runs a command with its output in a file. It handles signals by default, whatever this process
+/// does: compilers wait for their parts, which they cannot where SIGCHLD is ignored.
+Executed execute(const std::vector<std::string>& command, const std::string& log) {
   std::vector<char*> arguments;
   for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
+  const std::vector<char*> variables = environment::pointers();
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_addopen(&actions, 1, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
   posix_spawn_file_actions_adddup2(&actions, 1, 2);
-  pid_t child = 0;
-  const int error =
-      posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  sigset_t signals;
+  sigemptyset(&signals);
+  posix_spawnattr_setsigmask(&attributes, &signals);
+  sigfillset(&signals);
+  posix_spawnattr_setsigdefault(&attributes, &signals);
+  pid_t number = 0;
+  const int error = posix_spawnp(&number, arguments[0], &actions, &attributes, arguments.data(),
+                                 variables.data());
+  posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
-  if (error != 0) return -error;
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0) {
-    if (errno != EINTR) return -errno;
-  }
-  return status;
+  if (error != 0) return {.error = error};
+  return {.ending = process::Child(process::Id::of(number).value()).wait()};
 }
 
 std::string joined(const std::vector<std::string>& words) {
@@ -114,24 +130,19 @@ void add_flags(std::vector<std::string>& command) {
 #endif
 }
 
-/// A path in this process's folder, without an extension, that nobody else gets.
-std::string new_stem() {
-  static Workspace workspace;
-  static std::atomic<int> count = 0;
-  return fmt::format("{}/{}", workspace.path(), count++);
-}
-
-/// A status of execute() that means that there was nothing to run.
-void require_started(const std::string& compiler, int status) {
-  if (status >= 0 && !(WIFEXITED(status) && WEXITSTATUS(status) == 127)) return;
+/// Throws where there was nothing to run.
+void require_started(const std::string& compiler, const Executed& executed) {
+  constexpr int not_found = 127;  // as a shell says it
+  if (executed.error == 0 && executed.ending.code() != not_found) return;
   throw CompileError(
       fmt::format("emulator: the host compiler {} cannot be run ({}); PALLADIUM_CXX names another, "
                   "g++ or clang++",
-                  compiler, status < 0 ? std::strerror(-status) : "not found"));
+                  compiler, executed.error != 0 ? std::strerror(executed.error) : "not found"));
 }
 
 std::shared_ptr<const Module> build(std::string_view kernel, std::string_view text) {
-  const std::string stem = new_stem();
+  const Workspace workspace;
+  const std::string stem = workspace.new_stem();
   const std::string source = stem + ".cu", object = stem + ".so", log = stem + ".log";
 
   if (files::Outcome written =
@@ -143,14 +154,13 @@ std::shared_ptr<const Module> build(std::string_view kernel, std::string_view te
   const std::string name = command[0];
   add_flags(command);
   command.insert(command.end(), {"-o", object, source});
-  int status = execute(command, log);
-  // Where the application ignores SIGCHLD the status is lost; the object tells.
-  if (status == -ECHILD) status = files::exists(object) ? 0 : 256;
+  const Executed executed = execute(command, log);
   std::string output;
   (void)files::read(log, 1 << 20, output);
-  (void)files::remove(log);
-  require_started(name, status);
-  if (status != 0) {
+  require_started(name, executed);
+  // Where nobody knows how the compiler ended, the object tells.
+  const process::Ending& ending = executed.ending;
+  if (ending.is_known ? !ending.is_good() : !files::exists(object)) {
     throw InternalError(
         fmt::format("emulator: the host compiler refuses the text of kernel '{}'\n"
                     "  {}\n{}",
@@ -158,10 +168,55 @@ std::shared_ptr<const Module> build(std::string_view kernel, std::string_view te
   }
   void* handle = dlopen(object.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) throw InternalError(fmt::format("emulator: {}", dlerror()));
-  (void)files::remove(object);
-  (void)files::remove(source);
   return std::make_shared<const Module>(handle);
 }
+
+/// The modules of this process, and those that a thread of it is at.
+class Modules {
+ public:
+  using Result = std::shared_future<std::shared_ptr<const Module>>;
+
+  static Modules& instance() {
+    static constinit Modules modules;
+    return modules;
+  }
+
+  /// The text's result, which may have to be waited for; or none, and `mine` will be it.
+  std::optional<Result> find_or_add(std::string_view text,
+                                    std::promise<std::shared_ptr<const Module>>& mine) {
+    const forking::Section section;
+    const std::lock_guard lock(mutex_);
+    if (const auto found = results().find(text); found != results().end()) return found->second;
+    results().emplace(text, mine.get_future());
+    return std::nullopt;
+  }
+  void remove(std::string_view text) {
+    const forking::Section section;
+    const std::lock_guard lock(mutex_);
+    if (const auto found = results().find(text); found != results().end()) results().erase(found);
+  }
+  /// In a child of fork(), where nobody is at those that were under way.
+  void drop_unfinished() {
+    std::erase_if(results(), [](const auto& entry) {
+      return entry.second.wait_for(std::chrono::seconds(0)) != std::future_status::ready;
+    });
+  }
+
+ private:
+  using Results = std::map<std::string, Result, std::less<>>;
+  /// Never destroyed: threads may be at it when the process ends.
+  Results& results() {
+    if (results_ == nullptr) results_ = new Results;
+    return *results_;
+  }
+
+  std::mutex mutex_;
+  Results* results_ = nullptr;
+};
+
+const forking::Registration registration({.in_child = [] {
+  Modules::instance().drop_unfinished();
+}});
 
 }  // namespace
 
@@ -182,30 +237,22 @@ HostCompiler host_compiler() {
   std::vector<std::string> command = compiler();
   HostCompiler result{.command = joined(command), .version = {}};
   command.push_back("--version");
-  const std::string log = new_stem() + ".log";
-  const int status = execute(command, log);
+  const Workspace workspace;
+  const std::string log = workspace.new_stem() + ".log";
+  const Executed executed = execute(command, log);
   (void)files::read(log, 1 << 20, result.version);
-  (void)files::remove(log);
-  if (status != -ECHILD) require_started(command[0], status);
+  require_started(command[0], executed);
   result.version.resize(std::min(result.version.find('\n'), result.version.size()));
   return result;
 }
 
 std::shared_ptr<const Module> compile(std::string_view kernel, std::string_view text,
                                       double& seconds) {
-  using Result = std::shared_future<std::shared_ptr<const Module>>;
-  static std::mutex mutex;
-  static std::map<std::string, Result, std::less<>> modules;
   seconds = 0;
   std::promise<std::shared_ptr<const Module>> promise;
-  {
-    std::unique_lock lock(mutex);
-    if (auto found = modules.find(text); found != modules.end()) {
-      const Result result = found->second;
-      lock.unlock();
-      return result.get();
-    }
-    modules.emplace(text, promise.get_future());
+  if (const auto known = Modules::instance().find_or_add(text, promise)) {
+    const forking::Outside outside;
+    return known->get();
   }
   try {
     const auto start = std::chrono::steady_clock::now();
@@ -216,8 +263,7 @@ std::shared_ptr<const Module> compile(std::string_view kernel, std::string_view 
     return module;
   } catch (...) {
     promise.set_exception(std::current_exception());
-    std::lock_guard lock(mutex);
-    modules.erase(modules.find(text));  // the next call may find a compiler
+    Modules::instance().remove(text);  // the next call may find a compiler
     throw;
   }
 }

@@ -1,5 +1,6 @@
 #include "runtime/emulator/product.hpp"
 
+#include <atomic>
 #include <cstring>
 
 namespace palladium::emulator {
@@ -86,8 +87,10 @@ Product best() {
 }  // namespace
 
 void multiply_add(float* d, const float* a, const float* b, int m, int n, int k) {
-  static const Product chosen = best();
-  chosen(d, a, b, m, n, k);
+  static constinit std::atomic<Product> chosen = nullptr;
+  Product product = chosen.load(std::memory_order_relaxed);
+  if (product == nullptr) chosen.store(product = best(), std::memory_order_relaxed);
+  product(d, a, b, m, n, k);
 }
 
 void multiply_add(std::int32_t* d, const std::int32_t* a, const std::int32_t* b, int m, int n,

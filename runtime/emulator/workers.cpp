@@ -1,13 +1,15 @@
 #include "runtime/emulator/workers.hpp"
 
-#include <sys/types.h>
-#include <unistd.h>
-
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
+#include <exception>
+#include <memory>
 #include <mutex>
 #include <thread>
-#include <vector>
+#include <utility>
+
+#include "codegen/base/forking.hpp"
 
 namespace palladium::emulator {
 namespace {
@@ -17,7 +19,7 @@ struct Worker {
   std::mutex mutex;
   std::condition_variable changed;
   const std::function<void()>* work = nullptr;
-  std::thread thread;
+  Worker* next = nullptr;  // in the list that it is in
 
   void loop() {
     std::unique_lock lock(mutex);
@@ -30,9 +32,9 @@ struct Worker {
       changed.notify_all();
     }
   }
-  void start(const std::function<void()>& next) {
+  void start(const std::function<void()>& given) {
     std::lock_guard lock(mutex);
-    work = &next;
+    work = &given;
     changed.notify_all();
   }
   void join() {
@@ -41,40 +43,56 @@ struct Worker {
   }
 };
 
-/// Threads do not survive a fork: a child starts its own, and leaves its parent's alone.
+/// None where the process can have no more threads.
+Worker* start_worker() {
+  try {
+    auto worker = std::make_unique<Worker>();
+    std::thread([w = worker.get()] { w->loop(); }).detach();
+    return worker.release();  // lives as long as the process
+  } catch (const std::exception&) {
+    return nullptr;
+  }
+}
+
+/// The threads of this process that have nothing to do. Handing them out takes no memory, so that
+/// it cannot fail.
 struct Pool {
   std::mutex mutex;
-  std::vector<Worker*> free;
-  pid_t owner = getpid();
+  Worker* free = nullptr;
 
-  std::vector<Worker*> take(std::size_t count) {
+  /// As many as there may be, one list of them.
+  Worker* take(int count) {
     std::lock_guard lock(mutex);
-    if (owner != getpid()) {
-      free.clear();
-      owner = getpid();
-    }
-    std::vector<Worker*> taken;
-    while (taken.size() < count && !free.empty()) {
-      taken.push_back(free.back());
-      free.pop_back();
-    }
-    while (taken.size() < count) {
-      auto* worker = new Worker;  // lives as long as the process
-      worker->thread = std::thread([worker] { worker->loop(); });
-      worker->thread.detach();
-      taken.push_back(worker);
+    Worker* taken = nullptr;
+    for (; count > 0; --count) {
+      Worker* const worker = free != nullptr ? std::exchange(free, free->next) : start_worker();
+      if (worker == nullptr) break;
+      worker->next = std::exchange(taken, worker);
     }
     return taken;
   }
-  void give(const std::vector<Worker*>& workers) {
+  void give(Worker* workers) {
     std::lock_guard lock(mutex);
-    free.insert(free.end(), workers.begin(), workers.end());
+    while (workers != nullptr) {
+      Worker* const rest = workers->next;
+      workers->next = std::exchange(free, workers);
+      workers = rest;
+    }
   }
 };
 
+// Threads do not survive a fork: a child has a pool of its own, and leaves its parent's alone. None
+// is ever destroyed: workers may outlive static objects.
+constinit std::atomic<Pool*> current = nullptr;
+const forking::Registration registration({.in_child = [] { current.store(nullptr); }});
+
 Pool& pool() {
-  static Pool* const pool = new Pool;  // workers may outlive static destruction
-  return *pool;
+  if (Pool* known = current.load(std::memory_order_acquire)) return *known;
+  auto* made = new Pool;
+  Pool* expected = nullptr;
+  if (current.compare_exchange_strong(expected, made, std::memory_order_acq_rel)) return *made;
+  delete made;
+  return *expected;
 }
 
 }  // namespace
@@ -86,11 +104,13 @@ int worker_count(int wanted) {
 
 void run_on_workers(int count, const std::function<void()>& work) {
   if (count <= 1) return work();
-  const std::vector<Worker*> others = pool().take(static_cast<std::size_t>(count - 1));
-  for (Worker* worker : others) worker->start(work);
+  const forking::Outside outside;
+  Pool& here = pool();
+  Worker* const others = here.take(count - 1);
+  for (Worker* worker = others; worker != nullptr; worker = worker->next) worker->start(work);
   work();
-  for (Worker* worker : others) worker->join();
-  pool().give(others);
+  for (Worker* worker = others; worker != nullptr; worker = worker->next) worker->join();
+  here.give(others);
 }
 
 }  // namespace palladium::emulator

@@ -9,7 +9,8 @@ namespace palladium::emulator {
 int worker_count(int wanted);
 
 /// Runs `work` on the calling thread and on `count` - 1 others at once, which are started when
-/// first needed; returns when all are done. `work` throws nothing. Thread-safe.
+/// first needed, or on fewer where the process can have no more; returns when all are done. `work`
+/// throws nothing. Thread-safe.
 void run_on_workers(int count, const std::function<void()>& work);
 
 }  // namespace palladium::emulator

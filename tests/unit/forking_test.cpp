@@ -1,9 +1,9 @@
 // Forks wait for what other threads have locked, and children find it free.
 #include "codegen/base/forking.hpp"
 
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <catch2/catch_test_macros.hpp>
 #include <chrono>
@@ -13,8 +13,11 @@
 
 #include "codegen/base/dim.hpp"
 #include "codegen/base/log.hpp"
+#include "tests/support/process.hpp"
 
 using namespace palladium;
+using forking::Lock;
+using forking::Mutex;
 using forking::Outside;
 using forking::Section;
 
@@ -24,16 +27,11 @@ using std::chrono::milliseconds;
 
 /// The status of a forked child that runs `body`, which has so many seconds for it.
 int status_of_child(const auto& body, unsigned seconds = 5) {
-  const pid_t child = ::fork();
-  REQUIRE(child >= 0);
-  if (child == 0) {
+  return test::status_of_fork([&] {
     ::alarm(seconds);
     body();
-    ::_exit(0);
-  }
-  int status = 0;
-  REQUIRE(::waitpid(child, &status, 0) == child);
-  return status;
+    return 0;
+  });
 }
 
 struct Forks {
@@ -96,18 +94,62 @@ TEST_CASE("a thread may fork inside its own section, and several at once") {
     threads.emplace_back([&] {
       for (int j = 0; j < 20; ++j) {
         const Section section;
-        const pid_t child = ::fork();
-        if (child == 0) {
+        auto child = process::Child::fork([] {
           ::alarm(5);
-          { const Section nested; }
-          ::_exit(0);
-        }
-        int status = 1;
-        if (child < 0 || ::waitpid(child, &status, 0) != child || status != 0) ++failures;
+          const Section nested;
+          return 0;
+        });
+        if (!child || !child->wait().is_good()) ++failures;
       }
     });
   for (std::thread& thread : threads) thread.join();
   CHECK(failures == 0);
+}
+
+TEST_CASE("who holds a lock may fork while others wait for it, and the child holds it too") {
+  Mutex mutex;
+  std::atomic<int> waiting = 0, have_had = 0;
+  std::vector<std::thread> threads;
+  {
+    const Lock lock(mutex);
+    for (int i = 0; i < 3; ++i)
+      threads.emplace_back([&] {
+        ++waiting;
+        const Section nested;  // in the middle of which it waits
+        const Lock late(mutex);
+        ++have_had;
+      });
+    while (waiting < 3) std::this_thread::yield();
+    std::this_thread::sleep_for(milliseconds(20));
+    ::alarm(60);  // for a fork that waits for those who wait
+    CHECK(status_of_child([&] {
+            if (have_had != 0) ::_exit(1);
+          }) == 0);
+    ::alarm(0);
+    CHECK(have_had == 0);
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(have_had == 3);
+  CHECK(status_of_child([&] { const Lock lock(mutex); }) == 0);
+}
+
+TEST_CASE("a lock keeps others out, and no fork finds it held by who is not there") {
+  Mutex mutex;
+  std::atomic<bool> stop = false;
+  int inside = 0, worst = 0;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 3; ++i)
+    threads.emplace_back([&] {
+      while (!stop) {
+        const Lock lock(mutex);
+        worst = std::max(worst, ++inside);
+        --inside;
+      }
+    });
+  for (int i = 0; i < 60; ++i) REQUIRE(status_of_child([&] { const Lock lock(mutex); }) == 0);
+  stop = true;
+  for (std::thread& thread : threads) thread.join();
+  CHECK(worst == 1);
 }
 
 TEST_CASE("hooks run around every fork") {
