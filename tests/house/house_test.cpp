@@ -18,7 +18,8 @@ house::Sources tree() {
   namespace fs = std::filesystem;
   house::Sources sources;
   const fs::path root = test::source_dir();
-  for (const char* folder : {"codegen", "cache", "runtime", "include", "tools", "examples"}) {
+  for (const char* folder :
+       {"codegen", "cache", "runtime", "include", "tools", "examples", "benchmarks", "tests"}) {
     if (!fs::exists(root / folder)) continue;
     for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
       const std::string extension = entry.path().extension();
@@ -53,6 +54,12 @@ TEST_CASE("public headers need only public headers and cheap standard ones") {
 
 TEST_CASE("the log library and the file system have one door each") {
   const auto violations = house::doors(tree());
+  INFO(listed(violations));
+  CHECK(violations.empty());
+}
+
+TEST_CASE("nobody kills, waits or forks by a number that could be everybody's") {
+  const auto violations = house::processes(tree());
   INFO(listed(violations));
   CHECK(violations.empty());
 }
@@ -148,4 +155,24 @@ TEST_CASE("the log library and file functions outside their door are found") {
     CHECK(house::doors({{"cache/store.cpp", line}}).empty());
   }
   CHECK(house::doors({{"codegen/base/files.cpp", "::open(path, 0);"}}).empty());
+}
+
+TEST_CASE("processes by their bare numbers are found, in every folder") {
+  for (const char* line :
+       {"::kill(worker_, SIGKILL);", "while (waitpid(child, &status, 0) < 0) {",
+        "const pid_t child = ::fork();", "if (fork() == 0) run();", "killpg(group, 9);",
+        "::wait(nullptr);", "return ::waitid(P_ALL, 0, &info, WEXITED);"}) {
+    INFO(line);
+    for (const char* path : {"tools/compile/keeper.cpp", "runtime/jobs.cpp", "tests/a_test.cpp",
+                             "benchmarks/a_benchmark.cpp"})
+      CHECK(house::processes({{path, line}}).size() == 1);
+    CHECK(house::processes({{"codegen/base/process.cpp", line}}).empty());
+  }
+  for (const char* line :
+       {"child.kill();", "worker_->process->kill();", "process::Child::fork(body);",
+        "// a child of fork() has one thread", "say(\"fork() failed\");", "future.wait();",
+        "condition.wait(lock);", "bool Channel::wait(short events)", "int skill(int);"}) {
+    INFO(line);
+    CHECK(house::processes({{"tools/compile/keeper.cpp", line}}).empty());
+  }
 }

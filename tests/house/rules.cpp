@@ -1,6 +1,7 @@
 #include "tests/house/rules.hpp"
 
 #include <algorithm>
+#include <array>
 #include <regex>
 #include <set>
 #include <sstream>
@@ -236,6 +237,29 @@ Violations doors(const Sources& sources) {
           found.push_back(at(path, n) + " reaches for " + door.what + ": only " +
                           door.files.front() + " may");
       }
+  }
+  return found;
+}
+
+Violations processes(const Sources& sources) {
+  static const std::regex words(
+      R"((^|[^\w.>:]|(^|[^\w>])::)(kill|killpg|tgkill|waitpid|waitid|wait3|wait4|fork|vfork)\s*\()"
+      R"(|(^|[^\w>])::wait\s*\()");
+  // The expression is slow, and there are many lines.
+  const auto may_match = [](std::string_view line) {
+    return std::ranges::any_of(std::array<std::string_view, 3>{"kill", "wait", "fork"},
+                               [&](std::string_view word) { return line.find(word) != line.npos; });
+  };
+  Violations found;
+  for (const auto& [path, text] : sources) {
+    if (path.starts_with("codegen/base/process.") || path.starts_with("tests/process_faults/"))
+      continue;
+    std::istringstream lines(code_only(text));
+    std::string line;
+    for (int n = 1; std::getline(lines, line); ++n)
+      if (may_match(line) && std::regex_search(line, words))
+        found.push_back(at(path, n) +
+                        " takes a process by its number: use process::Id and process::Child");
   }
   return found;
 }

@@ -22,5 +22,8 @@ Violations arrows(const Sources& sources);
 Violations public_headers(const Sources& sources);
 /// Words that one file alone may say (the log library, the file system), said elsewhere.
 Violations doors(const Sources& sources);
+/// Calls, in any folder, of what takes the number of a process or gives one: a number of -1 or 0
+/// that reaches them is everybody.
+Violations processes(const Sources& sources);
 
 }  // namespace palladium::house
