@@ -1,5 +1,7 @@
 #include "runtime/run_interpreter.hpp"
 
+#include <new>
+
 namespace palladium::runtime {
 namespace {
 
@@ -25,9 +27,14 @@ void run_interpreter(const Specialization& s, std::span<const Arg> arguments,
   }
   for (const Arg& o : outputs) call.arrays.push_back(buffer(*o.array()));
   call.symbols.assign(symbols, symbols + s.signature.num_symbols());
-  interpreter::run(s.graph, call,
-                   {.poison = s.interpret.params.out_of_bounds == InterpretParams::poison,
-                    .detect_races = s.interpret.params.detect_races});
+  try {
+    interpreter::run(s.graph, call,
+                     {.poison = s.interpret.params.out_of_bounds == InterpretParams::poison,
+                      .detect_races = s.interpret.params.detect_races});
+  } catch (const std::bad_alloc& error) {
+    throw CudaError("interpreter: kernel '" + s.graph.name + "': out of memory (" + error.what() +
+                    "); smaller blocks need less of it");
+  }
 }
 
 }  // namespace palladium::runtime

@@ -3,6 +3,8 @@
 #include <exception>
 #include <limits>
 #include <mutex>
+#include <new>
+#include <optional>
 #include <thread>
 
 #include "codegen/base/format.hpp"
@@ -79,9 +81,7 @@ std::string block_text(std::uint32_t linear, std::array<std::int64_t, 3> grid) {
           global.region(conflict.region).buffer->name));
 }
 
-}  // namespace
-
-void run(const Launch& launch) {
+void run_checked(const Launch& launch) {
   validate(launch);
   double seconds = 0;
   const std::shared_ptr<const Module> module = compile(launch.kernel, launch.text, seconds);
@@ -98,18 +98,32 @@ void run(const Launch& launch) {
   Reports reports(launch);
   Clusters clusters(count);
   Failure failure;
-  run_on_workers(workers, [&] {
-    Machine machine(launch, *module, global, reports, clusters, resident);
+  run_on_workers(workers, [&]() noexcept {
+    std::optional<Machine> machine;
     try {
-      machine.run();
+      machine.emplace(launch, *module, global, reports, clusters, resident);
+      machine->run();
     } catch (...) {
       clusters.stop();
-      failure.keep(machine.failed_cluster(), std::current_exception());
+      failure.keep(machine ? machine->failed_cluster() : 0, std::current_exception());
     }
   });
   failure.rethrow(reports);
   if (const auto conflict = reports.conflict()) blame(launch, reports, global, *conflict);
   if (reports.any()) throw InternalError(reports.text());
+}
+
+}  // namespace
+
+void run(const Launch& launch) {
+  try {
+    run_checked(launch);
+  } catch (const std::bad_alloc& error) {
+    throw CudaError(
+        fmt::format("emulator: kernel '{}': out of memory ({}); fewer workers, or smaller blocks, "
+                    "need less of it",
+                    launch.kernel, error.what()));
+  }
 }
 
 double prepare(std::string_view kernel, std::string_view text) {

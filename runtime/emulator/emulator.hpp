@@ -84,7 +84,7 @@ struct Launch {
 /// fences, accumulators touched in flight, copies nobody waited for, deadlock. What does not stop
 /// the kernel is collected, once per cause, and thrown at the end. CompileError for what the user
 /// did: blocks that write one element, a block wholly out of bounds. CompileError also when no host
-/// compiler can be run.
+/// compiler can be run, and CudaError when there is no memory for it.
 void run(const Launch& launch);
 
 /// A tensor map for tma_load and its like under the emulator, with the same checks that

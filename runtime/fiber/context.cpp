@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "codegen/base/format.hpp"
-#include "palladium/error.hpp"
 
 namespace palladium::fiber {
 namespace {
@@ -35,26 +34,30 @@ class Arena {
   void give(Stack stack) { free_.push_back(stack); }
 
  private:
-  static constexpr std::size_t per_mapping = 32;
+  static constexpr int per_mapping = 32;
 
   void map(std::size_t bytes) {
     const std::size_t guard = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
     const std::size_t stride = bytes + guard, total = stride * per_mapping;
+    // There is room for every stack that may come back.
+    mapped_.reserve(mapped_.size() + 1);
+    free_.reserve((mapped_.size() + 1) * per_mapping);
     void* memory =
         mmap(nullptr, total, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED) {
-      throw InternalError(fmt::format("fibers: no memory for {} stacks of {} bytes ({})",
-                                      per_mapping, bytes, std::strerror(errno)));
+    if (memory == MAP_FAILED) throw NoMemory(per_mapping, bytes, errno);
+    for (std::size_t i = 0; i < per_mapping; ++i) {
+      if (mprotect(low_of(memory, i, stride, guard), bytes, PROT_READ | PROT_WRITE) == 0) continue;
+      const int error = errno;
+      munmap(memory, total);
+      throw NoMemory(per_mapping, bytes, error);
     }
     mapped_.push_back({memory, total});
-    for (std::size_t i = per_mapping; i-- > 0;) {
-      std::byte* low = static_cast<std::byte*>(memory) + i * stride + guard;
-      if (mprotect(low, bytes, PROT_READ | PROT_WRITE) != 0) {
-        throw InternalError(fmt::format("fibers: cannot open a stack of {} bytes ({})", bytes,
-                                        std::strerror(errno)));
-      }
-      free_.push_back({low, bytes});
-    }
+    for (std::size_t i = per_mapping; i-- > 0;)
+      free_.push_back({low_of(memory, i, stride, guard), bytes});
+  }
+
+  static std::byte* low_of(void* memory, std::size_t i, std::size_t stride, std::size_t guard) {
+    return static_cast<std::byte*>(memory) + i * stride + guard;
   }
 
   struct Mapping {
@@ -71,6 +74,10 @@ Arena& arena() {
 }
 
 }  // namespace
+
+NoMemory::NoMemory(int stacks, std::size_t bytes, int error)
+    : text_(fmt::format("no memory for {} stacks of {} bytes ({})", stacks, bytes,
+                        std::strerror(error))) {}
 
 Stack take_stack(std::size_t bytes) {
   const std::size_t page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));

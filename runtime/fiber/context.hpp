@@ -4,6 +4,8 @@
 #include <ucontext.h>
 
 #include <cstddef>
+#include <new>
+#include <string>
 
 namespace palladium::fiber {
 
@@ -13,8 +15,18 @@ struct Stack {
   std::size_t bytes = 0;
 };
 
-/// Takes a stack of at least `bytes` from the arena of this thread, which keeps what is returned.
-/// InternalError when the system has no memory for it.
+/// Says for how many stacks the system has no memory, and in its words why.
+class NoMemory final : public std::bad_alloc {
+ public:
+  NoMemory(int stacks, std::size_t bytes, int error);
+  const char* what() const noexcept override { return text_.c_str(); }
+
+ private:
+  std::string text_;
+};
+
+/// Takes a stack of at least `bytes` from the arena of this thread, which keeps what is returned;
+/// or throws NoMemory. Giving it back takes no memory.
 Stack take_stack(std::size_t bytes);
 void return_stack(Stack stack);
 

@@ -1,7 +1,7 @@
 #include "runtime/fiber/fiber.hpp"
 
-#include <algorithm>
 #include <cxxabi.h>
+#include <algorithm>
 
 #include <cstring>
 #include <utility>
@@ -20,6 +20,11 @@ constexpr std::size_t colours = 16, colour_bytes = 256;
 void save(ExceptionState& to, const void* thread) { std::memcpy(&to, thread, sizeof to); }
 void restore(const ExceptionState& from, void* thread) { std::memcpy(thread, &from, sizeof from); }
 
+/// So that as many elements fit without another allocation.
+void make_room(auto& list, std::size_t count) {
+  if (count > list.capacity()) list.reserve(std::max(count, 2 * list.capacity()));
+}
+
 }  // namespace
 
 Scheduler::Scheduler() : Scheduler(Options{}) {}
@@ -35,6 +40,10 @@ Scheduler::~Scheduler() {
 }
 
 Fiber& Scheduler::spawn(std::function<void()> body, void* owner) {
+  // Whatever memory the fiber's life needs is there before the fiber is.
+  make_room(fibers_, fibers_.size() + 1);
+  make_room(spare_, spare_.size() + fibers_.size() + 1);
+  make_room(ready_, ready_.size() + 1);
   std::unique_ptr<Fiber> fiber;
   if (spare_.empty()) {
     fiber = std::make_unique<Fiber>();

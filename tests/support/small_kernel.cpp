@@ -56,7 +56,10 @@ std::string SmallKernel::text() const {
 
 int SmallKernel::line(const std::string& marker) const { return line_of(text(), marker); }
 
-void SmallKernel::run(const emulator::Options& options) const {
+void SmallKernel::run(const emulator::Options& options) const { launch(options, emulator::run); }
+
+void SmallKernel::launch(const emulator::Options& options,
+                         const std::function<void(const emulator::Launch&)>& use) const {
   const std::string emitted = text();
   std::vector<void*> arguments = arguments_;
   std::vector<Location> lines;
@@ -65,16 +68,16 @@ void SmallKernel::run(const emulator::Options& options) const {
   }
   int which = fault;
   arguments.push_back(&which);
-  emulator::run({.kernel = "k",
-                 .text = emitted,
-                 .grid = grid,
-                 .cluster = cluster,
-                 .warpgroups = warpgroups,
-                 .shared_bytes = shared_bytes,
-                 .parameters = arguments.data(),
-                 .buffers = buffers_,
-                 .lines = lines,
-                 .options = options});
+  use({.kernel = "k",
+       .text = emitted,
+       .grid = grid,
+       .cluster = cluster,
+       .warpgroups = warpgroups,
+       .shared_bytes = shared_bytes,
+       .parameters = arguments.data(),
+       .buffers = buffers_,
+       .lines = lines,
+       .options = options});
 }
 
 std::string SmallKernel::report(const emulator::Options& options) const {

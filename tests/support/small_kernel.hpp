@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <initializer_list>
 #include <string>
 #include <utility>
@@ -56,6 +57,9 @@ class SmallKernel {
   /// The line of the text that ends in `// marker`.
   int line(const std::string& marker) const;
   void run(const emulator::Options& options = {}) const;
+  /// Hands over what run() would run.
+  void launch(const emulator::Options& options,
+              const std::function<void(const emulator::Launch&)>& use) const;
   /// The message of what run() throws; empty if nothing.
   std::string report(const emulator::Options& options = {}) const;
 
