@@ -11,8 +11,8 @@
 #include <exception>
 #include <map>
 #include <mutex>
+#include <new>
 #include <optional>
-#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -91,9 +91,10 @@ struct Jobs {
                             bool& is_new) {
     std::shared_ptr<Job>& job = open[{name.key, name.lookup}];
     is_new = !job;
-    if (is_new) job = std::make_shared<Job>(name, work);
-    job->wishes.push_back(std::move(wish));
-    return job;
+    // Only what is whole is there for others to wait for.
+    std::shared_ptr<Job> wanted = is_new ? std::make_shared<Job>(name, work) : job;
+    wanted->wishes.push_back(std::move(wish));
+    return job = std::move(wanted);
   }
 
   bool take_from_queue(const std::shared_ptr<Job>& job) { return std::erase(queue, job) != 0; }
@@ -170,7 +171,7 @@ struct Jobs {
     try {
       std::thread([this] { serve(); }).detach();
       ++threads;
-    } catch (const std::system_error&) {
+    } catch (const std::exception&) {  // no thread, or no memory to make one
       has_started = false;
     }
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
@@ -180,7 +181,11 @@ struct Jobs {
   /// False when there is none and none can be had.
   bool hand_to_thread(const std::shared_ptr<Job>& job, int most_threads) {
     if (is_closing) return false;
-    queue.push_back(job);
+    try {
+      queue.push_back(job);
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
     const bool is_short = idle < static_cast<int>(queue.size()) && threads < most_threads;
     if (is_short && !start_thread() && threads == 0) return !take_from_queue(job);
     has_work.notify_one();
