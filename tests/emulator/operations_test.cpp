@@ -3,6 +3,7 @@
 #include <cstring>
 #include <functional>
 #include <limits>
+#include <set>
 #include <vector>
 
 #include "tests/support/kernels.hpp"
@@ -93,6 +94,8 @@ const std::vector<Operation> comparisons = {
     [](Value x, Value y, Value) { return x > y; },  [](Value x, Value y, Value) { return x >= y; },
 };
 
+const std::vector<Operation> classes = {[](Value x, Value, Value) { return is_finite(x); }};
+
 const std::vector<Operation> arithmetic = {
     [](Value x, Value y, Value) { return x + y; },
     [](Value x, Value y, Value) { return x - y; },
@@ -142,16 +145,35 @@ const std::vector<Operation> elementary = {
     [](Value x, Value, Value) { return erf(x); },
     [](Value x, Value, Value) { return sin(x); },
     [](Value x, Value, Value) { return cos(x); },
+    [](Value x, Value, Value) { return tan(x); },
     [](Value x, Value y, Value) { return pow(abs(x), y); },
     [](Value x, Value y, Value) { return atan2(x, y); },
 };
 
 }  // namespace
 
+TEST_CASE("every elementwise operation of the op table is tried here") {
+  std::set<graph::Op> tried;
+  const auto collect = [&](const graph::Graph& g) {
+    for (const graph::Inst& inst : g.insts) tried.insert(inst.op);
+  };
+  collect(operations_graph(f32, bool_, comparisons));
+  collect(operations_graph(f32, bool_, classes));
+  collect(operations_graph(i32, i32, bitwise));
+  collect(operations_graph(i32, i32, shifts));
+  for (const auto* list : {&arithmetic, &exact, &elementary})
+    collect(operations_graph(f32, f32, *list));
+  for (int op = int(graph::Op::Neg); op <= int(graph::Op::Select); ++op) {
+    INFO(graph::info(graph::Op(op)).name);
+    CHECK((tried.contains(graph::Op(op)) || graph::Op(op) == graph::Op::Cast));
+  }
+}
+
 TEST_CASE("comparisons agree for every dtype") {
   for (DType t : all_dtypes) {
     INFO(t.name());
     CHECK(both(operations_graph(t, bool_, comparisons)) == "");
+    if (t.is_float()) CHECK(both(operations_graph(t, bool_, classes)) == "");
   }
 }
 

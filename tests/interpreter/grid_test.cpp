@@ -451,8 +451,12 @@ TEST_CASE("one graph with symbolic dims serves every size") {
   REQUIRE(g.num_symbols == 1);
   for (const std::int64_t n : {0, 1, 7, 8, 9, 1000}) {
     Tensor x = arange(i32, {n}), o(i32, {n});
+    test::Call emulated = call_of({&x}, {&o});
+    emulated.symbols = {n};
     interpreter::run(g, {{x.buffer(), o.buffer()}, {}, {n}});
     for (std::int64_t i = 0; i < n; ++i) REQUIRE(o[i] == 2 * i);
+    run_emulator(g, {.compute_capability = 90}, emulated);
+    CHECK(difference(g, call_of({&x}, {&o}), emulated) == "");
   }
 }
 
@@ -463,10 +467,14 @@ TEST_CASE("scalar arguments of every dtype reach the body as values") {
                {.out_type = {{3}, dtype}}, {number(dtype), array({3}, dtype), number(bool_)});
     Tensor x = full(dtype, {3}, 1), o(dtype, {3});
     const double a = dtype.is_bool() ? 0 : 100;
-    interpreter::run(g, {{x.buffer(), o.buffer()}, {graph::to_bits(dtype, a), 0}, {}});
-    CHECK(o.numbers() == repeat(a, 3));
-    interpreter::run(g, {{x.buffer(), o.buffer()}, {graph::to_bits(dtype, a), 1}, {}});
-    CHECK(o.numbers() == repeat(1, 3));
+    for (const std::uint64_t b : {0, 1}) {
+      test::Call emulated = call_of({&x}, {&o});
+      emulated.scalars = {graph::to_bits(dtype, a), b};
+      interpreter::run(g, {{x.buffer(), o.buffer()}, emulated.scalars, {}});
+      CHECK(o.numbers() == repeat(b == 0 ? a : 1, 3));
+      run_emulator(g, {.compute_capability = 90}, emulated);
+      CHECK(difference(g, call_of({&x}, {&o}), emulated) == "");
+    }
   }
 }
 
