@@ -75,9 +75,11 @@ class Building {
     p.domain = p.valid = s.shape;
     p.variable = s.variable >= 0 ? s.variable : l_.add_variable();
     const bool shared = s.place == Place::shared;
-    if (shared) sync(out);
+    // Memory that is filled from and stored to is read by more threads than write it.
+    const bool both = w.fill && !fill;
+    if (shared || both) sync(out);
     out.push_back(std::move(st));
-    if (shared && fill) sync(out);
+    if (both || (shared && fill)) sync(out);
   }
 
   void region(List& out, graph::RegionId r) {

@@ -1,0 +1,80 @@
+// Outputs that are inputs, and inputs that are written: the same on interpreter and emulator.
+#include <numeric>
+
+#include "tests/support/targets.hpp"
+
+using namespace palladium;
+using namespace palladium::test;
+using pl::_;
+
+namespace {
+
+template <class T>
+std::vector<T> counted(std::size_t n) {
+  std::vector<T> v(n);
+  std::iota(v.begin(), v.end(), T(1));
+  return v;
+}
+
+}  // namespace
+
+TEST_CASE("no thread reads an aliased block after another has stored it") {
+  for_each_target("least", [](Target target) {
+    const Kernel k = pallas_call(
+                         [](Ref x, Ref o) {
+                           const Value v = x[_];
+                           pl::when(program_id(0) == 0, [&] { o[_] = v; });
+                           o[_] = broadcast_to(pl::min(v), {17});
+                         },
+                         {.name = "least",
+                          .out_type = {{17}, i16},
+                          .grid = {4},
+                          .input_output_aliases = {{0, 0}}})
+                         .on(target);
+    std::vector<std::int16_t> v = counted<std::int16_t>(17);
+    const Array x = Array::view(std::span(v));
+    const Array y = on_cpu(k(on(target, x)));
+    for (const std::int16_t e : y.values<std::int16_t>()) CHECK(e == 1);
+  });
+}
+
+TEST_CASE("a block holds what it held, wherever it is pinned, after its alias was written") {
+  for_each_target("old", [](Target target) {
+    const auto pinned = BlockSpec({.memory_space = gpu::GMEM});
+    const Kernel k = pallas_call(
+                         [](Ref x, Ref o, Ref old) {
+                           o[_] = zeros({8}, f32);
+                           old[_] = x[_];
+                         },
+                         {.name = "old",
+                          .out_type = {{{8}, f32}, {{8}, f32}},
+                          .in_specs = {pinned},
+                          .out_specs = {pinned, {}},
+                          .input_output_aliases = {{0, 0}}})
+                         .on(target);
+    std::vector<float> v = counted<float>(8);
+    const auto [o, old] = k(on(target, Array::view(std::span(v)))).unpack<2>();
+    CHECK(on_cpu(o).values<float>()[3] == 0);
+    CHECK(on_cpu(old).values<float>()[3] == 4);
+  });
+}
+
+TEST_CASE("what is written to the block of an input stays in the block, wherever it is pinned") {
+  for (const MemorySpace space : {MemorySpace{}, gpu::GMEM, gpu::SMEM})
+    for (const Target target : {Target::interpreter, Target::emulator}) {
+      CAPTURE(to_string(target), to_string(space.space));
+      const Kernel k = pallas_call(
+                           [](Ref x, Ref o) {
+                             x[_] *= 2.f;
+                             o[_] = x[_];
+                           },
+                           {.name = "twice",
+                            .out_type = {{8}, f32},
+                            .in_specs = {BlockSpec({.memory_space = space})}})
+                           .on(target);
+      std::vector<float> v = counted<float>(8);
+      const Array y = k(Array::view(std::span(v)));
+      CHECK(y.values<float>()[3] == 8);
+      CHECK(v[3] == 4);
+    }
+}
