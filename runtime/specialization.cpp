@@ -4,6 +4,7 @@
 
 #include "codegen/base/dim.hpp"
 #include "codegen/trace/trace.hpp"
+#include "runtime/check.hpp"
 #include "runtime/clock.hpp"
 #include "runtime/launcher.hpp"
 
@@ -45,6 +46,17 @@ void set_placement(BlockMapping& mapping, Placement placed) {
   if (placed.dense && !rows_align(mapping.array_aval))
     placed.alignment = mapping.array_aval.dtype.bytes();
   mapping.alignment = placed.alignment;
+}
+
+// How the memory of an output lies: as given, as the input's whose memory it is, or as a call
+// allocates it.
+Placement placement_of_output(const graph::Graph& g, std::span<const Request> arguments,
+                              std::span<const Request> outputs, std::size_t number) {
+  if (number < outputs.size()) return outputs[number].placed;
+  for (const graph::Alias& a : g.aliases)
+    if (a.output == static_cast<int>(number))
+      return arguments[position_of_input(g, a.input)].placed;
+  return {};
 }
 
 }  // namespace
@@ -97,7 +109,7 @@ std::shared_ptr<Specialization> specialize(const Source& source, std::span<const
   }
   for (std::size_t i = 0; i < static_cast<std::size_t>(mapping.num_outputs); ++i)
     set_placement(mapping.block_mappings[static_cast<std::size_t>(mapping.num_inputs) + i],
-                  i < outputs.size() ? outputs[i].placed : Placement{});
+                  placement_of_output(result->graph, arguments, outputs, i));
   result->signature = Signature(result->graph);
   result->trace_ms = clock.ms();
   return result;

@@ -38,6 +38,22 @@ TEST_CASE("no thread reads an aliased block after another has stored it") {
   });
 }
 
+TEST_CASE("an output that is an input with gaps between its rows has them too") {
+  for (const Target target : {Target::interpreter, Target::emulator}) {
+    const Kernel k =
+        pallas_call([](Ref x, Ref o) { o[_] = x[_] + 1.f; },
+                    {.name = "next", .out_type = {{3, 4}, f32}, .input_output_aliases = {{0, 0}}})
+            .on(target);
+    std::vector<float> v = counted<float>(3 * 7);
+    const std::int64_t strides[] = {7, 1};
+    k(Array::view(v.data(), {3, 4}, f32, {.strides = strides}));
+    for (std::size_t i = 0; i < v.size(); ++i) {
+      CAPTURE(to_string(target), i);
+      CHECK(v[i] == static_cast<float>(i + (i % 7 < 4 ? 2 : 1)));
+    }
+  }
+}
+
 TEST_CASE("a block holds what it held, wherever it is pinned, after its alias was written") {
   for_each_target("old", [](Target target) {
     const auto pinned = BlockSpec({.memory_space = gpu::GMEM});
