@@ -1,6 +1,8 @@
 // The part of Array that makes and moves memory.
 #include "palladium/array.hpp"
 
+#include <new>
+
 #include "codegen/base/storage.hpp"
 #include "runtime/device_memory.hpp"
 
@@ -51,7 +53,13 @@ Array Array::empty(const Shape& shape, DType dtype, Device device, Location at) 
     runtime::synchronize(device, {});  // so that every stream may use it
     return of_storage(storage, data, shape, dtype, device, {}, at);
   }
-  auto* storage = new detail::HostStorage(static_cast<std::size_t>(bytes));
+  detail::HostStorage* storage = nullptr;
+  try {
+    storage = new detail::HostStorage(static_cast<std::size_t>(bytes));
+  } catch (const std::bad_alloc&) {
+    throw CompileError(at, "array: " + to_string(ShapeDtype{shape, dtype}) + " needs " +
+                               std::to_string(bytes) + " bytes, and there is no memory for them");
+  }
   return of_storage(storage, storage->data(), shape, dtype, device, {}, at);
 }
 

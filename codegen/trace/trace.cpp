@@ -51,6 +51,16 @@ std::string text(const std::vector<BlockDim>& block) {
   return result + "]";
 }
 
+// What is refused without knowing a line, such as a shape of too many dimensions, is refused at
+// `at`.
+template <class F>
+void blaming(Location at, F f) try {
+  f();
+} catch (const CompileError& error) {
+  if (error.at().line != 0) throw;
+  throw CompileError(at, error.what());
+}
+
 class Tracer {
  public:
   Tracer(const PallasCallOptions& options, std::span<const ArgumentType> arguments, Location at,
@@ -233,6 +243,13 @@ class Tracer {
       if (d.size < 1)
         fail(spec.at, "block shape for " + origin + " (= " + text(m.block_shape) +
                           ") must have at least one element in each dimension");
+      if (d.kind == BlockDim::Kind::squeezed && d.size != 1)
+        fail(spec.at, "block shape for " + origin +
+                          ": a squeezed dimension has one element, given " +
+                          std::to_string(d.size));
+      if (d.kind != BlockDim::Kind::element && (d.pad_lo != 0 || d.pad_hi != 0))
+        fail(spec.at, "block shape for " + origin + " (= " + text(m.block_shape) +
+                          "): only an Element has padding");
       if (d.pad_lo < 0 || d.pad_hi < 0)
         fail(spec.at, "block shape for " + origin + ": padding must not be negative, given {" +
                           std::to_string(d.pad_lo) + ", " + std::to_string(d.pad_hi) + "}");
@@ -326,7 +343,9 @@ class Tracer {
     std::vector<Value> indices;
     if (spec.index_map) {
       detail::IndexMapBase& map = *Access::function(spec.index_map);
-      if (!map.call(ids.data(), static_cast<int>(ids.size()), indices))
+      bool fits = true;
+      blaming(at, [&] { fits = map.call(ids.data(), static_cast<int>(ids.size()), indices); });
+      if (!fits)
         fail(at, "index map function for " + m.origin + " takes " +
                      (map.arity < 0 ? "another number of" : std::to_string(map.arity)) +
                      " program ids, but the grid " + text(g.mapping.grid) + " has " +
@@ -385,7 +404,7 @@ class Tracer {
       g.names.resize(graph::index(v) + 1);
       g.names[graph::index(v)] = scratch_names_[i];
     }
-    call_body(body, recorder_, operands, scratch_names_);
+    blaming(body.at(), [&] { call_body(body, recorder_, operands, scratch_names_); });
     recorder_.leave();
   }
 
@@ -466,7 +485,9 @@ graph::Graph trace(std::span<const Body> bodies, const PallasCallOptions& option
                    const DimBinding* binding) {
   if (bodies.size() != 1)
     throw InternalError("trace: expected one body, given " + std::to_string(bodies.size()));
-  return Tracer(options, arguments, at, binding).run(bodies[0]);
+  graph::Graph result;
+  blaming(at, [&] { result = Tracer(options, arguments, at, binding).run(bodies[0]); });
+  return result;
 }
 
 bool tracing() { return Recorder::innermost() != nullptr; }
