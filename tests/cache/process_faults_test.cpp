@@ -3,6 +3,7 @@
 // call, or there is one error that does; nobody else is hurt, nothing is left behind, and the next
 // compile works.
 #include <grp.h>
+#include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -185,6 +186,27 @@ int compile_eight(int first) {
   return scaled(first + 8).compile({.arch = arch}).cubin().empty() ? 3 : 0;
 }
 
+/// A helper whose worker has died, and which may have no other for a while.
+int outlive_a_limit() {
+  Pool pool(test::helper_options(), 1);
+  const auto compile = [&] { return pool.compile(test::fake(""), test::fake_toolchain()); };
+  if (compile().end != Pool::End::result) return 1;
+  const process::Id helper = pool.idle_processes().at(0);
+  const process::Id worker = test::children_of(helper).at(0);
+  if (!worker.signal(SIGKILL) || !test::ends_within(worker, 3000)) return 2;
+  while (!test::children_of(helper).empty()) ::usleep(1000);  // until it is buried
+  rlimit limit;
+  if (::prlimit(helper.number(), RLIMIT_NPROC, nullptr, &limit) != 0) return 3;
+  const rlimit none = {0, limit.rlim_max};
+  if (::prlimit(helper.number(), RLIMIT_NPROC, &none, nullptr) != 0) return 4;
+  const Pool::Outcome refused = compile();
+  if (refused.end != Pool::End::unavailable ||
+      refused.why.find("fork: Resource temporarily unavailable") == std::string::npos)
+    return 5;
+  if (::prlimit(helper.number(), RLIMIT_NPROC, &limit, nullptr) != 0) return 6;
+  return compile().end == Pool::End::result && pool.idle_processes().at(0) == helper ? 0 : 7;
+}
+
 }  // namespace
 
 TEST_CASE("HIDDEN limits of processes", "[.]") {
@@ -204,6 +226,11 @@ TEST_CASE("HIDDEN limits of processes", "[.]") {
             if (!become_limited_user(user, static_cast<rlim_t>(most))) return 99;
             ::alarm(100);
             return compile_eight(100 * most);
+          }) == 0);
+    CHECK(test::status_of_fork([&] {
+            if (!become_limited_user(user, 64)) return 99;
+            ::alarm(100);
+            return outlive_a_limit();
           }) == 0);
     CHECK_FALSE(other.wait_now());
   }
