@@ -208,6 +208,24 @@ TEST_CASE("a large store is looked at in part, and as a whole when it is nearly 
   REQUIRE(full.clear().entries > 7000);
 }
 
+TEST_CASE("a store whose folders are mostly missing is never looked at as a whole in vain") {
+  const Folder folder;
+  const Store store(folder.path(), {.most_files = 300});
+  fill(store, 150);
+  static int looks, whole_looks;
+  looks = whole_looks = 0;
+  ReplacedFiles calls;
+  calls->opendir = [](const char* path) {
+    ++looks;
+    whole_looks += std::string_view(path).ends_with("/v1");
+    return ::opendir(path);
+  };
+  // Some sixteen times it is time to look.
+  for (int i = 0; i < 100; ++i) REQUIRE(store.publish(entry_of(std::to_string(i), 10)));
+  CHECK(looks >= 256);
+  CHECK(whole_looks == 0);
+}
+
 TEST_CASE("a kernel larger than the whole bound is not stored") {
   const Folder folder;
   const Store store(folder.path(), {.most_bytes = 5000});
