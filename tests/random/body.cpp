@@ -1,0 +1,460 @@
+// Bodies: a few random statements, each defined whatever its operands are.
+//
+// What they compute is exact, so that both targets must agree in every bit but those of NaNs and of
+// the sign of zeros: sums and products get small whole numbers. No call here has two arguments that
+// draw: compilers evaluate them in different orders.
+#include <algorithm>
+#include <utility>
+
+#include "tests/random/plan.hpp"
+
+namespace palladium::test::random_calls {
+namespace {
+
+constexpr std::int64_t most_elements = 256;
+
+std::int64_t count_of(const Shape& shape) { return shape.size(); }
+
+Shape scalar_shape() { return {}; }
+
+class Statements {
+ public:
+  Statements(const Plan& plan, const Parts& parts)
+      : random_(plan.seed * 1000003 + 17), plan_(plan), parts_(parts) {
+    for (const Ref& r : parts.inputs) readable_.push_back(&r);
+    values_ = parts.numbers;
+  }
+
+  void run() {
+    load_some();
+    for (const Ref& s : parts_.scratch) {
+      s[_] = coerced(some(), s.dtype(), s.shape());
+      readable_.push_back(&s);
+      writable_.push_back(&s);
+    }
+    for (std::size_t i = 0; i < parts_.outputs.size(); ++i) initialise(i);
+    // What is written to the block of an input stays there.
+    for (std::size_t i = 0; i < parts_.inputs.size(); ++i)
+      if (!plan_.inputs[i].is_ragged() && !(i == 0 && plan_.aliased) && random_.chance(10))
+        writable_.push_back(&parts_.inputs[i]);
+    for (int i = 0; i <= plan_.statements; ++i) {
+      for (const BodyFault& f : plan_.faults)
+        if (f.after == i) {
+          Random random(f.seed);
+          record_fault(f.kind, random, plan_, parts_);
+        }
+      if (i < plan_.statements) statement(1);
+    }
+    for (std::size_t i = 0; i < parts_.outputs.size(); ++i) finish(i);
+  }
+
+ private:
+  DType dtype() {
+    return random_.pick({bool_, i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64});
+  }
+
+  void load_some() {
+    for (int i = random_.between(1, 2); i > 0; --i) values_.push_back(load());
+  }
+
+  Value some() {
+    if (values_.empty() || random_.chance(10)) values_.push_back(leaf());
+    const int n = static_cast<int>(values_.size());
+    const int i = random_.chance(60) ? n - 1 - random_.below(std::min(n, 4)) : random_.below(n);
+    return values_[static_cast<std::size_t>(i)];
+  }
+
+  Value leaf() {
+    const int axes = static_cast<int>(plan_.axes.size());
+    const int kind = random_.below(5);
+    if (axes > 0 && kind < 2) {
+      const int axis = random_.below(axes);
+      if (random_.chance(50)) return i32(program_id(axis));
+      if (!plan_.rest.grid_names.empty())
+        return i32(axis_index(plan_.rest.grid_names[static_cast<std::size_t>(axis)].c_str()));
+      return i32(num_programs(axis));
+    }
+    const DType d = dtype();
+    if (kind == 2 && !d.is_bool()) {
+      const int n = random_.between(1, 9);
+      return iota(d, {n, 4}, random_.below(2));
+    }
+    const int number = random_.between(0, 40);
+    if (kind == 3) return full({random_.between(1, 8)}, d.is_bool() ? number & 1 : number, d);
+    return d(d.is_bool() ? Value(number % 2 == 0) : Value(number));
+  }
+
+  // A value of that dtype and shape made of `v`.
+  Value coerced(Value v, DType d, const Shape& shape) {
+    const Shape own = v.shape();
+    bool broadcasts = own.rank() <= shape.rank();
+    for (int i = 0; broadcasts && i < own.rank(); ++i) {
+      const std::int64_t to = shape[shape.rank() - own.rank() + i].value();
+      broadcasts = own[i].value() == to || own[i].value() == 1;
+    }
+    if (!broadcasts && count_of(own) == count_of(shape))
+      v = pl::reshape(v, shape);
+    else if (!broadcasts)
+      v = random_.chance(50) ? pl::max(v) : pl::min(v);
+    return broadcast_to(v.astype(d), shape);
+  }
+
+  // Small whole numbers, so that their sums and products are exact in any order.
+  Value small(const Value& v, DType d) { return (v.astype(i32) & 7).astype(d); }
+
+  // 0 .. limit, whatever the value is.
+  Value index_up_to(std::int64_t limit) {
+    const Value v = coerced(some(), i32, scalar_shape());
+    return minimum(maximum(v, 0), limit);
+  }
+
+  Value condition() {
+    const Value v = coerced(some(), i32, scalar_shape());
+    const int against = random_.between(0, 5);
+    return random_.chance(50) ? v > against : v == against;
+  }
+
+  void statement(int depth) {
+    const int kind = random_.below(100);
+    if (kind < 15) return keep(load());
+    if (kind < 35) return keep(binary());
+    if (kind < 45) return keep(unary(some()));
+    if (kind < 50) return keep(select());
+    if (kind < 56) return keep(some().astype(dtype()));
+    if (kind < 64) return keep(moved(some()));
+    if (kind < 72) return keep(reduced(some()));
+    if (kind < 77) return keep(product());
+    if (kind < 85) return store();
+    if (kind < 88) return swapped();
+    if (kind < 91 || depth == 0) return keep(leaf());
+    kind < 95 ? when_(depth) : loop_(depth);
+  }
+
+  void keep(const Value& v) { values_.push_back(v); }
+
+  Value unary(const Value& v) {
+    const DType d = v.dtype();
+    if (d.is_bool()) return !v;
+    if (!d.is_float()) {
+      switch (random_.below(4)) {
+      case 0: return -v;
+      case 1: return pl::abs(v);
+      case 2: return sign(v);
+      default: return ~v;
+      }
+    }
+    switch (random_.below(8)) {
+    case 0: return -v;
+    case 1: return pl::abs(v);
+    case 2: return sign(v);
+    case 3: return pl::sqrt(v);
+    case 4: return pl::floor(v);
+    case 5: return pl::ceil(v);
+    case 6: return pl::round(v);
+    default: return is_finite(v);
+    }
+  }
+
+  static bool broadcast_together(const Shape& p, const Shape& q) {
+    std::int64_t elements = 1;
+    for (int i = 1; i <= std::max(p.rank(), q.rank()); ++i) {
+      const std::int64_t m = i <= p.rank() ? p[p.rank() - i].value() : 1;
+      const std::int64_t n = i <= q.rank() ? q[q.rank() - i].value() : 1;
+      if (m != n && m != 1 && n != 1) return false;
+      elements *= std::max(m, n);
+    }
+    return elements <= most_elements;
+  }
+
+  Value binary() {
+    const Value x = some(), other = some();
+    const DType d = x.dtype();
+    const Value y = broadcast_together(x.shape(), other.shape()) ? other.astype(d)
+                                                                 : coerced(other, d, x.shape());
+    if (random_.chance(20)) {
+      switch (random_.below(6)) {
+      case 0: return x == y;
+      case 1: return x != y;
+      case 2: return x < y;
+      case 3: return x <= y;
+      case 4: return x > y;
+      default: return x >= y;
+      }
+    }
+    const int kind = random_.below(12);
+    if (!d.is_float() && (d.is_bool() || kind < 3))
+      return kind % 3 == 0 ? x & y : kind % 3 == 1 ? x | y : x ^ y;
+    switch (kind) {
+    case 3: return x - y;
+    case 4:
+    case 5: return x * y;
+    case 6: return maximum(x, y);
+    case 7: return minimum(x, y);
+    case 8: return d.is_float() ? x / (pl::abs(y) + 1) : x / y;
+    case 9: return d.is_float() ? x + y : x % y;
+    case 10: return d.is_float() ? x - y : x << y;
+    case 11: return d.is_float() ? x + 1 : x >> y;
+    default: return x + y;
+    }
+  }
+
+  Value select() {
+    const Value x = some();
+    const Value y = coerced(some(), x.dtype(), x.shape());
+    return where(coerced(some(), bool_, x.shape()), x, y);
+  }
+
+  Value moved(const Value& v) {
+    const Shape s = v.shape();
+    switch (random_.below(3)) {
+    case 0: return pl::transpose(v);
+    case 1: return pl::reshape(v, {-1});
+    default: break;
+    }
+    Shape to = {random_.between(1, 3)};
+    if (s.rank() > 3 || count_of(s) * to[0].value() > most_elements) return v;
+    for (const Dim& d : s) to.push_back(d);
+    return broadcast_to(v, to);
+  }
+
+  Value reduced(const Value& v) {
+    const int rank = v.shape().rank();
+    const bool keepdims = random_.chance(50);
+    ReduceOptions options{{}, keepdims};
+    if (rank > 0 && random_.chance(70)) options.axis = random_.between(-rank, rank - 1);
+    switch (random_.below(3)) {
+    case 0: return pl::max(v, options);
+    case 1: return pl::min(v, options);
+    default: break;
+    }
+    const DType d = v.dtype().is_bool() ? i32 : v.dtype();
+    return pl::sum(small(v, d), options);
+  }
+
+  Value product() {
+    const DType d = random_.pick({f32, f16, bf16, f64, i8, i16, i32});
+    std::int64_t m = random_.pick({1, 3, 8, 16}), n = random_.pick({1, 2, 8, 16});
+    const std::int64_t k = random_.pick({1, 4, 8, 15});
+    const bool ta = random_.chance(50), tb = random_.chance(50);
+    const Value a = small(coerced(some(), i32, ta ? Shape{k, m} : Shape{m, k}), d);
+    const Value b = small(coerced(some(), i32, tb ? Shape{n, k} : Shape{k, n}), d);
+    return pl::dot(a, b, {.trans_a = ta, .trans_b = tb});
+  }
+
+  // ---- memory
+
+  // A part of `ref`, which is never empty.
+  Ref view(const Ref& ref) {
+    const Shape s = ref.shape();
+    if (s.rank() == 0 || random_.chance(50)) return ref;
+    switch (random_.below(4)) {
+    case 0: return ref.reshape({-1});
+    case 1:
+      if (s.rank() == 2) return ref.transpose({1, 0});
+      break;
+    case 2:
+      if (ref.dtype() == f32) return ref.bitcast(i32);
+      break;
+    default: break;
+    }
+    const std::int64_t n = std::min<std::int64_t>(s[0].value(), 1 << 20);
+    const std::int64_t size = random_.between(1, static_cast<int>(n));
+    const std::int64_t step = size > 1 && random_.chance(30) ? (n - 1) / (size - 1) : 1;
+    const std::int64_t last = n - 1 - (size - 1) * step;
+    const std::int64_t start = random_.below(static_cast<int>(last) + 1);
+    switch (random_.below(3)) {
+    case 0: return ref.at({start, ellipsis});
+    case 1: return ref.at({ds(start, size, step), ellipsis});
+    default: return ref.at({ds(index_up_to(last), size, step), ellipsis});
+    }
+  }
+
+  MaybeValue mask(const Shape& shape) {
+    if (random_.chance(60)) return {};
+    return coerced(some(), bool_, shape);
+  }
+
+  Value load() {
+    const Ref v = view(*random_.pick(readable_));
+    const Shape shape = v.shape();
+    if (random_.chance(70)) return v[_];
+    const Value m = coerced(some(), bool_, shape);
+    return pl::load(v, {.mask = m, .other = coerced(some(), v.dtype(), shape)});
+  }
+
+  void store() {
+    if (writable_.empty()) return;
+    const Ref v = view(*random_.pick(writable_));
+    const Value x = coerced(some(), v.dtype(), v.shape());
+    const MaybeValue m = mask(v.shape());
+    if (random_.chance(30)) {
+      v[_] = x;
+    } else {
+      pl::store(v, x, {.mask = m});
+    }
+  }
+
+  void swapped() {
+    std::vector<const Ref*> both;
+    for (const Ref* r : writable_)
+      if (std::find(readable_.begin(), readable_.end(), r) != readable_.end()) both.push_back(r);
+    if (both.empty()) return;
+    const Ref v = view(*random_.pick(both));
+    const Value x = coerced(some(), v.dtype(), v.shape());
+    const MaybeValue m = mask(v.shape());
+    keep(pl::swap(v, x, {.mask = m}));
+  }
+
+  // ---- control
+
+  // Statements in a region, whose values stay there.
+  void inside(int depth) {
+    for (int i = random_.between(1, 4); i > 0; --i) statement(depth - 1);
+  }
+
+  void when_(int depth) {
+    const std::size_t outside = values_.size();
+    pl::when(condition(), [&] {
+      inside(depth);
+      store();
+    });
+    values_.resize(outside);
+  }
+
+  void loop_(int depth) {
+    const int lo = random_.below(3), step = random_.pick({1, 1, 2, 3});
+    const bool literal = random_.chance(50);
+    const Value hi = literal ? Value(random_.below(6)) : index_up_to(5);
+    const int unroll = literal ? random_.pick({1, 1, 2, 4, 0}) : 1;
+    const Value a0 = some(), b0 = some();
+    const std::size_t outside = values_.size();
+    const auto body = [&](Index i, Value a, Value b) {
+      values_.insert(values_.end(), {i, a, b});
+      inside(depth);
+      const Value next = coerced(some(), a.dtype(), a.shape());
+      return carry(next, coerced(some(), b.dtype(), b.shape()));
+    };
+    auto [a, b] = pl::loop(lo, hi, LoopOptions{.step = step, .unroll = unroll}, body,
+                           a0.astype(a0.dtype()), b0.astype(b0.dtype()));
+    values_.resize(outside);
+    keep(a);
+    keep(b);
+  }
+
+  // ---- outputs
+
+  void initialise(std::size_t i) {
+    const Ref& o = parts_.outputs[i];
+    const Operand& plan = plan_.outputs[i];
+    Value first = true;
+    for (int axis = 0; axis < static_cast<int>(plan_.axes.size()); ++axis)
+      if (!plan.moves_along(axis)) first = first & (program_id(axis) == 0);
+    const Value x = coerced(some(), o.dtype(), o.shape());
+    pl::when(first, [&] { o[_] = x; });
+    writable_.push_back(&o);
+    // What lies beyond the end of an array was not kept: it may not be read again.
+    if (!plan.is_ragged()) readable_.push_back(&o);
+  }
+
+  void finish(std::size_t i) {
+    const Ref& o = parts_.outputs[i];
+    const DType d = o.dtype();
+    Value x = coerced(some(), d, o.shape());
+    if (plan_.elementary && d.is_float()) {
+      switch (random_.below(4)) {
+      case 0: x = pl::exp(x); break;
+      case 1: x = pl::tanh(x); break;
+      case 2: x = pl::sin(x); break;
+      default: x = pl::log1p(pl::abs(x));
+      }
+      o[_] = x;
+    } else if (random_.chance(40) && !d.is_bool()) {
+      o[_] += x;
+    } else if (random_.chance(80)) {
+      o[_] = x;
+    }
+  }
+
+  Random random_;
+  const Plan& plan_;
+  const Parts& parts_;
+  std::vector<const Ref*> readable_, writable_;
+  std::vector<Value> values_;
+};
+
+// ---- parameters
+
+struct Collected {
+  std::vector<Ref> refs;
+  std::vector<Value> numbers;
+  void take(const Ref& r) { refs.push_back(r); }
+  void take(const Value& v) { numbers.push_back(v); }
+  void take(const Refs& all) {
+    for (const Ref& r : all) refs.push_back(r);  // a Ref cannot be assigned
+  }
+};
+
+Parts apart(const Plan& plan, Collected given) {
+  Parts parts;
+  parts.numbers = std::move(given.numbers);
+  for (std::size_t i = 0; i < given.refs.size(); ++i) {
+    auto& part = i < plan.inputs.size()                         ? parts.inputs
+                 : i < plan.inputs.size() + plan.outputs.size() ? parts.outputs
+                                                                : parts.scratch;
+    part.push_back(given.refs[i]);
+  }
+  return parts;
+}
+
+template <class... P>
+Body taking(const Plan& plan) {
+  return Body(
+      [plan](P... parameters) {
+        Collected given;
+        (given.take(parameters), ...);
+        const Parts parts = apart(plan, std::move(given));
+        Statements(plan, parts).run();
+      },
+      user(body_line));
+}
+
+template <std::size_t... I>
+Body taking_refs(const Plan& plan, std::index_sequence<I...>) {
+  return taking<pl::detail::Repeat<Ref, I>...>(plan);
+}
+
+Body taking_refs(const Plan& plan, int count) {
+  switch (count) {
+  case 0: return taking_refs(plan, std::make_index_sequence<0>());
+  case 1: return taking_refs(plan, std::make_index_sequence<1>());
+  case 2: return taking_refs(plan, std::make_index_sequence<2>());
+  case 3: return taking_refs(plan, std::make_index_sequence<3>());
+  case 4: return taking_refs(plan, std::make_index_sequence<4>());
+  case 5: return taking_refs(plan, std::make_index_sequence<5>());
+  case 6: return taking_refs(plan, std::make_index_sequence<6>());
+  case 7: return taking_refs(plan, std::make_index_sequence<7>());
+  default: return taking_refs(plan, std::make_index_sequence<8>());
+  }
+}
+
+}  // namespace
+
+Body body_of(const Plan& plan) {
+  if (plan.operands_more != 0 || (plan.numbers.empty() && plan.seed % 2 == 0)) {
+    const std::size_t all = plan.inputs.size() + plan.outputs.size() + plan.scratch.size();
+    return taking_refs(plan, std::max(0, static_cast<int>(all) + plan.operands_more));
+  }
+  const std::string numbers = plan.pattern.substr(0, plan.pattern.find_last_of('v') + 1);
+  if (numbers == "v") return taking<Value, Refs>(plan);
+  if (numbers == "rv") return taking<Ref, Value, Refs>(plan);
+  if (numbers == "rrv") return taking<Ref, Ref, Value, Refs>(plan);
+  if (numbers == "vv") return taking<Value, Value, Refs>(plan);
+  if (numbers == "vrv") return taking<Value, Ref, Value, Refs>(plan);
+  if (numbers == "rvv") return taking<Ref, Value, Value, Refs>(plan);
+  if (numbers == "rvrv") return taking<Ref, Value, Ref, Value, Refs>(plan);
+  if (numbers == "vrrv") return taking<Value, Ref, Ref, Value, Refs>(plan);
+  if (numbers == "rrvv") return taking<Ref, Ref, Value, Value, Refs>(plan);
+  return taking<Refs>(plan);
+}
+
+}  // namespace palladium::test::random_calls
