@@ -141,7 +141,8 @@ TEST_CASE("what the GPU answers to questions is told, and fails only against wha
     CHECK(state(refused) == "passed");
     CHECK(answer(refused).find("launch failure") != std::string::npos);
   }
-  CHECK(answer(lane) == report["conformance"]["answers"][lane]);
+  CHECK(answer(lane).starts_with("ballots 0x"));
+  CHECK(report["conformance"]["answers"].value(lane, "") == answer(lane));
   CHECK(done.out.find("what the chip answers\n") != std::string::npos);
 }
 
