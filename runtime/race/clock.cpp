@@ -109,26 +109,44 @@ const Clock* Clocks::join(const Clock* a, const Clock* b) {
   return memo.joined;
 }
 
-const Clock* Clocks::fence_all(const Clock* c) {
-  if (c->all_fenced_ == nullptr) {
+const Clock* Clocks::fence_all(const Clock* c, Spaces which) {
+  const Clock*& fenced = c->all_fenced_[which];
+  if (fenced == nullptr) {
     scratch_.assign(c->parts_, c->parts_ + c->size_);
-    if (scratch_.size() % 2 != 0) scratch_.push_back(empty_);
-    for (std::size_t i = 0; i < scratch_.size(); i += 2)
-      scratch_[i + 1] = join(scratch_[i], scratch_[i + 1]);
-    c->all_fenced_ = clock(scratch_);
-    c->all_fenced_->all_fenced_ = c->all_fenced_;
+    while (scratch_.size() % Clock::stride != 0) scratch_.push_back(empty_);
+    for (std::size_t i = 0; i < scratch_.size(); i += Clock::stride) {
+      for (std::uint32_t s = 0; s < spaces; ++s)
+        if ((which >> s & 1) != 0) scratch_[i + 1 + s] = join(scratch_[i], scratch_[i + 1 + s]);
+    }
+    fenced = clock(scratch_);
+    fenced->all_fenced_[which] = fenced;
   }
-  return c->all_fenced_;
+  return fenced;
 }
 
-bool Clocks::covers(const Clock* known, const Clock* clock, Timeline except) const {
+const Clock* Clocks::only(const Clock* c, std::span<const std::uint32_t> some) {
+  if (c->only_some_ == nullptr) {
+    scratch_.assign(c->size_, empty_);
+    for (std::size_t i = 0; i < scratch_.size(); i += Clock::stride) {
+      ClockPart kept = *c->parts_[i];
+      for (std::uint32_t t = 0; t < ClockPart::timelines; ++t)
+        if ((some[i / Clock::stride] >> t & 1) == 0) kept.epochs[t] = 0;
+      scratch_[i] = part(kept);
+    }
+    c->only_some_ = clock(scratch_);
+  }
+  return c->only_some_;
+}
+
+bool Clocks::covers(const Clock* known, const Clock* clock, Timeline except, Epoch since) const {
   for (std::uint32_t p = 0; p < clock->size_; ++p) {
     const ClockPart *theirs = clock->parts_[p],
                     *mine = p < known->size_ ? known->parts_[p] : empty_;
     if (theirs == mine) continue;
     for (std::uint32_t i = 0; i < ClockPart::timelines; ++i) {
-      const Timeline t = p / 2 * ClockPart::timelines + i;
-      if (theirs->epochs[i] > mine->epochs[i] && t != except) return false;
+      const Timeline t = p / Clock::stride * ClockPart::timelines + i;
+      const bool excepted = t == except && theirs->epochs[i] >= since;
+      if (theirs->epochs[i] > mine->epochs[i] && !excepted) return false;
     }
   }
   return true;
@@ -147,10 +165,11 @@ void Clocks::add(const Clock* clock) {
   base_ = join(base_, clock);
 }
 
-void Clocks::add(Timeline t, Epoch happened, Epoch fenced) {
-  const std::size_t part = 2 * (t / ClockPart::timelines);
+void Clocks::add(Timeline t, Epoch happened, PerSpace fenced) {
+  const std::size_t part = Clock::stride * (t / ClockPart::timelines);
   raise(part, t, happened);
-  if (fenced > 0) raise(part + 1, t, fenced);
+  for (std::uint32_t s = 0; s < spaces; ++s)
+    if (fenced[s] > 0) raise(part + 1 + s, t, fenced[s]);
 }
 
 void Clocks::raise(std::size_t part, Timeline t, Epoch epoch) {

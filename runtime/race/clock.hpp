@@ -16,6 +16,16 @@ namespace palladium::race {
 using Timeline = std::uint32_t;
 using Epoch = std::uint32_t;
 
+/// Memories that fence.proxy.async tells apart.
+enum class Space : std::uint8_t { shared, global };
+constexpr std::uint32_t spaces = 2;
+/// One of each space.
+using PerSpace = std::array<Epoch, spaces>;
+/// A set of spaces, by their bits.
+using Spaces = std::uint8_t;
+constexpr Spaces only(Space s) { return static_cast<Spaces>(1 << static_cast<int>(s)); }
+constexpr Spaces all_spaces = (1 << spaces) - 1;
+
 /// 32 neighbouring timelines of a clock; clocks share their equal parts.
 struct alignas(64) ClockPart {
   static constexpr std::uint32_t timelines = 32;
@@ -24,28 +34,33 @@ struct alignas(64) ClockPart {
 };
 
 /// Of each timeline, up to which epoch everything happened before, and up to which epoch its
-/// generic writes were made visible to the async proxy.
+/// generic writes to each space were made visible to the async proxy.
 class Clock {
  public:
-  Epoch happened(Timeline t) const { return epoch(2 * (t / ClockPart::timelines), t); }
+  Epoch happened(Timeline t) const { return epoch(stride * (t / ClockPart::timelines), t); }
   /// For the 32 timelines around t; null if nothing of them is known.
   const ClockPart* happened_around(Timeline t) const {
-    const std::uint32_t part = 2 * (t / ClockPart::timelines);
+    const std::uint32_t part = stride * (t / ClockPart::timelines);
     return part < size_ ? parts_[part] : nullptr;
   }
-  Epoch fenced(Timeline t) const { return epoch(2 * (t / ClockPart::timelines) + 1, t); }
+  Epoch fenced(Space s, Timeline t) const {
+    return epoch(stride * (t / ClockPart::timelines) + 1 + static_cast<std::uint32_t>(s), t);
+  }
 
  private:
   friend class Clocks;
+  static constexpr std::uint32_t stride = 1 + spaces;
 
   Epoch epoch(std::uint32_t part, Timeline t) const {
     return part < size_ ? parts_[part]->epochs[t % ClockPart::timelines] : 0;
   }
 
-  const ClockPart* const* parts_ = nullptr;  // in turns what happened and what was fenced
-  std::uint32_t size_ = 0;                   // the last part is not empty
+  // In turns what happened and what was fenced for each space.
+  const ClockPart* const* parts_ = nullptr;
+  std::uint32_t size_ = 0;  // the last part is not empty
   std::uint32_t number_ = 0;
-  mutable const Clock* all_fenced_ = nullptr;
+  mutable std::array<const Clock*, all_spaces + 1> all_fenced_ = {};
+  mutable const Clock* only_some_ = nullptr;
   mutable std::uint64_t visit_ = 0;
 };
 
@@ -61,15 +76,18 @@ class Clocks {
 
   /// What either knows.
   const Clock* join(const Clock* a, const Clock* b);
-  /// Everything that happened counts as fenced.
-  const Clock* fence_all(const Clock* clock);
-  /// Whether `known` knows all that `clock` knows but for timeline `except`.
-  bool covers(const Clock* known, const Clock* clock, Timeline except) const;
+  /// Everything that happened counts as fenced for these spaces.
+  const Clock* fence_all(const Clock* clock, Spaces spaces);
+  /// What it knows to have happened on the timelines of `some`, which has a bit for each and says
+  /// the same of a timeline in every call.
+  const Clock* only(const Clock* clock, std::span<const std::uint32_t> some);
+  /// Whether `known` knows all that `clock` knows but for timeline `except` from epoch `since` on.
+  bool covers(const Clock* known, const Clock* clock, Timeline except, Epoch since) const;
 
   /// Joins many clocks and points at once: `start`, `add` each, `finish`.
   void start();
   void add(const Clock* clock);
-  void add(Timeline t, Epoch happened, Epoch fenced);
+  void add(Timeline t, Epoch happened, PerSpace fenced);
   const Clock* finish();
 
   void clear();

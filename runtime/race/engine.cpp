@@ -13,6 +13,9 @@ void Engine::reset() {
   clocks_.clear();
   agents_.clear();
   owners_.clear();
+  async_timelines_.clear();
+  proxy_fences_.clear();
+  watches_fences_ = false;
   forget_snapshots();
   tag_memo_ = {};
   tag_numbers_.clear();
@@ -30,9 +33,14 @@ void Engine::forget_all_but(std::span<Snapshot* const> kept) {
   std::vector<const Clock*> clocks;
   for (const State& s : agents_) clocks.push_back(s.knows);
   for (const Snapshot* s : kept) clocks.push_back(resolve(*s));
+  for (const auto& [block, fences] : proxy_fences_)
+    for (const ProxyFence& f : fences) clocks.push_back(f.knows);
   clocks_.forget_all_but(clocks);
   forget_snapshots();
-  std::size_t next = 0;
+  std::size_t next = agents_.size() + kept.size();
+  for (auto& [block, fences] : proxy_fences_)
+    for (ProxyFence& f : fences) f.knows = clocks[next++];
+  next = 0;
   for (State& s : agents_) s.knows = clocks[next++];
   for (Snapshot* s : kept) *s = snapshot(clocks[next++]);
 }
@@ -40,14 +48,19 @@ void Engine::forget_all_but(std::span<Snapshot* const> kept) {
 Timeline Engine::new_timeline(Agent owner) {
   if (owners_.size() >> Record::timeline_bits != 0)
     throw InternalError(fmt::format("race: more than {} agents", owners_.size()));
-  owners_.push_back(owner);
-  return static_cast<Timeline>(owners_.size() - 1);
+  const auto added = static_cast<Timeline>(owners_.size());
+  owners_.push_back({.agent = owner});
+  if (added % 32 == 0) async_timelines_.push_back(0);
+  if (agents_[owner].through == Proxy::async) async_timelines_[added / 32] |= 1u << added % 32;
+  return added;
 }
 
-Agent Engine::add_agent() {
+Agent Engine::add_agent(Group group, Proxy through) {
   State& added = agents_.emplace_back();
   const Agent a = agents() - 1;
   added.knows = clocks_.nothing();
+  added.group = group;
+  added.through = through;
   added.timeline = new_timeline(a);
   return a;
 }
@@ -105,8 +118,10 @@ Snapshot Engine::release(Agent a) {
   State& s = state(a);
   const Epoch covered = advance(s);
   const Snapshot known = snapshot(s.knows);
-  if (s.knows->happened(s.timeline) >= covered && s.knows->fenced(s.timeline) >= s.fenced)
-    return known;
+  bool adds = s.knows->happened(s.timeline) < covered;
+  for (const Space space : {Space::shared, Space::global})
+    adds = adds || s.knows->fenced(space, s.timeline) < s.fenced[static_cast<int>(space)];
+  if (!adds) return known;
   return add({.a = s.timeline,
               .b = known.id,
               .happened = covered,
@@ -117,10 +132,15 @@ Snapshot Engine::release(Agent a) {
 Snapshot Engine::released(Agent a) {
   State& s = state(a);
   const Epoch covered = advance(s);
+  const auto fenced = [&](Timeline t) {
+    return PerSpace{s.knows->fenced(Space::shared, t), s.knows->fenced(Space::global, t)};
+  };
   clocks_.start();
-  clocks_.add(s.timeline, covered, std::max(s.fenced, s.knows->fenced(s.timeline)));
+  PerSpace mine = fenced(s.timeline);
+  for (std::uint32_t i = 0; i < spaces; ++i) mine[i] = std::max(mine[i], s.fenced[i]);
+  clocks_.add(s.timeline, covered, mine);
   for (const Past& past : s.left)
-    clocks_.add(past.timeline, s.knows->happened(past.timeline), s.knows->fenced(past.timeline));
+    clocks_.add(past.timeline, s.knows->happened(past.timeline), fenced(past.timeline));
   return snapshot(clocks_.finish());
 }
 
@@ -142,17 +162,70 @@ Snapshot Engine::join(Snapshot a, Snapshot b) {
   return {memo.joined};
 }
 
-void Engine::fence_async(Agent a) {
+Snapshot Engine::only_async(Snapshot s) {
+  return snapshot(clocks_.only(resolve(s), async_timelines_));
+}
+
+void Engine::fence_async(Agent a, Spaces which) {
   State& s = state(a);
-  s.fenced = advance(s);
+  const bool watched = watches_fences_ && (which & only(Space::global)) != 0;
+  s.touched = s.touched || watched;
+  const Epoch covered = advance(s);
+  if (watched) proxy_fences_[s.group.block].push_back({s.timeline, covered, s.knows});
+  for (std::uint32_t i = 0; i < spaces; ++i)
+    if ((which >> i & 1) != 0) s.fenced[i] = covered;
   if (!options_.strict_fences) {
-    s.knows = clocks_.fence_all(s.knows);
+    s.knows = clocks_.fence_all(s.knows, which);
   } else if (!s.left.empty()) {
     clocks_.start();
     clocks_.add(s.knows);
-    for (const Past& past : s.left) clocks_.add(past.timeline, 0, s.knows->happened(past.timeline));
+    for (const Past& past : s.left) {
+      PerSpace fenced = {};
+      for (std::uint32_t i = 0; i < spaces; ++i)
+        if ((which >> i & 1) != 0) fenced[i] = s.knows->happened(past.timeline);
+      clocks_.add(past.timeline, 0, fenced);
+    }
     s.knows = clocks_.finish();
   }
+}
+
+const Engine::State* Engine::owner(Record r) const {
+  const Owner& o = owners_[r.timeline()];
+  return r.epoch() < o.born ? nullptr : &agents_[o.agent];
+}
+
+bool Engine::is_mutual(Record earlier, Agent a, Record mine) const {
+  const Scope scope = std::max(earlier.scope(), mine.scope());
+  if (scope == Scope::device) return true;
+  const State* theirs = owner(earlier);
+  if (theirs == nullptr) return false;
+  const Group& group = agents_[a].group;
+  return scope == Scope::block ? theirs->group == group : theirs->group.cluster == group.cluster;
+}
+
+bool Engine::is_of_other_block(Record earlier, Agent a) const {
+  const State* theirs = owner(earlier);
+  return theirs == nullptr || theirs->group != agents_[a].group;
+}
+
+bool Engine::is_admitted(Record earlier, Agent a, const View& view) const {
+  const auto fences = proxy_fences_.find(agents_[a].group.block);
+  return fences != proxy_fences_.end() &&
+         std::any_of(fences->second.rbegin(), fences->second.rend(), [&](const ProxyFence& f) {
+           return f.knows->happened(earlier.timeline()) >= earlier.epoch() &&
+                  view.knows(f.timeline, f.epoch);
+         });
+}
+
+void Engine::begin_again(Agent a, Group group) {
+  State& s = state(a);
+  advance(s);
+  s.knows = clocks_.nothing();
+  s.fenced = {};
+  s.group = group;
+  s.since = s.epoch;
+  owners_[s.timeline].born = s.epoch;
+  for (const Past& past : s.left) owners_[past.timeline].born = past.epoch + 1;
 }
 
 void Engine::restart(Agent a, Snapshot s) {
@@ -160,26 +233,28 @@ void Engine::restart(Agent a, Snapshot s) {
   const Clock* known = resolve(s);
   const Epoch last = advance(restarted);
   restarted.knows = known;
-  restarted.fenced = 0;
+  restarted.fenced = {};
+  restarted.since = restarted.epoch;
   // A timeline is one sequence: it goes on only where its end is known.
   if (known->happened(restarted.timeline) >= last) return;
+  if (owners_.size() >= options_.most_timelines) return;
   restarted.left.push_back({restarted.timeline, last});
   restarted.touched = false;
   for (Past& past : restarted.left) {
     if (known->happened(past.timeline) < past.epoch) continue;
     restarted.timeline = past.timeline;
-    restarted.epoch = past.epoch + 1;
+    restarted.since = restarted.epoch = past.epoch + 1;
     past = restarted.left.back();
     restarted.left.pop_back();
     return;
   }
   restarted.timeline = new_timeline(a);
-  restarted.epoch = 1;
+  restarted.since = restarted.epoch = 1;
 }
 
 bool Engine::knows(Agent a, Snapshot s) {
   const State& mine = state(a);
-  return clocks_.covers(mine.knows, resolve(s), mine.timeline);
+  return clocks_.covers(mine.knows, resolve(s), mine.timeline, mine.since);
 }
 
 std::uint32_t Engine::new_tag(std::uint32_t tag) {
@@ -195,8 +270,13 @@ std::uint32_t Engine::new_tag(std::uint32_t tag) {
 }
 
 Access Engine::access(Record record) const {
-  return {owners_[record.timeline()], static_cast<Kind>(record.kind()), record.proxy(),
-          tags_[record.tag_number()]};
+  const Owner& owner = owners_[record.timeline()];
+  return {.agent = owner.agent,
+          .kind = static_cast<Kind>(record.kind()),
+          .proxy = record.proxy(),
+          .tag = tags_[record.tag_number()],
+          .scope = record.scope(),
+          .former = record.epoch() < owner.born};
 }
 
 }  // namespace palladium::race

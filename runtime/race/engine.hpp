@@ -20,14 +20,27 @@ using Agent = std::uint32_t;
 /// The way to memory: fence.proxy.async makes generic writes visible to the async proxy.
 enum class Proxy : std::uint8_t { generic, async };
 
-/// Atomics conflict with plain accesses, not with each other.
+/// Atomics conflict with plain accesses, and with each other where they go through different
+/// proxies or where the scope of one leaves out the other.
 enum class Kind : std::uint8_t { read, write, atomic };
+
+/// With whom an atomic is atomic.
+enum class Scope : std::uint8_t { device, cluster, block };
 
 struct Access {
   Agent agent = 0;
   Kind kind = Kind::read;
   Proxy proxy = Proxy::generic;
-  std::uint32_t tag = 0;  ///< the caller's, for example a line; at most 65,535 different ones
+  std::uint32_t tag = 0;        ///< the caller's, for example a line; at most 65,535 different ones
+  Scope scope = Scope::device;  ///< of an atomic
+  /// The access was made before its agent began again (see Engine::begin_again).
+  bool former = false;
+};
+
+/// Where an agent is: what scopes speak of.
+struct Group {
+  std::uint32_t cluster = 0, block = 0;
+  bool operator==(const Group&) const = default;
 };
 
 /// What somebody knows: of every agent, up to where everything that it did happened before, and up
@@ -42,11 +55,11 @@ struct Snapshot {
 struct Record {
   std::uint64_t bits = 0;
 
-  static constexpr int epoch_bits = 27, timeline_bits = 18, tag_bits = 16;
+  static constexpr int epoch_bits = 26, timeline_bits = 18, tag_bits = 16;
   static constexpr std::uint64_t epoch_mask = (std::uint64_t{1} << epoch_bits) - 1;
   static constexpr int timeline_shift = epoch_bits, proxy_shift = timeline_shift + timeline_bits,
-                       kind_shift = proxy_shift + 1, tag_shift = kind_shift + 2;
-  /// Timeline, proxy and kind.
+                       kind_shift = proxy_shift + 1, tag_shift = kind_shift + 3;
+  /// Timeline, proxy, kind and scope.
   static constexpr std::uint64_t source_mask =
       (std::uint64_t{1} << tag_shift) - (std::uint64_t{1} << timeline_shift);
 
@@ -57,7 +70,17 @@ struct Record {
   }
   Proxy proxy() const { return static_cast<Proxy>(bits >> proxy_shift & 1); }
   /// 3 for what is no access.
-  std::uint32_t kind() const { return bits >> kind_shift & 3; }
+  std::uint32_t kind() const { return narrow() ? 2 : kind_and_scope(); }
+  /// Of an atomic.
+  Scope scope() const {
+    return narrow() ? static_cast<Scope>(kind_and_scope() - 3) : Scope::device;
+  }
+  std::uint32_t kind_and_scope() const { return bits >> kind_shift & 7; }
+  static constexpr std::uint32_t kind_and_scope(Kind kind, Scope scope) {
+    const bool narrow = kind == Kind::atomic && scope != Scope::device;
+    return narrow ? 3 + static_cast<std::uint32_t>(scope) : static_cast<std::uint32_t>(kind);
+  }
+  bool narrow() const { return (bits >> kind_shift & 4) != 0; }
   std::uint32_t tag_number() const { return static_cast<std::uint32_t>(bits >> tag_shift); }
   /// An access by the same agent in the same way: the later one stands for both.
   bool same_source(Record other) const { return ((bits ^ other.bits) & source_mask) == 0; }
@@ -67,15 +90,18 @@ struct Record {
 /// What an access is checked with.
 struct View {
   const Clock* clock = nullptr;
-  Timeline self = ~Timeline{0};  // its own past is known
-  Epoch self_fenced = 0;
+  Timeline self = ~Timeline{0};  // its own past is known,
+  Epoch since = 0;               // from here on
+  PerSpace self_fenced = {};
 
-  bool knows(Record r) const {
-    return r.timeline() == self || r.epoch() <= clock->happened(r.timeline());
+  bool knows(Timeline t, Epoch e) const {
+    return (t == self && e >= since) || e <= clock->happened(t);
   }
-  bool knows_fenced(Record r) const {
-    return r.epoch() <= clock->fenced(r.timeline()) ||
-           (r.timeline() == self && r.epoch() <= self_fenced);
+  bool knows(Record r) const { return knows(r.timeline(), r.epoch()); }
+  bool knows_fenced(Space s, Record r) const {
+    return r.epoch() <= clock->fenced(s, r.timeline()) ||
+           (r.timeline() == self && r.epoch() >= since &&
+            r.epoch() <= self_fenced[static_cast<int>(s)]);
   }
 };
 
@@ -91,14 +117,19 @@ class Engine {
     /// fence.proxy.async counts for the writes of the thread that executes it only; else for all
     /// that the thread knows.
     bool strict_fences = true;
+    /// From so many timelines on, operations go on with those that they have.
+    std::uint32_t most_timelines = 3 << (Record::timeline_bits - 2);
   };
   Engine();
   explicit Engine(Options options);
   Engine(const Engine&) = delete;
 
-  Agent add_agent();
+  /// `through`: the proxy of all that it will do.
+  Agent add_agent(Group group = {}, Proxy through = Proxy::generic);
   std::uint32_t agents() const { return static_cast<std::uint32_t>(agents_.size()); }
 
+  /// `a` did something of which others may learn, though it accessed nothing.
+  void touch(Agent a) { state(a).touched = true; }
   /// All that `a` knows and did so far; what it does later is not covered.
   Snapshot release(Agent a);
   /// Only what `a` itself did so far (since `restart`).
@@ -107,11 +138,16 @@ class Engine {
   void acquire(Agent a, Snapshot s);
   /// What either knows.
   Snapshot join(Snapshot a, Snapshot b);
-  /// `a` executed fence.proxy.async.
-  void fence_async(Agent a);
+  /// What `s` knows of agents that go through the async proxy.
+  Snapshot only_async(Snapshot s);
+  /// `a` executed fence.proxy.async for these spaces.
+  void fence_async(Agent a, Spaces spaces = all_spaces);
   /// `a` becomes another operation, which knows `s` and nothing else. What it did before stays
   /// history that others know or do not know, as before.
   void restart(Agent a, Snapshot s);
+  /// `a` becomes somebody who knows nothing, in another group. What it did before is another's, but
+  /// for who is told later of what it does: who knows that counts as knowing what was before too.
+  void begin_again(Agent a, Group group);
   /// Whether all that `s` knows happened before what `a` does next.
   bool knows(Agent a, Snapshot s);
 
@@ -129,20 +165,37 @@ class Engine {
     State& state = this->state(access.agent);
     state.touched = true;
     return {std::uint64_t{tag_number(access.tag)} << Record::tag_shift |
-            static_cast<std::uint64_t>(access.kind) << Record::kind_shift |
+            std::uint64_t{Record::kind_and_scope(access.kind, access.scope)} << Record::kind_shift |
             static_cast<std::uint64_t>(access.proxy) << Record::proxy_shift |
             std::uint64_t{state.timeline} << Record::timeline_shift | state.epoch};
   }
   /// Whether `a` made the access, in its operation or in a former one that it knows.
-  bool is_own(Agent a, Record r) { return owners_[r.timeline()] == a && view(a).knows(r); }
+  bool is_own(Agent a, Record r) { return owners_[r.timeline()].agent == a && view(a).knows(r); }
   Access access(Record record) const;
   View view(Agent a) {
     const State& state = this->state(a);
-    return {state.knows, state.timeline, state.fenced};
+    return {state.knows, state.timeline, state.since, state.fenced};
   }
   View view(Snapshot s) { return {resolve(s)}; }
+  /// Whether the scopes of two atomics, of which `mine` is by agent `a`, include each other.
+  bool is_mutual(Record earlier, Agent a, Record mine) const;
+  bool is_of_other_block(Record earlier, Agent a) const;
+  /// From now on the engine remembers who fenced global memory knowing what: for `is_admitted`.
+  void watch_fences() { watches_fences_ = true; }
+  /// Whether somebody in the block of `a` executed fence.proxy.async for global memory, knowing of
+  /// `earlier`, before what has this view.
+  bool is_admitted(Record earlier, Agent a, const View& view) const;
 
  private:
+  struct Owner {
+    Agent agent = 0;
+    Epoch born = 0;  // what was before is another's
+  };
+  struct ProxyFence {
+    Timeline timeline = 0;
+    Epoch epoch = 0;
+    const Clock* knows = nullptr;
+  };
   /// A timeline of an agent that it left behind: a later operation did not know its end.
   struct Past {
     Timeline timeline = 0;
@@ -152,7 +205,10 @@ class Engine {
     const Clock* knows = nullptr;
     Timeline timeline = 0;
     Epoch epoch = 1;
-    Epoch fenced = 0;
+    Epoch since = 0;  // up to there the timeline is of former operations
+    PerSpace fenced = {};
+    Group group;
+    Proxy through = Proxy::generic;
     bool touched = false;  // something was done in this epoch
     std::vector<Past> left;
 
@@ -163,7 +219,8 @@ class Engine {
     enum class Kind : std::uint8_t { clock, release, join };
     const Clock* clock = nullptr;  // once evaluated
     std::uint32_t a = 0, b = 0;    // joined snapshots; of a release the timeline and the knowledge
-    Epoch happened = 0, fenced = 0;
+    Epoch happened = 0;
+    PerSpace fenced = {};
     std::uint32_t visit = 0;
     Kind kind = Kind::clock;
   };
@@ -182,6 +239,7 @@ class Engine {
   std::uint32_t new_tag(std::uint32_t tag);
   void forget_snapshots();
   Timeline new_timeline(Agent owner);
+  const State* owner(Record r) const;
   /// Ends the epoch, so that what follows is not covered; the last epoch in which something was
   /// done.
   Epoch advance(State& state);
@@ -197,7 +255,10 @@ class Engine {
   Options options_;
   Clocks clocks_;
   std::vector<State> agents_;
-  std::vector<Agent> owners_;  // of timelines
+  std::vector<Owner> owners_;                                                // of timelines
+  std::vector<std::uint32_t> async_timelines_;                               // a bit for each
+  std::unordered_map<std::uint32_t, std::vector<ProxyFence>> proxy_fences_;  // by block
+  bool watches_fences_ = false;
   std::vector<Node> nodes_;
   std::vector<std::uint32_t> node_of_clock_;
   std::vector<std::uint32_t> pending_;

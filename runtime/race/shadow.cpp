@@ -28,7 +28,11 @@ std::uint32_t neighbourhood(Record r) {
 class Shadow::Check {
  public:
   Check(Shadow& shadow, Agent agent, Record mine, std::span<const View> views)
-      : shadow_(shadow), agent_(agent), mine_(mine), views_(views) {}
+      : shadow_(shadow),
+        agent_(agent),
+        mine_(mine),
+        since_(shadow.engine_.view(agent).since),
+        views_(views) {}
 
   void range(std::size_t offset, std::size_t bytes) {
     if (offset > shadow_.bytes_ || bytes > shadow_.bytes_ - offset) {
@@ -107,18 +111,25 @@ class Shadow::Check {
       cell.last = mine_;
       cell.since = {};
     } else {
-      if (kind == Kind::atomic || shadow_.has_atomics_) compare_other_kind(cell, at, size);
+      if (kind == Kind::atomic || shadow_.has_atomics_) compare_conflicting(cell, at, size);
       add(cell);
     }
   }
 
-  void compare_other_kind(const Cell& cell, std::size_t at, std::size_t size) {
+  // Of reads and atomics.
+  bool conflicts(Record earlier) const {
+    if (earlier.kind() != mine_.kind()) return true;
+    return mine_.kind() == static_cast<std::uint32_t>(Kind::atomic) &&
+           (earlier.proxy() != mine_.proxy() || !shadow_.engine_.is_mutual(earlier, agent_, mine_));
+  }
+
+  void compare_conflicting(const Cell& cell, std::size_t at, std::size_t size) {
     for (const Record r : cell.since) {
       if (is_link(r)) {
         for (std::uint32_t i = target(r); i != none; i = shadow_.many_[i].next)
           for (const Record one : shadow_.many_[i].records)
-            if (!one.empty() && one.kind() != mine_.kind()) compare(one, at, size);
-      } else if (!r.empty() && r.kind() != mine_.kind()) {
+            if (!one.empty() && conflicts(one)) compare(one, at, size);
+      } else if (!r.empty() && conflicts(r)) {
         compare(r, at, size);
       }
     }
@@ -152,16 +163,23 @@ class Shadow::Check {
   }
 
   Order order(Record earlier) const {
-    if (earlier.timeline() != mine_.timeline()) {
+    if (earlier.timeline() != mine_.timeline() || earlier.epoch() < since_) {
       for (const View& view : views_)
         if (!view.knows(earlier) && !shadow_.engine_.is_own(agent_, earlier)) return Order::none;
     }
-    if (mine_.proxy() == Proxy::async && earlier.proxy() == Proxy::generic &&
-        earlier.kind() != static_cast<std::uint32_t>(Kind::read)) {
+    if (mine_.proxy() == Proxy::async && earlier.kind() != static_cast<std::uint32_t>(Kind::read)) {
       for (const View& view : views_)
-        if (!view.knows_fenced(earlier)) return Order::not_fenced;
+        if (!is_fenced(earlier, view)) return Order::not_fenced;
     }
     return Order::ordered;
+  }
+
+  // What happened before is also seen through the async proxy.
+  bool is_fenced(Record earlier, const View& view) const {
+    if (earlier.proxy() == Proxy::generic) return view.knows_fenced(shadow_.space_, earlier);
+    Engine& engine = shadow_.engine_;
+    return shadow_.space_ == Space::shared || !engine.is_of_other_block(earlier, agent_) ||
+           engine.is_admitted(earlier, agent_, view);
   }
 
   void compare(Record earlier, std::size_t at, std::size_t size) {
@@ -250,6 +268,7 @@ class Shadow::Check {
   Shadow& shadow_;
   const Agent agent_;
   const Record mine_;
+  const Epoch since_;
   const std::span<const View> views_;
   Record ordered_write_, ordered_read_;  // the last that were found to be ordered
   Record earlier_;                       // of the first race
@@ -257,8 +276,11 @@ class Shadow::Check {
   bool missing_fence_ = false;
 };
 
-Shadow::Shadow(Engine& engine, std::size_t bytes)
-    : engine_(engine), bytes_(bytes), pages_((bytes + page_bytes - 1) / page_bytes) {}
+Shadow::Shadow(Engine& engine, std::size_t bytes, Space space)
+    : engine_(engine),
+      bytes_(bytes),
+      space_(space),
+      pages_((bytes + page_bytes - 1) / page_bytes) {}
 
 void Shadow::clear() {
   ++generation_;
@@ -321,6 +343,8 @@ bool Shadow::passes(Cell& cell, Record mine, const View& view) const {
 
 Record Shadow::record(const Access& access) {
   has_atomics_ = has_atomics_ || access.kind == Kind::atomic;
+  if (space_ == Space::global && access.proxy == Proxy::async && access.kind != Kind::read)
+    engine_.watch_fences();
   return engine_.record(access);
 }
 

@@ -25,14 +25,17 @@ struct Race {
 /// The shadow of one memory: a block's shared memory, a buffer, the elements of a Ref.
 ///
 /// What must be ordered: two accesses to a byte of which one is a write, or one is atomic and the
-/// other is not. After a generic write or atomic an asynchronous access needs the writer's fence
-/// too; after a read it does not. Exact for every byte: cells are 16 bytes wide and are split where
-/// accesses are narrower, and no reader is forgotten. A write that has been found to be ordered
-/// after what was there stands for it: whoever is ordered after the write need not know the rest.
+/// other is not, or not with it (see Kind). After a generic write or atomic an asynchronous access
+/// needs the writer's fence for this space too; after a read it does not. In global memory an
+/// asynchronous access after another block's asynchronous write needs a fence by its own block,
+/// after that block was told of the write. Exact for every byte: cells are 16 bytes wide and are
+/// split where accesses are narrower, and no reader is forgotten. A write that has been found to be
+/// ordered after what was there stands for it: whoever is ordered after the write need not know the
+/// rest.
 class Shadow {
  public:
   /// `engine` must outlive the shadow.
-  Shadow(Engine& engine, std::size_t bytes);
+  Shadow(Engine& engine, std::size_t bytes, Space space = Space::shared);
   Shadow(const Shadow&) = delete;
 
   std::size_t bytes() const { return bytes_; }
@@ -93,6 +96,7 @@ class Shadow {
 
   Engine& engine_;
   std::size_t bytes_;
+  Space space_;
   std::vector<std::unique_ptr<Page>> pages_;
   std::uint32_t generation_ = 1;  // of pages; others are of a memory that was cleared
   bool has_atomics_ = false;
