@@ -20,6 +20,7 @@
 #include "tests/support/folder.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/support/process.hpp"
+#include "tests/support/wgmma_lint.hpp"
 
 using namespace palladium;
 using namespace palladium::conformance;
@@ -149,6 +150,13 @@ std::string unpinned(const std::string& text) {
 std::string program() { return test::binary_dir() + "/gpu_conformance"; }
 
 }  // namespace
+
+TEST_CASE("the checks' texts pin the registers of products after each wait") {
+  for (const Case& c : all_cases()) {
+    INFO(c.name << "\n" << c.text);
+    CHECK(test::unpinned_registers(c.text).empty());
+  }
+}
 
 TEST_CASE("every function of the waist has a hardware check") {
   std::string all;

@@ -8,6 +8,7 @@
 
 #include "palladium/error.hpp"
 #include "tests/support/hopper_kernels.hpp"
+#include "tests/support/wgmma_lint.hpp"
 
 namespace palladium::test {
 namespace {
@@ -61,6 +62,7 @@ void SmallKernel::run(const emulator::Options& options) const { launch(options, 
 void SmallKernel::launch(const emulator::Options& options,
                          const std::function<void(const emulator::Launch&)>& use) const {
   const std::string emitted = text();
+  CHECK(unpinned_registers(emitted) == std::vector<std::string>{});
   std::vector<void*> arguments = arguments_;
   std::vector<Location> lines;
   for (std::ptrdiff_t i = std::count(emitted.begin(), emitted.end(), '\n'); i > 0; --i) {
