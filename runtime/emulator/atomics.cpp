@@ -17,54 +17,84 @@ bool acquires(abi::Order order) {
   return order == abi::Order::acquire || order == abi::Order::acq_rel;
 }
 
-}  // namespace
-
-// What this thread tells whoever reads the location: all that it did, or what a fence before this
-// access released.
-void Machine::order_before(abi::Order order, race::Snapshot& location) {
-  Thread& me = self();
-  location = engine_.join(location, releases(order) ? engine_.release(me.agent) : me.fenced);
-}
-
-void Machine::order_after(abi::Order order, race::Snapshot& location) {
-  Thread& me = self();
-  if (acquires(order)) {
-    engine_.acquire(me.agent, location);
-  } else {
-    me.read_relaxed = engine_.join(me.read_relaxed, location);
+// Two of them order their threads only where each reaches the other.
+Reach reach_of(abi::Scope scope) {
+  switch (scope) {
+  case abi::Scope::block: return block_reach;
+  case abi::Scope::cluster: return cluster_reach;
+  default: return device_reach;
   }
 }
 
-// Two updates are atomic for each other if each one's scope holds both threads.
-void Machine::require_scope(std::uintptr_t address, abi::Scope scope, int line) {
+race::Scope race_scope(abi::Scope scope) {
+  switch (reach_of(scope)) {
+  case block_reach: return race::Scope::block;
+  case cluster_reach: return race::Scope::cluster;
+  default: return race::Scope::device;
+  }
+}
+
+// The part of whoever has this place now.
+race::Snapshot& part(std::vector<AtomicLocation::Part>& parts, std::size_t place,
+                     std::uint64_t of) {
+  if (parts.size() <= place) parts.resize(place + 1);
+  if (parts[place].of != of) parts[place] = {.of = of, .told = {}};
+  return parts[place].told;
+}
+
+}  // namespace
+
+race::Snapshot& Machine::told_to_cluster(AtomicLocation& location) {
+  const Cluster& cluster = *self().block->cluster;
+  return part(location.clusters, static_cast<std::size_t>(&cluster - clusters_.data()),
+              cluster.index);
+}
+
+race::Snapshot& Machine::told_to_block(AtomicLocation& location) {
+  const Block& block = *self().block;
+  const auto slot = static_cast<std::size_t>(block.cluster - clusters_.data());
+  return part(location.blocks, slot * block.cluster->blocks.size() + block.rank, block.linear);
+}
+
+// What this thread tells whoever reads the location: all that it did, or what a fence before this
+// access released.
+void Machine::tell(abi::Order order, Reach reach, AtomicLocation& location) {
   Thread& me = self();
-  const Block& block = *me.block;
-  const std::uint64_t cluster = block.cluster->index;
-  constexpr const char* names[] = {"block", "cluster", "GPU", "system"};
-  const auto compare = [&](const UpdatesOf& others) {
-    for (const auto& [key, theirs] : others) {
-      const abi::Scope others_scope = key.second;
-      const bool same_block = key.first == block.linear, same_cluster = theirs.cluster == cluster;
-      const auto holds = [&](abi::Scope s) {
-        return s == abi::Scope::block ? same_block : s != abi::Scope::cluster || same_cluster;
-      };
-      if (holds(scope) && holds(others_scope)) continue;
-      if (engine_.knows(me.agent, theirs.after)) continue;
-      report(block, {"scope", std::max(line, theirs.line), std::min(line, theirs.line)},
-             fmt::format("{} updates memory in the scope of its {}, {}{}\nwhich is not atomic with "
-                         "the update in the scope of its {} by {}{}",
-                         describe_self(), names[static_cast<int>(scope)], global_.nearest(address),
-                         where(line), names[static_cast<int>(others_scope)], describe(theirs.last),
-                         where(theirs.line)));
-      return;
-    }
+  const bool release = releases(order);
+  const race::Snapshot all = release ? engine_.release(me.agent) : race::Snapshot{};
+  const auto add = [&](race::Snapshot& told, Reach to) {
+    if (reach >= to) told = engine_.join(told, release ? all : me.fenced[to]);
   };
-  Updated& updated = updated_[address];
-  const bool narrow = scope == abi::Scope::block || scope == abi::Scope::cluster;
-  compare(updated.narrow);
-  if (narrow) compare(updated.wide);
-  Updates& mine = (narrow ? updated.narrow : updated.wide)[{block.linear, scope}];
-  mine = {cluster, me.agent, line, engine_.join(mine.after, engine_.release(me.agent))};
+  add(told_to_block(location), block_reach);
+  add(told_to_cluster(location), cluster_reach);
+  add(location.told, device_reach);
+}
+
+race::Snapshot Machine::heard(Reach reach, AtomicLocation& location) {
+  race::Snapshot all = told_to_block(location);
+  if (reach >= cluster_reach) all = engine_.join(all, told_to_cluster(location));
+  if (reach >= device_reach) all = engine_.join(all, location.told);
+  return all;
+}
+
+void Machine::hear(abi::Order order, Reach reach, AtomicLocation& location) {
+  Thread& me = self();
+  if (acquires(order)) return engine_.acquire(me.agent, heard(reach, location));
+  for (int fence = block_reach; fence < reaches; ++fence) {
+    race::Snapshot& read = me.read_relaxed[fence];
+    read = engine_.join(read, heard(std::min(reach, static_cast<Reach>(fence)), location));
+  }
+}
+
+void Machine::fence(Reach reach) {
+  if (!races()) return;
+  Thread& me = self();
+  const race::Snapshot released = engine_.release(me.agent);
+  engine_.acquire(me.agent, me.read_relaxed[reach]);
+  for (int r = block_reach; r <= reach; ++r) {
+    me.fenced[r] = released;
+    me.read_relaxed[r] = {};
+  }
 }
 
 // Whether the thread asks for the same as before and was told the same: such loops must let others
@@ -87,18 +117,19 @@ std::uint64_t Machine::atomic_global(void* p, abi::Atomic what, abi::Format form
                                      std::uint64_t expected, abi::Order order, abi::Scope scope,
                                      int line) {
   const bool writes = what != abi::Atomic::load;
+  const bool reads = what != abi::Atomic::store && what != abi::Atomic::reduce_add;
   if (!writes) poll(line);
   GlobalMemory::Region& region = global(p, bytes, bytes, writes, "updates", line);
   const auto address = reinterpret_cast<std::uintptr_t>(p);
   if (races()) {
     const race::Agent me = self().agent;
     record_global(region, address, bytes,
-                  {me, race::Kind::atomic, race::Proxy::generic, static_cast<std::uint32_t>(line)},
+                  {me, race::Kind::atomic, race::Proxy::generic, static_cast<std::uint32_t>(line),
+                   race_scope(scope)},
                   {&me, 1});
-    if (writes) require_scope(address, scope, line);
-    race::Snapshot& location = atomics_[address];
-    if (what != abi::Atomic::store) order_after(order, location);
-    if (writes) order_before(order, location);
+    AtomicLocation& location = atomics_[address];
+    if (reads) hear(order, reach_of(scope), location);
+    if (writes) tell(order, reach_of(scope), location);
   }
   std::uint64_t old = 0;
   std::memcpy(&old, p, bytes);
@@ -118,9 +149,9 @@ std::uint64_t Machine::atomic_shared(std::uint32_t address, abi::Atomic what, ab
   require_written(*at.block, at.offset, bytes, "updates", line);
   record_shared(*at.block, at.offset, bytes, race::Kind::atomic, line);
   if (races()) {
-    race::Snapshot& location = shared_atomics_[{at.block, at.offset}];
-    order_after(order, location);
-    order_before(order, location);
+    AtomicLocation& location = shared_atomics_[{at.block, at.offset}];
+    hear(order, block_reach, location);
+    tell(order, block_reach, location);
   }
   std::uint64_t old = 0;
   std::memcpy(&old, &at.block->shared[at.offset], bytes);

@@ -24,6 +24,7 @@ void Machine::meet(Meeting& meeting, Wait kind, int variant, int line, Finish fi
   Thread& me = self();
   const bool orders = kind == Wait::warpgroup_sync || kind == Wait::warp_sync;
   if (races() && orders) {
+    if (meeting.arrived == 0) engine_.touch(me.agent);  // so that the meeting itself is known of
     meeting.arrived_with = engine_.join(meeting.arrived_with, engine_.release(me.agent));
   }
   if (++meeting.arrived < meeting.count) {
@@ -32,11 +33,55 @@ void Machine::meet(Meeting& meeting, Wait kind, int variant, int line, Finish fi
   }
   finish();
   meeting.arrived = 0;
-  progress();
+  polls_ = 0;
   for (Thread& thread : threads_of(me, meeting)) {
     if (races() && orders) engine_.acquire(thread.agent, meeting.arrived_with);
     if (&thread != &me) unpark(thread);
   }
+}
+
+// ---- in step: `.aligned` instructions need all lanes of a warp at one line, those of wgmma all
+// threads of a warpgroup. Threads that have returned need not come.
+
+void Machine::in_step(Meeting& group, std::uint32_t& number, Wait kind, int line) {
+  const InStep::Step mine = {kind, line}, theirs = group.steps.next(number++, mine, group.live);
+  if (theirs == mine) return;
+  fail(
+      line,
+      fmt::format("executes {} where other threads of its {} execute {}: all must execute the same "
+                  "together",
+                  name(kind), group.count == 32 ? "warp" : "warpgroup", name(theirs.kind)),
+      "they are at", theirs.line);
+}
+
+void Machine::warp_in_step(Wait kind, int line) {
+  in_step(warp_of(self()), self().warp_steps, kind, line);
+}
+
+// As often as products are made, and therefore only where more than results is asked for.
+void Machine::warpgroup_in_step(Wait kind, int line) {
+  if (!races()) return;
+  Thread& me = self();
+  in_step(me.block->warpgroups[me.ids.warpgroup], me.warpgroup_steps, kind, line);
+}
+
+// ---- 16 barriers of the block, which warpgroup_sync and block_sync use as well
+
+void Machine::use_barrier(std::uint32_t id, Wait user, const Others& others, int line) {
+  Thread& me = self();
+  if (others.there) {
+    fail(line,
+         fmt::format("comes by {} to barrier {} of the block, where other threads wait by {}",
+                     name(user), id, name(others.by)),
+         "they wait at", others.line);
+  }
+  const Barrier& b = me.block->barriers[id];
+  if (!races() || b.user == Wait::nothing || engine_.knows(me.agent, b.passed)) return;
+  report(
+      *me.block, {"barrier", line, b.user_line},
+      fmt::format("race: {} comes by {} to barrier {} of the block and is not ordered after those "
+                  "who met there by {}{}\nthey met at{}",
+                  describe_self(), name(user), id, name(b.user), where(line), where(b.user_line)));
 }
 
 void Machine::warpgroup_sync(int warpgroups, int line) {
@@ -45,7 +90,17 @@ void Machine::warpgroup_sync(int warpgroups, int line) {
                            launch_.warpgroups));
   }
   Thread& me = self();
-  meet(me.block->warpgroups[me.ids.warpgroup], Wait::warpgroup_sync, 0, line, [] {});
+  Meeting& meeting = me.block->warpgroups[me.ids.warpgroup];
+  const std::uint32_t id = 1 + me.ids.warpgroup;
+  Barrier& b = me.block->barriers[id];
+  if (b.arrived != 0 || b.user != Wait::warpgroup_sync) {
+    use_barrier(id, Wait::warpgroup_sync, {b.arrived != 0, Wait::barrier_sync, b.line}, line);
+  }
+  meet(meeting, Wait::warpgroup_sync, 0, line, [&] {
+    b.user = Wait::warpgroup_sync;
+    b.user_line = line;
+    b.passed = meeting.arrived_with;
+  });
 }
 
 void Machine::warp_sync(int line) {
@@ -56,6 +111,10 @@ void Machine::warp_sync(int line) {
 void Machine::block_sync(int line) {
   Thread& me = self();
   Meeting& meeting = me.block->everyone;
+  const Barrier& b = me.block->barriers[0];
+  if (b.arrived != 0 || b.user != Wait::block_sync) {
+    use_barrier(0, Wait::block_sync, {b.arrived != 0, Wait::barrier_sync, b.line}, line);
+  }
   if (meeting.arrived == 0) {
     meeting.line = line;
     meeting.arrived_with = {};
@@ -64,6 +123,7 @@ void Machine::block_sync(int line) {
          "they wait at", meeting.line);
   }
   if (races()) {
+    if (meeting.arrived == 0) engine_.touch(me.agent);
     meeting.arrived_with = engine_.join(meeting.arrived_with, engine_.release(me.agent));
   }
   ++meeting.arrived;
@@ -80,6 +140,10 @@ void Machine::pass_if_all_came(Block& block) {
   Meeting& meeting = block.everyone;
   if (meeting.arrived == 0 || meeting.arrived < block.live) return;
   meeting.arrived = 0;
+  Barrier& b = block.barriers[0];
+  b.user = Wait::block_sync;
+  b.user_line = meeting.line;
+  b.passed = meeting.arrived_with;
   progress();
   for (Thread& thread : block.threads) {
     if (thread.waits_in != Wait::block_sync) continue;
@@ -144,7 +208,7 @@ std::uint32_t Machine::warp_uniform(std::uint32_t x, abi::Uniform what, int line
 bool Machine::elect_one(int line) {
   Thread& me = self();
   meet(warp_of(me), Wait::elect_one, 0, line, [] {});
-  return me.ids.lane == 0;
+  return me.ids.lane == launch_.options.seed % 32;
 }
 
 // ---- named barriers: whoever comes is counted, whole warps at a time on a GPU
@@ -156,7 +220,22 @@ void Machine::barrier(std::uint32_t id, std::uint32_t threads, bool wait, int li
          fmt::format("names {} threads at barrier {}: a multiple of 32, at most the block's {}",
                      threads, id, me.block->threads.size()));
   }
-  Barrier& b = me.block->barriers[id];
+  warp_in_step(wait ? Wait::barrier_sync : Wait::barrier_arrive, line);
+  Block& block = *me.block;
+  Others others;
+  if (id <= block.warpgroups.size()) {
+    const Meeting& m = id == 0 ? block.everyone : block.warpgroups[id - 1];
+    const bool there = m.arrived != 0 && (id == 0 || m.kind == Wait::warpgroup_sync);
+    others = {there, id == 0 ? Wait::block_sync : Wait::warpgroup_sync, m.line};
+  }
+  use_barrier(id, wait ? Wait::barrier_sync : Wait::barrier_arrive, others, line);
+  Barrier& b = block.barriers[id];
+  const std::uint32_t thread = me.ids.warpgroup * 128 + me.ids.thread;
+  if (b.came[thread]) {
+    fail(line,
+         fmt::format("comes to barrier {} twice before its {} threads have come", id, b.expected));
+  }
+  b.came.set(thread);
   if (b.arrived == 0) {
     b.expected = threads;
     b.line = line;
@@ -166,9 +245,15 @@ void Machine::barrier(std::uint32_t id, std::uint32_t threads, bool wait, int li
          fmt::format("comes to barrier {} for {} threads, others for {}", id, threads, b.expected),
          "they came by", b.line);
   }
-  if (races()) b.arrived_with = engine_.join(b.arrived_with, engine_.release(me.agent));
+  if (races()) {
+    engine_.touch(me.agent);
+    b.arrived_with = engine_.join(b.arrived_with, engine_.release(me.agent));
+  }
   ++b.arrived;
   if (b.arrived == b.expected) {
+    b.user = Wait::barrier_sync;
+    b.user_line = line;
+    b.came.reset();
     pass(b);
     if (races() && wait) engine_.acquire(me.agent, b.passed);
   } else if (wait) {
@@ -190,6 +275,7 @@ void Machine::pass(Barrier& b) {
 void Machine::cluster_arrive(bool release, int line) {
   Thread& me = self();
   Cluster& cluster = *me.block->cluster;
+  warp_in_step(Wait::cluster_arrive, line);
   if (me.arrived_in_cluster) {
     fail(line, "arrives at the cluster's barrier twice without cluster_wait between");
   }
@@ -198,7 +284,8 @@ void Machine::cluster_arrive(bool release, int line) {
   if (cluster.barrier.arrived == 0) cluster.barrier.arrived_with = {};
   if (races()) {
     cluster.barrier.arrived_with =
-        engine_.join(cluster.barrier.arrived_with, release ? engine_.release(me.agent) : me.fenced);
+        engine_.join(cluster.barrier.arrived_with,
+                     release ? engine_.release(me.agent) : me.fenced[cluster_reach]);
   }
   // fence_mbarrier_init has released them, so that this arrival may be relaxed.
   for (const std::uint32_t offset : std::exchange(me.published, {})) {
@@ -212,6 +299,7 @@ void Machine::cluster_arrive(bool release, int line) {
 void Machine::cluster_wait(int line) {
   Thread& me = self();
   Barrier& b = me.block->cluster->barrier;
+  warp_in_step(Wait::cluster_wait, line);
   if (!me.arrived_in_cluster) fail(line, "waits at the cluster's barrier without cluster_arrive");
   if (b.phase == me.cluster_phase) {
     b.waiting.push_back(&me);

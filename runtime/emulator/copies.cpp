@@ -2,6 +2,7 @@
 // whose accesses are checked when it is issued and known to whoever waits for it.
 #include <algorithm>
 #include <cstring>
+#include <string_view>
 #include <utility>
 
 #include "codegen/base/format.hpp"
@@ -20,6 +21,17 @@ race::Access access(race::Agent agent, race::Kind kind, race::Proxy proxy, int l
 
 race::Access async(race::Agent agent, race::Kind kind, int line) {
   return access(agent, kind, race::Proxy::async, line);
+}
+
+race::Group group_of(const Block& block) {
+  return {.cluster = static_cast<std::uint32_t>(block.cluster->index), .block = block.linear};
+}
+
+// Threads, cp.async and st.async go through the generic one.
+race::Proxy proxy_of(const char* operation) {
+  const std::string_view name = operation == nullptr ? "" : operation;
+  const bool generic = name.empty() || name == "cp_async" || name == "store_async";
+  return generic ? race::Proxy::generic : race::Proxy::async;
 }
 
 // Reads the box into shared memory whose byte 0 is `shared`. Rows under a swizzle have its width
@@ -55,10 +67,15 @@ void read_box(const TensorMapSpec& map, const std::array<int, 5>& at, std::byte*
 // ---- operations
 
 race::Agent Machine::add_agent(Thread& thread, const char* operation, bool of_warpgroup) {
-  const race::Agent agent = engine_.add_agent();
+  const race::Agent agent = engine_.add_agent(group_of(*thread.block), proxy_of(operation));
   actors_.resize(agent + 1);
   actors_[agent] = {operation, of_warpgroup, &thread, thread.ids};
   return agent;
+}
+
+void Machine::begin_again(race::Agent agent, const Thread& thread) {
+  engine_.begin_again(agent, group_of(*thread.block));
+  actors_[agent].ids = thread.ids;
 }
 
 // Of the same thread and operation each time, so that reports can tell whose an old access was.
@@ -108,13 +125,20 @@ void Machine::load(Load load, race::Agent agent) {
   auto& blocks = me.block->cluster->blocks;
   const Place dst = shared(load.dst, load.bytes, load.alignment, "copies", load.line);
   const Place bar = shared(load.bar, 8, 8, "completes at", load.line);
-  if (load.blocks >> blocks.size() != 0) {
+  const bool multicast = load.blocks != abi::this_block;
+  if (multicast && load.blocks == 0) {
+    report(*me.block, {"empty multicast", load.line},
+           fmt::format("{} sends to no block: its mask is 0, nothing is copied and no bytes "
+                       "complete{}",
+                       describe_self(), where(load.line)));
+  }
+  if (multicast && load.blocks >> blocks.size() != 0) {
     fail(load.line,
          fmt::format("sends to blocks {:#b} of a cluster of {}", load.blocks, blocks.size()));
   }
   std::vector<Block*> targets;
   for (Block& block : blocks) {
-    if (load.blocks == 0 ? &block == me.block : load.blocks >> block.rank & 1) {
+    if (multicast ? (load.blocks >> block.rank & 1) != 0 : &block == me.block) {
       targets.push_back(&block);
     }
   }
@@ -200,11 +224,6 @@ void Machine::tma_load(std::uint32_t dst, const void* map, std::uint32_t bar, st
   const race::Agent agent = take_agent("tma_load");
   record_box(spec, first, async(agent, race::Kind::read, line));
   const std::uint32_t offset = dst - shared_base;
-  if (spec.swizzle != 0 && dst % (8 * static_cast<std::uint32_t>(spec.swizzle)) != 0) {
-    fail(line, fmt::format("loads a box to offset {}, which is no multiple of the {} bytes of its "
-                           "{}-byte swizzle's pattern",
-                           offset, 8 * spec.swizzle, spec.swizzle));
-  }
   load({.name = "tma_load",
         .dst = dst,
         .bytes = box_bytes(spec),
@@ -455,13 +474,14 @@ void Machine::store_async(std::uint32_t remote, const void* src, std::uint32_t b
                   access(agent, race::Kind::write, race::Proxy::generic, line), {&agent, 1});
   }
   touch_remote(*to.block, agent, line);
+  const Block* const me = self().block;
   std::array<std::byte, 16> value;
   std::memcpy(value.data(), src, bytes);
   issue([=, this] {
     mark_written(*to.block, to.offset, bytes, line);
     std::memcpy(&to.block->shared[to.offset], value.data(), bytes);
     complete_tx(*bar.block, bar.offset, bytes, races() ? engine_.released(agent) : race::Snapshot{},
-                line);
+                line, to.block != me);
     give_agent(agent);
     return false;
   });
@@ -521,7 +541,8 @@ void Machine::cp_async_arrive(std::uint32_t bar, int line) {
   std::vector<std::shared_ptr<CopyGroup>> groups(me.cp_async.begin(), me.cp_async.end());
   if (me.open_cp_async) groups.push_back(me.open_cp_async);
   for (const auto& group : groups) group->awaited = true;
-  issue([this, at, line, groups] {
+  const race::Snapshot knows = races() ? engine_.release(me.agent) : race::Snapshot{};
+  issue([this, at, line, groups, knows] {
     for (const auto& group : groups) {
       if (group->writing != 0) return true;
     }
@@ -530,11 +551,12 @@ void Machine::cp_async_arrive(std::uint32_t bar, int line) {
       fail(line, fmt::format("arrives at {}, which waits for no arrival",
                              describe(*at.block, at.offset)));
     }
+    if (races()) m.arrivals_know = engine_.join(m.arrivals_know, knows);
     for (const auto& group : groups) {
       if (races()) m.arrived_with = engine_.join(m.arrived_with, group->has_written);
     }
     --m.pending;
-    end_phase_if_complete(m);
+    end_phase_if_complete(*at.block, at.offset, m);
     progress();
     return false;
   });

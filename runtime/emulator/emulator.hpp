@@ -53,7 +53,7 @@ struct Options {
   bool strict_fences = true;
   Asynchrony asynchrony = Asynchrony::eager;
   Schedule schedule = Schedule::fifo;
-  std::uint64_t seed = 0;
+  std::uint64_t seed = 0;  // decides which lane elect_one elects, too
   /// OS threads; 0: one for each core. A kernel whose blocks wait for each other gets one.
   int workers = 0;
   /// How many clusters of a kernel whose blocks wait for each other run at a time.

@@ -66,10 +66,12 @@ const Host& host_table() {
           [](u32 bar, u32 bytes, bool remote, i32 line) {
             machine().mbarrier_expect_tx(bar, bytes, remote, line);
           },
-      .mbarrier_arrive = [](u32 bar, u32 count, bool remote,
-                            i32 line) { machine().mbarrier_arrive(bar, count, remote, line); },
-      .mbarrier_wait = [](u32 bar, u32 parity, Waiting how, bool,
-                          i32 line) { return machine().mbarrier_wait(bar, parity, how, line); },
+      .mbarrier_arrive = [](u32 bar, u32 count, Arrival how,
+                            i32 line) { machine().mbarrier_arrive(bar, count, how, line); },
+      .mbarrier_wait =
+          [](u32 bar, u32 parity, Waiting how, bool cluster_scope, i32 line) {
+            return machine().mbarrier_wait(bar, parity, how, cluster_scope, line);
+          },
       .fence = [](Fence kind, i32 line) { machine().fence(kind, line); },
       .tma_load = [](u32 dst, const void* map, u32 bar, u32 blocks, i32 rank, const i32* at,
                      i32 line) { machine().tma_load(dst, map, bar, blocks, rank, at, line); },
@@ -97,13 +99,15 @@ const Host& host_table() {
       .wgmma = [](const Wgmma* shape, void* d, const u32* a_registers, u64 a, u64 b,
                   bool accumulate,
                   i32 line) { machine().wgmma(*shape, d, a_registers, a, b, accumulate, line); },
+      .wgmma_registers = [](const void* registers,
+                            u32 words) { machine().wgmma_registers(registers, words); },
       .wgmma_fence = [](i32 line) { machine().wgmma_fence(line); },
       .wgmma_commit = [](i32 line) { machine().wgmma_commit(line); },
       .wgmma_wait = [](i32 groups, i32 line) { machine().wgmma_wait(groups, line); },
       .saw_in_flight = [](i32 line) { machine().saw_in_flight(line); },
       .setmaxnreg = [](i32 registers, bool increase,
                        i32 line) { machine().setmaxnreg(registers, increase, line); },
-      .griddepcontrol = [](bool, i32) {},
+      .griddepcontrol = [](bool wait, i32) { machine().griddepcontrol(wait); },
       .name_shared = [](u32 address, u32 bytes, const char* name,
                         i32 index) { machine().name_shared(address, bytes, name, index); },
       .atomic_global = [](void* p, Atomic what, Format format, u32 bytes, u64 value, u64 expected,

@@ -16,10 +16,12 @@ thread_local Machine* Machine::running = nullptr;
 namespace {
 
 constexpr std::byte poison{0xff};  // NaN in every float type
-// After so many a new block's threads go on as those of the block before them: they then know what
-// those did, and races between the two are not seen.
+// After so many a new block's threads take over the timelines of the block before them (see
+// race::Engine::begin_again).
 constexpr std::uint32_t most_agents = 1 << 17;
 constexpr std::uint64_t polls_of_a_livelock = 2'000'000;
+// Where threads meet between their questions: those who compute may meet often as well.
+constexpr std::uint64_t rounds_of_a_livelock = 32'000'000;
 
 fiber::Order order_of(Schedule s) {
   switch (s) {
@@ -72,13 +74,31 @@ int launch_registers(int threads, std::string_view text) {
 }  // namespace
 
 const char* name(Wait w) {
-  constexpr const char* names[] = {
-      "nothing",         "warpgroup_sync", "block_sync",   "warp_sync",
-      "shuffle",         "vote",           "warp_uniform", "warp",
-      "warpgroup",       "elect_one",      "mma",          "ldmatrix",
-      "stmatrix",        "setmaxnreg",     "barrier_sync", "cluster_wait",
-      "mbarrier_wait",   "wgmma_wait",     "bulk_wait",    "cp_async_wait",
-      "the next cluster"};
+  constexpr const char* names[] = {"nothing",
+                                   "warpgroup_sync",
+                                   "block_sync",
+                                   "warp_sync",
+                                   "shuffle",
+                                   "vote",
+                                   "warp_uniform",
+                                   "warp",
+                                   "warpgroup",
+                                   "elect_one",
+                                   "mma",
+                                   "ldmatrix",
+                                   "stmatrix",
+                                   "setmaxnreg",
+                                   "barrier_sync",
+                                   "cluster_wait",
+                                   "mbarrier_wait",
+                                   "wgmma_wait",
+                                   "bulk_wait",
+                                   "cp_async_wait",
+                                   "the next cluster",
+                                   "barrier_arrive",
+                                   "cluster_arrive",
+                                   "wgmma_fence",
+                                   "wgmma_commit"};
   return names[static_cast<int>(w)];
 }
 
@@ -140,8 +160,13 @@ void Machine::fill(Cluster& cluster, std::uint64_t index) {
     global_shadows_.clear();
     global_shadows_.resize(global_.size());
     atomics_.clear();
-    updated_.clear();
     shared_atomics_.clear();
+  }
+  if (races() && engine_.agents() == 0) {
+    const race::Agent previous = engine_.add_agent();
+    engine_.record({.agent = previous});
+    previous_kernel_ = engine_.release(previous);
+    end_of_block_ = engine_.add_agent();
   }
   const bool go_on = races() && engine_.agents() > most_agents;
   cluster.index = index;
@@ -191,6 +216,8 @@ void Machine::fill(Cluster& cluster, std::uint64_t index) {
       keep_memory(thread.bulk, former.bulk);
       keep_memory(thread.wgmma.groups, former.wgmma.groups);
       keep_memory(thread.wgmma.lent, former.wgmma.lent);
+      keep_memory(thread.wgmma.reading, former.wgmma.reading);
+      keep_memory(thread.wgmma.operands, former.wgmma.operands);
       thread.block = &block;
       abi::Ids& ids = thread.ids;
       ids.thread = i % 128;
@@ -208,8 +235,8 @@ void Machine::fill(Cluster& cluster, std::uint64_t index) {
       if (go_on) {
         thread.agent = former.agent;
         thread.idle = former.idle;
-        actors_[thread.agent].ids = ids;
-        for (const race::Agent a : thread.idle) actors_[a].ids = ids;
+        begin_again(thread.agent, thread);
+        for (const race::Agent a : thread.idle) begin_again(a, thread);
       } else if (races()) {
         thread.agent = add_agent(thread);
       }
@@ -219,7 +246,7 @@ void Machine::fill(Cluster& cluster, std::uint64_t index) {
       const race::Agent former = std::exchange(block.wgmma[w], {}).agent;
       if (go_on) {
         block.wgmma[w].agent = former;
-        actors_[former].ids = first_thread.ids;
+        begin_again(former, first_thread);
       } else if (races()) {
         block.wgmma[w].agent = add_agent(first_thread, "wgmma", true);
       }
@@ -285,6 +312,8 @@ void Machine::finish(Thread& thread) {
   }
   if (races()) block.end = engine_.join(block.end, engine_.release(thread.agent));
   thread.returned = true;
+  --warp_of(thread).live;
+  --block.warpgroups[thread.ids.warpgroup].live;
   --block.live;
   --cluster.live;
   if (thread.arrived_in_cluster && thread.cluster_phase == cluster.barrier.phase) {
@@ -313,10 +342,10 @@ void Machine::finish(Cluster& cluster) {
       }
     }
     if (!races() || block.remote.empty()) continue;
-    const race::Agent end = engine_.add_agent();
-    engine_.acquire(end, block.end);
+    engine_.begin_again(end_of_block_, {});
+    engine_.acquire(end_of_block_, block.end);
     for (const auto& [agent, access] : block.remote) {
-      if (engine_.knows(end, access.after)) continue;
+      if (engine_.knows(end_of_block_, access.after)) continue;
       report(block, {"cluster exit", access.line},
              fmt::format("{} touches shared memory of block {}, which may have ended by then; a "
                          "cluster barrier must come between{}",
@@ -381,7 +410,7 @@ void Machine::wake_all(std::vector<Thread*>& waiting, race::Snapshot passed) {
 }
 
 void Machine::poll(int line) {
-  if (++polls_ > polls_of_a_livelock) {
+  if (++polls_ > polls_of_a_livelock || ++rounds_ > rounds_of_a_livelock) {
     fail(line,
          "asks again and again while no thread makes progress (a livelock; blocks that are "
          "not resident cannot answer)");
@@ -415,6 +444,14 @@ std::string Machine::describe(race::Agent agent) const {
   return fmt::format("{} of {}", actor.operation, describe(ids));
 }
 
+std::string Machine::describe(const race::Access& access) const {
+  if (!access.former) return describe(access.agent);
+  const Actor& actor = actors_[access.agent];
+  const char* earlier = "a thread of a block that had ended before";
+  if (actor.operation == nullptr) return earlier;
+  return fmt::format("{} of {}", actor.operation, earlier);
+}
+
 // "full[2]", "A+128", "shared memory at offset 128"
 std::string Machine::describe(const Block& block, std::uint32_t offset) const {
   for (const Block::Name& n : block.names) {
@@ -438,10 +475,18 @@ void Machine::report_race(const Block& block, const std::string& memory, const r
     return "";
   };
   const int later = static_cast<int>(race.later.tag), earlier = static_cast<int>(race.earlier.tag);
-  const char* relation =
-      race.missing_fence
-          ? "is asynchronous and comes after, but without fence_async between them, the"
-          : "is not ordered with the";
+  const bool atomics =
+      race.earlier.kind == race::Kind::atomic && race.later.kind == race::Kind::atomic;
+  const char* relation = atomics
+                             ? "is neither ordered with nor, by its scope and proxy, atomic for "
+                               "the"
+                             : "is not ordered with the";
+  if (race.missing_fence) {
+    relation = race.earlier.proxy == race::Proxy::generic
+                   ? "is asynchronous and comes after, but without fence_async between them, the"
+                   : "is asynchronous and comes after, but without fence_async in its own block "
+                     "between them, the";
+  }
   // Two lines that race do so in either order.
   const Cause cause = race.missing_fence
                           ? Cause{"fence", later, earlier}
@@ -449,8 +494,8 @@ void Machine::report_race(const Block& block, const std::string& memory, const r
   report(block, cause,
          fmt::format("{}: the {} of {} by {}{}\n{} {} by {}{}",
                      race.missing_fence ? "missing fence" : "race", access(race.later), memory,
-                     describe(race.later.agent), where(later), relation, access(race.earlier),
-                     describe(race.earlier.agent), where(earlier)));
+                     describe(race.later), where(later), relation, access(race.earlier),
+                     describe(race.earlier), where(earlier)));
 }
 
 void Machine::fail(int line, const std::string& what) {

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <atomic>
+#include <bitset>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -58,12 +59,62 @@ enum class Wait : std::uint8_t {
   wgmma_wait,
   bulk_wait,
   cp_async_wait,
-  next_cluster
+  next_cluster,
+  // Nobody waits in these; they are executed in step.
+  barrier_arrive,
+  cluster_arrive,
+  wgmma_fence,
+  wgmma_commit
 };
 const char* name(Wait w);
 
 struct Block;
 struct Cluster;
+
+/// How far a scope reaches: the block, the cluster, all.
+enum Reach : std::uint8_t { block_reach, cluster_reach, device_reach };
+constexpr int reaches = 3;
+
+/// What releases at one address told, those of each resident block and cluster apart.
+struct AtomicLocation {
+  struct Part {
+    std::uint64_t of = 0;  // the block or cluster; another may have had its place
+    race::Snapshot told;
+  };
+  race::Snapshot told;  // to all
+  std::vector<Part> blocks, clusters;
+};
+
+/// Instructions that all threads of a group must execute at one line, in their order: each thread
+/// tells what it executes next.
+class InStep {
+ public:
+  struct Step {
+    Wait kind = Wait::nothing;
+    int line = 0;
+    bool operator==(const Step&) const = default;
+  };
+  /// What the first thread executed as its instruction `number`; `threads` are still there.
+  Step next(std::uint32_t number, Step mine, int threads) {
+    if (number < first_) return mine;
+    if (number - first_ == steps_.size() - head_) steps_.push_back({mine, 0});
+    Counted& step = steps_[head_ + number - first_];
+    const Step expected = step.step;
+    ++step.threads;
+    while (head_ < steps_.size() && steps_[head_].threads >= threads) ++head_, ++first_;
+    if (head_ == steps_.size()) steps_.clear(), head_ = 0;
+    return expected;
+  }
+
+ private:
+  struct Counted {
+    Step step;
+    int threads;  // that have executed it
+  };
+  std::vector<Counted> steps_;  // from head_ on, the first is number first_
+  std::size_t head_ = 0;
+  std::uint32_t first_ = 0;
+};
 
 /// Copies that a thread waits for together.
 struct CopyGroup {
@@ -93,14 +144,17 @@ struct Thread {
   bool returned = false;
   bool met_cluster = false;  // has passed a cluster barrier: the other blocks have started
   bool arrived_in_cluster = false;
+  bool cluster_scope = false;                           // of the mbarrier_wait in which it sleeps
+  std::uint32_t warp_steps = 0, warpgroup_steps = 0;    // executed in step
   std::uint32_t cluster_phase = 0;                      // in which it did
   std::uint32_t clusters_passed = 0;                    // up to which phase it has waited
   std::shared_ptr<CopyGroup> open_bulk, open_cp_async;  // not committed yet
   std::vector<std::shared_ptr<CopyGroup>> bulk, cp_async;
   WgmmaThread wgmma;
   std::vector<race::Agent> idle;  // agents of its asynchronous operations that are over
-  // For atomics: what a fence released, and what relaxed loads brought for the next fence.
-  race::Snapshot fenced, read_relaxed;
+  // For atomics: what a fence of at least each reach released, and what relaxed accesses brought
+  // for the next fence of each reach.
+  std::array<race::Snapshot, reaches> fenced, read_relaxed;
   struct Question {
     std::uintptr_t address = 0;
     std::uint64_t value = 0, answer = 0;
@@ -121,10 +175,15 @@ struct Meeting {
   int variant = 0;  // all must agree on it: kind of shuffle, product, matrices
   int line = 0;
   race::Snapshot arrived_with = {};
+  int live = count;  // threads that have not returned
+  InStep steps = {};
 };
 
 /// A named barrier or a cluster's: threads come in any number.
 struct Barrier {
+  Wait user = Wait::nothing;  // by what threads last met here
+  int user_line = 0;
+  std::bitset<1024> came;  // which threads have arrived
   std::uint32_t expected = 0, arrived = 0;
   std::uint32_t left = 0;  // arrived at a cluster's barrier and returned
   int line = 0;
@@ -144,7 +203,17 @@ struct Mbarrier {
   std::vector<Thread*> waiting;
   race::Snapshot arrived_with = {};
   race::Snapshot passed;  // of the last phase
-  int copy_line = 0;      // of a copy that completed in the last phase and nobody waited for
+  // What other blocks' threads told, for who waits at the scope of the cluster.
+  race::Snapshot cluster_arrived_with, cluster_passed;
+  race::Snapshot arrivals_know;  // in the current phase, whatever their scopes
+  /// Who has seen that the last phase ended.
+  struct Observer {
+    std::uint32_t warpgroup;
+    int line;
+    race::Record at;
+  };
+  std::vector<Observer> observers;
+  int copy_line = 0;  // of a copy that completed in the last phase and nobody waited for
 };
 
 struct Block {
@@ -266,9 +335,11 @@ class Machine {
   void mbarrier_init(std::uint32_t bar, std::uint32_t count, int line);
   void mbarrier_inval(std::uint32_t bar, int line);
   void mbarrier_expect_tx(std::uint32_t bar, std::uint32_t bytes, bool remote, int line);
-  void mbarrier_arrive(std::uint32_t bar, std::uint32_t count, bool remote, int line);
-  bool mbarrier_wait(std::uint32_t bar, std::uint32_t parity, abi::Waiting how, int line);
+  void mbarrier_arrive(std::uint32_t bar, std::uint32_t count, abi::Arrival how, int line);
+  bool mbarrier_wait(std::uint32_t bar, std::uint32_t parity, abi::Waiting how, bool cluster_scope,
+                     int line);
   void fence(abi::Fence kind, int line);
+  void griddepcontrol(bool wait);
 
   void tma_load(std::uint32_t dst, const void* map, std::uint32_t bar, std::uint32_t blocks,
                 int rank, const int* at, int line);
@@ -296,6 +367,7 @@ class Machine {
   void stmatrix(std::uint32_t row, const void* src, int matrices, bool transposed, int line);
   void wgmma(const abi::Wgmma& shape, void* d, const std::uint32_t* a_registers, std::uint64_t a,
              std::uint64_t b, bool accumulate, int line);
+  void wgmma_registers(const void* registers, std::uint32_t words);
   void wgmma_fence(int line);
   void wgmma_commit(int line);
   void wgmma_wait(int groups, int line);
@@ -320,7 +392,7 @@ class Machine {
   void wake_all(std::vector<Thread*>& waiting, race::Snapshot passed);
   /// Lets the others run; for loops that ask again and again.
   void poll(int line);
-  void progress() { polls_ = 0; }
+  void progress() { polls_ = rounds_ = 0; }
   std::uint64_t random() { return random_ = random_ * 6364136223846793005u + 1442695040888963407u; }
   [[noreturn]] void deadlock();
 
@@ -336,6 +408,18 @@ class Machine {
   void pass_if_all_came(Cluster& cluster);
   void pass_if_all_came(Block& block);
   void give_registers(Block& block);
+  /// All threads of the warp, or of the warpgroup, must do this together.
+  void in_step(Meeting& group, std::uint32_t& number, Wait kind, int line);
+  void warp_in_step(Wait kind, int line);
+  void warpgroup_in_step(Wait kind, int line);
+  /// The running thread comes to named barrier `id` by `user`; others must not be there by another
+  /// or, not ordered with it, have been.
+  struct Others {
+    bool there = false;
+    Wait by = Wait::nothing;
+    int line = 0;
+  };
+  void use_barrier(std::uint32_t id, Wait user, const Others& others, int line);
 
   // ---- memory (memory.cpp, atomics.cpp)
   struct Place {
@@ -377,17 +461,23 @@ class Machine {
                    int line);
   bool asks_again(std::uintptr_t address, std::uint64_t value, std::uint64_t old);
   void ask(std::uintptr_t address, const void* got, std::uint32_t bytes, int line);
-  void order_before(abi::Order order, race::Snapshot& location);
-  void order_after(abi::Order order, race::Snapshot& location);
-  /// Reports an atomic update that is none for another block, whose update it is not ordered with.
-  void require_scope(std::uintptr_t address, abi::Scope scope, int line);
+  void fence(Reach reach);
+  void tell(abi::Order order, Reach reach, AtomicLocation& location);
+  void hear(abi::Order order, Reach reach, AtomicLocation& location);
+  race::Snapshot heard(Reach reach, AtomicLocation& location);
+  race::Snapshot& told_to_block(AtomicLocation& location);
+  race::Snapshot& told_to_cluster(AtomicLocation& location);
+  void require_end_of_previous(const GlobalMemory::Region& region, race::Access access);
 
   // ---- mbarriers (mbarrier.cpp)
   Mbarrier& mbarrier(Block& block, std::uint32_t offset, const char* what, int line);
   void require_initialized(Block& block, std::uint32_t offset, Mbarrier& m, int line);
+  /// `of_threads`: what the completion tells are accesses of other threads, not of a copy.
   void complete_tx(Block& block, std::uint32_t offset, std::uint32_t bytes, race::Snapshot after,
-                   int line);
-  void end_phase_if_complete(Mbarrier& m);
+                   int line, bool of_threads = false);
+  void end_phase_if_complete(Block& block, std::uint32_t offset, Mbarrier& m);
+  void observe(Mbarrier& m, int line);
+  void require_observers_known(Block& block, std::uint32_t offset, const Mbarrier& m);
 
   // ---- asynchronous copies (copies.cpp)
   /// An asynchronous operation between its issue and its end: run() makes its next step and says
@@ -397,6 +487,7 @@ class Machine {
     std::function<bool()> run;
   };
   race::Agent add_agent(Thread& thread, const char* operation = nullptr, bool of_warpgroup = false);
+  void begin_again(race::Agent agent, const Thread& thread);
   /// An agent for an operation of the running thread, which knows what the thread knows.
   race::Agent take_agent(const char* name);
   void give_agent(race::Agent agent);
@@ -406,7 +497,7 @@ class Machine {
   struct Load {
     const char* name;
     std::uint32_t dst, bytes, bar, alignment;
-    std::uint32_t blocks;  // 0: this one
+    std::uint32_t blocks;  // abi::this_block, or their bits
     int line;
     std::function<void(std::byte* shared)> fill;
   };
@@ -438,6 +529,8 @@ class Machine {
   void move_row(Thread& lane, void* to, const void* from, int line);
   [[noreturn]] void fail_divergent(const WgmmaCall& mine, const WgmmaCall& theirs);
   void lend(WgmmaProduct& product, void* d, int line);
+  void settle(WgmmaUnit& unit, void* d, int line);
+  void require_fence(const void* registers, const char* what, int line);
   void take_a(WgmmaProduct& product, const std::uint32_t* registers, int line);
   const MatrixChunks& chunks_of(std::uint64_t descriptor, bool transposed, int extent, int k,
                                 abi::Format format);
@@ -451,6 +544,7 @@ class Machine {
   static std::string describe(const abi::Ids& thread);
   std::string describe(const Thread& thread) const { return describe(thread.ids); }
   std::string describe(race::Agent agent) const;
+  std::string describe(const race::Access& access) const;
   std::string describe_self() const;
   std::string describe(const Block& block, std::uint32_t offset) const;
   std::string where(int line) const { return reports_.where(line); }
@@ -487,23 +581,14 @@ class Machine {
   };
   std::vector<GlobalShadow> global_shadows_;                       // by region
   std::map<std::array<std::uint64_t, 2>, MatrixChunks> operands_;  // of descriptors seen so far
-  std::map<std::uintptr_t, race::Snapshot> atomics_;  // what releases at a global address told
-  /// The updates of an address by the threads of a block in one scope.
-  struct Updates {
-    std::uint64_t cluster = 0;
-    race::Agent last = 0;
-    int line = 0;
-    race::Snapshot after = {};
-  };
-  using UpdatesOf = std::map<std::pair<std::uint32_t, abi::Scope>, Updates>;  // by block
-  struct Updated {
-    UpdatesOf narrow, wide;  // in scopes of a block or cluster; in those of all blocks
-  };
-  std::map<std::uintptr_t, Updated> updated_;  // by global address
-  std::map<std::pair<const Block*, std::uint32_t>, race::Snapshot> shared_atomics_;
+  std::map<std::uintptr_t, AtomicLocation> atomics_;               // at global addresses
+  std::map<std::pair<const Block*, std::uint32_t>, AtomicLocation> shared_atomics_;
+  race::Snapshot previous_kernel_;  // what it did
+  race::Agent end_of_block_ = 0;
   std::size_t hint_ = 0;
   std::uint64_t random_;
-  std::uint64_t polls_ = 0;
+  std::uint64_t polls_ = 0;   // since anything went on
+  std::uint64_t rounds_ = 0;  // since more went on than that threads met
   std::uint64_t failed_ = 0;
 };
 

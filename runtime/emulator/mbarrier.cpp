@@ -77,7 +77,8 @@ void Machine::mbarrier_expect_tx(std::uint32_t bar, std::uint32_t bytes, bool re
   progress();
 }
 
-void Machine::mbarrier_arrive(std::uint32_t bar, std::uint32_t count, bool remote, int line) {
+void Machine::mbarrier_arrive(std::uint32_t bar, std::uint32_t count, abi::Arrival how, int line) {
+  const bool remote = how != abi::Arrival::own;
   const Place at =
       remote ? cluster_shared(bar, bytes_of_mbarrier, bytes_of_mbarrier, "arrives at", line)
              : shared(bar, bytes_of_mbarrier, bytes_of_mbarrier, "arrives at", line);
@@ -91,43 +92,100 @@ void Machine::mbarrier_arrive(std::uint32_t bar, std::uint32_t count, bool remot
                     describe_self(), describe(*at.block, at.offset), where(line), where(m.line)));
   }
   if (remote) touch_remote(*at.block, self().agent, line);
+  if (count == 0) {
+    fail(line, fmt::format("arrives 0 times at {}: 1 to {}", describe(*at.block, at.offset),
+                           most_arrivals));
+  }
   if (count > m.pending) {
     fail(line, fmt::format("arrives {} times at {}, which waits for {} of {} arrivals and {} bytes "
                            "in phase {}",
                            count, describe(*at.block, at.offset), m.pending, m.count,
                            m.transactions, m.phase));
   }
-  if (races()) m.arrived_with = engine_.join(m.arrived_with, engine_.release(self().agent));
+  if (races()) {
+    race::Snapshot told = engine_.release(self().agent);
+    m.arrivals_know = engine_.join(m.arrivals_know, told);
+    if (at.block != self().block) {
+      // Of another block's threads knows only who waits at the scope of the cluster for an arrival
+      // that has it too.
+      if (how == abi::Arrival::remote_cluster_scope)
+        m.cluster_arrived_with = engine_.join(m.cluster_arrived_with, told);
+      told = engine_.only_async(told);
+    }
+    m.arrived_with = engine_.join(m.arrived_with, told);
+  }
   m.pending -= count;
-  end_phase_if_complete(m);
+  end_phase_if_complete(*at.block, at.offset, m);
   progress();
 }
 
 // An asynchronous copy has brought its bytes; `after` is what its completion tells.
 void Machine::complete_tx(Block& block, std::uint32_t offset, std::uint32_t bytes,
-                          race::Snapshot after, int line) {
+                          race::Snapshot after, int line, bool of_threads) {
   Mbarrier& m = mbarrier(block, offset, "completes its bytes on", line);
   m.transactions -= bytes;
   if (m.transactions < -most_transactions) {
     fail(line, fmt::format("completes {} bytes more on {} than anybody expected", -m.transactions,
                            describe(block, offset)));
   }
-  if (races()) m.arrived_with = engine_.join(m.arrived_with, after);
+  if (races()) {
+    race::Snapshot& told = of_threads ? m.cluster_arrived_with : m.arrived_with;
+    told = engine_.join(told, after);
+  }
   m.copy_line = line;
-  end_phase_if_complete(m);
+  end_phase_if_complete(block, offset, m);
   progress();
 }
 
-void Machine::end_phase_if_complete(Mbarrier& m) {
+// Threads that see a phase end must be heard of before the next one ends: else the barrier may be
+// two phases on when they look, where parities say the opposite. For a warpgroup that waits as one
+// it is enough that one of its threads is.
+void Machine::require_observers_known(Block& block, std::uint32_t offset, const Mbarrier& m) {
+  const race::View known = engine_.view(m.arrivals_know);
+  std::uint32_t heard_of = 0;
+  for (const Mbarrier::Observer& o : m.observers) {
+    if ((heard_of >> o.warpgroup & 1) == 0 && known.knows(o.at)) heard_of |= 1u << o.warpgroup;
+  }
+  for (const Mbarrier::Observer& o : m.observers) {
+    if ((heard_of >> o.warpgroup & 1) != 0) continue;
+    report(
+        block, {"overrun", o.line},
+        fmt::format("race: {} waits for phase {} of {}, and phase {} ends without an arrival that "
+                    "comes after: it might have missed both{}",
+                    describe(engine_.access(o.at)), m.phase - 1, describe(block, offset), m.phase,
+                    where(o.line)));
+    return;
+  }
+}
+
+void Machine::observe(Mbarrier& m, int line) {
+  if (!races() || m.phase == 0) return;
+  const Thread& me = self();
+  m.observers.push_back(
+      {me.ids.warpgroup, line,
+       engine_.record({.agent = me.agent, .tag = static_cast<std::uint32_t>(line)})});
+}
+
+void Machine::end_phase_if_complete(Block& block, std::uint32_t offset, Mbarrier& m) {
   if (m.pending != 0 || m.transactions != 0) return;
+  if (!m.observers.empty()) {
+    require_observers_known(block, offset, m);
+    m.observers.clear();
+  }
+  m.arrivals_know = {};
   ++m.phase;
   m.pending = m.count;
   m.passed = std::exchange(m.arrived_with, {});
+  m.cluster_passed = std::exchange(m.cluster_arrived_with, {});
   if (!m.waiting.empty()) m.copy_line = 0;
+  for (Thread* thread : m.waiting) {
+    if (races() && thread->cluster_scope) engine_.acquire(thread->agent, m.cluster_passed);
+  }
   wake_all(m.waiting, m.passed);
 }
 
-bool Machine::mbarrier_wait(std::uint32_t bar, std::uint32_t parity, abi::Waiting how, int line) {
+bool Machine::mbarrier_wait(std::uint32_t bar, std::uint32_t parity, abi::Waiting how,
+                            bool cluster_scope, int line) {
   const Place at = shared(bar, bytes_of_mbarrier, bytes_of_mbarrier, "waits on", line);
   if (parity > 1) fail(line, fmt::format("waits for parity {}: 0 or 1", parity));
   Mbarrier& m = mbarrier(*at.block, at.offset, "waits on", line);
@@ -135,19 +193,26 @@ bool Machine::mbarrier_wait(std::uint32_t bar, std::uint32_t parity, abi::Waitin
   const auto passed = [&] { return (m.phase & 1) != parity; };
   if (!passed() && how != abi::Waiting::until) poll(line);
   if (passed()) {
-    if (races()) engine_.acquire(self().agent, m.passed);
+    if (races()) {
+      engine_.acquire(self().agent, m.passed);
+      if (cluster_scope) engine_.acquire(self().agent, m.cluster_passed);
+    }
     m.copy_line = 0;
+    observe(m, line);
     if (how == abi::Waiting::until) progress();
     return true;
   }
   if (how != abi::Waiting::until) return false;
   const std::uint32_t phase = m.phase;
   m.waiting.push_back(&self());
+  self().cluster_scope = cluster_scope;
   park(Wait::mbarrier_wait, line, at.offset, parity);
   if (m.phase - phase > 1) {
     report(*at.block, {"slept", line},
            fmt::format("{} sleeps through {} phases of {}{}", describe_self(), m.phase - phase,
                        describe(*at.block, at.offset), where(line)));
+  } else {
+    observe(m, line);
   }
   return true;
 }
@@ -164,19 +229,22 @@ void Machine::fence(abi::Fence kind, int) {
       found->second.fenced = true;
       me.published.push_back(offset);
     }
-    if (kind != abi::Fence::mbarrier_init && races()) engine_.fence_async(me.agent);
+    if (kind != abi::Fence::mbarrier_init && races())
+      engine_.fence_async(
+          me.agent, kind == abi::Fence::async ? race::all_spaces : race::only(race::Space::shared));
     return;
   case abi::Fence::async_global:
-    if (races()) engine_.fence_async(me.agent);
+    if (races()) engine_.fence_async(me.agent, race::only(race::Space::global));
     return;
-  case abi::Fence::block:
-  case abi::Fence::cluster:
+  case abi::Fence::block: return fence(block_reach);
+  case abi::Fence::cluster: return fence(cluster_reach);
   case abi::Fence::gpu:
-  case abi::Fence::system:
-    if (!races()) return;
-    me.fenced = engine_.release(me.agent);
-    engine_.acquire(me.agent, std::exchange(me.read_relaxed, {}));
+  case abi::Fence::system: return fence(device_reach);
   }
+}
+
+void Machine::griddepcontrol(bool wait) {
+  if (wait && races()) engine_.acquire(self().agent, previous_kernel_);
 }
 
 }  // namespace palladium::emulator

@@ -218,7 +218,9 @@ GlobalMemory::Region& Machine::global(const void* p, std::size_t bytes, std::uin
 // Races of one cluster's threads; other clusters' writes are the writer map's.
 void Machine::record_global(GlobalMemory::Region& region, std::uintptr_t address, std::size_t bytes,
                             race::Access access, std::span<const race::Agent> issuers) {
-  if (!races() || !region.buffer->written) return;
+  if (!races()) return;
+  if (region.buffer->overlapped) require_end_of_previous(region, access);
+  if (!region.buffer->written) return;
   if (access.kind == race::Kind::read) require_own(region, address, bytes, access);
   auto& pages = global_shadows_[region_index(region)].pages;
   std::size_t offset = address - region.begin;
@@ -226,7 +228,8 @@ void Machine::record_global(GlobalMemory::Region& region, std::uintptr_t address
     const std::size_t page = offset / page_bytes, within = offset % page_bytes;
     const std::size_t part = std::min(bytes, page_bytes - within);
     auto found = pages.find(page);
-    if (found == pages.end()) found = pages.try_emplace(page, engine_, page_bytes).first;
+    if (found == pages.end())
+      found = pages.try_emplace(page, engine_, page_bytes, race::Space::global).first;
     if (const auto race = found->second.access(within, part, access, issuers)) {
       const std::size_t element =
           static_cast<std::size_t>(std::max(1, region.buffer->element_bytes));
@@ -238,6 +241,15 @@ void Machine::record_global(GlobalMemory::Region& region, std::uintptr_t address
     offset += part;
     bytes -= part;
   }
+}
+
+void Machine::require_end_of_previous(const GlobalMemory::Region& region, race::Access access) {
+  if (engine_.knows(access.agent, previous_kernel_)) return;
+  const int line = static_cast<int>(access.tag);
+  report(*self().block, {"previous kernel", line},
+         fmt::format("race: {} touches {} without griddepcontrol_wait before: the kernel that this "
+                     "launch overlaps may still write it{}",
+                     describe(access), region.buffer->name, where(line)));
 }
 
 // A block may not read what another has written, unless they communicate: then the engine knows.

@@ -139,6 +139,7 @@ std::uint64_t combine(Atomic what, Format format, std::uint64_t old, std::uint64
   case Atomic::store:
   case Atomic::exchange: return value;
   case Atomic::compare_exchange: return old == expected ? value : old;
+  case Atomic::reduce_add: what = Atomic::add; break;
   default: break;
   }
   const auto same = [](auto x) { return x; };
@@ -158,8 +159,8 @@ std::uint64_t combine(Atomic what, Format format, std::uint64_t old, std::uint64
 
 std::uint64_t combine_global(Atomic what, Format format, std::uint64_t old, std::uint64_t value,
                              std::uint64_t expected) {
-  if (what != Atomic::add || format != Format::f32)
-    return combine(what, format, old, value, expected);
+  const bool adds = what == Atomic::add || what == Atomic::reduce_add;
+  if (!adds || format != Format::f32) return combine(what, format, old, value, expected);
   const auto flushed = [](std::uint64_t x) { return (x & 0x7f800000) == 0 ? x & 0x80000000 : x; };
   return flushed(combine(what, format, flushed(old), flushed(value), expected));
 }

@@ -196,6 +196,17 @@ MatrixChunks list_chunks(std::uint64_t descriptor, bool transposed, int extent, 
   return chunks;
 }
 
+// Of a product, as the rule on fences has it: products of one shape may follow each other.
+bool is_same_shape(const abi::Wgmma& a, const abi::Wgmma& b) {
+  return a.n == b.n && a.k == b.k && a.d == b.d;
+}
+
+std::uint64_t hash(const std::uint32_t* words, std::uint32_t count) {
+  std::uint64_t h = count;
+  for (std::uint32_t i = 0; i < count; ++i) h = (h ^ words[i]) * 0x9e3779b97f4a7c15u + (h >> 29);
+  return h;
+}
+
 // Whether one of a chunk's bytes is 0, which is Block::unwritten.
 bool has_unwritten(const std::uint8_t* state) {
   static_assert(Block::unwritten == 0);
@@ -220,17 +231,22 @@ void Machine::wgmma(const abi::Wgmma& shape, void* d, const std::uint32_t* a_reg
                      .a_in_registers = a_registers != nullptr,
                      .line = line};
   };
+  WgmmaThread::Lent* lent = me.wgmma.find(d);
+  if (lent != nullptr && !is_same_shape(*unit[lent->last].shape, shape)) {
+    settle(unit, d, line);
+    lent = nullptr;
+  }
   const std::uint32_t number = me.wgmma.issued;
   // The same for all threads of the warpgroup.
   WgmmaProduct& product = unit.has(number) ? unit[number] : unit.add(mine());
   if (!(product == mine())) fail_divergent(mine(), product);
   if (a_registers != nullptr) take_a(product, a_registers, line);
-  WgmmaThread::Lent* const lent = me.wgmma.find(d);
   if (lent == nullptr) {
     lend(product, d, line);
   } else if (product.accumulator == nullptr || product.accumulator == lent->accumulator) {
     product.accumulator = lent->accumulator;
     lent->last = number;
+    lent->fences = me.wgmma.fences;
   } else {
     fail(line, "accumulates in other registers than the other threads of its warpgroup");
   }
@@ -262,18 +278,63 @@ void Machine::fail_divergent(const WgmmaCall& mine, const WgmmaCall& theirs) {
        "theirs is", theirs.line);
 }
 
+// A product of another shape comes to an accumulator in flight: the registers have their numbers
+// again when those before it are made.
+void Machine::settle(WgmmaUnit& unit, void* d, int line) {
+  Thread& me = self();
+  const WgmmaThread::Lent lent = *me.wgmma.find(d);
+  if (lent.fences == me.wgmma.fences) {
+    report(*me.block, {"wgmma shape", line},
+           fmt::format("{} gives accumulator registers to a wgmma of another shape than the one "
+                       "before without wgmma_fence between them{}",
+                       describe(me), where(line)));
+  }
+  while (unit[lent.last].issued < threads) {
+    unit.waiting.push_back(&me);
+    park(Wait::wgmma_wait, line);
+  }
+  execute(*me.block, unit, lent.last + 1);
+  give_back(lent, *unit[lent.last].shape, line);
+  std::erase_if(me.wgmma.lent, [&](const WgmmaThread::Lent& l) { return l.registers == d; });
+}
+
+// wgmma_fence must come after the last write of the registers.
+void Machine::require_fence(const void* registers, const char* what, int line) {
+  Thread& me = self();
+  if (!me.wgmma.fenced) {
+    report(*me.block, {"wgmma fence", line},
+           fmt::format("{} gives {} to a wgmma without wgmma_fence since they may have been "
+                       "written{}",
+                       describe(me), what, where(line)));
+    return;
+  }
+  const WgmmaThread::Operand* known = me.wgmma.operand(registers);
+  if (known == nullptr || known->fence != me.wgmma.fences) return;
+  if (hash(known->registers, known->words) == known->hash) return;
+  report(*me.block, {"wgmma late write", line},
+         fmt::format("{} gives {} to a wgmma that were written after the last wgmma_fence{}",
+                     describe(me), what, where(line)));
+}
+
+void Machine::wgmma_registers(const void* registers, std::uint32_t words) {
+  if (!races()) return;
+  WgmmaThread& mine = self().wgmma;
+  if (WgmmaThread::Operand* known = mine.operand(registers)) {
+    if (known->words != words) *known = {known->registers, words, 0, 0};
+    return;
+  }
+  if (mine.operands.size() == WgmmaThread::most_operands) {
+    mine.operands.erase(mine.operands.begin());
+  }
+  mine.operands.push_back({static_cast<const std::uint32_t*>(registers), words, 0, 0});
+}
+
 // Takes the thread's part of the accumulator, which no earlier product in flight has.
 void Machine::lend(WgmmaProduct& product, void* d, int line) {
   Thread& me = self();
   const int t = static_cast<int>(me.ids.thread);
   const abi::Wgmma& shape = *product.shape;
-  if (!me.wgmma.fenced) {
-    report(
-        *me.block, {"wgmma fence", line},
-        fmt::format("{} gives accumulator registers to a wgmma without wgmma_fence since they may "
-                    "have been written{}",
-                    describe(me), where(line)));
-  }
+  require_fence(d, "accumulator registers", line);
   if (product.accumulator == nullptr) {
     product.accumulator = std::make_shared<Accumulator>();
     const auto size = static_cast<std::size_t>(rows * shape.n);
@@ -281,7 +342,8 @@ void Machine::lend(WgmmaProduct& product, void* d, int line) {
                            : product.accumulator->floats.resize(size);
   }
   Accumulator& accumulator = *product.accumulator;
-  me.wgmma.lent.push_back({d, product.accumulator, me.wgmma.issued});
+  me.wgmma.lent.push_back({d, product.accumulator, me.wgmma.issued, me.wgmma.fences});
+  wgmma_registers(d, static_cast<std::uint32_t>(registers_of(shape)));
   const auto* words = static_cast<std::uint32_t*>(d);
   for_each_pair(t, shape.n, [&](int i, int at) {
     switch (shape.d) {
@@ -299,12 +361,10 @@ void Machine::lend(WgmmaProduct& product, void* d, int line) {
 // The fragment of A: register j of thread t holds 4 bytes of row g + 8 (j % 2).
 void Machine::take_a(WgmmaProduct& product, const std::uint32_t* registers, int line) {
   Thread& me = self();
-  if (!me.wgmma.fenced) {
-    report(*me.block, {"wgmma fence", line},
-           fmt::format("{} gives registers to a wgmma without wgmma_fence since they may have been "
-                       "written{}",
-                       describe(me), where(line)));
-  }
+  require_fence(registers, "registers", line);
+  wgmma_registers(registers, 4);
+  me.wgmma.reading.push_back({registers, {}, me.wgmma.issued});
+  std::copy_n(registers, 4, me.wgmma.reading.back().words.begin());
   product.a_elements.resize(static_cast<std::size_t>(rows * product.shape->k));
   const int t = static_cast<int>(me.ids.thread);
   const int bytes = static_cast<int>(bytes_of(product.shape->a)), per = 4 / bytes;
@@ -338,8 +398,16 @@ void Machine::find_operands(Block& block, WgmmaProduct& product) {
   product.b_chunks = &chunks_of(product.b, s.transpose_b, s.n, s.k, s.b);
   require_operand(block, *product.b_chunks, "B", product.line);
   for (const std::uint64_t descriptor : {product.a, product.b}) {
-    if (MatrixDescriptor::decode(descriptor).base_offset == 0) continue;
-    fail(product.line, "uses a matrix descriptor with a base offset, which the emulator lacks");
+    const MatrixDescriptor d = MatrixDescriptor::decode(descriptor);
+    if (d.base_offset != 0) {
+      fail(product.line, "uses a matrix descriptor with a base offset, which the emulator lacks");
+    }
+    const std::uint32_t within = d.swizzle == 0 ? 0 : d.start & (8 * d.width() * chunk - 1);
+    if (within == 0 || within < d.width() * chunk) continue;
+    fail(product.line,
+         fmt::format("uses a matrix descriptor that starts {} bytes behind the beginning of its "
+                     "{}-byte swizzle's pattern: less than {}, in its first row",
+                     within, d.swizzle, d.swizzle));
   }
 }
 
@@ -384,10 +452,21 @@ void Machine::execute(Block& block, WgmmaUnit& unit, std::uint32_t until) {
   }
 }
 
-void Machine::wgmma_fence(int) { self().wgmma.fenced = true; }
+void Machine::wgmma_fence(int line) {
+  warpgroup_in_step(Wait::wgmma_fence, line);
+  WgmmaThread& mine = self().wgmma;
+  mine.fenced = true;
+  ++mine.fences;
+  for (WgmmaThread::Operand& o : mine.operands) {
+    const bool in_flight = mine.find(o.registers) != nullptr;
+    o.fence = in_flight ? 0 : mine.fences;
+    if (!in_flight) o.hash = hash(o.registers, o.words);
+  }
+}
 
 // Eager products are made when somebody commits them: nobody can see them before.
-void Machine::wgmma_commit(int) {
+void Machine::wgmma_commit(int line) {
+  warpgroup_in_step(Wait::wgmma_commit, line);
   Thread& me = self();
   WgmmaUnit& unit = me.block->wgmma[me.ids.warpgroup];
   me.wgmma.groups.push_back(me.wgmma.issued);
@@ -399,6 +478,7 @@ void Machine::wgmma_commit(int) {
 }
 
 void Machine::wgmma_wait(int groups, int line) {
+  warpgroup_in_step(Wait::wgmma_wait, line);
   Thread& me = self();
   WgmmaThread& mine = me.wgmma;
   WgmmaUnit& unit = me.block->wgmma[me.ids.warpgroup];
@@ -426,6 +506,16 @@ void Machine::retire(WgmmaUnit& unit, std::uint32_t until, int line) {
     give_back(lent, *unit[lent.last].shape, line);
     return true;
   });
+  std::erase_if(mine.reading, [&](const WgmmaThread::Reading& r) {
+    if (r.product >= until) return false;
+    if (!std::equal(r.words.begin(), r.words.end(), r.registers)) {
+      report(*me.block, {"wgmma A write", unit[r.product].line, line},
+             fmt::format("{} has written registers of A while a wgmma in flight read them{}\n"
+                         "before{}",
+                         describe(me), where(unit[r.product].line), where(line)));
+    }
+    return true;
+  });
   for (std::uint32_t i = mine.retired; i < until; ++i) ++unit[i].retired;
   mine.retired = until;
   mine.fenced = false;
@@ -442,6 +532,7 @@ void Machine::give_back(const WgmmaThread::Lent& lent, const abi::Wgmma& shape, 
            fmt::format("{} has written accumulator registers while a wgmma was in flight, before{}",
                        describe(me), where(line)));
   }
+  if (WgmmaThread::Operand* known = me.wgmma.operand(words)) known->fence = 0;
   const Accumulator& accumulator = *lent.accumulator;
   for_each_pair(t, shape.n, [&](int i, int at) {
     switch (shape.d) {

@@ -91,12 +91,37 @@ struct WgmmaThread {
   std::uint32_t issued = 0, retired = 0;
   std::vector<std::uint32_t> groups;  // products issued when each open group was committed
   bool fenced = false;                // wgmma_fence since registers may have been touched
+  std::uint32_t fences = 0;           // so many until now
   struct Lent {
     void* registers;
     std::shared_ptr<Accumulator> accumulator;
-    std::uint32_t last;  // the latest product that writes it
+    std::uint32_t last;    // the latest product that writes it
+    std::uint32_t fences;  // before that
   };
   std::vector<Lent> lent;
+  /// An A that products in flight read, as it was at its issue.
+  struct Reading {
+    const std::uint32_t* registers;
+    std::array<std::uint32_t, 4> words;
+    std::uint32_t product;
+  };
+  std::vector<Reading> reading;
+  /// Registers that are known to be operands, with what they held at a fence.
+  struct Operand {
+    const std::uint32_t* registers;
+    std::uint32_t words;
+    std::uint64_t hash;
+    std::uint32_t fence;  // 0: of none
+  };
+  static constexpr std::size_t most_operands = 64;
+  std::vector<Operand> operands;
+
+  Operand* operand(const void* registers) {
+    for (Operand& o : operands) {
+      if (o.registers == registers) return &o;
+    }
+    return nullptr;
+  }
 
   /// The part of an accumulator that lies in these registers; null if nobody has it.
   Lent* find(const void* registers) {

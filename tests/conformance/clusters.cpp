@@ -269,6 +269,18 @@ void add_remote_barriers(std::vector<Case>& all) {
   pl::store_global(o + 128 * b + t, &v);
   pl::cluster_sync();)",
                       8, 4));
+  all.push_back(block("cluster/arrival of the block's scope on a barrier of another block",
+                      init(128) + R"(
+  pl::cluster_sync();
+  const u32 next = (pl::cluster_rank() + 1) % pl::cluster_size();
+  u32 v;
+  pl::load_global(&v, x + 128 * b + t);
+  if (t % 2 == 0) pl::mbarrier_arrive_remote(pl::mapa(bar, next), 2);
+  pl::mbarrier_wait(bar, 0);
+  v = 3 * v + pl::mbarrier_test_wait(bar, 1);
+  pl::store_global(o + 128 * b + t, &v);
+  pl::cluster_sync();)",
+                      8, 4));
   all.push_back(block("cluster/store_async of all widths", init(1) + R"(
   pl::cluster_sync();
   const u32 next = pl::cluster_rank() ^ 1;

@@ -122,6 +122,22 @@ TEST_CASE("a kernel has at its entry no more registers than it ever asks for") {
   CHECK(more.report().find("calls setmaxnreg_dec<208> and has 200 registers") != std::string::npos);
 }
 
+TEST_CASE("the lane that is elected is the seed's, everywhere the same") {
+  Words o(8);
+  SmallKernel k(R"(
+  const u32 warp = pl::warp();
+  const u32 first = pl::vote_ballot(pl::elect_one()), second = pl::vote_ballot(pl::elect_one());
+  if (pl::lane() == 7) {
+    pl::store_global(o + warp, &first);
+    pl::store_global(o + 4 + warp, &second);
+  })");
+  k.writes("u32", "o", o);
+  for (const std::uint64_t seed : {0, 1, 31, 37}) {
+    k.run({.seed = seed});
+    CHECK(o == Words(8, 1u << seed % 32));
+  }
+}
+
 TEST_CASE("one lane is elected, a uniform value is that of lane 0") {
   Words o(4);
   SmallKernel k(R"(

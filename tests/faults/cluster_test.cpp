@@ -155,6 +155,28 @@ TEST_CASE("a multicast to a block that the cluster does not have is reported") {
   check_fault(k, {"send"}, {"sends to blocks 0b111 of a cluster of 2"});
 }
 
+TEST_CASE("a multicast to no block delivers nothing and is reported") {
+  std::vector<std::uint32_t> x(64);
+  SmallKernel k = pair(R"(
+  const u32 bar = mine + 64;
+  if (t == 0) {
+    pl::name_shared(bar, 8, "bar");
+    pl::mbarrier_init(bar, 1);
+    pl::fence_mbarrier_init();
+    pl::mbarrier_arrive_expect_tx(bar, 64);
+  }
+  pl::cluster_sync();
+  if (rank == 0 && t == 0) pl::bulk_load_multicast(pl::shared_base(), x, 64, bar, fault ? 0 : 3);  // send
+  pl::mbarrier_wait(bar, 0);  // wait
+  pl::cluster_sync();)");
+  k.reads("u32", "x", x);
+  check_fault(k, {"send", "wait", "wait"},
+              {"thread 0 of block (0, 0, 0)",
+               "sends to no block: its mask is 0, nothing is copied and no bytes complete",
+               "0 of 1 arrivals and 64 bytes outstanding"},
+              2);
+}
+
 TEST_CASE("the halves of a cluster barrier come in turn") {
   SmallKernel k = pair(R"(
   if (fault != 2) pl::cluster_arrive();

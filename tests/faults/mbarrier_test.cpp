@@ -16,14 +16,15 @@ namespace {
 
 // `body` after one thread made the barrier `bar`, with `count` arrivals, and all know of it.
 SmallKernel with_barrier(const std::string& body, const std::string& count = "1") {
-  return SmallKernel(R"(  const u32 smem = pl::shared_base(), bar = smem + 1024, t = pl::thread();
-  if (t == 0) {
+  return SmallKernel(
+      R"(  const u32 smem = pl::shared_base(), bar = smem + 1024, t = pl::thread(), w = pl::warpgroup();
+  if (w == 0 && t == 0) {
     pl::name_shared(bar, 8, "bar");
     pl::mbarrier_init(bar, )" +
-                     count + R"();  // init
+      count + R"();  // init
     pl::fence_mbarrier_init();
   }
-  pl::warpgroup_sync();
+  pl::block_sync();
 )" + body);
 }
 
@@ -45,6 +46,13 @@ TEST_CASE("more arrivals than a phase expects are reported with its counts") {
                                "2");
   check_fault(k, {"arrive"},
               {"arrives 3 times at bar, which waits for 2 of 2 arrivals and 0 bytes in phase 0"});
+}
+
+TEST_CASE("an arrival that counts for nobody is reported") {
+  SmallKernel k = with_barrier(R"(
+  if (t == 0) pl::mbarrier_arrive(bar, fault ? 0 : 1);  // arrive
+  pl::mbarrier_wait(bar, 0);)");
+  check_fault(k, {"arrive"}, {"arrives 0 times at bar: 1 to 1048575"});
 }
 
 TEST_CASE("a barrier made twice is reported with both lines") {
@@ -104,6 +112,36 @@ TEST_CASE("a thread that sleeps through phases is reported") {
     if (fault) pl::mbarrier_arrive(bar);
   })");
   check_fault(k, {"wait"}, {"thread 0 ", "sleeps through 2 phases of bar"});
+}
+
+TEST_CASE("a thread that waits for phases and tells nobody may be overrun") {
+  // Where it fails the consumer comes in time, as it happens.
+  SmallKernel k = with_barrier(R"(
+  const u32 told = bar + 8;
+  if (w == 0 && t == 0) {
+    pl::mbarrier_init(told, 1);
+    pl::fence_mbarrier_init();
+  }
+  pl::block_sync();
+  for (u32 i = 0; i < 3; ++i) {
+    if (w == 0) {
+      if (t == 0) pl::mbarrier_arrive(bar);
+      if (t == 0 && !fault) pl::mbarrier_wait(told, i % 2);
+      (void)pl::shuffle_xor(t, 1);
+    } else if (t == 0) {
+      while (!pl::mbarrier_test_wait(bar, i % 2)) {}  // wait
+      if (!fault) pl::mbarrier_arrive(told);
+    }
+  })");
+  k.warpgroups = 2;
+  for (const emulator::Options& options : test::policies()) {
+    INFO(test::describe(options));
+    CHECK(k.report(options) == "");
+  }
+  check_fault(k, {"wait"},
+              {"race: thread 128 ",
+               "waits for phase 0 of bar, and phase 1 ends without an arrival "
+               "that comes after: it might have missed both"});
 }
 
 TEST_CASE("a wait for a parity that does not exist is reported") {

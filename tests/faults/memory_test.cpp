@@ -166,6 +166,28 @@ TEST_CASE("a block that reads what another wrote without acquiring it races") {
   }
 }
 
+TEST_CASE("a block races with the one before it in its place, however many were before") {
+  std::vector<std::uint32_t> x(200), turn(4);
+  SmallKernel k(R"(
+  const i32 b = pl::block_x(), place = b % 4;
+  if (pl::warpgroup() == 0 && pl::thread() == 0) {
+    if (fault == 2 && b >= 140) while (pl::load_acquire(turn + place) + 4 < b) {}
+    const u32 v = b;
+    pl::store_global(x + (fault && b >= 136 ? 160 + place : b), &v);  // write
+    pl::store_release(turn + place, v);
+  })");
+  k.warpgroups = 8;  // 2^17 agents are 127 such blocks
+  k.grid = {160, 1, 1};
+  k.writes("u32", "x", x).writes("u32", "turn", turn);
+  CHECK(k.report() == "");
+  k.fault = 1;
+  test::check_told(k.report(), {k.line("write"), k.line("write")},
+                   {"race: the write of element 160 of x by thread 0 of block (140, 0, 0)",
+                    "is not ordered with the write by a thread of a block that had ended before"});
+  k.fault = 2;
+  CHECK(k.report() == "");
+}
+
 TEST_CASE("a loop on a plain load sees the store that it waits for, and races with it") {
   std::vector<std::uint32_t> flag(1);
   SmallKernel k(R"(

@@ -13,6 +13,9 @@ using test::SmallKernel;
 
 namespace {
 
+constexpr const char* not_atomic =
+    "is neither ordered with nor, by its scope and proxy, atomic for the atomic access by thread ";
+
 /// Four blocks in clusters of two.
 SmallKernel blocks(const std::string& body, std::vector<std::uint32_t>& o) {
   SmallKernel k(body);
@@ -31,8 +34,7 @@ TEST_CASE("sums in the scope of a cluster by blocks of several clusters are repo
   pl::red_add<pl::release, pl::cluster>(at, 1u);  // add)",
                          o);
   check_fault(k, {"add", "add"},
-              {"updates memory in the scope of its cluster, at byte 0 of o",
-               "which is not atomic with the update in the scope of its cluster by thread "});
+              {"race: the atomic access of element 0 of o by thread ", not_atomic});
 }
 
 TEST_CASE("updates in the scope of a block by the blocks of a cluster are reported") {
@@ -41,7 +43,7 @@ TEST_CASE("updates in the scope of a block by the blocks of a cluster are report
   u32* const at = fault ? o + pl::block_x() / 2 : o + pl::block_x();
   pl::atomic_max<pl::relaxed, pl::block>(at, pl::thread());  // max)",
                          o);
-  check_fault(k, {"max", "max"}, {"updates memory in the scope of its block"});
+  check_fault(k, {"max", "max"}, {"race: the atomic access of element ", not_atomic});
 }
 
 TEST_CASE("an update in the scope of the GPU is not atomic for one in a narrower scope") {
@@ -57,7 +59,7 @@ TEST_CASE("an update in the scope of the GPU is not atomic for one in a narrower
   const test::Told told(k.report());
   INFO(told.all);
   CHECK(told.reports == 1);
-  CHECK(told.says("is not atomic with the update in the scope of its "));
+  CHECK(told.says(not_atomic));
   CHECK(told.says("emitted line " + std::to_string(k.line("wide")) + ":"));
   CHECK(told.says("emitted line " + std::to_string(k.line("narrow")) + ":"));
 }
@@ -72,5 +74,5 @@ TEST_CASE("updates in narrow scopes that come one after the other are right") {
   while (!fault && pl::load_acquire(o + 1) == 0) {}
   pl::atomic_add<pl::relaxed, pl::block>(o, 1u);  // second)",
                          o);
-  check_fault(k, {"second", "first"}, {"updates memory in the scope of its block"});
+  check_fault(k, {"second", "first"}, {"race: the atomic access of element ", not_atomic});
 }

@@ -42,14 +42,14 @@ class SmallKernel {
     b.one_writer = one_writer;
     return pointer(type + "* ", name, b);
   }
+  /// A tensor map of an array; that of `bytes` is the buffer that may be touched.
+  SmallKernel& map(const std::string& name, const TensorMapSpec& spec, std::size_t bytes,
+                   bool written);
   /// The kernel before writes the last array and may still run.
   SmallKernel& overlapped() {
     buffers_.back().overlapped = true;
     return *this;
   }
-  /// A tensor map of an array; that of `bytes` is the buffer that may be touched.
-  SmallKernel& map(const std::string& name, const TensorMapSpec& spec, std::size_t bytes,
-                   bool written);
   /// What is no tensor map.
   SmallKernel& no_map(const std::string& name);
 

@@ -182,7 +182,7 @@ void add_synchronization(std::vector<WaistUse>& all) {
     all.push_back({n, "pl::" + std::string(n) + "();"});
   for (const char* n : {"bulk_wait", "bulk_wait_read", "cp_async_wait", "wgmma_wait"})
     all.push_back({n, "pl::" + std::string(n) + "<0>(); pl::" + n + "<3>();"});
-  for (const char* n : {"mbarrier_arrive", "mbarrier_arrive_cluster"})
+  for (const char* n : {"mbarrier_arrive", "mbarrier_arrive_cluster", "mbarrier_arrive_remote"})
     all.push_back({n, "pl::" + std::string(n) + "(s); pl::" + n + "(s, u);"});
   for (const char* n : {"mbarrier_init", "mbarrier_expect_tx", "mbarrier_expect_tx_cluster",
                         "mbarrier_arrive_expect_tx", "mbarrier_arrive_expect_tx_cluster"})

@@ -69,7 +69,9 @@ PL_FN T atomic_compare_exchange_shared(u32 address, T expected, T v, PL_LINE) {
 template <Order O = relaxed, Scope S = gpu, class T>
 PL_FN void red_add(T* p, T v, PL_LINE) {
   static_assert(O == relaxed || O == release, "red_add: relaxed or release");
-  atomic_add<O, S>(p, v, line);
+  static_assert(detail::is_term<T>, "red_add: not of this type");
+  detail::atomic(p, detail::Atomic::reduce_add, v, T(0), static_cast<detail::Order>(O),
+                 static_cast<detail::Scope>(S), line);
 }
 
 template <Scope S = gpu, class T>

@@ -2,7 +2,7 @@
 // by the emulator itself, so that both sides read the same declaration. A shared object resolves
 // nothing else. Every function that may report takes the line of the emitted text.
 
-enum : u32 { host_version = 3 };
+enum : u32 { host_version = 4 };
 
 struct Ids {
   u32 thread, warpgroup, warp, lane;
@@ -43,6 +43,10 @@ enum class Fence : i32 {
 enum class Waiting : i32 { test, try_once, until };
 enum class Order : i32 { relaxed, acquire, release, acq_rel };
 enum class Scope : i32 { block, cluster, gpu, system };
+// How an arrival at an mbarrier of a mapa address releases, if it is one.
+enum class Arrival : i32 { own, remote_block_scope, remote_cluster_scope };
+// The blocks to which a copy goes: this one alone, or the bits of a multicast.
+enum : u32 { this_block = 0xffffffffu };
 enum class Atomic : i32 {
   add,
   min,
@@ -53,7 +57,8 @@ enum class Atomic : i32 {
   exchange,
   compare_exchange,
   load,
-  store
+  store,
+  reduce_add  // whose old value nobody gets
 };
 
 // What an accumulator register holds while a wgmma writes it: a signalling NaN.
@@ -93,11 +98,11 @@ struct Host {
   void (*mbarrier_init)(u32 bar, u32 count, i32 line);
   void (*mbarrier_inval)(u32 bar, i32 line);
   void (*mbarrier_expect_tx)(u32 bar, u32 bytes, bool remote, i32 line);
-  void (*mbarrier_arrive)(u32 bar, u32 count, bool remote, i32 line);
+  void (*mbarrier_arrive)(u32 bar, u32 count, Arrival how, i32 line);
   bool (*mbarrier_wait)(u32 bar, u32 parity, Waiting how, bool cluster_scope, i32 line);
   void (*fence)(Fence kind, i32 line);
 
-  // `blocks` 0: this block; else the bits of a multicast. `at` holds one coordinate per dimension.
+  // `at` holds one coordinate per dimension.
   void (*tma_load)(u32 dst, const void* map, u32 bar, u32 blocks, i32 rank, const i32* at,
                    i32 line);
   void (*tma_store)(const void* map, u32 src, Reduction how, i32 rank, const i32* at, i32 line);
@@ -117,6 +122,8 @@ struct Host {
   // a_registers is null where A lies in shared memory.
   void (*wgmma)(const Wgmma* op, void* d, const u32* a_registers, u64 a, u64 b, bool accumulate,
                 i32 line);
+  // These registers, `words` of 4 bytes, will be operands of a wgmma.
+  void (*wgmma_registers)(const void* registers, u32 words);
   void (*wgmma_fence)(i32 line);
   void (*wgmma_commit)(i32 line);
   void (*wgmma_wait)(i32 groups, i32 line);

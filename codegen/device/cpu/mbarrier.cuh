@@ -9,11 +9,15 @@ PL_FN void mbarrier_init(u32 bar, u32 count, PL_LINE) {
 PL_FN void mbarrier_inval(u32 bar, PL_LINE) { detail::host.mbarrier_inval(bar, line); }
 
 PL_FN void mbarrier_arrive(u32 bar, u32 count = 1, PL_LINE) {
-  detail::host.mbarrier_arrive(bar, count, false, line);
+  detail::host.mbarrier_arrive(bar, count, detail::Arrival::own, line);
 }
 
 PL_FN void mbarrier_arrive_cluster(u32 remote_bar, u32 count = 1, PL_LINE) {
-  detail::host.mbarrier_arrive(remote_bar, count, true, line);
+  detail::host.mbarrier_arrive(remote_bar, count, detail::Arrival::remote_cluster_scope, line);
+}
+
+PL_FN void mbarrier_arrive_remote(u32 remote_bar, u32 count = 1, PL_LINE) {
+  detail::host.mbarrier_arrive(remote_bar, count, detail::Arrival::remote_block_scope, line);
 }
 
 PL_FN void mbarrier_expect_tx(u32 bar, u32 bytes, PL_LINE) {

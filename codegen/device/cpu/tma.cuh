@@ -4,7 +4,7 @@ namespace pl {
 
 template <Cache C = evict_normal, int Rank>
 PL_FN void tma_load(u32 dst, const TensorMap& map, u32 bar, const i32 (&at)[Rank], PL_LINE) {
-  detail::host.tma_load(dst, &map, bar, 0, Rank, at, line);
+  detail::host.tma_load(dst, &map, bar, detail::this_block, Rank, at, line);
 }
 
 template <Cache C = evict_normal, int Rank>
@@ -34,7 +34,7 @@ PL_FN void tma_prefetch_map(const TensorMap& map, PL_LINE) {
 
 template <Cache C = evict_normal>
 PL_FN void bulk_load(u32 dst, const void* src, u32 bytes, u32 bar, PL_LINE) {
-  detail::host.bulk_load(dst, src, bytes, bar, 0, line);
+  detail::host.bulk_load(dst, src, bytes, bar, detail::this_block, line);
 }
 
 template <Cache C = evict_normal>

@@ -10,8 +10,11 @@ PL_FN void wgmma_wait(PL_LINE) {
   detail::host.wgmma_wait(N, line);
 }
 
-// The emulator writes registers through pointers, which the compiler sees.
+// The emulator writes registers through pointers, which the compiler sees; it is told which they
+// are, to see whether they change after a fence.
 template <class D, int R>
-PL_FN void wgmma_registers(D (&)[R]) {}
+PL_FN void wgmma_registers(D (&d)[R]) {
+  detail::host.wgmma_registers(d, sizeof d / 4);
+}
 
 }  // namespace pl

@@ -21,6 +21,12 @@ PL_FN void mbarrier_arrive_cluster(u32 remote_bar, u32 count = 1) {
                : "memory");
 }
 
+PL_FN void mbarrier_arrive_remote(u32 remote_bar, u32 count = 1) {
+  asm volatile("mbarrier.arrive.release.cta.shared::cluster.b64 _, [%0], %1;" ::"r"(remote_bar),
+               "r"(count)
+               : "memory");
+}
+
 PL_FN void mbarrier_expect_tx(u32 bar, u32 bytes) {
   asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" ::"r"(bar), "r"(bytes)
                : "memory");
