@@ -43,10 +43,8 @@ Array dense_copy(const Array& from, Device device, Location at) {
 Array Array::empty(const Shape& shape, DType dtype, Device device, Location at) {
   // Checks shape and dtype before any memory is asked for.
   alignas(64) static std::byte nowhere[64];
-  std::int64_t bytes = of_storage(nullptr, nowhere, shape, dtype, device, {}, at).size();
-  if (__builtin_mul_overflow(bytes, dtype.bytes(), &bytes))
-    throw CompileError(at, "array: " + to_string(ShapeDtype{shape, dtype}) +
-                               " needs more bytes than can be counted");
+  const std::int64_t bytes =
+      of_storage(nullptr, nowhere, shape, dtype, device, {}, at).size() * dtype.bytes();
   if (device.is_cuda()) {
     void* data = nullptr;
     detail::Storage* storage = runtime::allocate(device, static_cast<std::size_t>(bytes), {}, data);

@@ -1,7 +1,5 @@
 #include "runtime/dims.hpp"
 
-#include <algorithm>
-
 #include "codegen/base/dim.hpp"
 
 namespace palladium::runtime {
@@ -9,24 +7,6 @@ namespace {
 
 using detail::DimOp;
 constexpr int max_depth = 32;
-
-std::int64_t apply(DimOp op, std::int64_t a, std::int64_t b) {
-  if (b == 0 && (op == DimOp::div || op == DimOp::mod || op == DimOp::cdiv))
-    throw CompileError("a dimension is divided by zero");
-  switch (op) {
-  case DimOp::add: return a + b;
-  case DimOp::sub: return a - b;
-  case DimOp::mul: return a * b;
-  case DimOp::div: return a / b;
-  case DimOp::mod: return a % b;
-  case DimOp::cdiv: return a / b + (a % b != 0);
-  case DimOp::min: return std::min(a, b);
-  case DimOp::max: return std::max(a, b);
-  case DimOp::symbol:
-  case DimOp::constant: break;
-  }
-  throw InternalError("extent: not a binary operation");
-}
 
 }  // namespace
 
@@ -54,7 +34,7 @@ void Extent::compile(const Dim& dim, int depth) {
   steps_.push_back({node.op, 0});
 }
 
-std::int64_t Extent::run(const std::int64_t* symbols) const {
+Checked Extent::run(const std::int64_t* symbols, bool refuses) const {
   std::int64_t stack[max_depth + 1];
   int top = 0;
   for (const Step& step : steps_) {
@@ -64,7 +44,10 @@ std::int64_t Extent::run(const std::int64_t* symbols) const {
       stack[top++] = symbols[step.operand];
     } else {
       --top;
-      stack[top - 1] = apply(step.op, stack[top - 1], stack[top]);
+      const Checked result = apply(step.op, stack[top - 1], stack[top]);
+      if (!result.fits() && refuses) refuse_size(step.op, stack[top - 1], stack[top]);
+      if (!result.fits()) return result;
+      stack[top - 1] = result.value();
     }
   }
   return stack[0];

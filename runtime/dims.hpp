@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "codegen/base/checked.hpp"
 #include "palladium/types.hpp"
 
 namespace palladium::runtime {
@@ -20,11 +21,18 @@ class Extent {
   /// The number of the symbol that this extent is, or -1.
   int symbol() const { return steps_.size() == 1 ? static_cast<int>(steps_.front().operand) : -1; }
 
-  /// `symbols[i]` is the value of dim_symbol(i). CompileError for a division by zero.
+  /// `symbols[i]` is the value of dim_symbol(i). Does not fit where something is divided by zero or
+  /// 64 bits do not hold it.
+  Checked find(const std::int64_t* symbols) const {
+    if (is_constant()) return constant_;
+    if (const int s = symbol(); s >= 0) return symbols[s];
+    return run(symbols, false);
+  }
+  /// The same; CompileError where it does not fit.
   std::int64_t evaluate(const std::int64_t* symbols) const {
     if (is_constant()) return constant_;
     if (const int s = symbol(); s >= 0) return symbols[s];
-    return run(symbols);
+    return run(symbols, true).value();
   }
 
  private:
@@ -33,7 +41,7 @@ class Extent {
     std::int64_t operand;  // of symbol and constant
   };
   void compile(const Dim& dim, int depth);
-  std::int64_t run(const std::int64_t* symbols) const;
+  Checked run(const std::int64_t* symbols, bool refuses) const;
 
   std::int64_t constant_ = 0;
   std::vector<Step> steps_;  // postfix

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "codegen/base/checked.hpp"
 #include "codegen/base/files.hpp"
 
 namespace palladium {
@@ -111,14 +112,13 @@ class Header {
   }
   std::int64_t number() {
     skip_space();
-    std::int64_t value = 0;
+    Checked value = 0;
     const std::size_t start = position_;
     while (position_ < text_.size() && text_[position_] >= '0' && text_[position_] <= '9')
-      if (__builtin_mul_overflow(value, 10, &value) ||
-          __builtin_add_overflow(value, text_[position_++] - '0', &value))
-        fail("an extent of 'shape' is too large");
+      value = value * 10 + (text_[position_++] - '0');
     if (position_ == start) fail("'shape' is not a tuple of whole numbers");
-    return value;
+    if (!value.fits()) fail("an extent of 'shape' is too large");
+    return value.value();
   }
   void tuple() {
     expect('(');
@@ -180,23 +180,20 @@ Array parse_npy(std::span<const std::byte> bytes, const std::string& name, Locat
   const Header header({reinterpret_cast<const char*>(bytes.data()) + start, length}, name, at);
   start += length;
 
-  std::int64_t count = 1, size = 0;
   int larger_than_one = 0;
-  for (const Dim& d : header.shape) {
-    larger_than_one += d.value() > 1;
-    if (__builtin_mul_overflow(count, d.value(), &count))
-      malformed(name, "'shape' is too large", at);
-  }
+  for (const Dim& d : header.shape) larger_than_one += d.value() > 1;
+  const Checked size = checked_product(header.shape) * header.dtype.bytes();
+  if (!size.fits()) malformed(name, "'shape' is too large", at);
   if (header.fortran_order && larger_than_one > 1)
     malformed(name, "it is in Fortran order; save it with numpy.ascontiguousarray(x)", at);
-  if (__builtin_mul_overflow(count, header.dtype.bytes(), &size) ||
-      static_cast<std::uint64_t>(size) != bytes.size() - start)
+  if (static_cast<std::uint64_t>(size.value()) != bytes.size() - start)
     malformed(name,
               to_string(ShapeDtype{header.shape, header.dtype}) + " does not fit the " +
                   std::to_string(bytes.size() - start) + " bytes of data",
               at);
   Array array = Array::empty(header.shape, header.dtype, Device::cpu(), at);
-  if (size != 0) std::memcpy(array.data(), bytes.data() + start, static_cast<std::size_t>(size));
+  if (size.value() != 0)
+    std::memcpy(array.data(), bytes.data() + start, static_cast<std::size_t>(size.value()));
   if (header.dtype.is_bool())  // a bool that is neither 0 nor 1 would be undefined behaviour later
     for (std::uint8_t& b : std::span(static_cast<std::uint8_t*>(array.data()),
                                      static_cast<std::size_t>(array.size())))

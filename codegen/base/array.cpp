@@ -3,6 +3,7 @@
 #include <new>
 #include <utility>
 
+#include "codegen/base/checked.hpp"
 #include "codegen/base/storage.hpp"
 
 namespace palladium {
@@ -12,6 +13,20 @@ std::string list(const std::int64_t* numbers, int count) {
   std::string text = "[";
   for (int i = 0; i < count; ++i) text += (i ? "," : "") + std::to_string(numbers[i]);
   return text + "]";
+}
+
+// Whether every element has an address, and every distance along a dimension a number of bytes,
+// even where there is nothing to step to.
+bool fits_memory(const void* data, const Shape& shape, const std::int64_t* strides,
+                 std::int64_t size, DType dtype) {
+  const Checked first = reinterpret_cast<std::uintptr_t>(data);
+  Checked low = 0, high = 1;
+  for (int i = 0; i < shape.rank(); ++i) {
+    if (!(Checked(strides[i]) * dtype.bytes()).fits()) return false;
+    if (size != 0) (strides[i] < 0 ? low : high) += Checked(strides[i]) * (shape[i].value() - 1);
+  }
+  return (first + low * dtype.bytes()).within(0, INT64_MAX) &&
+         (first + high * dtype.bytes()).fits() && ((high - low) * dtype.bytes()).fits();
 }
 
 }  // namespace
@@ -85,18 +100,22 @@ Array Array::of_storage(detail::Storage* storage, void* data, const Shape& shape
   if (!options.strides.empty() && options.strides.size() != static_cast<std::size_t>(rank))
     fail("a shape of " + std::to_string(rank) + " dimensions needs as many strides, not " +
          std::to_string(options.strides.size()));
-  std::int64_t size = 1, gapless = 1;
-  for (int i = 0; i < rank; ++i) {
-    if (shape[i].value() < 0) fail("an extent of the shape " + to_string(shape) + " is negative");
-    if (__builtin_mul_overflow(size, shape[i].value(), &size))
-      fail("the shape " + to_string(shape) + " has more elements than can be counted");
-  }
+  for (const Dim& d : shape)
+    if (d.value() < 0) fail("an extent of the shape " + to_string(shape) + " is negative");
+  const Checked count = checked_product(shape);
+  if (!(count * dtype.bytes()).fits())
+    fail("the shape " + to_string(shape) + " has more bytes than can be counted");
+  const std::int64_t size = count.value();
+  std::int64_t gapless = 1;
   for (int i = rank - 1; i >= 0; --i) {
     a.strides_[i] =
         options.strides.empty() ? gapless : options.strides[static_cast<std::size_t>(i)];
     if (shape[i].value() != 1 && size != 0 && a.strides_[i] != gapless) a.dense_ = false;
     if (size != 0) gapless *= shape[i].value();
   }
+  if (!fits_memory(data, shape, a.strides_, size, dtype))
+    fail("the shape " + to_string(shape) + " with strides " + list(a.strides_, rank) +
+         " reaches farther than memory can");
   if (data == nullptr && size != 0) fail("a null pointer cannot hold " + to_string(shape));
   if (reinterpret_cast<std::uintptr_t>(data) % static_cast<unsigned>(dtype.bytes()) != 0)
     fail(std::string("the address is not aligned to an element of ") + dtype.name());

@@ -9,9 +9,10 @@
 #include "codegen/base/forking.hpp"
 
 namespace palladium {
-namespace {
 
 using detail::DimOp;
+
+namespace {
 
 // Interned for the life of the process: a program has a handful of them.
 struct Table {
@@ -53,22 +54,10 @@ constexpr std::uint32_t first_named_symbol = 1u << 16;
 
 thread_local DimBinding* current_binding = nullptr;
 
-std::int64_t apply(DimOp op, std::int64_t a, std::int64_t b) {
-  switch (op) {
-  case DimOp::add: return a + b;
-  case DimOp::sub: return a - b;
-  case DimOp::mul: return a * b;
-  case DimOp::div:
-  case DimOp::mod:
-  case DimOp::cdiv:
-    if (b == 0) throw CompileError("a dimension is divided by zero");
-    return op == DimOp::mod ? a % b : op == DimOp::div ? a / b : a / b + (a % b != 0);
-  case DimOp::min: return std::min(a, b);
-  case DimOp::max: return std::max(a, b);
-  case DimOp::symbol:
-  case DimOp::constant: break;
-  }
-  throw InternalError("dim: not a binary operation");
+std::int64_t apply_or_refuse(DimOp op, std::int64_t a, std::int64_t b) {
+  const Checked result = apply(op, a, b);
+  if (!result.fits()) refuse_size(op, a, b);
+  return result.value();
 }
 
 // Evaluates with `leaf(symbol)` for symbols.
@@ -78,7 +67,7 @@ std::int64_t fold(const Dim& d, const Leaf& leaf) {
   const DimNode n = dim_node(d);
   if (n.op == DimOp::symbol) return leaf(n.symbol);
   const std::int64_t a = fold(n.a, leaf);
-  return apply(n.op, a, fold(n.b, leaf));
+  return apply_or_refuse(n.op, a, fold(n.b, leaf));
 }
 
 Dim make_symbol(std::uint32_t number) {
@@ -123,6 +112,35 @@ bool mentions(const Dim& d, std::uint32_t symbol) {
 
 }  // namespace
 
+void detail::extent_too_large(std::uint64_t n) {
+  throw CompileError("the size " + std::to_string(n) + " is larger than 2^63 - 1");
+}
+
+void detail::extent_divided_by_zero() { throw CompileError("a dimension is divided by zero"); }
+
+Checked apply(DimOp op, std::int64_t a, std::int64_t b) {
+  switch (op) {
+  case DimOp::add: return Checked(a) + b;
+  case DimOp::sub: return Checked(a) - b;
+  case DimOp::mul: return Checked(a) * b;
+  case DimOp::div: return Checked(a) / b;
+  case DimOp::mod: return Checked(a) % b;
+  case DimOp::cdiv: return Checked(a) / b + int{!(Checked(a) % b).within(0, 0)};
+  case DimOp::min: return std::min(a, b);
+  case DimOp::max: return std::max(a, b);
+  case DimOp::symbol:
+  case DimOp::constant: break;
+  }
+  throw InternalError("dim: not a binary operation");
+}
+
+void refuse_size(DimOp op, std::int64_t a, std::int64_t b) {
+  const bool divides = op == DimOp::div || op == DimOp::mod || op == DimOp::cdiv;
+  if (divides && b == 0) detail::extent_divided_by_zero();
+  throw CompileError("the dimension " + std::to_string(a) + spelling(op) + std::to_string(b) +
+                     " is not held by 64 bits");
+}
+
 Dim Dim::of_expression(std::uint32_t id) {
   Dim d;
   d.expression_ = id;
@@ -144,7 +162,7 @@ Dim dim(const char* name) {
 }
 
 Dim detail::dim_binary(DimOp op, const Dim& a, const Dim& b) {
-  if (a.is_static() && b.is_static()) return apply(op, a.value(), b.value());
+  if (a.is_static() && b.is_static()) return apply_or_refuse(op, a.value(), b.value());
   const auto is = [](const Dim& d, std::int64_t n) { return d.is_static() && d.value() == n; };
   if ((op == DimOp::add || op == DimOp::sub) && is(b, 0)) return a;
   if (op == DimOp::add && is(a, 0)) return b;

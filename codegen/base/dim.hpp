@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "codegen/base/checked.hpp"
 #include "palladium/types.hpp"
 
 namespace palladium {
@@ -20,6 +21,11 @@ struct DimNode {
 
 DimNode dim_node(const Dim& d);  // precondition: !d.is_static()
 
+/// One of the binary operations; does not fit where 64 bits do not hold it or nothing is divided.
+Checked apply(detail::DimOp op, std::int64_t a, std::int64_t b);
+/// The CompileError for what does not fit.
+[[noreturn]] void refuse_size(detail::DimOp op, std::int64_t a, std::int64_t b);
+
 /// The symbol with this number (numbers are small and dense from 0). Canonical graphs use these:
 /// their symbols are numbered by position, so that user names never reach a key.
 Dim dim_symbol(std::uint32_t number);
@@ -32,7 +38,8 @@ void collect_symbols(const Dim& d, std::vector<std::uint32_t>& out);
 /// The expression with symbol `from[i]` replaced by `to[i]`; folds to an integer where it can.
 Dim substitute(const Dim& d, std::span<const std::uint32_t> from, std::span<const Dim> to);
 
-/// Evaluates with symbol number i bound to values[i]; InternalError when a symbol is out of range.
+/// Evaluates with symbol number i bound to values[i]; InternalError when a symbol is out of range,
+/// CompileError for a division by zero and for what 64 bits do not hold.
 std::int64_t evaluate(const Dim& d, std::span<const std::int64_t> values);
 
 /// What is known of symbols while one lives on this thread: reading a symbolic Dim yields its bound

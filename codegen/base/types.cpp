@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "codegen/base/checked.hpp"
 #include "codegen/base/dim.hpp"
 
 namespace palladium {
@@ -62,9 +63,11 @@ bool Shape::is_static() const {
 }
 
 std::int64_t Shape::size() const {
-  std::int64_t n = 1;
-  for (const Dim& d : *this) n *= d.value();
-  return n;
+  const Checked n = checked_product(*this);
+  if (!n.fits())
+    throw CompileError(name_of(*this) + " " + to_string(*this) +
+                       " has more elements than 64 bits count");
+  return n.value();
 }
 
 bool Shape::operator==(const Shape& o) const {

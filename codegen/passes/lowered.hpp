@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "codegen/base/checked.hpp"
 #include "codegen/graph/graph.hpp"
 #include "codegen/layout/layout.hpp"
 #include "codegen/layout/relayout.hpp"
@@ -197,6 +198,10 @@ void for_each_leaf(const Lowered& l, ValueId v, const DimMap& map, bool enter, F
 
 /// What a reduction is accumulated in: f32 for sums of 16-bit floats.
 DType accumulator_dtype(const graph::Graph& g, ValueId reduce);
+
+/// What a storage takes of shared memory, once or per warpgroup: with the gaps between its rows, a
+/// multiple of 16.
+Checked shared_bytes(const Storage& storage);
 
 /// The user's name of a value, or "".
 std::string name_of(const graph::Graph& g, ValueId v);

@@ -22,13 +22,11 @@ class SharedMemory {
     for (LoweredBody& b : l_.bodies) scratch_sizes(b.statements);
     for (Storage& s : l_.storages)
       if (s.place == Place::shared) place(s);
-    l_.shared_bytes = end_;
-    if (end_ > l_.machine.max_shared_bytes) too_much();
+    if (!end_.within(0, l_.machine.max_shared_bytes)) too_much();
+    l_.shared_bytes = end_.value();
   }
 
  private:
-  static std::int64_t align(std::int64_t n) { return (n + 15) / 16 * 16; }
-
   // The exchange between warps needs room for the partial results of the lanes that differ.
   void scratch_sizes(std::vector<Statement>& list) {
     for (Statement& s : list) {
@@ -54,31 +52,27 @@ class SharedMemory {
   }
 
   void place(Storage& s) {
-    std::int64_t elements = s.row_stride > 0 && !s.shape.empty()
-                                ? graph::element_count(s.shape) /
-                                      std::max<std::int64_t>(1, s.shape.back()) * s.row_stride
-                                : graph::element_count(s.shape);
-    s.offset = end_;
-    end_ += align(elements * s.dtype.bytes()) * (s.per_warpgroup ? l_.warpgroups : 1);
+    s.offset = end_.value_or(0);
+    end_ += shared_bytes(s) * (s.per_warpgroup ? l_.warpgroups : 1);
   }
 
   [[noreturn]] void too_much() const {
     const Storage* largest = nullptr;
     for (const Storage& s : l_.storages)
-      if (s.place == Place::shared &&
-          (!largest || graph::element_count(s.shape) * s.dtype.bytes() >
-                           graph::element_count(largest->shape) * largest->dtype.bytes()))
+      if (s.place == Place::shared && (!largest || shared_bytes(s).value_or(INT64_MAX) >
+                                                       shared_bytes(*largest).value_or(INT64_MAX)))
         largest = &s;
     throw CompileError(
         largest->of == graph::no_value ? l_.graph.at : l_.graph.location(largest->of),
         fmt::format("kernel '{}' needs {} bytes of shared memory, sm_{} has {} per block; the "
                     "largest part is {}: choose smaller blocks",
-                    l_.graph.name, end_, l_.machine.compute_capability, l_.machine.max_shared_bytes,
+                    l_.graph.name, end_.fits() ? std::to_string(end_.value()) : "more than 2^63",
+                    l_.machine.compute_capability, l_.machine.max_shared_bytes,
                     graph::to_string(graph::Type::value(largest->dtype, largest->shape))));
   }
 
   Lowered& l_;
-  std::int64_t end_ = 0;
+  Checked end_ = 0;
 };
 
 }  // namespace
@@ -86,6 +80,13 @@ class SharedMemory {
 DType accumulator_dtype(const graph::Graph& g, ValueId reduce) {
   const DType t = g[reduce].type.dtype;
   return g[reduce].op == graph::Op::ReduceSum && (t == f16 || t == bf16) ? f32 : t;
+}
+
+Checked shared_bytes(const Storage& s) {
+  Checked elements = checked_product(s.shape);
+  if (s.row_stride > 0 && !s.shape.empty())
+    elements = elements / std::max<std::int64_t>(1, s.shape.back()) * s.row_stride;
+  return checked_align_up(elements * s.dtype.bytes(), 16);
 }
 
 void place_shared_memory(Lowered& l) { SharedMemory(l).run(); }

@@ -1,6 +1,7 @@
 // Shapes, reductions, dot, and values from nothing.
 #include <algorithm>
 
+#include "codegen/base/checked.hpp"
 #include "codegen/trace/recorder.hpp"
 #include "palladium/error.hpp"
 #include "palladium/ops.hpp"
@@ -15,7 +16,7 @@ Extents completed(const Shape& shape, std::int64_t count, const char* what, Loca
   if (std::find(result.begin(), result.end(), -1) != result.end())
     throw CompileError(
         at, std::string(what) + ": at most one dimension can be -1, given " + to_string(shape));
-  const std::int64_t rest = graph::element_count(result);
+  const std::int64_t rest = checked_product(result).value_or(0);
   if (rest <= 0 || count % rest != 0)
     throw CompileError(at, std::string(what) + ": the given dimensions of " + to_string(shape) +
                                " do not divide " + std::to_string(count) + " elements");

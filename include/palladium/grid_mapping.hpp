@@ -18,7 +18,7 @@ struct BlockDim {
   };
 
   template <std::integral T>
-  constexpr BlockDim(T n) : size(static_cast<std::int64_t>(n)) {}
+  constexpr BlockDim(T n) : size(Dim(n).value()) {}
   BlockDim(const Dim& n) : size(n.value()) {}
   constexpr BlockDim(Kind k, std::int64_t n, std::int64_t lo = 0, std::int64_t hi = 0)
       : kind(k), size(n), pad_lo(lo), pad_hi(hi) {}

@@ -68,6 +68,11 @@ inline constexpr DType bool_{DType::Bool}, i8{DType::I8}, i16{DType::I16}, i32{D
 /// The type named `name`; DType() if there is none.
 PALLADIUM_API DType dtype_named(const char* name);
 
+namespace detail {
+[[noreturn]] PALLADIUM_API void extent_too_large(std::uint64_t n);
+[[noreturn]] PALLADIUM_API void extent_divided_by_zero();
+}  // namespace detail
+
 /// An extent: an integer, a symbol (`pl::dim("m")`) or an expression of both, 0 or more elements.
 ///
 /// In an options function the dims of the arguments are symbols bound to the sizes of the call:
@@ -77,8 +82,12 @@ PALLADIUM_API DType dtype_named(const char* name);
 class PALLADIUM_API Dim {
  public:
   constexpr Dim() = default;
+  /// CompileError for 2^63 and more.
   template <std::integral T>
-  constexpr Dim(T n) : value_(static_cast<std::int64_t>(n)) {}
+  constexpr Dim(T n) : value_(static_cast<std::int64_t>(n)) {
+    if constexpr (std::is_unsigned_v<T> && sizeof(T) == 8)
+      if (value_ < 0) detail::extent_too_large(n);
+  }
 
   constexpr bool is_static() const { return expression_ == 0; }
   /// The integer. Pins a bound symbol; CompileError for an unbound one.
@@ -142,13 +151,17 @@ template <class A, class B>
 requires detail::OneIsDim<A, B>
 auto operator<=>(A a, B b) { return Dim(a).value() <=> Dim(b).value(); }
 
+// What 64 bits do not hold, of integers at once and of symbols where their sizes are known, is a
+// CompileError; so is a division by zero.
+
 /// a / b rounded up; a >= 0, b > 0.
 template <class A, class B>
 requires detail::OneIsDim<A, B> Dim cdiv(A a, B b) {
   return detail::dim_binary(detail::DimOp::cdiv, a, b);
 }
 constexpr std::int64_t cdiv(std::integral auto a, std::integral auto b) {
-  const auto n = static_cast<std::int64_t>(a), d = static_cast<std::int64_t>(b);
+  const std::int64_t n = Dim(a).value(), d = Dim(b).value();
+  if (d == 0) detail::extent_divided_by_zero();
   return n / d + (n % d != 0);
 }
 
@@ -176,7 +189,8 @@ class PALLADIUM_API Shape {
     return dims;
   }
   bool is_static() const;
-  /// Product of the extents, 1 for a scalar. Reads (and pins) every dim.
+  /// Product of the extents, 1 for a scalar. Reads (and pins) every dim. CompileError for more than
+  /// 64 bits hold.
   std::int64_t size() const;
   /// Same rank and, in an options function, equal dims; elsewhere dims pairwise `same`.
   bool operator==(const Shape& o) const;

@@ -104,3 +104,34 @@ TEST_CASE("arrays of no elements and of rank 0 are arrays") {
   CHECK(one.size() == 1);
   CHECK(one.copy().data<std::int64_t>()[0] == 0);
 }
+
+TEST_CASE("shapes and strides that reach farther than memory can are refused") {
+  float memory[16] = {};
+  constexpr std::int64_t far = std::int64_t{1} << 62;
+  const auto view = [&](const Shape& shape, std::vector<std::int64_t> strides) {
+    return Array::view(memory, shape, f32, {.strides = strides});
+  };
+  CHECK_THROWS_WITH(
+      Array::view(memory, {far}, f32),
+      ContainsSubstring("more bytes than can be counted") && ContainsSubstring("array_test.cpp"));
+  CHECK_THROWS_WITH(view({3, 2}, {far, 1}), ContainsSubstring("reaches farther than memory can"));
+  CHECK_THROWS_WITH(view({3, 2}, {-far, 1}), ContainsSubstring("reaches farther than memory can"));
+  // In elements it could be counted, in bytes it cannot.
+  CHECK_THROWS_AS(view({2, 2}, {far / 2, 1}), CompileError);
+  // No address lies before the first one.
+  CHECK_THROWS_AS(view({2, 2}, {-(std::int64_t{1} << 50), 1}), CompileError);
+  // There is nothing to step to, but whoever asks for the distance in bytes must get it.
+  CHECK_THROWS_AS(view({1, 2}, {far, 1}), CompileError);
+  CHECK_THROWS_AS(view({0, 2}, {INT64_MIN, 1}), CompileError);
+  CHECK_THROWS_AS(Array::empty({far}, f32), CompileError);
+  CHECK_THROWS_AS(Array::empty({far, 4}, f32), CompileError);
+  CHECK(Array::empty({far, 4, 0}, f32).size() == 0);
+}
+
+TEST_CASE("a view may run backwards through memory") {
+  std::vector<float> memory(12);
+  const std::int64_t strides[] = {-4, 1};
+  const Array v = Array::view(memory.data() + 8, {3, 4}, f32, {.strides = strides});
+  CHECK(v.bytes().begin == reinterpret_cast<const std::byte*>(memory.data()));
+  CHECK(v.bytes().end == reinterpret_cast<const std::byte*>(memory.data() + 12));
+}

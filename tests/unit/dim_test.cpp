@@ -1,5 +1,7 @@
 // What becomes known about symbolic dims: values, pins, equalities.
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <vector>
 
 #include "codegen/base/dim.hpp"
 
@@ -95,4 +97,29 @@ TEST_CASE("extents are counted from either end of a shape") {
   CHECK_THROWS_AS(shape[3], CompileError);
   CHECK_THROWS_AS(shape[-4], CompileError);
   CHECK_THROWS_AS(Shape()[0], CompileError);
+}
+
+TEST_CASE(
+    "a dim that 64 bits do not hold is refused, of integers at once, of symbols by their sizes") {
+  constexpr std::int64_t large = std::int64_t{1} << 40;
+  CHECK_THROWS_WITH(Dim(large) * Dim(large),
+                    "the dimension 1099511627776 * 1099511627776 is not "
+                    "held by 64 bits");
+  CHECK_THROWS_AS(Dim(INT64_MAX) + Dim(1), CompileError);
+  CHECK_THROWS_AS(Dim(INT64_MIN) / Dim(-1), CompileError);
+  CHECK_THROWS_WITH(Dim(~std::uint64_t{0}),
+                    "the size 18446744073709551615 is larger than 2^63 - 1");
+  CHECK_THROWS_AS(cdiv(1, 0), CompileError);
+  CHECK_THROWS_AS(cdiv(~std::uint64_t{0}, 2), CompileError);
+  const Dim square = dim_symbol(0) * dim_symbol(0);
+  CHECK(evaluate(square, std::vector<std::int64_t>{3}) == 9);
+  CHECK_THROWS_AS(evaluate(square, std::vector<std::int64_t>{large}), CompileError);
+}
+
+TEST_CASE("a shape of more elements than 64 bits count is refused by name") {
+  const Shape shape{1 << 30, 1 << 30, 1 << 30};
+  CHECK_THROWS_WITH(shape.size(),
+                    "a shape [1073741824,1073741824,1073741824] has more elements "
+                    "than 64 bits count");
+  CHECK(Shape{1 << 30, 1 << 30, 1 << 30, 0}.size() == 0);
 }

@@ -147,3 +147,20 @@ TEST_CASE("every dtype survives the way out and in") {
     CHECK(Array::from_dlpack(a.to_dlpack_versioned()).dtype() == dtype);
   }
 }
+
+TEST_CASE("a tensor whose extents or strides reach beyond memory stays its library's") {
+  int deleted = 0;
+  const auto refused = [&](std::int64_t rows, std::int64_t stride) {
+    auto* foreign = new Foreign<DLManagedTensor>(deleted);
+    foreign->shape[0] = rows;
+    foreign->strides[0] = stride;
+    CHECK_THROWS_AS(Array::from_dlpack(&foreign->tensor), CompileError);
+    CHECK(deleted == 0);
+    delete foreign;
+  };
+  constexpr std::int64_t far = std::int64_t{1} << 62;
+  refused(far, 4);
+  refused(far, 0);
+  refused(3, far);
+  refused(3, INT64_MIN);
+}

@@ -56,3 +56,11 @@ TEST_CASE("an extent that is nested too deeply is refused by name") {
   for (int i = 0; i < 40; ++i) d = (d + 1) * 2;
   CHECK_THROWS_AS(Extent(d), CompileError);
 }
+
+TEST_CASE("an extent that 64 bits do not hold is found not to fit, or refused") {
+  const Extent square(dim_symbol(0) * dim_symbol(0));
+  const std::array<std::int64_t, 1> small{5}, large{std::int64_t{1} << 32};
+  CHECK(square.find(small.data()).value() == 25);
+  CHECK_FALSE(square.find(large.data()).fits());
+  CHECK_THROWS_AS(square.evaluate(large.data()), CompileError);
+}
