@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "codegen/graph/graph.hpp"
+#include "codegen/trace/recorder.hpp"
 #include "codegen/trace/trace.hpp"
 #include "runtime/dispatch.hpp"
 #include "runtime/kernel_state.hpp"
@@ -128,8 +129,10 @@ Lowered Kernel::lower(std::span<const ArgType> types, Location at) const {
 
 // ---- Scalars and outputs
 
-Scalar scalar(double number, DType dtype) { return {dtype, graph::to_bits(dtype, number)}; }
-Scalar scalar(std::int64_t number, DType dtype) { return {dtype, graph::to_bits(dtype, number)}; }
+Scalar detail::scalar(const Value& literal, DType dtype, Location at) {
+  if (dtype == DType()) throw CompileError(at, "scalar: a dtype is needed");
+  return {dtype, trace::to_bits(trace::literal(literal), dtype, "scalar", at)};
+}
 
 std::size_t Outputs::check(std::size_t expected) const {
   if (arrays_.size() != expected)

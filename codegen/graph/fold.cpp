@@ -108,10 +108,7 @@ Bits fold_cast(DType from, DType to, std::uint64_t bits) {
     if (std::isnan(number) && to.is_float()) return {};
     return to_bits(to, number);
   }
-  if (from.kind() == DType::U64 && to.is_float()) {
-    if (bits >> 63) return {};  // beyond what goes through a signed integer
-    return to_bits(to, static_cast<std::int64_t>(bits));
-  }
+  if (from == u64) return natural_to_bits(to, bits);
   return to_bits(to, to_int(from, bits));
 }
 

@@ -228,6 +228,15 @@ std::uint64_t to_bits(DType dtype, std::int64_t number) {
   }
 }
 
+std::uint64_t natural_to_bits(DType dtype, std::uint64_t number) {
+  if (number >> 63 == 0 || !dtype.is_float())
+    return to_bits(dtype, static_cast<std::int64_t>(number));
+  if (dtype == f32) return std::bit_cast<std::uint32_t>(static_cast<float>(number));
+  if (dtype == f64) return std::bit_cast<std::uint64_t>(static_cast<double>(number));
+  // Half of it, whose last place tells of what was cut off, rounds as the whole.
+  return to_bits(dtype, 2 * sticky_double(static_cast<std::int64_t>(number >> 1 | (number & 1))));
+}
+
 double to_double(DType dtype, std::uint64_t bits) {
   switch (dtype.kind()) {
   case DType::F16: return widen(bits, 5, 10);

@@ -203,6 +203,7 @@ struct MemoryView {
 /// A number as the bits of a dtype and back (16-bit floats round to nearest even).
 std::uint64_t to_bits(DType dtype, double number);
 std::uint64_t to_bits(DType dtype, std::int64_t number);
+std::uint64_t natural_to_bits(DType dtype, std::uint64_t number);
 double to_double(DType dtype, std::uint64_t bits);
 std::int64_t to_int(DType dtype, std::uint64_t bits);
 

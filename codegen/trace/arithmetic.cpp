@@ -12,10 +12,27 @@ namespace {
 
 using Kind = Literal::Kind;
 
-std::int64_t wrapped(std::uint64_t n) { return static_cast<std::int64_t>(n); }
+// Holds every literal, and every sum and difference of two, and every product but that of two
+// naturals.
+using Wide = __int128;
+constexpr Wide too_much = Wide{1} << 64;
 
-// Two C++ numbers stay one: nothing is recorded, the result is as weak as they are.
-std::optional<Literal> fold(Op op, const Literal& x, const Literal& y) {
+Wide wide(const Literal& l) {
+  return l.kind == Kind::natural ? Wide{l.natural()} : Wide{l.integer};
+}
+
+// The number as a literal, where some integer dtype holds it.
+std::optional<Literal> narrowed(Wide n) {
+  if (n >= INT64_MIN && n <= INT64_MAX)
+    return Literal{Kind::integer, static_cast<std::int64_t>(n), 0};
+  if (n > 0 && n <= UINT64_MAX)
+    return Literal{Kind::natural, static_cast<std::int64_t>(static_cast<std::uint64_t>(n)), 0};
+  return {};
+}
+
+// Two C++ numbers stay one: nothing is recorded, the result is as weak as they are. CompileError
+// for one that no integer dtype holds.
+std::optional<Literal> fold(Op op, const Literal& x, const Literal& y, Location at) {
   const auto truth = [](bool b) { return Literal{Kind::truth, b, 0}; };
   const bool floating = x.kind == Kind::floating || y.kind == Kind::floating;
   if (floating) {
@@ -35,7 +52,7 @@ std::optional<Literal> fold(Op op, const Literal& x, const Literal& y) {
     default: return {};
     }
   }
-  const std::int64_t a = x.integer, b = y.integer;
+  const Wide a = wide(x), b = wide(y);
   if (x.kind == Kind::truth && y.kind == Kind::truth) {
     switch (op) {
     case Op::And: return truth(a && b);
@@ -46,15 +63,20 @@ std::optional<Literal> fold(Op op, const Literal& x, const Literal& y) {
     default: break;
     }
   }
-  const auto ua = static_cast<std::uint64_t>(a), ub = static_cast<std::uint64_t>(b);
-  const auto number = [](std::int64_t n) { return Literal{Kind::integer, n, 0}; };
-  const bool divides = b != 0 && !(a == INT64_MIN && b == -1);
+  const auto number = [&](Wide n) {
+    const std::optional<Literal> result = narrowed(n);
+    if (!result)
+      throw CompileError(at, std::string(graph::info(op).name) +
+                                 ": the result of two literals is held by no integer dtype; give "
+                                 "one of them a dtype in which it may wrap: pl::i64(x)");
+    return result;
+  };
   switch (op) {
-  case Op::Add: return number(wrapped(ua + ub));
-  case Op::Sub: return number(wrapped(ua - ub));
-  case Op::Mul: return number(wrapped(ua * ub));
-  case Op::Div: return divides ? std::optional(number(a / b)) : std::nullopt;
-  case Op::Rem: return divides ? std::optional(number(a % b)) : std::nullopt;
+  case Op::Add: return number(a + b);
+  case Op::Sub: return number(a - b);
+  case Op::Mul: return number(a > INT64_MAX && b > INT64_MAX ? too_much : a * b);
+  case Op::Div: return b != 0 ? number(a / b) : std::nullopt;
+  case Op::Rem: return b != 0 ? number(a % b) : std::nullopt;
   case Op::And: return number(a & b);
   case Op::Or: return number(a | b);
   case Op::Xor: return number(a ^ b);
@@ -122,13 +144,13 @@ Value elementwise(Op op, std::initializer_list<Value> operands, Location at) {
   if (all.size() == 2 && is_literal(all[0]) && is_literal(all[1])) {
     expect_given(all[0], what, at);
     expect_given(all[1], what, at);
-    if (const auto number = fold(op, literal(all[0]), literal(all[1]))) return weak(*number);
+    if (const auto number = fold(op, literal(all[0]), literal(all[1]), at)) return weak(*number);
   }
   if (op == Op::Neg && is_literal(all[0])) {
     expect_given(all[0], what, at);
     const Literal l = literal(all[0]);
     if (l.kind == Kind::floating) return -l.floating;
-    return weak(*fold(Op::Sub, {Kind::integer, 0, 0}, l));
+    return weak(*fold(Op::Sub, {Kind::integer, 0, 0}, l, at));
   }
   if (op == Op::Not && is_literal(all[0])) {
     expect_given(all[0], what, at);
@@ -262,10 +284,9 @@ Value Value::astype(DType dtype, Location at) const {
   if (trace::is_literal(*this)) {
     trace::expect_given(*this, "cast", at);
     // A cast says that a conversion is meant: pl::i32(2.5) is 2.
-    const Literal l = trace::literal(*this);
-    if (l.kind == Literal::Kind::floating)
-      return recorder.value(recorder.builder().constant(dtype, l.floating, {}, at));
-    return recorder.value(recorder.builder().constant(dtype, l.integer, {}, at));
+    return recorder.value(recorder.builder().add(
+        Op::Constant, {}, trace::Attr{{}, trace::converted_bits(trace::literal(*this), dtype)},
+        trace::Type::value(dtype), at));
   }
   return recorder.value(recorder.builder().cast(recorder.id(*this, "cast", at), dtype, at));
 }

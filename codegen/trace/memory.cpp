@@ -63,9 +63,10 @@ ValueId select(Recorder& recorder, ValueId ref, const Idx* indices, int count, c
     expect_given(start, what, at);
     if (is_literal(start)) {
       const Literal l = literal(start);
-      if (l.kind != Literal::Kind::integer)
+      if (!l.is_integer())
         throw CompileError(at, std::string(what) + ": an index must be an integer, given " +
                                    l.dtype().name() + " in " + place);
+      if (l.kind == Literal::Kind::natural) (void)to_bits(l, i32, what, at);  // refuses it
       dim.start = l.integer;
       if (!dim.is_slice && (l.integer < 0 || l.integer >= extent))
         throw CompileError(at, std::string(what) + ": index " + std::to_string(l.integer) +

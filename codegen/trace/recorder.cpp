@@ -150,7 +150,7 @@ ValueId Recorder::typed(const Value& v, DType dtype, const char* what, Location 
 ValueId Recorder::i32_scalar(const Value& v, const char* what, const char* role, Location at) {
   expect_given(v, what, at);
   if (is_literal(v)) {
-    if (literal(v).kind != Literal::Kind::integer)
+    if (!literal(v).is_integer())
       throw CompileError(at, std::string(what) + ": " + role + " must be an integer, given " +
                                  literal(v).dtype().name());
     return typed(v, i32, what, at);
@@ -160,7 +160,17 @@ ValueId Recorder::i32_scalar(const Value& v, const char* what, const char* role,
   if (!type.is_scalar() || !type.dtype.is_integer())
     throw CompileError(at, std::string(what) + ": " + role + " must be an integer scalar, given " +
                                graph::to_string(type));
-  return builder().cast(id, i32, at);
+  return as_i32(id, at);
+}
+
+ValueId Recorder::as_i32(ValueId v, Location at) {
+  const DType dtype = graph[v].type.dtype;
+  const auto limited = [&](Op op, std::int64_t limit) {
+    v = builder().elementwise(op, {v, builder().constant(dtype, limit, {}, at)}, at);
+  };
+  if (dtype.bits() == 64 && dtype.is_signed()) limited(Op::Max, INT32_MIN);
+  if (dtype.bits() == 64 || dtype == u32) limited(Op::Min, INT32_MAX);
+  return builder().cast(v, i32, at);
 }
 
 // ---- Effects in one expression
@@ -246,6 +256,7 @@ DType Literal::dtype() const {
   switch (kind) {
   case Kind::none: return {};
   case Kind::truth: return bool_;
+  case Kind::natural:
   case Kind::integer: return i32;
   case Kind::floating: return f32;
   }
@@ -261,36 +272,60 @@ void expect_given(const Value& v, const char* what, Location at) {
     throw CompileError(at, std::string(what) + " uses a pl::Value that was given no value");
 }
 
-std::uint64_t to_bits(const Literal& l, DType dtype, const char* what, Location at) {
-  const bool floating = l.kind == Literal::Kind::floating;
-  if (dtype.is_float())
-    return floating ? graph::to_bits(dtype, l.floating) : graph::to_bits(dtype, l.integer);
+namespace {
 
-  const auto refuse = [&] {
-    std::string number = std::to_string(l.integer);
-    if (floating) {
-      char text[32];
-      std::snprintf(text, sizeof text, "%g", l.floating);
-      number = text;
-    }
-    const char* advice =
-        floating ? "; convert the other operand: pl::f32(x)" : "; write it in a wider dtype";
-    throw CompileError(
-        at, std::string(what) + ": the literal " + number + " is no " + dtype.name() + advice);
-  };
-  std::int64_t integer = l.integer;
-  if (floating) {
-    const bool whole = std::trunc(l.floating) == l.floating && std::abs(l.floating) < 0x1p62;
-    if (!whole) refuse();
-    integer = static_cast<std::int64_t>(l.floating);
+std::string text_of(const Literal& l) {
+  if (l.kind == Literal::Kind::natural) return std::to_string(l.natural());
+  if (l.kind != Literal::Kind::floating) return std::to_string(l.integer);
+  char text[32];
+  std::snprintf(text, sizeof text, "%g", l.floating);
+  return text;
+}
+
+// "0 to 255"
+std::string range_of(DType dtype) {
+  if (dtype.is_bool()) return "0 to 1";
+  const std::uint64_t most = ~std::uint64_t{0} >> (64 - dtype.bits() + dtype.is_signed());
+  const auto least = dtype.is_signed() ? -static_cast<std::int64_t>(most) - 1 : 0;
+  return std::to_string(least) + " to " + std::to_string(most);
+}
+
+bool holds(DType dtype, const Literal& l) {
+  if (l.kind == Literal::Kind::natural) return dtype == u64;
+  if (dtype.is_bool()) return l.integer == 0 || l.integer == 1;
+  if (l.integer < 0) return dtype.is_signed() && l.integer >> (dtype.bits() - 1) == -1;
+  return dtype == u64 || l.natural() >> (dtype.bits() - dtype.is_signed()) == 0;
+}
+
+}  // namespace
+
+std::uint64_t converted_bits(const Literal& l, DType dtype) {
+  switch (l.kind) {
+  case Literal::Kind::floating: return graph::to_bits(dtype, l.floating);
+  case Literal::Kind::natural: return graph::natural_to_bits(dtype, l.natural());
+  default: return graph::to_bits(dtype, l.integer);
   }
-  // Either reading of the bits will do: -1 is a u32 with all bits set.
-  const int bits = dtype.is_bool() ? 1 : dtype.bits();
-  if (dtype.is_bool() ? integer < 0 || integer > 1
-                      : bits < 64 && (integer < -(std::int64_t(1) << (bits - 1)) ||
-                                      integer >= std::int64_t(1) << bits))
-    refuse();
-  return graph::to_bits(dtype, integer);
+}
+
+std::uint64_t to_bits(const Literal& l, DType dtype, const char* what, Location at) {
+  if (dtype.is_float()) return converted_bits(l, dtype);
+  const auto refuse = [&](const std::string& advice) {
+    throw CompileError(
+        at, std::string(what) + ": the literal " + text_of(l) + " is no " + dtype.name() + advice);
+  };
+  Literal whole = l;
+  if (l.kind == Literal::Kind::floating) {
+    if (std::trunc(l.floating) != l.floating || std::abs(l.floating) >= 0x1p63)
+      refuse("; convert the other operand: pl::f32(x)");
+    whole = {Literal::Kind::integer, static_cast<std::int64_t>(l.floating), 0};
+  }
+  if (!holds(dtype, whole)) {
+    const std::string number = text_of(whole);
+    refuse(", which holds " + range_of(dtype) +
+           "; pl::" + (whole.kind == Literal::Kind::natural ? "u64" : "i64") + "(" + number +
+           ") has a dtype that does, pl::" + dtype.name() + "(" + number + ") keeps its low bits");
+  }
+  return converted_bits(whole, dtype);
 }
 
 Extents extents(const Shape& shape) {
@@ -317,6 +352,7 @@ trace::Literal Access::literal(const Value& v) {
   case Value::truth: return {Kind::truth, v.literal_.integer, 0};
   case Value::integer: return {Kind::integer, v.literal_.integer, 0};
   case Value::floating: return {Kind::floating, 0, v.literal_.floating};
+  case Value::natural: return {Kind::natural, v.literal_.integer, 0};
   default: return {};
   }
 }
@@ -327,6 +363,7 @@ Value Access::weak(const trace::Literal& l) {
   case Kind::truth: return l.integer != 0;
   case Kind::integer: return l.integer;
   case Kind::floating: return l.floating;
+  case Kind::natural: return l.natural();
   case Kind::none: break;
   }
   return {};

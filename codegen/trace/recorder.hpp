@@ -21,12 +21,18 @@ using graph::ValueId;
 
 /// A weak literal: a C++ number that has met no typed value yet.
 struct Literal {
-  enum class Kind : std::uint8_t { none, truth, integer, floating };
+  enum class Kind : std::uint8_t { none, truth, integer, floating, natural };
   Kind kind = Kind::none;
-  std::int64_t integer = 0;  // truth: 0 or 1
+  std::int64_t integer = 0;  // truth: 0 or 1; natural: the bits of 2^63 and more
   double floating = 0;
 
-  double number() const { return kind == Kind::floating ? floating : static_cast<double>(integer); }
+  bool is_integer() const { return kind == Kind::integer || kind == Kind::natural; }
+  std::uint64_t natural() const { return static_cast<std::uint64_t>(integer); }
+  double number() const {
+    return kind == Kind::floating  ? floating
+           : kind == Kind::natural ? static_cast<double>(natural())
+                                   : static_cast<double>(integer);
+  }
   /// bool, i32 or f32.
   DType dtype() const;
 };
@@ -71,7 +77,10 @@ class Recorder {
   /// As above; a literal becomes a constant of this dtype.
   ValueId typed(const Value& v, DType dtype, const char* what, Location at, Extents shape = {});
   ValueId id(const Ref& r, const char* what, Location at);
-  /// Any integer scalar as i32.
+  /// An integer as i32. One that i32 does not hold becomes its nearest, which as an index is out of
+  /// bounds of everything, as it was.
+  ValueId as_i32(ValueId v, Location at);
+  /// Any integer scalar as i32; CompileError for a literal that i32 does not hold.
   ValueId i32_scalar(const Value& v, const char* what, const char* role, Location at);
 
   // ---- Memory
@@ -125,7 +134,10 @@ Literal literal(const Value& v);
 /// `what` uses an empty pl::Value.
 void expect_given(const Value& v, const char* what, Location at);
 Value weak(const Literal& literal);
-/// The literal's bits in a dtype; CompileError if it does not fit.
+/// The literal's bits in a dtype as a cast gives them.
+std::uint64_t converted_bits(const Literal& literal, DType dtype);
+/// The same for a dtype that holds it; floats round. CompileError for an integer dtype that does
+/// not.
 std::uint64_t to_bits(const Literal& literal, DType dtype, const char* what, Location at);
 
 /// Loads what is still a subscript.

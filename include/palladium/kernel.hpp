@@ -29,16 +29,15 @@ struct Scalar {
   DType dtype = {};
   std::uint64_t bits = 0;
 };
+namespace detail {
+PALLADIUM_API Scalar scalar(const Value& literal, DType dtype, Location at);
+}
 /// `axpy(pl::scalar(alpha), x, y)`: the kernel gets it in its argument block, the body as
-/// pl::Value.
-PALLADIUM_API Scalar scalar(double number, DType dtype);
-PALLADIUM_API Scalar scalar(std::int64_t number, DType dtype);
+/// pl::Value. CompileError for a number that an integer dtype does not hold; floats round it.
 template <class T>
-requires std::is_arithmetic_v<T> Scalar scalar(T number) {
-  if constexpr (std::is_floating_point_v<T>)
-    return scalar(static_cast<double>(number), dtype_of<T>);
-  else
-    return scalar(static_cast<std::int64_t>(number), dtype_of<T>);
+requires std::is_arithmetic_v<T> Scalar scalar(T number, DType dtype = dtype_of<T>,
+                                               Location at = here()) {
+  return detail::scalar(Value(number), dtype, at);
 }
 
 /// An argument of one call, with the caller's line. Never kept.
@@ -198,6 +197,15 @@ class PALLADIUM_API Lowered {
 };
 
 /// A kernel: a handle, cheap to copy, safe to use from several threads.
+///
+/// A grid has up to 8 axes of up to 2^31 - 1 programs. Its parallel axes are folded into one, so
+/// that a GPU's limit of 65535 along y and z does not hold for them; their product, times the
+/// blocks of a cluster, is at most 2^31 - 1. A cluster has at most 16 blocks (8 on every GPU that
+/// knows clusters) and is one program, so it always divides the grid. All this is refused on every
+/// target: by the trace, or by the call where the sizes of its arrays decide. What an architecture
+/// lacks (clusters before sm_90, shared memory) is refused where text is emitted for it: on a GPU,
+/// by `compile`, and on the emulator, which runs that text; the interpreter runs such kernels. With
+/// no program along some axis nothing runs.
 ///
 /// A call traces the body once for each new combination of argument types, compiles it or finds it
 /// in the cache, and launches. In an options function the extents of the arguments arrive as

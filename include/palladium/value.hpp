@@ -135,7 +135,9 @@ class Axes {
 
 /// A value of a kernel body: a handle, cheap to copy, that is good only in the trace (and the body
 /// of pl::when or pl::loop) that recorded it. Made from a C++ number it is a weak literal: nothing
-/// is recorded until it meets a typed value.
+/// is recorded until it meets a typed value, whose dtype must hold it. Floats round it; an integer
+/// dtype that does not hold it is an error, so that no number wraps unseen. Where its low bits are
+/// meant, a cast says so: `pl::u32(-1)`.
 class PALLADIUM_API Value : public Traced {
  public:
   Value() = default;
@@ -150,6 +152,8 @@ class PALLADIUM_API Value : public Traced {
     } else {
       id_ = integer;
       literal_.integer = static_cast<std::int64_t>(literal);
+      if constexpr (std::is_unsigned_v<T> && sizeof(T) == 8)
+        if (literal_.integer < 0) id_ = natural;
     }
   }
   template <std::same_as<Ref> R>
@@ -187,7 +191,8 @@ class PALLADIUM_API Value : public Traced {
 
  private:
   friend class detail::Access;
-  enum : std::uint32_t { empty, truth, integer, floating };  // id_ of literals
+  // id_ of literals; natural: an integer of 2^63 and more, by its bits.
+  enum : std::uint32_t { empty, truth, integer, floating, natural };
 
   std::uint32_t trace_ = 0;  // 0: a literal
   std::uint32_t id_ = empty;

@@ -103,7 +103,8 @@ TEST_CASE("a literal that the dtype cannot hold is refused") {
         line = __LINE__ + 1;
         keep(pl::iota(pl::i8, {8}) + 300);
       },
-      "add: the literal 300 is no i8; write it in a wider dtype");
+      "add: the literal 300 is no i8, which holds -128 to 127; pl::i64(300) has a dtype that does, "
+      "pl::i8(300) keeps its low bits");
 }
 
 TEST_CASE("a pl::Value without a value is refused") {
