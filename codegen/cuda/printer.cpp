@@ -165,13 +165,8 @@ std::string Printer::storage_name(int storage) const {
 std::string Printer::shared_address(int storage) const {
   const Storage& s = l_.storages[storage];
   std::string text = s.offset == 0 ? "smem" : fmt::format("smem + {}", s.offset);
-  if (s.per_warpgroup && l_.warpgroups > 1) {
-    std::int64_t bytes = s.dtype.bytes();
-    for (std::int64_t n : s.shape) bytes *= n;
-    if (!s.shape.empty() && s.shape.back() > 0)
-      bytes = bytes / s.shape.back() * std::max<std::int64_t>(s.row_stride, 1);
-    text += fmt::format(" + warpgroup * {}", (bytes + 15) / 16 * 16);
-  }
+  if (s.per_warpgroup && l_.warpgroups > 1)
+    text += fmt::format(" + warpgroup * {}", passes::shared_bytes(s).value());
   return text;
 }
 
@@ -266,6 +261,16 @@ void Printer::print_grid_loop(const Statement& s) {
   synced_ = false;
 }
 
+// The counter's next value, which is not below `hi` after the last turn: it overflows nowhere.
+std::string Printer::advance(const std::string& counter, std::int64_t step, ValueId hi) const {
+  const Inst& limit = g_[hi];
+  const std::int64_t most =
+      limit.op == Op::Constant ? graph::to_int(i32, limit.attr.bits) : INT32_MAX;
+  const std::int64_t last = INT32_MAX - step;  // from which a step can be made
+  if (most - 1 <= last) return fmt::format("{} += {}", counter, step);
+  return fmt::format("{0} = pl::min({0}, {1}) + {2}", counter, last, step);
+}
+
 void Printer::print_loop(const Statement& s) {
   const Inst& i = g_[s.value];
   const graph::Region& r = g_[i.regions[0]];
@@ -275,8 +280,8 @@ void Printer::print_loop(const Statement& s) {
   const std::int64_t unroll = i.attr.ints[1];
   const std::string pragma =
       unroll > 1 ? fmt::format("_Pragma(\"unroll {}\")", unroll) : "PL_NOUNROLL";
-  w_.open_block(fmt::format("{0} for (i32 {1} = {2}; {1} < {3}; {1} += {4})", pragma, name, lo, hi,
-                            i.attr.ints[0]));
+  w_.open_block(fmt::format("{0} for (i32 {1} = {2}; {1} < {3}; {4})", pragma, name, lo, hi,
+                            advance(name, i.attr.ints[0], i.args[1])));
   synced_ = false;
   ++loops_;
   print_list(s.body);
@@ -311,14 +316,16 @@ void Printer::print_window(int window) {
     }
     if (!w.in_bounds[d]) {
       if (b.kind == BlockDim::Kind::element && b.pad_lo + b.pad_hi > 0)
-        w_.line(fmt::format("const i32 {0}_from{1} = {2} < 0 ? i32(-{2}) : 0;", name, d, start));
+        w_.line(fmt::format("const i32 {0}_from{1} = {2} < 0 ? i32(pl::min(-{2}, i64({3}))) : 0;",
+                            name, d, start, b.size));
       const bool padded = b.kind == BlockDim::Kind::element;
       const bool at_zero = start == "0";
       const std::string room = fmt::format("i32(pl::min(i64({}{}), i64({})))", extent,
                                            at_zero ? "" : " - " + start, b.size);
-      w_.line(padded || at_zero
-                  ? fmt::format("const i32 {}_size{} = {};", name, d, room)
-                  : fmt::format("const i32 {}_size{} = {} < 0 ? 0 : {};", name, d, start, room));
+      // Without padding a start on either side is far from the array: the room may not be an i32.
+      w_.line(padded || at_zero ? fmt::format("const i32 {}_size{} = {};", name, d, room)
+                                : fmt::format("const i32 {}_size{} = u64({}) < u64({}) ? {} : 0;",
+                                              name, d, start, extent, room));
       w_.line(fmt::format(
           "pl::check({0}_size{1} > {2}, \"{3}: the block is wholly out of bounds along "
           "dimension {1} (an index map gives block indices, not element offsets)\");",

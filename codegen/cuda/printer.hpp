@@ -66,6 +66,7 @@ class Printer {
   void print_list(const std::vector<passes::Statement>& list);
   void print_statement(const passes::Statement& s);
   void print_grid_loop(const passes::Statement& s);
+  std::string advance(const std::string& counter, std::int64_t step, ValueId hi) const;
   void print_loop(const passes::Statement& s);
   void print_window(int window);
   void print_scalar(const passes::Statement& s);

@@ -60,6 +60,9 @@ Building::Building(const Bound& lo, const Bound& hi, const LoopOptions& options,
   if (options.step < 1)
     throw CompileError(at,
                        "loop: the step must be positive, given " + std::to_string(options.step));
+  if (options.step > INT32_MAX)
+    throw CompileError(at, "loop: the counter is an i32, which has no room for a step of " +
+                               std::to_string(options.step));
   if (options.unroll < 0)
     throw CompileError(
         at, "loop: unroll must not be negative, given " + std::to_string(options.unroll));

@@ -127,8 +127,10 @@ void when(const detail::Bound& condition, F&& body) {
   detail::record_body(building, body);
 }
 
-/// for (i = lo; i < hi; i += step). The body takes the index and one Value per initial value, and
-/// returns their next values: nothing, a Value, or pl::carry(a, b, ...), like the loop itself.
+/// for (i = lo; i < hi; i += step), as if i could not overflow: the body sees i < hi only. The body
+/// takes the index and one Value per initial value, and returns their next values: nothing, a
+/// Value, or pl::carry(a, b, ...), like the loop itself. The index is an i32; of bounds in a wider
+/// dtype the nearest i32 is taken.
 template <class F, class... Init>
 auto loop(const detail::Bound& lo, const detail::Bound& hi, LoopOptions options, F&& body,
           Init&&... init) {

@@ -1,0 +1,243 @@
+// Numbers at the ends of their ranges, on every target: counters, literals, sizes of calls.
+#include <algorithm>
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "palladium/ops/softmax.hpp"
+#include "tests/support/targets.hpp"
+
+using namespace palladium;
+using Catch::Matchers::ContainsSubstring;
+using palladium::_;
+using test::for_each_target;
+using test::make_array;
+using test::on;
+using test::on_cpu;
+
+namespace {
+
+constexpr std::int64_t least = INT32_MIN, most = INT32_MAX;
+
+// Of a loop from lo to hi: the number of its turns and its last index, -7 if there is none.
+std::vector<std::int32_t> turns(std::int64_t lo, std::int64_t hi, std::int64_t step) {
+  const std::int64_t n = lo < hi ? (hi - lo + step - 1) / step : 0;
+  return {static_cast<std::int32_t>(n), static_cast<std::int32_t>(n ? lo + (n - 1) * step : -7)};
+}
+
+// The array's line is named by the error: of a statement on it or up to two before it.
+void refused(const std::function<void()>& call, int line, const std::string& sentence) {
+  try {
+    call();
+  } catch (const CompileError& e) {
+    CHECK_THAT(e.what(), ContainsSubstring(sentence));
+    INFO(e.what());
+    CHECK(e.at().line <= line);
+    CHECK(e.at().line >= line - 2);
+    CHECK_THAT(e.what(), ContainsSubstring("extremes_test.cpp"));
+    return;
+  }
+  FAIL_CHECK("nothing was refused: " << sentence);
+}
+
+}  // namespace
+
+TEST_CASE("a loop ends where its bound says, however near the largest counter") {
+  const std::vector<std::int64_t> steps = {1, 3, 7, std::int64_t{1} << 30, most};
+  const std::vector<std::pair<std::int64_t, std::int64_t>> bounds = {
+      {most - 10, most}, {most - 7, most - 1}, {most, most}, {most, least}, {0, 20}};
+  const auto body = [&](Ref from, Ref to, Ref o) {
+    for (std::size_t b = 0; b < bounds.size(); ++b)
+      for (std::size_t s = 0; s < steps.size(); ++s) {
+        const auto i = static_cast<int>(b), j = static_cast<int>(s);
+        const auto count = [&](const Value& lo, const Value& hi, int row) {
+          auto [n, last] = loop(
+              lo, hi, {.step = steps[s]}, [](Index k, Value n, Value) { return carry(n + 1, k); },
+              i32(0), i32(-7));
+          o[{row, i, j, 0}] = n;
+          o[{row, i, j, 1}] = last;
+        };
+        count(from[i], to[i], 0);                     // known at run time
+        count(bounds[b].first, bounds[b].second, 1);  // at compile time
+      }
+    // All of i32, in few turns.
+    for (const int j : {3, 4}) {
+      auto [n, last] = loop(
+          from[5], to[5], {.step = steps[static_cast<std::size_t>(j)]},
+          [](Index k, Value n, Value) { return carry(n + 1, k); }, i32(0), i32(-7));
+      o[{0, 5, j, 0}] = n;
+      o[{0, 5, j, 1}] = last;
+    }
+  };
+  const Kernel k = pallas_call(
+      body, {.name = "turns",
+             .out_type = {{2, 6, 5, 2}, i32},
+             .out_specs = {BlockSpec{{2, 6, 5, 2}, {}, {.memory_space = plgpu::GMEM}}}});
+  Array from = Array::zeros({6}, i32), to = Array::zeros({6}, i32);
+  for (std::size_t b = 0; b < bounds.size(); ++b) {
+    from.data<std::int32_t>()[b] = static_cast<std::int32_t>(bounds[b].first);
+    to.data<std::int32_t>()[b] = static_cast<std::int32_t>(bounds[b].second);
+  }
+  from.data<std::int32_t>()[5] = INT32_MIN;
+  to.data<std::int32_t>()[5] = INT32_MAX;
+  for_each_target("loops", [&](Target target) {
+    const Array o = on_cpu(k.on(target)(on(target, from), on(target, to)));
+    const auto at = [&](int row, int b, int s) {
+      const std::int32_t* place = o.data<std::int32_t>() + ((row * 6 + b) * 5 + s) * 2;
+      return std::vector<std::int32_t>{place[0], place[1]};
+    };
+    for (int b = 0; b < 5; ++b)
+      for (int s = 0; s < 5; ++s) {
+        const auto& [lo, hi] = bounds[static_cast<std::size_t>(b)];
+        CAPTURE(lo, hi, steps[static_cast<std::size_t>(s)]);
+        CHECK(at(0, b, s) == turns(lo, hi, steps[static_cast<std::size_t>(s)]));
+        CHECK(at(1, b, s) == turns(lo, hi, steps[static_cast<std::size_t>(s)]));
+      }
+    CHECK(at(0, 5, 3) == turns(least, most, steps[3]));
+    CHECK(at(0, 5, 4) == turns(least, most, steps[4]));
+  });
+}
+
+TEST_CASE("bounds in 64 bits do not wrap into the counter") {
+  const Kernel k = pallas_call(
+      [](Value hi, Ref o) {
+        // It would be 5 turns if the low bits counted.
+        o[0] = loop(
+            i32(most - 6), hi, {}, [](Index, Value n) { return n + 1; }, i32(0));
+      },
+      {.name = "wide", .out_type = {{1}, i32}});
+  for_each_target("wide bounds", [&](Target target) {
+    const auto count = [&](Scalar hi) { return on_cpu(k.on(target)(hi)).data<std::int32_t>()[0]; };
+    CHECK(count(scalar((std::int64_t{1} << 32) + most - 1)) == 6);
+    CHECK(count(scalar(-(std::int64_t{1} << 32) + most)) == 0);
+    CHECK(count(scalar(std::uint32_t{0x80000003})) == 6);
+    CHECK(count(scalar(UINT64_MAX)) == 6);
+    CHECK(count(scalar(std::int16_t{3})) == 0);
+  });
+}
+
+TEST_CASE("integer literals of 2^31 and more count in full where the other operand holds them") {
+  const Kernel k = pallas_call(
+      [](Ref a, Ref b, Ref c, Ref f, Ref oa, Ref ob, Ref oc, Ref of, Ref og) {
+        oa[_] = a[_] + 3000000000;
+        ob[_] = b[_] - 4294967295u;
+        oc[_] = c[_] ^ UINT64_MAX;
+        of[_] = f[_] * 16777217;  // halfway: rounds to even
+        og[_] = f[_] + UINT64_MAX;
+      },
+      {.name = "literals",
+       .out_type = {{{4}, i64}, {{4}, u32}, {{4}, u64}, {{4}, f32}, {{4}, f32}}});
+  const Array a = make_array<std::int64_t>({4}, [](auto i) { return i << 40; });
+  const Array b = make_array<std::uint32_t>({4}, [](auto i) { return i; });
+  const Array c = make_array<std::uint64_t>({4}, [](auto i) { return i; });
+  const Array f = make_array<float>({4}, [](auto i) { return i; });
+  for_each_target("literals", [&](Target target) {
+    const auto [oa, ob, oc, of, og] =
+        k.on(target)(on(target, a), on(target, b), on(target, c), on(target, f)).unpack<5>();
+    for (std::int64_t i = 0; i < 4; ++i) {
+      CHECK(on_cpu(oa).data<std::int64_t>()[i] == (i << 40) + 3000000000);
+      CHECK(on_cpu(ob).data<std::uint32_t>()[i] == static_cast<std::uint32_t>(i + 1));
+      CHECK(on_cpu(oc).data<std::uint64_t>()[i] == ~static_cast<std::uint64_t>(i));
+      CHECK(on_cpu(of).data<float>()[i] == static_cast<float>(i) * 16777216.f);
+      CHECK(on_cpu(og).data<float>()[i] == 18446744073709551616.f);
+    }
+  });
+}
+
+TEST_CASE("sizes of a call that no grid can have are refused at the call") {
+  // Blocks of one element, numbered over all axes.
+  const auto kernel = [](auto grid) {
+    return pallas_call(
+        [](Ref, Ref o) { o[_] = zeros({1}, f32); },
+        [=](ShapeDtype x) {
+          const std::vector<Dim> axes = grid(x.shape[0]);
+          PallasCallOptions options{.name = "sized", .out_type = {{64}, f32}};
+          options.grid.sizes = axes;
+          options.in_specs = {BlockSpec{{1}, [](auto...) { return 0; }}};
+          options.out_specs = {BlockSpec{{1}, [](auto... i) { return (Value(0) + ... + i); }}};
+          return options;
+        });
+  };
+  const Kernel less = kernel([](Dim m) { return std::vector<Dim>{m - 8}; });
+  const Kernel twice = kernel([](Dim m) { return std::vector<Dim>{m - 8, m - 8}; });
+  const Kernel large = kernel([](Dim m) { return std::vector<Dim>{m * (1 << 29)}; });
+  const Kernel wide = kernel([](Dim m) { return std::vector<Dim>{m * 10000, m * 10000}; });
+  const Kernel lost = kernel([](Dim m) { return std::vector<Dim>{m * (INT64_MAX / 4)}; });
+  for_each_target("sizes of a call", [&](Target target) {
+    const Array five = on(target, Array::zeros({5}, f32));
+    const Array eight = on(target, Array::zeros({8}, f32));
+    const Array out = on(target, Array::zeros({64}, f32));
+    for (const bool into : {false, true}) {
+      const auto call = [&](const Kernel& k, const Array& x, Location at = here()) {
+        if (into)
+          k.on(target).into({out}, {x}, at);
+        else
+          k.on(target).call({x}, at);
+      };
+      refused([&] { call(less, five); }, __LINE__,
+              "kernel 'sized': grid axis 0 has (s0 - 8) = -3 programs; an axis can have 0 to");
+      // Their product would be 9.
+      refused([&] { call(twice, five); }, __LINE__, "grid axis 0 has (s0 - 8) = -3 programs");
+      refused([&] { call(large, five); }, __LINE__, "= 2684354560 programs");
+      refused([&] { call(wide, five); }, __LINE__, "50000 * 50000 programs, 2500000000 blocks");
+      refused([&] { call(lost, five); }, __LINE__, "is not held by 64 bits");
+      CHECK_NOTHROW(call(less, eight));  // no program, nothing runs
+      CHECK_NOTHROW(call(twice, eight));
+    }
+  });
+}
+
+TEST_CASE("outputs whose extents come out negative or beyond memory are refused at the call") {
+  const auto kernel = [](auto extent) {
+    return pallas_call([](Ref, Ref o) { o[_] = zeros({1}, f32); },
+                       [=](ShapeDtype x) {
+                         return PallasCallOptions{
+                             .name = "sized",
+                             .out_type = {{extent(x.shape[0])}, f32},
+                             .grid = {x.shape[0]},
+                             .in_specs = {BlockSpec{{1}, [](Index) { return 0; }}},
+                             .out_specs = {BlockSpec{{1}, [](Index i) { return i; }}}};
+                       });
+  };
+  const Kernel less = kernel([](Dim m) { return m - 8; });
+  const Kernel large = kernel([](Dim m) { return m * (std::int64_t{1} << 60); });
+  const Kernel lost = kernel([](Dim m) { return m * INT64_MAX; });
+  for_each_target("extents of outputs", [&](Target target) {
+    const Array five = on(target, Array::zeros({5}, f32));
+    refused([&] { less.on(target)(five); }, __LINE__,
+            "'sized': outputs[0] would be f32[-3]: an extent is negative");
+    refused([&] { large.on(target)(five); }, __LINE__, "of more bytes than can be counted");
+    refused([&] { lost.on(target)(five); }, __LINE__, "is not held by 64 bits");
+  });
+}
+
+TEST_CASE("arrays without elements give outputs without elements, and nothing runs") {
+  const Kernel softmax = ops::softmax();
+  for_each_target("no rows", [&](Target target) {
+    const Array none = on(target, Array::zeros({0, 1000}, f32));
+    const Array y = softmax.on(target)(none);
+    CHECK(y.shape() == Shape{0, 1000});
+    CHECK(on_cpu(y).size() == 0);
+    CHECK_NOTHROW(softmax.on(target).into({y}, {none}));
+  });
+}
+
+TEST_CASE("a block far beyond its array is out of bounds, however far") {
+  const auto kernel = [](BlockSpec spec) {
+    return pallas_call([](Ref x, Ref o) { o[_] = x[_]; }, {.name = "far",
+                                                           .out_type = {{8}, f32},
+                                                           .grid = {1},
+                                                           .in_specs = {spec},
+                                                           .out_specs = {BlockSpec{{8}}}});
+  };
+  // 2^29 blocks of 8 elements are 2^32 elements, of which 32 bits see nothing.
+  const Kernel after = kernel({{8}, [](Index i) { return i + (1 << 29); }});
+  const Kernel before = kernel({{8}, [](Index i) { return i - (1 << 29); }});
+  const Kernel padded = kernel({{Element(8, {most, 0})}, [](Index i) { return i + least; }});
+  const Array x = Array::zeros({13}, f32);
+  for (const Target target : {Target::interpreter, Target::emulator})
+    for (const Kernel& k : {after, before, padded})
+      CHECK_THROWS_WITH(k.on(target)(x), ContainsSubstring("wholly out of bounds"));
+}
