@@ -122,7 +122,8 @@ std::shared_ptr<const Emulated> emulated_for(KernelState& kernel, Specialization
 
 void run(KernelState& kernel, Specialization& s, const Where& where, Target target, Device device,
          std::span<const Arg> arguments, std::span<const Arg> outputs,
-         const Signature::Symbols& symbols) {
+         const Signature::Symbols& symbols, Location at) {
+  s.grid.check(s.graph, symbols, at);
   check_devices(s.graph.name, target, device, arguments, outputs);
   check_aliases(s.graph, arguments, outputs);
   switch (target) {
@@ -166,7 +167,7 @@ Array make_output(const Specialization& s, std::size_t o, Target target, Device 
                                            "] is aliased to an array that is read-only");
       return *input.array();
     }
-  const Shape shape = s.signature.output_shape(static_cast<int>(o), symbols);
+  const Shape shape = s.signature.output_shape(static_cast<int>(o), symbols, s.graph.name, at);
   const DType dtype = s.signature.outputs()[o].dtype;
   if (target == Target::cuda) return empty_in(stream, shape, dtype, device, at);
   Array array = Array::empty(shape, dtype, device, at);
@@ -176,7 +177,7 @@ Array make_output(const Specialization& s, std::size_t o, Target target, Device 
 
 /// The hot path: whatever is not as at the last launch is left to the slow one, and its messages.
 bool launched_like_last(KernelState& kernel, const Where& where, std::span<const Arg> outputs,
-                        std::span<const Arg> arguments) {
+                        std::span<const Arg> arguments, Location at) {
   if ((where.has_target ? where.target : current_target()) != Target::cuda) return false;
   const Launcher* last = kernel.last_launcher.load(std::memory_order_acquire);
   if (!last) return false;
@@ -187,6 +188,7 @@ bool launched_like_last(KernelState& kernel, const Where& where, std::span<const
   if (!s.signature.match(arguments, outputs, symbols) || !last->is_at(arguments, outputs) ||
       !aliases_hold(s.graph, arguments, outputs))
     return false;
+  s.grid.check(s.graph, symbols, at);
   last->launch(arguments, outputs, symbols, where.stream);
   return true;
 }
@@ -222,14 +224,14 @@ std::vector<Array> call(KernelState& kernel, const Where& where, std::span<const
   for (std::size_t o = 0; o < s->signature.outputs().size(); ++o)
     outputs.push_back(make_output(*s, o, target, device, where.stream, arguments, symbols, at));
   for (const Array& o : outputs) as_args.emplace_back(o, at);
-  run(kernel, *s, where, target, device, arguments, as_args, symbols);
+  run(kernel, *s, where, target, device, arguments, as_args, symbols, at);
   return outputs;
 }
 
 void call_into(KernelState& kernel, const Where& where, std::span<const Arg> outputs,
                std::span<const Arg> arguments, Location at) {
   refuse_inside_trace(at);
-  if (launched_like_last(kernel, where, outputs, arguments)) return;
+  if (launched_like_last(kernel, where, outputs, arguments, at)) return;
   check_arrays(name_of(kernel), arguments, outputs);
   if (outputs.empty())
     throw CompileError(at, "'" + name_of(kernel) + "': into needs the kernel's outputs");
@@ -237,7 +239,7 @@ void call_into(KernelState& kernel, const Where& where, std::span<const Arg> out
   const auto s = find_or_trace(kernel, where, arguments, outputs, symbols, at);
   const Target target = target_of(where, *s);
   run(kernel, *s, where, target, device_of_call(target, arguments, outputs), arguments, outputs,
-      symbols);
+      symbols, at);
 }
 
 }  // namespace palladium::runtime

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "codegen/base/dim.hpp"
+#include "codegen/graph/limits.hpp"
 #include "runtime/check.hpp"
 
 namespace palladium::runtime {
@@ -134,14 +135,13 @@ void Packer::pack(std::span<const Arg> arguments, std::span<const Arg> outputs,
 
 unsigned Packer::blocks(const Signature::Symbols& symbols) const {
   const std::int64_t blocks = blocks_.evaluate(symbols);
-  if (blocks < 0 || blocks > INT32_MAX) [[unlikely]]
+  if (blocks < 0 || blocks > graph::most_blocks) [[unlikely]]
     refuse(blocks);
   return static_cast<unsigned>(blocks);
 }
 
 void Packer::refuse(std::int64_t blocks) const {
-  throw CompileError("'" + kernel_ + "': the grid has " + std::to_string(blocks) +
-                     " blocks; a launch can have " + std::to_string(INT32_MAX));
+  throw InternalError("launch plan of '" + kernel_ + "': " + std::to_string(blocks) + " blocks");
 }
 
 }  // namespace palladium::runtime

@@ -45,7 +45,7 @@ class Packer {
   void pack(std::span<const Arg> arguments, std::span<const Arg> outputs,
             const Signature::Symbols& symbols, ArgumentBlock& block) const;
 
-  /// gridDim.x, 0 for a call without programs. CompileError for more than a launch can have.
+  /// gridDim.x, 0 for a call without programs. Precondition: CallGrid::check.
   unsigned blocks(const Signature::Symbols& symbols) const;
 
  private:

@@ -132,14 +132,15 @@ bool Signature::match(std::span<const Arg> arguments, std::span<const Arg> outpu
       symbols[b.symbol] = extent(b.of_output, b.operand, b.dimension);
   for (const Check& c : checks_) {
     if (c.of_output && !has_outputs) continue;
-    std::int64_t expected = c.constant;
-    if (expected == not_constant) {
+    Checked expected = c.constant;
+    if (c.constant == not_constant) {
       const auto& rules = c.of_output ? outputs_ : arguments_;
       expected = rules[static_cast<std::size_t>(c.operand)]
                      .extents[static_cast<std::size_t>(c.dimension)]
-                     .evaluate(symbols);
+                     .find(symbols);
     }
-    if (expected != extent(c.of_output, c.operand, c.dimension)) return false;
+    const std::int64_t given = extent(c.of_output, c.operand, c.dimension);
+    if (!expected.within(given, given)) return false;
   }
   return true;
 }
@@ -163,7 +164,7 @@ void Signature::refuse(std::span<const Arg> arguments, std::span<const Arg> outp
   }
   for (std::size_t i = 0; i < outputs_.size(); ++i) {
     const Array& given = *outputs[i].array();
-    const Shape expected = output_shape(static_cast<int>(i), symbols);
+    const Shape expected = output_shape(static_cast<int>(i), symbols, kernel, outputs[i].at());
     if (given.dtype() != outputs_[i].dtype || !(given.shape() == expected))
       throw CompileError(outputs[i].at(), prefix + "outputs[" + std::to_string(i) + "] must be " +
                                               to_string(ShapeDtype{expected, outputs_[i].dtype}) +
@@ -172,10 +173,24 @@ void Signature::refuse(std::span<const Arg> arguments, std::span<const Arg> outp
   throw InternalError("signature: a new specialisation of '" + kernel + "' refuses its own call");
 }
 
-Shape Signature::output_shape(int i, const Symbols& symbols) const {
+Shape Signature::output_shape(int i, const Symbols& symbols, const std::string& kernel,
+                              Location at) const {
+  const Operand& output = outputs_[static_cast<std::size_t>(i)];
+  const auto fail = [&](const std::string& what) {
+    throw CompileError(at, "'" + kernel + "': outputs[" + std::to_string(i) + "]" + what);
+  };
   Shape shape;
-  for (const Extent& e : outputs_[static_cast<std::size_t>(i)].extents)
-    shape.push_back(e.evaluate(symbols));
+  bool is_negative = false;
+  for (const Extent& e : output.extents) try {
+      shape.push_back(e.evaluate(symbols));
+      is_negative |= shape[-1].value() < 0;
+    } catch (const CompileError& error) {
+      fail(std::string(": ") + error.what());
+    }
+  const std::string would = " would be " + to_string(ShapeDtype{shape, output.dtype});
+  if (is_negative) fail(would + ": an extent is negative");
+  if (!(checked_product(shape) * output.dtype.bytes()).fits())
+    fail(would + ", of more bytes than can be counted");
   return shape;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "codegen/graph/graph.hpp"
@@ -57,8 +58,9 @@ class Signature {
   [[noreturn]] void refuse(std::span<const Arg> arguments, std::span<const Arg> outputs,
                            const std::string& kernel, Location at) const;
 
-  /// Shape of output `i`. Precondition: match() without outputs.
-  Shape output_shape(int i, const Symbols& symbols) const;
+  /// Shape of output `i`; CompileError at `at` if no array can have it. Precondition: match()
+  /// without outputs.
+  Shape output_shape(int i, const Symbols& symbols, const std::string& kernel, Location at) const;
 
  private:
   /// An extent that gives a symbol its value, or is compared afterwards.

@@ -111,6 +111,7 @@ std::shared_ptr<Specialization> specialize(const Source& source, std::span<const
     set_placement(mapping.block_mappings[static_cast<std::size_t>(mapping.num_inputs) + i],
                   placement_of_output(result->graph, arguments, outputs, i));
   result->signature = Signature(result->graph);
+  result->grid = CallGrid(result->graph);
   result->trace_ms = clock.ms();
   return result;
 }

@@ -8,6 +8,7 @@
 
 #include "codegen/graph/graph.hpp"
 #include "palladium/kernel.hpp"
+#include "runtime/call_grid.hpp"
 #include "runtime/signature.hpp"
 
 namespace palladium::runtime {
@@ -30,6 +31,7 @@ struct Specialization {
   graph::Graph graph;
   Interpret interpret;
   Signature signature;
+  CallGrid grid;
   double trace_ms = 0;
 
   // What targets made of it, guarded by the kernel's mutex; launchers live as long as this.

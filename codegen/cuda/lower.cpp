@@ -1,6 +1,11 @@
 // The one place where the order of passes stands.
 #include "codegen/cuda/lower.hpp"
 
+#include "codegen/base/format.hpp"
+#include "codegen/graph/limits.hpp"
+#include "codegen/layout/layout.hpp"
+#include "palladium/error.hpp"
+
 namespace palladium::cuda {
 namespace {
 
@@ -26,9 +31,27 @@ std::int64_t max_shared_bytes(int cc) {
   return cc >= 90 ? 227 * 1024 : 48 * 1024;
 }
 
+// What no block, or no GPU of the architecture, can be. Shared memory is counted by its pass.
+void check_limits(const graph::Graph& g, int cc) {
+  constexpr int first_with_clusters = 90;
+  if (graph::cluster_blocks(g) > 1 && cc < first_with_clusters)
+    throw CompileError(g.at,
+                       fmt::format("kernel '{}': a cluster of {} blocks needs sm_{} or "
+                                   "newer, given sm_{}",
+                                   g.name, graph::cluster_blocks(g), first_with_clusters, cc));
+  std::int64_t threads = 0;
+  for (const graph::Body& b : g.bodies) threads += std::int64_t{b.warpgroups} * layout::threads;
+  if (threads > graph::most_threads)
+    throw CompileError(
+        g.at, fmt::format("kernel '{}': a block of {} warpgroups has {} threads; it "
+                          "can have {}",
+                          g.name, threads / layout::threads, threads, graph::most_threads));
+}
+
 }  // namespace
 
 passes::Lowered lower(const graph::Graph& g, int compute_capability) {
+  check_limits(g, compute_capability);
   passes::Lowered l{.graph = g,
                     .machine = {compute_capability, max_shared_bytes(compute_capability)}};
   for (const Step& s : steps) s.run(l);

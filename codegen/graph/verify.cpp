@@ -3,6 +3,7 @@
 
 #include "codegen/base/dim.hpp"
 #include "codegen/graph/builder.hpp"
+#include "codegen/graph/limits.hpp"
 #include "codegen/graph/transform.hpp"
 #include "codegen/graph/uses.hpp"
 #include "palladium/error.hpp"
@@ -70,23 +71,17 @@ class Verifier {
     const GridMapping& m = g_.mapping;
     m.check_invariants();
     for (const Dim& d : m.grid) check_symbols(d);
-    constexpr std::int64_t most = std::int64_t(1) << 47;  // elements; nothing computed overflows
     for (const BlockMapping& b : m.block_mappings) {
-      std::int64_t count = 1;
-      for (const Dim& d : b.array_aval.shape) {
-        check_symbols(d);
-        if (!d.is_static() || d.value() == 0) continue;
-        require(d.value() <= most / count, "an array of more than 2^47 elements");
-        count *= d.value();
-      }
-      for (const BlockDim& d : b.block_shape)
-        require(d.size <= most && d.pad_lo <= most && d.pad_hi <= most,
-                "a block dimension of more than 2^47 elements");
+      for (const Dim& d : b.array_aval.shape) check_symbols(d);
+      const std::string large = too_large(b.array_aval, b.block_shape);
+      if (!large.empty()) throw Defect{b.origin + ": " + large};
     }
     require(g_.num_symbols >= 0, "a negative number of symbols");
     require(g_.semantics.size() == m.grid.size(), "not one order per grid axis");
     require(g_.cluster.size() <= 3, "a cluster of more than 3 axes");
     for (const int n : g_.cluster) require(n >= 1, "a cluster axis below 1");
+    require(cluster_blocks(g_) <= most_cluster_blocks, "a cluster of more than 16 blocks");
+    check_static_grid(g_, {});
     require(g_.cluster_names.empty() || g_.cluster_names.size() == g_.cluster.size(),
             "not one name per cluster axis");
   }

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <optional>
 
+#include "codegen/base/checked.hpp"
 #include "codegen/graph/grid_order.hpp"
+#include "codegen/graph/limits.hpp"
 #include "codegen/graph/transform.hpp"
 #include "codegen/trace/body.hpp"
 #include "codegen/trace/recorder.hpp"
@@ -90,6 +92,7 @@ class Tracer {
 
     graph::Graph result = graph::canonicalize(g);
     result.semantics = graph::grid_order(result, wanted_order());
+    graph::check_static_grid(result, at_);
     result.mapping.check_invariants();
     graph::verify(result, "trace");
     return result;
@@ -144,14 +147,9 @@ class Tracer {
       fail("the grid's axes are named twice: in grid and in grid_names");
     g.mapping.grid_names = call_.grid.names.empty() ? options_.grid_names : call_.grid.names;
     check_names(g.mapping.grid_names, g.mapping.grid.size(), "grid");
+    graph::check_static_axes(g, at_);
 
-    for (const Dim& size : options_.cluster) {
-      const std::int64_t n = size.value();
-      if (n < 1 || n > INT32_MAX)
-        fail("a cluster's sizes are positive, given " + text(options_.cluster));
-      g.cluster.push_back(static_cast<int>(n));
-    }
-    if (g.cluster.size() > 3) fail("cluster must be at most 3D, given " + text(g.cluster));
+    set_cluster();
     g.cluster_names = options_.cluster_names;
     check_names(g.cluster_names, g.cluster.size(), "cluster");
     for (const std::string& name : g.cluster_names)
@@ -162,6 +160,21 @@ class Tracer {
     if (wanted != 0 && wanted != g.mapping.grid.size())
       fail("dimension_semantics has " + std::to_string(wanted) + " entries for a grid of " +
            std::to_string(g.mapping.grid.size()) + " axes");
+  }
+
+  void set_cluster() {
+    graph::Graph& g = recorder_.graph;
+    if (options_.cluster.size() > 3)
+      fail("cluster must be at most 3D, given " + text(options_.cluster));
+    Checked blocks = 1;
+    for (const Dim& size : options_.cluster) {
+      if (size.value() < 1) fail("a cluster's sizes are positive, given " + text(options_.cluster));
+      blocks *= size.value();
+    }
+    if (!blocks.within(1, graph::most_cluster_blocks))
+      fail("a cluster has at most " + std::to_string(graph::most_cluster_blocks) +
+           " blocks (8 on every GPU that knows clusters), given " + text(options_.cluster));
+    for (const Dim& size : options_.cluster) g.cluster.push_back(static_cast<int>(size.value()));
   }
 
   void check_names(const std::vector<std::string>& names, std::size_t axes, const char* what) {
@@ -257,8 +270,16 @@ class Tracer {
     for (const Dim& d : type.shape)
       if (d.is_static() && d.value() < 0)
         fail(spec.at, origin + " has a negative extent: " + to_string(type));
+    check_size(m, spec.at);
     recorder_.graph.mapping.block_mappings.push_back(std::move(m));
     specs_.push_back(&spec);
+  }
+
+  void check_size(const BlockMapping& m, Location at) const {
+    const std::string large = graph::too_large(m.array_aval, m.block_shape);
+    if (!large.empty())
+      fail(at, m.origin + " is " + to_string(m.array_aval) + " in blocks of " +
+                   text(m.block_shape) + ": " + large);
   }
 
   std::int64_t size_of(const Dim& d, Location at, const std::string& origin) {
@@ -366,7 +387,7 @@ class Tracer {
       if (!type.is_scalar() || !type.dtype.is_integer())
         fail(at, "index map function for " + m.origin + " must return integer scalars. Output[" +
                      std::to_string(i) + "] has type " + graph::to_string(type));
-      yields.push_back(recorder_.builder().cast(v, i32, at));
+      yields.push_back(recorder_.as_i32(v, at));
     }
     recorder_.builder().yield(std::move(yields));
     recorder_.leave();
@@ -415,6 +436,8 @@ class Tracer {
       for (int i = 0; i < b.array_aval.shape.rank(); ++i)
         b.array_aval.shape[i] = binding_->resolve(b.array_aval.shape[i]);
     for (Dim& d : m.grid) d = binding_->resolve(d);
+    for (std::size_t i = 0; i < m.block_mappings.size(); ++i)
+      check_size(m.block_mappings[i], specs_[i]->at);
   }
 
   std::vector<std::optional<graph::Semantics>> wanted_order() const {

@@ -7,6 +7,7 @@
 
 #include "codegen/base/dim.hpp"
 #include "codegen/base/format.hpp"
+#include "codegen/graph/limits.hpp"
 #include "palladium/error.hpp"
 #include "runtime/fiber/fiber.hpp"
 #include "runtime/interpreter/eval.hpp"
@@ -99,6 +100,7 @@ class Machine {
 
   void measure_grid() {
     for (const Dim& d : graph_.mapping.grid) grid_.push_back(evaluate(d, call_.symbols));
+    graph::check_grid(graph_, grid_, graph_.at);
     for (std::size_t axis = 0; axis < grid_.size(); ++axis) {
       const bool sequential =
           axis < graph_.semantics.size() && graph_.semantics[axis] == Semantics::sequential;

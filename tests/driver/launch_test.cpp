@@ -105,6 +105,32 @@ TEST_CASE_METHOD(Fixture, "into with arrays as at the last call allocates nothin
   CHECK(fake.launch_count == launched + 100);
 }
 
+TEST_CASE_METHOD(Fixture,
+                 "a grid that no launch can have is refused at the call, the first and later") {
+  const Kernel k = pallas_call([](Ref, Ref o) { o[_] = zeros({1}, f32); },
+                               [](ShapeDtype x) {
+                                 return PallasCallOptions{
+                                     .name = "sized",
+                                     .out_type = {{64}, f32},
+                                     .grid = {x.shape[0] * 1000000000},
+                                     .in_specs = {BlockSpec{{1}, [](Index) { return 0; }}},
+                                     .out_specs = {BlockSpec{{1}, [](Index i) { return i; }}}};
+                               })
+                       .on(Target::cuda);
+  const Array none = on_gpu(0), two = on_gpu(2), three = on_gpu(3), o = on_gpu(64);
+  k.into({o}, {two});
+  REQUIRE(fake.launches.size() == 1);
+  CHECK(fake.launches[0].grid[0] == 2000000000);
+  for (int i = 0; i < 2; ++i) {
+    const int line = __LINE__ + 1;
+    CHECK_THROWS_WITH(k.into({o}, {three}),
+                      ContainsSubstring("3000000000 programs; an axis can have 0 to 2147483647") &&
+                          ContainsSubstring("launch_test.cpp:" + std::to_string(line)));
+  }
+  k.into({o}, {none});
+  CHECK(fake.launches.size() == 1);
+}
+
 TEST_CASE_METHOD(Fixture, "the caller's stream gets the launch, and fresh outputs come from it") {
   const Kernel add = vector_add();
   const Array x = on_gpu(8), y = on_gpu(8);

@@ -230,3 +230,19 @@ TEST_CASE("numbers in place of other numbers are refused or keep the contract") 
     accepted(text);
   }
 }
+
+TEST_CASE("numbers in JSON that no kernel can have are refused with what they are") {
+  const std::string json = to_json(vector_add());
+  const auto refused = [&](const std::string& from, const std::string& to,
+                           const std::string& sentence) {
+    CAPTURE(from, to);
+    CHECK_THROWS_WITH(from_json(replaced(json, from, to)), ContainsSubstring(sentence));
+  };
+  refused(R"("grid":["1"])", R"("grid":["4294967296"])", "grid axis 0 has 4294967296 programs");
+  refused(R"("cluster":[])", R"("cluster":[65536,65536])", "a cluster of more than 16 blocks");
+  refused(R"("size":"8")", R"("size":"4611686018427387904")", "a block has at most 2147483647");
+  refused(R"("size":"8")", R"("size":"9223372036854775808")", "'size' is no 64-bit integer");
+  const std::string array = R"("array_aval":{"dtype":"f32","shape":[)";
+  refused(array + R"("8"])", array + R"("4611686018427387904"])", "span at most 2^47 elements");
+  CHECK(accepted(json));
+}
