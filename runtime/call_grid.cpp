@@ -1,5 +1,6 @@
 #include "runtime/call_grid.hpp"
 
+#include <algorithm>
 #include <span>
 #include <string>
 
@@ -8,12 +9,13 @@
 namespace palladium::runtime {
 
 CallGrid::CallGrid(const graph::Graph& g) {
+  for (const Dim& axis : g.mapping.grid) is_empty_ |= axis.same(0);
   if (!g.mapping.static_grid())
     for (const Dim& axis : g.mapping.grid) axes_.emplace_back(axis);
 }
 
-void CallGrid::check(const graph::Graph& g, const Signature::Symbols& symbols, Location at) const {
-  if (axes_.empty()) return;
+bool CallGrid::check(const graph::Graph& g, const Signature::Symbols& symbols, Location at) const {
+  if (axes_.empty()) return !is_empty_;
   std::int64_t sizes[detail::max_grid_rank] = {};
   for (std::size_t axis = 0; axis < axes_.size(); ++axis) try {
       sizes[axis] = axes_[axis].evaluate(symbols);
@@ -21,7 +23,9 @@ void CallGrid::check(const graph::Graph& g, const Signature::Symbols& symbols, L
       throw CompileError(at, "kernel '" + g.name + "': grid axis " + std::to_string(axis) + ", " +
                                  to_string(g.mapping.grid[axis]) + ": " + error.what());
     }
-  graph::check_grid(g, std::span(sizes).first(axes_.size()), at);
+  const auto given = std::span(sizes).first(axes_.size());
+  graph::check_grid(g, given, at);
+  return std::find(given.begin(), given.end(), 0) == given.end();
 }
 
 }  // namespace palladium::runtime

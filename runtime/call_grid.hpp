@@ -14,11 +14,12 @@ class CallGrid {
   CallGrid() = default;
   explicit CallGrid(const graph::Graph& g);
 
-  /// CompileError at `at` for sizes that are negative, or that no launch can have. Allocates
-  /// nothing else.
-  void check(const graph::Graph& g, const Signature::Symbols& symbols, Location at) const;
+  /// Whether there is a program to run. CompileError at `at` for sizes that are negative, or that
+  /// no launch can have; without one nothing is allocated.
+  bool check(const graph::Graph& g, const Signature::Symbols& symbols, Location at) const;
 
  private:
+  bool is_empty_ = false;     // for every call
   std::vector<Extent> axes_;  // none if the trace has checked the grid
 };
 

@@ -123,9 +123,10 @@ std::shared_ptr<const Emulated> emulated_for(KernelState& kernel, Specialization
 void run(KernelState& kernel, Specialization& s, const Where& where, Target target, Device device,
          std::span<const Arg> arguments, std::span<const Arg> outputs,
          const Signature::Symbols& symbols, Location at) {
-  s.grid.check(s.graph, symbols, at);
+  const bool has_programs = s.grid.check(s.graph, symbols, at);
   check_devices(s.graph.name, target, device, arguments, outputs);
   check_aliases(s.graph, arguments, outputs);
+  if (!has_programs) return;
   switch (target) {
   case Target::interpreter: run_interpreter(s, arguments, outputs, symbols); break;
   case Target::emulator:
@@ -188,8 +189,7 @@ bool launched_like_last(KernelState& kernel, const Where& where, std::span<const
   if (!s.signature.match(arguments, outputs, symbols) || !last->is_at(arguments, outputs) ||
       !aliases_hold(s.graph, arguments, outputs))
     return false;
-  s.grid.check(s.graph, symbols, at);
-  last->launch(arguments, outputs, symbols, where.stream);
+  if (s.grid.check(s.graph, symbols, at)) last->launch(arguments, outputs, symbols, where.stream);
   return true;
 }
 

@@ -1,5 +1,7 @@
 #include "codegen/cuda/printer.hpp"
 
+#include <algorithm>
+
 #include "codegen/base/format.hpp"
 #include "codegen/cuda/lower.hpp"
 #include "codegen/cuda/spelling.hpp"
@@ -32,7 +34,10 @@ Emitted Printer::print() {
   e.threads = layout::threads * l_.warpgroups;
   e.shared_bytes = l_.shared_bytes;
   for (int c : g_.cluster) e.cluster_blocks *= c;
-  e.blocks = e.cluster_blocks;
+  const std::vector<Dim>& grid = g_.mapping.grid;
+  const bool is_empty =
+      std::any_of(grid.begin(), grid.end(), [](const Dim& d) { return d.same(0); });
+  e.blocks = is_empty ? 0 : e.cluster_blocks;
   for (int a : l_.parallel_axes) e.blocks = e.blocks * g_.mapping.grid[a];
   // A sequential axis without programs leaves nothing to do, not even for its windows.
   for (int a : l_.sequential_axes) e.blocks = e.blocks * cdiv(g_.mapping.grid[a], INT32_MAX);

@@ -165,6 +165,7 @@ TEST_CASE("sizes of a call that no grid can have are refused at the call") {
   const Kernel large = kernel([](Dim m) { return std::vector<Dim>{m * (1 << 29)}; });
   const Kernel wide = kernel([](Dim m) { return std::vector<Dim>{m * 10000, m * 10000}; });
   const Kernel lost = kernel([](Dim m) { return std::vector<Dim>{m * (INT64_MAX / 4)}; });
+  const Kernel none = kernel([](Dim m) { return std::vector<Dim>{most, most, m - 8, most}; });
   for_each_target("sizes of a call", [&](Target target) {
     const Array five = on(target, Array::zeros({5}, f32));
     const Array eight = on(target, Array::zeros({8}, f32));
@@ -185,6 +186,7 @@ TEST_CASE("sizes of a call that no grid can have are refused at the call") {
       refused([&] { call(lost, five); }, __LINE__, "is not held by 64 bits");
       CHECK_NOTHROW(call(less, eight));  // no program, nothing runs
       CHECK_NOTHROW(call(twice, eight));
+      CHECK_NOTHROW(call(none, eight));
     }
   });
 }
