@@ -62,6 +62,8 @@ const Fault faults[] = {
      [](const Scene& s) {
        element(s.input().reshape({-1}), s.input().shape().size() + s.big() - 1);
      }},
+    {"a negative index", free_,
+     [](const Scene& s) { keep(element(s.input().reshape({-1}), -s.big())[_]); }},
     {"a slice that leaves", refused,
      [](const Scene& s) {
        const Ref flat = s.input().reshape({-1});
@@ -103,12 +105,24 @@ const Fault faults[] = {
      [](const Scene& s) {
        pl::loop(0, 4, {.step = s.random.pick<std::int64_t>({0, -1, -s.big()})}, [](Index) {});
      }},
+    {"a huge loop step", free_,
+     [](const Scene& s) { pl::loop(0, 4, {.step = s.big()}, [](Index) {}); }},
     {"a negative unroll", refused,
      [](const Scene&) { pl::loop(0, 4, {.unroll = -1}, [](Index) {}); }},
     {"an unroll of unknown bounds", refused,
      [](const Scene& s) { pl::loop(0, s.value(i32, {}) & 3, {.unroll = 4}, [](Index) {}); }},
+    {"a loop at the end of the integers", free_,
+     [](const Scene& s) {
+       const int last = std::numeric_limits<int>::max();
+       const Value sum = pl::loop(
+           last - s.random.below(5), last, {.step = s.random.pick({1, 2, 3, 1 << 30})},
+           [](Index, Value a) { return a + 1; }, i32(0));
+       s.output()[_] = broadcast_to(sum.astype(s.output().dtype()), s.output().shape());
+     }},
     {"a loop bound that is a float", refused,
      [](const Scene& s) { pl::loop(0, s.value(f32, {}), [](Index) {}); }},
+    {"a loop bound beyond the integers", refused,
+     [](const Scene&) { pl::loop(0, std::int64_t(1) << 40, [](Index) {}); }},
     {"a carry that changes its dtype", refused,
      [](const Scene& s) {
        pl::loop(
@@ -166,6 +180,15 @@ const Fault faults[] = {
        case 2: keep(pl::sum(s.value(bool_))); break;
        case 3: keep(pl::max(s.value(bool_))); break;
        default: keep(s.value(bool_) < s.value(bool_));
+       }
+     }},
+    {"a literal that does not fit", refused,
+     [](const Scene& s) {
+       switch (s.random.below(4)) {
+       case 0: keep(s.value(i8) + 1000); break;
+       case 1: keep(s.value(i32) + 0.5); break;
+       case 2: keep(s.value(u16) * (std::int64_t(1) << 40)); break;
+       default: keep(full({4}, 70000, u16));
        }
      }},
     {"a value that was given none", refused, [](const Scene& s) { keep(s.value(f32) + Value()); }},

@@ -103,6 +103,19 @@ const Mistake call_mistakes[] = {
        m.free();
        m.blame.code = true;
      }},
+    {"gaps inside the rows",
+     [](Making& m) {
+       change_argument(m, [](Given& given, Random& random) {
+         static std::vector<double> memory(4096);
+         if (!given.array || given.array.rank() == 0) return;
+         std::vector<std::int64_t> strides(static_cast<std::size_t>(given.array.rank()), 0);
+         strides.back() = random.pick<std::int64_t>({2, 3, -1, 0, std::int64_t(1) << 40, largest});
+         given.array = Array::view(memory.data() + 100, given.array.shape(), given.array.dtype(),
+                                   {.strides = strides}, user(argument_line));
+       });
+       m.at(argument_line);
+       m.free();
+     }},
     {"an array on a device that is not there",
      [](Making& m) {
        change_argument(m, [](Given& given, Random& random) {

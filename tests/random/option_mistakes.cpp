@@ -20,6 +20,9 @@ ScratchTypes& scratch_in(PallasCallOptions& o) {
 void set_grid(Making& m, std::int64_t size) {
   m.say(fmt::format("grid size {}", size));
   m.at(kernel_line);
+  if (m.plan.axes.empty())  // an index map may be found to take too few ids first
+    for (int i = 0; i < 3; ++i)
+      for (const int line : {in_map_line, out_map_line}) m.at(line, i);
   m.options([size, axis = static_cast<std::size_t>(m.axis())](PallasCallOptions& o) {
     Grid& grid = grid_in(o);
     if (axis < grid.sizes.size())
@@ -81,6 +84,21 @@ const Mistake mistakes[] = {
        set_grid(m, 0);
        m.free();
      }},
+    {"a huge grid",
+     [](Making& m) {
+       set_grid(m, m.huge());
+       m.blame.code = true;
+     }},
+    {"another grid",
+     [](Making& m) {
+       set_grid(m, m.random.between(1, 7));
+       m.at(call_line);
+       for (int i = 0; i < 3; ++i)
+         for (const int line : {in_map_line, out_map_line, in_spec_line, out_spec_line})
+           m.at(line, i);
+       m.blame.code = true;
+       m.free();
+     }},
     {"a grid of too many axes",
      [](Making& m) {
        m.at(kernel_line);
@@ -117,6 +135,30 @@ const Mistake mistakes[] = {
          o.grid_names.assign(grid_in(o).sizes.size(), "i");
          grid_in(o).names = o.grid_names;
        });
+     }},
+    {"a cluster of a size that cannot be",
+     [](Making& m) {
+       const std::int64_t size = m.random.chance(50) ? m.huge() : m.random.pick({0, -1, -4});
+       m.say(std::to_string(size));
+       m.at(kernel_line);
+       m.options([size](PallasCallOptions& o) { o.cluster = {size}; });
+     }},
+    {"a cluster of too many axes or blocks",
+     [](Making& m) {
+       m.at(kernel_line);
+       const std::vector<Dim> cluster = m.random.pick<std::vector<Dim>>(
+           {{1, 1, 1, 1}, {17}, {4, 4, 4}, {1 << 20, 1 << 20, 1 << 30}});
+       m.options([cluster](PallasCallOptions& o) { o.cluster = cluster; });
+     }},
+    {"a cluster",
+     [](Making& m) {
+       m.at(kernel_line);
+       m.at(call_line);
+       m.blame.code = true;
+       m.free();
+       const int size = m.random.pick({1, 2, 3, 4, 8});
+       m.say(std::to_string(size));
+       m.options([size](PallasCallOptions& o) { o.cluster = {size}; });
      }},
     {"cluster names of another number",
      [](Making& m) {
@@ -280,6 +322,18 @@ const Mistake mistakes[] = {
                                  Element(1, {pad, 0}));
        });
      }},
+    {"huge padding",
+     [](Making& m) {
+       const Spec s = some_spec(m);
+       const std::int64_t lo = m.random.chance(50) ? m.huge() : 0, hi = m.huge();
+       m.say(fmt::format("{} {}", lo, hi));
+       m.free();
+       m.blame.code = true;
+       change_spec(m, s, [=](BlockSpec& spec) {
+         if (spec.block_shape.empty()) return;
+         spec.block_shape[0] = Element(spec.block_shape[0].size, {lo, hi});
+       });
+     }},
     {"a block in registers",
      [](Making& m) {
        const Spec s = some_spec(m);
@@ -346,6 +400,26 @@ const Mistake mistakes[] = {
          return std::vector<Value>(std::max<std::size_t>(1, rank), zeros({2}, i32));
        });
      }},
+    {"an index map that leaves the array",
+     [](Making& m) {
+       const int far = m.random.pick({-1, 100, -100, 1 << 20, 1 << 30, -(1 << 30)});
+       change_map(m, "far out", [far](const std::vector<Value>& ids, std::size_t rank) {
+         return std::vector<Value>(rank, ids.empty() ? Value(far) : ids[0] + far);
+       });
+       m.at(call_line);
+       m.free();  // arrays of rank 0 have no index
+       m.blame.code = true;
+     }},
+    {"an index map that multiplies",
+     [](Making& m) {
+       const int factor = m.random.pick({2, 3, 1 << 16, 1 << 30, std::numeric_limits<int>::max()});
+       change_map(m, "many times", [factor](const std::vector<Value>& ids, std::size_t rank) {
+         return std::vector<Value>(rank, ids.empty() ? Value(0) : ids[0] * factor);
+       });
+       m.at(call_line);
+       m.free();
+       m.blame.code = true;
+     }},
     // ---- outputs and scratch
     {"an output without a dtype",
      [](Making& m) {
@@ -365,6 +439,21 @@ const Mistake mistakes[] = {
          o.out_type = types;
        });
      }},
+    {"an output of huge extent",
+     [](Making& m) {
+       for (const int line : {int(kernel_line), int(out_spec_line), int(call_line),
+                              int(output_line), int(argument_line)})
+         m.at(line);
+       const std::int64_t n = m.random.pick<std::int64_t>(
+           {std::int64_t(1) << 46, std::int64_t(1) << 60, largest, largest / 4});
+       m.say(std::to_string(n));
+       m.options([n](PallasCallOptions& o) {
+         std::vector<ShapeDtype> types = o.out_type.list();
+         if (types.empty() || types[0].shape.rank() == 0) types = {{{n}, f32}};
+         types[0].shape[0] = n;
+         o.out_type = types;
+       });
+     }},
     {"scratch that cannot be",
      [](Making& m) {
        m.at(kernel_line);
@@ -375,7 +464,10 @@ const Mistake mistakes[] = {
                                                {Space::regs, {{4, -1}, f32}, at},
                                                {Space::smem, {{4}, DType()}, at},
                                                {Space::gmem, {{4}, f32}, at},
-                                               {Space::automatic, {{4}, f32}, at}});
+                                               {Space::automatic, {{4}, f32}, at},
+                                               {Space::smem, {{std::int64_t(1) << 46}, f32}, at},
+                                               {Space::regs, {{1 << 30, 1 << 30, 1 << 30}, i8}, at},
+                                               {Space::smem, {{largest, largest}, f64}, at}});
        m.say(to_string(s.type));
        m.options([s](PallasCallOptions& o) { scratch_in(o).list.push_back({"", s}); });
      }},
