@@ -86,6 +86,7 @@ const Mistake call_mistakes[] = {
          const DType d = random.pick({bool_, i8, i16, i32, i64, u8, f16, bf16, f32, f64});
          if (given.array) given.array = Array::zeros(given.array.shape(), d);
        });
+       m.at(output_line);  // aliased to what it was
        m.free();
        m.blame.code = true;
      }},

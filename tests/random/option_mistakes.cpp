@@ -459,6 +459,7 @@ const Mistake mistakes[] = {
        m.at(kernel_line);
        m.at(scratch_line, 9);
        m.blame.code = true;  // which may fill it
+       m.at(body_line);      // or does not take it
        const Location at = user(scratch_line, 9);
        const Scoped s = m.random.pick<Scoped>({{Space::smem, {{0}, f32}, at},
                                                {Space::regs, {{4, -1}, f32}, at},
