@@ -170,7 +170,14 @@ Dim detail::dim_binary(DimOp op, const Dim& a, const Dim& b) {
   if ((op == DimOp::mul || op == DimOp::div || op == DimOp::cdiv) && is(b, 1)) return a;
   if (op == DimOp::mul && is(a, 1)) return b;
   std::lock_guard lock(table().mutex);
-  return Dim::of_expression(table().intern({.op = op, .a = a, .b = b}));
+  const auto size = [](const Dim& d) {
+    return d.is_static() ? 0 : table().nodes[d.expression()].size;
+  };
+  const std::uint32_t operations = size(a) + size(b) + 1;
+  if (operations > max_dim_operations)
+    throw CompileError("a dimension is an expression of more than " +
+                       std::to_string(max_dim_operations) + " operations");
+  return Dim::of_expression(table().intern({.op = op, .a = a, .b = b, .size = operations}));
 }
 
 DimNode dim_node(const Dim& d) {

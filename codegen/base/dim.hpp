@@ -17,7 +17,10 @@ struct DimNode {
   detail::DimOp op = detail::DimOp::constant;
   Dim a = {}, b = {};        // operands of a binary op
   std::uint32_t symbol = 0;  // op == symbol: see symbol_name
+  std::uint32_t size = 0;    // operations, those of shared parts each time: what a walk meets
 };
+/// More operations are refused: walks recurse, and go into shared parts again and again.
+inline constexpr std::uint32_t max_dim_operations = 128;
 
 DimNode dim_node(const Dim& d);  // precondition: !d.is_static()
 

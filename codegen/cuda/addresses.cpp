@@ -96,59 +96,61 @@ Address Nest::address(ValueId ref, const Coordinates& c) {
 }
 
 // Where the k-th part with the size of `t` stands in the element at `c`, seen as a `t`.
-Address Nest::part_address(ValueId ref, const Coordinates& c, const Affine& k, DType t) {
-  const Inst& i = g_[ref];
-  switch (i.op) {
-  case Op::Param: {
-    const int w = l_.window_of[index(ref)];
-    Address a = l_.windows[w].residency == Residency::direct
-                    ? window_address(w, c)
-                    : storage_address(l_.windows[w].storage, c);
-    const int parts = a.dtype.bytes() / t.bytes();
-    if (parts != 1) {
-      a.offset = a.offset * parts + k;
-      a.alignment *= parts;
-      a.wide = a.wide || a.reach >= (std::int64_t{1} << 31) / parts;
-    }
-    a.see_as(t);
-    return a;
+Address Nest::part_address(ValueId ref, Coordinates c, Affine k, DType t) {
+  for (; g_[ref].op != Op::Param; ref = g_[ref].args[0]) step_into(g_[ref], c, k, t);
+  const int w = l_.window_of[index(ref)];
+  Address a = l_.windows[w].residency == Residency::direct
+                  ? window_address(w, c)
+                  : storage_address(l_.windows[w].storage, c);
+  const int parts = a.dtype.bytes() / t.bytes();
+  if (parts != 1) {
+    a.offset = a.offset * parts + k;
+    a.alignment *= parts;
+    a.wide = a.wide || a.reach >= (std::int64_t{1} << 31) / parts;
   }
+  a.see_as(t);
+  return a;
+}
+
+// From a place in a view to that in what it is a view of.
+void Nest::step_into(const Inst& view, Coordinates& c, Affine& k, DType t) {
+  const graph::Type& from = g_[view.args[0]].type;
+  switch (view.op) {
   case Op::At: {
-    const graph::Subscript s = graph::Subscript::of(i);
     Coordinates inner;
-    std::size_t from = 0, operand = 1;
-    for (const graph::SubscriptDim& d : s.dims) {
-      Affine x = d.is_slice ? c[from++] * d.stride : Affine(0);
+    std::size_t next = 0, operand = 1;
+    for (const graph::SubscriptDim& d : graph::Subscript::of(view).dims) {
+      Affine x = d.is_slice ? c[next++] * d.stride : Affine(0);
       if (d.dynamic) {
-        const std::string start = evaluate(i.args[operand++], {}, {}, false);
+        const std::string start = evaluate(view.args[operand++], {}, {}, false);
         x = x + Affine::term(parenthesised(start));
       } else {
         x = x + Affine(d.start);
       }
       inner.push_back(x);
     }
-    return part_address(i.args[0], inner, k, t);
+    c = std::move(inner);
+    return;
   }
   case Op::RefTranspose: {
     Coordinates inner(c.size());
     for (std::size_t d = 0; d < c.size(); ++d)
-      inner[static_cast<std::size_t>(i.attr.ints[d])] = c[d];
-    return part_address(i.args[0], inner, k, t);
+      inner[static_cast<std::size_t>(view.attr.ints[d])] = c[d];
+    c = std::move(inner);
+    return;
   }
-  case Op::RefReshape:
-    return part_address(i.args[0], reshape_coordinates(g_[i.args[0]].type.shape, i.type.shape, c),
-                        k, t);
+  case Op::RefReshape: c = reshape_coordinates(from.shape, view.type.shape, c); return;
   case Op::RefBitcast: {
-    const int from = g_[i.args[0]].type.dtype.bytes(), to = i.type.dtype.bytes();
-    if (from == to) return part_address(i.args[0], c, k, t);
-    Coordinates inner = c;
-    const Affine part = c.back() * (to / t.bytes()) + k;
-    inner.back() = divided(part, from / t.bytes());
-    return part_address(i.args[0], inner, part + inner.back() * -(from / t.bytes()), t);
+    const int wide = from.dtype.bytes(), narrow = view.type.dtype.bytes();
+    if (wide == narrow) return;
+    const Affine part = c.back() * (narrow / t.bytes()) + k;
+    c.back() = divided(part, wide / t.bytes());
+    k = part + c.back() * -(wide / t.bytes());
+    return;
   }
   default: break;
   }
-  throw InternalError(fmt::format("print: '{}' is not a view", graph::info(i.op).name));
+  throw InternalError(fmt::format("print: '{}' is not a view", graph::info(view.op).name));
 }
 
 // The quotient, rounded down, of what is not negative.

@@ -47,24 +47,76 @@ std::string Nest::temporary(const std::string& prefix) {
 }
 
 // Gives a value that is used more than once, or whose text is long, a name.
-std::string Nest::named(ValueId v, const std::string& text, const std::string& key) {
-  int uses = 0;
-  for (const Inst& i : g_.insts)
-    uses += static_cast<int>(std::count(i.args.begin(), i.args.end(), v));
+std::string Nest::named(const Pending& p, const std::string& text) {
   const bool atom = is_atom(text) && text.size() < 24 && text.find("pl::") == std::string::npos;
-  if (atom || (uses <= 1 && text.size() < 80)) return text;
+  if (atom || (l_.uses[index(p.v)] <= 1 && text.size() < 80)) return text;
   const std::string name = temporary("x");
-  inside_.push_back(fmt::format("const {} {} = {};", type_name(g_[v].type.dtype), name, text));
+  inside_.push_back(fmt::format("const {} {} = {};", type_name(g_[p.v].type.dtype), name, text));
   element_names_.insert(name);
-  memo_[key] = name;
+  memo_[p.key] = name;
   return name;
 }
 
+// Expressions may be as deep as a kernel has operations: no recursion.
 std::string Nest::evaluate(ValueId v, const Coordinates& c, const DimMap& map, bool enter) {
+  std::vector<Pending> stack{{v, c, map, enter}};
+  for (;;) {
+    Pending operand;
+    std::string text;
+    if (next_operand(stack.back(), operand, text)) {
+      stack.push_back(std::move(operand));
+      continue;
+    }
+    stack.pop_back();
+    if (stack.empty()) return text;
+    stack.back().operands.push_back(std::move(text));
+  }
+}
+
+// The operand that `p` needs next; false where it needs none and `text` is its expression.
+bool Nest::next_operand(Pending& p, Pending& operand, std::string& text) {
+  const Inst& i = g_[p.v];
+  if (p.operands.empty()) {
+    if (!p.enter && l_.storage_of[index(p.v)] >= 0) {
+      text = read(l_.storage_of[index(p.v)], p.c, p.map);
+      return false;
+    }
+    p.key = std::to_string(index(p.v)) + "@" + key_of(p.c);
+    if (const auto it = memo_.find(p.key); it != memo_.end()) {
+      text = it->second;
+      return false;
+    }
+  }
+  const auto want = [&](ValueId v, Coordinates c, DimMap map) {
+    operand = {v, std::move(c), std::move(map), false};
+    return true;
+  };
+  switch (i.op) {
+  case Op::Load:
+  case Op::Swap: return next_of_load(p, operand, text);
+  case Op::Broadcast:
+  case Op::Transpose:
+  case Op::Reshape:
+    if (p.operands.empty())
+      return want(i.args[0], operand_coordinates(p.v, 0, p.c),
+                  passes::map_of_operand(g_, p.v, 0, p.map));
+    text = std::move(p.operands[0]);
+    return false;
+  default: break;
+  }
+  if (!passes::is_elementwise(i.op)) {
+    text = leaf(p.v, p.c);
+    return false;
+  }
+  if (p.operands.size() < i.args.size()) return want(i.args[p.operands.size()], p.c, p.map);
+  const DType of = g_[i.args[i.op == Op::Select ? 1 : 0]].type.dtype;
+  text = named(p, spell(i.op, of, i.type.dtype, p.operands, g_.approx_math));
+  return false;
+}
+
+// What has no operands to evaluate.
+std::string Nest::leaf(ValueId v, const Coordinates& c) {
   const Inst& i = g_[v];
-  if (!enter && l_.storage_of[index(v)] >= 0) return read(l_.storage_of[index(v)], c, map);
-  const std::string key = std::to_string(index(v)) + "@" + key_of(c);
-  if (const auto it = memo_.find(key); it != memo_.end()) return it->second;
   switch (i.op) {
   case Op::Constant: return literal(i.type.dtype, i.attr.bits);
   case Op::Iota: return coordinate_value(c[static_cast<std::size_t>(i.attr.ints[0])], i.type.dtype);
@@ -87,26 +139,10 @@ std::string Nest::evaluate(ValueId v, const Coordinates& c, const DimMap& map, b
   case Op::Param:
     if (const auto it = p_.names_.find(index(v)); it != p_.names_.end()) return it->second;
     break;
-  case Op::Load:
-  case Op::Swap: return load(v, c, map);
-  case Op::Broadcast:
-  case Op::Transpose:
-  case Op::Reshape:
-    return evaluate(i.args[0], operand_coordinates(v, 0, c), passes::map_of_operand(g_, v, 0, map),
-                    false);
-  default:
-    if (passes::is_elementwise(i.op)) return named(v, elementwise(v, c, map), key);
+  default: break;
   }
   throw InternalError(fmt::format("print: cannot evaluate '{}' element by element in kernel '{}'",
                                   graph::info(i.op).name, g_.name));
-}
-
-std::string Nest::elementwise(ValueId v, const Coordinates& c, const DimMap& map) {
-  const Inst& i = g_[v];
-  std::vector<std::string> args;
-  for (ValueId a : i.args) args.push_back(evaluate(a, c, map, false));
-  return spell(i.op, g_[i.args[i.op == Op::Select ? 1 : 0]].type.dtype, i.type.dtype, args,
-               g_.approx_math);
 }
 
 std::string Nest::coordinate_value(const Affine& c, DType t) const {
@@ -212,25 +248,34 @@ std::string Nest::read(int storage, const Coordinates& c, const DimMap& map) {
   return memo_[key] = access(storage_address(storage, c), map, "");
 }
 
-std::string Nest::load(ValueId v, const Coordinates& c, const DimMap& map) {
-  const Inst& i = g_[v];
+// The mask comes first, then the access, then what stands in where the mask does not hold.
+bool Nest::next_of_load(Pending& p, Pending& operand, std::string& text) {
+  const Inst& i = g_[p.v];
   const MemoryView m = MemoryView::of(i);
-  const Window& w = l_.windows[l_.window_of[index(g_.root(m.ref))]];
-  const std::string key = std::to_string(index(v)) + "@" + key_of(c);
-  if (const auto it = memo_.find(key); it != memo_.end()) return it->second;
-  const std::string mask = m.mask == graph::no_value ? "" : evaluate(m.mask, c, map, false);
-  std::string got = w.residency == Residency::registers ? read(w.storage, c, map)
-                                                        : access(address(m.ref, c), map, mask);
-  const ValueId other = i.op == Op::Swap ? m.value : m.other;
-  if (!mask.empty() && other != graph::no_value) {
-    const std::string otherwise = evaluate(other, c, map, false);
-    const std::string name = temporary("x");
-    inside_.push_back(fmt::format("const {} {} = {} ? {} : {};", type_name(i.type.dtype), name,
-                                  parenthesised(mask), got, parenthesised(otherwise)));
-    element_names_.insert(name);
-    got = name;
+  const bool masked = m.mask != graph::no_value;
+  if (masked && p.operands.empty()) {
+    operand = {m.mask, p.c, p.map, false};
+    return true;
   }
-  return memo_[key] = got;
+  const std::string mask = masked ? p.operands[0] : "";
+  if (p.operands.size() <= 1) {
+    const Window& w = l_.windows[l_.window_of[index(g_.root(m.ref))]];
+    text = w.residency == Residency::registers ? read(w.storage, p.c, p.map)
+                                               : access(address(m.ref, p.c), p.map, mask);
+    const ValueId other = i.op == Op::Swap ? m.value : m.other;
+    if (masked && other != graph::no_value) {
+      p.got = std::move(text);
+      operand = {other, p.c, p.map, false};
+      return true;
+    }
+  } else {
+    text = temporary("x");
+    inside_.push_back(fmt::format("const {} {} = {} ? {} : {};", type_name(i.type.dtype), text,
+                                  parenthesised(mask), p.got, parenthesised(p.operands[1])));
+    element_names_.insert(text);
+  }
+  memo_[p.key] = text;
+  return false;
 }
 
 // ---- accesses

@@ -1,6 +1,9 @@
 // The one place where the order of passes stands.
 #include "codegen/cuda/lower.hpp"
 
+#include <algorithm>
+#include <vector>
+
 #include "codegen/base/format.hpp"
 #include "codegen/graph/limits.hpp"
 #include "codegen/layout/layout.hpp"
@@ -48,12 +51,55 @@ void check_limits(const graph::Graph& g, int cc) {
                           g.name, threads / layout::threads, threads, graph::most_threads));
 }
 
+// Counts the operations of a kernel, those of an unrolled loop as often as it is unrolled.
+class Size {
+ public:
+  explicit Size(const graph::Graph& g) : g_(g) {}
+  void require_possible() {
+    for (const graph::Body& body : g_.bodies) add(body.region, 1);
+  }
+
+ private:
+  void add(graph::RegionId r, std::int64_t times) {
+    for (const graph::ValueId v : g_[r].insts) {
+      const graph::Inst& i = g_[v];
+      count_ += times;
+      if (count_ > graph::max_compiled) refuse(v, times);
+      const std::int64_t unrolled = i.op == graph::Op::Loop ? i.attr.ints[1] : 1;
+      for (const graph::RegionId inner : i.regions)
+        add(inner, times * std::clamp<std::int64_t>(unrolled, 1, graph::max_compiled));
+    }
+  }
+
+  [[noreturn]] void refuse(graph::ValueId v, std::int64_t times) const {
+    const Location at = g_.location(v);
+    throw CompileError(at.line ? at : g_.at,
+                       fmt::format("kernel '{}' has more than {} operations{}, which is the most "
+                                   "that is compiled for a kernel; repeat them by pl::loop{}",
+                                   g_.name, graph::max_compiled,
+                                   times > 1 ? ", those of unrolled loops counted each time" : "",
+                                   times > 1 ? " without unroll" : ""));
+  }
+
+  const graph::Graph& g_;
+  std::int64_t count_ = 0;
+};
+
+std::vector<int> uses_of(const graph::Graph& g) {
+  std::vector<int> uses(g.insts.size());
+  for (const graph::Inst& i : g.insts)
+    for (const graph::ValueId a : i.args) ++uses[graph::index(a)];
+  return uses;
+}
+
 }  // namespace
 
 passes::Lowered lower(const graph::Graph& g, int compute_capability) {
   check_limits(g, compute_capability);
+  Size(g).require_possible();
   passes::Lowered l{.graph = g,
-                    .machine = {compute_capability, max_shared_bytes(compute_capability)}};
+                    .machine = {compute_capability, max_shared_bytes(compute_capability)},
+                    .uses = uses_of(g)};
   for (const Step& s : steps) s.run(l);
   return l;
 }

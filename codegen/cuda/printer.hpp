@@ -157,9 +157,20 @@ class Nest {
 
   // evaluate.cpp: expressions
   std::string evaluate(ValueId v, const Coordinates& c, const DimMap& map, bool enter);
-  std::string elementwise(ValueId v, const Coordinates& c, const DimMap& map);
+  /// A value that waits for its operands.
+  struct Pending {
+    ValueId v = graph::no_value;
+    Coordinates c = {};
+    DimMap map = {};
+    bool enter = false;
+    std::string key = {};                    // in memo_
+    std::vector<std::string> operands = {};  // those evaluated so far
+    std::string got = {};                    // of a load with a mask: what memory holds
+  };
+  bool next_operand(Pending& p, Pending& operand, std::string& text);
+  bool next_of_load(Pending& p, Pending& operand, std::string& text);
+  std::string leaf(ValueId v, const Coordinates& c);
   std::string coordinate_value(const Affine& c, DType t) const;
-  std::string load(ValueId v, const Coordinates& c, const DimMap& map);
   std::string read(int storage, const Coordinates& c, const DimMap& map);
   std::string access(const Address& a, const DimMap& map, const std::string& mask);
   std::vector<Bound> bounds_of(const Address& a, const DimMap& map) const;
@@ -176,7 +187,8 @@ class Nest {
   std::string declare_index(const std::string& text, bool per_element);
   Affine divided(const Affine& a, std::int64_t by);
   Address address(ValueId ref, const Coordinates& c);
-  Address part_address(ValueId ref, const Coordinates& c, const Affine& k, DType t);
+  Address part_address(ValueId ref, Coordinates c, Affine k, DType t);
+  void step_into(const graph::Inst& view, Coordinates& c, Affine& k, DType t);
   Address window_address(int window, const Coordinates& c) const;
   bool is_zero(RegionIndex region, int d) const;
   static std::int64_t a_multiple(const BlockMapping& m, int bytes);
@@ -195,7 +207,7 @@ class Nest {
   void store_vector(const Address& a, const std::string& values, std::vector<Bound> bounds);
   std::string place(const Address& a) const;
   std::string temporary(const std::string& prefix);
-  std::string named(ValueId v, const std::string& text, const std::string& key);
+  std::string named(const Pending& p, const std::string& text);
 
   Printer& p_;
   const passes::Lowered& l_;

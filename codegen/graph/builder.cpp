@@ -6,7 +6,17 @@
 
 namespace palladium::graph {
 
+void check_nesting(std::size_t bodies_around, Op op, Location at) {
+  if (bodies_around >= max_nesting)
+    throw CompileError(at, std::string(info(op).name) + ": more than " +
+                               std::to_string(max_nesting) + " bodies inside each other");
+}
+
 ValueId Builder::add(Op op, std::vector<ValueId> args, Attr attr, Type given, Location at) {
+  if (graph_.insts.size() >= max_recorded)
+    throw CompileError(at, std::string(info(op).name) + ": kernel '" + graph_.name +
+                               "' records more than " + std::to_string(max_recorded) +
+                               " operations; C++ loops run while tracing: write pl::loop");
   Type type = infer(graph_, op, attr, args, given, at);
   const ValueId v = graph_.add({op, std::move(type), std::move(attr), std::move(args), {}}, at);
   graph_[region_].insts.push_back(v);

@@ -15,6 +15,9 @@ namespace palladium::graph {
 Type infer(const Graph& g, Op op, const Attr& attr, std::span<const ValueId> args,
            const Type& given, Location at);
 
+/// CompileError if a body of `op` stands inside of more than max_nesting - 1 others.
+void check_nesting(std::size_t bodies_around, Op op, Location at);
+
 class Builder {
  public:
   Builder(Graph& g, RegionId region) : graph_(g), region_(region) {}

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "codegen/base/dim.hpp"
+#include "codegen/graph/builder.hpp"
 #include "codegen/graph/simplify.hpp"
 #include "codegen/graph/transform.hpp"
 #include "codegen/graph/uses.hpp"
@@ -19,19 +20,15 @@ namespace {
 using Values = std::vector<ValueId>;
 
 // Regions are visited by recursion, instructions never: their chains are deep.
-void check_nesting(const Graph& g) {
-  constexpr int deepest = 512;
-  std::vector<std::pair<RegionId, int>> stack;
-  for (const RegionId r : root_regions(g)) stack.push_back({r, 1});
+void check_all_nesting(const Graph& g) {
+  std::vector<std::pair<RegionId, std::size_t>> stack;  // and the bodies around it
+  for (const RegionId r : root_regions(g)) stack.push_back({r, 0});
   while (!stack.empty()) {
     const auto [r, depth] = stack.back();
     stack.pop_back();
     for (const ValueId v : g[r].insts)
       for (const RegionId inner : g[v].regions) {
-        if (depth == deepest)
-          throw CompileError(g.location(v), std::string(info(g[v].op).name) + ": more than " +
-                                                std::to_string(deepest) +
-                                                " bodies inside each other");
+        graph::check_nesting(depth, g[v].op, g.location(v));
         stack.push_back({inner, depth + 1});
       }
   }
@@ -133,7 +130,7 @@ void compact(Graph& g) {
 
 Graph canonicalize(const Graph& g) {
   Graph result = g;
-  check_nesting(result);
+  check_all_nesting(result);
   number_symbols(result);
   cast_index_maps(result);
   for (;;) {

@@ -11,8 +11,6 @@
 namespace palladium::graph {
 namespace {
 
-constexpr int deepest_region = 512;
-
 struct Defect {
   std::string what;
 };
@@ -28,6 +26,7 @@ class Verifier {
   explicit Verifier(const Graph& g) : g_(g) {}
 
   void run() {
+    require(g_.insts.size() <= max_recorded, "too many instructions");
     require(g_.where.size() <= g_.insts.size(), "more locations than instructions");
     require(g_.names.size() <= g_.insts.size(), "more names than instructions");
     check_mapping();
@@ -45,7 +44,7 @@ class Verifier {
     for (const BlockMapping& m : g_.mapping.block_mappings) {
       if (m.index_map == no_region) continue;
       const RegionId r = in_range(m.index_map);
-      if (!is_index_map_[index(r)]) check_region(r, no_value, 1);
+      if (!is_index_map_[index(r)]) check_region(r, no_value, 0);
       is_index_map_[index(r)] = true;
       check_index_map(r, m);
     }
@@ -132,7 +131,7 @@ class Verifier {
     for (int i = 0; i < m.num_outputs; ++i) block(m.block_mappings[m.num_inputs + i]);
     for (const AbstractValue& s : m.scratch_avals) expected.push_back(type_of(s));
     check_params(region, expected, "body");
-    check_region(r, no_value, 1);
+    check_region(r, no_value, 0);
   }
 
   static Type type_of(const AbstractValue& v) {
@@ -182,15 +181,15 @@ class Verifier {
     if (r == no_region) return;
     const RegionId id = in_range(r);
     require(!visited_[index(id)], "two owners share a region");
-    check_region(id, no_value, 1);
+    check_region(id, no_value, 0);
     check_params(g_[id], std::vector<Type>(g_.mapping.grid.size(), Type::value(i32)),
                  "region of the GridMapping");
     check_pure(id);
   }
 
-  // `owner` is the instruction whose region it is.
+  // `owner` is the instruction whose region it is, `depth` the number of such around it.
   void check_region(RegionId r, ValueId owner, int depth) {
-    require(depth <= deepest_region, "regions are nested too deeply");
+    require(depth <= max_nesting, "regions are nested too deeply");
     require(!visited_[index(r)], "two owners share a region");
     visited_[index(r)] = true;
     const Region& region = g_[r];

@@ -1,5 +1,7 @@
 #include "codegen/passes/facts.hpp"
 
+#include <algorithm>
+
 namespace palladium::passes {
 namespace {
 
@@ -22,12 +24,16 @@ class View {
 
  private:
   bool walk(ValueId ref) {
-    const Inst& i = g_[ref];
-    bytes_ = i.type.dtype.bytes();
+    std::vector<ValueId> views;  // innermost first: chains are long
+    for (; g_[ref].op != Op::Param; ref = g_[ref].args[0]) views.push_back(ref);
+    bytes_ = g_[ref].type.dtype.bytes();
+    if (!root(l_.windows[l_.window_of[index(ref)]])) return false;
+    return std::all_of(views.rbegin(), views.rend(), [&](ValueId v) { return apply(g_[v]); });
+  }
+
+  bool apply(const Inst& i) {
     switch (i.op) {
-    case Op::Param: return root(l_.windows[l_.window_of[index(ref)]]);
     case Op::At: {
-      if (!walk(i.args[0])) return false;
       const graph::Subscript s = graph::Subscript::of(i);
       std::vector<layout::Stride> out;
       for (std::size_t d = 0; d < s.dims.size(); ++d) {
@@ -43,7 +49,6 @@ class View {
       return true;
     }
     case Op::RefTranspose: {
-      if (!walk(i.args[0])) return false;
       std::vector<layout::Stride> out;
       for (std::int64_t d : i.attr.ints) out.push_back(strides_[static_cast<std::size_t>(d)]);
       strides_ = std::move(out);

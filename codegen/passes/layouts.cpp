@@ -366,11 +366,16 @@ class Assignment {
   }
 
   int operations(ValueId v, int limit) const {
-    const Inst& i = g_[v];
-    int n = is_elementwise(i.op) ? 1 + 2 * graph::info(i.op).ulp : 0;
-    for (ValueId a : i.args)
-      if (n < limit && g_[a].type.is_value() && l_.storage_of[index(a)] < 0)
-        n += operations(a, limit - n);
+    std::vector<ValueId> stack{v};
+    int n = 0, seen = 0;
+    // What costs nothing may be shared so often that it cannot all be looked at.
+    for (; !stack.empty() && n < limit && seen < 64 * limit; ++seen) {
+      const Inst& i = g_[stack.back()];
+      stack.pop_back();
+      n += is_elementwise(i.op) ? 1 + 2 * graph::info(i.op).ulp : 0;
+      for (ValueId a : i.args)
+        if (g_[a].type.is_value() && l_.storage_of[index(a)] < 0) stack.push_back(a);
+    }
     return std::min(n, limit);
   }
 

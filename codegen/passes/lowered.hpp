@@ -9,7 +9,9 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "codegen/base/checked.hpp"
@@ -150,6 +152,7 @@ struct Lowered {
   std::vector<Storage> storages = {};
   std::vector<int> storage_of = {};  // per instruction: storage, or -1 if inlined (or no value)
   std::vector<int> window_of = {};   // per instruction: window of a root Ref, or -1
+  std::vector<int> uses = {};        // per instruction: how often it is an operand
   std::vector<int> parallel_axes = {}, sequential_axes = {};  // of the grid, in order
   int num_variables = 0;
   std::vector<layout::Layout> pinned = {};  // per variable; no domain: free
@@ -190,9 +193,9 @@ DimMap identity_map(int rank);
 /// Map of operand `arg` of `v`, which is evaluated by `map`.
 DimMap map_of_operand(const graph::Graph& g, ValueId v, std::size_t arg, const DimMap& map);
 
-/// Calls f(value, map, storage) for every leaf of the inlined expression `v`: values with a
-/// storage, and loads, whose storage is that of their window (-1 if in global memory). `v` itself
-/// is such a value unless `enter`.
+/// Calls f(value, map, storage) once for every leaf and map of the inlined expression `v`: values
+/// with a storage, and loads, whose storage is that of their window (-1 if in global memory). `v`
+/// itself is such a value unless `enter`.
 template <class F>
 void for_each_leaf(const Lowered& l, ValueId v, const DimMap& map, bool enter, F&& f);
 
@@ -213,13 +216,24 @@ std::int64_t registers_estimate(const graph::Type& type);
 
 template <class F>
 void for_each_leaf(const Lowered& l, ValueId v, const DimMap& map, bool enter, F&& f) {
-  const graph::Inst& inst = l.graph[v];
-  const bool load = inst.op == graph::Op::Load || inst.op == graph::Op::Swap;
-  if (!enter && l.storage_of[graph::index(v)] >= 0) return f(v, map, l.storage_of[graph::index(v)]);
-  if (load) f(v, map, l.storage_loaded(v));
-  for (std::size_t i = load ? 1 : 0; i < inst.args.size(); ++i)
-    if (l.graph[inst.args[i]].type.is_value())
-      for_each_leaf(l, inst.args[i], map_of_operand(l.graph, v, i, map), false, f);
+  // Expressions are deep, and share parts.
+  std::vector<std::pair<ValueId, DimMap>> stack{{v, map}};
+  std::set<std::pair<ValueId, DimMap>> seen;
+  for (bool first = true; !stack.empty(); first = false) {
+    const auto [next, at] = std::move(stack.back());
+    stack.pop_back();
+    const graph::Inst& inst = l.graph[next];
+    if (l.uses[graph::index(next)] > 1 && !seen.insert({next, at}).second) continue;
+    if (const int storage = l.storage_of[graph::index(next)]; storage >= 0 && !(first && enter)) {
+      f(next, at, storage);
+      continue;
+    }
+    const bool load = inst.op == graph::Op::Load || inst.op == graph::Op::Swap;
+    if (load) f(next, at, l.storage_loaded(next));
+    for (std::size_t i = inst.args.size(); i-- > (load ? 1 : 0);)
+      if (l.graph[inst.args[i]].type.is_value())
+        stack.push_back({inst.args[i], map_of_operand(l.graph, next, i, at)});
+  }
 }
 
 }  // namespace palladium::passes

@@ -123,12 +123,18 @@ class Placement {
 
   // Operations to compute v anew, up to `limit`; a load costs the limit.
   int cost(ValueId v, int limit) const {
-    const Inst& i = g_[v];
-    if (l_.storage_of[index(v)] >= 0 || is_scalar(i)) return 0;
-    if (i.op == Op::Load) return limit;
-    int n = is_elementwise(i.op) ? (graph::info(i.op).ulp > 0 ? limit : 1) : 0;
-    for (ValueId a : i.args)
-      if (n < limit && !is_kept_later(a)) n += cost(a, limit - n);
+    std::vector<ValueId> stack{v};
+    int n = 0;
+    while (!stack.empty() && n < limit) {
+      const ValueId next = stack.back();
+      const Inst& i = g_[next];
+      stack.pop_back();
+      if (l_.storage_of[index(next)] >= 0 || is_scalar(i)) continue;
+      if (i.op == Op::Load || (is_elementwise(i.op) && graph::info(i.op).ulp > 0)) return limit;
+      n += is_elementwise(i.op) ? 1 : 0;
+      for (ValueId a : i.args)
+        if (!is_kept_later(a)) stack.push_back(a);
+    }
     return std::min(n, limit);
   }
 

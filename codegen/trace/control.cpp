@@ -45,6 +45,7 @@ Building::Building(const Bound& condition) {
     throw CompileError(
         at, "when: the condition must be a scalar, given " + graph::to_string(type) +
                 "; reduce it (pl::max(c)), or choose per element by pl::where or a mask");
+  graph::check_nesting(recorder.depth() - 1, Op::When, at);
   if (!type.dtype.is_bool()) c = trace::elementwise(Op::Ne, {c, Value(0)}, at);
   std::vector<ValueId> args{recorder.id(c, "when", at)};
   const RegionId region = recorder.graph.add_region();
@@ -63,6 +64,7 @@ Building::Building(const Bound& lo, const Bound& hi, const LoopOptions& options,
   if (options.step > INT32_MAX)
     throw CompileError(at, "loop: the counter is an i32, which has no room for a step of " +
                                std::to_string(options.step));
+  graph::check_nesting(recorder.depth() - 1, Op::Loop, at);
   if (options.unroll < 0)
     throw CompileError(
         at, "loop: unroll must not be negative, given " + std::to_string(options.unroll));
@@ -78,6 +80,10 @@ Building::Building(const Bound& lo, const Bound& hi, const LoopOptions& options,
     const std::int64_t trips =
         std::max<std::int64_t>(1, cdiv(std::max<std::int64_t>(span, 0), options.step));
     unroll = unroll == 0 ? trips : std::min(unroll, trips);
+    if (unroll > graph::max_compiled)
+      throw CompileError(at, "loop: unrolled " + std::to_string(unroll) + " times, at most " +
+                                 std::to_string(graph::max_compiled) +
+                                 " operations are compiled for a kernel");
   }
   std::vector<Type> carried;
   for (int i = 0; i < count; ++i) {

@@ -1,6 +1,8 @@
 // Extents as programs agree with the table of expressions.
 #include <array>
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_exception.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
 #include <random>
 
 #include "codegen/base/dim.hpp"
@@ -49,6 +51,22 @@ TEST_CASE("an extent of an expression has the value that the table of expression
 TEST_CASE("an extent that divides by a symbol of value zero is refused") {
   const std::array<std::int64_t, 1> zero{0};
   CHECK_THROWS_AS(Extent(cdiv(Dim(8), dim_symbol(0))).evaluate(zero.data()), CompileError);
+}
+
+TEST_CASE("a dimension of too many operations is refused by the limit") {
+  const auto message = Catch::Matchers::ContainsSubstring("more than 128 operations");
+  Dim chain = dim("long"), doubled = dim("shared");
+  CHECK_THROWS_MATCHES(
+      [&] {
+        for (int i = 0; i < 100'000; ++i) chain = (chain + 1) * 2;
+      }(),
+      CompileError, Catch::Matchers::MessageMatches(message));
+  CHECK_THROWS_MATCHES(
+      [&] {
+        for (int i = 0; i < 60; ++i) doubled = doubled * doubled;
+      }(),
+      CompileError, Catch::Matchers::MessageMatches(message));
+  CHECK_FALSE(to_string(doubled).empty());
 }
 
 TEST_CASE("an extent that is nested too deeply is refused by name") {
