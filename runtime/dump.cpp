@@ -3,6 +3,7 @@
 #include "codegen/base/environment.hpp"
 #include "codegen/base/files.hpp"
 #include "codegen/base/log.hpp"
+#include "codegen/base/names.hpp"
 #include "codegen/graph/transform.hpp"
 
 namespace palladium::runtime {
@@ -15,7 +16,9 @@ std::string path_of(const graph::Graph& g, const cache::Key& key, const std::str
   if (folder.empty()) folder = "palladium-dump";
   if (const auto made = files::make_directories(folder); !made)
     log::warning("dump: " + folder + ": " + made.message());
-  return folder + "/" + g.name + "." + key.hex().substr(0, 6) + suffix;
+  // Names that are not their own file's may share one: more of the key keeps the files apart.
+  const std::string name = file_name_of(g.name);
+  return folder + "/" + name + "." + key.hex().substr(0, name == g.name ? 6 : 16) + suffix;
 }
 
 void write(const std::string& path, const std::string& text) {
@@ -37,7 +40,7 @@ std::string dump_text(const graph::Graph& g, const cache::Key& key, const std::s
 }
 
 void dump(const Specialization& s, const Program& program) {
-  const std::string wanted = environment::get(Variable::dump);
+  const std::string wanted = environment::checked(Variable::dump);
   if (wanted.empty()) return;
   const graph::Graph& g = s.graph;
   const cache::Key& key = program.entry.key;

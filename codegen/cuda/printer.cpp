@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "codegen/base/format.hpp"
+#include "codegen/base/names.hpp"
 #include "codegen/cuda/lower.hpp"
 #include "codegen/cuda/spelling.hpp"
 
@@ -17,20 +18,9 @@ using passes::Statement;
 using passes::Storage;
 using passes::Window;
 
-namespace {
-
-std::string identifier(const std::string& name) {
-  std::string out;
-  for (char c : name) out += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
-  if (out.empty() || std::isdigit(static_cast<unsigned char>(out[0]))) out = "k" + out;
-  return out;
-}
-
-}  // namespace
-
 Emitted Printer::print() {
   Emitted e;
-  e.entry = identifier(g_.name) + "_kernel";
+  e.entry = identifier_of(g_.name) + "_kernel";
   e.threads = layout::threads * l_.warpgroups;
   e.shared_bytes = l_.shared_bytes;
   for (int c : g_.cluster) e.cluster_blocks *= c;
@@ -164,7 +154,7 @@ void Printer::print_program_ids() {
 std::string Printer::storage_name(int storage) const {
   const Storage& s = l_.storages[storage];
   const std::string hint = s.of == graph::no_value ? "" : passes::name_of(g_, s.of);
-  return (hint.empty() ? "v" : identifier(hint) + "_") + std::to_string(storage);
+  return (hint.empty() ? "v" : identifier_of(hint) + "_") + std::to_string(storage);
 }
 
 std::string Printer::shared_address(int storage) const {

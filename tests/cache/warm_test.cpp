@@ -245,6 +245,24 @@ TEST_CASE_METHOD(Fixture, "artefacts are written where PALLADIUM_DUMP asks for t
   CHECK(test::text_of(stem + ".ptx") == compiled.ptx());
 }
 
+TEST_CASE_METHOD(Fixture, "kernels of any name are compiled, and dumped into the folder asked for") {
+  const Folder outer;
+  const Environment what("PALLADIUM_DUMP", "graph");
+  const Environment where("PALLADIUM_DUMP_DIR", outer / "dumps");
+  const std::string names[] = {"../../x",   ".._.._x", std::string("a\0b", 3), "two words",
+                               "two_words", "\xff\xfe", std::string(10'000, 'n')};
+  for (const std::string& name : names) {
+    const Kernel kernel = pallas_call([](Ref x, Ref o) { o[_] = x[_] * 2.f; },
+                                      {.name = name, .out_type = {{128}, f32}});
+    CHECK_FALSE(kernel.lower(ShapeDtype{{128}, f32}).compile({.arch = arch}).cubin().empty());
+    CHECK(kernel.lower(ShapeDtype{{128}, f32}).compile({.arch = arch}).from_cache());
+  }
+  CHECK(outer.names() == std::vector<std::string>{"dumps"});
+  std::vector<std::string> files;
+  REQUIRE(files::list(outer / "dumps", files));
+  CHECK(files.size() == std::size(names));
+}
+
 namespace {
 
 /// An NVRTC that loads, and refuses every program with a log.
