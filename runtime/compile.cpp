@@ -35,7 +35,7 @@ using environment::Variable;
 constexpr int oldest_capability = 75;
 constexpr int newest_capability = 121;
 
-bool jit_is_off() { return environment::get(Variable::jit) == "off"; }
+bool jit_is_off() { return environment::checked(Variable::jit) == "off"; }
 
 /// The newest NVRTC major version whose cubins load here.
 int newest_loadable_major() {
@@ -48,7 +48,7 @@ std::optional<cache::Entry> find(const cache::Key& key) {
   const auto& toolchain = nvrtc::toolchain().found;
   if (toolchain)
     if (auto entry = entries.find(key, toolchain->id)) return entry;
-  if (!toolchain || jit_is_off() || environment::get(Variable::toolchain) == "any")
+  if (!toolchain || jit_is_off() || environment::checked(Variable::toolchain) == "any")
     return entries.find_any(key, newest_loadable_major());
   return std::nullopt;
 }

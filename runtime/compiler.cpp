@@ -1,7 +1,6 @@
 #include "runtime/compiler.hpp"
 
 #include <atomic>
-#include <charconv>
 #include <mutex>
 #include <thread>
 
@@ -20,34 +19,15 @@ namespace {
 using environment::Variable;
 using nvrtc::Pool;
 
-/// The variable's number, or 0 where it is not set.
-int number_in(Variable variable, const char* name, int most) {
-  const std::string text = environment::get(variable);
-  if (text.empty()) return 0;
-  int number = 0;
-  const char* end = text.data() + text.size();
-  const auto [rest, bad] = std::from_chars(text.data(), end, number);
-  if (bad != std::errc() || rest != end || number < 1 || number > most)
-    throw CompileError(std::string(name) + " is '" + text + "'; it can be a number from 1 to " +
-                       std::to_string(most));
-  return number;
-}
-
 constexpr int most_jobs = 1024;
 std::atomic<int> chosen_jobs = 0;
 
-bool in_this_process() {
-  const std::string asked = environment::get(Variable::compile);
-  if (asked.empty() || asked == "helper") return false;
-  if (asked == "in-process") return true;
-  throw CompileError("PALLADIUM_COMPILE is '" + asked + "'; it can be helper or in-process");
-}
+bool in_this_process() { return environment::checked(Variable::compile) == "in-process"; }
 
 nvrtc::HelperOptions helper_options(std::string program) {
   nvrtc::HelperOptions options{.program = std::move(program), .digest = cache::text_digest};
-  constexpr int most_mib = 1 << 20;
-  if (const int mib = number_in(Variable::compile_memory, "PALLADIUM_COMPILE_MEMORY", most_mib))
-    options.memory_bytes = static_cast<std::uint64_t>(mib) << 20;
+  if (const auto mib = environment::number(Variable::compile_memory))
+    options.memory_bytes = *mib << 20;
   return options;
 }
 
@@ -119,8 +99,8 @@ HelperCheck check_helper() {
 int compile_jobs() {
   if (const int chosen = chosen_jobs.load(std::memory_order_relaxed)) return chosen;
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  const int asked = number_in(Variable::compile_jobs, "PALLADIUM_COMPILE_JOBS", most_jobs);
-  return asked == 0 ? cores : asked;
+  const auto asked = environment::number(Variable::compile_jobs);
+  return asked ? static_cast<int>(*asked) : cores;
 }
 
 }  // namespace runtime

@@ -15,12 +15,8 @@ constexpr int undecided = -1;
 std::atomic<int> chosen{undecided};
 
 Target decide() {
-  if (const std::string name = environment::get(environment::Variable::target); !name.empty()) {
-    for (const Target t : targets)
-      if (name == to_string(t)) return t;
-    throw CompileError("PALLADIUM_TARGET is '" + name +
-                       "'; it can be cuda, interpreter or emulator");
-  }
+  if (const std::string name = environment::checked(environment::Variable::target); !name.empty())
+    return target_named(name);
   const driver::Status& status = driver::status();
   switch (status.state) {
   case driver::State::ready: return Target::cuda;

@@ -1,6 +1,8 @@
 // Every environment variable that Palladium reads, in one table.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -49,6 +51,16 @@ std::span<const Row> table();
 std::string get(Variable variable);
 /// The same of somebody else's variable.
 std::string get(const char* name);
+
+/// The variable's value; CompileError that names variable, value and what it can be, where it is
+/// not a word that the variable takes, a list of those, or a number in its range.
+std::string checked(Variable variable);
+/// The same as a number; none where the variable is not set.
+std::optional<std::uint64_t> number(Variable variable);
+/// Checks all variables.
+void check();
+/// Variables that begin with PALLADIUM_ and are none of the table: misspelt ones.
+std::vector<std::string> unknown();
 
 /// The environment as it was when this was made. An application that changes its environment does
 /// so while no thread of its own reads it; of our threads it knows nothing, so they read one of

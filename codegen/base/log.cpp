@@ -50,7 +50,8 @@ spdlog::logger& logger() {
     else
       l->set_pattern("palladium %^%l%$ %v");
     const std::string wanted = environment::get(environment::Variable::log);
-    l->set_level(wanted.empty() ? spdlog::level::warn : spdlog::level::from_str(wanted));
+    const auto level = spdlog::level::from_str(wanted);  // off where there is no such level
+    l->set_level(wanted == "off" || level != spdlog::level::off ? level : spdlog::level::warn);
     l->flush_on(spdlog::level::debug);
     return l;
   }();
