@@ -79,17 +79,23 @@ void run_emulator(const Specialization& s, const Emulated& emulated, std::span<c
   for (emulator::Buffer& b : buffers) b.one_writer = !g.allow_revisit;
 
   const bool poison = s.interpret.params.out_of_bounds == InterpretParams::poison;
-  emulator::run({.kernel = g.name,
-                 .text = emulated.text,
-                 .grid = {blocks, 1, 1},
-                 .cluster = {emulated.plan.cluster_blocks, 1, 1},
-                 .warpgroups = emulated.plan.threads / threads_of_warpgroup,
-                 .shared_bytes = static_cast<std::uint32_t>(emulated.plan.shared_bytes),
-                 .parameters = block.pointers,
-                 .buffers = buffers,
-                 .lines = emulated.lines,
-                 .options = {.out_of_bounds = poison ? emulator::OutOfBounds::poison
-                                                     : emulator::OutOfBounds::zero}});
+  try {
+    emulator::run({.kernel = g.name,
+                   .text = emulated.text,
+                   .grid = {blocks, 1, 1},
+                   .cluster = {emulated.plan.cluster_blocks, 1, 1},
+                   .warpgroups = emulated.plan.threads / threads_of_warpgroup,
+                   .shared_bytes = static_cast<std::uint32_t>(emulated.plan.shared_bytes),
+                   .parameters = block.pointers,
+                   .buffers = buffers,
+                   .lines = emulated.lines,
+                   .is_emitted = true,
+                   .options = {.out_of_bounds = poison ? emulator::OutOfBounds::poison
+                                                       : emulator::OutOfBounds::zero}});
+  } catch (const CompileError& e) {
+    if (e.at().line != 0) throw;
+    throw CompileError(g.at, e.what());  // about the host compiler
+  }
 }
 
 }  // namespace palladium::runtime

@@ -110,7 +110,7 @@ void run_checked(const Launch& launch) {
   });
   failure.rethrow(reports);
   if (const auto conflict = reports.conflict()) blame(launch, reports, global, *conflict);
-  if (reports.any()) throw InternalError(reports.text());
+  reports.raise();
 }
 
 }  // namespace

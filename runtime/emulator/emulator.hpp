@@ -72,6 +72,9 @@ struct Launch {
   std::span<const Buffer> buffers = {};
   /// The user's line of each line of the text, from its first; shorter is fine.
   std::span<const Location> lines = {};
+  /// The text was emitted for a kernel graph: what an index of the user's, or the order of programs
+  /// and Pallas threads, leads to is the user's error.
+  bool is_emitted = false;
   Options options = {};
 };
 
@@ -83,8 +86,10 @@ struct Launch {
 /// that nobody wrote, collectives that not all threads reach, misused barriers, races and missing
 /// fences, accumulators touched in flight, copies nobody waited for, deadlock. What does not stop
 /// the kernel is collected, once per cause, and thrown at the end. CompileError for what the user
-/// did: blocks that write one element, a block wholly out of bounds. CompileError also when no host
-/// compiler can be run, and CudaError when there is no memory for it.
+/// did: blocks that write one element, a block wholly out of bounds and, where the text is emitted,
+/// accesses out of bounds and races between blocks or warpgroups. CompileError also when the host
+/// compiler cannot be run, or does not compile the device library, and CudaError when there is no
+/// memory for it.
 void run(const Launch& launch);
 
 /// A tensor map for tma_load and its like under the emulator, with the same checks that

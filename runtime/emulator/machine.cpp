@@ -465,6 +465,13 @@ void Machine::report(const Block& block, const Cause& cause, std::string text) {
   reports_.add(block.cluster->index, cause, std::move(text));
 }
 
+// A Pallas thread is a warpgroup of one block: inside of it nothing but the text makes races.
+bool Machine::are_pallas_threads(race::Agent a, race::Agent b) const {
+  const abi::Ids &x = actors_[a].ids, &y = actors_[b].ids;
+  return x.warpgroup != y.warpgroup ||
+         !std::equal(std::begin(x.block), std::end(x.block), std::begin(y.block));
+}
+
 void Machine::report_race(const Block& block, const std::string& memory, const race::Race& race) {
   const auto access = [](const race::Access& a) {
     switch (a.kind) {
@@ -488,9 +495,10 @@ void Machine::report_race(const Block& block, const std::string& memory, const r
                      "between them, the";
   }
   // Two lines that race do so in either order.
-  const Cause cause = race.missing_fence
-                          ? Cause{"fence", later, earlier}
-                          : Cause{"race", std::max(later, earlier), std::min(later, earlier)};
+  Cause cause = race.missing_fence
+                    ? Cause{"fence", later, earlier}
+                    : Cause{"race", std::max(later, earlier), std::min(later, earlier)};
+  cause.of_user = !race.missing_fence && are_pallas_threads(race.later.agent, race.earlier.agent);
   report(block, cause,
          fmt::format("{}: the {} of {} by {}{}\n{} {} by {}{}",
                      race.missing_fence ? "missing fence" : "race", access(race.later), memory,
@@ -507,6 +515,14 @@ void Machine::fail(int line, const std::string& what, const std::string& others,
   failed_ = self().block->cluster->index;
   throw InternalError(
       fmt::format("{} {}{}\n{}{}", describe_self(), what, where(line), others, where(others_line)));
+}
+
+void Machine::fail_access(int line, const std::string& what) {
+  if (!launch_.is_emitted) fail(line, what);
+  failed_ = self().block->cluster->index;
+  throw CompileError(reports_.user_line(line),
+                     fmt::format("emulator: kernel '{}': {} {}{}", launch_.kernel, describe_self(),
+                                 what, where(line)));
 }
 
 void Machine::blame_user(int line, const std::string& what) {

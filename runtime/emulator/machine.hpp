@@ -549,11 +549,14 @@ class Machine {
   std::string describe(const Block& block, std::uint32_t offset) const;
   std::string where(int line) const { return reports_.where(line); }
   void report(const Block& block, const Cause& cause, std::string text);
+  bool are_pallas_threads(race::Agent a, race::Agent b) const;
   void report_race(const Block& block, const std::string& memory, const race::Race& race);
   [[noreturn]] void fail(int line, const std::string& what);
   /// With the line of threads that did otherwise: "theirs", "the others wait in vote".
   [[noreturn]] void fail(int line, const std::string& what, const std::string& others,
                          int others_line);
+  /// What an index of the user's may do.
+  [[noreturn]] void fail_access(int line, const std::string& what);
   [[noreturn]] void blame_user(int line, const std::string& what);
   bool races() const { return races_; }
 

@@ -49,8 +49,8 @@ Machine::Place Machine::shared(std::uint32_t address, std::uint32_t bytes, std::
   const std::uint32_t offset = address - shared_base;
   const std::size_t size = block.shared.size();
   if (address < shared_base || offset > size || bytes > size - offset) {
-    fail(line, fmt::format("{} {} bytes of shared memory at offset {} of {}", what, bytes,
-                           static_cast<std::int64_t>(address) - shared_base, size));
+    fail_access(line, fmt::format("{} {} bytes of shared memory at offset {} of {}", what, bytes,
+                                  static_cast<std::int64_t>(address) - shared_base, size));
   }
   if (!is_multiple(offset, alignment)) {
     fail(line,
@@ -200,14 +200,14 @@ GlobalMemory::Region& Machine::global(const void* p, std::size_t bytes, std::uin
   const auto address = reinterpret_cast<std::uintptr_t>(p);
   const std::size_t index = global_.find(address, bytes, hint_);
   if (index == GlobalMemory::none) {
-    fail(line, fmt::format("{} {} bytes outside every buffer, {}", what, bytes,
-                           global_.nearest(address)));
+    fail_access(line, fmt::format("{} {} bytes outside every buffer, {}", what, bytes,
+                                  global_.nearest(address)));
   }
   GlobalMemory::Region& region = global_.region(index);
   if (!is_multiple(address, alignment)) {
-    fail(line, fmt::format("{} {} bytes at an address that is no multiple of {}, {}", what, bytes,
-                           alignment == bytes ? "it" : std::to_string(alignment),
-                           global_.nearest(address)));
+    fail_access(line, fmt::format("{} {} bytes at an address that is no multiple of {}, {}", what,
+                                  bytes, alignment == bytes ? "it" : std::to_string(alignment),
+                                  global_.nearest(address)));
   }
   if (write && !region.buffer->written) {
     fail(line, fmt::format("writes to {}, which is only read", region.buffer->name));
@@ -264,7 +264,7 @@ void Machine::require_own(GlobalMemory::Region& region, std::uintptr_t address, 
     if (!write || write->program == block.linear) continue;
     const int line = static_cast<int>(access.tag), other = static_cast<int>(write->tag);
     report(
-        block, {"read across blocks", line, other},
+        block, {"read across blocks", line, other, true},
         fmt::format("race: {} reads element {} of {}{}\nwhich block {} has written; blocks have no "
                     "order{}",
                     describe_self(), i, region.buffer->name, where(line),

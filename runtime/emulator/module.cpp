@@ -140,7 +140,13 @@ void require_started(const std::string& compiler, const Executed& executed) {
                   compiler, executed.error != 0 ? std::strerror(executed.error) : "not found"));
 }
 
-std::shared_ptr<const Module> build(std::string_view kernel, std::string_view text) {
+/// What the host compiler made of a text: an object to call, or why there is none.
+struct Built {
+  void* handle = nullptr;
+  std::string problem;
+};
+
+Built compile_text(std::string_view text) {
   const Workspace workspace;
   const std::string stem = workspace.new_stem();
   const std::string source = stem + ".cu", object = stem + ".so", log = stem + ".log";
@@ -160,15 +166,38 @@ std::shared_ptr<const Module> build(std::string_view kernel, std::string_view te
   require_started(name, executed);
   // Where nobody knows how the compiler ended, the object tells.
   const process::Ending& ending = executed.ending;
-  if (ending.is_known ? !ending.is_good() : !files::exists(object)) {
-    throw InternalError(
-        fmt::format("emulator: the host compiler refuses the text of kernel '{}'\n"
-                    "  {}\n{}",
-                    kernel, joined(command), output));
-  }
+  if (ending.is_known ? !ending.is_good() : !files::exists(object))
+    return {nullptr, fmt::format("  {}\n{}", joined(command), output)};
   void* handle = dlopen(object.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (handle == nullptr) throw InternalError(fmt::format("emulator: {}", dlerror()));
-  return std::make_shared<const Module>(handle);
+  if (handle == nullptr) return {nullptr, fmt::format("  {}", dlerror())};
+  return {handle, {}};
+}
+
+/// Throws, when the compiler refuses the least text too: then it is not one that can be used.
+void require_usable() {
+  const Built least = compile_text(
+      "PL_KERNEL(128) least_kernel(f32* out0) {\n"
+      "  const f32 v = pl::exp(f32(pl::thread()));\n"
+      "  pl::store_global<1>(out0 + pl::thread(), &v);\n"
+      "}\n"
+      "PL_EXPORT(least_kernel)\n");
+  if (least.handle != nullptr) {
+    dlclose(least.handle);
+    return;
+  }
+  throw CompileError(
+      fmt::format("emulator: the host compiler {} cannot be used: it does not make a shared object "
+                  "of the device library; PALLADIUM_CXX names another, g++ 12 or clang++ 16 and "
+                  "newer ones\n{}",
+                  joined(compiler()), least.problem));
+}
+
+std::shared_ptr<const Module> build(std::string_view kernel, std::string_view text) {
+  const Built built = compile_text(text);
+  if (built.handle != nullptr) return std::make_shared<const Module>(built.handle);
+  require_usable();
+  throw InternalError(fmt::format("emulator: the host compiler refuses the text of kernel '{}'\n{}",
+                                  kernel, built.problem));
 }
 
 /// The modules of this process, and those that a thread of it is at.

@@ -16,7 +16,7 @@ std::string text(std::array<std::int64_t, 3> i) {
 
 void Reports::add(std::uint64_t cluster, const Cause& cause, std::string text) {
   std::lock_guard lock(mutex_);
-  Report report{cluster, added_[cluster]++, std::move(text)};
+  Report report{cluster, added_[cluster]++, std::move(text), cause.line, cause.of_user};
   const auto key = std::tuple(std::string(cause.kind), cause.line, cause.other_line);
   const auto [found, inserted] = reports_.try_emplace(key, std::move(report));
   if (!inserted && cluster < found->second.cluster) found->second = std::move(report);
@@ -32,9 +32,22 @@ std::optional<WriteConflict> Reports::conflict() const {
   return conflict_;
 }
 
-bool Reports::any() const {
-  std::lock_guard lock(mutex_);
-  return !reports_.empty();
+void Reports::raise() const {
+  const Report* first = nullptr;
+  bool of_user = launch_.is_emitted;
+  {
+    std::lock_guard lock(mutex_);
+    for (const auto& [cause, report] : reports_) {
+      of_user = of_user && report.of_user;
+      if (first == nullptr ||
+          std::tuple(report.cluster, report.order) < std::tuple(first->cluster, first->order)) {
+        first = &report;
+      }
+    }
+  }
+  if (first == nullptr) return;
+  if (of_user) throw CompileError(user_line(first->line), text());
+  throw InternalError(text());
 }
 
 std::string Reports::text(std::string_view last, std::uint64_t cluster) const {

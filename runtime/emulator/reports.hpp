@@ -22,6 +22,8 @@ std::string text(std::array<std::int64_t, 3> block);
 struct Cause {
   std::string_view kind;
   int line = 0, other_line = 0;
+  /// Whether the user can have caused it, where the text is emitted.
+  bool of_user = false;
   auto operator<=>(const Cause&) const = default;
 };
 
@@ -42,7 +44,8 @@ class Reports {
   void add(std::uint64_t cluster, const Cause& cause, std::string text);
   /// Keeps the first conflict, whichever worker met which first.
   void add(const WriteConflict& conflict);
-  bool any() const;
+  /// Throws them, if there are any: as a CompileError where all are the user's.
+  void raise() const;
   std::optional<WriteConflict> conflict() const;
   /// One text for all, in order of clusters. What stopped the launch stands at the end: `last`, in
   /// `cluster`; those behind it may have come as far as their worker was fast and are left out.
@@ -58,6 +61,8 @@ class Reports {
     std::uint64_t cluster;
     std::size_t order;  // in its cluster
     std::string text;
+    int line;
+    bool of_user;
   };
   const Launch& launch_;
   mutable std::mutex mutex_;
