@@ -6,6 +6,7 @@
 // of the whole graph). Then loops over repetitions are rolled where a nest would be too long, and
 // values wanted at coordinates that no register number gives are copied to shared memory.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <numeric>
 
@@ -540,22 +541,20 @@ class Assignment {
   }
 
   [[noreturn]] void too_large(const Storage& s, std::int64_t registers) const {
+    // Powers of two: layouts pad other extents to them.
     Extents fits = s.shape;
+    for (std::int64_t& extent : fits)
+      extent = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(extent)));
     const std::int64_t limit = max_whole_registers * layout::threads / words(s.dtype);
-    while (graph::element_count(fits) > limit) {
-      auto largest = std::max_element(fits.begin(), fits.end());
-      *largest = (*largest + 1) / 2;
-    }
-    const std::string name = name_of(g_, s.of);
+    while (graph::element_count(fits) > limit) *std::max_element(fits.begin(), fits.end()) /= 2;
     throw CompileError(
         g_.location(s.of),
-        fmt::format(
-            "{} {} of {} must be held whole by the {} threads of a warpgroup: {} bytes take "
-            "{} registers per thread, at most {} are possible; a block that makes it {} fits",
-            graph::info(g_[s.of].op).name, name.empty() ? "result" : "'" + name + "'",
-            graph::to_string(graph::Type::value(s.dtype, s.shape)), layout::threads,
-            graph::element_count(s.shape) * s.dtype.bytes(), registers, max_whole_registers,
-            graph::to_string(graph::Type::value(s.dtype, fits))));
+        fmt::format("{}, {}, must be held whole by the {} threads of a warpgroup: {} bytes take {} "
+                    "registers per thread, at most {} are possible; a block that makes it {} fits",
+                    description_of(g_, s.of),
+                    graph::to_string(graph::Type::value(s.dtype, s.shape)), layout::threads,
+                    graph::element_count(s.shape) * s.dtype.bytes(), registers, max_whole_registers,
+                    graph::to_string(graph::Type::value(s.dtype, fits))));
   }
 
   Lowered& l_;

@@ -1,5 +1,9 @@
 #include "codegen/passes/lowered.hpp"
 
+#include <algorithm>
+
+#include "codegen/base/format.hpp"
+
 namespace palladium::passes {
 
 using graph::Graph;
@@ -57,6 +61,42 @@ DimMap map_of_operand(const Graph& g, ValueId v, std::size_t arg, const DimMap& 
 
 std::string name_of(const Graph& g, ValueId v) {
   return index(v) < g.names.size() ? g.names[index(v)] : "";
+}
+
+namespace {
+
+// A parameter of a body, of a loop, or of neither.
+std::string parameter_name(const Graph& g, ValueId v) {
+  const auto place = [&](const graph::Region& r) {
+    return std::find(r.params.begin(), r.params.end(), v) - r.params.begin();
+  };
+  const auto arguments = static_cast<std::ptrdiff_t>(g.arguments.size());
+  for (const graph::Body& b : g.bodies) {
+    const std::ptrdiff_t p = place(g[b.region]);
+    if (p == std::ssize(g[b.region].params)) continue;
+    if (p < arguments) return fmt::format("args[{}]", p);
+    const std::ptrdiff_t o = p - arguments;
+    return o < g.mapping.num_outputs ? fmt::format("outputs[{}]", o)
+                                     : fmt::format("scratch[{}]", o - g.mapping.num_outputs);
+  }
+  for (const Inst& i : g.insts) {
+    if (i.op != Op::Loop) continue;
+    const std::ptrdiff_t p = place(g[i.regions[0]]);
+    if (p < std::ssize(g[i.regions[0]].params))
+      return p == 0 ? "the index of the loop" : fmt::format("carry {} of the loop", p - 1);
+  }
+  return "a parameter";
+}
+
+}  // namespace
+
+std::string description_of(const Graph& g, ValueId v) {
+  if (const std::string name = name_of(g, v); !name.empty()) return "'" + name + "'";
+  switch (g[v].op) {
+  case Op::Param: return parameter_name(g, v);
+  case Op::Get: return fmt::format("carry {} of the loop", g[v].attr.ints[0]);
+  default: return fmt::format("the result of {}", graph::info(g[v].op).name);
+  }
 }
 
 bool is_reduce(Op op) { return op == Op::ReduceSum || op == Op::ReduceMax || op == Op::ReduceMin; }

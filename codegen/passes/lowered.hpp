@@ -209,6 +209,10 @@ Checked shared_bytes(const Storage& storage);
 /// The user's name of a value, or "".
 std::string name_of(const graph::Graph& g, ValueId v);
 
+/// What the user knows a value as, for messages: "'acc'", "args[0]", "carry 1 of the loop", "the
+/// result of dot".
+std::string description_of(const graph::Graph& g, ValueId v);
+
 bool is_elementwise(graph::Op op);
 bool is_reduce(graph::Op op);
 /// Elements that the pass of this value's kind handles per thread, rounded up.

@@ -176,6 +176,82 @@ TEST_CASE("bodies stand inside each other up to a limit, which is named with the
                              ContainsSubstring("limits_test.cpp:")));
 }
 
+namespace {
+
+// Kernels whose value, as large as x, must be whole.
+pl::Kernel carrying(const pl::ShapeDtype& x) {
+  return pl::pallas_call(
+      [](pl::Ref a, pl::Ref o) {
+        const pl::Value v = a[_];
+        line = __LINE__ + 1;
+        o[_] = pl::loop(
+            0, 4, [&](pl::Index, pl::Value acc) { return acc + v; }, v);
+      },
+      {.name = "carrying", .out_type = x});
+}
+
+pl::Kernel multiplying(const pl::ShapeDtype& x) {
+  return pl::pallas_call(
+      [](pl::Ref a, pl::Ref b, pl::Ref o) {
+        line = __LINE__ + 1;
+        o[_] = pl::dot(a[_], b[_]);
+      },
+      {.name = "multiplying", .out_type = x});
+}
+
+// "f32[128,96] fits" as a type.
+pl::ShapeDtype suggested(const std::string& message) {
+  const std::size_t end = message.find(" fits"), begin = message.rfind("makes it ", end) + 9;
+  const std::size_t open = message.find('[', begin);
+  pl::ShapeDtype type{{}, pl::dtype_named(message.substr(begin, open - begin).c_str())};
+  for (std::size_t at = open; message[at] != ']'; at = message.find_first_of(",]", at + 1))
+    type.shape.push_back(std::stoll(message.substr(at + 1)));
+  return type;
+}
+
+}  // namespace
+
+TEST_CASE("a value that is too large is named as the user knows it, and a size that fits is told") {
+  for (const pl::ShapeDtype& x :
+       {pl::ShapeDtype{{128, 192}, pl::f32}, pl::ShapeDtype{{128, 256}, pl::f32},
+        pl::ShapeDtype{{3, 100'000}, pl::f32}, pl::ShapeDtype{{100, 300}, pl::f64},
+        pl::ShapeDtype{{50'000}, pl::f16}, pl::ShapeDtype{{5, 7, 1'000}, pl::f32}}) {
+    CAPTURE(to_string(x));
+    std::string said;
+    try {
+      carrying(x).lower(x).cuda_source();
+    } catch (const pl::CompileError& e) {
+      said = e.what();
+      CHECK(e.at().line == line);
+    }
+    INFO(said);
+    REQUIRE_THAT(said, ContainsSubstring("carry 0 of the loop, " + to_string(x)) &&
+                           ContainsSubstring("must be held whole") &&
+                           ContainsSubstring("at most 192 are possible"));
+    const pl::ShapeDtype fits = suggested(said);
+    CAPTURE(to_string(fits));
+    CHECK_NOTHROW(carrying(fits).lower(fits).cuda_source());
+  }
+}
+
+TEST_CASE("a product that is too large is told a size that fits") {
+  for (const pl::Shape& shape : {pl::Shape{256, 192}, pl::Shape{192, 256}, pl::Shape{16, 5'000}}) {
+    const auto lowered = [](const pl::Shape& s) {
+      return multiplying({s, pl::f32})
+          .lower(pl::ShapeDtype{{s[0], 16}, pl::f16}, pl::ShapeDtype{{16, s[1]}, pl::f16});
+    };
+    std::string said;
+    try {
+      lowered(shape).cuda_source();
+    } catch (const pl::CompileError& e) {
+      said = e.what();
+    }
+    INFO(said);
+    REQUIRE_THAT(said, ContainsSubstring("the result of dot, f32" + to_string(shape)));
+    CHECK_NOTHROW(lowered(suggested(said).shape).cuda_source());
+  }
+}
+
 TEST_CASE("a trace that never ends is refused with the line that records") {
   using pl::test::refused;
   refused(
@@ -188,6 +264,24 @@ TEST_CASE("a trace that never ends is refused with the line that records") {
       },
       "kernel 'k' records more than 1048576 operations; C++ loops run while tracing: write "
       "pl::loop");
+}
+
+TEST_CASE("a search for races in too many places is refused with the kernel's line") {
+  line = __LINE__ + 1;
+  const pl::Kernel kernel = pl::pallas_call(
+      [](pl::Ref o) {
+        for (int i = 0; i < 66'000; ++i) o[_] = static_cast<float>(i);
+      },
+      {.name = "places",
+       .out_type = {{1}, pl::f32},
+       .interpret = pl::InterpretParams{.detect_races = true}});
+  try {
+    kernel();
+    FAIL("nothing was refused");
+  } catch (const pl::CompileError& e) {
+    CHECK_THAT(e.what(), ContainsSubstring("kernel 'places': race: more than 65536 places"));
+    CHECK(e.at().line == line);
+  }
 }
 
 TEST_CASE("a loop is not unrolled beyond what is compiled for a kernel") {
@@ -211,10 +305,12 @@ TEST_CASE("a loop is not unrolled beyond what is compiled for a kernel") {
 TEST_CASE("unrolled loops count as often as they are unrolled") {
   const pl::Kernel kernel = pl::pallas_call(
       [](pl::Ref x, pl::Ref o) {
-        const auto inner = [](pl::Index, pl::Value a) {
+        const auto triple = [](pl::Index, pl::Value v) {
           line = __LINE__ + 1;
-          return pl::loop(
-              0, 200, {.unroll = 0}, [](pl::Index, pl::Value b) { return b * 3; }, a);
+          return v * 3;
+        };
+        const auto inner = [&](pl::Index, pl::Value v) {
+          return pl::loop(0, 200, {.unroll = 0}, triple, v);
         };
         o[_] = pl::loop(0, 200, {.unroll = 0}, inner, pl::Value(x[_]));
       },
