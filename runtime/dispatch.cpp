@@ -48,7 +48,7 @@ std::shared_ptr<Specialization> find_or_trace(KernelState& kernel, const Where& 
                                               std::span<const Arg> arguments,
                                               std::span<const Arg> outputs,
                                               Signature::Symbols& symbols, Location at) {
-  const KernelState::Lock lock(kernel);
+  const KernelState::Lock lock(kernel, at);
   for (const auto& s : kernel.specializations)
     if (s->signature.match(arguments, outputs, symbols)) return s;
   std::vector<Request> requests, output_requests;
@@ -78,9 +78,10 @@ const Launcher* known_launcher(const Specialization& s, int device) {
 
 // What takes time is made outside of the kernel's mutex, so that calls with other types go on. Of
 // two threads that make it at once the second takes what the first has made.
-const Launcher& launcher_for(KernelState& kernel, Specialization& s, int device, Stream stream) {
+const Launcher& launcher_for(KernelState& kernel, Specialization& s, int device, Stream stream,
+                             Location at) {
   {
-    const KernelState::Lock lock(kernel);
+    const KernelState::Lock lock(kernel, at);
     if (const Launcher* known = known_launcher(s, device)) return *known;
   }
   {
@@ -92,7 +93,7 @@ const Launcher& launcher_for(KernelState& kernel, Specialization& s, int device,
           "can be neither compiled nor loaded; prepare() it, or call it once, before the capture");
   }
   auto made = std::make_unique<const Launcher>(s, device);
-  const KernelState::Lock lock(kernel);
+  const KernelState::Lock lock(kernel, at);
   if (const Launcher* known = known_launcher(s, device)) return *known;
   return *s.launchers.emplace_back(std::move(made));
 }
@@ -101,7 +102,7 @@ const Launcher& launcher_for(KernelState& kernel, Specialization& s, int device,
 /// there is one already.
 Specialization& trace_for(KernelState& kernel, const Where& where, std::span<const Request> types,
                           Location at) {
-  const KernelState::Lock lock(kernel);
+  const KernelState::Lock lock(kernel, at);
   auto made = specialize(kernel.source, types, {}, at);
   const std::string bytes = graph::canonical_bytes(made->graph);
   for (const auto& s : kernel.specializations)
@@ -109,13 +110,13 @@ Specialization& trace_for(KernelState& kernel, const Where& where, std::span<con
   return keep(kernel, where, std::move(made));
 }
 
-std::shared_ptr<const Emulated> emulated_for(KernelState& kernel, Specialization& s) {
+std::shared_ptr<const Emulated> emulated_for(KernelState& kernel, Specialization& s, Location at) {
   {
-    const KernelState::Lock lock(kernel);
+    const KernelState::Lock lock(kernel, at);
     if (s.emulated) return s.emulated;
   }
   auto made = emulate(s);
-  const KernelState::Lock lock(kernel);
+  const KernelState::Lock lock(kernel, at);
   if (!s.emulated) s.emulated = std::move(made);
   return s.emulated;
 }
@@ -130,10 +131,10 @@ void run(KernelState& kernel, Specialization& s, const Where& where, Target targ
   switch (target) {
   case Target::interpreter: run_interpreter(s, arguments, outputs, symbols); break;
   case Target::emulator:
-    run_emulator(s, *emulated_for(kernel, s), arguments, outputs, symbols);
+    run_emulator(s, *emulated_for(kernel, s, at), arguments, outputs, symbols);
     break;
   case Target::cuda: {
-    const Launcher& launcher = launcher_for(kernel, s, device.index, where.stream);
+    const Launcher& launcher = launcher_for(kernel, s, device.index, where.stream, at);
     launcher.launch(arguments, outputs, symbols, where.stream);
     if (!s.interpret.on) kernel.last_launcher.store(&launcher, std::memory_order_release);
     break;
@@ -202,11 +203,11 @@ void prepare(KernelState& kernel, const Where& where, std::span<const ArgType> t
   Specialization& s = trace_for(kernel, where, requests, at);
   switch (target_of(where, s)) {
   case Target::interpreter: break;
-  case Target::emulator: (void)emulated_for(kernel, s); break;
+  case Target::emulator: (void)emulated_for(kernel, s, at); break;
   case Target::cuda:
     (void)driver::api();  // an error without a GPU
     for (int device = 0; device < driver::status().devices; ++device)
-      (void)launcher_for(kernel, s, device, where.stream);
+      (void)launcher_for(kernel, s, device, where.stream, at);
   }
 }
 

@@ -122,7 +122,7 @@ Lowered Kernel::lower(std::span<const ArgType> types, Location at) const {
   KernelState& kernel = state_of<KernelState>(state_);
   std::vector<runtime::Request> requests;
   for (const ArgType& t : types) requests.push_back(runtime::request(t));
-  const KernelState::Lock lock(kernel);
+  const KernelState::Lock lock(kernel, at);
   return Lowered(
       Shared<Counted>(new LoweredState(runtime::specialize(kernel.source, requests, {}, at))));
 }
@@ -135,6 +135,8 @@ Scalar detail::scalar(const Value& literal, DType dtype, Location at) {
 }
 
 std::size_t Outputs::check(std::size_t expected) const {
+  if (arrays_.empty() && expected != 0)
+    throw CompileError(at_, "the outputs of the call are not here: they were moved away");
   if (arrays_.size() != expected)
     throw CompileError(
         at_,

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <memory>
+#include <thread>
 #include <vector>
 
 #include "codegen/base/forking.hpp"
@@ -16,12 +17,23 @@ class Launcher;
 struct KernelState final : palladium::detail::Counted {
   explicit KernelState(Source s) : source(std::move(s)) {}
 
-  /// Guards `specializations` and what is in them, while something is traced too.
+  /// Guards `specializations` and what is in them, while something is traced too. CompileError
+  /// where this thread holds it: the kernel's options function, or its body, asks for the kernel.
   class Lock {
    public:
-    explicit Lock(KernelState& kernel) : lock_(kernel.mutex_) {}
+    Lock(KernelState& kernel, Location at)
+        : kernel_((refuse_holder(kernel, at), kernel)), lock_(kernel.mutex_) {
+      kernel_.holder_ = std::this_thread::get_id();
+    }
+    ~Lock() { kernel_.holder_ = std::thread::id(); }
+    Lock(const Lock&) = delete;
 
    private:
+    static void refuse_holder(const KernelState& kernel, Location at) {
+      if (kernel.holder_ == std::this_thread::get_id())
+        throw CompileError(at, "a kernel's options function calls or lowers the kernel itself");
+    }
+    KernelState& kernel_;
     const forking::Lock lock_;
   };
 
@@ -32,6 +44,7 @@ struct KernelState final : palladium::detail::Counted {
 
  private:
   forking::Mutex mutex_;
+  std::atomic<std::thread::id> holder_ = std::thread::id();
 };
 
 struct LoweredState final : palladium::detail::Counted {

@@ -31,6 +31,9 @@ void run_interpreter(const Specialization& s, std::span<const Arg> arguments,
     interpreter::run(s.graph, call,
                      {.poison = s.interpret.params.out_of_bounds == InterpretParams::poison,
                       .detect_races = s.interpret.params.detect_races});
+  } catch (const CompileError& e) {
+    if (e.at().line != 0) throw;
+    throw CompileError(s.graph.at, "kernel '" + s.graph.name + "': " + e.what());
   } catch (const std::bad_alloc& error) {
     throw CudaError("interpreter: kernel '" + s.graph.name + "': out of memory (" + error.what() +
                     "); smaller blocks need less of it");

@@ -1,8 +1,11 @@
 #include "runtime/specialization.hpp"
 
 #include <algorithm>
+#include <atomic>
 
 #include "codegen/base/dim.hpp"
+#include "codegen/base/environment.hpp"
+#include "codegen/base/log.hpp"
 #include "codegen/trace/trace.hpp"
 #include "runtime/check.hpp"
 #include "runtime/clock.hpp"
@@ -33,12 +36,31 @@ OptionsFunction::Made call_options(const detail::Shared<OptionsFunction>& functi
                                " types but the call has " + std::to_string(types.size()) +
                                " arguments");
   for (std::size_t i = 0; i < types.size(); ++i) types[i].shape.set_argument(static_cast<int>(i));
+  // Each may make a kernel, and call it.
+  constexpr int deepest = 64;
+  static thread_local int depth = 0;
+  if (depth == deepest)
+    throw CompileError(at, "more than " + std::to_string(deepest) +
+                               " options functions call kernels inside each other");
+  const struct Inside {
+    Inside() { ++depth; }
+    ~Inside() { --depth; }
+  } inside;
   try {
     return function->call(types);
   } catch (const CompileError& error) {
     if (error.at().line != 0) throw;
     throw CompileError(at, error.what());  // what it says of the arguments is about this call
   }
+}
+
+/// Errors for values that a variable cannot have; a line, once, for variables that there are not.
+void check_environment() {
+  environment::check();
+  static std::atomic<bool> has_warned = false;
+  if (has_warned.exchange(true)) return;
+  for (const std::string& name : environment::unknown())
+    log::warning(name + " is set, but Palladium has no such variable; README.md lists them");
 }
 
 void set_placement(BlockMapping& mapping, Placement placed) {
@@ -80,6 +102,7 @@ Request request(const Arg& arg) {
 std::shared_ptr<Specialization> specialize(const Source& source, std::span<const Request> arguments,
                                            std::span<const Request> outputs, Location at) {
   const Clock clock;
+  check_environment();
   DimBinding binding;
   std::vector<ShapeDtype> types;
   for (std::size_t i = 0; i < arguments.size(); ++i) {

@@ -139,6 +139,7 @@ Array Array::view_host(void* data, std::size_t count, const Shape& shape, DType 
 }
 
 void* Array::typed(DType wanted, bool constant, Location at) const {
+  if (!*this) throw CompileError(at, "data: there is no array");
   if (wanted != dtype_)
     throw CompileError(at, std::string("data: the elements are ") + dtype_.name() +
                                ", asked for as " + wanted.name());
@@ -157,6 +158,7 @@ void Array::require_host(Location at) const {
 }
 
 Array Array::reshape(const Shape& shape, Location at) const {
+  if (!*this) throw CompileError(at, "reshape: there is no array");
   if (!dense_)
     throw CompileError(at, "reshape: the array has gaps: shape " + to_string(shape_) +
                                ", strides " + list(strides_, rank()));

@@ -152,7 +152,8 @@ std::int64_t Dim::read() const {
   return current_binding->read(*this);
 }
 
-Dim dim(const char* name) {
+Dim dim(const char* name, Location at) {
+  if (!name || !*name) throw CompileError(at, "dim: a symbol needs a name");
   std::uint32_t number;
   {
     std::lock_guard lock(table().mutex);

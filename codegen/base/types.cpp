@@ -35,6 +35,7 @@ bool unify(const Dim& a, const Dim& b) {
 const char* DType::name() const { return dtype_names[kind_]; }
 
 DType dtype_named(const char* name) {
+  if (!name) return {};
   for (int k = DType::Bool; k <= DType::F64; ++k)
     if (std::strcmp(name, dtype_names[k]) == 0) return DType(static_cast<DType::Kind>(k));
   return {};

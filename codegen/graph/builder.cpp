@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "codegen/graph/limits.hpp"
 #include "palladium/error.hpp"
 
 namespace palladium::graph {

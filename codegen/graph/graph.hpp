@@ -65,15 +65,6 @@ inline constexpr ValueId no_value{~0u};
 constexpr std::uint32_t index(ValueId v) { return static_cast<std::uint32_t>(v); }
 constexpr std::uint32_t index(RegionId r) { return static_cast<std::uint32_t>(r); }
 
-/// Bodies of when and loop that may stand inside each other: host compilers and NVRTC take no
-/// deeper text.
-inline constexpr int max_nesting = 128;
-/// Operations that a trace may record, or a file hold.
-inline constexpr std::size_t max_recorded = std::size_t{1} << 20;
-/// Operations that are compiled for a kernel, those of an unrolled loop as often as it is unrolled:
-/// the time that compilers take grows with them. The interpreter has no such limit.
-inline constexpr std::int64_t max_compiled = std::int64_t{1} << 14;
-
 using Extents = std::vector<std::int64_t>;
 std::int64_t element_count(const Extents& shape);
 

@@ -1,4 +1,4 @@
-// How large grids and blocks may be.
+// How large grids, blocks and bodies may be.
 //
 // The same on every target, so that what the interpreter runs a GPU can launch: programs are
 // numbered by i32, and the parallel axes of a grid, however many, are gridDim.x. The limits of y
@@ -22,6 +22,15 @@ inline constexpr std::int64_t most_threads = 1024;
 inline constexpr std::int64_t most_extent = INT32_MAX;
 /// Elements of an array; no offset that is computed from it wraps.
 inline constexpr std::int64_t most_elements = std::int64_t{1} << 47;
+
+/// Bodies of when and loop that may stand inside each other: host compilers and NVRTC take no
+/// deeper text.
+inline constexpr int max_nesting = 128;
+/// Operations that a trace may record, or a file hold.
+inline constexpr std::size_t max_recorded = std::size_t{1} << 20;
+/// Operations that are compiled for a kernel, those of an unrolled loop as often as it is unrolled:
+/// the time that compilers take grows with them. The interpreter has no such limit.
+inline constexpr std::int64_t max_compiled = std::int64_t{1} << 14;
 
 std::int64_t cluster_blocks(const Graph& g);
 

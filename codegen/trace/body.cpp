@@ -107,7 +107,12 @@ void call_body(const Body& body, Recorder& recorder, const std::vector<BodyOpera
 
 namespace palladium {
 
+void detail::no_function(const char* what, Location at) {
+  throw CompileError(at, std::string(what) + " function: the pointer is null");
+}
+
 Ref Scratch::operator[](Name name) const {
+  if (!name.text) throw CompileError(name.at, "scratch: the name is a null pointer");
   std::string list;
   for (std::size_t i = 0; i < names_->size(); ++i) {
     const std::string& own = (*names_)[i];

@@ -1,6 +1,7 @@
 // when and loop.
 #include <algorithm>
 
+#include "codegen/graph/limits.hpp"
 #include "codegen/trace/recorder.hpp"
 #include "palladium/control.hpp"
 #include "palladium/error.hpp"

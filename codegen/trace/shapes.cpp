@@ -124,6 +124,7 @@ DType Value::dtype(Location at) const {
 }
 
 Value Value::named(const char* name, Location at) const {
+  if (!name) throw CompileError(at, "named: the name is a null pointer");
   if (trace::is_literal(*this)) return *this;
   Recorder& recorder = Recorder::current("named", at);
   const std::uint32_t id = graph::index(recorder.id(*this, "named", at));

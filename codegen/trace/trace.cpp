@@ -332,11 +332,15 @@ class Tracer {
         fail(s.type.at, who + " must be in SMEM or REGS");
       if (s.type.type.dtype == DType()) fail(s.type.at, who + " has no dtype");
       ShapeDtype type{{}, s.type.type.dtype};
+      std::int64_t left = INT32_MAX;  // elements: what a value can have
       for (const Dim& d : s.type.type.shape) {
         const std::int64_t n = d.value();
         if (n < 1)
           fail(s.type.at, who + " must have at least one element in each dimension, given " +
                               to_string(s.type.type));
+        if ((left /= n) == 0)
+          fail(s.type.at, who + " is " + to_string(s.type.type) + "; at most " +
+                              std::to_string(INT32_MAX) + " elements are possible");
         type.shape.push_back(n);
       }
       m.scratch_avals.push_back({type, true, s.type.space});
@@ -473,6 +477,7 @@ struct Axis {
 };
 
 Axis axis_named(const Recorder& recorder, const char* name, const char* what, Location at) {
+  if (!name) throw CompileError(at, std::string(what) + ": the name is a null pointer");
   const graph::Graph& g = recorder.graph;
   std::string list;
   const auto find = [&](const std::vector<std::string>& names) {

@@ -124,7 +124,8 @@ class IndexMap {
   template <class F>
   requires(!std::same_as<std::remove_cvref_t<F>, IndexMap> && !std::is_arithmetic_v<F>)
       IndexMap(F f, Location at = here())
-      : map_(new detail::IndexMapModel<F>(std::move(f))), at_(at) {
+      : map_(new detail::IndexMapModel<F>(detail::given_function(std::move(f), "index map", at))),
+        at_(at) {
     detail::check_index_map<F>();
   }
   explicit operator bool() const { return static_cast<bool>(map_); }

@@ -217,7 +217,8 @@ class Body {
  public:
   template <class F>
   requires(!std::same_as<std::remove_cvref_t<F>, Body>) Body(F f, Location at = here())
-      : body_(new detail::BodyModel<F>(std::move(f))), at_(at) {
+      : body_(new detail::BodyModel<F>(detail::given_function(std::move(f), "kernel", at))),
+        at_(at) {
     // Here, so that the compilers name the user's line.
     static_assert(std::is_void_v<decltype(detail::call_body(std::declval<F&>(),
                                                             std::declval<detail::Operands&>()))>,

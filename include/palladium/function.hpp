@@ -6,6 +6,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "palladium/error.hpp"
+
 namespace palladium {
 
 namespace detail {
@@ -18,7 +20,8 @@ struct Counted {
   mutable int uses = 1;
 };
 
-/// A shared handle (<memory> alone would double what this header costs).
+/// A shared handle (<memory> alone would double what this header costs). Moving copies, so that a
+/// handle which was moved from still is one.
 template <class T>
 class Shared {
  public:
@@ -27,7 +30,6 @@ class Shared {
   Shared(const Shared& o) : object_(o.object_) {
     if (object_) __atomic_add_fetch(&object_->uses, 1, __ATOMIC_RELAXED);
   }
-  Shared(Shared&& o) noexcept : object_(std::exchange(o.object_, nullptr)) {}
   Shared& operator=(Shared o) noexcept {
     std::swap(object_, o.object_);
     return *this;
@@ -41,6 +43,15 @@ class Shared {
  private:
   T* object_ = nullptr;
 };
+
+/// CompileError: a function pointer that `what` should call is null.
+[[noreturn]] PALLADIUM_API void no_function(const char* what, Location at);
+template <class F>
+F given_function(F f, const char* what, Location at) {
+  if constexpr (std::is_pointer_v<F>)
+    if (!f) no_function(what, at);
+  return f;
+}
 
 template <class... T>
 struct List {};

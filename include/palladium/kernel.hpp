@@ -40,6 +40,16 @@ requires std::is_arithmetic_v<T> Scalar scalar(T number, DType dtype = dtype_of<
   return detail::scalar(Value(number), dtype, at);
 }
 
+namespace detail {
+
+/// What neither a call nor lower() takes.
+template <class T>
+concept NoArgument =
+    !std::is_arithmetic_v<T> && !std::is_same_v<T, Location> && !std::is_base_of_v<Array, T> &&
+    !std::is_base_of_v<Scalar, T> && !std::is_base_of_v<ShapeDtype, T>;
+
+}  // namespace detail
+
 /// An argument of one call, with the caller's line. Never kept.
 class Arg {
  public:
@@ -50,6 +60,19 @@ class Arg {
   requires std::is_arithmetic_v<T> Arg(T) {
     static_assert(detail::never<T>,
                   "palladium: a number is passed to a kernel by value as pl::scalar(x)");
+  }
+  template <std::same_as<ShapeDtype> T>
+  Arg(const T&) {
+    static_assert(detail::never<T>,
+                  "palladium: a call takes pl::Array and pl::scalar(x); of types alone there is "
+                  "k.lower(type) and k.prepare({type})");
+  }
+  template <class T>
+  requires detail::NoArgument<T> Arg(const T&) {
+    static_assert(detail::never<T>,
+                  "palladium: a kernel takes pl::Array and pl::scalar(x); view memory of your own: "
+                  "pl::Array::view(std::span(vector), {rows, columns}), and give the result of a "
+                  "call a name: pl::Array y = k(x);");
   }
 
   const Array* array() const { return array_; }
@@ -71,6 +94,13 @@ class ArgType {
   ArgType(const Array& array, Location at = here()) : array_(&array), at_(at) {}
   ArgType(const Scalar& scalar, Location at = here())
       : type_{{}, scalar.dtype}, is_scalar_(true), at_(at) {}
+  template <class T>
+  requires(detail::NoArgument<T> && !std::is_convertible_v<const T&, std::span<const ArgType>>)
+      ArgType(const T&) {
+    static_assert(detail::never<T>,
+                  "palladium: lower and prepare take pl::ShapeDtype{{rows, columns}, pl::f32}, or "
+                  "what a call takes: pl::Array and pl::scalar(x)");
+  }
 
   const ShapeDtype& type() const { return type_; }
   const Array* array() const { return array_; }

@@ -33,7 +33,7 @@ class Grid {
   Grid(std::initializer_list<Axis> axes) {
     for (const Axis& a : axes) {
       sizes.push_back(a.size);
-      names.push_back(a.name);
+      names.push_back(a.name ? a.name : "");
     }
   }
   bool empty() const { return sizes.empty(); }

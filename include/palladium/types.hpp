@@ -110,7 +110,7 @@ class PALLADIUM_API Dim {
 };
 
 /// A symbolic extent: one kernel serves every value of it. Equal names are equal symbols.
-PALLADIUM_API Dim dim(const char* name);
+PALLADIUM_API Dim dim(const char* name, Location at = here());
 
 namespace detail {
 enum class DimOp : std::uint8_t { symbol, constant, add, sub, mul, div, mod, cdiv, min, max };

@@ -72,7 +72,10 @@ void Engine::refuse(Agent a) const {
 Epoch Engine::advance(State& state) {
   const Epoch covered = state.covered();
   if (state.touched && ++state.epoch > Record::epoch_mask)
-    throw InternalError(fmt::format("race: an agent synchronised {} times", covered));
+    throw CompileError(fmt::format(
+        "race: a thread synchronised {} times, more than a search for races keeps apart; run the "
+        "kernel on fewer elements",
+        covered));
   state.touched = false;
   return covered;
 }
@@ -262,7 +265,10 @@ std::uint32_t Engine::new_tag(std::uint32_t tag) {
       tag_numbers_.try_emplace(tag, static_cast<std::uint32_t>(tags_.size()));
   if (added) {
     if (tags_.size() >> Record::tag_bits != 0)
-      throw InternalError(fmt::format("race: more than {} tags", tags_.size()));
+      throw CompileError(fmt::format(
+          "race: more than {} places of a kernel access memory, more than a search for races keeps "
+          "apart; repeat them by pl::loop",
+          tags_.size()));
     tags_.push_back(tag);
   }
   tag_memo_[tag % tag_memos] = {tag, known->second + 1};

@@ -189,6 +189,42 @@ TEST_CASE("an index map takes program ids and returns indices") {
           "an index map returns pl::Indices{i, j, ...}, or one index");
 }
 
+TEST_CASE("a kernel takes arrays and scalars") {
+  constexpr std::string_view array =
+      "a kernel takes pl::Array and pl::scalar(x); view memory of your own: "
+      "pl::Array::view(std::span(vector), {rows, columns}), and give the result of a call a name: "
+      "pl::Array y = k(x);";
+  constexpr std::string_view kernel = "extern const pl::Kernel& k; ";
+  const auto with = [&](std::string_view call) { return std::string(kernel).append(call); };
+  refused(with("std::vector<float> f; k(f);"), array);
+  refused(with("float f[4] = {}; k(f);"), array);
+  refused(with("pl::Array a; k(a, std::vector<float>(4));"), array);
+  refused(with("pl::Array a; k(k(a));"), array);
+  refused(with("std::vector<float> f; k.call({f});"), array);
+  refused(with("std::vector<float> f; k.into({f}, {f});"), array);
+  refused(with("k(2.5f);"), "a number is passed to a kernel by value as pl::scalar(x)");
+  refused(with("k(pl::ShapeDtype{{4}, pl::f32});"), "of types alone there is k.lower(type)");
+  refused(with("std::vector<float> f; k.lower(f);"), "lower and prepare take pl::ShapeDtype{");
+  refused(with("std::vector<float> f; k.prepare({f});"), "lower and prepare take pl::ShapeDtype{");
+  const Compiled right =
+      compile(with("pl::Array a; k(a, pl::scalar(2.5f)); k.lower(a, pl::ShapeDtype{{4}, pl::f32}); "
+                   "k.lower(std::vector<pl::ArgType>{a}); k.prepare({a}); k.into({a}, {a, "
+                   "pl::scalar(1)});"));
+  CAPTURE(right.output);
+  CHECK(right.accepted);
+}
+
+// No overload can take braces that fit none: the README says to name the type.
+TEST_CASE("an unknown option in braces alone ends in the compilers' own words") {
+  const std::string call = "pl::pallas_call([](pl::Ref r) { r[_] = 1; }, {.gird = {4}});";
+  const Compiled compiled = compile(call);
+  CAPTURE(compiled.output);
+  CHECK_FALSE(compiled.accepted);
+  CHECK(compiled.output.find("no matching function") != std::string::npos);
+  refused("pl::pallas_call([](pl::Ref r) { r[_] = 1; }, pl::PallasCallOptions{.gird = {4}});",
+          "gird");
+}
+
 TEST_CASE("an unknown option or one out of order is refused") {
   refused("pl::PallasCallOptions options{.gird = {4}}; (void)options;", "gird");
   refused("pl::PallasCallOptions options{.interpret = {.detect_races = true}}; (void)options;");
