@@ -64,14 +64,13 @@ class SharedMemory {
         largest = &s;
     throw CompileError(
         largest->of == graph::no_value ? l_.graph.at : l_.graph.location(largest->of),
-        fmt::format("kernel '{}' needs {} bytes of shared memory, sm_{} has {} per block; the "
-                    "largest part is {}{}: choose smaller blocks",
-                    l_.graph.name, end_.fits() ? std::to_string(end_.value()) : "more than 2^63",
-                    l_.machine.compute_capability, l_.machine.max_shared_bytes,
-                    graph::to_string(graph::Type::value(largest->dtype, largest->shape)),
-                    largest->of == graph::no_value
-                        ? ""
-                        : " for " + description_of(l_.graph, largest->of)));
+        fmt::format(
+            "kernel '{}' needs {} bytes of shared memory, sm_{} has {} per block; the "
+            "largest part is {}{}: choose smaller blocks",
+            l_.graph.name, end_.fits() ? std::to_string(end_.value()) : "more than 2^63",
+            l_.machine.compute_capability, l_.machine.max_shared_bytes,
+            graph::to_string(graph::Type::value(largest->dtype, largest->shape)),
+            largest->of == graph::no_value ? "" : " for " + description_of(l_.graph, largest->of)));
   }
 
   Lowered& l_;

@@ -245,11 +245,12 @@ TEST_CASE_METHOD(Fixture, "artefacts are written where PALLADIUM_DUMP asks for t
   CHECK(test::text_of(stem + ".ptx") == compiled.ptx());
 }
 
-TEST_CASE_METHOD(Fixture, "kernels of any name are compiled, and dumped into the folder asked for") {
+TEST_CASE_METHOD(Fixture,
+                 "kernels of any name are compiled, and dumped into the folder asked for") {
   const Folder outer;
   const Environment what("PALLADIUM_DUMP", "graph");
   const Environment where("PALLADIUM_DUMP_DIR", outer / "dumps");
-  const std::string names[] = {"../../x",   ".._.._x", std::string("a\0b", 3), "two words",
+  const std::string names[] = {"../../x",   ".._.._x",  std::string("a\0b", 3),  "two words",
                                "two_words", "\xff\xfe", std::string(10'000, 'n')};
   for (const std::string& name : names) {
     const Kernel kernel = pallas_call([](Ref x, Ref o) { o[_] = x[_] * 2.f; },
