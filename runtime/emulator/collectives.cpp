@@ -231,9 +231,10 @@ void Machine::barrier(std::uint32_t id, std::uint32_t threads, bool wait, int li
   use_barrier(id, wait ? Wait::barrier_sync : Wait::barrier_arrive, others, line);
   Barrier& b = block.barriers[id];
   const std::uint32_t thread = me.ids.warpgroup * 128 + me.ids.thread;
-  if (b.came[thread]) {
-    fail(line,
-         fmt::format("comes to barrier {} twice before its {} threads have come", id, b.expected));
+  // Who arrives and then waits himself counts twice: so begin two groups that take turns.
+  if (!wait && b.came[thread]) {
+    fail(line, fmt::format("arrives at barrier {} twice before its {} threads have come", id,
+                           b.expected));
   }
   b.came.set(thread);
   if (b.arrived == 0) {

@@ -77,7 +77,7 @@ TEST_CASE("a producer that arrives again before its consumers have told it to is
     }
   })");
   k.warpgroups = 2;
-  check_fault(k, {"arrive"}, {"comes to barrier 5 twice before its 256 threads have come"});
+  check_fault(k, {"arrive"}, {"arrives at barrier 5 twice before its 256 threads have come"});
   // Where the consumers happen to be there in time, nothing tells the producers.
   test::check_told(k.report({.schedule = emulator::Schedule::lifo}), {}, {"barrier 5"},
                    test::any_number);
