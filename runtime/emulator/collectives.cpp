@@ -284,9 +284,10 @@ void Machine::cluster_arrive(bool release, int line) {
   me.cluster_phase = cluster.barrier.phase;
   if (cluster.barrier.arrived == 0) cluster.barrier.arrived_with = {};
   if (races()) {
-    cluster.barrier.arrived_with =
-        engine_.join(cluster.barrier.arrived_with,
-                     release ? engine_.release(me.agent) : me.fenced[cluster_reach]);
+    const race::Snapshot all = engine_.release(me.agent);
+    cluster.barrier.arrived_with = engine_.join(
+        cluster.barrier.arrived_with,
+        release ? all : engine_.join(me.fenced[cluster_reach], engine_.only_witnesses(all)));
   }
   // fence_mbarrier_init has released them, so that this arrival may be relaxed.
   for (const std::uint32_t offset : std::exchange(me.published, {})) {

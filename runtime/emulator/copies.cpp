@@ -159,12 +159,11 @@ void Machine::load(Load load, race::Agent agent) {
     touch_remote(*block, agent, load.line);
   }
   issue([this, load = std::move(load), targets, agent, offset = dst.offset, at = bar.offset] {
-    const race::Snapshot after = races() ? engine_.released(agent) : race::Snapshot{};
     for (Block* block : targets) {
       mark_written(*block, offset, load.bytes, load.line);
       load.fill(block->shared.data());
     }
-    for (Block* block : targets) complete_tx(*block, at, load.bytes, after, load.line);
+    for (Block* block : targets) complete_tx(*block, at, load.bytes, agent, load.line);
     give_agent(agent);
     return false;
   });
@@ -450,8 +449,7 @@ void Machine::bulk_copy_cluster(std::uint32_t remote_dst, std::uint32_t src, std
   issue([=, this] {
     mark_written(*to.block, to.offset, bytes, line);
     std::memcpy(&to.block->shared[to.offset], &from.block->shared[from.offset], bytes);
-    complete_tx(*bar.block, bar.offset, bytes, races() ? engine_.released(agent) : race::Snapshot{},
-                line);
+    complete_tx(*bar.block, bar.offset, bytes, agent, line);
     give_agent(agent);
     return false;
   });
@@ -480,8 +478,7 @@ void Machine::store_async(std::uint32_t remote, const void* src, std::uint32_t b
   issue([=, this] {
     mark_written(*to.block, to.offset, bytes, line);
     std::memcpy(&to.block->shared[to.offset], value.data(), bytes);
-    complete_tx(*bar.block, bar.offset, bytes, races() ? engine_.released(agent) : race::Snapshot{},
-                line, to.block != me);
+    complete_tx(*bar.block, bar.offset, bytes, agent, line, to.block != me);
     give_agent(agent);
     return false;
   });
@@ -551,7 +548,10 @@ void Machine::cp_async_arrive(std::uint32_t bar, int line) {
       fail(line, fmt::format("arrives at {}, which waits for no arrival",
                              describe(*at.block, at.offset)));
     }
-    if (races()) m.arrivals_know = engine_.join(m.arrivals_know, knows);
+    if (races()) {
+      m.arrivals_know = engine_.join(m.arrivals_know, knows);
+      m.arrived_with = engine_.join(m.arrived_with, engine_.only_witnesses(knows));
+    }
     for (const auto& group : groups) {
       if (races()) m.arrived_with = engine_.join(m.arrived_with, group->has_written);
     }

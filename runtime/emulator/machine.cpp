@@ -146,6 +146,7 @@ void Machine::build(Cluster& cluster) {
     block.shared.resize(launch_.shared_bytes);
     block.state.resize(launch_.shared_bytes);
     block.wgmma.resize(static_cast<std::size_t>(launch_.warpgroups));
+    block.witnesses.resize(static_cast<std::size_t>(launch_.warpgroups) * 4);
     block.registers_of.resize(static_cast<std::size_t>(launch_.warpgroups));
     block.threads.resize(static_cast<std::size_t>(threads));
   }
@@ -239,6 +240,13 @@ void Machine::fill(Cluster& cluster, std::uint64_t index) {
         for (const race::Agent a : thread.idle) begin_again(a, thread);
       } else if (races()) {
         thread.agent = add_agent(thread);
+      }
+    }
+    for (race::Agent& witness : block.witnesses) {
+      if (go_on) {
+        engine_.begin_again(witness, {});
+      } else if (races()) {
+        witness = engine_.add_witness();
       }
     }
     for (std::size_t w = 0; w < block.wgmma.size(); ++w) {

@@ -205,12 +205,15 @@ struct Mbarrier {
   race::Snapshot passed;  // of the last phase
   // What other blocks' threads told, for who waits at the scope of the cluster.
   race::Snapshot cluster_arrived_with, cluster_passed;
-  race::Snapshot arrivals_know;  // in the current phase, whatever their scopes
-  /// Who has seen that the last phase ended.
+  // In the current phase: arrivals, whatever their scopes, and of witnesses those who issued
+  // copies.
+  race::Snapshot arrivals_know;
+  /// A warp that has seen that the last phase ended: by which thread first, and what that tells.
   struct Observer {
-    std::uint32_t warpgroup;
+    abi::Ids ids;
     int line;
     race::Record at;
+    race::Snapshot seen;
   };
   std::vector<Observer> observers;
   int copy_line = 0;  // of a copy that completed in the last phase and nobody waited for
@@ -225,6 +228,7 @@ struct Block {
   Meeting everyone;
   std::array<Barrier, 16> barriers;
   std::vector<WgmmaUnit> wgmma;                    // per warpgroup
+  std::vector<race::Agent> witnesses;              // per warp, of what its threads have seen
   std::set<const MatrixChunks*> written_operands;  // found to be written, which they then stay
   std::vector<std::byte> shared;
   enum : std::uint8_t { unwritten, written, mbarrier };
@@ -472,8 +476,8 @@ class Machine {
   // ---- mbarriers (mbarrier.cpp)
   Mbarrier& mbarrier(Block& block, std::uint32_t offset, const char* what, int line);
   void require_initialized(Block& block, std::uint32_t offset, Mbarrier& m, int line);
-  /// `of_threads`: what the completion tells are accesses of other threads, not of a copy.
-  void complete_tx(Block& block, std::uint32_t offset, std::uint32_t bytes, race::Snapshot after,
+  /// The copy is `agent`. `of_threads`: who waits is told of accesses of other blocks' threads.
+  void complete_tx(Block& block, std::uint32_t offset, std::uint32_t bytes, race::Agent agent,
                    int line, bool of_threads = false);
   void end_phase_if_complete(Block& block, std::uint32_t offset, Mbarrier& m);
   void observe(Mbarrier& m, int line);

@@ -1,4 +1,5 @@
 // mbarriers: phases, arrivals and transaction bytes; and the fences.
+#include <algorithm>
 #include <utility>
 
 #include "codegen/base/format.hpp"
@@ -119,9 +120,10 @@ void Machine::mbarrier_arrive(std::uint32_t bar, std::uint32_t count, abi::Arriv
   progress();
 }
 
-// An asynchronous copy has brought its bytes; `after` is what its completion tells.
+// An asynchronous copy has brought its bytes. Its completion tells what the copy did, and not what
+// its issuer did or knew; but what that thread had seen before was before.
 void Machine::complete_tx(Block& block, std::uint32_t offset, std::uint32_t bytes,
-                          race::Snapshot after, int line, bool of_threads) {
+                          race::Agent agent, int line, bool of_threads) {
   Mbarrier& m = mbarrier(block, offset, "completes its bytes on", line);
   m.transactions -= bytes;
   if (m.transactions < -most_transactions) {
@@ -130,7 +132,10 @@ void Machine::complete_tx(Block& block, std::uint32_t offset, std::uint32_t byte
   }
   if (races()) {
     race::Snapshot& told = of_threads ? m.cluster_arrived_with : m.arrived_with;
-    told = engine_.join(told, after);
+    told = engine_.join(told, engine_.released(agent));
+    const race::Snapshot seen = engine_.only_witnesses(engine_.release(agent));
+    m.arrived_with = engine_.join(m.arrived_with, seen);
+    m.arrivals_know = engine_.join(m.arrivals_know, seen);
   }
   m.copy_line = line;
   end_phase_if_complete(block, offset, m);
@@ -144,16 +149,15 @@ void Machine::require_observers_known(Block& block, std::uint32_t offset, const 
   const race::View known = engine_.view(m.arrivals_know);
   std::uint32_t heard_of = 0;
   for (const Mbarrier::Observer& o : m.observers) {
-    if ((heard_of >> o.warpgroup & 1) == 0 && known.knows(o.at)) heard_of |= 1u << o.warpgroup;
+    if (known.knows(o.at)) heard_of |= 1u << o.ids.warpgroup;
   }
   for (const Mbarrier::Observer& o : m.observers) {
-    if ((heard_of >> o.warpgroup & 1) != 0) continue;
+    if ((heard_of >> o.ids.warpgroup & 1) != 0) continue;
     report(
         block, {"overrun", o.line},
         fmt::format("race: {} waits for phase {} of {}, and phase {} ends without an arrival that "
                     "comes after: it might have missed both{}",
-                    describe(engine_.access(o.at)), m.phase - 1, describe(block, offset), m.phase,
-                    where(o.line)));
+                    describe(o.ids), m.phase - 1, describe(block, offset), m.phase, where(o.line)));
     return;
   }
 }
@@ -161,9 +165,15 @@ void Machine::require_observers_known(Block& block, std::uint32_t offset, const 
 void Machine::observe(Mbarrier& m, int line) {
   if (!races() || m.phase == 0) return;
   const Thread& me = self();
-  m.observers.push_back(
-      {me.ids.warpgroup, line,
-       engine_.record({.agent = me.agent, .tag = static_cast<std::uint32_t>(line)})});
+  auto mine = std::find_if(m.observers.begin(), m.observers.end(), [&](const auto& o) {
+    return o.ids.warpgroup == me.ids.warpgroup && o.ids.warp == me.ids.warp;
+  });
+  if (mine == m.observers.end()) {
+    const race::Agent witness = me.block->witnesses[me.ids.warpgroup * 4 + me.ids.warp];
+    const race::Record at = engine_.record({.agent = witness});
+    mine = m.observers.insert(mine, {me.ids, line, at, engine_.released(witness)});
+  }
+  engine_.acquire(me.agent, mine->seen);
 }
 
 void Machine::end_phase_if_complete(Block& block, std::uint32_t offset, Mbarrier& m) {

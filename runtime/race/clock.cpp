@@ -124,8 +124,9 @@ const Clock* Clocks::fence_all(const Clock* c, Spaces which) {
   return fenced;
 }
 
-const Clock* Clocks::only(const Clock* c, std::span<const std::uint32_t> some) {
-  if (c->only_some_ == nullptr) {
+const Clock* Clocks::only(const Clock* c, std::span<const std::uint32_t> some, int number) {
+  const Clock*& selected = c->only_some_[number];
+  if (selected == nullptr) {
     scratch_.assign(c->size_, empty_);
     for (std::size_t i = 0; i < scratch_.size(); i += Clock::stride) {
       ClockPart kept = *c->parts_[i];
@@ -133,9 +134,9 @@ const Clock* Clocks::only(const Clock* c, std::span<const std::uint32_t> some) {
         if ((some[i / Clock::stride] >> t & 1) == 0) kept.epochs[t] = 0;
       scratch_[i] = part(kept);
     }
-    c->only_some_ = clock(scratch_);
+    selected = clock(scratch_);
   }
-  return c->only_some_;
+  return selected;
 }
 
 bool Clocks::covers(const Clock* known, const Clock* clock, Timeline except, Epoch since) const {

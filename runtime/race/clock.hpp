@@ -60,7 +60,7 @@ class Clock {
   std::uint32_t size_ = 0;  // the last part is not empty
   std::uint32_t number_ = 0;
   mutable std::array<const Clock*, all_spaces + 1> all_fenced_ = {};
-  mutable const Clock* only_some_ = nullptr;
+  mutable std::array<const Clock*, 2> only_some_ = {};  // by the number of the selection
   mutable std::uint64_t visit_ = 0;
 };
 
@@ -79,8 +79,8 @@ class Clocks {
   /// Everything that happened counts as fenced for these spaces.
   const Clock* fence_all(const Clock* clock, Spaces spaces);
   /// What it knows to have happened on the timelines of `some`, which has a bit for each and says
-  /// the same of a timeline in every call.
-  const Clock* only(const Clock* clock, std::span<const std::uint32_t> some);
+  /// the same of a timeline in every call with this `number`.
+  const Clock* only(const Clock* clock, std::span<const std::uint32_t> some, int number);
   /// Whether `known` knows all that `clock` knows but for timeline `except` from epoch `since` on.
   bool covers(const Clock* known, const Clock* clock, Timeline except, Epoch since) const;
 

@@ -14,6 +14,7 @@ void Engine::reset() {
   agents_.clear();
   owners_.clear();
   async_timelines_.clear();
+  witness_timelines_.clear();
   proxy_fences_.clear();
   watches_fences_ = false;
   forget_snapshots();
@@ -50,7 +51,10 @@ Timeline Engine::new_timeline(Agent owner) {
     throw InternalError(fmt::format("race: more than {} agents", owners_.size()));
   const auto added = static_cast<Timeline>(owners_.size());
   owners_.push_back({.agent = owner});
-  if (added % 32 == 0) async_timelines_.push_back(0);
+  if (added % 32 == 0) {
+    async_timelines_.push_back(0);
+    witness_timelines_.push_back(0);
+  }
   if (agents_[owner].through == Proxy::async) async_timelines_[added / 32] |= 1u << added % 32;
   return added;
 }
@@ -62,6 +66,13 @@ Agent Engine::add_agent(Group group, Proxy through) {
   added.group = group;
   added.through = through;
   added.timeline = new_timeline(a);
+  return a;
+}
+
+Agent Engine::add_witness() {
+  const Agent a = add_agent({}, Proxy::async);
+  const Timeline t = agents_[a].timeline;
+  witness_timelines_[t / 32] |= 1u << t % 32;
   return a;
 }
 
@@ -166,7 +177,11 @@ Snapshot Engine::join(Snapshot a, Snapshot b) {
 }
 
 Snapshot Engine::only_async(Snapshot s) {
-  return snapshot(clocks_.only(resolve(s), async_timelines_));
+  return snapshot(clocks_.only(resolve(s), async_timelines_, 0));
+}
+
+Snapshot Engine::only_witnesses(Snapshot s) {
+  return snapshot(clocks_.only(resolve(s), witness_timelines_, 1));
 }
 
 void Engine::fence_async(Agent a, Spaces which) {

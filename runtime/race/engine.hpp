@@ -126,6 +126,9 @@ class Engine {
 
   /// `through`: the proxy of all that it will do.
   Agent add_agent(Group group = {}, Proxy through = Proxy::generic);
+  /// One that accesses no memory: its epochs stand for what threads have seen, which other threads
+  /// may learn of by ways that order no accesses (see only_async, only_witnesses).
+  Agent add_witness();
   std::uint32_t agents() const { return static_cast<std::uint32_t>(agents_.size()); }
 
   /// `a` did something of which others may learn, though it accessed nothing.
@@ -138,8 +141,10 @@ class Engine {
   void acquire(Agent a, Snapshot s);
   /// What either knows.
   Snapshot join(Snapshot a, Snapshot b);
-  /// What `s` knows of agents that go through the async proxy.
+  /// What `s` knows of agents that go through the async proxy, and of witnesses.
   Snapshot only_async(Snapshot s);
+  /// What `s` knows of witnesses.
+  Snapshot only_witnesses(Snapshot s);
   /// `a` executed fence.proxy.async for these spaces.
   void fence_async(Agent a, Spaces spaces = all_spaces);
   /// `a` becomes another operation, which knows `s` and nothing else. What it did before stays
@@ -256,7 +261,7 @@ class Engine {
   Clocks clocks_;
   std::vector<State> agents_;
   std::vector<Owner> owners_;                                                // of timelines
-  std::vector<std::uint32_t> async_timelines_;                               // a bit for each
+  std::vector<std::uint32_t> async_timelines_, witness_timelines_;           // a bit for each
   std::unordered_map<std::uint32_t, std::vector<ProxyFence>> proxy_fences_;  // by block
   bool watches_fences_ = false;
   std::vector<Node> nodes_;
