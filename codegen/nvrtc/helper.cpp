@@ -75,7 +75,7 @@ Helper::Helper(int socket, process::Id process)
 Helper::~Helper() {
   const forking::Section section;
   Sockets::instance().remove(channel_.socket());
-  is_intact() ? channel_.close() : channel_.forget();
+  is_intact() ? channel_.close() : void(channel_.release());
 }
 
 bool Helper::is_intact() const { return identity_of(channel_.socket()) == identity_; }
@@ -91,8 +91,8 @@ Helper::Started Helper::start(const HelperOptions& options, const Stopped& stopp
     return {nullptr, options.program + ": " + spawned.call + ": " + std::strerror(spawned.error),
             is_lasting(spawned.error)};
   theirs.close();
-  std::unique_ptr<Helper> helper(new Helper(ours.socket(), *spawned.process));
-  ours.forget();
+  // Whose socket it is changes hands once there is memory for the helper, and before it is made.
+  std::unique_ptr<Helper> helper(new Helper(ours.release(), *spawned.process));
   section.reset();
   std::string problem = helper->greet(options, stopped);
   if (problem.empty()) return {std::move(helper), ""};

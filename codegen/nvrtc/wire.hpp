@@ -11,6 +11,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "codegen/nvrtc/nvrtc.hpp"
 
@@ -106,7 +107,7 @@ class Channel {
   int socket() const { return socket_; }
   void close();
   /// Leaves the socket to whoever has it now.
-  void forget() { socket_ = -1; }
+  int release() { return std::exchange(socket_, -1); }
 
   /// Asked now and then while waiting; true ends the wait.
   using Stopped = std::function<bool()>;
