@@ -193,6 +193,12 @@ struct Barrier {
   std::uint32_t phase = 0;
 };
 
+/// A step of a warp's witness, and what knows of it.
+struct Seen {
+  race::Record at;
+  race::Snapshot told;
+};
+
 struct Mbarrier {
   std::uint32_t count = 0, pending = 0, phase = 0;
   std::int64_t transactions = 0;  // bytes outstanding in the current phase
@@ -208,12 +214,11 @@ struct Mbarrier {
   // In the current phase: arrivals, whatever their scopes, and of witnesses those who issued
   // copies.
   race::Snapshot arrivals_know;
-  /// A warp that has seen that the last phase ended: by which thread first, and what that tells.
+  /// A warp that has seen that the last phase ended, and which thread of it was the first.
   struct Observer {
     abi::Ids ids;
     int line;
-    race::Record at;
-    race::Snapshot seen;
+    Seen seen;
   };
   std::vector<Observer> observers;
   int copy_line = 0;  // of a copy that completed in the last phase and nobody waited for
@@ -435,8 +440,9 @@ class Machine {
                const char* what, int line);
   Place cluster_shared(std::uint32_t remote, std::uint32_t bytes, std::uint32_t alignment,
                        const char* what, int line);
-  /// Notes an access of another block's memory.
-  void touch_remote(Block& block, race::Agent agent, int line);
+  /// Notes an access of another block's memory. One that only counts (an arrival) is known to who
+  /// hears of it by whatever way.
+  void touch_remote(Block& block, race::Agent agent, int line, bool only_counts = false);
   void require_written(const Block& block, std::uint32_t offset, std::uint32_t bytes,
                        const char* what, int line) {
     if (std::memchr(&block.state[offset], Block::unwritten, bytes) != nullptr) {
@@ -481,6 +487,8 @@ class Machine {
                    int line, bool of_threads = false);
   void end_phase_if_complete(Block& block, std::uint32_t offset, Mbarrier& m);
   void observe(Mbarrier& m, int line);
+  /// Lets the warp's witness tell of what the running thread has just seen or counted.
+  Seen testify();
   void require_observers_known(Block& block, std::uint32_t offset, const Mbarrier& m);
 
   // ---- asynchronous copies (copies.cpp)

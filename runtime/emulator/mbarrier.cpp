@@ -69,7 +69,7 @@ void Machine::mbarrier_expect_tx(std::uint32_t bar, std::uint32_t bytes, bool re
              : shared(bar, bytes_of_mbarrier, bytes_of_mbarrier, "expects at", line);
   Mbarrier& m = mbarrier(*at.block, at.offset, "expects bytes at", line);
   require_initialized(*at.block, at.offset, m, line);
-  if (remote) touch_remote(*at.block, self().agent, line);
+  if (remote) touch_remote(*at.block, self().agent, line, true);
   m.transactions += bytes;
   if (m.transactions > most_transactions) {
     fail(line, fmt::format("lets {} expect {} bytes, at most {} fit",
@@ -92,7 +92,7 @@ void Machine::mbarrier_arrive(std::uint32_t bar, std::uint32_t count, abi::Arriv
                     "fence_mbarrier_init{}\ninitialised by{}",
                     describe_self(), describe(*at.block, at.offset), where(line), where(m.line)));
   }
-  if (remote) touch_remote(*at.block, self().agent, line);
+  if (remote) touch_remote(*at.block, self().agent, line, true);
   if (count == 0) {
     fail(line, fmt::format("arrives 0 times at {}: 1 to {}", describe(*at.block, at.offset),
                            most_arrivals));
@@ -149,7 +149,7 @@ void Machine::require_observers_known(Block& block, std::uint32_t offset, const 
   const race::View known = engine_.view(m.arrivals_know);
   std::uint32_t heard_of = 0;
   for (const Mbarrier::Observer& o : m.observers) {
-    if (known.knows(o.at)) heard_of |= 1u << o.ids.warpgroup;
+    if (known.knows(o.seen.at)) heard_of |= 1u << o.ids.warpgroup;
   }
   for (const Mbarrier::Observer& o : m.observers) {
     if ((heard_of >> o.ids.warpgroup & 1) != 0) continue;
@@ -165,15 +165,23 @@ void Machine::require_observers_known(Block& block, std::uint32_t offset, const 
 void Machine::observe(Mbarrier& m, int line) {
   if (!races() || m.phase == 0) return;
   const Thread& me = self();
-  auto mine = std::find_if(m.observers.begin(), m.observers.end(), [&](const auto& o) {
+  const auto mine = std::find_if(m.observers.begin(), m.observers.end(), [&](const auto& o) {
     return o.ids.warpgroup == me.ids.warpgroup && o.ids.warp == me.ids.warp;
   });
   if (mine == m.observers.end()) {
-    const race::Agent witness = me.block->witnesses[me.ids.warpgroup * 4 + me.ids.warp];
-    const race::Record at = engine_.record({.agent = witness});
-    mine = m.observers.insert(mine, {me.ids, line, at, engine_.released(witness)});
+    m.observers.push_back({me.ids, line, testify()});
+  } else {
+    engine_.acquire(me.agent, mine->seen.told);
   }
-  engine_.acquire(me.agent, mine->seen);
+}
+
+Seen Machine::testify() {
+  const Thread& me = self();
+  const race::Agent witness = me.block->witnesses[me.ids.warpgroup * 4 + me.ids.warp];
+  const race::Record at = engine_.record({.agent = witness});
+  const race::Snapshot told = engine_.released(witness);
+  engine_.acquire(me.agent, told);
+  return {at, told};
 }
 
 void Machine::end_phase_if_complete(Block& block, std::uint32_t offset, Mbarrier& m) {

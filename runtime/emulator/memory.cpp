@@ -87,7 +87,7 @@ Machine::Place Machine::cluster_shared(std::uint32_t remote, std::uint32_t bytes
   return {&block, offset};
 }
 
-void Machine::touch_remote(Block& block, race::Agent agent, int line) {
+void Machine::touch_remote(Block& block, race::Agent agent, int line, bool only_counts) {
   Thread& me = self();
   if (&block == me.block) return;
   if (!me.met_cluster) {
@@ -103,8 +103,9 @@ void Machine::touch_remote(Block& block, race::Agent agent, int line) {
                        text(block.index), where(line)));
   }
   if (races()) {
-    const race::Snapshot after =
-        agent == me.agent ? engine_.release(agent) : engine_.released(agent);
+    const race::Snapshot after = only_counts         ? testify().told
+                                 : agent == me.agent ? engine_.release(agent)
+                                                     : engine_.released(agent);
     block.remote[agent] = {after, line};
   }
 }

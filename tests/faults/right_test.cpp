@@ -33,7 +33,8 @@ Words numbers(std::size_t count) {
 
 /// A cluster of two blocks with 128 words at `slot` and at `other`, and barriers `full`, of one
 /// arrival, and `empty`; `peer` says what lies at the same place in the other block.
-SmallKernel pair(const std::string& empty_count, const std::string& body) {
+SmallKernel pair(const std::string& empty_count, const std::string& body,
+                 bool meets_at_end = true) {
   SmallKernel k(R"(
   const u32 smem = pl::shared_base(), rank = pl::cluster_rank(), t = pl::thread();
   const u32 slot = smem + 1024, other = smem + 2048, full = smem, empty = smem + 8;
@@ -46,7 +47,7 @@ SmallKernel pair(const std::string& empty_count, const std::string& body) {
     pl::fence_mbarrier_init();
   }
   pl::cluster_sync();
-)" + body + "\n  pl::cluster_sync();");
+)" + body + (meets_at_end ? "\n  pl::cluster_sync();" : ""));
   k.grid = {2, 1, 1};
   k.cluster = {2, 1, 1};
   return k;
@@ -139,6 +140,32 @@ TEST_CASE("one block may arm the barriers of all and hear of their copies from a
       pl::mbarrier_arrive_remote(pl::mapa(empty, 0));
     }
   })");
+  k.reads("u32", "x", x).writes("u32", "o", o);
+  check_silent(k);
+  CHECK(o[255] == 512);
+}
+
+TEST_CASE("a block may end when it has heard that nobody will arrive from afar any more") {
+  Words x = numbers(512), o(256);
+  SmallKernel k = pair("2", R"(
+  for (u32 round = 0; round < 4; ++round) {
+    if (t == 96) {
+      if (round > 0) pl::mbarrier_wait(empty, (round - 1) & 1);
+      pl::mbarrier_arrive_expect_tx(full, 512);
+      pl::bulk_load_multicast(slot + 256 * rank, x + 128 * round + 64 * rank, 256, full, 3);
+    }
+    if (t == 0) {
+      pl::mbarrier_wait(full, round & 1);
+      pl::bulk_store(o + 128 * rank, slot, 512);
+      pl::bulk_commit();
+      pl::bulk_wait<0>();
+      pl::mbarrier_arrive(empty);
+      pl::mbarrier_arrive_remote(peer(empty));
+    }
+  }
+  // The tail of the producer, in place of a barrier of the cluster.
+  if (t == 96) pl::mbarrier_wait(empty, 1);)",
+                       false);
   k.reads("u32", "x", x).writes("u32", "o", o);
   check_silent(k);
   CHECK(o[255] == 512);
