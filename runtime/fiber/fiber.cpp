@@ -1,8 +1,8 @@
 #include "runtime/fiber/fiber.hpp"
 
 #include <cxxabi.h>
-#include <algorithm>
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
