@@ -187,10 +187,10 @@ Shape Signature::output_shape(int i, const Symbols& symbols, const std::string& 
     } catch (const CompileError& error) {
       fail(std::string(": ") + error.what());
     }
-  const std::string would = " would be " + to_string(ShapeDtype{shape, output.dtype});
-  if (is_negative) fail(would + ": an extent is negative");
+  const auto would = [&] { return " would be " + to_string(ShapeDtype{shape, output.dtype}); };
+  if (is_negative) fail(would() + ": an extent is negative");
   if (!(checked_product(shape) * output.dtype.bytes()).fits())
-    fail(would + ", of more bytes than can be counted");
+    fail(would() + ", of more bytes than can be counted");
   return shape;
 }
 
