@@ -127,7 +127,11 @@ void run(KernelState& kernel, Specialization& s, const Where& where, Target targ
   const bool has_programs = s.grid.check(s.graph, symbols, at);
   check_devices(s.graph.name, target, device, arguments, outputs);
   check_aliases(s.graph, arguments, outputs);
-  if (!has_programs) return;
+  if (!has_programs) {
+    // Nothing runs; that the outputs stay as they are is told all the same.
+    if (target != Target::cuda) run_interpreter(s, arguments, outputs, symbols);
+    return;
+  }
   switch (target) {
   case Target::interpreter: run_interpreter(s, arguments, outputs, symbols); break;
   case Target::emulator:

@@ -28,9 +28,11 @@ void run_interpreter(const Specialization& s, std::span<const Arg> arguments,
   for (const Arg& o : outputs) call.arrays.push_back(buffer(*o.array()));
   call.symbols.assign(symbols, symbols + s.signature.num_symbols());
   try {
-    interpreter::run(s.graph, call,
-                     {.poison = s.interpret.params.out_of_bounds == InterpretParams::poison,
-                      .detect_races = s.interpret.params.detect_races});
+    interpreter::run(
+        s.graph, call,
+        {.poison = s.interpret.params.out_of_bounds == InterpretParams::poison,
+         .detect_races = s.interpret.params.detect_races,
+         .unwritten_is_error = s.interpret.params.uninitialised == InterpretParams::error});
   } catch (const CompileError& e) {
     if (e.at().line != 0) throw;
     throw CompileError(s.graph.at, "kernel '" + s.graph.name + "': " + e.what());

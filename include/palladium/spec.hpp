@@ -102,15 +102,19 @@ struct CompilerParams {
   bool fma = true;  ///< fuse a product that only an addition uses
   /// Profilers and debuggers point at the user's C++. Its lines then decide the kernel's key, too.
   bool lineinfo = false;
-  /// Several programs of a parallel axis may write one element.
+  /// Several programs of a parallel axis may write one element, and read it, in any order.
   bool allow_revisit = false;
 };
 
 struct InterpretParams {
   enum OutOfBounds : std::uint8_t { poison, zero };
+  enum Uninitialised : std::uint8_t { warning, error };
 
   bool detect_races = false;           ///< among the threads of a block
-  OutOfBounds out_of_bounds = poison;  ///< what reads beyond an array give
+  OutOfBounds out_of_bounds = poison;  ///< what reads beyond an array give: zero is what a GPU gives
+  /// What elements of an output are that no program wrote, where no input is aliased to it. (To read
+  /// them, or scratch, before something was stored there is an error always.)
+  Uninitialised uninitialised = warning;
 };
 
 /// `.interpret = true` or `.interpret = pl::InterpretParams{...}`.

@@ -26,6 +26,25 @@ using graph::MemoryView;
                          graph::info(f.inst(access).op).name, what, m.dimension, ref, m.extent));
 }
 
+[[noreturn]] void refuse_unknown(Frame& f, ValueId access, const Window& window,
+                                 std::int64_t offset) {
+  const graph::Extents shape = window.ref_shape();
+  std::string index;
+  std::int64_t rest = offset / window.dtype().bytes();
+  for (std::size_t d = shape.size(); d > 0; --d) {
+    index = std::to_string(rest % shape[d - 1]) + (index.empty() ? "" : ",") + index;
+    rest /= shape[d - 1];
+  }
+  throw CompileError(
+      f.graph().location(access),
+      fmt::format("{}: element [{}] of {} is read before anything was stored there; {} nothing: "
+                  "store first (pl::zeros), or read what was stored with a mask",
+                  graph::info(f.inst(access).op).name, index, window.name(),
+                  window.operand() == nullptr
+                      ? "scratch starts with"
+                      : "an output to which no input is aliased starts with"));
+}
+
 // A reader or writer of a view: the mask, and the refusal of elements that do not exist.
 class Access {
  public:
@@ -44,6 +63,13 @@ class Access {
   /// Copies elements from the window to `to`; masked-off elements are left alone.
   void read(std::byte* to) {
     copy_in(to);
+    if (window().has_unknown())
+      for_each_piece([&](const Run& run, int bytes) {
+        if (const auto at = window().find_unknown(run, bytes))
+          refuse_unknown(f_, v_, window(), *at);
+      });
+    if (window().tells_reads())
+      for_each_piece([&](const Run& run, int bytes) { window().read(run, bytes, v_); });
     // The window's poison is that of its own dtype.
     if (view_.dtype != window().dtype() && !window().is_inside())
       for_each([&](std::int64_t element, std::int64_t offset, std::int64_t, int bytes) {
@@ -84,12 +110,14 @@ class Access {
     if (!masked() && !view_.listed) {
       copy_out(to, from);
       for_each_run(view_.shape, view_.strides, view_.offset, [&](const Run& run) {
+        window().knows(run, bytes_);
         for (std::int64_t k = 0; k < run.count; ++k)
           window().wrote(run.offset + k * run.stride, bytes_, v_);
       });
     } else {
       for_each([&](std::int64_t element, std::int64_t offset, std::int64_t at, int bytes) {
         std::memcpy(to + offset, from + element * bytes_ + at, static_cast<std::size_t>(bytes));
+        window().knows({element, offset, bytes, 1}, bytes);
         window().wrote(offset, bytes, v_);
       });
     }
@@ -110,6 +138,19 @@ class Access {
     for_each_run(view_.shape, view_.strides, view_.offset, [&](const Run& run) {
       if (run.stride == bytes_) return note(run.offset, run.count * bytes_);
       for (std::int64_t k = 0; k < run.count; ++k) note(run.offset + k * run.stride, bytes_);
+    });
+  }
+
+  // f(Run in the window, bytes of its elements) for all that is on.
+  template <class F>
+  void for_each_piece(F&& f) {
+    if (!masked() && !view_.listed) {
+      for_each_run(view_.shape, view_.strides, view_.offset,
+                   [&](const Run& run) { f(run, bytes_); });
+      return;
+    }
+    for_each([&](std::int64_t element, std::int64_t offset, std::int64_t, int bytes) {
+      f(Run{element, offset, bytes, 1}, bytes);
     });
   }
 

@@ -13,6 +13,8 @@
 #include "runtime/interpreter/eval.hpp"
 #include "runtime/interpreter/plan.hpp"
 #include "runtime/interpreter/window.hpp"
+#include "runtime/race/reader_map.hpp"
+#include "runtime/race/unwritten.hpp"
 #include "runtime/race/writer_map.hpp"
 
 namespace palladium::interpreter {
@@ -69,15 +71,17 @@ class Machine {
   }
 
   void run() {
-    if (std::find(grid_.begin(), grid_.end(), 0) != grid_.end()) return;
-    try {
-      run_programs();
-    } catch (const CompileError& e) {
-      // A race may well be the cause of it.
-      if (races_ && races_->found()) races_->refuse(e.what());
-      throw;
+    if (std::find(grid_.begin(), grid_.end(), 0) == grid_.end()) {
+      try {
+        run_programs();
+      } catch (const CompileError& e) {
+        // A race may well be the cause of it.
+        if (races_ && races_->found()) races_->refuse(e.what());
+        throw;
+      }
+      if (races_ && races_->found()) races_->refuse();
     }
-    if (races_ && races_->found()) races_->refuse();
+    tell_unwritten();
   }
 
  private:
@@ -89,6 +93,15 @@ class Machine {
     std::deque<Frame> threads;
     std::vector<RegionId> regions;  // per thread
   };
+
+  // What an output holds where no input is aliased to it, and nobody wrote.
+  void tell_unwritten() const {
+    for (const Operand& output : operands_)
+      if (!output.keeps_contents)
+        race::tell(
+            race::find_unwritten(*output.writers, output.shape, dense_strides(output.shape, 1)),
+            graph_.name, output.mapping->origin, options_.unwritten_is_error, graph_.at);
+  }
 
   void run_programs() {
     std::vector<std::int64_t> parallel(parallel_sizes_.size());
@@ -147,9 +160,15 @@ class Machine {
       Operand& output = operands_[static_cast<std::size_t>(mapping.num_inputs + o)];
       writers_.emplace_back(static_cast<std::size_t>(graph::element_count(output.shape)));
       output.writers = &writers_.back();
-      for (const graph::Alias& alias : graph_.aliases)
-        if (alias.output == o)
-          operands_[static_cast<std::size_t>(alias.input)].writers = output.writers;
+      output.many_writers = graph_.allow_revisit;
+      const bool has_readers = output.aliased && !graph_.allow_revisit;
+      if (has_readers) output.readers = &readers_.emplace_back(output.writers->elements());
+      for (const graph::Alias& alias : graph_.aliases) {
+        if (alias.output != o) continue;
+        Operand& input = operands_[static_cast<std::size_t>(alias.input)];
+        input.writers = output.writers;
+        input.readers = output.readers;
+      }
     }
   }
 
@@ -190,7 +209,7 @@ class Machine {
         for (const Dim& d : scratch.type.shape) shape.push_back(d.value());
         block.scratch.emplace_back(
             graph::Type::ref(scratch.type.dtype, std::move(shape), scratch.memory_space),
-            poison(scratch.type.dtype));
+            fmt::format("scratch[{}]", block.scratch.size()), poison(scratch.type.dtype));
       }
       for (const graph::Body& body : graph_.bodies)
         for (int w = 0; w < body.warpgroups; ++w) {
@@ -211,8 +230,7 @@ class Machine {
     };
     for (Window& w : block.windows)
       if (w.operand()->written) memory(w.operand()->mapping->origin, w);
-    for (std::size_t i = 0; i < block.scratch.size(); ++i)
-      memory(fmt::format("scratch[{}]", i), block.scratch[i]);
+    for (Window& scratch : block.scratch) memory(scratch.name(), scratch);
     for (Frame& frame : block.threads) {
       std::string name = fmt::format("thread {}", frame.position.thread);
       if (cluster_blocks_ > 1) name += fmt::format(" of block {}", blocks_.size() - 1);
@@ -305,8 +323,8 @@ class Machine {
   }
 
   void close(Window& window) {
-    const auto conflict = window.close();
-    if (conflict && !graph_.allow_revisit) refuse_conflict(*window.operand(), *conflict);
+    const auto clash = window.close();
+    if (clash && !graph_.allow_revisit) refuse_clash(*window.operand(), *clash);
   }
 
   std::string axis_name(std::size_t axis) const {
@@ -363,30 +381,38 @@ class Machine {
     return result;
   }
 
-  [[noreturn]] void refuse_conflict(const Operand& operand, const race::Conflict& conflict) {
+  [[noreturn]] void refuse_clash(const Operand& operand, const Clash& clash) {
+    const race::Conflict& both = clash.accesses;
     std::vector<std::string> axes;
-    const auto first = parallel_id(conflict.first.program);
-    const auto second = parallel_id(conflict.second.program);
+    const auto first = parallel_id(both.first.program);
+    const auto second = parallel_id(both.second.program);
     for (std::size_t i = 0; i < first.size(); ++i)
       if (first[i] != second[i]) axes.push_back("parallel axis " + axis_name(parallel_axes_[i]));
     if (axes.empty()) axes.push_back("the cluster's blocks");
     std::vector<std::int64_t> element(operand.shape.size());
-    auto rest = static_cast<std::int64_t>(conflict.element);
+    auto rest = static_cast<std::int64_t>(both.element);
     for (std::size_t d = element.size(); d > 0; --d) {
       element[d - 1] = rest % operand.shape[d - 1];
       rest /= operand.shape[d - 1];
     }
-    const Location earlier = graph_.location(ValueId{conflict.first.tag});
+    const std::string what =
+        clash.first_reads || clash.second_reads
+            ? fmt::format("program {} reads element [{}], program {} writes it",
+                          program_text((clash.first_reads ? both.first : both.second).program),
+                          joined(element, ","),
+                          program_text((clash.first_reads ? both.second : both.first).program))
+            : fmt::format("programs {} and {} write the same element [{}]",
+                          program_text(both.first.program), program_text(both.second.program),
+                          joined(element, ","));
+    const Location earlier = graph_.location(ValueId{both.first.tag});
     throw CompileError(
-        graph_.location(ValueId{conflict.second.tag}),
-        fmt::format("{}: programs {} and {} write the same element [{}], and they run in any "
-                    "order: they differ along {}{}",
-                    operand.mapping->origin, program_text(conflict.first.program),
-                    program_text(conflict.second.program), joined(element, ","),
-                    joined(axes, " and "),
-                    conflict.first.tag == conflict.second.tag || earlier == Location{}
+        graph_.location(ValueId{both.second.tag}),
+        fmt::format("{}: {}, and they run in any order: they differ along {}{}",
+                    operand.mapping->origin, what, joined(axes, " and "),
+                    both.first.tag == both.second.tag || earlier == Location{}
                         ? std::string()
-                        : "; the first wrote it at " + to_string(earlier)));
+                        : fmt::format("; the first {} it at {}",
+                                      clash.first_reads ? "read" : "wrote", to_string(earlier))));
   }
 
   const Graph& graph_;
@@ -400,6 +426,7 @@ class Machine {
   std::uint32_t cluster_blocks_ = 1;
   std::vector<Operand> operands_;
   std::deque<race::WriterMap> writers_;
+  std::deque<race::ReaderMap> readers_;
   std::deque<Block> blocks_;
   fiber::Scheduler scheduler_;
   std::optional<Races> races_;

@@ -24,11 +24,13 @@ struct Invocation {
 };
 
 struct Options {
-  /// What nobody wrote (elements out of bounds, scratch, output windows, masked-off lanes) reads as
-  /// poison_bits; otherwise as zero.
+  /// What does not exist (elements out of bounds, masked-off lanes) reads as poison_bits; otherwise
+  /// as zero.
   bool poison = true;
   /// Finds accesses of threads of one block to one Ref that nothing orders.
   bool detect_races = false;
+  /// Elements of an output that nobody wrote are an error, rather than a warning in the log.
+  bool unwritten_is_error = false;
 };
 
 /// Runs every program of the grid. Precondition: `g` passes graph::verify, and the buffers of an
@@ -36,8 +38,10 @@ struct Options {
 ///
 /// CompileError, naming operand, program ids and the user's line, for what only a run can see: a
 /// block wholly out of bounds, a dynamic start out of bounds of its Ref (of an element that the
-/// mask does not switch off), two programs that differ on a parallel axis and write one element
-/// (unless Graph::allow_revisit), races. Outputs may then be partly written. InternalError for an
+/// mask does not switch off), a read of an element in bounds, of scratch or of an output to which
+/// no input is aliased, that the program has not written, two programs that differ on a parallel
+/// axis of which one writes an element that the other reads or writes (unless
+/// Graph::allow_revisit), races. Outputs may then be partly written. InternalError for an
 /// invocation that is not one of the graph.
 void run(const graph::Graph& g, const Invocation& call, const Options& options = {});
 

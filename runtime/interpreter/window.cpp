@@ -28,8 +28,9 @@ Window::Window(const Operand& operand, std::uint64_t poison)
       low_(shape_.size()),
       high_(shape_.size()) {}
 
-Window::Window(const graph::Type& type, std::uint64_t poison)
-    : dtype_(type.dtype),
+Window::Window(const graph::Type& type, std::string name, std::uint64_t poison)
+    : name_(std::move(name)),
+      dtype_(type.dtype),
       poison_(poison),
       shape_(type.shape),
       strides_(dense_strides(shape_, dtype_.bytes())),
@@ -42,6 +43,8 @@ std::optional<int> Window::open(std::span<const std::int64_t> indices, std::uint
   program_ = program;
   loaded_ = false;
   written_ = Written::nothing;
+  known_ = is_fresh() ? Known::nothing : Known::all;
+  was_read_ = false;
   ++epoch_;
   first_written_ = std::numeric_limits<std::int64_t>::max();
   last_written_ = -1;
@@ -72,6 +75,7 @@ void Window::poison() {
   allocate();
   fill(contents_.get(), count_, dtype_.bytes(), poison_);
   loaded_ = true;
+  known_ = Known::nothing;
 }
 
 bool Window::is_squeezed(std::size_t dimension) const {
@@ -116,6 +120,7 @@ const std::byte* Window::readable() {
 std::byte* Window::writable(bool whole, bool elements) {
   allocate();
   if (!whole) {
+    know_some();
     if (!loaded_ && (!elements || !stored_)) load();
     if (stored_ && stamps_.empty()) stamps_.resize(static_cast<std::size_t>(count_));
   }
@@ -125,6 +130,7 @@ std::byte* Window::writable(bool whole, bool elements) {
 void Window::wrote_whole(graph::ValueId store) {
   loaded_ = true;
   written_ = Written::whole;
+  known_ = Known::all;
   whole_store_ = store;
   if (!inside_) poison_outside();
 }
@@ -176,12 +182,16 @@ void Window::load() {
     });
   } else if (stored_by_ == program_) {
     // An output block, visited again: what the program stored before.
+    know_some();
     const std::int64_t last = shape_.empty() ? size : operand_->strides.back() * size;
     for_each_row([&](std::int64_t to, std::int64_t from, std::int64_t first, std::int64_t n) {
       for (std::int64_t k = 0; k < n; ++k) {
         const auto write = operand_->writers->writer(static_cast<std::size_t>(first + k));
-        if (write && write->program == program_)
-          std::memcpy(contents_.get() + to + k * size, operand_->data + from + k * last,
+        if (!write || (write->program != program_ && !operand_->many_writers)) continue;
+        std::memcpy(contents_.get() + to + k * size, operand_->data + from + k * last,
+                    static_cast<std::size_t>(size));
+        if (known_ == Known::some)
+          std::memset(&known_bytes_[static_cast<std::size_t>(to + k * size)], 1,
                       static_cast<std::size_t>(size));
       }
     });
@@ -205,20 +215,23 @@ bool Window::is_inside(std::int64_t offset, int bytes) const {
   return true;
 }
 
-void Window::poison_outside() {
+// f(offset in bytes, number of elements): the parts out of bounds, row by row.
+template <class F>
+void Window::for_each_outside(F&& f) const {
   const std::size_t rank = shape_.size();
+  if (inside_ || rank == 0) return;
   const std::int64_t row = shape_[rank - 1];
   const int size = dtype_.bytes();
   std::vector<std::int64_t> index(rank);
-  for (std::byte* at = contents_.get();; at += row * size) {
+  for (std::int64_t at = 0;; at += row * size) {
     bool outside = false;
     for (std::size_t d = 0; d + 1 < rank; ++d)
       outside = outside || index[d] < low_[d] || index[d] >= high_[d];
     if (outside) {
-      fill(at, row, size, poison_);
+      f(at, row);
     } else {
-      fill(at, low_[rank - 1], size, poison_);
-      fill(at + high_[rank - 1] * size, row - high_[rank - 1], size, poison_);
+      f(at, low_[rank - 1]);
+      f(at + high_[rank - 1] * size, row - high_[rank - 1]);
     }
     std::size_t d = rank - 1;
     while (d > 0 && ++index[d - 1] == shape_[d - 1]) index[--d] = 0;
@@ -226,16 +239,102 @@ void Window::poison_outside() {
   }
 }
 
-std::optional<race::Conflict> Window::close() {
-  if (!stored_ || written_ == Written::nothing) return std::nullopt;
-  std::optional<race::Conflict> conflict;
+void Window::poison_outside() {
+  for_each_outside([&](std::int64_t at, std::int64_t elements) {
+    fill(contents_.get() + at, elements, dtype_.bytes(), poison_);
+  });
+}
+
+// ---- what is known
+
+// From here on byte by byte. What lies out of bounds is known: it is poison.
+void Window::know_some() {
+  if (known_ != Known::nothing) return;
+  known_ = Known::some;
+  known_bytes_.assign(bytes(), 0);
+  for_each_outside([&](std::int64_t at, std::int64_t elements) {
+    std::memset(known_bytes_.data() + at, 1, static_cast<std::size_t>(elements * dtype_.bytes()));
+  });
+}
+
+void Window::knows(const Run& run, int bytes) {
+  if (known_ != Known::some) return;
+  std::uint8_t* known = known_bytes_.data() + run.offset;
+  const auto size = static_cast<std::size_t>(bytes);
+  if (run.stride == bytes || run.count == 1) {
+    std::memset(known, 1, size * static_cast<std::size_t>(run.count));
+    return;
+  }
+  for (std::int64_t k = 0; k < run.count; ++k) std::memset(known + k * run.stride, 1, size);
+}
+
+std::optional<std::int64_t> Window::find_unknown(const Run& run, int bytes) {
+  know_some();
+  const bool dense = run.stride == bytes || run.count == 1;
+  const std::size_t size = static_cast<std::size_t>(bytes) *
+                           (dense ? static_cast<std::size_t>(run.count) : std::size_t(1));
+  for (std::int64_t k = 0; k < (dense ? 1 : run.count); ++k) {
+    const std::uint8_t* from = known_bytes_.data() + run.offset + k * run.stride;
+    if (const void* gap = std::memchr(from, 0, size))
+      return static_cast<const std::uint8_t*>(gap) - known_bytes_.data();
+  }
+  return std::nullopt;
+}
+
+// ---- what other programs may see
+
+void Window::read(const Run& run, int bytes, graph::ValueId load) {
+  if (written_ == Written::whole) return;  // the program's own
+  if (reads_.empty()) reads_.resize(static_cast<std::size_t>(count_));
+  was_read_ = true;
+  const std::uint64_t mine = stamp(load);
+  const int size = dtype_.bytes();
+  for (std::int64_t k = 0; k < run.count; ++k) {
+    const std::int64_t at = run.offset + k * run.stride;
+    for (std::int64_t e = at / size; e <= (at + bytes - 1) / size; ++e)
+      if (stamps_.empty() || !is_stamped(e)) reads_[static_cast<std::size_t>(e)] = mine;
+  }
+}
+
+std::optional<Clash> Window::close_reads() {
+  if (!was_read_) return std::nullopt;
+  was_read_ = false;
+  std::optional<Clash> clash;
+  const int size = dtype_.bytes();
+  for_each_row([&](std::int64_t from, std::int64_t, std::int64_t first, std::int64_t n) {
+    for (std::int64_t k = 0; k < n; ++k) {
+      const std::uint64_t read = reads_[static_cast<std::size_t>(from / size + k)];
+      if (read >> 32 != epoch_) continue;
+      const race::Write mine{program_, static_cast<std::uint32_t>(read)};
+      const auto element = static_cast<std::size_t>(first + k);
+      operand_->readers->record(element, mine);
+      const auto write = operand_->writers->writer(element);
+      if (write && write->program != program_ && !clash)
+        clash = Clash{{element, *write, mine}, false, true};
+    }
+  });
+  return clash;
+}
+
+std::optional<Clash> Window::find_readers(std::int64_t first, std::int64_t count,
+                                          graph::ValueId store) const {
+  for (std::int64_t k = first; k < first + count; ++k)
+    if (const auto read = operand_->readers->other(static_cast<std::size_t>(k), program_))
+      return Clash{{static_cast<std::size_t>(k), *read, {program_, graph::index(store)}}, true};
+  return std::nullopt;
+}
+
+std::optional<Clash> Window::close() {
+  std::optional<Clash> clash = close_reads();
+  if (!stored_ || written_ == Written::nothing) return clash;
   const int size = dtype_.bytes();
   const std::int64_t last = shape_.empty() ? size : operand_->strides.back() * size;
   const auto store = [&](std::int64_t from, std::int64_t to, std::int64_t first, std::int64_t n,
                          graph::ValueId by) {
     const auto found = operand_->writers->record(
         static_cast<std::size_t>(first), static_cast<std::size_t>(n), {program_, graph::index(by)});
-    if (found && !conflict) conflict = found;
+    if (found && !clash) clash = Clash{*found};
+    if (operand_->readers != nullptr && !clash) clash = find_readers(first, n, by);
     copy_run(operand_->data + to, last, contents_.get() + from, size, n, size);
   };
   for_each_row([&](std::int64_t from, std::int64_t to, std::int64_t first, std::int64_t n) {
@@ -260,7 +359,7 @@ std::optional<race::Conflict> Window::close() {
   });
   stored_by_ = program_;
   written_ = Written::nothing;
-  return conflict;
+  return clash;
 }
 
 }  // namespace palladium::interpreter

@@ -7,11 +7,13 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "codegen/graph/graph.hpp"
 #include "runtime/interpreter/races.hpp"
 #include "runtime/interpreter/view.hpp"
+#include "runtime/race/reader_map.hpp"
 #include "runtime/race/writer_map.hpp"
 
 namespace palladium::interpreter {
@@ -26,24 +28,34 @@ struct Operand {
   bool keeps_contents = true;          // false for an output that no input is aliased to
   bool written = true;                 // some body may store to it
   bool aliased = false;
+  race::ReaderMap* readers =
+      nullptr;                // of the memory, where one program may read what another writes
+  bool many_writers = false;  // Graph::allow_revisit
+};
+
+/// Two programs that the grid does not order access an element.
+struct Clash {
+  race::Conflict accesses;
+  bool first_reads = false, second_reads = false;
 };
 
 /// A window is read from the array at its first use and stored at its last: only what the program
 /// wrote. Elements out of bounds read as poison, after a bitcast as the poison of the view's dtype,
-/// and what is written there is dropped.
+/// and what is written there is dropped. Of scratch, and of an output that no input is aliased to,
+/// nothing is known before somebody writes it.
 class Window {
  public:
   /// A block of `operand`, which must outlive the window.
   Window(const Operand& operand, std::uint64_t poison);
   /// Scratch.
-  Window(const graph::Type& type, std::uint64_t poison);
+  Window(const graph::Type& type, std::string name, std::uint64_t poison);
   Window(Window&&) = default;
 
   /// Places the window for a program of the grid; the first dimension in which it lies wholly out
   /// of bounds, if there is one. Call `close` before.
   std::optional<int> open(std::span<const std::int64_t> indices, std::uint32_t program);
-  /// Stores what was written; two programs that wrote one element, if there are any.
-  std::optional<race::Conflict> close();
+  /// Stores what was written; two programs that clash over an element, if there are any.
+  std::optional<Clash> close();
   /// Forgets the contents: scratch at the start of a program.
   void poison();
 
@@ -51,6 +63,8 @@ class Window {
   void bind(View& root);
 
   const Operand* operand() const { return operand_; }
+  /// "outputs[0]", "scratch[1]"
+  const std::string& name() const { return operand_ ? operand_->mapping->origin : name_; }
   DType dtype() const { return dtype_; }
   /// Squeezed dimensions are left out.
   graph::Extents ref_shape() const;
@@ -76,6 +90,16 @@ class Window {
     last_written_ = std::max(last_written_, last);
   }
   void wrote_end();
+  /// Bytes of a run were set, as above.
+  void knows(const Run& run, int bytes);
+  /// Whether there may be elements that nobody has written.
+  bool has_unknown() const { return known_ != Known::all; }
+  /// The first byte of a run in bounds that nobody has written.
+  std::optional<std::int64_t> find_unknown(const Run& run, int bytes);
+  /// Whether reads are of interest to other programs.
+  bool tells_reads() const { return operand_ != nullptr && operand_->readers != nullptr; }
+  /// Bytes of a run were read.
+  void read(const Run& run, int bytes, graph::ValueId load);
   /// Does the whole window lie in its array?
   bool is_inside() const { return inside_; }
   /// Do the bytes at an offset?
@@ -87,6 +111,7 @@ class Window {
 
  private:
   enum class Written : std::uint8_t { nothing, some, whole };
+  enum class Known : std::uint8_t { nothing, some, all };
 
   std::uint64_t stamp(graph::ValueId store) const {
     return std::uint64_t(epoch_) << 32 | graph::index(store);
@@ -99,10 +124,18 @@ class Window {
   void allocate();
   void load();
   void poison_outside();
+  bool is_fresh() const { return operand_ == nullptr || !operand_->keeps_contents; }
+  void know_some();
   template <class F>
   void for_each_row(F&& f) const;
+  template <class F>
+  void for_each_outside(F&& f) const;
+  std::optional<Clash> close_reads();
+  std::optional<Clash> find_readers(std::int64_t first, std::int64_t count,
+                                    graph::ValueId store) const;
 
   const Operand* operand_ = nullptr;
+  std::string name_;
   DType dtype_;
   std::uint64_t poison_;
   graph::Extents shape_;               // squeezed dimensions included
@@ -124,6 +157,12 @@ class Window {
   std::vector<std::uint64_t> stamps_;
   std::uint32_t epoch_ = 0;
   std::int64_t first_written_ = 0, last_written_ = -1;
+
+  Known known_ = Known::all;
+  std::vector<std::uint8_t> known_bytes_;  // of each byte, where only some are known
+  // Per element, as stamps_: (epoch, load) of a read of what the array held.
+  std::vector<std::uint64_t> reads_;
+  bool was_read_ = false;
 };
 
 }  // namespace palladium::interpreter

@@ -65,8 +65,8 @@ std::optional<Conflict> WriterMap::record(std::size_t first, std::size_t count, 
     for (std::size_t i = 0; i < n; ++i) {
       std::atomic<std::uint64_t>& at = page.cells[offset + i];
       std::uint64_t writer = at.load(std::memory_order_relaxed);
-      if (writer == nobody && at.compare_exchange_strong(writer, mine, std::memory_order_relaxed))
-        continue;
+      // In one order with what ReaderMap keeps.
+      if (writer == nobody && at.compare_exchange_strong(writer, mine)) continue;
       if (writer >> 32 == mine >> 32) {
         at.store(mine, std::memory_order_relaxed);
       } else if (!found) {
@@ -83,9 +83,21 @@ std::optional<Write> WriterMap::writer(std::size_t element) const {
   if (element >= elements_) return std::nullopt;
   const Page* page = pages_[element / page_elements].load(std::memory_order_acquire);
   if (page == nullptr) return std::nullopt;
-  const std::uint64_t writer = page->cells[element % page_elements].load(std::memory_order_relaxed);
+  const std::uint64_t writer = page->cells[element % page_elements].load();
   if (writer == nobody) return std::nullopt;
   return write(writer);
+}
+
+std::size_t WriterMap::next_unwritten(std::size_t first, std::size_t last) const {
+  while (first < last && first < elements_) {
+    const Page* page = pages_[first / page_elements].load(std::memory_order_acquire);
+    if (page == nullptr) return first;
+    const std::size_t end = std::min(last, (first / page_elements + 1) * page_elements);
+    for (; first < end; ++first)
+      if (page->cells[first % page_elements].load(std::memory_order_relaxed) == nobody)
+        return first;
+  }
+  return std::min(first, last);
 }
 
 }  // namespace palladium::race

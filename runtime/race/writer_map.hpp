@@ -39,6 +39,8 @@ class WriterMap {
 
   /// Who wrote the element last, if anybody.
   std::optional<Write> writer(std::size_t element) const;
+  /// The first element of [first, last) that nobody wrote, or `last`.
+  std::size_t next_unwritten(std::size_t first, std::size_t last) const;
 
  private:
   struct Page;

@@ -214,10 +214,11 @@ TEST_CASE("a block that moves on is another memory") {
 }
 
 TEST_CASE("a swap reads and writes") {
-  Tensor o(i32, {1});
-  const auto g =
-      threaded(2, [](Ref o) { swap(o.at({0}), thread()); }, {.out_type = ShapeDtype{{1}, i32}}, {});
-  const std::string error = races_of(g, {&o});
+  Tensor x(i32, {1});
+  const auto g = threaded(2, [](Ref, Ref o) { swap(o.at({0}), thread()); },
+                          {.out_type = ShapeDtype{{1}, i32}, .input_output_aliases = {{0, 0}}},
+                          {array({1}, i32)});
+  const std::string error = races_of(g, {&x, &x});
   CHECK(times(error, "race on") == 1);
   CHECK_THAT(error, ContainsSubstring("thread 1 reads element [0]"));
 }
