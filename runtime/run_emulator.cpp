@@ -33,11 +33,17 @@ std::vector<Location> line_table(const std::vector<cuda::TextLine>& lines) {
 
 emulator::Buffer buffer(const Array& array, std::string name, bool written) {
   const Array::Bytes bytes = array.bytes();
-  return {.base = const_cast<std::byte*>(bytes.begin),
-          .bytes = static_cast<std::size_t>(bytes.end - bytes.begin),
-          .name = std::move(name),
-          .written = written,
-          .element_bytes = array.dtype().bytes()};
+  emulator::Buffer b{.base = const_cast<std::byte*>(bytes.begin),
+                     .bytes = static_cast<std::size_t>(bytes.end - bytes.begin),
+                     .name = std::move(name),
+                     .written = written,
+                     .element_bytes = array.dtype().bytes(),
+                     .initialised = !written};
+  for (int d = 0; d < array.rank(); ++d) {
+    b.shape.push_back(array.shape()[d].value());
+    b.strides.push_back(array.stride(d));
+  }
+  return b;
 }
 
 bool is_aliased(const graph::Graph& g, std::size_t output) {
@@ -60,9 +66,8 @@ std::shared_ptr<const Emulated> emulate(const Specialization& s) {
 void run_emulator(const Specialization& s, const Emulated& emulated, std::span<const Arg> arguments,
                   std::span<const Arg> outputs, const Signature::Symbols& symbols) {
   const unsigned blocks = emulated.packer.blocks(symbols);
-  if (blocks == 0) return;
   ArgumentBlock block;
-  emulated.packer.pack(arguments, outputs, symbols, block);
+  if (blocks > 0) emulated.packer.pack(arguments, outputs, symbols, block);
 
   const graph::Graph& g = s.graph;
   std::vector<emulator::Buffer> buffers;
@@ -72,26 +77,30 @@ void run_emulator(const Specialization& s, const Emulated& emulated, std::span<c
   for (std::size_t o = 0; o < outputs.size(); ++o) {
     emulator::Buffer output =
         buffer(*outputs[o].array(), "outputs[" + std::to_string(o) + "]", true);
-    if (is_aliased(g, o))  // one memory, one buffer
+    if (is_aliased(g, o)) {  // one memory, one buffer
+      output.initialised = true;
       std::erase_if(buffers, [&](const emulator::Buffer& b) { return b.base == output.base; });
+    }
     buffers.push_back(std::move(output));
   }
   for (emulator::Buffer& b : buffers) b.one_writer = !g.allow_revisit;
 
   const bool poison = s.interpret.params.out_of_bounds == InterpretParams::poison;
   try {
-    emulator::run({.kernel = g.name,
-                   .text = emulated.text,
-                   .grid = {blocks, 1, 1},
-                   .cluster = {emulated.plan.cluster_blocks, 1, 1},
-                   .warpgroups = emulated.plan.threads / threads_of_warpgroup,
-                   .shared_bytes = static_cast<std::uint32_t>(emulated.plan.shared_bytes),
-                   .parameters = block.pointers,
-                   .buffers = buffers,
-                   .lines = emulated.lines,
-                   .is_emitted = true,
-                   .options = {.out_of_bounds = poison ? emulator::OutOfBounds::poison
-                                                       : emulator::OutOfBounds::zero}});
+    emulator::run(
+        {.kernel = g.name,
+         .text = emulated.text,
+         .grid = {blocks, 1, 1},
+         .cluster = {emulated.plan.cluster_blocks, 1, 1},
+         .warpgroups = emulated.plan.threads / threads_of_warpgroup,
+         .shared_bytes = static_cast<std::uint32_t>(emulated.plan.shared_bytes),
+         .parameters = block.pointers,
+         .buffers = buffers,
+         .lines = emulated.lines,
+         .is_emitted = true,
+         .options = {
+             .out_of_bounds = poison ? emulator::OutOfBounds::poison : emulator::OutOfBounds::zero,
+             .unwritten_is_error = s.interpret.params.uninitialised == InterpretParams::error}});
   } catch (const CompileError& e) {
     if (e.at().line != 0) throw;
     throw CompileError(g.at, e.what());  // about the host compiler

@@ -1,6 +1,7 @@
 // Where the elements of a view stand in memory, and accesses of those that lie in parts.
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "codegen/base/dim.hpp"
 #include "codegen/base/format.hpp"
@@ -97,11 +98,13 @@ Address Nest::address(ValueId ref, const Coordinates& c) {
 
 // Where the k-th part with the size of `t` stands in the element at `c`, seen as a `t`.
 Address Nest::part_address(ValueId ref, Coordinates c, Affine k, DType t) {
-  for (; g_[ref].op != Op::Param; ref = g_[ref].args[0]) step_into(g_[ref], c, k, t);
+  for (; g_[ref].op != Op::Param; ref = g_[ref].args[0]) step_into(ref, c, k, t);
   const int w = l_.window_of[index(ref)];
-  Address a = l_.windows[w].residency == Residency::direct
-                  ? window_address(w, c)
-                  : storage_address(l_.windows[w].storage, c);
+  const bool resident = l_.windows[w].residency != Residency::direct;
+  Address a = resident ? storage_address(l_.windows[w].storage, c) : window_address(w, c);
+  a.resident = resident && !storing_;
+  // What is stored beyond the array does no harm: it is neither read nor flushed.
+  if (a.resident) add_bounds_of_window(a, w, c);
   const int parts = a.dtype.bytes() / t.bytes();
   if (parts != 1) {
     a.offset = a.offset * parts + k;
@@ -113,7 +116,8 @@ Address Nest::part_address(ValueId ref, Coordinates c, Affine k, DType t) {
 }
 
 // From a place in a view to that in what it is a view of.
-void Nest::step_into(const Inst& view, Coordinates& c, Affine& k, DType t) {
+void Nest::step_into(ValueId ref, Coordinates& c, Affine& k, DType t) {
+  const Inst& view = g_[ref];
   const graph::Type& from = g_[view.args[0]].type;
   switch (view.op) {
   case Op::At: {
@@ -124,6 +128,9 @@ void Nest::step_into(const Inst& view, Coordinates& c, Affine& k, DType t) {
       if (d.dynamic) {
         const std::string start = evaluate(view.args[operand++], {}, {}, false);
         x = x + Affine::term(parenthesised(start));
+        const int dimension = static_cast<int>(inner.size());
+        if (found_indices_ != nullptr)
+          found_indices_->push_back({ref, dimension, x, from.shape[inner.size()]});
       } else {
         x = x + Affine(d.start);
       }
@@ -210,12 +217,25 @@ Address Nest::window_address(int window, const Coordinates& c) const {
     const std::int64_t start = b.kind == BlockDim::Kind::blocked ? b.size : 1;
     const bool at_zero = b.pad_lo == 0 && is_zero(m.index_map, d);
     if (!at_zero) a.alignment = std::gcd(a.alignment, start * step);
-    if (!w.in_bounds[d]) add_window_bounds(a, name, m, d, at[d]);
     stride = stride * m.array_aval.shape[d];
   }
+  add_bounds_of_window(a, window, c);
   a.reach = reach;
   if (reach >= std::int64_t{1} << 31) a.wide = true;
   return a;
+}
+
+// Tests, dimension by dimension, whether the element at `c` of a block lies in its array.
+void Nest::add_bounds_of_window(Address& a, int window, const Coordinates& c) const {
+  const Window& w = l_.windows[window];
+  if (w.mapping < 0) return;
+  const BlockMapping& m = g_.mapping.block_mappings[w.mapping];
+  std::size_t next = c.size();
+  for (std::size_t d = m.block_shape.size(); d-- > 0;) {
+    const bool squeezed = m.block_shape[d].kind == BlockDim::Kind::squeezed;
+    const Affine at = squeezed ? Affine() : c[--next];
+    if (!w.in_bounds[d]) add_window_bounds(a, p_.window_name(window), m, static_cast<int>(d), at);
+  }
 }
 
 bool Nest::is_zero(RegionIndex region, int d) const {
@@ -255,6 +275,72 @@ Address Nest::storage_address(int storage, const Coordinates& c) const {
   return a;
 }
 
+// ---- dynamic indices
+
+// Whether the views between `ref` and its root keep what is next to each other along a dimension.
+bool Nest::is_plain(ValueId ref) const {
+  for (ValueId v = ref; g_[v].op != Op::Param; v = g_[v].args[0]) {
+    const graph::Type &to = g_[v].type, &from = g_[g_[v].args[0]].type;
+    if (g_[v].op == Op::RefReshape || to.dtype.bytes() != from.dtype.bytes()) return false;
+  }
+  return true;
+}
+
+bool Nest::has_dynamic_index(ValueId ref) const {
+  for (ValueId v = ref; g_[v].op != Op::Param; v = g_[v].args[0])
+    if (g_[v].op == Op::At && g_[v].args.size() > 1) return true;
+  return false;
+}
+
+// The dynamic indices that lead from the element at `c` of a view to its root.
+std::vector<Nest::Index> Nest::find_indices(ValueId ref, const Coordinates& c) {
+  std::vector<Index> found;
+  std::vector<Index>* const outer = std::exchange(found_indices_, &found);
+  address(ref, c);
+  found_indices_ = outer;
+  return found;
+}
+
+// A slice may leave its block and stay inside the array: a GPU then takes what it finds there.
+void Nest::check_indices(ValueId access, const Coordinates& c, const DimMap& map,
+                         const std::string& mask) {
+  const ValueId ref = g_[access].args[0];
+  if (!has_dynamic_index(ref)) return;
+  const bool whole = mask.empty() && is_plain(ref);
+  Coordinates end;
+  for (const std::int64_t extent : g_[ref].type.shape) end.emplace_back(extent - 1);
+  const std::vector<Index> first = find_indices(ref, whole ? Coordinates(end.size()) : c);
+  const std::vector<Index> last = whole ? find_indices(ref, end) : first;
+  const std::string test = whole ? "" : predicate(padding(map), mask);
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    const Index& x = first[i];
+    std::string text = fmt::format("pl::check_range({}, {}, {}, \"{}: dimension {} of {}\");",
+                                   x.coordinate.text(true), last[i].coordinate.text(true), x.extent,
+                                   graph::info(g_[access].op).name, x.dimension,
+                                   graph::to_string(g_[g_[x.at].args[0]].type));
+    if (!test.empty()) text = fmt::format("if ({}) {}", test, text);
+    const Location outer = std::exchange(reading_, g_.location(x.at));
+    if (whole)
+      print_check(text);
+    else if (vector_ > 1 || varies_within_group(text))
+      inside(text);
+    else
+      before(text);
+    reading_ = outer;
+  }
+}
+
+// Once for the pass, where it names nothing that the pass computes.
+void Nest::print_check(const std::string& text) {
+  if (varies_within_group(text)) return inside(text);
+  const bool local = std::ranges::any_of(
+      temporary_names_, [&](const std::string& n) { return names_identifier(text, n); });
+  if (!pass_ || local) return before(text);
+  for (const Line& line : checks_)
+    if (line.text == text) return;
+  checks_.push_back({text, reading_});
+}
+
 // ---- elements in parts
 
 // Reads the parts of one element and joins them. Out of bounds is what has a part there.
@@ -273,18 +359,19 @@ std::string Nest::joined_access(const Address& a, const DimMap& map, const std::
   const std::string name = temporary("a"), parts = temporary("p");
   const std::string part = type_name(a.parts[0].dtype);
   const std::string bits = type_name(unsigned_of(a.dtype.bytes())), whole = type_name(a.dtype);
-  lines.push_back(fmt::format("{} {}[{}];", part, parts, a.parts.size()));
+  lines.push_back({fmt::format("{} {}[{}];", part, parts, a.parts.size()), reading_});
   std::string joined;
   for (std::size_t k = 0; k < a.parts.size(); ++k) {
-    lines.push_back(fmt::format("{}<1>({} + {}, {}{});", load_function(a), parts, k,
-                                place(a.parts[k]), test.empty() ? "" : ", " + test));
+    lines.push_back({fmt::format("{}<1>({} + {}, {}{});", load_function(a), parts, k,
+                                 place(a.parts[k]), test.empty() ? "" : ", " + test),
+                     reading_});
     joined += k == 0 ? fmt::format("{}({}[0])", bits, parts)
                      : fmt::format(" | {}({}[{}]) << {}", bits, parts, k,
                                    8 * a.parts[k].dtype.bytes() * static_cast<int>(k));
   }
   joined = fmt::format("pl::bitcast<{}>({}({}))", whole, bits, joined);
   if (!test.empty()) joined = fmt::format("{} ? {} : pl::out_of_bounds<{}>()", test, joined, whole);
-  lines.push_back(fmt::format("const {} {} = {};", whole, name, joined));
+  lines.push_back({fmt::format("const {} {} = {};", whole, name, joined), reading_});
   if (per_element) element_names_.insert(name);
   return name;
 }

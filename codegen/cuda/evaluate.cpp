@@ -1,5 +1,6 @@
 // Expressions of one element: inlined operations, reads of storages and of memory.
 #include <numeric>
+#include <utility>
 
 #include "codegen/base/dim.hpp"
 #include "codegen/base/format.hpp"
@@ -42,8 +43,8 @@ void add_padding(std::vector<Bound>& bounds, const std::vector<Bound>& padding) 
 
 std::string Nest::temporary(const std::string& prefix) {
   // Those outside of a nest stand in the scope of the statements around it.
-  return pass_ ? prefix + std::to_string(temporaries_++)
-               : "s" + prefix + std::to_string(p_.temporaries_++);
+  if (!pass_) return "s" + prefix + std::to_string(p_.temporaries_++);
+  return *temporary_names_.insert(prefix + std::to_string(temporaries_++)).first;
 }
 
 // Gives a value that is used more than once, or whose text is long, a name.
@@ -51,7 +52,7 @@ std::string Nest::named(const Pending& p, const std::string& text) {
   const bool atom = is_atom(text) && text.size() < 24 && text.find("pl::") == std::string::npos;
   if (atom || (l_.uses[index(p.v)] <= 1 && text.size() < 80)) return text;
   const std::string name = temporary("x");
-  inside_.push_back(fmt::format("const {} {} = {};", type_name(g_[p.v].type.dtype), name, text));
+  inside(fmt::format("const {} {} = {};", type_name(g_[p.v].type.dtype), name, text));
   element_names_.insert(name);
   memo_[p.key] = name;
   return name;
@@ -190,7 +191,8 @@ bool Nest::varies_within_group(const std::string& text) const {
 
 std::string Nest::declare_index(const std::string& text, bool per_element) {
   const std::string name = temporary("n");
-  (per_element ? inside_ : before_).push_back(fmt::format("{} {} = {};", index_type, name, text));
+  (per_element ? inside_ : before_)
+      .push_back({fmt::format("{} {} = {};", index_type, name, text), reading_});
   if (pass_) indices_.push_back(name);
   if (per_element) element_names_.insert(name);
   return name;
@@ -260,8 +262,14 @@ bool Nest::next_of_load(Pending& p, Pending& operand, std::string& text) {
   const std::string mask = masked ? p.operands[0] : "";
   if (p.operands.size() <= 1) {
     const Window& w = l_.windows[l_.window_of[index(g_.root(m.ref))]];
-    text = w.residency == Residency::registers ? read(w.storage, p.c, p.map)
-                                               : access(address(m.ref, p.c), p.map, mask);
+    const Location outer = std::exchange(reading_, g_.location(p.v));
+    if (w.residency == Residency::registers) {
+      text = load_registers(p.v, p.c, p.map);
+    } else {
+      check_indices(p.v, p.c, p.map, mask);
+      text = access(address(m.ref, p.c), p.map, mask);
+    }
+    reading_ = outer;
     const ValueId other = i.op == Op::Swap ? m.value : m.other;
     if (masked && other != graph::no_value) {
       p.got = std::move(text);
@@ -270,12 +278,29 @@ bool Nest::next_of_load(Pending& p, Pending& operand, std::string& text) {
     }
   } else {
     text = temporary("x");
-    inside_.push_back(fmt::format("const {} {} = {} ? {} : {};", type_name(i.type.dtype), text,
-                                  parenthesised(mask), p.got, parenthesised(p.operands[1])));
+    inside(fmt::format("const {} {} = {} ? {} : {};", type_name(i.type.dtype), text,
+                       parenthesised(mask), p.got, parenthesised(p.operands[1])));
     element_names_.insert(text);
   }
   memo_[p.key] = text;
   return false;
+}
+
+// A block in registers: what the user stored there as far as the array reaches.
+std::string Nest::load_registers(ValueId v, const Coordinates& c, const DimMap& map) {
+  const int window = l_.window_of[index(g_.root(g_[v].args[0]))];
+  const Window& w = l_.windows[window];
+  if (p_.unstored_.contains(w.storage)) print_check(p_.stored_check(w.storage));
+  const std::string got = read(w.storage, c, map);
+  if (w.mapping < 0 || l_.storages[w.storage].place == Place::scalar) return got;
+  Address bounds;
+  add_bounds_of_window(bounds, window, c);
+  if (bounds.bounds.empty()) return got;
+  const std::string name = temporary("x"), type = type_name(g_[v].type.dtype);
+  inside(fmt::format("const {} {} = {} ? {} : pl::out_of_bounds<{}>();", type, name,
+                     predicate(bounds.bounds, ""), got, type));
+  element_names_.insert(name);
+  return name;
 }
 
 // ---- accesses
@@ -299,15 +324,16 @@ Nest::Width Nest::vector_width(const Address& a, const std::vector<Bound>& bound
     whole = limited(whole, b.multiple);
     whole = limited(whole, b.coordinate.without("e").multiple());
   }
-  if (whole < width && upper && !a.shared) return {width, true};
+  if (whole < width && upper && (!a.shared || a.resident)) return {width, true};
   return {whole, false};
 }
 
 // One access of every element of the vector at `array`, by as few instructions as may be.
 std::string Nest::vector_access(const std::string& function, Address a, const std::string& array,
-                                bool store, std::vector<Bound> bounds,
-                                const std::string& extra) const {
-  const Width w = vector_width(a, bounds);
+                                bool store, std::vector<Bound> bounds, const std::string& extra,
+                                const Address* from) const {
+  Width w = vector_width(a, bounds);
+  if (from != nullptr) w.width = std::min(w.width, vector_width(*from, {}).width);
   const bool once = w.width == vector_;
   if (once) {
     a.offset = a.offset.without("e");
@@ -330,6 +356,11 @@ std::string Nest::vector_access(const std::string& function, Address a, const st
   std::string test = predicate(bounds, "");
   if (!extra.empty()) test += (test.empty() ? "" : " && ") + extra;
   std::string arguments = array + (once ? "" : " + e");
+  if (from != nullptr) {
+    Address place_of_first = *from;
+    if (once) place_of_first.offset = from->offset.without("e");
+    arguments = place(place_of_first);
+  }
   arguments = store ? place(a) + ", " + arguments : arguments + ", " + place(a);
   if (w.part) arguments += ", " + valid;
   if (!test.empty()) arguments += ", " + test;
@@ -387,7 +418,8 @@ std::string Nest::reading_threads(const Address& a) const {
 }
 
 std::string Nest::load_function(const Address& a) {
-  return a.shared      ? "pl::load_shared_padded"
+  return a.resident    ? "pl::load_resident"
+         : a.shared    ? "pl::load_shared_padded"
          : a.read_only ? "pl::load_global_nc"
                        : "pl::load_global";
 }
@@ -402,8 +434,8 @@ std::string Nest::access(const Address& a, const DimMap& map, const std::string&
   const std::string name = temporary("a");
   const std::string type = type_name(a.dtype);
   if (mask.empty() && is_vector(a, map)) {
-    before_.push_back(fmt::format("{} {}[{}];", type, name, vector_));
-    before_.push_back(load_vector(a, map, name));
+    before(fmt::format("{} {}[{}];", type, name, vector_));
+    before(load_vector(a, map, name));
     return name + "[e]";
   }
   const std::vector<Bound> bounds = bounds_of(a, map);
@@ -414,12 +446,13 @@ std::string Nest::access(const Address& a, const DimMap& map, const std::string&
   }
   auto& lines = computed ? inside_ : before_;
   if (computed) element_names_.insert(name);
-  lines.push_back(fmt::format("{} {};", type, name));
+  lines.push_back({fmt::format("{} {};", type, name), reading_});
   std::string test = predicate(bounds, mask);
   const std::string threads = reading_threads(a);
   if (!threads.empty()) test += (test.empty() ? "" : " && ") + threads;
-  lines.push_back(fmt::format("{}<1>(&{}, {}{});", load_function(a), name, place(a),
-                              test.empty() ? "" : ", " + test));
+  lines.push_back({fmt::format("{}<1>(&{}, {}{});", load_function(a), name, place(a),
+                               test.empty() ? "" : ", " + test),
+                   reading_});
   return name;
 }
 
@@ -464,8 +497,8 @@ std::vector<std::string> Nest::index_map(RegionIndex region, int rank) {
 }
 
 void Nest::flush() {
-  for (const std::string& line : before_) p_.w_.line(line);
-  for (const std::string& line : inside_) p_.w_.line(line);
+  for (const Line& line : before_) p_.w_.line(line.text, line.at);
+  for (const Line& line : inside_) p_.w_.line(line.text, line.at);
   before_.clear();
   inside_.clear();
 }

@@ -191,19 +191,20 @@ std::string Nest::value(bool enter) {
 }
 
 void Nest::open_elements() {
-  for (const std::string& line : before_) p_.w_.line(line);
+  for (const Line& line : before_) p_.w_.line(line.text, line.at);
   before_.clear();
   if (vector_ > 1) {
     p_.w_.open_block(fmt::format("PL_UNROLL for (i32 e = 0; e < {}; ++e)", vector_));
     ++open_;
   }
-  for (const std::string& line : inside_) p_.w_.line(line);
+  for (const Line& line : inside_) p_.w_.line(line.text, line.at);
   inside_.clear();
 }
 
 void Nest::print(const Pass& pass) {
   pass_ = &pass;
   indices_.clear();
+  checks_.clear();
   set_layout(pass.layout);
   if (pass.sink == Pass::Sink::assign && !p_.declared_.contains(pass.storage)) {
     const Storage& s = l_.storages[pass.storage];
@@ -222,6 +223,9 @@ void Nest::print(const Pass& pass) {
   const std::uint32_t replicated = layout_.replicated_threads();
   if (pass.sink != Pass::Sink::assign && replicated != 0)
     thread_mask_ = replicated == 127 ? "t == 0" : fmt::format("(t & {}) == 0", replicated);
+  if (pass.sink == Pass::Sink::store && pass.window >= 0 && p_.unstored_.contains(pass.storage))
+    thread_mask_ += fmt::format("{}pl::was_stored({})", thread_mask_.empty() ? "" : " && ",
+                                p_.stored_name(pass.storage));
   const std::size_t first = p_.w_.size();
   const auto coordinates = find_coordinates();
   switch (pass.sink) {
@@ -231,6 +235,8 @@ void Nest::print(const Pass& pass) {
   case Pass::Sink::reduce: print_reduce(); break;
   }
   p_.w_.close_block();
+  for (auto it = checks_.rbegin(); it != checks_.rend(); ++it)
+    p_.w_.insert(first, it->text, it->at);
   // What a view computes of a coordinate may cancel out.
   for (auto it = indices_.rbegin(); it != indices_.rend(); ++it)
     p_.w_.drop_if_unused(first, index_type, *it);
@@ -265,11 +271,12 @@ bool Nest::print_copy(const std::string& to) {
     const int window = l_.window_of[index(g_.root(m.ref))];
     if (m.mask != graph::no_value || l_.windows[window].residency == Residency::registers)
       return false;
+    check_indices(v, coordinates_, all, "");
     a = address(m.ref, coordinates_);
   } else {
     return false;
   }
-  if (a.dtype != l_.storages[pass_->storage].dtype || !is_vector(a, all)) {
+  if (a.dtype != l_.storages[pass_->storage].dtype || !inside_.empty() || !is_vector(a, all)) {
     before_.clear();
     inside_.clear();
     element_names_.clear();
@@ -302,6 +309,7 @@ void Nest::print_store() {
   open_groups();
   const DimMap all = passes::identity_map(layout_.rank());
   if (pass_->window >= 0 && pass_->source < 0) {
+    if (l_.storages[pass_->storage].place == Place::shared) return print_flush_of_shared();
     Address a = window_address(pass_->window, coordinates_);
     const std::string from = group_in_registers(pass_->storage);
     if (!from.empty() && a.dtype == l_.storages[pass_->storage].dtype) {
@@ -319,9 +327,22 @@ void Nest::print_store() {
   } else {
     const MemoryView m = MemoryView::of(g_[pass_->inst]);
     if (m.mask != graph::no_value) mask = evaluate(m.mask, coordinates_, all, false);
+    check_indices(pass_->inst, coordinates_, all, mask);
+    storing_ = true;
     a = address(m.ref, coordinates_);
+    storing_ = false;
   }
   store_element(a, text, mask, padding(all));
+  close_loops();
+}
+
+// A block that ends, from shared memory to its array.
+void Nest::print_flush_of_shared() {
+  const Address from = storage_address(pass_->storage, coordinates_);
+  Address to = window_address(pass_->window, coordinates_);
+  add_padding(to.bounds, padding(passes::identity_map(layout_.rank())));
+  for (Bound& b : to.bounds) b.along_element = b.coordinate.coefficient("e") != 0;
+  p_.w_.line(vector_access("pl::flush_resident", to, "", true, to.bounds, thread_mask_, &from));
   close_loops();
 }
 
@@ -350,10 +371,10 @@ void Nest::store_element(const Address& a, const std::string& text, const std::s
   std::string element = text;
   if (!is_atom(text) && !varies_within_group(text)) {
     element = temporary("x");
-    before_.push_back(fmt::format("const {} {} = {};", type, element, text));
+    before(fmt::format("const {} {} = {};", type, element, text));
   }
   const std::string name = temporary("o");
-  before_.push_back(fmt::format("{} {}[{}];", type, name, vector_));
+  before(fmt::format("{} {}[{}];", type, name, vector_));
   open_elements();
   p_.w_.line(fmt::format("{}[e] = {};", name, element));
   close_loops(outer);

@@ -34,6 +34,7 @@ Emitted Printer::print() {
 
   name_parameters(e);
   find_mutable_storages();
+  find_unstored();
   w_.at(g_.at);
   w_.open_block(signature(e));
   if (l_.shared_bytes > 0) w_.line("const u32 smem = pl::shared_base();");
@@ -178,6 +179,46 @@ void Printer::find_mutable_storages() {
       }
 }
 
+// Blocks and scratch in registers that start with nothing, and are read or flushed.
+void Printer::find_unstored() {
+  for (std::size_t i = 0; i < l_.windows.size(); ++i) {
+    const Window& w = l_.windows[i];
+    if (w.residency != Residency::registers || w.fill) continue;
+    bool used = w.flush;
+    for (const Inst& inst : g_.insts)
+      used |= (inst.op == Op::Load || inst.op == Op::Swap) && g_.root(inst.args[0]) == w.root;
+    if (used) unstored_[w.storage] = static_cast<int>(i);
+  }
+}
+
+void Printer::print_stored(int storage) {
+  if (unstored_.contains(storage)) w_.line(stored_name(storage) + " = true;");
+}
+
+std::string Printer::stored_check(int storage) const {
+  const Window& w = l_.windows[static_cast<std::size_t>(unstored_.at(storage))];
+  int scratch = 0;
+  for (const Window& other : l_.windows) {
+    if (&other == &w) break;
+    scratch += other.mapping < 0;
+  }
+  return fmt::format("pl::check({}, \"{} is read before anything was stored there\");",
+                     stored_name(storage),
+                     w.mapping < 0 ? fmt::format("scratch[{}]", scratch)
+                                   : g_.mapping.block_mappings[w.mapping].origin);
+}
+
+// A product that is added to a block in registers reads it.
+void Printer::check_accumulator(const passes::Dot& d) {
+  if (!d.accumulates || !unstored_.contains(d.result)) return;
+  Location at;
+  for (const Inst& sum : g_.insts) {
+    if (sum.op != Op::Add || (sum.args[0] != d.inst && sum.args[1] != d.inst)) continue;
+    at = g_.location(sum.args[sum.args[0] == d.inst ? 1 : 0]);
+  }
+  w_.line(stored_check(d.result), at);
+}
+
 // Windows and scratch live as long as the program; other storages are declared where they are
 // filled.
 void Printer::print_storages() {
@@ -188,6 +229,8 @@ void Printer::print_storages() {
     if (s.place == Place::scalar) w_.line(fmt::format("{} {} = {{}};", type, name));
     if (s.place == Place::registers)
       w_.line(fmt::format("{} {}[{}] = {{}};", type, name, s.layout.registers()));
+    if (unstored_.contains(w.storage))
+      w_.line(fmt::format("bool {} = false;", stored_name(w.storage)));
   }
 }
 
@@ -214,7 +257,10 @@ void Printer::print_statement(const Statement& s) {
   switch (s.kind) {
   case Statement::Kind::sync: print_sync(); return;
   case Statement::Kind::window: print_window(s.window); return;
-  case Statement::Kind::scalar: print_scalar(s); return;
+  case Statement::Kind::scalar:
+    print_scalar(s);
+    print_stored(s.to);
+    return;
   case Statement::Kind::copy: {
     const Storage& to = l_.storages[s.to];
     if (to.place == Place::scalar)
@@ -226,13 +272,19 @@ void Printer::print_statement(const Statement& s) {
   }
   case Statement::Kind::pass:
     Nest(*this, s.copies).print(s.pass);
+    if (s.pass.sink == passes::Pass::Sink::assign) print_stored(s.pass.storage);
     synced_ = false;
     return;
   case Statement::Kind::dot:
+    check_accumulator(s.dot);
     print_dot(s.dot);
+    print_stored(s.dot.result);
     synced_ = false;
     return;
-  case Statement::Kind::relayout: print_relayout(s.relayout); return;
+  case Statement::Kind::relayout:
+    print_relayout(s.relayout);
+    print_stored(s.relayout.to);
+    return;
   case Statement::Kind::when:
     w_.open_block(fmt::format("if ({})", Nest(*this, s.copies).scalar(s.value, false)));
     print_list(s.body);
@@ -341,6 +393,7 @@ void Printer::print_window(int window) {
   }
   w_.line(fmt::format("{}{}* {} = {};", w.stored ? "" : "const ", type_name(m.array_aval.dtype),
                       name, pointer));
+  if (w.depth > 0 && unstored_.contains(w.storage)) w_.line(stored_name(w.storage) + " = false;");
 }
 
 void Printer::print_scalar(const Statement& s) {

@@ -39,6 +39,7 @@ struct Address {
   std::int64_t alignment = 1;  // of base, in elements
   std::vector<Bound> bounds = {};
   bool shared = false;
+  bool resident = false;   // shared, and what the user's stores put there
   bool read_only = false;  // nobody writes it while the kernel runs
   bool writable = false;
   DType dtype = {};
@@ -61,6 +62,7 @@ class Printer {
   void name_parameters(Emitted& e);
   std::string signature(const Emitted& e) const;
   void find_mutable_storages();
+  void find_unstored();
   void print_program_ids();
   void print_storages();
   void print_list(const std::vector<passes::Statement>& list);
@@ -72,6 +74,10 @@ class Printer {
   void print_scalar(const passes::Statement& s);
   void print_sync();
   void print_scratch_sync();
+  void print_stored(int storage);
+  std::string stored_name(int storage) const { return storage_name(storage) + "_stored"; }
+  std::string stored_check(int storage) const;
+  void check_accumulator(const passes::Dot& d);
 
   // moves.cpp
   void print_dot(const passes::Dot& d);
@@ -98,6 +104,8 @@ class Printer {
   int loops_ = 0;                               // around the statement
   std::set<int> declared_;                      // storages whose variable stands in the text
   std::set<int> mutable_;                       // storages that are assigned more than once
+  // Windows in registers, by storage, of which nothing is known before the user stores it.
+  std::map<int, int> unstored_;
 };
 
 /// The part of each image that lies in dimension d.
@@ -154,6 +162,9 @@ class Nest {
   int widest_access() const;
   bool enters() const;
   void flush();
+  void print_flush_of_shared();
+  void before(std::string text) { before_.push_back({std::move(text), reading_}); }
+  void inside(std::string text) { inside_.push_back({std::move(text), reading_}); }
 
   // evaluate.cpp: expressions
   std::string evaluate(ValueId v, const Coordinates& c, const DimMap& map, bool enter);
@@ -171,6 +182,7 @@ class Nest {
   bool next_of_load(Pending& p, Pending& operand, std::string& text);
   std::string leaf(ValueId v, const Coordinates& c);
   std::string coordinate_value(const Affine& c, DType t) const;
+  std::string load_registers(ValueId v, const Coordinates& c, const DimMap& map);
   std::string read(int storage, const Coordinates& c, const DimMap& map);
   std::string access(const Address& a, const DimMap& map, const std::string& mask);
   std::vector<Bound> bounds_of(const Address& a, const DimMap& map) const;
@@ -188,13 +200,27 @@ class Nest {
   Affine divided(const Affine& a, std::int64_t by);
   Address address(ValueId ref, const Coordinates& c);
   Address part_address(ValueId ref, Coordinates c, Affine k, DType t);
-  void step_into(const graph::Inst& view, Coordinates& c, Affine& k, DType t);
+  void step_into(ValueId ref, Coordinates& c, Affine& k, DType t);
   Address window_address(int window, const Coordinates& c) const;
+  void add_bounds_of_window(Address& a, int window, const Coordinates& c) const;
   bool is_zero(RegionIndex region, int d) const;
   static std::int64_t a_multiple(const BlockMapping& m, int bytes);
   static void add_window_bounds(Address& a, const std::string& name, const BlockMapping& m, int d,
                                 const Affine& at);
   Address storage_address(int storage, const Coordinates& c) const;
+  /// A dynamic index: `coordinate` must lie in [0, extent) of a dimension of a view's source.
+  struct Index {
+    ValueId at = graph::no_value;
+    int dimension = 0;
+    Affine coordinate = {};
+    std::int64_t extent = 0;
+  };
+  bool is_plain(ValueId ref) const;
+  bool has_dynamic_index(ValueId ref) const;
+  std::vector<Index> find_indices(ValueId ref, const Coordinates& c);
+  void check_indices(ValueId access, const Coordinates& c, const DimMap& map,
+                     const std::string& mask);
+  void print_check(const std::string& text);
   /// How an access goes along e: `width` elements at once; `part`: the bounds along e may end it
   /// between them.
   struct Width {
@@ -203,7 +229,8 @@ class Nest {
   };
   Width vector_width(const Address& a, const std::vector<Bound>& bounds) const;
   std::string vector_access(const std::string& function, Address a, const std::string& array,
-                            bool store, std::vector<Bound> bounds, const std::string& extra) const;
+                            bool store, std::vector<Bound> bounds, const std::string& extra,
+                            const Address* from = nullptr) const;
   void store_vector(const Address& a, const std::string& values, std::vector<Bound> bounds);
   std::string place(const Address& a) const;
   std::string temporary(const std::string& prefix);
@@ -222,10 +249,19 @@ class Nest {
   int open_ = 0;             // loops
   bool groups_ = false;      // more than one group of `vector_` registers per repetition
   std::map<std::string, std::string> memo_;
-  std::vector<std::string> before_;      // lines of a group of elements: vector loads
-  std::vector<std::string> inside_;      // lines of one element
-  std::set<std::string> element_names_;  // declared by lines of one element
-  std::vector<std::string> indices_;     // declared in the pass
+  struct Line {
+    std::string text;
+    Location at;
+  };
+  std::vector<Line> before_;               // of a group of elements: vector loads
+  std::vector<Line> inside_;               // of one element
+  std::vector<Line> checks_;               // of the whole pass
+  std::set<std::string> temporary_names_;  // of the pass
+  Location reading_;                       // the user's line of the load that is being printed
+  bool storing_ = false;                   // addresses are of a store
+  std::vector<Index>* found_indices_ = nullptr;  // where addresses put them, if anywhere
+  std::set<std::string> element_names_;          // declared by lines of one element
+  std::vector<std::string> indices_;             // declared in the pass
   int temporaries_ = 0;
 };
 

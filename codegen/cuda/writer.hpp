@@ -13,6 +13,10 @@ namespace palladium::cuda {
 class Writer {
  public:
   void line(const std::string& text) { lines_.push_back({text, depth_, at_}); }
+  /// A line that comes from elsewhere, if that is known.
+  void line(const std::string& text, Location at) {
+    lines_.push_back({text, depth_, at == Location{} ? at_ : at});
+  }
   void open_block(const std::string& text) {
     line(text.empty() ? "{" : text + " {");
     ++depth_;
@@ -44,9 +48,10 @@ class Writer {
     if (declaration < lines_.size())
       lines_.erase(lines_.begin() + static_cast<std::ptrdiff_t>(declaration));
   }
-  void insert(std::size_t before, const std::string& text) {
+  void insert(std::size_t before, const std::string& text, Location at = {}) {
     lines_.insert(lines_.begin() + static_cast<std::ptrdiff_t>(before),
-                  {text, before < lines_.size() ? lines_[before].depth : depth_, at_});
+                  {text, before < lines_.size() ? lines_[before].depth : depth_,
+                   at == Location{} ? at_ : at});
   }
 
   std::string text() const {

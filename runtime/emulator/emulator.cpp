@@ -11,6 +11,7 @@
 #include "runtime/emulator/machine.hpp"
 #include "runtime/emulator/module.hpp"
 #include "runtime/emulator/workers.hpp"
+#include "runtime/race/unwritten.hpp"
 
 namespace palladium::emulator {
 namespace {
@@ -81,21 +82,37 @@ std::string block_text(std::uint32_t linear, std::array<std::int64_t, 3> grid) {
           global.region(conflict.region).buffer->name));
 }
 
+/// What the buffers hold that were given without contents, and nobody wrote.
+void tell_unwritten(const Launch& launch, const Reports& reports, GlobalMemory& global) {
+  for (std::size_t i = 0; i < global.size(); ++i) {
+    const GlobalMemory::Region& region = global.region(i);
+    const Buffer& buffer = *region.buffer;
+    if (buffer.initialised || !buffer.written || !launch.options.detect_writers) continue;
+    const std::vector<std::int64_t> row = {static_cast<std::int64_t>(region.writers.elements())};
+    const std::vector<std::int64_t> unit = {1};
+    const bool shaped = !buffer.strides.empty();
+    race::tell(race::find_unwritten(region.writers, shaped ? buffer.shape : row,
+                                    shaped ? buffer.strides : unit),
+               launch.kernel, buffer.name, launch.options.unwritten_is_error, reports.user_line(1));
+  }
+}
+
 void run_checked(const Launch& launch) {
   validate(launch);
-  double seconds = 0;
-  const std::shared_ptr<const Module> module = compile(launch.kernel, launch.text, seconds);
-
   std::uint64_t count = 1;
   for (int d = 0; d < 3; ++d)
     count *= static_cast<std::uint64_t>(launch.grid[d] / launch.cluster[d]);
+  GlobalMemory global(launch);
+  Reports reports(launch);
+  if (count == 0) return tell_unwritten(launch, reports, global);
+
+  double seconds = 0;
+  const std::shared_ptr<const Module> module = compile(launch.kernel, launch.text, seconds);
   const bool together = blocks_communicate(launch.text);
   const auto most = [&](int n) { return static_cast<int>(std::min<std::uint64_t>(n, count)); };
   const int workers = together ? 1 : most(worker_count(launch.options.workers));
   const int resident = together ? most(launch.options.resident_clusters) : 1;
 
-  GlobalMemory global(launch);
-  Reports reports(launch);
   Clusters clusters(count);
   Failure failure;
   run_on_workers(workers, [&]() noexcept {
@@ -111,6 +128,7 @@ void run_checked(const Launch& launch) {
   failure.rethrow(reports);
   if (const auto conflict = reports.conflict()) blame(launch, reports, global, *conflict);
   reports.raise();
+  tell_unwritten(launch, reports, global);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "codegen/base/tensor_map.hpp"
 #include "palladium/error.hpp"
@@ -22,10 +23,15 @@ struct Buffer {
   std::string name = {};  // "args[0]", "outputs[1]"
   bool written = false;
   int element_bytes = 1;
-  /// Whether two blocks that write one element are an error.
+  /// Whether two blocks of which one writes an element that the other reads or writes are an error.
   bool one_writer = true;
+  /// Whether it holds something before the kernel writes. Else what nobody wrote is not read, and
+  /// at the end told.
+  bool initialised = true;
   /// Whether the kernel before writes it and may still run (programmatic dependent launch).
   bool overlapped = false;
+  /// In elements; where they are empty the buffer is one row without gaps.
+  std::vector<std::int64_t> shape = {}, strides = {};
 };
 
 enum class OutOfBounds {
@@ -48,6 +54,9 @@ enum class Schedule { fifo, lifo, random };
 struct Options {
   OutOfBounds out_of_bounds = OutOfBounds::poison;
   bool detect_writers = true;
+  /// Elements of a buffer that was not initialised and that nobody wrote are an error, rather than
+  /// a warning in the log.
+  bool unwritten_is_error = false;
   bool detect_races = true;
   /// Whether fence_async counts only for what its own thread wrote (see race::Engine).
   bool strict_fences = true;
@@ -86,10 +95,10 @@ struct Launch {
 /// that nobody wrote, collectives that not all threads reach, misused barriers, races and missing
 /// fences, accumulators touched in flight, copies nobody waited for, deadlock. What does not stop
 /// the kernel is collected, once per cause, and thrown at the end. CompileError for what the user
-/// did: blocks that write one element, a block wholly out of bounds and, where the text is emitted,
-/// accesses out of bounds and races between blocks or warpgroups. CompileError also when the host
-/// compiler cannot be run, or does not compile the device library, and CudaError when there is no
-/// memory for it.
+/// did: blocks that write one element, a block wholly out of bounds, a slice that leaves its block,
+/// a read of what nobody has stored and, where the text is emitted, accesses out of bounds and
+/// races between blocks or warpgroups. CompileError also when the host compiler cannot be run, or
+/// does not compile the device library, and CudaError when there is no memory for it.
 void run(const Launch& launch);
 
 /// A tensor map for tma_load and its like under the emulator, with the same checks that

@@ -10,10 +10,14 @@ namespace palladium::emulator {
 GlobalMemory::GlobalMemory(const Launch& launch) {
   for (const Buffer& buffer : launch.buffers) {
     const auto begin = reinterpret_cast<std::uintptr_t>(buffer.base);
-    const bool watched = buffer.written && buffer.one_writer && launch.options.detect_writers;
-    const std::size_t element = static_cast<std::size_t>(std::max(1, buffer.element_bytes));
+    const std::size_t elements =
+        buffer.written && launch.options.detect_writers
+            ? buffer.bytes / static_cast<std::size_t>(std::max(1, buffer.element_bytes))
+            : 0;
+    const bool watched = buffer.one_writer || !buffer.initialised;
     regions_.push_back({&buffer, begin, begin + buffer.bytes,
-                        race::WriterMap(watched ? buffer.bytes / element : 0)});
+                        race::WriterMap(watched ? elements : 0),
+                        race::ReaderMap(buffer.one_writer && buffer.initialised ? elements : 0)});
   }
   // Of an aliased input and output the written one comes first, so that it is found.
   std::stable_sort(regions_.begin(), regions_.end(), [](const Region& a, const Region& b) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/emulator/emulator.hpp"
+#include "runtime/race/reader_map.hpp"
 #include "runtime/race/writer_map.hpp"
 
 namespace palladium::emulator {
@@ -20,7 +21,12 @@ class GlobalMemory {
   struct Region {
     const Buffer* buffer = nullptr;
     std::uintptr_t begin = 0, end = 0;
-    race::WriterMap writers;
+    race::WriterMap writers;  // without elements where nobody wants to know
+    race::ReaderMap readers;  // where what a block reads another must not write
+
+    std::size_t element_of(std::uintptr_t address) const {
+      return (address - begin) / static_cast<std::size_t>(buffer->element_bytes);
+    }
   };
   static constexpr std::size_t none = ~std::size_t{0};
   /// The index of the region that holds all of [address, address + bytes), or none. `hint` is the

@@ -31,11 +31,17 @@ const Host& host_table() {
                            i32 line) { machine().load_global_nc(dst, p, bytes, line); },
       .store_global = [](void* p, const void* src, u32 bytes,
                          i32 line) { machine().store_global(p, src, bytes, line); },
-      .load_shared = [](void* dst, u32 address, u32 bytes, bool padded,
-                        i32 line) { machine().load_shared(dst, address, bytes, padded, line); },
+      .load_shared = [](void* dst, u32 address, u32 bytes, Unwritten unwritten,
+                        i32 line) { machine().load_shared(dst, address, bytes, unwritten, line); },
       .store_shared = [](u32 address, const void* src, u32 bytes,
                          i32 line) { machine().store_shared(address, src, bytes, line); },
+      .flush_resident =
+          [](void* p, u32 address, u32 element_bytes, i32 elements, i32 line) {
+            machine().flush_resident(p, address, element_bytes, elements, line);
+          },
       .check = [](const char* what, i32 line) { machine().check(what, line); },
+      .check_range = [](i64 first, i64 last, i64 extent, const char* what,
+                        i32 line) { machine().check_range(first, last, extent, what, line); },
       .mma = [](void* d, const void* a, const void* b, i32 k, Product product,
                 i32 line) { machine().mma(d, a, b, k, product, line); },
       .ldmatrix = [](void* dst, u32 row, i32 matrices, bool transposed,

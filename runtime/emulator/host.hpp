@@ -4,11 +4,12 @@
 namespace palladium::emulator::abi {
 
 using i32 = int;
+using i64 = long long;
 using u32 = unsigned;
 using u64 = unsigned long long;
 using f32 = float;
 using f64 = double;
-static_assert(sizeof(i32) == 4 && sizeof(u64) == 8);
+static_assert(sizeof(i32) == 4 && sizeof(i64) == 8 && sizeof(u64) == 8);
 
 #include "codegen/device/cpu/host.cuh"
 

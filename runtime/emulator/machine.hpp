@@ -327,12 +327,17 @@ class Machine {
   void load_global(void* dst, const void* p, std::uint32_t bytes, int line);
   void load_global_nc(void* dst, const void* p, std::uint32_t bytes, int line);
   void store_global(void* p, const void* src, std::uint32_t bytes, int line);
-  void load_shared(void* dst, std::uint32_t address, std::uint32_t bytes, bool padded, int line);
+  void load_shared(void* dst, std::uint32_t address, std::uint32_t bytes, abi::Unwritten unwritten,
+                   int line);
   void store_shared(std::uint32_t address, const void* src, std::uint32_t bytes, int line);
   std::uint32_t mapa(std::uint32_t address, std::uint32_t rank, int line);
   void load_cluster(void* dst, std::uint32_t remote, std::uint32_t bytes, int line);
   void store_cluster(std::uint32_t remote, const void* src, std::uint32_t bytes, int line);
+  void flush_resident(void* p, std::uint32_t address, std::uint32_t element_bytes, int elements,
+                      int line);
   void check(const char* what, int line);
+  void check_range(std::int64_t first, std::int64_t last, std::int64_t extent, const char* what,
+                   int line);
   void name_shared(std::uint32_t address, std::uint32_t bytes, const char* name, int index);
   std::uint64_t atomic_global(void* p, abi::Atomic what, abi::Format format, std::uint32_t bytes,
                               std::uint64_t value, std::uint64_t expected, abi::Order order,
@@ -387,7 +392,7 @@ class Machine {
   static thread_local Machine* running __attribute__((tls_model("initial-exec")));
 
   // ---- life of threads and clusters (machine.cpp)
-  Thread& self() { return *static_cast<Thread*>(scheduler_.current()->owner()); }
+  Thread& self() const { return *static_cast<Thread*>(scheduler_.current()->owner()); }
   void build(Cluster& cluster);
   void fill(Cluster& cluster, std::uint64_t index);
   void run_thread(Thread& thread);
@@ -460,8 +465,13 @@ class Machine {
                                bool write, const char* what, int line);
   void record_global(GlobalMemory::Region& region, std::uintptr_t address, std::size_t bytes,
                      race::Access access, std::span<const race::Agent> issuers);
-  void require_own(GlobalMemory::Region& region, std::uintptr_t address, std::size_t bytes,
-                   race::Access access);
+  /// What a read of a buffer that is written must be: of elements that hold something, and that no
+  /// other block writes.
+  void check_read(GlobalMemory::Region& region, std::uintptr_t address, std::size_t bytes,
+                  int line);
+  bool is_ordered_by_engine(std::uint32_t other_block) const;
+  void report_unordered(GlobalMemory::Region& region, std::size_t element, race::Write read,
+                        race::Write write);
   std::size_t region_index(const GlobalMemory::Region& region) {
     return static_cast<std::size_t>(&region - &global_.region(0));
   }

@@ -150,10 +150,17 @@ void Machine::record_shared(Block& block, std::uint32_t offset, std::uint32_t by
   }
 }
 
-void Machine::load_shared(void* dst, std::uint32_t address, std::uint32_t bytes, bool padded,
-                          int line) {
+void Machine::load_shared(void* dst, std::uint32_t address, std::uint32_t bytes,
+                          abi::Unwritten unwritten, int line) {
   const Place at = shared(address, bytes, bytes, "reads", line);
-  if (!padded) require_written(*at.block, at.offset, bytes, "reads", line);
+  if (unwritten == abi::Unwritten::wrong) {
+    require_written(*at.block, at.offset, bytes, "reads", line);
+  } else if (unwritten == abi::Unwritten::by_user &&
+             std::memchr(&at.block->state[at.offset], Block::unwritten, bytes) != nullptr) {
+    blame_user(line, fmt::format("{} reads an element of scratch or of an output's block before "
+                                 "anything was stored there{}",
+                                 describe_self(), where(line)));
+  }
   copy(dst, &at.block->shared[at.offset], bytes);
   record_shared(*at.block, at.offset, bytes, race::Kind::read, line);
   ask(address, dst, bytes, line);
@@ -165,6 +172,26 @@ void Machine::store_shared(std::uint32_t address, const void* src, std::uint32_t
   if (!is_same(&at.block->shared[at.offset], src, bytes)) progress();
   copy(&at.block->shared[at.offset], src, bytes);
   record_shared(*at.block, at.offset, bytes, race::Kind::write, line);
+}
+
+// Elements of which nobody stored a part stay what they are in global memory.
+void Machine::flush_resident(void* p, std::uint32_t address, std::uint32_t element_bytes,
+                             int elements, int line) {
+  const std::uint32_t bytes = element_bytes * static_cast<std::uint32_t>(elements);
+  const Place at = shared(address, bytes, bytes, "reads", line);
+  std::uint8_t* const state = &at.block->state[at.offset];
+  std::byte moved[16];
+  const auto move = [&](std::uint32_t offset, std::uint32_t count) {
+    load_shared(moved, address + offset, count, abi::Unwritten::padding, line);
+    store_global(static_cast<std::byte*>(p) + offset, moved, count, line);
+  };
+  if (std::memchr(state, Block::unwritten, bytes) == nullptr) {
+    move(0, bytes);
+  } else {
+    for (std::uint32_t e = 0; e < bytes; e += element_bytes)
+      if (std::memchr(state + e, Block::written, element_bytes) != nullptr) move(e, element_bytes);
+  }
+  std::memset(state, Block::unwritten, bytes);
 }
 
 void Machine::load_cluster(void* dst, std::uint32_t remote, std::uint32_t bytes, int line) {
@@ -219,10 +246,11 @@ GlobalMemory::Region& Machine::global(const void* p, std::size_t bytes, std::uin
 // Races of one cluster's threads; other clusters' writes are the writer map's.
 void Machine::record_global(GlobalMemory::Region& region, std::uintptr_t address, std::size_t bytes,
                             race::Access access, std::span<const race::Agent> issuers) {
-  if (!races()) return;
-  if (region.buffer->overlapped) require_end_of_previous(region, access);
+  if (races() && region.buffer->overlapped) require_end_of_previous(region, access);
   if (!region.buffer->written) return;
-  if (access.kind == race::Kind::read) require_own(region, address, bytes, access);
+  if (access.kind == race::Kind::read)
+    check_read(region, address, bytes, static_cast<int>(access.tag));
+  if (!races()) return;
   auto& pages = global_shadows_[region_index(region)].pages;
   std::size_t offset = address - region.begin;
   while (bytes > 0) {
@@ -253,38 +281,62 @@ void Machine::require_end_of_previous(const GlobalMemory::Region& region, race::
                      describe(access), region.buffer->name, where(line)));
 }
 
-// A block may not read what another has written, unless they communicate: then the engine knows.
-void Machine::require_own(GlobalMemory::Region& region, std::uintptr_t address, std::size_t bytes,
-                          race::Access access) {
-  if (region.writers.elements() == 0 || clusters_.size() > 1) return;
-  const Block& block = *self().block;
-  const auto element = static_cast<std::size_t>(region.buffer->element_bytes);
-  const std::size_t last = (address - region.begin + bytes - 1) / element;
-  for (std::size_t i = (address - region.begin) / element; i <= last; ++i) {
+// Blocks that run together may wait for each other, and the engine knows whether they did.
+bool Machine::is_ordered_by_engine(std::uint32_t other) const {
+  if (clusters_.size() > 1) return true;
+  const auto cluster_of = [&](std::uint32_t linear) {
+    std::array<std::int64_t, 3> index = block_index(linear, launch_.grid);
+    for (std::size_t d = 0; d < 3; ++d) index[d] /= launch_.cluster[d];
+    return index;
+  };
+  return cluster_of(other) == cluster_of(self().block->linear);
+}
+
+void Machine::check_read(GlobalMemory::Region& region, std::uintptr_t address, std::size_t bytes,
+                         int line) {
+  if (region.writers.elements() == 0) return;
+  const race::Write mine{self().block->linear, static_cast<std::uint32_t>(line)};
+  const std::size_t last = region.element_of(address + bytes - 1);
+  for (std::size_t i = region.element_of(address); i <= last; ++i) {
+    if (region.readers.elements() > 0) region.readers.record(i, mine);
     const std::optional<race::Write> write = region.writers.writer(i);
-    if (!write || write->program == block.linear) continue;
-    const int line = static_cast<int>(access.tag), other = static_cast<int>(write->tag);
-    report(
-        block, {"read across blocks", line, other, true},
-        fmt::format("race: {} reads element {} of {}{}\nwhich block {} has written; blocks have no "
-                    "order{}",
-                    describe_self(), i, region.buffer->name, where(line),
-                    text(block_index(write->program, launch_.grid)), where(other)));
-    return;
+    const bool own = write && (write->program == mine.program || !region.buffer->one_writer);
+    if (region.buffer->initialised) {
+      if (write && !own && !is_ordered_by_engine(write->program))
+        report_unordered(region, i, mine, *write);
+    } else if (!own) {
+      blame_user(line,
+                 fmt::format("{} reads element {} of {}, to which no input is aliased, before "
+                             "anything was stored there by its block{}",
+                             describe_self(), i, region.buffer->name, where(line)));
+    }
   }
 }
 
-// Two blocks that write one element are the user's error.
+void Machine::report_unordered(GlobalMemory::Region& region, std::size_t element, race::Write read,
+                               race::Write write) {
+  const int line = static_cast<int>(read.tag), other = static_cast<int>(write.tag);
+  report(*self().block, {"read across blocks", line, other, true},
+         fmt::format("race: block {} reads element {} of {}{}\nwhich block {} writes; blocks have "
+                     "no order{}",
+                     text(block_index(read.program, launch_.grid)), element, region.buffer->name,
+                     where(line), text(block_index(write.program, launch_.grid)), where(other)));
+}
+
+// Two blocks that write one element, or of which one reads it, are the user's error.
 void Machine::record_writer(GlobalMemory::Region& region, std::uintptr_t address, std::size_t bytes,
                             const Block& block, int line) {
   if (region.writers.elements() == 0) return;
-  const auto element = static_cast<std::size_t>(region.buffer->element_bytes);
-  const std::size_t first = (address - region.begin) / element;
-  const std::size_t last = (address - region.begin + bytes - 1) / element;
+  const std::size_t first = region.element_of(address);
+  const std::size_t last = region.element_of(address + bytes - 1);
   if (last >= region.writers.elements()) return;
-  const auto conflict = region.writers.record(
-      first, last - first + 1, {.program = block.linear, .tag = static_cast<std::uint32_t>(line)});
-  if (!conflict) return;
+  const race::Write mine{.program = block.linear, .tag = static_cast<std::uint32_t>(line)};
+  const auto conflict = region.writers.record(first, last - first + 1, mine);
+  for (std::size_t i = first; i <= last && region.readers.elements() > 0; ++i) {
+    const std::optional<race::Write> read = region.readers.other(i, mine.program);
+    if (read && !is_ordered_by_engine(read->program)) report_unordered(region, i, *read, mine);
+  }
+  if (!conflict || !region.buffer->one_writer) return;
   WriteConflict found = {.region = region_index(region),
                          .element = conflict->element,
                          .first = conflict->first.program,
@@ -338,6 +390,14 @@ void Machine::store_global(void* p, const void* src, std::uint32_t bytes, int li
                 {&me, 1});
   if (!is_same(p, src, bytes)) progress();
   copy(p, src, bytes);
+}
+
+void Machine::check_range(std::int64_t first, std::int64_t last, std::int64_t extent,
+                          const char* what, int line) {
+  const std::string part = first == last ? fmt::format("element {} is", first)
+                                         : fmt::format("elements {} to {} are", first, last);
+  blame_user(line, fmt::format("{}: {} out of bounds, the extent is {} (in block {})", what, part,
+                               extent, text(self().block->index)));
 }
 
 void Machine::check(const char* what, int line) {

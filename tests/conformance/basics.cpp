@@ -110,8 +110,35 @@ void add_global(std::vector<Case>& all) {
                                " + # * t, v, i32(t % 18) - 1, t % 5 != 3);" + next);
 }
 
+// Parts of blocks in shared memory, to registers and to arrays.
+void add_resident(std::vector<Case>& all) {
+  const std::string at = "s + # * u32(sizeof($)) * ", out = "reinterpret_cast<$*>(o) + # * t";
+  const auto add = [&](const std::string& name, const std::string& statement) {
+    Case c =
+        kernel("memory/" + name, "const u8* x, u8* o",
+               "  const u32 t = pl::thread(), s = pl::shared_base();\n" +
+                   over_vectors(
+                       "  { $ v[#]; pl::load_global<#>(v, reinterpret_cast<const $*>(x) + # * t);\n"
+                       "    pl::store_shared<#>(" +
+                       at + "t, v);\n    pl::warpgroup_sync();\n    " + statement +
+                       "\n    pl::warpgroup_sync(); x += 4096; o += 4096; }\n"));
+    std::vector<std::byte> bytes = Case::bytes_of(random_words(15 * 1024, 7));
+    for (std::size_t i = 5 * 4096; i < 6 * 4096; ++i) bytes[i] &= std::byte{1};
+    c.array({.type = "u8", .bytes = bytes}).output("u8", 15 * 4096);
+    c.shared_bytes = 2048;
+    c.sanitized = true;
+    all.push_back(c);
+  };
+  add("load_resident_part", "pl::load_resident_part<#>(v, " + at +
+                                "(t ^ 9), i32(t % 18) - 1, t % 5 != 3);\n    pl::store_global<#>(" +
+                                out + ", v);");
+  add("flush_resident", "pl::flush_resident<#>(" + out + ", " + at + "(t ^ 9), t % 5 != 3);");
+  add("flush_resident_part",
+      "pl::flush_resident_part<#>(" + out + ", " + at + "(t ^ 9), i32(t % 18) - 1, t % 5 != 3);");
+}
+
 void add_shared(std::vector<Case>& all) {
-  for (const char* n : {"load_shared", "load_shared_padded"}) {
+  for (const char* n : {"load_shared", "load_shared_padded", "load_resident"}) {
     Case c =
         kernel("memory/" + std::string(n) + " and store_shared", "const u8* x, u8* o",
                "  const u32 t = pl::thread(), s = pl::shared_base();\n" +
@@ -136,6 +163,7 @@ void add_shared(std::vector<Case>& all) {
     c.sanitized = true;
     all.push_back(c);
   }
+  add_resident(all);
   // More shared memory than a kernel gets without asking.
   Case c = kernel("memory/200 KiB of shared memory", "const u32* x, u32* o", R"(
   const u32 t = pl::thread(), s = pl::shared_base();
@@ -175,13 +203,15 @@ void add_control(std::vector<Case>& all) {
   c.input("u32", random_words(384, 5)).output("u32", 384);
   all.push_back(c);
 
-  c = kernel("control/griddepcontrol, check and name_shared", "const u32* x, u32* o", R"(
+  c = kernel("control/griddepcontrol, checks and name_shared", "const u32* x, u32* o", R"(
   const u32 t = pl::thread(), s = pl::shared_base();
   pl::name_shared(s, 512, "words");
   pl::griddepcontrol_launch_dependents();
   u32 v;
   pl::load_global(&v, x + t);
   pl::check(v == v, "never said");
+  pl::check_range(0, i64(v % 128), 128, "never said");
+  if (!pl::was_stored(v == v)) v = 0;
   pl::store_shared(s + 4 * t, &v);
   pl::griddepcontrol_wait();
   pl::load_shared(&v, s + 4 * t);

@@ -106,6 +106,40 @@ TEST_CASE("shared memory: uninitialised, outside and misaligned accesses are rep
       ContainsSubstring("that nobody wrote"));
 }
 
+TEST_CASE("a read of what the user did not store is the user's mistake, with the line") {
+  const Outcome r = outcome("f32 v;\npl::load_resident(&v, pl::shared_base() + 8);");
+  CHECK(r.internal == "");
+  CHECK_THAT(r.user, ContainsSubstring("before anything was stored there"));
+  CHECK(r.at.line == 102);
+  CHECK(outcome("f32 v; pl::load_resident(&v, pl::shared_base() + 8, false);").user == "");
+  CHECK(outcome("f32 v[2] = {}; pl::store_shared(pl::shared_base() + 8, v);\n"
+                "pl::load_resident_part<2>(v, pl::shared_base() + 8, 1);")
+            .user == "");
+}
+
+TEST_CASE("a block that ends leaves alone what nobody stored, and nothing behind") {
+  const Outcome r = outcome(R"(
+  const u32 s = pl::shared_base() + 16 * pl::thread();
+  if (pl::thread() < 64) {
+    f32 v[4] = {1, 2, 3, 4};
+    pl::store_shared<2>(s, v);
+    pl::flush_resident<4>(o + 4 * pl::thread(), s);
+    pl::load_global<4>(v, o + 4 * pl::thread());
+    pl::check(v[0] == 1 && v[1] == 2 && v[2] == 0 && v[3] == 0, "stored");
+    pl::load_resident(v, s);
+  })");
+  CHECK(r.internal == "");
+  CHECK_THAT(r.user, ContainsSubstring("before anything was stored there"));
+}
+
+TEST_CASE("a range that leaves its extent is the user's mistake, with its numbers") {
+  CHECK(outcome("pl::check_range(0, 7, 8, \"x\");").user == "");
+  CHECK_THAT(outcome("pl::check_range(1, 8, 8, \"x\");").user,
+             ContainsSubstring("x: elements 1 to 8 are out of bounds, the extent is 8"));
+  CHECK_THAT(outcome("pl::check_range(-1, -1, 8, \"x\");").user,
+             ContainsSubstring("x: element -1 is out of bounds, the extent is 8"));
+}
+
 TEST_CASE("shared memory of one block is not seen by the next") {
   CHECK_THAT(outcome("f32 v = 1;\n"
                      "if (pl::block_x() == 0) pl::store_shared(pl::shared_base(), &v);\n"

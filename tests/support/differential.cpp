@@ -101,10 +101,10 @@ void run_emulator(const graph::Graph& g, const cuda::Options& options, Call& cal
       buffers[storage_of(g, i)].written = true;
       continue;
     }
+    const bool output = static_cast<int>(i) >= g.mapping.num_inputs;
     const BlockMapping& m = g.mapping.block_mappings[i];
-    buffers.push_back({call.arrays[i].data(), call.arrays[i].size(), m.origin,
-                       static_cast<int>(i) >= g.mapping.num_inputs, m.array_aval.dtype.bytes(),
-                       !g.allow_revisit});
+    buffers.push_back({call.arrays[i].data(), call.arrays[i].size(), m.origin, output,
+                       m.array_aval.dtype.bytes(), !g.allow_revisit, !output});
   }
   std::vector<void*> addresses;
   for (std::size_t i = 0; i < call.arrays.size(); ++i)

@@ -155,8 +155,7 @@ class Generator : RandomValues {
                             !depends_on_axis(g_, m.num_inputs + i, revisited_);
       initialise(b, pool, o, revisits || bm.index_map == no_region);
       writable_.push_back(o);
-      // What lies beyond the end of an array was not kept: it may not be read again.
-      if (!is_ragged(bm)) readable_.push_back(o);
+      readable_.push_back(o);
     }
     statements(b, pool, o_.statements, o_.depth);
     for (const ValueId o : outputs) {

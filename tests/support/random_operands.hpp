@@ -170,16 +170,6 @@ class RandomOperands {
     return n <= o_.max_elements && dims.size() <= 4;
   }
 
-  bool is_ragged(const BlockMapping& m) const {
-    for (std::size_t i = 0; i < m.block_shape.size(); ++i) {
-      const Dim& extent = m.array_aval.shape[static_cast<int>(i)];
-      if (!extent.is_static() || extent.value() % m.block_shape[i].size != 0 ||
-          m.block_shape[i].kind == BlockDim::Kind::element)
-        return true;
-    }
-    return false;
-  }
-
   // Blocks of an array that has the grid axes for which `has` holds.
   template <class Has>
   std::vector<Dimension> dimensions(bool output, const Has& has) {

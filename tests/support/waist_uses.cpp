@@ -79,6 +79,8 @@ void add_simple(std::vector<WaistUse>& all) {
       {"vote_all", "u += pl::vote_all(u > 3);"},
       {"vote_ballot", "u += pl::vote_ballot(u > 3);"},
       {"check", "pl::check(true, \"fine\");"},
+      {"check_range", "pl::check_range(0, i64(u & 7), 8, \"fine\");"},
+      {"was_stored", "u += pl::was_stored(true);"},
       {"pack", "u += pl::pack(h[0], h[1]) + pl::pack(b[0], b[1]) + pl::pack(u16(1), u16(2));"},
       {"unpack", "pl::unpack(h, u); pl::unpack(b + 2, u);"},
       {"bitcast", "u += pl::bitcast<u32>(f[0]); u += pl::bitcast<u16>(h[0]);"},
@@ -145,6 +147,7 @@ void add_values(std::vector<WaistUse>& all) {
 
 void add_memory(std::vector<WaistUse>& all) {
   const std::string seen = " u += v[0] == v[#-1];", p = "static_cast<const $*>(m)";
+  const std::string again = " pl::store_shared<#>(s, v);";
   const std::vector<WaistUse> uses = {
       over_vectors("load_global", "pl::load_global<#>(v, " + p + ", u > 2);" + seen),
       over_vectors("load_global_nc", "pl::load_global_nc<#>(v, " + p + ");" + seen),
@@ -158,6 +161,14 @@ void add_memory(std::vector<WaistUse>& all) {
       over_vectors("store_shared", "pl::store_shared<#>(s, v);"),
       over_vectors("load_shared", "pl::load_shared<#>(v, s);" + seen),
       over_vectors("load_shared_padded", "pl::load_shared_padded<#>(v, s, u > 2);" + seen),
+      over_vectors("load_resident", "pl::load_resident<#>(v, s, u > 2);" + seen),
+      over_vectors("load_resident_part",
+                   "pl::load_resident_part<#>(v, s, i32(u) - 1, u > 2);" + seen),
+      // Others read what these leave unwritten.
+      over_vectors("flush_resident",
+                   "pl::flush_resident<#>(static_cast<$*>(m), s, u > 2);" + again),
+      over_vectors("flush_resident_part",
+                   "pl::flush_resident_part<#>(static_cast<$*>(m), s, i32(u) - 1, u > 2);" + again),
       over_vectors("load_cluster", "pl::load_cluster<#>(v, s);" + seen),
       over_vectors("store_cluster", "pl::store_cluster<#>(s, v);"),
       over_vectors("store_async", "pl::store_async<#>(s, v, z);", 4),

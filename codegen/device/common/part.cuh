@@ -36,4 +36,28 @@ PL_FN void store_global_part(T* p, const T* src, i32 valid, bool in_bounds = tru
   }
 }
 
+template <int N, class T>
+PL_FN void load_resident_part(T* dst, u32 address, i32 valid, bool in_bounds = true PL_AND_LINE) {
+  if (valid >= N) {
+    pl::load_resident<N>(dst, address, in_bounds PL_AND_PASS_LINE);
+  } else {
+    PL_UNROLL for (i32 e = 0; e < N; ++e) {
+      pl::load_resident<1>(dst + e, address + e * u32(sizeof(T)),
+                           in_bounds && e < valid PL_AND_PASS_LINE);
+    }
+  }
+}
+
+template <int N, class T>
+PL_FN void flush_resident_part(T* p, u32 address, i32 valid, bool in_bounds = true PL_AND_LINE) {
+  if (valid >= N) {
+    pl::flush_resident<N>(p, address, in_bounds PL_AND_PASS_LINE);
+  } else {
+    PL_UNROLL for (i32 e = 0; e < N; ++e) {
+      pl::flush_resident<1>(p + e, address + e * u32(sizeof(T)),
+                            in_bounds && e < valid PL_AND_PASS_LINE);
+    }
+  }
+}
+
 }  // namespace pl

@@ -40,6 +40,8 @@ enum class Fence : i32 {
   gpu,
   system
 };
+// What a load of shared memory that nobody wrote is.
+enum class Unwritten : i32 { wrong, padding, by_user };
 enum class Waiting : i32 { test, try_once, until };
 enum class Order : i32 { relaxed, acquire, release, acq_rel };
 enum class Scope : i32 { block, cluster, gpu, system };
@@ -76,9 +78,11 @@ struct Host {
   void (*load_global)(void* dst, const void* p, u32 bytes, i32 line);
   void (*load_global_nc)(void* dst, const void* p, u32 bytes, i32 line);
   void (*store_global)(void* p, const void* src, u32 bytes, i32 line);
-  void (*load_shared)(void* dst, u32 address, u32 bytes, bool padded, i32 line);
+  void (*load_shared)(void* dst, u32 address, u32 bytes, Unwritten unwritten, i32 line);
   void (*store_shared)(u32 address, const void* src, u32 bytes, i32 line);
+  void (*flush_resident)(void* p, u32 address, u32 element_bytes, i32 elements, i32 line);
   void (*check)(const char* what, i32 line);
+  void (*check_range)(i64 first, i64 last, i64 extent, const char* what, i32 line);
   void (*mma)(void* d, const void* a, const void* b, i32 k, Product product, i32 line);
   void (*ldmatrix)(void* dst, u32 row, i32 matrices, bool transposed, i32 line);
 

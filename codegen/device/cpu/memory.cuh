@@ -53,9 +53,9 @@ PL_FN void store_global(T* p, const T* src, bool in_bounds = true, PL_LINE) {
 namespace detail {
 
 template <int N, class T>
-PL_FN void load_shared(T* dst, u32 address, bool active, bool padded, i32 line) {
+PL_FN void load_shared(T* dst, u32 address, bool active, Unwritten unwritten, i32 line) {
   if (active) {
-    host.load_shared(dst, address, N * sizeof(T), padded, line);
+    host.load_shared(dst, address, N * sizeof(T), unwritten, line);
     normalize<N>(dst);
   } else {
     for (int i = 0; i < N; ++i) dst[i] = out_of_bounds<T>();
@@ -66,13 +66,25 @@ PL_FN void load_shared(T* dst, u32 address, bool active, bool padded, i32 line) 
 
 template <int N = 1, class T>
 PL_FN void load_shared(T* dst, u32 address, bool active = true, PL_LINE) {
-  detail::load_shared<N>(dst, address, active, false, line);
+  detail::load_shared<N>(dst, address, active, detail::Unwritten::wrong, line);
 }
 
 template <int N = 1, class T>
 PL_FN void load_shared_padded(T* dst, u32 address, bool active = true, PL_LINE) {
-  detail::load_shared<N>(dst, address, active, true, line);
+  detail::load_shared<N>(dst, address, active, detail::Unwritten::padding, line);
 }
+
+template <int N = 1, class T>
+PL_FN void load_resident(T* dst, u32 address, bool in_bounds = true, PL_LINE) {
+  detail::load_shared<N>(dst, address, in_bounds, detail::Unwritten::by_user, line);
+}
+
+template <int N = 1, class T>
+PL_FN void flush_resident(T* p, u32 address, bool in_bounds = true, PL_LINE) {
+  if (in_bounds) detail::host.flush_resident(p, address, sizeof(T), N, line);
+}
+
+PL_FN bool was_stored(bool stored) { return stored; }
 
 template <int N = 1, class T>
 PL_FN void store_shared(u32 address, const T* src, bool active = true, PL_LINE) {
@@ -81,6 +93,10 @@ PL_FN void store_shared(u32 address, const T* src, bool active = true, PL_LINE) 
 
 PL_FN void check(bool ok, const char* what, PL_LINE) {
   if (!ok) detail::host.check(what, line);
+}
+
+PL_FN void check_range(i64 first, i64 last, i64 extent, const char* what, PL_LINE) {
+  if (first < 0 || last >= extent) detail::host.check_range(first, last, extent, what, line);
 }
 
 }  // namespace pl

@@ -131,6 +131,20 @@ PL_FN void load_shared_padded(T* dst, u32 address, bool active = true) {
 }
 
 template <int N = 1, class T>
+PL_FN void load_resident(T* dst, u32 address, bool in_bounds = true) {
+  load_shared<N>(dst, address, in_bounds);
+}
+
+template <int N = 1, class T>
+PL_FN void flush_resident(T* p, u32 address, bool in_bounds = true) {
+  T moved[N];
+  load_shared<N>(moved, address, in_bounds);
+  store_global<N>(p, moved, in_bounds);
+}
+
+PL_FN bool was_stored(bool) { return true; }
+
+template <int N = 1, class T>
 PL_FN void store_shared(u32 address, const T* src, bool active = true) {
   detail::vector_of<N, T> w;
   detail::to_words<N>(w, src);
@@ -143,5 +157,6 @@ PL_FN T out_of_bounds() {
 }
 
 PL_FN void check(bool, const char*) {}
+PL_FN void check_range(i64, i64, i64, const char*) {}
 
 }  // namespace pl

@@ -57,6 +57,7 @@ PL_KERNEL(128) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
       const i32 t = pl::thread();
       const i32 i = (t >> 3 & 15);
       const i32 j = (t & 7) * 8;
+      pl::check_range(i64(v7), i64(v7) + 63, 512, "load: dimension 0 of ref block f16[512,64]");
       PL_UNROLL for (i32 ri = 0; ri < 4; ++ri) {
         f16 a0[8];
         pl::load_global_nc<8>(a0, w1 + (j + i * 64 + ri * 1024 + v7 * 64));
@@ -125,6 +126,7 @@ PL_KERNEL(128) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
       const i32 t = pl::thread();
       const i32 i = (t >> 3 & 15);
       const i32 j = (t & 7) * 8;
+      pl::check_range(i64(v7), i64(v7) + 63, 512, "load: dimension 0 of ref block f16[512,64]");
       PL_UNROLL for (i32 ri = 0; ri < 4; ++ri) {
         f16 a0[8];
         pl::load_global_nc<8>(a0, w2 + (j + i * 64 + ri * 1024 + v7 * 64));

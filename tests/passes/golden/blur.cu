@@ -4,11 +4,11 @@ PL_KERNEL(128) blur_kernel(const u8* in0, u8* out0) {
   block /= 10;
   const i32 p0 = block;
   const i64 w0_start0 = i64(pl::mul(p0, 16)) - 2;
-  const i32 w0_from0 = w0_start0 < 0 ? i32(-w0_start0) : 0;
+  const i32 w0_from0 = w0_start0 < 0 ? i32(pl::min(-w0_start0, i64(20))) : 0;
   const i32 w0_size0 = i32(pl::min(i64(480 - w0_start0), i64(20)));
   pl::check(w0_size0 > w0_from0, "args[0]: the block is wholly out of bounds along dimension 0 (an index map gives block indices, not element offsets)");
   const i64 w0_start1 = i64(pl::mul(p1, 64)) - 2;
-  const i32 w0_from1 = w0_start1 < 0 ? i32(-w0_start1) : 0;
+  const i32 w0_from1 = w0_start1 < 0 ? i32(pl::min(-w0_start1, i64(68))) : 0;
   const i32 w0_size1 = i32(pl::min(i64(640 - w0_start1), i64(68)));
   pl::check(w0_size1 > w0_from1, "args[0]: the block is wholly out of bounds along dimension 1 (an index map gives block indices, not element offsets)");
   const u8* w0 = in0 + w0_start1 + w0_start0 * 640;

@@ -5,6 +5,7 @@ PL_KERNEL(128) matmul_kernel(const bf16* in0, const bf16* in1, f32* out0) {
   block /= 8;
   const i32 p0 = block;
   f32 v0[32] = {};
+  bool v0_stored = false;
   const i64 w2_start0 = i64(p0) * 64;
   const i64 w2_start1 = i64(p1) * 64;
   f32* w2 = out0 + w2_start1 + w2_start0 * 512;
@@ -29,6 +30,7 @@ PL_KERNEL(128) matmul_kernel(const bf16* in0, const bf16* in1, f32* out0) {
           }
         }
       }
+      v0_stored = true;
     }
     const i32 v2 = pl::mul(v4, 32);
     pl::warpgroup_sync();
@@ -63,7 +65,9 @@ PL_KERNEL(128) matmul_kernel(const bf16* in0, const bf16* in1, f32* out0) {
       }
     }
     pl::warpgroup_sync();
+    pl::check(v0_stored, "outputs[0] is read before anything was stored there");
     pl::dot_mma_16816<2, 4, 2, false, true, bf16>(v0, smem, 80, smem + 5120, 80, 32);
+    v0_stored = true;
   }
   {
     const i32 t = pl::thread();
@@ -72,7 +76,7 @@ PL_KERNEL(128) matmul_kernel(const bf16* in0, const bf16* in1, f32* out0) {
     PL_UNROLL for (i32 ri = 0; ri < 2; ++ri) {
       PL_UNROLL for (i32 rj = 0; rj < 4; ++rj) {
         PL_UNROLL for (i32 g = 0; g < 2; ++g) {
-          pl::store_global<2>(w2 + (j + rj * 16 + i * 512 + ri * 16384 + g * 4096), v0 + ri * 16 + rj * 4 + g * 2);
+          pl::store_global<2>(w2 + (j + rj * 16 + i * 512 + ri * 16384 + g * 4096), v0 + ri * 16 + rj * 4 + g * 2, pl::was_stored(v0_stored));
         }
       }
     }

@@ -5,26 +5,27 @@ PL_KERNEL(128) matmul_kernel(const f16* in0, const f16* in1, f32* out0) {
   block /= 11;
   const i32 p0 = block;
   f32 v0[32] = {};
+  bool v0_stored = false;
   const i64 w2_start0 = i64(p0) * 64;
-  const i32 w2_size0 = w2_start0 < 0 ? 0 : i32(pl::min(i64(1000 - w2_start0), i64(64)));
+  const i32 w2_size0 = u64(w2_start0) < u64(1000) ? i32(pl::min(i64(1000 - w2_start0), i64(64))) : 0;
   pl::check(w2_size0 > 0, "outputs[0]: the block is wholly out of bounds along dimension 0 (an index map gives block indices, not element offsets)");
   const i64 w2_start1 = i64(p1) * 64;
-  const i32 w2_size1 = w2_start1 < 0 ? 0 : i32(pl::min(i64(700 - w2_start1), i64(64)));
+  const i32 w2_size1 = u64(w2_start1) < u64(700) ? i32(pl::min(i64(700 - w2_start1), i64(64))) : 0;
   pl::check(w2_size1 > 0, "outputs[0]: the block is wholly out of bounds along dimension 1 (an index map gives block indices, not element offsets)");
   f32* w2 = out0 + w2_start1 + w2_start0 * 700;
   PL_NOUNROLL for (i32 p2 = 0; p2 < 10; ++p2) {
     const i64 w0_start0 = i64(p0) * 64;
-    const i32 w0_size0 = w0_start0 < 0 ? 0 : i32(pl::min(i64(1000 - w0_start0), i64(64)));
+    const i32 w0_size0 = u64(w0_start0) < u64(1000) ? i32(pl::min(i64(1000 - w0_start0), i64(64))) : 0;
     pl::check(w0_size0 > 0, "args[0]: the block is wholly out of bounds along dimension 0 (an index map gives block indices, not element offsets)");
     const i64 w0_start1 = i64(p2) * 32;
-    const i32 w0_size1 = w0_start1 < 0 ? 0 : i32(pl::min(i64(300 - w0_start1), i64(32)));
+    const i32 w0_size1 = u64(w0_start1) < u64(300) ? i32(pl::min(i64(300 - w0_start1), i64(32))) : 0;
     pl::check(w0_size1 > 0, "args[0]: the block is wholly out of bounds along dimension 1 (an index map gives block indices, not element offsets)");
     const f16* w0 = in0 + w0_start1 + w0_start0 * 300;
     const i64 w1_start0 = i64(p2) * 32;
-    const i32 w1_size0 = w1_start0 < 0 ? 0 : i32(pl::min(i64(300 - w1_start0), i64(32)));
+    const i32 w1_size0 = u64(w1_start0) < u64(300) ? i32(pl::min(i64(300 - w1_start0), i64(32))) : 0;
     pl::check(w1_size0 > 0, "args[1]: the block is wholly out of bounds along dimension 0 (an index map gives block indices, not element offsets)");
     const i64 w1_start1 = i64(p1) * 64;
-    const i32 w1_size1 = w1_start1 < 0 ? 0 : i32(pl::min(i64(700 - w1_start1), i64(64)));
+    const i32 w1_size1 = u64(w1_start1) < u64(700) ? i32(pl::min(i64(700 - w1_start1), i64(64))) : 0;
     pl::check(w1_size1 > 0, "args[1]: the block is wholly out of bounds along dimension 1 (an index map gives block indices, not element offsets)");
     const f16* w1 = in1 + w1_start1 + w1_start0 * 700;
     const i32 v4 = p2;
@@ -41,6 +42,7 @@ PL_KERNEL(128) matmul_kernel(const f16* in0, const f16* in1, f32* out0) {
           }
         }
       }
+      v0_stored = true;
     }
     const i32 sx0 = pl::mul(v4, 32);
     const i32 v2 = sx0;
@@ -74,7 +76,9 @@ PL_KERNEL(128) matmul_kernel(const f16* in0, const f16* in1, f32* out0) {
       }
     }
     pl::warpgroup_sync();
+    pl::check(v0_stored, "outputs[0] is read before anything was stored there");
     pl::dot_mma_1688<2, 4, 2, false, false>(v0, smem, 80, smem + 5120, 144, 32);
+    v0_stored = true;
   }
   {
     const i32 t = pl::thread();
@@ -83,7 +87,7 @@ PL_KERNEL(128) matmul_kernel(const f16* in0, const f16* in1, f32* out0) {
     PL_UNROLL for (i32 ri = 0; ri < 2; ++ri) {
       PL_UNROLL for (i32 rj = 0; rj < 4; ++rj) {
         PL_UNROLL for (i32 g = 0; g < 2; ++g) {
-          pl::store_global<2>(w2 + (j + rj * 16 + i * 700 + ri * 22400 + g * 5600), v0 + ri * 16 + rj * 4 + g * 2, j + rj * 16 < w2_size1 && i + ri * 32 + g * 8 < w2_size0);
+          pl::store_global<2>(w2 + (j + rj * 16 + i * 700 + ri * 22400 + g * 5600), v0 + ri * 16 + rj * 4 + g * 2, j + rj * 16 < w2_size1 && i + ri * 32 + g * 8 < w2_size0 && pl::was_stored(v0_stored));
         }
       }
     }

@@ -23,7 +23,7 @@ PL_KERNEL(128) rotate_kernel(const f32* in0, f32* out0) {
     PL_UNROLL for (i32 ri = 0; ri < 8; ++ri) {
       PL_UNROLL for (i32 rj = 0; rj < 2; ++rj) {
         f32 a0;
-        pl::load_shared_padded<1>(&a0, smem + (j + rj * 128 + ri * 256) * 4, j + rj * 128 < 255);
+        pl::load_resident<1>(&a0, smem + (j + rj * 128 + ri * 256) * 4, j + rj * 128 < 255);
         const f32 o1 = a0;
         pl::store_global<1>(w1 + (j + rj * 128 + ri * 256 + 1), &o1, j + rj * 128 < 255);
       }
@@ -34,7 +34,7 @@ PL_KERNEL(128) rotate_kernel(const f32* in0, f32* out0) {
     const i32 t = pl::thread();
     const i32 i = (t & 7);
     f32 a0;
-    pl::load_shared_padded<1>(&a0, smem + (i * 256 + 255) * 4, (t & 120) == 0);
+    pl::load_resident<1>(&a0, smem + (i * 256 + 255) * 4, (t & 120) == 0);
     const f32 o1 = a0;
     pl::store_global<1>(w1 + (i * 256), &o1, (t & 120) == 0);
   }
