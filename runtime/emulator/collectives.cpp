@@ -77,6 +77,7 @@ void Machine::use_barrier(std::uint32_t id, Wait user, const Others& others, int
   }
   const Barrier& b = me.block->barriers[id];
   if (!races() || b.user == Wait::nothing || engine_.knows(me.agent, b.passed)) return;
+  if (!b.passed_at.empty() && engine_.view(me.agent).knows(b.passed_at)) return;
   report(
       *me.block, {"barrier", line, b.user_line},
       fmt::format("race: {} comes by {} to barrier {} of the block and is not ordered after those "
@@ -99,6 +100,7 @@ void Machine::warpgroup_sync(int warpgroups, int line) {
   meet(meeting, Wait::warpgroup_sync, 0, line, [&] {
     b.user = Wait::warpgroup_sync;
     b.user_line = line;
+    b.passed_at = {};
     b.passed = meeting.arrived_with;
   });
 }
@@ -143,6 +145,7 @@ void Machine::pass_if_all_came(Block& block) {
   Barrier& b = block.barriers[0];
   b.user = Wait::block_sync;
   b.user_line = meeting.line;
+  b.passed_at = {};
   b.passed = meeting.arrived_with;
   progress();
   for (Thread& thread : block.threads) {
@@ -255,6 +258,11 @@ void Machine::barrier(std::uint32_t id, std::uint32_t threads, bool wait, int li
     b.user = Wait::barrier_sync;
     b.user_line = line;
     b.came.reset();
+    if (races()) {
+      // Who only arrives does not learn of it, even if he is the last.
+      b.passed_at = engine_.record({.agent = b.witness});
+      b.arrived_with = engine_.join(b.arrived_with, engine_.released(b.witness));
+    }
     pass(b);
     if (races() && wait) engine_.acquire(me.agent, b.passed);
   } else if (wait) {

@@ -152,6 +152,14 @@ void Machine::build(Cluster& cluster) {
   }
 }
 
+// A witness that has seen nothing yet.
+race::Agent Machine::witness_again(race::Agent former, bool go_on) {
+  if (!races()) return 0;
+  if (!go_on) return engine_.add_witness();
+  engine_.begin_again(former, {});
+  return former;
+}
+
 // Makes the slot's blocks those of cluster `index`, at the beginning of their lives.
 void Machine::fill(Cluster& cluster, std::uint64_t index) {
   if (clusters_.size() == 1 && races()) {
@@ -192,7 +200,10 @@ void Machine::fill(Cluster& cluster, std::uint64_t index) {
     std::fill(block.state.begin(), block.state.end(), Block::unwritten);
     block.mbarriers.clear();
     block.names.clear();
-    block.barriers = {};
+    for (Barrier& barrier : block.barriers) {
+      const race::Agent former = std::exchange(barrier, {}).witness;
+      barrier.witness = witness_again(former, go_on);
+    }
     block.remote.clear();
     block.end = {};
     const int threads = static_cast<int>(block.threads.size());
@@ -243,11 +254,7 @@ void Machine::fill(Cluster& cluster, std::uint64_t index) {
       }
     }
     for (race::Agent& witness : block.witnesses) {
-      if (go_on) {
-        engine_.begin_again(witness, {});
-      } else if (races()) {
-        witness = engine_.add_witness();
-      }
+      witness = witness_again(witness, go_on);
     }
     for (std::size_t w = 0; w < block.wgmma.size(); ++w) {
       Thread& first_thread = block.threads[128 * w];

@@ -190,6 +190,8 @@ struct Barrier {
   std::vector<Thread*> waiting;
   race::Snapshot arrived_with = {};
   race::Snapshot passed;
+  race::Agent witness = 0;  // of a named barrier's passing
+  race::Record passed_at;   // by that, of the last one
   std::uint32_t phase = 0;
 };
 
@@ -395,6 +397,7 @@ class Machine {
   Thread& self() const { return *static_cast<Thread*>(scheduler_.current()->owner()); }
   void build(Cluster& cluster);
   void fill(Cluster& cluster, std::uint64_t index);
+  race::Agent witness_again(race::Agent former, bool go_on);
   void run_thread(Thread& thread);
   void finish(Thread& thread);
   void finish(Cluster& cluster);

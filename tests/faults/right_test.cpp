@@ -206,6 +206,35 @@ TEST_CASE("a barrier may be armed for the next phase before its slot is free") {
   CHECK(o[127] == 512);
 }
 
+TEST_CASE("that a named barrier has been passed may be known by what was copied thereafter") {
+  Words x = numbers(512), o(256);
+  SmallKernel k(R"(
+  const u32 smem = pl::shared_base(), slot = smem + 1024, t = pl::thread(), group = pl::warpgroup();
+  if (t == 0 && group == 0) {
+    pl::mbarrier_init(smem, 1);
+    pl::fence_mbarrier_init();
+  }
+  pl::block_sync();
+  for (u32 round = 0; round < 4; ++round) {
+    if (group == 0) {
+      if (t < 32) pl::barrier_sync<6>(288);
+      if (t == 0) pl::bulk_load(slot, x + 128 * round, 512, smem);
+    } else {
+      // One of the users arms; nobody hears of the thread that copies.
+      if (group == 1 && t == 0) pl::mbarrier_arrive_expect_tx(smem, 512);
+      pl::barrier_arrive<6>(288);
+      pl::mbarrier_wait(smem, round & 1);
+      u32 v;
+      pl::load_shared(&v, slot + 4 * t);
+      pl::store_global(o + 128 * (group - 1) + t, &v);
+    }
+  })");
+  k.warpgroups = 3;
+  k.reads("u32", "x", x).writes("u32", "o", o);
+  check_silent(k);
+  CHECK(o[255] == 512);
+}
+
 TEST_CASE("a pipeline of cp.async may arrive by its copies alone") {
   Words x = numbers(768), o(128);
   SmallKernel k(R"(
