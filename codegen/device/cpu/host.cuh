@@ -2,7 +2,7 @@
 // by the emulator itself, so that both sides read the same declaration. A shared object resolves
 // nothing else. Every function that may report takes the line of the emitted text.
 
-enum : u32 { host_version = 4 };
+enum : u32 { host_version = 5 };
 
 struct Ids {
   u32 thread, warpgroup, warp, lane;
