@@ -142,7 +142,7 @@ void Nest::step_into(ValueId ref, Coordinates& c, Affine& k, DType t) {
   case Op::RefTranspose: {
     Coordinates inner(c.size());
     for (std::size_t d = 0; d < c.size(); ++d)
-      inner[static_cast<std::size_t>(view.attr.ints[d])] = c[d];
+      inner[static_cast<std::size_t>(graph::dimensions(view)[d])] = c[d];
     c = std::move(inner);
     return;
   }

@@ -105,7 +105,7 @@ bool Nest::next_operand(Pending& p, Pending& operand, std::string& text) {
     return false;
   default: break;
   }
-  if (!passes::is_elementwise(i.op)) {
+  if (!graph::is_elementwise(i.op)) {
     text = leaf(p.v, p.c);
     return false;
   }
@@ -120,20 +120,21 @@ std::string Nest::leaf(ValueId v, const Coordinates& c) {
   const Inst& i = g_[v];
   switch (i.op) {
   case Op::Constant: return literal(i.type.dtype, i.attr.bits);
-  case Op::Iota: return coordinate_value(c[static_cast<std::size_t>(i.attr.ints[0])], i.type.dtype);
-  case Op::ProgramId: return p_.program_id(static_cast<int>(i.attr.ints[0]));
-  case Op::NumPrograms: return p_.grid_size(static_cast<int>(i.attr.ints[0]));
+  case Op::Iota:
+    return coordinate_value(c[static_cast<std::size_t>(graph::iota_dimension(i))], i.type.dtype);
+  case Op::ProgramId: return p_.program_id(graph::AxisView::of(i).axis);
+  case Op::NumPrograms: return p_.grid_size(graph::AxisView::of(i).axis);
   case Op::AxisIndex:
-    switch (static_cast<AxisKind>(i.attr.ints[0])) {
-    case AxisKind::grid: return p_.program_id(static_cast<int>(i.attr.ints[1]));
-    case AxisKind::cluster: return fmt::format("c{}", i.attr.ints[1]);
+    switch (const graph::AxisView a = graph::AxisView::of(i); a.kind) {
+    case AxisKind::grid: return p_.program_id(a.axis);
+    case AxisKind::cluster: return fmt::format("c{}", a.axis);
     case AxisKind::thread: return "i32(warpgroup)";
     }
     break;
   case Op::AxisSize:
-    switch (static_cast<AxisKind>(i.attr.ints[0])) {
-    case AxisKind::grid: return p_.grid_size(static_cast<int>(i.attr.ints[1]));
-    case AxisKind::cluster: return std::to_string(g_.cluster[i.attr.ints[1]]);
+    switch (const graph::AxisView a = graph::AxisView::of(i); a.kind) {
+    case AxisKind::grid: return p_.grid_size(a.axis);
+    case AxisKind::cluster: return std::to_string(g_.cluster[a.axis]);
     case AxisKind::thread: return std::to_string(l_.warpgroups);
     }
     break;
@@ -157,10 +158,10 @@ Coordinates Nest::operand_coordinates(ValueId v, std::size_t arg, const Coordina
   Coordinates out(operand.size());
   if (i.op == Op::Broadcast) {
     for (std::size_t d = 0; d < operand.size(); ++d)
-      if (operand[d] != 1) out[d] = c[static_cast<std::size_t>(i.attr.ints[d])];
+      if (operand[d] != 1) out[d] = c[static_cast<std::size_t>(graph::dimensions(i)[d])];
   } else if (i.op == Op::Transpose) {
     for (std::size_t d = 0; d < operand.size(); ++d)
-      out[static_cast<std::size_t>(i.attr.ints[d])] = c[d];
+      out[static_cast<std::size_t>(graph::dimensions(i)[d])] = c[d];
   } else {
     return reshape_coordinates(operand, i.type.shape, c);
   }

@@ -33,13 +33,13 @@ void Printer::print_dot(const Dot& d) {
   const Storage& a = l_.storages[d.a];
   const Storage& b = l_.storages[d.b];
   const Storage& result = l_.storages[d.result];
-  const auto& ints = g_[d.inst].attr.ints;
+  const graph::DotView view = graph::DotView::of(g_[d.inst]);
   const Extents& shape = g_[d.inst].type.shape;
   const std::int64_t rows = cdiv(shape[0], 16 * d.warps_m), columns = cdiv(shape[1], 8 * d.warps_n);
   const std::string name = storage_name(d.result), t = type_name(a.dtype);
   const std::string acc = type_name(result.dtype);
   const std::int64_t registers = result.layout.registers();
-  const std::int64_t depth = ints[0] ? a.shape[0] : a.shape[1];
+  const std::int64_t depth = view.trans_a ? a.shape[0] : a.shape[1];
   if (!d.accumulates) {
     w_.line(fmt::format("{} {}[{}] = {{}};", acc, name, registers));
     declared_.insert(d.result);
@@ -52,9 +52,9 @@ void Printer::print_dot(const Dot& d) {
   case Dot::Unit::fma: function = "dot_fma", types = ", " + t + ", " + acc; break;
   }
   w_.line(fmt::format("pl::{}<{}, {}, {}, {}, {}{}>({}, {}, {}, {}, {}, {});", function, rows,
-                      columns, d.warps_m, ints[0] ? "true" : "false", ints[1] ? "true" : "false",
-                      types, name, shared_address(d.a), a.row_stride * a.dtype.bytes(),
-                      shared_address(d.b), b.row_stride * b.dtype.bytes(), depth));
+                      columns, d.warps_m, view.trans_a, view.trans_b, types, name,
+                      shared_address(d.a), a.row_stride * a.dtype.bytes(), shared_address(d.b),
+                      b.row_stride * b.dtype.bytes(), depth));
 }
 
 void Printer::print_relayout(const Relayout& r) {

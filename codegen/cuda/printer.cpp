@@ -321,14 +321,14 @@ std::string Printer::advance(const std::string& counter, std::int64_t step, Valu
 void Printer::print_loop(const Statement& s) {
   const Inst& i = g_[s.value];
   const graph::Region& r = g_[i.regions[0]];
-  const std::string lo = Nest(*this, s.copies).scalar(i.args[0], false);
-  const std::string hi = Nest(*this, s.copies).scalar(i.args[1], false);
+  const graph::LoopView loop = graph::LoopView::of(i);
+  const std::string lo = Nest(*this, s.copies).scalar(loop.low, false);
+  const std::string hi = Nest(*this, s.copies).scalar(loop.high, false);
   const std::string name = storage_name(l_.storage_of[index(r.params[0])]);
-  const std::int64_t unroll = i.attr.ints[1];
   const std::string pragma =
-      unroll > 1 ? fmt::format("_Pragma(\"unroll {}\")", unroll) : "PL_NOUNROLL";
+      loop.unroll > 1 ? fmt::format("_Pragma(\"unroll {}\")", loop.unroll) : "PL_NOUNROLL";
   w_.open_block(fmt::format("{0} for (i32 {1} = {2}; {1} < {3}; {4})", pragma, name, lo, hi,
-                            advance(name, i.attr.ints[0], i.args[1])));
+                            advance(name, loop.step, loop.high)));
   synced_ = false;
   ++loops_;
   print_list(s.body);

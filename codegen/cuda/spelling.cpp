@@ -13,16 +13,18 @@ using graph::Op;
 
 namespace {
 
-// "$0 + $1" for floats, "pl::add($0, $1)" for the types where C++'s operator would not do.
+// "$0 + $1" for floats ($T: the result's type), "pl::add($0, $1)" for the types where C++'s
+// operator would not do.
 struct Spelling {
-  const char* general;
+  const char* general = nullptr;
   const char* floats = nullptr;  // f32, f64
   const char* bools = nullptr;
   const char* approx = nullptr;  // f32 under approx_math
 };
 
-Spelling spelling_of(Op op) {
+constexpr Spelling spelling_of(Op op) {
   switch (op) {
+  case Op::Cast: return {"pl::to<$T>($0)"};
   case Op::Neg: return {"pl::neg($0)", "-$0"};
   case Op::Abs: return {"pl::abs($0)"};
   case Op::Sign: return {"pl::sign($0)"};
@@ -67,11 +69,16 @@ Spelling spelling_of(Op op) {
   case Op::Ge: return {"$0 >= $1"};
   case Op::Fma: return {"pl::fma($0, $1, $2)"};
   case Op::Select: return {"$0 ? $1 : $2"};
-  default: break;
+  default: return {};
   }
-  throw InternalError(
-      fmt::format("print: '{}' is not an elementwise operation", graph::info(op).name));
 }
+
+#define PL_OP(Name, text, op_class, ...)                                   \
+  static_assert(graph::OpClass::op_class != graph::OpClass::elementwise || \
+                    spelling_of(Op::Name).general != nullptr,              \
+                "elementwise operation '" text "' has no spelling in CUDA C++");
+#include "codegen/graph/ops.def"
+#undef PL_OP
 
 bool is_small_integer(DType t) { return t.is_integer() && t.bytes() < 4; }
 
@@ -119,7 +126,6 @@ std::string literal(DType t, std::uint64_t bits) {
 
 std::string spell(Op op, DType t, DType result, std::span<const std::string> args,
                   bool approx_math) {
-  if (op == Op::Cast) return fmt::format("pl::to<{}>({})", type_name(result), args[0]);
   const Spelling s = spelling_of(op);
   const char* form = s.general;
   if (t.is_bool() && s.bools) form = s.bools;
@@ -132,7 +138,11 @@ std::string spell(Op op, DType t, DType result, std::span<const std::string> arg
       out += *p;
       continue;
     }
-    const std::string& a = args[static_cast<std::size_t>(*++p - '0')];
+    if (*++p == 'T') {
+      out += type_name(result);
+      continue;
+    }
+    const std::string& a = args[static_cast<std::size_t>(*p - '0')];
     out += call && std::strchr(form, '*') == nullptr ? a : parenthesised(a);
   }
   // C++ promotes small integers: bring the bits back.

@@ -11,8 +11,8 @@ namespace palladium::graph {
 namespace {
 
 constexpr OpInfo table[] = {
-#define PL_OP(Name, text, min_args, max_args, rule, effect, ulp, meaning) \
-  {text, min_args, max_args, Effect::effect, ulp, meaning},
+#define PL_OP(Name, text, op_class, literals, min_args, max_args, rule, effect, ulp, meaning) \
+  {text, OpClass::op_class, Literals::literals, min_args, max_args, Effect::effect, ulp, meaning},
 #include "codegen/graph/ops.def"
 #undef PL_OP
 };
@@ -179,6 +179,28 @@ std::vector<std::int64_t> Subscript::encode() const {
                 {(d.is_slice ? 1 : 0) + (d.dynamic ? 2 : 0), d.start, d.size, d.stride});
   return ints;
 }
+
+AxisView AxisView::of(const Inst& inst) {
+  if (inst.op == Op::ProgramId || inst.op == Op::NumPrograms)
+    return {AxisKind::grid, static_cast<int>(inst.attr.ints[0])};
+  return {static_cast<AxisKind>(inst.attr.ints[0]), static_cast<int>(inst.attr.ints[1])};
+}
+
+int iota_dimension(const Inst& iota) { return static_cast<int>(iota.attr.ints[0]); }
+
+std::span<const std::int64_t> dimensions(const Inst& inst) { return inst.attr.ints; }
+
+DotView DotView::of(const Inst& dot) {
+  const std::vector<std::int64_t>& ints = dot.attr.ints;
+  return {dot.args[0], dot.args[1], ints[0] != 0, ints[1] != 0, static_cast<Precision>(ints[2])};
+}
+
+LoopView LoopView::of(const Inst& loop) {
+  return {loop.args[0],      loop.args[1],    loop.attr.ints[0],
+          loop.attr.ints[1], loop.regions[0], std::span(loop.args).subspan(2)};
+}
+
+std::size_t carry_of(const Inst& get) { return static_cast<std::size_t>(get.attr.ints[0]); }
 
 MemoryView MemoryView::of(const Inst& inst) {
   MemoryView view;

@@ -48,14 +48,31 @@ enum class Effect : std::uint8_t {
   Region,  // what its regions do
 };
 
+enum class OpClass : std::uint8_t {
+  leaf,         // no operands
+  elementwise,  // of operands of its own shape, element by element
+  shape,        // the operand's elements elsewhere
+  reduction,
+  contraction,
+  view,     // of a Ref: nothing is read
+  memory,   // reads or writes through a view
+  control,  // regions, and what they give
+};
+/// What operands become that are all literals: their own kind, or floats.
+enum class Literals : std::uint8_t { any, floating };
+
 struct OpInfo {
   const char* name;
+  OpClass op_class;
+  Literals literals;
   int min_args, max_args;  // max_args -1: any number
   Effect effect;
   int ulp;
   const char* meaning;
 };
 const OpInfo& info(Op op);
+inline bool is_elementwise(Op op) { return info(op).op_class == OpClass::elementwise; }
+inline bool is_reduction(Op op) { return info(op).op_class == OpClass::reduction; }
 /// False if no op has that name.
 bool op_named(std::string_view name, Op& op);
 
@@ -90,7 +107,7 @@ enum class AxisKind : std::int64_t { grid = 0, cluster = 1, thread = 2 };
 enum class Precision : std::int64_t { ieee = 0, tf32 = 1 };
 
 struct Attr {
-  std::vector<std::int64_t> ints = {};  // meaning per op: see ops.def
+  std::vector<std::int64_t> ints = {};  // read by the views below, or whole
   std::uint64_t bits = 0;               // Constant: the number in its dtype, zero-extended
   bool operator==(const Attr&) const = default;
 };
@@ -193,6 +210,38 @@ struct Subscript {
   static Subscript of(const Inst& at);
   std::vector<std::int64_t> encode() const;  // Attr::ints
 };
+
+/// ProgramId, NumPrograms (a grid axis), AxisIndex and AxisSize.
+struct AxisView {
+  AxisKind kind = AxisKind::grid;
+  int axis = 0;
+  static AxisView of(const Inst& inst);
+};
+
+/// The dimension along which an Iota counts.
+int iota_dimension(const Inst& iota);
+
+/// Broadcast: the result's dimension of each of the operand's. Transpose, RefTranspose: the
+/// operand's dimension of each of the result's. Reductions: the dimensions that vanish, ascending.
+std::span<const std::int64_t> dimensions(const Inst& inst);
+
+struct DotView {
+  ValueId a = no_value, b = no_value;
+  bool trans_a = false, trans_b = false;
+  Precision precision = Precision::ieee;
+  static DotView of(const Inst& dot);
+};
+
+struct LoopView {
+  ValueId low = no_value, high = no_value;  // i32[]: low, low + step, ... < high
+  std::int64_t step = 1, unroll = 1;
+  RegionId body{};                   // parameters: index, carries
+  std::span<const ValueId> carries;  // the first ones
+  static LoopView of(const Inst& loop);
+};
+
+/// The carry that a Get gives.
+std::size_t carry_of(const Inst& get);
 
 /// Operands of Load, Store and Swap by name; no_value where absent.
 struct MemoryView {

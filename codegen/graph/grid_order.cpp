@@ -19,10 +19,11 @@ bool depends_on_axis(const Graph& g, int mapping, int axis) {
     if (seen[index(v)]) continue;
     seen[index(v)] = true;
     const Inst& in = g[v];
-    if (v == region.params[axis] || (in.op == Op::ProgramId && in.attr.ints[0] == axis) ||
-        (in.op == Op::AxisIndex && in.attr.ints[0] == static_cast<std::int64_t>(AxisKind::grid) &&
-         in.attr.ints[1] == axis))
-      return true;
+    if (v == region.params[axis]) return true;
+    if (in.op == Op::ProgramId || in.op == Op::AxisIndex)
+      if (const AxisView asked = AxisView::of(in);
+          asked.kind == AxisKind::grid && asked.axis == axis)
+        return true;
     stack.insert(stack.end(), in.args.begin(), in.args.end());
     for (const RegionId inner : in.regions)
       stack.insert(stack.end(), g[inner].yields.begin(), g[inner].yields.end());

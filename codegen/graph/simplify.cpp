@@ -129,15 +129,15 @@ class Simplifier {
     const Inst& in = inst(v);
     switch (in.op) {
     case Op::ProgramId:
-      if (extent(g_.mapping.grid, in.attr.ints[0]) == 1) return become_constant(v, 0);
+      if (extent(g_.mapping.grid, AxisView::of(in).axis) == 1) return become_constant(v, 0);
       return v;
-    case Op::NumPrograms: return static_size(v, extent(g_.mapping.grid, in.attr.ints[0]));
+    case Op::NumPrograms: return static_size(v, extent(g_.mapping.grid, AxisView::of(in).axis));
     case Op::AxisIndex:
       if (axis_size(in) == 1) return become_constant(v, 0);
       return v;
     case Op::AxisSize: return static_size(v, axis_size(in));
     case Op::Iota:
-      if (in.type.shape[in.attr.ints[0]] == 1) return become_constant(v, 0);
+      if (in.type.shape[iota_dimension(in)] == 1) return become_constant(v, 0);
       return v;
     case Op::Broadcast:
     case Op::Reshape:
@@ -169,9 +169,9 @@ class Simplifier {
 
   // -1 if not known.
   std::int64_t axis_size(const Inst& in) const {
-    switch (static_cast<AxisKind>(in.attr.ints[0])) {
-    case AxisKind::grid: return extent(g_.mapping.grid, in.attr.ints[1]);
-    case AxisKind::cluster: return g_.cluster[in.attr.ints[1]];
+    switch (const AxisView a = AxisView::of(in); a.kind) {
+    case AxisKind::grid: return extent(g_.mapping.grid, a.axis);
+    case AxisKind::cluster: return g_.cluster[a.axis];
     case AxisKind::thread: break;
     }
     std::int64_t threads = 0;
@@ -243,8 +243,6 @@ class Simplifier {
                              std::span(bits).first(in.args.size()));
     return folded ? become_constant(v, *folded) : v;
   }
-
-  static bool is_elementwise(Op op) { return op >= Op::Neg && op <= Op::Select; }
 
   Graph& g_;
   bool changed_ = false;

@@ -443,7 +443,7 @@ Type rule_get(const Context& c) {
 
 using Rule = Type (*)(const Context&);
 constexpr Rule rules[] = {
-#define PL_OP(Name, text, min_args, max_args, rule, ...) rule_##rule,
+#define PL_OP(Name, text, op_class, literals, min_args, max_args, rule, ...) rule_##rule,
 #include "codegen/graph/ops.def"
 #undef PL_OP
 };

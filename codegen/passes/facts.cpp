@@ -50,7 +50,8 @@ class View {
     }
     case Op::RefTranspose: {
       std::vector<layout::Stride> out;
-      for (std::int64_t d : i.attr.ints) out.push_back(strides_[static_cast<std::size_t>(d)]);
+      for (std::int64_t d : graph::dimensions(i))
+        out.push_back(strides_[static_cast<std::size_t>(d)]);
       strides_ = std::move(out);
       return true;
     }

@@ -373,7 +373,7 @@ class Assignment {
     for (; !stack.empty() && n < limit && seen < 64 * limit; ++seen) {
       const Inst& i = g_[stack.back()];
       stack.pop_back();
-      n += is_elementwise(i.op) ? 1 + 2 * graph::info(i.op).ulp : 0;
+      n += graph::is_elementwise(i.op) ? 1 + 2 * graph::info(i.op).ulp : 0;
       for (ValueId a : i.args)
         if (g_[a].type.is_value() && l_.storage_of[index(a)] < 0) stack.push_back(a);
     }

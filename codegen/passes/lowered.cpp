@@ -44,12 +44,12 @@ DimMap map_of_operand(const Graph& g, ValueId v, std::size_t arg, const DimMap& 
   case Op::Broadcast: {
     DimMap out(operand.size(), zero_dim);
     for (std::size_t d = 0; d < operand.size(); ++d)
-      if (operand[d] != 1) out[d] = map[inst.attr.ints[d]];
+      if (operand[d] != 1) out[d] = map[graph::dimensions(inst)[d]];
     return out;
   }
   case Op::Transpose: {
     DimMap out(operand.size());
-    for (std::size_t d = 0; d < operand.size(); ++d) out[inst.attr.ints[d]] = map[d];
+    for (std::size_t d = 0; d < operand.size(); ++d) out[graph::dimensions(inst)[d]] = map[d];
     return out;
   }
   case Op::Reshape: return map_through_reshape(operand, inst.type.shape, map);
@@ -94,14 +94,10 @@ std::string description_of(const Graph& g, ValueId v) {
   if (const std::string name = name_of(g, v); !name.empty()) return "'" + name + "'";
   switch (g[v].op) {
   case Op::Param: return parameter_name(g, v);
-  case Op::Get: return fmt::format("carry {} of the loop", g[v].attr.ints[0]);
+  case Op::Get: return fmt::format("carry {} of the loop", graph::carry_of(g[v]));
   default: return fmt::format("the result of {}", graph::info(g[v].op).name);
   }
 }
-
-bool is_reduce(Op op) { return op == Op::ReduceSum || op == Op::ReduceMax || op == Op::ReduceMin; }
-
-bool is_elementwise(Op op) { return op >= Op::Neg && op <= Op::Select; }
 
 std::int64_t registers_estimate(const graph::Type& type) {
   const std::int64_t per_thread = cdiv(graph::element_count(type.shape), layout::threads);

@@ -213,8 +213,6 @@ std::string name_of(const graph::Graph& g, ValueId v);
 /// result of dot".
 std::string description_of(const graph::Graph& g, ValueId v);
 
-bool is_elementwise(graph::Op op);
-bool is_reduce(graph::Op op);
 /// Elements that the pass of this value's kind handles per thread, rounded up.
 std::int64_t registers_estimate(const graph::Type& type);
 

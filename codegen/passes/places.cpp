@@ -68,7 +68,7 @@ class Placement {
   bool must_be_whole(ValueId v) const {
     const Inst& i = g_[v];
     if (i.op == Op::Param || i.op == Op::Get || i.op == Op::Dot || i.op == Op::Swap ||
-        is_reduce(i.op))
+        graph::is_reduction(i.op))
       return true;
     return i.op == Op::Load && overwritten_before_use(v);
   }
@@ -130,8 +130,8 @@ class Placement {
       const Inst& i = g_[next];
       stack.pop_back();
       if (l_.storage_of[index(next)] >= 0 || is_scalar(i)) continue;
-      if (i.op == Op::Load || (is_elementwise(i.op) && graph::info(i.op).ulp > 0)) return limit;
-      n += is_elementwise(i.op) ? 1 : 0;
+      if (i.op == Op::Load || (graph::is_elementwise(i.op) && graph::info(i.op).ulp > 0)) return limit;
+      n += graph::is_elementwise(i.op) ? 1 : 0;
       for (ValueId a : i.args)
         if (!is_kept_later(a)) stack.push_back(a);
     }
@@ -144,7 +144,7 @@ class Placement {
   void keep(ValueId v, Place place) {
     const Inst& i = g_[v];
     Storage s{.place = place, .dtype = i.type.dtype, .shape = i.type.shape, .of = v};
-    if (place == Place::registers && !is_reduce(i.op)) s.variable = l_.add_variable();
+    if (place == Place::registers && !graph::is_reduction(i.op)) s.variable = l_.add_variable();
     l_.storage_of[index(v)] = l_.add_storage(std::move(s));
   }
 
@@ -153,8 +153,7 @@ class Placement {
     const auto& params = g_[g_[loop].regions[0]].params;
     for (ValueId u : a_.users[index(loop)])
       if (g_[u].op == Op::Get)
-        l_.storage_of[index(u)] =
-            l_.storage_of[index(params[1 + static_cast<std::size_t>(g_[u].attr.ints[0])])];
+        l_.storage_of[index(u)] = l_.storage_of[index(params[1 + graph::carry_of(g_[u])])];
   }
 
   Lowered& l_;

@@ -109,7 +109,7 @@ class Building {
     }
     const int storage = l_.storage_of[index(v)];
     if (storage < 0) return;
-    if (is_reduce(i.op))
+    if (graph::is_reduction(i.op))
       reduce(out, v);
     else
       assign(out, v, storage);
@@ -148,7 +148,8 @@ class Building {
          .domain = g_[i.args[0]].type.shape,
          .valid = g_[i.args[0]].type.shape,
          .variable = l_.add_variable()};
-    p.reduced.assign(i.attr.ints.begin(), i.attr.ints.end());
+    const auto reduced = graph::dimensions(i);
+    p.reduced.assign(reduced.begin(), reduced.end());
     if (s.place == Place::scalar) {
       // Every thread gets a single value, whatever threads hold the padding of its dimensions.
       p.reduced.resize(p.domain.size());
@@ -250,11 +251,12 @@ class Building {
 
     const std::int64_t m = round_up(i.type.shape[0], 16 * d.warps_m);
     const std::int64_t n = round_up(i.type.shape[1], 8 * d.warps_n);
-    const bool ta = i.attr.ints[0] != 0, tb = i.attr.ints[1] != 0;
-    const std::int64_t k = round_up(g_[i.args[0]].type.shape[ta ? 0 : 1], k_step(d.unit));
+    const graph::DotView view = graph::DotView::of(i);
+    const std::int64_t depth = g_[view.a].type.shape[view.trans_a ? 0 : 1];
+    const std::int64_t k = round_up(depth, k_step(d.unit));
     sync(out);
-    d.a = operand(out, i.args[0], ta ? Extents{k, m} : Extents{m, k});
-    d.b = operand(out, i.args[1], tb ? Extents{n, k} : Extents{k, n});
+    d.a = operand(out, view.a, view.trans_a ? Extents{k, m} : Extents{m, k});
+    d.b = operand(out, view.b, view.trans_b ? Extents{n, k} : Extents{k, n});
     sync(out);
     out.push_back(std::move(st));
   }
@@ -302,10 +304,11 @@ class Building {
   }
 
   Dot::Unit unit_of(const Inst& i) const {
-    const DType t = g_[i.args[0]].type.dtype;
+    const graph::DotView view = graph::DotView::of(i);
+    const DType t = g_[view.a].type.dtype;
     const int cc = l_.machine.compute_capability;
-    const bool tf32 = i.attr.ints[2] == static_cast<std::int64_t>(graph::Precision::tf32);
-    if (t != g_[i.args[1]].type.dtype) return Dot::Unit::fma;
+    const bool tf32 = view.precision == graph::Precision::tf32;
+    if (t != g_[view.b].type.dtype) return Dot::Unit::fma;
     if ((t == f16 || t == bf16) && cc >= 80) return Dot::Unit::mma_16816;
     if (t == f16) return Dot::Unit::mma_1688;
     if (t == f32 && tf32 && cc >= 80) return Dot::Unit::mma_tf32;

@@ -29,10 +29,9 @@ bool depends_on_axis(const Graph& g, RegionIndex map, int axis) {
   if (used(r.params[axis])) return true;
   for (ValueId v : r.insts) {
     const Inst& i = g[v];
-    const bool asks = i.op == Op::ProgramId ||
-                      (i.op == Op::AxisIndex &&
-                       i.attr.ints[0] == static_cast<std::int64_t>(graph::AxisKind::grid));
-    if (asks && i.attr.ints.back() == axis) return true;
+    if (i.op != Op::ProgramId && i.op != Op::AxisIndex) continue;
+    const graph::AxisView asked = graph::AxisView::of(i);
+    if (asked.kind == graph::AxisKind::grid && asked.axis == axis) return true;
   }
   return false;
 }

@@ -92,21 +92,11 @@ std::optional<Literal> fold(Op op, const Literal& x, const Literal& y, Location 
   }
 }
 
-bool needs_floats(Op op) {
-  switch (op) {
-  case Op::Pow:
-  case Op::Atan2:
-  case Op::Fma:
-  case Op::IsFinite: return true;
-  default: return op >= Op::Exp && op <= Op::Round;
-  }
-}
-
 // The dtype that weak operands take: that of the typed ones, which must agree.
 DType common_dtype(Recorder& recorder, Op op, std::span<const Value> operands, const char* what,
                    Location at) {
   DType dtype;
-  DType weakest = needs_floats(op) ? f32 : bool_;
+  DType weakest = graph::info(op).literals == graph::Literals::floating ? f32 : bool_;
   for (const Value& v : operands) {
     expect_given(v, what, at);
     if (is_literal(v)) {

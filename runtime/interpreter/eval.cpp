@@ -19,8 +19,8 @@ constexpr Eval* eval_table[] = {
 
 constexpr std::align_val_t alignment{64};
 
-std::size_t at(const std::vector<std::int64_t>& ints, std::size_t i) {
-  return static_cast<std::size_t>(ints[i]);
+std::size_t axis_of(const Inst& inst) {
+  return static_cast<std::size_t>(graph::AxisView::of(inst).axis);
 }
 
 }  // namespace
@@ -61,7 +61,7 @@ void eval_Constant(Frame& f, ValueId v, const Inst& inst) {
 
 void eval_Iota(Frame& f, ValueId v, const Inst& inst) {
   const graph::Extents& shape = inst.type.shape;
-  const std::size_t d = at(inst.attr.ints, 0);
+  const auto d = static_cast<std::size_t>(graph::iota_dimension(inst));
   std::int64_t inner = 1;
   for (std::size_t i = d + 1; i < shape.size(); ++i) inner *= shape[i];
   with_type_if<IsNumber>(inst.type.dtype, [&]<class T>() {
@@ -82,27 +82,27 @@ void eval_Iota(Frame& f, ValueId v, const Inst& inst) {
 }
 
 void eval_ProgramId(Frame& f, ValueId v, const Inst& inst) {
-  f.set_number(v, f.position.grid[at(inst.attr.ints, 0)]);
+  f.set_number(v, f.position.grid[axis_of(inst)]);
 }
 
 void eval_NumPrograms(Frame& f, ValueId v, const Inst& inst) {
-  f.set_number(v, f.position.grid_sizes[at(inst.attr.ints, 0)]);
+  f.set_number(v, f.position.grid_sizes[axis_of(inst)]);
 }
 
 void eval_AxisIndex(Frame& f, ValueId v, const Inst& inst) {
   const Position& p = f.position;
-  switch (static_cast<graph::AxisKind>(inst.attr.ints[0])) {
-  case graph::AxisKind::grid: return f.set_number(v, p.grid[at(inst.attr.ints, 1)]);
-  case graph::AxisKind::cluster: return f.set_number(v, p.cluster[at(inst.attr.ints, 1)]);
+  switch (graph::AxisView::of(inst).kind) {
+  case graph::AxisKind::grid: return f.set_number(v, p.grid[axis_of(inst)]);
+  case graph::AxisKind::cluster: return f.set_number(v, p.cluster[axis_of(inst)]);
   case graph::AxisKind::thread: return f.set_number(v, p.thread);
   }
 }
 
 void eval_AxisSize(Frame& f, ValueId v, const Inst& inst) {
   const Position& p = f.position;
-  switch (static_cast<graph::AxisKind>(inst.attr.ints[0])) {
-  case graph::AxisKind::grid: return f.set_number(v, p.grid_sizes[at(inst.attr.ints, 1)]);
-  case graph::AxisKind::cluster: return f.set_number(v, p.cluster_sizes[at(inst.attr.ints, 1)]);
+  switch (graph::AxisView::of(inst).kind) {
+  case graph::AxisKind::grid: return f.set_number(v, p.grid_sizes[axis_of(inst)]);
+  case graph::AxisKind::cluster: return f.set_number(v, p.cluster_sizes[axis_of(inst)]);
   case graph::AxisKind::thread: return f.set_number(v, p.threads);
   }
 }
@@ -113,7 +113,7 @@ void eval_When(Frame& f, ValueId, const Inst& inst) {
 
 void eval_Loop(Frame& f, ValueId v, const Inst& inst) {
   const std::int64_t low = f.number(inst.args[0]), high = f.number(inst.args[1]);
-  const std::int64_t step = inst.attr.ints[0];
+  const std::int64_t step = graph::LoopView::of(inst).step;
   const RegionId body = inst.regions[0];
   const std::vector<ValueId>& params = f.graph()[body].params;
   for (std::size_t i = 2; i < inst.args.size(); ++i)
@@ -132,7 +132,7 @@ void eval_Loop(Frame& f, ValueId v, const Inst& inst) {
 
 void eval_Get(Frame& f, ValueId v, const Inst& inst) {
   const ValueId carry =
-      f.graph()[f.inst(inst.args[0]).regions[0]].params[at(inst.attr.ints, 0) + 1];
+      f.graph()[f.inst(inst.args[0]).regions[0]].params[graph::carry_of(inst) + 1];
   std::memcpy(f.bytes(v), f.bytes(carry), f.plan().bytes(v));
 }
 

@@ -70,7 +70,7 @@ void pack(A* panel, int width, const T* x, std::int64_t first, std::int64_t rows
 // Out is the result's type, A computes it: integers wrap.
 template <class T, class A, class Out, class Convert = Exact>
 void dot(Frame& f, ValueId v, const Inst& inst) {
-  const bool trans_a = inst.attr.ints[0] != 0, trans_b = inst.attr.ints[1] != 0;
+  const bool trans_a = graph::DotView::of(inst).trans_a, trans_b = graph::DotView::of(inst).trans_b;
   const std::int64_t m = inst.type.shape[0], n = inst.type.shape[1];
   const std::int64_t k = f.type(inst.args[0]).shape[trans_a ? 0 : 1];
   const T* a = f.operand<T>(inst, 0);
@@ -100,7 +100,7 @@ void dot(Frame& f, ValueId v, const Inst& inst) {
 }  // namespace
 
 void eval_Dot(Frame& f, ValueId v, const Inst& inst) {
-  const bool tf32 = static_cast<graph::Precision>(inst.attr.ints[2]) == graph::Precision::tf32;
+  const bool tf32 = graph::DotView::of(inst).precision == graph::Precision::tf32;
   switch (f.dtype(inst.args[0]).kind()) {
   case DType::F16: return dot<F16, float, float>(f, v, inst);
   case DType::BF16: return dot<BF16, float, float>(f, v, inst);

@@ -203,7 +203,7 @@ void eval_RefReshape(Frame& f, ValueId v, const Inst& inst) {
 }
 
 void eval_RefTranspose(Frame& f, ValueId v, const Inst& inst) {
-  transpose(f.view(v), f.view(inst.args[0]), inst.attr.ints);
+  transpose(f.view(v), f.view(inst.args[0]), graph::dimensions(inst));
 }
 
 void eval_RefBitcast(Frame& f, ValueId v, const Inst& inst) {

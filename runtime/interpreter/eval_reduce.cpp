@@ -127,9 +127,10 @@ template <template <class> class Accept, class Op>
 void reduce(Frame& f, ValueId v, const Inst& inst) {
   std::vector<Stretch> stretches;
   const graph::Extents& shape = f.type(inst.args[0]).shape;
+  const std::span<const std::int64_t> vanishing = graph::dimensions(inst);
   for (std::size_t d = 0; d < shape.size(); ++d) {
-    const bool reduced = std::find(inst.attr.ints.begin(), inst.attr.ints.end(),
-                                   static_cast<std::int64_t>(d)) != inst.attr.ints.end();
+    const bool reduced =
+        std::ranges::find(vanishing, static_cast<std::int64_t>(d)) != vanishing.end();
     if (shape[d] == 1) continue;
     if (!stretches.empty() && stretches.back().reduced == reduced) {
       stretches.back().extent *= shape[d];

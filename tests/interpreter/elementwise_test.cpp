@@ -292,7 +292,7 @@ std::vector<Row> rows() {
     for (const char* r : {"same", "bits", "integers", "floating", "predicate"})
       if (rule == r) result.push_back({op, rule, arity});
   };
-#define PL_OP(Name, name, min_args, max_args, rule, ...) add(Op::Name, #rule, max_args);
+#define PL_OP(Name, name, op_class, literals, min_args, max_args, rule, ...) add(Op::Name, #rule, max_args);
 #include "codegen/graph/ops.def"
 #undef PL_OP
   return result;
