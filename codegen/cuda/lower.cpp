@@ -65,7 +65,7 @@ class Size {
       const graph::Inst& i = g_[v];
       count_ += times;
       if (count_ > graph::max_compiled) refuse(v, times);
-      const std::int64_t unrolled = i.op == graph::Op::Loop ? i.attr.ints[1] : 1;
+      const std::int64_t unrolled = i.op == graph::Op::Loop ? graph::LoopView::of(i).unroll : 1;
       for (const graph::RegionId inner : i.regions)
         add(inner, times * std::clamp<std::int64_t>(unrolled, 1, graph::max_compiled));
     }

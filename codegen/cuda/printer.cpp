@@ -234,7 +234,7 @@ void Printer::print_storages() {
   }
 }
 
-void Printer::print_list(const std::vector<Statement>& list) {
+void Printer::print_list(const passes::Statements& list) {
   for (const Statement& s : list) print_statement(s);
 }
 
@@ -254,55 +254,63 @@ void Printer::print_scratch_sync() {
 
 void Printer::print_statement(const Statement& s) {
   w_.at(s.at);
-  switch (s.kind) {
-  case Statement::Kind::sync: print_sync(); return;
-  case Statement::Kind::window: print_window(s.window); return;
-  case Statement::Kind::scalar:
-    print_scalar(s);
-    print_stored(s.to);
-    return;
-  case Statement::Kind::copy: {
-    const Storage& to = l_.storages[s.to];
-    if (to.place == Place::scalar)
-      w_.line(fmt::format("{} = {};", storage_name(s.to), storage_name(s.from)));
-    else
-      w_.line(fmt::format("PL_UNROLL for (i32 k = 0; k < {}; ++k) {}[k] = {}[k];",
-                          to.layout.registers(), storage_name(s.to), storage_name(s.from)));
-    return;
-  }
-  case Statement::Kind::pass:
-    Nest(*this, s.copies).print(s.pass);
-    if (s.pass.sink == passes::Pass::Sink::assign) print_stored(s.pass.storage);
-    synced_ = false;
-    return;
-  case Statement::Kind::dot:
-    check_accumulator(s.dot);
-    print_dot(s.dot);
-    print_stored(s.dot.result);
-    synced_ = false;
-    return;
-  case Statement::Kind::relayout:
-    print_relayout(s.relayout);
-    print_stored(s.relayout.to);
-    return;
-  case Statement::Kind::when:
-    w_.open_block(fmt::format("if ({})", Nest(*this, s.copies).scalar(s.value, false)));
-    print_list(s.body);
-    w_.close_block();
-    synced_ = false;
-    return;
-  case Statement::Kind::loop: print_loop(s); return;
-  case Statement::Kind::grid_loop: print_grid_loop(s); return;
-  }
+  std::visit([this](const auto& what) { print_one(what); }, s.what);
 }
 
-void Printer::print_grid_loop(const Statement& s) {
-  const std::string p = program_id(s.axis);
+void Printer::print_one(const passes::Sync&) { print_sync(); }
+void Printer::print_one(const passes::EnterWindow& w) { print_window(w.window); }
+
+void Printer::print_one(const passes::CopyStorage& a) {
+  const Storage& to = l_.storages[a.to];
+  if (to.place == Place::scalar)
+    w_.line(fmt::format("{} = {};", storage_name(a.to), storage_name(a.from)));
+  else
+    w_.line(fmt::format("PL_UNROLL for (i32 k = 0; k < {}; ++k) {}[k] = {}[k];",
+                        to.layout.registers(), storage_name(a.to), storage_name(a.from)));
+}
+
+void Printer::print_one(const passes::Pass& p) {
+  Nest(*this, p.copies).print(p);
+  if (p.sink == passes::Pass::Sink::assign) print_stored(p.storage);
+  synced_ = false;
+}
+
+void Printer::print_one(const passes::Dot& d) {
+  check_accumulator(d);
+  print_dot(d);
+  print_stored(d.result);
+  synced_ = false;
+}
+
+void Printer::print_one(const passes::Relayout& r) {
+  print_relayout(r);
+  print_stored(r.to);
+}
+
+void Printer::print_one(const passes::Scalar& s) {
+  print_scalar(s);
+  print_stored(s.storage);
+}
+
+void Printer::print_one(const passes::When& w) {
+  w_.open_block(fmt::format("if ({})", scalar(w.condition)));
+  print_list(w.body);
+  w_.close_block();
+  synced_ = false;
+}
+
+std::string Printer::scalar(ValueId v) {
+  const passes::Copies none;
+  return Nest(*this, none).scalar(v, false);
+}
+
+void Printer::print_one(const passes::GridLoop& loop) {
+  const std::string p = program_id(loop.axis);
   w_.open_block(
-      fmt::format("PL_NOUNROLL for (i32 {0} = 0; {0} < {1}; ++{0})", p, grid_size(s.axis)));
+      fmt::format("PL_NOUNROLL for (i32 {0} = 0; {0} < {1}; ++{0})", p, grid_size(loop.axis)));
   synced_ = false;
   ++loops_;
-  print_list(s.body);
+  print_list(loop.body);
   --loops_;
   w_.close_block();
   synced_ = false;
@@ -318,12 +326,10 @@ std::string Printer::advance(const std::string& counter, std::int64_t step, Valu
   return fmt::format("{0} = pl::min({0}, {1}) + {2}", counter, last, step);
 }
 
-void Printer::print_loop(const Statement& s) {
-  const Inst& i = g_[s.value];
-  const graph::Region& r = g_[i.regions[0]];
-  const graph::LoopView loop = graph::LoopView::of(i);
-  const std::string lo = Nest(*this, s.copies).scalar(loop.low, false);
-  const std::string hi = Nest(*this, s.copies).scalar(loop.high, false);
+void Printer::print_one(const passes::Loop& l) {
+  const graph::LoopView loop = graph::LoopView::of(g_[l.inst]);
+  const graph::Region& r = g_[loop.body];
+  const std::string lo = scalar(loop.low), hi = scalar(loop.high);
   const std::string name = storage_name(l_.storage_of[index(r.params[0])]);
   const std::string pragma =
       loop.unroll > 1 ? fmt::format("_Pragma(\"unroll {}\")", loop.unroll) : "PL_NOUNROLL";
@@ -331,7 +337,7 @@ void Printer::print_loop(const Statement& s) {
                             advance(name, loop.step, loop.high)));
   synced_ = false;
   ++loops_;
-  print_list(s.body);
+  print_list(l.body);
   --loops_;
   w_.close_block();
   synced_ = false;
@@ -396,22 +402,22 @@ void Printer::print_window(int window) {
   if (w.depth > 0 && unstored_.contains(w.storage)) w_.line(stored_name(w.storage) + " = false;");
 }
 
-void Printer::print_scalar(const Statement& s) {
-  const Storage& to = l_.storages[s.to];
-  const std::string name = storage_name(s.to);
+void Printer::print_scalar(const passes::Scalar& s) {
+  const Storage& to = l_.storages[s.storage];
+  const std::string name = storage_name(s.storage);
   const int own = l_.storage_of[index(s.value)];
   const Op op = g_[s.value].op;
-  const bool enter = own == s.to && op != Op::Param && op != Op::Get;
+  const bool enter = own == s.storage && op != Op::Param && op != Op::Get;
   const std::string value = Nest(*this, s.copies).scalar(s.value, enter);
   // A store that follows must not overtake another thread's read.
   if (enter && (op == Op::Load || op == Op::Swap)) synced_ = false;
-  if (declared_.contains(s.to)) {
+  if (declared_.contains(s.storage)) {
     w_.line(fmt::format("{} = {};", name, value));
     return;
   }
-  declared_.insert(s.to);
-  w_.line(fmt::format("{}{} {} = {};", mutable_.contains(s.to) ? "" : "const ", type_name(to.dtype),
-                      name, value));
+  declared_.insert(s.storage);
+  w_.line(fmt::format("{}{} {} = {};", mutable_.contains(s.storage) ? "" : "const ",
+                      type_name(to.dtype), name, value));
 }
 
 Emitted emit(const graph::Graph& g, const Options& options) {

@@ -24,7 +24,6 @@ using graph::Graph;
 using graph::Inst;
 using graph::Op;
 using layout::Layout;
-using Kind = Statement::Kind;
 
 constexpr std::int64_t max_unrolled_registers = 64;  // longer nests become run-time loops
 constexpr std::int64_t max_unrolled_operations = 1024;
@@ -93,14 +92,14 @@ class Assignment {
     make_islands();
     make_candidates();
     choose();
-    for (Use& u : uses_) decide_loops(u.statement->pass);
+    for (Use& u : uses_) decide_loops(*u.pass);
     for (LoweredBody& b : l_.bodies) repair(b.statements);
     check_sizes();
   }
 
  private:
   struct Use {
-    Statement* statement;
+    Pass* pass;
     int depth;  // loops around it
   };
   struct Variable {
@@ -117,11 +116,12 @@ class Assignment {
     DimMap map;
   };
 
-  void collect(std::vector<Statement>& list, int depth) {
+  void collect(Statements& list, int depth) {
     for (Statement& s : list) {
-      if (s.kind == Kind::pass) uses_.push_back({&s, depth});
-      const bool loops = s.kind == Kind::loop || s.kind == Kind::grid_loop;
-      collect(s.body, depth + (loops ? 1 : 0));
+      if (Pass* pass = std::get_if<Pass>(&s.what)) uses_.push_back({pass, depth});
+      const bool loops =
+          std::holds_alternative<Loop>(s.what) || std::holds_alternative<GridLoop>(s.what);
+      if (Statements* body = body_of(s)) collect(*body, depth + (loops ? 1 : 0));
     }
   }
 
@@ -167,14 +167,14 @@ class Assignment {
     variables_.resize(l_.num_variables);
     for (int v = 0; v < l_.num_variables; ++v) variables_[v].pin = l_.pinned[v];
     for (const Use& u : uses_) {
-      Variable& v = variables_[u.statement->pass.variable];
-      v.domain = u.statement->pass.domain;
+      Variable& v = variables_[u.pass->variable];
+      v.domain = u.pass->domain;
       v.depth = u.depth;
     }
     for (const Storage& s : l_.storages)
       if (s.variable >= 0 && s.dropped.empty()) variables_[s.variable].domain = s.shape;
     for (const Use& u : uses_)
-      for (const Read& r : reads(u.statement->pass)) {
+      for (const Read& r : reads(*u.pass)) {
         const Storage& s = l_.storages[r.storage];
         const int a = find(r.pass->variable), b = find(s.variable);
         const bool same =
@@ -195,12 +195,12 @@ class Assignment {
   }
 
   void make_candidates() {
-    for (const Use& u : uses_) note_vectors(u.statement->pass);
+    for (const Use& u : uses_) note_vectors(*u.pass);
     for (int i = 0; i < l_.num_variables; ++i)
       if (!variables_[i].pin.domain.empty()) variables_[i].candidates = {variables_[i].pin};
     for (int round = 0; round < 3; ++round)
       for (const Use& u : uses_)
-        for (const Read& r : reads(u.statement->pass)) exchange(r);
+        for (const Read& r : reads(*u.pass)) exchange(r);
     for (int i = 0; i < l_.num_variables; ++i)
       if (find(i) == i && variables_[i].pin.domain.empty()) add_strided(variables_[i]);
   }
@@ -263,17 +263,16 @@ class Assignment {
       problem.unary.emplace_back(variables_[i].candidates.size(), 0.0);
     }
     for (const Use& u : uses_) {
-      const int root = find(u.statement->pass.variable);
+      const int root = find(u.pass->variable);
       auto& unary = problem.unary[number[root]];
       if (unary.size() > 1)
         for (std::size_t c = 0; c < unary.size(); ++c)
-          unary[c] +=
-              weight(u.depth) * pass_cost(u.statement->pass, variables_[root].candidates[c]);
-      for (const Read& r : reads(u.statement->pass)) add_edge(problem, number, r, weight(u.depth));
+          unary[c] += weight(u.depth) * pass_cost(*u.pass, variables_[root].candidates[c]);
+      for (const Read& r : reads(*u.pass)) add_edge(problem, number, r, weight(u.depth));
     }
     const std::vector<int> chosen = layout::solve(problem);
     for (std::size_t i = 0; i < roots.size(); ++i) variables_[roots[i]].chosen = chosen[i];
-    for (Use& u : uses_) u.statement->pass.layout = layout_of(u.statement->pass.variable);
+    for (Use& u : uses_) u.pass->layout = layout_of(u.pass->variable);
     for (Storage& s : l_.storages)
       if (s.place == Place::registers)
         s.layout = s.dropped.empty() ? layout_of(s.variable)
@@ -438,40 +437,45 @@ class Assignment {
 
   // ---- relayouts
 
-  void repair(std::vector<Statement>& list) {
-    std::vector<Statement> out;
+  void repair(Statements& list) {
+    Statements out;
     for (Statement& s : list) {
-      repair(s.body);
-      if (s.kind == Kind::pass) repair_pass(s, out);
-      if (s.kind == Kind::scalar) repair_scalar(s, out);
-      const bool shares = s.kind == Kind::pass && s.pass.sink == Pass::Sink::reduce &&
-                          l_.storages[s.pass.storage].place == Place::shared;
-      if (shares) out.push_back({.kind = Kind::sync});
+      if (Statements* body = body_of(s)) repair(*body);
+      if (Pass* pass = std::get_if<Pass>(&s.what)) repair_pass(*pass, out);
+      if (Scalar* scalar = std::get_if<Scalar>(&s.what)) repair_scalar(*scalar, out);
+      const bool shares = shares_result(s);
+      if (shares) out.push_back({Sync{}});
       out.push_back(std::move(s));
-      if (shares) out.push_back({.kind = Kind::sync});
+      if (shares) out.push_back({Sync{}});
     }
     list = std::move(out);
   }
 
-  void repair_pass(Statement& s, std::vector<Statement>& out) {
-    for (const Read& r : reads(s.pass)) {
-      const bool done = std::any_of(s.copies.begin(), s.copies.end(), [&](const auto& c) {
+  bool shares_result(const Statement& s) const {
+    const Pass* pass = std::get_if<Pass>(&s.what);
+    return pass != nullptr && pass->sink == Pass::Sink::reduce &&
+           l_.storages[pass->storage].place == Place::shared;
+  }
+
+  void repair_pass(Pass& p, Statements& out) {
+    for (const Read& r : reads(p)) {
+      const bool done = std::any_of(p.copies.begin(), p.copies.end(), [&](const auto& c) {
         return c.first == r.storage && c.second.map == r.map;
       });
       if (done) continue;
       const Storage& source = l_.storages[r.storage];
-      if (is_opaque(r.map) || is_padded(s.pass, r.map) || varies_in_loop(s.pass, r.map)) {
-        s.copies.push_back({r.storage, {copy_to_shared(r.storage, out), r.map}});
+      if (is_opaque(r.map) || is_padded(p, r.map) || varies_in_loop(p, r.map)) {
+        p.copies.push_back({r.storage, {copy_to_shared(r.storage, out), r.map}});
         continue;
       }
-      const Layout need = project(s.pass.layout, r.map);
+      const Layout need = project(p.layout, r.map);
       if (need == source.layout) continue;
-      s.copies.push_back({r.storage, {relayout(r.storage, need, out), r.map}});
+      p.copies.push_back({r.storage, {relayout(r.storage, need, out), r.map}});
     }
   }
 
-  void repair_scalar(Statement& s, std::vector<Statement>& out) {
-    const bool own = l_.storage_of[index(s.value)] == s.to;
+  void repair_scalar(Scalar& s, Statements& out) {
+    const bool own = l_.storage_of[index(s.value)] == s.storage;
     const Op op = g_[s.value].op;
     const DimMap none = identity_map(static_cast<int>(g_[s.value].type.shape.size()));
     for_each_leaf(l_, s.value, none, own && op != Op::Param && op != Op::Get,
@@ -491,7 +495,7 @@ class Assignment {
     return std::any_of(map.begin(), map.end(), [&](int d) { return d >= 0 && p.rolled[d]; });
   }
 
-  int copy_to_shared(int from, std::vector<Statement>& out) {
+  int copy_to_shared(int from, Statements& out) {
     Storage s = l_.storages[from];
     s.place = Place::shared;
     s.variable = -1;
@@ -499,34 +503,31 @@ class Assignment {
     s.row_stride = s.shape.empty() ? 1 : s.shape.back();
     s.layout = {};
     const int to = l_.add_storage(std::move(s));
-    Statement copy{.kind = Kind::pass};
-    copy.pass = {.sink = Pass::Sink::shared,
-                 .storage = to,
-                 .source = from,
-                 .domain = l_.storages[from].shape,
-                 .valid = l_.storages[from].shape,
-                 .layout = l_.storages[from].layout};
-    copy.pass.rolled.assign(copy.pass.domain.size(), false);
-    out.push_back({.kind = Kind::sync});
-    out.push_back(std::move(copy));
-    out.push_back({.kind = Kind::sync});
+    Pass copy{.sink = Pass::Sink::shared,
+              .storage = to,
+              .source = from,
+              .domain = l_.storages[from].shape,
+              .valid = l_.storages[from].shape,
+              .layout = l_.storages[from].layout};
+    copy.rolled.assign(copy.domain.size(), false);
+    out.push_back({Sync{}});
+    out.push_back({std::move(copy)});
+    out.push_back({Sync{}});
     return to;
   }
 
-  int relayout(int from, const Layout& need, std::vector<Statement>& out) {
+  int relayout(int from, const Layout& need, Statements& out) {
     Storage s = l_.storages[from];
     s.layout = need;
     s.dropped = {};
     const int to = l_.add_storage(std::move(s));
-    Statement st{.kind = Kind::relayout};
-    st.relayout.from = from;
-    st.relayout.to = to;
-    st.relayout.plan = layout::plan_relayout(l_.storages[from].layout, need,
-                                             l_.storages[from].dtype.bytes(), options());
-    if (st.relayout.plan.scratch_bytes > 0)
-      st.relayout.scratch = l_.add_storage(
-          {.place = Place::shared, .dtype = u8, .shape = {st.relayout.plan.scratch_bytes}});
-    out.push_back(std::move(st));
+    Relayout r{.from = from, .to = to};
+    r.plan = layout::plan_relayout(l_.storages[from].layout, need, l_.storages[from].dtype.bytes(),
+                                   options());
+    if (r.plan.scratch_bytes > 0)
+      r.scratch =
+          l_.add_storage({.place = Place::shared, .dtype = u8, .shape = {r.plan.scratch_bytes}});
+    out.push_back({std::move(r)});
     return to;
   }
 

@@ -12,6 +12,7 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "codegen/base/checked.hpp"
@@ -68,6 +69,14 @@ struct Window {
   std::vector<bool> in_bounds = {};  // per array dimension: the window is proved to be inside
 };
 
+/// A register storage that a statement reads at coordinates, or in a layout, that it does not have:
+/// reads of `first` by the map `second.map` go to the storage `second.storage` instead.
+struct Copy {
+  int storage = -1;
+  std::vector<int> map = {};
+};
+using Copies = std::vector<std::pair<int, Copy>>;
+
 /// A loop nest over the elements of `domain`, distributed by `layout`.
 struct Pass {
   enum class Sink : std::uint8_t {
@@ -89,6 +98,7 @@ struct Pass {
   std::vector<bool> rolled = {};  // per dimension: repetitions run in a run-time loop
   std::vector<int> reduced = {};  // reduce: the dimensions that are folded
   int scratch = -1;               // reduce: shared storage between the warps
+  Copies copies = {};
 };
 
 struct Dot {
@@ -105,42 +115,60 @@ struct Relayout {
   layout::Plan plan = {};
 };
 
-/// A register storage that a statement reads at coordinates, or in a layout, that it does not have:
-/// reads of `first` by the map `second.map` go to the storage `second.storage` instead.
-struct Copy {
+struct Statement;
+using Statements = std::vector<Statement>;
+
+struct Sync {};  // barrier of the warpgroup
+
+/// storage (scalar) = value, outside of any loop nest.
+struct Scalar {
+  ValueId value = graph::no_value;
   int storage = -1;
-  std::vector<int> map = {};
+  Copies copies = {};
 };
-using Copies = std::vector<std::pair<int, Copy>>;
+
+/// storage `to` = storage `from`, of the same layout.
+struct CopyStorage {
+  int from = -1, to = -1;
+};
+
+struct When {
+  ValueId condition = graph::no_value;
+  Statements body = {};
+};
+
+struct Loop {
+  ValueId inst = graph::no_value;
+  Statements body = {};
+};
+
+/// Over a sequential grid axis.
+struct GridLoop {
+  int axis = -1;
+  Statements body = {};
+};
+
+/// From here on the window's block is known.
+struct EnterWindow {
+  int window = -1;
+};
 
 struct Statement {
-  enum class Kind : std::uint8_t {
-    pass,
-    dot,
-    relayout,
-    sync,       // barrier of the warpgroup
-    scalar,     // storage (scalar) = value, outside of any loop nest
-    copy,       // storage `to` = storage `from`, same layout
-    when,       // value: condition
-    loop,       // value: the Loop
-    grid_loop,  // axis: a sequential grid axis
-    window,     // from here on the window's block is known
-  };
-  Kind kind = Kind::sync;
-  Pass pass = {};
-  Dot dot = {};
-  Relayout relayout = {};
-  Copies copies = {};  // pass, scalar
-  ValueId value = graph::no_value;
-  int from = -1, to = -1;
-  int axis = -1;
-  int window = -1;
-  std::vector<Statement> body = {};
+  std::variant<Pass, Dot, Relayout, Sync, Scalar, CopyStorage, When, Loop, GridLoop, EnterWindow>
+      what = Sync{};
   Location at = {};
 };
 
+/// What stands inside of a statement; nothing in most.
+inline Statements* body_of(Statement& s) {
+  if (When* w = std::get_if<When>(&s.what)) return &w->body;
+  if (Loop* l = std::get_if<Loop>(&s.what)) return &l->body;
+  if (GridLoop* l = std::get_if<GridLoop>(&s.what)) return &l->body;
+  return nullptr;
+}
+
 struct LoweredBody {
-  std::vector<Statement> statements;
+  Statements statements;
   int warpgroups = 1;
 };
 

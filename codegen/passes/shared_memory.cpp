@@ -11,7 +11,6 @@ namespace palladium::passes {
 namespace {
 
 using layout::Layout;
-using Kind = Statement::Kind;
 
 // Offsets in dynamic shared memory; what every warpgroup has a copy of lies side by side.
 class SharedMemory {
@@ -28,12 +27,13 @@ class SharedMemory {
 
  private:
   // The exchange between warps needs room for the partial results of the lanes that differ.
-  void scratch_sizes(std::vector<Statement>& list) {
+  void scratch_sizes(Statements& list) {
     for (Statement& s : list) {
-      scratch_sizes(s.body);
-      if (s.kind != Kind::pass || s.pass.sink != Pass::Sink::reduce) continue;
-      l_.storages[s.pass.scratch].shape = {scratch_elements(s.pass)};
-      l_.storages[s.pass.scratch].dtype = accumulator_dtype(l_.graph, s.pass.inst);
+      if (Statements* body = body_of(s)) scratch_sizes(*body);
+      const Pass* pass = std::get_if<Pass>(&s.what);
+      if (pass == nullptr || pass->sink != Pass::Sink::reduce) continue;
+      l_.storages[pass->scratch].shape = {scratch_elements(*pass)};
+      l_.storages[pass->scratch].dtype = accumulator_dtype(l_.graph, pass->inst);
     }
   }
 

@@ -15,7 +15,6 @@ using graph::Graph;
 using graph::Inst;
 using graph::MemoryView;
 using graph::Op;
-using Kind = Statement::Kind;
 
 std::int64_t round_up(std::int64_t n, std::int64_t to) { return cdiv(n, to) * to; }
 
@@ -33,21 +32,21 @@ class Building {
   }
 
  private:
-  using List = std::vector<Statement>;
+  using List = Statements;
 
   // The sequential axes from `depth` on, inside of them the body.
   void nest(List& out, int depth) {
     const auto windows = windows_at(depth);
     for (int w : windows) {
-      out.push_back({.kind = Kind::window, .window = w, .at = g_.at});
+      out.push_back({EnterWindow{w}, g_.at});
       if (l_.windows[w].fill) move_window(out, w, true);
     }
     if (depth == static_cast<int>(l_.sequential_axes.size())) {
       region(out, body_->region);
     } else {
-      Statement loop{.kind = Kind::grid_loop, .axis = l_.sequential_axes[depth], .at = g_.at};
+      GridLoop loop{.axis = l_.sequential_axes[depth]};
       nest(loop.body, depth + 1);
-      out.push_back(std::move(loop));
+      out.push_back({std::move(loop), g_.at});
     }
     for (int w : windows)
       if (l_.windows[w].flush) move_window(out, w, false);
@@ -65,8 +64,7 @@ class Building {
   void move_window(List& out, int window, bool fill) {
     const Window& w = l_.windows[window];
     const Storage& s = l_.storages[w.storage];
-    Statement st{.kind = Kind::pass, .at = g_.at};
-    Pass& p = st.pass;
+    Pass p;
     p.sink = !fill                      ? Pass::Sink::store
              : s.place == Place::shared ? Pass::Sink::shared
                                         : Pass::Sink::assign;
@@ -78,7 +76,7 @@ class Building {
     // Memory that is filled from and stored to is read by more threads than write it.
     const bool both = w.fill && !fill;
     if (shared || both) sync(out);
-    out.push_back(std::move(st));
+    out.push_back({std::move(p), g_.at});
     if (both || (shared && fill)) sync(out);
   }
 
@@ -93,9 +91,9 @@ class Building {
       if (v != accumulated_) store(out, v);
       return;
     case Op::When: {
-      Statement s{.kind = Kind::when, .value = i.args[0], .at = g_.location(v)};
-      region(s.body, i.regions[0]);
-      out.push_back(std::move(s));
+      When when{.condition = i.args[0]};
+      region(when.body, i.regions[0]);
+      out.push_back({std::move(when), g_.location(v)});
       return;
     }
     case Op::Loop: loop(out, v); return;
@@ -115,39 +113,35 @@ class Building {
       assign(out, v, storage);
   }
 
-  void sync(List& out) { out.push_back({.kind = Kind::sync}); }
+  void sync(List& out) { out.push_back({Sync{}}); }
 
   // storage = value
   void assign(List& out, ValueId value, int storage, bool force = false) {
     const Storage& s = l_.storages[storage];
     if (!force && l_.storage_of[index(value)] == storage && g_[value].op == Op::Param) return;
     if (s.place == Place::scalar) {
-      out.push_back(
-          {.kind = Kind::scalar, .value = value, .to = storage, .at = g_.location(value)});
+      out.push_back({Scalar{.value = value, .storage = storage}, g_.location(value)});
       return;
     }
-    Statement st{.kind = Kind::pass, .at = g_.location(value)};
-    st.pass = {.sink = Pass::Sink::assign,
-               .value = value,
-               .storage = storage,
-               .domain = s.shape,
-               .valid = s.shape,
-               .variable = s.variable};
-    out.push_back(std::move(st));
+    out.push_back({Pass{.sink = Pass::Sink::assign,
+                        .value = value,
+                        .storage = storage,
+                        .domain = s.shape,
+                        .valid = s.shape,
+                        .variable = s.variable},
+                   g_.location(value)});
   }
 
   void reduce(List& out, ValueId v) {
     const Inst& i = g_[v];
     Storage& s = l_.storages[l_.storage_of[index(v)]];
-    Statement st{.kind = Kind::pass, .at = g_.location(v)};
-    Pass& p = st.pass;
-    p = {.sink = Pass::Sink::reduce,
-         .value = i.args[0],
-         .inst = v,
-         .storage = l_.storage_of[index(v)],
-         .domain = g_[i.args[0]].type.shape,
-         .valid = g_[i.args[0]].type.shape,
-         .variable = l_.add_variable()};
+    Pass p{.sink = Pass::Sink::reduce,
+           .value = i.args[0],
+           .inst = v,
+           .storage = l_.storage_of[index(v)],
+           .domain = g_[i.args[0]].type.shape,
+           .valid = g_[i.args[0]].type.shape,
+           .variable = l_.add_variable()};
     const auto reduced = graph::dimensions(i);
     p.reduced.assign(reduced.begin(), reduced.end());
     if (s.place == Place::scalar) {
@@ -158,7 +152,7 @@ class Building {
     s.variable = p.variable;
     s.dropped = p.reduced;
     p.scratch = l_.add_storage({.place = Place::shared, .dtype = s.dtype, .of = v});
-    out.push_back(std::move(st));
+    out.push_back({std::move(p), g_.location(v)});
   }
 
   void store(List& out, ValueId v) {
@@ -170,15 +164,14 @@ class Building {
     }
     const bool barriers = w.residency == Residency::shared || w.synchronised;
     if (barriers) sync(out);
-    Statement st{.kind = Kind::pass, .at = g_.location(v)};
     const Extents& shape = g_[m.value].type.shape;
-    st.pass = {.sink = Pass::Sink::store,
-               .value = m.value,
-               .inst = v,
-               .domain = shape,
-               .valid = shape,
-               .variable = l_.add_variable()};
-    out.push_back(std::move(st));
+    out.push_back({Pass{.sink = Pass::Sink::store,
+                        .value = m.value,
+                        .inst = v,
+                        .domain = shape,
+                        .valid = shape,
+                        .variable = l_.add_variable()},
+                   g_.location(v)});
     if (barriers) sync(out);
   }
 
@@ -188,10 +181,10 @@ class Building {
     const std::size_t carries = r.yields.size();
     for (std::size_t c = 0; c < carries; ++c)
       assign(out, i.args[2 + c], l_.storage_of[index(r.params[1 + c])], true);
-    Statement s{.kind = Kind::loop, .value = v, .at = g_.location(v)};
-    region(s.body, i.regions[0]);
-    yield(s.body, r);
-    out.push_back(std::move(s));
+    Loop loop{.inst = v};
+    region(loop.body, i.regions[0]);
+    yield(loop.body, r);
+    out.push_back({std::move(loop), g_.location(v)});
   }
 
   // All carries take their next values at once.
@@ -213,8 +206,7 @@ class Building {
       moves.emplace_back(l_.add_storage(std::move(next)), carry);
       assign(out, r.yields[c], moves.back().first, true);
     }
-    for (const auto& [from, to] : moves)
-      out.push_back({.kind = Kind::copy, .from = from, .to = to});
+    for (const auto& [from, to] : moves) out.push_back({CopyStorage{.from = from, .to = to}});
   }
 
   // Whether `value` wants of `carry` only the element that it replaces.
@@ -229,8 +221,7 @@ class Building {
 
   void dot(List& out, ValueId v) {
     const Inst& i = g_[v];
-    Statement st{.kind = Kind::dot, .at = g_.location(v)};
-    Dot& d = st.dot;
+    Dot d;
     d.inst = v;
     d.unit = unit_of(i);
     d.result = l_.storage_of[index(v)];
@@ -258,7 +249,7 @@ class Building {
     d.a = operand(out, view.a, view.trans_a ? Extents{k, m} : Extents{m, k});
     d.b = operand(out, view.b, view.trans_b ? Extents{n, k} : Extents{k, n});
     sync(out);
-    out.push_back(std::move(st));
+    out.push_back({std::move(d), g_.location(v)});
   }
 
   // The storage of acc if all that becomes of the product is acc = acc + product, acc being a
@@ -343,14 +334,13 @@ class Building {
     const std::int64_t stride = round_up(padded[1], pad) + pad;
     const int storage = l_.add_storage(
         {.place = Place::shared, .dtype = t.dtype, .shape = padded, .of = v, .row_stride = stride});
-    Statement st{.kind = Kind::pass, .at = g_.location(v)};
-    st.pass = {.sink = Pass::Sink::shared,
-               .value = v,
-               .storage = storage,
-               .domain = padded,
-               .valid = t.shape,
-               .variable = l_.add_variable()};
-    out.push_back(std::move(st));
+    out.push_back({Pass{.sink = Pass::Sink::shared,
+                        .value = v,
+                        .storage = storage,
+                        .domain = padded,
+                        .valid = t.shape,
+                        .variable = l_.add_variable()},
+                   g_.location(v)});
     return storage;
   }
 

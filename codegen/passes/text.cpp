@@ -69,35 +69,36 @@ class Text {
     return text;
   }
 
-  void list(const std::vector<Statement>& statements) {
+  void list(const Statements& statements) {
     indent_ += 2;
     for (const Statement& s : statements) statement(s);
     indent_ -= 2;
   }
 
-  void nested(const std::string& head, const std::vector<Statement>& body) {
+  void nested(const std::string& head, const Statements& body) {
     line(head + " {");
     list(body);
     line("}");
   }
 
   void statement(const Statement& s) {
-    switch (s.kind) {
-    case Statement::Kind::pass: return line(pass(s.pass) + copies(s.copies));
-    case Statement::Kind::dot: return line(dot(s.dot));
-    case Statement::Kind::relayout:
-      return line(fmt::format("s{} = relayout s{}: {}", s.relayout.to, s.relayout.from,
-                              layout::describe(s.relayout.plan)));
-    case Statement::Kind::sync: return line("sync");
-    case Statement::Kind::scalar:
-      return line(fmt::format("s{} = {}{}", s.to, value(s.value), copies(s.copies)));
-    case Statement::Kind::copy: return line(fmt::format("s{} = s{}", s.to, s.from));
-    case Statement::Kind::window: return line(fmt::format("window w{}", s.window));
-    case Statement::Kind::when: return nested("when " + value(s.value), s.body);
-    case Statement::Kind::loop: return nested("loop " + value(s.value), s.body);
-    case Statement::Kind::grid_loop: return nested(fmt::format("grid loop {}", s.axis), s.body);
-    }
+    std::visit([this](const auto& what) { print(what); }, s.what);
   }
+
+  void print(const Pass& p) { line(pass(p) + copies(p.copies)); }
+  void print(const Dot& d) { line(dot(d)); }
+  void print(const Relayout& r) {
+    line(fmt::format("s{} = relayout s{}: {}", r.to, r.from, layout::describe(r.plan)));
+  }
+  void print(const Sync&) { line("sync"); }
+  void print(const Scalar& s) {
+    line(fmt::format("s{} = {}{}", s.storage, value(s.value), copies(s.copies)));
+  }
+  void print(const CopyStorage& a) { line(fmt::format("s{} = s{}", a.to, a.from)); }
+  void print(const When& w) { nested("when " + value(w.condition), w.body); }
+  void print(const Loop& l) { nested("loop " + value(l.inst), l.body); }
+  void print(const GridLoop& l) { nested(fmt::format("grid loop {}", l.axis), l.body); }
+  void print(const EnterWindow& w) { line(fmt::format("window w{}", w.window)); }
 
   std::string pass(const Pass& p) const {
     std::string text = sink(p);
