@@ -130,7 +130,8 @@ class Placement {
       const Inst& i = g_[next];
       stack.pop_back();
       if (l_.storage_of[index(next)] >= 0 || is_scalar(i)) continue;
-      if (i.op == Op::Load || (graph::is_elementwise(i.op) && graph::info(i.op).ulp > 0)) return limit;
+      if (i.op == Op::Load || (graph::is_elementwise(i.op) && graph::info(i.op).ulp > 0))
+        return limit;
       n += graph::is_elementwise(i.op) ? 1 : 0;
       for (ValueId a : i.args)
         if (!is_kept_later(a)) stack.push_back(a);

@@ -130,9 +130,9 @@ class Placement {
     w.stored = is_output(w) || (aliased && written);
     if (m.memory_space == Space::smem || m.memory_space == Space::regs) {
       make_resident(w, m.memory_space == Space::smem ? Residency::shared : Residency::registers);
-    } else if (is_output(w) ? revisited && suffix && l_.warpgroups == 1 &&
-                                  m.memory_space != Space::gmem
-                            : written || reads_after_alias_is_written(w)) {
+    } else if (is_output(w)
+                   ? revisited && suffix && l_.warpgroups == 1 && m.memory_space != Space::gmem
+                   : written || reads_after_alias_is_written(w)) {
       // An input keeps what its memory held, whatever becomes of it there, wherever it is pinned.
       make_resident(w, fits_registers(w) ? Residency::registers : Residency::shared);
     }

@@ -52,6 +52,12 @@ TEST_CASE("public headers need only public headers and cheap standard ones") {
   CHECK(violations.empty());
 }
 
+TEST_CASE("what an operation is, is asked of its row and read by name") {
+  const auto violations = house::positions(tree());
+  INFO(listed(violations));
+  CHECK(violations.empty());
+}
+
 TEST_CASE("the log library and the file system have one door each") {
   const auto violations = house::doors(tree());
   INFO(listed(violations));
@@ -135,6 +141,20 @@ TEST_CASE("a public header that includes CUDA, streams or an internal is found")
   CHECK(house::public_headers({{"include/palladium/value.hpp",
                                 "#include <string>\n#include \"palladium/types.hpp\""}})
             .empty());
+}
+
+TEST_CASE("reads of operations by position are found outside of the graph") {
+  for (const char* line : {"if (op >= Op::Neg && op <= Op::Select) {", "if (op < graph::Op::Add)",
+                           "const auto d = inst.attr.ints[0];", "for (auto d : i.attr.ints)"}) {
+    INFO(line);
+    CHECK(house::positions({{"codegen/passes/places.cpp", line}}).size() == 1);
+    CHECK(house::positions({{"codegen/graph/simplify.cpp", line}}).empty());
+  }
+  for (const char* line : {"if (i.op == Op::Load) {", "std::vector<graph::Op> ops;",
+                           "add(Op::Lt, {a, b});", "return op == Op::Max ? a : b;"}) {
+    INFO(line);
+    CHECK(house::positions({{"codegen/passes/places.cpp", line}}).empty());
+  }
 }
 
 TEST_CASE("the log library and file functions outside their door are found") {

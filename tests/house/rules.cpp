@@ -208,6 +208,25 @@ Violations public_headers(const Sources& sources) {
   return found;
 }
 
+Violations positions(const Sources& sources) {
+  static const std::regex words(
+      R"(\battr\.ints\b|[<>]=?\s*(graph::)?Op::\w|\bOp::\w+\s*[<>]=?[^<>])");
+  Violations found;
+  for (const auto& [path, text] : sources) {
+    const Row* row = owner(path);
+    const std::string_view folder = row ? row->folder : "";
+    if (folder.empty() || folder == "codegen/graph" || folder == "codegen/trace") continue;
+    std::istringstream lines(code_only(text));
+    std::string line;
+    for (int n = 1; std::getline(lines, line); ++n)
+      if (line.find("attr.ints") != line.npos || line.find("Op::") != line.npos)
+        if (std::regex_search(line, words))
+          found.push_back(at(path, n) +
+                          " reads what an operation is by position: ask its OpInfo or its view");
+  }
+  return found;
+}
+
 Violations doors(const Sources& sources) {
   struct Door {
     std::vector<std::string> files;  // may say it
