@@ -110,6 +110,8 @@ TEST_CASE("operands A of 16 bits in registers: pairs along k, then rows, then k"
   pl::wgmma_m64n16k16_f32_bf16_bf16_rs(e, y, b, false);
   pl::wgmma_commit();
   pl::wgmma_wait<0>();
+  pl::wgmma_registers(d);
+  pl::wgmma_registers(e);
   for (i32 i = 0; i < 8; ++i) pl::store_global(threads + 8 * t + i, &d[i]);
   for (i32 i = 0; i < 8; ++i) pl::store_global(elements + 8 * t + i, &e[i]);)");
   k.writes("f32", "threads", threads).writes("f32", "elements", elements).run();
@@ -138,6 +140,8 @@ TEST_CASE("operands A of 8 bits in registers: four along k, then rows, then k") 
   pl::wgmma_m64n32k32_s32_u8_u8_rs(e, y, b, false);
   pl::wgmma_commit();
   pl::wgmma_wait<0>();
+  pl::wgmma_registers(d);
+  pl::wgmma_registers(e);
   for (i32 i = 0; i < 16; ++i) pl::store_global(threads + 16 * t + i, &d[i]);
   for (i32 i = 0; i < 16; ++i) pl::store_global(elements + 16 * t + i, &e[i]);)");
   k.writes("i32", "threads", threads).writes("i32", "elements", elements).run();
@@ -161,6 +165,7 @@ TEST_CASE("operands A of tf32 in registers: one along k, then rows, then k") {
   pl::wgmma_m64n8k8_f32_tf32_tf32_rs(d, x, b, false);
   pl::wgmma_commit();
   pl::wgmma_wait<0>();
+  pl::wgmma_registers(d);
   for (i32 i = 0; i < 4; ++i) pl::store_global(o + 4 * t + i, &d[i]);)");
   k.writes("f32", "o", o).run();
   for (int row = 0; row < 64; ++row) {
