@@ -64,6 +64,21 @@ const Fault faults[] = {
      }},
     {"a negative index", free_,
      [](const Scene& s) { keep(element(s.input().reshape({-1}), -s.big())[_]); }},
+    {"an index found too large by the program", free_,
+     [](const Scene& s) {
+       const Value far = s.value(i32, {}) * 0 + (1 << 20);
+       keep(element(s.input().reshape({-1}), far)[_]);
+     }},
+    {"an index found negative by the program", free_,
+     [](const Scene& s) {
+       const Value far = s.value(i32, {}) * 0 - (1 << 20);
+       s.output()[_] = s.output().dtype()(element(s.input().reshape({-1}), far)[_]);
+     }},
+    {"a store found to be outside by the program", free_,
+     [](const Scene& s) {
+       const Value far = s.value(i32, {}) * 0 + (1 << 20);
+       element(s.output().reshape({-1}), far)[_] = s.output().dtype()(1);
+     }},
     {"a slice that leaves", refused,
      [](const Scene& s) {
        const Ref flat = s.input().reshape({-1});

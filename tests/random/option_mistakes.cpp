@@ -207,6 +207,19 @@ const Mistake mistakes[] = {
        m.at(kernel_line);
        m.options([](PallasCallOptions& o) { o.out_shape = {{4}, f32}; });
      }},
+    {"odd names",
+     [](Making& m) {
+       m.harmless();
+       const std::string name = m.random.pick<std::string>(
+           {"a/b", "../../a", "a\"b\\c\nd", "1", "int", "\xc3\xa4 \xff", "%s{}", "main",
+            std::string(5000, 'n'), std::string("a\0b", 3)});
+       m.options([name](PallasCallOptions& o) {
+         o.name = name;
+         // Bodies name axes as the plan does.
+         o.metadata = {{name, name}};
+         for (NamedScoped& s : scratch_in(o).list) s.name = name + s.name;
+       });
+     }},
     {"no outputs",
      [](Making& m) {
        m.at(kernel_line);
