@@ -134,18 +134,18 @@ struct CopyStorage {
 
 struct When {
   ValueId condition = graph::no_value;
-  Statements body = {};
+  Statements body;
 };
 
 struct Loop {
   ValueId inst = graph::no_value;
-  Statements body = {};
+  Statements body;
 };
 
 /// Over a sequential grid axis.
 struct GridLoop {
   int axis = -1;
-  Statements body = {};
+  Statements body;
 };
 
 /// From here on the window's block is known.

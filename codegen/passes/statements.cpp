@@ -44,7 +44,8 @@ class Building {
     if (depth == static_cast<int>(l_.sequential_axes.size())) {
       region(out, body_->region);
     } else {
-      GridLoop loop{.axis = l_.sequential_axes[depth]};
+      GridLoop loop;
+      loop.axis = l_.sequential_axes[depth];
       nest(loop.body, depth + 1);
       out.push_back({std::move(loop), g_.at});
     }
@@ -91,7 +92,8 @@ class Building {
       if (v != accumulated_) store(out, v);
       return;
     case Op::When: {
-      When when{.condition = i.args[0]};
+      When when;
+      when.condition = i.args[0];
       region(when.body, i.regions[0]);
       out.push_back({std::move(when), g_.location(v)});
       return;
@@ -181,7 +183,8 @@ class Building {
     const std::size_t carries = r.yields.size();
     for (std::size_t c = 0; c < carries; ++c)
       assign(out, i.args[2 + c], l_.storage_of[index(r.params[1 + c])], true);
-    Loop loop{.inst = v};
+    Loop loop;
+    loop.inst = v;
     region(loop.body, i.regions[0]);
     yield(loop.body, r);
     out.push_back({std::move(loop), g_.location(v)});
