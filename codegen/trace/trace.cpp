@@ -74,6 +74,7 @@ class Tracer {
         recorder_(options.name.empty() ? "kernel" : options.name) {}
 
   graph::Graph run(const Body& body) {
+    check_name();
     resolve_spellings();
     graph::Graph& g = recorder_.graph;
     g.at = at_;
@@ -102,6 +103,16 @@ class Tracer {
   [[noreturn]] void fail(const std::string& what) const { fail(at_, what); }
   [[noreturn]] void fail(Location at, const std::string& what) const {
     throw CompileError(at.line ? at : at_, "kernel '" + recorder_.graph.name + "': " + what);
+  }
+
+  // Messages are C strings: what is said of such a kernel would end within its name.
+  void check_name() const {
+    const std::size_t at = options_.name.find('\0');
+    if (at != std::string::npos)
+      throw CompileError(at_, "a kernel's name ends at its NUL character, given one at position " +
+                                  std::to_string(at) + " of " +
+                                  std::to_string(options_.name.size()) + ": '" +
+                                  options_.name.substr(0, at) + "...'");
   }
 
   void resolve_spellings() {

@@ -127,8 +127,12 @@ class PALLADIUM_API Array {
   Device device() const { return device_; }
   /// Number of elements.
   std::int64_t size() const { return size_; }
-  /// Distance, in elements, along dimension i.
-  std::int64_t stride(int i) const { return strides_[i]; }
+  /// Distance, in elements, along dimension i; a negative one counts from the end. CompileError if
+  /// there is no such dimension.
+  std::int64_t stride(int i) const {
+    (void)shape_[i];
+    return strides_[i < 0 ? i + rank() : i];
+  }
   /// Row-major without gaps.
   bool is_dense() const { return dense_; }
   bool is_read_only() const { return read_only_; }

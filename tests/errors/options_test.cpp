@@ -47,6 +47,12 @@ TEST_CASE("a body of the wrong arity is refused with the list of operands") {
   refused([](Three) {}, "takes 3 operands but 2 are given");
 }
 
+TEST_CASE("a name that messages would show in part is refused") {
+  refused_options(
+      {.name = std::string("a\0b", 3), .out_type = {{8}, pl::f32}},
+      "a kernel's name ends at its NUL character, given one at position 1 of 3: 'a...'");
+}
+
 TEST_CASE("a scalar argument is a pl::Value of the body, an array is a Ref") {
   line = __LINE__ + 1;
   refused([](pl::Ref, pl::Ref, pl::Ref) {}, one_output(), {array({8}), number()},

@@ -210,15 +210,20 @@ const Mistake mistakes[] = {
     {"odd names",
      [](Making& m) {
        m.harmless();
-       const std::string name = m.random.pick<std::string>(
-           {"a/b", "../../a", "a\"b\\c\nd", "1", "int", "\xc3\xa4 \xff", "%s{}", "main",
-            std::string(5000, 'n'), std::string("a\0b", 3)});
+       const std::string name =
+           m.random.pick<std::string>({"a/b", "../../a", "a\"b\\c\nd", "1", "int", "\xc3\xa4 \xff",
+                                       "%s{}", "main", std::string(5000, 'n')});
        m.options([name](PallasCallOptions& o) {
          o.name = name;
          // Bodies name axes as the plan does.
          o.metadata = {{name, name}};
          for (NamedScoped& s : scratch_in(o).list) s.name = name + s.name;
        });
+     }},
+    {"a name with a NUL",
+     [](Making& m) {
+       m.at(kernel_line);
+       m.options([](PallasCallOptions& o) { o.name = std::string("a\0b", 3); });
      }},
     {"no outputs",
      [](Making& m) {

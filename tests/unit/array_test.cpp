@@ -30,6 +30,9 @@ TEST_CASE("a view writes through to the caller's memory") {
   v.data<std::int32_t>()[5] = 9;
   CHECK(memory[5] == 9);
   CHECK(v.stride(0) == 3);
+  CHECK(v.stride(-1) == 1);
+  CHECK_THROWS_WITH(v.stride(2), ContainsSubstring("has no dimension 2: its rank is 2"));
+  CHECK_THROWS_AS(v.stride(1 << 30), CompileError);
   CHECK(v.is_dense());
   CHECK_THROWS_WITH(Array::view(std::span(memory), {2, 4}),
                     ContainsSubstring("needs 8 elements but the span has 6"));
