@@ -123,7 +123,8 @@ TEST_CASE_METHOD(Fixture,
   CHECK(fake.launches[0].grid[0] == 2000000000);
   for (int i = 0; i < 2; ++i) {
     const int line = __LINE__ + 1;
-    CHECK_THROWS_WITH(k.into({o}, {three}),
+    const auto call = [&] { k.into({o}, {three}); };
+    CHECK_THROWS_WITH(call(),
                       ContainsSubstring("3000000000 programs; an axis can have 0 to 2147483647") &&
                           ContainsSubstring("launch_test.cpp:" + std::to_string(line)));
   }

@@ -183,9 +183,9 @@ pl::Kernel carrying(const pl::ShapeDtype& x) {
   return pl::pallas_call(
       [](pl::Ref a, pl::Ref o) {
         const pl::Value v = a[_];
+        const auto add = [&](pl::Index, pl::Value acc) { return acc + v; };
         line = __LINE__ + 1;
-        o[_] = pl::loop(
-            0, 4, [&](pl::Index, pl::Value acc) { return acc + v; }, v);
+        o[_] = pl::loop(0, 4, add, v);
       },
       {.name = "carrying", .out_type = x});
 }
@@ -289,9 +289,9 @@ TEST_CASE("a loop is not unrolled beyond what is compiled for a kernel") {
   const auto unrolled = [](int trips, int unroll) {
     return [=](pl::Ref x, pl::Ref o) {
       pl::Value v = x[_];
+      const auto twice = [](pl::Index, pl::Value a) { return a * 2; };
       line = __LINE__ + 1;
-      o[_] = pl::loop(
-          0, trips, {.unroll = unroll}, [](pl::Index, pl::Value a) { return a * 2; }, v);
+      o[_] = pl::loop(0, trips, {.unroll = unroll}, twice, v);
     };
   };
   constexpr const char* sentence =
