@@ -136,6 +136,31 @@ TEST_CASE("a product whose carry is read once more is not accumulated in place")
   CHECK(occurrences(text, "+=") == 0);
 }
 
+TEST_CASE("a product is accumulated in a block in registers, unless the block is read elsewhere") {
+  const auto text = [](const std::string& more) {
+    return lowered(R"(kernel k
+  grid 4 sequential
+  args[0]: f16[64,128] in blocks [64,32]
+    { %0: i32[]
+      %1: i32[] = constant 0
+      yield %1, %0
+    }
+  outputs[0]: f32[64,64] in blocks [64,64]
+  outputs[1]: f32[64,64] in blocks [64,64]
+{ %0: ref block f16[64,32] %1: ref block f32[64,64] %2: ref block f32[64,64]
+  %3: f32[64,64] = load %1
+  %4: f16[64,32] = load %0
+  %5: f32[64,64] = dot %4, %4 trans_b
+  %6: f32[64,64] = add %3, %5
+  store %1, %6
+)" + more + "}");
+  };
+  CHECK_THAT(text(""), Shows({"w1: outputs[0] registers s0", "s0 += "}));
+  const std::string read_after = text("  %7: f32[64,64] = load %1\n  store %2, %7\n");
+  CHECK_THAT(read_after, Shows({"w1: outputs[0] registers s0"}));
+  CHECK(occurrences(read_after, "+=") == 0);
+}
+
 TEST_CASE("the operands of a product are staged between two barriers") {
   CHECK_THAT(lowered(product("f16[64,32]", "f16[32,64]", "f32[64,64]")),
              Shows({"sync", "s1 = %3", "s2 = %4", "sync", "s0 = s1 * s2", "w2 = %5"}));
