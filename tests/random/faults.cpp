@@ -129,9 +129,9 @@ const Fault faults[] = {
     {"a loop at the end of the integers", free_,
      [](const Scene& s) {
        const int last = std::numeric_limits<int>::max();
-       const Value sum = pl::loop(
-           last - s.random.below(5), last, {.step = s.random.pick({1, 2, 3, 1 << 30})},
-           [](Index, Value a) { return a + 1; }, i32(0));
+       const int first = last - s.random.below(5), step = s.random.pick({1, 2, 3, 1 << 30});
+       const auto count = [](Index, Value a) { return a + 1; };
+       const Value sum = pl::loop(first, last, {.step = step}, count, i32(0));
        s.output()[_] = broadcast_to(sum.astype(s.output().dtype()), s.output().shape());
      }},
     {"a loop bound that is a float", refused,
