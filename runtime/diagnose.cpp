@@ -3,11 +3,11 @@
 #include "codegen/base/format.hpp"
 #include "codegen/nvrtc/nvrtc.hpp"
 #include "palladium/device.hpp"
-#include "runtime/compile.hpp"
-#include "runtime/compiler.hpp"
+#include "runtime/build/compile.hpp"
+#include "runtime/build/compiler.hpp"
+#include "runtime/device/target.hpp"
 #include "runtime/driver/driver.hpp"
 #include "runtime/emulator/module.hpp"
-#include "runtime/target.hpp"
 
 namespace palladium {
 namespace {

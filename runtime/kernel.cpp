@@ -7,9 +7,9 @@
 #include "codegen/graph/graph.hpp"
 #include "codegen/trace/recorder.hpp"
 #include "codegen/trace/trace.hpp"
-#include "runtime/dispatch.hpp"
-#include "runtime/kernel_state.hpp"
-#include "runtime/launcher.hpp"
+#include "runtime/launch/dispatch.hpp"
+#include "runtime/launch/kernel_state.hpp"
+#include "runtime/launch/launcher.hpp"
 
 namespace palladium {
 

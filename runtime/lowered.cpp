@@ -2,11 +2,11 @@
 #include "codegen/cuda/emit.hpp"
 #include "codegen/graph/transform.hpp"
 #include "palladium/kernel.hpp"
-#include "runtime/compile.hpp"
-#include "runtime/components.hpp"
-#include "runtime/jobs.hpp"
-#include "runtime/kernel_state.hpp"
-#include "runtime/target.hpp"
+#include "runtime/build/compile.hpp"
+#include "runtime/build/components.hpp"
+#include "runtime/build/jobs.hpp"
+#include "runtime/device/target.hpp"
+#include "runtime/launch/kernel_state.hpp"
 
 namespace palladium {
 

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "palladium/palladium.hpp"
-#include "runtime/compile.hpp"
+#include "runtime/build/compile.hpp"
 #include "tests/support/compile_helper.hpp"
 #include "tests/support/folder.hpp"
 #include "tests/support/hidden.hpp"

@@ -98,10 +98,10 @@ TEST_CASE("what a used folder uses is allowed, what uses it is not") {
   CHECK(house::arrows({{"codegen/layout/layout.cpp", "#include \"codegen/cuda/lower.hpp\"\n"}})
             .size() == 1);
   CHECK(
-      house::arrows({{"runtime/fiber/fiber.cpp", "#include \"runtime/dispatch.hpp\"\n"}}).size() ==
+      house::arrows({{"runtime/fiber/fiber.cpp", "#include \"runtime/launch/dispatch.hpp\"\n"}}).size() ==
       1);
   CHECK(
-      house::arrows({{"runtime/dispatch.cpp", "#include \"runtime/fiber/fiber.hpp\"\n"}}).empty());
+      house::arrows({{"runtime/launch/dispatch.cpp", "#include \"runtime/fiber/fiber.hpp\"\n"}}).empty());
 }
 
 TEST_CASE("a public header counts as its owner's folder, from both sides") {
@@ -183,7 +183,7 @@ TEST_CASE("processes by their bare numbers are found, in every folder") {
         "const pid_t child = ::fork();", "if (fork() == 0) run();", "killpg(group, 9);",
         "::wait(nullptr);", "return ::waitid(P_ALL, 0, &info, WEXITED);"}) {
     INFO(line);
-    for (const char* path : {"tools/compile/keeper.cpp", "runtime/jobs.cpp", "tests/a_test.cpp",
+    for (const char* path : {"tools/compile/keeper.cpp", "runtime/build/jobs.cpp", "tests/a_test.cpp",
                              "benchmarks/a_benchmark.cpp"})
       CHECK(house::processes({{path, line}}).size() == 1);
     CHECK(house::processes({{"codegen/base/process.cpp", line}}).empty());

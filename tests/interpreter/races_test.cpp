@@ -1,5 +1,5 @@
 // Races between the Pallas threads of a block: what is reported, with which words and lines.
-#include "runtime/run_interpreter.hpp"
+#include "runtime/launch/run_interpreter.hpp"
 #include "tests/interpreter/tensors.hpp"
 #include "tests/support/targets.hpp"
 

@@ -15,7 +15,7 @@
 
 #include "codegen/cuda/emit.hpp"
 #include "codegen/graph/transform.hpp"
-#include "runtime/compile.hpp"
+#include "runtime/build/compile.hpp"
 
 namespace palladium {
 namespace {

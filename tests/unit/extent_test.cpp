@@ -6,7 +6,7 @@
 #include <random>
 
 #include "codegen/base/dim.hpp"
-#include "runtime/dims.hpp"
+#include "runtime/call/extent.hpp"
 
 using namespace palladium;
 using runtime::Extent;

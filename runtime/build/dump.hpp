@@ -1,0 +1,17 @@
+// Artefacts on disk, for people: what PALLADIUM_DUMP asks for, and the text of a failed compile.
+#pragma once
+
+#include <string>
+
+#include "runtime/build/compile.hpp"
+
+namespace palladium::runtime {
+
+/// Writes what PALLADIUM_DUMP names of graph, passes, cuda, ptx, as
+/// $PALLADIUM_DUMP_DIR/<kernel>.<key>.<what>. Trouble is a log line.
+void dump(const Specialization& s, const Program& program);
+
+/// Writes the emitted text, and beside it the same with the device library before it; the path.
+std::string dump_text(const graph::Graph& g, const cache::Key& key, const std::string& text);
+
+}  // namespace palladium::runtime

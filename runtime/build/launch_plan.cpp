@@ -1,0 +1,147 @@
+#include "runtime/build/launch_plan.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "codegen/base/dim.hpp"
+#include "codegen/graph/limits.hpp"
+#include "runtime/call/check.hpp"
+
+namespace palladium::runtime {
+namespace {
+
+using Json = nlohmann::json;
+using detail::DimOp;
+
+constexpr const char* op_names[] = {"symbol", "constant", "add",  "sub", "mul",
+                                    "div",    "mod",      "cdiv", "min", "max"};
+constexpr int max_depth = 32;
+
+Json dim_to_json(const Dim& dim) {
+  if (dim.is_static()) return dim.value();
+  const DimNode node = dim_node(dim);
+  const char* name = op_names[static_cast<int>(node.op)];
+  if (node.op == DimOp::symbol) return {name, node.symbol};
+  return {name, dim_to_json(node.a), dim_to_json(node.b)};
+}
+
+Dim dim_from_json(const Json& json, int depth) {
+  if (depth > max_depth) throw CompileError("launch plan: nested too deeply");
+  if (json.is_number_integer()) return json.get<std::int64_t>();
+  const auto name = json.at(0).get<std::string>();
+  if (name == op_names[0]) return dim_symbol(json.at(1).get<std::uint32_t>());
+  for (const DimOp op : {DimOp::add, DimOp::sub, DimOp::mul, DimOp::div, DimOp::mod, DimOp::cdiv,
+                         DimOp::min, DimOp::max})
+    if (name == op_names[static_cast<int>(op)])
+      return detail::dim_binary(op, dim_from_json(json.at(1), depth + 1),
+                                dim_from_json(json.at(2), depth + 1));
+  throw CompileError("launch plan: unknown operation '" + name + "'");
+}
+
+}  // namespace
+
+LaunchPlan plan_of(const cuda::Emitted& e) {
+  return {.entry = e.entry,
+          .parameters = e.parameters,
+          .blocks = e.blocks,
+          .threads = e.threads,
+          .cluster_blocks = e.cluster_blocks,
+          .shared_bytes = e.shared_bytes};
+}
+
+std::string to_json(const LaunchPlan& plan) {
+  Json parameters = Json::array();
+  for (const cuda::Parameter& p : plan.parameters)
+    parameters.push_back({static_cast<int>(p.kind), p.index, p.dimension, p.bytes});
+  return Json{{"entry", plan.entry},
+              {"parameters", parameters},
+              {"blocks", dim_to_json(plan.blocks)},
+              {"threads", plan.threads},
+              {"cluster_blocks", plan.cluster_blocks},
+              {"shared_bytes", plan.shared_bytes}}
+      .dump();
+}
+
+bool from_json(const std::string& text, LaunchPlan& plan) {
+  try {
+    const Json json = Json::parse(text);
+    LaunchPlan read{.entry = json.at("entry"),
+                    .blocks = dim_from_json(json.at("blocks"), 0),
+                    .threads = json.at("threads"),
+                    .cluster_blocks = json.at("cluster_blocks"),
+                    .shared_bytes = json.at("shared_bytes")};
+    for (const Json& p : json.at("parameters")) {
+      const int kind = p.at(0);
+      if (kind < 0 || kind > static_cast<int>(cuda::Parameter::Kind::symbol)) return false;
+      read.parameters.push_back({.kind = static_cast<cuda::Parameter::Kind>(kind),
+                                 .index = p.at(1),
+                                 .dimension = p.at(2),
+                                 .bytes = p.at(3)});
+    }
+    plan = std::move(read);
+    return true;
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
+Packer::Packer(const graph::Graph& g, const LaunchPlan& plan)
+    : blocks_(plan.blocks), kernel_(g.name) {
+  if (plan.parameters.size() > ArgumentBlock::max_parameters)
+    throw CompileError(g.at, "'" + g.name + "' needs " + std::to_string(plan.parameters.size()) +
+                                 " kernel parameters; at most " +
+                                 std::to_string(ArgumentBlock::max_parameters) + " can be passed");
+  using Kind = cuda::Parameter::Kind;
+  for (const cuda::Parameter& p : plan.parameters) {
+    Slot slot{.kind = p.kind,
+              .is_output = false,
+              .index = static_cast<std::uint16_t>(p.index),
+              .dimension = static_cast<std::uint16_t>(p.dimension)};
+    if (p.kind == Kind::array || p.kind == Kind::stride) {
+      slot.is_output = p.index >= g.mapping.num_inputs;
+      slot.index = static_cast<std::uint16_t>(slot.is_output ? p.index - g.mapping.num_inputs
+                                                             : position_of_input(g, p.index));
+    } else if (p.kind == Kind::scalar) {
+      slot.index = static_cast<std::uint16_t>(position_of_scalar(g, p.index));
+    } else if (p.index >= g.num_symbols) {
+      throw InternalError("launch plan of '" + g.name + "': there is no symbol " +
+                          std::to_string(p.index));
+    }
+    slots_.push_back(slot);
+  }
+}
+
+void Packer::pack(std::span<const Arg> arguments, std::span<const Arg> outputs,
+                  const Signature::Symbols& symbols, ArgumentBlock& block) const {
+  using Kind = cuda::Parameter::Kind;
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    const Slot& s = slots_[i];
+    const Arg* arg =
+        s.kind == Kind::symbol ? nullptr : &(s.is_output ? outputs : arguments)[s.index];
+    switch (s.kind) {
+    case Kind::array:
+      block.slots[i] = reinterpret_cast<std::uintptr_t>(arg->array()->data());
+      break;
+    case Kind::stride:
+      block.slots[i] = static_cast<std::uint64_t>(arg->array()->stride(s.dimension));
+      break;
+    case Kind::scalar:
+      block.slots[i] = arg->scalar().bits;
+      break;  // little endian: low bytes first
+    case Kind::symbol: block.slots[i] = static_cast<std::uint64_t>(symbols[s.index]); break;
+    }
+    block.pointers[i] = &block.slots[i];
+  }
+}
+
+unsigned Packer::blocks(const Signature::Symbols& symbols) const {
+  const std::int64_t blocks = blocks_.evaluate(symbols);
+  if (blocks < 0 || blocks > graph::most_blocks) [[unlikely]]
+    refuse(blocks);
+  return static_cast<unsigned>(blocks);
+}
+
+void Packer::refuse(std::int64_t blocks) const {
+  throw InternalError("launch plan of '" + kernel_ + "': " + std::to_string(blocks) + " blocks");
+}
+
+}  // namespace palladium::runtime

@@ -1,0 +1,26 @@
+// The grid of a call: known at the trace, or only with the sizes of the call's arrays.
+#pragma once
+
+#include <vector>
+
+#include "codegen/graph/graph.hpp"
+#include "runtime/call/extent.hpp"
+#include "runtime/call/signature.hpp"
+
+namespace palladium::runtime {
+
+class CallGrid {
+ public:
+  CallGrid() = default;
+  explicit CallGrid(const graph::Graph& g);
+
+  /// Whether there is a program to run. CompileError at `at` for sizes that are negative, or that
+  /// no launch can have; without one nothing is allocated.
+  bool check(const graph::Graph& g, const Signature::Symbols& symbols, Location at) const;
+
+ private:
+  bool is_empty_ = false;     // for every call
+  std::vector<Extent> axes_;  // none if the trace has checked the grid
+};
+
+}  // namespace palladium::runtime

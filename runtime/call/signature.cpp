@@ -1,0 +1,197 @@
+#include "runtime/call/signature.hpp"
+
+#include <string>
+
+#include "codegen/base/dim.hpp"
+
+namespace palladium::runtime {
+
+bool rows_align(const ShapeDtype& type) {
+  std::int64_t bytes = type.dtype.bytes();
+  // Rows of every rank: whatever stands behind a dimension must fill whole wide pieces.
+  if (type.shape.rank() > 1) {
+    const Dim& last = type.shape[type.shape.rank() - 1];
+    if (!last.is_static()) return false;
+    bytes *= last.value();
+    return bytes % wide_alignment == 0;
+  }
+  return true;
+}
+
+namespace {
+
+bool is_widely_aligned(const void* data) {
+  return reinterpret_cast<std::uintptr_t>(data) % wide_alignment == 0;
+}
+
+}  // namespace
+
+bool is_inner_contiguous(const Array& array) {
+  if (array.is_dense()) return true;
+  const int last = array.rank() - 1;
+  return array.stride(last) == 1 || array.shape()[last].value() == 1;
+}
+
+Placement placement(const Array& array, bool rows_align) {
+  Placement p{.dense = array.is_dense(), .alignment = array.dtype().bytes()};
+  if (!is_widely_aligned(array.data())) return p;
+  if (p.dense) {
+    if (rows_align) p.alignment = wide_alignment;
+    return p;
+  }
+  for (int i = 0; i + 1 < array.rank(); ++i)
+    if (array.shape()[i].value() > 1 &&
+        array.stride(i) * array.dtype().bytes() % wide_alignment != 0)
+      return p;
+  p.alignment = wide_alignment;
+  return p;
+}
+
+Signature::Signature(const graph::Graph& g) : num_symbols_(g.num_symbols) {
+  if (num_symbols_ > max_symbols)
+    throw CompileError(g.at, "'" + g.name + "' has " + std::to_string(num_symbols_) +
+                                 " symbolic dimensions; at most " + std::to_string(max_symbols) +
+                                 " can be passed");
+  const auto operand = [&](const BlockMapping& mapping) {
+    Operand o{.dtype = mapping.array_aval.dtype,
+              .rows_align = rows_align(mapping.array_aval),
+              .placed = {mapping.dense, mapping.alignment}};
+    for (const Dim& d : mapping.array_aval.shape) o.extents.emplace_back(d);
+    return o;
+  };
+  for (const graph::Argument& argument : g.arguments) {
+    if (argument.kind == graph::Argument::Kind::scalar)
+      arguments_.push_back({.dtype = argument.dtype, .is_scalar = true});
+    else
+      arguments_.push_back(
+          operand(g.mapping.block_mappings[static_cast<std::size_t>(argument.index)]));
+  }
+  for (const BlockMapping& mapping : g.mapping.block_mappings_output())
+    outputs_.push_back(operand(mapping));
+
+  std::vector<bool> known(static_cast<std::size_t>(num_symbols_));
+  for (const bool of_output : {false, true}) {
+    const std::vector<Operand>& operands = of_output ? outputs_ : arguments_;
+    for (std::size_t i = 0; i < operands.size(); ++i)
+      for (std::size_t d = 0; d < operands[i].extents.size(); ++d) {
+        const int symbol = operands[i].extents[d].symbol();
+        if (symbol >= 0 && !known[static_cast<std::size_t>(symbol)]) {
+          known[static_cast<std::size_t>(symbol)] = true;
+          binds_.push_back({of_output, static_cast<int>(i), static_cast<int>(d), symbol});
+        } else {
+          const Extent& e = operands[i].extents[d];
+          checks_.push_back({of_output, static_cast<int>(i), static_cast<int>(d),
+                             e.is_constant() ? e.constant() : not_constant});
+        }
+      }
+    for (int s = 0; s < num_symbols_; ++s)
+      if (!known[static_cast<std::size_t>(s)]) {
+        if (of_output)
+          throw CompileError(g.at, "'" + g.name +
+                                       "': a symbolic dimension of grid or outputs is the extent "
+                                       "of no array, so that no call can give it a value");
+        if (undetermined_ < 0) undetermined_ = s;
+      }
+  }
+}
+
+inline bool Signature::fits(const Operand& rule, const Arg& arg) {
+  const Array* array = arg.array();
+  if (!array) return rule.is_scalar && arg.scalar().dtype == rule.dtype;
+  if (rule.is_scalar || array->dtype() != rule.dtype ||
+      array->rank() != static_cast<int>(rule.extents.size()))
+    return false;
+  if (!array->is_dense()) return fits_with_gaps(rule, *array);
+  // What placement() would say, without asking for more than decides.
+  const bool is_wide = rule.rows_align && is_widely_aligned(array->data());
+  return rule.placed.dense && is_wide == (rule.placed.alignment == wide_alignment);
+}
+
+bool Signature::fits_with_gaps(const Operand& rule, const Array& array) {
+  return is_inner_contiguous(array) && placement(array, rule.rows_align) == rule.placed;
+}
+
+bool Signature::match(std::span<const Arg> arguments, std::span<const Arg> outputs,
+                      Symbols& symbols) const {
+  if (arguments.size() != arguments_.size()) return false;
+  const bool has_outputs = !outputs.empty() || outputs_.empty();
+  if (has_outputs ? outputs.size() != outputs_.size() : undetermined_ >= 0) return false;
+  for (std::size_t i = 0; i < arguments.size(); ++i)
+    if (!fits(arguments_[i], arguments[i])) return false;
+  if (has_outputs)
+    for (std::size_t i = 0; i < outputs.size(); ++i)
+      if (!fits(outputs_[i], outputs[i])) return false;
+
+  const auto extent = [&](bool of_output, int operand, int dimension) {
+    const auto& call = of_output ? outputs : arguments;
+    // The ranks are equal by now.
+    return call[static_cast<std::size_t>(operand)].array()->shape().begin()[dimension].value();
+  };
+  for (const Bind& b : binds_)
+    if (has_outputs || !b.of_output)
+      symbols[b.symbol] = extent(b.of_output, b.operand, b.dimension);
+  for (const Check& c : checks_) {
+    if (c.of_output && !has_outputs) continue;
+    Checked expected = c.constant;
+    if (c.constant == not_constant) {
+      const auto& rules = c.of_output ? outputs_ : arguments_;
+      expected = rules[static_cast<std::size_t>(c.operand)]
+                     .extents[static_cast<std::size_t>(c.dimension)]
+                     .find(symbols);
+    }
+    const std::int64_t given = extent(c.of_output, c.operand, c.dimension);
+    if (!expected.within(given, given)) return false;
+  }
+  return true;
+}
+
+void Signature::refuse(std::span<const Arg> arguments, std::span<const Arg> outputs,
+                       const std::string& kernel, Location at) const {
+  const std::string prefix = "'" + kernel + "': ";
+  if (outputs.empty() && undetermined_ >= 0)
+    throw CompileError(at, prefix +
+                               "the arguments do not determine every extent of the outputs; "
+                               "give outputs with .into({outputs}, {arguments})");
+  if (outputs.size() != outputs_.size())
+    throw CompileError(at, prefix + "the kernel has " + std::to_string(outputs_.size()) +
+                               " outputs but " + std::to_string(outputs.size()) + " were given");
+  Symbols symbols = {};
+  for (const Bind& b : binds_) {
+    const auto& call = b.of_output ? outputs : arguments;
+    const Array* array = call[static_cast<std::size_t>(b.operand)].array();
+    if (array && b.dimension < array->rank())
+      symbols[b.symbol] = array->shape()[b.dimension].value();
+  }
+  for (std::size_t i = 0; i < outputs_.size(); ++i) {
+    const Array& given = *outputs[i].array();
+    const Shape expected = output_shape(static_cast<int>(i), symbols, kernel, outputs[i].at());
+    if (given.dtype() != outputs_[i].dtype || !(given.shape() == expected))
+      throw CompileError(outputs[i].at(), prefix + "outputs[" + std::to_string(i) + "] must be " +
+                                              to_string(ShapeDtype{expected, outputs_[i].dtype}) +
+                                              ", not " + to_string(given.type()));
+  }
+  throw InternalError("signature: a new specialisation of '" + kernel + "' refuses its own call");
+}
+
+Shape Signature::output_shape(int i, const Symbols& symbols, const std::string& kernel,
+                              Location at) const {
+  const Operand& output = outputs_[static_cast<std::size_t>(i)];
+  const auto fail = [&](const std::string& what) {
+    throw CompileError(at, "'" + kernel + "': outputs[" + std::to_string(i) + "]" + what);
+  };
+  Shape shape;
+  bool is_negative = false;
+  for (const Extent& e : output.extents) try {
+      shape.push_back(e.evaluate(symbols));
+      is_negative |= shape[-1].value() < 0;
+    } catch (const CompileError& error) {
+      fail(std::string(": ") + error.what());
+    }
+  const auto would = [&] { return " would be " + to_string(ShapeDtype{shape, output.dtype}); };
+  if (is_negative) fail(would() + ": an extent is negative");
+  if (!(checked_product(shape) * output.dtype.bytes()).fits())
+    fail(would() + ", of more bytes than can be counted");
+  return shape;
+}
+
+}  // namespace palladium::runtime

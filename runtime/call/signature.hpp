@@ -1,0 +1,87 @@
+// What a specialised kernel demands of the arrays of a call.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "codegen/graph/graph.hpp"
+#include "palladium/kernel.hpp"
+#include "runtime/call/extent.hpp"
+
+namespace palladium::runtime {
+
+/// Rows that start at multiples of this many bytes can be accessed in wide pieces.
+inline constexpr int wide_alignment = 16;
+
+/// How an array lies in memory, as far as kernels are specialised on it.
+struct Placement {
+  bool dense = true;
+  int alignment = wide_alignment;  // that, or the size of an element
+  bool operator==(const Placement&) const = default;
+};
+/// Whether kernels can take the array: without gaps along its last dimension.
+bool is_inner_contiguous(const Array& array);
+/// `rows_align`: the extents alone put every row of a dense array at a multiple of wide_alignment.
+Placement placement(const Array& array, bool rows_align);
+/// The same for a type alone; a symbolic extent, if not pinned, promises nothing.
+bool rows_align(const ShapeDtype& type);
+
+/// One array or scalar of a call.
+struct Operand {
+  DType dtype = {};
+  bool is_scalar = false;
+  bool rows_align = true;
+  Placement placed = {};
+  std::vector<Extent> extents = {};
+};
+
+class Signature {
+ public:
+  /// More symbols than this are a CompileError.
+  static constexpr int max_symbols = 64;
+  using Symbols = std::int64_t[max_symbols];
+
+  Signature() = default;
+  explicit Signature(const graph::Graph& g);
+
+  const std::vector<Operand>& arguments() const { return arguments_; }
+  const std::vector<Operand>& outputs() const { return outputs_; }
+  int num_symbols() const { return num_symbols_; }
+
+  /// Whether a call fits, and the values of the symbols then. Without `outputs` they are to be
+  /// made.
+  bool match(std::span<const Arg> arguments, std::span<const Arg> outputs, Symbols& symbols) const;
+
+  /// Throws what keeps `outputs` from fitting, for arguments that fit.
+  [[noreturn]] void refuse(std::span<const Arg> arguments, std::span<const Arg> outputs,
+                           const std::string& kernel, Location at) const;
+
+  /// Shape of output `i`; CompileError at `at` if no array can have it. Precondition: match()
+  /// without outputs.
+  Shape output_shape(int i, const Symbols& symbols, const std::string& kernel, Location at) const;
+
+ private:
+  /// An extent that gives a symbol its value, or is compared afterwards.
+  struct Bind {
+    bool of_output;
+    int operand, dimension, symbol;
+  };
+  static constexpr std::int64_t not_constant = -1;
+  struct Check {
+    bool of_output;
+    int operand, dimension;
+    std::int64_t constant;  // the extent, or not_constant
+  };
+  static bool fits(const Operand& rule, const Arg& arg);
+  static bool fits_with_gaps(const Operand& rule, const Array& array);
+
+  std::vector<Operand> arguments_, outputs_;
+  std::vector<Bind> binds_;
+  std::vector<Check> checks_;
+  int num_symbols_ = 0;
+  int undetermined_ = -1;  // a symbol that no argument gives a value
+};
+
+}  // namespace palladium::runtime

@@ -1,0 +1,58 @@
+// A kernel traced for one combination of argument types.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "codegen/graph/graph.hpp"
+#include "palladium/kernel.hpp"
+#include "runtime/call/call_grid.hpp"
+#include "runtime/call/signature.hpp"
+
+namespace palladium::runtime {
+
+/// What a kernel was made of.
+struct Source {
+  std::vector<Body> body = {};     // none if the function gives it
+  PallasCallOptions options = {};  // unless there is a function
+  detail::Shared<detail::OptionsFunction> function = {};
+  Location at = {};
+};
+
+class Launcher;
+struct Emulated;
+
+struct Specialization {
+  Specialization();
+  ~Specialization();
+
+  graph::Graph graph;
+  Interpret interpret;
+  Signature signature;
+  CallGrid grid;
+  double trace_ms = 0;
+
+  // What targets made of it, guarded by the kernel's mutex; launchers live as long as this.
+  std::vector<std::unique_ptr<const Launcher>> launchers;
+  std::shared_ptr<const Emulated> emulated;
+};
+
+/// One argument to specialise on.
+struct Request {
+  ShapeDtype type = {};
+  bool is_scalar = false;
+  bool is_array = false;  // of a call: its extents are sizes, not a choice
+  Placement placed = {};  // as if the extents promised aligned rows
+  Location at = {};
+};
+Request request(const ArgType& type);
+Request request(const Arg& arg);
+
+/// Runs options function and body. In an options function the extents of a call's arrays are
+/// symbols bound to their sizes; those that are read become part of the specialisation.
+std::shared_ptr<Specialization> specialize(const Source& source, std::span<const Request> arguments,
+                                           std::span<const Request> outputs, Location at);
+
+}  // namespace palladium::runtime

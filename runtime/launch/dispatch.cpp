@@ -1,0 +1,250 @@
+#include "runtime/launch/dispatch.hpp"
+
+#include <cstring>
+#include <string>
+
+#include "codegen/graph/transform.hpp"
+#include "codegen/trace/trace.hpp"
+#include "runtime/build/record.hpp"
+#include "runtime/call/check.hpp"
+#include "runtime/device/device_memory.hpp"
+#include "runtime/device/target.hpp"
+#include "runtime/driver/capture.hpp"
+#include "runtime/driver/device.hpp"
+#include "runtime/driver/driver.hpp"
+#include "runtime/driver/memory.hpp"
+#include "runtime/launch/launcher.hpp"
+#include "runtime/launch/run_emulator.hpp"
+#include "runtime/launch/run_interpreter.hpp"
+
+namespace palladium::runtime {
+namespace {
+
+void refuse_inside_trace(Location at) {
+  if (trace::tracing())
+    throw CompileError(at, "a kernel cannot be launched while the kernel '" +
+                               trace::traced_kernel() +
+                               "' is being traced; its body records operations, it does not run");
+}
+
+std::string name_of(const KernelState& kernel) {
+  const std::string& name = kernel.source.options.name;
+  return name.empty() ? "kernel" : name;
+}
+
+Target target_of(const Where& where, const Specialization& s) {
+  if (where.has_target) return where.target;
+  return s.interpret.on ? Target::interpreter : current_target();
+}
+
+Specialization& keep(KernelState& kernel, const Where& where,
+                     std::shared_ptr<Specialization> made) {
+  // What is compiled is recorded there, with its architecture.
+  if (target_of(where, *made) != Target::cuda) record(made->graph, "");
+  return *kernel.specializations.emplace_back(std::move(made));
+}
+
+std::shared_ptr<Specialization> find_or_trace(KernelState& kernel, const Where& where,
+                                              std::span<const Arg> arguments,
+                                              std::span<const Arg> outputs,
+                                              Signature::Symbols& symbols, Location at) {
+  const KernelState::Lock lock(kernel, at);
+  for (const auto& s : kernel.specializations)
+    if (s->signature.match(arguments, outputs, symbols)) return s;
+  std::vector<Request> requests, output_requests;
+  for (const Arg& a : arguments) requests.push_back(request(a));
+  for (const Arg& o : outputs) output_requests.push_back(request(o));
+  auto made = specialize(kernel.source, requests, output_requests, at);
+  if (!made->signature.match(arguments, outputs, symbols))
+    made->signature.refuse(arguments, outputs, made->graph.name, at);
+  keep(kernel, where, made);
+  return made;
+}
+
+/// The device of the arrays, which for GPUs is that of the first one.
+Device device_of_call(Target target, std::span<const Arg> arguments, std::span<const Arg> outputs) {
+  if (target == Target::cuda)
+    for (const auto& arrays : {outputs, arguments})
+      for (const Arg& a : arrays)
+        if (a.array() && a.array()->device().is_cuda()) return a.array()->device();
+  return device_of(target);
+}
+
+const Launcher* known_launcher(const Specialization& s, int device) {
+  for (const auto& l : s.launchers)
+    if (l->device() == device) return l.get();
+  return nullptr;
+}
+
+// What takes time is made outside of the kernel's mutex, so that calls with other types go on. Of
+// two threads that make it at once the second takes what the first has made.
+const Launcher& launcher_for(KernelState& kernel, Specialization& s, int device, Stream stream,
+                             Location at) {
+  {
+    const KernelState::Lock lock(kernel, at);
+    if (const Launcher* known = known_launcher(s, device)) return *known;
+  }
+  {
+    const driver::ContextScope context(device);
+    if (driver::is_capturing(reinterpret_cast<driver::StreamHandle>(stream.handle())))
+      throw CudaError(
+          "'" + s.graph.name +
+          "' is called for the first time on a stream that is being captured, where it "
+          "can be neither compiled nor loaded; prepare() it, or call it once, before the capture");
+  }
+  auto made = std::make_unique<const Launcher>(s, device);
+  const KernelState::Lock lock(kernel, at);
+  if (const Launcher* known = known_launcher(s, device)) return *known;
+  return *s.launchers.emplace_back(std::move(made));
+}
+
+/// For types, which no specialisation can be asked whether it fits: the one of the same graph, if
+/// there is one already.
+Specialization& trace_for(KernelState& kernel, const Where& where, std::span<const Request> types,
+                          Location at) {
+  const KernelState::Lock lock(kernel, at);
+  auto made = specialize(kernel.source, types, {}, at);
+  const std::string bytes = graph::canonical_bytes(made->graph);
+  for (const auto& s : kernel.specializations)
+    if (graph::canonical_bytes(s->graph) == bytes) return *s;
+  return keep(kernel, where, std::move(made));
+}
+
+std::shared_ptr<const Emulated> emulated_for(KernelState& kernel, Specialization& s, Location at) {
+  {
+    const KernelState::Lock lock(kernel, at);
+    if (s.emulated) return s.emulated;
+  }
+  auto made = emulate(s);
+  const KernelState::Lock lock(kernel, at);
+  if (!s.emulated) s.emulated = std::move(made);
+  return s.emulated;
+}
+
+void run(KernelState& kernel, Specialization& s, const Where& where, Target target, Device device,
+         std::span<const Arg> arguments, std::span<const Arg> outputs,
+         const Signature::Symbols& symbols, Location at) {
+  const bool has_programs = s.grid.check(s.graph, symbols, at);
+  check_devices(s.graph.name, target, device, arguments, outputs);
+  check_aliases(s.graph, arguments, outputs);
+  if (!has_programs) {
+    // Nothing runs; that the outputs stay as they are is told all the same.
+    if (target != Target::cuda) run_interpreter(s, arguments, outputs, symbols);
+    return;
+  }
+  switch (target) {
+  case Target::interpreter: run_interpreter(s, arguments, outputs, symbols); break;
+  case Target::emulator:
+    run_emulator(s, *emulated_for(kernel, s, at), arguments, outputs, symbols);
+    break;
+  case Target::cuda: {
+    const Launcher& launcher = launcher_for(kernel, s, device.index, where.stream, at);
+    launcher.launch(arguments, outputs, symbols, where.stream);
+    if (!s.interpret.on) kernel.last_launcher.store(&launcher, std::memory_order_release);
+    break;
+  }
+  }
+}
+
+Array empty_in(Stream stream, const Shape& shape, DType dtype, Device device, Location at) {
+  void* data = nullptr;
+  auto* storage =
+      allocate(device, static_cast<std::size_t>(shape.size() * dtype.bytes()), stream, data);
+  return Array::of_storage(storage, data, shape, dtype, device, {}, at);
+}
+
+/// What nobody wrote must be seen: NaN, the least integer, true.
+void poison(const Array& array) {
+  const std::uint64_t bits = interpreter::poison_bits(array.dtype());
+  const auto size = static_cast<std::size_t>(array.dtype().bytes());
+  auto* element = static_cast<std::byte*>(array.data());
+  for (std::int64_t i = 0; i < array.size(); ++i, element += size)
+    std::memcpy(element, &bits, size);
+}
+
+Array make_output(const Specialization& s, std::size_t o, Target target, Device device,
+                  Stream stream, std::span<const Arg> arguments, const Signature::Symbols& symbols,
+                  Location at) {
+  for (const graph::Alias& a : s.graph.aliases)
+    if (a.output == static_cast<int>(o)) {
+      const Arg& input = arguments[position_of_input(s.graph, a.input)];
+      if (input.array()->is_read_only())
+        throw CompileError(input.at(), "'" + s.graph.name + "': outputs[" + std::to_string(o) +
+                                           "] is aliased to an array that is read-only");
+      return *input.array();
+    }
+  const Shape shape = s.signature.output_shape(static_cast<int>(o), symbols, s.graph.name, at);
+  const DType dtype = s.signature.outputs()[o].dtype;
+  if (target == Target::cuda) return empty_in(stream, shape, dtype, device, at);
+  Array array = Array::empty(shape, dtype, device, at);
+  poison(array);
+  return array;
+}
+
+/// The hot path: whatever is not as at the last launch is left to the slow one, and its messages.
+bool launched_like_last(KernelState& kernel, const Where& where, std::span<const Arg> outputs,
+                        std::span<const Arg> arguments, Location at) {
+  if ((where.has_target ? where.target : current_target()) != Target::cuda) return false;
+  const Launcher* last = kernel.last_launcher.load(std::memory_order_acquire);
+  if (!last) return false;
+  for (const Arg& o : outputs)
+    if (!o.array() || !is_writable(*o.array())) return false;
+  const Specialization& s = last->specialization();
+  Signature::Symbols symbols;
+  if (!s.signature.match(arguments, outputs, symbols) || !last->is_at(arguments, outputs) ||
+      !aliases_hold(s.graph, arguments, outputs))
+    return false;
+  if (s.grid.check(s.graph, symbols, at)) last->launch(arguments, outputs, symbols, where.stream);
+  return true;
+}
+
+}  // namespace
+
+void prepare(KernelState& kernel, const Where& where, std::span<const ArgType> types, Location at) {
+  refuse_inside_trace(at);
+  std::vector<Request> requests;
+  for (const ArgType& type : types) requests.push_back(request(type));
+  Specialization& s = trace_for(kernel, where, requests, at);
+  switch (target_of(where, s)) {
+  case Target::interpreter: break;
+  case Target::emulator: (void)emulated_for(kernel, s, at); break;
+  case Target::cuda:
+    (void)driver::api();  // an error without a GPU
+    for (int device = 0; device < driver::status().devices; ++device)
+      (void)launcher_for(kernel, s, device, where.stream, at);
+  }
+}
+
+std::vector<Array> call(KernelState& kernel, const Where& where, std::span<const Arg> arguments,
+                        Location at) {
+  refuse_inside_trace(at);
+  check_arrays(name_of(kernel), arguments, {});
+  Signature::Symbols symbols;
+  const auto s = find_or_trace(kernel, where, arguments, {}, symbols, at);
+  const Target target = target_of(where, *s);
+  const Device device = device_of_call(target, arguments, {});
+  check_devices(s->graph.name, target, device, arguments, {});
+  std::vector<Array> outputs;
+  std::vector<Arg> as_args;
+  for (std::size_t o = 0; o < s->signature.outputs().size(); ++o)
+    outputs.push_back(make_output(*s, o, target, device, where.stream, arguments, symbols, at));
+  for (const Array& o : outputs) as_args.emplace_back(o, at);
+  run(kernel, *s, where, target, device, arguments, as_args, symbols, at);
+  return outputs;
+}
+
+void call_into(KernelState& kernel, const Where& where, std::span<const Arg> outputs,
+               std::span<const Arg> arguments, Location at) {
+  refuse_inside_trace(at);
+  if (launched_like_last(kernel, where, outputs, arguments, at)) return;
+  check_arrays(name_of(kernel), arguments, outputs);
+  if (outputs.empty())
+    throw CompileError(at, "'" + name_of(kernel) + "': into needs the kernel's outputs");
+  Signature::Symbols symbols;
+  const auto s = find_or_trace(kernel, where, arguments, outputs, symbols, at);
+  const Target target = target_of(where, *s);
+  run(kernel, *s, where, target, device_of_call(target, arguments, outputs), arguments, outputs,
+      symbols, at);
+}
+
+}  // namespace palladium::runtime

@@ -1,0 +1,54 @@
+// A specialised kernel, loaded on one device: the hot path of a call.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <span>
+
+#include "runtime/build/compile.hpp"
+#include "runtime/call/specialization.hpp"
+#include "runtime/driver/kernel.hpp"
+
+namespace palladium::runtime {
+
+class Launcher {
+ public:
+  /// Compiles or finds the kernel, and loads it. A cubin from the cache that the driver rejects is
+  /// compiled anew, once.
+  Launcher(const Specialization& s, int device);
+
+  const Specialization& specialization() const { return specialization_; }
+  int device() const { return device_; }
+
+  /// Whether all arrays of the call live on this device.
+  bool is_at(std::span<const Arg> arguments, std::span<const Arg> outputs) const;
+
+  /// Enqueues the kernel. No lock, and no allocation but under capture. Precondition: the call
+  /// matches the specialisation with these symbols, is_at(), and aliases hold.
+  void launch(std::span<const Arg> arguments, std::span<const Arg> outputs,
+              const Signature::Symbols& symbols, Stream stream) const;
+
+ private:
+  struct Ready {
+    std::shared_ptr<const driver::Kernel> kernel;
+    LaunchPlan plan;
+  };
+  static Ready load(const Specialization& s, int device);
+  Launcher(const Specialization& s, int device, Ready ready);
+
+  void stay_loaded() const;
+
+  const Specialization& specialization_;
+  std::shared_ptr<const driver::Kernel> kernel_;
+  mutable std::atomic<bool> stays_loaded_ = false;
+  Packer packer_;
+  driver::PreparedLaunch prepared_;
+  int device_;
+};
+
+/// Unloads the kernels that nobody can launch any more, but for the so many that were used last,
+/// and returns how many those are. Waits for what their devices are doing.
+std::size_t unload_unused(std::size_t most_left);
+
+}  // namespace palladium::runtime

@@ -1,0 +1,110 @@
+#include "runtime/launch/run_emulator.hpp"
+
+#include "codegen/cuda/emit.hpp"
+#include "runtime/build/compile.hpp"
+#include "runtime/build/launch_plan.hpp"
+#include "runtime/call/check.hpp"
+#include "runtime/device/target.hpp"
+#include "runtime/emulator/emulator.hpp"
+
+namespace palladium::runtime {
+
+struct Emulated {
+  std::string text;
+  LaunchPlan plan;
+  Packer packer;
+  std::vector<Location> lines;
+};
+
+namespace {
+
+constexpr int threads_of_warpgroup = 128;
+
+std::vector<Location> line_table(const std::vector<cuda::TextLine>& lines) {
+  std::vector<Location> table;
+  for (const cuda::TextLine& l : lines) {
+    if (l.line < 1) continue;
+    const auto i = static_cast<std::size_t>(l.line - 1);
+    if (table.size() <= i) table.resize(i + 1);
+    table[i] = l.at;
+  }
+  return table;
+}
+
+emulator::Buffer buffer(const Array& array, std::string name, bool written) {
+  const Array::Bytes bytes = array.bytes();
+  emulator::Buffer b{.base = const_cast<std::byte*>(bytes.begin),
+                     .bytes = static_cast<std::size_t>(bytes.end - bytes.begin),
+                     .name = std::move(name),
+                     .written = written,
+                     .element_bytes = array.dtype().bytes(),
+                     .initialised = !written};
+  for (int d = 0; d < array.rank(); ++d) {
+    b.shape.push_back(array.shape()[d].value());
+    b.strides.push_back(array.stride(d));
+  }
+  return b;
+}
+
+bool is_aliased(const graph::Graph& g, std::size_t output) {
+  for (const graph::Alias& a : g.aliases)
+    if (a.output == static_cast<int>(output)) return true;
+  return false;
+}
+
+}  // namespace
+
+std::shared_ptr<const Emulated> emulate(const Specialization& s) {
+  const cuda::Emitted emitted =
+      cuda::emit(s.graph, {.compute_capability = compute_capability(default_arch(), s.graph.at)});
+  LaunchPlan plan = plan_of(emitted);
+  Packer packer(s.graph, plan);
+  return std::make_shared<const Emulated>(
+      Emulated{emitted.text, std::move(plan), std::move(packer), line_table(emitted.lines)});
+}
+
+void run_emulator(const Specialization& s, const Emulated& emulated, std::span<const Arg> arguments,
+                  std::span<const Arg> outputs, const Signature::Symbols& symbols) {
+  const unsigned blocks = emulated.packer.blocks(symbols);
+  ArgumentBlock block;
+  if (blocks > 0) emulated.packer.pack(arguments, outputs, symbols, block);
+
+  const graph::Graph& g = s.graph;
+  std::vector<emulator::Buffer> buffers;
+  for (std::size_t i = 0; i < arguments.size(); ++i)
+    if (arguments[i].array())
+      buffers.push_back(buffer(*arguments[i].array(), "args[" + std::to_string(i) + "]", false));
+  for (std::size_t o = 0; o < outputs.size(); ++o) {
+    emulator::Buffer output =
+        buffer(*outputs[o].array(), "outputs[" + std::to_string(o) + "]", true);
+    if (is_aliased(g, o)) {  // one memory, one buffer
+      output.initialised = true;
+      std::erase_if(buffers, [&](const emulator::Buffer& b) { return b.base == output.base; });
+    }
+    buffers.push_back(std::move(output));
+  }
+  for (emulator::Buffer& b : buffers) b.one_writer = !g.allow_revisit;
+
+  const bool poison = s.interpret.params.out_of_bounds == InterpretParams::poison;
+  try {
+    emulator::run(
+        {.kernel = g.name,
+         .text = emulated.text,
+         .grid = {blocks, 1, 1},
+         .cluster = {emulated.plan.cluster_blocks, 1, 1},
+         .warpgroups = emulated.plan.threads / threads_of_warpgroup,
+         .shared_bytes = static_cast<std::uint32_t>(emulated.plan.shared_bytes),
+         .parameters = block.pointers,
+         .buffers = buffers,
+         .lines = emulated.lines,
+         .is_emitted = true,
+         .options = {
+             .out_of_bounds = poison ? emulator::OutOfBounds::poison : emulator::OutOfBounds::zero,
+             .unwritten_is_error = s.interpret.params.uninitialised == InterpretParams::error}});
+  } catch (const CompileError& e) {
+    if (e.at().line != 0) throw;
+    throw CompileError(g.at, e.what());  // about the host compiler
+  }
+}
+
+}  // namespace palladium::runtime

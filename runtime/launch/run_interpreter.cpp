@@ -1,0 +1,45 @@
+#include "runtime/launch/run_interpreter.hpp"
+
+#include <new>
+
+namespace palladium::runtime {
+namespace {
+
+interpreter::Buffer buffer(const Array& array) {
+  interpreter::Buffer b{.data = array.data()};
+  for (int d = 0; d < array.rank(); ++d) {
+    b.shape.push_back(array.shape()[d].value());
+    b.strides.push_back(array.stride(d));
+  }
+  return b;
+}
+
+}  // namespace
+
+void run_interpreter(const Specialization& s, std::span<const Arg> arguments,
+                     std::span<const Arg> outputs, const Signature::Symbols& symbols) {
+  interpreter::Invocation call;
+  for (const Arg& a : arguments) {
+    if (a.array())
+      call.arrays.push_back(buffer(*a.array()));
+    else
+      call.scalars.push_back(a.scalar().bits);
+  }
+  for (const Arg& o : outputs) call.arrays.push_back(buffer(*o.array()));
+  call.symbols.assign(symbols, symbols + s.signature.num_symbols());
+  try {
+    interpreter::run(
+        s.graph, call,
+        {.poison = s.interpret.params.out_of_bounds == InterpretParams::poison,
+         .detect_races = s.interpret.params.detect_races,
+         .unwritten_is_error = s.interpret.params.uninitialised == InterpretParams::error});
+  } catch (const CompileError& e) {
+    if (e.at().line != 0) throw;
+    throw CompileError(s.graph.at, "kernel '" + s.graph.name + "': " + e.what());
+  } catch (const std::bad_alloc& error) {
+    throw CudaError("interpreter: kernel '" + s.graph.name + "': out of memory (" + error.what() +
+                    "); smaller blocks need less of it");
+  }
+}
+
+}  // namespace palladium::runtime

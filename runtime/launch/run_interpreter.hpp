@@ -1,0 +1,14 @@
+// A call on the interpreter.
+#pragma once
+
+#include <span>
+
+#include "runtime/call/specialization.hpp"
+#include "runtime/interpreter/interpreter.hpp"
+
+namespace palladium::runtime {
+
+void run_interpreter(const Specialization& s, std::span<const Arg> arguments,
+                     std::span<const Arg> outputs, const Signature::Symbols& symbols);
+
+}  // namespace palladium::runtime
