@@ -6,7 +6,6 @@
 
 #include "codegen/base/format.hpp"
 #include "codegen/graph/limits.hpp"
-#include "codegen/layout/layout.hpp"
 #include "palladium/error.hpp"
 
 namespace palladium::cuda {
@@ -43,12 +42,13 @@ void check_limits(const graph::Graph& g, int cc) {
                                    "newer, given sm_{}",
                                    g.name, graph::cluster_blocks(g), first_with_clusters, cc));
   std::int64_t threads = 0;
-  for (const graph::Body& b : g.bodies) threads += std::int64_t{b.warpgroups} * layout::threads;
+  for (const graph::Body& b : g.bodies)
+    threads += std::int64_t{b.warpgroups} * graph::warpgroup_threads;
   if (threads > graph::most_threads)
-    throw CompileError(
-        g.at, fmt::format("kernel '{}': a block of {} warpgroups has {} threads; it "
-                          "can have {}",
-                          g.name, threads / layout::threads, threads, graph::most_threads));
+    throw CompileError(g.at, fmt::format("kernel '{}': a block of {} warpgroups has {} threads; it "
+                                         "can have {}",
+                                         g.name, threads / graph::warpgroup_threads, threads,
+                                         graph::most_threads));
 }
 
 // Counts the operations of a kernel, those of an unrolled loop as often as it is unrolled.

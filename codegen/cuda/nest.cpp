@@ -87,7 +87,7 @@ std::vector<std::pair<std::string, std::string>> Nest::find_coordinates() {
     Affine c;
     const layout::Terms terms = layout::terms_of(fields_of(layout_, thread, d));
     if (!terms.empty()) {
-      const Affine text = affine_of("t", terms, layout::thread_bits);
+      const Affine text = affine_of("t", terms, layout_.thread_bits());
       variables.emplace_back(dim_name(d), text.text());
       c = Affine::term(dim_name(d), std::max<std::int64_t>(1, text.multiple()));
     }
@@ -458,7 +458,7 @@ void Nest::print_reduce() {
 void Nest::finish_reduction(const std::string& fold, bool one) {
   const layout::Bits all = layout_.thread(), left = layout::drop(layout_, pass_->reduced).thread();
   std::uint32_t lanes = 0, warps = 0, distinct = 0;
-  for (int b = 0; b < layout::thread_bits; ++b) {
+  for (int b = 0; b < layout_.thread_bits(); ++b) {
     const bool folded = all[b] != 0 && left[b] == 0;
     if (b < layout::lane_bits) {
       lanes |= folded ? 1u << b : 0;

@@ -6,6 +6,7 @@
 #include "codegen/base/names.hpp"
 #include "codegen/cuda/lower.hpp"
 #include "codegen/cuda/spelling.hpp"
+#include "codegen/graph/limits.hpp"
 
 namespace palladium::cuda {
 
@@ -21,7 +22,7 @@ using passes::Window;
 Emitted Printer::print() {
   Emitted e;
   e.entry = identifier_of(g_.name) + "_kernel";
-  e.threads = layout::threads * l_.warpgroups;
+  e.threads = graph::warpgroup_threads * l_.warpgroups;
   e.shared_bytes = l_.shared_bytes;
   for (int c : g_.cluster) e.cluster_blocks *= c;
   const std::vector<Dim>& grid = g_.mapping.grid;
@@ -46,8 +47,8 @@ Emitted Printer::print() {
   for (const passes::LoweredBody& b : l_.bodies) {
     const bool several = l_.bodies.size() > 1;
     if (several)
-      w_.open_block(fmt::format("if (warpgroup >= {} && warpgroup < {})", first,
-                                first + b.warpgroups));
+      w_.open_block(
+          fmt::format("if (warpgroup >= {} && warpgroup < {})", first, first + b.warpgroups));
     print_storages();
     print_list(b.statements);
     if (several) w_.close_block();

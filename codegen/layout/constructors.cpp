@@ -53,13 +53,21 @@ struct WarpBits {
   int m = 0, n = 0;
 };
 
+bool is_width(int warps) { return warps == 4 || warps == 8 || warps == 16; }
+
 WarpBits log2_of(Warps warps) {
-  const auto valid = [](int n) { return n == 1 || n == 2 || n == 4; };
-  if (!valid(warps.m) || !valid(warps.n) || warps.m * warps.n != 4) {
-    throw InternalError("warps of a fragment: expected m * n == 4, got " + std::to_string(warps.m) +
-                        " * " + std::to_string(warps.n));
+  if (warps.m < 1 || warps.n < 1 || !is_width(warps.m * warps.n)) {
+    throw InternalError("warps of a fragment: expected m * n to be 4, 8 or 16, got " +
+                        std::to_string(warps.m) + " * " + std::to_string(warps.n));
   }
   return {log2_ceil(warps.m), log2_ceil(warps.n)};
+}
+
+int warp_bits_of(int warps) {
+  if (!is_width(warps)) {
+    throw InternalError("a layout: expected 4, 8 or 16 warps, got " + std::to_string(warps));
+  }
+  return log2_ceil(warps);
 }
 
 // Fragments consist of 32-bit words: log2 of the elements in one.
@@ -85,12 +93,14 @@ Places warp_places(WarpBits warps, Place m, Place n) {
 
 }  // namespace
 
-Layout replicated(const Extents& domain) {
+Layout replicated(const Extents& domain, int warps) {
+  const auto warp_bits = static_cast<std::size_t>(warp_bits_of(warps));
   return {domain, std::vector<int>(domain.size(), 0), {}, Bits(lane_bits, 0), Bits(warp_bits, 0)};
 }
 
-Layout strided(const Extents& domain, int vec, std::int64_t max_width) {
-  const bool unlimited = max_width == std::numeric_limits<std::int64_t>::max();
+Layout strided(const Extents& domain, int vec, std::int64_t max_width, int warps) {
+  const bool unlimited = max_width == full_width;
+  const int thread_bits = lane_bits + warp_bits_of(warps);
   if (vec < 1 || !std::has_single_bit(static_cast<unsigned>(vec)) || max_width < 1 ||
       !(unlimited || std::has_single_bit(static_cast<std::uint64_t>(max_width)))) {
     throw InternalError("strided layout: expected powers of two, got vector " +
@@ -109,7 +119,7 @@ Layout strided(const Extents& domain, int vec, std::int64_t max_width) {
   const auto reg_end = places.begin() + std::min<std::ptrdiff_t>(vec_bits, std::ssize(places));
   const Places reg(places.begin(), reg_end);
   Places thread(reg_end, places.end());
-  thread.resize(thread_bits, copies);
+  thread.resize(static_cast<std::size_t>(thread_bits), copies);
   return make(domain, tile_bits, reg, Places(thread.begin(), thread.begin() + lane_bits),
               Places(thread.begin() + lane_bits, thread.end()));
 }
@@ -144,11 +154,12 @@ Layout operand_b(const Extents& domain, int element_bits, Warps warps, bool half
               {{0, v}, {0, v + 1}, {1, 0}, {1, 1}, {1, 2}}, warp_places(w, copies, {1, 3}));
 }
 
-Layout matrix_tile(const Extents& domain, bool transposed) {
+Layout matrix_tile(const Extents& domain, bool transposed, int warps) {
   expect_rank("matrix tile", domain, 2);
   const int row = transposed ? 1 : 0, column = transposed ? 0 : 1;
   return make(domain, {3, 3}, {{column, 0}},
-              {{column, 1}, {column, 2}, {row, 0}, {row, 1}, {row, 2}}, {copies, copies});
+              {{column, 1}, {column, 2}, {row, 0}, {row, 1}, {row, 2}},
+              Places(static_cast<std::size_t>(warp_bits_of(warps)), copies));
 }
 
 Layout tensor_memory_rows(const Extents& domain) {
@@ -199,8 +210,7 @@ std::vector<TiledDim> tiled_dims(int rank, std::span<const std::vector<int>> til
 }
 
 // Thread bits from the lowest: the last of `list` changes fastest.
-Places spread(const char* what, std::vector<TiledDim>& dims, std::initializer_list<int> list,
-              int bits) {
+Places spread(std::vector<TiledDim>& dims, std::initializer_list<int> list) {
   Places places;
   for (auto it = std::rbegin(list); it != std::rend(list); ++it) {
     if (*it > 0) {
@@ -214,11 +224,15 @@ Places spread(const char* what, std::vector<TiledDim>& dims, std::initializer_li
     for (int i = 0; i < dim.size; ++i) places.push_back({dim.dim, dim.bit + i});
     dim.size = 0;
   }
-  if (static_cast<int>(places.size()) != bits) {
-    bad_tiling(std::string(what) + " take " + std::to_string(1 << places.size()) + ", expected " +
-               std::to_string(1 << bits));
-  }
   return places;
+}
+
+void expect_bits(const char* what, const Places& places, int least, int most,
+                 const char* expected) {
+  const int bits = static_cast<int>(places.size());
+  if (bits < least || bits > most) {
+    bad_tiling(std::string(what) + " take " + std::to_string(1 << bits) + ", expected " + expected);
+  }
 }
 
 }  // namespace
@@ -238,8 +252,9 @@ Layout tiled(const Extents& domain, std::span<const std::vector<int>> tiles,
   if (vector_dim >= 0 || -vector_dim > static_cast<int>(dims.size())) {
     bad_tiling("there is no dimension " + std::to_string(vector_dim));
   }
-  const Places warp = spread("warp dimensions", dims, warp_dims, warp_bits);
-  const Places lane = spread("lane dimensions", dims, lane_dims, lane_bits);
+  const Places warp = spread(dims, warp_dims), lane = spread(dims, lane_dims);
+  expect_bits("warp dimensions", warp, least_warp_bits, most_warp_bits, "4, 8 or 16");
+  expect_bits("lane dimensions", lane, lane_bits, lane_bits, "32");
   Places reg;
   const auto take = [&](TiledDim& dim) {
     for (int i = 0; i < dim.size; ++i) reg.push_back({dim.dim, dim.bit + i});

@@ -12,21 +12,22 @@
 namespace palladium::layout {
 
 /// Every thread holds every element: one register per element.
-Layout replicated(const Extents& domain);
+Layout replicated(const Extents& domain, int warps = 4);
 
 /// `vec` consecutive elements of the last dimension per thread, threads row-major after them. An
 /// extent that is no power of two is padded to one, but for the last dimension not beyond
 /// `max_width` (both powers of two): (128,96) takes 128 registers at full width, 96 at width 32.
-Layout strided(const Extents& domain, int vec,
-               std::int64_t max_width = std::numeric_limits<std::int64_t>::max());
+inline constexpr std::int64_t full_width = std::numeric_limits<std::int64_t>::max();
+Layout strided(const Extents& domain, int vec, std::int64_t max_width = full_width, int warps = 4);
 
-/// The four warps of a warpgroup, as m along rows times n along columns; m * n == 4.
+/// The warps of a program, as m along rows times n along columns; m * n is 4, 8 or 16.
 struct Warps {
   int m = 4, n = 1;
 };
 
-/// Accumulator (M,N) of wgmma and, for other arrangements of warps, of mma.sync. Its row vector is
-/// drop(layout, 1), its column vector drop(layout, 0).
+/// Accumulator (M,N) of wgmma, {4, 1} being one warpgroup and {8, 1} two that stand one below the
+/// other, and, for other arrangements of warps, of mma.sync. Its row vector is drop(layout, 1), its
+/// column vector drop(layout, 0).
 Layout accumulator(const Extents& domain, Warps warps = {});
 
 /// A operand (M,K) in registers for elements of 4 to 32 bits: that of wgmma and of mma.sync
@@ -38,9 +39,10 @@ Layout operand_b(const Extents& domain, int element_bits, Warps warps = {}, bool
 
 /// 8x8 matrices of 16-bit elements as ldmatrix delivers them, transposed with `.trans`; all warps
 /// hold the same.
-Layout matrix_tile(const Extents& domain, bool transposed = false);
+Layout matrix_tile(const Extents& domain, bool transposed = false, int warps = 4);
 
-/// Tensor memory rows (M,N): thread t holds row t, registers the columns.
+/// Tensor memory rows (M,N): thread t of a warpgroup holds row t, registers the columns. (A warp
+/// reaches only the rows that its number modulo 4 gives it, so a wider program has no such layout.)
 Layout tensor_memory_rows(const Extents& domain);
 
 /// A tiling as Mosaic GPU writes it. `tiles` are applied one after another to the trailing
@@ -48,7 +50,8 @@ Layout tensor_memory_rows(const Extents& domain);
 /// counted from the end. `warp_dims` and `lane_dims`, most significant first, are spread over
 /// threads (a positive n there means n copies), `vector_dim` takes the low register bits, further
 /// ones follow from the last dimension on.
-/// CompileError if the dims do not fill 4 warps and 32 lanes, or an extent is no power of two.
+/// CompileError if the dims do not fill 4, 8 or 16 warps and 32 lanes, or an extent is no power of
+/// two.
 Layout tiled(const Extents& domain, std::span<const std::vector<int>> tiles,
              std::initializer_list<int> warp_dims, std::initializer_list<int> lane_dims,
              int vector_dim);

@@ -92,7 +92,7 @@ Bits Layout::thread() const {
 
 std::uint32_t Layout::replicated_threads() const {
   std::uint32_t mask = 0;
-  for (int i = 0; i < thread_bits; ++i) {
+  for (int i = 0; i < thread_bits(); ++i) {
     if ((i < lane_bits ? lane[i] : warp[i - lane_bits]) == 0) mask |= 1u << i;
   }
   return mask;
@@ -130,7 +130,8 @@ bool Layout::in_domain(std::span<const std::int64_t> index) const {
 void check(const Layout& l) {
   if (l.tile_bits.size() != l.domain.size()) fail(l, "one tile extent per dimension");
   if (l.lane.size() != lane_bits) fail(l, "five lane bits");
-  if (l.warp.size() != warp_bits) fail(l, "two warp bits");
+  if (l.warp.size() < least_warp_bits || l.warp.size() > most_warp_bits)
+    fail(l, "two to four warp bits");
   for (int d = 0; d < l.rank(); ++d) {
     if (l.tile_bits[d] < 0 || l.domain[d] < 0) fail(l, "extents are not negative");
   }

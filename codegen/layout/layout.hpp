@@ -1,10 +1,11 @@
-// Register layouts: which thread of a warpgroup holds which element of a value in which register.
+// Register layouts: which thread of a program holds which element of a value in which register.
 //
 // A layout is a linear map over F2 from register, lane and warp bits to the bits of an index into
 // a power-of-two tile, which registers repeat over the padded domain. Contract:
 //  * The tile index is the concatenation of one field of `tile_bits[d]` bits per dimension, the
 //    last dimension in the lowest bits. `reg`, `lane` and `warp` hold the images of the bits of
-//    the register number, the lane (5) and the warp in the warpgroup (2).
+//    the register number, the lane (5) and the warp (2, 3 or 4: a layout is for programs of 4, 8
+//    or 16 warps, and only layouts of equal width meet in an operation).
 //  * An image of 0 in `lane` or `warp` means replication: threads that differ in that bit hold the
 //    same elements. The non-zero images are independent and span the tile; none in `reg` is 0.
 //  * A register number is `repetition << reg.size() | tile register`; repetitions are row-major,
@@ -27,8 +28,9 @@ namespace palladium::layout {
 
 using Extents = std::vector<std::int64_t>;
 
-inline constexpr int lane_bits = 5, warp_bits = 2, thread_bits = lane_bits + warp_bits;
-inline constexpr int threads = 1 << thread_bits;
+inline constexpr int lane_bits = 5;
+/// The warps of a warpgroup, and of the widest program.
+inline constexpr int least_warp_bits = 2, most_warp_bits = 4;
 
 struct Layout {
   Extents domain;
@@ -50,12 +52,18 @@ struct Layout {
   /// Whether some registers or threads hold padding along d.
   bool pads(int d) const { return domain[d] % tile(d) != 0; }
 
+  int warps() const { return 1 << warp.size(); }
+  int thread_bits() const { return lane_bits + static_cast<int>(warp.size()); }
+  int threads() const { return 1 << thread_bits(); }
+  /// How often the work of one warpgroup is done: what throughput costs grow with.
+  double warpgroups() const { return static_cast<double>(warps() >> least_warp_bits); }
+
   /// Where the field of dimension d stands in a tile index.
   int field_shift(int d) const;
   std::uint32_t field_mask(int d) const;
   std::uint32_t field(int d, std::uint32_t tile_index) const;
 
-  /// Images of all seven thread bits, lanes first.
+  /// Images of all thread bits, lanes first.
   Bits thread() const;
   /// The thread bits that replicate: of the threads that hold an element, the one with
   /// `(t & replicated_threads()) == 0` is the one that stores it.

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int vector_bytes = 16, sector_bytes = 32, bank_bytes = 4, banks = 32;
 
-// Clocks of a warpgroup: a sector moved to use, one moved in vain, an instruction. Partial sectors
+// Clocks: a sector moved to use, one moved in vain, an instruction of a warpgroup. Partial sectors
 // cost a store more, for they are read and merged.
 constexpr double used_sector = 1.5, wasted_load = 0.5, wasted_store = 1.5, instruction = 4;
 
@@ -108,14 +108,14 @@ MemoryAccess plan_access(const Layout& layout, const MemoryFacts& facts) {
     if (padded > 0) filled *= static_cast<double>(layout.domain[d]) / padded;
   }
   access.accesses = layout.registers() / access.vector;
-  const double warps = 1 << warp_bits;
-  const double in_all = warps * filled * static_cast<double>(access.accesses);
+  const double in_all = layout.warps() * filled * static_cast<double>(access.accesses);
   const double moved = in_all * sectors_of_access(layout, facts, access.vector);
   const double ideal = in_all * ideal_sectors_of_access(layout, facts, access.vector);
   const double wasted = std::max(0.0, moved - ideal);
   access.sectors = std::llround(moved);
   access.ideal_sectors = std::llround(ideal);
-  const double common = used_sector * ideal + instruction * static_cast<double>(access.accesses);
+  const double common = used_sector * ideal +
+                        instruction * layout.warpgroups() * static_cast<double>(access.accesses);
   access.load_cost = common + wasted_load * wasted;
   access.store_cost = common + wasted_store * wasted;
   return access;

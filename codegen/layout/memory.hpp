@@ -35,7 +35,7 @@ struct MemoryAccess {
   int vector = 1;                // elements per access: 16 bytes at most
   std::vector<bool> predicated;  // dimensions that pad: their coordinate must be tested
   std::int64_t accesses = 0;     // instructions per thread
-  std::int64_t sectors = 0;      // of 32 bytes, whole warpgroup
+  std::int64_t sectors = 0;      // of 32 bytes, all warps
   std::int64_t ideal_sectors = 0;
   double load_cost = 0, store_cost = 0;
 };

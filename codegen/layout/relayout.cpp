@@ -60,6 +60,10 @@ struct OneDomain {
 };
 
 std::optional<OneDomain> one_domain(const Layout& from, const Layout& to) {
+  if (from.warps() != to.warps()) {
+    throw InternalError("relayout between programs of different widths: " + to_string(from) +
+                        "\n  to " + to_string(to));
+  }
   if (from.domain == to.domain) return OneDomain{from, to};
   if (element_count(from) != element_count(to)) {
     throw InternalError("relayout between different numbers of elements: " + to_string(from) +
@@ -129,9 +133,9 @@ MemoryFacts facts_of(const MemorySide& side, int element_bytes) {
 double memory_cost(const Layout& l, const MemorySide& side, const MemoryMove& move, int bytes) {
   const double accesses = static_cast<double>(l.registers()) / side.vector;
   const double wavefronts = 2.0 * std::max(1, side.vector * bytes / 4);
-  return accesses * (wavefront_cost * wavefronts + issue_cost) +
-         accesses * 3 * static_cast<double>(move.windows) +
-         barrier_cost * static_cast<double>(move.windows);
+  const double issued = accesses * (wavefront_cost * wavefronts + issue_cost) +
+                        accesses * 3 * static_cast<double>(move.windows);
+  return l.warpgroups() * issued + barrier_cost * static_cast<double>(move.windows);
 }
 
 MemoryMove memory_move(const Layout& from, const Layout& to, int element_bytes, MemorySide store,
@@ -216,7 +220,7 @@ Pair::Pair(const Layout& from, const Layout& to, int bytes)
   for (int i = 0; i < lane_bits; ++i) {
     lane.push_back(solve(b.lane()[i]) ^ (a.lane()[i] == 0 ? 1u << (nreg + i) : 0));
   }
-  for (int i = 0; i < warp_bits; ++i) {
+  for (std::size_t i = 0; i < a.warp().size(); ++i) {
     warp.push_back(solve(b.warp()[i]) ^ (a.warp()[i] == 0 ? 1u << (nreg + lane_bits + i) : 0));
   }
 }
@@ -225,10 +229,11 @@ int Pair::index_bits() const { return std::accumulate(tile_bits.begin(), tile_bi
 
 bool Pair::within_warps() const {
   const auto stays = [&](std::uint32_t image) { return warp_part(image) == 0; };
-  const int shift = static_cast<int>(a.reg().size()) + lane_bits;
-  return std::all_of(reg.begin(), reg.end(), stays) &&
-         std::all_of(lane.begin(), lane.end(), stays) && warp[0] == 1u << shift &&
-         warp[1] == 2u << shift;
+  const std::size_t shift = a.reg().size() + lane_bits;
+  for (std::size_t i = 0; i < warp.size(); ++i) {
+    if (warp[i] != 1u << (shift + i)) return false;
+  }
+  return std::all_of(reg.begin(), reg.end(), stays) && std::all_of(lane.begin(), lane.end(), stays);
 }
 
 Extents Pair::repetition(std::int64_t number) const {

@@ -73,7 +73,7 @@ struct SharedAccess {
 struct SharedSide {
   SharedMode mode = SharedMode::Plain;
   int vector = 1;      // elements per access
-  Bits thread_offset;  // byte-offset images of the 7 thread bits
+  Bits thread_offset;  // byte-offset images of the thread bits
 };
 
 /// The threads t with (t & mask) == value; all, if mask is 0.
@@ -115,7 +115,7 @@ struct Plan {
   Move kind = Move::Noop;
   Layout from = {}, to = {};
   int element_bytes = 4;
-  double cost = 0;  // SM clocks of a warpgroup, modelled
+  double cost = 0;  // SM clocks, modelled
   /// Shared: no data crosses a warp, a warp barrier suffices.
   bool warp_barrier = false;
   std::int64_t scratch_bytes = 0;
@@ -132,7 +132,8 @@ struct PlanOptions {
   bool shuffles = true;
 };
 
-/// From and to must have equal domains, or equal numbers of elements (a row-major reshape).
+/// From and to must have as many warps, and equal domains or equal numbers of elements (a row-major
+/// reshape).
 /// Element sizes 1, 2, 4 and 8.
 Plan plan_relayout(const Layout& from, const Layout& to, int element_bytes,
                    const PlanOptions& options = {});

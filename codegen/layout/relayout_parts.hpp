@@ -60,7 +60,7 @@ struct Pair {
   Extents repetition(std::int64_t number) const;
 };
 
-// Clocks of a warpgroup, from throughput tables.
+// Clocks, from throughput tables: of a warpgroup's instructions, and latencies.
 inline constexpr double shuffle_cost = 4, select_cost = 2, wavefront_cost = 4, issue_cost = 1;
 inline constexpr double shuffle_latency = 25, index_cost = 8, shared_latency = 60,
                         barrier_cost = 30;

@@ -237,7 +237,8 @@ std::optional<SharedChoice> evaluate(const Pair& pair, const Plot& plot,
   for (const Side* side : {&a, &b}) {
     const double wavefronts = side->wavefronts(plot.low, pair.element_bytes) *
                               side->conflicts(plot.low, choice.offsets, pair.element_bytes);
-    choice.cost += wavefront_cost * wavefronts + issue_cost * side->instructions(plot.low);
+    choice.cost += side->tile.base().warpgroups() *
+                   (wavefront_cost * wavefronts + issue_cost * side->instructions(plot.low));
   }
   choice.cost += shared_latency +
                  2 * barrier_cost * static_cast<double>(step_count(pair, choice, options) - 1);
@@ -279,7 +280,7 @@ class Accesses {
   // The threads that take part where the looped bits have the values `loop` selects.
   ThreadTest test(std::uint32_t loop) const {
     ThreadTest threads;
-    for (int i = 0; i < warp_bits; ++i) {
+    for (std::size_t i = 0; i < tile_.warp().size(); ++i) {
       const std::uint32_t image = tile_.warp()[i], bit = 1u << (lane_bits + i);
       if (!has(choice_.loops, image)) continue;
       threads.mask |= bit;

@@ -219,8 +219,8 @@ std::optional<ShuffleChoice> choose_shuffles(const Pair& pair) {
   const double shuffles = passes * p.words_out * (1 - stay) * part(pair.b);
   const double selects = passes * (static_cast<double>(p.before.size()) * p.words_in +
                                    static_cast<double>(p.after.size()) * p.words_out);
-  choice.cost = shuffle_cost * shuffles + select_cost * selects + shuffle_latency +
-                (p.by_xor ? 0 : index_cost);
+  choice.cost = pair.a.base().warpgroups() * (shuffle_cost * shuffles + select_cost * selects) +
+                shuffle_latency + (p.by_xor ? 0 : index_cost);
   return choice;
 }
 

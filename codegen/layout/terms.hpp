@@ -31,7 +31,7 @@ std::uint32_t evaluate(const Terms& terms, std::uint32_t v);
 
 /// One coordinate of the elements a thread holds, as text wants it:
 ///   thread(t) ^ reg(k) + (k >> repetition_shift) / repetition_divisor % repetition_modulus * tile
-/// where t is the thread of the warpgroup and k the register number.
+/// where t is the thread of the program and k the register number.
 struct Coordinate {
   Terms thread;
   Terms reg;             // of the low repetition_shift bits of k

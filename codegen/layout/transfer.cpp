@@ -122,7 +122,8 @@ std::vector<int> valid_registers_holding(const Layout& source, const Layout& res
 
 // Thread images agree, whatever the tiles.
 bool same_threads(const Layout& a, const Layout& b) {
-  for (int i = 0; i < thread_bits; ++i) {
+  if (a.warp.size() != b.warp.size()) return false;
+  for (int i = 0; i < a.thread_bits(); ++i) {
     const std::uint32_t x = i < lane_bits ? a.lane[i] : a.warp[i - lane_bits];
     const std::uint32_t y = i < lane_bits ? b.lane[i] : b.warp[i - lane_bits];
     for (int d = 0; d < a.rank(); ++d) {

@@ -11,6 +11,7 @@
 #include <numeric>
 
 #include "codegen/base/format.hpp"
+#include "codegen/graph/limits.hpp"
 #include "codegen/layout/assign.hpp"
 #include "codegen/layout/constructors.hpp"
 #include "codegen/layout/transfer.hpp"
@@ -383,7 +384,7 @@ class Assignment {
     const std::vector<int>& dims = p.reduced;
     const Layout result = layout::drop(l, dims);
     int lanes = 0, warps = 0;
-    for (int b = 0; b < layout::thread_bits; ++b)
+    for (int b = 0; b < l.thread_bits(); ++b)
       if (l.thread()[b] != 0 && result.thread()[b] == 0)
         (b < layout::lane_bits ? lanes : warps) += 1;
     const double r = static_cast<double>(result.registers());
@@ -546,16 +547,16 @@ class Assignment {
     Extents fits = s.shape;
     for (std::int64_t& extent : fits)
       extent = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(extent)));
-    const std::int64_t limit = max_whole_registers * layout::threads / words(s.dtype);
+    const std::int64_t limit = max_whole_registers * graph::warpgroup_threads / words(s.dtype);
     while (graph::element_count(fits) > limit) *std::max_element(fits.begin(), fits.end()) /= 2;
     throw CompileError(
         g_.location(s.of),
-        fmt::format("{}, {}, must be held whole by the {} threads of a warpgroup: {} bytes take {} "
-                    "registers per thread, at most {} are possible; a block that makes it {} fits",
-                    description_of(g_, s.of),
-                    graph::to_string(graph::Type::value(s.dtype, s.shape)), layout::threads,
-                    graph::element_count(s.shape) * s.dtype.bytes(), registers, max_whole_registers,
-                    graph::to_string(graph::Type::value(s.dtype, fits))));
+        fmt::format(
+            "{}, {}, must be held whole by the {} threads of a warpgroup: {} bytes take {} "
+            "registers per thread, at most {} are possible; a block that makes it {} fits",
+            description_of(g_, s.of), graph::to_string(graph::Type::value(s.dtype, s.shape)),
+            graph::warpgroup_threads, graph::element_count(s.shape) * s.dtype.bytes(), registers,
+            max_whole_registers, graph::to_string(graph::Type::value(s.dtype, fits))));
   }
 
   Lowered& l_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "codegen/base/format.hpp"
+#include "codegen/graph/limits.hpp"
 
 namespace palladium::passes {
 
@@ -100,7 +101,7 @@ std::string description_of(const Graph& g, ValueId v) {
 }
 
 std::int64_t registers_estimate(const graph::Type& type) {
-  const std::int64_t per_thread = cdiv(graph::element_count(type.shape), layout::threads);
+  const std::int64_t per_thread = cdiv(graph::element_count(type.shape), graph::warpgroup_threads);
   return per_thread * (type.dtype.bytes() == 8 ? 2 : 1);
 }
 

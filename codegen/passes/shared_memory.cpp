@@ -41,7 +41,7 @@ class SharedMemory {
     const Layout result = layout::drop(p.layout, p.reduced);
     bool warps = false;
     std::int64_t lanes = 1;
-    for (int b = 0; b < layout::thread_bits; ++b) {
+    for (int b = 0; b < p.layout.thread_bits(); ++b) {
       if (b < layout::lane_bits && result.thread()[b] != 0) lanes *= 2;
       if (b >= layout::lane_bits && p.layout.thread()[b] != 0 && result.thread()[b] == 0)
         warps = true;

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <set>
 
+#include "codegen/layout/constructors.hpp"
 #include "codegen/layout/terms.hpp"
 
 namespace palladium::layout {
@@ -17,8 +18,9 @@ constexpr Value undefined = -1;
 // x[t][k]
 using Registers = std::vector<std::vector<Value>>;
 
-Registers blank(std::int64_t registers) {
-  return Registers(threads, std::vector<Value>(static_cast<std::size_t>(registers), undefined));
+Registers blank(int threads, std::int64_t registers) {
+  return Registers(static_cast<std::size_t>(threads),
+                   std::vector<Value>(static_cast<std::size_t>(registers), undefined));
 }
 
 Value flat(const Extents& index, const Extents& strides) {
@@ -27,8 +29,8 @@ Value flat(const Extents& index, const Extents& strides) {
 
 // Element number of each register; undefined in padding.
 Registers numbered(const Layout& l, const Extents& strides, Value offset) {
-  Registers x = blank(l.registers());
-  for (int t = 0; t < threads; ++t) {
+  Registers x = blank(l.threads(), l.registers());
+  for (int t = 0; t < l.threads(); ++t) {
     for (std::int64_t k = 0; k < l.registers(); ++k) {
       const Extents index = l.index(t, k);
       if (l.in_domain(index)) x[t][k] = offset + flat(index, strides);
@@ -107,7 +109,7 @@ template <class F>
 void for_each_element(const SharedSide& side, const SharedAccess& access, const ThreadTest& test,
                       int element_bytes, F f) {
   const int count = static_cast<int>(access.registers.size());
-  for (int t = 0; t < threads; ++t) {
+  for (int t = 0; t < 1 << side.thread_offset.size(); ++t) {
     if (!takes_part(test, t)) continue;
     if (side.mode == SharedMode::Plain) {
       const std::int64_t address = address_of(side, access, t);
@@ -150,7 +152,7 @@ void run_shared(const Plan& plan, const Registers& x, Registers& y) {
 
 void run_selects(const std::vector<Select>& selects, int pack, Registers& words) {
   for (const Select& s : selects) {
-    for (int t = 0; t < threads; ++t) {
+    for (int t = 0; t < std::ssize(words); ++t) {
       if ((t >> s.lane_bit & 1) == 0) continue;
       const std::vector<Value> before = words[t];
       for (std::size_t w = 0; w < before.size(); ++w) {
@@ -162,8 +164,9 @@ void run_selects(const std::vector<Select>& selects, int pack, Registers& words)
 
 void run_shuffles(const Plan& plan, const Registers& x, Registers& y) {
   const Shuffles& s = plan.shuffle;
+  const int threads = plan.from.threads();
   for (const ShufflePass& pass : s.passes) {
-    Registers in = blank(s.words_in * s.pack), out = blank(s.words_out * s.pack);
+    Registers in = blank(threads, s.words_in * s.pack), out = blank(threads, s.words_out * s.pack);
     for (int t = 0; t < threads; ++t) {
       for (std::size_t i = 0; i < in[t].size(); ++i) {
         if (pass.in.at(i) >= 0) in[t][i] = x[t].at(pass.in[i]);
@@ -196,7 +199,7 @@ void run_shuffles(const Plan& plan, const Registers& x, Registers& y) {
 template <class F>
 void for_each_vector(const Layout& l, const MemorySide& side, std::int64_t begin, std::int64_t end,
                      F f) {
-  for (int t = 0; t < threads; ++t) {
+  for (int t = 0; t < l.threads(); ++t) {
     if ((static_cast<std::uint32_t>(t) & side.replicated) != 0) continue;
     for (std::int64_t k = 0; k < l.registers(); k += side.vector) {
       const Extents index = l.index(t, k);
@@ -225,7 +228,7 @@ void run_memory(const Plan& plan, const Registers& x, Registers& y) {
 }
 
 void run_renames(const Plan& plan, const Registers& x, Registers& y) {
-  for (int t = 0; t < threads; ++t) {
+  for (int t = 0; t < plan.from.threads(); ++t) {
     for (std::size_t k = 0; k < plan.sources.size(); ++k) {
       const int source = plan.sources[k];
       if (plan.kind == Move::Noop && source >= 0 && source != static_cast<int>(k)) {
@@ -247,7 +250,7 @@ void execute(const Plan& plan, const Registers& x, Registers& y) {
 }
 
 void compare(const Registers& y, const Registers& expected) {
-  for (int t = 0; t < threads; ++t) {
+  for (int t = 0; t < std::ssize(expected); ++t) {
     for (std::size_t k = 0; k < expected[t].size(); ++k) {
       if (expected[t][k] != undefined && y[t][k] != expected[t][k]) {
         throw Failure{"wrong element " + std::to_string(y[t][k]) + " instead of " +
@@ -271,8 +274,10 @@ Extents random_domain(Random& random) {
   }
 }
 
-Layout random_layout(Random& random, const Extents& domain, bool unit) {
-  Layout l{domain, {}, {}, Bits(lane_bits, 0), Bits(warp_bits, 0)};
+int random_warps(Random& random) { return 4 << pick(random, 0, 2); }
+
+Layout random_layout(Random& random, const Extents& domain, bool unit, int warps) {
+  Layout l = replicated(domain, warps);
   Bits images;
   do {
     l.tile_bits.clear();
@@ -314,7 +319,7 @@ std::string run(const Plan& plan) {
   const Extents to = memory ? plan.memory.load.strides : row_major_strides(plan.to.domain);
   const Registers x = numbered(plan.from, from, memory ? plan.memory.store.offset : 0);
   const Registers expected = numbered(plan.to, to, memory ? plan.memory.load.offset : 0);
-  Registers y = blank(plan.to.registers());
+  Registers y = blank(plan.to.threads(), plan.to.registers());
   try {
     execute(plan, x, y);
     compare(y, expected);
@@ -353,7 +358,7 @@ void count(const std::vector<std::int64_t>& addresses, int bytes, Wavefronts& to
 void count(const SharedSide& side, const std::vector<SharedAccess>& accesses,
            const ThreadTest& test, int element_bytes, Wavefronts& total) {
   for (const SharedAccess& access : accesses) {
-    for (int warp = 0; warp < 4; ++warp) {
+    for (int warp = 0; warp < 1 << (side.thread_offset.size() - lane_bits); ++warp) {
       const bool plain = side.mode == SharedMode::Plain;
       const int lanes = plain ? 32 : static_cast<int>(access.registers.size()) / 2 * 8;
       std::vector<std::int64_t> addresses;

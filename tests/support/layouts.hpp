@@ -1,4 +1,4 @@
-// Random layouts, and plans executed on the CPU for all threads of a warpgroup.
+// Random layouts, and plans executed on the CPU for all threads of a program.
 #pragma once
 
 #include <random>
@@ -19,9 +19,12 @@ inline int pick(Random& random, int low, int high) {
 /// 1 to 3 dimensions, powers of two and odd extents, 8 to 4096 elements.
 Extents random_domain(Random& random);
 
+/// How many warps a program can have: 4, 8 or 16.
+int random_warps(Random& random);
+
 /// Tile bits spread over registers and threads at random, some thread bits replicated; of at most
 /// 8 register bits. Unit images, or the same after random additions among them.
-Layout random_layout(Random& random, const Extents& domain, bool unit = true);
+Layout random_layout(Random& random, const Extents& domain, bool unit = true, int warps = 4);
 
 /// Executes the plan on a value whose elements are all different and compares every register of
 /// every thread with the layout; "" or what went wrong. Also wrong: addresses outside the scratch

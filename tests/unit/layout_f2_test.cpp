@@ -79,9 +79,9 @@ TEST_CASE("terms of a linear map are its shifts and masks", "[layout]") {
 TEST_CASE("coordinates as text computes them are those of the layout", "[layout]") {
   Random random(5);
   for (int n = 0; n < 200; ++n) {
-    const Layout l = random_layout(random, random_domain(random), n % 2 == 0);
+    const Layout l = random_layout(random, random_domain(random), n % 2 == 0, random_warps(random));
     const auto list = coordinates(l);
-    for (int t = 0; t < threads; t += 1 + n % 3) {
+    for (int t = 0; t < l.threads(); t += 1 + n % 3) {
       for (std::int64_t k = 0; k < l.registers(); ++k) {
         const Extents index = l.index(t, k);
         for (int d = 0; d < l.rank(); ++d) REQUIRE(evaluate(list[d], t, k) == index[d]);

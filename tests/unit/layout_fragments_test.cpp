@@ -18,7 +18,7 @@ using Formula = std::function<Extents(int t, std::int64_t k)>;
 // The first thread and register where layout and formula differ, or "".
 std::string difference(const Layout& l, const Formula& formula) {
   check(l);
-  for (int t = 0; t < threads; ++t) {
+  for (int t = 0; t < l.threads(); ++t) {
     for (std::int64_t k = 0; k < l.registers(); ++k) {
       if (l.index(t, k) != formula(t, k)) {
         return to_string(l) + " differs at t=" + std::to_string(t) + " k=" + std::to_string(k);
@@ -32,7 +32,7 @@ std::string difference(const Layout& l, const Formula& formula) {
 std::string difference_of_sets(const Layout& l, std::int64_t registers, const Formula& formula) {
   check(l);
   if (l.registers() != registers) return to_string(l) + " has another number of registers";
-  for (int t = 0; t < threads; ++t) {
+  for (int t = 0; t < l.threads(); ++t) {
     std::vector<Extents> a, b;
     for (std::int64_t k = 0; k < registers; ++k) {
       a.push_back(l.index(t, k));
@@ -95,7 +95,8 @@ TEST_CASE("A operands of wgmma are the manual's for 16, 8 and 32 bit elements", 
 
 TEST_CASE("mma.sync fragments are the manual's, with warps split along rows and columns",
           "[layout]") {
-  for (const Warps warps : {Warps{4, 1}, Warps{2, 2}, Warps{1, 4}}) {
+  for (const Warps warps : {Warps{4, 1}, Warps{2, 2}, Warps{1, 4}, Warps{8, 1}, Warps{4, 2},
+                            Warps{2, 4}, Warps{1, 8}, Warps{16, 1}, Warps{4, 4}, Warps{2, 8}}) {
     const auto warp_m = [=](int t) { return t / 32 % warps.m; };
     const auto warp_n = [=](int t) { return t / 32 / warps.m; };
     const int m = 16 * warps.m, n = 8 * warps.n;
@@ -176,6 +177,25 @@ TEST_CASE("strided layouts are the flat formula where extents are powers of two"
   CHECK_THROWS_AS(strided({64}, 4, 24), InternalError);
 }
 
+TEST_CASE("strided layouts of 8 and 16 warps give each thread a vector before any a second",
+          "[layout]") {
+  for (const int warps : {8, 16}) {
+    const int threads = 32 * warps;
+    CHECK(difference(strided({1, 4096}, 4, full_width, warps), [=](int t, std::int64_t i) {
+            return Extents{0, i / 4 * (4 * threads) + t * 4 + i % 4};
+          }) == "");
+    CHECK(strided({7, 13}, 1, full_width, warps).replicated_threads() ==
+          static_cast<std::uint32_t>(threads - 128));
+  }
+  CHECK(accumulator({128, 128}).registers() == 128);
+  CHECK(accumulator({128, 128}, {4, 2}).registers() == 64);
+  CHECK(accumulator({128, 128}, {4, 4}).registers() == 32);
+  CHECK_THROWS_AS(strided({64}, 4, full_width, 2), InternalError);
+  CHECK_THROWS_AS(strided({64}, 4, full_width, 32), InternalError);
+  CHECK_THROWS_AS(accumulator({64, 64}, {4, 3}), InternalError);
+  CHECK_THROWS_AS(replicated({64}, 12), InternalError);
+}
+
 TEST_CASE("a value of one element is a layout that replicates everywhere", "[layout]") {
   for (const Extents& domain : {Extents{}, Extents{1}, Extents{1, 1}}) {
     CHECK(replicated(domain).registers() == 1);
@@ -194,6 +214,10 @@ TEST_CASE("every Mosaic GPU layout is representable", "[layout]") {
     const Layout scalar =
         mosaic({64, 128}, {{64, 8}, {16, 8}, {8, 8}, {2}, {1}}, {-8}, {-4, -3}, -1);
     CHECK(same_elements(scalar, wgmma));
+  }
+  SECTION("two warpgroups, one below the other") {
+    const Layout l = mosaic({128, 128}, {{128, 8}, {16, 8}, {8, 8}, {2}}, {-7}, {-3, -2}, -1);
+    CHECK(l == accumulator({128, 128}, {8, 1}));
   }
   SECTION("WGMMA.reduce(1), WGMMA.reduce(0)") {
     CHECK(mosaic({64}, {{64}, {16}, {8}, {1}}, {-4}, {-2, 4}, -1) == drop(accumulator({64, 8}), 1));
@@ -289,6 +313,9 @@ TEST_CASE("an impossible tiling is an error that says why", "[layout]") {
   CHECK(message([] {
           mosaic({64, 8}, {{64, 8}, {16, 8}}, {-4}, {-2}, -1);
         }) == "tiled layout: lane dimensions take 16, expected 32");
+  CHECK(message([] {
+          mosaic({32, 8}, {{32, 8}, {16, 8}, {8, 8}, {2}}, {-7}, {-3, -2}, -1);
+        }) == "tiled layout: warp dimensions take 2, expected 4, 8 or 16");
   CHECK(message([] {
           mosaic({64}, {{48}, {16}}, {-2}, {32}, -1);
         }) == "tiled layout: expected a power of two, got 48");

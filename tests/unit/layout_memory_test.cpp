@@ -58,7 +58,7 @@ TEST_CASE("dimensions that pad are predicated", "[layout]") {
 // Sectors counted address by address.
 std::int64_t counted_sectors(const Layout& l, const MemoryFacts& facts, int vector) {
   std::int64_t total = 0;
-  for (int warp = 0; warp < 4; ++warp) {
+  for (int warp = 0; warp < l.warps(); ++warp) {
     for (std::int64_t k = 0; k < l.registers(); k += vector) {
       std::set<std::int64_t> sectors;
       for (int t = warp * 32; t < warp * 32 + 32; ++t) {
@@ -86,8 +86,9 @@ TEST_CASE("sectors are those that a count of addresses finds", "[layout]") {
   for (const int bytes : {1, 2, 4, 8}) {
     const Extents domains[] = {{64, 128}, {128, 64}, {8, 1024}, {4096}, {16, 16, 32}};
     for (const Extents& domain : domains) {
-      for (const int v : {1, 2, 4, 8}) {
-        const Layout l = strided(domain, v);
+      for (const int n : {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}) {
+        const int v = 1 << n % 4, warps = 4 << n / 4;
+        const Layout l = strided(domain, v, full_width, warps);
         const MemoryFacts facts = dense(l, bytes);
         const MemoryAccess a = plan_access(l, facts);
         CHECK(a.sectors == counted_sectors(l, facts, a.vector));

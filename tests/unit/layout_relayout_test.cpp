@@ -19,8 +19,9 @@ TEST_CASE("3,000 relayouts between random layouts deliver every element", "[layo
   int conflict_free = 0;
   for (int n = 0; n < 3000; ++n) {
     const Extents domain = random_domain(random);
-    const Layout from = random_layout(random, domain);
-    Layout to = random_layout(random, domain);
+    const int warps = random_warps(random);
+    const Layout from = random_layout(random, domain, true, warps);
+    Layout to = random_layout(random, domain, true, warps);
     if (n % 3 == 0) {  // a few exchanged bits: renamings and shuffles
       to = from;
       for (int i = pick(random, 1, 3); i > 0 && !to.reg.empty(); --i) {
@@ -53,7 +54,7 @@ TEST_CASE("3,000 relayouts between random layouts deliver every element", "[layo
                 << kinds[Move::Memory] << "; conflict-free " << conflict_free << ", wavefronts "
                 << total.counted << " of ideal " << total.ideal);
   CHECK(kinds[Move::Shuffle] > 100);
-  CHECK(kinds[Move::Rename] > 100);
+  CHECK(kinds[Move::Rename] > 50);
   CHECK(kinds[Move::Shared] > 1000);
   CHECK(conflict_free >= kinds[Move::Shared] * 98 / 100);
   CHECK(static_cast<double>(total.counted) <= 1.01 * static_cast<double>(total.ideal));
@@ -79,9 +80,10 @@ TEST_CASE("3,000 relayouts between layouts that are no permutations of bits deli
   Random random(2);
   std::map<Move, int> kinds;
   for (int n = 0; n < 3000; ++n) {
-    const Layout base = random_layout(random, random_domain(random));
+    const int warps = random_warps(random);
+    const Layout base = random_layout(random, random_domain(random), true, warps);
     const Layout from = with_reg_and_lane_mixed(random, base);
-    const Layout to = n % 5 == 0 ? random_layout(random, base.domain, false)
+    const Layout to = n % 5 == 0 ? random_layout(random, base.domain, false, warps)
                                  : with_reg_and_lane_mixed(random, from);
     check(from);
     check(to);
@@ -97,8 +99,9 @@ TEST_CASE("a copy that every thread holds is read in place", "[layout]") {
   // Each thread has all elements: whatever is wanted needs no other thread.
   Random random(3);
   for (int n = 0; n < 200; ++n) {
-    const Layout to = random_layout(random, {16, 8});
-    const Plan plan = plan_relayout(replicated({16, 8}), to, 4);
+    const int warps = random_warps(random);
+    const Layout to = random_layout(random, {16, 8}, true, warps);
+    const Plan plan = plan_relayout(replicated({16, 8}, warps), to, 4);
     REQUIRE(run(plan) == "");
     CHECK(plan.shuffle.shuffles == 0);
   }
@@ -136,6 +139,13 @@ TEST_CASE("relayouts that kernels need go the expected way", "[layout]") {
       {"registers in another order", transpose(tensor_memory_rows({128, 8}), swap_dims),
        transpose(grow_tile(tensor_memory_rows({128, 8}), std::vector<int>{7, 3}), swap_dims), 4,
        "nothing moves"},
+      {"f32 accumulator of 8 warps to rows", accumulator({128, 64}, {8, 1}),
+       strided({128, 64}, 8, full_width, 8), 4, "st.v2 / ld.v4, 2 steps of 16384 B"},
+      {"f32 transpose by 16 warps", accumulator({64, 64}, {4, 4}),
+       transpose(accumulator({64, 64}, {4, 4}), swap_dims), 4, "st.v1 / ld.v1, 1 step of 16384 B"},
+      {"a row vector of 16 warps to one element per thread",
+       drop(accumulator({256, 64}, {16, 1}), 1), strided({256}, 1, full_width, 16), 4,
+       "st.v2 / ld.v1, 1 step of 1024 B"},
       {"a 128x128 transpose fits 16 KiB by turns", strided({128, 128}, 4),
        transpose(strided({128, 128}, 4), swap_dims), 4, "st.v1 / ld.v1, 4 steps of 16384 B"},
   };
@@ -150,11 +160,15 @@ TEST_CASE("relayouts that kernels need go the expected way", "[layout]") {
 TEST_CASE("ragged values are moved whole and only whole", "[layout]") {
   for (const Extents& domain :
        {Extents{7, 13}, {64, 24}, {64, 136}, {100, 37}, {1, 1000}, {3, 5}}) {
-    const Layout layouts[] = {accumulator(domain), strided(domain, 1), strided(domain, 2),
-                              strided(domain, 4), strided(domain, 4, 8)};
-    for (const Layout& from : layouts) {
-      for (const Layout& to : layouts) {
-        for (const int bytes : {1, 2, 4, 8}) REQUIRE(run(plan_relayout(from, to, bytes)) == "");
+    for (const int warps : {4, 8, 16}) {
+      const Layout layouts[] = {
+          accumulator(domain, {4, warps / 4}), strided(domain, 1, full_width, warps),
+          strided(domain, 2, full_width, warps), strided(domain, 4, full_width, warps),
+          strided(domain, 4, 8, warps)};
+      for (const Layout& from : layouts) {
+        for (const Layout& to : layouts) {
+          for (const int bytes : {1, 2, 4, 8}) REQUIRE(run(plan_relayout(from, to, bytes)) == "");
+        }
       }
     }
   }
@@ -191,8 +205,9 @@ TEST_CASE("a relayout may reshape", "[layout]") {
                                                 {{32, 64}, {2048}},     {{16, 128}, {128, 16}}};
   for (int n = 0; n < 180; ++n) {
     const auto& [a, b] = shapes[n % 6];
-    const Layout from = random_layout(random, a);
-    Layout to = random_layout(random, b);
+    const int warps = random_warps(random);
+    const Layout from = random_layout(random, a, true, warps);
+    Layout to = random_layout(random, b, true, warps);
     if (n % 4 == 0) {
       if (const auto free = reshape(from, b)) to = canonical(*free);
     }
@@ -237,6 +252,12 @@ TEST_CASE("slices, concatenations, broadcasts and transposes go through row-majo
         "");
 }
 
+TEST_CASE("a relayout between programs of different widths is refused", "[layout]") {
+  const Layout four = strided({64, 64}, 4), eight = strided({64, 64}, 4, full_width, 8);
+  CHECK_THROWS_AS(plan_relayout(four, eight, 4), InternalError);
+  CHECK_THROWS_AS(relayout_cost(eight, four, 4), InternalError);
+}
+
 TEST_CASE("a plan's cost orders what the hardware would", "[layout]") {
   const Layout acc = accumulator({64, 64}), rows = strided({64, 64}, 8);
   CHECK(relayout_cost(acc, acc, 4) == 0);
@@ -244,6 +265,11 @@ TEST_CASE("a plan's cost orders what the hardware would", "[layout]") {
   CHECK(relayout_cost(acc, rows, 2) < relayout_cost(acc, rows, 4));
   CHECK(relayout_cost(accumulator({64, 24}), strided({64, 24}, 1), 4) <
         relayout_cost(accumulator({64, 48}), strided({64, 48}, 1), 4));
+  // A wider program moves twice the elements at the throughput of one, and waits as long.
+  const double narrow = relayout_cost(acc, rows, 4);
+  const double wide =
+      relayout_cost(accumulator({64, 64}, {4, 2}), strided({64, 64}, 8, full_width, 8), 4);
+  CHECK(wide == narrow);
   // Huge values cost time proportional to nothing.
   const Layout huge = strided({1 << 20}, 4), other = strided({1 << 20}, 1);
   CHECK(relayout_cost(huge, other, 4) > 1e4);

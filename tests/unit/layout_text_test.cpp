@@ -22,7 +22,7 @@ TEST_CASE("a layout prints as its bits", "[layout]") {
 TEST_CASE("parse reads what to_string prints", "[layout]") {
   Random random(6);
   for (int n = 0; n < 500; ++n) {
-    const Layout l = random_layout(random, random_domain(random), n % 2 == 0);
+    const Layout l = random_layout(random, random_domain(random), n % 2 == 0, random_warps(random));
     REQUIRE(parse(to_string(l)) == l);
   }
   CHECK(parse(to_string(replicated({}))) == replicated({}));
@@ -62,7 +62,7 @@ TEST_CASE("malformed text is an error that names what was expected where", "[lay
   CHECK(starts("dom(128) tile(128) reg[] lane[i1 i2 i4 i8] warp[i32 i64]",
                "malformed layout: five lane bits"));
   CHECK(starts("dom(128) tile(128) reg[] lane[i1 i2 i4 i8 i16] warp[i32]",
-               "malformed layout: two warp bits"));
+               "malformed layout: two to four warp bits"));
   CHECK(starts("dom(1,1) tile(16777216,16777216) reg[] lane[* * * * *] warp[* *]",
                "malformed layout: at most 24 bits"));
 }
@@ -73,11 +73,11 @@ TEST_CASE("a canonical form is the smallest tile with the same register numbers"
   Random random(7);
   int smaller = 0;
   for (int n = 0; n < 500; ++n) {
-    const Layout l = random_layout(random, random_domain(random), n % 2 == 0);
+    const Layout l = random_layout(random, random_domain(random), n % 2 == 0, random_warps(random));
     const Layout c = canonical(l);
     check(c);
     smaller += c.index_bits() < l.index_bits();
-    for (int t = 0; t < threads; t += 5) {
+    for (int t = 0; t < l.threads(); t += 5) {
       for (std::int64_t k = 0; k < l.registers(); ++k) {
         const Extents index = l.index(t, k);
         if (!l.in_domain(index)) continue;
@@ -92,7 +92,7 @@ TEST_CASE("a canonical form is the smallest tile with the same register numbers"
 TEST_CASE("growing and shrinking a tile keeps every element in its thread", "[layout]") {
   Random random(8);
   for (int n = 0; n < 300; ++n) {
-    const Layout l = random_layout(random, random_domain(random));
+    const Layout l = random_layout(random, random_domain(random), true, random_warps(random));
     std::vector<int> bits = l.tile_bits;
     for (int& b : bits) b = std::min(8, b + pick(random, 0, 2));
     const Layout grown = grow_tile(l, bits);
@@ -110,7 +110,7 @@ TEST_CASE("growing and shrinking a tile keeps every element in its thread", "[la
 TEST_CASE("widening puts the low memory bits into the low register bits", "[layout]") {
   Random random(9);
   for (int n = 0; n < 300; ++n) {
-    const Layout l = random_layout(random, random_domain(random));
+    const Layout l = random_layout(random, random_domain(random), true, random_warps(random));
     for (const int v : {1, 2, 4, 8}) {
       const Layout wide = widen(l, v);
       check(wide);

@@ -38,7 +38,11 @@ std::set<Extents> elements(const Layout& l, int t) {
 }
 
 // The maps are linear: each thread bit and some sums of them tell all.
-constexpr int some_threads[] = {0, 1, 2, 4, 8, 16, 32, 64, 85, 127};
+std::vector<int> some_threads(const Layout& l) {
+  std::vector<int> list = {0, l.threads() * 2 / 3, l.threads() - 1};
+  for (int bit = 0; bit < l.thread_bits(); ++bit) list.push_back(1 << bit);
+  return list;
+}
 
 // Every thread holds of `result` exactly what `to_source` says of `source`, and `registers` finds
 // it. "" or the difference.
@@ -47,7 +51,7 @@ std::string difference(const Layout& source, const Layout& result,
   check(result);
   const std::string both = "\n  " + to_string(source) + "\n  " + to_string(result);
   if (std::ssize(registers) != result.registers()) return "another number of registers" + both;
-  for (const int t : some_threads) {
+  for (const int t : some_threads(source)) {
     const auto held = elements(source, t);
     for (std::int64_t k = 0; k < result.registers(); ++k) {
       const Extents index = result.index(t, k);
@@ -64,7 +68,7 @@ std::string difference(const Layout& source, const Layout& result,
 // Every thread holds in `result` as many elements as it has in `source` of those that `kept` keeps.
 bool complete(const Layout& source, const Layout& result,
               const std::function<bool(const Extents&)>& kept) {
-  for (const int t : some_threads) {
+  for (const int t : some_threads(source)) {
     const auto have = elements(source, t);
     if (std::count_if(have.begin(), have.end(), kept) != std::ssize(elements(result, t))) {
       return false;
@@ -76,7 +80,7 @@ bool complete(const Layout& source, const Layout& result,
 TEST_CASE("a transposed layout holds the transposed elements", "[layout]") {
   Random random(20);
   for (int n = 0; n < 300; ++n) {
-    const Layout l = random_layout(random, random_domain(random));
+    const Layout l = random_layout(random, random_domain(random), true, random_warps(random));
     std::vector<int> p(l.domain.size());
     std::iota(p.begin(), p.end(), 0);
     for (std::size_t i = p.size(); i > 1; --i) {
@@ -95,13 +99,13 @@ TEST_CASE("a transposed layout holds the transposed elements", "[layout]") {
 TEST_CASE("a reduced layout holds what is left, once per register", "[layout]") {
   Random random(21);
   for (int n = 0; n < 300; ++n) {
-    const Layout l = random_layout(random, random_domain(random));
+    const Layout l = random_layout(random, random_domain(random), true, random_warps(random));
     const int d = pick(random, 0, l.rank() - 1);
     const Layout result = drop(l, d);
     check(result);
     const auto registers = registers_of_reduce(l, result, {{d}});
     REQUIRE(std::ssize(registers) == l.registers());
-    for (const int t : some_threads) {
+    for (const int t : some_threads(l)) {
       // A thread with nothing but padding along d gets its result from the others.
       Layout along = l;
       along.domain[d] = along.repetitions(d) << along.tile_bits[d];
@@ -124,7 +128,7 @@ TEST_CASE("a reduced layout holds what is left, once per register", "[layout]") 
 TEST_CASE("several dimensions are dropped in any order", "[layout]") {
   Random random(22);
   for (int n = 0; n < 100; ++n) {
-    const Layout l = random_layout(random, {8, 13, 16});
+    const Layout l = random_layout(random, {8, 13, 16}, true, random_warps(random));
     CHECK(drop(l, std::vector<int>{0, 2}) == drop(drop(l, 2), 0));
     CHECK(drop(l, std::vector<int>{2, 0}) == drop(drop(l, 0), 1));
   }
@@ -137,10 +141,10 @@ TEST_CASE("a broadcast is free exactly when every thread has the elements it nee
   Random random(23);
   int free = 0;
   for (int n = 0; n < 400; ++n) {
-    const Layout result = random_layout(random, random_domain(random));
+    const Layout result = random_layout(random, random_domain(random), true, random_warps(random));
     const int d = pick(random, 0, result.rank() - 1);
     Layout source = drop(result, d);
-    if (n % 2 == 0) source = random_layout(random, source.domain);
+    if (n % 2 == 0) source = random_layout(random, source.domain, true, result.warps());
     const Map to_source = [&](Extents x) {
       x.erase(x.begin() + d);
       return x;
@@ -164,7 +168,7 @@ TEST_CASE("a reshape that is possible moves nothing", "[layout]") {
       {{1536}, {32, 48}},        {{12, 40}, {3, 4, 40}}, {{16, 8, 8}, {8, 128}}};
   for (int n = 0; n < 600; ++n) {
     const auto& [from, to] = shapes[static_cast<std::size_t>(n) % shapes.size()];
-    const Layout l = random_layout(random, from);
+    const Layout l = random_layout(random, from, true, random_warps(random));
     const auto result = reshape(l, to);
     if (!result) continue;
     ++possible;
@@ -201,7 +205,7 @@ TEST_CASE("a slice that is free holds the elements of the range", "[layout]") {
   Random random(25);
   int free = 0;
   for (int n = 0; n < 600; ++n) {
-    const Layout l = random_layout(random, random_domain(random));
+    const Layout l = random_layout(random, random_domain(random), true, random_warps(random));
     const int d = pick(random, 0, l.rank() - 1);
     const auto extent = static_cast<int>(l.domain[d]);
     const int offset = pick(random, 0, extent - 1), count = pick(random, 1, extent - offset);
@@ -257,13 +261,13 @@ TEST_CASE("layouts are the same up to registers exactly when all threads hold th
   Random random(26);
   int same = 0;
   for (int n = 0; n < 400; ++n) {
-    const Layout a = random_layout(random, random_domain(random), n % 3 != 0);
+    const Layout a = random_layout(random, random_domain(random), n % 3 != 0, random_warps(random));
     Layout b = a;
     if (n % 2 == 0 && !b.reg.empty()) std::swap(b.reg.front(), b.reg.back());
     if (n % 4 == 1) b = canonical(b);
     if (n % 4 == 3) std::swap(b.lane[0], b.warp[1]);
     bool equal = true;
-    for (const int t : some_threads) equal &= elements(a, t) == elements(b, t);
+    for (const int t : some_threads(a)) equal &= elements(a, t) == elements(b, t);
     REQUIRE(same_elements(a, b) == equal);
     const auto registers = same_up_to_registers(a, b);
     REQUIRE(registers.has_value() == equal);
@@ -275,6 +279,7 @@ TEST_CASE("layouts are the same up to registers exactly when all threads hold th
   CHECK(same_elements(operand_a({64, 64}, 16), accumulator({64, 64})));
   CHECK_FALSE(same_elements(operand_a({64, 64}, 8), accumulator({64, 64})));
   CHECK_FALSE(same_elements(accumulator({64, 64}), accumulator({64, 32})));
+  CHECK_FALSE(same_elements(replicated({64, 64}, 4), replicated({64, 64}, 8)));
 }
 
 }  // namespace
