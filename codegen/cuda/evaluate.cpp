@@ -413,8 +413,8 @@ bool Nest::is_vector(const Address& a, const DimMap& map) const {
 // Where only one of several threads that compute a value stores it, the others must not read what
 // it may just have overwritten.
 std::string Nest::reading_threads(const Address& a) const {
-  const bool stores = pass_ != nullptr && (pass_->sink == passes::Pass::Sink::store ||
-                                           pass_->sink == passes::Pass::Sink::shared);
+  const bool stores = pass_ != nullptr && (pass_->kind == FlatPass::Kind::store ||
+                                           pass_->kind == FlatPass::Kind::shared);
   return stores && !a.read_only ? thread_mask_ : "";
 }
 

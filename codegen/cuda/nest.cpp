@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "codegen/base/format.hpp"
+#include "codegen/base/overloaded.hpp"
 #include "codegen/cuda/printer.hpp"
 #include "codegen/cuda/spelling.hpp"
 #include "codegen/layout/terms.hpp"
@@ -14,7 +15,7 @@ using graph::Inst;
 using graph::MemoryView;
 using graph::Op;
 using layout::Layout;
-using passes::Pass;
+using Kind = FlatPass::Kind;
 using passes::Place;
 using passes::Residency;
 using passes::Storage;
@@ -44,6 +45,42 @@ Affine affine_of(const std::string& v, const layout::Terms& terms, int bits) {
 
 }  // namespace
 
+FlatPass::FlatPass(const passes::Lowered& l, const passes::Pass& pass) : Pass(pass) {
+  std::visit(Overloaded{[&](const passes::Assign& to) { storage = to.storage; },
+                        [&](const passes::Stage& to) {
+                          kind = Kind::shared;
+                          storage = to.storage;
+                        },
+                        [&](const passes::Store& to) {
+                          kind = Kind::store;
+                          inst = to.inst;
+                        },
+                        [&](const passes::Reduce& to) {
+                          kind = Kind::reduce;
+                          inst = to.inst;
+                          storage = to.storage;
+                          reduced = to.reduced;
+                          scratch = to.scratch;
+                        },
+                        [&](const passes::Fill& to) {
+                          const bool shared = l.storages[to.storage].place == Place::shared;
+                          kind = shared ? Kind::shared : Kind::assign;
+                          window = to.window;
+                          storage = to.storage;
+                        },
+                        [&](const passes::Flush& to) {
+                          kind = Kind::store;
+                          window = to.window;
+                          storage = to.storage;
+                        },
+                        [&](const passes::Spill& to) {
+                          kind = Kind::shared;
+                          source = to.from;
+                          storage = to.to;
+                        }},
+             sink);
+}
+
 void Nest::set_layout(const Layout& layout) {
   layout_ = layout;
   const int last = layout.rank() - 1;
@@ -63,7 +100,7 @@ int Nest::widest_access() const {
   const auto note = [&](DType t) { bytes = std::min(bytes, t.bytes()); };
   if (pass_->window >= 0) note(g_[l_.windows[pass_->window].root].type.dtype);
   if (pass_->storage >= 0) note(l_.storages[pass_->storage].dtype);
-  if (pass_->inst != graph::no_value && pass_->sink == Pass::Sink::store)
+  if (pass_->inst != graph::no_value && pass_->kind == Kind::store)
     note(g_[g_[pass_->inst].args[0]].type.dtype);
   return 16 / bytes;
 }
@@ -170,7 +207,7 @@ std::vector<Bound> Nest::padding(const DimMap& map) const {
 
 // Whether the pass computes the value that its storage holds (rather than read it from there).
 bool Nest::enters() const {
-  if (pass_->sink == Pass::Sink::store || pass_->value == graph::no_value) return false;
+  if (pass_->kind == Kind::store || pass_->value == graph::no_value) return false;
   const Op op = g_[pass_->value].op;
   return l_.storage_of[index(pass_->value)] == pass_->storage && op != Op::Param && op != Op::Get;
 }
@@ -183,7 +220,7 @@ std::string Nest::value(bool enter) {
   const DimMap all = passes::identity_map(layout_.rank());
   if (pass_->source >= 0) return read(pass_->source, coordinates_, all);
   if (pass_->window >= 0) {
-    if (pass_->sink == Pass::Sink::store) return read(pass_->storage, coordinates_, all);
+    if (pass_->kind == Kind::store) return read(pass_->storage, coordinates_, all);
     return access(window_address(pass_->window, coordinates_), all, "");
   }
   Coordinates c = coordinates_;
@@ -201,18 +238,19 @@ void Nest::open_elements() {
   inside_.clear();
 }
 
-void Nest::print(const Pass& pass) {
+void Nest::print(const passes::Pass& lowered) {
+  const FlatPass pass(l_, lowered);
   pass_ = &pass;
   indices_.clear();
   checks_.clear();
   set_layout(pass.layout);
-  if (pass.sink == Pass::Sink::assign && !p_.declared_.contains(pass.storage)) {
+  if (pass.kind == Kind::assign && !p_.declared_.contains(pass.storage)) {
     const Storage& s = l_.storages[pass.storage];
     p_.w_.line(fmt::format("{} {}[{}];", type_name(s.dtype), p_.storage_name(pass.storage),
                            s.layout.registers()));
     p_.declared_.insert(pass.storage);
   }
-  if (pass.sink == Pass::Sink::reduce) {
+  if (pass.kind == Kind::reduce) {
     const Storage& s = l_.storages[pass.storage];
     const std::string type = type_name(s.dtype), name = p_.storage_name(pass.storage);
     if (s.place == Place::scalar) p_.w_.line(fmt::format("{} {};", type, name));
@@ -221,18 +259,18 @@ void Nest::print(const Pass& pass) {
   }
   p_.w_.open_block("");
   const std::uint32_t replicated = layout_.replicated_threads();
-  if (pass.sink != Pass::Sink::assign && replicated != 0)
+  if (pass.kind != Kind::assign && replicated != 0)
     thread_mask_ = replicated == 127 ? "t == 0" : fmt::format("(t & {}) == 0", replicated);
-  if (pass.sink == Pass::Sink::store && pass.window >= 0 && p_.unstored_.contains(pass.storage))
+  if (pass.kind == Kind::store && pass.window >= 0 && p_.unstored_.contains(pass.storage))
     thread_mask_ += fmt::format("{}pl::was_stored({})", thread_mask_.empty() ? "" : " && ",
                                 p_.stored_name(pass.storage));
   const std::size_t first = p_.w_.size();
   const auto coordinates = find_coordinates();
-  switch (pass.sink) {
-  case Pass::Sink::assign: print_assign(); break;
-  case Pass::Sink::store: print_store(); break;
-  case Pass::Sink::shared: print_shared(); break;
-  case Pass::Sink::reduce: print_reduce(); break;
+  switch (pass.kind) {
+  case Kind::assign: print_assign(); break;
+  case Kind::store: print_store(); break;
+  case Kind::shared: print_shared(); break;
+  case Kind::reduce: print_reduce(); break;
   }
   p_.w_.close_block();
   for (auto it = checks_.rbegin(); it != checks_.rend(); ++it)

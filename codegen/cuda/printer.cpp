@@ -272,7 +272,8 @@ void Printer::print_one(const passes::CopyStorage& a) {
 
 void Printer::print_one(const passes::Pass& p) {
   Nest(*this, p.copies).print(p);
-  if (p.sink == passes::Pass::Sink::assign) print_stored(p.storage);
+  const FlatPass flat(l_, p);
+  if (flat.kind == FlatPass::Kind::assign) print_stored(flat.storage);
   synced_ = false;
 }
 

@@ -50,6 +50,16 @@ struct Address {
   void see_as(DType t);
 };
 
+/// A pass with all that its kinds of sink name, as the nest asks for it.
+struct FlatPass : passes::Pass {
+  FlatPass(const passes::Lowered& l, const passes::Pass& pass);
+
+  enum class Kind : std::uint8_t { assign, shared, store, reduce } kind = Kind::assign;
+  ValueId inst = graph::no_value;
+  int storage = -1, window = -1, source = -1, scratch = -1;
+  std::vector<int> reduced = {};
+};
+
 class Printer {
  public:
   explicit Printer(const passes::Lowered& l) : l_(l), g_(l.graph) {}
@@ -249,7 +259,7 @@ class Nest {
   const passes::Lowered& l_;
   const graph::Graph& g_;
   const passes::Copies& copies_;
-  const passes::Pass* pass_ = nullptr;
+  const FlatPass* pass_ = nullptr;
   layout::Layout layout_;
   int vector_bits_ = 0;  // register bits that run along the last dimension: loop over e
   int vector_ = 1;

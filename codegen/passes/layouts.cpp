@@ -11,6 +11,7 @@
 #include <numeric>
 
 #include "codegen/base/format.hpp"
+#include "codegen/base/overloaded.hpp"
 #include "codegen/graph/limits.hpp"
 #include "codegen/layout/assign.hpp"
 #include "codegen/layout/constructors.hpp"
@@ -126,33 +127,45 @@ class Assignment {
     }
   }
 
-  // Values that the pass evaluates from storages in registers.
+  // Storages in registers that the pass reads, and at which coordinates.
   std::vector<Read> reads(const Pass& p) const {
     std::vector<Read> found;
     const DimMap all = identity_map(static_cast<int>(p.domain.size()));
     const auto add = [&](ValueId, const DimMap& map, int s) {
       if (s >= 0 && l_.storages[s].place == Place::registers) found.push_back({&p, s, map});
     };
-    if (p.window >= 0) {
-      if (p.sink == Pass::Sink::store && l_.storages[p.storage].place == Place::registers)
-        found.push_back({&p, p.storage, all});
-      return found;
-    }
+    if (const int moved = storage_moved(p.sink); moved >= 0) add(graph::no_value, all, moved);
     for_each_value(p, [&](ValueId v, bool enter) { for_each_leaf(l_, v, all, enter, add); });
     return found;
+  }
+
+  // The storage that goes as it is to where the sink says, or -1.
+  static int storage_moved(const Sink& sink) {
+    return std::visit(Overloaded{[](const Assign&) { return -1; },  //
+                                 [](const Stage&) { return -1; }, [](const Store&) { return -1; },
+                                 [](const Reduce&) { return -1; }, [](const Fill&) { return -1; },
+                                 [](const Flush& to) { return to.storage; },
+                                 [](const Spill& to) { return to.from; }},
+                      sink);
   }
 
   // The values evaluated element by element: the pass's own, and a store's mask.
   template <class F>
   void for_each_value(const Pass& p, F&& f) const {
-    const bool own =
-        p.sink != Pass::Sink::store && p.storage >= 0 && l_.storage_of[index(p.value)] == p.storage;
-    const Op op = g_[p.value].op;
-    f(p.value, own && op != Op::Param && op != Op::Get);
-    if (p.sink == Pass::Sink::store) {
-      const ValueId mask = graph::MemoryView::of(g_[p.inst]).mask;
-      if (mask != graph::no_value) f(mask, false);
-    }
+    std::visit(Overloaded{[&](const Assign& to) {
+                            const bool own = l_.storage_of[index(p.value)] == to.storage;
+                            const Op op = g_[p.value].op;
+                            f(p.value, own && op != Op::Param && op != Op::Get);
+                          },
+                          [&](const Stage&) { f(p.value, false); },
+                          [&](const Store& to) {
+                            f(p.value, false);
+                            const ValueId mask = graph::MemoryView::of(g_[to.inst]).mask;
+                            if (mask != graph::no_value) f(mask, false);
+                          },
+                          [&](const Reduce&) { f(p.value, false); }, [](const Fill&) {},
+                          [](const Flush&) {}, [](const Spill&) {}},
+               p.sink);
   }
 
   // ---- islands
@@ -213,15 +226,20 @@ class Assignment {
       if (std::find(v.vectors.begin(), v.vectors.end(), n) == v.vectors.end())
         v.vectors.push_back(n);
     };
-    if (p.window >= 0) return note(g_[l_.windows[p.window].root].type.dtype);
-    if (p.sink == Pass::Sink::store) note(g_[g_[p.inst].args[0]].type.dtype);
     const DimMap all = identity_map(static_cast<int>(p.domain.size()));
     for_each_value(p, [&](ValueId value, bool enter) {
       for_each_leaf(l_, value, all, enter, [&](ValueId leaf, const DimMap&, int s) {
         if (s < 0) note(g_[leaf].type.dtype);
       });
     });
-    if (p.sink == Pass::Sink::shared) note(l_.storages[p.storage].dtype);
+    std::visit(Overloaded{[](const Assign&) {},
+                          [&](const Stage& to) { note(l_.storages[to.storage].dtype); },
+                          [&](const Store& to) { note(g_[g_[to.inst].args[0]].type.dtype); },
+                          [](const Reduce&) {},
+                          [&](const Fill& to) { note(g_[l_.windows[to.window].root].type.dtype); },
+                          [&](const Flush& to) { note(g_[l_.windows[to.window].root].type.dtype); },
+                          [](const Spill&) {}},
+               p.sink);
   }
 
   // Offers either side of a read the layouts of the other that come from pins.
@@ -333,8 +351,6 @@ class Assignment {
       const layout::MemoryAccess a = layout::plan_access(view, *facts);
       return load ? a.load_cost : a.store_cost;
     };
-    if (p.window >= 0)
-      return cost + memory(l_.windows[p.window].root, all, p.sink != Pass::Sink::store);
     for_each_value(p, [&](ValueId v, bool enter) {
       cost += registers * operations(v, 32);
       for_each_leaf(l_, v, all, enter, [&](ValueId leaf, const DimMap& map, int s) {
@@ -344,23 +360,36 @@ class Assignment {
           cost += 4 * registers;
       });
     });
-    if (p.sink == Pass::Sink::store) {
-      const Window& w = l_.windows[l_.window_of[index(g_.root(g_[p.inst].args[0]))]];
-      cost +=
-          w.residency == Residency::direct ? memory(g_[p.inst].args[0], all, false) : 4 * registers;
-    }
-    if (p.sink == Pass::Sink::shared) cost += 4 * registers / shared_vector(p, l);
-    if (p.sink == Pass::Sink::reduce) cost += reduce_cost(p, l);
-    if (p.sink == Pass::Sink::assign &&
-        l.registers() * words(l_.storages[p.storage].dtype) > max_whole_registers)
-      cost += 1e9;
-    return cost;
+    return cost +
+           std::visit(
+               Overloaded{
+                   [&](const Assign& to) { return assign_cost(to, l); },
+                   [&](const Stage& to) { return stage_cost(to.storage, l); },
+                   [&](const Store& to) {
+                     const ValueId ref = g_[to.inst].args[0];
+                     const Window& w = l_.windows[l_.window_of[index(g_.root(ref))]];
+                     return w.residency == Residency::direct ? memory(ref, all, false)
+                                                             : 4 * registers;
+                   },
+                   [&](const Reduce& to) { return reduce_cost(to, l); },
+                   [&](const Fill& to) { return memory(l_.windows[to.window].root, all, true); },
+                   [&](const Flush& to) { return memory(l_.windows[to.window].root, all, false); },
+                   [&](const Spill& to) { return stage_cost(to.to, l); }},
+               p.sink);
   }
 
-  double shared_vector(const Pass& p, const Layout& l) const {
+  double assign_cost(const Assign& to, const Layout& l) const {
+    return l.registers() * words(l_.storages[to.storage].dtype) > max_whole_registers ? 1e9 : 0;
+  }
+
+  double stage_cost(int storage, const Layout& l) const {
+    return 4 * static_cast<double>(l.registers()) / shared_vector(storage, l);
+  }
+
+  double shared_vector(int storage, const Layout& l) const {
     int v = 1;
     for (std::size_t b = 0; b < l.reg.size() && l.reg[b] == (1u << b) &&
-                            (2 << b) * l_.storages[p.storage].dtype.bytes() <= 16;
+                            (2 << b) * l_.storages[storage].dtype.bytes() <= 16;
          ++b)
       v = 2 << b;
     return v;
@@ -380,9 +409,8 @@ class Assignment {
     return std::min(n, limit);
   }
 
-  double reduce_cost(const Pass& p, const Layout& l) const {
-    const std::vector<int>& dims = p.reduced;
-    const Layout result = layout::drop(l, dims);
+  double reduce_cost(const Reduce& fold, const Layout& l) const {
+    const Layout result = layout::drop(l, fold.reduced);
     int lanes = 0, warps = 0;
     for (int b = 0; b < l.thread_bits(); ++b)
       if (l.thread()[b] != 0 && result.thread()[b] == 0)
@@ -398,23 +426,33 @@ class Assignment {
   void decide_loops(Pass& p) {
     const Layout& l = p.layout;
     p.rolled.assign(static_cast<std::size_t>(l.rank()), false);
-    const bool whole = p.sink == Pass::Sink::assign;
     std::int64_t size = l.registers() * widest(p);
     const bool brief = size * operations(p) <= max_unrolled_operations;
-    if (whole || (size <= max_unrolled_registers && brief)) return;
+    if (fills_registers(p.sink) || (size <= max_unrolled_registers && brief)) return;
     const auto roll = [&](int d) {
       if (l.repetitions(d) == 1) return;
       p.rolled[d] = true;
       size /= l.repetitions(d);
     };
-    for (const int d : p.reduced) roll(d);
-    if (p.sink == Pass::Sink::reduce) {
-      const Layout result = layout::drop(l, p.reduced);
+    if (const Reduce* fold = std::get_if<Reduce>(&p.sink)) {
+      for (const int d : fold->reduced) roll(d);
+      const Layout result = layout::drop(l, fold->reduced);
       if (result.registers() <= max_result_registers && size <= 2 * max_unrolled_registers) return;
-      if (result.registers() > max_result_registers) share_result(p);
+      if (result.registers() > max_result_registers) share_result(*fold);
     }
     for (int d = 0; d < l.rank(); ++d)
       if (!p.rolled[d]) roll(d);
+  }
+
+  // Whether what the pass makes is a whole value in registers, which no run-time loop can index.
+  bool fills_registers(const Sink& sink) const {
+    return std::visit(
+        Overloaded{[](const Assign&) { return true; },  //
+                   [](const Stage&) { return false; }, [](const Store&) { return false; },
+                   [](const Reduce&) { return false; },
+                   [&](const Fill& to) { return l_.storages[to.storage].place != Place::shared; },
+                   [](const Flush&) { return false; }, [](const Spill&) { return false; }},
+        sink);
   }
 
   // Operations per element that the pass inlines.
@@ -429,8 +467,8 @@ class Assignment {
 
   // The result has too many registers for a run-time loop: each iteration leaves its part in
   // shared memory.
-  void share_result(Pass& p) {
-    Storage& s = l_.storages[p.storage];
+  void share_result(const Reduce& fold) {
+    Storage& s = l_.storages[fold.storage];
     if (s.place != Place::registers) return;
     s.place = Place::shared;
     s.row_stride = s.shape.empty() ? 1 : s.shape.back();
@@ -441,9 +479,7 @@ class Assignment {
   void repair(Statements& list) {
     Statements out;
     for (Statement& s : list) {
-      if (Statements* body = body_of(s)) repair(*body);
-      if (Pass* pass = std::get_if<Pass>(&s.what)) repair_pass(*pass, out);
-      if (Scalar* scalar = std::get_if<Scalar>(&s.what)) repair_scalar(*scalar, out);
+      std::visit([&](auto& what) { repair(what, out); }, s.what);
       const bool shares = shares_result(s);
       if (shares) out.push_back({Sync{}});
       out.push_back(std::move(s));
@@ -452,13 +488,23 @@ class Assignment {
     list = std::move(out);
   }
 
+  void repair(When& w, Statements&) { repair(w.body); }
+  void repair(Loop& l, Statements&) { repair(l.body); }
+  void repair(GridLoop& l, Statements&) { repair(l.body); }
+  // These take storages as they are.
+  static void repair(const Dot&, Statements&) {}
+  static void repair(const Relayout&, Statements&) {}
+  static void repair(const Sync&, Statements&) {}
+  static void repair(const CopyStorage&, Statements&) {}
+  static void repair(const EnterWindow&, Statements&) {}
+
   bool shares_result(const Statement& s) const {
     const Pass* pass = std::get_if<Pass>(&s.what);
-    return pass != nullptr && pass->sink == Pass::Sink::reduce &&
-           l_.storages[pass->storage].place == Place::shared;
+    const Reduce* fold = pass == nullptr ? nullptr : std::get_if<Reduce>(&pass->sink);
+    return fold != nullptr && l_.storages[fold->storage].place == Place::shared;
   }
 
-  void repair_pass(Pass& p, Statements& out) {
+  void repair(Pass& p, Statements& out) {
     for (const Read& r : reads(p)) {
       const bool done = std::any_of(p.copies.begin(), p.copies.end(), [&](const auto& c) {
         return c.first == r.storage && c.second.map == r.map;
@@ -475,7 +521,7 @@ class Assignment {
     }
   }
 
-  void repair_scalar(Scalar& s, Statements& out) {
+  void repair(Scalar& s, Statements& out) {
     const bool own = l_.storage_of[index(s.value)] == s.storage;
     const Op op = g_[s.value].op;
     const DimMap none = identity_map(static_cast<int>(g_[s.value].type.shape.size()));
@@ -504,9 +550,7 @@ class Assignment {
     s.row_stride = s.shape.empty() ? 1 : s.shape.back();
     s.layout = {};
     const int to = l_.add_storage(std::move(s));
-    Pass copy{.sink = Pass::Sink::shared,
-              .storage = to,
-              .source = from,
+    Pass copy{.sink = Spill{.from = from, .to = to},
               .domain = l_.storages[from].shape,
               .valid = l_.storages[from].shape,
               .layout = l_.storages[from].layout};

@@ -77,27 +77,56 @@ struct Copy {
 };
 using Copies = std::vector<std::pair<int, Copy>>;
 
+/// storage (registers, or a scalar) = value.
+struct Assign {
+  int storage = -1;
+};
+
+/// storage (shared) = value; zero where the coordinates are beyond `valid`.
+struct Stage {
+  int storage = -1;
+};
+
+/// Memory of the view of `inst`, a Store or Swap, = value where its mask holds.
+struct Store {
+  ValueId inst = graph::no_value;
+};
+
+/// storage = value, folded over the dimensions `reduced` as `inst` says.
+struct Reduce {
+  ValueId inst = graph::no_value;
+  int storage = -1;
+  std::vector<int> reduced = {};
+  int scratch = -1;  // storage in shared memory, between the warps
+};
+
+/// storage = the window's block in global memory.
+struct Fill {
+  int window = -1, storage = -1;
+};
+
+/// The window's block in global memory = storage.
+struct Flush {
+  int window = -1, storage = -1;
+};
+
+/// storage `to` (shared) = storage `from` (registers).
+struct Spill {
+  int from = -1, to = -1;
+};
+
+/// What becomes of each element of a loop nest.
+using Sink = std::variant<Assign, Stage, Store, Reduce, Fill, Flush, Spill>;
+
 /// A loop nest over the elements of `domain`, distributed by `layout`.
 struct Pass {
-  enum class Sink : std::uint8_t {
-    assign,  // storage (registers, or a scalar) = value
-    shared,  // storage (shared) = value; zero where the coordinates are beyond `valid`
-    store,   // memory of inst's view = value where inst's mask holds
-    reduce,  // storage = inst's reduction of value
-  };
-  Sink sink = Sink::assign;
-  ValueId value = graph::no_value;  // what is evaluated
-  ValueId inst = graph::no_value;   // Store, Swap or Reduce*
-  int storage = -1;                 // assign, shared, reduce
-  int window = -1;                  // fill: value is read from it; flush: sink is its memory
-  int source = -1;                  // a plain copy of this register storage; value is no_value
+  Sink sink = Assign{};
+  ValueId value = graph::no_value;  // what is evaluated; none where the sink moves what exists
   Extents domain = {};              // what the layout covers
   Extents valid = {};               // elements that exist; the rest of the domain is padding
   int variable = -1;
   layout::Layout layout = {};
   std::vector<bool> rolled = {};  // per dimension: repetitions run in a run-time loop
-  std::vector<int> reduced = {};  // reduce: the dimensions that are folded
-  int scratch = -1;               // reduce: shared storage between the warps
   Copies copies = {};
 };
 
@@ -161,10 +190,14 @@ struct Statement {
 
 /// What stands inside of a statement; nothing in most.
 inline Statements* body_of(Statement& s) {
-  if (When* w = std::get_if<When>(&s.what)) return &w->body;
-  if (Loop* l = std::get_if<Loop>(&s.what)) return &l->body;
-  if (GridLoop* l = std::get_if<GridLoop>(&s.what)) return &l->body;
-  return nullptr;
+  return std::visit(
+      [](auto& what) -> Statements* {
+        if constexpr (requires { what.body; })
+          return &what.body;
+        else
+          return nullptr;
+      },
+      s.what);
 }
 
 struct LoweredBody {

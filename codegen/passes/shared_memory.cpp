@@ -31,23 +31,23 @@ class SharedMemory {
     for (Statement& s : list) {
       if (Statements* body = body_of(s)) scratch_sizes(*body);
       const Pass* pass = std::get_if<Pass>(&s.what);
-      if (pass == nullptr || pass->sink != Pass::Sink::reduce) continue;
-      l_.storages[pass->scratch].shape = {scratch_elements(*pass)};
-      l_.storages[pass->scratch].dtype = accumulator_dtype(l_.graph, pass->inst);
+      const Reduce* fold = pass == nullptr ? nullptr : std::get_if<Reduce>(&pass->sink);
+      if (fold == nullptr) continue;
+      l_.storages[fold->scratch].shape = {scratch_elements(pass->layout, *fold)};
+      l_.storages[fold->scratch].dtype = accumulator_dtype(l_.graph, fold->inst);
     }
   }
 
-  std::int64_t scratch_elements(const Pass& p) const {
-    const Layout result = layout::drop(p.layout, p.reduced);
+  std::int64_t scratch_elements(const Layout& all, const Reduce& fold) const {
+    const Layout result = layout::drop(all, fold.reduced);
     bool warps = false;
     std::int64_t lanes = 1;
-    for (int b = 0; b < p.layout.thread_bits(); ++b) {
+    for (int b = 0; b < all.thread_bits(); ++b) {
       if (b < layout::lane_bits && result.thread()[b] != 0) lanes *= 2;
-      if (b >= layout::lane_bits && p.layout.thread()[b] != 0 && result.thread()[b] == 0)
-        warps = true;
+      if (b >= layout::lane_bits && all.thread()[b] != 0 && result.thread()[b] == 0) warps = true;
     }
     std::int64_t registers = std::int64_t{1} << result.reg.size();
-    if (l_.storages[p.storage].place != Place::shared) registers = result.registers();
+    if (l_.storages[fold.storage].place != Place::shared) registers = result.registers();
     return warps ? 4 * lanes * registers : 0;
   }
 

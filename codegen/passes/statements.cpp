@@ -66,11 +66,10 @@ class Building {
     const Window& w = l_.windows[window];
     const Storage& s = l_.storages[w.storage];
     Pass p;
-    p.sink = !fill                      ? Pass::Sink::store
-             : s.place == Place::shared ? Pass::Sink::shared
-                                        : Pass::Sink::assign;
-    p.window = window;
-    p.storage = w.storage;
+    if (fill)
+      p.sink = Fill{.window = window, .storage = w.storage};
+    else
+      p.sink = Flush{.window = window, .storage = w.storage};
     p.domain = p.valid = s.shape;
     p.variable = s.variable >= 0 ? s.variable : l_.add_variable();
     const bool shared = s.place == Place::shared;
@@ -125,9 +124,8 @@ class Building {
       out.push_back({Scalar{.value = value, .storage = storage}, g_.location(value)});
       return;
     }
-    out.push_back({Pass{.sink = Pass::Sink::assign,
+    out.push_back({Pass{.sink = Assign{storage},
                         .value = value,
-                        .storage = storage,
                         .domain = s.shape,
                         .valid = s.shape,
                         .variable = s.variable},
@@ -137,23 +135,20 @@ class Building {
   void reduce(List& out, ValueId v) {
     const Inst& i = g_[v];
     Storage& s = l_.storages[l_.storage_of[index(v)]];
-    Pass p{.sink = Pass::Sink::reduce,
-           .value = i.args[0],
-           .inst = v,
-           .storage = l_.storage_of[index(v)],
-           .domain = g_[i.args[0]].type.shape,
-           .valid = g_[i.args[0]].type.shape,
-           .variable = l_.add_variable()};
+    const Extents& domain = g_[i.args[0]].type.shape;
+    Reduce fold{.inst = v, .storage = l_.storage_of[index(v)]};
     const auto reduced = graph::dimensions(i);
-    p.reduced.assign(reduced.begin(), reduced.end());
+    fold.reduced.assign(reduced.begin(), reduced.end());
     if (s.place == Place::scalar) {
       // Every thread gets a single value, whatever threads hold the padding of its dimensions.
-      p.reduced.resize(p.domain.size());
-      std::iota(p.reduced.begin(), p.reduced.end(), 0);
+      fold.reduced.resize(domain.size());
+      std::iota(fold.reduced.begin(), fold.reduced.end(), 0);
     }
-    s.variable = p.variable;
-    s.dropped = p.reduced;
-    p.scratch = l_.add_storage({.place = Place::shared, .dtype = s.dtype, .of = v});
+    s.variable = l_.add_variable();
+    s.dropped = fold.reduced;
+    Pass p{.value = i.args[0], .domain = domain, .valid = domain, .variable = s.variable};
+    fold.scratch = l_.add_storage({.place = Place::shared, .dtype = s.dtype, .of = v});
+    p.sink = std::move(fold);
     out.push_back({std::move(p), g_.location(v)});
   }
 
@@ -167,9 +162,8 @@ class Building {
     const bool barriers = w.residency == Residency::shared || w.synchronised;
     if (barriers) sync(out);
     const Extents& shape = g_[m.value].type.shape;
-    out.push_back({Pass{.sink = Pass::Sink::store,
+    out.push_back({Pass{.sink = Store{v},
                         .value = m.value,
-                        .inst = v,
                         .domain = shape,
                         .valid = shape,
                         .variable = l_.add_variable()},
@@ -337,9 +331,8 @@ class Building {
     const std::int64_t stride = round_up(padded[1], pad) + pad;
     const int storage = l_.add_storage(
         {.place = Place::shared, .dtype = t.dtype, .shape = padded, .of = v, .row_stride = stride});
-    out.push_back({Pass{.sink = Pass::Sink::shared,
+    out.push_back({Pass{.sink = Stage{storage},
                         .value = v,
-                        .storage = storage,
                         .domain = padded,
                         .valid = t.shape,
                         .variable = l_.add_variable()},

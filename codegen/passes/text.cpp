@@ -110,32 +110,38 @@ class Text {
   }
 
   std::string sink(const Pass& p) const {
-    if (p.window >= 0)
-      return p.sink == Pass::Sink::store ? fmt::format("w{} = s{}", p.window, p.storage)
-                                         : fmt::format("s{} = w{}", p.storage, p.window);
-    const std::string from = p.source >= 0 ? fmt::format("s{}", p.source) : value(p.value);
-    switch (p.sink) {
-    case Pass::Sink::assign:
-    case Pass::Sink::shared: break;
-    case Pass::Sink::store: return store(p);
-    case Pass::Sink::reduce: {
-      std::string text = fmt::format("s{} = {} {} {}", p.storage, graph::info(g_[p.inst].op).name,
-                                     from, fmt::format("[{}]", fmt::join(p.reduced, ",")));
-      const Storage& scratch = l_.storages[static_cast<std::size_t>(p.scratch)];
-      if (graph::element_count(scratch.shape) > 0) text += fmt::format(" through s{}", p.scratch);
-      return text;
-    }
-    }
-    return fmt::format("s{} = {}", p.storage, from);
+    return std::visit([&](const auto& to) { return sink(p, to); }, p.sink);
   }
 
-  std::string store(const Pass& p) const {
-    const graph::MemoryView m = graph::MemoryView::of(g_[p.inst]);
+  std::string sink(const Pass& p, const Assign& to) const {
+    return fmt::format("s{} = {}", to.storage, value(p.value));
+  }
+  std::string sink(const Pass& p, const Stage& to) const {
+    return fmt::format("s{} = {}", to.storage, value(p.value));
+  }
+  std::string sink(const Pass& p, const Store& to) const {
+    const graph::MemoryView m = graph::MemoryView::of(g_[to.inst]);
     std::string text = fmt::format("w{}", l_.window_of[index(g_.root(m.ref))]);
     if (g_[m.ref].op != graph::Op::Param) text += fmt::format(" at {}", value(m.ref));
     text += " = " + value(p.value);
     if (m.mask != graph::no_value) text += " where " + value(m.mask);
     return text;
+  }
+  std::string sink(const Pass& p, const Reduce& to) const {
+    std::string text = fmt::format("s{} = {} {} [{}]", to.storage, graph::info(g_[to.inst].op).name,
+                                   value(p.value), fmt::join(to.reduced, ","));
+    const Storage& scratch = l_.storages[static_cast<std::size_t>(to.scratch)];
+    if (graph::element_count(scratch.shape) > 0) text += fmt::format(" through s{}", to.scratch);
+    return text;
+  }
+  std::string sink(const Pass&, const Fill& to) const {
+    return fmt::format("s{} = w{}", to.storage, to.window);
+  }
+  std::string sink(const Pass&, const Flush& to) const {
+    return fmt::format("w{} = s{}", to.window, to.storage);
+  }
+  std::string sink(const Pass&, const Spill& to) const {
+    return fmt::format("s{} = s{}", to.to, to.from);
   }
 
   static std::string dot(const Dot& d) {
