@@ -20,7 +20,7 @@
 #include "codegen/nvrtc/pool.hpp"
 #include "palladium/ops/softmax.hpp"
 #include "palladium/palladium.hpp"
-#include "runtime/build/compile.hpp"
+#include "runtime/build/program.hpp"
 
 using namespace palladium;
 using pl::_;

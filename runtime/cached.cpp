@@ -2,8 +2,8 @@
 
 #include "cache/stats.hpp"
 #include "palladium/error.hpp"
-#include "runtime/build/compile.hpp"
 #include "runtime/build/components.hpp"
+#include "runtime/build/program.hpp"
 
 namespace palladium {
 

@@ -1,10 +1,9 @@
-// What this machine has of what kernels need.
+#include "palladium/diagnosis.hpp"
 
 #include "codegen/base/format.hpp"
 #include "codegen/nvrtc/nvrtc.hpp"
-#include "palladium/device.hpp"
-#include "runtime/build/compile.hpp"
 #include "runtime/build/compiler.hpp"
+#include "runtime/build/program.hpp"
 #include "runtime/device/target.hpp"
 #include "runtime/driver/driver.hpp"
 #include "runtime/emulator/module.hpp"

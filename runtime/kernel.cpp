@@ -1,15 +1,14 @@
 #include "palladium/kernel.hpp"
 
-#include <cstring>
 #include <string>
 #include <utility>
 
 #include "codegen/graph/graph.hpp"
-#include "codegen/trace/recorder.hpp"
 #include "codegen/trace/trace.hpp"
 #include "runtime/launch/dispatch.hpp"
 #include "runtime/launch/kernel_state.hpp"
 #include "runtime/launch/launcher.hpp"
+#include "runtime/lowered.hpp"
 
 namespace palladium {
 
@@ -127,12 +126,7 @@ Lowered Kernel::lower(std::span<const ArgType> types, Location at) const {
       Shared<Counted>(new LoweredState(runtime::specialize(kernel.source, requests, {}, at))));
 }
 
-// ---- Scalars and outputs
-
-Scalar detail::scalar(const Value& literal, DType dtype, Location at) {
-  if (dtype == DType()) throw CompileError(at, "scalar: a dtype is needed");
-  return {dtype, trace::to_bits(trace::literal(literal), dtype, "scalar", at)};
-}
+// ---- Outputs
 
 std::size_t Outputs::check(std::size_t expected) const {
   if (arrays_.empty() && expected != 0)

@@ -1,12 +1,13 @@
 // Lowered, Compiled and CompileFuture: a kernel's artefacts, without a launch.
+#include "runtime/lowered.hpp"
+
 #include "codegen/cuda/emit.hpp"
 #include "codegen/graph/transform.hpp"
-#include "palladium/kernel.hpp"
 #include "runtime/build/compile.hpp"
+#include "runtime/build/compiler.hpp"
 #include "runtime/build/components.hpp"
-#include "runtime/build/jobs.hpp"
+#include "runtime/build/key.hpp"
 #include "runtime/device/target.hpp"
-#include "runtime/launch/kernel_state.hpp"
 
 namespace palladium {
 
@@ -86,6 +87,8 @@ CompileFuture Lowered::compile_async(const CompileOptions& options) const {
   return CompileFuture(Shared<Counted>(new FutureState(
       runtime::compile_in_background(specialization, arch_of(options), options.deadline))));
 }
+
+void set_compile_jobs(int jobs) { runtime::choose_compile_jobs(jobs); }
 
 Compiled CompileFuture::get() const {
   return Compiled(Shared<Counted>(new CompiledState(state_of<FutureState>(state_).claim.wait())));

@@ -1,7 +1,7 @@
 // `palladium doctor`: what kernels need, found or how to get it.
 #include <fmt/format.h>
 
-#include "palladium/device.hpp"
+#include "palladium/diagnosis.hpp"
 #include "tools/commands.hpp"
 #include "tools/output.hpp"
 

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "palladium/array.hpp"
@@ -59,22 +58,5 @@ struct DeviceInfo {
 /// The GPUs that the driver shows, in its order; none without a driver. CudaError if there is one
 /// that cannot be used.
 PALLADIUM_API std::vector<DeviceInfo> devices();
-
-/// What `palladium doctor` prints: one row per thing that kernels need.
-struct Finding {
-  /// "driver", "gpu", "nvrtc", "compile helper", "cache", "host compiler"
-  std::string name = {};
-  bool ok = false;
-  std::string found = {};   ///< what and where, or what is wrong
-  std::string advice = {};  ///< how to get it; empty where all is well
-  /// The same for programs: ("path", ...), ("version", ...).
-  std::vector<std::pair<std::string, std::string>> details = {};
-};
-struct Diagnosis {
-  std::vector<Finding> findings;
-  Target target = Target::interpreter;  ///< the default here
-  std::string problem;                  ///< why there is no default target, or empty
-};
-PALLADIUM_API Diagnosis diagnose();
 
 }  // namespace palladium

@@ -3,8 +3,10 @@
 
 #include "palladium/array.hpp"
 #include "palladium/cache.hpp"
+#include "palladium/call.hpp"
 #include "palladium/control.hpp"
 #include "palladium/device.hpp"
+#include "palladium/diagnosis.hpp"
 #include "palladium/error.hpp"
 #include "palladium/gpu.hpp"
 #include "palladium/grid_mapping.hpp"

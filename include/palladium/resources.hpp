@@ -1,4 +1,5 @@
-// What a compiled kernel uses of a multiprocessor, and what ptxas complained about.
+// What a compiled kernel uses of a multiprocessor, what ptxas complained about, and how long it
+// took.
 #pragma once
 
 #include <string>
@@ -13,11 +14,16 @@ struct Resources {
   int spill_store_bytes = 0;  // of all functions together
   int spill_load_bytes = 0;
   int barriers = 0;
-  /// What means lost speed or worse: the assembler's words on wgmma that it serialized or waits that
-  /// it injected (C75xx, C76xx), with the line where it tells one; its warnings; local memory.
+  /// What means lost speed or worse: the assembler's words on wgmma that it serialized or waits
+  /// that it injected (C75xx, C76xx), with the line where it tells one; its warnings; local memory.
   std::vector<std::string> warnings = {};
 
   bool operator==(const Resources&) const = default;
+};
+
+/// Milliseconds of a compile's steps; 0 for those that a cache hit spared.
+struct CompileTimes {
+  double trace = 0, find = 0, lower = 0, nvrtc = 0;
 };
 
 }  // namespace palladium

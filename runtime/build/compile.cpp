@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "cache/stats.hpp"
-#include "cache/text_digest.hpp"
 #include "cache/turn.hpp"
 #include "codegen/base/environment.hpp"
 #include "codegen/base/event.hpp"
@@ -16,13 +15,13 @@
 #include "codegen/base/format.hpp"
 #include "codegen/base/log.hpp"
 #include "codegen/cuda/emit.hpp"
-#include "codegen/device/library.hpp"
 #include "codegen/graph/transform.hpp"
 #include "codegen/nvrtc/nvrtc.hpp"
 #include "runtime/build/compiler.hpp"
 #include "runtime/build/components.hpp"
 #include "runtime/build/dump.hpp"
 #include "runtime/build/jobs.hpp"
+#include "runtime/build/key.hpp"
 #include "runtime/build/record.hpp"
 #include "runtime/call/clock.hpp"
 #include "runtime/driver/driver.hpp"
@@ -31,9 +30,6 @@ namespace palladium::runtime {
 namespace {
 
 using environment::Variable;
-
-constexpr int oldest_capability = 75;
-constexpr int newest_capability = 121;
 
 bool jit_is_off() { return environment::checked(Variable::jit) == "off"; }
 
@@ -75,8 +71,6 @@ std::string translated(const std::string& log, const std::vector<cuda::TextLine>
   return result;
 }
 
-constexpr const char* line_info = "--generate-line-info";
-
 /// The assembler tells lines of its own text. From there a second compile, of such kernels only,
 /// leads to the emitted text and the user's line.
 std::vector<std::string> located(const nvrtc::Result& result, nvrtc::Request request,
@@ -107,7 +101,7 @@ void report(const graph::Graph& g, const Program& p) {
   for (const std::string& w : p.entry.metadata.resources.warnings)
     if (!p.from_cache) log::warning(g.name + ": " + w);
   if (!log::enabled(log::Level::info)) return;
-  const Compiled::Times& t = p.times;
+  const CompileTimes& t = p.times;
   const std::string line =
       p.from_cache ? fmt::format("{}  hit   trace {:.1f} ms  disk {:.1f} ms  {}", g.name, t.trace,
                                  t.find, summary(p))
@@ -264,41 +258,6 @@ std::shared_ptr<const Program> make(const Specialization& s, const JobName& job,
 
 }  // namespace
 
-int compute_capability(const std::string& arch, Location at) {
-  const std::string_view prefix = "sm_";
-  int number = 0;
-  const char* end = arch.data() + arch.size();
-  if (arch.starts_with(prefix)) {
-    const auto [rest, bad] = std::from_chars(arch.data() + prefix.size(), end, number);
-    const std::string_view variant(rest, static_cast<std::size_t>(end - rest));
-    if (bad == std::errc() && number >= oldest_capability && number <= newest_capability &&
-        (variant.empty() || (number >= 90 && (variant == "a" || variant == "f"))))
-      return number;
-  }
-  throw CompileError(at, "unknown architecture '" + arch +
-                             "'; kernels are compiled for sm_75, sm_80, sm_86, sm_89, sm_90a, "
-                             "sm_100a, sm_103a, sm_120a");
-}
-
-cache::Key key_of(const graph::Graph& g, const std::string& arch) {
-  const std::string bytes = graph::canonical_bytes(g);
-  compute_capability(arch, g.at);
-  return cache::key_of(
-      {{"arch", arch}, {"graph", bytes}, {"name", g.name}, {"text", cache::text_digest}});
-}
-
-std::string full_text(const std::string& text) {
-  return "#line 1 \"library.cuh\"\n" + device::prelude(device::Half::cuda, text) + text;
-}
-
-nvrtc::Request request_for(const std::string& text, const std::string& arch, bool lineinfo) {
-  nvrtc::Request request{.source = full_text(text), .arch = arch};
-  if (lineinfo) request.options = {line_info};
-  return request;
-}
-
-cache::Store store() { return cache::Store(cache::default_root(), cache::default_store_options()); }
-
 std::shared_ptr<const Program> compile(const Specialization& s, const std::string& arch,
                                        Lookup lookup) {
   const JobName job = job_name(s, arch, lookup);
@@ -314,14 +273,5 @@ Claim compile_in_background(std::shared_ptr<const Specialization> s, const std::
   };
   return start_job(job, work, deadline);
 }
-
-cache::Entry complete(const Program& program) {
-  const cache::Entry& e = program.entry;
-  if (!program.from_cache) return e;
-  if (auto whole = store().find(e.key, e.toolchain, cache::Parts::all)) return std::move(*whole);
-  return e;
-}
-
-void forget(const Program& program) { store().remove(program.entry.key, program.entry.toolchain); }
 
 }  // namespace palladium::runtime

@@ -10,10 +10,8 @@
 #include "codegen/base/log.hpp"
 #include "codegen/nvrtc/find_helper.hpp"
 #include "palladium/error.hpp"
-#include "palladium/kernel.hpp"
 
-namespace palladium {
-namespace runtime {
+namespace palladium::runtime {
 namespace {
 
 using environment::Variable;
@@ -103,15 +101,12 @@ int compile_jobs() {
   return asked ? static_cast<int>(*asked) : cores;
 }
 
-}  // namespace runtime
-
-void set_compile_jobs(int jobs) {
-  if (jobs < 1 || jobs > runtime::most_jobs)
+void choose_compile_jobs(int jobs) {
+  if (jobs < 1 || jobs > most_jobs)
     throw CompileError("set_compile_jobs: expected a number from 1 to " +
-                       std::to_string(runtime::most_jobs) + ", got " + std::to_string(jobs));
-  runtime::chosen_jobs.store(jobs, std::memory_order_relaxed);
-  if (runtime::Helpers* known = runtime::current.load(std::memory_order_acquire))
-    known->pool.set_jobs(jobs);
+                       std::to_string(most_jobs) + ", got " + std::to_string(jobs));
+  chosen_jobs.store(jobs, std::memory_order_relaxed);
+  if (Helpers* known = current.load(std::memory_order_acquire)) known->pool.set_jobs(jobs);
 }
 
-}  // namespace palladium
+}  // namespace palladium::runtime

@@ -15,6 +15,8 @@ nvrtc::Pool::Outcome run_nvrtc(const nvrtc::Request& request, const nvrtc::Toolc
 /// How many compiles may run at once: what set_compile_jobs() said, else PALLADIUM_COMPILE_JOBS,
 /// else the number of cores.
 int compile_jobs();
+/// As palladium::set_compile_jobs().
+void choose_compile_jobs(int jobs);
 
 /// Which helper there is and what keeps it from working, or "": asks it.
 struct HelperCheck {

@@ -10,8 +10,8 @@
 #include "codegen/base/format.hpp"
 #include "codegen/graph/transform.hpp"
 #include "codegen/nvrtc/nvrtc.hpp"
-#include "runtime/build/compile.hpp"
 #include "runtime/build/compiler.hpp"
+#include "runtime/build/program.hpp"
 
 namespace palladium::runtime {
 namespace {

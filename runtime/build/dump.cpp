@@ -5,6 +5,7 @@
 #include "codegen/base/log.hpp"
 #include "codegen/base/names.hpp"
 #include "codegen/graph/transform.hpp"
+#include "runtime/build/key.hpp"
 
 namespace palladium::runtime {
 namespace {

@@ -3,7 +3,8 @@
 
 #include <string>
 
-#include "runtime/build/compile.hpp"
+#include "runtime/build/program.hpp"
+#include "runtime/call/specialization.hpp"
 
 namespace palladium::runtime {
 

@@ -12,9 +12,14 @@
 
 #include "cache/key.hpp"
 #include "codegen/nvrtc/pool.hpp"
-#include "runtime/build/compile.hpp"
+#include "runtime/build/program.hpp"
 
 namespace palladium::runtime {
+
+enum class Lookup {
+  cached,  // from the cache, if it is there
+  fresh,   // compiled anew, because the driver rejects what the cache has
+};
 
 /// What makes two compiles one, and how messages call it.
 struct JobName {

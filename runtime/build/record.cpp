@@ -1,22 +1,16 @@
 #include "runtime/build/record.hpp"
 
-#include <algorithm>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <utility>
 
 #include "cache/manifest.hpp"
-#include "codegen/base/dim.hpp"
 #include "codegen/base/environment.hpp"
 #include "codegen/base/forking.hpp"
 #include "codegen/graph/transform.hpp"
-#include "palladium/error.hpp"
-#include "palladium/record.hpp"
-#include "runtime/launch/kernel_state.hpp"
 
-namespace palladium {
-namespace runtime {
+namespace palladium::runtime {
 namespace {
 
 using Writer = std::shared_ptr<cache::ManifestWriter>;
@@ -66,12 +60,6 @@ class Manifests {
   std::map<std::string, Open> open_;
 };
 
-struct RecorderState final : detail::Counted {
-  explicit RecorderState(const std::string& p) : path(p) { Manifests::instance().open(path); }
-  ~RecorderState() override { Manifests::instance().close(path); }
-  const std::string path;
-};
-
 std::vector<std::string> arguments_of(const graph::Graph& g) {
   std::vector<std::string> result;
   for (const graph::Argument& a : g.arguments)
@@ -83,6 +71,11 @@ std::vector<std::string> arguments_of(const graph::Graph& g) {
 }
 
 }  // namespace
+
+Recording::Recording(std::string path) : path_(std::move(path)) {
+  Manifests::instance().open(path_);
+}
+Recording::~Recording() { Manifests::instance().close(path_); }
 
 void record(const graph::Graph& g, const std::string& arch) {
   const forking::Section section;
@@ -98,45 +91,4 @@ void record(const graph::Graph& g, const std::string& arch) {
   for (const Writer& writer : writers) writer->add(made);
 }
 
-}  // namespace runtime
-
-Recorder::Recorder(const std::string& path) : state_(new runtime::RecorderState(path)) {}
-Recorder::~Recorder() = default;
-
-namespace {
-
-Lowered lowered_of(const std::string& json) {
-  auto specialization = std::make_shared<runtime::Specialization>();
-  specialization->graph = graph::from_json(json);
-  specialization->signature = runtime::Signature(specialization->graph);
-  return runtime::make_lowered(std::move(specialization));
-}
-
-}  // namespace
-
-Manifest read_manifest(const std::string& path) {
-  cache::Manifest read;
-  if (const files::Outcome outcome = cache::read_manifest(path, read); !outcome)
-    throw CompileError("the manifest '" + path + "' cannot be read: " + outcome.message());
-  Manifest result;
-  for (const cache::Manifest::Damage& damage : read.damages)
-    result.damages.push_back({damage.line, damage.defect});
-  std::map<cache::Digest, std::size_t> places;
-  for (const cache::Record& r : read.records) {
-    const auto [place, is_new] = places.try_emplace(r.id, result.kernels.size());
-    if (is_new) {
-      try {
-        result.kernels.push_back({lowered_of(r.graph), {}, r.arguments, r.location});
-      } catch (const Error& error) {
-        places.erase(place);
-        result.damages.push_back({r.line, error.what()});
-        continue;
-      }
-    }
-    if (!r.arch.empty()) result.kernels[place->second].archs.push_back(r.arch);
-  }
-  std::ranges::stable_sort(result.damages, {}, &Manifest::Damage::line);
-  return result;
-}
-
-}  // namespace palladium
+}  // namespace palladium::runtime

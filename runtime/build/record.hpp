@@ -7,8 +7,20 @@
 
 namespace palladium::runtime {
 
-/// Adds the kernel to what PALLADIUM_RECORD names and to every Recorder's manifest. `arch` is empty
-/// for one that runs on the CPU.
+/// While it lives, what is recorded goes to the manifest at `path`, too.
+class Recording {
+ public:
+  explicit Recording(std::string path);
+  Recording(const Recording&) = delete;
+  Recording& operator=(const Recording&) = delete;
+  ~Recording();
+
+ private:
+  const std::string path_;
+};
+
+/// Adds the kernel to what PALLADIUM_RECORD names and to the manifest of every Recording. `arch` is
+/// empty for one that runs on the CPU.
 void record(const graph::Graph& g, const std::string& arch);
 
 }  // namespace palladium::runtime

@@ -5,7 +5,8 @@
 #include <string>
 
 #include "codegen/graph/graph.hpp"
-#include "palladium/kernel.hpp"
+#include "palladium/call.hpp"
+#include "palladium/device.hpp"
 
 namespace palladium::runtime {
 

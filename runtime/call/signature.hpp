@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "codegen/graph/graph.hpp"
-#include "palladium/kernel.hpp"
+#include "palladium/call.hpp"
 #include "runtime/call/extent.hpp"
 
 namespace palladium::runtime {

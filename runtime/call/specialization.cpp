@@ -9,7 +9,6 @@
 #include "codegen/trace/trace.hpp"
 #include "runtime/call/check.hpp"
 #include "runtime/call/clock.hpp"
-#include "runtime/launch/launcher.hpp"
 
 namespace palladium::runtime {
 namespace {
@@ -82,9 +81,6 @@ Placement placement_of_output(const graph::Graph& g, std::span<const Request> ar
 }
 
 }  // namespace
-
-Specialization::Specialization() = default;
-Specialization::~Specialization() = default;
 
 Request request(const ArgType& type) {
   if (!type.array()) return {.type = type.type(), .is_scalar = type.is_scalar(), .at = type.at()};

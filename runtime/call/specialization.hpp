@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "codegen/graph/graph.hpp"
-#include "palladium/kernel.hpp"
+#include "palladium/call.hpp"
 #include "runtime/call/call_grid.hpp"
 #include "runtime/call/signature.hpp"
 
@@ -21,22 +21,12 @@ struct Source {
   Location at = {};
 };
 
-class Launcher;
-struct Emulated;
-
 struct Specialization {
-  Specialization();
-  ~Specialization();
-
   graph::Graph graph;
   Interpret interpret;
   Signature signature;
   CallGrid grid;
   double trace_ms = 0;
-
-  // What targets made of it, guarded by the kernel's mutex; launchers live as long as this.
-  std::vector<std::unique_ptr<const Launcher>> launchers;
-  std::shared_ptr<const Emulated> emulated;
 };
 
 /// One argument to specialise on.

@@ -37,28 +37,24 @@ Target target_of(const Where& where, const Specialization& s) {
   return s.interpret.on ? Target::interpreter : current_target();
 }
 
-Specialization& keep(KernelState& kernel, const Where& where,
-                     std::shared_ptr<Specialization> made) {
+Variant& keep(KernelState& kernel, const Where& where, std::shared_ptr<Specialization> made) {
   // What is compiled is recorded there, with its architecture.
   if (target_of(where, *made) != Target::cuda) record(made->graph, "");
-  return *kernel.specializations.emplace_back(std::move(made));
+  return *kernel.variants.emplace_back(std::make_unique<Variant>(std::move(made)));
 }
 
-std::shared_ptr<Specialization> find_or_trace(KernelState& kernel, const Where& where,
-                                              std::span<const Arg> arguments,
-                                              std::span<const Arg> outputs,
-                                              Signature::Symbols& symbols, Location at) {
+Variant& find_or_trace(KernelState& kernel, const Where& where, std::span<const Arg> arguments,
+                       std::span<const Arg> outputs, Signature::Symbols& symbols, Location at) {
   const KernelState::Lock lock(kernel, at);
-  for (const auto& s : kernel.specializations)
-    if (s->signature.match(arguments, outputs, symbols)) return s;
+  for (const auto& v : kernel.variants)
+    if (v->specialization->signature.match(arguments, outputs, symbols)) return *v;
   std::vector<Request> requests, output_requests;
   for (const Arg& a : arguments) requests.push_back(request(a));
   for (const Arg& o : outputs) output_requests.push_back(request(o));
   auto made = specialize(kernel.source, requests, output_requests, at);
   if (!made->signature.match(arguments, outputs, symbols))
     made->signature.refuse(arguments, outputs, made->graph.name, at);
-  keep(kernel, where, made);
-  return made;
+  return keep(kernel, where, std::move(made));
 }
 
 /// The device of the arrays, which for GPUs is that of the first one.
@@ -70,19 +66,20 @@ Device device_of_call(Target target, std::span<const Arg> arguments, std::span<c
   return device_of(target);
 }
 
-const Launcher* known_launcher(const Specialization& s, int device) {
-  for (const auto& l : s.launchers)
+const Launcher* known_launcher(const Variant& variant, int device) {
+  for (const auto& l : variant.launchers)
     if (l->device() == device) return l.get();
   return nullptr;
 }
 
 // What takes time is made outside of the kernel's mutex, so that calls with other types go on. Of
 // two threads that make it at once the second takes what the first has made.
-const Launcher& launcher_for(KernelState& kernel, Specialization& s, int device, Stream stream,
+const Launcher& launcher_for(KernelState& kernel, Variant& variant, int device, Stream stream,
                              Location at) {
+  const Specialization& s = *variant.specialization;
   {
     const KernelState::Lock lock(kernel, at);
-    if (const Launcher* known = known_launcher(s, device)) return *known;
+    if (const Launcher* known = known_launcher(variant, device)) return *known;
   }
   {
     const driver::ContextScope context(device);
@@ -94,36 +91,37 @@ const Launcher& launcher_for(KernelState& kernel, Specialization& s, int device,
   }
   auto made = std::make_unique<const Launcher>(s, device);
   const KernelState::Lock lock(kernel, at);
-  if (const Launcher* known = known_launcher(s, device)) return *known;
-  return *s.launchers.emplace_back(std::move(made));
+  if (const Launcher* known = known_launcher(variant, device)) return *known;
+  return *variant.launchers.emplace_back(std::move(made));
 }
 
 /// For types, which no specialisation can be asked whether it fits: the one of the same graph, if
 /// there is one already.
-Specialization& trace_for(KernelState& kernel, const Where& where, std::span<const Request> types,
-                          Location at) {
+Variant& trace_for(KernelState& kernel, const Where& where, std::span<const Request> types,
+                   Location at) {
   const KernelState::Lock lock(kernel, at);
   auto made = specialize(kernel.source, types, {}, at);
   const std::string bytes = graph::canonical_bytes(made->graph);
-  for (const auto& s : kernel.specializations)
-    if (graph::canonical_bytes(s->graph) == bytes) return *s;
+  for (const auto& v : kernel.variants)
+    if (graph::canonical_bytes(v->specialization->graph) == bytes) return *v;
   return keep(kernel, where, std::move(made));
 }
 
-std::shared_ptr<const Emulated> emulated_for(KernelState& kernel, Specialization& s, Location at) {
+const Emulated& emulated_for(KernelState& kernel, Variant& variant, Location at) {
   {
     const KernelState::Lock lock(kernel, at);
-    if (s.emulated) return s.emulated;
+    if (variant.emulated) return *variant.emulated;
   }
-  auto made = emulate(s);
+  auto made = emulate(*variant.specialization);
   const KernelState::Lock lock(kernel, at);
-  if (!s.emulated) s.emulated = std::move(made);
-  return s.emulated;
+  if (!variant.emulated) variant.emulated = std::move(made);
+  return *variant.emulated;
 }
 
-void run(KernelState& kernel, Specialization& s, const Where& where, Target target, Device device,
+void run(KernelState& kernel, Variant& variant, const Where& where, Target target, Device device,
          std::span<const Arg> arguments, std::span<const Arg> outputs,
          const Signature::Symbols& symbols, Location at) {
+  const Specialization& s = *variant.specialization;
   const bool has_programs = s.grid.check(s.graph, symbols, at);
   check_devices(s.graph.name, target, device, arguments, outputs);
   check_aliases(s.graph, arguments, outputs);
@@ -135,10 +133,10 @@ void run(KernelState& kernel, Specialization& s, const Where& where, Target targ
   switch (target) {
   case Target::interpreter: run_interpreter(s, arguments, outputs, symbols); break;
   case Target::emulator:
-    run_emulator(s, *emulated_for(kernel, s, at), arguments, outputs, symbols);
+    run_emulator(s, emulated_for(kernel, variant, at), arguments, outputs, symbols);
     break;
   case Target::cuda: {
-    const Launcher& launcher = launcher_for(kernel, s, device.index, where.stream, at);
+    const Launcher& launcher = launcher_for(kernel, variant, device.index, where.stream, at);
     launcher.launch(arguments, outputs, symbols, where.stream);
     if (!s.interpret.on) kernel.last_launcher.store(&launcher, std::memory_order_release);
     break;
@@ -204,14 +202,14 @@ void prepare(KernelState& kernel, const Where& where, std::span<const ArgType> t
   refuse_inside_trace(at);
   std::vector<Request> requests;
   for (const ArgType& type : types) requests.push_back(request(type));
-  Specialization& s = trace_for(kernel, where, requests, at);
-  switch (target_of(where, s)) {
+  Variant& variant = trace_for(kernel, where, requests, at);
+  switch (target_of(where, *variant.specialization)) {
   case Target::interpreter: break;
-  case Target::emulator: (void)emulated_for(kernel, s, at); break;
+  case Target::emulator: (void)emulated_for(kernel, variant, at); break;
   case Target::cuda:
     (void)driver::api();  // an error without a GPU
     for (int device = 0; device < driver::status().devices; ++device)
-      (void)launcher_for(kernel, s, device, where.stream, at);
+      (void)launcher_for(kernel, variant, device, where.stream, at);
   }
 }
 
@@ -220,16 +218,17 @@ std::vector<Array> call(KernelState& kernel, const Where& where, std::span<const
   refuse_inside_trace(at);
   check_arrays(name_of(kernel), arguments, {});
   Signature::Symbols symbols;
-  const auto s = find_or_trace(kernel, where, arguments, {}, symbols, at);
-  const Target target = target_of(where, *s);
+  Variant& variant = find_or_trace(kernel, where, arguments, {}, symbols, at);
+  const Specialization& s = *variant.specialization;
+  const Target target = target_of(where, s);
   const Device device = device_of_call(target, arguments, {});
-  check_devices(s->graph.name, target, device, arguments, {});
+  check_devices(s.graph.name, target, device, arguments, {});
   std::vector<Array> outputs;
   std::vector<Arg> as_args;
-  for (std::size_t o = 0; o < s->signature.outputs().size(); ++o)
-    outputs.push_back(make_output(*s, o, target, device, where.stream, arguments, symbols, at));
+  for (std::size_t o = 0; o < s.signature.outputs().size(); ++o)
+    outputs.push_back(make_output(s, o, target, device, where.stream, arguments, symbols, at));
   for (const Array& o : outputs) as_args.emplace_back(o, at);
-  run(kernel, *s, where, target, device, arguments, as_args, symbols, at);
+  run(kernel, variant, where, target, device, arguments, as_args, symbols, at);
   return outputs;
 }
 
@@ -241,10 +240,10 @@ void call_into(KernelState& kernel, const Where& where, std::span<const Arg> out
   if (outputs.empty())
     throw CompileError(at, "'" + name_of(kernel) + "': into needs the kernel's outputs");
   Signature::Symbols symbols;
-  const auto s = find_or_trace(kernel, where, arguments, outputs, symbols, at);
-  const Target target = target_of(where, *s);
-  run(kernel, *s, where, target, device_of_call(target, arguments, outputs), arguments, outputs,
-      symbols, at);
+  Variant& variant = find_or_trace(kernel, where, arguments, outputs, symbols, at);
+  const Target target = target_of(where, *variant.specialization);
+  run(kernel, variant, where, target, device_of_call(target, arguments, outputs), arguments,
+      outputs, symbols, at);
 }
 
 }  // namespace palladium::runtime

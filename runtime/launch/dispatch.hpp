@@ -4,7 +4,8 @@
 #include <span>
 #include <vector>
 
-#include "palladium/kernel.hpp"
+#include "palladium/call.hpp"
+#include "palladium/device.hpp"
 #include "runtime/launch/kernel_state.hpp"
 
 namespace palladium::runtime {

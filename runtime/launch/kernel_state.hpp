@@ -1,23 +1,32 @@
-// What the handles Kernel, Lowered and Compiled refer to.
+// What the handle Kernel refers to.
 #pragma once
 
 #include <atomic>
 #include <memory>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "codegen/base/forking.hpp"
-#include "palladium/kernel.hpp"
 #include "runtime/call/specialization.hpp"
+#include "runtime/launch/launcher.hpp"
+#include "runtime/launch/run_emulator.hpp"
 
 namespace palladium::runtime {
 
-class Launcher;
+/// A specialisation, and what targets made of it.
+struct Variant {
+  explicit Variant(std::shared_ptr<const Specialization> s) : specialization(std::move(s)) {}
+
+  const std::shared_ptr<const Specialization> specialization;
+  std::vector<std::unique_ptr<const Launcher>> launchers;  // one per device
+  std::shared_ptr<const Emulated> emulated;
+};
 
 struct KernelState final : palladium::detail::Counted {
   explicit KernelState(Source s) : source(std::move(s)) {}
 
-  /// Guards `specializations` and what is in them, while something is traced too. CompileError
+  /// Guards `variants` and what is in them, while something is traced too. CompileError
   /// where this thread holds it: the kernel's options function, or its body, asks for the kernel.
   class Lock {
    public:
@@ -38,25 +47,13 @@ struct KernelState final : palladium::detail::Counted {
   };
 
   const Source source;
-  std::vector<std::shared_ptr<Specialization>> specializations;
-  /// The launcher that ran last, which lives as long as this: what the hot path tries.
+  std::vector<std::unique_ptr<Variant>> variants;  // live, with their launchers, as long as this
+  /// The launcher that ran last: what the hot path tries.
   std::atomic<const Launcher*> last_launcher{nullptr};
 
  private:
   forking::Mutex mutex_;
   std::atomic<std::thread::id> holder_ = std::thread::id();
 };
-
-struct LoweredState final : palladium::detail::Counted {
-  explicit LoweredState(std::shared_ptr<Specialization> s) : specialization(std::move(s)) {}
-  const std::shared_ptr<Specialization> specialization;
-};
-
-Lowered make_lowered(std::shared_ptr<Specialization> specialization);
-
-template <class State>
-State& state_of(const palladium::detail::Shared<palladium::detail::Counted>& handle) {
-  return static_cast<State&>(*handle.operator->());
-}
 
 }  // namespace palladium::runtime

@@ -8,6 +8,7 @@
 #include "cache/memory.hpp"
 #include "codegen/base/event.hpp"
 #include "codegen/base/log.hpp"
+#include "runtime/build/compile.hpp"
 #include "runtime/driver/capture.hpp"
 #include "runtime/driver/device.hpp"
 

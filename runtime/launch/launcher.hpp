@@ -6,9 +6,11 @@
 #include <memory>
 #include <span>
 
-#include "runtime/build/compile.hpp"
+#include "palladium/call.hpp"
+#include "palladium/device.hpp"
 #include "runtime/call/specialization.hpp"
 #include "runtime/driver/kernel.hpp"
+#include "runtime/launch/packer.hpp"
 
 namespace palladium::runtime {
 

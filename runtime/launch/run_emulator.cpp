@@ -1,11 +1,10 @@
 #include "runtime/launch/run_emulator.hpp"
 
 #include "codegen/cuda/emit.hpp"
-#include "runtime/build/compile.hpp"
-#include "runtime/build/launch_plan.hpp"
-#include "runtime/call/check.hpp"
+#include "runtime/build/key.hpp"
 #include "runtime/device/target.hpp"
 #include "runtime/emulator/emulator.hpp"
+#include "runtime/launch/packer.hpp"
 
 namespace palladium::runtime {
 

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "palladium/palladium.hpp"
-#include "runtime/build/compile.hpp"
+#include "runtime/build/program.hpp"
 #include "tests/support/compile_helper.hpp"
 #include "tests/support/folder.hpp"
 #include "tests/support/hidden.hpp"

@@ -7,7 +7,7 @@
 
 #include "cache/store.hpp"
 #include "palladium/palladium.hpp"
-#include "runtime/build/compile.hpp"
+#include "runtime/build/program.hpp"
 #include "tests/support/captured_stderr.hpp"
 #include "tests/support/folder.hpp"
 

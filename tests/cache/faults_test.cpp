@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "palladium/palladium.hpp"
-#include "runtime/build/compile.hpp"
 #include "tests/support/captured_stderr.hpp"
 #include "tests/support/compile_helper.hpp"
 #include "tests/support/folder.hpp"

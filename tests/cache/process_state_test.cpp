@@ -18,7 +18,6 @@
 
 #include "codegen/base/files.hpp"
 #include "palladium/palladium.hpp"
-#include "runtime/build/compile.hpp"
 #include "tests/support/compile_helper.hpp"
 #include "tests/support/folder.hpp"
 #include "tests/support/hidden.hpp"

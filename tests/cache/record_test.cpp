@@ -6,7 +6,6 @@
 
 #include "palladium/ops/registry.hpp"
 #include "palladium/palladium.hpp"
-#include "runtime/build/compile.hpp"
 #include "tests/support/captured_stderr.hpp"
 #include "tests/support/folder.hpp"
 #include "tests/support/targets.hpp"

@@ -13,7 +13,7 @@
 #include "codegen/base/files.hpp"
 #include "palladium/ops/registry.hpp"
 #include "palladium/palladium.hpp"
-#include "runtime/build/compile.hpp"
+#include "runtime/build/program.hpp"
 #include "tests/support/captured_stderr.hpp"
 #include "tests/support/folder.hpp"
 #include "tests/support/hidden.hpp"

@@ -10,8 +10,8 @@
 #include "cache/text_digest.hpp"
 #include "codegen/graph/transform.hpp"
 #include "palladium/palladium.hpp"
-#include "runtime/build/compile.hpp"
 #include "runtime/build/components.hpp"
+#include "runtime/build/key.hpp"
 #include "tests/cli/tool.hpp"
 
 using namespace palladium;

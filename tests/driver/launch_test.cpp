@@ -8,7 +8,7 @@
 #include "cache/store.hpp"
 #include "palladium/ops/softmax.hpp"
 #include "palladium/palladium.hpp"
-#include "runtime/build/compile.hpp"
+#include "runtime/build/program.hpp"
 #include "runtime/driver/device.hpp"
 #include "runtime/driver/memory.hpp"
 #include "tests/fake_cuda/in_test.hpp"

@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <string>
+#include <vector>
 
 #include "palladium/error.hpp"
 #include "tests/house/declared_uses.hpp"
@@ -97,11 +99,25 @@ TEST_CASE("what a used folder uses is allowed, what uses it is not") {
             .empty());
   CHECK(house::arrows({{"codegen/layout/layout.cpp", "#include \"codegen/cuda/lower.hpp\"\n"}})
             .size() == 1);
-  CHECK(
-      house::arrows({{"runtime/fiber/fiber.cpp", "#include \"runtime/launch/dispatch.hpp\"\n"}}).size() ==
-      1);
-  CHECK(
-      house::arrows({{"runtime/launch/dispatch.cpp", "#include \"runtime/fiber/fiber.hpp\"\n"}}).empty());
+  CHECK(house::arrows({{"runtime/fiber/fiber.cpp", "#include \"runtime/launch/dispatch.hpp\"\n"}})
+            .size() == 1);
+  CHECK(house::arrows({{"runtime/launch/dispatch.cpp", "#include \"runtime/fiber/fiber.hpp\"\n"}})
+            .empty());
+}
+
+TEST_CASE("the floors of the runtime look down only") {
+  const std::vector<std::string> floors = {"runtime/device/array", "runtime/call/check",
+                                           "runtime/build/key", "runtime/launch/packer",
+                                           "runtime/lowered"};
+  for (std::size_t low = 0; low < floors.size(); ++low)
+    for (std::size_t high = low + 1; high < floors.size(); ++high) {
+      INFO(floors[low] << " and " << floors[high]);
+      const auto include = [](const std::string& file) {
+        return "#include \"" + file + ".hpp\"\n";
+      };
+      CHECK(house::arrows({{floors[low] + ".cpp", include(floors[high])}}).size() == 1);
+      CHECK(house::arrows({{floors[high] + ".cpp", include(floors[low])}}).empty());
+    }
 }
 
 TEST_CASE("a public header counts as its owner's folder, from both sides") {
@@ -183,8 +199,8 @@ TEST_CASE("processes by their bare numbers are found, in every folder") {
         "const pid_t child = ::fork();", "if (fork() == 0) run();", "killpg(group, 9);",
         "::wait(nullptr);", "return ::waitid(P_ALL, 0, &info, WEXITED);"}) {
     INFO(line);
-    for (const char* path : {"tools/compile/keeper.cpp", "runtime/build/jobs.cpp", "tests/a_test.cpp",
-                             "benchmarks/a_benchmark.cpp"})
+    for (const char* path : {"tools/compile/keeper.cpp", "runtime/build/jobs.cpp",
+                             "tests/a_test.cpp", "benchmarks/a_benchmark.cpp"})
       CHECK(house::processes({{path, line}}).size() == 1);
     CHECK(house::processes({{"codegen/base/process.cpp", line}}).empty());
   }

@@ -35,10 +35,13 @@ const std::vector<Row>& table() {
       {"runtime/race", {"codegen/base"}},
       {"runtime/interpreter", {"codegen/graph", "runtime/fiber", "runtime/race"}},
       {"runtime/emulator", {"codegen/device", "runtime/fiber", "runtime/race"}},
+      {"runtime/device", {"runtime/driver"}, {"device", "npy"}},
+      {"runtime/call", {"runtime/device", "codegen/trace"}, {"call"}},
+      {"runtime/build", {"runtime/call", "codegen/cuda", "codegen/nvrtc", "cache"}},
+      {"runtime/launch", {"runtime/build", "runtime/interpreter", "runtime/emulator"}},
       {"runtime",
-       {"codegen/trace", "codegen/cuda", "codegen/nvrtc", "cache", "runtime/driver",
-        "runtime/interpreter", "runtime/emulator"},
-       {"kernel", "device", "cache", "cost", "npy", "record"}},
+       {"runtime/launch", "runtime/build", "runtime/call", "runtime/device"},
+       {"kernel", "cache", "cost", "record", "diagnosis"}},
       {"runtime/ops", {"runtime"}, {"ops/*", "palladium"}},
   };
   return rows;

@@ -15,7 +15,7 @@
 
 #include "codegen/cuda/emit.hpp"
 #include "codegen/graph/transform.hpp"
-#include "runtime/build/compile.hpp"
+#include "runtime/build/key.hpp"
 
 namespace palladium {
 namespace {

@@ -10,7 +10,7 @@
 #include "codegen/trace/trace.hpp"
 #include "palladium/ops/registry.hpp"
 #include "palladium/palladium.hpp"
-#include "runtime/build/compile.hpp"
+#include "runtime/build/key.hpp"
 #include "tests/support/random_graph.hpp"
 
 using pl::_;

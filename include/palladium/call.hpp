@@ -1,0 +1,188 @@
+// What a call of a kernel is made of: its arguments, and options as a function of their types.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "palladium/array.hpp"
+#include "palladium/spec.hpp"
+
+namespace palladium {
+
+/// A number passed by value: its bits in its dtype.
+struct Scalar {
+  DType dtype = {};
+  std::uint64_t bits = 0;
+};
+namespace detail {
+PALLADIUM_API Scalar scalar(const Value& literal, DType dtype, Location at);
+}
+/// `axpy(pl::scalar(alpha), x, y)`: the kernel gets it in its argument block, the body as
+/// pl::Value. CompileError for a number that an integer dtype does not hold; floats round it.
+template <class T>
+requires std::is_arithmetic_v<T> Scalar scalar(T number, DType dtype = dtype_of<T>,
+                                               Location at = here()) {
+  return detail::scalar(Value(number), dtype, at);
+}
+
+namespace detail {
+
+/// What neither a call nor lower() takes.
+template <class T>
+concept NoArgument =
+    !std::is_arithmetic_v<T> && !std::is_same_v<T, Location> && !std::is_base_of_v<Array, T> &&
+    !std::is_base_of_v<Scalar, T> && !std::is_base_of_v<ShapeDtype, T>;
+
+}  // namespace detail
+
+/// An argument of one call, with the caller's line. Never kept.
+class Arg {
+ public:
+  Arg(Location at = here()) : at_(at) {}
+  Arg(const Array& array, Location at = here()) : array_(&array), at_(at) {}
+  Arg(const Scalar& scalar, Location at = here()) : scalar_(scalar), at_(at) {}
+  template <class T>
+  requires std::is_arithmetic_v<T> Arg(T) {
+    static_assert(detail::never<T>,
+                  "palladium: a number is passed to a kernel by value as pl::scalar(x)");
+  }
+  template <std::same_as<ShapeDtype> T>
+  Arg(const T&) {
+    static_assert(detail::never<T>,
+                  "palladium: a call takes pl::Array and pl::scalar(x); of types alone there is "
+                  "k.lower(type) and k.prepare({type})");
+  }
+  template <class T>
+  requires detail::NoArgument<T> Arg(const T&) {
+    static_assert(detail::never<T>,
+                  "palladium: a kernel takes pl::Array and pl::scalar(x); view memory of your own: "
+                  "pl::Array::view(std::span(vector), {rows, columns}), and give the result of a "
+                  "call a name: pl::Array y = k(x);");
+  }
+
+  const Array* array() const { return array_; }
+  const Scalar& scalar() const { return scalar_; }
+  bool is_none() const { return !array_ && scalar_.dtype == DType(); }
+  Location at() const { return at_; }
+
+ private:
+  const Array* array_ = nullptr;
+  Scalar scalar_ = {};
+  Location at_;
+};
+
+/// The type of an argument, for `lower`: a ShapeDtype, or an argument as of a call.
+class ArgType {
+ public:
+  ArgType(Location at = here()) : at_(at) {}
+  ArgType(const ShapeDtype& type, Location at = here()) : type_(type), at_(at) {}
+  ArgType(const Array& array, Location at = here()) : array_(&array), at_(at) {}
+  ArgType(const Scalar& scalar, Location at = here())
+      : type_{{}, scalar.dtype}, is_scalar_(true), at_(at) {}
+  template <class T>
+  requires(detail::NoArgument<T> && !std::is_convertible_v<const T&, std::span<const ArgType>>)
+      ArgType(const T&) {
+    static_assert(detail::never<T>,
+                  "palladium: lower and prepare take pl::ShapeDtype{{rows, columns}, pl::f32}, or "
+                  "what a call takes: pl::Array and pl::scalar(x)");
+  }
+
+  const ShapeDtype& type() const { return type_; }
+  const Array* array() const { return array_; }
+  bool is_scalar() const { return is_scalar_; }
+  bool is_none() const { return !array_ && type_.dtype == DType(); }
+  Location at() const { return at_; }
+
+ private:
+  ShapeDtype type_ = {};
+  const Array* array_ = nullptr;
+  bool is_scalar_ = false;
+  Location at_;
+};
+
+/// A body together with its options, made for some types of arguments: a body can then use their
+/// extents, which it cannot ask of its blocks.
+struct Call {
+  Body body;
+  PallasCallOptions options = {};
+};
+
+namespace detail {
+
+/// A function from the types of the arguments to what is called.
+struct OptionsFunction : Counted {
+  static constexpr int any = -1;
+  struct Made {
+    PallasCallOptions options;
+    std::vector<Body> body;  ///< none, or the one that stands in for the kernel's
+  };
+  int arity = 0;  ///< any: takes a span of them
+  virtual Made call(std::span<const ShapeDtype> types) = 0;
+};
+
+template <class F, std::size_t... I>
+consteval bool takes_types(std::index_sequence<I...>) {
+  return std::is_invocable_v<F&, Repeat<const ShapeDtype&, I>...>;
+}
+inline constexpr int max_options_arity = 12;
+template <class F>
+consteval int options_arity() {
+  if constexpr (std::is_invocable_v<F&, std::span<const ShapeDtype>> &&
+                !std::is_invocable_v<F&, const ShapeDtype&>) {
+    return OptionsFunction::any;
+  } else {
+    int arity = -2, fitting = 0;
+    [&]<std::size_t... N>(std::index_sequence<N...>) {
+      ((takes_types<F>(std::make_index_sequence<N>()) ? (arity = static_cast<int>(N), ++fitting)
+                                                      : 0),
+       ...);
+    }
+    (std::make_index_sequence<max_options_arity + 1>());
+    return fitting == 1 ? arity : -2;
+  }
+}
+
+template <class F, bool HasBody>
+struct OptionsModel final : OptionsFunction {
+  explicit OptionsModel(F f) : function(std::move(f)) { arity = options_arity<F>(); }
+  Made call(std::span<const ShapeDtype> types) override {
+    constexpr int count = options_arity<F>();
+    static_assert(count != -2,
+                  "palladium: the function takes a pl::ShapeDtype per argument, or one "
+                  "std::span<const pl::ShapeDtype>");
+    if constexpr (count == any) {
+      return made(function(types));
+    } else if constexpr (count >= 0) {
+      return [&]<std::size_t... I>(std::index_sequence<I...>) {
+        return made(function(types[I]...));
+      }
+      (std::make_index_sequence<count>());
+    } else {
+      return {};
+    }
+  }
+  template <class R>
+  static Made made(R returned) {
+    constexpr bool fits = std::is_same_v<R, PallasCallOptions> || std::is_same_v<R, Call>;
+    static_assert(fits, "palladium: the function returns pl::PallasCallOptions or pl::Call");
+    static_assert(!fits || HasBody == std::is_same_v<R, PallasCallOptions>,
+                  "palladium: a body stands beside a function that returns "
+                  "pl::PallasCallOptions, or inside the pl::Call that it returns");
+    if constexpr (std::is_same_v<R, Call>)
+      return {std::move(returned.options), {std::move(returned.body)}};
+    else if constexpr (fits)
+      return {std::move(returned), {}};
+    else
+      return {};
+  }
+  F function;
+};
+
+}  // namespace detail
+}  // namespace palladium

@@ -1,0 +1,68 @@
+#include "runtime/launch/packer.hpp"
+
+#include "codegen/graph/limits.hpp"
+#include "runtime/call/check.hpp"
+
+namespace palladium::runtime {
+
+Packer::Packer(const graph::Graph& g, const LaunchPlan& plan)
+    : blocks_(plan.blocks), kernel_(g.name) {
+  if (plan.parameters.size() > ArgumentBlock::max_parameters)
+    throw CompileError(g.at, "'" + g.name + "' needs " + std::to_string(plan.parameters.size()) +
+                                 " kernel parameters; at most " +
+                                 std::to_string(ArgumentBlock::max_parameters) + " can be passed");
+  using Kind = cuda::Parameter::Kind;
+  for (const cuda::Parameter& p : plan.parameters) {
+    Slot slot{.kind = p.kind,
+              .is_output = false,
+              .index = static_cast<std::uint16_t>(p.index),
+              .dimension = static_cast<std::uint16_t>(p.dimension)};
+    if (p.kind == Kind::array || p.kind == Kind::stride) {
+      slot.is_output = p.index >= g.mapping.num_inputs;
+      slot.index = static_cast<std::uint16_t>(slot.is_output ? p.index - g.mapping.num_inputs
+                                                             : position_of_input(g, p.index));
+    } else if (p.kind == Kind::scalar) {
+      slot.index = static_cast<std::uint16_t>(position_of_scalar(g, p.index));
+    } else if (p.index >= g.num_symbols) {
+      throw InternalError("launch plan of '" + g.name + "': there is no symbol " +
+                          std::to_string(p.index));
+    }
+    slots_.push_back(slot);
+  }
+}
+
+void Packer::pack(std::span<const Arg> arguments, std::span<const Arg> outputs,
+                  const Signature::Symbols& symbols, ArgumentBlock& block) const {
+  using Kind = cuda::Parameter::Kind;
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    const Slot& s = slots_[i];
+    const Arg* arg =
+        s.kind == Kind::symbol ? nullptr : &(s.is_output ? outputs : arguments)[s.index];
+    switch (s.kind) {
+    case Kind::array:
+      block.slots[i] = reinterpret_cast<std::uintptr_t>(arg->array()->data());
+      break;
+    case Kind::stride:
+      block.slots[i] = static_cast<std::uint64_t>(arg->array()->stride(s.dimension));
+      break;
+    case Kind::scalar:
+      block.slots[i] = arg->scalar().bits;
+      break;  // little endian: low bytes first
+    case Kind::symbol: block.slots[i] = static_cast<std::uint64_t>(symbols[s.index]); break;
+    }
+    block.pointers[i] = &block.slots[i];
+  }
+}
+
+unsigned Packer::blocks(const Signature::Symbols& symbols) const {
+  const std::int64_t blocks = blocks_.evaluate(symbols);
+  if (blocks < 0 || blocks > graph::most_blocks) [[unlikely]]
+    refuse(blocks);
+  return static_cast<unsigned>(blocks);
+}
+
+void Packer::refuse(std::int64_t blocks) const {
+  throw InternalError("launch plan of '" + kernel_ + "': " + std::to_string(blocks) + " blocks");
+}
+
+}  // namespace palladium::runtime

@@ -1,0 +1,50 @@
+// The arguments of a call, as the kernelParams of a launch.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "codegen/graph/graph.hpp"
+#include "palladium/call.hpp"
+#include "runtime/build/launch_plan.hpp"
+#include "runtime/call/extent.hpp"
+#include "runtime/call/signature.hpp"
+
+namespace palladium::runtime {
+
+/// The kernelParams of one launch.
+struct ArgumentBlock {
+  static constexpr std::size_t max_parameters = 256;
+  std::uint64_t slots[max_parameters];
+  void* pointers[max_parameters];
+};
+
+/// Packs the arguments of a call as a plan wants them, without allocation.
+class Packer {
+ public:
+  /// CompileError for more parameters than fit; InternalError for a plan that is not of this graph.
+  Packer(const graph::Graph& g, const LaunchPlan& plan);
+
+  void pack(std::span<const Arg> arguments, std::span<const Arg> outputs,
+            const Signature::Symbols& symbols, ArgumentBlock& block) const;
+
+  /// gridDim.x, 0 for a call without programs. Precondition: CallGrid::check.
+  unsigned blocks(const Signature::Symbols& symbols) const;
+
+ private:
+  struct Slot {
+    cuda::Parameter::Kind kind;
+    bool is_output;
+    std::uint16_t index;  // position among arguments or outputs; number of a symbol
+    std::uint16_t dimension;
+  };
+  [[noreturn]] void refuse(std::int64_t blocks) const;
+
+  std::vector<Slot> slots_;
+  Extent blocks_;
+  std::string kernel_;
+};
+
+}  // namespace palladium::runtime
