@@ -1,9 +1,11 @@
 #include "codegen/base/dim.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <deque>
 #include <map>
 #include <mutex>
+#include <numeric>
 #include <tuple>
 
 #include "codegen/base/forking.hpp"
@@ -23,6 +25,7 @@ struct Table {
   using Key =
       std::tuple<DimOp, std::int64_t, std::uint32_t, std::int64_t, std::uint32_t, std::uint32_t>;
   std::map<Key, std::uint32_t> ids;
+  std::vector<DimOptions> promises{DimOptions{}};  // 0 is none
 
   std::uint32_t intern(const DimNode& n) {
     const auto part = [](const Dim& d) { return d.is_static() ? d.value() : 0; };
@@ -30,6 +33,15 @@ struct Table {
     auto [it, fresh] = ids.try_emplace(key, static_cast<std::uint32_t>(nodes.size()));
     if (fresh) nodes.push_back(n);
     return it->second;
+  }
+  std::uint32_t promise(const DimOptions& o) {
+    const auto same = [&](const DimOptions& p) {
+      return p.multiple_of == o.multiple_of && p.at_most == o.at_most;
+    };
+    const auto found = std::find_if(promises.begin(), promises.end(), same);
+    const auto id = static_cast<std::uint32_t>(found - promises.begin());
+    if (found == promises.end()) promises.push_back(o);
+    return id;
   }
   std::uint32_t symbol(std::string_view name) {
     if (auto it = symbol_ids.find(name); it != symbol_ids.end()) return it->second;
@@ -152,14 +164,27 @@ std::int64_t Dim::read() const {
   return current_binding->read(*this);
 }
 
-Dim dim(const char* name, Location at) {
+Dim Dim::with_promise(std::uint32_t promise) const {
+  Dim d = *this;
+  d.promise_ = promise;
+  return d;
+}
+
+Dim dim(const char* name, DimOptions options, Location at) {
   if (!name || !*name) throw CompileError(at, "dim: a symbol needs a name");
-  std::uint32_t number;
+  const auto refuse = [&](const char* field, const char* expected, std::int64_t given) {
+    throw CompileError(at, std::string("dim '") + name + "': ." + field + " is " + expected +
+                               ", given " + std::to_string(given));
+  };
+  if (options.multiple_of < 1) refuse("multiple_of", "a number from 1", options.multiple_of);
+  if (options.at_most < 0) refuse("at_most", "a number from 0", options.at_most);
+  std::uint32_t number, promise;
   {
     std::lock_guard lock(table().mutex);
     number = first_named_symbol + table().symbol(name);
+    promise = table().promise(options);
   }
-  return make_symbol(number);
+  return make_symbol(number).with_promise(promise);
 }
 
 Dim detail::dim_binary(DimOp op, const Dim& a, const Dim& b) {
@@ -217,6 +242,73 @@ std::int64_t evaluate(const Dim& d, std::span<const std::int64_t> values) {
     if (s >= values.size()) throw InternalError("dim: no value for symbol " + symbol_name(s));
     return values[s];
   });
+}
+
+void DimSizes::narrow(const DimSizes& o) {
+  const Checked both = multiple == 0 || o.multiple == 0
+                           ? Checked(0)
+                           : Checked(multiple) / std::gcd(multiple, o.multiple) * o.multiple;
+  multiple = both.value_or(multiple);
+  least = std::max(least, o.least);
+  most = std::min(most, o.most);
+}
+
+DimSizes promised(const Dim& d) {
+  if (d.promise() == 0) return {};
+  std::lock_guard lock(table().mutex);
+  const DimOptions& o = table().promises[d.promise()];
+  return {.multiple = o.multiple_of, .most = o.at_most};
+}
+
+namespace {
+
+struct Range {
+  Checked least, most;
+};
+
+// All operations but % are monotonic in each operand, between divisors of one sign.
+Range range_of(const Dim& d, std::span<const DimSizes> symbols) {
+  constexpr Checked unknown = Checked(INT64_MAX) + 1;
+  if (d.is_static()) return {d.value(), d.value()};
+  const DimNode n = dim_node(d);
+  if (n.op == DimOp::symbol) {
+    const DimSizes s = n.symbol < symbols.size() ? symbols[n.symbol] : DimSizes{};
+    return {s.least, s.most == INT64_MAX && s.least != s.most ? unknown : Checked(s.most)};
+  }
+  const Range a = range_of(n.a, symbols), b = range_of(n.b, symbols);
+  if (!a.least.fits() || !a.most.fits() || !b.least.fits() || !b.most.fits())
+    return {unknown, unknown};
+  const bool divides = n.op == DimOp::div || n.op == DimOp::mod || n.op == DimOp::cdiv;
+  const bool one = a.least.value() == a.most.value() && b.least.value() == b.most.value();
+  if (divides && b.least.value() <= 0 && !one) return {unknown, unknown};
+  if (n.op == DimOp::mod && !one) return {Checked(1) - b.most, b.most - 1};
+  Range r{unknown, unknown};
+  for (const Checked& x : {a.least, a.most})
+    for (const Checked& y : {b.least, b.most}) {
+      const Checked z = apply(n.op, x.value(), y.value());
+      if (!z.fits()) return {unknown, unknown};
+      const bool first = !r.most.fits();
+      r.least = first ? z : Checked(std::min(r.least.value(), z.value()));
+      r.most = first ? z : Checked(std::max(r.most.value(), z.value()));
+    }
+  return r;
+}
+
+}  // namespace
+
+Checked most(const Dim& d, std::span<const DimSizes> symbols) { return range_of(d, symbols).most; }
+
+std::int64_t multiple_of(const Dim& d, const DimFacts& facts) {
+  if (d.is_static()) return d.value() == INT64_MIN ? 1 : std::abs(d.value());
+  const DimNode n = dim_node(d);
+  if (n.op == DimOp::symbol) return facts.multiple(n.symbol);
+  const std::int64_t a = multiple_of(n.a, facts), b = multiple_of(n.b, facts);
+  switch (n.op) {
+  case DimOp::mul: return (Checked(a) * b).value_or(a);
+  case DimOp::div:
+  case DimOp::cdiv: return n.b.is_static() && b > 0 && a % b == 0 ? a / b : 1;
+  default: return std::gcd(a, b);  // sums, and what is one of the two or a rest
+  }
 }
 
 std::string to_string(const Dim& d) {
@@ -295,6 +387,20 @@ bool DimBinding::equal(const Dim& a, const Dim& b) {
 bool DimBinding::unify(const Dim& a, const Dim& b) {
   if (can_peek(a) && can_peek(b)) return equal(a, b);
   return resolve(a).same(resolve(b)) || replace_symbol(a, b);
+}
+
+bool DimBinding::require_multiple(const Dim& d, std::int64_t n) {
+  requirements_.push_back({d, n});
+  return !can_peek(d) || peek(d) % n == 0;
+}
+
+DimSizes DimBinding::required(std::uint32_t symbol) const {
+  DimSizes sizes;
+  for (const Requirement& r : requirements_) {
+    const Dim d = resolve(r.dim);
+    if (is_symbol(d) && dim_node(d).symbol == symbol) sizes.narrow({.multiple = r.multiple});
+  }
+  return sizes;
 }
 
 bool DimBinding::replace_by(const Dim& symbol, const Dim& d) {

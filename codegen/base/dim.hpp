@@ -45,6 +45,33 @@ Dim substitute(const Dim& d, std::span<const std::uint32_t> from, std::span<cons
 /// CompileError for a division by zero and for what 64 bits do not hold.
 std::int64_t evaluate(const Dim& d, std::span<const std::int64_t> values);
 
+/// What is known of the sizes that a symbol stands for.
+struct DimSizes {
+  std::int64_t multiple = 1;  // that all of them are multiples of; 0 where the size is 0
+  std::int64_t least = 0, most = INT64_MAX;
+
+  static DimSizes only(std::int64_t n) { return {n, n, n}; }
+  /// Adds what else is known of them.
+  void narrow(const DimSizes& o);
+};
+/// What pl::dim() was told when it gave this very handle; arithmetic forgets it.
+DimSizes promised(const Dim& d);
+/// The largest value, given those of the symbols by number; does not fit where it is not known.
+Checked most(const Dim& d, std::span<const DimSizes> symbols);
+
+/// What holds of a canonical graph's symbols in every call.
+struct DimFacts {
+  std::vector<std::int64_t> multiples =
+      {};  // by symbol; of those that are missing nothing is known
+  std::int64_t multiple(std::uint32_t symbol) const {
+    return symbol < multiples.size() ? multiples[symbol] : 1;
+  }
+  bool operator==(const DimFacts&) const = default;
+};
+/// A number that every value of `d` is a multiple of; 0 where that is 0. Whoever wants to know asks
+/// here.
+std::int64_t multiple_of(const Dim& d, const DimFacts& facts);
+
 /// What is known of symbols while one lives on this thread: reading a symbolic Dim yields its bound
 /// value and pins the symbols it is made of; finding two dims equal makes a symbol the other dim.
 class DimBinding {
@@ -66,6 +93,16 @@ class DimBinding {
   bool equal(const Dim& a, const Dim& b);
   /// Makes the two equal where no value says otherwise; false if one does.
   bool unify(const Dim& a, const Dim& b);
+  /// Keeps in mind that `d` must be a multiple of `n`; false if its value is not.
+  bool require_multiple(const Dim& d, std::int64_t n);
+
+  struct Requirement {
+    Dim dim;
+    std::int64_t multiple = 1;
+  };
+  const std::vector<Requirement>& requirements() const { return requirements_; }
+  /// What the requirements say of a symbol that is still free.
+  DimSizes required(std::uint32_t symbol) const;
 
   static DimBinding* current();
 
@@ -82,6 +119,7 @@ class DimBinding {
   bool replace_symbol(const Dim& a, const Dim& b);
   bool replace_by(const Dim& symbol, const Dim& d);
   std::vector<Entry> entries_;
+  std::vector<Requirement> requirements_;
   DimBinding* outer_;
 };
 

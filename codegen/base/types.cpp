@@ -25,6 +25,11 @@ ShapeDtype known(ShapeDtype type) {
   return type;
 }
 
+std::string with_size(const Dim& d) {
+  const Dim size = known(d);
+  return d.is_static() || !size.is_static() ? to_string(d) : to_string(d) + " = " + to_string(size);
+}
+
 bool unify(const Dim& a, const Dim& b) {
   DimBinding* binding = DimBinding::current();
   return binding ? binding->unify(a, b) : a == b;
@@ -99,21 +104,30 @@ std::string to_string(const ShapeDtype& type) { return type.dtype.name() + to_st
 
 void require_equal(const Dim& a, const Dim& b) {
   if (unify(a, b)) return;
-  const auto text = [](const Dim& d) {
-    const Dim size = known(d);
-    return d.is_static() || !size.is_static() ? to_string(d)
-                                              : to_string(d) + " = " + to_string(size);
-  };
-  throw CompileError("require_equal: expected equal extents, given " + text(a) + " and " + text(b));
+  throw CompileError("require_equal: expected equal extents, given " + with_size(a) + " and " +
+                     with_size(b));
+}
+
+void require_multiple(const Dim& d, std::int64_t n, Location at) {
+  if (n < 1)
+    throw CompileError(at,
+                       "require_multiple: expected a number from 1, given " + std::to_string(n));
+  DimBinding* const binding = DimBinding::current();
+  if (!binding && !d.is_static())
+    throw CompileError(at, "require_multiple: '" + to_string(d) +
+                               "' is symbolic; only an options function can ask for its size");
+  if (binding ? binding->require_multiple(d, n) : d.value() % n == 0) return;
+  throw CompileError("require_multiple: expected a multiple of " + std::to_string(n) + ", given " +
+                     with_size(d));
 }
 
 void require_equal(const ShapeDtype& a, const ShapeDtype& b) {
   bool equal = a.dtype == b.dtype && a.shape.rank() == b.shape.rank();
   for (int i = 0; equal && i < a.shape.rank(); ++i) equal = unify(a.shape[i], b.shape[i]);
   if (!equal)
-    throw CompileError("require_equal: expected arrays of one shape and dtype, given " + name_of(a.shape) + " " +
-                       to_string(known(a)) + " and " + name_of(b.shape) + " " +
-                       to_string(known(b)));
+    throw CompileError("require_equal: expected arrays of one shape and dtype, given " +
+                       name_of(a.shape) + " " + to_string(known(a)) + " and " + name_of(b.shape) +
+                       " " + to_string(known(b)));
 }
 
 }  // namespace palladium

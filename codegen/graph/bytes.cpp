@@ -17,7 +17,7 @@ class Writer {
       : g_(g), value_(g.insts.size()), region_(g.regions.size(), no_region) {}
 
   std::string run() {
-    text("palladium graph 1");
+    text("palladium graph 2");
     text(g_.name);
     const GridMapping& m = g_.mapping;
     list(m.grid, [&](const Dim& d) { dim(d); });
@@ -36,6 +36,8 @@ class Writer {
       number(a.output);
     });
     number(g_.num_symbols);
+    list(g_.facts.multiples, [&](std::int64_t n) { number(n); });
+    number(g_.short_offsets);
     number(g_.fma);
     number(g_.approx_math);
     number(g_.allow_revisit);

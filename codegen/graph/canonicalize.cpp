@@ -4,6 +4,7 @@
 // makes the order of instructions a function of the data flow and of the order of writes alone, and
 // drops the dead; simplify() and contract() rewrite instructions in that order, so that what they
 // do cannot depend on the order of recording either. compact() then numbers densely.
+#include <algorithm>
 #include <functional>
 #include <utility>
 
@@ -35,15 +36,8 @@ void check_all_nesting(const Graph& g) {
 }
 
 void number_symbols(Graph& g) {
-  std::vector<std::uint32_t> symbols;
-  const auto collect = [&](const Shape& shape) {
-    for (const Dim& d : shape) collect_symbols(d, symbols);
-  };
+  const std::vector<std::uint32_t> symbols = symbols_in_order(g);
   GridMapping& m = g.mapping;
-  for (const Argument& a : g.arguments)
-    if (a.kind == Argument::Kind::input) collect(m.block_mappings[a.index].array_aval.shape);
-  for (const BlockMapping& b : m.block_mappings) collect(b.array_aval.shape);
-  for (const Dim& d : m.grid) collect_symbols(d, symbols);
   std::vector<Dim> numbered;
   for (std::size_t i = 0; i < symbols.size(); ++i)
     numbered.push_back(dim_symbol(static_cast<std::uint32_t>(i)));
@@ -51,7 +45,12 @@ void number_symbols(Graph& g) {
   for (BlockMapping& b : m.block_mappings)
     for (int i = 0; i < b.array_aval.shape.rank(); ++i) renumber(b.array_aval.shape[i]);
   for (Dim& d : m.grid) renumber(d);
+  const DimFacts old = std::move(g.facts);
+  g.facts = {};
   g.num_symbols = static_cast<int>(symbols.size());
+  const auto is_known = [&](std::uint32_t s) { return old.multiple(s) != 1; };
+  if (std::ranges::none_of(symbols, is_known)) return;
+  for (const std::uint32_t s : symbols) g.facts.multiples.push_back(old.multiple(s));
 }
 
 void cast_index_maps(Graph& g) {
@@ -127,6 +126,19 @@ void compact(Graph& g) {
 }
 
 }  // namespace
+
+std::vector<std::uint32_t> symbols_in_order(const Graph& g) {
+  std::vector<std::uint32_t> symbols;
+  const auto collect = [&](const Shape& shape) {
+    for (const Dim& d : shape) collect_symbols(d, symbols);
+  };
+  const GridMapping& m = g.mapping;
+  for (const Argument& a : g.arguments)
+    if (a.kind == Argument::Kind::input) collect(m.block_mappings[a.index].array_aval.shape);
+  for (const BlockMapping& b : m.block_mappings) collect(b.array_aval.shape);
+  for (const Dim& d : m.grid) collect_symbols(d, symbols);
+  return symbols;
+}
 
 Graph canonicalize(const Graph& g) {
   Graph result = g;

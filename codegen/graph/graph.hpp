@@ -25,6 +25,7 @@
 #include <string_view>
 #include <vector>
 
+#include "codegen/base/dim.hpp"
 #include "palladium/grid_mapping.hpp"
 #include "palladium/types.hpp"
 
@@ -164,7 +165,11 @@ struct Graph {
   std::vector<Argument> arguments;
   std::vector<Alias> aliases;
   int num_symbols = 0;  // symbolic dims are dim_symbol(0) ... in array types and grid
-  bool fma = true;      // canonicalize contracts a one-use product under an add
+  DimFacts facts = {};  // of the symbols: none, or powers of two, one for each
+  // Where distances between elements are known at a call only: no element of an array, or of a
+  // block of it, is 2^31 elements or more from the first (graph::Reach).
+  bool short_offsets = false;
+  bool fma = true;  // canonicalize contracts a one-use product under an add
   bool approx_math = false;
   bool allow_revisit = false;  // several programs of a parallel axis may write one element
   bool lineinfo = false;       // what is compiled names the user's lines

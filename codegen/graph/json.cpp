@@ -22,7 +22,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr int version = 1;
+constexpr int version = 2;
+constexpr int oldest_version = 1;  // knew nothing of its symbols
 constexpr std::size_t most_bytes = std::size_t(1) << 28;
 constexpr int deepest = 256;
 
@@ -374,9 +375,10 @@ void check_limits(std::string_view json) {
 Graph read_graph(const Json& j) {
   const Json& wanted = member(j, "palladium_graph");
   if (!wanted.is_number_integer()) fail("'palladium_graph' is no version");
-  if (const auto given = read_small<int>(wanted, "palladium_graph"); given != version)
-    fail("version " + std::to_string(given) + ", but this Palladium reads version " +
-         std::to_string(version));
+  const auto given = read_small<int>(wanted, "palladium_graph");
+  if (given < oldest_version || given > version)
+    fail("version " + std::to_string(given) + ", but this Palladium reads versions " +
+         std::to_string(oldest_version) + " to " + std::to_string(version));
   Graph g;
   const auto files = read_names(member(j, "files"), "files");
   g.files = std::make_shared<const std::deque<std::string>>(files.begin(), files.end());
@@ -412,6 +414,11 @@ Graph read_graph(const Json& j) {
                  read_small<int>(member(a, "output"), "output")};
   });
   g.num_symbols = read_small<std::uint16_t>(member(j, "num_symbols"), "num_symbols");
+  if (given > oldest_version) {
+    g.facts.multiples = read_list(member(j, "symbol_multiples"), "symbol_multiples",
+                                  [](const Json& n) { return read_wide(n, "symbol_multiples"); });
+    g.short_offsets = read_bool(member(j, "short_offsets"), "short_offsets");
+  }
   g.fma = read_bool(member(j, "fma"), "fma");
   g.approx_math = read_bool(member(j, "approx_math"), "approx_math");
   g.allow_revisit = read_bool(member(j, "allow_revisit"), "allow_revisit");
@@ -445,6 +452,8 @@ std::string to_json(const Graph& g) {
       {"cluster_names", g.cluster_names},
       {"thread_name", g.thread_name},
       {"num_symbols", g.num_symbols},
+      {"symbol_multiples", list(g.facts.multiples, [](std::int64_t n) { return write(n); })},
+      {"short_offsets", g.short_offsets},
       {"fma", g.fma},
       {"approx_math", g.approx_math},
       {"allow_revisit", g.allow_revisit},

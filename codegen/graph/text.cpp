@@ -102,6 +102,10 @@ class Printer {
     text = "vmapped";
     for (const int d : m.vmapped_dims) text += " " + std::to_string(d);
     if (!m.vmapped_dims.empty()) line(text);
+    for (std::size_t s = 0; s < g_.facts.multiples.size(); ++s)
+      if (const std::int64_t n = g_.facts.multiples[s]; n != 1)
+        line("symbol " + std::to_string(s) + ": multiple of " + std::to_string(n));
+    if (g_.short_offsets) line("offsets below 2^31");
     if (!g_.fma) line("without fma");
     if (g_.approx_math) line("approximate maths");
     if (g_.allow_revisit) line("revisits allowed");

@@ -20,6 +20,9 @@ namespace palladium::graph {
 /// regions is a write of all that its regions write, or else a read.
 Graph canonicalize(const Graph& g);
 
+/// The symbols of array types and grid in the order in which canonicalize() numbers them.
+std::vector<std::uint32_t> symbols_in_order(const Graph& g);
+
 /// The first violation of the contract at the top of graph.hpp or of a type rule; "" if there is
 /// none.
 std::string defect(const Graph& g);

@@ -3,6 +3,7 @@
 
 #include "codegen/base/dim.hpp"
 #include "codegen/graph/builder.hpp"
+#include "codegen/graph/classes.hpp"
 #include "codegen/graph/limits.hpp"
 #include "codegen/graph/transform.hpp"
 #include "codegen/graph/uses.hpp"
@@ -76,6 +77,7 @@ class Verifier {
       if (!large.empty()) throw Defect{b.origin + ": " + large};
     }
     require(g_.num_symbols >= 0, "a negative number of symbols");
+    check_facts();
     require(g_.semantics.size() == m.grid.size(), "not one order per grid axis");
     require(g_.cluster.size() <= 3, "a cluster of more than 3 axes");
     for (const int n : g_.cluster) require(n >= 1, "a cluster axis below 1");
@@ -83,6 +85,22 @@ class Verifier {
     check_static_grid(g_, {});
     require(g_.cluster_names.empty() || g_.cluster_names.size() == g_.cluster.size(),
             "not one name per cluster axis");
+  }
+
+  // What says nothing is left out: equal graphs have equal bytes.
+  void check_facts() const {
+    const std::vector<std::int64_t>& multiples = g_.facts.multiples;
+    require(multiples.empty() || multiples.size() == static_cast<std::size_t>(g_.num_symbols),
+            "not one multiple per symbol");
+    bool any = multiples.empty();
+    for (const std::int64_t n : multiples) {
+      require(n >= 1 && n <= wide_alignment && (n & (n - 1)) == 0,
+              "a symbol's multiple is no power of two from 1 to 16");
+      any |= n != 1;
+    }
+    require(any, "multiples of 1 for all symbols");
+    require(!g_.short_offsets || has_runtime_strides(g_),
+            "short offsets where all strides are known");
   }
 
   void check_arguments() const {

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "codegen/base/checked.hpp"
+#include "codegen/graph/classes.hpp"
 #include "codegen/graph/grid_order.hpp"
 #include "codegen/graph/limits.hpp"
 #include "codegen/graph/transform.hpp"
@@ -90,14 +91,17 @@ class Tracer {
     trace_index_maps();
     trace_body(body);
     resolve_dims();
+    find_symbols();
 
     graph::Graph result = graph::canonicalize(g);
+    set_class(result);
     result.semantics = graph::grid_order(result, wanted_order());
     graph::check_static_grid(result, at_);
     result.mapping.check_invariants();
     graph::verify(result, "trace");
     return result;
   }
+  std::vector<SymbolOrigin> symbols() && { return std::move(symbols_); }
 
  private:
   [[noreturn]] void fail(const std::string& what) const { fail(at_, what); }
@@ -445,14 +449,48 @@ class Tracer {
   }
 
   void resolve_dims() {
-    if (!binding_) return;
     GridMapping& m = recorder_.graph.mapping;
+    for (const BlockMapping& b : m.block_mappings)
+      for (const Dim& d : b.array_aval.shape)
+        if (d.promise() != 0) promised_.push_back(d);
+    if (!binding_) return;
     for (BlockMapping& b : m.block_mappings)
       for (int i = 0; i < b.array_aval.shape.rank(); ++i)
         b.array_aval.shape[i] = binding_->resolve(b.array_aval.shape[i]);
     for (Dim& d : m.grid) d = binding_->resolve(d);
     for (std::size_t i = 0; i < m.block_mappings.size(); ++i)
       check_size(m.block_mappings[i], specs_[i]->at);
+  }
+
+  // By their coming numbers, with what requirements and promises say of each.
+  void find_symbols() {
+    for (const std::uint32_t s : graph::symbols_in_order(recorder_.graph))
+      symbols_.push_back({s, binding_ ? binding_->required(s) : DimSizes{}});
+    for (const Dim& d : promised_) {
+      const Dim is = binding_ ? binding_->resolve(d) : d;
+      if (is.is_static()) {
+        if (const DimSizes said = promised(d);
+            is.value() % said.multiple != 0 || is.value() > said.most)
+          fail("'" + to_string(d) + "' is " + to_string(is) +
+               " here, against what pl::dim() was told of it: .multiple_of = " +
+               std::to_string(said.multiple) + ", .at_most = " + std::to_string(said.most));
+        continue;
+      }
+      const DimNode n = dim_node(is);
+      for (SymbolOrigin& s : symbols_)
+        if (n.op == detail::DimOp::symbol && n.symbol == s.symbol) s.sizes.narrow(promised(d));
+    }
+  }
+
+  void set_class(graph::Graph& g) const {
+    std::vector<std::int64_t> multiples;
+    std::vector<DimSizes> sizes;
+    for (const SymbolOrigin& s : symbols_) {
+      multiples.push_back(s.sizes.multiple);
+      sizes.push_back(s.sizes);
+    }
+    graph::set_multiples(g, std::move(multiples));
+    g.short_offsets = graph::has_runtime_strides(g) && graph::has_short_offsets(g, sizes);
   }
 
   std::vector<std::optional<graph::Semantics>> wanted_order() const {
@@ -471,6 +509,8 @@ class Tracer {
   Call call_;
   std::vector<const BlockSpec*> specs_;  // per block mapping
   std::vector<std::string> scratch_names_;
+  std::vector<Dim> promised_;  // extents of arrays of which pl::dim() was told something
+  std::vector<SymbolOrigin> symbols_;
 };
 
 int axis_number(const Recorder& recorder, int axis, const char* what, Location at) {
@@ -520,12 +560,16 @@ std::optional<Value> static_size(const Recorder& recorder, const Axis& axis) {
 }  // namespace
 
 graph::Graph trace(std::span<const Body> bodies, const PallasCallOptions& options,
-                   std::span<const ArgumentType> arguments, Location at,
-                   const DimBinding* binding) {
+                   std::span<const ArgumentType> arguments, Location at, const DimBinding* binding,
+                   std::vector<SymbolOrigin>* symbols) {
   if (bodies.size() != 1)
     throw InternalError("trace: expected one body, given " + std::to_string(bodies.size()));
   graph::Graph result;
-  blaming(at, [&] { result = Tracer(options, arguments, at, binding).run(bodies[0]); });
+  blaming(at, [&] {
+    Tracer tracer(options, arguments, at, binding);
+    result = tracer.run(bodies[0]);
+    if (symbols) *symbols = std::move(tracer).symbols();
+  });
   return result;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
 #include "codegen/base/dim.hpp"
 #include "codegen/graph/graph.hpp"
@@ -17,6 +18,12 @@ struct ArgumentType {
   int alignment = 16;
 };
 
+/// What a canonical symbol was called before, and what is known of its sizes.
+struct SymbolOrigin {
+  std::uint32_t symbol = 0;
+  DimSizes sizes = {};
+};
+
 /// Runs the body once, with every index map before it, and returns the canonical, verified graph.
 /// CompileError names what the user did wrong and where; nothing is left behind then, nor when the
 /// body throws.
@@ -25,10 +32,14 @@ struct ArgumentType {
 /// a DimBinding is in force. Symbols that `binding` (in force, if given) has pinned by the end,
 /// here or before, become the integers that they are bound to; all others stay symbols.
 ///
+/// Of those the graph knows the class (graph/classes.hpp) that follows from what pl::dim() and
+/// pl::require_multiple() say.
+///
 /// Precondition: one body (a mesh of several bodies makes its graph by hand).
 graph::Graph trace(std::span<const Body> bodies, const PallasCallOptions& options,
                    std::span<const ArgumentType> arguments, Location at,
-                   const DimBinding* binding = nullptr);
+                   const DimBinding* binding = nullptr,
+                   std::vector<SymbolOrigin>* symbols = nullptr);
 
 /// A trace is going on on this thread: no kernel may be launched.
 bool tracing();

@@ -103,14 +103,25 @@ class PALLADIUM_API Dim {
     return value_ == o.value_ && expression_ == o.expression_;
   }
 
+  /// What pl::dim() was told of the symbol: its place in a process-wide table, 0 for nothing.
+  constexpr std::uint32_t promise() const { return promise_; }
+  Dim with_promise(std::uint32_t promise) const;
+
  private:
   std::int64_t read() const;
   std::int64_t value_ = 0;
-  std::uint32_t expression_ = 0;
+  std::uint32_t expression_ = 0, promise_ = 0;
 };
 
-/// A symbolic extent: one kernel serves every value of it. Equal names are equal symbols.
-PALLADIUM_API Dim dim(const char* name, Location at = here());
+/// What every size keeps that a symbol stands for, where a kernel is lowered for it: a call looks
+/// at its own sizes.
+struct DimOptions {
+  std::int64_t multiple_of = 1;
+  std::int64_t at_most = INT64_MAX;
+};
+/// A symbolic extent: one kernel serves every value of it. Equal names are equal symbols; what one
+/// of the arguments' dims says of a symbol holds for all of them.
+PALLADIUM_API Dim dim(const char* name, DimOptions options = {}, Location at = here());
 
 namespace detail {
 enum class DimOp : std::uint8_t { symbol, constant, add, sub, mul, div, mod, cdiv, min, max };
@@ -225,5 +236,8 @@ PALLADIUM_API std::string to_string(const ShapeDtype& type);
 PALLADIUM_API void require_equal(const Dim& a, const Dim& b);
 /// Shapes and dtypes.
 PALLADIUM_API void require_equal(const ShapeDtype& a, const ShapeDtype& b);
+/// In an options function: the kernel is only for arguments for which `d` is a multiple of `n`. A
+/// symbol stays symbolic; a call with another size is a CompileError that names both.
+PALLADIUM_API void require_multiple(const Dim& d, std::int64_t n, Location at = here());
 
 }  // namespace palladium

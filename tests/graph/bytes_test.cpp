@@ -66,6 +66,8 @@ TEST_CASE("key bytes differ where the meaning does") {
         g.aliases = {{0, 0}};
       },
       [](Graph& g) { g.num_symbols = 1; },
+      [](Graph& g) { g.facts.multiples = {4}; },
+      [](Graph& g) { g.short_offsets = true; },
       [](Graph& g) { g.insts[5].op = Op::Exp2; },
       [](Graph& g) { g.insts[6].attr.bits ^= 1; },
       [](Graph& g) { g.insts[5].attr.ints = {0}; },

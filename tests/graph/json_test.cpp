@@ -101,7 +101,9 @@ TEST_CASE("every field of a GridMapping and of a graph comes back from JSON") {
   k.g.bodies[0].warpgroups = 3;
   k.g.num_symbols = 1;
   k.b.store(k.refs[2], k.b.constant(f32, 0.1, {8}), no_value, {"b.cpp", 3});
-  const Graph g = k.canonical();
+  Graph g = k.canonical();
+  g.facts.multiples = {4};
+  g.short_offsets = true;
   const std::string json = to_json(g);
   const Graph back = from_json(json);
   expect_equal(g, back);
@@ -125,6 +127,17 @@ TEST_CASE("every field of a GridMapping and of a graph comes back from JSON") {
   CHECK(n.local_grid_env != no_region);
   CHECK(n.debug);
   CHECK(json.find("\"0x3dcccccd\"") != std::string::npos);  // 0.1f, exactly
+  CHECK(back.facts.multiples == std::vector<std::int64_t>{4});
+  CHECK(back.short_offsets);
+}
+
+TEST_CASE("a text of before there were classes says nothing of its symbols") {
+  const Graph g = vector_add();
+  std::string json = to_json(g);
+  json = replaced(json, "\"palladium_graph\":2", "\"palladium_graph\":1");
+  json = replaced(json, "\"symbol_multiples\":[],", "");
+  json = replaced(json, "\"short_offsets\":false,", "");
+  expect_equal(g, from_json(json));
 }
 
 TEST_CASE("a graph read from JSON may be copied and outlive the original") {
@@ -148,8 +161,14 @@ TEST_CASE("what is wrong with a text is said") {
   error("", "parse");
   error("[]", "expected an object with 'palladium_graph'");
   error("{}", "'palladium_graph' is missing");
-  error(replaced(json, "\"palladium_graph\":1", "\"palladium_graph\":2"),
-        "version 2, but this Palladium reads version 1");
+  for (const char* other : {"0", "3"})
+    error(replaced(json, "\"palladium_graph\":2", std::string("\"palladium_graph\":") + other),
+          "but this Palladium reads versions 1 to 2");
+  error(replaced(json, "\"symbol_multiples\":[]", "\"symbol_multiples\":[\"8\"]"),
+        "not one multiple per symbol");
+  error(replaced(json, "\"symbol_multiples\":[]", "\"symbol_multiples\":[8]"), "is no string");
+  error(replaced(json, "\"short_offsets\":false", "\"short_offsets\":true"),
+        "short offsets where all strides are known");
   error(replaced(json, "\"op\":\"add\"", "\"op\":\"wgmma\""), "unknown operation 'wgmma'");
   error(replaced(json, "\"op\":\"add\"", "\"op\":7"), "'op' is no string");
   error(replaced(json, "\"op\":\"add\"", "\"op\":\"exp\""), "expected 1 operands, given 2");

@@ -82,6 +82,18 @@ TEST_CASE("what breaks the contract is found") {
        },
        "an input or output is aliased twice"},
       {[](Graph& g) { g.cluster = {0}; }, "a cluster axis below 1"},
+      {[](Graph& g) { g.facts.multiples = {4}; }, "not one multiple per symbol"},
+      {[](Graph& g) {
+         g.num_symbols = 1;
+         g.facts.multiples = {6};
+       },
+       "a symbol's multiple is no power of two from 1 to 16"},
+      {[](Graph& g) {
+         g.num_symbols = 2;
+         g.facts.multiples = {1, 1};
+       },
+       "multiples of 1 for all symbols"},
+      {[](Graph& g) { g.short_offsets = true; }, "short offsets where all strides are known"},
       {[](Graph& g) { g.mapping.num_outputs = 2; }, "GridMapping: 2 block mappings"},
   };
   REQUIRE(defect(sample()) == "");

@@ -142,6 +142,14 @@ class Reader {
       g_.thread_name = l.remainder();
     } else if (l.take("vmapped")) {
       while (!l.at_end()) m.vmapped_dims.push_back(l.number<int>());
+    } else if (l.take("symbol ")) {
+      const auto symbol = l.number<std::size_t>();
+      l.expect(": multiple of ");
+      std::vector<std::int64_t>& multiples = g_.facts.multiples;
+      multiples.resize(std::max(multiples.size(), symbol + 1), 1);
+      multiples[symbol] = l.number<std::int64_t>();
+    } else if (l.take("offsets below 2^31")) {
+      g_.short_offsets = true;
     } else if (l.take("without fma")) {
       g_.fma = false;
     } else if (l.take("approximate maths")) {
@@ -445,6 +453,8 @@ class Reader {
     GridMapping& m = g_.mapping;
     m.index_map_tree = {static_cast<int>(m.grid.size()), 0};
     m.index_map_avals.assign(m.grid.size(), {{{}, i32}, false, Space::automatic});
+    if (std::vector<std::int64_t>& known = g_.facts.multiples; !known.empty())
+      known.resize(static_cast<std::size_t>(g_.num_symbols), 1);
     int inputs = 0, numbers = 0, outputs = 0;
     for (const ValueId p : g_[g_.bodies.at(0).region].params) {
       const Type& t = g_[p].type;

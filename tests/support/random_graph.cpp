@@ -4,6 +4,7 @@
 #include <string>
 
 #include "codegen/base/dim.hpp"
+#include "codegen/graph/classes.hpp"
 #include "codegen/graph/grid_order.hpp"
 #include "codegen/graph/transform.hpp"
 #include "tests/support/random_values.hpp"
@@ -30,6 +31,7 @@ class Generator : RandomValues {
       for (const Dim& d : m.array_aval.shape) collect_symbols(d, order);
     for (const std::uint32_t s : order) result.symbols.push_back(symbol_values_[s]);
     result.graph = canonicalize(g_);
+    if (random_.chance(50)) add_facts(order, result);
     result.graph.semantics = grid_order(result.graph, {});
     result.recorded.semantics = result.graph.semantics;
     verify(result.graph, "random_kernel");
@@ -37,6 +39,16 @@ class Generator : RandomValues {
   }
 
  private:
+  // The class of the symbols' values, in the recorded numbering too.
+  static void add_facts(const std::vector<std::uint32_t>& order, RandomKernel& k) {
+    set_multiples(k.graph, k.symbols);
+    k.graph.short_offsets = k.recorded.short_offsets = has_runtime_strides(k.graph);
+    if (k.graph.facts.multiples.empty()) return;
+    k.recorded.facts.multiples.assign(8, 1);
+    for (std::size_t i = 0; i < order.size(); ++i)
+      k.recorded.facts.multiples[order[i]] = k.graph.facts.multiples[i];
+  }
+
   // ---- statements
 
   void statement(Builder& b, Pool& pool, int depth) {

@@ -4,8 +4,10 @@
 #include <vector>
 
 #include "codegen/base/dim.hpp"
+#include "tests/support/random_graph.hpp"
 
 using namespace palladium;
+using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
@@ -50,6 +52,98 @@ TEST_CASE("a dim that equals an expression becomes that expression") {
   // It is not made of itself.
   CHECK(s.c == s.a - s.c);
   CHECK(s.binding.resolve(s.c).same(3));
+}
+
+TEST_CASE("a number that all values of a dim are multiples of follows from its symbols") {
+  const Dim a = dim_symbol(0), b = dim_symbol(1), c = dim_symbol(2);
+  const DimFacts facts{{8, 4}};
+  const auto multiple = [&](const Dim& d) { return multiple_of(d, facts); };
+  CHECK(multiple(24) == 24);
+  CHECK(multiple(-24) == 24);
+  CHECK(multiple(0) == 0);
+  CHECK(multiple(a) == 8);
+  CHECK(multiple(c) == 1);
+  CHECK(multiple(a + b) == 4);
+  CHECK(multiple(a - 16) == 8);
+  CHECK(multiple(a * b) == 32);
+  CHECK(multiple(c * 6) == 6);
+  CHECK(multiple(a * INT64_MAX) == 8);  // what 64 bits do not hold is not computed
+  CHECK(multiple(a / 2) == 4);
+  CHECK(multiple(cdiv(a, 8)) == 1);
+  CHECK(multiple(a / 3) == 1);
+  CHECK(multiple(a / b) == 1);
+  CHECK(multiple(a % 6) == 2);
+  CHECK(multiple(cdiv(a, 64) * 64) == 64);
+}
+
+TEST_CASE("multiples of dims hold for all values of random expressions") {
+  test::Random random(7);
+  using detail::DimOp;
+  int tried = 0;
+  for (int i = 0; i < 4000; ++i) {
+    std::vector<Dim> pool{dim_symbol(0), dim_symbol(1), dim_symbol(2), 1, 2, 3, 8, 16, 24};
+    for (int k = 0; k < 4; ++k) try {
+        const auto op = static_cast<DimOp>(
+            random.between(static_cast<int>(DimOp::add), static_cast<int>(DimOp::max)));
+        pool.push_back(detail::dim_binary(op, random.pick(pool), random.pick(pool)));
+      } catch (const CompileError&) {
+      }
+    const std::int64_t values[] = {8 * random.below(9), 4 * random.below(9), random.below(40)};
+    std::vector<DimSizes> known, loose;
+    for (const std::int64_t v : values) {
+      known.push_back(DimSizes::only(v));
+      loose.push_back({.most = v + random.below(3)});
+    }
+    try {
+      const std::int64_t value = evaluate(pool.back(), values);
+      INFO(to_string(pool.back()));
+      const std::int64_t multiple = multiple_of(pool.back(), {{8, 4}});
+      REQUIRE((multiple == 0 ? value == 0 : value % multiple == 0));
+      REQUIRE(most(pool.back(), known).within(value, value));
+      const Checked bound = most(pool.back(), loose);
+      if (bound.fits()) REQUIRE(bound.value() >= value);
+      ++tried;
+    } catch (const CompileError&) {  // divided by zero
+    }
+  }
+  CHECK(tried > 2000);
+}
+
+TEST_CASE("the largest value of a dim is known as far as those of its symbols are") {
+  const Dim a = dim_symbol(0), b = dim_symbol(1);
+  const std::vector<DimSizes> sizes{{.most = 10}, {.least = 2, .most = 4}};
+  CHECK(most(a * 3 + b, sizes).value() == 34);
+  CHECK(most(a - b, sizes).value() == 8);
+  CHECK(most(a / b, sizes).value() == 5);
+  CHECK(most(b % a, sizes).fits() == false);  // 0 divides nothing
+  CHECK(most(a % b, sizes).value() == 3);
+  CHECK_FALSE(most(dim_symbol(2), sizes).fits());
+  CHECK_FALSE(most(a * INT64_MAX, sizes).fits());
+}
+
+TEST_CASE("what pl::dim is told stands in its handle, and names stay equal") {
+  const Dim m = dim("m"), told = dim("m", {.multiple_of = 8, .at_most = 64});
+  CHECK(m.same(told));
+  CHECK(promised(told).multiple == 8);
+  CHECK(promised(told).most == 64);
+  CHECK(promised(m).multiple == 1);
+  CHECK(promised(dim("n", {.multiple_of = 8, .at_most = 64})).most == 64);
+  CHECK_THROWS_WITH(dim("m", {.multiple_of = 0}),
+                    ContainsSubstring("dim 'm': .multiple_of is a number from 1, given 0"));
+  CHECK_THROWS_WITH(dim("m", {.at_most = -1}),
+                    ContainsSubstring("dim 'm': .at_most is a number from 0, given -1"));
+}
+
+TEST_CASE("what is known of sizes from two sides holds together") {
+  DimSizes s{.multiple = 4, .most = 100};
+  s.narrow({.multiple = 6, .least = 3, .most = 50});
+  CHECK(s.multiple == 12);
+  CHECK(s.least == 3);
+  CHECK(s.most == 50);
+  s.narrow({.multiple = INT64_MAX});  // their product is not held
+  CHECK(s.multiple == 12);
+  s.narrow(DimSizes::only(0));
+  CHECK(s.multiple == 0);
 }
 
 TEST_CASE("dims that differ, or equal a number, are read") {

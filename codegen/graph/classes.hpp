@@ -1,0 +1,56 @@
+// Classes of symbols: what kernels are specialised on of sizes that are known at a call only. Sizes
+// of one class share a kernel; no kernel knows more of a size than its class.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "codegen/base/dim.hpp"
+#include "codegen/graph/graph.hpp"
+
+namespace palladium::graph {
+
+/// What is a multiple of this many bytes can be accessed in wide pieces.
+inline constexpr int wide_alignment = 16;
+
+/// By symbol: 16 bytes, in elements of the smallest array of which a stride or the last extent
+/// depends on it. A symbol is a multiple of that or, as far as kernels know, of nothing. 1 for
+/// symbols on which no address depends.
+std::vector<std::int64_t> class_multiples(const Graph& g);
+
+/// Whether a distance between elements is known at a call only.
+bool has_runtime_strides(const BlockMapping& m);
+bool has_runtime_strides(const Graph& g);
+
+/// Follows an array's dimensions, the last one first, to the element that is farthest from the
+/// first one, in the array or in a block that reaches beyond its end.
+class Reach {
+ public:
+  /// Across a dimension with any stride.
+  void add(std::int64_t extent, std::int64_t block, std::int64_t stride) {
+    const std::int64_t steps = std::clamp<std::int64_t>(std::max(extent, block) - 1, 0, limit);
+    const std::int64_t step = stride < 0 ? -std::max(stride, -limit) : std::min(stride, limit);
+    farthest_ = std::min(farthest_ + steps * step, limit);
+  }
+  /// Across the next dimension of a dense array.
+  void add(std::int64_t extent, std::int64_t block) {
+    add(extent, block, dense_stride_);
+    dense_stride_ = std::min(dense_stride_ * std::clamp<std::int64_t>(extent, 0, limit), limit);
+  }
+  /// Whether the distance is below 2^31 elements.
+  bool is_short() const { return farthest_ < limit; }
+
+ private:
+  static constexpr std::int64_t limit = std::int64_t{1} << 31;
+  std::int64_t farthest_ = 0, dense_stride_ = 1;
+};
+
+/// Whether Reach is short for the dense arrays, as far as `symbols`, by number, say.
+bool has_short_offsets(const Graph& g, std::span<const DimSizes> symbols);
+
+/// Sets what the graph knows of its symbols to the class of these multiples.
+void set_multiples(Graph& g, std::vector<std::int64_t> multiples);
+
+}  // namespace palladium::graph
