@@ -1,21 +1,17 @@
 #include "runtime/call/signature.hpp"
 
 #include <string>
+#include <utility>
 
 #include "codegen/base/dim.hpp"
 
 namespace palladium::runtime {
 
-bool rows_align(const ShapeDtype& type) {
-  std::int64_t bytes = type.dtype.bytes();
+bool rows_align(const ShapeDtype& type, const DimFacts& facts) {
   // Rows of every rank: whatever stands behind a dimension must fill whole wide pieces.
-  if (type.shape.rank() > 1) {
-    const Dim& last = type.shape[type.shape.rank() - 1];
-    if (!last.is_static()) return false;
-    bytes *= last.value();
-    return bytes % wide_alignment == 0;
-  }
-  return true;
+  if (type.shape.rank() <= 1) return true;
+  const std::int64_t pieces = wide_alignment / type.dtype.bytes();
+  return multiple_of(type.shape[type.shape.rank() - 1], facts) % pieces == 0;
 }
 
 namespace {
@@ -47,16 +43,22 @@ Placement placement(const Array& array, bool rows_align) {
   return p;
 }
 
-Signature::Signature(const graph::Graph& g) : num_symbols_(g.num_symbols) {
+Signature::Signature(const graph::Graph& g, std::vector<Requirement> requirements)
+    : requirements_(std::move(requirements)),
+      has_runtime_strides_(graph::has_runtime_strides(g)),
+      short_offsets_(g.short_offsets),
+      num_symbols_(g.num_symbols) {
   if (num_symbols_ > max_symbols)
     throw CompileError(g.at, "'" + g.name + "' has " + std::to_string(num_symbols_) +
                                  " symbolic dimensions; at most " + std::to_string(max_symbols) +
                                  " can be passed");
   const auto operand = [&](const BlockMapping& mapping) {
     Operand o{.dtype = mapping.array_aval.dtype,
-              .rows_align = rows_align(mapping.array_aval),
+              .rows_align = rows_align(mapping.array_aval, g.facts),
               .placed = {mapping.dense, mapping.alignment}};
     for (const Dim& d : mapping.array_aval.shape) o.extents.emplace_back(d);
+    if (graph::has_runtime_strides(mapping))
+      for (const BlockDim& d : mapping.block_shape) o.blocks.push_back(d.size);
     return o;
   };
   for (const graph::Argument& argument : g.arguments) {
@@ -68,6 +70,13 @@ Signature::Signature(const graph::Graph& g) : num_symbols_(g.num_symbols) {
   }
   for (const BlockMapping& mapping : g.mapping.block_mappings_output())
     outputs_.push_back(operand(mapping));
+
+  const std::vector<std::int64_t> classes = graph::class_multiples(g);
+  for (int s = 0; s < num_symbols_; ++s)
+    if (const std::int64_t n = classes[static_cast<std::size_t>(s)]; n > 1)
+      classes_.push_back({s, n - 1, g.facts.multiple(static_cast<std::uint32_t>(s)) % n == 0});
+
+  has_classes_ = has_runtime_strides_ || !classes_.empty() || !requirements_.empty();
 
   std::vector<bool> known(static_cast<std::size_t>(num_symbols_));
   for (const bool of_output : {false, true}) {
@@ -111,6 +120,43 @@ bool Signature::fits_with_gaps(const Operand& rule, const Array& array) {
   return is_inner_contiguous(array) && placement(array, rule.rows_align) == rule.placed;
 }
 
+bool Signature::has_short_offsets(const Operand& rule, const Array* array, const Symbols& symbols) {
+  graph::Reach reach;
+  for (std::size_t d = rule.extents.size(); d-- > 0;) {
+    const Checked extent = rule.extents[d].find(symbols);
+    if (!extent.fits()) return false;
+    if (rule.placed.dense)
+      reach.add(extent.value(), rule.blocks[d]);
+    else
+      reach.add(extent.value(), rule.blocks[d], array->stride(static_cast<int>(d)));
+  }
+  return reach.is_short();
+}
+
+bool Signature::is_of_class(std::span<const Arg> arguments, std::span<const Arg> outputs,
+                            const Symbols& symbols) const {
+  for (const Class& c : classes_)
+    if (((symbols[c.symbol] & c.mask) == 0) != c.is_multiple) return false;
+  for (const Requirement& r : requirements_) {
+    const Checked n = r.extent.find(symbols);
+    if (!n.fits() || n.value() % r.multiple != 0) return false;
+  }
+  if (!has_runtime_strides_) return true;
+  bool is_short = true;
+  const auto look = [&](const std::vector<Operand>& rules, std::span<const Arg> given) {
+    for (std::size_t i = 0; i < rules.size() && is_short; ++i) {
+      const Operand& rule = rules[i];
+      if (rule.blocks.empty()) continue;
+      const Array* const array = given.empty() ? nullptr : given[i].array();
+      // An output that is to be made with gaps is an input.
+      if (array || rule.placed.dense) is_short = has_short_offsets(rule, array, symbols);
+    }
+  };
+  look(arguments_, arguments);
+  look(outputs_, outputs);
+  return is_short == short_offsets_;
+}
+
 bool Signature::match(std::span<const Arg> arguments, std::span<const Arg> outputs,
                       Symbols& symbols) const {
   if (arguments.size() != arguments_.size()) return false;
@@ -142,7 +188,7 @@ bool Signature::match(std::span<const Arg> arguments, std::span<const Arg> outpu
     const std::int64_t given = extent(c.of_output, c.operand, c.dimension);
     if (!expected.within(given, given)) return false;
   }
-  return true;
+  return !has_classes_ || is_of_class(arguments, outputs, symbols);
 }
 
 void Signature::refuse(std::span<const Arg> arguments, std::span<const Arg> outputs,

@@ -6,14 +6,14 @@
 #include <string>
 #include <vector>
 
+#include "codegen/graph/classes.hpp"
 #include "codegen/graph/graph.hpp"
 #include "palladium/call.hpp"
 #include "runtime/call/extent.hpp"
 
 namespace palladium::runtime {
 
-/// Rows that start at multiples of this many bytes can be accessed in wide pieces.
-inline constexpr int wide_alignment = 16;
+using graph::wide_alignment;
 
 /// How an array lies in memory, as far as kernels are specialised on it.
 struct Placement {
@@ -25,8 +25,8 @@ struct Placement {
 bool is_inner_contiguous(const Array& array);
 /// `rows_align`: the extents alone put every row of a dense array at a multiple of wide_alignment.
 Placement placement(const Array& array, bool rows_align);
-/// The same for a type alone; a symbolic extent, if not pinned, promises nothing.
-bool rows_align(const ShapeDtype& type);
+/// The same for a type alone, of whose symbols this is known.
+bool rows_align(const ShapeDtype& type, const DimFacts& facts);
 
 /// One array or scalar of a call.
 struct Operand {
@@ -35,6 +35,13 @@ struct Operand {
   bool rows_align = true;
   Placement placed = {};
   std::vector<Extent> extents = {};
+  std::vector<std::int64_t> blocks = {};  // their sizes, where strides are known at a call only
+};
+
+/// What pl::require_multiple() asks of every call.
+struct Requirement {
+  Extent extent;
+  std::int64_t multiple = 1;
 };
 
 class Signature {
@@ -44,7 +51,7 @@ class Signature {
   using Symbols = std::int64_t[max_symbols];
 
   Signature() = default;
-  explicit Signature(const graph::Graph& g);
+  explicit Signature(const graph::Graph& g, std::vector<Requirement> requirements = {});
 
   const std::vector<Operand>& arguments() const { return arguments_; }
   const std::vector<Operand>& outputs() const { return outputs_; }
@@ -74,12 +81,24 @@ class Signature {
     int operand, dimension;
     std::int64_t constant;  // the extent, or not_constant
   };
+  /// The class of a symbol; what it is a multiple of, or not, is a power of two.
+  struct Class {
+    int symbol;
+    std::int64_t mask;
+    bool is_multiple;
+  };
+  bool is_of_class(std::span<const Arg> arguments, std::span<const Arg> outputs,
+                   const Symbols& symbols) const;
+  static bool has_short_offsets(const Operand& rule, const Array* array, const Symbols& symbols);
   static bool fits(const Operand& rule, const Arg& arg);
   static bool fits_with_gaps(const Operand& rule, const Array& array);
 
   std::vector<Operand> arguments_, outputs_;
   std::vector<Bind> binds_;
   std::vector<Check> checks_;
+  std::vector<Class> classes_;
+  std::vector<Requirement> requirements_;
+  bool has_runtime_strides_ = false, short_offsets_ = false, has_classes_ = false;
   int num_symbols_ = 0;
   int undetermined_ = -1;  // a symbol that no argument gives a value
 };

@@ -62,22 +62,90 @@ void check_environment() {
     log::warning(name + " is set, but Palladium has no such variable; README.md lists them");
 }
 
-void set_placement(BlockMapping& mapping, Placement placed) {
-  mapping.dense = placed.dense;
-  if (placed.dense && !rows_align(mapping.array_aval))
-    placed.alignment = mapping.array_aval.dtype.bytes();
-  mapping.alignment = placed.alignment;
+/// The arrays of a call by block mapping: inputs, outputs as given or as the inputs whose memory
+/// they are. Null for an output that the call allocates.
+std::vector<const Request*> arrays_of(const graph::Graph& g, std::span<const Request> arguments,
+                                      std::span<const Request> outputs) {
+  std::vector<const Request*> arrays;
+  for (std::size_t i = 0; i < arguments.size(); ++i)
+    if (g.arguments[i].kind == graph::Argument::Kind::input) arrays.push_back(&arguments[i]);
+  for (std::size_t o = 0; o < static_cast<std::size_t>(g.mapping.num_outputs); ++o) {
+    const Request* array = o < outputs.size() ? &outputs[o] : nullptr;
+    for (const graph::Alias& a : g.aliases)
+      if (!array && a.output == static_cast<int>(o))
+        array = &arguments[position_of_input(g, a.input)];
+    arrays.push_back(array);
+  }
+  return arrays;
 }
 
-// How the memory of an output lies: as given, as the input's whose memory it is, or as a call
-// allocates it.
-Placement placement_of_output(const graph::Graph& g, std::span<const Request> arguments,
-                              std::span<const Request> outputs, std::size_t number) {
-  if (number < outputs.size()) return outputs[number].placed;
-  for (const graph::Alias& a : g.aliases)
-    if (a.output == static_cast<int>(number))
-      return arguments[position_of_input(g, a.input)].placed;
-  return {};
+/// Only arrays that are there have sizes.
+void add_sizes(const graph::Graph& g, std::span<const Request* const> arrays,
+               std::vector<trace::SymbolOrigin>& symbols) {
+  std::vector<bool> known(symbols.size());
+  for (std::size_t i = 0; i < arrays.size(); ++i) {
+    if (!arrays[i] || !arrays[i]->is_array) continue;
+    const Shape &shape = g.mapping.block_mappings[i].array_aval.shape,
+                &given = arrays[i]->type.shape;
+    for (int d = 0; d < std::min(shape.rank(), given.rank()); ++d) {
+      if (shape[d].is_static() || dim_node(shape[d]).op != palladium::detail::DimOp::symbol)
+        continue;
+      const std::uint32_t s = dim_node(shape[d]).symbol;
+      if (!known[s]) symbols[s].sizes = DimSizes::only(given[d].value());
+      known[s] = true;
+    }
+  }
+}
+
+bool has_short_offsets(const BlockMapping& mapping, const Request& array) {
+  if (array.strides.size() != mapping.block_shape.size()) return false;  // refused later
+  graph::Reach reach;
+  for (std::size_t d = array.strides.size(); d-- > 0;)
+    reach.add(array.type.shape[static_cast<int>(d)].value(), mapping.block_shape[d].size,
+              array.strides[d]);
+  return reach.is_short();
+}
+
+/// What the kernel may rely on in memory and sizes. Only after the trace is it known which extents
+/// are integers.
+void set_class(graph::Graph& g, std::span<const Request* const> arrays,
+               std::vector<trace::SymbolOrigin>& symbols) {
+  add_sizes(g, arrays, symbols);
+  std::vector<BlockMapping>& mappings = g.mapping.block_mappings;
+  for (std::size_t i = 0; i < arrays.size(); ++i)
+    mappings[i].dense = !arrays[i] || arrays[i]->placed.dense;
+
+  std::vector<std::int64_t> multiples;
+  std::vector<DimSizes> sizes;
+  for (const trace::SymbolOrigin& s : symbols) {
+    multiples.push_back(s.sizes.multiple);
+    sizes.push_back(s.sizes);
+  }
+  graph::set_multiples(g, std::move(multiples));
+  g.short_offsets = graph::has_runtime_strides(g) && graph::has_short_offsets(g, sizes);
+
+  for (std::size_t i = 0; i < arrays.size(); ++i) {
+    BlockMapping& m = mappings[i];
+    m.alignment = arrays[i] ? arrays[i]->placed.alignment : wide_alignment;
+    if (m.dense && !rows_align(m.array_aval, g.facts)) m.alignment = m.array_aval.dtype.bytes();
+    if (!m.dense && !has_short_offsets(m, *arrays[i])) g.short_offsets = false;
+  }
+}
+
+/// What the options function asks of the sizes that stay symbols.
+std::vector<Requirement> requirements_of(const DimBinding& binding,
+                                         std::span<const trace::SymbolOrigin> symbols) {
+  std::vector<std::uint32_t> from;
+  std::vector<Dim> to;
+  for (const trace::SymbolOrigin& s : symbols) {
+    to.push_back(dim_symbol(static_cast<std::uint32_t>(from.size())));
+    from.push_back(s.symbol);
+  }
+  std::vector<Requirement> result;
+  for (const DimBinding::Requirement& r : binding.requirements())
+    if (const Dim d = substitute(binding.resolve(r.dim), from, to); !d.is_static())
+      result.push_back({Extent(d), r.multiple});
+  return result;
 }
 
 }  // namespace
@@ -89,10 +157,13 @@ Request request(const ArgType& type) {
 
 Request request(const Arg& arg) {
   if (!arg.array()) return {.type = {{}, arg.scalar().dtype}, .is_scalar = true, .at = arg.at()};
-  return {.type = arg.array()->type(),
-          .is_array = true,
-          .placed = placement(*arg.array(), true),
-          .at = arg.at()};
+  Request r{.type = arg.array()->type(),
+            .is_array = true,
+            .placed = placement(*arg.array(), true),
+            .at = arg.at()};
+  if (!r.placed.dense)
+    for (int d = 0; d < arg.array()->rank(); ++d) r.strides.push_back(arg.array()->stride(d));
+  return r;
 }
 
 std::shared_ptr<Specialization> specialize(const Source& source, std::span<const Request> arguments,
@@ -115,21 +186,12 @@ std::shared_ptr<Specialization> specialize(const Source& source, std::span<const
     traced.push_back({.type = types[i], .is_scalar = arguments[i].is_scalar});
 
   auto result = std::make_shared<Specialization>();
+  std::vector<trace::SymbolOrigin> symbols;
   result->interpret = options.interpret;
   result->graph = trace::trace(made.body.empty() ? source.body : made.body, options, traced,
-                               source.at, &binding);
-  // Only now is it known which extents are integers.
-  GridMapping& mapping = result->graph.mapping;
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    const graph::Argument& argument = result->graph.arguments[i];
-    if (argument.kind == graph::Argument::Kind::input)
-      set_placement(mapping.block_mappings[static_cast<std::size_t>(argument.index)],
-                    arguments[i].placed);
-  }
-  for (std::size_t i = 0; i < static_cast<std::size_t>(mapping.num_outputs); ++i)
-    set_placement(mapping.block_mappings[static_cast<std::size_t>(mapping.num_inputs) + i],
-                  placement_of_output(result->graph, arguments, outputs, i));
-  result->signature = Signature(result->graph);
+                               source.at, &binding, &symbols);
+  set_class(result->graph, arrays_of(result->graph, arguments, outputs), symbols);
+  result->signature = Signature(result->graph, requirements_of(binding, symbols));
   result->grid = CallGrid(result->graph);
   result->trace_ms = clock.ms();
   return result;

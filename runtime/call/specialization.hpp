@@ -33,8 +33,9 @@ struct Specialization {
 struct Request {
   ShapeDtype type = {};
   bool is_scalar = false;
-  bool is_array = false;  // of a call: its extents are sizes, not a choice
-  Placement placed = {};  // as if the extents promised aligned rows
+  bool is_array = false;                   // of a call: its extents are sizes, not a choice
+  Placement placed = {};                   // as if the extents promised aligned rows
+  std::vector<std::int64_t> strides = {};  // of one with gaps
   Location at = {};
 };
 Request request(const ArgType& type);

@@ -135,6 +135,8 @@ std::vector<Flip> all_flips() {
       {"input_output_aliases", [](Graph& g) { g.aliases.clear(); }},
       {"input_output_aliases", [](Graph& g) { g.aliases[0].input = 0; }},
       {"symbols", [](Graph& g) { g.num_symbols = 2; }},
+      {"symbol_multiples", [](Graph& g) { g.facts.multiples = {4}; }},
+      {"short_offsets", [](Graph& g) { g.short_offsets = true; }},
       {"scratch[0]", [](Graph& g) { g.mapping.scratch_avals[0].type.dtype = f16; }},
       {"scratch[0]", [](Graph& g) { g.mapping.scratch_avals[0].type.shape[0] = 16; }},
       {"scratch[0]", [](Graph& g) { g.mapping.scratch_avals[0].memory_space = Space::regs; }},
