@@ -64,16 +64,16 @@ class View {
     const BlockMapping& m = g_.mapping.block_mappings[w.mapping];
     const int rank = m.array_aval.shape.rank();
     std::vector<layout::Stride> all(static_cast<std::size_t>(rank));
-    layout::Stride s = layout::Stride::fixed(1);
+    Dim stride = 1;
     for (int d = rank - 1; d >= 0; --d) {
-      all[d] = s;
-      const Dim& extent = m.array_aval.shape[d];
-      if (!m.dense)
-        s = layout::Stride::unknown(m.alignment / bytes_);
-      else if (extent.is_static())
-        s.value *= extent.value();
+      const bool last = d + 1 == rank;
+      if (!m.dense && !last)
+        all[d] = layout::Stride::unknown(m.alignment / bytes_);
+      else if (stride.is_static())
+        all[d] = layout::Stride::fixed(stride.value());
       else
-        s.known = false;
+        all[d] = layout::Stride::unknown(multiple_of(stride, g_.facts));
+      stride = stride * m.array_aval.shape[d];
     }
     alignment_ = m.alignment;
     for (int d = 0; d < rank; ++d) {
