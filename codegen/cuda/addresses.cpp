@@ -200,7 +200,7 @@ Address Nest::window_address(int window, const Coordinates& c) const {
     const bool known = unit || (m.dense && stride.is_static());
     const std::int64_t step = unit      ? 1
                               : known   ? stride.value()
-                              : m.dense ? 1
+                              : m.dense ? multiple_of(stride, g_.facts)
                                         : a_multiple(m, bytes);
     if (known) {
       a.offset = a.offset + at[d] * step;
@@ -209,6 +209,10 @@ Address Nest::window_address(int window, const Coordinates& c) const {
       const std::string by =
           m.dense ? dim_text(stride) : fmt::format("{}_stride{}", p_.arrays_[w.mapping], d);
       if (at[d].is_constant() && at[d].constant() == 0) {
+      } else if (g_.short_offsets) {
+        a.offset = a.offset +
+                   Affine::term(fmt::format("{} * i32({})", parenthesised(at[d].text()), by), step);
+        reach = INT32_MAX;
       } else {
         a.offset = a.offset + Affine::term(fmt::format("i64({}) * {}", at[d].text(), by), step);
         a.wide = true;
@@ -249,12 +253,13 @@ std::int64_t Nest::a_multiple(const BlockMapping& m, int bytes) {
 }
 
 void Nest::add_window_bounds(Address& a, const std::string& name, const BlockMapping& m, int d,
-                             const Affine& at) {
+                             const Affine& at) const {
   const BlockDim& b = m.block_shape[d];
   const Dim& extent = m.array_aval.shape[d];
-  const bool regular = b.kind == BlockDim::Kind::blocked && extent.is_static();
+  const bool regular = b.kind == BlockDim::Kind::blocked;
   a.bounds.push_back({at, fmt::format("{}_size{}", name, d),
-                      regular ? std::gcd(extent.value(), b.size) : 1, false, b.size});
+                      regular ? std::gcd(multiple_of(extent, g_.facts), b.size) : 1, false,
+                      b.size});
   if (b.kind == BlockDim::Kind::element && b.pad_lo + b.pad_hi > 0)
     a.bounds.push_back({at, fmt::format("{}_from{}", name, d), 1, true});
 }

@@ -224,8 +224,8 @@ class Nest {
   void add_bounds_of_window(Address& a, int window, const Coordinates& c) const;
   bool is_zero(RegionIndex region, int d) const;
   static std::int64_t a_multiple(const BlockMapping& m, int bytes);
-  static void add_window_bounds(Address& a, const std::string& name, const BlockMapping& m, int d,
-                                const Affine& at);
+  void add_window_bounds(Address& a, const std::string& name, const BlockMapping& m, int d,
+                         const Affine& at) const;
   Address storage_address(int storage, const Coordinates& c) const;
   /// A dynamic index: `coordinate` must lie in [0, extent) of a dimension of a view's source.
   struct Index {
