@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "codegen/graph/graph.hpp"
+#include "codegen/thread/parameter.hpp"
 
 namespace palladium::cuda {
 
@@ -14,20 +15,7 @@ struct Options {
   int compute_capability = 75;  // 10 * major + minor
 };
 
-/// One entry of cuLaunchKernel's kernelParams, in order.
-struct Parameter {
-  enum class Kind : std::uint8_t {
-    array,   // 8 bytes: device pointer of block mapping `index`'s array
-    stride,  // 8 bytes: distance in elements along dimension `dimension` of that array (not dense)
-    scalar,  // `bytes` bytes: scalar argument `index`
-    symbol,  // 8 bytes: value of symbolic dimension `index`
-  };
-  Kind kind = Kind::array;
-  int index = 0;
-  int dimension = 0;
-  int bytes = 8;
-  bool operator==(const Parameter&) const = default;
-};
+using Parameter = KernelParameter;
 
 /// A line of the text (from 1) and the user's line that it came from.
 struct TextLine {

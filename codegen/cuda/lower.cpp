@@ -5,6 +5,9 @@
 #include <vector>
 
 #include "codegen/base/format.hpp"
+#include "codegen/cuda/emit.hpp"
+#include "codegen/cuda/printer.hpp"
+#include "codegen/expand/expand.hpp"
 #include "codegen/graph/limits.hpp"
 #include "palladium/error.hpp"
 
@@ -85,6 +88,17 @@ class Size {
   std::int64_t count_ = 0;
 };
 
+struct ThreadStep {
+  const char* name;
+  void (*run)(thread::Program&);
+};
+
+constexpr ThreadStep thread_steps[] = {
+    {"place_barriers", thread::place_barriers},  // before names go: calls may be all that is left
+    {"drop_unused", thread::drop_unused},        // coordinates that no access needed
+    {"number_temporaries", thread::number_temporaries},  // last: in the order of the text
+};
+
 std::vector<int> uses_of(const graph::Graph& g) {
   std::vector<int> uses(g.insts.size());
   for (const graph::Inst& i : g.insts)
@@ -102,6 +116,33 @@ passes::Lowered lower(const graph::Graph& g, int compute_capability) {
                     .uses = uses_of(g)};
   for (const Step& s : steps) s.run(l);
   return l;
+}
+
+thread::Program thread_program(const passes::Lowered& l) {
+  thread::Program p = expand::expand(l);
+  for (const ThreadStep& s : thread_steps) s.run(p);
+#ifndef NDEBUG
+  thread::verify(p);
+#endif
+  return p;
+}
+
+Emitted emit(const graph::Graph& g, const Options& options) {
+  const passes::Lowered l = lower(g, options.compute_capability);
+  const thread::Program p = thread_program(l);
+  Printed printed = print(p);
+  return {.text = std::move(printed.text),
+          .entry = p.entry,
+          .parameters = p.parameters,
+          .threads = p.threads,
+          .blocks = p.blocks,
+          .cluster_blocks = p.cluster_blocks,
+          .shared_bytes = p.shared_bytes,
+          .lines = std::move(printed.lines)};
+}
+
+std::string describe(const graph::Graph& g, const Options& options) {
+  return passes::to_text(lower(g, options.compute_capability));
 }
 
 }  // namespace palladium::cuda

@@ -2,9 +2,13 @@
 #pragma once
 
 #include "codegen/passes/lowered.hpp"
+#include "codegen/thread/program.hpp"
 
 namespace palladium::cuda {
 
 passes::Lowered lower(const graph::Graph& g, int compute_capability);
+
+/// What a thread of the lowered graph does, as it is printed.
+thread::Program thread_program(const passes::Lowered& l);
 
 }  // namespace palladium::cuda

@@ -1,434 +1,400 @@
 #include "codegen/cuda/printer.hpp"
 
-#include <algorithm>
-
 #include "codegen/base/format.hpp"
-#include "codegen/base/names.hpp"
-#include "codegen/cuda/lower.hpp"
 #include "codegen/cuda/spelling.hpp"
-#include "codegen/graph/limits.hpp"
+#include "palladium/error.hpp"
 
 namespace palladium::cuda {
+namespace {
 
-using graph::AxisKind;
-using graph::Inst;
-using graph::Op;
-using passes::Place;
-using passes::Residency;
-using passes::Statement;
-using passes::Storage;
-using passes::Window;
+using thread::Expr;
+using thread::ExprId;
+using thread::no_expr;
+using thread::Node;
+using thread::Operator;
 
-Emitted Printer::print() {
-  Emitted e;
-  e.entry = identifier_of(g_.name) + "_kernel";
-  e.threads = graph::warpgroup_threads * l_.warpgroups;
-  e.shared_bytes = l_.shared_bytes;
-  for (int c : g_.cluster) e.cluster_blocks *= c;
-  const std::vector<Dim>& grid = g_.mapping.grid;
-  const bool is_empty =
-      std::any_of(grid.begin(), grid.end(), [](const Dim& d) { return d.same(0); });
-  e.blocks = is_empty ? 0 : e.cluster_blocks;
-  for (int a : l_.parallel_axes) e.blocks = e.blocks * g_.mapping.grid[a];
-  // A sequential axis without programs leaves nothing to do, not even for its windows.
-  for (int a : l_.sequential_axes) e.blocks = e.blocks * cdiv(g_.mapping.grid[a], INT32_MAX);
+// How tightly C++ binds what stands outermost in an expression.
+enum Binding {
+  conditional,
+  conjunction,
+  bitwise_or,
+  bitwise_xor,
+  equality,
+  relation,
+  shifts,
+  additive,
+  multiplicative,
+  unary,
+  primary
+};
 
-  name_parameters(e);
-  find_mutable_storages();
-  find_unstored();
-  w_.at(g_.at);
-  w_.open_block(signature(e));
-  if (l_.shared_bytes > 0) w_.line("const u32 smem = pl::shared_base();");
-  // A shuffle, for which whole warps must come: here they do.
-  const std::size_t entry = w_.size();
-  w_.line("const u32 warpgroup = pl::warpgroup();");
-  print_program_ids();
-  int first = 0;
-  for (const passes::LoweredBody& b : l_.bodies) {
-    const bool several = l_.bodies.size() > 1;
-    if (several)
-      w_.open_block(
-          fmt::format("if (warpgroup >= {} && warpgroup < {})", first, first + b.warpgroups));
-    print_storages();
-    print_list(b.statements);
-    if (several) w_.close_block();
-    first += b.warpgroups;
+struct Spelt {
+  const char* text;
+  Binding binding;
+};
+
+Spelt spelt(Operator by) {
+  switch (by) {
+  case Operator::mul: return {" * ", multiplicative};
+  case Operator::div: return {" / ", multiplicative};
+  case Operator::rem: return {" % ", multiplicative};
+  case Operator::sub: return {" - ", additive};
+  case Operator::bit_or: return {" | ", bitwise_or};
+  case Operator::bit_xor: return {" ^ ", bitwise_xor};
+  case Operator::shift_left: return {" << ", shifts};
+  case Operator::shift_right: return {" >> ", shifts};
+  case Operator::less: return {" < ", relation};
+  case Operator::at_least: return {" >= ", relation};
+  case Operator::greater: return {" > ", relation};
+  case Operator::equal: return {" == ", equality};
+  case Operator::differs: return {" != ", equality};
   }
-  w_.close_block();
-  w_.drop_if_unused(entry, "const u32", "warpgroup");
-  w_.line(fmt::format("PL_EXPORT({})", e.entry));
-  e.text = w_.text();
-  e.lines = w_.lines();
-  return e;
+  throw InternalError("print: an operator without spelling");
 }
 
-void Printer::name_parameters(Emitted& e) {
-  const auto& mappings = g_.mapping.block_mappings;
-  const auto array = [&](int m) {
-    const bool input = m < g_.mapping.num_inputs;
-    arrays_.resize(mappings.size());
-    arrays_[m] = input ? fmt::format("in{}", m) : fmt::format("out{}", m - g_.mapping.num_inputs);
-    e.parameters.push_back({.kind = Parameter::Kind::array, .index = m});
-    if (!mappings[m].dense)
-      for (int d = 0; d + 1 < mappings[m].array_aval.shape.rank(); ++d)
-        e.parameters.push_back({.kind = Parameter::Kind::stride, .index = m, .dimension = d});
-  };
-  for (std::size_t i = 0; i < g_.arguments.size(); ++i) {
-    const graph::Argument& a = g_.arguments[i];
-    if (a.kind == graph::Argument::Kind::input) {
-      array(a.index);
-      continue;
-    }
-    e.parameters.push_back(
-        {.kind = Parameter::Kind::scalar, .index = a.index, .bytes = a.dtype.bytes()});
-    for (const graph::Body& b : g_.bodies)
-      names_[index(g_[b.region].params[i])] = fmt::format("scalar{}", a.index);
+class Printer {
+ public:
+  explicit Printer(const thread::Program& p) : p_(p), e_(p.exprs) {}
+
+  Printed print() {
+    line(signature() + " {", p_.at);
+    ++depth_;
+    list(p_.body);
+    --depth_;
+    line("}", p_.at);
+    line(fmt::format("PL_EXPORT({})", p_.entry), p_.at);
+    return std::move(out_);
   }
-  for (int o = 0; o < g_.mapping.num_outputs; ++o) array(g_.mapping.num_inputs + o);
-  for (int s = 0; s < g_.num_symbols; ++s)
-    e.parameters.push_back({.kind = Parameter::Kind::symbol, .index = s});
+
+ private:
+  // ---- expressions
+  Binding binding(ExprId id) const;
+  std::string text(ExprId id) const;
+  std::string text(ExprId id, Binding within) const;
+  std::string sum(const Expr& e) const;
+  std::string call(const Expr& e) const;
+  std::string joined(const std::vector<ExprId>& args) const;
+  std::string operation(const Expr& e) const;
+  OpForm form(const Expr& e) const {
+    const ExprId operand = e.args[e.op == graph::Op::Select ? 1 : 0];
+    return form_of(e.op, e_[operand].type, e.type, p_.approx_math);
+  }
+  std::string address(const Expr& e) const;
+  bool is_writable(ExprId pointer) const;
+  std::string name(thread::VariableId v) const { return e_[v].name; }
+  std::string type(thread::VariableId v, bool constant) const;
+
+  // ---- statements
+  std::string signature() const;
+  void list(const thread::Statements& statements);
+  void line(const std::string& text, Location at);
+  void body(const std::string& head, const thread::Statements& statements, Location at);
+  void one(const thread::Block& b, Location at);
+  void one(const thread::If& i, Location at);
+  void one(const thread::For& f, Location at);
+  template <class S>
+  void one(const S& s, Location at) {
+    line(text_of(s), at);
+  }
+  std::string text_of(const thread::Let& s) const;
+  std::string text_of(const thread::Declare& s) const;
+  std::string text_of(const thread::Assign& s) const;
+  std::string text_of(const thread::Load& s) const;
+  std::string text_of(const thread::Store& s) const;
+  std::string text_of(const thread::Flush& s) const;
+  std::string text_of(const thread::Call& s) const;
+  std::string text_of(const thread::Check& s) const;
+  std::string text_of(const thread::CheckRange& s) const;
+  std::string text_of(const thread::Sync& s) const;
+  std::string text_of(const thread::Comment& s) const { return "// " + s.text; }
+  std::string text_of(const thread::Block& s) const;
+  std::string text_of(const thread::If& s) const;
+  std::string text_of(const thread::For& s) const;
+  std::string head(const thread::For& s) const;
+  std::string short_body(const thread::Statements& statements) const;
+  std::string place(const thread::Place& p) const;
+  std::string access(const thread::Access& a, const std::string& first,
+                     const std::string& second) const;
+
+  const thread::Program& p_;
+  const thread::Exprs& e_;
+  Printed out_;
+  int depth_ = 0, lines_ = 0;
+};
+
+// ---- expressions
+
+Binding Printer::binding(ExprId id) const {
+  const Expr& e = e_[id];
+  switch (e.node) {
+  case Node::number: return e.number < 0 ? unary : primary;
+  case Node::literal:
+    return starts_with_sign(e.type, static_cast<std::uint64_t>(e.number)) ? unary : primary;
+  case Node::sum:
+    return e.args.size() == 1 && e.number == 0 ? (e.coefficients[0] == -1 ? unary : multiplicative)
+                                               : additive;
+  case Node::plain: return spelt(e.by).binding;
+  case Node::op: return form(e).is_primary() ? primary : conditional;
+  case Node::address: return e.args.empty() ? unary : additive;
+  case Node::choose: return conditional;
+  case Node::all: return conjunction;
+  default: return primary;
+  }
 }
 
-std::string Printer::signature(const Emitted& e) const {
-  std::string out = fmt::format("PL_KERNEL({}) {}(", e.threads, e.entry);
-  std::vector<DType> scalars(static_cast<std::size_t>(g_.num_scalars()));
-  for (const graph::Argument& a : g_.arguments)
-    if (a.kind == graph::Argument::Kind::scalar) scalars[a.index] = a.dtype;
-  bool first = true;
-  for (const Parameter& p : e.parameters) {
-    if (!first) out += ", ";
-    first = false;
-    switch (p.kind) {
-    case Parameter::Kind::array: {
-      const BlockMapping& m = g_.mapping.block_mappings[p.index];
-      const bool stored =
-          std::any_of(l_.windows.begin(), l_.windows.end(),
-                      [&](const passes::Window& w) { return w.mapping == p.index && w.stored; });
-      out += fmt::format("{}{}* {}", stored ? "" : "const ", type_name(m.array_aval.dtype),
-                         arrays_[p.index]);
-      break;
-    }
-    case Parameter::Kind::stride:
-      out += fmt::format("i64 {}_stride{}", arrays_[p.index], p.dimension);
-      break;
-    case Parameter::Kind::scalar:
-      out += fmt::format("{} scalar{}", type_name(scalars[p.index]), p.index);
-      break;
-    case Parameter::Kind::symbol: out += fmt::format("i64 s{}", p.index); break;
-    }
+// In parentheses where it binds less tightly than what stands around it.
+std::string Printer::text(ExprId id, Binding within) const {
+  const std::string inner = text(id);
+  return binding(id) < within ? "(" + inner + ")" : inner;
+}
+
+std::string Printer::sum(const Expr& e) const {
+  std::string out;
+  for (std::size_t i = 0; i < e.args.size(); ++i) {
+    const std::int64_t c = e.coefficients[i];
+    std::string term = text(e.args[i], c == 1 ? additive : multiplicative);
+    if (c == -1)
+      term = "-" + term;
+    else if (c != 1)
+      term += " * " + std::to_string(c);
+    out += (out.empty() ? "" : " + ") + term;
   }
+  if (e.number > 0) out += " + " + std::to_string(e.number);
+  if (e.number < 0) out += " - " + std::to_string(-e.number);
+  return out;
+}
+
+std::string Printer::joined(const std::vector<ExprId>& args) const {
+  std::string out;
+  for (const ExprId a : args) {
+    const Expr& e = e_[a];
+    const bool sized = e.node == Node::number && e.type != i32;  // overloads look at the type
+    const std::string one = sized ? fmt::format("{}({})", type_name(e.type), e.number) : text(a);
+    out += (out.empty() ? "" : ", ") + one;
+  }
+  return out;
+}
+
+std::string Printer::call(const Expr& e) const {
+  const std::string of = e.templated ? "<" + type_name(e.type) + ">" : "";
+  return fmt::format("pl::{}{}({})", e.function, of, joined(e.args));
+}
+
+std::string Printer::operation(const Expr& e) const {
+  const OpForm form = this->form(e);
+  std::vector<std::string> args;
+  for (const ExprId a : e.args) args.push_back(form.is_call ? text(a) : text(a, primary));
+  return spell(form, e.type, args);
+}
+
+std::string Printer::address(const Expr& e) const {
+  const thread::Variable& v = e_[e.variable];
+  if (v.form == thread::Form::value) return "&" + v.name;
+  return e.args.empty() ? v.name : v.name + " + " + text(e.args[0], additive);
+}
+
+bool Printer::is_writable(ExprId pointer) const {
+  const Expr& e = e_[pointer];
+  return e.node == Node::reinterpret ? is_writable(e.args[0]) : e_[e.variable].writable;
+}
+
+std::string Printer::text(ExprId id) const {
+  const Expr& e = e_[id];
+  switch (e.node) {
+  case Node::literal: return literal(e.type, static_cast<std::uint64_t>(e.number));
+  case Node::number: return std::to_string(e.number);
+  case Node::variable: return name(e.variable);
+  case Node::sum: return sum(e);
+  case Node::bits: {
+    const std::string of = text(e.args[0], primary);
+    return e.shift == 0 ? fmt::format("({} & {})", of, e.number)
+                        : fmt::format("({} >> {} & {})", of, e.shift, e.number >> e.shift);
+  }
+  case Node::plain: {
+    // Left to right: the right operand needs parentheses where it binds alike.
+    const Spelt by = spelt(e.by);
+    return text(e.args[0], by.binding) + by.text +
+           text(e.args[1], static_cast<Binding>(by.binding + 1));
+  }
+  case Node::op: return operation(e);
+  case Node::element: return fmt::format("{}[{}]", name(e.variable), text(e.args[0]));
+  case Node::address: return address(e);
+  case Node::cast: return fmt::format("{}({})", type_name(e.type), text(e.args[0]));
+  case Node::reinterpret:
+    return fmt::format("reinterpret_cast<{}{}*>({})", is_writable(e.args[0]) ? "" : "const ",
+                       type_name(e.type), text(e.args[0]));
+  case Node::call: return call(e);
+  case Node::choose:
+    return fmt::format("{} ? {} : {}", text(e.args[0], conjunction), text(e.args[1], primary),
+                       text(e.args[2], primary));
+  case Node::all: {
+    std::string out;
+    for (const ExprId a : e.args) out += (out.empty() ? "" : " && ") + text(a, conjunction);
+    return out;
+  }
+  }
+  throw InternalError("print: an expression without spelling");
+}
+
+// ---- statements
+
+std::string Printer::type(thread::VariableId id, bool constant) const {
+  const thread::Variable& v = e_[id];
+  if (v.form == thread::Form::pointer)
+    return fmt::format("{}{}*", v.writable ? "" : "const ", type_name(v.type));
+  return (constant ? "const " : "") + type_name(v.type);
+}
+
+std::string Printer::signature() const {
+  std::string out = fmt::format("PL_KERNEL({}) {}(", p_.threads, p_.entry);
+  for (const thread::VariableId v : p_.names)
+    out += fmt::format("{}{} {}", v == p_.names[0] ? "" : ", ", type(v, false), name(v));
   return out + ")";
 }
 
-std::string Printer::grid_size(int axis) const {
-  const Dim& d = g_.mapping.grid[axis];
-  return d.is_static() ? dim_text(d) : "i32(" + dim_text(d) + ")";
+void Printer::line(const std::string& text, Location at) {
+  out_.text += std::string(static_cast<std::size_t>(2 * depth_), ' ') + text + "\n";
+  ++lines_;
+  if (at.line != 0) out_.lines.push_back({lines_, at});
 }
 
-// Programs on the parallel axes are numbered row-major over the blocks (or clusters).
-void Printer::print_program_ids() {
-  std::string rest = "pl::block_x()";
-  int blocks = 1;
-  for (int c : g_.cluster) blocks *= c;
-  if (blocks > 1) rest = fmt::format("pl::block_x() / {}", blocks);
-  const auto& axes = l_.parallel_axes;
-  if (axes.size() > 1) {
-    w_.line(fmt::format("i32 block = {};", rest));
-    rest = "block";
+void Printer::body(const std::string& head, const thread::Statements& statements, Location at) {
+  line(head + "{", at);
+  ++depth_;
+  list(statements);
+  --depth_;
+  line("}", at);
+}
+
+void Printer::list(const thread::Statements& statements) {
+  for (const thread::Statement& s : statements)
+    std::visit([&](const auto& what) { one(what, s.at); }, s.what);
+}
+
+void Printer::one(const thread::Block& b, Location at) {
+  if (b.short_form) return line(text_of(b), at);
+  body("", b.body, at);
+}
+
+void Printer::one(const thread::If& i, Location at) {
+  if (i.short_form) return line(text_of(i), at);
+  body("if (" + text(i.condition) + ") ", i.body, at);
+}
+
+void Printer::one(const thread::For& f, Location at) {
+  if (f.short_form) return line(text_of(f), at);
+  body(head(f), f.body, at);
+}
+
+std::string Printer::text_of(const thread::Let& s) const {
+  return fmt::format("{} {} = {};", type(s.variable, true), name(s.variable), text(s.value));
+}
+
+std::string Printer::text_of(const thread::Declare& s) const {
+  using Start = thread::Declare::Start;
+  const thread::Variable& v = e_[s.variable];
+  const bool array = v.form == thread::Form::array;
+  std::string out = type_name(v.type) + " " + v.name;
+  if (array) out += fmt::format("[{}]", v.count);
+  if (s.start == Start::zeros) out += " = {}";
+  if (s.start == Start::values)
+    out += array ? " = {" + joined(s.values) + "}" : " = " + text(s.values[0]);
+  return out + ";";
+}
+
+std::string Printer::text_of(const thread::Assign& s) const {
+  return text(s.to) + " = " + text(s.value) + ";";
+}
+
+std::string Printer::place(const thread::Place& p) const {
+  if (p.offset == no_expr) return text(p.base);
+  if (p.shared) return fmt::format("{} + ({}) * {}", text(p.base), text(p.offset), p.type.bytes());
+  return text(p.base) + " + " + text(p.offset, multiplicative);
+}
+
+std::string Printer::access(const thread::Access& a, const std::string& first,
+                            const std::string& second) const {
+  std::string out = fmt::format("pl::{}<{}>({}, {}", a.function, a.width, first, second);
+  if (a.valid != no_expr) out += ", " + text(a.valid);
+  if (a.test != no_expr) out += ", " + text(a.test);
+  return out + ");";
+}
+
+std::string Printer::text_of(const thread::Load& s) const {
+  return access(s.access, text(s.access.registers), place(s.access.place));
+}
+
+std::string Printer::text_of(const thread::Store& s) const {
+  return access(s.access, place(s.access.place), text(s.access.registers));
+}
+
+std::string Printer::text_of(const thread::Flush& s) const {
+  return access(s.access, place(s.access.place), place(s.from));
+}
+
+std::string Printer::text_of(const thread::Call& s) const {
+  std::string of;
+  const auto add = [&](const std::string& t) { of += (of.empty() ? "" : ", ") + t; };
+  for (const auto& t : s.templates) {
+    if (const auto* n = std::get_if<std::int64_t>(&t)) add(std::to_string(*n));
+    if (const auto* b = std::get_if<bool>(&t)) add(*b ? "true" : "false");
+    if (const auto* d = std::get_if<DType>(&t)) add(type_name(*d));
   }
-  for (std::size_t i = axes.size(); i-- > 0;) {
-    if (i == 0) {
-      w_.line(fmt::format("const i32 {} = {};", program_id(axes[i]), rest));
-    } else {
-      w_.line(fmt::format("const i32 {} = block % {};", program_id(axes[i]), grid_size(axes[i])));
-      w_.line(fmt::format("block /= {};", grid_size(axes[i])));
-    }
-  }
-  int below = 1;
-  for (std::size_t c = g_.cluster.size(); c-- > 0;) {
-    const std::string rank = below > 1 ? fmt::format("i32(pl::block_x()) % {} / {}", blocks, below)
-                                       : fmt::format("i32(pl::block_x()) % {}", blocks);
-    w_.line(fmt::format("const i32 c{} = ({}) % {};", c, rank, g_.cluster[c]));
-    below *= g_.cluster[c];
-  }
+  if (!of.empty()) of = "<" + of + ">";
+  const std::string to = s.to == no_expr ? "" : text(s.to) + " = ";
+  return fmt::format("{}pl::{}{}({});", to, s.function, of, joined(s.args));
 }
 
-std::string Printer::storage_name(int storage) const {
-  const Storage& s = l_.storages[storage];
-  const std::string hint = s.of == graph::no_value ? "" : passes::name_of(g_, s.of);
-  return (hint.empty() ? "v" : identifier_of(hint) + "_") + std::to_string(storage);
+std::string Printer::text_of(const thread::Check& s) const {
+  return fmt::format("pl::check({}, \"{}\");", text(s.condition), s.message);
 }
 
-std::string Printer::shared_address(int storage) const {
-  const Storage& s = l_.storages[storage];
-  std::string text = s.offset == 0 ? "smem" : fmt::format("smem + {}", s.offset);
-  if (s.per_warpgroup && l_.warpgroups > 1)
-    text += fmt::format(" + warpgroup * {}", passes::shared_bytes(s).value());
-  return text;
+std::string Printer::text_of(const thread::CheckRange& s) const {
+  return fmt::format("{}pl::check_range({}, {}, {}, \"{}\");",
+                     s.test == no_expr ? "" : "if (" + text(s.test) + ") ", text(s.low),
+                     text(s.high), s.extent, s.message);
 }
 
-void Printer::find_mutable_storages() {
-  for (const Window& w : l_.windows) {
-    mutable_.insert(w.storage);
-    declared_.insert(w.storage);
-  }
-  for (const Inst& i : g_.insts)
-    if (i.op == Op::Loop)
-      for (ValueId p : g_[i.regions[0]].params) {
-        mutable_.insert(l_.storage_of[index(p)]);
-        if (p == g_[i.regions[0]].params[0]) declared_.insert(l_.storage_of[index(p)]);
-      }
+std::string Printer::text_of(const thread::Sync& s) const {
+  if (s.whole_warps) return "pl::warp_sync();";
+  return s.warpgroups == 1 ? "pl::warpgroup_sync();"
+                           : fmt::format("pl::warpgroup_sync<{}>();", s.warpgroups);
 }
 
-// Blocks and scratch in registers that start with nothing, and are read or flushed.
-void Printer::find_unstored() {
-  for (std::size_t i = 0; i < l_.windows.size(); ++i) {
-    const Window& w = l_.windows[i];
-    if (w.residency != Residency::registers || w.fill) continue;
-    bool used = w.flush;
-    for (const Inst& inst : g_.insts)
-      used |= (inst.op == Op::Load || inst.op == Op::Swap) && g_.root(inst.args[0]) == w.root;
-    if (used) unstored_[w.storage] = static_cast<int>(i);
-  }
+// ---- on one line
+
+std::string Printer::short_body(const thread::Statements& statements) const {
+  std::string out;
+  for (const thread::Statement& s : statements)
+    out += (out.empty() ? "" : " ") +
+           std::visit([this](const auto& what) { return text_of(what); }, s.what);
+  return statements.size() == 1 ? out : "{ " + out + " }";
 }
 
-void Printer::print_stored(int storage) {
-  if (unstored_.contains(storage)) w_.line(stored_name(storage) + " = true;");
+std::string Printer::text_of(const thread::Block& s) const {
+  return "{ " + short_body(s.body) + " }";
 }
 
-std::string Printer::stored_check(int storage) const {
-  const Window& w = l_.windows[static_cast<std::size_t>(unstored_.at(storage))];
-  int scratch = 0;
-  for (const Window& other : l_.windows) {
-    if (&other == &w) break;
-    scratch += other.mapping < 0;
-  }
-  return fmt::format("pl::check({}, \"{} is read before anything was stored there\");",
-                     stored_name(storage),
-                     w.mapping < 0 ? fmt::format("scratch[{}]", scratch)
-                                   : g_.mapping.block_mappings[w.mapping].origin);
+std::string Printer::text_of(const thread::If& s) const {
+  return "if (" + text(s.condition) + ") " + short_body(s.body);
 }
 
-// A product that is added to a block in registers reads it.
-void Printer::check_accumulator(const passes::Dot& d) {
-  if (!d.accumulates || !unstored_.contains(d.result)) return;
-  Location at;
-  for (const Inst& sum : g_.insts) {
-    if (sum.op != Op::Add || (sum.args[0] != d.inst && sum.args[1] != d.inst)) continue;
-    at = g_.location(sum.args[sum.args[0] == d.inst ? 1 : 0]);
-  }
-  w_.line(stored_check(d.result), at);
+std::string Printer::text_of(const thread::For& s) const { return head(s) + short_body(s.body); }
+
+std::string Printer::head(const thread::For& s) const {
+  const std::string unroll = s.unroll == 0   ? "PL_UNROLL"
+                             : s.unroll == 1 ? "PL_NOUNROLL"
+                                             : fmt::format("_Pragma(\"unroll {}\")", s.unroll);
+  const std::string counter = name(s.counter);
+  const std::string step = s.next != no_expr ? fmt::format("{} = {}", counter, text(s.next))
+                           : s.step == 1     ? "++" + counter
+                                             : fmt::format("{} += {}", counter, s.step);
+  return fmt::format("{} for (i32 {} = {}; {} < {}; {}) ", unroll, counter, text(s.low), counter,
+                     text(s.high), step);
 }
 
-// Windows and scratch live as long as the program; other storages are declared where they are
-// filled.
-void Printer::print_storages() {
-  for (const Window& w : l_.windows) {
-    if (w.storage < 0) continue;
-    const Storage& s = l_.storages[w.storage];
-    const std::string name = storage_name(w.storage), type = type_name(s.dtype);
-    if (s.place == Place::scalar) w_.line(fmt::format("{} {} = {{}};", type, name));
-    if (s.place == Place::registers)
-      w_.line(fmt::format("{} {}[{}] = {{}};", type, name, s.layout.registers()));
-    if (unstored_.contains(w.storage))
-      w_.line(fmt::format("bool {} = false;", stored_name(w.storage)));
-  }
-}
+}  // namespace
 
-void Printer::print_list(const passes::Statements& list) {
-  for (const Statement& s : list) print_statement(s);
-}
-
-void Printer::print_sync() {
-  if (synced_) return;
-  w_.line(l_.warpgroups == 1 ? "pl::warpgroup_sync();"
-                             : fmt::format("pl::warpgroup_sync<{}>();", l_.warpgroups));
-  synced_ = true;
-}
-
-// Each use of scratch memory has its own: only the last turn of a loop may still be reading it.
-void Printer::print_scratch_sync() {
-  if (loops_ == 0) return;
-  synced_ = false;
-  print_sync();
-}
-
-void Printer::print_statement(const Statement& s) {
-  w_.at(s.at);
-  std::visit([this](const auto& what) { print_one(what); }, s.what);
-}
-
-void Printer::print_one(const passes::Sync&) { print_sync(); }
-void Printer::print_one(const passes::EnterWindow& w) { print_window(w.window); }
-
-void Printer::print_one(const passes::CopyStorage& a) {
-  const Storage& to = l_.storages[a.to];
-  if (to.place == Place::scalar)
-    w_.line(fmt::format("{} = {};", storage_name(a.to), storage_name(a.from)));
-  else
-    w_.line(fmt::format("PL_UNROLL for (i32 k = 0; k < {}; ++k) {}[k] = {}[k];",
-                        to.layout.registers(), storage_name(a.to), storage_name(a.from)));
-}
-
-void Printer::print_one(const passes::Pass& p) {
-  Nest(*this, p.copies).print(p);
-  const FlatPass flat(l_, p);
-  if (flat.kind == FlatPass::Kind::assign) print_stored(flat.storage);
-  synced_ = false;
-}
-
-void Printer::print_one(const passes::Dot& d) {
-  check_accumulator(d);
-  print_dot(d);
-  print_stored(d.result);
-  synced_ = false;
-}
-
-void Printer::print_one(const passes::Relayout& r) {
-  print_relayout(r);
-  print_stored(r.to);
-}
-
-void Printer::print_one(const passes::Scalar& s) {
-  print_scalar(s);
-  print_stored(s.storage);
-}
-
-void Printer::print_one(const passes::When& w) {
-  w_.open_block(fmt::format("if ({})", scalar(w.condition)));
-  print_list(w.body);
-  w_.close_block();
-  synced_ = false;
-}
-
-std::string Printer::scalar(ValueId v) {
-  const passes::Copies none;
-  return Nest(*this, none).scalar(v, false);
-}
-
-void Printer::print_one(const passes::GridLoop& loop) {
-  const std::string p = program_id(loop.axis);
-  w_.open_block(
-      fmt::format("PL_NOUNROLL for (i32 {0} = 0; {0} < {1}; ++{0})", p, grid_size(loop.axis)));
-  synced_ = false;
-  ++loops_;
-  print_list(loop.body);
-  --loops_;
-  w_.close_block();
-  synced_ = false;
-}
-
-// The counter's next value, which is not below `hi` after the last turn: it overflows nowhere.
-std::string Printer::advance(const std::string& counter, std::int64_t step, ValueId hi) const {
-  const Inst& limit = g_[hi];
-  const std::int64_t most =
-      limit.op == Op::Constant ? graph::to_int(i32, limit.attr.bits) : INT32_MAX;
-  const std::int64_t last = INT32_MAX - step;  // from which a step can be made
-  if (most - 1 <= last) return fmt::format("{} += {}", counter, step);
-  return fmt::format("{0} = pl::min({0}, {1}) + {2}", counter, last, step);
-}
-
-void Printer::print_one(const passes::Loop& l) {
-  const graph::LoopView loop = graph::LoopView::of(g_[l.inst]);
-  const graph::Region& r = g_[loop.body];
-  const std::string lo = scalar(loop.low), hi = scalar(loop.high);
-  const std::string name = storage_name(l_.storage_of[index(r.params[0])]);
-  const std::string pragma =
-      loop.unroll > 1 ? fmt::format("_Pragma(\"unroll {}\")", loop.unroll) : "PL_NOUNROLL";
-  w_.open_block(fmt::format("{0} for (i32 {1} = {2}; {1} < {3}; {4})", pragma, name, lo, hi,
-                            advance(name, loop.step, loop.high)));
-  synced_ = false;
-  ++loops_;
-  print_list(l.body);
-  --loops_;
-  w_.close_block();
-  synced_ = false;
-}
-
-// The window's first element and, per dimension that may reach over the array's end, how many
-// elements of it exist.
-void Printer::print_window(int window) {
-  const Window& w = l_.windows[window];
-  const BlockMapping& m = g_.mapping.block_mappings[w.mapping];
-  const std::string name = window_name(window), array = arrays_[w.mapping];
-  const passes::Copies none;
-  const int rank = m.array_aval.shape.rank();
-  const std::vector<std::string> at = Nest(*this, none).index_map(m.index_map, rank);
-  for (int d = 0; d < rank; ++d) {
-    const BlockDim& b = m.block_shape[d];
-    const std::string extent = dim_text(m.array_aval.shape[d]);
-    std::string start = at[d];
-    if (b.kind == BlockDim::Kind::blocked && b.size != 1)
-      start = fmt::format("i64({}) * {}", start, b.size);
-    else
-      start = fmt::format("i64({})", start);
-    if (b.pad_lo != 0) start += fmt::format(" - {}", b.pad_lo);
-    if (at[d] == "0" && b.pad_lo == 0) {
-      start = "0";
-    } else {
-      w_.line(fmt::format("const i64 {}_start{} = {};", name, d, start));
-      start = fmt::format("{}_start{}", name, d);
-    }
-    if (!w.in_bounds[d]) {
-      if (b.kind == BlockDim::Kind::element && b.pad_lo + b.pad_hi > 0)
-        w_.line(fmt::format("const i32 {0}_from{1} = {2} < 0 ? i32(pl::min(-{2}, i64({3}))) : 0;",
-                            name, d, start, b.size));
-      const bool padded = b.kind == BlockDim::Kind::element;
-      const bool at_zero = start == "0";
-      const std::string room = fmt::format("i32(pl::min(i64({}{}), i64({})))", extent,
-                                           at_zero ? "" : " - " + start, b.size);
-      // Without padding a start on either side is far from the array: the room may not be an i32.
-      w_.line(padded || at_zero ? fmt::format("const i32 {}_size{} = {};", name, d, room)
-                                : fmt::format("const i32 {}_size{} = u64({}) < u64({}) ? {} : 0;",
-                                              name, d, start, extent, room));
-      w_.line(fmt::format(
-          "pl::check({0}_size{1} > {2}, \"{3}: the block is wholly out of bounds along "
-          "dimension {1} (an index map gives block indices, not element offsets)\");",
-          name, d, padded && b.pad_lo + b.pad_hi > 0 ? fmt::format("{}_from{}", name, d) : "0",
-          m.origin));
-    }
-  }
-  Dim stride = 1;
-  std::string pointer = array;
-  for (int d = rank - 1; d >= 0; --d) {
-    if (at[d] != "0" || m.block_shape[d].pad_lo != 0) {
-      const std::string by = m.dense         ? dim_text(stride)
-                             : d + 1 == rank ? "1"
-                                             : fmt::format("{}_stride{}", array, d);
-      pointer += fmt::format(" + {}_start{}{}", name, d, by == "1" ? "" : " * " + by);
-    }
-    stride = stride * m.array_aval.shape[d];
-  }
-  w_.line(fmt::format("{}{}* {} = {};", w.stored ? "" : "const ", type_name(m.array_aval.dtype),
-                      name, pointer));
-  if (w.depth > 0 && unstored_.contains(w.storage)) w_.line(stored_name(w.storage) + " = false;");
-}
-
-void Printer::print_scalar(const passes::Scalar& s) {
-  const Storage& to = l_.storages[s.storage];
-  const std::string name = storage_name(s.storage);
-  const int own = l_.storage_of[index(s.value)];
-  const Op op = g_[s.value].op;
-  const bool enter = own == s.storage && op != Op::Param && op != Op::Get;
-  const std::string value = Nest(*this, s.copies).scalar(s.value, enter);
-  // A store that follows must not overtake another thread's read.
-  if (enter && (op == Op::Load || op == Op::Swap)) synced_ = false;
-  if (declared_.contains(s.storage)) {
-    w_.line(fmt::format("{} = {};", name, value));
-    return;
-  }
-  declared_.insert(s.storage);
-  w_.line(fmt::format("{}{} {} = {};", mutable_.contains(s.storage) ? "" : "const ",
-                      type_name(to.dtype), name, value));
-}
-
-Emitted emit(const graph::Graph& g, const Options& options) {
-  const passes::Lowered l = lower(g, options.compute_capability);
-  return Printer(l).print();
-}
-
-std::string describe(const graph::Graph& g, const Options& options) {
-  return passes::to_text(lower(g, options.compute_capability));
-}
+Printed print(const thread::Program& program) { return Printer(program).print(); }
 
 }  // namespace palladium::cuda

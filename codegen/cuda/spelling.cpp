@@ -1,10 +1,7 @@
 #include "codegen/cuda/spelling.hpp"
 
-#include <cctype>
 #include <cmath>
-#include <cstring>
 
-#include "codegen/base/dim.hpp"
 #include "codegen/base/format.hpp"
 
 namespace palladium::cuda {
@@ -82,24 +79,17 @@ constexpr Spelling spelling_of(Op op) {
 
 bool is_small_integer(DType t) { return t.is_integer() && t.bytes() < 4; }
 
+std::string_view text_of(Op op, DType t, bool approx_math) {
+  const Spelling s = spelling_of(op);
+  if (t == f32 && approx_math && s.approx) return s.approx;
+  if ((t == f32 || t == f64) && s.floats) return s.floats;
+  if (t.is_bool() && s.bools) return s.bools;
+  return s.general;
+}
+
 }  // namespace
 
 std::string type_name(DType t) { return t.name(); }
-
-bool is_atom(const std::string& text) {
-  int depth = 0;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (c == '(' || c == '[') ++depth;
-    if (c == ')' || c == ']') --depth;
-    if (depth == 0 && c == ' ') return false;
-  }
-  return text.empty() || (text[0] != '-' && text[0] != '!' && text[0] != '~');
-}
-
-std::string parenthesised(const std::string& text) {
-  return is_atom(text) ? text : "(" + text + ")";
-}
 
 std::string literal(DType t, std::uint64_t bits) {
   if (t.is_bool()) return bits ? "true" : "false";
@@ -124,52 +114,34 @@ std::string literal(DType t, std::uint64_t bits) {
   return fmt::format("{}({}ll)", type_name(t), n);
 }
 
-std::string spell(Op op, DType t, DType result, std::span<const std::string> args,
-                  bool approx_math) {
-  const Spelling s = spelling_of(op);
-  const char* form = s.general;
-  if (t.is_bool() && s.bools) form = s.bools;
-  if ((t == f32 || t == f64) && s.floats) form = s.floats;
-  if (t == f32 && approx_math && s.approx) form = s.approx;
-  const bool call = std::strstr(form, "pl::") == form;
-  std::string out;
-  for (const char* p = form; *p; ++p) {
-    if (*p != '$') {
-      out += *p;
-      continue;
-    }
-    if (*++p == 'T') {
-      out += type_name(result);
-      continue;
-    }
-    const std::string& a = args[static_cast<std::size_t>(*p - '0')];
-    out += call && std::strchr(form, '*') == nullptr ? a : parenthesised(a);
+bool starts_with_sign(DType t, std::uint64_t bits) {
+  if (t.is_float()) {
+    const double d = graph::to_double(t, bits);
+    return (t == f32 || t == f64) && std::isfinite(d) && std::signbit(d);
   }
-  // C++ promotes small integers: bring the bits back.
-  if (is_small_integer(result) && is_small_integer(t) && !call && op != Op::Select)
-    return type_name(result) + "(" + out + ")";
-  return out;
+  return t == i32 && graph::to_int(t, bits) < 0;
 }
 
-std::string dim_text(const Dim& d) {
-  using detail::DimOp;
-  if (d.is_static()) return std::to_string(d.value());
-  const DimNode n = dim_node(d);
-  if (n.op == DimOp::symbol) return symbol_name(n.symbol);
-  const std::string a = dim_text(n.a), b = dim_text(n.b);
-  switch (n.op) {
-  case DimOp::add: return "(" + a + " + " + b + ")";
-  case DimOp::sub: return "(" + a + " - " + b + ")";
-  case DimOp::mul: return "(" + a + " * " + b + ")";
-  case DimOp::div: return "(" + a + " / " + b + ")";
-  case DimOp::mod: return "(" + a + " % " + b + ")";
-  case DimOp::cdiv: return "((" + a + " + " + b + " - 1) / " + b + ")";
-  case DimOp::min: return "pl::min(i64(" + a + "), i64(" + b + "))";
-  case DimOp::max: return "pl::max(i64(" + a + "), i64(" + b + "))";
-  case DimOp::symbol:
-  case DimOp::constant: break;
+OpForm form_of(Op op, DType t, DType result, bool approx_math) {
+  const std::string_view text = text_of(op, t, approx_math);
+  const bool call = text.starts_with("pl::");
+  return {.text = text,
+          .is_call = call && text.find('*') == text.npos,
+          .brings_back_bits =
+              is_small_integer(result) && is_small_integer(t) && !call && op != Op::Select};
+}
+
+std::string spell(const OpForm& form, DType result, std::span<const std::string> args) {
+  std::string out;
+  for (std::size_t i = 0; i < form.text.size(); ++i) {
+    if (form.text[i] != '$')
+      out += form.text[i];
+    else if (form.text[++i] == 'T')
+      out += type_name(result);
+    else
+      out += args[static_cast<std::size_t>(form.text[i] - '0')];
   }
-  throw InternalError("print: a dimension without an operation");
+  return form.brings_back_bits ? type_name(result) + "(" + out + ")" : out;
 }
 
 }  // namespace palladium::cuda

@@ -35,7 +35,7 @@ PL_KERNEL(128) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
       }
     }
   }
-  PL_NOUNROLL for (i32 v11 = 0; v11 < 8; v11 += 1) {
+  PL_NOUNROLL for (i32 v11 = 0; v11 < 8; ++v11) {
     const i32 sx0 = pl::mul(v11, 64);
     const i32 v7 = sx0;
     pl::warpgroup_sync();
@@ -57,7 +57,6 @@ PL_KERNEL(128) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
       const i32 t = pl::thread();
       const i32 i = (t >> 3 & 15);
       const i32 j = (t & 7) * 8;
-      pl::check_range(i64(v7), i64(v7) + 63, 512, "load: dimension 0 of ref block f16[512,64]");
       PL_UNROLL for (i32 ri = 0; ri < 4; ++ri) {
         f16 a0[8];
         pl::load_global_nc<8>(a0, w1 + (j + i * 64 + ri * 1024 + v7 * 64));
@@ -95,10 +94,10 @@ PL_KERNEL(128) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
       PL_UNROLL for (i32 ri = 0; ri < 2; ++ri) {
         PL_UNROLL for (i32 rj = 0; rj < 4; ++rj) {
           PL_UNROLL for (i32 g = 0; g < 2; ++g) {
+            const f32 x0 = pl::max(v9[ri * 2 + g], v5[ri * 2 + g]);
             PL_UNROLL for (i32 e = 0; e < 2; ++e) {
-              const f32 x0 = v6[ri * 16 + rj * 4 + g * 2 + e] * 0x1p-3f;
-              const f32 x1 = pl::max(v9[ri * 2 + g], v5[ri * 2 + g]);
-              const f32 x2 = pl::exp(x0 - x1);
+              const f32 x1 = v6[ri * 16 + rj * 4 + g * 2 + e] * 0x1p-3f;
+              const f32 x2 = pl::exp(x1 - x0);
               v4[ri * 16 + rj * 4 + g * 2 + e] = x2;
             }
           }
@@ -126,7 +125,6 @@ PL_KERNEL(128) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
       const i32 t = pl::thread();
       const i32 i = (t >> 3 & 15);
       const i32 j = (t & 7) * 8;
-      pl::check_range(i64(v7), i64(v7) + 63, 512, "load: dimension 0 of ref block f16[512,64]");
       PL_UNROLL for (i32 ri = 0; ri < 4; ++ri) {
         f16 a0[8];
         pl::load_global_nc<8>(a0, w2 + (j + i * 64 + ri * 1024 + v7 * 64));
@@ -163,11 +161,10 @@ PL_KERNEL(128) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
       PL_UNROLL for (i32 ri = 0; ri < 2; ++ri) {
         PL_UNROLL for (i32 rj = 0; rj < 4; ++rj) {
           PL_UNROLL for (i32 g = 0; g < 2; ++g) {
+            const f32 x0 = pl::max(v9[ri * 2 + g], v5[ri * 2 + g]);
+            const f32 x1 = pl::exp(v9[ri * 2 + g] - x0);
             PL_UNROLL for (i32 e = 0; e < 2; ++e) {
-              const f32 x0 = pl::max(v9[ri * 2 + g], v5[ri * 2 + g]);
-              const f32 x1 = pl::exp(v9[ri * 2 + g] - x0);
-              const f32 x2 = pl::fma(v10[ri * 16 + rj * 4 + g * 2 + e], x1, v3[ri * 16 + rj * 4 + g * 2 + e]);
-              v18[ri * 16 + rj * 4 + g * 2 + e] = x2;
+              v18[ri * 16 + rj * 4 + g * 2 + e] = pl::fma(v10[ri * 16 + rj * 4 + g * 2 + e], x1, v3[ri * 16 + rj * 4 + g * 2 + e]);
             }
           }
         }

@@ -1,31 +1,30 @@
 PL_KERNEL(128) matmul_kernel(const f32* in0, const f32* in1, f32* out0, i64 s0) {
   const u32 smem = pl::shared_base();
-  i32 block = pl::block_x();
+  const i32 block = pl::block_x();
   const i32 p1 = block % 5;
-  block /= 5;
-  const i32 p0 = block;
+  const i32 p0 = block / 5;
   f32 v0[32] = {};
   bool v0_stored = false;
   const i64 w2_start0 = i64(p0) * 64;
-  const i32 w2_size0 = u64(w2_start0) < u64(s0) ? i32(pl::min(i64(s0 - w2_start0), i64(64))) : 0;
+  const i32 w2_size0 = u64(w2_start0) < u64(s0) ? i32(pl::min(s0 - w2_start0, i64(64))) : 0;
   pl::check(w2_size0 > 0, "outputs[0]: the block is wholly out of bounds along dimension 0 (an index map gives block indices, not element offsets)");
   const i64 w2_start1 = i64(p1) * 64;
-  const i32 w2_size1 = u64(w2_start1) < u64(300) ? i32(pl::min(i64(300 - w2_start1), i64(64))) : 0;
+  const i32 w2_size1 = u64(w2_start1) < 300 ? i32(pl::min(300 - w2_start1, i64(64))) : 0;
   pl::check(w2_size1 > 0, "outputs[0]: the block is wholly out of bounds along dimension 1 (an index map gives block indices, not element offsets)");
   f32* w2 = out0 + w2_start1 + w2_start0 * 300;
   PL_NOUNROLL for (i32 p2 = 0; p2 < 22; ++p2) {
     const i64 w0_start0 = i64(p0) * 64;
-    const i32 w0_size0 = u64(w0_start0) < u64(s0) ? i32(pl::min(i64(s0 - w0_start0), i64(64))) : 0;
+    const i32 w0_size0 = u64(w0_start0) < u64(s0) ? i32(pl::min(s0 - w0_start0, i64(64))) : 0;
     pl::check(w0_size0 > 0, "args[0]: the block is wholly out of bounds along dimension 0 (an index map gives block indices, not element offsets)");
     const i64 w0_start1 = i64(p2) * 32;
-    const i32 w0_size1 = u64(w0_start1) < u64(700) ? i32(pl::min(i64(700 - w0_start1), i64(32))) : 0;
+    const i32 w0_size1 = u64(w0_start1) < 700 ? i32(pl::min(700 - w0_start1, i64(32))) : 0;
     pl::check(w0_size1 > 0, "args[0]: the block is wholly out of bounds along dimension 1 (an index map gives block indices, not element offsets)");
     const f32* w0 = in0 + w0_start1 + w0_start0 * 700;
     const i64 w1_start0 = i64(p2) * 32;
-    const i32 w1_size0 = u64(w1_start0) < u64(700) ? i32(pl::min(i64(700 - w1_start0), i64(32))) : 0;
+    const i32 w1_size0 = u64(w1_start0) < 700 ? i32(pl::min(700 - w1_start0, i64(32))) : 0;
     pl::check(w1_size0 > 0, "args[1]: the block is wholly out of bounds along dimension 0 (an index map gives block indices, not element offsets)");
     const i64 w1_start1 = i64(p1) * 64;
-    const i32 w1_size1 = u64(w1_start1) < u64(300) ? i32(pl::min(i64(300 - w1_start1), i64(64))) : 0;
+    const i32 w1_size1 = u64(w1_start1) < 300 ? i32(pl::min(300 - w1_start1, i64(64))) : 0;
     pl::check(w1_size1 > 0, "args[1]: the block is wholly out of bounds along dimension 1 (an index map gives block indices, not element offsets)");
     const f32* w1 = in1 + w1_start1 + w1_start0 * 300;
     const i32 v5 = p2;
@@ -69,11 +68,12 @@ PL_KERNEL(128) matmul_kernel(const f32* in0, const f32* in1, f32* out0, i64 s0) 
       PL_UNROLL for (i32 ri = 0; ri < 4; ++ri) {
         f32 a0[4];
         pl::load_global_nc<4>(a0, w1 + (j + i * 300 + ri * 2400), j < w1_size1 && i + ri * 8 < w1_size0);
-        f32 o1[4];
+        const bool x1 = (i + ri * 8) < v2;
+        f32 o2[4];
         PL_UNROLL for (i32 e = 0; e < 4; ++e) {
-          o1[e] = ((i + ri * 8) < v2) ? a0[e] : 0.0f;
+          o2[e] = x1 ? a0[e] : 0.0f;
         }
-        pl::store_shared<4>(smem + 9216 + (j + i * 68 + ri * 544) * 4, o1);
+        pl::store_shared<4>(smem + 9216 + (j + i * 68 + ri * 544) * 4, o2);
       }
     }
     pl::warpgroup_sync();

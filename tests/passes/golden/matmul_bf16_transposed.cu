@@ -1,9 +1,8 @@
 PL_KERNEL(128) matmul_kernel(const bf16* in0, const bf16* in1, f32* out0) {
   const u32 smem = pl::shared_base();
-  i32 block = pl::block_x();
+  const i32 block = pl::block_x();
   const i32 p1 = block % 8;
-  block /= 8;
-  const i32 p0 = block;
+  const i32 p0 = block / 8;
   f32 v0[32] = {};
   bool v0_stored = false;
   const i64 w2_start0 = i64(p0) * 64;
@@ -39,14 +38,14 @@ PL_KERNEL(128) matmul_kernel(const bf16* in0, const bf16* in1, f32* out0) {
       const i32 i = (t >> 2 & 31);
       const i32 j = (t & 3) * 8;
       PL_UNROLL for (i32 ri = 0; ri < 2; ++ri) {
-        bf16 a1[8];
-        pl::load_global_nc<8>(a1, w0 + (j + i * 256 + ri * 8192));
-        bf16 o2[8];
+        bf16 a0[8];
+        pl::load_global_nc<8>(a0, w0 + (j + i * 256 + ri * 8192));
+        bf16 o1[8];
         PL_UNROLL for (i32 e = 0; e < 8; ++e) {
-          const bool x0 = pl::add((j + e), v2) < 256;
-          o2[e] = x0 ? a1[e] : pl::to<bf16>(0.0f);
+          const bool x2 = pl::add(j + e, v2) < 256;
+          o1[e] = x2 ? a0[e] : pl::to<bf16>(0.0f);
         }
-        pl::store_shared<8>(smem + (j + i * 40 + ri * 1280) * 2, o2);
+        pl::store_shared<8>(smem + (j + i * 40 + ri * 1280) * 2, o1);
       }
     }
     {
@@ -54,14 +53,14 @@ PL_KERNEL(128) matmul_kernel(const bf16* in0, const bf16* in1, f32* out0) {
       const i32 i = (t >> 2 & 31);
       const i32 j = (t & 3) * 8;
       PL_UNROLL for (i32 ri = 0; ri < 2; ++ri) {
-        bf16 a1[8];
-        pl::load_global_nc<8>(a1, w1 + (j + i * 256 + ri * 8192));
-        bf16 o2[8];
+        bf16 a0[8];
+        pl::load_global_nc<8>(a0, w1 + (j + i * 256 + ri * 8192));
+        bf16 o1[8];
         PL_UNROLL for (i32 e = 0; e < 8; ++e) {
-          const bool x0 = pl::add((j + e), v2) < 256;
-          o2[e] = x0 ? a1[e] : pl::to<bf16>(0.0f);
+          const bool x2 = pl::add(j + e, v2) < 256;
+          o1[e] = x2 ? a0[e] : pl::to<bf16>(0.0f);
         }
-        pl::store_shared<8>(smem + 5120 + (j + i * 40 + ri * 1280) * 2, o2);
+        pl::store_shared<8>(smem + 5120 + (j + i * 40 + ri * 1280) * 2, o1);
       }
     }
     pl::warpgroup_sync();

@@ -1,31 +1,30 @@
 PL_KERNEL(128) matmul_kernel(const f16* in0, const f16* in1, f32* out0) {
   const u32 smem = pl::shared_base();
-  i32 block = pl::block_x();
+  const i32 block = pl::block_x();
   const i32 p1 = block % 11;
-  block /= 11;
-  const i32 p0 = block;
+  const i32 p0 = block / 11;
   f32 v0[32] = {};
   bool v0_stored = false;
   const i64 w2_start0 = i64(p0) * 64;
-  const i32 w2_size0 = u64(w2_start0) < u64(1000) ? i32(pl::min(i64(1000 - w2_start0), i64(64))) : 0;
+  const i32 w2_size0 = u64(w2_start0) < 1000 ? i32(pl::min(1000 - w2_start0, i64(64))) : 0;
   pl::check(w2_size0 > 0, "outputs[0]: the block is wholly out of bounds along dimension 0 (an index map gives block indices, not element offsets)");
   const i64 w2_start1 = i64(p1) * 64;
-  const i32 w2_size1 = u64(w2_start1) < u64(700) ? i32(pl::min(i64(700 - w2_start1), i64(64))) : 0;
+  const i32 w2_size1 = u64(w2_start1) < 700 ? i32(pl::min(700 - w2_start1, i64(64))) : 0;
   pl::check(w2_size1 > 0, "outputs[0]: the block is wholly out of bounds along dimension 1 (an index map gives block indices, not element offsets)");
   f32* w2 = out0 + w2_start1 + w2_start0 * 700;
   PL_NOUNROLL for (i32 p2 = 0; p2 < 10; ++p2) {
     const i64 w0_start0 = i64(p0) * 64;
-    const i32 w0_size0 = u64(w0_start0) < u64(1000) ? i32(pl::min(i64(1000 - w0_start0), i64(64))) : 0;
+    const i32 w0_size0 = u64(w0_start0) < 1000 ? i32(pl::min(1000 - w0_start0, i64(64))) : 0;
     pl::check(w0_size0 > 0, "args[0]: the block is wholly out of bounds along dimension 0 (an index map gives block indices, not element offsets)");
     const i64 w0_start1 = i64(p2) * 32;
-    const i32 w0_size1 = u64(w0_start1) < u64(300) ? i32(pl::min(i64(300 - w0_start1), i64(32))) : 0;
+    const i32 w0_size1 = u64(w0_start1) < 300 ? i32(pl::min(300 - w0_start1, i64(32))) : 0;
     pl::check(w0_size1 > 0, "args[0]: the block is wholly out of bounds along dimension 1 (an index map gives block indices, not element offsets)");
     const f16* w0 = in0 + w0_start1 + w0_start0 * 300;
     const i64 w1_start0 = i64(p2) * 32;
-    const i32 w1_size0 = u64(w1_start0) < u64(300) ? i32(pl::min(i64(300 - w1_start0), i64(32))) : 0;
+    const i32 w1_size0 = u64(w1_start0) < 300 ? i32(pl::min(300 - w1_start0, i64(32))) : 0;
     pl::check(w1_size0 > 0, "args[1]: the block is wholly out of bounds along dimension 0 (an index map gives block indices, not element offsets)");
     const i64 w1_start1 = i64(p1) * 64;
-    const i32 w1_size1 = u64(w1_start1) < u64(700) ? i32(pl::min(i64(700 - w1_start1), i64(64))) : 0;
+    const i32 w1_size1 = u64(w1_start1) < 700 ? i32(pl::min(700 - w1_start1, i64(64))) : 0;
     pl::check(w1_size1 > 0, "args[1]: the block is wholly out of bounds along dimension 1 (an index map gives block indices, not element offsets)");
     const f16* w1 = in1 + w1_start1 + w1_start0 * 700;
     const i32 v4 = p2;
@@ -56,7 +55,7 @@ PL_KERNEL(128) matmul_kernel(const f16* in0, const f16* in1, f32* out0) {
         PL_UNROLL for (i32 e = 0; e < 8; e += 4) pl::load_global_nc<4>(a0 + e, w0 + (j + e + i * 300 + ri * 9600), j + e < w0_size1 && i + ri * 32 < w0_size0);
         f16 o1[8];
         PL_UNROLL for (i32 e = 0; e < 8; ++e) {
-          o1[e] = (pl::add((j + e), v2) < 300) ? a0[e] : pl::to<f16>(0.0f);
+          o1[e] = (pl::add(j + e, v2) < 300) ? a0[e] : pl::to<f16>(0.0f);
         }
         pl::store_shared<8>(smem + (j + i * 40 + ri * 1280) * 2, o1);
       }
@@ -68,11 +67,12 @@ PL_KERNEL(128) matmul_kernel(const f16* in0, const f16* in1, f32* out0) {
       PL_UNROLL for (i32 ri = 0; ri < 2; ++ri) {
         f16 a0[8];
         PL_UNROLL for (i32 e = 0; e < 8; e += 4) pl::load_global_nc<4>(a0 + e, w1 + (j + e + i * 700 + ri * 11200), j + e < w1_size1 && i + ri * 16 < w1_size0);
-        f16 o1[8];
+        const bool x1 = pl::add(i + ri * 16, v2) < 300;
+        f16 o2[8];
         PL_UNROLL for (i32 e = 0; e < 8; ++e) {
-          o1[e] = (pl::add((i + ri * 16), v2) < 300) ? a0[e] : pl::to<f16>(0.0f);
+          o2[e] = x1 ? a0[e] : pl::to<f16>(0.0f);
         }
-        pl::store_shared<8>(smem + 5120 + (j + i * 72 + ri * 1152) * 2, o1);
+        pl::store_shared<8>(smem + 5120 + (j + i * 72 + ri * 1152) * 2, o2);
       }
     }
     pl::warpgroup_sync();

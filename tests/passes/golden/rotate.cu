@@ -36,7 +36,7 @@ PL_KERNEL(128) rotate_kernel(const f32* in0, f32* out0) {
     f32 a0;
     pl::load_resident<1>(&a0, smem + (i * 256 + 255) * 4, (t & 120) == 0);
     const f32 o1 = a0;
-    pl::store_global<1>(w1 + (i * 256), &o1, (t & 120) == 0);
+    pl::store_global<1>(w1 + i * 256, &o1, (t & 120) == 0);
   }
   pl::warpgroup_sync();
 }

@@ -1,0 +1,249 @@
+// How elements are read and written: by the widest accesses that their addresses and tests allow.
+#include <algorithm>
+
+#include "codegen/expand/nest.hpp"
+
+namespace palladium::expand {
+
+using thread::Depends;
+using thread::in_element;
+using thread::on_element;
+
+// A test against the window's size implies the one against the value's shape.
+void add_padding(const Exprs& e, Bounds& bounds, const Bounds& padding) {
+  const std::size_t given = bounds.size();
+  for (const Bound& p : padding) {
+    bool implied = false;
+    for (std::size_t i = 0; i < given; ++i)
+      implied |= !bounds[i].lower && e.facts(bounds[i].limit).high <= e.facts(p.limit).low &&
+                 bounds[i].at == p.at;
+    if (!implied) bounds.push_back(p);
+  }
+}
+
+// ---- tests
+
+// All elements of a group stand on one side of a limit that is a multiple of their number: the
+// first speaks for them.
+Affine Nest::tested_coordinate(const Bound& b) const {
+  if (element_ == no_expr || b.lower || b.at.coefficient(element_) != 1) return b.at;
+  const Affine first = b.at.without(element_);
+  const thread::Facts known = e_.facts(first);
+  const bool together = (known.depends & (on_element | in_element)) == 0 &&
+                        multiple_of(b.limit) % vector_ == 0 && known.multiple % vector_ == 0;
+  return together ? first : b.at;
+}
+
+// Whether the element is inside all bounds, and the others hold; no_expr: always.
+ExprId Nest::predicate(const Bounds& bounds, std::vector<ExprId> others) {
+  std::vector<ExprId> tests;
+  for (const Bound& b : bounds) {
+    const ExprId at = e_.sum(tested_coordinate(b));
+    const thread::Facts &x = e_.facts(at), &limit = e_.facts(b.limit);
+    if (b.lower ? x.low >= limit.high : x.high < limit.low) continue;
+    tests.push_back(e_.plain(b.lower ? Operator::at_least : Operator::less, at, b.limit, bool_));
+  }
+  tests.insert(tests.end(), others.begin(), others.end());
+  return e_.all(std::move(tests));
+}
+
+// What an access is subject to: its bounds and those of the padding.
+Bounds Nest::bounds_of(const Address& a, const DimMap& map) const {
+  Bounds bounds = a.bounds;
+  add_padding(e_, bounds, padding(map));
+  return bounds;
+}
+
+Depends Nest::depends(const Address& a, const Bounds& bounds) const {
+  Depends d = e_.depends(a.base) | e_.depends(a.offset);
+  for (const Bound& b : bounds) d |= e_.depends(b.at) | e_.depends(b.limit);
+  return d;
+}
+
+// Whether the elements of a group are read together: the address moves with e, and nothing in it
+// comes from what was computed for one element.
+bool Nest::is_vector(const Address& a, const DimMap& map) const {
+  if (!a.parts.empty() || vector_ == 1) return false;
+  const Depends d = depends(a, bounds_of(a, map));
+  return (d & on_element) != 0 && (d & in_element) == 0;
+}
+
+// Where only one of several threads that compute a value stores it, the others must not read what
+// it may just have overwritten.
+std::vector<ExprId> Nest::reading_threads(const Address& a) const {
+  return a.read_only ? std::vector<ExprId>{} : thread_mask_;
+}
+
+// ---- vectors
+
+Nest::Width Nest::vector_width(const Address& a, const Bounds& bounds) const {
+  if (a.offset.coefficient(element_) != 1) return {};
+  const auto limited = [](int width, std::int64_t multiple) {
+    while (width > 1 && multiple % width != 0) width /= 2;
+    return width;
+  };
+  int width = std::min<int>(vector_, 16 / a.dtype.bytes());
+  width = limited(width, a.alignment);
+  width = limited(width, e_.multiple(a.offset.without(element_)));
+  int whole = width;  // elements that are in or out of bounds together
+  bool upper = true;
+  for (const Bound& b : bounds) {
+    const std::int64_t step = b.at.coefficient(element_);
+    if (step == 0) continue;
+    if (step != 1) return {};
+    upper = upper && !b.lower;
+    whole = limited(whole, multiple_of(b.limit));
+    whole = limited(whole, e_.multiple(b.at.without(element_)));
+  }
+  if (whole < width && upper && (!a.shared || a.resident)) return {width, true};
+  return {whole, false};
+}
+
+thread::Place Nest::place_of(const Address& a) {
+  return {.base = a.base,
+          .offset = e_.sum(a.offset, a.wide ? i64 : i32),
+          .type = a.dtype,
+          .shared = a.shared};
+}
+
+// By as few instructions as may be.
+thread::Statement Nest::vector_access(Vector v) {
+  Width w = vector_width(v.place, v.bounds);
+  if (v.direction == Direction::flush) w.width = std::min(w.width, vector_width(v.from, {}).width);
+  const bool once = w.width == vector_;
+  std::vector<bool> along;
+  for (const Bound& b : v.bounds) along.push_back(b.at.coefficient(element_) != 0);
+  if (once) {
+    v.place.offset = v.place.offset.without(element_);
+    v.from.offset = v.from.offset.without(element_);
+    for (Bound& b : v.bounds) b.at = b.at.without(element_);
+  } else if (v.array != thread::no_variable) {
+    v.first = v.first + Affine::term(element_);
+  }
+  thread::Access access{.function = w.part ? v.function_of_part : v.function, .width = w.width};
+  if (w.part) {
+    Bounds rest;
+    for (std::size_t i = 0; i < v.bounds.size(); ++i) {
+      const Bound& b = v.bounds[i];
+      if (!along[i]) {
+        rest.push_back(b);
+        continue;
+      }
+      const ExprId left = e_.plain(Operator::sub, b.limit, e_.sum(b.at));
+      access.valid = access.valid == no_expr ? left : e_.call("min", i32, {access.valid, left});
+    }
+    v.bounds = std::move(rest);
+  }
+  access.test = predicate(v.bounds, v.tests);
+  access.place = place_of(v.place);
+  if (v.array != thread::no_variable)
+    access.registers =
+        v.first.is_zero() ? e_.address(v.array) : e_.address(v.array, e_.sum(v.first));
+  thread::Statement s{.at = b_.at()};
+  switch (v.direction) {
+  case Direction::load: s.what = thread::Load{access}; break;
+  case Direction::store: s.what = thread::Store{access}; break;
+  case Direction::flush: s.what = thread::Flush{access, place_of(v.from)}; break;
+  }
+  if (once) return s;
+  thread::For loop{.counter = e_[element_].variable,
+                   .low = e_.number(0),
+                   .high = e_.number(vector_),
+                   .step = w.width,
+                   .short_form = true};
+  loop.body.push_back(std::move(s));
+  return {std::move(loop), b_.at()};
+}
+
+// ---- loads
+
+Nest::Vector Nest::load_of(const Address& a, const DimMap& map, VariableId array,
+                           const Affine& first) const {
+  return {.direction = Direction::load,
+          .function = load_function(a),
+          .function_of_part = load_function_of_part(a),
+          .place = a,
+          .array = array,
+          .first = first,
+          .bounds = bounds_of(a, map),
+          .tests = reading_threads(a)};
+}
+
+const char* load_function(const Address& a) {
+  return a.resident    ? "load_resident"
+         : a.shared    ? "load_shared_padded"
+         : a.read_only ? "load_global_nc"
+                       : "load_global";
+}
+
+const char* load_function_of_part(const Address& a) {
+  return a.resident    ? "load_resident_part"
+         : a.read_only ? "load_global_nc_part"
+                       : "load_global_part";
+}
+
+VariableId Nest::unfilled(const char* of, DType type, std::int64_t count) {
+  return e_.declare({.name = prefix(of),
+                     .temporary = true,
+                     .form = count > 0 ? thread::Form::array : thread::Form::value,
+                     .type = type,
+                     .count = count});
+}
+
+// Reads the element at `a`; with it the others of its vector where they stand together.
+ExprId Nest::access(const Address& a, const DimMap& map, ExprId mask) {
+  if (!a.parts.empty()) return joined_access(a, map, mask);
+  const Depends of_mask = e_.depends(mask);
+  const Depends all = depends(a, bounds_of(a, map)) | of_mask;
+  if ((of_mask & (on_element | in_element)) == 0 && is_vector(a, map)) {
+    const VariableId array = unfilled("a", a.dtype, vector_);
+    Vector v = load_of(a, map, array, {});
+    if (mask != no_expr) v.tests.insert(v.tests.begin(), mask);
+    b_.place(all & ~on_element, array, vector_access(std::move(v)));
+    return e_.element(array, element_);
+  }
+  std::vector<ExprId> tests = reading_threads(a);
+  const Bounds bounds = bounds_of(a, map);
+  thread::Access access{.function = load_function(a), .place = place_of(a)};
+  const ExprId inside = predicate(bounds);
+  tests.insert(tests.begin(), {mask, inside});
+  access.test = e_.all(std::move(tests));
+  const VariableId x = unfilled("a", a.dtype, 0);
+  access.registers = e_.address(x);
+  b_.place(all, x, {thread::Load{access}, b_.at()});
+  return e_.variable(x);
+}
+
+// Reads the parts of one element and joins them. Out of bounds is what has a part there.
+ExprId Nest::joined_access(const Address& a, const DimMap& map, ExprId mask) {
+  Bounds bounds;
+  for (const Address& part : a.parts) add_padding(e_, bounds, part.bounds);
+  add_padding(e_, bounds, padding(map));
+  std::vector<ExprId> tests = reading_threads(a);
+  tests.insert(tests.begin(), {mask, predicate(bounds)});
+  const ExprId test = e_.all(std::move(tests));
+  Depends all = e_.depends(test);
+  for (const Address& part : a.parts) all |= depends(part, {});
+
+  const DType part = a.parts[0].dtype, bits = unsigned_of(a.dtype.bytes());
+  const auto count = static_cast<std::int64_t>(a.parts.size());
+  const VariableId parts = unfilled("part", part, count);
+  b_.place(all, thread::Declare{.variable = parts});
+  e_[parts].facts.depends = all;
+  ExprId joined = no_expr;
+  for (std::int64_t k = 0; k < count; ++k) {
+    const Address& piece = a.parts[static_cast<std::size_t>(k)];
+    b_.place(all, thread::Load{{.function = load_function(a),
+                                .registers = e_.address(parts, e_.number(k)),
+                                .place = place_of(piece),
+                                .test = test}});
+    ExprId moved = e_.cast(bits, e_.element(parts, e_.number(k)));
+    if (k > 0) moved = e_.plain(Operator::shift_left, moved, e_.number(8 * part.bytes() * k), bits);
+    joined = k == 0 ? moved : e_.plain(Operator::bit_or, joined, moved, bits);
+  }
+  ExprId whole = e_.call("bitcast", a.dtype, {e_.cast(bits, joined)}, true);
+  if (test != no_expr) whole = e_.choose(test, whole, e_.call("out_of_bounds", a.dtype, {}, true));
+  return temporary("a", whole);
+}
+
+}  // namespace palladium::expand

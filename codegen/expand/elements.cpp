@@ -1,0 +1,308 @@
+// Expressions of one element: inlined operations, reads of storages and of memory.
+#include <utility>
+
+#include "codegen/base/format.hpp"
+#include "codegen/expand/nest.hpp"
+#include "palladium/error.hpp"
+
+namespace palladium::expand {
+
+using graph::AxisKind;
+using graph::Inst;
+using graph::MemoryView;
+using graph::Op;
+using passes::Place;
+using passes::Residency;
+using passes::Storage;
+using passes::Window;
+
+namespace {
+
+// Operations that one expression of the text may hold.
+constexpr int most_operations = 12;
+
+// Keys of what is read from storages, apart from those of values.
+constexpr std::uint32_t first_storage = 1u << 31;
+
+}  // namespace
+
+ExprId Nest::temporary(const char* of, ExprId value) {
+  return b_.let({.name = prefix(of), .temporary = true, .type = e_[value].type}, value);
+}
+
+Nest::Key Nest::key_of(std::uint32_t what, const Coordinates& c) {
+  Key key{what};
+  for (const Affine& a : c) key.push_back(thread::index(e_.sum(a)));
+  return key;
+}
+
+// Gives a value that is used more than once, or that holds many operations, a name.
+ExprId Nest::named(ValueId v, ExprId value) {
+  const bool reused = l_.uses[index(v)] > 1;
+  const thread::Node node = e_[value].node;
+  const bool plain = node == thread::Node::variable || node == thread::Node::literal ||
+                     node == thread::Node::element;
+  if (plain || (!reused && e_.size(value) <= most_operations)) return value;
+  return temporary("x", value);
+}
+
+// What is the same in all turns of a loop in which others of the operands are not gets a name
+// outside of it.
+std::vector<ExprId> Nest::hoisted(std::vector<ExprId> operands) {
+  thread::Depends all = 0;
+  for (const ExprId o : operands) all |= e_.depends(o);
+  for (ExprId& o : operands)
+    if (e_.size(o) > 1 && b_.is_outside(e_.depends(o), all)) o = temporary("x", o);
+  return operands;
+}
+
+// Expressions may be as deep as a kernel has operations: no recursion.
+ExprId Nest::evaluate(ValueId v, const Coordinates& c, const DimMap& map, bool enter) {
+  std::vector<Pending> stack{{v, c, map, enter}};
+  for (;;) {
+    Pending operand;
+    ExprId value = no_expr;
+    if (next_operand(stack.back(), operand, value)) {
+      stack.push_back(std::move(operand));
+      continue;
+    }
+    stack.pop_back();
+    if (stack.empty()) return value;
+    stack.back().operands.push_back(value);
+  }
+}
+
+// The operand that `p` needs next; false where it needs none and has a value.
+bool Nest::next_operand(Pending& p, Pending& operand, ExprId& value) {
+  const Inst& i = g_[p.v];
+  const bool reused = l_.uses[index(p.v)] > 1;
+  if (p.operands.empty()) {
+    if (!p.enter && l_.storage_of[index(p.v)] >= 0) {
+      value = read(l_.storage_of[index(p.v)], p.c, p.map);
+      return false;
+    }
+    if (reused) {
+      const auto it = memo_.find(key_of(index(p.v), p.c));
+      if (it != memo_.end()) {
+        value = it->second;
+        return false;
+      }
+    }
+  }
+  const auto want = [&](ValueId v, Coordinates c, DimMap map) {
+    operand = {v, std::move(c), std::move(map), false};
+    return true;
+  };
+  switch (i.op) {
+  case Op::Load:
+  case Op::Swap: return next_of_load(p, operand, value);
+  case Op::Broadcast:
+  case Op::Transpose:
+  case Op::Reshape:
+    if (p.operands.empty())
+      return want(i.args[0], operand_coordinates(p.v, 0, p.c),
+                  passes::map_of_operand(g_, p.v, 0, p.map));
+    value = p.operands[0];
+    return false;
+  default: break;
+  }
+  if (!graph::is_elementwise(i.op)) {
+    value = leaf(p.v, p.c);
+    return false;
+  }
+  if (p.operands.size() < i.args.size()) return want(i.args[p.operands.size()], p.c, p.map);
+  value = named(p.v, e_.op(i.op, i.type.dtype, hoisted(std::move(p.operands))));
+  if (reused) memo_[key_of(index(p.v), p.c)] = value;
+  return false;
+}
+
+// What has no operands to evaluate.
+ExprId Nest::leaf(ValueId v, const Coordinates& c) {
+  const Inst& i = g_[v];
+  switch (i.op) {
+  case Op::Constant: return e_.literal(i.type.dtype, i.attr.bits);
+  case Op::Iota:
+    return coordinate_value(c[static_cast<std::size_t>(graph::iota_dimension(i))], i.type.dtype);
+  case Op::ProgramId: return x_.program_id(graph::AxisView::of(i).axis);
+  case Op::NumPrograms: return x_.grid_size(graph::AxisView::of(i).axis);
+  case Op::AxisIndex:
+    switch (const graph::AxisView a = graph::AxisView::of(i); a.kind) {
+    case AxisKind::grid: return x_.program_id(a.axis);
+    case AxisKind::cluster: return x_.cluster_ids_[static_cast<std::size_t>(a.axis)];
+    case AxisKind::thread: return e_.cast(i32, x_.warpgroup_);
+    }
+    break;
+  case Op::AxisSize:
+    switch (const graph::AxisView a = graph::AxisView::of(i); a.kind) {
+    case AxisKind::grid: return x_.grid_size(a.axis);
+    case AxisKind::cluster: return e_.number(g_.cluster[static_cast<std::size_t>(a.axis)]);
+    case AxisKind::thread: return e_.number(l_.warpgroups);
+    }
+    break;
+  case Op::Param:
+    if (const auto it = x_.values_.find(index(v)); it != x_.values_.end()) return it->second;
+    break;
+  default: break;
+  }
+  throw InternalError(fmt::format("expand: cannot evaluate '{}' element by element in kernel '{}'",
+                                  graph::info(i.op).name, g_.name));
+}
+
+ExprId Nest::coordinate_value(const Affine& c, DType t) {
+  const ExprId sum = e_.sum(c);
+  return t == i32 ? sum : e_.call("to", t, {sum}, true);
+}
+
+// ---- coordinates
+
+Coordinates Nest::operand_coordinates(ValueId v, std::size_t arg, const Coordinates& c) {
+  const Inst& i = g_[v];
+  const Extents& operand = g_[i.args[arg]].type.shape;
+  Coordinates out(operand.size());
+  if (i.op == Op::Broadcast) {
+    for (std::size_t d = 0; d < operand.size(); ++d)
+      if (operand[d] != 1) out[d] = c[static_cast<std::size_t>(graph::dimensions(i)[d])];
+  } else if (i.op == Op::Transpose) {
+    for (std::size_t d = 0; d < operand.size(); ++d)
+      out[static_cast<std::size_t>(graph::dimensions(i)[d])] = c[d];
+  } else {
+    return reshape_coordinates(operand, i.type.shape, c);
+  }
+  return out;
+}
+
+Affine Nest::flat(const Extents& shape, const Coordinates& c) const {
+  Affine sum;
+  std::int64_t stride = 1;
+  for (std::size_t d = shape.size(); d-- > 0;) {
+    sum = sum + c[d] * stride;
+    stride *= shape[d];
+  }
+  return sum;
+}
+
+// A name for what is computed of coordinates; one for all that ask.
+Affine Nest::index_name(ExprId value) {
+  const thread::Node node = e_[value].node;
+  if (node == thread::Node::number) return Affine(e_[value].number);
+  if (node == thread::Node::variable) return Affine::term(value);
+  ExprId& name = index_names_.try_emplace(value, no_expr).first->second;
+  if (name == no_expr)
+    name = b_.let_coordinate({.name = prefix("n"), .temporary = true, .type = i32}, value);
+  return Affine::term(name);
+}
+
+// Coordinates in `from` of the element that stands at `c` in `to`, both row-major.
+Coordinates Nest::reshape_coordinates(const Extents& from, const Extents& to,
+                                      const Coordinates& c) {
+  Coordinates out(from.size());
+  std::size_t t = 0;
+  bool same = true;  // only unit dimensions come and go
+  for (std::size_t d = 0; d < from.size() && same; ++d) {
+    if (from[d] == 1) continue;
+    while (t < to.size() && to[t] == 1) ++t;
+    same = t < to.size() && to[t] == from[d];
+    if (same) out[d] = c[t++];
+  }
+  if (same) return out;
+
+  const ExprId position = e_.sum(index_name(e_.sum(flat(to, c))));
+  std::int64_t stride = graph::element_count(from);
+  bool outermost = true;
+  for (std::size_t d = 0; d < from.size(); ++d) {
+    stride /= from[d];
+    if (from[d] == 1) continue;
+    ExprId x = position;
+    if (stride != 1) x = e_.plain(Operator::div, x, e_.number(stride));
+    if (!outermost) x = e_.plain(Operator::rem, x, e_.number(from[d]));
+    outermost = false;
+    out[d] = index_name(x);
+  }
+  return out;
+}
+
+// ---- reads
+
+ExprId Nest::read(int storage, const Coordinates& c, const DimMap& map) {
+  for (const auto& [from, copy] : copies_)
+    if (from == storage && copy.map == map) {
+      storage = copy.storage;
+      break;
+    }
+  const Storage& s = l_.storages[storage];
+  if (s.place == Place::scalar) return x_.scalar_storage(storage);
+  if (s.place == Place::registers)
+    return e_.element(x_.storage(storage), e_.sum(register_index(s.layout, map)));
+  const Key key = key_of(first_storage + static_cast<std::uint32_t>(storage), c);
+  if (const auto it = memo_.find(key); it != memo_.end()) return it->second;
+  return memo_[key] = access(storage_address(storage, c), map, no_expr);
+}
+
+// The mask comes first, then the access, then what stands in where the mask does not hold.
+bool Nest::next_of_load(Pending& p, Pending& operand, ExprId& value) {
+  const Inst& i = g_[p.v];
+  const MemoryView m = MemoryView::of(i);
+  const bool masked = m.mask != graph::no_value;
+  if (masked && p.operands.empty()) {
+    operand = {m.mask, p.c, p.map, false};
+    return true;
+  }
+  const ExprId mask = masked ? p.operands[0] : no_expr;
+  if (p.operands.size() <= 1) {
+    const Window& w = l_.windows[l_.window_of[index(g_.root(m.ref))]];
+    const Location at = g_.location(p.v);
+    const Location outer = b_.at(at == Location{} ? b_.at() : at);
+    if (w.residency == Residency::registers) {
+      value = load_registers(p.v, p.c, p.map);
+    } else {
+      check_indices(p.v, p.c, p.map, mask);
+      value = access(address(m.ref, p.c), p.map, mask);
+    }
+    b_.at(outer);
+    const ValueId other = i.op == Op::Swap ? m.value : m.other;
+    if (masked && other != graph::no_value) {
+      p.got = value;
+      operand = {other, p.c, p.map, false};
+      return true;
+    }
+  } else {
+    value = temporary("x", e_.choose(mask, p.got, p.operands[1]));
+  }
+  memo_[key_of(index(p.v), p.c)] = value;
+  return false;
+}
+
+// A block in registers: what the user stored there as far as the array reaches.
+ExprId Nest::load_registers(ValueId v, const Coordinates& c, const DimMap& map) {
+  const int window = l_.window_of[index(g_.root(g_[v].args[0]))];
+  const Window& w = l_.windows[window];
+  if (const ExprId stored = x_.is_stored(w.storage);
+      stored != no_expr && checked_stored_.insert(w.storage).second)
+    b_.place(0, thread::Check{stored, x_.unstored_message(w.storage)});
+  const ExprId got = read(w.storage, c, map);
+  if (w.mapping < 0 || l_.storages[w.storage].place == Place::scalar) return got;
+  Bounds bounds;
+  add_bounds_of_window(bounds, window, c);
+  const ExprId exists = predicate(bounds);
+  if (exists == no_expr) return got;
+  const DType t = g_[v].type.dtype;
+  return temporary("x", e_.choose(exists, got, e_.call("out_of_bounds", t, {}, true)));
+}
+
+ExprId Nest::scalar(ValueId v, bool enter) {
+  const Extents& shape = g_[v].type.shape;
+  return evaluate(v, Coordinates(shape.size()),
+                  passes::identity_map(static_cast<int>(shape.size())), enter);
+}
+
+std::vector<ExprId> Nest::index_map(RegionIndex region, int rank) {
+  if (region == no_region) return std::vector<ExprId>(static_cast<std::size_t>(rank), e_.number(0));
+  const graph::Region& r = g_[graph::RegionId{region}];
+  for (std::size_t i = 0; i < r.params.size(); ++i)
+    x_.values_[index(r.params[i])] = x_.program_id(static_cast<int>(i));
+  std::vector<ExprId> out;
+  for (const ValueId v : r.yields) out.push_back(scalar(v, false));
+  return out;
+}
+
+}  // namespace palladium::expand

@@ -1,0 +1,497 @@
+#include "codegen/expand/expander.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "codegen/base/format.hpp"
+#include "codegen/base/names.hpp"
+#include "codegen/expand/nest.hpp"
+#include "codegen/graph/limits.hpp"
+#include "palladium/error.hpp"
+
+namespace palladium::expand {
+
+using graph::Inst;
+using graph::Op;
+using passes::Place;
+using passes::Residency;
+using passes::Storage;
+using passes::Window;
+using Parameter = KernelParameter;
+
+thread::Program expand(const passes::Lowered& l) { return Expander(l).run(); }
+
+Expander::Expander(const passes::Lowered& l)
+    : l_(l),
+      g_(l.graph),
+      e_(p_.exprs),
+      b_(p_),
+      storages_(l.storages.size(), thread::no_variable),
+      declared_(l.storages.size()),
+      mutable_(l.storages.size()),
+      windows_(l.windows.size()) {}
+
+thread::Program Expander::run() {
+  p_.entry = identifier_of(g_.name) + "_kernel";
+  p_.at = g_.at;
+  p_.approx_math = g_.approx_math;
+  launch_shape();
+  declare_parameters();
+  find_mutable_storages();
+  find_unstored();
+  b_.at(g_.at);
+  if (l_.shared_bytes > 0) smem_ = b_.let_here("smem", e_.call("shared_base", u32, {}));
+  // A shuffle, for which whole warps must come: here they do.
+  warpgroup_ = b_.let_here("warpgroup", e_.call("warpgroup", u32, {}));
+  name_programs();
+  std::int64_t first = 0;
+  for (const passes::LoweredBody& body : l_.bodies) {
+    const bool several = l_.bodies.size() > 1;
+    if (several)
+      b_.open(thread::If{
+          e_.all({e_.plain(Operator::at_least, warpgroup_, number(first), bool_),
+                  e_.plain(Operator::less, warpgroup_, number(first + body.warpgroups), bool_)}),
+          {}});
+    declare_storages();
+    expand_list(body.statements);
+    if (several) b_.close();
+    first += body.warpgroups;
+  }
+  p_.body = b_.finish();
+  return std::move(p_);
+}
+
+// ---- the frame
+
+void Expander::launch_shape() {
+  p_.threads = graph::warpgroup_threads * l_.warpgroups;
+  p_.shared_bytes = l_.shared_bytes;
+  for (const int c : g_.cluster) p_.cluster_blocks *= c;
+  const std::vector<Dim>& grid = g_.mapping.grid;
+  const bool is_empty = std::ranges::any_of(grid, [](const Dim& d) { return d.same(0); });
+  p_.blocks = is_empty ? 0 : p_.cluster_blocks;
+  for (const int a : l_.parallel_axes) p_.blocks = p_.blocks * grid[a];
+  // A sequential axis without programs leaves nothing to do, not even for its windows.
+  for (const int a : l_.sequential_axes) p_.blocks = p_.blocks * cdiv(grid[a], INT32_MAX);
+}
+
+void Expander::declare_parameters() {
+  const auto& mappings = g_.mapping.block_mappings;
+  arrays_.resize(mappings.size());
+  const auto declare = [&](Parameter p, thread::Variable v) {
+    p_.parameters.push_back(p);
+    p_.names.push_back(e_.declare(std::move(v)));
+    return p_.names.back();
+  };
+  const auto array = [&](int m) {
+    const bool input = m < g_.mapping.num_inputs;
+    const std::string name =
+        input ? fmt::format("in{}", m) : fmt::format("out{}", m - g_.mapping.num_inputs);
+    const bool stored = std::ranges::any_of(
+        l_.windows, [&](const Window& w) { return w.mapping == m && w.stored; });
+    arrays_[m] =
+        declare({.kind = Parameter::Kind::array, .index = m}, {.name = name,
+                                                               .form = thread::Form::pointer,
+                                                               .type = mappings[m].array_aval.dtype,
+                                                               .writable = stored});
+    const int bytes = mappings[m].array_aval.dtype.bytes();
+    if (mappings[m].dense) return;
+    for (int d = 0; d + 1 < mappings[m].array_aval.shape.rank(); ++d)
+      strides_[{m, d}] =
+          declare({.kind = Parameter::Kind::stride, .index = m, .dimension = d},
+                  {.name = fmt::format("{}_stride{}", name, d),
+                   .type = i64,
+                   .facts = {.multiple = std::max(1, mappings[m].alignment / bytes)}});
+  };
+  for (std::size_t i = 0; i < g_.arguments.size(); ++i) {
+    const graph::Argument& a = g_.arguments[i];
+    if (a.kind == graph::Argument::Kind::input) {
+      array(a.index);
+      continue;
+    }
+    const VariableId v =
+        declare({.kind = Parameter::Kind::scalar, .index = a.index, .bytes = a.dtype.bytes()},
+                {.name = fmt::format("scalar{}", a.index), .type = a.dtype});
+    for (const graph::Body& b : g_.bodies) values_[index(g_[b.region].params[i])] = e_.variable(v);
+  }
+  for (int o = 0; o < g_.mapping.num_outputs; ++o) array(g_.mapping.num_inputs + o);
+  for (int s = 0; s < g_.num_symbols; ++s)
+    symbols_.push_back(declare(
+        {.kind = Parameter::Kind::symbol, .index = s},
+        {.name = symbol_name(s),
+         .type = i64,
+         .facts = {.multiple = g_.facts.multiple(static_cast<std::uint32_t>(s)), .low = 0}}));
+}
+
+ExprId Expander::grid_size(int axis) {
+  const Dim& d = g_.mapping.grid[axis];
+  return d.is_static() ? number(d.value()) : e_.cast(i32, dim(d));
+}
+
+// Programs on the parallel axes are numbered row-major over the blocks (or clusters).
+void Expander::name_programs() {
+  program_ids_.resize(g_.mapping.grid.size(), no_expr);
+  const ExprId block = e_.call("block_x", i32, {});
+  const std::int64_t blocks = p_.cluster_blocks;
+  ExprId rest = blocks > 1 ? e_.plain(Operator::div, block, number(blocks)) : block;
+  const auto& axes = l_.parallel_axes;
+  if (axes.size() > 1) rest = b_.let_here("block", rest);
+  for (std::size_t i = axes.size(); i-- > 0;) {
+    const ExprId size = grid_size(axes[i]);
+    const ExprId id = i == 0 ? rest : e_.plain(Operator::rem, rest, size);
+    const Dim& d = g_.mapping.grid[axes[i]];
+    const VariableId v =
+        e_.declare({.name = fmt::format("p{}", axes[i]),
+                    .type = i32,
+                    .facts = {.low = 0, .high = d.is_static() ? d.value() - 1 : INT32_MAX - 1}});
+    b_.add(thread::Let{v, id});
+    program_ids_[static_cast<std::size_t>(axes[i])] = e_.variable(v);
+    if (i > 0) rest = e_.plain(Operator::div, rest, size);
+  }
+  std::int64_t below = 1;
+  cluster_ids_.resize(g_.cluster.size(), no_expr);
+  for (std::size_t c = g_.cluster.size(); c-- > 0;) {
+    ExprId rank = e_.plain(Operator::rem, e_.cast(i32, block), number(blocks));
+    if (below > 1) rank = e_.plain(Operator::div, rank, number(below));
+    cluster_ids_[c] =
+        b_.let_here(fmt::format("c{}", c), e_.plain(Operator::rem, rank, number(g_.cluster[c])));
+    below *= g_.cluster[c];
+  }
+}
+
+// ---- storages
+
+std::string Expander::storage_name(int s) const {
+  const Storage& x = l_.storages[s];
+  const std::string hint = x.of == graph::no_value ? "" : passes::name_of(g_, x.of);
+  return (hint.empty() ? "v" : identifier_of(hint) + "_") + std::to_string(s);
+}
+
+VariableId Expander::storage(int s) {
+  VariableId& v = storages_[static_cast<std::size_t>(s)];
+  if (v != thread::no_variable) return v;
+  const Storage& x = l_.storages[s];
+  const bool array = x.place == Place::registers;
+  v = e_.declare({.name = storage_name(s),
+                  .form = array ? thread::Form::array : thread::Form::value,
+                  .type = x.dtype,
+                  .count = array ? x.layout.registers() : 0,
+                  .facts = {.depends = array ? thread::on_thread : 0}});
+  return v;
+}
+
+VariableId Expander::declare_storage(int s, bool zeros) {
+  const VariableId v = storage(s);
+  b_.add(thread::Declare{
+      .start = zeros ? thread::Declare::Start::zeros : thread::Declare::Start::nothing,
+      .variable = v});
+  declared_[static_cast<std::size_t>(s)] = true;
+  return v;
+}
+
+ExprId Expander::shared_address(int s) {
+  const Storage& x = l_.storages[s];
+  Affine a = Affine::term(smem_) + Affine(x.offset);
+  if (x.per_warpgroup && l_.warpgroups > 1)
+    a = a + Affine::term(warpgroup_, passes::shared_bytes(x).value());
+  return e_.sum(a, u32);
+}
+
+void Expander::find_mutable_storages() {
+  for (const Window& w : l_.windows) {
+    if (w.storage < 0) continue;
+    mutable_[static_cast<std::size_t>(w.storage)] = true;
+    declared_[static_cast<std::size_t>(w.storage)] = true;
+  }
+  for (const Inst& i : g_.insts) {
+    if (i.op != Op::Loop) continue;
+    const std::vector<ValueId>& params = g_[i.regions[0]].params;
+    for (const ValueId p : params) {
+      const int s = l_.storage_of[index(p)];
+      if (s < 0) continue;
+      mutable_[static_cast<std::size_t>(s)] = true;
+      if (p == params[0]) declared_[static_cast<std::size_t>(s)] = true;
+    }
+  }
+}
+
+// Blocks and scratch in registers that start with nothing, and are read or flushed.
+void Expander::find_unstored() {
+  for (std::size_t i = 0; i < l_.windows.size(); ++i) {
+    const Window& w = l_.windows[i];
+    if (w.residency != Residency::registers || w.fill) continue;
+    bool used = w.flush;
+    for (const Inst& inst : g_.insts)
+      used |= (inst.op == Op::Load || inst.op == Op::Swap) && g_.root(inst.args[0]) == w.root;
+    if (!used) continue;
+    const VariableId flag =
+        e_.declare({.name = storage_name(w.storage) + "_stored", .type = bool_});
+    unstored_[w.storage] = {static_cast<int>(i), flag};
+  }
+}
+
+void Expander::mark_stored(int storage) {
+  const auto it = unstored_.find(storage);
+  if (it == unstored_.end()) return;
+  b_.add(thread::Assign{e_.variable(it->second.flag), e_.literal(bool_, 1)});
+}
+
+ExprId Expander::is_stored(int storage) const {
+  const auto it = unstored_.find(storage);
+  return it == unstored_.end() ? no_expr : const_cast<Exprs&>(e_).variable(it->second.flag);
+}
+
+std::string Expander::unstored_message(int storage) const {
+  const Window& w = l_.windows[static_cast<std::size_t>(unstored_.at(storage).window)];
+  int scratch = 0;
+  for (const Window& other : l_.windows) {
+    if (&other == &w) break;
+    scratch += other.mapping < 0;
+  }
+  return fmt::format("{} is read before anything was stored there",
+                     w.mapping < 0 ? fmt::format("scratch[{}]", scratch)
+                                   : g_.mapping.block_mappings[w.mapping].origin);
+}
+
+// Windows and scratch live as long as the program; other storages are declared where they are
+// filled.
+void Expander::declare_storages() {
+  for (const Window& w : l_.windows) {
+    if (w.storage < 0) continue;
+    const Place place = l_.storages[w.storage].place;
+    if (place == Place::scalar || place == Place::registers) declare_storage(w.storage, true);
+    if (const auto it = unstored_.find(w.storage); it != unstored_.end())
+      b_.add(thread::Declare{.start = thread::Declare::Start::values,
+                             .variable = it->second.flag,
+                             .values = {e_.literal(bool_, 0)}});
+  }
+}
+
+// ---- statements
+
+void Expander::expand_list(const passes::Statements& list) {
+  for (const passes::Statement& s : list) {
+    b_.at(s.at);
+    std::visit([this](const auto& what) { expand_one(what); }, s.what);
+  }
+}
+
+void Expander::expand_one(const passes::Sync&) { sync(); }
+void Expander::expand_one(const passes::EnterWindow& w) { enter_window(w.window); }
+
+// Each use of scratch memory has its own: only the last turn of a loop may still be reading it.
+void Expander::sync_scratch() {
+  if (b_.loops() > 0) b_.add(thread::Sync{.always = true, .warpgroups = l_.warpgroups});
+}
+
+ExprId Expander::open_registers(const char* counter, std::int64_t count, bool short_form) {
+  const VariableId k =
+      e_.declare({.name = counter,
+                  .type = i32,
+                  .facts = {.low = 0, .high = count - 1, .depends = thread::on_register}});
+  b_.open(thread::For{.counter = k,
+                      .low = number(0),
+                      .high = number(count),
+                      .body = {},
+                      .short_form = short_form},
+          thread::on_register);
+  return e_.variable(k);
+}
+
+void Expander::expand_one(const passes::CopyStorage& c) {
+  if (l_.storages[c.to].place == Place::scalar) {
+    b_.add(thread::Assign{scalar_storage(c.to), scalar_storage(c.from)});
+    return;
+  }
+  const ExprId k = open_registers("k", l_.storages[c.to].layout.registers(), true);
+  b_.add(thread::Assign{e_.element(storage(c.to), k), e_.element(storage(c.from), k)});
+  b_.close();
+}
+
+void Expander::expand_one(const passes::Pass& p) {
+  Nest(*this, p).expand();
+  if (const auto* a = std::get_if<passes::Assign>(&p.sink)) mark_stored(a->storage);
+  if (const auto* f = std::get_if<passes::Fill>(&p.sink)) mark_stored(f->storage);
+}
+
+void Expander::expand_one(const passes::When& w) {
+  b_.open(thread::If{scalar(w.condition), {}});
+  expand_list(w.body);
+  b_.close();
+}
+
+ExprId Expander::scalar(ValueId v) {
+  const passes::Copies none;
+  return Nest(*this, none).scalar(v, false);
+}
+
+void Expander::expand_one(const passes::GridLoop& loop) {
+  const Dim& d = g_.mapping.grid[loop.axis];
+  const VariableId p =
+      e_.declare({.name = fmt::format("p{}", loop.axis),
+                  .type = i32,
+                  .facts = {.low = 0, .high = d.is_static() ? d.value() - 1 : INT32_MAX - 1}});
+  program_ids_[static_cast<std::size_t>(loop.axis)] = e_.variable(p);
+  b_.open_loop(thread::For{
+      .counter = p, .low = number(0), .high = grid_size(loop.axis), .unroll = 1, .body = {}});
+  expand_list(loop.body);
+  b_.close();
+}
+
+// The counter's next value, which is not below `limit` after the last turn: it overflows nowhere.
+// no_expr: a plain step.
+ExprId Expander::advanced(VariableId counter, std::int64_t step, ValueId limit) {
+  const Inst& i = g_[limit];
+  const std::int64_t most =
+      i.op == Op::Constant ? graph::to_int(i32, i.attr.bits) : std::int64_t{INT32_MAX};
+  const std::int64_t last = INT32_MAX - step;  // from which a step can be made
+  if (most - 1 <= last) return no_expr;
+  const ExprId at_most = e_.call("min", i32, {e_.variable(counter), number(last)});
+  return e_.sum(Affine::term(at_most) + Affine(step));
+}
+
+void Expander::expand_one(const passes::Loop& l) {
+  const graph::LoopView loop = graph::LoopView::of(g_[l.inst]);
+  const int s = l_.storage_of[index(g_[loop.body].params[0])];
+  const ExprId low = scalar(loop.low), high = scalar(loop.high);
+  const thread::Facts from = e_.facts(low), to = e_.facts(high);
+  const VariableId counter = storage(s);
+  e_[counter].facts = {.multiple = std::gcd(from.multiple, loop.step),
+                       .low = from.low,
+                       .high = to.high == INT64_MAX ? to.high : to.high - 1};
+  b_.open_loop(thread::For{.counter = counter,
+                           .low = low,
+                           .high = high,
+                           .step = loop.step,
+                           .next = advanced(counter, loop.step, loop.high),
+                           .unroll = std::max<std::int64_t>(1, loop.unroll),
+                           .body = {}});
+  expand_list(l.body);
+  b_.close();
+}
+
+void Expander::expand_one(const passes::Scalar& s) {
+  const int own = l_.storage_of[index(s.value)];
+  const Op op = g_[s.value].op;
+  const bool enter = own == s.storage && op != Op::Param && op != Op::Get;
+  const ExprId value = Nest(*this, s.copies).scalar(s.value, enter);
+  const auto at = static_cast<std::size_t>(s.storage);
+  if (declared_[at]) {
+    b_.add(thread::Assign{scalar_storage(s.storage), value});
+  } else if (mutable_[at]) {
+    b_.add(thread::Declare{.start = thread::Declare::Start::values,
+                           .variable = storage(s.storage),
+                           .values = {value}});
+  } else {
+    const VariableId v = storage(s.storage);
+    e_[v].facts = e_.facts(value);
+    b_.add(thread::Let{v, value});
+  }
+  declared_[at] = true;
+  mark_stored(s.storage);
+}
+
+// ---- products
+
+// A product that is added to a block in registers reads it.
+void Expander::check_accumulator(const passes::Dot& d) {
+  if (!d.accumulates || !unstored_.contains(d.result)) return;
+  Location at;
+  for (const Inst& sum : g_.insts) {
+    if (sum.op != Op::Add || (sum.args[0] != d.inst && sum.args[1] != d.inst)) continue;
+    at = g_.location(sum.args[sum.args[0] == d.inst ? 1 : 0]);
+  }
+  const Location outer = b_.at(at);
+  b_.at(at == Location{} ? outer : at);
+  b_.add(thread::Check{is_stored(d.result), unstored_message(d.result)});
+  b_.at(outer);
+}
+
+void Expander::expand_one(const passes::Dot& d) {
+  using Unit = passes::Dot::Unit;
+  check_accumulator(d);
+  const Storage &a = l_.storages[d.a], &b = l_.storages[d.b], &result = l_.storages[d.result];
+  const graph::DotView view = graph::DotView::of(g_[d.inst]);
+  const Extents& shape = g_[d.inst].type.shape;
+  const std::int64_t rows = cdiv(shape[0], 16 * d.warps_m), columns = cdiv(shape[1], 8 * d.warps_n);
+  const std::int64_t depth = view.trans_a ? a.shape[0] : a.shape[1];
+  if (!d.accumulates) declare_storage(d.result, true);
+  thread::Call call{
+      .function = "dot_fma",
+      .templates = {rows, columns, std::int64_t{d.warps_m}, view.trans_a, view.trans_b},
+      .args = {e_.address(storage(d.result)), shared_address(d.a),
+               number(a.row_stride * a.dtype.bytes()), shared_address(d.b),
+               number(b.row_stride * b.dtype.bytes()), number(depth)}};
+  switch (d.unit) {
+  case Unit::mma_16816:
+    call.function = "dot_mma_16816";
+    call.templates.emplace_back(a.dtype);
+    break;
+  case Unit::mma_1688: call.function = "dot_mma_1688"; break;
+  case Unit::mma_tf32: call.function = "dot_mma_tf32"; break;
+  case Unit::fma:
+    call.templates.emplace_back(a.dtype);
+    call.templates.emplace_back(result.dtype);
+    break;
+  }
+  b_.add(std::move(call));
+  mark_stored(d.result);
+}
+
+// ---- numbers
+
+ExprId Expander::dim(const Dim& d) {
+  using detail::DimOp;
+  if (d.is_static()) return e_.number(d.value(), i64);
+  const DimNode n = dim_node(d);
+  if (n.op == DimOp::symbol) return e_.variable(symbols_[static_cast<std::size_t>(n.symbol)]);
+  const ExprId a = dim(n.a), b = dim(n.b);
+  const auto plain = [&](Operator by, ExprId x) { return e_.plain(by, x, b, i64); };
+  switch (n.op) {
+  case DimOp::add: return e_.sum(Affine::term(a) + Affine::term(b), i64);
+  case DimOp::sub: return plain(Operator::sub, a);
+  case DimOp::mul: return plain(Operator::mul, a);
+  case DimOp::div: return plain(Operator::div, a);
+  case DimOp::mod: return plain(Operator::rem, a);
+  case DimOp::cdiv:
+    return plain(Operator::div, e_.sum(Affine::term(a) + Affine::term(b) + Affine(-1), i64));
+  case DimOp::min: return e_.call("min", i64, {a, b});
+  case DimOp::max: return e_.call("max", i64, {a, b});
+  case DimOp::symbol:
+  case DimOp::constant: break;
+  }
+  throw InternalError("expand: a dimension without an operation");
+}
+
+ExprId Expander::image(ExprId x, const layout::Bits& columns) {
+  const layout::Terms terms = layout::terms_of(columns);
+  ExprId out = no_expr;
+  for (const layout::Term& t : terms.terms) {
+    ExprId part = e_.bits(x, t.mask, t.shift < 0 ? -t.shift : 0);
+    if (t.shift > 0) part = e_.plain(Operator::shift_left, part, number(t.shift), e_[x].type);
+    out = out == no_expr ? part
+                         : e_.plain(terms.disjoint ? Operator::bit_or : Operator::bit_xor, out,
+                                    part, e_[x].type);
+  }
+  return out == no_expr ? e_.number(0, e_[x].type) : out;
+}
+
+layout::Bits fields_of(const layout::Layout& l, const layout::Bits& images, int d) {
+  layout::Bits out;
+  for (const std::uint32_t b : images) out.push_back(l.field(d, b));
+  return out;
+}
+
+Affine affine_of(Exprs& exprs, ExprId v, const layout::Terms& terms, int bits) {
+  Affine sum;
+  for (const layout::Term& t : terms.terms) {
+    const bool all = t.mask == (1u << bits) - 1;
+    if (t.shift >= 0)
+      sum = sum + Affine::term(all ? v : exprs.bits(v, t.mask, 0), std::int64_t{1} << t.shift);
+    else
+      sum = sum + Affine::term(exprs.bits(v, t.mask, -t.shift));
+  }
+  return sum;
+}
+
+}  // namespace palladium::expand

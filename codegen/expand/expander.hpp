@@ -1,0 +1,135 @@
+// The statements of a lowered graph, one function per kind. Internal to codegen/expand.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "codegen/expand/expand.hpp"
+#include "codegen/layout/terms.hpp"
+#include "codegen/thread/builder.hpp"
+
+namespace palladium::expand {
+
+using graph::Extents;
+using graph::ValueId;
+using passes::DimMap;
+using thread::Affine;
+using thread::Builder;
+using thread::ExprId;
+using thread::Exprs;
+using thread::no_expr;
+using thread::Operator;
+using thread::VariableId;
+
+class Nest;
+
+class Expander {
+ public:
+  explicit Expander(const passes::Lowered& l);
+  thread::Program run();
+
+ private:
+  friend class Nest;
+
+  // expander.cpp: the frame and the plain statements
+  void declare_parameters();
+  void find_mutable_storages();
+  void find_unstored();
+  void launch_shape();
+  void name_programs();
+  void declare_storages();
+  void expand_list(const passes::Statements& list);
+  void expand_one(const passes::Pass& p);
+  void expand_one(const passes::Dot& d);
+  void expand_one(const passes::Relayout& r);
+  void expand_one(const passes::Sync&);
+  void expand_one(const passes::Scalar& s);
+  void expand_one(const passes::CopyStorage& c);
+  void expand_one(const passes::When& w);
+  void expand_one(const passes::Loop& l);
+  void expand_one(const passes::GridLoop& loop);
+  void expand_one(const passes::EnterWindow& w);
+  ExprId scalar(ValueId v);
+  ExprId advanced(VariableId counter, std::int64_t step, ValueId limit);
+  void sync() { b_.add(thread::Sync{.warpgroups = l_.warpgroups}); }
+  void sync_scratch();
+  void mark_stored(int storage);
+  ExprId is_stored(int storage) const;
+  std::string unstored_message(int storage) const;
+  void check_accumulator(const passes::Dot& d);
+
+  // windows.cpp
+  void enter_window(int window);
+  ExprId window_start(const BlockDim& b, ExprId at);
+  void size_of_window(int window, int d, ExprId start);
+
+  // relayout.cpp
+  void expand_rename(const passes::Relayout& r);
+  void expand_shuffles(const passes::Relayout& r);
+  void select(const layout::Select& x, VariableId words, std::int64_t count, ExprId lane);
+  void expand_shared_moves(const passes::Relayout& r);
+  void move_through_shared(const passes::Relayout& r, const layout::SharedAccess& a, bool store,
+                           ExprId offset, ExprId test);
+  void expand_memory_move(const passes::Relayout& r);
+  void expand_memory_side(const layout::MemoryMove& m, const layout::MemorySide& side,
+                          const layout::Layout& layout, int storage, ExprId scratch, bool store,
+                          ExprId t, ExprId window);
+
+  // names and numbers
+  VariableId storage(int s);
+  VariableId declare_storage(int s, bool zeros = false);
+  std::string storage_name(int s) const;
+  ExprId scalar_storage(int s) { return e_.variable(storage(s)); }
+  ExprId shared_address(int s);
+  ExprId number(std::int64_t n) { return e_.number(n); }
+  /// A dimension over the kernel's symbols, as i64.
+  ExprId dim(const Dim& d);
+  ExprId grid_size(int axis);
+  ExprId program_id(int axis) const { return program_ids_[static_cast<std::size_t>(axis)]; }
+  /// Sum (without carries: some of the bits may meet in exclusive-or) of the images of x's bits.
+  ExprId image(ExprId x, const layout::Bits& columns);
+  /// `for (counter < count)` over registers, unrolled wholly.
+  ExprId open_registers(const char* counter, std::int64_t count, bool short_form);
+  /// Index among the threads of a program.
+  ExprId thread_index(int threads);
+
+  const passes::Lowered& l_;
+  const graph::Graph& g_;
+  thread::Program p_;
+  Exprs& e_;
+  Builder b_;
+
+  std::vector<VariableId> arrays_;                     // per block mapping: parameter
+  std::map<std::pair<int, int>, VariableId> strides_;  // of block mapping, dimension
+  std::vector<VariableId> symbols_;
+  std::map<std::uint32_t, ExprId> values_;         // of parameters of regions
+  std::vector<ExprId> program_ids_, cluster_ids_;  // per axis
+  ExprId smem_ = no_expr, warpgroup_ = no_expr;
+  std::vector<VariableId> storages_;  // no_variable: not asked for yet
+  std::vector<bool> declared_;        // storages: by a statement so far
+  std::vector<bool> mutable_;         // storages that are assigned several times
+
+  struct WindowNames {
+    ExprId pointer = no_expr;
+    std::vector<ExprId> size, from;  // per dimension of the array; no_expr: no bound there
+    std::vector<bool> at_zero;       // every block begins where the array does
+  };
+  std::vector<WindowNames> windows_;
+
+  // Windows in registers of which nothing is known before the user stores it, by storage: the flag
+  // that says whether that has happened.
+  struct Unstored {
+    int window = -1;
+    VariableId flag = thread::no_variable;
+  };
+  std::map<int, Unstored> unstored_;
+};
+
+/// The part of each image that lies in dimension d.
+layout::Bits fields_of(const layout::Layout& l, const layout::Bits& images, int d);
+
+/// The linear map of the bits of `v` (of which there are `bits`) as a sum.
+Affine affine_of(Exprs& exprs, ExprId v, const layout::Terms& terms, int bits);
+
+}  // namespace palladium::expand

@@ -1,0 +1,446 @@
+// The loops over the elements of a pass: repetitions, groups of registers, elements of a vector.
+#include "codegen/expand/nest.hpp"
+
+#include <algorithm>
+
+#include "codegen/base/format.hpp"
+#include "codegen/layout/transfer.hpp"
+#include "palladium/error.hpp"
+
+namespace palladium::expand {
+
+using graph::Inst;
+using graph::MemoryView;
+using graph::Op;
+using layout::Layout;
+using passes::Place;
+using passes::Residency;
+using passes::Storage;
+using thread::Declare;
+using thread::For;
+
+namespace {
+
+std::string dim_name(int d) {
+  return d < 6 ? std::string(1, "ijklmn"[d]) : "i" + std::to_string(d);
+}
+
+}  // namespace
+
+void Nest::set_layout() {
+  layout_ = pass_->layout;
+  const int last = layout_.rank() - 1, limit = widest_access();
+  while (last >= 0 && vector_bits_ < static_cast<int>(layout_.reg.size()) &&
+         layout_.reg[static_cast<std::size_t>(vector_bits_)] == (1u << vector_bits_) &&
+         layout_.tile_bits[static_cast<std::size_t>(last)] > vector_bits_ &&
+         (2 << vector_bits_) <= limit)
+    ++vector_bits_;
+  vector_ = 1 << vector_bits_;
+}
+
+// Elements of the narrowest type that the pass moves in 16 bytes.
+int Nest::widest_access() const {
+  int bytes = 4;
+  const auto note = [&](DType t) { bytes = std::min(bytes, t.bytes()); };
+  const auto note_storage = [&](int s) { note(l_.storages[s].dtype); };
+  const auto note_window = [&](int w) { note(g_[l_.windows[w].root].type.dtype); };
+  struct Visit {
+    decltype(note_storage)& storage;
+    decltype(note_window)& window;
+    decltype(note)& type;
+    const graph::Graph& g;
+    void operator()(const passes::Assign& s) const { storage(s.storage); }
+    void operator()(const passes::Stage& s) const { storage(s.storage); }
+    void operator()(const passes::Store& s) const { type(g[g[s.inst].args[0]].type.dtype); }
+    void operator()(const passes::Reduce& s) const { storage(s.storage); }
+    void operator()(const passes::Fill& s) const { storage(s.storage), window(s.window); }
+    void operator()(const passes::Flush& s) const { storage(s.storage), window(s.window); }
+    void operator()(const passes::Spill& s) const { storage(s.to); }
+  };
+  std::visit(Visit{note_storage, note_window, note, g_}, pass_->sink);
+  return 16 / bytes;
+}
+
+bool Nest::is_reduced(int d) const {
+  const auto* r = std::get_if<passes::Reduce>(&pass_->sink);
+  return r != nullptr && std::ranges::find(r->reduced, d) != r->reduced.end();
+}
+
+Affine Nest::repetition(int d) const {
+  return layout_.repetitions(d) > 1 ? Affine::term(repetitions_[static_cast<std::size_t>(d)])
+                                    : Affine(0);
+}
+
+// The thread's part of each coordinate has a name; the loops' counters add the rest.
+void Nest::name_coordinates() {
+  const auto counter = [&](const std::string& name, std::int64_t count, thread::Depends on) {
+    return e_.variable(e_.declare(
+        {.name = name, .type = i32, .facts = {.low = 0, .high = count - 1, .depends = on}}));
+  };
+  const int bits = static_cast<int>(layout_.reg.size());
+  thread_ = b_.let_coordinate({.name = "t", .type = i32}, x_.thread_index(layout_.threads()));
+  group_ = counter("g", std::int64_t{1} << (bits - vector_bits_), thread::on_group);
+  element_ = counter("e", vector_, thread::on_element);
+  const layout::Bits thread = layout_.thread();
+  for (int d = 0; d < layout_.rank(); ++d) {
+    repetitions_.push_back(
+        counter("r" + dim_name(d), layout_.repetitions(d), thread::on_repetition(d)));
+    const layout::Terms terms = layout::terms_of(fields_of(layout_, thread, d));
+    thread_part_.push_back(no_expr);
+    Affine c;
+    if (!terms.empty()) {
+      const ExprId part = e_.sum(affine_of(e_, thread_, terms, layout_.thread_bits()));
+      thread_part_.back() = b_.let_coordinate({.name = dim_name(d), .type = i32}, part);
+      c = Affine::term(thread_part_.back());
+    }
+    c = c + repetition(d) * layout_.tile(d);
+    const layout::Bits low = fields_of(layout_, layout_.reg, d);
+    const layout::Bits high(low.begin() + vector_bits_, low.end());
+    c = c + affine_of(e_, group_, layout::terms_of(high), bits - vector_bits_);
+    if (vector_bits_ > 0 && d + 1 == layout_.rank()) c = c + Affine::term(element_);
+    coordinates_.push_back(c);
+  }
+}
+
+void Nest::open_repetitions(bool reduced, bool kept) {
+  for (int d = 0; d < layout_.rank(); ++d) {
+    if (layout_.repetitions(d) == 1 || (is_reduced(d) ? !reduced : !kept)) continue;
+    const auto at = static_cast<std::size_t>(d);
+    const bool rolled = at < pass_->rolled.size() && pass_->rolled[at];
+    b_.open_loop(For{.counter = e_[repetitions_[at]].variable,
+                     .low = e_.number(0),
+                     .high = e_.number(layout_.repetitions(d)),
+                     .unroll = rolled ? 1 : 0,
+                     .body = {}},
+                 thread::on_repetition(d));
+    loops_ |= thread::on_repetition(d);
+  }
+}
+
+void Nest::open_groups() {
+  const std::size_t bits = layout_.reg.size() - static_cast<std::size_t>(vector_bits_);
+  if (bits == 0) return;
+  b_.open_loop(For{.counter = e_[group_].variable,
+                   .low = e_.number(0),
+                   .high = e_.number(std::int64_t{1} << bits),
+                   .body = {}},
+               thread::on_group);
+  loops_ |= thread::on_group;
+}
+
+void Nest::open_elements() {
+  constexpr thread::Depends known = thread::on_element | thread::in_element;
+  if (vector_ == 1) return b_.open_splice(known);
+  b_.open_loop(For{.counter = e_[element_].variable,
+                   .low = e_.number(0),
+                   .high = e_.number(vector_),
+                   .body = {}},
+               known);
+}
+
+// The bits of the register number below the repetitions that a leaf keeps, renumbered.
+Affine Nest::low_register_index(const DimMap& map, int& bits) const {
+  layout::Bits columns;
+  bits = 0;
+  for (const std::uint32_t image : layout_.reg) {
+    bool kept = false;
+    for (const int d : map) kept |= d >= 0 && layout_.field(d, image) != 0;
+    columns.push_back(kept ? 1u << bits++ : 0u);
+  }
+  const layout::Bits element(columns.begin(), columns.begin() + vector_bits_);
+  const layout::Bits group(columns.begin() + vector_bits_, columns.end());
+  return affine_of(e_, group_, layout::terms_of(group), static_cast<int>(group.size())) +
+         affine_of(e_, element_, layout::terms_of(element), vector_bits_);
+}
+
+Affine Nest::register_index(const Layout& leaf, const DimMap& map) const {
+  int bits = 0;
+  const Affine low = low_register_index(map, bits);
+  if (bits != static_cast<int>(leaf.reg.size()))
+    throw InternalError("expand: a leaf's layout does not follow from that of its pass: " +
+                        layout::to_string(leaf) + " in " + layout::to_string(layout_));
+  Affine index;
+  std::int64_t stride = std::int64_t{1} << bits;
+  for (std::size_t d = map.size(); d-- > 0;) {
+    if (map[d] < 0) continue;
+    index = repetition(map[d]) * stride + index;
+    stride *= layout_.repetitions(map[d]);
+  }
+  return index + low;
+}
+
+// Tests of the pass's coordinates against the shape, where registers or threads hold padding.
+Bounds Nest::padding(const DimMap& map) const {
+  Bounds bounds;
+  if (!pass_) return bounds;
+  const bool all = std::ranges::find(map, passes::opaque_dim) != map.end();
+  for (int d = 0; d < layout_.rank(); ++d) {
+    const bool wanted = all || std::ranges::find(map, d) != map.end();
+    const std::int64_t valid = pass_->valid[static_cast<std::size_t>(d)];
+    if (!wanted || (valid == layout_.domain[static_cast<std::size_t>(d)] && !layout_.pads(d)))
+      continue;
+    bounds.push_back({coordinates_[static_cast<std::size_t>(d)], e_.number(valid)});
+  }
+  return bounds;
+}
+
+// Whether the pass computes the value that the storage holds (rather than read it from there).
+bool Nest::enters(int storage) const {
+  if (pass_->value == graph::no_value) return false;
+  const Op op = g_[pass_->value].op;
+  return l_.storage_of[index(pass_->value)] == storage && op != Op::Param && op != Op::Get;
+}
+
+// ---- the pass
+
+void Nest::expand() {
+  set_layout();
+  declare_sink();
+  b_.open_nest();
+  name_coordinates();
+  std::visit([this](const auto& sink) { expand_sink(sink); }, pass_->sink);
+  b_.close();
+}
+
+void Nest::declare_sink() {
+  int storage = -1;
+  bool always = false;
+  if (const auto* a = std::get_if<passes::Assign>(&pass_->sink)) storage = a->storage;
+  if (const auto* f = std::get_if<passes::Fill>(&pass_->sink)) storage = f->storage;
+  if (const auto* r = std::get_if<passes::Reduce>(&pass_->sink))
+    storage = r->storage, always = true;
+  if (storage < 0) return;
+  const Place place = l_.storages[storage].place;
+  if (place != Place::registers && !(always && place == Place::scalar)) return;
+  if (always || !x_.declared_[static_cast<std::size_t>(storage)]) x_.declare_storage(storage);
+}
+
+// Of threads that hold the same elements one stores them.
+void Nest::mask_replicas() {
+  const std::uint32_t replicated = layout_.replicated_threads();
+  if (replicated == 0) return;
+  const ExprId which =
+      replicated == layout_.threads() - 1u ? thread_ : e_.bits(thread_, replicated, 0);
+  thread_mask_.push_back(e_.plain(Operator::equal, which, e_.number(0), bool_));
+}
+
+void Nest::expand_sink(const passes::Assign& s) {
+  open_repetitions(true, true);
+  open_groups();
+  if (copies_load(s.storage)) return b_.close_nest_loops();
+  open_elements();
+  assign_element(s.storage, evaluate(pass_->value, coordinates_,
+                                     passes::identity_map(layout_.rank()), enters(s.storage)));
+  b_.close_nest_loops();
+}
+
+void Nest::assign_element(int storage, ExprId value) {
+  const VariableId v = x_.storage(storage);
+  const Storage& s = l_.storages[storage];
+  const ExprId to =
+      s.place == Place::registers
+          ? e_.element(v, e_.sum(register_index(s.layout, passes::identity_map(layout_.rank()))))
+          : e_.variable(v);
+  b_.add(thread::Assign{to, value});
+}
+
+void Nest::expand_sink(const passes::Stage& s) {
+  mask_replicas();
+  open_repetitions(true, true);
+  open_groups();
+  open_elements();
+  put_in_shared(s.storage, evaluate(pass_->value, coordinates_,
+                                    passes::identity_map(layout_.rank()), enters(s.storage)));
+  b_.close_nest_loops();
+}
+
+void Nest::expand_sink(const passes::Spill& s) {
+  mask_replicas();
+  open_repetitions(true, true);
+  open_groups();
+  open_elements();
+  put_in_shared(s.to, read(s.from, coordinates_, passes::identity_map(layout_.rank())));
+  b_.close_nest_loops();
+}
+
+void Nest::expand_sink(const passes::Fill& s) {
+  const DimMap all = passes::identity_map(layout_.rank());
+  const bool shared = l_.storages[s.storage].place == Place::shared;
+  if (shared) mask_replicas();
+  open_repetitions(true, true);
+  open_groups();
+  if (!shared && copies_window(s.window, s.storage)) return b_.close_nest_loops();
+  open_elements();
+  const ExprId value = access(window_address(s.window, coordinates_), all, no_expr);
+  if (shared)
+    put_in_shared(s.storage, value);
+  else
+    assign_element(s.storage, value);
+  b_.close_nest_loops();
+}
+
+// A block that ends, from where it lives to its array.
+void Nest::expand_sink(const passes::Flush& s) {
+  const DimMap all = passes::identity_map(layout_.rank());
+  mask_replicas();
+  if (const ExprId stored = x_.is_stored(s.storage); stored != no_expr)
+    thread_mask_.push_back(e_.call("was_stored", bool_, {stored}));
+  open_repetitions(true, true);
+  open_groups();
+  const Storage& storage = l_.storages[s.storage];
+  Address to = window_address(s.window, coordinates_);
+  Vector v{.direction = Direction::store,
+           .function = "store_global",
+           .function_of_part = "store_global_part",
+           .place = to,
+           .bounds = to.bounds,
+           .tests = thread_mask_};
+  if (storage.place == Place::shared) {
+    v.direction = Direction::flush;
+    v.function = "flush_resident", v.function_of_part = "flush_resident_part";
+    v.from = storage_address(s.storage, coordinates_);
+    add_padding(e_, v.bounds, padding(all));
+    b_.add_statement(vector_access(std::move(v)));
+    return b_.close_nest_loops();
+  }
+  if (storage.place == Place::registers && vector_ > 1) {
+    const Affine at = register_index(storage.layout, all);
+    if (at.coefficient(element_) == 1 && to.dtype == storage.dtype) {
+      v.array = x_.storage(s.storage);
+      v.first = at.without(element_);
+      add_padding(e_, v.bounds, padding(all));
+      b_.add_statement(vector_access(std::move(v)));
+      return b_.close_nest_loops();
+    }
+  }
+  open_elements();
+  store_element(to, read(s.storage, coordinates_, all), no_expr, padding(all));
+  b_.close_nest_loops();
+}
+
+void Nest::expand_sink(const passes::Store& s) {
+  const DimMap all = passes::identity_map(layout_.rank());
+  const MemoryView m = MemoryView::of(g_[s.inst]);
+  mask_replicas();
+  open_repetitions(true, true);
+  open_groups();
+  open_elements();
+  const ExprId value = evaluate(pass_->value, coordinates_, all, false);
+  const ExprId mask =
+      m.mask == graph::no_value ? no_expr : evaluate(m.mask, coordinates_, all, false);
+  check_indices(s.inst, coordinates_, all, mask);
+  storing_ = true;
+  const Address a = address(m.ref, coordinates_);
+  storing_ = false;
+  store_element(a, value, mask, padding(all));
+  b_.close_nest_loops();
+}
+
+// Where the pass does nothing but read memory, a group of elements goes straight to registers.
+bool Nest::copies_load(int storage) {
+  if (!enters(storage) || g_[pass_->value].op != Op::Load) return false;
+  const MemoryView m = MemoryView::of(g_[pass_->value]);
+  const int window = l_.window_of[index(g_.root(m.ref))];
+  if (m.mask != graph::no_value || l_.windows[window].residency == Residency::registers)
+    return false;
+  if (!copy(address(m.ref, coordinates_), storage)) return false;
+  return true;
+}
+
+bool Nest::copies_window(int window, int storage) {
+  return copy(window_address(window, coordinates_), storage);
+}
+
+bool Nest::copy(const Address& a, int storage) {
+  const DimMap all = passes::identity_map(layout_.rank());
+  const Storage& s = l_.storages[storage];
+  if (s.place != Place::registers || vector_ == 1) return false;
+  const Affine at = register_index(s.layout, all);
+  if (at.coefficient(element_) != 1 || a.dtype != s.dtype || !is_vector(a, all)) return false;
+  if (pass_->value != graph::no_value) check_indices(pass_->value, coordinates_, all, no_expr);
+  b_.add_statement(vector_access(load_of(a, all, x_.storage(storage), at.without(element_))));
+  return true;
+}
+
+// What lies beyond the value is zero.
+void Nest::put_in_shared(int storage, ExprId value) {
+  const Storage& s = l_.storages[storage];
+  Bounds beyond, inside;
+  for (int d = 0; d < layout_.rank(); ++d) {
+    const auto at = static_cast<std::size_t>(d);
+    if (pass_->valid[at] != layout_.domain[at])
+      beyond.push_back({coordinates_[at], e_.number(pass_->valid[at])});
+    if (layout_.pads(d)) inside.push_back({coordinates_[at], e_.number(layout_.domain[at])});
+  }
+  if (const ExprId exists = predicate(beyond); exists != no_expr)
+    value = e_.choose(exists, value, e_.literal(s.dtype, 0));
+  store_element(storage_address(storage, coordinates_), value, no_expr, inside);
+}
+
+// ---- stores
+
+// Puts one value per element into memory: collected over e, then stored as vectors. The loop over
+// e is open.
+void Nest::store_element(const Address& a, ExprId value, ExprId mask, const Bounds& limits) {
+  if (!a.parts.empty()) return store_parts(a, value, mask, limits);
+  Bounds bounds = a.bounds;
+  add_padding(e_, bounds, limits);
+  const bool computed = ((depends(a, bounds) | e_.depends(mask)) & thread::in_element) != 0 ||
+                        (e_.depends(mask) & thread::on_element) != 0;
+  if (vector_ == 1 || computed) {
+    const VariableId o = unfilled("o", a.dtype, 0);
+    b_.add(thread::Let{o, value});
+    store_one(a, o, mask, bounds);
+    return;
+  }
+  // What is the same for all elements of the group is computed once: with a branch in it, NVRTC
+  // would unroll the loop too late to keep the group in registers.
+  if ((e_.depends(value) & (thread::on_element | thread::in_element)) == 0 && e_.size(value) > 1)
+    value = temporary("x", value);
+  const VariableId o = unfilled("o", a.dtype, vector_);
+  b_.declare_around(o);
+  b_.add(thread::Assign{e_.element(o, element_), value});
+  b_.close();
+  Vector v{.direction = Direction::store,
+           .function = a.shared ? "store_shared" : "store_global",
+           .function_of_part = "store_global_part",
+           .place = a,
+           .array = o,
+           .bounds = bounds,
+           .tests = thread_mask_};
+  if (mask != no_expr) v.tests.insert(v.tests.begin(), mask);
+  b_.add_statement(vector_access(std::move(v)));
+}
+
+void Nest::store_one(const Address& a, VariableId from, ExprId mask, const Bounds& bounds) {
+  std::vector<ExprId> tests = thread_mask_;
+  thread::Access access{.function = a.shared ? "store_shared" : "store_global",
+                        .registers = e_.address(from),
+                        .place = place_of(a)};
+  std::vector<ExprId> first;
+  if (mask != no_expr) first.push_back(mask);
+  first.push_back(predicate(bounds));
+  tests.insert(tests.begin(), first.begin(), first.end());
+  access.test = e_.all(std::move(tests));
+  b_.add(thread::Store{access});
+}
+
+// Stores those parts of one element that are in bounds.
+void Nest::store_parts(const Address& a, ExprId value, ExprId mask, const Bounds& limits) {
+  const DType bits = unsigned_of(a.dtype.bytes()), part = a.parts[0].dtype;
+  const auto named = [&](DType t, ExprId x) {
+    const VariableId v = unfilled("o", t, 0);
+    b_.add(thread::Let{v, x});
+    return v;
+  };
+  const ExprId whole = e_.call("bitcast", bits, {e_.variable(named(a.dtype, value))}, true);
+  for (std::size_t k = 0; k < a.parts.size(); ++k) {
+    Bounds bounds = a.parts[k].bounds;
+    add_padding(e_, bounds, limits);
+    const ExprId moved = e_.plain(Operator::shift_right, whole,
+                                  e_.number(8 * part.bytes() * static_cast<std::int64_t>(k)), bits);
+    store_one(a.parts[k], named(part, e_.cast(part, moved)), mask, bounds);
+  }
+}
+
+}  // namespace palladium::expand

@@ -1,0 +1,113 @@
+#include "codegen/thread/builder.hpp"
+
+namespace palladium::thread {
+
+// Outside of nests statements stand where they are asked for.
+std::size_t Builder::level_of(Depends depends) const {
+  for (std::size_t i = open_.size() - 1;; --i)
+    if (i == 0 || open_[i].nest || (open_[i].introduces & depends) != 0) {
+      if (open_[i].nest || (open_[i].introduces & depends) != 0) return i;
+      return open_.size() - 1;
+    }
+}
+
+// What stands inside of the loop over elements may differ from element to element.
+Facts Builder::facts_at(std::size_t level, Facts known) const {
+  if ((open_[level].introduces & on_element) != 0) known.depends |= in_element;
+  return known;
+}
+
+ExprId Builder::let(Variable v, ExprId value) {
+  const std::size_t level = level_of(exprs().depends(value));
+  v.facts = facts_at(level, exprs().facts(value));
+  v.behind_loads_of = open_[level].serial;
+  const VariableId id = exprs().declare(std::move(v));
+  open_[level].body.push_back({Let{id, value}, at_});
+  return exprs().variable(id);
+}
+
+ExprId Builder::let_coordinate(Variable v, ExprId value) {
+  const Depends depends = exprs().depends(value);
+  v.facts = facts_at(level_of(depends), exprs().facts(value));
+  const VariableId id = exprs().declare(std::move(v));
+  exprs()[id].behind_loads_of = place(depends, Let{id, value});
+  return exprs().variable(id);
+}
+
+// Whether the statement, or what stands in it, names a value of the block.
+bool Builder::waits(const Statement& s, const Open& block) {
+  bool found = false;
+  for_each_expr(s, [&](ExprId e) {
+    for_each_variable(exprs(), e, [&](VariableId v) {
+      found |= block.serial != 0 && exprs()[v].behind_loads_of == block.serial;
+    });
+  });
+  if (const For* loop = std::get_if<For>(&s.what))
+    for (const Statement& inner : loop->body) found |= waits(inner, block);
+  return found;
+}
+
+// Gives the block in which the statement stands behind the loads, 0 if it is among them.
+std::uint32_t Builder::put(Open& block, Statement s) {
+  const std::uint32_t behind = waits(s, block) ? block.serial : 0;
+  (behind != 0 || block.serial == 0 ? block.body : block.loads).push_back(std::move(s));
+  return behind;
+}
+
+void Builder::place(Depends depends, VariableId filled, Statement s) {
+  const std::size_t level = level_of(depends);
+  Open& block = open_[level];
+  exprs()[filled].facts = facts_at(level, {.depends = depends});
+  const bool behind = block.serial == 0 || waits(s, block);
+  if (behind) exprs()[filled].behind_loads_of = block.serial;
+  Statements& list = behind ? block.body : block.loads;
+  list.push_back({Declare{.variable = filled}, at_});
+  list.push_back(std::move(s));
+}
+
+ExprId Builder::let_here(const std::string& name, DType type, ExprId value) {
+  const Facts known = exprs().facts(value);
+  const VariableId id = exprs().declare({.name = name, .type = type, .facts = known});
+  add(Let{id, value});
+  return exprs().variable(id);
+}
+
+ExprId Builder::let_here(const std::string& name, ExprId value) {
+  return let_here(name, exprs()[value].type, value);
+}
+
+ExprId Builder::let_here(const std::string& name, ExprId value, const Facts& known) {
+  const VariableId id =
+      exprs().declare({.name = name, .type = exprs()[value].type, .facts = known});
+  add(Let{id, value});
+  return exprs().variable(id);
+}
+
+void Builder::open_nest() {
+  in_nest_ = true;
+  open(Block{.body = {}, .nest = true});
+  open_.back().nest = true;
+}
+
+void Builder::open_splice(Depends introduces) {
+  open(Block{}, introduces);
+  open_.back().splice = true;
+}
+
+void Builder::close() {
+  Open closed = std::move(open_.back());
+  open_.pop_back();
+  if (closed.is_loop) --loops_around_;
+  if (closed.nest) in_nest_ = false;
+  for (Statement& s : closed.body) closed.loads.push_back(std::move(s));
+  closed.body = std::move(closed.loads);
+  Statements& around = open_.back().body;
+  if (closed.splice) {
+    for (Statement& s : closed.body) around.push_back(std::move(s));
+    return;
+  }
+  *body_of(closed.what) = std::move(closed.body);
+  around.push_back(std::move(closed.what));
+}
+
+}  // namespace palladium::thread

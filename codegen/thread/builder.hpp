@@ -1,0 +1,108 @@
+// Appends statements to a program, and finds for each value the outermost place where it is known.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "codegen/thread/program.hpp"
+
+namespace palladium::thread {
+
+class Builder {
+ public:
+  explicit Builder(Program& p) : p_(p), open_(1) {}
+
+  Exprs& exprs() { return p_.exprs; }
+  /// Statements from here on come from `at`; returns what it was.
+  Location at(Location at) { return std::exchange(at_, at); }
+  Location at() const { return at_; }
+
+  /// Adds to the innermost open block.
+  template <class What>
+  void add(What what) {
+    open_.back().body.push_back({std::move(what), at_});
+  }
+  void add_statement(Statement s) { open_.back().body.push_back(std::move(s)); }
+
+  // To the outermost open block of the nest in which all that `depends` names is known. Loads, and
+  // what addresses are made of, stand before the values of their block: a thread waits once.
+
+  /// A value's name.
+  ExprId let(Variable v, ExprId value);
+  /// The name of a part of addresses.
+  ExprId let_coordinate(Variable v, ExprId value);
+  /// A load, or a check of what is loaded.
+  template <class What>
+  std::uint32_t place(Depends depends, What what) {
+    return put(open_[level_of(depends)], {std::move(what), at_});
+  }
+  /// A load with the declaration of what it fills.
+  void place(Depends depends, VariableId filled, Statement s);
+  bool is_outside(Depends depends, Depends of) const { return level_of(depends) < level_of(of); }
+
+  /// Declares the variable in the block around the innermost one.
+  void declare_around(VariableId v) {
+    open_[open_.size() - 2].body.push_back({Declare{.variable = v}, at_});
+  }
+  /// A name in the innermost open block.
+  ExprId let_here(const std::string& name, ExprId value);
+  ExprId let_here(const std::string& name, DType type, ExprId value);
+  /// The same of a value about which more is known.
+  ExprId let_here(const std::string& name, ExprId value, const Facts& known);
+
+  /// The body of `what` (a Block, an If or a For) until close(). `introduces`: what is known inside
+  /// alone.
+  template <class What>
+  void open(What what, Depends introduces = 0) {
+    open_.push_back({.what = {std::move(what), at_},
+                     .serial = in_nest_ ? ++serials_ : 0,
+                     .introduces = introduces});
+  }
+  void open_nest();
+  /// A block without braces: what is placed around it stands before all that is added to it.
+  void open_splice(Depends introduces);
+  void close();
+  /// All blocks inside of the innermost nest.
+  void close_nest_loops() {
+    while (!open_.back().nest) close();
+  }
+  void close_down_to(std::size_t depth) {
+    while (open_.size() > depth) close();
+  }
+  std::size_t depth() const { return open_.size(); }
+  int loops() const { return loops_around_; }
+  /// The program's body, when all is closed.
+  Statements finish() { return std::move(open_[0].body); }
+
+  template <class What>
+  void open_loop(What what, Depends introduces = 0) {
+    ++loops_around_;
+    open(std::move(what), introduces);
+    open_.back().is_loop = true;
+  }
+
+ private:
+  struct Open {
+    Statement what = {};
+    Statements loads = {}, body = {};
+    std::uint32_t serial = 0;  // 0: outside of nests, where statements keep their order
+    Depends introduces = 0;
+    bool splice = false;
+    bool nest = false;
+    bool is_loop = false;
+  };
+  std::size_t level_of(Depends depends) const;
+  bool waits(const Statement& s, const Open& block);
+  std::uint32_t put(Open& block, Statement s);
+  Facts facts_at(std::size_t level, Facts known) const;
+
+  Program& p_;
+  std::vector<Open> open_;
+  Location at_;
+  int loops_around_ = 0;
+  bool in_nest_ = false;
+  std::uint32_t serials_ = 0;
+};
+
+}  // namespace palladium::thread

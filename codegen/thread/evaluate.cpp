@@ -1,0 +1,90 @@
+#include "codegen/thread/evaluate.hpp"
+
+#include <algorithm>
+
+namespace palladium::thread {
+namespace {
+
+using graph::Op;
+using Number = std::optional<std::int64_t>;
+
+Number plain(Operator by, std::int64_t a, std::int64_t b) {
+  switch (by) {
+  case Operator::mul: return a * b;
+  case Operator::div: return b == 0 ? Number() : a / b;
+  case Operator::rem: return b == 0 ? Number() : a % b;
+  case Operator::sub: return a - b;
+  case Operator::bit_or: return a | b;
+  case Operator::bit_xor: return a ^ b;
+  case Operator::shift_left: return b < 0 || b > 62 ? Number() : a << b;
+  case Operator::shift_right: return b < 0 || b > 62 ? Number() : a >> b;
+  case Operator::less: return a < b;
+  case Operator::at_least: return a >= b;
+  case Operator::greater: return a > b;
+  case Operator::equal: return a == b;
+  case Operator::differs: return a != b;
+  }
+  return {};
+}
+
+Number wrapped(DType t, std::int64_t n) { return graph::to_int(t, graph::to_bits(t, n)); }
+
+Number operation(Op op, DType t, const std::vector<std::int64_t>& x) {
+  const auto natural = [&](std::size_t i) { return static_cast<std::uint64_t>(x[i]); };
+  const auto back = [&](std::uint64_t n) { return wrapped(t, static_cast<std::int64_t>(n)); };
+  switch (op) {
+  case Op::Add: return back(natural(0) + natural(1));
+  case Op::Sub: return back(natural(0) - natural(1));
+  case Op::Mul: return back(natural(0) * natural(1));
+  case Op::Neg: return back(0 - natural(0));
+  case Op::Min: return std::min(x[0], x[1]);
+  case Op::Max: return std::max(x[0], x[1]);
+  case Op::Eq: return x[0] == x[1];
+  case Op::Ne: return x[0] != x[1];
+  case Op::Lt: return x[0] < x[1];
+  case Op::Le: return x[0] <= x[1];
+  case Op::Gt: return x[0] > x[1];
+  case Op::Ge: return x[0] >= x[1];
+  case Op::Select: return x[0] != 0 ? x[1] : x[2];
+  case Op::And: return back(natural(0) & natural(1));
+  case Op::Or: return back(natural(0) | natural(1));
+  case Op::Xor: return back(natural(0) ^ natural(1));
+  default: return {};
+  }
+}
+
+bool is_number(DType t) { return (t.is_integer() && t != u64) || t.is_bool(); }
+
+Number sum(const Expr& e, const std::vector<std::int64_t>& x) {
+  std::int64_t n = e.number;
+  for (std::size_t i = 0; i < x.size(); ++i) n += e.coefficients[i] * x[i];
+  return n;
+}
+
+}  // namespace
+
+std::optional<std::int64_t> evaluate(const Exprs& exprs, ExprId root, const Values& values) {
+  const Expr& e = exprs[root];
+  if (e.node == Node::variable) return values(e.variable);
+  if (!is_number(e.type)) return {};
+  std::vector<std::int64_t> x;
+  for (const ExprId a : e.args) {
+    const Number n = evaluate(exprs, a, values);
+    if (!n) return {};
+    x.push_back(*n);
+  }
+  switch (e.node) {
+  case Node::literal: return graph::to_int(e.type, static_cast<std::uint64_t>(e.number));
+  case Node::number: return e.number;
+  case Node::sum: return sum(e, x);
+  case Node::bits: return (x[0] & e.number) >> e.shift;
+  case Node::plain: return plain(e.by, x[0], x[1]);
+  case Node::op: return operation(e.op, e.type, x);
+  case Node::cast: return e.type.is_bool() ? x[0] != 0 : wrapped(e.type, x[0]);
+  case Node::choose: return x[0] != 0 ? x[1] : x[2];
+  case Node::all: return std::ranges::all_of(x, [](std::int64_t n) { return n != 0; });
+  default: return {};
+  }
+}
+
+}  // namespace palladium::thread

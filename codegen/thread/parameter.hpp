@@ -1,0 +1,23 @@
+// What a kernel is called with.
+#pragma once
+
+#include <cstdint>
+
+namespace palladium {
+
+/// One entry of cuLaunchKernel's kernelParams, in order.
+struct KernelParameter {
+  enum class Kind : std::uint8_t {
+    array,   // 8 bytes: device pointer of block mapping `index`'s array
+    stride,  // 8 bytes: distance in elements along dimension `dimension` of that array (not dense)
+    scalar,  // `bytes` bytes: scalar argument `index`
+    symbol,  // 8 bytes: value of symbolic dimension `index`
+  };
+  Kind kind = Kind::array;
+  int index = 0;
+  int dimension = 0;
+  int bytes = 8;
+  bool operator==(const KernelParameter&) const = default;
+};
+
+}  // namespace palladium

@@ -1,0 +1,188 @@
+// Passes over a whole program.
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "codegen/base/format.hpp"
+#include "codegen/thread/program.hpp"
+#include "palladium/error.hpp"
+
+namespace palladium::thread {
+namespace {
+
+// ---- barriers
+
+bool touches_memory(const Statement& s) {
+  return std::holds_alternative<Load>(s.what) || std::holds_alternative<Store>(s.what) ||
+         std::holds_alternative<Flush>(s.what) || std::holds_alternative<Call>(s.what);
+}
+
+// Whether something that a barrier orders may have happened since the last one.
+class Barriers {
+ public:
+  void visit(Statements& list) {
+    Statements kept;
+    kept.reserve(list.size());
+    for (Statement& s : list) {
+      if (const Sync* sync = std::get_if<Sync>(&s.what); sync && !sync->whole_warps) {
+        if (!happened_ && !sync->always) continue;
+        happened_ = false;
+      }
+      happened_ |= touches_memory(s);
+      if (Statements* body = body_of(s)) inside(s, *body);
+      kept.push_back(std::move(s));
+    }
+    list = std::move(kept);
+  }
+
+ private:
+  // A loop's turn follows on the one before; what is behind a condition may not have been.
+  void inside(const Statement& s, Statements& body) {
+    const bool straight = std::holds_alternative<Block>(s.what);
+    const bool before = happened_;
+    if (std::holds_alternative<For>(s.what)) happened_ |= any(body);
+    const bool at_start = happened_;
+    visit(body);
+    if (!straight) happened_ |= before | at_start;
+  }
+
+  static bool any(Statements& list) {
+    return std::ranges::any_of(list, [](Statement& s) {
+      const Statements* body = body_of(s);
+      return touches_memory(s) || (body != nullptr && any(*body_of(s)));
+    });
+  }
+
+  bool happened_ = false;
+};
+
+// ---- unused names
+
+class Unused {
+ public:
+  explicit Unused(const Exprs& exprs) : exprs_(exprs), used_(exprs.num_variables()) {}
+
+  // Backwards: all uses of a name stand behind its declaration.
+  void visit(Statements& list) {
+    Statements kept;
+    kept.reserve(list.size());
+    for (auto it = list.rbegin(); it != list.rend(); ++it) {
+      if (const Let* let = std::get_if<Let>(&it->what); let && !used_[index(let->variable)])
+        continue;
+      for_each_expr(*it, [&](ExprId e) {
+        for_each_variable(exprs_, e, [&](VariableId v) { used_[index(v)] = true; });
+      });
+      if (Statements* body = body_of(*it)) visit(*body);
+      kept.push_back(std::move(*it));
+    }
+    std::ranges::reverse(kept);
+    list = std::move(kept);
+  }
+
+ private:
+  const Exprs& exprs_;
+  std::vector<bool> used_;
+};
+
+// ---- numbers
+
+class Numbers {
+ public:
+  explicit Numbers(Exprs& exprs) : exprs_(exprs) {}
+
+  void visit(Statements& list, int& next) {
+    for (Statement& s : list) {
+      if (const Let* let = std::get_if<Let>(&s.what)) number(let->variable, next);
+      if (const Declare* d = std::get_if<Declare>(&s.what)) number(d->variable, next);
+      Statements* const body = body_of(s);
+      if (body == nullptr) continue;
+      int own = 0;
+      const Block* block = std::get_if<Block>(&s.what);
+      visit(*body, block && block->nest ? own : next);
+    }
+  }
+
+ private:
+  void number(VariableId id, int& next) {
+    Variable& v = exprs_[id];
+    if (!v.temporary) return;
+    v.name += std::to_string(next++);
+    v.temporary = false;
+  }
+
+  Exprs& exprs_;
+};
+
+// ---- verify
+
+class Verify {
+ public:
+  explicit Verify(const Program& p) : p_(p), declared_(p.exprs.num_variables()) {}
+
+  void run() {
+    for (const VariableId v : p_.names) declare(v, {});
+    visit(p_.body);
+  }
+
+ private:
+  void visit(const Statements& list) {
+    std::vector<VariableId> here;
+    for (const Statement& s : list) {
+      for_each_expr(s, [&](ExprId e) { uses(e, s, std::get_if<For>(&s.what)); });
+      if (const Let* let = std::get_if<Let>(&s.what)) here.push_back(declare(let->variable, s.at));
+      if (const Declare* d = std::get_if<Declare>(&s.what))
+        here.push_back(declare(d->variable, s.at));
+      if (const Assign* a = std::get_if<Assign>(&s.what)) assign(*a, s.at);
+      const For* loop = std::get_if<For>(&s.what);
+      if (loop) declare(loop->counter, s.at);
+      if (const Statements* body = body_of(const_cast<Statement&>(s))) visit(*body);
+      if (loop) declared_[index(loop->counter)] = false;
+    }
+    for (const VariableId v : here) declared_[index(v)] = false;
+  }
+
+  VariableId declare(VariableId v, Location at) {
+    if (declared_[index(v)]) fail(at, "'{}' is declared twice", p_.exprs[v].name);
+    declared_[index(v)] = true;
+    return v;
+  }
+
+  void uses(ExprId e, const Statement& s, const For* loop) {
+    for_each_variable(p_.exprs, e, [&](VariableId v) {
+      if (!declared_[index(v)] && !(loop && loop->counter == v))
+        fail(s.at, "'{}' is used out of its scope", p_.exprs[v].name);
+    });
+  }
+
+  void assign(const Assign& a, Location at) {
+    const Expr &to = p_.exprs[a.to], &value = p_.exprs[a.value];
+    if (to.node != Node::variable && to.node != Node::element)
+      fail(at, "an assignment to what is no variable{}", "");
+    if (!(to.type == value.type) && value.node != Node::number)
+      fail(at, "'{}' and what is assigned to it differ in type", p_.exprs[to.variable].name);
+  }
+
+  template <class... A>
+  [[noreturn]] void fail(Location at, const char* what, const A&... args) const {
+    throw InternalError(fmt::format("thread program of {}, line {}: {}", p_.entry, at.line,
+                                    fmt::format(fmt::runtime(what), args...)));
+  }
+
+  const Program& p_;
+  std::vector<bool> declared_;
+};
+
+}  // namespace
+
+void place_barriers(Program& p) { Barriers().visit(p.body); }
+
+void drop_unused(Program& p) { Unused(p.exprs).visit(p.body); }
+
+void number_temporaries(Program& p) {
+  int next = 0;
+  Numbers(p.exprs).visit(p.body, next);
+}
+
+void verify(const Program& p) { Verify(p).run(); }
+
+}  // namespace palladium::thread

@@ -1,0 +1,217 @@
+// The program of one CUDA thread: what codegen/expand makes of a lowered graph, and codegen/cuda
+// spells. Every decision is in it: names, widths, tests, what is computed once, barriers.
+//
+// A variable is used in the body in which it is declared, and in those inside, behind its
+// declaration. Statements know the user's line that they came from.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "codegen/base/dim.hpp"
+#include "codegen/thread/expr.hpp"
+#include "codegen/thread/parameter.hpp"
+
+namespace palladium::thread {
+
+struct Statement;
+using Statements = std::vector<Statement>;
+
+/// const T variable = value.
+struct Let {
+  VariableId variable = no_variable;
+  ExprId value = no_expr;
+};
+
+/// A variable that is assigned later: T variable, with a value or one per element, or zeros.
+struct Declare {
+  enum class Start : std::uint8_t { nothing, zeros, values } start = Start::nothing;
+  VariableId variable = no_variable;
+  std::vector<ExprId> values = {};
+};
+
+struct Assign {
+  ExprId to = no_expr;  // a variable or an element
+  ExprId value = no_expr;
+};
+
+/// A scope. `nest`: numbers of temporaries begin anew.
+struct Block {
+  Statements body = {};
+  bool nest = false;
+  bool short_form = false;  // on one line
+};
+
+struct If {
+  ExprId condition = no_expr;
+  Statements body = {};
+  bool short_form = false;
+};
+
+/// for (i32 counter = low; counter < high; counter = next).
+struct For {
+  VariableId counter = no_variable;
+  ExprId low = no_expr, high = no_expr;
+  std::int64_t step = 1;
+  ExprId next = no_expr;    // no_expr: counter + step
+  std::int64_t unroll = 0;  // 0: wholly, 1: not, n: by n
+  Statements body = {};
+  bool short_form = false;
+};
+
+/// Where one element, or the first of several, stands: base + offset in elements.
+struct Place {
+  ExprId base = no_expr;    // a pointer; in shared memory a u32 address
+  ExprId offset = no_expr;  // in elements
+  DType type = {};
+  bool shared = false;
+};
+
+/// A vector access: `width` elements, or the first `valid` of them, where `test` holds.
+struct Access {
+  const char* function = "";
+  int width = 1;
+  ExprId registers = no_expr;  // their address
+  Place place = {};
+  ExprId valid = no_expr;
+  ExprId test = no_expr;
+};
+/// registers = place.
+struct Load {
+  Access access;
+};
+/// place = registers.
+struct Store {
+  Access access;
+};
+/// place (of an array) = from (in shared memory).
+struct Flush {
+  Access access;
+  Place from;
+};
+
+/// to = function<templates>(args), for functions that act.
+struct Call {
+  const char* function = "";
+  std::vector<std::variant<std::int64_t, bool, DType>> templates = {};
+  std::vector<ExprId> args = {};
+  ExprId to = no_expr;
+};
+
+/// The emulator reports `message` where the condition does not hold; nothing in a cubin.
+struct Check {
+  ExprId condition = no_expr;
+  std::string message = {};
+};
+/// The same where low < 0 or high >= extent, if `test` holds.
+struct CheckRange {
+  ExprId low = no_expr, high = no_expr;
+  std::int64_t extent = 0;
+  std::string message = {};
+  ExprId test = no_expr;
+};
+
+/// A barrier of the Pallas thread; only if there is something that it orders.
+struct Sync {
+  bool whole_warps = false;  // of each warp alone
+  bool always = false;
+  int warpgroups = 1;  // of the block
+};
+
+struct Comment {
+  std::string text;
+};
+
+struct Statement {
+  std::variant<Let, Declare, Assign, Block, If, For, Load, Store, Flush, Call, Check, CheckRange,
+               Sync, Comment>
+      what = Sync{};
+  Location at = {};
+};
+
+/// The statements inside; nullptr for most kinds.
+inline Statements* body_of(Statement& s) {
+  if (Block* b = std::get_if<Block>(&s.what)) return &b->body;
+  if (If* i = std::get_if<If>(&s.what)) return &i->body;
+  if (For* f = std::get_if<For>(&s.what)) return &f->body;
+  return nullptr;
+}
+
+struct Program {
+  std::string entry;  // name of the extern "C" __global__ function
+  std::vector<KernelParameter> parameters;
+  std::vector<VariableId> names;  // of the parameters
+  int threads = 128;              // per block: 128 per warpgroup
+  Dim blocks = 1;  // gridDim.x: programs on the parallel axes times the cluster's blocks
+  int cluster_blocks = 1;
+  std::int64_t shared_bytes = 0;  // dynamic shared memory
+  bool approx_math = false;
+  Location at;
+  Exprs exprs;
+  Statements body = {};
+};
+
+/// Calls f(expression) for every expression that the statement itself holds, not those inside of
+/// it.
+template <class F>
+void for_each_expr(const Statement& s, F&& f);
+
+// ---- the passes, in the order in which codegen/cuda/lower.cpp runs them
+
+/// Leaves out barriers behind which nothing was read or written since the last one.
+void place_barriers(Program& p);
+/// Leaves out names that nobody uses.
+void drop_unused(Program& p);
+/// Numbers the temporaries, by where they stand.
+void number_temporaries(Program& p);
+/// InternalError where a variable is used out of its scope, declared twice, or written as a
+/// constant, and where types of assignments differ.
+void verify(const Program& p);
+
+// ---- implementation
+
+namespace detail {
+
+template <class F>
+void exprs_of(const Access& a, F&& f) {
+  for (const ExprId e : {a.registers, a.place.base, a.place.offset, a.valid, a.test})
+    if (e != no_expr) f(e);
+}
+
+}  // namespace detail
+
+template <class F>
+void for_each_expr(const Statement& s, F&& f) {
+  const auto each = [&](auto... e) { ((e != no_expr ? f(e) : void()), ...); };
+  struct Visit {
+    F& f;
+    decltype(each)& given;
+    void operator()(const Let& x) const { given(x.value); }
+    void operator()(const Declare& x) const {
+      for (const ExprId e : x.values) f(e);
+    }
+    void operator()(const Assign& x) const { given(x.to, x.value); }
+    void operator()(const Block&) const {}
+    void operator()(const If& x) const { given(x.condition); }
+    void operator()(const For& x) const { given(x.low, x.high, x.next); }
+    void operator()(const Load& x) const { detail::exprs_of(x.access, f); }
+    void operator()(const Store& x) const { detail::exprs_of(x.access, f); }
+    void operator()(const Flush& x) const {
+      detail::exprs_of(x.access, f);
+      given(x.from.base, x.from.offset);
+    }
+    void operator()(const Call& x) const {
+      for (const ExprId e : x.args) f(e);
+      given(x.to);
+    }
+    void operator()(const Check& x) const { given(x.condition); }
+    void operator()(const CheckRange& x) const { given(x.low, x.high, x.test); }
+    void operator()(const Sync&) const {}
+    void operator()(const Comment&) const {}
+  };
+  std::visit(Visit{f, each}, s.what);
+}
+
+}  // namespace palladium::thread

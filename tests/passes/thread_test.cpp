@@ -1,0 +1,323 @@
+// The program of a thread: facts of expressions, placement, and the passes over it.
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include <random>
+
+#include "codegen/cuda/printer.hpp"
+#include "codegen/thread/builder.hpp"
+#include "codegen/thread/evaluate.hpp"
+#include "palladium/error.hpp"
+
+namespace {
+
+using namespace palladium;
+using namespace palladium::thread;
+using Catch::Matchers::ContainsSubstring;
+
+ExprId declared(Exprs& e, const char* name, Facts facts = {}) {
+  return e.variable(e.declare({.name = name, .type = i32, .facts = facts}));
+}
+
+// The text between the kernel's first line and its last two.
+std::string printed(Program& p) {
+  const std::string text = cuda::print(p).text;
+  const std::size_t first = text.find('\n') + 1;
+  return text.substr(first, text.find("}\nPL_EXPORT") - first);
+}
+
+For loop_over(Exprs& e, ExprId counter, std::int64_t count) {
+  return {.counter = e[counter].variable, .low = e.number(0), .high = e.number(count)};
+}
+
+TEST_CASE("equal expressions are one") {
+  Exprs e;
+  const ExprId t = declared(e, "t"), j = declared(e, "j");
+  CHECK(e.sum(Affine::term(t, 4) + Affine(1)) == e.sum(Affine::term(t, 4) + Affine(1)));
+  CHECK(e.sum(Affine::term(t, 4) + Affine(1)) != e.sum(Affine::term(t, 4) + Affine(2)));
+  CHECK(e.sum(Affine::term(t)) == t);
+  CHECK(e.sum(Affine::term(t) + Affine::term(j) + Affine::term(t, -1)) == j);
+  CHECK(e.sum(Affine(3)) == e.number(3));
+  CHECK(e.call("thread", i32, {}) != e.call("thread", u32, {}));
+}
+
+TEST_CASE("a sum of a sum is flat, and its terms keep their order") {
+  Exprs e;
+  const ExprId t = declared(e, "t"), j = declared(e, "j");
+  const ExprId inner = e.sum(Affine::term(j) + Affine::term(t, 4) + Affine(1));
+  const Affine outer = e.affine(inner) * 2 + Affine::term(t, -8);
+  CHECK(outer.terms().size() == 1);
+  CHECK(outer.coefficient(j) == 2);
+  CHECK(outer.constant() == 2);
+}
+
+TEST_CASE("what a value is a multiple of follows from what it is made of") {
+  Exprs e;
+  const ExprId i = declared(e, "i", {.multiple = 6, .low = 0, .high = 600});
+  CHECK(e.multiple(Affine::term(i, 8)) == 48);
+  CHECK(e.multiple(Affine::term(i, 8) + Affine(32)) == 16);
+  CHECK(e.multiple(Affine()) == 0);
+  CHECK(e.facts(e.bits(i, 0b11000, 2)).multiple == 2);
+  CHECK(e.facts(e.plain(Operator::div, i, e.number(3))).multiple == 2);
+  CHECK(e.facts(e.plain(Operator::div, i, e.number(4))).multiple == 1);
+}
+
+TEST_CASE("arithmetic that may wrap keeps only the powers of two of a multiple") {
+  Exprs e;
+  const ExprId small = declared(e, "i", {.multiple = 1, .low = 0, .high = 100});
+  const ExprId any = declared(e, "n");
+  const ExprId by = e.literal(i32, graph::to_bits(i32, std::int64_t{24}));
+  CHECK(e.facts(e.op(graph::Op::Mul, i32, {small, by})).multiple == 24);
+  CHECK(e.facts(e.op(graph::Op::Mul, i32, {any, by})).multiple == 8);
+}
+
+// A random integer expression over `variables`.
+ExprId draw(Exprs& e, const std::vector<ExprId>& variables, std::mt19937& random, int depth) {
+  const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
+  const auto inner = [&] { return draw(e, variables, random, depth - 1); };
+  const auto constant = [&] { return std::int64_t{below(97)} - 24; };
+  if (depth == 0)
+    return below(3) == 0
+               ? e.number(constant())
+               : variables[static_cast<std::size_t>(below(static_cast<int>(variables.size())))];
+  switch (below(9)) {
+  case 0:
+  case 1:
+    return e.sum(Affine::term(inner(), constant()) + Affine::term(inner()) + Affine(constant()));
+  case 2: return e.bits(inner(), 0b1111 << below(4), below(4));
+  case 3: return e.plain(Operator::div, inner(), e.number(1 + below(12)));
+  case 4: return e.plain(Operator::rem, inner(), e.number(1 + below(12)));
+  case 5: return e.plain(Operator::sub, inner(), inner());
+  case 6: return e.plain(below(2) == 0 ? Operator::bit_or : Operator::bit_xor, inner(), inner());
+  case 7: {
+    constexpr graph::Op ops[] = {graph::Op::Add, graph::Op::Sub, graph::Op::Mul, graph::Op::Min,
+                                 graph::Op::Max};
+    return e.op(ops[below(5)], i32, {inner(), inner()});
+  }
+  default: return e.choose(e.plain(Operator::less, inner(), inner(), bool_), inner(), inner());
+  }
+}
+
+TEST_CASE("every value of a random expression agrees with the facts about it") {
+  std::mt19937 random(7);
+  for (int round = 0; round < 3000; ++round) {
+    Exprs e;
+    std::vector<ExprId> variables;
+    std::vector<std::int64_t> multiples;
+    for (const std::int64_t multiple : {1, 4, 24}) {
+      variables.push_back(
+          declared(e, "v", {.multiple = multiple, .low = -multiple * 8, .high = multiple * 40}));
+      multiples.push_back(multiple);
+    }
+    const ExprId root = draw(e, variables, random, 4);
+    const Facts& facts = e.facts(root);
+    for (int sample = 0; sample < 20; ++sample) {
+      std::vector<std::int64_t> drawn;
+      for (const std::int64_t m : multiples)
+        drawn.push_back(m * (static_cast<std::int64_t>(random() % 49) - 8));
+      const auto n = evaluate(e, root, [&](VariableId v) { return drawn[index(v)]; });
+      REQUIRE(n.has_value());
+      INFO("round " << round << ": " << *n << " in [" << facts.low << ", " << facts.high
+                    << "], multiple of " << facts.multiple);
+      REQUIRE(*n >= facts.low);
+      REQUIRE(*n <= facts.high);
+      REQUIRE((facts.multiple == 0 ? *n == 0 : *n % facts.multiple == 0));
+    }
+  }
+}
+
+TEST_CASE("a value is named in the outermost block in which all that it depends on is known") {
+  Program p;
+  Exprs& e = p.exprs;
+  Builder b(p);
+  const ExprId r = declared(e, "r", {.depends = on_repetition(0)});
+  const ExprId k = declared(e, "k", {.depends = on_element});
+  b.open_nest();
+  b.open_loop(loop_over(e, r, 4), on_repetition(0));
+  b.open_loop(loop_over(e, k, 8), on_element | in_element);
+  const auto let = [&](ExprId x) {
+    return b.let({.name = "x", .temporary = true, .type = i32}, x);
+  };
+  const ExprId inner = let(e.plain(Operator::mul, k, r));
+  const ExprId middle = let(e.plain(Operator::mul, r, r));
+  const ExprId outer = let(e.plain(Operator::mul, e.number(3), e.number(5)));
+  b.add(Assign{k, e.sum(Affine::term(inner) + Affine::term(middle) + Affine::term(outer))});
+  CHECK((e.depends(inner) & in_element) != 0);
+  CHECK((e.depends(middle) & in_element) == 0);
+  b.close_nest_loops();
+  b.close();
+  p.body = b.finish();
+  number_temporaries(p);
+  CHECK(printed(p) == R"(  {
+    const i32 x0 = 3 * 5;
+    PL_UNROLL for (i32 r = 0; r < 4; ++r) {
+      const i32 x1 = r * r;
+      PL_UNROLL for (i32 k = 0; k < 8; ++k) {
+        const i32 x2 = k * r;
+        k = x2 + x1 + x0;
+      }
+    }
+  }
+)");
+}
+
+TEST_CASE("loads stand before the values of their block, but for those that wait for one") {
+  Program p;
+  Exprs& e = p.exprs;
+  Builder b(p);
+  const VariableId memory =
+      e.declare({.name = "m", .form = Form::pointer, .type = i32, .writable = false});
+  b.open_nest();
+  const auto load = [&](ExprId at) {
+    const VariableId a = e.declare({.name = "a", .temporary = true, .type = i32});
+    b.place(0, a,
+            {Load{{.function = "load_global",
+                   .registers = e.address(a),
+                   .place = {.base = e.variable(memory), .offset = at, .type = i32}}},
+             {}});
+    return e.variable(a);
+  };
+  const auto let = [&](ExprId x) {
+    return b.let({.name = "x", .temporary = true, .type = i32}, x);
+  };
+  const ExprId value = let(e.plain(Operator::mul, e.number(2), e.number(3)));
+  const ExprId early = load(e.number(7)), late = load(value);
+  let(e.sum(Affine::term(early) + Affine::term(late)));
+  b.close();
+  p.body = b.finish();
+  number_temporaries(p);
+  CHECK(printed(p) == R"(  {
+    i32 a0;
+    pl::load_global<1>(&a0, m + 7);
+    const i32 x1 = 2 * 3;
+    i32 a2;
+    pl::load_global<1>(&a2, m + x1);
+    const i32 x3 = a0 + a2;
+  }
+)");
+}
+
+// A program of statements that are appended by `fill`.
+template <class F>
+Program program(F&& fill) {
+  Program p;
+  Builder b(p);
+  fill(p.exprs, b);
+  p.body = b.finish();
+  return p;
+}
+
+Call acts() { return {.function = "cp_async_commit"}; }
+
+TEST_CASE("a barrier stands only where something happened since the last one") {
+  Program p = program([](Exprs&, Builder& b) {
+    b.add(Sync{});
+    b.add(acts());
+    b.add(Sync{});
+    b.add(Sync{});
+    b.add(acts());
+  });
+  place_barriers(p);
+  CHECK(printed(p) ==
+        "  pl::cp_async_commit();\n  pl::warpgroup_sync();\n  pl::cp_async_commit();\n");
+}
+
+TEST_CASE("a loop's first barrier answers to its turn before") {
+  Program p = program([](Exprs& e, Builder& b) {
+    const ExprId k = declared(e, "k");
+    b.open_loop(loop_over(e, k, 4));
+    b.add(Sync{});
+    b.add(acts());
+    b.close();
+    b.open_loop(loop_over(e, k, 4));
+    b.add(Sync{});
+    b.close();
+    b.add(Sync{});
+  });
+  place_barriers(p);
+  CHECK(printed(p) == R"(  PL_UNROLL for (i32 k = 0; k < 4; ++k) {
+    pl::warpgroup_sync();
+    pl::cp_async_commit();
+  }
+  PL_UNROLL for (i32 k = 0; k < 4; ++k) {
+    pl::warpgroup_sync();
+  }
+  pl::warpgroup_sync();
+)");
+}
+
+TEST_CASE("a barrier behind a condition does not stand for one that all reach") {
+  Program p = program([](Exprs& e, Builder& b) {
+    b.add(acts());
+    b.open(If{e.plain(Operator::less, declared(e, "n"), e.number(3), bool_), {}});
+    b.add(Sync{});
+    b.close();
+    b.add(Sync{});
+  });
+  place_barriers(p);
+  CHECK_THAT(printed(p), ContainsSubstring("  }\n  pl::warpgroup_sync();\n"));
+}
+
+TEST_CASE("a name that nobody uses goes, and with it what it alone used") {
+  Program p = program([](Exprs& e, Builder& b) {
+    const ExprId t = b.let_here("t", e.call("thread", i32, {}));
+    const ExprId i = b.let_here("i", e.sum(Affine::term(t, 4)));
+    b.let_here("n", e.sum(Affine::term(i) + Affine(1)));
+    const ExprId kept = b.let_here("kept", e.call("lane", i32, {}));
+    b.open(If{e.plain(Operator::less, kept, e.number(3), bool_), {}});
+    b.close();
+  });
+  drop_unused(p);
+  CHECK(printed(p) == "  const i32 kept = pl::lane();\n  if (kept < 3) {\n  }\n");
+}
+
+TEST_CASE("a program in which a variable is used out of its scope is an InternalError") {
+  Program p = program([](Exprs& e, Builder& b) {
+    b.open(Block{});
+    const ExprId t = b.let_here("t", e.call("thread", i32, {}));
+    b.close();
+    b.add(Check{e.plain(Operator::less, t, e.number(3), bool_), "m"});
+  });
+  CHECK_THROWS_WITH(verify(p), ContainsSubstring("'t' is used out of its scope"));
+}
+
+TEST_CASE(
+    "a program that declares a variable twice, or assigns another type, is an InternalError") {
+  Program twice = program([](Exprs& e, Builder& b) {
+    const VariableId v = e.declare({.name = "v", .type = i32});
+    b.add(Declare{.variable = v});
+    b.add(Declare{.variable = v});
+  });
+  CHECK_THROWS_WITH(verify(twice), ContainsSubstring("'v' is declared twice"));
+  Program other = program([](Exprs& e, Builder& b) {
+    const VariableId v = e.declare({.name = "v", .type = i32});
+    b.add(Declare{.variable = v});
+    b.add(Assign{e.variable(v), e.literal(f32, 0)});
+  });
+  CHECK_THROWS_WITH(verify(other), ContainsSubstring("'v'") && ContainsSubstring("type"));
+}
+
+TEST_CASE("operators are spelled with the parentheses that C++ needs, and no others") {
+  Program p = program([](Exprs& e, Builder& b) {
+    const ExprId x = declared(e, "x"), y = declared(e, "y"), s = e.sum(Affine::term(x) + Affine(1));
+    b.let_here("a", e.plain(Operator::mul, s, y));
+    b.let_here("b", e.plain(Operator::sub, y, s));
+    b.let_here("c", e.plain(Operator::sub, s, y));
+    b.let_here("d", e.plain(Operator::div, e.plain(Operator::div, x, y), s));
+    b.let_here("e", e.plain(Operator::div, x, e.plain(Operator::mul, x, y)));
+    b.let_here("f", e.sum(Affine::term(x, -1) + Affine::term(y, -2) + Affine(-3)));
+    b.let_here("g", e.plain(Operator::bit_xor, e.bits(x, 12, 2), e.plain(Operator::bit_or, x, y)));
+    b.let_here("h", e.choose(e.plain(Operator::less, s, y, bool_), s, e.number(-1)));
+  });
+  CHECK(printed(p) == R"(  const i32 a = (x + 1) * y;
+  const i32 b = y - (x + 1);
+  const i32 c = x + 1 - y;
+  const i32 d = x / y / (x + 1);
+  const i32 e = x / (x * y);
+  const i32 f = -x + y * -2 - 3;
+  const i32 g = (x >> 2 & 3) ^ (x | y);
+  const i32 h = x + 1 < y ? (x + 1) : (-1);
+)");
+}
+
+}  // namespace
