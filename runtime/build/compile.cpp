@@ -23,6 +23,7 @@
 #include "runtime/build/jobs.hpp"
 #include "runtime/build/key.hpp"
 #include "runtime/build/record.hpp"
+#include "runtime/build/weaker.hpp"
 #include "runtime/call/clock.hpp"
 #include "runtime/driver/driver.hpp"
 
@@ -158,6 +159,31 @@ class Refusals {
 /// of a result only, as when memory ran out.
 bool blames_the_text(const nvrtc::Result& result) { return !result.log.starts_with("NVRTC_ERROR"); }
 
+/// A kernel in the cache that relies on less than was asked for; null if there is none.
+std::shared_ptr<const Program> find_weaker(const Specialization& s, const std::string& arch,
+                                           const std::string& reason) {
+  const forking::Section section;
+  for (const graph::Graph& weaker : weaker_graphs(s.graph)) {
+    const cache::Key key = key_of(weaker, arch);
+    auto program = std::make_shared<Program>();
+    auto entry = find(key);
+    if (!entry || !from_json(entry->metadata.launch, program->plan)) continue;
+    program->entry = std::move(*entry);
+    program->from_cache = true;
+    program->times.trace = s.trace_ms;
+    cache::count(cache::Event::hit);
+    log::event(
+        log::Level::warning, "weaker",
+        fmt::format(
+            "'{}' for {}: the cached kernel {}, which knows less of the sizes and arrays, serves "
+            "this call, for {}",
+            s.graph.name, arch, key.hex().substr(0, 6), reason.substr(0, reason.find('\n'))),
+        {{"kernel", s.graph.name}, {"arch", arch}, {"key", key.hex()}});
+    return program;
+  }
+  return nullptr;
+}
+
 /// The whole story of a kernel that somebody asked for. Null when it was stopped.
 std::shared_ptr<const Program> make(const Specialization& s, const JobName& job,
                                     const nvrtc::Pool::Stopped& stopped) {
@@ -262,6 +288,16 @@ std::shared_ptr<const Program> compile(const Specialization& s, const std::strin
                                        Lookup lookup) {
   const JobName job = job_name(s, arch, lookup);
   return do_job(job, [&](const auto& stopped) { return make(s, job, stopped); });
+}
+
+std::shared_ptr<const Program> compile_or_weaker(const Specialization& s, const std::string& arch,
+                                                 Lookup lookup) {
+  try {
+    return compile(s, arch, lookup);
+  } catch (const CudaError& error) {
+    if (auto program = find_weaker(s, arch, error.what())) return program;
+    throw;
+  }
 }
 
 Claim compile_in_background(std::shared_ptr<const Specialization> s, const std::string& arch,

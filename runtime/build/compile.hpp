@@ -16,6 +16,11 @@ namespace palladium::runtime {
 std::shared_ptr<const Program> compile(const Specialization& s, const std::string& arch,
                                        Lookup lookup = Lookup::cached);
 
+/// The same for a call, which a kernel of weaker facts serves too: where compiling is off or fails,
+/// such a one from the cache, with a line in the log.
+std::shared_ptr<const Program> compile_or_weaker(const Specialization& s, const std::string& arch,
+                                                 Lookup lookup = Lookup::cached);
+
 /// The same in the background; what cannot be asked for is thrown here. The deadline is in seconds
 /// from now, 0 for none.
 Claim compile_in_background(std::shared_ptr<const Specialization> s, const std::string& arch,

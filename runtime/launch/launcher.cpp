@@ -38,7 +38,7 @@ std::shared_ptr<const driver::Kernel> kernel_in(const cache::Memory<Loaded>::Han
 Launcher::Ready Launcher::load(const Specialization& s, int device) {
   const driver::Device& on = driver::device(device);
   cache::Memory<Loaded>& table = loaded_kernels();
-  auto program = compile(s, on.arch());
+  auto program = compile_or_weaker(s, on.arch());
   if (const auto known = table.find(&on, program->entry.key))
     return {kernel_in(known), program->plan};
 
@@ -59,7 +59,7 @@ Launcher::Ready Launcher::load(const Specialization& s, int device) {
                 {"key", program->entry.key.hex()},
                 {"reason", rejection}});
     forget(*program);
-    program = compile(s, on.arch(), Lookup::fresh);
+    program = compile_or_weaker(s, on.arch(), Lookup::fresh);
     kernel = try_load(rejection);
   }
   if (!kernel)

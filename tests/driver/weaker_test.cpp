@@ -1,0 +1,179 @@
+// Kernels of weaker facts in the place of those that cannot be compiled.
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <cstring>
+
+#include "cache/store.hpp"
+#include "codegen/graph/transform.hpp"
+#include "palladium/palladium.hpp"
+#include "runtime/build/weaker.hpp"
+#include "tests/fake_cuda/in_test.hpp"
+#include "tests/support/captured_stderr.hpp"
+#include "tests/support/folder.hpp"
+#include "tests/support/graph_text.hpp"
+#include "tests/support/hidden.hpp"
+#include "tests/support/targets.hpp"
+
+using namespace palladium;
+using Catch::Matchers::ContainsSubstring;
+using pl::_;
+using test::Environment;
+
+namespace {
+
+Kernel copy() {
+  return pallas_call(
+             [](Ref x, Ref o) { o[_] = x[_]; },
+             [](ShapeDtype x) {
+               const auto [m, n] = x.shape.unpack<2>();
+               const BlockSpec tile{{8, 64}, [](Index i, Index j) { return Indices{i, j}; }};
+               return PallasCallOptions{.name = "weak_copy",
+                                        .out_type = x,
+                                        .grid = {cdiv(m, 8), cdiv(n, 64)},
+                                        .in_specs = {tile},
+                                        .out_specs = {tile}};
+             })
+      .on(Target::cuda);
+}
+
+/// Copies as the kernel does, by the arguments that it gets: with strides or without.
+void play_copy(const fake_cuda::Launch& launch) {
+  const bool strided = launch.arguments.size() == 6;
+  const auto* x = launch.argument<const float*>(0);
+  auto* o = launch.argument<float*>(strided ? 2 : 1);
+  const auto m = launch.argument<std::int64_t>(strided ? 4 : 2);
+  const auto n = launch.argument<std::int64_t>(strided ? 5 : 3);
+  const auto from = strided ? launch.argument<std::int64_t>(1) : n;
+  const auto to = strided ? launch.argument<std::int64_t>(3) : n;
+  for (std::int64_t i = 0; i < m; ++i)
+    for (std::int64_t j = 0; j < n; ++j) o[i * to + j] = x[i * from + j];
+}
+
+void call(std::int64_t m, std::int64_t n) {
+  const Array x = test::make_array<float>({m, n}, [](auto i) { return i % 100; });
+  const Array y = test::on_cpu(copy()(x.to(Device::cuda(0))));
+  INFO(m << " x " << n);
+  CHECK(std::memcmp(x.data(), y.data(), static_cast<std::size_t>(x.size()) * 4) == 0);
+}
+
+/// Compiles the kernel for such an array into the cache.
+void warm(const ArgType& x) { copy().lower(x).compile({.arch = default_arch()}); }
+
+struct Fixture {
+  Fixture() { fake.on_launch = play_copy; }
+
+  fake_cuda::State& fake = test::fake_driver();
+  test::Folder folder;
+  Environment cache{"PALLADIUM_CACHE_DIR", folder.path()};
+};
+
+const ShapeDtype any_size{{dim("m"), dim("n")}, f32};
+
+}  // namespace
+
+TEST_CASE_METHOD(Fixture, "a kernel that knows nothing of its sizes serves every size") {
+  warm(any_size);
+  const Environment off("PALLADIUM_JIT", "off");
+  const test::CapturedStderr log;
+  for (const auto& [m, n] : {std::pair{1, 1}, {8, 8}, {3, 1000}, {1000, 8}, {7, 13}}) call(m, n);
+  CHECK_THAT(log.text(), ContainsSubstring("'weak_copy' for sm_") &&
+                             ContainsSubstring("which knows less of the sizes and arrays, serves "
+                                               "this call, for 'weak_copy'") &&
+                             ContainsSubstring("PALLADIUM_JIT=off"));
+}
+
+TEST_CASE_METHOD(Fixture, "of kernels that serve a call the one that knows most does") {
+  warm(any_size);
+  warm(ShapeDtype{{dim("m"), dim("n", {.multiple_of = 4})}, f32});
+  const Environment off("PALLADIUM_JIT", "off");
+  const auto served_by = [&](std::int64_t n) {
+    const test::CapturedStderr log;
+    call(3, n);
+    return log.text();
+  };
+  const auto key = [&](const Dim& n) {
+    return copy().lower(ShapeDtype{{dim("m"), n}, f32}).key({.arch = default_arch()}).substr(0, 6);
+  };
+  CHECK_THAT(served_by(12), ContainsSubstring(key(dim("n", {.multiple_of = 4}))));
+  CHECK_THAT(served_by(13), ContainsSubstring(key(dim("n"))));
+}
+
+TEST_CASE_METHOD(Fixture, "a kernel that knows more than holds serves nobody") {
+  warm(ShapeDtype{{dim("m"), dim("n", {.multiple_of = 4})}, f32});
+  const Environment off("PALLADIUM_JIT", "off");
+  const test::CapturedStderr log;
+  call(3, 12);
+  CHECK_THROWS_WITH(call(3, 13), ContainsSubstring("PALLADIUM_JIT=off forbids to compile it"));
+}
+
+TEST_CASE_METHOD(Fixture, "a kernel for arrays with gaps serves those without") {
+  const auto apart = [](std::int64_t stride) {
+    return test::make_array<float>({3 * stride}, [](auto i) { return i; }).to(Device::cuda(0));
+  };
+  const Array from = apart(101), to = apart(103);
+  const auto view = [](const Array& memory, std::int64_t stride) {
+    const std::int64_t strides[] = {stride, 1};
+    const Device gpu = Device::cuda(0);
+    return Array::view(memory.data(), {3, 7}, f32, {.strides = strides, .device = &gpu});
+  };
+  copy().into({view(to, 103)}, {view(from, 101)});
+  const Environment off("PALLADIUM_JIT", "off");
+  const test::CapturedStderr log;
+  call(3, 7);
+  CHECK(fake.launches.back().argument<std::int64_t>(1) == 7);
+  CHECK_THAT(log.text(), ContainsSubstring("serves this call"));
+}
+
+TEST_CASE("HIDDEN calls where there is no NVRTC", "[.]") {
+  test::fake_driver().on_launch = play_copy;
+  call(2, 8);
+  call(3, 7);
+}
+
+TEST_CASE_METHOD(Fixture, "where there is no NVRTC a warmed kernel serves every size") {
+  warm(any_size);
+  const test::Finished child = test::run_hidden(
+      "HIDDEN calls where there is no NVRTC",
+      {{"PALLADIUM_NVRTC", "/nonexistent"}, {"PALLADIUM_CACHE_DIR", folder.path()}});
+  INFO(child.out << child.err);
+  CHECK(child.status == 0);
+  CHECK_THAT(child.err, ContainsSubstring("serves this call, for 'weak_copy' for sm_") &&
+                            ContainsSubstring("NVRTC 12.9 or newer is needed"));
+}
+
+TEST_CASE("weaker graphs know less, those that know most come first, the last one nothing") {
+  const graph::Graph g = test::graph_of(R"(kernel k
+  grid cdiv(s0, 8), cdiv(s1, 64)
+  symbol 1: multiple of 8
+  offsets below 2^31
+  args[0]: f16[s0,s1] in blocks [8,64]
+    { %0: i32[] %1: i32[]
+      yield %0, %1
+    }
+  outputs[0]: f16[s0,s1] in blocks [8,64]
+    { %0: i32[] %1: i32[]
+      yield %0, %1
+    }
+{ %0: ref block f16[8,64] %1: ref block f16[8,64]
+  %2: f16[8,64] = load %0
+  store %1, %2
+})");
+  const std::vector<graph::Graph> weaker = runtime::weaker_graphs(g);
+  REQUIRE(weaker.size() == 15);
+  for (const graph::Graph& w : weaker) {
+    graph::verify(w, "weaker");
+    CHECK(graph::canonical_bytes(w) != graph::canonical_bytes(g));
+    if (w.facts.multiples.empty())
+      for (const BlockMapping& m : w.mapping.block_mappings) CHECK((!m.dense || m.alignment == 2));
+  }
+  const auto& first = weaker.front();
+  CHECK_FALSE(first.short_offsets);
+  CHECK(first.facts == g.facts);
+  CHECK(first.mapping.block_mappings[0].alignment == 16);
+  const auto& last = weaker.back();
+  CHECK(last.facts.multiples.empty());
+  CHECK_FALSE(last.short_offsets);
+  CHECK_FALSE(last.mapping.block_mappings[1].dense);
+  CHECK(last.mapping.block_mappings[1].alignment == 2);
+  CHECK(runtime::weaker_graphs(last).empty());
+}
