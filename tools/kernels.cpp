@@ -9,11 +9,22 @@
 namespace palladium::tools {
 namespace {
 
-NamedKernel shipped(const std::string& name) {
-  const ops::Entry& entry = ops::find(name, {});
+NamedKernel shipped(const ops::Entry& entry, const std::string& called,
+                    const std::vector<ShapeDtype>& inputs) {
   std::vector<ArgType> types;
-  for (const ShapeDtype& type : entry.inputs) types.emplace_back(type, Location{});
-  return {entry.name, entry.factory().lower(types, {})};
+  for (const ShapeDtype& type : inputs) types.emplace_back(type, Location{});
+  return {called, entry.factory().lower(types, {})};
+}
+
+/// The types with symbols of sizes that are as good as can be.
+std::vector<ShapeDtype> of_wide_rows(std::vector<ShapeDtype> types) {
+  constexpr int bytes = 16;  // as many elements at least
+  for (ShapeDtype& type : types)
+    for (int d = 0; d < type.shape.rank(); ++d)
+      if (!type.shape[d].is_static())
+        type.shape[d] =
+            dim(to_string(type.shape[d]).c_str(), {.multiple_of = bytes, .at_most = bytes});
+  return types;
 }
 
 Kernels recorded(const std::string& path) {
@@ -36,7 +47,10 @@ bool names_manifest(const std::string& name) {
 }
 
 Kernels kernels_of(const std::string& name) {
-  if (!names_manifest(name)) return {.kernels = {shipped(name)}, .damages = {}};
+  if (!names_manifest(name)) {
+    const ops::Entry& entry = ops::find(name, {});
+    return {.kernels = {shipped(entry, entry.name, entry.inputs)}, .damages = {}};
+  }
   const std::size_t hash = name.rfind('#');
   if (hash == std::string::npos) return recorded(name);
   std::size_t number = 0;
@@ -48,6 +62,17 @@ Kernels kernels_of(const std::string& name) {
     throw CompileError("the manifest '" + path + "' has kernels #1 to #" +
                        std::to_string(all.kernels.size()) + ", not '" + name.substr(hash) + "'");
   return {.kernels = {std::move(all.kernels[number - 1])}, .damages = {}};
+}
+
+Kernels kernels_to_warm(const std::string& name) {
+  Kernels kernels = kernels_of(name);
+  if (names_manifest(name)) return kernels;
+  const ops::Entry& entry = ops::find(name, {});
+  NamedKernel wide =
+      shipped(entry, std::string(entry.name) + " (16 bytes)", of_wide_rows(entry.inputs));
+  if (wide.kernel.json() != kernels.kernels.front().kernel.json())
+    kernels.kernels.push_back(std::move(wide));
+  return kernels;
 }
 
 }  // namespace palladium::tools

@@ -60,7 +60,7 @@ Outcome finish(const Job& job, std::set<std::string>& seen) {
 Kernels find(const std::vector<std::string>& names) {
   Kernels all;
   for (const std::string& name : names) {
-    Kernels found = kernels_of(name);
+    Kernels found = kernels_to_warm(name);
     std::ranges::move(found.kernels, std::back_inserter(all.kernels));
     std::ranges::move(found.damages, std::back_inserter(all.damages));
   }

@@ -47,8 +47,9 @@ Json warm(const std::string& program, const std::string& in, uid_t user,
     for (const std::string& variable : environment)
       variables.push_back(const_cast<char*>(variable.c_str()));
     variables.push_back(nullptr);
-    const std::string command = "exec '" + program + "' warm softmax add --arch sm_90a --json >'" +
-                                out + "' 2>'" + out + ".err'";
+    const std::string command = "exec '" + program +
+                                "' warm softmax matmul --arch sm_90a --json >'" + out + "' 2>'" +
+                                out + ".err'";
     const char* const arguments[] = {"sh", "-c", command.c_str(), nullptr};
     if (::chdir(in.c_str()) != 0) return 98;
     if (user != ::geteuid() &&

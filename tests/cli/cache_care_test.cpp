@@ -10,7 +10,7 @@ namespace {
 
 struct Warmed {
   Warmed() {
-    REQUIRE(palladium({"warm", "add", "softmax", "blur", "--arch", "sm_90a"}).status == 0);
+    REQUIRE(palladium({"warm", "matmul", "softmax", "blur", "--arch", "sm_90a"}).status == 0);
   }
   std::string path_of(int entry) const {
     return palladium.json({"cache", "list"}).at("entries")[entry].at("path");
@@ -123,7 +123,7 @@ TEST_CASE("events are JSON lines where that is asked for") {
   const std::vector<Variable> json = {{"PALLADIUM_LOG", "info"}, {"PALLADIUM_LOG_FORMAT", "json"}};
   const auto events = [&] {
     std::vector<Json> found;
-    const std::string said = palladium({"warm", "add", "--arch", "sm_90a"}, json).err;
+    const std::string said = palladium({"warm", "matmul", "--arch", "sm_90a"}, json).err;
     for (std::size_t at = 0; at < said.size();) {
       const std::size_t end = std::min(said.find('\n', at), said.size());
       if (said[at] == '{') found.push_back(Json::parse(said.substr(at, end - at)));
@@ -134,7 +134,7 @@ TEST_CASE("events are JSON lines where that is asked for") {
   const std::vector<Json> first = events(), second = events();
   REQUIRE(first.size() == 1);
   CHECK(first[0].at("event") == "miss");
-  CHECK(first[0].at("kernel") == "add");
+  CHECK(first[0].at("kernel") == "matmul");
   CHECK(first[0].at("level") == "info");
   CHECK(first[0].at("nvrtc_ms") > 0);
   REQUIRE(second.size() == 1);
@@ -155,7 +155,7 @@ TEST_CASE("events are JSON lines where that is asked for") {
   // Room for one: whoever stores another may evict, and prune does.
   std::vector<Variable> small = json;
   small.emplace_back("PALLADIUM_CACHE_FILES", "1");
-  REQUIRE(palladium({"warm", "add", "blur", "--arch", "sm_90a"}).status == 0);
+  REQUIRE(palladium({"warm", "matmul", "blur", "--arch", "sm_90a"}).status == 0);
   const std::string pruned = palladium({"cache", "prune"}, small).err;
   const Json evict = Json::parse(pruned.substr(0, pruned.find('\n')));
   CHECK(evict.at("event") == "evict");

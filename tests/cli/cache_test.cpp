@@ -16,7 +16,7 @@ TEST_CASE("an empty cache is listed as such") {
 
 TEST_CASE("the cache lists and shows what was compiled") {
   const Tool palladium;
-  const Json warmed = palladium.json({"warm", "add", "softmax", "--arch", "sm_90a,sm_75"});
+  const Json warmed = palladium.json({"warm", "matmul", "softmax", "--arch", "sm_90a,sm_75"});
   const std::string key = warmed.at("kernels")[2].at("key");  // softmax for sm_90a
 
   const Json list = palladium.json({"cache", "list"});
@@ -48,8 +48,8 @@ TEST_CASE("the cache lists and shows what was compiled") {
 
 TEST_CASE("the cache shows source and PTX of an entry, without an NVRTC") {
   const Tool palladium;
-  const std::string ptx = palladium({"show", "add", "--ptx"}).out;
-  const std::string cuda = palladium({"show", "add", "--cuda"}).out;
+  const std::string ptx = palladium({"show", "matmul", "--ptx"}).out;
+  const std::string cuda = palladium({"show", "matmul", "--cuda"}).out;
   const std::string key = palladium.json({"cache", "list"}).at("entries")[0].at("key");
   CHECK(palladium({"cache", "show", key, "--ptx"}, {no_nvrtc}).out == ptx);
   CHECK(palladium({"cache", "show", key, "--cuda"}, {no_nvrtc}).out == cuda);
@@ -60,7 +60,7 @@ TEST_CASE("the cache shows source and PTX of an entry, without an NVRTC") {
 
 TEST_CASE("a key must be known and tell entries apart") {
   const Tool palladium;
-  palladium.json({"warm", "add", "--arch", "sm_90a,sm_80"});
+  palladium.json({"warm", "matmul", "--arch", "sm_90a,sm_80"});
   check_error(palladium({"cache", "show", "zz"}), 1, "has a key that begins with 'zz'");
   const Finished several = palladium({"cache", "show", ""});
   check_error(several, 1, "several kernels in the cache begin with ''");
@@ -70,7 +70,7 @@ TEST_CASE("a key must be known and tell entries apart") {
 
 TEST_CASE("a damaged entry is listed as unusable, and not shown") {
   const Tool palladium;
-  palladium.json({"warm", "add"});
+  palladium.json({"warm", "matmul"});
   const Json entry = palladium.json({"cache", "list"}).at("entries")[0];
   const std::string path = entry.at("path"), key = entry.at("key");
   std::string bytes = text_of(path);

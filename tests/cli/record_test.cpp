@@ -8,11 +8,11 @@ namespace {
 
 struct Recorded {
   Recorded() {
-    for (const char* kernel : {"softmax", "add"})
+    for (const char* kernel : {"softmax", "matmul"})
       REQUIRE(
           machine({"warm", kernel, "--arch", "sm_90a"}, {{"PALLADIUM_RECORD", path()}}).status ==
           0);
-    REQUIRE(machine({"warm", "add", "--arch", "sm_80"}, {{"PALLADIUM_RECORD", path()}}).status ==
+    REQUIRE(machine({"warm", "matmul", "--arch", "sm_80"}, {{"PALLADIUM_RECORD", path()}}).status ==
             0);
   }
   std::string path() const { return machine.folder / "kernels.json"; }
@@ -53,7 +53,7 @@ TEST_CASE_METHOD(Recorded, "a program whose manifest was warmed compiles nothing
   const Tool other;
   REQUIRE(other({"warm", path()}).status == 0);
   const Finished strict =
-      other({"warm", "softmax", "add", "--arch", "sm_90a"}, {{"PALLADIUM_JIT", "off"}});
+      other({"warm", "softmax", "matmul", "--arch", "sm_90a"}, {{"PALLADIUM_JIT", "off"}});
   CHECK(strict.status == 0);
   CHECK_THAT(strict.out, StartsWith("0 compiled, 2 hits"));
   // With one entry gone, that kernel is named, and only that.
@@ -76,11 +76,11 @@ TEST_CASE_METHOD(Recorded, "a manifest is listed and each of its kernels shown")
   const Finished text = machine({"show", path()});
   CHECK(text.status == 0);
   CHECK_THAT(text.out, ContainsSubstring("kernels.json#1  softmax(f32["));
-  CHECK_THAT(text.out, ContainsSubstring("sm_90a, sm_80  add.cpp:"));
+  CHECK_THAT(text.out, ContainsSubstring("sm_90a, sm_80  matmul.cpp:"));
 
   const Finished graph = machine({"show", path() + "#2"});
   CHECK(graph.status == 0);
-  CHECK(graph.out == machine({"show", "add"}).out);
+  CHECK(graph.out == machine({"show", "matmul"}).out);
   CHECK(machine({"show", path() + "#1", "--cuda", "--ptx", "--resources"}).out ==
         machine({"show", "softmax", "--cuda", "--ptx", "--resources"}).out);
   CHECK(machine.json({"show", path() + "#1"}).at("kernel") == "softmax");

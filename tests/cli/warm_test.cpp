@@ -19,11 +19,11 @@ void check_counts(const Json& report, int compiled, int hits, int failed) {
 
 TEST_CASE("what is warmed once is found the second time") {
   const Tool palladium;
-  const std::vector<std::string> call = {"warm", "add", "softmax", "--arch", "sm_90a,sm_80"};
+  const std::vector<std::string> call = {"warm", "matmul", "softmax", "--arch", "sm_90a,sm_80"};
   const Json first = palladium.json(call);
   check_counts(first, 4, 0, 0);
   REQUIRE(first.at("kernels").size() == 4);
-  CHECK(first.at("kernels")[1].at("kernel") == "add");
+  CHECK(first.at("kernels")[1].at("kernel") == "matmul");
   CHECK(first.at("kernels")[1].at("arch") == "sm_80");
   CHECK(first.at("kernels")[1].at("result") == "compiled");
   const Json second = palladium.json(call);
@@ -31,47 +31,73 @@ TEST_CASE("what is warmed once is found the second time") {
   for (int i = 0; i < 4; ++i)
     CHECK(first.at("kernels")[i].at("key") == second.at("kernels")[i].at("key"));
 
-  const Finished text = palladium({"warm", "add", "blur", "--arch", "sm_90a"});
+  const Finished text = palladium({"warm", "matmul", "blur", "--arch", "sm_90a"});
   CHECK(text.status == 0);
   CHECK_THAT(text.out, StartsWith("1 compiled, 1 hits, 0 failed; in " + palladium.cache()));
-  CHECK_THAT(text.err, ContainsSubstring("[1/2] add sm_90a: hit, "));
+  CHECK_THAT(text.err, ContainsSubstring("[1/2] matmul sm_90a: hit, "));
   CHECK_THAT(text.err, ContainsSubstring("[2/2] blur sm_90a: compiled, "));
 }
 
 TEST_CASE("kernels are compiled so many at a time, in their order, and each once") {
   const Tool palladium;
-  const Finished text = palladium({"warm", "add", "softmax", "add", "--arch", "sm_90a", "-j", "2"});
+  const Finished text =
+      palladium({"warm", "matmul", "softmax", "matmul", "--arch", "sm_90a", "-j", "2"});
   CHECK(text.status == 0);
   CHECK_THAT(text.out, StartsWith("2 compiled, 1 hits, 0 failed"));
-  const std::size_t first = text.err.find("[1/3] add sm_90a: compiled, ");
+  const std::size_t first = text.err.find("[1/3] matmul sm_90a: compiled, ");
   const std::size_t second = text.err.find("[2/3] softmax sm_90a: compiled, ");
-  const std::size_t third = text.err.find("[3/3] add sm_90a: hit, ");
+  const std::size_t third = text.err.find("[3/3] matmul sm_90a: hit, ");
   CHECK(first < second);
   CHECK(second < third);
   CHECK(third != std::string::npos);
-  check_error(palladium({"warm", "add", "-j", "0"}), 2, "--jobs");
+  check_error(palladium({"warm", "matmul", "-j", "0"}), 2, "--jobs");
+}
+
+TEST_CASE("a shipped kernel is warmed for every size, and for multiples of 16 bytes") {
+  const Tool palladium;
+  const Json report = palladium.json({"warm", "add", "--arch", "sm_90a"});
+  check_counts(report, 2, 0, 0);
+  const Json &every = report.at("kernels")[0], &wide = report.at("kernels")[1];
+  CHECK(every.at("name") == "add");
+  CHECK(wide.at("name") == "add (16 bytes)");
+  CHECK(wide.at("kernel") == "add");
+  CHECK(every.at("key") == palladium.json({"show", "add", "--arch", "sm_90a"}).at("key"));
+  CHECK(every.at("key") != wide.at("key"));
+
+  // Nothing else is needed, whatever the size.
+  const std::vector<Variable> strict = {
+      {"PALLADIUM_JIT", "off"}, fake_gpu(), {"FAKE_CUDA_ARCH", "90"}};
+  for (const std::size_t n : {1, 8, 1000, 1001}) {
+    INFO(n << " elements");
+    const std::string x = palladium.folder / "x.npy", o = palladium.folder / "o.npy";
+    write_npy(x, "<f4", "(" + std::to_string(n) + ",)", std::vector<float>(n, 1));
+    const Finished ran =
+        palladium({"run", "add", "--in", x, "--in", x, "--out", o, "--target", "cuda"}, strict);
+    INFO(ran.err);
+    CHECK(ran.status == 0);
+  }
 }
 
 TEST_CASE("warm without --arch compiles for the GPU that there is, else for sm_90a") {
   const Tool palladium;
-  CHECK(palladium.json({"warm", "add"}).at("kernels")[0].at("arch") == "sm_90a");
-  CHECK(palladium.json({"warm", "add"}, {fake_gpu(), {"FAKE_CUDA_ARCH", "80"}})
+  CHECK(palladium.json({"warm", "matmul"}).at("kernels")[0].at("arch") == "sm_90a");
+  CHECK(palladium.json({"warm", "matmul"}, {fake_gpu(), {"FAKE_CUDA_ARCH", "80"}})
             .at("kernels")[0]
             .at("arch") == "sm_80");
 }
 
 TEST_CASE("a warm cache serves where there is no NVRTC, and its kernels stay what they are") {
   const Tool palladium;
-  const std::string ptx = palladium({"show", "add", "--ptx"}).out;
-  check_counts(palladium.json({"warm", "add", "--arch", "sm_90a"}, {no_nvrtc}), 0, 1, 0);
-  check_counts(palladium.json({"warm", "add", "--arch", "sm_90a"}, {{"PALLADIUM_JIT", "off"}}), 0,
-               1, 0);
-  CHECK(palladium({"show", "add", "--ptx"}, {no_nvrtc}).out == ptx);
+  const std::string ptx = palladium({"show", "matmul", "--ptx"}).out;
+  check_counts(palladium.json({"warm", "matmul", "--arch", "sm_90a"}, {no_nvrtc}), 0, 1, 0);
+  check_counts(palladium.json({"warm", "matmul", "--arch", "sm_90a"}, {{"PALLADIUM_JIT", "off"}}),
+               0, 1, 0);
+  CHECK(palladium({"show", "matmul", "--ptx"}, {no_nvrtc}).out == ptx);
 }
 
 TEST_CASE("a kernel that fails is reported and does not keep others from being compiled") {
   const Tool palladium;
-  const Json report = palladium.json({"warm", "add", "--arch", "sm_42,sm_90a"}, {}, 1);
+  const Json report = palladium.json({"warm", "matmul", "--arch", "sm_42,sm_90a"}, {}, 1);
   check_counts(report, 1, 0, 1);
   CHECK(report.at("kernels")[0].at("result") == "failed");
   CHECK_THAT(report.at("kernels")[0].at("error").get<std::string>(),
@@ -93,13 +119,13 @@ TEST_CASE("a kernel that the cache does not keep has not been warmed") {
   const std::string file = palladium.folder / "file";
   REQUIRE(palladium::files::publish(file, std::string_view("not a folder")));
   const Json report =
-      palladium.json({"warm", "add"}, {{"PALLADIUM_CACHE_DIR", file + "/cache"}}, 1);
+      palladium.json({"warm", "matmul"}, {{"PALLADIUM_CACHE_DIR", file + "/cache"}}, 1);
   check_counts(report, 0, 0, 1);
   CHECK_THAT(report.at("kernels")[0].at("error").get<std::string>(), ContainsSubstring("not kept"));
 }
 
 TEST_CASE("warm compiles nothing where a kernel is unknown") {
   const Tool palladium;
-  check_error(palladium({"warm", "add", "sofmax"}), 1, "no shipped kernel is named 'sofmax'");
+  check_error(palladium({"warm", "matmul", "sofmax"}), 1, "no shipped kernel is named 'sofmax'");
   CHECK(palladium.json({"cache", "list"}).at("entries").empty());
 }
