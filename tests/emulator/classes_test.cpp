@@ -60,7 +60,7 @@ Kernel softmax() {
       });
 }
 
-/// Small integers, and their halves if `halves`.
+/// Small integers.
 Array small_numbers(const Shape& shape, std::uint64_t seed) {
   Array a = Array::empty(shape, f16);
   auto* data = static_cast<std::uint16_t*>(a.data());
