@@ -56,6 +56,7 @@ class Writer {
     region(m.local_grid_env);
     list(g_.bodies, [&](const Body& b) {
       number(b.warpgroups);
+      number(b.num_warps);
       region(index(b.region));
     });
     return std::move(out_);

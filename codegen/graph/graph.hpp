@@ -11,7 +11,8 @@
 // class (Graph::alias_class).
 //
 // A kernel has a list of bodies, each run by its own warpgroups of one block: body b by
-// `warpgroups` Pallas threads, numbered through along the thread axis. Parameters of a body's
+// `warpgroups` Pallas threads, numbered through along the thread axis. A Pallas thread is one
+// warpgroup; one that has the block to itself may be of 8 or 16 warps. Parameters of a body's
 // region: *arguments (in call order: block Ref per input, value per scalar), *outputs, *scratch.
 //
 // Locations and names are side arrays: outside of equality, canonical bytes and keys.
@@ -131,7 +132,8 @@ struct Region {
 
 struct Body {
   RegionId region{};
-  int warpgroups = 1;
+  int warpgroups = 1;  // Pallas threads
+  int num_warps = 0;   // that compute for one of them: 4, 8 or 16; 0: lowering chooses
   bool operator==(const Body&) const = default;
 };
 

@@ -394,8 +394,10 @@ Graph read_graph(const Json& j) {
                   read_list(member(r, "yields"), "yields", read_value)};
   });
   g.bodies = read_list(member(j, "bodies"), "bodies", [](const Json& b) {
+    const Json& num_warps = optional(b, "num_warps");
     return Body{read_region(member(b, "region")),
-                read_small<int>(member(b, "warpgroups"), "warpgroups")};
+                read_small<int>(member(b, "warpgroups"), "warpgroups"),
+                num_warps.is_null() ? 0 : read_small<int>(num_warps, "num_warps")};
   });
   g.mapping = read_grid(member(j, "mapping"));
   g.semantics = read_list(member(j, "semantics"), "semantics", [](const Json& s) {
@@ -468,7 +470,9 @@ std::string to_json(const Graph& g) {
             {"yields", list(r.yields, id)}};
   });
   j["bodies"] = list(g.bodies, [](const Body& b) -> Json {
-    return {{"region", write(b.region)}, {"warpgroups", b.warpgroups}};
+    Json body = {{"region", write(b.region)}, {"warpgroups", b.warpgroups}};
+    if (b.num_warps != 0) body["num_warps"] = b.num_warps;
+    return body;
   });
   j["arguments"] = list(g.arguments, [](const Argument& a) -> Json {
     return {

@@ -18,7 +18,12 @@ inline constexpr std::int64_t most_blocks = INT32_MAX;
 /// Blocks of a cluster. Above 8 a GPU may refuse.
 inline constexpr std::int64_t most_cluster_blocks = 16;
 inline constexpr std::int64_t most_threads = 1024;
-inline constexpr int warpgroup_threads = 128;
+inline constexpr int warp_threads = 32, warpgroup_threads = 128;
+/// Warps that may compute for one Pallas thread, which is alone in its block if they are more
+/// than 4.
+constexpr bool is_width(int num_warps) {
+  return num_warps == 4 || num_warps == 8 || num_warps == 16;
+}
 /// Elements along one dimension of a block, and of its padding: indices are i32.
 inline constexpr std::int64_t most_extent = INT32_MAX;
 /// Elements of an array; no offset that is computed from it wraps.

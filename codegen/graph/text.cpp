@@ -65,6 +65,7 @@ class Printer {
     for (const Body& body : g_.bodies) {
       if (g_.bodies.size() > 1 || body.warpgroups != 1)
         line("warpgroups " + std::to_string(body.warpgroups));
+      if (body.num_warps != 0) line("num_warps " + std::to_string(body.num_warps));
       region(body.region);
     }
     return std::move(out_);

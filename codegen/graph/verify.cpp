@@ -40,6 +40,10 @@ class Verifier {
     for (const Body& body : g_.bodies) {
       require(body.warpgroups >= 1 && body.warpgroups <= 16,
               "a body has less than 1 or more than 16 warpgroups");
+      require(body.num_warps == 0 || is_width(body.num_warps), "num_warps is not 4, 8 or 16");
+      require(body.num_warps <= warpgroup_threads / warp_threads ||
+                  (g_.bodies.size() == 1 && body.warpgroups == 1),
+              "one of several Pallas threads is wider than a warpgroup");
       check_body(body.region);
     }
     for (const BlockMapping& m : g_.mapping.block_mappings) {

@@ -175,6 +175,9 @@ class Tracer {
     if (wanted != 0 && wanted != g.mapping.grid.size())
       fail("dimension_semantics has " + std::to_string(wanted) + " entries for a grid of " +
            std::to_string(g.mapping.grid.size()) + " axes");
+    if (const int n = options_.compiler_params.num_warps; n != 0 && !graph::is_width(n))
+      fail("compiler_params.num_warps is 4, 8 or 16, or 0 to let the compiler choose, given " +
+           std::to_string(n));
   }
 
   void set_cluster() {
@@ -416,7 +419,7 @@ class Tracer {
   void trace_body(const Body& body) {
     graph::Graph& g = recorder_.graph;
     const RegionId region = g.add_region();
-    g.bodies.push_back({region, 1});
+    g.bodies.push_back({.region = region, .num_warps = options_.compiler_params.num_warps});
     recorder_.enter(region);
     graph::Builder builder = recorder_.builder();
     std::vector<BodyOperand> operands;

@@ -98,6 +98,8 @@ inline constexpr Semantics parallel = Semantics::parallel, sequential = Semantic
 struct CompilerParams {
   /// Empty: an axis along which an output block is revisited is sequential, others are parallel.
   std::vector<Semantics> dimension_semantics = {};
+  /// Warps that compute a program: 4, 8 or 16. 0: as many as its values need to stay in registers.
+  int num_warps = 0;
   bool approx_math = false;
   bool fma = true;  ///< fuse a product that only an addition uses
   /// Profilers and debuggers point at the user's C++. Its lines then decide the kernel's key, too.

@@ -135,6 +135,7 @@ std::map<std::string, std::string> components_of(const graph::Graph& g, const st
     const std::string name = g.bodies.size() == 1 ? "body" : fmt::format("body[{}]", i);
     parts.add(name, region_text(g, index(g.bodies[i].region)));
     parts.add(name + ".warpgroups", std::to_string(g.bodies[i].warpgroups));
+    parts.add(name + ".num_warps", std::to_string(g.bodies[i].num_warps));
   }
   return parts.take();
 }

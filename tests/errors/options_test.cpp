@@ -218,6 +218,17 @@ TEST_CASE("grids and clusters have sensible sizes") {
   refused_options(options, "dimension_semantics has 2 entries for a grid of 1 axes");
 }
 
+TEST_CASE("a program has 4, 8 or 16 warps") {
+  for (const int n : {-4, 1, 2, 6, 12, 32}) {
+    pl::PallasCallOptions options = one_output();
+    options.compiler_params.num_warps = n;
+    refused_options(options,
+                    "compiler_params.num_warps is 4, 8 or 16, or 0 to let the compiler choose, "
+                    "given " +
+                        std::to_string(n));
+  }
+}
+
 TEST_CASE("an axis along which an output is revisited cannot be parallel") {
   const pl::PallasCallOptions options{
       .name = "k",

@@ -62,6 +62,19 @@ bool accepted(const std::string& json) {
 
 }  // namespace
 
+TEST_CASE("the width of a program is in its text and JSON where it was given") {
+  Graph g = vector_add();
+  CHECK_THAT(to_text(g), !ContainsSubstring("num_warps"));
+  CHECK_THAT(to_json(g), !ContainsSubstring("num_warps"));
+  CHECK(from_json(to_json(g)).bodies[0].num_warps == 0);
+  g.bodies[0].num_warps = 16;
+  CHECK_THAT(to_text(g), ContainsSubstring("\nnum_warps 16\n{ %0"));
+  const std::string json = to_json(g);
+  CHECK(from_json(json).bodies[0].num_warps == 16);
+  CHECK_THROWS_WITH(from_json(replaced(json, "\"num_warps\":16", "\"num_warps\":20")),
+                    ContainsSubstring("num_warps is not 4, 8 or 16"));
+}
+
 TEST_CASE("random kernels come back from JSON as they were") {
   for (std::uint64_t seed = 1; seed <= 150; ++seed) {
     INFO("seed " << seed);

@@ -66,6 +66,12 @@ TEST_CASE("what breaks the contract is found") {
        "the index map of args[0] yields 2 values instead of 1"},
       {[](Graph& g) { g.bodies.clear(); }, "a kernel without a body"},
       {[](Graph& g) { g.bodies[0].warpgroups = 0; }, "warpgroups"},
+      {[](Graph& g) { g.bodies[0].num_warps = 12; }, "num_warps is not 4, 8 or 16"},
+      {[](Graph& g) { g.bodies[0].num_warps = -4; }, "num_warps is not 4, 8 or 16"},
+      {[](Graph& g) {
+         g.bodies[0] = {g.bodies[0].region, 2, 8};
+       },
+       "one of several Pallas threads is wider than a warpgroup"},
       {[](Graph& g) { g.bodies.push_back(g.bodies[0]); }, "two bodies share a region"},
       {[](Graph& g) { g.semantics.clear(); }, "not one order per grid axis"},
       {[](Graph& g) { g.mapping.grid[0] = dim_symbol(0); },
