@@ -56,6 +56,7 @@ WaistUse over_vectors(const std::string& name, const std::string& call, int leas
 void add_simple(std::vector<WaistUse>& all) {
   const std::vector<WaistUse> uses = {
       {"thread", "u += pl::thread();"},
+      {"program_thread", "u += pl::program_thread();"},
       {"warpgroup", "u += pl::warpgroup();"},
       {"warp", "u += pl::warp();"},
       {"lane", "u += pl::lane();"},
@@ -71,6 +72,7 @@ void add_simple(std::vector<WaistUse>& all) {
       {"elect_one", "u += pl::elect_one();"},
       {"warp_uniform", "u += pl::warp_uniform(u);"},
       {"warpgroup_sync", "pl::warpgroup_sync(); pl::warpgroup_sync<1>();"},
+      {"program_sync", "if (u > 512) { pl::program_sync<8>(); pl::program_sync<16>(); }"},
       {"block_sync", "pl::block_sync();"},
       {"warp_sync", "pl::warp_sync();"},
       {"barrier_sync", "pl::barrier_sync<9>(128); pl::barrier_sync<15>(u);"},

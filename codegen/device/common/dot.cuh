@@ -1,20 +1,24 @@
 // Matrix products of operands in shared memory, accumulated in registers.
 //
 // acc is laid out as the accumulators of m16n8 tensor core instructions: MR x NR of them per warp,
-// the warps WM along rows by 4 / WM along columns. A is (M, K) with rows `lda` bytes apart, stored
+// the warps WM along rows by WN along columns. A is (M, K) with rows `lda` bytes apart, stored
 // (K, M) if TA; B is (K, N) with rows `ldb` bytes apart, stored (N, K) if TB. Both are padded with
 // zeros to whole instructions along K.
 
 namespace pl {
 namespace detail {
 
-template <int WM>
-PL_FN u32 dot_row(u32 tile) {
-  return 16 * (pl::thread() / 32 % WM + WM * tile);
+template <int Warps>
+PL_FN u32 dot_warp() {
+  return (Warps == 4 ? pl::thread() : pl::program_thread()) / 32;
 }
-template <int WM>
+template <int WM, int WN>
+PL_FN u32 dot_row(u32 tile) {
+  return 16 * (dot_warp<WM * WN>() % WM + WM * tile);
+}
+template <int WM, int WN>
 PL_FN u32 dot_column(u32 tile) {
-  return 8 * (pl::thread() / 32 / WM + 4 / WM * tile);
+  return 8 * (dot_warp<WM * WN>() / WM + WN * tile);
 }
 
 // Address of element (i, j) of the matrix, or of (j, i) where it is stored transposed.
@@ -26,7 +30,7 @@ PL_FN u32 dot_address(u32 base, u32 stride, u32 i, u32 j) {
 
 }  // namespace detail
 
-template <int MR, int NR, int WM, bool TA, bool TB, class T, class Acc>
+template <int MR, int NR, int WM, bool TA, bool TB, class T, class Acc, int WN = 4 / WM>
 PL_FN void dot_fma(Acc* acc, u32 a, u32 lda, u32 b, u32 ldb, u32 depth PL_AND_LINE) {
   const u32 g = pl::lane() / 4, c = pl::lane() % 4;
   PL_NOUNROLL for (u32 k = 0; k < depth; ++k) {
@@ -34,14 +38,16 @@ PL_FN void dot_fma(Acc* acc, u32 a, u32 lda, u32 b, u32 ldb, u32 depth PL_AND_LI
     PL_UNROLL for (u32 i = 0; i < 2 * MR; ++i) {
       T v;
       pl::load_shared<1>(
-          &v, detail::dot_address<TA, T>(a, lda, detail::dot_row<WM>(i / 2) + g + 8 * (i % 2), k),
+          &v,
+          detail::dot_address<TA, T>(a, lda, detail::dot_row<WM, WN>(i / 2) + g + 8 * (i % 2), k),
           true PL_AND_PASS_LINE);
       x[i] = pl::to<Acc>(v);
     }
     PL_UNROLL for (u32 j = 0; j < 2 * NR; ++j) {
       T v;
       pl::load_shared<1>(
-          &v, detail::dot_address<TB, T>(b, ldb, k, detail::dot_column<WM>(j / 2) + 2 * c + j % 2),
+          &v,
+          detail::dot_address<TB, T>(b, ldb, k, detail::dot_column<WM, WN>(j / 2) + 2 * c + j % 2),
           true PL_AND_PASS_LINE);
       y[j] = pl::to<Acc>(v);
     }
@@ -59,13 +65,13 @@ PL_FN void dot_fma(Acc* acc, u32 a, u32 lda, u32 b, u32 ldb, u32 depth PL_AND_LI
 }
 
 // T is f16 or bf16, K in steps of 16.
-template <int MR, int NR, int WM, bool TA, bool TB, class T>
+template <int MR, int NR, int WM, bool TA, bool TB, class T, int WN = 4 / WM>
 PL_FN void dot_mma_16816(f32* acc, u32 a, u32 lda, u32 b, u32 ldb, u32 depth PL_AND_LINE) {
   const u32 l = pl::lane(), r = l % 8, low = l / 8 % 2, high = l / 16;
   PL_NOUNROLL for (u32 k = 0; k < depth; k += 16) {
     T y[4 * NR];
     PL_UNROLL for (u32 j = 0; j < NR; ++j) {
-      const u32 column = detail::dot_column<WM>(j);
+      const u32 column = detail::dot_column<WM, WN>(j);
       if constexpr (TB) {
         pl::ldmatrix_x2(y + 4 * j, detail::dot_address<true, T>(b, ldb, k + 8 * low, column + r)
                                        PL_AND_PASS_LINE);
@@ -75,7 +81,7 @@ PL_FN void dot_mma_16816(f32* acc, u32 a, u32 lda, u32 b, u32 ldb, u32 depth PL_
       }
     }
     PL_UNROLL for (u32 i = 0; i < MR; ++i) {
-      const u32 row = detail::dot_row<WM>(i);
+      const u32 row = detail::dot_row<WM, WN>(i);
       T x[8];
       if constexpr (TA) {
         pl::ldmatrix_x4_trans(x, detail::dot_address<true, T>(a, lda, row + 8 * low,
@@ -92,13 +98,13 @@ PL_FN void dot_mma_16816(f32* acc, u32 a, u32 lda, u32 b, u32 ldb, u32 depth PL_
 }
 
 // f16 on sm_75, K in steps of 8.
-template <int MR, int NR, int WM, bool TA, bool TB>
+template <int MR, int NR, int WM, bool TA, bool TB, int WN = 4 / WM>
 PL_FN void dot_mma_1688(f32* acc, u32 a, u32 lda, u32 b, u32 ldb, u32 depth PL_AND_LINE) {
   const u32 l = pl::lane(), r = l % 8, low = l / 8 % 2;
   PL_NOUNROLL for (u32 k = 0; k < depth; k += 8) {
     f16 y[2 * NR];
     PL_UNROLL for (u32 j = 0; j < NR; ++j) {
-      const u32 column = detail::dot_column<WM>(j);
+      const u32 column = detail::dot_column<WM, WN>(j);
       if constexpr (TB) {
         pl::ldmatrix_x1(y + 2 * j,
                         detail::dot_address<true, f16>(b, ldb, k, column + r) PL_AND_PASS_LINE);
@@ -108,7 +114,7 @@ PL_FN void dot_mma_1688(f32* acc, u32 a, u32 lda, u32 b, u32 ldb, u32 depth PL_A
       }
     }
     PL_UNROLL for (u32 i = 0; i < MR; ++i) {
-      const u32 row = detail::dot_row<WM>(i);
+      const u32 row = detail::dot_row<WM, WN>(i);
       f16 x[4];
       if constexpr (TA) {
         pl::ldmatrix_x2_trans(
@@ -125,7 +131,7 @@ PL_FN void dot_mma_1688(f32* acc, u32 a, u32 lda, u32 b, u32 ldb, u32 depth PL_A
 }
 
 // f32 rounded to tf32, K in steps of 8.
-template <int MR, int NR, int WM, bool TA, bool TB>
+template <int MR, int NR, int WM, bool TA, bool TB, int WN = 4 / WM>
 PL_FN void dot_mma_tf32(f32* acc, u32 a, u32 lda, u32 b, u32 ldb, u32 depth PL_AND_LINE) {
   const u32 g = pl::lane() / 4, c = pl::lane() % 4;
   PL_NOUNROLL for (u32 k = 0; k < depth; k += 8) {
@@ -133,7 +139,7 @@ PL_FN void dot_mma_tf32(f32* acc, u32 a, u32 lda, u32 b, u32 ldb, u32 depth PL_A
     PL_UNROLL for (u32 j = 0; j < 2 * NR; ++j) {
       pl::load_shared<1>(y + j,
                          detail::dot_address<TB, f32>(b, ldb, k + c + 4 * (j % 2),
-                                                      detail::dot_column<WM>(j / 2) + g),
+                                                      detail::dot_column<WM, WN>(j / 2) + g),
                          true PL_AND_PASS_LINE);
     }
     PL_UNROLL for (u32 i = 0; i < MR; ++i) {
@@ -141,7 +147,7 @@ PL_FN void dot_mma_tf32(f32* acc, u32 a, u32 lda, u32 b, u32 ldb, u32 depth PL_A
       PL_UNROLL for (u32 e = 0; e < 4; ++e) {
         pl::load_shared<1>(
             x + e,
-            detail::dot_address<TA, f32>(a, lda, detail::dot_row<WM>(i) + g + 8 * (e % 2),
+            detail::dot_address<TA, f32>(a, lda, detail::dot_row<WM, WN>(i) + g + 8 * (e % 2),
                                          k + c + 4 * (e / 2)),
             true PL_AND_PASS_LINE);
       }

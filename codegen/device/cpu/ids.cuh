@@ -3,6 +3,9 @@
 namespace pl {
 
 PL_FN u32 thread() { return detail::host.ids()->thread; }
+PL_FN u32 program_thread() {
+  return 128 * detail::host.ids()->warpgroup + detail::host.ids()->thread;
+}
 // Collectives, as the shuffles are that these are on a GPU.
 PL_FN u32 warpgroup(PL_LINE) {
   return detail::host.warp_uniform(detail::host.ids()->warpgroup, detail::Uniform::warpgroup, line);

@@ -26,6 +26,12 @@ PL_FN void warpgroup_sync() {
   }
 }
 
+template <int Warps>
+PL_FN void program_sync() {
+  static_assert(Warps == 8 || Warps == 16, "a wide program has 8 or 16 warps");
+  asm volatile("bar.sync 1, %0;" ::"n"(32 * Warps) : "memory");
+}
+
 PL_FN void block_sync() { __syncthreads(); }
 PL_FN void warp_sync() { __syncwarp(); }
 

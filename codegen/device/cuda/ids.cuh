@@ -7,6 +7,7 @@ extern __shared__ __align__(1024) u8 palladium_shared[];
 namespace pl {
 
 PL_FN u32 thread() { return threadIdx.x & 127; }
+PL_FN u32 program_thread() { return threadIdx.x; }
 
 // A shuffle makes these uniform in the compiler's eyes: branches on them need no predication. It
 // waits for the whole warp, so a kernel asks once, where its warps are whole.

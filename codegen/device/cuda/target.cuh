@@ -7,6 +7,7 @@
 #define PL_UNROLL _Pragma("unroll")
 #define PL_NOUNROLL _Pragma("unroll 1")
 // The CPU half's way of telling reports the line; nothing here.
+#define PL_LINE
 #define PL_AND_LINE
 #define PL_PASS_LINE
 #define PL_AND_PASS_LINE
