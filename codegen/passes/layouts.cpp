@@ -12,7 +12,6 @@
 
 #include "codegen/base/format.hpp"
 #include "codegen/base/overloaded.hpp"
-#include "codegen/graph/limits.hpp"
 #include "codegen/layout/assign.hpp"
 #include "codegen/layout/constructors.hpp"
 #include "codegen/layout/transfer.hpp"
@@ -263,9 +262,9 @@ class Assignment {
     std::sort(v.vectors.rbegin(), v.vectors.rend());
     v.vectors.push_back(1);
     for (int vec : v.vectors) {
-      add_candidate(v, layout::strided(v.domain, vec));
-      add_candidate(v, layout::strided(v.domain, vec, std::int64_t{32} * vec));
-      add_candidate(v, layout::strided(v.domain, vec, std::int64_t{8} * vec));
+      for (const std::int64_t width :
+           {layout::full_width, std::int64_t{32} * vec, std::int64_t{8} * vec})
+        add_candidate(v, layout::strided(v.domain, vec, width, l_.num_warps));
     }
   }
 
@@ -325,7 +324,7 @@ class Assignment {
 
   double move_cost(const Storage& s, const Layout& source, const Layout& pass,
                    const Read& r) const {
-    const double through_memory = 60 + 8.0 * static_cast<double>(pass.registers());
+    const double through_memory = 60 + 8.0 * issued(pass);
     if (is_opaque(r.map) || is_padded(*r.pass, r.map)) return through_memory;
     const Layout have = s.dropped.empty() ? source : layout::drop(source, s.dropped);
     const Layout need = project(pass, r.map);
@@ -335,12 +334,17 @@ class Assignment {
     return 1 + layout::relayout_cost(have, need, s.dtype.bytes(), options());
   }
 
+  // What an instruction per register costs: a wider program issues it in more warps.
+  static double issued(const Layout& l) {
+    return l.warpgroups() * static_cast<double>(l.registers());
+  }
+
   layout::PlanOptions options() const {
     return {.matrix_moves = l_.machine.compute_capability >= 75, .matrix_stores = false};
   }
 
   double pass_cost(const Pass& p, const Layout& l) const {
-    const double registers = static_cast<double>(l.registers());
+    const double registers = issued(l);
     double cost = registers;
     const DimMap all = identity_map(l.rank());
     const auto memory = [&](ValueId ref, const DimMap& map, bool load) {
@@ -415,8 +419,8 @@ class Assignment {
     for (int b = 0; b < l.thread_bits(); ++b)
       if (l.thread()[b] != 0 && result.thread()[b] == 0)
         (b < layout::lane_bits ? lanes : warps) += 1;
-    const double r = static_cast<double>(result.registers());
-    const double pressure = r > max_result_registers ? 16 * r : 0;
+    const double r = issued(result);
+    const double pressure = result.registers() > max_result_registers ? 16 * r : 0;
     return r * lanes * 5 + (warps > 0 ? 60 + 4 * r * (1 << warps) : 0) + pressure;
   }
 
@@ -591,16 +595,17 @@ class Assignment {
     Extents fits = s.shape;
     for (std::int64_t& extent : fits)
       extent = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(extent)));
-    const std::int64_t limit = max_whole_registers * graph::warpgroup_threads / words(s.dtype);
+    const std::int64_t limit = max_whole_registers * l_.threads() / words(s.dtype);
     while (graph::element_count(fits) > limit) *std::max_element(fits.begin(), fits.end()) /= 2;
     throw CompileError(
         g_.location(s.of),
-        fmt::format(
-            "{}, {}, must be held whole by the {} threads of a warpgroup: {} bytes take {} "
-            "registers per thread, at most {} are possible; a block that makes it {} fits",
-            description_of(g_, s.of), graph::to_string(graph::Type::value(s.dtype, s.shape)),
-            graph::warpgroup_threads, graph::element_count(s.shape) * s.dtype.bytes(), registers,
-            max_whole_registers, graph::to_string(graph::Type::value(s.dtype, fits))));
+        fmt::format("{}, {}, must be held whole by the {} threads of {}: {} bytes take {} "
+                    "registers per thread, at most {} are possible; a block that makes it {} fits",
+                    description_of(g_, s.of),
+                    graph::to_string(graph::Type::value(s.dtype, s.shape)), l_.threads(),
+                    l_.num_warps == 4 ? "a warpgroup" : fmt::format("{} warps", l_.num_warps),
+                    graph::element_count(s.shape) * s.dtype.bytes(), registers, max_whole_registers,
+                    graph::to_string(graph::Type::value(s.dtype, fits))));
   }
 
   Lowered& l_;

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "codegen/base/format.hpp"
-#include "codegen/graph/limits.hpp"
 
 namespace palladium::passes {
 
@@ -100,8 +99,8 @@ std::string description_of(const Graph& g, ValueId v) {
   }
 }
 
-std::int64_t registers_estimate(const graph::Type& type) {
-  const std::int64_t per_thread = cdiv(graph::element_count(type.shape), graph::warpgroup_threads);
+std::int64_t registers_estimate(const graph::Type& type, int threads) {
+  const std::int64_t per_thread = cdiv(graph::element_count(type.shape), threads);
   return per_thread * (type.dtype.bytes() == 8 ? 2 : 1);
 }
 

@@ -17,6 +17,7 @@
 
 #include "codegen/base/checked.hpp"
 #include "codegen/graph/graph.hpp"
+#include "codegen/graph/limits.hpp"
 #include "codegen/layout/layout.hpp"
 #include "codegen/layout/relayout.hpp"
 
@@ -49,7 +50,7 @@ struct Storage {
   layout::Layout layout = {};     // registers: set by assign_layouts
   std::int64_t offset = 0;        // shared: bytes, in the block's dynamic shared memory
   std::int64_t row_stride = 0;    // shared: elements from row to row of the last dimension
-  bool per_warpgroup = true;      // shared: one copy per warpgroup
+  bool per_warpgroup = true;      // shared: one copy per Pallas thread
 };
 
 enum class Residency : std::uint8_t { direct, registers, shared };
@@ -147,7 +148,7 @@ struct Relayout {
 struct Statement;
 using Statements = std::vector<Statement>;
 
-struct Sync {};  // barrier of the warpgroup
+struct Sync {};  // barrier of the Pallas thread
 
 /// storage (scalar) = value, outside of any loop nest.
 struct Scalar {
@@ -218,8 +219,11 @@ struct Lowered {
   int num_variables = 0;
   std::vector<layout::Layout> pinned = {};  // per variable; no domain: free
   std::int64_t shared_bytes = 0;
-  int warpgroups = 1;  // of all bodies
+  int warpgroups = 1;  // Pallas threads of all bodies ...
+  int num_warps = 4;   // ... of so many warps each
 
+  /// CUDA threads of a Pallas thread.
+  int threads() const { return num_warps * graph::warp_threads; }
   int add_storage(Storage s) {
     storages.push_back(std::move(s));
     return static_cast<int>(storages.size()) - 1;
@@ -274,8 +278,8 @@ std::string name_of(const graph::Graph& g, ValueId v);
 /// result of dot".
 std::string description_of(const graph::Graph& g, ValueId v);
 
-/// Elements that the pass of this value's kind handles per thread, rounded up.
-std::int64_t registers_estimate(const graph::Type& type);
+/// Registers that a value takes in each of so many threads, rounded up.
+std::int64_t registers_estimate(const graph::Type& type, int threads);
 
 template <class F>
 void for_each_leaf(const Lowered& l, ValueId v, const DimMap& map, bool enter, F&& f) {

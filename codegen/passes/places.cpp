@@ -107,7 +107,7 @@ class Placement {
   }
 
   bool worth_keeping(ValueId v) const {
-    if (registers_estimate(g_[v].type) > max_kept_registers) return false;
+    if (registers_estimate(g_[v].type, l_.threads()) > max_kept_registers) return false;
     const auto& s = sinks_[index(v)];
     bool repeated = s.size() > 1;
     for (const auto& [position, sink] : s)

@@ -48,7 +48,7 @@ class SharedMemory {
     }
     std::int64_t registers = std::int64_t{1} << result.reg.size();
     if (l_.storages[fold.storage].place != Place::shared) registers = result.registers();
-    return warps ? 4 * lanes * registers : 0;
+    return warps ? all.warps() * lanes * registers : 0;
   }
 
   void place(Storage& s) {

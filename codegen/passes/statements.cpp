@@ -222,7 +222,7 @@ class Building {
     d.inst = v;
     d.unit = unit_of(i);
     d.result = l_.storage_of[index(v)];
-    choose_warps(d, i.type.shape[0], i.type.shape[1]);
+    choose_warps(d, l_.num_warps, i.type.shape[0], i.type.shape[1]);
     const layout::Layout layout = layout::accumulator(i.type.shape, {d.warps_m, d.warps_n});
     if (const int target = accumulator(v); target >= 0) {
       layout::Layout& pin = l_.pinned[l_.storages[target].variable];
@@ -307,11 +307,13 @@ class Building {
     return u == Dot::Unit::mma_16816 ? 16 : u == Dot::Unit::fma ? 1 : 8;
   }
 
-  // Fewest registers; then fewest fragments to load per step.
-  static void choose_warps(Dot& d, std::int64_t m, std::int64_t n) {
+  // Fewest registers; then fewest fragments to load per step. Of equals the squarest: operands are
+  // padded to whole fragments of all warps.
+  static void choose_warps(Dot& d, int num_warps, std::int64_t m, std::int64_t n) {
     std::int64_t best = -1, best_loads = 0;
-    for (int wm : {4, 2, 1}) {
-      const int wn = 4 / wm;
+    for (int wm : {4, 2, 8, 1, 16}) {
+      if (wm > num_warps) continue;
+      const int wn = num_warps / wm;
       const std::int64_t rows = cdiv(m, 16 * wm), columns = cdiv(n, 8 * wn);
       const std::int64_t loads = 2 * rows + columns;
       if (best < 0 || rows * columns < best || (rows * columns == best && loads < best_loads)) {

@@ -143,7 +143,7 @@ class Placement {
 
   bool fits_registers(const Window& w) const {
     return l_.warpgroups == 1 && all_whole(w) &&
-           registers_estimate(g_[w.root].type) <= max_window_registers;
+           registers_estimate(g_[w.root].type, l_.threads()) <= max_window_registers;
   }
 
   void make_resident(Window& w, Residency r) {

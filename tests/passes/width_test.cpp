@@ -1,0 +1,113 @@
+// Programs of 8 and 16 warps: their layouts, products, reductions and barriers.
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include "palladium/error.hpp"
+#include "tests/passes/lowering.hpp"
+
+using namespace palladium;
+using namespace palladium::test;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+/// A kernel whose text names no width, computed by so many warps.
+std::string by_warps(int n, std::string text) {
+  return text.insert(text.find("\n{") + 1, "num_warps " + std::to_string(n) + "\n");
+}
+
+std::string copy(const std::string& type) {
+  return whole({type}, {type}, "  %2: " + type + " = load %0\n  store %1, %2");
+}
+
+std::string sum(const std::string& type, const std::string& result, const std::string& dims) {
+  return whole({type}, {result},
+               "  %2: " + type + " = load %0\n  %3: " + result + " = reduce_sum %2 " + dims +
+                   "\n  store %1, %3");
+}
+
+std::string product(const std::string& a, const std::string& b, const std::string& result) {
+  return whole({a, b}, {result},
+               "  %3: " + a + " = load %0\n  %4: " + b + " = load %1\n  %5: " + result +
+                   " = dot %3, %4\n  store %2, %5");
+}
+
+}  // namespace
+
+TEST_CASE("a layout has a thread bit more for each doubling of the warps") {
+  const std::string text = copy("f32[4096]");
+  CHECK_THAT(lowered(by_warps(4, text)),
+             Shows({"lowered k\n  w0", "reg[i1 i2] lane[i4 i8 i16 i32 i64] warp[i128 i256]"}));
+  CHECK_THAT(lowered(by_warps(8, text)),
+             Shows({"lowered k\n  8 warps\n", "lane[i4 i8 i16 i32 i64] warp[i128 i256 i512]"}));
+  CHECK_THAT(lowered(by_warps(16, text)),
+             Shows({"16 warps\n", "lane[i4 i8 i16 i32 i64] warp[i128 i256 i512 i1024]"}));
+}
+
+TEST_CASE("a wide program asks for its threads by their number in the block") {
+  const std::string narrow = emitted(by_warps(4, copy("f32[4096]")));
+  CHECK_THAT(narrow, Shows({"PL_KERNEL(128)", "t = pl::thread();"}));
+  CHECK_THAT(narrow, !ContainsSubstring("program_"));
+  const std::string wide = emitted(by_warps(16, copy("f32[4096]")));
+  CHECK_THAT(wide, Shows({"PL_KERNEL(512)", "t = pl::program_thread();"}));
+  CHECK_THAT(wide, !ContainsSubstring("pl::thread()"));
+}
+
+TEST_CASE("what few threads hold is stored by the first of those that hold it") {
+  CHECK_THAT(emitted(by_warps(8, copy("f32[128]"))), Shows({"store_global", "(t & 128) == 0"}));
+  CHECK_THAT(emitted(by_warps(16, sum("f32[1,4096]", "f32[1]", "[1]"))),
+             Shows({"store_global", "t == 0"}));
+}
+
+TEST_CASE("a reduction takes a place in shared memory per warp of the program") {
+  const std::string text = sum("f32[4096]", "f32[]", "[0]");
+  CHECK_THAT(lowered(by_warps(8, text)), Shows({"shared f32[8]"}));
+  CHECK_THAT(lowered(by_warps(16, text)), Shows({"shared f32[16]"}));
+  CHECK_THAT(emitted(by_warps(8, text)), Shows({"reduce_lanes<31>", "reduce_warps<7, 0, 1, 8>"}));
+  CHECK_THAT(emitted(by_warps(16, text)), Shows({"reduce_warps<15, 0, 1, 16>"}));
+}
+
+TEST_CASE("of 16 warps with a row for every four, each four exchange") {
+  CHECK_THAT(emitted(by_warps(16, sum("f32[4,512]", "f32[4]", "[1]"))),
+             Shows({"reduce_lanes<31>", "reduce_warps<3, 0, 1, 16>"}));
+}
+
+TEST_CASE("a barrier waits for all warps of the program, which has one copy of its memory") {
+  const std::string text = by_warps(8, whole({"f32[1024]"}, {"f32[1024]"}, R"(
+  %3: f32[1024] = load %0
+  store %2, %3
+  %4: f32[1024] = load %2
+  store %1, %4)",
+                                             {"smem f32[1024]"}));
+  CHECK(occurrences(emitted(text), "pl::program_sync<8>();") == 1);
+  CHECK_THAT(emitted(text), !ContainsSubstring("warpgroup"));
+  CHECK_THAT(lowered(text), ContainsSubstring("shared bytes 4096"));
+}
+
+TEST_CASE("a product is split over as many warps as there are, as square as may be") {
+  const auto split = [](int warps, const std::string& a, const std::string& b,
+                        const std::string& result) {
+    const std::string text = lowered(by_warps(warps, product(a, b, result)));
+    const std::size_t at = text.find("by mma_16816 on ") + 16;
+    return text.substr(at, text.find(" warps", at) - at);
+  };
+  CHECK(split(4, "f16[128,32]", "f16[32,128]", "f32[128,128]") == "2x2");
+  CHECK(split(8, "f16[128,32]", "f16[32,128]", "f32[128,128]") == "4x2");
+  CHECK(split(16, "f16[128,32]", "f16[32,128]", "f32[128,128]") == "4x4");
+  CHECK(split(8, "f16[16,32]", "f16[32,256]", "f32[16,256]") == "1x8");
+  CHECK(split(16, "f16[256,32]", "f16[32,8]", "f32[256,8]") == "16x1");
+  CHECK(split(16, "f16[16,16]", "f16[16,16]", "f32[16,16]") == "4x4");
+  CHECK_THAT(emitted(by_warps(8, product("f16[128,32]", "f16[32,128]", "f32[128,128]"))),
+             Shows({"f32 v0[64] = {};", "dot_mma_16816<2, 8, 4, false, false, f16, 2>(v0, "}));
+}
+
+TEST_CASE("what a warpgroup cannot hold whole, more warps do") {
+  const std::string text = product("f16[128,16]", "f16[16,256]", "f32[128,256]");
+  CHECK_THROWS_WITH(lowered(by_warps(4, text)),
+                    ContainsSubstring("whole by the 128 threads of a warpgroup: 131072 bytes take "
+                                      "256 registers per thread, at most 192 are possible"));
+  CHECK_THAT(lowered(by_warps(8, text)), Shows({"registers f32[128,256]"}));
+  CHECK_THROWS_WITH(
+      lowered(by_warps(16, product("f16[512,16]", "f16[16,256]", "f32[512,256]"))),
+      ContainsSubstring("whole by the 512 threads of 16 warps: 524288 bytes take 256 registers"));
+}
