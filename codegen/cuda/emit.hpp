@@ -27,7 +27,7 @@ struct Emitted {
   std::string text;   // the kernel, without the device library
   std::string entry;  // name of the extern "C" __global__ function
   std::vector<Parameter> parameters;
-  int threads = 128;  // per block: 128 per warpgroup
+  int threads = 128;  // per block
   Dim blocks = 1;     // gridDim.x: programs on the parallel axes times the cluster's blocks
   int cluster_blocks = 1;
   std::int64_t shared_bytes = 0;  // dynamic shared memory

@@ -114,6 +114,7 @@ passes::Lowered lower(const graph::Graph& g, int compute_capability) {
   passes::Lowered l{.graph = g,
                     .machine = {compute_capability, max_shared_bytes(compute_capability)},
                     .uses = uses_of(g)};
+  if (g.bodies[0].num_warps != 0) l.num_warps = g.bodies[0].num_warps;
   for (const Step& s : steps) s.run(l);
   return l;
 }

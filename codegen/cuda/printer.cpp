@@ -357,6 +357,7 @@ std::string Printer::text_of(const thread::CheckRange& s) const {
 
 std::string Printer::text_of(const thread::Sync& s) const {
   if (s.whole_warps) return "pl::warp_sync();";
+  if (s.warps != 4) return fmt::format("pl::program_sync<{}>();", s.warps);
   return s.warpgroups == 1 ? "pl::warpgroup_sync();"
                            : fmt::format("pl::warpgroup_sync<{}>();", s.warpgroups);
 }

@@ -129,7 +129,7 @@ ExprId Nest::leaf(ValueId v, const Coordinates& c) {
     switch (const graph::AxisView a = graph::AxisView::of(i); a.kind) {
     case AxisKind::grid: return x_.program_id(a.axis);
     case AxisKind::cluster: return x_.cluster_ids_[static_cast<std::size_t>(a.axis)];
-    case AxisKind::thread: return e_.cast(i32, x_.warpgroup_);
+    case AxisKind::thread: return x_.is_wide() ? e_.number(0) : e_.cast(i32, x_.warpgroup_);
     }
     break;
   case Op::AxisSize:

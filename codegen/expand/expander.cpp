@@ -64,7 +64,7 @@ thread::Program Expander::run() {
 // ---- the frame
 
 void Expander::launch_shape() {
-  p_.threads = graph::warpgroup_threads * l_.warpgroups;
+  p_.threads = l_.threads() * l_.warpgroups;
   p_.shared_bytes = l_.shared_bytes;
   for (const int c : g_.cluster) p_.cluster_blocks *= c;
   const std::vector<Dim>& grid = g_.mapping.grid;
@@ -281,7 +281,7 @@ void Expander::expand_one(const passes::EnterWindow& w) { enter_window(w.window)
 
 // Each use of scratch memory has its own: only the last turn of a loop may still be reading it.
 void Expander::sync_scratch() {
-  if (b_.loops() > 0) b_.add(thread::Sync{.always = true, .warpgroups = l_.warpgroups});
+  if (b_.loops() > 0) sync(true);
 }
 
 ExprId Expander::open_registers(const char* counter, std::int64_t count, bool short_form) {
@@ -434,6 +434,7 @@ void Expander::expand_one(const passes::Dot& d) {
     call.templates.emplace_back(result.dtype);
     break;
   }
+  if (is_wide()) call.templates.emplace_back(std::int64_t{d.warps_n});
   b_.add(std::move(call));
   mark_stored(d.result);
 }

@@ -52,7 +52,11 @@ class Expander {
   void expand_one(const passes::EnterWindow& w);
   ExprId scalar(ValueId v);
   ExprId advanced(VariableId counter, std::int64_t step, ValueId limit);
-  void sync() { b_.add(thread::Sync{.warpgroups = l_.warpgroups}); }
+  /// The program is of several warpgroups, which know each other's threads by other functions.
+  bool is_wide() const { return l_.num_warps > 4; }
+  void sync(bool always = false) {
+    b_.add(thread::Sync{.always = always, .warps = l_.num_warps, .warpgroups = l_.warpgroups});
+  }
   void sync_scratch();
   void mark_stored(int storage);
   ExprId is_stored(int storage) const;

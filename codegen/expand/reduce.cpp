@@ -89,10 +89,12 @@ void Nest::fold_threads(const passes::Reduce& s, const Folding& f) {
         .function = "reduce_lanes", .templates = {lanes}, .args = {acc, how}, .to = to});
   if (warps == 0) return;
   x_.sync_scratch();
-  b_.add(thread::Call{.function = "reduce_warps",
-                      .templates = {warps, distinct, std::int64_t{l_.warpgroups}},
-                      .args = {acc, x_.shared_address(s.scratch), how},
-                      .to = to});
+  thread::Call call{.function = "reduce_warps",
+                    .templates = {warps, distinct, std::int64_t{l_.warpgroups}},
+                    .args = {acc, x_.shared_address(s.scratch), how},
+                    .to = to};
+  if (x_.is_wide()) call.templates.emplace_back(std::int64_t{l_.num_warps});
+  b_.add(std::move(call));
 }
 
 void Nest::keep_result(const passes::Reduce& s, const Folding& f) {

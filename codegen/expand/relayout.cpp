@@ -21,7 +21,7 @@ ExprId test_of(Exprs& e, ExprId t, const layout::ThreadTest& x) {
 }  // namespace
 
 ExprId Expander::thread_index(int threads) {
-  return e_.call("thread", i32, {}, false,
+  return e_.call(is_wide() ? "program_thread" : "thread", i32, {}, false,
                  {.low = 0, .high = threads - 1, .depends = thread::on_thread});
 }
 
@@ -174,8 +174,10 @@ void Expander::move_through_shared(const Relayout& r, const layout::SharedAccess
 void Expander::expand_shared_moves(const Relayout& r) {
   const layout::SharedMoves& m = r.plan.shared;
   const auto barrier = [&] {
-    b_.add(thread::Sync{
-        .whole_warps = r.plan.warp_barrier, .always = true, .warpgroups = l_.warpgroups});
+    if (r.plan.warp_barrier)
+      b_.add(thread::Sync{.whole_warps = true, .always = true});
+    else
+      sync(true);
   };
   b_.open(Block{});
   const ExprId t = b_.let_here("t", thread_index(r.plan.to.threads()));

@@ -117,7 +117,8 @@ struct CheckRange {
 struct Sync {
   bool whole_warps = false;  // of each warp alone
   bool always = false;
-  int warpgroups = 1;  // of the block
+  int warps = 4;       // of the Pallas thread
+  int warpgroups = 1;  // Pallas threads of the block
 };
 
 struct Comment {
@@ -143,7 +144,7 @@ struct Program {
   std::string entry;  // name of the extern "C" __global__ function
   std::vector<KernelParameter> parameters;
   std::vector<VariableId> names;  // of the parameters
-  int threads = 128;              // per block: 128 per warpgroup
+  int threads = 128;              // per block
   Dim blocks = 1;  // gridDim.x: programs on the parallel axes times the cluster's blocks
   int cluster_blocks = 1;
   std::int64_t shared_bytes = 0;  // dynamic shared memory
