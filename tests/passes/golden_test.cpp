@@ -22,28 +22,6 @@ graph::Graph shipped(const char* name) {
       e.factory().lower(std::vector<ArgType>(e.inputs.begin(), e.inputs.end())).json());
 }
 
-/// Normalises rows, four to a block, with a weight per column.
-graph::Graph layer_norm_graph() {
-  const Shape shape{dim("m"), 768};
-  const BlockSpec rows{{4, 768}, [](Index i) { return Indices{i, 0}; }};
-  return traced(
-      [](Ref x, Ref weight, Ref o) {
-        Value v = x[_];
-        Value centred = v - sum(v, {.axis = {1}, .keepdims = true}) / 768.0f;
-        Value variance = sum(centred * centred, {.axis = {1}, .keepdims = true}) / 768.0f;
-        o[_] = centred * rsqrt(variance + 1e-5f) * weight[_];
-      },
-      {.name = "layer_norm",
-       .out_type = ShapeDtype{shape, f32},
-       .grid = {cdiv(dim("m"), 4)},
-       .in_specs = {rows, BlockSpec{{1, 768},
-                                    [](Index) {
-                                      return Indices{0, 0};
-                                    }}},
-       .out_specs = {rows}},
-      {array(shape), array({1, 768})});
-}
-
 /// softmax(q k^T) v for one head, over blocks of 64 keys, with a running maximum and sum.
 graph::Graph attention_graph() {
   constexpr int keys = 512;
@@ -123,6 +101,11 @@ TEST_CASE("the emitted text of a dozen kernels is the one that was reviewed") {
       {"blur", shipped("blur"), 90},
       {"attention", attention_graph(), 90},
       {"rotate", rotate_graph(), 90},
+      {"softmax_8_warps", by_warps(8, softmax_graph(4096)), 90},
+      {"matmul_8_warps",
+       by_warps(
+           8, matmul_graph(f16, {.m = 1024, .n = 1024, .k = 256, .block_m = 128, .block_n = 128})),
+       90},
   };
   for (const auto& k : kernels) {
     INFO(k.name << ".cu");

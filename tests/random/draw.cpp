@@ -183,6 +183,7 @@ class Drawing {
     o.compiler_params.fma = random_.chance(70);
     o.compiler_params.lineinfo = random_.chance(10);
     o.compiler_params.allow_revisit = random_.chance(5);
+    o.compiler_params.num_warps = random_.pick({0, 0, 0, 4, 8, 16});
     o.debug = random_.chance(10);
     o.interpret.params.detect_races = random_.chance(20);
     if (random_.chance(10)) o.cost_estimate = {random_.between(-5, 1 << 30), 7, -1};

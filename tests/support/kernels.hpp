@@ -5,6 +5,12 @@
 
 namespace palladium::test {
 
+/// The kernel, computed by so many warps.
+inline graph::Graph by_warps(int n, graph::Graph g) {
+  for (graph::Body& b : g.bodies) b.num_warps = n;
+  return g;
+}
+
 /// o = x + y in blocks of `block` elements.
 inline graph::Graph add_graph(Dim n, std::int64_t block, DType t = f32) {
   const BlockSpec spec{{block}, [](Index i) { return i; }};
@@ -33,6 +39,28 @@ inline graph::Graph softmax_graph(std::int64_t columns, std::int64_t rows = 1, D
        .in_specs = {spec},
        .out_specs = {spec}},
       {array(shape, t)});
+}
+
+/// Normalises rows, four to a block, with a weight per column.
+inline graph::Graph layer_norm_graph() {
+  const Shape shape{dim("m"), 768};
+  const BlockSpec rows{{4, 768}, [](Index i) { return Indices{i, 0}; }};
+  return traced(
+      [](Ref x, Ref weight, Ref o) {
+        Value v = x[_];
+        Value centred = v - sum(v, {.axis = {1}, .keepdims = true}) / 768.0f;
+        Value variance = sum(centred * centred, {.axis = {1}, .keepdims = true}) / 768.0f;
+        o[_] = centred * rsqrt(variance + 1e-5f) * weight[_];
+      },
+      {.name = "layer_norm",
+       .out_type = ShapeDtype{shape, f32},
+       .grid = {cdiv(dim("m"), 4)},
+       .in_specs = {rows, BlockSpec{{1, 768},
+                                    [](Index) {
+                                      return Indices{0, 0};
+                                    }}},
+       .out_specs = {rows}},
+      {array(shape), array({1, 768})});
 }
 
 struct MatmulShape {

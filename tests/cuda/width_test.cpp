@@ -1,0 +1,29 @@
+// NVRTC and ptxas on programs of 8 and 16 warps.
+#include <catch2/catch_test_macros.hpp>
+
+#include "tests/support/differential.hpp"
+#include "tests/support/kernels.hpp"
+#include "tests/support/seeds.hpp"
+
+using namespace palladium;
+using namespace palladium::test;
+
+TEST_CASE("products, softmax and layer norm compile at 4, 8 and 16 warps without spills") {
+  for (const char* arch : {"sm_75", "sm_80", "sm_90a", "sm_100a"})
+    for (const int n : {4, 8, 16}) {
+      INFO(n << " warps for " << arch);
+      CHECK(compile_problem(by_warps(n, matmul_graph(f16, {.m = 1024, .n = 1024, .k = 1024})),
+                            arch) == "");
+      CHECK(compile_problem(by_warps(n, softmax_graph(4096)), arch) == "");
+      CHECK(compile_problem(by_warps(n, layer_norm_graph()), arch) == "");
+    }
+}
+
+TEST_CASE("random kernels of 8 and 16 warps compile") {
+  const char* const architectures[] = {"sm_75", "sm_80", "sm_90a", "sm_100a"};
+  for_seeds(20, 6, [&](std::uint64_t seed) {
+    const RandomKernel k = random_kernel(seed);
+    for (const int n : {8, 16})
+      CHECK(compile_problem(by_warps(n, k.graph), architectures[seed % 4]) == "");
+  });
+}
