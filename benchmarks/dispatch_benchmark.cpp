@@ -95,6 +95,22 @@ Kernel of_twenty_arguments() {
       .on(Target::cuda);
 }
 
+/// Copies a matrix of any size: whose classes a call has to find.
+Kernel copy_of_any_size() {
+  return pallas_call(
+             [](Ref x, Ref o) { o[_] = x[_]; },
+             [](ShapeDtype x) {
+               const auto [m, n] = x.shape.unpack<2>();
+               const BlockSpec tile{{64, 64}, [](Index i, Index j) { return Indices{i, j}; }};
+               return PallasCallOptions{.name = "copy",
+                                        .out_type = x,
+                                        .grid = {cdiv(m, 64), cdiv(n, 64)},
+                                        .in_specs = {tile},
+                                        .out_specs = {tile}};
+             })
+      .on(Target::cuda);
+}
+
 }  // namespace
 
 void* operator new(std::size_t bytes) {
@@ -123,6 +139,10 @@ int main(int count, char** arguments) {
   const Array y = Array::empty({4096, 1000}, f32, Device::cuda(0));
   bool good = measure("into with held arrays", fake, softmax.lower(x).compile(), 100,
                       "(tvm-ffi 500 to 700 ns)", [&] { softmax.into({y}, {x}); });
+
+  const Kernel copy = copy_of_any_size();
+  good &= measure("into with two symbols and their classes", fake, copy.lower(x).compile(), 160, "",
+                  [&] { copy.into({y}, {x}); });
 
   // Only such a stream can be captured, which is asked at each launch.
   const driver::Stream own;
