@@ -22,8 +22,14 @@ struct Step {
 constexpr Step steps[] = {
     {"place_windows", passes::place_windows},  // first: says which loads read memory
     {"place_values", passes::place_values},    // whole or inlined: needs to know what is in memory
-    {"build_statements", passes::build_statements},  // one loop nest per sink
-    {"assign_layouts", passes::assign_layouts},      // all nests are known: costs can be weighed
+    {"build_statements", passes::build_statements},    // one loop nest per sink
+    {"assign_layouts", passes::assign_layouts},        // all nests are known: costs can be weighed
+    {"measure_registers", passes::measure_registers},  // of layouts: is the program wide enough?
+};
+
+// Of a program that is as wide as it will be.
+constexpr Step last_steps[] = {
+    {"check_registers", passes::check_registers},  // before memory: of two, the plainer error
     {"place_shared_memory", passes::place_shared_memory},  // last: layouts add staging and scratch
 };
 
@@ -106,16 +112,39 @@ std::vector<int> uses_of(const graph::Graph& g) {
   return uses;
 }
 
+passes::Lowered laid_out(const graph::Graph& g, int compute_capability, int num_warps) {
+  passes::Lowered l{.graph = g,
+                    .machine = {compute_capability, max_shared_bytes(compute_capability)},
+                    .uses = uses_of(g)};
+  l.num_warps = num_warps;
+  for (const Step& s : steps) s.run(l);
+  return l;
+}
+
+// The narrowest program whose values fit its registers, as far as more threads help.
+passes::Lowered chosen(const graph::Graph& g, int compute_capability) {
+  passes::Lowered l = laid_out(g, compute_capability, 4);
+  if (g.bodies.size() > 1 || g.bodies[0].warpgroups > 1) return l;
+  while (2 * l.num_warps <= layout::most_warps) {
+    std::string reason = passes::reason_to_widen(l);
+    if (reason.empty()) break;
+    passes::Lowered wider = laid_out(g, compute_capability, 2 * l.num_warps);
+    if (!passes::gains(l, wider)) break;
+    l = std::move(wider);
+    l.chosen = std::move(reason);
+  }
+  return l;
+}
+
 }  // namespace
 
 passes::Lowered lower(const graph::Graph& g, int compute_capability) {
   check_limits(g, compute_capability);
   Size(g).require_possible();
-  passes::Lowered l{.graph = g,
-                    .machine = {compute_capability, max_shared_bytes(compute_capability)},
-                    .uses = uses_of(g)};
-  if (g.bodies[0].num_warps != 0) l.num_warps = g.bodies[0].num_warps;
-  for (const Step& s : steps) s.run(l);
+  const int given = g.bodies[0].num_warps;
+  passes::Lowered l =
+      given == 0 ? chosen(g, compute_capability) : laid_out(g, compute_capability, given);
+  for (const Step& s : last_steps) s.run(l);
   return l;
 }
 

@@ -31,6 +31,7 @@ using Extents = std::vector<std::int64_t>;
 inline constexpr int lane_bits = 5;
 /// The warps of a warpgroup, and of the widest program.
 inline constexpr int least_warp_bits = 2, most_warp_bits = 4;
+inline constexpr int most_warps = 1 << most_warp_bits;
 
 struct Layout {
   Extents domain;

@@ -6,7 +6,6 @@
 // of the whole graph). Then loops over repetitions are rolled where a nest would be too long, and
 // values wanted at coordinates that no register number gives are copied to shared memory.
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <numeric>
 
@@ -17,6 +16,7 @@
 #include "codegen/layout/transfer.hpp"
 #include "codegen/passes/facts.hpp"
 #include "codegen/passes/lowered.hpp"
+#include "codegen/passes/reads.hpp"
 
 namespace palladium::passes {
 namespace {
@@ -28,12 +28,9 @@ using layout::Layout;
 
 constexpr std::int64_t max_unrolled_registers = 64;  // longer nests become run-time loops
 constexpr std::int64_t max_unrolled_operations = 1024;
-constexpr std::int64_t max_whole_registers = 192;  // of one value
 constexpr std::int64_t max_result_registers = 32;  // of a reduction in a run-time loop
 constexpr std::size_t max_candidates = 10;
 constexpr double loop_weight = 8;  // assumed trips of a loop
-
-std::int64_t words(DType t) { return t.bytes() == 8 ? 2 : 1; }
 
 // The layout that a leaf needs so that register numbers of a pass with layout `l` reach it: the
 // pass's dimensions that the leaf has, in the leaf's order, with unit dimensions put in.
@@ -95,7 +92,6 @@ class Assignment {
     choose();
     for (Use& u : uses_) decide_loops(*u.pass);
     for (LoweredBody& b : l_.bodies) repair(b.statements);
-    check_sizes();
   }
 
  private:
@@ -111,11 +107,6 @@ class Assignment {
     int depth = 0;
     int chosen = 0;
   };
-  struct Read {  // a pass reads a register storage
-    const Pass* pass;
-    int storage;
-    DimMap map;
-  };
 
   void collect(Statements& list, int depth) {
     for (Statement& s : list) {
@@ -124,47 +115,6 @@ class Assignment {
           std::holds_alternative<Loop>(s.what) || std::holds_alternative<GridLoop>(s.what);
       if (Statements* body = body_of(s)) collect(*body, depth + (loops ? 1 : 0));
     }
-  }
-
-  // Storages in registers that the pass reads, and at which coordinates.
-  std::vector<Read> reads(const Pass& p) const {
-    std::vector<Read> found;
-    const DimMap all = identity_map(static_cast<int>(p.domain.size()));
-    const auto add = [&](ValueId, const DimMap& map, int s) {
-      if (s >= 0 && l_.storages[s].place == Place::registers) found.push_back({&p, s, map});
-    };
-    if (const int moved = storage_moved(p.sink); moved >= 0) add(graph::no_value, all, moved);
-    for_each_value(p, [&](ValueId v, bool enter) { for_each_leaf(l_, v, all, enter, add); });
-    return found;
-  }
-
-  // The storage that goes as it is to where the sink says, or -1.
-  static int storage_moved(const Sink& sink) {
-    return std::visit(Overloaded{[](const Assign&) { return -1; },  //
-                                 [](const Stage&) { return -1; }, [](const Store&) { return -1; },
-                                 [](const Reduce&) { return -1; }, [](const Fill&) { return -1; },
-                                 [](const Flush& to) { return to.storage; },
-                                 [](const Spill& to) { return to.from; }},
-                      sink);
-  }
-
-  // The values evaluated element by element: the pass's own, and a store's mask.
-  template <class F>
-  void for_each_value(const Pass& p, F&& f) const {
-    std::visit(Overloaded{[&](const Assign& to) {
-                            const bool own = l_.storage_of[index(p.value)] == to.storage;
-                            const Op op = g_[p.value].op;
-                            f(p.value, own && op != Op::Param && op != Op::Get);
-                          },
-                          [&](const Stage&) { f(p.value, false); },
-                          [&](const Store& to) {
-                            f(p.value, false);
-                            const ValueId mask = graph::MemoryView::of(g_[to.inst]).mask;
-                            if (mask != graph::no_value) f(mask, false);
-                          },
-                          [&](const Reduce&) { f(p.value, false); }, [](const Fill&) {},
-                          [](const Flush&) {}, [](const Spill&) {}},
-               p.sink);
   }
 
   // ---- islands
@@ -187,7 +137,7 @@ class Assignment {
     for (const Storage& s : l_.storages)
       if (s.variable >= 0 && s.dropped.empty()) variables_[s.variable].domain = s.shape;
     for (const Use& u : uses_)
-      for (const Read& r : reads(*u.pass)) {
+      for (const Read& r : register_reads(l_, *u.pass)) {
         const Storage& s = l_.storages[r.storage];
         const int a = find(r.pass->variable), b = find(s.variable);
         const bool same =
@@ -213,7 +163,7 @@ class Assignment {
       if (!variables_[i].pin.domain.empty()) variables_[i].candidates = {variables_[i].pin};
     for (int round = 0; round < 3; ++round)
       for (const Use& u : uses_)
-        for (const Read& r : reads(*u.pass)) exchange(r);
+        for (const Read& r : register_reads(l_, *u.pass)) exchange(r);
     for (int i = 0; i < l_.num_variables; ++i)
       if (find(i) == i && variables_[i].pin.domain.empty()) add_strided(variables_[i]);
   }
@@ -226,7 +176,7 @@ class Assignment {
         v.vectors.push_back(n);
     };
     const DimMap all = identity_map(static_cast<int>(p.domain.size()));
-    for_each_value(p, [&](ValueId value, bool enter) {
+    for_each_value(l_, p, [&](ValueId value, bool enter) {
       for_each_leaf(l_, value, all, enter, [&](ValueId leaf, const DimMap&, int s) {
         if (s < 0) note(g_[leaf].type.dtype);
       });
@@ -286,7 +236,8 @@ class Assignment {
       if (unary.size() > 1)
         for (std::size_t c = 0; c < unary.size(); ++c)
           unary[c] += weight(u.depth) * pass_cost(*u.pass, variables_[root].candidates[c]);
-      for (const Read& r : reads(*u.pass)) add_edge(problem, number, r, weight(u.depth));
+      for (const Read& r : register_reads(l_, *u.pass))
+        add_edge(problem, number, r, weight(u.depth));
     }
     const std::vector<int> chosen = layout::solve(problem);
     for (std::size_t i = 0; i < roots.size(); ++i) variables_[roots[i]].chosen = chosen[i];
@@ -355,7 +306,7 @@ class Assignment {
       const layout::MemoryAccess a = layout::plan_access(view, *facts);
       return load ? a.load_cost : a.store_cost;
     };
-    for_each_value(p, [&](ValueId v, bool enter) {
+    for_each_value(l_, p, [&](ValueId v, bool enter) {
       cost += registers * operations(v, 32);
       for_each_leaf(l_, v, all, enter, [&](ValueId leaf, const DimMap& map, int s) {
         if (s < 0)
@@ -509,7 +460,7 @@ class Assignment {
   }
 
   void repair(Pass& p, Statements& out) {
-    for (const Read& r : reads(p)) {
+    for (const Read& r : register_reads(l_, p)) {
       const bool done = std::any_of(p.copies.begin(), p.copies.end(), [&](const auto& c) {
         return c.first == r.storage && c.second.map == r.map;
       });
@@ -578,34 +529,6 @@ class Assignment {
           l_.add_storage({.place = Place::shared, .dtype = u8, .shape = {r.plan.scratch_bytes}});
     out.push_back({std::move(r)});
     return to;
-  }
-
-  // ---- limits
-
-  void check_sizes() const {
-    for (const Storage& s : l_.storages) {
-      if (s.place != Place::registers) continue;
-      const std::int64_t n = s.layout.registers() * words(s.dtype);
-      if (n > max_whole_registers) too_large(s, n);
-    }
-  }
-
-  [[noreturn]] void too_large(const Storage& s, std::int64_t registers) const {
-    // Powers of two: layouts pad other extents to them.
-    Extents fits = s.shape;
-    for (std::int64_t& extent : fits)
-      extent = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(extent)));
-    const std::int64_t limit = max_whole_registers * l_.threads() / words(s.dtype);
-    while (graph::element_count(fits) > limit) *std::max_element(fits.begin(), fits.end()) /= 2;
-    throw CompileError(
-        g_.location(s.of),
-        fmt::format("{}, {}, must be held whole by the {} threads of {}: {} bytes take {} "
-                    "registers per thread, at most {} are possible; a block that makes it {} fits",
-                    description_of(g_, s.of),
-                    graph::to_string(graph::Type::value(s.dtype, s.shape)), l_.threads(),
-                    l_.num_warps == 4 ? "a warpgroup" : fmt::format("{} warps", l_.num_warps),
-                    graph::element_count(s.shape) * s.dtype.bytes(), registers, max_whole_registers,
-                    graph::to_string(graph::Type::value(s.dtype, fits))));
   }
 
   Lowered& l_;

@@ -101,7 +101,16 @@ std::string description_of(const Graph& g, ValueId v) {
 
 std::int64_t registers_estimate(const graph::Type& type, int threads) {
   const std::int64_t per_thread = cdiv(graph::element_count(type.shape), threads);
-  return per_thread * (type.dtype.bytes() == 8 ? 2 : 1);
+  return per_thread * words(type.dtype);
+}
+
+bool fits_registers(Lowered& l, const graph::Type& type, std::int64_t registers) {
+  for (int warps = l.num_warps; warps <= layout::most_warps; warps *= 2) {
+    if (registers_estimate(type, warps * graph::warp_threads) > registers) continue;
+    l.wanted_warps = std::max(l.wanted_warps, warps);
+    return warps == l.num_warps;
+  }
+  return false;
 }
 
 }  // namespace palladium::passes

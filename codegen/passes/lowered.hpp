@@ -219,8 +219,12 @@ struct Lowered {
   int num_variables = 0;
   std::vector<layout::Layout> pinned = {};  // per variable; no domain: free
   std::int64_t shared_bytes = 0;
-  int warpgroups = 1;  // Pallas threads of all bodies ...
-  int num_warps = 4;   // ... of so many warps each
+  int warpgroups = 1;             // Pallas threads of all bodies ...
+  int num_warps = 4;              // ... of so many warps each
+  std::string chosen = {};        // why they are not 4, if nobody gave their number
+  int wanted_warps = 4;           // by place_windows and place_values, to keep what they could not
+  std::int64_t largest_held = 0;  // registers per thread of one value ...
+  std::int64_t most_held = 0;     // ... and of all values at once, by measure_registers
 
   /// CUDA threads of a Pallas thread.
   int threads() const { return num_warps * graph::warp_threads; }
@@ -243,7 +247,14 @@ void place_windows(Lowered& l);
 void place_values(Lowered& l);
 void build_statements(Lowered& l);
 void assign_layouts(Lowered& l);
+void measure_registers(Lowered& l);
+void check_registers(Lowered& l);
 void place_shared_memory(Lowered& l);
+
+/// Why more threads would serve a measured program better; "" if they would not.
+std::string reason_to_widen(const Lowered& l);
+/// Whether a program of twice the threads is better in that.
+bool gains(const Lowered& l, const Lowered& wider);
 
 /// For people: residencies, storages, passes with their layouts.
 std::string to_text(const Lowered& l);
@@ -278,8 +289,16 @@ std::string name_of(const graph::Graph& g, ValueId v);
 /// result of dot".
 std::string description_of(const graph::Graph& g, ValueId v);
 
+/// Registers that one value may take of a thread.
+inline constexpr std::int64_t max_whole_registers = 192;
+/// Registers of an element.
+inline std::int64_t words(DType t) { return t.bytes() == 8 ? 2 : 1; }
 /// Registers that a value takes in each of so many threads, rounded up.
 std::int64_t registers_estimate(const graph::Type& type, int threads);
+
+/// Whether a value fits so many registers of each of the program's threads; where a wider program
+/// would hold it, that is noted.
+bool fits_registers(Lowered& l, const graph::Type& type, std::int64_t registers);
 
 template <class F>
 void for_each_leaf(const Lowered& l, ValueId v, const DimMap& map, bool enter, F&& f) {

@@ -106,13 +106,13 @@ class Placement {
     return same;
   }
 
-  bool worth_keeping(ValueId v) const {
-    if (registers_estimate(g_[v].type, l_.threads()) > max_kept_registers) return false;
+  bool worth_keeping(ValueId v) {
     const auto& s = sinks_[index(v)];
     bool repeated = s.size() > 1;
     for (const auto& [position, sink] : s)
       if (loop_around(position, sink) != a_.loop[index(v)]) repeated = true;
-    return repeated && cost(v, cheap_operations + 1) > cheap_operations;
+    return repeated && cost(v, cheap_operations + 1) > cheap_operations &&
+           fits_registers(l_, g_[v].type, max_kept_registers);
   }
 
   // A loop is the sink of its first carries, which it takes outside, and of those that it yields.

@@ -17,7 +17,8 @@ class Text {
 
   std::string run() {
     out_ = "lowered " + g_.name + "\n";
-    if (l_.num_warps != 4) line(fmt::format("{} warps", l_.num_warps));
+    if (l_.num_warps != 4)
+      line(fmt::format("{} warps{}{}", l_.num_warps, l_.chosen.empty() ? "" : ": ", l_.chosen));
     for (std::size_t i = 0; i < l_.windows.size(); ++i)
       line(fmt::format("w{}: {}", i, window(l_.windows[i])));
     for (std::size_t i = 0; i < l_.storages.size(); ++i)

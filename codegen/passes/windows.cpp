@@ -141,9 +141,9 @@ class Placement {
     w.flush = w.stored && written;
   }
 
-  bool fits_registers(const Window& w) const {
+  bool fits_registers(const Window& w) {
     return l_.warpgroups == 1 && all_whole(w) &&
-           registers_estimate(g_[w.root].type, l_.threads()) <= max_window_registers;
+           passes::fits_registers(l_, g_[w.root].type, max_window_registers);
   }
 
   void make_resident(Window& w, Residency r) {

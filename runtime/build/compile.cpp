@@ -15,6 +15,7 @@
 #include "codegen/base/format.hpp"
 #include "codegen/base/log.hpp"
 #include "codegen/cuda/emit.hpp"
+#include "codegen/graph/limits.hpp"
 #include "codegen/graph/transform.hpp"
 #include "codegen/nvrtc/nvrtc.hpp"
 #include "runtime/build/compiler.hpp"
@@ -94,8 +95,9 @@ std::vector<std::string> located(const nvrtc::Result& result, nvrtc::Request req
 std::string summary(const Program& p) {
   const Resources& r = p.entry.metadata.resources;
   const auto shared = static_cast<double>(r.shared_bytes) / 1024;
-  return fmt::format("-> {} ({} regs, {:.1f} KiB smem)", p.entry.key.hex().substr(0, 6),
-                     r.registers, shared);
+  const int warps = p.plan.threads / graph::warp_threads;
+  return fmt::format("-> {} ({}{} regs, {:.1f} KiB smem)", p.entry.key.hex().substr(0, 6),
+                     warps == 4 ? "" : fmt::format("{} warps, ", warps), r.registers, shared);
 }
 
 void report(const graph::Graph& g, const Program& p) {

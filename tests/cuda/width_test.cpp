@@ -19,6 +19,15 @@ TEST_CASE("products, softmax and layer norm compile at 4, 8 and 16 warps without
     }
 }
 
+TEST_CASE("products of large blocks compile at the width that is chosen without spills") {
+  for (const char* arch : {"sm_80", "sm_90a", "sm_100a"})
+    for (const std::int64_t columns : {128, 256}) {
+      INFO("128 x " << columns << " for " << arch);
+      const MatmulShape s{.m = 1024, .n = 1024, .k = 1024, .block_m = 128, .block_n = columns};
+      CHECK(compile_problem(matmul_graph(f16, s), arch) == "");
+    }
+}
+
 TEST_CASE("random kernels of 8 and 16 warps compile") {
   const char* const architectures[] = {"sm_75", "sm_80", "sm_90a", "sm_100a"};
   for_seeds(20, 6, [&](std::uint64_t seed) {

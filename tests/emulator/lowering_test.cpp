@@ -475,18 +475,18 @@ TEST_CASE("a value too large to be whole is named with a block that fits") {
       [&](Ref x, Ref o) {
         const auto add = [&](Index, Value acc) { return acc + x[_]; };
         line = __LINE__ + 1;
-        const Value acc = loop(0, 2, add, zeros({512, 64}, f32)).named("acc");
+        const Value acc = loop(0, 2, add, zeros({2048, 64}, f32)).named("acc");
         o[_] = acc;
       },
-      {array({512, 64})}, {{{512, 64}, f32}});
+      {array({2048, 64})}, {{{2048, 64}, f32}});
   try {
     cuda::emit(g, {.compute_capability = 90});
     FAIL("emitted");
   } catch (const CompileError& e) {
     const std::string what = e.what();
-    CHECK(what.find("131072 bytes take 256 registers per thread, at most 192") !=
+    CHECK(what.find("524288 bytes take 256 registers per thread, at most 192") !=
           std::string::npos);
-    CHECK(what.find("f32[256,64] fits") != std::string::npos);
+    CHECK(what.find("f32[512,64] fits") != std::string::npos);
     CHECK(what.find("acc") != std::string::npos);
     CHECK(what.ends_with("lowering_test.cpp:" + std::to_string(line)));
   }

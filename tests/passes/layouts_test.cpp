@@ -129,9 +129,9 @@ TEST_CASE("all of a reduction to one element is folded, whatever dimensions it h
 }
 
 TEST_CASE("a whole value of more than 192 registers per thread is refused") {
-  CHECK_THROWS_AS(lowered(whole({}, {"f32[256,256]"}, R"(
-  %1: f32[256,256] = load %0
-  %2: f32[256,256] = transpose %1 [1,0]
+  CHECK_THROWS_AS(lowered(whole({}, {"f32[512,512]"}, R"(
+  %1: f32[512,512] = load %0
+  %2: f32[512,512] = transpose %1 [1,0]
   store %0, %2)")),
                   CompileError);
 }

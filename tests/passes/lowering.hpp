@@ -36,6 +36,11 @@ inline std::string whole(const std::vector<std::string>& inputs,
   return text + refs + "\n" + std::string(body) + "\n}\n";
 }
 
+/// A kernel whose text names no width, computed by so many warps.
+inline std::string by_warps(int n, std::string text) {
+  return text.insert(text.find("\n{") + 1, "num_warps " + std::to_string(n) + "\n");
+}
+
 inline std::string lowered(std::string_view graph, int compute_capability = 90) {
   return passes::to_text(cuda::lower(graph_of(graph), compute_capability));
 }

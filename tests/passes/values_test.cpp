@@ -41,11 +41,12 @@ TEST_CASE("a value of three operations without a load is computed again, one of 
 }
 
 TEST_CASE("a value of more than 64 registers per thread is streamed again by each use") {
-  const std::string text = lowered(whole({"f32[128,128]"}, {"f32[128,128]", "f32[128,128]"}, R"(
+  const std::string text =
+      lowered(by_warps(4, whole({"f32[128,128]"}, {"f32[128,128]", "f32[128,128]"}, R"(
   %3: f32[128,128] = load %0
   %4: f32[128,128] = exp %3
   store %1, %4
-  store %2, %4)"));
+  store %2, %4)")));
   CHECK_THAT(text, Shows({"w1 = %4 rolled(0)", "w2 = %4 rolled(0)"}));
   CHECK(occurrences(text, "registers") == 0);
 }

@@ -11,11 +11,6 @@ using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
-/// A kernel whose text names no width, computed by so many warps.
-std::string by_warps(int n, std::string text) {
-  return text.insert(text.find("\n{") + 1, "num_warps " + std::to_string(n) + "\n");
-}
-
 std::string copy(const std::string& type) {
   return whole({type}, {type}, "  %2: " + type + " = load %0\n  store %1, %2");
 }
@@ -30,6 +25,14 @@ std::string product(const std::string& a, const std::string& b, const std::strin
   return whole({a, b}, {result},
                "  %3: " + a + " = load %0\n  %4: " + b + " = load %1\n  %5: " + result +
                    " = dot %3, %4\n  store %2, %5");
+}
+
+std::string softmax(const std::string& row) {
+  return whole({row}, {row},
+               "  %2: " + row + " = load %0\n  %3: f32[1] = reduce_max %2 [1]\n  %4: " + row +
+                   " = broadcast %3 [0]\n  %5: " + row + " = sub %2, %4\n  %6: " + row +
+                   " = exp %5\n  %7: f32[1] = reduce_sum %6 [1]\n  %8: " + row +
+                   " = broadcast %7 [0]\n  %9: " + row + " = div %6, %8\n  store %1, %9");
 }
 
 }  // namespace
@@ -110,4 +113,50 @@ TEST_CASE("what a warpgroup cannot hold whole, more warps do") {
   CHECK_THROWS_WITH(
       lowered(by_warps(16, product("f16[512,16]", "f16[16,256]", "f32[512,256]"))),
       ContainsSubstring("whole by the 512 threads of 16 warps: 524288 bytes take 256 registers"));
+}
+
+// ---- the width that lowering chooses
+
+TEST_CASE("a program whose values fit a warpgroup stays one") {
+  for (const std::string& text :
+       {copy("f32[4096]"), sum("f32[64,128]", "f32[64]", "[1]"), softmax("f32[1,8192]"),
+        product("f16[128,32]", "f16[32,64]", "f32[128,64]")})
+    CHECK_THAT(lowered(text), !ContainsSubstring("warps:"));
+}
+
+TEST_CASE("accumulators of more than 64 registers per thread are spread over more warps") {
+  const auto by = [](const std::string& rows, const std::string& columns) {
+    return product("f16[" + rows + ",32]", "f16[32," + columns + "]",
+                   "f32[" + rows + "," + columns + "]");
+  };
+  CHECK_THAT(lowered(by("128", "128")),
+             Shows({"8 warps: a value takes 128 registers of each of 128 threads\n", "4x2 warps"}));
+  CHECK_THAT(lowered(by("128", "256")),
+             Shows({"16 warps: a value takes 128 registers of each of 256 threads\n"}));
+  CHECK_THAT(emitted(by("128", "128")), Shows({"PL_KERNEL(256)", "f32 v0[64] = {};"}));
+}
+
+TEST_CASE("a row that more threads can keep is read once") {
+  CHECK_THAT(lowered(softmax("f32[1,16384]")),
+             Shows({"8 warps: 128 threads would read a value again that more of them keep\n",
+                    "registers f32[1,16384]"}));
+  CHECK_THAT(lowered(softmax("f32[1,32768]")), Shows({"16 warps", "registers f32[1,32768]"}));
+}
+
+TEST_CASE("a row that no program can keep is streamed by a warpgroup") {
+  const std::string text = lowered(softmax("f32[1,65536]"));
+  CHECK_THAT(text, !ContainsSubstring("warps:"));
+  CHECK_THAT(text, ContainsSubstring("rolled(1)"));
+}
+
+TEST_CASE("a width that is given is kept, whatever it costs") {
+  CHECK_THAT(emitted(by_warps(4, product("f16[128,32]", "f16[32,128]", "f32[128,128]"))),
+             Shows({"PL_KERNEL(128)", "f32 v0[128] = {};"}));
+  CHECK_THAT(lowered(by_warps(8, softmax("f32[1,32768]"))), Shows({"8 warps\n", "rolled(1)"}));
+}
+
+TEST_CASE("one of several Pallas threads is a warpgroup") {
+  std::string text = product("f16[128,32]", "f16[32,128]", "f32[128,128]");
+  text.insert(text.find("\n{") + 1, "warpgroups 2\n");
+  CHECK_THAT(emitted(text), Shows({"PL_KERNEL(256)", "f32 v0[128]"}));
 }

@@ -95,7 +95,7 @@ TEST_CASE("a revisited block that is accessed in part is in shared memory") {
 }
 
 TEST_CASE("a revisited block of more than 128 registers per thread is in shared memory") {
-  CHECK_THAT(lowered(R"(kernel k
+  CHECK_THAT(lowered(by_warps(4, R"(kernel k
   grid 4 sequential
   args[0]: f32[4,32768] in blocks [1,32768]
     { %0: i32[]
@@ -108,7 +108,7 @@ TEST_CASE("a revisited block of more than 128 registers per thread is in shared 
   %3: f32[1,32768] = load %1
   %4: f32[1,32768] = add %2, %3
   store %1, %4
-})"),
+})")),
              Shows({"w1: outputs[0] shared s0 flush stored", "shared bytes 131072"}));
 }
 

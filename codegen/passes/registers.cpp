@@ -1,0 +1,178 @@
+// What values take of a thread's registers, and whether a program that nobody gave a width should
+// therefore be wider.
+//
+// Precondition: assign_layouts. A value lives from the statement that makes it to the last that
+// reads it, and through a loop that it enters; a window in registers lives throughout.
+#include <algorithm>
+#include <bit>
+
+#include "codegen/base/format.hpp"
+#include "codegen/graph/limits.hpp"
+#include "codegen/passes/reads.hpp"
+
+namespace palladium::passes {
+namespace {
+
+// More of one value, and its loops over registers are run-time loops, which index them in local
+// memory; more of all values, and addresses and temporaries do not fit beside them (of the 255 that
+// a thread can have, products of 144 take 242).
+constexpr std::int64_t most_of_a_value = 64, most_of_all = 160;
+
+std::int64_t registers_of(const Storage& s) {
+  return s.place == Place::registers ? s.layout.registers() * words(s.dtype) : 0;
+}
+
+// The fragments of operands that a product holds beside its accumulators: of B all columns, of A a
+// row.
+std::int64_t fragments(const Lowered& l, const Dot& d) {
+  const Extents& shape = l.graph[d.inst].type.shape;
+  const std::int64_t rows = cdiv(shape[0], 16 * d.warps_m), columns = cdiv(shape[1], 8 * d.warps_n);
+  switch (d.unit) {
+  case Dot::Unit::mma_16816: return 2 * columns + 4;
+  case Dot::Unit::mma_1688: return columns + 2;
+  case Dot::Unit::mma_tf32: return 2 * columns + 4;
+  case Dot::Unit::fma: break;
+  }
+  return 2 * (rows + columns) * words(l.storages[d.result].dtype);
+}
+
+class Lifetimes {
+ public:
+  explicit Lifetimes(const Lowered& l) : l_(l), spans_(l.storages.size()) {}
+
+  std::int64_t most_at_once() {
+    for (const LoweredBody& b : l_.bodies) walk(b.statements);
+    for (const Window& w : l_.windows)
+      if (w.storage >= 0) spans_[w.storage] = {0, position_};
+    std::vector<std::int64_t> change(static_cast<std::size_t>(position_) + 2);
+    const auto add = [&](Span span, std::int64_t registers) {
+      change[static_cast<std::size_t>(span.first)] += registers;
+      change[static_cast<std::size_t>(span.last) + 1] -= registers;
+    };
+    for (std::size_t s = 0; s < spans_.size(); ++s)
+      if (spans_[s].first >= 0) add(spans_[s], registers_of(l_.storages[s]));
+    for (const auto& [position, registers] : beside_) add({position, position}, registers);
+    std::int64_t now = 0, most = 0;
+    for (const std::int64_t n : change) most = std::max(most, now += n);
+    return most;
+  }
+
+ private:
+  struct Span {
+    int first = -1, last = -1;
+  };
+
+  void walk(const Statements& list) {
+    for (const Statement& s : list) {
+      ++position_;
+      std::visit([this](const auto& what) { visit(what); }, s.what);
+    }
+  }
+
+  void touch(int storage) {
+    if (storage < 0) return;
+    Span& span = spans_[storage];
+    if (span.first < 0) span.first = position_;
+    span.last = position_;
+  }
+
+  void visit(const Pass& p) {
+    for (const Read& r : register_reads(l_, p)) touch(copy_of(p.copies, r));
+    touch(std::visit(
+        Overloaded{[](const Assign& to) { return to.storage; }, [](const Stage&) { return -1; },
+                   [](const Store&) { return -1; }, [](const Reduce& to) { return to.storage; },
+                   [](const Fill& to) { return to.storage; }, [](const Flush&) { return -1; },
+                   [](const Spill&) { return -1; }},
+        p.sink));
+  }
+  void visit(const Dot& d) {
+    touch(d.result);
+    beside_.emplace_back(position_, fragments(l_, d));
+  }
+  void visit(const Relayout& r) {
+    touch(r.from);
+    touch(r.to);
+  }
+  void visit(const CopyStorage& c) {
+    touch(c.from);
+    touch(c.to);
+  }
+  void visit(const When& w) { walk(w.body); }
+  void visit(const Loop& l) { loop(l.body); }
+  void visit(const GridLoop& l) { loop(l.body); }
+  void visit(const Scalar&) {}
+  void visit(const Sync&) {}
+  void visit(const EnterWindow&) {}
+
+  static int copy_of(const Copies& copies, const Read& r) {
+    for (const auto& [from, copy] : copies)
+      if (from == r.storage && copy.map == r.map) return copy.storage;
+    return r.storage;
+  }
+
+  // What was there before and is read inside is there until the loop ends.
+  void loop(const Statements& body) {
+    const int begin = position_;
+    walk(body);
+    ++position_;
+    for (Span& s : spans_)
+      if (s.first >= 0 && s.first <= begin && s.last > begin) s.last = position_;
+  }
+
+  const Lowered& l_;
+  std::vector<Span> spans_;                           // per storage
+  std::vector<std::pair<int, std::int64_t>> beside_;  // position, registers that no storage has
+  int position_ = 0;
+};
+
+[[noreturn]] void too_large(const Lowered& l, const Storage& s) {
+  const graph::Graph& g = l.graph;
+  // Powers of two: layouts pad other extents to them.
+  Extents fits = s.shape;
+  for (std::int64_t& extent : fits)
+    extent = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(extent)));
+  // Of more a wide program would index registers at run time, through shared memory that it lacks.
+  const std::int64_t each = l.num_warps == 4 ? max_whole_registers : most_of_a_value;
+  const std::int64_t limit = each * l.threads() / words(s.dtype);
+  while (graph::element_count(fits) > limit) *std::max_element(fits.begin(), fits.end()) /= 2;
+  throw CompileError(
+      g.location(s.of),
+      fmt::format("{}, {}, must be held whole by the {} threads of {}: {} bytes take {} "
+                  "registers per thread, at most {} are possible; a block that makes it {} fits",
+                  description_of(g, s.of), graph::to_string(graph::Type::value(s.dtype, s.shape)),
+                  l.threads(),
+                  l.num_warps == 4 ? "a warpgroup" : fmt::format("{} warps", l.num_warps),
+                  graph::element_count(s.shape) * s.dtype.bytes(), registers_of(s),
+                  max_whole_registers, graph::to_string(graph::Type::value(s.dtype, fits))));
+}
+
+}  // namespace
+
+void measure_registers(Lowered& l) {
+  l.most_held = Lifetimes(l).most_at_once();
+  l.largest_held = 0;
+  for (const Storage& s : l.storages) l.largest_held = std::max(l.largest_held, registers_of(s));
+}
+
+std::string reason_to_widen(const Lowered& l) {
+  if (l.largest_held > most_of_a_value)
+    return fmt::format("a value takes {} registers of each of {} threads", l.largest_held,
+                       l.threads());
+  if (l.most_held > most_of_all)
+    return fmt::format("values take {} registers of each of {} threads at once", l.most_held,
+                       l.threads());
+  if (l.wanted_warps > l.num_warps)
+    return fmt::format("{} threads would read a value again that more of them keep", l.threads());
+  return "";
+}
+
+bool gains(const Lowered& l, const Lowered& wider) {
+  return l.wanted_warps > l.num_warps || 4 * wider.most_held <= 3 * l.most_held;
+}
+
+void check_registers(Lowered& l) {
+  for (const Storage& s : l.storages)
+    if (registers_of(s) > max_whole_registers) too_large(l, s);
+}
+
+}  // namespace palladium::passes
