@@ -151,6 +151,26 @@ void add_reductions(std::vector<Case>& all) {
       c.sanitized = true;
       c.array({.type = type, .bytes = integers(type, 512, 5)}).output(type, 896);
       all.push_back(c);
+
+      Case wide = kernel("reduce/" + std::string(how) + " of " + type + " by 8 warps",
+                         replaced("const $* x, $* o", '$', type),
+                         replaced(replaced(R"(
+  const u32 t = pl::program_thread();
+  $ v, w;
+  pl::load_global(&v, x + 2 * t);
+  pl::load_global(&w, x + 2 * t + 1);
+  v = pl::reduce_warps<7, 31, 1, 8>(v, pl::shared_base(), pl::@());
+  pl::program_sync<8>();
+  w = pl::reduce_warps<5, 31, 1, 8>(w, pl::shared_base(), pl::@());
+  pl::store_global(o + 2 * t, &v);
+  pl::store_global(o + 2 * t + 1, &w);)",
+                                           '$', type),
+                                  '@', how),
+                         2);
+      wide.shared_bytes = 2048;
+      wide.sanitized = true;
+      wide.array({.type = type, .bytes = integers(type, 512, 6)}).output(type, 512);
+      all.push_back(wide);
     }
   }
 }
