@@ -1,7 +1,6 @@
 #include "codegen/device/library.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <set>
 #include <vector>
@@ -17,17 +16,6 @@ extern const File embedded[];
 extern const int embedded_count;
 
 namespace {
-
-constexpr int any_arch = std::numeric_limits<int>::max();
-constexpr Function table[] = {
-#define PALLADIUM_WAIST(file, name, first_arch, declaration, meaning) \
-  {#file, #name, first_arch, any_arch, -1, -1, declaration, meaning},
-#define PALLADIUM_WAIST_HOPPER(file, name, declaration, meaning) \
-  {#file, #name, 90, 90, -1, -1, declaration, meaning},
-#define PALLADIUM_WAIST_MATH(file, name, ulp_f32, ulp_f64, declaration, meaning) \
-  {#file, #name, 75, any_arch, ulp_f32, ulp_f64, declaration, meaning},
-#include "codegen/device/waist.def"
-};
 
 // The files of each half in the order in which their declarations stand in a prelude.
 constexpr std::string_view cuda_files[] = {
@@ -141,8 +129,6 @@ void append_code(std::string& out, std::string_view text) {
 }  // namespace
 
 std::span<const File> files() { return {embedded, static_cast<std::size_t>(embedded_count)}; }
-
-std::span<const Function> functions() { return table; }
 
 std::string prelude(Half half, std::string_view kernel) {
   const std::string products = wgmma_functions(half, kernel);

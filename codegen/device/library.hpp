@@ -33,15 +33,4 @@ enum class Half { cuda, cpu };
 /// kernel's own text.
 std::string prelude(Half half, std::string_view kernel);
 
-/// A row of waist.def.
-struct Function {
-  std::string_view file;  // "memory"
-  std::string_view name;  // "load_global"
-  int first_arch;         // 75
-  int last_arch;          // 90 for what Hopper alone has
-  int ulp_f32, ulp_f64;   // -1: not an elementary function of that type
-  std::string_view declaration, meaning;
-};
-std::span<const Function> functions();
-
 }  // namespace palladium::device

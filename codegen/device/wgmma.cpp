@@ -6,6 +6,7 @@
 #include <set>
 
 #include "codegen/base/format.hpp"
+#include "codegen/device/waist.hpp"
 #include "palladium/error.hpp"
 
 namespace palladium::device {
@@ -168,8 +169,7 @@ std::set<std::string_view> named_products(std::string_view kernel) {
     std::size_t end = at;
     while (end < kernel.size() && is_name(kernel[end])) ++end;
     const std::string_view name = kernel.substr(at, end - at);
-    const auto is_row = [&](const Function& f) { return f.name == name; };
-    if (std::none_of(functions().begin(), functions().end(), is_row)) names.insert(name);
+    if (!row_named(name)) names.insert(name);
   }
   return names;
 }

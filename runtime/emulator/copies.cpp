@@ -15,23 +15,23 @@ namespace {
 constexpr std::uint32_t chunk = 16;
 constexpr std::uint32_t box_alignment = 128;
 
-race::Access access(race::Agent agent, race::Kind kind, race::Proxy proxy, int line) {
-  return {agent, kind, proxy, static_cast<std::uint32_t>(line)};
+// The proxy through which a row goes to memory.
+device::Proxy proxy_of(device::Row row) {
+  for (const device::Access& a : device::info(row).effects.accesses())
+    if (a.memory != device::Memory::registers) return a.proxy;
+  return device::Proxy::generic;
 }
 
-race::Access async(race::Agent agent, race::Kind kind, int line) {
-  return access(agent, kind, race::Proxy::async, line);
+race::Proxy proxy_of(device::Proxy proxy) {
+  return proxy == device::Proxy::async ? race::Proxy::async : race::Proxy::generic;
+}
+
+race::Access access(race::Agent agent, device::Row row, race::Kind kind, int line) {
+  return {agent, kind, proxy_of(proxy_of(row)), static_cast<std::uint32_t>(line)};
 }
 
 race::Group group_of(const Block& block) {
   return {.cluster = static_cast<std::uint32_t>(block.cluster->index), .block = block.linear};
-}
-
-// Threads, cp.async and st.async go through the generic one.
-race::Proxy proxy_of(const char* operation) {
-  const std::string_view name = operation == nullptr ? "" : operation;
-  const bool generic = name.empty() || name == "cp_async" || name == "store_async";
-  return generic ? race::Proxy::generic : race::Proxy::async;
 }
 
 // Reads the box into shared memory whose byte 0 is `shared`. Rows under a swizzle have its width
@@ -66,8 +66,9 @@ void read_box(const TensorMapSpec& map, const std::array<int, 5>& at, std::byte*
 
 // ---- operations
 
-race::Agent Machine::add_agent(Thread& thread, const char* operation, bool of_warpgroup) {
-  const race::Agent agent = engine_.add_agent(group_of(*thread.block), proxy_of(operation));
+race::Agent Machine::add_agent(Thread& thread, std::string_view operation, device::Proxy through,
+                               bool of_warpgroup) {
+  const race::Agent agent = engine_.add_agent(group_of(*thread.block), proxy_of(through));
   actors_.resize(agent + 1);
   actors_[agent] = {operation, of_warpgroup, &thread, thread.ids};
   return agent;
@@ -79,13 +80,14 @@ void Machine::begin_again(race::Agent agent, const Thread& thread) {
 }
 
 // Of the same thread and operation each time, so that reports can tell whose an old access was.
-race::Agent Machine::take_agent(const char* operation) {
+race::Agent Machine::take_agent(device::Row row) {
   if (!races()) return 0;
   Thread& me = self();
+  const std::string_view operation = device::info(row).name;
   const auto is_same = [&](race::Agent a) { return actors_[a].operation == operation; };
   const auto found = std::find_if(me.idle.begin(), me.idle.end(), is_same);
   const bool is_new = found == me.idle.end();
-  const race::Agent agent = is_new ? add_agent(me, operation) : *found;
+  const race::Agent agent = is_new ? add_agent(me, operation, proxy_of(row)) : *found;
   if (!is_new) me.idle.erase(found);
   engine_.restart(agent, engine_.release(me.agent));
   return agent;
@@ -153,8 +155,8 @@ void Machine::load(Load load, race::Agent agent) {
                          where(m.line)));
     }
     if (races()) {
-      record_shared(*block, dst.offset, load.bytes, async(agent, race::Kind::write, load.line),
-                    {&agent, 1});
+      record_shared(*block, dst.offset, load.bytes,
+                    access(agent, load.row, race::Kind::write, load.line), {&agent, 1});
     }
     touch_remote(*block, agent, load.line);
   }
@@ -220,10 +222,10 @@ void Machine::tma_load(std::uint32_t dst, const void* map, std::uint32_t bar, st
                        int rank, const int* at, int line) {
   const TensorMapSpec spec = map_of(map, rank, "loads", line);
   const std::array<int, 5> first = coordinates(spec, at, "loads", line);
-  const race::Agent agent = take_agent("tma_load");
-  record_box(spec, first, async(agent, race::Kind::read, line));
+  const race::Agent agent = take_agent(device::Row::tma_load);
+  record_box(spec, first, access(agent, device::Row::tma_load, race::Kind::read, line));
   const std::uint32_t offset = dst - shared_base;
-  load({.name = "tma_load",
+  load({.row = device::Row::tma_load,
         .dst = dst,
         .bytes = box_bytes(spec),
         .bar = bar,
@@ -240,12 +242,13 @@ void Machine::bulk_load(std::uint32_t dst, const void* src, std::uint32_t bytes,
     fail(line, fmt::format("copies {} bytes: a multiple of 16", bytes));
   }
   GlobalMemory::Region& region = global(src, bytes, chunk, false, "copies", line);
-  const race::Agent agent = take_agent("bulk_load");
+  const race::Agent agent = take_agent(device::Row::bulk_load);
   const auto from = reinterpret_cast<std::uintptr_t>(src);
   if (races()) {
-    record_global(region, from, bytes, async(agent, race::Kind::read, line), {&agent, 1});
+    record_global(region, from, bytes,
+                  access(agent, device::Row::bulk_load, race::Kind::read, line), {&agent, 1});
   }
-  load({.name = "bulk_load",
+  load({.row = device::Row::bulk_load,
         .dst = dst,
         .bytes = bytes,
         .bar = bar,
@@ -270,10 +273,10 @@ void Machine::store(Store store, race::Agent writer) {
   const Place src = shared(store.src, store.bytes, store.alignment, "copies", store.line);
   Block& block = *src.block;
   require_written(block, src.offset, store.bytes, "copies", store.line);
-  const race::Agent reader = take_agent(store.name);
+  const race::Agent reader = take_agent(store.row);
   if (races()) {
-    record_shared(block, src.offset, store.bytes, async(reader, race::Kind::read, store.line),
-                  {&reader, 1});
+    record_shared(block, src.offset, store.bytes,
+                  access(reader, store.row, race::Kind::read, store.line), {&reader, 1});
   }
   const std::shared_ptr<CopyGroup> group = open_group(me.open_bulk, store.line);
   ++group->reading;
@@ -326,17 +329,18 @@ void Machine::write_box(const TensorMapSpec& map, const std::array<int, 5>& at, 
 void Machine::tma_store(const void* map, std::uint32_t src, abi::Reduction how, int rank,
                         const int* at, int line) {
   const bool reduces = how != abi::Reduction::none;
-  const char *operation = reduces ? "tma_reduce" : "tma_store",
-             *what = reduces ? "reduces" : "stores";
+  const device::Row row = reduces ? device::Row::tma_reduce : device::Row::tma_store;
+  const char* what = reduces ? "reduces" : "stores";
   const TensorMapSpec spec = map_of(map, rank, what, line);
   const std::array<int, 5> first = coordinates(spec, at, what, line);
   if (!is_reducible(spec.type, how)) {
     fail(line, fmt::format("reduces elements of {} by {}: TMA has {}", name(spec.type), name(how),
                            types_of(how)));
   }
-  const race::Agent writer = take_agent(operation);
-  record_box(spec, first, async(writer, reduces ? race::Kind::atomic : race::Kind::write, line));
-  store({.name = operation,
+  const race::Agent writer = take_agent(row);
+  record_box(spec, first,
+             access(writer, row, reduces ? race::Kind::atomic : race::Kind::write, line));
+  store({.row = row,
          .src = src,
          .bytes = box_bytes(spec),
          .alignment = box_alignment,
@@ -359,17 +363,17 @@ void Machine::bulk_store(void* dst, std::uint32_t src, std::uint32_t bytes, abi:
   }
   GlobalMemory::Region& region = global(dst, bytes, chunk, true, "copies", line);
   const bool reduces = how != abi::Reduction::none;
-  const char* name = reduces ? "bulk_reduce" : "bulk_store";
-  const race::Agent writer = take_agent(name);
+  const device::Row row = reduces ? device::Row::bulk_reduce_add : device::Row::bulk_store;
+  const race::Agent writer = take_agent(row);
   const auto to = reinterpret_cast<std::uintptr_t>(dst);
   if (!reduces) record_writer(region, to, bytes, *self().block, line);
   if (races()) {
     record_global(region, to, bytes,
-                  async(writer, reduces ? race::Kind::atomic : race::Kind::write, line),
+                  access(writer, row, reduces ? race::Kind::atomic : race::Kind::write, line),
                   {&writer, 1});
   }
   const std::uint32_t element = reduces ? bytes_of(format) : bytes;
-  store({.name = name,
+  store({.row = row,
          .src = src,
          .bytes = bytes,
          .alignment = chunk,
@@ -439,11 +443,13 @@ void Machine::bulk_copy_cluster(std::uint32_t remote_dst, std::uint32_t src, std
   }
   require_written(*from.block, from.offset, bytes, "copies", line);
   mbarrier(*bar.block, bar.offset, "completes its bytes on", line);
-  const race::Agent agent = take_agent("bulk_copy");
+  const device::Row row = device::Row::bulk_copy_cluster;
+  const race::Agent agent = take_agent(row);
   if (races()) {
-    record_shared(*from.block, from.offset, bytes, async(agent, race::Kind::read, line),
+    record_shared(*from.block, from.offset, bytes, access(agent, row, race::Kind::read, line),
                   {&agent, 1});
-    record_shared(*to.block, to.offset, bytes, async(agent, race::Kind::write, line), {&agent, 1});
+    record_shared(*to.block, to.offset, bytes, access(agent, row, race::Kind::write, line),
+                  {&agent, 1});
   }
   touch_remote(*to.block, agent, line);
   issue([=, this] {
@@ -466,10 +472,11 @@ void Machine::store_async(std::uint32_t remote, const void* src, std::uint32_t b
     fail(line, "stores to one block and completes on a barrier of another");
   }
   mbarrier(*bar.block, bar.offset, "completes its bytes on", line);
-  const race::Agent agent = take_agent("store_async");
+  const device::Row row = device::Row::store_async;
+  const race::Agent agent = take_agent(row);
   if (races()) {
-    record_shared(*to.block, to.offset, bytes,
-                  access(agent, race::Kind::write, race::Proxy::generic, line), {&agent, 1});
+    record_shared(*to.block, to.offset, bytes, access(agent, row, race::Kind::write, line),
+                  {&agent, 1});
   }
   touch_remote(*to.block, agent, line);
   const Block* const me = self().block;
@@ -490,17 +497,18 @@ void Machine::cp_async(std::uint32_t dst, const void* src, std::uint32_t bytes, 
                        int line) {
   Thread& me = self();
   const Place to = shared(dst, bytes, bytes, "copies", line);
-  const race::Agent agent = take_agent("cp_async");
+  const device::Row row = device::Row::cp_async;
+  const race::Agent agent = take_agent(row);
   if (in_bounds) {
     GlobalMemory::Region& region = global(src, bytes, bytes, false, "copies", line);
     if (races()) {
       record_global(region, reinterpret_cast<std::uintptr_t>(src), bytes,
-                    access(agent, race::Kind::read, race::Proxy::generic, line), {&agent, 1});
+                    access(agent, row, race::Kind::read, line), {&agent, 1});
     }
   }
   if (races()) {
-    record_shared(*to.block, to.offset, bytes,
-                  access(agent, race::Kind::write, race::Proxy::generic, line), {&agent, 1});
+    record_shared(*to.block, to.offset, bytes, access(agent, row, race::Kind::write, line),
+                  {&agent, 1});
   }
   const std::shared_ptr<CopyGroup> group = open_group(me.open_cp_async, line);
   ++group->writing;

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "codegen/base/tensor_map.hpp"
+#include "codegen/device/waist.hpp"
 #include "palladium/error.hpp"
 
 namespace palladium::emulator {
@@ -85,6 +87,10 @@ struct Launch {
   /// and Pallas threads, leads to is the user's error.
   bool is_emitted = false;
   Options options = {};
+  /// Where it is set, is told of every access of memory by which line, with race detection; from
+  /// several threads where there are several workers. Shared memory of the thread's own block is
+  /// `shared`, of another `shared_cluster`; what is atomic says neither read nor write.
+  std::function<void(int line, const device::Access&)> watch = {};
 };
 
 /// Compiles the text (once per process and text), runs all blocks and returns when the last is

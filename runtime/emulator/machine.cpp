@@ -103,11 +103,16 @@ const char* name(Wait w) {
 }
 
 bool blocks_communicate(std::string_view text) {
-  for (const char* function : {"pl::load_acquire", "pl::store_release", "pl::atomic_", "pl::red_",
-                               "pl::tma_reduce", "pl::bulk_reduce"}) {
-    if (text.find(function) != text.npos) return true;
-  }
-  return false;
+  const auto tells = [](const device::Access& a) {
+    const bool global =
+        a.memory == device::Memory::global || a.memory == device::Memory::tensor_map;
+    return global && a.atomic;
+  };
+  const std::set<device::Row> rows = device::rows_in(text);
+  return std::any_of(rows.begin(), rows.end(), [&](device::Row row) {
+    const std::span<const device::Access> all = device::info(row).effects.accesses();
+    return std::any_of(all.begin(), all.end(), tells);
+  });
 }
 
 Machine::Machine(const Launch& launch, const Module& module, GlobalMemory& global, Reports& reports,
@@ -263,7 +268,7 @@ void Machine::fill(Cluster& cluster, std::uint64_t index) {
         block.wgmma[w].agent = former;
         begin_again(former, first_thread);
       } else if (races()) {
-        block.wgmma[w].agent = add_agent(first_thread, "wgmma", true);
+        block.wgmma[w].agent = add_agent(first_thread, "wgmma", device::Proxy::async, true);
       }
     }
   }
@@ -455,7 +460,7 @@ std::string Machine::describe(race::Agent agent) const {
     return fmt::format("{} of warpgroup {} of block ({}, {}, {})", actor.operation, ids.warpgroup,
                        ids.block[0], ids.block[1], ids.block[2]);
   }
-  if (actor.operation == nullptr) return describe(ids);
+  if (actor.operation.empty()) return describe(ids);
   return fmt::format("{} of {}", actor.operation, describe(ids));
 }
 
@@ -463,7 +468,7 @@ std::string Machine::describe(const race::Access& access) const {
   if (!access.former) return describe(access.agent);
   const Actor& actor = actors_[access.agent];
   const char* earlier = "a thread of a block that had ended before";
-  if (actor.operation == nullptr) return earlier;
+  if (actor.operation.empty()) return earlier;
   return fmt::format("{} of {}", actor.operation, earlier);
 }
 

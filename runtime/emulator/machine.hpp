@@ -460,6 +460,8 @@ class Machine {
   [[noreturn]] void fail_unwritten(const Block& block, std::uint32_t offset, std::uint32_t bytes,
                                    const char* what, int line);
   void mark_written(Block& block, std::uint32_t offset, std::uint32_t bytes, int line);
+  void tell_watcher(device::Memory memory, const race::Access& access) const;
+  device::Memory memory_of(const Block& block) const;
   void record_shared(Block& block, std::uint32_t offset, std::uint32_t bytes, race::Access access,
                      std::span<const race::Agent> issuers);
   void record_shared(Block& block, std::uint32_t offset, std::uint32_t bytes, race::Kind kind,
@@ -511,16 +513,17 @@ class Machine {
     std::uint64_t cluster;
     std::function<bool()> run;
   };
-  race::Agent add_agent(Thread& thread, const char* operation = nullptr, bool of_warpgroup = false);
+  race::Agent add_agent(Thread& thread, std::string_view operation = {},
+                        device::Proxy through = device::Proxy::generic, bool of_warpgroup = false);
   void begin_again(race::Agent agent, const Thread& thread);
   /// An agent for an operation of the running thread, which knows what the thread knows.
-  race::Agent take_agent(const char* name);
+  race::Agent take_agent(device::Row operation);
   void give_agent(race::Agent agent);
   void issue(std::function<bool()> run);
   void run_operation();
   /// A copy into shared memory: `fill` writes the bytes of one block.
   struct Load {
-    const char* name;
+    device::Row row;
     std::uint32_t dst, bytes, bar, alignment;
     std::uint32_t blocks;  // abi::this_block, or their bits
     int line;
@@ -529,7 +532,7 @@ class Machine {
   void load(Load load, race::Agent agent);
   /// A copy out of shared memory: `write` gets the bytes, without swizzle.
   struct Store {
-    const char* name;
+    device::Row row;
     std::uint32_t src, bytes, alignment;
     int swizzle, line;
     std::function<void(const std::vector<std::byte>& data)> write;
@@ -598,7 +601,7 @@ class Machine {
   std::deque<Operation> operations_;  // in order of issue
   /// What an agent is: a thread, an asynchronous operation of one, or a warpgroup's tensor core.
   struct Actor {
-    const char* operation = nullptr;
+    std::string_view operation = {};  // none: the thread itself
     bool of_warpgroup = false;
     Thread* thread = nullptr;
     abi::Ids ids = {};  // the thread may have become another block's since
@@ -620,8 +623,8 @@ class Machine {
   std::uint64_t failed_ = 0;
 };
 
-/// Shares what `text` is told by its address; used by launches of kernels whose blocks wait for
-/// each other and must therefore run together.
+/// Whether blocks may tell each other something through global memory, by what the text calls:
+/// those of a kernel whose blocks wait for each other must run together.
 bool blocks_communicate(std::string_view text);
 
 }  // namespace palladium::emulator

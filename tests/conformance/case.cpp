@@ -6,7 +6,7 @@
 #include <cmath>
 #include <random>
 
-#include "codegen/device/library.hpp"
+#include "codegen/device/waist.hpp"
 #include "palladium/error.hpp"
 
 namespace palladium::conformance {
@@ -80,7 +80,7 @@ ArchRange archs_of(const Case& c) {
     while (end < c.text.size() && is_name(c.text[end])) ++end;
     const std::string_view name = std::string_view(c.text).substr(at, end - at);
     if (name.starts_with("wgmma_m")) range = {std::max(range.first, 90), std::min(range.last, 90)};
-    for (const device::Function& f : device::functions()) {
+    for (const device::RowInfo& f : device::rows()) {
       if (f.name != name) continue;
       range = {std::max(range.first, f.first_arch), std::min(range.last, f.last_arch)};
     }

@@ -11,7 +11,7 @@
 
 #include "codegen/base/files.hpp"
 #include "codegen/base/format.hpp"
-#include "codegen/device/library.hpp"
+#include "codegen/device/waist.hpp"
 #include "codegen/device/wgmma.hpp"
 #include "palladium/error.hpp"
 #include "tests/conformance/run.hpp"
@@ -161,7 +161,7 @@ TEST_CASE("the checks' texts pin the registers of products after each wait") {
 TEST_CASE("every function of the waist has a hardware check") {
   std::string all;
   for (const Case& c : all_cases()) all += c.text;
-  for (const device::Function& f : device::functions()) {
+  for (const device::RowInfo& f : device::rows()) {
     INFO(f.name);
     const std::string call = "pl::" + std::string(f.name);
     bool found = false;

@@ -3,7 +3,7 @@
 #include <map>
 #include <random>
 
-#include "codegen/device/library.hpp"
+#include "codegen/device/waist.hpp"
 #include "tests/conformance/case.hpp"
 #include "tests/emulator/waist_numbers.hpp"
 #include "tests/support/waist_reference.hpp"
@@ -197,7 +197,7 @@ void add_arithmetic(std::vector<Case>& all) {
 }
 
 void add_functions(std::vector<Case>& all) {
-  for (const device::Function& f : device::functions()) {
+  for (const device::RowInfo& f : device::rows()) {
     if (f.ulp_f32 < 0) continue;
     const std::string name(f.name), call = "pl::" + name;
     std::vector<Expression> e;

@@ -91,7 +91,8 @@ void wait(const driver::Event& end, const GpuOptions& options) {
 
 }  // namespace
 
-Arrays run_emulator(const Case& c, emulator::Asynchrony asynchrony, emulator::Schedule schedule) {
+Arrays run_emulator(const Case& c, emulator::Asynchrony asynchrony, emulator::Schedule schedule,
+                    std::function<void(int line, const device::Access&)> watch) {
   Arrays arrays;
   for (const Array& a : c.arrays) arrays.push_back(a.bytes);
   std::vector<void*> addresses;
@@ -119,7 +120,9 @@ Arrays run_emulator(const Case& c, emulator::Asynchrony asynchrony, emulator::Sc
                  // A GPU gives zeros.
                  .options = {.out_of_bounds = emulator::OutOfBounds::zero,
                              .asynchrony = asynchrony,
-                             .schedule = schedule}});
+                             .schedule = schedule,
+                             .workers = watch ? 1 : 0},
+                 .watch = std::move(watch)});
   return arrays;
 }
 

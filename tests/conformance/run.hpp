@@ -19,7 +19,8 @@ using Arrays = std::vector<std::vector<std::byte>>;
 
 /// With race detection on; throws what the emulator does.
 Arrays run_emulator(const Case& c, emulator::Asynchrony asynchrony = emulator::Asynchrony::eager,
-                    emulator::Schedule schedule = emulator::Schedule::fifo);
+                    emulator::Schedule schedule = emulator::Schedule::fifo,
+                    std::function<void(int line, const device::Access&)> watch = {});
 
 /// The same for what a GPU is compared with: nothing where the emulator lacks what the check asks,
 /// or refuses as the chip is expected to. InternalError if it takes what the chip refuses.

@@ -3,7 +3,7 @@
 #include <bit>
 
 #include "codegen/base/format.hpp"
-#include "codegen/device/library.hpp"
+#include "codegen/device/waist.hpp"
 #include "tests/conformance/case.hpp"
 
 namespace palladium::conformance {
@@ -81,7 +81,7 @@ Case all_arguments(const std::string& name, const std::string& reference) {
                                     '$', name),
                            '@', reference));
   double bound = 0;
-  for (const device::Function& f : device::functions())
+  for (const device::RowInfo& f : device::rows())
     if (f.name == name) bound = f.ulp_f32;
   c.grid = {blocks, 1, 1};
   c.word(1, (1 << 16) + 1).array(errors(name + " of all f32", bound));

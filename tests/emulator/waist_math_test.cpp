@@ -4,7 +4,7 @@
 
 #include <catch2/catch_test_macros.hpp>
 
-#include "codegen/device/library.hpp"
+#include "codegen/device/waist.hpp"
 #include "tests/emulator/waist_numbers.hpp"
 #include "tests/support/waist_reference.hpp"
 
@@ -13,7 +13,7 @@ using namespace palladium::test;
 
 namespace {
 
-int bound(const device::Function& f, const NumberType& t) {
+int bound(const device::RowInfo& f, const NumberType& t) {
   return t.bytes == 8 ? f.ulp_f64 : f.ulp_f32;
 }
 
@@ -23,8 +23,8 @@ TEST_CASE("elementary functions stay within the table's error") {
   for (const char* name : {"f32", "f64", "f16", "bf16"}) {
     const NumberType& t = number_type(name);
     std::vector<Expression> expressions;
-    std::vector<const device::Function*> tried;
-    for (const device::Function& f : device::functions()) {
+    std::vector<const device::RowInfo*> tried;
+    for (const device::RowInfo& f : device::rows()) {
       const std::string call = "pl::" + std::string(f.name);
       const bool approximate = f.name.ends_with("_approx");
       if (bound(f, t) < 0 || f.name == "fma" || (approximate && t.bytes != 4)) continue;

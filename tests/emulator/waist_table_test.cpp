@@ -6,6 +6,7 @@
 #include <catch2/catch_test_macros.hpp>
 
 #include "codegen/device/library.hpp"
+#include "codegen/device/waist.hpp"
 #include "tests/emulator/waist_kernels.hpp"
 #include "tests/support/waist_uses.hpp"
 
@@ -17,7 +18,7 @@ namespace {
 // The text of a half without its namespace `detail` and without preprocessor lines.
 std::string public_text(device::Half half) {
   std::string everything = "i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64 Sum Max Min";
-  for (const device::Function& f : device::functions()) everything += " pl::" + std::string(f.name);
+  for (const device::RowInfo& f : device::rows()) everything += " pl::" + std::string(f.name);
   const std::string text = device::prelude(half, everything);
   std::string result;
   int depth_of_detail = 0, depth = 0;
@@ -66,7 +67,7 @@ std::set<std::string> declared(const std::string& text) {
 
 TEST_CASE("both halves of the device library define exactly the functions of the table") {
   std::set<std::string> table;
-  for (const device::Function& f : device::functions()) {
+  for (const device::RowInfo& f : device::rows()) {
     CHECK(table.insert(std::string(f.name)).second);
   }
   CHECK(declared(public_text(device::Half::cuda)) == table);
@@ -75,23 +76,15 @@ TEST_CASE("both halves of the device library define exactly the functions of the
 
 TEST_CASE("every function of the table is tried") {
   std::set<std::string> table, tried;
-  for (const device::Function& f : device::functions()) table.insert(std::string(f.name));
+  for (const device::RowInfo& f : device::rows()) table.insert(std::string(f.name));
   for (const WaistUse& use : test::waist_uses(90)) tried.insert(use.name);
   CHECK(tried == table);
-}
-
-// Whether the threads of a warp can call it without others that wait, arrive or copy.
-static bool needs_no_partner(const device::Function& f) {
-  const std::set<std::string_view> files = {"ids",  "warp",       "memory",  "types", "convert",
-                                            "mma",  "arithmetic", "math",    "fence", "atomic",
-                                            "part", "reduce",     "control", "dot"};
-  return files.contains(f.file) && !f.name.starts_with("setmaxnreg");
 }
 
 TEST_CASE("g++ and clang++ compile every function that needs a partner for the emulator") {
   std::string text;
   for (const WaistUse& use : test::waist_uses(90)) {
-    if (!needs_no_partner(test::waist_function(use.name))) text += use.statement + "\n  ";
+    if (!test::needs_no_partner(test::waist_function(use.name))) text += use.statement + "\n  ";
   }
   REQUIRE_FALSE(test::host_compilers().empty());
   for (const std::string& compiler : test::host_compilers()) {
@@ -107,7 +100,7 @@ TEST_CASE("the emulator runs every function that needs no partner, compiled by g
   std::string text =
       "{ u32 zero[4] = {}; pl::store_shared<4>(s, zero); }\n  pl::warpgroup_sync();\n  ";
   for (const WaistUse& use : test::waist_uses(90)) {
-    if (needs_no_partner(test::waist_function(use.name))) text += use.statement + "\n  ";
+    if (test::needs_no_partner(test::waist_function(use.name))) text += use.statement + "\n  ";
   }
   for (const std::string& compiler : test::host_compilers()) {
     const test::HostCompiler chosen(compiler.c_str());

@@ -430,9 +430,9 @@ TEST_CASE("asynchronous and plain atomics on one address race") {
       k, {"count again", "reduce"},
       {"race: the atomic access of element 40 of o by thread 40 ",
        "is neither ordered with nor, by its scope and proxy, atomic for the atomic access by "
-       "bulk_reduce of thread 0 "});
+       "bulk_reduce_add of thread 0 "});
   k.fault = 2;
   test::check_told(
       k.report(), {k.line("reduce"), k.line("count")},
-      {"missing fence: the atomic access of element 0 of o by bulk_reduce of thread 0"});
+      {"missing fence: the atomic access of element 0 of o by bulk_reduce_add of thread 0"});
 }

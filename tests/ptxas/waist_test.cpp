@@ -7,6 +7,7 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+#include "codegen/device/library.hpp"
 #include "codegen/nvrtc/nvrtc.hpp"
 #include "tests/support/waist_uses.hpp"
 
@@ -33,7 +34,7 @@ void accepted(const std::set<std::string_view>& files) {
     for (const bool stack : {false, true}) {
       std::string text;
       for (const test::WaistUse& use : test::waist_uses(arch.number)) {
-        const device::Function& f = test::waist_function(use.name);
+        const device::RowInfo& f = test::waist_function(use.name);
         if (files.contains(f.file) && may_use_stack(f.name) == stack &&
             f.first_arch <= arch.number && arch.number <= f.last_arch)
           text += test::waist_kernel("try_" + use.name, use.statement);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "palladium/error.hpp"
 
@@ -136,7 +137,7 @@ void add_values(std::vector<WaistUse>& all) {
   std::string conversions;
   for (const std::string& t : types) conversions += "y = pl::to<$>(pl::to<" + t + ">(x)); x = y; ";
   all.push_back(over_types("to", types, conversions));
-  for (const device::Function& f : device::functions()) {
+  for (const device::RowInfo& f : device::rows()) {
     if (f.ulp_f32 < 0) continue;
     const std::string name(f.name);
     const std::string arguments = name == "fma"                      ? "(x, y, x)"
@@ -314,10 +315,16 @@ std::vector<WaistUse> waist_uses(int arch) {
   return all;
 }
 
-const device::Function& waist_function(std::string_view name) {
-  for (const device::Function& f : device::functions())
-    if (f.name == name) return f;
+const device::RowInfo& waist_function(std::string_view name) {
+  if (const auto row = device::row_named(name)) return device::info(*row);
   throw InternalError("the waist has no function " + std::string(name));
+}
+
+bool needs_no_partner(const device::RowInfo& f) {
+  const std::set<std::string_view> files = {"ids",  "warp",       "memory",  "types", "convert",
+                                            "mma",  "arithmetic", "math",    "fence", "atomic",
+                                            "part", "reduce",     "control", "dot"};
+  return files.contains(f.file) && !f.name.starts_with("setmaxnreg");
 }
 
 std::string waist_kernel(const std::string& name, const std::string& statements) {

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "codegen/device/library.hpp"
+#include "codegen/device/waist.hpp"
 
 namespace palladium::test {
 
@@ -19,7 +19,10 @@ struct WaistUse {
 std::vector<WaistUse> waist_uses(int arch);
 
 /// The row of that name.
-const device::Function& waist_function(std::string_view name);
+const device::RowInfo& waist_function(std::string_view name);
+
+/// Whether the threads of a warp can call it without others that wait, arrive or copy.
+bool needs_no_partner(const device::RowInfo& f);
 
 /// A kernel of the given statements, between what they need; its parameters are a buffer of 4 KB
 /// and a tensor map, its shared memory 2 KB.
