@@ -47,8 +47,12 @@ enum class Effect : std::uint8_t {
   None,
   Reads,   // reads args[0]'s root Ref
   Writes,  // writes (and may read) args[0]'s root Ref
+  Async,   // reads or writes the root Refs of its Ref operands until the last, a barrier, says so
+  Sync,    // waits or lets others go on: no access of any Ref moves across it
   Region,  // what its regions do
 };
+/// Whether what it touches may hold something else afterwards.
+constexpr bool may_write(Effect e) { return e == Effect::Writes || e == Effect::Async; }
 
 enum class OpClass : std::uint8_t {
   leaf,         // no operands

@@ -15,6 +15,8 @@ using Values = std::vector<ValueId>;
 // Alias classes that something reads and writes; each ascending, without repeats.
 struct Effects {
   std::vector<int> reads, writes;
+  bool syncs = false;  // stays, even where there is no Ref to write
+  bool stays() const { return syncs || !writes.empty(); }
 };
 
 void insert(std::vector<int>& set, int element) {
@@ -24,7 +26,9 @@ void insert(std::vector<int>& set, int element) {
 
 class DemandOrder {
  public:
-  explicit DemandOrder(Graph& g) : g_(g) { number_classes(); }
+  DemandOrder(Graph& g, Effect (*effect_of)(Op)) : g_(g), effect_of_(effect_of) {
+    number_classes();
+  }
 
   void run() {
     region_.assign(g_.insts.size(), Uses::no_region_id);
@@ -70,17 +74,28 @@ class DemandOrder {
   Effects effects(ValueId v) const {
     const Inst& in = inst(v);
     Effects result;
-    switch (info(in.op).effect) {
+    switch (effect_of_(in.op)) {
     case Effect::None: break;
     case Effect::Reads: result.reads = {alias_class(in.args[0])}; break;
     case Effect::Writes: result.writes = {alias_class(in.args[0])}; break;
+    case Effect::Async:
+      for (const ValueId a : in.args)
+        if (inst(a).type.is_ref()) insert(result.writes, alias_class(a));
+      break;
+    case Effect::Sync:
+      result.syncs = true;
+      for (const auto& [root, c] : classes_) insert(result.writes, c);
+      break;
     case Effect::Region:
-      for (const RegionId r : in.regions) {
-        for (const int c : effects_[index(r)].reads) insert(result.reads, c);
-        for (const int c : effects_[index(r)].writes) insert(result.writes, c);
-      }
+      for (const RegionId r : in.regions) add(result, effects_[index(r)]);
     }
     return result;
+  }
+
+  static void add(Effects& all, const Effects& e) {
+    for (const int c : e.reads) insert(all.reads, c);
+    for (const int c : e.writes) insert(all.writes, c);
+    all.syncs |= e.syncs;
   }
 
   // Depth-first over the operands of `v` that stand in region r; `leave` sees each once, operands
@@ -123,9 +138,9 @@ class DemandOrder {
     for (const ValueId v : recorded) {
       for (const RegionId inner : inst(v).regions) order(inner);
       region_[index(v)] = r;
-      if (info(inst(v).op).effect == Effect::None) continue;
+      if (effect_of_(inst(v).op) == Effect::None) continue;
       Effects e = effects(v);
-      if (!e.writes.empty()) {
+      if (e.stays()) {
         for (const int c : e.writes) ++epoch[c];
         writes.push_back(v);
         write_effects.push_back(std::move(e));
@@ -185,16 +200,14 @@ class DemandOrder {
     };
     for (const ValueId v : ordered) {
       for (std::size_t n = 0; operand(v, n) != no_value; ++n) use(operand(v, n));
-      if (info(inst(v).op).effect == Effect::None) continue;
-      const Effects e = effects(v);
-      for (const int c : e.reads) insert(all.reads, c);
-      for (const int c : e.writes) insert(all.writes, c);
+      if (effect_of_(inst(v).op) != Effect::None) add(all, effects(v));
     }
     for (const ValueId y : yields) use(y);
     g_[r].insts = std::move(ordered);
   }
 
   Graph& g_;
+  Effect (*effect_of_)(Op);
   std::unordered_map<ValueId, int> classes_;  // of root Refs
   std::vector<RegionId> region_;              // per instruction: where it is listed
   std::vector<RegionId> param_of_;            // per parameter: of which region
@@ -208,6 +221,6 @@ class DemandOrder {
 
 }  // namespace
 
-void order_by_demand(Graph& g) { DemandOrder(g).run(); }
+void order_by_demand(Graph& g, Effect (*effect_of)(Op)) { DemandOrder(g, effect_of).run(); }
 
 }  // namespace palladium::graph

@@ -17,7 +17,8 @@ namespace palladium::graph {
 ///
 /// Writes keep their recorded order. A read stays between the writes of its own root Ref (and of
 /// Refs that may share memory with it) and commutes with everything else; an instruction with
-/// regions is a write of all that its regions write, or else a read.
+/// regions is a write of all that its regions write, or else a read. An asynchronous one is a write
+/// of all its Refs, barrier included, and one that synchronises of every Ref there is.
 Graph canonicalize(const Graph& g);
 
 /// The symbols of array types and grid in the order in which canonicalize() numbers them.

@@ -194,7 +194,9 @@ class Verifier {
 
   void check_pure(RegionId r) const {
     for (const ValueId v : g_[r].insts) {
-      require(info(g_[v].op).effect != Effect::Writes, "an index map writes");
+      const Effect effect = info(g_[v].op).effect;
+      require(!may_write(effect), "an index map writes");
+      require(effect != Effect::Sync, "an index map synchronises");
       for (const RegionId inner : g_[v].regions) check_pure(inner);
     }
   }

@@ -27,7 +27,7 @@ void Analysis::visit(const Graph& g, graph::RegionId region, int loop_inst) {
     number(v);
     const Inst& inst = g[v];
     for (ValueId a : inst.args) users[index(a)].push_back(v);
-    if (graph::info(inst.op).effect == graph::Effect::Writes) writes.push_back(v);
+    if (graph::may_write(graph::info(inst.op).effect)) writes.push_back(v);
     for (graph::RegionId r : inst.regions) {
       visit(g, r, inst.op == Op::Loop ? static_cast<int>(index(v)) : loop_inst);
       for (ValueId y : g[r].yields) {

@@ -187,7 +187,7 @@ class Machine {
   bool stores_to(std::size_t mapping) const {
     const std::size_t parameter = parameter_of(mapping);
     for (const Inst& inst : graph_.insts)
-      if (graph::info(inst.op).effect == graph::Effect::Writes)
+      if (graph::may_write(graph::info(inst.op).effect))
         for (const graph::Body& body : graph_.bodies)
           if (graph_.root(inst.args[0]) == graph_[body.region].params[parameter]) return true;
     return false;

@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "codegen/base/dim.hpp"
+#include "codegen/graph/simplify.hpp"
 #include "tests/graph/kernel.hpp"
 #include "tests/support/random_graph.hpp"
 
@@ -55,6 +56,61 @@ TEST_CASE("the canonical order is the order of demand") {
         "  %6: f32[8] = load %1\n"
         "  %7: f32[8] = div %5, %6\n"
         "  store %2, %7\n");
+}
+
+namespace {
+
+// A table in which program_id synchronises, and swap starts a copy between its operands.
+Effect made_up_effect(Op op) {
+  if (op == Op::ProgramId) return Effect::Sync;
+  if (op == Op::Swap) return Effect::Async;
+  return info(op).effect;
+}
+
+std::string ordered(Kernel& k) {
+  order_by_demand(k.g, made_up_effect);
+  std::string text;
+  const std::function<void(RegionId)> list = [&](RegionId r) {
+    for (const ValueId v : k.g[r].insts) {
+      const Inst& in = k.g[v];
+      text += std::string(text.empty() ? "" : ", ") + info(in.op).name;
+      for (const ValueId a : in.args)
+        if (k.g[a].op == Op::Param) text += " %" + std::to_string(index(a));
+      for (const RegionId inner : in.regions) list(inner);
+    }
+  };
+  list(k.g.bodies[0].region);
+  return text;
+}
+
+ValueId append(Kernel& k, Inst inst) {
+  const ValueId v = k.g.add(std::move(inst));
+  k.g[k.g.bodies[0].region].insts.push_back(v);
+  return v;
+}
+
+}  // namespace
+
+TEST_CASE("no access crosses what synchronises, which stays though nothing uses it") {
+  Kernel k({row, row}, {row});
+  const ValueId x = k.b.load(k.refs[0]);
+  append(k, {.op = Op::ProgramId, .type = Type::value(i32)});
+  const ValueId y = k.b.load(k.refs[1]);
+  k.b.store(k.refs[2], k.op(Op::Sub, {y, x}));
+  append(k, {.op = Op::ProgramId, .type = Type::value(i32)});
+  CHECK(ordered(k) == "load %0, program_id, load %1, sub, store %2, program_id");
+}
+
+TEST_CASE(
+    "reads around what is asynchronous stay before or behind it, those of other Refs do not") {
+  Kernel k({row, row, row, row}, {row});
+  const ValueId x = k.b.load(k.refs[0]), barrier = k.b.load(k.refs[1]), other = k.b.load(k.refs[2]);
+  append(k, {.op = Op::Swap, .args = {k.refs[0], k.refs[1]}});
+  const ValueId later = k.b.load(k.refs[0]), z = k.b.load(k.refs[3]);
+  const ValueId sum = k.op(Op::Sub, {k.op(Op::Max, {z, other}), k.op(Op::Min, {later, barrier})});
+  k.b.store(k.refs[4], k.op(Op::Div, {sum, x}));
+  CHECK(ordered(k) ==
+        "load %1, load %0, swap %0 %1, load %3, load %2, max, load %0, min, sub, div, store %4");
 }
 
 TEST_CASE("a read stays between the writes of its own Ref and crosses those of others") {
