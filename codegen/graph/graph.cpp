@@ -10,12 +10,31 @@
 namespace palladium::graph {
 namespace {
 
+// The words of the column `spelling`.
+constexpr const char* none = nullptr;
+constexpr Spelling unspelled = {};
+constexpr Spelling spelled(const char* general, const char* floats = none, const char* bools = none,
+                           const char* approx = none) {
+  return {general, floats, bools, approx};
+}
+
 constexpr OpInfo table[] = {
-#define PL_OP(Name, text, op_class, literals, min_args, max_args, rule, effect, ulp, meaning) \
-  {text, OpClass::op_class, Literals::literals, min_args, max_args, Effect::effect, ulp, meaning},
+#define PL_OP(Name, text, op_class, literals, min_args, max_args, rule, effect, ulp, spelling, \
+              meaning)                                                                         \
+  {                                                                                            \
+      text,     OpClass::op_class, Literals::literals,                                         \
+      min_args, max_args,          Effect::effect,                                             \
+      ulp,      spelling,          meaning},
 #include "codegen/graph/ops.def"
 #undef PL_OP
 };
+
+#define PL_OP(Name, text, op_class, ...)                                          \
+  static_assert((OpClass::op_class == OpClass::elementwise) ==                    \
+                    (table[static_cast<int>(Op::Name)].spelling.general != none), \
+                "operation '" text "' is elementwise, or has a spelling in CUDA C++, not both");
+#include "codegen/graph/ops.def"
+#undef PL_OP
 
 std::uint64_t mask(DType dtype) {
   return dtype.bits() == 64 ? ~std::uint64_t(0) : (std::uint64_t(1) << dtype.bits()) - 1;

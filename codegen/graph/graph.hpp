@@ -67,6 +67,15 @@ enum class OpClass : std::uint8_t {
 /// What operands become that are all literals: their own kind, or floats.
 enum class Literals : std::uint8_t { any, floating };
 
+/// An elementwise op in CUDA C++: "$0 + $1" for floats, "pl::add($0, $1)" for the types where C++'s
+/// operator would not do.
+struct Spelling {
+  const char* general = nullptr;
+  const char* floats = nullptr;  // f32, f64
+  const char* bools = nullptr;
+  const char* approx = nullptr;  // f32 under approx_math
+};
+
 struct OpInfo {
   const char* name;
   OpClass op_class;
@@ -74,6 +83,7 @@ struct OpInfo {
   int min_args, max_args;  // max_args -1: any number
   Effect effect;
   int ulp;
+  Spelling spelling;
   const char* meaning;
 };
 const OpInfo& info(Op op);
