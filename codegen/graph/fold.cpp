@@ -76,6 +76,7 @@ Bits fold_integers(Op op, DType dtype, std::span<const std::uint64_t> bits) {
   case Op::Abs: return number(is_signed && s[0] < 0 ? negated(u[0]) : u[0]);
   case Op::Sign: return number(u[0] == 0 ? 0 : is_signed && s[0] < 0 ? mask : 1);
   case Op::Not: return number(~u[0]);
+  case Op::PopulationCount: return static_cast<std::uint64_t>(std::popcount(u[0]));
   case Op::Add: return number(u[0] + u[1]);
   case Op::Sub: return number(u[0] - u[1]);
   case Op::Mul: return number(u[0] * u[1]);

@@ -219,6 +219,7 @@ Value operator!(Slot&& slot) { return !static_cast<Value>(std::move(slot)); }
   Value name(const Operand& x) { return trace::unary(Op::op, x); }
 PL_UNARY(abs, Abs)
 PL_UNARY(sign, Sign)
+PL_UNARY(population_count, PopulationCount)
 PL_UNARY(exp, Exp)
 PL_UNARY(exp2, Exp2)
 PL_UNARY(expm1, Expm1)

@@ -13,6 +13,7 @@ namespace palladium {
 // and how exactly, is in the op table (codegen/graph/ops.def).
 PALLADIUM_API Value abs(const Operand& x);
 PALLADIUM_API Value sign(const Operand& x);
+PALLADIUM_API Value population_count(const Operand& x);
 PALLADIUM_API Value exp(const Operand& x);
 PALLADIUM_API Value exp2(const Operand& x);
 PALLADIUM_API Value expm1(const Operand& x);

@@ -122,6 +122,7 @@ const std::vector<Operation> shifts = {
     [](Value x, Value y, Value) { return x >> y; },
     [](Value x, Value, Value) { return x << 3; },
     [](Value x, Value, Value) { return x >> 3; },
+    [](Value x, Value, Value) { return population_count(x); },
 };
 
 const std::vector<Operation> exact = {

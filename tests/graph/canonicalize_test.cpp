@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <functional>
+#include <optional>
 
 #include "codegen/base/dim.hpp"
 #include "codegen/graph/simplify.hpp"
@@ -289,9 +290,11 @@ TEST_CASE("integer products are not contracted") {
 }
 
 TEST_CASE("constants fold through elementwise ops and shapes [C59] [C60]") {
-  const auto folded = [](Op op, DType d, std::int64_t x, std::int64_t y) {
+  const auto folded = [](Op op, DType d, std::int64_t x, std::optional<std::int64_t> y = {}) {
     Kernel k({}, {{{4}, d}});
-    const ValueId v = k.b.elementwise(op, {k.b.constant(d, x), k.b.constant(d, y)});
+    std::vector<ValueId> operands = {k.b.constant(d, x)};
+    if (y) operands.push_back(k.b.constant(d, *y));
+    const ValueId v = k.b.elementwise(op, operands);
     k.b.store(k.refs[0], k.b.broadcast_to(v, {4}));
     const std::string text = k.body();
     const std::size_t at = text.find("constant ") + 9;
@@ -306,6 +309,8 @@ TEST_CASE("constants fold through elementwise ops and shapes [C59] [C60]") {
   CHECK(folded(Op::Rem, i32, -7, 2) == "-1");
   CHECK(folded(Op::Rem, i64, 7, 0) == "7");
   CHECK(folded(Op::ShiftLeft, i32, 3, 40) == "0");
+  CHECK(folded(Op::PopulationCount, i8, -1) == "8");
+  CHECK(folded(Op::PopulationCount, i64, -2) == "63");
   CHECK(folded(Op::ShiftLeft, i32, -64, 2) == "-256");
   CHECK(folded(Op::ShiftRight, i32, -7, 4) == "-1");
   CHECK(folded(Op::ShiftRight, i32, -7, 99) == "-1");

@@ -178,6 +178,11 @@ std::uint64_t of_integers(Op op, DType dtype, std::uint64_t xb, std::uint64_t yb
   const __int128 count = static_cast<__int128>(yb);  // without sign
   switch (op) {
   case Op::Neg: return wrapped(dtype, -x);
+  case Op::PopulationCount: {
+    int ones = 0;
+    for (int i = 0; i < width; ++i) ones += static_cast<int>(xb >> i & 1);
+    return static_cast<std::uint64_t>(ones);
+  }
   case Op::Abs: return wrapped(dtype, x < 0 ? -x : x);
   case Op::Sign: return wrapped(dtype, x < 0 ? -1 : x > 0);
   case Op::Add: return wrapped(dtype, x + y);
@@ -292,7 +297,8 @@ std::vector<Row> rows() {
     for (const char* r : {"same", "bits", "integers", "floating", "predicate"})
       if (rule == r) result.push_back({op, rule, arity});
   };
-#define PL_OP(Name, name, op_class, literals, min_args, max_args, rule, ...) add(Op::Name, #rule, max_args);
+#define PL_OP(Name, name, op_class, literals, min_args, max_args, rule, ...) \
+  add(Op::Name, #rule, max_args);
 #include "codegen/graph/ops.def"
 #undef PL_OP
   return result;
