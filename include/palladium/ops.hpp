@@ -28,6 +28,7 @@ PALLADIUM_API Value tan(const Operand& x);
 PALLADIUM_API Value tanh(const Operand& x);
 PALLADIUM_API Value logistic(const Operand& x);
 PALLADIUM_API Value erf(const Operand& x);
+PALLADIUM_API Value erf_inv(const Operand& x);
 PALLADIUM_API Value floor(const Operand& x);
 PALLADIUM_API Value ceil(const Operand& x);
 PALLADIUM_API Value round(const Operand& x);

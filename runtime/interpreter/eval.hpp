@@ -84,8 +84,8 @@ Eval eval_Param, eval_Constant, eval_Iota, eval_ProgramId, eval_NumPrograms, eva
 Eval eval_Neg, eval_Abs, eval_Sign, eval_Add, eval_Sub, eval_Mul, eval_Div, eval_Rem, eval_Max,
     eval_Min, eval_Fma;
 Eval eval_Exp, eval_Exp2, eval_Expm1, eval_Log, eval_Log2, eval_Log1p, eval_Sqrt, eval_Rsqrt,
-    eval_Sin, eval_Cos, eval_Tan, eval_Tanh, eval_Logistic, eval_Erf, eval_Floor, eval_Ceil,
-    eval_Round, eval_Pow, eval_Atan2;
+    eval_Sin, eval_Cos, eval_Tan, eval_Tanh, eval_Logistic, eval_Erf, eval_ErfInv, eval_Floor,
+    eval_Ceil, eval_Round, eval_Pow, eval_Atan2;
 Eval eval_Not, eval_PopulationCount, eval_And, eval_Or, eval_Xor, eval_ShiftLeft, eval_ShiftRight,
     eval_Eq, eval_Ne, eval_Lt, eval_Le, eval_Gt, eval_Ge, eval_IsFinite, eval_Select;
 Eval eval_Cast;

@@ -1,6 +1,8 @@
 // Elementary functions. f32 is computed in f64 and rounded once, which is nearly always the
 // correctly rounded result: the op table's ulp are left to the GPU.
 #include <cmath>
+#include <limits>
+#include <numbers>
 
 #include "runtime/interpreter/elementwise.hpp"
 
@@ -30,6 +32,22 @@ double logistic(double x) {
   return e / (1 + e);
 }
 
+// Winitzki's approximation, then steps of Halley's method; erfc keeps the digits of the tails.
+double erf_inv(double x) {
+  const double a = std::fabs(x);
+  if (a == 1) return std::copysign(std::numeric_limits<double>::infinity(), x);
+  if (!(a < 1)) return std::numeric_limits<double>::quiet_NaN();
+  constexpr double k = 0.147;
+  const double l = std::log1p(-a * a), t = 2 / (k * std::numbers::pi) + l / 2;
+  double y = std::sqrt(std::sqrt(t * t - l / k) - t);
+  for (int step = 0; step < 3; ++step) {
+    const double error = a < 0.5 ? std::erf(y) - a : 1 - a - std::erfc(y);
+    const double newton = error * std::exp(y * y) / (2 * std::numbers::inv_sqrtpi);
+    y -= newton / (1 + y * newton);
+  }
+  return std::copysign(y, x);
+}
+
 }  // namespace
 
 #define PALLADIUM_EVAL(Name, expression)                    \
@@ -50,6 +68,7 @@ PALLADIUM_EVAL(Tan, std::tan(x))
 PALLADIUM_EVAL(Tanh, std::tanh(x))
 PALLADIUM_EVAL(Logistic, logistic(x))
 PALLADIUM_EVAL(Erf, std::erf(x))
+PALLADIUM_EVAL(ErfInv, erf_inv(x))
 PALLADIUM_EVAL(Floor, std::floor(x))
 PALLADIUM_EVAL(Ceil, std::ceil(x))
 PALLADIUM_EVAL(Round, std::nearbyint(x))

@@ -144,6 +144,8 @@ const std::vector<Operation> elementary = {
     [](Value x, Value, Value) { return tanh(x); },
     [](Value x, Value, Value) { return logistic(x); },
     [](Value x, Value, Value) { return erf(x); },
+    [](Value x, Value, Value) { return erf_inv(x); },
+    [](Value x, Value, Value) { return erf_inv(x / (abs(x) + 1)); },
     [](Value x, Value, Value) { return sin(x); },
     [](Value x, Value, Value) { return cos(x); },
     [](Value x, Value, Value) { return tan(x); },

@@ -68,6 +68,12 @@ TEST_CASE("dtypes that differ are refused, with the conversion to write") {
         o[_] = pl::population_count(x[_]);
       },
       "population_count: expected integers, given f32[8]");
+  refused(
+      [](pl::Ref, pl::Ref o) {
+        line = __LINE__ + 1;
+        o[_] = pl::erf_inv(pl::iota(pl::i32, {8}));
+      },
+      "erf_inv: expected floating-point operands, given i32[8]");
 }
 
 TEST_CASE("a store has the exact shape and dtype") {

@@ -3,6 +3,7 @@
 
 #include "codegen/graph/builder.hpp"
 #include "tests/interpreter/tensors.hpp"
+#include "tests/support/waist_reference.hpp"
 
 using namespace palladium;
 using namespace palladium::test;
@@ -121,6 +122,7 @@ Exact elementary(Op op, Exact x, Exact y) {
   case Op::Tanh: return std::tanh(x);
   case Op::Logistic: return 1 / (1 + std::exp(-x));
   case Op::Erf: return std::erf(x);
+  case Op::ErfInv: return test::erf_inv(x);
   case Op::Floor: return std::floor(x);
   case Op::Ceil: return std::ceil(x);
   case Op::Round: {

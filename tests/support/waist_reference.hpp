@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cmath>
+#include <limits>
 #include <map>
 #include <string>
 
@@ -9,6 +10,17 @@ namespace palladium::test {
 
 using UnaryReference = long double (*)(long double);
 using BinaryReference = long double (*)(long double, long double);
+
+/// Newton's method; erfc keeps the digits of the tails.
+inline long double erf_inv(long double x) {
+  const long double a = std::fabs(x);
+  if (!(a < 1)) return a == 1 ? x * std::numeric_limits<long double>::infinity() : std::nanl("");
+  const long double slope = 2 / std::sqrt(std::acos(-1.0L));
+  long double y = a < 0.9L ? a : std::sqrt(-std::log(1 - a));
+  for (int step = 0; step < 60; ++step)
+    y -= (a < 0.5L ? std::erf(y) - a : 1 - a - std::erfc(y)) * std::exp(y * y) / slope;
+  return std::copysign(y, x);
+}
 
 #define PALLADIUM_REFERENCE(name)                     \
   {                                                   \
@@ -31,6 +43,7 @@ inline const std::map<std::string, UnaryReference> unary_references = {
     PALLADIUM_REFERENCE(floor),
     PALLADIUM_REFERENCE(ceil),
     PALLADIUM_REFERENCE(trunc),
+    {"erf_inv", erf_inv},
     {"round", [](long double x) { return std::rint(x); }},
     {"rsqrt", [](long double x) { return 1 / std::sqrt(x); }},
     {"logistic", [](long double x) { return 1 / (1 + std::exp(-x)); }},
