@@ -373,7 +373,7 @@ std::string Printer::short_body(const thread::Statements& statements) const {
 }
 
 std::string Printer::text_of(const thread::Block& s) const {
-  return "{ " + short_body(s.body) + " }";
+  return s.body.size() == 1 ? "{ " + short_body(s.body) + " }" : short_body(s.body);
 }
 
 std::string Printer::text_of(const thread::If& s) const {

@@ -354,11 +354,8 @@ void Expander::expand_one(const passes::Loop& l) {
   const graph::LoopView loop = graph::LoopView::of(g_[l.inst]);
   const int s = l_.storage_of[index(g_[loop.body].params[0])];
   const ExprId low = scalar(loop.low), high = scalar(loop.high);
-  const thread::Facts from = e_.facts(low), to = e_.facts(high);
   const VariableId counter = storage(s);
-  e_[counter].facts = {.multiple = std::gcd(from.multiple, loop.step),
-                       .low = from.low,
-                       .high = to.high == INT64_MAX ? to.high : to.high - 1};
+  e_[counter].facts = thread::facts_of_counter(e_.facts(low), e_.facts(high), loop.step);
   b_.open_loop(thread::For{.counter = counter,
                            .low = low,
                            .high = high,

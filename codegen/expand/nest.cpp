@@ -58,6 +58,13 @@ int Nest::widest_access() const {
     void operator()(const passes::Spill& s) const { storage(s.to); }
   };
   std::visit(Visit{note_storage, note_window, note, g_}, pass_->sink);
+  const auto* assign = std::get_if<passes::Assign>(&pass_->sink);
+  if (pass_->value != graph::no_value)
+    passes::for_each_leaf(l_, pass_->value, passes::identity_map(layout_.rank()),
+                          assign != nullptr && enters(assign->storage),
+                          [&](ValueId leaf, const DimMap&, int storage) {
+                            if (storage < 0) note(g_[leaf].type.dtype);
+                          });
   return 16 / bytes;
 }
 

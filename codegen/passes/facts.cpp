@@ -1,6 +1,7 @@
 #include "codegen/passes/facts.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 namespace palladium::passes {
 namespace {
@@ -12,7 +13,9 @@ using graph::Op;
 // Strides of a view's dimensions in the memory of a direct window, as far as they are known.
 class View {
  public:
-  View(const Lowered& l, ValueId ref) : l_(l), g_(l.graph) { known_ = walk(ref); }
+  View(const Lowered& l, Indices& indices, ValueId ref) : l_(l), g_(l.graph), indices_(indices) {
+    known_ = walk(ref);
+  }
 
   bool known() const { return known_; }
   layout::MemoryFacts facts() const {
@@ -36,10 +39,10 @@ class View {
     case Op::At: {
       const graph::Subscript s = graph::Subscript::of(i);
       std::vector<layout::Stride> out;
+      std::size_t operand = 1;
       for (std::size_t d = 0; d < s.dims.size(); ++d) {
         const graph::SubscriptDim& x = s.dims[d];
-        const bool last = d + 1 == s.dims.size();
-        if (last && (x.dynamic || !x.is_slice || x.start * bytes_ % 16 != 0)) alignment_ = bytes_;
+        starts_at(x.dynamic ? indices_.facts(i.args[operand++]).multiple : x.start, strides_[d]);
         if (!x.is_slice) continue;
         layout::Stride stride = strides_[d];
         stride.value *= x.stride;
@@ -57,6 +60,20 @@ class View {
     }
     default: return false;
     }
+  }
+
+  // The view begins at a multiple of this many elements along a dimension.
+  void starts_at(std::int64_t multiple, const layout::Stride& stride) {
+    const std::int64_t elements = std::gcd(multiple, std::int64_t{16}) * (stride.value % 16);
+    alignment_ = static_cast<int>(std::gcd<std::int64_t>(alignment_, elements * bytes_));
+  }
+
+  // Whether every block begins where the array does.
+  bool begins_at_zero(const BlockMapping& m, int d) const {
+    if (m.block_shape[d].pad_lo != 0) return false;
+    if (m.index_map == no_region) return true;
+    const Inst& at = g_[g_[graph::RegionId{m.index_map}].yields[static_cast<std::size_t>(d)]];
+    return at.op == Op::Constant && at.attr.bits == 0;
   }
 
   bool root(const Window& w) {
@@ -79,17 +96,18 @@ class View {
     for (int d = 0; d < rank; ++d) {
       const BlockDim& b = m.block_shape[d];
       if (b.kind != BlockDim::Kind::squeezed) strides_.push_back(all[d]);
-      if (d + 1 < rank) continue;
-      const bool aligned_start = b.kind == BlockDim::Kind::blocked && b.size * bytes_ % 16 == 0;
+      const std::int64_t step = b.kind == BlockDim::Kind::blocked ? b.size : 1;
       const Dim& extent = m.array_aval.shape[d];
       const bool one_block = extent.is_static() && b.size >= extent.value();
-      if (!aligned_start && !(one_block && b.kind == BlockDim::Kind::blocked)) alignment_ = bytes_;
+      const bool whole = b.kind == BlockDim::Kind::blocked && one_block;
+      if (!whole && !begins_at_zero(m, d)) starts_at(step, all[d]);
     }
     return true;
   }
 
   const Lowered& l_;
   const Graph& g_;
+  Indices& indices_;
   std::vector<layout::Stride> strides_;
   int bytes_ = 4, alignment_ = 16;
   bool known_ = false;
@@ -97,8 +115,8 @@ class View {
 
 }  // namespace
 
-std::optional<layout::MemoryFacts> memory_facts(const Lowered& l, ValueId ref) {
-  const View view(l, ref);
+std::optional<layout::MemoryFacts> memory_facts(const Lowered& l, Indices& indices, ValueId ref) {
+  const View view(l, indices, ref);
   if (!view.known()) return std::nullopt;
   return view.facts();
 }

@@ -28,6 +28,7 @@ using layout::Layout;
 
 constexpr std::int64_t max_unrolled_registers = 64;  // longer nests become run-time loops
 constexpr std::int64_t max_unrolled_operations = 1024;
+constexpr std::int64_t max_unrolled_reads = 4096;  // operations of nests that read registers
 constexpr std::int64_t max_result_registers = 32;  // of a reduction in a run-time loop
 constexpr std::size_t max_candidates = 10;
 constexpr double loop_weight = 8;  // assumed trips of a loop
@@ -83,7 +84,7 @@ bool is_opaque(const DimMap& m) { return std::find(m.begin(), m.end(), opaque_di
 
 class Assignment {
  public:
-  explicit Assignment(Lowered& l) : l_(l), g_(l.graph) {}
+  explicit Assignment(Lowered& l) : l_(l), g_(l.graph), indices_(l.graph) {}
 
   void run() {
     for (LoweredBody& b : l_.bodies) collect(b.statements, 0);
@@ -170,24 +171,27 @@ class Assignment {
 
   void note_vectors(const Pass& p) {
     Variable& v = variables_[find(p.variable)];
-    const auto note = [&](DType t) {
-      const int n = std::max(1, 16 / t.bytes());
+    const auto note = [&](int bytes, DType t) {
+      const int n = std::max(1, bytes / t.bytes());
       if (std::find(v.vectors.begin(), v.vectors.end(), n) == v.vectors.end())
         v.vectors.push_back(n);
     };
+    const auto note_view = [&](ValueId ref) {
+      const auto facts = memory_facts(l_, indices_, ref);
+      note(facts ? std::min(16, facts->alignment) : 16, g_[ref].type.dtype);
+    };
+    const auto note_root = [&](int window) { note_view(l_.windows[window].root); };
     const DimMap all = identity_map(static_cast<int>(p.domain.size()));
     for_each_value(l_, p, [&](ValueId value, bool enter) {
       for_each_leaf(l_, value, all, enter, [&](ValueId leaf, const DimMap&, int s) {
-        if (s < 0) note(g_[leaf].type.dtype);
+        if (s < 0) note_view(g_[leaf].args[0]);
       });
     });
     std::visit(Overloaded{[](const Assign&) {},
-                          [&](const Stage& to) { note(l_.storages[to.storage].dtype); },
-                          [&](const Store& to) { note(g_[g_[to.inst].args[0]].type.dtype); },
-                          [](const Reduce&) {},
-                          [&](const Fill& to) { note(g_[l_.windows[to.window].root].type.dtype); },
-                          [&](const Flush& to) { note(g_[l_.windows[to.window].root].type.dtype); },
-                          [](const Spill&) {}},
+                          [&](const Stage& to) { note(16, l_.storages[to.storage].dtype); },
+                          [&](const Store& to) { note_view(g_[to.inst].args[0]); },
+                          [](const Reduce&) {}, [&](const Fill& to) { note_root(to.window); },
+                          [&](const Flush& to) { note_root(to.window); }, [](const Spill&) {}},
                p.sink);
   }
 
@@ -299,7 +303,7 @@ class Assignment {
     double cost = registers;
     const DimMap all = identity_map(l.rank());
     const auto memory = [&](ValueId ref, const DimMap& map, bool load) {
-      const auto facts = memory_facts(l_, ref);
+      const auto facts = memory_facts(l_, indices_, ref);
       if (!facts || is_opaque(map)) return 32 * registers;
       const Layout view = project(l, map);
       if (facts->strides.size() != view.domain.size()) return 32 * registers;
@@ -384,8 +388,9 @@ class Assignment {
     std::int64_t size = l.registers() * widest(p);
     const bool brief = size * operations(p) <= max_unrolled_operations;
     if (fills_registers(p.sink) || (size <= max_unrolled_registers && brief)) return;
+    const std::vector<bool> held = held_dimensions(p);
     const auto roll = [&](int d) {
-      if (l.repetitions(d) == 1) return;
+      if (l.repetitions(d) == 1 || held[static_cast<std::size_t>(d)]) return;
       p.rolled[d] = true;
       size /= l.repetitions(d);
     };
@@ -397,6 +402,20 @@ class Assignment {
     }
     for (int d = 0; d < l.rank(); ++d)
       if (!p.rolled[d]) roll(d);
+  }
+
+  // Dimensions along which the pass reads registers, which no run-time loop can index. None where
+  // the text would be too long: then what is read goes through shared memory.
+  std::vector<bool> held_dimensions(const Pass& p) const {
+    std::vector<bool> held(p.domain.size());
+    for (const Read& r : register_reads(l_, p))
+      for (const int d : r.map)
+        if (d >= 0) held[static_cast<std::size_t>(d)] = true;
+    std::int64_t size = (std::int64_t{1} << p.layout.reg.size()) * widest(p) * operations(p);
+    for (int d = 0; d < p.layout.rank(); ++d)
+      if (held[static_cast<std::size_t>(d)]) size *= p.layout.repetitions(d);
+    if (size > max_unrolled_reads) held.assign(held.size(), false);
+    return held;
   }
 
   // Whether what the pass makes is a whole value in registers, which no run-time loop can index.
@@ -533,6 +552,7 @@ class Assignment {
 
   Lowered& l_;
   const Graph& g_;
+  mutable Indices indices_;  // remembers what it was asked
   std::vector<Use> uses_;
   std::vector<int> island_;
   std::vector<Variable> variables_;

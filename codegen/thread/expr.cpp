@@ -71,6 +71,12 @@ Facts within(DType t, Facts f) {
 
 }  // namespace
 
+Facts facts_of_counter(const Facts& low, const Facts& high, std::int64_t step) {
+  return {.multiple = std::gcd(low.multiple, step),
+          .low = low.low,
+          .high = high.high == INT64_MAX ? high.high : high.high - 1};
+}
+
 // ---- Affine
 
 Affine Affine::term(ExprId of, std::int64_t coefficient) {

@@ -40,6 +40,9 @@ struct Facts {
   Depends depends = 0;
 };
 
+/// Of the counter of a loop from `low` in steps of `step` to below `high`.
+Facts facts_of_counter(const Facts& low, const Facts& high, std::int64_t step);
+
 enum class Form : std::uint8_t { value, array, pointer };
 
 /// A name of the program: a constant, a counter, registers, a parameter.

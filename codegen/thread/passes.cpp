@@ -56,6 +56,13 @@ class Barriers {
   bool happened_ = false;
 };
 
+// Nobody waits for what comes behind the last statements of a thread.
+void drop_last_barriers(Statements& list) {
+  while (!list.empty() && std::holds_alternative<Sync>(list.back().what)) list.pop_back();
+  if (list.empty()) return;
+  if (If* last = std::get_if<If>(&list.back().what)) drop_last_barriers(last->body);
+}
+
 // ---- unused names
 
 class Unused {
@@ -174,7 +181,10 @@ class Verify {
 
 }  // namespace
 
-void place_barriers(Program& p) { Barriers().visit(p.body); }
+void place_barriers(Program& p) {
+  Barriers().visit(p.body);
+  drop_last_barriers(p.body);
+}
 
 void drop_unused(Program& p) { Unused(p.exprs).visit(p.body); }
 

@@ -161,7 +161,8 @@ void for_each_expr(const Statement& s, F&& f);
 
 // ---- the passes, in the order in which codegen/cuda/lower.cpp runs them
 
-/// Leaves out barriers behind which nothing was read or written since the last one.
+/// Leaves out barriers before which nothing was read or written since the last one, and those at
+/// the end.
 void place_barriers(Program& p);
 /// Leaves out names that nobody uses.
 void drop_unused(Program& p);

@@ -25,7 +25,7 @@ const std::vector<Row>& table() {
        {"codegen/graph"},
        {"value", "ref", "ops", "control", "function", "block_spec", "body", "spec", "gpu",
         "semaphore", "debug"}},
-      {"codegen/passes", {"codegen/graph", "codegen/layout"}},
+      {"codegen/passes", {"codegen/thread"}},
       {"codegen/device", {"codegen/base"}},
       {"codegen/thread", {"codegen/graph", "codegen/layout", "codegen/device"}},
       {"codegen/expand", {"codegen/passes", "codegen/thread"}},

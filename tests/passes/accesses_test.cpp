@@ -36,9 +36,11 @@ TEST_CASE("memory that the kernel writes is not read through the read-only cache
              Shows({"pl::load_global<4>", "warpgroup_sync", "store_global<4>"}));
 }
 
-TEST_CASE("a slice whose start is no multiple of 16 bytes is read by elements") {
-  CHECK_THAT(copy("f32[1024]", "f32[512]", "  %2: ref block f32[512] = at %0 [ds(2,512)]", "%2"),
+TEST_CASE("a slice is read by as many elements at a time as its start allows") {
+  CHECK_THAT(copy("f32[1024]", "f32[512]", "  %2: ref block f32[512] = at %0 [ds(1,512)]", "%2"),
              Shows({"load_global_nc<1>"}));
+  CHECK_THAT(copy("f32[1024]", "f32[512]", "  %2: ref block f32[512] = at %0 [ds(2,512)]", "%2"),
+             Shows({"load_global_nc<2>"}));
   CHECK_THAT(copy("f32[1024]", "f32[512]", "  %2: ref block f32[512] = at %0 [ds(4,512)]", "%2"),
              Shows({"load_global_nc<4>"}));
 }
@@ -123,6 +125,85 @@ TEST_CASE("16-bit elements that are widened are read as many at a time as they a
   %3: f32[512] = cast %2
   store %1, %3)"));
   CHECK_THAT(text, Shows({"load_global_nc<4>", "pl::to<f32>", "store_global<4>"}));
+}
+
+TEST_CASE("16-bit elements that are widened before a sum are read 16 bytes at a time") {
+  const std::string text = emitted(whole({"f16[8,512]"}, {"f32[8,1]"}, R"(
+  %2: f16[8,512] = load %0
+  %3: f32[8,512] = cast %2
+  %4: f32[8] = reduce_sum %3 [1]
+  %5: f32[8,1] = reshape %4
+  store %1, %5)"));
+  CHECK_THAT(text, Shows({"load_global_nc<8>", "pl::fold", "pl::to<f32>"}));
+}
+
+namespace {
+
+// 64 columns of a block of 512 in each turn of a loop, from `start`, written with %4 the counter.
+std::string in_turns(const std::string& start) {
+  return emitted(whole({"f16[128,512]"}, {"f32[128,1]"}, R"(
+  %2: i32[] = constant 0
+  %3: i32[] = constant 8
+  %4: f32[128,1] = constant 0
+  %5 = loop %2, %3 carry %4
+    { %6: i32[] %7: f32[128,1]
+)" + start + R"(
+      %10: ref block f16[128,64] = at %0 [:,ds(%9,64)]
+      %11: f16[128,64] = load %10
+      %12: f32[128,64] = cast %11
+      %13: f32[128] = reduce_sum %12 [1]
+      %14: f32[128,1] = reshape %13
+      %15: f32[128,1] = add %7, %14
+      yield %15
+    }
+  %16: f32[128,1] = get %5 [0]
+  store %1, %16)"));
+}
+
+}  // namespace
+
+TEST_CASE("a slice that a loop moves by whole vectors is read by vectors, any other by elements") {
+  CHECK_THAT(in_turns("      %8: i32[] = constant 64\n      %9: i32[] = mul %6, %8"),
+             Shows({"PL_NOUNROLL", "load_global_nc<8>"}));
+  CHECK_THAT(in_turns("      %8: i32[] = constant 2\n      %9: i32[] = mul %6, %8"),
+             Shows({"PL_NOUNROLL", "load_global_nc<2>"}));
+  CHECK_THAT(in_turns("      %8: i32[] = constant 1\n      %9: i32[] = add %6, %8"),
+             Shows({"PL_NOUNROLL", "load_global_nc<1>"}));
+}
+
+TEST_CASE("a mask that is the same along a vector keeps it whole") {
+  const std::string text = emitted(whole({"f32[8,512]"}, {"f32[8,512]"}, R"(
+  %2: i32[8,512] = iota [0]
+  %3: i32[8,512] = constant 5
+  %4: bool[8,512] = lt %2, %3
+  %5: f32[8,512] = constant 7
+  %6: f32[8,512] = load %0 mask %4 other %5
+  store %1, %6 mask %4)"));
+  CHECK_THAT(text, Shows({"load_global_nc<4>", "store_global<4>"}));
+}
+
+TEST_CASE("what is the same in all columns is computed once per row") {
+  const std::string text = emitted(whole({"f32[512,1]", "f32[512,64]"}, {"f32[512,64]"}, R"(
+  %3: f32[512,1] = load %0
+  %4: f32[512,1] = exp %3
+  %5: f32[512,64] = broadcast %4 [0,1]
+  %6: f32[512,64] = load %1
+  %7: f32[512,64] = mul %5, %6
+  store %2, %7)"));
+  CHECK_THAT(text, Shows({"pl::exp(", "for (i32 e = 0", "] = "}));
+  CHECK(occurrences(text, "pl::exp") == 1);
+}
+
+TEST_CASE(
+    "registers are indexed by unrolled loops alone, and what is in them is stored from there") {
+  const std::string text = emitted(whole({"f16[128,32]", "f16[32,128]"}, {"f32[128,128]"}, R"(
+  %3: f16[128,32] = load %0
+  %4: f16[32,128] = load %1
+  %5: f32[128,128] = dot %3, %4
+  store %2, %5)"));
+  CHECK_THAT(text, Shows({"dot_mma_16816", "store_global<"}));
+  CHECK(occurrences(text, "PL_NOUNROLL") == 0);
+  CHECK(occurrences(text, "load_shared") == 0);
 }
 
 TEST_CASE("a transposed copy writes whole vectors") {

@@ -233,6 +233,7 @@ TEST_CASE("a loop's first barrier answers to its turn before") {
     b.add(Sync{});
     b.close();
     b.add(Sync{});
+    b.add(acts());
   });
   place_barriers(p);
   CHECK(printed(p) == R"(  PL_UNROLL for (i32 k = 0; k < 4; ++k) {
@@ -243,6 +244,7 @@ TEST_CASE("a loop's first barrier answers to its turn before") {
     pl::warpgroup_sync();
   }
   pl::warpgroup_sync();
+  pl::cp_async_commit();
 )");
 }
 
@@ -253,9 +255,23 @@ TEST_CASE("a barrier behind a condition does not stand for one that all reach") 
     b.add(Sync{});
     b.close();
     b.add(Sync{});
+    b.add(acts());
   });
   place_barriers(p);
   CHECK_THAT(printed(p), ContainsSubstring("  }\n  pl::warpgroup_sync();\n"));
+}
+
+TEST_CASE("nobody waits at the end of a kernel") {
+  Program p = program([](Exprs& e, Builder& b) {
+    b.add(acts());
+    b.open(If{e.plain(Operator::less, declared(e, "n"), e.number(3), bool_), {}});
+    b.add(acts());
+    b.add(Sync{});
+    b.close();
+    b.add(Sync{});
+  });
+  place_barriers(p);
+  CHECK_THAT(printed(p), !ContainsSubstring("warpgroup_sync"));
 }
 
 TEST_CASE("a name that nobody uses goes, and with it what it alone used") {

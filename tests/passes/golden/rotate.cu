@@ -38,6 +38,5 @@ PL_KERNEL(128) rotate_kernel(const f32* in0, f32* out0) {
     const f32 o1 = a0;
     pl::store_global<1>(w1 + i * 256, &o1, (t & 120) == 0);
   }
-  pl::warpgroup_sync();
 }
 PL_EXPORT(rotate_kernel)

@@ -1,0 +1,28 @@
+// What is known of the scalar indices of a graph, by the arithmetic of the program of a thread.
+#pragma once
+
+#include <unordered_map>
+
+#include "codegen/graph/graph.hpp"
+#include "codegen/thread/expr.hpp"
+
+namespace palladium::passes {
+
+class Indices {
+ public:
+  explicit Indices(const graph::Graph& g);
+
+  /// Of a scalar of integers: what it is a multiple of, and its interval.
+  const thread::Facts& facts(graph::ValueId v) { return exprs_.facts(expr(v, 0)); }
+
+ private:
+  thread::ExprId expr(graph::ValueId v, int depth);
+  thread::ExprId leaf(graph::ValueId v);
+
+  const graph::Graph& g_;
+  thread::Exprs exprs_;
+  std::unordered_map<std::uint32_t, graph::ValueId> loop_of_;  // of a loop's index
+  std::unordered_map<std::uint32_t, thread::ExprId> known_;
+};
+
+}  // namespace palladium::passes
