@@ -58,6 +58,11 @@ std::string Lowered::decisions(const CompileOptions& options) const {
   return cuda::describe(g, text_options(g, options));
 }
 
+Report Lowered::report(const CompileOptions& options) const {
+  const graph::Graph& g = graph_of(state_);
+  return cuda::report(g, text_options(g, options));
+}
+
 std::string Lowered::key(const CompileOptions& options) const {
   return runtime::key_of(graph_of(state_), arch_of(options)).hex();
 }

@@ -43,6 +43,8 @@ class Commands {
     show->add_flag("--cuda", show_.cuda, "The emitted CUDA C++");
     show->add_flag("--ptx", show_.ptx, "What NVRTC makes of it");
     show->add_flag("--resources", show_.resources, "Registers, shared memory, spills");
+    show->add_flag("--report", show_.report,
+                   "Sectors and bank conflicts of each access, instructions by kind");
     add_json(show, show_.json);
 
     auto* warm =

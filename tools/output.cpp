@@ -57,4 +57,52 @@ std::string text_of(const Resources& r) {
   return text;
 }
 
+Json json_of(const Report& r) {
+  Json accesses = Json::array();
+  for (const AccessReport& a : r.accesses)
+    accesses.push_back({{"function", a.function},
+                        {"line", a.at.line == 0 ? "" : fmt::format("{}:{}", a.at.file, a.at.line)},
+                        {"space", a.shared ? "shared" : "global"},
+                        {"store", a.store},
+                        {"bytes", a.bytes},
+                        {"times", a.times},
+                        {"touched", a.touched},
+                        {"needed", a.needed}});
+  const InstructionMix& m = r.mix;
+  return {{"accesses", std::move(accesses)},
+          {"global_loads", m.global_loads},
+          {"global_stores", m.global_stores},
+          {"shared_loads", m.shared_loads},
+          {"shared_stores", m.shared_stores},
+          {"operations", m.operations},
+          {"special", m.special},
+          {"products", m.products},
+          {"exchanges", m.exchanges},
+          {"barriers", m.barriers},
+          {"global_bytes", r.global_bytes},
+          {"depends_on_call", r.depends_on_call}};
+}
+
+std::string text_of(const Report& r) {
+  std::string out;
+  for (const AccessReport& a : r.accesses) {
+    out += fmt::format("{:<22} {:>3} bytes x {:<6g}", a.function, a.bytes, a.times);
+    if (a.needed > 0)
+      out +=
+          fmt::format("  {:>3} of {} {}", a.touched, a.needed, a.shared ? "wavefronts" : "sectors");
+    if (a.at.line != 0) out += fmt::format("  {}:{}", a.at.file, a.at.line);
+    out += "\n";
+  }
+  const InstructionMix& m = r.mix;
+  out +=
+      fmt::format("per thread{}: {:g} global loads, {:g} stores; {:g} shared loads, {:g} stores\n",
+                  r.depends_on_call ? ", a turn of loops whose trips a call decides" : "",
+                  m.global_loads, m.global_stores, m.shared_loads, m.shared_stores);
+  out += fmt::format(
+      "            {:g} operations, {:g} special, {:g} products, {:g} exchanges, {:g} barriers\n",
+      m.operations, m.special, m.products, m.exchanges, m.barriers);
+  out += fmt::format("            {:g} bytes of global memory\n", r.global_bytes);
+  return out;
+}
+
 }  // namespace palladium::tools

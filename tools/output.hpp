@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "palladium/report.hpp"
 #include "palladium/resources.hpp"
 
 namespace palladium::tools {
@@ -33,5 +34,9 @@ bool finish();
 Json json_of(const Resources& resources);
 /// One line each.
 std::string text_of(const Resources& resources);
+
+Json json_of(const Report& report);
+/// A line per access, then the instructions.
+std::string text_of(const Report& report);
 
 }  // namespace palladium::tools

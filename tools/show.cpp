@@ -14,7 +14,8 @@ int show_kernel(const Show& asked, const NamedKernel& named) {
   if (arch.empty()) arch = named.archs.empty() ? default_arch() : named.archs.front();
   const CompileOptions options{.arch = arch};
   const Lowered& kernel = named.kernel;
-  const bool only_name = !asked.graph && !asked.cuda && !asked.ptx && !asked.resources;
+  const bool only_name =
+      !asked.graph && !asked.cuda && !asked.ptx && !asked.resources && !asked.report;
 
   Json object = {{"kernel", kernel.name()}, {"arch", options.arch}, {"key", kernel.key(options)}};
   std::vector<Part> parts;
@@ -26,6 +27,10 @@ int show_kernel(const Show& asked, const NamedKernel& named) {
   if (asked.cuda) {
     const std::string source = kernel.cuda_source(options);
     add("cuda", source, source);
+  }
+  if (asked.report) {
+    const Report report = kernel.report(options);
+    add("report", json_of(report), text_of(report));
   }
   if (asked.ptx || asked.resources) {
     const Compiled compiled = kernel.compile(options);

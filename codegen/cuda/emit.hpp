@@ -7,6 +7,7 @@
 
 #include "codegen/graph/graph.hpp"
 #include "codegen/thread/parameter.hpp"
+#include "palladium/report.hpp"
 
 namespace palladium::cuda {
 
@@ -41,6 +42,9 @@ Emitted emit(const graph::Graph& g, const Options& options);
 /// The text as it is compiled: where the graph asks for line info, each line behind a `#line` that
 /// names the user's.
 std::string compiled_text(const graph::Graph& g, const Emitted& emitted);
+
+/// What the text asks of a multiprocessor.
+Report report(const graph::Graph& g, const Options& options);
 
 /// The decisions that led to the text, for people: where each Ref and value lives, layouts, passes.
 std::string describe(const graph::Graph& g, const Options& options);

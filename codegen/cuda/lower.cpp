@@ -9,6 +9,7 @@
 #include "codegen/cuda/printer.hpp"
 #include "codegen/expand/expand.hpp"
 #include "codegen/graph/limits.hpp"
+#include "codegen/thread/report.hpp"
 #include "palladium/error.hpp"
 
 namespace palladium::cuda {
@@ -169,6 +170,10 @@ Emitted emit(const graph::Graph& g, const Options& options) {
           .cluster_blocks = p.cluster_blocks,
           .shared_bytes = p.shared_bytes,
           .lines = std::move(printed.lines)};
+}
+
+Report report(const graph::Graph& g, const Options& options) {
+  return thread::report(thread_program(lower(g, options.compute_capability)));
 }
 
 std::string describe(const graph::Graph& g, const Options& options) {

@@ -15,6 +15,7 @@
 #include "palladium/array.hpp"
 #include "palladium/call.hpp"
 #include "palladium/device.hpp"
+#include "palladium/report.hpp"
 #include "palladium/resources.hpp"
 #include "palladium/spec.hpp"
 
@@ -111,6 +112,8 @@ class PALLADIUM_API Lowered {
   std::string cuda_source(const CompileOptions& options = {}) const;
   /// Where each Ref and value lives, and the passes that decided it.
   std::string decisions(const CompileOptions& options = {}) const;
+  /// What that asks of a multiprocessor: how its accesses fall on memory, its instructions.
+  Report report(const CompileOptions& options = {}) const;
   /// The kernel's name in the cache, 64 hex digits.
   std::string key(const CompileOptions& options = {}) const;
   /// What that name is made of, by name: short parts as text, long ones as digests.

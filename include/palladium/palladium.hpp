@@ -15,6 +15,7 @@
 #include "palladium/ops.hpp"
 #include "palladium/record.hpp"
 #include "palladium/ref.hpp"
+#include "palladium/report.hpp"
 #include "palladium/resources.hpp"
 #include "palladium/spec.hpp"
 #include "palladium/types.hpp"

@@ -1,0 +1,219 @@
+#include "codegen/thread/report.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string_view>
+
+#include "codegen/base/overloaded.hpp"
+#include "codegen/thread/evaluate.hpp"
+
+namespace palladium::thread {
+namespace {
+
+using Number = std::optional<std::int64_t>;
+
+constexpr std::int64_t lanes = 32, sector = 32, wavefront = 128, bank = 4;
+constexpr std::int64_t least_unknown = 4096;
+
+class Reader {
+ public:
+  explicit Reader(const Program& p) : p_(p), e_(p.exprs) {}
+
+  Report run() {
+    visit(p_.body, 1);
+    return std::move(report_);
+  }
+
+ private:
+  void visit(const Statements& list, double times) {
+    for (const Statement& s : list) {
+      at_ = s.at;
+      std::visit(Overloaded{[&](const Let& x) { let(x, times); },
+                            [&](const Declare& x) { count(x.values, times); },
+                            [&](const Assign& x) { count({x.value}, times); },
+                            [&](const Block& x) { visit(x.body, times); },
+                            [&](const If& x) {
+                              count({x.condition}, times);
+                              visit(x.body, times);
+                            },
+                            [&](const For& x) { loop(x, times); },
+                            [&](const Load& x) { access(x.access, x.access.place, false, times); },
+                            [&](const Store& x) { access(x.access, x.access.place, true, times); },
+                            [&](const Flush& x) {
+                              access(x.access, x.from, false, times);
+                              access(x.access, x.access.place, true, times);
+                            },
+                            [&](const Call& x) { call(x, times); },
+                            // Nothing of these is in a cubin.
+                            [](const Check&) {}, [](const CheckRange&) {}, [](const Comment&) {},
+                            [&](const Sync&) { report_.mix.barriers += times; }},
+                 s.what);
+    }
+  }
+
+  void let(const Let& x, double times) {
+    values_[index(x.variable)] = x.value;
+    count({x.value}, times);
+  }
+
+  void loop(const For& x, double times) {
+    const Number low = number(x.low, 0), high = number(x.high, 0);
+    const bool known = is_static(x.low) && is_static(x.high) && low && high;
+    report_.depends_on_call |= !known;
+    counters_[index(x.counter)] = low.value_or(0);
+    const std::int64_t trips =
+        known ? std::max<std::int64_t>(0, (*high - *low + x.step - 1) / x.step) : 1;
+    visit(x.body, times * static_cast<double>(trips));
+  }
+
+  bool is_static(ExprId e) const { return e_.facts(e).low == e_.facts(e).high; }
+
+  void call(const Call& x, double times) {
+    const std::string_view name = x.function;
+    if (name.starts_with("dot_"))
+      report_.mix.products += times;
+    else if (name.starts_with("reduce_"))
+      report_.mix.exchanges += times;
+    else if (name.starts_with("ldmatrix"))
+      report_.mix.shared_loads += times;
+    count(x.args, times);
+  }
+
+  // ---- instructions
+
+  void count(const std::vector<ExprId>& roots, double times) {
+    for (const ExprId e : roots)
+      if (e != no_expr) count(e, times);
+  }
+
+  void count(ExprId root, double times) {
+    const Expr& e = e_[root];
+    switch (e.node) {
+    case Node::op: {
+      const bool special = graph::info(e.op).ulp > 0 && e.type.is_float();
+      (special ? report_.mix.special : report_.mix.operations) += times;
+      break;
+    }
+    case Node::plain:
+    case Node::choose:
+    case Node::all: report_.mix.operations += times; break;
+    case Node::call:
+      if (std::string_view(e.function).starts_with("shuffle"))
+        report_.mix.exchanges += times;
+      else if (std::string_view(e.function) == "fold")
+        report_.mix.operations += times;
+      break;
+    // Constants after unrolling, or part of an address.
+    case Node::element: return;
+    default: break;
+    }
+    count(e.args, times);
+  }
+
+  // ---- accesses
+
+  void access(const Access& a, const Place& place, bool store, double times) {
+    AccessReport r{.at = at_,
+                   .function = a.function,
+                   .shared = place.shared,
+                   .store = store,
+                   .bytes = a.width * place.type.bytes(),
+                   .times = times};
+    count({a.test, a.valid}, times);
+    std::vector<std::int64_t> addresses;
+    bool known = true;
+    for (std::int64_t lane = 0; lane < lanes; ++lane) {
+      if (a.test != no_expr && number(a.test, lane).value_or(1) == 0) continue;
+      const Number at = address(place, lane);
+      known &= at.has_value();
+      if (at) addresses.push_back(*at);
+    }
+    if (known && !addresses.empty()) fall(r, addresses);
+    double& n = store ? (r.shared ? report_.mix.shared_stores : report_.mix.global_stores)
+                      : (r.shared ? report_.mix.shared_loads : report_.mix.global_loads);
+    n += times;
+    if (!r.shared) report_.global_bytes += times * r.bytes;
+    report_.accesses.push_back(std::move(r));
+  }
+
+  // In bytes, from where the block's memory begins.
+  Number address(const Place& place, std::int64_t lane) {
+    const Number base = place.shared ? number(place.base, lane) : Number(0);
+    const Number offset = place.offset == no_expr ? Number(0) : number(place.offset, lane);
+    if (!base || !offset) return {};
+    return *base + *offset * place.type.bytes();
+  }
+
+  static void fall(AccessReport& r, const std::vector<std::int64_t>& addresses) {
+    r.shared ? on_banks(r, addresses) : on_sectors(r, addresses);
+  }
+
+  static void on_sectors(AccessReport& r, const std::vector<std::int64_t>& addresses) {
+    std::set<std::int64_t> touched, bytes;
+    for (const std::int64_t at : addresses)
+      for (std::int64_t b = 0; b < r.bytes; ++b) {
+        touched.insert((at + b) / sector);
+        bytes.insert(at + b);
+      }
+    r.touched = static_cast<int>(touched.size());
+    r.needed = static_cast<int>((static_cast<std::int64_t>(bytes.size()) + sector - 1) / sector);
+  }
+
+  // Lanes are served in groups whose bytes fill a wavefront; each bank gives one word to a group.
+  static void on_banks(AccessReport& r, const std::vector<std::int64_t>& addresses) {
+    const std::int64_t width = std::max<std::int64_t>(r.bytes, bank);
+    const auto group = static_cast<std::size_t>(wavefront / width);
+    for (std::size_t first = 0; first < addresses.size(); first += group) {
+      std::map<std::int64_t, std::set<std::int64_t>> words;  // by bank
+      for (std::size_t i = first; i < std::min(first + group, addresses.size()); ++i)
+        for (std::int64_t b = 0; b < r.bytes; b += bank) {
+          const std::int64_t word = (addresses[i] + b) / bank;
+          words[word % lanes].insert(word);
+        }
+      std::size_t most = 0;
+      for (const auto& [_, in_bank] : words) most = std::max(most, in_bank.size());
+      r.touched += static_cast<int>(most);
+      ++r.needed;
+    }
+  }
+
+  // ---- numbers
+
+  Number number(ExprId e, std::int64_t lane) {
+    return evaluate(e_, e, [&](VariableId v) { return value(v, lane); });
+  }
+
+  Number value(VariableId id, std::int64_t lane) {
+    if (const auto it = counters_.find(index(id)); it != counters_.end()) return it->second;
+    const auto it = values_.find(index(id));
+    if (it == values_.end()) return unknown(e_[id]);
+    const Expr& e = e_[it->second];
+    if (e.node != Node::call) return number(it->second, lane);
+    const std::string_view function = e.function;
+    if (function == "thread" || function == "lane" || function == "program_thread") return lane;
+    const bool first =
+        function == "block_x" || function == "warpgroup" || function == "shared_base";
+    return first ? Number(0) : Number();
+  }
+
+  // A parameter: the least number from which on it may be large.
+  static Number unknown(const Variable& v) {
+    if (v.type != i64 || v.form != Form::value) return {};
+    const std::int64_t by = std::max<std::int64_t>(1, v.facts.multiple);
+    return (least_unknown + by - 1) / by * by;
+  }
+
+  const Program& p_;
+  const Exprs& e_;
+  Report report_;
+  Location at_;
+  std::map<std::uint32_t, ExprId> values_;          // of names
+  std::map<std::uint32_t, std::int64_t> counters_;  // of loops, in their first turns
+};
+
+}  // namespace
+
+Report report(const Program& program) { return Reader(program).run(); }
+
+}  // namespace palladium::thread

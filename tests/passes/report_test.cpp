@@ -1,0 +1,101 @@
+// What a kernel's report says of its accesses and instructions.
+#include "tests/passes/lowering.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+namespace {
+
+using namespace palladium;
+using namespace palladium::test;
+
+Report reported(std::string_view graph, int compute_capability = 90) {
+  return cuda::report(graph_of(graph), {.compute_capability = compute_capability});
+}
+
+const AccessReport& access(const Report& r, bool shared, bool store) {
+  for (const AccessReport& a : r.accesses)
+    if (a.shared == shared && a.store == store) return a;
+  FAIL("no such access");
+  return r.accesses[0];
+}
+
+TEST_CASE("a row that a warp reads in order touches no more sectors than it needs") {
+  const Report r = reported(whole({"f32[1024]"}, {"f32[1024]"}, R"(
+  %2: f32[1024] = load %0
+  %3: f32[1024] = exp %2
+  store %1, %3)"));
+  const AccessReport& load = access(r, false, false);
+  CHECK(load.bytes == 16);
+  CHECK(load.times == 2);
+  CHECK(load.touched == 16);
+  CHECK(load.needed == 16);
+  CHECK(r.mix.global_loads == 2);
+  CHECK(r.mix.global_stores == 2);
+  CHECK(r.mix.special == 8);
+  CHECK(r.mix.barriers == 0);
+  CHECK(r.global_bytes == 64);
+  CHECK_FALSE(r.depends_on_call);
+}
+
+TEST_CASE("a column that a warp reads touches a sector for each element") {
+  const Report r = reported(whole({"f32[128,64]"}, {"f32[64,128]"}, R"(
+  %2: ref block f32[64,128] = ref_transpose %0 [1,0]
+  %3: f32[64,128] = load %2
+  store %1, %3)"));
+  const AccessReport &load = access(r, false, false), &store = access(r, false, true);
+  CHECK(load.touched + store.touched > load.needed + store.needed);
+}
+
+TEST_CASE("the lanes whose test fails touch nothing") {
+  const Report r = reported(whole({"f32[8]"}, {"f32[8]"}, R"(
+  %2: f32[8] = load %0
+  store %1, %2)"));
+  CHECK(access(r, false, true).touched == 1);
+}
+
+TEST_CASE("bank conflicts are the wavefronts beyond those that the bytes need") {
+  const Report r = reported(whole({"f32[32,32]"}, {"f32[32,32]"}, R"(
+  %3: f32[32,32] = load %0
+  store %2, %3
+  %4: ref smem f32[32,32] = ref_transpose %2 [1,0]
+  %5: f32[32,32] = load %4
+  store %1, %5)",
+                                  {"smem f32[32,32]"}));
+  int most = 0;
+  for (const AccessReport& a : r.accesses)
+    if (a.shared && a.needed > 0) most = std::max(most, a.touched / a.needed);
+  CHECK(most > 1);
+  CHECK(r.mix.barriers >= 1);
+}
+
+TEST_CASE("a loop's accesses count by its trips") {
+  const Report r = reported(whole({"f32[8,512]"}, {"f32[512]"}, R"(
+  %2: i32[] = constant 0
+  %3: i32[] = constant 8
+  %4: f32[512] = constant 0
+  %5 = loop %2, %3 carry %4
+    { %6: i32[] %7: f32[512]
+      %8: ref block f32[512] = at %0 [%6,:]
+      %9: f32[512] = load %8
+      %10: f32[512] = add %7, %9
+      yield %10
+    }
+  %11: f32[512] = get %5 [0]
+  store %1, %11)"));
+  CHECK(access(r, false, false).times == 8);
+  CHECK_FALSE(r.depends_on_call);
+}
+
+TEST_CASE("an access whose place depends on data says so by having no sectors") {
+  const Report r = reported(whole({"f32[512]", "i32[1]"}, {"f32[64]"}, R"(
+  %3: ref block i32[] = at %1 [0]
+  %4: i32[] = load %3
+  %5: ref block f32[64] = at %0 [ds(%4,64)]
+  %6: f32[64] = load %5
+  store %2, %6)"));
+  int unknown = 0;
+  for (const AccessReport& a : r.accesses) unknown += a.needed == 0;
+  CHECK(unknown == 1);
+}
+
+}  // namespace
