@@ -177,7 +177,7 @@ std::string Printer::joined(const std::vector<ExprId>& args) const {
 
 std::string Printer::call(const Expr& e) const {
   const std::string of = e.templated ? "<" + type_name(e.type) + ">" : "";
-  return fmt::format("pl::{}{}({})", e.function, of, joined(e.args));
+  return fmt::format("pl::{}{}({})", device::info(e.function).name, of, joined(e.args));
 }
 
 std::string Printer::operation(const Expr& e) const {
@@ -223,6 +223,11 @@ std::string Printer::text(ExprId id) const {
   case Node::reinterpret:
     return fmt::format("reinterpret_cast<{}{}*>({})", is_writable(e.args[0]) ? "" : "const ",
                        type_name(e.type), text(e.args[0]));
+  case Node::bitcast: return fmt::format("pl::bitcast<{}>({})", type_name(e.type), text(e.args[0]));
+  case Node::fold:
+    return e.how == thread::Fold::sum   ? "pl::Sum()"
+           : e.how == thread::Fold::max ? "pl::Max()"
+                                        : "pl::Min()";
   case Node::call: return call(e);
   case Node::choose:
     return fmt::format("{} ? {} : {}", text(e.args[0], conjunction), text(e.args[1], primary),
@@ -314,7 +319,8 @@ std::string Printer::place(const thread::Place& p) const {
 
 std::string Printer::access(const thread::Access& a, const std::string& first,
                             const std::string& second) const {
-  std::string out = fmt::format("pl::{}<{}>({}, {}", a.function, a.width, first, second);
+  std::string out =
+      fmt::format("pl::{}<{}>({}, {}", device::info(a.function).name, a.width, first, second);
   if (a.valid != no_expr) out += ", " + text(a.valid);
   if (a.test != no_expr) out += ", " + text(a.test);
   return out + ");";
@@ -342,7 +348,7 @@ std::string Printer::text_of(const thread::Call& s) const {
   }
   if (!of.empty()) of = "<" + of + ">";
   const std::string to = s.to == no_expr ? "" : text(s.to) + " = ";
-  return fmt::format("{}pl::{}{}({});", to, s.function, of, joined(s.args));
+  return fmt::format("{}pl::{}{}({});", to, device::info(s.function).name, of, joined(s.args));
 }
 
 std::string Printer::text_of(const thread::Check& s) const {

@@ -130,7 +130,7 @@ thread::Statement Nest::vector_access(Vector v) {
         continue;
       }
       const ExprId left = e_.plain(Operator::sub, b.limit, e_.sum(b.at));
-      access.valid = access.valid == no_expr ? left : e_.call("min", i32, {access.valid, left});
+      access.valid = access.valid == no_expr ? left : e_.call(Row::min, i32, {access.valid, left});
     }
     v.bounds = std::move(rest);
   }
@@ -169,17 +169,17 @@ Nest::Vector Nest::load_of(const Address& a, const DimMap& map, VariableId array
           .tests = reading_threads(a)};
 }
 
-const char* load_function(const Address& a) {
-  return a.resident    ? "load_resident"
-         : a.shared    ? "load_shared_padded"
-         : a.read_only ? "load_global_nc"
-                       : "load_global";
+Row load_function(const Address& a) {
+  return a.resident    ? Row::load_resident
+         : a.shared    ? Row::load_shared_padded
+         : a.read_only ? Row::load_global_nc
+                       : Row::load_global;
 }
 
-const char* load_function_of_part(const Address& a) {
-  return a.resident    ? "load_resident_part"
-         : a.read_only ? "load_global_nc_part"
-                       : "load_global_part";
+Row load_function_of_part(const Address& a) {
+  return a.resident    ? Row::load_resident_part
+         : a.read_only ? Row::load_global_nc_part
+                       : Row::load_global_part;
 }
 
 VariableId Nest::unfilled(const char* of, DType type, std::int64_t count) {
@@ -241,8 +241,9 @@ ExprId Nest::joined_access(const Address& a, const DimMap& map, ExprId mask) {
     if (k > 0) moved = e_.plain(Operator::shift_left, moved, e_.number(8 * part.bytes() * k), bits);
     joined = k == 0 ? moved : e_.plain(Operator::bit_or, joined, moved, bits);
   }
-  ExprId whole = e_.call("bitcast", a.dtype, {e_.cast(bits, joined)}, true);
-  if (test != no_expr) whole = e_.choose(test, whole, e_.call("out_of_bounds", a.dtype, {}, true));
+  ExprId whole = e_.bitcast(a.dtype, e_.cast(bits, joined));
+  if (test != no_expr)
+    whole = e_.choose(test, whole, e_.call(Row::out_of_bounds, a.dtype, {}, true));
   return temporary("a", whole);
 }
 

@@ -150,7 +150,7 @@ ExprId Nest::leaf(ValueId v, const Coordinates& c) {
 
 ExprId Nest::coordinate_value(const Affine& c, DType t) {
   const ExprId sum = e_.sum(c);
-  return t == i32 ? sum : e_.call("to", t, {sum}, true);
+  return t == i32 ? sum : e_.call(Row::to, t, {sum}, true);
 }
 
 // ---- coordinates
@@ -286,7 +286,7 @@ ExprId Nest::load_registers(ValueId v, const Coordinates& c, const DimMap& map) 
   const ExprId exists = predicate(bounds);
   if (exists == no_expr) return got;
   const DType t = g_[v].type.dtype;
-  return temporary("x", e_.choose(exists, got, e_.call("out_of_bounds", t, {}, true)));
+  return temporary("x", e_.choose(exists, got, e_.call(Row::out_of_bounds, t, {}, true)));
 }
 
 ExprId Nest::scalar(ValueId v, bool enter) {

@@ -40,9 +40,9 @@ thread::Program Expander::run() {
   find_mutable_storages();
   find_unstored();
   b_.at(g_.at);
-  if (l_.shared_bytes > 0) smem_ = b_.let_here("smem", e_.call("shared_base", u32, {}));
+  if (l_.shared_bytes > 0) smem_ = b_.let_here("smem", e_.call(Row::shared_base, u32, {}));
   // A shuffle, for which whole warps must come: here they do.
-  warpgroup_ = b_.let_here("warpgroup", e_.call("warpgroup", u32, {}));
+  warpgroup_ = b_.let_here("warpgroup", e_.call(Row::warpgroup, u32, {}));
   name_programs();
   std::int64_t first = 0;
   for (const passes::LoweredBody& body : l_.bodies) {
@@ -131,7 +131,7 @@ ExprId Expander::grid_size(int axis) {
 // Programs on the parallel axes are numbered row-major over the blocks (or clusters).
 void Expander::name_programs() {
   program_ids_.resize(g_.mapping.grid.size(), no_expr);
-  const ExprId block = e_.call("block_x", i32, {});
+  const ExprId block = e_.call(Row::block_x, i32, {});
   const std::int64_t blocks = p_.cluster_blocks;
   ExprId rest = blocks > 1 ? e_.plain(Operator::div, block, number(blocks)) : block;
   const auto& axes = l_.parallel_axes;
@@ -346,7 +346,7 @@ ExprId Expander::advanced(VariableId counter, std::int64_t step, ValueId limit) 
       i.op == Op::Constant ? graph::to_int(i32, i.attr.bits) : std::int64_t{INT32_MAX};
   const std::int64_t last = INT32_MAX - step;  // from which a step can be made
   if (most - 1 <= last) return no_expr;
-  const ExprId at_most = e_.call("min", i32, {e_.variable(counter), number(last)});
+  const ExprId at_most = e_.call(Row::min, i32, {e_.variable(counter), number(last)});
   return e_.sum(Affine::term(at_most) + Affine(step));
 }
 
@@ -414,18 +414,18 @@ void Expander::expand_one(const passes::Dot& d) {
   const std::int64_t depth = view.trans_a ? a.shape[0] : a.shape[1];
   if (!d.accumulates) declare_storage(d.result, true);
   thread::Call call{
-      .function = "dot_fma",
+      .function = Row::dot_fma,
       .templates = {rows, columns, std::int64_t{d.warps_m}, view.trans_a, view.trans_b},
       .args = {e_.address(storage(d.result)), shared_address(d.a),
                number(a.row_stride * a.dtype.bytes()), shared_address(d.b),
                number(b.row_stride * b.dtype.bytes()), number(depth)}};
   switch (d.unit) {
   case Unit::mma_16816:
-    call.function = "dot_mma_16816";
+    call.function = Row::dot_mma_16816;
     call.templates.emplace_back(a.dtype);
     break;
-  case Unit::mma_1688: call.function = "dot_mma_1688"; break;
-  case Unit::mma_tf32: call.function = "dot_mma_tf32"; break;
+  case Unit::mma_1688: call.function = Row::dot_mma_1688; break;
+  case Unit::mma_tf32: call.function = Row::dot_mma_tf32; break;
   case Unit::fma:
     call.templates.emplace_back(a.dtype);
     call.templates.emplace_back(result.dtype);
@@ -453,8 +453,8 @@ ExprId Expander::dim(const Dim& d) {
   case DimOp::mod: return plain(Operator::rem, a);
   case DimOp::cdiv:
     return plain(Operator::div, e_.sum(Affine::term(a) + Affine::term(b) + Affine(-1), i64));
-  case DimOp::min: return e_.call("min", i64, {a, b});
-  case DimOp::max: return e_.call("max", i64, {a, b});
+  case DimOp::min: return e_.call(Row::min, i64, {a, b});
+  case DimOp::max: return e_.call(Row::max, i64, {a, b});
   case DimOp::symbol:
   case DimOp::constant: break;
   }

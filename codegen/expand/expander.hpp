@@ -11,6 +11,7 @@
 
 namespace palladium::expand {
 
+using device::Row;
 using graph::Extents;
 using graph::ValueId;
 using passes::DimMap;

@@ -291,20 +291,20 @@ void Nest::expand_sink(const passes::Flush& s) {
   const DimMap all = passes::identity_map(layout_.rank());
   mask_replicas();
   if (const ExprId stored = x_.is_stored(s.storage); stored != no_expr)
-    thread_mask_.push_back(e_.call("was_stored", bool_, {stored}));
+    thread_mask_.push_back(e_.call(Row::was_stored, bool_, {stored}));
   open_repetitions(true, true);
   open_groups();
   const Storage& storage = l_.storages[s.storage];
   Address to = window_address(s.window, coordinates_);
   Vector v{.direction = Direction::store,
-           .function = "store_global",
-           .function_of_part = "store_global_part",
+           .function = Row::store_global,
+           .function_of_part = Row::store_global_part,
            .place = to,
            .bounds = to.bounds,
            .tests = thread_mask_};
   if (storage.place == Place::shared) {
     v.direction = Direction::flush;
-    v.function = "flush_resident", v.function_of_part = "flush_resident_part";
+    v.function = Row::flush_resident, v.function_of_part = Row::flush_resident_part;
     v.from = storage_address(s.storage, coordinates_);
     add_padding(e_, v.bounds, padding(all));
     b_.add_statement(vector_access(std::move(v)));
@@ -409,8 +409,8 @@ void Nest::store_element(const Address& a, ExprId value, ExprId mask, const Boun
   b_.add(thread::Assign{e_.element(o, element_), value});
   b_.close();
   Vector v{.direction = Direction::store,
-           .function = a.shared ? "store_shared" : "store_global",
-           .function_of_part = "store_global_part",
+           .function = a.shared ? Row::store_shared : Row::store_global,
+           .function_of_part = Row::store_global_part,
            .place = a,
            .array = o,
            .bounds = bounds,
@@ -421,7 +421,7 @@ void Nest::store_element(const Address& a, ExprId value, ExprId mask, const Boun
 
 void Nest::store_one(const Address& a, VariableId from, ExprId mask, const Bounds& bounds) {
   std::vector<ExprId> tests = thread_mask_;
-  thread::Access access{.function = a.shared ? "store_shared" : "store_global",
+  thread::Access access{.function = a.shared ? Row::store_shared : Row::store_global,
                         .registers = e_.address(from),
                         .place = place_of(a)};
   std::vector<ExprId> first;
@@ -440,7 +440,7 @@ void Nest::store_parts(const Address& a, ExprId value, ExprId mask, const Bounds
     b_.add(thread::Let{v, x});
     return v;
   };
-  const ExprId whole = e_.call("bitcast", bits, {e_.variable(named(a.dtype, value))}, true);
+  const ExprId whole = e_.bitcast(bits, e_.variable(named(a.dtype, value)));
   for (std::size_t k = 0; k < a.parts.size(); ++k) {
     Bounds bounds = a.parts[k].bounds;
     add_padding(e_, bounds, limits);

@@ -86,7 +86,7 @@ class Nest {
     graph::Op op{};
     DType type = {};  // of the accumulator
     ExprId identity = no_expr;
-    const char* how = "";
+    thread::Fold how{};
     layout::Layout result = {};
     VariableId acc = thread::no_variable;
     std::int64_t registers = 1;
@@ -159,8 +159,7 @@ class Nest {
   /// One access of every element of a vector.
   struct Vector {
     Direction direction = Direction::load;
-    const char* function = "";
-    const char* function_of_part = "";
+    Row function{}, function_of_part{};
     Address place = {};
     VariableId array = thread::no_variable;  // registers: array + first + e
     Affine first = {};
@@ -209,8 +208,8 @@ class Nest {
 DType unsigned_of(int bytes);
 
 /// How an address is read, wholly or in part.
-const char* load_function(const Address& a);
-const char* load_function_of_part(const Address& a);
+Row load_function(const Address& a);
+Row load_function_of_part(const Address& a);
 
 /// Adds the tests of `padding` that `bounds` do not imply.
 void add_padding(const Exprs& e, Bounds& bounds, const Bounds& padding);

@@ -14,7 +14,7 @@ ExprId Nest::Folding::accumulator(Exprs& e, ExprId at) const {
 }
 
 ExprId Nest::converted(ExprId x, DType to) {
-  return e_[x].type == to ? x : e_.call("to", to, {x}, true);
+  return e_[x].type == to ? x : e_.call(Row::to, to, {x}, true);
 }
 
 Nest::Folding Nest::folding(const passes::Reduce& s) {
@@ -26,9 +26,11 @@ Nest::Folding Nest::folding(const passes::Reduce& s) {
   f.registers = shared ? std::int64_t{1} << f.result.reg.size() : f.result.registers();
   f.one = f.registers == 1 && !shared;
   switch (f.op) {
-  case Op::ReduceSum: f.how = "Sum", f.identity = e_.literal(f.type, 0); break;
-  case Op::ReduceMax: f.how = "Max", f.identity = e_.call("min_value", f.type, {}, true); break;
-  default: f.how = "Min", f.identity = e_.call("max_value", f.type, {}, true); break;
+  case Op::ReduceSum: f.how = thread::Fold::sum, f.identity = e_.literal(f.type, 0); break;
+  case Op::ReduceMax:
+    f.how = thread::Fold::max, f.identity = e_.call(Row::min_value, f.type, {}, true);
+    break;
+  default: f.how = thread::Fold::min, f.identity = e_.call(Row::max_value, f.type, {}, true); break;
   }
   return f;
 }
@@ -65,7 +67,7 @@ void Nest::fold_elements(const passes::Reduce& s, const Folding& f) {
   const ExprId at =
       e_.sum(shared ? low_register_index(kept, bits) : register_index(f.result, kept));
   const ExprId to = f.accumulator(e_, at);
-  b_.add(thread::Assign{to, e_.call("fold", f.type, {e_.call(f.how, f.type, {}), to, value})});
+  b_.add(thread::Assign{to, e_.call(Row::fold, f.type, {e_.fold(f.how), to, value})});
 }
 
 // Over the lanes of each warp, then over the warps, through shared memory.
@@ -83,13 +85,13 @@ void Nest::fold_threads(const passes::Reduce& s, const Folding& f) {
     }
   }
   const ExprId acc = f.one ? e_.variable(f.acc) : e_.address(f.acc);
-  const ExprId to = f.one ? acc : no_expr, how = e_.call(f.how, f.type, {});
+  const ExprId to = f.one ? acc : no_expr, how = e_.fold(f.how);
   if (lanes != 0)
     b_.add(thread::Call{
-        .function = "reduce_lanes", .templates = {lanes}, .args = {acc, how}, .to = to});
+        .function = Row::reduce_lanes, .templates = {lanes}, .args = {acc, how}, .to = to});
   if (warps == 0) return;
   x_.sync_scratch();
-  thread::Call call{.function = "reduce_warps",
+  thread::Call call{.function = Row::reduce_warps,
                     .templates = {warps, distinct, std::int64_t{l_.warpgroups}},
                     .args = {acc, x_.shared_address(s.scratch), how},
                     .to = to};
@@ -140,7 +142,7 @@ void Nest::keep_result_in_shared(const passes::Reduce& s, const Folding& f) {
     b_.add(thread::Let{o, converted(e_.element(f.acc, a), to.dtype)});
     from = e_.address(o);
   }
-  b_.add(thread::Store{{.function = "store_shared",
+  b_.add(thread::Store{{.function = Row::store_shared,
                         .registers = from,
                         .place = place_of(storage_address(s.storage, c)),
                         .test = predicate(bounds, thread_mask_)}});

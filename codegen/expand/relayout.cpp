@@ -21,7 +21,7 @@ ExprId test_of(Exprs& e, ExprId t, const layout::ThreadTest& x) {
 }  // namespace
 
 ExprId Expander::thread_index(int threads) {
-  return e_.call(is_wide() ? "program_thread" : "thread", i32, {}, false,
+  return e_.call(is_wide() ? Row::program_thread : Row::thread, i32, {}, false,
                  {.low = 0, .high = threads - 1, .depends = thread::on_thread});
 }
 
@@ -81,7 +81,7 @@ void Expander::expand_shuffles(const Relayout& r) {
   const VariableId from = storage(r.from), to = storage(r.to);
   const DType type = l_.storages[r.to].dtype;
   b_.open(Block{});
-  const ExprId lane = b_.let_here("lane", e_.call("lane", u32, {}));
+  const ExprId lane = b_.let_here("lane", e_.call(Row::lane, u32, {}));
   const ExprId source = s.by_xor ? no_expr : b_.let_here("source", u32, image(lane, s.source_lane));
   const std::int64_t in = s.words_in * s.pack, out = s.words_out * s.pack;
   const auto words = [&](const char* name, std::int64_t count) {
@@ -107,10 +107,10 @@ void Expander::expand_shuffles(const Relayout& r) {
       for (int e = 0; e < s.pack; ++e) {
         ExprId word = at(x, static_cast<std::size_t>(round.from * s.pack + e));
         if (!s.by_xor)
-          word = e_.call("shuffle_idx", type,
+          word = e_.call(Row::shuffle_idx, type,
                          {word, e_.plain(Operator::bit_xor, source, number(round.lane_flip), u32)});
         else if (round.lane_flip != 0)
-          word = e_.call("shuffle_xor", type, {word, number(round.lane_flip)});
+          word = e_.call(Row::shuffle_xor, type, {word, number(round.lane_flip)});
         b_.add(thread::Assign{at(z, static_cast<std::size_t>(round.to * s.pack + e)), word});
       }
     for (const layout::Select& select : s.after) this->select(select, z, out, lane);
@@ -142,7 +142,7 @@ void Expander::move_through_shared(const Relayout& r, const layout::SharedAccess
     for (const int k : a.registers)
       words.values.push_back(k < 0 ? e_.literal(type, 0) : e_.element(storage(r.from), number(k)));
     b_.add(std::move(words));
-    b_.add(thread::Store{{.function = "store_shared",
+    b_.add(thread::Store{{.function = Row::store_shared,
                           .width = side.vector,
                           .registers = e_.address(w),
                           .place = {.base = offset, .type = type, .shared = true},
@@ -150,14 +150,14 @@ void Expander::move_through_shared(const Relayout& r, const layout::SharedAccess
   } else {
     b_.add(Declare{.variable = w});
     if (side.mode == layout::SharedMode::Plain) {
-      b_.add(thread::Load{{.function = a.padded ? "load_shared_padded" : "load_shared",
+      b_.add(thread::Load{{.function = a.padded ? Row::load_shared_padded : Row::load_shared,
                            .width = side.vector,
                            .registers = e_.address(w),
                            .place = {.base = offset, .type = type, .shared = true}}});
     } else {
-      static constexpr const char* plain[] = {"ldmatrix_x1", "ldmatrix_x2", "ldmatrix_x4"};
-      static constexpr const char* transposed[] = {"ldmatrix_x1_trans", "ldmatrix_x2_trans",
-                                                   "ldmatrix_x4_trans"};
+      static constexpr Row plain[] = {Row::ldmatrix_x1, Row::ldmatrix_x2, Row::ldmatrix_x4};
+      static constexpr Row transposed[] = {Row::ldmatrix_x1_trans, Row::ldmatrix_x2_trans,
+                                           Row::ldmatrix_x4_trans};
       const std::size_t matrices = a.registers.size() / 2, which = matrices == 4 ? 2 : matrices - 1;
       const bool plainly = side.mode == layout::SharedMode::Matrix;
       b_.add(thread::Call{.function = plainly ? plain[which] : transposed[which],
@@ -235,7 +235,7 @@ void Expander::expand_memory_side(const layout::MemoryMove& m, const layout::Mem
   if (store && side.replicated != 0)
     tests.push_back(test_of(e_, t, {.mask = side.replicated, .value = 0}));
   thread::Access access{
-      .function = store ? "store_shared" : "load_shared",
+      .function = store ? Row::store_shared : Row::load_shared,
       .registers = e_.address(this->storage(storage), k),
       .place = {.base = scratch, .offset = address, .type = type, .shared = true}};
   const ExprId test = e_.all(std::move(tests));

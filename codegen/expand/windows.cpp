@@ -29,10 +29,10 @@ void Expander::size_of_window(int window, int d, ExprId start) {
     names.from[d] =
         b_.let_here(fmt::format("w{}_from{}", window, d),
                     e_.choose(e_.plain(Operator::less, start, number(0), bool_),
-                              e_.cast(i32, e_.call("min", i64, {before, size})), number(0)));
+                              e_.cast(i32, e_.call(Row::min, i64, {before, size})), number(0)));
   }
   const ExprId left = at_zero ? extent : e_.plain(Operator::sub, extent, start, i64);
-  ExprId room = e_.cast(i32, e_.call("min", i64, {left, size}));
+  ExprId room = e_.cast(i32, e_.call(Row::min, i64, {left, size}));
   // Without padding a start on either side is far from the array: the room may not be an i32.
   if (!padded && !at_zero)
     room = e_.choose(e_.plain(Operator::less, e_.cast(u64, start), e_.cast(u64, extent), bool_),

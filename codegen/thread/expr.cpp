@@ -141,7 +141,7 @@ std::size_t Exprs::Hash::operator()(const Expr& e) const {
   mix(static_cast<std::uint64_t>(e.shift));
   mix(thread::index(e.variable));
   mix(static_cast<std::uint64_t>(e.op) << 8 | static_cast<std::uint64_t>(e.by));
-  mix(reinterpret_cast<std::uintptr_t>(e.function));
+  mix(static_cast<std::uint64_t>(e.function) << 2 | static_cast<std::uint64_t>(e.how));
   for (const ExprId a : e.args) mix(thread::index(a));
   for (const std::int64_t c : e.coefficients) mix(static_cast<std::uint64_t>(c));
   return h;
@@ -330,7 +330,13 @@ ExprId Exprs::reinterpret(DType t, ExprId pointer) {
               {.depends = facts(pointer).depends});
 }
 
-ExprId Exprs::call(const char* function, DType type, std::vector<ExprId> args, bool templated,
+ExprId Exprs::bitcast(DType t, ExprId e) {
+  return make({.node = Node::bitcast, .type = t, .args = {e}}, {.depends = facts(e).depends});
+}
+
+ExprId Exprs::fold(Fold how) { return make({.node = Node::fold, .how = how}, {}); }
+
+ExprId Exprs::call(device::Row function, DType type, std::vector<ExprId> args, bool templated,
                    Facts known) {
   known.depends |= depends_of(args);
   return make({.node = Node::call,

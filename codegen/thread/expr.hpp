@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "codegen/device/waist.hpp"
 #include "codegen/graph/graph.hpp"
 #include "palladium/types.hpp"
 
@@ -69,10 +70,14 @@ enum class Node : std::uint8_t {
   address,      // variable + args[0], of an array; &variable, of a value
   cast,         // args[0] as a `type`
   reinterpret,  // the pointer args[0] as one to `type`
+  bitcast,      // the bits of args[0] as a `type`
+  fold,         // how to fold, for functions that take that: `how`
   call,         // pure function of the device library, of args
   choose,       // args[0] ? args[1] : args[2]
   all,          // whether each of args holds
 };
+
+enum class Fold : std::uint8_t { sum, max, min };
 
 enum class Operator : std::uint8_t {
   mul,
@@ -98,8 +103,9 @@ struct Expr {
   VariableId variable = no_variable;
   graph::Op op{};
   Operator by{};
-  const char* function = "";  // of the table waist.def, whose names outlive programs
-  bool templated = false;     // call: `type` is its template argument
+  Fold how{};
+  device::Row function{};
+  bool templated = false;  // call: `type` is its template argument
   std::vector<ExprId> args = {};
   std::vector<std::int64_t> coefficients = {};
   bool operator==(const Expr&) const = default;
@@ -165,8 +171,10 @@ class Exprs {
   ExprId address(VariableId of, ExprId at = no_expr);
   ExprId cast(DType t, ExprId e);
   ExprId reinterpret(DType t, ExprId pointer);
-  /// `known`: what is known of the function's values.
-  ExprId call(const char* function, DType type, std::vector<ExprId> args, bool templated = false,
+  ExprId bitcast(DType t, ExprId e);
+  ExprId fold(Fold how);
+  /// Of a pure function; `known`: what is known of its values.
+  ExprId call(device::Row function, DType type, std::vector<ExprId> args, bool templated = false,
               Facts known = {});
   ExprId choose(ExprId condition, ExprId a, ExprId b);
   /// no_expr without conditions: what holds always.

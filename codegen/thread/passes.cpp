@@ -13,8 +13,10 @@ namespace {
 // ---- barriers
 
 bool touches_memory(const Statement& s) {
+  if (const Call* call = std::get_if<Call>(&s.what))
+    return device::info(call->function).effects.touches_memory();
   return std::holds_alternative<Load>(s.what) || std::holds_alternative<Store>(s.what) ||
-         std::holds_alternative<Flush>(s.what) || std::holds_alternative<Call>(s.what);
+         std::holds_alternative<Flush>(s.what);
 }
 
 // Whether something that a barrier orders may have happened since the last one.
@@ -135,7 +137,10 @@ class Verify {
   void visit(const Statements& list) {
     std::vector<VariableId> here;
     for (const Statement& s : list) {
-      for_each_expr(s, [&](ExprId e) { uses(e, s, std::get_if<For>(&s.what)); });
+      for_each_expr(s, [&](ExprId e) {
+        uses(e, s, std::get_if<For>(&s.what));
+        pure(e, s.at);
+      });
       if (const Let* let = std::get_if<Let>(&s.what)) here.push_back(declare(let->variable, s.at));
       if (const Declare* d = std::get_if<Declare>(&s.what))
         here.push_back(declare(d->variable, s.at));
@@ -159,6 +164,14 @@ class Verify {
       if (!declared_[index(v)] && !(loop && loop->counter == v))
         fail(s.at, "'{}' is used out of its scope", p_.exprs[v].name);
     });
+  }
+
+  // What acts is a statement.
+  void pure(ExprId root, Location at) {
+    const Expr& e = p_.exprs[root];
+    if (e.node == Node::call && !device::info(e.function).effects.pure)
+      fail(at, "'{}' acts, and stands in an expression", device::info(e.function).name);
+    for (const ExprId a : e.args) pure(a, at);
   }
 
   void assign(const Assign& a, Location at) {

@@ -71,7 +71,7 @@ struct Place {
 
 /// A vector access: `width` elements, or the first `valid` of them, where `test` holds.
 struct Access {
-  const char* function = "";
+  device::Row function{};
   int width = 1;
   ExprId registers = no_expr;  // their address
   Place place = {};
@@ -94,7 +94,7 @@ struct Flush {
 
 /// to = function<templates>(args), for functions that act.
 struct Call {
-  const char* function = "";
+  device::Row function{};
   std::vector<std::variant<std::int64_t, bool, DType>> templates = {};
   std::vector<ExprId> args = {};
   ExprId to = no_expr;
@@ -169,7 +169,8 @@ void drop_unused(Program& p);
 /// Numbers the temporaries, by where they stand.
 void number_temporaries(Program& p);
 /// InternalError where a variable is used out of its scope, declared twice, or written as a
-/// constant, and where types of assignments differ.
+/// constant, where types of assignments differ, and where a function that acts stands in an
+/// expression.
 void verify(const Program& p);
 
 // ---- implementation

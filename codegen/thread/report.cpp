@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <set>
-#include <string_view>
 
 #include "codegen/base/overloaded.hpp"
 #include "codegen/thread/evaluate.hpp"
@@ -11,6 +10,7 @@
 namespace palladium::thread {
 namespace {
 
+using device::Row;
 using Number = std::optional<std::int64_t>;
 
 constexpr std::int64_t lanes = 32, sector = 32, wavefront = 128, bank = 4;
@@ -70,13 +70,15 @@ class Reader {
   bool is_static(ExprId e) const { return e_.facts(e).low == e_.facts(e).high; }
 
   void call(const Call& x, double times) {
-    const std::string_view name = x.function;
-    if (name.starts_with("dot_"))
+    const device::RowInfo& row = device::info(x.function);
+    const bool product = row.file == "dot";
+    if (product)
       report_.mix.products += times;
-    else if (name.starts_with("reduce_"))
+    else if (row.effects.by != device::Group::thread)
       report_.mix.exchanges += times;
-    else if (name.starts_with("ldmatrix"))
-      report_.mix.shared_loads += times;
+    for (const device::Access& a : row.effects.accesses())
+      if (!product && a.memory == device::Memory::shared && a.reads)
+        report_.mix.shared_loads += times;
     count(x.args, times);
   }
 
@@ -98,12 +100,14 @@ class Reader {
     case Node::plain:
     case Node::choose:
     case Node::all: report_.mix.operations += times; break;
-    case Node::call:
-      if (std::string_view(e.function).starts_with("shuffle"))
+    case Node::call: {
+      const device::RowInfo& row = device::info(e.function);
+      if (row.effects.by == device::Group::warp && row.file == "warp")
         report_.mix.exchanges += times;
-      else if (std::string_view(e.function) == "fold")
+      else if (e.function == Row::fold)
         report_.mix.operations += times;
       break;
+    }
     // Constants after unrolling, or part of an address.
     case Node::element: return;
     default: break;
@@ -115,7 +119,7 @@ class Reader {
 
   void access(const Access& a, const Place& place, bool store, double times) {
     AccessReport r{.at = at_,
-                   .function = a.function,
+                   .function = std::string(device::info(a.function).name),
                    .shared = place.shared,
                    .store = store,
                    .bytes = a.width * place.type.bytes(),
@@ -190,11 +194,15 @@ class Reader {
     if (it == values_.end()) return unknown(e_[id]);
     const Expr& e = e_[it->second];
     if (e.node != Node::call) return number(it->second, lane);
-    const std::string_view function = e.function;
-    if (function == "thread" || function == "lane" || function == "program_thread") return lane;
-    const bool first =
-        function == "block_x" || function == "warpgroup" || function == "shared_base";
-    return first ? Number(0) : Number();
+    switch (e.function) {
+    case Row::thread:
+    case Row::program_thread:
+    case Row::lane: return lane;
+    case Row::block_x:
+    case Row::warpgroup:
+    case Row::shared_base: return 0;
+    default: return {};
+    }
   }
 
   // A parameter: the least number from which on it may be large.

@@ -48,6 +48,20 @@ TEST_CASE("show prints registers, shared memory and spills") {
   CHECK(resources.at("warnings").empty());
 }
 
+TEST_CASE("show reports sectors, bank conflicts and instructions where there is no NVRTC") {
+  const Tool palladium;
+  const Finished shown = palladium({"show", "softmax", "--report"}, {no_nvrtc});
+  CHECK(shown.status == 0);
+  for (const char* words : {"load_global_nc", "of 16 sectors", "per thread", "special", "barriers"})
+    CHECK_THAT(shown.out, ContainsSubstring(words));
+  const Json report = palladium.json({"show", "softmax", "--report"}).at("report");
+  CHECK(report.at("accesses").size() == 2);
+  CHECK(report.at("accesses").at(0).at("touched") == report.at("accesses").at(0).at("needed"));
+  CHECK_THAT(std::string(report.at("accesses").at(0).at("line")),
+             ContainsSubstring("softmax.cpp:"));
+  CHECK(report.at("special") > 0);
+}
+
 TEST_CASE("show puts all that it is asked for into one object") {
   const Tool palladium;
   const Json shown = palladium.json(

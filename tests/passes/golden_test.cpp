@@ -1,7 +1,9 @@
 // Whole kernels as they are emitted, so that a change of emitted text is seen in review.
-// PALLADIUM_TEST_REFRESH=1 build/test_passes "the emitted text of*" writes the files anew.
+// PALLADIUM_TEST_REFRESH=1 build/test_passes "the emitted text of*" "none of these*" writes the
+// files anew.
 #include <cstdlib>
 #include <fstream>
+#include <map>
 #include <sstream>
 
 #include <catch2/catch_test_macros.hpp>
@@ -68,7 +70,7 @@ graph::Graph rotate_graph() {
 
 /// The file's text; with PALLADIUM_TEST_REFRESH it is written first.
 std::string golden(const std::string& name, const std::string& text) {
-  const std::string path = source_dir() + "/tests/passes/golden/" + name + ".cu";
+  const std::string path = source_dir() + "/tests/passes/golden/" + name;
   if (std::getenv("PALLADIUM_TEST_REFRESH") != nullptr) {
     std::ofstream(path) << text;
     WARN("wrote " << path);
@@ -80,14 +82,14 @@ std::string golden(const std::string& name, const std::string& text) {
   return content.str();
 }
 
-}  // namespace
+struct Reviewed {
+  const char* name;
+  graph::Graph graph;
+  int compute_capability;
+};
 
-TEST_CASE("the emitted text of a dozen kernels is the one that was reviewed") {
-  const struct {
-    const char* name;
-    graph::Graph graph;
-    int compute_capability;
-  } kernels[] = {
+std::vector<Reviewed> reviewed_kernels() {
+  return {
       {"add", shipped("add"), 90},
       {"add_ragged_f16", add_graph(1001, 512, f16), 90},
       {"softmax", shipped("softmax"), 90},
@@ -107,9 +109,52 @@ TEST_CASE("the emitted text of a dozen kernels is the one that was reviewed") {
            8, matmul_graph(f16, {.m = 1024, .n = 1024, .k = 256, .block_m = 128, .block_n = 128})),
        90},
   };
-  for (const auto& k : kernels) {
+}
+
+/// What a kernel's report comes to, by name.
+std::vector<std::pair<std::string, double>> figures(const Report& r) {
+  double sectors = 0, wavefronts = 0;
+  for (const AccessReport& a : r.accesses) (a.shared ? wavefronts : sectors) += a.touched * a.times;
+  const InstructionMix& m = r.mix;
+  return {{"global_loads", m.global_loads},
+          {"global_stores", m.global_stores},
+          {"shared_loads", m.shared_loads},
+          {"shared_stores", m.shared_stores},
+          {"operations", m.operations},
+          {"special", m.special},
+          {"exchanges", m.exchanges},
+          {"barriers", m.barriers},
+          {"sectors", sectors},
+          {"wavefronts", wavefronts}};
+}
+
+}  // namespace
+
+TEST_CASE("the emitted text of a dozen kernels is the one that was reviewed") {
+  for (const Reviewed& k : reviewed_kernels()) {
     INFO(k.name << ".cu");
     const std::string text = cuda::emit(k.graph, {.compute_capability = k.compute_capability}).text;
-    CHECK(golden(k.name, text) == text);
+    CHECK(golden(std::string(k.name) + ".cu", text) == text);
   }
+}
+
+TEST_CASE("none of these kernels asks more of the machine than when it was reviewed") {
+  constexpr double tolerance = 1.02;
+  std::ostringstream found;
+  std::map<std::pair<std::string, std::string>, double> now;
+  for (const Reviewed& k : reviewed_kernels())
+    for (const auto& [what, n] :
+         figures(cuda::report(k.graph, {.compute_capability = k.compute_capability}))) {
+      found << k.name << ' ' << what << ' ' << n << '\n';
+      now[{k.name, what}] = n;
+    }
+  std::istringstream reviewed(golden("report.txt", found.str()));
+  std::string kernel, what;
+  double most = 0;
+  std::size_t compared = 0;
+  for (; reviewed >> kernel >> what >> most; ++compared) {
+    INFO(kernel << ": " << what);
+    CHECK(now.at({kernel, what}) <= most * tolerance);
+  }
+  CHECK(compared == now.size());
 }

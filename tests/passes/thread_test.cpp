@@ -38,7 +38,7 @@ TEST_CASE("equal expressions are one") {
   CHECK(e.sum(Affine::term(t)) == t);
   CHECK(e.sum(Affine::term(t) + Affine::term(j) + Affine::term(t, -1)) == j);
   CHECK(e.sum(Affine(3)) == e.number(3));
-  CHECK(e.call("thread", i32, {}) != e.call("thread", u32, {}));
+  CHECK(e.call(device::Row::thread, i32, {}) != e.call(device::Row::thread, u32, {}));
 }
 
 TEST_CASE("a sum of a sum is flat, and its terms keep their order") {
@@ -171,7 +171,7 @@ TEST_CASE("loads stand before the values of their block, but for those that wait
   const auto load = [&](ExprId at) {
     const VariableId a = e.declare({.name = "a", .temporary = true, .type = i32});
     b.place(0, a,
-            {Load{{.function = "load_global",
+            {Load{{.function = device::Row::load_global,
                    .registers = e.address(a),
                    .place = {.base = e.variable(memory), .offset = at, .type = i32}}},
              {}});
@@ -207,7 +207,7 @@ Program program(F&& fill) {
   return p;
 }
 
-Call acts() { return {.function = "cp_async_commit"}; }
+Call acts() { return {.function = device::Row::reduce_warps}; }
 
 TEST_CASE("a barrier stands only where something happened since the last one") {
   Program p = program([](Exprs&, Builder& b) {
@@ -218,8 +218,7 @@ TEST_CASE("a barrier stands only where something happened since the last one") {
     b.add(acts());
   });
   place_barriers(p);
-  CHECK(printed(p) ==
-        "  pl::cp_async_commit();\n  pl::warpgroup_sync();\n  pl::cp_async_commit();\n");
+  CHECK(printed(p) == "  pl::reduce_warps();\n  pl::warpgroup_sync();\n  pl::reduce_warps();\n");
 }
 
 TEST_CASE("a loop's first barrier answers to its turn before") {
@@ -238,13 +237,13 @@ TEST_CASE("a loop's first barrier answers to its turn before") {
   place_barriers(p);
   CHECK(printed(p) == R"(  PL_UNROLL for (i32 k = 0; k < 4; ++k) {
     pl::warpgroup_sync();
-    pl::cp_async_commit();
+    pl::reduce_warps();
   }
   PL_UNROLL for (i32 k = 0; k < 4; ++k) {
     pl::warpgroup_sync();
   }
   pl::warpgroup_sync();
-  pl::cp_async_commit();
+  pl::reduce_warps();
 )");
 }
 
@@ -276,10 +275,10 @@ TEST_CASE("nobody waits at the end of a kernel") {
 
 TEST_CASE("a name that nobody uses goes, and with it what it alone used") {
   Program p = program([](Exprs& e, Builder& b) {
-    const ExprId t = b.let_here("t", e.call("thread", i32, {}));
+    const ExprId t = b.let_here("t", e.call(device::Row::thread, i32, {}));
     const ExprId i = b.let_here("i", e.sum(Affine::term(t, 4)));
     b.let_here("n", e.sum(Affine::term(i) + Affine(1)));
-    const ExprId kept = b.let_here("kept", e.call("lane", i32, {}));
+    const ExprId kept = b.let_here("kept", e.call(device::Row::lane, i32, {}));
     b.open(If{e.plain(Operator::less, kept, e.number(3), bool_), {}});
     b.close();
   });
@@ -290,7 +289,7 @@ TEST_CASE("a name that nobody uses goes, and with it what it alone used") {
 TEST_CASE("a program in which a variable is used out of its scope is an InternalError") {
   Program p = program([](Exprs& e, Builder& b) {
     b.open(Block{});
-    const ExprId t = b.let_here("t", e.call("thread", i32, {}));
+    const ExprId t = b.let_here("t", e.call(device::Row::thread, i32, {}));
     b.close();
     b.add(Check{e.plain(Operator::less, t, e.number(3), bool_), "m"});
   });
@@ -311,6 +310,26 @@ TEST_CASE(
     b.add(Assign{e.variable(v), e.literal(f32, 0)});
   });
   CHECK_THROWS_WITH(verify(other), ContainsSubstring("'v'") && ContainsSubstring("type"));
+}
+
+TEST_CASE("a function that acts is a statement, never a part of an expression") {
+  Program p = program(
+      [](Exprs& e, Builder& b) { b.let_here("x", e.call(device::Row::atomic_add, i32, {})); });
+  CHECK_THROWS_WITH(verify(p), ContainsSubstring("'atomic_add' acts"));
+}
+
+TEST_CASE("a barrier orders what touches memory, as the rows of the waist say") {
+  Program p = program([](Exprs&, Builder& b) {
+    b.add(Call{.function = device::Row::reduce_lanes});
+    b.add(Sync{});
+    b.add(acts());
+    b.add(Sync{});
+    b.add(acts());
+  });
+  place_barriers(p);
+  CHECK(printed(p) ==
+        "  pl::reduce_lanes();\n  pl::reduce_warps();\n  pl::warpgroup_sync();\n"
+        "  pl::reduce_warps();\n");
 }
 
 TEST_CASE("operators are spelled with the parentheses that C++ needs, and no others") {
