@@ -9,9 +9,6 @@ namespace palladium::device {
 namespace {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_name(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_';
-}
 
 /// An identifier, number, string or character literal, or one character of anything else.
 class Tokens {
@@ -206,6 +203,10 @@ Declaration described(std::string_view text, const std::vector<std::string_view>
 }
 
 }  // namespace
+
+bool is_name(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_';
+}
 
 std::vector<std::string_view> identifiers(std::string_view text) {
   std::vector<std::string_view> found;

@@ -24,6 +24,9 @@ struct Declaration {
 /// InternalError for what is not.
 std::vector<Declaration> declarations(std::string_view text);
 
+/// Whether identifiers may hold it.
+bool is_name(char c);
+
 /// The identifiers of C++ text in their order, without members (x.name, p->name) and without what
 /// stands in comments and literals.
 std::vector<std::string_view> identifiers(std::string_view text);

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "codegen/base/format.hpp"
+#include "codegen/device/declarations.hpp"
 #include "codegen/device/waist.hpp"
 #include "palladium/error.hpp"
 
@@ -154,10 +155,6 @@ std::string cpu_text(const Wgmma& op) {
       head(op), op.n, op.k, format(op.d), format(op.a), format(op.b),
       op.has_transposes() && !op.rs ? "TransposeA" : "false",
       op.has_transposes() ? "TransposeB" : "false", op.rs ? "a, 0" : "nullptr, a");
-}
-
-bool is_name(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
 /// pl::wgmma_... in `kernel`, without the rows of the table.

@@ -16,7 +16,7 @@
 namespace palladium::layout {
 namespace {
 
-constexpr int vector_bytes = 16, row_bytes = 128;
+constexpr int widest_bytes = 16, row_bytes = 128;
 
 int log2_of(int power_of_two) { return std::countr_zero(static_cast<unsigned>(power_of_two)); }
 
@@ -79,7 +79,7 @@ struct Side {
     Bits lanes = compose(offsets, mode == SharedMode::Plain ? tile.lane() : matrix_rows());
     for (std::uint32_t& lane : lanes) lane *= static_cast<std::uint32_t>(element_bytes);
     return bank_conflicts(lanes,
-                          mode == SharedMode::Plain ? vector(low) * element_bytes : vector_bytes);
+                          mode == SharedMode::Plain ? vector(low) * element_bytes : widest_bytes);
   }
 };
 
@@ -120,7 +120,7 @@ void add_matrix_plots(const Side& side, bool store, std::vector<Plot>& plots) {
 
 std::vector<Plot> plots(const Pair& pair, const PlanOptions& options) {
   const Side a{pair.a}, b{pair.b};
-  const auto size = static_cast<std::size_t>(log2_of(vector_bytes / pair.element_bytes));
+  const auto size = static_cast<std::size_t>(log2_of(widest_bytes / pair.element_bytes));
   Bits both = shared_registers(a, b);
   if (both.size() > size) both.resize(size);
   std::vector<Plot> list{{both}, {extended(both, a, b, size)}, {extended(both, b, a, size)}};

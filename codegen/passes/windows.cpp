@@ -56,9 +56,9 @@ bool proved_in_bounds(const Graph& g, RegionIndex index_map, int d, const BlockD
   return block.size == 1 && programs.same(extent);
 }
 
-class Placement {
+class WindowPlacement {
  public:
-  explicit Placement(Lowered& l) : l_(l), g_(l.graph), analysis_(l.graph) {}
+  explicit WindowPlacement(Lowered& l) : l_(l), g_(l.graph), analysis_(l.graph) {}
 
   void run() {
     for (int a = 0; a < static_cast<int>(g_.mapping.grid.size()); ++a)
@@ -216,7 +216,7 @@ class Placement {
 
 void place_windows(Lowered& l) {
   l.warpgroups = 0;
-  Placement(l).run();
+  WindowPlacement(l).run();
 }
 
 }  // namespace palladium::passes

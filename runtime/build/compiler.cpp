@@ -41,17 +41,19 @@ struct Helpers {
   Pool pool;
 };
 
-constinit std::atomic<Helpers*> current = nullptr;
-const forking::Registration registration({.in_child = [] { current.store(nullptr); }});
+constinit std::atomic<Helpers*> current_helpers = nullptr;
+const forking::Registration helpers_registration({.in_child = [] {
+  current_helpers.store(nullptr);
+}});
 
 Helpers& helpers() {
-  if (Helpers* known = current.load(std::memory_order_acquire)) return *known;
+  if (Helpers* known = current_helpers.load(std::memory_order_acquire)) return *known;
   static constinit std::mutex mutex;
   const forking::Section section;
   const std::lock_guard lock(mutex);
-  if (Helpers* known = current.load(std::memory_order_acquire)) return *known;
+  if (Helpers* known = current_helpers.load(std::memory_order_acquire)) return *known;
   Helpers* made = new Helpers(nvrtc::find_helper());
-  current.store(made, std::memory_order_release);
+  current_helpers.store(made, std::memory_order_release);
   return *made;
 }
 
@@ -106,7 +108,7 @@ void choose_compile_jobs(int jobs) {
     throw CompileError("set_compile_jobs: expected a number from 1 to " +
                        std::to_string(most_jobs) + ", got " + std::to_string(jobs));
   chosen_jobs.store(jobs, std::memory_order_relaxed);
-  if (Helpers* known = current.load(std::memory_order_acquire)) known->pool.set_jobs(jobs);
+  if (Helpers* known = current_helpers.load(std::memory_order_acquire)) known->pool.set_jobs(jobs);
 }
 
 }  // namespace palladium::runtime

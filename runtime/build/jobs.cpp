@@ -25,8 +25,8 @@
 namespace palladium::runtime {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-using Time = Clock::time_point;
+using SteadyClock = std::chrono::steady_clock;
+using Time = SteadyClock::time_point;
 using Stopped = nvrtc::Pool::Stopped;
 
 // A thread without work ends when an idle helper does.
@@ -36,8 +36,8 @@ constexpr std::chrono::seconds idle_time{10};
 std::optional<Time> after(double seconds) {
   constexpr double century = 3e9;
   if (!(seconds < century)) return std::nullopt;
-  return Clock::now() +
-         std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+  return SteadyClock::now() +
+         std::chrono::duration_cast<SteadyClock::duration>(std::chrono::duration<double>(seconds));
 }
 
 void wait_until(std::condition_variable& changed, std::unique_lock<std::mutex>& lock,
@@ -56,7 +56,7 @@ struct Wish {
   std::optional<Time> until;  // the same as a moment
   bool is_cancelled = false;
 
-  bool is_late() const { return until && *until <= Clock::now(); }
+  bool is_late() const { return until && *until <= SteadyClock::now(); }
   bool is_over() const { return is_cancelled || is_late(); }
 };
 
@@ -209,14 +209,14 @@ struct Jobs {
 namespace {
 
 // Never destroyed: a child of fork() leaves what was its parent's as it is.
-constinit std::atomic<Jobs*> current = nullptr;
-const forking::Registration registration({.in_child = [] { current.store(nullptr); }});
+constinit std::atomic<Jobs*> current_jobs = nullptr;
+const forking::Registration jobs_registration({.in_child = [] { current_jobs.store(nullptr); }});
 
 Jobs& jobs() {
-  if (Jobs* known = current.load(std::memory_order_acquire)) return *known;
+  if (Jobs* known = current_jobs.load(std::memory_order_acquire)) return *known;
   auto* made = new Jobs;
   Jobs* expected = nullptr;
-  if (current.compare_exchange_strong(expected, made, std::memory_order_acq_rel)) return *made;
+  if (current_jobs.compare_exchange_strong(expected, made, std::memory_order_acq_rel)) return *made;
   delete made;
   return *expected;
 }
@@ -225,7 +225,7 @@ Jobs& jobs() {
 void prepare_threads() {
   struct AtExit {
     ~AtExit() {
-      if (Jobs* known = current.load(std::memory_order_acquire)) known->shut_down();
+      if (Jobs* known = current_jobs.load(std::memory_order_acquire)) known->shut_down();
     }
   };
   const forking::Section section;
@@ -284,7 +284,7 @@ Claim::Claim(Jobs& jobs, std::shared_ptr<Job> job, std::shared_ptr<Wish> wish)
     : jobs_(&jobs), job_(std::move(job)), wish_(std::move(wish)) {}
 
 std::shared_ptr<const Program> Claim::wait() const {
-  if (jobs_ != current.load(std::memory_order_acquire))
+  if (jobs_ != current_jobs.load(std::memory_order_acquire))
     refuse(job_->name, "is the parent's business: it was started before fork()");
   const forking::Outside outside;
   std::unique_lock lock(jobs_->mutex);
@@ -297,12 +297,12 @@ std::shared_ptr<const Program> Claim::wait() const {
 }
 
 bool Claim::wait_for(double seconds) const {
-  if (jobs_ != current.load(std::memory_order_acquire)) return true;
+  if (jobs_ != current_jobs.load(std::memory_order_acquire)) return true;
   const forking::Outside outside;
   const std::optional<Time> until = after(seconds);
   std::unique_lock lock(jobs_->mutex);
   const auto is_settled = [&] { return job_->is_done || wish_->is_over(); };
-  while (!is_settled() && !(until && *until <= Clock::now()))
+  while (!is_settled() && !(until && *until <= SteadyClock::now()))
     wait_until(job_->changed, lock,
                until && wish_->until ? std::min(*until, *wish_->until)
                : until               ? until
@@ -311,7 +311,7 @@ bool Claim::wait_for(double seconds) const {
 }
 
 void Claim::cancel() const {
-  if (jobs_ != current.load(std::memory_order_acquire)) return;
+  if (jobs_ != current_jobs.load(std::memory_order_acquire)) return;
   const forking::Outside outside;
   const std::lock_guard lock(jobs_->mutex);
   if (job_->is_done) return;

@@ -12,7 +12,6 @@
 namespace palladium::emulator {
 namespace {
 
-constexpr std::uint32_t chunk = 16;
 constexpr std::uint32_t box_alignment = 128;
 
 // The proxy through which a row goes to memory.

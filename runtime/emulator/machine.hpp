@@ -37,6 +37,9 @@ namespace palladium::emulator {
 constexpr std::uint32_t shared_base = 1024;
 constexpr int rank_shift = 24;
 
+/// What bulk copies and matrices in shared memory are made of.
+constexpr std::uint32_t chunk = 16;
+
 /// What a thread waits in.
 enum class Wait : std::uint8_t {
   nothing,

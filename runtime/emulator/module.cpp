@@ -243,7 +243,7 @@ class Modules {
   Results* results_ = nullptr;
 };
 
-const forking::Registration registration({.in_child = [] {
+const forking::Registration modules_registration({.in_child = [] {
   Modules::instance().drop_unfinished();
 }});
 

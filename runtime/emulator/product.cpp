@@ -74,9 +74,9 @@ typedef float Float16 __attribute__((vector_size(64)));
 }
 #endif
 
-using Product = void (*)(float*, const float*, const float*, int, int, int);
+using ProductFunction = void (*)(float*, const float*, const float*, int, int, int);
 
-Product best() {
+ProductFunction best() {
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("avx512f")) return avx512;
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return avx2;
@@ -87,8 +87,8 @@ Product best() {
 }  // namespace
 
 void multiply_add(float* d, const float* a, const float* b, int m, int n, int k) {
-  static constinit std::atomic<Product> chosen = nullptr;
-  Product product = chosen.load(std::memory_order_relaxed);
+  static constinit std::atomic<ProductFunction> chosen = nullptr;
+  ProductFunction product = chosen.load(std::memory_order_relaxed);
   if (product == nullptr) chosen.store(product = best(), std::memory_order_relaxed);
   product(d, a, b, m, n, k);
 }

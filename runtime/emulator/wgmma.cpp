@@ -19,7 +19,6 @@ namespace {
 using abi::Format;
 
 constexpr int rows = 64, threads = 128;
-constexpr std::uint32_t chunk = 16;
 
 // Calls f(i, at): elements i and i + 1 of thread t's accumulator are at, at + 1 in 64 x n numbers.
 template <class F>

@@ -84,7 +84,7 @@ struct Pool {
 // Threads do not survive a fork: a child has a pool of its own, and leaves its parent's alone. None
 // is ever destroyed: workers may outlive static objects.
 constinit std::atomic<Pool*> current = nullptr;
-const forking::Registration registration({.in_child = [] { current.store(nullptr); }});
+const forking::Registration workers_registration({.in_child = [] { current.store(nullptr); }});
 
 Pool& pool() {
   if (Pool* known = current.load(std::memory_order_acquire)) return *known;

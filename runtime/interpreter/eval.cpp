@@ -17,7 +17,7 @@ constexpr Eval* eval_table[] = {
 #undef PL_OP
 };
 
-constexpr std::align_val_t alignment{64};
+constexpr std::align_val_t frame_alignment{Plan::alignment};
 
 std::size_t axis_of(const Inst& inst) {
   return static_cast<std::size_t>(graph::AxisView::of(inst).axis);
@@ -28,11 +28,11 @@ std::size_t axis_of(const Inst& inst) {
 Frame::Frame(const Plan& plan, bool poison)
     : plan_(plan),
       memory_(static_cast<std::byte*>(
-          ::operator new(std::max<std::size_t>(plan.frame_bytes(), 1), alignment))),
+          ::operator new(std::max<std::size_t>(plan.frame_bytes(), 1), frame_alignment))),
       views_(plan.graph().insts.size()),
       poison_(poison) {}
 
-void Frame::Free::operator()(std::byte* p) const { ::operator delete(p, alignment); }
+void Frame::Free::operator()(std::byte* p) const { ::operator delete(p, frame_alignment); }
 
 void Frame::run(RegionId region) {
   const graph::Graph& g = graph();

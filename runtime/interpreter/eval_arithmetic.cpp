@@ -67,29 +67,6 @@ struct Rem {
     }
   }
 };
-// NaN if either is; -0 is less than 0.
-struct Max {
-  template <class T>
-  T operator()(T x, T y) const {
-    if constexpr (std::is_floating_point_v<T>) {
-      if (x != x) return x;
-      if (y != y) return y;
-      if (x == y) return std::signbit(x) ? y : x;
-    }
-    return x > y ? x : y;
-  }
-};
-struct Min {
-  template <class T>
-  T operator()(T x, T y) const {
-    if constexpr (std::is_floating_point_v<T>) {
-      if (x != x) return x;
-      if (y != y) return y;
-      if (x == y) return std::signbit(x) ? x : y;
-    }
-    return x < y ? x : y;
-  }
-};
 struct Neg {
   template <class T>
   T operator()(T x) const {

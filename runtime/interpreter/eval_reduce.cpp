@@ -20,36 +20,18 @@ struct Sum {
     return x + y;
   }
 };
-struct Max {
+struct Maximum : Max {
   template <class T>
   static T identity() {
     if constexpr (std::is_floating_point_v<T>) return -std::numeric_limits<T>::infinity();
     return std::numeric_limits<T>::lowest();
   }
-  template <class T>
-  T operator()(T x, T y) const {
-    if constexpr (std::is_floating_point_v<T>) {
-      if (x != x) return x;
-      if (y != y) return y;
-      if (x == y) return std::signbit(x) ? y : x;
-    }
-    return x > y ? x : y;
-  }
 };
-struct Min {
+struct Minimum : Min {
   template <class T>
   static T identity() {
     if constexpr (std::is_floating_point_v<T>) return std::numeric_limits<T>::infinity();
     return std::numeric_limits<T>::max();
-  }
-  template <class T>
-  T operator()(T x, T y) const {
-    if constexpr (std::is_floating_point_v<T>) {
-      if (x != x) return x;
-      if (y != y) return y;
-      if (x == y) return std::signbit(x) ? x : y;
-    }
-    return x < y ? x : y;
   }
 };
 
@@ -159,7 +141,7 @@ void reduce(Frame& f, ValueId v, const Inst& inst) {
 }  // namespace
 
 void eval_ReduceSum(Frame& f, ValueId v, const Inst& i) { reduce<IsNumber, Sum>(f, v, i); }
-void eval_ReduceMax(Frame& f, ValueId v, const Inst& i) { reduce<AnyType, Max>(f, v, i); }
-void eval_ReduceMin(Frame& f, ValueId v, const Inst& i) { reduce<AnyType, Min>(f, v, i); }
+void eval_ReduceMax(Frame& f, ValueId v, const Inst& i) { reduce<AnyType, Maximum>(f, v, i); }
+void eval_ReduceMin(Frame& f, ValueId v, const Inst& i) { reduce<AnyType, Minimum>(f, v, i); }
 
 }  // namespace palladium::interpreter

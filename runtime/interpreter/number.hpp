@@ -2,6 +2,7 @@
 #pragma once
 
 #include <bit>
+#include <cmath>
 #include <cstdint>
 #include <type_traits>
 #include <utility>
@@ -61,6 +62,30 @@ T narrow(Compute<T> x) {
     return x;
   }
 }
+
+/// NaN if either is; -0 is less than 0.
+struct Max {
+  template <class T>
+  T operator()(T x, T y) const {
+    if constexpr (std::is_floating_point_v<T>) {
+      if (x != x) return x;
+      if (y != y) return y;
+      if (x == y) return std::signbit(x) ? y : x;
+    }
+    return x > y ? x : y;
+  }
+};
+struct Min {
+  template <class T>
+  T operator()(T x, T y) const {
+    if constexpr (std::is_floating_point_v<T>) {
+      if (x != x) return x;
+      if (y != y) return y;
+      if (x == y) return std::signbit(x) ? x : y;
+    }
+    return x < y ? x : y;
+  }
+};
 
 /// Calls f.operator()<T>() with the C++ type of `dtype`, if `Accept<T>` holds.
 template <template <class> class Accept, class F>

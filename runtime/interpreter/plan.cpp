@@ -14,10 +14,9 @@ using graph::ValueId;
 
 namespace {
 
-constexpr std::size_t alignment = 64;
-
 std::size_t rounded(std::size_t bytes) {
-  return (std::max<std::size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
+  return (std::max<std::size_t>(bytes, 1) + Plan::alignment - 1) / Plan::alignment *
+         Plan::alignment;
 }
 
 }  // namespace

@@ -14,6 +14,9 @@ namespace palladium::interpreter {
 /// run in different frames, or one after the other.
 class Plan {
  public:
+  /// Of the frame and of each place in it.
+  static constexpr std::size_t alignment = 64;
+
   explicit Plan(const graph::Graph& g);
 
   const graph::Graph& graph() const { return graph_; }

@@ -5,27 +5,18 @@
 
 #include "codegen/base/format.hpp"
 #include "palladium/error.hpp"
+#include "runtime/race/cell.hpp"
 
 namespace palladium::race {
-namespace {
-
-constexpr std::size_t page_elements = 1024;
-
-constexpr std::uint64_t nobody = 0;
-std::uint64_t cell(Write r) { return (std::uint64_t{r.program} + 1) << 32 | r.tag; }
-bool is_by(std::uint64_t cell, std::uint32_t program) {
-  return cell >> 32 == std::uint64_t{program} + 1;
-}
-
-}  // namespace
 
 // Two readers that differ stand for all: a writer is the same as at most one of them.
 struct ReaderMap::Page {
-  std::atomic<std::uint64_t> first[page_elements] = {}, second[page_elements] = {};
+  static constexpr std::size_t elements = 1024;
+  std::atomic<std::uint64_t> first[elements] = {}, second[elements] = {};
 };
 
 ReaderMap::ReaderMap(std::size_t elements)
-    : elements_(elements), pages_((elements + page_elements - 1) / page_elements) {}
+    : elements_(elements), pages_((elements + Page::elements - 1) / Page::elements) {}
 
 ReaderMap::ReaderMap(ReaderMap&& other) noexcept
     : elements_(std::exchange(other.elements_, 0)), pages_(std::move(other.pages_)) {
@@ -55,24 +46,22 @@ void ReaderMap::record(std::size_t element, Write read) {
   if (element >= elements_)
     throw InternalError(
         fmt::format("reader map: element {} of an array of {}", element, elements_));
-  Page& page = this->page(element / page_elements);
-  const std::size_t at = element % page_elements;
+  Page& page = this->page(element / Page::elements);
+  const std::size_t at = element % Page::elements;
   std::uint64_t reader = page.first[at].load();
-  if (reader == nobody && page.first[at].compare_exchange_strong(reader, cell(read))) return;
+  if (reader == nobody && page.first[at].compare_exchange_strong(reader, cell_of(read))) return;
   if (is_by(reader, read.program)) return;
   reader = nobody;
-  page.second[at].compare_exchange_strong(reader, cell(read));
+  page.second[at].compare_exchange_strong(reader, cell_of(read));
 }
 
 std::optional<Write> ReaderMap::other(std::size_t element, std::uint32_t program) const {
   if (element >= elements_) return std::nullopt;
-  const Page* page = pages_[element / page_elements].load();
+  const Page* page = pages_[element / Page::elements].load();
   if (page == nullptr) return std::nullopt;
-  const std::size_t at = element % page_elements;
+  const std::size_t at = element % Page::elements;
   for (const std::uint64_t reader : {page->first[at].load(), page->second[at].load()})
-    if (reader != nobody && !is_by(reader, program))
-      return Write{static_cast<std::uint32_t>((reader >> 32) - 1),
-                   static_cast<std::uint32_t>(reader)};
+    if (reader != nobody && !is_by(reader, program)) return write_of(reader);
   return std::nullopt;
 }
 

@@ -6,26 +6,17 @@
 
 #include "codegen/base/format.hpp"
 #include "palladium/error.hpp"
+#include "runtime/race/cell.hpp"
 
 namespace palladium::race {
-namespace {
-
-constexpr std::size_t page_elements = 2048;
-
-constexpr std::uint64_t nobody = 0;
-std::uint64_t cell(Write w) { return (std::uint64_t{w.program} + 1) << 32 | w.tag; }
-Write write(std::uint64_t cell) {
-  return {static_cast<std::uint32_t>((cell >> 32) - 1), static_cast<std::uint32_t>(cell)};
-}
-
-}  // namespace
 
 struct WriterMap::Page {
-  std::atomic<std::uint64_t> cells[page_elements] = {};
+  static constexpr std::size_t elements = 2048;
+  std::atomic<std::uint64_t> cells[elements] = {};
 };
 
 WriterMap::WriterMap(std::size_t elements)
-    : elements_(elements), pages_((elements + page_elements - 1) / page_elements) {}
+    : elements_(elements), pages_((elements + Page::elements - 1) / Page::elements) {}
 
 WriterMap::WriterMap(WriterMap&& other) noexcept
     : elements_(std::exchange(other.elements_, 0)), pages_(std::move(other.pages_)) {
@@ -58,10 +49,10 @@ std::optional<Conflict> WriterMap::record(std::size_t first, std::size_t count, 
                                     first, count, elements_));
   }
   std::optional<Conflict> found;
-  const std::uint64_t mine = cell(write);
+  const std::uint64_t mine = cell_of(write);
   while (count > 0) {
-    Page& page = this->page(first / page_elements);
-    const std::size_t offset = first % page_elements, n = std::min(count, page_elements - offset);
+    Page& page = this->page(first / Page::elements);
+    const std::size_t offset = first % Page::elements, n = std::min(count, Page::elements - offset);
     for (std::size_t i = 0; i < n; ++i) {
       std::atomic<std::uint64_t>& at = page.cells[offset + i];
       std::uint64_t writer = at.load(std::memory_order_relaxed);
@@ -70,7 +61,7 @@ std::optional<Conflict> WriterMap::record(std::size_t first, std::size_t count, 
       if (writer >> 32 == mine >> 32) {
         at.store(mine, std::memory_order_relaxed);
       } else if (!found) {
-        found = Conflict{first + i, race::write(writer), write};
+        found = Conflict{first + i, write_of(writer), write};
       }
     }
     first += n;
@@ -81,20 +72,20 @@ std::optional<Conflict> WriterMap::record(std::size_t first, std::size_t count, 
 
 std::optional<Write> WriterMap::writer(std::size_t element) const {
   if (element >= elements_) return std::nullopt;
-  const Page* page = pages_[element / page_elements].load(std::memory_order_acquire);
+  const Page* page = pages_[element / Page::elements].load(std::memory_order_acquire);
   if (page == nullptr) return std::nullopt;
-  const std::uint64_t writer = page->cells[element % page_elements].load();
+  const std::uint64_t writer = page->cells[element % Page::elements].load();
   if (writer == nobody) return std::nullopt;
-  return write(writer);
+  return write_of(writer);
 }
 
 std::size_t WriterMap::next_unwritten(std::size_t first, std::size_t last) const {
   while (first < last && first < elements_) {
-    const Page* page = pages_[first / page_elements].load(std::memory_order_acquire);
+    const Page* page = pages_[first / Page::elements].load(std::memory_order_acquire);
     if (page == nullptr) return first;
-    const std::size_t end = std::min(last, (first / page_elements + 1) * page_elements);
+    const std::size_t end = std::min(last, (first / Page::elements + 1) * Page::elements);
     for (; first < end; ++first)
-      if (page->cells[first % page_elements].load(std::memory_order_relaxed) == nobody)
+      if (page->cells[first % Page::elements].load(std::memory_order_relaxed) == nobody)
         return first;
   }
   return std::min(first, last);
