@@ -128,7 +128,7 @@ TEST_CASE("a softmax of symbolic rows moves 16 bytes where they are multiples of
   const auto text = [](int n) {
     return softmax().lower(scalar(n), small_numbers({3, n}, 3)).cuda_source({.arch = "sm_90a"});
   };
-  CHECK(widths(text(1000), "load_global_nc") == "<4> ");  // of the f32 that they become
+  CHECK(widths(text(1000), "load_global_nc") == "<8> ");
   CHECK(widths(text(1000), "store_global") == "<8> ");
   CHECK(widths(text(1001), "load_global_nc") == "<1> ");
 }

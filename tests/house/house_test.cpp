@@ -60,6 +60,12 @@ TEST_CASE("what an operation is, is asked of its row and read by name") {
   CHECK(violations.empty());
 }
 
+TEST_CASE("nobody between a graph and its text searches text") {
+  const auto violations = house::searches(tree());
+  INFO(listed(violations));
+  CHECK(violations.empty());
+}
+
 TEST_CASE("the log library and the file system have one door each") {
   const auto violations = house::doors(tree());
   INFO(listed(violations));
@@ -170,6 +176,22 @@ TEST_CASE("reads of operations by position are found outside of the graph") {
                            "add(Op::Lt, {a, b});", "return op == Op::Max ? a : b;"}) {
     INFO(line);
     CHECK(house::positions({{"codegen/passes/places.cpp", line}}).empty());
+  }
+}
+
+TEST_CASE("a search in text is found from the passes to the printer, and nowhere else") {
+  for (const char* line : {"if (text.starts_with(name))", "if (line.find(\"e\") != line.npos)",
+                           "return text.find('[') != text.npos;", "if (names_identifier(text, n))",
+                           "const std::string rest = text.substr(3);"}) {
+    INFO(line);
+    CHECK(house::searches({{"codegen/expand/nest.cpp", line}}).size() == 1);
+    CHECK(house::searches({{"codegen/cuda/printer.cpp", line}}).size() == 1);
+    CHECK(house::searches({{"codegen/cuda/lineinfo.cpp", line}}).empty());
+    CHECK(house::searches({{"codegen/device/library.cpp", line}}).empty());
+  }
+  for (const char* line : {"const auto it = memo_.find(key);", "std::ranges::find(list, x)"}) {
+    INFO(line);
+    CHECK(house::searches({{"codegen/expand/nest.cpp", line}}).empty());
   }
 }
 

@@ -232,6 +232,31 @@ Violations positions(const Sources& sources) {
   return found;
 }
 
+Violations searches(const Sources& sources) {
+  // One goes through the lines of a text, the other reads the forms of the op table.
+  static const std::vector<std::string> allowed = {"codegen/cuda/lineinfo.cpp",
+                                                   "codegen/cuda/spelling.cpp"};
+  static const std::regex words(
+      R"(\.(starts_with|ends_with|substr|rfind|find_\w+_of)\s*\(|\.find\s*\(\s*["'])"
+      R"(|\b(std::regex|strstr|strchr|strncmp|names_identifier)\b)");
+  Violations found;
+  for (const auto& [path, text] : sources) {
+    const Row* row = owner(path);
+    const std::string_view folder = row ? row->folder : "";
+    if (folder != "codegen/passes" && folder != "codegen/thread" && folder != "codegen/expand" &&
+        folder != "codegen/cuda")
+      continue;
+    if (std::ranges::count(allowed, path)) continue;
+    std::istringstream lines(code_only(text));
+    std::string line;
+    for (int n = 1; std::getline(lines, line); ++n)
+      if (std::regex_search(line, words))
+        found.push_back(at(path, n) +
+                        " searches text: ask the expression, the statement or the table's row");
+  }
+  return found;
+}
+
 Violations doors(const Sources& sources) {
   struct Door {
     std::vector<std::string> files;  // may say it

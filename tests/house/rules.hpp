@@ -20,6 +20,9 @@ std::vector<std::string> may_use(const std::string& folder);
 Violations arrows(const Sources& sources);
 /// Public headers that include other than public headers and the permitted standard ones.
 Violations public_headers(const Sources& sources);
+/// Searches in text from the passes to the printer, which decide by what they hold.
+Violations searches(const Sources& sources);
+
 /// Reads of the op table's order or of attributes by position, outside of the graph's own files.
 Violations positions(const Sources& sources);
 /// Words that one file alone may say (the log library, the file system), said elsewhere.
