@@ -150,6 +150,7 @@ thread::Statement Nest::vector_access(Vector v) {
                    .low = e_.number(0),
                    .high = e_.number(vector_),
                    .step = w.width,
+                   .body = {},
                    .short_form = true};
   loop.body.push_back(std::move(s));
   return {std::move(loop), b_.at()};

@@ -39,14 +39,14 @@ struct Assign {
 
 /// A scope. `nest`: numbers of temporaries begin anew.
 struct Block {
-  Statements body = {};
+  Statements body;
   bool nest = false;
   bool short_form = false;  // on one line
 };
 
 struct If {
   ExprId condition = no_expr;
-  Statements body = {};
+  Statements body;
   bool short_form = false;
 };
 
@@ -57,7 +57,7 @@ struct For {
   std::int64_t step = 1;
   ExprId next = no_expr;    // no_expr: counter + step
   std::int64_t unroll = 0;  // 0: wholly, 1: not, n: by n
-  Statements body = {};
+  Statements body;
   bool short_form = false;
 };
 
@@ -151,7 +151,7 @@ struct Program {
   bool approx_math = false;
   Location at;
   Exprs exprs;
-  Statements body = {};
+  Statements body;
 };
 
 /// Calls f(expression) for every expression that the statement itself holds, not those inside of

@@ -31,10 +31,10 @@ class Reader {
       at_ = s.at;
       std::visit(Overloaded{[&](const Let& x) { let(x, times); },
                             [&](const Declare& x) { count(x.values, times); },
-                            [&](const Assign& x) { count({x.value}, times); },
+                            [&](const Assign& x) { count(x.value, times); },
                             [&](const Block& x) { visit(x.body, times); },
                             [&](const If& x) {
-                              count({x.condition}, times);
+                              count(x.condition, times);
                               visit(x.body, times);
                             },
                             [&](const For& x) { loop(x, times); },
@@ -54,7 +54,7 @@ class Reader {
 
   void let(const Let& x, double times) {
     values_[index(x.variable)] = x.value;
-    count({x.value}, times);
+    count(x.value, times);
   }
 
   void loop(const For& x, double times) {

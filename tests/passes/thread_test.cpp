@@ -27,7 +27,7 @@ std::string printed(Program& p) {
 }
 
 For loop_over(Exprs& e, ExprId counter, std::int64_t count) {
-  return {.counter = e[counter].variable, .low = e.number(0), .high = e.number(count)};
+  return {.counter = e[counter].variable, .low = e.number(0), .high = e.number(count), .body = {}};
 }
 
 TEST_CASE("equal expressions are one") {
