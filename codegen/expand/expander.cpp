@@ -236,9 +236,9 @@ void Expander::mark_stored(int storage) {
   b_.add(thread::Assign{e_.variable(it->second.flag), e_.literal(bool_, 1)});
 }
 
-ExprId Expander::is_stored(int storage) const {
+ExprId Expander::is_stored(int storage) {
   const auto it = unstored_.find(storage);
-  return it == unstored_.end() ? no_expr : const_cast<Exprs&>(e_).variable(it->second.flag);
+  return it == unstored_.end() ? no_expr : e_.variable(it->second.flag);
 }
 
 std::string Expander::unstored_message(int storage) const {

@@ -60,7 +60,8 @@ class Expander {
   }
   void sync_scratch();
   void mark_stored(int storage);
-  ExprId is_stored(int storage) const;
+  /// Whether the user has stored the block so far; no_expr where that is known.
+  ExprId is_stored(int storage);
   std::string unstored_message(int storage) const;
   void check_accumulator(const passes::Dot& d);
 

@@ -350,8 +350,7 @@ bool Nest::copies_load(int storage) {
   const int window = l_.window_of[index(g_.root(m.ref))];
   if (m.mask != graph::no_value || l_.windows[window].residency == Residency::registers)
     return false;
-  if (!copy(address(m.ref, coordinates_), storage)) return false;
-  return true;
+  return copy(address(m.ref, coordinates_), storage);
 }
 
 bool Nest::copies_window(int window, int storage) {

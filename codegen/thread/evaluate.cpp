@@ -9,11 +9,12 @@ using graph::Op;
 using Number = std::optional<std::int64_t>;
 
 Number plain(Operator by, std::int64_t a, std::int64_t b) {
+  std::int64_t n = 0;
   switch (by) {
-  case Operator::mul: return a * b;
-  case Operator::div: return b == 0 ? Number() : a / b;
-  case Operator::rem: return b == 0 ? Number() : a % b;
-  case Operator::sub: return a - b;
+  case Operator::mul: return __builtin_mul_overflow(a, b, &n) ? Number() : n;
+  case Operator::div: return b == 0 || (a == INT64_MIN && b == -1) ? Number() : a / b;
+  case Operator::rem: return b == 0 || (a == INT64_MIN && b == -1) ? Number() : a % b;
+  case Operator::sub: return __builtin_sub_overflow(a, b, &n) ? Number() : n;
   case Operator::bit_or: return a | b;
   case Operator::bit_xor: return a ^ b;
   case Operator::shift_left: return b < 0 || b > 62 ? Number() : a << b;
@@ -56,8 +57,11 @@ Number operation(Op op, DType t, const std::vector<std::int64_t>& x) {
 bool is_number(DType t) { return (t.is_integer() && t != u64) || t.is_bool(); }
 
 Number sum(const Expr& e, const std::vector<std::int64_t>& x) {
-  std::int64_t n = e.number;
-  for (std::size_t i = 0; i < x.size(); ++i) n += e.coefficients[i] * x[i];
+  std::int64_t n = e.number, term = 0;
+  for (std::size_t i = 0; i < x.size(); ++i)
+    if (__builtin_mul_overflow(e.coefficients[i], x[i], &term) ||
+        __builtin_add_overflow(n, term, &n))
+      return {};
   return n;
 }
 

@@ -13,7 +13,7 @@ namespace palladium::thread {
 using Values = std::function<std::optional<std::int64_t>(VariableId)>;
 
 /// The value of an integer or bool expression, exactly as the program computes it: elementwise
-/// operations wrap. Nothing where a part of it is unknown, or is no integer.
+/// operations wrap. Nothing where a part of it is unknown, is no integer, or leaves 64 bits.
 std::optional<std::int64_t> evaluate(const Exprs& exprs, ExprId root, const Values& values);
 
 }  // namespace palladium::thread

@@ -9,6 +9,8 @@ namespace {
 
 using graph::Op;
 
+// Expressions that share parts with themselves double at each step: a size is told up to this.
+constexpr int most_size = 1 << 20;
 constexpr std::int64_t unbounded_low = INT64_MIN, unbounded_high = INT64_MAX;
 
 std::int64_t saturated(__int128 n) {
@@ -30,9 +32,16 @@ std::int64_t times(std::int64_t a, std::int64_t b) {
   return saturated(__int128{a} * b);
 }
 
+// What a product is a multiple of; 1 where 64 bits do not hold it.
+std::int64_t product_of_multiples(std::int64_t a, std::int64_t b) {
+  const __int128 product = __int128{a} * b;
+  const __int128 size = product < 0 ? -product : product;
+  return size <= INT64_MAX ? static_cast<std::int64_t>(size) : 1;
+}
+
 Facts scaled(const Facts& f, std::int64_t by) {
   Facts out = f;
-  out.multiple = std::abs(saturated(__int128{f.multiple} * by));
+  out.multiple = product_of_multiples(f.multiple, by);
   out.low = times(by < 0 ? f.high : f.low, by);
   out.high = times(by < 0 ? f.low : f.high, by);
   return out;
@@ -157,7 +166,7 @@ ExprId Exprs::make(Expr e, Facts facts) {
   if (!is_new) return it->second;
   int size = 1;
   if (e.node != Node::element && e.node != Node::address)
-    for (const ExprId a : e.args) size += this->size(a);
+    for (const ExprId a : e.args) size = std::min(most_size, size + this->size(a));
   exprs_.push_back(std::move(e));
   facts_.push_back(facts);
   sizes_.push_back(size);
@@ -232,7 +241,7 @@ Facts Exprs::facts_of_plain(Operator by, const Facts& a, const Facts& b) const {
   const bool natural = a.low >= 0 && b.low >= 0;
   switch (by) {
   case Operator::mul:
-    f.multiple = saturated(__int128{a.multiple} * b.multiple);
+    f.multiple = product_of_multiples(a.multiple, b.multiple);
     if (natural) f.low = times(a.low, b.low), f.high = times(a.high, b.high);
     return f;
   case Operator::div:

@@ -155,7 +155,7 @@ class Exprs {
   Variable& operator[](VariableId v) { return variables_[thread::index(v)]; }
   const Expr& operator[](ExprId e) const { return exprs_[thread::index(e)]; }
   const Facts& facts(ExprId e) const { return facts_[thread::index(e)]; }
-  /// Operations that its text holds, those of names counted once.
+  /// Operations that its text holds, those of names counted once; 2^20 stands for more.
   int size(ExprId e) const { return sizes_[thread::index(e)]; }
   std::size_t num_variables() const { return variables_.size(); }
 

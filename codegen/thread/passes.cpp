@@ -48,10 +48,10 @@ class Barriers {
     if (!straight) happened_ |= before | at_start;
   }
 
-  static bool any(Statements& list) {
-    return std::ranges::any_of(list, [](Statement& s) {
+  static bool any(const Statements& list) {
+    return std::ranges::any_of(list, [](const Statement& s) {
       const Statements* body = body_of(s);
-      return touches_memory(s) || (body != nullptr && any(*body_of(s)));
+      return touches_memory(s) || (body != nullptr && any(*body));
     });
   }
 
@@ -126,7 +126,8 @@ class Numbers {
 
 class Verify {
  public:
-  explicit Verify(const Program& p) : p_(p), declared_(p.exprs.num_variables()) {}
+  explicit Verify(const Program& p)
+      : p_(p), declared_(p.exprs.num_variables()), constant_(p.exprs.num_variables()) {}
 
   void run() {
     for (const VariableId v : p_.names) declare(v, {});
@@ -141,13 +142,16 @@ class Verify {
         uses(e, s, std::get_if<For>(&s.what));
         pure(e, s.at);
       });
-      if (const Let* let = std::get_if<Let>(&s.what)) here.push_back(declare(let->variable, s.at));
+      if (const Let* let = std::get_if<Let>(&s.what)) {
+        here.push_back(declare(let->variable, s.at));
+        constant_[index(let->variable)] = true;
+      }
       if (const Declare* d = std::get_if<Declare>(&s.what))
         here.push_back(declare(d->variable, s.at));
       if (const Assign* a = std::get_if<Assign>(&s.what)) assign(*a, s.at);
       const For* loop = std::get_if<For>(&s.what);
       if (loop) declare(loop->counter, s.at);
-      if (const Statements* body = body_of(const_cast<Statement&>(s))) visit(*body);
+      if (const Statements* body = body_of(s)) visit(*body);
       if (loop) declared_[index(loop->counter)] = false;
     }
     for (const VariableId v : here) declared_[index(v)] = false;
@@ -178,6 +182,8 @@ class Verify {
     const Expr &to = p_.exprs[a.to], &value = p_.exprs[a.value];
     if (to.node != Node::variable && to.node != Node::element)
       fail(at, "an assignment to what is no variable{}", "");
+    if (constant_[index(to.variable)])
+      fail(at, "'{}' is a constant, and assigned to", p_.exprs[to.variable].name);
     if (!(to.type == value.type) && value.node != Node::number)
       fail(at, "'{}' and what is assigned to it differ in type", p_.exprs[to.variable].name);
   }
@@ -189,7 +195,7 @@ class Verify {
   }
 
   const Program& p_;
-  std::vector<bool> declared_;
+  std::vector<bool> declared_, constant_;
 };
 
 }  // namespace

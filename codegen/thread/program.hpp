@@ -140,6 +140,8 @@ inline Statements* body_of(Statement& s) {
   return nullptr;
 }
 
+inline const Statements* body_of(const Statement& s) { return body_of(const_cast<Statement&>(s)); }
+
 struct Program {
   std::string entry;  // name of the extern "C" __global__ function
   std::vector<KernelParameter> parameters;

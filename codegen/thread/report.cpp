@@ -52,8 +52,13 @@ class Reader {
     }
   }
 
+  // Once for each lane: later names are made of it.
   void let(const Let& x, double times) {
-    values_[index(x.variable)] = x.value;
+    const Variable& v = e_[x.variable];
+    if (v.form == Form::value && !v.type.is_float()) {
+      std::vector<Number>& values = values_[index(x.variable)];
+      for (std::int64_t lane = 0; lane < lanes; ++lane) values.push_back(bound(x.value, lane));
+    }
     count(x.value, times);
   }
 
@@ -191,9 +196,13 @@ class Reader {
   Number value(VariableId id, std::int64_t lane) {
     if (const auto it = counters_.find(index(id)); it != counters_.end()) return it->second;
     const auto it = values_.find(index(id));
-    if (it == values_.end()) return unknown(e_[id]);
-    const Expr& e = e_[it->second];
-    if (e.node != Node::call) return number(it->second, lane);
+    return it == values_.end() ? unknown(e_[id]) : it->second[static_cast<std::size_t>(lane)];
+  }
+
+  // What a name stands for: a number, or who the thread is.
+  Number bound(ExprId value, std::int64_t lane) {
+    const Expr& e = e_[value];
+    if (e.node != Node::call) return number(value, lane);
     switch (e.function) {
     case Row::thread:
     case Row::program_thread:
@@ -216,8 +225,8 @@ class Reader {
   const Exprs& e_;
   Report report_;
   Location at_;
-  std::map<std::uint32_t, ExprId> values_;          // of names
-  std::map<std::uint32_t, std::int64_t> counters_;  // of loops, in their first turns
+  std::map<std::uint32_t, std::vector<Number>> values_;  // of names, by lane
+  std::map<std::uint32_t, std::int64_t> counters_;       // of loops, in their first turns
 };
 
 }  // namespace

@@ -1,4 +1,6 @@
 // What a kernel's report says of its accesses and instructions.
+#include <utility>
+
 #include "tests/passes/lowering.hpp"
 
 #include <catch2/catch_test_macros.hpp>
@@ -84,6 +86,31 @@ TEST_CASE("a loop's accesses count by its trips") {
   store %1, %11)"));
   CHECK(access(r, false, false).times == 8);
   CHECK_FALSE(r.depends_on_call);
+}
+
+TEST_CASE("an index that is made of itself many times over is evaluated once per lane") {
+  std::string body;
+  int last = 1;
+  const auto add = [&](const std::string& what) {
+    body += "  %" + std::to_string(++last) + ": " + what + "\n";
+    return "%" + std::to_string(last);
+  };
+  std::string at = add("i32[] = program_id [0]"), before = at;
+  for (int i = 0; i < 60; ++i) before = std::exchange(at, add("i32[] = add " + at + ", " + before));
+  const std::string view = add("ref block f32[1,512] = at %0 [ds(" + at + ",1),:]");
+  const std::string value = add("f32[1,512] = load " + view);
+  const Report r = reported(R"(kernel k
+  grid 4
+  args[0]: f32[8,512] in blocks [8,512]
+  outputs[0]: f32[4,512] in blocks [1,512]
+    { %0: i32[]
+      %1: i32[] = constant 0
+      yield %0, %1
+    }
+{ %0: ref block f32[8,512] %1: ref block f32[1,512]
+)" + body + "  store %1, " + value +
+                            "\n}\n");
+  CHECK(access(r, false, false).times == 1);
 }
 
 TEST_CASE("an access whose place depends on data says so by having no sectors") {

@@ -71,6 +71,25 @@ TEST_CASE("arithmetic that may wrap keeps only the powers of two of a multiple")
   CHECK(e.facts(e.op(graph::Op::Mul, i32, {any, by})).multiple == 8);
 }
 
+TEST_CASE("nothing is said of a multiple or an interval that 64 bits do not hold") {
+  Exprs e;
+  const ExprId i = declared(
+      e, "i", {.multiple = std::int64_t{1} << 40, .low = 0, .high = std::int64_t{1} << 60});
+  const Facts facts = e.facts(Affine::term(i, std::int64_t{1} << 40));
+  CHECK(facts.multiple == 1);
+  CHECK(facts.high == INT64_MAX);
+  CHECK(e.facts(Affine::term(i, INT64_MIN)).multiple == 1);
+  CHECK_FALSE(evaluate(e, e.sum(Affine::term(i, 8), i64),
+                       [](VariableId) { return std::int64_t{1} << 62; }));
+}
+
+TEST_CASE("an expression may double its size as often as it likes") {
+  Exprs e;
+  ExprId x = declared(e, "x");
+  for (int i = 0; i < 200; ++i) x = e.op(graph::Op::Add, i32, {x, x});
+  CHECK(e.size(x) == 1 << 20);
+}
+
 // A random integer expression over `variables`.
 ExprId draw(Exprs& e, const std::vector<ExprId>& variables, std::mt19937& random, int depth) {
   const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
@@ -330,6 +349,14 @@ TEST_CASE("a barrier orders what touches memory, as the rows of the waist say") 
   CHECK(printed(p) ==
         "  pl::reduce_lanes();\n  pl::reduce_warps();\n  pl::warpgroup_sync();\n"
         "  pl::reduce_warps();\n");
+}
+
+TEST_CASE("a program that assigns to a constant is an InternalError") {
+  Program p = program([](Exprs& e, Builder& b) {
+    const ExprId t = b.let_here("t", e.call(device::Row::thread, i32, {}));
+    b.add(Assign{t, e.number(3)});
+  });
+  CHECK_THROWS_WITH(verify(p), ContainsSubstring("'t' is a constant"));
 }
 
 TEST_CASE("operators are spelled with the parentheses that C++ needs, and no others") {
