@@ -76,29 +76,6 @@ std::vector<ExprId> Nest::reading_threads(const Address& a) const {
 
 // ---- vectors
 
-Nest::Width Nest::vector_width(const Address& a, const Bounds& bounds) const {
-  if (a.offset.coefficient(element_) != 1) return {};
-  const auto limited = [](int width, std::int64_t multiple) {
-    while (width > 1 && multiple % width != 0) width /= 2;
-    return width;
-  };
-  int width = std::min<int>(vector_, 16 / a.dtype.bytes());
-  width = limited(width, a.alignment);
-  width = limited(width, e_.multiple(a.offset.without(element_)));
-  int whole = width;  // elements that are in or out of bounds together
-  bool upper = true;
-  for (const Bound& b : bounds) {
-    const std::int64_t step = b.at.coefficient(element_);
-    if (step == 0) continue;
-    if (step != 1) return {};
-    upper = upper && !b.lower;
-    whole = limited(whole, multiple_of(b.limit));
-    whole = limited(whole, e_.multiple(b.at.without(element_)));
-  }
-  if (whole < width && upper && (!a.shared || a.resident)) return {width, true};
-  return {whole, false};
-}
-
 thread::Place Nest::place_of(const Address& a) {
   return {.base = a.base,
           .offset = e_.sum(a.offset, a.wide ? i64 : i32),
@@ -108,7 +85,7 @@ thread::Place Nest::place_of(const Address& a) {
 
 // By as few instructions as may be.
 thread::Statement Nest::vector_access(Vector v) {
-  Width w = vector_width(v.place, v.bounds);
+  thread::Width w = vector_width(v.place, v.bounds);
   if (v.direction == Direction::flush) w.width = std::min(w.width, vector_width(v.from, {}).width);
   const bool once = w.width == vector_;
   std::vector<bool> along;

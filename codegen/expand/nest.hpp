@@ -8,34 +8,14 @@
 #include <vector>
 
 #include "codegen/expand/expander.hpp"
+#include "codegen/thread/vectorize.hpp"
 
 namespace palladium::expand {
 
 using Coordinates = std::vector<Affine>;
-
-/// at < limit, or at >= limit.
-struct Bound {
-  Affine at;
-  ExprId limit = no_expr;
-  bool lower = false;
-};
-using Bounds = std::vector<Bound>;
-
-/// Where elements of a view stand: base + offset (in elements), valid under the bounds.
-struct Address {
-  ExprId base = no_expr;       // a pointer, or for shared memory a u32 address
-  Affine offset = {};          // in elements
-  bool wide = false;           // offset needs 64 bits
-  std::int64_t alignment = 1;  // of base, in elements
-  Bounds bounds = {};
-  bool shared = false;
-  bool resident = false;   // shared, and what the user's stores put there
-  bool read_only = false;  // nobody writes it while the kernel runs
-  bool writable = false;
-  DType dtype = {};
-  std::int64_t reach = 0;           // elements that the offset spans, if known
-  std::vector<Address> parts = {};  // low bits first, where the element is not in one piece
-};
+using thread::Address;
+using thread::Bound;
+using thread::Bounds;
 
 class Nest {
  public:
@@ -151,10 +131,6 @@ class Nest {
   void check_indices(ValueId access, const Coordinates& c, const DimMap& map, ExprId mask);
 
   // accesses.cpp: how they are read and written
-  struct Width {
-    int width = 1;
-    bool part = false;  // the bounds along e may end it between its elements
-  };
   enum class Direction : std::uint8_t { load, store, flush };
   /// One access of every element of a vector.
   struct Vector {
@@ -167,7 +143,9 @@ class Nest {
     std::vector<ExprId> tests = {};
     Address from = {};  // flush
   };
-  Width vector_width(const Address& a, const Bounds& bounds) const;
+  thread::Width vector_width(const Address& a, const Bounds& bounds) const {
+    return thread::width_of(e_, a, bounds, element_, vector_);
+  }
   thread::Statement vector_access(Vector v);
   thread::Place place_of(const Address& a);
   ExprId access(const Address& a, const DimMap& map, ExprId mask);

@@ -1,0 +1,37 @@
+#include "codegen/thread/vectorize.hpp"
+
+#include <algorithm>
+
+namespace palladium::thread {
+namespace {
+
+constexpr int widest_bytes = 16;
+
+int limited(int width, std::int64_t multiple) {
+  while (width > 1 && multiple % width != 0) width /= 2;
+  return width;
+}
+
+}  // namespace
+
+Width width_of(const Exprs& exprs, const Address& a, const Bounds& bounds, ExprId element,
+               int vector) {
+  if (a.offset.coefficient(element) != 1) return {};
+  int width = std::min<int>(vector, widest_bytes / a.dtype.bytes());
+  width = limited(width, a.alignment);
+  width = limited(width, exprs.multiple(a.offset.without(element)));
+  int whole = width;  // elements that are in or out of bounds together
+  bool upper = true;
+  for (const Bound& b : bounds) {
+    const std::int64_t step = b.at.coefficient(element);
+    if (step == 0) continue;
+    if (step != 1) return {};
+    upper = upper && !b.lower;
+    whole = limited(whole, exprs.facts(b.limit).multiple);
+    whole = limited(whole, exprs.multiple(b.at.without(element)));
+  }
+  if (whole < width && upper && (!a.shared || a.resident)) return {width, true};
+  return {whole, false};
+}
+
+}  // namespace palladium::thread

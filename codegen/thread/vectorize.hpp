@@ -1,0 +1,47 @@
+// Which elements one access moves: the one answer on widths, for layouts that are being chosen and
+// for accesses that are being made.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "codegen/thread/expr.hpp"
+
+namespace palladium::thread {
+
+/// at < limit, or at >= limit.
+struct Bound {
+  Affine at;
+  ExprId limit = no_expr;
+  bool lower = false;
+};
+using Bounds = std::vector<Bound>;
+
+/// Where an element of a view stands: base + offset (in elements), valid under the bounds.
+struct Address {
+  ExprId base = no_expr;       // a pointer, or for shared memory a u32 address
+  Affine offset = {};          // in elements
+  bool wide = false;           // offset needs 64 bits
+  std::int64_t alignment = 1;  // of base, in elements
+  Bounds bounds = {};
+  bool shared = false;
+  bool resident = false;   // shared, and what the user's stores put there
+  bool read_only = false;  // nobody writes it while the kernel runs
+  bool writable = false;
+  DType dtype = {};
+  std::int64_t reach = 0;           // elements that the offset spans, if known
+  std::vector<Address> parts = {};  // low bits first, where the element is not in one piece
+};
+
+struct Width {
+  int width = 1;      // elements of one access
+  bool part = false;  // the bounds may end it between its elements
+};
+
+/// Of the access of `vector` elements, which the counter `element` numbers: at most 16 bytes,
+/// aligned, neighbours, and in or out of bounds together, or a part of the first of them where the
+/// device library can do that.
+Width width_of(const Exprs& exprs, const Address& a, const Bounds& bounds, ExprId element,
+               int vector);
+
+}  // namespace palladium::thread
