@@ -203,7 +203,7 @@ ExprId Nest::joined_access(const Address& a, const DimMap& map, ExprId mask) {
   Depends all = e_.depends(test);
   for (const Address& part : a.parts) all |= depends(part, {});
 
-  const DType part = a.parts[0].dtype, bits = unsigned_of(a.dtype.bytes());
+  const DType part = a.parts[0].dtype, bits = passes::unsigned_of(a.dtype.bytes());
   const auto count = static_cast<std::int64_t>(a.parts.size());
   const VariableId parts = unfilled("part", part, count);
   b_.place(all, thread::Declare{.variable = parts});

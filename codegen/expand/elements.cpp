@@ -171,56 +171,6 @@ Coordinates Nest::operand_coordinates(ValueId v, std::size_t arg, const Coordina
   return out;
 }
 
-Affine Nest::flat(const Extents& shape, const Coordinates& c) const {
-  Affine sum;
-  std::int64_t stride = 1;
-  for (std::size_t d = shape.size(); d-- > 0;) {
-    sum = sum + c[d] * stride;
-    stride *= shape[d];
-  }
-  return sum;
-}
-
-// A name for what is computed of coordinates; one for all that ask.
-Affine Nest::index_name(ExprId value) {
-  const thread::Node node = e_[value].node;
-  if (node == thread::Node::number) return Affine(e_[value].number);
-  if (node == thread::Node::variable) return Affine::term(value);
-  ExprId& name = index_names_.try_emplace(value, no_expr).first->second;
-  if (name == no_expr)
-    name = b_.let_coordinate({.name = prefix("n"), .temporary = true, .type = i32}, value);
-  return Affine::term(name);
-}
-
-// Coordinates in `from` of the element that stands at `c` in `to`, both row-major.
-Coordinates Nest::reshape_coordinates(const Extents& from, const Extents& to,
-                                      const Coordinates& c) {
-  Coordinates out(from.size());
-  std::size_t t = 0;
-  bool same = true;  // only unit dimensions come and go
-  for (std::size_t d = 0; d < from.size() && same; ++d) {
-    if (from[d] == 1) continue;
-    while (t < to.size() && to[t] == 1) ++t;
-    same = t < to.size() && to[t] == from[d];
-    if (same) out[d] = c[t++];
-  }
-  if (same) return out;
-
-  const ExprId position = e_.sum(index_name(e_.sum(flat(to, c))));
-  std::int64_t stride = graph::element_count(from);
-  bool outermost = true;
-  for (std::size_t d = 0; d < from.size(); ++d) {
-    stride /= from[d];
-    if (from[d] == 1) continue;
-    ExprId x = position;
-    if (stride != 1) x = e_.plain(Operator::div, x, e_.number(stride));
-    if (!outermost) x = e_.plain(Operator::rem, x, e_.number(from[d]));
-    outermost = false;
-    out[d] = index_name(x);
-  }
-  return out;
-}
-
 // ---- reads
 
 ExprId Nest::read(int storage, const Coordinates& c, const DimMap& map) {
@@ -282,7 +232,7 @@ ExprId Nest::load_registers(ValueId v, const Coordinates& c, const DimMap& map) 
   const ExprId got = read(w.storage, c, map);
   if (w.mapping < 0 || l_.storages[w.storage].place == Place::scalar) return got;
   Bounds bounds;
-  add_bounds_of_window(bounds, window, c);
+  add_bounds_of_block(bounds, window, c);
   const ExprId exists = predicate(bounds);
   if (exists == no_expr) return got;
   const DType t = g_[v].type.dtype;

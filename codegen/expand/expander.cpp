@@ -116,11 +116,9 @@ void Expander::declare_parameters() {
   }
   for (int o = 0; o < g_.mapping.num_outputs; ++o) array(g_.mapping.num_inputs + o);
   for (int s = 0; s < g_.num_symbols; ++s)
-    symbols_.push_back(declare(
-        {.kind = Parameter::Kind::symbol, .index = s},
-        {.name = symbol_name(s),
-         .type = i64,
-         .facts = {.multiple = g_.facts.multiple(static_cast<std::uint32_t>(s)), .low = 0}}));
+    symbols_.push_back(e_.variable(
+        declare({.kind = Parameter::Kind::symbol, .index = s},
+                {.name = symbol_name(s), .type = i64, .facts = passes::facts_of_symbol(g_, s)})));
 }
 
 ExprId Expander::grid_size(int axis) {
@@ -438,29 +436,6 @@ void Expander::expand_one(const passes::Dot& d) {
 
 // ---- numbers
 
-ExprId Expander::dim(const Dim& d) {
-  using detail::DimOp;
-  if (d.is_static()) return e_.number(d.value(), i64);
-  const DimNode n = dim_node(d);
-  if (n.op == DimOp::symbol) return e_.variable(symbols_[static_cast<std::size_t>(n.symbol)]);
-  const ExprId a = dim(n.a), b = dim(n.b);
-  const auto plain = [&](Operator by, ExprId x) { return e_.plain(by, x, b, i64); };
-  switch (n.op) {
-  case DimOp::add: return e_.sum(Affine::term(a) + Affine::term(b), i64);
-  case DimOp::sub: return plain(Operator::sub, a);
-  case DimOp::mul: return plain(Operator::mul, a);
-  case DimOp::div: return plain(Operator::div, a);
-  case DimOp::mod: return plain(Operator::rem, a);
-  case DimOp::cdiv:
-    return plain(Operator::div, e_.sum(Affine::term(a) + Affine::term(b) + Affine(-1), i64));
-  case DimOp::min: return e_.call(Row::min, i64, {a, b});
-  case DimOp::max: return e_.call(Row::max, i64, {a, b});
-  case DimOp::symbol:
-  case DimOp::constant: break;
-  }
-  throw InternalError("expand: a dimension without an operation");
-}
-
 ExprId Expander::image(ExprId x, const layout::Bits& columns) {
   const layout::Terms terms = layout::terms_of(columns);
   ExprId out = no_expr;
@@ -472,24 +447,6 @@ ExprId Expander::image(ExprId x, const layout::Bits& columns) {
                                     part, e_[x].type);
   }
   return out == no_expr ? e_.number(0, e_[x].type) : out;
-}
-
-layout::Bits fields_of(const layout::Layout& l, const layout::Bits& images, int d) {
-  layout::Bits out;
-  for (const std::uint32_t b : images) out.push_back(l.field(d, b));
-  return out;
-}
-
-Affine affine_of(Exprs& exprs, ExprId v, const layout::Terms& terms, int bits) {
-  Affine sum;
-  for (const layout::Term& t : terms.terms) {
-    const bool all = t.mask == (1u << bits) - 1;
-    if (t.shift >= 0)
-      sum = sum + Affine::term(all ? v : exprs.bits(v, t.mask, 0), std::int64_t{1} << t.shift);
-    else
-      sum = sum + Affine::term(exprs.bits(v, t.mask, -t.shift));
-  }
-  return sum;
 }
 
 }  // namespace palladium::expand

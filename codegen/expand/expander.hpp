@@ -7,6 +7,7 @@
 
 #include "codegen/expand/expand.hpp"
 #include "codegen/layout/terms.hpp"
+#include "codegen/passes/addresses.hpp"
 #include "codegen/thread/builder.hpp"
 
 namespace palladium::expand {
@@ -14,7 +15,9 @@ namespace palladium::expand {
 using device::Row;
 using graph::Extents;
 using graph::ValueId;
+using passes::affine_of;
 using passes::DimMap;
+using passes::fields_of;
 using thread::Affine;
 using thread::Builder;
 using thread::ExprId;
@@ -67,7 +70,6 @@ class Expander {
 
   // windows.cpp
   void enter_window(int window);
-  ExprId window_start(const BlockDim& b, ExprId at);
   void size_of_window(int window, int d, ExprId start);
 
   // relayout.cpp
@@ -90,7 +92,7 @@ class Expander {
   ExprId shared_address(int s);
   ExprId number(std::int64_t n) { return e_.number(n); }
   /// A dimension over the kernel's symbols, as i64.
-  ExprId dim(const Dim& d);
+  ExprId dim(const Dim& d) { return passes::expr_of_dim(e_, d, symbols_); }
   ExprId grid_size(int axis);
   ExprId program_id(int axis) const { return program_ids_[static_cast<std::size_t>(axis)]; }
   /// Sum (without carries: some of the bits may meet in exclusive-or) of the images of x's bits.
@@ -108,7 +110,7 @@ class Expander {
 
   std::vector<VariableId> arrays_;                     // per block mapping: parameter
   std::map<std::pair<int, int>, VariableId> strides_;  // of block mapping, dimension
-  std::vector<VariableId> symbols_;
+  std::vector<ExprId> symbols_;
   std::map<std::uint32_t, ExprId> values_;         // of parameters of regions
   std::vector<ExprId> program_ids_, cluster_ids_;  // per axis
   ExprId smem_ = no_expr, warpgroup_ = no_expr;
@@ -116,12 +118,7 @@ class Expander {
   std::vector<bool> declared_;        // storages: by a statement so far
   std::vector<bool> mutable_;         // storages that are assigned several times
 
-  struct WindowNames {
-    ExprId pointer = no_expr;
-    std::vector<ExprId> size, from;  // per dimension of the array; no_expr: no bound there
-    std::vector<bool> at_zero;       // every block begins where the array does
-  };
-  std::vector<WindowNames> windows_;
+  std::vector<passes::BlockNames> windows_;
 
   // Windows in registers of which nothing is known before the user stores it, by storage: the flag
   // that says whether that has happened.
@@ -131,11 +128,5 @@ class Expander {
   };
   std::map<int, Unstored> unstored_;
 };
-
-/// The part of each image that lies in dimension d.
-layout::Bits fields_of(const layout::Layout& l, const layout::Bits& images, int d);
-
-/// The linear map of the bits of `v` (of which there are `bits`) as a sum.
-Affine affine_of(Exprs& exprs, ExprId v, const layout::Terms& terms, int bits);
 
 }  // namespace palladium::expand

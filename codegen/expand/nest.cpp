@@ -27,47 +27,6 @@ std::string dim_name(int d) {
 
 }  // namespace
 
-void Nest::set_layout() {
-  layout_ = pass_->layout;
-  const int last = layout_.rank() - 1, limit = widest_access();
-  while (last >= 0 && vector_bits_ < static_cast<int>(layout_.reg.size()) &&
-         layout_.reg[static_cast<std::size_t>(vector_bits_)] == (1u << vector_bits_) &&
-         layout_.tile_bits[static_cast<std::size_t>(last)] > vector_bits_ &&
-         (2 << vector_bits_) <= limit)
-    ++vector_bits_;
-  vector_ = 1 << vector_bits_;
-}
-
-// Elements of the narrowest type that the pass moves in 16 bytes.
-int Nest::widest_access() const {
-  int bytes = 4;
-  const auto note = [&](DType t) { bytes = std::min(bytes, t.bytes()); };
-  const auto note_storage = [&](int s) { note(l_.storages[s].dtype); };
-  const auto note_window = [&](int w) { note(g_[l_.windows[w].root].type.dtype); };
-  struct Visit {
-    decltype(note_storage)& storage;
-    decltype(note_window)& window;
-    decltype(note)& type;
-    const graph::Graph& g;
-    void operator()(const passes::Assign& s) const { storage(s.storage); }
-    void operator()(const passes::Stage& s) const { storage(s.storage); }
-    void operator()(const passes::Store& s) const { type(g[g[s.inst].args[0]].type.dtype); }
-    void operator()(const passes::Reduce& s) const { storage(s.storage); }
-    void operator()(const passes::Fill& s) const { storage(s.storage), window(s.window); }
-    void operator()(const passes::Flush& s) const { storage(s.storage), window(s.window); }
-    void operator()(const passes::Spill& s) const { storage(s.to); }
-  };
-  std::visit(Visit{note_storage, note_window, note, g_}, pass_->sink);
-  const auto* assign = std::get_if<passes::Assign>(&pass_->sink);
-  if (pass_->value != graph::no_value)
-    passes::for_each_leaf(l_, pass_->value, passes::identity_map(layout_.rank()),
-                          assign != nullptr && enters(assign->storage),
-                          [&](ValueId leaf, const DimMap&, int storage) {
-                            if (storage < 0) note(g_[leaf].type.dtype);
-                          });
-  return 16 / bytes;
-}
-
 bool Nest::is_reduced(int d) const {
   const auto* r = std::get_if<passes::Reduce>(&pass_->sink);
   return r != nullptr && std::ranges::find(r->reduced, d) != r->reduced.end();
@@ -88,24 +47,16 @@ void Nest::name_coordinates() {
   thread_ = b_.let_coordinate({.name = "t", .type = i32}, x_.thread_index(layout_.threads()));
   group_ = counter("g", std::int64_t{1} << (bits - vector_bits_), thread::on_group);
   element_ = counter("e", vector_, thread::on_element);
-  const layout::Bits thread = layout_.thread();
-  for (int d = 0; d < layout_.rank(); ++d) {
+  for (int d = 0; d < layout_.rank(); ++d)
     repetitions_.push_back(
         counter("r" + dim_name(d), layout_.repetitions(d), thread::on_repetition(d)));
-    const layout::Terms terms = layout::terms_of(fields_of(layout_, thread, d));
-    thread_part_.push_back(no_expr);
-    Affine c;
-    if (!terms.empty()) {
-      const ExprId part = e_.sum(affine_of(e_, thread_, terms, layout_.thread_bits()));
-      thread_part_.back() = b_.let_coordinate({.name = dim_name(d), .type = i32}, part);
-      c = Affine::term(thread_part_.back());
-    }
-    c = c + repetition(d) * layout_.tile(d);
-    const layout::Bits low = fields_of(layout_, layout_.reg, d);
-    const layout::Bits high(low.begin() + vector_bits_, low.end());
-    c = c + affine_of(e_, group_, layout::terms_of(high), bits - vector_bits_);
-    if (vector_bits_ > 0 && d + 1 == layout_.rank()) c = c + Affine::term(element_);
-    coordinates_.push_back(c);
+  const passes::Counters counters{group_, element_, repetitions_, vector_bits_};
+  for (int d = 0; d < layout_.rank(); ++d) {
+    ExprId part = passes::thread_part(e_, layout_, d, thread_);
+    if (part != no_expr) part = b_.let_coordinate({.name = dim_name(d), .type = i32}, part);
+    thread_part_.push_back(part);
+    coordinates_.push_back((part == no_expr ? Affine() : Affine::term(part)) +
+                           passes::counted_part(e_, layout_, d, counters));
   }
 }
 
@@ -191,17 +142,12 @@ Bounds Nest::padding(const DimMap& map) const {
   return bounds;
 }
 
-// Whether the pass computes the value that the storage holds (rather than read it from there).
-bool Nest::enters(int storage) const {
-  if (pass_->value == graph::no_value) return false;
-  const Op op = g_[pass_->value].op;
-  return l_.storage_of[index(pass_->value)] == storage && op != Op::Param && op != Op::Get;
-}
-
 // ---- the pass
 
 void Nest::expand() {
-  set_layout();
+  layout_ = pass_->layout;
+  vector_bits_ = passes::vector_bits(l_, *pass_, layout_);
+  vector_ = 1 << vector_bits_;
   declare_sink();
   b_.open_nest();
   name_coordinates();
@@ -433,7 +379,7 @@ void Nest::store_one(const Address& a, VariableId from, ExprId mask, const Bound
 
 // Stores those parts of one element that are in bounds.
 void Nest::store_parts(const Address& a, ExprId value, ExprId mask, const Bounds& limits) {
-  const DType bits = unsigned_of(a.dtype.bytes()), part = a.parts[0].dtype;
+  const DType bits = passes::unsigned_of(a.dtype.bytes()), part = a.parts[0].dtype;
   const auto named = [&](DType t, ExprId x) {
     const VariableId v = unfilled("o", t, 0);
     b_.add(thread::Let{v, x});

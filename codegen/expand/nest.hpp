@@ -12,15 +12,15 @@
 
 namespace palladium::expand {
 
-using Coordinates = std::vector<Affine>;
+using passes::Coordinates;
 using thread::Address;
 using thread::Bound;
 using thread::Bounds;
 
-class Nest {
+class Nest : private passes::Addresses {
  public:
   Nest(Expander& x, const passes::Copies& copies)
-      : x_(x), l_(x.l_), g_(x.g_), e_(x.e_), b_(x.b_), copies_(copies) {}
+      : Addresses(x.l_, x.e_), x_(x), b_(x.b_), copies_(copies) {}
   Nest(Expander& x, const passes::Pass& pass) : Nest(x, pass.copies) { pass_ = &pass; }
 
   void expand();
@@ -30,9 +30,20 @@ class Nest {
   std::vector<ExprId> index_map(RegionIndex region, int rank);
 
  private:
+  // what addresses are made of
+  ExprId index_value(ValueId v) override { return evaluate(v, {}, {}, false); }
+  ExprId let_coordinate(ExprId value) override {
+    return b_.let_coordinate({.name = prefix("n"), .temporary = true, .type = i32}, value);
+  }
+  const passes::BlockNames& block(int window) override {
+    return x_.windows_[static_cast<std::size_t>(window)];
+  }
+  ExprId stride(int mapping, int d) override { return e_.variable(x_.strides_.at({mapping, d})); }
+  ExprId dim(const Dim& d) override { return x_.dim(d); }
+  ExprId shared_address(int storage) override { return x_.shared_address(storage); }
+  bool is_storing() const override { return storing_; }
+
   // nest.cpp: the loops, and what becomes of each element
-  void set_layout();
-  int widest_access() const;
   void name_coordinates();
   void open_repetitions(bool reduced, bool kept);
   void open_groups();
@@ -42,7 +53,7 @@ class Nest {
   Affine low_register_index(const DimMap& map, int& bits) const;
   Affine register_index(const layout::Layout& leaf, const DimMap& map) const;
   Bounds padding(const DimMap& map) const;
-  bool enters(int storage) const;
+  bool enters(int storage) const { return passes::enters(l_, *pass_, storage); }
   void mask_replicas();
   void expand_sink(const passes::Assign& s);
   void expand_sink(const passes::Stage& s);
@@ -103,31 +114,11 @@ class Nest {
   ExprId read(int storage, const Coordinates& c, const DimMap& map);
   ExprId temporary(const char* prefix, ExprId value);
   std::string prefix(const char* of) const { return pass_ ? of : std::string("s") + of; }
-  Affine index_name(ExprId value);
-  Affine flat(const Extents& shape, const Coordinates& c) const;
   Coordinates operand_coordinates(ValueId v, std::size_t arg, const Coordinates& c);
-  Coordinates reshape_coordinates(const Extents& from, const Extents& to, const Coordinates& c);
 
-  // addresses.cpp: where the elements of a view stand
-  Address address(ValueId ref, const Coordinates& c);
-  Address part_address(ValueId ref, Coordinates c, Affine k, DType t);
-  void step_into(ValueId ref, Coordinates& c, Affine& k, DType t);
-  Address window_address(int window, const Coordinates& c);
-  Address storage_address(int storage, const Coordinates& c);
-  void add_bounds_of_window(Bounds& bounds, int window, const Coordinates& c) const;
-  bool join(const std::vector<Address>& parts, DType whole, Address& result);
-  void see_as(Address& a, DType t);
-  Affine divided(const Affine& a, std::int64_t by);
-  /// A dynamic index: `coordinate` must lie in [0, extent) of a dimension of a view's source.
-  struct Index {
-    ValueId at = graph::no_value;
-    int dimension = 0;
-    Affine coordinate = {};
-    std::int64_t extent = 0;
-  };
+  // checks.cpp: dynamic indices
   bool is_plain(ValueId ref) const;
   bool has_dynamic_index(ValueId ref) const;
-  std::vector<Index> find_indices(ValueId ref, const Coordinates& c);
   void check_indices(ValueId access, const Coordinates& c, const DimMap& map, ExprId mask);
 
   // accesses.cpp: how they are read and written
@@ -161,9 +152,6 @@ class Nest {
   std::int64_t multiple_of(ExprId limit) const { return e_.facts(limit).multiple; }
 
   Expander& x_;
-  const passes::Lowered& l_;
-  const graph::Graph& g_;
-  Exprs& e_;
   Builder& b_;
   const passes::Copies& copies_;
   const passes::Pass* pass_ = nullptr;
@@ -176,14 +164,10 @@ class Nest {
   std::vector<ExprId> thread_mask_;  // stores only by threads where these hold
   thread::Depends loops_ = 0;        // that are open around the elements
   std::map<Key, ExprId> memo_;
-  std::map<ExprId, ExprId> index_names_;
   std::set<std::tuple<ExprId, ExprId, std::int64_t, ExprId>> checked_;
   std::set<int> checked_stored_;
-  bool storing_ = false;                         // addresses are of a store
-  std::vector<Index>* found_indices_ = nullptr;  // where addresses put them, if anywhere
+  bool storing_ = false;  // addresses are of a store
 };
-
-DType unsigned_of(int bytes);
 
 /// How an address is read, wholly or in part.
 Row load_function(const Address& a);

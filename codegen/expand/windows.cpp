@@ -1,6 +1,4 @@
 // Where a block of an array begins, and how much of it exists.
-#include <numeric>
-
 #include "codegen/base/format.hpp"
 #include "codegen/expand/expander.hpp"
 #include "codegen/expand/nest.hpp"
@@ -8,11 +6,6 @@
 namespace palladium::expand {
 
 using passes::Window;
-
-ExprId Expander::window_start(const BlockDim& b, ExprId at) {
-  const std::int64_t step = b.kind == BlockDim::Kind::blocked ? b.size : 1;
-  return e_.sum(Affine::term(e_.cast(i64, at), step) + Affine(-b.pad_lo), i64);
-}
 
 // The number of elements along d that exist, and the first of them where there is padding before.
 void Expander::size_of_window(int window, int d, ExprId start) {
@@ -23,7 +16,7 @@ void Expander::size_of_window(int window, int d, ExprId start) {
   const bool at_zero = e_[start].node == thread::Node::number;
   const std::string name = fmt::format("w{}_size{}", window, d);
   const ExprId extent = dim(m.array_aval.shape[d]), size = e_.number(b.size, i64);
-  WindowNames& names = windows_[window];
+  passes::BlockNames& names = windows_[window];
   if (padded && b.pad_lo + b.pad_hi > 0) {
     const ExprId before = e_.sum(Affine::term(start, -1), i64);
     names.from[d] =
@@ -37,9 +30,8 @@ void Expander::size_of_window(int window, int d, ExprId start) {
   if (!padded && !at_zero)
     room = e_.choose(e_.plain(Operator::less, e_.cast(u64, start), e_.cast(u64, extent), bool_),
                      room, number(0));
-  const std::int64_t multiple =
-      std::gcd(b.size, std::gcd(e_.facts(extent).multiple, e_.facts(start).multiple));
-  names.size[d] = b_.let_here(name, room, {.multiple = multiple, .low = INT32_MIN, .high = b.size});
+  names.size[d] =
+      b_.let_here(name, room, passes::facts_of_size(b, e_.facts(extent), e_.facts(start)));
   const ExprId from = names.from[d] == no_expr ? number(0) : names.from[d];
   b_.add(thread::Check{
       e_.plain(Operator::greater, names.size[d], from, bool_),
@@ -54,13 +46,13 @@ void Expander::enter_window(int window) {
   const passes::Copies none;
   const int rank = m.array_aval.shape.rank();
   const std::vector<ExprId> at = Nest(*this, none).index_map(m.index_map, rank);
-  WindowNames& names = windows_[window];
+  passes::BlockNames& names = windows_[window];
   names.size.assign(static_cast<std::size_t>(rank), no_expr);
   names.from = names.size;
   names.at_zero.assign(static_cast<std::size_t>(rank), false);
   std::vector<ExprId> starts;
   for (int d = 0; d < rank; ++d) {
-    ExprId start = window_start(m.block_shape[d], at[d]);
+    ExprId start = passes::start_of_block(e_, m.block_shape[d], at[d]);
     const bool at_zero = e_.facts(start).multiple == 0;
     names.at_zero[static_cast<std::size_t>(d)] = at_zero;
     start = at_zero ? e_.number(0, i64) : b_.let_here(fmt::format("w{}_start{}", window, d), start);

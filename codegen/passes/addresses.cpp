@@ -1,19 +1,25 @@
-// Where the elements of a view stand in memory.
+#include "codegen/passes/addresses.hpp"
+
 #include <algorithm>
 #include <numeric>
 #include <utility>
 
 #include "codegen/base/format.hpp"
-#include "codegen/expand/nest.hpp"
 #include "palladium/error.hpp"
 
-namespace palladium::expand {
+namespace palladium::passes {
 
+using device::Row;
 using graph::Inst;
 using graph::Op;
-using passes::Residency;
-using passes::Storage;
-using passes::Window;
+using thread::Address;
+using thread::Affine;
+using thread::Bound;
+using thread::Bounds;
+using thread::ExprId;
+using thread::Exprs;
+using thread::no_expr;
+using thread::Operator;
 
 namespace {
 
@@ -22,18 +28,28 @@ bool is_apart(const Affine& from, const Affine& to, std::int64_t distance) {
   return difference.is_constant() && difference.constant() == distance;
 }
 
+Affine flat(const Extents& shape, const Coordinates& c) {
+  Affine sum;
+  std::int64_t stride = 1;
+  for (std::size_t d = shape.size(); d-- > 0;) {
+    sum = sum + c[d] * stride;
+    stride *= shape[d];
+  }
+  return sum;
+}
+
 }  // namespace
 
 DType unsigned_of(int bytes) { return bytes == 1 ? u8 : bytes == 2 ? u16 : bytes == 4 ? u32 : u64; }
 
-void Nest::see_as(Address& a, DType t) {
+void Addresses::see_as(Address& a, DType t) {
   if (!(a.dtype == t) && !a.shared) a.base = e_.reinterpret(t, a.base);
   a.dtype = t;
 }
 
 // The parts as one element, if they are neighbours that are aligned, and in or out of bounds,
 // together.
-bool Nest::join(const std::vector<Address>& parts, DType whole, Address& result) {
+bool Addresses::join(const std::vector<Address>& parts, DType whole, Address& result) {
   const auto n = static_cast<std::int64_t>(parts.size());
   const Address& first = parts[0];
   if (first.alignment % n != 0 || !first.offset.divides(n)) return false;
@@ -47,7 +63,8 @@ bool Nest::join(const std::vector<Address>& parts, DType whole, Address& result)
       if (!is_apart(bound.at, parts[static_cast<std::size_t>(k)].bounds[b].at, along ? k : 0))
         return false;
     if (!along) continue;
-    if (bound.lower || multiple_of(bound.limit) % n != 0 || !bound.at.divides(n)) return false;
+    if (bound.lower || e_.facts(bound.limit).multiple % n != 0 || !bound.at.divides(n))
+      return false;
     result.bounds[b] = {bound.at.quotient(n), e_.plain(Operator::div, bound.limit, e_.number(n))};
   }
   for (std::int64_t k = 1; k < n; ++k)
@@ -56,7 +73,7 @@ bool Nest::join(const std::vector<Address>& parts, DType whole, Address& result)
   return true;
 }
 
-Address Nest::address(ValueId ref, const Coordinates& c) {
+Address Addresses::address(ValueId ref, const Coordinates& c) {
   const DType whole = g_[ref].type.dtype;
   DType part = whole;  // the narrowest of the chain
   for (ValueId v = ref;; v = g_[v].args[0]) {
@@ -78,14 +95,14 @@ Address Nest::address(ValueId ref, const Coordinates& c) {
 }
 
 // Where the k-th part with the size of `t` stands in the element at `c`, seen as a `t`.
-Address Nest::part_address(ValueId ref, Coordinates c, Affine k, DType t) {
+Address Addresses::part_address(ValueId ref, Coordinates c, Affine k, DType t) {
   for (; g_[ref].op != Op::Param; ref = g_[ref].args[0]) step_into(ref, c, k, t);
   const int w = l_.window_of[index(ref)];
   const bool resident = l_.windows[w].residency != Residency::direct;
   Address a = resident ? storage_address(l_.windows[w].storage, c) : window_address(w, c);
-  a.resident = resident && !storing_;
+  a.resident = resident && !is_storing();
   // What is stored beyond the array does no harm: it is neither read nor flushed.
-  if (a.resident) add_bounds_of_window(a.bounds, w, c);
+  if (a.resident) add_bounds_of_block(a.bounds, w, c);
   const int parts = a.dtype.bytes() / t.bytes();
   if (parts != 1) {
     a.offset = a.offset * parts + k;
@@ -97,7 +114,7 @@ Address Nest::part_address(ValueId ref, Coordinates c, Affine k, DType t) {
 }
 
 // From a place in a view to that in what it is a view of.
-void Nest::step_into(ValueId ref, Coordinates& c, Affine& k, DType t) {
+void Addresses::step_into(ValueId ref, Coordinates& c, Affine& k, DType t) {
   const Inst& view = g_[ref];
   const graph::Type& from = g_[view.args[0]].type;
   switch (view.op) {
@@ -107,7 +124,7 @@ void Nest::step_into(ValueId ref, Coordinates& c, Affine& k, DType t) {
     for (const graph::SubscriptDim& d : graph::Subscript::of(view).dims) {
       Affine x = d.is_slice ? c[next++] * d.stride : Affine(0);
       if (d.dynamic) {
-        x = x + e_.affine(evaluate(view.args[operand++], {}, {}, false));
+        x = x + e_.affine(index_value(view.args[operand++]));
         const int dimension = static_cast<int>(inner.size());
         if (found_indices_ != nullptr)
           found_indices_->push_back({ref, dimension, x, from.shape[inner.size()]});
@@ -137,11 +154,11 @@ void Nest::step_into(ValueId ref, Coordinates& c, Affine& k, DType t) {
   }
   default: break;
   }
-  throw InternalError(fmt::format("expand: '{}' is not a view", graph::info(view.op).name));
+  throw InternalError(fmt::format("addresses: '{}' is not a view", graph::info(view.op).name));
 }
 
 // The quotient, rounded down, of what is not negative.
-Affine Nest::divided(const Affine& a, std::int64_t by) {
+Affine Addresses::divided(const Affine& a, std::int64_t by) {
   if (by == 1) return a;
   Affine whole(a.constant() / by), rest(a.constant() % by);
   for (const Affine::Term& t : a.terms()) {
@@ -150,13 +167,13 @@ Affine Nest::divided(const Affine& a, std::int64_t by) {
     to = to + Affine::term(t.of, exact ? t.coefficient / by : t.coefficient);
   }
   if (rest.is_constant()) return whole;
-  return whole + index_name(e_.plain(Operator::div, e_.sum(rest), e_.number(by)));
+  return whole + named_index(e_.plain(Operator::div, e_.sum(rest), e_.number(by)));
 }
 
-Address Nest::window_address(int window, const Coordinates& c) {
+Address Addresses::window_address(int window, const Coordinates& c) {
   const Window& w = l_.windows[window];
   const BlockMapping& m = g_.mapping.block_mappings[w.mapping];
-  const Expander::WindowNames& names = x_.windows_[static_cast<std::size_t>(window)];
+  const BlockNames& names = block(window);
   const int rank = m.array_aval.shape.rank();
   Address a{.base = names.pointer,
             .alignment = std::max(1, m.alignment / m.array_aval.dtype.bytes()),
@@ -174,8 +191,8 @@ Address Nest::window_address(int window, const Coordinates& c) {
     const BlockDim& b = m.block_shape[d];
     const Affine& x = at[static_cast<std::size_t>(d)];
     const ExprId step = d + 1 == rank ? e_.number(1, i64)
-                        : m.dense     ? x_.dim(stride)
-                                      : e_.variable(x_.strides_.at({w.mapping, d}));
+                        : m.dense     ? dim(stride)
+                                      : this->stride(w.mapping, d);
     const thread::Facts known = e_.facts(step);  // copied: expressions are made below
     if (known.low == known.high) {
       a.offset = a.offset + x * known.low;
@@ -193,17 +210,17 @@ Address Nest::window_address(int window, const Coordinates& c) {
       a.alignment = std::gcd(a.alignment, start * known.multiple);
     stride = stride * m.array_aval.shape[d];
   }
-  add_bounds_of_window(a.bounds, window, c);
+  add_bounds_of_block(a.bounds, window, c);
   if (a.reach >= std::int64_t{1} << 31) a.wide = true;
   return a;
 }
 
 // Tests, dimension by dimension, whether the element at `c` of a block lies in its array.
-void Nest::add_bounds_of_window(Bounds& bounds, int window, const Coordinates& c) const {
+void Addresses::add_bounds_of_block(Bounds& bounds, int window, const Coordinates& c) {
   const Window& w = l_.windows[window];
   if (w.mapping < 0) return;
   const BlockMapping& m = g_.mapping.block_mappings[w.mapping];
-  const Expander::WindowNames& names = x_.windows_[static_cast<std::size_t>(window)];
+  const BlockNames& names = block(window);
   std::size_t next = c.size();
   for (std::size_t d = m.block_shape.size(); d-- > 0;) {
     const bool squeezed = m.block_shape[d].kind == BlockDim::Kind::squeezed;
@@ -213,9 +230,9 @@ void Nest::add_bounds_of_window(Bounds& bounds, int window, const Coordinates& c
   }
 }
 
-Address Nest::storage_address(int storage, const Coordinates& c) {
+Address Addresses::storage_address(int storage, const Coordinates& c) {
   const Storage& s = l_.storages[storage];
-  Address a{.base = x_.shared_address(storage),
+  Address a{.base = shared_address(storage),
             .alignment = 16 / s.dtype.bytes(),
             .shared = true,
             .writable = true,
@@ -228,25 +245,48 @@ Address Nest::storage_address(int storage, const Coordinates& c) {
   return a;
 }
 
-// ---- dynamic indices
+// ---- coordinates
 
-// Whether the views between `ref` and its root keep what is next to each other along a dimension.
-bool Nest::is_plain(ValueId ref) const {
-  for (ValueId v = ref; g_[v].op != Op::Param; v = g_[v].args[0]) {
-    const graph::Type &to = g_[v].type, &from = g_[g_[v].args[0]].type;
-    if (g_[v].op == Op::RefReshape || to.dtype.bytes() != from.dtype.bytes()) return false;
+Affine Addresses::named_index(ExprId value) {
+  const thread::Node node = e_[value].node;
+  if (node == thread::Node::number) return Affine(e_[value].number);
+  if (node == thread::Node::variable) return Affine::term(value);
+  ExprId& name = index_names_.try_emplace(value, no_expr).first->second;
+  if (name == no_expr) name = let_coordinate(value);
+  return Affine::term(name);
+}
+
+Coordinates Addresses::reshape_coordinates(const Extents& from, const Extents& to,
+                                           const Coordinates& c) {
+  Coordinates out(from.size());
+  std::size_t t = 0;
+  bool same = true;  // only unit dimensions come and go
+  for (std::size_t d = 0; d < from.size() && same; ++d) {
+    if (from[d] == 1) continue;
+    while (t < to.size() && to[t] == 1) ++t;
+    same = t < to.size() && to[t] == from[d];
+    if (same) out[d] = c[t++];
   }
-  return true;
+  if (same) return out;
+
+  const ExprId position = e_.sum(named_index(e_.sum(flat(to, c))));
+  std::int64_t stride = graph::element_count(from);
+  bool outermost = true;
+  for (std::size_t d = 0; d < from.size(); ++d) {
+    stride /= from[d];
+    if (from[d] == 1) continue;
+    ExprId x = position;
+    if (stride != 1) x = e_.plain(Operator::div, x, e_.number(stride));
+    if (!outermost) x = e_.plain(Operator::rem, x, e_.number(from[d]));
+    outermost = false;
+    out[d] = named_index(x);
+  }
+  return out;
 }
 
-bool Nest::has_dynamic_index(ValueId ref) const {
-  for (ValueId v = ref; g_[v].op != Op::Param; v = g_[v].args[0])
-    if (g_[v].op == Op::At && g_[v].args.size() > 1) return true;
-  return false;
-}
+// ---- blocks
 
-// The dynamic indices that lead from the element at `c` of a view to its root.
-std::vector<Nest::Index> Nest::find_indices(ValueId ref, const Coordinates& c) {
+std::vector<Addresses::Index> Addresses::find_indices(ValueId ref, const Coordinates& c) {
   std::vector<Index> found;
   std::vector<Index>* const outer = std::exchange(found_indices_, &found);
   address(ref, c);
@@ -254,31 +294,43 @@ std::vector<Nest::Index> Nest::find_indices(ValueId ref, const Coordinates& c) {
   return found;
 }
 
-// A slice may leave its block and stay inside the array: a GPU then takes what it finds there.
-void Nest::check_indices(ValueId access, const Coordinates& c, const DimMap& map, ExprId mask) {
-  const ValueId ref = g_[access].args[0];
-  if (!has_dynamic_index(ref)) return;
-  const bool whole = mask == no_expr && is_plain(ref);
-  Coordinates end;
-  for (const std::int64_t extent : g_[ref].type.shape) end.emplace_back(extent - 1);
-  const std::vector<Index> first = find_indices(ref, whole ? Coordinates(end.size()) : c);
-  const std::vector<Index> last = whole ? find_indices(ref, end) : first;
-  const ExprId test = whole ? no_expr : e_.all({mask, predicate(padding(map))});
-  for (std::size_t i = 0; i < first.size(); ++i) {
-    const Index& x = first[i];
-    const ExprId low = e_.sum(x.coordinate, i64), high = e_.sum(last[i].coordinate, i64);
-    if (e_.facts(low).low >= 0 && e_.facts(high).high < x.extent) continue;
-    if (!checked_.insert({low, high, x.extent, test}).second) continue;
-    const Location at = g_.location(x.at);
-    const Location outer = b_.at(at == Location{} ? b_.at() : at);
-    b_.place(
-        e_.depends(low) | e_.depends(high) | e_.depends(test),
-        thread::CheckRange{low, high, x.extent,
-                           fmt::format("{}: dimension {} of {}", graph::info(g_[access].op).name,
-                                       x.dimension, graph::to_string(g_[g_[x.at].args[0]].type)),
-                           test});
-    b_.at(outer);
-  }
+ExprId start_of_block(Exprs& e, const BlockDim& b, ExprId at) {
+  const std::int64_t step = b.kind == BlockDim::Kind::blocked ? b.size : 1;
+  return e.sum(Affine::term(e.cast(i64, at), step) + Affine(-b.pad_lo), i64);
 }
 
-}  // namespace palladium::expand
+thread::Facts facts_of_size(const BlockDim& b, const thread::Facts& extent,
+                            const thread::Facts& start) {
+  return {.multiple = std::gcd(b.size, std::gcd(extent.multiple, start.multiple)),
+          .low = INT32_MIN,
+          .high = b.size};
+}
+
+thread::Facts facts_of_symbol(const graph::Graph& g, int symbol) {
+  return {.multiple = g.facts.multiple(static_cast<std::uint32_t>(symbol)), .low = 0};
+}
+
+ExprId expr_of_dim(Exprs& e, const Dim& d, std::span<const ExprId> symbols) {
+  using detail::DimOp;
+  if (d.is_static()) return e.number(d.value(), i64);
+  const DimNode n = dim_node(d);
+  if (n.op == DimOp::symbol) return symbols[static_cast<std::size_t>(n.symbol)];
+  const ExprId a = expr_of_dim(e, n.a, symbols), b = expr_of_dim(e, n.b, symbols);
+  const auto plain = [&](Operator by, ExprId x) { return e.plain(by, x, b, i64); };
+  switch (n.op) {
+  case DimOp::add: return e.sum(Affine::term(a) + Affine::term(b), i64);
+  case DimOp::sub: return plain(Operator::sub, a);
+  case DimOp::mul: return plain(Operator::mul, a);
+  case DimOp::div: return plain(Operator::div, a);
+  case DimOp::mod: return plain(Operator::rem, a);
+  case DimOp::cdiv:
+    return plain(Operator::div, e.sum(Affine::term(a) + Affine::term(b) + Affine(-1), i64));
+  case DimOp::min: return e.call(Row::min, i64, {a, b});
+  case DimOp::max: return e.call(Row::max, i64, {a, b});
+  case DimOp::symbol:
+  case DimOp::constant: break;
+  }
+  throw InternalError("a dimension without an operation");
+}
+
+}  // namespace palladium::passes

@@ -1,0 +1,51 @@
+// Whether dynamic indices lie where they may.
+#include "codegen/base/format.hpp"
+#include "codegen/expand/nest.hpp"
+
+namespace palladium::expand {
+
+using graph::Op;
+
+// Whether the views between `ref` and its root keep what is next to each other along a dimension.
+bool Nest::is_plain(ValueId ref) const {
+  for (ValueId v = ref; g_[v].op != Op::Param; v = g_[v].args[0]) {
+    const graph::Type &to = g_[v].type, &from = g_[g_[v].args[0]].type;
+    if (g_[v].op == Op::RefReshape || to.dtype.bytes() != from.dtype.bytes()) return false;
+  }
+  return true;
+}
+
+bool Nest::has_dynamic_index(ValueId ref) const {
+  for (ValueId v = ref; g_[v].op != Op::Param; v = g_[v].args[0])
+    if (g_[v].op == Op::At && g_[v].args.size() > 1) return true;
+  return false;
+}
+
+// A slice may leave its block and stay inside the array: a GPU then takes what it finds there.
+void Nest::check_indices(ValueId access, const Coordinates& c, const DimMap& map, ExprId mask) {
+  const ValueId ref = g_[access].args[0];
+  if (!has_dynamic_index(ref)) return;
+  const bool whole = mask == no_expr && is_plain(ref);
+  Coordinates end;
+  for (const std::int64_t extent : g_[ref].type.shape) end.emplace_back(extent - 1);
+  const std::vector<Index> first = find_indices(ref, whole ? Coordinates(end.size()) : c);
+  const std::vector<Index> last = whole ? find_indices(ref, end) : first;
+  const ExprId test = whole ? no_expr : e_.all({mask, predicate(padding(map))});
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    const Index& x = first[i];
+    const ExprId low = e_.sum(x.coordinate, i64), high = e_.sum(last[i].coordinate, i64);
+    if (e_.facts(low).low >= 0 && e_.facts(high).high < x.extent) continue;
+    if (!checked_.insert({low, high, x.extent, test}).second) continue;
+    const Location at = g_.location(x.at);
+    const Location outer = b_.at(at == Location{} ? b_.at() : at);
+    b_.place(
+        e_.depends(low) | e_.depends(high) | e_.depends(test),
+        thread::CheckRange{low, high, x.extent,
+                           fmt::format("{}: dimension {} of {}", graph::info(g_[access].op).name,
+                                       x.dimension, graph::to_string(g_[g_[x.at].args[0]].type)),
+                           test});
+    b_.at(outer);
+  }
+}
+
+}  // namespace palladium::expand

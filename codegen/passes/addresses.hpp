@@ -1,0 +1,93 @@
+// Where the elements of views stand in memory: the walk from a view to its root.
+#pragma once
+
+#include <map>
+#include <span>
+#include <vector>
+
+#include "codegen/passes/coordinates.hpp"
+#include "codegen/passes/lowered.hpp"
+#include "codegen/thread/vectorize.hpp"
+
+namespace palladium::passes {
+
+/// What is known of the block that a window of global memory shows.
+struct BlockNames {
+  thread::ExprId pointer = thread::no_expr;  // to its first element
+  std::vector<thread::ExprId> size, from;    // per dimension of the array; no_expr: no bound there
+  std::vector<bool> at_zero;                 // every block begins where the array does
+};
+
+/// Those who weigh a layout and those who make a program walk alike; they differ in what they know
+/// of windows, indices and names.
+class Addresses {
+ public:
+  Addresses(const Lowered& l, thread::Exprs& e) : l_(l), g_(l.graph), e_(e) {}
+  virtual ~Addresses() = default;
+
+  /// Of the element at `c` of a view.
+  thread::Address address(ValueId ref, const Coordinates& c);
+
+ protected:
+  /// A scalar, which a dynamic index is.
+  virtual thread::ExprId index_value(ValueId v) = 0;
+  /// A variable that holds the value, computed of coordinates.
+  virtual thread::ExprId let_coordinate(thread::ExprId value) = 0;
+  virtual const BlockNames& block(int window) = 0;
+  /// Of an array that is not dense, in elements, i64.
+  virtual thread::ExprId stride(int mapping, int d) = 0;
+  /// Over the kernel's symbols, i64.
+  virtual thread::ExprId dim(const Dim& d) = 0;
+  virtual thread::ExprId shared_address(int storage) = 0;
+  /// Bounds of the block matter to nobody where this is a store to a resident window.
+  virtual bool is_storing() const { return false; }
+
+  /// A dynamic index: `coordinate` must lie in [0, extent) of a dimension of a view's source.
+  struct Index {
+    ValueId at = graph::no_value;
+    int dimension = 0;
+    thread::Affine coordinate = {};
+    std::int64_t extent = 0;
+  };
+  /// The dynamic indices that lead from the element at `c` of a view to its root.
+  std::vector<Index> find_indices(ValueId ref, const Coordinates& c);
+
+  /// Of the element at `c` of a block in global memory, of a storage in shared memory.
+  thread::Address window_address(int window, const Coordinates& c);
+  thread::Address storage_address(int storage, const Coordinates& c);
+  void add_bounds_of_block(thread::Bounds& bounds, int window, const Coordinates& c);
+  /// One name for all that ask for the value; numbers and variables need none.
+  thread::Affine named_index(thread::ExprId value);
+  /// Coordinates in `from` of the element that stands at `c` in `to`, both row-major.
+  Coordinates reshape_coordinates(const Extents& from, const Extents& to, const Coordinates& c);
+
+  const Lowered& l_;
+  const graph::Graph& g_;
+  thread::Exprs& e_;
+
+ private:
+  thread::Address part_address(ValueId ref, Coordinates c, thread::Affine k, DType t);
+  void step_into(ValueId ref, Coordinates& c, thread::Affine& k, DType t);
+  bool join(const std::vector<thread::Address>& parts, DType whole, thread::Address& result);
+  void see_as(thread::Address& a, DType t);
+  thread::Affine divided(const thread::Affine& a, std::int64_t by);
+
+  std::map<thread::ExprId, thread::ExprId> index_names_;
+  std::vector<Index>* found_indices_ = nullptr;  // where addresses put them, if anywhere
+};
+
+/// A dimension as i64, of what the kernel's symbols are.
+thread::ExprId expr_of_dim(thread::Exprs& e, const Dim& d, std::span<const thread::ExprId> symbols);
+
+/// Where a block begins along a dimension whose index map yields `at`, in elements of the array.
+thread::ExprId start_of_block(thread::Exprs& e, const BlockDim& b, thread::ExprId at);
+/// Of the number of elements of a block that exist along a dimension.
+thread::Facts facts_of_size(const BlockDim& b, const thread::Facts& extent,
+                            const thread::Facts& start);
+
+/// Of a symbol's value.
+thread::Facts facts_of_symbol(const graph::Graph& g, int symbol);
+
+DType unsigned_of(int bytes);
+
+}  // namespace palladium::passes

@@ -1,0 +1,95 @@
+#include "codegen/passes/coordinates.hpp"
+
+#include <algorithm>
+
+#include "codegen/base/overloaded.hpp"
+#include "codegen/passes/reads.hpp"
+
+namespace palladium::passes {
+
+using thread::Affine;
+using thread::ExprId;
+using thread::Exprs;
+using thread::no_expr;
+
+namespace {
+
+// Elements of the narrowest type that the pass moves in 16 bytes.
+int widest_access(const Lowered& l, const Pass& p) {
+  const graph::Graph& g = l.graph;
+  int bytes = 4;
+  const auto note = [&](DType t) { bytes = std::min(bytes, t.bytes()); };
+  const auto storage = [&](int s) { note(l.storages[s].dtype); };
+  const auto window = [&](int w) { note(g[l.windows[w].root].type.dtype); };
+  std::visit(Overloaded{[&](const Assign& s) { storage(s.storage); },
+                        [&](const Stage& s) { storage(s.storage); },
+                        [&](const Store& s) { note(g[g[s.inst].args[0]].type.dtype); },
+                        [&](const Reduce& s) { storage(s.storage); },
+                        [&](const Fill& s) { storage(s.storage), window(s.window); },
+                        [&](const Flush& s) { storage(s.storage), window(s.window); },
+                        [&](const Spill& s) { storage(s.to); }},
+             p.sink);
+  const auto* assign = std::get_if<Assign>(&p.sink);
+  if (p.value != graph::no_value)
+    for_each_leaf(l, p.value, identity_map(static_cast<int>(p.domain.size())),
+                  assign != nullptr && enters(l, p, assign->storage),
+                  [&](ValueId leaf, const DimMap&, int s) {
+                    if (s < 0) note(g[leaf].type.dtype);
+                  });
+  return 16 / bytes;
+}
+
+}  // namespace
+
+bool enters(const Lowered& l, const Pass& p, int storage) {
+  if (p.value == graph::no_value) return false;
+  const graph::Op op = l.graph[p.value].op;
+  return l.storage_of[index(p.value)] == storage && op != graph::Op::Param && op != graph::Op::Get;
+}
+
+int vector_bits(const Lowered& l, const Pass& p, const layout::Layout& layout) {
+  const int last = layout.rank() - 1, limit = widest_access(l, p);
+  int bits = 0;
+  while (last >= 0 && bits < static_cast<int>(layout.reg.size()) &&
+         layout.reg[static_cast<std::size_t>(bits)] == (1u << bits) &&
+         layout.tile_bits[static_cast<std::size_t>(last)] > bits && (2 << bits) <= limit)
+    ++bits;
+  return bits;
+}
+
+ExprId thread_part(Exprs& exprs, const layout::Layout& layout, int d, ExprId thread) {
+  const layout::Terms terms = layout::terms_of(fields_of(layout, layout.thread(), d));
+  if (terms.empty()) return no_expr;
+  return exprs.sum(affine_of(exprs, thread, terms, layout.thread_bits()));
+}
+
+Affine counted_part(Exprs& exprs, const layout::Layout& layout, int d, const Counters& counters) {
+  Affine c;
+  if (layout.repetitions(d) > 1)
+    c = Affine::term(counters.repetitions[static_cast<std::size_t>(d)]) * layout.tile(d);
+  const layout::Bits low = fields_of(layout, layout.reg, d);
+  const layout::Bits high(low.begin() + counters.vector_bits, low.end());
+  c = c + affine_of(exprs, counters.group, layout::terms_of(high), static_cast<int>(high.size()));
+  if (counters.vector_bits > 0 && d + 1 == layout.rank()) c = c + Affine::term(counters.element);
+  return c;
+}
+
+layout::Bits fields_of(const layout::Layout& l, const layout::Bits& images, int d) {
+  layout::Bits out;
+  for (const std::uint32_t b : images) out.push_back(l.field(d, b));
+  return out;
+}
+
+Affine affine_of(Exprs& exprs, ExprId v, const layout::Terms& terms, int bits) {
+  Affine sum;
+  for (const layout::Term& t : terms.terms) {
+    const bool all = t.mask == (1u << bits) - 1;
+    if (t.shift >= 0)
+      sum = sum + Affine::term(all ? v : exprs.bits(v, t.mask, 0), std::int64_t{1} << t.shift);
+    else
+      sum = sum + Affine::term(exprs.bits(v, t.mask, -t.shift));
+  }
+  return sum;
+}
+
+}  // namespace palladium::passes
