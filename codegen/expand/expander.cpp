@@ -94,14 +94,12 @@ void Expander::declare_parameters() {
                                                                .form = thread::Form::pointer,
                                                                .type = mappings[m].array_aval.dtype,
                                                                .writable = stored});
-    const int bytes = mappings[m].array_aval.dtype.bytes();
     if (mappings[m].dense) return;
     for (int d = 0; d + 1 < mappings[m].array_aval.shape.rank(); ++d)
-      strides_[{m, d}] =
-          declare({.kind = Parameter::Kind::stride, .index = m, .dimension = d},
-                  {.name = fmt::format("{}_stride{}", name, d),
-                   .type = i64,
-                   .facts = {.multiple = std::max(1, mappings[m].alignment / bytes)}});
+      strides_[{m, d}] = declare({.kind = Parameter::Kind::stride, .index = m, .dimension = d},
+                                 {.name = fmt::format("{}_stride{}", name, d),
+                                  .type = i64,
+                                  .facts = passes::facts_of_stride(mappings[m])});
   };
   for (std::size_t i = 0; i < g_.arguments.size(); ++i) {
     const graph::Argument& a = g_.arguments[i];

@@ -39,40 +39,23 @@ bool vector_fits(const Layout& l, const MemoryFacts& facts, int v) {
   return true;
 }
 
-int vector_width(const Layout& l, const MemoryFacts& facts) {
-  if (l.rank() == 0 || !facts.strides.back().known || facts.strides.back().value != 1) return 1;
-  int v = 1;
-  while (vector_fits(l, facts, 2 * v)) v *= 2;
-  return v;
-}
-
 // Sectors that one access of a warp touches: lanes less than a sector apart share them.
-double sectors_of_access(const Layout& l, const MemoryFacts& facts, int vector) {
-  double far = 1, near_bytes = vector * facts.element_bytes;
-  for (const std::uint32_t image : l.lane) {
-    if (image == 0) continue;
-    double bytes = 0;
-    for (int d = 0; d < l.rank(); ++d) {
-      const std::uint32_t steps = l.field(d, image);
-      if (steps == 0) continue;
-      const Stride& stride = facts.strides[d];
-      bytes += stride.known
-                   ? std::abs(static_cast<double>(stride.value)) * steps * facts.element_bytes
-                   : sector_bytes;
-    }
-    if (bytes < sector_bytes) {
-      near_bytes += bytes;
-    } else {
+double sectors_of_access(std::span<const std::int64_t> distances, std::int64_t bytes) {
+  double far = 1;
+  for (const std::int64_t d : distances) {
+    if (d == 0) continue;
+    if (d < sector_bytes)
+      bytes += d;
+    else
       far *= 2;
-    }
   }
-  return far * std::ceil(near_bytes / sector_bytes);
+  return far * std::ceil(static_cast<double>(bytes) / sector_bytes);
 }
 
-double ideal_sectors_of_access(const Layout& l, const MemoryFacts& facts, int vector) {
-  double bytes = vector * facts.element_bytes;
-  for (const std::uint32_t image : l.lane) bytes *= image != 0 ? 2 : 1;
-  return std::max(1.0, bytes / sector_bytes);
+double ideal_sectors_of_access(std::span<const std::int64_t> distances, std::int64_t bytes) {
+  const auto apart =
+      std::count_if(distances.begin(), distances.end(), [](std::int64_t d) { return d != 0; });
+  return std::max(1.0, static_cast<double>(bytes << apart) / sector_bytes);
 }
 
 // Lanes whose accesses the memory serves together: 128 bytes' worth.
@@ -98,27 +81,33 @@ MemoryFacts dense(const Layout& layout, int element_bytes) {
   return facts;
 }
 
-MemoryAccess plan_access(const Layout& layout, const MemoryFacts& facts) {
-  MemoryAccess access;
-  access.vector = vector_width(layout, facts);
+int vector_width(const Layout& l, const MemoryFacts& facts) {
+  if (l.rank() == 0 || !facts.strides.back().known || facts.strides.back().value != 1) return 1;
+  int v = 1;
+  while (vector_fits(l, facts, 2 * v)) v *= 2;
+  return v;
+}
+
+AccessCost access_cost(const Layout& layout, int vector, int element_bytes,
+                       std::span<const std::int64_t> distances) {
   double filled = 1;  // the part of the registers that is not padding
   for (int d = 0; d < layout.rank(); ++d) {
-    access.predicated.push_back(layout.pads(d));
     const auto padded = static_cast<double>(layout.repetitions(d) << layout.tile_bits[d]);
     if (padded > 0) filled *= static_cast<double>(layout.domain[d]) / padded;
   }
-  access.accesses = layout.registers() / access.vector;
-  const double in_all = layout.warps() * filled * static_cast<double>(access.accesses);
-  const double moved = in_all * sectors_of_access(layout, facts, access.vector);
-  const double ideal = in_all * ideal_sectors_of_access(layout, facts, access.vector);
+  AccessCost cost{.accesses = layout.registers() / vector};
+  const std::int64_t bytes = std::int64_t{vector} * element_bytes;
+  const double in_all = layout.warps() * filled * static_cast<double>(cost.accesses);
+  const double moved = in_all * sectors_of_access(distances, bytes);
+  const double ideal = in_all * ideal_sectors_of_access(distances, bytes);
   const double wasted = std::max(0.0, moved - ideal);
-  access.sectors = std::llround(moved);
-  access.ideal_sectors = std::llround(ideal);
-  const double common = used_sector * ideal +
-                        instruction * layout.warpgroups() * static_cast<double>(access.accesses);
-  access.load_cost = common + wasted_load * wasted;
-  access.store_cost = common + wasted_store * wasted;
-  return access;
+  cost.sectors = std::llround(moved);
+  cost.ideal_sectors = std::llround(ideal);
+  const double common =
+      used_sector * ideal + instruction * layout.warpgroups() * static_cast<double>(cost.accesses);
+  cost.load = common + wasted_load * wasted;
+  cost.store = common + wasted_store * wasted;
+  return cost;
 }
 
 Bits swizzled_offsets(int row_bits, int column_bits, int element_bytes, Swizzle swizzle) {

@@ -1,4 +1,4 @@
-// How a layout meets memory: vector width, sectors and predicates of global accesses; conflicts and
+// How a layout meets memory: vector width and sectors of accesses; conflicts and
 // matrix moves on given (swizzled) shared memory.
 #pragma once
 
@@ -31,16 +31,21 @@ struct MemoryFacts {
 /// Dense row-major array whose shape is the layout's domain.
 MemoryFacts dense(const Layout& layout, int element_bytes);
 
-struct MemoryAccess {
-  int vector = 1;                // elements per access: 16 bytes at most
-  std::vector<bool> predicated;  // dimensions that pad: their coordinate must be tested
-  std::int64_t accesses = 0;     // instructions per thread
-  std::int64_t sectors = 0;      // of 32 bytes, all warps
+/// Elements per access, 16 bytes at most.
+int vector_width(const Layout& layout, const MemoryFacts& facts);
+
+/// What moving every element of a layout costs all warps.
+struct AccessCost {
+  std::int64_t accesses = 0;  // instructions per thread
+  std::int64_t sectors = 0;   // of 32 bytes
   std::int64_t ideal_sectors = 0;
-  double load_cost = 0, store_cost = 0;
+  double load = 0, store = 0;  // clocks
 };
 
-MemoryAccess plan_access(const Layout& layout, const MemoryFacts& facts);
+/// By accesses of `vector` elements. `distances`: per bit of the lane, how many bytes it moves the
+/// address; 0: lanes that differ in it read the same.
+AccessCost access_cost(const Layout& layout, int vector, int element_bytes,
+                       std::span<const std::int64_t> distances);
 
 enum class Swizzle { None, B32, B64, B128 };
 

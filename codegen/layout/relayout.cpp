@@ -147,8 +147,8 @@ MemoryMove memory_move(const Layout& from, const Layout& to, int element_bytes, 
     move.window = limit / element_bytes;
     move.windows = (elements + move.window - 1) / move.window;
   }
-  move.store.vector = plan_access(from, facts_of(move.store, element_bytes)).vector;
-  move.load.vector = plan_access(to, facts_of(move.load, element_bytes)).vector;
+  move.store.vector = vector_width(from, facts_of(move.store, element_bytes));
+  move.load.vector = vector_width(to, facts_of(move.load, element_bytes));
   move.store.replicated = from.replicated_threads();
   return move;
 }

@@ -306,6 +306,10 @@ thread::Facts facts_of_size(const BlockDim& b, const thread::Facts& extent,
           .high = b.size};
 }
 
+thread::Facts facts_of_stride(const BlockMapping& m) {
+  return {.multiple = std::max(1, m.alignment / m.array_aval.dtype.bytes())};
+}
+
 thread::Facts facts_of_symbol(const graph::Graph& g, int symbol) {
   return {.multiple = g.facts.multiple(static_cast<std::uint32_t>(symbol)), .low = 0};
 }

@@ -85,6 +85,8 @@ thread::ExprId start_of_block(thread::Exprs& e, const BlockDim& b, thread::ExprI
 thread::Facts facts_of_size(const BlockDim& b, const thread::Facts& extent,
                             const thread::Facts& start);
 
+/// Of a stride of an array that is not dense.
+thread::Facts facts_of_stride(const BlockMapping& m);
 /// Of a symbol's value.
 thread::Facts facts_of_symbol(const graph::Graph& g, int symbol);
 

@@ -13,7 +13,7 @@ constexpr int deepest = 32;  // operations between an index and what it is compu
 
 }  // namespace
 
-Indices::Indices(const graph::Graph& g) : g_(g) {
+Indices::Indices(const graph::Graph& g, thread::Exprs& exprs) : g_(g), exprs_(exprs) {
   for (std::size_t v = 0; v < g.insts.size(); ++v)
     if (g.insts[v].op == Op::Loop)
       loop_of_[graph::index(g[g.insts[v].regions[0]].params[0])] =

@@ -10,17 +10,17 @@ namespace palladium::passes {
 
 class Indices {
  public:
-  explicit Indices(const graph::Graph& g);
+  Indices(const graph::Graph& g, thread::Exprs& exprs);
 
-  /// Of a scalar of integers: what it is a multiple of, and its interval.
-  const thread::Facts& facts(graph::ValueId v) { return exprs_.facts(expr(v, 0)); }
+  /// Of a scalar of integers: what knows its multiple and its interval.
+  thread::ExprId expr(graph::ValueId v) { return expr(v, 0); }
 
  private:
   thread::ExprId expr(graph::ValueId v, int depth);
   thread::ExprId leaf(graph::ValueId v);
 
   const graph::Graph& g_;
-  thread::Exprs exprs_;
+  thread::Exprs& exprs_;
   std::unordered_map<std::uint32_t, graph::ValueId> loop_of_;  // of a loop's index
   std::unordered_map<std::uint32_t, thread::ExprId> known_;
 };

@@ -14,7 +14,7 @@
 #include "codegen/layout/assign.hpp"
 #include "codegen/layout/constructors.hpp"
 #include "codegen/layout/transfer.hpp"
-#include "codegen/passes/facts.hpp"
+#include "codegen/passes/access_model.hpp"
 #include "codegen/passes/lowered.hpp"
 #include "codegen/passes/reads.hpp"
 
@@ -84,7 +84,7 @@ bool is_opaque(const DimMap& m) { return std::find(m.begin(), m.end(), opaque_di
 
 class Assignment {
  public:
-  explicit Assignment(Lowered& l) : l_(l), g_(l.graph), indices_(l.graph) {}
+  explicit Assignment(Lowered& l) : l_(l), g_(l.graph), model_(l) {}
 
   void run() {
     for (LoweredBody& b : l_.bodies) collect(b.statements, 0);
@@ -177,8 +177,8 @@ class Assignment {
         v.vectors.push_back(n);
     };
     const auto note_view = [&](ValueId ref) {
-      const auto facts = memory_facts(l_, indices_, ref);
-      note(facts ? std::min(16, facts->alignment) : 16, g_[ref].type.dtype);
+      const DType t = g_[ref].type.dtype;
+      note(model_.widest(ref) * t.bytes(), t);
     };
     const auto note_root = [&](int window) { note_view(l_.windows[window].root); };
     const DimMap all = identity_map(static_cast<int>(p.domain.size()));
@@ -302,13 +302,11 @@ class Assignment {
     const double registers = issued(l);
     double cost = registers;
     const DimMap all = identity_map(l.rank());
+    model_.enter(p, l);
     const auto memory = [&](ValueId ref, const DimMap& map, bool load) {
-      const auto facts = memory_facts(l_, indices_, ref);
-      if (!facts || is_opaque(map)) return 32 * registers;
-      const Layout view = project(l, map);
-      if (facts->strides.size() != view.domain.size()) return 32 * registers;
-      const layout::MemoryAccess a = layout::plan_access(view, *facts);
-      return load ? a.load_cost : a.store_cost;
+      const auto known = is_opaque(map) ? std::nullopt : model_.cost(ref, map, project(l, map));
+      if (!known) return 32 * registers;
+      return load ? known->load : known->store;
     };
     for_each_value(l_, p, [&](ValueId v, bool enter) {
       cost += registers * operations(v, 32);
@@ -552,7 +550,7 @@ class Assignment {
 
   Lowered& l_;
   const Graph& g_;
-  mutable Indices indices_;  // remembers what it was asked
+  mutable AccessModel model_;  // remembers what it was asked
   std::vector<Use> uses_;
   std::vector<int> island_;
   std::vector<Variable> variables_;

@@ -1,4 +1,4 @@
-// Vector widths, sectors and predicates of global accesses; fits to swizzled shared memory.
+// Vector widths and sectors of global accesses; fits to swizzled shared memory.
 #include "codegen/layout/memory.hpp"
 
 #include <catch2/catch_test_macros.hpp>
@@ -14,9 +14,7 @@ namespace palladium::layout {
 namespace {
 
 TEST_CASE("a vector is as wide as registers, rows and alignment allow", "[layout]") {
-  const auto vector = [](const Layout& l, int bytes) {
-    return plan_access(l, dense(l, bytes)).vector;
-  };
+  const auto vector = [](const Layout& l, int bytes) { return vector_width(l, dense(l, bytes)); };
   CHECK(vector(strided({1, 1024}, 4), 4) == 4);
   CHECK(vector(strided({1, 1024}, 8), 4) == 4);  // 16 bytes at most
   CHECK(vector(strided({1, 1024}, 8), 2) == 8);
@@ -29,30 +27,24 @@ TEST_CASE("a vector is as wide as registers, rows and alignment allow", "[layout
   const Layout l = strided({8, 256}, 4);
   MemoryFacts facts = dense(l, 4);
   facts.alignment = 8;
-  CHECK(plan_access(l, facts).vector == 2);
+  CHECK(vector_width(l, facts) == 2);
   facts = dense(l, 4);
   facts.strides[0] = Stride::unknown();
-  CHECK(plan_access(l, facts).vector == 1);
+  CHECK(vector_width(l, facts) == 1);
   facts.strides[0] = Stride::unknown(6);
-  CHECK(plan_access(l, facts).vector == 2);
+  CHECK(vector_width(l, facts) == 2);
   facts.strides[0] = Stride::fixed(1000);
-  CHECK(plan_access(l, facts).vector == 4);
+  CHECK(vector_width(l, facts) == 4);
   facts.last_extent_multiple = 2;
-  CHECK(plan_access(l, facts).vector == 2);
+  CHECK(vector_width(l, facts) == 2);
   facts.strides[1] = Stride::fixed(2);
-  CHECK(plan_access(l, facts).vector == 1);
+  CHECK(vector_width(l, facts) == 1);
   facts.strides[1] = Stride::unknown();
-  CHECK(plan_access(l, facts).vector == 1);
+  CHECK(vector_width(l, facts) == 1);
   const Layout row = strided({1, 256}, 4);  // the stride of a unit dimension says nothing
   facts = dense(row, 4);
   facts.strides[0] = Stride::unknown();
-  CHECK(plan_access(row, facts).vector == 4);
-}
-
-TEST_CASE("dimensions that pad are predicated", "[layout]") {
-  const Layout padded = strided({7, 13}, 1), whole = accumulator({64, 24});
-  CHECK(plan_access(padded, dense(padded, 4)).predicated == std::vector<bool>{true, true});
-  CHECK(plan_access(whole, dense(whole, 4)).predicated == std::vector<bool>{false, false});
+  CHECK(vector_width(row, facts) == 4);
 }
 
 // Sectors counted address by address.
@@ -74,8 +66,19 @@ std::int64_t counted_sectors(const Layout& l, const MemoryFacts& facts, int vect
   return total;
 }
 
+AccessCost cost_of(const Layout& l, const MemoryFacts& facts) {
+  std::vector<std::int64_t> distances;
+  for (const std::uint32_t image : l.lane) {
+    std::int64_t bytes = 0;
+    for (int d = 0; d < l.rank(); ++d)
+      bytes += facts.strides[d].value * l.field(d, image) * facts.element_bytes;
+    distances.push_back(bytes);
+  }
+  return access_cost(l, vector_width(l, facts), facts.element_bytes, distances);
+}
+
 TEST_CASE("sectors are those that a count of addresses finds", "[layout]") {
-  const auto access = [](const Layout& l, int bytes) { return plan_access(l, dense(l, bytes)); };
+  const auto access = [](const Layout& l, int bytes) { return cost_of(l, dense(l, bytes)); };
   CHECK(access(accumulator({64, 128}), 4).sectors == 1024);
   CHECK(access(accumulator({64, 128}), 4).ideal_sectors == 1024);
   CHECK(access(accumulator({64, 128}), 2).sectors == 1024);
@@ -90,14 +93,14 @@ TEST_CASE("sectors are those that a count of addresses finds", "[layout]") {
         const int v = 1 << n % 4, warps = 4 << n / 4;
         const Layout l = strided(domain, v, full_width, warps);
         const MemoryFacts facts = dense(l, bytes);
-        const MemoryAccess a = plan_access(l, facts);
-        CHECK(a.sectors == counted_sectors(l, facts, a.vector));
-        CHECK(a.load_cost <= a.store_cost);
+        const AccessCost a = cost_of(l, facts);
+        CHECK(a.sectors == counted_sectors(l, facts, vector_width(l, facts)));
+        CHECK(a.load <= a.store);
       }
     }
   }
   // More than 16 bytes per thread cost sectors: the candidate of 16 wins.
-  CHECK(access(strided({64, 128}, 4), 4).store_cost < access(strided({64, 128}, 8), 4).store_cost);
+  CHECK(access(strided({64, 128}, 4), 4).store < access(strided({64, 128}, 8), 4).store);
 }
 
 TEST_CASE("swizzled offsets are the manual's exclusive-or of chunk and row", "[layout]") {

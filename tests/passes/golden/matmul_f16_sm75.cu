@@ -48,31 +48,31 @@ PL_KERNEL(128) matmul_kernel(const f16* in0, const f16* in1, f32* out0) {
     pl::warpgroup_sync();
     {
       const i32 t = pl::thread();
-      const i32 i = (t >> 2 & 31);
-      const i32 j = (t & 3) * 8;
-      PL_UNROLL for (i32 ri = 0; ri < 2; ++ri) {
-        f16 a0[8];
-        PL_UNROLL for (i32 e = 0; e < 8; e += 4) pl::load_global_nc<4>(a0 + e, w0 + (j + e + i * 300 + ri * 9600), j + e < w0_size1 && i + ri * 32 < w0_size0);
-        f16 o1[8];
-        PL_UNROLL for (i32 e = 0; e < 8; ++e) {
+      const i32 i = (t >> 3 & 15);
+      const i32 j = (t & 7) * 4;
+      PL_UNROLL for (i32 ri = 0; ri < 4; ++ri) {
+        f16 a0[4];
+        pl::load_global_nc<4>(a0, w0 + (j + i * 300 + ri * 4800), j < w0_size1 && i + ri * 16 < w0_size0);
+        f16 o1[4];
+        PL_UNROLL for (i32 e = 0; e < 4; ++e) {
           o1[e] = (pl::add(j + e, v2) < 300) ? a0[e] : pl::to<f16>(0.0f);
         }
-        pl::store_shared<8>(smem + (j + i * 40 + ri * 1280) * 2, o1);
+        pl::store_shared<4>(smem + (j + i * 40 + ri * 640) * 2, o1);
       }
     }
     {
       const i32 t = pl::thread();
-      const i32 i = (t >> 3 & 15);
-      const i32 j = (t & 7) * 8;
-      PL_UNROLL for (i32 ri = 0; ri < 2; ++ri) {
-        f16 a0[8];
-        PL_UNROLL for (i32 e = 0; e < 8; e += 4) pl::load_global_nc<4>(a0 + e, w1 + (j + e + i * 700 + ri * 11200), j + e < w1_size1 && i + ri * 16 < w1_size0);
-        const bool x1 = pl::add(i + ri * 16, v2) < 300;
-        f16 o2[8];
-        PL_UNROLL for (i32 e = 0; e < 8; ++e) {
+      const i32 i = (t >> 4 & 7);
+      const i32 j = (t & 15) * 4;
+      PL_UNROLL for (i32 ri = 0; ri < 4; ++ri) {
+        f16 a0[4];
+        pl::load_global_nc<4>(a0, w1 + (j + i * 700 + ri * 5600), j < w1_size1 && i + ri * 8 < w1_size0);
+        const bool x1 = pl::add(i + ri * 8, v2) < 300;
+        f16 o2[4];
+        PL_UNROLL for (i32 e = 0; e < 4; ++e) {
           o2[e] = x1 ? a0[e] : pl::to<f16>(0.0f);
         }
-        pl::store_shared<8>(smem + 5120 + (j + i * 72 + ri * 1152) * 2, o2);
+        pl::store_shared<4>(smem + 5120 + (j + i * 72 + ri * 576) * 2, o2);
       }
     }
     pl::warpgroup_sync();

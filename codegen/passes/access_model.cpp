@@ -1,0 +1,146 @@
+#include "codegen/passes/access_model.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "codegen/thread/evaluate.hpp"
+
+namespace palladium::passes {
+
+using thread::Address;
+using thread::Affine;
+using thread::ExprId;
+using thread::no_expr;
+using thread::VariableId;
+
+namespace {
+
+// What a size or stride that is known at the call alone is taken for.
+constexpr std::int64_t least_unknown = 4096;
+
+}  // namespace
+
+AccessModel::AccessModel(const Lowered& l)
+    : Addresses(l, exprs_), indices_(l.graph, exprs_), blocks_(l.windows.size()) {
+  for (int s = 0; s < g_.num_symbols; ++s) symbols_.push_back(unknown(i64, facts_of_symbol(g_, s)));
+  thread_ = unknown(i32, {.low = 0, .high = l.threads() - 1, .depends = thread::on_thread});
+}
+
+ExprId AccessModel::unknown(DType t, const thread::Facts& facts) {
+  return e_.variable(e_.declare({.name = "", .type = t, .facts = facts}));
+}
+
+ExprId AccessModel::let_coordinate(ExprId value) {
+  const ExprId name = unknown(i32, e_.facts(value));
+  definitions_[e_[name].variable] = value;
+  return name;
+}
+
+const BlockNames& AccessModel::block(int window) {
+  std::optional<BlockNames>& known = blocks_[static_cast<std::size_t>(window)];
+  if (known) return *known;
+  const Window& w = l_.windows[window];
+  const BlockMapping& m = g_.mapping.block_mappings[w.mapping];
+  BlockNames names{.pointer = e_.number(0, i64), .size = {}, .from = {}, .at_zero = {}};
+  for (std::size_t d = 0; d < m.block_shape.size(); ++d) {
+    const BlockDim& b = m.block_shape[d];
+    const ExprId at = m.index_map == no_region
+                          ? e_.number(0)
+                          : indices_.expr(g_[graph::RegionId{m.index_map}].yields[d]);
+    const ExprId start = start_of_block(e_, b, at);
+    const thread::Facts extent = e_.facts(dim(m.array_aval.shape[static_cast<int>(d)]));
+    const bool padded = b.kind == BlockDim::Kind::element && b.pad_lo + b.pad_hi > 0;
+    const bool inside = w.in_bounds[d];
+    names.at_zero.push_back(e_.facts(start).multiple == 0);
+    names.size.push_back(inside ? no_expr
+                                : unknown(i32, facts_of_size(b, extent, e_.facts(start))));
+    names.from.push_back(inside || !padded ? no_expr : unknown(i32, {.low = 0, .high = b.size}));
+  }
+  known = std::move(names);
+  return *known;
+}
+
+ExprId AccessModel::stride(int mapping, int d) {
+  ExprId& known = strides_.try_emplace({mapping, d}, no_expr).first->second;
+  if (known == no_expr) known = unknown(i64, facts_of_stride(g_.mapping.block_mappings[mapping]));
+  return known;
+}
+
+void AccessModel::enter(const Pass& p, const layout::Layout& layout) {
+  const auto counter = [&](std::int64_t count, thread::Depends on) {
+    ExprId& known = counters_of_.try_emplace({count, on}, no_expr).first->second;
+    if (known == no_expr) known = unknown(i32, {.low = 0, .high = count - 1, .depends = on});
+    return known;
+  };
+  const int bits = static_cast<int>(layout.reg.size()), vector = vector_bits(l_, p, layout);
+  counters_ = {.group = counter(std::int64_t{1} << (bits - vector), thread::on_group),
+               .element = counter(std::int64_t{1} << vector, thread::on_element),
+               .repetitions = {},
+               .vector_bits = vector};
+  coordinates_.clear();
+  for (int d = 0; d < layout.rank(); ++d)
+    counters_.repetitions.push_back(counter(layout.repetitions(d), thread::on_repetition(d)));
+  for (int d = 0; d < layout.rank(); ++d) {
+    const ExprId part = thread_part(e_, layout, d, thread_);
+    coordinates_.push_back((part == no_expr ? Affine() : named_index(part)) +
+                           counted_part(e_, layout, d, counters_));
+  }
+}
+
+Address AccessModel::place(ValueId ref, const DimMap& map) {
+  Coordinates c;
+  for (const int d : map) c.push_back(d < 0 ? Affine() : coordinates_[static_cast<std::size_t>(d)]);
+  // A window that is filled or flushed is one of global memory then.
+  return g_[ref].op == graph::Op::Param ? window_address(l_.window_of[index(ref)], c)
+                                        : address(ref, c);
+}
+
+std::optional<layout::AccessCost> AccessModel::cost(ValueId ref, const DimMap& map,
+                                                    const layout::Layout& layout) {
+  const Address a = place(ref, map);
+  if (!a.parts.empty()) return std::nullopt;
+  const int width =
+      thread::width_of(e_, a, a.bounds, counters_.element, 1 << counters_.vector_bits).width;
+  const ExprId offset = e_.sum(a.offset, i64);
+  const std::int64_t first = offset_at(offset, 0);
+  std::vector<std::int64_t> distances;
+  for (int b = 0; b < layout::lane_bits; ++b)
+    distances.push_back(std::abs(offset_at(offset, 1 << b) - first) * a.dtype.bytes());
+  return layout::access_cost(layout, width, a.dtype.bytes(), distances);
+}
+
+// In elements, for a thread in the first turns of its loops.
+std::int64_t AccessModel::offset_at(ExprId offset, int thread) {
+  return thread::evaluate(e_, offset, [&](VariableId v) { return value_of(v, thread); })
+      .value_or(0);
+}
+
+std::int64_t AccessModel::value_of(VariableId v, int thread) {
+  if (v == e_[thread_].variable) return thread;
+  if (const auto it = definitions_.find(v); it != definitions_.end())
+    return offset_at(it->second, thread);
+  const thread::Facts& known = e_[v].facts;
+  if (known.depends != 0 || e_[v].type != i64) return std::max<std::int64_t>(0, known.low);
+  const std::int64_t by = std::max<std::int64_t>(1, known.multiple);
+  return (least_unknown + by - 1) / by * by;
+}
+
+int AccessModel::widest(ValueId ref) {
+  const int rank = static_cast<int>(g_[ref].type.shape.size());
+  const int vector = 16 / g_[ref].type.dtype.bytes();
+  const ExprId element =
+      unknown(i32, {.low = 0, .high = vector - 1, .depends = thread::on_element});
+  int most = 1;
+  for (int d = 0; d < rank; ++d) {
+    Coordinates c;
+    for (int k = 0; k < rank; ++k)
+      c.push_back(Affine::term(unknown(i32, {.multiple = k == d ? vector : 1, .low = 0})));
+    c[static_cast<std::size_t>(d)] = c[static_cast<std::size_t>(d)] + Affine::term(element);
+    const Address a = address(ref, c);
+    if (a.parts.empty())
+      most = std::max(most, thread::width_of(e_, a, a.bounds, element, vector).width);
+  }
+  return most;
+}
+
+}  // namespace palladium::passes

@@ -1,0 +1,56 @@
+// What the accesses of a pass cost in a layout that is being weighed: by the addresses and the
+// widths that the program of a thread would have.
+#pragma once
+
+#include <optional>
+
+#include "codegen/layout/memory.hpp"
+#include "codegen/passes/addresses.hpp"
+#include "codegen/passes/indices.hpp"
+
+namespace palladium::passes {
+
+class AccessModel : private Addresses {
+ public:
+  explicit AccessModel(const Lowered& l);
+
+  /// Elements per access of the view, at most, in whatever layout: along the dimension in which
+  /// that is most.
+  int widest(ValueId ref);
+
+  /// The loops of a pass in a layout; `cost` is of accesses in them.
+  void enter(const Pass& p, const layout::Layout& layout);
+  /// Of every element that the pass reads, or writes, of the view at these coordinates; nothing
+  /// for elements in several pieces. `layout`: that of the pass without the dimensions that `map`
+  /// lacks.
+  std::optional<layout::AccessCost> cost(ValueId ref, const DimMap& map,
+                                         const layout::Layout& layout);
+
+ private:
+  thread::ExprId index_value(ValueId v) override { return indices_.expr(v); }
+  thread::ExprId let_coordinate(thread::ExprId value) override;
+  const BlockNames& block(int window) override;
+  thread::ExprId stride(int mapping, int d) override;
+  thread::ExprId dim(const Dim& d) override { return expr_of_dim(e_, d, symbols_); }
+  thread::ExprId shared_address(int) override { return e_.number(0, u32); }
+
+  thread::ExprId unknown(DType t, const thread::Facts& facts);
+  thread::Address place(ValueId ref, const DimMap& map);
+  std::int64_t offset_at(thread::ExprId offset, int thread);
+  std::int64_t value_of(thread::VariableId v, int thread);
+
+  thread::Exprs exprs_;
+  Indices indices_;
+  std::vector<thread::ExprId> symbols_;
+  std::vector<std::optional<BlockNames>> blocks_;             // per window
+  std::map<std::pair<int, int>, thread::ExprId> strides_;     // of block mapping, dimension
+  std::map<thread::VariableId, thread::ExprId> definitions_;  // of coordinates' names
+  std::map<std::pair<std::int64_t, thread::Depends>, thread::ExprId> counters_of_;
+  thread::ExprId thread_ = thread::no_expr;
+
+  // Of the layout that was entered.
+  Counters counters_;
+  Coordinates coordinates_;
+};
+
+}  // namespace palladium::passes
