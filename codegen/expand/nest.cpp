@@ -156,12 +156,8 @@ void Nest::expand() {
 }
 
 void Nest::declare_sink() {
-  int storage = -1;
-  bool always = false;
-  if (const auto* a = std::get_if<passes::Assign>(&pass_->sink)) storage = a->storage;
-  if (const auto* f = std::get_if<passes::Fill>(&pass_->sink)) storage = f->storage;
-  if (const auto* r = std::get_if<passes::Reduce>(&pass_->sink))
-    storage = r->storage, always = true;
+  const int storage = passes::storage_filled(pass_->sink);
+  const bool always = passes::is_fold(pass_->sink);
   if (storage < 0) return;
   const Place place = l_.storages[storage].place;
   if (place != Place::registers && !(always && place == Place::scalar)) return;
@@ -212,7 +208,7 @@ void Nest::expand_sink(const passes::Spill& s) {
   open_repetitions(true, true);
   open_groups();
   open_elements();
-  put_in_shared(s.to, read(s.from, coordinates_, passes::identity_map(layout_.rank())));
+  put_in_shared(s.storage, read(s.from, coordinates_, passes::identity_map(layout_.rank())));
   b_.close_nest_loops();
 }
 
@@ -236,11 +232,11 @@ void Nest::expand_sink(const passes::Fill& s) {
 void Nest::expand_sink(const passes::Flush& s) {
   const DimMap all = passes::identity_map(layout_.rank());
   mask_replicas();
-  if (const ExprId stored = x_.is_stored(s.storage); stored != no_expr)
+  if (const ExprId stored = x_.is_stored(s.from); stored != no_expr)
     thread_mask_.push_back(e_.call(Row::was_stored, bool_, {stored}));
   open_repetitions(true, true);
   open_groups();
-  const Storage& storage = l_.storages[s.storage];
+  const Storage& storage = l_.storages[s.from];
   Address to = window_address(s.window, coordinates_);
   Vector v{.direction = Direction::store,
            .function = Row::store_global,
@@ -251,7 +247,7 @@ void Nest::expand_sink(const passes::Flush& s) {
   if (storage.place == Place::shared) {
     v.direction = Direction::flush;
     v.function = Row::flush_resident, v.function_of_part = Row::flush_resident_part;
-    v.from = storage_address(s.storage, coordinates_);
+    v.from = storage_address(s.from, coordinates_);
     add_padding(e_, v.bounds, padding(all));
     b_.add_statement(vector_access(std::move(v)));
     return b_.close_nest_loops();
@@ -259,7 +255,7 @@ void Nest::expand_sink(const passes::Flush& s) {
   if (storage.place == Place::registers && vector_ > 1) {
     const Affine at = register_index(storage.layout, all);
     if (at.coefficient(element_) == 1 && to.dtype == storage.dtype) {
-      v.array = x_.storage(s.storage);
+      v.array = x_.storage(s.from);
       v.first = at.without(element_);
       add_padding(e_, v.bounds, padding(all));
       b_.add_statement(vector_access(std::move(v)));
@@ -267,7 +263,7 @@ void Nest::expand_sink(const passes::Flush& s) {
     }
   }
   open_elements();
-  store_element(to, read(s.storage, coordinates_, all), no_expr, padding(all));
+  store_element(to, read(s.from, coordinates_, all), no_expr, padding(all));
   b_.close_nest_loops();
 }
 

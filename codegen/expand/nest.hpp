@@ -55,13 +55,12 @@ class Nest : private passes::Addresses {
   Bounds padding(const DimMap& map) const;
   bool enters(int storage) const { return passes::enters(l_, *pass_, storage); }
   void mask_replicas();
-  void expand_sink(const passes::Assign& s);
-  void expand_sink(const passes::Stage& s);
-  void expand_sink(const passes::Store& s);
-  void expand_sink(const passes::Reduce& s);
-  void expand_sink(const passes::Fill& s);
-  void expand_sink(const passes::Flush& s);
-  void expand_sink(const passes::Spill& s);
+#define PALLADIUM_EXPAND(Kind) expand_sink(const passes::Kind& s)
+  void PALLADIUM_SINKS(PALLADIUM_EXPAND);
+#undef PALLADIUM_EXPAND
+  /// What the expansion of one kind has to itself: defined in the file of that kind.
+  template <class Kind>
+  class Expansion;
   void declare_sink();
   bool copies_window(int window, int storage);
   bool copies_load(int storage);
@@ -74,7 +73,6 @@ class Nest : private passes::Addresses {
 
   // reduce.cpp
   struct Folding {
-    graph::Op op{};
     DType type = {};  // of the accumulator
     ExprId identity = no_expr;
     thread::Fold how{};
@@ -91,6 +89,7 @@ class Nest : private passes::Addresses {
   void keep_result(const passes::Reduce& s, const Folding& f);
   void keep_result_in_shared(const passes::Reduce& s, const Folding& f);
   ExprId converted(ExprId x, DType to);
+  ExprId identity(thread::Fold how, DType type);
 
   // elements.cpp: expressions
   struct Pending {  // a value that waits for its operands

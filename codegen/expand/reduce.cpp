@@ -4,7 +4,6 @@
 
 namespace palladium::expand {
 
-using graph::Op;
 using passes::Place;
 using passes::Storage;
 using thread::Declare;
@@ -17,21 +16,24 @@ ExprId Nest::converted(ExprId x, DType to) {
   return e_[x].type == to ? x : e_.call(Row::to, to, {x}, true);
 }
 
+ExprId Nest::identity(thread::Fold how, DType type) {
+  switch (how) {
+  case thread::Fold::max: return e_.call(Row::min_value, type, {}, true);
+  case thread::Fold::min: return e_.call(Row::max_value, type, {}, true);
+  case thread::Fold::sum: break;
+  }
+  return e_.literal(type, 0);
+}
+
 Nest::Folding Nest::folding(const passes::Reduce& s) {
   Folding f;
   const bool shared = l_.storages[s.storage].place == Place::shared;
-  f.op = g_[s.inst].op;
   f.type = passes::accumulator_dtype(g_, s.inst);
   f.result = layout::drop(layout_, s.reduced);
   f.registers = shared ? std::int64_t{1} << f.result.reg.size() : f.result.registers();
   f.one = f.registers == 1 && !shared;
-  switch (f.op) {
-  case Op::ReduceSum: f.how = thread::Fold::sum, f.identity = e_.literal(f.type, 0); break;
-  case Op::ReduceMax:
-    f.how = thread::Fold::max, f.identity = e_.call(Row::min_value, f.type, {}, true);
-    break;
-  default: f.how = thread::Fold::min, f.identity = e_.call(Row::max_value, f.type, {}, true); break;
-  }
+  f.how = passes::fold_of(g_[s.inst].op);
+  f.identity = identity(f.how, f.type);
   return f;
 }
 

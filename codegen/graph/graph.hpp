@@ -58,7 +58,7 @@ enum class OpClass : std::uint8_t {
   leaf,         // no operands
   elementwise,  // of operands of its own shape, element by element
   shape,        // the operand's elements elsewhere
-  reduction,
+  fold,         // combines elements along dimensions: the sink of a loop nest of its own
   contraction,
   view,     // of a Ref: nothing is read
   memory,   // reads or writes through a view
@@ -88,7 +88,7 @@ struct OpInfo {
 };
 const OpInfo& info(Op op);
 inline bool is_elementwise(Op op) { return info(op).op_class == OpClass::elementwise; }
-inline bool is_reduction(Op op) { return info(op).op_class == OpClass::reduction; }
+inline bool is_fold(Op op) { return info(op).op_class == OpClass::fold; }
 /// False if no op has that name.
 bool op_named(std::string_view name, Op& op);
 

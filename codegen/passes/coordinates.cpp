@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "codegen/base/overloaded.hpp"
 #include "codegen/passes/reads.hpp"
 
 namespace palladium::passes {
@@ -19,16 +18,10 @@ int widest_access(const Lowered& l, const Pass& p) {
   const graph::Graph& g = l.graph;
   int bytes = 4;
   const auto note = [&](DType t) { bytes = std::min(bytes, t.bytes()); };
-  const auto storage = [&](int s) { note(l.storages[s].dtype); };
-  const auto window = [&](int w) { note(g[l.windows[w].root].type.dtype); };
-  std::visit(Overloaded{[&](const Assign& s) { storage(s.storage); },
-                        [&](const Stage& s) { storage(s.storage); },
-                        [&](const Store& s) { note(g[g[s.inst].args[0]].type.dtype); },
-                        [&](const Reduce& s) { storage(s.storage); },
-                        [&](const Fill& s) { storage(s.storage), window(s.window); },
-                        [&](const Flush& s) { storage(s.storage), window(s.window); },
-                        [&](const Spill& s) { storage(s.to); }},
-             p.sink);
+  for (const int s : {storage_filled(p.sink), storage_moved(p.sink)})
+    if (s >= 0) note(l.storages[s].dtype);
+  if (const int w = window_moved(p.sink); w >= 0) note(g[l.windows[w].root].type.dtype);
+  if (const auto* s = std::get_if<Store>(&p.sink)) note(g[g[s->inst].args[0]].type.dtype);
   const auto* assign = std::get_if<Assign>(&p.sink);
   if (p.value != graph::no_value)
     for_each_leaf(l, p.value, identity_map(static_cast<int>(p.domain.size())),
@@ -40,12 +33,6 @@ int widest_access(const Lowered& l, const Pass& p) {
 }
 
 }  // namespace
-
-bool enters(const Lowered& l, const Pass& p, int storage) {
-  if (p.value == graph::no_value) return false;
-  const graph::Op op = l.graph[p.value].op;
-  return l.storage_of[index(p.value)] == storage && op != graph::Op::Param && op != graph::Op::Get;
-}
 
 int vector_bits(const Lowered& l, const Pass& p, const layout::Layout& layout) {
   const int last = layout.rank() - 1, limit = widest_access(l, p);

@@ -23,9 +23,6 @@ struct Counters {
 /// narrowest type that the pass moves reach: the loop over the elements of a vector.
 int vector_bits(const Lowered& l, const Pass& p, const layout::Layout& layout);
 
-/// Whether the pass computes the value that the storage holds (rather than read it from there).
-bool enters(const Lowered& l, const Pass& p, int storage);
-
 /// The thread's part of the coordinate along d; no_expr where there is none.
 thread::ExprId thread_part(thread::Exprs& exprs, const layout::Layout& layout, int d,
                            thread::ExprId thread);

@@ -29,7 +29,6 @@ using layout::Layout;
 constexpr std::int64_t max_unrolled_registers = 64;  // longer nests become run-time loops
 constexpr std::int64_t max_unrolled_operations = 1024;
 constexpr std::int64_t max_unrolled_reads = 4096;  // operations of nests that read registers
-constexpr std::int64_t max_result_registers = 32;  // of a reduction in a run-time loop
 constexpr std::size_t max_candidates = 10;
 constexpr double loop_weight = 8;  // assumed trips of a loop
 
@@ -180,19 +179,15 @@ class Assignment {
       const DType t = g_[ref].type.dtype;
       note(model_.widest(ref) * t.bytes(), t);
     };
-    const auto note_root = [&](int window) { note_view(l_.windows[window].root); };
     const DimMap all = identity_map(static_cast<int>(p.domain.size()));
     for_each_value(l_, p, [&](ValueId value, bool enter) {
       for_each_leaf(l_, value, all, enter, [&](ValueId leaf, const DimMap&, int s) {
         if (s < 0) note_view(g_[leaf].args[0]);
       });
     });
-    std::visit(Overloaded{[](const Assign&) {},
-                          [&](const Stage& to) { note(16, l_.storages[to.storage].dtype); },
-                          [&](const Store& to) { note_view(g_[to.inst].args[0]); },
-                          [](const Reduce&) {}, [&](const Fill& to) { note_root(to.window); },
-                          [&](const Flush& to) { note_root(to.window); }, [](const Spill&) {}},
-               p.sink);
+    if (const Stage* to = std::get_if<Stage>(&p.sink)) note(16, l_.storages[to->storage].dtype);
+    if (const Store* to = std::get_if<Store>(&p.sink)) note_view(g_[to->inst].args[0]);
+    if (const int w = window_moved(p.sink); w >= 0) note_view(l_.windows[w].root);
   }
 
   // Offers either side of a read the layouts of the other that come from pins.
@@ -289,11 +284,6 @@ class Assignment {
     return 1 + layout::relayout_cost(have, need, s.dtype.bytes(), options());
   }
 
-  // What an instruction per register costs: a wider program issues it in more warps.
-  static double issued(const Layout& l) {
-    return l.warpgroups() * static_cast<double>(l.registers());
-  }
-
   layout::PlanOptions options() const {
     return {.matrix_moves = l_.machine.compute_capability >= 75, .matrix_stores = false};
   }
@@ -328,10 +318,10 @@ class Assignment {
                      return w.residency == Residency::direct ? memory(ref, all, false)
                                                              : 4 * registers;
                    },
-                   [&](const Reduce& to) { return reduce_cost(to, l); },
                    [&](const Fill& to) { return memory(l_.windows[to.window].root, all, true); },
                    [&](const Flush& to) { return memory(l_.windows[to.window].root, all, false); },
-                   [&](const Spill& to) { return stage_cost(to.to, l); }},
+                   [&](const Spill& to) { return stage_cost(to.storage, l); },
+                   [&](const auto& fold) { return fold.cost(l_, l); }},
                p.sink);
   }
 
@@ -366,17 +356,6 @@ class Assignment {
     return std::min(n, limit);
   }
 
-  double reduce_cost(const Reduce& fold, const Layout& l) const {
-    const Layout result = layout::drop(l, fold.reduced);
-    int lanes = 0, warps = 0;
-    for (int b = 0; b < l.thread_bits(); ++b)
-      if (l.thread()[b] != 0 && result.thread()[b] == 0)
-        (b < layout::lane_bits ? lanes : warps) += 1;
-    const double r = issued(result);
-    const double pressure = result.registers() > max_result_registers ? 16 * r : 0;
-    return r * lanes * 5 + (warps > 0 ? 60 + 4 * r * (1 << warps) : 0) + pressure;
-  }
-
   // ---- loops
 
   // Rolls the loops over repetitions, reduced dimensions first, until the nest is short enough.
@@ -395,8 +374,9 @@ class Assignment {
     if (const Reduce* fold = std::get_if<Reduce>(&p.sink)) {
       for (const int d : fold->reduced) roll(d);
       const Layout result = layout::drop(l, fold->reduced);
-      if (result.registers() <= max_result_registers && size <= 2 * max_unrolled_registers) return;
-      if (result.registers() > max_result_registers) share_result(*fold);
+      const bool few = result.registers() <= Reduce::most_registers;
+      if (few && size <= 2 * max_unrolled_registers) return;
+      if (!few) share_result(*fold);
     }
     for (int d = 0; d < l.rank(); ++d)
       if (!p.rolled[d]) roll(d);
@@ -418,13 +398,9 @@ class Assignment {
 
   // Whether what the pass makes is a whole value in registers, which no run-time loop can index.
   bool fills_registers(const Sink& sink) const {
-    return std::visit(
-        Overloaded{[](const Assign&) { return true; },  //
-                   [](const Stage&) { return false; }, [](const Store&) { return false; },
-                   [](const Reduce&) { return false; },
-                   [&](const Fill& to) { return l_.storages[to.storage].place != Place::shared; },
-                   [](const Flush&) { return false; }, [](const Spill&) { return false; }},
-        sink);
+    const int filled = storage_filled(sink);
+    return filled >= 0 && !std::holds_alternative<Reduce>(sink) &&
+           l_.storages[filled].place != Place::shared;
   }
 
   // Operations per element that the pass inlines.
@@ -472,8 +448,8 @@ class Assignment {
 
   bool shares_result(const Statement& s) const {
     const Pass* pass = std::get_if<Pass>(&s.what);
-    const Reduce* fold = pass == nullptr ? nullptr : std::get_if<Reduce>(&pass->sink);
-    return fold != nullptr && l_.storages[fold->storage].place == Place::shared;
+    return pass != nullptr && is_fold(pass->sink) &&
+           l_.storages[storage_filled(pass->sink)].place == Place::shared;
   }
 
   void repair(Pass& p, Statements& out) {
@@ -522,7 +498,7 @@ class Assignment {
     s.row_stride = s.shape.empty() ? 1 : s.shape.back();
     s.layout = {};
     const int to = l_.add_storage(std::move(s));
-    Pass copy{.sink = Spill{.from = from, .to = to},
+    Pass copy{.sink = Spill{.from = from, .storage = to},
               .domain = l_.storages[from].shape,
               .valid = l_.storages[from].shape,
               .layout = l_.storages[from].layout};

@@ -10,6 +10,30 @@ using graph::Graph;
 using graph::Inst;
 using graph::Op;
 
+// The member of that name, of the kinds that have it.
+#define PALLADIUM_MEMBER(function, member)         \
+  int function(const Sink& sink) {                 \
+    return std::visit(                             \
+        [](const auto& kind) {                     \
+          if constexpr (requires { kind.member; }) \
+            return kind.member;                    \
+          else                                     \
+            return -1;                             \
+        },                                         \
+        sink);                                     \
+  }
+PALLADIUM_MEMBER(storage_filled, storage)
+PALLADIUM_MEMBER(storage_moved, from)
+PALLADIUM_MEMBER(window_moved, window)
+PALLADIUM_MEMBER(scratch_of, scratch)
+#undef PALLADIUM_MEMBER
+
+bool enters(const Lowered& l, const Pass& p, int storage) {
+  if (p.value == graph::no_value) return false;
+  const Op op = l.graph[p.value].op;
+  return l.storage_of[index(p.value)] == storage && op != Op::Param && op != Op::Get;
+}
+
 DimMap identity_map(int rank) {
   DimMap m(rank);
   for (int d = 0; d < rank; ++d) m[d] = d;

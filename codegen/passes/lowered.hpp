@@ -20,6 +20,7 @@
 #include "codegen/graph/limits.hpp"
 #include "codegen/layout/layout.hpp"
 #include "codegen/layout/relayout.hpp"
+#include "codegen/thread/expr.hpp"
 
 namespace palladium::passes {
 
@@ -99,6 +100,11 @@ struct Reduce {
   int storage = -1;
   std::vector<int> reduced = {};
   int scratch = -1;  // storage in shared memory, between the warps
+
+  double cost(const struct Lowered& l, const layout::Layout& all) const;
+  std::int64_t scratch_elements(const Lowered& l, const layout::Layout& all) const;
+  std::string along() const;                          // "[0,1]"
+  static constexpr std::int64_t most_registers = 32;  // of the result of a run-time loop
 };
 
 /// storage = the window's block in global memory.
@@ -106,18 +112,32 @@ struct Fill {
   int window = -1, storage = -1;
 };
 
-/// The window's block in global memory = storage.
+/// The window's block in global memory = storage `from`.
 struct Flush {
-  int window = -1, storage = -1;
+  int window = -1, from = -1;
 };
 
-/// storage `to` (shared) = storage `from` (registers).
+/// storage (shared) = storage `from` (registers).
 struct Spill {
-  int from = -1, to = -1;
+  int from = -1, storage = -1;
 };
 
-/// What becomes of each element of a loop nest.
-using Sink = std::variant<Assign, Stage, Store, Reduce, Fill, Flush, Spill>;
+/// What becomes of each element of a loop nest. Members of one name mean the same in all kinds:
+/// `storage` is filled, `from` is read as it is, the block of `window` moves. A kind with a
+/// `scratch` is a fold (folds.cpp): it says what it costs, takes of shared memory and is called,
+/// and how it is expanded stands in a file of codegen/expand.
+#define PALLADIUM_SINKS(of) \
+  of(Assign), of(Stage), of(Store), of(Reduce), of(Fill), of(Flush), of(Spill)
+#define PALLADIUM_SINK(Kind) Kind
+using Sink = std::variant<PALLADIUM_SINKS(PALLADIUM_SINK)>;
+#undef PALLADIUM_SINK
+
+/// -1 where the sink has none.
+int storage_filled(const Sink& sink);
+int storage_moved(const Sink& sink);
+int window_moved(const Sink& sink);
+int scratch_of(const Sink& sink);
+inline bool is_fold(const Sink& sink) { return scratch_of(sink) >= 0; }
 
 /// A loop nest over the elements of `domain`, distributed by `layout`.
 struct Pass {
@@ -275,8 +295,19 @@ DimMap map_of_operand(const graph::Graph& g, ValueId v, std::size_t arg, const D
 template <class F>
 void for_each_leaf(const Lowered& l, ValueId v, const DimMap& map, bool enter, F&& f);
 
-/// What a reduction is accumulated in: f32 for sums of 16-bit floats.
-DType accumulator_dtype(const graph::Graph& g, ValueId reduce);
+/// Whether the pass computes the value that the storage holds (rather than read it from there).
+bool enters(const Lowered& l, const Pass& p, int storage);
+
+/// The nest of an operation that folds elements, whose result has a storage.
+Pass fold_pass(Lowered& l, ValueId v);
+/// How it folds them, and what in: f32 for sums of 16-bit floats.
+thread::Fold fold_of(graph::Op op);
+DType accumulator_dtype(const graph::Graph& g, ValueId fold);
+
+/// What an instruction per register costs: a wider program issues it in more warps.
+inline double issued(const layout::Layout& l) {
+  return l.warpgroups() * static_cast<double>(l.registers());
+}
 
 /// What a storage takes of shared memory, once or per warpgroup: with the gaps between its rows, a
 /// multiple of 16.

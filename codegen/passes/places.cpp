@@ -68,7 +68,7 @@ class Placement {
   bool must_be_whole(ValueId v) const {
     const Inst& i = g_[v];
     if (i.op == Op::Param || i.op == Op::Get || i.op == Op::Dot || i.op == Op::Swap ||
-        graph::is_reduction(i.op))
+        graph::is_fold(i.op))
       return true;
     return i.op == Op::Load && overwritten_before_use(v);
   }
@@ -145,7 +145,7 @@ class Placement {
   void keep(ValueId v, Place place) {
     const Inst& i = g_[v];
     Storage s{.place = place, .dtype = i.type.dtype, .shape = i.type.shape, .of = v};
-    if (place == Place::registers && !graph::is_reduction(i.op)) s.variable = l_.add_variable();
+    if (place == Place::registers && !graph::is_fold(i.op)) s.variable = l_.add_variable();
     l_.storage_of[index(v)] = l_.add_storage(std::move(s));
   }
 

@@ -1,19 +1,6 @@
 #include "codegen/passes/reads.hpp"
 
 namespace palladium::passes {
-namespace {
-
-// The storage that goes as it is to where the sink says, or -1.
-int storage_moved(const Sink& sink) {
-  return std::visit(Overloaded{[](const Assign&) { return -1; },  //
-                               [](const Stage&) { return -1; }, [](const Store&) { return -1; },
-                               [](const Reduce&) { return -1; }, [](const Fill&) { return -1; },
-                               [](const Flush& to) { return to.storage; },
-                               [](const Spill& to) { return to.from; }},
-                    sink);
-}
-
-}  // namespace
 
 std::vector<Read> register_reads(const Lowered& l, const Pass& p) {
   std::vector<Read> found;

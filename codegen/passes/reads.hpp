@@ -3,7 +3,6 @@
 
 #include <vector>
 
-#include "codegen/base/overloaded.hpp"
 #include "codegen/passes/lowered.hpp"
 
 namespace palladium::passes {
@@ -20,20 +19,13 @@ std::vector<Read> register_reads(const Lowered& l, const Pass& p);
 /// store's mask.
 template <class F>
 void for_each_value(const Lowered& l, const Pass& p, F&& f) {
-  std::visit(Overloaded{[&](const Assign& to) {
-                          const bool own = l.storage_of[graph::index(p.value)] == to.storage;
-                          const graph::Op op = l.graph[p.value].op;
-                          f(p.value, own && op != graph::Op::Param && op != graph::Op::Get);
-                        },
-                        [&](const Stage&) { f(p.value, false); },
-                        [&](const Store& to) {
-                          f(p.value, false);
-                          const ValueId mask = graph::MemoryView::of(l.graph[to.inst]).mask;
-                          if (mask != graph::no_value) f(mask, false);
-                        },
-                        [&](const Reduce&) { f(p.value, false); }, [](const Fill&) {},
-                        [](const Flush&) {}, [](const Spill&) {}},
-             p.sink);
+  if (p.value == graph::no_value) return;
+  const Assign* whole = std::get_if<Assign>(&p.sink);
+  f(p.value, whole != nullptr && enters(l, p, whole->storage));
+  const Store* store = std::get_if<Store>(&p.sink);
+  const ValueId mask =
+      store == nullptr ? graph::no_value : graph::MemoryView::of(l.graph[store->inst]).mask;
+  if (mask != graph::no_value) f(mask, false);
 }
 
 }  // namespace palladium::passes

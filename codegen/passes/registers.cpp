@@ -78,12 +78,7 @@ class Lifetimes {
 
   void visit(const Pass& p) {
     for (const Read& r : register_reads(l_, p)) touch(copy_of(p.copies, r));
-    touch(std::visit(
-        Overloaded{[](const Assign& to) { return to.storage; }, [](const Stage&) { return -1; },
-                   [](const Store&) { return -1; }, [](const Reduce& to) { return to.storage; },
-                   [](const Fill& to) { return to.storage; }, [](const Flush&) { return -1; },
-                   [](const Spill&) { return -1; }},
-        p.sink));
+    touch(storage_filled(p.sink));
   }
   void visit(const Dot& d) {
     touch(d.result);

@@ -4,13 +4,10 @@
 #include <algorithm>
 
 #include "codegen/base/format.hpp"
-#include "codegen/layout/transfer.hpp"
 #include "codegen/passes/lowered.hpp"
 
 namespace palladium::passes {
 namespace {
-
-using layout::Layout;
 
 // Offsets in dynamic shared memory; what every warpgroup has a copy of lies side by side.
 class SharedMemory {
@@ -31,24 +28,16 @@ class SharedMemory {
     for (Statement& s : list) {
       if (Statements* body = body_of(s)) scratch_sizes(*body);
       const Pass* pass = std::get_if<Pass>(&s.what);
-      const Reduce* fold = pass == nullptr ? nullptr : std::get_if<Reduce>(&pass->sink);
-      if (fold == nullptr) continue;
-      l_.storages[fold->scratch].shape = {scratch_elements(pass->layout, *fold)};
-      l_.storages[fold->scratch].dtype = accumulator_dtype(l_.graph, fold->inst);
+      if (pass == nullptr) continue;
+      std::visit(
+          [&](const auto& fold) {
+            if constexpr (requires { fold.scratch; }) {
+              l_.storages[fold.scratch].shape = {fold.scratch_elements(l_, pass->layout)};
+              l_.storages[fold.scratch].dtype = accumulator_dtype(l_.graph, fold.inst);
+            }
+          },
+          pass->sink);
     }
-  }
-
-  std::int64_t scratch_elements(const Layout& all, const Reduce& fold) const {
-    const Layout result = layout::drop(all, fold.reduced);
-    bool warps = false;
-    std::int64_t lanes = 1;
-    for (int b = 0; b < all.thread_bits(); ++b) {
-      if (b < layout::lane_bits && result.thread()[b] != 0) lanes *= 2;
-      if (b >= layout::lane_bits && all.thread()[b] != 0 && result.thread()[b] == 0) warps = true;
-    }
-    std::int64_t registers = std::int64_t{1} << result.reg.size();
-    if (l_.storages[fold.storage].place != Place::shared) registers = result.registers();
-    return warps ? all.warps() * lanes * registers : 0;
   }
 
   void place(Storage& s) {
@@ -78,11 +67,6 @@ class SharedMemory {
 };
 
 }  // namespace
-
-DType accumulator_dtype(const graph::Graph& g, ValueId reduce) {
-  const DType t = g[reduce].type.dtype;
-  return g[reduce].op == graph::Op::ReduceSum && (t == f16 || t == bf16) ? f32 : t;
-}
 
 Checked shared_bytes(const Storage& s) {
   Checked elements = checked_product(s.shape);

@@ -2,8 +2,6 @@
 // threads share, sequential grid axes as loops around the whole body.
 //
 // Precondition: place_values. Layouts are still variables.
-#include <numeric>
-
 #include "codegen/layout/constructors.hpp"
 #include "codegen/passes/analysis.hpp"
 #include "codegen/passes/lowered.hpp"
@@ -69,7 +67,7 @@ class Building {
     if (fill)
       p.sink = Fill{.window = window, .storage = w.storage};
     else
-      p.sink = Flush{.window = window, .storage = w.storage};
+      p.sink = Flush{.window = window, .from = w.storage};
     p.domain = p.valid = s.shape;
     p.variable = s.variable >= 0 ? s.variable : l_.add_variable();
     const bool shared = s.place == Place::shared;
@@ -108,8 +106,8 @@ class Building {
     }
     const int storage = l_.storage_of[index(v)];
     if (storage < 0) return;
-    if (graph::is_reduction(i.op))
-      reduce(out, v);
+    if (graph::is_fold(i.op))
+      out.push_back({fold_pass(l_, v), g_.location(v)});
     else
       assign(out, v, storage);
   }
@@ -130,26 +128,6 @@ class Building {
                         .valid = s.shape,
                         .variable = s.variable},
                    g_.location(value)});
-  }
-
-  void reduce(List& out, ValueId v) {
-    const Inst& i = g_[v];
-    Storage& s = l_.storages[l_.storage_of[index(v)]];
-    const Extents& domain = g_[i.args[0]].type.shape;
-    Reduce fold{.inst = v, .storage = l_.storage_of[index(v)]};
-    const auto reduced = graph::dimensions(i);
-    fold.reduced.assign(reduced.begin(), reduced.end());
-    if (s.place == Place::scalar) {
-      // Every thread gets a single value, whatever threads hold the padding of its dimensions.
-      fold.reduced.resize(domain.size());
-      std::iota(fold.reduced.begin(), fold.reduced.end(), 0);
-    }
-    s.variable = l_.add_variable();
-    s.dropped = fold.reduced;
-    Pass p{.value = i.args[0], .domain = domain, .valid = domain, .variable = s.variable};
-    fold.scratch = l_.add_storage({.place = Place::shared, .dtype = s.dtype, .of = v});
-    p.sink = std::move(fold);
-    out.push_back({std::move(p), g_.location(v)});
   }
 
   void store(List& out, ValueId v) {

@@ -129,9 +129,10 @@ class Text {
     if (m.mask != graph::no_value) text += " where " + value(m.mask);
     return text;
   }
-  std::string sink(const Pass& p, const Reduce& to) const {
-    std::string text = fmt::format("s{} = {} {} [{}]", to.storage, graph::info(g_[to.inst].op).name,
-                                   value(p.value), fmt::join(to.reduced, ","));
+  template <class Fold>
+  std::string sink(const Pass& p, const Fold& to) const {
+    std::string text = fmt::format("s{} = {} {} {}", to.storage, graph::info(g_[to.inst].op).name,
+                                   value(p.value), to.along());
     const Storage& scratch = l_.storages[static_cast<std::size_t>(to.scratch)];
     if (graph::element_count(scratch.shape) > 0) text += fmt::format(" through s{}", to.scratch);
     return text;
@@ -140,10 +141,10 @@ class Text {
     return fmt::format("s{} = w{}", to.storage, to.window);
   }
   std::string sink(const Pass&, const Flush& to) const {
-    return fmt::format("w{} = s{}", to.window, to.storage);
+    return fmt::format("w{} = s{}", to.window, to.from);
   }
   std::string sink(const Pass&, const Spill& to) const {
-    return fmt::format("s{} = s{}", to.to, to.from);
+    return fmt::format("s{} = s{}", to.storage, to.from);
   }
 
   static std::string dot(const Dot& d) {

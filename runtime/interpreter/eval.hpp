@@ -78,20 +78,9 @@ class Frame {
 
 using Eval = void(Frame& f, ValueId v, const Inst& inst);
 
-// By hand, so that an operation without a line here does not compile (see the table in eval.cpp).
-Eval eval_Param, eval_Constant, eval_Iota, eval_ProgramId, eval_NumPrograms, eval_AxisIndex,
-    eval_AxisSize;
-Eval eval_Neg, eval_Abs, eval_Sign, eval_Add, eval_Sub, eval_Mul, eval_Div, eval_Rem, eval_Max,
-    eval_Min, eval_Fma;
-Eval eval_Exp, eval_Exp2, eval_Expm1, eval_Log, eval_Log2, eval_Log1p, eval_Sqrt, eval_Rsqrt,
-    eval_Sin, eval_Cos, eval_Tan, eval_Tanh, eval_Logistic, eval_Erf, eval_ErfInv, eval_Floor,
-    eval_Ceil, eval_Round, eval_Pow, eval_Atan2;
-Eval eval_Not, eval_PopulationCount, eval_And, eval_Or, eval_Xor, eval_ShiftLeft, eval_ShiftRight,
-    eval_Eq, eval_Ne, eval_Lt, eval_Le, eval_Gt, eval_Ge, eval_IsFinite, eval_Select;
-Eval eval_Cast;
-Eval eval_Reshape, eval_Broadcast, eval_Transpose;
-Eval eval_ReduceSum, eval_ReduceMax, eval_ReduceMin, eval_Dot;
-Eval eval_At, eval_RefReshape, eval_RefTranspose, eval_RefBitcast, eval_Load, eval_Store, eval_Swap;
-Eval eval_When, eval_Loop, eval_Get;
+// One for each operation: without it nothing links.
+#define PL_OP(Name, ...) Eval eval_##Name;
+#include "codegen/graph/ops.def"
+#undef PL_OP
 
 }  // namespace palladium::interpreter
