@@ -405,29 +405,34 @@ void Expander::expand_one(const passes::Dot& d) {
   check_accumulator(d);
   const Storage &a = l_.storages[d.a], &b = l_.storages[d.b], &result = l_.storages[d.result];
   const graph::DotView view = graph::DotView::of(g_[d.inst]);
-  const Extents& shape = g_[d.inst].type.shape;
-  const std::int64_t rows = cdiv(shape[0], 16 * d.warps_m), columns = cdiv(shape[1], 8 * d.warps_n);
   const std::int64_t depth = view.trans_a ? a.shape[0] : a.shape[1];
   if (!d.accumulates) declare_storage(d.result, true);
-  thread::Call call{
-      .function = Row::dot_fma,
-      .templates = {rows, columns, std::int64_t{d.warps_m}, view.trans_a, view.trans_b},
-      .args = {e_.address(storage(d.result)), shared_address(d.a),
-               number(a.row_stride * a.dtype.bytes()), shared_address(d.b),
-               number(b.row_stride * b.dtype.bytes()), number(depth)}};
+  thread::Call call{.args = {e_.address(storage(d.result)), shared_address(d.a),
+                             number(a.row_stride * a.dtype.bytes()), shared_address(d.b),
+                             number(b.row_stride * b.dtype.bytes()), number(depth)}};
+  const auto as = [&](Row function, std::initializer_list<std::int64_t> tiles) {
+    call.function = function;
+    call.templates.assign(tiles.begin(), tiles.end());
+    call.templates.insert(call.templates.end(), {view.trans_a, view.trans_b});
+  };
+  const layout::Layout& acc = result.layout;
+  const std::int64_t rows = acc.repetitions(0), columns = acc.repetitions(1);
   switch (d.unit) {
   case Unit::mma_16816:
-    call.function = Row::dot_mma_16816;
+    as(Row::dot_mma_16816, {rows, columns, d.warps_m});
     call.templates.emplace_back(a.dtype);
     break;
-  case Unit::mma_1688: call.function = Row::dot_mma_1688; break;
-  case Unit::mma_tf32: call.function = Row::dot_mma_tf32; break;
-  case Unit::fma:
-    call.templates.emplace_back(a.dtype);
-    call.templates.emplace_back(result.dtype);
+  case Unit::mma_1688: as(Row::dot_mma_1688, {rows, columns, d.warps_m}); break;
+  case Unit::mma_tf32: as(Row::dot_mma_tf32, {rows, columns, d.warps_m}); break;
+  case Unit::fma: {
+    const std::int64_t vector = std::int64_t{1} << acc.reg.size();
+    as(Row::dot_fma, {rows, columns, vector, acc.tile(1) / vector, acc.tile(0)});
+    call.templates.insert(call.templates.end(), {a.dtype, result.dtype});
     break;
   }
-  if (is_wide()) call.templates.emplace_back(std::int64_t{d.warps_n});
+  }
+  if (is_wide())
+    call.templates.emplace_back(std::int64_t{d.unit == Unit::fma ? l_.num_warps : d.warps_n});
   b_.add(std::move(call));
   mark_stored(d.result);
 }

@@ -176,10 +176,10 @@ void Nest::mask_replicas() {
 void Nest::expand_sink(const passes::Assign& s) {
   open_repetitions(true, true);
   open_groups();
-  if (copies_load(s.storage)) return b_.close_nest_loops();
   open_elements();
-  assign_element(s.storage, evaluate(pass_->value, coordinates_,
-                                     passes::identity_map(layout_.rank()), enters(s.storage)));
+  if (!copies_load(s.storage))
+    assign_element(s.storage, evaluate(pass_->value, coordinates_,
+                                       passes::identity_map(layout_.rank()), enters(s.storage)));
   b_.close_nest_loops();
 }
 
@@ -218,8 +218,8 @@ void Nest::expand_sink(const passes::Fill& s) {
   if (shared) mask_replicas();
   open_repetitions(true, true);
   open_groups();
-  if (!shared && copies_window(s.window, s.storage)) return b_.close_nest_loops();
   open_elements();
+  if (!shared && copies_window(s.window, s.storage)) return b_.close_nest_loops();
   const ExprId value = access(window_address(s.window, coordinates_), all, no_expr);
   if (shared)
     put_in_shared(s.storage, value);
@@ -306,6 +306,7 @@ bool Nest::copy(const Address& a, int storage) {
   const Affine at = register_index(s.layout, all);
   if (at.coefficient(element_) != 1 || a.dtype != s.dtype || !is_vector(a, all)) return false;
   if (pass_->value != graph::no_value) check_indices(pass_->value, coordinates_, all, no_expr);
+  b_.close();  // of the elements, which one access loads
   b_.add_statement(vector_access(load_of(a, all, x_.storage(storage), at.without(element_))));
   return true;
 }

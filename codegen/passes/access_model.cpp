@@ -31,7 +31,10 @@ ExprId AccessModel::unknown(DType t, const thread::Facts& facts) {
 }
 
 ExprId AccessModel::let_coordinate(ExprId value) {
-  const ExprId name = unknown(i32, e_.facts(value));
+  thread::Facts known = e_.facts(value);
+  // As in a program, where the name stands in the loop over elements.
+  if ((known.depends & thread::on_element) != 0) known.depends |= thread::in_element;
+  const ExprId name = unknown(i32, known);
   definitions_[e_[name].variable] = value;
   return name;
 }

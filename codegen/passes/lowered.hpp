@@ -156,7 +156,7 @@ struct Dot {
   int a = -1, b = -1, result = -1;  // storages: shared, shared, registers
   bool accumulates = false;         // adds to what `result` holds, else to zeros
   enum class Unit : std::uint8_t { fma, mma_16816, mma_1688, mma_tf32 } unit = Unit::fma;
-  int warps_m = 4, warps_n = 1;
+  int warps_m = 4, warps_n = 1;  // of tensor cores
 };
 
 struct Relayout {

@@ -23,17 +23,18 @@ std::int64_t registers_of(const Storage& s) {
 }
 
 // The fragments of operands that a product holds beside its accumulators: of B all columns, of A a
-// row.
+// row; without tensor cores a step of K of all rows, and of a vector of columns.
 std::int64_t fragments(const Lowered& l, const Dot& d) {
-  const Extents& shape = l.graph[d.inst].type.shape;
-  const std::int64_t rows = cdiv(shape[0], 16 * d.warps_m), columns = cdiv(shape[1], 8 * d.warps_n);
+  const layout::Layout& acc = l.storages[d.result].layout;
+  const std::int64_t columns = acc.repetitions(1);
   switch (d.unit) {
   case Dot::Unit::mma_16816: return 2 * columns + 4;
   case Dot::Unit::mma_1688: return columns + 2;
   case Dot::Unit::mma_tf32: return 2 * columns + 4;
   case Dot::Unit::fma: break;
   }
-  return 2 * (rows + columns) * words(l.storages[d.result].dtype);
+  const std::int64_t vector = std::int64_t{1} << acc.reg.size();
+  return (acc.repetitions(0) + vector) * 16 / 4;
 }
 
 class Lifetimes {

@@ -200,8 +200,14 @@ class Building {
     d.inst = v;
     d.unit = unit_of(i);
     d.result = l_.storage_of[index(v)];
-    choose_warps(d, l_.num_warps, i.type.shape[0], i.type.shape[1]);
-    const layout::Layout layout = layout::accumulator(i.type.shape, {d.warps_m, d.warps_n});
+    const graph::DotView view = graph::DotView::of(i);
+    layout::Layout layout;
+    if (d.unit == Dot::Unit::fma) {
+      layout = fma_layout(view, i.type, l_.num_warps);
+    } else {
+      choose_warps(d, l_.num_warps, i.type.shape[0], i.type.shape[1]);
+      layout = layout::accumulator(i.type.shape, {d.warps_m, d.warps_n});
+    }
     if (const int target = accumulator(v); target >= 0) {
       layout::Layout& pin = l_.pinned[l_.storages[target].variable];
       if (pin.domain.empty() || pin == layout) {
@@ -215,9 +221,8 @@ class Building {
     }
     if (!d.accumulates) l_.pinned[l_.storages[d.result].variable] = layout;
 
-    const std::int64_t m = round_up(i.type.shape[0], 16 * d.warps_m);
-    const std::int64_t n = round_up(i.type.shape[1], 8 * d.warps_n);
-    const graph::DotView view = graph::DotView::of(i);
+    const std::int64_t m = layout.repetitions(0) * layout.tile(0);
+    const std::int64_t n = layout.repetitions(1) * layout.tile(1);
     const std::int64_t depth = g_[view.a].type.shape[view.trans_a ? 0 : 1];
     const std::int64_t k = round_up(depth, k_step(d.unit));
     sync(out);
@@ -283,6 +288,29 @@ class Building {
 
   static std::int64_t k_step(Dot::Unit u) {
     return u == Dot::Unit::mma_16816 ? 16 : u == Dot::Unit::fma ? 1 : 8;
+  }
+
+  // Vectors of columns, as many side by side as gives the fewest registers, then the fewest loads
+  // of operands for as many steps of K as 16 bytes hold. Of B transposed a thread has one column:
+  // neighbours' rows do not collide in the banks.
+  static layout::Layout fma_layout(const graph::DotView& view, const graph::Type& type, int warps) {
+    const int steps = 16 / type.dtype.bytes();
+    layout::Layout best;
+    std::int64_t best_loads = 0;
+    for (int v = view.trans_b ? 1 : steps; v >= 1; v /= 2)
+      for (std::int64_t width = v; width <= std::int64_t{v} * warps * graph::warp_threads;
+           width *= 2) {
+        if (v > 1 && v > type.shape[1]) continue;
+        layout::Layout l = layout::strided(type.shape, v, width, warps);
+        const std::int64_t loads = l.repetitions(0) * (view.trans_a ? steps : 1) +
+                                   l.repetitions(1) * (view.trans_b ? 1 : steps);
+        const bool better = best.domain.empty() || l.registers() < best.registers() ||
+                            (l.registers() == best.registers() && loads < best_loads);
+        if (!better) continue;
+        best = std::move(l);
+        best_loads = loads;
+      }
+    return best;
   }
 
   // Fewest registers; then fewest fragments to load per step. Of equals the squarest: operands are

@@ -148,9 +148,11 @@ class Text {
   }
 
   static std::string dot(const Dot& d) {
-    return fmt::format("s{} {} s{} * s{} by {} on {}x{} warps", d.result,
-                       d.accumulates ? "+=" : "=", d.a, d.b, units[static_cast<int>(d.unit)],
-                       d.warps_m, d.warps_n);
+    const std::string text =
+        fmt::format("s{} {} s{} * s{} by {}", d.result, d.accumulates ? "+=" : "=", d.a, d.b,
+                    units[static_cast<int>(d.unit)]);
+    if (d.unit == Dot::Unit::fma) return text;
+    return fmt::format("{} on {}x{} warps", text, d.warps_m, d.warps_n);
   }
 
   static std::string copies(const Copies& copies) {

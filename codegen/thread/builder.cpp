@@ -101,6 +101,7 @@ void Builder::close() {
   if (closed.nest) in_nest_ = false;
   for (Statement& s : closed.body) closed.loads.push_back(std::move(s));
   closed.body = std::move(closed.loads);
+  if (closed.is_loop && closed.body.empty()) return;
   Statements& around = open_.back().body;
   if (closed.splice) {
     for (Statement& s : closed.body) around.push_back(std::move(s));

@@ -16,7 +16,10 @@ int limited(int width, std::int64_t multiple) {
 
 Width width_of(const Exprs& exprs, const Address& a, const Bounds& bounds, ExprId element,
                int vector) {
-  if (a.offset.coefficient(element) != 1) return {};
+  const auto moves_otherwise = [&](const Affine& x) {
+    return (exprs.depends(x.without(element)) & (on_element | in_element)) != 0;
+  };
+  if (a.offset.coefficient(element) != 1 || moves_otherwise(a.offset)) return {};
   int width = std::min<int>(vector, widest_bytes / a.dtype.bytes());
   width = limited(width, a.alignment);
   width = limited(width, exprs.multiple(a.offset.without(element)));
@@ -24,8 +27,8 @@ Width width_of(const Exprs& exprs, const Address& a, const Bounds& bounds, ExprI
   bool upper = true;
   for (const Bound& b : bounds) {
     const std::int64_t step = b.at.coefficient(element);
+    if (step > 1 || step < 0 || moves_otherwise(b.at)) return {};
     if (step == 0) continue;
-    if (step != 1) return {};
     upper = upper && !b.lower;
     whole = limited(whole, exprs.facts(b.limit).multiple);
     whole = limited(whole, exprs.multiple(b.at.without(element)));

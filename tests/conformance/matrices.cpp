@@ -181,8 +181,9 @@ void add_dots(std::vector<Case>& all) {
     int mr, nr, wm;
   };
   const Dot dots[] = {
-      {"dot_fma<1, 2, 2, false, true, f16>", "f16", "f32", 1, 2, 2},
-      {"dot_fma<2, 1, 4, true, false, i32>", "i32", "i32", 2, 1, 4},
+      {"dot_fma<2, 4, 1, 8, 16, false, true, f16>", "f16", "f32", 1, 2, 2},
+      {"dot_fma<1, 2, 4, 8, 16, false, false, f32>", "f32", "f32", 1, 2, 2},
+      {"dot_fma<2, 1, 4, 2, 32, true, false, i32>", "i32", "i32", 2, 1, 4},
       {"dot_mma_16816<1, 2, 2, false, false, bf16>", "bf16", "f32", 1, 2, 2},
       {"dot_mma_16816<2, 1, 2, true, true, f16>", "f16", "f32", 2, 1, 2},
       {"dot_mma_1688<1, 1, 4, false, true>", "f16", "f32", 1, 1, 4},

@@ -1,7 +1,9 @@
 // .lineinfo: what is compiled points at the user's C++, on request only.
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
+#include <map>
 #include <sstream>
+#include <string>
 #include <string_view>
 
 #include "codegen/cuda/emit.hpp"
@@ -54,6 +56,32 @@ TEST_CASE("the text names no line of the user's unless line info is asked for") 
     names_store |= directive.starts_with("#line " + std::to_string(line + 1) + " ");
   }
   CHECK(names_store);
+}
+
+TEST_CASE("a load points at the line that loads, whatever the loop of its store holds") {
+  int load = 0, store = 0;
+  const std::string text =
+      pallas_call(
+          [&](Ref x, Ref y, Ref o) {
+            load = __LINE__ + 1;
+            const Value a = x[_];
+            const Value b = y[_];
+            store = __LINE__ + 1;
+            o[_] = a * b;
+          },
+          {.name = "inlined", .out_type = {{128}, f32}, .compiler_params = {.lineinfo = true}})
+          .lower(ShapeDtype{{128}, f32}, ShapeDtype{{128}, f32})
+          .cuda_source();
+  std::istringstream lines(text);
+  std::string directive, code;
+  std::map<std::string, int> line_of;
+  while (std::getline(lines, directive) && std::getline(lines, code))
+    for (const char* words :
+         {"load_global_nc<1>(&a0, w0", "load_global_nc<1>(&a1, w1", "pl::store"})
+      if (code.find(words) != std::string::npos) line_of[words] = std::stoi(directive.substr(6));
+  CHECK(line_of.at("load_global_nc<1>(&a0, w0") == load);
+  CHECK(line_of.at("load_global_nc<1>(&a1, w1") == load + 1);
+  CHECK(line_of.at("pl::store") == store);
 }
 
 TEST_CASE("under line info PTX and cubin point at the user's lines") {

@@ -32,3 +32,29 @@ TEST_CASE("a report names the line of the store that went wrong, under line info
                           ContainsSubstring("lines_test.cpp:" + std::to_string(line)));
   }
 }
+
+TEST_CASE("a report names the line of the load that went wrong, not of the store it is part of") {
+  int load = 0, store = 0;
+  const Kernel k = pallas_call(
+                       [&](Ref x, Ref o) {
+                         load = __LINE__ + 1;
+                         const Value next = x[_];
+                         store = __LINE__ + 1;
+                         o[_] = next + 1;
+                       },
+                       {.name = "shifted",
+                        .out_type = {{8}, f32},
+                        .grid = {2},
+                        .in_specs = {{{4}, [](Index i) { return 1 - i; }}},
+                        .out_specs = {{{4}, [](Index i) { return i; }}},
+                        .input_output_aliases = {{0, 0}}})
+                       .on(Target::emulator);
+  std::string message;
+  try {
+    k(Array::zeros({8}, f32));
+  } catch (const Error& e) {
+    message = e.what();
+  }
+  CHECK_THAT(message, ContainsSubstring("lines_test.cpp:" + std::to_string(load)));
+  CHECK_THAT(message, ContainsSubstring("lines_test.cpp:" + std::to_string(store)));
+}

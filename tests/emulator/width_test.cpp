@@ -102,3 +102,26 @@ TEST_CASE("random kernels agree at 4, 8 and 16 warps") {
     }
   });
 }
+
+TEST_CASE("products without tensor cores agree for every shape, type and transposition") {
+  Random random(20261122);
+  const auto one_of = [&](std::vector<int> list) {
+    return list[static_cast<std::size_t>(random.below(static_cast<std::int64_t>(list.size())))];
+  };
+  const DType types[] = {f32, f64, i32, bf16};
+  for (int n = 0; n < 40; ++n) {
+    const DType t = types[n % 4];
+    const int rows = one_of({1, 3, 16, 17, 64, 100}), columns = one_of({1, 2, 3, 8, 33, 64, 130});
+    const int depth = one_of({1, 2, 3, 4, 5, 7, 16, 33}), warps = one_of({4, 8, 16});
+    const bool trans_a = random.chance(50), trans_b = random.chance(50);
+    INFO(t.name() << " " << rows << "x" << columns << "x" << depth << ", transposed " << trans_a
+                      << trans_b << ", " << warps << " warps");
+    const graph::Graph g =
+        traced([&](Ref x, Ref y,
+                   Ref o) { o[_] = dot(x[_], y[_], {.trans_a = trans_a, .trans_b = trans_b}); },
+               {.name = "product", .out_type = {{rows, columns}, t == bf16 ? f32 : t}},
+               {array(trans_a ? Shape{depth, rows} : Shape{rows, depth}, t),
+                array(trans_b ? Shape{columns, depth} : Shape{depth, columns}, t)});
+    CHECK(both(by_warps(warps, g), {}, 75) == "");
+  }
+}

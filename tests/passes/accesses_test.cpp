@@ -243,3 +243,27 @@ TEST_CASE("elements that a mask covers are accessed one by one") {
              Shows({"< 100", "load_global_nc<1>(&a1, w0 + (i + e), x0)", "x0 ? a1 : 7.0f",
                     "store_global<1>"}));
 }
+
+TEST_CASE("parts of an element are in bounds where it is") {
+  const std::string text = emitted(R"(kernel k
+  grid cdiv(s0, 4)
+  args[0]: u32[s0] in blocks [4]
+    { %0: i32[]
+      yield %0
+    }
+  outputs[0]: u32[s0] in blocks [4]
+    { %0: i32[]
+      yield %0
+    }
+{ %0: ref block u32[4] %1: ref block u32[4]
+  %2: ref block u16[8] = ref_bitcast %0
+  %3: u16[8] = load %2
+  %4: u16[] = reduce_max %3 [0]
+  %5: u16[] = reduce_min %3 [0]
+  %6: u16[] = sub %4, %5
+  %7: u32[] = cast %6
+  %8: u32[4] = broadcast %7
+  store %1, %8
+})");
+  CHECK_THAT(text, Shows({"n0 = i / 2", "load_global_nc<1>", "n0 < w0_size0"}));
+}

@@ -7,6 +7,7 @@
 #include "codegen/cuda/printer.hpp"
 #include "codegen/thread/builder.hpp"
 #include "codegen/thread/evaluate.hpp"
+#include "codegen/thread/vectorize.hpp"
 #include "palladium/error.hpp"
 
 namespace {
@@ -49,6 +50,34 @@ TEST_CASE("a sum of a sum is flat, and its terms keep their order") {
   CHECK(outer.terms().size() == 1);
   CHECK(outer.coefficient(j) == 2);
   CHECK(outer.constant() == 2);
+}
+
+TEST_CASE("an access is as wide as its address, its bounds and its alignment allow") {
+  Exprs e;
+  const ExprId k = declared(e, "k", {.multiple = 4, .low = 0, .high = 400});
+  const ExprId element = declared(e, "e", {.low = 0, .high = 3, .depends = on_element});
+  const auto size = [&](std::int64_t multiple) {
+    return declared(e, "size", {.multiple = multiple});
+  };
+  const Affine at = Affine::term(k) + Affine::term(element);
+  const auto width = [&](const Affine& offset, std::int64_t alignment, const Bounds& bounds) {
+    const Address a{.offset = offset, .alignment = alignment, .dtype = f32};
+    const Width w = width_of(e, a, bounds, element, 4);
+    return std::pair(w.width, w.part);
+  };
+  const std::pair whole(4, false), part(4, true), one(1, false);
+  CHECK(width(at, 4, {}) == whole);
+  CHECK(width(at, 2, {}) == std::pair(2, false));
+  CHECK(width(at + Affine(2), 4, {}) == std::pair(2, false));
+  CHECK(width(at * 2, 4, {}) == one);
+  CHECK(width(at, 4, {{at, size(8)}}) == whole);
+  CHECK(width(at, 4, {{at, size(1)}}) == part);
+  CHECK(width(at, 4, {{Affine::term(k), size(1)}}) == whole);
+  CHECK(width(at, 4, {{at, size(1), true}}) == one);
+  // Half of the elements are tested by the one of twice the size.
+  const ExprId half = declared(e, "half", {.depends = on_element});
+  CHECK(width(at, 4, {{Affine::term(half), size(1)}}) == one);
+  CHECK(width(at + Affine::term(half, 4), 4, {}) == one);
 }
 
 TEST_CASE("what a value is a multiple of follows from what it is made of") {

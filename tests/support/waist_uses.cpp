@@ -99,7 +99,7 @@ void add_simple(std::vector<WaistUse>& all) {
       {"reduce_warps",
        "pl::reduce_warps<3, 1, 1>(f, pl::shared_base(), pl::Sum()); "
        "h[0] = pl::reduce_warps<1, 0, 1>(h[0], pl::shared_base(), pl::Max());"},
-      {"dot_fma", "pl::dot_fma<1, 1, 2, false, true, f16>(f, z, 32, z, 32, 4);"},
+      {"dot_fma", "pl::dot_fma<1, 1, 4, 8, 16, false, true, f16>(f, z, 32, z, 32, 4);"},
       {"dot_mma_16816",
        "pl::dot_mma_16816<1, 1, 2, false, false, bf16>(f, z, 32, z, 32, 16);"
        "pl::dot_mma_16816<1, 1, 4, true, true, f16>(f, z, 32, z, 32, 16);"},

@@ -1,9 +1,9 @@
 // Matrix products of operands in shared memory, accumulated in registers.
 //
-// acc is laid out as the accumulators of m16n8 tensor core instructions: MR x NR of them per warp,
-// the warps WM along rows by WN along columns. A is (M, K) with rows `lda` bytes apart, stored
-// (K, M) if TA; B is (K, N) with rows `ldb` bytes apart, stored (N, K) if TB. Both are padded with
-// zeros to whole instructions along K.
+// On tensor cores acc is laid out as the accumulators of m16n8 instructions: MR x NR of them per
+// warp, the warps WM along rows by WN along columns. A is (M, K) with rows `lda` bytes apart, stored
+// (K, M) if TA; B is (K, N) with rows `ldb` bytes apart, stored (N, K) if TB. For tensor cores
+// both are padded with zeros to whole instructions along K.
 
 namespace pl {
 namespace detail {
@@ -30,37 +30,74 @@ PL_FN u32 dot_address(u32 base, u32 stride, u32 i, u32 j) {
 
 }  // namespace detail
 
-template <int MR, int NR, int WM, bool TA, bool TB, class T, class Acc, int WN = 4 / WM>
-PL_FN void dot_fma(Acc* acc, u32 a, u32 lda, u32 b, u32 ldb, u32 depth PL_AND_LINE) {
-  const u32 g = pl::lane() / 4, c = pl::lane() % 4;
-  PL_NOUNROLL for (u32 k = 0; k < depth; ++k) {
-    Acc x[2 * MR], y[2 * NR];
-    PL_UNROLL for (u32 i = 0; i < 2 * MR; ++i) {
-      T v;
-      pl::load_shared<1>(
-          &v,
-          detail::dot_address<TA, T>(a, lda, detail::dot_row<WM, WN>(i / 2) + g + 8 * (i % 2), k),
-          true PL_AND_PASS_LINE);
-      x[i] = pl::to<Acc>(v);
+namespace detail {
+
+// N elements, a step of K from one to the next, of the matrix at (i, k); its rows run along K unless
+// Transposed.
+template <int N, bool Transposed, class T, class Acc>
+PL_FN void dot_steps(Acc* x, u32 base, u32 stride, u32 i, u32 k PL_AND_LINE) {
+  T v[N];
+  if constexpr (Transposed) {
+    PL_UNROLL for (u32 l = 0; l < N; ++l) {
+      pl::load_shared<1>(v + l, dot_address<true, T>(base, stride, i, k + l),
+                         true PL_AND_PASS_LINE);
     }
-    PL_UNROLL for (u32 j = 0; j < 2 * NR; ++j) {
-      T v;
-      pl::load_shared<1>(
-          &v,
-          detail::dot_address<TB, T>(b, ldb, k, detail::dot_column<WM, WN>(j / 2) + 2 * c + j % 2),
-          true PL_AND_PASS_LINE);
-      y[j] = pl::to<Acc>(v);
+  } else {
+    pl::load_shared<N>(v, dot_address<false, T>(base, stride, i, k), true PL_AND_PASS_LINE);
+  }
+  PL_UNROLL for (u32 l = 0; l < N; ++l) x[l] = pl::to<Acc>(v[l]);
+}
+
+// N steps of K from `k` on.
+template <int N, int MR, int NR, int V, int L, int R, bool TA, bool TB, class T, class Acc>
+PL_FN void dot_fma_steps(Acc* acc, u32 a, u32 lda, u32 b, u32 ldb, u32 row, u32 column,
+                         u32 k PL_AND_LINE) {
+  Acc x[MR * N];
+  PL_UNROLL for (u32 i = 0; i < MR; ++i) {
+    dot_steps<N, TA, T>(x + N * i, a, lda, row + R * i, k PL_AND_PASS_LINE);
+  }
+  PL_UNROLL for (u32 j = 0; j < NR; ++j) {
+    Acc y[N * V];
+    PL_UNROLL for (u32 e = 0; e < (TB ? V : N); ++e) {
+      if constexpr (TB) {
+        dot_steps<N, false, T>(y + N * e, b, ldb, column + V * L * j + e, k PL_AND_PASS_LINE);
+      } else {
+        dot_steps<V, false, T>(y + V * e, b, ldb, k + e, column + V * L * j PL_AND_PASS_LINE);
+      }
     }
-    PL_UNROLL for (u32 i = 0; i < 2 * MR; ++i) {
-      PL_UNROLL for (u32 j = 0; j < 2 * NR; ++j) {
-        Acc& d = acc[(i / 2 * NR + j / 2) * 4 + i % 2 * 2 + j % 2];
-        if constexpr (detail::is_float<Acc>) {
-          d = pl::fma(x[i], y[j], d);
-        } else {
-          d = pl::add(d, pl::mul(x[i], y[j]));
+    PL_UNROLL for (u32 l = 0; l < N; ++l) {
+      PL_UNROLL for (u32 i = 0; i < MR; ++i) {
+        PL_UNROLL for (u32 e = 0; e < V; ++e) {
+          Acc& d = acc[(i * NR + j) * V + e];
+          const Acc factor = y[TB ? N * e + l : V * l + e];
+          if constexpr (is_float<Acc>) {
+            d = pl::fma(x[N * i + l], factor, d);
+          } else {
+            d = pl::add(d, pl::mul(x[N * i + l], factor));
+          }
         }
       }
     }
+  }
+}
+
+}  // namespace detail
+
+// acc is MR x NR vectors of V columns: L threads side by side hold V * L columns, R of them below
+// each other a row each; further threads repeat those. Operands are read 16 bytes of accumulators
+// at a time, in order of K, which needs no padding.
+template <int MR, int NR, int V, int L, int R, bool TA, bool TB, class T, class Acc, int Warps = 4>
+PL_FN void dot_fma(Acc* acc, u32 a, u32 lda, u32 b, u32 ldb, u32 depth PL_AND_LINE) {
+  constexpr u32 N = 16 / sizeof(Acc);
+  const u32 t = Warps == 4 ? pl::thread() : pl::program_thread();
+  const u32 row = t / L % R, column = V * (t % L), whole = depth / N * N;
+  PL_NOUNROLL for (u32 k = 0; k < whole; k += N) {
+    detail::dot_fma_steps<N, MR, NR, V, L, R, TA, TB, T>(acc, a, lda, b, ldb, row, column,
+                                                         k PL_AND_PASS_LINE);
+  }
+  PL_NOUNROLL for (u32 k = whole; k < depth; ++k) {
+    detail::dot_fma_steps<1, MR, NR, V, L, R, TA, TB, T>(acc, a, lda, b, ldb, row, column,
+                                                         k PL_AND_PASS_LINE);
   }
 }
 

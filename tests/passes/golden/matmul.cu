@@ -31,12 +31,10 @@ PL_KERNEL(128) matmul_kernel(const f32* in0, const f32* in1, f32* out0, i64 s0) 
     const bool v4 = v5 == 0;
     if (v4) {
       {
-        PL_UNROLL for (i32 ri = 0; ri < 2; ++ri) {
-          PL_UNROLL for (i32 rj = 0; rj < 4; ++rj) {
-            PL_UNROLL for (i32 g = 0; g < 2; ++g) {
-              PL_UNROLL for (i32 e = 0; e < 2; ++e) {
-                v0[ri * 16 + rj * 4 + g * 2 + e] = 0.0f;
-              }
+        PL_UNROLL for (i32 ri = 0; ri < 4; ++ri) {
+          PL_UNROLL for (i32 rj = 0; rj < 2; ++rj) {
+            PL_UNROLL for (i32 e = 0; e < 4; ++e) {
+              v0[ri * 8 + rj * 4 + e] = 0.0f;
             }
           }
         }
@@ -78,18 +76,16 @@ PL_KERNEL(128) matmul_kernel(const f32* in0, const f32* in1, f32* out0, i64 s0) 
     }
     pl::warpgroup_sync();
     pl::check(v0_stored, "outputs[0] is read before anything was stored there");
-    pl::dot_fma<2, 4, 2, false, false, f32, f32>(v0, smem, 144, smem + 9216, 272, 32);
+    pl::dot_fma<4, 2, 4, 8, 16, false, false, f32, f32>(v0, smem, 144, smem + 9216, 272, 32);
     v0_stored = true;
   }
   {
     const i32 t = pl::thread();
-    const i32 i = (t >> 2 & 7) + (t >> 1 & 16);
-    const i32 j = (t >> 3 & 8) + (t & 3) * 2;
-    PL_UNROLL for (i32 ri = 0; ri < 2; ++ri) {
-      PL_UNROLL for (i32 rj = 0; rj < 4; ++rj) {
-        PL_UNROLL for (i32 g = 0; g < 2; ++g) {
-          pl::store_global<2>(w2 + (j + rj * 16 + i * 300 + ri * 9600 + g * 2400), v0 + ri * 16 + rj * 4 + g * 2, j + rj * 16 < w2_size1 && i + ri * 32 + g * 8 < w2_size0 && pl::was_stored(v0_stored));
-        }
+    const i32 i = (t >> 3 & 15);
+    const i32 j = (t & 7) * 4;
+    PL_UNROLL for (i32 ri = 0; ri < 4; ++ri) {
+      PL_UNROLL for (i32 rj = 0; rj < 2; ++rj) {
+        pl::store_global<4>(w2 + (j + rj * 32 + i * 300 + ri * 4800), v0 + ri * 8 + rj * 4, j + rj * 32 < w2_size1 && i + ri * 16 < w2_size0 && pl::was_stored(v0_stored));
       }
     }
   }
