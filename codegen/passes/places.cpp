@@ -4,6 +4,7 @@
 // Precondition: place_windows. Runs from the last instruction to the first, so that the sinks of
 // every value are known: the positions at which its inlined users are evaluated.
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "codegen/passes/analysis.hpp"
@@ -24,7 +25,10 @@ constexpr int cheap_operations = 3;
 
 class Placement {
  public:
-  explicit Placement(Lowered& l) : l_(l), g_(l.graph), a_(l.graph), sinks_(l.graph.insts.size()) {}
+  explicit Placement(Lowered& l) : l_(l), g_(l.graph), a_(l.graph), sinks_(l.graph.insts.size()) {
+    for (const ValueId w : a_.writes)
+      writes_[g_.alias_class(root_of(g_, w))].push_back(a_.position[index(w)]);
+  }
 
   void run() {
     l_.storage_of.assign(g_.insts.size(), -1);
@@ -75,21 +79,29 @@ class Placement {
 
   // Whether a write may come between the load and one of the places where it would be evaluated.
   bool overwritten_before_use(ValueId load) const {
-    const int alias = g_.alias_class(root_of(g_, load));
-    for (ValueId w : a_.writes) {
-      if (g_.alias_class(root_of(g_, w)) != alias) continue;
-      for (const auto& [position, sink] : sinks_[index(load)]) {
-        if (sink == w) {
-          if (!writes_what_it_reads(load, w)) return true;
-        } else if (a_.position[index(w)] > a_.position[index(load)] &&
-                   a_.position[index(w)] < position) {
+    const auto found = writes_.find(g_.alias_class(root_of(g_, load)));
+    if (found == writes_.end()) return false;
+    const std::vector<int>& writes = found->second;
+    for (const auto& [position, sink] : sinks_[index(load)]) {
+      // What is yielded is evaluated after the last instruction of the loop, not at it.
+      const bool yields = a_.position[index(sink)] != position;
+      const bool writes_here =
+          !yields && std::binary_search(writes.begin(), writes.end(), position);
+      if (writes_here && !writes_what_it_reads(load, sink)) return true;
+      if (any_between(writes, a_.position[index(load)], yields ? position : position - 1))
+        return true;
+      for (int loop = a_.loop[index(sink)]; loop >= 0; loop = a_.loop[loop])
+        if (!a_.inside(load, ValueId(loop)) &&
+            any_between(writes, a_.position[loop], a_.last[loop]))
           return true;
-        }
-        for (int loop = a_.loop[index(sink)]; loop >= 0; loop = a_.loop[loop])
-          if (!a_.inside(load, ValueId(loop)) && a_.inside(w, ValueId(loop))) return true;
-      }
     }
     return false;
+  }
+
+  // One of the ascending numbers above `low` that is not above `high`.
+  static bool any_between(const std::vector<int>& numbers, int low, int high) {
+    const auto next = std::upper_bound(numbers.begin(), numbers.end(), low);
+    return next != numbers.end() && *next <= high;
   }
 
   // o[_] = f(o[_]): each thread reads an element, then writes it. Both must take the whole window
@@ -161,6 +173,7 @@ class Placement {
   const Graph& g_;
   Analysis a_;
   std::vector<std::set<std::pair<int, ValueId>>> sinks_;
+  std::map<int, std::vector<int>> writes_;  // their positions, by alias class, in program order
 };
 
 }  // namespace

@@ -94,3 +94,29 @@ TEST_CASE("what is written to the block of an input stays in the block, wherever
       CHECK(v[3] == 4);
     }
 }
+
+TEST_CASE("what a loop yields is read before the last store of its body overwrites it") {
+  for_each_target("late", [](Target target) {
+    const Kernel k = pallas_call(
+                         [](Ref x, Ref shelf, Ref o) {
+                           shelf[_] = zeros({128}, f32);
+                           o[_] = loop(
+                               0, 3, {},
+                               [&](Index i, Value) {
+                                 Value before = shelf[_];
+                                 shelf[_] = x[_] + i.astype(f32);
+                                 return before;
+                               },
+                               zeros({128}, f32));
+                         },
+                         {.name = "late", .out_type = {{{128}, f32}, {{128}, f32}}})
+                         .on(target);
+    std::vector<float> v = counted<float>(128);
+    const auto [shelf, o] = k(on(target, Array::view(std::span(v)))).unpack<2>();
+    const Array last = on_cpu(o), stored = on_cpu(shelf);
+    for (std::size_t i = 0; i < v.size(); ++i) {
+      CHECK(last.values<float>()[i] == v[i] + 1);
+      CHECK(stored.values<float>()[i] == v[i] + 2);
+    }
+  });
+}

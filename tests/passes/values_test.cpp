@@ -102,6 +102,24 @@ TEST_CASE("a load before a loop that overwrites its source is whole") {
              Shows({"s1 = %1", "loop %4 {", "w0 = %6"}));
 }
 
+TEST_CASE("a load that a loop yields is whole where the last store of the body overwrites it") {
+  CHECK_THAT(lowered(whole({"f32[128]"}, {"f32[128]", "f32[128]"}, R"(
+  %3: i32[] = constant 0
+  %4: i32[] = constant 8
+  %5: f32[128] = constant 0
+  store %1, %5
+  %6 = loop %3, %4 carry %5
+    { %7: i32[] %8: f32[128]
+      %9: f32[128] = load %1
+      %10: f32[128] = load %0
+      store %1, %10
+      yield %9
+    }
+  %11: f32[128] = get %6 [0]
+  store %2, %11)")),
+             Shows({"loop %6 {", "= %9", "w1 = %10"}));
+}
+
 TEST_CASE("what a loop needs again in each turn is computed before it") {
   const char* body = R"(
   %2: f32[128] = load %0
