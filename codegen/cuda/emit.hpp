@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "codegen/graph/graph.hpp"
+#include "codegen/graph/limits.hpp"
 #include "codegen/thread/parameter.hpp"
 #include "palladium/report.hpp"
 
@@ -14,6 +15,8 @@ namespace palladium::cuda {
 /// What the emitted text may use.
 struct Options {
   int compute_capability = 75;  // 10 * major + minor
+  /// What more of is a CompileError, those of an unrolled loop counted each time.
+  std::int64_t most_operations = graph::max_compiled;
 };
 
 using Parameter = KernelParameter;

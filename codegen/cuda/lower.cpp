@@ -64,7 +64,7 @@ void check_limits(const graph::Graph& g, int cc) {
 // Counts the operations of a kernel, those of an unrolled loop as often as it is unrolled.
 class Size {
  public:
-  explicit Size(const graph::Graph& g) : g_(g) {}
+  Size(const graph::Graph& g, std::int64_t most) : g_(g), most_(most) {}
   void require_possible() {
     for (const graph::Body& body : g_.bodies) add(body.region, 1);
   }
@@ -74,24 +74,25 @@ class Size {
     for (const graph::ValueId v : g_[r].insts) {
       const graph::Inst& i = g_[v];
       count_ += times;
-      if (count_ > graph::max_compiled) refuse(v, times);
+      if (count_ > most_) refuse(v, times);
       const std::int64_t unrolled = i.op == graph::Op::Loop ? graph::LoopView::of(i).unroll : 1;
       for (const graph::RegionId inner : i.regions)
-        add(inner, times * std::clamp<std::int64_t>(unrolled, 1, graph::max_compiled));
+        add(inner, times * std::clamp<std::int64_t>(unrolled, 1, most_));
     }
   }
 
   [[noreturn]] void refuse(graph::ValueId v, std::int64_t times) const {
     const Location at = g_.location(v);
-    throw CompileError(at.line ? at : g_.at,
-                       fmt::format("kernel '{}' has more than {} operations{}, which is the most "
-                                   "that is compiled for a kernel; repeat them by pl::loop{}",
-                                   g_.name, graph::max_compiled,
-                                   times > 1 ? ", those of unrolled loops counted each time" : "",
-                                   times > 1 ? " without unroll" : ""));
+    throw CompileError(
+        at.line ? at : g_.at,
+        fmt::format("kernel '{}' has more than {} operations{}, which is the most "
+                    "that is compiled for a kernel; repeat them by pl::loop{}",
+                    g_.name, most_, times > 1 ? ", those of unrolled loops counted each time" : "",
+                    times > 1 ? " without unroll" : ""));
   }
 
   const graph::Graph& g_;
+  const std::int64_t most_;
   std::int64_t count_ = 0;
 };
 
@@ -139,9 +140,9 @@ passes::Lowered chosen(const graph::Graph& g, int compute_capability) {
 
 }  // namespace
 
-passes::Lowered lower(const graph::Graph& g, int compute_capability) {
+passes::Lowered lower(const graph::Graph& g, int compute_capability, std::int64_t most_operations) {
   check_limits(g, compute_capability);
-  Size(g).require_possible();
+  Size(g, most_operations).require_possible();
   const int given = g.bodies[0].num_warps;
   passes::Lowered l =
       given == 0 ? chosen(g, compute_capability) : laid_out(g, compute_capability, given);
@@ -159,7 +160,7 @@ thread::Program thread_program(const passes::Lowered& l) {
 }
 
 Emitted emit(const graph::Graph& g, const Options& options) {
-  const passes::Lowered l = lower(g, options.compute_capability);
+  const passes::Lowered l = lower(g, options.compute_capability, options.most_operations);
   const thread::Program p = thread_program(l);
   Printed printed = print(p);
   return {.text = std::move(printed.text),
@@ -173,11 +174,12 @@ Emitted emit(const graph::Graph& g, const Options& options) {
 }
 
 Report report(const graph::Graph& g, const Options& options) {
-  return thread::report(thread_program(lower(g, options.compute_capability)));
+  return thread::report(
+      thread_program(lower(g, options.compute_capability, options.most_operations)));
 }
 
 std::string describe(const graph::Graph& g, const Options& options) {
-  return passes::to_text(lower(g, options.compute_capability));
+  return passes::to_text(lower(g, options.compute_capability, options.most_operations));
 }
 
 }  // namespace palladium::cuda
