@@ -312,6 +312,25 @@ TEST_CASE("all who ask for what NVRTC refuses get its words, and NVRTC is asked 
   under_fake("refusal", "sleep 200;unless %/file;refuse", {{"PALLADIUM_COMPILE_JOBS", "1"}});
 }
 
+TEST_CASE("HIDDEN blame", "[.]") {
+  int load = 0;
+  const Kernel k = pallas_call(
+      [&](Ref x, Ref o) {
+        load = __LINE__ + 1;
+        const Value v = x[_];
+        o[_] = v * 2.f;
+      },
+      {.name = "blamed", .out_type = {{128}, f32}});
+  const Lowered lowered = k.lower(ShapeDtype{{128}, f32});
+  CHECK_THAT(error_of(lowered.compile_async({.arch = arch})),
+             ContainsSubstring("error: refused as told  (from background_test.cpp:" +
+                               std::to_string(load) + ")"));
+}
+
+TEST_CASE("what NVRTC says of a load names the line that loads, not that of its store") {
+  under_fake("blame", "refuse load_global_nc<1>(&a0");
+}
+
 TEST_CASE("HIDDEN death", "[.]") {
   CHECK_THROWS_WITH(
       lowered("a").compile({.arch = arch}),

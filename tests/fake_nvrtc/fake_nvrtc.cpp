@@ -7,7 +7,7 @@
 //   say WORDS     on stderr
 //   unless FILE   obeys no further if there is a FILE, else makes it
 //   hog           allocates until there is nothing left, then aborts
-//   refuse        fails with a log
+//   refuse WORDS  fails with a log that blames the first line in which they stand (line 1 without)
 //   abort, kill, segv, exit
 //
 // What it is not told to refuse becomes a cubin that only the fake driver would take.
@@ -18,6 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <new>
 #include <sstream>
 #include <string>
@@ -67,7 +68,14 @@ int obey(Program& program, const std::string& order) {
   if (verb == "segv") ::raise(SIGSEGV);
   if (verb == "exit") ::_exit(4);
   if (verb == "refuse") {
-    program.log = "kernel.cu(1): error: refused as told\n";
+    const std::string mark = "#line 1 \"kernel.cu\"\n";
+    const std::size_t begin = program.source.find(mark);
+    const std::string text =
+        begin == std::string::npos ? "" : program.source.substr(begin + mark.size());
+    const std::size_t at = std::min(text.find(argument), text.size());
+    const auto line =
+        1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n');
+    program.log = "kernel.cu(" + std::to_string(line) + "): error: refused as told\n";
     return refused;
   }
   return 0;
