@@ -43,6 +43,10 @@ thread::Program Expander::run() {
   if (l_.shared_bytes > 0) smem_ = b_.let_here("smem", e_.call(Row::shared_base, u32, {}));
   // A shuffle, for which whole warps must come: here they do.
   warpgroup_ = b_.let_here("warpgroup", e_.call(Row::warpgroup, u32, {}));
+  const Row thread = is_wide() ? Row::program_thread : Row::thread;
+  thread_ =
+      b_.let_here("t", e_.call(thread, i32, {}, false,
+                               {.low = 0, .high = l_.threads() - 1, .depends = thread::on_thread}));
   name_programs();
   std::int64_t first = 0;
   for (const passes::LoweredBody& body : l_.bodies) {

@@ -70,7 +70,17 @@ class Expander {
 
   // windows.cpp
   void enter_window(int window);
-  void size_of_window(int window, int d, ExprId start);
+  /// What is known of a dimension of a window before its start is.
+  struct Along {
+    int d = 0;
+    bool begins_inside = false;  // every block begins in its array
+    DType type = i64;            // of the start
+  };
+  Along along(int window, int d) const;
+  bool is_short(const BlockMapping& m) const;
+  ExprId window_start(const BlockDim& b, ExprId at, const Along& along);
+  void size_of_window(int window, ExprId start, const Along& along);
+  ExprId window_offset(int window, const std::vector<ExprId>& starts);
 
   // relayout.cpp
   void expand_rename(const passes::Relayout& r);
@@ -82,7 +92,7 @@ class Expander {
   void expand_memory_move(const passes::Relayout& r);
   void expand_memory_side(const layout::MemoryMove& m, const layout::MemorySide& side,
                           const layout::Layout& layout, int storage, ExprId scratch, bool store,
-                          ExprId t, ExprId window);
+                          ExprId window);
 
   // names and numbers
   VariableId storage(int s);
@@ -99,8 +109,7 @@ class Expander {
   ExprId image(ExprId x, const layout::Bits& columns);
   /// `for (counter < count)` over registers, unrolled wholly.
   ExprId open_registers(const char* counter, std::int64_t count, bool short_form);
-  /// Index among the threads of a program.
-  ExprId thread_index(int threads);
+  ExprId lane() { return b_.let_once("lane", false, e_.call(Row::lane, u32, {})); }
 
   const passes::Lowered& l_;
   const graph::Graph& g_;
@@ -114,6 +123,7 @@ class Expander {
   std::map<std::uint32_t, ExprId> values_;         // of parameters of regions
   std::vector<ExprId> program_ids_, cluster_ids_;  // per axis
   ExprId smem_ = no_expr, warpgroup_ = no_expr;
+  ExprId thread_ = no_expr;           // index among the threads of a program
   std::vector<VariableId> storages_;  // no_variable: not asked for yet
   std::vector<bool> declared_;        // storages: by a statement so far
   std::vector<bool> mutable_;         // storages that are assigned several times

@@ -22,7 +22,7 @@ using thread::For;
 namespace {
 
 std::string dim_name(int d) {
-  return d < 6 ? std::string(1, "ijklmn"[d]) : "i" + std::to_string(d);
+  return d < 6 ? std::string(1, "ijklmn"[d]) : "d" + std::to_string(d);
 }
 
 }  // namespace
@@ -44,7 +44,7 @@ void Nest::name_coordinates() {
         {.name = name, .type = i32, .facts = {.low = 0, .high = count - 1, .depends = on}}));
   };
   const int bits = static_cast<int>(layout_.reg.size());
-  thread_ = b_.let_coordinate({.name = "t", .type = i32}, x_.thread_index(layout_.threads()));
+  thread_ = x_.thread_;
   group_ = counter("g", std::int64_t{1} << (bits - vector_bits_), thread::on_group);
   element_ = counter("e", vector_, thread::on_element);
   for (int d = 0; d < layout_.rank(); ++d)
@@ -53,7 +53,7 @@ void Nest::name_coordinates() {
   const passes::Counters counters{group_, element_, repetitions_, vector_bits_};
   for (int d = 0; d < layout_.rank(); ++d) {
     ExprId part = passes::thread_part(e_, layout_, d, thread_);
-    if (part != no_expr) part = b_.let_coordinate({.name = dim_name(d), .type = i32}, part);
+    if (part != no_expr) part = b_.let_once(dim_name(d), false, part);
     thread_part_.push_back(part);
     coordinates_.push_back((part == no_expr ? Affine() : Affine::term(part)) +
                            passes::counted_part(e_, layout_, d, counters));

@@ -20,11 +20,6 @@ ExprId test_of(Exprs& e, ExprId t, const layout::ThreadTest& x) {
 
 }  // namespace
 
-ExprId Expander::thread_index(int threads) {
-  return e_.call(is_wide() ? Row::program_thread : Row::thread, i32, {}, false,
-                 {.low = 0, .high = threads - 1, .depends = thread::on_thread});
-}
-
 void Expander::expand_one(const Relayout& r) {
   b_.add(thread::Comment{layout::describe(r.plan)});
   declare_storage(r.to);
@@ -81,7 +76,7 @@ void Expander::expand_shuffles(const Relayout& r) {
   const VariableId from = storage(r.from), to = storage(r.to);
   const DType type = l_.storages[r.to].dtype;
   b_.open(Block{});
-  const ExprId lane = b_.let_here("lane", e_.call(Row::lane, u32, {}));
+  const ExprId lane = this->lane();
   const ExprId source = s.by_xor ? no_expr : b_.let_here("source", u32, image(lane, s.source_lane));
   const std::int64_t in = s.words_in * s.pack, out = s.words_out * s.pack;
   const auto words = [&](const char* name, std::int64_t count) {
@@ -180,10 +175,9 @@ void Expander::expand_shared_moves(const Relayout& r) {
       sync(true);
   };
   b_.open(Block{});
-  const ExprId t = b_.let_here("t", thread_index(r.plan.to.threads()));
   const ExprId scratch = b_.let_here("scratch", shared_address(r.scratch));
-  const ExprId st = b_.let_here("st", u32, image(t, m.store.thread_offset));
-  const ExprId ld = b_.let_here("ld", u32, image(t, m.load.thread_offset));
+  const ExprId st = b_.let_here("st", u32, image(thread_, m.store.thread_offset));
+  const ExprId ld = b_.let_here("ld", u32, image(thread_, m.load.thread_offset));
   const auto address = [&](const layout::SharedAccess& a, ExprId offset) {
     if (a.flip != 0) offset = e_.plain(Operator::bit_xor, offset, number(a.flip), u32);
     return e_.sum(Affine::term(scratch) + Affine::term(offset) + Affine(a.offset), u32);
@@ -191,10 +185,10 @@ void Expander::expand_shared_moves(const Relayout& r) {
   for (const layout::SharedStep& step : m.steps) {
     if (b_.loops() > 0 || &step != &m.steps.front()) barrier();
     for (const layout::SharedAccess& a : step.stores)
-      move_through_shared(r, a, true, address(a, st), test_of(e_, t, step.storing));
+      move_through_shared(r, a, true, address(a, st), test_of(e_, thread_, step.storing));
     barrier();
     for (const layout::SharedAccess& a : step.loads)
-      move_through_shared(r, a, false, address(a, ld), test_of(e_, t, step.loading));
+      move_through_shared(r, a, false, address(a, ld), test_of(e_, thread_, step.loading));
   }
   b_.close();
 }
@@ -203,7 +197,7 @@ void Expander::expand_shared_moves(const Relayout& r) {
 
 void Expander::expand_memory_side(const layout::MemoryMove& m, const layout::MemorySide& side,
                                   const layout::Layout& layout, int storage, ExprId scratch,
-                                  bool store, ExprId t, ExprId window) {
+                                  bool store, ExprId window) {
   const std::vector<layout::Coordinate> coordinates = layout::coordinates(layout);
   const DType type = l_.storages[storage].dtype;
   const ExprId k = open_registers("k", layout.registers(), false);
@@ -211,8 +205,9 @@ void Expander::expand_memory_side(const layout::MemoryMove& m, const layout::Mem
   Affine at(side.offset);
   for (int d = 0; d < layout.rank(); ++d) {
     const layout::Coordinate& c = coordinates[static_cast<std::size_t>(d)];
-    const ExprId low = e_.plain(Operator::bit_xor, image(t, fields_of(layout, layout.thread(), d)),
-                                image(k, fields_of(layout, layout.reg, d)));
+    const ExprId low =
+        e_.plain(Operator::bit_xor, image(thread_, fields_of(layout, layout.thread(), d)),
+                 image(k, fields_of(layout, layout.reg, d)));
     Affine x = Affine::term(low);
     if (c.repeats) {
       ExprId repetition = e_.plain(
@@ -233,7 +228,7 @@ void Expander::expand_memory_side(const layout::MemoryMove& m, const layout::Mem
     tests.push_back(e_.plain(Operator::less, address, number(m.window), bool_));
   }
   if (store && side.replicated != 0)
-    tests.push_back(test_of(e_, t, {.mask = side.replicated, .value = 0}));
+    tests.push_back(test_of(e_, thread_, {.mask = side.replicated, .value = 0}));
   thread::Access access{
       .function = store ? Row::store_shared : Row::load_shared,
       .registers = e_.address(this->storage(storage), k),
@@ -253,7 +248,6 @@ void Expander::expand_memory_side(const layout::MemoryMove& m, const layout::Mem
 void Expander::expand_memory_move(const Relayout& r) {
   const layout::MemoryMove& m = r.plan.memory;
   b_.open(Block{});
-  const ExprId t = b_.let_here("t", thread_index(r.plan.to.threads()));
   const ExprId scratch = b_.let_here("scratch", shared_address(r.scratch));
   ExprId window = no_expr;
   if (m.windows > 1) {
@@ -264,9 +258,9 @@ void Expander::expand_memory_move(const Relayout& r) {
         .counter = v, .low = number(0), .high = number(m.windows), .unroll = 1, .body = {}});
   }
   sync_scratch();
-  expand_memory_side(m, m.store, r.plan.from, r.from, scratch, true, t, window);
+  expand_memory_side(m, m.store, r.plan.from, r.from, scratch, true, window);
   sync();
-  expand_memory_side(m, m.load, r.plan.to, r.to, scratch, false, t, window);
+  expand_memory_side(m, m.load, r.plan.to, r.to, scratch, false, window);
   if (m.windows > 1) b_.close();
   b_.close();
 }

@@ -1,43 +1,127 @@
 // Where a block of an array begins, and how much of it exists.
+#include <algorithm>
+
 #include "codegen/base/format.hpp"
 #include "codegen/expand/expander.hpp"
 #include "codegen/expand/nest.hpp"
+#include "codegen/graph/classes.hpp"
 
 namespace palladium::expand {
 
 using passes::Window;
 
+namespace {
+
+// Whether a dense array of sizes that are known is of fewer than 2^31 elements.
+bool has_few_elements(const Shape& shape) {
+  std::int64_t elements = 1;
+  for (const Dim& d : shape) {
+    if (!d.is_static() || d.value() > INT32_MAX) return false;
+    elements *= std::max<std::int64_t>(1, d.value());
+    if (elements > INT32_MAX) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+// Whether 32 bits hold the distance of any two elements.
+bool Expander::is_short(const BlockMapping& m) const {
+  if (!m.dense) return false;
+  return (g_.short_offsets && graph::has_runtime_strides(m)) ||
+         has_few_elements(m.array_aval.shape);
+}
+
+// Blocks that are numbered by an axis all begin inside if it has no more programs than there are
+// blocks that do.
+Expander::Along Expander::along(int window, int d) const {
+  const BlockMapping& m = g_.mapping.block_mappings[l_.windows[window].mapping];
+  const BlockDim& b = m.block_shape[d];
+  Along a{.d = d};
+  if (m.index_map == no_region || b.kind == BlockDim::Kind::element) return a;
+  const graph::Region& map = g_[graph::RegionId{m.index_map}];
+  const auto axis = std::ranges::find(map.params, map.yields[static_cast<std::size_t>(d)]);
+  if (axis == map.params.end()) return a;
+  const Dim& programs = g_.mapping.grid[static_cast<std::size_t>(axis - map.params.begin())];
+  const Dim blocks = cdiv(m.array_aval.shape[d], b.size);
+  a.begins_inside = programs.is_static() && blocks.is_static() ? programs.value() <= blocks.value()
+                                                               : programs.same(blocks);
+  const Dim& extent = m.array_aval.shape[d];
+  if (a.begins_inside && (is_short(m) || (extent.is_static() && extent.value() <= INT32_MAX)))
+    a.type = i32;
+  return a;
+}
+
+// A name, but for the index of a program itself.
+ExprId Expander::window_start(const BlockDim& b, ExprId at, const Along& along) {
+  const ExprId start = passes::start_of_block(e_, b, at, along.type);
+  if (e_.facts(start).multiple == 0) return e_.number(0, along.type);
+  return e_[start].node == thread::Node::cast ? start : b_.let_once("start", true, start);
+}
+
 // The number of elements along d that exist, and the first of them where there is padding before.
-void Expander::size_of_window(int window, int d, ExprId start) {
+void Expander::size_of_window(int window, ExprId start, const Along& along) {
+  const int d = along.d;
   const Window& w = l_.windows[window];
   const BlockMapping& m = g_.mapping.block_mappings[w.mapping];
   const BlockDim& b = m.block_shape[d];
+  const DType type = along.type;
   const bool padded = b.kind == BlockDim::Kind::element;
   const bool at_zero = e_[start].node == thread::Node::number;
-  const std::string name = fmt::format("w{}_size{}", window, d);
-  const ExprId extent = dim(m.array_aval.shape[d]), size = e_.number(b.size, i64);
+  const ExprId extent = e_.as(type, dim(m.array_aval.shape[d])), size = e_.number(b.size, type);
   passes::BlockNames& names = windows_[window];
   if (padded && b.pad_lo + b.pad_hi > 0) {
     const ExprId before = e_.sum(Affine::term(start, -1), i64);
     names.from[d] =
-        b_.let_here(fmt::format("w{}_from{}", window, d),
+        b_.let_once("from", true,
                     e_.choose(e_.plain(Operator::less, start, number(0), bool_),
                               e_.cast(i32, e_.call(Row::min, i64, {before, size})), number(0)));
   }
-  const ExprId left = at_zero ? extent : e_.plain(Operator::sub, extent, start, i64);
-  ExprId room = e_.cast(i32, e_.call(Row::min, i64, {left, size}));
+  const ExprId left = at_zero ? extent : e_.plain(Operator::sub, extent, start, type);
+  ExprId room = e_.as(i32, e_.call(Row::min, type, {left, size}));
   // Without padding a start on either side is far from the array: the room may not be an i32.
-  if (!padded && !at_zero)
+  if (!padded && !at_zero && !along.begins_inside)
     room = e_.choose(e_.plain(Operator::less, e_.cast(u64, start), e_.cast(u64, extent), bool_),
                      room, number(0));
-  names.size[d] =
-      b_.let_here(name, room, passes::facts_of_size(b, e_.facts(extent), e_.facts(start)));
+  if (at_zero && m.array_aval.shape[d].is_static())
+    room = number(std::min(m.array_aval.shape[d].value(), b.size));
+  thread::Facts known = passes::facts_of_size(b, e_.facts(extent), e_.facts(start));
+  known.low = padded ? INT32_MIN : along.begins_inside;
+  names.size[d] = b_.let_once("size", true, room, known);
+  if (along.begins_inside) return;
   const ExprId from = names.from[d] == no_expr ? number(0) : names.from[d];
-  b_.add(thread::Check{
-      e_.plain(Operator::greater, names.size[d], from, bool_),
-      fmt::format("{}: the block is wholly out of bounds along dimension {} (an index map gives "
-                  "block indices, not element offsets)",
-                  m.origin, d)});
+  const ExprId exists = e_.plain(Operator::greater, names.size[d], from, bool_);
+  b_.add_where_known(
+      exists, thread::Check{exists, fmt::format("{}: the block is wholly out of bounds along "
+                                                "dimension {} (an index map gives block indices, "
+                                                "not element offsets)",
+                                                m.origin, d)});
+}
+
+// From the first element of the array to that of the block.
+ExprId Expander::window_offset(int window, const std::vector<ExprId>& starts) {
+  const Window& w = l_.windows[window];
+  const BlockMapping& m = g_.mapping.block_mappings[w.mapping];
+  const int rank = m.array_aval.shape.rank();
+  const auto is_zero = [&](ExprId s) { return e_[s].node == thread::Node::number; };
+  const bool narrow = is_short(m) && std::ranges::all_of(starts, [&](ExprId s) {
+                        return is_zero(s) || e_[s].type == i32;
+                      });
+  const DType type = narrow ? i32 : i64;
+  Affine offset;
+  Dim stride = 1;
+  for (int d = rank - 1; d >= 0; --d) {
+    const ExprId start = e_.as(type, starts[static_cast<std::size_t>(d)]);
+    if (!is_zero(start) && (m.dense ? stride.is_static() : d + 1 == rank)) {
+      offset = offset + Affine::term(start, m.dense ? stride.value() : 1);
+    } else if (!is_zero(start)) {
+      const ExprId step =
+          m.dense ? e_.as(type, dim(stride)) : e_.variable(strides_.at({w.mapping, d}));
+      offset = offset + Affine::term(e_.plain(Operator::mul, start, step, type));
+    }
+    stride = stride * m.array_aval.shape[d];
+  }
+  return e_.sum(offset, type);
 }
 
 void Expander::enter_window(int window) {
@@ -49,38 +133,22 @@ void Expander::enter_window(int window) {
   passes::BlockNames& names = windows_[window];
   names.size.assign(static_cast<std::size_t>(rank), no_expr);
   names.from = names.size;
-  names.at_zero.assign(static_cast<std::size_t>(rank), false);
+  names.at_zero.clear();
   std::vector<ExprId> starts;
   for (int d = 0; d < rank; ++d) {
-    ExprId start = passes::start_of_block(e_, m.block_shape[d], at[d]);
-    const bool at_zero = e_.facts(start).multiple == 0;
-    names.at_zero[static_cast<std::size_t>(d)] = at_zero;
-    start = at_zero ? e_.number(0, i64) : b_.let_here(fmt::format("w{}_start{}", window, d), start);
-    starts.push_back(start);
-    if (!w.in_bounds[d]) size_of_window(window, d, start);
+    const Along along = this->along(window, d);
+    starts.push_back(window_start(m.block_shape[d], at[d], along));
+    names.at_zero.push_back(e_[starts.back()].node == thread::Node::number);
+    if (!w.in_bounds[d]) size_of_window(window, starts.back(), along);
   }
-  Affine offset;
-  Dim stride = 1;
-  for (int d = rank - 1; d >= 0; --d) {
-    const ExprId start = starts[static_cast<std::size_t>(d)];
-    if (!names.at_zero[static_cast<std::size_t>(d)]) {
-      if (m.dense ? stride.is_static() : d + 1 == rank)
-        offset = offset + Affine::term(start, m.dense ? stride.value() : 1);
-      else
-        offset =
-            offset + Affine::term(e_.plain(
-                         Operator::mul, start,
-                         m.dense ? dim(stride) : e_.variable(strides_.at({w.mapping, d})), i64));
-    }
-    stride = stride * m.array_aval.shape[d];
-  }
+  const ExprId offset = window_offset(window, starts);
   const VariableId pointer = e_.declare({.name = fmt::format("w{}", window),
                                          .form = thread::Form::pointer,
                                          .type = m.array_aval.dtype,
                                          .writable = w.stored});
   const VariableId array = arrays_[w.mapping];
-  b_.add(thread::Let{
-      pointer, offset.is_zero() ? e_.variable(array) : e_.address(array, e_.sum(offset, i64))});
+  const bool moved = e_[offset].node != thread::Node::number;
+  b_.add(thread::Let{pointer, moved ? e_.address(array, offset) : e_.variable(array)});
   names.pointer = e_.variable(pointer);
   if (const auto it = unstored_.find(w.storage); w.depth > 0 && it != unstored_.end())
     b_.add(thread::Assign{e_.variable(it->second.flag), e_.literal(bool_, 0)});

@@ -294,9 +294,9 @@ std::vector<Addresses::Index> Addresses::find_indices(ValueId ref, const Coordin
   return found;
 }
 
-ExprId start_of_block(Exprs& e, const BlockDim& b, ExprId at) {
+ExprId start_of_block(Exprs& e, const BlockDim& b, ExprId at, DType type) {
   const std::int64_t step = b.kind == BlockDim::Kind::blocked ? b.size : 1;
-  return e.sum(Affine::term(e.cast(i64, at), step) + Affine(-b.pad_lo), i64);
+  return e.sum(Affine::term(e.as(type, at), step) + Affine(-b.pad_lo), type);
 }
 
 thread::Facts facts_of_size(const BlockDim& b, const thread::Facts& extent,

@@ -80,7 +80,8 @@ class Addresses {
 thread::ExprId expr_of_dim(thread::Exprs& e, const Dim& d, std::span<const thread::ExprId> symbols);
 
 /// Where a block begins along a dimension whose index map yields `at`, in elements of the array.
-thread::ExprId start_of_block(thread::Exprs& e, const BlockDim& b, thread::ExprId at);
+thread::ExprId start_of_block(thread::Exprs& e, const BlockDim& b, thread::ExprId at,
+                              DType type = i64);
 /// Of the number of elements of a block that exist along a dimension.
 thread::Facts facts_of_size(const BlockDim& b, const thread::Facts& extent,
                             const thread::Facts& start);

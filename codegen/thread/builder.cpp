@@ -1,5 +1,7 @@
 #include "codegen/thread/builder.hpp"
 
+#include <algorithm>
+
 namespace palladium::thread {
 
 // Outside of nests statements stand where they are asked for.
@@ -22,6 +24,7 @@ ExprId Builder::let(Variable v, ExprId value) {
   v.facts = facts_at(level, exprs().facts(value));
   v.behind_loads_of = open_[level].serial;
   const VariableId id = exprs().declare(std::move(v));
+  declare_at(level, id);
   open_[level].body.push_back({Let{id, value}, at_});
   return exprs().variable(id);
 }
@@ -60,6 +63,7 @@ void Builder::place(Depends depends, VariableId filled, Statement s) {
   exprs()[filled].facts = facts_at(level, {.depends = depends});
   const bool behind = block.serial == 0 || waits(s, block);
   if (behind) exprs()[filled].behind_loads_of = block.serial;
+  declare_at(level, filled);
   Statements& list = behind ? block.body : block.loads;
   list.push_back({Declare{.variable = filled}, at_});
   list.push_back(std::move(s));
@@ -83,6 +87,45 @@ ExprId Builder::let_here(const std::string& name, ExprId value, const Facts& kno
   return exprs().variable(id);
 }
 
+// ---- where all is known
+
+void Builder::declare_at(std::size_t level, VariableId v) {
+  if (levels_.size() <= index(v)) levels_.resize(index(v) + 1, 0);
+  levels_[index(v)] = static_cast<std::uint32_t>(level);
+}
+
+// Parameters are declared nowhere: outside of all.
+std::size_t Builder::level_where_known(ExprId value) const {
+  std::size_t level = 0;
+  for_each_variable(p_.exprs, value, [&](VariableId v) {
+    if (index(v) < levels_.size()) level = std::max<std::size_t>(level, levels_[index(v)]);
+  });
+  return level;
+}
+
+// Names of values end in numbers: those of letters are apart from them.
+std::string Builder::unique_name(const std::string& name, bool numbered) {
+  int others = taken_[name]++;
+  if (numbered) return name + std::to_string(others);
+  std::string letters;
+  for (; others > 0; others /= 26) letters += static_cast<char>('a' + others % 26);
+  return letters.empty() ? name : name + "_" + letters;
+}
+
+ExprId Builder::let_once(const std::string& name, bool numbered, ExprId value, const Facts& known) {
+  if (exprs()[value].node == Node::variable || exprs()[value].node == Node::number) return value;
+  Open& block = open_[level_where_known(value)];
+  const auto found = block.names.find(value);
+  if (found != block.names.end()) return found->second;
+  const VariableId id = exprs().declare(
+      {.name = unique_name(name, numbered), .type = exprs()[value].type, .facts = known});
+  declare_at(static_cast<std::size_t>(&block - open_.data()), id);
+  exprs()[id].behind_loads_of = put(block, {Let{id, value}, at_});
+  return block.names[value] = exprs().variable(id);
+}
+
+// ---- blocks
+
 void Builder::open_nest() {
   in_nest_ = true;
   open(Block{.body = {}, .nest = true});
@@ -103,8 +146,15 @@ void Builder::close() {
   closed.body = std::move(closed.loads);
   if (closed.is_loop && closed.body.empty()) return;
   Statements& around = open_.back().body;
-  if (closed.splice) {
-    for (Statement& s : closed.body) around.push_back(std::move(s));
+  // A nest that has no names of its own needs no braces.
+  const bool plain = std::ranges::none_of(closed.body, [](const Statement& s) {
+    return std::holds_alternative<Let>(s.what) || std::holds_alternative<Declare>(s.what);
+  });
+  if (closed.splice || (closed.nest && plain)) {
+    for (Statement& s : closed.body) {
+      if (For* loop = std::get_if<For>(&s.what); closed.nest && loop) loop->nest = true;
+      around.push_back(std::move(s));
+    }
     return;
   }
   *body_of(closed.what) = std::move(closed.body);

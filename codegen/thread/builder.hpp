@@ -1,6 +1,7 @@
 // Appends statements to a program, and finds for each value the outermost place where it is known.
 #pragma once
 
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,6 +22,7 @@ class Builder {
   /// Adds to the innermost open block.
   template <class What>
   void add(What what) {
+    note(what, open_.size() - 1);
     open_.back().body.push_back({std::move(what), at_});
   }
   void add_statement(Statement s) { open_.back().body.push_back(std::move(s)); }
@@ -35,14 +37,32 @@ class Builder {
   /// A load, or a check of what is loaded.
   template <class What>
   std::uint32_t place(Depends depends, What what) {
-    return put(open_[level_of(depends)], {std::move(what), at_});
+    const std::size_t level = level_of(depends);
+    note(what, level);
+    return put(open_[level], {std::move(what), at_});
   }
   /// A load with the declaration of what it fills.
   void place(Depends depends, VariableId filled, Statement s);
   bool is_outside(Depends depends, Depends of) const { return level_of(depends) < level_of(of); }
 
+  // To the outermost open block, of nest or program, in which all that an expression names is
+  // known: what does not change in a loop stands before it.
+
+  /// The name of a value, one for all who ask where it can be seen: `name` and a number, or `name`
+  /// alone, with letters behind it if another value has it. Nothing that is assigned to may be in
+  /// the value. `known`: also what the expression does not tell.
+  ExprId let_once(const std::string& name, bool numbered, ExprId value, const Facts& known);
+  ExprId let_once(const std::string& name, bool numbered, ExprId value) {
+    return let_once(name, numbered, value, exprs().facts(value));
+  }
+  template <class What>
+  void add_where_known(ExprId of, What what) {
+    put(open_[level_where_known(of)], {std::move(what), at_});
+  }
+
   /// Declares the variable in the block around the innermost one.
   void declare_around(VariableId v) {
+    declare_at(open_.size() - 2, v);
     open_[open_.size() - 2].body.push_back({Declare{.variable = v}, at_});
   }
   /// A name in the innermost open block.
@@ -55,6 +75,7 @@ class Builder {
   /// alone.
   template <class What>
   void open(What what, Depends introduces = 0) {
+    note(what, open_.size());
     open_.push_back({.what = {std::move(what), at_},
                      .serial = in_nest_ ? ++serials_ : 0,
                      .introduces = introduces});
@@ -91,14 +112,25 @@ class Builder {
     bool splice = false;
     bool nest = false;
     bool is_loop = false;
+    std::map<ExprId, ExprId> names = {};  // what let_once named here
   };
   std::size_t level_of(Depends depends) const;
   bool waits(const Statement& s, const Open& block);
   std::uint32_t put(Open& block, Statement s);
   Facts facts_at(std::size_t level, Facts known) const;
+  std::string unique_name(const std::string& name, bool numbered);
+  std::size_t level_where_known(ExprId value) const;
+  void declare_at(std::size_t level, VariableId v);
+  template <class What>
+  void note(const What& what, std::size_t level) {
+    if constexpr (requires { what.counter; }) declare_at(level, what.counter);
+    if constexpr (requires { what.variable; }) declare_at(level, what.variable);
+  }
 
   Program& p_;
   std::vector<Open> open_;
+  std::vector<std::uint32_t> levels_;  // of variables: the open block that declares them
+  std::map<std::string, int> taken_;   // names of let_once: how often
   Location at_;
   int loops_around_ = 0;
   bool in_nest_ = false;

@@ -170,6 +170,8 @@ class Exprs {
   ExprId element(VariableId array, ExprId at);
   ExprId address(VariableId of, ExprId at = no_expr);
   ExprId cast(DType t, ExprId e);
+  /// The same, without a cast where it has that type.
+  ExprId as(DType t, ExprId e) { return (*this)[e].type == t ? e : cast(t, e); }
   ExprId reinterpret(DType t, ExprId pointer);
   ExprId bitcast(DType t, ExprId e);
   ExprId fold(Fold how);

@@ -107,7 +107,8 @@ class Numbers {
       if (body == nullptr) continue;
       int own = 0;
       const Block* block = std::get_if<Block>(&s.what);
-      visit(*body, block && block->nest ? own : next);
+      const For* loop = std::get_if<For>(&s.what);
+      visit(*body, (block && block->nest) || (loop && loop->nest) ? own : next);
     }
   }
 

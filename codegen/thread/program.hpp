@@ -59,6 +59,7 @@ struct For {
   std::int64_t unroll = 0;  // 0: wholly, 1: not, n: by n
   Statements body;
   bool short_form = false;
+  bool nest = false;  // numbers of temporaries begin anew
 };
 
 /// Where one element, or the first of several, stands: base + offset in elements.

@@ -79,7 +79,7 @@ TEST_CASE("rows at an aligned run-time stride keep their vectors") {
   %2: f32[1,512] = load %0
   store %1, %2
 })"),
-             Shows({"w0_start0 * in0_stride0", "load_global_nc<4>", "store_global<4>"}));
+             Shows({"i64(p0) * in0_stride0", "load_global_nc<4>", "store_global<4>"}));
 }
 
 TEST_CASE(
@@ -93,17 +93,17 @@ TEST_CASE(
   store %1, %2
 })");
   };
-  CHECK_THAT(text("1001"), Shows({"load_global_nc_part<4>(a0, w0 + i, w0_size0 - i)",
-                                  "store_global_part<4>(w1 + i, o1, w1_size0 - i)"}));
-  CHECK_THAT(text("1000"), Shows({"load_global_nc<4>(a0, w0 + i, i < w0_size0)",
-                                  "store_global<4>(w1 + i, o1, i < w1_size0)"}));
-  CHECK(occurrences(text("1024"), "_size") == 0);
+  CHECK_THAT(text("1001"), Shows({"load_global_nc_part<4>(a0, w0 + i, size0 - i)",
+                                  "store_global_part<4>(w1 + i, o1, size0 - i)"}));
+  CHECK_THAT(text("1000"), Shows({"load_global_nc<4>(a0, w0 + i, i < size0)",
+                                  "store_global<4>(w1 + i, o1, i < size0)"}));
+  CHECK(occurrences(text("1024"), "size") == 0);
 }
 
 TEST_CASE("a block that may be wholly out of bounds is checked where it begins") {
   CHECK_THAT(emitted(R"(kernel k
   grid 2
-  args[0]: f32[1001] in blocks [512]
+  args[0]: f32[401] in blocks [512]
     { %0: i32[]
       yield %0
     }
@@ -115,8 +115,8 @@ TEST_CASE("a block that may be wholly out of bounds is checked where it begins")
   %2: f32[512] = load %0
   store %1, %2
 })"),
-             Shows({"const i64 w0_start0 = i64(p0) * 512;",
-                    "pl::check(w0_size0 > 0, \"args[0]:", "load_global"}));
+             Shows({"const i64 start0 = i64(p0) * 512;",
+                    "pl::check(size0 > 0, \"args[0]:", "load_global"}));
 }
 
 TEST_CASE("16-bit elements that are widened are read as many at a time as they are written") {
@@ -265,5 +265,5 @@ TEST_CASE("parts of an element are in bounds where it is") {
   %8: u32[4] = broadcast %7
   store %1, %8
 })");
-  CHECK_THAT(text, Shows({"n0 = i / 2", "load_global_nc<1>", "n0 < w0_size0"}));
+  CHECK_THAT(text, Shows({"n0 = i / 2", "load_global_nc<1>", "n0 < size0"}));
 }

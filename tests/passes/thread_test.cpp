@@ -209,6 +209,29 @@ TEST_CASE("a value is named in the outermost block in which all that it depends 
 )");
 }
 
+TEST_CASE("a value that is asked for again has its name, before the loops that do not change it") {
+  Program p;
+  Builder b(p);
+  Exprs& e = p.exprs;
+  const ExprId t = b.let_here("t", e.call(device::Row::thread, i32, {}));
+  const ExprId r = declared(e, "r", {.low = 0, .high = 3});
+  const ExprId four = e.sum(Affine::term(t, 4)), both = e.sum(Affine::term(t) + Affine::term(r));
+  b.open_loop(loop_over(e, r, 4));
+  const ExprId i = b.let_once("i", false, four);
+  CHECK(b.let_once("i", false, four) == i);
+  CHECK(b.let_once("j", false, t) == t);
+  const ExprId inside = b.let_once("i", false, both);
+  b.close();
+  CHECK(b.let_once("start", true, four) == i);
+  const ExprId s = declared(e, "s", {.low = 0, .high = 3});
+  b.open_loop(loop_over(e, s, 4));
+  CHECK(b.let_once("i", false, both) != inside);
+  b.close();
+  p.body = b.finish();
+  CHECK_THAT(printed(p), ContainsSubstring("const i32 i = t * 4;\n  PL_UNROLL for (i32 r") &&
+                             ContainsSubstring("  const i32 i_b = t + r;"));
+}
+
 TEST_CASE("loads stand before the values of their block, but for those that wait for one") {
   Program p;
   Exprs& e = p.exprs;

@@ -1,22 +1,16 @@
 PL_KERNEL(128) layer_norm_kernel(const f32* in0, const f32* in1, f32* out0, i64 s0) {
+  const i32 t = pl::thread();
   const i32 p0 = pl::block_x();
-  const i64 w0_start0 = i64(p0) * 4;
-  const i32 w0_size0 = u64(w0_start0) < u64(s0) ? i32(pl::min(s0 - w0_start0, i64(4))) : 0;
-  pl::check(w0_size0 > 0, "args[0]: the block is wholly out of bounds along dimension 0 (an index map gives block indices, not element offsets)");
-  const f32* w0 = in0 + w0_start0 * 768;
+  const i64 start0 = i64(p0) * 4;
+  const i32 size0 = i32(pl::min(s0 - start0, i64(4)));
+  const f32* w0 = in0 + start0 * 768;
   const f32* w1 = in1;
-  const i64 w2_start0 = i64(p0) * 4;
-  const i32 w2_size0 = u64(w2_start0) < u64(s0) ? i32(pl::min(s0 - w2_start0, i64(4))) : 0;
-  pl::check(w2_size0 > 0, "outputs[0]: the block is wholly out of bounds along dimension 0 (an index map gives block indices, not element offsets)");
-  f32* w2 = out0 + w2_start0 * 768;
+  f32* w2 = out0 + start0 * 768;
   f32 v3[24];
-  {
-    const i32 t = pl::thread();
-    const i32 i = (t >> 5 & 3);
-    const i32 j = (t & 31) * 4;
-    PL_UNROLL for (i32 rj = 0; rj < 6; ++rj) {
-      pl::load_global_nc<4>(v3 + rj * 4, w0 + (j + rj * 128 + i * 768), i < w0_size0);
-    }
+  const i32 i = (t >> 5 & 3);
+  const i32 j = (t & 31) * 4;
+  PL_UNROLL for (i32 rj = 0; rj < 6; ++rj) {
+    pl::load_global_nc<4>(v3 + rj * 4, w0 + (j + rj * 128 + i * 768), i < size0);
   }
   f32 v2[1];
   {
@@ -51,9 +45,6 @@ PL_KERNEL(128) layer_norm_kernel(const f32* in0, const f32* in1, f32* out0, i64 
     v0[0] = acc;
   }
   {
-    const i32 t = pl::thread();
-    const i32 i = (t >> 5 & 3);
-    const i32 j = (t & 31) * 4;
     const f32 x0 = pl::rsqrt(pl::div(v0[0], 768.0f) + 0x1.4f8b58p-17f);
     PL_UNROLL for (i32 rj = 0; rj < 6; ++rj) {
       f32 a1[4];
@@ -62,7 +53,7 @@ PL_KERNEL(128) layer_norm_kernel(const f32* in0, const f32* in1, f32* out0, i64 
       PL_UNROLL for (i32 e = 0; e < 4; ++e) {
         o2[e] = (v1[rj * 4 + e] * x0) * a1[e];
       }
-      pl::store_global<4>(w2 + (j + rj * 128 + i * 768), o2, i < w2_size0);
+      pl::store_global<4>(w2 + (j + rj * 128 + i * 768), o2, i < size0);
     }
   }
 }

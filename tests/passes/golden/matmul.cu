@@ -1,41 +1,32 @@
 PL_KERNEL(128) matmul_kernel(const f32* in0, const f32* in1, f32* out0, i64 s0) {
   const u32 smem = pl::shared_base();
+  const i32 t = pl::thread();
   const i32 block = pl::block_x();
   const i32 p1 = block % 5;
   const i32 p0 = block / 5;
   f32 v0[32] = {};
   bool v0_stored = false;
-  const i64 w2_start0 = i64(p0) * 64;
-  const i32 w2_size0 = u64(w2_start0) < u64(s0) ? i32(pl::min(s0 - w2_start0, i64(64))) : 0;
-  pl::check(w2_size0 > 0, "outputs[0]: the block is wholly out of bounds along dimension 0 (an index map gives block indices, not element offsets)");
-  const i64 w2_start1 = i64(p1) * 64;
-  const i32 w2_size1 = u64(w2_start1) < 300 ? i32(pl::min(300 - w2_start1, i64(64))) : 0;
-  pl::check(w2_size1 > 0, "outputs[0]: the block is wholly out of bounds along dimension 1 (an index map gives block indices, not element offsets)");
-  f32* w2 = out0 + w2_start1 + w2_start0 * 300;
+  const i64 start0 = i64(p0) * 64;
+  const i32 size0 = i32(pl::min(s0 - start0, i64(64)));
+  const i32 start1 = p1 * 64;
+  const i32 size1 = pl::min(300 - start1, 64);
+  f32* w2 = out0 + i64(start1) + start0 * 300;
+  const i32 i = (t >> 3 & 15);
+  const i32 j = (t & 7) * 4;
+  const i32 i_b = (t >> 4 & 7);
+  const i32 j_b = (t & 15) * 4;
   PL_NOUNROLL for (i32 p2 = 0; p2 < 22; ++p2) {
-    const i64 w0_start0 = i64(p0) * 64;
-    const i32 w0_size0 = u64(w0_start0) < u64(s0) ? i32(pl::min(s0 - w0_start0, i64(64))) : 0;
-    pl::check(w0_size0 > 0, "args[0]: the block is wholly out of bounds along dimension 0 (an index map gives block indices, not element offsets)");
-    const i64 w0_start1 = i64(p2) * 32;
-    const i32 w0_size1 = u64(w0_start1) < 700 ? i32(pl::min(700 - w0_start1, i64(32))) : 0;
-    pl::check(w0_size1 > 0, "args[0]: the block is wholly out of bounds along dimension 1 (an index map gives block indices, not element offsets)");
-    const f32* w0 = in0 + w0_start1 + w0_start0 * 700;
-    const i64 w1_start0 = i64(p2) * 32;
-    const i32 w1_size0 = u64(w1_start0) < 700 ? i32(pl::min(700 - w1_start0, i64(32))) : 0;
-    pl::check(w1_size0 > 0, "args[1]: the block is wholly out of bounds along dimension 0 (an index map gives block indices, not element offsets)");
-    const i64 w1_start1 = i64(p1) * 64;
-    const i32 w1_size1 = u64(w1_start1) < 300 ? i32(pl::min(300 - w1_start1, i64(64))) : 0;
-    pl::check(w1_size1 > 0, "args[1]: the block is wholly out of bounds along dimension 1 (an index map gives block indices, not element offsets)");
-    const f32* w1 = in1 + w1_start1 + w1_start0 * 300;
+    const i32 start2 = p2 * 32;
+    const i32 size2 = pl::min(700 - start2, 32);
+    const f32* w0 = in0 + i64(start2) + start0 * 700;
+    const f32* w1 = in1 + start1 + start2 * 300;
     const i32 v5 = p2;
     const bool v4 = v5 == 0;
     if (v4) {
-      {
-        PL_UNROLL for (i32 ri = 0; ri < 4; ++ri) {
-          PL_UNROLL for (i32 rj = 0; rj < 2; ++rj) {
-            PL_UNROLL for (i32 e = 0; e < 4; ++e) {
-              v0[ri * 8 + rj * 4 + e] = 0.0f;
-            }
+      PL_UNROLL for (i32 ri = 0; ri < 4; ++ri) {
+        PL_UNROLL for (i32 rj = 0; rj < 2; ++rj) {
+          PL_UNROLL for (i32 e = 0; e < 4; ++e) {
+            v0[ri * 8 + rj * 4 + e] = 0.0f;
           }
         }
       }
@@ -45,48 +36,33 @@ PL_KERNEL(128) matmul_kernel(const f32* in0, const f32* in1, f32* out0, i64 s0) 
     const i32 sx0 = pl::sub(700, v3);
     const i32 v2 = sx0;
     pl::warpgroup_sync();
-    {
-      const i32 t = pl::thread();
-      const i32 i = (t >> 3 & 15);
-      const i32 j = (t & 7) * 4;
-      PL_UNROLL for (i32 ri = 0; ri < 4; ++ri) {
-        f32 a0[4];
-        pl::load_global_nc<4>(a0, w0 + (j + i * 700 + ri * 11200), j < w0_size1 && i + ri * 16 < w0_size0);
-        f32 o1[4];
-        PL_UNROLL for (i32 e = 0; e < 4; ++e) {
-          o1[e] = ((j + e) < v2) ? a0[e] : 0.0f;
-        }
-        pl::store_shared<4>(smem + (j + i * 36 + ri * 576) * 4, o1);
+    PL_UNROLL for (i32 ri = 0; ri < 4; ++ri) {
+      f32 a0[4];
+      pl::load_global_nc<4>(a0, w0 + (j + i * 700 + ri * 11200), j < size2 && i + ri * 16 < size0);
+      f32 o1[4];
+      PL_UNROLL for (i32 e = 0; e < 4; ++e) {
+        o1[e] = ((j + e) < v2) ? a0[e] : 0.0f;
       }
+      pl::store_shared<4>(smem + (j + i * 36 + ri * 576) * 4, o1);
     }
-    {
-      const i32 t = pl::thread();
-      const i32 i = (t >> 4 & 7);
-      const i32 j = (t & 15) * 4;
-      PL_UNROLL for (i32 ri = 0; ri < 4; ++ri) {
-        f32 a0[4];
-        pl::load_global_nc<4>(a0, w1 + (j + i * 300 + ri * 2400), j < w1_size1 && i + ri * 8 < w1_size0);
-        const bool x1 = (i + ri * 8) < v2;
-        f32 o2[4];
-        PL_UNROLL for (i32 e = 0; e < 4; ++e) {
-          o2[e] = x1 ? a0[e] : 0.0f;
-        }
-        pl::store_shared<4>(smem + 9216 + (j + i * 68 + ri * 544) * 4, o2);
+    PL_UNROLL for (i32 ri = 0; ri < 4; ++ri) {
+      f32 a0[4];
+      pl::load_global_nc<4>(a0, w1 + (j_b + i_b * 300 + ri * 2400), j_b < size1 && i_b + ri * 8 < size2);
+      const bool x1 = (i_b + ri * 8) < v2;
+      f32 o2[4];
+      PL_UNROLL for (i32 e = 0; e < 4; ++e) {
+        o2[e] = x1 ? a0[e] : 0.0f;
       }
+      pl::store_shared<4>(smem + 9216 + (j_b + i_b * 68 + ri * 544) * 4, o2);
     }
     pl::warpgroup_sync();
     pl::check(v0_stored, "outputs[0] is read before anything was stored there");
     pl::dot_fma<4, 2, 4, 8, 16, false, false, f32, f32>(v0, smem, 144, smem + 9216, 272, 32);
     v0_stored = true;
   }
-  {
-    const i32 t = pl::thread();
-    const i32 i = (t >> 3 & 15);
-    const i32 j = (t & 7) * 4;
-    PL_UNROLL for (i32 ri = 0; ri < 4; ++ri) {
-      PL_UNROLL for (i32 rj = 0; rj < 2; ++rj) {
-        pl::store_global<4>(w2 + (j + rj * 32 + i * 300 + ri * 4800), v0 + ri * 8 + rj * 4, j + rj * 32 < w2_size1 && i + ri * 16 < w2_size0 && pl::was_stored(v0_stored));
-      }
+  PL_UNROLL for (i32 ri = 0; ri < 4; ++ri) {
+    PL_UNROLL for (i32 rj = 0; rj < 2; ++rj) {
+      pl::store_global<4>(w2 + (j + rj * 32 + i * 300 + ri * 4800), v0 + ri * 8 + rj * 4, j + rj * 32 < size1 && i + ri * 16 < size0 && pl::was_stored(v0_stored));
     }
   }
 }

@@ -1,30 +1,32 @@
 PL_KERNEL(256) matmul_kernel(const f16* in0, const f16* in1, f32* out0) {
   const u32 smem = pl::shared_base();
+  const i32 t = pl::program_thread();
   const i32 block = pl::block_x();
   const i32 p1 = block % 8;
   const i32 p0 = block / 8;
   f32 v0[64] = {};
   bool v0_stored = false;
-  const i64 w2_start0 = i64(p0) * 128;
-  const i64 w2_start1 = i64(p1) * 128;
-  f32* w2 = out0 + w2_start1 + w2_start0 * 1024;
+  const i32 start0 = p0 * 128;
+  const i32 start1 = p1 * 128;
+  f32* w2 = out0 + start1 + start0 * 1024;
+  const i32 i = (t >> 2 & 7) + (t >> 1 & 48);
+  const i32 j = (t >> 4 & 8) + (t & 3) * 2;
+  const i32 i_b = (t >> 2 & 63);
+  const i32 j_b = (t & 3) * 8;
+  const i32 i_c = (t >> 4 & 15);
+  const i32 j_c = (t & 15) * 8;
   PL_NOUNROLL for (i32 p2 = 0; p2 < 8; ++p2) {
-    const i64 w0_start0 = i64(p0) * 128;
-    const i64 w0_start1 = i64(p2) * 32;
-    const f16* w0 = in0 + w0_start1 + w0_start0 * 256;
-    const i64 w1_start0 = i64(p2) * 32;
-    const i64 w1_start1 = i64(p1) * 128;
-    const f16* w1 = in1 + w1_start1 + w1_start0 * 1024;
+    const i32 start2 = p2 * 32;
+    const f16* w0 = in0 + start2 + start0 * 256;
+    const f16* w1 = in1 + start1 + start2 * 1024;
     const i32 v4 = p2;
     const bool v3 = v4 == 0;
     if (v3) {
-      {
-        PL_UNROLL for (i32 ri = 0; ri < 2; ++ri) {
-          PL_UNROLL for (i32 rj = 0; rj < 8; ++rj) {
-            PL_UNROLL for (i32 g = 0; g < 2; ++g) {
-              PL_UNROLL for (i32 e = 0; e < 2; ++e) {
-                v0[ri * 32 + rj * 4 + g * 2 + e] = 0.0f;
-              }
+      PL_UNROLL for (i32 ri = 0; ri < 2; ++ri) {
+        PL_UNROLL for (i32 rj = 0; rj < 8; ++rj) {
+          PL_UNROLL for (i32 g = 0; g < 2; ++g) {
+            PL_UNROLL for (i32 e = 0; e < 2; ++e) {
+              v0[ri * 32 + rj * 4 + g * 2 + e] = 0.0f;
             }
           }
         }
@@ -34,49 +36,34 @@ PL_KERNEL(256) matmul_kernel(const f16* in0, const f16* in1, f32* out0) {
     const i32 sx0 = pl::mul(v4, 32);
     const i32 v2 = sx0;
     pl::program_sync<8>();
-    {
-      const i32 t = pl::program_thread();
-      const i32 i = (t >> 2 & 63);
-      const i32 j = (t & 3) * 8;
-      PL_UNROLL for (i32 ri = 0; ri < 2; ++ri) {
-        f16 a0[8];
-        pl::load_global_nc<8>(a0, w0 + (j + i * 256 + ri * 16384));
-        f16 o1[8];
-        PL_UNROLL for (i32 e = 0; e < 8; ++e) {
-          o1[e] = (pl::add(j + e, v2) < 256) ? a0[e] : pl::to<f16>(0.0f);
-        }
-        pl::store_shared<8>(smem + (j + i * 40 + ri * 2560) * 2, o1);
+    PL_UNROLL for (i32 ri = 0; ri < 2; ++ri) {
+      f16 a0[8];
+      pl::load_global_nc<8>(a0, w0 + (j_b + i_b * 256 + ri * 16384));
+      f16 o1[8];
+      PL_UNROLL for (i32 e = 0; e < 8; ++e) {
+        o1[e] = (pl::add(j_b + e, v2) < 256) ? a0[e] : pl::to<f16>(0.0f);
       }
+      pl::store_shared<8>(smem + (j_b + i_b * 40 + ri * 2560) * 2, o1);
     }
-    {
-      const i32 t = pl::program_thread();
-      const i32 i = (t >> 4 & 15);
-      const i32 j = (t & 15) * 8;
-      PL_UNROLL for (i32 ri = 0; ri < 2; ++ri) {
-        f16 a0[8];
-        pl::load_global_nc<8>(a0, w1 + (j + i * 1024 + ri * 16384));
-        const bool x1 = pl::add(i + ri * 16, v2) < 256;
-        f16 o2[8];
-        PL_UNROLL for (i32 e = 0; e < 8; ++e) {
-          o2[e] = x1 ? a0[e] : pl::to<f16>(0.0f);
-        }
-        pl::store_shared<8>(smem + 10240 + (j + i * 136 + ri * 2176) * 2, o2);
+    PL_UNROLL for (i32 ri = 0; ri < 2; ++ri) {
+      f16 a0[8];
+      pl::load_global_nc<8>(a0, w1 + (j_c + i_c * 1024 + ri * 16384));
+      const bool x1 = pl::add(i_c + ri * 16, v2) < 256;
+      f16 o2[8];
+      PL_UNROLL for (i32 e = 0; e < 8; ++e) {
+        o2[e] = x1 ? a0[e] : pl::to<f16>(0.0f);
       }
+      pl::store_shared<8>(smem + 10240 + (j_c + i_c * 136 + ri * 2176) * 2, o2);
     }
     pl::program_sync<8>();
     pl::check(v0_stored, "outputs[0] is read before anything was stored there");
     pl::dot_mma_16816<2, 8, 4, false, false, f16, 2>(v0, smem, 80, smem + 10240, 272, 32);
     v0_stored = true;
   }
-  {
-    const i32 t = pl::program_thread();
-    const i32 i = (t >> 2 & 7) + (t >> 1 & 48);
-    const i32 j = (t >> 4 & 8) + (t & 3) * 2;
-    PL_UNROLL for (i32 ri = 0; ri < 2; ++ri) {
-      PL_UNROLL for (i32 rj = 0; rj < 8; ++rj) {
-        PL_UNROLL for (i32 g = 0; g < 2; ++g) {
-          pl::store_global<2>(w2 + (j + rj * 16 + i * 1024 + ri * 65536 + g * 8192), v0 + ri * 32 + rj * 4 + g * 2, pl::was_stored(v0_stored));
-        }
+  PL_UNROLL for (i32 ri = 0; ri < 2; ++ri) {
+    PL_UNROLL for (i32 rj = 0; rj < 8; ++rj) {
+      PL_UNROLL for (i32 g = 0; g < 2; ++g) {
+        pl::store_global<2>(w2 + (j + rj * 16 + i * 1024 + ri * 65536 + g * 8192), v0 + ri * 32 + rj * 4 + g * 2, pl::was_stored(v0_stored));
       }
     }
   }

@@ -1,30 +1,30 @@
 PL_KERNEL(128) matmul_kernel(const bf16* in0, const bf16* in1, f32* out0) {
   const u32 smem = pl::shared_base();
+  const i32 t = pl::thread();
   const i32 block = pl::block_x();
   const i32 p1 = block % 8;
   const i32 p0 = block / 8;
   f32 v0[32] = {};
   bool v0_stored = false;
-  const i64 w2_start0 = i64(p0) * 64;
-  const i64 w2_start1 = i64(p1) * 64;
-  f32* w2 = out0 + w2_start1 + w2_start0 * 512;
+  const i32 start0 = p0 * 64;
+  const i32 start1 = p1 * 64;
+  f32* w2 = out0 + start1 + start0 * 512;
+  const i32 i = (t >> 2 & 7) + (t >> 1 & 16);
+  const i32 j = (t >> 3 & 8) + (t & 3) * 2;
+  const i32 i_b = (t >> 2 & 31);
+  const i32 j_b = (t & 3) * 8;
   PL_NOUNROLL for (i32 p2 = 0; p2 < 8; ++p2) {
-    const i64 w0_start0 = i64(p0) * 64;
-    const i64 w0_start1 = i64(p2) * 32;
-    const bf16* w0 = in0 + w0_start1 + w0_start0 * 256;
-    const i64 w1_start0 = i64(p1) * 64;
-    const i64 w1_start1 = i64(p2) * 32;
-    const bf16* w1 = in1 + w1_start1 + w1_start0 * 256;
+    const i32 start2 = p2 * 32;
+    const bf16* w0 = in0 + start2 + start0 * 256;
+    const bf16* w1 = in1 + start2 + start1 * 256;
     const i32 v4 = p2;
     const bool v3 = v4 == 0;
     if (v3) {
-      {
-        PL_UNROLL for (i32 ri = 0; ri < 2; ++ri) {
-          PL_UNROLL for (i32 rj = 0; rj < 4; ++rj) {
-            PL_UNROLL for (i32 g = 0; g < 2; ++g) {
-              PL_UNROLL for (i32 e = 0; e < 2; ++e) {
-                v0[ri * 16 + rj * 4 + g * 2 + e] = 0.0f;
-              }
+      PL_UNROLL for (i32 ri = 0; ri < 2; ++ri) {
+        PL_UNROLL for (i32 rj = 0; rj < 4; ++rj) {
+          PL_UNROLL for (i32 g = 0; g < 2; ++g) {
+            PL_UNROLL for (i32 e = 0; e < 2; ++e) {
+              v0[ri * 16 + rj * 4 + g * 2 + e] = 0.0f;
             }
           }
         }
@@ -33,50 +33,35 @@ PL_KERNEL(128) matmul_kernel(const bf16* in0, const bf16* in1, f32* out0) {
     }
     const i32 v2 = pl::mul(v4, 32);
     pl::warpgroup_sync();
-    {
-      const i32 t = pl::thread();
-      const i32 i = (t >> 2 & 31);
-      const i32 j = (t & 3) * 8;
-      PL_UNROLL for (i32 ri = 0; ri < 2; ++ri) {
-        bf16 a0[8];
-        pl::load_global_nc<8>(a0, w0 + (j + i * 256 + ri * 8192));
-        bf16 o1[8];
-        PL_UNROLL for (i32 e = 0; e < 8; ++e) {
-          const bool x2 = pl::add(j + e, v2) < 256;
-          o1[e] = x2 ? a0[e] : pl::to<bf16>(0.0f);
-        }
-        pl::store_shared<8>(smem + (j + i * 40 + ri * 1280) * 2, o1);
+    PL_UNROLL for (i32 ri = 0; ri < 2; ++ri) {
+      bf16 a0[8];
+      pl::load_global_nc<8>(a0, w0 + (j_b + i_b * 256 + ri * 8192));
+      bf16 o1[8];
+      PL_UNROLL for (i32 e = 0; e < 8; ++e) {
+        const bool x2 = pl::add(j_b + e, v2) < 256;
+        o1[e] = x2 ? a0[e] : pl::to<bf16>(0.0f);
       }
+      pl::store_shared<8>(smem + (j_b + i_b * 40 + ri * 1280) * 2, o1);
     }
-    {
-      const i32 t = pl::thread();
-      const i32 i = (t >> 2 & 31);
-      const i32 j = (t & 3) * 8;
-      PL_UNROLL for (i32 ri = 0; ri < 2; ++ri) {
-        bf16 a0[8];
-        pl::load_global_nc<8>(a0, w1 + (j + i * 256 + ri * 8192));
-        bf16 o1[8];
-        PL_UNROLL for (i32 e = 0; e < 8; ++e) {
-          const bool x2 = pl::add(j + e, v2) < 256;
-          o1[e] = x2 ? a0[e] : pl::to<bf16>(0.0f);
-        }
-        pl::store_shared<8>(smem + 5120 + (j + i * 40 + ri * 1280) * 2, o1);
+    PL_UNROLL for (i32 ri = 0; ri < 2; ++ri) {
+      bf16 a0[8];
+      pl::load_global_nc<8>(a0, w1 + (j_b + i_b * 256 + ri * 8192));
+      bf16 o1[8];
+      PL_UNROLL for (i32 e = 0; e < 8; ++e) {
+        const bool x2 = pl::add(j_b + e, v2) < 256;
+        o1[e] = x2 ? a0[e] : pl::to<bf16>(0.0f);
       }
+      pl::store_shared<8>(smem + 5120 + (j_b + i_b * 40 + ri * 1280) * 2, o1);
     }
     pl::warpgroup_sync();
     pl::check(v0_stored, "outputs[0] is read before anything was stored there");
     pl::dot_mma_16816<2, 4, 2, false, true, bf16>(v0, smem, 80, smem + 5120, 80, 32);
     v0_stored = true;
   }
-  {
-    const i32 t = pl::thread();
-    const i32 i = (t >> 2 & 7) + (t >> 1 & 16);
-    const i32 j = (t >> 3 & 8) + (t & 3) * 2;
-    PL_UNROLL for (i32 ri = 0; ri < 2; ++ri) {
-      PL_UNROLL for (i32 rj = 0; rj < 4; ++rj) {
-        PL_UNROLL for (i32 g = 0; g < 2; ++g) {
-          pl::store_global<2>(w2 + (j + rj * 16 + i * 512 + ri * 16384 + g * 4096), v0 + ri * 16 + rj * 4 + g * 2, pl::was_stored(v0_stored));
-        }
+  PL_UNROLL for (i32 ri = 0; ri < 2; ++ri) {
+    PL_UNROLL for (i32 rj = 0; rj < 4; ++rj) {
+      PL_UNROLL for (i32 g = 0; g < 2; ++g) {
+        pl::store_global<2>(w2 + (j + rj * 16 + i * 512 + ri * 16384 + g * 4096), v0 + ri * 16 + rj * 4 + g * 2, pl::was_stored(v0_stored));
       }
     }
   }

@@ -1,22 +1,16 @@
 PL_KERNEL(128) softmax_kernel(const f32* in0, f32* out0, i64 s0) {
   const u32 smem = pl::shared_base();
+  const i32 t = pl::thread();
   const i32 p0 = pl::block_x();
-  const i64 w0_start0 = i64(p0);
-  const f32* w0 = in0 + w0_start0 * 1000;
-  const i64 w1_start0 = i64(p0);
-  f32* w1 = out0 + w1_start0 * 1000;
+  const f32* w0 = in0 + i64(p0) * 1000;
+  f32* w1 = out0 + i64(p0) * 1000;
   f32 v3[8];
-  {
-    const i32 t = pl::thread();
-    const i32 j = t * 4;
-    PL_UNROLL for (i32 rj = 0; rj < 2; ++rj) {
-      pl::load_global_nc<4>(v3 + rj * 4, w0 + (j + rj * 512), j + rj * 512 < 1000);
-    }
+  const i32 j = t * 4;
+  PL_UNROLL for (i32 rj = 0; rj < 2; ++rj) {
+    pl::load_global_nc<4>(v3 + rj * 4, w0 + (j + rj * 512), j + rj * 512 < 1000);
   }
   f32 v2;
   {
-    const i32 t = pl::thread();
-    const i32 j = t * 4;
     f32 acc = pl::min_value<f32>();
     PL_UNROLL for (i32 rj = 0; rj < 2; ++rj) {
       PL_UNROLL for (i32 e = 0; e < 4; ++e) {
@@ -28,18 +22,14 @@ PL_KERNEL(128) softmax_kernel(const f32* in0, f32* out0, i64 s0) {
     v2 = acc;
   }
   f32 v1[8];
-  {
-    PL_UNROLL for (i32 rj = 0; rj < 2; ++rj) {
-      PL_UNROLL for (i32 e = 0; e < 4; ++e) {
-        const f32 x0 = pl::exp(v3[rj * 4 + e] - v2);
-        v1[rj * 4 + e] = x0;
-      }
+  PL_UNROLL for (i32 rj = 0; rj < 2; ++rj) {
+    PL_UNROLL for (i32 e = 0; e < 4; ++e) {
+      const f32 x0 = pl::exp(v3[rj * 4 + e] - v2);
+      v1[rj * 4 + e] = x0;
     }
   }
   f32 v0;
   {
-    const i32 t = pl::thread();
-    const i32 j = t * 4;
     f32 acc = 0.0f;
     PL_UNROLL for (i32 rj = 0; rj < 2; ++rj) {
       PL_UNROLL for (i32 e = 0; e < 4; ++e) {
@@ -50,16 +40,12 @@ PL_KERNEL(128) softmax_kernel(const f32* in0, f32* out0, i64 s0) {
     acc = pl::reduce_warps<3, 0, 1>(acc, smem + 16, pl::Sum());
     v0 = acc;
   }
-  {
-    const i32 t = pl::thread();
-    const i32 j = t * 4;
-    PL_UNROLL for (i32 rj = 0; rj < 2; ++rj) {
-      f32 o0[4];
-      PL_UNROLL for (i32 e = 0; e < 4; ++e) {
-        o0[e] = pl::div(v1[rj * 4 + e], v0);
-      }
-      pl::store_global<4>(w1 + (j + rj * 512), o0, j + rj * 512 < 1000);
+  PL_UNROLL for (i32 rj = 0; rj < 2; ++rj) {
+    f32 o0[4];
+    PL_UNROLL for (i32 e = 0; e < 4; ++e) {
+      o0[e] = pl::div(v1[rj * 4 + e], v0);
     }
+    pl::store_global<4>(w1 + (j + rj * 512), o0, j + rj * 512 < 1000);
   }
 }
 PL_EXPORT(softmax_kernel)

@@ -1,17 +1,13 @@
 PL_KERNEL(256) softmax_kernel(const f32* in0, f32* out0, i64 s0) {
   const u32 smem = pl::shared_base();
+  const i32 t = pl::program_thread();
   const i32 p0 = pl::block_x();
-  const i64 w0_start0 = i64(p0);
-  const f32* w0 = in0 + w0_start0 * 4096;
-  const i64 w1_start0 = i64(p0);
-  f32* w1 = out0 + w1_start0 * 4096;
+  const f32* w0 = in0 + i64(p0) * 4096;
+  f32* w1 = out0 + i64(p0) * 4096;
   f32 v3[16];
-  {
-    const i32 t = pl::program_thread();
-    const i32 j = t * 4;
-    PL_UNROLL for (i32 rj = 0; rj < 4; ++rj) {
-      pl::load_global_nc<4>(v3 + rj * 4, w0 + (j + rj * 1024));
-    }
+  const i32 j = t * 4;
+  PL_UNROLL for (i32 rj = 0; rj < 4; ++rj) {
+    pl::load_global_nc<4>(v3 + rj * 4, w0 + (j + rj * 1024));
   }
   f32 v2;
   {
@@ -26,12 +22,10 @@ PL_KERNEL(256) softmax_kernel(const f32* in0, f32* out0, i64 s0) {
     v2 = acc;
   }
   f32 v1[16];
-  {
-    PL_UNROLL for (i32 rj = 0; rj < 4; ++rj) {
-      PL_UNROLL for (i32 e = 0; e < 4; ++e) {
-        const f32 x0 = pl::exp(v3[rj * 4 + e] - v2);
-        v1[rj * 4 + e] = x0;
-      }
+  PL_UNROLL for (i32 rj = 0; rj < 4; ++rj) {
+    PL_UNROLL for (i32 e = 0; e < 4; ++e) {
+      const f32 x0 = pl::exp(v3[rj * 4 + e] - v2);
+      v1[rj * 4 + e] = x0;
     }
   }
   f32 v0;
@@ -46,16 +40,12 @@ PL_KERNEL(256) softmax_kernel(const f32* in0, f32* out0, i64 s0) {
     acc = pl::reduce_warps<7, 0, 1, 8>(acc, smem + 32, pl::Sum());
     v0 = acc;
   }
-  {
-    const i32 t = pl::program_thread();
-    const i32 j = t * 4;
-    PL_UNROLL for (i32 rj = 0; rj < 4; ++rj) {
-      f32 o0[4];
-      PL_UNROLL for (i32 e = 0; e < 4; ++e) {
-        o0[e] = pl::div(v1[rj * 4 + e], v0);
-      }
-      pl::store_global<4>(w1 + (j + rj * 1024), o0);
+  PL_UNROLL for (i32 rj = 0; rj < 4; ++rj) {
+    f32 o0[4];
+    PL_UNROLL for (i32 e = 0; e < 4; ++e) {
+      o0[e] = pl::div(v1[rj * 4 + e], v0);
     }
+    pl::store_global<4>(w1 + (j + rj * 1024), o0);
   }
 }
 PL_EXPORT(softmax_kernel)

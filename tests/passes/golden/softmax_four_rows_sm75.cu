@@ -1,26 +1,18 @@
 PL_KERNEL(128) softmax_kernel(const f32* in0, f32* out0, i64 s0) {
+  const i32 t = pl::thread();
   const i32 p0 = pl::block_x();
-  const i64 w0_start0 = i64(p0) * 4;
-  const i32 w0_size0 = u64(w0_start0) < u64(s0) ? i32(pl::min(s0 - w0_start0, i64(4))) : 0;
-  pl::check(w0_size0 > 0, "args[0]: the block is wholly out of bounds along dimension 0 (an index map gives block indices, not element offsets)");
-  const f32* w0 = in0 + w0_start0 * 1000;
-  const i64 w1_start0 = i64(p0) * 4;
-  const i32 w1_size0 = u64(w1_start0) < u64(s0) ? i32(pl::min(s0 - w1_start0, i64(4))) : 0;
-  pl::check(w1_size0 > 0, "outputs[0]: the block is wholly out of bounds along dimension 0 (an index map gives block indices, not element offsets)");
-  f32* w1 = out0 + w1_start0 * 1000;
+  const i64 start0 = i64(p0) * 4;
+  const i32 size0 = i32(pl::min(s0 - start0, i64(4)));
+  const f32* w0 = in0 + start0 * 1000;
+  f32* w1 = out0 + start0 * 1000;
   f32 v3[32];
-  {
-    const i32 t = pl::thread();
-    const i32 i = (t >> 5 & 3);
-    const i32 j = (t & 31) * 4;
-    PL_UNROLL for (i32 rj = 0; rj < 8; ++rj) {
-      pl::load_global_nc<4>(v3 + rj * 4, w0 + (j + rj * 128 + i * 1000), i < w0_size0 && j + rj * 128 < 1000);
-    }
+  const i32 i = (t >> 5 & 3);
+  const i32 j = (t & 31) * 4;
+  PL_UNROLL for (i32 rj = 0; rj < 8; ++rj) {
+    pl::load_global_nc<4>(v3 + rj * 4, w0 + (j + rj * 128 + i * 1000), i < size0 && j + rj * 128 < 1000);
   }
   f32 v2[1];
   {
-    const i32 t = pl::thread();
-    const i32 j = (t & 31) * 4;
     f32 acc = pl::min_value<f32>();
     PL_UNROLL for (i32 rj = 0; rj < 8; ++rj) {
       PL_UNROLL for (i32 e = 0; e < 4; ++e) {
@@ -31,18 +23,14 @@ PL_KERNEL(128) softmax_kernel(const f32* in0, f32* out0, i64 s0) {
     v2[0] = acc;
   }
   f32 v1[32];
-  {
-    PL_UNROLL for (i32 rj = 0; rj < 8; ++rj) {
-      PL_UNROLL for (i32 e = 0; e < 4; ++e) {
-        const f32 x0 = pl::exp(v3[rj * 4 + e] - v2[0]);
-        v1[rj * 4 + e] = x0;
-      }
+  PL_UNROLL for (i32 rj = 0; rj < 8; ++rj) {
+    PL_UNROLL for (i32 e = 0; e < 4; ++e) {
+      const f32 x0 = pl::exp(v3[rj * 4 + e] - v2[0]);
+      v1[rj * 4 + e] = x0;
     }
   }
   f32 v0[1];
   {
-    const i32 t = pl::thread();
-    const i32 j = (t & 31) * 4;
     f32 acc = 0.0f;
     PL_UNROLL for (i32 rj = 0; rj < 8; ++rj) {
       PL_UNROLL for (i32 e = 0; e < 4; ++e) {
@@ -52,17 +40,12 @@ PL_KERNEL(128) softmax_kernel(const f32* in0, f32* out0, i64 s0) {
     acc = pl::reduce_lanes<31>(acc, pl::Sum());
     v0[0] = acc;
   }
-  {
-    const i32 t = pl::thread();
-    const i32 i = (t >> 5 & 3);
-    const i32 j = (t & 31) * 4;
-    PL_UNROLL for (i32 rj = 0; rj < 8; ++rj) {
-      f32 o0[4];
-      PL_UNROLL for (i32 e = 0; e < 4; ++e) {
-        o0[e] = pl::div(v1[rj * 4 + e], v0[0]);
-      }
-      pl::store_global<4>(w1 + (j + rj * 128 + i * 1000), o0, i < w1_size0 && j + rj * 128 < 1000);
+  PL_UNROLL for (i32 rj = 0; rj < 8; ++rj) {
+    f32 o0[4];
+    PL_UNROLL for (i32 e = 0; e < 4; ++e) {
+      o0[e] = pl::div(v1[rj * 4 + e], v0[0]);
     }
+    pl::store_global<4>(w1 + (j + rj * 128 + i * 1000), o0, i < size0 && j + rj * 128 < 1000);
   }
 }
 PL_EXPORT(softmax_kernel)

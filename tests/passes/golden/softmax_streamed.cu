@@ -1,14 +1,12 @@
 PL_KERNEL(128) softmax_kernel(const f32* in0, f32* out0, i64 s0) {
   const u32 smem = pl::shared_base();
+  const i32 t = pl::thread();
   const i32 p0 = pl::block_x();
-  const i64 w0_start0 = i64(p0);
-  const f32* w0 = in0 + w0_start0 * 1048576;
-  const i64 w1_start0 = i64(p0);
-  f32* w1 = out0 + w1_start0 * 1048576;
+  const f32* w0 = in0 + i64(p0) * 1048576;
+  f32* w1 = out0 + i64(p0) * 1048576;
   f32 v1;
+  const i32 j = t * 4;
   {
-    const i32 t = pl::thread();
-    const i32 j = t * 4;
     f32 acc = pl::min_value<f32>();
     PL_NOUNROLL for (i32 rj = 0; rj < 2048; ++rj) {
       f32 a0[4];
@@ -23,8 +21,6 @@ PL_KERNEL(128) softmax_kernel(const f32* in0, f32* out0, i64 s0) {
   }
   f32 v0;
   {
-    const i32 t = pl::thread();
-    const i32 j = t * 4;
     f32 acc = 0.0f;
     PL_NOUNROLL for (i32 rj = 0; rj < 2048; ++rj) {
       f32 a0[4];
@@ -38,19 +34,15 @@ PL_KERNEL(128) softmax_kernel(const f32* in0, f32* out0, i64 s0) {
     acc = pl::reduce_warps<3, 0, 1>(acc, smem + 16, pl::Sum());
     v0 = acc;
   }
-  {
-    const i32 t = pl::thread();
-    const i32 j = t * 4;
-    PL_NOUNROLL for (i32 rj = 0; rj < 2048; ++rj) {
-      f32 a0[4];
-      pl::load_global_nc<4>(a0, w0 + (j + rj * 512));
-      f32 o1[4];
-      PL_UNROLL for (i32 e = 0; e < 4; ++e) {
-        const f32 x2 = pl::exp(a0[e] - v1);
-        o1[e] = pl::div(x2, v0);
-      }
-      pl::store_global<4>(w1 + (j + rj * 512), o1);
+  PL_NOUNROLL for (i32 rj = 0; rj < 2048; ++rj) {
+    f32 a0[4];
+    pl::load_global_nc<4>(a0, w0 + (j + rj * 512));
+    f32 o1[4];
+    PL_UNROLL for (i32 e = 0; e < 4; ++e) {
+      const f32 x2 = pl::exp(a0[e] - v1);
+      o1[e] = pl::div(x2, v0);
     }
+    pl::store_global<4>(w1 + (j + rj * 512), o1);
   }
 }
 PL_EXPORT(softmax_kernel)
