@@ -50,6 +50,7 @@ class Printer {
   std::string text_of(const thread::Call& s) const;
   std::string text_of(const thread::Check& s) const;
   std::string text_of(const thread::CheckRange& s) const;
+  std::string only_if(ExprId test) const;
   std::string text_of(const thread::Sync& s) const;
   std::string text_of(const thread::Comment& s) const { return "// " + s.text; }
   std::string text_of(const thread::Block& s) const;
@@ -179,13 +180,19 @@ std::string Printer::text_of(const thread::Call& s) const {
 }
 
 std::string Printer::text_of(const thread::Check& s) const {
-  return fmt::format("pl::check({}, \"{}\");", text(s.condition), s.message);
+  if (s.value == no_expr)
+    return fmt::format("{}pl::check({}, \"{}\");", only_if(s.test), text(s.condition), s.message);
+  return fmt::format("{}pl::check_value({}, {}, \"{}\");", only_if(s.test), text(s.condition),
+                     text(s.value), s.message);
 }
 
 std::string Printer::text_of(const thread::CheckRange& s) const {
-  return fmt::format("{}pl::check_range({}, {}, {}, \"{}\");",
-                     s.test == no_expr ? "" : "if (" + text(s.test) + ") ", text(s.low),
+  return fmt::format("{}pl::check_range({}, {}, {}, \"{}\");", only_if(s.test), text(s.low),
                      text(s.high), s.extent, s.message);
+}
+
+std::string Printer::only_if(ExprId test) const {
+  return test == no_expr ? "" : "if (" + text(test) + ") ";
 }
 
 std::string Printer::text_of(const thread::Sync& s) const {

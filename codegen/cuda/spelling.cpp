@@ -57,11 +57,12 @@ bool starts_with_sign(DType t, std::uint64_t bits) {
 
 OpForm form_of(Op op, DType t, DType result, bool approx_math) {
   const std::string_view text = text_of(op, t, approx_math);
-  const bool call = text.starts_with("pl::");
+  const bool call = text.starts_with("pl::"), operand = text == "$0";
   return {.text = text,
           .is_call = call && text.find('*') == text.npos,
-          .brings_back_bits =
-              is_small_integer(result) && is_small_integer(t) && !call && op != Op::Select};
+          .brings_back_bits = is_small_integer(result) && is_small_integer(t) && !call &&
+                              !operand && op != Op::Select,
+          .is_operand = operand};
 }
 
 std::string spell(const OpForm& form, DType result, std::span<const std::string> args) {

@@ -20,8 +20,9 @@ struct OpForm {
   std::string_view text;
   bool is_call = false;           // operands need no parentheses
   bool brings_back_bits = false;  // C++ promotes small integers: a cast stands around
+  bool is_operand = false;        // nothing stands around it
   /// Whether the whole needs no parentheses as an operand.
-  bool is_primary() const { return is_call || brings_back_bits; }
+  bool is_primary() const { return is_call || brings_back_bits || is_operand; }
 };
 /// `t` is the dtype of the operands, `result` that of the value.
 OpForm form_of(graph::Op op, DType t, DType result, bool approx_math);

@@ -111,7 +111,9 @@ bool Nest::next_operand(Pending& p, Pending& operand, ExprId& value) {
     return false;
   }
   if (p.operands.size() < i.args.size()) return want(i.args[p.operands.size()], p.c, p.map);
-  value = named(p.v, e_.op(i.op, i.type.dtype, hoisted(std::move(p.operands))));
+  value = graph::is_hint(i.op)
+              ? hinted(p)
+              : named(p.v, e_.op(i.op, i.type.dtype, hoisted(std::move(p.operands))));
   if (reused) memo_[key_of(index(p.v), p.c)] = value;
   return false;
 }

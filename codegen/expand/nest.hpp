@@ -109,6 +109,14 @@ class Nest : private passes::Addresses {
   ExprId named(ValueId v, ExprId value);
   std::vector<ExprId> hoisted(std::vector<ExprId> operands);
   ExprId coordinate_value(const Affine& c, DType t);
+
+  // hints.cpp
+  ExprId hinted(const Pending& p);
+  ExprId multiple(const graph::Inst& i, ExprId x);
+  void check_hint(const Pending& p, std::size_t d);
+  bool is_computed(ValueId v) const;
+
+  // elements.cpp: reads and coordinates
   ExprId load_registers(ValueId v, const Coordinates& c, const DimMap& map);
   ExprId read(int storage, const Coordinates& c, const DimMap& map);
   ExprId temporary(const char* prefix, ExprId value);
@@ -165,6 +173,7 @@ class Nest : private passes::Addresses {
   std::map<Key, ExprId> memo_;
   std::set<std::tuple<ExprId, ExprId, std::int64_t, ExprId>> checked_;
   std::set<int> checked_stored_;
+  bool beside_ = false;   // evaluating what a hint compares with
   bool storing_ = false;  // addresses are of a store
 };
 

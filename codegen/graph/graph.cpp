@@ -209,6 +209,19 @@ int iota_dimension(const Inst& iota) { return static_cast<int>(iota.attr.ints[0]
 
 std::span<const std::int64_t> dimensions(const Inst& inst) { return inst.attr.ints; }
 
+bool is_hint(Op op) { return op == Op::MultipleOf || op == Op::MaxContiguous; }
+
+std::span<const std::int64_t> hint(const Inst& inst) { return inst.attr.ints; }
+
+std::string broken_hint(const Inst& inst, std::size_t d) {
+  const std::string n = std::to_string(hint(inst)[d]);
+  const std::string along = " along dimension " + std::to_string(d);
+  if (inst.op == Op::MaxContiguous)
+    return "max_contiguous: the value {} does not follow the one before it, in " + n + along;
+  if (inst.type.shape.empty()) return "multiple_of: the value {} is no multiple of " + n;
+  return "multiple_of: the value {}, with which a run" + along + " begins, is no multiple of " + n;
+}
+
 DotView DotView::of(const Inst& dot) {
   const std::vector<std::int64_t>& ints = dot.attr.ints;
   return {dot.args[0], dot.args[1], ints[0] != 0, ints[1] != 0, static_cast<Precision>(ints[2])};

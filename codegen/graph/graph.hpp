@@ -246,6 +246,12 @@ int iota_dimension(const Inst& iota);
 /// operand's dimension of each of the result's. Reductions: the dimensions that vanish, ascending.
 std::span<const std::int64_t> dimensions(const Inst& inst);
 
+/// What a MultipleOf or MaxContiguous says of each dimension; of a scalar the one number.
+bool is_hint(Op op);
+std::span<const std::int64_t> hint(const Inst& inst);
+/// What is said, along dimension d, where a value, for which "{}" stands, breaks a hint.
+std::string broken_hint(const Inst& inst, std::size_t d);
+
 struct DotView {
   ValueId a = no_value, b = no_value;
   bool trans_a = false, trans_b = false;

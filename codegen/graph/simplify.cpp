@@ -148,6 +148,8 @@ class Simplifier {
     case Op::ReduceMax:
     case Op::ReduceMin:
       return is_constant(in.args[0]) ? become_constant(v, inst(in.args[0]).attr.bits) : v;
+    case Op::MultipleOf:
+    case Op::MaxContiguous: return is_plain_truth(in) ? in.args[0] : v;
     case Op::Load:
     case Op::Store:
     case Op::Swap: return drop_true_mask(v);
@@ -161,6 +163,16 @@ class Simplifier {
     if (in.type.is_value() && in.type.dtype.is_integer())
       if (const ValueId same = integer_identity(in); same != no_value) return same;
     return fold_constants(v);
+  }
+
+  // What holds of all numbers, or of this one.
+  bool is_plain_truth(const Inst& in) const {
+    const ValueId x = in.args[0];
+    return std::ranges::all_of(hint(in), [&](std::int64_t n) {
+      if (n == 1) return true;
+      return in.op == Op::MultipleOf && is_constant(x) &&
+             to_int(in.type.dtype, inst(x).attr.bits) % n == 0;
+    });
   }
 
   static std::int64_t extent(const std::vector<Dim>& dims, std::int64_t i) {

@@ -157,6 +157,21 @@ Type rule_integers(const Context& c) {
   return type;
 }
 
+Type rule_hint(const Context& c) {
+  const Type type = rule_integers(c);
+  const bool of_scalars = c.op == Op::MultipleOf;
+  if (type.shape.empty() && !of_scalars)
+    c.fail("expected a value of at least one dimension, given " + text(type));
+  const std::size_t expected = std::max<std::size_t>(type.shape.size(), 1);
+  if (c.ints().size() != expected)
+    c.fail("expected " + (expected == 1 ? "one number" : std::to_string(expected) + " numbers") +
+           " for " + text(type) + (type.shape.empty() ? "" : ", one per dimension") + ", given " +
+           text(c.ints()));
+  for (const std::int64_t n : c.ints())
+    if (n < 1) c.fail("expected numbers from 1, given " + text(c.ints()));
+  return type;
+}
+
 Type rule_floating(const Context& c) {
   const Type& type = uniform(c);
   if (!type.dtype.is_float()) c.fail("expected floating-point operands, given " + operands(c));

@@ -42,7 +42,8 @@ ExprId Indices::expr(ValueId v, int depth) {
   if (depth < deepest && graph::is_elementwise(i.op) && i.type.is_scalar()) {
     std::vector<ExprId> args;
     for (const ValueId a : i.args) args.push_back(expr(a, depth + 1));
-    e = exprs_.op(i.op, i.type.dtype, std::move(args));
+    e = i.op == Op::MultipleOf ? exprs_.multiple_of(args[0], graph::hint(i)[0])
+                               : exprs_.op(i.op, i.type.dtype, std::move(args));
   } else {
     e = leaf(v);
   }

@@ -58,6 +58,14 @@ Facts constant(std::int64_t n) {
   return {.multiple = n == INT64_MIN ? 1 : std::abs(n), .low = n, .high = n};
 }
 
+// Of what is a multiple of `n` > 0 besides.
+Facts known_multiple(Facts f, std::int64_t n) {
+  if (f.multiple == 0 || f.multiple % n == 0) return f;
+  const std::int64_t both = product_of_multiples(f.multiple / std::gcd(f.multiple, n), n);
+  f.multiple = std::max({both, f.multiple, n});
+  return f;
+}
+
 // Which powers of two divide a number: arithmetic that wraps keeps them.
 std::int64_t power_of_two(std::int64_t multiple) {
   return multiple == 0 ? 0 : multiple & -multiple;
@@ -289,6 +297,17 @@ Facts Exprs::facts_of_op(Op op, DType type, const std::vector<ExprId>& args) con
   case Op::Add: f = added(arg(0), arg(1)); break;
   case Op::Sub: f = added(arg(0), scaled(arg(1), -1)); break;
   case Op::Mul: f = facts_of_plain(Operator::mul, arg(0), arg(1)); break;
+  case Op::Neg: f = scaled(arg(0), -1); break;
+  case Op::Cast:
+    if (!(*this)[args[0]].type.is_integer()) return f;
+    f = arg(0);
+    break;
+  case Op::ShiftLeft: f = facts_of_plain(Operator::shift_left, arg(0), arg(1)); break;
+  case Op::And:
+    f.multiple = std::max(power_of_two(arg(0).multiple), power_of_two(arg(1).multiple));
+    if (arg(0).multiple == 0 || arg(1).multiple == 0) f.multiple = 0;
+    break;
+  case Op::MultipleOf: f = known_multiple(arg(0), arg(1).multiple); break;  // and the number
   case Op::Select:
     f.multiple = std::gcd(arg(1).multiple, arg(2).multiple);
     f.low = std::min(arg(1).low, arg(2).low);
@@ -311,6 +330,10 @@ Facts Exprs::facts_of_op(Op op, DType type, const std::vector<ExprId>& args) con
 ExprId Exprs::op(Op op, DType type, std::vector<ExprId> args) {
   const Facts f = facts_of_op(op, type, args);
   return make({.node = Node::op, .type = type, .op = op, .args = std::move(args)}, f);
+}
+
+ExprId Exprs::multiple_of(ExprId x, std::int64_t n) {
+  return op(Op::MultipleOf, (*this)[x].type, {x, number(n, i64)});
 }
 
 ExprId Exprs::element(VariableId array, ExprId at) {

@@ -167,6 +167,8 @@ class Exprs {
   ExprId bits(ExprId of, std::int64_t mask, int shift);
   ExprId plain(Operator by, ExprId a, ExprId b, DType type = i32);
   ExprId op(graph::Op op, DType type, std::vector<ExprId> args);
+  /// x, of which it is known.
+  ExprId multiple_of(ExprId x, std::int64_t n);
   ExprId element(VariableId array, ExprId at);
   ExprId address(VariableId of, ExprId at = no_expr);
   ExprId cast(DType t, ExprId e);

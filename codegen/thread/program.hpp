@@ -105,6 +105,8 @@ struct Call {
 struct Check {
   ExprId condition = no_expr;
   std::string message = {};
+  ExprId value = no_expr;  // an i64, for which the message says "{}"
+  ExprId test = no_expr;   // only if it holds
 };
 /// The same where low < 0 or high >= extent, if `test` holds.
 struct CheckRange {
@@ -212,7 +214,7 @@ void for_each_expr(const Statement& s, F&& f) {
       for (const ExprId e : x.args) f(e);
       given(x.to);
     }
-    void operator()(const Check& x) const { given(x.condition); }
+    void operator()(const Check& x) const { given(x.condition, x.value, x.test); }
     void operator()(const CheckRange& x) const { given(x.low, x.high, x.test); }
     void operator()(const Sync&) const {}
     void operator()(const Comment&) const {}

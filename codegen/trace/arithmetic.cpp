@@ -155,6 +155,26 @@ Value elementwise(Op op, std::initializer_list<Value> operands, Location at) {
   return recorder.value(recorder.builder().elementwise(op, std::move(ids), at));
 }
 
+namespace {
+
+// A literal is checked here and stays one.
+Value hint(Op op, const Operand& x, std::initializer_list<std::int64_t> values) {
+  const Location at = location(x);
+  const Value v = resolve(x);
+  const char* const what = graph::info(op).name;
+  Recorder& recorder = Recorder::current(what, at);
+  const ValueId id = recorder.typed(v, what, at);
+  const ValueId hinted = recorder.builder().add(op, {id}, Attr{values, 0}, {}, at);
+  if (!is_literal(v)) return recorder.value(hinted);
+  const Literal l = literal(v);
+  const graph::Inst& inst = recorder.graph[hinted];
+  if (l.integer % graph::hint(inst)[0] == 0) return v;
+  std::string message = graph::broken_hint(inst, 0);
+  message.replace(message.find("{}"), 2, std::to_string(l.integer));
+  throw CompileError(at, message);
+}
+
+}  // namespace
 }  // namespace palladium::trace
 
 namespace palladium {
@@ -264,6 +284,15 @@ Value where(const Operand& condition, const Operand& x, const Operand& y) {
                            recorder.typed(a, dtype, "where", at),
                            recorder.typed(b, dtype, "where", at)};
   return recorder.value(recorder.builder().elementwise(Op::Select, std::move(ids), at));
+}
+
+Value multiple_of(const Operand& x, std::int64_t n) { return multiple_of(x, {n}); }
+Value multiple_of(const Operand& x, std::initializer_list<std::int64_t> values) {
+  return trace::hint(Op::MultipleOf, x, values);
+}
+Value max_contiguous(const Operand& x, std::int64_t n) { return max_contiguous(x, {n}); }
+Value max_contiguous(const Operand& x, std::initializer_list<std::int64_t> values) {
+  return trace::hint(Op::MaxContiguous, x, values);
 }
 
 Value DType::operator()(const Operand& x) const {

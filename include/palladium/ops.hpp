@@ -2,6 +2,8 @@
 #pragma once
 
 #include <concepts>
+#include <cstdint>
+#include <initializer_list>
 #include <type_traits>
 
 #include "palladium/ref.hpp"
@@ -40,6 +42,20 @@ PALLADIUM_API Value minimum(const Operand& x, const Operand& y);
 PALLADIUM_API Value fma(const Operand& x, const Operand& y, const Operand& z);
 /// x where the condition holds, else y.
 PALLADIUM_API Value where(const Operand& condition, const Operand& x, const Operand& y);
+
+// Hints: x, and what you know of its numbers, which are integers. What starts at a multiple of 16
+// bytes is accessed 16 bytes at a time: x[{pl::ds(pl::multiple_of(start, 64), 64)}]. Where a hint
+// is false a GPU faults or takes other elements; the interpreter says so, and the emulator does of
+// scalars and of arrays that are computed and not loaded.
+
+/// A scalar that is a multiple of n; of an array each run of consecutive numbers (also one of one
+/// number) begins at a multiple of values[d] along dimension d.
+PALLADIUM_API Value multiple_of(const Operand& x, std::int64_t n);
+PALLADIUM_API Value multiple_of(const Operand& x, std::initializer_list<std::int64_t> values);
+/// An array of which each values[d] elements along dimension d, counted from the first, are
+/// consecutive numbers. No access depends on it: an index is a scalar or a slice.
+PALLADIUM_API Value max_contiguous(const Operand& x, std::int64_t n);
+PALLADIUM_API Value max_contiguous(const Operand& x, std::initializer_list<std::int64_t> values);
 
 // Values from nothing. An empty dtype of `full` is the value's.
 PALLADIUM_API Value full(Shape shape, const Operand& value, DType dtype = {});

@@ -40,6 +40,8 @@ const Host& host_table() {
             machine().flush_resident(p, address, element_bytes, elements, line);
           },
       .check = [](const char* what, i32 line) { machine().check(what, line); },
+      .check_value = [](i64 value, const char* what,
+                        i32 line) { machine().check_value(value, what, line); },
       .check_range = [](i64 first, i64 last, i64 extent, const char* what,
                         i32 line) { machine().check_range(first, last, extent, what, line); },
       .mma = [](void* d, const void* a, const void* b, i32 k, Product product,

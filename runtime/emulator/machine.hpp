@@ -341,6 +341,7 @@ class Machine {
   void flush_resident(void* p, std::uint32_t address, std::uint32_t element_bytes, int elements,
                       int line);
   void check(const char* what, int line);
+  void check_value(std::int64_t value, const char* what, int line);
   void check_range(std::int64_t first, std::int64_t last, std::int64_t extent, const char* what,
                    int line);
   void name_shared(std::uint32_t address, std::uint32_t bytes, const char* name, int index);

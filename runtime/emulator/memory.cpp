@@ -417,6 +417,13 @@ void Machine::check_range(std::int64_t first, std::int64_t last, std::int64_t ex
                                extent, text(self().block->index)));
 }
 
+void Machine::check_value(std::int64_t value, const char* what, int line) {
+  std::string said = what;
+  if (const std::size_t at = said.find("{}"); at != said.npos)
+    said.replace(at, 2, std::to_string(value));
+  check(said.c_str(), line);
+}
+
 void Machine::check(const char* what, int line) {
   blame_user(line, fmt::format("{} (in block {})", what, text(self().block->index)));
 }

@@ -213,6 +213,7 @@ void add_control(std::vector<Case>& all) {
   u32 v;
   pl::load_global(&v, x + t);
   pl::check(v == v, "never said");
+  pl::check_value(v == v, i64(v), "never said");
   pl::check_range(0, i64(v % 128), 128, "never said");
   if (!pl::was_stored(v == v)) v = 0;
   pl::store_shared(s + 4 * t, &v);

@@ -132,6 +132,12 @@ TEST_CASE("a block that ends leaves alone what nobody stored, and nothing behind
   CHECK_THAT(r.user, ContainsSubstring("before anything was stored there"));
 }
 
+TEST_CASE("a value against what was said of it is the user's mistake, with the value") {
+  CHECK(outcome("pl::check_value(true, 12, \"x is {}\");").user == "");
+  CHECK_THAT(outcome("pl::check_value(false, -12, \"x is {}, said 8\");").user,
+             ContainsSubstring("x is -12, said 8 (in block (0, 0, 0))"));
+}
+
 TEST_CASE("a range that leaves its extent is the user's mistake, with its numbers") {
   CHECK(outcome("pl::check_range(0, 7, 8, \"x\");").user == "");
   CHECK_THAT(outcome("pl::check_range(1, 8, 8, \"x\");").user,

@@ -108,6 +108,12 @@ class Statements {
     return minimum(maximum(v, 0), limit);
   }
 
+  // The same, and sometimes a multiple of something that it is said to be.
+  Value start_up_to(std::int64_t limit) {
+    const int n = random_.pick({1, 1, 2, 4, 16});
+    return n == 1 ? index_up_to(limit) : pl::multiple_of(index_up_to(limit / n) * n, n);
+  }
+
   Value condition() {
     const Value v = coerced(some(), i32, scalar_shape());
     const int against = random_.between(0, 5);
@@ -265,7 +271,7 @@ class Statements {
     switch (random_.below(3)) {
     case 0: return ref.at({start, ellipsis});
     case 1: return ref.at({ds(start, size, step), ellipsis});
-    default: return ref.at({ds(index_up_to(last), size, step), ellipsis});
+    default: return ref.at({ds(start_up_to(last), size, step), ellipsis});
     }
   }
 

@@ -79,6 +79,14 @@ const Fault faults[] = {
        const Value far = s.value(i32, {}) * 0 + (1 << 20);
        element(s.output().reshape({-1}), far)[_] = s.output().dtype()(1);
      }},
+    {"a start that is no multiple of what is said", refused,
+     [](const Scene& s) { keep(pl::multiple_of(s.value(i32, {}) * 0 + 6, 4)); }},
+    {"a hint for each of more dimensions than there are", refused,
+     [](const Scene& s) {
+       keep(pl::multiple_of(s.value(i32), {2, 2}));
+     }},
+    {"a hint about floats", refused,
+     [](const Scene& s) { keep(pl::max_contiguous(s.value(f32), 2)); }},
     {"a slice that leaves", refused,
      [](const Scene& s) {
        const Ref flat = s.input().reshape({-1});

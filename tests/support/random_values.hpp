@@ -65,6 +65,7 @@ class RandomValues : protected RandomOperands {
     const auto number = dtype_where([](DType d) { return !d.is_bool(); });
     if (shape.empty() || !number) return constant(b, dtype());
     const std::int64_t d = random_.below(static_cast<int>(shape.size()));
+    if (*number == i32 && random_.chance(50)) return consecutive(b, shape, d);
     return add(b, Op::Iota, {}, {{d}, 0}, Type::value(*number, shape));
   }
 
@@ -104,6 +105,28 @@ class RandomValues : protected RandomOperands {
     const ValueId v = coerce(b, some_value(b, pool), i32, {});
     const ValueId low = add(b, Op::Max, {v, b.constant(i32, 0, {}, here_())});
     return add(b, Op::Min, {low, b.constant(i32, limit, {}, here_())});
+  }
+
+  // The same, and sometimes a multiple of something that it is said to be.
+  ValueId start_up_to(Builder& b, Pool& pool, std::int64_t limit) {
+    const std::int64_t n = random_.pick({1, 1, 2, 3, 4, 8, 16});
+    if (n == 1) return index_up_to(b, pool, limit);
+    const ValueId some = index_up_to(b, pool, limit / n);
+    const ValueId start = add(b, Op::Mul, {some, b.constant(i32, n, {}, here_())});
+    return add(b, Op::MultipleOf, {start}, {{n}, 0});
+  }
+
+  // Numbers that ascend by 1 along a dimension, from a multiple of something, as is said of them.
+  ValueId consecutive(Builder& b, const Extents& shape, std::int64_t d) {
+    const std::int64_t n = random_.pick({2, 4, 12});
+    const ValueId along = add(b, Op::Iota, {}, {{d}, 0}, Type::value(i32, shape));
+    const ValueId first = b.constant(i32, n * random_.below(5), shape, here_());
+    std::vector<std::int64_t> numbers(shape.size(), 1);
+    numbers[static_cast<std::size_t>(d)] = n;
+    ValueId v = add(b, Op::Add, {along, first});
+    if (random_.chance(70)) v = add(b, Op::MultipleOf, {v}, {numbers, 0});
+    if (random_.chance(70)) v = add(b, Op::MaxContiguous, {v}, {numbers, 0});
+    return v;
   }
 
   ValueId condition(Builder& b, Pool& pool) {
@@ -294,7 +317,7 @@ class RandomValues : protected RandomOperands {
       const std::int64_t last = extent - 1 - (d.size - 1) * d.stride;
       d.dynamic = random_.chance(40);
       if (d.dynamic)
-        starts.push_back(index_up_to(b, pool, last));
+        starts.push_back(start_up_to(b, pool, last));
       else
         d.start = random_.below(static_cast<int>(last) + 1);
       everything = everything && d.is_slice && !d.dynamic && d.size == extent;

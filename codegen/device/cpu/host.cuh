@@ -2,7 +2,7 @@
 // by the emulator itself, so that both sides read the same declaration. A shared object resolves
 // nothing else. Every function that may report takes the line of the emitted text.
 
-enum : u32 { host_version = 5 };
+enum : u32 { host_version = 6 };
 
 struct Ids {
   u32 thread, warpgroup, warp, lane;
@@ -82,6 +82,7 @@ struct Host {
   void (*store_shared)(u32 address, const void* src, u32 bytes, i32 line);
   void (*flush_resident)(void* p, u32 address, u32 element_bytes, i32 elements, i32 line);
   void (*check)(const char* what, i32 line);
+  void (*check_value)(i64 value, const char* what, i32 line);
   void (*check_range)(i64 first, i64 last, i64 extent, const char* what, i32 line);
   void (*mma)(void* d, const void* a, const void* b, i32 k, Product product, i32 line);
   void (*ldmatrix)(void* dst, u32 row, i32 matrices, bool transposed, i32 line);

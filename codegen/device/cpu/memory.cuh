@@ -95,6 +95,10 @@ PL_FN void check(bool ok, const char* what, PL_LINE) {
   if (!ok) detail::host.check(what, line);
 }
 
+PL_FN void check_value(bool ok, i64 value, const char* what, PL_LINE) {
+  if (!ok) detail::host.check_value(value, what, line);
+}
+
 PL_FN void check_range(i64 first, i64 last, i64 extent, const char* what, PL_LINE) {
   if (first < 0 || last >= extent) detail::host.check_range(first, last, extent, what, line);
 }

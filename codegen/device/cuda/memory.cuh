@@ -157,6 +157,7 @@ PL_FN T out_of_bounds() {
 }
 
 PL_FN void check(bool, const char*) {}
+PL_FN void check_value(bool, i64, const char*) {}
 PL_FN void check_range(i64, i64, i64, const char*) {}
 
 }  // namespace pl
