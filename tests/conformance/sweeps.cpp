@@ -1,6 +1,7 @@
 // Functions of f32 on all their arguments, on a GPU in milliseconds; the emulator takes one in some
 // thousands.
 #include <bit>
+#include <cstdlib>
 
 #include "codegen/base/format.hpp"
 #include "codegen/device/waist.hpp"
@@ -11,6 +12,11 @@ namespace {
 
 constexpr int blocks = 1024;
 constexpr std::size_t threads = 128 * blocks;
+
+/// Of how many divisors the emulator takes one; all with PALLADIUM_TEST_SWEEP=1 (minutes).
+std::int64_t emulated(std::int64_t step) {
+  return std::getenv("PALLADIUM_TEST_SWEEP") != nullptr ? 1 : step;
+}
 
 /// The greatest error of each thread, 0 or more.
 Array errors(const std::string& label, double bound) {
@@ -35,6 +41,11 @@ Case quotients() {
       pl::load_global_nc<2>(v, x + 2 * i);
       const f32 a = pl::bitcast<f32>(v[0]), b = pl::bitcast<f32>(v[1] | m);
       if (pl::bitcast<u32>(pl::div(a, b)) != pl::bitcast<u32>(a / b)) wrong = wrong + 1;
+      const f32 row[2] = {a, -a};
+      f32 q[2];
+      pl::div_all<2>(q, row, b);
+      if (pl::bitcast<u32>(q[0]) != pl::bitcast<u32>(a / b)) wrong = wrong + 1;
+      if (pl::bitcast<u32>(q[1]) != pl::bitcast<u32>(-a / b)) wrong = wrong + 1;
     }
   }
   pl::store_global(worst + t, &wrong);)");
@@ -50,12 +61,70 @@ Case quotients() {
     pairs.push_back(divisor << 23);
   }
   c.grid = {blocks, 1, 1};
-  c.input("u32", pairs).word(1, 1 << 11).array(errors("quotients, number wrong", 0));
+  c.input("u32", pairs).word(1, emulated(1 << 11)).array(errors("quotients, number wrong", 0));
+  return c;
+}
+
+/// Newton's two steps from every reciprocal within two units of the rounded one, of every mantissa
+/// but the one that the guard of div_all leaves out.
+Case reciprocals() {
+  Case c = kernel("sweep/reciprocals of all mantissas", "u32 step, f32* worst", R"(
+  const u32 t = 128 * u32(pl::block_x()) + pl::thread(), threads = 128 * u32(pl::grid_x());
+  f32 wrong = 0;
+  PL_NOUNROLL for (u32 m = t * step; m < (1u << 23) - 1; m += threads * step) {
+    const f32 b = pl::bitcast<f32>(u32(127) << 23 | m), rounded = 1.0f / b;
+    PL_NOUNROLL for (u32 off = 0; off < 5; ++off) {
+      const f32 start = pl::bitcast<f32>(pl::bitcast<u32>(rounded) + off - 2);
+      if (pl::detail::refined_reciprocal(b, start) != rounded) wrong = wrong + 1;
+    }
+  }
+  pl::store_global(worst + t, &wrong);)");
+  c.grid = {blocks, 1, 1};
+  c.word(1, emulated(1 << 7)).array(errors("reciprocals, number wrong", 0));
+  return c;
+}
+
+/// The quotients that are hardest to round, of every mantissa of the divisor. With significands
+/// a 2^k = m b + c, k = 24 or 25 so that m has 25 bits, a / b is |c| / b half units away from the
+/// middle m of two floats (or from a float). What div_all rounds last is off by less than 2^-46 of
+/// 1, which is 4 / b half units: only pairs with |c| <= 4 can go wrong. With c given, a is found
+/// modulo the odd part of b.
+Case hard_quotients() {
+  Case c = kernel("sweep/hard quotients of all mantissas", "u32 step, f32* worst", R"(
+  const u32 t = 128 * u32(pl::block_x()) + pl::thread(), threads = 128 * u32(pl::grid_x());
+  f32 wrong = 0;
+  PL_NOUNROLL for (u32 m = t * step; m < 1u << 23; m += threads * step) {
+    const u32 b = 1u << 23 | m;
+    u32 odd = b, zeros = 0;
+    PL_NOUNROLL for (; odd % 2 == 0; odd /= 2) ++zeros;
+    PL_NOUNROLL for (u32 k = 24; k <= 25; ++k) {
+      u64 inverse = 1 % odd;  // of 2^(k - zeros) modulo odd
+      PL_NOUNROLL for (u32 i = zeros; i < k; ++i)
+        inverse = inverse % 2 == 0 ? inverse / 2 : (inverse + odd) / 2;
+      PL_NOUNROLL for (i32 c = -8; c <= 8; ++c) {
+        if ((c & ((1 << zeros) - 1)) != 0) continue;
+        const i64 part = (c >> zeros) % i64(odd);
+        u64 a = u64(part < 0 ? part + odd : part) * inverse % odd;
+        if (a < 1u << 23) a += ((1u << 23) - a + odd - 1) / odd * odd;
+        PL_NOUNROLL for (; a < 1u << 24; a += odd) {
+          const f32 x = f32(u32(a)) * 0x1p-23f, y = f32(b) * 0x1p-23f;
+          f32 q;
+          pl::div_all<1>(&q, &x, y);
+          if (q != x / y) wrong = wrong + 1;
+        }
+        if (odd == 1) break;  // all of them
+      }
+    }
+  }
+  pl::store_global(worst + t, &wrong);)");
+  c.grid = {blocks, 1, 1};
+  c.word(1, emulated(1 << 11)).array(errors("hard quotients, number wrong", 0));
   return c;
 }
 
 /// One function on all 2^32 arguments, against one of f64.
-Case all_arguments(const std::string& name, const std::string& reference) {
+Case all_arguments(const std::string& name, const std::string& call, const std::string& reference,
+                   double bound) {
   Case c = kernel("sweep/" + name + " of all f32", "u32 step, f32* worst",
                   replaced(replaced(R"(
   const u32 t = 128 * u32(pl::block_x()) + pl::thread(), threads = 128 * u32(pl::grid_x());
@@ -64,7 +133,7 @@ Case all_arguments(const std::string& name, const std::string& reference) {
   PL_NOUNROLL for (u64 n = u64(t) * step; n >> 32 == 0; n += u64(threads) * step) {
     const f32 v = pl::bitcast<f32>(u32(n));
     const f64 x = pl::to<f64>(v);
-    f64 y = pl::to<f64>(pl::$(v)), r = @;
+    f64 y = pl::to<f64>($), r = @;
     if (pl::is_nan(y) || pl::is_nan(r)) {
       if (pl::is_nan(y) != pl::is_nan(r)) worst_of_all = pl::infinity<f32>();
       continue;
@@ -78,20 +147,27 @@ Case all_arguments(const std::string& name, const std::string& reference) {
     worst_of_all = pl::max(worst_of_all, pl::to<f32>(pl::abs(y - r) / unit));
   }
   pl::store_global(worst + t, &worst_of_all);)",
-                                    '$', name),
+                                    '$', call),
                            '@', reference));
-  double bound = 0;
-  for (const device::RowInfo& f : device::rows())
-    if (f.name == name) bound = f.ulp_f32;
   c.grid = {blocks, 1, 1};
   c.word(1, (1 << 16) + 1).array(errors(name + " of all f32", bound));
   return c;
+}
+
+/// One whose error the table tells.
+Case all_arguments(const std::string& name, const std::string& reference) {
+  const device::RowInfo& f = device::info(*device::row_named(name));
+  return all_arguments(name, "pl::" + name + "(v)", reference, f.ulp_f32);
 }
 
 }  // namespace
 
 void add_sweeps(std::vector<Case>& all) {
   all.push_back(quotients());
+  all.push_back(reciprocals());
+  all.push_back(hard_quotients());
+  all.push_back(all_arguments("exp_nonpositive", "pl::exp_nonpositive(-pl::abs(v))",
+                              "pl::exp(-pl::abs(x))", 4));
   all.push_back(all_arguments("exp", "pl::exp(x)"));
   all.push_back(all_arguments("exp2", "pl::exp2(x)"));
   all.push_back(all_arguments("exp2_approx", "pl::exp2(x)"));

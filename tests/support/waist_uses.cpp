@@ -85,6 +85,7 @@ void add_simple(std::vector<WaistUse>& all) {
       {"check_value", "pl::check_value(u < 8, i64(u), \"fine {}\");"},
       {"check_range", "pl::check_range(0, i64(u & 7), 8, \"fine\");"},
       {"was_stored", "u += pl::was_stored(true);"},
+      {"div_all", "pl::div_all<5>(f + 1, f + 6, f[0]); pl::div_all<12, true>(f, f, f[11]);"},
       {"pack", "u += pl::pack(h[0], h[1]) + pl::pack(b[0], b[1]) + pl::pack(u16(1), u16(2));"},
       {"unpack", "pl::unpack(h, u); pl::unpack(b + 2, u);"},
       {"bitcast", "u += pl::bitcast<u32>(f[0]); u += pl::bitcast<u16>(h[0]);"},
@@ -135,6 +136,7 @@ void add_values(std::vector<WaistUse>& all) {
   for (const char* n : {"popcount", "clz"}) all.push_back(over_types(n, integers, call(n, "(x)")));
   for (const char* n : {"is_nan", "is_finite"})
     all.push_back(over_types(n, floats, "u += pl::" + std::string(n) + "(x);"));
+  all.push_back(over_types("exp_nonpositive", floats, call("exp_nonpositive", "(x)")));
   std::string conversions;
   for (const std::string& t : types) conversions += "y = pl::to<$>(pl::to<" + t + ">(x)); x = y; ";
   all.push_back(over_types("to", types, conversions));

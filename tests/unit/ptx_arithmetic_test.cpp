@@ -224,4 +224,36 @@ TEST_CASE("the exponential is right for special operands") {
   CHECK(exponential(1e-40f, 0) == 1);
 }
 
+float exponential_of_nonpositive(float x, double error) {
+  static const Ptx exponential("cuda/math.cuh", "exp_nonpositive");
+  const float c = x < -200 ? -200 : x;  // in an instruction of its own
+  return static_cast<float>(exponential.run({{"%1", c}}, error).at("%0"));
+}
+
+TEST_CASE("the exponential of what is not above 0 keeps its error") {
+  std::mt19937 random(10);
+  std::uniform_real_distribution<float> range(-87.33f, 0), little(-1, 0);
+  for (int i = 0; i < 20'000; ++i) {
+    const float x = i % 4 == 0 ? little(random) : range(random);
+    INFO(x);
+    const double expected = std::exp(static_cast<double>(x));
+    for (const double error : {0.0, 0x1p-23, -0x1p-23}) {
+      const double ulps = std::abs(exponential_of_nonpositive(x, error) - expected) /
+                          std::ldexp(1.0, std::ilogb(expected) - 23);
+      if (ulps > 1.01 + std::abs(error) * 0x1p24) FAIL(ulps << " ulp");
+    }
+  }
+}
+
+TEST_CASE("the exponential of what is not above 0 is right for special operands") {
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  CHECK(exponential_of_nonpositive(0.0f, 0) == 1);
+  CHECK(exponential_of_nonpositive(-0.0f, 0) == 1);
+  CHECK(exponential_of_nonpositive(-1e-40f, 0) == 1);
+  CHECK(exponential_of_nonpositive(-infinity, 0) == 0);
+  CHECK(exponential_of_nonpositive(-3e38f, 0) == 0);
+  CHECK(exponential_of_nonpositive(-88.0f, 0) == 0);
+  CHECK(std::isnan(exponential_of_nonpositive(std::numeric_limits<float>::quiet_NaN(), 0)));
+}
+
 }  // namespace

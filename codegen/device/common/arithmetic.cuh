@@ -1,5 +1,5 @@
 // Arithmetic with one meaning for every type, over the half's own detail::quotient, remainder,
-// lesser, greater, count_ones and leading_zeros. The templates are for integers (min and max also
+// fused, approximate_reciprocal, lesser, greater, count_ones and leading_zeros. The templates are for integers (min and max also
 // for bool), other types have overloads.
 
 namespace pl {
@@ -53,6 +53,66 @@ PL_FLOAT_BINARY(div, f16, /)
 PL_FLOAT_BINARY(div, bf16, /)
 
 PL_FN f32 div(f32 a, f32 b) { return detail::quotient(a, b); }
+
+namespace detail {
+
+// Two of Newton's steps: the rounded 1 / b, unless b's mantissa is all ones. (After one step 103
+// of all mantissas are off, and quotients with them.)
+PL_FN f32 refined_reciprocal(f32 b, f32 r) {
+  r = fused(fused(-b, r, 1.0f), r, r);
+  return fused(fused(-b, r, 1.0f), r, r);
+}
+
+// Markstein's theorem: with r the rounded 1 / b, q about a / b and no underflow, q b - a is a float,
+// and q less r times that rounds to a / b. Zeros keep their sign if b > 0.
+PL_FN f32 corrected_quotient(f32 a, f32 b, f32 r) {
+  const f32 q = a * r;
+  return fused(fused(q, b, -a), -r, q);
+}
+
+// Whether 2^-60 <= |b| < 2^60, and not all bits of its mantissa are ones.
+PL_FN bool is_plain_divisor(f32 b) {
+  const u32 bits = bitcast<u32>(b);
+  return (bits << 1) - (u32(127 - 60) << 24) < u32(120) << 24 && ((bits + 1) & 0x7fffff) != 0;
+}
+
+// Of words of plain dividends this bit is set: 2^-63 <= |a| < 2^65. One at most as large as a plain
+// divisor needs no addition: the bit that tells of small ones is set for too large ones alone.
+template <bool Below>
+constexpr u32 plain_bit = Below ? 0x20000000 : 0x40000000;
+template <bool Below>
+PL_FN u32 plain_word(f32 a) {
+  return Below ? bitcast<u32>(a) : bitcast<u32>(a) + 0x20000000;
+}
+
+template <int N, bool Below>
+PL_FN bool are_plain_or_zero(const f32* a) {
+  u32 all = ~0u;
+  PL_UNROLL for (int i = 0; i < N; ++i) all &= a[i] == 0 ? ~0u : plain_word<Below>(a[i]);
+  return (all & plain_bit<Below>) != 0;
+}
+
+}  // namespace detail
+
+// One guard for all: what is not plain, zeros by a positive divisor excepted, is divided one by one.
+template <int N, bool Below = false>
+PL_FN void div_all(f32* q, const f32* a, f32 b) {
+  const f32 r = detail::refined_reciprocal(b, detail::approximate_reciprocal(b));
+  u32 all = ~0u;
+  f32 quick[N];
+  PL_UNROLL for (int i = 0; i < N; ++i) {
+    all &= detail::plain_word<Below>(a[i]);
+    quick[i] = detail::corrected_quotient(a[i], b, r);
+  }
+  const bool plain = detail::is_plain_divisor(b);
+  if ((plain && (all & detail::plain_bit<Below>) != 0) ||
+      (plain && b > 0 && detail::are_plain_or_zero<N, Below>(a))) {
+    PL_UNROLL for (int i = 0; i < N; ++i) q[i] = quick[i];
+  } else {
+    PL_UNROLL for (int i = 0; i < N; ++i) q[i] = detail::quotient(a[i], b);
+  }
+}
+
 PL_FN f32 neg(f32 a) { return -a; }
 PL_FN f64 neg(f64 a) { return -a; }
 PL_FN f16 neg(f16 a) { return -a; }

@@ -53,6 +53,21 @@ PL_FN f32 quotient(f32 a, f32 b) { return a / b; }
 PL_FN f32 remainder(f32 a, f32 b) { return host.remainder_f32(a, b); }
 PL_FN f64 remainder(f64 a, f64 b) { return host.remainder_f64(a, b); }
 
+// As wrong as the GPU's may be: up to a unit up or down, by the divisor's bits.
+PL_FN f32 approximate_reciprocal(f32 b) {
+  const u32 draw = bitcast<u32>(b) * 0x9e3779b9 >> 30;
+  const u32 nearest = bitcast<u32>(1.0f / b);
+  return bitcast<f32>(draw == 0 ? nearest + 1 : draw == 1 ? nearest - 1 : nearest);
+}
+
+PL_FN f32 fused(f32 a, f32 b, f32 c) {
+#if defined(__FMA__)
+  return __builtin_fmaf(a, b, c);
+#else
+  return host.fma_f32(a, b, c);
+#endif
+}
+
 PL_FN int count_ones(u64 x) {
   int n = 0;
   for (; x != 0; x &= x - 1) ++n;

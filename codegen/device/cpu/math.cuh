@@ -46,13 +46,7 @@ PL_FN f64 atan2(f64 y, f64 x) { return detail::host.atan2_f64(y, x); }
 PL_FN f32 pow(f32 x, f32 y) { return detail::host.pow_f32(x, y); }
 PL_FN f64 pow(f64 x, f64 y) { return detail::host.pow_f64(x, y); }
 
-PL_FN f32 fma(f32 a, f32 b, f32 c) {
-#if defined(__FMA__)
-  return __builtin_fmaf(a, b, c);
-#else
-  return detail::host.fma_f32(a, b, c);
-#endif
-}
+PL_FN f32 fma(f32 a, f32 b, f32 c) { return detail::fused(a, b, c); }
 PL_FN f64 fma(f64 a, f64 b, f64 c) {
 #if defined(__FMA__)
   return __builtin_fma(a, b, c);
@@ -111,6 +105,8 @@ PL_FN f64 erf_inv(f64 x) {
 }
 PL_FN f32 erf_inv(f32 x) { return static_cast<f32>(erf_inv(f64(x))); }
 
+PL_FN f32 exp_nonpositive(f32 x) { return exp(x); }
+PL_FN f64 exp_nonpositive(f64 x) { return exp(x); }
 PL_FN f32 exp2_approx(f32 x) { return exp2(x); }
 PL_FN f32 rcp_approx(f32 x) { return 1.0f / x; }
 PL_FN f32 rsqrt_approx(f32 x) { return rsqrt(x); }

@@ -69,6 +69,23 @@ PL_FN f32 exp(f32 x) {
   return r;
 }
 
+// 2^t (1 + (x - t ln 2)), t the rounded x / ln 2: what t has lost comes back to first order. Nothing
+// is left below -200, -infinity included.
+PL_FN f32 exp_nonpositive(f32 x) {
+  const f32 c = detail::no_less(x, -200.0f);
+  f32 r;
+  asm("{.reg .f32 t, y, e;\n\t"
+      "mul.rn.f32 t, %1, 0f3FB8AA3B;\n\t"
+      "ex2.approx.ftz.f32 y, t;\n\t"
+      "fma.rn.f32 e, t, 0fBF317218, %1;\n\t"
+      "fma.rn.f32 e, t, 0f3102E308, e;\n\t"
+      "fma.rn.f32 %0, y, e, y;}"
+      : "=f"(r)
+      : "f"(c));
+  return r;
+}
+PL_FN f64 exp_nonpositive(f64 x) { return exp(x); }
+
 PL_FN f32 exp2_approx(f32 x) {
   f32 r;
   asm("ex2.approx.f32 %0, %1;" : "=f"(r) : "f"(x));
