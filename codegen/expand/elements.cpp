@@ -3,6 +3,7 @@
 
 #include "codegen/base/format.hpp"
 #include "codegen/expand/nest.hpp"
+#include "codegen/passes/signs.hpp"
 #include "palladium/error.hpp"
 
 namespace palladium::expand {
@@ -81,6 +82,10 @@ bool Nest::next_operand(Pending& p, Pending& operand, ExprId& value) {
       value = read(l_.storage_of[index(p.v)], p.c, p.map);
       return false;
     }
+    if (const auto it = quotients_.find(p.v); it != quotients_.end() && p.c == coordinates_) {
+      value = it->second;
+      return false;
+    }
     if (reused) {
       const auto it = memo_.find(key_of(index(p.v), p.c));
       if (it != memo_.end()) {
@@ -103,6 +108,7 @@ bool Nest::next_operand(Pending& p, Pending& operand, ExprId& value) {
       return want(i.args[0], operand_coordinates(p.v, 0, p.c),
                   passes::map_of_operand(g_, p.v, 0, p.map));
     value = p.operands[0];
+    if (reused) memo_[key_of(index(p.v), p.c)] = value;
     return false;
   default: break;
   }
@@ -111,11 +117,17 @@ bool Nest::next_operand(Pending& p, Pending& operand, ExprId& value) {
     return false;
   }
   if (p.operands.size() < i.args.size()) return want(i.args[p.operands.size()], p.c, p.map);
-  value = graph::is_hint(i.op)
-              ? hinted(p)
-              : named(p.v, e_.op(i.op, i.type.dtype, hoisted(std::move(p.operands))));
+  value =
+      graph::is_hint(i.op) ? hinted(p) : named(p.v, operation(i, hoisted(std::move(p.operands))));
   if (reused) memo_[key_of(index(p.v), p.c)] = value;
   return false;
+}
+
+// An elementwise operation, by the function that does no more than its operands ask.
+ExprId Nest::operation(const Inst& i, std::vector<ExprId> operands) {
+  if (i.op == Op::Exp && !g_.approx_math && passes::is_nonpositive(g_, i.args[0]))
+    return e_.call(Row::exp_nonpositive, i.type.dtype, std::move(operands));
+  return e_.op(i.op, i.type.dtype, std::move(operands));
 }
 
 // What has no operands to evaluate.
@@ -175,12 +187,15 @@ Coordinates Nest::operand_coordinates(ValueId v, std::size_t arg, const Coordina
 
 // ---- reads
 
-ExprId Nest::read(int storage, const Coordinates& c, const DimMap& map) {
+// Where the pass reads the storage from.
+int Nest::copy_of(int storage, const DimMap& map) const {
   for (const auto& [from, copy] : copies_)
-    if (from == storage && copy.map == map) {
-      storage = copy.storage;
-      break;
-    }
+    if (from == storage && copy.map == map) return copy.storage;
+  return storage;
+}
+
+ExprId Nest::read(int storage, const Coordinates& c, const DimMap& map) {
+  storage = copy_of(storage, map);
   const Storage& s = l_.storages[storage];
   if (s.place == Place::scalar) return x_.scalar_storage(storage);
   if (s.place == Place::registers)

@@ -60,27 +60,26 @@ void Nest::name_coordinates() {
   }
 }
 
+void Nest::open_repetition(int d) {
+  b_.open_loop(For{.counter = e_[repetitions_[static_cast<std::size_t>(d)]].variable,
+                   .low = e_.number(0),
+                   .high = e_.number(layout_.repetitions(d)),
+                   .unroll = is_rolled(d) ? 1 : 0,
+                   .body = {}},
+               thread::on_repetition(d));
+  loops_ |= thread::on_repetition(d);
+}
+
 void Nest::open_repetitions(bool reduced, bool kept) {
-  for (int d = 0; d < layout_.rank(); ++d) {
-    if (layout_.repetitions(d) == 1 || (is_reduced(d) ? !reduced : !kept)) continue;
-    const auto at = static_cast<std::size_t>(d);
-    const bool rolled = at < pass_->rolled.size() && pass_->rolled[at];
-    b_.open_loop(For{.counter = e_[repetitions_[at]].variable,
-                     .low = e_.number(0),
-                     .high = e_.number(layout_.repetitions(d)),
-                     .unroll = rolled ? 1 : 0,
-                     .body = {}},
-                 thread::on_repetition(d));
-    loops_ |= thread::on_repetition(d);
-  }
+  for (int d = 0; d < layout_.rank(); ++d)
+    if (layout_.repetitions(d) > 1 && (is_reduced(d) ? reduced : kept)) open_repetition(d);
 }
 
 void Nest::open_groups() {
-  const std::size_t bits = layout_.reg.size() - static_cast<std::size_t>(vector_bits_);
-  if (bits == 0) return;
+  if (groups() == 1) return;
   b_.open_loop(For{.counter = e_[group_].variable,
                    .low = e_.number(0),
-                   .high = e_.number(std::int64_t{1} << bits),
+                   .high = e_.number(groups()),
                    .body = {}},
                thread::on_group);
   loops_ |= thread::on_group;
@@ -174,8 +173,7 @@ void Nest::mask_replicas() {
 }
 
 void Nest::expand_sink(const passes::Assign& s) {
-  open_repetitions(true, true);
-  open_groups();
+  open_to_groups(pass_->value, enters(s.storage));
   open_elements();
   if (!copies_load(s.storage))
     assign_element(s.storage, evaluate(pass_->value, coordinates_,
@@ -195,8 +193,7 @@ void Nest::assign_element(int storage, ExprId value) {
 
 void Nest::expand_sink(const passes::Stage& s) {
   mask_replicas();
-  open_repetitions(true, true);
-  open_groups();
+  open_to_groups(pass_->value, enters(s.storage));
   open_elements();
   put_in_shared(s.storage, evaluate(pass_->value, coordinates_,
                                     passes::identity_map(layout_.rank()), enters(s.storage)));
@@ -271,8 +268,8 @@ void Nest::expand_sink(const passes::Store& s) {
   const DimMap all = passes::identity_map(layout_.rank());
   const MemoryView m = MemoryView::of(g_[s.inst]);
   mask_replicas();
-  open_repetitions(true, true);
-  open_groups();
+  open_to_groups(pass_->value, false);
+  if (stores_registers(s)) return b_.close_nest_loops();
   open_elements();
   const ExprId value = evaluate(pass_->value, coordinates_, all, false);
   const ExprId mask =

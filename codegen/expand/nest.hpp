@@ -3,6 +3,7 @@
 
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -45,8 +46,16 @@ class Nest : private passes::Addresses {
 
   // nest.cpp: the loops, and what becomes of each element
   void name_coordinates();
+  void open_repetition(int d);
   void open_repetitions(bool reduced, bool kept);
   void open_groups();
+  bool is_rolled(int d) const {
+    const auto at = static_cast<std::size_t>(d);
+    return at < pass_->rolled.size() && pass_->rolled[at];
+  }
+  std::int64_t groups() const {
+    return std::int64_t{1} << (layout_.reg.size() - static_cast<std::size_t>(vector_bits_));
+  }
   void open_elements();
   bool is_reduced(int d) const;
   Affine repetition(int d) const;
@@ -70,6 +79,27 @@ class Nest : private passes::Addresses {
   void store_element(const Address& a, ExprId value, ExprId mask, const Bounds& limits);
   void store_one(const Address& a, VariableId from, ExprId mask, const Bounds& bounds);
   void store_parts(const Address& a, ExprId value, ExprId mask, const Bounds& limits);
+
+  // quotients.cpp: rows that are divided by one number
+  /// A loop around the elements of a vector.
+  struct Counting {
+    int dimension = -1;  // of repetitions; -1: of groups
+    ExprId counter = no_expr;
+    std::int64_t count = 1;
+    bool row = true;  // unrolled, and no divisor changes with it
+  };
+  using Values = std::vector<ValueId>;
+  void open_to_groups(ValueId value, bool enter);
+  Values row_divisions(ValueId value, bool enter) const;
+  std::vector<bool> dimensions_of(ValueId v) const;
+  std::vector<Counting> loops_around(const Values& divisions) const;
+  void open(const Counting& loop);
+  void divide_row(ValueId division, std::span<const Counting> row);
+  ExprId dividends(ValueId v, const Affine& at, std::int64_t count, std::span<const Counting> row,
+                   VariableId q);
+  void forget(thread::Depends changing);
+  ExprId in_registers(ValueId v) const;
+  bool stores_registers(const passes::Store& s);
 
   // reduce.cpp
   struct Folding {
@@ -105,6 +135,7 @@ class Nest : private passes::Addresses {
   ExprId evaluate(ValueId v, const Coordinates& c, const DimMap& map, bool enter);
   bool next_operand(Pending& p, Pending& operand, ExprId& value);
   bool next_of_load(Pending& p, Pending& operand, ExprId& value);
+  ExprId operation(const graph::Inst& i, std::vector<ExprId> operands);
   ExprId leaf(ValueId v, const Coordinates& c);
   ExprId named(ValueId v, ExprId value);
   std::vector<ExprId> hoisted(std::vector<ExprId> operands);
@@ -118,6 +149,7 @@ class Nest : private passes::Addresses {
 
   // elements.cpp: reads and coordinates
   ExprId load_registers(ValueId v, const Coordinates& c, const DimMap& map);
+  int copy_of(int storage, const DimMap& map) const;
   ExprId read(int storage, const Coordinates& c, const DimMap& map);
   ExprId temporary(const char* prefix, ExprId value);
   std::string prefix(const char* of) const { return pass_ ? of : std::string("s") + of; }
@@ -171,6 +203,7 @@ class Nest : private passes::Addresses {
   std::vector<ExprId> thread_mask_;  // stores only by threads where these hold
   thread::Depends loops_ = 0;        // that are open around the elements
   std::map<Key, ExprId> memo_;
+  std::map<ValueId, ExprId> quotients_;  // at coordinates_, of rows that have been divided
   std::set<std::tuple<ExprId, ExprId, std::int64_t, ExprId>> checked_;
   std::set<int> checked_stored_;
   bool beside_ = false;   // evaluating what a hint compares with

@@ -256,6 +256,11 @@ Affine Addresses::named_index(ExprId value) {
   return Affine::term(name);
 }
 
+void Addresses::forget_names(thread::Depends changing) {
+  std::erase_if(index_names_,
+                [&](const auto& known) { return (e_.depends(known.first) & changing) != 0; });
+}
+
 Coordinates Addresses::reshape_coordinates(const Extents& from, const Extents& to,
                                            const Coordinates& c) {
   Coordinates out(from.size());

@@ -58,6 +58,8 @@ class Addresses {
   void add_bounds_of_block(thread::Bounds& bounds, int window, const Coordinates& c);
   /// One name for all that ask for the value; numbers and variables need none.
   thread::Affine named_index(thread::ExprId value);
+  /// The names of what changes with that are out of scope.
+  void forget_names(thread::Depends changing);
   /// Coordinates in `from` of the element that stands at `c` in `to`, both row-major.
   Coordinates reshape_coordinates(const Extents& from, const Extents& to, const Coordinates& c);
 

@@ -79,6 +79,8 @@ class Reader {
     const bool product = row.file == "dot";
     if (product)
       report_.mix.products += times;
+    else if (x.function == Row::div_all)
+      report_.mix.operations += times * static_cast<double>(std::get<std::int64_t>(x.templates[0]));
     else if (row.effects.by != device::Group::thread)
       report_.mix.exchanges += times;
     for (const device::Access& a : row.effects.accesses())
@@ -111,6 +113,8 @@ class Reader {
         report_.mix.exchanges += times;
       else if (e.function == Row::fold)
         report_.mix.operations += times;
+      else if (e.function == Row::exp_nonpositive)
+        report_.mix.special += times;
       break;
     }
     // Constants after unrolling, or part of an address.

@@ -84,7 +84,7 @@ PL_KERNEL(128) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
           const f32 x0 = pl::max(v9[ri * 2 + g], v5[ri * 2 + g]);
           PL_UNROLL for (i32 e = 0; e < 2; ++e) {
             const f32 x1 = v6[ri * 16 + rj * 4 + g * 2 + e] * 0x1p-3f;
-            const f32 x2 = pl::exp(x1 - x0);
+            const f32 x2 = pl::exp_nonpositive(x1 - x0);
             v4[ri * 16 + rj * 4 + g * 2 + e] = x2;
           }
         }
@@ -137,7 +137,7 @@ PL_KERNEL(128) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
       PL_UNROLL for (i32 rj = 0; rj < 4; ++rj) {
         PL_UNROLL for (i32 g = 0; g < 2; ++g) {
           const f32 x0 = pl::max(v9[ri * 2 + g], v5[ri * 2 + g]);
-          const f32 x1 = pl::exp(v9[ri * 2 + g] - x0);
+          const f32 x1 = pl::exp_nonpositive(v9[ri * 2 + g] - x0);
           PL_UNROLL for (i32 e = 0; e < 2; ++e) {
             v18[ri * 16 + rj * 4 + g * 2 + e] = pl::fma(v10[ri * 16 + rj * 4 + g * 2 + e], x1, v3[ri * 16 + rj * 4 + g * 2 + e]);
           }
@@ -155,7 +155,7 @@ PL_KERNEL(128) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
     PL_UNROLL for (i32 ri = 0; ri < 2; ++ri) {
       PL_UNROLL for (i32 g = 0; g < 2; ++g) {
         const f32 x0 = pl::max(v9[ri * 2 + g], v5[ri * 2 + g]);
-        const f32 x1 = pl::exp(v9[ri * 2 + g] - x0);
+        const f32 x1 = pl::exp_nonpositive(v9[ri * 2 + g] - x0);
         v20[ri * 2 + g] = pl::fma(v8[ri * 2 + g], x1, v2[ri * 2 + g]);
       }
     }
@@ -164,13 +164,20 @@ PL_KERNEL(128) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
     PL_UNROLL for (i32 k = 0; k < 4; ++k) v8[k] = v20[k];
   }
   PL_UNROLL for (i32 ri = 0; ri < 2; ++ri) {
-    PL_UNROLL for (i32 rj = 0; rj < 4; ++rj) {
-      PL_UNROLL for (i32 g = 0; g < 2; ++g) {
-        f16 o0[2];
+    PL_UNROLL for (i32 g = 0; g < 2; ++g) {
+      f32 q0[8];
+      PL_UNROLL for (i32 rj = 0; rj < 4; ++rj) {
         PL_UNROLL for (i32 e = 0; e < 2; ++e) {
-          o0[e] = pl::to<f16>(pl::div(v10[ri * 16 + rj * 4 + g * 2 + e], v8[ri * 2 + g]));
+          q0[rj * 2 + e] = v10[ri * 16 + rj * 4 + g * 2 + e];
         }
-        pl::store_global<2>(w3 + (j + rj * 16 + i * 64 + ri * 2048 + g * 512), o0);
+      }
+      pl::div_all<8>(q0, q0, v8[ri * 2 + g]);
+      PL_UNROLL for (i32 rj = 0; rj < 4; ++rj) {
+        f16 o1[2];
+        PL_UNROLL for (i32 e = 0; e < 2; ++e) {
+          o1[e] = pl::to<f16>(q0[rj * 2 + e]);
+        }
+        pl::store_global<2>(w3 + (j + rj * 16 + i * 64 + ri * 2048 + g * 512), o1);
       }
     }
   }

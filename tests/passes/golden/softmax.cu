@@ -24,7 +24,7 @@ PL_KERNEL(128) softmax_kernel(const f32* in0, f32* out0, i64 s0) {
   f32 v1[8];
   PL_UNROLL for (i32 rj = 0; rj < 2; ++rj) {
     PL_UNROLL for (i32 e = 0; e < 4; ++e) {
-      const f32 x0 = pl::exp(v3[rj * 4 + e] - v2);
+      const f32 x0 = pl::exp_nonpositive(v3[rj * 4 + e] - v2);
       v1[rj * 4 + e] = x0;
     }
   }
@@ -40,12 +40,12 @@ PL_KERNEL(128) softmax_kernel(const f32* in0, f32* out0, i64 s0) {
     acc = pl::reduce_warps<3, 0, 1>(acc, smem + 16, pl::Sum());
     v0 = acc;
   }
-  PL_UNROLL for (i32 rj = 0; rj < 2; ++rj) {
-    f32 o0[4];
-    PL_UNROLL for (i32 e = 0; e < 4; ++e) {
-      o0[e] = pl::div(v1[rj * 4 + e], v0);
+  {
+    f32 q0[8];
+    pl::div_all<8, true>(q0, v1, v0);
+    PL_UNROLL for (i32 rj = 0; rj < 2; ++rj) {
+      pl::store_global<4>(w1 + (j + rj * 512), q0 + rj * 4, j + rj * 512 < 1000);
     }
-    pl::store_global<4>(w1 + (j + rj * 512), o0, j + rj * 512 < 1000);
   }
 }
 PL_EXPORT(softmax_kernel)

@@ -24,7 +24,7 @@ PL_KERNEL(256) softmax_kernel(const f32* in0, f32* out0, i64 s0) {
   f32 v1[16];
   PL_UNROLL for (i32 rj = 0; rj < 4; ++rj) {
     PL_UNROLL for (i32 e = 0; e < 4; ++e) {
-      const f32 x0 = pl::exp(v3[rj * 4 + e] - v2);
+      const f32 x0 = pl::exp_nonpositive(v3[rj * 4 + e] - v2);
       v1[rj * 4 + e] = x0;
     }
   }
@@ -40,12 +40,12 @@ PL_KERNEL(256) softmax_kernel(const f32* in0, f32* out0, i64 s0) {
     acc = pl::reduce_warps<7, 0, 1, 8>(acc, smem + 32, pl::Sum());
     v0 = acc;
   }
-  PL_UNROLL for (i32 rj = 0; rj < 4; ++rj) {
-    f32 o0[4];
-    PL_UNROLL for (i32 e = 0; e < 4; ++e) {
-      o0[e] = pl::div(v1[rj * 4 + e], v0);
+  {
+    f32 q0[16];
+    pl::div_all<16, true>(q0, v1, v0);
+    PL_UNROLL for (i32 rj = 0; rj < 4; ++rj) {
+      pl::store_global<4>(w1 + (j + rj * 1024), q0 + rj * 4);
     }
-    pl::store_global<4>(w1 + (j + rj * 1024), o0);
   }
 }
 PL_EXPORT(softmax_kernel)

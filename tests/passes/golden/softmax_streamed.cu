@@ -26,7 +26,7 @@ PL_KERNEL(128) softmax_kernel(const f32* in0, f32* out0, i64 s0) {
       f32 a0[4];
       pl::load_global_nc<4>(a0, w0 + (j + rj * 512));
       PL_UNROLL for (i32 e = 0; e < 4; ++e) {
-        const f32 x1 = pl::exp(a0[e] - v1);
+        const f32 x1 = pl::exp_nonpositive(a0[e] - v1);
         acc = pl::fold(pl::Sum(), acc, x1);
       }
     }
@@ -37,12 +37,13 @@ PL_KERNEL(128) softmax_kernel(const f32* in0, f32* out0, i64 s0) {
   PL_NOUNROLL for (i32 rj = 0; rj < 2048; ++rj) {
     f32 a0[4];
     pl::load_global_nc<4>(a0, w0 + (j + rj * 512));
-    f32 o1[4];
+    f32 q1[4];
     PL_UNROLL for (i32 e = 0; e < 4; ++e) {
-      const f32 x2 = pl::exp(a0[e] - v1);
-      o1[e] = pl::div(x2, v0);
+      const f32 x2 = pl::exp_nonpositive(a0[e] - v1);
+      q1[e] = x2;
     }
-    pl::store_global<4>(w1 + (j + rj * 512), o1);
+    pl::div_all<4, true>(q1, q1, v0);
+    pl::store_global<4>(w1 + (j + rj * 512), q1);
   }
 }
 PL_EXPORT(softmax_kernel)

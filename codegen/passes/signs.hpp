@@ -1,0 +1,17 @@
+// What the making of a value tells of its sign and size. Of a NaN nothing is said.
+#pragma once
+
+#include "codegen/graph/graph.hpp"
+
+namespace palladium::passes {
+
+/// Whether no element of a float value is above 0.
+bool is_nonpositive(const graph::Graph& g, graph::ValueId v);
+/// Whether none is below 0.
+bool is_nonnegative(const graph::Graph& g, graph::ValueId v);
+
+/// Whether |part| <= |whole| element by element: a part of the sum, or of the maximum, of sizes.
+/// Rounding keeps that. Where an element of `part` is NaN, so is that of `whole`.
+bool is_part_of(const graph::Graph& g, graph::ValueId part, graph::ValueId whole);
+
+}  // namespace palladium::passes
