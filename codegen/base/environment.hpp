@@ -28,6 +28,7 @@ namespace palladium::environment {
   X(compile_jobs, "PALLADIUM_COMPILE_JOBS", "number of cores",          "compiles at once, each in a helper process") \
   X(compile_memory, "PALLADIUM_COMPILE_MEMORY", "2048",                 "MiB that a compile in a helper process may allocate") \
   X(nvrtc,       "PALLADIUM_NVRTC",      "found",                       "path of libnvrtc.so") \
+  X(nvdisasm,    "PALLADIUM_NVDISASM",   "found",                       "path of nvdisasm, which shows machine code") \
   X(libcuda,     "PALLADIUM_LIBCUDA",    "libcuda.so.1",                "path of the CUDA driver library") \
   X(cxx,         "PALLADIUM_CXX",        "c++",                         "host compiler of the emulator")
 // clang-format on

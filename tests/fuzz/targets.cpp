@@ -7,6 +7,7 @@
 #include "cache/entry.hpp"
 #include "cache/manifest.hpp"
 #include "codegen/graph/transform.hpp"
+#include "codegen/nvrtc/sass.hpp"
 #include "palladium/error.hpp"
 #include "palladium/npy.hpp"
 
@@ -77,6 +78,23 @@ void npy(Bytes bytes) {
     const Array array = parse_npy(bytes, "fuzzed.npy");
     require(static_cast<std::size_t>(array.size() * array.dtype().bytes()) <= bytes.size());
   } catch (const CompileError&) {
+  }
+}
+
+void sass(Bytes bytes) {
+  const Sass read = nvrtc::read_sass(std::string(text_of(bytes)), "loops_kernel");
+  const auto require_whole = [](const SassMix& mix) {
+    int by_class = 0, by_opcode = 0;
+    for (const auto& [name, count] : mix.classes) by_class += count;
+    for (const auto& [name, count] : mix.opcodes) by_opcode += count;
+    require(by_class == mix.instructions && by_opcode == mix.instructions);
+  };
+  require_whole(read.all);
+  for (const SassLoop& loop : read.loops) {
+    require_whole(loop.mix);
+    require(loop.depth >= 1 && loop.every_trip >= 1 && loop.mix.instructions >= 1);
+    require(loop.mix.instructions + loop.cold <= read.all.instructions);
+    require(loop.every_trip <= loop.mix.instructions + loop.cold);
   }
 }
 

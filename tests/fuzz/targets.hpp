@@ -17,6 +17,7 @@ void manifest(Bytes bytes);       // a manifest
 void manifest_body(Bytes bytes);  // one line of it, whose graph these bytes are, with their digest
 void graph(Bytes bytes);          // a graph as JSON
 void npy(Bytes bytes);            // an array file
+void sass(Bytes bytes);           // what nvdisasm prints
 
 struct Target {
   std::string_view name;
@@ -26,6 +27,7 @@ inline constexpr Target targets[] = {
     {"entry", entry},       {"entry_body", entry_body},
     {"manifest", manifest}, {"manifest_body", manifest_body},
     {"graph", graph},       {"npy", npy},
+    {"sass", sass},
 };
 
 }  // namespace palladium::fuzz
