@@ -3,6 +3,9 @@
 
 #include "codegen/cuda/emit.hpp"
 #include "codegen/graph/transform.hpp"
+#include "codegen/nvrtc/disassemble.hpp"
+#include "codegen/nvrtc/sass.hpp"
+#include "codegen/thread/occupancy.hpp"
 #include "runtime/build/compile.hpp"
 #include "runtime/build/compiler.hpp"
 #include "runtime/build/components.hpp"
@@ -60,7 +63,17 @@ std::string Lowered::decisions(const CompileOptions& options) const {
 
 Report Lowered::report(const CompileOptions& options) const {
   const graph::Graph& g = graph_of(state_);
-  return cuda::report(g, text_options(g, options));
+  Report report = cuda::report(g, text_options(g, options));
+  try {
+    const Compiled compiled = compile(options);
+    report.resources = compiled.resources();
+    report.occupancy = compiled.occupancy();
+  } catch (const InternalError&) {
+    throw;
+  } catch (const Error& error) {
+    report.not_compiled = error.what();
+  }
+  return report;
 }
 
 std::string Lowered::key(const CompileOptions& options) const {
@@ -112,6 +125,21 @@ const std::string& Compiled::cuda_source() const {
 }
 const Resources& Compiled::resources() const {
   return state_of<CompiledState>(state_).entry.metadata.resources;
+}
+Occupancy Compiled::occupancy() const {
+  const runtime::Program& program = *state_of<CompiledState>(state_).program;
+  return thread::occupancy(runtime::compute_capability(arch(), {}), program.plan.threads,
+                           resources());
+}
+Sass Compiled::sass() const {
+  const std::string program = nvrtc::find_nvdisasm();
+  if (program.empty()) throw CudaError(nvrtc::missing_nvdisasm_message());
+  const std::string& function = state_of<CompiledState>(state_).entry.metadata.function;
+  Sass sass = nvrtc::read_sass(nvrtc::disassemble(program, cubin()), function);
+  if (sass.all.instructions == 0)
+    throw CudaError("nvdisasm: " + program + " prints no instructions of '" + function +
+                    "': " + sass.text.substr(0, 200) + "\n  PALLADIUM_NVDISASM names another");
+  return sass;
 }
 const std::string& Compiled::arch() const {
   return state_of<CompiledState>(state_).entry.metadata.arch;

@@ -28,7 +28,7 @@ int run(const Run& asked);
 struct Show {
   std::string kernel;
   std::string arch;
-  bool graph = false, cuda = false, ptx = false, resources = false, report = false;
+  bool graph = false, cuda = false, ptx = false, sass = false, resources = false, report = false;
   bool json = false;
 };
 int show(const Show& asked);

@@ -42,9 +42,12 @@ class Commands {
     show->add_flag("--graph", show_.graph, "The kernel graph (default)");
     show->add_flag("--cuda", show_.cuda, "The emitted CUDA C++");
     show->add_flag("--ptx", show_.ptx, "What NVRTC makes of it");
+    show->add_flag("--sass", show_.sass,
+                   "Its machine code, with instructions by kind and loop; needs nvdisasm");
     show->add_flag("--resources", show_.resources, "Registers, shared memory, spills");
     show->add_flag("--report", show_.report,
-                   "Sectors and bank conflicts of each access, instructions by kind");
+                   "Sectors, bank conflicts and bytes of each access, instructions by kind, "
+                   "registers, occupancy");
     add_json(show, show_.json);
 
     auto* warm =

@@ -57,6 +57,71 @@ std::string text_of(const Resources& r) {
   return text;
 }
 
+Json json_of(const Occupancy& o) {
+  return {{"blocks", o.blocks},
+          {"warps", o.warps},
+          {"most_warps", o.most_warps},
+          {"by_registers", o.by_registers},
+          {"by_shared_memory", o.by_shared_memory},
+          {"by_warps", o.by_warps},
+          {"by_slots", o.by_slots}};
+}
+
+std::string text_of(const Occupancy& o) {
+  return fmt::format(
+      "occupancy      {} of {} warps: {} blocks per multiprocessor (by registers {}, shared memory "
+      "{}, warps {}, slots {})\n",
+      o.warps, o.most_warps, o.blocks, o.by_registers, o.by_shared_memory, o.by_warps, o.by_slots);
+}
+
+namespace {
+
+Json json_of(const SassMix& m) {
+  Json classes = Json::object(), opcodes = Json::object();
+  for (const auto& [name, count] : m.classes) classes[name] = count;
+  for (const auto& [name, count] : m.opcodes) opcodes[name] = count;
+  return {{"instructions", m.instructions},
+          {"classes", std::move(classes)},
+          {"opcodes", std::move(opcodes)}};
+}
+
+std::string text_of(const std::vector<std::pair<std::string, int>>& counts) {
+  std::string text = "//  ";
+  for (const auto& [name, count] : counts) text += fmt::format(" {} {}", name, count);
+  return text + "\n";
+}
+
+std::string text_of(const SassMix& m) { return text_of(m.classes) + text_of(m.opcodes); }
+
+}  // namespace
+
+Json json_of(const Sass& s) {
+  Json loops = Json::array();
+  for (const SassLoop& l : s.loops) {
+    Json loop = {{"from", l.from},
+                 {"to", l.to},
+                 {"depth", l.depth},
+                 {"every_trip", l.every_trip},
+                 {"cold", l.cold}};
+    loop.update(json_of(l.mix));
+    loops.push_back(std::move(loop));
+  }
+  return {{"text", s.text}, {"all", json_of(s.all)}, {"loops", std::move(loops)}};
+}
+
+std::string text_of(const Sass& s) {
+  std::string text = s.text;
+  if (!text.ends_with('\n')) text += '\n';
+  text += fmt::format("// {} instructions\n", s.all.instructions) + text_of(s.all);
+  for (const SassLoop& l : s.loops)
+    text += fmt::format("// {}loop /*{:04x}*/ to /*{:04x}*/: {} instructions, {} of every trip{}\n",
+                        std::string(static_cast<std::size_t>(2 * (l.depth - 1)), ' '), l.from, l.to,
+                        l.mix.instructions, l.every_trip,
+                        l.cold == 0 ? "" : fmt::format(", {} beyond it", l.cold)) +
+            text_of(l.mix);
+  return text;
+}
+
 Json json_of(const Report& r) {
   Json accesses = Json::array();
   for (const AccessReport& a : r.accesses)
@@ -65,9 +130,13 @@ Json json_of(const Report& r) {
                         {"space", a.shared ? "shared" : "global"},
                         {"store", a.store},
                         {"bytes", a.bytes},
+                        {"element_bytes", a.element_bytes},
                         {"times", a.times},
                         {"touched", a.touched},
-                        {"needed", a.needed}});
+                        {"needed", a.needed},
+                        {"useful_bytes", a.useful_bytes},
+                        {"moved_bytes", a.moved_bytes},
+                        {"bytes_per_element", a.bytes_per_element()}});
   const InstructionMix& m = r.mix;
   return {{"accesses", std::move(accesses)},
           {"global_loads", m.global_loads},
@@ -80,7 +149,13 @@ Json json_of(const Report& r) {
           {"exchanges", m.exchanges},
           {"barriers", m.barriers},
           {"global_bytes", r.global_bytes},
-          {"depends_on_call", r.depends_on_call}};
+          {"useful_bytes", r.useful_bytes},
+          {"moved_bytes", r.moved_bytes},
+          {"bytes_per_element", r.bytes_per_element()},
+          {"depends_on_call", r.depends_on_call},
+          {"not_compiled", r.not_compiled},
+          {"resources", json_of(r.resources)},
+          {"occupancy", json_of(r.occupancy)}};
 }
 
 std::string text_of(const Report& r) {
@@ -89,7 +164,8 @@ std::string text_of(const Report& r) {
     out += fmt::format("{:<22} {:>3} bytes x {:<6g}", a.function, a.bytes, a.times);
     if (a.needed > 0)
       out +=
-          fmt::format("  {:>3} of {} {}", a.touched, a.needed, a.shared ? "wavefronts" : "sectors");
+          fmt::format("  {:>3} of {} {}, {:g} bytes for {}", a.touched, a.needed,
+                      a.shared ? "wavefronts" : "sectors", a.bytes_per_element(), a.element_bytes);
     if (a.at.line != 0) out += fmt::format("  {}:{}", a.at.file, a.at.line);
     out += "\n";
   }
@@ -102,7 +178,13 @@ std::string text_of(const Report& r) {
       "            {:g} operations, {:g} special, {:g} products, {:g} exchanges, {:g} barriers\n",
       m.operations, m.special, m.products, m.exchanges, m.barriers);
   out += fmt::format("            {:g} bytes of global memory\n", r.global_bytes);
-  return out;
+  out += fmt::format("first warp: {:g} bytes of global memory are moved for {:g} that it takes{}\n",
+                     r.moved_bytes, r.useful_bytes,
+                     r.stored_elements == 0
+                         ? ""
+                         : fmt::format(", {:g} for each element stored", r.bytes_per_element()));
+  if (!r.not_compiled.empty()) return out + "not compiled: " + r.not_compiled + "\n";
+  return out + text_of(r.resources) + text_of(r.occupancy);
 }
 
 }  // namespace palladium::tools

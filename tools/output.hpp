@@ -7,6 +7,7 @@
 
 #include "palladium/report.hpp"
 #include "palladium/resources.hpp"
+#include "palladium/sass.hpp"
 
 namespace palladium::tools {
 
@@ -35,8 +36,16 @@ Json json_of(const Resources& resources);
 /// One line each.
 std::string text_of(const Resources& resources);
 
+Json json_of(const Occupancy& occupancy);
+/// One line.
+std::string text_of(const Occupancy& occupancy);
+
+Json json_of(const Sass& sass);
+/// The text, then the instructions of all of it and of each loop.
+std::string text_of(const Sass& sass);
+
 Json json_of(const Report& report);
-/// A line per access, then the instructions.
+/// A line per access, then the instructions, then registers and occupancy.
 std::string text_of(const Report& report);
 
 }  // namespace palladium::tools

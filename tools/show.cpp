@@ -15,7 +15,7 @@ int show_kernel(const Show& asked, const NamedKernel& named) {
   const CompileOptions options{.arch = arch};
   const Lowered& kernel = named.kernel;
   const bool only_name =
-      !asked.graph && !asked.cuda && !asked.ptx && !asked.resources && !asked.report;
+      !asked.graph && !asked.cuda && !asked.ptx && !asked.sass && !asked.resources && !asked.report;
 
   Json object = {{"kernel", kernel.name()}, {"arch", options.arch}, {"key", kernel.key(options)}};
   std::vector<Part> parts;
@@ -32,10 +32,14 @@ int show_kernel(const Show& asked, const NamedKernel& named) {
     const Report report = kernel.report(options);
     add("report", json_of(report), text_of(report));
   }
-  if (asked.ptx || asked.resources) {
+  if (asked.ptx || asked.sass || asked.resources) {
     const Compiled compiled = kernel.compile(options);
     const Resources& resources = compiled.resources();
     if (asked.ptx) add("ptx", compiled.ptx(), compiled.ptx());
+    if (asked.sass) {
+      const Sass sass = compiled.sass();
+      add("sass", json_of(sass), text_of(sass));
+    }
     if (asked.resources) add("resources", json_of(resources), text_of(resources));
   }
   asked.json ? print(object) : print(parts);

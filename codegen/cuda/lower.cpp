@@ -9,6 +9,7 @@
 #include "codegen/cuda/printer.hpp"
 #include "codegen/expand/expand.hpp"
 #include "codegen/graph/limits.hpp"
+#include "codegen/thread/occupancy.hpp"
 #include "codegen/thread/report.hpp"
 #include "palladium/error.hpp"
 
@@ -33,15 +34,6 @@ constexpr Step last_steps[] = {
     {"check_registers", passes::check_registers},  // before memory: of two, the plainer error
     {"place_shared_memory", passes::place_shared_memory},  // last: layouts add staging and scratch
 };
-
-// Bytes of shared memory that a block may use (CUDA programming guide, table of compute
-// capabilities).
-std::int64_t max_shared_bytes(int cc) {
-  if (cc == 75) return 64 * 1024;
-  if (cc == 80 || cc == 87) return 163 * 1024;
-  if (cc == 86 || cc == 89 || cc >= 120) return 99 * 1024;
-  return cc >= 90 ? 227 * 1024 : 48 * 1024;
-}
 
 // What no block, or no GPU of the architecture, can be. Shared memory is counted by its pass.
 void check_limits(const graph::Graph& g, int cc) {
@@ -116,7 +108,8 @@ std::vector<int> uses_of(const graph::Graph& g) {
 
 passes::Lowered laid_out(const graph::Graph& g, int compute_capability, int num_warps) {
   passes::Lowered l{.graph = g,
-                    .machine = {compute_capability, max_shared_bytes(compute_capability)},
+                    .machine = {compute_capability,
+                                thread::multiprocessor(compute_capability).block_shared_bytes},
                     .uses = uses_of(g)};
   l.num_warps = num_warps;
   for (const Step& s : steps) s.run(l);

@@ -132,6 +132,7 @@ class Reader {
                    .shared = place.shared,
                    .store = store,
                    .bytes = a.width * place.type.bytes(),
+                   .element_bytes = place.type.bytes(),
                    .times = times};
     count({a.test, a.valid}, times);
     std::vector<std::int64_t> addresses;
@@ -146,7 +147,12 @@ class Reader {
     double& n = store ? (r.shared ? report_.mix.shared_stores : report_.mix.global_stores)
                       : (r.shared ? report_.mix.shared_loads : report_.mix.global_loads);
     n += times;
-    if (!r.shared) report_.global_bytes += times * r.bytes;
+    if (!r.shared) {
+      report_.global_bytes += times * r.bytes;
+      report_.useful_bytes += times * r.useful_bytes;
+      report_.moved_bytes += times * r.moved_bytes;
+      if (store) report_.stored_elements += times * r.useful_bytes / r.element_bytes;
+    }
     report_.accesses.push_back(std::move(r));
   }
 
@@ -159,18 +165,19 @@ class Reader {
   }
 
   static void fall(AccessReport& r, const std::vector<std::int64_t>& addresses) {
-    r.shared ? on_banks(r, addresses) : on_sectors(r, addresses);
-  }
-
-  static void on_sectors(AccessReport& r, const std::vector<std::int64_t>& addresses) {
-    std::set<std::int64_t> touched, bytes;
+    std::set<std::int64_t> bytes;
     for (const std::int64_t at : addresses)
-      for (std::int64_t b = 0; b < r.bytes; ++b) {
-        touched.insert((at + b) / sector);
-        bytes.insert(at + b);
-      }
-    r.touched = static_cast<int>(touched.size());
-    r.needed = static_cast<int>((static_cast<std::int64_t>(bytes.size()) + sector - 1) / sector);
+      for (std::int64_t b = 0; b < r.bytes; ++b) bytes.insert(at + b);
+    r.useful_bytes = static_cast<int>(bytes.size());
+    if (r.shared) {
+      on_banks(r, addresses);
+    } else {
+      std::set<std::int64_t> touched;
+      for (const std::int64_t b : bytes) touched.insert(b / sector);
+      r.touched = static_cast<int>(touched.size());
+      r.needed = static_cast<int>((r.useful_bytes + sector - 1) / sector);
+    }
+    r.moved_bytes = r.touched * static_cast<int>(r.shared ? wavefront : sector);
   }
 
   // Lanes are served in groups whose bytes fill a wavefront; each bank gives one word to a group.

@@ -17,6 +17,7 @@
 #include "palladium/device.hpp"
 #include "palladium/report.hpp"
 #include "palladium/resources.hpp"
+#include "palladium/sass.hpp"
 #include "palladium/spec.hpp"
 
 namespace palladium {
@@ -67,6 +68,11 @@ class PALLADIUM_API Compiled {
   /// The emitted CUDA C++, without the device library.
   const std::string& cuda_source() const;
   const Resources& resources() const;
+  /// How many blocks of it a multiprocessor of that architecture takes at once.
+  Occupancy occupancy() const;
+  /// Its machine code, by the nvdisasm that PALLADIUM_NVDISASM names or that is found; CudaError
+  /// where there is none, or it fails.
+  Sass sass() const;
   const std::string& arch() const;
   /// The kernel's key, 64 hex digits.
   const std::string& key() const;
@@ -112,7 +118,8 @@ class PALLADIUM_API Lowered {
   std::string cuda_source(const CompileOptions& options = {}) const;
   /// Where each Ref and value lives, and the passes that decided it.
   std::string decisions(const CompileOptions& options = {}) const;
-  /// What that asks of a multiprocessor: how its accesses fall on memory, its instructions.
+  /// What that asks of a multiprocessor: how its accesses fall on memory, its instructions; and its
+  /// registers and occupancy, for which it is compiled like by compile(), if it can be.
   Report report(const CompileOptions& options = {}) const;
   /// The kernel's name in the cache, 64 hex digits.
   std::string key(const CompileOptions& options = {}) const;

@@ -17,6 +17,7 @@
 #include "palladium/ref.hpp"
 #include "palladium/report.hpp"
 #include "palladium/resources.hpp"
+#include "palladium/sass.hpp"
 #include "palladium/spec.hpp"
 #include "palladium/types.hpp"
 #include "palladium/value.hpp"

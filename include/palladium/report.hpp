@@ -1,10 +1,12 @@
-// What a kernel's emitted program asks of a multiprocessor, counted before anything runs.
+// What a kernel asks of a multiprocessor: its emitted program, counted before anything runs, and
+// what ptxas made of it.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "palladium/error.hpp"
+#include "palladium/resources.hpp"
 
 namespace palladium {
 
@@ -16,12 +18,20 @@ struct AccessReport {
   std::string function;  // of the device library
   bool shared = false;   // shared memory, else global
   bool store = false;
-  int bytes = 0;     // that a thread moves at once
-  double times = 0;  // that a thread makes it
+  int bytes = 0;          // that a thread moves at once
+  int element_bytes = 0;  // of them, an element's
+  double times = 0;       // that a thread makes it
   /// Sectors of 32 bytes of global memory that the warp's access touches, and the fewest that its
   /// bytes need; of shared memory wavefronts: touched / needed is the degree of bank conflicts.
   /// Both 0 where the addresses depend on data.
   int touched = 0, needed = 0;
+  /// Different bytes that the warp takes, and those of all that it touches: sectors of 32 bytes,
+  /// wavefronts of 128.
+  int useful_bytes = 0, moved_bytes = 0;
+  /// Moved for each element that the warp takes; an element's own where nothing is in vain.
+  double bytes_per_element() const {
+    return useful_bytes == 0 ? 0 : 1.0 * moved_bytes * element_bytes / useful_bytes;
+  }
 };
 
 /// What one thread executes, loops counted by their trips; those whose trips a call decides once.
@@ -39,6 +49,19 @@ struct Report {
   InstructionMix mix = {};
   double global_bytes = 0;       // between global memory and a thread
   bool depends_on_call = false;  // a loop's trips are known at a call only
+  /// Of the first warp and global memory: bytes that it takes and that are moved for it, and the
+  /// elements that it stores. Accesses whose addresses depend on data are not among them.
+  double useful_bytes = 0, moved_bytes = 0, stored_elements = 0;
+  /// Moved for each element that is stored: of a copy twice the element's bytes, more of what reads
+  /// again and again, or in pieces of sectors. 0 where the warp stores nothing.
+  double bytes_per_element() const {
+    return stored_elements == 0 ? 0 : moved_bytes / stored_elements;
+  }
+
+  /// What ptxas made of it; where the kernel is not compiled all 0, and why stands here.
+  std::string not_compiled = {};
+  Resources resources = {};
+  Occupancy occupancy = {};
 };
 
 }  // namespace palladium

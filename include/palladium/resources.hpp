@@ -21,6 +21,16 @@ struct Resources {
   bool operator==(const Resources&) const = default;
 };
 
+/// How many blocks of a kernel a multiprocessor takes at once: the least of what its registers, its
+/// shared memory, its places for warps and its places for blocks allow.
+struct Occupancy {
+  int blocks = 0;
+  int warps = 0, most_warps = 0;  // of those blocks, and that a multiprocessor has places for
+  int by_registers = 0, by_shared_memory = 0, by_warps = 0, by_slots = 0;
+
+  bool operator==(const Occupancy&) const = default;
+};
+
 /// Milliseconds of a compile's steps; 0 for those that a cache hit spared.
 struct CompileTimes {
   double trace = 0, find = 0, lower = 0, nvrtc = 0;

@@ -52,7 +52,9 @@ TEST_CASE("show reports sectors, bank conflicts and instructions where there is 
   const Tool palladium;
   const Finished shown = palladium({"show", "softmax", "--report"}, {no_nvrtc});
   CHECK(shown.status == 0);
-  for (const char* words : {"load_global_nc", "of 16 sectors", "per thread", "special", "barriers"})
+  for (const char* words :
+       {"load_global_nc", "of 16 sectors, 4 bytes for 4", "per thread", "special", "barriers",
+        "8 for each element stored", "not compiled: ", "NVRTC 12.9 or newer is needed"})
     CHECK_THAT(shown.out, ContainsSubstring(words));
   const Json report = palladium.json({"show", "softmax", "--report"}).at("report");
   CHECK(report.at("accesses").size() == 2);
@@ -60,6 +62,57 @@ TEST_CASE("show reports sectors, bank conflicts and instructions where there is 
   CHECK_THAT(std::string(report.at("accesses").at(0).at("line")),
              ContainsSubstring("softmax.cpp:"));
   CHECK(report.at("special") > 0);
+  CHECK(report.at("accesses").at(0).at("bytes_per_element") == 4);
+  CHECK(report.at("bytes_per_element") == 8);
+}
+
+TEST_CASE("show reports registers and occupancy where the kernel can be compiled") {
+  const Tool palladium;
+  const Json report =
+      palladium.json({"show", "softmax", "--report", "--arch", "sm_80"}).at("report");
+  CHECK(report.at("not_compiled") == "");
+  CHECK(report.at("resources").at("registers") > 0);
+  const Json& occupancy = report.at("occupancy");
+  CHECK(occupancy.at("most_warps") == 64);
+  CHECK(occupancy.at("by_warps") == 16);
+  CHECK(occupancy.at("warps") == 4 * occupancy.at("blocks").get<int>());
+  const Finished text = palladium({"show", "softmax", "--report", "--arch", "sm_80"});
+  CHECK_THAT(text.out, ContainsSubstring("of 64 warps: "));
+  CHECK_THAT(text.out, ContainsSubstring("blocks per multiprocessor (by registers "));
+  // From the cache, where there is no NVRTC any more.
+  CHECK(palladium({"show", "softmax", "--report", "--arch", "sm_80"}, {no_nvrtc}).out == text.out);
+}
+
+TEST_CASE("show prints machine code with its instructions by loop, as an nvdisasm tells it") {
+  const Tool palladium;
+  const std::string recorded = source_dir() + "/tests/ptxas/golden/loops.sass";
+  const std::string program = palladium.folder / "nvdisasm";
+  const auto prints = [&](const std::string& command) {
+    REQUIRE(palladium::files::publish(program, "#!/bin/sh\n" + command + "\n",
+                                      palladium::files::Durability::fast, 0755));
+  };
+  const Variable named = {"PALLADIUM_NVDISASM", program};
+  prints("sed s/loops_kernel/add_kernel/ " + recorded);
+  const Finished shown = palladium({"show", "add", "--sass"}, {named});
+  CHECK(shown.status == 0);
+  for (const char* words : {"LDG.E.128", "// 56 instructions", "// loop /*00d0*/ to /*0360*/: 42",
+                            "//   loop /*0160*/ to /*01e0*/: 9 instructions, 9 of every trip"})
+    CHECK_THAT(shown.out, ContainsSubstring(words));
+  const Json sass = palladium.json({"show", "add", "--sass"}, {named}).at("sass");
+  CHECK(sass.at("all").at("instructions") == 56);
+  CHECK(sass.at("loops").at(1).at("classes").at("FP32") == 3);
+  CHECK_THAT(std::string(sass.at("text")), ContainsSubstring("MUFU.EX2"));
+
+  prints("echo what is this");
+  check_error(palladium({"show", "add", "--sass"}, {named}), 1,
+              "prints no instructions of 'add_kernel': what is this");
+  prints("echo old >&2; exit 1");
+  check_error(palladium({"show", "add", "--sass"}, {named}), 1, "ended with status 1:\nold");
+  check_error(palladium({"show", "add", "--sass"}, {{"PALLADIUM_NVDISASM", "/nonexistent"}}), 1,
+              "/nonexistent cannot be started");
+  if (!palladium::files::exists("/usr/local/cuda/bin/nvdisasm"))
+    check_error(palladium({"show", "add", "--sass"}, {{"PATH", "/bin"}, {"CUDA_HOME", "/none"}}), 1,
+                "pip install --target .deps nvidia-cuda-nvdisasm");
 }
 
 TEST_CASE("show puts all that it is asked for into one object") {

@@ -125,7 +125,8 @@ std::vector<std::pair<std::string, double>> figures(const Report& r) {
           {"exchanges", m.exchanges},
           {"barriers", m.barriers},
           {"sectors", sectors},
-          {"wavefronts", wavefronts}};
+          {"wavefronts", wavefronts},
+          {"bytes_per_element", r.bytes_per_element()}};
 }
 
 }  // namespace

@@ -36,6 +36,10 @@ TEST_CASE("a row that a warp reads in order touches no more sectors than it need
   CHECK(r.mix.special == 8);
   CHECK(r.mix.barriers == 0);
   CHECK(r.global_bytes == 64);
+  CHECK(load.useful_bytes == 512);
+  CHECK(load.moved_bytes == 512);
+  CHECK(load.bytes_per_element() == 4);
+  CHECK(r.bytes_per_element() == 8);
   CHECK_FALSE(r.depends_on_call);
 }
 
@@ -46,6 +50,8 @@ TEST_CASE("a column that a warp reads touches a sector for each element") {
   store %1, %3)"));
   const AccessReport &load = access(r, false, false), &store = access(r, false, true);
   CHECK(load.touched + store.touched > load.needed + store.needed);
+  CHECK(std::max(load.bytes_per_element(), store.bytes_per_element()) > 4);
+  CHECK(r.bytes_per_element() == load.bytes_per_element() + store.bytes_per_element());
 }
 
 TEST_CASE("the lanes whose test fails touch nothing") {
@@ -53,6 +59,7 @@ TEST_CASE("the lanes whose test fails touch nothing") {
   %2: f32[8] = load %0
   store %1, %2)"));
   CHECK(access(r, false, true).touched == 1);
+  CHECK(access(r, false, true).useful_bytes == 32);
 }
 
 TEST_CASE("bank conflicts are the wavefronts beyond those that the bytes need") {
@@ -123,6 +130,7 @@ TEST_CASE("an access whose place depends on data says so by having no sectors") 
   int unknown = 0;
   for (const AccessReport& a : r.accesses) unknown += a.needed == 0;
   CHECK(unknown == 1);
+  CHECK(r.moved_bytes > 0);
 }
 
 }  // namespace

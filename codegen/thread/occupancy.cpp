@@ -1,0 +1,67 @@
+#include "codegen/thread/occupancy.hpp"
+
+#include <algorithm>
+#include <iterator>
+
+#include "codegen/graph/limits.hpp"
+
+namespace palladium::thread {
+namespace {
+
+constexpr std::int64_t KiB = 1024;
+
+// CUDA programming guide, "Technical specifications per compute capability".
+constexpr Multiprocessor multiprocessors[] = {
+    {75, 32, 16, 64 * KiB, 64 * KiB},     //
+    {80, 64, 32, 164 * KiB, 163 * KiB},   //
+    {86, 48, 16, 100 * KiB, 99 * KiB},    //
+    {87, 48, 16, 164 * KiB, 163 * KiB},   //
+    {89, 48, 24, 100 * KiB, 99 * KiB},    //
+    {90, 64, 32, 228 * KiB, 227 * KiB},   //
+    {110, 48, 24, 228 * KiB, 227 * KiB},  //
+    {120, 48, 24, 100 * KiB, 99 * KiB},
+};
+
+// Of all of them. Registers are given to warps, in each of four parts of the multiprocessor.
+constexpr int parts = 4, registers = 64 << 10, most_registers_of_thread = 255;
+constexpr int register_unit = 256;
+// From sm_80 on the system takes some of each block's shared memory.
+constexpr std::int64_t reserved_bytes = KiB, shared_unit = 128, shared_unit_of_sm_75 = 256;
+
+constexpr std::int64_t round_up(std::int64_t n, std::int64_t unit) {
+  return (n + unit - 1) / unit * unit;
+}
+
+}  // namespace
+
+const Multiprocessor& multiprocessor(int compute_capability) {
+  const Multiprocessor* last = std::begin(multiprocessors);
+  for (const Multiprocessor& m : multiprocessors)
+    if (m.compute_capability <= compute_capability) last = &m;
+  return *last;
+}
+
+Occupancy occupancy(int compute_capability, int threads, const Resources& r) {
+  const Multiprocessor& m = multiprocessor(compute_capability);
+  const int warps = std::max(1, (threads + graph::warp_threads - 1) / graph::warp_threads);
+  Occupancy o{.most_warps = m.warps, .by_warps = m.warps / warps, .by_slots = m.blocks};
+
+  const auto of_warp = static_cast<int>(
+      round_up(std::int64_t{std::max(1, r.registers)} * graph::warp_threads, register_unit));
+  if (r.registers <= most_registers_of_thread)
+    o.by_registers = registers / parts / of_warp * parts / static_cast<int>(round_up(warps, parts));
+
+  const bool is_old = compute_capability < 80;
+  const std::int64_t of_block = round_up(r.shared_bytes + (is_old ? 0 : reserved_bytes),
+                                         is_old ? shared_unit_of_sm_75 : shared_unit);
+  o.by_shared_memory =
+      static_cast<int>(of_block == 0                           ? m.blocks
+                       : r.shared_bytes > m.block_shared_bytes ? 0
+                                                               : m.shared_bytes / of_block);
+
+  o.blocks = std::min({o.by_registers, o.by_shared_memory, o.by_warps, o.by_slots});
+  o.warps = o.blocks * warps;
+  return o;
+}
+
+}  // namespace palladium::thread

@@ -1,0 +1,24 @@
+// What a multiprocessor has, and how many blocks of a kernel it takes at once.
+#pragma once
+
+#include <cstdint>
+
+#include "palladium/resources.hpp"
+
+namespace palladium::thread {
+
+struct Multiprocessor {
+  int compute_capability = 0;  // from this on, up to the next row
+  int warps = 0, blocks = 0;   // that reside at once
+  std::int64_t shared_bytes = 0;
+  std::int64_t block_shared_bytes = 0;  // that one block may use
+};
+
+/// Of 10 * major + minor.
+const Multiprocessor& multiprocessor(int compute_capability);
+
+/// Of a kernel of so many threads per block; by nothing but registers, shared memory and places:
+/// clusters may take fewer.
+Occupancy occupancy(int compute_capability, int threads, const Resources& resources);
+
+}  // namespace palladium::thread
