@@ -47,7 +47,7 @@ class Placement {
       if (inst.op == Op::Param && a_.loop[index(v)] >= 0) keep(v, Place::scalar);
       return;
     }
-    if (must_be_whole(v) || worth_keeping(v)) keep(v, Place::registers);
+    if (must_be_whole(v) || worth_keeping(v) || worth_spreading(v)) keep(v, Place::registers);
   }
 
   // A product's accumulators are distributed even if there is only one.
@@ -125,6 +125,46 @@ class Placement {
       if (loop_around(position, sink) != a_.loop[index(v)]) repeated = true;
     return repeated && cost(v, cheap_operations + 1) > cheap_operations &&
            fits_registers(l_, g_[v].type, max_kept_registers);
+  }
+
+  // An elementary function takes longer than to move its result. Where a user repeats v along a
+  // dimension outside of one along which v changes, the loops over the user's elements would
+  // compute it anew in each turn.
+  bool worth_spreading(ValueId v) const {
+    const auto repeats = [&](ValueId u) {
+      return g_[u].op == Op::Broadcast && l_.storage_of[index(u)] < 0 && repeats_outside(u);
+    };
+    return std::ranges::any_of(a_.users[index(v)], repeats) && computes_function(v) &&
+           registers_estimate(g_[v].type, l_.threads()) <= max_kept_registers;
+  }
+
+  bool repeats_outside(ValueId broadcast) const {
+    const Extents& to = g_[broadcast].type.shape;
+    const Extents& from = g_[g_[broadcast].args[0]].type.shape;
+    std::vector<bool> changes(to.size());
+    for (std::size_t d = 0; d < from.size(); ++d)
+      changes[static_cast<std::size_t>(graph::dimensions(g_[broadcast])[d])] = from[d] > 1;
+    const auto repeated = [&](std::size_t d) { return !changes[d] && to[d] > 1; };
+    std::size_t first = 0;
+    while (first < to.size() && !repeated(first)) ++first;
+    return std::find(changes.begin() + static_cast<std::ptrdiff_t>(std::min(first, to.size())),
+                     changes.end(), true) != changes.end();
+  }
+
+  // Whether v, inlined, is computed by an elementary function.
+  bool computes_function(ValueId v) const {
+    constexpr int most_looked_at = 64;
+    std::vector<ValueId> stack{v};
+    for (int seen = 0; !stack.empty() && seen < most_looked_at; ++seen) {
+      const ValueId next = stack.back();
+      const Inst& i = g_[next];
+      stack.pop_back();
+      if (l_.storage_of[index(next)] >= 0 || !i.type.is_value() || is_scalar(i)) continue;
+      if (graph::is_elementwise(i.op) && graph::info(i.op).ulp > 0) return true;
+      if (i.op != Op::Load && !must_be_whole(next))
+        stack.insert(stack.end(), i.args.begin(), i.args.end());
+    }
+    return false;
   }
 
   // A loop is the sink of its first carries, which it takes outside, and of those that it yields.

@@ -51,6 +51,30 @@ TEST_CASE("a value of more than 64 registers per thread is streamed again by eac
   CHECK(occurrences(text, "registers") == 0);
 }
 
+TEST_CASE("an elementary function that rows share is computed once, and its result moved") {
+  const std::string rotated = whole({"f32[32,64]", "f32[1,64]"}, {"f32[32,64]"}, R"(
+  %4: f32[32,64] = load %0
+  %5: f32[1,64] = load %1
+  %6: f32[1,64] = cos %5
+  %7: f32[32,64] = broadcast %6 [0,1]
+  %8: f32[32,64] = mul %4, %7
+  store %2, %8)");
+  CHECK_THAT(lowered(rotated), Shows({"s0: registers f32[1,64]", "s0 = %5", "w2 = %7"}));
+  const std::string text = emitted(rotated);
+  CHECK(text.find("pl::cos(") < text.find("ri"));
+}
+
+TEST_CASE("an elementary function of a row's own number stays in its pass") {
+  CHECK(occurrences(lowered(whole({"f32[32,64]", "f32[32,1]"}, {"f32[32,64]"}, R"(
+  %3: f32[32,64] = load %0
+  %4: f32[32,1] = load %1
+  %5: f32[32,1] = rsqrt %4
+  %6: f32[32,64] = broadcast %5 [0,1]
+  %7: f32[32,64] = mul %3, %6
+  store %2, %7)")),
+                    "registers") == 0);
+}
+
 TEST_CASE("a value of one element is a scalar, and a constant of one has no place") {
   CHECK_THAT(lowered(whole({"f32[128]"}, {"f32[128]"}, R"(
   %2: ref block f32[] = at %0 [0]
