@@ -1,5 +1,10 @@
 #include "codegen/graph/classes.hpp"
 
+#include <optional>
+#include <set>
+
+#include "codegen/graph/index_maps.hpp"
+
 namespace palladium::graph {
 namespace {
 
@@ -22,6 +27,70 @@ std::vector<std::int64_t> class_multiples(const Graph& g) {
     for (const std::uint32_t s : symbols) result[s] = std::max(result[s], elements);
   }
   return result;
+}
+
+namespace {
+
+bool are_cut_alike(const Graph& g, const BlockMapping& a, std::size_t i, const BlockMapping& b,
+                   std::size_t j) {
+  const BlockDim &x = a.block_shape[i], &y = b.block_shape[j];
+  return x.kind == y.kind && x.size == y.size && x.pad_lo == y.pad_lo && x.pad_hi == y.pad_hi &&
+         have_one_index(g, a.index_map, i, b.index_map, j);
+}
+
+std::optional<std::uint32_t> symbol_of(const Dim& d) {
+  if (d.is_static()) return std::nullopt;
+  const DimNode node = dim_node(d);
+  return node.op == palladium::detail::DimOp::symbol ? std::optional(node.symbol) : std::nullopt;
+}
+
+}  // namespace
+
+std::vector<SymbolPair> alike_symbols(const Graph& g) {
+  if (g.num_symbols < 2) return {};
+  struct Cut {
+    std::uint32_t symbol;
+    const BlockMapping* array;
+    std::size_t dimension;
+  };
+  std::vector<Cut> cuts;
+  std::vector<bool> of_input(static_cast<std::size_t>(g.num_symbols));
+  const std::vector<BlockMapping>& mappings = g.mapping.block_mappings;
+  for (std::size_t m = 0; m < mappings.size(); ++m)
+    for (int d = 0; d < mappings[m].array_aval.shape.rank(); ++d)
+      if (const auto s = symbol_of(mappings[m].array_aval.shape[d])) {
+        cuts.push_back({*s, &mappings[m], static_cast<std::size_t>(d)});
+        if (static_cast<int>(m) < g.mapping.num_inputs) of_input[*s] = true;
+      }
+  std::set<SymbolPair> pairs;
+  for (const Cut& a : cuts)
+    for (const Cut& b : cuts)
+      if (a.symbol < b.symbol && a.array != b.array && of_input[a.symbol] && of_input[b.symbol] &&
+          are_cut_alike(g, *a.array, a.dimension, *b.array, b.dimension))
+        pairs.emplace(a.symbol, b.symbol);
+  return {pairs.begin(), pairs.end()};
+}
+
+std::vector<std::uint32_t> unite_symbols(Graph& g, std::span<const std::uint32_t> group) {
+  std::vector<std::uint32_t> from, number(group.size());
+  std::vector<Dim> to;
+  std::vector<std::int64_t> multiples;
+  for (std::uint32_t s = 0; s < group.size(); ++s) {
+    const bool is_new = group[s] == s;
+    number[s] = is_new ? static_cast<std::uint32_t>(multiples.size()) : number[group[s]];
+    if (is_new) multiples.push_back(1);
+    // Powers of two.
+    multiples[number[s]] = std::max(multiples[number[s]], g.facts.multiple(s));
+    from.push_back(s);
+    to.push_back(dim_symbol(number[s]));
+  }
+  for (BlockMapping& m : g.mapping.block_mappings)
+    for (int d = 0; d < m.array_aval.shape.rank(); ++d)
+      m.array_aval.shape[d] = substitute(m.array_aval.shape[d], from, to);
+  for (Dim& d : g.mapping.grid) d = substitute(d, from, to);
+  g.num_symbols = static_cast<int>(multiples.size());
+  set_multiples(g, std::move(multiples));
+  return number;
 }
 
 bool has_runtime_strides(const BlockMapping& m) {

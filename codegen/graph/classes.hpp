@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "codegen/base/dim.hpp"
@@ -19,6 +20,16 @@ inline constexpr int wide_alignment = 16;
 /// depends on it. A symbol is a multiple of that or, as far as kernels know, of nothing. 1 for
 /// symbols on which no address depends.
 std::vector<std::int64_t> class_multiples(const Graph& g);
+
+/// Two extents, each a symbol that inputs determine, along which two arrays are cut alike: blocks
+/// of one size, and in every program of one index. Where the extents are equal, the blocks of both
+/// begin and end at the same place. Pairs of symbols, the smaller number first, without repeats.
+using SymbolPair = std::pair<std::uint32_t, std::uint32_t>;
+std::vector<SymbolPair> alike_symbols(const Graph& g);
+
+/// Makes the symbols of each group one: `group[s]` is the smallest number among those of s. Gives
+/// by old number the new one; what is known of multiples then is what was known of one of them.
+std::vector<std::uint32_t> unite_symbols(Graph& g, std::span<const std::uint32_t> group);
 
 /// Whether a distance between elements is known at a call only.
 bool has_runtime_strides(const BlockMapping& m);

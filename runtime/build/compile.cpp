@@ -165,11 +165,12 @@ bool blames_the_text(const nvrtc::Result& result) { return !result.log.starts_wi
 std::shared_ptr<const Program> find_weaker(const Specialization& s, const std::string& arch,
                                            const std::string& reason) {
   const forking::Section section;
-  for (const graph::Graph& weaker : weaker_graphs(s.graph)) {
-    const cache::Key key = key_of(weaker, arch);
+  for (const Weaker& weaker : weaker_graphs(s)) {
+    const cache::Key key = key_of(weaker.graph, arch);
     auto program = std::make_shared<Program>();
     auto entry = find(key);
     if (!entry || !from_json(entry->metadata.launch, program->plan)) continue;
+    renumber_symbols(program->plan, weaker.symbols);
     program->entry = std::move(*entry);
     program->from_cache = true;
     program->times.trace = s.trace_ms;

@@ -46,6 +46,19 @@ LaunchPlan plan_of(const cuda::Emitted& e) {
           .shared_bytes = e.shared_bytes};
 }
 
+void renumber_symbols(LaunchPlan& plan, std::span<const std::uint32_t> numbers) {
+  std::vector<std::uint32_t> from;
+  std::vector<Dim> to;
+  for (const std::uint32_t n : numbers) {
+    from.push_back(static_cast<std::uint32_t>(from.size()));
+    to.push_back(dim_symbol(n));
+  }
+  plan.blocks = substitute(plan.blocks, from, to);
+  for (cuda::Parameter& p : plan.parameters)
+    if (p.kind == cuda::Parameter::Kind::symbol)
+      p.index = static_cast<int>(numbers[static_cast<std::size_t>(p.index)]);
+}
+
 std::string to_json(const LaunchPlan& plan) {
   Json parameters = Json::array();
   for (const cuda::Parameter& p : plan.parameters)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,10 @@ struct LaunchPlan {
 };
 
 LaunchPlan plan_of(const cuda::Emitted& emitted);
+
+/// The plan for a call whose symbols have other numbers: by number of the plan's that of the
+/// call's.
+void renumber_symbols(LaunchPlan& plan, std::span<const std::uint32_t> numbers);
 
 /// For the metadata of a cache entry.
 std::string to_json(const LaunchPlan& plan);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <numeric>
 #include <utility>
 
 #include "codegen/graph/classes.hpp"
@@ -15,9 +16,19 @@ namespace {
 enum : std::uint32_t { offsets = 1, pointers = 2, strides = 4, first_symbol = 8 };
 constexpr std::size_t most_symbols = 3;  // with a bit each
 
+using Numbers = std::vector<std::uint32_t>;
+
+/// Each by itself, or all at once where there are many.
+std::vector<Numbers> in_few(const Numbers& symbols) {
+  if (symbols.size() > most_symbols) return {symbols};
+  std::vector<Numbers> each;
+  for (const std::uint32_t s : symbols) each.push_back({s});
+  return each;
+}
+
 struct Known {
   std::uint32_t bits = 0;
-  std::vector<std::vector<std::size_t>> symbols;  // by bit
+  std::vector<Numbers> symbols;  // by bit
 };
 
 bool has_gaps_to_lose(const BlockMapping& m) { return m.dense && m.array_aval.shape.rank() > 1; }
@@ -29,13 +40,10 @@ Known known_by(const graph::Graph& g) {
   if (g.short_offsets) known.bits |= offsets;
   if (std::ranges::any_of(mappings, has_wide_rows)) known.bits |= pointers;
   if (std::ranges::any_of(mappings, has_gaps_to_lose)) known.bits |= strides;
-  for (std::size_t s = 0; s < g.facts.multiples.size(); ++s)
-    if (g.facts.multiples[s] != 1) known.symbols.push_back({s});
-  if (known.symbols.size() > most_symbols) {
-    std::vector<std::size_t> all;
-    for (const auto& one : known.symbols) all.push_back(one.front());
-    known.symbols = {std::move(all)};
-  }
+  Numbers multiples;
+  for (std::uint32_t s = 0; s < g.facts.multiples.size(); ++s)
+    if (g.facts.multiples[s] != 1) multiples.push_back(s);
+  known.symbols = in_few(multiples);
   for (std::size_t i = 0; i < known.symbols.size(); ++i) known.bits |= first_symbol << i;
   return known;
 }
@@ -60,7 +68,7 @@ graph::Graph without(const graph::Graph& g, const Known& known, std::uint32_t lo
   std::vector<std::int64_t> multiples = g.facts.multiples;
   for (std::size_t i = 0; i < known.symbols.size(); ++i)
     if ((lost & first_symbol << i) != 0)
-      for (const std::size_t s : known.symbols[i]) multiples[s] = 1;
+      for (const std::uint32_t s : known.symbols[i]) multiples[s] = 1;
   for (BlockMapping& m : weaker.mapping.block_mappings)
     if ((lost & strides) != 0 && has_gaps_to_lose(m)) m.dense = false;
   graph::set_multiples(weaker, std::move(multiples));
@@ -72,19 +80,71 @@ graph::Graph without(const graph::Graph& g, const Known& known, std::uint32_t lo
   return weaker;
 }
 
+/// The graph in which some of the extents that are equal in the call have symbols of their own.
+struct Split {
+  Weaker weaker;
+  int lost = 0;
+};
+
+Split split(const Specialization::Apart& apart, const std::vector<Numbers>& equal,
+            std::uint32_t lost) {
+  Numbers group(apart.symbols.size());
+  for (std::uint32_t s = 0; s < group.size(); ++s)
+    group[s] = static_cast<std::uint32_t>(std::ranges::find(apart.symbols, apart.symbols[s]) -
+                                          apart.symbols.begin());
+  for (std::size_t i = 0; i < equal.size(); ++i)
+    if ((lost >> i & 1) != 0)
+      for (const std::uint32_t s : equal[i]) group[s] = s;
+  Split result{{apart.graph, {}}, std::popcount(lost)};
+  graph::Graph& g = result.weaker.graph;
+  const Numbers numbers = graph::unite_symbols(g, group);
+  for (BlockMapping& m : g.mapping.block_mappings)
+    if (m.dense && !rows_align(m.array_aval, g.facts)) m.alignment = m.array_aval.dtype.bytes();
+  result.weaker.symbols.resize(static_cast<std::size_t>(g.num_symbols));
+  for (std::size_t s = 0; s < numbers.size(); ++s)
+    result.weaker.symbols[numbers[s]] = apart.symbols[s];
+  return result;
+}
+
+/// The call's own graph first.
+std::vector<Split> splits(const Specialization& s) {
+  Numbers own(static_cast<std::size_t>(s.graph.num_symbols));
+  std::iota(own.begin(), own.end(), 0u);
+  std::vector<Split> result{{{s.graph, own}}};
+  if (!s.apart) return result;
+  Numbers followers;
+  std::uint32_t next = 0;  // the first symbol of each number has a higher one than those before
+  for (std::uint32_t a = 0; a < s.apart->symbols.size(); ++a)
+    if (s.apart->symbols[a] == next)
+      ++next;
+    else
+      followers.push_back(a);
+  const std::vector<Numbers> equal = in_few(followers);
+  for (std::uint32_t lost = 1; lost < 1u << equal.size(); ++lost)
+    result.push_back(split(*s.apart, equal, lost));
+  return result;
+}
+
 }  // namespace
 
-std::vector<graph::Graph> weaker_graphs(const graph::Graph& g) {
-  const Known known = known_by(g);
-  std::vector<std::uint32_t> masks;
-  for (std::uint32_t lost = 1; lost <= known.bits; ++lost)
-    if ((lost & ~known.bits) == 0) masks.push_back(lost);
-  // Gaps cost most: an index that is multiplied, at every access.
-  std::ranges::stable_sort(masks, {}, [](std::uint32_t lost) {
-    return std::pair((lost & strides) != 0, std::popcount(lost));
-  });
-  std::vector<graph::Graph> result;
-  for (const std::uint32_t lost : masks) result.push_back(without(g, known, lost));
+std::vector<Weaker> weaker_graphs(const Specialization& s) {
+  struct Candidate {
+    Weaker weaker;
+    std::pair<bool, int> cost;  // gaps cost most: an index that is multiplied, at every access
+  };
+  std::vector<Candidate> all;
+  bool is_own = true;
+  for (const Split& base : splits(s)) {
+    const Known known = known_by(base.weaker.graph);
+    for (std::uint32_t lost = 0; lost <= known.bits; ++lost)
+      if ((lost & ~known.bits) == 0 && !(is_own && lost == 0))
+        all.push_back({{without(base.weaker.graph, known, lost), base.weaker.symbols},
+                       {(lost & strides) != 0, base.lost + std::popcount(lost)}});
+    is_own = false;
+  }
+  std::ranges::stable_sort(all, {}, &Candidate::cost);
+  std::vector<Weaker> result;
+  for (Candidate& c : all) result.push_back(std::move(c.weaker));
   return result;
 }
 

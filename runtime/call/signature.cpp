@@ -76,7 +76,9 @@ Signature::Signature(const graph::Graph& g, std::vector<Requirement> requirement
     if (const std::int64_t n = classes[static_cast<std::size_t>(s)]; n > 1)
       classes_.push_back({s, n - 1, g.facts.multiple(static_cast<std::uint32_t>(s)) % n == 0});
 
-  has_classes_ = has_runtime_strides_ || !classes_.empty() || !requirements_.empty();
+  apart_ = graph::alike_symbols(g);
+  has_classes_ =
+      has_runtime_strides_ || !classes_.empty() || !requirements_.empty() || !apart_.empty();
 
   std::vector<bool> known(static_cast<std::size_t>(num_symbols_));
   for (const bool of_output : {false, true}) {
@@ -137,6 +139,8 @@ bool Signature::is_of_class(std::span<const Arg> arguments, std::span<const Arg>
                             const Symbols& symbols) const {
   for (const Class& c : classes_)
     if (((symbols[c.symbol] & c.mask) == 0) != c.is_multiple) return false;
+  for (const auto& [a, b] : apart_)
+    if (symbols[a] == symbols[b]) return false;
   for (const Requirement& r : requirements_) {
     const Checked n = r.extent.find(symbols);
     if (!n.fits() || n.value() % r.multiple != 0) return false;

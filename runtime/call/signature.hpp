@@ -97,6 +97,7 @@ class Signature {
   std::vector<Bind> binds_;
   std::vector<Check> checks_;
   std::vector<Class> classes_;
+  std::vector<graph::SymbolPair> apart_;  // which, if equal, are one symbol of another signature
   std::vector<Requirement> requirements_;
   bool has_runtime_strides_ = false, short_offsets_ = false, has_classes_ = false;
   int num_symbols_ = 0;

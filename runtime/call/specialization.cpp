@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
+#include <numeric>
 
 #include "codegen/base/dim.hpp"
 #include "codegen/base/environment.hpp"
@@ -109,18 +111,13 @@ bool has_short_offsets(const BlockMapping& mapping, const Request& array) {
 /// What the kernel may rely on in memory and sizes. Only after the trace is it known which extents
 /// are integers.
 void set_class(graph::Graph& g, std::span<const Request* const> arrays,
-               std::vector<trace::SymbolOrigin>& symbols) {
-  add_sizes(g, arrays, symbols);
+               std::span<const DimSizes> sizes) {
   std::vector<BlockMapping>& mappings = g.mapping.block_mappings;
   for (std::size_t i = 0; i < arrays.size(); ++i)
     mappings[i].dense = !arrays[i] || arrays[i]->placed.dense;
 
   std::vector<std::int64_t> multiples;
-  std::vector<DimSizes> sizes;
-  for (const trace::SymbolOrigin& s : symbols) {
-    multiples.push_back(s.sizes.multiple);
-    sizes.push_back(s.sizes);
-  }
+  for (const DimSizes& s : sizes) multiples.push_back(s.multiple);
   graph::set_multiples(g, std::move(multiples));
   g.short_offsets = graph::has_runtime_strides(g) && graph::has_short_offsets(g, sizes);
 
@@ -132,13 +129,50 @@ void set_class(graph::Graph& g, std::span<const Request* const> arrays,
   }
 }
 
-/// What the options function asks of the sizes that stay symbols.
+using Numbers = std::vector<std::uint32_t>;
+
+/// By symbol the first of those that are one with it: cut alike, and of one size.
+Numbers groups_of(const graph::Graph& g, std::span<const DimSizes> sizes) {
+  Numbers group(sizes.size());
+  std::iota(group.begin(), group.end(), 0u);
+  for (const auto& [a, b] : graph::alike_symbols(g)) {
+    const bool are_known = sizes[a].least == sizes[a].most && sizes[b].least == sizes[b].most;
+    if (!are_known || sizes[a].most != sizes[b].most) continue;
+    const auto [first, other] = std::minmax({group[a], group[b]});
+    std::ranges::replace(group, other, first);
+  }
+  return group;
+}
+
+/// Makes the graph that of the call's class. Gives by symbol of the trace its number in the graph.
+Numbers specialize_graph(Specialization& s, std::span<const Request* const> arrays,
+                         std::vector<trace::SymbolOrigin>& symbols) {
+  add_sizes(s.graph, arrays, symbols);
+  std::vector<DimSizes> sizes;
+  for (const trace::SymbolOrigin& origin : symbols) sizes.push_back(origin.sizes);
+  const Numbers group = groups_of(s.graph, sizes);
+  if (std::ranges::adjacent_find(group, std::ranges::greater_equal()) == group.end()) {
+    set_class(s.graph, arrays, sizes);  // each is a group of its own
+    return group;
+  }
+  graph::Graph apart = s.graph;
+  set_class(apart, arrays, sizes);
+  const Numbers numbers = graph::unite_symbols(s.graph, group);
+  std::vector<DimSizes> united(static_cast<std::size_t>(s.graph.num_symbols));
+  for (std::size_t i = 0; i < sizes.size(); ++i) united[numbers[i]].narrow(sizes[i]);
+  set_class(s.graph, arrays, united);
+  s.apart.reset(new Specialization::Apart{std::move(apart), numbers});
+  return numbers;
+}
+
+/// What the options function asks of the sizes that stay symbols; by symbol its number.
 std::vector<Requirement> requirements_of(const DimBinding& binding,
-                                         std::span<const trace::SymbolOrigin> symbols) {
+                                         std::span<const trace::SymbolOrigin> symbols,
+                                         std::span<const std::uint32_t> numbers) {
   std::vector<std::uint32_t> from;
   std::vector<Dim> to;
   for (const trace::SymbolOrigin& s : symbols) {
-    to.push_back(dim_symbol(static_cast<std::uint32_t>(from.size())));
+    to.push_back(dim_symbol(numbers[from.size()]));
     from.push_back(s.symbol);
   }
   std::vector<Requirement> result;
@@ -190,8 +224,9 @@ std::shared_ptr<Specialization> specialize(const Source& source, std::span<const
   result->interpret = options.interpret;
   result->graph = trace::trace(made.body.empty() ? source.body : made.body, options, traced,
                                source.at, &binding, &symbols);
-  set_class(result->graph, arrays_of(result->graph, arguments, outputs), symbols);
-  result->signature = Signature(result->graph, requirements_of(binding, symbols));
+  const Numbers numbers =
+      specialize_graph(*result, arrays_of(result->graph, arguments, outputs), symbols);
+  result->signature = Signature(result->graph, requirements_of(binding, symbols, numbers));
   result->grid = CallGrid(result->graph);
   result->trace_ms = clock.ms();
   return result;

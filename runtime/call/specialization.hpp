@@ -23,6 +23,13 @@ struct Source {
 
 struct Specialization {
   graph::Graph graph;
+  /// The graph for calls in which extents differ that are equal in this one's, and so one symbol,
+  /// and what its symbols are in `graph`. Null where no two are.
+  struct Apart {
+    graph::Graph graph;
+    std::vector<std::uint32_t> symbols;
+  };
+  std::shared_ptr<const Apart> apart = {};
   Interpret interpret;
   Signature signature;
   CallGrid grid;

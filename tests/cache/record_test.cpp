@@ -54,6 +54,40 @@ TEST_CASE_METHOD(Fixture, "a recorder writes down what is compiled and loaded wh
   CHECK(manifest.kernels[1].archs == std::vector<std::string>{"sm_80"});
 }
 
+TEST_CASE_METHOD(Fixture, "a manifest keeps what dims say of their sizes, and what a call found") {
+  const Kernel add =
+      pallas_call([](Ref x, Ref y, Ref o) { o[_] = x[_] + y[_]; },
+                  [](ShapeDtype x, ShapeDtype) {
+                    const auto [m, n] = x.shape.unpack<2>();
+                    const BlockSpec tile{{8, 64}, [](Index i, Index j) { return Indices{i, j}; }};
+                    return PallasCallOptions{.name = "add",
+                                             .out_type = x,
+                                             .grid = {cdiv(m, 8), cdiv(n, 64)},
+                                             .in_specs = {tile, tile},
+                                             .out_specs = {tile}};
+                  });
+  const ShapeDtype said{
+      {dim("m", {.at_most = 1000}), dim("n", {.multiple_of = 24, .at_most = 4096})}, f16};
+  const Array x = Array::zeros({7, 72}, f16), taller = Array::zeros({9, 72}, f16);
+  const std::vector<Lowered> lowered{add.lower(said, said), add.lower(x, x), add.lower(x, taller)};
+  const CompileOptions options{.arch = "sm_90a"};
+  CHECK(lowered[0].key(options) == lowered[1].key(options));
+  CHECK(lowered[0].key(options) != lowered[2].key(options));
+  {
+    const Environment off("PALLADIUM_JIT", "off");
+    const Recorder recorder(path);
+    for (const Lowered& l : lowered) CHECK_THROWS_AS(l.compile(options), CudaError);
+  }
+  const Manifest manifest = read_manifest(path);
+  REQUIRE(manifest.kernels.size() == 2);
+  const Lowered &back = manifest.kernels[0].kernel, &apart = manifest.kernels[1].kernel;
+  CHECK_THAT(back.graph(), ContainsSubstring("symbol 1: multiple of 8\n  offsets below 2^31\n") &&
+                               ContainsSubstring("args[1]: f16[s0,s1] in"));
+  CHECK_THAT(apart.graph(), ContainsSubstring("args[1]: f16[s2,s1] in"));
+  CHECK(back.key(options) == lowered[0].key(options));
+  CHECK(apart.key(options) == lowered[2].key(options));
+}
+
 TEST_CASE_METHOD(Fixture, "every shipped kernel comes back from a manifest with its key and text") {
   std::vector<Lowered> shipped;
   {

@@ -1,7 +1,9 @@
 // Kernels of weaker facts in the place of those that cannot be compiled.
+#include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <cstring>
+#include <set>
 
 #include "cache/store.hpp"
 #include "codegen/graph/transform.hpp"
@@ -47,6 +49,45 @@ void play_copy(const fake_cuda::Launch& launch) {
   const auto to = strided ? launch.argument<std::int64_t>(3) : n;
   for (std::int64_t i = 0; i < m; ++i)
     for (std::int64_t j = 0; j < n; ++j) o[i * to + j] = x[i * from + j];
+}
+
+/// x + y as far as x goes, cut alike, whose options ask for nothing.
+Kernel add() {
+  return pallas_call(
+             [](Ref x, Ref y, Ref o) { o[_] = x[_] + y[_]; },
+             [](ShapeDtype x, ShapeDtype) {
+               const auto [m, n] = x.shape.unpack<2>();
+               const BlockSpec tile{{8, 64}, [](Index i, Index j) { return Indices{i, j}; }};
+               return PallasCallOptions{.name = "weak_add",
+                                        .out_type = x,
+                                        .grid = {cdiv(m, 8), cdiv(n, 64)},
+                                        .in_specs = {tile, tile},
+                                        .out_specs = {tile}};
+             })
+      .on(Target::cuda);
+}
+
+/// By the symbols that it gets: those of x, then y's rows, then its columns, if they may differ.
+void play_add(const fake_cuda::Launch& launch) {
+  const auto* x = launch.argument<const float*>(0);
+  const auto* y = launch.argument<const float*>(1);
+  auto* o = launch.argument<float*>(2);
+  const auto m = launch.argument<std::int64_t>(3), n = launch.argument<std::int64_t>(4);
+  const auto of_y = launch.arguments.size() == 7 ? launch.argument<std::int64_t>(6) : n;
+  for (std::int64_t i = 0; i < m; ++i)
+    for (std::int64_t j = 0; j < n; ++j) o[i * n + j] = x[i * n + j] + y[i * of_y + j];
+}
+
+/// Adds matrices of n columns, y of one row more where `taller`.
+void call_add(std::int64_t m, std::int64_t n, bool taller = false) {
+  const Array x = test::make_array<float>({m, n}, [](auto i) { return i % 100; });
+  const Array y = test::make_array<float>({m + taller, n}, [](auto i) { return i % 7; });
+  const Array o = test::on_cpu(add()(x.to(Device::cuda(0)), y.to(Device::cuda(0))));
+  bool right = true;
+  for (std::int64_t i = 0; i < x.size(); ++i)
+    right &= o.data<float>()[i] == x.data<float>()[i] + y.data<float>()[i];
+  INFO(m << " x " << n);
+  CHECK(right);
 }
 
 void call(std::int64_t m, std::int64_t n) {
@@ -124,6 +165,48 @@ TEST_CASE_METHOD(Fixture, "a kernel for arrays with gaps serves those without") 
   CHECK_THAT(log.text(), ContainsSubstring("serves this call"));
 }
 
+TEST_CASE_METHOD(Fixture, "a kernel of extents that differ serves calls in which they are equal") {
+  fake.on_launch = play_add;
+  const auto lowered = [](const Dim& rows, const Dim& columns) {
+    return add().lower(any_size, ShapeDtype{{rows, columns}, f32});
+  };
+  const auto key = [](const Lowered& l) { return l.key({.arch = default_arch()}).substr(0, 6); };
+  const Lowered apart = lowered(dim("rows"), dim("columns")),
+                alike = lowered(dim("rows"), dim("n"));
+  apart.compile({.arch = default_arch()});
+  const Environment off("PALLADIUM_JIT", "off");
+  const auto served_by = [&](std::int64_t n, bool taller) {
+    const test::CapturedStderr log;
+    call_add(5, n, taller);
+    return log.text();
+  };
+  // Both symbols of rows get the one number.
+  CHECK_THAT(served_by(13, false), ContainsSubstring(key(apart)));
+  CHECK(fake.launches.back().arguments.size() == 7);
+  CHECK(fake.launches.back().argument<std::int64_t>(5) == 5);
+  CHECK(fake.launches.back().argument<std::int64_t>(6) == 13);
+  CHECK_THAT(served_by(13, true), ContainsSubstring(key(apart)));
+  CHECK(fake.launches.back().argument<std::int64_t>(5) == 6);
+
+  {
+    const Environment on("PALLADIUM_JIT", "on");
+    alike.compile({.arch = default_arch()});
+  }
+  CHECK_THAT(served_by(13, false), ContainsSubstring(key(alike)));
+  CHECK(fake.launches.back().arguments.size() == 6);
+  CHECK_THAT(served_by(13, true), ContainsSubstring(key(alike)));
+}
+
+TEST_CASE_METHOD(Fixture, "a kernel of equal extents serves no call in which they differ") {
+  fake.on_launch = play_add;
+  add().lower(any_size, any_size).compile({.arch = default_arch()});
+  const Environment off("PALLADIUM_JIT", "off");
+  const test::CapturedStderr log;
+  call_add(5, 13);
+  CHECK_THROWS_WITH(call_add(5, 13, true),
+                    ContainsSubstring("PALLADIUM_JIT=off forbids to compile it"));
+}
+
 TEST_CASE("HIDDEN calls where there is no NVRTC", "[.]") {
   test::fake_driver().on_launch = play_copy;
   call(2, 8);
@@ -141,8 +224,46 @@ TEST_CASE_METHOD(Fixture, "where there is no NVRTC a warmed kernel serves every 
                             ContainsSubstring("NVRTC 12.9 or newer is needed"));
 }
 
+TEST_CASE("weaker graphs of equal extents know less of their equality first") {
+  const auto of = [](const std::string& y, const std::string& facts) {
+    return test::graph_of("kernel k\n  grid cdiv(s0, 64)\n" + facts +
+                          R"(  args[0]: f32[s0] in blocks [64]
+    { %0: i32[]
+      yield %0
+    }
+  args[1]: f16[)" + y + R"(] in blocks [64]
+    { %0: i32[]
+      yield %0
+    }
+  outputs[0]: f32[s0] in blocks [64]
+    { %0: i32[]
+      yield %0
+    }
+{ %0: ref block f32[64] %1: ref block f16[64] %2: ref block f32[64]
+  %3: f32[64] = load %0
+  store %2, %3
+})");
+  };
+  runtime::Specialization s;
+  s.graph = of("s0", "  symbol 0: multiple of 8\n");
+  s.apart.reset(new runtime::Specialization::Apart{
+      of("s1", "  symbol 0: multiple of 4\n  symbol 1: multiple of 8\n"), {0, 0}});
+  const auto weaker = runtime::weaker_graphs(s);
+  REQUIRE(weaker.size() == 3 + 8);  // less multiple, less pointer; the same apart, of two symbols
+  std::set<std::string> all{graph::canonical_bytes(s.graph)};
+  for (const runtime::Weaker& w : weaker) {
+    graph::verify(w.graph, "weaker");
+    CHECK(all.insert(graph::canonical_bytes(w.graph)).second);
+    CHECK(w.symbols == std::vector<std::uint32_t>(static_cast<std::size_t>(w.graph.num_symbols)));
+  }
+  CHECK(std::ranges::count(weaker, 2, [](const auto& w) { return w.graph.num_symbols; }) == 8);
+  CHECK(weaker.back().graph.facts.multiples.empty());
+}
+
 TEST_CASE("weaker graphs know less, those that know most come first, the last one nothing") {
-  const graph::Graph g = test::graph_of(R"(kernel k
+  runtime::Specialization s;
+  graph::Graph& g = s.graph;
+  g = test::graph_of(R"(kernel k
   grid cdiv(s0, 8), cdiv(s1, 64)
   symbol 1: multiple of 8
   offsets below 2^31
@@ -158,7 +279,8 @@ TEST_CASE("weaker graphs know less, those that know most come first, the last on
   %2: f16[8,64] = load %0
   store %1, %2
 })");
-  const std::vector<graph::Graph> weaker = runtime::weaker_graphs(g);
+  std::vector<graph::Graph> weaker;
+  for (const runtime::Weaker& w : runtime::weaker_graphs(s)) weaker.push_back(w.graph);
   REQUIRE(weaker.size() == 15);
   for (const graph::Graph& w : weaker) {
     graph::verify(w, "weaker");
@@ -175,5 +297,6 @@ TEST_CASE("weaker graphs know less, those that know most come first, the last on
   CHECK_FALSE(last.short_offsets);
   CHECK_FALSE(last.mapping.block_mappings[1].dense);
   CHECK(last.mapping.block_mappings[1].alignment == 2);
-  CHECK(runtime::weaker_graphs(last).empty());
+  s.graph = last;
+  CHECK(runtime::weaker_graphs(s).empty());
 }
