@@ -1,4 +1,6 @@
 // Expressions of one element: inlined operations, reads of storages and of memory.
+#include <bit>
+#include <cmath>
 #include <utility>
 
 #include "codegen/base/format.hpp"
@@ -127,6 +129,14 @@ bool Nest::next_operand(Pending& p, Pending& operand, ExprId& value) {
 ExprId Nest::operation(const Inst& i, std::vector<ExprId> operands) {
   if (i.op == Op::Exp && !g_.approx_math && passes::is_nonpositive(g_, i.args[0]))
     return e_.call(Row::exp_nonpositive, i.type.dtype, std::move(operands));
+  if (i.op == Op::Div && i.type.dtype == f32 && !g_.approx_math &&
+      e_[operands[1]].node == thread::Node::literal) {
+    const double by = graph::to_double(f32, static_cast<std::uint64_t>(e_[operands[1]].number));
+    if (by != 0 && std::isfinite(by)) {
+      operands.push_back(e_.literal(f64, std::bit_cast<std::uint64_t>(1 / by)));
+      return e_.call(Row::div_by, f32, std::move(operands));
+    }
+  }
   return e_.op(i.op, i.type.dtype, std::move(operands));
 }
 

@@ -111,7 +111,7 @@ class Reader {
       const device::RowInfo& row = device::info(e.function);
       if (row.effects.by == device::Group::warp && row.file == "warp")
         report_.mix.exchanges += times;
-      else if (e.function == Row::fold)
+      else if (e.function == Row::fold || e.function == Row::div_by)
         report_.mix.operations += times;
       else if (e.function == Row::exp_nonpositive)
         report_.mix.special += times;

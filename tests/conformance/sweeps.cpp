@@ -41,6 +41,9 @@ Case quotients() {
       pl::load_global_nc<2>(v, x + 2 * i);
       const f32 a = pl::bitcast<f32>(v[0]), b = pl::bitcast<f32>(v[1] | m);
       if (pl::bitcast<u32>(pl::div(a, b)) != pl::bitcast<u32>(a / b)) wrong = wrong + 1;
+      if (pl::is_finite(b) && b != 0 &&
+          pl::bitcast<u32>(pl::div_by(a, b, 1.0 / f64(b))) != pl::bitcast<u32>(a / b))
+        wrong = wrong + 1;
       const f32 row[2] = {a, -a};
       f32 q[2];
       pl::div_all<2>(q, row, b);

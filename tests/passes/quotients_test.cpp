@@ -49,6 +49,19 @@ TEST_CASE("rows that a thread holds several of are divided one by one") {
   CHECK_THAT(text, Shows({"ri", "pl::div_all<4>("}));
 }
 
+TEST_CASE("of a constant the reciprocal is known, of 0 and infinity it is not used") {
+  const auto text = [](const char* by) {
+    return emitted(whole({"f32[1]"}, {"f32[1]"},
+                         "  %2: f32[1] = load %0\n  %3: f32[1] = constant " + std::string(by) +
+                             "\n  %4: f32[1] = div %2, %3\n  store %1, %4"));
+  };
+  CHECK_THAT(text("3"), Shows({"pl::div_by(", ", 3.0f, 0x1.5555555555555p-2)"}));
+  for (const char* by : {"0", "inf"}) {
+    CHECK(occurrences(text(by), "div_by") == 0);
+    CHECK(occurrences(text(by), "pl::div(") == 1);
+  }
+}
+
 TEST_CASE("what changes from element to element divides each by itself") {
   for (const char* divisor : {"f32[1,256]", "f32[4,256]"}) {
     const std::string text = division("f32[4,256]", divisor, "broadcast %4 [0,1]");

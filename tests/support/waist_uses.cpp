@@ -86,6 +86,7 @@ void add_simple(std::vector<WaistUse>& all) {
       {"check_range", "pl::check_range(0, i64(u & 7), 8, \"fine\");"},
       {"was_stored", "u += pl::was_stored(true);"},
       {"div_all", "pl::div_all<5>(f + 1, f + 6, f[0]); pl::div_all<12, true>(f, f, f[11]);"},
+      {"div_by", "f[0] = pl::div_by(f[1], 3.0f, 0x1.5555555555555p-2);"},
       {"pack", "u += pl::pack(h[0], h[1]) + pl::pack(b[0], b[1]) + pl::pack(u16(1), u16(2));"},
       {"unpack", "pl::unpack(h, u); pl::unpack(b + 2, u);"},
       {"bitcast", "u += pl::bitcast<u32>(f[0]); u += pl::bitcast<u16>(h[0]);"},

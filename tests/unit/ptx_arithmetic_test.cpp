@@ -113,7 +113,7 @@ class Ptx {
 
 float quotient(float a, float b, double error) {
   static const Ptx reciprocal("cuda/bits.cuh", "reciprocal");
-  static const Ptx quotient("cuda/bits.cuh", "quotient");
+  static const Ptx quotient("cuda/bits.cuh", "rounded_quotient");
   const double r = reciprocal.run({{"%1", b}}, error).at("%0");
   return static_cast<float>(quotient.run({{"%1", a}, {"%2", r}}, error).at("%0"));
 }
@@ -125,6 +125,13 @@ void check(float a, float b, double error) {
           : std::bit_cast<std::uint32_t>(got) == std::bit_cast<std::uint32_t>(expected))
     return;
   FAIL(a << " / " << b << " gives " << got << " with a reciprocal off by " << error);
+}
+
+/// By a constant, whose reciprocal the compiler knows.
+float quotient_by(float a, float b) {
+  static const Ptx quotient("cuda/bits.cuh", "rounded_quotient");
+  const double r = 1 / static_cast<double>(b) * (1 + 0x1p-51);
+  return static_cast<float>(quotient.run({{"%1", a}, {"%2", r}}, 0).at("%0"));
 }
 
 /// The instruction looks at 20 bits of its operand and gives as many.
@@ -179,6 +186,22 @@ TEST_CASE("a quotient through doubles rounds ties of subnormal results to even")
     check(a, b, errors[i % 5]);
     check(std::nextafter(a, 1.0f), b, errors[i % 5]);
     check(std::nextafter(a, 0.0f), b, errors[i % 5]);
+  }
+}
+
+TEST_CASE("a quotient by a constant is that of IEEE") {
+  std::mt19937 random(11);
+  const auto bits = [&] { return std::bit_cast<float>(static_cast<std::uint32_t>(random())); };
+  for (int i = 0; i < 30'000; ++i) {
+    float a = bits(), b = bits();
+    if (i % 3 == 0) b = static_cast<float>(random() % 0xffff + 1);
+    if (i % 6 == 0) a = std::ldexp(static_cast<float>(2 * (random() % 127) + 1) * b, -150);
+    if (!std::isfinite(b) || b == 0) continue;
+    const float got = quotient_by(a, b), expected = a / b;
+    if (std::isnan(expected)
+            ? !std::isnan(got)
+            : std::bit_cast<std::uint32_t>(got) != std::bit_cast<std::uint32_t>(expected))
+      FAIL(a << " / " << b << " gives " << got);
   }
 }
 

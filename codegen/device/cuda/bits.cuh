@@ -79,8 +79,7 @@ PL_FN double reciprocal(f32 b) {
       : "f"(b));
   return r;
 }
-PL_FN f32 quotient(f32 a, f32 b) {
-#if __CUDA_ARCH__ == 800 || __CUDA_ARCH__ == 900 || __CUDA_ARCH__ == 1000
+PL_FN f32 rounded_quotient(f32 a, double r) {
   f32 q;
   asm("{.reg .f64 q;\n\t"
       "cvt.f64.f32 q, %1;\n\t"
@@ -88,8 +87,12 @@ PL_FN f32 quotient(f32 a, f32 b) {
       "and.b64 q, q, -8;\n\t"
       "cvt.rn.f32.f64 %0, q;}"
       : "=f"(q)
-      : "f"(a), "d"(reciprocal(b)));
+      : "f"(a), "d"(r));
   return q;
+}
+PL_FN f32 quotient(f32 a, f32 b) {
+#if __CUDA_ARCH__ == 800 || __CUDA_ARCH__ == 900 || __CUDA_ARCH__ == 1000
+  return rounded_quotient(a, reciprocal(b));
 #else
   return a / b;
 #endif

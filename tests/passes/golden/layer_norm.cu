@@ -25,7 +25,7 @@ PL_KERNEL(128) layer_norm_kernel(const f32* in0, const f32* in1, f32* out0, i64 
   }
   f32 v1[24];
   {
-    const f32 x0 = pl::div(v2[0], 768.0f);
+    const f32 x0 = pl::div_by(v2[0], 768.0f, 0x1.5555555555555p-10);
     PL_UNROLL for (i32 rj = 0; rj < 6; ++rj) {
       PL_UNROLL for (i32 e = 0; e < 4; ++e) {
         const f32 x1 = v3[rj * 4 + e] - x0;
@@ -45,7 +45,7 @@ PL_KERNEL(128) layer_norm_kernel(const f32* in0, const f32* in1, f32* out0, i64 
     v0[0] = acc;
   }
   {
-    const f32 x0 = pl::rsqrt(pl::div(v0[0], 768.0f) + 0x1.4f8b58p-17f);
+    const f32 x0 = pl::rsqrt(pl::div_by(v0[0], 768.0f, 0x1.5555555555555p-10) + 0x1.4f8b58p-17f);
     PL_UNROLL for (i32 rj = 0; rj < 6; ++rj) {
       f32 a1[4];
       pl::load_global_nc<4>(a1, w1 + (j + rj * 128));
