@@ -96,6 +96,9 @@ struct ThreadStep {
 constexpr ThreadStep thread_steps[] = {
     {"place_barriers", thread::place_barriers},  // before names go: calls may be all that is left
     {"drop_unused", thread::drop_unused},        // coordinates that no access needed
+    {"join_loops", thread::join_loops},
+    {"begin_folds", thread::begin_folds},  // of which joined loops are more
+    {"load_first", thread::load_first},    // innermost loops first: behind what joins them
     {"number_temporaries", thread::number_temporaries},  // last: in the order of the text
 };
 

@@ -33,7 +33,8 @@ class Printer {
   std::string signature() const;
   void list(const thread::Statements& statements);
   void line(const std::string& text, Location at);
-  void body(const std::string& head, const thread::Statements& statements, Location at);
+  void body(const std::string& head, const thread::Statements& statements, Location at,
+            const std::string& end = "}");
   void one(const thread::Block& b, Location at);
   void one(const thread::If& i, Location at);
   void one(const thread::For& f, Location at);
@@ -55,6 +56,7 @@ class Printer {
   std::string text_of(const thread::Comment& s) const { return "// " + s.text; }
   std::string text_of(const thread::Block& s) const;
   std::string text_of(const thread::If& s) const;
+  std::string text_of(const thread::Else&) const { return "else {}"; }  // with its If
   std::string text_of(const thread::For& s) const;
   std::string head(const thread::For& s) const;
   std::string short_body(const thread::Statements& statements) const;
@@ -91,17 +93,32 @@ void Printer::line(const std::string& text, Location at) {
   if (at.line != 0) out_.lines.push_back({lines_, at});
 }
 
-void Printer::body(const std::string& head, const thread::Statements& statements, Location at) {
+void Printer::body(const std::string& head, const thread::Statements& statements, Location at,
+                   const std::string& end) {
   line(head + "{", at);
   ++depth_;
   list(statements);
   --depth_;
-  line("}", at);
+  line(end, at);
 }
 
 void Printer::list(const thread::Statements& statements) {
-  for (const thread::Statement& s : statements)
-    std::visit([&](const auto& what) { one(what, s.at); }, s.what);
+  for (std::size_t i = 0; i < statements.size(); ++i) {
+    const thread::Statement& s = statements[i];
+    const bool two_ways =
+        i + 1 < statements.size() && std::holds_alternative<thread::Else>(statements[i + 1].what);
+    if (!two_ways) {
+      std::visit([&](const auto& what) { one(what, s.at); }, s.what);
+      continue;
+    }
+    const auto& first = std::get<thread::If>(s.what);
+    body("if (" + text(first.condition) + ") ", first.body, s.at, "} else {");
+    const thread::Statement& other = statements[++i];
+    ++depth_;
+    list(std::get<thread::Else>(other.what).body);
+    --depth_;
+    line("}", other.at);
+  }
 }
 
 void Printer::one(const thread::Block& b, Location at) {

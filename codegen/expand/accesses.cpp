@@ -87,6 +87,7 @@ thread::Place Nest::place_of(const Address& a) {
 thread::Statement Nest::vector_access(Vector v) {
   thread::Width w = vector_width(v.place, v.bounds);
   if (v.direction == Direction::flush) w.width = std::min(w.width, vector_width(v.from, {}).width);
+  has_parts_ |= w.part || w.width < vector_width(v.place, {}).width;
   const bool once = w.width == vector_;
   std::vector<bool> along;
   for (const Bound& b : v.bounds) along.push_back(b.at.coefficient(element_) != 0);

@@ -29,6 +29,7 @@ Expander::Expander(const passes::Lowered& l)
       storages_(l.storages.size(), thread::no_variable),
       declared_(l.storages.size()),
       mutable_(l.storages.size()),
+      repeating_(l.storages.size()),
       windows_(l.windows.size()) {}
 
 thread::Program Expander::run() {

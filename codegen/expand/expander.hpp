@@ -63,6 +63,10 @@ class Expander {
   }
   void sync_scratch();
   void mark_stored(int storage);
+  void set_repeating(int storage) {
+    const auto at = static_cast<std::size_t>(storage);
+    repeating_[at] = !mutable_[at];
+  }
   /// Whether the user has stored the block so far; no_expr where that is known.
   ExprId is_stored(int storage);
   std::string unstored_message(int storage) const;
@@ -127,6 +131,7 @@ class Expander {
   std::vector<VariableId> storages_;  // no_variable: not asked for yet
   std::vector<bool> declared_;        // storages: by a statement so far
   std::vector<bool> mutable_;         // storages that are assigned several times
+  std::vector<bool> repeating_;       // those whose padding repeats_first
 
   std::vector<passes::BlockNames> windows_;
 

@@ -143,11 +143,10 @@ Bounds Nest::padding(const DimMap& map) const {
 
 // ---- the pass
 
-void Nest::expand() {
+void Nest::expand_pass() {
   layout_ = pass_->layout;
   vector_bits_ = passes::vector_bits(l_, *pass_, layout_);
   vector_ = 1 << vector_bits_;
-  declare_sink();
   b_.open_nest();
   name_coordinates();
   std::visit([this](const auto& sink) { expand_sink(sink); }, pass_->sink);
@@ -304,7 +303,9 @@ bool Nest::copy(const Address& a, int storage) {
   if (at.coefficient(element_) != 1 || a.dtype != s.dtype || !is_vector(a, all)) return false;
   if (pass_->value != graph::no_value) check_indices(pass_->value, coordinates_, all, no_expr);
   b_.close();  // of the elements, which one access loads
-  b_.add_statement(vector_access(load_of(a, all, x_.storage(storage), at.without(element_))));
+  Vector v = load_of(a, all, x_.storage(storage), at.without(element_));
+  if (reads_first_again(v)) x_.set_repeating(storage);
+  b_.add_statement(vector_access(std::move(v)));
   return true;
 }
 

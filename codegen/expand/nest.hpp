@@ -36,9 +36,7 @@ class Nest : private passes::Addresses {
   ExprId let_coordinate(ExprId value) override {
     return b_.let_coordinate({.name = prefix("n"), .temporary = true, .type = i32}, value);
   }
-  const passes::BlockNames& block(int window) override {
-    return x_.windows_[static_cast<std::size_t>(window)];
-  }
+  const passes::BlockNames& block(int window) override;
   ExprId stride(int mapping, int d) override { return e_.variable(x_.strides_.at({mapping, d})); }
   ExprId dim(const Dim& d) override { return x_.dim(d); }
   ExprId shared_address(int storage) override { return x_.shared_address(storage); }
@@ -57,6 +55,7 @@ class Nest : private passes::Addresses {
     return std::int64_t{1} << (layout_.reg.size() - static_cast<std::size_t>(vector_bits_));
   }
   void open_elements();
+  void expand_pass();
   bool is_reduced(int d) const;
   Affine repetition(int d) const;
   Affine low_register_index(const DimMap& map, int& bits) const;
@@ -114,6 +113,7 @@ class Nest : private passes::Addresses {
   };
   Folding folding(const passes::Reduce& s);
   void start_folding(Folding& f);
+  ExprId folded_elements(const passes::Reduce& s, const Folding& f);
   void fold_elements(const passes::Reduce& s, const Folding& f);
   void fold_threads(const passes::Reduce& s, const Folding& f);
   void keep_result(const passes::Reduce& s, const Folding& f);
@@ -187,6 +187,20 @@ class Nest : private passes::Addresses {
   thread::Depends depends(const Address& a, const Bounds& bounds) const;
   std::vector<ExprId> reading_threads(const Address& a) const;
   Affine tested_coordinate(const Bound& b) const;
+
+  // whole.cpp: blocks that are wholly inside of their arrays
+  std::vector<int> windows_of_pass() const;
+  bool is_small() const;
+  ExprId wholeness();
+  bool streams() const;
+  passes::Pass by_elements() const;
+  thread::Statements variant(const passes::Pass& pass, bool whole, bool& has_parts);
+
+  // padding.cpp: registers beyond the value that hold the first vector of their thread again
+  bool has_later_vectors() const;
+  bool reads_first_again(Vector& v);
+  bool repeats_first(ValueId value, bool enter) const;
+  bool asks_coordinates(ValueId value, bool enter) const;
   ExprId predicate(const Bounds& bounds, std::vector<ExprId> others = {});
   std::int64_t multiple_of(ExprId limit) const { return e_.facts(limit).multiple; }
 
@@ -206,7 +220,10 @@ class Nest : private passes::Addresses {
   std::map<ValueId, ExprId> quotients_;  // at coordinates_, of rows that have been divided
   std::set<std::tuple<ExprId, ExprId, std::int64_t, ExprId>> checked_;
   std::set<int> checked_stored_;
-  bool beside_ = false;   // evaluating what a hint compares with
+  bool beside_ = false;     // evaluating what a hint compares with
+  bool whole_ = false;      // for blocks that are wholly inside
+  bool has_parts_ = false;  // a bound makes accesses narrower, or tests each element
+  std::map<int, passes::BlockNames> whole_blocks_;
   bool storing_ = false;  // addresses are of a store
 };
 

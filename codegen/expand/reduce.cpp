@@ -53,23 +53,52 @@ void Nest::start_folding(Folding& f) {
   b_.close();
 }
 
+// What of the elements the fold takes: not what registers and threads hold beyond the value, but
+// where that is in the fold already, and once more makes no difference.
+ExprId Nest::folded_elements(const passes::Reduce& s, const Folding& f) {
+  DimMap folded(s.reduced.begin(), s.reduced.end());
+  if (f.how != thread::Fold::sum && is_reduced(layout_.rank() - 1) &&
+      repeats_first(pass_->value, false))
+    std::erase(folded, layout_.rank() - 1);
+  return predicate(padding(folded));
+}
+
 void Nest::fold_elements(const passes::Reduce& s, const Folding& f) {
+  constexpr thread::Depends on_elements = thread::on_element | thread::in_element;
   DimMap kept;
   for (int d = 0; d < layout_.rank(); ++d)
     if (!is_reduced(d)) kept.push_back(d);
   const bool shared = l_.storages[s.storage].place == Place::shared;
   open_groups();
-  open_elements();
-  ExprId value = converted(
-      evaluate(pass_->value, coordinates_, passes::identity_map(layout_.rank()), false), f.type);
-  DimMap folded(s.reduced.begin(), s.reduced.end());
-  if (const ExprId exists = predicate(padding(folded)); exists != no_expr)
-    value = e_.choose(exists, value, f.identity);
   int bits = 0;
   const ExprId at =
       e_.sum(shared ? low_register_index(kept, bits) : register_index(f.result, kept));
-  const ExprId to = f.accumulator(e_, at);
-  b_.add(thread::Assign{to, e_.call(Row::fold, f.type, {e_.fold(f.how), to, value})});
+  const ExprId to = f.accumulator(e_, at), exists = folded_elements(s, f);
+  const auto fold = [&](ExprId into, ExprId value) {
+    b_.add(thread::Assign{into, e_.call(Row::fold, f.type, {e_.fold(f.how), into, value})});
+  };
+  // A vector that is beyond the value as a whole is left out as a whole.
+  const bool by_vectors = vector_ > 1 && exists != no_expr &&
+                          ((e_.depends(exists) | e_.depends(at)) & on_elements) == 0;
+  ExprId part = to;
+  if (by_vectors) {
+    // Of floats -0, which leaves every other as it is.
+    const bool floats = f.how == thread::Fold::sum && f.type.is_float();
+    const ExprId neutral =
+        floats ? e_.literal(f.type, std::uint64_t{1} << (8 * f.type.bytes() - 1)) : f.identity;
+    const VariableId v =
+        e_.declare({.name = "part", .type = f.type, .facts = {.depends = thread::on_thread}});
+    b_.add(Declare{.start = Declare::Start::values, .variable = v, .values = {neutral}});
+    part = e_.variable(v);
+  }
+  open_elements();
+  ExprId value = converted(
+      evaluate(pass_->value, coordinates_, passes::identity_map(layout_.rank()), false), f.type);
+  if (!by_vectors && exists != no_expr) value = e_.choose(exists, value, f.identity);
+  fold(part, value);
+  if (!by_vectors) return;
+  b_.close();
+  fold(to, e_.choose(exists, part, f.identity));
 }
 
 // Over the lanes of each warp, then over the warps, through shared memory.

@@ -137,13 +137,24 @@ void Builder::open_splice(Depends introduces) {
   open_.back().splice = true;
 }
 
-void Builder::close() {
-  Open closed = std::move(open_.back());
-  open_.pop_back();
+Statements Builder::take() {
+  Open& closed = open_.back();
   if (closed.is_loop) --loops_around_;
   if (closed.nest) in_nest_ = false;
   for (Statement& s : closed.body) closed.loads.push_back(std::move(s));
-  closed.body = std::move(closed.loads);
+  Statements taken = std::move(closed.loads);
+  open_.pop_back();
+  return taken;
+}
+
+void Builder::close() {
+  Open closed = std::move(open_.back());
+  open_.back() = {.what = {},
+                  .loads = std::move(closed.loads),
+                  .body = std::move(closed.body),
+                  .nest = closed.nest,
+                  .is_loop = closed.is_loop};
+  closed.body = take();
   if (closed.is_loop && closed.body.empty()) return;
   Statements& around = open_.back().body;
   // A nest that has no names of its own needs no braces.

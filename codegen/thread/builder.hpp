@@ -84,6 +84,11 @@ class Builder {
   /// A block without braces: what is placed around it stands before all that is added to it.
   void open_splice(Depends introduces);
   void close();
+  /// Closes the innermost block and gives what is in it, which stands nowhere then.
+  Statements take();
+  void add_all(Statements list) {
+    for (Statement& s : list) add_statement(std::move(s));
+  }
   /// All blocks inside of the innermost nest.
   void close_nest_loops() {
     while (!open_.back().nest) close();

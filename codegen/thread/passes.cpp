@@ -139,6 +139,7 @@ class Verify {
   void visit(const Statements& list) {
     std::vector<VariableId> here;
     for (const Statement& s : list) {
+      if (std::holds_alternative<Else>(s.what)) apart(list, s);
       for_each_expr(s, [&](ExprId e) {
         uses(e, s, std::get_if<For>(&s.what));
         pure(e, s.at);
@@ -168,6 +169,24 @@ class Verify {
     for_each_variable(p_.exprs, e, [&](VariableId v) {
       if (!declared_[index(v)] && !(loop && loop->counter == v))
         fail(s.at, "'{}' is used out of its scope", p_.exprs[v].name);
+    });
+  }
+
+  // Threads of a group that wait for each other may have gone different ways.
+  void apart(const Statements& list, const Statement& otherwise) {
+    const If* const before =
+        &otherwise == &list.front() ? nullptr : std::get_if<If>(&(&otherwise - 1)->what);
+    if (before == nullptr) fail(otherwise.at, "an else without an if{}", "");
+    if (waits(before->body) || waits(*body_of(otherwise)))
+      fail(otherwise.at, "threads wait for those that went another way{}", "");
+  }
+
+  static bool waits(const Statements& list) {
+    return std::ranges::any_of(list, [](const Statement& s) {
+      const Call* const call = std::get_if<Call>(&s.what);
+      const Statements* const body = body_of(s);
+      return std::holds_alternative<Sync>(s.what) || (body != nullptr && waits(*body)) ||
+             (call != nullptr && device::info(call->function).effects.by != device::Group::thread);
     });
   }
 

@@ -50,6 +50,12 @@ struct If {
   bool short_form = false;
 };
 
+/// What happens where the condition of the If before it does not hold. Nobody waits for other
+/// threads in it, nor in that If.
+struct Else {
+  Statements body;
+};
+
 /// for (i32 counter = low; counter < high; counter = next).
 struct For {
   VariableId counter = no_variable;
@@ -129,8 +135,8 @@ struct Comment {
 };
 
 struct Statement {
-  std::variant<Let, Declare, Assign, Block, If, For, Load, Store, Flush, Call, Check, CheckRange,
-               Sync, Comment>
+  std::variant<Let, Declare, Assign, Block, If, Else, For, Load, Store, Flush, Call, Check,
+               CheckRange, Sync, Comment>
       what = Sync{};
   Location at = {};
 };
@@ -139,6 +145,7 @@ struct Statement {
 inline Statements* body_of(Statement& s) {
   if (Block* b = std::get_if<Block>(&s.what)) return &b->body;
   if (If* i = std::get_if<If>(&s.what)) return &i->body;
+  if (Else* e = std::get_if<Else>(&s.what)) return &e->body;
   if (For* f = std::get_if<For>(&s.what)) return &f->body;
   return nullptr;
 }
@@ -171,6 +178,14 @@ void for_each_expr(const Statement& s, F&& f);
 void place_barriers(Program& p);
 /// Leaves out names that nobody uses.
 void drop_unused(Program& p);
+/// One loop where two that are unrolled count the elements of arrays together; values of one use
+/// stand where they are used.
+void join_loops(Program& p);
+/// Folds over unrolled loops begin with their first element.
+void begin_folds(Program& p);
+/// What an unrolled loop that stores loads of memory that nobody writes, it loads before it stores
+/// for the first time.
+void load_first(Program& p);
 /// Numbers the temporaries, by where they stand.
 void number_temporaries(Program& p);
 /// InternalError where a variable is used out of its scope, declared twice, or written as a
@@ -202,6 +217,7 @@ void for_each_expr(const Statement& s, F&& f) {
     }
     void operator()(const Assign& x) const { given(x.to, x.value); }
     void operator()(const Block&) const {}
+    void operator()(const Else&) const {}
     void operator()(const If& x) const { given(x.condition); }
     void operator()(const For& x) const { given(x.low, x.high, x.next); }
     void operator()(const Load& x) const { detail::exprs_of(x.access, f); }

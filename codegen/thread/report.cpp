@@ -37,7 +37,8 @@ class Reader {
                               count(x.condition, times);
                               visit(x.body, times);
                             },
-                            [&](const For& x) { loop(x, times); },
+                            // Most blocks are whole.
+                            [](const Else&) {}, [&](const For& x) { loop(x, times); },
                             [&](const Load& x) { access(x.access, x.access.place, false, times); },
                             [&](const Store& x) { access(x.access, x.access.place, true, times); },
                             [&](const Flush& x) {

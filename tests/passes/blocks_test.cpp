@@ -116,3 +116,109 @@ TEST_CASE("parts of coordinates that differ have names that differ") {
   CHECK(occurrences(text, "const i32 i = ") == 1);
   CHECK(occurrences(text, "const i32 i_b = ") == 1);
 }
+
+// ---- loops
+
+TEST_CASE("a fold over registers begins with the first of them") {
+  const std::string text = emitted(whole({"f32[1,1024]"}, {"f32[1]", "f32[1,1024]"}, R"(
+  %3: f32[1,1024] = load %0
+  %4: f32[1] = reduce_max %3 [1]
+  store %1, %4
+  %5: f32[1,1024] = exp %3
+  store %2, %5)"));
+  CHECK_THAT(text, Shows({"f32 acc = v1[0];",
+                          "r = 1; r < 8; ++r) acc = pl::fold(pl::Max(), acc, v1[r]);"}));
+}
+
+TEST_CASE("a sum of floats begins with 0, which makes a 0 of -0") {
+  const auto text = [](const std::string& t) {
+    const std::string type = t + "[1,1024]";
+    return emitted(whole({type}, {t + "[1]", type},
+                         "  %3: " + type + " = load %0\n  %4: " + t +
+                             "[1] = reduce_sum %3 [1]\n  store %1, %4\n"
+                             "  store %2, %3"));
+  };
+  CHECK_THAT(text("f32"), Shows({"f32 acc = 0.0f;", "r = 0; r < 8;"}));
+  CHECK_THAT(text("i32"), Shows({"i32 acc = v1[0];", "r = 1; r < 8;"}));
+}
+
+TEST_CASE("a fold in a loop at run time begins with its identity") {
+  CHECK_THAT(emitted(by_warps(4, whole({"f32[1,1048576]"}, {"f32[1]"}, R"(
+  %2: f32[1,1048576] = load %0
+  %3: f32[1] = reduce_max %2 [1]
+  store %1, %3)"))),
+             Shows({"f32 acc = pl::min_value<f32>();", "PL_NOUNROLL for"}));
+}
+
+TEST_CASE("elements that are computed alike are counted by one loop") {
+  const std::string text =
+      emitted(whole({"f32[1,1024]"}, {"f32[1]", "f32[1,1024]", "f32[1,1024]"}, R"(
+  %4: f32[1,1024] = load %0
+  %5: f32[1] = reduce_sum %4 [1]
+  store %1, %5
+  %6: f32[1,1024] = exp %4
+  store %2, %6
+  store %3, %6)"));
+  CHECK_THAT(text, Shows({"PL_UNROLL for (i32 r = 0; r < 8; ++r) v", "[r] = pl::exp(v", "[r]);"}));
+}
+
+TEST_CASE("all that a pass reads it reads before it stores for the first time") {
+  const auto text = [](const std::string& n) {
+    const std::string type = "f32[" + n + "]";
+    return emitted(
+        by_warps(4, whole({type, type}, {type},
+                          "  %3: " + type + " = load %0\n  %4: " + type +
+                              " = load %1\n  %5: " + type + " = add %3, %4\n  store %2, %5")));
+  };
+  CHECK_THAT(text("1024"),
+             Shows({"f32 a0[8];", "f32 a1[8];", "ri < 2;", "load_global_nc<4>(a0 + ri * 4,",
+                    "load_global_nc<4>(a1 + ri * 4,", "}", "ri < 2;",
+                    "o2[e] = a0[ri * 4 + e] + "
+                    "a1[ri * 4 + e];",
+                    "store_global<4>"}));
+  // More than 32 registers would wait for it.
+  CHECK_THAT(text("4096"), Shows({"f32 a0[4];", "load_global_nc", "store_global"}));
+}
+
+// ---- rows that end between two vectors of a thread
+
+namespace {
+
+/// The fold of a row of `n`, which is also kept, and a square of it.
+std::string row(const std::string& n, const std::string& fold, const std::string& value = "%3") {
+  const std::string type = "f32[1," + n + "]";
+  return emitted(
+      by_warps(4, whole({type}, {"f32[1]", type},
+                        "  %3: " + type + " = load %0\n  %6: " + type +
+                            " = mul %3, %3\n  %7: i32[1," + n + "] = iota [1]\n  %8: " + type +
+                            " = cast %7\n  %9: " + type + " = add %3, %8\n  %4: f32[1] = " + fold +
+                            " " + value + " [1]\n  store %1, %4\n  store %2, %3")));
+}
+
+}  // namespace
+
+TEST_CASE("a vector beyond a row's end is the thread's first again, and not stored") {
+  const std::string text = row("1000", "reduce_max");
+  CHECK_THAT(text, Shows({"load_global_nc<4>(v1 + rj * 4, w0 + (j + (j + rj * 512 < 1000 ? ",
+                          "acc = pl::fold(pl::Max(), acc, v1[", "store_global<4>",
+                          "j + rj * 512 < 1000);"}));
+  CHECK(occurrences(text, "pl::min_value") == 0);
+}
+
+TEST_CASE("a sum leaves out what is read again, a vector at a time") {
+  CHECK_THAT(row("1000", "reduce_sum", "%6"),
+             Shows({"f32 part = v1[rj * 4] * v1[rj * 4];",
+                    "acc = pl::fold(pl::Sum(), acc, j + rj * 512 < 1000 ? part : 0.0f);"}));
+}
+
+TEST_CASE("the greatest of what depends on where it stands leaves out what is beyond the row") {
+  CHECK_THAT(row("1000", "reduce_max", "%9"),
+             Shows({"j + rj * 512 < 1000 ? part : pl::min_value<f32>()"}));
+}
+
+TEST_CASE("a row that ends within a thread's first vectors, or within a vector, is tested") {
+  CHECK_THAT(row("500", "reduce_max"), Shows({"load_global_nc<4>(v1, w0 + j, j < 500)"}));
+  const std::string odd = row("1001", "reduce_max");
+  CHECK(occurrences(odd, "? (rj") == 0);
+  CHECK(occurrences(odd, "pl::min_value") > 0);
+}

@@ -99,8 +99,8 @@ TEST_CASE("a quotient's dividend may be a quotient, and its user need not be the
   %11: f32[4,256] = div %10, %6
   %12: f32[4,256] = mul %11, %8
   store %3, %12)"));
-  CHECK_THAT(text, Shows({"pl::exp(", "pl::div_all<4>(q3, q3, a1);", "pl::div_all<4>(q4, q3, a1);",
-                          "q4[e] * "}));
+  CHECK_THAT(text, Shows({"pl::exp(", "pl::div_all<4>(q3, q3, a1[ri]);",
+                          "pl::div_all<4>(q4, q3, a1[ri]);", "q4[e] * "}));
 }
 
 TEST_CASE("a part of a sum of what is not below 0 is known to be no larger") {

@@ -15,44 +15,31 @@ PL_KERNEL(128) layer_norm_kernel(const f32* in0, const f32* in1, f32* out0, i64 
   f32 v2[1];
   {
     f32 acc = 0.0f;
-    PL_UNROLL for (i32 rj = 0; rj < 6; ++rj) {
-      PL_UNROLL for (i32 e = 0; e < 4; ++e) {
-        acc = pl::fold(pl::Sum(), acc, v3[rj * 4 + e]);
-      }
-    }
+    PL_UNROLL for (i32 r = 0; r < 24; ++r) acc = pl::fold(pl::Sum(), acc, v3[r]);
     acc = pl::reduce_lanes<31>(acc, pl::Sum());
     v2[0] = acc;
   }
   f32 v1[24];
   {
     const f32 x0 = pl::div_by(v2[0], 768.0f, 0x1.5555555555555p-10);
-    PL_UNROLL for (i32 rj = 0; rj < 6; ++rj) {
-      PL_UNROLL for (i32 e = 0; e < 4; ++e) {
-        const f32 x1 = v3[rj * 4 + e] - x0;
-        v1[rj * 4 + e] = x1;
-      }
-    }
+    PL_UNROLL for (i32 r = 0; r < 24; ++r) v1[r] = v3[r] - x0;
   }
   f32 v0[1];
   {
     f32 acc = 0.0f;
-    PL_UNROLL for (i32 rj = 0; rj < 6; ++rj) {
-      PL_UNROLL for (i32 e = 0; e < 4; ++e) {
-        acc = pl::fold(pl::Sum(), acc, v1[rj * 4 + e] * v1[rj * 4 + e]);
-      }
-    }
+    PL_UNROLL for (i32 r = 0; r < 24; ++r) acc = pl::fold(pl::Sum(), acc, v1[r] * v1[r]);
     acc = pl::reduce_lanes<31>(acc, pl::Sum());
     v0[0] = acc;
   }
   {
     const f32 x0 = pl::rsqrt(pl::div_by(v0[0], 768.0f, 0x1.5555555555555p-10) + 0x1.4f8b58p-17f);
+    f32 a1[24];
     PL_UNROLL for (i32 rj = 0; rj < 6; ++rj) {
-      f32 a1[4];
-      pl::load_global_nc<4>(a1, w1 + (j + rj * 128));
+      pl::load_global_nc<4>(a1 + rj * 4, w1 + (j + rj * 128));
+    }
+    PL_UNROLL for (i32 rj = 0; rj < 6; ++rj) {
       f32 o2[4];
-      PL_UNROLL for (i32 e = 0; e < 4; ++e) {
-        o2[e] = (v1[rj * 4 + e] * x0) * a1[e];
-      }
+      PL_UNROLL for (i32 e = 0; e < 4; ++e) o2[e] = (v1[rj * 4 + e] * x0) * a1[rj * 4 + e];
       pl::store_global<4>(w2 + (j + rj * 128 + i * 768), o2, i < size0);
     }
   }

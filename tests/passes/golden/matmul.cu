@@ -23,37 +23,37 @@ PL_KERNEL(128) matmul_kernel(const f32* in0, const f32* in1, f32* out0, i64 s0) 
     const i32 v5 = p2;
     const bool v4 = v5 == 0;
     if (v4) {
-      PL_UNROLL for (i32 ri = 0; ri < 4; ++ri) {
-        PL_UNROLL for (i32 rj = 0; rj < 2; ++rj) {
-          PL_UNROLL for (i32 e = 0; e < 4; ++e) {
-            v0[ri * 8 + rj * 4 + e] = 0.0f;
-          }
-        }
-      }
+      PL_UNROLL for (i32 r = 0; r < 32; ++r) v0[r] = 0.0f;
       v0_stored = true;
     }
     const i32 v3 = pl::mul(v5, 32);
     const i32 sx0 = pl::sub(700, v3);
     const i32 v2 = sx0;
     pl::warpgroup_sync();
-    PL_UNROLL for (i32 ri = 0; ri < 4; ++ri) {
-      f32 a0[4];
-      pl::load_global_nc<4>(a0, w0 + (j + i * 700 + ri * 11200), j < size2 && i + ri * 16 < size0);
-      f32 o1[4];
-      PL_UNROLL for (i32 e = 0; e < 4; ++e) {
-        o1[e] = ((j + e) < v2) ? a0[e] : 0.0f;
+    {
+      f32 a0[16];
+      PL_UNROLL for (i32 ri = 0; ri < 4; ++ri) {
+        pl::load_global_nc<4>(a0 + ri * 4, w0 + (j + i * 700 + ri * 11200), j < size2 && i + ri * 16 < size0);
       }
-      pl::store_shared<4>(smem + (j + i * 36 + ri * 576) * 4, o1);
+      PL_UNROLL for (i32 ri = 0; ri < 4; ++ri) {
+        f32 o1[4];
+        PL_UNROLL for (i32 e = 0; e < 4; ++e) {
+          o1[e] = ((j + e) < v2) ? a0[ri * 4 + e] : 0.0f;
+        }
+        pl::store_shared<4>(smem + (j + i * 36 + ri * 576) * 4, o1);
+      }
     }
-    PL_UNROLL for (i32 ri = 0; ri < 4; ++ri) {
-      f32 a0[4];
-      pl::load_global_nc<4>(a0, w1 + (j_b + i_b * 300 + ri * 2400), j_b < size1 && i_b + ri * 8 < size2);
-      const bool x1 = (i_b + ri * 8) < v2;
-      f32 o2[4];
-      PL_UNROLL for (i32 e = 0; e < 4; ++e) {
-        o2[e] = x1 ? a0[e] : 0.0f;
+    {
+      f32 a0[16];
+      PL_UNROLL for (i32 ri = 0; ri < 4; ++ri) {
+        pl::load_global_nc<4>(a0 + ri * 4, w1 + (j_b + i_b * 300 + ri * 2400), j_b < size1 && i_b + ri * 8 < size2);
       }
-      pl::store_shared<4>(smem + 9216 + (j_b + i_b * 68 + ri * 544) * 4, o2);
+      PL_UNROLL for (i32 ri = 0; ri < 4; ++ri) {
+        const bool x1 = (i_b + ri * 8) < v2;
+        f32 o2[4];
+        PL_UNROLL for (i32 e = 0; e < 4; ++e) o2[e] = x1 ? a0[ri * 4 + e] : 0.0f;
+        pl::store_shared<4>(smem + 9216 + (j_b + i_b * 68 + ri * 544) * 4, o2);
+      }
     }
     pl::warpgroup_sync();
     pl::check(v0_stored, "outputs[0] is read before anything was stored there");

@@ -22,38 +22,36 @@ PL_KERNEL(256) matmul_kernel(const f16* in0, const f16* in1, f32* out0) {
     const i32 v4 = p2;
     const bool v3 = v4 == 0;
     if (v3) {
-      PL_UNROLL for (i32 ri = 0; ri < 2; ++ri) {
-        PL_UNROLL for (i32 rj = 0; rj < 8; ++rj) {
-          PL_UNROLL for (i32 g = 0; g < 2; ++g) {
-            PL_UNROLL for (i32 e = 0; e < 2; ++e) {
-              v0[ri * 32 + rj * 4 + g * 2 + e] = 0.0f;
-            }
-          }
-        }
-      }
+      PL_UNROLL for (i32 r = 0; r < 64; ++r) v0[r] = 0.0f;
       v0_stored = true;
     }
     const i32 sx0 = pl::mul(v4, 32);
     const i32 v2 = sx0;
     pl::program_sync<8>();
-    PL_UNROLL for (i32 ri = 0; ri < 2; ++ri) {
-      f16 a0[8];
-      pl::load_global_nc<8>(a0, w0 + (j_b + i_b * 256 + ri * 16384));
-      f16 o1[8];
-      PL_UNROLL for (i32 e = 0; e < 8; ++e) {
-        o1[e] = (pl::add(j_b + e, v2) < 256) ? a0[e] : pl::to<f16>(0.0f);
+    {
+      f16 a0[16];
+      PL_UNROLL for (i32 ri = 0; ri < 2; ++ri) {
+        pl::load_global_nc<8>(a0 + ri * 8, w0 + (j_b + i_b * 256 + ri * 16384));
       }
-      pl::store_shared<8>(smem + (j_b + i_b * 40 + ri * 2560) * 2, o1);
+      PL_UNROLL for (i32 ri = 0; ri < 2; ++ri) {
+        f16 o1[8];
+        PL_UNROLL for (i32 e = 0; e < 8; ++e) {
+          o1[e] = (pl::add(j_b + e, v2) < 256) ? a0[ri * 8 + e] : pl::to<f16>(0.0f);
+        }
+        pl::store_shared<8>(smem + (j_b + i_b * 40 + ri * 2560) * 2, o1);
+      }
     }
-    PL_UNROLL for (i32 ri = 0; ri < 2; ++ri) {
-      f16 a0[8];
-      pl::load_global_nc<8>(a0, w1 + (j_c + i_c * 1024 + ri * 16384));
-      const bool x1 = pl::add(i_c + ri * 16, v2) < 256;
-      f16 o2[8];
-      PL_UNROLL for (i32 e = 0; e < 8; ++e) {
-        o2[e] = x1 ? a0[e] : pl::to<f16>(0.0f);
+    {
+      f16 a0[16];
+      PL_UNROLL for (i32 ri = 0; ri < 2; ++ri) {
+        pl::load_global_nc<8>(a0 + ri * 8, w1 + (j_c + i_c * 1024 + ri * 16384));
       }
-      pl::store_shared<8>(smem + 10240 + (j_c + i_c * 136 + ri * 2176) * 2, o2);
+      PL_UNROLL for (i32 ri = 0; ri < 2; ++ri) {
+        const bool x1 = pl::add(i_c + ri * 16, v2) < 256;
+        f16 o2[8];
+        PL_UNROLL for (i32 e = 0; e < 8; ++e) o2[e] = x1 ? a0[ri * 8 + e] : pl::to<f16>(0.0f);
+        pl::store_shared<8>(smem + 10240 + (j_c + i_c * 136 + ri * 2176) * 2, o2);
+      }
     }
     pl::program_sync<8>();
     pl::check(v0_stored, "outputs[0] is read before anything was stored there");

@@ -20,38 +20,36 @@ PL_KERNEL(128) matmul_kernel(const bf16* in0, const bf16* in1, f32* out0) {
     const i32 v4 = p2;
     const bool v3 = v4 == 0;
     if (v3) {
-      PL_UNROLL for (i32 ri = 0; ri < 2; ++ri) {
-        PL_UNROLL for (i32 rj = 0; rj < 4; ++rj) {
-          PL_UNROLL for (i32 g = 0; g < 2; ++g) {
-            PL_UNROLL for (i32 e = 0; e < 2; ++e) {
-              v0[ri * 16 + rj * 4 + g * 2 + e] = 0.0f;
-            }
-          }
-        }
-      }
+      PL_UNROLL for (i32 r = 0; r < 32; ++r) v0[r] = 0.0f;
       v0_stored = true;
     }
     const i32 v2 = pl::mul(v4, 32);
     pl::warpgroup_sync();
-    PL_UNROLL for (i32 ri = 0; ri < 2; ++ri) {
-      bf16 a0[8];
-      pl::load_global_nc<8>(a0, w0 + (j_b + i_b * 256 + ri * 8192));
-      bf16 o1[8];
-      PL_UNROLL for (i32 e = 0; e < 8; ++e) {
-        const bool x2 = pl::add(j_b + e, v2) < 256;
-        o1[e] = x2 ? a0[e] : pl::to<bf16>(0.0f);
+    {
+      bf16 a0[16];
+      PL_UNROLL for (i32 ri = 0; ri < 2; ++ri) {
+        pl::load_global_nc<8>(a0 + ri * 8, w0 + (j_b + i_b * 256 + ri * 8192));
       }
-      pl::store_shared<8>(smem + (j_b + i_b * 40 + ri * 1280) * 2, o1);
+      PL_UNROLL for (i32 ri = 0; ri < 2; ++ri) {
+        bf16 o1[8];
+        PL_UNROLL for (i32 e = 0; e < 8; ++e) {
+          o1[e] = (pl::add(j_b + e, v2) < 256) ? a0[ri * 8 + e] : pl::to<bf16>(0.0f);
+        }
+        pl::store_shared<8>(smem + (j_b + i_b * 40 + ri * 1280) * 2, o1);
+      }
     }
-    PL_UNROLL for (i32 ri = 0; ri < 2; ++ri) {
-      bf16 a0[8];
-      pl::load_global_nc<8>(a0, w1 + (j_b + i_b * 256 + ri * 8192));
-      bf16 o1[8];
-      PL_UNROLL for (i32 e = 0; e < 8; ++e) {
-        const bool x2 = pl::add(j_b + e, v2) < 256;
-        o1[e] = x2 ? a0[e] : pl::to<bf16>(0.0f);
+    {
+      bf16 a0[16];
+      PL_UNROLL for (i32 ri = 0; ri < 2; ++ri) {
+        pl::load_global_nc<8>(a0 + ri * 8, w1 + (j_b + i_b * 256 + ri * 8192));
       }
-      pl::store_shared<8>(smem + 5120 + (j_b + i_b * 40 + ri * 1280) * 2, o1);
+      PL_UNROLL for (i32 ri = 0; ri < 2; ++ri) {
+        bf16 o1[8];
+        PL_UNROLL for (i32 e = 0; e < 8; ++e) {
+          o1[e] = (pl::add(j_b + e, v2) < 256) ? a0[ri * 8 + e] : pl::to<bf16>(0.0f);
+        }
+        pl::store_shared<8>(smem + 5120 + (j_b + i_b * 40 + ri * 1280) * 2, o1);
+      }
     }
     pl::warpgroup_sync();
     pl::check(v0_stored, "outputs[0] is read before anything was stored there");

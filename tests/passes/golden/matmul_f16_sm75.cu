@@ -25,38 +25,36 @@ PL_KERNEL(128) matmul_kernel(const f16* in0, const f16* in1, f32* out0) {
     const i32 v4 = p2;
     const bool v3 = v4 == 0;
     if (v3) {
-      PL_UNROLL for (i32 ri = 0; ri < 2; ++ri) {
-        PL_UNROLL for (i32 rj = 0; rj < 4; ++rj) {
-          PL_UNROLL for (i32 g = 0; g < 2; ++g) {
-            PL_UNROLL for (i32 e = 0; e < 2; ++e) {
-              v0[ri * 16 + rj * 4 + g * 2 + e] = 0.0f;
-            }
-          }
-        }
-      }
+      PL_UNROLL for (i32 r = 0; r < 32; ++r) v0[r] = 0.0f;
       v0_stored = true;
     }
     const i32 sx0 = pl::mul(v4, 32);
     const i32 v2 = sx0;
     pl::warpgroup_sync();
-    PL_UNROLL for (i32 ri = 0; ri < 4; ++ri) {
-      f16 a0[4];
-      pl::load_global_nc<4>(a0, w0 + (j_b + i_b * 300 + ri * 4800), j_b < size2 && i_b + ri * 16 < size0);
-      f16 o1[4];
-      PL_UNROLL for (i32 e = 0; e < 4; ++e) {
-        o1[e] = (pl::add(j_b + e, v2) < 300) ? a0[e] : pl::to<f16>(0.0f);
+    {
+      f16 a0[16];
+      PL_UNROLL for (i32 ri = 0; ri < 4; ++ri) {
+        pl::load_global_nc<4>(a0 + ri * 4, w0 + (j_b + i_b * 300 + ri * 4800), j_b < size2 && i_b + ri * 16 < size0);
       }
-      pl::store_shared<4>(smem + (j_b + i_b * 40 + ri * 640) * 2, o1);
+      PL_UNROLL for (i32 ri = 0; ri < 4; ++ri) {
+        f16 o1[4];
+        PL_UNROLL for (i32 e = 0; e < 4; ++e) {
+          o1[e] = (pl::add(j_b + e, v2) < 300) ? a0[ri * 4 + e] : pl::to<f16>(0.0f);
+        }
+        pl::store_shared<4>(smem + (j_b + i_b * 40 + ri * 640) * 2, o1);
+      }
     }
-    PL_UNROLL for (i32 ri = 0; ri < 4; ++ri) {
-      f16 a0[4];
-      pl::load_global_nc<4>(a0, w1 + (j_c + i_c * 700 + ri * 5600), j_c < size1 && i_c + ri * 8 < size2);
-      const bool x1 = pl::add(i_c + ri * 8, v2) < 300;
-      f16 o2[4];
-      PL_UNROLL for (i32 e = 0; e < 4; ++e) {
-        o2[e] = x1 ? a0[e] : pl::to<f16>(0.0f);
+    {
+      f16 a0[16];
+      PL_UNROLL for (i32 ri = 0; ri < 4; ++ri) {
+        pl::load_global_nc<4>(a0 + ri * 4, w1 + (j_c + i_c * 700 + ri * 5600), j_c < size1 && i_c + ri * 8 < size2);
       }
-      pl::store_shared<4>(smem + 5120 + (j_c + i_c * 72 + ri * 576) * 2, o2);
+      PL_UNROLL for (i32 ri = 0; ri < 4; ++ri) {
+        const bool x1 = pl::add(i_c + ri * 8, v2) < 300;
+        f16 o2[4];
+        PL_UNROLL for (i32 e = 0; e < 4; ++e) o2[e] = x1 ? a0[ri * 4 + e] : pl::to<f16>(0.0f);
+        pl::store_shared<4>(smem + 5120 + (j_c + i_c * 72 + ri * 576) * 2, o2);
+      }
     }
     pl::warpgroup_sync();
     pl::check(v0_stored, "outputs[0] is read before anything was stored there");

@@ -9,9 +9,7 @@ PL_KERNEL(128) rotate_kernel(const f32* in0, f32* out0) {
     f32 a0[4];
     pl::load_global<4>(a0, w0 + (j + i * 256 + ri * 512));
     f32 o1[4];
-    PL_UNROLL for (i32 e = 0; e < 4; ++e) {
-      o1[e] = a0[e];
-    }
+    PL_UNROLL for (i32 e = 0; e < 4; ++e) o1[e] = a0[e];
     pl::store_shared<4>(smem + (j + i * 256 + ri * 512) * 4, o1);
   }
   pl::warpgroup_sync();

@@ -11,31 +11,18 @@ PL_KERNEL(256) softmax_kernel(const f32* in0, f32* out0, i64 s0) {
   }
   f32 v2;
   {
-    f32 acc = pl::min_value<f32>();
-    PL_UNROLL for (i32 rj = 0; rj < 4; ++rj) {
-      PL_UNROLL for (i32 e = 0; e < 4; ++e) {
-        acc = pl::fold(pl::Max(), acc, v3[rj * 4 + e]);
-      }
-    }
+    f32 acc = v3[0];
+    PL_UNROLL for (i32 r = 1; r < 16; ++r) acc = pl::fold(pl::Max(), acc, v3[r]);
     acc = pl::reduce_lanes<31>(acc, pl::Max());
     acc = pl::reduce_warps<7, 0, 1, 8>(acc, smem, pl::Max());
     v2 = acc;
   }
   f32 v1[16];
-  PL_UNROLL for (i32 rj = 0; rj < 4; ++rj) {
-    PL_UNROLL for (i32 e = 0; e < 4; ++e) {
-      const f32 x0 = pl::exp_nonpositive(v3[rj * 4 + e] - v2);
-      v1[rj * 4 + e] = x0;
-    }
-  }
+  PL_UNROLL for (i32 r = 0; r < 16; ++r) v1[r] = pl::exp_nonpositive(v3[r] - v2);
   f32 v0;
   {
     f32 acc = 0.0f;
-    PL_UNROLL for (i32 rj = 0; rj < 4; ++rj) {
-      PL_UNROLL for (i32 e = 0; e < 4; ++e) {
-        acc = pl::fold(pl::Sum(), acc, v1[rj * 4 + e]);
-      }
-    }
+    PL_UNROLL for (i32 r = 0; r < 16; ++r) acc = pl::fold(pl::Sum(), acc, v1[r]);
     acc = pl::reduce_lanes<31>(acc, pl::Sum());
     acc = pl::reduce_warps<7, 0, 1, 8>(acc, smem + 32, pl::Sum());
     v0 = acc;

@@ -1,0 +1,153 @@
+// Blocks that are wholly inside of their arrays, as most are, take a way without tests: one branch,
+// the same for all threads of a program.
+#include <algorithm>
+
+#include "codegen/base/overloaded.hpp"
+#include "codegen/expand/nest.hpp"
+#include "codegen/layout/constructors.hpp"
+
+namespace palladium::expand {
+
+using graph::MemoryView;
+using passes::Residency;
+using passes::Window;
+
+namespace {
+
+// What a nest may hold that is written twice: elements of a thread, reads of memory, conditions.
+constexpr std::int64_t most_elements = 64;
+constexpr std::size_t most_windows = 5, most_conditions = 4;
+
+}  // namespace
+
+const passes::BlockNames& Nest::block(int window) {
+  const passes::BlockNames& names = x_.windows_[static_cast<std::size_t>(window)];
+  if (!whole_) return names;
+  const auto [it, is_new] = whole_blocks_.try_emplace(window, names);
+  if (is_new) {
+    std::ranges::fill(it->second.size, no_expr);
+    std::ranges::fill(it->second.from, no_expr);
+  }
+  return it->second;
+}
+
+// The windows that the pass accesses; none of a pass that is part of a product or of a fold.
+std::vector<int> Nest::windows_of_pass() const {
+  std::vector<int> windows;
+  const auto accessed = [&](ValueId access) {
+    windows.push_back(l_.window_of[index(g_.root(g_[access].args[0]))]);
+  };
+  int assigned = -1;
+  const bool wanted = std::visit(
+      Overloaded{[&](const passes::Assign& s) { return assigned = s.storage, true; },
+                 [&](const passes::Store& s) { return accessed(s.inst), true; },
+                 [&](const passes::Fill& s) { return windows.push_back(s.window), true; },
+                 [&](const passes::Flush& s) { return windows.push_back(s.window), true; },
+                 [](const auto&) { return false; }},
+      pass_->sink);
+  if (!wanted) return {};
+  if (pass_->value != graph::no_value)
+    passes::for_each_leaf(
+        l_, pass_->value, passes::identity_map(pass_->layout.rank()),
+        assigned >= 0 && enters(assigned), [&](ValueId leaf, const DimMap&, int storage) {
+          const bool load = g_[leaf].op == graph::Op::Load || g_[leaf].op == graph::Op::Swap;
+          if (load && (storage < 0 || l_.storage_of[index(leaf)] != storage)) accessed(leaf);
+        });
+  return windows;
+}
+
+bool Nest::is_small() const {
+  std::int64_t elements = std::int64_t{1} << pass_->layout.reg.size();
+  for (int d = 0; d < pass_->layout.rank(); ++d) {
+    const auto at = static_cast<std::size_t>(d);
+    if (at >= pass_->rolled.size() || !pass_->rolled[at]) elements *= pass_->layout.repetitions(d);
+  }
+  return elements <= most_elements;
+}
+
+// What holds where all blocks of the pass are whole; no_expr where none can be, where they always
+// are, or where to ask does not pay.
+ExprId Nest::wholeness() {
+  const std::vector<int> windows = windows_of_pass();
+  if (windows.size() > most_windows || !is_small()) return no_expr;
+  std::vector<ExprId> conditions;
+  const auto require = [&](ExprId x, std::int64_t n) {
+    const thread::Facts known = e_.facts(x);
+    if (known.low == n && known.high == n) return;
+    const ExprId holds = e_.plain(Operator::equal, x, e_.number(n), bool_);
+    if (std::ranges::find(conditions, holds) == conditions.end()) conditions.push_back(holds);
+  };
+  for (const int w : windows) {
+    if (l_.windows[w].mapping < 0) continue;
+    const BlockMapping& m = g_.mapping.block_mappings[l_.windows[w].mapping];
+    const passes::BlockNames& names = x_.windows_[static_cast<std::size_t>(w)];
+    for (std::size_t d = 0; d < m.block_shape.size(); ++d) {
+      if (names.size[d] == no_expr) continue;
+      if (e_.facts(names.size[d]).high < m.block_shape[d].size) return no_expr;
+      require(names.size[d], m.block_shape[d].size);
+      if (names.from[d] != no_expr) require(names.from[d], 0);
+    }
+  }
+  return conditions.size() <= most_conditions ? e_.all(conditions) : no_expr;
+}
+
+// Whether the pass moves elements from memory to memory: any thread may take any of them.
+bool Nest::streams() const {
+  const auto* store = std::get_if<passes::Store>(&pass_->sink);
+  if (store == nullptr || !copies_.empty()) return false;
+  const auto is_direct = [&](ValueId access) {
+    const Window& w = l_.windows[l_.window_of[index(g_.root(g_[access].args[0]))]];
+    return w.residency == Residency::direct;
+  };
+  bool all = is_direct(store->inst);
+  passes::for_each_leaf(l_, pass_->value, passes::identity_map(pass_->layout.rank()), false,
+                        [&](ValueId, const DimMap&, int storage) {
+                          all &= storage < 0 || l_.storages[storage].place == passes::Place::scalar;
+                        });
+  if (const MemoryView m = MemoryView::of(g_[store->inst]); m.mask != graph::no_value)
+    passes::for_each_leaf(l_, m.mask, passes::identity_map(pass_->layout.rank()), false,
+                          [&](ValueId, const DimMap&, int storage) {
+                            all &=
+                                storage < 0 || l_.storages[storage].place == passes::Place::scalar;
+                          });
+  return all;
+}
+
+// The pass in little text: element by element, neighbours in a warp being neighbours in memory.
+passes::Pass Nest::by_elements() const {
+  passes::Pass p = *pass_;
+  const int warps = p.layout.warps();
+  p.layout = layout::strided(p.domain, 1, p.layout.threads(), warps);
+  p.rolled.assign(p.domain.size(), true);
+  return p;
+}
+
+thread::Statements Nest::variant(const passes::Pass& pass, bool whole, bool& has_parts) {
+  b_.open(thread::Block{});
+  Nest nest(x_, pass);
+  nest.whole_ = whole;
+  nest.expand_pass();
+  has_parts = nest.has_parts_;
+  return b_.take();
+}
+
+void Nest::expand() {
+  declare_sink();
+  const ExprId whole = wholeness();
+  if (whole == no_expr) return expand_pass();
+  bool has_parts = false, still_has = false;
+  thread::Statements ragged = variant(*pass_, false, has_parts);
+  if (!has_parts) return b_.add_all(std::move(ragged));
+  thread::Statements inside = variant(*pass_, true, still_has);
+  if (still_has) return b_.add_all(std::move(ragged));
+  const passes::Pass compact = by_elements();
+  if (streams()) ragged = variant(compact, false, has_parts);
+  b_.open(thread::If{whole, {}});
+  b_.add_all(std::move(inside));
+  b_.close();
+  b_.open(thread::Else{});
+  b_.add_all(std::move(ragged));
+  b_.close();
+}
+
+}  // namespace palladium::expand
