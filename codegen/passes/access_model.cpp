@@ -35,7 +35,7 @@ ExprId AccessModel::let_coordinate(ExprId value) {
   // As in a program, where the name stands in the loop over elements.
   if ((known.depends & thread::on_element) != 0) known.depends |= thread::in_element;
   const ExprId name = unknown(i32, known);
-  definitions_[e_[name].variable] = value;
+  names_[e_[name].variable] = values_of(value);
   return name;
 }
 
@@ -105,23 +105,24 @@ std::optional<layout::AccessCost> AccessModel::cost(ValueId ref, const DimMap& m
   const int width =
       thread::width_of(e_, a, a.bounds, counters_.element, 1 << counters_.vector_bits).width;
   const ExprId offset = e_.sum(a.offset, i64);
-  const std::int64_t first = offset_at(offset, 0);
+  const OfThreads at = values_of(offset);
   std::vector<std::int64_t> distances;
-  for (int b = 0; b < layout::lane_bits; ++b)
-    distances.push_back(std::abs(offset_at(offset, 1 << b) - first) * a.dtype.bytes());
+  for (std::size_t b = 1; b < at.size(); ++b)
+    distances.push_back(std::abs(at[b] - at[0]) * a.dtype.bytes());
   return layout::access_cost(layout, width, a.dtype.bytes(), distances);
 }
 
-// In elements, for a thread in the first turns of its loops.
-std::int64_t AccessModel::offset_at(ExprId offset, int thread) {
-  return thread::evaluate(e_, offset, [&](VariableId v) { return value_of(v, thread); })
-      .value_or(0);
+// In the first turns of the loops.
+AccessModel::OfThreads AccessModel::values_of(ExprId e) const {
+  OfThreads values = {};
+  for (std::size_t t = 0; t < values.size(); ++t)
+    values[t] = thread::evaluate(e_, e, [&](VariableId v) { return value_of(v, t); }).value_or(0);
+  return values;
 }
 
-std::int64_t AccessModel::value_of(VariableId v, int thread) {
-  if (v == e_[thread_].variable) return thread;
-  if (const auto it = definitions_.find(v); it != definitions_.end())
-    return offset_at(it->second, thread);
+std::int64_t AccessModel::value_of(VariableId v, std::size_t thread) const {
+  if (v == e_[thread_].variable) return thread == 0 ? 0 : std::int64_t{1} << (thread - 1);
+  if (const auto it = names_.find(v); it != names_.end()) return it->second[thread];
   const thread::Facts& known = e_[v].facts;
   if (known.depends != 0 || e_[v].type != i64) return std::max<std::int64_t>(0, known.low);
   const std::int64_t by = std::max<std::int64_t>(1, known.multiple);

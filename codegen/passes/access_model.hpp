@@ -2,6 +2,7 @@
 // widths that the program of a thread would have.
 #pragma once
 
+#include <array>
 #include <optional>
 
 #include "codegen/layout/memory.hpp"
@@ -36,15 +37,17 @@ class AccessModel : private Addresses {
 
   thread::ExprId unknown(DType t, const thread::Facts& facts);
   thread::Address place(ValueId ref, const DimMap& map);
-  std::int64_t offset_at(thread::ExprId offset, int thread);
-  std::int64_t value_of(thread::VariableId v, int thread);
+  /// Of thread 0, and of those whose number has one bit set: of each bit of the lane.
+  using OfThreads = std::array<std::int64_t, 1 + layout::lane_bits>;
+  OfThreads values_of(thread::ExprId e) const;
+  std::int64_t value_of(thread::VariableId v, std::size_t thread) const;
 
   thread::Exprs exprs_;
   Indices indices_;
   std::vector<thread::ExprId> symbols_;
-  std::vector<std::optional<BlockNames>> blocks_;             // per window
-  std::map<std::pair<int, int>, thread::ExprId> strides_;     // of block mapping, dimension
-  std::map<thread::VariableId, thread::ExprId> definitions_;  // of coordinates' names
+  std::vector<std::optional<BlockNames>> blocks_;          // per window
+  std::map<std::pair<int, int>, thread::ExprId> strides_;  // of block mapping, dimension
+  std::map<thread::VariableId, OfThreads> names_;          // of coordinates, by thread
   std::map<std::pair<std::int64_t, thread::Depends>, thread::ExprId> counters_of_;
   thread::ExprId thread_ = thread::no_expr;
 
