@@ -252,6 +252,15 @@ std::span<const std::int64_t> hint(const Inst& inst);
 /// What is said, along dimension d, where a value, for which "{}" stands, breaks a hint.
 std::string broken_hint(const Inst& inst, std::size_t d);
 
+/// A fold that keeps its dimensions: of all elements up to each.
+struct ScanView {
+  int dimension = 0;
+  bool reverse = false;  // up to it from the last one
+  static ScanView of(const Inst& scan) {
+    return {static_cast<int>(scan.attr.ints[0]), scan.attr.ints[1] != 0};
+  }
+};
+
 struct DotView {
   ValueId a = no_value, b = no_value;
   bool trans_a = false, trans_b = false;

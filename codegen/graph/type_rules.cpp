@@ -280,6 +280,17 @@ Type rule_reduce(const Context& c) {
   return type;
 }
 
+Type rule_scan(const Context& c) {
+  const Type& from = value(c, 0);
+  expect_ints(c, 2);
+  if (c.ints()[0] < 0 || c.ints()[0] >= static_cast<std::int64_t>(from.shape.size()))
+    c.fail("expected a dimension of " + text(from) + ", given " + std::to_string(c.ints()[0]));
+  if (c.ints()[1] != 0 && c.ints()[1] != 1)
+    c.fail("expected 0 or 1 for the direction, given " + std::to_string(c.ints()[1]));
+  if (from.dtype.is_bool()) c.fail("expected numbers, given " + text(from));
+  return from;
+}
+
 Type rule_dot(const Context& c) {
   const Type& a = value(c, 0);
   const Type& b = value(c, 1);

@@ -1,4 +1,6 @@
 // What the passes ask of operations that fold elements along dimensions.
+#include <algorithm>
+#include <bit>
 #include <numeric>
 
 #include "codegen/base/format.hpp"
@@ -23,6 +25,21 @@ DType accumulator_dtype(const graph::Graph& g, ValueId fold) {
   return fold_of(g[fold].op) == thread::Fold::sum && (t == f16 || t == bf16) ? f32 : t;
 }
 
+namespace {
+
+// A value that no program holds in registers is made tile by tile, in shared memory.
+void share_if_large(Lowered& l, Storage& s) {
+  constexpr std::int64_t comfortable = 64, of_a_multiprocessor = 48 * 1024;
+  const graph::Type type = graph::Type::value(s.dtype, s.shape);
+  if (fits_registers(l, type, comfortable)) return;
+  const std::int64_t most = std::min(max_whole_registers, of_a_multiprocessor / l.threads());
+  if (registers_estimate(type, l.threads()) <= most) return;
+  s.place = Place::shared;
+  s.row_stride = s.shape.back();
+}
+
+}  // namespace
+
 Pass fold_pass(Lowered& l, ValueId v) {
   const graph::Inst& i = l.graph[v];
   const int storage = l.storage_of[index(v)];
@@ -33,6 +50,17 @@ Pass fold_pass(Lowered& l, ValueId v) {
   Storage& s = l.storages[storage];
   s.variable = variable;
   Pass p{.value = i.args[0], .domain = domain, .valid = domain, .variable = variable};
+  const bool scans = i.type.shape.size() == domain.size();
+  if (scans && s.place != Place::scalar) {
+    share_if_large(l, s);
+    const graph::ScanView along = graph::ScanView::of(i);
+    p.sink = Scan{.inst = v,
+                  .storage = storage,
+                  .dimension = along.dimension,
+                  .reverse = along.reverse,
+                  .scratch = scratch};
+    return p;
+  }
   const auto along = graph::dimensions(i);
   s.dropped.assign(along.begin(), along.end());
   if (s.place == Place::scalar) {
@@ -71,6 +99,68 @@ std::int64_t Reduce::scratch_elements(const Lowered& l, const Layout& all) const
   std::int64_t registers = std::int64_t{1} << result.reg.size();
   if (l.storages[storage].place != Place::shared) registers = result.registers();
   return warps ? all.warps() * lanes * registers : 0;
+}
+
+// ---- scans
+
+std::vector<Scan::Level> Scan::levels(const Lowered& l, const Layout& all) const {
+  std::vector<Level> out(1);
+  if (!layout::is_unit(all)) return {};
+  const layout::Bits threads = all.thread();
+  int highest = -1;  // thread bit of the last level
+  for (int p = 0; p < all.tile_bits[static_cast<std::size_t>(dimension)]; ++p) {
+    const std::uint32_t image = 1u << (all.field_shift(dimension) + p);
+    const auto at = std::ranges::find(threads, image);
+    if (at == threads.end()) {
+      out.back().count *= 2;
+      continue;
+    }
+    const int bit = static_cast<int>(at - threads.begin());
+    if (out.size() == 1 || out.back().count > 1 || bit < highest)
+      out.push_back(
+          {.run = out.size() == 1 ? out.back().count : out.back().run * out.back().count});
+    highest = bit;
+    if (bit < layout::lane_bits)
+      out.back().lanes |= 1u << bit;
+    else
+      out.back().warps |= 1u << (bit - layout::lane_bits);
+  }
+  if (l.storages[storage].place != Place::shared) out.back().count *= all.repetitions(dimension);
+  std::uint32_t distinct = 0;
+  for (int b = 0; b < layout::lane_bits; ++b) distinct |= threads[b] != 0 ? 1u << b : 0;
+  for (Level& level : out) level.distinct = distinct &= ~level.lanes;
+  return out;
+}
+
+// A thread adds what is before its runs to every element.
+double Scan::cost(const Lowered& l, const Layout& all) const {
+  constexpr double never = 1e9;
+  const Storage& to = l.storages[storage];
+  const std::vector<Level> steps = levels(l, all);
+  if (steps.empty()) return never;
+  if (to.place == Place::registers && all.registers() * words(to.dtype) > max_whole_registers)
+    return never;
+  double cost = issued(all);
+  for (std::size_t i = 1; i < steps.size(); ++i) {
+    const double runs = issued(all) / static_cast<double>(steps[i].run);
+    cost += issued(all) + 6 * runs * std::popcount(steps[i].lanes);
+    if (steps[i].warps != 0) cost += 60 + 4 * runs * (1 << std::popcount(steps[i].warps));
+  }
+  return cost;
+}
+
+std::int64_t Scan::scratch_elements(const Lowered& l, const Layout& all) const {
+  const bool shared = l.storages[storage].place == Place::shared;
+  const std::int64_t registers = shared ? std::int64_t{1} << all.reg.size() : all.registers();
+  std::int64_t most = 0;
+  for (const Level& level : levels(l, all))
+    if (level.warps != 0)
+      most = std::max(most, registers / level.run * all.warps() << std::popcount(level.distinct));
+  return most;
+}
+
+std::string Scan::along() const {
+  return fmt::format("[{}]{}", dimension, reverse ? " reverse" : "");
 }
 
 }  // namespace palladium::passes

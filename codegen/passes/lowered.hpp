@@ -107,6 +107,28 @@ struct Reduce {
   static constexpr std::int64_t most_registers = 32;  // of the result of a run-time loop
 };
 
+/// storage = value, of each element the fold of all up to it along `dimension`.
+struct Scan {
+  ValueId inst = graph::no_value;
+  int storage = -1;
+  int dimension = 0;
+  bool reverse = false;
+  int scratch = -1;
+
+  /// From the low bits of the coordinate to the high ones: runs of `run` registers are continued
+  /// over lanes and warps that differ in these bits, then over `count` runs of a thread. The first
+  /// level is the runs themselves, `count` long. Lanes that differ in `distinct` still differ then.
+  struct Level {
+    std::int64_t run = 1, count = 1;
+    std::uint32_t lanes = 0, warps = 0, distinct = 0;
+  };
+  /// None where bits of the coordinate are sums of bits.
+  std::vector<Level> levels(const Lowered& l, const layout::Layout& all) const;
+  double cost(const Lowered& l, const layout::Layout& all) const;
+  std::int64_t scratch_elements(const Lowered& l, const layout::Layout& all) const;
+  std::string along() const;  // "[1] reverse"
+};
+
 /// storage = the window's block in global memory.
 struct Fill {
   int window = -1, storage = -1;
@@ -127,7 +149,7 @@ struct Spill {
 /// `scratch` is a fold (folds.cpp): it says what it costs, takes of shared memory and is called,
 /// and how it is expanded stands in a file of codegen/expand.
 #define PALLADIUM_SINKS(of) \
-  of(Assign), of(Stage), of(Store), of(Reduce), of(Fill), of(Flush), of(Spill)
+  of(Assign), of(Stage), of(Store), of(Reduce), of(Scan), of(Fill), of(Flush), of(Spill)
 #define PALLADIUM_SINK(Kind) Kind
 using Sink = std::variant<PALLADIUM_SINKS(PALLADIUM_SINK)>;
 #undef PALLADIUM_SINK

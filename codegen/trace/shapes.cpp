@@ -68,6 +68,17 @@ Value reduce(Op op, const char* what, const Operand& operand, const ReduceOption
       recorder.builder().add(Op::Broadcast, {reduced}, std::move(positions), type, at));
 }
 
+Value scan(Op op, const char* what, const Operand& operand, const CumulativeOptions& options) {
+  const Location at = location(operand);
+  const Value x = resolve(operand);
+  Recorder& recorder = Recorder::current(what, at);
+  const ValueId v = recorder.typed(x, what, at);
+  const std::size_t rank = recorder.graph[v].type.shape.size();
+  Attr attr{normalized(options.axis, rank, what, at), 0};
+  attr.ints.push_back(options.reverse);
+  return recorder.value(recorder.builder().add(op, {v}, std::move(attr), {}, at));
+}
+
 Value reshaped(const Value& x, const Shape& shape, Location at) {
   Recorder& recorder = Recorder::current("reshape", at);
   const ValueId v = recorder.typed(x, "reshape", at);
@@ -189,6 +200,10 @@ Value max(const Operand& x, ReduceOptions options) {
 }
 Value min(const Operand& x, ReduceOptions options) {
   return trace::reduce(Op::ReduceMin, "min", x, options);
+}
+
+Value cumsum(const Operand& x, CumulativeOptions options) {
+  return trace::scan(Op::CumSum, "cumsum", x, options);
 }
 
 Value dot(const Operand& a, const Operand& b, DotOptions options) {

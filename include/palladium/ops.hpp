@@ -78,6 +78,14 @@ PALLADIUM_API Value sum(const Operand& x, ReduceOptions options = {});
 PALLADIUM_API Value max(const Operand& x, ReduceOptions options = {});
 PALLADIUM_API Value min(const Operand& x, ReduceOptions options = {});
 
+struct CumulativeOptions {
+  int axis = 0;
+  bool reverse = false;  ///< from the last element to the first
+};
+/// Each element is the sum of those up to it along the axis; dtype and shape stay. Floats of 16
+/// bits are summed in f32.
+PALLADIUM_API Value cumsum(const Operand& x, CumulativeOptions options = {});
+
 namespace detail {
 template <class T>
 concept IsTraced = std::derived_from<T, Traced>;

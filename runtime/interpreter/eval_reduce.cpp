@@ -1,4 +1,5 @@
-// reduce_sum reduce_max reduce_min: 16-bit floats accumulate in f32 and round once.
+// reduce_sum reduce_max reduce_min cumsum: 16-bit floats accumulate in f32, each result rounds
+// once.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -138,7 +139,45 @@ void reduce(Frame& f, ValueId v, const Inst& inst) {
   });
 }
 
+// In order, along the dimension that lies between `inner` elements and the others.
+template <class T, class A, class Op>
+void scan_along(const T* in, T* out, std::int64_t count, std::int64_t extent, std::int64_t inner,
+                bool reverse) {
+  std::vector<A> folds(static_cast<std::size_t>(inner));
+  for (std::int64_t first = 0; first < count; first += extent * inner) {
+    std::ranges::fill(folds, Op::template identity<A>());
+    for (std::int64_t k = 0; k < extent; ++k) {
+      const std::int64_t at = first + (reverse ? extent - 1 - k : k) * inner;
+      for (std::int64_t i = 0; i < inner; ++i) {
+        A& fold = folds[static_cast<std::size_t>(i)];
+        fold = Op()(fold, static_cast<A>(widen(in[at + i])));
+        if constexpr (is_half<T>) {
+          out[at + i] = narrow<T>(fold);
+        } else {
+          out[at + i] = static_cast<T>(fold);
+        }
+      }
+    }
+  }
+}
+
+template <template <class> class Accept, class Op>
+void scan(Frame& f, ValueId v, const Inst& inst) {
+  const graph::ScanView view = graph::ScanView::of(inst);
+  const graph::Extents& shape = inst.type.shape;
+  std::int64_t inner = 1;
+  for (std::size_t d = shape.size() - 1; d > static_cast<std::size_t>(view.dimension); --d)
+    inner *= shape[d];
+  with_type_if<Accept>(inst.type.dtype, [&]<class T>() {
+    using A = typename AccumulatorOf<T, Op>::type;
+    scan_along<T, A, Op>(f.operand<T>(inst, 0), f.data<T>(v), f.count(v),
+                         shape[static_cast<std::size_t>(view.dimension)], inner, view.reverse);
+  });
+}
+
 }  // namespace
+
+void eval_CumSum(Frame& f, ValueId v, const Inst& i) { scan<IsNumber, Sum>(f, v, i); }
 
 void eval_ReduceSum(Frame& f, ValueId v, const Inst& i) { reduce<IsNumber, Sum>(f, v, i); }
 void eval_ReduceMax(Frame& f, ValueId v, const Inst& i) { reduce<AnyType, Maximum>(f, v, i); }

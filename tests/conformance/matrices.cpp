@@ -175,6 +175,60 @@ void add_reductions(std::vector<Case>& all) {
   }
 }
 
+// Forwards over all threads, and backwards over some bits of lanes and warps.
+void add_scans(std::vector<Case>& all) {
+  for (const char* how : {"Sum", "Max", "Min"}) {
+    for (const char* type : {"f32", "i32", "bf16", "f64"}) {
+      Case c = kernel("reduce/scan by " + std::string(how) + " of " + type,
+                      replaced("const $* x, $* o", '$', type),
+                      replaced(replaced(R"(
+  const u32 t = pl::thread();
+  $ v[4], w[2], s[2], r[2];
+  PL_UNROLL for (u32 i = 0; i < 4; ++i) pl::load_global(v + i, x + 4 * t + i);
+  w[0] = v[1];
+  w[1] = v[2];
+  pl::scan_registers<2, false>(v, s, pl::@());
+  pl::scan_lanes<2, 2, false, 21>(v, s, pl::@());
+  pl::scan_warps<4, 1, false, 10, 3, 0, 1>(v, s, pl::shared_base(), pl::@());
+  pl::warpgroup_sync();
+  pl::scan_registers<1, true>(w, r, pl::@());
+  pl::scan_warps<1, 2, true, 3, 2, 28, 1>(w, r, pl::shared_base(), pl::@());
+  PL_UNROLL for (u32 i = 0; i < 4; ++i) pl::store_global(o + 8 * t + i, v + i);
+  PL_UNROLL for (u32 i = 0; i < 2; ++i) pl::store_global(o + 8 * t + 4 + i, w + i);
+  pl::store_global(o + 8 * t + 6, s);
+  pl::store_global(o + 8 * t + 7, r);)",
+                                        '$', type),
+                               '@', how));
+      c.shared_bytes = 1024;
+      c.sanitized = true;
+      c.array({.type = type, .bytes = integers(type, 512, 5)}).output(type, 1024);
+      all.push_back(c);
+
+      Case wide = kernel("reduce/scan by " + std::string(how) + " of " + type + " by 8 warps",
+                         replaced("const $* x, $* o", '$', type),
+                         replaced(replaced(R"(
+  const u32 t = pl::program_thread();
+  $ v[1], w[1], s[1], r[1];
+  pl::load_global(v, x + 2 * t);
+  pl::load_global(w, x + 2 * t + 1);
+  pl::scan_registers<1, false>(v, s, pl::@());
+  pl::scan_warps<1, 1, false, 31, 7, 0, 1, 8>(v, s, pl::shared_base(), pl::@());
+  pl::program_sync<8>();
+  pl::scan_registers<1, true>(w, r, pl::@());
+  pl::scan_warps<1, 1, true, 0, 5, 31, 1, 8>(w, r, pl::shared_base(), pl::@());
+  pl::store_global(o + 2 * t, v);
+  pl::store_global(o + 2 * t + 1, w);)",
+                                           '$', type),
+                                  '@', how),
+                         2);
+      wide.shared_bytes = 2048;
+      wide.sanitized = true;
+      wide.array({.type = type, .bytes = integers(type, 512, 6)}).output(type, 512);
+      all.push_back(wide);
+    }
+  }
+}
+
 void add_dots(std::vector<Case>& all) {
   struct Dot {
     const char *call, *type, *result;
@@ -225,6 +279,7 @@ void add_matrices(std::vector<Case>& all) {
   add_products(all);
   add_moves(all);
   add_reductions(all);
+  add_scans(all);
   add_dots(all);
 }
 

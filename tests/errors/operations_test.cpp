@@ -240,6 +240,30 @@ TEST_CASE("reshapes and permutations fit the shape") {
         keep(pl::sum(x[_], {.axis = 1}));
       },
       "sum: axis 1 is out of bounds for a value of 1 dimensions");
+  refused(
+      [](pl::Ref x, pl::Ref) {
+        line = __LINE__ + 1;
+        keep(pl::cumsum(x[_], {.axis = 1}));
+      },
+      "cumsum: axis 1 is out of bounds for a value of 1 dimensions");
+  refused(
+      [](pl::Ref x, pl::Ref) {
+        line = __LINE__ + 1;
+        keep(pl::cumsum(x[_], {.axis = -2, .reverse = true}));
+      },
+      "cumsum: axis -2 is out of bounds for a value of 1 dimensions");
+  refused(
+      [](pl::Ref x, pl::Ref) {
+        line = __LINE__ + 1;
+        keep(pl::cumsum(pl::sum(x[_])));
+      },
+      "cumsum: axis 0 is out of bounds for a value of 0 dimensions");
+  refused(
+      [](pl::Ref x, pl::Ref) {
+        line = __LINE__ + 1;
+        keep(pl::cumsum(x[_] > 0));
+      },
+      "cumsum: expected numbers, given bool[8]");
 }
 
 TEST_CASE("a mask is a bool that fits the view") {

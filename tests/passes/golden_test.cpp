@@ -96,6 +96,8 @@ std::vector<Reviewed> reviewed_kernels() {
       {"softmax_four_rows_sm75", softmax_graph(1000, 4), 75},
       {"softmax_streamed", softmax_graph(1 << 20), 90},
       {"layer_norm", layer_norm_graph(), 90},
+      {"cumsum_rows", cumsum_graph({4, 1000}, 1), 90},
+      {"cumsum_reverse_f16", cumsum_graph({5000}, 0, true, f16), 90},
       {"matmul", shipped("matmul"), 90},
       {"matmul_f16_sm75", matmul_graph(f16, {.m = 1000, .n = 700, .k = 300}), 75},
       {"matmul_bf16_transposed",

@@ -63,6 +63,13 @@ inline graph::Graph layer_norm_graph() {
       {array(shape), array({1, 768})});
 }
 
+/// Running sums along an axis of a block of the whole array.
+inline graph::Graph cumsum_graph(const Shape& shape, int axis, bool reverse = false,
+                                 DType t = f32) {
+  return traced([=](Ref x, Ref o) { o[_] = cumsum(x[_], {.axis = axis, .reverse = reverse}); },
+                {.name = "cumsum", .out_type = ShapeDtype{shape, t}}, {array(shape, t)});
+}
+
 struct MatmulShape {
   std::int64_t m, n, k;
   std::int64_t block_m = 64, block_n = 64, block_k = 32;

@@ -239,6 +239,7 @@ class RandomValues : protected RandomOperands {
   ValueId reduced(Builder& b, ValueId v) {
     const std::size_t rank = type(v).shape.size();
     if (rank == 0) return unary(b, v);
+    if (!type(v).dtype.is_bool() && random_.chance(30)) return scanned(b, v);
     Attr dims;
     for (std::size_t i = 0; i < rank; ++i)
       if (random_.chance(50)) dims.ints.push_back(static_cast<std::int64_t>(i));
@@ -248,6 +249,13 @@ class RandomValues : protected RandomOperands {
     if (op != Op::ReduceSum) return add(b, op, {v}, dims);
     if (d.is_integer()) return add(b, op, {v}, dims);
     return add(b, op, {small(b, v, d.is_float() ? d : i32)}, dims);
+  }
+
+  ValueId scanned(Builder& b, ValueId v) {
+    const DType d = type(v).dtype;
+    const int rank = static_cast<int>(type(v).shape.size());
+    const Attr along{{random_.below(rank), random_.below(2)}, 0};
+    return add(b, Op::CumSum, {d.is_float() ? small(b, v, d) : v}, along);
   }
 
   ValueId dot(Builder& b, Pool& pool) {

@@ -19,7 +19,8 @@ int min_exponent_of(DType t) { return t == f64 ? -1022 : t == f16 ? -14 : -126; 
 
 bool is_inexact(const Inst& inst) {
   if (!inst.type.is_value() || !inst.type.dtype.is_float()) return false;
-  return info(inst.op).ulp > 0 || inst.op == Op::ReduceSum || inst.op == Op::Dot;
+  return info(inst.op).ulp > 0 || inst.op == Op::ReduceSum || inst.op == Op::CumSum ||
+         inst.op == Op::Dot;
 }
 
 /// Finds what inexact results reach, through memory and control too.
@@ -128,6 +129,8 @@ class Displacement {
     std::int64_t length = 1;
     if (inst.op == Op::Dot)
       length = operand[inst.attr.ints[0] != 0 ? 0 : 1];
+    else if (inst.op == Op::CumSum)
+      length = operand[static_cast<std::size_t>(ScanView::of(inst).dimension)];
     else
       for (const std::int64_t d : inst.attr.ints) length *= operand[static_cast<std::size_t>(d)];
     const ValueId all = b_.cast(b_.add(inst.op, sizes, inst.attr), wide_);

@@ -102,6 +102,19 @@ void add_simple(std::vector<WaistUse>& all) {
       {"reduce_warps",
        "pl::reduce_warps<3, 1, 1>(f, pl::shared_base(), pl::Sum()); "
        "h[0] = pl::reduce_warps<1, 0, 1>(h[0], pl::shared_base(), pl::Max());"},
+      {"scan_registers",
+       "{ f32 s[4]; pl::scan_registers<4, false>(f, s, pl::Sum()); f[0] += s[1]; }"
+       "{ f16 s[8]; pl::scan_registers<2, true>(h, s, pl::Max()); h[0] = s[1]; }"},
+      {"scan_lanes",
+       "{ f32 s[4] = {f[0]}; pl::scan_lanes<4, 2, false, 21>(f, s, pl::Sum()); f[0] += s[0]; }"
+       "{ bf16 s[8] = {}; pl::scan_lanes<2, 1, true, 31>(b, s, pl::Min()); b[0] = s[3]; }"},
+      {"scan_warps",
+       "{ f32 s[4] = {f[0]}; "
+       "pl::scan_warps<4, 1, false, 31, 3, 0, 1>(f, s, pl::shared_base(), pl::Sum()); "
+       "f[0] += s[0]; }"
+       "{ f16 s[8] = {}; "
+       "pl::scan_warps<2, 4, true, 6, 2, 25, 1>(h, s, pl::shared_base(), pl::Max()); "
+       "h[0] = s[0]; }"},
       {"dot_fma", "pl::dot_fma<1, 1, 4, 8, 16, false, true, f16>(f, z, 32, z, 32, 4);"},
       {"dot_mma_16816",
        "pl::dot_mma_16816<1, 1, 2, false, false, bf16>(f, z, 32, z, 32, 16);"

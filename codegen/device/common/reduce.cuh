@@ -1,4 +1,4 @@
-// Reductions over the lanes and warps of a program.
+// Reductions and scans over the lanes and warps of a program.
 
 namespace pl {
 
@@ -75,17 +75,23 @@ PL_FN u32 place_of_warp(u32 warp) {
   }
 }
 
-// The fold of one element's parts at `parts`: those of the warps that share all bits but Warps.
-template <u32 Warps, int NumWarps, class T, class Fold>
-PL_FN T fold_parts(u32 parts, u32 warp, Fold how PL_AND_LINE) {
+// One element's parts at `parts`: those of the warps that share all bits but Warps.
+template <u32 Warps, int NumWarps, class T>
+PL_FN void load_parts(T (&p)[values_of<Warps>], u32 parts, u32 warp PL_AND_LINE) {
   constexpr int count = values_of<Warps>;
   constexpr int at_once = count * sizeof(T) <= 16 ? count : 16 / sizeof(T);
-  T p[count];
   parts += gather_bits<NumWarps - 1 - Warps>(warp) * u32(count * sizeof(T));
   PL_UNROLL for (int i = 0; i < count; i += at_once) {
     pl::load_shared<at_once>(p + i, parts + i * u32(sizeof(T)), true PL_AND_PASS_LINE);
   }
-  return fold_range<0, count>(p, how);
+}
+
+// Their fold.
+template <u32 Warps, int NumWarps, class T, class Fold>
+PL_FN T fold_parts(u32 parts, u32 warp, Fold how PL_AND_LINE) {
+  T p[values_of<Warps>];
+  load_parts<Warps, NumWarps>(p, parts, warp PL_AND_PASS_LINE);
+  return fold_range<0, values_of<Warps>>(p, how);
 }
 
 template <int NumWarps>
@@ -130,6 +136,122 @@ PL_FN void reduce_warps(T (&x)[N], u32 scratch, Fold how PL_AND_LINE) {
   detail::sync_to_reduce<Warpgroups, NumWarps>(PL_PASS_LINE);
   PL_UNROLL for (int i = 0; i < N; ++i) x[i] =
       detail::fold_parts<Warps, NumWarps, T>(scratch + i * stride, warp, how PL_AND_PASS_LINE);
+}
+
+// ---- scans along an axis, from its first element or (Reverse) its last. Of an array x[N] each run
+// of Run elements holds what follows on the runs of the threads before, s[k] belongs to run k.
+
+namespace detail {
+
+template <class T>
+PL_FN T identity_of(Sum) {
+  return T{};
+}
+template <class T>
+PL_FN T identity_of(Max) {
+  return pl::min_value<T>();
+}
+template <class T>
+PL_FN T identity_of(Min) {
+  return pl::max_value<T>();
+}
+
+template <bool Reverse, u32 Bit, class T, class Fold>
+PL_FN void scan_lane_bit(T& before, T& s, Fold how PL_AND_LINE) {
+  const T other = pl::shuffle_xor(s, Bit PL_AND_PASS_LINE);
+  if (((pl::lane() & Bit) != 0) != Reverse) before = pl::fold(how, other, before);
+  s = pl::fold(how, s, other);
+}
+
+// s becomes the fold over all lanes that differ in the bits of Lanes, `before` that over those
+// before this one.
+template <bool Reverse, u32 Lanes, class T, class Fold>
+PL_FN void scan_over_lanes(T& before, T& s, Fold how PL_AND_LINE) {
+  before = identity_of<T>(how);
+  if constexpr ((Lanes & 1) != 0) scan_lane_bit<Reverse, 1>(before, s, how PL_AND_PASS_LINE);
+  if constexpr ((Lanes & 2) != 0) scan_lane_bit<Reverse, 2>(before, s, how PL_AND_PASS_LINE);
+  if constexpr ((Lanes & 4) != 0) scan_lane_bit<Reverse, 4>(before, s, how PL_AND_PASS_LINE);
+  if constexpr ((Lanes & 8) != 0) scan_lane_bit<Reverse, 8>(before, s, how PL_AND_PASS_LINE);
+  if constexpr ((Lanes & 16) != 0) scan_lane_bit<Reverse, 16>(before, s, how PL_AND_PASS_LINE);
+}
+
+// The same over the warps whose parts are p.
+template <bool Reverse, u32 Warps, class T, int N, class Fold>
+PL_FN void scan_over_warps(T& before, T& s, const T (&p)[N], u32 warp, Fold how) {
+  const u32 own = gather_bits<Warps>(warp);
+  T far = identity_of<T>(how);
+  PL_UNROLL for (u32 i = 0; i < N; ++i) {
+    if (Reverse ? i > own : i < own) far = pl::fold(how, far, p[i]);
+  }
+  before = pl::fold(how, far, before);
+  s = fold_range<0, N>(p, how);
+}
+
+// Puts what is before them in front of the runs of x, Count of which follow one another; the folds
+// of those that do take the first places of s.
+template <int Run, int Count, bool Reverse, int N, class T, int Runs, class Fold>
+PL_FN void scan_behind(T (&x)[N], T* s, const T (&before)[Runs], Fold how) {
+  PL_UNROLL for (int row = 0; row < Runs / Count; ++row) {
+    T all = identity_of<T>(how);
+    PL_UNROLL for (int c = 0; c < Count; ++c) {
+      const int k = row * Count + (Reverse ? Count - 1 - c : c);
+      const T first = c == 0 ? before[k] : pl::fold(how, all, before[k]);
+      PL_UNROLL for (int i = 0; i < Run; ++i) x[k * Run + i] = pl::fold(how, first, x[k * Run + i]);
+      all = c == 0 ? s[k] : pl::fold(how, all, s[k]);
+    }
+    s[row] = all;
+  }
+}
+
+}  // namespace detail
+
+// Within the runs of a thread; s[k] becomes the fold of run k.
+template <int Run, bool Reverse, int N, class T, class Fold>
+PL_FN void scan_registers(T (&x)[N], T* s, Fold how) {
+  PL_UNROLL for (int k = 0; k < N / Run; ++k) {
+    T all = x[Reverse ? k * Run + Run - 1 : k * Run];
+    PL_UNROLL for (int i = 1; i < Run; ++i) {
+      const int at = k * Run + (Reverse ? Run - 1 - i : i);
+      x[at] = all = pl::fold(how, all, x[at]);
+    }
+    s[k] = all;
+  }
+}
+
+// Over the lanes that differ in the bits of Lanes, the lowest bit first, then over Count runs.
+template <int Run, int Count, bool Reverse, u32 Lanes, int N, class T, class Fold>
+PL_FN void scan_lanes(T (&x)[N], T* s, Fold how PL_AND_LINE) {
+  T before[N / Run];
+  PL_UNROLL for (int k = 0; k < N / Run; ++k) {
+    detail::scan_over_lanes<Reverse, Lanes>(before[k], s[k], how PL_AND_PASS_LINE);
+  }
+  detail::scan_behind<Run, Count, Reverse>(x, s, before, how);
+}
+
+// The same, then over the warps that differ in the bits of Warps, through NumWarps *
+// 2^bits(Distinct) elements of shared memory at `scratch` for each run, aligned to 16 bytes. Lanes
+// that differ in a bit of Distinct hold different folds of those of Lanes; of those that hold the
+// same, one writes. Who uses the same scratch again puts a barrier between.
+template <int Run, int Count, bool Reverse, u32 Lanes, u32 Warps, u32 Distinct, int Warpgroups,
+          int NumWarps = 4, int N, class T, class Fold>
+PL_FN void scan_warps(T (&x)[N], T* s, u32 scratch, Fold how PL_AND_LINE) {
+  constexpr u32 stride = NumWarps * detail::values_of<Distinct> * sizeof(T);
+  const u32 lane = pl::lane(), warp = detail::warp_of_program<NumWarps>();
+  const u32 place = detail::place_of_warp<Warps, NumWarps>(warp);
+  T before[N / Run];
+  scratch += detail::gather_bits<Distinct>(lane) * (NumWarps * sizeof(T));
+  PL_UNROLL for (int k = 0; k < N / Run; ++k) {
+    detail::scan_over_lanes<Reverse, Lanes>(before[k], s[k], how PL_AND_PASS_LINE);
+    pl::store_shared(scratch + k * stride + place * sizeof(T), s + k,
+                     (lane & ~Distinct) == 0 PL_AND_PASS_LINE);
+  }
+  detail::sync_to_reduce<Warpgroups, NumWarps>(PL_PASS_LINE);
+  PL_UNROLL for (int k = 0; k < N / Run; ++k) {
+    T p[detail::values_of<Warps>];
+    detail::load_parts<Warps, NumWarps>(p, scratch + k * stride, warp PL_AND_PASS_LINE);
+    detail::scan_over_warps<Reverse, Warps>(before[k], s[k], p, warp, how);
+  }
+  detail::scan_behind<Run, Count, Reverse>(x, s, before, how);
 }
 
 }  // namespace pl
