@@ -265,6 +265,20 @@ Layout tiled(const Extents& domain, std::span<const std::vector<int>> tiles,
   return make(domain, tile_bits, reg, lane, warp);
 }
 
+Layout consecutive(Layout layout, int d) {
+  const int more = log2_ceil(layout.repetitions(d));
+  int at = layout.field_shift(d);
+  const int end = at + layout.tile_bits[static_cast<std::size_t>(d)];
+  while (at < end && std::find(layout.reg.begin(), layout.reg.end(), 1u << at) != layout.reg.end())
+    ++at;
+  const std::uint32_t below = (1u << at) - 1;
+  for (Bits* images : {&layout.reg, &layout.lane, &layout.warp})
+    for (std::uint32_t& image : *images) image = (image & below) | (image & ~below) << more;
+  for (int i = 0; i < more; ++i) layout.reg.push_back(1u << (at + i));
+  layout.tile_bits[static_cast<std::size_t>(d)] += more;
+  return layout;
+}
+
 Layout widen(const Layout& layout, int v) {
   if (layout.rank() == 0 || v < 1 || !std::has_single_bit(static_cast<unsigned>(v)) ||
       !is_unit(layout)) {

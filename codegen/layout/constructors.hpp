@@ -20,6 +20,11 @@ Layout replicated(const Extents& domain, int warps = 4);
 inline constexpr std::int64_t full_width = std::numeric_limits<std::int64_t>::max();
 Layout strided(const Extents& domain, int vec, std::int64_t max_width = full_width, int warps = 4);
 
+/// `layout` with its repetitions along d turned into register bits, below those of threads: what a
+/// thread holds along d follows one another. Of a number of repetitions that is no power of two
+/// there is more padding.
+Layout consecutive(Layout layout, int d);
+
 /// The warps of a program, as m along rows times n along columns; m * n is 4, 8 or 16.
 struct Warps {
   int m = 4, n = 1;

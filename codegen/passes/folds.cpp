@@ -138,8 +138,10 @@ double Scan::cost(const Lowered& l, const Layout& all) const {
   const Storage& to = l.storages[storage];
   const std::vector<Level> steps = levels(l, all);
   if (steps.empty()) return never;
-  if (to.place == Place::registers && all.registers() * words(to.dtype) > max_whole_registers)
-    return never;
+  constexpr std::int64_t most_of_a_tile = 32;
+  const bool whole = to.place == Place::registers;
+  const std::int64_t held = whole ? all.registers() : std::int64_t{1} << all.reg.size();
+  if (held * words(to.dtype) > (whole ? max_whole_registers : most_of_a_tile)) return never;
   double cost = issued(all);
   for (std::size_t i = 1; i < steps.size(); ++i) {
     const double runs = issued(all) / static_cast<double>(steps[i].run);

@@ -151,8 +151,8 @@ class Assignment {
 
   // ---- candidates
 
-  void add_candidate(Variable& v, Layout l) {
-    if (l.domain != v.domain || v.candidates.size() >= max_candidates) return;
+  void add_candidate(Variable& v, Layout l, std::size_t most = max_candidates) {
+    if (l.domain != v.domain || v.candidates.size() >= most) return;
     if (std::find(v.candidates.begin(), v.candidates.end(), l) == v.candidates.end())
       v.candidates.push_back(std::move(l));
   }
@@ -166,6 +166,7 @@ class Assignment {
         for (const Read& r : register_reads(l_, *u.pass)) exchange(r);
     for (int i = 0; i < l_.num_variables; ++i)
       if (find(i) == i && variables_[i].pin.domain.empty()) add_strided(variables_[i]);
+    for (const Use& u : uses_) add_consecutive(*u.pass);
   }
 
   void note_vectors(const Pass& p) {
@@ -215,6 +216,16 @@ class Assignment {
            {layout::full_width, std::int64_t{32} * vec, std::int64_t{8} * vec})
         add_candidate(v, layout::strided(v.domain, vec, width, l_.num_warps));
     }
+  }
+
+  // A thread that scans elements which follow one another asks the others once.
+  void add_consecutive(const Pass& p) {
+    const Scan* scan = std::get_if<Scan>(&p.sink);
+    Variable& v = variables_[find(p.variable)];
+    if (scan == nullptr || !v.pin.domain.empty()) return;
+    for (const Layout& c : std::vector<Layout>(v.candidates))
+      if (Layout l = layout::consecutive(c, scan->dimension); l.registers() <= max_whole_registers)
+        add_candidate(v, std::move(l), 2 * max_candidates);
   }
 
   // ---- costs

@@ -366,7 +366,9 @@ TEST_CASE("every warpgroup of a body writes its own rows") {
   const graph::ValueId sum = b.add(graph::Op::ReduceSum, {value}, graph::Attr{.ints = {1}});
   const graph::ValueId wide = b.add(graph::Op::Broadcast, {sum}, graph::Attr{.ints = {0}},
                                     graph::Type::value(f32, {8, 40}));
-  b.add(graph::Op::Store, {mine, b.add(graph::Op::Add, {value, wide})},
+  const graph::ValueId above =
+      b.add(graph::Op::CumSum, {value}, graph::Attr{.ints = {0, 1}});  // through shared memory
+  b.add(graph::Op::Store, {mine, b.add(graph::Op::Add, {above, wide})},
         graph::Attr{.ints = {0, 0}});
   const graph::Graph two = graph::canonicalize(g);
   graph::verify(two, "two warpgroups");

@@ -50,6 +50,12 @@ TEST_CASE("columns that one thread holds are scanned in its registers alone") {
   CHECK(occurrences(program, "scan_lanes") + occurrences(program, "scan_warps") == 0);
 }
 
+TEST_CASE("threads that share columns hold rows that follow one another") {
+  const std::string text = cumsum("f32[64,64]", "0,0");
+  CHECK_THAT(lowered(text), Shows({"s0 = cumsum %2 [0]", "reg[", "i1 i2"}));
+  CHECK(occurrences(lowered(cumsum("f32[128,256]", "0,0")), "shared bytes 131072") == 0);
+}
+
 TEST_CASE("16-bit floats are summed in f32 and rounded once") {
   CHECK_THAT(emitted(cumsum("bf16[2048]", "0,0")),
              Shows({"f32 x[16];", "= pl::to<f32>(", "scan_warps<8, 2,", "= pl::to<bf16>(x["}));

@@ -2,7 +2,10 @@
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <functional>
+#include <map>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "codegen/layout/constructors.hpp"
@@ -194,6 +197,32 @@ TEST_CASE("strided layouts of 8 and 16 warps give each thread a vector before an
   CHECK_THROWS_AS(strided({64}, 4, full_width, 32), InternalError);
   CHECK_THROWS_AS(accumulator({64, 64}, {4, 3}), InternalError);
   CHECK_THROWS_AS(replicated({64}, 12), InternalError);
+}
+
+TEST_CASE("what a thread holds along a dimension follows one another in a consecutive layout",
+          "[layout]") {
+  for (const auto& [from, d] : {std::pair{strided({64, 64}, 1), 0},
+                                {strided({200, 32}, 4), 0},
+                                {strided({3, 5000}, 4), 1},
+                                {strided({6, 40, 16}, 2), 1}}) {
+    const Layout l = consecutive(from, d);
+    INFO(to_string(l));
+    check(l);
+    CHECK(l.repetitions(d) == 1);
+    CHECK(l.registers() >= from.registers());
+    const auto at = static_cast<std::size_t>(d);
+    for (const int t : {0, 37, 127}) {
+      std::map<Extents, std::set<std::int64_t>> lines;  // by the other coordinates
+      for (std::int64_t k = 0; k < l.registers(); ++k) {
+        Extents index = l.index(t, k);
+        const std::int64_t along = std::exchange(index[at], 0);
+        CHECK(lines[index].insert(along).second);
+      }
+      for (const auto& [_, line] : lines)
+        CHECK(*line.rbegin() - *line.begin() + 1 == static_cast<std::int64_t>(line.size()));
+    }
+  }
+  CHECK(consecutive(strided({64}, 4), 0) == strided({64}, 4));
 }
 
 TEST_CASE("a value of one element is a layout that replicates everywhere", "[layout]") {

@@ -24,11 +24,7 @@ PL_KERNEL(128) cumsum_kernel(const f16* in0, f16* out0) {
     }
   }
   PL_UNROLL for (i32 ri = 0; ri < 5; ++ri) {
-    f16 o0[8];
-    PL_UNROLL for (i32 e = 0; e < 8; ++e) {
-      o0[e] = v0[ri * 8 + e];
-    }
-    pl::store_global<8>(w1 + (i + ri * 1024), o0, i + ri * 1024 < 5000);
+    pl::store_global<8>(w1 + (i + ri * 1024), v0 + ri * 8, i + ri * 1024 < 5000);
   }
 }
 PL_EXPORT(cumsum_kernel)

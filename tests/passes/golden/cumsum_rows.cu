@@ -18,11 +18,7 @@ PL_KERNEL(128) cumsum_kernel(const f32* in0, f32* out0) {
     pl::scan_lanes<4, 8, false, 31>(v0, s, pl::Sum());
   }
   PL_UNROLL for (i32 rj = 0; rj < 8; ++rj) {
-    f32 o0[4];
-    PL_UNROLL for (i32 e = 0; e < 4; ++e) {
-      o0[e] = v0[rj * 4 + e];
-    }
-    pl::store_global<4>(w1 + (j + rj * 128 + i * 1000), o0, j + rj * 128 < 1000);
+    pl::store_global<4>(w1 + (j + rj * 128 + i * 1000), v0 + rj * 4, j + rj * 128 < 1000);
   }
 }
 PL_EXPORT(cumsum_kernel)
