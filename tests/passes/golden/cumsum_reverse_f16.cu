@@ -17,11 +17,7 @@ PL_KERNEL(128) cumsum_kernel(const f16* in0, f16* out0) {
     f32 s[5];
     pl::scan_registers<8, true>(x, s, pl::Sum());
     pl::scan_warps<8, 5, true, 31, 3, 0, 1>(x, s, smem, pl::Sum());
-    PL_UNROLL for (i32 ri = 0; ri < 5; ++ri) {
-      PL_UNROLL for (i32 e = 0; e < 8; ++e) {
-        v0[ri * 8 + e] = pl::to<f16>(x[e + ri * 8]);
-      }
-    }
+    PL_UNROLL for (i32 r = 0; r < 40; ++r) v0[r] = pl::to<f16>(x[r]);
   }
   PL_UNROLL for (i32 ri = 0; ri < 5; ++ri) {
     pl::store_global<8>(w1 + (i + ri * 1024), v0 + ri * 8, i + ri * 1024 < 5000);

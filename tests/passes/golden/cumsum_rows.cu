@@ -9,9 +9,7 @@ PL_KERNEL(128) cumsum_kernel(const f32* in0, f32* out0) {
     PL_UNROLL for (i32 rj = 0; rj < 8; ++rj) {
       f32 a0[4];
       pl::load_global_nc<4>(a0, w0 + (j + rj * 128 + i * 1000), j + rj * 128 < 1000);
-      PL_UNROLL for (i32 e = 0; e < 4; ++e) {
-        v0[rj * 4 + e] = a0[e];
-      }
+      PL_UNROLL for (i32 e = 0; e < 4; ++e) v0[rj * 4 + e] = a0[e];
     }
     f32 s[8];
     pl::scan_registers<4, false>(v0, s, pl::Sum());
