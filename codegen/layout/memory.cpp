@@ -11,9 +11,10 @@ namespace {
 
 constexpr int vector_bytes = 16, sector_bytes = 32, bank_bytes = 4, banks = 32;
 
-// Clocks: a sector moved to use, one moved in vain, an instruction of a warpgroup. Partial sectors
-// cost a store more, for they are read and merged.
-constexpr double used_sector = 1.5, wasted_load = 0.5, wasted_store = 1.5, instruction = 4;
+// Clocks: a sector moved to use, one that another warp has moved already, one moved in vain, an
+// instruction of a warpgroup. Partial sectors cost a store more, for they are read and merged.
+constexpr double used_sector = 1.5, cached_sector = 0.25, wasted_load = 0.5, wasted_store = 1.5,
+                 instruction = 4;
 
 // Register bits 0.. are the low index bits of the last dimension, and nothing else touches those.
 bool registers_hold(const Layout& l, int v) {
@@ -89,7 +90,7 @@ int vector_width(const Layout& l, const MemoryFacts& facts) {
 }
 
 AccessCost access_cost(const Layout& layout, int vector, int element_bytes,
-                       std::span<const std::int64_t> distances) {
+                       std::span<const std::int64_t> distances, int warps_alike) {
   double filled = 1;  // the part of the registers that is not padding
   for (int d = 0; d < layout.rank(); ++d) {
     const auto padded = static_cast<double>(layout.repetitions(d) << layout.tile_bits[d]);
@@ -103,8 +104,9 @@ AccessCost access_cost(const Layout& layout, int vector, int element_bytes,
   const double wasted = std::max(0.0, moved - ideal);
   cost.sectors = std::llround(moved);
   cost.ideal_sectors = std::llround(ideal);
-  const double common =
-      used_sector * ideal + instruction * layout.warpgroups() * static_cast<double>(cost.accesses);
+  const double once = ideal / warps_alike;
+  const double common = used_sector * once + cached_sector * (ideal - once) +
+                        instruction * layout.warpgroups() * static_cast<double>(cost.accesses);
   cost.load = common + wasted_load * wasted;
   cost.store = common + wasted_store * wasted;
   return cost;

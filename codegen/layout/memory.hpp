@@ -43,9 +43,10 @@ struct AccessCost {
 };
 
 /// By accesses of `vector` elements. `distances`: per bit of the lane, how many bytes it moves the
-/// address; 0: lanes that differ in it read the same.
+/// address; 0: lanes that differ in it read the same. So many warps move the same for different
+/// elements of a pass, and find it in the cache.
 AccessCost access_cost(const Layout& layout, int vector, int element_bytes,
-                       std::span<const std::int64_t> distances);
+                       std::span<const std::int64_t> distances, int warps_alike = 1);
 
 enum class Swizzle { None, B32, B64, B128 };
 

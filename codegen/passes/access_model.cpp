@@ -81,6 +81,7 @@ void AccessModel::enter(const Pass& p, const layout::Layout& layout) {
                .repetitions = {},
                .vector_bits = vector};
   coordinates_.clear();
+  warps_ = layout.warp;
   for (int d = 0; d < layout.rank(); ++d)
     counters_.repetitions.push_back(counter(layout.repetitions(d), thread::on_repetition(d)));
   for (int d = 0; d < layout.rank(); ++d) {
@@ -109,7 +110,10 @@ std::optional<layout::AccessCost> AccessModel::cost(ValueId ref, const DimMap& m
   std::vector<std::int64_t> distances;
   for (std::size_t b = 1; b < at.size(); ++b)
     distances.push_back(std::abs(at[b] - at[0]) * a.dtype.bytes());
-  return layout::access_cost(layout, width, a.dtype.bytes(), distances);
+  int alike = 1;
+  for (std::size_t b = 0; b < warps_.size(); ++b)
+    if (warps_[b] != 0 && layout.warp[b] == 0) alike *= 2;
+  return layout::access_cost(layout, width, a.dtype.bytes(), distances, alike);
 }
 
 // In the first turns of the loops.

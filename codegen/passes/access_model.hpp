@@ -54,6 +54,7 @@ class AccessModel : private Addresses {
   // Of the layout that was entered.
   Counters counters_;
   Coordinates coordinates_;
+  layout::Bits warps_;
 };
 
 }  // namespace palladium::passes
