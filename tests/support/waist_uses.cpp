@@ -82,7 +82,7 @@ void add_simple(std::vector<WaistUse>& all) {
       {"vote_all", "u += pl::vote_all(u > 3);"},
       {"vote_ballot", "u += pl::vote_ballot(u > 3);"},
       {"check", "pl::check(true, \"fine\");"},
-      {"check_value", "pl::check_value(u < 8, i64(u), \"fine {}\");"},
+      {"check_value", "pl::check_value(true, i64(u), \"fine {}\");"},
       {"check_range", "pl::check_range(0, i64(u & 7), 8, \"fine\");"},
       {"was_stored", "u += pl::was_stored(true);"},
       {"div_all", "pl::div_all<5>(f + 1, f + 6, f[0]); pl::div_all<12, true>(f, f, f[11]);"},
