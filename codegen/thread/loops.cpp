@@ -94,7 +94,7 @@ void change_exprs(Statement& s, F&& f) {
                           for (ExprId& e : x.args) f(e);
                           f(x.to);
                         },
-                        [&](Check& x) { f(x.condition); },
+                        [&](Check& x) { f(x.condition), f(x.value), f(x.test); },
                         [&](CheckRange& x) { f(x.low), f(x.high), f(x.test); }, [](Block&) {},
                         [](Else&) {}, [](Sync&) {}, [](Comment&) {}},
              s.what);

@@ -1,5 +1,5 @@
 // Whole kernels as they are emitted, so that a change of emitted text is seen in review.
-// PALLADIUM_TEST_REFRESH=1 build/test_passes "the emitted text of*" "none of these*" writes the
+// PALLADIUM_TEST_REFRESH=1 build/test_passes "the emitted text of*,none of these*" writes the
 // files anew.
 #include <cstdlib>
 #include <fstream>

@@ -383,6 +383,31 @@ TEST_CASE(
   CHECK_THROWS_WITH(verify(other), ContainsSubstring("'v'") && ContainsSubstring("type"));
 }
 
+TEST_CASE("what stands behind loads that come first names what they load, checks too") {
+  VariableId pointer = no_variable;
+  Program p = program([&](Exprs& e, Builder& b) {
+    pointer = e.declare({.name = "from", .form = Form::pointer, .type = i32});
+    const ExprId from = e.variable(pointer);
+    const ExprId r = declared(e, "r", {.low = 0, .high = 1});
+    b.open(loop_over(e, r, 2));
+    const VariableId a = e.declare({.name = "a", .type = i32});
+    const Place place{.base = from, .offset = r, .type = i32};
+    b.add(Declare{.variable = a});
+    b.add(
+        Load{{.function = device::Row::load_global_nc, .registers = e.address(a), .place = place}});
+    const ExprId small = e.plain(Operator::less, e.variable(a), e.number(3), bool_);
+    b.add(Check{.condition = small, .message = "{}", .value = e.variable(a), .test = small});
+    b.add(
+        Store{{.function = device::Row::store_global, .registers = e.address(a), .place = place}});
+    b.close();
+  });
+  p.names = {pointer};
+  load_first(p);
+  CHECK_NOTHROW(verify(p));
+  CHECK_THAT(printed(p),
+             ContainsSubstring("if (a[r] < 3) pl::check_value(a[r] < 3, a[r], \"{}\")"));
+}
+
 TEST_CASE("a function that acts is a statement, never a part of an expression") {
   Program p = program(
       [](Exprs& e, Builder& b) { b.let_here("x", e.call(device::Row::atomic_add, i32, {})); });
