@@ -23,6 +23,7 @@ struct Step {
 
 constexpr Step steps[] = {
     {"place_windows", passes::place_windows},  // first: says which loads read memory
+    {"leave_loops", passes::leave_loops},      // what nobody writes is the same in every turn
     {"place_values", passes::place_values},    // whole or inlined: needs to know what is in memory
     {"build_statements", passes::build_statements},    // one loop nest per sink
     {"assign_layouts", passes::assign_layouts},        // all nests are known: costs can be weighed

@@ -44,6 +44,13 @@ bool Analysis::inside(ValueId inner, ValueId loop_inst) const {
   return p > position[index(loop_inst)] && p <= last[index(loop_inst)];
 }
 
+ValueId Analysis::loop_between(ValueId value, ValueId user) const {
+  ValueId found = graph::no_value;
+  for (int l = loop[index(user)]; l >= 0 && !inside(value, ValueId(l)); l = loop[l])
+    found = ValueId(l);
+  return found;
+}
+
 ValueId root_of(const Graph& g, ValueId memory_op) { return g.root(g[memory_op].args[0]); }
 
 bool is_whole_access(const Graph& g, ValueId memory_op) {

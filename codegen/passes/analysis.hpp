@@ -21,6 +21,8 @@ struct Analysis {
 
   /// Whether `inner` runs inside Loop `loop_inst`.
   bool inside(graph::ValueId inner, graph::ValueId loop_inst) const;
+  /// The outermost Loop around `user` in which `value` is not made; no_value if there is none.
+  graph::ValueId loop_between(graph::ValueId value, graph::ValueId user) const;
 
  private:
   void visit(const graph::Graph& g, graph::RegionId region, int loop_inst);

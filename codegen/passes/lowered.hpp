@@ -257,6 +257,7 @@ struct Lowered {
   std::vector<int> storage_of = {};  // per instruction: storage, or -1 if inlined (or no value)
   std::vector<int> window_of = {};   // per instruction: window of a root Ref, or -1
   std::vector<int> uses = {};        // per instruction: how often it is an operand
+  std::vector<int> around = {};      // per instruction: sequential axes whose loops it stands in
   std::vector<int> parallel_axes = {}, sequential_axes = {};  // of the grid, in order
   int num_variables = 0;
   std::vector<layout::Layout> pinned = {};  // per variable; no domain: free
@@ -286,6 +287,7 @@ struct Lowered {
 
 /// The passes, in the order in which codegen/cuda/lower.cpp runs them.
 void place_windows(Lowered& l);
+void leave_loops(Lowered& l);
 void place_values(Lowered& l);
 void build_statements(Lowered& l);
 void assign_layouts(Lowered& l);

@@ -38,6 +38,14 @@ class Placement {
   }
 
  private:
+  // Where a value is evaluated: at or in an instruction, in the loops of so many sequential axes.
+  struct Sink {
+    int position = 0;
+    ValueId sink = graph::no_value;
+    int around = 0;
+    auto operator<=>(const Sink&) const = default;
+  };
+
   void place(ValueId v) {
     const Inst& inst = g_[v];
     if (!inst.type.is_value()) return;
@@ -57,16 +65,25 @@ class Placement {
 
   // Where v is evaluated if it is inlined: at its whole users, and where its inlined users are.
   void find_sinks(ValueId v) {
-    std::set<std::pair<int, ValueId>>& s = sinks_[index(v)];
+    std::set<Sink>& s = sinks_[index(v)];
     for (ValueId u : a_.users[index(v)]) {
       const bool inlined = l_.storage_of[index(u)] < 0 && g_[u].type.is_value();
-      if (inlined) s.insert(sinks_[index(u)].begin(), sinks_[index(u)].end());
       // A yielded value is evaluated at the end of its region.
-      else if (g_[u].op == Op::Loop && a_.yielded_by[index(v)] == u)
-        s.insert({a_.last[index(u)], u});
+      const bool yields = g_[u].op == Op::Loop && a_.yielded_by[index(v)] == u;
+      if (inlined)
+        s.insert(sinks_[index(u)].begin(), sinks_[index(u)].end());
+      else if (g_[u].op == Op::Dot)
+        s.insert(staged(v, u));
       else
-        s.insert({a_.position[index(u)], u});
+        s.insert({yields ? a_.last[index(u)] : a_.position[index(u)], u, l_.around[index(u)]});
     }
+  }
+
+  // An operand of a product is staged before the loops in which it is not made.
+  Sink staged(ValueId operand, ValueId product) const {
+    const ValueId loop = a_.loop_between(operand, product);
+    const ValueId at = loop == graph::no_value ? product : loop;
+    return {a_.position[index(at)], at, l_.around[index(operand)]};
   }
 
   bool must_be_whole(ValueId v) const {
@@ -82,7 +99,7 @@ class Placement {
     const auto found = writes_.find(g_.alias_class(root_of(g_, load)));
     if (found == writes_.end()) return false;
     const std::vector<int>& writes = found->second;
-    for (const auto& [position, sink] : sinks_[index(load)]) {
+    for (const auto& [position, sink, around] : sinks_[index(load)]) {
       // What is yielded is evaluated after the last instruction of the loop, not at it.
       const bool yields = a_.position[index(sink)] != position;
       const bool writes_here =
@@ -121,8 +138,9 @@ class Placement {
   bool worth_keeping(ValueId v) {
     const auto& s = sinks_[index(v)];
     bool repeated = s.size() > 1;
-    for (const auto& [position, sink] : s)
-      if (loop_around(position, sink) != a_.loop[index(v)]) repeated = true;
+    for (const auto& [position, sink, around] : s)
+      if (loop_around(position, sink) != a_.loop[index(v)] || around != l_.around[index(v)])
+        repeated = true;
     return repeated && cost(v, cheap_operations + 1) > cheap_operations &&
            fits_registers(l_, g_[v].type, max_kept_registers);
   }
@@ -212,7 +230,7 @@ class Placement {
   Lowered& l_;
   const Graph& g_;
   Analysis a_;
-  std::vector<std::set<std::pair<int, ValueId>>> sinks_;
+  std::vector<std::set<Sink>> sinks_;
   std::map<int, std::vector<int>> writes_;  // their positions, by alias class, in program order
 };
 

@@ -2,6 +2,9 @@
 // threads share, sequential grid axes as loops around the whole body.
 //
 // Precondition: place_values. Layouts are still variables.
+#include <map>
+#include <set>
+
 #include "codegen/layout/constructors.hpp"
 #include "codegen/passes/analysis.hpp"
 #include "codegen/passes/lowered.hpp"
@@ -31,6 +34,8 @@ class Building {
 
  private:
   using List = Statements;
+  // An operand of a product and the extents, padded to whole fragments, that it is staged with.
+  using Operand = std::pair<ValueId, Extents>;
 
   // The sequential axes from `depth` on, inside of them the body.
   void nest(List& out, int depth) {
@@ -39,9 +44,10 @@ class Building {
       out.push_back({EnterWindow{w}, g_.at});
       if (l_.windows[w].fill) move_window(out, w, true);
     }
-    if (depth == static_cast<int>(l_.sequential_axes.size())) {
-      region(out, body_->region);
-    } else {
+    region(out, body_->region, depth);
+    if (depth < num_axes()) {
+      stage_operands(out, body_->region,
+                     [&](ValueId operand, ValueId) { return l_.around[index(operand)] == depth; });
       GridLoop loop;
       loop.axis = l_.sequential_axes[depth];
       nest(loop.body, depth + 1);
@@ -78,8 +84,18 @@ class Building {
     if (both || (shared && fill)) sync(out);
   }
 
-  void region(List& out, graph::RegionId r) {
-    for (ValueId v : g_[r].insts) instruction(out, v);
+  int num_axes() const { return static_cast<int>(l_.sequential_axes.size()); }
+
+  // What stands in the loops of the first `depth` sequential axes.
+  void region(List& out, graph::RegionId r, int depth) {
+    for (ValueId v : g_[r].insts)
+      if (l_.around[index(v)] == depth) instruction(out, v);
+  }
+  // What is staged inside may not be there behind it.
+  void inner_region(List& out, graph::RegionId r) {
+    const std::map<Operand, int> before = staged_;
+    region(out, r, num_axes());
+    staged_ = before;
   }
 
   void instruction(List& out, ValueId v) {
@@ -91,7 +107,7 @@ class Building {
     case Op::When: {
       When when;
       when.condition = i.args[0];
-      region(when.body, i.regions[0]);
+      inner_region(when.body, i.regions[0]);
       out.push_back({std::move(when), g_.location(v)});
       return;
     }
@@ -155,9 +171,12 @@ class Building {
     const std::size_t carries = r.yields.size();
     for (std::size_t c = 0; c < carries; ++c)
       assign(out, i.args[2 + c], l_.storage_of[index(r.params[1 + c])], true);
+    stage_operands(out, i.regions[0], [&](ValueId operand, ValueId product) {
+      return l_.around[index(operand)] == num_axes() && a_.loop_between(operand, product) == v;
+    });
     Loop loop;
     loop.inst = v;
-    region(loop.body, i.regions[0]);
+    inner_region(loop.body, i.regions[0]);
     yield(loop.body, r);
     out.push_back({std::move(loop), g_.location(v)});
   }
@@ -194,20 +213,21 @@ class Building {
     return in_place;
   }
 
-  void dot(List& out, ValueId v) {
+  // A product, and how its accumulators are distributed.
+  std::pair<Dot, layout::Layout> product(ValueId v) const {
     const Inst& i = g_[v];
     Dot d;
     d.inst = v;
     d.unit = unit_of(i);
     d.result = l_.storage_of[index(v)];
-    const graph::DotView view = graph::DotView::of(i);
-    layout::Layout layout;
-    if (d.unit == Dot::Unit::fma) {
-      layout = fma_layout(view, i.type, l_.num_warps);
-    } else {
-      choose_warps(d, l_.num_warps, i.type.shape[0], i.type.shape[1]);
-      layout = layout::accumulator(i.type.shape, {d.warps_m, d.warps_n});
-    }
+    if (d.unit == Dot::Unit::fma)
+      return {d, fma_layout(graph::DotView::of(i), i.type, l_.num_warps)};
+    choose_warps(d, l_.num_warps, i.type.shape[0], i.type.shape[1]);
+    return {d, layout::accumulator(i.type.shape, {d.warps_m, d.warps_n})};
+  }
+
+  void dot(List& out, ValueId v) {
+    auto [d, layout] = product(v);
     if (const int target = accumulator(v); target >= 0) {
       layout::Layout& pin = l_.pinned[l_.storages[target].variable];
       if (pin.domain.empty() || pin == layout) {
@@ -221,15 +241,48 @@ class Building {
     }
     if (!d.accumulates) l_.pinned[l_.storages[d.result].variable] = layout;
 
+    const auto [a, b] = operands(d, layout);
+    const bool staged = staged_.contains(a) && staged_.contains(b);
+    if (!staged) sync(out);
+    d.a = operand(out, a);
+    d.b = operand(out, b);
+    if (!staged) sync(out);
+    out.push_back({std::move(d), g_.location(v)});
+  }
+
+  std::pair<Operand, Operand> operands(const Dot& d, const layout::Layout& layout) const {
+    const graph::DotView view = graph::DotView::of(g_[d.inst]);
     const std::int64_t m = layout.repetitions(0) * layout.tile(0);
     const std::int64_t n = layout.repetitions(1) * layout.tile(1);
     const std::int64_t depth = g_[view.a].type.shape[view.trans_a ? 0 : 1];
     const std::int64_t k = round_up(depth, k_step(d.unit));
+    return {{view.a, view.trans_a ? Extents{k, m} : Extents{m, k}},
+            {view.b, view.trans_b ? Extents{n, k} : Extents{k, n}}};
+  }
+
+  // Stages the operands of a region's products for which here(operand, product).
+  template <class F>
+  void stage_operands(List& out, graph::RegionId r, F&& here) {
+    std::set<Operand> wanted;
+    find_operands(r, here, wanted);
+    if (wanted.empty()) return;
     sync(out);
-    d.a = operand(out, view.a, view.trans_a ? Extents{k, m} : Extents{m, k});
-    d.b = operand(out, view.b, view.trans_b ? Extents{n, k} : Extents{k, n});
+    for (const Operand& o : wanted) staged_[o] = stage(out, o);
     sync(out);
-    out.push_back({std::move(d), g_.location(v)});
+  }
+
+  template <class F>
+  void find_operands(graph::RegionId r, F& here, std::set<Operand>& wanted) const {
+    for (const ValueId v : g_[r].insts) {
+      for (const graph::RegionId inner : g_[v].regions) find_operands(inner, here, wanted);
+      if (g_[v].op != Op::Dot) continue;
+      const graph::DotView view = graph::DotView::of(g_[v]);
+      if (!here(view.a, v) && !here(view.b, v)) continue;
+      const auto [d, layout] = product(v);
+      const auto [a, b] = operands(d, layout);
+      for (const Operand& o : {a, b})
+        if (here(o.first, v) && !staged_.contains(o)) wanted.insert(o);
+    }
   }
 
   // The storage of acc if all that becomes of the product is acc = acc + product, acc being a
@@ -333,7 +386,8 @@ class Building {
 
   // Stages an operand in shared memory, padded with zeros; rows 16 bytes apart from a multiple of
   // the banks, so that the fragments' columns of rows do not collide.
-  int operand(List& out, ValueId v, const Extents& padded) {
+  int stage(List& out, const Operand& operand) {
+    const auto& [v, padded] = operand;
     const graph::Type& t = g_[v].type;
     const std::int64_t pad = std::max<std::int64_t>(1, 16 / t.dtype.bytes());
     const std::int64_t stride = round_up(padded[1], pad) + pad;
@@ -348,10 +402,16 @@ class Building {
     return storage;
   }
 
+  int operand(List& out, const Operand& o) {
+    const auto it = staged_.find(o);
+    return it == staged_.end() ? stage(out, o) : it->second;
+  }
+
   Lowered& l_;
   const Graph& g_;
   Analysis a_;
   const graph::Body* body_ = nullptr;
+  std::map<Operand, int> staged_;          // before the loops in which they are not made
   ValueId accumulated_ = graph::no_value;  // store or yielded sum that a product has done already
 };
 

@@ -12,16 +12,6 @@ using palladium::_;
 
 namespace {
 
-/// "" if the kernel agrees on interpreter and emulator, where races are looked for.
-std::string both(const graph::Graph& g, std::vector<std::int64_t> symbols = {}, int cc = 90) {
-  Random random(5);
-  test::Call a = random_call(g, symbols, random, true), b = a;
-  const Tolerance tolerance = tolerance_of(g, a);
-  run_interpreter(g, a);
-  run_emulator(g, {.compute_capability = cc}, b);
-  return difference(g, a, b, tolerance);
-}
-
 const BlockSpec blocks_of_1024{{1024}, [](Index i) { return i; }};
 
 }  // namespace
@@ -31,8 +21,8 @@ TEST_CASE("blocks agree that end within and between vectors, threads and blocks"
   for (const std::int64_t n :
        {1, 3, 4, 5, 127, 128, 129, 511, 512, 513, 1021, 1024, 1025, 2047, 3072}) {
     CAPTURE(n);
-    CHECK(both(g, {n}) == "");
-    CHECK(both(halves, {n}, 80) == "");
+    CHECK(on_all_targets(g, {n}) == "");
+    CHECK(on_all_targets(halves, {n}, 80) == "");
   }
 }
 
@@ -44,10 +34,10 @@ TEST_CASE("blocks agree of which one is whole and another is not") {
                                  .in_specs = {blocks_of_1024, blocks_of_1024},
                                  .out_specs = {blocks_of_1024}},
                                 {array({dim("n")}), array({dim("m")})});
-  CHECK(both(g, {1024, 1024}) == "");
-  CHECK(both(g, {1024, 1000}) == "");
-  CHECK(both(g, {2048, 1026}) == "");
-  CHECK(both(g, {1026, 2048}) == "");
+  CHECK(on_all_targets(g, {1024, 1024}) == "");
+  CHECK(on_all_targets(g, {1024, 1000}) == "");
+  CHECK(on_all_targets(g, {2048, 1026}) == "");
+  CHECK(on_all_targets(g, {1026, 2048}) == "");
 }
 
 TEST_CASE("blocks agree that begin before their array") {
@@ -59,7 +49,7 @@ TEST_CASE("blocks agree that begin before their array") {
               .in_specs = {BlockSpec{{Element(516, {2, 2})}, [](Index i) { return i * 512; }}},
               .out_specs = {BlockSpec{{512}, [](Index i) { return i; }}}},
              {array({1536})});
-  CHECK(both(g) == "");
+  CHECK(on_all_targets(g) == "");
 }
 
 TEST_CASE("blocks agree that are masked, and blocks that are written where they are read") {
@@ -77,7 +67,7 @@ TEST_CASE("blocks agree that are masked, and blocks that are written where they 
       {array({dim("n")})});
   for (const std::int64_t n : {5, 1001, 1024, 2050}) {
     CAPTURE(n);
-    CHECK(both(masked, {n}) == "");
+    CHECK(on_all_targets(masked, {n}) == "");
   }
 }
 
@@ -85,7 +75,7 @@ TEST_CASE("rows agree that end within and between the vectors of their threads")
   for (const std::int64_t columns : {4, 500, 508, 512, 516, 1000, 1001, 1020, 1024, 1996})
     for (const std::int64_t rows : {1, 4}) {
       CAPTURE(columns, rows);
-      CHECK(both(softmax_graph(columns, rows), {5}) == "");
+      CHECK(on_all_targets(softmax_graph(columns, rows), {5}) == "");
     }
 }
 
@@ -110,6 +100,6 @@ TEST_CASE("folds over rows that are read again agree on NaN, on integers and on 
          .in_specs = {row},
          .out_specs = {element, element, element, element}},
         {array({3, 1000}, t)});
-    CHECK(both(g) == "");
+    CHECK(on_all_targets(g) == "");
   }
 }

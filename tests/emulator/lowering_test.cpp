@@ -16,24 +16,6 @@ using palladium::_;
 
 namespace {
 
-// The same random call on interpreter, emulator and, where there is one, the GPU; "" if they agree.
-std::string both(const graph::Graph& g, std::vector<std::int64_t> symbols = {}, int cc = 90) {
-  Random random(11);
-  test::Call a = random_call(g, symbols, random, true), b = a, c = a;
-  const Tolerance tolerance = tolerance_of(g, a);
-  run_interpreter(g, a);
-  run_emulator(g, {.compute_capability = cc}, b);
-  if (has_gpu()) {
-    // A GPU has zeros out of bounds.
-    test::Call zeros = c;
-    run_interpreter(g, zeros, false);
-    run_gpu(g, c);
-    if (const std::string gpu = difference(g, zeros, c, tolerance); !gpu.empty())
-      return "on the GPU: " + gpu;
-  }
-  return difference(g, a, b, tolerance);
-}
-
 std::string text_of_cuda(const graph::Graph& g, int cc = 90) {
   return cuda::emit(g, {.compute_capability = cc}).text;
 }
@@ -46,14 +28,14 @@ graph::Graph whole(const Body& body, std::vector<trace::ArgumentType> in, OutTyp
 }  // namespace
 
 TEST_CASE("an array that the blocks do not divide is added to its last element") {
-  CHECK(both(add_graph(1003, 256)) == "");
-  CHECK(both(add_graph(1, 1024)) == "");
-  CHECK(both(add_graph(4096, 1024)) == "");
+  CHECK(on_all_targets(add_graph(1003, 256)) == "");
+  CHECK(on_all_targets(add_graph(1, 1024)) == "");
+  CHECK(on_all_targets(add_graph(4096, 1024)) == "");
 }
 
 TEST_CASE("one text serves every size of a symbolic array") {
   const graph::Graph g = add_graph(dim("n"), 1024);
-  for (std::int64_t n : {1, 8, 1000, 1024, 5001}) CHECK(both(g, {n}) == "");
+  for (std::int64_t n : {1, 8, 1000, 1024, 5001}) CHECK(on_all_targets(g, {n}) == "");
 }
 
 TEST_CASE("blocks that divide their array are read sixteen bytes at a time without a test") {
@@ -75,31 +57,31 @@ TEST_CASE("blocks that may reach over the end are read sixteen bytes at a time w
 TEST_CASE("a value of 2^20 elements is streamed by a loop") {
   const graph::Graph g = add_graph(1 << 20, 1 << 20);
   CHECK(text_of_cuda(g).find("PL_NOUNROLL for (i32 ri = 0; ri < 2048; ++ri)") != std::string::npos);
-  CHECK(both(g) == "");
+  CHECK(on_all_targets(g) == "");
 }
 
 TEST_CASE("softmax agrees for rows of any length") {
   for (std::int64_t columns : {1, 7, 128, 1000}) {
     INFO(columns);
-    CHECK(both(softmax_graph(columns), {5}) == "");
+    CHECK(on_all_targets(softmax_graph(columns), {5}) == "");
   }
 }
 
 TEST_CASE("softmax agrees for several rows per block, the last block ragged") {
-  CHECK(both(softmax_graph(1000, 8), {19}) == "");
-  CHECK(both(softmax_graph(4096, 64), {70}) == "");
+  CHECK(on_all_targets(softmax_graph(1000, 8), {19}) == "");
+  CHECK(on_all_targets(softmax_graph(4096, 64), {70}) == "");
 }
 
 TEST_CASE("softmax of 16-bit floats rounds every operation alike") {
-  CHECK(both(softmax_graph(200, 2, bf16), {3}) == "");
-  CHECK(both(softmax_graph(200, 2, f16), {3}) == "");
+  CHECK(on_all_targets(softmax_graph(200, 2, bf16), {3}) == "");
+  CHECK(on_all_targets(softmax_graph(200, 2, f16), {3}) == "");
 }
 
 TEST_CASE("matrix products agree for every operand type, on every architecture") {
   for (int cc : {75, 80, 90, 100})
     for (DType t : {f16, bf16, f32, f64, i32, i8}) {
       INFO(t.name() << " on sm_" << cc);
-      CHECK(both(matmul_graph(t, {.m = 70, .n = 40, .k = 50}), {}, cc) == "");
+      CHECK(on_all_targets(matmul_graph(t, {.m = 70, .n = 40, .k = 50}), {}, cc) == "");
     }
 }
 
@@ -110,22 +92,22 @@ TEST_CASE("matrix products take either operand transposed") {
         INFO(ta << tb << cc);
         const MatmulShape s{
             .m = 100, .n = 36, .k = 40, .block_n = 32, .trans_a = ta, .trans_b = tb};
-        CHECK(both(matmul_graph(f16, s), {}, cc) == "");
-        CHECK(both(matmul_graph(f32, s), {}, cc) == "");
+        CHECK(on_all_targets(matmul_graph(f16, s), {}, cc) == "");
+        CHECK(on_all_targets(matmul_graph(f32, s), {}, cc) == "");
       }
 }
 
 TEST_CASE("small products are split over the warps along columns") {
   const MatmulShape s{.m = 16, .n = 128, .k = 16, .block_m = 16, .block_n = 128, .block_k = 16};
   CHECK(text_of_cuda(matmul_graph(bf16, s)).find("dot_mma_16816<1, 4, 1, ") != std::string::npos);
-  CHECK(both(matmul_graph(bf16, s)) == "");
+  CHECK(on_all_targets(matmul_graph(bf16, s)) == "");
 }
 
 TEST_CASE("tf32 products of whole numbers are exact") {
   const MatmulShape s{.m = 40, .n = 24, .k = 24};
   CHECK(text_of_cuda(matmul_graph(f32, s, Precision::tf32)).find("dot_mma_tf32") !=
         std::string::npos);
-  CHECK(both(matmul_graph(f32, s, Precision::tf32)) == "");
+  CHECK(on_all_targets(matmul_graph(f32, s, Precision::tf32)) == "");
 }
 
 TEST_CASE("an accumulator on a sequential axis stays in registers and is stored once") {
@@ -154,7 +136,7 @@ TEST_CASE("a product that is only added to an accumulator is accumulated in plac
   const std::size_t product = in_loop.find("pl::dot_mma_16816<");
   REQUIRE(product != std::string::npos);
   CHECK(in_loop.find("= {};") == std::string::npos);
-  CHECK(both(carried) == "");
+  CHECK(on_all_targets(carried) == "");
 }
 
 TEST_CASE("reductions over any axes agree") {
@@ -165,7 +147,7 @@ TEST_CASE("reductions over any axes agree") {
           m[_] = broadcast_to(max(x[_], {.axis = axes, .keepdims = true}), {5, 12, 33});
         },
         {array({5, 12, 33})}, {{{5, 12, 33}, f32}, {{5, 12, 33}, f32}});
-    CHECK(both(g) == "");
+    CHECK(on_all_targets(g) == "");
   }
 }
 
@@ -175,7 +157,7 @@ TEST_CASE("a transpose, a reshape and a broadcast reach memory in one pass") {
         o[_] = transpose(x[_], {1, 0}) + broadcast_to(reshape(y[_], {6, 1}), {6, 35});
       },
       {array({35, 6}), array({2, 3})}, {{{6, 35}, f32}});
-  CHECK(both(g) == "");
+  CHECK(on_all_targets(g) == "");
 }
 
 TEST_CASE("a reduced value is reshaped across its layout through shared memory") {
@@ -184,7 +166,7 @@ TEST_CASE("a reduced value is reshaped across its layout through shared memory")
         o[_] = reshape(sum(x[_], {.axis = 1}), {4, 6});
       },
       {array({24, 50})}, {{{4, 6}, f32}});
-  CHECK(both(g) == "");
+  CHECK(on_all_targets(g) == "");
 }
 
 TEST_CASE("loop carries are arrays of registers that keep their layout") {
@@ -200,7 +182,7 @@ TEST_CASE("loop carries are arrays of registers that keep their layout") {
         o[_] = a + b;
       },
       {array({8, 300})}, {{{1, 300}, f32}});
-  CHECK(both(g) == "");
+  CHECK(on_all_targets(g) == "");
 }
 
 TEST_CASE("loops are unrolled as they say") {
@@ -216,7 +198,7 @@ TEST_CASE("loops are unrolled as they say") {
   CHECK(text_of_cuda(unrolled(0)).find("_Pragma(\"unroll 4\") for (i32") != std::string::npos);
   CHECK(text_of_cuda(unrolled(1)).find("PL_NOUNROLL for (i32") != std::string::npos);
   CHECK(text_of_cuda(unrolled(2)).find("_Pragma(\"unroll 2\") for (i32") != std::string::npos);
-  for (int factor : {0, 1, 2}) CHECK(both(unrolled(factor)) == "");
+  for (int factor : {0, 1, 2}) CHECK(on_all_targets(unrolled(factor)) == "");
 }
 
 TEST_CASE("carries that exchange their values take them at once") {
@@ -229,7 +211,7 @@ TEST_CASE("carries that exchange their values take them at once") {
         p[_] = b;
       },
       {array({200}), array({200})}, {{{200}, f32}, {{200}, f32}});
-  CHECK(both(g) == "");
+  CHECK(on_all_targets(g) == "");
 }
 
 TEST_CASE("an output aliased to its input is computed in place") {
@@ -245,7 +227,7 @@ TEST_CASE("an output aliased to its input is computed in place") {
        .out_specs = {row},
        .input_output_aliases = {{0, 0}}},
       {array({4, 300})});
-  CHECK(both(g) == "");
+  CHECK(on_all_targets(g) == "");
 }
 
 TEST_CASE("a value that is overwritten before its use is read first") {
@@ -257,7 +239,7 @@ TEST_CASE("a value that is overwritten before its use is read first") {
         o[{ds(0, 50)}] = reshape(transpose(reshape(Value(o[{ds(0, 50)}]), {5, 10}), {1, 0}), {50});
       },
       {array({100})}, {{{100}, f32}});
-  CHECK(both(g) == "");
+  CHECK(on_all_targets(g) == "");
 }
 
 TEST_CASE("masked loads, stores and swaps touch what the mask names") {
@@ -271,7 +253,7 @@ TEST_CASE("masked loads, stores and swaps touch what the mask names") {
         p[_] += old;
       },
       {array({97}), array({97})}, {{{97}, f32}, {{97}, f32}});
-  CHECK(both(g) == "");
+  CHECK(on_all_targets(g) == "");
 }
 
 TEST_CASE("conditions and scalar arguments agree") {
@@ -283,7 +265,7 @@ TEST_CASE("conditions and scalar arguments agree") {
       },
       {.out_type = ShapeDtype{{200}, f32}, .grid = {4}, .in_specs = {b}, .out_specs = {b}},
       {number(), array({200})});
-  CHECK(both(g) == "");
+  CHECK(on_all_targets(g) == "");
 }
 
 TEST_CASE("scratch in shared memory and in registers keeps what a program wrote") {
@@ -300,7 +282,7 @@ TEST_CASE("scratch in shared memory and in registers keeps what a program wrote"
        .out_specs = {b},
        .scratch_types = {gpu::SMEM({32, 16}, f32), gpu::REGS({16, 32}, f32)}},
       {array({100, 16})});
-  CHECK(both(g) == "");
+  CHECK(on_all_targets(g) == "");
 }
 
 TEST_CASE("windows with a halo mask what lies outside of the array") {
@@ -316,7 +298,7 @@ TEST_CASE("windows with a halo mask what lies outside of the array") {
        .in_specs = {BlockSpec{{Element(66, {1, 1})}, [](Index i) { return i * 64; }}},
        .out_specs = {BlockSpec{{64}, [](Index i) { return i; }}}},
       {array({200})});
-  CHECK(both(g) == "");
+  CHECK(on_all_targets(g) == "");
 }
 
 TEST_CASE("unsigned and bitcast elements out of bounds are the interpreter's") {
@@ -330,7 +312,7 @@ TEST_CASE("unsigned and bitcast elements out of bounds are the interpreter's") {
        .in_specs = {BlockSpec{{8}, [](Index) { return 0; }},
                     BlockSpec{{8}, [](Index) { return 0; }}}},
       {array({5}, f32), array({6}, u16)});
-  CHECK(both(g) == "");
+  CHECK(on_all_targets(g) == "");
 }
 
 TEST_CASE("blocks of a cluster know their rank") {
@@ -348,7 +330,7 @@ TEST_CASE("blocks of a cluster know their rank") {
                                }}}},
       {});
   CHECK(cuda::emit(g, {.compute_capability = 90}).cluster_blocks == 2);
-  CHECK(both(g) == "");
+  CHECK(on_all_targets(g) == "");
 }
 
 TEST_CASE("every warpgroup of a body writes its own rows") {
@@ -377,7 +359,7 @@ TEST_CASE("every warpgroup of a body writes its own rows") {
   const graph::Graph two = graph::canonicalize(g);
   graph::verify(two, "two warpgroups");
   CHECK(cuda::emit(two, {.compute_capability = 90}).threads == 256);
-  CHECK(both(two) == "");
+  CHECK(on_all_targets(two) == "");
   // It is a shuffle: asked for once, where all warps are whole.
   const std::string text = text_of_cuda(two), ask = "pl::warpgroup()";
   const std::size_t asked = text.find("\n  const u32 warpgroup = " + ask + ";\n");
@@ -393,7 +375,7 @@ TEST_CASE("a view of other bits is read in groups of its own elements") {
         o[_] = v - min(v, {.axis = 0});
       },
       {array({4}, u64)}, {{{8}, i32}});
-  CHECK(both(g) == "");
+  CHECK(on_all_targets(g) == "");
   const std::string text = text_of_cuda(g);
   CHECK(text.find("reinterpret_cast<const i32*>(w0)") != std::string::npos);
   CHECK(text.find("const i32 n0 = ") == std::string::npos);
@@ -407,7 +389,7 @@ TEST_CASE("a reduction to one element folds the padding of the dimensions that s
         p[_] = max(d, {.axis = 1});
       },
       {array({1, 4}, f32), array({4, 2}, f32)}, {{{1}, f32}, {{1}, f32}});
-  for (int cc : {75, 80, 90}) CHECK(both(g, {}, cc) == "");
+  for (int cc : {75, 80, 90}) CHECK(on_all_targets(g, {}, cc) == "");
 }
 
 TEST_CASE("what is the same for a group of elements is computed once") {
@@ -418,7 +400,7 @@ TEST_CASE("what is the same for a group of elements is computed once") {
       },
       {array({32}, f32), array({16, 64}, f16)}, {{{16, 16}, f32}});
   CHECK(text_of_cuda(g).find("] = x0;") != std::string::npos);
-  CHECK(both(g) == "");
+  CHECK(on_all_targets(g) == "");
 }
 
 TEST_CASE("what is read for one element of a group is computed with there") {
@@ -429,7 +411,7 @@ TEST_CASE("what is read for one element of a group is computed with there") {
         p[_] = load(y, {.mask = x[_] > 0, .other = 0}).astype(f32) * 2;
       },
       {array({64, 8}, f32), array({64, 8}, i16)}, {{{64, 8}, f32}, {{64, 8}, f32}});
-  CHECK(both(g) == "");
+  CHECK(on_all_targets(g) == "");
 }
 
 TEST_CASE("random kernels agree on interpreter and emulator") {
@@ -472,7 +454,7 @@ TEST_CASE("elementary functions of random kernels agree within the op table's bo
 
 TEST_CASE("the GPU runs the kernels of these tests too") {
   if (!has_gpu()) SKIP("there is no GPU: they ran on interpreter and emulator only");
-  CHECK(both(add_graph(1003, 256)) == "");
+  CHECK(on_all_targets(add_graph(1003, 256)) == "");
 }
 
 TEST_CASE("a value too large to be whole is named with a block that fits") {

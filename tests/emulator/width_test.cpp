@@ -9,29 +9,15 @@
 using namespace palladium;
 using namespace palladium::test;
 
-namespace {
-
-/// "" if the kernel agrees on interpreter and emulator.
-std::string both(const graph::Graph& g, std::vector<std::int64_t> symbols = {}, int cc = 90) {
-  Random random(7);
-  test::Call a = random_call(g, symbols, random, true), b = a;
-  const Tolerance tolerance = tolerance_of(g, a);
-  run_interpreter(g, a);
-  run_emulator(g, {.compute_capability = cc}, b);
-  return difference(g, a, b, tolerance);
-}
-
-}  // namespace
-
 TEST_CASE("elementwise kernels, softmax and layer norm agree at 8 and 16 warps") {
   for (const int n : {8, 16}) {
     INFO(n << " warps");
-    CHECK(both(by_warps(n, add_graph(10'007, 2048))) == "");
-    CHECK(both(by_warps(n, add_graph(1003, 256, f16))) == "");
-    CHECK(both(by_warps(n, softmax_graph(1000)), {5}) == "");
-    CHECK(both(by_warps(n, softmax_graph(300, 8, bf16)), {11}) == "");
-    CHECK(both(by_warps(n, softmax_graph(16'384)), {2}) == "");
-    CHECK(both(by_warps(n, layer_norm_graph()), {6}) == "");
+    CHECK(on_all_targets(by_warps(n, add_graph(10'007, 2048))) == "");
+    CHECK(on_all_targets(by_warps(n, add_graph(1003, 256, f16))) == "");
+    CHECK(on_all_targets(by_warps(n, softmax_graph(1000)), {5}) == "");
+    CHECK(on_all_targets(by_warps(n, softmax_graph(300, 8, bf16)), {11}) == "");
+    CHECK(on_all_targets(by_warps(n, softmax_graph(16'384)), {2}) == "");
+    CHECK(on_all_targets(by_warps(n, layer_norm_graph()), {6}) == "");
   }
 }
 
@@ -40,8 +26,9 @@ TEST_CASE("matrix products agree at 8 and 16 warps for every operand type") {
     for (const int cc : {75, 80, 90})
       for (const DType t : {f16, bf16, f32, i8}) {
         INFO(n << " warps, " << t.name() << " on sm_" << cc);
-        CHECK(both(by_warps(n, matmul_graph(t, {.m = 70, .n = 140, .k = 50, .block_n = 128})), {},
-                   cc) == "");
+        CHECK(on_all_targets(
+                  by_warps(n, matmul_graph(t, {.m = 70, .n = 140, .k = 50, .block_n = 128})), {},
+                  cc) == "");
       }
 }
 
@@ -65,9 +52,9 @@ TEST_CASE("products of all shapes and orders agree at 8 and 16 warps") {
                              .block_k = 16,
                              .trans_a = transposed,
                              .trans_b = transposed};
-      CHECK(both(by_warps(n, matmul_graph(f16, wide))) == "");
-      CHECK(both(by_warps(n, matmul_graph(f16, tall))) == "");
-      CHECK(both(by_warps(n, matmul_graph(f32, wide, Precision::tf32))) == "");
+      CHECK(on_all_targets(by_warps(n, matmul_graph(f16, wide))) == "");
+      CHECK(on_all_targets(by_warps(n, matmul_graph(f16, tall))) == "");
+      CHECK(on_all_targets(by_warps(n, matmul_graph(f32, wide, Precision::tf32))) == "");
     }
 }
 
@@ -81,7 +68,7 @@ TEST_CASE("relayouts through shared memory agree at 8 and 16 warps") {
         },
         {.name = "turned", .out_type = {{{64, 64}, f32}, {{32, 128}, f32}}},
         {array({64, 32}, f16)});
-    for (const int cc : {75, 90}) CHECK(both(by_warps(n, turned), {}, cc) == "");
+    for (const int cc : {75, 90}) CHECK(on_all_targets(by_warps(n, turned), {}, cc) == "");
   }
 }
 
@@ -115,13 +102,13 @@ TEST_CASE("products without tensor cores agree for every shape, type and transpo
     const int depth = one_of({1, 2, 3, 4, 5, 7, 16, 33}), warps = one_of({4, 8, 16});
     const bool trans_a = random.chance(50), trans_b = random.chance(50);
     INFO(t.name() << " " << rows << "x" << columns << "x" << depth << ", transposed " << trans_a
-                      << trans_b << ", " << warps << " warps");
+                  << trans_b << ", " << warps << " warps");
     const graph::Graph g =
         traced([&](Ref x, Ref y,
                    Ref o) { o[_] = dot(x[_], y[_], {.trans_a = trans_a, .trans_b = trans_b}); },
                {.name = "product", .out_type = {{rows, columns}, t == bf16 ? f32 : t}},
                {array(trans_a ? Shape{depth, rows} : Shape{rows, depth}, t),
                 array(trans_b ? Shape{columns, depth} : Shape{depth, columns}, t)});
-    CHECK(both(by_warps(warps, g), {}, 75) == "");
+    CHECK(on_all_targets(by_warps(warps, g), {}, 75) == "");
   }
 }

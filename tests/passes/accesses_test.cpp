@@ -215,13 +215,14 @@ TEST_CASE("a transposed copy writes whole vectors") {
 }
 
 TEST_CASE("the guard of scratch memory stands in loops alone") {
-  const std::string in_loop = emitted(whole({"f32[2048]"}, {"f32[1]"}, R"(
+  const std::string in_loop = emitted(whole({"f32[8,2048]"}, {"f32[1]"}, R"(
   %2: i32[] = constant 0
   %3: i32[] = constant 8
   %4: f32[] = constant 0
   %5 = loop %2, %3 carry %4
     { %6: i32[] %7: f32[]
-      %8: f32[2048] = load %0
+      %13: ref block f32[2048] = at %0 [%6, :]
+      %8: f32[2048] = load %13
       %9: f32[] = reduce_sum %8 [0]
       %10: f32[] = add %7, %9
       yield %10

@@ -127,7 +127,7 @@ TEST_CASE("a load before a loop that overwrites its source is whole") {
 }
 
 TEST_CASE("a load that a loop yields is whole where the last store of the body overwrites it") {
-  CHECK_THAT(lowered(whole({"f32[128]"}, {"f32[128]", "f32[128]"}, R"(
+  CHECK_THAT(lowered(whole({"f32[8,128]"}, {"f32[128]", "f32[128]"}, R"(
   %3: i32[] = constant 0
   %4: i32[] = constant 8
   %5: f32[128] = constant 0
@@ -135,13 +135,14 @@ TEST_CASE("a load that a loop yields is whole where the last store of the body o
   %6 = loop %3, %4 carry %5
     { %7: i32[] %8: f32[128]
       %9: f32[128] = load %1
-      %10: f32[128] = load %0
+      %12: ref block f32[128] = at %0 [%7, :]
+      %10: f32[128] = load %12
       store %1, %10
       yield %9
     }
   %11: f32[128] = get %6 [0]
   store %2, %11)")),
-             Shows({"loop %6 {", "= %9", "w1 = %10"}));
+             Shows({"loop %6 {", "= %9", "w1 = %11"}));
 }
 
 TEST_CASE("what a loop needs again in each turn is computed before it") {

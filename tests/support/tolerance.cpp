@@ -282,4 +282,22 @@ std::string difference(const Graph& g, const Call& a, const Call& b) {
   return difference(g, a, b, Tolerance());
 }
 
+std::string on_all_targets(const Graph& g, const std::vector<std::int64_t>& symbols,
+                           int compute_capability) {
+  Random random(11);
+  Call a = random_call(g, symbols, random, true), b = a, c = a;
+  const Tolerance tolerance = tolerance_of(g, a);
+  run_interpreter(g, a);
+  run_emulator(g, {.compute_capability = compute_capability}, b);
+  if (has_gpu()) {
+    // A GPU has zeros out of bounds.
+    Call zeros = c;
+    run_interpreter(g, zeros, false);
+    run_gpu(g, c);
+    if (const std::string gpu = difference(g, zeros, c, tolerance); !gpu.empty())
+      return "on the GPU: " + gpu;
+  }
+  return difference(g, a, b, tolerance);
+}
+
 }  // namespace palladium::test

@@ -26,6 +26,11 @@ Tolerance tolerance_of(const graph::Graph& g, const Call& before, bool poison = 
 std::string difference(const graph::Graph& g, const Call& a, const Call& b,
                        const Tolerance& tolerance);
 
+/// "" if a random call of small integers gives the same on interpreter, emulator and, where there
+/// is one, the GPU, as far as its tolerance goes.
+std::string on_all_targets(const graph::Graph& g, const std::vector<std::int64_t>& symbols = {},
+                           int compute_capability = 90);
+
 /// Which block mappings' arrays hold what an elementary function or a floating-point sum has a
 /// share in.
 std::vector<bool> inexact_arrays(const graph::Graph& g);

@@ -17,21 +17,22 @@ PL_KERNEL(128) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
   PL_UNROLL for (i32 r = 0; r < 4; ++r) v8[r] = 0.0f;
   const i32 i_b = (t >> 3 & 15);
   const i32 j_b = (t & 7) * 8;
+  {
+    f16 a0[32];
+    PL_UNROLL for (i32 ri = 0; ri < 4; ++ri) {
+      pl::load_global_nc<8>(a0 + ri * 8, w0 + (j_b + i_b * 64 + ri * 1024));
+    }
+    PL_UNROLL for (i32 ri = 0; ri < 4; ++ri) {
+      f16 o1[8];
+      PL_UNROLL for (i32 e = 0; e < 8; ++e) o1[e] = a0[ri * 8 + e];
+      pl::store_shared<8>(smem + (j_b + i_b * 72 + ri * 1152) * 2, o1);
+    }
+  }
+  pl::warpgroup_sync();
   PL_NOUNROLL for (i32 v11 = 0; v11 < 8; ++v11) {
     const i32 sx0 = pl::mul(v11, 64);
     const i32 v7 = sx0;
     pl::warpgroup_sync();
-    {
-      f16 a0[32];
-      PL_UNROLL for (i32 ri = 0; ri < 4; ++ri) {
-        pl::load_global_nc<8>(a0 + ri * 8, w0 + (j_b + i_b * 64 + ri * 1024));
-      }
-      PL_UNROLL for (i32 ri = 0; ri < 4; ++ri) {
-        f16 o1[8];
-        PL_UNROLL for (i32 e = 0; e < 8; ++e) o1[e] = a0[ri * 8 + e];
-        pl::store_shared<8>(smem + (j_b + i_b * 72 + ri * 1152) * 2, o1);
-      }
-    }
     {
       f16 a0[32];
       PL_UNROLL for (i32 ri = 0; ri < 4; ++ri) {

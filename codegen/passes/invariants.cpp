@@ -1,0 +1,160 @@
+// Moves work out of the loops that would repeat it: loads of what nobody writes while the kernel
+// runs, elementary functions, reductions, and what is computed of their results element by element.
+//
+// Precondition: place_windows. Of a pl::loop the instructions move to the region around it; around
+// the sequential axes of the grid there is none, so that of those `around` says how many stand
+// around an instruction. The rest stays: it is recomputed for nothing, or costs registers if kept.
+#include <algorithm>
+
+#include "codegen/passes/lowered.hpp"
+
+namespace palladium::passes {
+namespace {
+
+using graph::Graph;
+using graph::Inst;
+using graph::Op;
+using graph::RegionId;
+
+class Invariants {
+ public:
+  explicit Invariants(Lowered& l) : l_(l), g_(l.graph), all_(num_axes(l)) {}
+
+  void run() {
+    l_.around.assign(g_.insts.size(), all_);
+    for (const graph::Body& b : g_.bodies) {
+      leave_loops(b.region);
+      if (all_ > 0) leave_axes(b.region);
+    }
+  }
+
+ private:
+  static int num_axes(const Lowered& l) { return static_cast<int>(l.sequential_axes.size()); }
+
+  // ---- loops of a body, from the innermost
+
+  void leave_loops(RegionId r) {
+    std::vector<ValueId> insts;
+    for (const ValueId v : g_[r].insts) {
+      for (const RegionId inner : g_[v].regions) leave_loops(inner);
+      if (g_[v].op == Op::Loop) take_from(v, insts);
+      insts.push_back(v);
+    }
+    g_[r].insts = std::move(insts);
+  }
+
+  void take_from(ValueId loop, std::vector<ValueId>& before) {
+    graph::Region& body = g_[g_[loop].regions[0]];
+    std::vector<bool> inside(g_.insts.size());
+    for (const ValueId p : body.params) inside[index(p)] = true;
+    for (const ValueId v : body.insts) inside[index(v)] = true;
+    const bool runs = runs_at_least_once(g_[loop]);
+    const std::vector<ValueId> inner = body.insts;
+    std::vector<bool> changes = inside;
+    for (const ValueId v : inner)
+      changes[index(v)] = !may_move(v, runs) || std::ranges::any_of(g_[v].args, [&](ValueId a) {
+        return changes[index(a)];
+      });
+    const std::vector<bool> moves =
+        worth_moving(inner, [&](ValueId v) { return inside[index(v)] && !changes[index(v)]; });
+    const auto leaves = [&](ValueId v) { return moves[index(v)]; };
+    std::ranges::copy_if(inner, std::back_inserter(before), leaves);
+    std::erase_if(body.insts, leaves);
+  }
+
+  bool runs_at_least_once(const Inst& loop) const {
+    const graph::LoopView view = graph::LoopView::of(loop);
+    const Inst& low = g_[view.low];
+    const Inst& high = g_[view.high];
+    return low.op == Op::Constant && high.op == Op::Constant &&
+           graph::to_int(low.type.dtype, low.attr.bits) <
+               graph::to_int(high.type.dtype, high.attr.bits);
+  }
+
+  // ---- sequential axes of the grid
+
+  void leave_axes(RegionId r) {
+    const std::vector<ValueId>& insts = g_[r].insts;
+    std::vector<int> depth(g_.insts.size(), 0);
+    for (const ValueId p : g_[r].params)
+      if (const int w = l_.window_of[index(p)]; w >= 0) depth[index(p)] = l_.windows[w].depth;
+    for (const ValueId v : insts) {
+      int& d = depth[index(v)];
+      d = may_move(v, true) ? own_axes(v) : all_;
+      for (const ValueId a : g_[v].args) d = std::max(d, depth[index(a)]);
+    }
+    const std::vector<bool> moves =
+        worth_moving(insts, [&](ValueId v) { return depth[index(v)] < all_; });
+    for (const ValueId v : insts)
+      if (moves[index(v)]) l_.around[index(v)] = depth[index(v)];
+  }
+
+  // How many sequential axes an instruction asks for by itself.
+  int own_axes(ValueId v) const {
+    if (g_[v].op != Op::ProgramId && g_[v].op != Op::AxisIndex) return 0;
+    const graph::AxisView asked = graph::AxisView::of(g_[v]);
+    if (asked.kind != graph::AxisKind::grid) return 0;
+    const auto it = std::ranges::find(l_.sequential_axes, asked.axis);
+    return it == l_.sequential_axes.end() ? 0
+                                          : static_cast<int>(it - l_.sequential_axes.begin()) + 1;
+  }
+
+  // ---- what may move, and what is worth it
+
+  // Whether v gives the same, and does no harm, where a loop around it begins; `runs`: the loop has
+  // a turn. Products stay beside what they are added to.
+  bool may_move(ValueId v, bool runs) const {
+    const Inst& i = g_[v];
+    const graph::OpClass kind = graph::info(i.op).op_class;
+    if (i.op == Op::Load) return is_read_only(v);
+    // A place that is known at run time, or a promise, may be wrong where it is not wanted.
+    if (i.op == Op::At) return runs || is_static(i);
+    if (graph::is_hint(i.op)) return runs;
+    return kind == graph::OpClass::elementwise || kind == graph::OpClass::shape ||
+           kind == graph::OpClass::fold || kind == graph::OpClass::view ||
+           (kind == graph::OpClass::leaf && i.op != Op::Param);
+  }
+
+  bool is_read_only(ValueId load) const {
+    const int w = l_.window_of[index(g_.root(g_[load].args[0]))];
+    return w >= 0 && l_.windows[w].read_only;
+  }
+
+  static bool is_static(const Inst& at) {
+    return std::ranges::none_of(graph::Subscript::of(at).dims,
+                                [](const graph::SubscriptDim& d) { return d.dynamic; });
+  }
+
+  // Of the instructions that can move those that save work, with all that they need.
+  template <class F>
+  std::vector<bool> worth_moving(const std::vector<ValueId>& insts, F&& can) const {
+    std::vector<bool> moves(g_.insts.size());
+    for (const ValueId v : insts) moves[index(v)] = can(v) && (is_source(v) || continues(v, moves));
+    for (auto v = insts.rbegin(); v != insts.rend(); ++v)
+      if (moves[index(*v)])
+        for (const ValueId a : g_[*v].args) moves[index(a)] = moves[index(a)] || can(a);
+    return moves;
+  }
+
+  bool is_source(ValueId v) const {
+    const Inst& i = g_[v];
+    return i.op == Op::Load || graph::is_fold(i.op) ||
+           (graph::is_elementwise(i.op) && graph::info(i.op).ulp > 0);
+  }
+
+  // What broadcasts a result is larger than it: kept, it would take more registers.
+  bool continues(ValueId v, const std::vector<bool>& moves) const {
+    return graph::is_elementwise(g_[v].op) &&
+           std::ranges::any_of(g_[v].args, [&](ValueId a) { return moves[index(a)]; });
+  }
+
+  Lowered& l_;
+  Graph& g_;
+  const int all_;  // sequential axes
+};
+
+}  // namespace
+
+void leave_loops(Lowered& l) { Invariants(l).run(); }
+
+}  // namespace palladium::passes
