@@ -38,6 +38,7 @@ class Printer {
   void one(const thread::Block& b, Location at);
   void one(const thread::If& i, Location at);
   void one(const thread::For& f, Location at);
+  void one(const thread::While& w, Location at);
   template <class S>
   void one(const S& s, Location at) {
     line(text_of(s), at);
@@ -58,6 +59,8 @@ class Printer {
   std::string text_of(const thread::If& s) const;
   std::string text_of(const thread::Else&) const { return "else {}"; }  // with its If
   std::string text_of(const thread::For& s) const;
+  std::string text_of(const thread::While&) const { return "while (true) {}"; }  // in lines
+  std::string text_of(const thread::BreakUnless& s) const;
   std::string head(const thread::For& s) const;
   std::string short_body(const thread::Statements& statements) const;
   std::string place(const thread::Place& p) const;
@@ -103,21 +106,26 @@ void Printer::body(const std::string& head, const thread::Statements& statements
 }
 
 void Printer::list(const thread::Statements& statements) {
+  const auto is_else = [&](std::size_t i) {
+    return i < statements.size() && std::holds_alternative<thread::Else>(statements[i].what);
+  };
   for (std::size_t i = 0; i < statements.size(); ++i) {
     const thread::Statement& s = statements[i];
-    const bool two_ways =
-        i + 1 < statements.size() && std::holds_alternative<thread::Else>(statements[i + 1].what);
-    if (!two_ways) {
+    if (!is_else(i + 1)) {
       std::visit([&](const auto& what) { one(what, s.at); }, s.what);
       continue;
     }
-    const auto& first = std::get<thread::If>(s.what);
-    body("if (" + text(first.condition) + ") ", first.body, s.at, "} else {");
-    const thread::Statement& other = statements[++i];
-    ++depth_;
-    list(std::get<thread::Else>(other.what).body);
-    --depth_;
-    line("}", other.at);
+    line("if (" + text(std::get<thread::If>(s.what).condition) + ") {", s.at);
+    for (;; ++i) {
+      ++depth_;
+      list(*thread::body_of(statements[i]));
+      --depth_;
+      if (!is_else(i + 1)) break;
+      const ExprId condition = std::get<thread::Else>(statements[i + 1].what).condition;
+      line(condition == no_expr ? "} else {" : "} else if (" + text(condition) + ") {",
+           statements[i + 1].at);
+    }
+    line("}", statements[i].at);
   }
 }
 
@@ -134,6 +142,14 @@ void Printer::one(const thread::If& i, Location at) {
 void Printer::one(const thread::For& f, Location at) {
   if (f.short_form) return line(text_of(f), at);
   body(head(f), f.body, at);
+}
+
+void Printer::one(const thread::While& w, Location at) {
+  body("PL_NOUNROLL while (true) ", w.body, at);
+}
+
+std::string Printer::text_of(const thread::BreakUnless& s) const {
+  return "if (!" + expressions_.text(s.condition, Binding::unary) + ") break;";
 }
 
 std::string Printer::text_of(const thread::Let& s) const {

@@ -205,15 +205,18 @@ void Expander::find_mutable_storages() {
     declared_[static_cast<std::size_t>(w.storage)] = true;
   }
   for (const Inst& i : g_.insts) {
+    // What regions hand on; a result of a switch is read by a Get.
+    if (graph::repeats(i.op))
+      for (const ValueId p : g_[graph::Repeated::of(i).region].params) make_mutable(p);
+    if (i.op == Op::Get) make_mutable(static_cast<ValueId>(&i - g_.insts.data()));
     if (i.op != Op::Loop) continue;
-    const std::vector<ValueId>& params = g_[i.regions[0]].params;
-    for (const ValueId p : params) {
-      const int s = l_.storage_of[index(p)];
-      if (s < 0) continue;
-      mutable_[static_cast<std::size_t>(s)] = true;
-      if (p == params[0]) declared_[static_cast<std::size_t>(s)] = true;
-    }
+    const int counter = l_.storage_of[index(g_[graph::LoopView::of(i).body].params[0])];
+    if (counter >= 0) declared_[static_cast<std::size_t>(counter)] = true;
   }
+}
+
+void Expander::make_mutable(ValueId v) {
+  if (const int s = l_.storage_of[index(v)]; s >= 0) mutable_[static_cast<std::size_t>(s)] = true;
 }
 
 // Blocks and scratch in registers that start with nothing, and are read or flushed.
@@ -366,6 +369,46 @@ void Expander::expand_one(const passes::Loop& l) {
                            .body = {}});
   expand_list(l.body);
   b_.close();
+}
+
+void Expander::expand_one(const passes::While& w) {
+  b_.open_loop(thread::While{});
+  expand_list(w.test);
+  const graph::WhileView loop = graph::WhileView::of(g_[w.inst]);
+  b_.add(thread::BreakUnless{scalar(g_[loop.condition].yields[0])});
+  expand_list(w.body);
+  b_.close();
+}
+
+// One after the other stands behind them all: what is known outside is named before.
+void Expander::expand_one(const passes::Switch& s) {
+  for (const int r : s.results) declare_storage(r);
+  const ExprId which = scalar(g_[s.inst].args[0]);
+  const bool chooses = g_[g_[s.inst].args[0]].type.dtype.is_bool();
+  const std::size_t count = s.bodies.size();
+  std::vector<std::pair<ExprId, thread::Statements>> branches;
+  for (std::size_t n = 0; n < count; ++n) {
+    // Of a bool the second comes first, where it holds.
+    const std::size_t taken = chooses ? count - 1 - n : n;
+    ExprId condition = no_expr;
+    if (n + 1 < count)
+      condition = chooses ? which
+                          : e_.plain(n == 0 ? Operator::less : Operator::equal, which,
+                                     number(n == 0 ? 1 : static_cast<std::int64_t>(n)), bool_);
+    b_.open(thread::Block{});
+    expand_list(s.bodies[taken]);
+    branches.emplace_back(condition, b_.take());
+  }
+  while (!branches.empty() && branches.back().second.empty()) branches.pop_back();
+  for (std::size_t n = 0; n < branches.size(); ++n) {
+    auto& [condition, body] = branches[n];
+    if (n > 0)
+      b_.add(thread::Else{condition, std::move(body)});
+    else if (condition != no_expr)
+      b_.add(thread::If{.condition = condition, .body = std::move(body), .uniform = true});
+    else
+      b_.add(thread::Block{.body = std::move(body)});
+  }
 }
 
 void Expander::expand_one(const passes::Scalar& s) {

@@ -39,6 +39,7 @@ class Expander {
   // expander.cpp: the frame and the plain statements
   void declare_parameters();
   void find_mutable_storages();
+  void make_mutable(ValueId v);
   void find_unstored();
   void launch_shape();
   void name_programs();
@@ -52,6 +53,8 @@ class Expander {
   void expand_one(const passes::CopyStorage& c);
   void expand_one(const passes::When& w);
   void expand_one(const passes::Loop& l);
+  void expand_one(const passes::While& w);
+  void expand_one(const passes::Switch& s);
   void expand_one(const passes::GridLoop& loop);
   void expand_one(const passes::EnterWindow& w);
   ExprId scalar(ValueId v);

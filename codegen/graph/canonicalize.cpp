@@ -147,7 +147,7 @@ Graph canonicalize(const Graph& g) {
   cast_index_maps(result);
   for (;;) {
     order_by_demand(result);
-    if (simplify(result)) continue;
+    if (simplify(result) || drop_unread(result)) continue;
     if (!result.fma || !contract(result)) break;
   }
   compact(result);

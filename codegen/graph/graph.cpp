@@ -232,7 +232,14 @@ LoopView LoopView::of(const Inst& loop) {
           loop.attr.ints[1], loop.regions[0], std::span(loop.args).subspan(2)};
 }
 
-std::size_t carry_of(const Inst& get) { return static_cast<std::size_t>(get.attr.ints[0]); }
+WhileView WhileView::of(const Inst& loop) { return {loop.regions[0], loop.regions[1], loop.args}; }
+
+Repeated Repeated::of(const Inst& loop) {
+  if (loop.op == Op::Loop) return {LoopView::of(loop).body, 1};
+  return {WhileView::of(loop).body, 0};
+}
+
+std::size_t result_of(const Inst& get) { return static_cast<std::size_t>(get.attr.ints[0]); }
 
 MemoryView MemoryView::of(const Inst& inst) {
   MemoryView view;

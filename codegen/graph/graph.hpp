@@ -276,8 +276,26 @@ struct LoopView {
   static LoopView of(const Inst& loop);
 };
 
-/// The carry that a Get gives.
-std::size_t carry_of(const Inst& get);
+struct WhileView {
+  RegionId condition{}, body{};      // parameters of both: carries
+  std::span<const ValueId> carries;  // the first ones
+  static WhileView of(const Inst& loop);
+};
+
+/// Whether its regions may run several times, handing carries on.
+constexpr bool repeats(Op op) { return op == Op::Loop || op == Op::While; }
+/// Whether it has results, which a Get reads: carries, or what its regions yield.
+constexpr bool has_results(Op op) { return repeats(op) || op == Op::Switch; }
+/// The region that yields the next carries of what repeats, and the first of its parameters that
+/// is a carry.
+struct Repeated {
+  RegionId region{};
+  std::size_t first = 0;
+  static Repeated of(const Inst& loop);
+};
+
+/// The result that a Get gives.
+std::size_t result_of(const Inst& get);
 
 /// Operands of Load, Store and Swap by name; no_value where absent.
 struct MemoryView {

@@ -73,6 +73,15 @@ class Simplifier {
         simplify(body, kept);
         continue;
       }
+      if (inst(v).op == Op::Switch && known_region(inst(v)) >= 0) {
+        changed_ = true;
+        const RegionId taken = inst(v).regions[static_cast<std::size_t>(known_region(inst(v)))];
+        const Values body = g_[taken].insts;
+        simplify(body, kept);
+        for (ValueId& y : g_[taken].yields) y = current(y);
+        taken_[v] = taken;
+        continue;
+      }
       const ValueId same = rewrite(v);
       if (same != v) {
         replace(v, same);
@@ -107,6 +116,35 @@ class Simplifier {
     mix(in.attr.bits);
     for (const ValueId arg : in.args) mix(index(arg));
     return hash;
+  }
+
+  // The one that a switch runs whatever its index is; -1 if there is none.
+  std::int64_t known_region(const Inst& in) const {
+    const auto last = static_cast<std::int64_t>(in.regions.size()) - 1;
+    const ValueId which = in.args[0];
+    if (last == 0) return 0;
+    if (!is_constant(which)) return -1;
+    return std::clamp<std::int64_t>(to_int(inst(which).type.dtype, inst(which).attr.bits), 0, last);
+  }
+
+  // What the regions of a switch yield alike, which is known before it.
+  ValueId rewrite_get(ValueId v) {
+    const ValueId from = inst(v).args[0];
+    const std::size_t r = result_of(inst(v));
+    if (const auto it = taken_.find(from); it != taken_.end()) return g_[it->second].yields[r];
+    if (inst(from).op != Op::Switch) return v;
+    const std::vector<RegionId>& regions = inst(from).regions;
+    const auto yields = [&](RegionId n, std::size_t i) { return g_[n].yields[i]; };
+    const ValueId first = yields(regions[0], r);
+    if (std::ranges::all_of(regions, [&](RegionId n) { return yields(n, r) == first; }))
+      return first;
+    for (std::size_t i = 0; i < r; ++i)
+      if (std::ranges::all_of(regions, [&](RegionId n) { return yields(n, i) == yields(n, r); })) {
+        g_[v].attr.ints[0] = static_cast<std::int64_t>(i);
+        changed_ = true;
+        break;
+      }
+    return v;
   }
 
   bool is_constant(ValueId v) const { return inst(v).op == Op::Constant; }
@@ -153,6 +191,7 @@ class Simplifier {
     case Op::Load:
     case Op::Store:
     case Op::Swap: return drop_true_mask(v);
+    case Op::Get: return rewrite_get(v);
     default: break;
     }
     if (in.op == Op::Cast && inst(in.args[0]).type == in.type) return in.args[0];
@@ -259,6 +298,7 @@ class Simplifier {
   Graph& g_;
   bool changed_ = false;
   std::unordered_map<ValueId, ValueId> replaced_;
+  std::unordered_map<ValueId, RegionId> taken_;    // by switches that are none any more
   std::unordered_map<std::size_t, Values> known_;  // by hash: values that may be used here
   std::vector<std::pair<std::size_t, ValueId>> known_log_;
 };
@@ -266,6 +306,41 @@ class Simplifier {
 }  // namespace
 
 bool simplify(Graph& g) { return Simplifier(g).run(); }
+
+bool drop_unread(Graph& g) {
+  std::unordered_map<ValueId, std::vector<bool>> read;  // results, by switch
+  std::vector<ValueId> gets;
+  std::vector<RegionId> stack = root_regions(g);
+  while (!stack.empty()) {
+    const Values& insts = g[stack.back()].insts;
+    stack.pop_back();
+    for (const ValueId v : insts) {
+      const Inst& in = g[v];
+      stack.insert(stack.end(), in.regions.begin(), in.regions.end());
+      if (in.op == Op::Switch) read[v].resize(g[in.regions[0]].yields.size());
+      if (in.op == Op::Get && g[in.args[0]].op == Op::Switch) gets.push_back(v);
+    }
+  }
+  for (const ValueId v : gets) read[g[v].args[0]][result_of(g[v])] = true;
+  bool any = false;
+  for (const auto& [v, is_read] : read) {
+    const auto unread = std::ranges::count(is_read, false);
+    if (unread == 0) continue;
+    any = true;
+    for (const RegionId r : g[v].regions) {
+      Values kept;
+      for (std::size_t i = 0; i < is_read.size(); ++i)
+        if (is_read[i]) kept.push_back(g[r].yields[i]);
+      g[r].yields = std::move(kept);
+    }
+  }
+  for (const ValueId v : gets) {
+    const std::vector<bool>& is_read = read[g[v].args[0]];
+    std::int64_t& result = g[v].attr.ints[0];
+    result = std::count(is_read.begin(), is_read.begin() + result, true);
+  }
+  return any;
+}
 
 bool contract(Graph& g) {
   std::vector<int> uses(g.insts.size());

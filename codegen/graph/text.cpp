@@ -187,7 +187,7 @@ class Printer {
     }
     const Inst& in = g_[v];
     std::string text = info(in.op).name + operands(in);
-    if (in.type.kind != Type::Kind::none || in.op == Op::Loop) {
+    if (in.type.kind != Type::Kind::none || has_results(in.op)) {
       define(v);
       const std::string type = to_string(in.type);
       text = name(v) + (type.empty() ? "" : ": " + type) + " = " + text;

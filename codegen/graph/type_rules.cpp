@@ -456,15 +456,42 @@ Type rule_loop(const Context& c) {
   return Type::none();
 }
 
+Type rule_while(const Context& c) {
+  for (std::size_t i = 0; i < c.args.size(); ++i) value(c, i);
+  return Type::none();
+}
+
+Type rule_switch(const Context& c) {
+  if (!(c.type(0) == Type::value(i32)) && !(c.type(0) == Type::value(bool_)))
+    c.fail("expected i32[] or bool[] as the index, given " + text(c.type(0)));
+  return Type::none();
+}
+
+// What a Get may read: first carries, or what the first region yields.
+std::span<const ValueId> results(const Context& c) {
+  const Inst& of = c.graph[c.args[0]];
+  switch (of.op) {
+  case Op::Loop: return std::span(of.args).subspan(2);
+  case Op::While: return of.args;
+  case Op::Switch:
+    if (of.regions.empty() || index(of.regions[0]) >= c.graph.regions.size())
+      c.fail("the switch has no region");
+    return c.graph[of.regions[0]].yields;
+  default: c.fail("expected a loop or a switch, given " + std::string(info(of.op).name));
+  }
+}
+
 Type rule_get(const Context& c) {
   expect_ints(c, 1);
-  const Inst& loop = c.graph[c.args[0]];
-  if (loop.op != Op::Loop) c.fail("expected a loop, given " + std::string(info(loop.op).name));
-  const std::int64_t carries = static_cast<std::int64_t>(loop.args.size()) - 2;
-  if (c.ints()[0] < 0 || c.ints()[0] >= carries)
-    c.fail("expected a carry below " + std::to_string(carries) + ", given " +
-           std::to_string(c.ints()[0]));
-  return c.graph[loop.args[2 + c.ints()[0]]].type;
+  const std::span<const ValueId> given = results(c);
+  const auto count = static_cast<std::int64_t>(given.size());
+  const bool carries = repeats(c.graph[c.args[0]].op);
+  if (c.ints()[0] < 0 || c.ints()[0] >= count)
+    c.fail(std::string("expected a ") + (carries ? "carry" : "result") + " below " +
+           std::to_string(count) + ", given " + std::to_string(c.ints()[0]));
+  const ValueId of = given[static_cast<std::size_t>(c.ints()[0])];
+  if (index(of) >= c.graph.insts.size()) c.fail("a region yields no instruction of this graph");
+  return c.graph[of].type;
 }
 
 using Rule = Type (*)(const Context&);

@@ -229,15 +229,29 @@ class Verifier {
       require(g_[v].op != Op::Param, "a param instruction among a region's instructions");
       check_instruction(v);
       const Inst& in = g_[v];
-      const std::size_t expected = info(in.op).effect == Effect::Region ? 1 : 0;
-      require(in.regions.size() == expected, "a wrong number of regions");
+      check_number_of_regions(in);
       for (const RegionId inner : in.regions) check_region(in_range(index(inner)), v, depth + 1);
+      check_results(in);
       visible_[index(v)] = true;
     }
     for (const ValueId y : region.yields) use(y);
-    if (owner != no_value) check_owned_yields(region, owner);
+    if (owner != no_value && repeats(g_[owner].op)) check_repeated_yields(r, owner);
     for (const ValueId p : region.params) visible_[index(p)] = false;
     for (const ValueId v : region.insts) visible_[index(v)] = false;
+  }
+
+  void check_number_of_regions(const Inst& in) const {
+    const std::size_t n = in.regions.size();
+    switch (in.op) {
+    case Op::Switch: {
+      const bool two = g_[in.args[0]].type.dtype.is_bool();
+      require(two ? n == 2 : n >= 1, "a wrong number of regions");
+      return;
+    }
+    case Op::While: require(n == 2, "a wrong number of regions"); return;
+    default:
+      require(n == (info(in.op).effect == Effect::Region ? 1 : 0), "a wrong number of regions");
+    }
   }
 
   void list(ValueId v) {
@@ -264,22 +278,47 @@ class Verifier {
   void check_owned_params(const Region& region, ValueId owner) const {
     const Inst& in = g_[owner];
     std::vector<Type> expected;
-    if (in.op == Op::Loop) {
-      expected.push_back(Type::value(i32));
-      for (std::size_t i = 2; i < in.args.size(); ++i) expected.push_back(g_[in.args[i]].type);
-    }
+    if (in.op == Op::Loop) expected.push_back(Type::value(i32));
+    for (const ValueId c : first_carries(in)) expected.push_back(g_[c].type);
     check_params(region, expected, info(in.op).name);
   }
 
-  void check_owned_yields(const Region& region, ValueId owner) const {
+  static std::span<const ValueId> first_carries(const Inst& in) {
+    if (in.op == Op::Loop) return std::span(in.args).subspan(2);
+    return in.op == Op::While ? std::span(in.args) : std::span<const ValueId>();
+  }
+
+  void check_repeated_yields(RegionId r, ValueId owner) const {
     const Inst& in = g_[owner];
-    const std::size_t carries = in.op == Op::Loop ? in.args.size() - 2 : 0;
-    require(region.yields.size() == carries, "a region does not yield one value per carry");
-    for (std::size_t i = 0; i < carries; ++i)
-      if (!(g_[region.yields[i]].type == g_[in.args[2 + i]].type))
-        throw Defect{"carry " + std::to_string(i) + " starts as " +
-                     to_string(g_[in.args[2 + i]].type) + " but the body yields " +
-                     to_string(g_[region.yields[i]].type)};
+    const std::vector<ValueId>& yields = g_[r].yields;
+    if (in.op == Op::While && r == in.regions[0]) {
+      require(yields.size() == 1 && g_[yields[0]].type == Type::value(bool_),
+              "the condition of a while does not yield one bool[]");
+      return;
+    }
+    const std::span<const ValueId> carries = first_carries(in);
+    require(yields.size() == carries.size(), "a region does not yield one value per carry");
+    for (std::size_t i = 0; i < carries.size(); ++i)
+      if (!(g_[yields[i]].type == g_[carries[i]].type))
+        throw Defect{"carry " + std::to_string(i) + " starts as " + to_string(g_[carries[i]].type) +
+                     " but the body yields " + to_string(g_[yields[i]].type)};
+  }
+
+  // Of what does not repeat: each region of a switch yields what its first does.
+  void check_results(const Inst& in) const {
+    if (info(in.op).effect != Effect::Region || repeats(in.op)) return;
+    const std::vector<ValueId>& first = g_[in.regions[0]].yields;
+    require(in.op == Op::Switch || first.empty(), "the body of a when yields");
+    for (std::size_t n = 1; n < in.regions.size(); ++n) {
+      const std::vector<ValueId>& yields = g_[in.regions[n]].yields;
+      require(yields.size() == first.size(), "the regions of a switch yield differently many");
+      for (std::size_t i = 0; i < first.size(); ++i)
+        if (!(g_[yields[i]].type == g_[first[i]].type))
+          throw Defect{"result " + std::to_string(i) + " of a switch is " +
+                       to_string(g_[first[i]].type) + " in region 0 but " +
+                       to_string(g_[yields[i]].type) + " in region " + std::to_string(n)};
+    }
+    for (const ValueId y : first) require(g_[y].type.is_value(), "a region yields no value");
   }
 
   const Graph& g_;

@@ -12,13 +12,13 @@ Analysis::Analysis(const Graph& g)
       last(g.insts.size(), -1),
       loop(g.insts.size(), -1),
       users(g.insts.size()),
-      yielded_by(g.insts.size(), graph::no_value) {
+      yielded(g.insts.size()) {
   for (const graph::Body& b : g.bodies) visit(g, b.region, -1);
 }
 
 void Analysis::visit(const Graph& g, graph::RegionId region, int loop_inst) {
   const auto number = [&](ValueId v) {
-    position[index(v)] = last[index(v)] = static_cast<int>(order.size());
+    position[index(v)] = last[index(v)] = positions_++;
     loop[index(v)] = loop_inst;
     order.push_back(v);
   };
@@ -29,13 +29,12 @@ void Analysis::visit(const Graph& g, graph::RegionId region, int loop_inst) {
     for (ValueId a : inst.args) users[index(a)].push_back(v);
     if (graph::may_write(graph::info(inst.op).effect)) writes.push_back(v);
     for (graph::RegionId r : inst.regions) {
-      visit(g, r, inst.op == Op::Loop ? static_cast<int>(index(v)) : loop_inst);
-      for (ValueId y : g[r].yields) {
-        users[index(y)].push_back(v);
-        yielded_by[index(y)] = v;
-      }
+      const int around = graph::repeats(inst.op) ? static_cast<int>(index(v)) : loop_inst;
+      visit(g, r, around);
+      const int end = positions_++;
+      for (ValueId y : g[r].yields) yielded[index(y)].push_back({v, end, around});
     }
-    last[index(v)] = static_cast<int>(order.size()) - 1;
+    last[index(v)] = positions_ - 1;
   }
 }
 

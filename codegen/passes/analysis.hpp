@@ -7,25 +7,38 @@
 
 namespace palladium::passes {
 
+/// The end of a region, where what it yields is wanted.
+struct End {
+  graph::ValueId owner = graph::no_value;
+  int position = 0;
+  int loop = -1;  // in which the region runs
+};
+
 /// Positions in program order, and who uses what.
 struct Analysis {
   explicit Analysis(const graph::Graph& g);
 
   std::vector<int> position;  // per instruction, -1 if unreachable
   std::vector<int> last;      // per instruction: last position in its regions
-  std::vector<int> loop;      // per instruction: innermost Loop around it, or -1
+  std::vector<int> loop;      // per instruction: innermost one around it that repeats, or -1
   std::vector<std::vector<graph::ValueId>> users;  // per instruction, in program order
+  std::vector<std::vector<End>> yielded;           // per instruction: by which regions
   std::vector<graph::ValueId> order;               // instructions by position
-  std::vector<graph::ValueId> yielded_by;          // per instruction: the Loop that yields it
   std::vector<graph::ValueId> writes;              // Store and Swap, in program order
 
-  /// Whether `inner` runs inside Loop `loop_inst`.
+  /// How often it is an operand or yielded.
+  std::size_t uses(graph::ValueId v) const {
+    return users[graph::index(v)].size() + yielded[graph::index(v)].size();
+  }
+  /// Whether `inner` runs inside `loop_inst`, which repeats.
   bool inside(graph::ValueId inner, graph::ValueId loop_inst) const;
   /// The outermost Loop around `user` in which `value` is not made; no_value if there is none.
   graph::ValueId loop_between(graph::ValueId value, graph::ValueId user) const;
 
  private:
   void visit(const graph::Graph& g, graph::RegionId region, int loop_inst);
+
+  int positions_ = 0;  // those of instructions, and one for the end of each region
 };
 
 /// The Ref operand of a memory operation, down to the body's parameter.

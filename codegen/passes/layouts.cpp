@@ -111,9 +111,7 @@ class Assignment {
   void collect(Statements& list, int depth) {
     for (Statement& s : list) {
       if (Pass* pass = std::get_if<Pass>(&s.what)) uses_.push_back({pass, depth});
-      const bool loops =
-          std::holds_alternative<Loop>(s.what) || std::holds_alternative<GridLoop>(s.what);
-      if (Statements* body = body_of(s)) collect(*body, depth + (loops ? 1 : 0));
+      for_each_body(s, [&](Statements& body) { collect(body, depth + (repeats(s) ? 1 : 0)); });
     }
   }
 
@@ -449,6 +447,13 @@ class Assignment {
 
   void repair(When& w, Statements&) { repair(w.body); }
   void repair(Loop& l, Statements&) { repair(l.body); }
+  void repair(While& w, Statements&) {
+    repair(w.test);
+    repair(w.body);
+  }
+  void repair(Switch& s, Statements&) {
+    for (Statements& body : s.bodies) repair(body);
+  }
   void repair(GridLoop& l, Statements&) { repair(l.body); }
   // These take storages as they are.
   static void repair(const Dot&, Statements&) {}

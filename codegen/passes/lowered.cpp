@@ -89,6 +89,12 @@ std::string name_of(const Graph& g, ValueId v) {
 
 namespace {
 
+// What a result is called that Get reads.
+std::string result_name(Op op, std::size_t n) {
+  return fmt::format("{} {} of the {}", graph::repeats(op) ? "carry" : "result", n,
+                     op == Op::Loop ? "loop" : graph::info(op).name);
+}
+
 // A parameter of a body, of a loop, or of neither.
 std::string parameter_name(const Graph& g, ValueId v) {
   const auto place = [&](const graph::Region& r) {
@@ -104,10 +110,14 @@ std::string parameter_name(const Graph& g, ValueId v) {
                                      : fmt::format("scratch[{}]", o - g.mapping.num_outputs);
   }
   for (const Inst& i : g.insts) {
-    if (i.op != Op::Loop) continue;
-    const std::ptrdiff_t p = place(g[i.regions[0]]);
-    if (p < std::ssize(g[i.regions[0]].params))
-      return p == 0 ? "the index of the loop" : fmt::format("carry {} of the loop", p - 1);
+    if (!graph::repeats(i.op)) continue;
+    for (const graph::RegionId r : i.regions) {
+      const std::ptrdiff_t p = place(g[r]);
+      if (p == std::ssize(g[r].params)) continue;
+      const auto first = static_cast<std::ptrdiff_t>(graph::Repeated::of(i).first);
+      return p < first ? "the index of the loop"
+                       : result_name(i.op, static_cast<std::size_t>(p - first));
+    }
   }
   return "a parameter";
 }
@@ -118,7 +128,7 @@ std::string description_of(const Graph& g, ValueId v) {
   if (const std::string name = name_of(g, v); !name.empty()) return "'" + name + "'";
   switch (g[v].op) {
   case Op::Param: return parameter_name(g, v);
-  case Op::Get: return fmt::format("carry {} of the loop", graph::carry_of(g[v]));
+  case Op::Get: return result_name(g[g[v].args[0]].op, graph::result_of(g[v]));
   default: return fmt::format("the result of {}", graph::info(g[v].op).name);
   }
 }

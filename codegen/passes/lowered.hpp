@@ -214,6 +214,18 @@ struct Loop {
   Statements body;
 };
 
+/// `body` for as long as the value that `test` ends with holds.
+struct While {
+  ValueId inst = graph::no_value;
+  Statements test, body;
+};
+
+struct Switch {
+  ValueId inst = graph::no_value;
+  std::vector<Statements> bodies = {};  // as the instruction's regions
+  std::vector<int> results = {};        // storages that all of them fill
+};
+
 /// Over a sequential grid axis.
 struct GridLoop {
   int axis = -1;
@@ -226,19 +238,27 @@ struct EnterWindow {
 };
 
 struct Statement {
-  std::variant<Pass, Dot, Relayout, Sync, Scalar, CopyStorage, When, Loop, GridLoop, EnterWindow>
+  std::variant<Pass, Dot, Relayout, Sync, Scalar, CopyStorage, When, Loop, While, Switch, GridLoop,
+               EnterWindow>
       what = Sync{};
   Location at = {};
 };
 
-/// What stands inside of a statement; nothing in most.
-inline Statements* body_of(Statement& s) {
-  return std::visit(
-      [](auto& what) -> Statements* {
-        if constexpr (requires { what.body; })
-          return &what.body;
-        else
-          return nullptr;
+/// Whether what stands inside of a statement may run several times.
+inline bool repeats(const Statement& s) {
+  return std::holds_alternative<Loop>(s.what) || std::holds_alternative<While>(s.what) ||
+         std::holds_alternative<GridLoop>(s.what);
+}
+
+/// Calls f(Statements&) for what stands inside of a statement, in order; nothing in most.
+template <class F>
+void for_each_body(Statement& s, F&& f) {
+  std::visit(
+      [&](auto& what) {
+        if constexpr (requires { what.test; }) f(what.test);
+        if constexpr (requires { what.body; }) f(what.body);
+        if constexpr (requires { what.bodies; })
+          for (Statements& body : what.bodies) f(body);
       },
       s.what);
 }

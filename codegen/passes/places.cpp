@@ -23,6 +23,15 @@ constexpr std::int64_t max_kept_registers = 64;
 // Recomputing this many operations, without a load, is cheaper than keeping their result.
 constexpr int cheap_operations = 3;
 
+/// Where a value is evaluated, in the loops of so many sequential axes.
+struct Evaluation {
+  int position = 0;
+  ValueId user = graph::no_value;  // none: the end of a region, which yields it
+  int loop = -1;
+  int around = 0;
+  auto operator<=>(const Evaluation&) const = default;
+};
+
 class Placement {
  public:
   explicit Placement(Lowered& l) : l_(l), g_(l.graph), a_(l.graph), sinks_(l.graph.insts.size()) {
@@ -34,18 +43,10 @@ class Placement {
     l_.storage_of.assign(g_.insts.size(), -1);
     for (auto it = a_.order.rbegin(); it != a_.order.rend(); ++it) place(*it);
     for (ValueId v : a_.order)
-      if (g_[v].op == Op::Loop) join_carries(v);
+      if (graph::has_results(g_[v].op)) join_results(v);
   }
 
  private:
-  // Where a value is evaluated: at or in an instruction, in the loops of so many sequential axes.
-  struct Sink {
-    int position = 0;
-    ValueId sink = graph::no_value;
-    int around = 0;
-    auto operator<=>(const Sink&) const = default;
-  };
-
   void place(ValueId v) {
     const Inst& inst = g_[v];
     if (!inst.type.is_value()) return;
@@ -65,25 +66,26 @@ class Placement {
 
   // Where v is evaluated if it is inlined: at its whole users, and where its inlined users are.
   void find_sinks(ValueId v) {
-    std::set<Sink>& s = sinks_[index(v)];
+    std::set<Evaluation>& s = sinks_[index(v)];
     for (ValueId u : a_.users[index(v)]) {
       const bool inlined = l_.storage_of[index(u)] < 0 && g_[u].type.is_value();
-      // A yielded value is evaluated at the end of its region.
-      const bool yields = g_[u].op == Op::Loop && a_.yielded_by[index(v)] == u;
       if (inlined)
         s.insert(sinks_[index(u)].begin(), sinks_[index(u)].end());
       else if (g_[u].op == Op::Dot)
         s.insert(staged(v, u));
       else
-        s.insert({yields ? a_.last[index(u)] : a_.position[index(u)], u, l_.around[index(u)]});
+        s.insert({a_.position[index(u)], u, a_.loop[index(u)], l_.around[index(u)]});
     }
+    // A yielded value is evaluated at the end of its region.
+    for (const End& e : a_.yielded[index(v)])
+      s.insert({e.position, graph::no_value, e.loop, l_.around[index(e.owner)]});
   }
 
   // An operand of a product is staged before the loops in which it is not made.
-  Sink staged(ValueId operand, ValueId product) const {
+  Evaluation staged(ValueId operand, ValueId product) const {
     const ValueId loop = a_.loop_between(operand, product);
     const ValueId at = loop == graph::no_value ? product : loop;
-    return {a_.position[index(at)], at, l_.around[index(operand)]};
+    return {a_.position[index(at)], at, a_.loop[index(at)], l_.around[index(operand)]};
   }
 
   bool must_be_whole(ValueId v) const {
@@ -99,15 +101,11 @@ class Placement {
     const auto found = writes_.find(g_.alias_class(root_of(g_, load)));
     if (found == writes_.end()) return false;
     const std::vector<int>& writes = found->second;
-    for (const auto& [position, sink, around] : sinks_[index(load)]) {
-      // What is yielded is evaluated after the last instruction of the loop, not at it.
-      const bool yields = a_.position[index(sink)] != position;
-      const bool writes_here =
-          !yields && std::binary_search(writes.begin(), writes.end(), position);
-      if (writes_here && !writes_what_it_reads(load, sink)) return true;
-      if (any_between(writes, a_.position[index(load)], yields ? position : position - 1))
-        return true;
-      for (int loop = a_.loop[index(sink)]; loop >= 0; loop = a_.loop[loop])
+    for (const Evaluation& sink : sinks_[index(load)]) {
+      const bool writes_here = std::binary_search(writes.begin(), writes.end(), sink.position);
+      if (writes_here && !writes_what_it_reads(load, sink.user)) return true;
+      if (any_between(writes, a_.position[index(load)], sink.position - 1)) return true;
+      for (int loop = sink.loop; loop >= 0; loop = a_.loop[loop])
         if (!a_.inside(load, ValueId(loop)) &&
             any_between(writes, a_.position[loop], a_.last[loop]))
           return true;
@@ -138,9 +136,8 @@ class Placement {
   bool worth_keeping(ValueId v) {
     const auto& s = sinks_[index(v)];
     bool repeated = s.size() > 1;
-    for (const auto& [position, sink, around] : s)
-      if (loop_around(position, sink) != a_.loop[index(v)] || around != l_.around[index(v)])
-        repeated = true;
+    for (const Evaluation& sink : s)
+      repeated |= sink.loop != a_.loop[index(v)] || sink.around != l_.around[index(v)];
     return repeated && cost(v, cheap_operations + 1) > cheap_operations &&
            fits_registers(l_, g_[v].type, max_kept_registers);
   }
@@ -185,12 +182,6 @@ class Placement {
     return false;
   }
 
-  // A loop is the sink of its first carries, which it takes outside, and of those that it yields.
-  int loop_around(int position, ValueId sink) const {
-    const bool yields = g_[sink].op == Op::Loop && position != a_.position[index(sink)];
-    return yields ? static_cast<int>(index(sink)) : a_.loop[index(sink)];
-  }
-
   // Operations to compute v anew, up to `limit`; a load costs the limit.
   int cost(ValueId v, int limit) const {
     std::vector<ValueId> stack{v};
@@ -219,18 +210,36 @@ class Placement {
     l_.storage_of[index(v)] = l_.add_storage(std::move(s));
   }
 
-  // A loop's parameter and its result are one storage.
-  void join_carries(ValueId loop) {
-    const auto& params = g_[g_[loop].regions[0]].params;
-    for (ValueId u : a_.users[index(loop)])
-      if (g_[u].op == Op::Get)
-        l_.storage_of[index(u)] = l_.storage_of[index(params[1 + graph::carry_of(g_[u])])];
+  // A carry and what is read of it after the last turn are one storage; so is a result, whoever
+  // reads it.
+  void join_results(ValueId v) {
+    const Inst& inst = g_[v];
+    std::vector<int> storages;
+    if (graph::repeats(inst.op)) {
+      const graph::Repeated repeated = graph::Repeated::of(inst);
+      const std::vector<ValueId>& params = g_[repeated.region].params;
+      for (std::size_t p = repeated.first; p < params.size(); ++p)
+        storages.push_back(l_.storage_of[index(params[p])]);
+    } else {
+      storages.assign(g_[inst.regions[0]].yields.size(), -1);
+    }
+    const auto join = [&](ValueId user, std::size_t result) {
+      int& own = l_.storage_of[index(user)];
+      int& common = storages[result];
+      if (common < 0) common = own;
+      own = common;
+    };
+    for (ValueId u : a_.users[index(v)])
+      if (g_[u].op == Op::Get) join(u, graph::result_of(g_[u]));
+    if (inst.op != Op::While) return;
+    const std::vector<ValueId>& asked = g_[graph::WhileView::of(inst).condition].params;
+    for (std::size_t p = 0; p < asked.size(); ++p) join(asked[p], p);
   }
 
   Lowered& l_;
   const Graph& g_;
   Analysis a_;
-  std::vector<std::set<Sink>> sinks_;
+  std::vector<std::set<Evaluation>> sinks_;
   std::map<int, std::vector<int>> writes_;  // their positions, by alias class, in program order
 };
 

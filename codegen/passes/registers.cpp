@@ -94,8 +94,26 @@ class Lifetimes {
     touch(c.to);
   }
   void visit(const When& w) { walk(w.body); }
-  void visit(const Loop& l) { loop(l.body); }
-  void visit(const GridLoop& l) { loop(l.body); }
+  void visit(const Loop& l) {
+    loop([&] { walk(l.body); });
+  }
+  void visit(const While& w) {
+    loop([&] {
+      walk(w.test);
+      walk(w.body);
+    });
+  }
+  void visit(const GridLoop& l) {
+    loop([&] { walk(l.body); });
+  }
+  // What the branches fill is there behind whichever of them runs.
+  void visit(const Switch& s) {
+    const int begin = position_;
+    for (const Statements& body : s.bodies) walk(body);
+    ++position_;
+    for (const int r : s.results) touch(r);
+    for (const int r : s.results) spans_[r].first = std::min(spans_[r].first, begin);
+  }
   void visit(const Scalar&) {}
   void visit(const Sync&) {}
   void visit(const EnterWindow&) {}
@@ -107,9 +125,10 @@ class Lifetimes {
   }
 
   // What was there before and is read inside is there until the loop ends.
-  void loop(const Statements& body) {
+  template <class Walk>
+  void loop(const Walk& walk_bodies) {
     const int begin = position_;
-    walk(body);
+    walk_bodies();
     ++position_;
     for (Span& s : spans_)
       if (s.first >= 0 && s.first <= begin && s.last > begin) s.last = position_;

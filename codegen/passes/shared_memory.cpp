@@ -26,7 +26,7 @@ class SharedMemory {
   // The exchange between warps needs room for the partial results of the lanes that differ.
   void scratch_sizes(Statements& list) {
     for (Statement& s : list) {
-      if (Statements* body = body_of(s)) scratch_sizes(*body);
+      for_each_body(s, [&](Statements& body) { scratch_sizes(body); });
       const Pass* pass = std::get_if<Pass>(&s.what);
       if (pass == nullptr) continue;
       std::visit(

@@ -112,6 +112,8 @@ class Building {
       return;
     }
     case Op::Loop: loop(out, v); return;
+    case Op::While: while_loop(out, v); return;
+    case Op::Switch: branches(out, v); return;
     case Op::Dot: dot(out, v); return;
     case Op::Get: return;
     case Op::Swap:
@@ -166,39 +168,78 @@ class Building {
   }
 
   void loop(List& out, ValueId v) {
-    const Inst& i = g_[v];
-    const graph::Region& r = g_[i.regions[0]];
-    const std::size_t carries = r.yields.size();
-    for (std::size_t c = 0; c < carries; ++c)
-      assign(out, i.args[2 + c], l_.storage_of[index(r.params[1 + c])], true);
-    stage_operands(out, i.regions[0], [&](ValueId operand, ValueId product) {
-      return l_.around[index(operand)] == num_axes() && a_.loop_between(operand, product) == v;
-    });
+    const graph::LoopView view = graph::LoopView::of(g_[v]);
+    const std::span<const ValueId> carries = std::span(g_[view.body].params).subspan(1);
+    start(out, view.carries, carries);
+    stage_before(out, v);
     Loop loop;
     loop.inst = v;
-    inner_region(loop.body, i.regions[0]);
-    yield(loop.body, r);
+    inner_region(loop.body, view.body);
+    yield(loop.body, g_[view.body].yields, carries);
     out.push_back({std::move(loop), g_.location(v)});
   }
 
+  void while_loop(List& out, ValueId v) {
+    const graph::WhileView view = graph::WhileView::of(g_[v]);
+    const std::span<const ValueId> carries = g_[view.body].params;
+    start(out, view.carries, carries);
+    stage_before(out, v);
+    While loop;
+    loop.inst = v;
+    inner_region(loop.test, view.condition);
+    inner_region(loop.body, view.body);
+    yield(loop.body, g_[view.body].yields, carries);
+    out.push_back({std::move(loop), g_.location(v)});
+  }
+
+  void start(List& out, std::span<const ValueId> first, std::span<const ValueId> carries) {
+    for (std::size_t c = 0; c < carries.size(); ++c)
+      assign(out, first[c], l_.storage_of[index(carries[c])], true);
+  }
+
+  // Operands of products inside of a loop that is the outermost in which they are not made.
+  void stage_before(List& out, ValueId loop) {
+    for (const graph::RegionId r : g_[loop].regions)
+      stage_operands(out, r, [&](ValueId operand, ValueId product) {
+        return l_.around[index(operand)] == num_axes() && a_.loop_between(operand, product) == loop;
+      });
+  }
+
+  void branches(List& out, ValueId v) {
+    const Inst& i = g_[v];
+    Switch s;
+    s.inst = v;
+    s.results.assign(g_[i.regions[0]].yields.size(), -1);
+    for (ValueId u : a_.users[index(v)])
+      if (g_[u].op == Op::Get) s.results[graph::result_of(g_[u])] = l_.storage_of[index(u)];
+    for (const graph::RegionId r : i.regions) {
+      List& body = s.bodies.emplace_back();
+      inner_region(body, r);
+      for (std::size_t n = 0; n < s.results.size(); ++n)
+        if (s.results[n] >= 0) assign(body, g_[r].yields[n], s.results[n], true);
+    }
+    std::erase(s.results, -1);
+    out.push_back({std::move(s), g_.location(v)});
+  }
+
   // All carries take their next values at once.
-  void yield(List& out, const graph::Region& r) {
+  void yield(List& out, std::span<const ValueId> yields, std::span<const ValueId> carries) {
     std::vector<std::size_t> changed;
-    for (std::size_t c = 0; c < r.yields.size(); ++c)
-      if (r.yields[c] != r.params[1 + c]) changed.push_back(c);
-    if (changed.size() == 1 && r.yields[changed[0]] == accumulated_) return;
-    if (changed.size() == 1 && reads_in_place(r.yields[changed[0]], r.params[1 + changed[0]])) {
-      assign(out, r.yields[changed[0]], l_.storage_of[index(r.params[1 + changed[0]])], true);
+    for (std::size_t c = 0; c < yields.size(); ++c)
+      if (yields[c] != carries[c]) changed.push_back(c);
+    if (changed.size() == 1 && yields[changed[0]] == accumulated_) return;
+    if (changed.size() == 1 && reads_in_place(yields[changed[0]], carries[changed[0]])) {
+      assign(out, yields[changed[0]], l_.storage_of[index(carries[changed[0]])], true);
       return;
     }
     std::vector<std::pair<int, int>> moves;
     for (std::size_t c : changed) {
-      if (r.yields[c] == accumulated_) continue;
-      const int carry = l_.storage_of[index(r.params[1 + c])];
+      if (yields[c] == accumulated_) continue;
+      const int carry = l_.storage_of[index(carries[c])];
       Storage next = l_.storages[carry];
-      next.of = r.yields[c];
+      next.of = yields[c];
       moves.emplace_back(l_.add_storage(std::move(next)), carry);
-      assign(out, r.yields[c], moves.back().first, true);
+      assign(out, yields[c], moves.back().first, true);
     }
     for (const auto& [from, to] : moves) out.push_back({CopyStorage{.from = from, .to = to}});
   }
@@ -289,24 +330,29 @@ class Building {
   // window in registers or a loop carry that nothing else reads meanwhile; else -1.
   int accumulator(ValueId product) {
     const auto& users = a_.users[index(product)];
-    if (users.size() != 1 || g_[users[0]].op != Op::Add) return -1;
+    if (a_.uses(product) != 1 || users.size() != 1 || g_[users[0]].op != Op::Add) return -1;
     const ValueId sum = users[0];
     const Inst& add = g_[sum];
     const ValueId old = add.args[0] == product ? add.args[1] : add.args[0];
-    if (a_.users[index(sum)].size() != 1 || a_.users[index(old)].size() != 1 ||
-        l_.storage_of[index(sum)] >= 0 || a_.loop[index(sum)] != a_.loop[index(product)])
+    if (a_.uses(sum) != 1 || a_.uses(old) != 1 || l_.storage_of[index(sum)] >= 0 ||
+        a_.loop[index(sum)] != a_.loop[index(product)])
       return -1;
+    if (!a_.yielded[index(sum)].empty()) return accumulating_carry(old, sum);
     const ValueId last = a_.users[index(sum)][0];
-    if (g_[last].op == Op::Loop && g_[old].op == Op::Param && a_.yielded_by[index(sum)] == last) {
-      const graph::Region& r = g_[g_[last].regions[0]];
-      for (std::size_t c = 0; c < r.yields.size(); ++c)
-        if (r.yields[c] == sum && r.params[1 + c] == old) {
-          accumulated_ = sum;
-          return l_.storage_of[index(old)];
-        }
-      return -1;
-    }
     return g_[last].op == Op::Store && g_[old].op == Op::Load ? accumulating_window(old, last) : -1;
+  }
+
+  int accumulating_carry(ValueId old, ValueId sum) {
+    const ValueId owner = a_.yielded[index(sum)][0].owner;
+    if (g_[old].op != Op::Param || !graph::repeats(g_[owner].op)) return -1;
+    const graph::Repeated repeated = graph::Repeated::of(g_[owner]);
+    const graph::Region& r = g_[repeated.region];
+    for (std::size_t c = 0; c < r.yields.size(); ++c)
+      if (r.yields[c] == sum && r.params[repeated.first + c] == old) {
+        accumulated_ = sum;
+        return l_.storage_of[index(old)];
+      }
+    return -1;
   }
 
   int accumulating_window(ValueId load, ValueId store) {

@@ -78,7 +78,7 @@ class Text {
   }
 
   void nested(const std::string& head, const Statements& body) {
-    line(head + " {");
+    line(head + (head.empty() ? "{" : " {"));
     list(body);
     line("}");
   }
@@ -99,6 +99,15 @@ class Text {
   void print(const CopyStorage& a) { line(fmt::format("s{} = s{}", a.to, a.from)); }
   void print(const When& w) { nested("when " + value(w.condition), w.body); }
   void print(const Loop& l) { nested("loop " + value(l.inst), l.body); }
+  void print(const While& w) {
+    line("while " + value(w.inst) + " {");
+    list(w.test);
+    nested("} do", w.body);
+  }
+  void print(const Switch& s) {
+    line("switch " + value(s.inst));
+    for (const Statements& body : s.bodies) nested("", body);
+  }
   void print(const GridLoop& l) { nested(fmt::format("grid loop {}", l.axis), l.body); }
   void print(const EnterWindow& w) { line(fmt::format("window w{}", w.window)); }
 

@@ -96,7 +96,8 @@ void change_exprs(Statement& s, F&& f) {
                         },
                         [&](Check& x) { f(x.condition), f(x.value), f(x.test); },
                         [&](CheckRange& x) { f(x.low), f(x.high), f(x.test); }, [](Block&) {},
-                        [](Else&) {}, [](Sync&) {}, [](Comment&) {}},
+                        [&](Else& x) { f(x.condition); }, [](While&) {},
+                        [&](BreakUnless& x) { f(x.condition); }, [](Sync&) {}, [](Comment&) {}},
              s.what);
 }
 

@@ -42,7 +42,8 @@ class Barriers {
   void inside(const Statement& s, Statements& body) {
     const bool straight = std::holds_alternative<Block>(s.what);
     const bool before = happened_;
-    if (std::holds_alternative<For>(s.what)) happened_ |= any(body);
+    if (std::holds_alternative<For>(s.what) || std::holds_alternative<While>(s.what))
+      happened_ |= any(body);
     const bool at_start = happened_;
     visit(body);
     if (!straight) happened_ |= before | at_start;
@@ -174,10 +175,12 @@ class Verify {
 
   // Threads of a group that wait for each other may have gone different ways.
   void apart(const Statements& list, const Statement& otherwise) {
-    const If* const before =
-        &otherwise == &list.front() ? nullptr : std::get_if<If>(&(&otherwise - 1)->what);
-    if (before == nullptr) fail(otherwise.at, "an else without an if{}", "");
-    if (waits(before->body) || waits(*body_of(otherwise)))
+    const Statement* s = &otherwise;
+    while (s != &list.front() && std::holds_alternative<Else>(s->what)) --s;
+    const If* const first = std::get_if<If>(&s->what);
+    if (first == nullptr) fail(otherwise.at, "an else without an if{}", "");
+    if (first->uniform) return;
+    if (waits(first->body) || waits(*body_of(otherwise)))
       fail(otherwise.at, "threads wait for those that went another way{}", "");
   }
 

@@ -48,11 +48,14 @@ struct If {
   ExprId condition = no_expr;
   Statements body;
   bool short_form = false;
+  bool uniform = false;  // all threads of the Pallas thread go one way
 };
 
-/// What happens where the condition of the If before it does not hold. Nobody waits for other
-/// threads in it, nor in that If.
+/// What happens where the condition of the If before it, and of each Else between them, does not
+/// hold, and its own does. Nobody waits for other threads in it, nor in that If, unless that is
+/// uniform.
 struct Else {
+  ExprId condition = no_expr;  // no_expr: it holds
   Statements body;
 };
 
@@ -66,6 +69,16 @@ struct For {
   Statements body;
   bool short_form = false;
   bool nest = false;  // numbers of temporaries begin anew
+};
+
+/// while (true), until a BreakUnless among the statements of its body ends it.
+struct While {
+  Statements body;
+};
+
+/// Where the condition does not hold, the While around it ends.
+struct BreakUnless {
+  ExprId condition = no_expr;
 };
 
 /// Where one element, or the first of several, stands: base + offset in elements.
@@ -135,8 +148,8 @@ struct Comment {
 };
 
 struct Statement {
-  std::variant<Let, Declare, Assign, Block, If, Else, For, Load, Store, Flush, Call, Check,
-               CheckRange, Sync, Comment>
+  std::variant<Let, Declare, Assign, Block, If, Else, For, While, BreakUnless, Load, Store, Flush,
+               Call, Check, CheckRange, Sync, Comment>
       what = Sync{};
   Location at = {};
 };
@@ -147,6 +160,7 @@ inline Statements* body_of(Statement& s) {
   if (If* i = std::get_if<If>(&s.what)) return &i->body;
   if (Else* e = std::get_if<Else>(&s.what)) return &e->body;
   if (For* f = std::get_if<For>(&s.what)) return &f->body;
+  if (While* w = std::get_if<While>(&s.what)) return &w->body;
   return nullptr;
 }
 
@@ -217,7 +231,9 @@ void for_each_expr(const Statement& s, F&& f) {
     }
     void operator()(const Assign& x) const { given(x.to, x.value); }
     void operator()(const Block&) const {}
-    void operator()(const Else&) const {}
+    void operator()(const Else& x) const { given(x.condition); }
+    void operator()(const While&) const {}
+    void operator()(const BreakUnless& x) const { given(x.condition); }
     void operator()(const If& x) const { given(x.condition); }
     void operator()(const For& x) const { given(x.low, x.high, x.next); }
     void operator()(const Load& x) const { detail::exprs_of(x.access, f); }

@@ -35,10 +35,23 @@ class Reader {
                             [&](const Block& x) { visit(x.body, times); },
                             [&](const If& x) {
                               count(x.condition, times);
+                              report_.depends_on_call |= x.uniform;
+                              visit(x.body, times);
+                              uniform_ = x.uniform;
+                            },
+                            // Most blocks are whole; of branches any may be taken.
+                            [&](const Else& x) {
+                              if (!uniform_) return;
+                              if (x.condition != no_expr) count(x.condition, times);
+                              visit(x.body, times);
+                              uniform_ = true;
+                            },
+                            [&](const For& x) { loop(x, times); },
+                            [&](const While& x) {
+                              report_.depends_on_call = true;
                               visit(x.body, times);
                             },
-                            // Most blocks are whole.
-                            [](const Else&) {}, [&](const For& x) { loop(x, times); },
+                            [&](const BreakUnless& x) { count(x.condition, times); },
                             [&](const Load& x) { access(x.access, x.access.place, false, times); },
                             [&](const Store& x) { access(x.access, x.access.place, true, times); },
                             [&](const Flush& x) {
@@ -236,6 +249,7 @@ class Reader {
   const Program& p_;
   const Exprs& e_;
   Report report_;
+  bool uniform_ = false;  // the If before
   Location at_;
   std::map<std::uint32_t, std::vector<Number>> values_;  // of names, by lane
   std::map<std::uint32_t, std::int64_t> counters_;       // of loops, in their first turns

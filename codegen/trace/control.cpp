@@ -1,5 +1,7 @@
-// when and loop.
+// when, loop, while_loop, cond and switch_.
 #include <algorithm>
+#include <memory>
+#include <string_view>
 
 #include "codegen/graph/limits.hpp"
 #include "codegen/trace/recorder.hpp"
@@ -10,26 +12,55 @@ namespace palladium::detail {
 
 using graph::ValueId;
 using trace::Attr;
-using trace::Literal;
 using trace::Op;
 using trace::Recorder;
 using trace::RegionId;
 using trace::Type;
 
 struct Building::State {
-  Recorder* recorder;
+  State(Op op, const char* what, Mark& mark, Location at)
+      : recorder(Recorder::current(what, at)),
+        op(op),
+        what(what),
+        mark(mark),
+        at(at),
+        depth(recorder.depth()) {
+    graph::check_nesting(depth - 1, op, at);
+  }
+
+  void take_carries(const Value* init, int count);
+  void start(int count);
+  void open();
+  std::vector<ValueId> next_carries(const Value* yielded);
+  void close(const Value* yielded, int count);
+  void join_branches();
+  void finish();
+
+  std::string branch_name(std::size_t n) const;
+  Type type_of_result(std::size_t i, std::size_t branch, DType of_literals) const;
+  void check_branches(std::size_t i, std::size_t branch, DType of_literals) const;
+  DType dtype_of_literals(std::size_t i) const;
+
+  Recorder& recorder;
   Op op;
-  const Bound* bound;  // marks the expression
+  const char* what;
+  Mark& mark;  // of the expression
   Location at;
   std::size_t depth;
-  RegionId region{};
-  std::vector<ValueId> args;
+  std::vector<RegionId> regions = {};  // in the order in which they are recorded
+  std::size_t closed = 0;              // of these
+  std::vector<ValueId> args = {};
   Attr attr = {};
+  std::vector<Type> carried = {};
+  std::vector<std::vector<Value>> returned = {};  // of each branch
+  trace::Touched touched = {};
   ValueId done = graph::no_value;
 };
 
-bool Building::is_literal(const Bound& condition) {
-  trace::expect_given(Access::value(condition), "when", Access::at(condition));
+// ---- what decides while tracing
+
+bool Building::is_literal(const char* what, const Bound& condition) {
+  trace::expect_given(Access::value(condition), what, Access::at(condition));
   return trace::is_literal(Access::value(condition));
 }
 
@@ -37,121 +68,282 @@ bool Building::truth(const Bound& condition) {
   return trace::literal(Access::value(condition)).number() != 0;
 }
 
+int Building::branch(const Bound& index, int branches) {
+  if (!is_literal("switch_", index)) return -1;
+  const trace::Literal given = trace::literal(Access::value(index));
+  if (!given.is_integer())
+    throw CompileError(
+        Access::at(index),
+        std::string("switch_: the index must be an integer, given ") + given.dtype().name());
+  if (given.kind == trace::Literal::Kind::natural) return branches - 1;
+  return static_cast<int>(std::clamp<std::int64_t>(given.integer, 0, branches - 1));
+}
+
+void Building::no_branches(const Bound& index) {
+  throw CompileError(Access::at(index), "switch_: expected at least one branch, given none");
+}
+
+namespace {
+
+// A scalar as a bool[].
+ValueId predicate(Recorder& recorder, Value c, const char* what, const char* role, Location at) {
+  const Type type = recorder.graph[recorder.typed(c, what, at)].type;
+  if (!type.is_scalar())
+    throw CompileError(at, std::string(what) + ": the " + role + " must be a scalar, given " +
+                               graph::to_string(type) +
+                               "; reduce it (pl::max(c)), or choose per element by pl::where or a "
+                               "mask");
+  if (trace::is_literal(c)) c = Value(trace::literal(c).number() != 0);
+  if (!type.dtype.is_bool() && !trace::is_literal(c))
+    c = trace::elementwise(Op::Ne, {c, Value(0)}, at);
+  return recorder.typed(c, bool_, what, at);
+}
+
+Attr loop_attributes(const LoopOptions& options, const Value& lo, const Value& hi, const char* what,
+                     Location at) {
+  const std::string name = what;
+  if (options.step < 1)
+    throw CompileError(at,
+                       name + ": the step must be positive, given " + std::to_string(options.step));
+  if (options.step > INT32_MAX)
+    throw CompileError(at, name + ": the counter is an i32, which has no room for a step of " +
+                               std::to_string(options.step));
+  if (options.unroll < 0)
+    throw CompileError(
+        at, name + ": unroll must not be negative, given " + std::to_string(options.unroll));
+  std::int64_t unroll = options.unroll;
+  if (unroll != 1) {
+    if (!trace::is_literal(lo) || !trace::is_literal(hi))
+      throw CompileError(at, name + ": unroll needs bounds that are C++ numbers");
+    const std::int64_t span = trace::literal(hi).integer - trace::literal(lo).integer;
+    const std::int64_t trips =
+        std::max<std::int64_t>(1, cdiv(std::max<std::int64_t>(span, 0), options.step));
+    unroll = unroll == 0 ? trips : std::min(unroll, trips);
+    if (unroll > graph::max_compiled)
+      throw CompileError(at, name + ": unrolled " + std::to_string(unroll) + " times, at most " +
+                                 std::to_string(graph::max_compiled) +
+                                 " operations are compiled for a kernel");
+  }
+  return {{options.step, unroll}, 0};
+}
+
+}  // namespace
+
+// ---- the operations
+
 Building::Building(const Bound& condition) {
   const Location at = Access::at(condition);
-  Recorder& recorder = Recorder::current("when", at);
-  Value c = Access::value(condition);
-  const Type type = recorder.graph[recorder.id(c, "when", at)].type;
-  if (!type.is_scalar())
-    throw CompileError(
-        at, "when: the condition must be a scalar, given " + graph::to_string(type) +
-                "; reduce it (pl::max(c)), or choose per element by pl::where or a mask");
-  graph::check_nesting(recorder.depth() - 1, Op::When, at);
-  if (!type.dtype.is_bool()) c = trace::elementwise(Op::Ne, {c, Value(0)}, at);
-  std::vector<ValueId> args{recorder.id(c, "when", at)};
-  const RegionId region = recorder.graph.add_region();
-  state_ =
-      new State{&recorder, Op::When, &condition, at, recorder.depth(), region, std::move(args)};
-  recorder.enter(region);
+  auto state = std::make_unique<State>(Op::When, "when", Access::mark(condition), at);
+  state->args = {predicate(state->recorder, Access::value(condition), "when", "condition", at)};
+  state->start(1);
+  state_ = state.release();
 }
 
 Building::Building(const Bound& lo, const Bound& hi, const LoopOptions& options, const Value* init,
                    int count) {
   const Location at = Access::at(lo);
-  Recorder& recorder = Recorder::current("loop", at);
-  if (options.step < 1)
-    throw CompileError(at,
-                       "loop: the step must be positive, given " + std::to_string(options.step));
-  if (options.step > INT32_MAX)
-    throw CompileError(at, "loop: the counter is an i32, which has no room for a step of " +
-                               std::to_string(options.step));
-  graph::check_nesting(recorder.depth() - 1, Op::Loop, at);
-  if (options.unroll < 0)
-    throw CompileError(
-        at, "loop: unroll must not be negative, given " + std::to_string(options.unroll));
-  std::vector<ValueId> args{
-      recorder.i32_scalar(Access::value(lo), "loop", "the lower bound", at),
-      recorder.i32_scalar(Access::value(hi), "loop", "the upper bound", Access::at(hi))};
-  std::int64_t unroll = options.unroll;
-  if (unroll != 1) {
-    if (!trace::is_literal(Access::value(lo)) || !trace::is_literal(Access::value(hi)))
-      throw CompileError(at, "loop: unroll needs bounds that are C++ numbers");
-    const std::int64_t span =
-        trace::literal(Access::value(hi)).integer - trace::literal(Access::value(lo)).integer;
-    const std::int64_t trips =
-        std::max<std::int64_t>(1, cdiv(std::max<std::int64_t>(span, 0), options.step));
-    unroll = unroll == 0 ? trips : std::min(unroll, trips);
-    if (unroll > graph::max_compiled)
-      throw CompileError(at, "loop: unrolled " + std::to_string(unroll) + " times, at most " +
-                                 std::to_string(graph::max_compiled) +
-                                 " operations are compiled for a kernel");
-  }
-  std::vector<Type> carried;
-  for (int i = 0; i < count; ++i) {
-    args.push_back(recorder.typed(init[i], "loop", at));
-    carried.push_back(recorder.graph[args.back()].type);
-  }
-  const RegionId region = recorder.graph.add_region();
-  state_ = new State{&recorder,
-                     Op::Loop,
-                     &lo,
-                     at,
-                     recorder.depth(),
-                     region,
-                     std::move(args),
-                     Attr{{options.step, unroll}, 0}};
-  recorder.enter(region);
-  graph::Builder builder = recorder.builder();
-  builder.param(Type::value(i32), at);
-  for (const Type& type : carried) builder.param(type, at);
+  auto state = std::make_unique<State>(Op::Loop, "loop", Access::mark(lo), at);
+  Recorder& recorder = state->recorder;
+  state->args = {recorder.i32_scalar(Access::value(lo), "loop", "the lower bound", at),
+                 recorder.i32_scalar(Access::value(hi), "loop", "the upper bound", Access::at(hi))};
+  state->attr = loop_attributes(options, Access::value(lo), Access::value(hi), "loop", at);
+  state->take_carries(init, count);
+  state->start(1);
+  state_ = state.release();
+}
+
+Building::Building(const ScanOptions& options, const Value* init, int count,
+                   const Expression& expression) {
+  const Location at = Access::at(expression);
+  auto state = std::make_unique<State>(Op::Loop, "scan", Access::mark(expression), at);
+  if (options.length < 0 || options.length > INT32_MAX)
+    throw CompileError(at, "scan: the length must be in 0 to " + std::to_string(INT32_MAX) +
+                               ", given " + std::to_string(options.length));
+  Recorder& recorder = state->recorder;
+  state->args = {recorder.i32_scalar(0, "scan", "the first index", at),
+                 recorder.i32_scalar(options.length, "scan", "the length", at)};
+  state->attr =
+      loop_attributes({.step = 1, .unroll = options.unroll}, 0, options.length, "scan", at);
+  state->take_carries(init, count);
+  state->start(1);
+  state_ = state.release();
+}
+
+Building::Building(const Value* init, int count, const Expression& expression) {
+  auto state = std::make_unique<State>(Op::While, "while_loop", Access::mark(expression),
+                                       Access::at(expression));
+  state->take_carries(init, count);
+  state->start(2);
+  state_ = state.release();
+}
+
+Building::Building(const Bound& first, const Value* others, int count) {
+  auto state =
+      std::make_unique<State>(Op::While, "while_loop", Access::mark(first), Access::at(first));
+  const Value value = Access::value(first);
+  state->take_carries(&value, 1);
+  state->take_carries(others, count);
+  state->start(2);
+  state_ = state.release();
+}
+
+Building::Building(const char* what, const Bound& which, int branches) {
+  const Location at = Access::at(which);
+  auto state = std::make_unique<State>(Op::Switch, what, Access::mark(which), at);
+  const Value& value = Access::value(which);
+  const bool chooses = std::string_view(what) == "cond";
+  state->args = {chooses ? predicate(state->recorder, value, what, "predicate", at)
+                         : state->recorder.i32_scalar(value, what, "the index", at)};
+  state->start(branches);
+  state_ = state.release();
 }
 
 Building::~Building() {
-  if (state_->done == graph::no_value) state_->recorder->unwind(state_->depth);
+  if (state_->done == graph::no_value) state_->recorder.unwind(state_->depth);
   delete state_;
 }
 
+void Building::State::take_carries(const Value* init, int count) {
+  for (int i = 0; i < count; ++i) {
+    args.push_back(recorder.typed(init[i], what, at));
+    carried.push_back(recorder.graph[args.back()].type);
+  }
+}
+
+void Building::State::start(int count) {
+  for (int i = 0; i < count; ++i) regions.push_back(recorder.graph.add_region());
+  open();
+}
+
+void Building::State::open() {
+  recorder.enter(regions[closed]);
+  graph::Builder builder = recorder.builder();
+  if (op == Op::Loop) builder.param(Type::value(i32), at);
+  for (const Type& type : carried) builder.param(type, at);
+}
+
 Value Building::index() const {
-  return state_->recorder->value(state_->recorder->graph[state_->region].params[0]);
+  return state_->recorder.value(state_->recorder.graph[state_->regions[0]].params[0]);
 }
 
 Value Building::carry(int i) const {
-  const auto& params = state_->recorder->graph[state_->region].params;
-  return state_->recorder->value(params[static_cast<std::size_t>(i) + 1]);
+  const State& s = *state_;
+  const auto first = s.op == Op::Loop ? 1 : 0;
+  return s.recorder.value(
+      s.recorder.graph[s.regions[s.closed]].params[static_cast<std::size_t>(first + i)]);
 }
 
-void Building::close(const Value* yielded, int count) {
-  State& s = *state_;
-  Recorder& recorder = *s.recorder;
-  const char* what = graph::info(s.op).name;
+void Building::close(const Value* yielded, int count) { state_->close(yielded, count); }
+
+void Building::State::close(const Value* yielded, int count) {
   std::vector<ValueId> yields;
-  for (int i = 0; i < count; ++i) {
-    const Type carried = recorder.graph[s.args[static_cast<std::size_t>(i) + 2]].type;
-    const ValueId v = recorder.typed(yielded[i], carried.dtype, what, s.at);
+  if (op == Op::While && closed == 0)
+    yields = {predicate(recorder, yielded[0], what, "condition", at)};
+  else if (op == Op::Switch)
+    for (const Value& v : returned.emplace_back(yielded, yielded + count)) {
+      trace::expect_given(v, what, at);
+      if (!trace::is_literal(v)) (void)recorder.id(v, what, at);
+    }
+  else
+    yields = next_carries(yielded);
+  recorder.builder().yield(std::move(yields));
+  touched.add(recorder.leave());
+  if (++closed < regions.size()) return open();
+  if (op == Op::Switch) join_branches();
+  finish();
+}
+
+std::vector<ValueId> Building::State::next_carries(const Value* yielded) {
+  std::vector<ValueId> yields;
+  for (std::size_t i = 0; i < carried.size(); ++i) {
+    const ValueId v = recorder.typed(yielded[i], carried[i].dtype, what, at);
     const Type& type = recorder.graph[v].type;
-    if (!(type == carried))
-      throw CompileError(s.at, "loop: carry " + std::to_string(i) + " starts as " +
-                                   graph::to_string(carried) + " but the body returns " +
-                                   graph::to_string(type));
+    if (!(type == carried[i]))
+      throw CompileError(at, std::string(what) + ": carry " + std::to_string(i) + " starts as " +
+                                 graph::to_string(carried[i]) + " but the body returns " +
+                                 graph::to_string(type));
     yields.push_back(v);
   }
-  recorder.builder().yield(std::move(yields));
-  const trace::Touched touched = recorder.leave();
+  return yields;
+}
 
-  const bool is_effect = count > 0 && !touched.writes.empty();
-  std::vector<ValueId> operands = s.args;
-  if (is_effect) {
-    const auto& insts = recorder.graph[s.region].insts;
-    operands.insert(operands.end(), insts.begin(), insts.end());
-    recorder.check_effect(what, touched, operands, s.at);
+// ---- branches
+
+std::string Building::State::branch_name(std::size_t n) const {
+  if (op == Op::Switch && std::string_view(what) == "cond")
+    return n == 0 ? "the true branch" : "the false branch";
+  return "branch " + std::to_string(n);
+}
+
+// A literal is of the dtype that another branch gives, or else of that of all literals.
+DType Building::State::dtype_of_literals(std::size_t i) const {
+  DType dtype;
+  for (const std::vector<Value>& values : returned) {
+    const Value& v = values[i];
+    if (!trace::is_literal(v)) return recorder.graph[ValueId{Access::id(v)}].type.dtype;
+    const DType own = trace::literal(v).dtype();
+    if (dtype == DType() || (own.is_float() && !dtype.is_bool())) dtype = own;
   }
-  s.done = recorder.builder().add(s.op, s.args, {s.region}, s.attr, s.at);
+  return dtype;
+}
+
+Type Building::State::type_of_result(std::size_t i, std::size_t branch, DType of_literals) const {
+  const Value& v = returned[branch][i];
+  if (!trace::is_literal(v)) return recorder.graph[ValueId{Access::id(v)}].type;
+  const DType own = trace::literal(v).dtype();
+  return Type::value(own.is_bool() || of_literals.is_bool() ? own : of_literals);
+}
+
+void Building::State::check_branches(std::size_t i, std::size_t branch, DType of_literals) const {
+  const auto said = [&](std::size_t n) {
+    const Value& v = returned[n][i];
+    const Location line =
+        trace::is_literal(v) ? Location{} : recorder.graph.location(ValueId{Access::id(v)});
+    return graph::to_string(type_of_result(i, n, of_literals)) + " in " + branch_name(n) +
+           (line.line == 0 ? "" : " (" + to_string(line) + ")");
+  };
+  if (type_of_result(i, 0, of_literals) == type_of_result(i, branch, of_literals)) return;
+  throw CompileError(at, std::string(what) + ": result " + std::to_string(i) + " is " + said(0) +
+                             " but " + said(branch));
+}
+
+void Building::State::join_branches() {
+  for (std::size_t i = 0; i < returned[0].size(); ++i) {
+    const DType of_literals = dtype_of_literals(i);
+    for (std::size_t n = 0; n < returned.size(); ++n) {
+      check_branches(i, n, of_literals);
+      const Value& v = returned[n][i];
+      ValueId id{Access::id(v)};
+      if (trace::is_literal(v))
+        id = graph::Builder(recorder.graph, regions[n])
+                 .add(Op::Constant, {},
+                      {{}, trace::to_bits(trace::literal(v), of_literals, what, at)},
+                      Type::value(of_literals), at);
+      recorder.graph[regions[n]].yields.push_back(id);
+    }
+  }
+  // Of a bool, the region that is taken where it holds is the second.
+  if (recorder.graph[args[0]].type.dtype.is_bool()) std::ranges::reverse(regions);
+}
+
+void Building::State::finish() {
+  const bool gives = !carried.empty() || (op == Op::Switch && !returned[0].empty());
+  const bool is_effect = gives && !touched.writes.empty();
+  if (is_effect) {
+    std::vector<ValueId> operands = args;
+    for (const RegionId r : regions) {
+      const std::vector<ValueId>& insts = recorder.graph[r].insts;
+      operands.insert(operands.end(), insts.begin(), insts.end());
+    }
+    recorder.check_effect(what, touched, operands, at);
+  }
+  done = recorder.builder().add(op, args, regions, attr, at);
   recorder.note(touched);
-  if (is_effect) recorder.mark_effect(what, touched, Access::mark(*s.bound), s.at);
+  if (is_effect) recorder.mark_effect(what, touched, mark, at);
 }
 
 Value Building::result(int i) const {
-  Recorder& recorder = *state_->recorder;
+  Recorder& recorder = state_->recorder;
   return recorder.value(
       recorder.builder().add(Op::Get, {state_->done}, Attr{{i}, 0}, {}, state_->at));
 }

@@ -225,10 +225,12 @@ void Recorder::mark_effect(const char* what, const Touched& touched, detail::Mar
   this->mark(mark, {0, true, touched.writes, graph::no_value, what, at});
 }
 
-void Recorder::note(const Touched& touched) {
-  merge(open_.back().touched.reads, touched.reads);
-  merge(open_.back().touched.writes, touched.writes);
+void Touched::add(const Touched& more) {
+  merge(reads, more.reads);
+  merge(writes, more.writes);
 }
+
+void Recorder::note(const Touched& touched) { open_.back().touched.add(touched); }
 
 bool Recorder::depends(std::span<const ValueId> values, ValueId on) const {
   std::vector<ValueId> stack(values.begin(), values.end());

@@ -40,6 +40,7 @@ struct Literal {
 /// Memory that an operation touches, by alias classes of the kernel's parameters.
 struct Touched {
   std::vector<int> reads, writes;
+  void add(const Touched& more);
 };
 
 /// One trace. The innermost one of a thread is current; kernels traced inside others nest.

@@ -111,29 +111,60 @@ void eval_When(Frame& f, ValueId, const Inst& inst) {
   if (*f.operand<bool>(inst, 0)) f.run(inst.regions[0]);
 }
 
+namespace {
+
+void start(Frame& f, std::span<const ValueId> carries, std::span<const ValueId> params) {
+  for (std::size_t i = 0; i < carries.size(); ++i)
+    std::memcpy(f.bytes(params[i]), f.bytes(carries[i]), f.plan().bytes(carries[i]));
+}
+
+void hand_on(Frame& f, ValueId v, std::size_t region) {
+  const std::vector<Plan::Handing>& all = f.plan().handed_on(v, region);
+  for (const Plan::Handing& h : all)
+    if (h.staged) std::memcpy(f.staged(h.stage), f.bytes(h.from), f.plan().bytes(h.from));
+  for (const Plan::Handing& h : all)
+    std::memcpy(f.staged(h.to), h.staged ? f.staged(h.stage) : f.bytes(h.from),
+                f.plan().bytes(h.from));
+}
+
+}  // namespace
+
 void eval_Loop(Frame& f, ValueId v, const Inst& inst) {
-  const std::int64_t low = f.number(inst.args[0]), high = f.number(inst.args[1]);
-  const std::int64_t step = graph::LoopView::of(inst).step;
-  const RegionId body = inst.regions[0];
-  const std::vector<ValueId>& params = f.graph()[body].params;
-  for (std::size_t i = 2; i < inst.args.size(); ++i)
-    std::memcpy(f.bytes(params[i - 1]), f.bytes(inst.args[i]), f.plan().bytes(inst.args[i]));
-  const std::vector<Plan::CarryCopy>& copies = f.plan().carry_copies(v);
-  for (std::int64_t i = low; i < high; i += step) {
+  const graph::LoopView loop = graph::LoopView::of(inst);
+  const std::int64_t low = f.number(loop.low), high = f.number(loop.high);
+  const std::span<const ValueId> params = f.graph()[loop.body].params;
+  start(f, loop.carries, params.subspan(1));
+  for (std::int64_t i = low; i < high; i += loop.step) {
     f.set_number(params[0], i);
-    f.run(body);
-    for (const Plan::CarryCopy& c : copies)
-      if (c.staged) std::memcpy(f.staged(c.stage), f.bytes(c.from), f.plan().bytes(c.from));
-    for (const Plan::CarryCopy& c : copies)
-      std::memcpy(f.bytes(c.to), c.staged ? f.staged(c.stage) : f.bytes(c.from),
-                  f.plan().bytes(c.from));
+    f.run(loop.body);
+    hand_on(f, v, 0);
   }
 }
 
+void eval_While(Frame& f, ValueId v, const Inst& inst) {
+  const graph::WhileView loop = graph::WhileView::of(inst);
+  start(f, loop.carries, f.graph()[loop.body].params);
+  const ValueId holds = f.graph()[loop.condition].yields[0];
+  for (;;) {
+    f.run(loop.condition);
+    if (!*f.data<bool>(holds)) return;
+    f.run(loop.body);
+    hand_on(f, v, 1);
+  }
+}
+
+void eval_Switch(Frame& f, ValueId v, const Inst& inst) {
+  const auto last = static_cast<std::int64_t>(inst.regions.size()) - 1;
+  const std::int64_t index =
+      f.dtype(inst.args[0]).is_bool() ? *f.operand<bool>(inst, 0) : f.number(inst.args[0]);
+  const auto taken = static_cast<std::size_t>(std::clamp<std::int64_t>(index, 0, last));
+  f.run(inst.regions[taken]);
+  hand_on(f, v, taken);
+}
+
 void eval_Get(Frame& f, ValueId v, const Inst& inst) {
-  const ValueId carry =
-      f.graph()[f.inst(inst.args[0]).regions[0]].params[graph::carry_of(inst) + 1];
-  std::memcpy(f.bytes(v), f.bytes(carry), f.plan().bytes(v));
+  const std::size_t place = f.plan().result(inst.args[0], graph::result_of(inst));
+  std::memcpy(f.bytes(v), f.staged(place), f.plan().bytes(v));
 }
 
 }  // namespace palladium::interpreter

@@ -63,7 +63,7 @@ class Plan::Placement {
       last_use_[index(v)] = position_.back();
       for (const ValueId a : graph_[v].args) use(a);
       for (const RegionId inner : graph_[v].regions) {
-        // A loop's parameters belong to the loop: they outlive its region until the last get.
+        // The parameters of what repeats belong to it: they outlive its regions until the last get.
         for (const ValueId p : graph_[inner].params) depth_[index(p)] = own;
         find_uses(inner);
       }
@@ -90,49 +90,84 @@ class Plan::Placement {
     if (graph_[v].type.is_value()) plan_.places_[index(v)] = take(plan_.bytes(v));
   }
 
-  void release(ValueId v) {
-    if (graph_[v].type.is_value())
-      free_[rounded(plan_.bytes(v))].push_back(plan_.places_[index(v)]);
+  // Room that is free again after a position.
+  struct Room {
+    std::uint32_t last;
+    std::size_t place, bytes;
+  };
+
+  void keep_until(std::vector<Room>& alive, std::uint32_t last, ValueId v) const {
+    if (graph_[v].type.is_value()) alive.push_back({last, plan_.places_[index(v)], plan_.bytes(v)});
   }
+
+  void release(const Room& room) { free_[rounded(room.bytes)].push_back(room.place); }
 
   void place(RegionId id) {
     const Region& region = graph_[id];
-    std::vector<std::pair<std::uint32_t, ValueId>> alive;  // last use, value
+    std::vector<Room> alive;
     std::uint32_t position = 0;
     for (const ValueId v : region.insts) {
       ++position;
       const Inst& inst = graph_[v];
+      const std::uint32_t last = last_use_[index(v)];
       take(v);
-      alive.push_back({last_use_[index(v)], v});
-      for (const RegionId inner : inst.regions) {
-        for (const ValueId p : graph_[inner].params) take(p);
-        if (inst.op == Op::Loop) plan_carries(v, inner);
-        place(inner);
-        for (const ValueId p : graph_[inner].params)
-          alive.push_back({std::max(last_use_[index(v)], last_use_[index(p)]), p});
-      }
-      std::erase_if(alive, [&](const auto& entry) {
-        if (entry.first > position) return false;
-        release(entry.second);
+      keep_until(alive, last, v);
+      if (graph::has_results(inst.op)) plan_results(v, alive);
+      for (const RegionId inner : inst.regions) place(inner);
+      std::erase_if(alive, [&](const Room& room) {
+        if (room.last > position) return false;
+        release(room);
         return true;
       });
     }
-    for (const auto& entry : alive) release(entry.second);
+    for (const Room& room : alive) release(room);
   }
 
-  void plan_carries(ValueId loop, RegionId id) {
-    const Region& region = graph_[id];
-    std::vector<CarryCopy> copies;
-    for (std::size_t i = 0; i < region.yields.size(); ++i) {
-      CarryCopy copy{region.yields[i], region.params[i + 1]};
-      if (copy.from == copy.to) continue;
-      copy.staged =
-          std::find(region.params.begin(), region.params.end(), copy.from) != region.params.end();
-      if (copy.staged) copy.stage = take(plan_.bytes(copy.from));
-      copies.push_back(copy);
+  // Carries lie where the results do, for both regions of a while.
+  void plan_results(ValueId v, std::vector<Room>& alive) {
+    const Inst& inst = graph_[v];
+    Results results;
+    if (inst.op == Op::Switch) {
+      for (const ValueId y : graph_[inst.regions[0]].yields) {
+        results.places.push_back(take(plan_.bytes(y)));
+        alive.push_back({last_use_[index(v)], results.places.back(), plan_.bytes(y)});
+      }
+      for (const RegionId r : inst.regions) results.handed_on.push_back(handed_on(results, r, {}));
+    } else {
+      const graph::Repeated repeated = graph::Repeated::of(inst);
+      const std::span<const ValueId> params = graph_[repeated.region].params;
+      for (const ValueId p : params) {
+        take(p);
+        keep_until(alive, std::max(last_use_[index(v)], last_use_[index(p)]), p);
+      }
+      const std::span<const ValueId> carries = params.subspan(repeated.first);
+      for (const ValueId p : carries) results.places.push_back(plan_.places_[index(p)]);
+      results.handed_on.resize(inst.regions.size());
+      for (std::size_t n = 0; n < inst.regions.size(); ++n) {
+        const std::vector<ValueId>& own = graph_[inst.regions[n]].params;
+        if (inst.regions[n] == repeated.region)
+          results.handed_on[n] = handed_on(results, inst.regions[n], carries);
+        else
+          for (std::size_t i = 0; i < own.size(); ++i)
+            plan_.places_[index(own[i])] = results.places[i];
+      }
     }
-    plan_.loop_number_[index(loop)] = static_cast<std::uint32_t>(plan_.carry_copies_.size());
-    plan_.carry_copies_.push_back(std::move(copies));
+    plan_.number_[index(v)] = static_cast<std::uint32_t>(plan_.results_.size());
+    plan_.results_.push_back(std::move(results));
+  }
+
+  std::vector<Handing> handed_on(const Results& results, RegionId id,
+                                 std::span<const ValueId> carries) {
+    const Region& region = graph_[id];
+    std::vector<Handing> all;
+    for (std::size_t i = 0; i < region.yields.size(); ++i) {
+      Handing h{region.yields[i], results.places[i]};
+      if (i < carries.size() && h.from == carries[i]) continue;
+      h.staged = std::ranges::find(carries, h.from) != carries.end();
+      if (h.staged) h.stage = take(plan_.bytes(h.from));
+      all.push_back(h);
+    }
+    return all;
   }
 
   Plan& plan_;
@@ -144,7 +179,7 @@ class Plan::Placement {
 };
 
 Plan::Plan(const graph::Graph& g)
-    : graph_(g), places_(g.insts.size()), counts_(g.insts.size()), loop_number_(g.insts.size()) {
+    : graph_(g), places_(g.insts.size()), counts_(g.insts.size()), number_(g.insts.size()) {
   for (std::size_t i = 0; i < g.insts.size(); ++i)
     counts_[i] = graph::element_count(g.insts[i].type.shape);
   for (const graph::Body& body : g.bodies) Placement(*this, body.region);

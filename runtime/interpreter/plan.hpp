@@ -30,15 +30,21 @@ class Plan {
   /// How many regions lie inside each other.
   std::size_t depth() const { return depth_; }
 
-  /// A loop's carry `to` takes yield `from`, through `stage` where `from` is another carry, which
-  /// must be read before it changes.
-  struct CarryCopy {
-    graph::ValueId from, to;
+  /// A carry, or a result, at `to` takes what a region yields, through `stage` where that is
+  /// another carry, which must be read before it changes.
+  struct Handing {
+    graph::ValueId from;
+    std::size_t to = 0;
     bool staged = false;
     std::size_t stage = 0;
   };
-  const std::vector<CarryCopy>& carry_copies(graph::ValueId loop) const {
-    return carry_copies_[loop_number_[graph::index(loop)]];
+  /// What a region of `v`, a loop or a switch, hands on when it ends.
+  const std::vector<Handing>& handed_on(graph::ValueId v, std::size_t region) const {
+    return results_[number_[graph::index(v)]].handed_on[region];
+  }
+  /// Where result `i` of `v` lies.
+  std::size_t result(graph::ValueId v, std::size_t i) const {
+    return results_[number_[graph::index(v)]].places[i];
   }
 
  private:
@@ -46,8 +52,12 @@ class Plan {
   const graph::Graph& graph_;
   std::vector<std::size_t> places_;
   std::vector<std::int64_t> counts_;
-  std::vector<std::uint32_t> loop_number_;
-  std::vector<std::vector<CarryCopy>> carry_copies_;
+  struct Results {
+    std::vector<std::size_t> places;
+    std::vector<std::vector<Handing>> handed_on;  // by region
+  };
+  std::vector<std::uint32_t> number_;  // per instruction, among those that have results
+  std::vector<Results> results_;
   std::size_t frame_bytes_ = 0, depth_ = 0;
 };
 

@@ -59,6 +59,10 @@ TEST_CASE("views of other bits compile, cut, joined in one piece and joined of p
   for (const char* arch : architectures) CHECK(compile_problem(g, arch) == "");
 }
 
+TEST_CASE("branches and loops of unknown length compile without spills") {
+  for (const char* arch : architectures) CHECK(compile_problem(vm_graph(), arch) == "");
+}
+
 TEST_CASE("random kernels compile for the architecture that they are emitted for") {
   for_seeds(0, 12, [&](std::uint64_t seed) {
     const RandomKernel k = random_kernel(seed);

@@ -153,9 +153,31 @@ TEST_CASE("the result of an effect is given a name first") {
   refused("auto q = pl::swap(x, v); v = q + 1;", sentence);
 }
 
+TEST_CASE("functions of cond, switch_, while_loop and scan have the parameters of their kind") {
+  refused("v = pl::cond(v > 0, [&] { return v; }, [&] {});",
+          "both functions of cond return the same");
+  refused("v = pl::cond(v > 0, [&](pl::Value a) { return a; }, [&] { return v; });",
+          "both functions of cond take the operands behind them");
+  refused("v = pl::switch_(i, [&] { return v; }, [&] { return pl::carry(v, w); });",
+          "all branches of switch_ return the same");
+  refused("v = pl::while_loop([&](pl::Value a) { return a < 3; }, [&] { return v; }, v);",
+          "the body of a while_loop takes one pl::Value per initial value");
+  refused("v = pl::while_loop([&](pl::Value) {}, [&](pl::Value a) { return a; }, v);",
+          "the condition of a while_loop takes one pl::Value per initial value, and returns one");
+  refused("v = pl::while_loop([&](pl::Value a) { return a < 3; }, [&](pl::Value) {}, v);",
+          "the body of a while_loop returns as many values as were given to start with");
+  refused("v = pl::scan([&](pl::Value a) { return pl::carry(a, a); }, v, {.length = 2});",
+          "the body of a scan returns what it was started with");
+  refused(
+      "struct S { pl::Value a; int n; } s{v, n}; "
+      "pl::loop(0, 4, [&](pl::Index, S t) { return t; }, s);",
+      "a loop starts with pl::Values, or with structs that hold nothing else");
+}
+
 TEST_CASE("bodies of when and loop have the parameters and results of their kind") {
-  refused("pl::when(v > 0, [&] { return v; });",
-          "the body of when returns nothing; pl::where(c, a, b) gives a value");
+  refused(
+      "pl::when(v > 0, [&] { return v; });",
+      "the body of when returns nothing; pl::cond(c, f, g) and pl::where(c, a, b) give a value");
   refused("v = pl::loop(0, 4, [&](pl::Index) { return v; }, v);",
           "the body of a loop takes the index and one pl::Value per initial value");
   refused("v = pl::loop(0, 4, [&](pl::Index, pl::Value a) { o[_] = a; }, v);",

@@ -119,7 +119,12 @@ const std::vector<Case> accepted = {
     {Op::Swap, ARGS(x.ref, x.f), {{0, 0}, 0}, {}, "f32[4,8]"},
     {Op::When, ARGS(x.t), {}, {}, ""},
     {Op::Loop, ARGS(x.s, x.s, x.f), {{2, 4}, 0}, {}, ""},
+    {Op::While, ARGS(x.s, x.f), {}, {}, ""},
+    {Op::Switch, ARGS(x.s), {}, {}, ""},
+    {Op::Switch, ARGS(x.t), {}, {}, ""},
     {Op::Get, ARGS(x.k.b.add(Op::Loop, {x.s, x.s, x.f, x.h}, Attr{{1, 1}, 0})), {{1}, 0}, {}, "f16[4,8]"},
+    {Op::Get, ARGS(x.k.b.add(Op::While, {x.s, x.h}, Attr{})), {{1}, 0}, {}, "f16[4,8]"},
+    {Op::Get, ARGS(x.k.b.add(Op::Switch, {x.s}, std::vector<RegionId>{x.k.region([&](Builder& b) { b.yield({x.f, x.h}); })})), {{1}, 0}, {}, "f16[4,8]"},
 };
 
 const std::vector<Case> refused = {
@@ -199,7 +204,11 @@ const std::vector<Case> refused = {
     {Op::Loop, ARGS(x.s, x.t), {{1, 1}, 0}, {}, "loop: expected i32[] as the upper bound, given bool[]"},
     {Op::Loop, ARGS(x.s, x.s), {{0, 1}, 0}, {}, "loop: expected a step of at least 1, given 0"},
     {Op::Loop, ARGS(x.s, x.s, x.ref), {{1, 1}, 0}, {}, "loop: expected a value as operand 2, given ref block f32[4,8]"},
-    {Op::Get, ARGS(x.f), {{0}, 0}, {}, "get: expected a loop, given load"},
+    {Op::While, ARGS(x.ref), {}, {}, "while: expected a value as operand 0, given ref block f32[4,8]"},
+    {Op::Switch, ARGS(x.f), {}, {}, "switch: expected i32[] or bool[] as the index, given f32[4,8]"},
+    {Op::Get, ARGS(x.k.b.add(Op::Switch, {x.s}, Attr{})), {{0}, 0}, {}, "get: the switch has no region"},
+    {Op::Get, ARGS(x.k.b.add(Op::Switch, {x.s}, std::vector<RegionId>{x.k.region([&](Builder& b) { b.yield({x.f}); })})), {{1}, 0}, {}, "get: expected a result below 1, given 1"},
+    {Op::Get, ARGS(x.f), {{0}, 0}, {}, "get: expected a loop or a switch, given load"},
     {Op::Get, ARGS(x.k.b.add(Op::Loop, {x.s, x.s, x.f}, Attr{{1, 1}, 0})), {{1}, 0}, {}, "get: expected a carry below 1, given 1"},
 };
 // clang-format on

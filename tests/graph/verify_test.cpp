@@ -37,6 +37,63 @@ Inst& find(Graph& g, Op op) {
 
 }  // namespace
 
+namespace {
+
+// %3 while { %4 carry; %5 lt; yield } { %6 carry, %7 add, yield }, %8 get, %9 gt,
+// %10 switch { yield } { %11 neg; yield }, %12 get, %13 store
+Graph chosen() {
+  Kernel k({{{}, f32}}, {{{}, f32}});
+  const ValueId x = k.b.load(k.refs[0]);
+  const RegionId condition = k.region([&](Builder& b) {
+    b.yield({b.add(Op::Lt, {b.param(Type::value(f32)), x})});
+  });
+  const RegionId body = k.region([&](Builder& b) {
+    b.yield({b.add(Op::Add, {b.param(Type::value(f32)), x})});
+  });
+  const ValueId loop = k.b.add(Op::While, {x}, std::vector<RegionId>{condition, body});
+  const ValueId y = k.op(Op::Get, {loop}, {{0}, 0});
+  const RegionId first = k.region([&](Builder& b) { b.yield({y}); });
+  const RegionId second = k.region([&](Builder& b) { b.yield({b.add(Op::Neg, {y})}); });
+  const ValueId chosen =
+      k.b.add(Op::Switch, {k.op(Op::Gt, {y, x})}, std::vector<RegionId>{first, second});
+  k.b.store(k.refs[1], k.op(Op::Get, {chosen}, {{0}, 0}));
+  return k.canonical();
+}
+
+}  // namespace
+
+TEST_CASE("what breaks the contract of a while or a switch is found") {
+  const std::vector<std::pair<std::function<void(Graph&)>, const char*>> cases = {
+      {[](Graph& g) { find(g, Op::While).regions.pop_back(); }, "a wrong number of regions"},
+      {[](Graph& g) { find(g, Op::Switch).regions.pop_back(); }, "a wrong number of regions"},
+      {[](Graph& g) { g[find(g, Op::While).regions[0]].yields.clear(); },
+       "the condition of a while does not yield one bool[]"},
+      {[](Graph& g) {
+         Region& r = g[find(g, Op::While).regions[0]];
+         r.yields = r.params;
+       },
+       "the condition of a while does not yield one bool[]"},
+      {[](Graph& g) { g[find(g, Op::While).regions[0]].params.clear(); },
+       "a while has 0 parameters instead of 1"},
+      {[](Graph& g) { g[find(g, Op::While).regions[1]].yields.clear(); },
+       "a region does not yield one value per carry"},
+      {[](Graph& g) { g[find(g, Op::Switch).regions[1]].yields.clear(); },
+       "the regions of a switch yield differently many"},
+      {[](Graph& g) { g[find(g, Op::Switch).regions[0]].yields[0] = find(g, Op::Switch).args[0]; },
+       "result 0 of a switch is bool[] in region 0 but f32[] in region 1"},
+      {[](Graph& g) {
+         for (const RegionId r : find(g, Op::Switch).regions) g[r].yields[0] = ValueId{0};
+       },
+       "a region yields no value"},
+  };
+  REQUIRE(defect(chosen()) == "");
+  for (const auto& [change, expected] : cases) {
+    Graph g = chosen();
+    change(g);
+    CHECK_THAT(defect(g), ContainsSubstring(expected));
+  }
+}
+
 TEST_CASE("what breaks the contract is found") {
   const std::vector<std::pair<std::function<void(Graph&)>, const char*>> cases = {
       {[](Graph& g) { find(g, Op::Max).args[0] = ValueId{10}; }, "is used where it is not defined"},

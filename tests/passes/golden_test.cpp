@@ -105,6 +105,7 @@ std::vector<Reviewed> reviewed_kernels() {
       {"blur", shipped("blur"), 90},
       {"attention", attention_graph(), 90},
       {"rotate", rotate_graph(), 90},
+      {"vm", vm_graph(), 90},
       {"softmax_8_warps", by_warps(8, softmax_graph(4096)), 90},
       {"matmul_8_warps",
        by_warps(

@@ -133,7 +133,9 @@ class Statements {
     if (kind < 85) return store();
     if (kind < 88) return swapped();
     if (kind < 91 || depth == 0) return keep(leaf());
-    kind < 95 ? when_(depth) : loop_(depth);
+    if (kind < 93) return when_(depth);
+    if (kind < 96) return loop_(depth);
+    kind < 98 ? while_(depth) : choose(depth);
   }
 
   void keep(const Value& v) { values_.push_back(v); }
@@ -342,6 +344,56 @@ class Statements {
     };
     auto [a, b] = pl::loop(lo, hi, LoopOptions{.step = step, .unroll = unroll}, body,
                            a0.astype(a0.dtype()), b0.astype(b0.dtype()));
+    values_.resize(outside);
+    keep(a);
+    keep(b);
+  }
+
+  // A carry counts, so that there is an end.
+  void while_(int depth) {
+    const int most = random_.below(5);
+    const Value a0 = some();
+    const std::size_t outside = values_.size();
+    const auto again = [&](Value n, Value a) {
+      values_.insert(values_.end(), {n, a});
+      if (random_.chance(50)) inside(depth);
+      const Value holds = random_.chance(30) ? (n < most) & condition() : n < most;
+      values_.resize(outside);
+      return holds;
+    };
+    const auto body = [&](Value n, Value a) {
+      values_.insert(values_.end(), {n, a});
+      inside(depth);
+      const Value next = coerced(some(), a.dtype(), a.shape());
+      return carry(n + 1, next);
+    };
+    auto [n, a] = pl::while_loop(again, body, i32(0), a0.astype(a0.dtype()));
+    values_.resize(outside);
+    keep(n);
+    keep(a);
+  }
+
+  struct Two {
+    Value a, b;
+  };
+
+  void choose(int depth) {
+    const Value a0 = some(), b0 = some();
+    const std::size_t outside = values_.size();
+    const auto branch = [&] {
+      if (random_.chance(80)) inside(depth);
+      const Value a = coerced(some(), a0.dtype(), a0.shape());
+      const Value b = coerced(some(), b0.dtype(), b0.shape());
+      values_.resize(outside);
+      return Two{a, b};
+    };
+    const auto chosen = [&] {
+      if (random_.chance(50)) return pl::cond(condition(), branch, branch);
+      const Value number = index_up_to(5);
+      const Value index = number - random_.below(3);
+      return pl::switch_(index, branch, branch, branch);
+    };
+    const auto [a, b] = chosen();
     values_.resize(outside);
     keep(a);
     keep(b);

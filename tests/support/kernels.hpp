@@ -70,6 +70,42 @@ inline graph::Graph cumsum_graph(const Shape& shape, int axis, bool reverse = fa
                 {.name = "cumsum", .out_type = ShapeDtype{shape, t}}, {array(shape, t)});
 }
 
+/// A machine of two registers of 256 numbers that runs the instructions (operation, number) of
+/// `code`: a while_loop with a switch_ of vectors in it.
+inline graph::Graph vm_graph() {
+  struct Machine {
+    Value next, x, saved;
+  };
+  return traced(
+      [](Ref code, Ref x, Ref o) {
+        const Machine last =
+            while_loop([&](Machine m) { return m.next < code.shape()[0]; },
+                       [&](Machine m) {
+                         const Value n = code[{m.next, 1}], next = m.next + 1;
+                         return switch_(
+                             i32(code[{m.next, 0}]),
+                             [&] {
+                               return Machine{next, m.x + n, m.saved};
+                             },
+                             [&] {
+                               return Machine{next, m.x * n, m.saved};
+                             },
+                             [&] {
+                               return Machine{next, m.x, m.x};
+                             },
+                             [&] {
+                               return Machine{next, m.x + m.saved / pl::sum(m.saved), m.saved};
+                             },
+                             [&] {
+                               return Machine{where(pl::min(m.x) < n, 0, next), m.x, m.saved};
+                             });
+                       },
+                       Machine{i32(0), x[_], ones({256})});
+        o[_] = last.x;
+      },
+      {.name = "vm", .out_type = ShapeDtype{{256}, f32}}, {array({8, 2}), array({256})});
+}
+
 struct MatmulShape {
   std::int64_t m, n, k;
   std::int64_t block_m = 64, block_n = 64, block_k = 32;

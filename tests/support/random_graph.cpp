@@ -67,7 +67,9 @@ class Generator : RandomValues {
     if (kind < 88) return o_.memory ? swap(b, pool) : keep(leaf(b));
     if (kind < 91) return keep(leaf(b));
     if (depth == 0) return keep(binary(b, pool));
-    kind < 95 ? when(b, pool, depth) : loop(b, pool, depth);
+    if (kind < 93) return when(b, pool, depth);
+    if (kind < 96) return loop(b, pool, depth);
+    kind < 98 ? while_loop(b, pool, depth) : choose(b, pool, depth);
   }
 
   void statements(Builder& b, Pool& pool, int count, int depth) {
@@ -95,22 +97,81 @@ class Generator : RandomValues {
     Builder inner(g_, r);
     Pool scope = pool;
     scope.values.push_back(inner.param(Type::value(i32), here_()));
-    std::vector<ValueId> params;
-    for (int i = 0; i < carries; ++i) {
-      params.push_back(inner.param(type(args[static_cast<std::size_t>(2 + i)]), here_()));
-      scope.values.push_back(params.back());
-    }
+    std::vector<Type> types;
+    for (int i = 0; i < carries; ++i) types.push_back(type(args[static_cast<std::size_t>(2 + i)]));
+    for (const Type& t : types) scope.values.push_back(inner.param(t, here_()));
     statements(inner, scope, random_.between(1, 6), depth - 1);
-    std::vector<ValueId> yields;
-    for (const ValueId p : params) {
-      const Type t = type(p);
-      yields.push_back(coerce(inner, some_value(inner, scope), t.dtype, t.shape));
-    }
-    inner.yield(yields);
+    inner.yield(some_values(inner, scope, types));
     const std::int64_t step = random_.pick({1, 1, 1, 2, 3}), unroll = random_.pick({1, 1, 2, 4});
     const ValueId v = b.add(Op::Loop, args, std::vector<RegionId>{r}, {{step, unroll}, 0}, here_());
-    for (int i = 0; i < carries; ++i)
-      if (random_.chance(80)) pool.values.push_back(add(b, Op::Get, {v}, {{i}, 0}));
+    read_results(b, pool, v, types.size());
+  }
+
+  std::vector<ValueId> some_values(Builder& b, Pool& pool, const std::vector<Type>& types) {
+    std::vector<ValueId> values;
+    for (const Type& t : types) {
+      const ValueId v = some_value(b, pool);
+      values.push_back(coerce(b, v, t.dtype, t.shape));
+    }
+    return values;
+  }
+
+  // A counter is the first carry, so that there is an end.
+  void while_loop(Builder& b, Pool& pool, int depth) {
+    std::vector<ValueId> args{b.constant(i32, 0, {}, here_())};
+    for (int i = random_.below(4); i > 0; --i) args.push_back(some_value(b, pool));
+    std::vector<Type> carried;
+    for (const ValueId a : args) carried.push_back(type(a));
+    const auto region = [&](const auto& record) {
+      const RegionId r = g_.add_region();
+      Builder inner(g_, r);
+      Pool scope = pool;
+      for (const Type& t : carried) scope.values.push_back(inner.param(t, here_()));
+      record(inner, scope, g_[r].params[0]);
+      return r;
+    };
+    const RegionId condition = region([&](Builder& inner, Pool& scope, ValueId counter) {
+      statements(inner, scope, random_.below(3), depth - 1);
+      ValueId holds = add(inner, Op::Lt, {counter, inner.constant(i32, random_.below(5))});
+      if (random_.chance(30)) {
+        const ValueId other = this->condition(inner, scope);
+        holds = add(inner, Op::And, {holds, other});
+      }
+      inner.yield({holds});
+    });
+    const RegionId body = region([&](Builder& inner, Pool& scope, ValueId counter) {
+      statements(inner, scope, random_.between(1, 5), depth - 1);
+      std::vector<ValueId> yields = some_values(inner, scope, {carried.begin() + 1, carried.end()});
+      yields.insert(yields.begin(), add(inner, Op::Add, {counter, inner.constant(i32, 1)}));
+      inner.yield(yields);
+    });
+    const ValueId v = b.add(Op::While, args, std::vector<RegionId>{condition, body}, {}, here_());
+    read_results(b, pool, v, args.size());
+  }
+
+  // By a bool, or by a number that may be that of no region.
+  void choose(Builder& b, Pool& pool, int depth) {
+    const bool chooses = random_.chance(50);
+    ValueId which = chooses ? this->condition(b, pool) : index_up_to(b, pool, 5);
+    if (!chooses) which = add(b, Op::Sub, {which, b.constant(i32, random_.below(3), {}, here_())});
+    std::vector<Type> types;
+    for (int i = random_.below(4); i > 0; --i) types.push_back(type(some_value(b, pool)));
+    std::vector<RegionId> regions;
+    for (int n = chooses ? 2 : random_.between(1, 4); n > 0; --n) {
+      regions.push_back(g_.add_region());
+      Builder inner(g_, regions.back());
+      Pool scope = pool;
+      statements(inner, scope, random_.below(5), depth - 1);
+      inner.yield(some_values(inner, scope, types));
+    }
+    const ValueId v = b.add(Op::Switch, {which}, regions, {}, here_());
+    read_results(b, pool, v, types.size());
+  }
+
+  void read_results(Builder& b, Pool& pool, ValueId v, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i)
+      if (random_.chance(80))
+        pool.values.push_back(add(b, Op::Get, {v}, {{static_cast<std::int64_t>(i)}, 0}));
   }
 
   // ---- body

@@ -44,10 +44,19 @@ class Reach {
     const auto is_marked = [&](ValueId x) { return bool(values_[index(x)]); };
     bool marked = is_inexact(inst);
     if (inst.op == Op::Loop) return visit_loop(v, controlled);
-    if (inst.op == Op::Get && g_[inst.args[0]].op == Op::Loop) {
-      const RegionId body = g_[inst.args[0]].regions[0];
-      const auto carry = static_cast<std::size_t>(inst.attr.ints[0]);
-      values_[index(v)] = regions_[index(body)] || is_marked(g_[body].params[carry + 1]);
+    if (inst.op == Op::While) return visit_while(v, controlled);
+    if (inst.op == Op::Switch) return visit_switch(v, controlled);
+    if (inst.op == Op::Get) {
+      const Inst& of = g_[inst.args[0]];
+      marked = regions_[index(of.regions[0])];
+      if (repeats(of.op)) {
+        const Repeated repeated = Repeated::of(of);
+        marked = marked || is_marked(g_[repeated.region].params[repeated.first + result_of(inst)]);
+      } else {
+        for (const RegionId r : of.regions)
+          marked = marked || is_marked(g_[r].yields[result_of(inst)]);
+      }
+      values_[index(v)] = marked;
       return;
     }
     for (const ValueId x : inst.args) marked |= is_marked(x);
@@ -71,10 +80,31 @@ class Reach {
     if (bounds) values_[index(body.params[0])] = true;
     visit(loop.regions[0], controlled || bounds);
   }
+  void visit_while(ValueId v, bool controlled) {
+    const Inst& inst = g_[v];
+    const WhileView loop = WhileView::of(inst);
+    const Region &condition = g_[loop.condition], &body = g_[loop.body];
+    for (std::size_t i = 0; i < loop.carries.size(); ++i) {
+      const bool marked = values_[index(body.params[i])] || values_[index(loop.carries[i])] ||
+                          values_[index(body.yields[i])];
+      values_[index(body.params[i])] = values_[index(condition.params[i])] = marked;
+    }
+    visit(loop.condition, controlled);
+    const bool turns = values_[index(condition.yields[0])];
+    if (turns) regions_[index(loop.condition)] = true;
+    visit(loop.condition, controlled || turns);
+    visit(loop.body, controlled || turns);
+  }
+  void visit_switch(ValueId v, bool controlled) {
+    const Inst& inst = g_[v];
+    const bool which = values_[index(inst.args[0])];
+    if (which) regions_[index(inst.regions[0])] = true;
+    for (const RegionId r : inst.regions) visit(r, controlled || which);
+  }
 
   const Graph& g_;
   std::vector<bool> values_;   // by instruction
-  std::vector<bool> regions_;  // of loops that run an inexact number of times
+  std::vector<bool> regions_;  // first ones: of what runs inexactly often, or is chosen so
   std::set<int> memory_;       // alias classes
 };
 
