@@ -16,14 +16,11 @@ NamedKernel shipped(const ops::Entry& entry, const std::string& called,
   return {called, entry.factory().lower(types, {})};
 }
 
-/// The types with symbols of sizes that are as good as can be.
-std::vector<ShapeDtype> of_wide_rows(std::vector<ShapeDtype> types) {
-  constexpr int bytes = 16;  // as many elements at least
+/// The types with symbols of such sizes.
+std::vector<ShapeDtype> of_sizes(std::vector<ShapeDtype> types, DimOptions sizes) {
   for (ShapeDtype& type : types)
     for (int d = 0; d < type.shape.rank(); ++d)
-      if (!type.shape[d].is_static())
-        type.shape[d] =
-            dim(to_string(type.shape[d]).c_str(), {.multiple_of = bytes, .at_most = bytes});
+      if (!type.shape[d].is_static()) type.shape[d] = dim(to_string(type.shape[d]).c_str(), sizes);
   return types;
 }
 
@@ -68,10 +65,15 @@ Kernels kernels_to_warm(const std::string& name) {
   Kernels kernels = kernels_of(name);
   if (names_manifest(name)) return kernels;
   const ops::Entry& entry = ops::find(name, {});
-  NamedKernel wide =
-      shipped(entry, std::string(entry.name) + " (16 bytes)", of_wide_rows(entry.inputs));
-  if (wide.kernel.json() != kernels.kernels.front().kernel.json())
-    kernels.kernels.push_back(std::move(wide));
+  // As good as sizes can be: of few elements, and of 16 bytes whatever these are.
+  constexpr int few = 16;
+  for (const auto& [what, sizes] : {std::pair{" (below 2^31)", DimOptions{.at_most = few}},
+                                    {" (16 bytes)", {.multiple_of = few, .at_most = few}}}) {
+    NamedKernel other =
+        shipped(entry, std::string(entry.name) + what, of_sizes(entry.inputs, sizes));
+    if (other.kernel.json() != kernels.kernels.back().kernel.json())
+      kernels.kernels.push_back(std::move(other));
+  }
   return kernels;
 }
 

@@ -34,8 +34,9 @@ bool names_manifest(const std::string& name);
 /// The shipped kernel of that name, all kernels of a manifest, or with "kernels.json#3" its third.
 /// CompileError if there is no such thing.
 Kernels kernels_of(const std::string& name);
-/// The same, and of a shipped kernel also the one for sizes that are multiples of 16 bytes, where
-/// that is another: the first serves all that this one cannot.
+/// The same, and of a shipped kernel also the one for arrays of fewer than 2^31 elements, and that
+/// of them for sizes that are multiples of 16 bytes, where these are others: the first serves all
+/// that they cannot.
 Kernels kernels_to_warm(const std::string& name);
 
 }  // namespace palladium::tools

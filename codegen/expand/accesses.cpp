@@ -55,7 +55,7 @@ Bounds Nest::bounds_of(const Address& a, const DimMap& map) const {
 }
 
 Depends Nest::depends(const Address& a, const Bounds& bounds) const {
-  Depends d = e_.depends(a.base) | e_.depends(a.offset);
+  Depends d = e_.depends(a.base) | e_.depends(a.first) | e_.depends(a.offset);
   for (const Bound& b : bounds) d |= e_.depends(b.at) | e_.depends(b.limit);
   return d;
 }
@@ -77,8 +77,9 @@ std::vector<ExprId> Nest::reading_threads(const Address& a) const {
 // ---- vectors
 
 thread::Place Nest::place_of(const Address& a) {
+  const Affine first = a.first == no_expr ? Affine() : Affine::term(a.first);
   return {.base = a.base,
-          .offset = e_.sum(a.offset, a.wide ? i64 : i32),
+          .offset = e_.sum(first + a.offset, a.wide ? i64 : i32),
           .type = a.dtype,
           .shared = a.shared};
 }

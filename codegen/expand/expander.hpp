@@ -88,6 +88,7 @@ class Expander {
   ExprId window_start(const BlockDim& b, ExprId at, const Along& along);
   void size_of_window(int window, ExprId start, const Along& along);
   ExprId window_offset(int window, const std::vector<ExprId>& starts);
+  void place_window(int window, ExprId offset);
 
   // relayout.cpp
   void expand_rename(const passes::Relayout& r);

@@ -190,7 +190,7 @@ class Nest : private passes::Addresses {
 
   // whole.cpp: blocks that are wholly inside of their arrays
   std::vector<int> windows_of_pass() const;
-  bool is_small() const;
+  std::int64_t elements_in_text() const;
   ExprId wholeness();
   bool streams() const;
   passes::Pass by_elements() const;

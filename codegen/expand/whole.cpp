@@ -56,20 +56,21 @@ std::vector<int> Nest::windows_of_pass() const {
   return windows;
 }
 
-bool Nest::is_small() const {
+// What the text has for a thread: loops that stay loops counted once.
+std::int64_t Nest::elements_in_text() const {
   std::int64_t elements = std::int64_t{1} << pass_->layout.reg.size();
   for (int d = 0; d < pass_->layout.rank(); ++d) {
     const auto at = static_cast<std::size_t>(d);
     if (at >= pass_->rolled.size() || !pass_->rolled[at]) elements *= pass_->layout.repetitions(d);
   }
-  return elements <= most_elements;
+  return elements;
 }
 
 // What holds where all blocks of the pass are whole; no_expr where none can be, where they always
 // are, or where to ask does not pay.
 ExprId Nest::wholeness() {
   const std::vector<int> windows = windows_of_pass();
-  if (windows.size() > most_windows || !is_small()) return no_expr;
+  if (windows.size() > most_windows || elements_in_text() > most_elements) return no_expr;
   std::vector<ExprId> conditions;
   const auto require = [&](ExprId x, std::int64_t n) {
     const thread::Facts known = e_.facts(x);
@@ -136,12 +137,17 @@ void Nest::expand() {
   const ExprId whole = wholeness();
   if (whole == no_expr) return expand_pass();
   bool has_parts = false, still_has = false;
+  const bool only_moves = streams();
   thread::Statements ragged = variant(*pass_, false, has_parts);
-  if (!has_parts) return b_.add_all(std::move(ragged));
+  // The tests of whole vectors are few, but where nothing else is done for several of them.
+  const bool tests_much =
+      only_moves && elements_in_text() > 1 << passes::vector_bits(l_, *pass_, pass_->layout);
+  if (!has_parts && !tests_much) return b_.add_all(std::move(ragged));
+  const bool in_parts = has_parts;
   thread::Statements inside = variant(*pass_, true, still_has);
   if (still_has) return b_.add_all(std::move(ragged));
   const passes::Pass compact = by_elements();
-  if (streams()) ragged = variant(compact, false, has_parts);
+  if (only_moves && in_parts) ragged = variant(compact, false, has_parts);
   b_.open(thread::If{whole, {}});
   b_.add_all(std::move(inside));
   b_.close();

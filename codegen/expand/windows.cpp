@@ -10,26 +10,9 @@ namespace palladium::expand {
 
 using passes::Window;
 
-namespace {
-
-// Whether a dense array of sizes that are known is of fewer than 2^31 elements.
-bool has_few_elements(const Shape& shape) {
-  std::int64_t elements = 1;
-  for (const Dim& d : shape) {
-    if (!d.is_static() || d.value() > INT32_MAX) return false;
-    elements *= std::max<std::int64_t>(1, d.value());
-    if (elements > INT32_MAX) return false;
-  }
-  return true;
-}
-
-}  // namespace
-
 // Whether 32 bits hold the distance of any two elements.
 bool Expander::is_short(const BlockMapping& m) const {
-  if (!m.dense) return false;
-  return (g_.short_offsets && graph::has_runtime_strides(m)) ||
-         has_few_elements(m.array_aval.shape);
+  return m.dense && (graph::has_runtime_reach(m) ? g_.short_offsets : graph::has_short_reach(m));
 }
 
 // Blocks that are numbered by an axis all begin inside if it has no more programs than there are
@@ -98,7 +81,8 @@ void Expander::size_of_window(int window, ExprId start, const Along& along) {
                                                 m.origin, d)});
 }
 
-// From the first element of the array to that of the block.
+// From the first element of the array to that of the block, i32 where that holds it and all that is
+// added to it in the block.
 ExprId Expander::window_offset(int window, const std::vector<ExprId>& starts) {
   const Window& w = l_.windows[window];
   const BlockMapping& m = g_.mapping.block_mappings[w.mapping];
@@ -142,16 +126,30 @@ void Expander::enter_window(int window) {
     if (!w.in_bounds[d]) size_of_window(window, starts.back(), along);
   }
   const ExprId offset = window_offset(window, starts);
-  const VariableId pointer = e_.declare({.name = fmt::format("w{}", window),
-                                         .form = thread::Form::pointer,
-                                         .type = m.array_aval.dtype,
-                                         .writable = w.stored});
-  const VariableId array = arrays_[w.mapping];
-  const bool moved = e_[offset].node != thread::Node::number;
-  b_.add(thread::Let{pointer, moved ? e_.address(array, offset) : e_.variable(array)});
-  names.pointer = e_.variable(pointer);
+  place_window(window, offset);
   if (const auto it = unstored_.find(w.storage); w.depth > 0 && it != unstored_.end())
     b_.add(thread::Assign{e_.variable(it->second.flag), e_.literal(bool_, 0)});
+}
+
+// Where 32 bits hold all offsets from the array, threads add up one for the arrays that they access
+// alike, and only then make addresses of it: elsewhere the block has a pointer.
+void Expander::place_window(int window, ExprId offset) {
+  const Window& w = l_.windows[window];
+  const VariableId array = arrays_[w.mapping];
+  passes::BlockNames& names = windows_[window];
+  names.first = no_expr;
+  names.pointer = e_.variable(array);
+  if (e_[offset].node == thread::Node::number) return;
+  if (e_[offset].type == i32) {
+    names.first = b_.let_once("at", true, offset);
+    return;
+  }
+  const VariableId pointer = e_.declare({.name = fmt::format("w{}", window),
+                                         .form = thread::Form::pointer,
+                                         .type = e_[array].type,
+                                         .writable = w.stored});
+  b_.add(thread::Let{pointer, e_.address(array, offset)});
+  names.pointer = e_.variable(pointer);
 }
 
 }  // namespace palladium::expand

@@ -93,30 +93,54 @@ std::vector<std::uint32_t> unite_symbols(Graph& g, std::span<const std::uint32_t
   return number;
 }
 
-bool has_runtime_strides(const BlockMapping& m) {
-  const Shape& shape = m.array_aval.shape;
-  if (!m.dense) return true;
-  return std::any_of(shape.begin() + std::min(shape.rank(), 1), shape.end(),
-                     [](const Dim& d) { return !d.is_static(); });
+bool has_runtime_reach(const BlockMapping& m) {
+  return !m.dense || !m.array_aval.shape.is_static();
 }
 
-bool has_runtime_strides(const Graph& g) {
+bool has_runtime_reach(const Graph& g) {
   return std::ranges::any_of(g.mapping.block_mappings,
-                             [](const BlockMapping& m) { return has_runtime_strides(m); });
+                             [](const BlockMapping& m) { return has_runtime_reach(m); });
+}
+
+namespace {
+
+/// `extent`: of a dimension, of which it need not fit.
+template <class F>
+bool is_short(const BlockMapping& m, F&& extent) {
+  Reach reach;
+  for (int d = m.array_aval.shape.rank() - 1; d >= 0; --d) {
+    const Checked n = extent(d);
+    if (!n.fits()) return false;
+    reach.add(n.value(), m.block_shape[static_cast<std::size_t>(d)].size);
+  }
+  return reach.is_short();
+}
+
+}  // namespace
+
+bool has_short_reach(const BlockMapping& m) {
+  const Shape& shape = m.array_aval.shape;
+  return shape.is_static() && is_short(m, [&](int d) { return shape[d].value(); });
+}
+
+std::int64_t most_of_short_reach(const BlockMapping& m, int dimension) {
+  const auto is_short_at = [&](std::int64_t n) {
+    return is_short(m, [&](int d) { return d == dimension ? n : m.array_aval.shape[d].value(); });
+  };
+  if (is_short_at(INT64_MAX)) return INT64_MAX;  // without elements
+  std::int64_t low = -1, high = std::int64_t{1} << 32;
+  while (high - low > 1) {
+    const std::int64_t middle = (low + high) / 2;
+    (is_short_at(middle) ? low : high) = middle;
+  }
+  return low;
 }
 
 bool has_short_offsets(const Graph& g, std::span<const DimSizes> symbols) {
-  for (const BlockMapping& m : g.mapping.block_mappings) {
-    if (!m.dense || !has_runtime_strides(m)) continue;
-    Reach reach;
-    for (int d = m.array_aval.shape.rank() - 1; d >= 0; --d) {
-      const Checked extent = most(m.array_aval.shape[d], symbols);
-      if (!extent.fits()) return false;
-      reach.add(extent.value(), m.block_shape[static_cast<std::size_t>(d)].size);
-    }
-    if (!reach.is_short()) return false;
-  }
-  return true;
+  return std::ranges::all_of(g.mapping.block_mappings, [&](const BlockMapping& m) {
+    return !m.dense || !has_runtime_reach(m) ||
+           is_short(m, [&](int d) { return most(m.array_aval.shape[d], symbols); });
+  });
 }
 
 void set_multiples(Graph& g, std::vector<std::int64_t> multiples) {

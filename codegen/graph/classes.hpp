@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <span>
 #include <utility>
@@ -31,17 +32,21 @@ std::vector<SymbolPair> alike_symbols(const Graph& g);
 /// by old number the new one; what is known of multiples then is what was known of one of them.
 std::vector<std::uint32_t> unite_symbols(Graph& g, std::span<const std::uint32_t> group);
 
-/// Whether a distance between elements is known at a call only.
-bool has_runtime_strides(const BlockMapping& m);
-bool has_runtime_strides(const Graph& g);
+/// Whether it is known at a call only how far apart two elements can be: of a symbolic extent, or
+/// of strides that are arguments.
+bool has_runtime_reach(const BlockMapping& m);
+bool has_runtime_reach(const Graph& g);
 
 /// Follows an array's dimensions, the last one first, to the element that is farthest from the
-/// first one, in the array or in a block that reaches beyond its end.
+/// first one: the last of a block that begins at the array's end, and is padded to a power of two
+/// as threads hold it. Whoever adds up where an element stands meets no larger number.
 class Reach {
  public:
   /// Across a dimension with any stride.
   void add(std::int64_t extent, std::int64_t block, std::int64_t stride) {
-    const std::int64_t steps = std::clamp<std::int64_t>(std::max(extent, block) - 1, 0, limit);
+    const auto padded = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(block)));
+    const std::int64_t steps =
+        std::min(std::clamp<std::int64_t>(extent - 1, 0, limit) + padded - 1, limit);
     const std::int64_t step = stride < 0 ? -std::max(stride, -limit) : std::min(stride, limit);
     farthest_ = std::min(farthest_ + steps * step, limit);
   }
@@ -57,6 +62,12 @@ class Reach {
   static constexpr std::int64_t limit = std::int64_t{1} << 31;
   std::int64_t farthest_ = 0, dense_stride_ = 1;
 };
+
+/// Whether all extents of the array, which is dense, are integers for which Reach is short.
+bool has_short_reach(const BlockMapping& m);
+/// The largest value of the array's one symbolic extent for which Reach is short; -1 for none.
+/// Precondition: the array is dense, and the extents of all other dimensions are integers.
+std::int64_t most_of_short_reach(const BlockMapping& m, int dimension);
 
 /// Whether Reach is short for the dense arrays, as far as `symbols`, by number, say.
 bool has_short_offsets(const Graph& g, std::span<const DimSizes> symbols);

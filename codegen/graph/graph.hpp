@@ -182,7 +182,7 @@ struct Graph {
   std::vector<Alias> aliases;
   int num_symbols = 0;  // symbolic dims are dim_symbol(0) ... in array types and grid
   DimFacts facts = {};  // of the symbols: none, or powers of two, one for each
-  // Where distances between elements are known at a call only: no element of an array, or of a
+  // Of arrays of which it is known at a call only how far they reach: no element of one, or of a
   // block of it, is 2^31 elements or more from the first (graph::Reach).
   bool short_offsets = false;
   bool fma = true;  // canonicalize contracts a one-use product under an add

@@ -103,8 +103,8 @@ class Verifier {
       any |= n != 1;
     }
     require(any, "multiples of 1 for all symbols");
-    require(!g_.short_offsets || has_runtime_strides(g_),
-            "short offsets where all strides are known");
+    require(!g_.short_offsets || has_runtime_reach(g_),
+            "short offsets where all arrays are known");
   }
 
   void check_arguments() const {

@@ -43,7 +43,11 @@ Affine flat(const Extents& shape, const Coordinates& c) {
 DType unsigned_of(int bytes) { return bytes == 1 ? u8 : bytes == 2 ? u16 : bytes == 4 ? u32 : u64; }
 
 void Addresses::see_as(Address& a, DType t) {
-  if (!(a.dtype == t) && !a.shared) a.base = e_.reinterpret(t, a.base);
+  if (!(a.dtype == t) && !a.shared) {
+    if (a.first != no_expr) a.base = e_.address(e_[a.base].variable, a.first);
+    a.first = no_expr;
+    a.base = e_.reinterpret(t, a.base);
+  }
   a.dtype = t;
 }
 
@@ -176,6 +180,7 @@ Address Addresses::window_address(int window, const Coordinates& c) {
   const BlockNames& names = block(window);
   const int rank = m.array_aval.shape.rank();
   Address a{.base = names.pointer,
+            .first = names.first,
             .alignment = std::max(1, m.alignment / m.array_aval.dtype.bytes()),
             .read_only = w.read_only,
             .writable = w.stored,

@@ -13,7 +13,8 @@ namespace palladium::passes {
 
 /// What is known of the block that a window of global memory shows.
 struct BlockNames {
-  thread::ExprId pointer = thread::no_expr;  // to its first element
+  thread::ExprId pointer = thread::no_expr;  // to its first element, or to that of the array
+  thread::ExprId first = thread::no_expr;    // then from there to the block's, i32
   std::vector<thread::ExprId> size, from;    // per dimension of the array; no_expr: no bound there
   std::vector<bool> at_zero;                 // every block begins where the array does
 };

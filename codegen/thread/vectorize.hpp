@@ -17,12 +17,13 @@ struct Bound {
 };
 using Bounds = std::vector<Bound>;
 
-/// Where an element of a view stands: base + offset (in elements), valid under the bounds.
+/// Where an element of a view stands: base + first + offset (in elements), valid under the bounds.
 struct Address {
   ExprId base = no_expr;       // a pointer, or for shared memory a u32 address
+  ExprId first = no_expr;      // i32, of a block of an array; no_expr: 0
   Affine offset = {};          // in elements
   bool wide = false;           // offset needs 64 bits
-  std::int64_t alignment = 1;  // of base, in elements
+  std::int64_t alignment = 1;  // of base + first, in elements
   Bounds bounds = {};
   bool shared = false;
   bool resident = false;   // shared, and what the user's stores put there

@@ -493,7 +493,7 @@ class Tracer {
       sizes.push_back(s.sizes);
     }
     graph::set_multiples(g, std::move(multiples));
-    g.short_offsets = graph::has_runtime_strides(g) && graph::has_short_offsets(g, sizes);
+    g.short_offsets = graph::has_runtime_reach(g) && graph::has_short_offsets(g, sizes);
   }
 
   std::vector<std::optional<graph::Semantics>> wanted_order() const {

@@ -52,14 +52,7 @@ Known known_by(const graph::Graph& g) {
 /// has asked how far they reach.
 bool stay_short(const graph::Graph& g) {
   return std::ranges::all_of(g.mapping.block_mappings, [](const BlockMapping& m) {
-    if (graph::has_runtime_strides(m)) return true;
-    graph::Reach reach;
-    for (int d = m.array_aval.shape.rank() - 1; d >= 0; --d) {
-      const Dim& extent = m.array_aval.shape[d];
-      if (!extent.is_static()) return false;
-      reach.add(extent.value(), m.block_shape[static_cast<std::size_t>(d)].size);
-    }
-    return reach.is_short();
+    return graph::has_runtime_reach(m) || graph::has_short_reach(m);
   });
 }
 

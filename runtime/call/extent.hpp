@@ -16,6 +16,8 @@ class Extent {
   /// CompileError for an expression too deep to be evaluated on a small stack.
   explicit Extent(const Dim& dim);
 
+  bool operator==(const Extent&) const = default;
+
   bool is_constant() const { return steps_.empty(); }
   std::int64_t constant() const { return constant_; }
   /// The number of the symbol that this extent is, or -1.
@@ -39,6 +41,7 @@ class Extent {
   struct Step {
     detail::DimOp op;
     std::int64_t operand;  // of symbol and constant
+    bool operator==(const Step&) const = default;
   };
   void compile(const Dim& dim, int depth);
   Checked run(const std::int64_t* symbols, bool refuses) const;

@@ -1,5 +1,6 @@
 #include "runtime/call/signature.hpp"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -45,7 +46,7 @@ Placement placement(const Array& array, bool rows_align) {
 
 Signature::Signature(const graph::Graph& g, std::vector<Requirement> requirements)
     : requirements_(std::move(requirements)),
-      has_runtime_strides_(graph::has_runtime_strides(g)),
+      has_runtime_reach_(graph::has_runtime_reach(g)),
       short_offsets_(g.short_offsets),
       num_symbols_(g.num_symbols) {
   if (num_symbols_ > max_symbols)
@@ -57,8 +58,7 @@ Signature::Signature(const graph::Graph& g, std::vector<Requirement> requirement
               .rows_align = rows_align(mapping.array_aval, g.facts),
               .placed = {mapping.dense, mapping.alignment}};
     for (const Dim& d : mapping.array_aval.shape) o.extents.emplace_back(d);
-    if (graph::has_runtime_strides(mapping))
-      for (const BlockDim& d : mapping.block_shape) o.blocks.push_back(d.size);
+    for (const BlockDim& d : mapping.block_shape) o.blocks.push_back(d.size);
     return o;
   };
   for (const graph::Argument& argument : g.arguments) {
@@ -77,8 +77,15 @@ Signature::Signature(const graph::Graph& g, std::vector<Requirement> requirement
       classes_.push_back({s, n - 1, g.facts.multiple(static_cast<std::uint32_t>(s)) % n == 0});
 
   apart_ = graph::alike_symbols(g);
+  for (std::size_t i = 0; i < g.arguments.size(); ++i)
+    if (!arguments_[i].is_scalar)
+      note_reach(g.mapping.block_mappings[static_cast<std::size_t>(g.arguments[i].index)],
+                 {false, static_cast<int>(i)});
+  for (int o = 0; o < g.mapping.num_outputs; ++o)
+    note_reach(g.mapping.block_mappings[static_cast<std::size_t>(g.mapping.num_inputs + o)],
+               {true, o});
   has_classes_ =
-      has_runtime_strides_ || !classes_.empty() || !requirements_.empty() || !apart_.empty();
+      has_runtime_reach_ || !classes_.empty() || !requirements_.empty() || !apart_.empty();
 
   std::vector<bool> known(static_cast<std::size_t>(num_symbols_));
   for (const bool of_output : {false, true}) {
@@ -106,6 +113,35 @@ Signature::Signature(const graph::Graph& g, std::vector<Requirement> requirement
   }
 }
 
+// What several arrays ask is asked once.
+void Signature::note_reach(const BlockMapping& mapping, Far far) {
+  if (!graph::has_runtime_reach(mapping)) return;
+  const Shape& shape = mapping.array_aval.shape;
+  const auto is_symbolic = [](const Dim& d) { return !d.is_static(); };
+  const Dim* const dim = std::ranges::find_if(shape, is_symbolic);
+  if (mapping.dense && std::ranges::count_if(shape, is_symbolic) == 1 &&
+      Extent(*dim).symbol() >= 0) {
+    const Most most{Extent(*dim).symbol(),
+                    graph::most_of_short_reach(mapping, static_cast<int>(dim - shape.begin()))};
+    const auto known = std::ranges::find(most_, most.symbol, &Most::symbol);
+    if (known == most_.end())
+      most_.push_back(most);
+    else
+      known->value = std::min(known->value, most.value);
+    return;
+  }
+  const auto operand = [&](const Far& f) -> const Operand& {
+    return (f.of_output ? outputs_ : arguments_)[static_cast<std::size_t>(f.operand)];
+  };
+  const Operand& rule = operand(far);
+  const bool is_known = std::ranges::any_of(far_, [&](const Far& f) {
+    const Operand& other = operand(f);
+    return rule.placed.dense && other.placed.dense && other.extents == rule.extents &&
+           other.blocks == rule.blocks;
+  });
+  if (!is_known) far_.push_back(far);
+}
+
 inline bool Signature::fits(const Operand& rule, const Arg& arg) {
   const Array* array = arg.array();
   if (!array) return rule.is_scalar && arg.scalar().dtype == rule.dtype;
@@ -122,7 +158,7 @@ bool Signature::fits_with_gaps(const Operand& rule, const Array& array) {
   return is_inner_contiguous(array) && placement(array, rule.rows_align) == rule.placed;
 }
 
-bool Signature::has_short_offsets(const Operand& rule, const Array* array, const Symbols& symbols) {
+bool Signature::is_short(const Operand& rule, const Array* array, const Symbols& symbols) {
   graph::Reach reach;
   for (std::size_t d = rule.extents.size(); d-- > 0;) {
     const Checked extent = rule.extents[d].find(symbols);
@@ -145,20 +181,22 @@ bool Signature::is_of_class(std::span<const Arg> arguments, std::span<const Arg>
     const Checked n = r.extent.find(symbols);
     if (!n.fits() || n.value() % r.multiple != 0) return false;
   }
-  if (!has_runtime_strides_) return true;
-  bool is_short = true;
-  const auto look = [&](const std::vector<Operand>& rules, std::span<const Arg> given) {
-    for (std::size_t i = 0; i < rules.size() && is_short; ++i) {
-      const Operand& rule = rules[i];
-      if (rule.blocks.empty()) continue;
-      const Array* const array = given.empty() ? nullptr : given[i].array();
-      // An output that is to be made with gaps is an input.
-      if (array || rule.placed.dense) is_short = has_short_offsets(rule, array, symbols);
-    }
-  };
-  look(arguments_, arguments);
-  look(outputs_, outputs);
-  return is_short == short_offsets_;
+  return !has_runtime_reach_ || has_short_offsets(arguments, outputs, symbols) == short_offsets_;
+}
+
+bool Signature::has_short_offsets(std::span<const Arg> arguments, std::span<const Arg> outputs,
+                                  const Symbols& symbols) const {
+  for (const Most& m : most_)
+    if (symbols[m.symbol] > m.value) return false;
+  for (const Far& f : far_) {
+    const auto& given = f.of_output ? outputs : arguments;
+    const auto i = static_cast<std::size_t>(f.operand);
+    const Operand& rule = (f.of_output ? outputs_ : arguments_)[i];
+    const Array* const array = given.empty() ? nullptr : given[i].array();
+    // An output that is to be made with gaps is an input.
+    if ((array || rule.placed.dense) && !is_short(rule, array, symbols)) return false;
+  }
+  return true;
 }
 
 bool Signature::match(std::span<const Arg> arguments, std::span<const Arg> outputs,

@@ -35,7 +35,7 @@ struct Operand {
   bool rows_align = true;
   Placement placed = {};
   std::vector<Extent> extents = {};
-  std::vector<std::int64_t> blocks = {};  // their sizes, where strides are known at a call only
+  std::vector<std::int64_t> blocks = {};  // their sizes
 };
 
 /// What pl::require_multiple() asks of every call.
@@ -87,9 +87,22 @@ class Signature {
     std::int64_t mask;
     bool is_multiple;
   };
+  /// What offsets are short up to, of a symbol that alone decides how far arrays reach.
+  struct Most {
+    int symbol;
+    std::int64_t value;
+  };
+  /// An array that reaches as far as several symbols say, or its strides.
+  struct Far {
+    bool of_output;
+    int operand;
+  };
+  void note_reach(const BlockMapping& mapping, Far far);
   bool is_of_class(std::span<const Arg> arguments, std::span<const Arg> outputs,
                    const Symbols& symbols) const;
-  static bool has_short_offsets(const Operand& rule, const Array* array, const Symbols& symbols);
+  bool has_short_offsets(std::span<const Arg> arguments, std::span<const Arg> outputs,
+                         const Symbols& symbols) const;
+  static bool is_short(const Operand& rule, const Array* array, const Symbols& symbols);
   static bool fits(const Operand& rule, const Arg& arg);
   static bool fits_with_gaps(const Operand& rule, const Array& array);
 
@@ -99,7 +112,9 @@ class Signature {
   std::vector<Class> classes_;
   std::vector<graph::SymbolPair> apart_;  // which, if equal, are one symbol of another signature
   std::vector<Requirement> requirements_;
-  bool has_runtime_strides_ = false, short_offsets_ = false, has_classes_ = false;
+  std::vector<Most> most_;
+  std::vector<Far> far_;
+  bool has_runtime_reach_ = false, short_offsets_ = false, has_classes_ = false;
   int num_symbols_ = 0;
   int undetermined_ = -1;  // a symbol that no argument gives a value
 };

@@ -119,7 +119,7 @@ void set_class(graph::Graph& g, std::span<const Request* const> arrays,
   std::vector<std::int64_t> multiples;
   for (const DimSizes& s : sizes) multiples.push_back(s.multiple);
   graph::set_multiples(g, std::move(multiples));
-  g.short_offsets = graph::has_runtime_strides(g) && graph::has_short_offsets(g, sizes);
+  g.short_offsets = graph::has_runtime_reach(g) && graph::has_short_offsets(g, sizes);
 
   for (std::size_t i = 0; i < arrays.size(); ++i) {
     BlockMapping& m = mappings[i];

@@ -77,10 +77,10 @@ TEST_CASE("a load points at the line that loads, whatever the loop of its store 
   std::map<std::string, int> line_of;
   while (std::getline(lines, directive) && std::getline(lines, code))
     for (const char* words :
-         {"load_global_nc<1>(&a0, w0", "load_global_nc<1>(&a1, w1", "pl::store"})
+         {"load_global_nc<1>(&a0, in0", "load_global_nc<1>(&a1, in1", "pl::store"})
       if (code.find(words) != std::string::npos) line_of[words] = std::stoi(directive.substr(6));
-  CHECK(line_of.at("load_global_nc<1>(&a0, w0") == load);
-  CHECK(line_of.at("load_global_nc<1>(&a1, w1") == load + 1);
+  CHECK(line_of.at("load_global_nc<1>(&a0, in0") == load);
+  CHECK(line_of.at("load_global_nc<1>(&a1, in1") == load + 1);
   CHECK(line_of.at("pl::store") == store);
 }
 

@@ -90,6 +90,32 @@ TEST_CASE_METHOD(Fixture, "one cubin is loaded once and serves all lengths of it
   CHECK(fake.launches[3].grid[0] == 391);
 }
 
+TEST_CASE_METHOD(Fixture, "vectors on both sides of 2^31 elements have kernels of their own") {
+  const Kernel add = vector_add("far_add");
+  const Device gpu = Device::cuda(0);
+  const auto call = [&](std::int64_t n) {
+    std::vector<Array> a;  // looked at only
+    for (std::uintptr_t i = 1; i <= 3; ++i)
+      a.push_back(Array::view(reinterpret_cast<void*>(i << 44), {n}, f32, {.device = &gpu}));
+    add.into({a[2]}, {a[0], a[1]});
+  };
+  const std::int64_t most = (std::int64_t{1} << 31) - 255;  // in blocks of 256
+  call(0);
+  CHECK(fake.launches.empty());
+  call(1);
+  call(most);
+  CHECK(fake.count("cuLibraryLoadData") == 1);
+  CHECK(fake.launches.back().grid[0] == 8388608);
+  for (int i = 0; i < 2; ++i) {
+    for (const std::int64_t n : {most + 1, most + 256, (std::int64_t{1} << 38) + 1}) call(n);
+    CHECK(fake.launches.back().grid[0] == (1 << 30) + 1);
+    CHECK(fake.launches.back().argument<std::int64_t>(3) == (std::int64_t{1} << 38) + 1);
+    call(1001);
+    CHECK(fake.launches.back().grid[0] == 4);
+  }
+  CHECK(fake.count("cuLibraryLoadData") == 2);
+}
+
 TEST_CASE_METHOD(Fixture, "into with arrays as at the last call allocates nothing") {
   const Kernel add = vector_add();
   const Array x = on_gpu(5000), y = on_gpu(5000), z = on_gpu(5000);

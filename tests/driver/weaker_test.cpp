@@ -147,6 +147,48 @@ TEST_CASE_METHOD(Fixture, "a kernel that knows more than holds serves nobody") {
   CHECK_THROWS_WITH(call(3, 13), ContainsSubstring("PALLADIUM_JIT=off forbids to compile it"));
 }
 
+TEST_CASE_METHOD(Fixture,
+                 "a kernel of any offsets serves arrays of few elements, and no other way") {
+  const auto vector_copy = [] {
+    return pallas_call([](Ref x, Ref o) { o[_] = x[_]; },
+                       [](ShapeDtype x) {
+                         const BlockSpec piece{{64}, [](Index i) { return i; }};
+                         return PallasCallOptions{.name = "weak_vector_copy",
+                                                  .out_type = x,
+                                                  .grid = {cdiv(x.shape[0], 64)},
+                                                  .in_specs = {piece},
+                                                  .out_specs = {piece}};
+                       })
+        .on(Target::cuda);
+  };
+  fake.on_launch = nullptr;
+  const auto lowered = [&](DimOptions n) {
+    return vector_copy().lower(ShapeDtype{{dim("n", n)}, f32});
+  };
+  const auto key = [&](DimOptions n) {
+    return lowered(n).key({.arch = default_arch()}).substr(0, 6);
+  };
+  const Device gpu = Device::cuda(0);
+  const auto served_by = [&](std::int64_t n) {
+    const Environment off("PALLADIUM_JIT", "off");
+    const test::CapturedStderr log;
+    const auto array = [&](std::uintptr_t at) {
+      return Array::view(reinterpret_cast<void*>(at << 44), {n}, f32, {.device = &gpu});
+    };
+    const Array x = array(1), o = array(2);
+    vector_copy().into({o}, {x});
+    return log.text();
+  };
+  constexpr std::int64_t few = 1 << 20, many = std::int64_t{1} << 32;
+  lowered({.at_most = few}).compile({.arch = default_arch()});
+  CHECK(served_by(7) == "");
+  CHECK_THAT(served_by(8), ContainsSubstring(key({.at_most = few})));
+  CHECK_THROWS_WITH(served_by(many + 1), ContainsSubstring("PALLADIUM_JIT=off forbids"));
+  lowered({}).compile({.arch = default_arch()});
+  CHECK(served_by(many + 1) == "");
+  CHECK_THAT(served_by(many), ContainsSubstring(key({})));
+}
+
 TEST_CASE_METHOD(Fixture, "a kernel for arrays with gaps serves those without") {
   const auto apart = [](std::int64_t stride) {
     return test::make_array<float>({3 * stride}, [](auto i) { return i; }).to(Device::cuda(0));

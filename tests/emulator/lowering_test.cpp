@@ -41,7 +41,7 @@ TEST_CASE("one text serves every size of a symbolic array") {
 TEST_CASE("blocks that divide their array are read sixteen bytes at a time without a test") {
   const std::string text = text_of_cuda(add_graph(1 << 20, 1024));
   CHECK(text.find("pl::load_global_nc<4>(") != std::string::npos);
-  CHECK(text.find("<4>(a0 + ri * 4, w0 + (i + ri * 512));") != std::string::npos);
+  CHECK(text.find("<4>(a0 + ri * 4, in0 + (start0 + i + ri * 512));") != std::string::npos);
 }
 
 TEST_CASE("blocks that may reach over the end are read sixteen bytes at a time where they do not") {
@@ -377,7 +377,7 @@ TEST_CASE("a view of other bits is read in groups of its own elements") {
       {array({4}, u64)}, {{{8}, i32}});
   CHECK(on_all_targets(g) == "");
   const std::string text = text_of_cuda(g);
-  CHECK(text.find("reinterpret_cast<const i32*>(w0)") != std::string::npos);
+  CHECK(text.find("reinterpret_cast<const i32*>(in0)") != std::string::npos);
   CHECK(text.find("const i32 n0 = ") == std::string::npos);
 }
 

@@ -167,9 +167,9 @@ TEST_CASE("neighbours that are aligned are read and written as what they form") 
   const View joined = [](Ref r) { return r.bitcast(f32); };
   const std::string read = text_of_cuda(read_through(joined, {{4096}, u8}, {{1024}, f32}));
   CHECK(holds(read, "pl::load_global_nc<4>("));
-  CHECK(holds(read, "reinterpret_cast<const f32*>(w0)"));
+  CHECK(holds(read, "reinterpret_cast<const f32*>(in0)"));
   CHECK_FALSE(holds(read, "<<"));
   const View cut = [](Ref r) { return r.bitcast(u8); };
   const std::string write = text_of_cuda(write_through(cut, {{4096}, u8}, {{1024}, f32}));
-  CHECK(holds(write, "reinterpret_cast<u8*>(w2)"));
+  CHECK(holds(write, "reinterpret_cast<u8*>(out0)"));
 }

@@ -97,14 +97,18 @@ TEST_CASE("offsets are short where the largest sizes say so") {
   const auto is_short = [](std::int64_t m, std::int64_t n) {
     return copy_graph({dim("m", {.at_most = m}), dim("n", {.at_most = n})}).short_offsets;
   };
-  CHECK(is_short(1 << 15, 1 << 16));
-  CHECK(is_short(1, INT32_MAX / 8));
-  CHECK_FALSE(is_short((1 << 15) + 1, 1 << 16));
+  // A block of 8 x 64 may begin at the last element.
+  CHECK(is_short((1 << 15) - 8, 1 << 16));
+  CHECK_FALSE(is_short((1 << 15) - 7, 1 << 16));
+  CHECK(is_short(1, (1 << 28) - 8));
+  CHECK_FALSE(is_short(1, (1 << 28) - 7));
   CHECK_FALSE(is_short(1, 1 << 30));  // a block has 8 rows, wherever the array ends
   CHECK_FALSE(copy_graph({dim("m"), dim("n")}).short_offsets);
   CHECK_FALSE(copy_graph({dim("m", {.at_most = 8}), dim("n")}).short_offsets);
-  // Nothing is said of strides that are known.
-  CHECK_FALSE(copy_graph({dim("m", {.at_most = 8}), 64}).short_offsets);
+  CHECK(copy_graph({dim("m", {.at_most = 8}), 64}).short_offsets);
+  CHECK_FALSE(copy_graph({dim("m"), 64}).short_offsets);
+  // Nothing is said of sizes that are known.
+  CHECK_FALSE(copy_graph({8, 64}).short_offsets);
 }
 
 TEST_CASE("the farthest element of an array is found without overflow") {
@@ -116,13 +120,18 @@ TEST_CASE("the farthest element of an array is found without overflow") {
   const std::int64_t most = INT64_MAX, two31 = std::int64_t{1} << 31;
   CHECK(dense({two31}));
   CHECK_FALSE(dense({two31 + 1}));
+  CHECK(dense({two31 - 1023}, 1024));
+  CHECK_FALSE(dense({two31 - 1022}, 1024));
+  CHECK(dense({two31 - 1023}, 1000));  // which threads hold as 1024
+  CHECK_FALSE(dense({two31 - 1022}, 1000));
   CHECK(dense({1, two31}));
   CHECK_FALSE(dense({2, two31 + 1}));
   CHECK_FALSE(dense({most, most, most}));
   CHECK(dense({most, 0}));
   CHECK(dense({0, two31}));
-  CHECK_FALSE(dense({1, 1 << 29}, 8));
-  CHECK(dense({1, 1 << 28}, 8));
+  CHECK_FALSE(dense({1, 1 << 28}, 8));
+  CHECK(dense({1, (1 << 28) - 1}, 8));
+  CHECK_FALSE(dense({1}, most / 2));
   const auto strided = [](std::int64_t extent, std::int64_t stride) {
     Reach r;
     r.add(extent, 1, stride);
@@ -134,6 +143,28 @@ TEST_CASE("the farthest element of an array is found without overflow") {
   CHECK_FALSE(strided(most, INT64_MIN));
   CHECK(strided(1, INT64_MIN));
   CHECK(strided(most, 0));
+}
+
+TEST_CASE("the largest size of a symbolic extent for which offsets are short is found") {
+  const auto most = [](const Shape& shape) {
+    const graph::Graph g = copy_graph(shape);
+    const BlockMapping& m = g.mapping.block_mappings[0];
+    const int dimension = shape[0].is_static() ? 1 : 0;
+    const std::int64_t n = graph::most_of_short_reach(m, dimension);
+    for (const std::int64_t size : {std::int64_t{0}, n - 1, n, n + 1}) {
+      graph::Graph known = g;
+      BlockMapping& k = known.mapping.block_mappings[0];
+      if (size < 0 || (n == INT64_MAX && size < 0)) continue;
+      k.array_aval.shape[dimension] = size;
+      CHECK(graph::has_short_reach(k) == (size <= n));
+    }
+    return n;
+  };
+  CHECK(most({dim("m"), 64}) == (std::int64_t{1} << 25) - 8);
+  CHECK(most({8, dim("n")}) == ((std::int64_t{1} << 31) - 64) / 15);
+  CHECK(most({dim("m"), 0}) == INT64_MAX);
+  CHECK(most({0, dim("n")}) == (std::int64_t{1} << 28) - 8);
+  CHECK(most({1 << 28, dim("n")}) == 7);
 }
 
 TEST_CASE("the text says what is known of symbols") {

@@ -156,7 +156,7 @@ TEST_CASE("what breaks the contract is found") {
          g.facts.multiples = {1, 1};
        },
        "multiples of 1 for all symbols"},
-      {[](Graph& g) { g.short_offsets = true; }, "short offsets where all strides are known"},
+      {[](Graph& g) { g.short_offsets = true; }, "short offsets where all arrays are known"},
       {[](Graph& g) { g.mapping.num_outputs = 2; }, "GridMapping: 2 block mappings"},
   };
   REQUIRE(defect(sample()) == "");

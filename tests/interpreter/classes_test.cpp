@@ -82,13 +82,31 @@ TEST_CASE("a call's kernel knows whether its offsets are short") {
     return text(x).find("offsets below 2^31") != std::string::npos;
   };
   CHECK(is_short(somewhere(1, 1)));
-  CHECK(is_short(somewhere(1 << 15, 1 << 16)));
-  CHECK_FALSE(is_short(somewhere((1 << 15) + 1, 1 << 16)));
-  CHECK_FALSE(is_short(somewhere(1, 1 << 29)));  // blocks have 8 rows
+  CHECK(is_short(somewhere((1 << 15) - 8, 1 << 16)));
+  CHECK_FALSE(is_short(somewhere((1 << 15) - 7, 1 << 16)));  // blocks may reach beyond the end
+  CHECK_FALSE(is_short(somewhere(1, 1 << 29)));              // blocks have 8 rows
   CHECK(is_short(somewhere(64, 64, 1 << 24)));
   CHECK_FALSE(is_short(somewhere(64, 64, 1 << 26)));
   CHECK(is_short(somewhere(64, 64, -(1 << 24), 1ull << 40)));
   CHECK_FALSE(is_short(somewhere(64, 64, -(1 << 26), 1ull << 40)));
+}
+
+TEST_CASE("a call's kernel knows whether the offsets of a vector are short") {
+  const Kernel k = of_multiples(1);
+  const auto is_short = [&](std::int64_t n) {
+    const Array x = somewhere(1, n).reshape({n});
+    return k.lower(x).graph().find("offsets below 2^31") != std::string::npos;
+  };
+  const std::int64_t most = (std::int64_t{1} << 31) - 63;  // in blocks of 64
+  for (const std::int64_t n : {std::int64_t{0}, std::int64_t{1}, std::int64_t{1000}, most})
+    CHECK(is_short(n));
+  for (const std::int64_t n : {most + 1, std::int64_t{1} << 31, std::int64_t{1} << 40})
+    CHECK_FALSE(is_short(n));
+  const auto lowered = [&](DimOptions n) {
+    return k.lower(ShapeDtype{{dim("n", n)}, f16}).graph();
+  };
+  CHECK(lowered({.at_most = most}).find("offsets below 2^31") != std::string::npos);
+  CHECK(lowered({.at_most = most + 1}).find("offsets below 2^31") == std::string::npos);
 }
 
 TEST_CASE("the offsets of what a call makes count too") {
@@ -112,7 +130,7 @@ TEST_CASE("the offsets of what a call makes count too") {
   const auto text = [&](std::int64_t m, std::int64_t n) {
     return outer.lower(vector(m), vector(n)).graph();
   };
-  CHECK_THAT(text(1 << 15, 1 << 16), ContainsSubstring("offsets below 2^31"));
+  CHECK_THAT(text((1 << 15) - 8, 1 << 16), ContainsSubstring("offsets below 2^31"));
   CHECK_THAT(text(1 << 16, 1 << 16), !ContainsSubstring("offsets below 2^31"));
 }
 

@@ -62,6 +62,42 @@ TEST_CASE("a vector of symbolic length ends where a vector ends if its class say
              Shows({"load_global_nc<4>(a0, w0 + i, i < size0)"}));
 }
 
+TEST_CASE("several vectors of a thread are moved without tests where a block is whole") {
+  const auto text = [](const std::string& what) {
+    const std::string array = "f32[s0] in blocks [1024]\n    { %0: i32[]\n      yield %0\n    }\n";
+    return emitted("kernel k\n  grid cdiv(s0, 1024)\n  symbol 0: multiple of 4\n  args[0]: " +
+                   array + "  outputs[0]: " + array +
+                   "{ %0: ref block f32[1024] %1: ref block f32[1024]\n" + what + "\n}\n");
+  };
+  CHECK_THAT(text("  %2: f32[1024] = load %0\n  store %1, %2"),
+             Shows({"if (size0 == 1024) {", "load_global_nc<4>(a0 + ri * 4, w0 + (i + ri * 512));",
+                    "} else {", "w0 + (i + ri * 512), i + ri * 512 < size0);"}));
+}
+
+TEST_CASE("offsets in arrays of one symbolic extent are short if their class says so") {
+  const auto text = [](const std::string& type, const std::string& block, const std::string& at,
+                       const std::string& facts) {
+    const std::string array = type + " in blocks " + block + "\n    { %0: i32[]\n" + at + "    }\n";
+    return emitted("kernel k\n  grid cdiv(s0, 8)\n" + facts + "  args[0]: " + array +
+                   "  outputs[0]: " + array + "{ %0: ref block f32" + block + " %1: ref block f32" +
+                   block + "\n  %2: f32" + block + " = load %0\n  store %1, %2\n}\n");
+  };
+  constexpr const char* is_short = "  offsets below 2^31\n";
+  const auto vector = [&](const char* facts) {
+    return text("f32[s0]", "[8]", "      yield %0\n", facts);
+  };
+  CHECK_THAT(vector(""), Shows({"const i64 start0 = i64(p0) * 8;", "w0 = in0 + start0;"}));
+  CHECK_THAT(vector(is_short), Shows({"const i32 start0 = p0 * 8;", "pl::min(i32(s0) - start0, 8)",
+                                      "in0 + (start0 + ", "out0 + (start0 + "}));
+  const auto rows = [&](const char* facts) {
+    return text("f32[s0,512]", "[8,512]", "      %1: i32[] = constant 0\n      yield %0, %1\n",
+                facts);
+  };
+  CHECK_THAT(rows(""), Shows({"w0 = in0 + start0 * 512;"}));
+  CHECK_THAT(rows(is_short),
+             Shows({"const i32 start0 = p0 * 8;", "at0 = start0 * 512;", "in0 + (at0 + "}));
+}
+
 TEST_CASE("strides that are products of symbols are multiples of what each is") {
   const auto text = [](const std::string& facts) {
     const std::string array =

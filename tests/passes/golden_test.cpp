@@ -24,6 +24,12 @@ graph::Graph shipped(const char* name) {
       e.factory().lower(std::vector<ArgType>(e.inputs.begin(), e.inputs.end())).json());
 }
 
+/// x + y of vectors of fewer than 2^31 elements, a multiple of `multiple` of them.
+graph::Graph short_add(std::int64_t multiple) {
+  const ShapeDtype x{{dim("n", {.multiple_of = multiple, .at_most = 1 << 30})}, f32};
+  return graph::from_json(ops::find("add").factory().lower(x, x).json());
+}
+
 /// softmax(q k^T) v for one head, over blocks of 64 keys, with a running maximum and sum.
 graph::Graph attention_graph() {
   constexpr int keys = 512;
@@ -91,6 +97,8 @@ struct Reviewed {
 std::vector<Reviewed> reviewed_kernels() {
   return {
       {"add", shipped("add"), 90},
+      {"add_short", short_add(1), 90},
+      {"add_short_wide", short_add(4), 90},
       {"add_ragged_f16", add_graph(1001, 512, f16), 90},
       {"softmax", shipped("softmax"), 90},
       {"softmax_four_rows_sm75", softmax_graph(1000, 4), 75},

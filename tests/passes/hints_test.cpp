@@ -35,7 +35,7 @@ TEST_CASE("slices that start at multiples of 16 bytes are moved 16 bytes at a ti
   const std::string said = emitted(slice("  %8: i32[] = multiple_of %1 [4]"));
   CHECK_THAT(said, Shows({"pl::check_value(i64(scalar0) % 4 == 0, i64(scalar0), "
                           "\"multiple_of: the value {} is no multiple of 4\")",
-                          "load_global_nc<4>(a0, w0 + "}));
+                          "load_global_nc<4>(a0, in0 + "}));
   CHECK(occurrences(said, "i64(i") == 0);  // offsets of 32 bits
   CHECK_THAT(emitted(slice("  %8: i32[] = multiple_of %1 [2]")), Shows({"load_global_nc<2>"}));
   CHECK_THAT(emitted(slice("  %8: i32[] = multiple_of %1 [3]")), Shows({"load_global_nc<1>"}));

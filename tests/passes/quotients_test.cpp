@@ -34,7 +34,7 @@ const std::string row_maximum = R"(  %3: f32[4] = reduce_max %2 [1]
 TEST_CASE("a row by its own number is divided by one call, in front of its loops") {
   const std::string text = division("f32[4,256]", "f32[4,1]", "broadcast %4 [0,1]");
   CHECK_THAT(text, Shows({"f32 q1[8];", "q1[rj * 4 + e] = ", "pl::div_all<8>(q1, q1, a0);",
-                          "pl::store_global<4>(w2 + ", "q1 + rj * 4"}));
+                          "pl::store_global<4>(out0 + ", "q1 + rj * 4"}));
   CHECK(occurrences(text, "div_all") == 1);
   CHECK(occurrences(text, "pl::div(") == 0);
 }

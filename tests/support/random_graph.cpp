@@ -42,7 +42,7 @@ class Generator : RandomValues {
   // The class of the symbols' values, in the recorded numbering too.
   static void add_facts(const std::vector<std::uint32_t>& order, RandomKernel& k) {
     set_multiples(k.graph, k.symbols);
-    k.graph.short_offsets = k.recorded.short_offsets = has_runtime_strides(k.graph);
+    k.graph.short_offsets = k.recorded.short_offsets = has_runtime_reach(k.graph);
     if (k.graph.facts.multiples.empty()) return;
     k.recorded.facts.multiples.assign(8, 1);
     for (std::size_t i = 0; i < order.size(); ++i)

@@ -3,10 +3,7 @@ PL_KERNEL(128) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
   const i32 t = pl::thread();
   const i32 p0 = pl::block_x();
   const i32 start0 = p0 * 64;
-  const f16* w0 = in0 + start0 * 64;
-  const f16* w1 = in1;
-  const f16* w2 = in2;
-  f16* w3 = out0 + start0 * 64;
+  const i32 at0 = start0 * 64;
   f32 v10[32];
   const i32 i = (t >> 2 & 7) + (t >> 1 & 16);
   const i32 j = (t >> 3 & 8) + (t & 3) * 2;
@@ -20,7 +17,7 @@ PL_KERNEL(128) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
   {
     f16 a0[32];
     PL_UNROLL for (i32 ri = 0; ri < 4; ++ri) {
-      pl::load_global_nc<8>(a0 + ri * 8, w0 + (j_b + i_b * 64 + ri * 1024));
+      pl::load_global_nc<8>(a0 + ri * 8, in0 + (at0 + j_b + i_b * 64 + ri * 1024));
     }
     PL_UNROLL for (i32 ri = 0; ri < 4; ++ri) {
       f16 o1[8];
@@ -36,7 +33,7 @@ PL_KERNEL(128) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
     {
       f16 a0[32];
       PL_UNROLL for (i32 ri = 0; ri < 4; ++ri) {
-        pl::load_global_nc<8>(a0 + ri * 8, w1 + (j_b + i_b * 64 + ri * 1024 + v7 * 64));
+        pl::load_global_nc<8>(a0 + ri * 8, in1 + (j_b + i_b * 64 + ri * 1024 + v7 * 64));
       }
       PL_UNROLL for (i32 ri = 0; ri < 4; ++ri) {
         f16 o1[8];
@@ -88,7 +85,7 @@ PL_KERNEL(128) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
     {
       f16 a0[32];
       PL_UNROLL for (i32 ri = 0; ri < 4; ++ri) {
-        pl::load_global_nc<8>(a0 + ri * 8, w2 + (j_b + i_b * 64 + ri * 1024 + v7 * 64));
+        pl::load_global_nc<8>(a0 + ri * 8, in2 + (j_b + i_b * 64 + ri * 1024 + v7 * 64));
       }
       PL_UNROLL for (i32 ri = 0; ri < 4; ++ri) {
         f16 o1[8];
@@ -146,7 +143,7 @@ PL_KERNEL(128) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
       PL_UNROLL for (i32 rj = 0; rj < 4; ++rj) {
         f16 o1[2];
         PL_UNROLL for (i32 e = 0; e < 2; ++e) o1[e] = pl::to<f16>(q0[rj * 2 + e]);
-        pl::store_global<2>(w3 + (j + rj * 16 + i * 64 + ri * 2048 + g * 512), o1);
+        pl::store_global<2>(out0 + (at0 + j + rj * 16 + i * 64 + ri * 2048 + g * 512), o1);
       }
     }
   }

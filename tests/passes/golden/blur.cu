@@ -14,7 +14,7 @@ PL_KERNEL(128) blur_kernel(const u8* in0, u8* out0) {
   const u8* w0 = in0 + start1 + start0 * 640;
   const i32 start2 = p0 * 16;
   const i32 start3 = p1 * 64;
-  u8* w1 = out0 + start3 + start2 * 640;
+  const i32 at0 = start3 + start2 * 640;
   const i32 v3 = p0;
   const i32 v2 = pl::mul(v3, 16);
   const i32 v1 = p1;
@@ -145,7 +145,7 @@ PL_KERNEL(128) blur_kernel(const u8* in0, u8* out0) {
       const i32 x94 = pl::add(pl::add(pl::add(x93, x81 ? 1 : 0), x82 ? 1 : 0), x84 ? 1 : 0);
       const i32 x95 = pl::add(x94, x85 ? 1 : 0);
       const u8 o96 = pl::to<u8>(pl::div(pl::add(x86, pl::div(x95, 2)), x95));
-      pl::store_global<1>(w1 + (j + i * 640 + ri * 1280), &o96);
+      pl::store_global<1>(out0 + (at0 + j + i * 640 + ri * 1280), &o96);
     }
   }
 }

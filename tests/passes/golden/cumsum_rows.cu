@@ -1,14 +1,12 @@
 PL_KERNEL(128) cumsum_kernel(const f32* in0, f32* out0) {
   const i32 t = pl::thread();
-  const f32* w0 = in0;
-  f32* w1 = out0;
   f32 v0[32];
   const i32 i = (t >> 5 & 3);
   const i32 j = (t & 31) * 4;
   {
     PL_UNROLL for (i32 rj = 0; rj < 8; ++rj) {
       f32 a0[4];
-      pl::load_global_nc<4>(a0, w0 + (j + rj * 128 + i * 1000), j + rj * 128 < 1000);
+      pl::load_global_nc<4>(a0, in0 + (j + rj * 128 + i * 1000), j + rj * 128 < 1000);
       PL_UNROLL for (i32 e = 0; e < 4; ++e) v0[rj * 4 + e] = a0[e];
     }
     f32 s[8];
@@ -16,7 +14,7 @@ PL_KERNEL(128) cumsum_kernel(const f32* in0, f32* out0) {
     pl::scan_lanes<4, 8, false, 31>(v0, s, pl::Sum());
   }
   PL_UNROLL for (i32 rj = 0; rj < 8; ++rj) {
-    pl::store_global<4>(w1 + (j + rj * 128 + i * 1000), v0 + rj * 4, j + rj * 128 < 1000);
+    pl::store_global<4>(out0 + (j + rj * 128 + i * 1000), v0 + rj * 4, j + rj * 128 < 1000);
   }
 }
 PL_EXPORT(cumsum_kernel)

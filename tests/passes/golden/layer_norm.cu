@@ -4,7 +4,6 @@ PL_KERNEL(128) layer_norm_kernel(const f32* in0, const f32* in1, f32* out0, i64 
   const i64 start0 = i64(p0) * 4;
   const i32 size0 = i32(pl::min(s0 - start0, i64(4)));
   const f32* w0 = in0 + start0 * 768;
-  const f32* w1 = in1;
   f32* w2 = out0 + start0 * 768;
   f32 v3[24];
   const i32 i = (t >> 5 & 3);
@@ -35,7 +34,7 @@ PL_KERNEL(128) layer_norm_kernel(const f32* in0, const f32* in1, f32* out0, i64 
     const f32 x0 = pl::rsqrt(pl::div_by(v0[0], 768.0f, 0x1.5555555555555p-10) + 0x1.4f8b58p-17f);
     f32 a1[24];
     PL_UNROLL for (i32 rj = 0; rj < 6; ++rj) {
-      pl::load_global_nc<4>(a1 + rj * 4, w1 + (j + rj * 128));
+      pl::load_global_nc<4>(a1 + rj * 4, in1 + (j + rj * 128));
     }
     PL_UNROLL for (i32 rj = 0; rj < 6; ++rj) {
       f32 o2[4];

@@ -19,7 +19,7 @@ PL_KERNEL(128) matmul_kernel(const f32* in0, const f32* in1, f32* out0, i64 s0) 
     const i32 start2 = p2 * 32;
     const i32 size2 = pl::min(700 - start2, 32);
     const f32* w0 = in0 + i64(start2) + start0 * 700;
-    const f32* w1 = in1 + start1 + start2 * 300;
+    const i32 at0 = start1 + start2 * 300;
     const i32 v5 = p2;
     const bool v4 = v5 == 0;
     if (v4) {
@@ -46,7 +46,7 @@ PL_KERNEL(128) matmul_kernel(const f32* in0, const f32* in1, f32* out0, i64 s0) 
     {
       f32 a0[16];
       PL_UNROLL for (i32 ri = 0; ri < 4; ++ri) {
-        pl::load_global_nc<4>(a0 + ri * 4, w1 + (j_b + i_b * 300 + ri * 2400), j_b < size1 && i_b + ri * 8 < size2);
+        pl::load_global_nc<4>(a0 + ri * 4, in1 + (at0 + j_b + i_b * 300 + ri * 2400), j_b < size1 && i_b + ri * 8 < size2);
       }
       PL_UNROLL for (i32 ri = 0; ri < 4; ++ri) {
         const bool x1 = (i_b + ri * 8) < v2;

@@ -8,7 +8,7 @@ PL_KERNEL(256) matmul_kernel(const f16* in0, const f16* in1, f32* out0) {
   bool v0_stored = false;
   const i32 start0 = p0 * 128;
   const i32 start1 = p1 * 128;
-  f32* w2 = out0 + start1 + start0 * 1024;
+  const i32 at0 = start1 + start0 * 1024;
   const i32 i = (t >> 2 & 7) + (t >> 1 & 48);
   const i32 j = (t >> 4 & 8) + (t & 3) * 2;
   const i32 i_b = (t >> 2 & 63);
@@ -17,8 +17,8 @@ PL_KERNEL(256) matmul_kernel(const f16* in0, const f16* in1, f32* out0) {
   const i32 j_c = (t & 15) * 8;
   PL_NOUNROLL for (i32 p2 = 0; p2 < 8; ++p2) {
     const i32 start2 = p2 * 32;
-    const f16* w0 = in0 + start2 + start0 * 256;
-    const f16* w1 = in1 + start1 + start2 * 1024;
+    const i32 at1 = start2 + start0 * 256;
+    const i32 at2 = start1 + start2 * 1024;
     const i32 v4 = p2;
     const bool v3 = v4 == 0;
     if (v3) {
@@ -31,7 +31,7 @@ PL_KERNEL(256) matmul_kernel(const f16* in0, const f16* in1, f32* out0) {
     {
       f16 a0[16];
       PL_UNROLL for (i32 ri = 0; ri < 2; ++ri) {
-        pl::load_global_nc<8>(a0 + ri * 8, w0 + (j_b + i_b * 256 + ri * 16384));
+        pl::load_global_nc<8>(a0 + ri * 8, in0 + (at1 + j_b + i_b * 256 + ri * 16384));
       }
       PL_UNROLL for (i32 ri = 0; ri < 2; ++ri) {
         f16 o1[8];
@@ -44,7 +44,7 @@ PL_KERNEL(256) matmul_kernel(const f16* in0, const f16* in1, f32* out0) {
     {
       f16 a0[16];
       PL_UNROLL for (i32 ri = 0; ri < 2; ++ri) {
-        pl::load_global_nc<8>(a0 + ri * 8, w1 + (j_c + i_c * 1024 + ri * 16384));
+        pl::load_global_nc<8>(a0 + ri * 8, in1 + (at2 + j_c + i_c * 1024 + ri * 16384));
       }
       PL_UNROLL for (i32 ri = 0; ri < 2; ++ri) {
         const bool x1 = pl::add(i_c + ri * 16, v2) < 256;
@@ -61,7 +61,7 @@ PL_KERNEL(256) matmul_kernel(const f16* in0, const f16* in1, f32* out0) {
   PL_UNROLL for (i32 ri = 0; ri < 2; ++ri) {
     PL_UNROLL for (i32 rj = 0; rj < 8; ++rj) {
       PL_UNROLL for (i32 g = 0; g < 2; ++g) {
-        pl::store_global<2>(w2 + (j + rj * 16 + i * 1024 + ri * 65536 + g * 8192), v0 + ri * 32 + rj * 4 + g * 2, pl::was_stored(v0_stored));
+        pl::store_global<2>(out0 + (at0 + j + rj * 16 + i * 1024 + ri * 65536 + g * 8192), v0 + ri * 32 + rj * 4 + g * 2, pl::was_stored(v0_stored));
       }
     }
   }

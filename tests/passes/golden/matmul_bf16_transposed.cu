@@ -8,15 +8,15 @@ PL_KERNEL(128) matmul_kernel(const bf16* in0, const bf16* in1, f32* out0) {
   bool v0_stored = false;
   const i32 start0 = p0 * 64;
   const i32 start1 = p1 * 64;
-  f32* w2 = out0 + start1 + start0 * 512;
+  const i32 at0 = start1 + start0 * 512;
   const i32 i = (t >> 2 & 7) + (t >> 1 & 16);
   const i32 j = (t >> 3 & 8) + (t & 3) * 2;
   const i32 i_b = (t >> 2 & 31);
   const i32 j_b = (t & 3) * 8;
   PL_NOUNROLL for (i32 p2 = 0; p2 < 8; ++p2) {
     const i32 start2 = p2 * 32;
-    const bf16* w0 = in0 + start2 + start0 * 256;
-    const bf16* w1 = in1 + start2 + start1 * 256;
+    const i32 at1 = start2 + start0 * 256;
+    const i32 at2 = start2 + start1 * 256;
     const i32 v4 = p2;
     const bool v3 = v4 == 0;
     if (v3) {
@@ -28,7 +28,7 @@ PL_KERNEL(128) matmul_kernel(const bf16* in0, const bf16* in1, f32* out0) {
     {
       bf16 a0[16];
       PL_UNROLL for (i32 ri = 0; ri < 2; ++ri) {
-        pl::load_global_nc<8>(a0 + ri * 8, w0 + (j_b + i_b * 256 + ri * 8192));
+        pl::load_global_nc<8>(a0 + ri * 8, in0 + (at1 + j_b + i_b * 256 + ri * 8192));
       }
       PL_UNROLL for (i32 ri = 0; ri < 2; ++ri) {
         bf16 o1[8];
@@ -41,7 +41,7 @@ PL_KERNEL(128) matmul_kernel(const bf16* in0, const bf16* in1, f32* out0) {
     {
       bf16 a0[16];
       PL_UNROLL for (i32 ri = 0; ri < 2; ++ri) {
-        pl::load_global_nc<8>(a0 + ri * 8, w1 + (j_b + i_b * 256 + ri * 8192));
+        pl::load_global_nc<8>(a0 + ri * 8, in1 + (at2 + j_b + i_b * 256 + ri * 8192));
       }
       PL_UNROLL for (i32 ri = 0; ri < 2; ++ri) {
         bf16 o1[8];
@@ -59,7 +59,7 @@ PL_KERNEL(128) matmul_kernel(const bf16* in0, const bf16* in1, f32* out0) {
   PL_UNROLL for (i32 ri = 0; ri < 2; ++ri) {
     PL_UNROLL for (i32 rj = 0; rj < 4; ++rj) {
       PL_UNROLL for (i32 g = 0; g < 2; ++g) {
-        pl::store_global<2>(w2 + (j + rj * 16 + i * 512 + ri * 16384 + g * 4096), v0 + ri * 16 + rj * 4 + g * 2, pl::was_stored(v0_stored));
+        pl::store_global<2>(out0 + (at0 + j + rj * 16 + i * 512 + ri * 16384 + g * 4096), v0 + ri * 16 + rj * 4 + g * 2, pl::was_stored(v0_stored));
       }
     }
   }

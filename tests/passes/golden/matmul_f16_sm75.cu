@@ -10,7 +10,7 @@ PL_KERNEL(128) matmul_kernel(const f16* in0, const f16* in1, f32* out0) {
   const i32 size0 = pl::min(1000 - start0, 64);
   const i32 start1 = p1 * 64;
   const i32 size1 = pl::min(700 - start1, 64);
-  f32* w2 = out0 + start1 + start0 * 700;
+  const i32 at0 = start1 + start0 * 700;
   const i32 i = (t >> 2 & 7) + (t >> 1 & 16);
   const i32 j = (t >> 3 & 8) + (t & 3) * 2;
   const i32 i_b = (t >> 3 & 15);
@@ -20,8 +20,8 @@ PL_KERNEL(128) matmul_kernel(const f16* in0, const f16* in1, f32* out0) {
   PL_NOUNROLL for (i32 p2 = 0; p2 < 10; ++p2) {
     const i32 start2 = p2 * 32;
     const i32 size2 = pl::min(300 - start2, 32);
-    const f16* w0 = in0 + start2 + start0 * 300;
-    const f16* w1 = in1 + start1 + start2 * 700;
+    const i32 at1 = start2 + start0 * 300;
+    const i32 at2 = start1 + start2 * 700;
     const i32 v4 = p2;
     const bool v3 = v4 == 0;
     if (v3) {
@@ -34,7 +34,7 @@ PL_KERNEL(128) matmul_kernel(const f16* in0, const f16* in1, f32* out0) {
     {
       f16 a0[16];
       PL_UNROLL for (i32 ri = 0; ri < 4; ++ri) {
-        pl::load_global_nc<4>(a0 + ri * 4, w0 + (j_b + i_b * 300 + ri * 4800), j_b < size2 && i_b + ri * 16 < size0);
+        pl::load_global_nc<4>(a0 + ri * 4, in0 + (at1 + j_b + i_b * 300 + ri * 4800), j_b < size2 && i_b + ri * 16 < size0);
       }
       PL_UNROLL for (i32 ri = 0; ri < 4; ++ri) {
         f16 o1[4];
@@ -47,7 +47,7 @@ PL_KERNEL(128) matmul_kernel(const f16* in0, const f16* in1, f32* out0) {
     {
       f16 a0[16];
       PL_UNROLL for (i32 ri = 0; ri < 4; ++ri) {
-        pl::load_global_nc<4>(a0 + ri * 4, w1 + (j_c + i_c * 700 + ri * 5600), j_c < size1 && i_c + ri * 8 < size2);
+        pl::load_global_nc<4>(a0 + ri * 4, in1 + (at2 + j_c + i_c * 700 + ri * 5600), j_c < size1 && i_c + ri * 8 < size2);
       }
       PL_UNROLL for (i32 ri = 0; ri < 4; ++ri) {
         const bool x1 = pl::add(i_c + ri * 8, v2) < 300;
@@ -64,7 +64,7 @@ PL_KERNEL(128) matmul_kernel(const f16* in0, const f16* in1, f32* out0) {
   PL_UNROLL for (i32 ri = 0; ri < 2; ++ri) {
     PL_UNROLL for (i32 rj = 0; rj < 4; ++rj) {
       PL_UNROLL for (i32 g = 0; g < 2; ++g) {
-        pl::store_global<2>(w2 + (j + rj * 16 + i * 700 + ri * 22400 + g * 5600), v0 + ri * 16 + rj * 4 + g * 2, j + rj * 16 < size1 && i + ri * 32 + g * 8 < size0 && pl::was_stored(v0_stored));
+        pl::store_global<2>(out0 + (at0 + j + rj * 16 + i * 700 + ri * 22400 + g * 5600), v0 + ri * 16 + rj * 4 + g * 2, j + rj * 16 < size1 && i + ri * 32 + g * 8 < size0 && pl::was_stored(v0_stored));
       }
     }
   }
