@@ -1,6 +1,7 @@
 #include "codegen/thread/evaluate.hpp"
 
 #include <algorithm>
+#include <map>
 
 namespace palladium::thread {
 namespace {
@@ -65,30 +66,53 @@ Number sum(const Expr& e, const std::vector<std::int64_t>& x) {
   return n;
 }
 
+// Parts that an expression has many times over are evaluated once.
+constexpr int most_repeated = 64;  // operations that are not worth remembering
+
+class Evaluation {
+ public:
+  Evaluation(const Exprs& exprs, const Values& values) : exprs_(exprs), values_(values) {}
+
+  Number operator()(ExprId x) {
+    if (exprs_.size(x) <= most_repeated) return value_of(x);
+    const auto it = known_.find(x);
+    return it != known_.end() ? it->second : known_[x] = value_of(x);
+  }
+
+ private:
+  Number value_of(ExprId root) {
+    const Expr& e = exprs_[root];
+    if (e.node == Node::variable) return values_(e.variable);
+    if (!is_number(e.type)) return {};
+    std::vector<std::int64_t> x;
+    for (const ExprId a : e.args) {
+      const Number n = (*this)(a);
+      if (!n) return {};
+      x.push_back(*n);
+    }
+    switch (e.node) {
+    case Node::literal: return graph::to_int(e.type, static_cast<std::uint64_t>(e.number));
+    case Node::number: return e.number;
+    case Node::sum: return sum(e, x);
+    case Node::bits: return (x[0] & e.number) >> e.shift;
+    case Node::plain: return plain(e.by, x[0], x[1]);
+    case Node::op: return operation(e.op, e.type, x);
+    case Node::cast: return e.type.is_bool() ? x[0] != 0 : wrapped(e.type, x[0]);
+    case Node::choose: return x[0] != 0 ? x[1] : x[2];
+    case Node::all: return std::ranges::all_of(x, [](std::int64_t n) { return n != 0; });
+    default: return {};
+    }
+  }
+
+  const Exprs& exprs_;
+  const Values& values_;
+  std::map<ExprId, Number> known_;
+};
+
 }  // namespace
 
 std::optional<std::int64_t> evaluate(const Exprs& exprs, ExprId root, const Values& values) {
-  const Expr& e = exprs[root];
-  if (e.node == Node::variable) return values(e.variable);
-  if (!is_number(e.type)) return {};
-  std::vector<std::int64_t> x;
-  for (const ExprId a : e.args) {
-    const Number n = evaluate(exprs, a, values);
-    if (!n) return {};
-    x.push_back(*n);
-  }
-  switch (e.node) {
-  case Node::literal: return graph::to_int(e.type, static_cast<std::uint64_t>(e.number));
-  case Node::number: return e.number;
-  case Node::sum: return sum(e, x);
-  case Node::bits: return (x[0] & e.number) >> e.shift;
-  case Node::plain: return plain(e.by, x[0], x[1]);
-  case Node::op: return operation(e.op, e.type, x);
-  case Node::cast: return e.type.is_bool() ? x[0] != 0 : wrapped(e.type, x[0]);
-  case Node::choose: return x[0] != 0 ? x[1] : x[2];
-  case Node::all: return std::ranges::all_of(x, [](std::int64_t n) { return n != 0; });
-  default: return {};
-  }
+  return Evaluation(exprs, values)(root);
 }
 
 }  // namespace palladium::thread
