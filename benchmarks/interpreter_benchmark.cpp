@@ -18,6 +18,11 @@ void report(const char* name, double ours, const char* target, const char* peer,
               target, peer, 1e3 * theirs, ours / theirs);
 }
 
+void report_cores(const char* name, double ours, double one_core) {
+  std::printf("interpreter %-34s %8.2f ms   target >= 1.7x one core %8.2f ms   %.2fx\n", name,
+              1e3 * ours, 1e3 * one_core, one_core / ours);
+}
+
 graph::Graph traced(const Body& body, const PallasCallOptions& options,
                     std::vector<ShapeDtype> inputs) {
   std::vector<trace::ArgumentType> arguments;
@@ -53,9 +58,11 @@ void matmul(std::int64_t n, std::int64_t block) {
        .in_specs = {as, bs},
        .out_specs = {cs}},
       {type, type});
-  const double ours = best_of(3, [&] {
-    interpreter::run(g, {{{a.data(), {n, n}}, {b.data(), {n, n}}, {c.data(), {n, n}}}, {}, {}});
-  });
+  const auto run = [&](int cores) {
+    interpreter::run(g, {{{a.data(), {n, n}}, {b.data(), {n, n}}, {c.data(), {n, n}}}, {}, {}},
+                     {.cores = cores});
+  };
+  const double ours = best_of(3, [&] { run(1); });
   const double theirs = best_of(3, [&] {
     for (std::int64_t i0 = 0; i0 < n; i0 += block)
       for (std::int64_t j0 = 0; j0 < n; j0 += block) {
@@ -70,6 +77,7 @@ void matmul(std::int64_t n, std::int64_t block) {
   });
   if (c != d) std::printf("interpreter matmul: WRONG RESULT\n");
   report("f32 matmul 1024^3, blocks of 128", ours, "<= 3x", "plain -O2 loops", theirs);
+  report_cores("f32 matmul 1024^3, two cores", best_of(3, [&] { run(2); }), ours);
 }
 
 void add(std::int64_t n, std::int64_t block) {
@@ -80,14 +88,17 @@ void add(std::int64_t n, std::int64_t block) {
       traced([](Ref x, Ref y, Ref o) { o[_] = x[_] + y[_]; },
              {.out_type = type, .grid = {n / block}, .in_specs = {spec, spec}, .out_specs = {spec}},
              {type, type});
-  const double ours = best_of(5, [&] {
-    interpreter::run(g, {{{x.data(), {n}}, {y.data(), {n}}, {z.data(), {n}}}, {}, {}});
-  });
+  const auto run = [&](int cores) {
+    interpreter::run(g, {{{x.data(), {n}}, {y.data(), {n}}, {z.data(), {n}}}, {}, {}},
+                     {.cores = cores});
+  };
+  const double ours = best_of(5, [&] { run(1); });
   const double theirs = best_of(5, [&] {
     for (std::int64_t i = 0; i < n; ++i) w[i] = x[i] + y[i];
   });
   if (z != w) std::printf("interpreter add: WRONG RESULT\n");
   report("f32 add of 2^20, blocks of 1024", ours, "", "plain -O2 loop ", theirs);
+  report_cores("f32 add of 2^20, two cores", best_of(5, [&] { run(2); }), ours);
 }
 
 }  // namespace

@@ -178,6 +178,10 @@ class Tracer {
     if (const int n = options_.compiler_params.num_warps; n != 0 && !graph::is_width(n))
       fail("compiler_params.num_warps is 4, 8 or 16, or 0 to let the compiler choose, given " +
            std::to_string(n));
+    if (const int n = options_.interpret.params.num_cores_per_device; n < 0)
+      fail("interpret.num_cores_per_device is a number of OS threads, or 0 for one on each core, "
+           "given " +
+           std::to_string(n));
   }
 
   void set_cluster() {

@@ -112,11 +112,18 @@ struct InterpretParams {
   enum OutOfBounds : std::uint8_t { poison, zero };
   enum Uninitialised : std::uint8_t { warning, error };
 
-  bool detect_races = false;           ///< among the threads of a block
-  OutOfBounds out_of_bounds = poison;  ///< what reads beyond an array give: zero is what a GPU gives
-  /// What elements of an output are that no program wrote, where no input is aliased to it. (To read
-  /// them, or scratch, before something was stored there is an error always.)
+  bool detect_races = false;  ///< among the threads of a block
+  OutOfBounds out_of_bounds =
+      poison;  ///< what reads beyond an array give: zero is what a GPU gives
+  /// What elements of an output are that no program wrote, where no input is aliased to it. (To
+  /// read them, or scratch, before something was stored there is an error always.)
   Uninitialised uninitialised = warning;
+  /// The interpreter runs programs that no sequential axis orders, both targets the threads of a
+  /// block, in an order that this number gives: the same for the same number. Below 0: row-major.
+  std::int64_t random_seed = -1;
+  /// OS threads of the host that share the programs of parallel axes; 0: one for each core, where
+  /// a call lasts long enough. Results and errors are the same for any number.
+  int num_cores_per_device = 0;
 };
 
 /// `.interpret = true` or `.interpret = pl::InterpretParams{...}`.

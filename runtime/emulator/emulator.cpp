@@ -10,7 +10,7 @@
 #include "codegen/base/format.hpp"
 #include "runtime/emulator/machine.hpp"
 #include "runtime/emulator/module.hpp"
-#include "runtime/emulator/workers.hpp"
+#include "runtime/fiber/workers.hpp"
 #include "runtime/race/unwritten.hpp"
 
 namespace palladium::emulator {
@@ -110,12 +110,12 @@ void run_checked(const Launch& launch) {
   const std::shared_ptr<const Module> module = compile(launch.kernel, launch.text, seconds);
   const bool together = blocks_communicate(launch.text);
   const auto most = [&](int n) { return static_cast<int>(std::min<std::uint64_t>(n, count)); };
-  const int workers = together ? 1 : most(worker_count(launch.options.workers));
+  const int workers = together ? 1 : most(fiber::worker_count(launch.options.workers));
   const int resident = together ? most(launch.options.resident_clusters) : 1;
 
   Clusters clusters(count);
   Failure failure;
-  run_on_workers(workers, [&]() noexcept {
+  fiber::run_on_workers(workers, [&]() noexcept {
     std::optional<Machine> machine;
     try {
       machine.emplace(launch, *module, global, reports, clusters, resident);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "codegen/graph/graph.hpp"
@@ -31,6 +32,13 @@ struct Options {
   bool detect_races = false;
   /// Elements of an output that nobody wrote are an error, rather than a warning in the log.
   bool unwritten_is_error = false;
+  /// OS threads that share programs of parallel axes; 0: one for each core, where a call lasts long
+  /// enough. Nobody sees how many: results and errors are those of one. Kernels whose outputs alias inputs, or may be written by
+  /// several programs, and races are left to one.
+  int cores = 0;
+  /// Programs that no sequential axis orders, and the threads of a block, take turns in an order
+  /// that it gives; without it programs run row-major.
+  std::optional<std::uint64_t> seed = {};
 };
 
 /// Runs every program of the grid. Precondition: `g` passes graph::verify, and the buffers of an

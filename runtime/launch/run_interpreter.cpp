@@ -1,6 +1,7 @@
 #include "runtime/launch/run_interpreter.hpp"
 
 #include <new>
+#include <optional>
 
 namespace palladium::runtime {
 namespace {
@@ -27,12 +28,16 @@ void run_interpreter(const Specialization& s, std::span<const Arg> arguments,
   }
   for (const Arg& o : outputs) call.arrays.push_back(buffer(*o.array()));
   call.symbols.assign(symbols, symbols + s.signature.num_symbols());
+  const InterpretParams& params = s.interpret.params;
+  std::optional<std::uint64_t> seed;
+  if (params.random_seed >= 0) seed = static_cast<std::uint64_t>(params.random_seed);
   try {
-    interpreter::run(
-        s.graph, call,
-        {.poison = s.interpret.params.out_of_bounds == InterpretParams::poison,
-         .detect_races = s.interpret.params.detect_races,
-         .unwritten_is_error = s.interpret.params.uninitialised == InterpretParams::error});
+    interpreter::run(s.graph, call,
+                     {.poison = params.out_of_bounds == InterpretParams::poison,
+                      .detect_races = params.detect_races,
+                      .unwritten_is_error = params.uninitialised == InterpretParams::error,
+                      .cores = params.num_cores_per_device,
+                      .seed = seed});
   } catch (const CompileError& e) {
     if (e.at().line != 0) throw;
     throw CompileError(s.graph.at, "kernel '" + s.graph.name + "': " + e.what());

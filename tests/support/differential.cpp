@@ -85,12 +85,16 @@ Call random_call(const graph::Graph& g, const std::vector<std::int64_t>& symbols
 }
 
 void run_interpreter(const graph::Graph& g, Call& call, bool poison) {
+  run_interpreter(g, call, {.poison = poison, .detect_races = true});
+}
+
+void run_interpreter(const graph::Graph& g, Call& call, const interpreter::Options& options) {
   interpreter::Invocation in;
   for (std::size_t i = 0; i < call.arrays.size(); ++i)
     in.arrays.push_back({call.arrays[storage_of(g, i)].data(), call.shapes[i], {}});
   in.scalars = call.scalars;
   in.symbols = call.symbols;
-  interpreter::run(g, in, {.poison = poison, .detect_races = true});
+  interpreter::run(g, in, options);
 }
 
 void run_emulator(const graph::Graph& g, const cuda::Options& options, Call& call, bool poison) {

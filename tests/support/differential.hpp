@@ -8,6 +8,7 @@
 
 #include "codegen/cuda/emit.hpp"
 #include "codegen/graph/graph.hpp"
+#include "runtime/interpreter/interpreter.hpp"
 #include "tests/support/random_graph.hpp"
 
 namespace palladium::test {
@@ -25,6 +26,7 @@ Call random_call(const graph::Graph& g, const std::vector<std::int64_t>& symbols
                  bool small_integers);
 
 void run_interpreter(const graph::Graph& g, Call& call, bool poison = true);
+void run_interpreter(const graph::Graph& g, Call& call, const interpreter::Options& options);
 void run_emulator(const graph::Graph& g, const cuda::Options& options, Call& call,
                   bool poison = true);
 

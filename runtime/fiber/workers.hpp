@@ -1,9 +1,9 @@
-// The emulator's OS threads: they live on, so that their fibers' stacks do.
+// OS threads that run fibers: they live on, so that the fibers' stacks do.
 #pragma once
 
 #include <functional>
 
-namespace palladium::emulator {
+namespace palladium::fiber {
 
 /// `wanted`, or one for each core where it is 0.
 int worker_count(int wanted);
@@ -13,4 +13,4 @@ int worker_count(int wanted);
 /// throws nothing. Thread-safe.
 void run_on_workers(int count, const std::function<void()>& work);
 
-}  // namespace palladium::emulator
+}  // namespace palladium::fiber

@@ -1,4 +1,4 @@
-#include "runtime/emulator/workers.hpp"
+#include "runtime/fiber/workers.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -11,7 +11,7 @@
 
 #include "codegen/base/forking.hpp"
 
-namespace palladium::emulator {
+namespace palladium::fiber {
 namespace {
 
 /// One thread that waits for something to do.
@@ -113,4 +113,4 @@ void run_on_workers(int count, const std::function<void()>& work) {
   here.give(others);
 }
 
-}  // namespace palladium::emulator
+}  // namespace palladium::fiber

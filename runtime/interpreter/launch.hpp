@@ -1,0 +1,68 @@
+// What all programs of a call share: the sizes of its grid, its arrays and who wrote them.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "codegen/graph/graph.hpp"
+#include "runtime/interpreter/interpreter.hpp"
+#include "runtime/interpreter/plan.hpp"
+#include "runtime/interpreter/window.hpp"
+
+namespace palladium::interpreter {
+
+/// Programs on several OS threads may use it at once.
+///
+/// A *place* is a point of the parallel axes, numbered row-major; a *program* in messages and maps
+/// of writers is a block of the cluster there.
+class Launch {
+ public:
+  /// InternalError for an invocation that is not one of the graph.
+  Launch(const graph::Graph& g, const Invocation& call, const Options& options);
+
+  const graph::Graph& graph;
+  const Invocation& call;
+  const Options& options;
+  const Plan plan;
+  std::vector<std::int64_t> grid, cluster;
+  std::vector<std::size_t> parallel_axes, sequential_axes;
+  std::vector<std::int64_t> parallel_sizes, sequential_sizes;
+  std::uint32_t cluster_blocks = 1;
+  std::vector<Operand> operands;  // as block mappings
+
+  /// 0 where an axis, of either kind, has no programs.
+  std::uint64_t num_places() const;
+  /// Its index along each parallel axis.
+  std::vector<std::int64_t> index_of(std::uint64_t place) const;
+  std::uint32_t program(std::uint64_t place, std::size_t block) const {
+    return static_cast<std::uint32_t>(place * cluster_blocks + block);
+  }
+  /// "(0, 3)", with a star for each sequential axis.
+  std::string text_of_place(std::uint64_t place) const;
+  std::uint64_t poison(DType dtype) const { return options.poison ? poison_bits(dtype) : 0; }
+
+  /// Nobody has read or written anything.
+  void forget_accesses();
+  /// What an output holds where no input is aliased to it, and nobody wrote.
+  void tell_unwritten() const;
+
+  [[noreturn]] void refuse_outside(const Window& window, const std::vector<std::int64_t>& id,
+                                   int dimension) const;
+  [[noreturn]] void refuse_clash(const Operand& operand, const Clash& clash) const;
+
+ private:
+  void measure_grid();
+  void connect_operands();
+  void share_memory();
+  std::size_t parameter_of(std::size_t mapping) const;
+  bool stores_to(std::size_t mapping) const;
+  std::string axis_name(std::size_t axis) const;
+  std::string program_text(std::uint32_t program) const;
+
+  std::deque<race::WriterMap> writers_;
+  std::deque<race::ReaderMap> readers_;
+};
+
+}  // namespace palladium::interpreter

@@ -1,0 +1,187 @@
+#include "runtime/interpreter/machine.hpp"
+
+#include <algorithm>
+
+#include "codegen/base/format.hpp"
+#include "palladium/error.hpp"
+
+namespace palladium::interpreter {
+namespace {
+
+using graph::Argument;
+
+// Advances a row-major index, last dimension fastest; false after the last one.
+bool advance(std::vector<std::int64_t>& index, const std::vector<std::int64_t>& extents) {
+  for (std::size_t d = extents.size(); d > 0; --d) {
+    if (++index[d - 1] < extents[d - 1]) return true;
+    index[d - 1] = 0;
+  }
+  return false;
+}
+
+fiber::Scheduler::Options schedule(const Launch& launch) {
+  // Evaluation recurses into regions: 4 KiB for each, in few sizes, which the stacks' arena keeps.
+  fiber::Scheduler::Options o{.stack_bytes = 256 * 1024 * (1 + launch.plan.depth() / 64)};
+  if (launch.options.seed) {
+    o.order = fiber::Order::random;
+    o.seed = *launch.options.seed;
+  }
+  return o;
+}
+
+}  // namespace
+
+Machine::Machine(const Launch& launch)
+    : launch_(launch),
+      graph_(launch.graph),
+      maps_(launch.plan, launch.options.poison),
+      scheduler_(schedule(launch)) {
+  if (launch.options.detect_races) races_.emplace(graph_);
+  make_blocks();
+}
+
+void Machine::make_blocks() {
+  std::int64_t threads = 0;
+  for (const graph::Body& body : graph_.bodies) threads += body.warpgroups;
+  std::vector<std::int64_t> rank(launch_.cluster.size());
+  do {
+    Block& block = blocks_.emplace_back();
+    block.rank = rank;
+    for (const Operand& operand : launch_.operands)
+      block.windows.emplace_back(operand, launch_.poison(operand.mapping->array_aval.dtype));
+    for (const AbstractValue& scratch : graph_.mapping.scratch_avals) {
+      graph::Extents shape;
+      for (const Dim& d : scratch.type.shape) shape.push_back(d.value());
+      block.scratch.emplace_back(
+          graph::Type::ref(scratch.type.dtype, std::move(shape), scratch.memory_space),
+          fmt::format("scratch[{}]", block.scratch.size()), launch_.poison(scratch.type.dtype));
+    }
+    for (const graph::Body& body : graph_.bodies)
+      for (int w = 0; w < body.warpgroups; ++w) {
+        Frame& frame = block.threads.emplace_back(launch_.plan, launch_.options.poison);
+        frame.position = {{}, launch_.grid, rank, launch_.cluster, 0, threads};
+        frame.position.thread = static_cast<std::int64_t>(block.regions.size());
+        block.regions.push_back(body.region);
+      }
+    if (races_) watch(block);
+  } while (advance(rank, launch_.cluster));
+  maps_.position = {{}, launch_.grid, {}, launch_.cluster, 0, threads};
+}
+
+// Refs that some thread may write; what is only read cannot race.
+void Machine::watch(Block& block) {
+  const auto memory = [&](std::string name, Window& w) {
+    w.races = &races_->add_memory(std::move(name), w.dtype(), w.ref_shape());
+  };
+  for (Window& w : block.windows)
+    if (w.operand()->written) memory(w.operand()->mapping->origin, w);
+  for (Window& scratch : block.scratch) memory(scratch.name(), scratch);
+  for (Frame& frame : block.threads) {
+    std::string name = fmt::format("thread {}", frame.position.thread);
+    if (launch_.cluster_blocks > 1) name += fmt::format(" of block {}", blocks_.size() - 1);
+    frame.races = &*races_;
+    frame.agent = races_->add_thread(std::move(name));
+  }
+}
+
+void Machine::run(std::uint64_t place) {
+  if (!races_) return run_visits(place);
+  races_->start_program(launch_.text_of_place(place));
+  try {
+    run_visits(place);
+  } catch (const CompileError& e) {
+    // A race may well be the cause of it.
+    if (races_->found()) races_->refuse(e.what());
+    throw;
+  }
+  if (races_->found()) races_->refuse();
+}
+
+void Machine::run_visits(std::uint64_t place) {
+  const std::vector<std::int64_t> parallel = launch_.index_of(place);
+  std::vector<std::int64_t> id(launch_.grid.size()), sequential(launch_.sequential_sizes.size());
+  for (std::size_t i = 0; i < parallel.size(); ++i) id[launch_.parallel_axes[i]] = parallel[i];
+  for (Block& block : blocks_)
+    for (Window& scratch : block.scratch) scratch.poison();
+  bool first = true;
+  do {
+    for (std::size_t i = 0; i < sequential.size(); ++i)
+      id[launch_.sequential_axes[i]] = sequential[i];
+    for (std::size_t b = 0; b < blocks_.size(); ++b) move_windows(b, place, id, first);
+    first = false;
+    visit(id);
+  } while (advance(sequential, launch_.sequential_sizes));
+  for (Block& block : blocks_)
+    for (Window& window : block.windows) close(window);
+}
+
+void Machine::move_windows(std::size_t b, std::uint64_t place, const std::vector<std::int64_t>& id,
+                           bool first) {
+  Block& block = blocks_[b];
+  maps_.position.grid = id;
+  maps_.position.cluster = block.rank;
+  // All are stored before one is opened: a block may be read again through another window.
+  std::vector<std::vector<std::int64_t>> indices;
+  std::vector<bool> moves;
+  for (Window& window : block.windows) {
+    indices.push_back(block_index(*window.operand()->mapping));
+    moves.push_back(first || !std::equal(indices.back().begin(), indices.back().end(),
+                                         window.indices().begin(), window.indices().end()));
+    if (moves.back() && !first) close(window);
+  }
+  for (std::size_t i = 0; i < block.windows.size(); ++i) {
+    if (!moves[i]) continue;
+    if (const auto dimension = block.windows[i].open(indices[i], launch_.program(place, b)))
+      launch_.refuse_outside(block.windows[i], id, *dimension);
+    if (block.windows[i].races != nullptr) block.windows[i].races->shadow.clear();
+  }
+}
+
+std::vector<std::int64_t> Machine::block_index(const BlockMapping& mapping) {
+  std::vector<std::int64_t> index(mapping.block_shape.size());
+  if (mapping.index_map == no_region) return index;
+  const RegionId region{mapping.index_map};
+  const std::vector<ValueId>& params = graph_[region].params;
+  for (std::size_t i = 0; i < params.size(); ++i)
+    maps_.set_number(params[i], maps_.position.grid[i]);
+  maps_.run(region);
+  const std::vector<ValueId>& yields = graph_[region].yields;
+  for (std::size_t d = 0; d < index.size(); ++d) index[d] = maps_.number(yields[d]);
+  return index;
+}
+
+// Every Pallas thread of the cluster, for one visit.
+void Machine::visit(const std::vector<std::int64_t>& id) {
+  for (Block& block : blocks_)
+    for (std::size_t t = 0; t < block.threads.size(); ++t) {
+      Frame& frame = block.threads[t];
+      frame.position.grid = id;
+      bind(frame, graph_[block.regions[t]].params, block);
+      scheduler_.spawn([&frame, region = block.regions[t]] { frame.run(region); });
+    }
+  scheduler_.run();
+}
+
+void Machine::bind(Frame& frame, const std::vector<ValueId>& params, Block& block) {
+  std::size_t next = 0;
+  for (const Argument& argument : graph_.arguments) {
+    const ValueId param = params[next++];
+    if (argument.kind == Argument::Kind::input) {
+      block.windows[static_cast<std::size_t>(argument.index)].bind(frame.view(param));
+    } else {
+      fill(frame.bytes(param), 1, argument.dtype.bytes(),
+           launch_.call.scalars[static_cast<std::size_t>(argument.index)]);
+    }
+  }
+  for (std::size_t o = static_cast<std::size_t>(graph_.mapping.num_inputs);
+       o < block.windows.size(); ++o)
+    block.windows[o].bind(frame.view(params[next++]));
+  for (Window& scratch : block.scratch) scratch.bind(frame.view(params[next++]));
+}
+
+void Machine::close(Window& window) {
+  const auto clash = window.close();
+  if (clash && !graph_.allow_revisit) launch_.refuse_clash(*window.operand(), *clash);
+}
+
+}  // namespace palladium::interpreter
