@@ -1,5 +1,7 @@
 #include "runtime/launch/run_emulator.hpp"
 
+#include <algorithm>
+
 #include "codegen/cuda/emit.hpp"
 #include "runtime/build/key.hpp"
 #include "runtime/device/target.hpp"
@@ -87,23 +89,24 @@ void run_emulator(const Specialization& s, const Emulated& emulated, std::span<c
   const InterpretParams& params = s.interpret.params;
   const bool poison = params.out_of_bounds == InterpretParams::poison;
   try {
-    emulator::run({.kernel = g.name,
-                   .text = emulated.text,
-                   .grid = {blocks, 1, 1},
-                   .cluster = {emulated.plan.cluster_blocks, 1, 1},
-                   .warpgroups = emulated.plan.threads / threads_of_warpgroup,
-                   .shared_bytes = static_cast<std::uint32_t>(emulated.plan.shared_bytes),
-                   .parameters = block.pointers,
-                   .buffers = buffers,
-                   .lines = emulated.lines,
-                   .is_emitted = true,
-                   .options = {.out_of_bounds = poison ? emulator::OutOfBounds::poison
-                                                       : emulator::OutOfBounds::zero,
-                               .unwritten_is_error = params.uninitialised == InterpretParams::error,
-                               .schedule = params.random_seed >= 0 ? emulator::Schedule::random
-                                                                   : emulator::Schedule::fifo,
-                               .seed = static_cast<std::uint64_t>(params.random_seed),
-                               .workers = params.num_cores_per_device}});
+    emulator::run(
+        {.kernel = g.name,
+         .text = emulated.text,
+         .grid = {blocks, 1, 1},
+         .cluster = {emulated.plan.cluster_blocks, 1, 1},
+         .warpgroups = emulated.plan.threads / threads_of_warpgroup,
+         .shared_bytes = static_cast<std::uint32_t>(emulated.plan.shared_bytes),
+         .parameters = block.pointers,
+         .buffers = buffers,
+         .lines = emulated.lines,
+         .is_emitted = true,
+         .options = {
+             .out_of_bounds = poison ? emulator::OutOfBounds::poison : emulator::OutOfBounds::zero,
+             .unwritten_is_error = params.uninitialised == InterpretParams::error,
+             .schedule =
+                 params.random_seed >= 0 ? emulator::Schedule::random : emulator::Schedule::fifo,
+             .seed = static_cast<std::uint64_t>(std::max<std::int64_t>(0, params.random_seed)),
+             .workers = params.num_cores_per_device}});
   } catch (const CompileError& e) {
     if (e.at().line != 0) throw;
     throw CompileError(g.at, e.what());  // about the host compiler
