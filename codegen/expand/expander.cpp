@@ -250,11 +250,13 @@ std::string Expander::unstored_message(int storage) const {
   int scratch = 0;
   for (const Window& other : l_.windows) {
     if (&other == &w) break;
-    scratch += other.mapping < 0;
+    scratch += other.mapping < 0 && other.scope == w.scope;
   }
-  return fmt::format("{} is read before anything was stored there",
+  const char* const scope = w.scope == graph::no_value ? "" : " of run_scoped";
+  return fmt::format("{}{} is read before anything was stored there",
                      w.mapping < 0 ? fmt::format("scratch[{}]", scratch)
-                                   : g_.mapping.block_mappings[w.mapping].origin);
+                                   : g_.mapping.block_mappings[w.mapping].origin,
+                     scope);
 }
 
 // Windows and scratch live as long as the program; other storages are declared where they are
@@ -409,6 +411,15 @@ void Expander::expand_one(const passes::Switch& s) {
     else
       b_.add(thread::Block{.body = std::move(body)});
   }
+}
+
+// Memory in registers is declared with that of the body: nothing is known of it here.
+void Expander::expand_one(const passes::Scope& s) {
+  for (const int w : s.windows)
+    if (const auto it = unstored_.find(l_.windows[static_cast<std::size_t>(w)].storage);
+        it != unstored_.end())
+      b_.add(thread::Assign{e_.variable(it->second.flag), e_.literal(bool_, 0)});
+  expand_list(s.body);
 }
 
 void Expander::expand_one(const passes::Scalar& s) {

@@ -55,6 +55,7 @@ class Expander {
   void expand_one(const passes::Loop& l);
   void expand_one(const passes::While& w);
   void expand_one(const passes::Switch& s);
+  void expand_one(const passes::Scope& s);
   void expand_one(const passes::GridLoop& loop);
   void expand_one(const passes::EnterWindow& w);
   ExprId scalar(ValueId v);

@@ -166,7 +166,10 @@ int Graph::alias_class(ValueId root_ref) const {
             return static_cast<int>(i);
     return position;
   }
-  throw InternalError("graph: alias class of a value that is no parameter of a body");
+  constexpr std::uint32_t first_scoped = 1u << 24;  // above the positions of all parameters
+  if ((*this)[root_ref].op == Op::Param && (*this)[root_ref].type.is_ref())
+    return static_cast<int>(first_scoped + index(root_ref));
+  throw InternalError("graph: alias class of a value that is no parameter");
 }
 
 int Graph::num_scalars() const {

@@ -7,8 +7,8 @@
 // once; Param instructions are listed in Region::params instead.
 //
 // Values have static shapes. A Ref-typed instruction is a Param or a view (At, RefReshape, ...)
-// whose chain of args[0] ends in one: the root Ref. Roots that may share memory have one alias
-// class (Graph::alias_class).
+// whose chain of args[0] ends in one: the root Ref, a parameter of a body or of a run_scoped's
+// region. Roots that may share memory have one alias class (Graph::alias_class).
 //
 // A kernel has a list of bodies, each run by its own warpgroups of one block: body b by
 // `warpgroups` Pallas threads, numbered through along the thread axis. A Pallas thread is one
@@ -210,8 +210,8 @@ struct Graph {
   RegionId add_region();
 
   ValueId root(ValueId ref) const;  // the Param at the end of a chain of views
-  /// Number of a body's root Ref among all Refs that may share memory with it: outputs aliased to
-  /// an input have the input's number. Precondition: a parameter of a body's region.
+  /// Number of a root Ref among all Refs that may share memory with it: outputs aliased to an input
+  /// have the input's number. Precondition: a parameter of the region of a body or a run_scoped.
   int alias_class(ValueId root_ref) const;
   int num_scalars() const;
 };
@@ -285,7 +285,7 @@ struct WhileView {
 /// Whether its regions may run several times, handing carries on.
 constexpr bool repeats(Op op) { return op == Op::Loop || op == Op::While; }
 /// Whether it has results, which a Get reads: carries, or what its regions yield.
-constexpr bool has_results(Op op) { return repeats(op) || op == Op::Switch; }
+constexpr bool has_results(Op op) { return repeats(op) || op == Op::Switch || op == Op::Scoped; }
 /// The region that yields the next carries of what repeats, and the first of its parameters that
 /// is a carry.
 struct Repeated {

@@ -51,6 +51,9 @@ class DemandOrder {
         if (inst(params[i]).type.is_ref())
           classes_[params[i]] = is_body(g_, r) ? g_.alias_class(params[i]) : static_cast<int>(i);
     }
+    for (const Inst& in : g_.insts)
+      if (in.op == Op::Scoped)
+        for (const ValueId p : g_[in.regions[0]].params) classes_[p] = g_.alias_class(p);
   }
 
   int alias_class(ValueId ref) const {
@@ -88,8 +91,16 @@ class DemandOrder {
       break;
     case Effect::Region:
       for (const RegionId r : in.regions) add(result, effects_[index(r)]);
+      if (in.op == Op::Scoped) forget(result, g_[in.regions[0]].params);
     }
     return result;
+  }
+
+  // Nobody else knows memory that a scope has to itself.
+  void forget(Effects& e, const Values& refs) const {
+    for (const ValueId ref : refs)
+      for (std::vector<int>* classes : {&e.reads, &e.writes})
+        std::erase(*classes, alias_class(ref));
   }
 
   static void add(Effects& all, const Effects& e) {

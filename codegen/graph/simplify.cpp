@@ -308,7 +308,7 @@ class Simplifier {
 bool simplify(Graph& g) { return Simplifier(g).run(); }
 
 bool drop_unread(Graph& g) {
-  std::unordered_map<ValueId, std::vector<bool>> read;  // results, by switch
+  std::unordered_map<ValueId, std::vector<bool>> read;  // results that regions yield
   std::vector<ValueId> gets;
   std::vector<RegionId> stack = root_regions(g);
   while (!stack.empty()) {
@@ -317,8 +317,9 @@ bool drop_unread(Graph& g) {
     for (const ValueId v : insts) {
       const Inst& in = g[v];
       stack.insert(stack.end(), in.regions.begin(), in.regions.end());
-      if (in.op == Op::Switch) read[v].resize(g[in.regions[0]].yields.size());
-      if (in.op == Op::Get && g[in.args[0]].op == Op::Switch) gets.push_back(v);
+      const auto yields = [](Op op) { return has_results(op) && !repeats(op); };
+      if (yields(in.op)) read[v].resize(g[in.regions[0]].yields.size());
+      if (in.op == Op::Get && yields(g[in.args[0]].op)) gets.push_back(v);
     }
   }
   for (const ValueId v : gets) read[g[v].args[0]][result_of(g[v])] = true;

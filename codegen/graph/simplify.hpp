@@ -15,8 +15,8 @@ void order_by_demand(
 /// `g` is in order.
 bool simplify(Graph& g);
 
-/// Drops what the regions of a switch yield and no Get reads, and numbers the rest anew; whether
-/// there was any. What it was computed from may be dead then: order again.
+/// Drops what the regions of a switch or run_scoped yield and no Get reads, and numbers the rest
+/// anew; whether there was any. What it was computed from may be dead then: order again.
 bool drop_unread(Graph& g);
 
 /// Makes a product with one use, under an add or subtraction of its region, an fma; whether there

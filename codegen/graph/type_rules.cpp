@@ -467,6 +467,11 @@ Type rule_switch(const Context& c) {
   return Type::none();
 }
 
+Type rule_scoped(const Context& c) {
+  expect_ints(c, 0);
+  return Type::none();
+}
+
 // What a Get may read: first carries, or what the first region yields.
 std::span<const ValueId> results(const Context& c) {
   const Inst& of = c.graph[c.args[0]];
@@ -474,8 +479,9 @@ std::span<const ValueId> results(const Context& c) {
   case Op::Loop: return std::span(of.args).subspan(2);
   case Op::While: return of.args;
   case Op::Switch:
+  case Op::Scoped:
     if (of.regions.empty() || index(of.regions[0]) >= c.graph.regions.size())
-      c.fail("the switch has no region");
+      c.fail("the " + std::string(info(of.op).name) + " has no region");
     return c.graph[of.regions[0]].yields;
   default: c.fail("expected a loop or a switch, given " + std::string(info(of.op).name));
   }

@@ -278,9 +278,18 @@ class Verifier {
   void check_owned_params(const Region& region, ValueId owner) const {
     const Inst& in = g_[owner];
     std::vector<Type> expected;
+    if (in.op == Op::Scoped) return check_scoped_params(region);
     if (in.op == Op::Loop) expected.push_back(Type::value(i32));
     for (const ValueId c : first_carries(in)) expected.push_back(g_[c].type);
     check_params(region, expected, info(in.op).name);
+  }
+
+  void check_scoped_params(const Region& region) const {
+    for (const ValueId p : region.params) {
+      const Type& t = g_[p].type;
+      require(t.is_ref() && (t.space == Space::smem || t.space == Space::regs),
+              "a parameter of a run_scoped is no Ref of shared memory or registers");
+    }
   }
 
   static std::span<const ValueId> first_carries(const Inst& in) {
@@ -308,7 +317,7 @@ class Verifier {
   void check_results(const Inst& in) const {
     if (info(in.op).effect != Effect::Region || repeats(in.op)) return;
     const std::vector<ValueId>& first = g_[in.regions[0]].yields;
-    require(in.op == Op::Switch || first.empty(), "the body of a when yields");
+    require(has_results(in.op) || first.empty(), "the body of a when yields");
     for (std::size_t n = 1; n < in.regions.size(); ++n) {
       const std::vector<ValueId>& yields = g_[in.regions[n]].yields;
       require(yields.size() == first.size(), "the regions of a switch yield differently many");

@@ -1,9 +1,10 @@
 // Moves work out of the loops that would repeat it: loads of what nobody writes while the kernel
 // runs, elementary functions, reductions, and what is computed of their results element by element.
 //
-// Precondition: place_windows. Of a pl::loop the instructions move to the region around it; around
-// the sequential axes of the grid there is none, so that of those `around` says how many stand
-// around an instruction. The rest stays: it is recomputed for nothing, or costs registers if kept.
+// Precondition: place_windows. Of a pl::loop or a pl::while_loop the instructions move to the
+// region around it; around the sequential axes of the grid there is none, so that of those `around`
+// says how many stand around an instruction. The rest stays: it is recomputed for nothing, or costs
+// registers if kept.
 #include <algorithm>
 
 #include "codegen/passes/lowered.hpp"
@@ -37,18 +38,23 @@ class Invariants {
     std::vector<ValueId> insts;
     for (const ValueId v : g_[r].insts) {
       for (const RegionId inner : g_[v].regions) leave_loops(inner);
-      if (g_[v].op == Op::Loop) take_from(v, insts);
+      // A condition is asked once, whatever it says.
+      if (g_[v].op == Op::Loop) take_from(g_[v].regions[0], runs_at_least_once(g_[v]), insts);
+      if (g_[v].op == Op::While) {
+        const graph::WhileView loop = graph::WhileView::of(g_[v]);
+        take_from(loop.condition, true, insts);
+        take_from(loop.body, false, insts);
+      }
       insts.push_back(v);
     }
     g_[r].insts = std::move(insts);
   }
 
-  void take_from(ValueId loop, std::vector<ValueId>& before) {
-    graph::Region& body = g_[g_[loop].regions[0]];
+  void take_from(RegionId repeated, bool runs, std::vector<ValueId>& before) {
+    graph::Region& body = g_[repeated];
     std::vector<bool> inside(g_.insts.size());
     for (const ValueId p : body.params) inside[index(p)] = true;
     for (const ValueId v : body.insts) inside[index(v)] = true;
-    const bool runs = runs_at_least_once(g_[loop]);
     const std::vector<ValueId> inner = body.insts;
     std::vector<bool> changes = inside;
     for (const ValueId v : inner)

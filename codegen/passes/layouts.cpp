@@ -451,6 +451,7 @@ class Assignment {
     repair(w.test);
     repair(w.body);
   }
+  void repair(Scope& s, Statements&) { repair(s.body); }
   void repair(Switch& s, Statements&) {
     for (Statements& body : s.bodies) repair(body);
   }

@@ -110,10 +110,10 @@ std::string parameter_name(const Graph& g, ValueId v) {
                                      : fmt::format("scratch[{}]", o - g.mapping.num_outputs);
   }
   for (const Inst& i : g.insts) {
-    if (!graph::repeats(i.op)) continue;
     for (const graph::RegionId r : i.regions) {
       const std::ptrdiff_t p = place(g[r]);
       if (p == std::ssize(g[r].params)) continue;
+      if (i.op == Op::Scoped) return fmt::format("scratch[{}] of run_scoped", p);
       const auto first = static_cast<std::ptrdiff_t>(graph::Repeated::of(i).first);
       return p < first ? "the index of the loop"
                        : result_name(i.op, static_cast<std::size_t>(p - first));

@@ -56,10 +56,11 @@ struct Storage {
 
 enum class Residency : std::uint8_t { direct, registers, shared };
 
-/// A root Ref of a body.
+/// A root Ref.
 struct Window {
   ValueId root = graph::no_value;
-  int mapping = -1;  // block mapping; -1: scratch
+  int mapping = -1;                 // block mapping; -1: scratch
+  ValueId scope = graph::no_value;  // scratch: the run_scoped whose it is, or the body
   Residency residency = Residency::direct;
   int storage = -1;                  // if not direct
   int depth = 0;                     // number of sequential loops in which its block is constant
@@ -220,6 +221,13 @@ struct While {
   Statements test, body;
 };
 
+/// Scratch of its own for what stands in it.
+struct Scope {
+  ValueId inst = graph::no_value;
+  Statements body;
+  std::vector<int> windows = {};
+};
+
 struct Switch {
   ValueId inst = graph::no_value;
   std::vector<Statements> bodies = {};  // as the instruction's regions
@@ -238,8 +246,8 @@ struct EnterWindow {
 };
 
 struct Statement {
-  std::variant<Pass, Dot, Relayout, Sync, Scalar, CopyStorage, When, Loop, While, Switch, GridLoop,
-               EnterWindow>
+  std::variant<Pass, Dot, Relayout, Sync, Scalar, CopyStorage, When, Loop, While, Switch, Scope,
+               GridLoop, EnterWindow>
       what = Sync{};
   Location at = {};
 };

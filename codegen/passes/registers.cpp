@@ -44,7 +44,7 @@ class Lifetimes {
   std::int64_t most_at_once() {
     for (const LoweredBody& b : l_.bodies) walk(b.statements);
     for (const Window& w : l_.windows)
-      if (w.storage >= 0) spans_[w.storage] = {0, position_};
+      if (w.storage >= 0 && w.scope == graph::no_value) spans_[w.storage] = {0, position_};
     std::vector<std::int64_t> change(static_cast<std::size_t>(position_) + 2);
     const auto add = [&](Span span, std::int64_t registers) {
       change[static_cast<std::size_t>(span.first)] += registers;
@@ -105,6 +105,13 @@ class Lifetimes {
   }
   void visit(const GridLoop& l) {
     loop([&] { walk(l.body); });
+  }
+  void visit(const Scope& s) {
+    const int begin = position_;
+    walk(s.body);
+    ++position_;
+    for (const int w : s.windows)
+      if (l_.windows[w].storage >= 0) spans_[l_.windows[w].storage] = {begin, position_};
   }
   // What the branches fill is there behind whichever of them runs.
   void visit(const Switch& s) {

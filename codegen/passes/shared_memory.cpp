@@ -16,8 +16,13 @@ class SharedMemory {
 
   void run() {
     for (LoweredBody& b : l_.bodies) scratch_sizes(b.statements);
-    for (Storage& s : l_.storages)
-      if (s.place == Place::shared) place(s);
+    std::vector<bool> scoped(l_.storages.size());
+    for (const Window& w : l_.windows)
+      if (w.storage >= 0 && w.scope != graph::no_value)
+        scoped[static_cast<std::size_t>(w.storage)] = true;
+    for (std::size_t s = 0; s < l_.storages.size(); ++s)
+      if (l_.storages[s].place == Place::shared && !scoped[s]) place(l_.storages[s]);
+    for (LoweredBody& b : l_.bodies) end_ = scopes(b.statements, end_);
     if (!end_.within(0, l_.machine.max_shared_bytes)) too_much();
     l_.shared_bytes = end_.value();
   }
@@ -38,6 +43,30 @@ class SharedMemory {
           },
           pass->sink);
     }
+  }
+
+  // Gives scopes that end before others begin one place; where the last one ends. What is stored
+  // there waits for all who read what was there.
+  Checked scopes(Statements& list, Checked begin) {
+    Checked last = begin;
+    for (Statement& s : list) {
+      end_ = begin;
+      if (const Scope* scope = std::get_if<Scope>(&s.what))
+        for (const int w : scope->windows)
+          if (const int storage = l_.windows[static_cast<std::size_t>(w)].storage;
+              storage >= 0 && l_.storages[static_cast<std::size_t>(storage)].place == Place::shared)
+            place(l_.storages[static_cast<std::size_t>(storage)]);
+      const Checked inside = end_;
+      Checked most = inside;
+      for_each_body(s, [&](Statements& body) { most = larger(most, scopes(body, inside)); });
+      last = larger(last, most);
+    }
+    return last;
+  }
+
+  static Checked larger(Checked a, Checked b) {
+    if (!a.fits() || !b.fits()) return a.fits() ? b : a;
+    return a.value() < b.value() ? b : a;
   }
 
   void place(Storage& s) {

@@ -114,6 +114,7 @@ class Building {
     case Op::Loop: loop(out, v); return;
     case Op::While: while_loop(out, v); return;
     case Op::Switch: branches(out, v); return;
+    case Op::Scoped: scope(out, v); return;
     case Op::Dot: dot(out, v); return;
     case Op::Get: return;
     case Op::Swap:
@@ -209,17 +210,37 @@ class Building {
     const Inst& i = g_[v];
     Switch s;
     s.inst = v;
-    s.results.assign(g_[i.regions[0]].yields.size(), -1);
-    for (ValueId u : a_.users[index(v)])
-      if (g_[u].op == Op::Get) s.results[graph::result_of(g_[u])] = l_.storage_of[index(u)];
+    s.results = results(v);
     for (const graph::RegionId r : i.regions) {
       List& body = s.bodies.emplace_back();
       inner_region(body, r);
-      for (std::size_t n = 0; n < s.results.size(); ++n)
-        if (s.results[n] >= 0) assign(body, g_[r].yields[n], s.results[n], true);
+      give(body, r, s.results);
     }
     std::erase(s.results, -1);
     out.push_back({std::move(s), g_.location(v)});
+  }
+
+  void scope(List& out, ValueId v) {
+    const graph::RegionId r = g_[v].regions[0];
+    Scope s;
+    s.inst = v;
+    for (ValueId p : g_[r].params) s.windows.push_back(l_.window_of[index(p)]);
+    inner_region(s.body, r);
+    give(s.body, r, results(v));
+    out.push_back({std::move(s), g_.location(v)});
+  }
+
+  // The storages of what regions yield; -1 where nobody reads it.
+  std::vector<int> results(ValueId v) const {
+    std::vector<int> storages(g_[g_[v].regions[0]].yields.size(), -1);
+    for (ValueId u : a_.users[index(v)])
+      if (g_[u].op == Op::Get) storages[graph::result_of(g_[u])] = l_.storage_of[index(u)];
+    return storages;
+  }
+
+  void give(List& out, graph::RegionId r, const std::vector<int>& results) {
+    for (std::size_t n = 0; n < results.size(); ++n)
+      if (results[n] >= 0) assign(out, g_[r].yields[n], results[n], true);
   }
 
   // All carries take their next values at once.

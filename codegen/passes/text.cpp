@@ -104,6 +104,11 @@ class Text {
     list(w.test);
     nested("} do", w.body);
   }
+  void print(const Scope& s) {
+    std::string windows;
+    for (const int w : s.windows) windows += fmt::format(" w{}", w);
+    nested("scope" + windows, s.body);
+  }
   void print(const Switch& s) {
     line("switch " + value(s.inst));
     for (const Statements& body : s.bodies) nested("", body);

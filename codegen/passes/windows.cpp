@@ -81,6 +81,19 @@ class WindowPlacement {
     }
     for (int o = 0; o < g_.mapping.num_outputs; ++o) add(params[p++], g_.mapping.num_inputs + o);
     while (p < params.size()) add(params[p++], -1);
+    add_scoped(b.region);
+  }
+
+  void add_scoped(RegionId r) {
+    for (ValueId v : g_[r].insts)
+      for (RegionId inner : g_[v].regions) {
+        if (g_[v].op == Op::Scoped)
+          for (ValueId p : g_[inner].params) {
+            add(p, -1);
+            l_.windows.back().scope = v;
+          }
+        add_scoped(inner);
+      }
   }
 
   void add(ValueId root, int mapping) {
@@ -148,8 +161,9 @@ class WindowPlacement {
 
   void make_resident(Window& w, Residency r) {
     const graph::Type& t = g_[w.root].type;
-    const bool own = r == Residency::registers;  // one for every warpgroup
-    if (own && !all_whole(w)) r = Residency::shared;
+    const bool scoped = w.scope != graph::no_value;
+    const bool own = scoped || r == Residency::registers;  // one for every warpgroup
+    if (r == Residency::registers && !all_whole(w)) r = Residency::shared;
     w.residency = r;
     Storage s{.place = r == Residency::shared ? Place::shared : Place::registers,
               .dtype = t.dtype,

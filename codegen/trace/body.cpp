@@ -13,8 +13,13 @@ using detail::Parameter;
 class Operands final : public detail::Operands {
  public:
   Operands(Recorder& recorder, const std::vector<BodyOperand>& operands,
-           const std::vector<std::string>& scratch_names, Location at)
-      : kernel_(recorder.graph.name), operands_(operands), scratch_names_(scratch_names), at_(at) {
+           const std::vector<std::string>& scratch_names, std::string blame, std::string order,
+           Location at)
+      : blame_(std::move(blame)),
+        order_(std::move(order)),
+        operands_(operands),
+        scratch_names_(scratch_names),
+        at_(at) {
     for (const BodyOperand& o : operands) {
       values_.push_back(o.is_scalar ? recorder.value(o.param) : Value());
       refs_.push_back(o.is_scalar ? Access::ref(0, 0) : recorder.ref(o.param));
@@ -36,8 +41,7 @@ class Operands final : public detail::Operands {
     if (have < fixed || (have > fixed && rests == 0))
       fail("the function takes " + std::string(rests ? "at least " : "") + counted(fixed) +
            " but " + std::to_string(have) + (have == 1 ? " is" : " are") + " given: " + list(have) +
-           " (inputs, then outputs, then scratch)" +
-           (has_outputs() ? "" : "; the options name no outputs: .out_type"));
+           order_);
 
     rest_ = have - fixed;
     int next = 0;
@@ -69,13 +73,7 @@ class Operands final : public detail::Operands {
   int size() override { return static_cast<int>(operands_.size()); }
 
  private:
-  [[noreturn]] void fail(const std::string& what) const {
-    throw CompileError(at_, "kernel '" + kernel_ + "': " + what);
-  }
-  bool has_outputs() const {
-    return std::any_of(operands_.begin(), operands_.end(),
-                       [](const BodyOperand& o) { return o.origin.starts_with("outputs["); });
-  }
+  [[noreturn]] void fail(const std::string& what) const { throw CompileError(at_, blame_ + what); }
   static std::string counted(int n) {
     return std::to_string(n) + (n == 1 ? " operand" : " operands");
   }
@@ -86,7 +84,7 @@ class Operands final : public detail::Operands {
     return text.empty() ? "none" : text;
   }
 
-  std::string kernel_;
+  std::string blame_, order_;
   const std::vector<BodyOperand>& operands_;
   const std::vector<std::string>& scratch_names_;
   Location at_;
@@ -99,8 +97,41 @@ class Operands final : public detail::Operands {
 
 void call_body(const Body& body, Recorder& recorder, const std::vector<BodyOperand>& operands,
                const std::vector<std::string>& scratch_names) {
-  Operands given(recorder, operands, scratch_names, body.at());
+  const bool has_outputs = std::any_of(operands.begin(), operands.end(), [](const BodyOperand& o) {
+    return o.origin.starts_with("outputs[");
+  });
+  Operands given(recorder, operands, scratch_names, "kernel '" + recorder.graph.name + "': ",
+                 std::string(" (inputs, then outputs, then scratch)") +
+                     (has_outputs ? "" : "; the options name no outputs: .out_type"),
+                 body.at());
   Access::function(body)->call(given);
+}
+
+std::unique_ptr<detail::Operands> operands_of(Recorder& recorder,
+                                              const std::vector<BodyOperand>& operands,
+                                              const std::vector<std::string>& scratch_names,
+                                              std::string blame, std::string order, Location at) {
+  return std::make_unique<Operands>(recorder, operands, scratch_names, std::move(blame),
+                                    std::move(order), at);
+}
+
+std::string scratch_problem(const Scoped& scratch, const std::string& who, ShapeDtype& type) {
+  if (scratch.space != Space::smem && scratch.space != Space::regs)
+    return who + " must be in SMEM or REGS";
+  if (scratch.type.dtype == DType()) return who + " has no dtype";
+  type = {{}, scratch.type.dtype};
+  std::int64_t left = INT32_MAX;  // elements: what a value can have
+  for (const Dim& d : scratch.type.shape) {
+    const std::int64_t n = d.value();
+    if (n < 1)
+      return who + " must have at least one element in each dimension, given " +
+             to_string(scratch.type);
+    if ((left /= n) == 0)
+      return who + " is " + to_string(scratch.type) + "; at most " + std::to_string(INT32_MAX) +
+             " elements are possible";
+    type.shape.push_back(n);
+  }
+  return "";
 }
 
 }  // namespace palladium::trace

@@ -1,12 +1,14 @@
-// when, loop, while_loop, cond and switch_.
+// when, loop, while_loop, cond, switch_ and run_scoped.
 #include <algorithm>
 #include <memory>
 #include <string_view>
 
 #include "codegen/graph/limits.hpp"
+#include "codegen/trace/body.hpp"
 #include "codegen/trace/recorder.hpp"
 #include "palladium/control.hpp"
 #include "palladium/error.hpp"
+#include "palladium/scoped.hpp"
 
 namespace palladium::detail {
 
@@ -31,6 +33,7 @@ struct Building::State {
   void take_carries(const Value* init, int count);
   void start(int count);
   void open();
+  void name_refs();
   std::vector<ValueId> next_carries(const Value* yielded);
   void close(const Value* yielded, int count);
   void join_branches();
@@ -53,6 +56,10 @@ struct Building::State {
   Attr attr = {};
   std::vector<Type> carried = {};
   std::vector<std::vector<Value>> returned = {};  // of each branch
+  std::vector<trace::BodyOperand> refs = {};      // of a scope ...
+  std::vector<std::string> names = {};            // ... and what the user calls them
+  std::unique_ptr<Operands> operands = {};
+  bool gives = false;  // there are results
   trace::Touched touched = {};
   ValueId done = graph::no_value;
 };
@@ -198,6 +205,46 @@ Building::Building(const char* what, const Bound& which, int branches) {
   state_ = state.release();
 }
 
+namespace {
+
+// A scope's memory belongs to one Pallas thread: along which other axes it could be shared there is
+// but the thread axis.
+void check_collective(const Recorder& recorder, const ScopedOptions& options, Location at) {
+  for (const std::string& name : options.collective_axes) {
+    const trace::NamedAxis axis = trace::axis_named(recorder, name.c_str(), "run_scoped", at);
+    if (axis.kind == graph::AxisKind::cluster)
+      throw CompileError(
+          at, "run_scoped: collective allocations along cluster axes are not supported, given '" +
+                  name + "'");
+    if (axis.kind == graph::AxisKind::grid)
+      throw CompileError(at, "run_scoped: programs that differ along the grid axis '" + name +
+                                 "' have no memory in common; only threads of a block have");
+  }
+}
+
+}  // namespace
+
+Building::Building(const ScratchTypes& types, const ScopedOptions& options,
+                   const Expression& expression) {
+  const Location at = Access::at(expression);
+  auto state = std::make_unique<State>(Op::Scoped, "run_scoped", Access::mark(expression), at);
+  check_collective(state->recorder, options, at);
+  for (const NamedScoped& s : types.list) {
+    const std::string who = s.name.empty() ? "scratch[" + std::to_string(state->refs.size()) + "]"
+                                           : "scratch '" + s.name + "'";
+    ShapeDtype type;
+    if (const std::string problem = trace::scratch_problem(s.type, who, type); !problem.empty())
+      throw CompileError(s.type.at.line ? s.type.at : at, "run_scoped: " + problem);
+    state->refs.push_back({who, false, graph::no_value});
+    state->names.push_back(s.name);
+    state->carried.push_back(Type::ref(type.dtype, trace::extents(type.shape), s.type.space));
+  }
+  state->start(1);
+  state_ = state.release();
+}
+
+Operands& Building::operands() const { return *state_->operands; }
+
 Building::~Building() {
   if (state_->done == graph::no_value) state_->recorder.unwind(state_->depth);
   delete state_;
@@ -220,6 +267,18 @@ void Building::State::open() {
   graph::Builder builder = recorder.builder();
   if (op == Op::Loop) builder.param(Type::value(i32), at);
   for (const Type& type : carried) builder.param(type, at);
+  if (op == Op::Scoped) name_refs();
+}
+
+void Building::State::name_refs() {
+  const std::vector<ValueId>& params = recorder.graph[regions[0]].params;
+  for (std::size_t i = 0; i < params.size(); ++i) {
+    refs[i].param = params[i];
+    if (names[i].empty()) continue;
+    recorder.graph.names.resize(graph::index(params[i]) + 1);
+    recorder.graph.names[graph::index(params[i])] = names[i];
+  }
+  operands = trace::operands_of(recorder, refs, names, "run_scoped: ", "", at);
 }
 
 Value Building::index() const {
@@ -244,10 +303,17 @@ void Building::State::close(const Value* yielded, int count) {
       trace::expect_given(v, what, at);
       if (!trace::is_literal(v)) (void)recorder.id(v, what, at);
     }
+  else if (op == Op::Scoped)
+    for (int i = 0; i < count; ++i) yields.push_back(recorder.typed(yielded[i], what, at));
   else
     yields = next_carries(yielded);
+  gives = count > 0;
   recorder.builder().yield(std::move(yields));
-  touched.add(recorder.leave());
+  trace::Touched here = recorder.leave();
+  for (const trace::BodyOperand& own : refs)  // nobody else knows them
+    for (std::vector<int>* memory : {&here.reads, &here.writes})
+      std::erase(*memory, recorder.memory_of(own.param));
+  touched.add(here);
   if (++closed < regions.size()) return open();
   if (op == Op::Switch) join_branches();
   finish();
@@ -327,7 +393,6 @@ void Building::State::join_branches() {
 }
 
 void Building::State::finish() {
-  const bool gives = !carried.empty() || (op == Op::Switch && !returned[0].empty());
   const bool is_effect = gives && !touched.writes.empty();
   if (is_effect) {
     std::vector<ValueId> operands = args;

@@ -128,6 +128,14 @@ class Recorder {
   std::uint32_t next_mark_ = 1;
 };
 
+/// An axis by its name.
+struct NamedAxis {
+  graph::AxisKind kind = graph::AxisKind::grid;
+  int number = 0;
+};
+/// CompileError with the names that there are if it is none of them.
+NamedAxis axis_named(const Recorder& recorder, const char* name, const char* what, Location at);
+
 // ---- Values
 
 bool is_literal(const Value& v);

@@ -181,6 +181,14 @@ Value full(Shape shape, const Operand& operand, DType dtype) {
 Value zeros(Shape shape, DType dtype, Location at) {
   return trace::splat(shape, 0, dtype, "zeros", at);
 }
+Value empty(Shape shape, DType dtype, Location at) {
+  return trace::splat(shape, 0, dtype, "empty", at);
+}
+Value empty_like(const Operand& x) {
+  const Location at = trace::location(x);
+  const Value v = trace::resolve(x);
+  return empty(v.shape(at), v.dtype(at), at);
+}
 Value ones(Shape shape, DType dtype, Location at) {
   return trace::splat(shape, 1, dtype, "ones", at);
 }

@@ -350,21 +350,9 @@ class Tracer {
       const std::string who =
           s.name.empty() ? "scratch[" + std::to_string(i) + "]" : "scratch '" + s.name + "'";
       scratch_names_.push_back(s.name);
-      if (s.type.space != Space::smem && s.type.space != Space::regs)
-        fail(s.type.at, who + " must be in SMEM or REGS");
-      if (s.type.type.dtype == DType()) fail(s.type.at, who + " has no dtype");
-      ShapeDtype type{{}, s.type.type.dtype};
-      std::int64_t left = INT32_MAX;  // elements: what a value can have
-      for (const Dim& d : s.type.type.shape) {
-        const std::int64_t n = d.value();
-        if (n < 1)
-          fail(s.type.at, who + " must have at least one element in each dimension, given " +
-                              to_string(s.type.type));
-        if ((left /= n) == 0)
-          fail(s.type.at, who + " is " + to_string(s.type.type) + "; at most " +
-                              std::to_string(INT32_MAX) + " elements are possible");
-        type.shape.push_back(n);
-      }
+      ShapeDtype type;
+      if (const std::string problem = scratch_problem(s.type, who, type); !problem.empty())
+        fail(s.type.at, problem);
       m.scratch_avals.push_back({type, true, s.type.space});
     }
   }
@@ -529,12 +517,9 @@ int axis_number(const Recorder& recorder, int axis, const char* what, Location a
   return positive;
 }
 
-struct Axis {
-  AxisKind kind = AxisKind::grid;
-  int number = 0;
-};
+}  // namespace
 
-Axis axis_named(const Recorder& recorder, const char* name, const char* what, Location at) {
+NamedAxis axis_named(const Recorder& recorder, const char* name, const char* what, Location at) {
   if (!name) throw CompileError(at, std::string(what) + ": the name is a null pointer");
   const graph::Graph& g = recorder.graph;
   std::string list;
@@ -554,8 +539,10 @@ Axis axis_named(const Recorder& recorder, const char* name, const char* what, Lo
               (list.empty() ? "none has a name: .grid = {{\"i\", n}}" : "there are: " + list));
 }
 
+namespace {
+
 // The size as a C++ number where the grid is static.
-std::optional<Value> static_size(const Recorder& recorder, const Axis& axis) {
+std::optional<Value> static_size(const Recorder& recorder, const NamedAxis& axis) {
   const graph::Graph& g = recorder.graph;
   const auto number = static_cast<std::size_t>(axis.number);
   if (axis.kind == AxisKind::cluster) return Value(g.cluster[number]);
@@ -607,14 +594,14 @@ Value num_programs(int axis, Location at) {
 
 Value axis_index(const char* name, Location at) {
   Recorder& recorder = Recorder::current("axis_index", at);
-  const trace::Axis axis = trace::axis_named(recorder, name, "axis_index", at);
+  const trace::NamedAxis axis = trace::axis_named(recorder, name, "axis_index", at);
   Attr attr{{static_cast<std::int64_t>(axis.kind), axis.number}, 0};
   return recorder.value(recorder.builder().add(Op::AxisIndex, {}, std::move(attr), {}, at));
 }
 
 Value axis_size(const char* name, Location at) {
   Recorder& recorder = Recorder::current("axis_size", at);
-  const trace::Axis axis = trace::axis_named(recorder, name, "axis_size", at);
+  const trace::NamedAxis axis = trace::axis_named(recorder, name, "axis_size", at);
   if (const auto size = trace::static_size(recorder, axis)) return *size;
   Attr attr{{static_cast<std::int64_t>(axis.kind), axis.number}, 0};
   return recorder.value(recorder.builder().add(Op::AxisSize, {}, std::move(attr), {}, at));

@@ -47,9 +47,13 @@ struct ScanOptions {
   int unroll = 1;           ///< 0: all iterations
 };
 
+class ScratchTypes;
+struct ScopedOptions;
+
 namespace detail {
 
 class Bound;
+class Operands;
 
 // ---- what a body hands on
 
@@ -206,6 +210,7 @@ class PALLADIUM_API Building {
   Building(const Value* init, int count, const Expression& at);  // while_loop
   Building(const Bound& first, const Value* others, int count);  // while_loop
   Building(const char* what, const Bound& which, int branches);  // cond, switch_
+  Building(const ScratchTypes& types, const ScopedOptions& options, const Expression& at);  // scope
   ~Building();
   Building(const Building&) = delete;
 
@@ -218,6 +223,8 @@ class PALLADIUM_API Building {
 
   Value index() const;
   Value carry(int i) const;
+  /// The Refs of a scope.
+  Operands& operands() const;
   /// Ends the region that is open, and opens the next one, if there is any. Of a while_loop's
   /// first, the value says whether there is another turn.
   void close(const Value* yielded, int count);

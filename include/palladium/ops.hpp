@@ -60,6 +60,9 @@ PALLADIUM_API Value max_contiguous(const Operand& x, std::initializer_list<std::
 // Values from nothing. An empty dtype of `full` is the value's.
 PALLADIUM_API Value full(Shape shape, const Operand& value, DType dtype = {});
 PALLADIUM_API Value zeros(Shape shape, DType dtype = f32, Location at = here());
+/// A value of which nothing is said but its shape and dtype. It is made of zeros.
+PALLADIUM_API Value empty(Shape shape, DType dtype, Location at = here());
+PALLADIUM_API Value empty_like(const Operand& x);
 PALLADIUM_API Value ones(Shape shape, DType dtype = f32, Location at = here());
 /// Each element is its index along `dimension`.
 PALLADIUM_API Value iota(DType dtype, Shape shape, int dimension = 0, Location at = here());

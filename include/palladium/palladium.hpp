@@ -18,6 +18,7 @@
 #include "palladium/report.hpp"
 #include "palladium/resources.hpp"
 #include "palladium/sass.hpp"
+#include "palladium/scoped.hpp"
 #include "palladium/spec.hpp"
 #include "palladium/types.hpp"
 #include "palladium/value.hpp"

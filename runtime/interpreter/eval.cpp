@@ -32,6 +32,19 @@ Frame::Frame(const Plan& plan, bool poison)
       views_(plan.graph().insts.size()),
       poison_(poison) {}
 
+Frame::~Frame() = default;
+
+void Frame::open_scoped(ValueId param, std::string name) {
+  auto it = scoped_.find(param);
+  if (it == scoped_.end())
+    it = scoped_
+             .try_emplace(param, type(param), std::move(name),
+                          poison_ ? poison_bits(dtype(param)) : 0)
+             .first;
+  it->second.poison();
+  it->second.bind(view(param));
+}
+
 void Frame::Free::operator()(std::byte* p) const { ::operator delete(p, frame_alignment); }
 
 void Frame::run(RegionId region) {
@@ -160,6 +173,14 @@ void eval_Switch(Frame& f, ValueId v, const Inst& inst) {
   const auto taken = static_cast<std::size_t>(std::clamp<std::int64_t>(index, 0, last));
   f.run(inst.regions[taken]);
   hand_on(f, v, taken);
+}
+
+void eval_Scoped(Frame& f, ValueId v, const Inst& inst) {
+  const std::vector<ValueId>& params = f.graph()[inst.regions[0]].params;
+  for (std::size_t i = 0; i < params.size(); ++i)
+    f.open_scoped(params[i], "scratch[" + std::to_string(i) + "] of run_scoped");
+  f.run(inst.regions[0]);
+  hand_on(f, v, 0);
 }
 
 void eval_Get(Frame& f, ValueId v, const Inst& inst) {

@@ -3,14 +3,17 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "codegen/graph/graph.hpp"
 #include "runtime/interpreter/plan.hpp"
 #include "runtime/interpreter/races.hpp"
 #include "runtime/interpreter/view.hpp"
+#include "runtime/interpreter/window.hpp"
 
 namespace palladium::interpreter {
 
@@ -29,6 +32,7 @@ struct Position {
 class Frame {
  public:
   Frame(const Plan& plan, bool poison);
+  ~Frame();
 
   /// Runs a region's instructions in order.
   void run(RegionId region);
@@ -61,6 +65,8 @@ class Frame {
   void poison(ValueId v, std::int64_t element);
 
   View& view(ValueId ref) { return views_[graph::index(ref)]; }
+  /// Makes a parameter of a scope the view of memory that holds nothing.
+  void open_scoped(ValueId param, std::string name);
 
   Position position;
   Races* races = nullptr;  // told of what the thread does, if there is one
@@ -73,6 +79,7 @@ class Frame {
   };
   std::unique_ptr<std::byte, Free> memory_;
   std::vector<View> views_;
+  std::map<ValueId, Window> scoped_;  // of parameters
   bool poison_;
 };
 

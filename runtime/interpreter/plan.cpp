@@ -127,7 +127,7 @@ class Plan::Placement {
   void plan_results(ValueId v, std::vector<Room>& alive) {
     const Inst& inst = graph_[v];
     Results results;
-    if (inst.op == Op::Switch) {
+    if (!graph::repeats(inst.op)) {
       for (const ValueId y : graph_[inst.regions[0]].yields) {
         results.places.push_back(take(plan_.bytes(y)));
         alive.push_back({last_use_[index(v)], results.places.back(), plan_.bytes(y)});

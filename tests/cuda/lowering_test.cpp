@@ -4,6 +4,7 @@
 #include <catch2/catch_test_macros.hpp>
 
 #include "codegen/nvrtc/toolchain.hpp"
+#include "palladium/gpu.hpp"
 #include "palladium/ops/registry.hpp"
 #include "tests/support/differential.hpp"
 #include "tests/support/kernels.hpp"
@@ -61,6 +62,31 @@ TEST_CASE("views of other bits compile, cut, joined in one piece and joined of p
 
 TEST_CASE("branches and loops of unknown length compile without spills") {
   for (const char* arch : architectures) CHECK(compile_problem(vm_graph(), arch) == "");
+}
+
+TEST_CASE("scopes in loops and branches compile without spills") {
+  const graph::Graph g = traced(
+      [](Ref x, Ref o) {
+        o[_] = loop(
+            0, 4,
+            [&](Index i, Value sum) {
+              const auto turned = [&](Ref tmp, Ref kept) {
+                tmp[_] = x[{ds(i * 32, 32), _}];
+                kept[_] = pl::sum(tmp[_], {.axis = 0});
+                return pl::transpose(tmp[_]) * kept[_];
+              };
+              return cond(
+                  pl::max(sum) < 9,
+                  [&] {
+                    return sum +
+                           run_scoped(turned, {gpu::SMEM({32, 32}, f32), gpu::REGS({32}, f32)});
+                  },
+                  [&] { return sum; });
+            },
+            zeros({32, 32}));
+      },
+      {.name = "scopes", .out_type = ShapeDtype{{32, 32}, f32}}, {array({128, 32})});
+  for (const char* arch : architectures) CHECK(compile_problem(g, arch) == "");
 }
 
 TEST_CASE("random kernels compile for the architecture that they are emitted for") {

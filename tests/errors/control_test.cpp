@@ -1,6 +1,7 @@
 // Mistakes in recorded control flow, on their words and their line.
 #include <functional>
 
+#include "palladium/gpu.hpp"
 #include "tests/errors/refused.hpp"
 
 using namespace palladium;
@@ -209,4 +210,55 @@ TEST_CASE("an exception in a branch leaves nothing behind") {
       one_output(), {array({8})});
   CHECK(graph::to_text(g).find("switch") == std::string::npos);
   CHECK(graph::to_text(g).find("while") == std::string::npos);
+}
+
+TEST_CASE("scopes take Refs of memory that there is, by a function that takes them") {
+  refused(
+      [](Ref x, Ref o) {
+        line = __LINE__ + 1;
+        run_scoped([&](Ref, Ref) { o[_] = x[_]; }, {gpu::SMEM({8}, f32)});
+      },
+      "run_scoped: the function takes 2 operands but 1 is given: scratch[0]");
+  refused(
+      [](Ref x, Ref o) {
+        line = __LINE__ + 1;
+        run_scoped([&](Ref) { o[_] = x[_]; }, {gpu::GMEM({8}, f32)});
+      },
+      "run_scoped: scratch[0] must be in SMEM or REGS");
+  refused(
+      [](Ref x, Ref o) {
+        line = __LINE__ + 1;
+        run_scoped([&](Ref) { o[_] = x[_]; }, {{"acc", gpu::SMEM({8, 0}, f32)}});
+      },
+      "run_scoped: scratch 'acc' must have at least one element in each dimension, given f32[8,0]");
+  refused(
+      [](Ref x, Ref o) {
+        Value kept;
+        run_scoped([&](Ref tmp) { kept = tmp[_] + 0; }, {gpu::SMEM({8}, f32)});
+        line = __LINE__ + 1;
+        o[_] = kept + x[_];
+      },
+      "inside a body that has ended");
+}
+
+TEST_CASE("memory is not shared along axes of programs [E21]") {
+  const PallasCallOptions options{.name = "k",
+                                  .out_type = {{8}, f32},
+                                  .grid = {{"i", 1}},
+                                  .cluster = {1},
+                                  .cluster_names = {"c"},
+                                  .in_specs = {BlockSpec()},
+                                  .out_specs = {BlockSpec()}};
+  const auto along = [&](const char* axis, const std::string& sentence) {
+    refused(
+        [=](Ref x, Ref o) {
+          const ScopedOptions shared{.collective_axes = {axis}};
+          line = __LINE__ + 1;
+          run_scoped([&](Ref) { o[_] = x[_]; }, {gpu::SMEM({8}, f32)}, shared);
+        },
+        options, {array({8})}, sentence);
+  };
+  along("c", "run_scoped: collective allocations along cluster axes are not supported, given 'c'");
+  along("i", "run_scoped: programs that differ along the grid axis 'i' have no memory in common");
+  along("j", "run_scoped: no axis is named 'j'; there are: 'i', 'c'");
 }

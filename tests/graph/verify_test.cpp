@@ -62,6 +62,25 @@ Graph chosen() {
 
 }  // namespace
 
+TEST_CASE("what breaks the contract of a scope is found") {
+  const auto scoped = [](const Type& type) {
+    Kernel k({{{}, f32}}, {{{}, f32}});
+    const RegionId r = k.region([&](Builder& b) {
+      const ValueId tmp = b.param(type);
+      b.yield({b.load(tmp)});
+    });
+    const ValueId v = k.b.add(Op::Scoped, {}, std::vector<RegionId>{r});
+    k.b.store(k.refs[1], k.op(Op::Get, {v}, {{0}, 0}));
+    return k.g;
+  };
+  CHECK(defect(scoped(Type::ref(f32, {}, Space::smem))) == "");
+  CHECK(defect(scoped(Type::ref(f32, {}, Space::gmem))) ==
+        "a parameter of a run_scoped is no Ref of shared memory or registers");
+  Graph g = scoped(Type::ref(f32, {}, Space::regs));
+  find(g, Op::Scoped).regions.push_back(find(g, Op::Scoped).regions[0]);
+  CHECK(defect(g) == "a wrong number of regions");
+}
+
 TEST_CASE("what breaks the contract of a while or a switch is found") {
   const std::vector<std::pair<std::function<void(Graph&)>, const char*>> cases = {
       {[](Graph& g) { find(g, Op::While).regions.pop_back(); }, "a wrong number of regions"},

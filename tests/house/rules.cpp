@@ -23,7 +23,7 @@ const std::vector<Row>& table() {
       {"codegen/graph", {"codegen/layout", "codegen/base"}, {"grid_mapping"}},
       {"codegen/trace",
        {"codegen/graph"},
-       {"value", "ref", "ops", "control", "function", "block_spec", "body", "spec", "gpu",
+       {"value", "ref", "ops", "control", "function", "block_spec", "body", "scoped", "spec", "gpu",
         "semaphore", "debug"}},
       {"codegen/passes", {"codegen/thread"}},
       {"codegen/device", {"codegen/base"}},

@@ -199,3 +199,29 @@ TEST_CASE(
     })"));
   CHECK_THAT(text, Shows({"s5 = %8", "when %", "s7 = %8", "loop %", "}", "s9 = %8", "loop %"}));
 }
+
+TEST_CASE("what no turn of a while changes, its condition's part too, stands before it") {
+  const std::string text = lowered(whole({"f32[128]", "f32[128]"}, {"f32[128]"}, R"(
+  %3: f32[128] = constant 0
+  %4 = while %3
+    { %5: f32[128]
+      %6: f32[128] = load %0
+      %7: f32[] = reduce_max %6 [0]
+      %8: f32[] = reduce_min %5 [0]
+      %9: bool[] = lt %8, %7
+      yield %9
+    }
+    { %10: f32[128]
+      %11: f32[128] = load %1
+      %12: f32[] = reduce_sum %11 [0]
+      %13: f32[128] = broadcast %12 []
+      %14: f32[128] = add %10, %13
+      yield %14
+    }
+  %15: f32[128] = get %4 [0]
+  store %2, %15)"));
+  const std::size_t loop = text.find("while %");
+  CHECK(text.find("reduce_max") < loop);
+  CHECK(text.find("reduce_sum") < loop);
+  CHECK(text.find("reduce_min") > loop);
+}

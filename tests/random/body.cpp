@@ -134,8 +134,9 @@ class Statements {
     if (kind < 88) return swapped();
     if (kind < 91 || depth == 0) return keep(leaf());
     if (kind < 93) return when_(depth);
-    if (kind < 96) return loop_(depth);
-    kind < 98 ? while_(depth) : choose(depth);
+    if (kind < 95) return loop_(depth);
+    if (kind < 97) return while_(depth);
+    kind < 98 ? scope(depth) : choose(depth);
   }
 
   void keep(const Value& v) { values_.push_back(v); }
@@ -371,6 +372,27 @@ class Statements {
     values_.resize(outside);
     keep(n);
     keep(a);
+  }
+
+  // Memory of its own, which is written first.
+  void scope(int depth) {
+    const std::size_t outside = values_.size();
+    const Value start = some();
+    const Shape shape = start.shape();
+    Space space = random_.pick({Space::smem, Space::regs});
+    const auto body = [&](Ref tmp) {
+      tmp[_] = start.astype(tmp.dtype());
+      readable_.push_back(&tmp);
+      writable_.push_back(&tmp);
+      inside(depth);
+      const Value result = coerced(some(), tmp.dtype(), tmp.shape());
+      std::erase(readable_, &tmp);
+      std::erase(writable_, &tmp);
+      return result;
+    };
+    const Value given = run_scoped(body, {Scoped{space, {shape, dtype()}, here()}});
+    values_.resize(outside);
+    keep(given);
   }
 
   struct Two {

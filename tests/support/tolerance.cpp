@@ -46,6 +46,7 @@ class Reach {
     if (inst.op == Op::Loop) return visit_loop(v, controlled);
     if (inst.op == Op::While) return visit_while(v, controlled);
     if (inst.op == Op::Switch) return visit_switch(v, controlled);
+    if (inst.op == Op::Scoped) return visit(inst.regions[0], controlled);
     if (inst.op == Op::Get) {
       const Inst& of = g_[inst.args[0]];
       marked = regions_[index(of.regions[0])];
