@@ -10,15 +10,31 @@ namespace palladium::runtime {
 
 CallGrid::CallGrid(const graph::Graph& g) {
   for (const Dim& axis : g.mapping.grid) is_empty_ |= axis.same(0);
-  if (!g.mapping.static_grid())
-    for (const Dim& axis : g.mapping.grid) axes_.emplace_back(axis);
+  if (g.mapping.static_grid()) return;
+  most_ = graph::most_blocks / graph::cluster_blocks(g);
+  for (std::size_t axis = 0; axis < g.mapping.grid.size(); ++axis)
+    axes_.push_back(
+        {Extent(g.mapping.grid[axis]), g.semantics[axis] == graph::Semantics::parallel});
 }
 
+// Almost every grid is one that can be, and has programs.
 bool CallGrid::check(const graph::Graph& g, const Signature::Symbols& symbols, Location at) const {
   if (axes_.empty()) return !is_empty_;
+  std::int64_t programs = 1;
+  for (const Axis& axis : axes_) {
+    const Checked size = axis.size.find(symbols);
+    if (!size.within(1, graph::most_programs)) return check_sizes(g, symbols, at);
+    if (axis.is_parallel) programs *= size.value();  // of two numbers below 2^31
+    if (programs > most_) return check_sizes(g, symbols, at);
+  }
+  return true;
+}
+
+[[gnu::cold]] bool CallGrid::check_sizes(const graph::Graph& g, const Signature::Symbols& symbols,
+                                         Location at) const {
   std::int64_t sizes[detail::max_grid_rank] = {};
   for (std::size_t axis = 0; axis < axes_.size(); ++axis) try {
-      sizes[axis] = axes_[axis].evaluate(symbols);
+      sizes[axis] = axes_[axis].size.evaluate(symbols);
     } catch (const CompileError& error) {
       throw CompileError(at, "kernel '" + g.name + "': grid axis " + std::to_string(axis) + ", " +
                                  to_string(g.mapping.grid[axis]) + ": " + error.what());

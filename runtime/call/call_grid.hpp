@@ -19,8 +19,15 @@ class CallGrid {
   bool check(const graph::Graph& g, const Signature::Symbols& symbols, Location at) const;
 
  private:
-  bool is_empty_ = false;     // for every call
-  std::vector<Extent> axes_;  // none if the trace has checked the grid
+  bool check_sizes(const graph::Graph& g, const Signature::Symbols& symbols, Location at) const;
+
+  struct Axis {
+    Extent size;
+    bool is_parallel;
+  };
+  bool is_empty_ = false;   // for every call
+  std::int64_t most_ = 0;   // programs of the parallel axes
+  std::vector<Axis> axes_;  // none if the trace has checked the grid
 };
 
 }  // namespace palladium::runtime

@@ -1,6 +1,7 @@
 #include "runtime/call/signature.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <string>
 #include <utility>
 
@@ -98,8 +99,9 @@ Signature::Signature(const graph::Graph& g, std::vector<Requirement> requirement
           binds_.push_back({of_output, static_cast<int>(i), static_cast<int>(d), symbol});
         } else {
           const Extent& e = operands[i].extents[d];
-          checks_.push_back({of_output, static_cast<int>(i), static_cast<int>(d),
-                             e.is_constant() ? e.constant() : not_constant});
+          (e.is_constant() ? constants_ : symbolic_)
+              .push_back({of_output, static_cast<int>(i), static_cast<int>(d),
+                          e.is_constant() ? e.constant() : symbol});
         }
       }
     for (int s = 0; s < num_symbols_; ++s)
@@ -139,7 +141,13 @@ void Signature::note_reach(const BlockMapping& mapping, Far far) {
     return rule.placed.dense && other.placed.dense && other.extents == rule.extents &&
            other.blocks == rule.blocks;
   });
-  if (!is_known) far_.push_back(far);
+  if (is_known) return;
+  // Each element adds at most what a block spans to how far the array reaches along a dimension.
+  Checked spans = 0;
+  for (const std::int64_t block : rule.blocks)
+    spans += static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(block)));
+  if (rule.placed.dense) far.few = INT32_MAX / spans.value_or(INT64_MAX);
+  far_.push_back(far);
 }
 
 inline bool Signature::fits(const Operand& rule, const Arg& arg) {
@@ -193,6 +201,7 @@ bool Signature::has_short_offsets(std::span<const Arg> arguments, std::span<cons
     const auto i = static_cast<std::size_t>(f.operand);
     const Operand& rule = (f.of_output ? outputs_ : arguments_)[i];
     const Array* const array = given.empty() ? nullptr : given[i].array();
+    if (array && array->size() > 0 && array->size() <= f.few) continue;
     // An output that is to be made with gaps is an input.
     if ((array || rule.placed.dense) && !is_short(rule, array, symbols)) return false;
   }
@@ -218,16 +227,19 @@ bool Signature::match(std::span<const Arg> arguments, std::span<const Arg> outpu
   for (const Bind& b : binds_)
     if (has_outputs || !b.of_output)
       symbols[b.symbol] = extent(b.of_output, b.operand, b.dimension);
-  for (const Check& c : checks_) {
+  for (const Check& c : constants_)
+    if (has_outputs || !c.of_output)
+      if (extent(c.of_output, c.operand, c.dimension) != c.expected) return false;
+  for (const Check& c : symbolic_) {
     if (c.of_output && !has_outputs) continue;
-    Checked expected = c.constant;
-    if (c.constant == not_constant) {
-      const auto& rules = c.of_output ? outputs_ : arguments_;
-      expected = rules[static_cast<std::size_t>(c.operand)]
-                     .extents[static_cast<std::size_t>(c.dimension)]
-                     .find(symbols);
-    }
     const std::int64_t given = extent(c.of_output, c.operand, c.dimension);
+    if (c.expected != not_symbol) {
+      if (given != symbols[c.expected]) return false;
+      continue;
+    }
+    const Operand& rule =
+        (c.of_output ? outputs_ : arguments_)[static_cast<std::size_t>(c.operand)];
+    const Checked expected = rule.extents[static_cast<std::size_t>(c.dimension)].find(symbols);
     if (!expected.within(given, given)) return false;
   }
   return !has_classes_ || is_of_class(arguments, outputs, symbols);

@@ -75,11 +75,11 @@ class Signature {
     bool of_output;
     int operand, dimension, symbol;
   };
-  static constexpr std::int64_t not_constant = -1;
+  static constexpr std::int64_t not_symbol = -1;
   struct Check {
     bool of_output;
     int operand, dimension;
-    std::int64_t constant;  // the extent, or not_constant
+    std::int64_t expected;  // the extent; of symbolic_: the symbol that it is, or not_symbol
   };
   /// The class of a symbol; what it is a multiple of, or not, is a power of two.
   struct Class {
@@ -96,6 +96,7 @@ class Signature {
   struct Far {
     bool of_output;
     int operand;
+    std::int64_t few = 0;  // elements of a dense array with which it does not reach far
   };
   void note_reach(const BlockMapping& mapping, Far far);
   bool is_of_class(std::span<const Arg> arguments, std::span<const Arg> outputs,
@@ -108,7 +109,7 @@ class Signature {
 
   std::vector<Operand> arguments_, outputs_;
   std::vector<Bind> binds_;
-  std::vector<Check> checks_;
+  std::vector<Check> constants_, symbolic_;
   std::vector<Class> classes_;
   std::vector<graph::SymbolPair> apart_;  // which, if equal, are one symbol of another signature
   std::vector<Requirement> requirements_;

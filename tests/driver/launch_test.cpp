@@ -116,6 +116,47 @@ TEST_CASE_METHOD(Fixture, "vectors on both sides of 2^31 elements have kernels o
   CHECK(fake.count("cuLibraryLoadData") == 2);
 }
 
+TEST_CASE_METHOD(Fixture, "matrices on both sides of 2^31 elements have kernels of their own") {
+  const Kernel copy =
+      pallas_call([](Ref x, Ref o) { o[_] = x[_]; },
+                  [](ShapeDtype x) {
+                    const auto [m, n] = x.shape.unpack<2>();
+                    const BlockSpec tile{{8, 64}, [](Index i, Index j) { return Indices{i, j}; }};
+                    return PallasCallOptions{.name = "far_copy",
+                                             .out_type = x,
+                                             .grid = {cdiv(m, 8), cdiv(n, 64)},
+                                             .in_specs = {tile},
+                                             .out_specs = {tile}};
+                  })
+          .on(Target::cuda);
+  const Device gpu = Device::cuda(0);
+  const auto call = [&](std::int64_t m, std::int64_t n) {
+    const auto array = [&](std::uintptr_t at) {
+      return Array::view(reinterpret_cast<void*>(at << 44), {m, n}, f32, {.device = &gpu});
+    };
+    const Array x = array(1), o = array(2);
+    copy.into({o}, {x});
+  };
+  for (int i = 0; i < 2; ++i) {
+    // Both, that few of them follow from their number alone, and that more do not reach far.
+    for (const auto& [m, n] : {std::pair<std::int64_t, std::int64_t>{1, 1},
+                               {100, 1001},
+                               {(1 << 15) - 9, (1 << 16) + 1},
+                               {1, (1 << 28) - 9}})
+      call(m, n);
+    CHECK(fake.count("cuLibraryLoadData") == (i == 0 ? 1u : 2u));
+    for (const auto& [m, n] : {std::pair<std::int64_t, std::int64_t>{(1 << 15) - 7, (1 << 16) + 1},
+                               {1, (1 << 28) - 7},
+                               {1 << 19, (1 << 20) + 1}})
+      call(m, n);
+    CHECK(fake.count("cuLibraryLoadData") == 2);
+  }
+  const std::size_t launched = fake.launches.size();
+  call(0, 9);
+  call(9, 0);
+  CHECK(fake.launches.size() == launched);
+}
+
 TEST_CASE_METHOD(Fixture, "into with arrays as at the last call allocates nothing") {
   const Kernel add = vector_add();
   const Array x = on_gpu(5000), y = on_gpu(5000), z = on_gpu(5000);

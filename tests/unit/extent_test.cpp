@@ -48,6 +48,26 @@ TEST_CASE("an extent of an expression has the value that the table of expression
   }
 }
 
+TEST_CASE("the blocks of an extent are as many as the table of expressions says") {
+  for (const std::int64_t size : {1, 2, 3, 64, 100, 1024, 1 << 30}) {
+    const Dim blocks = cdiv(dim_symbol(1), size);
+    for (const std::int64_t n :
+         {std::int64_t{0}, std::int64_t{1}, size - 1, size, size + 1, std::int64_t{1} << 31,
+          std::int64_t{INT64_MAX}, std::int64_t{-1}, -size, std::int64_t{INT64_MIN}}) {
+      const std::array<std::int64_t, 2> values{7, n};
+      INFO(n << " in blocks of " << size);
+      const Extent e(blocks);
+      if (size > 1) CHECK(e.symbol() == -1);
+      CHECK_FALSE(e.is_constant());
+      CHECK(e.evaluate(values.data()) == apply(detail::DimOp::cdiv, n, size).value());
+      CHECK(e.find(values.data()).within(e.evaluate(values.data()), e.evaluate(values.data())));
+      if (n < 0 || n > 1 << 20) continue;
+      CHECK(Extent(blocks * dim_symbol(0) + blocks).evaluate(values.data()) ==
+            8 * apply(detail::DimOp::cdiv, n, size).value());
+    }
+  }
+}
+
 TEST_CASE("an extent that divides by a symbol of value zero is refused") {
   const std::array<std::int64_t, 1> zero{0};
   CHECK_THROWS_AS(Extent(cdiv(Dim(8), dim_symbol(0))).evaluate(zero.data()), CompileError);
