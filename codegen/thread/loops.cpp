@@ -4,7 +4,6 @@
 #include <map>
 #include <optional>
 
-#include "codegen/base/overloaded.hpp"
 #include "codegen/thread/program.hpp"
 
 namespace palladium::thread {
@@ -75,31 +74,6 @@ class Replaced {
   F to_;
   std::map<ExprId, ExprId> done_;
 };
-
-/// Calls f(ExprId&) for every expression that the statement itself holds.
-template <class F>
-void change_exprs(Statement& s, F&& f) {
-  const auto access = [&](Access& a) {
-    for (ExprId* e : {&a.registers, &a.place.base, &a.place.offset, &a.valid, &a.test}) f(*e);
-  };
-  std::visit(Overloaded{[&](Let& x) { f(x.value); },
-                        [&](Declare& x) {
-                          for (ExprId& e : x.values) f(e);
-                        },
-                        [&](Assign& x) { f(x.to), f(x.value); }, [&](If& x) { f(x.condition); },
-                        [&](For& x) { f(x.low), f(x.high), f(x.next); },
-                        [&](Load& x) { access(x.access); }, [&](Store& x) { access(x.access); },
-                        [&](Flush& x) { access(x.access), f(x.from.base), f(x.from.offset); },
-                        [&](Call& x) {
-                          for (ExprId& e : x.args) f(e);
-                          f(x.to);
-                        },
-                        [&](Check& x) { f(x.condition), f(x.value), f(x.test); },
-                        [&](CheckRange& x) { f(x.low), f(x.high), f(x.test); }, [](Block&) {},
-                        [&](Else& x) { f(x.condition); }, [](While&) {},
-                        [&](BreakUnless& x) { f(x.condition); }, [](Sync&) {}, [](Comment&) {}},
-             s.what);
-}
 
 template <class F>
 void change_all(Statements& list, F&& f) {

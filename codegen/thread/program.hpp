@@ -180,10 +180,15 @@ struct Program {
   Statements body;
 };
 
-/// Calls f(expression) for every expression that the statement itself holds, not those inside of
-/// it.
+/// Calls f(expression), an ExprId&, for every expression that the statement itself holds, not those
+/// inside of it.
 template <class F>
-void for_each_expr(const Statement& s, F&& f);
+void change_exprs(Statement& s, F&& f);
+/// The same for who changes none: f(ExprId).
+template <class F>
+void for_each_expr(const Statement& s, F&& f) {
+  change_exprs(const_cast<Statement&>(s), [&](ExprId& e) { f(ExprId{e}); });
+}
 
 // ---- the passes, in the order in which codegen/cuda/lower.cpp runs them
 
@@ -212,46 +217,39 @@ void verify(const Program& p);
 namespace detail {
 
 template <class F>
-void exprs_of(const Access& a, F&& f) {
-  for (const ExprId e : {a.registers, a.place.base, a.place.offset, a.valid, a.test})
-    if (e != no_expr) f(e);
-}
-
+struct ExprVisit {
+  F& f;
+  template <class... E>
+  void each(E&... e) const {
+    ((e != no_expr ? f(e) : void()), ...);
+  }
+  void all(std::vector<ExprId>& list) const {
+    for (ExprId& e : list) f(e);
+  }
+  void access(Access& a) const { each(a.registers, a.place.base, a.place.offset, a.valid, a.test); }
+  void operator()(Let& x) const { each(x.value); }
+  void operator()(Declare& x) const { all(x.values); }
+  void operator()(Assign& x) const { each(x.to, x.value); }
+  void operator()(Block&) const {}
+  void operator()(If& x) const { each(x.condition); }
+  void operator()(Else& x) const { each(x.condition); }
+  void operator()(For& x) const { each(x.low, x.high, x.next); }
+  void operator()(While&) const {}
+  void operator()(BreakUnless& x) const { each(x.condition); }
+  void operator()(Load& x) const { access(x.access); }
+  void operator()(Store& x) const { access(x.access); }
+  void operator()(Flush& x) const { access(x.access), each(x.from.base, x.from.offset); }
+  void operator()(Call& x) const { all(x.args), each(x.to); }
+  void operator()(Check& x) const { each(x.condition, x.value, x.test); }
+  void operator()(CheckRange& x) const { each(x.low, x.high, x.test); }
+  void operator()(Sync&) const {}
+  void operator()(Comment&) const {}
+};
 }  // namespace detail
 
 template <class F>
-void for_each_expr(const Statement& s, F&& f) {
-  const auto each = [&](auto... e) { ((e != no_expr ? f(e) : void()), ...); };
-  struct Visit {
-    F& f;
-    decltype(each)& given;
-    void operator()(const Let& x) const { given(x.value); }
-    void operator()(const Declare& x) const {
-      for (const ExprId e : x.values) f(e);
-    }
-    void operator()(const Assign& x) const { given(x.to, x.value); }
-    void operator()(const Block&) const {}
-    void operator()(const Else& x) const { given(x.condition); }
-    void operator()(const While&) const {}
-    void operator()(const BreakUnless& x) const { given(x.condition); }
-    void operator()(const If& x) const { given(x.condition); }
-    void operator()(const For& x) const { given(x.low, x.high, x.next); }
-    void operator()(const Load& x) const { detail::exprs_of(x.access, f); }
-    void operator()(const Store& x) const { detail::exprs_of(x.access, f); }
-    void operator()(const Flush& x) const {
-      detail::exprs_of(x.access, f);
-      given(x.from.base, x.from.offset);
-    }
-    void operator()(const Call& x) const {
-      for (const ExprId e : x.args) f(e);
-      given(x.to);
-    }
-    void operator()(const Check& x) const { given(x.condition, x.value, x.test); }
-    void operator()(const CheckRange& x) const { given(x.low, x.high, x.test); }
-    void operator()(const Sync&) const {}
-    void operator()(const Comment&) const {}
-  };
-  std::visit(Visit{f, each}, s.what);
+void change_exprs(Statement& s, F&& f) {
+  std::visit(detail::ExprVisit<F>{f}, s.what);
 }
 
 }  // namespace palladium::thread
