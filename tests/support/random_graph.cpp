@@ -68,8 +68,9 @@ class Generator : RandomValues {
     if (kind < 91) return keep(leaf(b));
     if (depth == 0) return keep(binary(b, pool));
     if (kind < 93) return when(b, pool, depth);
-    if (kind < 96) return loop(b, pool, depth);
-    kind < 98 ? while_loop(b, pool, depth) : choose(b, pool, depth);
+    if (kind < 95) return loop(b, pool, depth);
+    if (kind < 97) return while_loop(b, pool, depth);
+    kind < 98 && o_.memory ? scope(b, pool, depth) : choose(b, pool, depth);
   }
 
   void statements(Builder& b, Pool& pool, int count, int depth) {
@@ -166,6 +167,27 @@ class Generator : RandomValues {
     }
     const ValueId v = b.add(Op::Switch, {which}, regions, {}, here_());
     read_results(b, pool, v, types.size());
+  }
+
+  // Memory of its own, which is written first.
+  void scope(Builder& b, Pool& pool, int depth) {
+    const RegionId r = g_.add_region();
+    Builder inner(g_, r);
+    Pool scope = pool;
+    const DType d = dtype();
+    const Extents shape = some_shape();
+    const ValueId own = inner.param(Type::ref(d, shape, random_.pick({Space::smem, Space::regs})));
+    inner.store(own, coerce(inner, some_value(inner, scope), d, shape), no_value, here_());
+    readable_.push_back(own);
+    writable_.push_back(own);
+    statements(inner, scope, random_.between(1, 5), depth - 1);
+    std::vector<Type> types{Type::value(d, shape)};
+    for (int i = random_.below(3); i > 0; --i) types.push_back(type(some_value(inner, scope)));
+    inner.yield(some_values(inner, scope, types));
+    readable_.pop_back();
+    writable_.pop_back();
+    read_results(b, pool, b.add(Op::Scoped, {}, std::vector<RegionId>{r}, {}, here_()),
+                 types.size());
   }
 
   void read_results(Builder& b, Pool& pool, ValueId v, std::size_t count) {
