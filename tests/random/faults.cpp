@@ -80,7 +80,10 @@ const Fault faults[] = {
        element(s.output().reshape({-1}), far)[_] = s.output().dtype()(1);
      }},
     {"a start that is no multiple of what is said", refused,
-     [](const Scene& s) { keep(pl::multiple_of(s.value(i32, {}) * 0 + 6, 4)); }},
+     [](const Scene& s) {
+       const Value start = pl::multiple_of(s.value(i32, {}) * 0 + 6, 4);
+       element(s.output().reshape({-1}), pl::minimum(start, 0))[_] = s.output().dtype()(1);
+     }},
     {"a hint for each of more dimensions than there are", refused,
      [](const Scene& s) {
        keep(pl::multiple_of(s.value(i32), {2, 2}));
