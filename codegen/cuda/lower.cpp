@@ -24,6 +24,7 @@ struct Step {
 constexpr Step steps[] = {
     {"place_windows", passes::place_windows},  // first: says which loads read memory
     {"leave_loops", passes::leave_loops},      // what nobody writes is the same in every turn
+    {"stage_windows", passes::stage_windows},  // before values: what is staged is cheap to read
     {"place_values", passes::place_values},    // whole or inlined: needs to know what is in memory
     {"build_statements", passes::build_statements},    // one loop nest per sink
     {"assign_layouts", passes::assign_layouts},        // all nests are known: costs can be weighed
@@ -33,6 +34,7 @@ constexpr Step steps[] = {
 // Of a program that is as wide as it will be.
 constexpr Step last_steps[] = {
     {"check_registers", passes::check_registers},  // before memory: of two, the plainer error
+    {"pad_staged_rows", passes::pad_staged_rows},  // of layouts: which banks do lanes read?
     {"place_shared_memory", passes::place_shared_memory},  // last: layouts add staging and scratch
 };
 
@@ -110,24 +112,26 @@ std::vector<int> uses_of(const graph::Graph& g) {
   return uses;
 }
 
-passes::Lowered laid_out(const graph::Graph& g, int compute_capability, int num_warps) {
+passes::Lowered laid_out(const graph::Graph& g, int compute_capability, int num_warps,
+                         bool may_stage) {
   passes::Lowered l{.graph = g,
                     .machine = {compute_capability,
                                 thread::multiprocessor(compute_capability).block_shared_bytes},
                     .uses = uses_of(g)};
   l.num_warps = num_warps;
+  l.may_stage = may_stage;
   for (const Step& s : steps) s.run(l);
   return l;
 }
 
 // The narrowest program whose values fit its registers, as far as more threads help.
-passes::Lowered chosen(const graph::Graph& g, int compute_capability) {
-  passes::Lowered l = laid_out(g, compute_capability, 4);
+passes::Lowered chosen(const graph::Graph& g, int compute_capability, bool may_stage) {
+  passes::Lowered l = laid_out(g, compute_capability, 4, may_stage);
   if (g.bodies.size() > 1 || g.bodies[0].warpgroups > 1) return l;
   while (2 * l.num_warps <= layout::most_warps) {
     std::string reason = passes::reason_to_widen(l);
     if (reason.empty()) break;
-    passes::Lowered wider = laid_out(g, compute_capability, 2 * l.num_warps);
+    passes::Lowered wider = laid_out(g, compute_capability, 2 * l.num_warps, may_stage);
     if (!passes::gains(l, wider)) break;
     l = std::move(wider);
     l.chosen = std::move(reason);
@@ -141,8 +145,12 @@ passes::Lowered lower(const graph::Graph& g, int compute_capability, std::int64_
   check_limits(g, compute_capability);
   Size(g, most_operations).require_possible();
   const int given = g.bodies[0].num_warps;
-  passes::Lowered l =
-      given == 0 ? chosen(g, compute_capability) : laid_out(g, compute_capability, given);
+  const auto laid = [&](bool may_stage) {
+    return given == 0 ? chosen(g, compute_capability, may_stage)
+                      : laid_out(g, compute_capability, given, may_stage);
+  };
+  passes::Lowered l = laid(true);
+  if (passes::stages_too_much(l)) l = laid(false);
   for (const Step& s : last_steps) s.run(l);
   return l;
 }

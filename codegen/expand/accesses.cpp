@@ -152,6 +152,7 @@ Nest::Vector Nest::load_of(const Address& a, const DimMap& map, VariableId array
 Row load_function(const Address& a) {
   return a.resident    ? Row::load_resident
          : a.shared    ? Row::load_shared_padded
+         : a.zeros     ? Row::load_global_nc_zero
          : a.read_only ? Row::load_global_nc
                        : Row::load_global;
 }
@@ -173,6 +174,7 @@ VariableId Nest::unfilled(const char* of, DType type, std::int64_t count) {
 // Reads the element at `a`; with it the others of its vector where they stand together.
 ExprId Nest::access(const Address& a, const DimMap& map, ExprId mask) {
   if (!a.parts.empty()) return joined_access(a, map, mask);
+  if (shares_row(a, map, mask)) return row_access(a, map);
   const Depends of_mask = e_.depends(mask);
   const Depends all = depends(a, bounds_of(a, map)) | of_mask;
   if ((of_mask & (on_element | in_element)) == 0 && is_vector(a, map)) {

@@ -96,6 +96,13 @@ bool Nest::next_operand(Pending& p, Pending& operand, ExprId& value) {
       }
     }
   }
+  if (p.operands.empty() && holds_if_whole(p.v, p.c)) {
+    has_parts_ |= !whole_;
+    if (whole_) {
+      value = e_.literal(bool_, 1);
+      return false;
+    }
+  }
   const auto want = [&](ValueId v, Coordinates c, DimMap map) {
     operand = {v, std::move(c), std::move(map), false};
     return true;
@@ -127,6 +134,7 @@ bool Nest::next_operand(Pending& p, Pending& operand, ExprId& value) {
 
 // An elementwise operation, by the function that does no more than its operands ask.
 ExprId Nest::operation(const Inst& i, std::vector<ExprId> operands) {
+  if (const ExprId known = folded(i, operands); known != no_expr) return known;
   if (i.op == Op::Exp && !g_.approx_math && passes::is_nonpositive(g_, i.args[0]))
     return e_.call(Row::exp_nonpositive, i.type.dtype, std::move(operands));
   if (i.op == Op::Div && i.type.dtype == f32 && !g_.approx_math &&

@@ -83,11 +83,14 @@ class Expander {
     int d = 0;
     bool begins_inside = false;  // every block begins in its array
     DType type = i64;            // of the start
+    passes::Loaded loaded = {};
   };
   Along along(int window, int d) const;
   bool is_short(const BlockMapping& m) const;
   ExprId window_start(const BlockDim& b, ExprId at, const Along& along);
   void size_of_window(int window, ExprId start, const Along& along);
+  ExprId exists_along(const passes::BlockNames& names, ExprId start, ExprId extent,
+                      std::int64_t size, const Along& along);
   ExprId window_offset(int window, const std::vector<ExprId>& starts);
   void place_window(int window, ExprId offset);
 

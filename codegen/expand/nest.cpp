@@ -45,11 +45,13 @@ void Nest::name_coordinates() {
   };
   const int bits = static_cast<int>(layout_.reg.size());
   thread_ = x_.thread_;
-  group_ = counter("g", std::int64_t{1} << (bits - vector_bits_), thread::on_group);
-  element_ = counter("e", vector_, thread::on_element);
-  for (int d = 0; d < layout_.rank(); ++d)
-    repetitions_.push_back(
-        counter("r" + dim_name(d), layout_.repetitions(d), thread::on_repetition(d)));
+  if (element_ == no_expr) {
+    group_ = counter("g", std::int64_t{1} << (bits - vector_bits_), thread::on_group);
+    element_ = counter("e", vector_, thread::on_element);
+    for (int d = 0; d < layout_.rank(); ++d)
+      repetitions_.push_back(
+          counter("r" + dim_name(d), layout_.repetitions(d), thread::on_repetition(d)));
+  }
   const passes::Counters counters{group_, element_, repetitions_, vector_bits_};
   for (int d = 0; d < layout_.rank(); ++d) {
     ExprId part = passes::thread_part(e_, layout_, d, thread_);
@@ -144,6 +146,7 @@ Bounds Nest::padding(const DimMap& map) const {
 // ---- the pass
 
 void Nest::expand_pass() {
+  if (!surveying_ && reads_staged()) survey();
   layout_ = pass_->layout;
   vector_bits_ = passes::vector_bits(l_, *pass_, layout_);
   vector_ = 1 << vector_bits_;
@@ -214,6 +217,10 @@ void Nest::expand_sink(const passes::Fill& s) {
   if (shared) mask_replicas();
   open_repetitions(true, true);
   open_groups();
+  if (l_.windows[s.window].residency == Residency::staged) {
+    stage(s);
+    return b_.close_nest_loops();
+  }
   open_elements();
   if (!shared && copies_window(s.window, s.storage)) return b_.close_nest_loops();
   const ExprId value = access(window_address(s.window, coordinates_), all, no_expr);
@@ -301,6 +308,7 @@ bool Nest::copy(const Address& a, int storage) {
   if (s.place != Place::registers || vector_ == 1) return false;
   const Affine at = register_index(s.layout, all);
   if (at.coefficient(element_) != 1 || a.dtype != s.dtype || !is_vector(a, all)) return false;
+  if (a.staged && vector_width(a, a.bounds).width < vector_) return false;
   if (pass_->value != graph::no_value) check_indices(pass_->value, coordinates_, all, no_expr);
   b_.close();  // of the elements, which one access loads
   Vector v = load_of(a, all, x_.storage(storage), at.without(element_));

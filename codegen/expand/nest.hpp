@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "codegen/expand/expander.hpp"
+#include "codegen/passes/sums.hpp"
 #include "codegen/thread/vectorize.hpp"
 
 namespace palladium::expand {
@@ -21,7 +23,9 @@ using thread::Bounds;
 class Nest : private passes::Addresses {
  public:
   Nest(Expander& x, const passes::Copies& copies)
-      : Addresses(x.l_, x.e_), x_(x), b_(x.b_), copies_(copies) {}
+      : Addresses(x.l_, x.e_), x_(x), b_(x.b_), copies_(copies), sums_(x.g_, x.e_, [&x](int axis) {
+          return x.program_id(axis);
+        }) {}
   Nest(Expander& x, const passes::Pass& pass) : Nest(x, pass.copies) { pass_ = &pass; }
 
   void expand();
@@ -70,6 +74,7 @@ class Nest : private passes::Addresses {
   template <class Kind>
   class Expansion;
   void declare_sink();
+  void stage(const passes::Fill& s);
   bool copies_window(int window, int storage);
   bool copies_load(int storage);
   bool copy(const Address& a, int storage);
@@ -188,11 +193,30 @@ class Nest : private passes::Addresses {
   std::vector<ExprId> reading_threads(const Address& a) const;
   Affine tested_coordinate(const Bound& b) const;
 
+  // staged.cpp: rows of staged windows, which several reads share
+  /// Neighbours that a thread reads of a row, `low` to `high` from where all its reads begin.
+  struct Span {
+    std::int64_t low = 0, high = 0;
+    int width = 1;  // of an access
+    VariableId array = thread::no_variable;
+  };
+  using Spans = std::map<std::pair<ExprId, ExprId>, std::vector<Span>>;  // by base and offset
+  bool reads_staged() const;
+  void survey();
+  bool shares_row(const Address& a, const DimMap& map, ExprId mask);
+  ExprId row_access(const Address& a, const DimMap& map);
+  void load_span(Span& span, const Address& a, const Affine& from, const DimMap& map);
+
+  // known.cpp: conditions that hold where blocks are whole
+  bool holds_if_whole(ValueId v, const Coordinates& c);
+  ExprId folded(const graph::Inst& i, const std::vector<ExprId>& operands);
+
   // whole.cpp: blocks that are wholly inside of their arrays
   std::vector<int> windows_of_pass() const;
   std::int64_t elements_in_text() const;
   ExprId wholeness();
   bool streams() const;
+  bool tests_blocks() const;
   passes::Pass by_elements() const;
   thread::Statements variant(const passes::Pass& pass, bool whole, bool& has_parts);
 
@@ -224,7 +248,11 @@ class Nest : private passes::Addresses {
   bool whole_ = false;      // for blocks that are wholly inside
   bool has_parts_ = false;  // a bound makes accesses narrower, or tests each element
   std::map<int, passes::BlockNames> whole_blocks_;
-  bool storing_ = false;  // addresses are of a store
+  bool storing_ = false;    // addresses are of a store
+  bool surveying_ = false;  // what is expanded is only looked at: which reads share rows
+  Spans spans_;
+  passes::Sums sums_;
+  std::optional<passes::Sums::Conditions> if_whole_;
 };
 
 /// How an address is read, wholly or in part.

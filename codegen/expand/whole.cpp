@@ -53,6 +53,8 @@ std::vector<int> Nest::windows_of_pass() const {
           const bool load = g_[leaf].op == graph::Op::Load || g_[leaf].op == graph::Op::Swap;
           if (load && (storage < 0 || l_.storage_of[index(leaf)] != storage)) accessed(leaf);
         });
+  std::ranges::sort(windows);
+  windows.erase(std::unique(windows.begin(), windows.end()), windows.end());
   return windows;
 }
 
@@ -64,6 +66,15 @@ std::int64_t Nest::elements_in_text() const {
     if (at >= pass_->rolled.size() || !pass_->rolled[at]) elements *= pass_->layout.repetitions(d);
   }
   return elements;
+}
+
+// Whether accesses of a block that may not be whole ask where it ends: copies of blocks do not.
+bool Nest::tests_blocks() const {
+  return std::ranges::any_of(windows_of_pass(), [&](int w) {
+    const std::vector<ExprId>& size = x_.windows_[static_cast<std::size_t>(w)].size;
+    return l_.windows[w].residency != Residency::staged &&
+           std::ranges::any_of(size, [](ExprId s) { return s != no_expr; });
+  });
 }
 
 // What holds where all blocks of the pass are whole; no_expr where none can be, where they always
@@ -84,8 +95,9 @@ ExprId Nest::wholeness() {
     const passes::BlockNames& names = x_.windows_[static_cast<std::size_t>(w)];
     for (std::size_t d = 0; d < m.block_shape.size(); ++d) {
       if (names.size[d] == no_expr) continue;
-      if (e_.facts(names.size[d]).high < m.block_shape[d].size) return no_expr;
-      require(names.size[d], m.block_shape[d].size);
+      const std::int64_t size = passes::loaded(l_, l_.windows[w], static_cast<int>(d)).size;
+      if (e_.facts(names.size[d]).high < size) return no_expr;
+      require(names.size[d], size);
       if (names.from[d] != no_expr) require(names.from[d], 0);
     }
   }
@@ -101,16 +113,14 @@ bool Nest::streams() const {
     return w.residency == Residency::direct;
   };
   bool all = is_direct(store->inst);
-  passes::for_each_leaf(l_, pass_->value, passes::identity_map(pass_->layout.rank()), false,
-                        [&](ValueId, const DimMap&, int storage) {
-                          all &= storage < 0 || l_.storages[storage].place == passes::Place::scalar;
-                        });
+  const auto look = [&](ValueId leaf, const DimMap&, int storage) {
+    all &= storage < 0 || l_.storages[storage].place == passes::Place::scalar ||
+           passes::reads_staged(l_, leaf);
+  };
+  const DimMap map = passes::identity_map(pass_->layout.rank());
+  passes::for_each_leaf(l_, pass_->value, map, false, look);
   if (const MemoryView m = MemoryView::of(g_[store->inst]); m.mask != graph::no_value)
-    passes::for_each_leaf(l_, m.mask, passes::identity_map(pass_->layout.rank()), false,
-                          [&](ValueId, const DimMap&, int storage) {
-                            all &=
-                                storage < 0 || l_.storages[storage].place == passes::Place::scalar;
-                          });
+    passes::for_each_leaf(l_, m.mask, map, false, look);
   return all;
 }
 
@@ -141,7 +151,8 @@ void Nest::expand() {
   thread::Statements ragged = variant(*pass_, false, has_parts);
   // The tests of whole vectors are few, but where nothing else is done for several of them.
   const bool tests_much =
-      only_moves && elements_in_text() > 1 << passes::vector_bits(l_, *pass_, pass_->layout);
+      only_moves && tests_blocks() &&
+      elements_in_text() > 1 << passes::vector_bits(l_, *pass_, pass_->layout);
   if (!has_parts && !tests_much) return b_.add_all(std::move(ragged));
   const bool in_parts = has_parts;
   thread::Statements inside = variant(*pass_, true, still_has);

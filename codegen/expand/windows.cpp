@@ -20,7 +20,7 @@ bool Expander::is_short(const BlockMapping& m) const {
 Expander::Along Expander::along(int window, int d) const {
   const BlockMapping& m = g_.mapping.block_mappings[l_.windows[window].mapping];
   const BlockDim& b = m.block_shape[d];
-  Along a{.d = d};
+  Along a{.d = d, .loaded = passes::loaded(l_, l_.windows[window], d)};
   if (m.index_map == no_region || b.kind == BlockDim::Kind::element) return a;
   const graph::Region& map = g_[graph::RegionId{m.index_map}];
   const auto axis = std::ranges::find(map.params, map.yields[static_cast<std::size_t>(d)]);
@@ -37,9 +37,22 @@ Expander::Along Expander::along(int window, int d) const {
 
 // A name, but for the index of a program itself.
 ExprId Expander::window_start(const BlockDim& b, ExprId at, const Along& along) {
-  const ExprId start = passes::start_of_block(e_, b, at, along.type);
+  const ExprId start = passes::start_of_block(e_, b, at, along.type, along.loaded.lead);
   if (e_.facts(start).multiple == 0) return e_.number(0, along.type);
   return e_[start].node == thread::Node::cast ? start : b_.let_once("start", true, start);
+}
+
+// Whether a block has elements in its array: more is loaded of one that is staged.
+ExprId Expander::exists_along(const passes::BlockNames& names, ExprId start, ExprId extent,
+                              std::int64_t size, const Along& along) {
+  const ExprId from = names.from[along.d] == no_expr ? number(0) : names.from[along.d];
+  if (along.loaded.lead == 0 && along.loaded.size == size)
+    return e_.plain(Operator::greater, names.size[along.d], from, bool_);
+  const Affine first = Affine::term(start) + Affine(along.loaded.lead);
+  const ExprId zero = e_.number(0, along.type);
+  return e_.all(
+      {e_.plain(Operator::less, e_.sum(first, along.type), extent, bool_),
+       e_.plain(Operator::greater, e_.sum(first + Affine(size), along.type), zero, bool_)});
 }
 
 // The number of elements along d that exist, and the first of them where there is padding before.
@@ -51,14 +64,16 @@ void Expander::size_of_window(int window, ExprId start, const Along& along) {
   const DType type = along.type;
   const bool padded = b.kind == BlockDim::Kind::element;
   const bool at_zero = e_[start].node == thread::Node::number;
-  const ExprId extent = e_.as(type, dim(m.array_aval.shape[d])), size = e_.number(b.size, type);
+  const std::int64_t loaded = along.loaded.size;
+  const ExprId extent = e_.as(type, dim(m.array_aval.shape[d])), size = e_.number(loaded, type);
   passes::BlockNames& names = windows_[window];
   if (padded && b.pad_lo + b.pad_hi > 0) {
     const ExprId before = e_.sum(Affine::term(start, -1), i64);
     names.from[d] =
         b_.let_once("from", true,
                     e_.choose(e_.plain(Operator::less, start, number(0), bool_),
-                              e_.cast(i32, e_.call(Row::min, i64, {before, size})), number(0)));
+                              e_.cast(i32, e_.call(Row::min, i64, {before, size})), number(0)),
+                    passes::facts_of_from(loaded, e_.facts(start).multiple));
   }
   const ExprId left = at_zero ? extent : e_.plain(Operator::sub, extent, start, type);
   ExprId room = e_.as(i32, e_.call(Row::min, type, {left, size}));
@@ -67,13 +82,12 @@ void Expander::size_of_window(int window, ExprId start, const Along& along) {
     room = e_.choose(e_.plain(Operator::less, e_.cast(u64, start), e_.cast(u64, extent), bool_),
                      room, number(0));
   if (at_zero && m.array_aval.shape[d].is_static())
-    room = number(std::min(m.array_aval.shape[d].value(), b.size));
-  thread::Facts known = passes::facts_of_size(b, e_.facts(extent), e_.facts(start));
+    room = number(std::min(m.array_aval.shape[d].value(), loaded));
+  thread::Facts known = passes::facts_of_size(loaded, e_.facts(extent), e_.facts(start));
   known.low = padded ? INT32_MIN : along.begins_inside;
   names.size[d] = b_.let_once("size", true, room, known);
   if (along.begins_inside) return;
-  const ExprId from = names.from[d] == no_expr ? number(0) : names.from[d];
-  const ExprId exists = e_.plain(Operator::greater, names.size[d], from, bool_);
+  const ExprId exists = exists_along(names, start, extent, b.size, along);
   b_.add_where_known(
       exists, thread::Check{exists, fmt::format("{}: the block is wholly out of bounds along "
                                                 "dimension {} (an index map gives block indices, "
@@ -117,13 +131,14 @@ void Expander::enter_window(int window) {
   passes::BlockNames& names = windows_[window];
   names.size.assign(static_cast<std::size_t>(rank), no_expr);
   names.from = names.size;
-  names.at_zero.clear();
+  names.multiple.clear();
   std::vector<ExprId> starts;
   for (int d = 0; d < rank; ++d) {
     const Along along = this->along(window, d);
     starts.push_back(window_start(m.block_shape[d], at[d], along));
-    names.at_zero.push_back(e_[starts.back()].node == thread::Node::number);
-    if (!w.in_bounds[d]) size_of_window(window, starts.back(), along);
+    const bool at_zero = e_[starts.back()].node == thread::Node::number;
+    names.multiple.push_back(at_zero ? 0 : e_.facts(starts.back()).multiple);
+    if (!along.loaded.in_bounds) size_of_window(window, starts.back(), along);
   }
   const ExprId offset = window_offset(window, starts);
   place_window(window, offset);

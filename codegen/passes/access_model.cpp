@@ -1,7 +1,9 @@
 #include "codegen/passes/access_model.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
+#include <set>
 
 #include "codegen/thread/evaluate.hpp"
 
@@ -44,20 +46,23 @@ const BlockNames& AccessModel::block(int window) {
   if (known) return *known;
   const Window& w = l_.windows[window];
   const BlockMapping& m = g_.mapping.block_mappings[w.mapping];
-  BlockNames names{.pointer = e_.number(0, i64), .size = {}, .from = {}, .at_zero = {}};
+  BlockNames names{.pointer = e_.number(0, i64), .size = {}, .from = {}, .multiple = {}};
   for (std::size_t d = 0; d < m.block_shape.size(); ++d) {
     const BlockDim& b = m.block_shape[d];
     const ExprId at = m.index_map == no_region
                           ? e_.number(0)
                           : indices_.expr(g_[graph::RegionId{m.index_map}].yields[d]);
-    const ExprId start = start_of_block(e_, b, at);
+    const Loaded loaded = passes::loaded(l_, w, static_cast<int>(d));
+    const ExprId start = start_of_block(e_, b, at, i64, loaded.lead);
     const thread::Facts extent = e_.facts(dim(m.array_aval.shape[static_cast<int>(d)]));
     const bool padded = b.kind == BlockDim::Kind::element && b.pad_lo + b.pad_hi > 0;
-    const bool inside = w.in_bounds[d];
-    names.at_zero.push_back(e_.facts(start).multiple == 0);
-    names.size.push_back(inside ? no_expr
-                                : unknown(i32, facts_of_size(b, extent, e_.facts(start))));
-    names.from.push_back(inside || !padded ? no_expr : unknown(i32, {.low = 0, .high = b.size}));
+    const bool inside = loaded.in_bounds;
+    const std::int64_t multiple = e_.facts(start).multiple;
+    names.multiple.push_back(multiple);
+    names.size.push_back(
+        inside ? no_expr : unknown(i32, facts_of_size(loaded.size, extent, e_.facts(start))));
+    names.from.push_back(inside || !padded ? no_expr
+                                           : unknown(i32, facts_of_from(loaded.size, multiple)));
   }
   known = std::move(names);
   return *known;
@@ -91,9 +96,18 @@ void AccessModel::enter(const Pass& p, const layout::Layout& layout) {
   }
 }
 
-Address AccessModel::place(ValueId ref, const DimMap& map) {
+Coordinates AccessModel::coordinates(const DimMap& map) const {
   Coordinates c;
   for (const int d : map) c.push_back(d < 0 ? Affine() : coordinates_[static_cast<std::size_t>(d)]);
+  return c;
+}
+
+Address AccessModel::in_view(ValueId ref, const DimMap& map) {
+  return address(ref, coordinates(map));
+}
+
+Address AccessModel::place(ValueId ref, const DimMap& map) {
+  const Coordinates c = coordinates(map);
   // A window that is filled or flushed is one of global memory then.
   return g_[ref].op == graph::Op::Param ? window_address(l_.window_of[index(ref)], c)
                                         : address(ref, c);
@@ -114,6 +128,39 @@ std::optional<layout::AccessCost> AccessModel::cost(ValueId ref, const DimMap& m
   for (std::size_t b = 0; b < warps_.size(); ++b)
     if (warps_[b] != 0 && layout.warp[b] == 0) alike *= 2;
   return layout::access_cost(layout, width, a.dtype.bytes(), distances, alike);
+}
+
+int AccessModel::staged_width(ValueId ref, const DimMap& map) {
+  const Address a = in_view(ref, map);
+  return a.parts.empty() ? std::max(1, thread::width_around(e_, a, counters_.element,
+                                                            1 << counters_.vector_bits))
+                         : 1;
+}
+
+// Lanes whose bytes fill a wavefront are served together; each bank gives one word at a time.
+double AccessModel::wavefronts(ValueId ref, const DimMap& map) {
+  constexpr std::int64_t bank = 4, banks = 32;
+  const Address a = in_view(ref, map);
+  if (!a.parts.empty()) return 1;
+  const OfThreads at = values_of(e_.sum(a.offset, i64));
+  const std::int64_t bytes = std::max(bank, std::int64_t{a.dtype.bytes()} * staged_width(ref, map));
+  const std::int64_t together = banks * bank / bytes, lanes = 1 << layout::lane_bits;
+  double total = 0;
+  for (std::int64_t first = 0; first < lanes; first += together) {
+    std::array<std::set<std::int64_t>, banks> words;
+    for (std::int64_t lane = first; lane < first + together; ++lane) {
+      std::int64_t offset = at[0];
+      for (std::size_t b = 0; b + 1 < at.size(); ++b)
+        if ((lane >> b & 1) != 0) offset += at[b + 1] - at[0];
+      const std::int64_t word = offset * a.dtype.bytes() / bank;
+      for (std::int64_t k = 0; k < bytes / bank; ++k)
+        words[static_cast<std::size_t>((word + k) % banks)].insert(word + k);
+    }
+    std::size_t most = 0;
+    for (const std::set<std::int64_t>& of_bank : words) most = std::max(most, of_bank.size());
+    total += static_cast<double>(most);
+  }
+  return total * static_cast<double>(together) / static_cast<double>(lanes);
 }
 
 // In the first turns of the loops.

@@ -26,6 +26,10 @@ class AccessModel : private Addresses {
   /// lacks.
   std::optional<layout::AccessCost> cost(ValueId ref, const DimMap& map,
                                          const layout::Layout& layout);
+  /// Elements that one access reads of a view of a staged window.
+  int staged_width(ValueId ref, const DimMap& map);
+  /// Wavefronts of such an access: 1 where no bank has two words to give.
+  double wavefronts(ValueId ref, const DimMap& map);
 
  private:
   thread::ExprId index_value(ValueId v) override { return indices_.expr(v); }
@@ -36,6 +40,8 @@ class AccessModel : private Addresses {
   thread::ExprId shared_address(int) override { return e_.number(0, u32); }
 
   thread::ExprId unknown(DType t, const thread::Facts& facts);
+  Coordinates coordinates(const DimMap& map) const;
+  thread::Address in_view(ValueId ref, const DimMap& map);
   thread::Address place(ValueId ref, const DimMap& map);
   /// Of thread 0, and of those whose number has one bit set: of each bit of the lane.
   using OfThreads = std::array<std::int64_t, 1 + layout::lane_bits>;

@@ -102,9 +102,13 @@ Address Addresses::address(ValueId ref, const Coordinates& c) {
 Address Addresses::part_address(ValueId ref, Coordinates c, Affine k, DType t) {
   for (; g_[ref].op != Op::Param; ref = g_[ref].args[0]) step_into(ref, c, k, t);
   const int w = l_.window_of[index(ref)];
-  const bool resident = l_.windows[w].residency != Residency::direct;
-  Address a = resident ? storage_address(l_.windows[w].storage, c) : window_address(w, c);
+  const Window& window = l_.windows[w];
+  const bool staged = window.residency == Residency::staged;
+  const bool resident = !staged && window.residency != Residency::direct;
+  if (staged) c.back() = c.back() + Affine(window.lead);
+  Address a = resident || staged ? storage_address(window.storage, c) : window_address(w, c);
   a.resident = resident && !is_storing();
+  a.staged = staged;
   // What is stored beyond the array does no harm: it is neither read nor flushed.
   if (a.resident) add_bounds_of_block(a.bounds, w, c);
   const int parts = a.dtype.bytes() / t.bytes();
@@ -193,7 +197,6 @@ Address Addresses::window_address(int window, const Coordinates& c) {
 
   Dim stride = 1;
   for (int d = rank - 1; d >= 0; --d) {
-    const BlockDim& b = m.block_shape[d];
     const Affine& x = at[static_cast<std::size_t>(d)];
     const ExprId step = d + 1 == rank ? e_.number(1, i64)
                         : m.dense     ? dim(stride)
@@ -201,7 +204,7 @@ Address Addresses::window_address(int window, const Coordinates& c) {
     const thread::Facts known = e_.facts(step);  // copied: expressions are made below
     if (known.low == known.high) {
       a.offset = a.offset + x * known.low;
-      a.reach += b.size * known.low;
+      a.reach += passes::loaded(l_, w, d).size * known.low;
     } else if (!x.is_zero() && g_.short_offsets) {
       a.offset = a.offset + Affine::term(e_.plain(Operator::mul, e_.sum(x), e_.cast(i32, step)));
       a.reach = INT32_MAX;
@@ -210,9 +213,9 @@ Address Addresses::window_address(int window, const Coordinates& c) {
           a.offset + Affine::term(e_.plain(Operator::mul, e_.cast(i64, e_.sum(x)), step, i64));
       a.wide = true;
     }
-    const std::int64_t start = b.kind == BlockDim::Kind::blocked ? b.size : 1;
-    if (!names.at_zero[static_cast<std::size_t>(d)])
-      a.alignment = std::gcd(a.alignment, start * known.multiple);
+    // Modulo the alignment: the product is as large as strides are.
+    const std::int64_t start = names.multiple[static_cast<std::size_t>(d)] % a.alignment;
+    a.alignment = std::gcd(a.alignment, start * (known.multiple % a.alignment));
     stride = stride * m.array_aval.shape[d];
   }
   add_bounds_of_block(a.bounds, window, c);
@@ -304,16 +307,30 @@ std::vector<Addresses::Index> Addresses::find_indices(ValueId ref, const Coordin
   return found;
 }
 
-ExprId start_of_block(Exprs& e, const BlockDim& b, ExprId at, DType type) {
+ExprId start_of_block(Exprs& e, const BlockDim& b, ExprId at, DType type, std::int64_t lead) {
   const std::int64_t step = b.kind == BlockDim::Kind::blocked ? b.size : 1;
-  return e.sum(Affine::term(e.as(type, at), step) + Affine(-b.pad_lo), type);
+  return e.sum(Affine::term(e.as(type, at), step) + Affine(-b.pad_lo - lead), type);
 }
 
-thread::Facts facts_of_size(const BlockDim& b, const thread::Facts& extent,
+thread::Facts facts_of_size(std::int64_t size, const thread::Facts& extent,
                             const thread::Facts& start) {
-  return {.multiple = std::gcd(b.size, std::gcd(extent.multiple, start.multiple)),
+  return {.multiple = std::gcd(size, std::gcd(extent.multiple, start.multiple)),
           .low = INT32_MIN,
-          .high = b.size};
+          .high = size};
+}
+
+thread::Facts facts_of_from(std::int64_t size, std::int64_t multiple_of_start) {
+  return {.multiple = std::gcd(size, multiple_of_start), .low = 0, .high = size};
+}
+
+Loaded loaded(const Lowered& l, const Window& w, int d) {
+  const auto& block = l.graph.mapping.block_mappings[w.mapping].block_shape;
+  const BlockDim& b = block[static_cast<std::size_t>(d)];
+  const bool row = d + 1 == static_cast<int>(block.size()) && b.kind != BlockDim::Kind::squeezed;
+  const bool in_bounds = w.in_bounds[static_cast<std::size_t>(d)];
+  if (w.residency != Residency::staged || !row) return {0, b.size, in_bounds};
+  const std::int64_t size = l.storages[w.storage].shape.back();
+  return {w.lead, size, in_bounds && size == b.size};
 }
 
 thread::Facts facts_of_stride(const BlockMapping& m) {

@@ -16,7 +16,7 @@ struct BlockNames {
   thread::ExprId pointer = thread::no_expr;  // to its first element, or to that of the array
   thread::ExprId first = thread::no_expr;    // then from there to the block's, i32
   std::vector<thread::ExprId> size, from;    // per dimension of the array; no_expr: no bound there
-  std::vector<bool> at_zero;                 // every block begins where the array does
+  std::vector<std::int64_t> multiple;        // per dimension: of where blocks begin; 0: all at 0
 };
 
 /// Those who weigh a layout and those who make a program walk alike; they differ in what they know
@@ -84,10 +84,19 @@ thread::ExprId expr_of_dim(thread::Exprs& e, const Dim& d, std::span<const threa
 
 /// Where a block begins along a dimension whose index map yields `at`, in elements of the array.
 thread::ExprId start_of_block(thread::Exprs& e, const BlockDim& b, thread::ExprId at,
-                              DType type = i64);
-/// Of the number of elements of a block that exist along a dimension.
-thread::Facts facts_of_size(const BlockDim& b, const thread::Facts& extent,
+                              DType type = i64, std::int64_t lead = 0);
+/// Of the number of elements of a block of `size` that exist along a dimension.
+thread::Facts facts_of_size(std::int64_t size, const thread::Facts& extent,
                             const thread::Facts& start);
+/// Of the number of elements in front of the array that a block begins with.
+thread::Facts facts_of_from(std::int64_t size, std::int64_t multiple_of_start);
+/// Along dimension d of an array, what of it is loaded for a window: with what stands around its
+/// rows if it is staged. Coordinates of its block in global memory count from there.
+struct Loaded {
+  std::int64_t lead = 0, size = 1;
+  bool in_bounds = false;  // it is proved to be inside of the array
+};
+Loaded loaded(const Lowered& l, const Window& w, int d);
 
 /// Of a stride of an array that is not dense.
 thread::Facts facts_of_stride(const BlockMapping& m);

@@ -6,6 +6,7 @@
 // of the whole graph). Then loops over repetitions are rolled where a nest would be too long, and
 // values wanted at coordinates that no register number gives are copied to shared memory.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <numeric>
 
@@ -182,11 +183,27 @@ class Assignment {
     for_each_value(l_, p, [&](ValueId value, bool enter) {
       for_each_leaf(l_, value, all, enter, [&](ValueId leaf, const DimMap&, int s) {
         if (s < 0) note_view(g_[leaf].args[0]);
+        if (s >= 0 && reads_staged(l_, leaf)) note_share(p, g_[leaf].type.dtype, note);
       });
     });
     if (const Stage* to = std::get_if<Stage>(&p.sink)) note(16, l_.storages[to->storage].dtype);
     if (const Store* to = std::get_if<Store>(&p.sink)) note_view(g_[to->inst].args[0]);
-    if (const int w = window_moved(p.sink); w >= 0) note_view(l_.windows[w].root);
+    const int moved = window_moved(p.sink);
+    if (moved >= 0 && l_.windows[moved].residency == Residency::staged)
+      note(static_cast<int>(l_.windows[moved].vector) *
+               l_.storages[l_.windows[moved].storage].dtype.bytes(),
+           l_.storages[l_.windows[moved].storage].dtype);
+    else if (moved >= 0)
+      note_view(l_.windows[moved].root);
+  }
+
+  // What a thread has of the elements, if they are shared evenly: of neighbours, what is read of
+  // staged memory overlaps most.
+  template <class Note>
+  void note_share(const Pass& p, DType t, const Note& note) const {
+    const auto share = static_cast<std::uint64_t>(graph::element_count(p.domain) / l_.threads());
+    const std::uint64_t most = std::uint64_t{16} / static_cast<std::uint64_t>(t.bytes());
+    if (share > 1) note(static_cast<int>(std::min(most, std::bit_floor(share))) * t.bytes(), t);
   }
 
   // Offers either side of a read the layouts of the other that come from pins.
@@ -312,6 +329,8 @@ class Assignment {
       for_each_leaf(l_, v, all, enter, [&](ValueId leaf, const DimMap& map, int s) {
         if (s < 0)
           cost += memory(g_[leaf].args[0], map, true);
+        else if (reads_staged(l_, leaf))
+          cost += 4 * registers / staged_width(leaf, map);
         else if (l_.storages[s].place == Place::shared)
           cost += 4 * registers;
       });
@@ -332,6 +351,10 @@ class Assignment {
                    [&](const Spill& to) { return stage_cost(to.storage, l); },
                    [&](const auto& fold) { return fold.cost(l_, l); }},
                p.sink);
+  }
+
+  int staged_width(ValueId load, const DimMap& map) const {
+    return is_opaque(map) ? 1 : model_.staged_width(g_[load].args[0], map);
   }
 
   double assign_cost(const Assign& to, const Layout& l) const {

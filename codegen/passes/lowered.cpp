@@ -34,6 +34,11 @@ bool enters(const Lowered& l, const Pass& p, int storage) {
   return l.storage_of[index(p.value)] == storage && op != Op::Param && op != Op::Get;
 }
 
+bool reads_staged(const Lowered& l, ValueId leaf) {
+  return l.graph[leaf].op == Op::Load && l.storage_of[index(leaf)] < 0 &&
+         l.window_loaded(leaf).residency == Residency::staged;
+}
+
 DimMap identity_map(int rank) {
   DimMap m(rank);
   for (int d = 0; d < rank; ++d) m[d] = d;

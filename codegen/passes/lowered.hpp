@@ -54,7 +54,12 @@ struct Storage {
   bool per_warpgroup = true;      // shared: one copy per Pallas thread
 };
 
-enum class Residency : std::uint8_t { direct, registers, shared };
+enum class Residency : std::uint8_t {
+  direct,     // in global memory
+  registers,  // resident: private to the program until its last visit
+  shared,
+  staged,  // in global memory, which nobody writes, and read from a copy in shared memory
+};
 
 /// A root Ref.
 struct Window {
@@ -70,6 +75,9 @@ struct Window {
   bool read_only = false;            // nobody writes its memory while the kernel runs
   bool synchronised = false;         // threads read what others wrote: barriers around stores
   std::vector<bool> in_bounds = {};  // per array dimension: the window is proved to be inside
+  std::int64_t lead = 0;    // staged: elements in front of each of its rows, so that vectors of ...
+  std::int64_t vector = 1;  // ... so many are aligned in global memory
+  bool zeros = false;       // staged: what lies out of bounds is 0, and nobody asks whether it does
 };
 
 /// A register storage that a statement reads at coordinates, or in a layout, that it does not have:
@@ -294,6 +302,7 @@ struct Lowered {
   int num_warps = 4;              // ... of so many warps each
   std::string chosen = {};        // why they are not 4, if nobody gave their number
   int wanted_warps = 4;           // by place_windows and place_values, to keep what they could not
+  bool may_stage = true;          // there is shared memory for windows that are read from global
   std::int64_t largest_held = 0;  // registers per thread of one value ...
   std::int64_t most_held = 0;     // ... and of all values at once, by measure_registers
 
@@ -307,21 +316,27 @@ struct Lowered {
     pinned.push_back(std::move(pin));
     return num_variables++;
   }
-  /// The storage of the window that a Load or Swap reads; -1 if it is in global memory.
-  int storage_loaded(ValueId v) const {
-    return windows[window_of[index(graph.root(graph[v].args[0]))]].storage;
+  const Window& window_loaded(ValueId v) const {
+    return windows[window_of[index(graph.root(graph[v].args[0]))]];
   }
+  /// The storage of the window that a Load or Swap reads; -1 if it is in global memory.
+  int storage_loaded(ValueId v) const { return window_loaded(v).storage; }
 };
 
 /// The passes, in the order in which codegen/cuda/lower.cpp runs them.
 void place_windows(Lowered& l);
 void leave_loops(Lowered& l);
+void stage_windows(Lowered& l);
 void place_values(Lowered& l);
 void build_statements(Lowered& l);
 void assign_layouts(Lowered& l);
 void measure_registers(Lowered& l);
 void check_registers(Lowered& l);
+void pad_staged_rows(Lowered& l);
 void place_shared_memory(Lowered& l);
+
+/// Whether windows are staged for which, beside all else, no block has the shared memory.
+bool stages_too_much(const Lowered& l);
 
 /// Why more threads would serve a measured program better; "" if they would not.
 std::string reason_to_widen(const Lowered& l);
@@ -346,6 +361,9 @@ DimMap map_of_operand(const graph::Graph& g, ValueId v, std::size_t arg, const D
 /// itself is such a value unless `enter`.
 template <class F>
 void for_each_leaf(const Lowered& l, ValueId v, const DimMap& map, bool enter, F&& f);
+
+/// Of a leaf, whether it is a load that reads the copy in shared memory of a staged window.
+bool reads_staged(const Lowered& l, ValueId leaf);
 
 /// Whether the pass computes the value that the storage holds (rather than read it from there).
 bool enters(const Lowered& l, const Pass& p, int storage);

@@ -15,6 +15,11 @@ class SharedMemory {
   explicit SharedMemory(Lowered& l) : l_(l) {}
 
   void run() {
+    if (!fits()) too_much();
+    l_.shared_bytes = end_.value();
+  }
+
+  bool fits() {
     for (LoweredBody& b : l_.bodies) scratch_sizes(b.statements);
     std::vector<bool> scoped(l_.storages.size());
     for (const Window& w : l_.windows)
@@ -23,8 +28,7 @@ class SharedMemory {
     for (std::size_t s = 0; s < l_.storages.size(); ++s)
       if (l_.storages[s].place == Place::shared && !scoped[s]) place(l_.storages[s]);
     for (LoweredBody& b : l_.bodies) end_ = scopes(b.statements, end_);
-    if (!end_.within(0, l_.machine.max_shared_bytes)) too_much();
-    l_.shared_bytes = end_.value();
+    return end_.within(0, l_.machine.max_shared_bytes);
   }
 
  private:
@@ -96,6 +100,14 @@ class SharedMemory {
 };
 
 }  // namespace
+
+bool stages_too_much(const Lowered& l) {
+  if (std::ranges::none_of(l.windows,
+                           [](const Window& w) { return w.residency == Residency::staged; }))
+    return false;
+  Lowered copy = l;
+  return !SharedMemory(copy).fits();
+}
 
 Checked shared_bytes(const Storage& s) {
   Checked elements = checked_product(s.shape);

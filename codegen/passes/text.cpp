@@ -8,7 +8,7 @@ namespace palladium::passes {
 namespace {
 
 constexpr const char* places[] = {"inlined", "scalar", "registers", "shared"};
-constexpr const char* residencies[] = {"direct", "registers", "shared"};
+constexpr const char* residencies[] = {"direct", "registers", "shared", "staged"};
 constexpr const char* units[] = {"fma", "mma_16816", "mma_1688", "mma_tf32"};
 
 class Text {
@@ -49,6 +49,9 @@ class Text {
                            : g_.mapping.block_mappings[static_cast<std::size_t>(w.mapping)].origin;
     text += fmt::format(" {}", residencies[static_cast<int>(w.residency)]);
     if (w.storage >= 0) text += fmt::format(" s{}", w.storage);
+    if (w.residency == Residency::staged)
+      text += fmt::format(" by {}{}{}", w.vector, w.lead > 0 ? fmt::format(" lead {}", w.lead) : "",
+                          w.zeros ? " zeros" : "");
     if (w.fill) text += " fill";
     if (w.flush) text += " flush";
     if (w.stored) text += " stored";

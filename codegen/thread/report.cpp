@@ -1,6 +1,7 @@
 #include "codegen/thread/report.hpp"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 
@@ -19,6 +20,9 @@ constexpr std::int64_t least_unknown = 4096;
 class Reader {
  public:
   explicit Reader(const Program& p) : p_(p), e_(p.exprs) {}
+
+  /// Of the lanes; nothing of those that access nothing.
+  using Addresses = std::array<Number, lanes>;
 
   Report run() {
     visit(p_.body, 1);
@@ -149,15 +153,16 @@ class Reader {
                    .element_bytes = place.type.bytes(),
                    .times = times};
     count({a.test, a.valid}, times);
-    std::vector<std::int64_t> addresses;
-    bool known = true;
-    for (std::int64_t lane = 0; lane < lanes; ++lane) {
-      if (a.test != no_expr && number(a.test, lane).value_or(1) == 0) continue;
-      const Number at = address(place, lane);
-      known &= at.has_value();
-      if (at) addresses.push_back(*at);
+    Addresses addresses;
+    bool known = true, any = false;
+    for (std::size_t lane = 0; lane < addresses.size(); ++lane) {
+      const auto l = static_cast<std::int64_t>(lane);
+      if (a.test != no_expr && number(a.test, l).value_or(1) == 0) continue;
+      addresses[lane] = address(place, l);
+      known &= addresses[lane].has_value();
+      any = true;
     }
-    if (known && !addresses.empty()) fall(r, addresses);
+    if (known && any) fall(r, addresses);
     double& n = store ? (r.shared ? report_.mix.shared_stores : report_.mix.global_stores)
                       : (r.shared ? report_.mix.shared_loads : report_.mix.global_loads);
     n += times;
@@ -178,10 +183,10 @@ class Reader {
     return *base + *offset * place.type.bytes();
   }
 
-  static void fall(AccessReport& r, const std::vector<std::int64_t>& addresses) {
+  static void fall(AccessReport& r, const Addresses& addresses) {
     std::set<std::int64_t> bytes;
-    for (const std::int64_t at : addresses)
-      for (std::int64_t b = 0; b < r.bytes; ++b) bytes.insert(at + b);
+    for (const Number& at : addresses)
+      for (std::int64_t b = 0; at && b < r.bytes; ++b) bytes.insert(*at + b);
     r.useful_bytes = static_cast<int>(bytes.size());
     if (r.shared) {
       on_banks(r, addresses);
@@ -195,16 +200,17 @@ class Reader {
   }
 
   // Lanes are served in groups whose bytes fill a wavefront; each bank gives one word to a group.
-  static void on_banks(AccessReport& r, const std::vector<std::int64_t>& addresses) {
+  static void on_banks(AccessReport& r, const Addresses& addresses) {
     const std::int64_t width = std::max<std::int64_t>(r.bytes, bank);
     const auto group = static_cast<std::size_t>(wavefront / width);
     for (std::size_t first = 0; first < addresses.size(); first += group) {
       std::map<std::int64_t, std::set<std::int64_t>> words;  // by bank
       for (std::size_t i = first; i < std::min(first + group, addresses.size()); ++i)
-        for (std::int64_t b = 0; b < r.bytes; b += bank) {
-          const std::int64_t word = (addresses[i] + b) / bank;
+        for (std::int64_t b = 0; addresses[i] && b < r.bytes; b += bank) {
+          const std::int64_t word = (*addresses[i] + b) / bank;
           words[word % lanes].insert(word);
         }
+      if (words.empty()) continue;
       std::size_t most = 0;
       for (const auto& [_, in_bank] : words) most = std::max(most, in_bank.size());
       r.touched += static_cast<int>(most);

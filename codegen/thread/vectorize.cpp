@@ -33,8 +33,16 @@ Width width_of(const Exprs& exprs, const Address& a, const Bounds& bounds, ExprI
     whole = limited(whole, exprs.facts(b.limit).multiple);
     whole = limited(whole, exprs.multiple(b.at.without(element)));
   }
-  if (whole < width && upper && (!a.shared || a.resident)) return {width, true};
+  if (whole < width && upper && !a.zeros && (!a.shared || a.resident)) return {width, true};
   return {whole, false};
+}
+
+int width_around(const Exprs& exprs, const Address& a, ExprId element, int vector) {
+  const Affine first = a.offset.without(element);
+  if (a.offset.coefficient(element) != 1 || (exprs.depends(first) & (on_element | in_element)) != 0)
+    return 0;
+  const int width = limited(std::min<int>(vector, widest_bytes / a.dtype.bytes()), a.alignment);
+  return limited(width, exprs.multiple(first + Affine(-first.constant())));
 }
 
 }  // namespace palladium::thread

@@ -27,6 +27,8 @@ struct Address {
   Bounds bounds = {};
   bool shared = false;
   bool resident = false;   // shared, and what the user's stores put there
+  bool staged = false;     // shared, a copy of global memory: bytes around what is read may be read
+  bool zeros = false;      // what lies out of bounds is 0
   bool read_only = false;  // nobody writes it while the kernel runs
   bool writable = false;
   DType dtype = {};
@@ -44,5 +46,9 @@ struct Width {
 /// device library can do that.
 Width width_of(const Exprs& exprs, const Address& a, const Bounds& bounds, ExprId element,
                int vector);
+
+/// Elements that one access of staged memory reads, if it may begin before the first that is wanted
+/// and end behind the last; 0 where they are not neighbours.
+int width_around(const Exprs& exprs, const Address& a, ExprId element, int vector);
 
 }  // namespace palladium::thread

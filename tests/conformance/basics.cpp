@@ -95,7 +95,7 @@ void add_global(std::vector<Case>& all) {
   };
   const std::string next = " x += 4096; o += 4096; }\n";
   const std::string in = "reinterpret_cast<const $*>(x)", out = "reinterpret_cast<$*>(o)";
-  for (const char* n : {"load_global", "load_global_nc"}) {
+  for (const char* n : {"load_global", "load_global_nc", "load_global_nc_zero"}) {
     add(n, "  { $ v[#]; pl::" + std::string(n) + "<#>(v, " + in +
                " + # * t, t % 5 != 3); pl::store_global<#>(" + out + " + # * (127 - t), v);" +
                next);

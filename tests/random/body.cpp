@@ -55,6 +55,7 @@ class Statements {
 
   void load_some() {
     for (int i = random_.between(1, 2); i > 0; --i) values_.push_back(load());
+    if (random_.chance(25)) values_.push_back(neighbours());
   }
 
   Value some() {
@@ -122,6 +123,7 @@ class Statements {
 
   void statement(int depth) {
     const int kind = random_.below(100);
+    if (kind < 4) return keep(neighbours());
     if (kind < 15) return keep(load());
     if (kind < 35) return keep(binary());
     if (kind < 45) return keep(unary(some()));
@@ -289,6 +291,66 @@ class Statements {
     if (random_.chance(70)) return v[_];
     const Value m = coerced(some(), bool_, shape);
     return pl::load(v, {.mask = m, .other = coerced(some(), v.dtype(), shape)});
+  }
+
+  // An input at several offsets, by a sum or a maximum.
+  Value neighbours() {
+    const int number = random_.below(static_cast<int>(parts_.inputs.size()));
+    const Ref& r = parts_.inputs[static_cast<std::size_t>(number)];
+    const Shape s = r.shape();
+    if (s.rank() == 0 || s.rank() > 3) return load();
+    std::vector<std::int64_t> reach, size;
+    for (const Dim& d : s) {
+      reach.push_back(random_.below(static_cast<int>(std::min<std::int64_t>(d.value(), 4))));
+      size.push_back(d.value() - reach.back());
+    }
+    const bool sums = random_.chance(70), moves = random_.chance(15);
+    Value total;
+    for (int i = 0, taps = random_.between(4, 20); i < taps; ++i) {
+      std::vector<std::int64_t> from;
+      for (const std::int64_t most : reach)
+        from.push_back(random_.below(static_cast<int>(most) + 1));
+      const Value start = moves ? start_up_to(reach[0]) : Value(from[0]);
+      Value tap;
+      if (s.rank() == 1)
+        tap = r[{ds(start, size[0])}];
+      else if (s.rank() == 2)
+        tap = r[{ds(start, size[0]), ds(from[1], size[1])}];
+      else
+        tap = r[{ds(start, size[0]), ds(from[1], size[1]), ds(from[2], size[2])}];
+      tap = tap.astype(i32) & 63;
+      if (random_.chance(20))
+        tap = where(inside(number, from, size), tap, zeros(size_of(size), i32));
+      total = i == 0 ? tap : sums ? total + tap : maximum(total, tap);
+    }
+    return total;
+  }
+
+  static Shape size_of(const std::vector<std::int64_t>& size) {
+    Shape s;
+    for (const std::int64_t n : size) s.push_back(n);
+    return s;
+  }
+
+  // Where elements of the block of an input lie in its array, or nearly so.
+  Value inside(int input, const std::vector<std::int64_t>& from,
+               const std::vector<std::int64_t>& size) {
+    const Operand& o = plan_.inputs[static_cast<std::size_t>(input)];
+    Value all = full(size_of(size), true, bool_);
+    std::size_t d = 0;
+    for (const Cut& c : o.cuts) {
+      if (c.block.kind == BlockDim::Kind::squeezed) continue;
+      const std::int64_t step = c.block.kind == BlockDim::Kind::element ? 1 : c.block.size;
+      Value at = Value(c.index);
+      if (c.axis >= 0)
+        at = c.reversed ? num_programs(c.axis) - 1 - program_id(c.axis) : program_id(c.axis);
+      const std::int64_t lead = from[d] - c.block.pad_lo + (random_.chance(20) ? 1 : 0);
+      const Value place = iota(i32, size_of(size), static_cast<int>(d)) + at * step + lead;
+      all = all & (place >= 0);
+      all = all & (place < c.extent);
+      ++d;
+    }
+    return all;
   }
 
   void store() {

@@ -171,6 +171,8 @@ void add_memory(std::vector<WaistUse>& all) {
   const std::vector<WaistUse> uses = {
       over_vectors("load_global", "pl::load_global<#>(v, " + p + ", u > 2);" + seen),
       over_vectors("load_global_nc", "pl::load_global_nc<#>(v, " + p + ");" + seen),
+      over_vectors("load_global_nc_zero",
+                   "pl::load_global_nc_zero<#>(v, " + p + ", u > 2);" + seen),
       over_vectors("store_global", "pl::store_global<#>(static_cast<$*>(m), v, u > 2);"),
       over_vectors("load_global_part",
                    "pl::load_global_part<#>(v, " + p + ", i32(u) - 1, u > 2);" + seen),

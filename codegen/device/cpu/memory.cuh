@@ -46,6 +46,12 @@ PL_FN void load_global_nc(T* dst, const T* p, bool in_bounds = true, PL_LINE) {
 }
 
 template <int N = 1, class T>
+PL_FN void load_global_nc_zero(T* dst, const T* p, bool in_bounds = true, PL_LINE) {
+  for (int i = 0; i < N; ++i) dst[i] = bitcast<T>(static_cast<detail::bits_of<T>>(0));
+  if (in_bounds) load_global_nc<N>(dst, p, true, line);
+}
+
+template <int N = 1, class T>
 PL_FN void store_global(T* p, const T* src, bool in_bounds = true, PL_LINE) {
   if (in_bounds) detail::host.store_global(p, src, N * sizeof(T), line);
 }

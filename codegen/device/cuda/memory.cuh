@@ -112,6 +112,11 @@ PL_FN void load_global_nc(T* dst, const T* p, bool in_bounds = true) {
 }
 
 template <int N = 1, class T>
+PL_FN void load_global_nc_zero(T* dst, const T* p, bool in_bounds = true) {
+  load_global_nc<N>(dst, p, in_bounds);
+}
+
+template <int N = 1, class T>
 PL_FN void store_global(T* p, const T* src, bool in_bounds = true) {
   detail::vector_of<N, T> w;
   detail::to_words<N>(w, src);

@@ -25,8 +25,6 @@ PL_KERNEL(256) matmul_kernel(const f16* in0, const f16* in1, f32* out0) {
       PL_UNROLL for (i32 r = 0; r < 64; ++r) v0[r] = 0.0f;
       v0_stored = true;
     }
-    const i32 sx0 = pl::mul(v4, 32);
-    const i32 v2 = sx0;
     pl::program_sync<8>();
     {
       f16 a0[16];
@@ -35,9 +33,7 @@ PL_KERNEL(256) matmul_kernel(const f16* in0, const f16* in1, f32* out0) {
       }
       PL_UNROLL for (i32 ri = 0; ri < 2; ++ri) {
         f16 o1[8];
-        PL_UNROLL for (i32 e = 0; e < 8; ++e) {
-          o1[e] = (pl::add(j_b + e, v2) < 256) ? a0[ri * 8 + e] : pl::to<f16>(0.0f);
-        }
+        PL_UNROLL for (i32 e = 0; e < 8; ++e) o1[e] = a0[ri * 8 + e];
         pl::store_shared<8>(smem + (j_b + i_b * 40 + ri * 2560) * 2, o1);
       }
     }
@@ -47,10 +43,9 @@ PL_KERNEL(256) matmul_kernel(const f16* in0, const f16* in1, f32* out0) {
         pl::load_global_nc<8>(a0 + ri * 8, in1 + (at2 + j_c + i_c * 1024 + ri * 16384));
       }
       PL_UNROLL for (i32 ri = 0; ri < 2; ++ri) {
-        const bool x1 = pl::add(i_c + ri * 16, v2) < 256;
-        f16 o2[8];
-        PL_UNROLL for (i32 e = 0; e < 8; ++e) o2[e] = x1 ? a0[ri * 8 + e] : pl::to<f16>(0.0f);
-        pl::store_shared<8>(smem + 10240 + (j_c + i_c * 136 + ri * 2176) * 2, o2);
+        f16 o1[8];
+        PL_UNROLL for (i32 e = 0; e < 8; ++e) o1[e] = a0[ri * 8 + e];
+        pl::store_shared<8>(smem + 10240 + (j_c + i_c * 136 + ri * 2176) * 2, o1);
       }
     }
     pl::program_sync<8>();

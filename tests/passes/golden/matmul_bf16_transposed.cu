@@ -23,7 +23,6 @@ PL_KERNEL(128) matmul_kernel(const bf16* in0, const bf16* in1, f32* out0) {
       PL_UNROLL for (i32 r = 0; r < 32; ++r) v0[r] = 0.0f;
       v0_stored = true;
     }
-    const i32 v2 = pl::mul(v4, 32);
     pl::warpgroup_sync();
     {
       bf16 a0[16];
@@ -32,9 +31,7 @@ PL_KERNEL(128) matmul_kernel(const bf16* in0, const bf16* in1, f32* out0) {
       }
       PL_UNROLL for (i32 ri = 0; ri < 2; ++ri) {
         bf16 o1[8];
-        PL_UNROLL for (i32 e = 0; e < 8; ++e) {
-          o1[e] = (pl::add(j_b + e, v2) < 256) ? a0[ri * 8 + e] : pl::to<bf16>(0.0f);
-        }
+        PL_UNROLL for (i32 e = 0; e < 8; ++e) o1[e] = a0[ri * 8 + e];
         pl::store_shared<8>(smem + (j_b + i_b * 40 + ri * 1280) * 2, o1);
       }
     }
@@ -45,9 +42,7 @@ PL_KERNEL(128) matmul_kernel(const bf16* in0, const bf16* in1, f32* out0) {
       }
       PL_UNROLL for (i32 ri = 0; ri < 2; ++ri) {
         bf16 o1[8];
-        PL_UNROLL for (i32 e = 0; e < 8; ++e) {
-          o1[e] = (pl::add(j_b + e, v2) < 256) ? a0[ri * 8 + e] : pl::to<bf16>(0.0f);
-        }
+        PL_UNROLL for (i32 e = 0; e < 8; ++e) o1[e] = a0[ri * 8 + e];
         pl::store_shared<8>(smem + 5120 + (j_b + i_b * 40 + ri * 1280) * 2, o1);
       }
     }

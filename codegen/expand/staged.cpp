@@ -1,0 +1,119 @@
+// Staged windows: how they come to shared memory, and how rows of them are read that several reads
+// share, at offsets which are aligned for none of them.
+#include <algorithm>
+
+#include "codegen/expand/nest.hpp"
+
+namespace palladium::expand {
+
+using graph::Op;
+using passes::Residency;
+
+// From global memory to shared memory, by way of registers.
+void Nest::stage(const passes::Fill& s) {
+  const DimMap all = passes::identity_map(layout_.rank());
+  Address from = window_address(s.window, coordinates_);
+  from.zeros = l_.windows[s.window].zeros;
+  const Address to = storage_address(s.storage, coordinates_);
+  const VariableId moved = unfilled("a", from.dtype, vector_ == 1 ? 0 : vector_);
+  Vector store{.direction = Direction::store,
+               .function = Row::store_shared,
+               .function_of_part = Row::store_shared,
+               .place = to,
+               .array = moved,
+               .tests = thread_mask_};
+  add_padding(e_, store.bounds, padding(all));
+  b_.add(thread::Declare{.variable = moved});
+  b_.add_statement(vector_access(load_of(from, all, moved, {})));
+  b_.add_statement(vector_access(std::move(store)));
+}
+
+bool Nest::reads_staged() const {
+  bool found = false;
+  if (pass_->value == graph::no_value) return false;
+  const auto* assign = std::get_if<passes::Assign>(&pass_->sink);
+  passes::for_each_leaf(
+      l_, pass_->value, passes::identity_map(pass_->layout.rank()),
+      assign != nullptr && enters(assign->storage),
+      [&](ValueId leaf, const DimMap&, int) { found |= passes::reads_staged(l_, leaf); });
+  return found;
+}
+
+// Expands the pass for nobody: spans_ are what its reads want of each row, joined where they touch.
+void Nest::survey() {
+  b_.open(thread::Block{});
+  Nest nest(x_, *pass_);
+  nest.whole_ = whole_;
+  nest.surveying_ = true;
+  nest.expand_pass();
+  b_.take();
+  group_ = nest.group_;
+  element_ = nest.element_;
+  repetitions_ = nest.repetitions_;
+  for (auto& [row, wanted] : nest.spans_) {
+    std::ranges::sort(wanted, {}, &Span::low);
+    std::vector<Span>& joined = spans_[row];
+    for (const Span& s : wanted) {
+      if (joined.empty() || joined.back().high < s.low)
+        joined.push_back({.low = s.low, .high = s.high, .width = s.width});
+      else
+        joined.back().high = std::max(joined.back().high, s.high);
+    }
+  }
+}
+
+// Whether all elements of the vector are read, by accesses around them.
+bool Nest::shares_row(const Address& a, const DimMap& map, ExprId mask) {
+  if (!a.staged || mask != no_expr || !is_vector(a, map) ||
+      thread::width_around(e_, a, element_, vector_) == 0)
+    return false;
+  return (e_.depends(predicate(bounds_of(a, map))) & (thread::on_element | thread::in_element)) ==
+         0;
+}
+
+ExprId Nest::row_access(const Address& a, const DimMap& map) {
+  const int width = thread::width_around(e_, a, element_, vector_);
+  const Affine first = a.offset.without(element_);
+  const std::int64_t at = first.constant();
+  const Affine row = first + Affine(-at);
+  const std::int64_t low = at - ((at % width) + width) % width;
+  Span wanted{.low = low, .high = low + cdiv(at - low + vector_, width) * width, .width = width};
+  std::vector<Span>& spans = spans_[{a.base, e_.sum(row)}];
+  const auto holds = [&](const Span& s) { return s.low <= wanted.low && wanted.high <= s.high; };
+  auto span = std::ranges::find_if(spans, holds);
+  if (surveying_ || span == spans.end()) span = spans.insert(spans.end(), wanted);
+  if (span->array == thread::no_variable) load_span(*span, a, row, map);
+  return e_.element(span->array, e_.sum(Affine::term(element_) + Affine(at - span->low)));
+}
+
+void Nest::load_span(Span& span, const Address& a, const Affine& row, const DimMap& map) {
+  const std::int64_t count = span.high - span.low;
+  const Bounds bounds = bounds_of(a, map);
+  span.array = unfilled("a", a.dtype, count);
+  thread::Access access{.function = load_function(a), .width = span.width};
+  access.test = predicate(bounds);
+  Address from = a;
+  from.offset = row + Affine(span.low);
+  thread::Depends all = depends(from, {}) | e_.depends(access.test);
+  if (count == span.width) {
+    access.registers = e_.address(span.array);
+    access.place = place_of(from);
+    return b_.place(all, span.array, {thread::Load{access}, b_.at()});
+  }
+  const VariableId q = e_.declare(
+      {.name = "q", .type = i32, .facts = {.multiple = span.width, .low = 0, .high = count - 1}});
+  const Affine turn = Affine::term(e_.variable(q));
+  from.offset = from.offset + turn;
+  access.registers = e_.address(span.array, e_.sum(turn));
+  access.place = place_of(from);
+  thread::For loop{.counter = q,
+                   .low = e_.number(0),
+                   .high = e_.number(count),
+                   .step = span.width,
+                   .body = {},
+                   .short_form = true};
+  loop.body.push_back({thread::Load{access}, b_.at()});
+  b_.place(all, span.array, {std::move(loop), b_.at()});
+}
+
+}  // namespace palladium::expand

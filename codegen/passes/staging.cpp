@@ -1,0 +1,398 @@
+// Decides which windows are staged: brought to shared memory as a whole, in wide accesses, where a
+// kernel reads their elements again and again, at several offsets.
+//
+// Precondition: place_windows. Only what nobody writes while the kernel runs is staged; what lies
+// out of bounds is there what it is when it is read from global memory. Where all reads put 0 in
+// its place, it is 0, and they need not ask.
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
+
+#include "codegen/passes/access_model.hpp"
+#include "codegen/passes/analysis.hpp"
+#include "codegen/passes/lowered.hpp"
+#include "codegen/passes/reads.hpp"
+#include "codegen/passes/sums.hpp"
+
+namespace palladium::passes {
+namespace {
+
+using graph::Graph;
+using graph::Inst;
+using graph::Op;
+using thread::Affine;
+
+constexpr std::int64_t widest = 16;  // bytes of an access
+// Instructions of a warp that an access of global memory is worth, with its address and its test;
+// one of shared memory; a barrier. An element must be read twice, on average, to be staged.
+constexpr double global_access = 6, shared_access = 2, barrier = 20, least_reads = 2;
+constexpr std::int64_t unknown_trips = 8;
+// So many blocks can be on a multiprocessor at once, as far as staged windows are concerned.
+constexpr std::int64_t blocks_together = 4;
+
+std::int64_t rounded_up(std::int64_t n, std::int64_t to) { return cdiv(n, to) * to; }
+
+/// A load of a window.
+struct Reading {
+  ValueId load = graph::no_value;
+  double times = 1;    // that it is executed
+  double offsets = 1;  // at which it reads meanwhile
+};
+
+class Staging {
+ public:
+  explicit Staging(Lowered& l)
+      : l_(l),
+        g_(l.graph),
+        a_(l.graph),
+        model_(l),
+        indices_(l.graph, exprs_),
+        sums_(l.graph, exprs_, [this](int axis) { return program_id(axis); }) {
+    for (int s = 0; s < g_.num_symbols; ++s)
+      symbols_.push_back(exprs_.variable(
+          exprs_.declare({.name = "", .type = i64, .facts = facts_of_symbol(g_, s)})));
+    for (const graph::Body& b : g_.bodies) find_conditional(b.region, false);
+  }
+
+  void run() {
+    for (std::size_t w = 0; w < l_.windows.size(); ++w) consider(static_cast<int>(w));
+  }
+
+ private:
+  void consider(int number) {
+    Window& w = l_.windows[number];
+    if (!possible(w)) return;
+    const std::vector<Reading> readings = readings_of(w);
+    // What is read out of bounds as another type would be the bits of this one.
+    if (std::ranges::any_of(a_.order, [&](ValueId v) {
+          return g_[v].op == Op::RefBitcast && g_.root(v) == w.root;
+        }))
+      return;
+    const BlockMapping& m = g_.mapping.block_mappings[w.mapping];
+    const Extents& shape = g_[w.root].type.shape;
+    const std::int64_t vector = aligned_elements(m);
+    const std::int64_t before = -m.block_shape[m.block_shape.size() - 1].pad_lo % vector;
+    const std::int64_t lead = before < 0 ? before + vector : before;
+    Extents rows = shape;
+    rows.back() = rounded_up(lead + shape.back(), vector);
+    if (!pays(w, readings, rows, vector)) return;
+
+    const int bytes = m.array_aval.dtype.bytes();
+    Storage s{.place = Place::shared,
+              .dtype = m.array_aval.dtype,
+              .shape = std::move(rows),
+              .of = w.root,
+              .per_warpgroup = false};
+    s.row_stride = rounded_up(s.shape.back(), widest / bytes);
+    const std::int64_t room = l_.machine.max_shared_bytes / blocks_together;
+    const Checked all = shared_bytes(s) + staged_bytes_;
+    if (!all.within(0, room)) return;
+    staged_bytes_ = all;
+    w.residency = Residency::staged;
+    w.fill = true;
+    w.lead = lead;
+    w.vector = vector;
+    w.zeros = drop_guards(w, readings);
+    w.storage = l_.add_storage(std::move(s));
+  }
+
+  bool possible(const Window& w) const {
+    if (w.residency != Residency::direct || !w.read_only || w.mapping < 0) return false;
+    const BlockMapping& m = g_.mapping.block_mappings[w.mapping];
+    const Extents& shape = g_[w.root].type.shape;
+    return m.memory_space == Space::automatic && !shape.empty() && graph::element_count(shape) > 0;
+  }
+
+  // ---- reads
+
+  void find_conditional(graph::RegionId r, bool inside) {
+    for (const ValueId v : g_[r].insts) {
+      if (inside && g_[v].op == Op::Load) conditional_.insert(v);
+      for (const graph::RegionId inner : g_[v].regions)
+        find_conditional(inner, inside || g_[v].op != Op::Loop);
+    }
+  }
+
+  std::vector<Reading> readings_of(const Window& w) const {
+    std::vector<Reading> found;
+    for (const ValueId v : a_.order) {
+      if (g_[v].op != Op::Load || root_of(g_, v) != w.root || conditional_.contains(v)) continue;
+      Reading r{.load = v};
+      for (int loop = a_.loop[index(v)]; loop >= 0; loop = a_.loop[static_cast<std::size_t>(loop)])
+        r.times *= static_cast<double>(trips(ValueId(loop)));
+      if (moves(g_[v].args[0])) r.offsets = r.times;
+      found.push_back(r);
+    }
+    return found;
+  }
+
+  std::int64_t trips(ValueId loop) const {
+    const graph::LoopView l = graph::LoopView::of(g_[loop]);
+    if (g_[l.low].op != Op::Constant || g_[l.high].op != Op::Constant) return unknown_trips;
+    const std::int64_t low = graph::to_int(i32, g_[l.low].attr.bits),
+                       high = graph::to_int(i32, g_[l.high].attr.bits);
+    return high <= low ? 0 : cdiv(high - low, l.step);
+  }
+
+  // Whether where a view begins may change from turn to turn of a loop.
+  bool moves(ValueId view) const {
+    for (; g_[view].op != Op::Param; view = g_[view].args[0])
+      if (g_[view].args.size() > 1) return true;
+    return false;
+  }
+
+  // ---- what is gained
+
+  bool pays(const Window& w, const std::vector<Reading>& readings, const Extents& rows,
+            std::int64_t vector) {
+    const double threads = l_.threads();
+    const auto accesses = [&](double elements, double width) {
+      return std::ceil(elements / threads / width);
+    };
+    const double held = static_cast<double>(graph::element_count(g_[w.root].type.shape));
+    std::map<ValueId, double> offsets;  // by view
+    double direct = 0, staged = 2 * barrier, read = 0;
+    for (const Reading& r : readings) {
+      const ValueId view = g_[r.load].args[0];
+      const auto n = static_cast<double>(graph::element_count(g_[view].type.shape));
+      const double width = model_.widest(view);
+      direct += r.times * global_access * accesses(n, width);
+      staged += r.times * shared_access * accesses(n, reads_rows(view) ? row_vector(n, w) : 1);
+      offsets[view] = std::max(offsets[view], r.offsets * n);
+    }
+    for (const auto& [_, elements] : offsets) read += elements;
+    staged +=
+        (global_access + shared_access) *
+        accesses(static_cast<double>(graph::element_count(rows)), static_cast<double>(vector));
+    return read >= least_reads * held && staged < direct;
+  }
+
+  // Elements that a thread reads of a staged row at once.
+  double row_vector(double elements, const Window& w) const {
+    const int bytes = g_[w.root].type.dtype.bytes();
+    return std::clamp(elements / l_.threads(), 1.0, static_cast<double>(widest) / bytes);
+  }
+
+  // Whether what is next to each other in a view is so in its window.
+  bool reads_rows(ValueId view) const {
+    for (; g_[view].op != Op::Param; view = g_[view].args[0]) {
+      if (g_[view].op != Op::At) return false;
+      const graph::SubscriptDim last = graph::Subscript::of(g_[view]).dims.back();
+      if (!last.is_slice || last.stride != 1) return false;
+    }
+    return true;
+  }
+
+  // ---- what is aligned
+
+  // Elements of which every row of every block, from some element near its first on, is aligned in
+  // global memory, and inside of the array or out of it, together.
+  std::int64_t aligned_elements(const BlockMapping& m) {
+    const int rank = m.array_aval.shape.rank(), last = rank - 1, bytes = m.array_aval.dtype.bytes();
+    const BlockDim& b = m.block_shape[static_cast<std::size_t>(last)];
+    if (b.kind == BlockDim::Kind::squeezed) return 1;
+    std::int64_t n = widest / bytes;
+    const auto limit = [&](std::int64_t multiple) {
+      while (multiple % n != 0) n /= 2;
+    };
+    limit(std::max(1, m.alignment / bytes));
+    if (m.index_map != no_region) {
+      const ValueId at = g_[graph::RegionId{m.index_map}].yields[static_cast<std::size_t>(last)];
+      const std::int64_t step = b.kind == BlockDim::Kind::blocked ? b.size % n : 1;
+      limit(exprs_.facts(indices_.expr(at)).multiple % n * step);
+    }
+    const thread::Facts extent =
+        exprs_.facts(expr_of_dim(exprs_, m.array_aval.shape[last], symbols_));
+    limit(extent.multiple);
+    if (!m.dense) limit(facts_of_stride(m).multiple);
+    return n;
+  }
+
+  // ---- guards
+
+  // Whether all that becomes of the loads is 0 where they are out of bounds, and nothing else
+  // elsewhere: where(inside, x, 0). Then these are left out.
+  bool drop_guards(const Window& w, const std::vector<Reading>& readings) {
+    std::map<ValueId, ValueId> guarded;  // by guard
+    for (const Reading& r : readings)
+      if (!find_guards(w, r.load, guarded)) return false;
+    for (const ValueId v : conditional_)
+      if (root_of(g_, v) == w.root && !find_guards(w, v, guarded)) return false;
+    for (const auto& [guard, value] : guarded) leave_out(guard, value);
+    return !guarded.empty();
+  }
+
+  bool find_guards(const Window& w, ValueId load, std::map<ValueId, ValueId>& guarded) {
+    const graph::MemoryView m = graph::MemoryView::of(g_[load]);
+    if (m.mask != graph::no_value) return false;
+    std::vector<ValueId> stack{load};
+    while (!stack.empty()) {
+      const ValueId v = stack.back();
+      stack.pop_back();
+      if (!a_.yielded[index(v)].empty() || a_.users[index(v)].empty()) return false;
+      for (const ValueId user : a_.users[index(v)]) {
+        const Inst& i = g_[user];
+        // What keeps 0 as it is.
+        if (i.op == Op::Cast && !i.type.dtype.is_bool()) {
+          stack.push_back(user);
+          continue;
+        }
+        const bool guards = i.op == Op::Select && i.args[1] == v && i.args[0] != v &&
+                            is_zero(i.args[2]) && asks_bounds(w, m.ref, i.args[0]);
+        if (!guards) return false;
+        guarded[user] = v;
+      }
+    }
+    return true;
+  }
+
+  bool is_zero(ValueId v) const {
+    while (g_[v].op == Op::Broadcast) v = g_[v].args[0];
+    return g_[v].op == Op::Constant && g_[v].attr.bits == 0;
+  }
+
+  // Whether the condition holds exactly where elements of the view are in bounds.
+  bool asks_bounds(const Window& w, ValueId view, ValueId condition) {
+    Coordinates c;
+    const Extents& shape = g_[view].type.shape;
+    if (g_[condition].type.shape != shape) return false;
+    for (std::size_t d = 0; d < shape.size(); ++d)
+      c.push_back(Affine::term(coordinate(d, shape[d])));
+    const auto asked = sums_.of_condition(condition, c), bounds = sums_.of_bounds(w, view, c);
+    return asked && bounds && same_conditions(*asked, *bounds);
+  }
+
+  // Users of the guard use what it guards.
+  void leave_out(ValueId guard, ValueId value) {
+    const auto change = [&](ValueId& v) {
+      if (v != guard) return;
+      v = value;
+      ++l_.uses[index(value)];
+    };
+    for (graph::Inst& i : l_.graph.insts)
+      for (ValueId& a : i.args) change(a);
+    for (graph::Region& r : l_.graph.regions)
+      for (ValueId& y : r.yields)
+        if (y == guard) y = value;
+    release(guard);
+  }
+
+  // Nobody uses it: its operands have a user less.
+  void release(ValueId v) {
+    std::vector<ValueId> stack{v};
+    while (!stack.empty()) {
+      const ValueId next = stack.back();
+      stack.pop_back();
+      l_.uses[index(next)] = 0;
+      for (const ValueId a : g_[next].args)
+        if (g_[a].type.is_value() && l_.uses[index(a)] > 0 && --l_.uses[index(a)] == 0)
+          stack.push_back(a);
+    }
+  }
+
+  thread::ExprId program_id(int axis) {
+    const auto [it, is_new] = program_ids_.try_emplace(axis, thread::no_expr);
+    if (is_new) {
+      const Dim& d = g_.mapping.grid[static_cast<std::size_t>(axis)];
+      it->second = variable(d.is_static() ? d.value() : INT32_MAX);
+    }
+    return it->second;
+  }
+
+  thread::ExprId coordinate(std::size_t d, std::int64_t extent) {
+    const auto [it, is_new] = coordinates_.try_emplace({d, extent}, thread::no_expr);
+    if (is_new) it->second = variable(extent);
+    return it->second;
+  }
+
+  thread::ExprId variable(std::int64_t count) {
+    return exprs_.variable(
+        exprs_.declare({.name = "",
+                        .type = i32,
+                        .facts = {.low = 0, .high = std::max<std::int64_t>(0, count - 1)}}));
+  }
+
+  Lowered& l_;
+  const Graph& g_;
+  Analysis a_;
+  AccessModel model_;
+  thread::Exprs exprs_;
+  Indices indices_;
+  Sums sums_;
+  std::vector<thread::ExprId> symbols_;
+  std::map<int, thread::ExprId> program_ids_;
+  std::map<std::pair<std::size_t, std::int64_t>, thread::ExprId> coordinates_;
+  std::set<ValueId> conditional_;  // loads that may not happen
+  Checked staged_bytes_ = 0;
+};
+
+// ---- rows and banks
+
+class Padding {
+ public:
+  explicit Padding(Lowered& l) : l_(l), model_(l) {}
+
+  void run() {
+    for (const Window& w : l_.windows)
+      if (w.residency == Residency::staged) pad(w);
+  }
+
+ private:
+  // The least room between rows with which lanes read from different banks.
+  void pad(const Window& w) {
+    constexpr std::int64_t banks = 128;  // bytes
+    Storage& s = l_.storages[w.storage];
+    const std::int64_t chunk = widest / s.dtype.bytes(), dense = s.row_stride;
+    std::int64_t best = dense;
+    double least = -1;
+    for (std::int64_t more = 0; more * widest < banks; ++more) {
+      s.row_stride = dense + more * chunk;
+      double wavefronts = 0;
+      for (LoweredBody& b : l_.bodies) wavefronts += wavefronts_of(b.statements, w);
+      if (least >= 0 && wavefronts >= least) continue;
+      least = wavefronts;
+      best = s.row_stride;
+    }
+    s.row_stride = best;
+  }
+
+  double wavefronts_of(Statements& list, const Window& w) {
+    double n = 0;
+    for (Statement& s : list) {
+      for_each_body(s, [&](Statements& body) { n += wavefronts_of(body, w); });
+      if (const Pass* pass = std::get_if<Pass>(&s.what)) n += wavefronts_of(*pass, w);
+    }
+    return n;
+  }
+
+  double wavefronts_of(const Pass& p, const Window& w) {
+    double n = 0;
+    model_.enter(p, p.layout);
+    for_each_value(l_, p, [&](ValueId v, bool enter) {
+      for_each_leaf(
+          l_, v, identity_map(p.layout.rank()), enter, [&](ValueId leaf, const DimMap& map, int) {
+            const bool reads = reads_staged(l_, leaf) && root_of(l_.graph, leaf) == w.root;
+            const bool opaque = std::ranges::find(map, opaque_dim) != map.end();
+            if (reads && !opaque) n += model_.wavefronts(l_.graph[leaf].args[0], map);
+          });
+    });
+    return n;
+  }
+
+  Lowered& l_;
+  AccessModel model_;
+};
+
+}  // namespace
+
+void stage_windows(Lowered& l) {
+  if (l.may_stage && l.warpgroups == 1) Staging(l).run();
+}
+
+void pad_staged_rows(Lowered& l) {
+  const auto staged = [](const Window& w) { return w.residency == Residency::staged; };
+  if (std::ranges::any_of(l.windows, staged)) Padding(l).run();
+}
+
+}  // namespace palladium::passes
