@@ -96,8 +96,8 @@ namespace {
 
 // What a result is called that Get reads.
 std::string result_name(Op op, std::size_t n) {
-  return fmt::format("{} {} of the {}", graph::repeats(op) ? "carry" : "result", n,
-                     op == Op::Loop ? "loop" : graph::info(op).name);
+  return fmt::format("{} {} of {}", graph::repeats(op) ? "carry" : "result", n,
+                     op == Op::Loop ? "the loop" : graph::info(op).name);
 }
 
 // A parameter of a body, of a loop, or of neither.
