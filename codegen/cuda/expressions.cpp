@@ -145,9 +145,13 @@ std::string Expressions::text(ExprId id) const {
                        type_name(e.type), text(e.args[0]));
   case Node::bitcast: return fmt::format("pl::bitcast<{}>({})", type_name(e.type), text(e.args[0]));
   case Node::fold:
-    return e.how == thread::Fold::sum   ? "pl::Sum()"
-           : e.how == thread::Fold::max ? "pl::Max()"
-                                        : "pl::Min()";
+    switch (e.how) {
+    case thread::Fold::sum: return "pl::Sum()";
+    case thread::Fold::product: return "pl::Prod()";
+    case thread::Fold::max: return "pl::Max()";
+    case thread::Fold::min: return "pl::Min()";
+    }
+    break;
   case Node::call: return call(e);
   case Node::choose:
     return fmt::format("{} ? {} : {}", text(e.args[0], conjunction), text(e.args[1], primary),

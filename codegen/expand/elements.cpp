@@ -66,6 +66,7 @@ ExprId Nest::evaluate(ValueId v, const Coordinates& c, const DimMap& map, bool e
     Pending operand;
     ExprId value = no_expr;
     if (next_operand(stack.back(), operand, value)) {
+      operand.partial |= stack.back().partial;
       stack.push_back(std::move(operand));
       continue;
     }
@@ -81,7 +82,7 @@ bool Nest::next_operand(Pending& p, Pending& operand, ExprId& value) {
   const bool reused = l_.uses[index(p.v)] > 1;
   if (p.operands.empty()) {
     if (!p.enter && l_.storage_of[index(p.v)] >= 0) {
-      value = read(l_.storage_of[index(p.v)], p.c, p.map);
+      value = read(l_.storage_of[index(p.v)], p.c, p.map, p.partial);
       return false;
     }
     if (const auto it = quotients_.find(p.v); it != quotients_.end() && p.c == coordinates_) {
@@ -104,7 +105,7 @@ bool Nest::next_operand(Pending& p, Pending& operand, ExprId& value) {
     }
   }
   const auto want = [&](ValueId v, Coordinates c, DimMap map) {
-    operand = {v, std::move(c), std::move(map), false};
+    operand = {v, std::move(c), std::move(map)};
     return true;
   };
   switch (i.op) {
@@ -117,6 +118,14 @@ bool Nest::next_operand(Pending& p, Pending& operand, ExprId& value) {
       return want(i.args[0], operand_coordinates(p.v, 0, p.c),
                   passes::map_of_operand(g_, p.v, 0, p.map));
     value = p.operands[0];
+    if (reused) memo_[key_of(index(p.v), p.c)] = value;
+    return false;
+  case Op::Slice:
+  case Op::Concatenate:
+  case Op::DynamicSlice:
+  case Op::DynamicUpdateSlice:
+  case Op::TakeAlong:
+    if (next_of_move(p, operand, value)) return true;
     if (reused) memo_[key_of(index(p.v), p.c)] = value;
     return false;
   default: break;
@@ -212,7 +221,7 @@ int Nest::copy_of(int storage, const DimMap& map) const {
   return storage;
 }
 
-ExprId Nest::read(int storage, const Coordinates& c, const DimMap& map) {
+ExprId Nest::read(int storage, const Coordinates& c, const DimMap& map, bool partial) {
   storage = copy_of(storage, map);
   const Storage& s = l_.storages[storage];
   if (s.place == Place::scalar) return x_.scalar_storage(storage);
@@ -220,7 +229,9 @@ ExprId Nest::read(int storage, const Coordinates& c, const DimMap& map) {
     return e_.element(x_.storage(storage), e_.sum(register_index(s.layout, map)));
   const Key key = key_of(first_storage + static_cast<std::uint32_t>(storage), c);
   if (const auto it = memo_.find(key); it != memo_.end()) return it->second;
-  return memo_[key] = access(storage_address(storage, c), map, no_expr);
+  Address a = storage_address(storage, c);
+  if (partial) add_range(a.bounds, c, s.shape);
+  return memo_[key] = access(a, map, no_expr);
 }
 
 // The mask comes first, then the access, then what stands in where the mask does not hold.
@@ -229,7 +240,7 @@ bool Nest::next_of_load(Pending& p, Pending& operand, ExprId& value) {
   const MemoryView m = MemoryView::of(i);
   const bool masked = m.mask != graph::no_value;
   if (masked && p.operands.empty()) {
-    operand = {m.mask, p.c, p.map, false};
+    operand = {m.mask, p.c, p.map};
     return true;
   }
   const ExprId mask = masked ? p.operands[0] : no_expr;
@@ -238,16 +249,22 @@ bool Nest::next_of_load(Pending& p, Pending& operand, ExprId& value) {
     const Location at = g_.location(p.v);
     const Location outer = b_.at(at == Location{} ? b_.at() : at);
     if (w.residency == Residency::registers) {
-      value = load_registers(p.v, p.c, p.map);
+      value = load_registers(p);
     } else {
-      check_indices(p.v, p.c, p.map, mask);
-      value = access(address(m.ref, p.c), p.map, mask);
+      Bounds range;
+      if (p.partial) add_range(range, p.c, g_[p.v].type.shape);
+      check_indices(p.v, p.c, p.map, e_.all({mask, predicate(range)}));
+      Address a = address(m.ref, p.c);
+      a.bounds.insert(a.bounds.end(), range.begin(), range.end());
+      for (Address& part : a.parts)
+        part.bounds.insert(part.bounds.end(), range.begin(), range.end());
+      value = access(a, p.map, mask);
     }
     b_.at(outer);
     const ValueId other = i.op == Op::Swap ? m.value : m.other;
     if (masked && other != graph::no_value) {
       p.got = value;
-      operand = {other, p.c, p.map, false};
+      operand = {other, p.c, p.map};
       return true;
     }
   } else {
@@ -258,19 +275,19 @@ bool Nest::next_of_load(Pending& p, Pending& operand, ExprId& value) {
 }
 
 // A block in registers: what the user stored there as far as the array reaches.
-ExprId Nest::load_registers(ValueId v, const Coordinates& c, const DimMap& map) {
-  const int window = l_.window_of[index(g_.root(g_[v].args[0]))];
+ExprId Nest::load_registers(const Pending& p) {
+  const int window = l_.window_of[index(g_.root(g_[p.v].args[0]))];
   const Window& w = l_.windows[window];
   if (const ExprId stored = x_.is_stored(w.storage);
       stored != no_expr && checked_stored_.insert(w.storage).second)
     b_.place(0, thread::Check{stored, x_.unstored_message(w.storage)});
-  const ExprId got = read(w.storage, c, map);
+  const ExprId got = read(w.storage, p.c, p.map, p.partial);
   if (w.mapping < 0 || l_.storages[w.storage].place == Place::scalar) return got;
   Bounds bounds;
-  add_bounds_of_block(bounds, window, c);
+  add_bounds_of_block(bounds, window, p.c);
   const ExprId exists = predicate(bounds);
   if (exists == no_expr) return got;
-  const DType t = g_[v].type.dtype;
+  const DType t = g_[p.v].type.dtype;
   return temporary("x", e_.choose(exists, got, e_.call(Row::out_of_bounds, t, {}, true)));
 }
 

@@ -64,7 +64,9 @@ void Nest::check_hint(const Pending& p, std::size_t d) {
   const ExprId step = runs ? e_.number(1, i64) : e_.cast(i64, back);
   ExprId holds = e_.plain(Operator::equal, e_.plain(Operator::sub, x, previous, i64), step, bool_);
   if (runs) holds = e_.plain(Operator::bit_or, holds, is_multiple(e_, p.operands[0], n), bool_);
-  const ExprId test = predicate(padding(p.map));
+  Bounds existing = padding(p.map);
+  if (p.partial) add_range(existing, p.c, i.type.shape);
+  const ExprId test = predicate(existing);
   b_.place(e_.depends(holds) | e_.depends(test),
            thread::Check{holds, graph::broken_hint(i, d), x, test});
 }

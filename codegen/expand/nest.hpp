@@ -132,6 +132,7 @@ class Nest : private passes::Addresses {
     Coordinates c = {};
     DimMap map = {};
     bool enter = false;
+    bool partial = false;               // the coordinates may lie outside of it
     std::vector<ExprId> operands = {};  // those evaluated so far
     ExprId got = no_expr;               // of a load with a mask: what memory holds
   };
@@ -140,6 +141,15 @@ class Nest : private passes::Addresses {
   ExprId evaluate(ValueId v, const Coordinates& c, const DimMap& map, bool enter);
   bool next_operand(Pending& p, Pending& operand, ExprId& value);
   bool next_of_load(Pending& p, Pending& operand, ExprId& value);
+  // moves.cpp
+  bool next_of_move(Pending& p, Pending& operand, ExprId& value);
+  bool next_of_concatenation(Pending& p, Pending& operand, ExprId& value);
+  bool next_of_update(Pending& p, Pending& operand, ExprId& value);
+  Affine clamped(ExprId x, std::int64_t most);
+  Coordinates begin_of_part(std::span<const ExprId> starts, const Extents& whole,
+                            const Extents& part);
+  void add_range(Bounds& bounds, const Coordinates& c, const Extents& shape);
+
   ExprId operation(const graph::Inst& i, std::vector<ExprId> operands);
   ExprId leaf(ValueId v, const Coordinates& c);
   ExprId named(ValueId v, ExprId value);
@@ -153,9 +163,9 @@ class Nest : private passes::Addresses {
   bool is_computed(ValueId v) const;
 
   // elements.cpp: reads and coordinates
-  ExprId load_registers(ValueId v, const Coordinates& c, const DimMap& map);
+  ExprId load_registers(const Pending& p);
   int copy_of(int storage, const DimMap& map) const;
-  ExprId read(int storage, const Coordinates& c, const DimMap& map);
+  ExprId read(int storage, const Coordinates& c, const DimMap& map, bool partial = false);
   ExprId temporary(const char* prefix, ExprId value);
   std::string prefix(const char* of) const { return pass_ ? of : std::string("s") + of; }
   Coordinates operand_coordinates(ValueId v, std::size_t arg, const Coordinates& c);

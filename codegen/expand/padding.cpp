@@ -72,7 +72,8 @@ bool Nest::asks_coordinates(ValueId value, bool enter) const {
     const ValueId v = stack.back();
     stack.pop_back();
     if (!seen.insert(v).second || (l_.storage_of[index(v)] >= 0 && !(first && enter))) continue;
-    if (g_[v].op == Op::Iota) return true;
+    if (g_[v].op == Op::Iota || g_[v].op == Op::Concatenate || g_[v].op == Op::DynamicUpdateSlice)
+      return true;
     for (const ValueId a : g_[v].args)
       if (g_[a].type.is_value()) stack.push_back(a);
   }

@@ -20,6 +20,7 @@ ExprId Nest::identity(thread::Fold how, DType type) {
   switch (how) {
   case thread::Fold::max: return e_.call(Row::min_value, type, {}, true);
   case thread::Fold::min: return e_.call(Row::max_value, type, {}, true);
+  case thread::Fold::product: return e_.literal(type, graph::to_bits(type, 1.0));
   case thread::Fold::sum: break;
   }
   return e_.literal(type, 0);
@@ -57,7 +58,7 @@ void Nest::start_folding(Folding& f) {
 // where that is in the fold already, and once more makes no difference.
 ExprId Nest::folded_elements(const passes::Reduce& s, const Folding& f) {
   DimMap folded(s.reduced.begin(), s.reduced.end());
-  if (f.how != thread::Fold::sum && is_reduced(layout_.rank() - 1) &&
+  if (passes::is_idempotent(f.how) && is_reduced(layout_.rank() - 1) &&
       repeats_first(pass_->value, false))
     std::erase(folded, layout_.rank() - 1);
   return predicate(padding(folded));

@@ -48,7 +48,8 @@ ValueId Builder::constant(DType dtype, std::int64_t number, Extents shape, Locat
              at);
 }
 
-ValueId Builder::elementwise(Op op, std::vector<ValueId> args, Location at) {
+std::vector<ValueId> Builder::broadcast_together(std::vector<ValueId> args, const char* what,
+                                                 Location at) {
   Extents shape;
   bool all_values = true;
   for (const ValueId v : args) {
@@ -57,7 +58,7 @@ ValueId Builder::elementwise(Op op, std::vector<ValueId> args, Location at) {
     if (type.shape.size() > shape.size())
       shape.insert(shape.begin(), type.shape.size() - shape.size(), 1);
   }
-  if (!all_values) return add(op, std::move(args), Attr{}, {}, at);  // the rule says what is wrong
+  if (!all_values) return args;  // the rule says what is wrong
   for (const ValueId v : args) {
     const Extents& own = graph_[v].type.shape;
     const std::size_t shift = shape.size() - own.size();
@@ -72,12 +73,16 @@ ValueId Builder::elementwise(Op op, std::vector<ValueId> args, Location at) {
                                      : ", ") +
                  to_string(graph_[a].type);
       throw CompileError(
-          at, std::string(info(op).name) +
+          at, std::string(what) +
                   ": expected operands whose shapes can be broadcast to one, given " + given);
     }
   }
   for (ValueId& v : args) v = broadcast_to(v, shape, at);
-  return add(op, std::move(args), Attr{}, {}, at);
+  return args;
+}
+
+ValueId Builder::elementwise(Op op, std::vector<ValueId> args, Location at) {
+  return add(op, broadcast_together(std::move(args), info(op).name, at), Attr{}, {}, at);
 }
 
 ValueId Builder::broadcast_to(ValueId v, const Extents& shape, Location at) {

@@ -36,6 +36,9 @@ class Builder {
   ValueId constant(DType dtype, int number, Extents shape = {}, Location at = {}) {
     return constant(dtype, static_cast<std::int64_t>(number), std::move(shape), at);
   }
+  /// The values as numpy broadcasts them; CompileError by the name `what` where it does not.
+  std::vector<ValueId> broadcast_together(std::vector<ValueId> values, const char* what,
+                                          Location at = {});
   /// Elementwise op with numpy broadcasting of shapes; dtypes must agree already.
   ValueId elementwise(Op op, std::vector<ValueId> args, Location at = {});
   ValueId broadcast_to(ValueId v, const Extents& shape, Location at = {});

@@ -33,6 +33,7 @@ Bits fold_floats(Op op, DType dtype, const F* x) {
   case Op::Sqrt: return number(std::sqrt(x[0]));
   case Op::Floor: return number(std::floor(x[0]));
   case Op::Ceil: return number(std::ceil(x[0]));
+  case Op::Trunc: return number(std::trunc(x[0]));
   case Op::Add: return number(x[0] + x[1]);
   case Op::Sub: return number(x[0] - x[1]);
   case Op::Mul: return number(x[0] * x[1]);
@@ -76,6 +77,8 @@ Bits fold_integers(Op op, DType dtype, std::span<const std::uint64_t> bits) {
   case Op::Abs: return number(is_signed && s[0] < 0 ? negated(u[0]) : u[0]);
   case Op::Sign: return number(u[0] == 0 ? 0 : is_signed && s[0] < 0 ? mask : 1);
   case Op::Not: return number(~u[0]);
+  case Op::CountLeadingZeros:
+    return static_cast<std::uint64_t>(std::countl_zero(u[0]) - (64 - width));
   case Op::PopulationCount: return static_cast<std::uint64_t>(std::popcount(u[0]));
   case Op::Add: return number(u[0] + u[1]);
   case Op::Sub: return number(u[0] - u[1]);
@@ -117,6 +120,7 @@ Bits fold_cast(DType from, DType to, std::uint64_t bits) {
 
 Bits fold(Op op, DType from, DType to, std::span<const std::uint64_t> bits) {
   if (op == Op::Cast) return fold_cast(from, to, bits[0]);
+  if (op == Op::Bitcast) return bits[0];
   if (op == Op::Select) return bits[0] ? bits[1] : bits[2];
   if (!from.is_float()) return fold_integers(op, from, bits);
   if (from == f64) {

@@ -225,6 +225,21 @@ std::string broken_hint(const Inst& inst, std::size_t d) {
   return "multiple_of: the value {}, with which a run" + along + " begins, is no multiple of " + n;
 }
 
+SliceView SliceView::of(const Inst& slice) {
+  const auto middle =
+      slice.attr.ints.begin() + static_cast<std::ptrdiff_t>(slice.attr.ints.size() / 2);
+  return {{slice.attr.ints.begin(), middle}, {middle, slice.attr.ints.end()}};
+}
+
+std::vector<std::int64_t> SliceView::encode() const {
+  std::vector<std::int64_t> ints = starts;
+  ints.insert(ints.end(), strides.begin(), strides.end());
+  return ints;
+}
+
+int concatenated(const Inst& concatenate) { return static_cast<int>(concatenate.attr.ints[0]); }
+int taken(const Inst& take) { return static_cast<int>(take.attr.ints[0]); }
+
 DotView DotView::of(const Inst& dot) {
   const std::vector<std::int64_t>& ints = dot.attr.ints;
   return {dot.args[0], dot.args[1], ints[0] != 0, ints[1] != 0, static_cast<Precision>(ints[2])};

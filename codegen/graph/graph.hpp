@@ -261,6 +261,17 @@ struct ScanView {
   }
 };
 
+/// Along each dimension the operand's element `start + stride * i`.
+struct SliceView {
+  std::vector<std::int64_t> starts, strides;
+  static SliceView of(const Inst& slice);
+  std::vector<std::int64_t> encode() const;  // Attr::ints
+};
+
+/// The dimension along which a Concatenate joins, and that in which a TakeAlong chooses.
+int concatenated(const Inst& concatenate);
+int taken(const Inst& take);
+
 struct DotView {
   ValueId a = no_value, b = no_value;
   bool trans_a = false, trans_b = false;

@@ -180,6 +180,11 @@ class Simplifier {
     case Op::Broadcast:
     case Op::Reshape:
     case Op::Transpose: return rewrite_shape(v);
+    case Op::Slice: return rewrite_slice(v);
+    case Op::Concatenate: return in.args.size() == 1 ? in.args[0] : v;
+    case Op::DynamicSlice: return inst(in.args[0]).type == in.type ? in.args[0] : v;
+    case Op::DynamicUpdateSlice:
+      return inst(in.args[0]).type == inst(in.args[1]).type ? in.args[1] : v;
     case Op::RefReshape:
     case Op::RefBitcast: return inst(in.args[0]).type == in.type ? in.args[0] : v;
     case Op::RefTranspose: return is_identity(in.attr.ints) ? in.args[0] : v;
@@ -194,13 +199,16 @@ class Simplifier {
     case Op::Get: return rewrite_get(v);
     default: break;
     }
-    if (in.op == Op::Cast && inst(in.args[0]).type == in.type) return in.args[0];
+    if ((in.op == Op::Cast || in.op == Op::Bitcast) && inst(in.args[0]).type == in.type)
+      return in.args[0];
     if (in.op == Op::Select) {
       if (in.args[1] == in.args[2]) return in.args[1];
       if (is_constant(in.args[0])) return in.args[inst(in.args[0]).attr.bits ? 1 : 2];
     }
     if (in.type.is_value() && in.type.dtype.is_integer())
       if (const ValueId same = integer_identity(in); same != no_value) return same;
+    if (in.type.is_value() && in.type.dtype.is_bool())
+      if (const ValueId same = truth_identity(in); same != no_value) return same;
     return fold_constants(v);
   }
 
@@ -255,6 +263,28 @@ class Simplifier {
     return v;
   }
 
+  // Two slices in a row are one; one of all elements in their order is none.
+  ValueId rewrite_slice(ValueId v) {
+    Inst& in = g_[v];
+    const ValueId from = in.args[0];
+    if (is_constant(from)) return become_constant(v, inst(from).attr.bits);
+    SliceView slice = SliceView::of(in);
+    bool everything = inst(from).type == in.type;
+    for (std::size_t d = 0; d < slice.starts.size(); ++d)
+      everything = everything && (slice.strides[d] > 0 || in.type.shape[d] == 1);
+    if (everything) return from;
+    if (inst(from).op != Op::Slice) return v;
+    const SliceView inner = SliceView::of(inst(from));
+    for (std::size_t d = 0; d < slice.starts.size(); ++d) {
+      slice.starts[d] = inner.starts[d] + inner.strides[d] * slice.starts[d];
+      slice.strides[d] = in.type.shape[d] == 1 ? 1 : slice.strides[d] * inner.strides[d];
+    }
+    in.attr.ints = slice.encode();
+    in.args[0] = inst(from).args[0];
+    changed_ = true;
+    return rewrite_slice(v);
+  }
+
   ValueId drop_true_mask(ValueId v) {
     const MemoryView m = MemoryView::of(inst(v));
     if (m.mask == no_value || !is_constant(m.mask) || !inst(m.mask).attr.bits) return v;
@@ -278,6 +308,14 @@ class Simplifier {
     case Op::Div: return is(1, 1) ? in.args[0] : no_value;
     default: return no_value;
     }
+  }
+
+  ValueId truth_identity(const Inst& in) const {
+    if (in.op != Op::And && in.op != Op::Or) return no_value;
+    for (std::size_t i = 0; i < 2; ++i)
+      if (is_constant(in.args[i]))  // decides, or leaves it to the other
+        return in.args[(inst(in.args[i]).attr.bits != 0) == (in.op == Op::Or) ? i : 1 - i];
+    return no_value;
   }
 
   ValueId fold_constants(ValueId v) {

@@ -2,27 +2,10 @@
 #include <algorithm>
 #include <string>
 
-#include "codegen/graph/builder.hpp"
-#include "palladium/error.hpp"
+#include "codegen/graph/type_rule.hpp"
 
 namespace palladium::graph {
-namespace {
-
-struct Context {
-  const Graph& graph;
-  Op op;
-  const Attr& attr;
-  std::span<const ValueId> args;
-  const Type& given;
-  Location at;
-
-  const Type& type(std::size_t i) const { return graph[args[i]].type; }
-  std::span<const std::int64_t> ints() const { return attr.ints; }
-
-  [[noreturn]] void fail(const std::string& what) const {
-    throw CompileError(at, std::string(info(op).name) + ": " + what);
-  }
-};
+namespace typing {
 
 std::string text(const Type& type) {
   return type.kind == Type::Kind::none ? "an instruction without a value" : to_string(type);
@@ -76,6 +59,12 @@ void expect_ints(const Context& c, std::size_t n) {
            std::to_string(c.ints().size()));
 }
 
+}  // namespace typing
+
+namespace {
+
+using namespace typing;
+
 // All operands are values of one dtype and shape.
 const Type& uniform(const Context& c) {
   const Type& first = value(c, 0);
@@ -109,6 +98,18 @@ Type rule_given(const Context& c) {
     if (c.given.dtype.is_bool()) c.fail("expected a number's dtype, given bool");
   }
   return c.given;
+}
+
+Type rule_bitcast(const Context& c) {
+  const Type& from = value(c, 0);
+  const DType to = c.given.dtype;
+  if (to == DType()) c.fail("expected a dtype, given none");
+  if (to.is_bool() || from.dtype.is_bool())
+    c.fail("expected dtypes other than bool, given " + text(from) + " to " + to.name());
+  if (to.bytes() != from.dtype.bytes())
+    c.fail("expected a dtype of " + std::to_string(from.dtype.bits()) + " bits for " + text(from) +
+           ", given " + to.name());
+  return Type::value(to, from.shape);
 }
 
 Type rule_index(const Context& c) {
@@ -272,7 +273,7 @@ Type rule_reduce(const Context& c) {
     previous = d;
   }
   if (c.ints().empty()) c.fail("expected at least one dimension of " + text(from) + ", given none");
-  if (c.op == Op::ReduceSum && from.dtype.is_bool())
+  if ((c.op == Op::ReduceSum || c.op == Op::ReduceProd) && from.dtype.is_bool())
     c.fail("expected numbers, given " + text(from));
   Type type = Type::value(from.dtype);
   for (std::size_t i = 0; i < from.shape.size(); ++i)

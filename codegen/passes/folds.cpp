@@ -14,15 +14,19 @@ using layout::Layout;
 
 thread::Fold fold_of(Op op) {
   switch (op) {
-  case Op::ReduceMax: return thread::Fold::max;
-  case Op::ReduceMin: return thread::Fold::min;
+  case Op::ReduceProd:
+  case Op::CumProd: return thread::Fold::product;
+  case Op::ReduceMax:
+  case Op::CumMax: return thread::Fold::max;
+  case Op::ReduceMin:
+  case Op::CumMin: return thread::Fold::min;
   default: return thread::Fold::sum;
   }
 }
 
 DType accumulator_dtype(const graph::Graph& g, ValueId fold) {
   const DType t = g[fold].type.dtype;
-  return fold_of(g[fold].op) == thread::Fold::sum && (t == f16 || t == bf16) ? f32 : t;
+  return !is_idempotent(fold_of(g[fold].op)) && (t == f16 || t == bf16) ? f32 : t;
 }
 
 namespace {

@@ -64,6 +64,22 @@ DimMap map_through_reshape(const Extents& operand, const Extents& result, const 
   return out;
 }
 
+// Where an operand has all that its user has, in that order, the coordinate is the user's.
+DimMap map_elsewhere(const Inst& inst, std::size_t arg, const Extents& operand, const DimMap& map) {
+  const bool is_whole = inst.op == Op::DynamicUpdateSlice && arg == 0;
+  const bool chooses = inst.op == Op::TakeAlong && arg == 1;
+  const bool is_start = operand.size() != map.size();
+  if (is_whole || chooses || is_start) return is_start ? DimMap() : map;
+  DimMap out = map;
+  for (std::size_t d = 0; d < operand.size(); ++d) {
+    bool same = operand[d] == inst.type.shape[d];
+    if (inst.op == Op::Slice) same = same && graph::SliceView::of(inst).strides[d] > 0;
+    if (inst.op == Op::TakeAlong) same = static_cast<int>(d) != graph::taken(inst);
+    if (!same) out[d] = operand[d] == 1 ? zero_dim : opaque_dim;
+  }
+  return out;
+}
+
 }  // namespace
 
 DimMap map_of_operand(const Graph& g, ValueId v, std::size_t arg, const DimMap& map) {
@@ -82,6 +98,11 @@ DimMap map_of_operand(const Graph& g, ValueId v, std::size_t arg, const DimMap& 
     return out;
   }
   case Op::Reshape: return map_through_reshape(operand, inst.type.shape, map);
+  case Op::Slice:
+  case Op::Concatenate:
+  case Op::DynamicSlice:
+  case Op::DynamicUpdateSlice:
+  case Op::TakeAlong: return map_elsewhere(inst, arg, operand, map);
   default: break;
   }
   if (operand.size() == map.size()) return map;

@@ -370,8 +370,12 @@ bool enters(const Lowered& l, const Pass& p, int storage);
 
 /// The nest of an operation that folds elements, whose result has a storage.
 Pass fold_pass(Lowered& l, ValueId v);
-/// How it folds them, and what in: f32 for sums of 16-bit floats.
+/// How it folds them, and what in: f32 for sums and products of 16-bit floats.
 thread::Fold fold_of(graph::Op op);
+/// Whether an element that is in the fold already makes no difference.
+constexpr bool is_idempotent(thread::Fold f) {
+  return f == thread::Fold::max || f == thread::Fold::min;
+}
 DType accumulator_dtype(const graph::Graph& g, ValueId fold);
 
 /// What an instruction per register costs: a wider program issues it in more warps.

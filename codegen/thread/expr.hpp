@@ -77,7 +77,7 @@ enum class Node : std::uint8_t {
   all,          // whether each of args holds
 };
 
-enum class Fold : std::uint8_t { sum, max, min };
+enum class Fold : std::uint8_t { sum, product, max, min };
 
 enum class Operator : std::uint8_t {
   mul,

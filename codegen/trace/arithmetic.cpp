@@ -155,6 +155,29 @@ Value elementwise(Op op, std::initializer_list<Value> operands, Location at) {
   return recorder.value(recorder.builder().elementwise(op, std::move(ids), at));
 }
 
+std::vector<Value> alike(const char* what, std::initializer_list<Value> values, Location at) {
+  Recorder& recorder = Recorder::current(what, at);
+  const std::span<const Value> all(values.begin(), values.size());
+  const DType dtype = common_dtype(recorder, Op::Select, all, what, at);
+  std::vector<ValueId> ids;
+  for (const Value& v : all) ids.push_back(recorder.typed(v, dtype, what, at));
+  std::vector<Value> result;
+  for (const ValueId v : recorder.builder().broadcast_together(std::move(ids), what, at))
+    result.push_back(recorder.value(v));
+  return result;
+}
+
+Value selected(const char* what, Value condition, const Value& x, const Value& y, Location at) {
+  expect_given(condition, what, at);
+  if (!condition.dtype(at).is_bool()) condition = elementwise(Op::Ne, {condition, Value(0)}, at);
+  Recorder& recorder = Recorder::current(what, at);
+  const Value choices[] = {x, y};
+  const DType dtype = common_dtype(recorder, Op::Select, choices, what, at);
+  std::vector<ValueId> ids{recorder.typed(condition, bool_, what, at),
+                           recorder.typed(x, dtype, what, at), recorder.typed(y, dtype, what, at)};
+  return recorder.value(recorder.builder().elementwise(Op::Select, std::move(ids), at));
+}
+
 namespace {
 
 // A literal is checked here and stays one.
@@ -240,6 +263,7 @@ Value operator!(Slot&& slot) { return !static_cast<Value>(std::move(slot)); }
 PL_UNARY(abs, Abs)
 PL_UNARY(sign, Sign)
 PL_UNARY(population_count, PopulationCount)
+PL_UNARY(clz, CountLeadingZeros)
 PL_UNARY(exp, Exp)
 PL_UNARY(exp2, Exp2)
 PL_UNARY(expm1, Expm1)
@@ -248,16 +272,26 @@ PL_UNARY(log2, Log2)
 PL_UNARY(log1p, Log1p)
 PL_UNARY(sqrt, Sqrt)
 PL_UNARY(rsqrt, Rsqrt)
+PL_UNARY(cbrt, Cbrt)
 PL_UNARY(sin, Sin)
 PL_UNARY(cos, Cos)
 PL_UNARY(tan, Tan)
+PL_UNARY(asin, Asin)
+PL_UNARY(acos, Acos)
+PL_UNARY(atan, Atan)
+PL_UNARY(sinh, Sinh)
+PL_UNARY(cosh, Cosh)
 PL_UNARY(tanh, Tanh)
+PL_UNARY(asinh, Asinh)
+PL_UNARY(acosh, Acosh)
+PL_UNARY(atanh, Atanh)
 PL_UNARY(logistic, Logistic)
 PL_UNARY(erf, Erf)
 PL_UNARY(erf_inv, ErfInv)
 PL_UNARY(floor, Floor)
 PL_UNARY(ceil, Ceil)
 PL_UNARY(round, Round)
+PL_UNARY(trunc, Trunc)
 PL_UNARY(is_finite, IsFinite)
 #undef PL_UNARY
 
@@ -273,17 +307,9 @@ Value fma(const Operand& x, const Operand& y, const Operand& z) {
 
 Value where(const Operand& condition, const Operand& x, const Operand& y) {
   const Location at = trace::location(condition);
-  Value c = trace::resolve(condition);
+  const Value c = trace::resolve(condition);
   const Value a = trace::resolve(x), b = trace::resolve(y);
-  trace::expect_given(c, "where", at);
-  if (!c.dtype(at).is_bool()) c = trace::elementwise(Op::Ne, {c, Value(0)}, at);
-  Recorder& recorder = Recorder::current("where", at);
-  const Value choices[] = {a, b};
-  const DType dtype = trace::common_dtype(recorder, Op::Select, choices, "where", at);
-  std::vector<ValueId> ids{recorder.typed(c, bool_, "where", at),
-                           recorder.typed(a, dtype, "where", at),
-                           recorder.typed(b, dtype, "where", at)};
-  return recorder.value(recorder.builder().elementwise(Op::Select, std::move(ids), at));
+  return trace::selected("where", c, a, b, at);
 }
 
 Value multiple_of(const Operand& x, std::int64_t n) { return multiple_of(x, {n}); }

@@ -13,14 +13,12 @@ using graph::no_value;
 using graph::Subscript;
 using graph::SubscriptDim;
 
-// The view that a subscript selects; the Ref itself where that is all of it.
-ValueId select(Recorder& recorder, ValueId ref, const Idx* indices, int count, const char* what,
-               Location at) {
-  const Type type = recorder.graph[ref].type;
+}  // namespace
+
+Selection selection(Recorder& recorder, const Type& type, const Idx* indices, int count,
+                    const char* what, Location at) {
   const std::size_t rank = type.shape.size();
   const auto is = [&](int i, Access::IndexKind kind) { return Access::kind(indices[i]) == kind; };
-  if (count == 1 && is(0, Access::IndexKind::all)) return ref;
-
   int ellipses = 0;
   for (int i = 0; i < count; ++i) ellipses += is(i, Access::IndexKind::ellipsis);
   const auto named = static_cast<std::size_t>(count - ellipses);
@@ -30,9 +28,8 @@ ValueId select(Recorder& recorder, ValueId ref, const Idx* indices, int count, c
                                graph::to_string(type) + ", which has " + std::to_string(rank) +
                                " dimensions");
 
-  Subscript subscript;
-  std::vector<ValueId> starts;
-  bool everything = true;
+  Selection result;
+  Subscript& subscript = result.subscript;
   const auto all_of = [&](std::int64_t extent) { subscript.dims.push_back({.size = extent}); };
   for (int i = 0; i < count; ++i) {
     if (is(i, Access::IndexKind::ellipsis)) {
@@ -79,14 +76,25 @@ ValueId select(Recorder& recorder, ValueId ref, const Idx* indices, int count, c
                                    std::to_string(dim.stride) + " is out of bounds for " + place);
     } else {
       dim.dynamic = true;
-      starts.push_back(recorder.i32_scalar(start, what, "an index", at));
+      result.starts.push_back(recorder.i32_scalar(start, what, "an index", at));
     }
-    everything = everything && dim.is_slice && !dim.dynamic && dim.size == extent;
+    result.everything = result.everything && dim.is_slice && !dim.dynamic && dim.size == extent;
     subscript.dims.push_back(dim);
   }
   while (subscript.dims.size() < rank) all_of(type.shape[subscript.dims.size()]);
-  if (everything) return ref;
-  return recorder.builder().at(ref, subscript, std::move(starts), at);
+  return result;
+}
+
+namespace {
+
+// The view that a subscript selects; the Ref itself where that is all of it.
+ValueId select(Recorder& recorder, ValueId ref, const Idx* indices, int count, const char* what,
+               Location at) {
+  if (count == 1 && Access::kind(indices[0]) == Access::IndexKind::all) return ref;
+  const Type type = recorder.graph[ref].type;
+  Selection s = selection(recorder, type, indices, count, what, at);
+  if (s.everything) return ref;
+  return recorder.builder().at(ref, s.subscript, std::move(s.starts), at);
 }
 
 ValueId place(Recorder& recorder, const detail::Place& p, const char* what) {
@@ -164,6 +172,13 @@ MaybeValue::MaybeValue(Given, const Operand& value)
 Idx::Idx(Slot&& slot) : kind_(Kind::index), at_(std::move(slot)) {}
 
 // ---- x[...]
+
+Shape detail::Place::shape(Location at) const {
+  Recorder& recorder = Recorder::current("shape", at);
+  return trace::to_shape(recorder.graph[trace::place(recorder, *this, "shape")].type.shape);
+}
+
+DType detail::Place::dtype(Location at) const { return Access::ref(*this).dtype(at); }
 
 Value detail::Place::load() {
   Recorder& recorder = Recorder::current("load", at_);

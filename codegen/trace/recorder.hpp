@@ -10,6 +10,10 @@
 #include "palladium/control.hpp"
 #include "palladium/spec.hpp"
 
+namespace palladium {
+struct ReduceOptions;
+}
+
 namespace palladium::trace {
 
 using graph::Attr;
@@ -156,6 +160,30 @@ Location location(const Operand& operand);
 /// Elementwise operation on operands of one dtype.
 Value elementwise(Op op, std::initializer_list<Value> operands, Location at);
 
+/// Of one dtype, which literals take, and one shape, by broadcasting. CompileError by the name
+/// `what` where they are not.
+std::vector<Value> alike(const char* what, std::initializer_list<Value> values, Location at);
+/// x where the condition holds, else y.
+Value selected(const char* what, Value condition, const Value& x, const Value& y, Location at);
+
+/// Folds over these axes, or over all if there are none.
+Value reduced(Op op, const char* what, const Value& x, const ReduceOptions& options, Location at);
+/// The same elements in row-major order.
+Value reshaped(const Value& x, const Shape& shape, Location at);
+Value counted(const Extents& shape, std::size_t dimension, Location at);  ///< an iota, i32
+/// CompileError where the value is no number, or is no float.
+void expect_numbers(const Value& x, const char* what, Location at);
+void expect_floats(const Value& x, const char* what, Location at);
+
+/// What a subscript says of something of this type.
+struct Selection {
+  graph::Subscript subscript = {};
+  std::vector<ValueId> starts = {};  // dynamic ones
+  bool everything = true;
+};
+Selection selection(Recorder& recorder, const Type& type, const Idx* indices, int count,
+                    const char* what, Location at);
+
 Extents extents(const Shape& shape);
 Shape to_shape(const Extents& extents);
 /// The shape with its -1, if any, made what is left of `count` elements.
@@ -196,6 +224,7 @@ class Access {
   static int count(const Place& p) { return p.count_; }
   static Location at(const Place& p) { return p.at_; }
   static Mark& mark(Place& p) { return p.mark_; }
+  static const Place& place(const Subscript& s) { return s.slot_; }
 
   /// `note` is given the mark that lives as long as the effect.
   template <class F>

@@ -1,4 +1,4 @@
-// Shapes, reductions, dot, and values from nothing.
+// Shapes, dot, and values from nothing.
 #include <algorithm>
 
 #include "codegen/base/checked.hpp"
@@ -42,43 +42,6 @@ std::vector<std::int64_t> normalized(const Axes& axes, std::size_t rank, const c
   return result;
 }
 
-namespace {
-
-Value reduce(Op op, const char* what, const Operand& operand, const ReduceOptions& options) {
-  const Location at = location(operand);
-  const Value x = resolve(operand);
-  Recorder& recorder = Recorder::current(what, at);
-  const ValueId v = recorder.typed(x, what, at);
-  const Extents shape = recorder.graph[v].type.shape;
-  std::vector<std::int64_t> axes = normalized(options.axis, shape.size(), what, at);
-  if (options.axis.size() == 0)
-    for (std::size_t i = 0; i < shape.size(); ++i) axes.push_back(static_cast<std::int64_t>(i));
-  if (axes.empty()) return recorder.value(v);  // a scalar
-  std::sort(axes.begin(), axes.end());
-  const ValueId reduced = recorder.builder().add(op, {v}, Attr{axes, 0}, {}, at);
-  if (!options.keepdims) return recorder.value(reduced);
-  Extents kept = shape;
-  for (const std::int64_t axis : axes) kept[static_cast<std::size_t>(axis)] = 1;
-  Attr positions;
-  for (std::size_t i = 0; i < shape.size(); ++i)
-    if (!std::binary_search(axes.begin(), axes.end(), static_cast<std::int64_t>(i)))
-      positions.ints.push_back(static_cast<std::int64_t>(i));
-  const Type type = Type::value(recorder.graph[reduced].type.dtype, std::move(kept));
-  return recorder.value(
-      recorder.builder().add(Op::Broadcast, {reduced}, std::move(positions), type, at));
-}
-
-Value scan(Op op, const char* what, const Operand& operand, const CumulativeOptions& options) {
-  const Location at = location(operand);
-  const Value x = resolve(operand);
-  Recorder& recorder = Recorder::current(what, at);
-  const ValueId v = recorder.typed(x, what, at);
-  const std::size_t rank = recorder.graph[v].type.shape.size();
-  Attr attr{normalized(options.axis, rank, what, at), 0};
-  attr.ints.push_back(options.reverse);
-  return recorder.value(recorder.builder().add(op, {v}, std::move(attr), {}, at));
-}
-
 Value reshaped(const Value& x, const Shape& shape, Location at) {
   Recorder& recorder = Recorder::current("reshape", at);
   const ValueId v = recorder.typed(x, "reshape", at);
@@ -87,6 +50,8 @@ Value reshaped(const Value& x, const Shape& shape, Location at) {
       Type::value(from.dtype, completed(shape, graph::element_count(from.shape), "reshape", at));
   return recorder.value(recorder.builder().add(Op::Reshape, {v}, Attr{}, to, at));
 }
+
+namespace {
 
 Value transposed(const Value& x, const Axes& permutation, Location at) {
   Recorder& recorder = Recorder::current("transpose", at);
@@ -148,6 +113,14 @@ Value Value::reshape(Shape shape, Location at) const { return trace::reshaped(*t
 Value Value::transpose(Axes permutation, Location at) const {
   return trace::transposed(*this, permutation, at);
 }
+Value Value::bitcast(DType dtype, Location at) const {
+  Recorder& recorder = Recorder::current("bitcast", at);
+  return recorder.value(recorder.builder().add(Op::Bitcast, {recorder.typed(*this, "bitcast", at)},
+                                               Attr{}, Type::value(dtype), at));
+}
+Value bitcast(const Operand& x, DType dtype) {
+  return trace::resolve(x).bitcast(dtype, trace::location(x));
+}
 Value reshape(const Operand& x, Shape shape) {
   return trace::reshaped(trace::resolve(x), shape, trace::location(x));
 }
@@ -198,20 +171,6 @@ Value iota(DType dtype, Shape shape, int dimension, Location at) {
   Attr attr{trace::normalized(dimension, static_cast<std::size_t>(shape.rank()), "iota", at), 0};
   return recorder.value(recorder.builder().add(Op::Iota, {}, std::move(attr),
                                                Type::value(dtype, trace::extents(shape)), at));
-}
-
-Value sum(const Operand& x, ReduceOptions options) {
-  return trace::reduce(Op::ReduceSum, "sum", x, options);
-}
-Value max(const Operand& x, ReduceOptions options) {
-  return trace::reduce(Op::ReduceMax, "max", x, options);
-}
-Value min(const Operand& x, ReduceOptions options) {
-  return trace::reduce(Op::ReduceMin, "min", x, options);
-}
-
-Value cumsum(const Operand& x, CumulativeOptions options) {
-  return trace::scan(Op::CumSum, "cumsum", x, options);
 }
 
 Value dot(const Operand& a, const Operand& b, DotOptions options) {

@@ -4,8 +4,11 @@
 #include <concepts>
 #include <cstdint>
 #include <initializer_list>
+#include <span>
 #include <type_traits>
+#include <vector>
 
+#include "palladium/control.hpp"
 #include "palladium/ref.hpp"
 #include "palladium/value.hpp"
 
@@ -16,6 +19,7 @@ namespace palladium {
 PALLADIUM_API Value abs(const Operand& x);
 PALLADIUM_API Value sign(const Operand& x);
 PALLADIUM_API Value population_count(const Operand& x);
+PALLADIUM_API Value clz(const Operand& x);
 PALLADIUM_API Value exp(const Operand& x);
 PALLADIUM_API Value exp2(const Operand& x);
 PALLADIUM_API Value expm1(const Operand& x);
@@ -24,16 +28,26 @@ PALLADIUM_API Value log2(const Operand& x);
 PALLADIUM_API Value log1p(const Operand& x);
 PALLADIUM_API Value sqrt(const Operand& x);
 PALLADIUM_API Value rsqrt(const Operand& x);
+PALLADIUM_API Value cbrt(const Operand& x);
 PALLADIUM_API Value sin(const Operand& x);
 PALLADIUM_API Value cos(const Operand& x);
 PALLADIUM_API Value tan(const Operand& x);
+PALLADIUM_API Value asin(const Operand& x);
+PALLADIUM_API Value acos(const Operand& x);
+PALLADIUM_API Value atan(const Operand& x);
+PALLADIUM_API Value sinh(const Operand& x);
+PALLADIUM_API Value cosh(const Operand& x);
 PALLADIUM_API Value tanh(const Operand& x);
+PALLADIUM_API Value asinh(const Operand& x);
+PALLADIUM_API Value acosh(const Operand& x);
+PALLADIUM_API Value atanh(const Operand& x);
 PALLADIUM_API Value logistic(const Operand& x);
 PALLADIUM_API Value erf(const Operand& x);
 PALLADIUM_API Value erf_inv(const Operand& x);
 PALLADIUM_API Value floor(const Operand& x);
 PALLADIUM_API Value ceil(const Operand& x);
 PALLADIUM_API Value round(const Operand& x);
+PALLADIUM_API Value trunc(const Operand& x);
 PALLADIUM_API Value is_finite(const Operand& x);
 PALLADIUM_API Value pow(const Operand& x, const Operand& y);
 PALLADIUM_API Value atan2(const Operand& y, const Operand& x);
@@ -42,6 +56,38 @@ PALLADIUM_API Value minimum(const Operand& x, const Operand& y);
 PALLADIUM_API Value fma(const Operand& x, const Operand& y, const Operand& z);
 /// x where the condition holds, else y.
 PALLADIUM_API Value where(const Operand& condition, const Operand& x, const Operand& y);
+
+// Made of those above. Dtypes and shapes are theirs.
+
+PALLADIUM_API Value is_nan(const Operand& x);
+PALLADIUM_API Value is_inf(const Operand& x);
+PALLADIUM_API Value square(const Operand& x);
+PALLADIUM_API Value reciprocal(const Operand& x);  ///< floats
+/// x multiplied with itself; 1 / that for n < 0, which only floats have.
+PALLADIUM_API Value integer_pow(const Operand& x, std::int64_t n);
+/// The quotient rounded down. Integers by zero: as `/`; floats: as numpy.
+PALLADIUM_API Value floor_divide(const Operand& x, const Operand& y);
+/// What floor_divide leaves: the sign of y, as numpy's and Python's. Integers by zero: 0.
+PALLADIUM_API Value remainder(const Operand& x, const Operand& y);
+/// Integers give f32, or f64 if they have 64 bits.
+PALLADIUM_API Value true_divide(const Operand& x, const Operand& y);
+/// The nearest to x in [low, high]; NaN where one is; high where low is above it.
+PALLADIUM_API Value clamp(const Operand& low, const Operand& x, const Operand& high);
+PALLADIUM_API Value clip(const Operand& x, const Operand& low, const Operand& high);
+/// cases[which]: `which` is bool, of two cases, or an integer; beyond the cases the nearest.
+PALLADIUM_API Value select_n(const Operand& which, std::initializer_list<Operand> cases);
+/// Zeros enter, whatever the sign; a count outside [0, bits) gives 0.
+PALLADIUM_API Value shift_right_logical(const Operand& x, const Operand& count);
+PALLADIUM_API Value copysign(const Operand& x, const Operand& y);
+/// The next number after x towards y.
+PALLADIUM_API Value nextafter(const Operand& x, const Operand& y);
+PALLADIUM_API Value relu(const Operand& x);
+/// x times its logistic; floats, 16-bit ones computed in f32 and rounded once, as for gelu.
+PALLADIUM_API Value silu(const Operand& x);
+struct GeluOptions {
+  bool approximate = true;  ///< by tanh, else by erf
+};
+PALLADIUM_API Value gelu(const Operand& x, GeluOptions options = {});
 
 // Hints: x, and what you know of its numbers, which are integers. What starts at a multiple of 16
 // bytes is accessed 16 bytes at a time: x[{pl::ds(pl::multiple_of(start, 64), 64)}]. Where a hint
@@ -69,25 +115,130 @@ PALLADIUM_API Value iota(DType dtype, Shape shape, int dimension = 0, Location a
 
 // Shapes.
 PALLADIUM_API Value broadcast_to(const Operand& x, Shape shape);
+/// The same bits as numbers of another dtype of that width; no bools.
+PALLADIUM_API Value bitcast(const Operand& x, DType dtype);
 PALLADIUM_API Value reshape(const Operand& x, Shape shape);
+/// Without these dimensions, whose extent must be 1; none given: all of extent 1.
+PALLADIUM_API Value squeeze(const Operand& x, Axes axes = {});
+/// With dimensions of extent 1 that have these places in the result.
+PALLADIUM_API Value expand_dims(const Operand& x, Axes axes);
+PALLADIUM_API Value swapaxes(const Operand& x, int a, int b);
 /// Without a permutation the dimensions are reversed.
 PALLADIUM_API Value transpose(const Operand& x, Axes permutation = {});
+
+// Elements of values elsewhere. v[{...}] slices (value.hpp).
+
+/// One behind the other: of one dtype, and of one shape but for the axis.
+PALLADIUM_API Value concatenate(std::initializer_list<Operand> values, int axis = 0,
+                                Location at = here());
+PALLADIUM_API Value concatenate(std::span<const Value> values, int axis = 0, Location at = here());
+/// Along an axis of their own, which stands at `axis` in the result; of one dtype and shape.
+PALLADIUM_API Value stack(std::initializer_list<Operand> values, int axis = 0,
+                          Location at = here());
+PALLADIUM_API Value stack(std::span<const Value> values, int axis = 0, Location at = here());
+/// So many parts of one size, which must divide the extent.
+PALLADIUM_API std::vector<Value> split(const Operand& x, std::int64_t parts, int axis = 0);
+
+/// Elements in front of and behind those of a dimension.
+struct PadWidth {
+  std::int64_t before = 0, after = 0;
+};
+enum class PadMode : std::uint8_t {
+  constant,
+  wrap,  ///< the elements over and over
+  edge,  ///< the first and the last
+};
+struct PadOptions {
+  MaybeValue value = {};  ///< a scalar of the dtype; 0 if there is none
+  PadMode mode = PadMode::constant;
+};
+/// One width for each dimension: pl::pad(x, {{1, 2}, {0, 3}}).
+PALLADIUM_API Value pad(const Operand& x, std::initializer_list<PadWidth> widths,
+                        PadOptions options = {});
+/// From the last to the first along these axes; none: all.
+PALLADIUM_API Value flip(const Operand& x, Axes axes = {});
+/// What leaves at the end comes in at the front; no axes: of the elements in row-major order.
+PALLADIUM_API Value roll(const Operand& x, std::int64_t shift, Axes axes = {});
+/// Each element so many times; no axis: of all in row-major order.
+PALLADIUM_API Value repeat(const Operand& x, std::int64_t times, Axes axis = {});
+/// The whole so many times along each dimension, the last ones if there are fewer than dimensions.
+PALLADIUM_API Value tile(const Operand& x, Shape times);
+/// Zeros above the diagonal (below it) of the last two dimensions; `diagonal` counts to the right.
+PALLADIUM_API Value tril(const Operand& x, std::int64_t diagonal = 0);
+PALLADIUM_API Value triu(const Operand& x, std::int64_t diagonal = 0);
+/// The diagonal of a matrix, `offset` to the right of the main one.
+PALLADIUM_API Value diagonal(const Operand& x, std::int64_t offset = 0);
+/// `sizes` elements from the starts on; a part that would reach over an end is moved back.
+PALLADIUM_API Value dynamic_slice(const Operand& x, std::initializer_list<Operand> starts,
+                                  Shape sizes);
+/// x with `part` in it, from the starts on, moved likewise.
+PALLADIUM_API Value dynamic_update_slice(const Operand& x, const Operand& part,
+                                         std::initializer_list<Operand> starts);
+/// x with the elements at `indices` along the axis, in whose place the dimensions of `indices`
+/// stand: any integers; one out of bounds stands for the nearest in them.
+PALLADIUM_API Value take(const Operand& x, const Operand& indices, int axis = 0);
+/// The same of each row by indices of its own: of x's shape but for the axis.
+PALLADIUM_API Value take_along_axis(const Operand& x, const Operand& indices, int axis = -1);
+
+struct SortOptions {
+  int axis = -1;
+  bool descending = false;
+};
+/// NaNs are above all others. Any extent; the value must fit the registers of a program.
+PALLADIUM_API Value sort(const Operand& x, SortOptions options = {});
+/// Where the sorted elements stood, i32; equal ones keep their order.
+PALLADIUM_API Value argsort(const Operand& x, SortOptions options = {});
+struct TopK {
+  Value values, indices;
+};
+/// The k largest along the last dimension, the largest first, the first of equal ones first.
+PALLADIUM_API TopK top_k(const Operand& x, std::int64_t k);
+
+/// Philox 4x32-10: four u32 of random bits for each counter, whose bits and those of the seed are
+/// taken as u64. Shapes broadcast.
+PALLADIUM_API Values<4> philox(const Operand& seed, const Operand& counter);
 
 struct ReduceOptions {
   Axes axis = {};  ///< none: all
   bool keepdims = false;
 };
 PALLADIUM_API Value sum(const Operand& x, ReduceOptions options = {});
+PALLADIUM_API Value prod(const Operand& x, ReduceOptions options = {});
 PALLADIUM_API Value max(const Operand& x, ReduceOptions options = {});
 PALLADIUM_API Value min(const Operand& x, ReduceOptions options = {});
+/// bool: whether any element is not 0, whether all are not.
+PALLADIUM_API Value any(const Operand& x, ReduceOptions options = {});
+PALLADIUM_API Value all(const Operand& x, ReduceOptions options = {});
+/// The index of the greatest element along one axis, i32; no axis: in row-major order. The lowest
+/// of several; a NaN is the greatest and the least.
+PALLADIUM_API Value argmax(const Operand& x, ReduceOptions options = {});
+PALLADIUM_API Value argmin(const Operand& x, ReduceOptions options = {});
+/// Floats keep their dtype, integers and bools give f32, or f64 if they have 64 bits; computed in
+/// f32 or f64.
+PALLADIUM_API Value mean(const Operand& x, ReduceOptions options = {});
+struct VarianceOptions {
+  Axes axis = {};  ///< none: all
+  bool keepdims = false;
+  std::int64_t ddof = 0;  ///< divides by so much less than the number of elements
+};
+/// The mean of the squares of the distances from the mean; dtypes as of `mean`.
+PALLADIUM_API Value var(const Operand& x, VarianceOptions options = {});
+struct SoftmaxOptions {
+  Axes axis = -1;  ///< none: all
+};
+/// Floats; 16-bit ones are computed in f32 and rounded once.
+PALLADIUM_API Value softmax(const Operand& x, SoftmaxOptions options = {});
 
 struct CumulativeOptions {
   int axis = 0;
   bool reverse = false;  ///< from the last element to the first
 };
-/// Each element is the sum of those up to it along the axis; dtype and shape stay. Floats of 16
-/// bits are summed in f32.
+/// Each element is the sum (product, maximum, minimum) of those up to it along the axis; dtype and
+/// shape stay. Sums and products of 16-bit floats are computed in f32.
 PALLADIUM_API Value cumsum(const Operand& x, CumulativeOptions options = {});
+PALLADIUM_API Value cumprod(const Operand& x, CumulativeOptions options = {});
+PALLADIUM_API Value cummax(const Operand& x, CumulativeOptions options = {});
+PALLADIUM_API Value cummin(const Operand& x, CumulativeOptions options = {});
 
 namespace detail {
 template <class T>

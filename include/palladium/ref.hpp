@@ -103,6 +103,8 @@ class PALLADIUM_API Place {
   Place() = default;
   ~Place() = default;
   Value load();
+  Shape shape(Location at) const;
+  DType dtype(Location at) const;
   void store(const Operand& value);
   void store(Place&& value);
   void store(Effect&& value);
@@ -134,6 +136,16 @@ class BasicSlot : public Traced, public detail::Place {
                   "pl::Ref r = x.at({...});");
   }
   operator Value() && { return load(); }
+  // As of the loaded value.
+  Value astype(DType dtype, Location at = here()) && { return load().astype(dtype, at); }
+  Value bitcast(DType dtype, Location at = here()) && { return load().bitcast(dtype, at); }
+  Value reshape(Shape shape, Location at = here()) && { return load().reshape(shape, at); }
+  Value transpose(Axes permutation = {}, Location at = here()) && {
+    return load().transpose(permutation, at);
+  }
+  // Nothing is read.
+  Shape shape(Location at = here()) && { return Place::shape(at); }
+  DType dtype(Location at = here()) && { return Place::dtype(at); }
   template <std::same_as<bool> B>
   explicit operator B() && {
     static_assert(detail::never<B>,
@@ -179,6 +191,7 @@ class Subscript {
 
  private:
   friend class Ref;
+  friend class detail::Access;
   void set(const Idx* indices, int count, Location at) {
     slot_.indices_ = indices;
     slot_.count_ = count;

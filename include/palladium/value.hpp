@@ -13,6 +13,7 @@ namespace palladium {
 
 class Effect;
 class Ref;
+class Subscript;
 class Value;
 template <class>
 class BasicSlot;
@@ -183,7 +184,13 @@ class PALLADIUM_API Value : public Traced {
   Shape shape(Location at = here()) const;
   DType dtype(Location at = here()) const;  ///< of a literal: bool, i32 or f32
 
+  /// Elements by a subscript like a Ref's: `v[0]`, `v[{0, _}]`, `v[{pl::ds(2, 5), _}]`. A start
+  /// that is a Value is moved to where the slice is inside.
+  Value operator[](Subscript&& subscript) const;
+
   Value astype(DType dtype, Location at = here()) const;
+  /// The same bits as numbers of another dtype of that width.
+  Value bitcast(DType dtype, Location at = here()) const;
   Value reshape(Shape shape, Location at = here()) const;  ///< one dimension may be -1
   Value transpose(Axes permutation = {}, Location at = here()) const;
   /// Names the value in dumps and messages. Changes neither meaning nor key.

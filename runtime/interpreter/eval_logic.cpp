@@ -64,6 +64,14 @@ void eval_PopulationCount(Frame& f, ValueId v, const Inst& inst) {
   });
 }
 
+void eval_CountLeadingZeros(Frame& f, ValueId v, const Inst& inst) {
+  with_type_if<IsInteger>(inst.type.dtype, [&]<class T>() {
+    map1<T>(f, v, inst, [](T x) {
+      return static_cast<T>(std::countl_zero(static_cast<std::make_unsigned_t<T>>(x)));
+    });
+  });
+}
+
 #define PALLADIUM_EVAL(Name, loop, expression)                                             \
   void eval_##Name(Frame& f, ValueId v, const Inst& i) {                                   \
     loop(f, v, i,                                                                          \

@@ -1,4 +1,4 @@
-// reduce_sum reduce_max reduce_min cumsum: 16-bit floats accumulate in f32, each result rounds
+// Reductions and scans: sums and products of 16-bit floats accumulate in f32, each result rounds
 // once.
 #include <algorithm>
 #include <cmath>
@@ -19,6 +19,16 @@ struct Sum {
   template <class T>
   T operator()(T x, T y) const {
     return x + y;
+  }
+};
+struct Product {
+  template <class T>
+  static T identity() {
+    return 1;
+  }
+  template <class T>
+  T operator()(T x, T y) const {
+    return x * y;
   }
 };
 struct Maximum : Max {
@@ -96,13 +106,14 @@ class Reduction {
   Op op_;
 };
 
-// Sums of integers wrap: they are computed without sign.
+// Sums and products of integers wrap: they are computed without sign.
 template <class T, class Op>
 struct AccumulatorOf {
   using type = Compute<T>;
 };
-template <class T>
-requires(std::is_integral_v<T> && !std::is_same_v<T, bool>) struct AccumulatorOf<T, Sum> {
+template <class T, class Op>
+requires(std::is_integral_v<T> && !std::is_same_v<T, bool> &&
+         (std::is_same_v<Op, Sum> || std::is_same_v<Op, Product>)) struct AccumulatorOf<T, Op> {
   using type = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
 };
 
@@ -178,8 +189,12 @@ void scan(Frame& f, ValueId v, const Inst& inst) {
 }  // namespace
 
 void eval_CumSum(Frame& f, ValueId v, const Inst& i) { scan<IsNumber, Sum>(f, v, i); }
+void eval_CumProd(Frame& f, ValueId v, const Inst& i) { scan<IsNumber, Product>(f, v, i); }
+void eval_CumMax(Frame& f, ValueId v, const Inst& i) { scan<IsNumber, Maximum>(f, v, i); }
+void eval_CumMin(Frame& f, ValueId v, const Inst& i) { scan<IsNumber, Minimum>(f, v, i); }
 
 void eval_ReduceSum(Frame& f, ValueId v, const Inst& i) { reduce<IsNumber, Sum>(f, v, i); }
+void eval_ReduceProd(Frame& f, ValueId v, const Inst& i) { reduce<IsNumber, Product>(f, v, i); }
 void eval_ReduceMax(Frame& f, ValueId v, const Inst& i) { reduce<AnyType, Maximum>(f, v, i); }
 void eval_ReduceMin(Frame& f, ValueId v, const Inst& i) { reduce<AnyType, Minimum>(f, v, i); }
 

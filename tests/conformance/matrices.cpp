@@ -126,10 +126,10 @@ void add_moves(std::vector<Case>& all) {
 }
 
 void add_reductions(std::vector<Case>& all) {
-  for (const char* how : {"Sum", "Max", "Min"}) {
+  for (const std::string how : {"Sum", "Prod", "Max", "Min"}) {
     for (const char* type : {"f32", "i32", "bf16", "f64"}) {
-      Case c = kernel("reduce/" + std::string(how) + " of " + type,
-                      replaced("const $* x, $* o", '$', type),
+      if (how == "Prod" && std::string(type) != "i32") continue;  // floats round
+      Case c = kernel("reduce/" + how + " of " + type, replaced("const $* x, $* o", '$', type),
                       replaced(replaced(R"(
   const u32 t = pl::thread();
   $ v[4], w[2];
@@ -152,7 +152,7 @@ void add_reductions(std::vector<Case>& all) {
       c.array({.type = type, .bytes = integers(type, 512, 5)}).output(type, 896);
       all.push_back(c);
 
-      Case wide = kernel("reduce/" + std::string(how) + " of " + type + " by 8 warps",
+      Case wide = kernel("reduce/" + how + " of " + type + " by 8 warps",
                          replaced("const $* x, $* o", '$', type),
                          replaced(replaced(R"(
   const u32 t = pl::program_thread();
@@ -177,11 +177,12 @@ void add_reductions(std::vector<Case>& all) {
 
 // Forwards over all threads, and backwards over some bits of lanes and warps.
 void add_scans(std::vector<Case>& all) {
-  for (const char* how : {"Sum", "Max", "Min"}) {
+  for (const std::string how : {"Sum", "Prod", "Max", "Min"}) {
     for (const char* type : {"f32", "i32", "bf16", "f64"}) {
-      Case c = kernel("reduce/scan by " + std::string(how) + " of " + type,
-                      replaced("const $* x, $* o", '$', type),
-                      replaced(replaced(R"(
+      if (how == "Prod" && std::string(type) != "i32") continue;  // floats round
+      Case c =
+          kernel("reduce/scan by " + how + " of " + type, replaced("const $* x, $* o", '$', type),
+                 replaced(replaced(R"(
   const u32 t = pl::thread();
   $ v[4], w[2], s[2], r[2];
   PL_UNROLL for (u32 i = 0; i < 4; ++i) pl::load_global(v + i, x + 4 * t + i);
@@ -197,14 +198,14 @@ void add_scans(std::vector<Case>& all) {
   PL_UNROLL for (u32 i = 0; i < 2; ++i) pl::store_global(o + 8 * t + 4 + i, w + i);
   pl::store_global(o + 8 * t + 6, s);
   pl::store_global(o + 8 * t + 7, r);)",
-                                        '$', type),
-                               '@', how));
+                                   '$', type),
+                          '@', how));
       c.shared_bytes = 1024;
       c.sanitized = true;
       c.array({.type = type, .bytes = integers(type, 512, 5)}).output(type, 1024);
       all.push_back(c);
 
-      Case wide = kernel("reduce/scan by " + std::string(how) + " of " + type + " by 8 warps",
+      Case wide = kernel("reduce/scan by " + how + " of " + type + " by 8 warps",
                          replaced("const $* x, $* o", '$', type),
                          replaced(replaced(R"(
   const u32 t = pl::program_thread();

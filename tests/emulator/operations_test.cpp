@@ -94,7 +94,11 @@ const std::vector<Operation> comparisons = {
     [](Value x, Value y, Value) { return x > y; },  [](Value x, Value y, Value) { return x >= y; },
 };
 
-const std::vector<Operation> classes = {[](Value x, Value, Value) { return is_finite(x); }};
+const std::vector<Operation> classes = {
+    [](Value x, Value, Value) { return is_finite(x); },
+    [](Value x, Value, Value) { return is_nan(x); },
+    [](Value x, Value, Value) { return is_inf(x); },
+};
 
 const std::vector<Operation> arithmetic = {
     [](Value x, Value y, Value) { return x + y; },
@@ -105,6 +109,17 @@ const std::vector<Operation> arithmetic = {
     [](Value x, Value y, Value) { return maximum(x, y); },
     [](Value x, Value y, Value) { return minimum(x, y); },
     [](Value x, Value y, Value z) { return where(x < y, y, z); },
+    [](Value x, Value y, Value) { return floor_divide(x, y); },
+    [](Value x, Value y, Value) { return remainder(x, y); },
+    [](Value x, Value, Value) { return floor_divide(x, 7); },
+    [](Value x, Value, Value) { return remainder(x, 7); },
+    [](Value x, Value y, Value z) { return clamp(y, x, z); },
+    [](Value x, Value, Value) { return clip(x, 2, 99); },
+    [](Value x, Value y, Value z) {
+      return select_n(x < y, {z, x});
+    },
+    [](Value x, Value, Value) { return square(x); },
+    [](Value x, Value, Value) { return integer_pow(x, 5); },
     [](Value x, Value, Value) { return -x; },
     [](Value x, Value, Value) { return abs(x); },
     [](Value x, Value, Value) { return sign(x); },
@@ -123,6 +138,8 @@ const std::vector<Operation> shifts = {
     [](Value x, Value, Value) { return x << 3; },
     [](Value x, Value, Value) { return x >> 3; },
     [](Value x, Value, Value) { return population_count(x); },
+    [](Value x, Value, Value) { return clz(x); },
+    [](Value x, Value y, Value) { return shift_right_logical(x, y); },
 };
 
 const std::vector<Operation> exact = {
@@ -130,6 +147,11 @@ const std::vector<Operation> exact = {
     [](Value x, Value, Value) { return floor(x); },
     [](Value x, Value, Value) { return ceil(x); },
     [](Value x, Value, Value) { return round(x); },
+    [](Value x, Value, Value) { return trunc(x); },
+    [](Value x, Value y, Value) { return copysign(x, y); },
+    [](Value x, Value y, Value) { return nextafter(x, y); },
+    [](Value x, Value, Value) { return reciprocal(x); },
+    [](Value x, Value, Value) { return relu(x); },
     [](Value x, Value y, Value z) { return fma(x, y, z); },
 };
 
@@ -141,6 +163,22 @@ const std::vector<Operation> elementary = {
     [](Value x, Value, Value) { return log2(x); },
     [](Value x, Value, Value) { return log1p(x); },
     [](Value x, Value, Value) { return rsqrt(x); },
+    [](Value x, Value, Value) { return cbrt(x); },
+    [](Value x, Value, Value) { return asin(x); },
+    [](Value x, Value, Value) { return acos(x); },
+    [](Value x, Value, Value) { return atan(x); },
+    [](Value x, Value, Value) { return sinh(x); },
+    [](Value x, Value, Value) { return cosh(x); },
+    [](Value x, Value, Value) { return asinh(x); },
+    [](Value x, Value, Value) { return acosh(x); },
+    [](Value x, Value, Value) { return atanh(x); },
+    [](Value x, Value, Value) { return asin(x / (abs(x) + 1)); },
+    [](Value x, Value, Value) { return acos(x / (abs(x) + 1)); },
+    [](Value x, Value, Value) { return atanh(x / (abs(x) + 1)); },
+    [](Value x, Value, Value) { return acosh(abs(x) + 1); },
+    [](Value x, Value, Value) { return silu(x); },
+    [](Value x, Value, Value) { return gelu(x); },
+    [](Value x, Value, Value) { return gelu(x, {.approximate = false}); },
     [](Value x, Value, Value) { return tanh(x); },
     [](Value x, Value, Value) { return logistic(x); },
     [](Value x, Value, Value) { return erf(x); },
@@ -168,7 +206,8 @@ TEST_CASE("every elementwise operation of the op table is tried here") {
     collect(operations_graph(f32, f32, *list));
   for (int op = int(graph::Op::Neg); op <= int(graph::Op::Select); ++op) {
     INFO(graph::info(graph::Op(op)).name);
-    CHECK((tried.contains(graph::Op(op)) || graph::Op(op) == graph::Op::Cast));
+    const bool other = graph::Op(op) == graph::Op::Cast || graph::Op(op) == graph::Op::Bitcast;
+    CHECK((tried.contains(graph::Op(op)) || other));
   }
 }
 
@@ -208,6 +247,23 @@ TEST_CASE("elementary functions agree as the op table's ulp allows") {
   for (DType t : {f16, bf16, f32, f64}) {
     INFO(t.name());
     CHECK(both(operations_graph(t, t, elementary)) == "");
+  }
+}
+
+TEST_CASE("bitcasts agree in every bit between any two dtypes of one width") {
+  for (DType from : all_dtypes) {
+    INFO("from " << from.name());
+    std::vector<ShapeDtype> types;
+    for (DType to : all_dtypes)
+      if (!to.is_bool() && !from.is_bool() && to.bytes() == from.bytes())
+        types.push_back({{size}, to});
+    if (types.empty()) continue;
+    const Body body = [&](Refs r) {
+      for (std::size_t i = 0; i < types.size(); ++i)
+        r[static_cast<int>(1 + i)][_] = r[0][_].bitcast(types[i].dtype);
+    };
+    CHECK(both(traced(body, {.name = "bitcasts", .out_type = OutType(types)},
+                      {array({size}, from)})) == "");
   }
 }
 

@@ -17,7 +17,7 @@ namespace {
 
 // The text of a half without its namespace `detail` and without preprocessor lines.
 std::string public_text(device::Half half) {
-  std::string everything = "i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64 Sum Max Min";
+  std::string everything = "i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64 Sum Prod Max Min";
   for (const device::RowInfo& f : device::rows()) everything += " pl::" + std::string(f.name);
   const std::string text = device::prelude(half, everything);
   std::string result;

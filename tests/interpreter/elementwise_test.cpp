@@ -116,6 +116,16 @@ Exact elementary(Op op, Exact x, Exact y) {
   case Op::Log1p: return std::log1p(x);
   case Op::Sqrt: return std::sqrt(x);
   case Op::Rsqrt: return 1 / std::sqrt(x);
+  case Op::Cbrt: return std::cbrt(x);
+  case Op::Asin: return std::asin(x);
+  case Op::Acos: return std::acos(x);
+  case Op::Atan: return std::atan(x);
+  case Op::Sinh: return std::sinh(x);
+  case Op::Cosh: return std::cosh(x);
+  case Op::Asinh: return std::asinh(x);
+  case Op::Acosh: return std::acosh(x);
+  case Op::Atanh: return std::atanh(x);
+  case Op::Trunc: return std::trunc(x);
   case Op::Sin: return std::sin(x);
   case Op::Cos: return std::cos(x);
   case Op::Tan: return std::tan(x);
@@ -184,6 +194,11 @@ std::uint64_t of_integers(Op op, DType dtype, std::uint64_t xb, std::uint64_t yb
     int ones = 0;
     for (int i = 0; i < width; ++i) ones += static_cast<int>(xb >> i & 1);
     return static_cast<std::uint64_t>(ones);
+  }
+  case Op::CountLeadingZeros: {
+    int zeros = 0;
+    while (zeros < width && (xb >> (width - 1 - zeros) & 1) == 0) ++zeros;
+    return static_cast<std::uint64_t>(zeros);
   }
   case Op::Abs: return wrapped(dtype, x < 0 ? -x : x);
   case Op::Sign: return wrapped(dtype, x < 0 ? -1 : x > 0);

@@ -23,7 +23,10 @@ Tensor pattern(DType dtype, const std::vector<std::int64_t>& shape) {
   });
 }
 
-std::vector<double> sums(const Tensor& x, const Scan& s) {
+using Fold = double (*)(double, double);
+constexpr Fold sum_of = [](double x, double y) { return x + y; };
+
+std::vector<double> sums(const Tensor& x, const Scan& s, Fold fold = sum_of) {
   const auto axis = static_cast<std::size_t>(s.axis);
   std::int64_t inner = 1;
   for (std::size_t d = axis + 1; d < s.shape.size(); ++d) inner *= s.shape[d];
@@ -36,9 +39,9 @@ std::vector<double> sums(const Tensor& x, const Scan& s) {
     if (i / inner % extent != 0) continue;
     for (std::int64_t k = 1; k < extent; ++k) {
       if (s.reverse)
-        element(i, extent - 1 - k) += element(i, extent - k);
+        element(i, extent - 1 - k) = fold(element(i, extent - k), element(i, extent - 1 - k));
       else
-        element(i, k) += element(i, k - 1);
+        element(i, k) = fold(element(i, k - 1), element(i, k));
     }
   }
   for (double& e : out)  // integers wrap, 16-bit floats round
@@ -135,6 +138,45 @@ TEST_CASE("cumsum of a product follows the layout of its accumulators") {
           {}, {&a, &b}, {&o, &p});
       CHECK(o.numbers() == sums(p, {{64, 128}, axis, reverse}));
     }
+}
+
+TEST_CASE("cumprod, cummax and cummin scan every dtype along either axis, from either end") {
+  using Scanning = Value (*)(const Operand&, CumulativeOptions);
+  struct Kind {
+    Scanning scan;
+    Fold fold;
+  };
+  const Kind kinds[] = {{cumprod, [](double x, double y) { return x * y; }},
+                        {cummax, [](double x, double y) { return std::max(x, y); }},
+                        {cummin, [](double x, double y) { return std::min(x, y); }}};
+  for (const Kind& kind : kinds)
+    for (const DType dtype : numbers)
+      for (const Scan& s : both_ways({{{9, 6}, 0}, {{9, 6}, 1}, {{130}, 0}, {{3, 5, 7}, 1}})) {
+        CAPTURE(dtype.name(), s.shape, s.axis, s.reverse);
+        // Of products a few twos: they are exact.
+        Tensor in =
+            kind.scan == Scanning(cumprod)
+                ? Tensor(dtype, s.shape, [](std::int64_t i) { return i % 37 == 5 ? 2.0 : 1.0; })
+                : pattern(dtype, s.shape);
+        Tensor out(dtype, s.shape);
+        run([&](Ref x, Ref o) { o[_] = kind.scan(x[_], {.axis = s.axis, .reverse = s.reverse}); },
+            {}, {&in}, {&out});
+        REQUIRE(out.numbers() == sums(in, s, kind.fold));
+      }
+}
+
+TEST_CASE("cummax keeps a NaN from where it stands") {
+  Tensor x(f32, {5}, {1, 3, std::nan(""), 7, 2}), o(f32, {5}), p(f32, {5});
+  run(
+      [](Ref x, Ref o, Ref p) {
+        o[_] = cummax(x[_]);
+        p[_] = cummin(x[_], {.reverse = true});
+      },
+      {}, {&x}, {&o, &p});
+  CHECK((o[0] == 1 && o[1] == 3));
+  CHECK((p[4] == 2 && p[3] == 2));
+  for (const std::int64_t i : {2, 3, 4}) CHECK(std::isnan(o[i]));
+  for (const std::int64_t i : {0, 1, 2}) CHECK(std::isnan(p[i]));
 }
 
 TEST_CASE("cumsum in a loop adds up what each turn gives it") {

@@ -147,17 +147,21 @@ class Statements {
     const DType d = v.dtype();
     if (d.is_bool()) return !v;
     if (!d.is_float()) {
-      switch (random_.below(4)) {
+      switch (random_.below(6)) {
       case 0: return -v;
       case 1: return pl::abs(v);
       case 2: return sign(v);
+      case 3: return clz(v);
+      case 4: return clip(v, 1, 100);
       default: return ~v;
       }
     }
-    switch (random_.below(8)) {
+    switch (random_.below(10)) {
     case 0: return -v;
     case 1: return pl::abs(v);
     case 2: return sign(v);
+    case 8: return pl::trunc(v);
+    case 9: return relu(v);
     case 3: return pl::sqrt(v);
     case 4: return pl::floor(v);
     case 5: return pl::ceil(v);
@@ -217,9 +221,13 @@ class Statements {
 
   Value moved(const Value& v) {
     const Shape s = v.shape();
-    switch (random_.below(3)) {
+    switch (random_.below(5)) {
     case 0: return pl::transpose(v);
     case 1: return pl::reshape(v, {-1});
+    case 2:
+    case 3:
+      if (s.rank() > 0) return elsewhere(v);
+      break;
     default: break;
     }
     Shape to = {random_.between(1, 3)};
@@ -228,14 +236,55 @@ class Statements {
     return broadcast_to(v, to);
   }
 
+  // Elements of `v` elsewhere.
+  Value elsewhere(const Value& v) {
+    const Shape s = v.shape();
+    const int axis = random_.below(s.rank());
+    const auto extent = static_cast<int>(s[axis].value());
+    switch (random_.below(10)) {
+    case 0: return flip(v, random_.chance(50) ? Axes() : Axes(axis));
+    case 1: return roll(v, random_.between(-9, 9), random_.chance(50) ? Axes() : Axes(axis));
+    case 2: {
+      const int size = random_.between(1, static_cast<int>(s[0].value()));
+      const int start = random_.below(static_cast<int>(s[0].value()) - size + 1);
+      return v[{ds(start, size), ellipsis}];
+    }
+    case 3: return v[{ds(index_up_to(s[0].value() + 3) - 1, 1), ellipsis}];
+    case 4:
+      if (2 * count_of(s) > most_elements) return flip(v);
+      return concatenate({v, flip(v)}, axis);
+    case 5: {
+      const Value at = coerced(some(), i32, Shape{3});
+      if (3 * count_of(s) > most_elements) return flip(v);
+      return take(v, at, axis);
+    }
+    case 6: return take_along_axis(v, coerced(some(), i32, s) - 1, axis);
+    case 7: return s.rank() < 2 ? flip(v) : random_.chance(50) ? tril(v, 1) : triu(v, -1);
+    case 8: return pl::sort(v, {.axis = axis, .descending = random_.chance(50)});
+    default: break;
+    }
+    if (s.rank() != 1) return split(v, extent, axis)[0];
+    const Value start = index_up_to(extent);
+    return dynamic_update_slice(v, v[ds(0, (extent + 1) / 2)], {start});
+  }
+
   Value reduced(const Value& v) {
     const int rank = v.shape().rank();
     const bool keepdims = random_.chance(50);
     ReduceOptions options{{}, keepdims};
     if (rank > 0 && random_.chance(70)) options.axis = random_.between(-rank, rank - 1);
-    switch (random_.below(3)) {
+    switch (random_.below(8)) {
     case 0: return pl::max(v, options);
     case 1: return pl::min(v, options);
+    case 2: return pl::any(v, options);
+    case 3: return pl::argmax(v, options);
+    case 4: return pl::argmin(v, options);
+    case 5:
+      if (v.dtype().is_integer()) return pl::prod(v, options);
+      break;
+    case 6:
+      if (rank > 0 && !v.dtype().is_bool()) return pl::cummax(v, {.axis = rank - 1});
+      break;
     default: break;
     }
     const DType d = v.dtype().is_bool() ? i32 : v.dtype();

@@ -100,6 +100,14 @@ class RandomValues : protected RandomOperands {
     return b.cast(low, dtype, here_());
   }
 
+  // 1 and 2, whose products are exact, or infinite, in any order.
+  ValueId powers(Builder& b, ValueId v, DType dtype) {
+    const ValueId bit =
+        b.elementwise(Op::And, {b.cast(v, i32, here_()), b.constant(i32, 1, {}, here_())}, here_());
+    return b.cast(b.elementwise(Op::Add, {bit, b.constant(i32, 1, {}, here_())}, here_()), dtype,
+                  here_());
+  }
+
   // 0 .. limit, whatever the scalar is.
   ValueId index_up_to(Builder& b, Pool& pool, std::int64_t limit) {
     const ValueId v = coerce(b, some_value(b, pool), i32, {});
@@ -142,9 +150,13 @@ class RandomValues : protected RandomOperands {
   ValueId unary(Builder& b, ValueId v) {
     const DType d = type(v).dtype;
     if (d.is_bool()) return add(b, Op::Not, {v});
-    if (!d.is_float()) return add(b, random_.pick({Op::Neg, Op::Abs, Op::Sign, Op::Not}), {v});
-    const Op op = random_.pick(
-        {Op::Neg, Op::Abs, Op::Sign, Op::Sqrt, Op::Floor, Op::Ceil, Op::Round, Op::IsFinite});
+    if (!d.is_float())
+      return add(b,
+                 random_.pick({Op::Neg, Op::Abs, Op::Sign, Op::Not, Op::CountLeadingZeros,
+                               Op::PopulationCount}),
+                 {v});
+    const Op op = random_.pick({Op::Neg, Op::Abs, Op::Sign, Op::Sqrt, Op::Floor, Op::Ceil,
+                                Op::Round, Op::Trunc, Op::IsFinite});
     return add(b, op, {v});
   }
 
@@ -191,9 +203,11 @@ class RandomValues : protected RandomOperands {
 
   ValueId reshaped(Builder& b, ValueId v) {
     const Extents shape = type(v).shape;
-    switch (random_.below(3)) {
+    switch (random_.below(5)) {
     case 0: return add(b, Op::Transpose, {v}, {permutation(shape.size()), 0});
     case 1: return add(b, Op::Reshape, {v}, {}, Type::value({}, regrouped(shape)));
+    case 2:
+    case 3: return elsewhere(b, v);
     default: break;
     }
     Extents to = shape;
@@ -207,6 +221,76 @@ class RandomValues : protected RandomOperands {
         to[static_cast<std::size_t>(attr.ints[i])] = random_.pick({2, 3, 5});
     if (to.size() > 4 || !is_small(to, o_.max_elements)) return v;
     return add(b, Op::Broadcast, {v}, attr, Type::value({}, to));
+  }
+
+  // Some of the elements along each dimension, in either direction.
+  ValueId sliced(Builder& b, ValueId v) {
+    const Extents shape = type(v).shape;
+    Extents sizes;
+    SliceView slice;
+    for (const std::int64_t extent : shape) {
+      const std::int64_t size =
+          random_.chance(40) ? extent : random_.between(1, static_cast<int>(extent));
+      std::int64_t stride = 1;
+      if (size > 1 && random_.chance(40))
+        stride = random_.between(1, static_cast<int>((extent - 1) / (size - 1)));
+      const std::int64_t last = extent - 1 - (size - 1) * stride;
+      std::int64_t start = random_.below(static_cast<int>(last) + 1);
+      if (random_.chance(30)) {
+        start += (size - 1) * stride;
+        stride = -stride;
+      }
+      sizes.push_back(size);
+      slice.starts.push_back(start);
+      slice.strides.push_back(stride);
+    }
+    return add(b, Op::Slice, {v}, {slice.encode(), 0}, Type::value({}, sizes));
+  }
+
+  // A start for each dimension, in bounds or not.
+  std::vector<ValueId> starts_of(Builder& b, const Extents& shape) {
+    std::vector<ValueId> starts;
+    for (const std::int64_t extent : shape)
+      starts.push_back(b.constant(i32, random_.between(-2, static_cast<int>(extent)), {}, here_()));
+    return starts;
+  }
+
+  ValueId elsewhere(Builder& b, ValueId v) {
+    const Extents shape = type(v).shape;
+    if (shape.empty()) return unary(b, v);
+    const std::int64_t along = random_.below(static_cast<int>(shape.size()));
+    switch (random_.below(5)) {
+    case 0: {
+      std::vector<ValueId> parts(static_cast<std::size_t>(random_.between(1, 3)), v);
+      const ValueId first = unary(b, v);
+      if (type(first) == type(v)) parts[0] = first;
+      const auto n = static_cast<std::int64_t>(parts.size());
+      if (n * element_count(shape) > o_.max_elements) return sliced(b, v);
+      return add(b, Op::Concatenate, parts, {{along}, 0});
+    }
+    case 1: {
+      std::vector<ValueId> args = starts_of(b, shape);
+      args.insert(args.begin(), v);
+      Extents sizes;
+      for (const std::int64_t extent : shape)
+        sizes.push_back(random_.between(1, static_cast<int>(extent)));
+      return add(b, Op::DynamicSlice, args, {}, Type::value({}, sizes));
+    }
+    case 2: {
+      const ValueId part = sliced(b, v);
+      std::vector<ValueId> args = starts_of(b, shape);
+      args.insert(args.begin(), {v, part});
+      return add(b, Op::DynamicUpdateSlice, args);
+    }
+    case 3: {
+      const ValueId number = b.cast(v, i32, here_());
+      const ValueId low =
+          b.elementwise(Op::And, {number, b.constant(i32, 15, {}, here_())}, here_());
+      const ValueId index = b.elementwise(Op::Sub, {low, b.constant(i32, 2, {}, here_())}, here_());
+      return add(b, Op::TakeAlong, {v, index}, {{along}, 0});
+    }
+    default: return sliced(b, v);
+    }
   }
 
   std::vector<std::int64_t> permutation(std::size_t rank) {
@@ -245,9 +329,10 @@ class RandomValues : protected RandomOperands {
       if (random_.chance(50)) dims.ints.push_back(static_cast<std::int64_t>(i));
     if (dims.ints.empty()) dims.ints.push_back(random_.below(static_cast<int>(rank)));
     const DType d = type(v).dtype;
-    const Op op = random_.pick({Op::ReduceSum, Op::ReduceMax, Op::ReduceMin});
-    if (op != Op::ReduceSum) return add(b, op, {v}, dims);
+    const Op op = random_.pick({Op::ReduceSum, Op::ReduceMax, Op::ReduceMin, Op::ReduceProd});
+    if (op == Op::ReduceMax || op == Op::ReduceMin) return add(b, op, {v}, dims);
     if (d.is_integer()) return add(b, op, {v}, dims);
+    if (op == Op::ReduceProd) return add(b, op, {powers(b, v, d.is_float() ? d : i32)}, dims);
     return add(b, op, {small(b, v, d.is_float() ? d : i32)}, dims);
   }
 
@@ -255,7 +340,9 @@ class RandomValues : protected RandomOperands {
     const DType d = type(v).dtype;
     const int rank = static_cast<int>(type(v).shape.size());
     const Attr along{{random_.below(rank), random_.below(2)}, 0};
-    return add(b, Op::CumSum, {d.is_float() ? small(b, v, d) : v}, along);
+    const Op op = random_.pick({Op::CumSum, Op::CumSum, Op::CumProd, Op::CumMax, Op::CumMin});
+    if (!d.is_float() || op == Op::CumMax || op == Op::CumMin) return add(b, op, {v}, along);
+    return add(b, op, {op == Op::CumSum ? small(b, v, d) : powers(b, v, d)}, along);
   }
 
   ValueId dot(Builder& b, Pool& pool) {

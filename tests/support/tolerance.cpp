@@ -19,8 +19,8 @@ int min_exponent_of(DType t) { return t == f64 ? -1022 : t == f16 ? -14 : -126; 
 
 bool is_inexact(const Inst& inst) {
   if (!inst.type.is_value() || !inst.type.dtype.is_float()) return false;
-  return info(inst.op).ulp > 0 || inst.op == Op::ReduceSum || inst.op == Op::CumSum ||
-         inst.op == Op::Dot;
+  return info(inst.op).ulp > 0 || inst.op == Op::ReduceSum || inst.op == Op::ReduceProd ||
+         inst.op == Op::CumSum || inst.op == Op::CumProd || inst.op == Op::Dot;
 }
 
 /// Finds what inexact results reach, through memory and control too.
@@ -146,8 +146,8 @@ class Displacement {
     return where(add(Op::Gt, {size, number(0)}), most);
   }
 
-  /// By the length of the accumulation: each step of each implementation may lose a unit. Sums of
-  /// whole numbers that stay exact lose nothing.
+  /// By the length of the accumulation: each step of each implementation may lose a unit. Sums and
+  /// products of whole numbers that stay exact lose nothing.
   ValueId of_sum(const Inst& inst) {
     std::vector<ValueId> sizes;
     ValueId whole = b_.constant(bool_, 1);
@@ -160,7 +160,7 @@ class Displacement {
     std::int64_t length = 1;
     if (inst.op == Op::Dot)
       length = operand[inst.attr.ints[0] != 0 ? 0 : 1];
-    else if (inst.op == Op::CumSum)
+    else if (inst.op == Op::CumSum || inst.op == Op::CumProd)
       length = operand[static_cast<std::size_t>(ScanView::of(inst).dimension)];
     else
       for (const std::int64_t d : inst.attr.ints) length *= operand[static_cast<std::size_t>(d)];

@@ -96,7 +96,7 @@ void add_simple(std::vector<WaistUse>& all) {
       {"mma_m16n8k32", "pl::mma_m16n8k32(i, c, c);"},
       {"fold",
        "f[0] = pl::fold(pl::Sum(), f[0], f[1]); h[0] = pl::fold(pl::Max(), h[0], h[1]);"
-       "b[0] = pl::fold(pl::Min(), b[0], b[1]);"},
+       "b[0] = pl::fold(pl::Min(), b[0], b[1]); i[0] = pl::fold(pl::Prod(), i[0], i[1]);"},
       {"reduce_lanes",
        "pl::reduce_lanes<5>(f, pl::Sum()); h[0] = pl::reduce_lanes<31>(h[0], pl::Max());"},
       {"reduce_warps",
@@ -107,6 +107,7 @@ void add_simple(std::vector<WaistUse>& all) {
        "{ f16 s[8]; pl::scan_registers<2, true>(h, s, pl::Max()); h[0] = s[1]; }"},
       {"scan_lanes",
        "{ f32 s[4] = {f[0]}; pl::scan_lanes<4, 2, false, 21>(f, s, pl::Sum()); f[0] += s[0]; }"
+       "{ f32 s[4] = {f[0]}; pl::scan_lanes<4, 1, true, 3>(f, s, pl::Prod()); f[0] += s[0]; }"
        "{ bf16 s[8] = {}; pl::scan_lanes<2, 1, true, 31>(b, s, pl::Min()); b[0] = s[3]; }"},
       {"scan_warps",
        "{ f32 s[4] = {f[0]}; "

@@ -3,11 +3,16 @@
 namespace pl {
 
 struct Sum {};
+struct Prod {};
 struct Max {};
 struct Min {};
 template <class T>
 PL_FN T fold(Sum, T a, T b) {
   return pl::add(a, b);
+}
+template <class T>
+PL_FN T fold(Prod, T a, T b) {
+  return pl::mul(a, b);
 }
 template <class T>
 PL_FN T fold(Max, T a, T b) {
@@ -146,6 +151,10 @@ namespace detail {
 template <class T>
 PL_FN T identity_of(Sum) {
   return T{};
+}
+template <class T>
+PL_FN T identity_of(Prod) {
+  return pl::to<T>(1);
 }
 template <class T>
 PL_FN T identity_of(Max) {

@@ -1,0 +1,45 @@
+// One use of an op, for the functions of its type rule, and what they ask of its operands.
+#pragma once
+
+#include <string>
+
+#include "codegen/graph/builder.hpp"
+#include "palladium/error.hpp"
+
+namespace palladium::graph::typing {
+
+struct Context {
+  const Graph& graph;
+  Op op;
+  const Attr& attr;
+  std::span<const ValueId> args;
+  const Type& given;
+  Location at;
+
+  const Type& type(std::size_t i) const { return graph[args[i]].type; }
+  std::span<const std::int64_t> ints() const { return attr.ints; }
+
+  [[noreturn]] void fail(const std::string& what) const {
+    throw CompileError(at, std::string(info(op).name) + ": " + what);
+  }
+};
+
+std::string text(const Type& type);
+std::string text(std::span<const std::int64_t> ints);
+std::string operands(const Context& c);
+std::string operand_name(const Context& c, std::size_t i);
+
+// CompileError where the operand is none of these, or the attributes are no n integers.
+const Type& value(const Context& c, std::size_t i);
+const Type& reference(const Context& c, std::size_t i);
+void expect_scalar(const Context& c, std::size_t i, DType dtype, const char* role);
+void expect_ints(const Context& c, std::size_t n);
+
+// Elements elsewhere: type_rules_moves.cpp.
+Type rule_slice(const Context& c);
+Type rule_concatenate(const Context& c);
+Type rule_dynamic_slice(const Context& c);
+Type rule_dynamic_update(const Context& c);
+Type rule_take_along(const Context& c);
+
+}  // namespace palladium::graph::typing

@@ -1,0 +1,193 @@
+// Reductions, scans, and what is made of them.
+#include <algorithm>
+
+#include "codegen/trace/recorder.hpp"
+#include "palladium/error.hpp"
+#include "palladium/ops.hpp"
+
+namespace palladium::trace {
+
+Value reduced(Op op, const char* what, const Value& x, const ReduceOptions& options, Location at) {
+  Recorder& recorder = Recorder::current(what, at);
+  const ValueId v = recorder.typed(x, what, at);
+  const Extents shape = recorder.graph[v].type.shape;
+  std::vector<std::int64_t> axes = normalized(options.axis, shape.size(), what, at);
+  if (options.axis.size() == 0)
+    for (std::size_t i = 0; i < shape.size(); ++i) axes.push_back(static_cast<std::int64_t>(i));
+  if (axes.empty()) return recorder.value(v);  // a scalar
+  std::sort(axes.begin(), axes.end());
+  const ValueId reduced = recorder.builder().add(op, {v}, Attr{axes, 0}, {}, at);
+  if (!options.keepdims) return recorder.value(reduced);
+  Extents kept = shape;
+  for (const std::int64_t axis : axes) kept[static_cast<std::size_t>(axis)] = 1;
+  Attr positions;
+  for (std::size_t i = 0; i < shape.size(); ++i)
+    if (!std::binary_search(axes.begin(), axes.end(), static_cast<std::int64_t>(i)))
+      positions.ints.push_back(static_cast<std::int64_t>(i));
+  const Type type = Type::value(recorder.graph[reduced].type.dtype, std::move(kept));
+  return recorder.value(
+      recorder.builder().add(Op::Broadcast, {reduced}, std::move(positions), type, at));
+}
+
+namespace {
+
+Value reduce(Op op, const char* what, const Operand& operand, const ReduceOptions& options) {
+  const Location at = location(operand);
+  return reduced(op, what, resolve(operand), options, at);
+}
+
+Value scan(Op op, const char* what, const Operand& operand, const CumulativeOptions& options) {
+  const Location at = location(operand);
+  const Value x = resolve(operand);
+  Recorder& recorder = Recorder::current(what, at);
+  const ValueId v = recorder.typed(x, what, at);
+  const std::size_t rank = recorder.graph[v].type.shape.size();
+  Attr attr{normalized(options.axis, rank, what, at), 0};
+  attr.ints.push_back(options.reverse);
+  return recorder.value(recorder.builder().add(op, {v}, std::move(attr), {}, at));
+}
+
+// Of bools the maximum is whether any holds, the minimum whether all do.
+Value fold_of_truths(Op op, const char* what, const Operand& operand,
+                     const ReduceOptions& options) {
+  const Location at = location(operand);
+  Value x = resolve(operand);
+  expect_given(x, what, at);
+  if (!x.dtype(at).is_bool()) x = elementwise(Op::Ne, {x, Value(0)}, at);
+  return reduced(op, what, x, options, at);
+}
+
+// The least index of those at which the extreme stands. If there is a NaN, it is the extreme.
+Value place_of_extreme(Op op, const char* what, const Operand& operand, ReduceOptions options) {
+  const Location at = location(operand);
+  Value x = resolve(operand);
+  Recorder& recorder = Recorder::current(what, at);
+  x = recorder.value(recorder.typed(x, what, at));
+  if (options.axis.size() > 1)
+    throw CompileError(at, std::string(what) +
+                               ": expected one axis, or none for all elements, "
+                               "given " +
+                               std::to_string(options.axis.size()));
+  const Extents shape = extents(x.shape(at));
+  const bool all = options.axis.size() == 0;
+  if (all) x = reshaped(x, {-1}, at);
+  const Axes axis = all ? Axes(0) : options.axis;
+  const Extents folded = extents(x.shape(at));
+  const auto along = static_cast<std::size_t>(normalized(axis, folded.size(), what, at)[0]);
+  const Value extreme = reduced(op, what, x, {.axis = axis, .keepdims = true}, at);
+  Value found = elementwise(Op::Eq, {x, extreme}, at);
+  if (x.dtype(at).is_float())
+    found = elementwise(Op::Or, {found, elementwise(Op::Ne, {x, x}, at)}, at);
+  const Value candidate =
+      selected(what, found, counted(folded, along, at), Value(folded[along]), at);
+  const Value least =
+      reduced(Op::ReduceMin, what, candidate, {.axis = axis, .keepdims = options.keepdims}, at);
+  if (!all || !options.keepdims) return least;
+  return reshaped(least, to_shape(Extents(shape.size(), 1)), at);
+}
+
+// How many elements fold into each.
+std::int64_t count_of(const Value& x, const Axes& axis, const char* what, Location at) {
+  const Extents shape = extents(x.shape(at));
+  if (axis.size() == 0) return graph::element_count(shape);
+  std::int64_t n = 1;
+  for (const std::int64_t d : normalized(axis, shape.size(), what, at))
+    n *= shape[static_cast<std::size_t>(d)];
+  return n;
+}
+
+// What means are computed in: f32, but for what has 64 bits.
+Value widened(const Value& x, Location at) {
+  const DType t = x.dtype(at);
+  return x.astype(t.bytes() == 8 ? f64 : f32, at);
+}
+
+// The dtype of a mean: floats stay.
+DType mean_dtype(DType t) { return t.is_float() ? t : t.bytes() == 8 ? f64 : f32; }
+
+Value mean_of(const char* what, const Value& wide, const ReduceOptions& options, std::int64_t less,
+              Location at) {
+  const std::int64_t n = std::max<std::int64_t>(count_of(wide, options.axis, what, at) - less, 0);
+  return elementwise(Op::Div, {reduced(Op::ReduceSum, what, wide, options, at), Value(double(n))},
+                     at);
+}
+
+}  // namespace
+}  // namespace palladium::trace
+
+namespace palladium {
+
+using trace::Op;
+
+Value sum(const Operand& x, ReduceOptions options) {
+  return trace::reduce(Op::ReduceSum, "sum", x, options);
+}
+Value prod(const Operand& x, ReduceOptions options) {
+  return trace::reduce(Op::ReduceProd, "prod", x, options);
+}
+Value max(const Operand& x, ReduceOptions options) {
+  return trace::reduce(Op::ReduceMax, "max", x, options);
+}
+Value min(const Operand& x, ReduceOptions options) {
+  return trace::reduce(Op::ReduceMin, "min", x, options);
+}
+Value any(const Operand& x, ReduceOptions options) {
+  return trace::fold_of_truths(Op::ReduceMax, "any", x, options);
+}
+Value all(const Operand& x, ReduceOptions options) {
+  return trace::fold_of_truths(Op::ReduceMin, "all", x, options);
+}
+Value argmax(const Operand& x, ReduceOptions options) {
+  return trace::place_of_extreme(Op::ReduceMax, "argmax", x, options);
+}
+Value argmin(const Operand& x, ReduceOptions options) {
+  return trace::place_of_extreme(Op::ReduceMin, "argmin", x, options);
+}
+
+Value mean(const Operand& operand, ReduceOptions options) {
+  const Location at = trace::location(operand);
+  const Value x = trace::resolve(operand);
+  trace::expect_given(x, "mean", at);
+  return trace::mean_of("mean", trace::widened(x, at), options, 0, at)
+      .astype(trace::mean_dtype(x.dtype(at)), at);
+}
+
+Value var(const Operand& operand, VarianceOptions options) {
+  const Location at = trace::location(operand);
+  const Value x = trace::resolve(operand);
+  trace::expect_given(x, "var", at);
+  const Value wide = trace::widened(x, at);
+  const Value mean = trace::mean_of("var", wide, {options.axis, true}, 0, at);
+  const Value apart = trace::elementwise(Op::Sub, {wide, mean}, at);
+  const Value squares = trace::elementwise(Op::Mul, {apart, apart}, at);
+  return trace::mean_of("var", squares, {options.axis, options.keepdims}, options.ddof, at)
+      .astype(trace::mean_dtype(x.dtype(at)), at);
+}
+
+Value softmax(const Operand& operand, SoftmaxOptions options) {
+  const Location at = trace::location(operand);
+  const Value x = trace::resolve(operand);
+  trace::expect_given(x, "softmax", at);
+  trace::expect_floats(x, "softmax", at);
+  const Value wide = trace::widened(x, at);
+  const ReduceOptions kept{options.axis, true};
+  const Value most = trace::reduced(Op::ReduceMax, "softmax", wide, kept, at);
+  const Value e = trace::elementwise(Op::Exp, {trace::elementwise(Op::Sub, {wide, most}, at)}, at);
+  const Value all = trace::reduced(Op::ReduceSum, "softmax", e, kept, at);
+  return trace::elementwise(Op::Div, {e, all}, at).astype(x.dtype(at), at);
+}
+
+Value cumsum(const Operand& x, CumulativeOptions options) {
+  return trace::scan(Op::CumSum, "cumsum", x, options);
+}
+Value cumprod(const Operand& x, CumulativeOptions options) {
+  return trace::scan(Op::CumProd, "cumprod", x, options);
+}
+Value cummax(const Operand& x, CumulativeOptions options) {
+  return trace::scan(Op::CumMax, "cummax", x, options);
+}
+Value cummin(const Operand& x, CumulativeOptions options) {
+  return trace::scan(Op::CumMin, "cummin", x, options);
+}
+
+}  // namespace palladium

@@ -1,0 +1,190 @@
+// Sorting: a bitonic network as a recorded loop, whose exchanges are choices of elements by number.
+#include <bit>
+#include <limits>
+#include <vector>
+
+#include "codegen/trace/recorder.hpp"
+#include "palladium/control.hpp"
+#include "palladium/error.hpp"
+#include "palladium/ops.hpp"
+
+namespace palladium::trace {
+namespace {
+
+/// What is sorted along the last dimension, whose extent is a power of two: keys, and with them
+/// the places at which they stood, which decide between equal ones.
+struct Sorted {
+  Value keys, places;
+};
+
+class Sorting {
+ public:
+  Sorting(const char* what, Location at, bool descending, bool stable)
+      : what_(what), at_(at), descending_(descending), stable_(stable) {}
+
+  Sorted run(const Value& keys) {
+    const Extents shape = extents(keys.shape(at_));
+    const std::int64_t n = shape.back();
+    places_ = counted(shape, shape.size() - 1, at_);
+    if (n == 1) return {keys, places_};
+    // Runs of `run` elements are merged: elements `apart` from each other are compared, then those
+    // at half that distance.
+    const int bits = std::countr_zero(static_cast<std::uint64_t>(n));
+    const Value first = Value(1).astype(i32, at_), two = Value(2).astype(i32, at_);
+    const detail::Bound from(0, at_), to(bits * (bits + 1) / 2, at_);
+    if (!stable_) {
+      const auto [sorted, run, apart] = loop(
+          from, to, {},
+          [&](Index, Value x, Value run, Value apart) {
+            const Value next = exchanged(x, {}, run, apart).keys;
+            return carry(next, next_run(run, apart), next_apart(run, apart));
+          },
+          keys, two, first);
+      return {sorted, {}};
+    }
+    const auto [sorted, order, run, apart] = loop(
+        from, to, {},
+        [&](Index, Value x, Value i, Value run, Value apart) {
+          const Sorted next = exchanged(x, i, run, apart);
+          return carry(next.keys, next.places, next_run(run, apart), next_apart(run, apart));
+        },
+        keys, places_, two, first);
+    return {sorted, order};
+  }
+
+ private:
+  template <class... V>
+  Value op(Op op, const V&... v) const {
+    return elementwise(op, {Value(v)...}, at_);
+  }
+
+  Value next_run(const Value& run, const Value& apart) const {
+    return selected(what_, op(Op::Eq, apart, 1), op(Op::Mul, run, 2), run, at_);
+  }
+  Value next_apart(const Value& run, const Value& apart) const {
+    return selected(what_, op(Op::Eq, apart, 1), run, op(Op::Div, apart, 2), at_);
+  }
+
+  Value partner(const Value& x, const Value& at) const {
+    Recorder& recorder = Recorder::current(what_, at_);
+    const ValueId v = recorder.id(x, what_, at_);
+    const auto along = static_cast<std::int64_t>(recorder.graph[v].type.shape.size()) - 1;
+    return recorder.value(recorder.builder().add(Op::TakeAlong, {v, recorder.id(at, what_, at_)},
+                                                 Attr{{along}, 0}, {}, at_));
+  }
+
+  // NaN is above all others.
+  Value before(const Value& a, const Value& b) const {
+    const bool floats = a.dtype(at_).is_float();
+    const Value less = a.dtype(at_).is_bool() ? op(Op::And, op(Op::Not, a), b) : op(Op::Lt, a, b);
+    if (!floats) return less;
+    return op(Op::Or, less, op(Op::And, op(Op::Ne, b, b), op(Op::Eq, a, a)));
+  }
+  // Whether the element (a, i) comes first.
+  Value precedes(const Value& a, const Value& i, const Value& b, const Value& j) const {
+    const Value first = descending_ ? before(b, a) : before(a, b);
+    if (!stable_) return first;
+    const Value other = descending_ ? before(a, b) : before(b, a);
+    return op(Op::Or, first, op(Op::And, op(Op::Not, other), op(Op::Lt, i, j)));
+  }
+
+  // One element of each two keeps the first, by the half of their run in which they stand.
+  Sorted exchanged(const Value& x, const Value& i, const Value& run, const Value& apart) const {
+    const Value other_at = op(Op::Xor, places_, apart);
+    const Value y = partner(x, other_at), j = stable_ ? partner(i, other_at) : Value();
+    const Value is_low = op(Op::Eq, op(Op::And, places_, apart), 0);
+    const Value ascends = op(Op::Eq, op(Op::And, places_, run), 0);
+    const Value keeps_first = op(Op::Eq, is_low, ascends);
+    const Value other_first = precedes(y, j, x, i), own_first = precedes(x, i, y, j);
+    const Value takes_other = selected(what_, keeps_first, other_first, own_first, at_);
+    return {selected(what_, takes_other, y, x, at_),
+            stable_ ? selected(what_, takes_other, j, i, at_) : Value()};
+  }
+
+  const char* what_;
+  Location at_;
+  bool descending_, stable_;
+  Value places_;
+};
+
+// The first n along the last dimension.
+Value split_off(const Value& x, std::int64_t n, const char* what, Location at) {
+  Recorder& recorder = Recorder::current(what, at);
+  Extents shape = extents(x.shape(at));
+  const graph::SliceView view{Extents(shape.size(), 0), Extents(shape.size(), 1)};
+  shape.back() = n;
+  const Type type = Type::value(x.dtype(at), shape);
+  return recorder.value(recorder.builder().add(Op::Slice, {recorder.id(x, what, at)},
+                                               Attr{view.encode(), 0}, type, at));
+}
+
+// What comes behind all elements, or as far behind as any.
+std::uint64_t last_key(DType t, bool descending) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  if (t.is_bool()) return descending ? 0 : 1;
+  if (!t.is_float()) return graph::to_bits(t, descending ? -infinity : infinity);
+  return graph::to_bits(t, descending ? -infinity : std::numeric_limits<double>::quiet_NaN());
+}
+
+// Along the last dimension, in values of their own extents.
+Sorted sorted(const char* what, const Value& x, int axis, bool descending, bool stable,
+              Location at) {
+  Recorder& recorder = Recorder::current(what, at);
+  const ValueId v = recorder.typed(x, what, at);
+  const DType t = recorder.graph[v].type.dtype;
+  const Extents shape = recorder.graph[v].type.shape;
+  const auto along = static_cast<std::size_t>(normalized(axis, shape.size(), what, at)[0]);
+  const bool turns = along + 1 != shape.size();
+  Value keys = recorder.value(v);
+  if (turns) keys = swapaxes(Operand(keys, at), static_cast<int>(along), -1);
+  const std::int64_t n = shape[along];
+  const auto whole = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(n)));
+  if (whole != n) {
+    Extents rest = extents(keys.shape(at));
+    rest.back() = whole - n;
+    const ValueId last = recorder.builder().add(Op::Constant, {}, Attr{{}, last_key(t, descending)},
+                                                Type::value(t, rest), at);
+    keys = concatenate({Operand(keys, at), Operand(recorder.value(last), at)}, -1, at);
+  }
+  Sorted result = Sorting(what, at, descending, stable).run(keys);
+  const auto own = [&](Value& s) {
+    if (is_literal(s)) return;  // there is none
+    if (whole != n) s = split_off(s, n, what, at);
+    if (turns) s = swapaxes(Operand(s, at), static_cast<int>(along), -1);
+  };
+  own(result.keys);
+  own(result.places);
+  return result;
+}
+
+}  // namespace
+
+}  // namespace palladium::trace
+
+namespace palladium {
+
+Value sort(const Operand& x, SortOptions options) {
+  const Location at = trace::location(x);
+  return trace::sorted("sort", trace::resolve(x), options.axis, options.descending, false, at).keys;
+}
+
+Value argsort(const Operand& x, SortOptions options) {
+  const Location at = trace::location(x);
+  return trace::sorted("argsort", trace::resolve(x), options.axis, options.descending, true, at)
+      .places;
+}
+
+TopK top_k(const Operand& operand, std::int64_t k) {
+  const Location at = trace::location(operand);
+  const Value x = trace::resolve(operand);
+  trace::expect_given(x, "top_k", at);
+  const trace::Extents shape = trace::extents(x.shape(at));
+  if (shape.empty() || k < 1 || k > shape.back())
+    throw CompileError(at, "top_k: expected a number of elements from 1 to " +
+                               (shape.empty() ? "0" : std::to_string(shape.back())) + ", given " +
+                               std::to_string(k));
+  const trace::Sorted s = trace::sorted("top_k", x, -1, true, true, at);
+  return {trace::split_off(s.keys, k, "top_k", at), trace::split_off(s.places, k, "top_k", at)};
+}
+
+}  // namespace palladium

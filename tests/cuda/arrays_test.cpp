@@ -1,0 +1,107 @@
+// NVRTC and ptxas on what array operations become, without spills.
+#include <catch2/catch_test_macros.hpp>
+#include <functional>
+
+#include "tests/support/differential.hpp"
+#include "tests/support/kernels.hpp"
+
+using namespace palladium;
+using namespace palladium::test;
+using palladium::_;
+
+namespace {
+
+const char* const architectures[] = {"sm_75", "sm_80", "sm_90a", "sm_100a"};
+
+using Operation = std::function<Value(Value)>;
+
+// One input of 4 rows by 250, an output for each operation.
+graph::Graph of_rows(DType t, const std::vector<std::pair<ShapeDtype, Operation>>& operations) {
+  std::vector<ShapeDtype> types;
+  for (const auto& [type, operation] : operations) types.push_back(type);
+  return traced(
+      [&](Refs r) {
+        for (std::size_t i = 0; i < operations.size(); ++i)
+          r[static_cast<int>(1 + i)][_] = operations[i].second(r[0][_]);
+      },
+      {.name = "arrays", .out_type = OutType(types)}, {array({4, 250}, t)});
+}
+
+void check(const graph::Graph& g) {
+  for (const char* arch : architectures) {
+    INFO(arch);
+    CHECK(compile_problem(g, arch) == "");
+  }
+}
+
+}  // namespace
+
+TEST_CASE("elementwise functions compile for every float dtype") {
+  for (const DType t : {f16, bf16, f32, f64}) {
+    const ShapeDtype same{{4, 250}, t};
+    check(of_rows(t, {{same, [](Value x) { return asin(x) + acos(x) + atan(x); }},
+                      {same, [](Value x) { return sinh(x) + cosh(x); }},
+                      {same, [](Value x) { return asinh(x) + acosh(x) + atanh(x); }},
+                      {same, [](Value x) { return cbrt(x) + trunc(x); }},
+                      {same, [](Value x) { return nextafter(x, 1) + copysign(x, -x); }},
+                      {same, [](Value x) { return gelu(x) + silu(x) + relu(x); }},
+                      {same, [](Value x) { return floor_divide(x, 3) + remainder(x, 7); }}}));
+  }
+}
+
+TEST_CASE("integer functions compile for every integer dtype") {
+  for (const DType t : {i8, i16, i32, i64, u8, u16, u32, u64}) {
+    const ShapeDtype same{{4, 250}, t};
+    check(of_rows(t, {{same, [](Value x) { return clz(x) + shift_right_logical(x, 2); }},
+                      {same, [](Value x) { return floor_divide(x, 3) + remainder(x, 7); }},
+                      {same, [](Value x) { return clip(integer_pow(x, 3), 1, 9); }}}));
+  }
+}
+
+TEST_CASE("folds and scans compile") {
+  for (const DType t : {i32, f16, f32, f64}) {
+    const ShapeDtype same{{4, 250}, t}, rows{{4}, t}, truths{{4}, bool_}, places{{4}, i32};
+    check(of_rows(t, {{rows, [](Value x) { return prod(x, {.axis = 1}); }},
+                      {truths, [](Value x) { return any(x, {.axis = 1}); }},
+                      {truths, [](Value x) { return all(x, {.axis = 1}); }},
+                      {places, [](Value x) { return argmax(x, {.axis = 1}); }},
+                      {places, [](Value x) { return argmin(x, {.axis = 1}); }}}));
+    check(of_rows(t, {{same, [](Value x) { return cumprod(x, {.axis = 1}); }},
+                      {same, [](Value x) { return cummax(x, {.axis = 0}); }},
+                      {same, [](Value x) { return cummin(x, {.axis = 1, .reverse = true}); }}}));
+  }
+}
+
+TEST_CASE("elements elsewhere compile, of memory and of registers") {
+  for (const DType t : {bool_, i8, f16, f32, u64})
+    for (const bool in_registers : {false, true}) {
+      const auto of = [=](Value x) {
+        return in_registers && !t.is_bool() ? cummax(x, {.axis = 1}) : x;
+      };
+      check(of_rows(t, {{{{4, 128}, t},
+                         [=](Value x) {
+                           return of(x)[{_, ds(100, 128)}];
+                         }},
+                        {{{4, 250}, t}, [=](Value x) { return flip(of(x), 1); }},
+                        {{{4, 500}, t}, [=](Value x) {
+                           return concatenate({of(x), x}, 1);
+                         }}}));
+      check(
+          of_rows(t, {{{{6, 253}, t},
+                       [=](Value x) {
+                         return pad(of(x), {{1, 1}, {0, 3}});
+                       }},
+                      {{{4, 250}, t}, [=](Value x) { return roll(of(x), 7, 1); }},
+                      {{{4, 80}, t}, [=](Value x) { return take(of(x), iota(i32, {80}) * 3, 1); }},
+                      {{{4, 250}, t}, [=](Value x) {
+                         return dynamic_update_slice(of(x), x[{ds(0, 2), ds(0, 9)}],
+                                                     {x[{0, 0}].astype(i32), 5});
+                       }}}));
+    }
+}
+
+TEST_CASE("sorting compiles") {
+  for (const DType t : {i8, f16, f32, i64})
+    check(of_rows(t, {{{{4, 250}, t}, [](Value x) { return sort(x); }},
+                      {{{4, 250}, i32}, [](Value x) { return argsort(x, {.axis = 0}); }}}));
+}

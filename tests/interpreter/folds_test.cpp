@@ -1,0 +1,221 @@
+// Products, truths, places of extremes, means: against loops over the elements, on interpreter and
+// emulator.
+#include <functional>
+#include <limits>
+
+#include "tests/interpreter/tensors.hpp"
+
+using namespace palladium;
+using namespace palladium::test;
+
+namespace {
+
+constexpr double nan_ = std::numeric_limits<double>::quiet_NaN();
+constexpr DType numbers[] = {i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64};
+
+using Elements = std::vector<double>;
+
+struct Fold {
+  std::vector<std::int64_t> shape;
+  int axis = 0;  // -1: all
+};
+
+const std::vector<Fold> few = {{{5, 7}, 0}, {{5, 7}, 1}, {{33}, 0}, {{3, 4, 6}, 1}, {{5, 7}, -1}};
+const std::vector<Fold> many = {{{1}, 0},          {{2}, 0},       {{129}, 0},      {{1000}, 0},
+                                {{1, 77}, 0},      {{1, 77}, 1},   {{77, 1}, 0},    {{77, 1}, 1},
+                                {{17, 33}, 0},     {{17, 33}, 1},  {{2, 1000}, 1},  {{1000, 3}, 0},
+                                {{5, 6, 7}, 0},    {{5, 6, 7}, 1}, {{5, 6, 7}, 2},  {{4096}, 0},
+                                {{2, 3, 4, 5}, 2}, {{64, 64}, -1}, {{3, 5, 7}, -1}, {{300, 70}, 0}};
+
+// The elements that each result folds.
+std::vector<Elements> rows(const Tensor& x, int axis) {
+  if (axis < 0) return {x.numbers()};
+  const auto along = static_cast<std::size_t>(axis);
+  std::int64_t inner = 1;
+  for (std::size_t d = along + 1; d < x.shape().size(); ++d) inner *= x.shape()[d];
+  const std::int64_t extent = x.shape()[along];
+  std::vector<Elements> found(static_cast<std::size_t>(x.size() / extent));
+  for (std::int64_t i = 0; i < x.size(); ++i)
+    found[static_cast<std::size_t>(i / (inner * extent) * inner + i % inner)].push_back(x[i]);
+  return found;
+}
+
+std::vector<std::int64_t> without(std::vector<std::int64_t> shape, int axis) {
+  if (axis < 0) return {};
+  shape.erase(shape.begin() + axis);
+  return shape;
+}
+
+using Operation = std::function<Value(Value, ReduceOptions)>;
+using Reference = std::function<double(const Elements&)>;
+
+double rounded(DType t, double x) {
+  if (t.is_integer())
+    return static_cast<double>(
+        graph::to_int(t, static_cast<std::uint64_t>(static_cast<std::int64_t>(x))));
+  return graph::to_double(t, graph::to_bits(t, x));
+}
+
+// Exactly.
+void check(const Tensor& in, DType to, const Fold& f, const Operation& operation,
+           const Reference& reference, int num_warps = 0) {
+  CAPTURE(in.dtype().name(), f.shape, f.axis, num_warps);
+  Tensor x = in, o(to, without(f.shape, f.axis));
+  ReduceOptions options;
+  if (f.axis >= 0) options.axis = f.axis;
+  run([&](Ref x, Ref o) { o[_] = operation(x[_], options); },
+      {.compiler_params = {.num_warps = num_warps}}, {&x}, {&o});
+  Elements expected;
+  for (const Elements& row : rows(in, f.axis)) expected.push_back(rounded(to, reference(row)));
+  REQUIRE(o.numbers() == expected);
+}
+
+// One and two, few of the latter: products are exact.
+Tensor powers(DType t, const std::vector<std::int64_t>& shape) {
+  const std::int64_t n = graph::element_count(shape);
+  return Tensor(t, shape,
+                [=](std::int64_t i) { return (i * 31 + 5) % (n / 5 + 2) == 1 ? 2.0 : 1.0; });
+}
+
+double product(const Elements& row) {
+  double all = 1;
+  for (const double x : row) all *= x;
+  return all;
+}
+
+// Repeats, so that the extreme stands at several places.
+Tensor pattern(DType t, const std::vector<std::int64_t>& shape) {
+  return Tensor(t, shape, [=](std::int64_t i) {
+    const auto x = static_cast<double>((i * 7 + i / 3) % 11);
+    return t.is_bool() ? x > 5 : t.is_signed() ? x - 5 : x;
+  });
+}
+
+double place(const Elements& row, bool greatest) {
+  std::size_t best = 0;
+  for (std::size_t i = 0; i < row.size(); ++i) {
+    if (std::isnan(row[best])) break;
+    if (std::isnan(row[i]) || (greatest ? row[i] > row[best] : row[i] < row[best])) best = i;
+  }
+  return static_cast<double>(best);
+}
+
+}  // namespace
+
+TEST_CASE("prod multiplies every dtype along any axis") {
+  const Operation op = [](Value x, ReduceOptions o) { return prod(x, o); };
+  for (const DType t : numbers)
+    for (const Fold& f : few) check(powers(t, f.shape), t, f, op, product);
+  for (const Fold& f : many) check(powers(f32, f.shape), f32, f, op, product);
+  for (const int warps : {4, 8, 16})
+    check(powers(f16, {70, 40}), f16, {{70, 40}, 1}, op, product, warps);
+}
+
+TEST_CASE("products of integers wrap") {
+  Tensor x = full(i32, {40}, 3), o(i32, {});
+  run([](Ref x, Ref o) { o[_] = prod(x[_]); }, {}, {&x}, {&o});
+  std::uint32_t all = 1;
+  for (int i = 0; i < 40; ++i) all *= 3;
+  CHECK(o.bits(0) == all);
+}
+
+TEST_CASE("products of 16-bit floats leave their range on the way") {
+  Tensor x(f16, {4}, {60000, 60000, 1.0 / 1024, 1.0 / 65536}), o(f16, {});
+  run([](Ref x, Ref o) { o[_] = prod(x[_]); }, {}, {&x}, {&o});
+  CHECK(o[0] == rounded(f16, rounded(f16, 60000) * rounded(f16, 60000) / 1024 / 65536));
+}
+
+TEST_CASE("any and all ask every dtype, booleans and what is not 0") {
+  for (const DType t : {bool_, i8, u64, f16, f32})
+    for (const Fold& f : few) {
+      const Tensor x(t, f.shape, [](std::int64_t i) { return i % 5 == 1 || i > 12 ? 1.0 : 0.0; });
+      check(
+          x, bool_, f, [](Value v, ReduceOptions o) { return any(v, o); },
+          [](const Elements& r) { return std::ranges::count(r, 0.0) < std::ssize(r); });
+      check(
+          x, bool_, f, [](Value v, ReduceOptions o) { return all(v, o); },
+          [](const Elements& r) { return std::ranges::count(r, 0.0) == 0; });
+    }
+}
+
+TEST_CASE("argmax and argmin give the lowest index of every dtype along any axis") {
+  for (const bool greatest : {true, false}) {
+    const Operation op = [=](Value x, ReduceOptions o) {
+      return greatest ? argmax(x, o) : argmin(x, o);
+    };
+    const Reference reference = [=](const Elements& row) { return place(row, greatest); };
+    for (const DType t : numbers)
+      for (const Fold& f : few) check(pattern(t, f.shape), i32, f, op, reference);
+    for (const Fold& f : few) check(pattern(bool_, f.shape), i32, f, op, reference);
+    for (const Fold& f : many) check(pattern(f32, f.shape), i32, f, op, reference);
+  }
+}
+
+TEST_CASE("argmax and argmin take the first NaN, and zeros of both signs as equal") {
+  for (const DType t : {f16, bf16, f32, f64}) {
+    Tensor x(t, {3, 4}, {1, nan_, 7, nan_, -0.0, 0.0, -0.0, -1, 5, 5, nan_, -9});
+    Tensor high(i32, {3}), low(i32, {3});
+    run(
+        [](Ref x, Ref high, Ref low) {
+          high[_] = argmax(x[_], {.axis = 1});
+          low[_] = argmin(x[_], {.axis = 1});
+        },
+        {}, {&x}, {&high, &low});
+    CHECK(high.numbers() == Elements{1, 0, 2});
+    CHECK(low.numbers() == Elements{1, 3, 2});
+  }
+}
+
+TEST_CASE("argmax without an axis counts in row-major order, and keeps dimensions if asked") {
+  Tensor x = pattern(i32, {4, 9}), o(i32, {1, 1}), p(i32, {4, 1});
+  run(
+      [](Ref x, Ref o, Ref p) {
+        o[_] = argmax(x[_], {.keepdims = true});
+        p[_] = argmin(x[_], {.axis = -1, .keepdims = true});
+      },
+      {}, {&x}, {&o, &p});
+  CHECK(o[0] == place(x.numbers(), true));
+  for (std::int64_t i = 0; i < 4; ++i)
+    CHECK(p[i] == place(rows(x, 1)[static_cast<std::size_t>(i)], false));
+}
+
+TEST_CASE("mean and var give floats, computed in f32 or f64") {
+  for (const DType t : {i8, u32, i64, bool_, f16, bf16, f32, f64}) {
+    const DType to = t.is_float() ? t : t.bytes() == 8 ? f64 : f32;
+    CAPTURE(t.name());
+    // Means are whole numbers, variances too.
+    Tensor x(t, {4, 8}, [&](std::int64_t i) { return t.is_bool() ? 1.0 : i % 2 == 0 ? 2.0 : 6.0; });
+    Tensor m(to, {4}), v(to, {1, 8}), w(to, {});
+    run(
+        [](Ref x, Ref m, Ref v, Ref w) {
+          m[_] = mean(x[_], {.axis = 1});
+          v[_] = var(x[_], {.axis = 0, .keepdims = true});
+          w[_] = var(x[_], {.ddof = 16});
+        },
+        {}, {&x}, {&m, &v, &w});
+    CHECK(m.numbers() == Elements(4, t.is_bool() ? 1 : 4));
+    CHECK(v.numbers() == Elements(8, 0));
+    CHECK(w[0] == (t.is_bool() ? 0 : 8));
+  }
+}
+
+TEST_CASE("a mean of 16-bit floats does not overflow") {
+  Tensor x = full(f16, {4096}, 60000), m(f16, {});
+  run([](Ref x, Ref m) { m[_] = mean(x[_]); }, {}, {&x}, {&m});
+  CHECK(m[0] == rounded(f16, 60000));
+}
+
+TEST_CASE("softmax sums up to one along its axis") {
+  for (const DType t : {f16, bf16, f32, f64})
+    for (const int axis : {0, 1}) {
+      Tensor x = pattern(t, {6, 40}), o(t, {6, 40});
+      run([=](Ref x, Ref o) { o[_] = softmax(x[_], {.axis = axis}); }, {}, {&x}, {&o});
+      for (const Elements& row : rows(o, axis)) {
+        double all = 0;
+        for (const double p : row) all += p;
+        CHECK(std::fabs(all - 1) < (t.bytes() == 2 ? 2e-2 : 1e-5));
+      }
+      const std::int64_t next = axis == 0 ? 40 : 1;
+      CHECK((o[0] < o[next]) == (x[0] < x[next]));
+    }
+}
