@@ -1,0 +1,117 @@
+// docs/operations.md: the op table for users, made of it. With PALLADIUM_TEST_REFRESH the page is
+// written anew.
+#include <catch2/catch_test_macros.hpp>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+
+#include "codegen/graph/builder.hpp"
+#include "palladium/error.hpp"
+#include "tests/support/paths.hpp"
+
+using namespace palladium;
+using namespace palladium::graph;
+
+namespace {
+
+constexpr DType every[] = {bool_, i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64};
+
+// Whether operands of this dtype are taken, as far as a dtype decides.
+bool takes(Op op, DType t) {
+  Graph g;
+  Builder b(g, g.add_region());
+  const ValueId x = b.constant(t, 1, {4, 4}), condition = b.constant(bool_, 1, {4, 4});
+  const ValueId start = b.constant(i32, 0), indices = b.constant(i32, 0, {4, 4});
+  std::vector<ValueId> args(static_cast<std::size_t>(std::max(info(op).min_args, 1)), x);
+  Attr attr;
+  Type given = Type::value(t, {4, 4});
+  switch (op) {
+  case Op::Select: args[0] = condition; break;
+  case Op::MultipleOf:
+  case Op::MaxContiguous: attr.ints = {1, 1}; break;
+  case Op::Broadcast:
+  case Op::Transpose: attr.ints = {0, 1}; break;
+  case Op::Slice: attr.ints = {0, 0, 1, 1}; break;
+  case Op::Concatenate: attr.ints = {0}; break;
+  case Op::DynamicSlice: args = {x, start, start}; break;
+  case Op::DynamicUpdateSlice: args = {x, x, start, start}; break;
+  case Op::TakeAlong:
+    args = {x, indices};
+    attr.ints = {0};
+    break;
+  case Op::Dot: attr.ints = {0, 0, 0}; break;
+  default:
+    if (is_fold(op)) attr.ints = {0};
+  }
+  const auto inferred = [&] {
+    try {
+      infer(g, op, attr, args, given, {});
+      return true;
+    } catch (const CompileError&) {
+      return false;
+    }
+  };
+  if (inferred()) return true;
+  if (is_fold(op)) attr.ints = {0, 0};  // a scan
+  return is_fold(op) && inferred();
+}
+
+std::string dtypes(Op op) {
+  std::string list;
+  int count = 0;
+  bool integers = true, floats = true;
+  for (const DType t : every) {
+    const bool taken = takes(op, t);
+    if (t.is_integer()) integers = integers && taken;
+    if (t.is_float()) floats = floats && taken;
+    count += taken;
+  }
+  const auto add = [&](const std::string& name) { list += (list.empty() ? "" : ", ") + name; };
+  if (count == static_cast<int>(std::size(every))) return "all";
+  if (takes(op, bool_)) add("bool");
+  if (integers) add("integers");
+  if (floats) add("floats");
+  for (const DType t : every)
+    if (takes(op, t) && !t.is_bool() && !(t.is_integer() ? integers : floats)) add(t.name());
+  return list;
+}
+
+std::string page() {
+  std::string text =
+      "# Operations\n\n"
+      "What kernels are made of, as the graph has it: `codegen/graph/ops.def`, from which a test\n"
+      "(`tests/graph/operations_page_test.cpp`) makes this page. How they are called, and the\n"
+      "functions that are made of them, is in `include/palladium/ops.hpp`. *ulp* bounds the error "
+      "in\n"
+      "f32 and f64 on every target; without one the result is exact, or correctly rounded. 16-bit\n"
+      "floats compute in f32 and round once.\n";
+  const auto section = [&](const char* title, OpClass of) {
+    text += std::string("\n## ") + title +
+            "\n\n| Operation | Dtypes | ulp | Meaning |\n|---|---|---|---|\n";
+    for (int i = 0; i < num_ops; ++i) {
+      const Op op{static_cast<std::uint8_t>(i)};
+      const OpInfo& row = info(op);
+      if (row.op_class != of) continue;
+      std::string meaning = row.meaning;
+      for (std::size_t at = 0; (at = meaning.find('|', at)) != meaning.npos; at += 2)
+        meaning.insert(at, "\\");
+      text += std::string("| `") + row.name + "` | " + dtypes(op) + " | " +
+              (row.ulp > 0 ? std::to_string(row.ulp) : "") + " | " + meaning + " |\n";
+    }
+  };
+  section("Elementwise", OpClass::elementwise);
+  section("Shapes, and elements elsewhere", OpClass::shape);
+  section("Reductions and scans", OpClass::fold);
+  section("Products", OpClass::contraction);
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("docs/operations.md is what the op table says") {
+  const std::string path = test::source_dir() + "/docs/operations.md";
+  if (std::getenv("PALLADIUM_TEST_REFRESH") != nullptr) std::ofstream(path) << page();
+  std::ifstream file(path);
+  const std::string written(std::istreambuf_iterator<char>(file), {});
+  CHECK(written == page());
+}
