@@ -144,7 +144,10 @@ class Invariants {
 
   bool is_source(ValueId v) const {
     const Inst& i = g_[v];
-    return i.op == Op::Load || graph::is_fold(i.op) ||
+    // A scan is as large as what it adds up.
+    const bool reduces =
+        graph::is_fold(i.op) && i.type.shape.size() < g_[i.args[0]].type.shape.size();
+    return i.op == Op::Load || reduces ||
            (graph::is_elementwise(i.op) && graph::info(i.op).ulp > 0);
   }
 

@@ -1,9 +1,14 @@
-// Gives every storage in shared memory its offset.
+// Gives every storage in shared memory its offset: one of its own or, where a block has not that
+// much, one that it shares with storages that hold nothing meanwhile.
 //
 // Precondition: assign_layouts, which adds staging and scratch.
 #include <algorithm>
+#include <span>
+#include <utility>
+#include <vector>
 
 #include "codegen/base/format.hpp"
+#include "codegen/passes/lives.hpp"
 #include "codegen/passes/lowered.hpp"
 
 namespace palladium::passes {
@@ -15,23 +20,106 @@ class SharedMemory {
   explicit SharedMemory(Lowered& l) : l_(l) {}
 
   void run() {
-    if (!fits()) too_much();
+    if (!fits() && !fits_shared()) too_much();
     l_.shared_bytes = end_.value();
   }
 
   bool fits() {
     for (LoweredBody& b : l_.bodies) scratch_sizes(b.statements);
-    std::vector<bool> scoped(l_.storages.size());
-    for (const Window& w : l_.windows)
-      if (w.storage >= 0 && w.scope != graph::no_value)
-        scoped[static_cast<std::size_t>(w.storage)] = true;
-    for (std::size_t s = 0; s < l_.storages.size(); ++s)
-      if (l_.storages[s].place == Place::shared && !scoped[s]) place(l_.storages[s]);
+    end_ = 0;
+    for (const int s : unscoped()) place(storage(s));
+    return ends_with_scopes();
+  }
+
+ private:
+  Storage& storage(int s) { return l_.storages[static_cast<std::size_t>(s)]; }
+
+  bool ends_with_scopes() {
     for (LoweredBody& b : l_.bodies) end_ = scopes(b.statements, end_);
     return end_.within(0, l_.machine.max_shared_bytes);
   }
 
- private:
+  std::vector<int> unscoped() const {
+    std::vector<bool> scoped(l_.storages.size());
+    for (const Window& w : l_.windows)
+      if (w.storage >= 0 && w.scope != graph::no_value)
+        scoped[static_cast<std::size_t>(w.storage)] = true;
+    std::vector<int> found;
+    for (std::size_t s = 0; s < l_.storages.size(); ++s)
+      if (l_.storages[s].place == Place::shared && !scoped[s]) found.push_back(static_cast<int>(s));
+    return found;
+  }
+
+  // Windows live as long as the program.
+  bool is_window(int storage) const {
+    return std::ranges::any_of(l_.windows, [&](const Window& w) { return w.storage == storage; });
+  }
+
+  // Storages whose lives do not meet take one place. Warpgroups have copies, and wait for
+  // themselves alone: theirs would meet.
+  bool fits_shared() {
+    if (l_.warpgroups > 1) return false;
+    const Lives lives(l_);
+    end_ = 0;
+    std::vector<int> sharing;
+    for (const int s : unscoped())
+      if (is_window(s) || lives.of(s).first < 0)
+        place(storage(s));
+      else
+        sharing.push_back(s);
+    for (const int s : sharing)
+      if (!shared_bytes(storage(s)).within(0, l_.machine.max_shared_bytes)) return false;
+    std::ranges::stable_sort(sharing, {}, [&](int s) { return lives.of(s).first; });
+    const Checked begin = end_;
+    for (std::size_t i = 0; i < sharing.size(); ++i) {
+      Storage& s = storage(sharing[i]);
+      end_ = lowest(begin, s, std::span(sharing).first(i),
+                    [&](int other) { return lives.meet(other, sharing[i]); });
+      place(s);
+    }
+    end_ = begin;
+    for (const int s : sharing) end_ = larger(end_, storage(s).offset + shared_bytes(storage(s)));
+    if (!ends_with_scopes()) return false;
+    for (LoweredBody& b : l_.bodies) wait_before_filling(b.statements, sharing);
+    return true;
+  }
+
+  // Where, from `begin` on, a storage fits between those of the placed ones that it meets.
+  template <class Meets>
+  Checked lowest(Checked begin, const Storage& s, std::span<const int> placed, Meets&& meets) {
+    std::vector<std::pair<std::int64_t, std::int64_t>> taken;
+    for (const int other : placed)
+      if (meets(other))
+        taken.emplace_back(storage(other).offset,
+                           storage(other).offset + shared_bytes(storage(other)).value());
+    std::ranges::sort(taken);
+    std::int64_t at = begin.value_or(0);
+    for (const auto& [from, to] : taken) {
+      if (at + shared_bytes(s).value() <= from) break;
+      at = std::max(at, to);
+    }
+    return at;
+  }
+
+  // What is stored where others were waits for all who read these.
+  void wait_before_filling(Statements& list, std::span<const int> sharing) {
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      for_each_body(list[i], [&](Statements& body) { wait_before_filling(body, sharing); });
+      if (std::ranges::none_of(shared_filled(l_, list[i]),
+                               [&](int s) { return lies_with_another(s, sharing); }))
+        continue;
+      list.insert(list.begin() + static_cast<std::ptrdiff_t>(i), {Sync{}, list[i].at});
+      ++i;
+    }
+  }
+
+  bool lies_with_another(int s, std::span<const int> sharing) {
+    const auto end = [&](int x) { return storage(x).offset + shared_bytes(storage(x)).value(); };
+    return std::ranges::count(sharing, s) > 0 && std::ranges::any_of(sharing, [&](int other) {
+             return other != s && storage(other).offset < end(s) && storage(s).offset < end(other);
+           });
+  }
+
   // The exchange between warps needs room for the partial results of the lanes that differ.
   void scratch_sizes(Statements& list) {
     for (Statement& s : list) {
@@ -78,7 +166,8 @@ class SharedMemory {
     end_ += shared_bytes(s) * (s.per_warpgroup ? l_.warpgroups : 1);
   }
 
-  [[noreturn]] void too_much() const {
+  [[noreturn]] void too_much() {
+    (void)fits();  // says what each of its own place takes
     const Storage* largest = nullptr;
     for (const Storage& s : l_.storages)
       if (s.place == Place::shared && (!largest || shared_bytes(s).value_or(INT64_MAX) >

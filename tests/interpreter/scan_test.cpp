@@ -195,3 +195,22 @@ TEST_CASE("cumsum in a loop adds up what each turn gives it") {
       {}, {&x}, {&o, &p});
   CHECK(o.numbers() == sums(x, {{4, 300}, 1}));
 }
+
+TEST_CASE("running sums that take a block's whole memory, one behind the other, share it") {
+  Tensor x = pattern(i32, {40'000}), y(i32, {40'000}, [](std::int64_t i) { return i % 7; });
+  Tensor a(i32, {40'000}), b(i32, {40'000}), c(i32, {40'000});
+  run(
+      [](Ref x, Ref y, Ref a, Ref b, Ref c) {
+        a[_] = cumsum(x[_]);
+        b[_] = cumsum(y[_], {.reverse = true});
+        fori_loop(0, 3, [&](Value) {
+          c[_] = cumsum(x[_] + 1);
+          c[_] = cumsum(y[_] * 2);
+        });
+      },
+      {}, {&x, &y}, {&a, &b, &c});
+  CHECK(a.numbers() == sums(x, {{40'000}, 0}));
+  CHECK(b.numbers() == sums(y, {{40'000}, 0, true}));
+  const Tensor twice(i32, {40'000}, [&](std::int64_t i) { return 2 * y[i]; });
+  CHECK(c.numbers() == sums(twice, {{40'000}, 0}));
+}

@@ -82,3 +82,49 @@ TEST_CASE("more shared memory than the target has is refused with its largest pa
                            "kernel 'k' needs 552960 bytes of shared memory, sm_90 "
                            "has 232448 per block; the largest part is f32[256,512]")));
 }
+
+namespace {
+
+// Two running sums, of what no registers hold, one behind the other, and what comes of them.
+std::string two_sums(const std::string& then) {
+  return whole({"i32[40000]", "i32[40000]"}, {"i32[40000]", "i32[40000]"}, R"(
+  %4: i32[40000] = load %0
+  %5: i32[40000] = cumsum %4 [0,0]
+)" + then);
+}
+
+}  // namespace
+
+TEST_CASE(
+    "storages that a block has not the memory for take one place if one ends before the other") {
+  const std::string one_behind_the_other = two_sums(R"(
+  store %2, %5
+  %6: i32[40000] = load %1
+  %7: i32[40000] = cumsum %6 [0,0]
+  store %3, %7)");
+  CHECK_THAT(lowered(one_behind_the_other),
+             Shows({"shared i32[40000] at 0", "shared i32[40000] at 0", "sync", "%4", "w2 = %5",
+                    "sync", "w3 = %7"}));
+  CHECK(occurrences(emitted(one_behind_the_other), "warpgroup_sync") > 0);
+}
+
+TEST_CASE("storages that are needed at once, or in turns of one loop, share no memory") {
+  CHECK_THROWS_WITH(lowered(two_sums(R"(
+  %6: i32[40000] = load %1
+  %7: i32[40000] = cumsum %6 [0,0]
+  %8: i32[40000] = add %5, %7
+  store %2, %8
+  store %3, %5)")),
+                    Catch::Matchers::ContainsSubstring("bytes of shared memory"));
+  CHECK_THROWS_WITH(lowered(two_sums(R"(
+  %6: i32[] = constant 0
+  %7: i32[] = constant 4
+  %8 = loop %6, %7
+    { %9: i32[]
+      %10: i32[40000] = load %3
+      %11: i32[40000] = cumsum %10 [0,0]
+      store %3, %11
+      store %2, %5
+    })")),
+                    Catch::Matchers::ContainsSubstring("bytes of shared memory"));
+}
