@@ -17,6 +17,8 @@ struct Options {
   int compute_capability = 75;  // 10 * major + minor
   /// What more of is a CompileError, those of an unrolled loop counted each time.
   std::int64_t most_operations = graph::max_compiled;
+  /// Of shared memory for a block, where the architecture gives more.
+  std::int64_t most_shared_bytes = INT64_MAX;
 };
 
 using Parameter = KernelParameter;

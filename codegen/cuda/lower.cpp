@@ -112,11 +112,12 @@ std::vector<int> uses_of(const graph::Graph& g) {
   return uses;
 }
 
-passes::Lowered laid_out(const graph::Graph& g, int compute_capability, int num_warps,
+passes::Lowered laid_out(const graph::Graph& g, const Options& options, int num_warps,
                          bool may_stage) {
+  const int cc = options.compute_capability;
   passes::Lowered l{.graph = g,
-                    .machine = {compute_capability,
-                                thread::multiprocessor(compute_capability).block_shared_bytes},
+                    .machine = {cc, std::min(thread::multiprocessor(cc).block_shared_bytes,
+                                             options.most_shared_bytes)},
                     .uses = uses_of(g)};
   l.num_warps = num_warps;
   l.may_stage = may_stage;
@@ -125,13 +126,13 @@ passes::Lowered laid_out(const graph::Graph& g, int compute_capability, int num_
 }
 
 // The narrowest program whose values fit its registers, as far as more threads help.
-passes::Lowered chosen(const graph::Graph& g, int compute_capability, bool may_stage) {
-  passes::Lowered l = laid_out(g, compute_capability, 4, may_stage);
+passes::Lowered chosen(const graph::Graph& g, const Options& options, bool may_stage) {
+  passes::Lowered l = laid_out(g, options, 4, may_stage);
   if (g.bodies.size() > 1 || g.bodies[0].warpgroups > 1) return l;
   while (2 * l.num_warps <= layout::most_warps) {
     std::string reason = passes::reason_to_widen(l);
     if (reason.empty()) break;
-    passes::Lowered wider = laid_out(g, compute_capability, 2 * l.num_warps, may_stage);
+    passes::Lowered wider = laid_out(g, options, 2 * l.num_warps, may_stage);
     if (!passes::gains(l, wider)) break;
     l = std::move(wider);
     l.chosen = std::move(reason);
@@ -141,13 +142,12 @@ passes::Lowered chosen(const graph::Graph& g, int compute_capability, bool may_s
 
 }  // namespace
 
-passes::Lowered lower(const graph::Graph& g, int compute_capability, std::int64_t most_operations) {
-  check_limits(g, compute_capability);
-  Size(g, most_operations).require_possible();
+passes::Lowered lower(const graph::Graph& g, const Options& options) {
+  check_limits(g, options.compute_capability);
+  Size(g, options.most_operations).require_possible();
   const int given = g.bodies[0].num_warps;
   const auto laid = [&](bool may_stage) {
-    return given == 0 ? chosen(g, compute_capability, may_stage)
-                      : laid_out(g, compute_capability, given, may_stage);
+    return given == 0 ? chosen(g, options, may_stage) : laid_out(g, options, given, may_stage);
   };
   passes::Lowered l = laid(true);
   if (passes::stages_too_much(l)) l = laid(false);
@@ -165,7 +165,7 @@ thread::Program thread_program(const passes::Lowered& l) {
 }
 
 Emitted emit(const graph::Graph& g, const Options& options) {
-  const passes::Lowered l = lower(g, options.compute_capability, options.most_operations);
+  const passes::Lowered l = lower(g, options);
   const thread::Program p = thread_program(l);
   Printed printed = print(p);
   return {.text = std::move(printed.text),
@@ -179,12 +179,11 @@ Emitted emit(const graph::Graph& g, const Options& options) {
 }
 
 Report report(const graph::Graph& g, const Options& options) {
-  return thread::report(
-      thread_program(lower(g, options.compute_capability, options.most_operations)));
+  return thread::report(thread_program(lower(g, options)));
 }
 
 std::string describe(const graph::Graph& g, const Options& options) {
-  return passes::to_text(lower(g, options.compute_capability, options.most_operations));
+  return passes::to_text(lower(g, options));
 }
 
 }  // namespace palladium::cuda

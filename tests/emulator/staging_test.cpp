@@ -19,7 +19,9 @@ std::string both(const graph::Graph& g, bool staged = true,
   test::Call a = random_call(g, symbols, random, true), b = a;
   run_interpreter(g, a);
   run_emulator(g, {.compute_capability = cc}, b);
-  const bool stages = passes::to_text(cuda::lower(g, cc)).find(" staged ") != std::string::npos;
+  const bool stages =
+      passes::to_text(cuda::lower(g, {.compute_capability = cc})).find(" staged ") !=
+      std::string::npos;
   return stages == staged ? difference(g, a, b) : "staged or not, as it should not be";
 }
 

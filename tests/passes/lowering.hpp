@@ -42,7 +42,7 @@ inline std::string by_warps(int n, std::string text) {
 }
 
 inline std::string lowered(std::string_view graph, int compute_capability = 90) {
-  return passes::to_text(cuda::lower(graph_of(graph), compute_capability));
+  return passes::to_text(cuda::lower(graph_of(graph), {.compute_capability = compute_capability}));
 }
 
 inline std::string emitted(std::string_view graph, int compute_capability = 90) {

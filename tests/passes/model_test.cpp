@@ -28,7 +28,7 @@ void find_accesses(const thread::Statements& list, std::vector<int>& loads,
 }
 
 Widths widths_of(const std::string& text) {
-  const passes::Lowered l = cuda::lower(graph_of(text), 90);
+  const passes::Lowered l = cuda::lower(graph_of(text), {.compute_capability = 90});
   passes::AccessModel model(l);
   Widths w;
   for (const passes::Statement& s : l.bodies[0].statements) {
@@ -110,7 +110,7 @@ TEST_CASE("a layout is weighed by the sectors that its accesses touch") {
   %2: ref block f32[128,128] = ref_transpose %0 [1,0]
   %3: f32[128,128] = load %2
   store %1, %3)")),
-                                        90);
+                                        {.compute_capability = 90});
   passes::AccessModel model(l);
   const auto& pass = std::get<passes::Pass>(l.bodies[0].statements.back().what);
   const layout::Layout rows = layout::strided({128, 128}, 1);

@@ -1,0 +1,81 @@
+// Kernels that have less shared memory than a place of its own for everything compute the same.
+#include <algorithm>
+
+#include <catch2/catch_test_macros.hpp>
+
+#include "palladium/error.hpp"
+#include "tests/support/kernels.hpp"
+#include "tests/support/seeds.hpp"
+#include "tests/support/tolerance.hpp"
+
+using namespace palladium;
+using namespace palladium::test;
+using palladium::_;
+
+namespace {
+
+enum class Outcome { agrees, differs, refused };
+
+// What becomes of the kernel with as little shared memory as it can have, races being looked for.
+Outcome with_little_memory(const graph::Graph& g, const std::vector<std::int64_t>& symbols = {},
+                           int cc = 90) {
+  cuda::Options options{.compute_capability = cc};
+  const std::int64_t all = cuda::emit(g, options).shared_bytes;
+  std::int64_t least = all;
+  for (std::int64_t most = all - 16; most >= 0; most -= std::max<std::int64_t>(16, all / 8)) try {
+      options.most_shared_bytes = most;
+      least = cuda::emit(g, options).shared_bytes;
+    } catch (const CompileError&) {
+      break;
+    }
+  if (least == all) return Outcome::refused;
+  options.most_shared_bytes = least;
+  Random random(3);
+  test::Call a = random_call(g, symbols, random, true), b = a;
+  const Tolerance tolerance = tolerance_of(g, a, false);
+  run_interpreter(g, a, false);
+  run_emulator(g, options, b, false);
+  return difference(g, a, b, tolerance) == "" ? Outcome::agrees : Outcome::differs;
+}
+
+// One program over whole arrays.
+graph::Graph whole(const Body& body, std::vector<trace::ArgumentType> in, OutType out) {
+  return traced(body, {.name = "whole", .out_type = std::move(out)}, in);
+}
+
+}  // namespace
+
+TEST_CASE("kernels whose exchanges, operands and sums share memory compute the same") {
+  CHECK(with_little_memory(softmax_graph(1000), {5}) == Outcome::agrees);
+  CHECK(with_little_memory(softmax_graph(3000, 1, f16), {3}, 80) == Outcome::agrees);
+  CHECK(with_little_memory(layer_norm_graph(), {6}) != Outcome::differs);
+  CHECK(with_little_memory(whole(
+            [](Ref x, Ref y, Ref o) {
+              Value a = dot(x[_], y[_]), b = dot(y[_], x[_]);
+              o[_] = a + cumsum(b, {.axis = 1}) + transpose(cumsum(a, {.axis = 0}));
+            },
+            {array({64, 64}, f16), array({64, 64}, f16)}, ShapeDtype{{64, 64}, f32})) ==
+        Outcome::agrees);
+  CHECK(with_little_memory(whole(
+            [](Ref x, Ref o) {
+              o[_] = loop(
+                  0, 3,
+                  [&](Value i, Value sum) {
+                    Value part = dot(x[{i, _, _}], x[{2 - i, _, _}]);
+                    return sum + part / max(part) + cumsum(part, {.axis = 0});
+                  },
+                  zeros({48, 48}, f32));
+            },
+            {array({3, 48, 48}, f32)}, ShapeDtype{{48, 48}, f32})) == Outcome::agrees);
+}
+
+TEST_CASE("random kernels compute the same where they share memory") {
+  int shared = 0;
+  for_seeds(1, 40, [&](std::uint64_t seed) {
+    const RandomKernel k = random_kernel(seed, {.aliases = seed % 5 == 0});
+    const Outcome outcome = with_little_memory(k.graph, k.symbols);
+    CHECK(outcome != Outcome::differs);
+    shared += outcome == Outcome::agrees;
+  });
+  CHECK(shared > 0);
+}
