@@ -5,6 +5,7 @@
 // out of bounds is there what it is when it is read from global memory. Where all reads put 0 in
 // its place, it is 0, and they need not ask.
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <numeric>
 #include <set>

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "runtime/interpreter/eval.hpp"
+#include "runtime/interpreter/number.hpp"
 
 namespace palladium::interpreter {
 namespace {

@@ -48,17 +48,18 @@ TEST_CASE("branches of switch_ that give different dtypes are refused") {
       "switch_: result 1 is i32[] in branch 0");
   refused(
       [](Ref x, Ref o) {
+        const auto f = [] { return true; };
+        const auto g = [] { return 2; };
         line = __LINE__ + 1;
-        o[0] = cond(
-            x[0] > 0, [] { return true; }, [] { return 2; });
+        o[0] = cond(x[0] > 0, f, g);
       },
       "cond: result 0 is bool[] in the true branch but i32[] in the false branch");
   refused(
       [](Ref x, Ref o) {
+        const auto f = [] { return u8(1); };
+        const auto g = [] { return 300; };
         line = __LINE__ + 1;
-        o[0] = cond(
-                   x[0] > 0, [] { return u8(1); }, [] { return 300; })
-                   .astype(f32);
+        o[0] = cond(x[0] > 0, f, g).astype(f32);
       },
       "cond: the literal 300 is no u8, which holds 0 to 255");
 }
@@ -66,23 +67,23 @@ TEST_CASE("branches of switch_ that give different dtypes are refused") {
 TEST_CASE("a predicate that is no scalar, and an index that is no integer, are refused") {
   refused(
       [](Ref x, Ref o) {
+        const auto copies = [&] { o[_] = x[_]; };
         line = __LINE__ + 1;
-        cond(
-            x[_] > 0, [&] { o[_] = x[_]; }, [] {});
+        cond(x[_] > 0, copies, [] {});
       },
       "cond: the predicate must be a scalar, given bool[8]");
   refused(
       [](Ref x, Ref o) {
+        const auto copies = [&] { o[_] = x[_]; };
         line = __LINE__ + 1;
-        switch_(
-            x[0], [&] { o[_] = x[_]; }, [] {});
+        switch_(x[0], copies, [] {});
       },
       "switch_: the index must be an integer scalar, given f32[]");
   refused(
       [](Ref x, Ref o) {
+        const auto copies = [&] { o[_] = x[_]; };
         line = __LINE__ + 1;
-        switch_(
-            1.5, [&] { o[_] = x[_]; }, [] {});
+        switch_(1.5, copies, [] {});
       },
       "switch_: the index must be an integer, given f32");
   refused(
@@ -96,9 +97,10 @@ TEST_CASE("a predicate that is no scalar, and an index that is no integer, are r
   refused(
       [](Ref x, Ref o) {
         Value empty;
+        const auto f = [&] { return x[0] + 0; };
+        const auto g = [] { return 1; };
         line = __LINE__ + 1;
-        o[0] = cond(
-            empty, [&] { return x[0] + 0; }, [] { return 1; });
+        o[0] = cond(empty, f, g);
       },
       "cond uses a pl::Value that was given no value");
 }
@@ -113,10 +115,10 @@ TEST_CASE("a condition of while_loop that is no scalar, and carries that change,
       "while_loop: the condition must be a scalar, given bool[8]");
   refused(
       [](Ref x, Ref o) {
-        line = __LINE__ + 2;
-        const auto [a, b] =
-            while_loop([](Value a, Value) { return a < 9; },
-                       [&](Value a, Value) { return carry(a + 1, x[_] + 0); }, 0, f32(1));
+        const auto below = [](Value a, Value) { return a < 9; };
+        const auto next = [&](Value a, Value) { return carry(a + 1, x[_] + 0); };
+        line = __LINE__ + 1;
+        const auto [a, b] = while_loop(below, next, 0, f32(1));
         o[_] = b + a;
       },
       "while_loop: carry 1 starts as f32[] but the body returns f32[8]");

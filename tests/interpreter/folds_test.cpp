@@ -1,5 +1,6 @@
 // Products, truths, places of extremes, means: against loops over the elements, on interpreter and
 // emulator.
+#include <algorithm>
 #include <functional>
 #include <limits>
 
