@@ -122,7 +122,8 @@ struct InterpretParams {
   /// block, in an order that this number gives: the same for the same number. Below 0: row-major.
   std::int64_t random_seed = -1;
   /// OS threads of the host that share the programs of parallel axes; 0: one for each core, where
-  /// a call lasts long enough. Results and errors are the same for any number.
+  /// a call lasts long enough; of more than 16, at most four for each core. Results and errors are
+  /// the same for any number.
   int num_cores_per_device = 0;
 };
 

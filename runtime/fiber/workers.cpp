@@ -98,8 +98,8 @@ Pool& pool() {
 }  // namespace
 
 int worker_count(int wanted) {
-  if (wanted > 0) return wanted;
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  return wanted > 0 ? std::min(wanted, std::max(16, 4 * cores)) : cores;
 }
 
 void run_on_workers(int count, const std::function<void()>& work) {

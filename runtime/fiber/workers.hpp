@@ -5,7 +5,7 @@
 
 namespace palladium::fiber {
 
-/// `wanted`, or one for each core where it is 0.
+/// `wanted`, or one for each core where it is 0; of more than 16, at most four for each core.
 int worker_count(int wanted);
 
 /// Runs `work` on the calling thread and on `count` - 1 others at once, which are started when

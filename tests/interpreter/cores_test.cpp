@@ -1,5 +1,9 @@
 // Programs that several OS threads share, and the order that a seed gives them.
+#include <algorithm>
+#include <climits>
+#include <filesystem>
 #include <set>
+#include <thread>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_exception.hpp>
@@ -115,6 +119,22 @@ TEST_CASE("a block's threads take turns in the order that a seed gives") {
     seen.insert(first_of(c));
   }
   CHECK(seen.size() > 1);
+}
+
+TEST_CASE("however many cores are asked for, a few threads share the programs") {
+  Random random(1);
+  const graph::Graph g = numbers(its_own);
+  const auto threads = [] {
+    return std::distance(std::filesystem::directory_iterator("/proc/self/task"), {});
+  };
+  for (const int cores : {2, 1'000'000, INT_MAX}) {
+    test::Call call = random_call(g, {}, random, true);
+    run_interpreter(g, call, {.cores = cores});
+    for (int i = 0; i < 64; ++i)
+      CHECK(reinterpret_cast<const std::int32_t*>(call.arrays[0].data())[i] == i);
+    CHECK(threads() > 1);
+    CHECK(threads() <= std::max(16, 4 * static_cast<int>(std::thread::hardware_concurrency())));
+  }
 }
 
 TEST_CASE("the parameters of interpretation reach both targets, and are checked") {
