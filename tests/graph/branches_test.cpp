@@ -5,7 +5,7 @@
 #include "tests/graph/kernel.hpp"
 
 using namespace palladium;
-using namespace palladium::test;
+using namespace palladium::graph;
 
 namespace {
 
@@ -13,10 +13,10 @@ const ShapeDtype row{{8}, f32};
 
 // What a switch by `which` of x, whose branches give `yields` of x, is canonically; o = results.
 std::string switched(
-    const std::function<ValueId(Kernel&)>& which,
+    const std::function<ValueId(HandMade&)>& which,
     const std::vector<std::function<std::vector<ValueId>(Builder&, ValueId)>>& give,
     const std::vector<std::int64_t>& read) {
-  Kernel k({row, {{}, i32}}, {row});
+  HandMade k({row, {{}, i32}}, {row});
   const ValueId x = k.b.load(k.refs[0]), index = which(k);
   std::vector<RegionId> regions;
   for (const auto& yields : give)
@@ -26,7 +26,7 @@ std::string switched(
   return k.body();
 }
 
-ValueId loaded_index(Kernel& k) { return k.b.load(k.refs[1]); }
+ValueId loaded_index(HandMade& k) { return k.b.load(k.refs[1]); }
 
 }  // namespace
 
@@ -63,17 +63,17 @@ TEST_CASE("a switch whose index is known is the branch that it names") {
   const std::vector<std::pair<int, const char*>> cases = {
       {-3, "exp"}, {0, "exp"}, {1, "log"}, {2, "neg"}, {9, "neg"}};
   for (const auto& [index, name] : cases)
-    CHECK(switched([&](Kernel& k) { return k.b.constant(i32, index); },
+    CHECK(switched([&](HandMade& k) { return k.b.constant(i32, index); },
                    {give(Op::Exp), give(Op::Log), give(Op::Neg)}, {0}) ==
           std::string("  %3: f32[8] = load %0\n  %4: f32[8] = ") + name + " %3\n  store %2, %4\n");
-  CHECK(switched([&](Kernel& k) { return k.b.constant(bool_, 1); }, {give(Op::Exp), give(Op::Log)},
-                 {0})
+  CHECK(switched([&](HandMade& k) { return k.b.constant(bool_, 1); },
+                 {give(Op::Exp), give(Op::Log)}, {0})
             .find("log") != std::string::npos);
   CHECK(switched(loaded_index, {give(Op::Exp)}, {0}).find("switch") == std::string::npos);
 }
 
 TEST_CASE("reads stay on their side of branches that write, and move across others") {
-  Kernel k({row, {{}, i32}}, {row, row});
+  HandMade k({row, {{}, i32}}, {row, row});
   k.b.store(k.refs[2], k.b.load(k.refs[0]));
   const ValueId before = k.b.load(k.refs[2]), index = k.b.load(k.refs[1]);
   const RegionId writes =
@@ -91,7 +91,7 @@ TEST_CASE("reads stay on their side of branches that write, and move across othe
 }
 
 TEST_CASE("what a scope does to its own memory is no border for anything else") {
-  Kernel k({row}, {row, row});
+  HandMade k({row}, {row, row});
   const RegionId r = k.region([&](Builder& b) {
     const ValueId tmp = b.param(Type::ref(f32, {8}, Space::smem));
     b.store(tmp, b.load(k.refs[0]));

@@ -8,12 +8,13 @@
 #include "tests/support/random_graph.hpp"
 
 using namespace palladium;
+using namespace palladium::graph;
 using namespace palladium::test;
 
 namespace {
 
 Graph sample() {
-  Kernel k({{{8}, f32}}, {{{8}, f32}}, {2, 3}, {{{4}, i32}}, {f32});
+  HandMade k({{{8}, f32}}, {{{8}, f32}}, {2, 3}, {{{4}, i32}}, {f32});
   k.map(0, [](auto& ids, Builder&) { return std::vector{ids[0]}; });
   const ValueId x = k.b.load(k.refs[0]);
   k.b.store(k.refs[2], k.op(Op::Sub, {k.op(Op::Exp, {x}), k.b.constant(f32, 1.0, {8})}));
@@ -31,7 +32,7 @@ TEST_CASE("key bytes differ where the meaning does") {
       [](Graph& g) { g.approx_math = true; },
       [](Graph& g) { g.allow_revisit = true; },
       [](Graph& g) { g.lineinfo = true; },
-      [](Graph& g) { g.semantics[1] = Semantics::sequential; },
+      [](Graph& g) { g.semantics[1] = graph::Semantics::sequential; },
       [](Graph& g) { g.mapping.grid[0] = 4; },
       [](Graph& g) { g.mapping.grid[0] = dim_symbol(0); },
       [](Graph& g) { g.mapping.grid[0] = dim_symbol(1); },

@@ -10,6 +10,7 @@
 #include "tests/support/random_graph.hpp"
 
 using namespace palladium;
+using namespace palladium::graph;
 using namespace palladium::test;
 
 namespace {
@@ -18,7 +19,7 @@ const ShapeDtype row{{8}, f32};
 
 // Records the steps in that order; each gives a value that later steps may use by name.
 std::string permuted(const std::vector<int>& order) {
-  Kernel k({row, row, row}, {row});
+  HandMade k({row, row, row}, {row});
   std::vector<ValueId> v(6, no_value);
   const std::vector<std::function<void()>> steps = {
       [&] { v[0] = k.b.load(k.refs[0]); },
@@ -43,7 +44,7 @@ TEST_CASE("reads that commute may be recorded in any order") {
 }
 
 TEST_CASE("the canonical order is the order of demand") {
-  Kernel k({row, row}, {row});
+  HandMade k({row, row}, {row});
   const ValueId unused = k.b.load(k.refs[1]);
   const ValueId y = k.b.load(k.refs[1]);
   const ValueId two = k.b.constant(f32, 2.0, {8});
@@ -62,13 +63,13 @@ TEST_CASE("the canonical order is the order of demand") {
 namespace {
 
 // A table in which program_id synchronises, and swap starts a copy between its operands.
-Effect made_up_effect(Op op) {
-  if (op == Op::ProgramId) return Effect::Sync;
-  if (op == Op::Swap) return Effect::Async;
+graph::Effect made_up_effect(Op op) {
+  if (op == Op::ProgramId) return graph::Effect::Sync;
+  if (op == Op::Swap) return graph::Effect::Async;
   return info(op).effect;
 }
 
-std::string ordered(Kernel& k) {
+std::string ordered(HandMade& k) {
   order_by_demand(k.g, made_up_effect);
   std::string text;
   const std::function<void(RegionId)> list = [&](RegionId r) {
@@ -84,7 +85,7 @@ std::string ordered(Kernel& k) {
   return text;
 }
 
-ValueId append(Kernel& k, Inst inst) {
+ValueId append(HandMade& k, Inst inst) {
   const ValueId v = k.g.add(std::move(inst));
   k.g[k.g.bodies[0].region].insts.push_back(v);
   return v;
@@ -93,7 +94,7 @@ ValueId append(Kernel& k, Inst inst) {
 }  // namespace
 
 TEST_CASE("no access crosses what synchronises, which stays though nothing uses it") {
-  Kernel k({row, row}, {row});
+  HandMade k({row, row}, {row});
   const ValueId x = k.b.load(k.refs[0]);
   append(k, {.op = Op::ProgramId, .type = Type::value(i32)});
   const ValueId y = k.b.load(k.refs[1]);
@@ -104,7 +105,7 @@ TEST_CASE("no access crosses what synchronises, which stays though nothing uses 
 
 TEST_CASE(
     "reads around what is asynchronous stay before or behind it, those of other Refs do not") {
-  Kernel k({row, row, row, row}, {row});
+  HandMade k({row, row, row, row}, {row});
   const ValueId x = k.b.load(k.refs[0]), barrier = k.b.load(k.refs[1]), other = k.b.load(k.refs[2]);
   append(k, {.op = Op::Swap, .args = {k.refs[0], k.refs[1]}});
   const ValueId later = k.b.load(k.refs[0]), z = k.b.load(k.refs[3]);
@@ -115,7 +116,7 @@ TEST_CASE(
 }
 
 TEST_CASE("a read stays between the writes of its own Ref and crosses those of others") {
-  Kernel k({row}, {row, row});
+  HandMade k({row}, {row, row});
   const ValueId zero = k.b.constant(f32, 0.0, {8});
   k.b.store(k.refs[1], zero);
   const ValueId old = k.b.load(k.refs[1]);  // used last, but before the next write of outputs[0]
@@ -137,7 +138,7 @@ TEST_CASE("a read stays between the writes of its own Ref and crosses those of o
 
 TEST_CASE("a read of an input may be recorded before or after a swap of another Ref") {
   const auto record = [](bool read_first) {
-    Kernel k({row, row}, {row});
+    HandMade k({row, row}, {row});
     ValueId y = no_value;
     if (read_first) y = k.b.load(k.refs[1]);
     const ValueId old = k.b.swap(k.refs[2], k.b.load(k.refs[0]));
@@ -150,7 +151,7 @@ TEST_CASE("a read of an input may be recorded before or after a swap of another 
 
 TEST_CASE("a write of an aliased Ref is a border [C49]") {
   const auto record = [](bool aliased) {
-    Kernel k({row}, {row});
+    HandMade k({row}, {row});
     if (aliased) k.g.aliases.push_back({0, 0});
     const ValueId x = k.b.load(k.refs[0]);
     k.b.store(k.refs[1], k.b.constant(f32, 0.0, {8}));
@@ -173,7 +174,7 @@ TEST_CASE("a write of an aliased Ref is a border [C49]") {
 
 TEST_CASE("regions without writes commute like reads") {
   const auto record = [](bool first) {
-    Kernel k({row, row}, {row});
+    HandMade k({row, row}, {row});
     const auto sum = [&](ValueId ref) {
       const ValueId lo = k.b.constant(i32, 0), hi = k.b.constant(i32, 4);
       const ValueId init = k.b.constant(f32, 0.0, {8});
@@ -198,7 +199,7 @@ TEST_CASE("regions without writes commute like reads") {
 }
 
 TEST_CASE("a region that writes a Ref is a border for its reads") {
-  Kernel k({row}, {row, row});
+  HandMade k({row}, {row, row});
   k.b.store(k.refs[1], k.b.load(k.refs[0]));
   const ValueId before = k.b.load(k.refs[1]);
   const ValueId c =
@@ -212,7 +213,7 @@ TEST_CASE("a region that writes a Ref is a border for its reads") {
 }
 
 TEST_CASE("dead reads, dead loops and dead conditions vanish") {
-  Kernel k({row}, {row});
+  HandMade k({row}, {row});
   const ValueId x = k.b.load(k.refs[0]);
   const RegionId loop = k.region([&](Builder& b) {
     b.param(Type::value(i32));
@@ -228,7 +229,7 @@ TEST_CASE("dead reads, dead loops and dead conditions vanish") {
 }
 
 TEST_CASE("equal constants and pure duplicates are one, also those of enclosing regions") {
-  Kernel k({row}, {row});
+  HandMade k({row}, {row});
   const ValueId x = k.b.load(k.refs[0]);
   k.b.store(k.refs[1], k.op(Op::Exp, {x}));
   const ValueId i = k.b.constant(i32, 3), j = k.b.constant(i32, 3);
@@ -251,7 +252,7 @@ TEST_CASE("equal constants and pure duplicates are one, also those of enclosing 
 
 TEST_CASE("a one-use product under an add or a subtraction becomes fma") {
   const auto record = [](Op op, bool product_first, bool fma, int uses = 1) {
-    Kernel k({row, row, row}, {row});
+    HandMade k({row, row, row}, {row});
     k.g.fma = fma;
     const ValueId x = k.b.load(k.refs[0]), y = k.b.load(k.refs[1]), z = k.b.load(k.refs[2]);
     const ValueId p = k.op(Op::Mul, {x, y});
@@ -273,7 +274,7 @@ TEST_CASE("a one-use product under an add or a subtraction becomes fma") {
 }
 
 TEST_CASE("of two products under an add the first is contracted") {
-  Kernel k({row, row, row, row}, {row});
+  HandMade k({row, row, row, row}, {row});
   std::vector<ValueId> v;
   for (int i = 0; i < 4; ++i) v.push_back(k.b.load(k.refs[static_cast<std::size_t>(i)]));
   const ValueId a = k.op(Op::Mul, {v[0], v[1]}), b = k.op(Op::Mul, {v[2], v[3]});
@@ -283,7 +284,7 @@ TEST_CASE("of two products under an add the first is contracted") {
 }
 
 TEST_CASE("integer products are not contracted") {
-  Kernel k({{{8}, i32}}, {{{8}, i32}});
+  HandMade k({{{8}, i32}}, {{{8}, i32}});
   const ValueId x = k.b.load(k.refs[0]);
   k.b.store(k.refs[1], k.op(Op::Add, {k.op(Op::Mul, {x, x}), x}));
   CHECK(k.body().find("fma") == std::string::npos);
@@ -291,7 +292,7 @@ TEST_CASE("integer products are not contracted") {
 
 TEST_CASE("constants fold through elementwise ops and shapes [C59] [C60]") {
   const auto folded = [](Op op, DType d, std::int64_t x, std::optional<std::int64_t> y = {}) {
-    Kernel k({}, {{{4}, d}});
+    HandMade k({}, {{{4}, d}});
     std::vector<ValueId> operands = {k.b.constant(d, x)};
     if (y) operands.push_back(k.b.constant(d, *y));
     const ValueId v = k.b.elementwise(op, operands);
@@ -323,7 +324,7 @@ TEST_CASE("constants fold through elementwise ops and shapes [C59] [C60]") {
 
 TEST_CASE("what targets may round or sign differently does not fold") {
   const auto left = [](Op op, double x, double y) {
-    Kernel k({}, {{{}, f32}});
+    HandMade k({}, {{{}, f32}});
     k.b.store(k.refs[0], k.b.elementwise(op, {k.b.constant(f32, x), k.b.constant(f32, y)}));
     return k.body().find(info(op).name) != std::string::npos;
   };
@@ -334,7 +335,7 @@ TEST_CASE("what targets may round or sign differently does not fold") {
 }
 
 TEST_CASE("program ids of axes of one program and sizes of static axes are constants [C20] [C21]") {
-  Kernel k({}, {{{}, i32}}, {1, dim_symbol(0), 7});
+  HandMade k({}, {{{}, i32}}, {1, dim_symbol(0), 7});
   ValueId sum = k.op(Op::ProgramId, {}, {{0}, 0});
   for (const std::int64_t axis : {0, 2})
     sum = k.op(Op::Add, {sum, k.op(Op::NumPrograms, {}, {{axis}, 0})});
@@ -346,7 +347,7 @@ TEST_CASE("program ids of axes of one program and sizes of static axes are const
 }
 
 TEST_CASE("a condition that is known is gone") {
-  Kernel k({}, {row}, {1});
+  HandMade k({}, {row}, {1});
   const ValueId zero = k.op(Op::Eq, {k.op(Op::ProgramId, {}, {{0}, 0}), k.b.constant(i32, 0)});
   k.b.add(Op::When, {zero}, std::vector<RegionId>{k.region([&](Builder& b) {
             b.store(k.refs[0], b.constant(f32, 1.0, {8}));
@@ -358,7 +359,7 @@ TEST_CASE("a condition that is known is gone") {
 }
 
 TEST_CASE("a mask that always holds is gone") {
-  Kernel k({row}, {row});
+  HandMade k({row}, {row});
   const ValueId all = k.b.constant(bool_, 1, {8});
   k.b.store(k.refs[1], k.b.load(k.refs[0], all, k.b.constant(f32, 9.0, {8})), all);
   k.b.swap(k.refs[1], k.b.constant(f32, 1.0, {8}), all);
@@ -368,7 +369,7 @@ TEST_CASE("a mask that always holds is gone") {
 }
 
 TEST_CASE("views and shapes that change nothing are gone, and two in a row are one") {
-  Kernel k({{{2, 3}, f32}}, {{{2, 3}, f32}});
+  HandMade k({{{2, 3}, f32}}, {{{2, 3}, f32}});
   ValueId v = k.b.load(k.op(Op::RefReshape, {k.refs[0]}, {}, Type::ref({}, {2, 3}, {})));
   v = k.op(Op::Transpose, {k.op(Op::Transpose, {v}, {{1, 0}, 0})}, {{1, 0}, 0});
   v = k.op(Op::Reshape, {k.op(Op::Reshape, {v}, {}, Type::value({}, {6}))}, {},
@@ -378,7 +379,7 @@ TEST_CASE("views and shapes that change nothing are gone, and two in a row are o
 }
 
 TEST_CASE("results of index maps become i32") {
-  Kernel k({row}, {row}, {1});
+  HandMade k({row}, {row}, {1});
   k.map(0, [](auto& ids, Builder& b) { return std::vector{b.cast(ids[0], i64)}; });
   const Graph g = k.canonical();
   CHECK(to_text(g).find("%2: i32[] = cast %1\n      yield %2") != std::string::npos);
@@ -386,7 +387,7 @@ TEST_CASE("results of index maps become i32") {
 
 TEST_CASE("symbols are numbered by position, whatever the user called them") {
   const auto record = [](const char* m, const char* n) {
-    Kernel k({row, row}, {row});
+    HandMade k({row, row}, {row});
     k.g.mapping.block_mappings[0].array_aval.shape[0] = dim(m);
     k.g.mapping.block_mappings[1].array_aval.shape[0] = dim(n);
     k.g.mapping.block_mappings[2].array_aval.shape[0] = dim(n) + dim(m);
@@ -400,7 +401,7 @@ TEST_CASE("symbols are numbered by position, whatever the user called them") {
 }
 
 TEST_CASE("names and lines stay with their values") {
-  Kernel k({row}, {row});
+  HandMade k({row}, {row});
   k.b.load(k.refs[0], no_value, no_value, {"dead.cpp", 1});
   const ValueId x = k.b.load(k.refs[0], no_value, no_value, {"dir/alive.cpp", 7});
   k.g.names.resize(k.g.insts.size());
@@ -439,8 +440,10 @@ void shuffle(Graph& g, Random& random, RegionId r) {
   const auto effects = [&](ValueId v, std::vector<int>& reads, std::vector<int>& writes,
                            const auto& self) -> void {
     const Inst& in = g[v];
-    if (info(in.op).effect == Effect::Reads) reads.push_back(g.alias_class(g.root(in.args[0])));
-    if (info(in.op).effect == Effect::Writes) writes.push_back(g.alias_class(g.root(in.args[0])));
+    if (info(in.op).effect == graph::Effect::Reads)
+      reads.push_back(g.alias_class(g.root(in.args[0])));
+    if (info(in.op).effect == graph::Effect::Writes)
+      writes.push_back(g.alias_class(g.root(in.args[0])));
     for (const RegionId inner : in.regions)
       for (const ValueId i : g[inner].insts) self(i, reads, writes, self);
   };
@@ -484,7 +487,7 @@ TEST_CASE("random kernels recorded in another order of commuting instructions ar
 namespace {
 
 Graph chain(int length) {
-  Kernel k({row}, {row});
+  HandMade k({row}, {row});
   ValueId v = k.b.load(k.refs[0]);
   for (int i = 0; i < length; ++i) v = k.op(i % 2 ? Op::Exp : Op::Sin, {v});
   k.b.store(k.refs[1], v);

@@ -9,7 +9,7 @@
 #include "tests/graph/kernel.hpp"
 
 using namespace palladium;
-using namespace palladium::test;
+using namespace palladium::graph;
 using Catch::Matchers::ContainsSubstring;
 
 namespace {
@@ -103,16 +103,16 @@ namespace {
 // One output over the grid, with that index map.
 template <class Map>
 Graph over(std::vector<Dim> grid, const Map& map) {
-  Kernel k({}, {{{8}, f32}}, std::move(grid));
+  HandMade k({}, {{{8}, f32}}, std::move(grid));
   k.map(0, [&](auto& ids, Builder& b) { return std::vector{map(ids, b)}; });
   k.b.store(k.refs[0], k.b.constant(f32, 0.0, {8}));
   k.g.at = {"user.cpp", 5};
   return canonicalize(k.g);
 }
 
-constexpr auto parallel = Semantics::parallel, sequential = Semantics::sequential;
-using Wanted = std::vector<std::optional<Semantics>>;
-using Order = std::vector<Semantics>;
+constexpr auto parallel = graph::Semantics::parallel, sequential = graph::Semantics::sequential;
+using Wanted = std::vector<std::optional<graph::Semantics>>;
+using Order = std::vector<graph::Semantics>;
 
 }  // namespace
 
@@ -124,7 +124,7 @@ TEST_CASE("an axis on which an output's block does not depend is sequential [C30
 }
 
 TEST_CASE("an output without an index map is revisited along every axis [C08]") {
-  Kernel k({}, {{{8}, f32}}, {2, 1, dim_symbol(0)});
+  HandMade k({}, {{{8}, f32}}, {2, 1, dim_symbol(0)});
   CHECK(grid_order(k.g, {}) == Order{sequential, parallel, sequential});
 }
 

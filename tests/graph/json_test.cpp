@@ -7,6 +7,7 @@
 #include "tests/support/random_graph.hpp"
 
 using namespace palladium;
+using namespace palladium::graph;
 using namespace palladium::test;
 using Catch::Matchers::ContainsSubstring;
 
@@ -19,7 +20,7 @@ std::string replaced(std::string text, const std::string& from, const std::strin
 }
 
 Graph vector_add() {
-  Kernel k({{{8}, f32}, {{8}, f32}}, {{{8}, f32}}, {1});
+  HandMade k({{{8}, f32}, {{8}, f32}}, {{{8}, f32}}, {1});
   k.map(0, [](auto& ids, Builder&) { return std::vector{ids[0]}; });
   k.b.store(k.refs[2], k.op(Op::Add, {k.b.load(k.refs[0]), k.b.load(k.refs[1])}));
   return k.canonical();
@@ -84,7 +85,7 @@ TEST_CASE("random kernels come back from JSON as they were") {
 }
 
 TEST_CASE("every field of a GridMapping and of a graph comes back from JSON") {
-  Kernel k({{{8}, f32}}, {{{8}, f32}}, {dim_symbol(0), 3}, {{{2}, i8}}, {u64});
+  HandMade k({{{8}, f32}}, {{{8}, f32}}, {dim_symbol(0), 3}, {{{2}, i8}}, {u64});
   GridMapping& m = k.g.mapping;
   m.grid[0] = cdiv(dim_symbol(0) * 2 + 1, 4);
   m.grid_names = {"i", "j"};
@@ -109,7 +110,7 @@ TEST_CASE("every field of a GridMapping and of a graph comes back from JSON") {
   k.g.cluster = {2, 1};
   k.g.cluster_names = {"x", "y"};
   k.g.thread_name = "wg";
-  k.g.semantics = {Semantics::sequential, Semantics::parallel};
+  k.g.semantics = {graph::Semantics::sequential, graph::Semantics::parallel};
   k.g.at = {"a.cpp", 12};
   k.g.bodies[0].warpgroups = 3;
   k.g.num_symbols = 1;
@@ -156,7 +157,7 @@ TEST_CASE("a text of before there were classes says nothing of its symbols") {
 TEST_CASE("a graph read from JSON may be copied and outlive the original") {
   Graph copy;
   {
-    Kernel k({{{8}, f32}}, {{{8}, f32}});
+    HandMade k({{{8}, f32}}, {{{8}, f32}});
     k.b.store(k.refs[1],
               k.b.load(k.refs[0], no_value, no_value, {"a/rather/long/path/to/attention.cpp", 9}));
     const Graph read = from_json(to_json(k.canonical()));

@@ -8,15 +8,13 @@
 #include "codegen/graph/builder.hpp"
 #include "codegen/graph/transform.hpp"
 
-namespace palladium::test {
+namespace palladium::graph {
 
-using namespace palladium::graph;
-
-class Kernel {
+class HandMade {
  public:
-  explicit Kernel(std::vector<ShapeDtype> inputs, std::vector<ShapeDtype> outputs = {},
-                  std::vector<Dim> grid = {}, std::vector<ShapeDtype> scratch = {},
-                  std::vector<DType> scalars = {})
+  explicit HandMade(std::vector<ShapeDtype> inputs, std::vector<ShapeDtype> outputs = {},
+                    std::vector<Dim> grid = {}, std::vector<ShapeDtype> scratch = {},
+                    std::vector<DType> scalars = {})
       : b((g.regions.emplace_back(), g), RegionId{0}) {
     g.name = "k";
     g.bodies.push_back({RegionId{0}, 1});
@@ -52,7 +50,7 @@ class Kernel {
       refs.push_back(b.param(Type::ref(t.dtype, extents(t), Space::smem)));
     }
   }
-  Kernel(const Kernel&) = delete;
+  HandMade(const HandMade&) = delete;
 
   static Extents extents(const ShapeDtype& t) {
     Extents shape;
@@ -105,4 +103,4 @@ class Kernel {
   std::vector<ValueId> refs;  // inputs, scalars, outputs, scratch
 };
 
-}  // namespace palladium::test
+}  // namespace palladium::graph

@@ -6,11 +6,11 @@
 #include "tests/graph/kernel.hpp"
 
 using namespace palladium;
-using namespace palladium::test;
+using namespace palladium::graph;
 
 TEST_CASE("the text of a blocked matmul [C28]") {
-  Kernel k({{{128, 64}, f16}, {{64, 128}, f16}}, {{{128, 128}, f16}}, {4, dim_symbol(0), 8},
-           {{{128, 128}, f32}});
+  HandMade k({{{128, 64}, f16}, {{64, 128}, f16}}, {{{128, 128}, f16}}, {4, dim_symbol(0), 8},
+             {{{128, 128}, f32}});
   k.g.name = "matmul";
   k.g.mapping.grid_names = {"m", "n", "k"};
   k.g.mapping.block_mappings[0].array_aval.shape = {512, 500};
@@ -75,7 +75,7 @@ TEST_CASE("the text of a blocked matmul [C28]") {
 }
 
 TEST_CASE("the text of subscripts, masks, loops, numbers and options") {
-  Kernel k({{{4, 8}, f32}}, {{{4, 8}, bf16}}, {}, {{{4}, u64}}, {f32});
+  HandMade k({{{4, 8}, f32}}, {{{4, 8}, bf16}}, {}, {{{4}, u64}}, {f32});
   k.g.name = "odds";
   k.g.fma = false;
   k.g.cluster = {2};
@@ -89,10 +89,10 @@ TEST_CASE("the text of subscripts, masks, loops, numbers and options") {
   m.block_shape = {BlockDim(BlockDim::Kind::element, 4, 2, 1),
                    BlockDim(BlockDim::Kind::squeezed, 1), 8};
   const ValueId wg = k.op(Op::AxisIndex, {}, {{2, 0}, 0});
-  const ValueId view = k.b.at(
-      k.refs[0],
-      Subscript{{{.is_slice = false, .dynamic = true}, {.start = 1, .size = 3, .stride = 2}}},
-      {wg});
+  const ValueId view = k.b.at(k.refs[0],
+                              graph::Subscript{{{.is_slice = false, .dynamic = true},
+                                                {.start = 1, .size = 3, .stride = 2}}},
+                              {wg});
   const ValueId x = k.b.load(view, k.b.constant(bool_, 0, {3}), k.b.constant(f32, -0.5, {3}));
   const RegionId body = k.region([&](Builder& b) {
     b.param(Type::value(i32));
@@ -102,10 +102,11 @@ TEST_CASE("the text of subscripts, masks, loops, numbers and options") {
   const ValueId loop = k.b.add(Op::Loop, {wg, k.op(Op::AxisSize, {}, {{1, 0}, 0}), x},
                                std::vector<RegionId>{body}, {{3, 2}, 0});
   const ValueId y = k.op(Op::Get, {loop}, {{0}, 0});
-  const ValueId out = k.b.at(k.refs[2], Subscript{{{.is_slice = false, .start = 3}, {.size = 3}}});
+  const ValueId out =
+      k.b.at(k.refs[2], graph::Subscript{{{.is_slice = false, .start = 3}, {.size = 3}}});
   k.b.store(out, k.b.cast(y, bf16), k.op(Op::IsFinite, {y}));
   k.b.store(k.refs[3], k.b.constant(u64, -1, {4}));
-  k.b.store(k.b.at(k.refs[3], Subscript{{{.is_slice = false, .start = 0}}}),
+  k.b.store(k.b.at(k.refs[3], graph::Subscript{{{.is_slice = false, .start = 0}}}),
             k.b.cast(k.refs[1], u64));
   const Graph g = k.canonical();
   CHECK(to_text(g) == R"(kernel odds
@@ -144,7 +145,7 @@ warpgroups 2
 }
 
 TEST_CASE("a broken graph still prints") {
-  Kernel k({{{8}, f32}}, {{{8}, f32}});
+  HandMade k({{{8}, f32}}, {{{8}, f32}});
   k.b.store(k.refs[1], k.b.load(k.refs[0]));
   Graph g = k.canonical();
   g.insts[3].args[1] = ValueId{77};

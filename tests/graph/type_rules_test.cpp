@@ -7,7 +7,7 @@
 #include "tests/graph/kernel.hpp"
 
 using namespace palladium;
-using namespace palladium::test;
+using namespace palladium::graph;
 using Catch::Matchers::ContainsSubstring;
 
 namespace {
@@ -15,7 +15,7 @@ namespace {
 const Location user{"user/attention.cpp", 41};
 
 struct Fixture {
-  Kernel k{
+  HandMade k{
       {{{4, 8}, f32}, {{4, 8}, i32}, {{4, 8}, bool_}, {{4, 8}, f16}, {{8, 16}, f16}}, {}, {2, 3}};
   ValueId f = k.b.load(k.refs[0]), i = k.b.load(k.refs[1]), c = k.b.load(k.refs[2]),
           h = k.b.load(k.refs[3]), w = k.b.load(k.refs[4]);
@@ -38,7 +38,7 @@ struct Case {
   }
 
 std::vector<std::int64_t> at(std::initializer_list<SubscriptDim> dims) {
-  return Subscript{dims}.encode();
+  return graph::Subscript{dims}.encode();
 }
 const SubscriptDim all4{.size = 4}, all8{.size = 8};
 
@@ -242,7 +242,7 @@ const std::vector<Case> refused = {
     {Op::RefReshape, ARGS(x.ref), {}, Type::ref({}, {31}, {}), "ref_reshape: expected a shape of 32 elements"},
     {Op::RefTranspose, ARGS(x.ref), {{0}, 0}, {}, "ref_transpose: expected a permutation"},
     {Op::RefBitcast, ARGS(x.bref), {}, Type::ref(u8, {}, {}), "ref_bitcast: expected dtypes other than bool"},
-    {Op::RefBitcast, ARGS(x.k.b.at(x.ref, Subscript{{{.size = 4}, {.size = 3}}})), {}, Type::ref(f64, {}, {}), "ref_bitcast: expected a last dimension whose bytes are a multiple of those of f64"},
+    {Op::RefBitcast, ARGS(x.k.b.at(x.ref, graph::Subscript{{{.size = 4}, {.size = 3}}})), {}, Type::ref(f64, {}, {}), "ref_bitcast: expected a last dimension whose bytes are a multiple of those of f64"},
     {Op::Load, ARGS(x.f), {{0, 0}, 0}, {}, "load: expected a Ref as operand 0, given f32[4,8]"},
     {Op::Load, ARGS(x.ref, x.t), {{1, 0}, 0}, {}, "load: expected a mask bool[4,8], given bool[]"},
     {Op::Load, ARGS(x.ref, x.c, x.i), {{1, 1}, 0}, {}, "load: expected `other` of type f32[4,8], given i32[4,8]"},
@@ -308,7 +308,7 @@ TEST_CASE("an operand with a name is called by it") {
 }
 
 TEST_CASE("elementwise operands broadcast as in numpy") {
-  Kernel k({{{4, 1}, f32}, {{8}, f32}, {{3}, f32}});
+  HandMade k({{{4, 1}, f32}, {{8}, f32}, {{3}, f32}});
   const ValueId x = k.b.load(k.refs[0]), y = k.b.load(k.refs[1]), z = k.b.load(k.refs[2]);
   CHECK(to_string(k.g[k.b.elementwise(Op::Add, {x, y})].type) == "f32[4,8]");
   CHECK(to_string(k.g[k.b.elementwise(Op::Fma, {y, x, k.b.constant(f32, 1.0)})].type) ==

@@ -8,14 +8,14 @@
 #include "tests/graph/kernel.hpp"
 
 using namespace palladium;
-using namespace palladium::test;
+using namespace palladium::graph;
 using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
 // %0 in, %1 out; %2, %3 constants; %4 load; %5 loop { %6 i, %7 carry, %8 max }; %9 get; %10 store
 Graph sample() {
-  Kernel k({{{8}, f32}}, {{{8}, f32}}, {2});
+  HandMade k({{{8}, f32}}, {{{8}, f32}}, {2});
   k.map(0, [](auto& ids, Builder&) { return std::vector{ids[0]}; });
   const ValueId x = k.b.load(k.refs[0]);
   const ValueId lo = k.b.constant(i32, 0), hi = k.b.constant(i32, 9);
@@ -42,7 +42,7 @@ namespace {
 // %3 while { %4 carry; %5 lt; yield } { %6 carry, %7 add, yield }, %8 get, %9 gt,
 // %10 switch { yield } { %11 neg; yield }, %12 get, %13 store
 Graph chosen() {
-  Kernel k({{{}, f32}}, {{{}, f32}});
+  HandMade k({{{}, f32}}, {{{}, f32}});
   const ValueId x = k.b.load(k.refs[0]);
   const RegionId condition = k.region([&](Builder& b) {
     b.yield({b.add(Op::Lt, {b.param(Type::value(f32)), x})});
@@ -64,7 +64,7 @@ Graph chosen() {
 
 TEST_CASE("what breaks the contract of a scope is found") {
   const auto scoped = [](const Type& type) {
-    Kernel k({{{}, f32}}, {{{}, f32}});
+    HandMade k({{{}, f32}}, {{{}, f32}});
     const RegionId r = k.region([&](Builder& b) {
       const ValueId tmp = b.param(type);
       b.yield({b.load(tmp)});
@@ -196,7 +196,7 @@ TEST_CASE("a failed verification names the stage and shows the graph") {
 }
 
 TEST_CASE("an index map must yield i32 and may not write") {
-  Kernel k({{{8}, f32}}, {}, {2});
+  HandMade k({{{8}, f32}}, {}, {2});
   k.map(0, [](auto& ids, Builder& b) { return std::vector{b.cast(ids[0], i64)}; });
   CHECK(defect(k.g) == "an index map yields something other than i32[]");
 }

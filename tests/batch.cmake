@@ -1,0 +1,20 @@
+# cmake -DOUTPUT=FILE -DINCLUDES=FOLDERS -P batch.cmake -- TESTS...: one file of several test files. All that
+# they include comes first, so that each of them can then stand in a namespace of its own, where its
+# names meet no others.
+set(tests "")
+foreach(index RANGE 1 ${CMAKE_ARGC})
+  if(CMAKE_ARGV${index} MATCHES "_test\\.cpp$")
+    list(APPEND tests "${CMAKE_ARGV${index}}")
+  endif()
+endforeach()
+set(includes "")
+set(bodies "")
+foreach(test IN LISTS tests)
+  file(STRINGS "${test}" lines REGEX "^#include (<|.*[.]hpp)")
+  list(APPEND includes ${lines})
+  get_filename_component(name "${test}" NAME_WE)
+  string(APPEND bodies "namespace ${name} {\n#include \"${test}\"\n}\n")
+endforeach()
+list(REMOVE_DUPLICATES includes)
+list(JOIN includes "\n" includes)
+file(WRITE "${OUTPUT}" "${includes}\n${bodies}")
