@@ -21,9 +21,6 @@ using passes::Window;
 
 namespace {
 
-// Operations that one expression of the text may hold.
-constexpr int most_operations = 12;
-
 // Keys of what is read from storages, apart from those of values.
 constexpr std::uint32_t first_storage = 1u << 31;
 
@@ -54,8 +51,12 @@ ExprId Nest::named(ValueId v, ExprId value) {
 std::vector<ExprId> Nest::hoisted(std::vector<ExprId> operands) {
   thread::Depends all = 0;
   for (const ExprId o : operands) all |= e_.depends(o);
-  for (ExprId& o : operands)
-    if (e_.size(o) > 1 && b_.is_outside(e_.depends(o), all)) o = temporary("x", o);
+  for (ExprId& o : operands) {
+    if (e_.size(o) <= 1 || !b_.is_outside(e_.depends(o), all)) continue;
+    const auto [name, is_new] = hoisted_.try_emplace(o, no_expr);
+    if (is_new) name->second = temporary("x", o);
+    o = name->second;
+  }
   return operands;
 }
 
@@ -134,9 +135,15 @@ bool Nest::next_operand(Pending& p, Pending& operand, ExprId& value) {
     value = leaf(p.v, p.c);
     return false;
   }
-  if (p.operands.size() < i.args.size()) return want(i.args[p.operands.size()], p.c, p.map);
-  value =
-      graph::is_hint(i.op) ? hinted(p) : named(p.v, operation(i, hoisted(std::move(p.operands))));
+  if (p.operands.empty()) p.addends = addends_of(p.v);
+  const std::vector<ValueId>& wanted = p.addends.empty() ? i.args : p.addends;
+  if (p.operands.size() < wanted.size()) return want(wanted[p.operands.size()], p.c, p.map);
+  if (graph::is_hint(i.op))
+    value = hinted(p);
+  else if (!p.addends.empty())
+    value = named(p.v, sum_of(i, std::move(p.operands)));
+  else
+    value = named(p.v, operation(i, hoisted(std::move(p.operands))));
   if (reused) memo_[key_of(index(p.v), p.c)] = value;
   return false;
 }

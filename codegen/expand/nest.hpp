@@ -20,6 +20,9 @@ using thread::Address;
 using thread::Bound;
 using thread::Bounds;
 
+/// Operations that one expression of the text may hold.
+inline constexpr int most_operations = 12;
+
 class Nest : private passes::Addresses {
  public:
   Nest(Expander& x, const passes::Copies& copies)
@@ -133,6 +136,7 @@ class Nest : private passes::Addresses {
     DimMap map = {};
     bool enter = false;
     bool partial = false;               // the coordinates may lie outside of it
+    std::vector<ValueId> addends = {};  // of a sum: its operands
     std::vector<ExprId> operands = {};  // those evaluated so far
     ExprId got = no_expr;               // of a load with a mask: what memory holds
   };
@@ -155,6 +159,23 @@ class Nest : private passes::Addresses {
   ExprId named(ValueId v, ExprId value);
   std::vector<ExprId> hoisted(std::vector<ExprId> operands);
   ExprId coordinate_value(const Affine& c, DType t);
+
+  // addends.cpp: sums of integers
+  struct Taps;
+  /// Conditions under which addends are 1 where they else are 0.
+  struct Counts {
+    std::set<std::vector<ExprId>> all = {};  // of each at most two
+    std::set<ExprId> sides[2] = {};
+    bool alone[2] = {};  // whether the other side's conditions also count alone
+    bool split();
+  };
+  std::vector<ValueId> addends_of(ValueId v) const;
+  ExprId sum_of(const graph::Inst& sum, std::vector<ExprId> addends);
+  std::vector<Taps> rows_of(const std::vector<ExprId>& addends) const;
+  void share_columns(DType t, std::vector<ExprId>& addends);
+  VariableId add_rows(DType t, const std::vector<Taps>& rows, std::int64_t count);
+  std::optional<std::vector<ExprId>> counted(ExprId addend) const;
+  void multiply_counts(DType t, std::vector<ExprId>& addends);
 
   // hints.cpp
   ExprId hinted(const Pending& p);
@@ -213,6 +234,9 @@ class Nest : private passes::Addresses {
   using Spans = std::map<std::pair<ExprId, ExprId>, std::vector<Span>>;  // by base and offset
   bool reads_staged() const;
   void survey();
+  Span wanted_of(const Address& a) const;
+  Affine row_of(const Address& a) const;
+  Span* span_of(const Affine& row, const Address& a, const Span& wanted);
   bool shares_row(const Address& a, const DimMap& map, ExprId mask);
   ExprId row_access(const Address& a, const DimMap& map);
   void load_span(Span& span, const Address& a, const Affine& from, const DimMap& map);
@@ -251,6 +275,7 @@ class Nest : private passes::Addresses {
   std::vector<ExprId> thread_mask_;  // stores only by threads where these hold
   thread::Depends loops_ = 0;        // that are open around the elements
   std::map<Key, ExprId> memo_;
+  std::map<ExprId, ExprId> hoisted_;     // their names
   std::map<ValueId, ExprId> quotients_;  // at coordinates_, of rows that have been divided
   std::set<std::tuple<ExprId, ExprId, std::int64_t, ExprId>> checked_;
   std::set<int> checked_stored_;

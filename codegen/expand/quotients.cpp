@@ -186,8 +186,11 @@ ExprId Nest::dividends(ValueId v, const Affine& at, std::int64_t count,
 
 // What was named inside of loops that are closed is computed again.
 void Nest::forget(thread::Depends changing) {
-  std::erase_if(memo_,
-                [&](const auto& known) { return (e_.depends(known.second) & changing) != 0; });
+  const auto changes = [&](const auto& known) {
+    return (e_.depends(known.second) & changing) != 0;
+  };
+  std::erase_if(memo_, changes);
+  std::erase_if(hoisted_, changes);
   forget_names(changing);
 }
 

@@ -62,28 +62,46 @@ void Nest::survey() {
   }
 }
 
-// Whether all elements of the vector are read, by accesses around them.
+// What an access reads of its row: as many elements as a vector has, by accesses around them.
+Nest::Span Nest::wanted_of(const Address& a) const {
+  const int width = vector_ == 1 ? 1 : thread::width_around(e_, a, element_, vector_);
+  const std::int64_t at = a.offset.constant();
+  const std::int64_t low = at - ((at % width) + width) % width;
+  return {.low = low, .high = low + cdiv(at - low + vector_, width) * width, .width = width};
+}
+
+Affine Nest::row_of(const Address& a) const {
+  return a.offset.without(element_) + Affine(-a.offset.constant());
+}
+
+// Those of the row that hold what is wanted; nullptr: none.
+Nest::Span* Nest::span_of(const Affine& row, const Address& a, const Span& wanted) {
+  std::vector<Span>& spans = spans_[{a.base, e_.sum(row)}];
+  const auto holds = [&](const Span& s) { return s.low <= wanted.low && wanted.high <= s.high; };
+  const auto found = std::ranges::find_if(spans, holds);
+  return found == spans.end() ? nullptr : &*found;
+}
+
+// Whether all elements of the vector are read, by accesses around them; a single element, if its
+// neighbours are.
 bool Nest::shares_row(const Address& a, const DimMap& map, ExprId mask) {
-  if (!a.staged || mask != no_expr || !is_vector(a, map) ||
-      thread::width_around(e_, a, element_, vector_) == 0)
-    return false;
-  return (e_.depends(predicate(bounds_of(a, map))) & (thread::on_element | thread::in_element)) ==
-         0;
+  if (!a.staged || mask != no_expr || !a.parts.empty()) return false;
+  const ExprId test = predicate(bounds_of(a, map));
+  if ((e_.depends(test) & (thread::on_element | thread::in_element)) != 0) return false;
+  if (vector_ > 1) return is_vector(a, map) && thread::width_around(e_, a, element_, vector_) > 0;
+  if (surveying_) return true;
+  const Span* const span = span_of(row_of(a), a, wanted_of(a));
+  return span != nullptr && span->high - span->low > 1;
 }
 
 ExprId Nest::row_access(const Address& a, const DimMap& map) {
-  const int width = thread::width_around(e_, a, element_, vector_);
-  const Affine first = a.offset.without(element_);
-  const std::int64_t at = first.constant();
-  const Affine row = first + Affine(-at);
-  const std::int64_t low = at - ((at % width) + width) % width;
-  Span wanted{.low = low, .high = low + cdiv(at - low + vector_, width) * width, .width = width};
-  std::vector<Span>& spans = spans_[{a.base, e_.sum(row)}];
-  const auto holds = [&](const Span& s) { return s.low <= wanted.low && wanted.high <= s.high; };
-  auto span = std::ranges::find_if(spans, holds);
-  if (surveying_ || span == spans.end()) span = spans.insert(spans.end(), wanted);
+  const Affine row = row_of(a);
+  const Span wanted = wanted_of(a);
+  Span* span = span_of(row, a, wanted);
+  if (surveying_ || span == nullptr) span = &spans_[{a.base, e_.sum(row)}].emplace_back(wanted);
   if (span->array == thread::no_variable) load_span(*span, a, row, map);
-  return e_.element(span->array, e_.sum(Affine::term(element_) + Affine(at - span->low)));
+  const Affine element = vector_ == 1 ? Affine() : Affine::term(element_);
+  return e_.element(span->array, e_.sum(element + Affine(a.offset.constant() - span->low)));
 }
 
 void Nest::load_span(Span& span, const Address& a, const Affine& row, const DimMap& map) {
