@@ -57,18 +57,37 @@ double rounded(DType t, double x) {
   return graph::to_double(t, graph::to_bits(t, x));
 }
 
-// Exactly.
+// Exactly, in one kernel.
+void check(std::vector<Tensor> in, DType to, const std::vector<Fold>& folds,
+           const Operation& operation, const Reference& reference, int num_warps = 0) {
+  std::vector<Tensor> out;
+  for (const Fold& f : folds) out.emplace_back(to, without(f.shape, f.axis));
+  run_each(in, out, {.compiler_params = {.num_warps = num_warps}},
+           [&](std::size_t k, const Value& x) {
+             ReduceOptions options;
+             if (folds[k].axis >= 0) options.axis = folds[k].axis;
+             return operation(x, options);
+           });
+  for (std::size_t k = 0; k < folds.size(); ++k) {
+    const Fold& f = folds[k];
+    CAPTURE(in[k].dtype().name(), f.shape, f.axis, num_warps);
+    Elements expected;
+    for (const Elements& row : rows(in[k], f.axis)) expected.push_back(rounded(to, reference(row)));
+    REQUIRE(out[k].numbers() == expected);
+  }
+}
+
 void check(const Tensor& in, DType to, const Fold& f, const Operation& operation,
            const Reference& reference, int num_warps = 0) {
-  CAPTURE(in.dtype().name(), f.shape, f.axis, num_warps);
-  Tensor x = in, o(to, without(f.shape, f.axis));
-  ReduceOptions options;
-  if (f.axis >= 0) options.axis = f.axis;
-  run([&](Ref x, Ref o) { o[_] = operation(x[_], options); },
-      {.compiler_params = {.num_warps = num_warps}}, {&x}, {&o});
-  Elements expected;
-  for (const Elements& row : rows(in, f.axis)) expected.push_back(rounded(to, reference(row)));
-  REQUIRE(o.numbers() == expected);
+  check(std::vector{in}, to, std::vector{f}, operation, reference, num_warps);
+}
+
+// `make` gives the array of a dtype and shape.
+template <class Make>
+std::vector<Tensor> each(const std::vector<Fold>& folds, DType t, const Make& make) {
+  std::vector<Tensor> in;
+  for (const Fold& f : folds) in.push_back(make(t, f.shape));
+  return in;
 }
 
 // One and two, few of the latter: products are exact.
@@ -105,8 +124,7 @@ double place(const Elements& row, bool greatest) {
 
 TEST_CASE("prod multiplies every dtype along any axis") {
   const Operation op = [](Value x, ReduceOptions o) { return prod(x, o); };
-  for (const DType t : numbers)
-    for (const Fold& f : few) check(powers(t, f.shape), t, f, op, product);
+  for (const DType t : numbers) check(each(few, t, powers), t, few, op, product);
   for (const Fold& f : many) check(powers(f32, f.shape), f32, f, op, product);
   for (const int warps : {4, 8, 16})
     check(powers(f16, {70, 40}), f16, {{70, 40}, 1}, op, product, warps);
@@ -127,16 +145,17 @@ TEST_CASE("products of 16-bit floats leave their range on the way") {
 }
 
 TEST_CASE("any and all ask every dtype, booleans and what is not 0") {
-  for (const DType t : {bool_, i8, u64, f16, f32})
-    for (const Fold& f : few) {
-      const Tensor x(t, f.shape, [](std::int64_t i) { return i % 5 == 1 || i > 12 ? 1.0 : 0.0; });
-      check(
-          x, bool_, f, [](Value v, ReduceOptions o) { return any(v, o); },
-          [](const Elements& r) { return std::ranges::count(r, 0.0) < std::ssize(r); });
-      check(
-          x, bool_, f, [](Value v, ReduceOptions o) { return all(v, o); },
-          [](const Elements& r) { return std::ranges::count(r, 0.0) == 0; });
-    }
+  const auto some = [](DType t, const std::vector<std::int64_t>& shape) {
+    return Tensor(t, shape, [](std::int64_t i) { return i % 5 == 1 || i > 12 ? 1.0 : 0.0; });
+  };
+  for (const DType t : {bool_, i8, u64, f16, f32}) {
+    check(
+        each(few, t, some), bool_, few, [](Value v, ReduceOptions o) { return any(v, o); },
+        [](const Elements& r) { return std::ranges::count(r, 0.0) < std::ssize(r); });
+    check(
+        each(few, t, some), bool_, few, [](Value v, ReduceOptions o) { return all(v, o); },
+        [](const Elements& r) { return std::ranges::count(r, 0.0) == 0; });
+  }
 }
 
 TEST_CASE("argmax and argmin give the lowest index of every dtype along any axis") {
@@ -145,9 +164,8 @@ TEST_CASE("argmax and argmin give the lowest index of every dtype along any axis
       return greatest ? argmax(x, o) : argmin(x, o);
     };
     const Reference reference = [=](const Elements& row) { return place(row, greatest); };
-    for (const DType t : numbers)
-      for (const Fold& f : few) check(pattern(t, f.shape), i32, f, op, reference);
-    for (const Fold& f : few) check(pattern(bool_, f.shape), i32, f, op, reference);
+    for (const DType t : numbers) check(each(few, t, pattern), i32, few, op, reference);
+    check(each(few, bool_, pattern), i32, few, op, reference);
     for (const Fold& f : many) check(pattern(f32, f.shape), i32, f, op, reference);
   }
 }

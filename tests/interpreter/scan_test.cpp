@@ -53,14 +53,35 @@ std::vector<double> sums(const Tensor& x, const Scan& s, Fold fold = sum_of) {
   return out;
 }
 
-void check(DType dtype, const std::vector<Scan>& scans, int num_warps = 0) {
-  for (const Scan& s : scans) {
-    CAPTURE(dtype.name(), s.shape, s.axis, s.reverse, num_warps);
-    Tensor in = pattern(dtype, s.shape), out(dtype, s.shape);
-    run([&](Ref x, Ref o) { o[_] = cumsum(x[_], {.axis = s.axis, .reverse = s.reverse}); },
-        {.compiler_params = {.num_warps = num_warps}}, {&in}, {&out});
-    REQUIRE(out.numbers() == sums(in, s));
+using Scanning = Value (*)(const Operand&, CumulativeOptions);
+
+// Scans that are small: many to a kernel.
+constexpr std::size_t together = 8;
+
+void check(const std::vector<Tensor>& all, const std::vector<Scan>& scans, int num_warps = 0,
+           Scanning scan = cumsum, Fold fold = sum_of) {
+  for (std::size_t first = 0; first < all.size(); first += together) {
+    std::vector<Tensor> in, out;
+    for (std::size_t k = first; k < std::min(first + together, all.size()); ++k) {
+      in.push_back(all[k]);
+      out.emplace_back(in.back().dtype(), in.back().shape());
+    }
+    run_each(in, out, {.compiler_params = {.num_warps = num_warps}},
+             [&](std::size_t k, const Value& x) {
+               return scan(x, {.axis = scans[first + k].axis, .reverse = scans[first + k].reverse});
+             });
+    for (std::size_t k = 0; k < in.size(); ++k) {
+      const Scan& s = scans[first + k];
+      CAPTURE(in[k].dtype().name(), s.shape, s.axis, s.reverse, num_warps);
+      REQUIRE(out[k].numbers() == sums(in[k], s, fold));
+    }
   }
+}
+
+void check(DType dtype, const std::vector<Scan>& scans, int num_warps = 0) {
+  std::vector<Tensor> in;
+  for (const Scan& s : scans) in.push_back(pattern(dtype, s.shape));
+  check(in, scans, num_warps);
 }
 
 std::vector<Scan> both_ways(std::vector<Scan> scans) {
@@ -141,28 +162,17 @@ TEST_CASE("cumsum of a product follows the layout of its accumulators") {
 }
 
 TEST_CASE("cumprod, cummax and cummin scan every dtype along either axis, from either end") {
-  using Scanning = Value (*)(const Operand&, CumulativeOptions);
-  struct Kind {
-    Scanning scan;
-    Fold fold;
-  };
-  const Kind kinds[] = {{cumprod, [](double x, double y) { return x * y; }},
-                        {cummax, [](double x, double y) { return std::max(x, y); }},
-                        {cummin, [](double x, double y) { return std::min(x, y); }}};
-  for (const Kind& kind : kinds)
-    for (const DType dtype : numbers)
-      for (const Scan& s : both_ways({{{9, 6}, 0}, {{9, 6}, 1}, {{130}, 0}, {{3, 5, 7}, 1}})) {
-        CAPTURE(dtype.name(), s.shape, s.axis, s.reverse);
-        // Of products a few twos: they are exact.
-        Tensor in =
-            kind.scan == Scanning(cumprod)
-                ? Tensor(dtype, s.shape, [](std::int64_t i) { return i % 37 == 5 ? 2.0 : 1.0; })
-                : pattern(dtype, s.shape);
-        Tensor out(dtype, s.shape);
-        run([&](Ref x, Ref o) { o[_] = kind.scan(x[_], {.axis = s.axis, .reverse = s.reverse}); },
-            {}, {&in}, {&out});
-        REQUIRE(out.numbers() == sums(in, s, kind.fold));
-      }
+  const std::vector<Scan> scans = both_ways({{{9, 6}, 0}, {{9, 6}, 1}, {{130}, 0}, {{3, 5, 7}, 1}});
+  for (const DType dtype : numbers) {
+    std::vector<Tensor> twos, in;  // of products a few twos: they are exact
+    for (const Scan& s : scans) {
+      twos.emplace_back(dtype, s.shape, [](std::int64_t i) { return i % 37 == 5 ? 2.0 : 1.0; });
+      in.push_back(pattern(dtype, s.shape));
+    }
+    check(twos, scans, 0, cumprod, [](double x, double y) { return x * y; });
+    check(in, scans, 0, cummax, [](double x, double y) { return std::max(x, y); });
+    check(in, scans, 0, cummin, [](double x, double y) { return std::min(x, y); });
+  }
 }
 
 TEST_CASE("cummax keeps a NaN from where it stands") {

@@ -125,6 +125,19 @@ inline void run(const Body& body, PallasCallOptions options, std::vector<Tensor*
   CHECK(difference(g, call_of(inputs, outputs), emulated, tolerance) == "");
 }
 
+/// One kernel in which outputs[k] = f(k, inputs[k]) for each k: several cases for one compile.
+template <class F>
+void run_each(std::vector<Tensor>& inputs, std::vector<Tensor>& outputs, PallasCallOptions options,
+              const F& f, Location at = here()) {
+  std::vector<Tensor*> in, out;
+  for (Tensor& t : inputs) in.push_back(&t);
+  for (Tensor& t : outputs) out.push_back(&t);
+  const auto body = [&](Refs refs) {
+    for (std::size_t k = 0; k < in.size(); ++k) refs[in.size() + k][_] = f(k, refs[k][_]);
+  };
+  run(body, std::move(options), in, out, {.detect_races = true}, On::both, at);
+}
+
 /// As above; the message of the CompileError, "" if there is none.
 inline std::string failure_of(const Body& body, PallasCallOptions options,
                               std::vector<Tensor*> inputs, std::vector<Tensor*> outputs,
