@@ -50,6 +50,7 @@ class Printer {
   std::string text_of(const thread::Store& s) const;
   std::string text_of(const thread::Flush& s) const;
   std::string text_of(const thread::Call& s) const;
+  std::string text_of(const thread::Wgmma& s) const;
   std::string text_of(const thread::Check& s) const;
   std::string text_of(const thread::CheckRange& s) const;
   std::string only_if(ExprId test) const;
@@ -210,6 +211,20 @@ std::string Printer::text_of(const thread::Call& s) const {
   if (!of.empty()) of = "<" + of + ">";
   const std::string to = s.to == no_expr ? "" : text(s.to) + " = ";
   return fmt::format("{}pl::{}{}({});", to, device::info(s.function).name, of, joined(s.args));
+}
+
+std::string Printer::text_of(const thread::Wgmma& s) const {
+  std::string of;
+  const auto add = [&](const std::string& t) { of += (of.empty() ? "<" : ", ") + t; };
+  if (s.op.has_transposes()) {
+    if (!s.op.rs && (s.transpose_a || s.transpose_b || s.first > 0))
+      add(s.transpose_a ? "true" : "false");
+    if (s.transpose_b || s.first > 0) add(s.transpose_b ? "true" : "false");
+  }
+  if (s.first > 0) add(std::to_string(s.first));
+  if (!of.empty()) of += ">";
+  return fmt::format("pl::{}{}({}, {}, {}, {});", s.op.name(), of, text(s.registers), text(s.a),
+                     text(s.b), text(s.accumulate));
 }
 
 std::string Printer::text_of(const thread::Check& s) const {

@@ -105,13 +105,19 @@ std::string_view register_type(const Wgmma& op) {
 
 /// From its template parameters to the last parameter that both halves have.
 std::string head(const Wgmma& op) {
-  std::string text;
+  std::string_view transposes;
   if (op.has_transposes())
-    text = op.rs ? "template <bool TransposeB = false>\n"
-                 : "template <bool TransposeA = false, bool TransposeB = false>\n";
-  return text + fmt::format("PL_FN void {}({} (&d)[{}], {}, u64 b, bool accumulate", op.name(),
-                            register_type(op), op.registers(),
-                            op.rs ? "const u32 (&a)[4]" : "u64 a");
+    transposes =
+        op.rs ? "bool TransposeB = false, " : "bool TransposeA = false, bool TransposeB = false, ";
+  return fmt::format(
+      "template <{}int First = 0, int Size>\n"
+      "PL_FN void {}({} (&d)[Size], {}, u64 b, bool accumulate",
+      transposes, op.name(), register_type(op), op.rs ? "const u32 (&a)[4]" : "u64 a");
+}
+
+/// What both halves check.
+std::string check(const Wgmma& op) {
+  return fmt::format("  static_assert(First + {} <= Size);\n", op.registers());
 }
 
 std::string cuda_text(const Wgmma& op) {
@@ -124,7 +130,7 @@ std::string cuda_text(const Wgmma& op) {
   }
   return fmt::format(
       R"({}) {{
-  asm volatile(
+{}  asm volatile(
       "{{.reg .pred p; setp.ne.u32 p, %{}, 0;\n"
       "wgmma.mma_async.sync.aligned.m64n{}k{}.{}.{}.{}\n"
       "{{{}}},\n"
@@ -133,9 +139,9 @@ std::string cuda_text(const Wgmma& op) {
       : {}, "l"(b), "r"(u32(accumulate)){});
 }}
 )",
-      head(op), b + 1, op.n, op.k, op.d, op.a, op.b, list(r, "%#"),
+      head(op), check(op), b + 1, op.n, op.k, op.d, op.a, op.b, list(r, "%#"),
       op.rs ? "{" + list(4, "%#", r) + "}" : fmt::format("%{}", r), b, tail,
-      list(r, op.d == "f32" ? "\"+f\"(d[#])" : "\"+r\"(d[#])"),
+      list(r, op.d == "f32" ? "\"+f\"(d[First + #])" : "\"+r\"(d[First + #])"),
       op.rs ? list(4, "\"r\"(a[#])") : "\"l\"(a)", transposes);
 }
 
@@ -148,11 +154,11 @@ std::string cpu_text(const Wgmma& op) {
   };
   return fmt::format(
       R"({}, PL_LINE) {{
-  static constexpr detail::Wgmma op = {{{}, {}, {}, {}, {}, {}, {}}};
-  detail::host.wgmma(&op, d, {}, b, accumulate, line);
+{}  static constexpr detail::Wgmma op = {{{}, {}, {}, {}, {}, {}, {}}};
+  detail::host.wgmma(&op, d + First, {}, b, accumulate, line);
 }}
 )",
-      head(op), op.n, op.k, format(op.d), format(op.a), format(op.b),
+      head(op), check(op), op.n, op.k, format(op.d), format(op.a), format(op.b),
       op.has_transposes() && !op.rs ? "TransposeA" : "false",
       op.has_transposes() ? "TransposeB" : "false", op.rs ? "a, 0" : "nullptr, a");
 }

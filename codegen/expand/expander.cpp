@@ -30,6 +30,7 @@ Expander::Expander(const passes::Lowered& l)
       declared_(l.storages.size()),
       mutable_(l.storages.size()),
       repeating_(l.storages.size()),
+      begun_by_product_(l.storages.size()),
       windows_(l.windows.size()) {}
 
 thread::Program Expander::run() {
@@ -204,6 +205,7 @@ void Expander::find_mutable_storages() {
     mutable_[static_cast<std::size_t>(w.storage)] = true;
     declared_[static_cast<std::size_t>(w.storage)] = true;
   }
+  for (const passes::LoweredBody& b : l_.bodies) find_begun(b.statements);
   for (const Inst& i : g_.insts) {
     // What regions hand on; a result of a switch is read by a Get.
     if (graph::repeats(i.op))
@@ -212,6 +214,16 @@ void Expander::find_mutable_storages() {
     if (i.op != Op::Loop) continue;
     const int counter = l_.storage_of[index(g_[graph::LoopView::of(i).body].params[0])];
     if (counter >= 0) declared_[static_cast<std::size_t>(counter)] = true;
+  }
+}
+
+// Accumulators whose first product adds to nothing are not cleared before.
+void Expander::find_begun(const passes::Statements& list) {
+  for (const passes::Statement& s : list) {
+    if (const auto* d = std::get_if<passes::Dot>(&s.what); d && d->anew != graph::no_value)
+      begun_by_product_[static_cast<std::size_t>(d->result)] = true;
+    passes::for_each_body(const_cast<passes::Statement&>(s),
+                          [&](const passes::Statements& body) { find_begun(body); });
   }
 }
 
@@ -265,7 +277,8 @@ void Expander::declare_storages() {
   for (const Window& w : l_.windows) {
     if (w.storage < 0) continue;
     const Place place = l_.storages[w.storage].place;
-    if (place == Place::scalar || place == Place::registers) declare_storage(w.storage, true);
+    if (place == Place::scalar || place == Place::registers)
+      declare_storage(w.storage, !begun_by_product_[static_cast<std::size_t>(w.storage)]);
     if (const auto it = unstored_.find(w.storage); it != unstored_.end())
       b_.add(thread::Declare{.start = thread::Declare::Start::values,
                              .variable = it->second.flag,
@@ -282,7 +295,10 @@ void Expander::expand_list(const passes::Statements& list) {
   }
 }
 
-void Expander::expand_one(const passes::Sync&) { sync(); }
+void Expander::expand_one(const passes::Sync& s) {
+  if (s.for_async) b_.add(thread::Call{.function = Row::fence_async_shared});
+  sync();
+}
 void Expander::expand_one(const passes::EnterWindow& w) { enter_window(w.window); }
 
 // Each use of scratch memory has its own: only the last turn of a loop may still be reading it.
@@ -455,13 +471,16 @@ void Expander::check_accumulator(const passes::Dot& d) {
   }
   const Location outer = b_.at(at);
   b_.at(at == Location{} ? outer : at);
-  b_.add(thread::Check{is_stored(d.result), unstored_message(d.result)});
+  thread::Check check{is_stored(d.result), unstored_message(d.result)};
+  if (d.anew != graph::no_value) check.test = e_.op(Op::Not, bool_, {scalar(d.anew)});
+  b_.add(std::move(check));
   b_.at(outer);
 }
 
 void Expander::expand_one(const passes::Dot& d) {
   using Unit = passes::Dot::Unit;
   check_accumulator(d);
+  if (d.unit == Unit::wgmma) return expand_wgmma(d);
   const Storage &a = l_.storages[d.a], &b = l_.storages[d.b], &result = l_.storages[d.result];
   const graph::DotView view = graph::DotView::of(g_[d.inst]);
   const std::int64_t depth = view.trans_a ? a.shape[0] : a.shape[1];
@@ -489,6 +508,7 @@ void Expander::expand_one(const passes::Dot& d) {
     call.templates.insert(call.templates.end(), {a.dtype, result.dtype});
     break;
   }
+  case Unit::wgmma: break;
   }
   if (is_wide())
     call.templates.emplace_back(std::int64_t{d.unit == Unit::fma ? l_.num_warps : d.warps_n});

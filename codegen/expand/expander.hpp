@@ -39,6 +39,7 @@ class Expander {
   // expander.cpp: the frame and the plain statements
   void declare_parameters();
   void find_mutable_storages();
+  void find_begun(const passes::Statements& list);
   void make_mutable(ValueId v);
   void find_unstored();
   void launch_shape();
@@ -48,7 +49,7 @@ class Expander {
   void expand_one(const passes::Pass& p);
   void expand_one(const passes::Dot& d);
   void expand_one(const passes::Relayout& r);
-  void expand_one(const passes::Sync&);
+  void expand_one(const passes::Sync& s);
   void expand_one(const passes::Scalar& s);
   void expand_one(const passes::CopyStorage& c);
   void expand_one(const passes::When& w);
@@ -75,6 +76,10 @@ class Expander {
   ExprId is_stored(int storage);
   std::string unstored_message(int storage) const;
   void check_accumulator(const passes::Dot& d);
+
+  // wgmma.cpp
+  void expand_wgmma(const passes::Dot& d);
+  ExprId matrix_descriptor(const passes::Storage& s, ExprId address, bool transposed);
 
   // windows.cpp
   void enter_window(int window);
@@ -135,11 +140,12 @@ class Expander {
   std::map<std::uint32_t, ExprId> values_;         // of parameters of regions
   std::vector<ExprId> program_ids_, cluster_ids_;  // per axis
   ExprId smem_ = no_expr, warpgroup_ = no_expr;
-  ExprId thread_ = no_expr;           // index among the threads of a program
-  std::vector<VariableId> storages_;  // no_variable: not asked for yet
-  std::vector<bool> declared_;        // storages: by a statement so far
-  std::vector<bool> mutable_;         // storages that are assigned several times
-  std::vector<bool> repeating_;       // those whose padding repeats_first
+  ExprId thread_ = no_expr;             // index among the threads of a program
+  std::vector<VariableId> storages_;    // no_variable: not asked for yet
+  std::vector<bool> declared_;          // storages: by a statement so far
+  std::vector<bool> mutable_;           // storages that are assigned several times
+  std::vector<bool> repeating_;         // those whose padding repeats_first
+  std::vector<bool> begun_by_product_;  // those that a product begins, where its `anew` holds
 
   std::vector<passes::BlockNames> windows_;
 

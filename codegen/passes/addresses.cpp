@@ -1,6 +1,7 @@
 #include "codegen/passes/addresses.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <numeric>
 #include <utility>
 
@@ -245,12 +246,69 @@ Address Addresses::storage_address(int storage, const Coordinates& c) {
             .shared = true,
             .writable = true,
             .dtype = s.dtype};
+  if (s.swizzle > 0) {
+    a.offset = in_panels(s, c);
+    return a;
+  }
   std::int64_t stride = 1;
   for (std::size_t d = s.shape.size(); d-- > 0;) {
     a.offset = a.offset + c[d] * stride;
     stride = d + 1 == s.shape.size() ? s.row_stride : stride * s.shape[d];
   }
   return a;
+}
+
+// The part that counts the elements of a vector, and the rest, a multiple of the vector; none where
+// the vector may reach over a chunk.
+std::pair<Affine, Affine> Addresses::element_part(const Affine& x, std::int64_t chunk) const {
+  Affine elements, rest(x.constant());
+  for (const Affine::Term& t : x.terms()) {
+    const bool counts = t.coefficient == 1 && (e_.depends(t.of) & thread::on_element) != 0;
+    Affine& to = counts ? elements : rest;
+    to = to + Affine::term(t.of, t.coefficient);
+  }
+  const thread::Facts known = e_.facts(elements);
+  const bool aligned = known.low == 0 && known.high < chunk && chunk % (known.high + 1) == 0 &&
+                       e_.multiple(rest) % (known.high + 1) == 0;
+  return aligned ? std::pair(elements, rest) : std::pair(Affine(), x);
+}
+
+// Quotient and remainder by a power of two of what is not negative.
+std::pair<Affine, Affine> Addresses::split(const Affine& x, std::int64_t by) {
+  Affine whole(x.constant() / by), rest(x.constant() % by);
+  for (const Affine::Term& t : x.terms()) {
+    const bool exact = t.coefficient % by == 0;
+    Affine& to = exact ? whole : rest;
+    to = to + Affine::term(t.of, exact ? t.coefficient / by : t.coefficient);
+  }
+  if (const thread::Facts known = e_.facts(rest); known.low >= 0 && known.high < by)
+    return {whole, rest};
+  const ExprId name = e_.sum(named_index(e_.sum(rest)));
+  const std::uint64_t most =
+      static_cast<std::uint32_t>(std::min<std::int64_t>(INT32_MAX, e_.facts(name).high));
+  const auto high = static_cast<std::int64_t>(std::bit_ceil(most + 1) - 1) & ~(by - 1);
+  const int shift = std::countr_zero(static_cast<std::uint64_t>(by));
+  return {whole + named_index(e_.bits(name, high, shift)), named_index(e_.bits(name, by - 1, 0))};
+}
+
+// In swizzled panels: the number of a chunk in its row is exclusive-or-ed with that of the row, of
+// narrow rows with that of 2 or 4 of them.
+Affine Addresses::in_panels(const Storage& s, const Coordinates& c) {
+  const std::int64_t chunk = 16 / s.dtype.bytes(), width = s.swizzle / s.dtype.bytes();
+  const std::int64_t alike = 128 / s.swizzle;
+  const auto [elements, column] = element_part(c[1], chunk);
+  const auto [panel, inside] = split(column, width);
+  const Affine row = split(c[0], 8).second;
+  Affine at = inside;
+  if (!row.is_zero()) {
+    ExprId number = e_.sum(named_index(e_.sum(row)));
+    if (alike > 1)
+      number = e_.bits(number, 8 - alike, std::countr_zero(static_cast<std::uint64_t>(alike)));
+    const ExprId turned = e_.plain(Operator::mul, number, e_.number(chunk));
+    at = named_index(inside.is_zero() ? turned
+                                      : e_.plain(Operator::bit_xor, e_.sum(inside), turned));
+  }
+  return elements + at + c[0] * width + panel * (s.shape[0] * width);
 }
 
 // ---- coordinates

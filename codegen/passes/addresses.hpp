@@ -3,6 +3,7 @@
 
 #include <map>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "codegen/passes/coordinates.hpp"
@@ -74,6 +75,10 @@ class Addresses {
   bool join(const std::vector<thread::Address>& parts, DType whole, thread::Address& result);
   void see_as(thread::Address& a, DType t);
   thread::Affine divided(const thread::Affine& a, std::int64_t by);
+  std::pair<thread::Affine, thread::Affine> element_part(const thread::Affine& x,
+                                                         std::int64_t chunk) const;
+  std::pair<thread::Affine, thread::Affine> split(const thread::Affine& x, std::int64_t by);
+  thread::Affine in_panels(const Storage& s, const Coordinates& c);
 
   std::map<thread::ExprId, thread::ExprId> index_names_;
   std::vector<Index>* found_indices_ = nullptr;  // where addresses put them, if anywhere

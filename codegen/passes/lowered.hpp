@@ -37,10 +37,14 @@ enum class Place : std::uint8_t {
   inlined,    // recomputed at each use
   scalar,     // one element: a variable that all threads compute alike
   registers,  // an array per thread, distributed by a layout
-  shared,     // row-major in shared memory
+  shared,     // in shared memory: row-major, or in swizzled panels
 };
 
 /// Room for a whole value, a resident window or a scratch Ref.
+///
+/// Panels are what wgmma reads and TMA writes: columns of rows of 32, 64 or 128 bytes, one panel
+/// behind the other; in each row the chunks of 16 bytes stand in an order that changes from row to
+/// row, so that neither rows nor columns of chunks collide in the banks.
 struct Storage {
   Place place = Place::registers;
   DType dtype = {};
@@ -51,6 +55,7 @@ struct Storage {
   layout::Layout layout = {};     // registers: set by assign_layouts
   std::int64_t offset = 0;        // shared: bytes, in the block's dynamic shared memory
   std::int64_t row_stride = 0;    // shared: elements from row to row of the last dimension
+  int swizzle = 0;                // shared: bytes of a row of its panels; 0: it has none
   bool per_warpgroup = true;      // shared: one copy per Pallas thread
 };
 
@@ -186,7 +191,8 @@ struct Dot {
   ValueId inst = graph::no_value;
   int a = -1, b = -1, result = -1;  // storages: shared, shared, registers
   bool accumulates = false;         // adds to what `result` holds, else to zeros
-  enum class Unit : std::uint8_t { fma, mma_16816, mma_1688, mma_tf32 } unit = Unit::fma;
+  ValueId anew = graph::no_value;   // where this holds, to zeros all the same
+  enum class Unit : std::uint8_t { fma, mma_16816, mma_1688, mma_tf32, wgmma } unit = Unit::fma;
   int warps_m = 4, warps_n = 1;  // of tensor cores
 };
 
@@ -199,7 +205,10 @@ struct Relayout {
 struct Statement;
 using Statements = std::vector<Statement>;
 
-struct Sync {};  // barrier of the Pallas thread
+/// Barrier of the Pallas thread.
+struct Sync {
+  bool for_async = false;  // what was stored to shared memory is read by the asynchronous proxy
+};
 
 /// storage (scalar) = value, outside of any loop nest.
 struct Scalar {
@@ -305,6 +314,7 @@ struct Lowered {
   bool may_stage = true;          // there is shared memory for windows that are read from global
   std::int64_t largest_held = 0;  // registers per thread of one value ...
   std::int64_t most_held = 0;     // ... and of all values at once, by measure_registers
+  int wgmma_products = 0;         // of the program, by measure_registers
 
   /// CUDA threads of a Pallas thread.
   int threads() const { return num_warps * graph::warp_threads; }
@@ -384,8 +394,12 @@ inline double issued(const layout::Layout& l) {
 }
 
 /// What a storage takes of shared memory, once or per warpgroup: with the gaps between its rows, a
-/// multiple of 16.
+/// multiple of what its address is a multiple of.
 Checked shared_bytes(const Storage& storage);
+/// What the address of a storage in shared memory is a multiple of.
+std::int64_t shared_alignment(const Storage& storage);
+/// The widest rows of panels into which rows of so many bytes can be cut; 0 if there are none.
+int swizzle_of(std::int64_t row_bytes);
 
 /// The user's name of a value, or "".
 std::string name_of(const graph::Graph& g, ValueId v);

@@ -15,8 +15,11 @@ namespace {
 
 // More of one value, and its loops over registers are run-time loops, which index them in local
 // memory; more of all values, and addresses and temporaries do not fit beside them (of the 255 that
-// a thread can have, products of 144 take 242).
-constexpr std::int64_t most_of_a_value = 64, most_of_all = 160;
+// a thread can have, products of 144 take 242). A wide program of wgmma takes more accumulators
+// rather than more warps: each byte of an operand is read for as many products.
+constexpr std::int64_t most_of_a_value = 64, most_of_accumulators = 128, most_of_all = 160;
+// Beyond these, a program that keeps its tensor cores busy keeps its values in local memory.
+constexpr std::int64_t most_beside_products = 208;
 
 std::int64_t registers_of(const Storage& s) {
   return s.place == Place::registers ? s.layout.registers() * words(s.dtype) : 0;
@@ -31,6 +34,7 @@ std::int64_t fragments(const Lowered& l, const Dot& d) {
   case Dot::Unit::mma_16816: return 2 * columns + 4;
   case Dot::Unit::mma_1688: return columns + 2;
   case Dot::Unit::mma_tf32: return 2 * columns + 4;
+  case Dot::Unit::wgmma: return 0;
   case Dot::Unit::fma: break;
   }
   const std::int64_t vector = std::int64_t{1} << acc.reg.size();
@@ -168,12 +172,29 @@ class Lifetimes {
                   max_whole_registers, graph::to_string(graph::Type::value(s.dtype, fits))));
 }
 
+// The results of products of wgmma.
+void find_accumulators(Statements& list, std::vector<int>& found) {
+  for (Statement& s : list) {
+    if (const Dot* d = std::get_if<Dot>(&s.what); d && d->unit == Dot::Unit::wgmma)
+      found.push_back(d->result);
+    for_each_body(s, [&](Statements& body) { find_accumulators(body, found); });
+  }
+}
+
 }  // namespace
 
 void measure_registers(Lowered& l) {
+  std::vector<int> accumulators;
+  for (LoweredBody& b : l.bodies) find_accumulators(b.statements, accumulators);
+  l.wgmma_products = static_cast<int>(accumulators.size());
   l.most_held = Lifetimes(l).most_at_once();
   l.largest_held = 0;
-  for (const Storage& s : l.storages) l.largest_held = std::max(l.largest_held, registers_of(s));
+  for (std::size_t s = 0; s < l.storages.size(); ++s) {
+    const std::int64_t held = registers_of(l.storages[s]);
+    const bool accumulates = std::ranges::count(accumulators, static_cast<int>(s)) > 0;
+    if (!accumulates || l.num_warps == 4 || held > most_of_accumulators)
+      l.largest_held = std::max(l.largest_held, held);
+  }
 }
 
 std::string reason_to_widen(const Lowered& l) {
@@ -189,6 +210,7 @@ std::string reason_to_widen(const Lowered& l) {
 }
 
 bool gains(const Lowered& l, const Lowered& wider) {
+  if (wider.wgmma_products < l.wgmma_products && l.most_held <= most_beside_products) return false;
   return l.wanted_warps > l.num_warps || 4 * wider.most_held <= 3 * l.most_held;
 }
 

@@ -93,10 +93,11 @@ class SharedMemory {
         taken.emplace_back(storage(other).offset,
                            storage(other).offset + shared_bytes(storage(other)).value());
     std::ranges::sort(taken);
-    std::int64_t at = begin.value_or(0);
+    const std::int64_t alignment = shared_alignment(s);
+    std::int64_t at = checked_align_up(begin, alignment).value_or(0);
     for (const auto& [from, to] : taken) {
       if (at + shared_bytes(s).value() <= from) break;
-      at = std::max(at, to);
+      at = std::max(at, checked_align_up(to, alignment).value());
     }
     return at;
   }
@@ -162,6 +163,7 @@ class SharedMemory {
   }
 
   void place(Storage& s) {
+    end_ = checked_align_up(end_, shared_alignment(s));
     s.offset = end_.value_or(0);
     end_ += shared_bytes(s) * (s.per_warpgroup ? l_.warpgroups : 1);
   }
@@ -198,11 +200,20 @@ bool stages_too_much(const Lowered& l) {
   return !SharedMemory(copy).fits();
 }
 
+int swizzle_of(std::int64_t row_bytes) {
+  for (const int bytes : {128, 64, 32})
+    if (row_bytes % bytes == 0) return bytes;
+  return 0;
+}
+
+// A pattern of panels repeats after 8 rows.
+std::int64_t shared_alignment(const Storage& s) { return std::max(16, 8 * s.swizzle); }
+
 Checked shared_bytes(const Storage& s) {
   Checked elements = checked_product(s.shape);
   if (s.row_stride > 0 && !s.shape.empty())
     elements = elements / std::max<std::int64_t>(1, s.shape.back()) * s.row_stride;
-  return checked_align_up(elements * s.dtype.bytes(), 16);
+  return checked_align_up(elements * s.dtype.bytes(), shared_alignment(s));
 }
 
 void place_shared_memory(Lowered& l) { SharedMemory(l).run(); }

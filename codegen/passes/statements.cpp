@@ -8,6 +8,8 @@
 #include "codegen/layout/constructors.hpp"
 #include "codegen/passes/analysis.hpp"
 #include "codegen/passes/lowered.hpp"
+#include "codegen/passes/products.hpp"
+#include "codegen/passes/reads.hpp"
 
 namespace palladium::passes {
 namespace {
@@ -34,8 +36,14 @@ class Building {
 
  private:
   using List = Statements;
-  // An operand of a product and the extents, padded to whole fragments, that it is staged with.
-  using Operand = std::pair<ValueId, Extents>;
+  // An operand of a product, the extents, padded to whole fragments, that it is staged with, and
+  // the swizzle of its panels.
+  struct Operand {
+    ValueId value = graph::no_value;
+    Extents shape = {};
+    int swizzle = 0;
+    auto operator<=>(const Operand&) const = default;
+  };
 
   // The sequential axes from `depth` on, inside of them the body.
   void nest(List& out, int depth) {
@@ -131,7 +139,7 @@ class Building {
       assign(out, v, storage);
   }
 
-  void sync(List& out) { out.push_back({Sync{}}); }
+  static void sync(List& out, bool for_async = false) { out.push_back({Sync{for_async}}); }
 
   // storage = value
   void assign(List& out, ValueId value, int storage, bool force = false) {
@@ -284,7 +292,11 @@ class Building {
     d.result = l_.storage_of[index(v)];
     if (d.unit == Dot::Unit::fma)
       return {d, fma_layout(graph::DotView::of(i), i.type, l_.num_warps)};
-    choose_warps(d, l_.num_warps, i.type.shape[0], i.type.shape[1]);
+    const WarpGrid grid = d.unit == Dot::Unit::wgmma
+                              ? WarpGrid{l_.num_warps, 1}
+                              : choose_warps(l_.num_warps, i.type.shape[0], i.type.shape[1]);
+    d.warps_m = grid.rows;
+    d.warps_n = grid.columns;
     return {d, layout::accumulator(i.type.shape, {d.warps_m, d.warps_n})};
   }
 
@@ -296,6 +308,7 @@ class Building {
         pin = layout;
         d.result = target;
         d.accumulates = true;
+        if (d.unit == Dot::Unit::wgmma) d.anew = take_clearing(out, target);
         l_.storages[l_.storage_of[index(v)]].place = Place::inlined;
       } else {
         accumulated_ = graph::no_value;
@@ -308,8 +321,44 @@ class Building {
     if (!staged) sync(out);
     d.a = operand(out, a);
     d.b = operand(out, b);
-    if (!staged) sync(out);
+    if (!staged) sync(out, d.unit == Dot::Unit::wgmma);
     out.push_back({std::move(d), g_.location(v)});
+  }
+
+  // Takes out of the statements so far what clears an accumulator under a condition: where that
+  // holds, the product adds to nothing.
+  ValueId take_clearing(List& out, int accumulator) {
+    for (std::size_t i = out.size(); i-- > 0;) {
+      if (const When* when = std::get_if<When>(&out[i].what)) {
+        if (!only_clears(when->body, accumulator)) return graph::no_value;
+        const ValueId condition = when->condition;
+        out.erase(out.begin() + static_cast<std::ptrdiff_t>(i));
+        return condition;
+      }
+      const Pass* pass = std::get_if<Pass>(&out[i].what);
+      const bool plain = std::holds_alternative<Sync>(out[i].what) ||
+                         std::holds_alternative<Scalar>(out[i].what) ||
+                         std::holds_alternative<EnterWindow>(out[i].what);
+      if (!plain && (pass == nullptr || touches(*pass, accumulator))) return graph::no_value;
+    }
+    return graph::no_value;
+  }
+
+  bool only_clears(const List& body, int accumulator) const {
+    const Pass* pass = body.size() == 1 ? std::get_if<Pass>(&body[0].what) : nullptr;
+    return pass != nullptr && std::holds_alternative<Assign>(pass->sink) &&
+           storage_filled(pass->sink) == accumulator && is_zero(pass->value);
+  }
+
+  bool is_zero(ValueId v) const {
+    while (g_[v].op == Op::Broadcast || g_[v].op == Op::Reshape) v = g_[v].args[0];
+    return g_[v].op == Op::Constant && g_[v].attr.bits == 0;
+  }
+
+  bool touches(const Pass& p, int storage) const {
+    const std::vector<Read> reads = register_reads(l_, p);
+    return storage_filled(p.sink) == storage || storage_moved(p.sink) == storage ||
+           std::ranges::any_of(reads, [&](const Read& r) { return r.storage == storage; });
   }
 
   std::pair<Operand, Operand> operands(const Dot& d, const layout::Layout& layout) const {
@@ -318,8 +367,13 @@ class Building {
     const std::int64_t n = layout.repetitions(1) * layout.tile(1);
     const std::int64_t depth = g_[view.a].type.shape[view.trans_a ? 0 : 1];
     const std::int64_t k = round_up(depth, k_step(d.unit));
-    return {{view.a, view.trans_a ? Extents{k, m} : Extents{m, k}},
-            {view.b, view.trans_b ? Extents{n, k} : Extents{k, n}}};
+    const auto operand = [&](ValueId value, Extents shape) {
+      const std::int64_t row_bytes = shape[1] * g_[value].type.dtype.bytes();
+      const int swizzle = d.unit == Dot::Unit::wgmma ? swizzle_of(row_bytes) : 0;
+      return Operand{value, std::move(shape), swizzle};
+    };
+    return {operand(view.a, view.trans_a ? Extents{k, m} : Extents{m, k}),
+            operand(view.b, view.trans_b ? Extents{n, k} : Extents{k, n})};
   }
 
   // Stages the operands of a region's products for which here(operand, product).
@@ -330,7 +384,7 @@ class Building {
     if (wanted.empty()) return;
     sync(out);
     for (const Operand& o : wanted) staged_[o] = stage(out, o);
-    sync(out);
+    sync(out, std::ranges::any_of(wanted, [](const Operand& o) { return o.swizzle > 0; }));
   }
 
   template <class F>
@@ -343,7 +397,7 @@ class Building {
       const auto [d, layout] = product(v);
       const auto [a, b] = operands(d, layout);
       for (const Operand& o : {a, b})
-        if (here(o.first, v) && !staged_.contains(o)) wanted.insert(o);
+        if (here(o.value, v) && !staged_.contains(o)) wanted.insert(o);
     }
   }
 
@@ -400,6 +454,7 @@ class Building {
     const int cc = l_.machine.compute_capability;
     const bool tf32 = view.precision == graph::Precision::tf32;
     if (t != g_[view.b].type.dtype) return Dot::Unit::fma;
+    if (takes_wgmma(l_, i)) return Dot::Unit::wgmma;
     if ((t == f16 || t == bf16) && cc >= 80) return Dot::Unit::mma_16816;
     if (t == f16) return Dot::Unit::mma_1688;
     if (t == f32 && tf32 && cc >= 80) return Dot::Unit::mma_tf32;
@@ -407,7 +462,14 @@ class Building {
   }
 
   static std::int64_t k_step(Dot::Unit u) {
-    return u == Dot::Unit::mma_16816 ? 16 : u == Dot::Unit::fma ? 1 : 8;
+    switch (u) {
+    case Dot::Unit::mma_16816:
+    case Dot::Unit::wgmma: return 16;
+    case Dot::Unit::mma_1688:
+    case Dot::Unit::mma_tf32: return 8;
+    case Dot::Unit::fma: break;
+    }
+    return 1;
   }
 
   // Vectors of columns, as many side by side as gives the fewest registers, then the fewest loads
@@ -433,33 +495,19 @@ class Building {
     return best;
   }
 
-  // Fewest registers; then fewest fragments to load per step. Of equals the squarest: operands are
-  // padded to whole fragments of all warps.
-  static void choose_warps(Dot& d, int num_warps, std::int64_t m, std::int64_t n) {
-    std::int64_t best = -1, best_loads = 0;
-    for (int wm : {4, 2, 8, 1, 16}) {
-      if (wm > num_warps) continue;
-      const int wn = num_warps / wm;
-      const std::int64_t rows = cdiv(m, 16 * wm), columns = cdiv(n, 8 * wn);
-      const std::int64_t loads = 2 * rows + columns;
-      if (best < 0 || rows * columns < best || (rows * columns == best && loads < best_loads)) {
-        best = rows * columns;
-        best_loads = loads;
-        d.warps_m = wm;
-        d.warps_n = wn;
-      }
-    }
-  }
-
-  // Stages an operand in shared memory, padded with zeros; rows 16 bytes apart from a multiple of
-  // the banks, so that the fragments' columns of rows do not collide.
+  // Stages an operand in shared memory, padded with zeros; rows without a swizzle are 16 bytes
+  // apart from a multiple of the banks, so that the fragments' columns of rows do not collide.
   int stage(List& out, const Operand& operand) {
-    const auto& [v, padded] = operand;
+    const auto& [v, padded, swizzle] = operand;
     const graph::Type& t = g_[v].type;
     const std::int64_t pad = std::max<std::int64_t>(1, 16 / t.dtype.bytes());
-    const std::int64_t stride = round_up(padded[1], pad) + pad;
-    const int storage = l_.add_storage(
-        {.place = Place::shared, .dtype = t.dtype, .shape = padded, .of = v, .row_stride = stride});
+    const std::int64_t stride = swizzle > 0 ? padded[1] : round_up(padded[1], pad) + pad;
+    const int storage = l_.add_storage({.place = Place::shared,
+                                        .dtype = t.dtype,
+                                        .shape = padded,
+                                        .of = v,
+                                        .row_stride = stride,
+                                        .swizzle = swizzle});
     out.push_back({Pass{.sink = Stage{storage},
                         .value = v,
                         .domain = padded,

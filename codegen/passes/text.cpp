@@ -9,7 +9,7 @@ namespace {
 
 constexpr const char* places[] = {"inlined", "scalar", "registers", "shared"};
 constexpr const char* residencies[] = {"direct", "registers", "shared", "staged"};
-constexpr const char* units[] = {"fma", "mma_16816", "mma_1688", "mma_tf32"};
+constexpr const char* units[] = {"fma", "mma_16816", "mma_1688", "mma_tf32", "wgmma"};
 
 class Text {
  public:
@@ -68,7 +68,8 @@ class Text {
     std::string text = fmt::format("{} {}", places[static_cast<int>(s.place)], type);
     if (s.place == Place::registers) text += " " + layout::to_string(s.layout);
     if (s.place == Place::shared) {
-      text += fmt::format(" at {} row stride {}", s.offset, s.row_stride);
+      text += s.swizzle > 0 ? fmt::format(" at {} in panels of {} bytes", s.offset, s.swizzle)
+                            : fmt::format(" at {} row stride {}", s.offset, s.row_stride);
       if (!s.per_warpgroup) text += " of the block";
     }
     return text;
@@ -95,7 +96,7 @@ class Text {
   void print(const Relayout& r) {
     line(fmt::format("s{} = relayout s{}: {}", r.to, r.from, layout::describe(r.plan)));
   }
-  void print(const Sync&) { line("sync"); }
+  void print(const Sync& s) { line(s.for_async ? "sync for async" : "sync"); }
   void print(const Scalar& s) {
     line(fmt::format("s{} = {}{}", s.storage, value(s.value), copies(s.copies)));
   }

@@ -235,8 +235,9 @@ ExprId Exprs::bits(ExprId of, std::int64_t mask, int shift) {
   Facts f = facts(of);
   const bool whole = f.low >= 0 && f.high <= mask && ((mask + 1) & mask) == 0;
   const bool exact = whole && f.multiple % (std::int64_t{1} << shift) == 0;
-  f.multiple = std::max({std::int64_t{1}, power_of_two(mask) >> shift,
-                         exact ? f.multiple >> shift : std::int64_t{1}});
+  const std::int64_t low_zeros = std::max(power_of_two(mask), power_of_two(f.multiple));
+  f.multiple = std::max(
+      {std::int64_t{1}, low_zeros >> shift, exact ? f.multiple >> shift : std::int64_t{1}});
   f.low = 0;
   f.high = mask >> shift;
   return make(

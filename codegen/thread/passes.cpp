@@ -16,7 +16,7 @@ bool touches_memory(const Statement& s) {
   if (const Call* call = std::get_if<Call>(&s.what))
     return device::info(call->function).effects.touches_memory();
   return std::holds_alternative<Load>(s.what) || std::holds_alternative<Store>(s.what) ||
-         std::holds_alternative<Flush>(s.what);
+         std::holds_alternative<Flush>(s.what) || std::holds_alternative<Wgmma>(s.what);
 }
 
 // Whether something that a barrier orders may have happened since the last one.
@@ -188,7 +188,8 @@ class Verify {
     return std::ranges::any_of(list, [](const Statement& s) {
       const Call* const call = std::get_if<Call>(&s.what);
       const Statements* const body = body_of(s);
-      return std::holds_alternative<Sync>(s.what) || (body != nullptr && waits(*body)) ||
+      return std::holds_alternative<Sync>(s.what) || std::holds_alternative<Wgmma>(s.what) ||
+             (body != nullptr && waits(*body)) ||
              (call != nullptr && device::info(call->function).effects.by != device::Group::thread);
     });
   }

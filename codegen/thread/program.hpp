@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "codegen/base/dim.hpp"
+#include "codegen/device/wgmma.hpp"
 #include "codegen/thread/expr.hpp"
 #include "codegen/thread/parameter.hpp"
 
@@ -120,6 +121,17 @@ struct Call {
   ExprId to = no_expr;
 };
 
+/// A product of wgmma: `op.registers()` registers from `first` on = a * b, added to what they hold
+/// where `accumulate`.
+struct Wgmma {
+  device::Wgmma op = {};
+  bool transpose_a = false, transpose_b = false;
+  ExprId registers = no_expr;  // the address of their array
+  std::int64_t first = 0;
+  ExprId a = no_expr, b = no_expr;  // matrix descriptors
+  ExprId accumulate = no_expr;
+};
+
 /// The emulator reports `message` where the condition does not hold; nothing in a cubin.
 struct Check {
   ExprId condition = no_expr;
@@ -149,7 +161,7 @@ struct Comment {
 
 struct Statement {
   std::variant<Let, Declare, Assign, Block, If, Else, For, While, BreakUnless, Load, Store, Flush,
-               Call, Check, CheckRange, Sync, Comment>
+               Call, Wgmma, Check, CheckRange, Sync, Comment>
       what = Sync{};
   Location at = {};
 };
@@ -240,6 +252,7 @@ struct ExprVisit {
   void operator()(Store& x) const { access(x.access); }
   void operator()(Flush& x) const { access(x.access), each(x.from.base, x.from.offset); }
   void operator()(Call& x) const { all(x.args), each(x.to); }
+  void operator()(Wgmma& x) const { each(x.registers, x.a, x.b, x.accumulate); }
   void operator()(Check& x) const { each(x.condition, x.value, x.test); }
   void operator()(CheckRange& x) const { each(x.low, x.high, x.test); }
   void operator()(Sync&) const {}

@@ -63,6 +63,7 @@ class Reader {
                               access(x.access, x.access.place, true, times);
                             },
                             [&](const Call& x) { call(x, times); },
+                            [&](const Wgmma&) { report_.mix.products += times; },
                             // Nothing of these is in a cubin.
                             [](const Check&) {}, [](const CheckRange&) {}, [](const Comment&) {},
                             [&](const Sync&) { report_.mix.barriers += times; }},

@@ -115,12 +115,17 @@ TEST_CASE("an accumulator on a sequential axis stays in registers and is stored 
   const std::string text = text_of_cuda(g);
   const std::size_t loop = text.find("PL_NOUNROLL for (i32 p2");
   REQUIRE(loop != std::string::npos);
-  CHECK(text.find("pl::store_global") > text.find("dot_mma"));
+  const std::size_t product = text.find("wgmma_m64n64k16");
+  REQUIRE(product != std::string::npos);
+  CHECK(text.find("pl::store_global") > product);
   CHECK(text.find("pl::store_global", text.find("pl::store_global") + 1) == std::string::npos);
 }
 
 TEST_CASE("a product that is only added to an accumulator is accumulated in place") {
-  const std::string text = text_of_cuda(matmul_graph(bf16, {.m = 64, .n = 64, .k = 128}));
+  const graph::Graph g = matmul_graph(bf16, {.m = 64, .n = 64, .k = 128});
+  CHECK(text_of_cuda(g).find("wgmma_m64n64k16_f32_bf16_bf16<false, true>(v0, ") !=
+        std::string::npos);
+  const std::string text = text_of_cuda(g, 80);
   CHECK(text.find("dot_mma_16816<2, 4, 2, false, false, bf16>(v0, ") != std::string::npos);
   const graph::Graph carried = whole(
       [](Ref a, Ref b, Ref o) {

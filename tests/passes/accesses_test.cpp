@@ -201,7 +201,8 @@ TEST_CASE(
   %3: f16[128,32] = load %0
   %4: f16[32,128] = load %1
   %5: f32[128,128] = dot %3, %4
-  store %2, %5)"));
+  store %2, %5)"),
+                                   80);
   CHECK_THAT(text, Shows({"dot_mma_16816", "store_global<"}));
   CHECK(occurrences(text, "PL_NOUNROLL") == 0);
   CHECK(occurrences(text, "load_shared") == 0);

@@ -46,7 +46,8 @@ TEST_CASE("what follows a product is computed in its accumulators' layout") {
   %6: f32[64] = reduce_max %5 [1]
   %7: f32[64,64] = broadcast %6 [0]
   %8: f32[64,64] = sub %5, %7
-  store %2, %8)"));
+  store %2, %8)"),
+                                   80);
   CHECK_THAT(text, Shows({"s1 = s2 * s3",
                           "s0 = reduce_max %5 [1] through s4 by dom(64,64) tile(32,16) reg[j1 i8]",
                           "w2 = %8 by dom(64,64) tile(32,16) reg[j1 i8] lane[j2 j4 i1 i2 i4]"}));
@@ -59,7 +60,8 @@ TEST_CASE("a value that is stored transposed is written from the layout that it 
   %4: f16[64,64] = load %1
   %5: f32[64,64] = dot %3, %4
   %6: f32[64,64] = transpose %5 [1,0]
-  store %2, %6)"));
+  store %2, %6)"),
+                                   80);
   CHECK_THAT(text, Shows({"w2 = %6 by dom(64,64) tile(16,32) reg[i1 j8] lane[i2 i4 j1 j2 j4]"}));
   CHECK(occurrences(text, "relayout") == 0);
 }

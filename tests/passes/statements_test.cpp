@@ -169,7 +169,7 @@ TEST_CASE("the operands of a product are staged between two barriers") {
 }
 
 TEST_CASE("rows of a staged operand are 16 bytes apart from a multiple of the banks") {
-  CHECK_THAT(lowered(product("f16[64,32]", "f16[32,64]", "f32[64,64]")),
+  CHECK_THAT(lowered(product("f16[64,32]", "f16[32,64]", "f32[64,64]"), 80),
              Shows({"s1: shared f16[64,32] at 0 row stride 40",
                     "s2: shared f16[32,64] at 5120 row stride 72"}));
   CHECK_THAT(lowered(product("f32[64,32]", "f32[32,64]", "f32[64,64]")),
@@ -183,7 +183,7 @@ TEST_CASE("a product takes the tensor core that has its types, else fma") {
   } cases[] = {{"f16[64,16]", "f16[16,8]", "", "mma_1688", 75},
                {"f16[64,16]", "f16[16,8]", "", "mma_16816", 80},
                {"bf16[64,16]", "bf16[16,8]", "", "fma", 75},
-               {"bf16[64,16]", "bf16[16,8]", "", "mma_16816", 90},
+               {"bf16[64,16]", "bf16[16,8]", "", "mma_16816", 100},
                {"f32[64,16]", "f32[16,8]", "", "fma", 90},
                {"f32[64,16]", "f32[16,8]", " tf32", "mma_tf32", 80},
                {"f32[64,16]", "f32[16,8]", " tf32", "fma", 75}};
@@ -195,9 +195,42 @@ TEST_CASE("a product takes the tensor core that has its types, else fma") {
 }
 
 TEST_CASE("the warps of a product are arranged by its shape") {
-  CHECK_THAT(lowered(product("f16[128,16]", "f16[16,8]", "f32[128,8]")), Shows({"on 4x1 warps"}));
-  CHECK_THAT(lowered(product("f16[64,16]", "f16[16,64]", "f32[64,64]")), Shows({"on 2x2 warps"}));
-  CHECK_THAT(lowered(product("f16[16,16]", "f16[16,256]", "f32[16,256]")), Shows({"on 1x4 warps"}));
+  CHECK_THAT(lowered(product("f16[128,16]", "f16[16,8]", "f32[128,8]"), 80),
+             Shows({"on 4x1 warps"}));
+  CHECK_THAT(lowered(product("f16[64,16]", "f16[16,64]", "f32[64,64]"), 80),
+             Shows({"on 2x2 warps"}));
+  CHECK_THAT(lowered(product("f16[16,16]", "f16[16,256]", "f32[16,256]"), 80),
+             Shows({"on 1x4 warps"}));
+}
+
+TEST_CASE("a product is one of wgmma on sm_90a where that is faster, with what it pads") {
+  const auto unit = [](int cc, int warps, const char* a, const char* b, const char* result,
+                       const char* options = "") {
+    const std::string text = lowered(by_warps(warps, product(a, b, result, options)), cc);
+    const std::size_t at = text.find(" by ", text.find(" * ")) + 4;
+    return text.substr(at, text.find(" on ", at) - at);
+  };
+  CHECK(unit(90, 4, "bf16[64,16]", "bf16[16,64]", "f32[64,64]") == "wgmma");
+  CHECK(unit(100, 4, "bf16[64,16]", "bf16[16,64]", "f32[64,64]") == "mma_16816");
+  CHECK(unit(90, 4, "f16[50,20]", "f16[20,128]", "f32[50,128]") == "wgmma");
+  CHECK(unit(90, 4, "f16[16,16]", "f16[16,128]", "f32[16,128]") == "mma_16816");
+  CHECK(unit(90, 8, "f16[128,16]", "f16[16,256]", "f32[128,256]") == "wgmma");
+  CHECK(unit(90, 8, "f16[64,16]", "f16[16,256]", "f32[64,256]") == "mma_16816");
+  CHECK(unit(90, 16, "f16[256,16]", "f16[16,128]", "f32[256,128]") == "wgmma");
+  // Panels of B are whole where they lie along its columns.
+  CHECK(unit(90, 4, "f16[64,16]", "f16[16,72]", "f32[64,72]") == "mma_16816");
+  CHECK(unit(90, 4, "f16[64,16]", "f16[72,16]", "f32[64,72]", " trans_b") == "wgmma");
+}
+
+TEST_CASE("operands of wgmma stand in panels as wide as their rows allow") {
+  CHECK_THAT(lowered(product("f16[64,32]", "f16[32,64]", "f32[64,64]")),
+             Shows({"s1: shared f16[64,32] at 0 in panels of 64 bytes",
+                    "s2: shared f16[32,64] at 4096 in panels of 128 bytes", "s1 = %3", "s2 = %4",
+                    "sync for async", "s0 = s1 * s2 by wgmma"}));
+  CHECK_THAT(lowered(product("f16[50,20]", "f16[20,96]", "f32[50,96]")),
+             Shows({"s1: shared f16[64,32] at 0 in panels of 64 bytes",
+                    "s2: shared f16[32,96] at 4096 in panels of 64 bytes",
+                    "s1 = %3 as [50,20] of [64,32]", "s2 = %4 as [20,96] of [32,96]"}));
 }
 
 TEST_CASE("operands of odd sizes are padded with zeros to the tensor core's shape") {

@@ -90,7 +90,7 @@ TEST_CASE("a barrier waits for all warps of the program, which has one copy of i
 TEST_CASE("a product is split over as many warps as there are, as square as may be") {
   const auto split = [](int warps, const std::string& a, const std::string& b,
                         const std::string& result) {
-    const std::string text = lowered(by_warps(warps, product(a, b, result)));
+    const std::string text = lowered(by_warps(warps, product(a, b, result)), 80);
     const std::size_t at = text.find("by mma_16816 on ") + 16;
     return text.substr(at, text.find(" warps", at) - at);
   };
@@ -100,7 +100,7 @@ TEST_CASE("a product is split over as many warps as there are, as square as may 
   CHECK(split(8, "f16[16,32]", "f16[32,256]", "f32[16,256]") == "1x8");
   CHECK(split(16, "f16[256,32]", "f16[32,8]", "f32[256,8]") == "16x1");
   CHECK(split(16, "f16[16,16]", "f16[16,16]", "f32[16,16]") == "4x4");
-  CHECK_THAT(emitted(by_warps(8, product("f16[128,32]", "f16[32,128]", "f32[128,128]"))),
+  CHECK_THAT(emitted(by_warps(8, product("f16[128,32]", "f16[32,128]", "f32[128,128]")), 80),
              Shows({"f32 v0[64] = {};", "dot_mma_16816<2, 8, 4, false, false, f16, 2>(v0, "}));
 }
 
@@ -129,11 +129,23 @@ TEST_CASE("accumulators of more than 64 registers per thread are spread over mor
     return product("f16[" + rows + ",32]", "f16[32," + columns + "]",
                    "f32[" + rows + "," + columns + "]");
   };
-  CHECK_THAT(lowered(by("128", "128")),
+  CHECK_THAT(lowered(by("128", "128"), 80),
              Shows({"8 warps: a value takes 128 registers of each of 128 threads\n", "4x2 warps"}));
-  CHECK_THAT(lowered(by("128", "256")),
+  CHECK_THAT(lowered(by("128", "256"), 80),
              Shows({"16 warps: a value takes 128 registers of each of 256 threads\n"}));
-  CHECK_THAT(emitted(by("128", "128")), Shows({"PL_KERNEL(256)", "f32 v0[64] = {};"}));
+  CHECK_THAT(emitted(by("128", "128"), 80), Shows({"PL_KERNEL(256)", "f32 v0[64] = {};"}));
+}
+
+TEST_CASE("a program of wgmma is no wider than its accumulators need, up to 128 registers") {
+  const auto by = [](const std::string& rows, const std::string& columns) {
+    return product("f16[" + rows + ",32]", "f16[32," + columns + "]",
+                   "f32[" + rows + "," + columns + "]");
+  };
+  CHECK_THAT(lowered(by("128", "128")), Shows({"8 warps: a value takes 128 registers"}));
+  CHECK_THAT(lowered(by("128", "256")),
+             Shows({"8 warps: a value takes 256 registers of each of 128 threads\n", "by wgmma"}));
+  // More warps would have no rows.
+  CHECK_THAT(lowered(by("64", "256")), !ContainsSubstring("warps:"));
 }
 
 TEST_CASE("a row that more threads can keep is read once") {
@@ -150,7 +162,7 @@ TEST_CASE("a row that no program can keep is streamed by a warpgroup") {
 }
 
 TEST_CASE("a width that is given is kept, whatever it costs") {
-  CHECK_THAT(emitted(by_warps(4, product("f16[128,32]", "f16[32,128]", "f32[128,128]"))),
+  CHECK_THAT(emitted(by_warps(4, product("f16[128,32]", "f16[32,128]", "f32[128,128]")), 80),
              Shows({"PL_KERNEL(128)", "f32 v0[128] = {};"}));
   CHECK_THAT(lowered(by_warps(8, softmax("f32[1,32768]"))), Shows({"8 warps\n", "rolled(1)"}));
 }

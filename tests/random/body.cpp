@@ -293,8 +293,8 @@ class Statements {
 
   Value product() {
     const DType d = random_.pick({f32, f16, bf16, f64, i8, i16, i32});
-    std::int64_t m = random_.pick({1, 3, 8, 16}), n = random_.pick({1, 2, 8, 16});
-    const std::int64_t k = random_.pick({1, 4, 8, 15});
+    std::int64_t m = random_.pick({1, 3, 8, 16, 64}), n = random_.pick({1, 2, 8, 16, 64});
+    const std::int64_t k = random_.pick({1, 4, 8, 15, 32});
     const bool ta = random_.chance(50), tb = random_.chance(50);
     const Value a = small(coerced(some(), i32, ta ? Shape{k, m} : Shape{m, k}), d);
     const Value b = small(coerced(some(), i32, tb ? Shape{n, k} : Shape{k, n}), d);

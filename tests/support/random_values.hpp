@@ -350,8 +350,9 @@ class RandomValues : protected RandomOperands {
       return t.is_float() || (t.is_integer() && t.is_signed() && t.bytes() <= 4);
     });
     if (!d) return binary(b, pool);
-    const std::int64_t m = random_.pick({1, 3, 8, 16, 17}), n = random_.pick({1, 2, 8, 16, 24}),
-                       k = random_.pick({1, 4, 8, 16, 19});
+    const std::int64_t m = random_.pick({1, 3, 8, 16, 17, 64}),
+                       n = random_.pick({1, 2, 8, 16, 24, 48}),
+                       k = random_.pick({1, 4, 8, 16, 19, 32});
     const std::int64_t ta = random_.below(2), tb = random_.below(2);
     const auto operand = [&](Extents shape, bool transposed) {
       if (transposed) std::swap(shape[0], shape[1]);

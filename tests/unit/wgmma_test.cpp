@@ -47,7 +47,8 @@ TEST_CASE("a prelude holds the wgmma that its kernel names, once, and no other")
       "pl::wgmma_m64n16k16_f32_f16_f16<false, true>(d, a, b, false);"
       "pl::wgmma_m64n16k16_f32_f16_f16(d, a, b, true); pl::wgmma_fence();";
   const std::string text = device::prelude(Half::cuda, kernel);
-  const std::size_t first = text.find("PL_FN void wgmma_m64n16k16_f32_f16_f16(f32 (&d)[8], u64 a");
+  const std::size_t first =
+      text.find("PL_FN void wgmma_m64n16k16_f32_f16_f16(f32 (&d)[Size], u64 a");
   REQUIRE(first != text.npos);
   CHECK(text.find("wgmma.mma_async") == text.rfind("wgmma.mma_async"));
   CHECK_THAT(text, ContainsSubstring("wgmma.mma_async.sync.aligned.m64n16k16.f32.f16.f16\\n\"\n"
@@ -61,14 +62,16 @@ TEST_CASE("a wgmma takes A from registers, transposes and negation only where th
     return device::wgmma_functions(Half::cuda, "pl::" + std::string(name) + "(");
   };
   CHECK_THAT(text("wgmma_m64n8k16_f16_f16_f16_rs"),
-             ContainsSubstring("template <bool TransposeB = false>") &&
-                 ContainsSubstring("(u32 (&d)[2], const u32 (&a)[4], u64 b, bool accumulate)") &&
+             ContainsSubstring("template <bool TransposeB = false, int First = 0, int Size>") &&
+                 ContainsSubstring("(u32 (&d)[Size], const u32 (&a)[4], u64 b, bool accumulate)") &&
+                 ContainsSubstring("static_assert(First + 2 <= Size);") &&
                  ContainsSubstring("{%2, %3, %4, %5}, %6, p, 1, 1, %8;"));
   CHECK_THAT(text("wgmma_m64n8k32_s32_s8_u8"),
-             !ContainsSubstring("template") && ContainsSubstring("(i32 (&d)[4], u64 a, u64 b") &&
+             !ContainsSubstring("bool Transpose") &&
+                 ContainsSubstring("(i32 (&d)[Size], u64 a, u64 b") &&
                  ContainsSubstring("%4, %5, p;}"));
   CHECK_THAT(text("wgmma_m64n8k8_f32_tf32_tf32"),
-             !ContainsSubstring("template") && ContainsSubstring("%4, %5, p, 1, 1;}"));
+             !ContainsSubstring("bool Transpose") && ContainsSubstring("%4, %5, p, 1, 1;}"));
 }
 
 TEST_CASE("a wgmma that the hardware lacks is refused with what is legal") {

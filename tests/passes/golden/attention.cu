@@ -5,147 +5,204 @@ PL_KERNEL(128) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
   const i32 start0 = p0 * 64;
   const i32 at0 = start0 * 64;
   f32 v10[32];
-  const i32 i = (t >> 2 & 7) + (t >> 1 & 16);
-  const i32 j = (t >> 3 & 8) + (t & 3) * 2;
+  const i32 i = (t >> 2 & 7) + (t >> 1 & 48);
+  const i32 j = (t & 3) * 2;
   PL_UNROLL for (i32 r = 0; r < 32; ++r) v10[r] = 0.0f;
-  f32 v9[4];
-  PL_UNROLL for (i32 r = 0; r < 4; ++r) v9[r] = -0x1.93e594p+99f;
-  f32 v8[4];
-  PL_UNROLL for (i32 r = 0; r < 4; ++r) v8[r] = 0.0f;
+  f32 v9[2];
+  PL_UNROLL for (i32 g = 0; g < 2; ++g) v9[g] = -0x1.93e594p+99f;
+  f32 v8[2];
+  PL_UNROLL for (i32 g = 0; g < 2; ++g) v8[g] = 0.0f;
   const i32 i_b = (t >> 3 & 15);
   const i32 j_b = (t & 7) * 8;
   {
-    f16 a0[32];
+    const i32 n0 = (i_b & 7);
+    const i32 n1 = j_b ^ n0 * 8;
+    f16 a2[32];
     PL_UNROLL for (i32 ri = 0; ri < 4; ++ri) {
-      pl::load_global_nc<8>(a0 + ri * 8, in0 + (at0 + j_b + i_b * 64 + ri * 1024));
+      pl::load_global_nc<8>(a2 + ri * 8, in0 + (at0 + j_b + i_b * 64 + ri * 1024));
     }
     PL_UNROLL for (i32 ri = 0; ri < 4; ++ri) {
-      f16 o1[8];
-      PL_UNROLL for (i32 e = 0; e < 8; ++e) o1[e] = a0[ri * 8 + e];
-      pl::store_shared<8>(smem + (j_b + i_b * 72 + ri * 1152) * 2, o1);
+      f16 o3[8];
+      PL_UNROLL for (i32 e = 0; e < 8; ++e) o3[e] = a2[ri * 8 + e];
+      pl::store_shared<8>(smem + (n1 + i_b * 64 + ri * 1024) * 2, o3);
     }
   }
+  pl::fence_async_shared();
   pl::warpgroup_sync();
+  const u64 matrix0 = pl::matrix_descriptor(smem, 16, 1024, 128);
+  const u64 matrix1 = pl::matrix_descriptor(smem + 8192, 16, 1024, 128);
+  const u64 matrix2 = pl::matrix_descriptor(smem + 16384, 16, 1024, 128);
+  const u64 matrix3 = pl::matrix_descriptor(smem + 24576, 8192, 1024, 128);
   PL_NOUNROLL for (i32 v11 = 0; v11 < 8; ++v11) {
     const i32 sx0 = pl::mul(v11, 64);
     const i32 v7 = sx0;
     pl::warpgroup_sync();
     {
-      f16 a0[32];
+      const i32 n0 = (i_b & 7);
+      const i32 n1 = j_b ^ n0 * 8;
+      f16 a2[32];
       PL_UNROLL for (i32 ri = 0; ri < 4; ++ri) {
-        pl::load_global_nc<8>(a0 + ri * 8, in1 + (j_b + i_b * 64 + ri * 1024 + v7 * 64));
+        pl::load_global_nc<8>(a2 + ri * 8, in1 + (j_b + i_b * 64 + ri * 1024 + v7 * 64));
       }
       PL_UNROLL for (i32 ri = 0; ri < 4; ++ri) {
-        f16 o1[8];
-        PL_UNROLL for (i32 e = 0; e < 8; ++e) o1[e] = a0[ri * 8 + e];
-        pl::store_shared<8>(smem + 9216 + (j_b + i_b * 72 + ri * 1152) * 2, o1);
+        f16 o3[8];
+        PL_UNROLL for (i32 e = 0; e < 8; ++e) o3[e] = a2[ri * 8 + e];
+        pl::store_shared<8>(smem + 8192 + (n1 + i_b * 64 + ri * 1024) * 2, o3);
       }
     }
+    pl::fence_async_shared();
     pl::warpgroup_sync();
-    f32 v6[32] = {};
-    pl::dot_mma_16816<2, 4, 2, false, true, f16>(v6, smem, 144, smem + 9216, 144, 64);
-    f32 v5[4];
+    f32 v6[32];
+    pl::wgmma_registers(v6);
+    pl::wgmma_fence();
+    pl::wgmma_m64n64k16_f32_f16_f16(v6, matrix0, matrix1, false);
+    pl::wgmma_m64n64k16_f32_f16_f16(v6, matrix0 + 2, matrix1 + 2, true);
+    pl::wgmma_m64n64k16_f32_f16_f16(v6, matrix0 + 4, matrix1 + 4, true);
+    pl::wgmma_m64n64k16_f32_f16_f16(v6, matrix0 + 6, matrix1 + 6, true);
+    pl::wgmma_commit();
+    pl::wgmma_registers(v6);
+    pl::wgmma_wait<0>();
+    pl::wgmma_registers(v6);
+    f32 v5[2];
     {
-      f32 acc[4];
-      PL_UNROLL for (i32 a = 0; a < 4; ++a) acc[a] = pl::min_value<f32>();
-      PL_UNROLL for (i32 ri = 0; ri < 2; ++ri) {
-        PL_UNROLL for (i32 rj = 0; rj < 4; ++rj) {
-          PL_UNROLL for (i32 g = 0; g < 2; ++g) {
-            PL_UNROLL for (i32 e = 0; e < 2; ++e) acc[ri * 2 + g] = pl::fold(pl::Max(), acc[ri * 2 + g], v6[ri * 16 + rj * 4 + g * 2 + e] * 0x1p-3f);
-          }
+      f32 acc[2];
+      PL_UNROLL for (i32 a = 0; a < 2; ++a) acc[a] = pl::min_value<f32>();
+      PL_UNROLL for (i32 rj = 0; rj < 8; ++rj) {
+        PL_UNROLL for (i32 g = 0; g < 2; ++g) {
+          PL_UNROLL for (i32 e = 0; e < 2; ++e) acc[g] = pl::fold(pl::Max(), acc[g], v6[rj * 4 + g * 2 + e] * 0x1p-3f);
         }
       }
       pl::reduce_lanes<3>(acc, pl::Max());
-      pl::warpgroup_sync();
-      pl::reduce_warps<2, 28, 1>(acc, smem + 18432, pl::Max());
-      PL_UNROLL for (i32 a = 0; a < 4; ++a) v5[a] = acc[a];
+      PL_UNROLL for (i32 a = 0; a < 2; ++a) v5[a] = acc[a];
     }
     f32 v4[32];
-    PL_UNROLL for (i32 ri = 0; ri < 2; ++ri) {
-      PL_UNROLL for (i32 rj = 0; rj < 4; ++rj) {
-        PL_UNROLL for (i32 g = 0; g < 2; ++g) {
-          const f32 x0 = pl::max(v9[ri * 2 + g], v5[ri * 2 + g]);
-          PL_UNROLL for (i32 e = 0; e < 2; ++e) {
-            const f32 x1 = v6[ri * 16 + rj * 4 + g * 2 + e] * 0x1p-3f;
-            v4[ri * 16 + rj * 4 + g * 2 + e] = pl::exp_nonpositive(x1 - x0);
-          }
+    PL_UNROLL for (i32 rj = 0; rj < 8; ++rj) {
+      PL_UNROLL for (i32 g = 0; g < 2; ++g) {
+        const f32 x0 = pl::max(v9[g], v5[g]);
+        PL_UNROLL for (i32 e = 0; e < 2; ++e) {
+          const f32 x1 = v6[rj * 4 + g * 2 + e] * 0x1p-3f;
+          v4[rj * 4 + g * 2 + e] = pl::exp_nonpositive(x1 - x0);
         }
       }
     }
     pl::warpgroup_sync();
-    PL_UNROLL for (i32 ri = 0; ri < 2; ++ri) {
-      PL_UNROLL for (i32 rj = 0; rj < 4; ++rj) {
+    {
+      const i32 n0 = (i & 7);
+      PL_UNROLL for (i32 rj = 0; rj < 8; ++rj) {
+        const i32 n1 = j + rj * 8 ^ n0 * 8;
         PL_UNROLL for (i32 g = 0; g < 2; ++g) {
-          f16 o0[2];
-          PL_UNROLL for (i32 e = 0; e < 2; ++e) o0[e] = pl::to<f16>(v4[ri * 16 + rj * 4 + g * 2 + e]);
-          pl::store_shared<2>(smem + 18944 + (j + rj * 16 + i * 72 + ri * 2304 + g * 576) * 2, o0);
+          f16 o2[2];
+          PL_UNROLL for (i32 e = 0; e < 2; ++e) o2[e] = pl::to<f16>(v4[rj * 4 + g * 2 + e]);
+          pl::store_shared<2>(smem + 16384 + (n1 + i * 64 + g * 512) * 2, o2);
         }
       }
     }
     {
-      f16 a0[32];
+      const i32 n0 = (i_b & 7);
+      const i32 n1 = j_b ^ n0 * 8;
+      f16 a2[32];
       PL_UNROLL for (i32 ri = 0; ri < 4; ++ri) {
-        pl::load_global_nc<8>(a0 + ri * 8, in2 + (j_b + i_b * 64 + ri * 1024 + v7 * 64));
+        pl::load_global_nc<8>(a2 + ri * 8, in2 + (j_b + i_b * 64 + ri * 1024 + v7 * 64));
       }
       PL_UNROLL for (i32 ri = 0; ri < 4; ++ri) {
-        f16 o1[8];
-        PL_UNROLL for (i32 e = 0; e < 8; ++e) o1[e] = a0[ri * 8 + e];
-        pl::store_shared<8>(smem + 28160 + (j_b + i_b * 72 + ri * 1152) * 2, o1);
+        f16 o3[8];
+        PL_UNROLL for (i32 e = 0; e < 8; ++e) o3[e] = a2[ri * 8 + e];
+        pl::store_shared<8>(smem + 24576 + (n1 + i_b * 64 + ri * 1024) * 2, o3);
       }
     }
+    pl::fence_async_shared();
     pl::warpgroup_sync();
-    f32 v3[32] = {};
-    pl::dot_mma_16816<2, 4, 2, false, false, f16>(v3, smem + 18944, 144, smem + 28160, 144, 64);
-    f32 v2[4];
+    f32 v3[32];
+    pl::wgmma_registers(v3);
+    pl::wgmma_fence();
+    pl::wgmma_m64n64k16_f32_f16_f16<false, true>(v3, matrix2, matrix3, false);
+    pl::wgmma_m64n64k16_f32_f16_f16<false, true>(v3, matrix2 + 2, matrix3 + 128, true);
+    pl::wgmma_m64n64k16_f32_f16_f16<false, true>(v3, matrix2 + 4, matrix3 + 256, true);
+    pl::wgmma_m64n64k16_f32_f16_f16<false, true>(v3, matrix2 + 6, matrix3 + 384, true);
+    pl::wgmma_commit();
+    pl::wgmma_registers(v3);
+    pl::wgmma_wait<0>();
+    pl::wgmma_registers(v3);
+    f32 v2[2];
     {
-      f32 acc[4];
-      PL_UNROLL for (i32 a = 0; a < 4; ++a) acc[a] = 0.0f;
-      PL_UNROLL for (i32 ri = 0; ri < 2; ++ri) {
-        PL_UNROLL for (i32 rj = 0; rj < 4; ++rj) {
-          PL_UNROLL for (i32 g = 0; g < 2; ++g) {
-            PL_UNROLL for (i32 e = 0; e < 2; ++e) acc[ri * 2 + g] = pl::fold(pl::Sum(), acc[ri * 2 + g], v4[ri * 16 + rj * 4 + g * 2 + e]);
-          }
+      f32 acc[2];
+      PL_UNROLL for (i32 a = 0; a < 2; ++a) acc[a] = 0.0f;
+      PL_UNROLL for (i32 rj = 0; rj < 8; ++rj) {
+        PL_UNROLL for (i32 g = 0; g < 2; ++g) {
+          PL_UNROLL for (i32 e = 0; e < 2; ++e) acc[g] = pl::fold(pl::Sum(), acc[g], v4[rj * 4 + g * 2 + e]);
         }
       }
       pl::reduce_lanes<3>(acc, pl::Sum());
-      pl::warpgroup_sync();
-      pl::reduce_warps<2, 28, 1>(acc, smem + 37376, pl::Sum());
-      PL_UNROLL for (i32 a = 0; a < 4; ++a) v2[a] = acc[a];
+      PL_UNROLL for (i32 a = 0; a < 2; ++a) v2[a] = acc[a];
     }
     f32 v18[32];
-    PL_UNROLL for (i32 ri = 0; ri < 2; ++ri) {
-      PL_UNROLL for (i32 rj = 0; rj < 4; ++rj) {
-        PL_UNROLL for (i32 g = 0; g < 2; ++g) {
-          const f32 x0 = pl::max(v9[ri * 2 + g], v5[ri * 2 + g]);
-          const f32 x1 = pl::exp_nonpositive(v9[ri * 2 + g] - x0);
-          PL_UNROLL for (i32 e = 0; e < 2; ++e) v18[ri * 16 + rj * 4 + g * 2 + e] = pl::fma(v10[ri * 16 + rj * 4 + g * 2 + e], x1, v3[ri * 16 + rj * 4 + g * 2 + e]);
-        }
+    PL_UNROLL for (i32 rj = 0; rj < 8; ++rj) {
+      PL_UNROLL for (i32 g = 0; g < 2; ++g) {
+        const f32 x0 = pl::max(v9[g], v5[g]);
+        const f32 x1 = pl::exp_nonpositive(v9[g] - x0);
+        PL_UNROLL for (i32 e = 0; e < 2; ++e) v18[rj * 4 + g * 2 + e] = pl::fma(v10[rj * 4 + g * 2 + e], x1, v3[rj * 4 + g * 2 + e]);
       }
     }
-    f32 v19[4];
-    PL_UNROLL for (i32 r = 0; r < 4; ++r) v19[r] = pl::max(v9[r], v5[r]);
-    f32 v20[4];
-    PL_UNROLL for (i32 r = 0; r < 4; ++r) {
-      const f32 x0 = pl::max(v9[r], v5[r]);
-      v20[r] = pl::fma(v8[r], pl::exp_nonpositive(v9[r] - x0), v2[r]);
+    f32 v19[2];
+    PL_UNROLL for (i32 g = 0; g < 2; ++g) v19[g] = pl::max(v9[g], v5[g]);
+    f32 v20[2];
+    PL_UNROLL for (i32 g = 0; g < 2; ++g) {
+      const f32 x0 = pl::max(v9[g], v5[g]);
+      v20[g] = pl::fma(v8[g], pl::exp_nonpositive(v9[g] - x0), v2[g]);
     }
     PL_UNROLL for (i32 k = 0; k < 32; ++k) v10[k] = v18[k];
-    PL_UNROLL for (i32 k = 0; k < 4; ++k) v9[k] = v19[k];
-    PL_UNROLL for (i32 k = 0; k < 4; ++k) v8[k] = v20[k];
+    PL_UNROLL for (i32 k = 0; k < 2; ++k) v9[k] = v19[k];
+    PL_UNROLL for (i32 k = 0; k < 2; ++k) v8[k] = v20[k];
   }
-  PL_UNROLL for (i32 ri = 0; ri < 2; ++ri) {
-    PL_UNROLL for (i32 g = 0; g < 2; ++g) {
-      f32 q0[8];
-      PL_UNROLL for (i32 rj = 0; rj < 4; ++rj) {
-        PL_UNROLL for (i32 e = 0; e < 2; ++e) q0[rj * 2 + e] = v10[ri * 16 + rj * 4 + g * 2 + e];
-      }
-      pl::div_all<8>(q0, q0, v8[ri * 2 + g]);
-      PL_UNROLL for (i32 rj = 0; rj < 4; ++rj) {
-        f16 o1[2];
-        PL_UNROLL for (i32 e = 0; e < 2; ++e) o1[e] = pl::to<f16>(q0[rj * 2 + e]);
-        pl::store_global<2>(out0 + (at0 + j + rj * 16 + i * 64 + ri * 2048 + g * 512), o1);
-      }
-    }
+  // st.v2 / ld.v4, 1 step of 16384 B
+  f32 v21[32];
+  {
+    const u32 scratch = smem + 32768;
+    const u32 st = (t & 15) << 3 | (t & 16) << 6 | (t & 96) << 7;
+    const u32 ld = (t & 24) << 2 ^ (t & 7) << 4 ^ (t & 96) << 5 ^ (t & 7) << 7;
+    { f32 w[2] = {v10[0], v10[1]}; pl::store_shared<2>(scratch + st, w); }
+    { f32 w[2] = {v10[2], v10[3]}; pl::store_shared<2>(scratch + st + 2048, w); }
+    { f32 w[2] = {v10[4], v10[5]}; pl::store_shared<2>(scratch + (st ^ 16) + 128, w); }
+    { f32 w[2] = {v10[6], v10[7]}; pl::store_shared<2>(scratch + (st ^ 16) + 2176, w); }
+    { f32 w[2] = {v10[8], v10[9]}; pl::store_shared<2>(scratch + (st ^ 32) + 256, w); }
+    { f32 w[2] = {v10[10], v10[11]}; pl::store_shared<2>(scratch + (st ^ 32) + 2304, w); }
+    { f32 w[2] = {v10[12], v10[13]}; pl::store_shared<2>(scratch + (st ^ 48) + 384, w); }
+    { f32 w[2] = {v10[14], v10[15]}; pl::store_shared<2>(scratch + (st ^ 48) + 2432, w); }
+    { f32 w[2] = {v10[16], v10[17]}; pl::store_shared<2>(scratch + (st ^ 64) + 512, w); }
+    { f32 w[2] = {v10[18], v10[19]}; pl::store_shared<2>(scratch + (st ^ 64) + 2560, w); }
+    { f32 w[2] = {v10[20], v10[21]}; pl::store_shared<2>(scratch + (st ^ 80) + 640, w); }
+    { f32 w[2] = {v10[22], v10[23]}; pl::store_shared<2>(scratch + (st ^ 80) + 2688, w); }
+    { f32 w[2] = {v10[24], v10[25]}; pl::store_shared<2>(scratch + (st ^ 96) + 768, w); }
+    { f32 w[2] = {v10[26], v10[27]}; pl::store_shared<2>(scratch + (st ^ 96) + 2816, w); }
+    { f32 w[2] = {v10[28], v10[29]}; pl::store_shared<2>(scratch + (st ^ 112) + 896, w); }
+    { f32 w[2] = {v10[30], v10[31]}; pl::store_shared<2>(scratch + (st ^ 112) + 2944, w); }
+    pl::warpgroup_sync();
+    { f32 w[4]; pl::load_shared<4>(w, scratch + ld); v21[0] = w[0]; v21[1] = w[1]; v21[2] = w[2]; v21[3] = w[3]; }
+    { f32 w[4]; pl::load_shared<4>(w, scratch + (ld ^ 16)); v21[4] = w[0]; v21[5] = w[1]; v21[6] = w[2]; v21[7] = w[3]; }
+    { f32 w[4]; pl::load_shared<4>(w, scratch + ld + 4096); v21[8] = w[0]; v21[9] = w[1]; v21[10] = w[2]; v21[11] = w[3]; }
+    { f32 w[4]; pl::load_shared<4>(w, scratch + (ld ^ 16) + 4096); v21[12] = w[0]; v21[13] = w[1]; v21[14] = w[2]; v21[15] = w[3]; }
+    { f32 w[4]; pl::load_shared<4>(w, scratch + ld + 8192); v21[16] = w[0]; v21[17] = w[1]; v21[18] = w[2]; v21[19] = w[3]; }
+    { f32 w[4]; pl::load_shared<4>(w, scratch + (ld ^ 16) + 8192); v21[20] = w[0]; v21[21] = w[1]; v21[22] = w[2]; v21[23] = w[3]; }
+    { f32 w[4]; pl::load_shared<4>(w, scratch + ld + 12288); v21[24] = w[0]; v21[25] = w[1]; v21[26] = w[2]; v21[27] = w[3]; }
+    { f32 w[4]; pl::load_shared<4>(w, scratch + (ld ^ 16) + 12288); v21[28] = w[0]; v21[29] = w[1]; v21[30] = w[2]; v21[31] = w[3]; }
+  }
+  // st.v1 / ld.v4, 1 step of 256 B
+  f32 v23[4];
+  {
+    const u32 scratch = smem + 49152;
+    const u32 st = (t >> 3 & 12) | (t & 28) << 2;
+    const u32 ld = (t & 120) << 1;
+    { f32 w[1] = {v8[0]}; pl::store_shared<1>(scratch + st, w, (t & 3) == 0); }
+    { f32 w[1] = {v8[1]}; pl::store_shared<1>(scratch + st + 128, w, (t & 3) == 0); }
+    pl::warpgroup_sync();
+    { f32 w[4]; pl::load_shared<4>(w, scratch + ld); v23[0] = w[0]; v23[1] = w[1]; v23[2] = w[2]; v23[3] = w[3]; }
+  }
+  PL_UNROLL for (i32 ri = 0; ri < 4; ++ri) {
+    f32 q0[8];
+    pl::div_all<8>(q0, v21 + ri * 8, v23[ri]);
+    f16 o1[8];
+    PL_UNROLL for (i32 e = 0; e < 8; ++e) o1[e] = pl::to<f16>(q0[e]);
+    pl::store_global<8>(out0 + (at0 + j_b + i_b * 64 + ri * 1024), o1);
   }
 }
 PL_EXPORT(attention_kernel)

@@ -1,0 +1,92 @@
+// Products of wgmma: 64 rows of A by up to 256 columns of B and 32 bytes of K each, all that make
+// one product of the kernel in one group, whose end every thread awaits.
+#include "codegen/base/format.hpp"
+#include "codegen/expand/expander.hpp"
+
+namespace palladium::expand {
+
+using passes::Storage;
+
+namespace {
+
+constexpr std::int64_t rows_of_wgmma = 64, most_columns = 256, k_bytes = 32;
+
+/// Where the tile at (mn, k) of an operand stands, in bytes from its first: `mn` counts rows of A
+/// or columns of B, from where panels or groups of 8 rows begin.
+std::int64_t tile_offset(const Storage& s, bool transposed, std::int64_t mn, std::int64_t k) {
+  const std::int64_t width = s.swizzle / s.dtype.bytes(), panel = s.shape[0] * s.swizzle;
+  const std::int64_t row = transposed ? k : mn, column = transposed ? mn : k;
+  return column / width * panel + row * s.swizzle + column % width * s.dtype.bytes();
+}
+
+}  // namespace
+
+// K-major: 8 rows of a panel stand side by side, K follows within rows. MN-major: panels follow
+// each other along M or N.
+ExprId Expander::matrix_descriptor(const Storage& s, ExprId address, bool transposed) {
+  const std::int64_t leading = transposed ? s.shape[0] * s.swizzle : 16;
+  const ExprId made = e_.call(Row::matrix_descriptor, u64,
+                              {address, number(leading), number(8 * s.swizzle), number(s.swizzle)});
+  return b_.let_once("matrix", true, made);
+}
+
+void Expander::expand_wgmma(const passes::Dot& d) {
+  const Storage &a = l_.storages[d.a], &b = l_.storages[d.b], &result = l_.storages[d.result];
+  const graph::DotView view = graph::DotView::of(g_[d.inst]);
+  if (!d.accumulates) declare_storage(d.result);
+
+  const std::int64_t warpgroups = l_.num_warps / 4;
+  const std::int64_t rows = result.layout.repetitions(0),
+                     columns = 8 * result.layout.repetitions(1);
+  // Parts of B that lies along its columns begin with panels.
+  const std::int64_t whole = view.trans_b ? 8 : b.swizzle / b.dtype.bytes();
+  const std::int64_t part = cdiv(cdiv(columns, cdiv(columns, most_columns)), whole) * whole;
+  const std::int64_t depth = view.trans_a ? a.shape[0] : a.shape[1];
+  const std::int64_t k_step = k_bytes / a.dtype.bytes();
+  Affine first_a = Affine::term(shared_address(d.a));
+  if (warpgroups > 1)
+    first_a = first_a + Affine::term(warpgroup_, tile_offset(a, view.trans_a, rows_of_wgmma, 0));
+  const ExprId matrix_a = matrix_descriptor(a, e_.sum(first_a, u32), view.trans_a);
+  const ExprId matrix_b = matrix_descriptor(b, shared_address(d.b), !view.trans_b);
+  const auto tile = [&](ExprId matrix, const Storage& s, bool transposed, std::int64_t mn,
+                        std::int64_t k) {
+    return e_.sum(Affine::term(matrix) + Affine(tile_offset(s, transposed, mn, k) / 16), u64);
+  };
+
+  const ExprId registers = e_.address(storage(d.result));
+  const auto pin = [&] {
+    b_.add(thread::Call{.function = Row::wgmma_registers, .args = {registers}});
+  };
+  const ExprId always = e_.literal(bool_, 1);
+  const ExprId begins = !d.accumulates ? e_.literal(bool_, 0)
+                        : d.anew == graph::no_value
+                            ? always
+                            : e_.op(graph::Op::Not, bool_, {scalar(d.anew)});
+  pin();
+  b_.add(thread::Call{.function = Row::wgmma_fence});
+  for (std::int64_t k = 0; k < depth; k += k_step)
+    for (std::int64_t r = 0; r < rows; ++r)
+      for (std::int64_t n = 0; n < columns; n += part) {
+        const std::int64_t width = std::min(part, columns - n);
+        b_.add(
+            thread::Wgmma{.op = {.n = static_cast<int>(width),
+                                 .k = static_cast<int>(k_step),
+                                 .d = "f32",
+                                 .a = a.dtype == f16 ? "f16" : "bf16",
+                                 .b = a.dtype == f16 ? "f16" : "bf16"},
+                          .transpose_a = view.trans_a,
+                          .transpose_b = !view.trans_b,
+                          .registers = registers,
+                          .first = (r * columns + n) / 2,
+                          .a = tile(matrix_a, a, view.trans_a, r * rows_of_wgmma * warpgroups, k),
+                          .b = tile(matrix_b, b, !view.trans_b, n, k),
+                          .accumulate = k == 0 ? begins : always});
+      }
+  b_.add(thread::Call{.function = Row::wgmma_commit});
+  pin();
+  b_.add(thread::Call{.function = Row::wgmma_wait, .templates = {std::int64_t{0}}});
+  pin();
+  mark_stored(d.result);
+}
+
+}  // namespace palladium::expand

@@ -1,0 +1,19 @@
+// Which tensor core computes a product.
+#pragma once
+
+#include "codegen/passes/lowered.hpp"
+
+namespace palladium::passes {
+
+/// A product for mma.sync of so many warps along rows and columns: those that hold it in the fewest
+/// registers, then load the fewest fragments per step of K. Of equals the squarest: operands are
+/// padded to whole fragments of all warps.
+struct WarpGrid {
+  int rows = 4, columns = 1;
+};
+WarpGrid choose_warps(int num_warps, std::int64_t m, std::int64_t n);
+
+/// Whether wgmma computes the product at all and, with what it pads, in less time than mma.sync.
+bool takes_wgmma(const Lowered& l, const graph::Inst& dot);
+
+}  // namespace palladium::passes

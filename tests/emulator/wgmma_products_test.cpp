@@ -1,0 +1,156 @@
+// Products that lowering gives to wgmma compute what the interpreter does, races on, and are
+// written as ptxas wants them.
+#include <catch2/catch_test_macros.hpp>
+
+#include "codegen/cuda/emit.hpp"
+#include "tests/support/differential.hpp"
+#include "tests/support/kernels.hpp"
+#include "tests/support/seeds.hpp"
+#include "tests/support/tolerance.hpp"
+#include "tests/support/wgmma_lint.hpp"
+
+using namespace palladium;
+using namespace palladium::test;
+
+namespace {
+
+constexpr int hopper = 90;
+
+std::string text_of(const graph::Graph& g) {
+  return cuda::emit(g, {.compute_capability = hopper}).text;
+}
+
+bool is_by_wgmma(const graph::Graph& g) {
+  return text_of(g).find("pl::wgmma_m64") != text_of(g).npos;
+}
+
+/// "" if both roads agree, and no register of a product in flight is used.
+std::string problem(const graph::Graph& g) {
+  for (const std::string& found : unpinned_registers(text_of(g))) return found;
+  return on_all_targets(g, {}, hopper);
+}
+
+}  // namespace
+
+TEST_CASE("products by wgmma agree for every operand type, transposition and width") {
+  for (const int warps : {4, 8, 16})
+    for (const DType t : {f16, bf16})
+      for (const bool ta : {false, true})
+        for (const bool tb : {false, true}) {
+          INFO(t.name() << ta << tb << " by " << warps << " warps");
+          const std::int64_t rows = 16 * warps;
+          const graph::Graph g = by_warps(warps, matmul_graph(t, {.m = 2 * rows - 10,
+                                                                  .n = 100,
+                                                                  .k = 90,
+                                                                  .block_m = rows,
+                                                                  .block_n = 64,
+                                                                  .block_k = 32,
+                                                                  .trans_a = ta,
+                                                                  .trans_b = tb}));
+          CHECK(is_by_wgmma(g));
+          CHECK(problem(g) == "");
+        }
+}
+
+TEST_CASE("random products of sizes that wgmma takes agree") {
+  int by_wgmma = 0;
+  for_seeds(60, 12, [&](std::uint64_t seed) {
+    Random random(seed);
+    const int warps = random.pick({4, 8, 16});
+    const std::int64_t m = 64 * random.between(1, 3) - random.pick({0, 0, 1, 17}),
+                       n = random.pick({8, 16, 40, 48, 64, 96, 136, 192}),
+                       k = random.pick({1, 16, 20, 48, 64, 80, 128, 144});
+    const bool ta = random.chance(50), tb = random.chance(50), adds = random.chance(50);
+    const DType t = random.pick({f16, bf16});
+    INFO(t.name() << " " << m << "x" << n << "x" << k << ", transposed " << ta << tb << ", "
+                  << warps << " warps, adds " << adds);
+    const graph::Graph g = by_warps(
+        warps,
+        traced(
+            [&](Ref x, Ref y, Ref o) {
+              const Value d = dot(x[_], y[_], {.trans_a = ta, .trans_b = tb});
+              o[_] = adds ? d * 2 + max(d, {.axis = {1}, .keepdims = true}) : d;
+            },
+            {.name = "product", .out_type = {{m, n}, f32}},
+            {array(ta ? Shape{k, m} : Shape{m, k}, t), array(tb ? Shape{n, k} : Shape{k, n}, t)}));
+    by_wgmma += is_by_wgmma(g);
+    CHECK(problem(g) == "");
+  });
+  CHECK(by_wgmma > 0);
+}
+
+TEST_CASE("columns beyond those of one wgmma are split") {
+  for (const bool tb : {false, true})
+    for (const std::int64_t n : {272, 320}) {
+      INFO(n << tb);
+      const graph::Graph g =
+          traced([&](Ref x, Ref y, Ref o) { o[_] = dot(x[_], y[_], {.trans_b = tb}); },
+                 {.name = "wide", .out_type = {{64, n}, f32}},
+                 {array({64, 32}, f16), array(tb ? Shape{n, 32} : Shape{32, n}, f16)});
+      CHECK(is_by_wgmma(by_warps(4, g)));
+      CHECK(problem(by_warps(4, g)) == "");
+    }
+}
+
+TEST_CASE("blocks of 128 by 256 are products of two warpgroups") {
+  const graph::Graph g = matmul_graph(
+      bf16, {.m = 200, .n = 300, .k = 100, .block_m = 128, .block_n = 256, .block_k = 64});
+  CHECK(text_of(g).find("PL_KERNEL(256)") != std::string::npos);
+  CHECK(text_of(g).find("pl::wgmma_m64n256k16_f32_bf16_bf16<false, true>(v0, ") !=
+        std::string::npos);
+  CHECK(problem(g) == "");
+}
+
+TEST_CASE("a product whose operand is a product's result agrees") {
+  for (const int warps : {4, 8}) {
+    const graph::Graph g =
+        by_warps(warps, traced(
+                            [](Ref q, Ref k, Ref v, Ref o) {
+                              const Value s = dot(q[_], k[_], {.trans_b = true});
+                              o[_] = dot(f16(maximum(s, 0)), v[_]);
+                            },
+                            {.name = "chain", .out_type = {{128, 64}, f32}},
+                            {array({128, 64}, f16), array({96, 64}, f16), array({96, 64}, f16)}));
+    CHECK(is_by_wgmma(g));
+    CHECK(problem(g) == "");
+  }
+}
+
+TEST_CASE("an accumulator begins with the product that follows on its clearing") {
+  const std::string text = text_of(matmul_graph(f16, {.m = 64, .n = 64, .k = 64}));
+  CHECK(text.find(" = 0.0f") == std::string::npos);
+  CHECK(text.find("f32 v0[32];") != std::string::npos);
+  CHECK(text.find(", !v") != std::string::npos);
+  // What is read between, or is no zero, is stored as it stands.
+  for (const float start : {0.0f, 1.0f}) {
+    const graph::Graph g = traced(
+        [&](Ref x, Ref y, Ref o, Ref p) {
+          when(program_id(0) == 0, [&] { o[_] = full({64, 64}, start, f32); });
+          if (start == 0) p[_] = o[_];
+          o[_] += dot(x[_], y[_]);
+        },
+        {.name = "begins",
+         .out_type = {{{64, 64}, f32}, {{64, 64}, f32}},
+         .grid = {3},
+         .in_specs = {{{64, 16},
+                       [](Index i) {
+                         return Indices{0, i};
+                       }},
+                      {{16, 64},
+                       [](Index i) {
+                         return Indices{i, 0};
+                       }}},
+         .out_specs = {{{64, 64},
+                        [](Index) {
+                          return Indices{0, 0};
+                        }},
+                       {{64, 64},
+                        [](Index) {
+                          return Indices{0, 0};
+                        }}},
+         .compiler_params = {.dimension_semantics = {sequential}}},
+        {array({64, 48}, f16), array({48, 64}, f16)});
+    CHECK(is_by_wgmma(g));
+    CHECK(problem(g) == "");
+  }
+}
