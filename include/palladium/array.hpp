@@ -7,7 +7,9 @@
 #include <span>
 #include <string>
 #include <type_traits>
+#include <utility>
 
+#include "palladium/half.hpp"
 #include "palladium/types.hpp"
 
 // The structs of the DLPack ABI, as dlpack.h names them.
@@ -46,8 +48,46 @@ constexpr DType dtype_of_arithmetic() {
     return sizeof(T) == 1 ? i8 : sizeof(T) == 2 ? i16 : sizeof(T) == 4 ? i32 : i64;
   else if constexpr (std::is_integral_v<T>)
     return sizeof(T) == 1 ? u8 : sizeof(T) == 2 ? u16 : sizeof(T) == 4 ? u32 : u64;
+  else if constexpr (std::is_same_v<T, float16_t>)
+    return f16;
+  else if constexpr (std::is_same_v<T, bfloat16_t>)
+    return bf16;
   else
     return DType();
+}
+
+/// Any number of C++'s, as it is.
+struct Number {
+  template <class T>
+  requires std::is_convertible_v<T, float> Number(T x) {
+    if constexpr (!std::is_integral_v<T>)
+      kind = Kind::real, real = x;
+    else if constexpr (std::is_signed_v<T>)
+      kind = Kind::integer, integer = x;
+    else
+      kind = Kind::natural, natural = x;
+  }
+  enum class Kind : std::uint8_t { real, integer, natural } kind = Kind::real;
+  union {
+    double real = 0;
+    std::int64_t integer;
+    std::uint64_t natural;
+  };
+};
+
+/// How many indices a function takes; -1: it takes std::span<const std::int64_t>.
+template <class F, std::size_t... I>
+constexpr bool takes_indices(std::index_sequence<I...>) {
+  return std::is_invocable_v<const F&, decltype(std::int64_t(I))...>;
+}
+template <class F, std::size_t n = 0>
+constexpr int indices_taken() {
+  if constexpr (std::is_invocable_v<const F&, std::span<const std::int64_t>>)
+    return -1;
+  else if constexpr (takes_indices<F>(std::make_index_sequence<n>()))
+    return static_cast<int>(n);
+  else
+    return indices_taken<F, n + 1>();
 }
 }  // namespace detail
 
@@ -55,6 +95,13 @@ constexpr DType dtype_of_arithmetic() {
 /// `template <> inline constexpr pl::DType pl::dtype_of<__half> = pl::f16;`
 template <class T>
 inline constexpr DType dtype_of = detail::dtype_of_arithmetic<T>();
+
+/// What Array::random draws: numbers in [low, high), before they are rounded to the dtype. Where
+/// both are 0: floats in [0, 1), every integer that the dtype has, false and true.
+struct RandomOptions {
+  std::uint64_t seed = 0;
+  double low = 0, high = 0;
+};
 
 struct ViewOptions {
   /// In elements, one per dimension; empty: row-major without gaps.
@@ -90,6 +137,29 @@ class PALLADIUM_API Array {
     return a;
   }
 
+  /// An owning array whose elements are all `value`, converted as a cast in a kernel would.
+  static Array full(const Shape& shape, DType dtype, detail::Number value,
+                    Device device = Device::cpu(), Location at = here());
+  /// A dense array of the CPU: element(i, j, ...) at [i,j,...], one index for each dimension, or
+  /// element(std::span<const std::int64_t>) of all of them; converted as a cast in a kernel would.
+  template <class F>
+  static Array from_function(const Shape& shape, DType dtype, const F& element,
+                             Location at = here()) {
+    constexpr int taken = detail::indices_taken<F>();
+    const auto call = [](const void* f, const std::int64_t* index, int rank) -> detail::Number {
+      const F& element = *static_cast<const F*>(f);
+      if constexpr (taken < 0)
+        return element(std::span<const std::int64_t>(index, static_cast<std::size_t>(rank)));
+      else
+        return [&]<std::size_t... I>(std::index_sequence<I...>) { return element(index[I]...); }
+      (std::make_index_sequence<static_cast<std::size_t>(taken)>());
+    };
+    return from_elements(shape, dtype, call, &element, taken, at);
+  }
+  /// Numbers drawn evenly, the same for a seed on every machine.
+  static Array random(const Shape& shape, DType dtype, RandomOptions options = {},
+                      Device device = Device::cpu(), Location at = here());
+
   /// Memory of the caller's, which must outlive every use.
   static Array view(void* data, const Shape& shape, DType dtype, ViewOptions options = {},
                     Location at = here());
@@ -118,6 +188,13 @@ class PALLADIUM_API Array {
   Array to(Device device, Location at = here()) const;
   /// A dense copy on the same device, ready on return.
   Array copy(Location at = here()) const;
+
+  /// A dense copy of another dtype on the same device, converted as a cast in a kernel would, ready
+  /// on return. The CPU converts.
+  Array astype(DType dtype, Location at = here()) const;
+  /// Makes every element `value`, converted as a cast in a kernel would. Arrays of a GPU must be
+  /// dense.
+  void fill(detail::Number value, Location at = here()) const;
 
   explicit operator bool() const { return dtype_ != DType(); }
   const Shape& shape() const { return shape_; }
@@ -167,6 +244,9 @@ class PALLADIUM_API Array {
   detail::Storage* storage() const { return storage_; }
 
  private:
+  using Element = detail::Number (*)(const void* f, const std::int64_t* index, int rank);
+  static Array from_elements(const Shape& shape, DType dtype, Element element, const void* f,
+                             int taken, Location at);
   static Array view_host(void* data, std::size_t count, const Shape& shape, DType dtype,
                          bool read_only, Location at);
   void* typed(DType wanted, bool constant, Location at) const;
@@ -182,5 +262,16 @@ class PALLADIUM_API Array {
   Shape shape_ = {};
   std::int64_t strides_[Shape::max_rank] = {};
 };
+
+struct PrintOptions {
+  int precision = 6;              // significant digits of floats
+  std::int64_t threshold = 1000;  // of more elements only those at the edges are shown
+  std::int64_t edge_items = 3;    // at either end of each dimension
+};
+/// The elements as NumPy writes them, row in brackets by row. Those of a GPU are copied first.
+PALLADIUM_API std::string to_string(const Array& array, PrintOptions options = {},
+                                    Location at = here());
+/// The same to stdout, and a new line.
+PALLADIUM_API void print(const Array& array, PrintOptions options = {}, Location at = here());
 
 }  // namespace palladium

@@ -18,7 +18,9 @@ struct Row {
 // The architecture's table of targets. Order: a folder comes after all it uses.
 const std::vector<Row>& table() {
   static const std::vector<Row> rows = {
-      {"codegen/base", {}, {"api", "types", "array", "error", "report", "resources", "sass"}},
+      {"codegen/base",
+       {},
+       {"api", "types", "half", "array", "error", "report", "resources", "sass"}},
       {"codegen/layout", {"codegen/base"}, {"layout"}},
       {"codegen/graph", {"codegen/layout", "codegen/base"}, {"grid_mapping"}},
       {"codegen/trace",
@@ -37,7 +39,7 @@ const std::vector<Row>& table() {
       {"runtime/race", {"codegen/base"}},
       {"runtime/interpreter", {"codegen/graph", "runtime/fiber", "runtime/race"}},
       {"runtime/emulator", {"codegen/device", "runtime/fiber", "runtime/race"}},
-      {"runtime/device", {"runtime/driver"}, {"device", "npy"}},
+      {"runtime/device", {"runtime/driver", "codegen/graph"}, {"device", "npy"}},
       {"runtime/call", {"runtime/device", "codegen/trace"}, {"call"}},
       {"runtime/build", {"runtime/call", "codegen/cuda", "codegen/nvrtc", "cache"}},
       {"runtime/launch", {"runtime/build", "runtime/interpreter", "runtime/emulator"}},

@@ -1,0 +1,69 @@
+// Elements of 16 bits on the host. They convert to float, in which arithmetic is done, and back.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+namespace palladium {
+
+/// IEEE binary16: 10 bits behind the point, up to 65504. From float it rounds to nearest even; what
+/// is 65520 or more becomes infinite. NaNs stay NaN.
+struct float16_t {
+  std::uint16_t bits = 0;
+
+  constexpr float16_t() = default;
+  constexpr float16_t(float x) : bits(rounded(x)) {}
+  constexpr operator float() const {
+    const std::uint32_t sign = (bits & 0x8000u) << 16, rest = bits & 0x7fffu;
+    if (rest >= 0x7c00) return std::bit_cast<float>(sign | 0x7f800000u | (rest & 0x3ffu) << 13);
+    if (rest >= 0x0400) return std::bit_cast<float>(sign | ((rest << 13) + 0x38000000u));
+    const float small = static_cast<float>(rest) * 0x1p-24f;
+    return sign == 0 ? small : -small;
+  }
+  static constexpr float16_t of_bits(std::uint16_t bits) {
+    float16_t x;
+    x.bits = bits;
+    return x;
+  }
+
+ private:
+  static constexpr std::uint16_t rounded(float x) {
+    const std::uint32_t all = std::bit_cast<std::uint32_t>(x), magnitude = all & 0x7fffffffu;
+    const std::uint32_t sign = all >> 16 & 0x8000u;
+    std::uint32_t rest = 0;
+    if (magnitude > 0x7f800000u)
+      rest = 0x7e00;
+    else if (magnitude >= 0x477ff000u)
+      rest = 0x7c00;
+    else if (magnitude >= 0x38800000u)
+      rest = (magnitude - 0x38000000u + 0xfffu + (magnitude >> 13 & 1)) >> 13;
+    else  // beside a half the places below 2^-24 are rounded off
+      rest = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - 0x3f000000u;
+    return static_cast<std::uint16_t>(sign | rest);
+  }
+};
+
+/// bfloat16: the upper half of a float, to which it rounds to nearest even. NaNs stay NaN.
+struct bfloat16_t {
+  std::uint16_t bits = 0;
+
+  constexpr bfloat16_t() = default;
+  constexpr bfloat16_t(float x) : bits(rounded(x)) {}
+  constexpr operator float() const {
+    return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
+  }
+  static constexpr bfloat16_t of_bits(std::uint16_t bits) {
+    bfloat16_t x;
+    x.bits = bits;
+    return x;
+  }
+
+ private:
+  static constexpr std::uint16_t rounded(float x) {
+    const std::uint32_t all = std::bit_cast<std::uint32_t>(x);
+    if ((all & 0x7fffffffu) > 0x7f800000u) return static_cast<std::uint16_t>(all >> 16 | 0x40u);
+    return static_cast<std::uint16_t>((all + 0x7fffu + (all >> 16 & 1)) >> 16);
+  }
+};
+
+}  // namespace palladium
