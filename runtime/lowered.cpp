@@ -43,7 +43,7 @@ std::string arch_of(const CompileOptions& options) {
 }
 
 cuda::Options text_options(const graph::Graph& g, const CompileOptions& options) {
-  return {.compute_capability = runtime::compute_capability(arch_of(options), g.at)};
+  return runtime::text_options(arch_of(options), g.at);
 }
 
 }  // namespace

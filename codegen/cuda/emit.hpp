@@ -15,6 +15,9 @@ namespace palladium::cuda {
 /// What the emitted text may use.
 struct Options {
   int compute_capability = 75;  // 10 * major + minor
+  /// Whether the text is for that architecture alone, as sm_90a is and sm_90 is not: wgmma is among
+  /// what only such a text may use.
+  bool is_specific = true;
   /// What more of is a CompileError, those of an unrolled loop counted each time.
   std::int64_t most_operations = graph::max_compiled;
   /// Of shared memory for a block, where the architecture gives more.

@@ -116,8 +116,9 @@ passes::Lowered laid_out(const graph::Graph& g, const Options& options, int num_
                          bool may_stage) {
   const int cc = options.compute_capability;
   passes::Lowered l{.graph = g,
-                    .machine = {cc, std::min(thread::multiprocessor(cc).block_shared_bytes,
-                                             options.most_shared_bytes)},
+                    .machine = {cc, options.is_specific,
+                                std::min(thread::multiprocessor(cc).block_shared_bytes,
+                                         options.most_shared_bytes)},
                     .uses = uses_of(g)};
   l.num_warps = num_warps;
   l.may_stage = may_stage;

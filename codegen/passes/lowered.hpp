@@ -30,6 +30,7 @@ using graph::ValueId;
 /// What the target can do; the only thing that lowering knows of it.
 struct Machine {
   int compute_capability = 75;  // 10 * major + minor
+  bool is_specific = true;      // the text is for that architecture alone: sm_90a, not sm_90
   std::int64_t max_shared_bytes = 48 * 1024;
 };
 

@@ -55,7 +55,8 @@ WarpGrid choose_warps(int num_warps, std::int64_t m, std::int64_t n) {
 bool takes_wgmma(const Lowered& l, const graph::Inst& dot) {
   const graph::DotView view = graph::DotView::of(dot);
   const DType t = l.graph[view.a].type.dtype;
-  if (l.machine.compute_capability != 90 || (t != f16 && t != bf16)) return false;
+  if (l.machine.compute_capability != 90 || !l.machine.is_specific || (t != f16 && t != bf16))
+    return false;
   const std::int64_t m = dot.type.shape[0];
   const std::int64_t padded_m = round_up(m, 16 * l.num_warps);
   if (padded_m > 64 && padded_m - m >= 64) return false;  // a warpgroup without rows

@@ -193,7 +193,7 @@ std::shared_ptr<const Program> make(const Specialization& s, const JobName& job,
   const graph::Graph& g = s.graph;
   const std::string& arch = job.arch;
   const cache::Key& key = job.key;
-  const int capability = compute_capability(arch, g.at);
+  const cuda::Options options = text_options(arch, g.at);
   auto program = std::make_shared<Program>();
   program->times.trace = s.trace_ms;
   const forking::Section section;
@@ -238,7 +238,7 @@ std::shared_ptr<const Program> make(const Specialization& s, const JobName& job,
 
   // Graph to text.
   const Clock lowering;
-  const cuda::Emitted emitted = cuda::emit(g, {.compute_capability = capability});
+  const cuda::Emitted emitted = cuda::emit(g, options);
   const std::string text = cuda::compiled_text(g, emitted);
   program->plan = plan_of(emitted);
   program->times.lower = lowering.ms();

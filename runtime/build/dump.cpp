@@ -45,8 +45,7 @@ void dump(const Specialization& s, const Program& program) {
   if (wanted.empty()) return;
   const graph::Graph& g = s.graph;
   const cache::Key& key = program.entry.key;
-  const cuda::Options options{.compute_capability =
-                                  compute_capability(program.entry.metadata.arch, g.at)};
+  const cuda::Options options = text_options(program.entry.metadata.arch, g.at);
   if (is_wanted(wanted, "graph")) write(path_of(g, key, ".graph"), graph::to_text(g, true));
   if (is_wanted(wanted, "passes")) write(path_of(g, key, ".passes"), cuda::describe(g, options));
   if (is_wanted(wanted, "cuda")) dump_text(g, key, cuda::compiled_text(g, cuda::emit(g, options)));

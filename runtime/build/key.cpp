@@ -30,6 +30,10 @@ int compute_capability(const std::string& arch, Location at) {
                              "sm_100a, sm_103a, sm_120a");
 }
 
+cuda::Options text_options(const std::string& arch, Location at) {
+  return {.compute_capability = compute_capability(arch, at), .is_specific = arch.ends_with('a')};
+}
+
 cache::Key key_of(const graph::Graph& g, const std::string& arch) {
   const std::string bytes = graph::canonical_bytes(g);
   compute_capability(arch, g.at);

@@ -56,8 +56,7 @@ bool is_aliased(const graph::Graph& g, std::size_t output) {
 }  // namespace
 
 std::shared_ptr<const Emulated> emulate(const Specialization& s) {
-  const cuda::Emitted emitted =
-      cuda::emit(s.graph, {.compute_capability = compute_capability(default_arch(), s.graph.at)});
+  const cuda::Emitted emitted = cuda::emit(s.graph, text_options(default_arch(), s.graph.at));
   LaunchPlan plan = plan_of(emitted);
   Packer packer(s.graph, plan);
   return std::make_shared<const Emulated>(

@@ -1,12 +1,16 @@
 // ptxas takes products by wgmma without serialising them and without spills.
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
 
 #include "codegen/nvrtc/nvrtc.hpp"
+#include "palladium/palladium.hpp"
 #include "tests/support/differential.hpp"
 #include "tests/support/kernels.hpp"
 
 using namespace palladium;
 using namespace palladium::test;
+using Catch::Matchers::ContainsSubstring;
+using pl::_;
 
 TEST_CASE("products by wgmma of all widths and transpositions compile without complaint") {
   if (!nvrtc::toolchain().found) SKIP("no NVRTC");
@@ -25,5 +29,19 @@ TEST_CASE("products by wgmma of all widths and transpositions compile without co
   for (const MatmulShape& s : shapes) {
     INFO(s.block_m << "x" << s.block_n << "x" << s.block_k);
     CHECK(compile_problem(matmul_graph(bf16, s), "sm_90a") == "");
+  }
+}
+
+TEST_CASE("wgmma is in texts for one architecture alone") {
+  if (!nvrtc::toolchain().found) SKIP("no NVRTC");
+  const ShapeDtype square{{128, 128}, bf16};
+  const Lowered k = pallas_call([](Ref a, Ref b, Ref o) { o[_] = dot(a[_], b[_]); },
+                                {.name = "product", .out_type = ShapeDtype{{128, 128}, f32}})
+                        .lower(square, square);
+  CHECK_THAT(k.cuda_source({.arch = "sm_90a"}), ContainsSubstring("wgmma"));
+  for (const char* arch : {"sm_90", "sm_100", "sm_100a", "sm_120f"}) {
+    CAPTURE(arch);
+    CHECK_THAT(k.cuda_source({.arch = arch}), !ContainsSubstring("wgmma"));
+    CHECK_NOTHROW(k.compile({.arch = arch}));
   }
 }
