@@ -4,7 +4,9 @@
 #include <utility>
 
 #include "codegen/graph/graph.hpp"
+#include "codegen/trace/mesh.hpp"
 #include "codegen/trace/trace.hpp"
+#include "palladium/mesh_kernel.hpp"
 #include "runtime/launch/dispatch.hpp"
 #include "runtime/launch/kernel_state.hpp"
 #include "runtime/launch/launcher.hpp"
@@ -46,6 +48,25 @@ Kernel detail::make_kernel(Shared<OptionsFunction> call, Location at) {
   return KernelMaker::make({.function = std::move(call), .at = at});
 }
 
+Kernel detail::make_kernel(Bodies bodies, MeshCall call, Location at) {
+  trace::check_meshes(bodies.list.size(), bodies.is_list, call.meshes, at);
+  return KernelMaker::make({.body = std::move(bodies.list),
+                            .options = std::move(call.options),
+                            .meshes = std::move(call.meshes),
+                            .is_meshed = true,
+                            .is_list = bodies.is_list,
+                            .must_write = call.must_write,
+                            .at = at});
+}
+
+Kernel detail::make_kernel(Bodies bodies, Shared<OptionsFunction> options, Location at) {
+  return KernelMaker::make({.body = std::move(bodies.list),
+                            .is_meshed = true,
+                            .is_list = bodies.is_list,
+                            .function = std::move(options),
+                            .at = at});
+}
+
 namespace {
 
 /// The arguments that were given: what follows the first one that was not is dropped.
@@ -68,15 +89,16 @@ Outputs Kernel::operator()(const Arg& a0, const Arg& a1, const Arg& a2, const Ar
   const Arg* const pointers[] = {&a0, &a1, &a2, &a3, &a4, &a5, &a6, &a7, &a8, &a9, &a10, &a11};
   const Arg arguments[] = {a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11};
   const std::size_t count = given(pointers, "call");
-  return Outputs(runtime::call(state_of<KernelState>(state_), {stream_, target_, has_target_},
-                               {arguments, count}, a0.at()),
-                 a0.at());
+  runtime::Results results = runtime::call(
+      state_of<KernelState>(state_), {stream_, target_, has_target_}, {arguments, count}, a0.at());
+  return Outputs(std::move(results.arrays), a0.at(), std::move(results.names));
 }
 
 Outputs Kernel::call(std::initializer_list<Arg> args, Location at) const {
-  return Outputs(runtime::call(state_of<KernelState>(state_), {stream_, target_, has_target_},
-                               {args.begin(), args.size()}, at),
-                 at);
+  runtime::Results results =
+      runtime::call(state_of<KernelState>(state_), {stream_, target_, has_target_},
+                    {args.begin(), args.size()}, at);
+  return Outputs(std::move(results.arrays), at, std::move(results.names));
 }
 
 void Kernel::into(std::initializer_list<Arg> outputs, std::initializer_list<Arg> args,
@@ -127,6 +149,17 @@ Lowered Kernel::lower(std::span<const ArgType> types, Location at) const {
 }
 
 // ---- Outputs
+
+const Array& Outputs::operator[](const char* name) const {
+  std::string list;
+  for (std::size_t i = 0; i < names_.size() && name; ++i) {
+    if (names_[i] == name && i < arrays_.size()) return arrays_[i];
+    list += (list.empty() ? "'" : ", '") + names_[i] + "'";
+  }
+  throw CompileError(at_, std::string("no output is named '") + (name ? name : "") + "'; " +
+                              (list.empty() ? "none has a name: .out_type = {{\"o\", type}, ...}"
+                                            : "there are: " + list));
+}
 
 std::size_t Outputs::check(std::size_t expected) const {
   if (arrays_.empty() && expected != 0)

@@ -58,7 +58,7 @@ thread::Program Expander::run() {
           e_.all({e_.plain(Operator::at_least, warpgroup_, number(first), bool_),
                   e_.plain(Operator::less, warpgroup_, number(first + body.warpgroups), bool_)}),
           {}});
-    declare_storages();
+    declare_storages(static_cast<int>(&body - l_.bodies.data()));
     expand_list(body.statements);
     if (several) b_.close();
     first += body.warpgroups;
@@ -273,9 +273,9 @@ std::string Expander::unstored_message(int storage) const {
 
 // Windows and scratch live as long as the program; other storages are declared where they are
 // filled.
-void Expander::declare_storages() {
+void Expander::declare_storages(int body) {
   for (const Window& w : l_.windows) {
-    if (w.storage < 0) continue;
+    if (w.storage < 0 || w.body != body) continue;
     const Place place = l_.storages[w.storage].place;
     if (place == Place::scalar || place == Place::registers)
       declare_storage(w.storage, !begun_by_product_[static_cast<std::size_t>(w.storage)]);

@@ -44,7 +44,7 @@ class Expander {
   void find_unstored();
   void launch_shape();
   void name_programs();
-  void declare_storages();
+  void declare_storages(int body);
   void expand_list(const passes::Statements& list);
   void expand_one(const passes::Pass& p);
   void expand_one(const passes::Dot& d);

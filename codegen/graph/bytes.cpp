@@ -42,6 +42,8 @@ class Writer {
     number(g_.approx_math);
     number(g_.allow_revisit);
     number(g_.lineinfo);
+    number(g_.whole_arrays);
+    number(g_.num_globals);
     location(g_.at);
     list(m.block_mappings, [&](const BlockMapping& b) { mapping(b); });
     number(m.index_map_tree.num_program_ids);

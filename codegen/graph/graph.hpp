@@ -189,6 +189,10 @@ struct Graph {
   bool approx_math = false;
   bool allow_revisit = false;  // several programs of a parallel axis may write one element
   bool lineinfo = false;       // what is compiled names the user's lines
+  // Refs of arguments and outputs are the arrays, not windows of them: whoever runs sees what
+  // others write, and no grid axis is sequential because of an output.
+  bool whole_arrays = false;
+  int num_globals = 0;  // the last outputs: memory of the launch alone, zero when it starts
 
   // Side arrays.
   std::vector<Location> where;     // per instruction

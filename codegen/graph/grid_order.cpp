@@ -42,7 +42,7 @@ std::vector<Semantics> grid_order(const Graph& g,
   for (std::size_t axis = 0; axis < m.grid.size(); ++axis) {
     int revisited = -1;
     const bool single = m.grid[axis].is_static() && m.grid[axis].value() == 1;
-    for (int i = 0; i < m.num_outputs && revisited < 0 && !single; ++i)
+    for (int i = 0; i < m.num_outputs && revisited < 0 && !single && !g.whole_arrays; ++i)
       if (!depends_on_axis(g, m.num_inputs + i, static_cast<int>(axis)))
         revisited = m.num_inputs + i;
     const auto asked = [&](Semantics s) { return !wanted.empty() && wanted[axis] == s; };

@@ -425,6 +425,10 @@ Graph read_graph(const Json& j) {
   g.approx_math = read_bool(member(j, "approx_math"), "approx_math");
   g.allow_revisit = read_bool(member(j, "allow_revisit"), "allow_revisit");
   g.lineinfo = read_bool(member(j, "lineinfo"), "lineinfo");
+  if (const Json& whole = optional(j, "whole_arrays"); !whole.is_null())
+    g.whole_arrays = read_bool(whole, "whole_arrays");
+  if (const Json& globals = optional(j, "num_globals"); !globals.is_null())
+    g.num_globals = read_small<std::uint16_t>(globals, "num_globals");
   return g;
 }
 
@@ -461,6 +465,8 @@ std::string to_json(const Graph& g) {
       {"allow_revisit", g.allow_revisit},
       {"lineinfo", g.lineinfo},
       {"at", files.write(g.at)}};
+  if (g.whole_arrays) j["whole_arrays"] = true;
+  if (g.num_globals > 0) j["num_globals"] = g.num_globals;
   Json& insts = j["insts"] = Json::array();
   for (std::uint32_t i = 0; i < g.insts.size(); ++i)
     insts.push_back(write_inst(g, ValueId{i}, files));

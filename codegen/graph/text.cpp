@@ -111,6 +111,8 @@ class Printer {
     if (g_.approx_math) line("approximate maths");
     if (g_.allow_revisit) line("revisits allowed");
     if (g_.lineinfo) line("line info");
+    if (g_.whole_arrays) line("whole arrays");
+    if (g_.num_globals > 0) line("globals " + std::to_string(g_.num_globals));
   }
 
   void mapping(const BlockMapping& m) {

@@ -103,8 +103,7 @@ class Verifier {
       any |= n != 1;
     }
     require(any, "multiples of 1 for all symbols");
-    require(!g_.short_offsets || has_runtime_reach(g_),
-            "short offsets where all arrays are known");
+    require(!g_.short_offsets || has_runtime_reach(g_), "short offsets where all arrays are known");
   }
 
   void check_arguments() const {
@@ -122,6 +121,8 @@ class Verifier {
               "an array argument's dtype is not its block mapping's");
     }
     require(inputs == m.num_inputs, "a block mapping without an argument");
+    require(g_.num_globals >= 0 && g_.num_globals <= m.num_outputs, "more globals than outputs");
+    require(g_.num_globals == 0 || g_.whole_arrays, "globals without whole arrays");
     for (std::size_t i = 0; i < g_.aliases.size(); ++i) {
       const Alias& a = g_.aliases[i];
       require(a.input >= 0 && a.input < m.num_inputs, "an alias of no input");

@@ -71,6 +71,7 @@ enum class Residency : std::uint8_t {
 struct Window {
   ValueId root = graph::no_value;
   int mapping = -1;                 // block mapping; -1: scratch
+  int body = 0;                     // whose it is
   ValueId scope = graph::no_value;  // scratch: the run_scoped whose it is, or the body
   Residency residency = Residency::direct;
   int storage = -1;                  // if not direct

@@ -73,6 +73,7 @@ class WindowPlacement {
 
  private:
   void add_windows(const graph::Body& b) {
+    body_ = static_cast<int>(&b - g_.bodies.data());
     const auto& params = g_[b.region].params;
     std::size_t p = 0;
     for (const graph::Argument& a : g_.arguments) {
@@ -98,7 +99,7 @@ class WindowPlacement {
 
   void add(ValueId root, int mapping) {
     l_.window_of[index(root)] = static_cast<int>(l_.windows.size());
-    l_.windows.push_back({.root = root, .mapping = mapping});
+    l_.windows.push_back({.root = root, .mapping = mapping, .body = body_});
   }
 
   bool is_output(const Window& w) const { return w.mapping >= g_.mapping.num_inputs; }
@@ -123,6 +124,11 @@ class WindowPlacement {
 
   void decide(Window& w) {
     if (w.mapping < 0) {
+      if (const int s = storage_of_first_body(w); s >= 0) {
+        w.residency = Residency::shared;
+        w.storage = s;
+        return;
+      }
       make_resident(
           w, g_[w.root].type.space == Space::smem ? Residency::shared : Residency::registers);
       return;
@@ -141,6 +147,7 @@ class WindowPlacement {
 
     const bool aliased = is_aliased(w), written = !accesses(w, true).empty();
     w.stored = is_output(w) || (aliased && written);
+    if (g_.whole_arrays) return;  // what one writes others see
     if (m.memory_space == Space::smem || m.memory_space == Space::regs) {
       make_resident(w, m.memory_space == Space::smem ? Residency::shared : Residency::registers);
     } else if (is_output(w)
@@ -152,6 +159,19 @@ class WindowPlacement {
     if (w.residency == Residency::direct) return;
     w.fill = !is_output(w) || aliased;
     w.flush = w.stored && written;
+  }
+
+  // Scratch in shared memory is that of the block, whose bodies have it at one place among their
+  // parameters; -1: none has it yet.
+  int storage_of_first_body(const Window& w) const {
+    if (w.body == 0 || w.scope != graph::no_value || g_[w.root].type.space != Space::smem)
+      return -1;
+    const auto params = [&](int body) -> const std::vector<ValueId>& {
+      return g_[g_.bodies[static_cast<std::size_t>(body)].region].params;
+    };
+    const auto at = std::ranges::find(params(w.body), w.root) - params(w.body).begin();
+    const ValueId first = params(0)[static_cast<std::size_t>(at)];
+    return l_.windows[static_cast<std::size_t>(l_.window_of[index(first)])].storage;
   }
 
   bool fits_registers(const Window& w) {
@@ -224,6 +244,7 @@ class WindowPlacement {
   Lowered& l_;
   const Graph& g_;
   Analysis analysis_;
+  int body_ = 0;  // whose windows are added
 };
 
 }  // namespace

@@ -173,6 +173,39 @@ ValueId Recorder::as_i32(ValueId v, Location at) {
   return builder().cast(v, i32, at);
 }
 
+// ---- Captured arrays
+
+namespace {
+
+bool are_same(const Array& a, const Array& b) {
+  if (a.data() != b.data() || a.dtype() != b.dtype() || !(a.shape() == b.shape())) return false;
+  for (int d = 0; d < a.rank(); ++d)
+    if (a.stride(d) != b.stride(d)) return false;
+  return true;
+}
+
+}  // namespace
+
+ValueId Recorder::capture(const Array& array, Location at) {
+  if (!may_capture)
+    throw CompileError(at, "kernel '" + graph.name +
+                               "' captures an ArrayRef, which only the bodies of pl::kernel and "
+                               "pl::core_map can; pass the array as an argument");
+  auto known =
+      std::ranges::find_if(captured, [&](const Captured& c) { return are_same(c.array, array); });
+  if (known == captured.end()) known = captured.insert(known, {array, at});
+  known->refs.resize(graph.bodies.size(), graph::no_value);
+  ValueId& ref = known->refs[body];
+  if (ref != graph::no_value) return ref;
+  const RegionId region = open_.front().region;
+  sync();
+  ref = graph.add(
+      {.op = Op::Param, .type = Type::ref(array.dtype(), extents(array.shape()), Space::gmem)}, at);
+  graph[region].params.push_back(ref);
+  region_of_.resize(graph.insts.size(), region);
+  return ref;
+}
+
 // ---- Effects in one expression
 
 int Recorder::memory_of(ValueId ref) const { return graph.alias_class(graph.root(ref)); }

@@ -7,6 +7,8 @@
 
 #include "codegen/graph/builder.hpp"
 #include "codegen/graph/graph.hpp"
+#include "codegen/trace/mesh.hpp"
+#include "palladium/array.hpp"
 #include "palladium/control.hpp"
 #include "palladium/spec.hpp"
 
@@ -47,6 +49,13 @@ struct Touched {
   void add(const Touched& more);
 };
 
+/// An array that a body captured as an ArrayRef, and its Ref in each of the bodies that did.
+struct Captured {
+  Array array;
+  Location at;
+  std::vector<ValueId> refs = {};  // by body; no_value: it did not
+};
+
 /// One trace. The innermost one of a thread is current; kernels traced inside others nest.
 class Recorder {
  public:
@@ -59,6 +68,10 @@ class Recorder {
   static Recorder* innermost();
 
   graph::Graph graph;
+  std::vector<Threads> threads;  // by body
+  std::size_t body = 0;          // that is recorded, or will be
+  std::vector<Captured> captured;
+  bool may_capture = false;  // it is the body of a pl::kernel that is recorded
   std::uint32_t serial() const { return serial_; }
 
   // ---- Regions
@@ -90,6 +103,8 @@ class Recorder {
 
   // ---- Memory
 
+  /// The Ref of an array of the host's that the body captured.
+  ValueId capture(const Array& array, Location at);
   int memory_of(ValueId ref) const;
   /// Notes a read, and marks the expression with it if `mark` is given. CompileError if a write of
   /// the same memory stands in the same expression.

@@ -9,7 +9,9 @@
 #include "codegen/graph/limits.hpp"
 #include "codegen/graph/transform.hpp"
 #include "codegen/trace/body.hpp"
+#include "codegen/trace/over_meshes.hpp"
 #include "codegen/trace/recorder.hpp"
+#include "codegen/trace/spelled.hpp"
 #include "palladium/error.hpp"
 #include "palladium/ops.hpp"
 
@@ -17,15 +19,6 @@ namespace palladium::trace {
 namespace {
 
 using detail::Access;
-using graph::AxisKind;
-
-/// Options with the old spellings resolved.
-struct Call {
-  Grid grid;
-  std::vector<BlockSpec> in_specs, out_specs;
-  ScratchTypes scratch;
-  OutType out_type;
-};
 
 template <class T>
 std::string text(const std::vector<T>& list) {
@@ -67,16 +60,18 @@ void blaming(Location at, F f) try {
 class Tracer {
  public:
   Tracer(const PallasCallOptions& options, std::span<const ArgumentType> arguments, Location at,
-         const DimBinding* binding)
+         const DimBinding* binding, const OverMeshes& over)
       : options_(options),
         arguments_(arguments),
         at_(at),
         binding_(binding),
+        over_(over),
         recorder_(options.name.empty() ? "kernel" : options.name) {}
 
-  graph::Graph run(const Body& body) {
+  graph::Graph run(std::span<const Body> bodies) {
     check_name();
-    resolve_spellings();
+    if (is_meshed()) check_meshes(bodies.size(), over_.is_list, *over_.meshes, at_);
+    call_ = spelled(options_, over_.meshes, recorder_.graph.name, at_);
     graph::Graph& g = recorder_.graph;
     g.at = at_;
     g.fma = options_.compiler_params.fma;
@@ -84,12 +79,18 @@ class Tracer {
     g.allow_revisit = options_.compiler_params.allow_revisit;
     g.lineinfo = options_.compiler_params.lineinfo;
     g.mapping.debug = options_.debug;
+    g.whole_arrays = is_meshed();
     set_grid();
+    set_threads(bodies.size());
     map_operands();
     set_aliases();
     set_scratch();
     trace_index_maps();
-    trace_body(body);
+    for (std::size_t b = 0; b < bodies.size(); ++b) trace_body(b, bodies[b]);
+    if (is_meshed()) {
+      check_accesses(recorder_, call_.scratch, over_.must_write, at_);
+      add_captured();
+    }
     resolve_dims();
     find_symbols();
 
@@ -102,8 +103,14 @@ class Tracer {
     return result;
   }
   std::vector<SymbolOrigin> symbols() && { return std::move(symbols_); }
+  std::vector<ArrayRef> captured() const {
+    std::vector<ArrayRef> arrays;
+    for (const Captured& c : recorder_.captured) arrays.push_back(new_ref(c.array, c.at));
+    return arrays;
+  }
 
  private:
+  bool is_meshed() const { return over_.meshes != nullptr; }
   [[noreturn]] void fail(const std::string& what) const { fail(at_, what); }
   [[noreturn]] void fail(Location at, const std::string& what) const {
     throw CompileError(at.line ? at : at_, "kernel '" + recorder_.graph.name + "': " + what);
@@ -119,36 +126,6 @@ class Tracer {
                                   options_.name.substr(0, at) + "...'");
   }
 
-  void resolve_spellings() {
-    const auto one_of = [&](bool has_new, bool has_old, const char* fresh, const char* old) {
-      if (has_new && has_old)
-        fail(std::string("cannot specify both ") + old + " and " + fresh + "; use " + fresh);
-    };
-    one_of(!options_.out_type.empty(), !options_.out_shape.empty(), "out_type", "out_shape");
-    one_of(!options_.scratch_types.empty(), !options_.scratch_shapes.empty(), "scratch_types",
-           "scratch_shapes");
-    const GridSpec& spec = options_.grid_spec;
-    const bool has_spec = !spec.grid.empty() || !spec.in_specs.empty() || !spec.out_specs.empty() ||
-                          !spec.scratch_shapes.empty();
-    const auto without_spec = [&](bool given, const char* field) {
-      if (has_spec && given)
-        fail(std::string("if grid_spec is given, then ") + field + " must not be");
-    };
-    without_spec(!options_.grid.empty(), "grid");
-    without_spec(!options_.in_specs.empty(), "in_specs");
-    without_spec(!options_.out_specs.empty(), "out_specs");
-    without_spec(!options_.scratch_types.empty(), "scratch_types");
-    without_spec(!options_.scratch_shapes.empty(), "scratch_shapes");
-
-    call_.grid = has_spec ? spec.grid : options_.grid;
-    call_.in_specs = has_spec ? spec.in_specs : options_.in_specs;
-    call_.out_specs = has_spec ? spec.out_specs : options_.out_specs;
-    call_.out_type = options_.out_type.empty() ? options_.out_shape : options_.out_type;
-    call_.scratch = has_spec                         ? spec.scratch_shapes
-                    : options_.scratch_types.empty() ? options_.scratch_shapes
-                                                     : options_.scratch_types;
-  }
-
   void set_grid() {
     graph::Graph& g = recorder_.graph;
     g.mapping.grid = call_.grid.sizes;
@@ -158,14 +135,14 @@ class Tracer {
     for (const Dim& size : g.mapping.grid)
       if (size.is_static() && size.value() < 0)
         fail("a grid has no negative sizes, given " + text(g.mapping.grid));
-    if (!call_.grid.names.empty() && !options_.grid_names.empty())
+    if (!call_.grid.names.empty() && !call_.grid_names.empty())
       fail("the grid's axes are named twice: in grid and in grid_names");
-    g.mapping.grid_names = call_.grid.names.empty() ? options_.grid_names : call_.grid.names;
+    g.mapping.grid_names = call_.grid.names.empty() ? call_.grid_names : call_.grid.names;
     check_names(g.mapping.grid_names, g.mapping.grid.size(), "grid");
     graph::check_static_axes(g, at_);
 
     set_cluster();
-    g.cluster_names = options_.cluster_names;
+    g.cluster_names = call_.cluster_names;
     check_names(g.cluster_names, g.cluster.size(), "cluster");
     for (const std::string& name : g.cluster_names)
       if (std::find(g.mapping.grid_names.begin(), g.mapping.grid_names.end(), name) !=
@@ -179,24 +156,39 @@ class Tracer {
       fail("compiler_params.num_warps is 4, 8 or 16, or 0 to let the compiler choose, given " +
            std::to_string(n));
     if (const int n = options_.interpret.params.num_cores_per_device; n < 0)
-      fail("interpret.num_cores_per_device is a number of OS threads, or 0 for one on each core, "
-           "given " +
-           std::to_string(n));
+      fail(
+          "interpret.num_cores_per_device is a number of OS threads, or 0 for one on each core, "
+          "given " +
+          std::to_string(n));
   }
 
   void set_cluster() {
     graph::Graph& g = recorder_.graph;
-    if (options_.cluster.size() > 3)
-      fail("cluster must be at most 3D, given " + text(options_.cluster));
+    if (call_.cluster.size() > 3) fail("cluster must be at most 3D, given " + text(call_.cluster));
     Checked blocks = 1;
-    for (const Dim& size : options_.cluster) {
-      if (size.value() < 1) fail("a cluster's sizes are positive, given " + text(options_.cluster));
+    for (const Dim& size : call_.cluster) {
+      if (size.value() < 1) fail("a cluster's sizes are positive, given " + text(call_.cluster));
       blocks *= size.value();
     }
     if (!blocks.within(1, graph::most_cluster_blocks))
       fail("a cluster has at most " + std::to_string(graph::most_cluster_blocks) +
-           " blocks (8 on every GPU that knows clusters), given " + text(options_.cluster));
-    for (const Dim& size : options_.cluster) g.cluster.push_back(static_cast<int>(size.value()));
+           " blocks (8 on every GPU that knows clusters), given " + text(call_.cluster));
+    for (const Dim& size : call_.cluster) g.cluster.push_back(static_cast<int>(size.value()));
+  }
+
+  void set_threads(std::size_t bodies) {
+    recorder_.threads.resize(bodies);
+    if (!is_meshed()) return;
+    int first = 0;
+    for (std::size_t b = 0; b < bodies; ++b) {
+      const gpu::Mesh& mesh = over_.meshes->list[b];
+      recorder_.threads[b] = {mesh.thread_name, first, mesh.threads()};
+      first += mesh.threads();
+    }
+    recorder_.graph.thread_name = recorder_.threads[0].name;
+    if (const int n = options_.compiler_params.num_warps; n != 0 && n != 4)
+      fail("a Pallas thread of a mesh has 4 warps, given compiler_params.num_warps = " +
+           std::to_string(n));
   }
 
   void check_names(const std::vector<std::string>& names, std::size_t axes, const char* what) {
@@ -228,6 +220,10 @@ class Tracer {
         g.arguments.push_back({graph::Argument::Kind::scalar, scalar++, a.type.dtype});
         continue;
       }
+      if (a.is_ref && !is_meshed())
+        fail("args[" + std::to_string(i) +
+             "] is an ArrayRef, which pl::kernel takes; pallas_call takes the array, with "
+             "input_output_aliases to write it");
       map_operand(a.type, spec(call_.in_specs, input), "args[" + std::to_string(i) + "]", a.dense,
                   a.alignment);
       g.arguments.push_back({graph::Argument::Kind::input, input++, a.type.dtype});
@@ -238,6 +234,13 @@ class Tracer {
       map_operand(type, spec(call_.out_specs, output), "outputs[" + std::to_string(output) + "]",
                   true, 16);
       ++output;
+    }
+    num_visible_ = output;
+    for (std::size_t i = 0; i < arguments_.size(); ++i) {
+      const ArgumentType& a = arguments_[i];
+      if (!a.is_ref) continue;
+      map_operand(a.type, spec({}, 0), "args[" + std::to_string(i) + "]", a.dense, a.alignment);
+      g.aliases.push_back({g.arguments[i].index, output++});
     }
     g.mapping.num_outputs = output;
   }
@@ -260,7 +263,7 @@ class Tracer {
     BlockMapping m;
     m.array_aval = type;
     m.origin = origin;
-    m.memory_space = spec.memory_space.space;
+    m.memory_space = is_meshed() ? Space::gmem : spec.memory_space.space;
     m.dense = dense;
     m.alignment = std::max(alignment, type.dtype.bytes());
     if (m.memory_space == Space::regs)
@@ -309,8 +312,10 @@ class Tracer {
     try {
       return d.value();
     } catch (const CompileError&) {
-      fail(at, origin + " has a symbolic dimension '" + to_string(d) +
-                   "' and no block shape; blocks have static shapes: give a pl::BlockSpec");
+      fail(at, origin + " has a symbolic dimension '" + to_string(d) + "'" +
+                   (is_meshed() ? "; pl::kernel takes whole arrays, and Refs have static shapes"
+                                : " and no block shape; blocks have static shapes: give a "
+                                  "pl::BlockSpec"));
     }
   }
 
@@ -352,6 +357,9 @@ class Tracer {
       scratch_names_.push_back(s.name);
       ShapeDtype type;
       if (const std::string problem = scratch_problem(s.type, who, type); !problem.empty())
+        fail(s.type.at, problem);
+      const std::size_t meshes = is_meshed() ? over_.meshes->list.size() : 0;
+      if (const std::string problem = mesh_problem(s.type, who, meshes); !problem.empty())
         fail(s.type.at, problem);
       m.scratch_avals.push_back({type, true, s.type.space});
     }
@@ -408,26 +416,40 @@ class Tracer {
     return graph::index(region);
   }
 
-  void trace_body(const Body& body) {
+  // Of an argument that is an ArrayRef the body gets the output.
+  void trace_body(std::size_t number, const Body& body) {
     graph::Graph& g = recorder_.graph;
     const RegionId region = g.add_region();
-    g.bodies.push_back({.region = region, .num_warps = options_.compiler_params.num_warps});
+    const Threads& threads = recorder_.threads[number];
+    g.bodies.push_back({.region = region,
+                        .warpgroups = threads.count,
+                        .num_warps = is_meshed() ? 0 : options_.compiler_params.num_warps});
+    recorder_.body = number;
+    recorder_.may_capture = is_meshed();
     recorder_.enter(region);
     graph::Builder builder = recorder_.builder();
     std::vector<BodyOperand> operands;
     const auto block = [&](const BlockMapping& m) {
       const Type type = Type::ref(m.array_aval.dtype, m.ref_shape(), m.memory_space);
-      operands.push_back({m.origin, false, builder.param(type, at_)});
+      return BodyOperand{m.origin, false, builder.param(type, at_)};
     };
+    std::vector<std::size_t> refs;  // operands
     for (std::size_t i = 0; i < g.arguments.size(); ++i) {
       const graph::Argument& a = g.arguments[i];
+      if (arguments_[i].is_ref) refs.push_back(operands.size());
       if (a.kind == graph::Argument::Kind::input)
-        block(mapping(a.index));
+        operands.push_back(block(mapping(a.index)));
       else
         operands.push_back(
             {"args[" + std::to_string(i) + "]", true, builder.param(Type::value(a.dtype), at_)});
     }
-    for (int i = 0; i < g.mapping.num_outputs; ++i) block(mapping(g.mapping.num_inputs + i));
+    for (int i = 0; i < g.mapping.num_outputs; ++i) {
+      const BodyOperand output = block(mapping(g.mapping.num_inputs + i));
+      if (i < num_visible_)
+        operands.push_back(output);
+      else
+        operands[refs[static_cast<std::size_t>(i - num_visible_)]] = output;
+    }
     for (std::size_t i = 0; i < g.mapping.scratch_avals.size(); ++i) {
       const AbstractValue& s = g.mapping.scratch_avals[i];
       const ValueId v =
@@ -441,6 +463,31 @@ class Tracer {
     }
     blaming(body.at(), [&] { call_body(body, recorder_, operands, scratch_names_); });
     recorder_.leave();
+    recorder_.may_capture = false;
+  }
+
+  // Behind the arguments of the call, and behind its outputs.
+  void add_captured() {
+    graph::Graph& g = recorder_.graph;
+    for (std::size_t c = 0; c < recorder_.captured.size(); ++c) {
+      const Captured& captured = recorder_.captured[c];
+      const std::string origin = "captured[" + std::to_string(c) + "]";
+      std::vector<BlockMapping>& mappings = g.mapping.block_mappings;
+      for (const bool is_output : {true, false}) {
+        map_operand(captured.array.type(), spec({}, 0), origin, true, 16);
+        BlockMapping m = std::move(mappings.back());
+        mappings.pop_back();
+        m.index_map = trace_index_map(m, *specs_.back());
+        const auto at = static_cast<std::ptrdiff_t>(
+            is_output ? mappings.size() : static_cast<std::size_t>(g.mapping.num_inputs));
+        mappings.insert(mappings.begin() + at, std::move(m));
+        std::rotate(specs_.begin() + at, specs_.end() - 1, specs_.end());
+      }
+      insert_captured(recorder_, c);
+      g.arguments.push_back(
+          {graph::Argument::Kind::input, g.mapping.num_inputs++, captured.array.dtype()});
+      g.aliases.push_back({g.mapping.num_inputs - 1, g.mapping.num_outputs++});
+    }
   }
 
   void resolve_dims() {
@@ -500,69 +547,29 @@ class Tracer {
   std::span<const ArgumentType> arguments_;
   Location at_;
   const DimBinding* binding_;
+  const OverMeshes& over_;
   Recorder recorder_;
-  Call call_;
+  Spelled call_;
   std::vector<const BlockSpec*> specs_;  // per block mapping
   std::vector<std::string> scratch_names_;
+  int num_visible_ = 0;        // outputs of the call
   std::vector<Dim> promised_;  // extents of arrays of which pl::dim() was told something
   std::vector<SymbolOrigin> symbols_;
 };
-
-int axis_number(const Recorder& recorder, int axis, const char* what, Location at) {
-  const int rank = static_cast<int>(recorder.graph.mapping.grid.size());
-  const int positive = axis < 0 ? axis + rank : axis;
-  if (positive < 0 || positive >= rank)
-    throw CompileError(at, std::string(what) + ": axis " + std::to_string(axis) +
-                               " is out of bounds for grid " + text(recorder.graph.mapping.grid));
-  return positive;
-}
-
-}  // namespace
-
-NamedAxis axis_named(const Recorder& recorder, const char* name, const char* what, Location at) {
-  if (!name) throw CompileError(at, std::string(what) + ": the name is a null pointer");
-  const graph::Graph& g = recorder.graph;
-  std::string list;
-  const auto find = [&](const std::vector<std::string>& names) {
-    for (std::size_t i = 0; i < names.size(); ++i) {
-      if (names[i] == name) return static_cast<int>(i);
-      list += (list.empty() ? "'" : ", '") + names[i] + "'";
-    }
-    return -1;
-  };
-  if (const int i = find(g.mapping.grid_names); i >= 0) return {AxisKind::grid, i};
-  if (const int i = find(g.cluster_names); i >= 0) return {AxisKind::cluster, i};
-  if (!g.thread_name.empty())
-    if (find({g.thread_name}) >= 0) return {AxisKind::thread, 0};
-  throw CompileError(
-      at, std::string(what) + ": no axis is named '" + name + "'; " +
-              (list.empty() ? "none has a name: .grid = {{\"i\", n}}" : "there are: " + list));
-}
-
-namespace {
-
-// The size as a C++ number where the grid is static.
-std::optional<Value> static_size(const Recorder& recorder, const NamedAxis& axis) {
-  const graph::Graph& g = recorder.graph;
-  const auto number = static_cast<std::size_t>(axis.number);
-  if (axis.kind == AxisKind::cluster) return Value(g.cluster[number]);
-  if (axis.kind == AxisKind::grid && g.mapping.grid[number].is_static())
-    return Value(g.mapping.grid[number].value());
-  return {};
-}
 
 }  // namespace
 
 graph::Graph trace(std::span<const Body> bodies, const PallasCallOptions& options,
                    std::span<const ArgumentType> arguments, Location at, const DimBinding* binding,
-                   std::vector<SymbolOrigin>* symbols) {
-  if (bodies.size() != 1)
+                   std::vector<SymbolOrigin>* symbols, const OverMeshes& over) {
+  if (bodies.size() != 1 && !over.meshes)
     throw InternalError("trace: expected one body, given " + std::to_string(bodies.size()));
   graph::Graph result;
   blaming(at, [&] {
-    Tracer tracer(options, arguments, at, binding);
-    result = tracer.run(bodies[0]);
+    Tracer tracer(options, arguments, at, binding, over);
+    result = tracer.run(bodies);
     if (symbols) *symbols = std::move(tracer).symbols();
+    if (over.captured) *over.captured = tracer.captured();
   });
   return result;
 }
@@ -572,39 +579,3 @@ bool tracing() { return Recorder::innermost() != nullptr; }
 std::string traced_kernel() { return tracing() ? Recorder::innermost()->graph.name : ""; }
 
 }  // namespace palladium::trace
-
-namespace palladium {
-
-using trace::Attr;
-using trace::Op;
-using trace::Recorder;
-
-Value program_id(int axis, Location at) {
-  Recorder& recorder = Recorder::current("program_id", at);
-  const int number = trace::axis_number(recorder, axis, "program_id", at);
-  return recorder.value(recorder.builder().add(Op::ProgramId, {}, Attr{{number}, 0}, {}, at));
-}
-
-Value num_programs(int axis, Location at) {
-  Recorder& recorder = Recorder::current("num_programs", at);
-  const int number = trace::axis_number(recorder, axis, "num_programs", at);
-  if (const auto size = trace::static_size(recorder, {graph::AxisKind::grid, number})) return *size;
-  return recorder.value(recorder.builder().add(Op::NumPrograms, {}, Attr{{number}, 0}, {}, at));
-}
-
-Value axis_index(const char* name, Location at) {
-  Recorder& recorder = Recorder::current("axis_index", at);
-  const trace::NamedAxis axis = trace::axis_named(recorder, name, "axis_index", at);
-  Attr attr{{static_cast<std::int64_t>(axis.kind), axis.number}, 0};
-  return recorder.value(recorder.builder().add(Op::AxisIndex, {}, std::move(attr), {}, at));
-}
-
-Value axis_size(const char* name, Location at) {
-  Recorder& recorder = Recorder::current("axis_size", at);
-  const trace::NamedAxis axis = trace::axis_named(recorder, name, "axis_size", at);
-  if (const auto size = trace::static_size(recorder, axis)) return *size;
-  Attr attr{{static_cast<std::int64_t>(axis.kind), axis.number}, 0};
-  return recorder.value(recorder.builder().add(Op::AxisSize, {}, std::move(attr), {}, at));
-}
-
-}  // namespace palladium

@@ -6,6 +6,8 @@
 
 #include "codegen/base/dim.hpp"
 #include "codegen/graph/graph.hpp"
+#include "palladium/array_ref.hpp"
+#include "palladium/mesh.hpp"
 #include "palladium/spec.hpp"
 
 namespace palladium::trace {
@@ -16,12 +18,23 @@ struct ArgumentType {
   bool is_scalar = false;  ///< by value: shape {}, a pl::Value of the body
   bool dense = true;       ///< see BlockMapping
   int alignment = 16;
+  bool is_ref = false;  ///< an ArrayRef, which the body writes
 };
 
 /// What a canonical symbol was called before, and what is known of its sizes.
 struct SymbolOrigin {
   std::uint32_t symbol = 0;
   DimSizes sizes = {};
+};
+
+/// Of a pl::kernel, whose bodies run over meshes and get whole arrays.
+struct OverMeshes {
+  const Meshes* meshes = nullptr;  ///< null: a pallas_call
+  bool is_list = false;            ///< the bodies were given as one
+  bool must_write = false;         ///< bodies that write no Ref are refused: a core_map
+  /// The arrays that bodies captured are the arguments behind those of the call. They and the
+  /// arguments that are ArrayRefs are aliased to outputs behind those of the call.
+  std::vector<ArrayRef>* captured = nullptr;
 };
 
 /// Runs the body once, with every index map before it, and returns the canonical, verified graph.
@@ -35,11 +48,11 @@ struct SymbolOrigin {
 /// Of those the graph knows the class (graph/classes.hpp) that follows from what pl::dim() and
 /// pl::require_multiple() say.
 ///
-/// Precondition: one body (a mesh of several bodies makes its graph by hand).
+/// Precondition: one body, but over meshes.
 graph::Graph trace(std::span<const Body> bodies, const PallasCallOptions& options,
                    std::span<const ArgumentType> arguments, Location at,
                    const DimBinding* binding = nullptr,
-                   std::vector<SymbolOrigin>* symbols = nullptr);
+                   std::vector<SymbolOrigin>* symbols = nullptr, const OverMeshes& over = {});
 
 /// A trace is going on on this thread: no kernel may be launched.
 bool tracing();

@@ -141,6 +141,14 @@ struct Scoped {
   Space space = Space::smem;
   ShapeDtype type = {};
   Location at = {};
+  int mesh = -1;  ///< of a kernel over several meshes: the number of the one whose it is
+
+  /// The same for the threads of one of several meshes: `plgpu::REGS({64}, pl::f32).on(1)`.
+  Scoped on(int mesh_number) const {
+    Scoped result = *this;
+    result.mesh = mesh_number;
+    return result;
+  }
 };
 
 /// Where Refs live; called with a shape and a dtype, a type of scratch.

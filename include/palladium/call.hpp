@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "palladium/array.hpp"
+#include "palladium/array_ref.hpp"
+#include "palladium/mesh.hpp"
 #include "palladium/spec.hpp"
 
 namespace palladium {
@@ -35,9 +37,9 @@ namespace detail {
 
 /// What neither a call nor lower() takes.
 template <class T>
-concept NoArgument =
-    !std::is_arithmetic_v<T> && !std::is_same_v<T, Location> && !std::is_base_of_v<Array, T> &&
-    !std::is_base_of_v<Scalar, T> && !std::is_base_of_v<ShapeDtype, T>;
+concept NoArgument = !std::is_arithmetic_v<T> && !std::is_same_v<T, Location> &&
+                     !std::is_base_of_v<Array, T> && !std::is_base_of_v<Scalar, T> &&
+                     !std::is_base_of_v<ShapeDtype, T> && !std::is_base_of_v<ArrayRef, T>;
 
 }  // namespace detail
 
@@ -46,6 +48,7 @@ class Arg {
  public:
   Arg(Location at = here()) : at_(at) {}
   Arg(const Array& array, Location at = here()) : array_(&array), at_(at) {}
+  Arg(const ArrayRef& ref, Location at = here()) : array_(&ref.array()), is_ref_(true), at_(at) {}
   Arg(const Scalar& scalar, Location at = here()) : scalar_(scalar), at_(at) {}
   template <class T>
   requires std::is_arithmetic_v<T> Arg(T) {
@@ -69,11 +72,13 @@ class Arg {
   const Array* array() const { return array_; }
   const Scalar& scalar() const { return scalar_; }
   bool is_none() const { return !array_ && scalar_.dtype == DType(); }
+  bool is_ref() const { return is_ref_; }
   Location at() const { return at_; }
 
  private:
   const Array* array_ = nullptr;
   Scalar scalar_ = {};
+  bool is_ref_ = false;
   Location at_;
 };
 
@@ -83,6 +88,8 @@ class ArgType {
   ArgType(Location at = here()) : at_(at) {}
   ArgType(const ShapeDtype& type, Location at = here()) : type_(type), at_(at) {}
   ArgType(const Array& array, Location at = here()) : array_(&array), at_(at) {}
+  ArgType(const ArrayRef& ref, Location at = here())
+      : array_(&ref.array()), is_ref_(true), at_(at) {}
   ArgType(const Scalar& scalar, Location at = here())
       : type_{{}, scalar.dtype}, is_scalar_(true), at_(at) {}
   template <class T>
@@ -97,12 +104,14 @@ class ArgType {
   const Array* array() const { return array_; }
   bool is_scalar() const { return is_scalar_; }
   bool is_none() const { return !array_ && type_.dtype == DType(); }
+  bool is_ref() const { return is_ref_; }
   Location at() const { return at_; }
 
  private:
   ShapeDtype type_ = {};
   const Array* array_ = nullptr;
   bool is_scalar_ = false;
+  bool is_ref_ = false;
   Location at_;
 };
 
@@ -121,6 +130,7 @@ struct OptionsFunction : Counted {
   struct Made {
     PallasCallOptions options;
     std::vector<Body> body;  ///< none, or the one that stands in for the kernel's
+    Meshes meshes = {};      ///< of a pl::kernel
   };
   int arity = 0;  ///< any: takes a span of them
   virtual Made call(std::span<const ShapeDtype> types) = 0;
@@ -148,7 +158,8 @@ consteval int options_arity() {
   }
 }
 
-template <class F, bool HasBody>
+/// `Maker::made` takes what the function returns.
+template <class F, class Maker>
 struct OptionsModel final : OptionsFunction {
   explicit OptionsModel(F f) : function(std::move(f)) { arity = options_arity<F>(); }
   Made call(std::span<const ShapeDtype> types) override {
@@ -157,16 +168,23 @@ struct OptionsModel final : OptionsFunction {
                   "palladium: the function takes a pl::ShapeDtype per argument, or one "
                   "std::span<const pl::ShapeDtype>");
     if constexpr (count == any) {
-      return made(function(types));
+      return Maker::made(function(types));
     } else if constexpr (count >= 0) {
       return [&]<std::size_t... I>(std::index_sequence<I...>) {
-        return made(function(types[I]...));
+        return Maker::made(function(types[I]...));
       }
       (std::make_index_sequence<count>());
     } else {
       return {};
     }
   }
+  F function;
+};
+
+/// Of a pallas_call, given its body or not.
+template <bool HasBody>
+struct PallasCallMaker {
+  using Made = OptionsFunction::Made;
   template <class R>
   static Made made(R returned) {
     constexpr bool fits = std::is_same_v<R, PallasCallOptions> || std::is_same_v<R, Call>;
@@ -181,7 +199,6 @@ struct OptionsModel final : OptionsFunction {
     else
       return {};
   }
-  F function;
 };
 
 }  // namespace detail

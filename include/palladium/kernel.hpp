@@ -15,6 +15,7 @@
 #include "palladium/array.hpp"
 #include "palladium/call.hpp"
 #include "palladium/device.hpp"
+#include "palladium/function.hpp"
 #include "palladium/report.hpp"
 #include "palladium/resources.hpp"
 #include "palladium/sass.hpp"
@@ -25,12 +26,29 @@ namespace palladium {
 class Kernel;
 namespace detail {
 struct KernelMaker;
+
+/// What every field of a struct of arrays is made of.
+struct AnyArray {
+  operator Array() const;
+};
+template <class T, int N = 16>
+consteval int array_fields() {
+  constexpr bool fits = []<std::size_t... I>(std::index_sequence<I...>) {
+    return requires { T{Repeat<AnyArray, I>{}...}; };
+  }
+  (std::make_index_sequence<N>());
+  if constexpr (N == 0 || fits)
+    return N;
+  else
+    return array_fields<T, N - 1>();
 }
+}  // namespace detail
 
 /// What a call gives: one array per output.
 class PALLADIUM_API Outputs {
  public:
-  explicit Outputs(std::vector<Array> arrays, Location at) : arrays_(std::move(arrays)), at_(at) {}
+  explicit Outputs(std::vector<Array> arrays, Location at, std::vector<std::string> names = {})
+      : arrays_(std::move(arrays)), names_(std::move(names)), at_(at) {}
   /// The only output.
   operator Array() const { return arrays_[check(1)]; }
   /// `auto [o, lse] = k(q, k, v).unpack<2>();`
@@ -41,11 +59,24 @@ class PALLADIUM_API Outputs {
     for (std::size_t i = 0; i < N; ++i) result[i] = arrays_[i];
     return result;
   }
+  /// A plain struct of arrays: `struct Result { pl::Array o, lse; };`
+  /// `auto [o, lse] = k(q, k, v).as<Result>();`
+  template <class T>
+  T as() const {
+    constexpr int fields = std::is_aggregate_v<T> ? detail::array_fields<T>() : 0;
+    static_assert(fields > 0, "palladium: as<T>() gives a plain struct of pl::Arrays");
+    check(fields);
+    return [&]<std::size_t... I>(std::index_sequence<I...>) { return T{arrays_[I]...}; }
+    (std::make_index_sequence<fields>());
+  }
+  /// By its name in out_type; CompileError with the list of names if there is none.
+  const Array& operator[](const char* name) const;
   std::span<const Array> all() const { return arrays_; }
 
  private:
   std::size_t check(std::size_t expected) const;  // CompileError; 0
   std::vector<Array> arrays_;
+  std::vector<std::string> names_;
   Location at_;
 };
 
@@ -216,17 +247,19 @@ PALLADIUM_API Kernel pallas_call(Body body, PallasCallOptions options, Location 
 template <class F>
 requires(!std::convertible_to<F, PallasCallOptions>) Kernel
     pallas_call(Body body, F options, Location at = here()) {
-  return detail::make_kernel(std::move(body),
-                             detail::Shared<detail::OptionsFunction>(
-                                 new detail::OptionsModel<F, true>(std::move(options))),
-                             at);
+  return detail::make_kernel(
+      std::move(body),
+      detail::Shared<detail::OptionsFunction>(
+          new detail::OptionsModel<F, detail::PallasCallMaker<true>>(std::move(options))),
+      at);
 }
 
 /// Body and options, as a pl::Call, as a function of the types of the arguments.
 template <class F>
 Kernel pallas_call(F call, Location at = here()) {
   return detail::make_kernel(
-      detail::Shared<detail::OptionsFunction>(new detail::OptionsModel<F, false>(std::move(call))),
+      detail::Shared<detail::OptionsFunction>(
+          new detail::OptionsModel<F, detail::PallasCallMaker<false>>(std::move(call))),
       at);
 }
 

@@ -278,8 +278,11 @@ PALLADIUM_API Value program_id(int axis, Location at = here());
 PALLADIUM_API Value num_programs(int axis, Location at = here());
 /// Position along a named axis of grid, cluster or threads.
 PALLADIUM_API Value axis_index(const char* name, Location at = here());
+/// Position among all along several axes, row-major in the order given.
+PALLADIUM_API Value axis_index(std::initializer_list<const char*> names, Location at = here());
 /// Size of a named axis; a literal where it is static.
 PALLADIUM_API Value axis_size(const char* name, Location at = here());
+PALLADIUM_API Value axis_size(std::initializer_list<const char*> names, Location at = here());
 
 // Memory through a view. Lanes whose mask is false touch nothing; a mask broadcasts to the view.
 struct LoadOptions {

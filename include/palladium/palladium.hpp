@@ -2,6 +2,7 @@
 #pragma once
 
 #include "palladium/array.hpp"
+#include "palladium/array_ref.hpp"
 #include "palladium/cache.hpp"
 #include "palladium/call.hpp"
 #include "palladium/control.hpp"
@@ -11,6 +12,8 @@
 #include "palladium/gpu.hpp"
 #include "palladium/grid_mapping.hpp"
 #include "palladium/kernel.hpp"
+#include "palladium/mesh.hpp"
+#include "palladium/mesh_kernel.hpp"
 #include "palladium/npy.hpp"
 #include "palladium/ops.hpp"
 #include "palladium/record.hpp"

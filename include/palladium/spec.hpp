@@ -42,20 +42,32 @@ class Grid {
   std::vector<std::string> names = {};  ///< empty, or one per axis
 };
 
-/// One output, a list of them, or none.
+/// One output, a list of them, with names or without, or none.
 class OutType {
  public:
+  struct Named {
+    const char* name;
+    ShapeDtype type;
+  };
   OutType() = default;
   OutType(const Shape& shape, DType dtype) : list_{{shape, dtype}}, single_(true) {}
   OutType(const ShapeDtype& type) : list_{type}, single_(true) {}
   OutType(std::initializer_list<ShapeDtype> list) : list_(list) {}
   OutType(std::vector<ShapeDtype> list) : list_(std::move(list)) {}
+  OutType(std::initializer_list<Named> list) {
+    for (const Named& n : list) {
+      list_.push_back(n.type);
+      names_.push_back(n.name ? n.name : "");
+    }
+  }
   const std::vector<ShapeDtype>& list() const { return list_; }
+  const std::vector<std::string>& names() const { return names_; }  ///< empty, or one for each
   bool single() const { return single_; }
   bool empty() const { return list_.empty(); }
 
  private:
   std::vector<ShapeDtype> list_;
+  std::vector<std::string> names_;
   bool single_ = false;
 };
 

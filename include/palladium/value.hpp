@@ -11,6 +11,8 @@
 
 namespace palladium {
 
+class Array;
+class ArrayRef;
 class Effect;
 class Ref;
 class Subscript;
@@ -226,6 +228,17 @@ class Operand {
   Operand(const R&) {
     static_assert(detail::never<R>,
                   "palladium: this is a Ref, not a value; did you forget to load it: x[_] ?");
+  }
+  template <std::same_as<Array> A>
+  Operand(const A&) {
+    static_assert(detail::never<A>,
+                  "palladium: a body captures a pl::Array, whose elements are no constants of the "
+                  "kernel; pass it as an argument, or capture pl::new_ref(array)");
+  }
+  template <std::same_as<ArrayRef> R>
+  Operand(const R&) {
+    static_assert(detail::never<R>,
+                  "palladium: this is an ArrayRef, not a value; did you forget to load it: x[_] ?");
   }
   template <class S>
   requires std::same_as<std::remove_const_t<S>, Slot> Operand(S&) {

@@ -130,6 +130,8 @@ std::map<std::string, std::string> components_of(const graph::Graph& g, const st
   parts.add("fma", yes_or_no(g.fma));
   parts.add("approx_math", yes_or_no(g.approx_math));
   parts.add("allow_revisit", yes_or_no(g.allow_revisit));
+  parts.add("whole_arrays", yes_or_no(g.whole_arrays));
+  parts.add("globals", std::to_string(g.num_globals));
   parts.add("lineinfo", g.lineinfo ? lines_of(g) : "false");
   for (std::size_t i = 0; i < g.bodies.size(); ++i) {
     const std::string name = g.bodies.size() == 1 ? "body" : fmt::format("body[{}]", i);

@@ -119,6 +119,30 @@ void check_devices(const std::string& kernel, Target target, Device device,
   for (std::size_t i = 0; i < outputs.size(); ++i) check(outputs[i], true, i);
 }
 
+void check_refs(const std::string& kernel, std::span<const Arg> arguments, std::size_t captured) {
+  const auto name = [&](std::size_t i) {
+    return i < captured ? origin(false, i) : "captured[" + std::to_string(i - captured) + "]";
+  };
+  for (std::size_t i = 0; i < arguments.size(); ++i)
+    for (std::size_t j = 0; j < i; ++j) {
+      const Arg &a = arguments[j], &b = arguments[i];
+      if ((!a.is_ref() && !b.is_ref()) || !a.array() || !b.array() ||
+          !overlap(range_of(*a.array()), range_of(*b.array())))
+        continue;
+      const std::string both = name(j) + " and " + name(i);
+      const Arg& where = i < captured ? b : a;
+      if (!a.is_ref() || !b.is_ref())
+        fail(kernel, both + " share memory, of which one is an ArrayRef, which is written", where);
+      fail(kernel,
+           i < captured
+               ? "cannot pass the same ref into a kernel multiple times: " + both + " share memory"
+           : j < captured ? "a closed-over ref that aliases a passed-in ref is not supported: " +
+                                both + " share memory"
+                          : both + " are closed-over refs that share memory",
+           where);
+    }
+}
+
 bool aliases_hold(const graph::Graph& g, std::span<const Arg> arguments,
                   std::span<const Arg> outputs) {
   return !find_conflict(g, arguments, outputs).exists;

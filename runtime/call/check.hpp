@@ -22,6 +22,10 @@ void check_arrays(const std::string& kernel, std::span<const Arg> arguments,
 void check_devices(const std::string& kernel, Target target, Device device,
                    std::span<const Arg> arguments, std::span<const Arg> outputs);
 
+/// CompileError where an ArrayRef overlaps another array of the call. The arguments from `captured`
+/// on are what bodies captured.
+void check_refs(const std::string& kernel, std::span<const Arg> arguments, std::size_t captured);
+
 /// Whether outputs overlap nothing but the inputs that they are aliased to, and are those.
 bool aliases_hold(const graph::Graph& g, std::span<const Arg> arguments,
                   std::span<const Arg> outputs);

@@ -45,7 +45,8 @@ Placement placement(const Array& array, bool rows_align) {
   return p;
 }
 
-Signature::Signature(const graph::Graph& g, std::vector<Requirement> requirements)
+Signature::Signature(const graph::Graph& g, std::vector<Requirement> requirements,
+                     const std::vector<bool>& refs)
     : requirements_(std::move(requirements)),
       has_runtime_reach_(graph::has_runtime_reach(g)),
       short_offsets_(g.short_offsets),
@@ -69,6 +70,7 @@ Signature::Signature(const graph::Graph& g, std::vector<Requirement> requirement
       arguments_.push_back(
           operand(g.mapping.block_mappings[static_cast<std::size_t>(argument.index)]));
   }
+  for (std::size_t i = 0; i < refs.size(); ++i) arguments_[i].is_ref = refs[i];
   for (const BlockMapping& mapping : g.mapping.block_mappings_output())
     outputs_.push_back(operand(mapping));
 
@@ -214,7 +216,8 @@ bool Signature::match(std::span<const Arg> arguments, std::span<const Arg> outpu
   const bool has_outputs = !outputs.empty() || outputs_.empty();
   if (has_outputs ? outputs.size() != outputs_.size() : undetermined_ >= 0) return false;
   for (std::size_t i = 0; i < arguments.size(); ++i)
-    if (!fits(arguments_[i], arguments[i])) return false;
+    if (arguments[i].is_ref() != arguments_[i].is_ref || !fits(arguments_[i], arguments[i]))
+      return false;
   if (has_outputs)
     for (std::size_t i = 0; i < outputs.size(); ++i)
       if (!fits(outputs_[i], outputs[i])) return false;

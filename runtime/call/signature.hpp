@@ -32,6 +32,7 @@ bool rows_align(const ShapeDtype& type, const DimFacts& facts);
 struct Operand {
   DType dtype = {};
   bool is_scalar = false;
+  bool is_ref = false;  // an ArrayRef
   bool rows_align = true;
   Placement placed = {};
   std::vector<Extent> extents = {};
@@ -51,7 +52,9 @@ class Signature {
   using Symbols = std::int64_t[max_symbols];
 
   Signature() = default;
-  explicit Signature(const graph::Graph& g, std::vector<Requirement> requirements = {});
+  /// `refs`: by argument, whether it is an ArrayRef; or nothing.
+  explicit Signature(const graph::Graph& g, std::vector<Requirement> requirements = {},
+                     const std::vector<bool>& refs = {});
 
   const std::vector<Operand>& arguments() const { return arguments_; }
   const std::vector<Operand>& outputs() const { return outputs_; }

@@ -182,17 +182,26 @@ std::vector<Requirement> requirements_of(const DimBinding& binding,
   return result;
 }
 
+void name_outputs(Specialization& s, const PallasCallOptions& options) {
+  const OutType& type = options.out_type.empty() ? options.out_shape : options.out_type;
+  s.num_visible = type.list().size();
+  s.out_names = type.names();
+}
+
 }  // namespace
 
 Request request(const ArgType& type) {
   if (!type.array()) return {.type = type.type(), .is_scalar = type.is_scalar(), .at = type.at()};
-  return request(Arg(*type.array(), type.at()));
+  Request r = request(Arg(*type.array(), type.at()));
+  r.is_ref = type.is_ref();
+  return r;
 }
 
 Request request(const Arg& arg) {
   if (!arg.array()) return {.type = {{}, arg.scalar().dtype}, .is_scalar = true, .at = arg.at()};
   Request r{.type = arg.array()->type(),
             .is_array = true,
+            .is_ref = arg.is_ref(),
             .placed = placement(*arg.array(), true),
             .at = arg.at()};
   if (!r.placed.dense)
@@ -217,16 +226,28 @@ std::shared_ptr<Specialization> specialize(const Source& source, std::span<const
 
   std::vector<trace::ArgumentType> traced;
   for (std::size_t i = 0; i < arguments.size(); ++i)
-    traced.push_back({.type = types[i], .is_scalar = arguments[i].is_scalar});
+    traced.push_back(
+        {.type = types[i], .is_scalar = arguments[i].is_scalar, .is_ref = arguments[i].is_ref});
 
   auto result = std::make_shared<Specialization>();
   std::vector<trace::SymbolOrigin> symbols;
   result->interpret = options.interpret;
+  const trace::OverMeshes over{.meshes = !source.is_meshed ? nullptr
+                                         : source.function ? &made.meshes
+                                                           : &source.meshes,
+                               .is_list = source.is_list,
+                               .must_write = source.must_write,
+                               .captured = &result->captured};
   result->graph = trace::trace(made.body.empty() ? source.body : made.body, options, traced,
-                               source.at, &binding, &symbols);
+                               source.at, &binding, &symbols, over);
+  std::vector<Request> all(arguments.begin(), arguments.end());
+  for (const ArrayRef& ref : result->captured) all.push_back(request(Arg(ref, source.at)));
+  name_outputs(*result, options);
   const Numbers numbers =
-      specialize_graph(*result, arrays_of(result->graph, arguments, outputs), symbols);
-  result->signature = Signature(result->graph, requirements_of(binding, symbols, numbers));
+      specialize_graph(*result, arrays_of(result->graph, all, outputs), symbols);
+  std::vector<bool> refs;
+  for (const Request& r : all) refs.push_back(r.is_ref);
+  result->signature = Signature(result->graph, requirements_of(binding, symbols, numbers), refs);
   result->grid = CallGrid(result->graph);
   result->trace_ms = clock.ms();
   return result;

@@ -17,6 +17,10 @@ namespace palladium::runtime {
 struct Source {
   std::vector<Body> body = {};     // none if the function gives it
   PallasCallOptions options = {};  // unless there is a function
+  Meshes meshes = {};              // unless there is a function: of pl::kernel, else none
+  bool is_meshed = false;
+  bool is_list = false;     // the bodies were given as one
+  bool must_write = false;  // an ArrayRef: a core_map
   detail::Shared<detail::OptionsFunction> function = {};
   Location at = {};
 };
@@ -31,6 +35,11 @@ struct Specialization {
   };
   std::shared_ptr<const Apart> apart = {};
   Interpret interpret;
+  /// Arrays that bodies captured: the arguments behind those of the call. Outputs behind the
+  /// visible ones are aliased to arguments, or memory of the launch alone.
+  std::vector<ArrayRef> captured = {};
+  std::size_t num_visible = 0;
+  std::vector<std::string> out_names = {};  // of the visible outputs, where they have some
   Signature signature;
   CallGrid grid;
   double trace_ms = 0;
@@ -41,6 +50,7 @@ struct Request {
   ShapeDtype type = {};
   bool is_scalar = false;
   bool is_array = false;                   // of a call: its extents are sizes, not a choice
+  bool is_ref = false;                     // an ArrayRef
   Placement placed = {};                   // as if the extents promised aligned rows
   std::vector<std::int64_t> strides = {};  // of one with gaps
   Location at = {};

@@ -21,6 +21,8 @@ using graph::Inst;
 using graph::RegionId;
 using graph::ValueId;
 
+class Launch;
+
 /// Where a Pallas thread stands.
 struct Position {
   std::vector<std::int64_t> grid, grid_sizes;
@@ -71,6 +73,7 @@ class Frame {
   Position position;
   Races* races = nullptr;  // told of what the thread does, if there is one
   race::Agent agent = 0;
+  const Launch* launch = nullptr;  // null: index maps
 
  private:
   const Plan& plan_;

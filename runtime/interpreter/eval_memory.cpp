@@ -4,6 +4,7 @@
 #include "codegen/base/format.hpp"
 #include "palladium/error.hpp"
 #include "runtime/interpreter/eval.hpp"
+#include "runtime/interpreter/launch.hpp"
 #include "runtime/interpreter/window.hpp"
 
 namespace palladium::interpreter {
@@ -70,6 +71,7 @@ class Access {
       });
     if (window().tells_reads())
       for_each_piece([&](const Run& run, int bytes) { window().read(run, bytes, v_); });
+    refuse_clash();
     // The window's poison is that of its own dtype.
     if (view_.dtype != window().dtype() && !window().is_inside())
       for_each([&](std::int64_t element, std::int64_t offset, std::int64_t, int bytes) {
@@ -81,6 +83,7 @@ class Access {
   /// Copies elements from `from` to the window; masked-off elements are left alone.
   void write(const std::byte* from) {
     put(from);
+    refuse_clash();
     record(race::Kind::write);
   }
 
@@ -99,7 +102,7 @@ class Access {
   void put(const std::byte* from) {
     const bool own_elements =
         bytes_ == window().dtype().bytes() && (!view_.listed || view_.pieces_per_element == 1);
-    if (!masked() && !view_.listed &&
+    if (!masked() && !view_.listed && !window().is_array() &&
         static_cast<std::size_t>(view_.count() * bytes_) == window().bytes()) {
       std::byte* to = window().writable(true, true);
       copy_out(to, from);
@@ -124,10 +127,15 @@ class Access {
     window().wrote_end();
   }
 
+  void refuse_clash() {
+    const auto clash = window().take_clash();
+    if (clash && !f_.graph().allow_revisit) f_.launch->refuse_clash(*window().operand(), *clash);
+  }
+
   void record(race::Kind kind) {
     if (window().races == nullptr) return;
     const auto note = [&](std::int64_t offset, std::int64_t bytes) {
-      f_.races->record(*window().races, static_cast<std::size_t>(offset),
+      f_.races->record(*window().races, window().dense_offset(offset),
                        static_cast<std::size_t>(bytes), f_.agent, kind, v_);
     };
     if (masked() || view_.listed) {

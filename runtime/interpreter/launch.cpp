@@ -90,7 +90,9 @@ void Launch::connect_operands() {
           fmt::format("interpreter: {} of kernel {} is {}, given an array of shape [{}]", m.origin,
                       graph.name, to_string(m.array_aval), joined(array.shape, ",")));
     operand.strides = array.strides.empty() ? dense_strides(operand.shape, 1) : array.strides;
+    operand.is_dense = operand.strides == dense_strides(operand.shape, 1);
     operand.written = stores_to(i);
+    operand.is_whole = graph.whole_arrays;
     operand.keeps_contents = i < static_cast<std::size_t>(mapping.num_inputs);
     operands.push_back(std::move(operand));
   }
@@ -109,7 +111,7 @@ void Launch::share_memory() {
     writers_.emplace_back(static_cast<std::size_t>(graph::element_count(output.shape)));
     output.writers = &writers_.back();
     output.many_writers = graph.allow_revisit;
-    const bool has_readers = output.aliased && !graph.allow_revisit;
+    const bool has_readers = (output.aliased || output.is_whole) && !graph.allow_revisit;
     if (has_readers) output.readers = &readers_.emplace_back(output.writers->elements());
     for (const graph::Alias& alias : graph.aliases) {
       if (alias.output != o) continue;

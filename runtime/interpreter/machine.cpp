@@ -49,23 +49,38 @@ void Machine::make_blocks() {
     block.rank = rank;
     for (const Operand& operand : launch_.operands)
       block.windows.emplace_back(operand, launch_.poison(operand.mapping->array_aval.dtype));
-    for (const AbstractValue& scratch : graph_.mapping.scratch_avals) {
-      graph::Extents shape;
-      for (const Dim& d : scratch.type.shape) shape.push_back(d.value());
-      block.scratch.emplace_back(
-          graph::Type::ref(scratch.type.dtype, std::move(shape), scratch.memory_space),
-          fmt::format("scratch[{}]", block.scratch.size()), launch_.poison(scratch.type.dtype));
-    }
+    for (std::size_t s = 0; s < graph_.mapping.scratch_avals.size(); ++s)
+      block.scratch.push_back(scratch_window(s));
     for (const graph::Body& body : graph_.bodies)
       for (int w = 0; w < body.warpgroups; ++w) {
         Frame& frame = block.threads.emplace_back(launch_.plan, launch_.options.poison);
         frame.position = {{}, launch_.grid, rank, launch_.cluster, 0, threads};
         frame.position.thread = static_cast<std::int64_t>(block.regions.size());
+        frame.launch = &launch_;
         block.regions.push_back(body.region);
       }
+    make_registers(block);
     if (races_) watch(block);
   } while (advance(rank, launch_.cluster));
   maps_.position = {{}, launch_.grid, {}, launch_.cluster, 0, threads};
+}
+
+Window Machine::scratch_window(std::size_t number) const {
+  const AbstractValue& scratch = graph_.mapping.scratch_avals[number];
+  graph::Extents shape;
+  for (const Dim& d : scratch.type.shape) shape.push_back(d.value());
+  return {graph::Type::ref(scratch.type.dtype, std::move(shape), scratch.memory_space),
+          fmt::format("scratch[{}]", number), launch_.poison(scratch.type.dtype)};
+}
+
+// Registers are a thread's own.
+void Machine::make_registers(Block& block) {
+  const std::vector<AbstractValue>& scratch = graph_.mapping.scratch_avals;
+  for (std::size_t t = 1; t < block.threads.size(); ++t) {
+    std::deque<Window>& own = block.registers.emplace_back();
+    for (std::size_t s = 0; s < scratch.size(); ++s)
+      if (scratch[s].memory_space == Space::regs) own.push_back(scratch_window(s));
+  }
 }
 
 // Refs that some thread may write; what is only read cannot race.
@@ -75,7 +90,9 @@ void Machine::watch(Block& block) {
   };
   for (Window& w : block.windows)
     if (w.operand()->written) memory(w.operand()->mapping->origin, w);
-  for (Window& scratch : block.scratch) memory(scratch.name(), scratch);
+  for (std::size_t s = 0; s < block.scratch.size(); ++s)
+    if (graph_.mapping.scratch_avals[s].memory_space != Space::regs)
+      memory(block.scratch[s].name(), block.scratch[s]);
   for (Frame& frame : block.threads) {
     std::string name = fmt::format("thread {}", frame.position.thread);
     if (launch_.cluster_blocks > 1) name += fmt::format(" of block {}", blocks_.size() - 1);
@@ -101,8 +118,11 @@ void Machine::run_visits(std::uint64_t place) {
   const std::vector<std::int64_t> parallel = launch_.index_of(place);
   std::vector<std::int64_t> id(launch_.grid.size()), sequential(launch_.sequential_sizes.size());
   for (std::size_t i = 0; i < parallel.size(); ++i) id[launch_.parallel_axes[i]] = parallel[i];
-  for (Block& block : blocks_)
+  for (Block& block : blocks_) {
     for (Window& scratch : block.scratch) scratch.poison();
+    for (std::deque<Window>& own : block.registers)
+      for (Window& scratch : own) scratch.poison();
+  }
   bool first = true;
   do {
     for (std::size_t i = 0; i < sequential.size(); ++i)
@@ -156,13 +176,14 @@ void Machine::visit(const std::vector<std::int64_t>& id) {
     for (std::size_t t = 0; t < block.threads.size(); ++t) {
       Frame& frame = block.threads[t];
       frame.position.grid = id;
-      bind(frame, graph_[block.regions[t]].params, block);
+      bind(frame, graph_[block.regions[t]].params, block, t);
       scheduler_.spawn([&frame, region = block.regions[t]] { frame.run(region); });
     }
   scheduler_.run();
 }
 
-void Machine::bind(Frame& frame, const std::vector<ValueId>& params, Block& block) {
+void Machine::bind(Frame& frame, const std::vector<ValueId>& params, Block& block,
+                   std::size_t thread) {
   std::size_t next = 0;
   for (const Argument& argument : graph_.arguments) {
     const ValueId param = params[next++];
@@ -176,7 +197,12 @@ void Machine::bind(Frame& frame, const std::vector<ValueId>& params, Block& bloc
   for (std::size_t o = static_cast<std::size_t>(graph_.mapping.num_inputs);
        o < block.windows.size(); ++o)
     block.windows[o].bind(frame.view(params[next++]));
-  for (Window& scratch : block.scratch) scratch.bind(frame.view(params[next++]));
+  std::size_t own = 0;
+  for (std::size_t s = 0; s < block.scratch.size(); ++s) {
+    const bool is_own = thread > 0 && graph_.mapping.scratch_avals[s].memory_space == Space::regs;
+    Window& scratch = is_own ? block.registers[thread - 1][own++] : block.scratch[s];
+    scratch.bind(frame.view(params[next++]));
+  }
 }
 
 void Machine::close(Window& window) {

@@ -27,21 +27,24 @@ class Machine {
  private:
   // One of the blocks of a cluster: it has windows and scratch of its own, shared by its threads.
   struct Block {
-    std::vector<std::int64_t> rank;  // per cluster axis
-    std::deque<Window> windows;      // as block mappings
-    std::deque<Window> scratch;
+    std::vector<std::int64_t> rank;            // per cluster axis
+    std::deque<Window> windows;                // as block mappings
+    std::deque<Window> scratch;                // that in registers is the first thread's
+    std::deque<std::deque<Window>> registers;  // per further thread: its scratch in registers
     std::deque<Frame> threads;
     std::vector<RegionId> regions;  // per thread
   };
 
   void make_blocks();
+  Window scratch_window(std::size_t number) const;
+  void make_registers(Block& block);
   void watch(Block& block);
   void run_visits(std::uint64_t place);
   void move_windows(std::size_t b, std::uint64_t place, const std::vector<std::int64_t>& id,
                     bool first);
   std::vector<std::int64_t> block_index(const BlockMapping& mapping);
   void visit(const std::vector<std::int64_t>& id);
-  void bind(Frame& frame, const std::vector<ValueId>& params, Block& block);
+  void bind(Frame& frame, const std::vector<ValueId>& params, Block& block, std::size_t thread);
   void close(Window& window);
 
   const Launch& launch_;

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <limits>
+#include <numeric>
 
 namespace palladium::interpreter {
 namespace {
@@ -85,8 +87,8 @@ bool Window::is_squeezed(std::size_t dimension) const {
 
 // Nobody writes the array while the program runs and nothing is out of bounds: no copy is needed.
 bool Window::stays_in_array() const {
-  return operand_ != nullptr && operand_->keeps_contents && !operand_->written &&
-         !operand_->aliased && inside_;
+  return is_array() || (operand_ != nullptr && operand_->keeps_contents && !operand_->written &&
+                        !operand_->aliased && inside_);
 }
 
 void Window::bind(View& root) {
@@ -118,6 +120,7 @@ const std::byte* Window::readable() {
 }
 
 std::byte* Window::writable(bool whole, bool elements) {
+  if (is_array()) return operand_->data;
   allocate();
   if (!whole) {
     know_some();
@@ -136,6 +139,7 @@ void Window::wrote_whole(graph::ValueId store) {
 }
 
 void Window::wrote_end() {
+  if (is_array()) return;
   if (written_ == Written::nothing) written_ = Written::some;
   if (!inside_) poison_outside();
 }
@@ -258,6 +262,7 @@ void Window::know_some() {
 }
 
 void Window::knows(const Run& run, int bytes) {
+  if (is_array()) return;  // the map of writers does
   if (known_ != Known::some) return;
   std::uint8_t* known = known_bytes_.data() + run.offset;
   const auto size = static_cast<std::size_t>(bytes);
@@ -269,6 +274,14 @@ void Window::knows(const Run& run, int bytes) {
 }
 
 std::optional<std::int64_t> Window::find_unknown(const Run& run, int bytes) {
+  if (is_array()) {
+    for (std::int64_t k = 0; k < run.count; ++k) {
+      const std::int64_t at = run.offset + k * run.stride, last = at + bytes - 1;
+      for (std::int64_t e = element_at(at); e <= element_at(last); ++e)
+        if (!operand_->writers->writer(static_cast<std::size_t>(e))) return e * dtype_.bytes();
+    }
+    return std::nullopt;
+  }
   know_some();
   const bool dense = run.stride == bytes || run.count == 1;
   const std::size_t size = static_cast<std::size_t>(bytes) *
@@ -283,7 +296,48 @@ std::optional<std::int64_t> Window::find_unknown(const Run& run, int bytes) {
 
 // ---- what other programs may see
 
+std::int64_t Window::element_between_gaps(std::int64_t offset) const {
+  std::int64_t rest = offset / dtype_.bytes(), number = 0;
+  std::vector<std::size_t> by_stride(shape_.size());
+  std::iota(by_stride.begin(), by_stride.end(), std::size_t(0));
+  std::ranges::stable_sort(by_stride, std::greater(),
+                           [&](std::size_t d) { return operand_->strides[d]; });
+  const std::vector<std::int64_t> numbers = dense_strides(operand_->shape, 1);
+  for (const std::size_t d : by_stride) {
+    if (operand_->shape[d] == 1) continue;
+    number += rest / operand_->strides[d] * numbers[d];
+    rest %= operand_->strides[d];
+  }
+  return number;
+}
+
+void Window::wrote_array(std::int64_t offset, int bytes, graph::ValueId store) {
+  if (!stored_) return;
+  const std::int64_t first = element_at(offset), last = element_at(offset + bytes - 1);
+  for (std::int64_t e = first; e <= last; ++e) {
+    const auto found =
+        operand_->writers->record(static_cast<std::size_t>(e), 1, {program_, graph::index(store)});
+    if (found && !clash_) clash_ = Clash{*found};
+    if (operand_->readers != nullptr && !clash_) clash_ = find_readers(e, 1, store);
+  }
+}
+
+void Window::read_array(const Run& run, int bytes, graph::ValueId load) {
+  const race::Write mine{program_, graph::index(load)};
+  for (std::int64_t k = 0; k < run.count; ++k) {
+    const std::int64_t at = run.offset + k * run.stride;
+    for (std::int64_t e = element_at(at); e <= element_at(at + bytes - 1); ++e) {
+      const auto element = static_cast<std::size_t>(e);
+      operand_->readers->record(element, mine);
+      const auto write = operand_->writers->writer(element);
+      if (write && write->program != program_ && !clash_)
+        clash_ = Clash{{element, *write, mine}, false, true};
+    }
+  }
+}
+
 void Window::read(const Run& run, int bytes, graph::ValueId load) {
+  if (is_array()) return read_array(run, bytes, load);
   if (written_ == Written::whole) return;  // the program's own
   if (reads_.empty()) reads_.resize(static_cast<std::size_t>(count_));
   was_read_ = true;

@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "codegen/graph/graph.hpp"
@@ -31,6 +32,8 @@ struct Operand {
   race::ReaderMap* readers =
       nullptr;                // of the memory, where one program may read what another writes
   bool many_writers = false;  // Graph::allow_revisit
+  bool is_whole = false;      // Graph::whole_arrays: a window is the array, and everybody's
+  bool is_dense = true;       // no gaps between its rows
 };
 
 /// Two programs that the grid does not order access an element.
@@ -81,6 +84,7 @@ class Window {
   /// Bytes at an offset were set: a part of an element, or several after a bitcast. `wrote_end`
   /// follows once per store.
   void wrote(std::int64_t offset, int bytes, graph::ValueId store) {
+    if (is_array()) return wrote_array(offset, bytes, store);
     if (!stored_ || written_ == Written::whole) return;
     const std::int64_t first = offset / dtype_.bytes();
     const std::int64_t last = (offset + bytes - 1) / dtype_.bytes();
@@ -105,6 +109,16 @@ class Window {
   /// Do the bytes at an offset?
   bool is_inside(std::int64_t offset, int bytes) const;
   std::size_t bytes() const { return static_cast<std::size_t>(count_) * dtype_.bytes(); }
+  /// Whether the contents are the array itself, in the strides of the array.
+  bool is_array() const { return operand_ != nullptr && operand_->is_whole; }
+  /// Of a byte, as if the array's rows had no gaps.
+  std::size_t dense_offset(std::int64_t offset) const {
+    const int size = dtype_.bytes();
+    return static_cast<std::size_t>(is_array() ? element_at(offset) * size + offset % size
+                                               : offset);
+  }
+  /// A clash over the array itself since the last call.
+  std::optional<Clash> take_clash() { return std::exchange(clash_, std::nullopt); }
 
   /// Told of every access of a thread; null if nobody is.
   Races::Memory* races = nullptr;
@@ -131,6 +145,13 @@ class Window {
   template <class F>
   void for_each_outside(F&& f) const;
   std::optional<Clash> close_reads();
+  /// The number, among those of the array, of the element at an offset.
+  std::int64_t element_at(std::int64_t offset) const {
+    return operand_->is_dense ? offset / dtype_.bytes() : element_between_gaps(offset);
+  }
+  std::int64_t element_between_gaps(std::int64_t offset) const;
+  void wrote_array(std::int64_t offset, int bytes, graph::ValueId store);
+  void read_array(const Run& run, int bytes, graph::ValueId load);
   std::optional<Clash> find_readers(std::int64_t first, std::int64_t count,
                                     graph::ValueId store) const;
 
@@ -163,6 +184,7 @@ class Window {
   // Per element, as stamps_: (epoch, load) of a read of what the array held.
   std::vector<std::uint64_t> reads_;
   bool was_read_ = false;
+  std::optional<Clash> clash_;
 };
 
 }  // namespace palladium::interpreter

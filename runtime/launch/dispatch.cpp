@@ -43,17 +43,58 @@ Variant& keep(KernelState& kernel, const Where& where, std::shared_ptr<Specializ
   return *kernel.variants.emplace_back(std::make_unique<Variant>(std::move(made)));
 }
 
+/// The operands of the kernel's graph: those of the call, and behind them what the bodies captured
+/// and the outputs that are arguments.
+class Operands {
+ public:
+  Operands(const Specialization& s, std::span<const Arg> arguments, std::span<const Arg> outputs)
+      : arguments_(arguments), outputs_(outputs) {
+    if (!s.captured.empty()) {
+      all_arguments_.assign(arguments.begin(), arguments.end());
+      for (const ArrayRef& ref : s.captured) all_arguments_.emplace_back(ref, s.graph.at);
+      arguments_ = all_arguments_;
+    }
+    if (outputs.empty() || outputs.size() != s.num_visible) return;
+    all_outputs_.assign(outputs.begin(), outputs.end());
+    for (const graph::Alias& a : s.graph.aliases) {
+      if (a.output < static_cast<int>(s.num_visible)) continue;
+      const std::size_t input = position_of_input(s.graph, a.input);
+      if (input < arguments_.size()) all_outputs_.push_back(arguments_[input]);
+    }
+    outputs_ = all_outputs_;
+  }
+  std::span<const Arg> arguments() const { return arguments_; }
+  std::span<const Arg> outputs() const { return outputs_; }
+
+ private:
+  std::span<const Arg> arguments_, outputs_;
+  std::vector<Arg> all_arguments_, all_outputs_;
+};
+
+bool has_more_operands(const Specialization& s) {
+  return s.signature.outputs().size() > s.num_visible;
+}
+
+bool fits(const Specialization& s, std::span<const Arg> arguments, std::span<const Arg> outputs,
+          Signature::Symbols& symbols) {
+  if (!has_more_operands(s)) return s.signature.match(arguments, outputs, symbols);
+  const Operands all(s, arguments, outputs);
+  return s.signature.match(all.arguments(), all.outputs(), symbols);
+}
+
 Variant& find_or_trace(KernelState& kernel, const Where& where, std::span<const Arg> arguments,
                        std::span<const Arg> outputs, Signature::Symbols& symbols, Location at) {
   const KernelState::Lock lock(kernel, at);
   for (const auto& v : kernel.variants)
-    if (v->specialization->signature.match(arguments, outputs, symbols)) return *v;
+    if (fits(*v->specialization, arguments, outputs, symbols)) return *v;
   std::vector<Request> requests, output_requests;
   for (const Arg& a : arguments) requests.push_back(request(a));
   for (const Arg& o : outputs) output_requests.push_back(request(o));
   auto made = specialize(kernel.source, requests, output_requests, at);
-  if (!made->signature.match(arguments, outputs, symbols))
-    made->signature.refuse(arguments, outputs, made->graph.name, at);
+  if (!fits(*made, arguments, outputs, symbols)) {
+    const Operands all(*made, arguments, outputs);
+    made->signature.refuse(all.arguments(), all.outputs(), made->graph.name, at);
+  }
   return keep(kernel, where, std::move(made));
 }
 
@@ -189,8 +230,8 @@ bool launched_like_last(KernelState& kernel, const Where& where, std::span<const
     if (!o.array() || !is_writable(*o.array())) return false;
   const Specialization& s = last->specialization();
   Signature::Symbols symbols;
-  if (!s.signature.match(arguments, outputs, symbols) || !last->is_at(arguments, outputs) ||
-      !aliases_hold(s.graph, arguments, outputs))
+  if (has_more_operands(s) || !s.signature.match(arguments, outputs, symbols) ||
+      !last->is_at(arguments, outputs) || !aliases_hold(s.graph, arguments, outputs))
     return false;
   if (s.grid.check(s.graph, symbols, at)) last->launch(arguments, outputs, symbols, where.stream);
   return true;
@@ -213,13 +254,15 @@ void prepare(KernelState& kernel, const Where& where, std::span<const ArgType> t
   }
 }
 
-std::vector<Array> call(KernelState& kernel, const Where& where, std::span<const Arg> arguments,
-                        Location at) {
+Results call(KernelState& kernel, const Where& where, std::span<const Arg> given, Location at) {
   refuse_inside_trace(at);
-  check_arrays(name_of(kernel), arguments, {});
+  check_arrays(name_of(kernel), given, {});
   Signature::Symbols symbols;
-  Variant& variant = find_or_trace(kernel, where, arguments, {}, symbols, at);
+  Variant& variant = find_or_trace(kernel, where, given, {}, symbols, at);
   const Specialization& s = *variant.specialization;
+  const Operands all(s, given, {});
+  const std::span<const Arg> arguments = all.arguments();
+  check_refs(s.graph.name, arguments, given.size());
   const Target target = target_of(where, s);
   const Device device = device_of_call(target, arguments, {});
   check_devices(s.graph.name, target, device, arguments, {});
@@ -229,7 +272,8 @@ std::vector<Array> call(KernelState& kernel, const Where& where, std::span<const
     outputs.push_back(make_output(s, o, target, device, where.stream, arguments, symbols, at));
   for (const Array& o : outputs) as_args.emplace_back(o, at);
   run(kernel, variant, where, target, device, arguments, as_args, symbols, at);
-  return outputs;
+  outputs.resize(s.num_visible);
+  return {std::move(outputs), s.out_names};
 }
 
 void call_into(KernelState& kernel, const Where& where, std::span<const Arg> outputs,
@@ -241,9 +285,12 @@ void call_into(KernelState& kernel, const Where& where, std::span<const Arg> out
     throw CompileError(at, "'" + name_of(kernel) + "': into needs the kernel's outputs");
   Signature::Symbols symbols;
   Variant& variant = find_or_trace(kernel, where, arguments, outputs, symbols, at);
-  const Target target = target_of(where, *variant.specialization);
-  run(kernel, variant, where, target, device_of_call(target, arguments, outputs), arguments,
-      outputs, symbols, at);
+  const Specialization& s = *variant.specialization;
+  const Target target = target_of(where, s);
+  const Operands all(s, arguments, outputs);
+  check_refs(s.graph.name, all.arguments(), arguments.size());
+  run(kernel, variant, where, target, device_of_call(target, all.arguments(), outputs),
+      all.arguments(), all.outputs(), symbols, at);
 }
 
 }  // namespace palladium::runtime

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <vector>
 
 #include "palladium/call.hpp"
@@ -17,9 +18,14 @@ struct Where {
   bool has_target = false;
 };
 
+/// The visible outputs of a call, with their names where they have some.
+struct Results {
+  std::vector<Array> arrays;
+  std::vector<std::string> names;
+};
+
 /// Runs on new outputs and returns them.
-std::vector<Array> call(KernelState& kernel, const Where& where, std::span<const Arg> arguments,
-                        Location at);
+Results call(KernelState& kernel, const Where& where, std::span<const Arg> arguments, Location at);
 
 /// Runs on the caller's outputs. With arrays like those of the call before, on a GPU, this takes no
 /// lock, allocates nothing and reads no environment.

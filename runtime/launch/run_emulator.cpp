@@ -75,8 +75,9 @@ void run_emulator(const Specialization& s, const Emulated& emulated, std::span<c
     if (arguments[i].array())
       buffers.push_back(buffer(*arguments[i].array(), "args[" + std::to_string(i) + "]", false));
   for (std::size_t o = 0; o < outputs.size(); ++o) {
+    const std::size_t mapping = static_cast<std::size_t>(g.mapping.num_inputs) + o;
     emulator::Buffer output =
-        buffer(*outputs[o].array(), "outputs[" + std::to_string(o) + "]", true);
+        buffer(*outputs[o].array(), g.mapping.block_mappings[mapping].origin, true);
     if (is_aliased(g, o)) {  // one memory, one buffer
       output.initialised = true;
       std::erase_if(buffers, [&](const emulator::Buffer& b) { return b.base == output.base; });

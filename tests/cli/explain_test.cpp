@@ -146,6 +146,8 @@ std::vector<Flip> all_flips() {
       {"approx_math", [](Graph& g) { g.approx_math = true; }},
       {"allow_revisit", [](Graph& g) { g.allow_revisit = true; }},
       {"lineinfo", [](Graph& g) { g.lineinfo = true; }},
+      {"whole_arrays", [](Graph& g) { g.whole_arrays = true; }},
+      {"globals", [](Graph& g) { g.num_globals = 1; }},
       {"body.warpgroups", [](Graph& g) { g.bodies[0].warpgroups = 2; }},
       {"body.num_warps", [](Graph& g) { g.bodies[0].num_warps = 8; }},
       {"body", [](Graph& g) { first(g, Op::Store).op = Op::Swap; }},

@@ -32,6 +32,8 @@ TEST_CASE("key bytes differ where the meaning does") {
       [](Graph& g) { g.approx_math = true; },
       [](Graph& g) { g.allow_revisit = true; },
       [](Graph& g) { g.lineinfo = true; },
+      [](Graph& g) { g.whole_arrays = true; },
+      [](Graph& g) { g.num_globals = 1; },
       [](Graph& g) { g.semantics[1] = graph::Semantics::sequential; },
       [](Graph& g) { g.mapping.grid[0] = 4; },
       [](Graph& g) { g.mapping.grid[0] = dim_symbol(0); },

@@ -25,8 +25,8 @@ const std::vector<Row>& table() {
       {"codegen/graph", {"codegen/layout", "codegen/base"}, {"grid_mapping"}},
       {"codegen/trace",
        {"codegen/graph"},
-       {"value", "ref", "ops", "control", "function", "block_spec", "body", "scoped", "spec", "gpu",
-        "semaphore", "debug"}},
+       {"value", "ref", "array_ref", "ops", "control", "function", "block_spec", "body", "scoped",
+        "spec", "mesh", "gpu", "semaphore", "debug"}},
       {"codegen/passes", {"codegen/thread"}},
       {"codegen/device", {"codegen/base"}},
       {"codegen/thread", {"codegen/graph", "codegen/layout", "codegen/device"}},
@@ -45,7 +45,7 @@ const std::vector<Row>& table() {
       {"runtime/launch", {"runtime/build", "runtime/interpreter", "runtime/emulator"}},
       {"runtime",
        {"runtime/launch", "runtime/build", "runtime/call", "runtime/device"},
-       {"kernel", "cache", "cost", "record", "diagnosis"}},
+       {"kernel", "mesh_kernel", "cache", "cost", "record", "diagnosis"}},
       {"runtime/ops", {"runtime"}, {"ops/*", "palladium"}},
   };
   return rows;

@@ -158,6 +158,10 @@ class Reader {
       g_.allow_revisit = true;
     } else if (l.take("line info")) {
       g_.lineinfo = true;
+    } else if (l.take("whole arrays")) {
+      g_.whole_arrays = true;
+    } else if (l.take("globals ")) {
+      g_.num_globals = l.number<int>();
     } else if (l.take("scalar ")) {
       const int number = l.number<int>();
       l.expect(":");

@@ -1,0 +1,107 @@
+#include "codegen/trace/over_meshes.hpp"
+
+#include <algorithm>
+
+#include "palladium/error.hpp"
+
+namespace palladium::trace {
+namespace {
+
+/// Looks at each access of each body.
+class Accesses {
+ public:
+  Accesses(const Recorder& recorder, const ScratchTypes& scratch)
+      : g_(recorder.graph),
+        scratch_(scratch),
+        first_scratch_(g_.arguments.size() + static_cast<std::size_t>(g_.mapping.num_outputs)),
+        first_captured_(first_scratch_ + scratch.list.size()) {}
+
+  void check(bool must_write, Location at) {
+    for (std::size_t b = 0; b < g_.bodies.size(); ++b) check_region(b, g_.bodies[b].region);
+    if (must_write && !writes_)
+      fail(
+          at,
+          "the body writes no Ref, so that nothing would come of it; it writes what it captured of "
+          "pl::new_ref(array)");
+  }
+
+ private:
+  [[noreturn]] void fail(Location at, const std::string& what) const {
+    throw CompileError(at, "kernel '" + g_.name + "': " + what);
+  }
+
+  void check_region(std::size_t body, RegionId region) {
+    for (const ValueId v : g_[region].insts) {
+      const graph::Effect effect = graph::info(g_[v].op).effect;
+      if (graph::may_write(effect) || effect == graph::Effect::Reads)
+        check_access(body, v, graph::may_write(effect));
+      for (const RegionId inner : g_[v].regions) check_region(body, inner);
+    }
+  }
+
+  void check_access(std::size_t body, ValueId v, bool is_write) {
+    const std::vector<ValueId>& params = g_[g_.bodies[body].region].params;
+    const auto found = std::ranges::find(params, g_.root(g_[v].args[0]));
+    if (found == params.end()) return;  // of a run_scoped
+    const auto position = static_cast<std::size_t>(found - params.begin());
+    const std::string what = std::string(graph::info(g_[v].op).name) + ": ";
+    if (is_write && position < g_.arguments.size())
+      fail(g_.location(v), what + "args[" + std::to_string(position) +
+                               "] is an array, which a kernel over a mesh only reads; to change it "
+                               "pass pl::new_ref(array)");
+    writes_ |= is_write && position >= first_captured_;
+    if (position < first_scratch_ || position >= first_captured_) return;
+    const std::size_t number = position - first_scratch_;
+    const int mesh = scratch_.list[number].type.mesh;
+    if (mesh >= 0 && mesh != static_cast<int>(body))
+      fail(g_.location(v), what + "scratch[" + std::to_string(number) + "] is of mesh " +
+                               std::to_string(mesh) + ", and the body of mesh " +
+                               std::to_string(body) + " cannot access it");
+  }
+
+  const graph::Graph& g_;
+  const ScratchTypes& scratch_;
+  const std::size_t first_scratch_, first_captured_;
+  bool writes_ = false;
+};
+
+}  // namespace
+
+void check_accesses(const Recorder& recorder, const ScratchTypes& scratch, bool must_write,
+                    Location at) {
+  Accesses(recorder, scratch).check(must_write, at);
+}
+
+std::string mesh_problem(const Scoped& scratch, const std::string& who, std::size_t meshes) {
+  if (scratch.mesh >= static_cast<int>(meshes) || scratch.mesh < -1)
+    return who + " is said to be of mesh " + std::to_string(scratch.mesh) + ", of " +
+           std::to_string(meshes);
+  if (meshes > 1 && scratch.space == Space::regs && scratch.mesh < 0)
+    return who +
+           " is in registers, which only the threads of one mesh have: with more than one mesh say "
+           "whose, plgpu::REGS(shape, dtype).on(mesh_number)";
+  return "";
+}
+
+// Bodies that did not capture it have it, too.
+void insert_captured(Recorder& recorder, std::size_t c) {
+  graph::Graph& g = recorder.graph;
+  const Captured& captured = recorder.captured[c];
+  for (std::size_t b = 0; b < g.bodies.size(); ++b) {
+    const auto fresh = [&] {
+      return g.add(
+          {.op = Op::Param,
+           .type = Type::ref(captured.array.dtype(), extents(captured.array.shape()), Space::gmem)},
+          captured.at);
+    };
+    const ValueId own = b < captured.refs.size() ? captured.refs[b] : graph::no_value;
+    const ValueId output = own == graph::no_value ? fresh() : own, input = fresh();
+    std::vector<ValueId>& params = g[g.bodies[b].region].params;
+    std::erase(params, own);
+    const auto at = static_cast<std::ptrdiff_t>(g.arguments.size());
+    params.insert(params.begin() + at + g.mapping.num_outputs, output);
+    params.insert(params.begin() + at, input);
+  }
+}
+
+}  // namespace palladium::trace

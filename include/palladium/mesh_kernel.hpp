@@ -1,0 +1,237 @@
+// pl::kernel and plgpu::kernel: bodies that get whole arrays and run over a mesh.
+#pragma once
+
+#include <concepts>
+#include <initializer_list>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "palladium/kernel.hpp"
+#include "palladium/mesh.hpp"
+
+namespace palladium {
+
+/// Designators stand in this order.
+struct KernelOptions {
+  std::string name = {};
+  OutType out_type = {};
+  Meshes mesh = {};  ///< one, or of a list of bodies one for each
+  ScratchTypes scratch_types = {};
+  Interpret interpret = {};
+  bool debug = false;
+  CompilerParams compiler_params = {};
+  CostEstimate cost_estimate = {};
+  std::vector<std::pair<std::string, std::string>> metadata = {};
+};
+
+namespace gpu {
+
+/// The same with the mesh in line. Designators stand in this order; of an old and a new spelling
+/// (out_shape, out_type) one is given.
+struct KernelOptions {
+  std::string name = {};
+  OutType out_type = {};
+  OutType out_shape = {};
+  std::vector<Dim> grid = {};
+  std::vector<std::string> grid_names = {};
+  std::vector<Dim> cluster = {};
+  std::vector<std::string> cluster_names = {};
+  int num_threads = 0;
+  std::string thread_name = {};
+  std::string kernel_name = {};
+  ScratchTypes scratch_types = {};
+  ScratchTypes scratch_shapes = {};
+  Interpret interpret = {};
+  bool debug = false;
+  CompilerParams compiler_params = {};
+  CostEstimate cost_estimate = {};
+  std::vector<std::pair<std::string, std::string>> metadata = {};
+};
+
+}  // namespace gpu
+
+namespace detail {
+
+/// What a kernel over meshes is made of.
+struct MeshCall {
+  PallasCallOptions options = {};
+  Meshes meshes = {};
+  bool must_write = false;  ///< an ArrayRef: nothing else comes of a call
+};
+PALLADIUM_API MeshCall mesh_call(KernelOptions options, Location at);
+PALLADIUM_API MeshCall mesh_call(gpu::KernelOptions options, Location at);
+
+template <class T>
+concept MeshOptions = std::same_as<T, KernelOptions> || std::same_as<T, gpu::KernelOptions>;
+
+/// Of a kernel whose options are a function that returns Options.
+template <class Options>
+struct MeshCallMaker {
+  using Made = OptionsFunction::Made;
+  template <class R>
+  static Made made(R returned) {
+    constexpr bool fits = std::is_same_v<R, Options>;
+    static_assert(fits,
+                  "palladium: the function of pl::kernel returns pl::KernelOptions, that of "
+                  "plgpu::kernel plgpu::KernelOptions");
+    if constexpr (fits) {
+      MeshCall call = mesh_call(std::move(returned), Location{});
+      return {std::move(call.options), {}, std::move(call.meshes)};
+    } else {
+      return {};
+    }
+  }
+};
+
+/// The bodies of a kernel, and whether they were given as a list.
+struct Bodies {
+  std::vector<Body> list = {};
+  bool is_list = false;
+};
+PALLADIUM_API Kernel make_kernel(Bodies bodies, MeshCall call, Location at);
+PALLADIUM_API Kernel make_kernel(Bodies bodies, Shared<OptionsFunction> options, Location at);
+/// CompileError where such a mesh cannot be that of a factory.
+PALLADIUM_API void check_factory(const MeshCall& call, Location at);
+
+template <class Options, class F>
+Kernel make_mesh_kernel(Bodies bodies, F options, Location at) {
+  if constexpr (MeshOptions<F>) {
+    return make_kernel(std::move(bodies), mesh_call(std::move(options), at), at);
+  } else {
+    return make_kernel(
+        std::move(bodies),
+        Shared<OptionsFunction>(new OptionsModel<F, MeshCallMaker<Options>>(std::move(options))),
+        at);
+  }
+}
+
+}  // namespace detail
+
+/// Options that wait for a body: `pl::kernel({...})(body)`.
+template <class Options, class F>
+class KernelFactory {
+ public:
+  KernelFactory(F options, Location at) : options_(std::move(options)), at_(at) {
+    if constexpr (detail::MeshOptions<F>)
+      detail::check_factory(detail::mesh_call(options_, at), at);
+  }
+  Kernel operator()(Body body) const {
+    return detail::make_mesh_kernel<Options>({{std::move(body)}}, options_, at_);
+  }
+
+ private:
+  F options_;
+  Location at_;
+};
+
+/// A kernel of this body, run by every Pallas thread of the mesh. The body gets *arguments,
+/// *outputs, *scratch: of arrays the Refs are the whole arrays, of static shape, in global memory.
+/// pl::axis_index tells where in the mesh it runs. An argument that is an ArrayRef is read and
+/// written, like an ArrayRef that the body captured; other arrays are only read.
+inline Kernel kernel(Body body, KernelOptions options, Location at = here()) {
+  return detail::make_mesh_kernel<KernelOptions>({{std::move(body)}}, std::move(options), at);
+}
+/// Options as a function of the types of the arguments.
+template <class F>
+requires(!std::convertible_to<F, KernelOptions>) Kernel
+    kernel(Body body, F options, Location at = here()) {
+  return detail::make_mesh_kernel<KernelOptions>({{std::move(body)}}, std::move(options), at);
+}
+/// Several bodies in one launch, each run by the threads of its mesh, all in the same blocks and at
+/// the same time.
+inline Kernel kernel(std::initializer_list<Body> bodies, KernelOptions options,
+                     Location at = here()) {
+  return detail::make_mesh_kernel<KernelOptions>({bodies, true}, std::move(options), at);
+}
+template <class F>
+requires(!std::convertible_to<F, KernelOptions>) Kernel
+    kernel(std::initializer_list<Body> bodies, F options, Location at = here()) {
+  return detail::make_mesh_kernel<KernelOptions>({bodies, true}, std::move(options), at);
+}
+/// `pl::kernel(options)(body)`.
+inline KernelFactory<KernelOptions, KernelOptions> kernel(KernelOptions options,
+                                                          Location at = here()) {
+  return {std::move(options), at};
+}
+template <class F>
+requires(!std::convertible_to<F, KernelOptions>)
+    KernelFactory<KernelOptions, F> kernel(F options, Location at = here()) {
+  return {std::move(options), at};
+}
+
+/// Designators stand in this order; of an old and a new spelling one is given.
+struct CoreMapOptions {
+  std::string name = {};
+  ScratchTypes scratch_types = {};
+  ScratchTypes scratch_shapes = {};
+  Interpret interpret = {};
+  bool debug = false;
+  CompilerParams compiler_params = {};
+  CostEstimate cost_estimate = {};
+  std::vector<std::pair<std::string, std::string>> metadata = {};
+};
+
+/// A mesh that waits for a body, which it runs at once.
+class PALLADIUM_API CoreMap {
+ public:
+  CoreMap(gpu::Mesh mesh, CoreMapOptions options, Location at)
+      : mesh_(std::move(mesh)), options_(std::move(options)), at_(at) {
+    mesh_.check(at);
+  }
+  /// The body takes scratch; it reads and writes the ArrayRefs that it captured. CompileError if it
+  /// writes none.
+  void operator()(Body body) const;
+
+ private:
+  gpu::Mesh mesh_;
+  CoreMapOptions options_;
+  Location at_;
+};
+/// `pl::core_map(mesh)([=] { o[_] = x[_] + 1; });`, with ArrayRefs x and o.
+inline CoreMap core_map(gpu::Mesh mesh, CoreMapOptions options = {}, Location at = here()) {
+  return {std::move(mesh), std::move(options), at};
+}
+
+/// `pl::run_state(f)({x, y})` copies the arrays, runs f with ArrayRefs of the copies and gives them
+/// as f left them.
+template <class F>
+auto run_state(F f, Location at = here()) {
+  return [f = std::move(f), at](std::initializer_list<Array> arrays) {
+    constexpr int arity = detail::Signature<F>::arity;
+    if (arrays.size() != static_cast<std::size_t>(arity))
+      throw CompileError(at, "run_state: the function takes " + std::to_string(arity) +
+                                 " Refs, given " + std::to_string(arrays.size()) + " arrays");
+    std::vector<Array> state;
+    for (const Array& a : arrays) state.push_back(a.copy(at));
+    [&]<std::size_t... I>(std::index_sequence<I...>) { f(new_ref(state[I], at)...); }
+    (std::make_index_sequence<static_cast<std::size_t>(arity)>());
+    return Outputs(std::move(state), at);
+  };
+}
+
+namespace gpu {
+
+/// As pl::kernel, over a Mesh that the options spell.
+inline Kernel kernel(Body body, KernelOptions options, Location at = here()) {
+  return detail::make_mesh_kernel<KernelOptions>({{std::move(body)}}, std::move(options), at);
+}
+template <class F>
+requires(!std::convertible_to<F, KernelOptions>) Kernel
+    kernel(Body body, F options, Location at = here()) {
+  return detail::make_mesh_kernel<KernelOptions>({{std::move(body)}}, std::move(options), at);
+}
+inline KernelFactory<KernelOptions, KernelOptions> kernel(KernelOptions options,
+                                                          Location at = here()) {
+  return {std::move(options), at};
+}
+template <class F>
+requires(!std::convertible_to<F, KernelOptions>)
+    KernelFactory<KernelOptions, F> kernel(F options, Location at = here()) {
+  return {std::move(options), at};
+}
+
+}  // namespace gpu
+
+}  // namespace palladium

@@ -1,0 +1,59 @@
+// NVRTC and ptxas on kernels over meshes, without spills.
+#include <catch2/catch_test_macros.hpp>
+
+#include "tests/support/differential.hpp"
+#include "tests/support/kernels.hpp"
+
+using namespace palladium;
+using namespace palladium::test;
+using palladium::_;
+
+namespace {
+
+graph::Graph over(std::vector<Body> bodies, const Meshes& meshes, const PallasCallOptions& options,
+                  const std::vector<trace::ArgumentType>& arguments) {
+  return trace::trace(bodies, options, arguments, here(), nullptr, nullptr,
+                      {.meshes = &meshes, .is_list = meshes.is_list});
+}
+
+void check_architectures(const graph::Graph& g) {
+  for (const char* arch : {"sm_75", "sm_80", "sm_90a", "sm_100a"}) {
+    INFO(arch);
+    CHECK(compile_problem(g, arch) == "");
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a body of two Pallas threads over a grid compiles for every architecture") {
+  check_architectures(over(
+      {[](Ref x, Ref total, Ref o, Ref s) {
+        const Value row = axis_index("i"), wg = axis_index("wg");
+        s[wg] = x[{row, ds(wg * 500, 500)}];
+        o[{row, ds(wg * 500, 500)}] = s[wg] - pl::max(s[wg]);
+        total[{row, wg}] += pl::sum(s[wg]);
+      }},
+      gpu::Mesh{.grid = {30}, .grid_names = {"i"}, .num_threads = 2, .thread_name = "wg"},
+      {.name = "rows", .out_type = {{30, 1000}, f32}, .scratch_types = {gpu::SMEM({2, 500}, f32)}},
+      {array({30, 1000}), {.type = {{30, 2}, f32}, .is_ref = true}}));
+}
+
+TEST_CASE("two bodies of one launch compile for every architecture") {
+  const gpu::Mesh one{.grid = {4}, .grid_names = {"i"}};
+  gpu::Mesh two = one;
+  two.num_threads = 2;
+  two.thread_name = "wg";
+  check_architectures(
+      over({[](Ref x, Ref o, Ref) {
+              o[{0, axis_index("i"), _}] = x[{axis_index("i"), _}] * 2.f;
+            },
+            [](Ref x, Ref o, Ref kept) {
+              kept[_] = x[{axis_index("i"), ds(axis_index("wg") * 128, 128)}];
+              o[{1, axis_index("i"), ds(axis_index("wg") * 128, 128)}] = pl::exp(kept[_]);
+            }},
+           Meshes{one, two},
+           {.name = "halves",
+            .out_type = {{2, 4, 256}, f32},
+            .scratch_types = {gpu::REGS({128}, f32).on(1)}},
+           {array({4, 256})}));
+}
