@@ -50,6 +50,7 @@ class Expander {
   void expand_one(const passes::Dot& d);
   void expand_one(const passes::Relayout& r);
   void expand_one(const passes::Sync& s);
+  void expand_one(const passes::Semaphore& s);
   void expand_one(const passes::Scalar& s);
   void expand_one(const passes::CopyStorage& c);
   void expand_one(const passes::When& w);

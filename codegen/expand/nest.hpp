@@ -36,6 +36,7 @@ class Nest : private passes::Addresses {
   ExprId scalar(ValueId v, bool enter);
   /// The values that an index map yields for a program.
   std::vector<ExprId> index_map(RegionIndex region, int rank);
+  ExprId pointer_to(ValueId ref);
 
  private:
   // what addresses are made of

@@ -172,6 +172,38 @@ int Graph::alias_class(ValueId root_ref) const {
   throw InternalError("graph: alias class of a value that is no parameter");
 }
 
+int Graph::mapping_of(ValueId root_ref) const {
+  for (const Body& body : bodies) {
+    const std::vector<ValueId>& params = (*this)[body.region].params;
+    const auto position = static_cast<std::size_t>(
+        std::find(params.begin(), params.end(), root_ref) - params.begin());
+    if (position < arguments.size()) return arguments[position].index;
+    if (position < arguments.size() + static_cast<std::size_t>(mapping.num_outputs))
+      return mapping.num_inputs + static_cast<int>(position - arguments.size());
+  }
+  return -1;
+}
+
+bool is_of_block(const BlockMapping& semaphore) {
+  const std::vector<BlockDim>& block = semaphore.block_shape;
+  return !block.empty() && block[0].kind == BlockDim::Kind::squeezed;
+}
+
+bool blocks_may_wait(const Graph& g) {
+  return std::any_of(g.insts.begin(), g.insts.end(), [&](const Inst& inst) {
+    if (!is_semaphore_op(inst.op)) return false;
+    const auto mapping = static_cast<std::size_t>(g.mapping_of(g.root(inst.args[0])));
+    return !is_of_block(g.mapping.block_mappings[mapping]);
+  });
+}
+
+bool waits_by_taking(const Inst& wait) { return wait.attr.ints[0] != 0; }
+
+bool has_semaphores(const Graph& g) {
+  return std::any_of(g.insts.begin(), g.insts.end(),
+                     [](const Inst& inst) { return is_semaphore_op(inst.op); });
+}
+
 int Graph::num_scalars() const {
   return static_cast<int>(std::count_if(arguments.begin(), arguments.end(), [](const Argument& a) {
     return a.kind == Argument::Kind::scalar;

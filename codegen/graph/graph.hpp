@@ -218,6 +218,8 @@ struct Graph {
   /// have the input's number. Precondition: a parameter of the region of a body or a run_scoped.
   int alias_class(ValueId root_ref) const;
   int num_scalars() const;
+  /// The block mapping of a root Ref; -1: scratch.
+  int mapping_of(ValueId root_ref) const;
 };
 
 /// One dimension of a subscript of a Ref.
@@ -317,6 +319,17 @@ struct MemoryView {
   ValueId ref = no_value, value = no_value, mask = no_value, other = no_value;
   static MemoryView of(const Inst& inst);
 };
+
+constexpr bool is_semaphore_op(Op op) {
+  return op == Op::SemaphoreRead || op == Op::SemaphoreSignal || op == Op::SemaphoreWait;
+}
+bool has_semaphores(const Graph& g);
+/// Whether a semaphore is of a block alone: its array has a part for each.
+bool is_of_block(const BlockMapping& semaphore);
+/// Whether blocks may wait for each other: some semaphore is of the launch.
+bool blocks_may_wait(const Graph& g);
+/// Whether a SemaphoreWait takes from the count what it waited for.
+bool waits_by_taking(const Inst& wait);
 
 /// A number as the bits of a dtype and back (16-bit floats round to nearest even).
 std::uint64_t to_bits(DType dtype, double number);

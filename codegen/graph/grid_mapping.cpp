@@ -21,6 +21,7 @@ const char* to_string(Space space) {
   case Space::gmem: return "gmem";
   case Space::smem: return "smem";
   case Space::regs: return "regs";
+  case Space::semaphore: return "semaphore";
   }
   return "?";
 }

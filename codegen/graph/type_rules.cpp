@@ -398,6 +398,8 @@ Type rule_ref_bitcast(const Context& c) {
 // Checks mask and `other` against the view and that args hold just what attr.ints says.
 const Type& memory(const Context& c) {
   const Type& view = reference(c, 0);
+  if (view.space == Space::semaphore)
+    c.fail(text(view) + " is read by pl::semaphore_read, signalled and waited for");
   expect_ints(c, 2);
   for (const std::int64_t flag : c.ints())
     if (flag != 0 && flag != 1) c.fail("expected flags 0 or 1, given " + text(c.ints()));
@@ -426,6 +428,20 @@ const Type& memory(const Context& c) {
   if (has_other && !(c.type(next) == stored))
     c.fail("expected `other` of type " + text(stored) + ", given " + text(c.type(next)));
   return view;
+}
+
+Type rule_semaphore(const Context& c) {
+  const Type& view = reference(c, 0);
+  if (view.space != Space::semaphore)
+    c.fail("expected a semaphore, given " + text(view) +
+           "; semaphores are scratch, plgpu::SemaphoreType::REGULAR(), or pl::get_global of that");
+  if (!view.shape.empty())
+    c.fail("expected one semaphore, given " + text(view) + "; choose one: s.at({i})");
+  if (view.dtype != i32) c.fail("expected a semaphore of i32, given " + text(view));
+  expect_ints(c, c.op == Op::SemaphoreWait ? 1 : 0);
+  if (c.op == Op::SemaphoreRead) return Type::value(i32);
+  expect_scalar(c, 1, i32, c.op == Op::SemaphoreWait ? "what is waited for" : "the increment");
+  return Type::none();
 }
 
 Type rule_load(const Context& c) {

@@ -28,6 +28,7 @@ void Analysis::visit(const Graph& g, graph::RegionId region, int loop_inst) {
     const Inst& inst = g[v];
     for (ValueId a : inst.args) users[index(a)].push_back(v);
     if (graph::may_write(graph::info(inst.op).effect)) writes.push_back(v);
+    if (graph::info(inst.op).effect == graph::Effect::Sync) syncs.push_back(position[index(v)]);
     for (graph::RegionId r : inst.regions) {
       const int around = graph::repeats(inst.op) ? static_cast<int>(index(v)) : loop_inst;
       visit(g, r, around);

@@ -483,6 +483,7 @@ class Assignment {
   static void repair(const Dot&, Statements&) {}
   static void repair(const Relayout&, Statements&) {}
   static void repair(const Sync&, Statements&) {}
+  static void repair(const Semaphore&, Statements&) {}
   static void repair(const CopyStorage&, Statements&) {}
   static void repair(const EnterWindow&, Statements&) {}
 

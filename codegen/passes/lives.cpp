@@ -62,6 +62,8 @@ void Lives::touch(const CopyStorage& c) {
   touch(c.to);
 }
 
+void Lives::touch(const Semaphore& s) { touch(s.scratch); }
+
 std::vector<int> shared_filled(const Lowered& l, const Statement& s) {
   std::vector<int> filled;
   std::visit(Overloaded{[&](const Pass& p) {
@@ -70,6 +72,7 @@ std::vector<int> shared_filled(const Lowered& l, const Statement& s) {
                         [&](const Relayout& r) {
                           filled = {r.to, r.scratch};
                         },
+                        [&](const Semaphore& semaphore) { filled = {semaphore.scratch}; },
                         [&](const CopyStorage& c) { filled = {c.to}; }, [](const auto&) {}},
              s.what);
   std::erase_if(filled, [&](int f) {

@@ -29,6 +29,7 @@ class Lives {
   void touch(const Relayout& r);
   void touch(const Scalar& s);
   void touch(const CopyStorage& c);
+  void touch(const Semaphore& s);
   template <class T>
   void touch(const T&) {}
 

@@ -264,9 +264,16 @@ struct EnterWindow {
   int window = -1;
 };
 
+/// A SemaphoreRead, SemaphoreSignal or SemaphoreWait by the whole Pallas thread.
+struct Semaphore {
+  ValueId inst = graph::no_value;
+  int storage = -1;  // of what is read
+  int scratch = -1;  // in shared memory, by which all threads learn of it
+};
+
 struct Statement {
-  std::variant<Pass, Dot, Relayout, Sync, Scalar, CopyStorage, When, Loop, While, Switch, Scope,
-               GridLoop, EnterWindow>
+  std::variant<Pass, Dot, Relayout, Sync, Semaphore, Scalar, CopyStorage, When, Loop, While, Switch,
+               Scope, GridLoop, EnterWindow>
       what = Sync{};
   Location at = {};
 };

@@ -93,7 +93,23 @@ class Placement {
     if (i.op == Op::Param || i.op == Op::Get || i.op == Op::Dot || i.op == Op::Swap ||
         graph::is_fold(i.op))
       return true;
-    return i.op == Op::Load && overwritten_before_use(v);
+    return i.op == Op::Load && (overwritten_before_use(v) || others_go_on_before_use(v));
+  }
+
+  // Whether others may write, between the load and one of the places where it would be evaluated,
+  // what it reads: behind an operation that lets them.
+  bool others_go_on_before_use(ValueId load) const {
+    if (a_.syncs.empty()) return false;
+    const Window& w = l_.window_loaded(load);
+    if (w.read_only || w.residency == Residency::registers) return false;
+    for (const Evaluation& sink : sinks_[index(load)]) {
+      if (any_between(a_.syncs, a_.position[index(load)], sink.position)) return true;
+      for (int loop = sink.loop; loop >= 0; loop = a_.loop[loop])
+        if (!a_.inside(load, ValueId(loop)) &&
+            any_between(a_.syncs, a_.position[loop], a_.last[loop]))
+          return true;
+    }
+    return false;
   }
 
   // Whether a write may come between the load and one of the places where it would be evaluated.

@@ -127,6 +127,7 @@ class Lifetimes {
   }
   void visit(const Scalar&) {}
   void visit(const Sync&) {}
+  void visit(const Semaphore&) {}
   void visit(const EnterWindow&) {}
 
   static int copy_of(const Copies& copies, const Read& r) {

@@ -125,6 +125,9 @@ class Building {
     case Op::Scoped: scope(out, v); return;
     case Op::Dot: dot(out, v); return;
     case Op::Get: return;
+    case Op::SemaphoreRead:
+    case Op::SemaphoreSignal:
+    case Op::SemaphoreWait: semaphore(out, v); return;
     case Op::Swap:
       assign(out, v, l_.storage_of[index(v)]);
       store(out, v);
@@ -137,6 +140,14 @@ class Building {
       out.push_back({fold_pass(l_, v), g_.location(v)});
     else
       assign(out, v, storage);
+  }
+
+  void semaphore(List& out, ValueId v) {
+    Semaphore s{.inst = v, .storage = l_.storage_of[index(v)]};
+    if (g_[v].op == Op::SemaphoreRead)
+      s.scratch = l_.add_storage(
+          {.place = Place::shared, .dtype = i32, .shape = {1}, .of = v, .row_stride = 1});
+    out.push_back({s, g_.location(v)});
   }
 
   static void sync(List& out, bool for_async = false) { out.push_back({Sync{for_async}}); }

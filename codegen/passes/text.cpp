@@ -97,6 +97,9 @@ class Text {
     line(fmt::format("s{} = relayout s{}: {}", r.to, r.from, layout::describe(r.plan)));
   }
   void print(const Sync& s) { line(s.for_async ? "sync for async" : "sync"); }
+  void print(const Semaphore& s) {
+    line((s.storage < 0 ? "" : fmt::format("s{} = ", s.storage)) + value(s.inst));
+  }
   void print(const Scalar& s) {
     line(fmt::format("s{} = {}{}", s.storage, value(s.value), copies(s.copies)));
   }

@@ -147,7 +147,11 @@ class WindowPlacement {
 
     const bool aliased = is_aliased(w), written = !accesses(w, true).empty();
     w.stored = is_output(w) || (aliased && written);
-    if (g_.whole_arrays) return;  // what one writes others see
+    if (g_.whole_arrays) {  // what one writes others see
+      const int globals = static_cast<int>(g_.mapping.block_mappings.size()) - g_.num_globals;
+      if (w.mapping >= globals) w.in_bounds.assign(w.in_bounds.size(), true);
+      return;
+    }
     if (m.memory_space == Space::smem || m.memory_space == Space::regs) {
       make_resident(w, m.memory_space == Space::smem ? Residency::shared : Residency::registers);
     } else if (is_output(w)

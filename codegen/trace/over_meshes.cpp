@@ -12,9 +12,11 @@ class Accesses {
  public:
   Accesses(const Recorder& recorder, const ScratchTypes& scratch)
       : g_(recorder.graph),
-        scratch_(scratch),
         first_scratch_(g_.arguments.size() + static_cast<std::size_t>(g_.mapping.num_outputs)),
-        first_captured_(first_scratch_ + scratch.list.size()) {}
+        first_captured_(first_scratch_ + g_.mapping.scratch_avals.size()) {
+    for (const NamedScoped& s : scratch.list)
+      if (s.type.space != Space::semaphore) in_block_.push_back(&s.type);
+  }
 
   void check(bool must_write, Location at) {
     for (std::size_t b = 0; b < g_.bodies.size(); ++b) check_region(b, g_.bodies[b].region);
@@ -52,7 +54,7 @@ class Accesses {
     writes_ |= is_write && position >= first_captured_;
     if (position < first_scratch_ || position >= first_captured_) return;
     const std::size_t number = position - first_scratch_;
-    const int mesh = scratch_.list[number].type.mesh;
+    const int mesh = in_block_[number]->mesh;
     if (mesh >= 0 && mesh != static_cast<int>(body))
       fail(g_.location(v), what + "scratch[" + std::to_string(number) + "] is of mesh " +
                                std::to_string(mesh) + ", and the body of mesh " +
@@ -60,7 +62,7 @@ class Accesses {
   }
 
   const graph::Graph& g_;
-  const ScratchTypes& scratch_;
+  std::vector<const Scoped*> in_block_;  // scratch that is no semaphore
   const std::size_t first_scratch_, first_captured_;
   bool writes_ = false;
 };
@@ -101,6 +103,79 @@ void insert_captured(Recorder& recorder, std::size_t c) {
     const auto at = static_cast<std::ptrdiff_t>(g.arguments.size());
     params.insert(params.begin() + at + g.mapping.num_outputs, output);
     params.insert(params.begin() + at, input);
+  }
+}
+
+namespace {
+
+// Of memory of the launch the whole; of memory of its blocks the part of the block: it has a
+// dimension for each axis of grid and cluster before its own.
+BlockMapping mapping_of(const Global& global, const graph::Graph& g) {
+  BlockMapping m;
+  m.origin = global.origin;
+  m.memory_space = global.space;
+  m.array_aval.dtype = global.type.dtype;
+  m.alignment = global.type.dtype.bytes();
+  const auto add = [&](const BlockDim& block, const Dim& extent) {
+    m.block_shape.push_back(block);
+    m.array_aval.shape.push_back(extent);
+  };
+  if (global.of_block) {
+    for (const Dim& programs : g.mapping.grid) add({BlockDim::Kind::squeezed, 1}, programs);
+    for (const int blocks : g.cluster) add({BlockDim::Kind::squeezed, 1}, blocks);
+  }
+  for (const Dim& extent : global.type.shape) add(extent, extent);
+  return m;
+}
+
+RegionIndex index_map_of(const Global& global, Recorder& recorder) {
+  graph::Graph& g = recorder.graph;
+  const RegionId region = g.add_region();
+  recorder.enter(region);
+  graph::Builder builder = recorder.builder();
+  std::vector<ValueId> ids, yields;
+  for (std::size_t i = 0; i < g.mapping.grid.size(); ++i)
+    ids.push_back(builder.param(Type::value(i32), global.at));
+  if (global.of_block) {
+    yields = ids;
+    for (std::size_t c = 0; c < g.cluster.size(); ++c)
+      yields.push_back(builder.add(
+          Op::AxisIndex, {},
+          Attr{{static_cast<std::int64_t>(graph::AxisKind::cluster), static_cast<std::int64_t>(c)},
+               0},
+          {}, global.at));
+  }
+  for (int d = 0; d < global.type.shape.rank(); ++d)
+    yields.push_back(builder.constant(i32, 0, {}, global.at));
+  builder.yield(std::move(yields));
+  recorder.leave();
+  return graph::index(region);
+}
+
+}  // namespace
+
+void add_globals(Recorder& recorder) {
+  graph::Graph& g = recorder.graph;
+  for (const Global& global : recorder.globals) {
+    BlockMapping m = mapping_of(global, g);
+    m.index_map = index_map_of(global, recorder);
+    g.mapping.block_mappings.push_back(std::move(m));
+    for (std::size_t b = 0; b < g.bodies.size(); ++b) {
+      const bool knows = b < global.refs.size() && global.refs[b] != graph::no_value;
+      const ValueId ref = knows
+                              ? global.refs[b]
+                              : g.add({.op = Op::Param,
+                                       .type = Type::ref(global.type.dtype,
+                                                         extents(global.type.shape), global.space)},
+                                      global.at);
+      std::vector<ValueId>& params = g[g.bodies[b].region].params;
+      std::erase(params, ref);
+      params.insert(
+          params.begin() + static_cast<std::ptrdiff_t>(g.arguments.size()) + g.mapping.num_outputs,
+          ref);
+    }
+    ++g.mapping.num_outputs;
+    ++g.num_globals;
   }
 }
 

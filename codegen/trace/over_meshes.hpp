@@ -21,4 +21,7 @@ std::string mesh_problem(const Scoped& scratch, const std::string& who, std::siz
 /// the graph's arguments, and behind its outputs.
 void insert_captured(Recorder& recorder, std::size_t c);
 
+/// Makes the recorder's globals outputs of the graph, behind all others, with their block mappings.
+void add_globals(Recorder& recorder);
+
 }  // namespace palladium::trace

@@ -196,14 +196,29 @@ ValueId Recorder::capture(const Array& array, Location at) {
   if (known == captured.end()) known = captured.insert(known, {array, at});
   known->refs.resize(graph.bodies.size(), graph::no_value);
   ValueId& ref = known->refs[body];
-  if (ref != graph::no_value) return ref;
+  if (ref == graph::no_value)
+    ref = late_parameter(Type::ref(array.dtype(), extents(array.shape()), Space::gmem), at);
+  return ref;
+}
+
+ValueId Recorder::global(std::size_t number) {
+  Global& global = globals[number];
+  global.refs.resize(graph.bodies.size(), graph::no_value);
+  ValueId& ref = global.refs[body];
+  if (ref == graph::no_value)
+    ref = late_parameter(Type::ref(global.type.dtype, extents(global.type.shape), global.space),
+                         global.at);
+  return ref;
+}
+
+// Behind all parameters of the body.
+ValueId Recorder::late_parameter(const Type& type, Location at) {
   const RegionId region = open_.front().region;
   sync();
-  ref = graph.add(
-      {.op = Op::Param, .type = Type::ref(array.dtype(), extents(array.shape()), Space::gmem)}, at);
-  graph[region].params.push_back(ref);
+  const ValueId param = graph.add({.op = Op::Param, .type = type}, at);
+  graph[region].params.push_back(param);
   region_of_.resize(graph.insts.size(), region);
-  return ref;
+  return param;
 }
 
 // ---- Effects in one expression

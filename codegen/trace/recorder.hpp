@@ -56,6 +56,16 @@ struct Captured {
   std::vector<ValueId> refs = {};  // by body; no_value: it did not
 };
 
+/// Memory of the launch, or of each of its blocks, that is zero when it starts.
+struct Global {
+  ShapeDtype type;
+  Space space = Space::gmem;
+  bool of_block = false;
+  std::string origin;  // "global[0]", "scratch[1]"
+  Location at;
+  std::vector<ValueId> refs = {};  // by body; no_value: it knows nothing of it
+};
+
 /// One trace. The innermost one of a thread is current; kernels traced inside others nest.
 class Recorder {
  public:
@@ -71,6 +81,7 @@ class Recorder {
   std::vector<Threads> threads;  // by body
   std::size_t body = 0;          // that is recorded, or will be
   std::vector<Captured> captured;
+  std::vector<Global> globals;
   bool may_capture = false;  // it is the body of a pl::kernel that is recorded
   std::uint32_t serial() const { return serial_; }
 
@@ -105,6 +116,8 @@ class Recorder {
 
   /// The Ref of an array of the host's that the body captured.
   ValueId capture(const Array& array, Location at);
+  /// The Ref of globals[number] in the body that is recorded.
+  ValueId global(std::size_t number);
   int memory_of(ValueId ref) const;
   /// Notes a read, and marks the expression with it if `mark` is given. CompileError if a write of
   /// the same memory stands in the same expression.
@@ -135,6 +148,7 @@ class Recorder {
     Touched touched;
   };
 
+  ValueId late_parameter(const Type& type, Location at);
   void sync();
   void mark(detail::Mark& mark, Marked marked);
   ValueId check(std::uint32_t trace, std::uint32_t id, const char* what, Location at);

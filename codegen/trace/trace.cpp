@@ -90,6 +90,8 @@ class Tracer {
     if (is_meshed()) {
       check_accesses(recorder_, call_.scratch, over_.must_write, at_);
       add_captured();
+      add_globals(recorder_);
+      specs_.resize(g.mapping.block_mappings.size(), &spec({}, 0));
     }
     resolve_dims();
     find_symbols();
@@ -355,6 +357,11 @@ class Tracer {
       const std::string who =
           s.name.empty() ? "scratch[" + std::to_string(i) + "]" : "scratch '" + s.name + "'";
       scratch_names_.push_back(s.name);
+      if (s.type.space == Space::semaphore && is_meshed()) {
+        set_semaphores(s.type, who);
+        continue;
+      }
+      global_of_scratch_.push_back(-1);
       ShapeDtype type;
       if (const std::string problem = scratch_problem(s.type, who, type); !problem.empty())
         fail(s.type.at, problem);
@@ -363,6 +370,17 @@ class Tracer {
         fail(s.type.at, problem);
       m.scratch_avals.push_back({type, true, s.type.space});
     }
+  }
+
+  // Counters of a block are memory of the launch: each block has its own part.
+  void set_semaphores(const Scoped& scratch, const std::string& who) {
+    Scoped as_scratch = scratch;
+    as_scratch.space = Space::smem;
+    ShapeDtype type;
+    if (const std::string problem = scratch_problem(as_scratch, who, type); !problem.empty())
+      fail(scratch.at, problem);
+    global_of_scratch_.push_back(static_cast<int>(recorder_.globals.size()));
+    recorder_.globals.push_back({type, Space::semaphore, true, who, scratch.at});
   }
 
   void trace_index_maps() {
@@ -450,10 +468,19 @@ class Tracer {
       else
         operands[refs[static_cast<std::size_t>(i - num_visible_)]] = output;
     }
-    for (std::size_t i = 0; i < g.mapping.scratch_avals.size(); ++i) {
-      const AbstractValue& s = g.mapping.scratch_avals[i];
-      const ValueId v =
+    std::size_t next = 0;
+    std::vector<ValueId> scratch(global_of_scratch_.size());
+    for (std::size_t i = 0; i < scratch.size(); ++i) {
+      if (global_of_scratch_[i] >= 0) continue;
+      const AbstractValue& s = g.mapping.scratch_avals[next++];
+      scratch[i] =
           builder.param(Type::ref(s.type.dtype, extents(s.type.shape), s.memory_space), at_);
+    }
+    for (std::size_t i = 0; i < scratch.size(); ++i)
+      if (const int global = global_of_scratch_[i]; global >= 0)
+        scratch[i] = recorder_.global(static_cast<std::size_t>(global));
+    for (std::size_t i = 0; i < scratch.size(); ++i) {
+      const ValueId v = scratch[i];
       operands.push_back({scratch_names_[i].empty() ? "scratch[" + std::to_string(i) + "]"
                                                     : "scratch '" + scratch_names_[i] + "'",
                           false, v});
@@ -552,8 +579,9 @@ class Tracer {
   Spelled call_;
   std::vector<const BlockSpec*> specs_;  // per block mapping
   std::vector<std::string> scratch_names_;
-  int num_visible_ = 0;        // outputs of the call
-  std::vector<Dim> promised_;  // extents of arrays of which pl::dim() was told something
+  std::vector<int> global_of_scratch_;  // of semaphores; -1: it is memory of the block
+  int num_visible_ = 0;                 // outputs of the call
+  std::vector<Dim> promised_;           // extents of arrays of which pl::dim() was told something
   std::vector<SymbolOrigin> symbols_;
 };
 

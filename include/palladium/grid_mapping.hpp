@@ -36,6 +36,7 @@ enum class Space : std::uint8_t {
   gmem,       ///< global memory
   smem,       ///< shared memory of the block
   regs,       ///< registers of the Pallas thread
+  semaphore,  ///< counters in global memory, of a block or of a launch, 0 when it starts
 };
 PALLADIUM_API const char* to_string(Space space);
 

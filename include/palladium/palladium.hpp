@@ -22,6 +22,7 @@
 #include "palladium/resources.hpp"
 #include "palladium/sass.hpp"
 #include "palladium/scoped.hpp"
+#include "palladium/semaphore.hpp"
 #include "palladium/spec.hpp"
 #include "palladium/types.hpp"
 #include "palladium/value.hpp"

@@ -71,8 +71,10 @@ Signature::Signature(const graph::Graph& g, std::vector<Requirement> requirement
           operand(g.mapping.block_mappings[static_cast<std::size_t>(argument.index)]));
   }
   for (std::size_t i = 0; i < refs.size(); ++i) arguments_[i].is_ref = refs[i];
+  const int num_outputs = g.mapping.num_outputs - g.num_globals;
   for (const BlockMapping& mapping : g.mapping.block_mappings_output())
-    outputs_.push_back(operand(mapping));
+    (static_cast<int>(outputs_.size()) < num_outputs ? outputs_ : globals_)
+        .push_back(operand(mapping));
 
   const std::vector<std::int64_t> classes = graph::class_multiples(g);
   for (int s = 0; s < num_symbols_; ++s)
@@ -84,7 +86,7 @@ Signature::Signature(const graph::Graph& g, std::vector<Requirement> requirement
     if (!arguments_[i].is_scalar)
       note_reach(g.mapping.block_mappings[static_cast<std::size_t>(g.arguments[i].index)],
                  {false, static_cast<int>(i)});
-  for (int o = 0; o < g.mapping.num_outputs; ++o)
+  for (int o = 0; o < num_outputs; ++o)
     note_reach(g.mapping.block_mappings[static_cast<std::size_t>(g.mapping.num_inputs + o)],
                {true, o});
   has_classes_ =
@@ -278,9 +280,20 @@ void Signature::refuse(std::span<const Arg> arguments, std::span<const Arg> outp
 
 Shape Signature::output_shape(int i, const Symbols& symbols, const std::string& kernel,
                               Location at) const {
-  const Operand& output = outputs_[static_cast<std::size_t>(i)];
+  return shape_of(outputs_[static_cast<std::size_t>(i)], "outputs[" + std::to_string(i) + "]",
+                  symbols, kernel, at);
+}
+
+Shape Signature::global_shape(int i, const Symbols& symbols, const std::string& kernel,
+                              Location at) const {
+  return shape_of(globals_[static_cast<std::size_t>(i)], "memory of the launch", symbols, kernel,
+                  at);
+}
+
+Shape Signature::shape_of(const Operand& output, const std::string& of, const Symbols& symbols,
+                          const std::string& kernel, Location at) {
   const auto fail = [&](const std::string& what) {
-    throw CompileError(at, "'" + kernel + "': outputs[" + std::to_string(i) + "]" + what);
+    throw CompileError(at, "'" + kernel + "': " + of + what);
   };
   Shape shape;
   bool is_negative = false;

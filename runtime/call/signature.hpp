@@ -68,11 +68,16 @@ class Signature {
   [[noreturn]] void refuse(std::span<const Arg> arguments, std::span<const Arg> outputs,
                            const std::string& kernel, Location at) const;
 
+  /// Memory of the launch alone, behind the outputs, which calls know nothing of.
+  const std::vector<Operand>& globals() const { return globals_; }
   /// Shape of output `i`; CompileError at `at` if no array can have it. Precondition: match()
   /// without outputs.
   Shape output_shape(int i, const Symbols& symbols, const std::string& kernel, Location at) const;
+  Shape global_shape(int i, const Symbols& symbols, const std::string& kernel, Location at) const;
 
  private:
+  static Shape shape_of(const Operand& operand, const std::string& of, const Symbols& symbols,
+                        const std::string& kernel, Location at);
   /// An extent that gives a symbol its value, or is compared afterwards.
   struct Bind {
     bool of_output;
@@ -110,7 +115,7 @@ class Signature {
   static bool fits(const Operand& rule, const Arg& arg);
   static bool fits_with_gaps(const Operand& rule, const Array& array);
 
-  std::vector<Operand> arguments_, outputs_;
+  std::vector<Operand> arguments_, outputs_, globals_;
   std::vector<Bind> binds_;
   std::vector<Check> constants_, symbolic_;
   std::vector<Class> classes_;

@@ -64,13 +64,19 @@ void copy_bytes(void* to, Device to_device, const void* from, Device from_device
 }
 
 void clear_bytes(void* data, Device device, std::size_t bytes) {
+  clear_bytes(data, device, bytes, {});
+  if (device.is_cpu()) return;
+  const driver::ContextScope context(device.index);
+  driver::synchronize(nullptr);
+}
+
+void clear_bytes(void* data, Device device, std::size_t bytes, Stream stream) {
   if (device.is_cpu()) {
     std::memset(data, 0, bytes);
     return;
   }
   const driver::ContextScope context(device.index);
-  driver::fill(data, 0, bytes, nullptr);
-  driver::synchronize(nullptr);
+  driver::fill(data, 0, bytes, handle(stream));
 }
 
 }  // namespace palladium::runtime

@@ -25,5 +25,7 @@ void copy_bytes(void* to, Device to_device, const void* from, Device from_device
 
 /// Sets `bytes` to zero; done on return.
 void clear_bytes(void* data, Device device, std::size_t bytes);
+/// The same in a stream, without waiting for it.
+void clear_bytes(void* data, Device device, std::size_t bytes, Stream stream);
 
 }  // namespace palladium::runtime

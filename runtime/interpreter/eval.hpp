@@ -22,6 +22,7 @@ using graph::RegionId;
 using graph::ValueId;
 
 class Launch;
+class Semaphores;
 
 /// Where a Pallas thread stands.
 struct Position {
@@ -74,6 +75,7 @@ class Frame {
   Races* races = nullptr;  // told of what the thread does, if there is one
   race::Agent agent = 0;
   const Launch* launch = nullptr;  // null: index maps
+  Semaphores* semaphores = nullptr;
 
  private:
   const Plan& plan_;

@@ -129,7 +129,9 @@ class Access {
 
   void refuse_clash() {
     const auto clash = window().take_clash();
-    if (clash && !f_.graph().allow_revisit) f_.launch->refuse_clash(*window().operand(), *clash);
+    // Where programs wait for each other, what they do to arrays is told to their races.
+    if (clash && !f_.graph().allow_revisit && !f_.launch->is_concurrent)
+      f_.launch->refuse_clash(*window().operand(), *clash);
   }
 
   void record(race::Kind kind) {

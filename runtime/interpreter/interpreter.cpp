@@ -22,6 +22,7 @@ class Programs {
         order_(count_, launch.options.seed.value_or(0)) {}
 
   void run() {
+    if (launch_.is_concurrent) return Machine(launch_).run(0);
     if (cores() < 2) return run_in_order();
     if (run_shared()) return;
     // What went wrong, and what is told of it, is what one core meets first.

@@ -53,6 +53,7 @@ Launch::Launch(const graph::Graph& g, const Invocation& call, const Options& opt
   measure_grid();
   connect_operands();
   share_memory();
+  is_concurrent = graph::blocks_may_wait(graph);
 }
 
 void Launch::measure_grid() {
@@ -93,7 +94,8 @@ void Launch::connect_operands() {
     operand.is_dense = operand.strides == dense_strides(operand.shape, 1);
     operand.written = stores_to(i);
     operand.is_whole = graph.whole_arrays;
-    operand.keeps_contents = i < static_cast<std::size_t>(mapping.num_inputs);
+    operand.keeps_contents = i < static_cast<std::size_t>(mapping.num_inputs) ||
+                             i + static_cast<std::size_t>(graph.num_globals) >= n;
     operands.push_back(std::move(operand));
   }
 }
@@ -180,6 +182,12 @@ std::string Launch::text_of_place(std::uint64_t place) const {
   std::vector<std::string> id(grid.size(), "*");
   for (std::size_t i = 0; i < index.size(); ++i) id[parallel_axes[i]] = std::to_string(index[i]);
   return fmt::format("({})", joined(id, ", "));
+}
+
+std::string Launch::text_of_position(const Position& position) const {
+  std::string result = text(position.grid);
+  if (cluster_blocks > 1) result += " block " + text(position.cluster);
+  return result;
 }
 
 std::string Launch::program_text(std::uint32_t program) const {

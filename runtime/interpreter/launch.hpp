@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "codegen/graph/graph.hpp"
+#include "runtime/interpreter/eval.hpp"
 #include "runtime/interpreter/interpreter.hpp"
 #include "runtime/interpreter/plan.hpp"
 #include "runtime/interpreter/window.hpp"
@@ -30,6 +31,8 @@ class Launch {
   std::vector<std::size_t> parallel_axes, sequential_axes;
   std::vector<std::int64_t> parallel_sizes, sequential_sizes;
   std::uint32_t cluster_blocks = 1;
+  /// Programs may wait for each other: all run at once.
+  bool is_concurrent = false;
   std::vector<Operand> operands;  // as block mappings
 
   /// 0 where an axis, of either kind, has no programs.
@@ -41,6 +44,8 @@ class Launch {
   }
   /// "(0, 3)", with a star for each sequential axis.
   std::string text_of_place(std::uint64_t place) const;
+  /// "(0, 3)", "(0, 3) block 1"
+  std::string text_of_position(const Position& position) const;
   std::uint64_t poison(DType dtype) const { return options.poison ? poison_bits(dtype) : 0; }
 
   /// Nobody has read or written anything.

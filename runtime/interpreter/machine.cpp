@@ -35,17 +35,27 @@ Machine::Machine(const Launch& launch)
     : launch_(launch),
       graph_(launch.graph),
       maps_(launch.plan, launch.options.poison),
-      scheduler_(schedule(launch)) {
-  if (launch.options.detect_races) races_.emplace(graph_);
+      scheduler_(schedule(launch)),
+      semaphores_(scheduler_),
+      arrays_(launch.operands.size()) {
+  if (launch.options.detect_races || launch.is_concurrent) races_.emplace(graph_);
   make_blocks();
 }
 
 void Machine::make_blocks() {
+  const std::uint64_t places = launch_.is_concurrent ? launch_.num_places() : 1;
+  for (std::uint64_t place = 0; place < places; ++place) make_cluster(place);
+}
+
+void Machine::make_cluster(std::uint64_t place) {
   std::int64_t threads = 0;
   for (const graph::Body& body : graph_.bodies) threads += body.warpgroups;
   std::vector<std::int64_t> rank(launch_.cluster.size());
+  std::size_t number = 0;
   do {
     Block& block = blocks_.emplace_back();
+    block.place = place;
+    block.number = number++;
     block.rank = rank;
     for (const Operand& operand : launch_.operands)
       block.windows.emplace_back(operand, launch_.poison(operand.mapping->array_aval.dtype));
@@ -57,6 +67,7 @@ void Machine::make_blocks() {
         frame.position = {{}, launch_.grid, rank, launch_.cluster, 0, threads};
         frame.position.thread = static_cast<std::int64_t>(block.regions.size());
         frame.launch = &launch_;
+        frame.semaphores = &semaphores_;
         block.regions.push_back(body.region);
       }
     make_registers(block);
@@ -86,16 +97,22 @@ void Machine::make_registers(Block& block) {
 // Refs that some thread may write; what is only read cannot race.
 void Machine::watch(Block& block) {
   const auto memory = [&](std::string name, Window& w) {
-    w.races = &races_->add_memory(std::move(name), w.dtype(), w.ref_shape());
+    return w.races = &races_->add_memory(std::move(name), w.dtype(), w.ref_shape());
   };
-  for (Window& w : block.windows)
-    if (w.operand()->written) memory(w.operand()->mapping->origin, w);
+  for (std::size_t i = 0; i < block.windows.size(); ++i) {
+    Window& w = block.windows[i];
+    if (!w.operand()->written) continue;
+    if (!w.is_array() || arrays_[i] == nullptr)
+      arrays_[i] = memory(w.operand()->mapping->origin, w);
+    w.races = arrays_[i];
+  }
   for (std::size_t s = 0; s < block.scratch.size(); ++s)
     if (graph_.mapping.scratch_avals[s].memory_space != Space::regs)
       memory(block.scratch[s].name(), block.scratch[s]);
   for (Frame& frame : block.threads) {
     std::string name = fmt::format("thread {}", frame.position.thread);
-    if (launch_.cluster_blocks > 1) name += fmt::format(" of block {}", blocks_.size() - 1);
+    if (launch_.is_concurrent) name += " of program " + launch_.text_of_place(block.place);
+    if (launch_.cluster_blocks > 1) name += fmt::format(" of block {}", block.number);
     frame.races = &*races_;
     frame.agent = races_->add_thread(std::move(name));
   }
@@ -103,7 +120,7 @@ void Machine::watch(Block& block) {
 
 void Machine::run(std::uint64_t place) {
   if (!races_) return run_visits(place);
-  races_->start_program(launch_.text_of_place(place));
+  races_->start_program(launch_.is_concurrent ? "any" : launch_.text_of_place(place));
   try {
     run_visits(place);
   } catch (const CompileError& e) {
@@ -115,30 +132,32 @@ void Machine::run(std::uint64_t place) {
 }
 
 void Machine::run_visits(std::uint64_t place) {
-  const std::vector<std::int64_t> parallel = launch_.index_of(place);
-  std::vector<std::int64_t> id(launch_.grid.size()), sequential(launch_.sequential_sizes.size());
-  for (std::size_t i = 0; i < parallel.size(); ++i) id[launch_.parallel_axes[i]] = parallel[i];
+  std::vector<std::int64_t> sequential(launch_.sequential_sizes.size());
   for (Block& block : blocks_) {
+    const std::vector<std::int64_t> parallel = launch_.index_of(place + block.place);
+    block.id.resize(launch_.grid.size());
+    for (std::size_t i = 0; i < parallel.size(); ++i)
+      block.id[launch_.parallel_axes[i]] = parallel[i];
     for (Window& scratch : block.scratch) scratch.poison();
     for (std::deque<Window>& own : block.registers)
       for (Window& scratch : own) scratch.poison();
   }
   bool first = true;
   do {
-    for (std::size_t i = 0; i < sequential.size(); ++i)
-      id[launch_.sequential_axes[i]] = sequential[i];
-    for (std::size_t b = 0; b < blocks_.size(); ++b) move_windows(b, place, id, first);
+    for (Block& block : blocks_) {
+      for (std::size_t i = 0; i < sequential.size(); ++i)
+        block.id[launch_.sequential_axes[i]] = sequential[i];
+      move_windows(block, place + block.place, first);
+    }
     first = false;
-    visit(id);
+    visit();
   } while (advance(sequential, launch_.sequential_sizes));
   for (Block& block : blocks_)
     for (Window& window : block.windows) close(window);
 }
 
-void Machine::move_windows(std::size_t b, std::uint64_t place, const std::vector<std::int64_t>& id,
-                           bool first) {
-  Block& block = blocks_[b];
-  maps_.position.grid = id;
+void Machine::move_windows(Block& block, std::uint64_t place, bool first) {
+  maps_.position.grid = block.id;
   maps_.position.cluster = block.rank;
   // All are stored before one is opened: a block may be read again through another window.
   std::vector<std::vector<std::int64_t>> indices;
@@ -151,8 +170,9 @@ void Machine::move_windows(std::size_t b, std::uint64_t place, const std::vector
   }
   for (std::size_t i = 0; i < block.windows.size(); ++i) {
     if (!moves[i]) continue;
-    if (const auto dimension = block.windows[i].open(indices[i], launch_.program(place, b)))
-      launch_.refuse_outside(block.windows[i], id, *dimension);
+    if (const auto dimension =
+            block.windows[i].open(indices[i], launch_.program(place, block.number)))
+      launch_.refuse_outside(block.windows[i], block.id, *dimension);
     if (block.windows[i].races != nullptr) block.windows[i].races->shadow.clear();
   }
 }
@@ -170,12 +190,12 @@ std::vector<std::int64_t> Machine::block_index(const BlockMapping& mapping) {
   return index;
 }
 
-// Every Pallas thread of the cluster, for one visit.
-void Machine::visit(const std::vector<std::int64_t>& id) {
+// Every Pallas thread of the blocks, for one visit.
+void Machine::visit() {
   for (Block& block : blocks_)
     for (std::size_t t = 0; t < block.threads.size(); ++t) {
       Frame& frame = block.threads[t];
-      frame.position.grid = id;
+      frame.position.grid = block.id;
       bind(frame, graph_[block.regions[t]].params, block, t);
       scheduler_.spawn([&frame, region = block.regions[t]] { frame.run(region); });
     }

@@ -10,10 +10,12 @@
 #include "runtime/interpreter/eval.hpp"
 #include "runtime/interpreter/launch.hpp"
 #include "runtime/interpreter/races.hpp"
+#include "runtime/interpreter/semaphores.hpp"
 
 namespace palladium::interpreter {
 
-/// The blocks of a cluster with their windows, scratch and Pallas threads.
+/// The blocks of a cluster with their windows, scratch and Pallas threads; of a launch whose
+/// programs wait for each other all of its clusters.
 class Machine {
  public:
   /// On the thread that runs it.
@@ -27,7 +29,10 @@ class Machine {
  private:
   // One of the blocks of a cluster: it has windows and scratch of its own, shared by its threads.
   struct Block {
+    std::uint64_t place = 0;                   // counted from the one that is run
+    std::size_t number = 0;                    // in the cluster
     std::vector<std::int64_t> rank;            // per cluster axis
+    std::vector<std::int64_t> id;              // along the axes of the grid
     std::deque<Window> windows;                // as block mappings
     std::deque<Window> scratch;                // that in registers is the first thread's
     std::deque<std::deque<Window>> registers;  // per further thread: its scratch in registers
@@ -36,14 +41,14 @@ class Machine {
   };
 
   void make_blocks();
+  void make_cluster(std::uint64_t place);
   Window scratch_window(std::size_t number) const;
   void make_registers(Block& block);
   void watch(Block& block);
   void run_visits(std::uint64_t place);
-  void move_windows(std::size_t b, std::uint64_t place, const std::vector<std::int64_t>& id,
-                    bool first);
+  void move_windows(Block& block, std::uint64_t place, bool first);
   std::vector<std::int64_t> block_index(const BlockMapping& mapping);
-  void visit(const std::vector<std::int64_t>& id);
+  void visit();
   void bind(Frame& frame, const std::vector<ValueId>& params, Block& block, std::size_t thread);
   void close(Window& window);
 
@@ -52,7 +57,9 @@ class Machine {
   Frame maps_;  // evaluates index maps
   std::deque<Block> blocks_;
   fiber::Scheduler scheduler_;
+  Semaphores semaphores_;
   std::optional<Races> races_;
+  std::vector<Races::Memory*> arrays_;  // whole ones, by block mapping
 };
 
 }  // namespace palladium::interpreter

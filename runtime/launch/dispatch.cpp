@@ -1,6 +1,7 @@
 #include "runtime/launch/dispatch.hpp"
 
 #include <cstring>
+#include <optional>
 #include <string>
 
 #include "codegen/graph/transform.hpp"
@@ -72,7 +73,7 @@ class Operands {
 };
 
 bool has_more_operands(const Specialization& s) {
-  return s.signature.outputs().size() > s.num_visible;
+  return s.signature.outputs().size() > s.num_visible || !s.signature.globals().empty();
 }
 
 bool fits(const Specialization& s, std::span<const Arg> arguments, std::span<const Arg> outputs,
@@ -159,10 +160,51 @@ const Emulated& emulated_for(KernelState& kernel, Variant& variant, Location at)
   return *variant.emulated;
 }
 
+Array empty_in(Stream stream, const Shape& shape, DType dtype, Device device, Location at) {
+  void* data = nullptr;
+  auto* storage =
+      allocate(device, static_cast<std::size_t>(shape.size() * dtype.bytes()), stream, data);
+  return Array::of_storage(storage, data, shape, dtype, device, {}, at);
+}
+
+Array zeros_in(Stream stream, const Shape& shape, DType dtype, Device device, Location at) {
+  const Array array = empty_in(stream, shape, dtype, device, at);
+  clear_bytes(array.data(), device, static_cast<std::size_t>(array.size() * array.dtype().bytes()),
+              stream);
+  return array;
+}
+
+/// Memory of one launch, zero when it starts, behind the outputs.
+class Globals {
+ public:
+  Globals(const Specialization& s, Device device, Stream stream, std::span<const Arg> outputs,
+          const Signature::Symbols& symbols, Location at)
+      : all_(outputs.begin(), outputs.end()) {
+    const std::vector<Operand>& globals = s.signature.globals();
+    arrays_.reserve(globals.size());
+    for (std::size_t i = 0; i < globals.size(); ++i) {
+      const Shape shape = s.signature.global_shape(static_cast<int>(i), symbols, s.graph.name, at);
+      const Array& array = arrays_.emplace_back(
+          device.is_cpu() ? Array::zeros(shape, globals[i].dtype, device, at)
+                          : zeros_in(stream, shape, globals[i].dtype, device, at));
+      all_.emplace_back(array, at);
+    }
+  }
+  std::span<const Arg> outputs() const { return all_; }
+
+ private:
+  std::vector<Array> arrays_;
+  std::vector<Arg> all_;
+};
+
 void run(KernelState& kernel, Variant& variant, const Where& where, Target target, Device device,
-         std::span<const Arg> arguments, std::span<const Arg> outputs,
+         std::span<const Arg> arguments, std::span<const Arg> given,
          const Signature::Symbols& symbols, Location at) {
   const Specialization& s = *variant.specialization;
+  std::optional<Globals> globals;
+  std::span<const Arg> outputs = given;
+  if (!s.signature.globals().empty())
+    outputs = globals.emplace(s, device, where.stream, given, symbols, at).outputs();
   const bool has_programs = s.grid.check(s.graph, symbols, at);
   check_devices(s.graph.name, target, device, arguments, outputs);
   check_aliases(s.graph, arguments, outputs);
@@ -183,13 +225,6 @@ void run(KernelState& kernel, Variant& variant, const Where& where, Target targe
     break;
   }
   }
-}
-
-Array empty_in(Stream stream, const Shape& shape, DType dtype, Device device, Location at) {
-  void* data = nullptr;
-  auto* storage =
-      allocate(device, static_cast<std::size_t>(shape.size() * dtype.bytes()), stream, data);
-  return Array::of_storage(storage, data, shape, dtype, device, {}, at);
 }
 
 /// What nobody wrote must be seen: NaN, the least integer, true.

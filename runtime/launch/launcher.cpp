@@ -81,7 +81,8 @@ Launcher::Launcher(const Specialization& s, int device, Ready ready)
       packer_(s.graph, ready.plan),
       prepared_(*kernel_, {.block = {static_cast<unsigned>(ready.plan.threads), 1, 1},
                            .cluster = {static_cast<unsigned>(ready.plan.cluster_blocks), 1, 1},
-                           .shared_bytes = static_cast<unsigned>(ready.plan.shared_bytes)}),
+                           .shared_bytes = static_cast<unsigned>(ready.plan.shared_bytes),
+                           .cooperative = graph::blocks_may_wait(s.graph)}),
       device_(device) {}
 
 bool Launcher::is_at(std::span<const Arg> arguments, std::span<const Arg> outputs) const {

@@ -78,13 +78,16 @@ void run_emulator(const Specialization& s, const Emulated& emulated, std::span<c
     const std::size_t mapping = static_cast<std::size_t>(g.mapping.num_inputs) + o;
     emulator::Buffer output =
         buffer(*outputs[o].array(), g.mapping.block_mappings[mapping].origin, true);
+    if (o + static_cast<std::size_t>(g.num_globals) >= outputs.size()) output.initialised = true;
     if (is_aliased(g, o)) {  // one memory, one buffer
       output.initialised = true;
       std::erase_if(buffers, [&](const emulator::Buffer& b) { return b.base == output.base; });
     }
     buffers.push_back(std::move(output));
   }
-  for (emulator::Buffer& b : buffers) b.one_writer = !g.allow_revisit;
+  // Whose writes are ordered by semaphores, or are not, is for the detector of races to tell.
+  const bool one_writer = !g.allow_revisit && !graph::has_semaphores(g);
+  for (emulator::Buffer& b : buffers) b.one_writer = one_writer;
 
   const InterpretParams& params = s.interpret.params;
   const bool poison = params.out_of_bounds == InterpretParams::poison;

@@ -202,9 +202,40 @@ void add_messages(std::vector<Case>& all) {
   }
 }
 
+/// Block 1 takes what block 0 and its own second warpgroup signalled; the rest is read by all.
+void add_semaphores(std::vector<Case>& all) {
+  Case c = kernel("atomic/semaphores between blocks and warpgroups",
+                  "const i32* x, i32* message, i32* counts, i32* o",
+                  R"(
+  const u32 t = pl::thread(), wg = pl::warpgroup(), s = pl::shared_base() + 4 * wg;
+  i32 v;
+  if (pl::block_x() == 0) {
+    if (wg == 0) {
+      pl::load_global(&v, x + t);
+      pl::store_global(message + t, &v);
+      pl::semaphore_signal<false, 2>(counts, 3);
+    }
+  } else if (wg == 0) {
+    pl::semaphore_wait<false, true, 2>(counts, 2);
+    pl::semaphore_wait<true, false, 2>(counts + 1, 1);
+    pl::load_global(&v, message + t);
+    v += pl::semaphore_read<false, 2>(counts, s);
+    pl::store_global(o + t, &v);
+  } else {
+    pl::semaphore_signal<true, 2>(counts + 1, 1);
+  })",
+                  2);
+  c.grid = {2, 1, 1};
+  c.shared_bytes = 64;
+  c.array(data("i32", 128, 10)).output("i32", 128);
+  c.in_out("i32", std::vector<std::uint32_t>{0, 0}).output("i32", 128);
+  all.push_back(c);
+}
+
 }  // namespace
 
 void add_atomics(std::vector<Case>& all) {
+  add_semaphores(all);
   add_global(all);
   add_shared(all);
   add_subnormals(all);

@@ -57,3 +57,34 @@ TEST_CASE("two bodies of one launch compile for every architecture") {
             .scratch_types = {gpu::REGS({128}, f32).on(1)}},
            {array({4, 256})}));
 }
+
+TEST_CASE("semaphores of blocks and of a launch compile for every architecture") {
+  const gpu::Mesh mesh{.grid = {4}, .grid_names = {"i"}};
+  check_architectures(
+      over({[](Ref x, Ref, Ref buffer, Ref full, Ref empty) {
+              pl::loop(0, 6, [&](Index i) {
+                pl::semaphore_wait(empty.at(i % 2));
+                buffer[i % 2] = x[{axis_index("i"), ds(i * 256, 256)}];
+                pl::semaphore_signal(full.at(i % 2));
+              });
+            },
+            [](Ref, Ref o, Ref buffer, Ref full, Ref empty) {
+              const Ref turn = pl::get_global(gpu::SemaphoreType::REGULAR());
+              for (int slot = 0; slot < 2; ++slot) pl::semaphore_signal(empty.at(slot));
+              pl::loop(0, 6, [&](Index i) {
+                pl::semaphore_wait(full.at(i % 2));
+                o[{axis_index("i"), ds(i * 256, 256)}] = pl::exp(buffer[i % 2]);
+                pl::semaphore_signal(empty.at(i % 2));
+              });
+              pl::semaphore_wait(turn, axis_index("i"), {.decrement = false});
+              const Value n = pl::semaphore_read(turn);
+              o[{axis_index("i"), 0}] += n.astype(f32);
+              pl::semaphore_signal(turn);
+            }},
+           Meshes{mesh, mesh},
+           {.name = "hand_over",
+            .out_type = {{4, 6 * 256}, f32},
+            .scratch_types = {gpu::SMEM({2, 256}, f32), gpu::SemaphoreType::REGULAR({2}),
+                              gpu::SemaphoreType::REGULAR({2})}},
+           {array({4, 6 * 256})}));
+}

@@ -412,7 +412,7 @@ TEST_CASE("names and lines stay with their values") {
 
 TEST_CASE("canonicalize is idempotent on random kernels") {
   for (std::uint64_t seed = 1; seed <= 300; ++seed) {
-    RandomOptions options;
+    test::RandomOptions options;
     options.aliases = seed % 2 == 0;
     const RandomKernel k = random_kernel(seed, options);
     const Graph again = canonicalize(k.graph);
@@ -470,7 +470,7 @@ void shuffle(Graph& g, Random& random, RegionId r) {
 TEST_CASE("random kernels recorded in another order of commuting instructions are the same") {
   int moved = 0;
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
-    RandomOptions options;
+    test::RandomOptions options;
     options.aliases = seed % 3 == 0;
     const RandomKernel k = random_kernel(seed, options);
     Graph other = k.recorded;

@@ -217,7 +217,7 @@ TEST_CASE("damaged texts are refused or read as a graph that keeps the contract"
   Random random(1);
   int read = 0, refused = 0;
   for (std::uint64_t seed = 1; seed <= 8; ++seed) {
-    RandomOptions options;
+    test::RandomOptions options;
     options.statements = 10;
     const std::string json = to_json(random_kernel(seed, options).graph);
     for (int i = 0; i < 400; ++i) {

@@ -21,6 +21,8 @@ struct Fixture {
           h = k.b.load(k.refs[3]), w = k.b.load(k.refs[4]);
   ValueId s = k.b.constant(i32, 1), t = k.b.constant(bool_, 1);
   ValueId ref = k.refs[0], iref = k.refs[1], bref = k.refs[2];
+  ValueId sem = k.g.add({.op = Op::Param, .type = Type::ref(i32, {}, Space::semaphore)});
+  ValueId sems = k.g.add({.op = Op::Param, .type = Type::ref(i32, {3}, Space::semaphore)});
 };
 
 struct Case {
@@ -142,6 +144,9 @@ const std::vector<Case> accepted = {
     {Op::Load, ARGS(x.ref, x.c, x.f), {{1, 1}, 0}, {}, "f32[4,8]"},
     {Op::Store, ARGS(x.ref, x.f, x.c), {{1, 0}, 0}, {}, ""},
     {Op::Swap, ARGS(x.ref, x.f), {{0, 0}, 0}, {}, "f32[4,8]"},
+    {Op::SemaphoreRead, ARGS(x.sem), {}, {}, "i32[]"},
+    {Op::SemaphoreSignal, ARGS(x.sem, x.s), {}, {}, ""},
+    {Op::SemaphoreWait, ARGS(x.sem, x.s), {{1}, 0}, {}, ""},
     {Op::When, ARGS(x.t), {}, {}, ""},
     {Op::Loop, ARGS(x.s, x.s, x.f), {{2, 4}, 0}, {}, ""},
     {Op::While, ARGS(x.s, x.f), {}, {}, ""},
@@ -255,6 +260,10 @@ const std::vector<Case> refused = {
     {Op::Loop, ARGS(x.s, x.t), {{1, 1}, 0}, {}, "loop: expected i32[] as the upper bound, given bool[]"},
     {Op::Loop, ARGS(x.s, x.s), {{0, 1}, 0}, {}, "loop: expected a step of at least 1, given 0"},
     {Op::Loop, ARGS(x.s, x.s, x.ref), {{1, 1}, 0}, {}, "loop: expected a value as operand 2, given ref block f32[4,8]"},
+    {Op::SemaphoreRead, ARGS(x.sems), {}, {}, "semaphore_read: expected one semaphore, given ref semaphore i32[3]"},
+    {Op::SemaphoreSignal, ARGS(x.iref, x.s), {}, {}, "semaphore_signal: expected a semaphore, given ref block i32[4,8]"},
+    {Op::SemaphoreWait, ARGS(x.sem, x.t), {{1}, 0}, {}, "semaphore_wait: expected i32[] as what is waited for, given bool[]"},
+    {Op::Load, ARGS(x.sem), {{0, 0}, 0}, {}, "load: ref semaphore i32[] is read by pl::semaphore_read"},
     {Op::While, ARGS(x.ref), {}, {}, "while: expected a value as operand 0, given ref block f32[4,8]"},
     {Op::Switch, ARGS(x.f), {}, {}, "switch: expected i32[] or bool[] as the index, given f32[4,8]"},
     {Op::Scoped, ARGS(), {{1}, 0}, {}, "run_scoped: expected 0 integers as attributes, given 1"},

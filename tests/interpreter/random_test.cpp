@@ -41,7 +41,7 @@ std::vector<Tensor> after(const graph::Graph& g, const RandomKernel& kernel,
 }
 
 // Whether both agree; the first difference is a failure with both graphs.
-bool agree(std::uint64_t seed, const RandomOptions& options) {
+bool agree(std::uint64_t seed, const test::RandomOptions& options) {
   const RandomKernel kernel = random_kernel(seed, options);
   const std::vector<Tensor> arrays = arrays_of(kernel, seed);
   // Not contracted: an fma of 16-bit floats rounds once less than the product and the sum.

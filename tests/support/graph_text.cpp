@@ -270,7 +270,7 @@ class Reader {
     Type t{.kind = Type::Kind::value};
     if (l.take("ref ")) {
       t.kind = Type::Kind::ref;
-      for (const Space s : {Space::gmem, Space::smem, Space::regs})
+      for (const Space s : {Space::gmem, Space::smem, Space::regs, Space::semaphore})
         if (l.take(std::string(to_string(s)) + " ")) t.space = s;
       if (t.space == Space::automatic) l.expect("block ");
     }

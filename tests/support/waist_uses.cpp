@@ -320,6 +320,17 @@ void add_atomics(std::vector<WaistUse>& all, int arch) {
   add("red_add", terms, "", "(" + p + ", y)", releases);
   add("load_acquire", terms, "x = ", "(" + p + ")", scopes);
   add("store_release", terms, "", "(" + p + ", y)", scopes);
+  const std::string q = "static_cast<i32*>(m)";
+  all.push_back({"semaphore_signal", "pl::semaphore_signal<false, 1>(" + q +
+                                         ", 1);"
+                                         "pl::semaphore_signal<true, 1>(" +
+                                         q + ", 2);"});
+  all.push_back({"semaphore_wait", "pl::semaphore_wait<false, false, 1>(" + q +
+                                       ", 1);"
+                                       "pl::semaphore_wait<true, true, 1>(" +
+                                       q + ", 1);"});
+  all.push_back(
+      {"semaphore_read", "i[0] = pl::semaphore_read<true, 1>(" + q + ", pl::shared_base());"});
 }
 
 }  // namespace

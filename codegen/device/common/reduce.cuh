@@ -104,6 +104,11 @@ PL_FN u32 warp_of_program() {
   return (NumWarps == 4 ? pl::thread() : pl::program_thread()) >> 5;
 }
 
+template <int NumWarps>
+PL_FN bool is_first_of_program() {
+  return (NumWarps == 4 ? pl::thread() : pl::program_thread()) == 0;
+}
+
 template <int Warpgroups, int NumWarps>
 PL_FN void sync_to_reduce(PL_LINE) {
   if constexpr (NumWarps == 4) {

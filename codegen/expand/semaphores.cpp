@@ -1,0 +1,42 @@
+// Operations on semaphores: calls by all threads of the program.
+#include "codegen/expand/expander.hpp"
+#include "codegen/expand/nest.hpp"
+
+namespace palladium::expand {
+
+// To one element of global memory.
+ExprId Nest::pointer_to(ValueId ref) {
+  const Address a = address(ref, {});
+  const Affine first = a.first == no_expr ? Affine() : Affine::term(a.first);
+  const Affine offset = first + a.offset;
+  const VariableId base = e_[a.base].variable;
+  return offset.is_zero() ? e_.address(base) : e_.address(base, e_.sum(offset, a.wide ? i64 : i32));
+}
+
+void Expander::expand_one(const passes::Semaphore& s) {
+  const graph::Inst& i = g_[s.inst];
+  const auto mapping = static_cast<std::size_t>(g_.mapping_of(g_.root(i.args[0])));
+  const bool of_block = graph::is_of_block(g_.mapping.block_mappings[mapping]);
+  const passes::Copies none;
+  thread::Call call{.function = Row::semaphore_signal, .templates = {of_block}};
+  call.args = {Nest(*this, none).pointer_to(i.args[0])};
+  if (i.op == graph::Op::SemaphoreRead) {
+    call.function = Row::semaphore_read;
+    call.args.push_back(shared_address(s.scratch));
+    if (s.storage >= 0) {
+      if (!declared_[static_cast<std::size_t>(s.storage)]) declare_storage(s.storage);
+      call.to = scalar_storage(s.storage);
+    }
+  } else {
+    call.args.push_back(scalar(i.args[1]));
+  }
+  if (i.op == graph::Op::SemaphoreWait) {
+    call.function = Row::semaphore_wait;
+    call.templates.emplace_back(graph::waits_by_taking(i));
+  }
+  call.templates.emplace_back(std::int64_t{l_.warpgroups});
+  if (is_wide()) call.templates.emplace_back(std::int64_t{l_.num_warps});
+  b_.add(std::move(call));
+}
+
+}  // namespace palladium::expand

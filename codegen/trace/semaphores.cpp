@@ -1,0 +1,79 @@
+// Semaphores, and memory of the launch.
+#include "palladium/semaphore.hpp"
+
+#include "codegen/trace/body.hpp"
+#include "palladium/error.hpp"
+
+namespace palladium {
+
+using detail::Access;
+using trace::Attr;
+using trace::Op;
+using trace::Recorder;
+using trace::Touched;
+using trace::ValueId;
+
+namespace {
+
+ValueId counted(Recorder& recorder, const Operand& operand, const char* what, const char* role) {
+  const Location at = trace::location(operand);
+  return recorder.i32_scalar(trace::resolve(operand), what, role, at);
+}
+
+}  // namespace
+
+Effect semaphore_read(const Ref& semaphore, const detail::Expression& expression) {
+  const Location at = Access::at(expression);
+  Recorder& recorder = Recorder::current("semaphore_read", at);
+  const ValueId ref = recorder.id(semaphore, "semaphore_read", at);
+  const int memory = recorder.memory_of(ref);
+  const Touched touched{{memory}, {memory}};
+  const ValueId operands[] = {ref};
+  recorder.check_effect("semaphore_read", touched, operands, at);
+  const ValueId count = recorder.builder().add(Op::SemaphoreRead, {ref}, Attr{}, {}, at);
+  recorder.note(touched);
+  return Access::effect(recorder.value(count), [&](detail::Mark& mark) {
+    recorder.mark_effect("semaphore_read", touched, mark, at);
+  });
+}
+
+void semaphore_signal(const Ref& semaphore, const Operand& inc) {
+  const Location at = trace::location(inc);
+  Recorder& recorder = Recorder::current("semaphore_signal", at);
+  const ValueId ref = recorder.id(semaphore, "semaphore_signal", at);
+  const ValueId by = counted(recorder, inc, "semaphore_signal", "the increment");
+  recorder.builder().add(Op::SemaphoreSignal, {ref, by}, Attr{}, {}, at);
+  recorder.note_write(ref);
+}
+
+void semaphore_wait(const Ref& semaphore, const Operand& value,
+                    const SemaphoreWaitOptions& options) {
+  const Location at = trace::location(value);
+  Recorder& recorder = Recorder::current("semaphore_wait", at);
+  const ValueId ref = recorder.id(semaphore, "semaphore_wait", at);
+  const ValueId least = counted(recorder, value, "semaphore_wait", "what is waited for");
+  recorder.builder().add(Op::SemaphoreWait, {ref, least}, Attr{{options.decrement}, 0}, {}, at);
+  recorder.note_write(ref);
+}
+
+Ref get_global(const Scoped& what, Location at) {
+  Recorder& recorder = Recorder::current("get_global", at);
+  if (!recorder.may_capture)
+    throw CompileError(at, "get_global: kernel '" + recorder.graph.name +
+                               "' is no pl::kernel, whose bodies alone can ask for memory of the "
+                               "launch");
+  if (what.space != Space::gmem && what.space != Space::semaphore)
+    throw CompileError(at, std::string("get_global: memory of the launch is plgpu::GMEM or "
+                                       "plgpu::SemaphoreType::REGULAR, given ") +
+                               to_string(what.space));
+  ShapeDtype type;
+  Scoped as_scratch = what;
+  as_scratch.space = Space::smem;
+  if (const std::string problem = trace::scratch_problem(as_scratch, "it", type); !problem.empty())
+    throw CompileError(at, "get_global: " + problem);
+  const std::string origin = "global[" + std::to_string(recorder.globals.size()) + "]";
+  recorder.globals.push_back({type, what.space, false, origin, at});
+  return recorder.ref(recorder.global(recorder.globals.size() - 1));
+}
+
+}  // namespace palladium
