@@ -41,6 +41,8 @@ struct TensorMapSpec {
   int swizzle = 0;        // bytes: 0, 32, 64 or 128; the box's inner row must fit in it
   int l2_promotion = 0;   // bytes: 0, 64, 128 or 256
   bool nan_fill = false;  // out of bounds: NaN instead of zero, floats only
+
+  bool operator==(const TensorMapSpec&) const = default;
 };
 
 /// "2-d bf16 array of 4096 x 512 at 0x7f0000001000, stride 8192; box of 64 x 128, swizzle 128",

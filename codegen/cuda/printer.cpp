@@ -86,8 +86,11 @@ std::string Printer::type(thread::VariableId id, bool constant) const {
 
 std::string Printer::signature() const {
   std::string out = fmt::format("PL_KERNEL({}) {}(", p_.threads, p_.entry);
-  for (const thread::VariableId v : p_.names)
-    out += fmt::format("{}{} {}", v == p_.names[0] ? "" : ", ", type(v, false), name(v));
+  for (const thread::VariableId v : p_.names) {
+    const bool map = e_[v].form == thread::Form::tensor_map;
+    out += v == p_.names[0] ? "" : ", ";
+    out += map ? fmt::format("PL_TENSOR_MAP({})", name(v)) : type(v, false) + " " + name(v);
+  }
   return out + ")";
 }
 
@@ -210,7 +213,9 @@ std::string Printer::text_of(const thread::Call& s) const {
   }
   if (!of.empty()) of = "<" + of + ">";
   const std::string to = s.to == no_expr ? "" : text(s.to) + " = ";
-  return fmt::format("{}pl::{}{}({});", to, device::info(s.function).name, of, joined(s.args));
+  const std::string at = s.at.empty() ? "" : ", {" + joined(s.at) + "}";
+  return fmt::format("{}pl::{}{}({}{});", to, device::info(s.function).name, of, joined(s.args),
+                     at);
 }
 
 std::string Printer::text_of(const thread::Wgmma& s) const {

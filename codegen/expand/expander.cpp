@@ -49,6 +49,7 @@ thread::Program Expander::run() {
   thread_ =
       b_.let_here("t", e_.call(thread, i32, {}, false,
                                {.low = 0, .high = l_.threads() - 1, .depends = thread::on_thread}));
+  begin_fetches();
   name_programs();
   std::int64_t first = 0;
   for (const passes::LoweredBody& body : l_.bodies) {
@@ -119,6 +120,7 @@ void Expander::declare_parameters() {
     for (const graph::Body& b : g_.bodies) values_[index(g_[b.region].params[i])] = e_.variable(v);
   }
   for (int o = 0; o < g_.mapping.num_outputs; ++o) array(g_.mapping.num_inputs + o);
+  declare_tensor_maps();
   for (int s = 0; s < g_.num_symbols; ++s)
     symbols_.push_back(e_.variable(
         declare({.kind = Parameter::Kind::symbol, .index = s},

@@ -78,6 +78,16 @@ class Expander {
   std::string unstored_message(int storage) const;
   void check_accumulator(const passes::Dot& d);
 
+  // fetch.cpp
+  void declare_tensor_maps();
+  void begin_fetches();
+  ExprId elected();
+  void expand_one(const passes::Fetch& f);
+  void expand_one(const passes::AwaitFetch& a);
+  std::vector<ExprId> box_origin(ValueId load);
+  void check_box(ValueId load, const graph::SubscriptDim& d, std::int64_t extent, ExprId start,
+                 ValueId view, int dimension);
+
   // wgmma.cpp
   void expand_wgmma(const passes::Dot& d);
   ExprId matrix_descriptor(const passes::Storage& s, ExprId address, bool transposed);
@@ -140,7 +150,7 @@ class Expander {
   std::vector<ExprId> symbols_;
   std::map<std::uint32_t, ExprId> values_;         // of parameters of regions
   std::vector<ExprId> program_ids_, cluster_ids_;  // per axis
-  ExprId smem_ = no_expr, warpgroup_ = no_expr;
+  ExprId smem_ = no_expr, warpgroup_ = no_expr, warp_ = no_expr;
   ExprId thread_ = no_expr;             // index among the threads of a program
   std::vector<VariableId> storages_;    // no_variable: not asked for yet
   std::vector<bool> declared_;          // storages: by a statement so far
@@ -149,6 +159,9 @@ class Expander {
   std::vector<bool> begun_by_product_;  // those that a product begins, where its `anew` holds
 
   std::vector<passes::BlockNames> windows_;
+
+  std::vector<VariableId> tensor_maps_;  // per tensor box: parameter
+  std::map<int, VariableId> phases_;     // of the barriers of fetches, by storage: their parity
 
   // Windows in registers of which nothing is known before the user stores it, by storage: the flag
   // that says whether that has happened.

@@ -140,6 +140,7 @@ void Expander::enter_window(int window) {
     names.multiple.push_back(at_zero ? 0 : e_.facts(starts.back()).multiple);
     if (!along.loaded.in_bounds) size_of_window(window, starts.back(), along);
   }
+  names.start = starts;
   const ExprId offset = window_offset(window, starts);
   place_window(window, offset);
   if (const auto it = unstored_.find(w.storage); w.depth > 0 && it != unstored_.end())

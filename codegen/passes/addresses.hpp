@@ -17,6 +17,7 @@ struct BlockNames {
   thread::ExprId pointer = thread::no_expr;  // to its first element, or to that of the array
   thread::ExprId first = thread::no_expr;    // then from there to the block's, i32
   std::vector<thread::ExprId> size, from;    // per dimension of the array; no_expr: no bound there
+  std::vector<thread::ExprId> start = {};    // per dimension: of its first element
   std::vector<std::int64_t> multiple;        // per dimension: of where blocks begin; 0: all at 0
 };
 

@@ -481,6 +481,8 @@ class Assignment {
   void repair(GridLoop& l, Statements&) { repair(l.body); }
   // These take storages as they are.
   static void repair(const Dot&, Statements&) {}
+  static void repair(const Fetch&, Statements&) {}
+  static void repair(const AwaitFetch&, Statements&) {}
   static void repair(const Relayout&, Statements&) {}
   static void repair(const Sync&, Statements&) {}
   static void repair(const Semaphore&, Statements&) {}

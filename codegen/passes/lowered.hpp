@@ -58,6 +58,7 @@ struct Storage {
   std::int64_t row_stride = 0;    // shared: elements from row to row of the last dimension
   int swizzle = 0;                // shared: bytes of a row of its panels; 0: it has none
   bool per_warpgroup = true;      // shared: one copy per Pallas thread
+  bool fetched = false;           // shared: filled by TMA, or a barrier of such copies
 };
 
 enum class Residency : std::uint8_t {
@@ -198,6 +199,29 @@ struct Dot {
   int warps_m = 4, warps_n = 1;  // of tensor cores
 };
 
+/// How TMA sees an array: the boxes of one of the kernel's tensor maps.
+struct TensorBox {
+  int mapping = -1;                    // block mapping
+  std::vector<std::int32_t> box = {};  // elements per dimension of the array
+  int swizzle = 0;
+  bool operator==(const TensorBox&) const = default;
+};
+
+/// storage (shared, in panels) = what `load` reads, copied by TMA; `barrier`, a storage, knows when
+/// that is done. One thread issues it.
+struct Fetch {
+  struct Part {
+    ValueId load = graph::no_value;
+    int storage = -1, tensor_box = -1;
+  };
+  std::vector<Part> parts = {};
+  int barrier = -1;
+};
+/// All wait for the copies of a Fetch.
+struct AwaitFetch {
+  int barrier = -1;
+};
+
 struct Relayout {
   int from = -1, to = -1;  // storages in registers
   int scratch = -1;        // storage in shared memory
@@ -272,8 +296,8 @@ struct Semaphore {
 };
 
 struct Statement {
-  std::variant<Pass, Dot, Relayout, Sync, Semaphore, Scalar, CopyStorage, When, Loop, While, Switch,
-               Scope, GridLoop, EnterWindow>
+  std::variant<Pass, Dot, Fetch, AwaitFetch, Relayout, Sync, Semaphore, Scalar, CopyStorage, When,
+               Loop, While, Switch, Scope, GridLoop, EnterWindow>
       what = Sync{};
   Location at = {};
 };
@@ -308,10 +332,12 @@ struct Lowered {
   std::vector<LoweredBody> bodies = {};
   std::vector<Window> windows = {};
   std::vector<Storage> storages = {};
-  std::vector<int> storage_of = {};  // per instruction: storage, or -1 if inlined (or no value)
-  std::vector<int> window_of = {};   // per instruction: window of a root Ref, or -1
-  std::vector<int> uses = {};        // per instruction: how often it is an operand
-  std::vector<int> around = {};      // per instruction: sequential axes whose loops it stands in
+  std::vector<TensorBox> tensor_boxes = {};
+  std::vector<int> fetch_barriers = {};  // storages
+  std::vector<int> storage_of = {};      // per instruction: storage, or -1 if inlined (or no value)
+  std::vector<int> window_of = {};       // per instruction: window of a root Ref, or -1
+  std::vector<int> uses = {};            // per instruction: how often it is an operand
+  std::vector<int> around = {};  // per instruction: sequential axes whose loops it stands in
   std::vector<int> parallel_axes = {}, sequential_axes = {};  // of the grid, in order
   int num_variables = 0;
   std::vector<layout::Layout> pinned = {};  // per variable; no domain: free

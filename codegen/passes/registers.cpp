@@ -125,6 +125,8 @@ class Lifetimes {
     for (const int r : s.results) touch(r);
     for (const int r : s.results) spans_[r].first = std::min(spans_[r].first, begin);
   }
+  void visit(const Fetch&) {}
+  void visit(const AwaitFetch&) {}
   void visit(const Scalar&) {}
   void visit(const Sync&) {}
   void visit(const Semaphore&) {}

@@ -63,7 +63,7 @@ class SharedMemory {
     end_ = 0;
     std::vector<int> sharing;
     for (const int s : unscoped())
-      if (is_window(s) || lives.of(s).first < 0)
+      if (is_window(s) || storage(s).fetched || lives.of(s).first < 0)
         place(storage(s));
       else
         sharing.push_back(s);

@@ -7,6 +7,7 @@
 
 #include "codegen/layout/constructors.hpp"
 #include "codegen/passes/analysis.hpp"
+#include "codegen/passes/fetches.hpp"
 #include "codegen/passes/lowered.hpp"
 #include "codegen/passes/products.hpp"
 #include "codegen/passes/reads.hpp"
@@ -23,7 +24,7 @@ std::int64_t round_up(std::int64_t n, std::int64_t to) { return cdiv(n, to) * to
 
 class Building {
  public:
-  explicit Building(Lowered& l) : l_(l), g_(l.graph), a_(l.graph) {}
+  explicit Building(Lowered& l) : l_(l), g_(l.graph), a_(l.graph), fetches_(l) {}
 
   void run() {
     for (const graph::Body& b : g_.bodies) {
@@ -42,6 +43,7 @@ class Building {
     ValueId value = graph::no_value;
     Extents shape = {};
     int swizzle = 0;
+    bool k_is_last = false;
     auto operator<=>(const Operand&) const = default;
   };
 
@@ -328,11 +330,11 @@ class Building {
     if (!d.accumulates) l_.pinned[l_.storages[d.result].variable] = layout;
 
     const auto [a, b] = operands(d, layout);
-    const bool staged = staged_.contains(a) && staged_.contains(b);
-    if (!staged) sync(out);
-    d.a = operand(out, a);
-    d.b = operand(out, b);
-    if (!staged) sync(out, d.unit == Dot::Unit::wgmma);
+    const std::map<Operand, int> outside = staged_;
+    stage_all(out, {a, b});
+    d.a = staged_.at(a);
+    d.b = staged_.at(b);
+    staged_ = outside;
     out.push_back({std::move(d), g_.location(v)});
   }
 
@@ -378,13 +380,13 @@ class Building {
     const std::int64_t n = layout.repetitions(1) * layout.tile(1);
     const std::int64_t depth = g_[view.a].type.shape[view.trans_a ? 0 : 1];
     const std::int64_t k = round_up(depth, k_step(d.unit));
-    const auto operand = [&](ValueId value, Extents shape) {
+    const auto operand = [&](ValueId value, Extents shape, bool k_is_last) {
       const std::int64_t row_bytes = shape[1] * g_[value].type.dtype.bytes();
       const int swizzle = d.unit == Dot::Unit::wgmma ? swizzle_of(row_bytes) : 0;
-      return Operand{value, std::move(shape), swizzle};
+      return Operand{value, std::move(shape), swizzle, k_is_last};
     };
-    return {operand(view.a, view.trans_a ? Extents{k, m} : Extents{m, k}),
-            operand(view.b, view.trans_b ? Extents{n, k} : Extents{k, n})};
+    return {operand(view.a, view.trans_a ? Extents{k, m} : Extents{m, k}, !view.trans_a),
+            operand(view.b, view.trans_b ? Extents{n, k} : Extents{k, n}, view.trans_b)};
   }
 
   // Stages the operands of a region's products for which here(operand, product).
@@ -392,10 +394,7 @@ class Building {
   void stage_operands(List& out, graph::RegionId r, F&& here) {
     std::set<Operand> wanted;
     find_operands(r, here, wanted);
-    if (wanted.empty()) return;
-    sync(out);
-    for (const Operand& o : wanted) staged_[o] = stage(out, o);
-    sync(out, std::ranges::any_of(wanted, [](const Operand& o) { return o.swizzle > 0; }));
+    stage_all(out, std::vector<Operand>(wanted.begin(), wanted.end()));
   }
 
   template <class F>
@@ -508,34 +507,75 @@ class Building {
 
   // Stages an operand in shared memory, padded with zeros; rows without a swizzle are 16 bytes
   // apart from a multiple of the banks, so that the fragments' columns of rows do not collide.
-  int stage(List& out, const Operand& operand) {
-    const auto& [v, padded, swizzle] = operand;
-    const graph::Type& t = g_[v].type;
-    const std::int64_t pad = std::max<std::int64_t>(1, 16 / t.dtype.bytes());
-    const std::int64_t stride = swizzle > 0 ? padded[1] : round_up(padded[1], pad) + pad;
-    const int storage = l_.add_storage({.place = Place::shared,
-                                        .dtype = t.dtype,
-                                        .shape = padded,
-                                        .of = v,
-                                        .row_stride = stride,
-                                        .swizzle = swizzle});
+  int stage(List& out, const Operand& o) {
+    const int storage = add_staged(o);
     out.push_back({Pass{.sink = Stage{storage},
-                        .value = v,
-                        .domain = padded,
-                        .valid = t.shape,
+                        .value = o.value,
+                        .domain = o.shape,
+                        .valid = g_[o.value].type.shape,
                         .variable = l_.add_variable()},
-                   g_.location(v)});
+                   g_.location(o.value)});
     return storage;
   }
 
-  int operand(List& out, const Operand& o) {
-    const auto it = staged_.find(o);
-    return it == staged_.end() ? stage(out, o) : it->second;
+  int add_staged(const Operand& o) {
+    const DType t = g_[o.value].type.dtype;
+    const std::int64_t pad = std::max<std::int64_t>(1, 16 / t.bytes());
+    return l_.add_storage(
+        {.place = Place::shared,
+         .dtype = t,
+         .shape = o.shape,
+         .of = o.value,
+         .row_stride = o.swizzle > 0 ? o.shape[1] : round_up(o.shape[1], pad) + pad,
+         .swizzle = o.swizzle});
+  }
+
+  // Brings operands that are not there to shared memory: by TMA where it can, beside that by the
+  // threads.
+  void stage_all(List& out, std::vector<Operand> operands) {
+    std::erase_if(operands, [&](const Operand& o) { return staged_.contains(o); });
+    if (operands.empty()) return;
+    sync(out);
+    Fetch fetch;
+    for (const Operand& o : operands) add_fetch(fetch, o);
+    const Location at = fetch.parts.empty() ? Location{} : g_.location(fetch.parts[0].load);
+    if (!fetch.parts.empty()) {
+      fetch.barrier = l_.add_storage(
+          {.place = Place::shared, .dtype = u64, .shape = {1}, .row_stride = 1, .fetched = true});
+      l_.fetch_barriers.push_back(fetch.barrier);
+      out.push_back({fetch, at});
+    }
+    bool stages = false, for_async = false;
+    for (const Operand& o : operands) {
+      if (staged_.contains(o)) continue;
+      staged_[o] = stage(out, o);
+      stages = true;
+      for_async |= o.swizzle > 0;
+    }
+    if (stages) sync(out, for_async);
+    if (!fetch.parts.empty()) out.push_back({AwaitFetch{fetch.barrier}, at});
+  }
+
+  void add_fetch(Fetch& fetch, const Operand& o) {
+    if (o.swizzle == 0 || staged_.contains(o)) return;
+    std::string why;
+    const auto found = fetches_.find(o.value, o.shape, o.swizzle, o.k_is_last, why);
+    if (!found) return;
+    constexpr std::size_t most_boxes = 16;
+    const auto known = std::ranges::find(l_.tensor_boxes, found->box);
+    if (known == l_.tensor_boxes.end() && l_.tensor_boxes.size() == most_boxes) return;
+    const auto box = static_cast<int>(known - l_.tensor_boxes.begin());
+    if (known == l_.tensor_boxes.end()) l_.tensor_boxes.push_back(found->box);
+    const int storage = add_staged(o);
+    l_.storages[static_cast<std::size_t>(storage)].fetched = true;
+    fetch.parts.push_back({found->load, storage, box});
+    staged_[o] = storage;
   }
 
   Lowered& l_;
   const Graph& g_;
   Analysis a_;
+  Fetches fetches_;
   const graph::Body* body_ = nullptr;
   std::map<Operand, int> staged_;          // before the loops in which they are not made
   ValueId accumulated_ = graph::no_value;  // store or yielded sum that a product has done already

@@ -93,6 +93,13 @@ class Text {
 
   void print(const Pass& p) { line(pass(p) + copies(p.copies)); }
   void print(const Dot& d) { line(dot(d)); }
+  void print(const Fetch& f) {
+    std::string parts;
+    for (const Fetch::Part& p : f.parts)
+      parts += fmt::format("{}s{} = {}", parts.empty() ? "" : ", ", p.storage, value(p.load));
+    line(fmt::format("fetch {} on s{}", parts, f.barrier));
+  }
+  void print(const AwaitFetch& a) { line(fmt::format("await s{}", a.barrier)); }
   void print(const Relayout& r) {
     line(fmt::format("s{} = relayout s{}: {}", r.to, r.from, layout::describe(r.plan)));
   }

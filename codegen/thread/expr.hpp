@@ -44,7 +44,7 @@ struct Facts {
 /// Of the counter of a loop from `low` in steps of `step` to below `high`.
 Facts facts_of_counter(const Facts& low, const Facts& high, std::int64_t step);
 
-enum class Form : std::uint8_t { value, array, pointer };
+enum class Form : std::uint8_t { value, array, pointer, tensor_map };
 
 /// A name of the program: a constant, a counter, registers, a parameter.
 struct Variable {

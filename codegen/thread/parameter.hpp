@@ -1,6 +1,7 @@
 // What a kernel is called with.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 namespace palladium {
@@ -12,11 +13,14 @@ struct KernelParameter {
     stride,  // 8 bytes: distance in elements along dimension `dimension` of that array (not dense)
     scalar,  // `bytes` bytes: scalar argument `index`
     symbol,  // 8 bytes: value of symbolic dimension `index`
+    tensor_map,  // 128 bytes: block mapping `index`'s array for TMA, in boxes of `box`
   };
   Kind kind = Kind::array;
   int index = 0;
   int dimension = 0;
   int bytes = 8;
+  std::array<std::int32_t, 5> box = {};  // tensor_map: elements per dimension of the array
+  int swizzle = 0;                       // tensor_map: bytes
   bool operator==(const KernelParameter&) const = default;
 };
 

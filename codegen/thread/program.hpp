@@ -113,12 +113,13 @@ struct Flush {
   Place from;
 };
 
-/// to = function<templates>(args), for functions that act.
+/// to = function<templates>(args, {at}), for functions that act.
 struct Call {
   device::Row function{};
   std::vector<std::variant<std::int64_t, bool, DType>> templates = {};
   std::vector<ExprId> args = {};
   ExprId to = no_expr;
+  std::vector<ExprId> at = {};  // coordinates of a box; none: there are no braces
 };
 
 /// A product of wgmma: `op.registers()` registers from `first` on = a * b, added to what they hold
@@ -251,7 +252,7 @@ struct ExprVisit {
   void operator()(Load& x) const { access(x.access); }
   void operator()(Store& x) const { access(x.access); }
   void operator()(Flush& x) const { access(x.access), each(x.from.base, x.from.offset); }
-  void operator()(Call& x) const { all(x.args), each(x.to); }
+  void operator()(Call& x) const { all(x.args), each(x.to), all(x.at); }
   void operator()(Wgmma& x) const { each(x.registers, x.a, x.b, x.accumulate); }
   void operator()(Check& x) const { each(x.condition, x.value, x.test); }
   void operator()(CheckRange& x) const { each(x.low, x.high, x.test); }

@@ -96,6 +96,7 @@ class Reader {
   void call(const Call& x, double times) {
     const device::RowInfo& row = device::info(x.function);
     const bool product = row.file == "dot";
+    if (x.function == Row::mbarrier_arrive_expect_tx) fetched(number(x.args[1], 0), times);
     if (product)
       report_.mix.products += times;
     else if (x.function == Row::div_all)
@@ -106,6 +107,14 @@ class Reader {
       if (!product && a.memory == device::Memory::shared && a.reads)
         report_.mix.shared_loads += times;
     count(x.args, times);
+  }
+
+  // What one thread asks TMA for counts for all: a part for each warp.
+  void fetched(Number bytes, double times) {
+    const double part = times * static_cast<double>(bytes.value_or(0)) * lanes / p_.threads;
+    report_.global_bytes += part / lanes;
+    report_.useful_bytes += part;
+    report_.moved_bytes += part;
   }
 
   // ---- instructions

@@ -59,10 +59,35 @@ void renumber_symbols(LaunchPlan& plan, std::span<const std::uint32_t> numbers) 
       p.index = static_cast<int>(numbers[static_cast<std::size_t>(p.index)]);
 }
 
+TensorMapSpec tensor_map_of(const cuda::Parameter& p, DType dtype, void* data,
+                            std::span<const std::int64_t> shape,
+                            std::span<const std::int64_t> strides) {
+  constexpr std::uint64_t chunk = 16;
+  TensorMapSpec spec{.type = dtype == f16    ? TensorMapType::f16
+                             : dtype == bf16 ? TensorMapType::bf16
+                                             : TensorMapType::f32,
+                     .rank = static_cast<int>(shape.size()),
+                     .base = data,
+                     .swizzle = p.swizzle,
+                     .l2_promotion = 256};
+  const auto bytes = static_cast<std::uint64_t>(dtype.bytes());
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    const std::size_t d = shape.size() - 1 - i;
+    spec.extents[i] = static_cast<std::uint64_t>(shape[d]);
+    spec.box[i] = static_cast<std::uint32_t>(p.box[d]);
+    if (i == 0) continue;
+    // Of one row nobody asks where the next would be.
+    const std::uint64_t stride = static_cast<std::uint64_t>(strides[d]) * bytes;
+    spec.strides[i - 1] = shape[d] > 1 ? stride : (stride + chunk - 1) / chunk * chunk;
+  }
+  return spec;
+}
+
 std::string to_json(const LaunchPlan& plan) {
   Json parameters = Json::array();
   for (const cuda::Parameter& p : plan.parameters)
-    parameters.push_back({static_cast<int>(p.kind), p.index, p.dimension, p.bytes});
+    parameters.push_back(
+        {static_cast<int>(p.kind), p.index, p.dimension, p.bytes, p.box, p.swizzle});
   return Json{{"entry", plan.entry},
               {"parameters", parameters},
               {"blocks", dim_to_json(plan.blocks)},
@@ -82,11 +107,13 @@ bool from_json(const std::string& text, LaunchPlan& plan) {
                     .shared_bytes = json.at("shared_bytes")};
     for (const Json& p : json.at("parameters")) {
       const int kind = p.at(0);
-      if (kind < 0 || kind > static_cast<int>(cuda::Parameter::Kind::symbol)) return false;
+      if (kind < 0 || kind > static_cast<int>(cuda::Parameter::Kind::tensor_map)) return false;
       read.parameters.push_back({.kind = static_cast<cuda::Parameter::Kind>(kind),
                                  .index = p.at(1),
                                  .dimension = p.at(2),
-                                 .bytes = p.at(3)});
+                                 .bytes = p.at(3),
+                                 .box = p.at(4),
+                                 .swizzle = p.at(5)});
     }
     plan = std::move(read);
     return true;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "codegen/base/tensor_map.hpp"
 #include "codegen/cuda/emit.hpp"
 
 namespace palladium::runtime {
@@ -24,6 +25,12 @@ LaunchPlan plan_of(const cuda::Emitted& emitted);
 /// The plan for a call whose symbols have other numbers: by number of the plan's that of the
 /// call's.
 void renumber_symbols(LaunchPlan& plan, std::span<const std::uint32_t> numbers);
+
+/// What TMA is told of an array that a parameter of kind tensor_map wants: its elements' type,
+/// where it is, its shape and strides in elements.
+TensorMapSpec tensor_map_of(const cuda::Parameter& parameter, DType dtype, void* data,
+                            std::span<const std::int64_t> shape,
+                            std::span<const std::int64_t> strides);
 
 /// For the metadata of a cache entry.
 std::string to_json(const LaunchPlan& plan);

@@ -19,14 +19,15 @@ TensorMap encode(const TensorMapSpec& spec) {
   if (const std::string problem = problem_of(spec); !problem.empty())
     throw CompileError("tensor map: " + problem);
   constexpr int no_interleave = 0;
-  TensorMap map;
+  // Its own: g++ does not align the memory in which callers take the result.
+  alignas(TensorMap) std::array<std::byte, sizeof(TensorMap)> opaque;
   check(api().cuTensorMapEncodeTiled(
-            map.opaque.data(), static_cast<int>(spec.type), static_cast<unsigned>(spec.rank),
+            opaque.data(), static_cast<int>(spec.type), static_cast<unsigned>(spec.rank),
             spec.base, spec.extents.data(), spec.strides.data(), spec.box.data(),
             spec.element_strides.data(), no_interleave, code(spec.swizzle, 32),
             code(spec.l2_promotion, 64), spec.nan_fill ? 1 : 0),
         "cuTensorMapEncodeTiled", describe(spec));
-  return map;
+  return {opaque};
 }
 
 }  // namespace palladium::driver

@@ -11,6 +11,7 @@
 #include "runtime/build/compile.hpp"
 #include "runtime/driver/capture.hpp"
 #include "runtime/driver/device.hpp"
+#include "runtime/driver/tensor_map.hpp"
 
 namespace palladium::runtime {
 namespace {
@@ -78,7 +79,7 @@ Launcher::Launcher(const Specialization& s, int device) : Launcher(s, device, lo
 Launcher::Launcher(const Specialization& s, int device, Ready ready)
     : specialization_(s),
       kernel_(std::move(ready.kernel)),
-      packer_(s.graph, ready.plan),
+      packer_(s.graph, ready.plan, driver::encode),
       prepared_(*kernel_, {.block = {static_cast<unsigned>(ready.plan.threads), 1, 1},
                            .cluster = {static_cast<unsigned>(ready.plan.cluster_blocks), 1, 1},
                            .shared_bytes = static_cast<unsigned>(ready.plan.shared_bytes),
@@ -98,9 +99,9 @@ void Launcher::launch(std::span<const Arg> arguments, std::span<const Arg> outpu
                       const Signature::Symbols& symbols, Stream stream) const {
   const unsigned blocks = packer_.blocks(symbols);
   if (blocks == 0) return;
+  const driver::ContextScope context(device_);
   ArgumentBlock block;
   packer_.pack(arguments, outputs, symbols, block);
-  const driver::ContextScope context(device_);
   const auto handle = reinterpret_cast<driver::StreamHandle>(stream.handle());
   if (!context.is_primary()) [[unlikely]]
     stay_loaded();

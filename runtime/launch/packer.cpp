@@ -1,23 +1,28 @@
 #include "runtime/launch/packer.hpp"
 
+#include <algorithm>
+
 #include "codegen/graph/limits.hpp"
 #include "runtime/call/check.hpp"
 
 namespace palladium::runtime {
 
-Packer::Packer(const graph::Graph& g, const LaunchPlan& plan)
-    : blocks_(plan.blocks), kernel_(g.name) {
+Packer::Packer(const graph::Graph& g, const LaunchPlan& plan, Encode encode)
+    : encode_(encode), blocks_(plan.blocks), kernel_(g.name) {
   if (plan.parameters.size() > ArgumentBlock::max_parameters)
     throw CompileError(g.at, "'" + g.name + "' needs " + std::to_string(plan.parameters.size()) +
                                  " kernel parameters; at most " +
                                  std::to_string(ArgumentBlock::max_parameters) + " can be passed");
+  if (std::ranges::count(plan.parameters, cuda::Parameter::Kind::tensor_map,
+                         &cuda::Parameter::kind) > std::ptrdiff_t{ArgumentBlock::max_tensor_maps})
+    throw InternalError("launch plan of '" + g.name + "': more tensor maps than can be passed");
   using Kind = cuda::Parameter::Kind;
   for (const cuda::Parameter& p : plan.parameters) {
     Slot slot{.kind = p.kind,
               .is_output = false,
               .index = static_cast<std::uint16_t>(p.index),
               .dimension = static_cast<std::uint16_t>(p.dimension)};
-    if (p.kind == Kind::array || p.kind == Kind::stride) {
+    if (p.kind == Kind::array || p.kind == Kind::stride || p.kind == Kind::tensor_map) {
       slot.is_output = p.index >= g.mapping.num_inputs;
       slot.index = static_cast<std::uint16_t>(slot.is_output ? p.index - g.mapping.num_inputs
                                                              : position_of_input(g, p.index));
@@ -27,8 +32,40 @@ Packer::Packer(const graph::Graph& g, const LaunchPlan& plan)
       throw InternalError("launch plan of '" + g.name + "': there is no symbol " +
                           std::to_string(p.index));
     }
+    if (p.kind == Kind::tensor_map) {
+      slot.dimension = static_cast<std::uint16_t>(tensor_maps_.size());
+      tensor_maps_.push_back(p);
+    }
     slots_.push_back(slot);
   }
+}
+
+// Encoding one takes longer than a launch: calls with the arrays of those before find theirs.
+const TensorMap& Packer::tensor_map(const Slot& slot, const Array& array) const {
+  struct Known {
+    Encode encode = nullptr;
+    TensorMapSpec spec = {};
+    TensorMap map = {};
+  };
+  constexpr std::size_t most_known = 32;
+  static thread_local Known known[most_known];
+  static thread_local std::size_t next = 0;
+  std::int64_t shape[5] = {}, strides[5] = {};
+  const auto rank = static_cast<std::size_t>(array.rank());
+  for (std::size_t d = 0; d < rank; ++d) {
+    shape[d] = array.shape()[static_cast<int>(d)].value();
+    strides[d] = array.stride(static_cast<int>(d));
+  }
+  const TensorMapSpec spec =
+      tensor_map_of(tensor_maps_[slot.dimension], array.dtype(), array.data(),
+                    std::span(shape).first(rank), std::span(strides).first(rank));
+  for (const Known& k : known)
+    if (k.encode == encode_ && k.spec == spec) return k.map;
+  Known& made = known[next++ % most_known];
+  made.map = encode_(spec);
+  made.spec = spec;
+  made.encode = encode_;
+  return made.map;
 }
 
 void Packer::pack(std::span<const Arg> arguments, std::span<const Arg> outputs,
@@ -49,6 +86,10 @@ void Packer::pack(std::span<const Arg> arguments, std::span<const Arg> outputs,
       block.slots[i] = arg->scalar().bits;
       break;  // little endian: low bytes first
     case Kind::symbol: block.slots[i] = static_cast<std::uint64_t>(symbols[s.index]); break;
+    case Kind::tensor_map:
+      block.tensor_maps[s.dimension] = tensor_map(s, *arg->array());
+      block.pointers[i] = &block.tensor_maps[s.dimension];
+      continue;
     }
     block.pointers[i] = &block.slots[i];
   }

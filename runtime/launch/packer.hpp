@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "codegen/base/tensor_map.hpp"
 #include "codegen/graph/graph.hpp"
 #include "palladium/call.hpp"
 #include "runtime/build/launch_plan.hpp"
@@ -16,7 +17,8 @@ namespace palladium::runtime {
 
 /// The kernelParams of one launch.
 struct ArgumentBlock {
-  static constexpr std::size_t max_parameters = 256;
+  static constexpr std::size_t max_parameters = 256, max_tensor_maps = 16;
+  TensorMap tensor_maps[max_tensor_maps];
   std::uint64_t slots[max_parameters];
   void* pointers[max_parameters];
 };
@@ -24,8 +26,10 @@ struct ArgumentBlock {
 /// Packs the arguments of a call as a plan wants them, without allocation.
 class Packer {
  public:
+  using Encode = TensorMap (*)(const TensorMapSpec&);  // of a driver, or of the emulator
+
   /// CompileError for more parameters than fit; InternalError for a plan that is not of this graph.
-  Packer(const graph::Graph& g, const LaunchPlan& plan);
+  Packer(const graph::Graph& g, const LaunchPlan& plan, Encode encode);
 
   void pack(std::span<const Arg> arguments, std::span<const Arg> outputs,
             const Signature::Symbols& symbols, ArgumentBlock& block) const;
@@ -37,12 +41,15 @@ class Packer {
   struct Slot {
     cuda::Parameter::Kind kind;
     bool is_output;
-    std::uint16_t index;  // position among arguments or outputs; number of a symbol
-    std::uint16_t dimension;
+    std::uint16_t index;      // position among arguments or outputs; number of a symbol
+    std::uint16_t dimension;  // of a stride; number of a tensor map
   };
+  const TensorMap& tensor_map(const Slot& slot, const Array& array) const;
   [[noreturn]] void refuse(std::int64_t blocks) const;
 
   std::vector<Slot> slots_;
+  std::vector<cuda::Parameter> tensor_maps_;
+  Encode encode_;
   Extent blocks_;
   std::string kernel_;
 };

@@ -58,7 +58,7 @@ bool is_aliased(const graph::Graph& g, std::size_t output) {
 std::shared_ptr<const Emulated> emulate(const Specialization& s) {
   const cuda::Emitted emitted = cuda::emit(s.graph, text_options(default_arch(), s.graph.at));
   LaunchPlan plan = plan_of(emitted);
-  Packer packer(s.graph, plan);
+  Packer packer(s.graph, plan, emulator::encode);
   return std::make_shared<const Emulated>(
       Emulated{emitted.text, std::move(plan), std::move(packer), line_table(emitted.lines)});
 }

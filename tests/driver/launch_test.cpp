@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cache/store.hpp"
+#include "codegen/base/tensor_map.hpp"
 #include "palladium/ops/softmax.hpp"
 #include "palladium/palladium.hpp"
 #include "runtime/build/program.hpp"
@@ -394,4 +395,40 @@ TEST_CASE_METHOD(Fixture, "one softmax cubin serves a hundred row counts") {
   REQUIRE(fake.launches.size() == 100);
   for (unsigned m = 1; m <= 100; ++m) CHECK(fake.launches[m - 1].grid[0] == m);
   CHECK(runtime::store().list().size() == 1);
+}
+
+TEST_CASE_METHOD(Fixture, "arrays that TMA reads reach the kernel as tensor maps, made once") {
+  const Kernel product =
+      pallas_call([](Ref x, Ref y, Ref o) { o[_] = dot(x[_], y[_], {.trans_b = true}); },
+                  [](ShapeDtype x, ShapeDtype y) {
+                    const BlockSpec rows{{64, 64}, [](Index i, Index) { return Indices{i, 0}; }};
+                    const BlockSpec columns{{64, 64}, [](Index, Index j) { return Indices{j, 0}; }};
+                    const BlockSpec tile{{64, 64}, [](Index i, Index j) { return Indices{i, j}; }};
+                    return PallasCallOptions{.name = "fetched_product",
+                                             .out_type = ShapeDtype{{x.shape[0], y.shape[0]}, f32},
+                                             .grid = {cdiv(x.shape[0], 64), cdiv(y.shape[0], 64)},
+                                             .in_specs = {rows, columns},
+                                             .out_specs = {tile}};
+                  })
+          .on(Target::cuda);
+  const auto halves = [](std::int64_t rows) {
+    return Array::empty({rows, 64}, f16, Device::cuda(0));
+  };
+  const Array x = halves(100), y = halves(72);
+  const Array z = product(x, y);
+  REQUIRE(fake.launches.size() == 1);
+  REQUIRE(fake.tensor_maps.size() == 2);
+  const fake_cuda::TensorMap& map = fake.tensor_maps[0];
+  CHECK(map.base == x.data());
+  CHECK(map.extents == std::vector<std::uint64_t>{64, 100});
+  CHECK(map.strides == std::vector<std::uint64_t>{128});
+  CHECK(map.box == std::vector<std::uint32_t>{64, 64});
+  CHECK(map.swizzle == 3);
+  CHECK(fake.launches[0].arguments[3].size() == sizeof(TensorMap));
+  product.into({z}, {x, y});
+  product.into({z}, {x, y});
+  CHECK(fake.launches.size() == 3);
+  CHECK(fake.tensor_maps.size() == 2);
+  product.into({z}, {halves(100), y});
+  CHECK(fake.tensor_maps.size() == 3);
 }

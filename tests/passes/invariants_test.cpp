@@ -164,7 +164,8 @@ TEST_CASE("an operand that a loop of products does not change is staged before i
       yield %13
     }
   %14: f32[64,64] = get %7 [0]
-  store %2, %14)"));
+  store %2, %14)"),
+                                   80);
   CHECK_THAT(text, Shows({"sync", "s4 = %6", "sync", "loop %7 {", "sync", "s5 = %11", "sync",
                           "+= s4 * s5", "}"}));
   CHECK(occurrences(text, "registers f16") == 0);
@@ -196,7 +197,8 @@ TEST_CASE(
       %16: f16[32,64] = load %15
       %17: f32[64,64] = dot %6, %16
       store %2, %17
-    })"));
+    })"),
+                                   80);
   CHECK_THAT(text, Shows({"s5 = %8", "when %", "s7 = %8", "loop %", "}", "s9 = %8", "loop %"}));
 }
 

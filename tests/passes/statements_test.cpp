@@ -121,7 +121,7 @@ TEST_CASE("a carry that its next value reads at other elements is copied") {
 }
 
 TEST_CASE("a product that is added to a carry is accumulated in place") {
-  CHECK_THAT(lowered(loop_of_products("      %12: f32[64,64] = add %8, %11", "%12")),
+  CHECK_THAT(lowered(loop_of_products("      %12: f32[64,64] = add %8, %11", "%12"), 80),
              Shows({"s1: inlined f32[64,64]", "s2 = %5", "loop %7 {", "sync", "sync",
                     "s2 += s4 * s5", "}", "w2 = %16"}));
 }
@@ -164,7 +164,7 @@ TEST_CASE("a product is accumulated in a block in registers, unless the block is
 }
 
 TEST_CASE("the operands of a product are staged between two barriers") {
-  CHECK_THAT(lowered(product("f16[64,32]", "f16[32,64]", "f32[64,64]")),
+  CHECK_THAT(lowered(product("f16[64,32]", "f16[32,64]", "f32[64,64]"), 80),
              Shows({"sync", "s1 = %3", "s2 = %4", "sync", "s0 = s1 * s2", "w2 = %5"}));
 }
 
@@ -225,12 +225,13 @@ TEST_CASE("a product is one of wgmma on sm_90a where that is faster, with what i
 TEST_CASE("operands of wgmma stand in panels as wide as their rows allow") {
   CHECK_THAT(lowered(product("f16[64,32]", "f16[32,64]", "f32[64,64]")),
              Shows({"s1: shared f16[64,32] at 0 in panels of 64 bytes",
-                    "s2: shared f16[32,64] at 4096 in panels of 128 bytes", "s1 = %3", "s2 = %4",
-                    "sync for async", "s0 = s1 * s2 by wgmma"}));
-  CHECK_THAT(lowered(product("f16[50,20]", "f16[20,96]", "f32[50,96]")),
-             Shows({"s1: shared f16[64,32] at 0 in panels of 64 bytes",
-                    "s2: shared f16[32,96] at 4096 in panels of 64 bytes",
-                    "s1 = %3 as [50,20] of [64,32]", "s2 = %4 as [20,96] of [32,96]"}));
+                    "s2: shared f16[32,64] at 4096 in panels of 128 bytes", "sync",
+                    "fetch s1 = %3, s2 = %4 on s3", "await s3", "s0 = s1 * s2 by wgmma"}));
+  CHECK_THAT(
+      lowered(product("f16[50,20]", "f16[20,96]", "f32[50,96]")),
+      Shows({"s1: shared f16[64,32] at 0 in panels of 64 bytes",
+             "s2: shared f16[32,96] at 4096 in panels of 64 bytes", "s1 = %3 as [50,20] of [64,32]",
+             "s2 = %4 as [20,96] of [32,96]", "sync for async", "s0 = s1 * s2 by wgmma"}));
 }
 
 TEST_CASE("operands of odd sizes are padded with zeros to the tensor core's shape") {

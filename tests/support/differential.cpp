@@ -7,9 +7,11 @@
 #include "codegen/base/format.hpp"
 #include "codegen/device/library.hpp"
 #include "codegen/nvrtc/nvrtc.hpp"
+#include "runtime/build/launch_plan.hpp"
 #include "runtime/driver/device.hpp"
 #include "runtime/driver/kernel.hpp"
 #include "runtime/driver/memory.hpp"
+#include "runtime/driver/tensor_map.hpp"
 #include "runtime/emulator/emulator.hpp"
 #include "runtime/interpreter/interpreter.hpp"
 
@@ -24,10 +26,26 @@ void put(std::vector<std::byte>& to, std::int64_t i, DType t, std::uint64_t bits
   std::memcpy(to.data() + i * t.bytes(), &bits, static_cast<std::size_t>(t.bytes()));
 }
 
-// The values that kernelParams point to, for arrays that stand at `addresses`.
-std::vector<std::uint64_t> argument_words(const cuda::Emitted& e, const Call& call,
-                                          const std::vector<void*>& addresses) {
+// What kernelParams point to, for arrays that stand at `addresses`.
+struct Arguments {
   std::vector<std::uint64_t> words;
+  std::vector<TensorMap> tensor_maps;
+  std::vector<void*> pointers;
+};
+
+Arguments arguments_of(const graph::Graph& g, const cuda::Emitted& e, const Call& call,
+                       const std::vector<void*>& addresses,
+                       TensorMap (*encode)(const TensorMapSpec&)) {
+  Arguments a;
+  std::vector<std::uint64_t>& words = a.words;
+  const auto tensor_map = [&](const cuda::Parameter& p) {
+    const std::vector<std::int64_t>& shape = call.shapes[p.index];
+    std::vector<std::int64_t> strides(shape.size(), 1);
+    for (std::size_t d = shape.size(); --d > 0;) strides[d - 1] = strides[d] * shape[d];
+    const DType t = g.mapping.block_mappings[p.index].array_aval.dtype;
+    a.tensor_maps.push_back(
+        encode(runtime::tensor_map_of(p, t, addresses[p.index], shape, strides)));
+  };
   for (const cuda::Parameter& p : e.parameters) {
     switch (p.kind) {
     case cuda::Parameter::Kind::array:
@@ -45,9 +63,15 @@ std::vector<std::uint64_t> argument_words(const cuda::Emitted& e, const Call& ca
     case cuda::Parameter::Kind::symbol:
       words.push_back(static_cast<std::uint64_t>(call.symbols[p.index]));
       break;
+    case cuda::Parameter::Kind::tensor_map: tensor_map(p); break;
     }
   }
-  return words;
+  std::size_t word = 0, map = 0;
+  for (const cuda::Parameter& p : e.parameters)
+    a.pointers.push_back(p.kind == cuda::Parameter::Kind::tensor_map
+                             ? static_cast<void*>(&a.tensor_maps[map++])
+                             : &words[word++]);
+  return a;
 }
 
 }  // namespace
@@ -113,9 +137,7 @@ void run_emulator(const graph::Graph& g, const cuda::Options& options, Call& cal
   std::vector<void*> addresses;
   for (std::size_t i = 0; i < call.arrays.size(); ++i)
     addresses.push_back(call.arrays[storage_of(g, i)].data());
-  std::vector<std::uint64_t> words = argument_words(e, call, addresses);
-  std::vector<void*> parameters;
-  for (std::uint64_t& w : words) parameters.push_back(&w);
+  Arguments arguments = arguments_of(g, e, call, addresses, emulator::encode);
   std::vector<Location> lines;
   for (const cuda::TextLine& l : e.lines) {
     if (static_cast<int>(lines.size()) < l.line) lines.resize(static_cast<std::size_t>(l.line));
@@ -129,7 +151,7 @@ void run_emulator(const graph::Graph& g, const cuda::Options& options, Call& cal
                  .cluster = {e.cluster_blocks, 1, 1},
                  .warpgroups = e.threads / 128,
                  .shared_bytes = static_cast<std::uint32_t>(e.shared_bytes),
-                 .parameters = parameters.data(),
+                 .parameters = arguments.pointers.data(),
                  .buffers = buffers,
                  .lines = lines,
                  .options = {.out_of_bounds = poison ? emulator::OutOfBounds::poison
@@ -163,9 +185,7 @@ void run_gpu(const graph::Graph& g, Call& call) {
     }
     addresses.push_back(memory[s].pointer());
   }
-  std::vector<std::uint64_t> words = argument_words(e, call, addresses);
-  std::vector<void*> parameters;
-  for (std::uint64_t& w : words) parameters.push_back(&w);
+  Arguments arguments = arguments_of(g, e, call, addresses, driver::encode);
   if (const std::int64_t blocks = evaluate(e.blocks, call.symbols); blocks > 0)
     driver::launch(*kernel,
                    {.grid = {static_cast<unsigned>(blocks), 1, 1},
@@ -173,7 +193,7 @@ void run_gpu(const graph::Graph& g, Call& call) {
                     .cluster = {static_cast<unsigned>(e.cluster_blocks), 1, 1},
                     .shared_bytes = static_cast<unsigned>(e.shared_bytes),
                     .stream = stream.handle()},
-                   parameters.data());
+                   arguments.pointers.data());
   for (std::size_t i = 0; i < call.arrays.size(); ++i)
     if (storage_of(g, i) == i)
       driver::copy_to_host(call.arrays[i].data(), memory[i].pointer(), call.arrays[i].size(),

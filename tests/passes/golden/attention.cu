@@ -1,6 +1,17 @@
-PL_KERNEL(128) attention_kernel(const f16* in0, const f16* in1, const f16* in2, f16* out0) {
+PL_KERNEL(128) attention_kernel(const f16* in0, const f16* in1, const f16* in2, f16* out0, PL_TENSOR_MAP(map0), PL_TENSOR_MAP(map1), PL_TENSOR_MAP(map2)) {
   const u32 smem = pl::shared_base();
   const i32 t = pl::thread();
+  const u32 warp = pl::warp();
+  if (warp == 0 && pl::elect_one()) {
+    pl::mbarrier_init(smem + 8192, 1);
+    pl::mbarrier_init(smem + 17408, 1);
+    pl::mbarrier_init(smem + 26624, 1);
+    pl::fence_mbarrier_init();
+  }
+  pl::warpgroup_sync();
+  u32 phase0 = 0;
+  u32 phase1 = 0;
+  u32 phase2 = 0;
   const i32 p0 = pl::block_x();
   const i32 start0 = p0 * 64;
   const i32 at0 = start0 * 64;
@@ -12,46 +23,26 @@ PL_KERNEL(128) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
   PL_UNROLL for (i32 g = 0; g < 2; ++g) v9[g] = -0x1.93e594p+99f;
   f32 v8[2];
   PL_UNROLL for (i32 g = 0; g < 2; ++g) v8[g] = 0.0f;
-  const i32 i_b = (t >> 3 & 15);
-  const i32 j_b = (t & 7) * 8;
-  {
-    const i32 n0 = (i_b & 7);
-    const i32 n1 = j_b ^ n0 * 8;
-    f16 a2[32];
-    PL_UNROLL for (i32 ri = 0; ri < 4; ++ri) {
-      pl::load_global_nc<8>(a2 + ri * 8, in0 + (at0 + j_b + i_b * 64 + ri * 1024));
-    }
-    PL_UNROLL for (i32 ri = 0; ri < 4; ++ri) {
-      f16 o3[8];
-      PL_UNROLL for (i32 e = 0; e < 8; ++e) o3[e] = a2[ri * 8 + e];
-      pl::store_shared<8>(smem + (n1 + i_b * 64 + ri * 1024) * 2, o3);
-    }
+  if (warp == 0 && pl::elect_one()) {
+    pl::mbarrier_arrive_expect_tx(smem + 8192, 8192);
+    pl::tma_load(smem, map0, smem + 8192, {0, start0});
   }
-  pl::fence_async_shared();
-  pl::warpgroup_sync();
+  pl::mbarrier_wait(smem + 8192, phase0);
+  phase0 = phase0 ^ 1;
   const u64 matrix0 = pl::matrix_descriptor(smem, 16, 1024, 128);
-  const u64 matrix1 = pl::matrix_descriptor(smem + 8192, 16, 1024, 128);
-  const u64 matrix2 = pl::matrix_descriptor(smem + 16384, 16, 1024, 128);
-  const u64 matrix3 = pl::matrix_descriptor(smem + 24576, 8192, 1024, 128);
+  const u64 matrix1 = pl::matrix_descriptor(smem + 9216, 16, 1024, 128);
+  const u64 matrix2 = pl::matrix_descriptor(smem + 27648, 16, 1024, 128);
+  const u64 matrix3 = pl::matrix_descriptor(smem + 18432, 8192, 1024, 128);
   PL_NOUNROLL for (i32 v11 = 0; v11 < 8; ++v11) {
     const i32 sx0 = pl::mul(v11, 64);
     const i32 v7 = sx0;
     pl::warpgroup_sync();
-    {
-      const i32 n0 = (i_b & 7);
-      const i32 n1 = j_b ^ n0 * 8;
-      f16 a2[32];
-      PL_UNROLL for (i32 ri = 0; ri < 4; ++ri) {
-        pl::load_global_nc<8>(a2 + ri * 8, in1 + (j_b + i_b * 64 + ri * 1024 + v7 * 64));
-      }
-      PL_UNROLL for (i32 ri = 0; ri < 4; ++ri) {
-        f16 o3[8];
-        PL_UNROLL for (i32 e = 0; e < 8; ++e) o3[e] = a2[ri * 8 + e];
-        pl::store_shared<8>(smem + 8192 + (n1 + i_b * 64 + ri * 1024) * 2, o3);
-      }
+    if (warp == 0 && pl::elect_one()) {
+      pl::mbarrier_arrive_expect_tx(smem + 17408, 8192);
+      pl::tma_load(smem + 9216, map1, smem + 17408, {0, 0 + v7});
     }
-    pl::fence_async_shared();
-    pl::warpgroup_sync();
+    pl::mbarrier_wait(smem + 17408, phase1);
+    phase1 = phase1 ^ 1;
     f32 v6[32];
     pl::wgmma_registers(v6);
     pl::wgmma_fence();
@@ -86,6 +77,10 @@ PL_KERNEL(128) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
       }
     }
     pl::warpgroup_sync();
+    if (warp == 0 && pl::elect_one()) {
+      pl::mbarrier_arrive_expect_tx(smem + 26624, 8192);
+      pl::tma_load(smem + 18432, map2, smem + 26624, {0, 0 + v7});
+    }
     {
       const i32 n0 = (i & 7);
       PL_UNROLL for (i32 rj = 0; rj < 8; ++rj) {
@@ -93,25 +88,14 @@ PL_KERNEL(128) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
         PL_UNROLL for (i32 g = 0; g < 2; ++g) {
           f16 o2[2];
           PL_UNROLL for (i32 e = 0; e < 2; ++e) o2[e] = pl::to<f16>(v4[rj * 4 + g * 2 + e]);
-          pl::store_shared<2>(smem + 16384 + (n1 + i * 64 + g * 512) * 2, o2);
+          pl::store_shared<2>(smem + 27648 + (n1 + i * 64 + g * 512) * 2, o2);
         }
-      }
-    }
-    {
-      const i32 n0 = (i_b & 7);
-      const i32 n1 = j_b ^ n0 * 8;
-      f16 a2[32];
-      PL_UNROLL for (i32 ri = 0; ri < 4; ++ri) {
-        pl::load_global_nc<8>(a2 + ri * 8, in2 + (j_b + i_b * 64 + ri * 1024 + v7 * 64));
-      }
-      PL_UNROLL for (i32 ri = 0; ri < 4; ++ri) {
-        f16 o3[8];
-        PL_UNROLL for (i32 e = 0; e < 8; ++e) o3[e] = a2[ri * 8 + e];
-        pl::store_shared<8>(smem + 24576 + (n1 + i_b * 64 + ri * 1024) * 2, o3);
       }
     }
     pl::fence_async_shared();
     pl::warpgroup_sync();
+    pl::mbarrier_wait(smem + 26624, phase2);
+    phase2 = phase2 ^ 1;
     f32 v3[32];
     pl::wgmma_registers(v3);
     pl::wgmma_fence();
@@ -135,29 +119,29 @@ PL_KERNEL(128) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
       pl::reduce_lanes<3>(acc, pl::Sum());
       PL_UNROLL for (i32 a = 0; a < 2; ++a) v2[a] = acc[a];
     }
-    f32 v18[32];
+    f32 v21[32];
     PL_UNROLL for (i32 rj = 0; rj < 8; ++rj) {
       PL_UNROLL for (i32 g = 0; g < 2; ++g) {
         const f32 x0 = pl::max(v9[g], v5[g]);
         const f32 x1 = pl::exp_nonpositive(v9[g] - x0);
-        PL_UNROLL for (i32 e = 0; e < 2; ++e) v18[rj * 4 + g * 2 + e] = pl::fma(v10[rj * 4 + g * 2 + e], x1, v3[rj * 4 + g * 2 + e]);
+        PL_UNROLL for (i32 e = 0; e < 2; ++e) v21[rj * 4 + g * 2 + e] = pl::fma(v10[rj * 4 + g * 2 + e], x1, v3[rj * 4 + g * 2 + e]);
       }
     }
-    f32 v19[2];
-    PL_UNROLL for (i32 g = 0; g < 2; ++g) v19[g] = pl::max(v9[g], v5[g]);
-    f32 v20[2];
+    f32 v22[2];
+    PL_UNROLL for (i32 g = 0; g < 2; ++g) v22[g] = pl::max(v9[g], v5[g]);
+    f32 v23[2];
     PL_UNROLL for (i32 g = 0; g < 2; ++g) {
       const f32 x0 = pl::max(v9[g], v5[g]);
-      v20[g] = pl::fma(v8[g], pl::exp_nonpositive(v9[g] - x0), v2[g]);
+      v23[g] = pl::fma(v8[g], pl::exp_nonpositive(v9[g] - x0), v2[g]);
     }
-    PL_UNROLL for (i32 k = 0; k < 32; ++k) v10[k] = v18[k];
-    PL_UNROLL for (i32 k = 0; k < 2; ++k) v9[k] = v19[k];
-    PL_UNROLL for (i32 k = 0; k < 2; ++k) v8[k] = v20[k];
+    PL_UNROLL for (i32 k = 0; k < 32; ++k) v10[k] = v21[k];
+    PL_UNROLL for (i32 k = 0; k < 2; ++k) v9[k] = v22[k];
+    PL_UNROLL for (i32 k = 0; k < 2; ++k) v8[k] = v23[k];
   }
   // st.v2 / ld.v4, 1 step of 16384 B
-  f32 v21[32];
+  f32 v24[32];
   {
-    const u32 scratch = smem + 32768;
+    const u32 scratch = smem + 35840;
     const u32 st = (t & 15) << 3 | (t & 16) << 6 | (t & 96) << 7;
     const u32 ld = (t & 24) << 2 ^ (t & 7) << 4 ^ (t & 96) << 5 ^ (t & 7) << 7;
     { f32 w[2] = {v10[0], v10[1]}; pl::store_shared<2>(scratch + st, w); }
@@ -177,29 +161,31 @@ PL_KERNEL(128) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
     { f32 w[2] = {v10[28], v10[29]}; pl::store_shared<2>(scratch + (st ^ 112) + 896, w); }
     { f32 w[2] = {v10[30], v10[31]}; pl::store_shared<2>(scratch + (st ^ 112) + 2944, w); }
     pl::warpgroup_sync();
-    { f32 w[4]; pl::load_shared<4>(w, scratch + ld); v21[0] = w[0]; v21[1] = w[1]; v21[2] = w[2]; v21[3] = w[3]; }
-    { f32 w[4]; pl::load_shared<4>(w, scratch + (ld ^ 16)); v21[4] = w[0]; v21[5] = w[1]; v21[6] = w[2]; v21[7] = w[3]; }
-    { f32 w[4]; pl::load_shared<4>(w, scratch + ld + 4096); v21[8] = w[0]; v21[9] = w[1]; v21[10] = w[2]; v21[11] = w[3]; }
-    { f32 w[4]; pl::load_shared<4>(w, scratch + (ld ^ 16) + 4096); v21[12] = w[0]; v21[13] = w[1]; v21[14] = w[2]; v21[15] = w[3]; }
-    { f32 w[4]; pl::load_shared<4>(w, scratch + ld + 8192); v21[16] = w[0]; v21[17] = w[1]; v21[18] = w[2]; v21[19] = w[3]; }
-    { f32 w[4]; pl::load_shared<4>(w, scratch + (ld ^ 16) + 8192); v21[20] = w[0]; v21[21] = w[1]; v21[22] = w[2]; v21[23] = w[3]; }
-    { f32 w[4]; pl::load_shared<4>(w, scratch + ld + 12288); v21[24] = w[0]; v21[25] = w[1]; v21[26] = w[2]; v21[27] = w[3]; }
-    { f32 w[4]; pl::load_shared<4>(w, scratch + (ld ^ 16) + 12288); v21[28] = w[0]; v21[29] = w[1]; v21[30] = w[2]; v21[31] = w[3]; }
+    { f32 w[4]; pl::load_shared<4>(w, scratch + ld); v24[0] = w[0]; v24[1] = w[1]; v24[2] = w[2]; v24[3] = w[3]; }
+    { f32 w[4]; pl::load_shared<4>(w, scratch + (ld ^ 16)); v24[4] = w[0]; v24[5] = w[1]; v24[6] = w[2]; v24[7] = w[3]; }
+    { f32 w[4]; pl::load_shared<4>(w, scratch + ld + 4096); v24[8] = w[0]; v24[9] = w[1]; v24[10] = w[2]; v24[11] = w[3]; }
+    { f32 w[4]; pl::load_shared<4>(w, scratch + (ld ^ 16) + 4096); v24[12] = w[0]; v24[13] = w[1]; v24[14] = w[2]; v24[15] = w[3]; }
+    { f32 w[4]; pl::load_shared<4>(w, scratch + ld + 8192); v24[16] = w[0]; v24[17] = w[1]; v24[18] = w[2]; v24[19] = w[3]; }
+    { f32 w[4]; pl::load_shared<4>(w, scratch + (ld ^ 16) + 8192); v24[20] = w[0]; v24[21] = w[1]; v24[22] = w[2]; v24[23] = w[3]; }
+    { f32 w[4]; pl::load_shared<4>(w, scratch + ld + 12288); v24[24] = w[0]; v24[25] = w[1]; v24[26] = w[2]; v24[27] = w[3]; }
+    { f32 w[4]; pl::load_shared<4>(w, scratch + (ld ^ 16) + 12288); v24[28] = w[0]; v24[29] = w[1]; v24[30] = w[2]; v24[31] = w[3]; }
   }
   // st.v1 / ld.v4, 1 step of 256 B
-  f32 v23[4];
+  f32 v26[4];
   {
-    const u32 scratch = smem + 49152;
+    const u32 scratch = smem + 52224;
     const u32 st = (t >> 3 & 12) | (t & 28) << 2;
     const u32 ld = (t & 120) << 1;
     { f32 w[1] = {v8[0]}; pl::store_shared<1>(scratch + st, w, (t & 3) == 0); }
     { f32 w[1] = {v8[1]}; pl::store_shared<1>(scratch + st + 128, w, (t & 3) == 0); }
     pl::warpgroup_sync();
-    { f32 w[4]; pl::load_shared<4>(w, scratch + ld); v23[0] = w[0]; v23[1] = w[1]; v23[2] = w[2]; v23[3] = w[3]; }
+    { f32 w[4]; pl::load_shared<4>(w, scratch + ld); v26[0] = w[0]; v26[1] = w[1]; v26[2] = w[2]; v26[3] = w[3]; }
   }
+  const i32 i_b = (t >> 3 & 15);
+  const i32 j_b = (t & 7) * 8;
   PL_UNROLL for (i32 ri = 0; ri < 4; ++ri) {
     f32 q0[8];
-    pl::div_all<8>(q0, v21 + ri * 8, v23[ri]);
+    pl::div_all<8>(q0, v24 + ri * 8, v26[ri]);
     f16 o1[8];
     PL_UNROLL for (i32 e = 0; e < 8; ++e) o1[e] = pl::to<f16>(q0[e]);
     pl::store_global<8>(out0 + (at0 + j_b + i_b * 64 + ri * 1024), o1);

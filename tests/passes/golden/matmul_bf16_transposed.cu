@@ -1,6 +1,13 @@
-PL_KERNEL(128) matmul_kernel(const bf16* in0, const bf16* in1, f32* out0) {
+PL_KERNEL(128) matmul_kernel(const bf16* in0, const bf16* in1, f32* out0, PL_TENSOR_MAP(map0), PL_TENSOR_MAP(map1)) {
   const u32 smem = pl::shared_base();
   const i32 t = pl::thread();
+  const u32 warp = pl::warp();
+  if (warp == 0 && pl::elect_one()) {
+    pl::mbarrier_init(smem + 8192, 1);
+    pl::fence_mbarrier_init();
+  }
+  pl::warpgroup_sync();
+  u32 phase0 = 0;
   const i32 block = pl::block_x();
   const i32 p1 = block % 8;
   const i32 p0 = block / 8;
@@ -9,45 +16,20 @@ PL_KERNEL(128) matmul_kernel(const bf16* in0, const bf16* in1, f32* out0) {
   const i32 start0 = p0 * 64;
   const i32 start1 = p1 * 64;
   const i32 at0 = start1 + start0 * 512;
-  const i32 i = (t >> 2 & 31);
-  const i32 j = (t & 3) * 8;
   const u64 matrix0 = pl::matrix_descriptor(smem, 16, 512, 64);
   const u64 matrix1 = pl::matrix_descriptor(smem + 4096, 16, 512, 64);
   PL_NOUNROLL for (i32 p2 = 0; p2 < 8; ++p2) {
     const i32 start2 = p2 * 32;
-    const i32 at1 = start2 + start0 * 256;
-    const i32 at2 = start2 + start1 * 256;
     const i32 v4 = p2;
     const bool v3 = v4 == 0;
     pl::warpgroup_sync();
-    {
-      const i32 n0 = (i & 7);
-      const i32 n1 = j ^ (n0 >> 1 & 3) * 8;
-      bf16 a2[16];
-      PL_UNROLL for (i32 ri = 0; ri < 2; ++ri) {
-        pl::load_global_nc<8>(a2 + ri * 8, in0 + (at1 + j + i * 256 + ri * 8192));
-      }
-      PL_UNROLL for (i32 ri = 0; ri < 2; ++ri) {
-        bf16 o3[8];
-        PL_UNROLL for (i32 e = 0; e < 8; ++e) o3[e] = a2[ri * 8 + e];
-        pl::store_shared<8>(smem + (n1 + i * 32 + ri * 1024) * 2, o3);
-      }
+    if (warp == 0 && pl::elect_one()) {
+      pl::mbarrier_arrive_expect_tx(smem + 8192, 8192);
+      pl::tma_load(smem, map0, smem + 8192, {start2, start0});
+      pl::tma_load(smem + 4096, map1, smem + 8192, {start2, start1});
     }
-    {
-      const i32 n0 = (i & 7);
-      const i32 n1 = j ^ (n0 >> 1 & 3) * 8;
-      bf16 a2[16];
-      PL_UNROLL for (i32 ri = 0; ri < 2; ++ri) {
-        pl::load_global_nc<8>(a2 + ri * 8, in1 + (at2 + j + i * 256 + ri * 8192));
-      }
-      PL_UNROLL for (i32 ri = 0; ri < 2; ++ri) {
-        bf16 o3[8];
-        PL_UNROLL for (i32 e = 0; e < 8; ++e) o3[e] = a2[ri * 8 + e];
-        pl::store_shared<8>(smem + 4096 + (n1 + i * 32 + ri * 1024) * 2, o3);
-      }
-    }
-    pl::fence_async_shared();
-    pl::warpgroup_sync();
+    pl::mbarrier_wait(smem + 8192, phase0);
+    phase0 = phase0 ^ 1;
     if (!v3) pl::check(v0_stored, "outputs[0] is read before anything was stored there");
     pl::wgmma_registers(v0);
     pl::wgmma_fence();
@@ -59,11 +41,11 @@ PL_KERNEL(128) matmul_kernel(const bf16* in0, const bf16* in1, f32* out0) {
     pl::wgmma_registers(v0);
     v0_stored = true;
   }
-  const i32 i_b = (t >> 2 & 7) + (t >> 1 & 48);
-  const i32 j_b = (t & 3) * 2;
+  const i32 i = (t >> 2 & 7) + (t >> 1 & 48);
+  const i32 j = (t & 3) * 2;
   PL_UNROLL for (i32 rj = 0; rj < 8; ++rj) {
     PL_UNROLL for (i32 g = 0; g < 2; ++g) {
-      pl::store_global<2>(out0 + (at0 + j_b + rj * 8 + i_b * 512 + g * 4096), v0 + rj * 4 + g * 2, pl::was_stored(v0_stored));
+      pl::store_global<2>(out0 + (at0 + j + rj * 8 + i * 512 + g * 4096), v0 + rj * 4 + g * 2, pl::was_stored(v0_stored));
     }
   }
 }

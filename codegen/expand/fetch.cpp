@@ -1,0 +1,157 @@
+// Boxes of arrays that TMA brings to shared memory: one thread asks for them, all wait.
+#include <algorithm>
+
+#include "codegen/base/format.hpp"
+#include "codegen/expand/expander.hpp"
+#include "codegen/passes/fetches.hpp"
+
+namespace palladium::expand {
+
+using graph::Op;
+using passes::Storage;
+
+void Expander::declare_tensor_maps() {
+  for (const passes::TensorBox& box : l_.tensor_boxes) {
+    KernelParameter p{.kind = KernelParameter::Kind::tensor_map,
+                      .index = box.mapping,
+                      .bytes = 128,
+                      .swizzle = box.swizzle};
+    std::ranges::copy(box.box, p.box.begin());
+    p_.parameters.push_back(p);
+    p_.names.push_back(e_.declare({.name = fmt::format("map{}", tensor_maps_.size()),
+                                   .form = thread::Form::tensor_map,
+                                   .type = u8}));
+    tensor_maps_.push_back(p_.names.back());
+  }
+}
+
+// One thread of the program. Asked where it is needed: ptxas then knows that there is only one.
+ExprId Expander::elected() {
+  const ExprId first = e_.plain(Operator::equal, warp_, number(0), bool_);
+  const ExprId elects = e_.call(Row::elect_one, bool_, {});
+  if (!is_wide()) return e_.all({first, elects});
+  return e_.all({e_.plain(Operator::equal, warpgroup_, number(0), bool_), first, elects});
+}
+
+// Barriers that know when copies are done, each with the parity of its next phase.
+void Expander::begin_fetches() {
+  if (l_.fetch_barriers.empty()) return;
+  warp_ = b_.let_here("warp", e_.call(Row::warp, u32, {}));
+  b_.open(thread::If{elected(), {}});
+  for (const int s : l_.fetch_barriers)
+    b_.add(thread::Call{.function = Row::mbarrier_init, .args = {shared_address(s), number(1)}});
+  b_.add(thread::Call{.function = Row::fence_mbarrier_init});
+  b_.close();
+  sync(true);
+  for (const int s : l_.fetch_barriers) {
+    const VariableId phase =
+        e_.declare({.name = fmt::format("phase{}", phases_.size()), .type = u32});
+    b_.add(thread::Declare{
+        .start = thread::Declare::Start::values, .variable = phase, .values = {e_.number(0, u32)}});
+    phases_[s] = phase;
+  }
+}
+
+void Expander::check_box(ValueId load, const graph::SubscriptDim& d, std::int64_t extent,
+                         ExprId start, ValueId view, int dimension) {
+  const std::int64_t size = d.is_slice ? d.size : 1;
+  const ExprId low = e_.sum(Affine::term(start), i64);
+  const ExprId high = e_.sum(Affine::term(start) + Affine(size - 1), i64);
+  if (e_.facts(low).low >= 0 && e_.facts(high).high < extent) return;
+  const Location at = g_.location(view);
+  const Location outer = b_.at(at == Location{} ? b_.at() : at);
+  b_.add(thread::CheckRange{low, high, extent,
+                            fmt::format("{}: dimension {} of {}", graph::info(g_[load].op).name,
+                                        dimension, graph::to_string(g_[g_[view].args[0]].type))});
+  b_.at(outer);
+}
+
+// Of the first element of the view that is loaded, its coordinates in the array, the last dimension
+// first, as TMA counts them.
+std::vector<ExprId> Expander::box_origin(ValueId load) {
+  ValueId view = g_[load].args[0];
+  std::vector<Affine> at(g_[view].type.shape.size());
+  for (; g_[view].op != Op::Param; view = g_[view].args[0]) {
+    std::vector<Affine> inner;
+    std::size_t next = 0, operand = 1;
+    for (const graph::SubscriptDim& d : graph::Subscript::of(g_[view]).dims) {
+      Affine x = d.is_slice ? at[next++] : Affine();
+      const auto dimension = static_cast<int>(inner.size());
+      if (d.dynamic) {
+        const ExprId start = scalar(g_[view].args[operand++]);
+        check_box(load, d, g_[g_[view].args[0]].type.shape[inner.size()], start, view, dimension);
+        x = x + e_.affine(start);
+      } else {
+        x = x + Affine(d.start);
+      }
+      inner.push_back(x);
+    }
+    at = std::move(inner);
+  }
+  const int window = l_.window_of[index(view)];
+  const BlockMapping& m = g_.mapping.block_mappings[static_cast<std::size_t>(
+      l_.windows[static_cast<std::size_t>(window)].mapping)];
+  const passes::BlockNames& names = windows_[static_cast<std::size_t>(window)];
+  std::vector<ExprId> origin;
+  std::size_t next = at.size();
+  for (std::size_t d = m.block_shape.size(); d-- > 0;) {
+    const bool squeezed = m.block_shape[d].kind == BlockDim::Kind::squeezed;
+    const Affine start = Affine::term(e_.as(i32, names.start[d]));
+    origin.push_back(e_.sum(squeezed ? start : start + at[--next]));
+  }
+  return origin;
+}
+
+void Expander::expand_one(const passes::Fetch& f) {
+  struct Copy {
+    std::vector<ExprId> at;
+    const passes::Fetch::Part* part;
+  };
+  std::vector<Copy> copies;
+  std::int64_t bytes = 0;
+  for (const passes::Fetch::Part& p : f.parts) {
+    copies.push_back({box_origin(p.load), &p});
+    bytes += passes::shared_bytes(l_.storages[static_cast<std::size_t>(p.storage)]).value();
+  }
+  const ExprId barrier = shared_address(f.barrier);
+  b_.open(thread::If{elected(), {}});
+  b_.add(
+      thread::Call{.function = Row::mbarrier_arrive_expect_tx, .args = {barrier, number(bytes)}});
+  for (const Copy& c : copies) {
+    const Storage& s = l_.storages[static_cast<std::size_t>(c.part->storage)];
+    const passes::TensorBox& box = l_.tensor_boxes[static_cast<std::size_t>(c.part->tensor_box)];
+    const graph::ValueId view = g_[c.part->load].args[0];
+    const auto of_view = *passes::box_dimensions(g_, view);
+    // The dimension of the array along which rows follow each other, counted from the last.
+    const BlockMapping& m = g_.mapping.block_mappings[static_cast<std::size_t>(box.mapping)];
+    std::size_t rows_at = 0, next = of_view.size();
+    for (std::size_t d = m.block_shape.size(), from_last = 0; d-- > 0; ++from_last)
+      if (m.block_shape[d].kind != BlockDim::Kind::squeezed && of_view[--next] == 0)
+        rows_at = from_last;
+    const std::int64_t columns = s.swizzle / s.dtype.bytes();
+    const std::int64_t rows = box.box[box.box.size() - 1 - rows_at];
+    for (std::int64_t column = 0; column < s.shape[1]; column += columns)
+      for (std::int64_t row = 0; row < s.shape[0]; row += rows) {
+        std::vector<ExprId> at = c.at;
+        at[0] = e_.sum(e_.affine(at[0]) + Affine(column));
+        at[rows_at] = e_.sum(e_.affine(at[rows_at]) + Affine(row));
+        const std::int64_t offset = column / columns * s.shape[0] * s.swizzle + row * s.swizzle;
+        const Affine to = Affine::term(shared_address(c.part->storage)) + Affine(offset);
+        b_.add(thread::Call{
+            .function = Row::tma_load,
+            .args = {e_.sum(to, u32),
+                     e_.variable(tensor_maps_[static_cast<std::size_t>(c.part->tensor_box)]),
+                     barrier},
+            .at = std::move(at)});
+      }
+  }
+  b_.close();
+}
+
+void Expander::expand_one(const passes::AwaitFetch& a) {
+  const ExprId phase = e_.variable(phases_.at(a.barrier));
+  b_.add(thread::Call{.function = Row::mbarrier_wait, .args = {shared_address(a.barrier), phase}});
+  b_.add(thread::Assign{phase, e_.plain(Operator::bit_xor, phase, e_.number(1, u32), u32)});
+}
+
+}  // namespace palladium::expand

@@ -1,0 +1,164 @@
+#include "codegen/passes/fetches.hpp"
+
+#include <algorithm>
+
+#include "codegen/passes/addresses.hpp"
+#include "codegen/passes/analysis.hpp"
+
+namespace palladium::passes {
+
+using graph::Inst;
+using graph::Op;
+using thread::Affine;
+
+namespace {
+
+constexpr std::int64_t aligned_bytes = 16;
+constexpr std::int64_t most_rows = 256;  // of a box
+constexpr int most_dimensions = 5;
+
+}  // namespace
+
+Fetches::Fetches(const Lowered& l)
+    : l_(l),
+      g_(l.graph),
+      indices_(l.graph, exprs_),
+      sums_(l.graph, exprs_, [this](int axis) { return program_id(axis); }) {
+  for (int s = 0; s < g_.num_symbols; ++s)
+    symbols_.push_back(exprs_.variable(
+        exprs_.declare({.name = "", .type = i64, .facts = facts_of_symbol(g_, s)})));
+}
+
+thread::ExprId Fetches::program_id(int axis) {
+  const auto [it, is_new] = program_ids_.try_emplace(axis, thread::no_expr);
+  if (is_new) {
+    const Dim& d = g_.mapping.grid[static_cast<std::size_t>(axis)];
+    it->second = variable(d.is_static() ? d.value() : INT32_MAX);
+  }
+  return it->second;
+}
+
+thread::ExprId Fetches::variable(std::int64_t count) {
+  return exprs_.variable(
+      exprs_.declare({.name = "",
+                      .type = i32,
+                      .facts = {.low = 0, .high = std::max<std::int64_t>(0, count - 1)}}));
+}
+
+bool Fetches::is_zero(ValueId v) const {
+  while (g_[v].op == Op::Broadcast || g_[v].op == Op::Reshape) v = g_[v].args[0];
+  return g_[v].op == Op::Constant && g_[v].attr.bits == 0;
+}
+
+// Whether what is in bounds meets the condition: out of bounds there are zeros anyway.
+bool Fetches::asks_bounds(const Window& w, ValueId view, ValueId condition) {
+  const Extents& shape = g_[view].type.shape;
+  if (g_[condition].type.shape != shape) return false;
+  Coordinates c;
+  for (const std::int64_t extent : shape) c.push_back(Affine::term(variable(extent)));
+  const auto asked = sums_.of_condition(condition, c);
+  if (!asked) return false;
+  Sums::Conditions bounds;
+  for (std::size_t d = 0; d < w.in_bounds.size(); ++d) {
+    Window along = w;
+    along.in_bounds.assign(w.in_bounds.size(), true);
+    along.in_bounds[d] = false;
+    if (const auto found = sums_.of_bounds(along, view, c))
+      bounds.insert(bounds.end(), found->begin(), found->end());
+  }
+  return std::ranges::all_of(*asked, [&](const Affine& sum) { return sums_.follows(sum, bounds); });
+}
+
+// x, or where(x is in bounds, x, 0).
+std::optional<ValueId> Fetches::load_of(ValueId operand) {
+  const Inst& i = g_[operand];
+  const bool guarded = i.op == Op::Select && is_zero(i.args[2]);
+  const ValueId load = guarded ? i.args[1] : operand;
+  if (g_[load].op != Op::Load || graph::MemoryView::of(g_[load]).mask != graph::no_value) return {};
+  if (guarded && !asks_bounds(l_.window_loaded(load), g_[load].args[0], i.args[0])) return {};
+  return load;
+}
+
+// Whether rows, and boxes along them, begin where TMA can: at multiples of 16 bytes.
+bool Fetches::is_aligned(const BlockMapping& m, ValueId view) {
+  const std::int64_t n = aligned_bytes / m.array_aval.dtype.bytes();
+  const std::size_t last = m.block_shape.size() - 1;
+  const BlockDim& b = m.block_shape[last];
+  if (m.alignment < aligned_bytes || b.kind == BlockDim::Kind::squeezed) return false;
+  const thread::ExprId row =
+      expr_of_dim(exprs_, m.array_aval.shape[static_cast<int>(last)], symbols_);
+  if ((m.dense ? exprs_.facts(row) : facts_of_stride(m)).multiple % n != 0) return false;
+  if (m.index_map != no_region) {
+    const ValueId at = g_[graph::RegionId{m.index_map}].yields[last];
+    const std::int64_t step = b.kind == BlockDim::Kind::blocked ? b.size : 1;
+    if (exprs_.facts(indices_.expr(at)).multiple % n * (step % n) % n != 0) return false;
+  }
+  for (; g_[view].op == Op::At; view = g_[view].args[0]) {
+    const std::vector<graph::SubscriptDim> dims = graph::Subscript::of(g_[view]).dims;
+    if (dims.back().start % n != 0) return false;
+    if (dims.back().dynamic && exprs_.facts(indices_.expr(g_[view].args.back())).multiple % n != 0)
+      return false;
+  }
+  return true;
+}
+
+std::optional<Fetches::Found> Fetches::find(ValueId operand, const Extents& shape, int swizzle,
+                                            bool k_is_last, std::string& why) {
+  const auto refuse = [&](const char* reason) {
+    why = reason;
+    return std::nullopt;
+  };
+  if (l_.warpgroups > 1) return refuse("several warpgroups run bodies of their own");
+  const std::optional<ValueId> load = load_of(operand);
+  if (!load) return refuse("it is computed, or masked by more than where its array ends");
+  const Window& w = l_.window_loaded(*load);
+  if (w.residency != Residency::direct || !w.read_only || w.mapping < 0)
+    return refuse("its memory is written, or in shared memory already");
+  const BlockMapping& m = g_.mapping.block_mappings[w.mapping];
+  const int rank = m.array_aval.shape.rank();
+  const ValueId view = g_[*load].args[0];
+  const std::optional<std::vector<int>> dimensions = box_dimensions(g_, view);
+  if (!dimensions || rank > most_dimensions || rank < 2) return refuse("its view is no box");
+  for (const BlockDim& b : m.block_shape)
+    if (b.pad_lo + b.pad_hi > 0) return refuse("its blocks have padding");
+  for (const Dim& d : m.array_aval.shape)
+    if (d.is_static() ? d.value() < 1 || d.value() > INT32_MAX : !g_.short_offsets)
+      return refuse("its array may have 2^31 elements or more");
+  if (!is_aligned(m, view))
+    return refuse("its rows or its inner offset are not multiples of 16 bytes");
+  // Rows and columns beyond the operand add to nothing that anybody reads; what is beyond K does.
+  const Extents& given = g_[operand].type.shape;
+  const std::size_t k = k_is_last ? 1 : 0;
+  if (given[k] != shape[k]) return refuse("its extent along K is padded");
+  Found found{.load = *load, .box = {.mapping = w.mapping, .swizzle = swizzle}};
+  std::size_t next = 0;
+  for (const BlockDim& b : m.block_shape) {
+    const int d = b.kind == BlockDim::Kind::squeezed ? -1 : (*dimensions)[next++];
+    const std::int64_t columns = swizzle / m.array_aval.dtype.bytes();
+    const std::int64_t extent = d < 0 ? 1 : d == 0 ? std::min(shape[0], most_rows) : columns;
+    found.box.box.push_back(static_cast<std::int32_t>(extent));
+  }
+  const auto last = (*dimensions).back();
+  if (last != 1 || std::ranges::count(*dimensions, 0) != 1)
+    return refuse("its rows are not contiguous");
+  if (shape[0] > most_rows && shape[0] % most_rows != 0) return refuse("it has more than 256 rows");
+  return found;
+}
+
+std::optional<std::vector<int>> box_dimensions(const graph::Graph& g, ValueId view) {
+  std::vector<int> map(g[view].type.shape.size());
+  for (std::size_t d = 0; d < map.size(); ++d) map[d] = static_cast<int>(d);
+  for (; g[view].op != Op::Param; view = g[view].args[0]) {
+    if (g[view].op != Op::At) return {};
+    std::vector<int> inner;
+    std::size_t next = 0;
+    for (const graph::SubscriptDim& d : graph::Subscript::of(g[view]).dims) {
+      if (d.is_slice && d.stride != 1) return {};
+      inner.push_back(d.is_slice ? map[next++] : -1);
+    }
+    map = std::move(inner);
+  }
+  return map;
+}
+
+}  // namespace palladium::passes

@@ -1,0 +1,51 @@
+// Operands of products that TMA brings from global memory to shared memory.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "codegen/passes/indices.hpp"
+#include "codegen/passes/lowered.hpp"
+#include "codegen/passes/sums.hpp"
+
+namespace palladium::passes {
+
+/// What TMA can do of a kernel's loads.
+class Fetches {
+ public:
+  explicit Fetches(const Lowered& l);
+
+  struct Found {
+    ValueId load = graph::no_value;
+    TensorBox box = {};
+  };
+  /// Of an operand of a product that is staged with `shape` in panels: the load whose view TMA can
+  /// copy there, if the operand is no more than that, or that with zeros where it is out of bounds.
+  /// Else the reason, for people.
+  std::optional<Found> find(ValueId operand, const Extents& shape, int swizzle, bool k_is_last,
+                            std::string& why);
+
+ private:
+  std::optional<ValueId> load_of(ValueId operand);
+  bool is_zero(ValueId v) const;
+  bool asks_bounds(const Window& w, ValueId view, ValueId condition);
+  bool is_aligned(const BlockMapping& m, ValueId view);
+  thread::ExprId program_id(int axis);
+  thread::ExprId variable(std::int64_t count);
+
+  const Lowered& l_;
+  const graph::Graph& g_;
+  thread::Exprs exprs_;
+  Indices indices_;
+  Sums sums_;
+  std::vector<thread::ExprId> symbols_;
+  std::map<int, thread::ExprId> program_ids_;
+};
+
+/// Per dimension of its block, the dimension of a view that steps along it, or -1; nothing for
+/// views that no box covers.
+std::optional<std::vector<int>> box_dimensions(const graph::Graph& g, ValueId view);
+
+}  // namespace palladium::passes

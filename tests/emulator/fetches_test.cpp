@@ -1,0 +1,133 @@
+// Operands that TMA brings to shared memory.
+#include <catch2/catch_test_macros.hpp>
+
+#include "codegen/cuda/emit.hpp"
+#include "tests/support/differential.hpp"
+#include "tests/support/kernels.hpp"
+#include "tests/support/seeds.hpp"
+#include "tests/support/tolerance.hpp"
+#include "tests/support/wgmma_lint.hpp"
+
+using namespace palladium;
+using namespace palladium::test;
+
+namespace {
+
+std::string text_of(const graph::Graph& g, int cc = 90) {
+  return cuda::emit(g, {.compute_capability = cc}).text;
+}
+
+int fetches(const graph::Graph& g, int cc = 90) {
+  const std::string text = text_of(g, cc);
+  int n = 0;
+  for (std::size_t at = text.find("pl::tma_load("); at != text.npos;
+       at = text.find("pl::tma_load(", at + 1))
+    ++n;
+  return n;
+}
+
+}  // namespace
+
+TEST_CASE("operands are fetched by TMA where their rows are multiples of 16 bytes") {
+  const auto product = [](std::int64_t k, std::int64_t n) {
+    return matmul_graph(f16, {.m = 100, .n = n, .k = k, .block_n = 64, .block_k = 32});
+  };
+  CHECK(fetches(product(64, 128)) == 2);
+  CHECK(fetches(product(64, 128), 80) == 0);
+  CHECK(fetches(product(64, 100)) == 1);  // rows of 200 bytes
+  CHECK(fetches(product(60, 128)) == 1);
+  CHECK(fetches(product(60, 100)) == 0);
+  for (const graph::Graph& g :
+       {product(64, 128), product(64, 100), product(60, 128), product(60, 100), product(72, 136)})
+    CHECK(on_all_targets(g, {}, 90) == "");
+}
+
+TEST_CASE("a mask that asks where the array ends is what TMA fills with zeros, another is not") {
+  const auto masked = [](int limit) {
+    return traced(
+        [=](Ref x, Ref y, Ref o) {
+          const Value step = program_id(0);
+          when(step == 0, [&] { o[_] = zeros({64, 64}, f32); });
+          const Value kx = iota(i32, {64, 32}, 1) + step * 32;
+          const Value ky = iota(i32, {32, 64}, 0) + step * 32;
+          o[_] += dot(where(kx < limit, x[_], 0), where(ky < limit, y[_], 0));
+        },
+        {.name = "masked",
+         .out_type = {{{64, 64}, f32}},
+         .grid = {3},
+         .in_specs = {{{64, 32},
+                       [](Index i) {
+                         return Indices{0, i};
+                       }},
+                      {{32, 64},
+                       [](Index i) {
+                         return Indices{i, 0};
+                       }}},
+         .out_specs = {{{64, 64},
+                        [](Index) {
+                          return Indices{0, 0};
+                        }}},
+         .compiler_params = {.dimension_semantics = {sequential}}},
+        {array({64, 72}, f16), array({72, 64}, f16)});
+  };
+  CHECK(fetches(masked(72)) == 2);
+  CHECK(fetches(masked(80)) == 2);  // asks less
+  CHECK(fetches(masked(71)) == 0);
+  for (const int limit : {72, 71, 40}) CHECK(on_all_targets(masked(limit), {}, 90) == "");
+}
+
+TEST_CASE(
+    "views of windows are fetched where they begin, and before loops that do not change them") {
+  const graph::Graph g = traced(
+      [](Ref q, Ref k, Ref o) {
+        const auto sums = loop(
+            0, 4,
+            [&](Value i, Value acc) {
+              return acc + dot(q[_], k[{0, ds(i * 32, 32), _}], {.trans_b = true});
+            },
+            zeros({64, 32}, f32));
+        o[_] = sums;
+      },
+      {.name = "views",
+       .out_type = {{{128, 32}, f32}},
+       .grid = {2},
+       .in_specs = {{{64, 64},
+                     [](Index i) {
+                       return Indices{i, 0};
+                     }},
+                    {{2, 128, 64},
+                     [](Index) {
+                       return Indices{0, 0, 0};
+                     }}},
+       .out_specs = {{{64, 32},
+                      [](Index i) {
+                        return Indices{i, 0};
+                      }}}},
+      {array({128, 64}, bf16), array({2, 128, 64}, bf16)});
+  CHECK(fetches(g) == 2);
+  CHECK(text_of(g).find("tma_load") < text_of(g).find("PL_NOUNROLL"));
+  CHECK(on_all_targets(g, {}, 90) == "");
+}
+
+TEST_CASE("random products with operands by TMA and by threads agree") {
+  int by_tma = 0;
+  for_seeds(40, 8, [&](std::uint64_t seed) {
+    Random random(seed);
+    const int warps = random.pick({4, 8});
+    const MatmulShape s{.m = random.between(1, 200),
+                        .n = random.pick({8, 64, 72, 100, 128, 200}),
+                        .k = random.pick({8, 16, 40, 64, 65, 120}),
+                        .block_m = 16 * warps,
+                        .block_n = random.pick({64, 96, 128}),
+                        .block_k = random.pick({16, 32, 64}),
+                        .trans_a = random.chance(50),
+                        .trans_b = random.chance(50)};
+    INFO(s.m << "x" << s.n << "x" << s.k << " in " << s.block_m << "x" << s.block_n << "x"
+             << s.block_k << ", transposed " << s.trans_a << s.trans_b);
+    const graph::Graph g = by_warps(warps, matmul_graph(random.pick({f16, bf16}), s));
+    by_tma += fetches(g) > 0;
+    for (const std::string& found : unpinned_registers(text_of(g))) FAIL_CHECK(found);
+    CHECK(on_all_targets(g, {}, 90) == "");
+  });
+  CHECK(by_tma > 0);
+}
