@@ -49,6 +49,7 @@ class Printer {
   std::string text_of(const thread::Load& s) const;
   std::string text_of(const thread::Store& s) const;
   std::string text_of(const thread::Flush& s) const;
+  std::string text_of(const thread::Update& s) const;
   std::string text_of(const thread::Call& s) const;
   std::string text_of(const thread::Wgmma& s) const;
   std::string text_of(const thread::Check& s) const;
@@ -201,6 +202,12 @@ std::string Printer::text_of(const thread::Store& s) const {
 
 std::string Printer::text_of(const thread::Flush& s) const {
   return access(s.access, place(s.access.place), place(s.from));
+}
+
+std::string Printer::text_of(const thread::Update& s) const {
+  const std::string to = s.to == no_expr ? "" : text(s.to) + " = ";
+  return fmt::format("{}{}pl::{}({}, {});", only_if(s.access.test), to,
+                     device::info(s.access.function).name, place(s.access.place), joined(s.args));
 }
 
 std::string Printer::text_of(const thread::Call& s) const {

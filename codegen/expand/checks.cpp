@@ -1,4 +1,4 @@
-// Whether dynamic indices lie where they may.
+// Whether indices lie where they may.
 #include "codegen/base/format.hpp"
 #include "codegen/expand/nest.hpp"
 
@@ -7,7 +7,9 @@ namespace palladium::expand {
 using graph::Op;
 
 // Whether the views between `ref` and its root keep what is next to each other along a dimension.
+// Index arrays do not.
 bool Nest::is_plain(ValueId ref) const {
+  if (g_.chooses(ref)) return false;
   for (ValueId v = ref; g_[v].op != Op::Param; v = g_[v].args[0]) {
     const graph::Type &to = g_[v].type, &from = g_[g_[v].args[0]].type;
     if (g_[v].op == Op::RefReshape || to.dtype.bytes() != from.dtype.bytes()) return false;
@@ -15,22 +17,30 @@ bool Nest::is_plain(ValueId ref) const {
   return true;
 }
 
-bool Nest::has_dynamic_index(ValueId ref) const {
-  for (ValueId v = ref; g_[v].op != Op::Param; v = g_[v].args[0])
-    if (g_[v].op == Op::At && g_[v].args.size() > 1) return true;
+bool Nest::may_leave(ValueId ref) const {
+  for (ValueId v = ref; g_[v].op != Op::Param; v = g_[v].args[0]) {
+    if (g_[v].op != Op::At) continue;
+    const Extents& from = g_[g_[v].args[0]].type.shape;
+    const std::vector<graph::SubscriptDim> dims = graph::Subscript::of(g_[v]).dims;
+    for (std::size_t d = 0; d < dims.size(); ++d)
+      if (dims[d].dynamic || graph::Subscript::leaves(dims[d], from[d])) return true;
+  }
   return false;
 }
 
 // A slice may leave its block and stay inside the array: a GPU then takes what it finds there.
 void Nest::check_indices(ValueId access, const Coordinates& c, const DimMap& map, ExprId mask) {
   const ValueId ref = g_[access].args[0];
-  if (!has_dynamic_index(ref)) return;
+  if (!may_leave(ref)) return;
   const bool whole = mask == no_expr && is_plain(ref);
   Coordinates end;
   for (const std::int64_t extent : g_[ref].type.shape) end.emplace_back(extent - 1);
-  const std::vector<Index> first = find_indices(ref, whole ? Coordinates(end.size()) : c);
-  const std::vector<Index> last = whole ? find_indices(ref, end) : first;
-  const ExprId test = whole ? no_expr : e_.all({mask, predicate(padding(map))});
+  const std::vector<Index> first = find_indices(ref, whole ? Coordinates(end.size()) : c, map);
+  const std::vector<Index> last = whole ? find_indices(ref, end, map) : first;
+  std::vector<ExprId> tests{mask, predicate(padding(map))};
+  // Of index arrays the others have nothing.
+  if (g_.chooses(ref)) tests.insert(tests.end(), thread_mask_.begin(), thread_mask_.end());
+  const ExprId test = whole ? no_expr : e_.all(std::move(tests));
   for (std::size_t i = 0; i < first.size(); ++i) {
     const Index& x = first[i];
     const ExprId low = e_.sum(x.coordinate, i64), high = e_.sum(last[i].coordinate, i64);

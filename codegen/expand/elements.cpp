@@ -203,6 +203,19 @@ ExprId Nest::coordinate_value(const Affine& c, DType t) {
 
 // ---- coordinates
 
+// What several accesses ask for is computed once.
+Affine Nest::chosen_index(ValueId v, const Coordinates& c, const DimMap& map) {
+  if (const auto sum = sums_.of(v, c)) return *sum;
+  const Key key = key_of(index(v), c);
+  const auto it = memo_.find(key);
+  if (it != memo_.end()) return named_index(it->second);
+  const bool outer = std::exchange(storing_, false);
+  const ExprId value = evaluate(v, c, map, false);
+  storing_ = outer;
+  memo_[key] = value;
+  return named_index(value);
+}
+
 Coordinates Nest::operand_coordinates(ValueId v, std::size_t arg, const Coordinates& c) {
   const Inst& i = g_[v];
   const Extents& operand = g_[i.args[arg]].type.shape;
@@ -261,7 +274,7 @@ bool Nest::next_of_load(Pending& p, Pending& operand, ExprId& value) {
       Bounds range;
       if (p.partial) add_range(range, p.c, g_[p.v].type.shape);
       check_indices(p.v, p.c, p.map, e_.all({mask, predicate(range)}));
-      Address a = address(m.ref, p.c);
+      Address a = address(m.ref, p.c, p.map);
       a.bounds.insert(a.bounds.end(), range.begin(), range.end());
       for (Address& part : a.parts)
         part.bounds.insert(part.bounds.end(), range.begin(), range.end());
@@ -302,6 +315,11 @@ ExprId Nest::scalar(ValueId v, bool enter) {
   const Extents& shape = g_[v].type.shape;
   return evaluate(v, Coordinates(shape.size()),
                   passes::identity_map(static_cast<int>(shape.size())), enter);
+}
+
+ExprId Nest::held(int storage) {
+  const std::size_t rank = l_.storages[storage].shape.size();
+  return read(storage, Coordinates(rank), passes::identity_map(static_cast<int>(rank)));
 }
 
 std::vector<ExprId> Nest::index_map(RegionIndex region, int rank) {

@@ -324,6 +324,10 @@ ExprId Expander::open_registers(const char* counter, std::int64_t count, bool sh
 
 void Expander::expand_one(const passes::CopyStorage& c) {
   if (l_.storages[c.to].place == Place::scalar) {
+    if (l_.storages[c.from].place == Place::shared) {
+      const passes::Copies none;
+      return set_scalar(c.to, Nest(*this, none).held(c.from));
+    }
     b_.add(thread::Assign{scalar_storage(c.to), scalar_storage(c.from)});
     return;
   }
@@ -444,21 +448,23 @@ void Expander::expand_one(const passes::Scalar& s) {
   const int own = l_.storage_of[index(s.value)];
   const Op op = g_[s.value].op;
   const bool enter = own == s.storage && op != Op::Param && op != Op::Get;
-  const ExprId value = Nest(*this, s.copies).scalar(s.value, enter);
-  const auto at = static_cast<std::size_t>(s.storage);
+  set_scalar(s.storage, Nest(*this, s.copies).scalar(s.value, enter));
+}
+
+void Expander::set_scalar(int to, ExprId value) {
+  const auto at = static_cast<std::size_t>(to);
   if (declared_[at]) {
-    b_.add(thread::Assign{scalar_storage(s.storage), value});
+    b_.add(thread::Assign{scalar_storage(to), value});
   } else if (mutable_[at]) {
-    b_.add(thread::Declare{.start = thread::Declare::Start::values,
-                           .variable = storage(s.storage),
-                           .values = {value}});
+    b_.add(thread::Declare{
+        .start = thread::Declare::Start::values, .variable = storage(to), .values = {value}});
   } else {
-    const VariableId v = storage(s.storage);
+    const VariableId v = storage(to);
     e_[v].facts = e_.facts(value);
     b_.add(thread::Let{v, value});
   }
   declared_[at] = true;
-  mark_stored(s.storage);
+  mark_stored(to);
 }
 
 // ---- products

@@ -61,6 +61,7 @@ class Expander {
   void expand_one(const passes::GridLoop& loop);
   void expand_one(const passes::EnterWindow& w);
   ExprId scalar(ValueId v);
+  void set_scalar(int storage, ExprId value);
   ExprId advanced(VariableId counter, std::int64_t step, ValueId limit);
   /// The program is of several warpgroups, which know each other's threads by other functions.
   bool is_wide() const { return l_.num_warps > 4; }

@@ -282,7 +282,7 @@ void Nest::expand_sink(const passes::Store& s) {
       m.mask == graph::no_value ? no_expr : evaluate(m.mask, coordinates_, all, false);
   check_indices(s.inst, coordinates_, all, mask);
   storing_ = true;
-  const Address a = address(m.ref, coordinates_);
+  const Address a = address(m.ref, coordinates_, all);
   storing_ = false;
   store_element(a, value, mask, padding(all));
   b_.close_nest_loops();
@@ -295,7 +295,7 @@ bool Nest::copies_load(int storage) {
   const int window = l_.window_of[index(g_.root(m.ref))];
   if (m.mask != graph::no_value || l_.windows[window].residency == Residency::registers)
     return false;
-  return copy(address(m.ref, coordinates_), storage);
+  return copy(address(m.ref, coordinates_, passes::identity_map(layout_.rank())), storage);
 }
 
 bool Nest::copies_window(int window, int storage) {

@@ -34,6 +34,8 @@ class Nest : private passes::Addresses {
   void expand();
   /// An expression of one element outside of loops.
   ExprId scalar(ValueId v, bool enter);
+  /// The one element of a storage in shared memory.
+  ExprId held(int storage);
   /// The values that an index map yields for a program.
   std::vector<ExprId> index_map(RegionIndex region, int rank);
   ExprId pointer_to(ValueId ref);
@@ -41,6 +43,7 @@ class Nest : private passes::Addresses {
  private:
   // what addresses are made of
   ExprId index_value(ValueId v) override { return evaluate(v, {}, {}, false); }
+  Affine chosen_index(ValueId v, const Coordinates& c, const DimMap& map) override;
   ExprId let_coordinate(ExprId value) override {
     return b_.let_coordinate({.name = prefix("n"), .temporary = true, .type = i32}, value);
   }
@@ -87,6 +90,10 @@ class Nest : private passes::Addresses {
   void store_element(const Address& a, ExprId value, ExprId mask, const Bounds& limits);
   void store_one(const Address& a, VariableId from, ExprId mask, const Bounds& bounds);
   void store_parts(const Address& a, ExprId value, ExprId mask, const Bounds& limits);
+
+  // updates.cpp: atomic operations
+  ExprId update_element(const passes::Update& s, Address a, ExprId value, ExprId expected,
+                        ExprId test);
 
   // quotients.cpp: rows that are divided by one number
   /// A loop around the elements of a vector.
@@ -192,9 +199,9 @@ class Nest : private passes::Addresses {
   std::string prefix(const char* of) const { return pass_ ? of : std::string("s") + of; }
   Coordinates operand_coordinates(ValueId v, std::size_t arg, const Coordinates& c);
 
-  // checks.cpp: dynamic indices
+  // checks.cpp: indices that may leave their Ref
   bool is_plain(ValueId ref) const;
-  bool has_dynamic_index(ValueId ref) const;
+  bool may_leave(ValueId ref) const;
   void check_indices(ValueId access, const Coordinates& c, const DimMap& map, ExprId mask);
 
   // accesses.cpp: how they are read and written

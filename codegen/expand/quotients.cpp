@@ -218,7 +218,7 @@ bool Nest::stores_registers(const passes::Store& s) {
   const DimMap all = passes::identity_map(layout_.rank());
   check_indices(s.inst, coordinates_, all, no_expr);
   storing_ = true;
-  Vector v{.direction = Direction::store, .place = address(m.ref, coordinates_)};
+  Vector v{.direction = Direction::store, .place = address(m.ref, coordinates_, all)};
   storing_ = false;
   if (!v.place.parts.empty()) return false;
   v.function = v.place.shared ? Row::store_shared : Row::store_global;

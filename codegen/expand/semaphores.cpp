@@ -6,7 +6,7 @@ namespace palladium::expand {
 
 // To one element of global memory.
 ExprId Nest::pointer_to(ValueId ref) {
-  const Address a = address(ref, {});
+  const Address a = address(ref, {}, {});
   const Affine first = a.first == no_expr ? Affine() : Affine::term(a.first);
   const Affine offset = first + a.offset;
   const VariableId base = e_[a.base].variable;

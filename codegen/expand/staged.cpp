@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "codegen/expand/nest.hpp"
+#include "codegen/passes/reads.hpp"
 
 namespace palladium::expand {
 
@@ -30,12 +31,12 @@ void Nest::stage(const passes::Fill& s) {
 
 bool Nest::reads_staged() const {
   bool found = false;
-  if (pass_->value == graph::no_value) return false;
-  const auto* assign = std::get_if<passes::Assign>(&pass_->sink);
-  passes::for_each_leaf(
-      l_, pass_->value, passes::identity_map(pass_->layout.rank()),
-      assign != nullptr && enters(assign->storage),
-      [&](ValueId leaf, const DimMap&, int) { found |= passes::reads_staged(l_, leaf); });
+  const DimMap all = passes::identity_map(pass_->layout.rank());
+  const auto look = [&](ValueId leaf, const DimMap&, int) {
+    found |= passes::reads_staged(l_, leaf);
+  };
+  passes::for_each_value(
+      l_, *pass_, [&](ValueId v, bool enter) { passes::for_each_leaf(l_, v, all, enter, look); });
   return found;
 }
 

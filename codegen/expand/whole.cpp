@@ -5,10 +5,10 @@
 #include "codegen/base/overloaded.hpp"
 #include "codegen/expand/nest.hpp"
 #include "codegen/layout/constructors.hpp"
+#include "codegen/passes/reads.hpp"
 
 namespace palladium::expand {
 
-using graph::MemoryView;
 using passes::Residency;
 using passes::Window;
 
@@ -37,22 +37,22 @@ std::vector<int> Nest::windows_of_pass() const {
   const auto accessed = [&](ValueId access) {
     windows.push_back(l_.window_of[index(g_.root(g_[access].args[0]))]);
   };
-  int assigned = -1;
   const bool wanted = std::visit(
-      Overloaded{[&](const passes::Assign& s) { return assigned = s.storage, true; },
+      Overloaded{[&](const passes::Assign&) { return true; },
                  [&](const passes::Store& s) { return accessed(s.inst), true; },
+                 [&](const passes::Update& s) { return accessed(s.inst), true; },
                  [&](const passes::Fill& s) { return windows.push_back(s.window), true; },
                  [&](const passes::Flush& s) { return windows.push_back(s.window), true; },
                  [](const auto&) { return false; }},
       pass_->sink);
   if (!wanted) return {};
-  if (pass_->value != graph::no_value)
-    passes::for_each_leaf(
-        l_, pass_->value, passes::identity_map(pass_->layout.rank()),
-        assigned >= 0 && enters(assigned), [&](ValueId leaf, const DimMap&, int storage) {
-          const bool load = g_[leaf].op == graph::Op::Load || g_[leaf].op == graph::Op::Swap;
-          if (load && (storage < 0 || l_.storage_of[index(leaf)] != storage)) accessed(leaf);
-        });
+  const DimMap all = passes::identity_map(pass_->layout.rank());
+  passes::for_each_value(l_, *pass_, [&](ValueId v, bool enter) {
+    passes::for_each_leaf(l_, v, all, enter, [&](ValueId leaf, const DimMap&, int storage) {
+      const bool load = g_[leaf].op == graph::Op::Load || g_[leaf].op == graph::Op::Swap;
+      if (load && (storage < 0 || l_.storage_of[index(leaf)] != storage)) accessed(leaf);
+    });
+  });
   std::ranges::sort(windows);
   windows.erase(std::unique(windows.begin(), windows.end()), windows.end());
   return windows;
@@ -118,9 +118,8 @@ bool Nest::streams() const {
            passes::reads_staged(l_, leaf);
   };
   const DimMap map = passes::identity_map(pass_->layout.rank());
-  passes::for_each_leaf(l_, pass_->value, map, false, look);
-  if (const MemoryView m = MemoryView::of(g_[store->inst]); m.mask != graph::no_value)
-    passes::for_each_leaf(l_, m.mask, map, false, look);
+  passes::for_each_value(l_, *pass_,
+                         [&](ValueId v, bool) { passes::for_each_leaf(l_, v, map, false, look); });
   return all;
 }
 
@@ -150,9 +149,8 @@ void Nest::expand() {
   const bool only_moves = streams();
   thread::Statements ragged = variant(*pass_, false, has_parts);
   // The tests of whole vectors are few, but where nothing else is done for several of them.
-  const bool tests_much =
-      only_moves && tests_blocks() &&
-      elements_in_text() > 1 << passes::vector_bits(l_, *pass_, pass_->layout);
+  const bool tests_much = only_moves && tests_blocks() &&
+                          elements_in_text() > 1 << passes::vector_bits(l_, *pass_, pass_->layout);
   if (!has_parts && !tests_much) return b_.add_all(std::move(ragged));
   const bool in_parts = has_parts;
   thread::Statements inside = variant(*pass_, true, still_has);

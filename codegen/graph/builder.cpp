@@ -129,6 +129,15 @@ ValueId Builder::swap(ValueId ref, ValueId value, ValueId mask, Location at) {
   return add(Op::Swap, std::move(args), {{mask != no_value, 0}, 0}, {}, at);
 }
 
+ValueId Builder::atomic(Update update, ValueId ref, ValueId value, ValueId mask, ValueId expected,
+                        Location at) {
+  std::vector<ValueId> args{ref, value};
+  if (mask != no_value) args.push_back(mask);
+  if (expected != no_value) args.push_back(expected);
+  Attr attr{{mask != no_value, expected != no_value, static_cast<std::int64_t>(update)}, 0};
+  return add(Op::Atomic, std::move(args), std::move(attr), {}, at);
+}
+
 void Builder::yield(std::vector<ValueId> values) { graph_[region_].yields = std::move(values); }
 
 }  // namespace palladium::graph

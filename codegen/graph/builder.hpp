@@ -49,6 +49,8 @@ class Builder {
   ValueId load(ValueId ref, ValueId mask = no_value, ValueId other = no_value, Location at = {});
   ValueId store(ValueId ref, ValueId value, ValueId mask = no_value, Location at = {});
   ValueId swap(ValueId ref, ValueId value, ValueId mask = no_value, Location at = {});
+  ValueId atomic(Update update, ValueId ref, ValueId value, ValueId mask = no_value,
+                 ValueId expected = no_value, Location at = {});
   void yield(std::vector<ValueId> values);
 
  private:

@@ -152,6 +152,16 @@ ValueId Graph::root(ValueId ref) const {
   return ref;
 }
 
+bool Graph::chooses(ValueId ref) const {
+  for (; (*this)[ref].op != Op::Param; ref = (*this)[ref].args[0]) {
+    const Inst& view = (*this)[ref];
+    if (view.op != Op::At) continue;
+    for (std::size_t i = 1; i < view.args.size(); ++i)
+      if (!(*this)[view.args[i]].type.is_scalar()) return true;
+  }
+  return false;
+}
+
 int Graph::alias_class(ValueId root_ref) const {
   for (const Body& body : bodies) {
     const std::vector<ValueId>& params = (*this)[body.region].params;
@@ -220,7 +230,8 @@ Subscript Subscript::of(const Inst& at) {
                            .dynamic = (dim[0] & 2) != 0,
                            .start = dim[1],
                            .size = dim[2],
-                           .stride = dim[3]});
+                           .stride = dim[3],
+                           .array = (dim[0] & 4) != 0});
   }
   return result;
 }
@@ -229,9 +240,28 @@ std::vector<std::int64_t> Subscript::encode() const {
   std::vector<std::int64_t> ints;
   ints.reserve(4 * dims.size());
   for (const SubscriptDim& d : dims)
-    ints.insert(ints.end(),
-                {(d.is_slice ? 1 : 0) + (d.dynamic ? 2 : 0), d.start, d.size, d.stride});
+    ints.insert(ints.end(), {(d.is_slice ? 1 : 0) + (d.dynamic ? 2 : 0) + (d.array ? 4 : 0),
+                             d.start, d.size, d.stride});
   return ints;
+}
+
+Subscript::Chosen Subscript::chosen(std::size_t rank_of_view) const {
+  std::size_t slices = 0, before = 0;
+  bool found = false, together = true;
+  for (std::size_t d = 0; d < dims.size(); ++d) {
+    slices += dims[d].is_slice;
+    if (dims[d].is_slice) continue;
+    if (!found) before = slices;
+    together = together && (!found || !dims[d - 1].is_slice);
+    found = true;
+  }
+  const std::size_t rank = rank_of_view - slices;
+  return {rank > 0 && together ? before : 0, rank};
+}
+
+bool Subscript::leaves(const SubscriptDim& d, std::int64_t extent) {
+  const std::int64_t reach = (d.size - 1) * d.stride;
+  return reach >= extent || (!d.dynamic && (d.start < 0 || d.start + reach >= extent));
 }
 
 AxisView AxisView::of(const Inst& inst) {
@@ -290,6 +320,29 @@ Repeated Repeated::of(const Inst& loop) {
 }
 
 std::size_t result_of(const Inst& get) { return static_cast<std::size_t>(get.attr.ints[0]); }
+
+Update update_of(const Inst& atomic) { return static_cast<Update>(atomic.attr.ints[2]); }
+
+const char* name_of(Update update) {
+  constexpr const char* names[num_updates] = {"atomic_add",  "atomic_max", "atomic_min",
+                                              "atomic_and",  "atomic_or",  "atomic_xor",
+                                              "atomic_xchg", "atomic_cas"};
+  return names[static_cast<int>(update)];
+}
+
+bool updates(Update update, DType dtype) {
+  const bool word = dtype.bytes() == 4 || dtype.bytes() == 8;
+  if (dtype.is_integer()) return word;
+  if (update == Update::add) return dtype.is_float() && dtype.bytes() >= 2;
+  return update == Update::exchange && dtype.is_float() && word;
+}
+
+std::string dtypes_of(Update update) {
+  std::string list;
+  for (const DType d : {i32, u32, i64, u64, f16, bf16, f32, f64})
+    if (updates(update, d)) list += (list.empty() ? "" : ", ") + std::string(d.name());
+  return list;
+}
 
 MemoryView MemoryView::of(const Inst& inst) {
   MemoryView view;

@@ -214,6 +214,10 @@ struct Graph {
   RegionId add_region();
 
   ValueId root(ValueId ref) const;  // the Param at the end of a chain of views
+  /// Whether index arrays are in a chain of views.
+  bool chooses(ValueId ref) const;
+  /// Whether it makes a view of a Ref.
+  bool is_view(ValueId v) const { return info((*this)[v].op).op_class == OpClass::view; }
   /// Number of a root Ref among all Refs that may share memory with it: outputs aliased to an input
   /// have the input's number. Precondition: a parameter of the region of a body or a run_scoped.
   int alias_class(ValueId root_ref) const;
@@ -229,6 +233,7 @@ struct SubscriptDim {
   std::int64_t start = 0;
   std::int64_t size = 1;    // slice: number of elements
   std::int64_t stride = 1;  // slice: distance of elements
+  bool array = false;  // an index for each element of the operand; `dynamic` then, and no slice
   bool operator==(const SubscriptDim&) const = default;
 };
 /// The payload of an At: one entry per dimension of args[0].
@@ -236,6 +241,23 @@ struct Subscript {
   std::vector<SubscriptDim> dims;
   static Subscript of(const Inst& at);
   std::vector<std::int64_t> encode() const;  // Attr::ints
+
+  /// The view's dimensions that are those of index arrays: `rank` of them from `first` on, where
+  /// the indices stand if all of them are neighbours, else in front. Slices have the others.
+  struct Chosen {
+    std::size_t first = 0, rank = 0;
+    template <class T>
+    std::vector<T> of(const std::vector<T>& view) const {
+      const auto begin = view.begin() + static_cast<std::ptrdiff_t>(first);
+      return {begin, begin + static_cast<std::ptrdiff_t>(rank)};
+    }
+    /// Of the view's dimensions the one behind `d` that a slice has.
+    std::size_t next(std::size_t d) const { return d + 1 == first ? d + 1 + rank : d + 1; }
+    std::size_t first_of_slices() const { return first == 0 ? rank : 0; }
+  };
+  Chosen chosen(std::size_t rank_of_view) const;
+  /// Whether the dimension's slice leaves an extent wherever it starts, or where it is said to.
+  static bool leaves(const SubscriptDim& d, std::int64_t extent);
 };
 
 /// ProgramId, NumPrograms (a grid axis), AxisIndex and AxisSize.
@@ -314,11 +336,23 @@ struct Repeated {
 /// The result that a Get gives.
 std::size_t result_of(const Inst& get);
 
-/// Operands of Load, Store and Swap by name; no_value where absent.
+/// What an Atomic makes of an element and its operand.
+enum class Update : std::int64_t { add, max, min, bit_and, bit_or, bit_xor, exchange, compare };
+inline constexpr int num_updates = 8;
+/// "atomic_add"
+const char* name_of(Update update);
+/// Whether elements of the dtype can be updated so, by every target.
+bool updates(Update update, DType dtype);
+/// Those that can, for messages: "i32, u32, ...".
+std::string dtypes_of(Update update);
+
+/// Operands of Load, Store, Swap and Atomic by name; no_value where absent. `other` is what a Load
+/// gives in masked lanes, and what Update::compare compares with.
 struct MemoryView {
   ValueId ref = no_value, value = no_value, mask = no_value, other = no_value;
   static MemoryView of(const Inst& inst);
 };
+Update update_of(const Inst& atomic);
 
 constexpr bool is_semaphore_op(Op op) {
   return op == Op::SemaphoreRead || op == Op::SemaphoreSignal || op == Op::SemaphoreWait;

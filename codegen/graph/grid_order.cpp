@@ -31,6 +31,41 @@ bool depends_on_axis(const Graph& g, int mapping, int axis) {
   return false;
 }
 
+bool is_only_updated(const Graph& g, int output) {
+  bool updated = false;
+  for (const Body& body : g.bodies) {
+    const ValueId ref =
+        g[body.region].params[g.arguments.size() + static_cast<std::size_t>(output)];
+    const int memory = g.alias_class(ref);
+    for (const Inst& in : g.insts) {
+      if (!may_write(info(in.op).effect) || in.args.empty()) continue;
+      if (g.alias_class(g.root(in.args[0])) != memory) continue;
+      if (in.op != Op::Atomic) return false;
+      updated = true;
+    }
+  }
+  return updated;
+}
+
+void check_updated(const Graph& g) {
+  const auto aliased = [&](int input) {
+    return std::ranges::any_of(g.aliases, [&](const Alias& a) { return a.input == input; });
+  };
+  for (const Body& body : g.bodies)
+    for (std::size_t i = 0; i < g.arguments.size(); ++i) {
+      const Argument& argument = g.arguments[i];
+      if (argument.kind != Argument::Kind::input || aliased(argument.index)) continue;
+      for (std::size_t v = 0; v < g.insts.size(); ++v)
+        if (const Inst& in = g.insts[v];
+            in.op == Op::Atomic && g.root(in.args[0]) == g[body.region].params[i])
+          throw CompileError(g.location(ValueId{static_cast<std::uint32_t>(v)}),
+                             std::string(name_of(update_of(in))) + ": " +
+                                 g.mapping.block_mappings[argument.index].origin +
+                                 " is an input to which no output is aliased: other programs would "
+                                 "not see the update; input_output_aliases says to which");
+    }
+}
+
 std::vector<Semantics> grid_order(const Graph& g,
                                   std::span<const std::optional<Semantics>> wanted) {
   const GridMapping& m = g.mapping;
@@ -43,7 +78,7 @@ std::vector<Semantics> grid_order(const Graph& g,
     int revisited = -1;
     const bool single = m.grid[axis].is_static() && m.grid[axis].value() == 1;
     for (int i = 0; i < m.num_outputs && revisited < 0 && !single && !g.whole_arrays; ++i)
-      if (!depends_on_axis(g, m.num_inputs + i, static_cast<int>(axis)))
+      if (!depends_on_axis(g, m.num_inputs + i, static_cast<int>(axis)) && !is_only_updated(g, i))
         revisited = m.num_inputs + i;
     const auto asked = [&](Semantics s) { return !wanted.empty() && wanted[axis] == s; };
     if (revisited >= 0 && asked(Semantics::parallel) && !g.allow_revisit) {

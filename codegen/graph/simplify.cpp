@@ -195,7 +195,8 @@ class Simplifier {
     case Op::MaxContiguous: return is_plain_truth(in) ? in.args[0] : v;
     case Op::Load:
     case Op::Store:
-    case Op::Swap: return drop_true_mask(v);
+    case Op::Swap:
+    case Op::Atomic: return drop_true_mask(v);
     case Op::Get: return rewrite_get(v);
     default: break;
     }
@@ -285,12 +286,29 @@ class Simplifier {
     return rewrite_slice(v);
   }
 
+  // Whether a slice leaves its Ref, which only masked accesses may: they say where.
+  bool needs_mask(ValueId view) const {
+    for (; inst(view).op != Op::Param; view = inst(view).args[0]) {
+      if (inst(view).op != Op::At) continue;
+      const Extents& from = inst(inst(view).args[0]).type.shape;
+      const std::vector<SubscriptDim> dims = Subscript::of(inst(view)).dims;
+      for (std::size_t d = 0; d < dims.size(); ++d)
+        if (dims[d].is_slice && Subscript::leaves(dims[d], from[d])) return true;
+    }
+    return false;
+  }
+
   ValueId drop_true_mask(ValueId v) {
     const MemoryView m = MemoryView::of(inst(v));
     if (m.mask == no_value || !is_constant(m.mask) || !inst(m.mask).attr.bits) return v;
     Inst& in = g_[v];
-    in.attr.ints = {0, 0};
-    in.args.resize(in.op == Op::Load ? 1 : 2);
+    if (needs_mask(in.args[0])) return v;
+    in.attr.ints[0] = 0;
+    in.args.erase(in.args.begin() + (in.op == Op::Load ? 1 : 2));
+    if (in.op == Op::Load && m.other != no_value) {
+      in.attr.ints[1] = 0;
+      in.args.pop_back();
+    }
     changed_ = true;
     return v;
   }

@@ -222,6 +222,15 @@ class Printer {
       if (m.other != no_value) text += " other " + name(m.other);
       return text;
     }
+    case Op::Atomic: {
+      const MemoryView m = MemoryView::of(in);
+      text = (at(2) < 0 || at(2) >= num_updates ? " ? "
+                                                : " " + std::string(name_of(update_of(in))) + " ") +
+             name(m.ref) + ", " + name(m.value);
+      if (m.mask != no_value) text += " mask " + name(m.mask);
+      if (m.other != no_value) text += " expected " + name(m.other);
+      return text;
+    }
     case Op::At: return subscript(in);
     case Op::Dot:
       if (at(0) == 1) text += " trans_a";

@@ -42,4 +42,12 @@ Type rule_dynamic_slice(const Context& c);
 Type rule_dynamic_update(const Context& c);
 Type rule_take_along(const Context& c);
 
+// Memory: type_rules_memory.cpp.
+Type rule_at(const Context& c);
+Type rule_ref_bitcast(const Context& c);
+Type rule_load(const Context& c);
+Type rule_store(const Context& c);
+Type rule_swap(const Context& c);
+Type rule_atomic(const Context& c);
+
 }  // namespace palladium::graph::typing

@@ -328,108 +328,6 @@ Type rule_dot(const Context& c) {
   return Type::value(result, {m, n});
 }
 
-Type rule_at(const Context& c) {
-  const Type& from = reference(c, 0);
-  const std::size_t rank = from.shape.size();
-  if (c.ints().size() != 4 * rank)
-    c.fail("expected one subscript per dimension of " + text(from) + ", given " +
-           std::to_string(c.ints().size() / 4));
-  for (std::size_t i = 0; i < rank; ++i)
-    if (c.ints()[4 * i] < 0 || c.ints()[4 * i] > 3) c.fail("a subscript is malformed");
-  Inst inst;
-  inst.attr = c.attr;
-  const Subscript subscript = Subscript::of(inst);
-  Type type = from;
-  type.shape.clear();
-  bool everything = true;
-  std::size_t next = 1;
-  for (std::size_t i = 0; i < rank; ++i) {
-    const SubscriptDim& d = subscript.dims[i];
-    const std::int64_t extent = from.shape[i];
-    const std::string where = "dimension " + std::to_string(i) + " of " + text(from);
-    if (d.size < 1 || d.stride < 1)
-      c.fail("expected a size and stride of at least 1 in " + where + ", given size " +
-             std::to_string(d.size) + " and stride " + std::to_string(d.stride));
-    if (!d.is_slice && (d.size != 1 || d.stride != 1)) c.fail("an index has a size or a stride");
-    if (d.size == 1 && d.stride != 1) c.fail("a slice of one element has a stride");
-    // size - 1 strides must fit; written so that nothing overflows.
-    if ((d.size - 1) > (extent - 1) / d.stride)
-      c.fail("slice of " + std::to_string(d.size) + " elements with stride " +
-             std::to_string(d.stride) + " does not fit into " + where);
-    const std::int64_t last_start = extent - 1 - (d.size - 1) * d.stride;
-    if (d.dynamic) {
-      if (d.start != 0) c.fail("a dynamic start has a static part");
-      if (next >= c.args.size()) c.fail("expected a start for each dynamic dimension");
-      if (c.type(next).is_value() && !c.type(next).is_scalar())
-        c.fail("an index must be a scalar, given " + text(c.type(next)) + " in " + where);
-      expect_scalar(c, next++, i32, "an index");
-    } else if (d.start < 0 || d.start > last_start) {
-      c.fail((d.is_slice ? "slice [" + std::to_string(d.start) + ", " + std::to_string(d.start) +
-                               " + " + std::to_string((d.size - 1) * d.stride + 1) + ")"
-                         : "index " + std::to_string(d.start)) +
-             " is out of bounds for " + where);
-    }
-    if (d.is_slice) type.shape.push_back(d.size);
-    everything = everything && d.is_slice && !d.dynamic && d.size == extent;
-  }
-  if (next != c.args.size())
-    c.fail("expected " + std::to_string(next - 1) + " dynamic starts, given " +
-           std::to_string(c.args.size() - 1));
-  if (everything) c.fail("a subscript that selects everything is no view");
-  return type;
-}
-
-Type rule_ref_bitcast(const Context& c) {
-  Type type = reference(c, 0);
-  const DType to = c.given.dtype;
-  if (to == DType()) c.fail("expected a dtype, given none");
-  if (to.is_bool() || type.dtype.is_bool())
-    c.fail("expected dtypes other than bool, given " + text(type) + " to " + to.name());
-  if (to.bytes() != type.dtype.bytes()) {
-    if (type.shape.empty() || (type.shape.back() * type.dtype.bytes()) % to.bytes() != 0)
-      c.fail("expected a last dimension whose bytes are a multiple of those of " +
-             std::string(to.name()) + ", given " + text(type));
-    type.shape.back() = type.shape.back() * type.dtype.bytes() / to.bytes();
-  }
-  type.dtype = to;
-  return type;
-}
-
-// Checks mask and `other` against the view and that args hold just what attr.ints says.
-const Type& memory(const Context& c) {
-  const Type& view = reference(c, 0);
-  if (view.space == Space::semaphore)
-    c.fail(text(view) + " is read by pl::semaphore_read, signalled and waited for");
-  expect_ints(c, 2);
-  for (const std::int64_t flag : c.ints())
-    if (flag != 0 && flag != 1) c.fail("expected flags 0 or 1, given " + text(c.ints()));
-  const bool load = c.op == Op::Load, has_mask = c.ints()[0] != 0, has_other = c.ints()[1] != 0;
-  if (has_other && !(load && has_mask)) c.fail("expected a mask with `other`");
-  const std::size_t expected = 1 + !load + has_mask + has_other;
-  if (c.args.size() != expected)
-    c.fail("expected " + std::to_string(expected) + " operands, given " +
-           std::to_string(c.args.size()));
-  std::size_t next = 1;
-  const Type stored = Type::value(view.dtype, view.shape);
-  if (!load) {
-    if (c.type(next).is_ref())
-      c.fail("expected a value " + text(stored) + ", given " + text(c.type(next)) +
-             "; to copy a Ref write o[_] = x[_]");
-    if (!(c.type(next) == stored))
-      c.fail("expected a value " + text(stored) + ", given " + text(c.type(next)));
-    ++next;
-  }
-  if (has_mask) {
-    const Type mask = Type::value(bool_, view.shape);
-    if (!(c.type(next) == mask))
-      c.fail("expected a mask " + text(mask) + ", given " + text(c.type(next)));
-    ++next;
-  }
-  if (has_other && !(c.type(next) == stored))
-    c.fail("expected `other` of type " + text(stored) + ", given " + text(c.type(next)));
-  return view;
-}
-
 Type rule_semaphore(const Context& c) {
   const Type& view = reference(c, 0);
   if (view.space != Space::semaphore)
@@ -443,18 +341,6 @@ Type rule_semaphore(const Context& c) {
   expect_scalar(c, 1, i32, c.op == Op::SemaphoreWait ? "what is waited for" : "the increment");
   return Type::none();
 }
-
-Type rule_load(const Context& c) {
-  const Type& view = memory(c);
-  return Type::value(view.dtype, view.shape);
-}
-
-Type rule_store(const Context& c) {
-  memory(c);
-  return Type::none();
-}
-
-Type rule_swap(const Context& c) { return rule_load(c); }
 
 Type rule_none(const Context& c) {
   expect_scalar(c, 0, bool_, "the condition");

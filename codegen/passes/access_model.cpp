@@ -23,7 +23,10 @@ constexpr std::int64_t least_unknown = 4096;
 }  // namespace
 
 AccessModel::AccessModel(const Lowered& l)
-    : Addresses(l, exprs_), indices_(l.graph, exprs_), blocks_(l.windows.size()) {
+    : Addresses(l, exprs_),
+      indices_(l.graph, exprs_),
+      blocks_(l.windows.size()),
+      sums_(l.graph, exprs_, [this](int axis) { return program_id(axis); }) {
   for (int s = 0; s < g_.num_symbols; ++s) symbols_.push_back(unknown(i64, facts_of_symbol(g_, s)));
   thread_ = unknown(i32, {.low = 0, .high = l.threads() - 1, .depends = thread::on_thread});
 }
@@ -39,6 +42,42 @@ ExprId AccessModel::let_coordinate(ExprId value) {
   const ExprId name = unknown(i32, known);
   names_[e_[name].variable] = values_of(value);
   return name;
+}
+
+ExprId AccessModel::program_id(int axis) {
+  ExprId& known = program_ids_.try_emplace(axis, no_expr).first->second;
+  const Dim& d = g_.mapping.grid[static_cast<std::size_t>(axis)];
+  if (known == no_expr)
+    known = unknown(i32, {.low = 0, .high = d.is_static() ? d.value() - 1 : INT32_MAX - 1});
+  return known;
+}
+
+// Of what is loaded nothing is known but with what it changes: threads find their elements apart.
+Affine AccessModel::chosen_index(ValueId v, const Coordinates& c, const DimMap&) {
+  if (const auto sum = sums_.of(v, c)) return *sum;
+  std::vector<std::uint32_t> key{index(v)};
+  thread::Depends depends = 0;
+  for (const Affine& a : c) {
+    key.push_back(thread::index(e_.sum(a)));
+    depends |= e_.depends(a);
+  }
+  if ((depends & thread::on_element) != 0) depends |= thread::in_element;
+  ExprId& known = chosen_.try_emplace(std::move(key), no_expr).first->second;
+  if (known == no_expr) {
+    known = unknown(i32, {.low = 0, .high = INT32_MAX, .depends = depends});
+    names_[e_[known].variable] = scattered(c);
+  }
+  return Affine::term(known);
+}
+
+AccessModel::OfThreads AccessModel::scattered(const Coordinates& c) {
+  constexpr std::int64_t apart = 67;
+  OfThreads all = {};
+  for (const Affine& a : c) {
+    const OfThreads values = values_of(e_.sum(a));
+    for (std::size_t t = 0; t < all.size(); ++t) all[t] = (all[t] + values[t]) * apart;
+  }
+  return all;
 }
 
 const BlockNames& AccessModel::block(int window) {
@@ -103,14 +142,14 @@ Coordinates AccessModel::coordinates(const DimMap& map) const {
 }
 
 Address AccessModel::in_view(ValueId ref, const DimMap& map) {
-  return address(ref, coordinates(map));
+  return address(ref, coordinates(map), map);
 }
 
 Address AccessModel::place(ValueId ref, const DimMap& map) {
   const Coordinates c = coordinates(map);
   // A window that is filled or flushed is one of global memory then.
   return g_[ref].op == graph::Op::Param ? window_address(l_.window_of[index(ref)], c)
-                                        : address(ref, c);
+                                        : address(ref, c, map);
 }
 
 std::optional<layout::AccessCost> AccessModel::cost(ValueId ref, const DimMap& map,
@@ -191,7 +230,7 @@ int AccessModel::widest(ValueId ref) {
     for (int k = 0; k < rank; ++k)
       c.push_back(Affine::term(unknown(i32, {.multiple = k == d ? vector : 1, .low = 0})));
     c[static_cast<std::size_t>(d)] = c[static_cast<std::size_t>(d)] + Affine::term(element);
-    const Address a = address(ref, c);
+    const Address a = address(ref, c, DimMap(c.size(), opaque_dim));
     if (a.parts.empty())
       most = std::max(most, thread::width_of(e_, a, a.bounds, element, vector).width);
   }

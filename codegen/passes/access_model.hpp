@@ -8,6 +8,7 @@
 #include "codegen/layout/memory.hpp"
 #include "codegen/passes/addresses.hpp"
 #include "codegen/passes/indices.hpp"
+#include "codegen/passes/sums.hpp"
 
 namespace palladium::passes {
 
@@ -32,7 +33,11 @@ class AccessModel : private Addresses {
   double wavefronts(ValueId ref, const DimMap& map);
 
  private:
+  /// Of thread 0, and of those whose number has one bit set: of each bit of the lane.
+  using OfThreads = std::array<std::int64_t, 1 + layout::lane_bits>;
+
   thread::ExprId index_value(ValueId v) override { return indices_.expr(v); }
+  thread::Affine chosen_index(ValueId v, const Coordinates& c, const DimMap& map) override;
   thread::ExprId let_coordinate(thread::ExprId value) override;
   const BlockNames& block(int window) override;
   thread::ExprId stride(int mapping, int d) override;
@@ -40,11 +45,11 @@ class AccessModel : private Addresses {
   thread::ExprId shared_address(int) override { return e_.number(0, u32); }
 
   thread::ExprId unknown(DType t, const thread::Facts& facts);
+  thread::ExprId program_id(int axis);
+  OfThreads scattered(const Coordinates& c);
   Coordinates coordinates(const DimMap& map) const;
   thread::Address in_view(ValueId ref, const DimMap& map);
   thread::Address place(ValueId ref, const DimMap& map);
-  /// Of thread 0, and of those whose number has one bit set: of each bit of the lane.
-  using OfThreads = std::array<std::int64_t, 1 + layout::lane_bits>;
   OfThreads values_of(thread::ExprId e) const;
   std::int64_t value_of(thread::VariableId v, std::size_t thread) const;
 
@@ -54,6 +59,9 @@ class AccessModel : private Addresses {
   std::vector<std::optional<BlockNames>> blocks_;          // per window
   std::map<std::pair<int, int>, thread::ExprId> strides_;  // of block mapping, dimension
   std::map<thread::VariableId, OfThreads> names_;          // of coordinates, by thread
+  std::map<int, thread::ExprId> program_ids_;
+  std::map<std::vector<std::uint32_t>, thread::ExprId> chosen_;  // of array, coordinates
+  Sums sums_;
   std::map<std::pair<std::int64_t, thread::Depends>, thread::ExprId> counters_of_;
   thread::ExprId thread_ = thread::no_expr;
 

@@ -78,7 +78,7 @@ bool Addresses::join(const std::vector<Address>& parts, DType whole, Address& re
   return true;
 }
 
-Address Addresses::address(ValueId ref, const Coordinates& c) {
+Address Addresses::address(ValueId ref, const Coordinates& c, const DimMap& map) {
   const DType whole = g_[ref].type.dtype;
   DType part = whole;  // the narrowest of the chain
   for (ValueId v = ref;; v = g_[v].args[0]) {
@@ -86,10 +86,10 @@ Address Addresses::address(ValueId ref, const Coordinates& c) {
     if (bytes < part.bytes()) part = unsigned_of(bytes);
     if (g_[v].op == Op::Param) break;
   }
-  if (part == whole) return part_address(ref, c, 0, whole);
+  if (part == whole) return part_address(ref, c, map, 0, whole);
   std::vector<Address> parts;
   for (int k = 0; k < whole.bytes() / part.bytes(); ++k)
-    parts.push_back(part_address(ref, c, k, part));
+    parts.push_back(part_address(ref, c, map, k, part));
   Address a;
   if (join(parts, whole, a)) return a;
   a = parts[0];
@@ -100,8 +100,11 @@ Address Addresses::address(ValueId ref, const Coordinates& c) {
 }
 
 // Where the k-th part with the size of `t` stands in the element at `c`, seen as a `t`.
-Address Addresses::part_address(ValueId ref, Coordinates c, Affine k, DType t) {
-  for (; g_[ref].op != Op::Param; ref = g_[ref].args[0]) step_into(ref, c, k, t);
+Address Addresses::part_address(ValueId ref, Coordinates c, DimMap map, Affine k, DType t) {
+  for (; g_[ref].op != Op::Param; ref = g_[ref].args[0]) {
+    step_into(ref, c, map, k, t);
+    map = map_of_operand(g_, ref, 0, map);
+  }
   const int w = l_.window_of[index(ref)];
   const Window& window = l_.windows[w];
   const bool staged = window.residency == Residency::staged;
@@ -123,28 +126,11 @@ Address Addresses::part_address(ValueId ref, Coordinates c, Affine k, DType t) {
 }
 
 // From a place in a view to that in what it is a view of.
-void Addresses::step_into(ValueId ref, Coordinates& c, Affine& k, DType t) {
+void Addresses::step_into(ValueId ref, Coordinates& c, const DimMap& map, Affine& k, DType t) {
   const Inst& view = g_[ref];
   const graph::Type& from = g_[view.args[0]].type;
   switch (view.op) {
-  case Op::At: {
-    Coordinates inner;
-    std::size_t next = 0, operand = 1;
-    for (const graph::SubscriptDim& d : graph::Subscript::of(view).dims) {
-      Affine x = d.is_slice ? c[next++] * d.stride : Affine(0);
-      if (d.dynamic) {
-        x = x + e_.affine(index_value(view.args[operand++]));
-        const int dimension = static_cast<int>(inner.size());
-        if (found_indices_ != nullptr)
-          found_indices_->push_back({ref, dimension, x, from.shape[inner.size()]});
-      } else {
-        x = x + Affine(d.start);
-      }
-      inner.push_back(x);
-    }
-    c = std::move(inner);
-    return;
-  }
+  case Op::At: c = subscripted(ref, c, map); return;
   case Op::RefTranspose: {
     Coordinates inner(c.size());
     for (std::size_t d = 0; d < c.size(); ++d)
@@ -164,6 +150,32 @@ void Addresses::step_into(ValueId ref, Coordinates& c, Affine& k, DType t) {
   default: break;
   }
   throw InternalError(fmt::format("addresses: '{}' is not a view", graph::info(view.op).name));
+}
+
+Coordinates Addresses::subscripted(ValueId at, const Coordinates& c, const DimMap& map) {
+  const Inst& view = g_[at];
+  const Extents& from = g_[view.args[0]].type.shape;
+  const graph::Subscript s = graph::Subscript::of(view);
+  const graph::Subscript::Chosen chosen = s.chosen(c.size());
+  Coordinates inner;
+  std::size_t next = chosen.first_of_slices(), operand = 1;
+  for (const graph::SubscriptDim& d : s.dims) {
+    Affine x(d.start);
+    if (d.array)
+      x = chosen_index(view.args[operand++], chosen.of(c), chosen.of(map));
+    else if (d.dynamic)
+      x = e_.affine(index_value(view.args[operand++]));
+    if (d.is_slice) {
+      x = c[next] * d.stride + x;
+      next = chosen.next(next);
+    }
+    const auto dimension = static_cast<int>(inner.size());
+    const std::int64_t extent = from[inner.size()];
+    if (found_indices_ != nullptr && (d.dynamic || graph::Subscript::leaves(d, extent)))
+      found_indices_->push_back({at, dimension, x, extent});
+    inner.push_back(x);
+  }
+  return inner;
 }
 
 // The quotient, rounded down, of what is not negative.
@@ -357,10 +369,11 @@ Coordinates Addresses::reshape_coordinates(const Extents& from, const Extents& t
 
 // ---- blocks
 
-std::vector<Addresses::Index> Addresses::find_indices(ValueId ref, const Coordinates& c) {
+std::vector<Addresses::Index> Addresses::find_indices(ValueId ref, const Coordinates& c,
+                                                      const DimMap& map) {
   std::vector<Index> found;
   std::vector<Index>* const outer = std::exchange(found_indices_, &found);
-  address(ref, c);
+  address(ref, c, map);
   found_indices_ = outer;
   return found;
 }

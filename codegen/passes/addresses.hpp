@@ -28,12 +28,14 @@ class Addresses {
   Addresses(const Lowered& l, thread::Exprs& e) : l_(l), g_(l.graph), e_(e) {}
   virtual ~Addresses() = default;
 
-  /// Of the element at `c` of a view.
-  thread::Address address(ValueId ref, const Coordinates& c);
+  /// Of the element at `c` of a view, whose coordinates follow from those of the pass by `map`.
+  thread::Address address(ValueId ref, const Coordinates& c, const DimMap& map);
 
  protected:
   /// A scalar, which a dynamic index is.
   virtual thread::ExprId index_value(ValueId v) = 0;
+  /// The element at `c` of an index array.
+  virtual thread::Affine chosen_index(ValueId v, const Coordinates& c, const DimMap& map) = 0;
   /// A variable that holds the value, computed of coordinates.
   virtual thread::ExprId let_coordinate(thread::ExprId value) = 0;
   virtual const BlockNames& block(int window) = 0;
@@ -45,15 +47,16 @@ class Addresses {
   /// Bounds of the block matter to nobody where this is a store to a resident window.
   virtual bool is_storing() const { return false; }
 
-  /// A dynamic index: `coordinate` must lie in [0, extent) of a dimension of a view's source.
+  /// An index that may leave its Ref: `coordinate` must lie in [0, extent) of a dimension of a
+  /// view's source.
   struct Index {
     ValueId at = graph::no_value;
     int dimension = 0;
     thread::Affine coordinate = {};
     std::int64_t extent = 0;
   };
-  /// The dynamic indices that lead from the element at `c` of a view to its root.
-  std::vector<Index> find_indices(ValueId ref, const Coordinates& c);
+  /// Those that lead from the element at `c` of a view to its root.
+  std::vector<Index> find_indices(ValueId ref, const Coordinates& c, const DimMap& map);
 
   /// Of the element at `c` of a block in global memory, of a storage in shared memory.
   thread::Address window_address(int window, const Coordinates& c);
@@ -63,6 +66,8 @@ class Addresses {
   thread::Affine named_index(thread::ExprId value);
   /// The names of what changes with that are out of scope.
   void forget_names(thread::Depends changing);
+  /// The address as one of elements of another type of its width.
+  void see_as(thread::Address& a, DType t);
   /// Coordinates in `from` of the element that stands at `c` in `to`, both row-major.
   Coordinates reshape_coordinates(const Extents& from, const Extents& to, const Coordinates& c);
 
@@ -71,10 +76,10 @@ class Addresses {
   thread::Exprs& e_;
 
  private:
-  thread::Address part_address(ValueId ref, Coordinates c, thread::Affine k, DType t);
-  void step_into(ValueId ref, Coordinates& c, thread::Affine& k, DType t);
+  thread::Address part_address(ValueId ref, Coordinates c, DimMap map, thread::Affine k, DType t);
+  void step_into(ValueId ref, Coordinates& c, const DimMap& map, thread::Affine& k, DType t);
+  Coordinates subscripted(ValueId at, const Coordinates& c, const DimMap& map);
   bool join(const std::vector<thread::Address>& parts, DType whole, thread::Address& result);
-  void see_as(thread::Address& a, DType t);
   thread::Affine divided(const thread::Affine& a, std::int64_t by);
   std::pair<thread::Affine, thread::Affine> element_part(const thread::Affine& x,
                                                          std::int64_t chunk) const;

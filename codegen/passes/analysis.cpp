@@ -56,7 +56,7 @@ ValueId root_of(const Graph& g, ValueId memory_op) { return g.root(g[memory_op].
 bool is_whole_access(const Graph& g, ValueId memory_op) {
   const Inst& inst = g[memory_op];
   const graph::MemoryView m = graph::MemoryView::of(inst);
-  return g[inst.args[0]].op == Op::Param && m.mask == graph::no_value;
+  return g[inst.args[0]].op == Op::Param && m.mask == graph::no_value && inst.op != Op::Atomic;
 }
 
 }  // namespace palladium::passes

@@ -21,7 +21,8 @@ int widest_access(const Lowered& l, const Pass& p) {
   for (const int s : {storage_filled(p.sink), storage_moved(p.sink)})
     if (s >= 0) note(l.storages[s].dtype);
   if (const int w = window_moved(p.sink); w >= 0) note(g[l.windows[w].root].type.dtype);
-  if (const auto* s = std::get_if<Store>(&p.sink)) note(g[g[s->inst].args[0]].type.dtype);
+  if (const ValueId access = accessed_by(p.sink); access != graph::no_value)
+    note(g[g[access].args[0]].type.dtype);
   const auto* assign = std::get_if<Assign>(&p.sink);
   if (p.value != graph::no_value)
     for_each_leaf(l, p.value, identity_map(static_cast<int>(p.domain.size())),

@@ -188,6 +188,7 @@ class Assignment {
     });
     if (const Stage* to = std::get_if<Stage>(&p.sink)) note(16, l_.storages[to->storage].dtype);
     if (const Store* to = std::get_if<Store>(&p.sink)) note_view(g_[to->inst].args[0]);
+    if (const Update* to = std::get_if<Update>(&p.sink)) note_view(g_[to->inst].args[0]);
     const int moved = window_moved(p.sink);
     if (moved >= 0 && l_.windows[moved].residency == Residency::staged)
       note(static_cast<int>(l_.windows[moved].vector) *
@@ -346,6 +347,7 @@ class Assignment {
                      return w.residency == Residency::direct ? memory(ref, all, false)
                                                              : 4 * registers;
                    },
+                   [&](const Update&) { return 16 * registers; },
                    [&](const Fill& to) { return memory(l_.windows[to.window].root, all, true); },
                    [&](const Flush& to) { return memory(l_.windows[to.window].root, all, false); },
                    [&](const Spill& to) { return stage_cost(to.storage, l); },

@@ -28,6 +28,12 @@ PALLADIUM_MEMBER(window_moved, window)
 PALLADIUM_MEMBER(scratch_of, scratch)
 #undef PALLADIUM_MEMBER
 
+ValueId accessed_by(const Sink& sink) {
+  if (const Store* s = std::get_if<Store>(&sink)) return s->inst;
+  if (const Update* u = std::get_if<Update>(&sink)) return u->inst;
+  return graph::no_value;
+}
+
 bool enters(const Lowered& l, const Pass& p, int storage) {
   if (p.value == graph::no_value) return false;
   const Op op = l.graph[p.value].op;
@@ -82,22 +88,54 @@ DimMap map_elsewhere(const Inst& inst, std::size_t arg, const Extents& operand, 
 
 }  // namespace
 
+namespace {
+
+// In what a subscript is of, a whole dimension has the view's coordinate.
+DimMap map_through_subscript(const Inst& at, std::size_t arg, const Extents& operand,
+                             const DimMap& map) {
+  const graph::Subscript s = graph::Subscript::of(at);
+  const graph::Subscript::Chosen chosen = s.chosen(map.size());
+  if (arg > 0) return operand.empty() ? DimMap() : chosen.of(map);
+  DimMap out;
+  std::size_t next = chosen.first_of_slices();
+  for (std::size_t d = 0; d < s.dims.size(); ++d) {
+    const graph::SubscriptDim& dim = s.dims[d];
+    const bool whole =
+        dim.is_slice && !dim.dynamic && dim.start == 0 && dim.stride == 1 && dim.size == operand[d];
+    out.push_back(operand[d] == 1 ? zero_dim : whole ? map[next] : opaque_dim);
+    if (dim.is_slice) next = chosen.next(next);
+  }
+  return out;
+}
+
+DimMap map_through_bitcast(const graph::Type& from, const graph::Type& to, DimMap map) {
+  if (from.dtype.bytes() != to.dtype.bytes())
+    map.back() = from.shape.back() == 1 ? zero_dim : opaque_dim;
+  return map;
+}
+
+}  // namespace
+
 DimMap map_of_operand(const Graph& g, ValueId v, std::size_t arg, const DimMap& map) {
   const Inst& inst = g[v];
   const Extents& operand = g[inst.args[arg]].type.shape;
   switch (inst.op) {
+  case Op::At: return map_through_subscript(inst, arg, operand, map);
+  case Op::RefBitcast: return map_through_bitcast(g[inst.args[arg]].type, inst.type, map);
   case Op::Broadcast: {
     DimMap out(operand.size(), zero_dim);
     for (std::size_t d = 0; d < operand.size(); ++d)
       if (operand[d] != 1) out[d] = map[graph::dimensions(inst)[d]];
     return out;
   }
-  case Op::Transpose: {
+  case Op::Transpose:
+  case Op::RefTranspose: {
     DimMap out(operand.size());
     for (std::size_t d = 0; d < operand.size(); ++d) out[graph::dimensions(inst)[d]] = map[d];
     return out;
   }
-  case Op::Reshape: return map_through_reshape(operand, inst.type.shape, map);
+  case Op::Reshape:
+  case Op::RefReshape: return map_through_reshape(operand, inst.type.shape, map);
   case Op::Slice:
   case Op::Concatenate:
   case Op::DynamicSlice:

@@ -111,6 +111,13 @@ struct Store {
   ValueId inst = graph::no_value;
 };
 
+/// Memory of the view of `inst`, an Atomic, updated by value where its mask holds; storage (shared,
+/// or none) = what it was.
+struct Update {
+  ValueId inst = graph::no_value;
+  int storage = -1;
+};
+
 /// storage = value, folded over the dimensions `reduced` as `inst` says.
 struct Reduce {
   ValueId inst = graph::no_value;
@@ -166,7 +173,7 @@ struct Spill {
 /// `scratch` is a fold (folds.cpp): it says what it costs, takes of shared memory and is called,
 /// and how it is expanded stands in a file of codegen/expand.
 #define PALLADIUM_SINKS(of) \
-  of(Assign), of(Stage), of(Store), of(Reduce), of(Scan), of(Fill), of(Flush), of(Spill)
+  of(Assign), of(Stage), of(Store), of(Update), of(Reduce), of(Scan), of(Fill), of(Flush), of(Spill)
 #define PALLADIUM_SINK(Kind) Kind
 using Sink = std::variant<PALLADIUM_SINKS(PALLADIUM_SINK)>;
 #undef PALLADIUM_SINK
@@ -243,7 +250,7 @@ struct Scalar {
   Copies copies = {};
 };
 
-/// storage `to` = storage `from`, of the same layout.
+/// storage `to` = storage `from`, of the same layout; or a scalar = one in shared memory.
 struct CopyStorage {
   int from = -1, to = -1;
 };
@@ -403,12 +410,15 @@ DimMap map_of_operand(const graph::Graph& g, ValueId v, std::size_t arg, const D
 
 /// Calls f(value, map, storage) once for every leaf and map of the inlined expression `v`: values
 /// with a storage, and loads, whose storage is that of their window (-1 if in global memory). `v`
-/// itself is such a value unless `enter`.
+/// itself is such a value unless `enter`. Of a view these are the leaves of its index arrays.
 template <class F>
 void for_each_leaf(const Lowered& l, ValueId v, const DimMap& map, bool enter, F&& f);
 
 /// Of a leaf, whether it is a load that reads the copy in shared memory of a staged window.
 bool reads_staged(const Lowered& l, ValueId leaf);
+
+/// The memory operation that the pass does: of a Store or an Update; no_value of any other.
+ValueId accessed_by(const Sink& sink);
 
 /// Whether the pass computes the value that the storage holds (rather than read it from there).
 bool enters(const Lowered& l, const Pass& p, int storage);
@@ -470,9 +480,14 @@ void for_each_leaf(const Lowered& l, ValueId v, const DimMap& map, bool enter, F
     }
     const bool load = inst.op == graph::Op::Load || inst.op == graph::Op::Swap;
     if (load) f(next, at, l.storage_loaded(next));
-    for (std::size_t i = inst.args.size(); i-- > (load ? 1 : 0);)
-      if (l.graph[inst.args[i]].type.is_value())
-        stack.push_back({inst.args[i], map_of_operand(l.graph, next, i, at)});
+    for (std::size_t i = inst.args.size(); i-- > 0;) {
+      const graph::Type& operand = l.graph[inst.args[i]].type;
+      // Of views, what their index arrays are made of.
+      const bool read = operand.is_ref()     ? l.graph.chooses(inst.args[i])
+                        : inst.type.is_ref() ? !operand.is_scalar()
+                                             : operand.is_value();
+      if (read) stack.push_back({inst.args[i], map_of_operand(l.graph, next, i, at)});
+    }
   }
 }
 

@@ -49,8 +49,11 @@ class Placement {
  private:
   void place(ValueId v) {
     const Inst& inst = g_[v];
+    if (g_.is_view(v)) find_sinks(v);
     if (!inst.type.is_value()) return;
     find_sinks(v);
+    if (inst.op == Op::Atomic && a_.uses(v) == 0) return;
+    if (inst.op == Op::Atomic && !is_scalar(inst)) return keep_in_shared(v);
     if (is_scalar(inst)) {
       if (inst.op != Op::Constant && inst.op != Op::Param) keep(v, Place::scalar);
       if (inst.op == Op::Param && a_.loop[index(v)] >= 0) keep(v, Place::scalar);
@@ -64,11 +67,20 @@ class Placement {
     return graph::element_count(i.type.shape) == 1 && i.op != Op::Dot;
   }
 
+  // Of the threads that share an element one has what it was.
+  void keep_in_shared(ValueId v) {
+    keep(v, Place::shared);
+    Storage& s = l_.storages[l_.storage_of[index(v)]];
+    s.row_stride = s.shape.back();
+  }
+
   // Where v is evaluated if it is inlined: at its whole users, and where its inlined users are.
+  // Index arrays are evaluated where their views are accessed.
   void find_sinks(ValueId v) {
     std::set<Evaluation>& s = sinks_[index(v)];
     for (ValueId u : a_.users[index(v)]) {
-      const bool inlined = l_.storage_of[index(u)] < 0 && g_[u].type.is_value();
+      const bool inlined = g_.is_view(u) || (l_.storage_of[index(u)] < 0 && g_[u].type.is_value() &&
+                                             g_[u].op != Op::Atomic);
       if (inlined)
         s.insert(sinks_[index(u)].begin(), sinks_[index(u)].end());
       else if (g_[u].op == Op::Dot)

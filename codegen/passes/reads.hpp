@@ -15,17 +15,20 @@ struct Read {
 };
 std::vector<Read> register_reads(const Lowered& l, const Pass& p);
 
-/// Calls f(value, enter) for what is evaluated element by element: the pass's own value, and a
-/// store's mask.
+/// Calls f(value, enter) for what is evaluated element by element: the pass's own value, of a store
+/// or an update the mask and what is compared with, and the view that it goes to if index arrays
+/// are in it.
 template <class F>
 void for_each_value(const Lowered& l, const Pass& p, F&& f) {
   if (p.value == graph::no_value) return;
   const Assign* whole = std::get_if<Assign>(&p.sink);
   f(p.value, whole != nullptr && enters(l, p, whole->storage));
-  const Store* store = std::get_if<Store>(&p.sink);
-  const ValueId mask =
-      store == nullptr ? graph::no_value : graph::MemoryView::of(l.graph[store->inst]).mask;
-  if (mask != graph::no_value) f(mask, false);
+  const ValueId access = accessed_by(p.sink);
+  if (access == graph::no_value) return;
+  const graph::MemoryView m = graph::MemoryView::of(l.graph[access]);
+  for (const ValueId v : {m.mask, m.other})
+    if (v != graph::no_value) f(v, false);
+  if (l.graph.chooses(m.ref)) f(m.ref, false);
 }
 
 }  // namespace palladium::passes

@@ -114,6 +114,7 @@ class Building {
     case Op::Store:
       if (v != accumulated_) store(out, v);
       return;
+    case Op::Atomic: update(out, v); return;
     case Op::When: {
       When when;
       when.condition = i.args[0];
@@ -187,6 +188,33 @@ class Building {
                         .variable = l_.add_variable()},
                    g_.location(v)});
     if (barriers) sync(out);
+  }
+
+  void update(List& out, ValueId v) {
+    const MemoryView m = MemoryView::of(g_[v]);
+    const Window& w = l_.windows[l_.window_of[index(g_.root(m.ref))]];
+    const int result = l_.storage_of[index(v)];
+    const bool barriers = w.residency == Residency::shared || w.synchronised || result >= 0;
+    if (barriers) sync(out);
+    const Extents& shape = g_[m.value].type.shape;
+    const int told = result < 0 ? -1 : shared_result(result);
+    out.push_back({Pass{.sink = Update{v, told},
+                        .value = m.value,
+                        .domain = shape,
+                        .valid = shape,
+                        .variable = l_.add_variable()},
+                   g_.location(v)});
+    if (barriers) sync(out);
+    if (told != result) out.push_back({CopyStorage{.from = told, .to = result}, g_.location(v)});
+  }
+
+  // Where the thread that has a result leaves it for the others.
+  int shared_result(int storage) {
+    Storage s = l_.storages[storage];
+    if (s.place == Place::shared) return storage;
+    s.place = Place::shared;
+    s.row_stride = 1;
+    return l_.add_storage(std::move(s));
   }
 
   void loop(List& out, ValueId v) {

@@ -139,12 +139,15 @@ std::optional<Coordinates> Sums::in_block(ValueId view, Coordinates c) {
       for (std::size_t d = 0; d < c.size(); ++d)
         inner[static_cast<std::size_t>(graph::dimensions(i)[d])] = c[d];
     } else if (i.op == Op::At) {
-      std::size_t next = 0, operand = 1;
-      for (const graph::SubscriptDim& d : graph::Subscript::of(i).dims) {
+      const graph::Subscript s = graph::Subscript::of(i);
+      const graph::Subscript::Chosen chosen = s.chosen(c.size());
+      std::size_t next = chosen.first_of_slices(), operand = 1;
+      for (const graph::SubscriptDim& d : s.dims) {
         std::optional<Affine> x(d.start);
-        if (d.dynamic) x = of(i.args[operand++], {});
+        if (d.dynamic) x = of(i.args[operand++], d.array ? chosen.of(c) : Coordinates());
         if (!x) return {};
-        inner.push_back(d.is_slice ? c[next++] * d.stride + *x : *x);
+        inner.push_back(d.is_slice ? c[next] * d.stride + *x : *x);
+        if (d.is_slice) next = chosen.next(next);
       }
     } else {
       return {};

@@ -157,6 +157,16 @@ class Text {
     if (m.mask != graph::no_value) text += " where " + value(m.mask);
     return text;
   }
+  std::string sink(const Pass& p, const Update& to) const {
+    const graph::MemoryView m = graph::MemoryView::of(g_[to.inst]);
+    std::string text = to.storage < 0 ? std::string() : fmt::format("s{} = ", to.storage);
+    text += fmt::format("{} w{}", graph::name_of(graph::update_of(g_[to.inst])),
+                        l_.window_of[index(g_.root(m.ref))]);
+    if (g_[m.ref].op != graph::Op::Param) text += fmt::format(" at {}", value(m.ref));
+    text += " by " + value(p.value);
+    if (m.mask != graph::no_value) text += " where " + value(m.mask);
+    return text;
+  }
   template <class Fold>
   std::string sink(const Pass& p, const Fold& to) const {
     std::string text = fmt::format("s{} = {} {} {}", to.storage, graph::info(g_[to.inst].op).name,

@@ -115,6 +115,11 @@ class WindowPlacement {
     return found;
   }
 
+  bool is_updated(const Window& w) const {
+    return std::ranges::any_of(accesses(w, true),
+                               [&](ValueId v) { return g_[v].op == Op::Atomic; });
+  }
+
   bool all_whole(const Window& w) const {
     for (bool writes : {false, true})
       for (ValueId v : accesses(w, writes))
@@ -152,6 +157,8 @@ class WindowPlacement {
       if (w.mapping >= globals) w.in_bounds.assign(w.in_bounds.size(), true);
       return;
     }
+    // What other programs update meanwhile is in global memory.
+    if (is_updated(w)) return;
     if (m.memory_space == Space::smem || m.memory_space == Space::regs) {
       make_resident(w, m.memory_space == Space::smem ? Residency::shared : Residency::registers);
     } else if (is_output(w)

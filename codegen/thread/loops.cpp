@@ -296,7 +296,8 @@ class Loads {
   static bool stores(const Statements& list) {
     return std::ranges::any_of(list, [](const Statement& s) {
       const Statements* body = body_of(s);
-      return std::holds_alternative<Store>(s.what) || (body != nullptr && stores(*body));
+      return std::holds_alternative<Store>(s.what) || std::holds_alternative<Update>(s.what) ||
+             (body != nullptr && stores(*body));
     });
   }
 

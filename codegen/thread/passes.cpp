@@ -16,7 +16,8 @@ bool touches_memory(const Statement& s) {
   if (const Call* call = std::get_if<Call>(&s.what))
     return device::info(call->function).effects.touches_memory();
   return std::holds_alternative<Load>(s.what) || std::holds_alternative<Store>(s.what) ||
-         std::holds_alternative<Flush>(s.what) || std::holds_alternative<Wgmma>(s.what);
+         std::holds_alternative<Flush>(s.what) || std::holds_alternative<Update>(s.what) ||
+         std::holds_alternative<Wgmma>(s.what);
 }
 
 // Whether something that a barrier orders may have happened since the last one.

@@ -113,6 +113,14 @@ struct Flush {
   Place from;
 };
 
+/// to = function(place, args), atomically, where `test` holds; args are variables, one of them `to`
+/// or none.
+struct Update {
+  Access access;
+  std::vector<ExprId> args = {};
+  ExprId to = no_expr;
+};
+
 /// to = function<templates>(args, {at}), for functions that act.
 struct Call {
   device::Row function{};
@@ -162,7 +170,7 @@ struct Comment {
 
 struct Statement {
   std::variant<Let, Declare, Assign, Block, If, Else, For, While, BreakUnless, Load, Store, Flush,
-               Call, Wgmma, Check, CheckRange, Sync, Comment>
+               Update, Call, Wgmma, Check, CheckRange, Sync, Comment>
       what = Sync{};
   Location at = {};
 };
@@ -252,6 +260,7 @@ struct ExprVisit {
   void operator()(Load& x) const { access(x.access); }
   void operator()(Store& x) const { access(x.access); }
   void operator()(Flush& x) const { access(x.access), each(x.from.base, x.from.offset); }
+  void operator()(Update& x) const { access(x.access), all(x.args), each(x.to); }
   void operator()(Call& x) const { all(x.args), each(x.to), all(x.at); }
   void operator()(Wgmma& x) const { each(x.registers, x.a, x.b, x.accumulate); }
   void operator()(Check& x) const { each(x.condition, x.value, x.test); }

@@ -62,6 +62,7 @@ class Reader {
                               access(x.access, x.from, false, times);
                               access(x.access, x.access.place, true, times);
                             },
+                            [&](const Update& x) { access(x.access, x.access.place, true, times); },
                             [&](const Call& x) { call(x, times); },
                             [&](const Wgmma&) { report_.mix.products += times; },
                             // Nothing of these is in a cubin.

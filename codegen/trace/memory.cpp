@@ -1,5 +1,6 @@
 // Subscripts, views, loads and stores.
 #include <algorithm>
+#include <cstdlib>
 
 #include "codegen/trace/recorder.hpp"
 #include "palladium/error.hpp"
@@ -10,96 +11,168 @@ namespace {
 
 using detail::Access;
 using graph::no_value;
-using graph::Subscript;
 using graph::SubscriptDim;
+
+/// One call of selection().
+class Selecting {
+ public:
+  Selecting(Recorder& recorder, const Type& type, SelectionRules rules, const char* what,
+            Location at)
+      : recorder_(recorder), type_(type), rules_(rules), what_(what), at_(at) {}
+
+  Selection of(const Idx* indices, int count) {
+    const std::size_t rank = type_.shape.size();
+    const auto is = [&](int i, Access::IndexKind kind) { return Access::kind(indices[i]) == kind; };
+    int ellipses = 0;
+    for (int i = 0; i < count; ++i) ellipses += is(i, Access::IndexKind::ellipsis);
+    const auto named = static_cast<std::size_t>(count - ellipses);
+    if (ellipses > 1) fail("only one ellipsis is supported");
+    if (named > rank)
+      fail(std::to_string(named) + " indices for " + graph::to_string(type_) + ", which has " +
+           std::to_string(rank) + " dimensions");
+    for (int i = 0; i < count; ++i) {
+      if (is(i, Access::IndexKind::ellipsis))
+        for (std::size_t n = rank - named; n > 0; --n) whole();
+      else if (is(i, Access::IndexKind::all))
+        whole();
+      else
+        part(indices[i]);
+    }
+    while (dims().size() < rank) whole();
+    broadcast_arrays();
+    return std::move(result_);
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& text) const {
+    throw CompileError(at_, std::string(what_) + ": " + text);
+  }
+  std::vector<SubscriptDim>& dims() { return result_.subscript.dims; }
+  std::int64_t extent() { return type_.shape[dims().size()]; }
+  std::string place() {
+    return "dimension " + std::to_string(dims().size()) + " of " + graph::to_string(type_);
+  }
+  void whole() { dims().push_back({.size = extent()}); }
+
+  void part(const Idx& index) {
+    SubscriptDim dim;
+    dim.is_slice = Access::kind(index) == Access::IndexKind::slice;
+    if (dim.is_slice) {
+      dim.size = Access::size(index);
+      dim.stride = Access::stride(index);
+      if (dim.size < 1 || dim.stride < 1)
+        fail("a slice takes at least one element, at least one apart; given size " +
+             std::to_string(dim.size) + ", stride " + std::to_string(dim.stride) + " in " +
+             place());
+      if (dim.size == 1) dim.stride = 1;
+    }
+    const Value& start = Access::start(index);
+    expect_given(start, what_, at_);
+    if (is_literal(start))
+      begin(dim, literal(start));
+    else
+      begin(dim, start);
+    result_.everything = result_.everything && dim.is_slice && !dim.dynamic && dim.start == 0 &&
+                         dim.size == extent();
+    dims().push_back(dim);
+  }
+
+  void begin(SubscriptDim& dim, const Literal& l) {
+    if (!l.is_integer())
+      fail("an index must be an integer, given " + std::string(l.dtype().name()) + " in " +
+           place());
+    if (l.kind == Literal::Kind::natural) (void)to_bits(l, i32, what_, at_);  // refuses it
+    dim.start = l.integer;
+    if (!dim.is_slice && (l.integer < 0 || l.integer >= extent()))
+      fail("index " + std::to_string(l.integer) + " is out of bounds for " + place());
+    const bool fits = dim.size <= extent() && dim.stride <= extent() &&
+                      std::abs(l.integer) <= extent() && !graph::Subscript::leaves(dim, extent());
+    if (dim.is_slice && !fits && !rules_.beyond)
+      fail("slice of start " + std::to_string(l.integer) + ", size " + std::to_string(dim.size) +
+           ", stride " + std::to_string(dim.stride) + " is out of bounds for " + place());
+  }
+
+  void begin(SubscriptDim& dim, const Value& start) {
+    dim.dynamic = true;
+    const ValueId v = recorder_.id(start, what_, at_);
+    const Type& type = recorder_.graph[v].type;
+    dim.array = !dim.is_slice && type.is_value() && !type.is_scalar();
+    if (!dim.array) {
+      result_.starts.push_back(recorder_.i32_scalar(start, what_, "an index", at_));
+      return;
+    }
+    if (!rules_.arrays)
+      fail("an index must be an integer scalar, given " + graph::to_string(type) +
+           "; elements by an array of numbers: pl::take, pl::take_along_axis");
+    if (type.dtype.is_bool())
+      fail("booleans are no indices, given " + graph::to_string(type) + " in " + place() +
+           "; access with a mask: pl::load(x, {.mask = m})");
+    if (!type.dtype.is_integer())
+      fail("an index must be of integers, given " + graph::to_string(type) + " in " + place());
+    result_.starts.push_back(recorder_.as_i32(v, at_));
+  }
+
+  // Index arrays have one shape, to which they are broadcast.
+  void broadcast_arrays() {
+    Extents all;
+    std::string shapes;
+    bool fits = true;
+    for_each_array([&](ValueId v) {
+      const Extents& own = recorder_.graph[v].type.shape;
+      shapes += (shapes.empty() ? "" : ", ") + to_string(to_shape(own));
+      if (own.size() > all.size()) all.insert(all.begin(), own.size() - all.size(), 1);
+      for (std::size_t i = 1; i <= own.size(); ++i) {
+        std::int64_t& extent = all[all.size() - i];
+        const std::int64_t n = own[own.size() - i];
+        fits = fits && (n == extent || n == 1 || extent == 1);
+        if (extent == 1) extent = n;
+      }
+    });
+    if (!fits) fail("cannot broadcast shapes for indexing: " + shapes);
+    for_each_array([&](ValueId& v) { v = recorder_.builder().broadcast_to(v, all, at_); });
+  }
+
+  template <class F>
+  void for_each_array(F&& f) {
+    std::size_t next = 0;
+    for (const SubscriptDim& d : dims())
+      if (d.dynamic) {
+        if (d.array) f(result_.starts[next]);
+        ++next;
+      }
+  }
+
+  Recorder& recorder_;
+  const Type type_;  // recording moves those of the graph
+  const SelectionRules rules_;
+  const char* const what_;
+  const Location at_;
+  Selection result_;
+};
 
 }  // namespace
 
 Selection selection(Recorder& recorder, const Type& type, const Idx* indices, int count,
-                    const char* what, Location at) {
-  const std::size_t rank = type.shape.size();
-  const auto is = [&](int i, Access::IndexKind kind) { return Access::kind(indices[i]) == kind; };
-  int ellipses = 0;
-  for (int i = 0; i < count; ++i) ellipses += is(i, Access::IndexKind::ellipsis);
-  const auto named = static_cast<std::size_t>(count - ellipses);
-  if (ellipses > 1) throw CompileError(at, std::string(what) + ": only one ellipsis is supported");
-  if (named > rank)
-    throw CompileError(at, std::string(what) + ": " + std::to_string(named) + " indices for " +
-                               graph::to_string(type) + ", which has " + std::to_string(rank) +
-                               " dimensions");
-
-  Selection result;
-  Subscript& subscript = result.subscript;
-  const auto all_of = [&](std::int64_t extent) { subscript.dims.push_back({.size = extent}); };
-  for (int i = 0; i < count; ++i) {
-    if (is(i, Access::IndexKind::ellipsis)) {
-      for (std::size_t n = rank - named; n > 0; --n) all_of(type.shape[subscript.dims.size()]);
-      continue;
-    }
-    const std::int64_t extent = type.shape[subscript.dims.size()];
-    if (is(i, Access::IndexKind::all)) {
-      all_of(extent);
-      continue;
-    }
-    const std::string place =
-        "dimension " + std::to_string(subscript.dims.size()) + " of " + graph::to_string(type);
-    SubscriptDim dim;
-    dim.is_slice = is(i, Access::IndexKind::slice);
-    if (dim.is_slice) {
-      dim.size = Access::size(indices[i]);
-      dim.stride = Access::stride(indices[i]);
-      if (dim.size < 1 || dim.stride < 1)
-        throw CompileError(at, std::string(what) +
-                                   ": a slice takes at least one element, at least "
-                                   "one apart; given size " +
-                                   std::to_string(dim.size) + ", stride " +
-                                   std::to_string(dim.stride) + " in " + place);
-      if (dim.size == 1) dim.stride = 1;
-    }
-    const Value& start = Access::start(indices[i]);
-    expect_given(start, what, at);
-    if (is_literal(start)) {
-      const Literal l = literal(start);
-      if (!l.is_integer())
-        throw CompileError(at, std::string(what) + ": an index must be an integer, given " +
-                                   l.dtype().name() + " in " + place);
-      if (l.kind == Literal::Kind::natural) (void)to_bits(l, i32, what, at);  // refuses it
-      dim.start = l.integer;
-      if (!dim.is_slice && (l.integer < 0 || l.integer >= extent))
-        throw CompileError(at, std::string(what) + ": index " + std::to_string(l.integer) +
-                                   " is out of bounds for " + place);
-      const bool fits = dim.size <= extent && dim.stride <= extent && l.integer >= 0 &&
-                        l.integer < extent && dim.size - 1 <= (extent - 1 - l.integer) / dim.stride;
-      if (dim.is_slice && !fits)
-        throw CompileError(at, std::string(what) + ": slice of start " + std::to_string(l.integer) +
-                                   ", size " + std::to_string(dim.size) + ", stride " +
-                                   std::to_string(dim.stride) + " is out of bounds for " + place);
-    } else {
-      dim.dynamic = true;
-      result.starts.push_back(recorder.i32_scalar(start, what, "an index", at));
-    }
-    result.everything = result.everything && dim.is_slice && !dim.dynamic && dim.size == extent;
-    subscript.dims.push_back(dim);
-  }
-  while (subscript.dims.size() < rank) all_of(type.shape[subscript.dims.size()]);
-  return result;
+                    SelectionRules rules, const char* what, Location at) {
+  return Selecting(recorder, type, rules, what, at).of(indices, count);
 }
 
 namespace {
 
 // The view that a subscript selects; the Ref itself where that is all of it.
-ValueId select(Recorder& recorder, ValueId ref, const Idx* indices, int count, const char* what,
-               Location at) {
+ValueId select(Recorder& recorder, ValueId ref, const Idx* indices, int count, bool beyond,
+               const char* what, Location at) {
   if (count == 1 && Access::kind(indices[0]) == Access::IndexKind::all) return ref;
   const Type type = recorder.graph[ref].type;
-  Selection s = selection(recorder, type, indices, count, what, at);
+  Selection s =
+      selection(recorder, type, indices, count, {.arrays = true, .beyond = beyond}, what, at);
   if (s.everything) return ref;
   return recorder.builder().at(ref, s.subscript, std::move(s.starts), at);
 }
 
 ValueId place(Recorder& recorder, const detail::Place& p, const char* what) {
   const ValueId ref = recorder.id(Access::ref(p), what, Access::at(p));
-  return select(recorder, ref, Access::indices(p), Access::count(p), what, Access::at(p));
+  return select(recorder, ref, Access::indices(p), Access::count(p), false, what, Access::at(p));
 }
 
 // What a store into the view stores: its exact shape, its dtype after the conversions that are
@@ -223,7 +296,7 @@ Ref Ref::at(std::initializer_list<Idx> subscript, Location at) const {
   Recorder& recorder = Recorder::current("at", at);
   const ValueId ref = recorder.id(*this, "at", at);
   return recorder.ref(trace::select(recorder, ref, subscript.begin(),
-                                    static_cast<int>(subscript.size()), "at", at));
+                                    static_cast<int>(subscript.size()), true, "at", at));
 }
 
 Ref Ref::reshape(Shape shape, Location at) const {
@@ -297,6 +370,56 @@ void store(const Ref& view, const Operand& operand, const StoreOptions& options)
   recorder.note_write(ref);
 }
 
+namespace trace {
+namespace {
+
+// What an operation that gives old elements has to do beside recording itself.
+template <class Record>
+Effect exchanged(Recorder& recorder, const char* what, ValueId ref,
+                 const std::vector<ValueId>& operands, Location at, Record&& record) {
+  const int memory = recorder.memory_of(ref);
+  const Touched touched{{memory}, {memory}};
+  recorder.check_effect(what, touched, operands, at);
+  const ValueId old = record();
+  recorder.note(touched);
+  return Access::effect(recorder.value(old),
+                        [&](detail::Mark& mark) { recorder.mark_effect(what, touched, mark, at); });
+}
+
+void expect_updates(Recorder& recorder, graph::Update how, ValueId ref, Location at) {
+  const DType dtype = recorder.graph[ref].type.dtype;
+  if (!graph::updates(how, dtype))
+    throw CompileError(at, std::string(graph::name_of(how)) + " does not support " + dtype.name() +
+                               ", but " + graph::dtypes_of(how));
+}
+
+Effect atomic(graph::Update how, const Ref& view, const Operand* expected, const Operand& operand,
+              const StoreOptions& options) {
+  const char* const what = graph::name_of(how);
+  const Location at = location(expected ? *expected : operand);
+  const Value compared = expected ? resolve(*expected) : Value();
+  const Value value = resolve(operand);
+  Recorder& recorder = Recorder::current(what, at);
+  expect_given(value, what, at);
+  const ValueId ref = recorder.id(view, what, at);
+  expect_updates(recorder, how, ref, at);
+  std::vector<ValueId> operands{ref};
+  ValueId other = no_value;
+  if (expected) {
+    expect_given(compared, what, at);
+    operands.push_back(other = stored(recorder, compared, ref, what, at));
+  }
+  const ValueId v = stored(recorder, value, ref, what, at);
+  operands.push_back(v);
+  const ValueId mask = mask_of(recorder, options.mask, ref, what);
+  if (mask != no_value) operands.push_back(mask);
+  return exchanged(recorder, what, ref, operands, at,
+                   [&] { return recorder.builder().atomic(how, ref, v, mask, other, at); });
+}
+
+}  // namespace
+}  // namespace trace
+
 Effect swap(const Ref& view, const Operand& operand, const StoreOptions& options) {
   const Location at = trace::location(operand);
   const Value value = trace::resolve(operand);
@@ -306,14 +429,47 @@ Effect swap(const Ref& view, const Operand& operand, const StoreOptions& options
   std::vector<ValueId> operands{ref, trace::stored(recorder, value, ref, "swap", at)};
   const ValueId mask = trace::mask_of(recorder, options.mask, ref, "swap");
   if (mask != no_value) operands.push_back(mask);
+  return trace::exchanged(recorder, "swap", ref, operands, at,
+                          [&] { return recorder.builder().swap(ref, operands[1], mask, at); });
+}
+
+void addupdate(const Ref& view, const Operand& operand, const StoreOptions& options) {
+  const Location at = trace::location(operand);
+  const Value value = trace::resolve(operand);
+  Recorder& recorder = Recorder::current("addupdate", at);
+  trace::expect_given(value, "addupdate", at);
+  const ValueId ref = recorder.id(view, "addupdate", at);
+  const ValueId v = trace::stored(recorder, value, ref, "addupdate", at);
+  const ValueId mask = trace::mask_of(recorder, options.mask, ref, "addupdate");
+  graph::Builder builder = recorder.builder();
   const int memory = recorder.memory_of(ref);
-  const Touched touched{{memory}, {memory}};
-  recorder.check_effect("swap", touched, operands, at);
-  const ValueId old = recorder.builder().swap(ref, operands[1], mask, at);
-  recorder.note(touched);
-  return Access::effect(recorder.value(old), [&](detail::Mark& mark) {
-    recorder.mark_effect("swap", touched, mark, at);
-  });
+  if (recorder.graph.chooses(ref)) {
+    trace::expect_updates(recorder, graph::Update::add, ref, at);
+    builder.atomic(graph::Update::add, ref, v, mask, no_value, at);
+  } else {
+    const ValueId old = builder.load(ref, mask, no_value, at);
+    const ValueId sum = builder.elementwise(Op::Add, {old, v}, at);
+    builder.store(ref, sum, mask, at);
+  }
+  recorder.note({{memory}, {memory}});
+}
+
+#define PALLADIUM_ATOMIC(name, how)                                                 \
+  Effect name(const Ref& view, const Operand& value, const StoreOptions& options) { \
+    return trace::atomic(graph::Update::how, view, nullptr, value, options);        \
+  }
+PALLADIUM_ATOMIC(atomic_add, add)
+PALLADIUM_ATOMIC(atomic_max, max)
+PALLADIUM_ATOMIC(atomic_min, min)
+PALLADIUM_ATOMIC(atomic_and, bit_and)
+PALLADIUM_ATOMIC(atomic_or, bit_or)
+PALLADIUM_ATOMIC(atomic_xor, bit_xor)
+PALLADIUM_ATOMIC(atomic_xchg, exchange)
+#undef PALLADIUM_ATOMIC
+
+Effect atomic_cas(const Ref& view, const Operand& expected, const Operand& value,
+                  const StoreOptions& options) {
+  return trace::atomic(graph::Update::compare, view, &expected, value, options);
 }
 
 }  // namespace palladium

@@ -135,7 +135,7 @@ Value selected_part(const Value& x, const detail::Place& subscript) {
   using detail::Access;
   const Moving m("slice", x, Access::at(subscript));
   const Selection s = selection(m.recorder(), m.type(), Access::indices(subscript),
-                                Access::count(subscript), "slice", m.at());
+                                Access::count(subscript), {}, "slice", m.at());
   Extents spanned, sizes, kept;
   graph::SliceView view;
   Ids operands{m.id()};

@@ -210,8 +210,12 @@ struct Selection {
   std::vector<ValueId> starts = {};  // dynamic ones
   bool everything = true;
 };
+/// What it may hold: index arrays, and slices that leave the thing, as masked accesses may.
+struct SelectionRules {
+  bool arrays = false, beyond = false;
+};
 Selection selection(Recorder& recorder, const Type& type, const Idx* indices, int count,
-                    const char* what, Location at);
+                    SelectionRules rules, const char* what, Location at);
 
 Extents extents(const Shape& shape);
 Shape to_shape(const Extents& extents);

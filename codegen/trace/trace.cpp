@@ -98,6 +98,7 @@ class Tracer {
 
     graph::Graph result = graph::canonicalize(g);
     set_class(result);
+    graph::check_updated(result);
     result.semantics = graph::grid_order(result, wanted_order());
     graph::check_static_grid(result, at_);
     result.mapping.check_invariants();

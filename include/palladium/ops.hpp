@@ -297,5 +297,33 @@ PALLADIUM_API Value load(const Ref& view, const LoadOptions& options = {},
 PALLADIUM_API void store(const Ref& view, const Operand& value, const StoreOptions& options = {});
 /// Stores and gives the old elements, and the new value in masked lanes.
 PALLADIUM_API Effect swap(const Ref& view, const Operand& value, const StoreOptions& options = {});
+/// Adds to what the view holds. An element that index arrays name several times gets all of the
+/// value's that go there: atomically then, in the dtypes of atomic_add.
+PALLADIUM_API void addupdate(const Ref& view, const Operand& value,
+                             const StoreOptions& options = {});
+
+// Atomic updates: elements that several lanes, threads or programs update get each update, in an
+// order that nothing is said of; no lane sees half of another's. They give the old elements, and
+// the value in masked lanes. An array that programs of a parallel axis update is an output with an
+// aliased input, from which it starts; what one program stores and another one updates is a race.
+// Of i32, u32, i64 and u64; atomic_add of f16, bf16, f32 and f64 too (subnormals of f32 in global
+// memory are zeros), atomic_xchg of f32 and f64.
+PALLADIUM_API Effect atomic_add(const Ref& view, const Operand& value,
+                                const StoreOptions& options = {});
+PALLADIUM_API Effect atomic_max(const Ref& view, const Operand& value,
+                                const StoreOptions& options = {});
+PALLADIUM_API Effect atomic_min(const Ref& view, const Operand& value,
+                                const StoreOptions& options = {});
+PALLADIUM_API Effect atomic_and(const Ref& view, const Operand& value,
+                                const StoreOptions& options = {});
+PALLADIUM_API Effect atomic_or(const Ref& view, const Operand& value,
+                               const StoreOptions& options = {});
+PALLADIUM_API Effect atomic_xor(const Ref& view, const Operand& value,
+                                const StoreOptions& options = {});
+PALLADIUM_API Effect atomic_xchg(const Ref& view, const Operand& value,
+                                 const StoreOptions& options = {});
+/// Stores where the element is `expected`.
+PALLADIUM_API Effect atomic_cas(const Ref& view, const Operand& expected, const Operand& value,
+                                const StoreOptions& options = {});
 
 }  // namespace palladium

@@ -28,7 +28,10 @@ struct Slice : detail::NoComma {
 inline Slice ds(const Value& start, Dim size, Dim stride = 1) { return {start, size, stride}; }
 inline Slice dslice(const Value& start, Dim size, Dim stride = 1) { return {start, size, stride}; }
 
-/// One entry of a subscript.
+/// One entry of a subscript. A Value of integers of any rank is an index: index arrays broadcast
+/// against each other, as NumPy's do; their dimensions stand where the indices do if all indices,
+/// ints among them, are neighbours, else in front. No index is negative, and no two elements of a
+/// store go to one place: both are errors in interpreter and emulator.
 class PALLADIUM_API Idx {
  public:
   Idx(All) {}

@@ -1,5 +1,7 @@
-// Views, load, store and swap.
+// Views, load, store, swap and atomic updates.
+#include <algorithm>
 #include <cstring>
+#include <unordered_map>
 
 #include "codegen/base/format.hpp"
 #include "palladium/error.hpp"
@@ -46,6 +48,41 @@ using graph::MemoryView;
                       : "an output to which no input is aliased starts with"));
 }
 
+template <class T>
+std::uint64_t bits_of(T x) {
+  std::uint64_t bits = 0;
+  std::memcpy(&bits, &x, sizeof x);
+  return bits;
+}
+
+template <class T>
+std::uint64_t updated_integer(graph::Update how, std::uint64_t old, std::uint64_t value) {
+  const T a = static_cast<T>(old), b = static_cast<T>(value);
+  switch (how) {
+  case graph::Update::max: return bits_of(std::max(a, b));
+  case graph::Update::min: return bits_of(std::min(a, b));
+  default: return bits_of(static_cast<T>(old + value));
+  }
+}
+
+// What an element becomes.
+std::uint64_t updated(graph::Update how, DType dtype, std::uint64_t old, std::uint64_t value) {
+  switch (how) {
+  case graph::Update::exchange: return value;
+  case graph::Update::bit_and: return old & value;
+  case graph::Update::bit_or: return old | value;
+  case graph::Update::bit_xor: return old ^ value;
+  default: break;
+  }
+  if (dtype == i32) return updated_integer<std::int32_t>(how, old, value);
+  if (dtype == u32) return updated_integer<std::uint32_t>(how, old, value);
+  if (dtype == i64) return updated_integer<std::int64_t>(how, old, value);
+  if (dtype == u64) return updated_integer<std::uint64_t>(how, old, value);
+  const double a = graph::to_double(dtype, old), b = graph::to_double(dtype, value);
+  if (dtype == f32) return bits_of(static_cast<float>(a) + static_cast<float>(b));
+  return graph::to_bits(dtype, a + b);  // exact for 16-bit floats, but for the one rounding
+}
+
 // A reader or writer of a view: the mask, and the refusal of elements that do not exist.
 class Access {
  public:
@@ -82,12 +119,48 @@ class Access {
 
   /// Copies elements from `from` to the window; masked-off elements are left alone.
   void write(const std::byte* from) {
+    if (view_.chosen) refuse_repeated();
     put(from);
     refuse_clash();
     record(race::Kind::write);
   }
 
+  /// Each element that is on becomes change(element, bits of it), one after the other.
+  template <class F>
+  void update(F&& change) {
+    if (window().has_unknown())
+      for_each_piece([&](const Run& run, int bytes) {
+        if (const auto at = window().find_unknown(run, bytes))
+          refuse_unknown(f_, v_, window(), *at);
+      });
+    (void)window().readable();  // which brings them
+    std::byte* contents = window().writable(false, true);
+    for_each([&](std::int64_t element, std::int64_t offset, std::int64_t, int bytes) {
+      std::uint64_t bits = 0;
+      std::memcpy(&bits, contents + offset, static_cast<std::size_t>(bytes));
+      bits = change(element, bits);
+      std::memcpy(contents + offset, &bits, static_cast<std::size_t>(bytes));
+      window().wrote(offset, bytes, v_);
+    });
+    window().wrote_end();
+    record(race::Kind::atomic);
+  }
+
  private:
+  // Which of several elements that go to one place would stay is not said.
+  void refuse_repeated() {
+    std::unordered_map<std::int64_t, std::int64_t> stored;  // element by offset
+    for_each([&](std::int64_t element, std::int64_t offset, std::int64_t, int) {
+      const auto [it, is_new] = stored.try_emplace(offset, element);
+      if (is_new) return;
+      throw CompileError(
+          f_.graph().location(v_),
+          fmt::format("{}: elements {} and {} of the value go to one element of {}, and which of "
+                      "them stays is not defined: mask all but one, or update it atomically",
+                      graph::info(f_.inst(v_).op).name, it->second, element, window().name()));
+    });
+  }
+
   void copy_in(std::byte* to) {
     const std::byte* from = window().readable();
     if (!masked() && !view_.listed) {
@@ -186,7 +259,8 @@ class Access {
     for (std::int64_t element = 0; element < count; ++element)
       for (int p = 0; p < n; ++p, ++next) {
         if (!on(element)) continue;
-        if (view_.pieces[next] == View::missing) refuse(f_, v_, *view_.misfit);
+        if (View::is_missing(view_.pieces[next]))
+          refuse(f_, v_, view_.misfit_of(view_.pieces[next]));
         f(element, view_.pieces[next], p * bytes, bytes);
       }
   }
@@ -202,9 +276,13 @@ class Access {
 }  // namespace
 
 void eval_At(Frame& f, ValueId v, const Inst& inst) {
-  std::int64_t starts[Shape::max_rank] = {};
-  for (std::size_t i = 1; i < inst.args.size(); ++i) starts[i - 1] = f.number(inst.args[i]);
-  subscript(f.view(v), f.view(inst.args[0]), v, graph::Subscript::of(inst),
+  Start starts[Shape::max_rank] = {};
+  for (std::size_t i = 1; i < inst.args.size(); ++i)
+    if (f.type(inst.args[i]).is_scalar())
+      starts[i - 1].number = f.number(inst.args[i]);
+    else
+      starts[i - 1].array = f.data<std::int32_t>(inst.args[i]);
+  subscript(f.view(v), f.view(inst.args[0]), v, inst.type, graph::Subscript::of(inst),
             {starts, inst.args.size() - 1});
 }
 
@@ -236,6 +314,27 @@ void eval_Load(Frame& f, ValueId v, const Inst& inst) {
 void eval_Store(Frame& f, ValueId v, const Inst& inst) {
   Access access(f, v, inst);
   access.write(f.bytes(access.memory().value));
+}
+
+// Where the mask is off the result is the value.
+void eval_Atomic(Frame& f, ValueId v, const Inst& inst) {
+  Access access(f, v, inst);
+  const graph::MemoryView& m = access.memory();
+  const graph::Update how = graph::update_of(inst);
+  const DType dtype = f.dtype(v);
+  const auto bytes = static_cast<std::size_t>(dtype.bytes());
+  const auto bits = [&](ValueId of, std::int64_t element) {
+    std::uint64_t x = 0;
+    std::memcpy(&x, f.bytes(of) + static_cast<std::size_t>(element) * bytes, bytes);
+    return x;
+  };
+  std::memcpy(f.bytes(v), f.bytes(m.value), f.plan().bytes(v));
+  access.update([&](std::int64_t element, std::uint64_t old) {
+    const std::uint64_t value = bits(m.value, element);
+    std::memcpy(f.bytes(v) + static_cast<std::size_t>(element) * bytes, &old, bytes);
+    if (how == graph::Update::compare) return old == bits(m.other, element) ? value : old;
+    return updated(how, dtype, old, value);
+  });
 }
 
 // Where the mask is off the result is the new value.

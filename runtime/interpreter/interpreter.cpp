@@ -1,5 +1,6 @@
 #include "runtime/interpreter/interpreter.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <thread>
@@ -44,7 +45,13 @@ class Programs {
   // Whether it does not matter that programs ran before, and in which order.
   bool is_repeatable() const {
     return launch_.graph.aliases.empty() && !launch_.graph.allow_revisit &&
-           !launch_.options.detect_races;
+           !launch_.options.detect_races && !updates();
+  }
+
+  // What a program updates it has read and will write: others wait.
+  bool updates() const {
+    return std::ranges::any_of(
+        launch_.graph.insts, [](const graph::Inst& inst) { return inst.op == graph::Op::Atomic; });
   }
 
   std::uint64_t place(std::uint64_t n) const { return launch_.options.seed ? order_(n) : n; }

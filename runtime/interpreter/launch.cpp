@@ -84,6 +84,7 @@ void Launch::connect_operands() {
     const Buffer& array = call.arrays[i];
     Operand operand;
     operand.mapping = &m;
+    operand.graph = &graph;
     operand.data = static_cast<std::byte*>(array.data);
     for (const Dim& d : m.array_aval.shape) operand.shape.push_back(evaluate(d, call.symbols));
     if (array.shape != operand.shape)

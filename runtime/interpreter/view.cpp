@@ -30,37 +30,98 @@ void start_from(View& result, const View& source) {
   result.window = source.window;
   result.dtype = source.dtype;
   result.listed = false;
-  result.misfit = source.misfit;
+  result.misfits = source.misfits;
+  result.chosen = source.chosen;
 }
 
-// Lists the elements of `source` whose numbers are `first` plus multiples of `steps`; a number is
-// taken only where every index lies inside its extent.
-void select(View& result, const View& source, std::span<const std::int64_t> starts,
-            std::span<const std::int64_t> sizes, std::span<const std::int64_t> step) {
-  const std::vector<std::int64_t> numbers = dense_strides(source.shape, 1);
-  const std::vector<std::int64_t> from = source.listed ? source.pieces : list(source);
-  const int n = source.listed ? source.pieces_per_element : 1;
-  std::vector<std::int64_t> pieces;
-  const std::size_t rank = sizes.size();
-  std::vector<std::int64_t> index(rank);
-  for (;;) {
-    bool inside = true;
-    std::int64_t number = 0;
-    for (std::size_t d = 0; d < rank; ++d) {
-      const std::int64_t i = starts[d] + index[d] * step[d];
-      inside = inside && i >= 0 && i < source.shape[d];
-      number += i * numbers[d];
+/// The elements of `source` that a subscript selects, one by one.
+class Selection {
+ public:
+  Selection(View& result, const View& source, graph::ValueId at, const graph::Subscript& subscript,
+            std::span<const Start> starts)
+      : result_(result),
+        source_(source),
+        at_(at),
+        dims_(subscript.dims),
+        chosen_(subscript.chosen(result.shape.size())),
+        starts_(starts) {}
+
+  void list() {
+    const std::vector<std::int64_t> numbers = dense_strides(source_.shape, 1);
+    const std::vector<std::int64_t> from =
+        source_.listed ? source_.pieces : interpreter::list(source_);
+    const int n = source_.listed ? source_.pieces_per_element : 1;
+    std::vector<std::int64_t> pieces;
+    pieces.reserve(static_cast<std::size_t>(result_.count() * n));
+    const graph::Extents& shape = result_.shape;
+    std::vector<std::int64_t> index(shape.size());
+    for (;;) {
+      std::int64_t number = 0, outside = 0;
+      for_each_index(index, [&](std::size_t d, std::int64_t i) {
+        if (outside == 0 && (i < 0 || i >= source_.shape[d])) outside = miss(d, i);
+        number += i * numbers[d];
+      });
+      for (int p = 0; p < n; ++p)
+        pieces.push_back(outside != 0 ? outside : from[static_cast<std::size_t>(number * n + p)]);
+      std::size_t d = shape.size();
+      while (d > 0 && ++index[d - 1] == shape[d - 1]) index[--d] = 0;
+      if (d == 0) break;
     }
-    for (int p = 0; p < n; ++p)
-      pieces.push_back(inside ? from[static_cast<std::size_t>(number * n + p)] : View::missing);
-    std::size_t d = rank;
-    while (d > 0 && ++index[d - 1] == sizes[d - 1]) index[--d] = 0;
-    if (d == 0) break;
+    result_.listed = true;
+    result_.pieces_per_element = n;
+    result_.pieces = std::move(pieces);
   }
-  result.listed = true;
-  result.pieces_per_element = n;
-  result.pieces = std::move(pieces);
-}
+
+ private:
+  // f(dimension of the source, where in it) for the element of the view at `index`.
+  template <class F>
+  void for_each_index(const std::vector<std::int64_t>& index, F&& f) const {
+    std::int64_t of_arrays = 0;
+    for (std::size_t k = 0; k < chosen_.rank; ++k)
+      of_arrays = of_arrays * result_.shape[chosen_.first + k] + index[chosen_.first + k];
+    std::size_t view = chosen_.first_of_slices(), start = 0;
+    for (std::size_t d = 0; d < dims_.size(); ++d) {
+      const graph::SubscriptDim& dim = dims_[d];
+      std::int64_t i = dim.start;
+      if (dim.array)
+        i = starts_[start++].array[of_arrays];
+      else if (dim.dynamic)
+        i = starts_[start++].number;
+      if (dim.is_slice) {
+        i += index[view] * dim.stride;
+        view = chosen_.next(view);
+      }
+      f(d, i);
+    }
+  }
+
+  // The piece that stands for an element outside: of a slice there is one misfit for all of them.
+  std::int64_t miss(std::size_t d, std::int64_t i) {
+    const graph::SubscriptDim& dim = dims_[d];
+    View::Misfit misfit{at_, static_cast<int>(d), i, dim.size, dim.stride, source_.shape[d]};
+    if (dim.is_slice) misfit.start = start_of(d);
+    for (std::size_t m = 0; m < result_.misfits.size(); ++m) {
+      const View::Misfit& known = result_.misfits[m];
+      if (known.at == at_ && known.dimension == misfit.dimension && known.start == misfit.start)
+        return -1 - static_cast<std::int64_t>(m);
+    }
+    result_.misfits.push_back(misfit);
+    return -static_cast<std::int64_t>(result_.misfits.size());
+  }
+
+  std::int64_t start_of(std::size_t dimension) const {
+    std::size_t start = 0;
+    for (std::size_t d = 0; d < dimension; ++d) start += dims_[d].dynamic;
+    return dims_[dimension].dynamic ? starts_[start].number : dims_[dimension].start;
+  }
+
+  View& result_;
+  const View& source_;
+  const graph::ValueId at_;
+  const std::vector<graph::SubscriptDim>& dims_;
+  const graph::Subscript::Chosen chosen_;
+  const std::span<const Start> starts_;
+};
 
 // The strides with which the elements of a strided array form another shape, if there are any.
 bool restride(const View& source, const graph::Extents& shape, std::vector<std::int64_t>& strides) {
@@ -106,37 +167,30 @@ void copy_typed(std::byte* to, std::int64_t to_stride, const std::byte* from,
 
 }  // namespace
 
-void subscript(View& result, const View& source, graph::ValueId at,
-               const graph::Subscript& subscript, std::span<const std::int64_t> dynamic_starts) {
+void subscript(View& result, const View& source, graph::ValueId at, const graph::Type& type,
+               const graph::Subscript& subscript, std::span<const Start> starts) {
   start_from(result, source);
-  result.shape.clear();
-  const std::size_t rank = subscript.dims.size();
-  std::int64_t starts[Shape::max_rank] = {}, sizes[Shape::max_rank] = {},
-               steps[Shape::max_rank] = {};
+  result.shape = type.shape;
+  bool strided = !source.listed;
+  std::int64_t offset = source.offset;
+  std::vector<std::int64_t> strides;
   std::size_t next = 0;
-  bool inside = true;
-  for (std::size_t d = 0; d < rank; ++d) {
+  for (std::size_t d = 0; d < subscript.dims.size(); ++d) {
     const graph::SubscriptDim& dim = subscript.dims[d];
-    starts[d] = dim.dynamic ? dynamic_starts[next++] : dim.start;
-    sizes[d] = dim.size;
-    steps[d] = dim.stride;
+    const std::int64_t start = dim.dynamic ? starts[next++].number : dim.start;
     const std::int64_t extent = source.shape[d];
-    if (starts[d] < 0 || starts[d] + (dim.size - 1) * dim.stride >= extent) {
-      inside = false;
-      result.misfit = {at, static_cast<int>(d), starts[d], dim.size, dim.stride, extent};
-    }
-    if (dim.is_slice) result.shape.push_back(dim.size);
+    strided = strided && !dim.array && start >= 0 && start + (dim.size - 1) * dim.stride < extent;
+    if (!strided) break;
+    offset += start * source.strides[d];
+    if (dim.is_slice) strides.push_back(dim.stride * source.strides[d]);
   }
-  if (source.listed || !inside) {
-    select(result, source, {starts, rank}, {sizes, rank}, {steps, rank});
-    return;
+  if (!strided) {
+    for (const graph::SubscriptDim& dim : subscript.dims)
+      result.chosen = result.chosen || dim.array;
+    return Selection(result, source, at, subscript, starts).list();
   }
-  result.offset = source.offset;
-  result.strides.clear();
-  for (std::size_t d = 0; d < rank; ++d) {
-    result.offset += starts[d] * source.strides[d];
-    if (subscript.dims[d].is_slice) result.strides.push_back(steps[d] * source.strides[d]);
-  }
+  result.offset = offset;
+  result.strides = std::move(strides);
 }
 
 void reshape(View& result, const View& source, const graph::Extents& shape) {
@@ -202,7 +256,7 @@ void bitcast(View& result, const View& source, const graph::Type& type) {
     cut.reserve(result.pieces.size() * static_cast<std::size_t>(piece / to));
     for (const std::int64_t offset : result.pieces)
       for (int k = 0; k < piece; k += to)
-        cut.push_back(offset == View::missing ? View::missing : offset + k);
+        cut.push_back(View::is_missing(offset) ? offset : offset + k);
     result.pieces = std::move(cut);
     piece = to;
   }

@@ -26,27 +26,37 @@ struct View {
   std::vector<std::int64_t> strides;  // bytes, one per dimension
 
   // Listed: byte offsets of the equal pieces that make up each element, in row-major order (more
-  // than one piece after a bitcast of elements that are not neighbours); `missing` for an element
-  // out of bounds of a Ref.
+  // than one piece after a bitcast of elements that are not neighbours). Of an element out of
+  // bounds of a Ref that is the complement of the number of a misfit.
   bool listed = false;
   int pieces_per_element = 1;
   std::vector<std::int64_t> pieces;
-  static constexpr std::int64_t missing = -1;
+  static constexpr bool is_missing(std::int64_t piece) { return piece < 0; }
 
-  /// A dynamic start that leaves the Ref: an error once a missing element is used.
+  /// A start or an index that leaves the Ref: an error once a missing element is used.
   struct Misfit {
     graph::ValueId at = graph::no_value;
     int dimension = 0;
     std::int64_t start = 0, size = 0, stride = 0, extent = 0;
   };
-  std::optional<Misfit> misfit;
+  std::vector<Misfit> misfits;
+  const Misfit& misfit_of(std::int64_t piece) const {
+    return misfits[static_cast<std::size_t>(-1 - piece)];
+  }
+  bool chosen = false;  // by index arrays: one piece may stand for several elements
 
   std::int64_t count() const { return graph::element_count(shape); }
 };
 
-// Each makes `result` from `source`; its vectors are reused.
-void subscript(View& result, const View& source, graph::ValueId at,
-               const graph::Subscript& subscript, std::span<const std::int64_t> starts);
+/// The operand of a subscript for one dimension: a start, or the elements of an index array.
+struct Start {
+  std::int64_t number = 0;
+  const std::int32_t* array = nullptr;
+};
+
+// Each makes `result`, whose shape `type` says, from `source`; its vectors are reused.
+void subscript(View& result, const View& source, graph::ValueId at, const graph::Type& type,
+               const graph::Subscript& subscript, std::span<const Start> starts);
 void reshape(View& result, const View& source, const graph::Extents& shape);
 void transpose(View& result, const View& source, std::span<const std::int64_t> permutation);
 void bitcast(View& result, const View& source, const graph::Type& type);

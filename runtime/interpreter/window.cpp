@@ -95,7 +95,8 @@ void Window::bind(View& root) {
   root.window = this;
   root.dtype = dtype_;
   root.listed = false;
-  root.misfit.reset();
+  root.misfits.clear();
+  root.chosen = false;
   root.shape.clear();
   root.strides.clear();
   root.offset = 0;
@@ -315,9 +316,8 @@ void Window::wrote_array(std::int64_t offset, int bytes, graph::ValueId store) {
   if (!stored_) return;
   const std::int64_t first = element_at(offset), last = element_at(offset + bytes - 1);
   for (std::int64_t e = first; e <= last; ++e) {
-    const auto found =
-        operand_->writers->record(static_cast<std::size_t>(e), 1, {program_, graph::index(store)});
-    if (found && !clash_) clash_ = Clash{*found};
+    const std::optional<Clash> found = record(e, 1, store);
+    if (!clash_) clash_ = found;
     if (operand_->readers != nullptr && !clash_) clash_ = find_readers(e, 1, store);
   }
 }
@@ -378,6 +378,23 @@ std::optional<Clash> Window::find_readers(std::int64_t first, std::int64_t count
   return std::nullopt;
 }
 
+// Programs that update an element do not clash over it.
+bool Window::is_update(std::uint32_t tag) const {
+  return operand_->graph->insts[tag].op == graph::Op::Atomic;
+}
+
+std::optional<Clash> Window::record(std::int64_t first, std::int64_t n, graph::ValueId by) const {
+  const bool updates = is_update(graph::index(by));
+  std::optional<Clash> clash;
+  for (std::int64_t k = 0; k < n && !clash; k += updates ? 1 : n) {
+    const auto found = operand_->writers->record(static_cast<std::size_t>(first + k),
+                                                 static_cast<std::size_t>(updates ? 1 : n),
+                                                 {program_, graph::index(by)});
+    if (found && !(updates && is_update(found->first.tag))) clash = Clash{*found};
+  }
+  return clash;
+}
+
 std::optional<Clash> Window::close() {
   std::optional<Clash> clash = close_reads();
   if (!stored_ || written_ == Written::nothing) return clash;
@@ -385,9 +402,8 @@ std::optional<Clash> Window::close() {
   const std::int64_t last = shape_.empty() ? size : operand_->strides.back() * size;
   const auto store = [&](std::int64_t from, std::int64_t to, std::int64_t first, std::int64_t n,
                          graph::ValueId by) {
-    const auto found = operand_->writers->record(
-        static_cast<std::size_t>(first), static_cast<std::size_t>(n), {program_, graph::index(by)});
-    if (found && !clash) clash = Clash{*found};
+    const std::optional<Clash> found = record(first, n, by);
+    if (!clash) clash = found;
     if (operand_->readers != nullptr && !clash) clash = find_readers(first, n, by);
     copy_run(operand_->data + to, last, contents_.get() + from, size, n, size);
   };

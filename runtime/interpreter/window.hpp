@@ -22,6 +22,7 @@ namespace palladium::interpreter {
 /// An array of the call.
 struct Operand {
   const BlockMapping* mapping = nullptr;
+  const graph::Graph* graph = nullptr;
   std::byte* data = nullptr;
   graph::Extents shape;
   std::vector<std::int64_t> strides;   // in elements
@@ -88,8 +89,10 @@ class Window {
     if (!stored_ || written_ == Written::whole) return;
     const std::int64_t first = offset / dtype_.bytes();
     const std::int64_t last = (offset + bytes - 1) / dtype_.bytes();
+    // What was stored before it is updated stays a store: others must not see it.
+    const bool stays = operand_->graph != nullptr && is_update(graph::index(store));
     for (std::int64_t element = first; element <= last; ++element)
-      stamps_[static_cast<std::size_t>(element)] = stamp(store);
+      if (!stays || !is_stamped(element)) stamps_[static_cast<std::size_t>(element)] = stamp(store);
     first_written_ = std::min(first_written_, first);
     last_written_ = std::max(last_written_, last);
   }
@@ -144,6 +147,8 @@ class Window {
   void for_each_row(F&& f) const;
   template <class F>
   void for_each_outside(F&& f) const;
+  bool is_update(std::uint32_t tag) const;
+  std::optional<Clash> record(std::int64_t first, std::int64_t n, graph::ValueId by) const;
   std::optional<Clash> close_reads();
   /// The number, among those of the array, of the element at an offset.
   std::int64_t element_at(std::int64_t offset) const {

@@ -49,6 +49,41 @@ TEST_CASE("elementwise functions compile for every float dtype") {
   }
 }
 
+TEST_CASE("index arrays and atomic updates compile, in global and in shared memory") {
+  const auto kernel = [](DType t, auto update) {
+    return traced(
+        [=](Ref x, Ref at, Ref, Ref y, Ref o, Ref own) {
+          const Value where = at[_], inside = where >= 0;
+          own[_] = zeros({64}, t);
+          update(own.at({where}), Value(x[_]), inside);
+          update(y.at({2, where}), Value(own.at({where})[_]), inside);
+          const Value old = atomic_add(y.at({1, where}), x[_], {.mask = inside});
+          o[_] = old + pl::load(x.at({ds(program_id(0) * 7, 250)}),
+                                {.mask = iota(i32, {250}) < 9, .other = 1});
+        },
+        {.name = "update",
+         .out_type = OutType{{{3, 64}, t}, {{250}, t}},
+         .grid = {1},
+         .in_specs = {BlockSpec(), BlockSpec(), BlockSpec()},
+         .out_specs = {BlockSpec(), BlockSpec()},
+         .scratch_types = {gpu::SMEM({64}, t)},
+         .input_output_aliases = {{2, 0}}},
+        {array({250}, t), array({250}, i32), array({3, 64}, t)});
+  };
+  for (const DType t : {i32, u32, i64, u64, f16, bf16, f32, f64})
+    check(kernel(t, [](Ref to, Value v, Value m) { atomic_add(to, v, {.mask = m}); }));
+  for (const DType t : {i32, u32, i64, u64})
+    check(kernel(t, [](Ref to, Value v, Value m) {
+      atomic_max(to, v, {.mask = m});
+      atomic_min(to, v, {.mask = m});
+      atomic_and(to, v, {.mask = m});
+      atomic_or(to, v, {.mask = m});
+      atomic_xor(to, v, {.mask = m});
+      atomic_xchg(to, v, {.mask = m});
+      atomic_cas(to, v, v + 1, {.mask = m});
+    }));
+}
+
 TEST_CASE("integer functions compile for every integer dtype") {
   for (const DType t : {i8, i16, i32, i64, u8, u16, u32, u64}) {
     const ShapeDtype same{{4, 250}, t};

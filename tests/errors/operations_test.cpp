@@ -167,7 +167,17 @@ TEST_CASE("static indices and slices are checked against the shape") {
         keep(x[ds(pl::program_id(0), 9)]);
       },
       {.name = "k", .out_type = {{8}, pl::f32}, .grid = {2}}, {array({8})},
-      "slice of 9 elements with stride 1 does not fit into dimension 0");
+      "load: slice of size 9 is out of bounds for dimension 0 of ref block f32[8]: a mask may keep "
+      "it inside");
+  refused(
+      [](pl::Ref x, pl::Ref) {
+        const pl::Ref beyond = x.at(pl::ds(-2, 4));
+        line = __LINE__ + 1;
+        keep(pl::load(beyond));
+      },
+      "load: slice of start -2, size 4 is out of bounds for dimension 0 of ref block f32[8]: a "
+      "mask "
+      "may keep it inside");
   refused(
       [](pl::Ref x, pl::Ref) {
         line = __LINE__ + 1;
@@ -188,7 +198,7 @@ TEST_CASE("static indices and slices are checked against the shape") {
       "load: only one ellipsis is supported");
 }
 
-TEST_CASE("an index is an integer scalar") {
+TEST_CASE("an index is a number or an array of integers [C33]") {
   refused(
       [](pl::Ref x, pl::Ref) {
         line = __LINE__ + 1;
@@ -198,9 +208,24 @@ TEST_CASE("an index is an integer scalar") {
   refused(
       [](pl::Ref x, pl::Ref) {
         line = __LINE__ + 1;
-        keep(x[pl::iota(pl::i32, {4})]);
+        keep(x[pl::iota(pl::f32, {4})]);
       },
-      "load: an index must be an integer scalar, given i32[4]");
+      "load: an index must be of integers, given f32[4] in dimension 0 of ref block f32[8]");
+  refused(
+      [](pl::Ref x, pl::Ref) {
+        line = __LINE__ + 1;
+        keep(x[pl::iota(pl::i32, {8}) > 3]);
+      },
+      "load: booleans are no indices, given bool[8] in dimension 0 of ref block f32[8]; access "
+      "with "
+      "a mask: pl::load(x, {.mask = m})");
+  refused(
+      [](pl::Ref x, pl::Ref) {
+        const pl::Ref square = x.reshape({2, 4});
+        line = __LINE__ + 1;
+        keep(square[{pl::iota(pl::i32, {1, 3}), pl::iota(pl::i32, {1, 4})}]);
+      },
+      "load: cannot broadcast shapes for indexing: [1,3], [1,4]");
   refused(
       [](pl::Ref x, pl::Ref) {
         line = __LINE__ + 1;

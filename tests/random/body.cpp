@@ -133,7 +133,8 @@ class Statements {
     if (kind < 72) return keep(reduced(some()));
     if (kind < 77) return keep(product());
     if (kind < 85) return store();
-    if (kind < 88) return swapped();
+    if (kind < 87) return swapped();
+    if (kind < 88) return updated();
     if (kind < 91 || depth == 0) return keep(leaf());
     if (kind < 93) return when_(depth);
     if (kind < 95) return loop_(depth);
@@ -303,10 +304,11 @@ class Statements {
 
   // ---- memory
 
-  // A part of `ref`, which is never empty.
-  Ref view(const Ref& ref) {
+  // A part of `ref`, which is never empty. What is stored to has no element twice.
+  Ref view(const Ref& ref, bool repeats) {
     const Shape s = ref.shape();
     if (s.rank() == 0 || random_.chance(50)) return ref;
+    if (random_.chance(25)) return chosen(ref, repeats);
     switch (random_.below(4)) {
     case 0: return ref.reshape({-1});
     case 1:
@@ -329,13 +331,39 @@ class Statements {
     }
   }
 
+  Ref chosen(const Ref& ref, bool repeats) {
+    const Shape s = ref.shape();
+    const std::int64_t n = std::min<std::int64_t>(s[0].value(), 1 << 20);
+    const std::int64_t size = random_.between(1, static_cast<int>(std::min<std::int64_t>(n, 9)));
+    const Value from = index_up_to(n - 1);
+    const Value any = clip(coerced(some(), i32, {size}), 0, n - 1);
+    const Value first = repeats ? any : (iota(i32, {size}) + from) % n;
+    if (s.rank() < 2 || random_.chance(50)) return ref.at({first, ellipsis});
+    const Value second = clip(coerced(some(), i32, {size}), 0, s[1].value() - 1);
+    return ref.at({first, second, ellipsis});
+  }
+
+  // A row of `ref` from somewhere before or behind it on, of which the mask keeps what exists.
+  Value beyond(const Ref& ref) {
+    const std::int64_t n = ref.shape()[0].value();
+    const int lead = random_.between(-4, 4);
+    const bool moves = random_.chance(50);
+    const std::int64_t size = n + random_.between(1, 5);
+    const Value start = moves ? index_up_to(n) + lead : Value(lead);
+    const Value at = iota(i32, {size}) + start;
+    const Value other = coerced(some(), ref.dtype(), {size});
+    return pl::load(ref.at({ds(start, size)}), {.mask = (at >= 0) & (at < n), .other = other});
+  }
+
   MaybeValue mask(const Shape& shape) {
     if (random_.chance(60)) return {};
     return coerced(some(), bool_, shape);
   }
 
   Value load() {
-    const Ref v = view(*random_.pick(readable_));
+    const Ref& ref = *random_.pick(readable_);
+    if (ref.shape().rank() == 1 && random_.chance(10)) return beyond(ref);
+    const Ref v = view(ref, true);
     const Shape shape = v.shape();
     if (random_.chance(70)) return v[_];
     const Value m = coerced(some(), bool_, shape);
@@ -404,7 +432,7 @@ class Statements {
 
   void store() {
     if (writable_.empty()) return;
-    const Ref v = view(*random_.pick(writable_));
+    const Ref v = view(*random_.pick(writable_), false);
     const Value x = coerced(some(), v.dtype(), v.shape());
     const MaybeValue m = mask(v.shape());
     if (random_.chance(30)) {
@@ -419,10 +447,30 @@ class Statements {
     for (const Ref* r : writable_)
       if (std::find(readable_.begin(), readable_.end(), r) != readable_.end()) both.push_back(r);
     if (both.empty()) return;
-    const Ref v = view(*random_.pick(both));
+    const Ref v = view(*random_.pick(both), false);
     const Value x = coerced(some(), v.dtype(), v.shape());
     const MaybeValue m = mask(v.shape());
     keep(pl::swap(v, x, {.mask = m}));
+  }
+
+  // Of integers, whose sums no order changes. What was there depends on it.
+  void updated() {
+    std::vector<const Ref*> all;
+    for (const std::vector<Ref>* refs : {&parts_.outputs, &parts_.scratch})
+      for (const Ref& r : *refs)
+        if (r.dtype().is_integer() && r.dtype().bytes() >= 4 &&
+            std::find(writable_.begin(), writable_.end(), &r) != writable_.end())
+          all.push_back(&r);
+    if (all.empty()) return;
+    const Ref v = view(*random_.pick(all), true);
+    const Value x = coerced(some(), v.dtype(), v.shape());
+    const MaybeValue m = mask(v.shape());
+    switch (random_.below(5)) {
+    case 0: return void(atomic_max(v, x, {.mask = m}));
+    case 1: return void(atomic_xor(v, x, {.mask = m}));
+    case 2: return addupdate(v, x, {.mask = m});
+    default: return void(atomic_add(v, x, {.mask = m}));
+    }
   }
 
   // ---- control

@@ -380,6 +380,7 @@ class Reader {
       ints = {l.take("grid") ? 0 : l.take("cluster") ? 1 : (l.expect("thread"), 2)};
       ints.push_back(l.number<std::int64_t>());
       return;
+    case Op::Atomic: update(l, in); break;
     default: in.args = values(l);
     }
     const auto option = [&](const char* word) {
@@ -388,6 +389,11 @@ class Reader {
       return 1;
     };
     switch (in.op) {
+    case Op::Atomic: {
+      const std::int64_t mask = option("mask"), expected = option("expected");
+      ints.insert(ints.begin(), {mask, expected});
+      return;
+    }
     case Op::Load:
     case Op::Store:
     case Op::Swap: {
@@ -416,6 +422,14 @@ class Reader {
     }
   }
 
+  void update(Line& l, Inst& in) {
+    const std::string name = l.word();
+    std::int64_t how = 0;
+    while (how < num_updates && name != name_of(Update{how})) ++how;
+    in.attr.ints = {how};
+    in.args = values(l);
+  }
+
   void subscript(Line& l, Inst& in) {
     in.args = {value(l)};
     const Extents shape = g_[in.args[0]].type.shape;
@@ -428,10 +442,12 @@ class Reader {
       } else {
         d.is_slice = l.take("ds(");
         d.dynamic = l.next_is("%");
-        if (d.dynamic)
+        if (d.dynamic) {
           in.args.push_back(value(l));
-        else
+          d.array = !g_[in.args.back()].type.is_scalar();
+        } else {
           d.start = l.number<std::int64_t>();
+        }
         if (d.is_slice) {
           l.expect(",");
           d.size = l.number<std::int64_t>();

@@ -309,12 +309,14 @@ void add_atomics(std::vector<WaistUse>& all, int arch) {
     scopes.push_back(std::string("<pl::") + s + ">");
     releases.push_back(std::string("<pl::release, pl::") + s + ">");
   }
-  add("atomic_add", terms, "x = ", "(" + p + ", y)", both);
+  std::vector<std::string> sums = terms;
+  sums.insert(sums.end(), {"f16", "bf16"});
+  add("atomic_add", sums, "x = ", "(" + p + ", y)", both);
   for (const char* n : {"min", "max", "and", "or", "xor", "exchange"})
     add("atomic_" + std::string(n), words, "x = ", "(" + p + ", y)", {});
   add("atomic_compare_exchange", words, "x = ", "(" + p + ", x, y)", both);
-  add("atomic_add_shared", terms, "x = ", "(s, y)", orders);
-  for (const char* n : {"min", "max", "exchange"})
+  add("atomic_add_shared", sums, "x = ", "(s, y)", orders);
+  for (const char* n : {"min", "max", "and", "or", "xor", "exchange"})
     add("atomic_" + std::string(n) + "_shared", words, "x = ", "(s, y)", {});
   add("atomic_compare_exchange_shared", words, "x = ", "(s, x, y)", orders);
   add("red_add", terms, "", "(" + p + ", y)", releases);

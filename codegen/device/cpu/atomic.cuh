@@ -5,7 +5,6 @@ namespace detail {
 
 template <class T>
 PL_FN T atomic(T* p, Atomic what, T v, T expected, Order order, Scope scope, i32 line) {
-  static_assert(sizeof(T) == 4 || sizeof(T) == 8, "atomic accesses are of 4 or 8 bytes");
   return bitcast<T>(static_cast<bits_of<T>>(
       host.atomic_global(p, what, format_of<T>, sizeof(T), bitcast<bits_of<T>>(v),
                          bitcast<bits_of<T>>(expected), order, scope, line)));
@@ -13,7 +12,6 @@ PL_FN T atomic(T* p, Atomic what, T v, T expected, Order order, Scope scope, i32
 
 template <class T>
 PL_FN T atomic_shared(u32 at, Atomic what, T v, T expected, Order order, i32 line) {
-  static_assert(sizeof(T) == 4 || sizeof(T) == 8, "atomic accesses are of 4 or 8 bytes");
   return bitcast<T>(static_cast<bits_of<T>>(
       host.atomic_shared(at, what, format_of<T>, sizeof(T), bitcast<bits_of<T>>(v),
                          bitcast<bits_of<T>>(expected), order, line)));
@@ -21,6 +19,8 @@ PL_FN T atomic_shared(u32 at, Atomic what, T v, T expected, Order order, i32 lin
 
 template <class T>
 constexpr bool is_term = (is_integer<T> || is_wide_float<T>)&&sizeof(T) >= 4;
+template <class T>
+constexpr bool is_sum = is_term<T> || is_half<T>;
 template <class T>
 constexpr bool is_word = is_integer<T> && sizeof(T) >= 4;
 
@@ -30,26 +30,29 @@ constexpr bool is_word = is_integer<T> && sizeof(T) >= 4;
   template <Order O = relaxed, Scope S = gpu, class T>                                     \
   PL_FN T name(T* p, T v, PL_LINE) {                                                       \
     static_assert(detail::is_legal<T>, #name ": not of this type");                        \
-    return detail::atomic(p, detail::Atomic::what, v, T(0), static_cast<detail::Order>(O), \
+    return detail::atomic(p, detail::Atomic::what, v, T{}, static_cast<detail::Order>(O), \
                           static_cast<detail::Scope>(S), line);                            \
   }
 #define PL_ATOMIC_SHARED(name, what, is_legal)                           \
   template <Order O = relaxed, class T>                                  \
   PL_FN T name(u32 address, T v, PL_LINE) {                              \
     static_assert(detail::is_legal<T>, #name ": not of this type");      \
-    return detail::atomic_shared(address, detail::Atomic::what, v, T(0), \
+    return detail::atomic_shared(address, detail::Atomic::what, v, T{}, \
                                  static_cast<detail::Order>(O), line);   \
   }
-PL_ATOMIC(atomic_add, add, is_term)
+PL_ATOMIC(atomic_add, add, is_sum)
 PL_ATOMIC(atomic_min, min, is_word)
 PL_ATOMIC(atomic_max, max, is_word)
 PL_ATOMIC(atomic_and, bit_and, is_word)
 PL_ATOMIC(atomic_or, bit_or, is_word)
 PL_ATOMIC(atomic_xor, bit_xor, is_word)
 PL_ATOMIC(atomic_exchange, exchange, is_word)
-PL_ATOMIC_SHARED(atomic_add_shared, add, is_term)
+PL_ATOMIC_SHARED(atomic_add_shared, add, is_sum)
 PL_ATOMIC_SHARED(atomic_min_shared, min, is_word)
 PL_ATOMIC_SHARED(atomic_max_shared, max, is_word)
+PL_ATOMIC_SHARED(atomic_and_shared, bit_and, is_word)
+PL_ATOMIC_SHARED(atomic_or_shared, bit_or, is_word)
+PL_ATOMIC_SHARED(atomic_xor_shared, bit_xor, is_word)
 PL_ATOMIC_SHARED(atomic_exchange_shared, exchange, is_word)
 
 template <Order O = relaxed, Scope S = gpu, class T>
@@ -70,19 +73,19 @@ template <Order O = relaxed, Scope S = gpu, class T>
 PL_FN void red_add(T* p, T v, PL_LINE) {
   static_assert(O == relaxed || O == release, "red_add: relaxed or release");
   static_assert(detail::is_term<T>, "red_add: not of this type");
-  detail::atomic(p, detail::Atomic::reduce_add, v, T(0), static_cast<detail::Order>(O),
+  detail::atomic(p, detail::Atomic::reduce_add, v, T{}, static_cast<detail::Order>(O),
                  static_cast<detail::Scope>(S), line);
 }
 
 template <Scope S = gpu, class T>
 PL_FN T load_acquire(const T* p, PL_LINE) {
-  return detail::atomic(const_cast<T*>(p), detail::Atomic::load, T(0), T(0), detail::Order::acquire,
+  return detail::atomic(const_cast<T*>(p), detail::Atomic::load, T{}, T{}, detail::Order::acquire,
                         static_cast<detail::Scope>(S), line);
 }
 
 template <Scope S = gpu, class T>
 PL_FN void store_release(T* p, T v, PL_LINE) {
-  detail::atomic(p, detail::Atomic::store, v, T(0), detail::Order::release,
+  detail::atomic(p, detail::Atomic::store, v, T{}, detail::Order::release,
                  static_cast<detail::Scope>(S), line);
 }
 

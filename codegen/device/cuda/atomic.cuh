@@ -107,11 +107,79 @@ PL_FN T atom_shared(u32 at, T v) {
   return old;
 }
 
+// Sums of 16-bit floats. bf16 has no instruction before sm_90: it is exchanged until nobody came
+// between.
+template <class T>
+constexpr char half_word[] = ".add.noftz.f16";
+template <>
+constexpr char half_word<bf16>[] = ".add.noftz.bf16";
+template <class T>
+PL_FN constexpr bool adds_half() {
+#if __CUDA_ARCH__ >= 900
+  return true;
+#else
+  return same<T, f16>;
+#endif
+}
+
+template <Order O, Scope S, class T>
+PL_FN T atom_half(T* p, T v) {
+  const u64 at = __cvta_generic_to_global(p);
+  u16 old;
+  if constexpr (adds_half<T>()) {
+    asm volatile("atom%3%4.global%5 %0, [%1], %2;"
+                 : "=h"(old)
+                 : "l"(at), "h"(v.bits), "C"(order_word<O>), "C"(scope_word<S>), "C"(half_word<T>)
+                 : "memory");
+  } else {
+    u16 seen;
+    asm volatile("ld.relaxed%2.global.u16 %0, [%1];"
+                 : "=h"(old)
+                 : "l"(at), "C"(scope_word<S>)
+                 : "memory");
+    do {
+      seen = old;
+      const u16 sum = bitcast<u16>(bitcast<T>(seen) + v);
+      asm volatile("atom%4%5.global.cas.b16 %0, [%1], %2, %3;"
+                   : "=h"(old)
+                   : "l"(at), "h"(seen), "h"(sum), "C"(order_word<O>), "C"(scope_word<S>)
+                   : "memory");
+    } while (old != seen);
+  }
+  return bitcast<T>(old);
+}
+
+template <Order O, class T>
+PL_FN T atom_half_shared(u32 at, T v) {
+  u16 old;
+  if constexpr (adds_half<T>()) {
+    asm volatile("atom%3.cta.shared::cta%4 %0, [%1], %2;"
+                 : "=h"(old)
+                 : "r"(at), "h"(v.bits), "C"(order_word<O>), "C"(half_word<T>)
+                 : "memory");
+  } else {
+    u16 seen;
+    asm volatile("ld.relaxed.cta.shared::cta.u16 %0, [%1];" : "=h"(old) : "r"(at) : "memory");
+    do {
+      seen = old;
+      const u16 sum = bitcast<u16>(bitcast<T>(seen) + v);
+      asm volatile("atom%4.cta.shared::cta.cas.b16 %0, [%1], %2, %3;"
+                   : "=h"(old)
+                   : "r"(at), "h"(seen), "h"(sum), "C"(order_word<O>)
+                   : "memory");
+    } while (old != seen);
+  }
+  return bitcast<T>(old);
+}
+
 }  // namespace detail
 
 template <Order O = relaxed, Scope S = gpu, class T>
 PL_FN T atomic_add(T* p, T v) {
-  return detail::atom<detail::Atomic::add, detail::term_word<T>, O, S>(p, v);
+  if constexpr (detail::is_half<T>)
+    return detail::atom_half<O, S>(p, v);
+  else
+    return detail::atom<detail::Atomic::add, detail::term_word<T>, O, S>(p, v);
 }
 template <Order O = relaxed, Scope S = gpu, class T>
 PL_FN T atomic_min(T* p, T v) {
@@ -140,7 +208,10 @@ PL_FN T atomic_exchange(T* p, T v) {
 
 template <Order O = relaxed, class T>
 PL_FN T atomic_add_shared(u32 address, T v) {
-  return detail::atom_shared<detail::Atomic::add, detail::term_word<T>, O>(address, v);
+  if constexpr (detail::is_half<T>)
+    return detail::atom_half_shared<O>(address, v);
+  else
+    return detail::atom_shared<detail::Atomic::add, detail::term_word<T>, O>(address, v);
 }
 template <Order O = relaxed, class T>
 PL_FN T atomic_min_shared(u32 address, T v) {
@@ -149,6 +220,18 @@ PL_FN T atomic_min_shared(u32 address, T v) {
 template <Order O = relaxed, class T>
 PL_FN T atomic_max_shared(u32 address, T v) {
   return detail::atom_shared<detail::Atomic::max, detail::number_word<T>, O>(address, v);
+}
+template <Order O = relaxed, class T>
+PL_FN T atomic_and_shared(u32 address, T v) {
+  return detail::atom_shared<detail::Atomic::bit_and, detail::bits_word<T>, O>(address, v);
+}
+template <Order O = relaxed, class T>
+PL_FN T atomic_or_shared(u32 address, T v) {
+  return detail::atom_shared<detail::Atomic::bit_or, detail::bits_word<T>, O>(address, v);
+}
+template <Order O = relaxed, class T>
+PL_FN T atomic_xor_shared(u32 address, T v) {
+  return detail::atom_shared<detail::Atomic::bit_xor, detail::bits_word<T>, O>(address, v);
 }
 template <Order O = relaxed, class T>
 PL_FN T atomic_exchange_shared(u32 address, T v) {

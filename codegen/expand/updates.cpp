@@ -1,0 +1,80 @@
+// Atomic operations: one for each element, by one of the threads that have it.
+#include <utility>
+
+#include "codegen/expand/nest.hpp"
+
+namespace palladium::expand {
+
+using graph::MemoryView;
+
+namespace {
+
+Row function_of(graph::Update how, bool shared) {
+  constexpr std::pair<Row, Row> functions[graph::num_updates] = {
+      {Row::atomic_add, Row::atomic_add_shared},
+      {Row::atomic_max, Row::atomic_max_shared},
+      {Row::atomic_min, Row::atomic_min_shared},
+      {Row::atomic_and, Row::atomic_and_shared},
+      {Row::atomic_or, Row::atomic_or_shared},
+      {Row::atomic_xor, Row::atomic_xor_shared},
+      {Row::atomic_exchange, Row::atomic_exchange_shared},
+      {Row::atomic_compare_exchange, Row::atomic_compare_exchange_shared},
+  };
+  const auto [global, in_block] = functions[static_cast<int>(how)];
+  return shared ? in_block : global;
+}
+
+}  // namespace
+
+void Nest::expand_sink(const passes::Update& s) {
+  const DimMap all = passes::identity_map(layout_.rank());
+  const MemoryView m = MemoryView::of(g_[s.inst]);
+  const auto evaluated = [&](ValueId v) {
+    return v == graph::no_value ? no_expr : evaluate(v, coordinates_, all, false);
+  };
+  mask_replicas();
+  open_to_groups(pass_->value, false);
+  open_elements();
+  const ExprId value = evaluated(m.value), expected = evaluated(m.other), mask = evaluated(m.mask);
+  check_indices(s.inst, coordinates_, all, mask);
+  storing_ = true;
+  const Address a = address(m.ref, coordinates_, all);
+  storing_ = false;
+  Bounds bounds = a.bounds;
+  add_padding(e_, bounds, padding(all));
+  std::vector<ExprId> tests = thread_mask_;
+  tests.insert(tests.begin(), {mask, predicate(bounds)});
+  const ExprId old = update_element(s, a, value, expected, e_.all(std::move(tests)));
+  if (s.storage >= 0)
+    store_element(storage_address(s.storage, coordinates_), old, no_expr, padding(all));
+  b_.close_nest_loops();
+}
+
+// What the element was; the value where the test does not hold. The function's operands are
+// variables, which have their types.
+ExprId Nest::update_element(const passes::Update& s, Address a, ExprId value, ExprId expected,
+                            ExprId test) {
+  const graph::Update how = graph::update_of(g_[s.inst]);
+  const DType type = a.dtype;
+  const bool as_bits = how == graph::Update::exchange && type.is_float();
+  if (as_bits) {
+    see_as(a, passes::unsigned_of(type.bytes()));
+    value = e_.bitcast(a.dtype, value);
+  }
+  const auto variable = [&](ExprId of) {
+    const VariableId v = unfilled("u", a.dtype, 0);
+    e_[v].facts.depends = loops_ | thread::on_thread | thread::on_element | thread::in_element;
+    b_.add(thread::Declare{.start = thread::Declare::Start::values, .variable = v, .values = {of}});
+    return e_.variable(v);
+  };
+  const ExprId x = variable(value);
+  thread::Update update{
+      .access = {.function = function_of(how, a.shared), .place = place_of(a), .test = test},
+      .args = {x},
+      .to = s.storage >= 0 ? x : no_expr};
+  if (expected != no_expr) update.args.insert(update.args.begin(), variable(expected));
+  b_.add(std::move(update));
+  return as_bits ? e_.bitcast(type, x) : x;
+}
+
+}  // namespace palladium::expand

@@ -1,0 +1,230 @@
+// Atomic updates, on interpreter and emulator, against plain loops.
+#include <algorithm>
+#include <cstdint>
+
+#include "tests/interpreter/tensors.hpp"
+
+using namespace palladium;
+using namespace palladium::test;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+const BlockSpec whole{};
+
+/// Where an output starts from an input of its own, and programs run in any order.
+PallasCallOptions updating(std::int64_t programs) {
+  return {.grid = {programs},
+          .in_specs = {whole, whole},
+          .out_specs = {whole},
+          .input_output_aliases = {{1, 0}}};
+}
+
+}  // namespace
+
+TEST_CASE("programs add rows and columns to one row [C55]") {
+  for (const bool rows : {true, false})
+    for (const DType d : {f32, i32, u64, f16, bf16, f64}) {
+      CAPTURE(rows, d.name());
+      Tensor x(d, {32, 8}, [](std::int64_t i) { return static_cast<double>(i * 7 % 5); });
+      const std::int64_t n = rows ? 8 : 32;
+      Tensor y = full(d, {n}, 3);
+      const auto spec = rows ? BlockSpec{{squeezed, 8},
+                                         [](Index i) {
+                                           return Indices{i, 0};
+                                         }}
+                             : BlockSpec{{32, squeezed}, [](Index i) {
+                                           return Indices{0, i};
+                                         }};
+      run([](Ref x, Ref, Ref y) { atomic_add(y, x[_]); },
+          {.grid = {256 / n},
+           .in_specs = {spec, whole},
+           .out_specs = {whole},
+           .input_output_aliases = {{1, 0}}},
+          {&x, &y}, {&y});
+      for (std::int64_t i = 0; i < n; ++i) {
+        double sum = 3;
+        for (std::int64_t k = 0; k < 256 / n; ++k) sum += x[rows ? k * 8 + i : i * 8 + k];
+        CHECK(y[i] == sum);
+      }
+    }
+}
+
+TEST_CASE("a lock is taken by who finds it open [C56]") {
+  for (const int init : {0, 1, 2})
+    for (const int expected : {0, 1}) {
+      Tensor lock = full(i32, {1}, init), old(i32, {1}), x(i32, {1});
+      x.set(0, expected);
+      run(
+          [](Ref x, Ref, Ref lock, Ref old) {
+            const Value was = atomic_cas(lock.at({0}), x[0], 1);
+            old[0] = was;
+          },
+          {.in_specs = {whole, whole},
+           .out_specs = {whole, whole},
+           .input_output_aliases = {{1, 0}}},
+          {&x, &lock}, {&lock, &old});
+      CHECK(lock[0] == (init == expected ? 1 : init));
+      CHECK(old[0] == init);
+    }
+}
+
+TEST_CASE("every kind of update does what it says, through index arrays") {
+  const struct {
+    Effect (*update)(const Ref&, const Operand&, const StoreOptions&);
+    std::uint64_t (*plain)(std::uint64_t, std::uint64_t);
+  } kinds[] = {
+      {atomic_add, [](std::uint64_t a, std::uint64_t b) { return a + b; }},
+      {atomic_max, [](std::uint64_t a, std::uint64_t b) { return std::max(a, b); }},
+      {atomic_min, [](std::uint64_t a, std::uint64_t b) { return std::min(a, b); }},
+      {atomic_and, [](std::uint64_t a, std::uint64_t b) { return a & b; }},
+      {atomic_or, [](std::uint64_t a, std::uint64_t b) { return a | b; }},
+      {atomic_xor, [](std::uint64_t a, std::uint64_t b) { return a ^ b; }},
+  };
+  for (const auto& kind : kinds)
+    for (const DType d : {i32, u32, i64, u64}) {
+      CAPTURE(&kind - kinds, d.name());
+      Tensor x(d, {200}, [](std::int64_t i) { return static_cast<double>(i * 37 % 101); });
+      Tensor y = full(d, {7}, 60);
+      Tensor scratch_result(d, {7});
+      run(
+          [&](Ref x, Ref, Ref y, Ref r, Ref scratch) {
+            const Value at = iota(i32, {200}) * 3 % 7;
+            (void)kind.update(y.at({at}), x[_], {.mask = iota(i32, {200}) % 5 != 1});
+            scratch[_] = full({7}, 60, x.dtype());
+            (void)kind.update(scratch.at({at}), x[_], {.mask = iota(i32, {200}) % 5 != 1});
+            r[_] = scratch[_];
+          },
+          {.in_specs = {whole, whole},
+           .out_specs = {whole, whole},
+           .scratch_types = {gpu::SMEM({7}, d)},
+           .input_output_aliases = {{1, 0}}},
+          {&x, &y}, {&y, &scratch_result});
+      std::uint64_t expected[7];
+      std::fill_n(expected, 7, 60);
+      for (std::int64_t i = 0; i < 200; ++i)
+        if (i % 5 != 1)
+          expected[i * 3 % 7] = kind.plain(expected[i * 3 % 7], static_cast<std::uint64_t>(x[i]));
+      for (std::int64_t i = 0; i < 7; ++i) {
+        CHECK(y[i] == static_cast<double>(expected[i]));
+        CHECK(scratch_result[i] == y[i]);
+      }
+    }
+}
+
+TEST_CASE("what was there before an update is its result, and the value in masked lanes") {
+  for (const DType d : {i32, u64, f32, f64}) {
+    CAPTURE(d.name());
+    Tensor x(d, {40}, [](std::int64_t i) { return static_cast<double>(1000 + i); });
+    Tensor y = arange(d, {64}), old(d, {40}), count = full(d, {1}, 5), first(d, {1});
+    run(
+        [](Ref x, Ref, Ref, Ref y, Ref old, Ref count, Ref first) {
+          const Value lane = iota(i32, {40});
+          old[_] = atomic_xchg(y.at({63 - lane}), x[_], {.mask = lane % 4 != 0});
+          first[0] = atomic_add(count.at({0}), 2);
+        },
+        {.in_specs = {whole, whole, whole},
+         .out_specs = {whole, whole, whole, whole},
+         .input_output_aliases = {{1, 0}, {2, 2}}},
+        {&x, &y, &count}, {&y, &old, &count, &first});
+    for (std::int64_t i = 0; i < 40; ++i) {
+      const bool on = i % 4 != 0;
+      CHECK(old[i] == (on ? 63 - i : 1000 + i));
+      CHECK(y[63 - i] == (on ? 1000 + i : 63 - i));
+    }
+    CHECK(first[0] == 5);
+    CHECK(count[0] == 7);
+  }
+}
+
+TEST_CASE("the results of updates are used in loops and conditions") {
+  Tensor x = full(i32, {1}, 0), y = full(i32, {2}, 0), o(i32, {8});
+  run(
+      [](Ref, Ref, Ref y, Ref o) {
+        o[_] = zeros({8}, i32);
+        pl::loop(0, 6, {}, [&](Index) {
+          const Value n = atomic_add(y.at({0}), 1);
+          pl::when(n % 2 == 1, [&] { o[n] = n * 10; });
+          pl::loop(0, n, {}, [&](Index) { atomic_add(y.at({1}), 1); });
+        });
+      },
+      {.in_specs = {whole, whole}, .out_specs = {whole, whole}, .input_output_aliases = {{1, 0}}},
+      {&x, &y}, {&y, &o});
+  CHECK(y.numbers() == std::vector<double>{6, 15});
+  CHECK(o.numbers() == std::vector<double>{0, 10, 0, 30, 0, 50, 0, 0});
+}
+
+TEST_CASE("programs of parallel axes count what they meet, ragged blocks too") {
+  Tensor x(i32, {1000}, [](std::int64_t i) { return static_cast<double>(i * i % 61); });
+  Tensor bins = full(i32, {64}, 0);
+  run(
+      [](Ref x, Ref, Ref bins) {
+        const Value at = program_id(0) * 128 + iota(i32, {128});
+        atomic_add(bins.at({x[_]}), full({128}, 1, i32), {.mask = at < 1000});
+      },
+      {.grid = {cdiv(1000, 128)},
+       .in_specs = {BlockSpec{{128}, [](Index i) { return i; }}, whole},
+       .out_specs = {whole},
+       .input_output_aliases = {{1, 0}}},
+      {&x, &bins}, {&bins});
+  std::vector<double> expected(64);
+  for (std::int64_t i = 0; i < 1000; ++i) ++expected[static_cast<std::size_t>(x[i])];
+  CHECK(bins.numbers() == expected);
+}
+
+TEST_CASE("an axis along which an output is only updated is parallel") {
+  const auto semantics = [](auto update) {
+    return traced([=](Ref x, Ref, Ref y) { update(y, Value(x[_])); },
+                  {.out_type = {{8}, i32},
+                   .grid = {4},
+                   .in_specs = {whole, whole},
+                   .out_specs = {whole},
+                   .input_output_aliases = {{1, 0}}},
+                  {array({8}, i32), array({8}, i32)})
+        .semantics[0];
+  };
+  CHECK(semantics([](Ref y, Value v) { atomic_add(y, v); }) == graph::Semantics::parallel);
+  CHECK(semantics([](Ref y, Value v) { y[_] += v; }) == graph::Semantics::sequential);
+  CHECK(semantics([](Ref y, Value v) {
+          atomic_add(y, v);
+          y[_] = v;
+        }) == graph::Semantics::sequential);
+}
+
+TEST_CASE("a program that stores what others update is reported") {
+  Tensor x = full(i32, {8}, 1), y = full(i32, {8}, 0);
+  PallasCallOptions options = updating(4);
+  options.compiler_params = {.dimension_semantics = {parallel}};
+  CHECK_THAT(failure_of(
+                 [](Ref x, Ref, Ref y) {
+                   pl::when(program_id(0) == 2, [&] { y[3] = 5; });
+                   atomic_add(y, x[_]);
+                 },
+                 options, {&x, &y}, {&y}),
+             ContainsSubstring("cannot be parallel"));
+  // Its block depends on the axis, and yet is the same in all programs.
+  PallasCallOptions blocks = updating(4);
+  blocks.out_specs = {BlockSpec{{8}, [](Index i) { return Indices{i / 4}; }}};
+  for (const int storing : {0, 2, 3})
+    CHECK_THAT(failure_of(
+                   [=](Ref x, Ref, Ref y) {
+                     const Value stores = program_id(0) == storing;
+                     pl::when(stores, [&] { y[2] = 5; });
+                     pl::when(!stores, [&] { atomic_add(y.at({2}), x[0]); });
+                   },
+                   blocks, {&x, &y}, {&y}),
+               ContainsSubstring("write the same element [2], and they run in any order"));
+}
+
+TEST_CASE("what cannot be updated is said") {
+  Tensor x = full(f32, {8}, 1), y = full(f32, {8}, 0);
+  const auto failure = [&](const Body& body) {
+    return failure_of(body, updating(1), {&x, &y}, {&y});
+  };
+  CHECK_THAT(failure([](Ref x, Ref, Ref y) { atomic_max(y, x[_]); }),
+             ContainsSubstring("atomic_max does not support f32, but i32, u32, i64, u64"));
+  CHECK_THAT(failure([](Ref x, Ref, Ref y) { atomic_add(x, y[_]); }),
+             ContainsSubstring("atomic_add: args[0] is an input to which no output is aliased"));
+  CHECK_THAT(failure([](Ref x, Ref, Ref y) { atomic_add(y, x[0]); }),
+             ContainsSubstring("atomic_add: expected a value of the view's shape, f32[8]"));
+}
