@@ -26,6 +26,15 @@ struct detail::KernelMaker {
   static Kernel make(runtime::Source source) {
     return Kernel(Shared<Counted>(new KernelState(std::move(source))));
   }
+  static Kernel batched(const Kernel& kernel, runtime::Batch batch) {
+    runtime::Source source = runtime::state_of<KernelState>(kernel.state_).source;
+    source.batches.insert(source.batches.begin(), std::move(batch));
+    Kernel k = make(std::move(source));
+    k.stream_ = kernel.stream_;
+    k.target_ = kernel.target_;
+    k.has_target_ = kernel.has_target_;
+    return k;
+  }
   static Lowered make(std::shared_ptr<runtime::Specialization> specialization) {
     return Lowered(Shared<Counted>(new LoweredState(std::move(specialization))));
   }
@@ -38,6 +47,10 @@ Lowered runtime::make_lowered(std::shared_ptr<Specialization> specialization) {
 Kernel pallas_call(Body body, PallasCallOptions options, Location at) {
   return detail::KernelMaker::make(
       {.body = {std::move(body)}, .options = std::move(options), .at = at});
+}
+
+Kernel vmap(const Kernel& kernel, std::vector<int> in_axes, Location at) {
+  return detail::KernelMaker::batched(kernel, {std::move(in_axes), at});
 }
 
 Kernel detail::make_kernel(Body body, Shared<OptionsFunction> options, Location at) {

@@ -2,6 +2,7 @@
 #include "runtime/lowered.hpp"
 
 #include "codegen/cuda/emit.hpp"
+#include "codegen/graph/cost.hpp"
 #include "codegen/graph/transform.hpp"
 #include "codegen/nvrtc/disassemble.hpp"
 #include "codegen/nvrtc/sass.hpp"
@@ -64,6 +65,7 @@ std::string Lowered::decisions(const CompileOptions& options) const {
 Report Lowered::report(const CompileOptions& options) const {
   const graph::Graph& g = graph_of(state_);
   Report report = cuda::report(g, text_options(g, options));
+  report.cost_estimate = g.cost;
   try {
     const Compiled compiled = compile(options);
     report.resources = compiled.resources();
@@ -86,6 +88,7 @@ std::vector<std::pair<std::string, std::string>> Lowered::key_components(
   return {parts.begin(), parts.end()};
 }
 
+CostEstimate Lowered::estimate_cost() const { return graph::estimate_cost(graph_of(state_)); }
 std::vector<ShapeDtype> Lowered::out_types() const { return graph_of(state_).mapping.out_shapes(); }
 const std::string& Lowered::name() const { return graph_of(state_).name; }
 double Lowered::trace_ms() const { return state_of<LoweredState>(state_).specialization->trace_ms; }

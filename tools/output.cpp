@@ -138,7 +138,12 @@ Json json_of(const Report& r) {
                         {"moved_bytes", a.moved_bytes},
                         {"bytes_per_element", a.bytes_per_element()}});
   const InstructionMix& m = r.mix;
+  const CostEstimate& cost = r.cost_estimate;
   return {{"accesses", std::move(accesses)},
+          {"cost_estimate",
+           {{"flops", cost.flops},
+            {"transcendentals", cost.transcendentals},
+            {"bytes_accessed", cost.bytes_accessed}}},
           {"global_loads", m.global_loads},
           {"global_stores", m.global_stores},
           {"shared_loads", m.shared_loads},
@@ -160,6 +165,9 @@ Json json_of(const Report& r) {
 
 std::string text_of(const Report& r) {
   std::string out;
+  if (const CostEstimate& cost = r.cost_estimate; cost != CostEstimate{})
+    out += fmt::format("estimated by the kernel: {} flops, {} transcendentals, {} bytes\n",
+                       cost.flops, cost.transcendentals, cost.bytes_accessed);
   for (const AccessReport& a : r.accesses) {
     out += fmt::format("{:<22} {:>3} bytes x {:<6g}", a.function, a.bytes, a.times);
     if (a.needed > 0)

@@ -63,6 +63,9 @@ const forking::Registration registration({.before = [] { table().mutex.lock(); }
 
 // Canonical symbols occupy the numbers below this; named ones follow.
 constexpr std::uint32_t first_named_symbol = 1u << 16;
+// Those of the arguments of a call follow.
+constexpr std::uint32_t first_argument_symbol = 1u << 30;
+constexpr int most_arguments = 1 << 16;
 
 thread_local DimBinding* current_binding = nullptr;
 
@@ -187,6 +190,14 @@ Dim dim(const char* name, DimOptions options, Location at) {
   return make_symbol(number).with_promise(promise);
 }
 
+Dim argument(int i, Location at) {
+  if (i < 0 || i >= most_arguments)
+    throw CompileError(at, "argument: a call has no argument " + std::to_string(i));
+  return make_symbol(argument_symbol(i));
+}
+
+Dim at_most(const Dim& d, const Dim& most) { return detail::dim_binary(DimOp::min, d, most); }
+
 Dim detail::dim_binary(DimOp op, const Dim& a, const Dim& b) {
   if (a.is_static() && b.is_static()) return apply_or_refuse(op, a.value(), b.value());
   const auto is = [](const Dim& d, std::int64_t n) { return d.is_static() && d.value() == n; };
@@ -213,8 +224,17 @@ DimNode dim_node(const Dim& d) {
 
 Dim dim_symbol(std::uint32_t number) { return make_symbol(number); }
 
+std::uint32_t argument_symbol(int i) {
+  return first_argument_symbol + static_cast<std::uint32_t>(i);
+}
+
+int argument_of(std::uint32_t symbol) {
+  return symbol < first_argument_symbol ? -1 : static_cast<int>(symbol - first_argument_symbol);
+}
+
 std::string symbol_name(std::uint32_t symbol) {
   if (symbol < first_named_symbol) return "s" + std::to_string(symbol);
+  if (const int i = argument_of(symbol); i >= 0) return "args[" + std::to_string(i) + "]";
   std::lock_guard lock(table().mutex);
   return table().symbols[symbol - first_named_symbol];
 }

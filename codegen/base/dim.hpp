@@ -35,6 +35,10 @@ Dim dim_symbol(std::uint32_t number);
 /// "m" for pl::dim("m"), "s0" for dim_symbol(0).
 std::string symbol_name(std::uint32_t symbol);
 
+/// The symbol behind pl::argument(i), and back; -1 for others.
+std::uint32_t argument_symbol(int i);
+int argument_of(std::uint32_t symbol);
+
 /// Symbols of an expression in order of first appearance, appended to `out` without repeats.
 void collect_symbols(const Dim& d, std::vector<std::uint32_t>& out);
 

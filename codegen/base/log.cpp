@@ -3,6 +3,7 @@
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 
@@ -70,6 +71,17 @@ void write(Level level, std::string_view line) {
   std::string json;
   if (is_json()) line = json = "\"message\":" + quoted(line);
   logger().log(spdlog_level(level), spdlog::string_view_t(line.data(), line.size()));
+}
+
+void show(std::string_view text) {
+  const forking::Section section;
+  const spdlog::level::level_enum level = logger().level();
+  if (level == spdlog::level::off) return;
+  std::string json;
+  if (is_json()) text = json = "\"message\":" + quoted(text);
+  // As the least of what is printed.
+  logger().log(std::max(level, spdlog::level::debug),
+               spdlog::string_view_t(text.data(), text.size()));
 }
 
 void event(Level level, std::string_view name, std::string_view line,

@@ -11,6 +11,8 @@ enum class Level { debug, info, warning, error, off };
 /// warning). Lines go to stderr.
 bool enabled(Level level);
 void write(Level level, std::string_view line);
+/// What somebody asked for by name: printed at every level but off.
+void show(std::string_view text);
 
 inline void debug(std::string_view line) { write(Level::debug, line); }
 inline void info(std::string_view line) { write(Level::info, line); }

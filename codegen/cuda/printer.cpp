@@ -189,6 +189,7 @@ std::string Printer::access(const thread::Access& a, const std::string& first,
       fmt::format("pl::{}<{}>({}, {}", device::info(a.function).name, a.width, first, second);
   if (a.valid != no_expr) out += ", " + text(a.valid);
   if (a.test != no_expr) out += ", " + text(a.test);
+  if (a.outside != no_expr) out += ", " + text(a.outside);
   return out + ");";
 }
 

@@ -114,6 +114,7 @@ thread::Statement Nest::vector_access(Vector v) {
     v.bounds = std::move(rest);
   }
   access.test = predicate(v.bounds, v.tests);
+  fill_outside(access, v.outside);
   access.place = place_of(v.place);
   if (v.array != thread::no_variable)
     access.registers =
@@ -146,7 +147,31 @@ Nest::Vector Nest::load_of(const Address& a, const DimMap& map, VariableId array
           .array = array,
           .first = first,
           .bounds = bounds_of(a, map),
-          .tests = reading_threads(a)};
+          .tests = reading_threads(a),
+          .outside = a.outside};
+}
+
+// Where all elements are there, nothing fills them.
+void Nest::fill_outside(thread::Access& access, ExprId outside) {
+  if (outside == no_expr || (access.test == no_expr && access.valid == no_expr)) return;
+  switch (access.function) {
+  case Row::load_global: access.function = Row::load_global_filled; break;
+  case Row::load_global_nc: access.function = Row::load_global_nc_filled; break;
+  case Row::load_global_part: access.function = Row::load_global_part_filled; break;
+  case Row::load_global_nc_part: access.function = Row::load_global_nc_part_filled; break;
+  default: return;
+  }
+  access.outside = outside;
+  if (access.test == no_expr) access.test = e_.literal(bool_, 1);
+}
+
+// What the user stored beyond the array in a block that lives in shared memory is not there.
+ExprId Nest::filled(const Address& a, ExprId value) {
+  if (a.outside == no_expr || !a.resident) return value;
+  const ExprId exists = predicate(a.bounds);
+  if (exists == no_expr) return value;
+  has_parts_ |= !whole_;
+  return temporary("x", e_.choose(exists, value, a.outside));
 }
 
 Row load_function(const Address& a) {
@@ -182,7 +207,7 @@ ExprId Nest::access(const Address& a, const DimMap& map, ExprId mask) {
     Vector v = load_of(a, map, array, {});
     if (mask != no_expr) v.tests.insert(v.tests.begin(), mask);
     b_.place(all & ~on_element, array, vector_access(std::move(v)));
-    return e_.element(array, element_);
+    return filled(a, e_.element(array, element_));
   }
   std::vector<ExprId> tests = reading_threads(a);
   const Bounds bounds = bounds_of(a, map);
@@ -190,14 +215,16 @@ ExprId Nest::access(const Address& a, const DimMap& map, ExprId mask) {
   const ExprId inside = predicate(bounds);
   tests.insert(tests.begin(), {mask, inside});
   access.test = e_.all(std::move(tests));
+  fill_outside(access, a.outside);
   const VariableId x = unfilled("a", a.dtype, 0);
   access.registers = e_.address(x);
   b_.place(all, x, {thread::Load{access}, b_.at()});
-  return e_.variable(x);
+  return filled(a, e_.variable(x));
 }
 
 // Reads the parts of one element and joins them. Out of bounds is what has a part there.
 ExprId Nest::joined_access(const Address& a, const DimMap& map, ExprId mask) {
+  if (a.outside != no_expr) return joined_filled(a, map, mask);
   Bounds bounds;
   for (const Address& part : a.parts) add_padding(e_, bounds, part.bounds);
   add_padding(e_, bounds, padding(map));
@@ -227,6 +254,35 @@ ExprId Nest::joined_access(const Address& a, const DimMap& map, ExprId mask) {
   if (test != no_expr)
     whole = e_.choose(test, whole, e_.call(Row::out_of_bounds, a.dtype, {}, true));
   return temporary("a", whole);
+}
+
+// The same of a block with a fill: each part is there, or filled, by itself.
+ExprId Nest::joined_filled(const Address& a, const DimMap& map, ExprId mask) {
+  const DType bits = passes::unsigned_of(a.dtype.bytes());
+  ExprId joined = no_expr;
+  std::int64_t shift = 0;
+  for (const Address& piece : a.parts) {
+    Address part = piece;
+    add_padding(e_, part.bounds, padding(map));
+    const ExprId exists = predicate(part.bounds);
+    std::vector<ExprId> tests = reading_threads(a);
+    tests.insert(tests.begin(), {mask, exists});
+    const ExprId test = e_.all(std::move(tests));
+    const VariableId x = unfilled("part", part.dtype, 0);
+    b_.place(depends(part, part.bounds) | e_.depends(test), x,
+             {thread::Load{{.function = load_function(a),
+                            .registers = e_.address(x),
+                            .place = place_of(part),
+                            .test = test}},
+              b_.at()});
+    ExprId value = e_.variable(x);
+    if (exists != no_expr) value = e_.choose(exists, value, part.outside);
+    ExprId moved = e_.cast(bits, value);
+    if (shift > 0) moved = e_.plain(Operator::shift_left, moved, e_.number(shift), bits);
+    joined = joined == no_expr ? moved : e_.plain(Operator::bit_or, joined, moved, bits);
+    shift += 8 * part.dtype.bytes();
+  }
+  return temporary("a", e_.bitcast(a.dtype, e_.cast(bits, joined)));
 }
 
 }  // namespace palladium::expand

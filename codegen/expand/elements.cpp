@@ -308,7 +308,9 @@ ExprId Nest::load_registers(const Pending& p) {
   const ExprId exists = predicate(bounds);
   if (exists == no_expr) return got;
   const DType t = g_[p.v].type.dtype;
-  return temporary("x", e_.choose(exists, got, e_.call(Row::out_of_bounds, t, {}, true)));
+  const auto fill = graph::fill_as(g_.mapping.block_mappings[w.mapping], t);
+  const ExprId outside = fill ? e_.literal(t, *fill) : e_.call(Row::out_of_bounds, t, {}, true);
+  return temporary("x", e_.choose(exists, got, outside));
 }
 
 ExprId Nest::scalar(ValueId v, bool enter) {
@@ -325,7 +327,8 @@ ExprId Nest::held(int storage) {
 std::vector<ExprId> Nest::index_map(RegionIndex region, int rank) {
   if (region == no_region) return std::vector<ExprId>(static_cast<std::size_t>(rank), e_.number(0));
   const graph::Region& r = g_[graph::RegionId{region}];
-  for (std::size_t i = 0; i < r.params.size(); ++i)
+  // Behind them stand index operands, whose windows are known.
+  for (std::size_t i = 0; i < g_.mapping.grid.size(); ++i)
     x_.values_[index(r.params[i])] = x_.program_id(static_cast<int>(i));
   std::vector<ExprId> out;
   for (const ValueId v : r.yields) out.push_back(scalar(v, false));

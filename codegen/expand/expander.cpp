@@ -51,6 +51,10 @@ thread::Program Expander::run() {
                                {.low = 0, .high = l_.threads() - 1, .depends = thread::on_thread}));
   begin_fetches();
   name_programs();
+  for (std::size_t w = 0; w < l_.windows.size(); ++w)
+    if (l_.windows[w].mapping >= 0 && l_.windows[w].mapping < g_.mapping.num_index_operands)
+      enter_window(static_cast<int>(w));
+  const bool bounded = open_bounds();
   std::int64_t first = 0;
   for (const passes::LoweredBody& body : l_.bodies) {
     const bool several = l_.bodies.size() > 1;
@@ -64,6 +68,7 @@ thread::Program Expander::run() {
     if (several) b_.close();
     first += body.warpgroups;
   }
+  if (bounded) b_.close();
   p_.body = b_.finish();
   return std::move(p_);
 }
@@ -127,7 +132,47 @@ void Expander::declare_parameters() {
                 {.name = symbol_name(s), .type = i64, .facts = passes::facts_of_symbol(g_, s)})));
 }
 
+// A size that an array holds is read here; programs that are none do nothing.
+bool Expander::open_bounds() {
+  const GridMapping& m = g_.mapping;
+  bounds_.resize(m.grid.size(), no_expr);
+  std::vector<ExprId> are_programs;
+  for (std::size_t axis = 0; axis < m.bounds.size(); ++axis) {
+    if (m.bounds[axis] < 0) continue;
+    const BlockMapping& holder = m.block_mappings[static_cast<std::size_t>(m.bounds[axis])];
+    const VariableId held =
+        e_.declare({.name = fmt::format("programs{}", axis), .type = holder.array_aval.dtype});
+    const ExprId array = e_.variable(arrays_[static_cast<std::size_t>(m.bounds[axis])]);
+    b_.place(0, held,
+             {thread::Load{{.function = Row::load_global_nc,
+                            .registers = e_.address(held),
+                            .place = {.base = array, .type = holder.array_aval.dtype}}},
+              b_.at()});
+    const ExprId given = e_.cast(i64, e_.variable(held)), most = dim(m.grid[axis]);
+    b_.add(thread::Check{
+        e_.all({e_.plain(Operator::at_least, given, e_.number(0, i64), bool_),
+                e_.plain(Operator::at_least, most, given, bool_)}),
+        fmt::format("grid axis {} has as many programs as {} says, at most {}; it says {{}}", axis,
+                    holder.origin, to_string(m.grid[axis])),
+        given});
+    const ExprId bound = b_.let_here(fmt::format("bound{}", axis),
+                                     e_.cast(i32, e_.call(Row::min, i64, {given, most})));
+    bounds_[axis] = bound;
+    const bool parallel = program_ids_[axis] != no_expr;
+    are_programs.push_back(
+        e_.plain(Operator::less, parallel ? program_ids_[axis] : number(0), bound, bool_));
+  }
+  if (are_programs.empty()) return false;
+  b_.open(thread::If{.condition = e_.all(std::move(are_programs)), .body = {}, .uniform = true});
+  return true;
+}
+
 ExprId Expander::grid_size(int axis) {
+  const auto at = static_cast<std::size_t>(axis);
+  return at < bounds_.size() && bounds_[at] != no_expr ? bounds_[at] : launched_size(axis);
+}
+
+ExprId Expander::launched_size(int axis) {
   const Dim& d = g_.mapping.grid[axis];
   return d.is_static() ? number(d.value()) : e_.cast(i32, dim(d));
 }
@@ -141,7 +186,7 @@ void Expander::name_programs() {
   const auto& axes = l_.parallel_axes;
   if (axes.size() > 1) rest = b_.let_here("block", rest);
   for (std::size_t i = axes.size(); i-- > 0;) {
-    const ExprId size = grid_size(axes[i]);
+    const ExprId size = launched_size(axes[i]);
     const ExprId id = i == 0 ? rest : e_.plain(Operator::rem, rest, size);
     const Dim& d = g_.mapping.grid[axes[i]];
     const VariableId v =

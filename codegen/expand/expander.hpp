@@ -44,6 +44,7 @@ class Expander {
   void find_unstored();
   void launch_shape();
   void name_programs();
+  bool open_bounds();
   void declare_storages(int body);
   void expand_list(const passes::Statements& list);
   void expand_one(const passes::Pass& p);
@@ -133,6 +134,8 @@ class Expander {
   /// A dimension over the kernel's symbols, as i64.
   ExprId dim(const Dim& d) { return passes::expr_of_dim(e_, d, symbols_); }
   ExprId grid_size(int axis);
+  /// What a launch counts with, where only an array knows the size.
+  ExprId launched_size(int axis);
   ExprId program_id(int axis) const { return program_ids_[static_cast<std::size_t>(axis)]; }
   /// Sum (without carries: some of the bits may meet in exclusive-or) of the images of x's bits.
   ExprId image(ExprId x, const layout::Bits& columns);
@@ -151,6 +154,7 @@ class Expander {
   std::vector<ExprId> symbols_;
   std::map<std::uint32_t, ExprId> values_;         // of parameters of regions
   std::vector<ExprId> program_ids_, cluster_ids_;  // per axis
+  std::vector<ExprId> bounds_;                     // per axis: a size that an array holds
   ExprId smem_ = no_expr, warpgroup_ = no_expr, warp_ = no_expr;
   ExprId thread_ = no_expr;             // index among the threads of a program
   std::vector<VariableId> storages_;    // no_variable: not asked for yet

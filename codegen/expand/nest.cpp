@@ -308,6 +308,7 @@ bool Nest::copy(const Address& a, int storage) {
   if (s.place != Place::registers || vector_ == 1) return false;
   const Affine at = register_index(s.layout, all);
   if (at.coefficient(element_) != 1 || a.dtype != s.dtype || !is_vector(a, all)) return false;
+  if (a.resident && a.outside != no_expr) return false;
   if (a.staged && vector_width(a, a.bounds).width < vector_) return false;
   if (pass_->value != graph::no_value) check_indices(pass_->value, coordinates_, all, no_expr);
   b_.close();  // of the elements, which one access loads

@@ -215,7 +215,8 @@ class Nest : private passes::Addresses {
     Affine first = {};
     Bounds bounds = {};
     std::vector<ExprId> tests = {};
-    Address from = {};  // flush
+    ExprId outside = no_expr;  // load: what elements that are not there hold
+    Address from = {};         // flush
   };
   thread::Width vector_width(const Address& a, const Bounds& bounds) const {
     return thread::width_of(e_, a, bounds, element_, vector_);
@@ -224,6 +225,9 @@ class Nest : private passes::Addresses {
   thread::Place place_of(const Address& a);
   ExprId access(const Address& a, const DimMap& map, ExprId mask);
   ExprId joined_access(const Address& a, const DimMap& map, ExprId mask);
+  ExprId joined_filled(const Address& a, const DimMap& map, ExprId mask);
+  void fill_outside(thread::Access& access, ExprId outside);
+  ExprId filled(const Address& a, ExprId value);
   Vector load_of(const Address& a, const DimMap& map, VariableId array, const Affine& first) const;
   VariableId unfilled(const char* of, DType type, std::int64_t count);
   Bounds bounds_of(const Address& a, const DimMap& map) const;

@@ -17,10 +17,11 @@ class Writer {
       : g_(g), value_(g.insts.size()), region_(g.regions.size(), no_region) {}
 
   std::string run() {
-    text("palladium graph 2");
+    text("palladium graph 3");
     text(g_.name);
     const GridMapping& m = g_.mapping;
     list(m.grid, [&](const Dim& d) { dim(d); });
+    list(m.bounds, [&](int b) { number(b); });
     list(m.grid_names, [&](const std::string& s) { text(s); });
     list(g_.semantics, [&](Semantics s) { number(static_cast<std::uint64_t>(s)); });
     list(g_.cluster, [&](int n) { number(n); });
@@ -30,6 +31,7 @@ class Writer {
       number(static_cast<std::uint64_t>(a.kind));
       number(a.index);
       number(a.dtype.kind());
+      number(a.symbol);
     });
     list(g_.aliases, [&](const Alias& a) {
       number(a.input);
@@ -127,6 +129,9 @@ class Writer {
     number(static_cast<std::uint64_t>(b.memory_space));
     number(b.dense);
     number(b.alignment);
+    number(b.fill.has_value());
+    number(b.fill.value_or(0));
+    number(b.buffers);
     region(b.index_map);
   }
 

@@ -45,6 +45,10 @@ void number_symbols(Graph& g) {
   for (BlockMapping& b : m.block_mappings)
     for (int i = 0; i < b.array_aval.shape.rank(); ++i) renumber(b.array_aval.shape[i]);
   for (Dim& d : m.grid) renumber(d);
+  for (Argument& a : g.arguments) {
+    const auto at = std::ranges::find(symbols, static_cast<std::uint32_t>(a.symbol));
+    a.symbol = at == symbols.end() ? -1 : static_cast<int>(at - symbols.begin());
+  }
   const DimFacts old = std::move(g.facts);
   g.facts = {};
   g.num_symbols = static_cast<int>(symbols.size());

@@ -88,6 +88,8 @@ std::vector<std::uint32_t> unite_symbols(Graph& g, std::span<const std::uint32_t
     for (int d = 0; d < m.array_aval.shape.rank(); ++d)
       m.array_aval.shape[d] = substitute(m.array_aval.shape[d], from, to);
   for (Dim& d : g.mapping.grid) d = substitute(d, from, to);
+  for (Argument& a : g.arguments)
+    if (a.symbol >= 0) a.symbol = static_cast<int>(number[static_cast<std::size_t>(a.symbol)]);
   g.num_symbols = static_cast<int>(multiples.size());
   set_multiples(g, std::move(multiples));
   return number;

@@ -220,6 +220,16 @@ int Graph::num_scalars() const {
   }));
 }
 
+std::optional<std::uint64_t> fill_as(const BlockMapping& m, DType dtype) {
+  const int bits = m.array_aval.dtype.bits();
+  if (!m.fill || dtype.bits() == bits) return m.fill;
+  constexpr std::uint64_t each_byte = 0x0101010101010101;
+  const auto low_bits = [](std::uint64_t x, int n) { return n == 64 ? x : x & ((1ull << n) - 1); };
+  const std::uint64_t repeated = (*m.fill & 0xff) * each_byte;
+  if (low_bits(repeated, bits) != *m.fill) return {};
+  return low_bits(repeated, dtype.bits());
+}
+
 Subscript Subscript::of(const Inst& at) {
   if (at.attr.ints.size() % 4 != 0)
     throw InternalError("graph: the subscript of an at is malformed");

@@ -21,13 +21,16 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "codegen/base/dim.hpp"
 #include "palladium/grid_mapping.hpp"
+#include "palladium/report.hpp"
 #include "palladium/types.hpp"
 
 namespace palladium::graph {
@@ -157,6 +160,7 @@ struct Argument {
   Kind kind = Kind::input;
   int index = 0;  // input: number of its block mapping; scalar: number among the scalars
   DType dtype = {};
+  int symbol = -1;  // scalar: the symbol that stands for its value in the grid; -1: none
   bool operator==(const Argument&) const = default;
 };
 
@@ -198,6 +202,8 @@ struct Graph {
   std::vector<Location> where;     // per instruction
   std::vector<std::string> names;  // per instruction, may be empty
   Location at;                     // the call that made the kernel
+  CostEstimate cost = {};          // what its options say of it, like metadata
+  std::vector<std::pair<std::string, std::string>> metadata = {};
   // Owns Location::file of graphs that were read from text; copies share it.
   std::shared_ptr<const std::deque<std::string>> files;
 
@@ -364,6 +370,10 @@ bool is_of_block(const BlockMapping& semaphore);
 bool blocks_may_wait(const Graph& g);
 /// Whether a SemaphoreWait takes from the count what it waited for.
 bool waits_by_taking(const Inst& wait);
+
+/// The bits of a block's fill in a dtype that its bytes are seen as; none where it has no fill, or
+/// one whose bytes differ and which elements of another size cannot hold.
+std::optional<std::uint64_t> fill_as(const BlockMapping& m, DType dtype);
 
 /// A number as the bits of a dtype and back (16-bit floats round to nearest even).
 std::uint64_t to_bits(DType dtype, double number);

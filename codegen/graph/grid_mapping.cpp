@@ -33,9 +33,21 @@ std::vector<std::int64_t> BlockMapping::ref_shape() const {
   return shape;
 }
 
+bool BlockMapping::is_whole() const {
+  for (std::size_t d = 0; d < block_shape.size(); ++d) {
+    const Dim& extent = array_aval.shape[static_cast<int>(d)];
+    const bool all = block_shape[d].kind == BlockDim::Kind::blocked && extent.is_static() &&
+                     extent.value() == block_shape[d].size;
+    if (!all) return false;
+  }
+  return true;
+}
+
 void GridMapping::check_invariants() const {
   require(num_index_operands >= 0 && num_inputs >= 0 && num_outputs >= 0,
           "an operand count is negative");
+  require(num_index_operands <= num_inputs,
+          count(num_index_operands, "index operands, but ") + count(num_inputs, "inputs"));
   require(block_mappings.size() == static_cast<std::size_t>(num_inputs) + num_outputs,
           count(block_mappings.size(), "block mappings for ") + count(num_inputs, "inputs and ") +
               count(num_outputs, "outputs"));
@@ -57,6 +69,29 @@ void GridMapping::check_invariants() const {
   for (std::size_t i = 0; i < grid.size(); ++i)
     require(!grid[i].is_static() || grid[i].value() >= 0,
             "grid axis " + std::to_string(i) + " has a negative size");
+  require(bounds.empty() || bounds.size() == grid.size(),
+          count(bounds.size(), "bounds for ") + count(grid.size(), "grid axes"));
+  for (const int input : bounds) {
+    if (input < 0) continue;
+    require(input < num_inputs,
+            "a grid bound is held by input " + std::to_string(input) + ", which there is not");
+    const ShapeDtype& type = block_mappings[static_cast<std::size_t>(input)].array_aval;
+    require(type.dtype.is_integer() && type.shape.is_static() && type.shape.size() == 1,
+            "a grid bound is held by " + to_string(type) + ", which is not one integer");
+  }
+  for (int i = 0; i < num_index_operands; ++i) {
+    const AbstractValue& parameter = index_map_avals[grid.size() + static_cast<std::size_t>(i)];
+    const BlockMapping& m = block_mappings[static_cast<std::size_t>(i)];
+    const std::string who = "index operand " + std::to_string(i) + " ";
+    require(
+        parameter.is_ref && parameter.memory_space == Space::gmem && m.memory_space == Space::gmem,
+        who + "is no Ref of global memory");
+    require(parameter.type == m.array_aval, who + "is " + to_string(m.array_aval) +
+                                                " but index maps take " +
+                                                to_string(parameter.type));
+    require(m.array_aval.shape.is_static() && m.index_map == no_region && m.is_whole(),
+            who + "is cut into blocks");
+  }
   for (const AbstractValue& scratch : scratch_avals) {
     require(scratch.is_ref, "a scratch operand is not a Ref");
     require(scratch.memory_space != Space::automatic, "a scratch operand has no memory space");
@@ -82,22 +117,27 @@ void GridMapping::check_invariants() const {
     require(m.alignment >= m.array_aval.dtype.bytes() && (m.alignment & (m.alignment - 1)) == 0,
             who + "alignment " + std::to_string(m.alignment) +
                 " is not a power of two of at least the element size");
+    const int bits = m.array_aval.dtype.bits();
+    require(!m.fill || bits == 64 || *m.fill >> bits == 0,
+            who + "a fill of more bits than an element has");
+    require(m.buffers >= 0, who + "a negative number of buffers");
   }
 }
 
-bool GridMapping::static_grid() const {
-  return std::all_of(grid.begin(), grid.end(), [](const Dim& d) { return d.is_static(); });
+bool GridMapping::has_static_size(std::size_t axis) const {
+  return grid[axis].is_static() && (bounds.empty() || bounds[axis] < 0);
 }
 
+bool GridMapping::static_grid() const { return num_dynamic_grid_bounds() == 0; }
+
 int GridMapping::num_dynamic_grid_bounds() const {
-  return static_cast<int>(
-      std::count_if(grid.begin(), grid.end(), [](const Dim& d) { return !d.is_static(); }));
+  int dynamic = 0;
+  for (std::size_t axis = 0; axis < grid.size(); ++axis) dynamic += !has_static_size(axis);
+  return dynamic;
 }
 
 std::vector<ShapeDtype> GridMapping::in_shapes() const {
   std::vector<ShapeDtype> shapes;
-  for (int i = 0; i < num_index_operands; ++i)
-    shapes.push_back(index_map_avals[grid.size() + i].type);
   for (int i = 0; i < num_inputs; ++i) shapes.push_back(block_mappings[i].array_aval);
   return shapes;
 }
@@ -115,7 +155,7 @@ std::vector<BlockMapping> GridMapping::block_mappings_output() const {
 GridMapping::Range GridMapping::slice_index_ops() const { return {0, num_index_operands}; }
 
 GridMapping::Range GridMapping::slice_block_ops() const {
-  return {num_index_operands, num_index_operands + static_cast<int>(block_mappings.size())};
+  return {num_index_operands, static_cast<int>(block_mappings.size())};
 }
 
 GridMapping::Range GridMapping::slice_scratch_ops() const {

@@ -22,8 +22,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr int version = 2;
-constexpr int oldest_version = 1;  // knew nothing of its symbols
+constexpr int version = 3;
+constexpr int oldest_version = 1;  // knew nothing of its symbols; 2 nothing of fill and bounds
 constexpr std::size_t most_bytes = std::size_t(1) << 28;
 constexpr int deepest = 256;
 
@@ -80,25 +80,29 @@ Json write(const AbstractValue& v) {
           {"memory_space", name_of(space_names, v.memory_space)}};
 }
 
+// What most kernels do not have is left out.
 Json write(const BlockMapping& b) {
-  return {{"block_shape", list(b.block_shape,
-                               [](const BlockDim& d) -> Json {
-                                 return {{"kind", name_of(block_names, d.kind)},
-                                         {"size", write(d.size)},
-                                         {"pad_lo", write(d.pad_lo)},
-                                         {"pad_hi", write(d.pad_hi)}};
-                               })},
-          {"index_map", write_region(b.index_map)},
-          {"array_aval", write(b.array_aval)},
-          {"origin", b.origin},
-          {"memory_space", name_of(space_names, b.memory_space)},
-          {"dense", b.dense},
-          {"alignment", b.alignment}};
+  Json j = {{"block_shape", list(b.block_shape,
+                                 [](const BlockDim& d) -> Json {
+                                   return {{"kind", name_of(block_names, d.kind)},
+                                           {"size", write(d.size)},
+                                           {"pad_lo", write(d.pad_lo)},
+                                           {"pad_hi", write(d.pad_hi)}};
+                                 })},
+            {"index_map", write_region(b.index_map)},
+            {"array_aval", write(b.array_aval)},
+            {"origin", b.origin},
+            {"memory_space", name_of(space_names, b.memory_space)},
+            {"dense", b.dense},
+            {"alignment", b.alignment}};
+  if (b.fill) j["fill"] = write_bits(*b.fill);
+  if (b.buffers != 0) j["buffers"] = b.buffers;
+  return j;
 }
 
 Json write(const GridMapping& m) {
   const auto abstract = [](const AbstractValue& v) { return write(v); };
-  return {
+  Json j = {
       {"grid", list(m.grid, [](const Dim& d) { return write(d); })},
       {"grid_names", m.grid_names},
       {"block_mappings", list(m.block_mappings, [](const BlockMapping& b) { return write(b); })},
@@ -114,6 +118,8 @@ Json write(const GridMapping& m) {
       {"get_grid_indices", write_region(m.get_grid_indices)},
       {"local_grid_env", write_region(m.local_grid_env)},
       {"debug", m.debug}};
+  if (!m.bounds.empty()) j["bounds"] = m.bounds;
+  return j;
 }
 
 // Paths of source files, each written once.
@@ -285,6 +291,9 @@ BlockMapping read_mapping(const Json& j) {
   b.memory_space = read_space(member(j, "memory_space"));
   b.dense = read_bool(member(j, "dense"), "dense");
   b.alignment = read_small<int>(member(j, "alignment"), "alignment");
+  if (const Json& fill = optional(j, "fill"); !fill.is_null()) b.fill = read_bits(fill);
+  if (const Json& n = optional(j, "buffers"); !n.is_null())
+    b.buffers = read_small<int>(n, "buffers");
   return b;
 }
 
@@ -298,6 +307,8 @@ GridMapping read_grid(const Json& j) {
   };
   GridMapping m;
   m.grid = read_list(member(j, "grid"), "grid", read_dim);
+  m.bounds = read_list(optional(j, "bounds"), "bounds",
+                       [](const Json& n) { return read_small<int>(n, "bounds"); });
   m.grid_names = read_names(member(j, "grid_names"), "grid_names");
   m.block_mappings = read_list(member(j, "block_mappings"), "block_mappings", read_mapping);
   const Json& tree = member(j, "index_map_tree");
@@ -408,8 +419,10 @@ Graph read_graph(const Json& j) {
   g.cluster_names = read_names(member(j, "cluster_names"), "cluster_names");
   g.thread_name = read_text(member(j, "thread_name"), "thread_name");
   g.arguments = read_list(member(j, "arguments"), "arguments", [](const Json& a) {
+    const Json& symbol = optional(a, "symbol");
     return Argument{read_name<Argument::Kind>(member(a, "kind"), argument_names, "argument"),
-                    read_small<int>(member(a, "index"), "index"), read_dtype(member(a, "dtype"))};
+                    read_small<int>(member(a, "index"), "index"), read_dtype(member(a, "dtype")),
+                    symbol.is_null() ? -1 : read_small<int>(symbol, "symbol")};
   });
   g.aliases = read_list(member(j, "aliases"), "aliases", [](const Json& a) {
     return Alias{read_small<int>(member(a, "input"), "input"),
@@ -425,6 +438,14 @@ Graph read_graph(const Json& j) {
   g.approx_math = read_bool(member(j, "approx_math"), "approx_math");
   g.allow_revisit = read_bool(member(j, "allow_revisit"), "allow_revisit");
   g.lineinfo = read_bool(member(j, "lineinfo"), "lineinfo");
+  if (const Json& cost = optional(j, "cost"); !cost.is_null())
+    g.cost = {read_wide(member(cost, "flops"), "flops"),
+              read_wide(member(cost, "transcendentals"), "transcendentals"),
+              read_wide(member(cost, "bytes_accessed"), "bytes_accessed")};
+  g.metadata = read_list(optional(j, "metadata"), "metadata", [](const Json& m) {
+    if (!m.is_array() || m.size() != 2) fail("'metadata' is no [key, value]");
+    return std::pair(read_text(m[0], "metadata"), read_text(m[1], "metadata"));
+  });
   if (const Json& whole = optional(j, "whole_arrays"); !whole.is_null())
     g.whole_arrays = read_bool(whole, "whole_arrays");
   if (const Json& globals = optional(j, "num_globals"); !globals.is_null())
@@ -481,12 +502,19 @@ std::string to_json(const Graph& g) {
     return body;
   });
   j["arguments"] = list(g.arguments, [](const Argument& a) -> Json {
-    return {
+    Json j = {
         {"kind", name_of(argument_names, a.kind)}, {"index", a.index}, {"dtype", a.dtype.name()}};
+    if (a.symbol >= 0) j["symbol"] = a.symbol;
+    return j;
   });
   j["aliases"] = list(g.aliases, [](const Alias& a) -> Json {
     return {{"input", a.input}, {"output", a.output}};
   });
+  if (g.cost != CostEstimate{})
+    j["cost"] = {{"flops", write(g.cost.flops)},
+                 {"transcendentals", write(g.cost.transcendentals)},
+                 {"bytes_accessed", write(g.cost.bytes_accessed)}};
+  for (const auto& [key, value] : g.metadata) j["metadata"].push_back({key, value});
   j["files"] = files.names();
   // A name that is no UTF-8 must not keep a kernel from being written.
   return j.dump(-1, ' ', false, Json::error_handler_t::replace);

@@ -169,7 +169,7 @@ class Simplifier {
     case Op::ProgramId:
       if (extent(g_.mapping.grid, AxisView::of(in).axis) == 1) return become_constant(v, 0);
       return v;
-    case Op::NumPrograms: return static_size(v, extent(g_.mapping.grid, AxisView::of(in).axis));
+    case Op::NumPrograms: return static_size(v, num_programs(AxisView::of(in).axis));
     case Op::AxisIndex:
       if (axis_size(in) == 1) return become_constant(v, 0);
       return v;
@@ -228,9 +228,15 @@ class Simplifier {
   }
 
   // -1 if not known.
+  std::int64_t num_programs(int axis) const {
+    return g_.mapping.has_static_size(static_cast<std::size_t>(axis))
+               ? extent(g_.mapping.grid, axis)
+               : -1;
+  }
+
   std::int64_t axis_size(const Inst& in) const {
     switch (const AxisView a = AxisView::of(in); a.kind) {
-    case AxisKind::grid: return extent(g_.mapping.grid, a.axis);
+    case AxisKind::grid: return num_programs(a.axis);
     case AxisKind::cluster: return g_.cluster[a.axis];
     case AxisKind::thread: break;
     }

@@ -55,7 +55,8 @@ class Printer {
     for (const BlockMapping& m : g_.mapping.block_mappings) mapping(m);
     for (const Argument& a : g_.arguments)
       if (a.kind == Argument::Kind::scalar)
-        line("scalar " + std::to_string(a.index) + ": " + a.dtype.name());
+        line("scalar " + std::to_string(a.index) + ": " + a.dtype.name() +
+             (a.symbol < 0 ? "" : " is symbol " + std::to_string(a.symbol)));
     for (const Alias& a : g_.aliases)
       line("alias: input " + std::to_string(a.input) + " is output " + std::to_string(a.output));
     grid_region("get_grid_indices", g_.mapping.get_grid_indices);
@@ -88,6 +89,8 @@ class Printer {
       text += i ? ", " : " ";
       if (i < m.grid_names.size()) text += m.grid_names[i] + "=";
       text += to_string(m.grid[i]);
+      if (i < m.bounds.size() && m.bounds[i] >= 0)
+        text += " bounded by input " + std::to_string(m.bounds[i]);
       if (i < g_.semantics.size() && g_.semantics[i] == Semantics::sequential)
         text += " sequential";
     }
@@ -111,6 +114,11 @@ class Printer {
     if (g_.approx_math) line("approximate maths");
     if (g_.allow_revisit) line("revisits allowed");
     if (g_.lineinfo) line("line info");
+    if (g_.cost != CostEstimate{})
+      line("cost estimate: " + std::to_string(g_.cost.flops) + " flops, " +
+           std::to_string(g_.cost.transcendentals) + " transcendentals, " +
+           std::to_string(g_.cost.bytes_accessed) + " bytes");
+    for (const auto& [key, value] : g_.metadata) line("metadata " + key + ": " + value);
     if (g_.whole_arrays) line("whole arrays");
     if (g_.num_globals > 0) line("globals " + std::to_string(g_.num_globals));
   }
@@ -131,8 +139,15 @@ class Printer {
     text += "]";
     if (!m.dense) text += " strided";
     if (m.alignment != 16) text += " aligned " + std::to_string(m.alignment);
+    if (m.fill) text += " filled with " + number(m.array_aval.dtype, *m.fill);
+    if (m.buffers != 0) text += " buffers " + std::to_string(m.buffers);
+    if (is_index_operand(m)) text += " index operand";
     line(text);
     grid_region("", m.index_map);
+  }
+
+  bool is_index_operand(const BlockMapping& m) const {
+    return &m - g_.mapping.block_mappings.data() < g_.mapping.num_index_operands;
   }
 
   void grid_region(const char* title, RegionIndex r) {

@@ -1,4 +1,5 @@
 // The contract at the top of graph.hpp, as code.
+#include <algorithm>
 #include <string>
 
 #include "codegen/base/dim.hpp"
@@ -113,8 +114,12 @@ class Verifier {
       require(a.dtype != DType(), "an argument without a dtype");
       if (a.kind == Argument::Kind::scalar) {
         require(a.index == scalars++, "scalar arguments are not numbered in call order");
+        require(a.symbol >= -1 && a.symbol < g_.num_symbols,
+                "a scalar is a symbol that is none of the graph's");
+        require(a.symbol < 0 || a.dtype.is_integer(), "a scalar that is a symbol is no integer");
         continue;
       }
+      require(a.symbol < 0, "an array argument is a symbol");
       require(a.index == inputs++, "array arguments are not numbered in call order");
       require(a.index < m.num_inputs, "an array argument without a block mapping");
       require(a.dtype == m.block_mappings[a.index].array_aval.dtype,
@@ -127,6 +132,8 @@ class Verifier {
       const Alias& a = g_.aliases[i];
       require(a.input >= 0 && a.input < m.num_inputs, "an alias of no input");
       require(a.output >= 0 && a.output < m.num_outputs, "an alias of no output");
+      require(a.input >= m.num_index_operands, "an alias of an index operand");
+      require(std::ranges::find(m.bounds, a.input) == m.bounds.end(), "an alias of a grid bound");
       require(m.block_mappings[a.input].array_aval ==
                   m.block_mappings[m.num_inputs + a.output].array_aval,
               "an alias of arrays of two types");
@@ -269,11 +276,42 @@ class Verifier {
   void check_instruction(ValueId v) const {
     const Inst& in = g_[v];
     for (const ValueId arg : in.args) use(arg);
+    if (may_write(info(in.op).effect) && !in.args.empty()) check_writable(in.args[0]);
+    if (in.op == Op::RefBitcast && !in.args.empty()) check_fill(in);
     const Type type = infer(g_, in.op, in.attr, in.args, in.type, g_.location(v));
     if (!(type == in.type))
       throw Defect{name(v) + " (" + info(in.op).name + ") has type '" + to_string(in.type) +
                    "' instead of '" + to_string(type) + "'"};
     require(in.op == Op::Constant || in.attr.bits == 0, "bits on something other than a constant");
+  }
+
+  // The block mapping whose Ref, in a body, a view leads to.
+  const BlockMapping* mapping_of(ValueId view) const {
+    while (g_[view].op != Op::Param && !g_[view].args.empty()) view = g_[view].args[0];
+    for (const Body& body : g_.bodies) {
+      const std::vector<ValueId>& params = g_[in_range(index(body.region))].params;
+      const auto at = static_cast<std::size_t>(std::ranges::find(params, view) - params.begin());
+      const GridMapping& m = g_.mapping;
+      if (at < g_.arguments.size() && g_.arguments[at].kind == Argument::Kind::input)
+        return &m.block_mappings[static_cast<std::size_t>(g_.arguments[at].index)];
+      const std::size_t output = at - g_.arguments.size();
+      if (at >= g_.arguments.size() && output < static_cast<std::size_t>(m.num_outputs))
+        return &m.block_mappings[static_cast<std::size_t>(m.num_inputs) + output];
+    }
+    return nullptr;
+  }
+
+  void check_writable(ValueId view) const {
+    const BlockMapping* const m = mapping_of(view);
+    require(!m || m - g_.mapping.block_mappings.data() >= g_.mapping.num_index_operands,
+            "an index operand is written");
+  }
+
+  void check_fill(const Inst& bitcast) const {
+    const BlockMapping* const m = mapping_of(bitcast.args[0]);
+    const DType from = g_[bitcast.args[0]].type.dtype, to = bitcast.type.dtype;
+    require(!m || !m->fill || from.bytes() == to.bytes() || fill_as(*m, to),
+            "a block's fill is seen in elements of another size");
   }
 
   void check_owned_params(const Region& region, ValueId owner) const {

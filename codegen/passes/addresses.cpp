@@ -86,17 +86,33 @@ Address Addresses::address(ValueId ref, const Coordinates& c, const DimMap& map)
     if (bytes < part.bytes()) part = unsigned_of(bytes);
     if (g_[v].op == Op::Param) break;
   }
-  if (part == whole) return part_address(ref, c, map, 0, whole);
-  std::vector<Address> parts;
-  for (int k = 0; k < whole.bytes() / part.bytes(); ++k)
-    parts.push_back(part_address(ref, c, map, k, part));
+  const int window = l_.window_of[index(g_.root(ref))];
   Address a;
-  if (join(parts, whole, a)) return a;
-  a = parts[0];
-  a.bounds.clear();
-  a.dtype = whole;
-  a.parts = std::move(parts);
+  if (part == whole) {
+    a = part_address(ref, c, map, 0, whole);
+  } else {
+    std::vector<Address> parts;
+    for (int k = 0; k < whole.bytes() / part.bytes(); ++k)
+      parts.push_back(part_address(ref, c, map, k, part));
+    if (!join(parts, whole, a)) {
+      a = parts[0];
+      a.bounds.clear();
+      a.dtype = whole;
+      a.parts = std::move(parts);
+    }
+  }
+  set_outside(a, window);
   return a;
+}
+
+// A copy in shared memory holds what fills it.
+void Addresses::set_outside(Address& a, int window) {
+  const int mapping = l_.windows[window].mapping;
+  if (mapping < 0 || a.staged) return;
+  const auto bits = graph::fill_as(g_.mapping.block_mappings[mapping], a.dtype);
+  if (!bits) return;
+  a.outside = e_.literal(a.dtype, *bits);
+  for (Address& part : a.parts) set_outside(part, window);
 }
 
 // Where the k-th part with the size of `t` stands in the element at `c`, seen as a `t`.
@@ -232,6 +248,7 @@ Address Addresses::window_address(int window, const Coordinates& c) {
     stride = stride * m.array_aval.shape[d];
   }
   add_bounds_of_block(a.bounds, window, c);
+  set_outside(a, window);
   if (a.reach >= std::int64_t{1} << 31) a.wide = true;
   return a;
 }

@@ -76,6 +76,7 @@ class Addresses {
   thread::Exprs& e_;
 
  private:
+  void set_outside(thread::Address& a, int window);
   thread::Address part_address(ValueId ref, Coordinates c, DimMap map, thread::Affine k, DType t);
   void step_into(ValueId ref, Coordinates& c, const DimMap& map, thread::Affine& k, DType t);
   Coordinates subscripted(ValueId at, const Coordinates& c, const DimMap& map);

@@ -117,6 +117,7 @@ std::optional<Fetches::Found> Fetches::find(ValueId operand, const Extents& shap
   const BlockMapping& m = g_.mapping.block_mappings[w.mapping];
   const int rank = m.array_aval.shape.rank();
   const ValueId view = g_[*load].args[0];
+  if (m.fill.value_or(0) != 0) return refuse("what lies beyond its array is another number than 0");
   const std::optional<std::vector<int>> dimensions = box_dimensions(g_, view);
   if (!dimensions || rank > most_dimensions || rank < 2) return refuse("its view is no box");
   for (const BlockDim& b : m.block_shape)
@@ -146,6 +147,7 @@ std::optional<Fetches::Found> Fetches::find(ValueId operand, const Extents& shap
 }
 
 std::optional<std::vector<int>> box_dimensions(const graph::Graph& g, ValueId view) {
+  if (g.chooses(view)) return {};
   std::vector<int> map(g[view].type.shape.size());
   for (std::size_t d = 0; d < map.size(); ++d) map[d] = static_cast<int>(d);
   for (; g[view].op != Op::Param; view = g[view].args[0]) {

@@ -94,7 +94,8 @@ class Staging {
     w.fill = true;
     w.lead = lead;
     w.vector = vector;
-    w.zeros = drop_guards(w, readings);
+    const bool filled = m.fill && *m.fill != 0;
+    w.zeros = !filled && (drop_guards(w, readings) || m.fill);
     w.storage = l_.add_storage(std::move(s));
   }
 

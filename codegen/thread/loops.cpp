@@ -290,6 +290,7 @@ class Loads {
       return f->unroll == 0 && std::ranges::all_of(f->body, loads);
     const Load* load = std::get_if<Load>(&s.what);
     return load != nullptr && (load->access.function == device::Row::load_global_nc ||
+                               load->access.function == device::Row::load_global_nc_filled ||
                                load->access.function == device::Row::load_global_nc_zero);
   }
 

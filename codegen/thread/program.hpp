@@ -98,6 +98,7 @@ struct Access {
   Place place = {};
   ExprId valid = no_expr;
   ExprId test = no_expr;
+  ExprId outside = no_expr;  // what is loaded instead of the other elements; no_expr: undefined
 };
 /// registers = place.
 struct Load {
@@ -247,7 +248,9 @@ struct ExprVisit {
   void all(std::vector<ExprId>& list) const {
     for (ExprId& e : list) f(e);
   }
-  void access(Access& a) const { each(a.registers, a.place.base, a.place.offset, a.valid, a.test); }
+  void access(Access& a) const {
+    each(a.registers, a.place.base, a.place.offset, a.valid, a.test, a.outside);
+  }
   void operator()(Let& x) const { each(x.value); }
   void operator()(Declare& x) const { all(x.values); }
   void operator()(Assign& x) const { each(x.to, x.value); }

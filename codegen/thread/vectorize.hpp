@@ -26,10 +26,11 @@ struct Address {
   std::int64_t alignment = 1;  // of base + first, in elements
   Bounds bounds = {};
   bool shared = false;
-  bool resident = false;   // shared, and what the user's stores put there
-  bool staged = false;     // shared, a copy of global memory: bytes around what is read may be read
-  bool zeros = false;      // what lies out of bounds is 0
-  bool read_only = false;  // nobody writes it while the kernel runs
+  bool resident = false;  // shared, and what the user's stores put there
+  bool staged = false;    // shared, a copy of global memory: bytes around what is read may be read
+  bool zeros = false;     // what lies out of bounds is 0
+  ExprId outside = no_expr;  // what lies out of bounds is this; no_expr: undefined
+  bool read_only = false;    // nobody writes it while the kernel runs
   bool writable = false;
   DType dtype = {};
   std::int64_t reach = 0;           // elements that the offset spans, if known

@@ -64,7 +64,7 @@ std::optional<Value> static_size(const Recorder& recorder, const NamedAxis& axis
   const auto number = static_cast<std::size_t>(axis.number);
   if (axis.kind == AxisKind::thread) return Value(recorder.threads[number].count);
   if (axis.kind == AxisKind::cluster) return Value(g.cluster[number]);
-  if (g.mapping.grid[number].is_static()) return Value(g.mapping.grid[number].value());
+  if (g.mapping.has_static_size(number)) return Value(g.mapping.grid[number].value());
   return {};
 }
 

@@ -179,6 +179,7 @@ ValueId place(Recorder& recorder, const detail::Place& p, const char* what) {
 // implied (literals, and integers among each other).
 ValueId stored(Recorder& recorder, const Value& value, ValueId view, const char* what,
                Location at) {
+  recorder.expect_writable(view, what, at);
   const Type to = recorder.graph[view].type;
   if (is_literal(value)) return recorder.typed(value, to.dtype, what, at, to.shape);
   const ValueId v = recorder.id(value, what, at);
@@ -320,6 +321,7 @@ Ref Ref::bitcast(DType dtype, Location at) const {
   const ValueId ref = recorder.id(*this, "bitcast", at);
   Type to = recorder.graph[ref].type;
   to.dtype = dtype;
+  recorder.expect_fill_as(ref, dtype, at);
   return recorder.ref(recorder.builder().add(Op::RefBitcast, {ref}, Attr{}, to, at));
 }
 

@@ -225,6 +225,24 @@ ValueId Recorder::late_parameter(const Type& type, Location at) {
 
 int Recorder::memory_of(ValueId ref) const { return graph.alias_class(graph.root(ref)); }
 
+void Recorder::expect_writable(ValueId view, const char* what, Location at) const {
+  const ValueId root = graph.root(view);
+  if (std::find(read_only.begin(), read_only.end(), root) != read_only.end())
+    throw CompileError(at, std::string(what) + ": " + graph::to_string(graph[root].type) +
+                               " is an index operand (num_scalar_prefetch), which is read only");
+}
+
+void Recorder::expect_fill_as(ValueId view, DType to, Location at) const {
+  if (graph[view].type.dtype.bytes() == to.bytes()) return;
+  const ValueId root = graph.root(view);
+  for (const auto& [ref, mapping] : filled)
+    if (ref == root && !graph::fill_as(*mapping, to))
+      throw CompileError(at, "bitcast: " + mapping->origin +
+                                 " has a .fill whose bytes differ, which elements of another size "
+                                 "cannot hold; a fill of 0, and each of equal bytes, can be seen "
+                                 "in any size");
+}
+
 void Recorder::mark(detail::Mark& mark, Marked marked) {
   end_mark(detail::Access::trace(mark), detail::Access::number(mark));
   marked.number = next_mark_++;

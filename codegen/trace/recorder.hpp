@@ -78,6 +78,8 @@ class Recorder {
   static Recorder* innermost();
 
   graph::Graph graph;
+  std::vector<ValueId> read_only;  // index operands, in the body and in index maps
+  std::vector<std::pair<ValueId, const BlockMapping*>> filled;  // blocks with a fill
   std::vector<Threads> threads;  // by body
   std::size_t body = 0;          // that is recorded, or will be
   std::vector<Captured> captured;
@@ -119,6 +121,10 @@ class Recorder {
   /// The Ref of globals[number] in the body that is recorded.
   ValueId global(std::size_t number);
   int memory_of(ValueId ref) const;
+  /// CompileError for a view of what is read only.
+  void expect_writable(ValueId view, const char* what, Location at) const;
+  /// CompileError for a bitcast of a block whose fill has no meaning then.
+  void expect_fill_as(ValueId view, DType to, Location at) const;
   /// Notes a read, and marks the expression with it if `mark` is given. CompileError if a write of
   /// the same memory stands in the same expression.
   void note_read(ValueId load, detail::Mark* mark, Location at);

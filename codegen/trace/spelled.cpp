@@ -7,7 +7,7 @@ namespace {
 
 bool has_any(const GridSpec& spec) {
   return !spec.grid.empty() || !spec.in_specs.empty() || !spec.out_specs.empty() ||
-         !spec.scratch_shapes.empty();
+         !spec.scratch_shapes.empty() || spec.num_scalar_prefetch != 0;
 }
 
 void check_spellings(const PallasCallOptions& options, const std::string& kernel, Location at) {
@@ -26,6 +26,7 @@ void check_spellings(const PallasCallOptions& options, const std::string& kernel
     if (has_spec && given)
       fail(std::string("if grid_spec is given, then ") + field + " must not be");
   };
+  without_spec(options.num_scalar_prefetch != 0, "num_scalar_prefetch");
   without_spec(!options.grid.empty(), "grid");
   without_spec(!options.in_specs.empty(), "in_specs");
   without_spec(!options.out_specs.empty(), "out_specs");
@@ -47,6 +48,8 @@ Spelled spelled(const PallasCallOptions& options, const Meshes* meshes, const st
                           : options.scratch_types.empty() ? options.scratch_shapes
                                                           : options.scratch_types,
                .out_type = options.out_type.empty() ? options.out_shape : options.out_type,
+               .num_scalar_prefetch =
+                   has_spec ? spec.num_scalar_prefetch : options.num_scalar_prefetch,
                .cluster = options.cluster,
                .grid_names = options.grid_names,
                .cluster_names = options.cluster_names};

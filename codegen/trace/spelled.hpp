@@ -14,6 +14,7 @@ struct Spelled {
   std::vector<BlockSpec> in_specs, out_specs;
   ScratchTypes scratch;
   OutType out_type;
+  int num_scalar_prefetch = 0;
   std::vector<Dim> cluster;
   std::vector<std::string> grid_names, cluster_names;
 };

@@ -4,11 +4,14 @@
 #include <optional>
 
 #include "codegen/base/checked.hpp"
+#include "codegen/base/format.hpp"
+#include "codegen/graph/batch.hpp"
 #include "codegen/graph/classes.hpp"
 #include "codegen/graph/grid_order.hpp"
 #include "codegen/graph/limits.hpp"
 #include "codegen/graph/transform.hpp"
 #include "codegen/trace/body.hpp"
+#include "codegen/trace/operands.hpp"
 #include "codegen/trace/over_meshes.hpp"
 #include "codegen/trace/recorder.hpp"
 #include "codegen/trace/spelled.hpp"
@@ -60,11 +63,12 @@ void blaming(Location at, F f) try {
 class Tracer {
  public:
   Tracer(const PallasCallOptions& options, std::span<const ArgumentType> arguments, Location at,
-         const DimBinding* binding, const OverMeshes& over)
+         const DimBinding* binding, std::span<const BatchType> batches, const OverMeshes& over)
       : options_(options),
         arguments_(arguments),
         at_(at),
         binding_(binding),
+        batches_(batches),
         over_(over),
         recorder_(options.name.empty() ? "kernel" : options.name) {}
 
@@ -79,20 +83,26 @@ class Tracer {
     g.allow_revisit = options_.compiler_params.allow_revisit;
     g.lineinfo = options_.compiler_params.lineinfo;
     g.mapping.debug = options_.debug;
+    g.cost = options_.cost_estimate;
+    g.metadata = options_.metadata;
     g.whole_arrays = is_meshed();
     set_grid();
     set_threads(bodies.size());
     map_operands();
+    if (const std::string problem = connect_arguments(g, arguments_); !problem.empty())
+      fail(problem);
     set_aliases();
     set_scratch();
     trace_index_maps();
     for (std::size_t b = 0; b < bodies.size(); ++b) trace_body(b, bodies[b]);
     if (is_meshed()) {
+      if (!batches_.empty()) fail(batches_[0].at, "vmap: a kernel over a mesh has no batches");
       check_accesses(recorder_, call_.scratch, over_.must_write, at_);
       add_captured();
       add_globals(recorder_);
       specs_.resize(g.mapping.block_mappings.size(), &spec({}, 0));
     }
+    add_batches();
     resolve_dims();
     find_symbols();
 
@@ -207,10 +217,12 @@ class Tracer {
   // Arguments and outputs: their block mappings, still without index maps.
   void map_operands() {
     graph::Graph& g = recorder_.graph;
-    int arrays = 0, scalars = 0;
+    const int prefetched = call_.num_scalar_prefetch;
+    check_prefetched(prefetched);
+    int arrays = -prefetched, scalars = 0;
     for (const ArgumentType& a : arguments_) (a.is_scalar ? scalars : arrays) += 1;
     check_count(call_.in_specs.size(), static_cast<std::size_t>(arrays), "in_specs",
-                "array argument");
+                prefetched > 0 ? "array argument behind the index operands" : "array argument");
     check_count(call_.out_specs.size(), call_.out_type.list().size(), "out_specs", "output");
 
     int input = 0, scalar = 0;
@@ -227,11 +239,13 @@ class Tracer {
         fail("args[" + std::to_string(i) +
              "] is an ArrayRef, which pl::kernel takes; pallas_call takes the array, with "
              "input_output_aliases to write it");
-      map_operand(a.type, spec(call_.in_specs, input), "args[" + std::to_string(i) + "]", a.dense,
-                  a.alignment);
+      map_operand(a.type,
+                  input < prefetched ? index_operand() : spec(call_.in_specs, input - prefetched),
+                  "args[" + std::to_string(i) + "]", a.dense, a.alignment);
       g.arguments.push_back({graph::Argument::Kind::input, input++, a.type.dtype});
     }
     g.mapping.num_inputs = input;
+    g.mapping.num_index_operands = prefetched;
     int output = 0;
     for (const ShapeDtype& type : call_.out_type.list()) {
       map_operand(type, spec(call_.out_specs, output), "outputs[" + std::to_string(output) + "]",
@@ -246,6 +260,23 @@ class Tracer {
       g.aliases.push_back({g.arguments[i].index, output++});
     }
     g.mapping.num_outputs = output;
+  }
+
+  void check_prefetched(int count) const {
+    const auto n = static_cast<int>(arguments_.size());
+    if (count < 0 || count > n)
+      fail("num_scalar_prefetch is " + std::to_string(count) + ", but the call has " +
+           std::to_string(n) + (n == 1 ? " argument" : " arguments"));
+    for (int i = 0; i < count; ++i)
+      if (arguments_[static_cast<std::size_t>(i)].is_scalar)
+        fail("num_scalar_prefetch is " + std::to_string(count) + ", but args[" + std::to_string(i) +
+             "] is a scalar: an index operand is an array");
+  }
+
+  /// The whole array, in global memory.
+  static const BlockSpec& index_operand() {
+    static const BlockSpec whole({.memory_space = {Space::gmem}}, Location{});
+    return whole;
   }
 
   void check_count(std::size_t specs, std::size_t operands, const char* field, const char* what) {
@@ -267,6 +298,11 @@ class Tracer {
     m.array_aval = type;
     m.origin = origin;
     m.memory_space = is_meshed() ? Space::gmem : spec.memory_space.space;
+    set_fill(m, spec);
+    m.buffers = spec.pipeline_mode.buffer_count;
+    if (spec.pipeline_mode.given && m.buffers < 1)
+      fail(spec.at,
+           origin + ": pl::Buffered has at least one buffer, given " + std::to_string(m.buffers));
     m.dense = dense;
     m.alignment = std::max(alignment, type.dtype.bytes());
     if (m.memory_space == Space::regs)
@@ -301,6 +337,14 @@ class Tracer {
     check_size(m, spec.at);
     recorder_.graph.mapping.block_mappings.push_back(std::move(m));
     specs_.push_back(&spec);
+  }
+
+  void set_fill(BlockMapping& m, const BlockSpec& spec) const {
+    if (!spec.fill) return;
+    m.fill = bits_of_fill(*spec.fill, m.array_aval.dtype);
+    if (m.fill) return;
+    fail(spec.at, fmt::format("{}: .fill is {}, which no {} is", m.origin, *spec.fill,
+                              m.array_aval.dtype.name()));
   }
 
   void check_size(const BlockMapping& m, Location at) const {
@@ -340,6 +384,11 @@ class Tracer {
       if (!(in == out))
         fail(pair + " of " + mapping(a.input).origin + ", which is " + to_string(in) + ", to " +
              mapping(g.mapping.num_inputs + a.output).origin + ", which is " + to_string(out));
+      if (a.input < g.mapping.num_index_operands)
+        fail(pair + ", but " + mapping(a.input).origin +
+             " is an index operand, which is read only");
+      if (std::ranges::find(g.mapping.bounds, a.input) != g.mapping.bounds.end())
+        fail(pair + ", but " + mapping(a.input).origin + " holds a size of the grid");
       for (const graph::Alias& other : g.aliases)
         if (other.input == a.input || other.output == a.output)
           fail(pair + ", whose input or output has an alias already");
@@ -387,10 +436,16 @@ class Tracer {
   void trace_index_maps() {
     GridMapping& m = recorder_.graph.mapping;
     const int rank = static_cast<int>(m.grid.size());
-    m.index_map_tree = {rank, 0};
+    m.index_map_tree = {rank, m.num_index_operands};
     m.index_map_avals.assign(static_cast<std::size_t>(rank), {ShapeDtype{{}, i32}});
-    for (std::size_t i = 0; i < m.block_mappings.size(); ++i)
+    for (int i = 0; i < m.num_index_operands; ++i)
+      m.index_map_avals.push_back({whole(mapping(i)), true, Space::gmem});
+    for (auto i = static_cast<std::size_t>(m.num_index_operands); i < m.block_mappings.size(); ++i)
       m.block_mappings[i].index_map = trace_index_map(m.block_mappings[i], *specs_[i]);
+  }
+
+  static ShapeDtype whole(const BlockMapping& m) {
+    return {to_shape(m.ref_shape()), m.array_aval.dtype};
   }
 
   RegionIndex trace_index_map(const BlockMapping& m, const BlockSpec& spec) {
@@ -402,16 +457,18 @@ class Tracer {
     for (std::size_t i = 0; i < g.mapping.grid.size(); ++i)
       ids.push_back(recorder_.value(recorder_.builder().param(Type::value(i32), at)));
 
+    std::vector<Ref> refs;
+    for (int i = 0; i < g.mapping.num_index_operands; ++i) refs.push_back(index_operand(i, at));
+
     std::vector<Value> indices;
     if (spec.index_map) {
       detail::IndexMapBase& map = *Access::function(spec.index_map);
       bool fits = true;
-      blaming(at, [&] { fits = map.call(ids.data(), static_cast<int>(ids.size()), indices); });
-      if (!fits)
-        fail(at, "index map function for " + m.origin + " takes " +
-                     (map.arity < 0 ? "another number of" : std::to_string(map.arity)) +
-                     " program ids, but the grid " + text(g.mapping.grid) + " has " +
-                     std::to_string(ids.size()) + (ids.size() == 1 ? " axis" : " axes"));
+      blaming(at, [&] {
+        fits = map.call(ids.data(), static_cast<int>(ids.size()), refs.data(),
+                        static_cast<int>(refs.size()), indices);
+      });
+      if (!fits) refuse_parameters(m, map.arity, at);
     } else {
       indices.assign(m.block_shape.size(), Value(0));
     }
@@ -435,6 +492,30 @@ class Tracer {
     return graph::index(region);
   }
 
+  Ref index_operand(int i, Location at) {
+    const BlockMapping& m = mapping(i);
+    const ValueId ref =
+        recorder_.builder().param(Type::ref(m.array_aval.dtype, m.ref_shape(), m.memory_space), at);
+    recorder_.read_only.push_back(ref);
+    return recorder_.ref(ref);
+  }
+
+  [[noreturn]] void refuse_parameters(const BlockMapping& m, int arity, Location at) const {
+    const GridMapping& grid = recorder_.graph.mapping;
+    const auto axes = static_cast<int>(grid.grid.size());
+    const std::string of_grid = "the grid " + text(grid.grid) + " has " + std::to_string(axes) +
+                                (axes == 1 ? " axis" : " axes");
+    if (grid.num_index_operands == 0)
+      fail(at, "index map function for " + m.origin + " takes " +
+                   (arity < 0 ? "another number of" : std::to_string(arity)) +
+                   " program ids, but " + of_grid);
+    fail(at, "index map function for " + m.origin + " takes " +
+                 (arity < 0 ? "parameters of no type" : std::to_string(arity) + " parameters") +
+                 ", but a pl::Index for each axis and then a pl::Ref for each index operand are " +
+                 "expected: " + of_grid + ", and num_scalar_prefetch is " +
+                 std::to_string(grid.num_index_operands));
+  }
+
   // Of an argument that is an ArrayRef the body gets the output.
   void trace_body(std::size_t number, const Body& body) {
     graph::Graph& g = recorder_.graph;
@@ -450,7 +531,11 @@ class Tracer {
     std::vector<BodyOperand> operands;
     const auto block = [&](const BlockMapping& m) {
       const Type type = Type::ref(m.array_aval.dtype, m.ref_shape(), m.memory_space);
-      return BodyOperand{m.origin, false, builder.param(type, at_)};
+      const ValueId ref = builder.param(type, at_);
+      if (m.fill) recorder_.filled.emplace_back(ref, &m);
+      if (&m - g.mapping.block_mappings.data() < g.mapping.num_index_operands)
+        recorder_.read_only.push_back(ref);
+      return BodyOperand{m.origin, false, ref};
     };
     std::vector<std::size_t> refs;  // operands
     for (std::size_t i = 0; i < g.arguments.size(); ++i) {
@@ -518,6 +603,22 @@ class Tracer {
     }
   }
 
+  // The innermost first: what an outer one adds stands in front of it.
+  void add_batches() {
+    graph::Graph& g = recorder_.graph;
+    for (std::size_t i = batches_.size(); i-- > 0;) {
+      const BatchType& batch = batches_[i];
+      if (g.mapping.grid.size() == detail::max_grid_rank)
+        fail(batch.at, "vmap: the grid has " + std::to_string(detail::max_grid_rank) +
+                           " axes already, the most that there are");
+      std::vector<int> axes;
+      for (std::size_t a = 0; a < g.arguments.size(); ++a)
+        if (g.arguments[a].kind == graph::Argument::Kind::input) axes.push_back(batch.axes[a]);
+      if (const std::string problem = graph::add_batch_axis(g, batch.size, axes); !problem.empty())
+        fail(batch.at, "vmap: " + problem);
+    }
+  }
+
   void resolve_dims() {
     GridMapping& m = recorder_.graph.mapping;
     for (const BlockMapping& b : m.block_mappings)
@@ -565,6 +666,8 @@ class Tracer {
 
   std::vector<std::optional<graph::Semantics>> wanted_order() const {
     std::vector<std::optional<graph::Semantics>> wanted;
+    if (options_.compiler_params.dimension_semantics.empty()) return wanted;
+    wanted.resize(batches_.size());
     for (const Semantics s : options_.compiler_params.dimension_semantics)
       wanted.push_back(s == Semantics::parallel ? graph::Semantics::parallel
                                                 : graph::Semantics::sequential);
@@ -575,6 +678,7 @@ class Tracer {
   std::span<const ArgumentType> arguments_;
   Location at_;
   const DimBinding* binding_;
+  std::span<const BatchType> batches_;
   const OverMeshes& over_;
   Recorder recorder_;
   Spelled call_;
@@ -590,12 +694,13 @@ class Tracer {
 
 graph::Graph trace(std::span<const Body> bodies, const PallasCallOptions& options,
                    std::span<const ArgumentType> arguments, Location at, const DimBinding* binding,
-                   std::vector<SymbolOrigin>* symbols, const OverMeshes& over) {
+                   std::vector<SymbolOrigin>* symbols, std::span<const BatchType> batches,
+                   const OverMeshes& over) {
   if (bodies.size() != 1 && !over.meshes)
     throw InternalError("trace: expected one body, given " + std::to_string(bodies.size()));
   graph::Graph result;
   blaming(at, [&] {
-    Tracer tracer(options, arguments, at, binding, over);
+    Tracer tracer(options, arguments, at, binding, batches, over);
     result = tracer.run(bodies);
     if (symbols) *symbols = std::move(tracer).symbols();
     if (over.captured) *over.captured = tracer.captured();

@@ -21,6 +21,13 @@ struct ArgumentType {
   bool is_ref = false;  ///< an ArrayRef, which the body writes
 };
 
+/// A batch of calls (pl::vmap) that the kernel serves at once.
+struct BatchType {
+  Dim size = {};
+  std::vector<int> axes = {};  ///< per argument: its axis in that of the whole batch; -1: none
+  Location at = {};
+};
+
 /// What a canonical symbol was called before, and what is known of its sizes.
 struct SymbolOrigin {
   std::uint32_t symbol = 0;
@@ -48,11 +55,14 @@ struct OverMeshes {
 /// Of those the graph knows the class (graph/classes.hpp) that follows from what pl::dim() and
 /// pl::require_multiple() say.
 ///
+/// `arguments` are those of a single call. Of several batches the first is the outermost.
+///
 /// Precondition: one body, but over meshes.
 graph::Graph trace(std::span<const Body> bodies, const PallasCallOptions& options,
                    std::span<const ArgumentType> arguments, Location at,
                    const DimBinding* binding = nullptr,
-                   std::vector<SymbolOrigin>* symbols = nullptr, const OverMeshes& over = {});
+                   std::vector<SymbolOrigin>* symbols = nullptr,
+                   std::span<const BatchType> batches = {}, const OverMeshes& over = {});
 
 /// A trace is going on on this thread: no kernel may be launched.
 bool tracing();

@@ -5,12 +5,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "palladium/function.hpp"
 #include "palladium/grid_mapping.hpp"
+#include "palladium/ref.hpp"
 #include "palladium/value.hpp"
 
 namespace palladium {
@@ -42,11 +44,13 @@ class PALLADIUM_API Indices {
 namespace detail {
 
 inline constexpr int max_grid_rank = 8;
+inline constexpr int max_index_operands = 8;
 
 struct IndexMapBase : Counted {
   int arity = -1;  ///< -1: decided by the call (a generic lambda)
-  /// False if the map does not take `count` ids.
-  virtual bool call(const Value* ids, int count, std::vector<Value>& result) = 0;
+  /// False if the map does not take `count` ids and `num_refs` Refs behind them.
+  virtual bool call(const Value* ids, int count, const Ref* refs, int num_refs,
+                    std::vector<Value>& result) = 0;
 };
 
 template <class R>
@@ -61,15 +65,19 @@ void take_indices(std::vector<Value>& result, const R& returned) {
   }
 }
 
-// Never by is_invocable on a plain lambda: constructors that only explain a mistake make types look
-// convertible.
-template <class F, std::size_t... I>
-consteval bool takes_ids(std::index_sequence<I...>) {
-  if constexpr (Plain<F>) {
-    return std::same_as<typename Signature<F>::Parameters, List<Repeat<Index, I>...>>;
-  } else {
-    return std::is_invocable_v<F&, Repeat<Index, I>...>;
-  }
+/// How many parameters of a list are a pl::Index, and how many pl::Refs follow; -1 ids where there
+/// is something else among them.
+struct IndexParameters {
+  int ids = 0, refs = 0;
+};
+template <class... A>
+consteval IndexParameters index_parameters(List<A...>) {
+  IndexParameters p;
+  bool fits = true;
+  ((std::same_as<A, Ref> ? (void)++p.refs
+                         : (void)(fits = fits && std::same_as<A, Index> && p.refs == 0, ++p.ids)),
+   ...);
+  return fits ? p : IndexParameters{-1, 0};
 }
 
 template <class F>
@@ -78,17 +86,34 @@ struct IndexMapModel final : IndexMapBase {
     if constexpr (Plain<F>) arity = Signature<F>::arity;
   }
 
-  bool call(const Value* ids, int count, std::vector<Value>& result) override {
-    return [&]<std::size_t... N>(std::index_sequence<N...>) {
-      return (attempt(ids, count, result, std::make_index_sequence<N>()) || ...);
+  bool call(const Value* ids, int count, const Ref* refs, int num_refs,
+            std::vector<Value>& result) override {
+    if constexpr (Plain<F>) {
+      constexpr IndexParameters p = index_parameters(typename Signature<F>::Parameters());
+      if constexpr (p.ids >= 0) {
+        if (count != p.ids || num_refs != p.refs) return false;
+        [&]<std::size_t... I, std::size_t... R>(std::index_sequence<I...>,
+                                                std::index_sequence<R...>) {
+          take_indices(result, function(ids[I]..., refs[R]...));
+        }
+        (std::make_index_sequence<p.ids>(), std::make_index_sequence<p.refs>());
+        return true;
+      }
+      return false;
+    } else {
+      // A generic parameter could be either.
+      if (num_refs != 0) return false;
+      return [&]<std::size_t... N>(std::index_sequence<N...>) {
+        return (attempt(ids, count, result, std::make_index_sequence<N>()) || ...);
+      }
+      (std::make_index_sequence<max_grid_rank + 1>());
     }
-    (std::make_index_sequence<max_grid_rank + 1>());
   }
 
   template <std::size_t... I>
   bool attempt([[maybe_unused]] const Value* ids, int count,
                [[maybe_unused]] std::vector<Value>& result, std::index_sequence<I...>) {
-    if constexpr (takes_ids<F>(std::index_sequence<I...>())) {
+    if constexpr (std::is_invocable_v<F&, Repeat<Index, I>...>) {
       if (count != static_cast<int>(sizeof...(I))) return false;
       take_indices(result, function(ids[I]...));
       return true;
@@ -101,13 +126,16 @@ struct IndexMapModel final : IndexMapBase {
   F function;
 };
 
-// In the constructor, so that the compilers name the user's line.
+// In the constructor, so that the compilers name the user's line. Never by is_invocable on a plain
+// lambda: constructors that only explain a mistake make types look convertible.
 template <class F>
 consteval void check_index_map() {
   if constexpr (Plain<F>) {
-    constexpr int arity = Signature<F>::arity;
-    constexpr bool fits = takes_ids<F>(std::make_index_sequence<arity>());
-    static_assert(fits, "palladium: an index map takes a pl::Index per grid axis");
+    constexpr IndexParameters p = index_parameters(typename Signature<F>::Parameters());
+    constexpr bool fits = p.ids >= 0 && p.ids <= max_grid_rank;
+    static_assert(fits,
+                  "palladium: an index map takes a pl::Index per grid axis, then a pl::Ref per "
+                  "scalar prefetch operand");
     if constexpr (fits) {
       static_assert(is_index<typename Signature<F>::Result>,
                     "palladium: an index map returns pl::Indices{i, j, ...}, or one index");
@@ -117,7 +145,8 @@ consteval void check_index_map() {
 
 }  // namespace detail
 
-/// From program ids to a block's index. Kept and run when the kernel is traced: capture by `[=]`.
+/// From program ids, and scalar prefetch operands, to a block's index. Kept and run when the kernel
+/// is traced: capture by `[=]`.
 class IndexMap {
  public:
   IndexMap() = default;
@@ -159,8 +188,22 @@ struct MemorySpace {
   }
 };
 
+/// So many copies of a block at once, of which all but one are on their way while the program works
+/// on that one; 1: a block is there before its program begins.
+struct Buffered {
+  constexpr Buffered() = default;
+  explicit constexpr Buffered(int buffer_count) : buffer_count(buffer_count), given(true) {}
+  int buffer_count = 0;  ///< 0: the compiler's choice
+  bool given = false;
+};
+
 struct BlockSpecOptions {
   MemorySpace memory_space = {};
+  /// How many copies of the block are under way, where blocks of a loop are fetched ahead.
+  Buffered pipeline_mode = {};
+  /// What elements of a block hold that lie beyond the array, at its end or in the padding of an
+  /// Element, on every target; a store there changes nothing. None: they are undefined.
+  std::optional<double> fill = {};
 };
 
 /// How an array is cut into blocks. Without a shape a block is the whole array, without an index
@@ -173,10 +216,15 @@ class BlockSpec {
       : block_shape(shape),
         index_map(std::move(map)),
         memory_space(options.memory_space),
+        pipeline_mode(options.pipeline_mode),
+        fill(options.fill),
         whole(false),
         at(at) {}
   BlockSpec(BlockSpecOptions options, Location at = here())
-      : memory_space(options.memory_space), at(at) {}
+      : memory_space(options.memory_space),
+        pipeline_mode(options.pipeline_mode),
+        fill(options.fill),
+        at(at) {}
   /// For a rank that is known only at run time.
   static BlockSpec of(std::vector<BlockDim> shape, IndexMap map = {}, BlockSpecOptions options = {},
                       Location at = here()) {
@@ -190,6 +238,8 @@ class BlockSpec {
   std::vector<BlockDim> block_shape = {};
   IndexMap index_map = {};
   MemorySpace memory_space = {};
+  Buffered pipeline_mode = {};
+  std::optional<double> fill = {};
   bool whole = true;  ///< the block is the array
   Location at = {};
 };

@@ -17,6 +17,9 @@
 
 namespace palladium {
 
+/// Of an argument in vmap(): each element of the batch gets all of it.
+inline constexpr int unbatched = -1000;
+
 /// A number passed by value: its bits in its dtype.
 struct Scalar {
   DType dtype = {};

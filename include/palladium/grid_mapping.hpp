@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -56,9 +57,16 @@ struct BlockMapping {
   bool dense = true;
   /// Byte alignment of every row start that the kernel may rely on (16, or the element size).
   int alignment = 16;
+  /// What elements of a block hold that lie beyond the array: its bits in the array's dtype,
+  /// zero-extended. None: they are undefined.
+  std::optional<std::uint64_t> fill = {};
+  /// Copies of a block that may be under way at once (pl::Buffered); 0: lowering chooses.
+  int buffers = 0;
 
   /// Shape of the block Ref: squeezed dimensions dropped.
   std::vector<std::int64_t> ref_shape() const;
+  /// Whether a block is as large as the array.
+  bool is_whole() const;
 };
 
 /// Type of an index map's parameter, of a scratch operand, ...
@@ -77,11 +85,17 @@ struct IndexMapTree {
 
 /// The canonicalized GridSpec (jax.extend.pallas.GridMapping).
 ///
-/// The call is invoked with (*dynamic_grid_sizes, *index, *inputs), the kernel with
-/// (*index, *inputs, *outputs, *scratch), index maps with (*program_ids, *index).
-/// Scalar arguments stand outside of it (Graph::arguments).
+/// The call is invoked with (*index, *inputs), the kernel with (*index, *inputs, *outputs,
+/// *scratch), index maps with (*program_ids, *index). Scalar arguments, sizes of the grid among
+/// them, stand outside of it (Graph::arguments).
+///
+/// Index operands are inputs, the first ones, whose block is the whole array in global memory:
+/// block_mappings and num_inputs count them too.
 struct PALLADIUM_API GridMapping {
   std::vector<Dim> grid = {};
+  /// Empty, or per grid axis the input whose only element says how many of its programs there are,
+  /// at most grid[axis]; -1: all of them.
+  std::vector<int> bounds = {};
   std::vector<std::string> grid_names = {};       ///< empty, or one name per grid axis
   std::vector<BlockMapping> block_mappings = {};  ///< inputs, then outputs
   IndexMapTree index_map_tree = {};
@@ -98,6 +112,7 @@ struct PALLADIUM_API GridMapping {
   /// Throws InternalError naming the violated invariant.
   void check_invariants() const;
   bool static_grid() const;  ///< no symbolic and no dynamic bound
+  bool has_static_size(std::size_t axis) const;
   int num_dynamic_grid_bounds() const;
   int num_scratch_operands() const { return static_cast<int>(scratch_avals.size()); }
   std::vector<ShapeDtype> in_shapes() const;  ///< of *index, *inputs

@@ -158,6 +158,11 @@ class PALLADIUM_API Lowered {
   std::vector<std::pair<std::string, std::string>> key_components(
       const CompileOptions& options = {}) const;
   std::vector<ShapeDtype> out_types() const;
+  /// What a run of it costs, counted on its operations (jax.experimental.pallas.estimate_cost):
+  /// arithmetic is a flop for each element, an elementary function a transcendental, loops count by
+  /// their trips where these are constants, bytes are those of all arrays. CompileError where sizes
+  /// are symbols.
+  CostEstimate estimate_cost() const;
   const std::string& name() const;
   double trace_ms() const;
 
@@ -253,6 +258,17 @@ requires(!std::convertible_to<F, PallasCallOptions>) Kernel
           new detail::OptionsModel<F, detail::PallasCallMaker<true>>(std::move(options))),
       at);
 }
+
+/// The kernel for a batch: argument i is an array with one more axis, `in_axes[i]` (below 0: from
+/// the end), along which the arguments of single calls lie, or is `unbatched`. Without a list all
+/// arrays have the batch as axis 0. Results have it as axis 0. Scalars are unbatched.
+///
+/// The batch is one more axis of the grid, in front, whose programs run in any order; body and
+/// index maps, program_id and num_programs know nothing of it. It stays a symbol: one kernel serves
+/// every size. vmap of a vmap adds another. Index operands may be batched, a size of the grid may
+/// not; an input that is aliased to an output has the batch as axis 0.
+PALLADIUM_API Kernel vmap(const Kernel& kernel, std::vector<int> in_axes = {},
+                          Location at = here());
 
 /// Body and options, as a pl::Call, as a function of the types of the arguments.
 template <class F>

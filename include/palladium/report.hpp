@@ -2,6 +2,7 @@
 // what ptxas made of it.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -44,7 +45,17 @@ struct InstructionMix {
   double barriers = 0;
 };
 
+/// What a run of a kernel costs, as its options say or Lowered::estimate_cost() counts.
+struct CostEstimate {
+  std::int64_t flops = 0;
+  std::int64_t transcendentals = 0;
+  std::int64_t bytes_accessed = 0;  ///< of global memory
+  bool operator==(const CostEstimate&) const = default;
+};
+
 struct Report {
+  /// What the kernel's options say, all 0 where they say nothing.
+  CostEstimate cost_estimate = {};
   std::vector<AccessReport> accesses = {};
   InstructionMix mix = {};
   double global_bytes = 0;       // between global memory and a thread

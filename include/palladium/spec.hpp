@@ -11,6 +11,7 @@
 
 #include "palladium/block_spec.hpp"
 #include "palladium/body.hpp"
+#include "palladium/report.hpp"
 
 namespace palladium {
 
@@ -96,6 +97,18 @@ struct GridSpec {
   std::vector<BlockSpec> in_specs = {};
   std::vector<BlockSpec> out_specs = {};
   ScratchTypes scratch_shapes = {};
+  int num_scalar_prefetch = 0;
+};
+/// As in jax.experimental.pallas.tpu: a GridSpec with index operands.
+struct PrefetchScalarGridSpec {
+  int num_scalar_prefetch = 0;
+  Grid grid = {};
+  std::vector<BlockSpec> in_specs = {};
+  std::vector<BlockSpec> out_specs = {};
+  ScratchTypes scratch_shapes = {};
+  operator GridSpec() const {
+    return {grid, in_specs, out_specs, scratch_shapes, num_scalar_prefetch};
+  }
 };
 
 // ---- Options
@@ -151,12 +164,6 @@ class Interpret {
   InterpretParams params = {};
 };
 
-struct CostEstimate {
-  std::int64_t flops = 0;
-  std::int64_t transcendentals = 0;
-  std::int64_t bytes_accessed = 0;
-};
-
 /// The output shares the memory of the input: numbers among the array inputs and the outputs.
 struct InputOutputAlias {
   int input = 0, output = 0;
@@ -168,6 +175,10 @@ struct PallasCallOptions {
   std::string name = {};
   OutType out_type = {};
   OutType out_shape = {};
+  /// The first so many arguments are index operands: arrays that the body gets whole, in global
+  /// memory, and that index maps take as Refs behind the program ids. They are read only, have no
+  /// entry in in_specs, and count in input_output_aliases.
+  int num_scalar_prefetch = 0;
   GridSpec grid_spec = {};  ///< or grid, in_specs, out_specs and scratch one by one
   Grid grid = {};
   std::vector<std::string> grid_names = {};
@@ -179,8 +190,11 @@ struct PallasCallOptions {
   ScratchTypes scratch_shapes = {};
   std::vector<InputOutputAlias> input_output_aliases = {};
   Interpret interpret = {};
+  /// The graph, as soon as it is traced, and the text that is emitted for it go to the log.
   bool debug = false;
   CompilerParams compiler_params = {};
+  /// For people, like `metadata`: both stand in the graph, in reports and in manifests, and change
+  /// no kernel and no key.
   CostEstimate cost_estimate = {};
   std::vector<std::pair<std::string, std::string>> metadata = {};
 };

@@ -123,6 +123,16 @@ struct DimOptions {
 /// of the arguments' dims says of a symbol holds for all of them.
 PALLADIUM_API Dim dim(const char* name, DimOptions options = {}, Location at = here());
 
+/// The integer that argument `i` of a call holds, in a grid: a dynamic grid bound (a jax.Array in
+/// the grid of jax.experimental.pallas). One kernel serves every value.
+///
+/// Of a `pl::scalar` it may stand wherever a symbol may, in expressions too. Of an array of one
+/// element, of which only the device knows what it holds, it stands alone in `pl::at_most`: as many
+/// programs are launched, and those from that number on return at once.
+PALLADIUM_API Dim argument(int i, Location at = here());
+/// The smaller of two extents.
+PALLADIUM_API Dim at_most(const Dim& d, const Dim& most);
+
 namespace detail {
 enum class DimOp : std::uint8_t { symbol, constant, add, sub, mul, div, mod, cdiv, min, max };
 PALLADIUM_API Dim dim_binary(DimOp op, const Dim& a, const Dim& b);

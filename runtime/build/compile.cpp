@@ -240,6 +240,7 @@ std::shared_ptr<const Program> make(const Specialization& s, const JobName& job,
   const Clock lowering;
   const cuda::Emitted emitted = cuda::emit(g, options);
   const std::string text = cuda::compiled_text(g, emitted);
+  if (g.mapping.debug) log::show(text);
   program->plan = plan_of(emitted);
   program->times.lower = lowering.ms();
 

@@ -68,12 +68,15 @@ void add_blocks(const graph::Graph& g, const BlockMapping& m, Parts& parts) {
   parts.add(m.origin + ".memory_space", to_string(m.memory_space));
   parts.add(m.origin + ".strided", yes_or_no(!m.dense));
   parts.add(m.origin + ".alignment", std::to_string(m.alignment));
+  parts.add(m.origin + ".fill", m.fill ? fmt::format("bits 0x{:x}", *m.fill) : "");
+  parts.add(m.origin + ".buffers", m.buffers == 0 ? "" : std::to_string(m.buffers));
 }
 
 void add_grid(const graph::Graph& g, Parts& parts) {
   const auto number = [](int n) { return std::to_string(n); };
   const GridMapping& m = g.mapping;
   parts.add("grid", joined(m.grid, [](const Dim& d) { return to_string(d); }));
+  parts.add("grid_bounds", joined(m.bounds, number));
   parts.add("grid_names", joined(m.grid_names, itself));
   parts.add("dimension_semantics", joined(g.semantics, [](graph::Semantics s) {
               return s == graph::Semantics::sequential ? "sequential" : "parallel";
@@ -92,13 +95,14 @@ void add_grid(const graph::Graph& g, Parts& parts) {
 
 void add_operands(const graph::Graph& g, Parts& parts) {
   using graph::Argument;
-  parts.add("arguments", fmt::format("{} in, {} out: {}", g.mapping.num_inputs,
-                                     g.mapping.num_outputs, joined(g.arguments, [](const auto& a) {
-                                       const bool is_scalar = a.kind == Argument::Kind::scalar;
-                                       return fmt::format("{} {} {}",
-                                                          is_scalar ? "scalar" : "array", a.index,
-                                                          a.dtype.name());
-                                     })));
+  parts.add("arguments",
+            fmt::format("{} in, {} out: {}", g.mapping.num_inputs, g.mapping.num_outputs,
+                        joined(g.arguments, [](const auto& a) {
+                          const bool is_scalar = a.kind == Argument::Kind::scalar;
+                          return fmt::format(
+                              "{} {} {}{}", is_scalar ? "scalar" : "array", a.index, a.dtype.name(),
+                              a.symbol < 0 ? "" : fmt::format(" is symbol {}", a.symbol));
+                        })));
   for (const BlockMapping& m : g.mapping.block_mappings) add_blocks(g, m, parts);
   parts.add("input_output_aliases", joined(g.aliases, [](const graph::Alias& a) {
               return fmt::format("{} is {}", a.input, a.output);

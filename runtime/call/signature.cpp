@@ -18,6 +18,11 @@ bool rows_align(const ShapeDtype& type, const DimFacts& facts) {
 
 namespace {
 
+// An integer of 2^63 and more is none that a size could be.
+std::int64_t number_of(const Arg& scalar) {
+  return graph::to_int(scalar.scalar().dtype, scalar.scalar().bits);
+}
+
 bool is_widely_aligned(const void* data) {
   return reinterpret_cast<std::uintptr_t>(data) % wide_alignment == 0;
 }
@@ -93,6 +98,12 @@ Signature::Signature(const graph::Graph& g, std::vector<Requirement> requirement
       has_runtime_reach_ || !classes_.empty() || !requirements_.empty() || !apart_.empty();
 
   std::vector<bool> known(static_cast<std::size_t>(num_symbols_));
+  for (std::size_t i = 0; i < g.arguments.size(); ++i)
+    if (const int symbol = g.arguments[i].symbol;
+        symbol >= 0 && !known[static_cast<std::size_t>(symbol)]) {
+      known[static_cast<std::size_t>(symbol)] = true;
+      binds_.push_back({false, static_cast<int>(i), Bind::by_value, symbol});
+    }
   for (const bool of_output : {false, true}) {
     const std::vector<Operand>& operands = of_output ? outputs_ : arguments_;
     for (std::size_t i = 0; i < operands.size(); ++i)
@@ -230,7 +241,9 @@ bool Signature::match(std::span<const Arg> arguments, std::span<const Arg> outpu
     return call[static_cast<std::size_t>(operand)].array()->shape().begin()[dimension].value();
   };
   for (const Bind& b : binds_)
-    if (has_outputs || !b.of_output)
+    if (b.dimension == Bind::by_value)
+      symbols[b.symbol] = number_of(arguments[static_cast<std::size_t>(b.operand)]);
+    else if (has_outputs || !b.of_output)
       symbols[b.symbol] = extent(b.of_output, b.operand, b.dimension);
   for (const Check& c : constants_)
     if (has_outputs || !c.of_output)
@@ -263,8 +276,11 @@ void Signature::refuse(std::span<const Arg> arguments, std::span<const Arg> outp
   Symbols symbols = {};
   for (const Bind& b : binds_) {
     const auto& call = b.of_output ? outputs : arguments;
-    const Array* array = call[static_cast<std::size_t>(b.operand)].array();
-    if (array && b.dimension < array->rank())
+    const Arg& arg = call[static_cast<std::size_t>(b.operand)];
+    const Array* array = arg.array();
+    if (b.dimension == Bind::by_value)
+      symbols[b.symbol] = number_of(arg);
+    else if (array && b.dimension < array->rank())
       symbols[b.symbol] = array->shape()[b.dimension].value();
   }
   for (std::size_t i = 0; i < outputs_.size(); ++i) {

@@ -78,8 +78,9 @@ class Signature {
  private:
   static Shape shape_of(const Operand& operand, const std::string& of, const Symbols& symbols,
                         const std::string& kernel, Location at);
-  /// An extent that gives a symbol its value, or is compared afterwards.
+  /// An extent that gives a symbol its value, or is compared afterwards; or a scalar.
   struct Bind {
+    static constexpr int by_value = -1;  // dimension of a scalar
     bool of_output;
     int operand, dimension, symbol;
   };

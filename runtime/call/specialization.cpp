@@ -4,10 +4,12 @@
 #include <atomic>
 #include <functional>
 #include <numeric>
+#include <utility>
 
 #include "codegen/base/dim.hpp"
 #include "codegen/base/environment.hpp"
 #include "codegen/base/log.hpp"
+#include "codegen/graph/transform.hpp"
 #include "codegen/trace/trace.hpp"
 #include "runtime/call/check.hpp"
 #include "runtime/call/clock.hpp"
@@ -29,6 +31,80 @@ ShapeDtype bind(const ShapeDtype& type, std::size_t argument, DimBinding& bindin
   }
   return result;
 }
+
+/// Takes the axis of a batch out of the types: of the symbols of a call where those have any.
+class Unbatching {
+ public:
+  Unbatching(std::vector<ShapeDtype>& types, std::span<const Request> arguments,
+             DimBinding& binding)
+      : types_(types), arguments_(arguments), binding_(binding) {}
+
+  trace::BatchType run(const Batch& batch) {
+    trace::BatchType result{.at = batch.at};
+    const std::size_t n = types_.size();
+    if (!batch.in_axes.empty() && batch.in_axes.size() != n)
+      fail(batch.at, "in_axes has " + std::to_string(batch.in_axes.size()) +
+                         " entries for a call of " + std::to_string(n) + " arguments");
+    int first = -1;
+    for (std::size_t i = 0; i < n; ++i) {
+      const int axis = axis_of(batch, i);
+      result.axes.push_back(axis);
+      if (axis < 0) continue;
+      const Dim size = take_out(types_[i].shape, axis);
+      if (first < 0) {
+        first = static_cast<int>(i);
+        result.size = size;
+      } else if (!is_same(result.size, size)) {
+        fail(arguments_[i].at, "args[" + std::to_string(first) + "] has a batch of " +
+                                   text(result.size) + ", args[" + std::to_string(i) + "] one of " +
+                                   text(size));
+      }
+    }
+    if (first < 0) fail(batch.at, "no argument has a batch: there is none, or all are unbatched");
+    return result;
+  }
+
+ private:
+  [[noreturn]] static void fail(Location at, const std::string& what) {
+    throw CompileError(at, "vmap: " + what);
+  }
+
+  int axis_of(const Batch& batch, std::size_t i) const {
+    const int wanted = batch.in_axes.empty() ? 0 : batch.in_axes[i];
+    if (wanted == unbatched) return -1;
+    if (arguments_[i].is_scalar) {
+      if (batch.in_axes.empty()) return -1;
+      fail(batch.at, "args[" + std::to_string(i) + "] is a scalar, which is pl::unbatched");
+    }
+    const int rank = types_[i].shape.rank();
+    const int axis = wanted < 0 ? wanted + rank : wanted;
+    if (axis < 0 || axis >= rank)
+      fail(batch.at, "args[" + std::to_string(i) + "] has " + std::to_string(rank) +
+                         (rank == 1 ? " dimension" : " dimensions") + " and no axis " +
+                         std::to_string(wanted));
+    return axis;
+  }
+
+  static Dim take_out(Shape& shape, int axis) {
+    Shape shorter;
+    for (int d = 0; d < shape.rank(); ++d)
+      if (d != axis) shorter.push_back(shape[d]);
+    return std::exchange(shape, shorter)[axis];
+  }
+
+  bool is_same(const Dim& a, const Dim& b) const {
+    if (a.same(b)) return true;
+    return a.is_static() && b.is_static() ? a.value() == b.value() : binding_.unify(a, b);
+  }
+
+  std::string text(const Dim& d) const {
+    return std::to_string(binding_.can_peek(d) ? binding_.peek(d) : d.value());
+  }
+
+  std::vector<ShapeDtype>& types_;
+  std::span<const Request> arguments_;
+  DimBinding& binding_;
+};
 
 OptionsFunction::Made call_options(const detail::Shared<OptionsFunction>& function,
                                    std::span<ShapeDtype> types, Location at) {
@@ -82,9 +158,16 @@ std::vector<const Request*> arrays_of(const graph::Graph& g, std::span<const Req
 }
 
 /// Only arrays that are there have sizes.
-void add_sizes(const graph::Graph& g, std::span<const Request* const> arrays,
-               std::vector<trace::SymbolOrigin>& symbols) {
+void add_sizes(const graph::Graph& g, std::span<const Request> arguments,
+               std::span<const Request* const> arrays, std::vector<trace::SymbolOrigin>& symbols) {
   std::vector<bool> known(symbols.size());
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const int s = g.arguments[i].symbol;
+    const std::optional<std::int64_t>& value = arguments[i].value;
+    if (s < 0 || !value || *value < 0) continue;  // below 0: refused later
+    symbols[static_cast<std::size_t>(s)].sizes = DimSizes::only(*value);
+    known[static_cast<std::size_t>(s)] = true;
+  }
   for (std::size_t i = 0; i < arrays.size(); ++i) {
     if (!arrays[i] || !arrays[i]->is_array) continue;
     const Shape &shape = g.mapping.block_mappings[i].array_aval.shape,
@@ -145,9 +228,10 @@ Numbers groups_of(const graph::Graph& g, std::span<const DimSizes> sizes) {
 }
 
 /// Makes the graph that of the call's class. Gives by symbol of the trace its number in the graph.
-Numbers specialize_graph(Specialization& s, std::span<const Request* const> arrays,
+Numbers specialize_graph(Specialization& s, std::span<const Request> arguments,
+                         std::span<const Request* const> arrays,
                          std::vector<trace::SymbolOrigin>& symbols) {
-  add_sizes(s.graph, arrays, symbols);
+  add_sizes(s.graph, arguments, arrays, symbols);
   std::vector<DimSizes> sizes;
   for (const trace::SymbolOrigin& origin : symbols) sizes.push_back(origin.sizes);
   const Numbers group = groups_of(s.graph, sizes);
@@ -198,7 +282,11 @@ Request request(const ArgType& type) {
 }
 
 Request request(const Arg& arg) {
-  if (!arg.array()) return {.type = {{}, arg.scalar().dtype}, .is_scalar = true, .at = arg.at()};
+  if (!arg.array()) {
+    Request r{.type = {{}, arg.scalar().dtype}, .is_scalar = true, .at = arg.at()};
+    if (r.type.dtype.is_integer()) r.value = graph::to_int(r.type.dtype, arg.scalar().bits);
+    return r;
+  }
   Request r{.type = arg.array()->type(),
             .is_array = true,
             .is_ref = arg.is_ref(),
@@ -217,8 +305,18 @@ std::shared_ptr<Specialization> specialize(const Source& source, std::span<const
   std::vector<ShapeDtype> types;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const Request& r = arguments[i];
-    types.push_back(source.function && r.is_array ? bind(r.type, i, binding) : r.type);
+    types.push_back((source.function || !source.batches.empty()) && r.is_array
+                        ? bind(r.type, i, binding)
+                        : r.type);
   }
+  std::vector<trace::BatchType> batches;
+  for (const Batch& b : source.batches)
+    batches.push_back(Unbatching(types, arguments, binding).run(b));
+  // Only an options function is given symbols.
+  if (!source.function)
+    for (ShapeDtype& t : types)
+      for (int d = 0; d < t.shape.rank(); ++d)
+        if (binding.can_peek(t.shape[d])) t.shape[d] = t.shape[d].value();
 
   OptionsFunction::Made made;
   if (source.function) made = call_options(source.function, types, at);
@@ -239,17 +337,18 @@ std::shared_ptr<Specialization> specialize(const Source& source, std::span<const
                                .must_write = source.must_write,
                                .captured = &result->captured};
   result->graph = trace::trace(made.body.empty() ? source.body : made.body, options, traced,
-                               source.at, &binding, &symbols, over);
+                               source.at, &binding, &symbols, batches, over);
   std::vector<Request> all(arguments.begin(), arguments.end());
   for (const ArrayRef& ref : result->captured) all.push_back(request(Arg(ref, source.at)));
   name_outputs(*result, options);
   const Numbers numbers =
-      specialize_graph(*result, arrays_of(result->graph, all, outputs), symbols);
+      specialize_graph(*result, all, arrays_of(result->graph, all, outputs), symbols);
   std::vector<bool> refs;
   for (const Request& r : all) refs.push_back(r.is_ref);
   result->signature = Signature(result->graph, requirements_of(binding, symbols, numbers), refs);
   result->grid = CallGrid(result->graph);
   result->trace_ms = clock.ms();
+  if (result->graph.mapping.debug) log::show(graph::to_text(result->graph, true));
   return result;
 }
 

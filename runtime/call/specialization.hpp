@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -13,6 +14,12 @@
 
 namespace palladium::runtime {
 
+/// What pl::vmap() was told.
+struct Batch {
+  std::vector<int> in_axes = {};
+  Location at = {};
+};
+
 /// What a kernel was made of.
 struct Source {
   std::vector<Body> body = {};     // none if the function gives it
@@ -23,6 +30,7 @@ struct Source {
   bool must_write = false;  // an ArrayRef: a core_map
   detail::Shared<detail::OptionsFunction> function = {};
   Location at = {};
+  std::vector<Batch> batches = {};  // of several the first is that of the arguments' own types
 };
 
 struct Specialization {
@@ -51,6 +59,7 @@ struct Request {
   bool is_scalar = false;
   bool is_array = false;                   // of a call: its extents are sizes, not a choice
   bool is_ref = false;                     // an ArrayRef
+  std::optional<std::int64_t> value = {};  // of a call's scalar, if it is an integer
   Placement placed = {};                   // as if the extents promised aligned rows
   std::vector<std::int64_t> strides = {};  // of one with gaps
   Location at = {};

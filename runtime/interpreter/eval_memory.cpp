@@ -109,8 +109,8 @@ class Access {
     if (window().tells_reads())
       for_each_piece([&](const Run& run, int bytes) { window().read(run, bytes, v_); });
     refuse_clash();
-    // The window's poison is that of its own dtype.
-    if (view_.dtype != window().dtype() && !window().is_inside())
+    // The window's poison is that of its own dtype; what fills it is bytes.
+    if (view_.dtype != window().dtype() && !window().is_inside() && !window().is_filled())
       for_each([&](std::int64_t element, std::int64_t offset, std::int64_t, int bytes) {
         if (!window().is_inside(offset, bytes)) f_.poison(v_, element);
       });

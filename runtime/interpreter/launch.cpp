@@ -1,6 +1,7 @@
 #include "runtime/interpreter/launch.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 #include "codegen/base/dim.hpp"
 #include "codegen/base/format.hpp"
@@ -50,8 +51,8 @@ std::vector<std::int64_t> unraveled(std::uint64_t number,
 
 Launch::Launch(const graph::Graph& g, const Invocation& call, const Options& options)
     : graph(g), call(call), options(options), plan(g) {
-  measure_grid();
   connect_operands();
+  measure_grid();
   share_memory();
   is_concurrent = graph::blocks_may_wait(graph);
 }
@@ -59,6 +60,9 @@ Launch::Launch(const graph::Graph& g, const Invocation& call, const Options& opt
 void Launch::measure_grid() {
   for (const Dim& d : graph.mapping.grid) grid.push_back(evaluate(d, call.symbols));
   graph::check_grid(graph, grid, graph.at);
+  for (std::size_t axis = 0; axis < graph.mapping.bounds.size(); ++axis)
+    if (const int input = graph.mapping.bounds[axis]; input >= 0)
+      grid[axis] = bound_of(axis, operands[static_cast<std::size_t>(input)]);
   for (std::size_t axis = 0; axis < grid.size(); ++axis) {
     const bool sequential =
         axis < graph.semantics.size() && graph.semantics[axis] == Semantics::sequential;
@@ -69,6 +73,20 @@ void Launch::measure_grid() {
     cluster.push_back(n);
     cluster_blocks *= static_cast<std::uint32_t>(n);
   }
+}
+
+std::int64_t Launch::bound_of(std::size_t axis, const Operand& holder) const {
+  const DType dtype = holder.mapping->array_aval.dtype;
+  std::uint64_t bits = 0;
+  std::memcpy(&bits, holder.data, static_cast<std::size_t>(dtype.bytes()));
+  const std::int64_t programs = graph::to_int(dtype, bits);
+  if (programs < 0 || programs > grid[axis])
+    throw CompileError(
+        graph.at,
+        fmt::format("kernel '{}': grid axis {} has as many programs as {} says, at "
+                    "most {}; it says {}",
+                    graph.name, axis_name(axis), holder.mapping->origin, grid[axis], programs));
+  return programs;
 }
 
 void Launch::connect_operands() {

@@ -47,6 +47,10 @@ class Launch {
   /// "(0, 3)", "(0, 3) block 1"
   std::string text_of_position(const Position& position) const;
   std::uint64_t poison(DType dtype) const { return options.poison ? poison_bits(dtype) : 0; }
+  /// What elements of a block hold that lie beyond its array.
+  std::uint64_t outside(const BlockMapping& m) const {
+    return m.fill ? *m.fill : poison(m.array_aval.dtype);
+  }
 
   /// Nobody has read or written anything.
   void forget_accesses();
@@ -59,6 +63,7 @@ class Launch {
 
  private:
   void measure_grid();
+  std::int64_t bound_of(std::size_t axis, const Operand& holder) const;
   void connect_operands();
   void share_memory();
   std::size_t parameter_of(std::size_t mapping) const;

@@ -40,6 +40,7 @@ Machine::Machine(const Launch& launch)
       arrays_(launch.operands.size()) {
   if (launch.options.detect_races || launch.is_concurrent) races_.emplace(graph_);
   make_blocks();
+  open_index_operands();
 }
 
 void Machine::make_blocks() {
@@ -58,7 +59,7 @@ void Machine::make_cluster(std::uint64_t place) {
     block.number = number++;
     block.rank = rank;
     for (const Operand& operand : launch_.operands)
-      block.windows.emplace_back(operand, launch_.poison(operand.mapping->array_aval.dtype));
+      block.windows.emplace_back(operand, launch_.outside(*operand.mapping));
     for (std::size_t s = 0; s < graph_.mapping.scratch_avals.size(); ++s)
       block.scratch.push_back(scratch_window(s));
     for (const graph::Body& body : graph_.bodies)
@@ -74,6 +75,15 @@ void Machine::make_cluster(std::uint64_t place) {
     if (races_) watch(block);
   } while (advance(rank, launch_.cluster));
   maps_.position = {{}, launch_.grid, {}, launch_.cluster, 0, threads};
+}
+
+// Whole arrays, which nobody writes: index maps see one window of each.
+void Machine::open_index_operands() {
+  for (int i = 0; i < graph_.mapping.num_index_operands; ++i) {
+    const Operand& operand = launch_.operands[static_cast<std::size_t>(i)];
+    Window& window = index_operands_.emplace_back(operand, launch_.outside(*operand.mapping));
+    window.open(std::vector<std::int64_t>(operand.shape.size()), 0);
+  }
 }
 
 Window Machine::scratch_window(std::size_t number) const {
@@ -182,8 +192,10 @@ std::vector<std::int64_t> Machine::block_index(const BlockMapping& mapping) {
   if (mapping.index_map == no_region) return index;
   const RegionId region{mapping.index_map};
   const std::vector<ValueId>& params = graph_[region].params;
-  for (std::size_t i = 0; i < params.size(); ++i)
-    maps_.set_number(params[i], maps_.position.grid[i]);
+  const std::size_t axes = maps_.position.grid.size();
+  for (std::size_t i = 0; i < axes; ++i) maps_.set_number(params[i], maps_.position.grid[i]);
+  for (std::size_t i = 0; i < index_operands_.size(); ++i)
+    index_operands_[i].bind(maps_.view(params[axes + i]));
   maps_.run(region);
   const std::vector<ValueId>& yields = graph_[region].yields;
   for (std::size_t d = 0; d < index.size(); ++d) index[d] = maps_.number(yields[d]);

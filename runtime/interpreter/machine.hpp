@@ -41,6 +41,7 @@ class Machine {
   };
 
   void make_blocks();
+  void open_index_operands();
   void make_cluster(std::uint64_t place);
   Window scratch_window(std::size_t number) const;
   void make_registers(Block& block);
@@ -54,7 +55,8 @@ class Machine {
 
   const Launch& launch_;
   const graph::Graph& graph_;
-  Frame maps_;  // evaluates index maps
+  Frame maps_;                         // evaluates index maps
+  std::deque<Window> index_operands_;  // as index maps see them
   std::deque<Block> blocks_;
   fiber::Scheduler scheduler_;
   Semaphores semaphores_;

@@ -109,6 +109,8 @@ class Window {
   void read(const Run& run, int bytes, graph::ValueId load);
   /// Does the whole window lie in its array?
   bool is_inside() const { return inside_; }
+  /// Is there something given that elements hold which do not?
+  bool is_filled() const { return operand_ != nullptr && operand_->mapping->fill; }
   /// Do the bytes at an offset?
   bool is_inside(std::int64_t offset, int bytes) const;
   std::size_t bytes() const { return static_cast<std::size_t>(count_) * dtype_.bytes(); }

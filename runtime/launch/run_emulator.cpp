@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "codegen/base/log.hpp"
 #include "codegen/cuda/emit.hpp"
 #include "runtime/build/key.hpp"
 #include "runtime/device/target.hpp"
@@ -57,6 +58,7 @@ bool is_aliased(const graph::Graph& g, std::size_t output) {
 
 std::shared_ptr<const Emulated> emulate(const Specialization& s) {
   const cuda::Emitted emitted = cuda::emit(s.graph, text_options(default_arch(), s.graph.at));
+  if (s.graph.mapping.debug) log::show(emitted.text);
   LaunchPlan plan = plan_of(emitted);
   Packer packer(s.graph, plan, emulator::encode);
   return std::make_shared<const Emulated>(

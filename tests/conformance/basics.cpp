@@ -108,6 +108,14 @@ void add_global(std::vector<Case>& all) {
                " + # * t, i32(t % 18) - 1, t % 5 != 3); pl::store_global<#>(" + out +
                " + # * t, v);" + next);
   }
+  const std::string some = "  { $ v[#], y; pl::load_global<1>(&y, " + in + " + 127 - t);";
+  for (const char* n : {"load_global_filled", "load_global_nc_filled"})
+    add(n, some + " pl::" + n + "<#>(v, " + in + " + # * t, t % 5 != 3, y); pl::store_global<#>(" +
+               out + " + # * t, v);" + next);
+  for (const char* n : {"load_global_part_filled", "load_global_nc_part_filled"})
+    add(n, some + " pl::" + n + "<#>(v, " + in +
+               " + # * t, i32(t % 18) - 1, t % 5 != 3, y); pl::store_global<#>(" + out +
+               " + # * t, v);" + next);
   add("store_global_part", "  { $ v[#]; pl::load_global<#>(v, " + in +
                                " + # * t); pl::store_global_part<#>(" + out +
                                " + # * t, v, i32(t % 18) - 1, t % 5 != 3);" + next);

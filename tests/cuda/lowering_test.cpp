@@ -60,6 +60,35 @@ TEST_CASE("views of other bits compile, cut, joined in one piece and joined of p
   for (const char* arch : architectures) CHECK(compile_problem(g, arch) == "");
 }
 
+TEST_CASE("filled blocks, index operands and grids of a size that an array holds compile") {
+  for (const DType t : {u8, f16, f32, i64}) {
+    const BlockSpec chosen{{8, 24},
+                           [](Index i, Ref s, Ref) {
+                             return Indices{s[i], 0};
+                           },
+                           {.fill = 3}};
+    const graph::Graph g = traced(
+        [&](Ref s, Ref, Ref x, Ref o) {
+          o[_] = x[_];
+          pl::when(s[0] > 0, [&] { o[{ds(0, 1)}] = broadcast_to(pl::max(x[_]), {1, 24}); });
+        },
+        {.name = "chosen",
+         .out_type = {{dim("m"), 20}, t},
+         .num_scalar_prefetch = 2,
+         .grid = {at_most(argument(1), cdiv(dim("m"), 8))},
+         .in_specs = {chosen},
+         .out_specs = {BlockSpec{{8, 24},
+                                 [](Index i, Ref, Ref) {
+                                   return Indices{i, 0};
+                                 }}}},
+        {array({5}, i32), array({1}, i64), array({dim("m"), 20}, t)});
+    for (const char* arch : architectures) {
+      INFO(t.name() << " for " << arch);
+      CHECK(compile_problem(g, arch) == "");
+    }
+  }
+}
+
 TEST_CASE("branches and loops of unknown length compile without spills") {
   for (const char* arch : architectures) CHECK(compile_problem(vm_graph(), arch) == "");
 }

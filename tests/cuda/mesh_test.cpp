@@ -12,7 +12,7 @@ namespace {
 
 graph::Graph over(std::vector<Body> bodies, const Meshes& meshes, const PallasCallOptions& options,
                   const std::vector<trace::ArgumentType>& arguments) {
-  return trace::trace(bodies, options, arguments, here(), nullptr, nullptr,
+  return trace::trace(bodies, options, arguments, here(), nullptr, nullptr, {},
                       {.meshes = &meshes, .is_list = meshes.is_list});
 }
 

@@ -109,6 +109,40 @@ TEST_CASE(
   CHECK(on_all_targets(g, {}, 90) == "");
 }
 
+TEST_CASE(
+    "TMA fills with zeros, so that what another fill, or an index array, asks is not fetched") {
+  const auto product = [](BlockSpecOptions ends, bool gathers) {
+    return traced(
+        [=](Ref x, Ref y, Ref o) {
+          const Value rows = iota(i32, {32}, 0) * 2;
+          o[_] = dot(x[_], gathers ? y[{rows, _}] : y[{ds(0, 32), _}]);
+        },
+        {.name = "beyond",
+         .out_type = {{{128, 64}, f32}},
+         .grid = {2},
+         .in_specs = {{{64, 32},
+                       [](Index i) {
+                         return Indices{i, 0};
+                       },
+                       ends},
+                      {{64, 64},
+                       [](Index) {
+                         return Indices{0, 0};
+                       }}},
+         .out_specs = {{{64, 64},
+                        [](Index i) {
+                          return Indices{i, 0};
+                        }}}},
+        {array({100, 24}, f16), array({64, 64}, f16)});
+  };
+  CHECK(fetches(product({.fill = 0}, false)) == 2);
+  CHECK(fetches(product({.fill = 3}, false)) == 1);
+  CHECK(fetches(product({.fill = 0}, true)) == 1);
+  for (const double fill : {0.0, 3.0})
+    for (const bool gathers : {false, true})
+      CHECK(on_all_targets(product({.fill = fill}, gathers), {}, 90) == "");
+}
+
 TEST_CASE("random products with operands by TMA and by threads agree") {
   int by_tma = 0;
   for_seeds(40, 8, [&](std::uint64_t seed) {

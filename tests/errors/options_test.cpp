@@ -129,6 +129,108 @@ TEST_CASE("a block has elements and a place") {
   refused(&copy, options, {array({8})}, "args[0]: a block cannot be pinned to registers");
 }
 
+TEST_CASE("a fill is a number that the array's dtype holds") {
+  pl::PallasCallOptions options = one_output();
+  line = __LINE__ + 1;
+  options.in_specs = {pl::BlockSpec{{8}, {}, {.fill = 0.5}}};
+  refused(&copy, options, {array({8}, pl::i32)}, "args[0]: .fill is 0.5, which no i32 is");
+  line = __LINE__ + 1;
+  options.in_specs = {pl::BlockSpec{{8}, {}, {.fill = -1}}};
+  refused(&copy, options, {array({8}, pl::u8)}, "args[0]: .fill is -1, which no u8 is");
+  line = __LINE__ + 1;
+  options.in_specs = {pl::BlockSpec{{8}, {}, {.fill = 2}}};
+  refused(&copy, options, {array({8}, pl::bool_)}, "args[0]: .fill is 2, which no bool is");
+  options.in_specs = {pl::BlockSpec{{8}, {}, {.fill = 1}}};
+  line = __LINE__ + 1;
+  refused([](pl::Ref x, pl::Ref o) { o[_] = pl::f32(x.bitcast(pl::u8)[{pl::ds(0, 8)}]); }, options,
+          {array({8})}, "bitcast: args[0] has a .fill whose bytes differ");
+}
+
+TEST_CASE("a block has at least one buffer") {
+  pl::PallasCallOptions options = one_output();
+  line = __LINE__ + 1;
+  options.in_specs = {pl::BlockSpec{{8}, {}, {.pipeline_mode = pl::Buffered(0)}}};
+  refused(&copy, options, {array({8})}, "args[0]: pl::Buffered has at least one buffer, given 0");
+}
+
+TEST_CASE("index operands are arrays, the first arguments, and read only") {
+  const auto with = [](int count) {
+    return pl::PallasCallOptions{
+        .name = "k", .out_type = {{8}, pl::f32}, .num_scalar_prefetch = count};
+  };
+  refused_options(with(2), "num_scalar_prefetch is 2, but the call has 1 argument");
+  refused_options(with(-1), "num_scalar_prefetch is -1, but the call has 1 argument");
+  refused_options(with(1), "num_scalar_prefetch is 1, but args[0] is a scalar", {number()});
+  pl::PallasCallOptions options = with(1);
+  options.in_specs = {pl::BlockSpec{{8}}};
+  refused_options(options, "in_specs has 1 entry for 0 array argument behind the index operands");
+  options = with(1);
+  options.grid_spec.grid = {2};
+  refused_options(options, "if grid_spec is given, then num_scalar_prefetch must not be");
+  options = with(1);
+  options.input_output_aliases = {{0, 0}};
+  refused_options(options, "but args[0] is an index operand, which is read only");
+  line = __LINE__ + 1;
+  refused([](pl::Ref s, pl::Ref) { s[0] = 1.f; }, with(1), {array({8})},
+          "store: ref gmem f32[8] is an index operand (num_scalar_prefetch), which is read only");
+  line = __LINE__ + 1;
+  refused([](pl::Ref s, pl::Ref) { s.at({pl::ds(0, 4)})[_] += 1.f; }, with(1), {array({8})},
+          "is an index operand (num_scalar_prefetch), which is read only");
+}
+
+TEST_CASE("an index map takes a Ref for each index operand") {
+  pl::PallasCallOptions options = one_output();
+  options.num_scalar_prefetch = 1;
+  options.grid = {2};
+  const auto refused_map = [&](const pl::BlockSpec& spec, const std::string& sentence) {
+    options.out_specs = {spec};
+    refused(&copy, options, {array({8})}, sentence);
+  };
+  line = __LINE__ + 1;
+  refused_map(pl::BlockSpec{{4}, [](pl::Index i) { return i; }},
+              "index map function for outputs[0] takes 1 parameters, but a pl::Index for each axis "
+              "and then a pl::Ref for each index operand are expected: the grid [2] has 1 axis, "
+              "and num_scalar_prefetch is 1");
+  line = __LINE__ + 1;
+  refused_map(pl::BlockSpec{{4}, [](pl::Index i, pl::Ref, pl::Ref) { return i; }},
+              "takes 3 parameters");
+  line = __LINE__ + 1;
+  refused_map(pl::BlockSpec{{4}, [](auto i, auto) { return i; }}, "takes parameters of no type");
+  line = __LINE__ + 3;
+  refused_map(pl::BlockSpec{{4},
+                            [](pl::Index i, pl::Ref s) {
+                              s[0] = 0.f;
+                              return i;
+                            }},
+              "is an index operand (num_scalar_prefetch), which is read only");
+}
+
+TEST_CASE("a size of a grid that an argument says is one integer") {
+  const auto of = [](pl::Dim size) {
+    return pl::PallasCallOptions{.name = "k", .out_type = {{8}, pl::f32}, .grid = {size}};
+  };
+  refused_options(of(pl::argument(1)), "grid axis 0, args[1]: the call has 1 arguments");
+  refused_options(of(pl::argument(0)), "args[0] is f32[8], but a size is one integer");
+  refused_options(of(pl::argument(0)), "args[0] is f32[], but a size is one integer", {number()});
+  refused_options(of(pl::argument(0)),
+                  "only the device knows what args[0] holds: pass it by value, pl::scalar(n), or, "
+                  "in a grid, say how many programs there are at most: "
+                  "pl::at_most(pl::argument(0), n)",
+                  {array({1}, pl::i32)});
+  refused_options(of(pl::at_most(pl::argument(0) + 1, 4)), "only the device knows",
+                  {array({1}, pl::i32)});
+  pl::PallasCallOptions options = of(pl::at_most(pl::argument(0), 4));
+  options.out_type = {{1}, pl::i32};
+  options.input_output_aliases = {{0, 0}};
+  refused_options(options, "but args[0] holds a size of the grid", {array({1}, pl::i32)});
+  options = one_output();
+  options.out_type = {{pl::argument(0)}, pl::f32};
+  options.out_specs = {pl::BlockSpec{{8}}};
+  refused_options(options, "outputs[0] is f32[args[0]]: only the device knows",
+                  {array({1}, pl::i32)});
+  CHECK_THROWS_WITH(pl::argument(-1), ContainsSubstring("a call has no argument -1"));
+}
+
 TEST_CASE("an index map takes an index per grid axis and returns one per block dimension") {
   pl::PallasCallOptions options = one_output();
   options.grid = {2};

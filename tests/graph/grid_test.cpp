@@ -19,10 +19,15 @@ GridMapping mapping() {
   m.grid = {4, dim_symbol(0)};
   m.grid_names = {"i", "j"};
   m.index_map_tree = {2, 1};
-  m.index_map_avals = {{{{}, i32}}, {{{}, i32}}, {{{64}, i32}, true, Space::smem}};
+  m.index_map_avals = {{{{}, i32}}, {{{}, i32}}, {{{64}, i32}, true, Space::gmem}};
   m.num_index_operands = 1;
-  m.num_inputs = 1;
+  m.num_inputs = 2;
   m.num_outputs = 1;
+  BlockMapping ids;
+  ids.block_shape = {64};
+  ids.array_aval = {{64}, i32};
+  ids.origin = "args[0]";
+  ids.memory_space = Space::gmem;
   BlockMapping in;
   in.block_shape = {BlockDim(BlockDim::Kind::squeezed, 1), 16,
                     BlockDim(BlockDim::Kind::element, 6, 1, 2)};
@@ -32,7 +37,7 @@ GridMapping mapping() {
   out.block_shape = {8};
   out.array_aval = {{32}, f16};
   out.origin = "outputs[0]";
-  m.block_mappings = {in, out};
+  m.block_mappings = {ids, in, out};
   m.scratch_avals = {{{{8, 8}, f32}, true, Space::smem}, {{{8}, f32}, true, Space::regs}};
   return m;
 }
@@ -42,7 +47,7 @@ GridMapping mapping() {
 TEST_CASE("a GridMapping that violates an invariant is refused by name") {
   CHECK_NOTHROW(mapping().check_invariants());
   const std::vector<std::pair<std::function<void(GridMapping&)>, const char*>> cases = {
-      {[](auto& m) { m.num_inputs = 2; }, "2 block mappings for 2 inputs and 1 outputs"},
+      {[](auto& m) { m.num_inputs = 3; }, "3 block mappings for 3 inputs and 1 outputs"},
       {[](auto& m) { m.index_map_avals.pop_back(); },
        "2 index map parameters for 2 grid axes and 1 index operands"},
       {[](auto& m) { m.index_map_tree.num_program_ids = 1; },
@@ -58,21 +63,39 @@ TEST_CASE("a GridMapping that violates an invariant is refused by name") {
       {[](auto& m) { m.vmapped_dims = {2}; }, "vmapped dim 2 is no grid axis"},
       {[](auto& m) { m.grid_names.pop_back(); }, "1 grid names for 2 grid axes"},
       {[](auto& m) { m.grid[0] = -1; }, "grid axis 0 has a negative size"},
-      {[](auto& m) { m.block_mappings[0].block_shape.pop_back(); },
+      {[](auto& m) { m.block_mappings[1].block_shape.pop_back(); },
        "block mapping of args[1]: block rank 2, array rank 3"},
-      {[](auto& m) { m.block_mappings[1].block_shape[0].size = 0; },
+      {[](auto& m) { m.block_mappings[2].block_shape[0].size = 0; },
        "block mapping of outputs[0]: a block dimension is below 1"},
-      {[](auto& m) { m.block_mappings[0].block_shape[0].size = 2; },
+      {[](auto& m) { m.block_mappings[1].block_shape[0].size = 2; },
        "a squeezed dimension has more than one element"},
-      {[](auto& m) { m.block_mappings[0].block_shape[1].pad_hi = 2; },
+      {[](auto& m) { m.block_mappings[1].block_shape[1].pad_hi = 2; },
        "padding on a dimension that is not Element"},
-      {[](auto& m) { m.block_mappings[0].alignment = 2; }, "alignment 2"},
-      {[](auto& m) { m.block_mappings[0].memory_space = Space::regs; }, "pinned to registers"},
+      {[](auto& m) { m.block_mappings[1].alignment = 2; }, "alignment 2"},
+      {[](auto& m) { m.block_mappings[1].memory_space = Space::regs; }, "pinned to registers"},
       {[](auto& m) { m.scratch_avals[0].memory_space = Space::automatic; },
        "a scratch operand has no memory space"},
       {[](auto& m) { m.scratch_avals[0].type.shape[0] = dim_symbol(0); },
        "a scratch operand has a symbolic shape"},
       {[](auto& m) { m.num_index_operands = -1; }, "an operand count is negative"},
+      {[](auto& m) { m.num_inputs = 0, m.num_outputs = 3; }, "1 index operands, but 0 inputs"},
+      {[](auto& m) { m.index_map_avals[2].memory_space = Space::smem; },
+       "index operand 0 is no Ref of global memory"},
+      {[](auto& m) { m.index_map_avals[2].type.shape[0] = 32; },
+       "index operand 0 is i32[64] but index maps take i32[32]"},
+      {[](auto& m) { m.block_mappings[0].block_shape[0].size = 32; },
+       "index operand 0 is cut into blocks"},
+      {[](auto& m) { m.bounds = {0}; }, "1 bounds for 2 grid axes"},
+      {[](auto& m) {
+         m.bounds = {2, -1};
+       },
+       "a grid bound is held by input 2, which there is not"},
+      {[](auto& m) {
+         m.bounds = {-1, 0};
+       },
+       "a grid bound is held by i32[64], which is not one integer"},
+      {[](auto& m) { m.block_mappings[2].fill = 0x10000; }, "a fill of more bits"},
+      {[](auto& m) { m.block_mappings[1].buffers = -1; }, "a negative number of buffers"},
   };
   for (const auto& [change, message] : cases) {
     GridMapping m = mapping();
@@ -88,14 +111,14 @@ TEST_CASE("a GridMapping tells the calling conventions [C26] [E26]") {
   CHECK_FALSE(m.static_grid());
   CHECK(m.num_dynamic_grid_bounds() == 1);
   CHECK(m.num_scratch_operands() == 2);
-  CHECK(m.in_shapes() == std::vector<ShapeDtype>{{{64}, i32}, m.block_mappings[0].array_aval});
+  CHECK(m.in_shapes() == std::vector<ShapeDtype>{{{64}, i32}, m.block_mappings[1].array_aval});
   CHECK(m.out_shapes() == std::vector<ShapeDtype>{{{32}, f16}});
   CHECK(m.block_mappings_output().size() == 1);
   CHECK(m.block_mappings_output()[0].origin == "outputs[0]");
   CHECK(m.slice_index_ops() == GridMapping::Range{0, 1});
   CHECK(m.slice_block_ops() == GridMapping::Range{1, 3});
   CHECK(m.slice_scratch_ops() == GridMapping::Range{3, 5});
-  CHECK(m.block_mappings[0].ref_shape() == std::vector<std::int64_t>{16, 6});
+  CHECK(m.block_mappings[1].ref_shape() == std::vector<std::int64_t>{16, 6});
 }
 
 namespace {

@@ -85,14 +85,14 @@ TEST_CASE("random kernels come back from JSON as they were") {
 }
 
 TEST_CASE("every field of a GridMapping and of a graph comes back from JSON") {
-  HandMade k({{{8}, f32}}, {{{8}, f32}}, {dim_symbol(0), 3}, {{{2}, i8}}, {u64});
+  HandMade k({{{1}, i32}, {{8}, f32}}, {{{8}, f32}}, {dim_symbol(0), 3}, {{{2}, i8}}, {u64});
   GridMapping& m = k.g.mapping;
   m.grid[0] = cdiv(dim_symbol(0) * 2 + 1, 4);
   m.grid_names = {"i", "j"};
-  m.block_mappings[0].array_aval.shape[0] = dim_symbol(0);
-  m.block_mappings[0].block_shape = {BlockDim(BlockDim::Kind::element, 8, 2, 3)};
-  m.block_mappings[0].dense = false;
-  m.block_mappings[0].alignment = 4;
+  m.block_mappings[1].array_aval.shape[0] = dim_symbol(0);
+  m.block_mappings[1].block_shape = {BlockDim(BlockDim::Kind::element, 8, 2, 3)};
+  m.block_mappings[1].dense = false;
+  m.block_mappings[1].alignment = 4;
   m.vmapped_dims = {1};
   m.debug = true;
   for (RegionIndex* r : {&m.get_grid_indices, &m.local_grid_env}) {
@@ -101,10 +101,16 @@ TEST_CASE("every field of a GridMapping and of a graph comes back from JSON") {
     const ValueId i = b.param(Type::value(i32)), j = b.param(Type::value(i32));
     b.yield({j, i});
   }
-  // Index operands: what scalar prefetch will use.
   m.num_index_operands = 1;
   m.index_map_tree = {2, 1};
-  m.index_map_avals.push_back({{{4}, i32}, true, Space::smem});
+  m.index_map_avals.push_back({{{1}, i32}, true, Space::gmem});
+  m.block_mappings[0].memory_space = k.g[k.refs[0]].type.space = Space::gmem;
+  m.bounds = {-1, 0};
+  m.block_mappings[1].fill = 0x3f800000;
+  m.block_mappings[1].buffers = 3;
+  k.g.arguments[2].symbol = 0;
+  k.g.cost = {1, 2, 3};
+  k.g.metadata = {{"author", "me"}, {"", "\n"}};
   k.g.approx_math = k.g.allow_revisit = k.g.lineinfo = true;
   k.g.fma = false;
   k.g.cluster = {2, 1};
@@ -114,7 +120,7 @@ TEST_CASE("every field of a GridMapping and of a graph comes back from JSON") {
   k.g.at = {"a.cpp", 12};
   k.g.bodies[0].warpgroups = 3;
   k.g.num_symbols = 1;
-  k.b.store(k.refs[2], k.b.constant(f32, 0.1, {8}), no_value, {"b.cpp", 3});
+  k.b.store(k.refs[3], k.b.constant(f32, 0.1, {8}), no_value, {"b.cpp", 3});
   Graph g = k.canonical();
   g.facts.multiples = {4};
   g.short_offsets = true;
@@ -124,18 +130,24 @@ TEST_CASE("every field of a GridMapping and of a graph comes back from JSON") {
   const GridMapping& n = back.mapping;
   CHECK(n.grid[0].same(m.grid[0]));
   CHECK(n.grid_names == m.grid_names);
-  CHECK(n.block_mappings.size() == 2);
-  CHECK(n.block_mappings[0].block_shape == m.block_mappings[0].block_shape);
-  CHECK(n.block_mappings[0].origin == "args[0]");
-  CHECK_FALSE(n.block_mappings[0].dense);
-  CHECK(n.block_mappings[0].alignment == 4);
+  CHECK(n.block_mappings.size() == 3);
+  CHECK(n.block_mappings[1].block_shape == m.block_mappings[1].block_shape);
+  CHECK(n.block_mappings[1].origin == "args[1]");
+  CHECK_FALSE(n.block_mappings[1].dense);
+  CHECK(n.block_mappings[1].alignment == 4);
+  CHECK(n.block_mappings[1].fill == 0x3f800000);
+  CHECK(n.block_mappings[1].buffers == 3);
+  CHECK(n.bounds == m.bounds);
+  CHECK(back.arguments[2].symbol == 0);
+  CHECK(back.cost == k.g.cost);
+  CHECK(back.metadata == k.g.metadata);
   CHECK(n.index_map_tree == m.index_map_tree);
   CHECK(n.index_map_avals.size() == 3);
   CHECK(n.index_map_avals[2].is_ref);
   CHECK(n.vmapped_dims == m.vmapped_dims);
   CHECK(n.scratch_avals[0].memory_space == Space::smem);
   CHECK(n.num_index_operands == 1);
-  CHECK(n.num_inputs == 1);
+  CHECK(n.num_inputs == 2);
   CHECK(n.num_outputs == 1);
   CHECK(n.get_grid_indices != no_region);
   CHECK(n.local_grid_env != no_region);
@@ -148,7 +160,7 @@ TEST_CASE("every field of a GridMapping and of a graph comes back from JSON") {
 TEST_CASE("a text of before there were classes says nothing of its symbols") {
   const Graph g = vector_add();
   std::string json = to_json(g);
-  json = replaced(json, "\"palladium_graph\":2", "\"palladium_graph\":1");
+  json = replaced(json, "\"palladium_graph\":3", "\"palladium_graph\":1");
   json = replaced(json, "\"symbol_multiples\":[],", "");
   json = replaced(json, "\"short_offsets\":false,", "");
   expect_equal(g, from_json(json));
@@ -175,9 +187,9 @@ TEST_CASE("what is wrong with a text is said") {
   error("", "parse");
   error("[]", "expected an object with 'palladium_graph'");
   error("{}", "'palladium_graph' is missing");
-  for (const char* other : {"0", "3"})
-    error(replaced(json, "\"palladium_graph\":2", std::string("\"palladium_graph\":") + other),
-          "but this Palladium reads versions 1 to 2");
+  for (const char* other : {"0", "4"})
+    error(replaced(json, "\"palladium_graph\":3", std::string("\"palladium_graph\":") + other),
+          "but this Palladium reads versions 1 to 3");
   error(replaced(json, "\"symbol_multiples\":[]", "\"symbol_multiples\":[\"8\"]"),
         "not one multiple per symbol");
   error(replaced(json, "\"symbol_multiples\":[]", "\"symbol_multiples\":[8]"), "is no string");

@@ -199,11 +199,14 @@ Violations arrows(const Sources& sources) {
 
 Violations public_headers(const Sources& sources) {
   // Cheap to compile and free of owners, streams and exceptions of the library's.
-  static const std::set<std::string> standard = {
-      "algorithm", "array",           "bit",    "compare",     "concepts", "cstddef",
-      "cstdint",   "cstring",         "cmath",  "exception",   "limits",   "initializer_list",
-      "span",      "source_location", "string", "string_view", "tuple",    "type_traits",
-      "utility",   "vector",          "version"};
+  static const std::set<std::string> standard = {"algorithm",   "array",       "bit",
+                                                 "compare",     "concepts",    "cstddef",
+                                                 "cstdint",     "cstring",     "cmath",
+                                                 "exception",   "limits",      "initializer_list",
+                                                 "optional",    "span",        "source_location",
+                                                 "string",      "string_view", "tuple",
+                                                 "type_traits", "utility",     "vector",
+                                                 "version"};
   Violations found;
   for (const auto& [path, text] : sources) {
     if (!path.starts_with(public_folder)) continue;

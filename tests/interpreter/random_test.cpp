@@ -1,4 +1,5 @@
 // Random kernels: what canonicalize does to a graph changes nothing that it computes.
+#include "codegen/base/dim.hpp"
 #include "codegen/graph/transform.hpp"
 #include "tests/interpreter/tensors.hpp"
 #include "tests/support/random_graph.hpp"
@@ -18,6 +19,11 @@ std::vector<Tensor> arrays_of(const RandomKernel& kernel, std::uint64_t seed) {
     Tensor t(dtype, kernel.array_shape(static_cast<int>(i)));
     if (i < static_cast<std::size_t>(mapping.num_inputs))
       for (std::int64_t e = 0; e < t.size(); ++e) t.set_bits(e, random_number(random, dtype));
+    for (std::size_t axis = 0; axis < mapping.bounds.size(); ++axis)
+      if (mapping.bounds[axis] == static_cast<int>(i)) {
+        const auto most = static_cast<int>(evaluate(mapping.grid[axis], kernel.symbols));
+        t.set_bits(0, graph::to_bits(dtype, std::int64_t{random.between(0, most)}));
+      }
     arrays.push_back(std::move(t));
   }
   return arrays;

@@ -43,11 +43,11 @@ IndexMap index_map(const Operand& o, std::size_t arity, Location at) {
 }
 
 BlockSpec spec_of(const Operand& o, std::size_t arity, Location at, Location map_at) {
-  if (o.whole) return BlockSpec({.memory_space = {o.space}}, at);
+  const BlockSpecOptions options{.memory_space = {o.space}, .fill = o.fill};
+  if (o.whole) return BlockSpec(options, at);
   std::vector<BlockDim> block;
   for (const Cut& c : o.cuts) block.push_back(c.block);
-  return BlockSpec::of(std::move(block), index_map(o, arity, map_at), {.memory_space = {o.space}},
-                       at);
+  return BlockSpec::of(std::move(block), index_map(o, arity, map_at), options, at);
 }
 
 // The extent of the first input along `axis`, as the options function was given it.

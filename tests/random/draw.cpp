@@ -111,6 +111,7 @@ class Drawing {
     o.whole = still && random_.chance(50);
     o.fixed_arity = random_.chance(50);
     if (!o.whole) o.space = random_.pick({Space::automatic, Space::automatic, Space::gmem});
+    if (random_.chance(30)) o.fill = random_.below(2);
     return o;
   }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -59,6 +60,7 @@ struct Operand {
   bool whole = false;  ///< the block is the array, and there is no index map
   bool fixed_arity = false;
   Space space = Space::automatic;
+  std::optional<double> fill = {};
   Layout layout = Layout::owned;
 
   Shape shape() const;

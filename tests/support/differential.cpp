@@ -100,6 +100,11 @@ Call random_call(const graph::Graph& g, const std::vector<std::int64_t>& symbols
     const bool input = static_cast<int>(c.arrays.size()) < g.mapping.num_inputs;
     for (std::int64_t i = 0; i < elements(shape); ++i)
       put(data, i, t, input ? number(t) : interpreter::poison_bits(t));
+    for (std::size_t axis = 0; axis < g.mapping.bounds.size(); ++axis)
+      if (g.mapping.bounds[axis] == static_cast<int>(c.arrays.size())) {
+        const auto most = static_cast<int>(evaluate(g.mapping.grid[axis], symbols));
+        put(data, 0, t, graph::to_bits(t, std::int64_t{random.between(0, most)}));
+      }
     c.shapes.push_back(std::move(shape));
     c.arrays.push_back(std::move(data));
   }

@@ -166,6 +166,7 @@ class Reader {
       const int number = l.number<int>();
       l.expect(":");
       scalars_[number] = dtype(l);
+      if (l.take("is symbol ")) symbols_[number] = l.number<int>();
     } else if (l.take("alias: input ")) {
       const int input = l.number<int>();
       l.expect("is output ");
@@ -194,6 +195,10 @@ class Reader {
       if (const std::string name = name_before(l); !name.empty())
         g_.mapping.grid_names.push_back(name);
       g_.mapping.grid.push_back(dim(l));
+      if (l.take("bounded by input ")) {
+        g_.mapping.bounds.resize(g_.mapping.grid.size(), -1);
+        g_.mapping.bounds.back() = l.number<int>();
+      }
       g_.semantics.push_back(l.take("sequential") ? Semantics::sequential : Semantics::parallel);
       if (!l.take(",")) break;
     }
@@ -241,6 +246,9 @@ class Reader {
     }
     m.dense = !l.take("strided");
     if (l.take("aligned ")) m.alignment = l.number<int>();
+    if (l.take("filled with ")) m.fill = bits(l, m.array_aval.dtype);
+    if (l.take("buffers ")) m.buffers = l.number<int>();
+    g_.mapping.num_index_operands += l.take("index operand");
     ++(m.origin.starts_with("outputs") ? g_.mapping.num_outputs : g_.mapping.num_inputs);
     if (line().next_is("{") && line().is_indented()) m.index_map = index(region());
     g_.mapping.block_mappings.push_back(std::move(m));
@@ -472,15 +480,21 @@ class Reader {
   /// What the text leaves to the parameters of the bodies and of the index maps.
   void finish() {
     GridMapping& m = g_.mapping;
-    m.index_map_tree = {static_cast<int>(m.grid.size()), 0};
+    m.index_map_tree = {static_cast<int>(m.grid.size()), m.num_index_operands};
     m.index_map_avals.assign(m.grid.size(), {{{}, i32}, false, Space::automatic});
+    for (int i = 0; i < m.num_index_operands; ++i)
+      m.index_map_avals.push_back(
+          {m.block_mappings[static_cast<std::size_t>(i)].array_aval, true, Space::gmem});
+    if (!m.bounds.empty()) m.bounds.resize(m.grid.size(), -1);
     if (std::vector<std::int64_t>& known = g_.facts.multiples; !known.empty())
       known.resize(static_cast<std::size_t>(g_.num_symbols), 1);
     int inputs = 0, numbers = 0, outputs = 0;
     for (const ValueId p : g_[g_.bodies.at(0).region].params) {
       const Type& t = g_[p].type;
       if (t.is_value()) {
-        g_.arguments.push_back({Argument::Kind::scalar, numbers, scalars_[numbers]});
+        const auto symbol = symbols_.find(numbers);
+        g_.arguments.push_back({Argument::Kind::scalar, numbers, scalars_[numbers],
+                                symbol == symbols_.end() ? -1 : symbol->second});
         ++numbers;
       } else if (inputs < m.num_inputs) {
         const DType dtype = m.block_mappings[static_cast<std::size_t>(inputs)].array_aval.dtype;
@@ -501,6 +515,7 @@ class Reader {
   Graph g_;
   std::map<std::uint32_t, ValueId> values_;
   std::map<int, DType> scalars_;
+  std::map<int, int> symbols_;
 };
 
 }  // namespace

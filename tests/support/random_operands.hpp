@@ -81,8 +81,9 @@ class RandomOperands {
     Dim extent;
     int axis = -1;           // of the grid; -1: a constant
     std::int64_t scale = 1;  // element index per program
-    std::int64_t index = 0;  // where axis < 0
-    bool reversed = false;   // last program first
+    std::int64_t index = 0;  // where axis < 0: of so many blocks
+    int blocks = 1;
+    bool reversed = false;  // last program first
   };
 
   Dimension along(int axis, bool output) {
@@ -122,6 +123,7 @@ class RandomOperands {
     const int blocks = random_.between(1, 3);
     d.extent = n * blocks - (o_.ragged ? random_.below(static_cast<int>(n)) : 0);
     d.index = random_.below(blocks);
+    d.blocks = blocks;
     return d;
   }
 
@@ -136,13 +138,28 @@ class RandomOperands {
       m.block_shape.push_back(d.block);
       m.array_aval.shape.push_back(d.extent);
     }
+    // Of equal bytes: views of other bits see them too.
+    if (o_.ragged && random_.chance(30))
+      m.fill = random_.chance(50) ? 0
+               : dtype.is_bool()  ? 1
+                                  : std::uint64_t{0x3c3c3c3c3c3c3c3c} >> (64 - dtype.bits());
     if (!trivial || random_.chance(50)) {
       const RegionId r = g_.add_region();
       Builder b(g_, r);
       std::vector<ValueId> ids, starts;
       for (std::size_t i = 0; i < axes_.size(); ++i)
         ids.push_back(b.param(Type::value(i32), here_()));
+      std::vector<ValueId> prefetched;
+      for (int i = 0; i < g_.mapping.num_index_operands; ++i) {
+        const BlockMapping& operand = g_.mapping.block_mappings[static_cast<std::size_t>(i)];
+        prefetched.push_back(b.param(
+            Type::ref(operand.array_aval.dtype, operand.ref_shape(), Space::gmem), here_()));
+      }
       for (const Dimension& d : dims) {
+        if (d.axis < 0 && d.blocks > 1 && !prefetched.empty()) {
+          starts.push_back(chosen_block(b, random_.pick(prefetched), ids, d.blocks));
+          continue;
+        }
         if (d.axis < 0) {
           starts.push_back(b.constant(i32, d.index, {}, here_()));
           continue;
@@ -162,6 +179,48 @@ class RandomOperands {
       m.index_map = index(r);
     }
     g_.mapping.block_mappings.push_back(std::move(m));
+  }
+
+  // One of so many blocks, as an index operand says for the program.
+  ValueId chosen_block(Builder& b, ValueId operand, const std::vector<ValueId>& ids, int blocks) {
+    Subscript all;
+    SubscriptDim dim{.is_slice = false, .dynamic = !ids.empty()};
+    std::vector<ValueId> at;
+    const auto number = [&](std::int64_t n) { return b.constant(i32, n, {}, here_()); };
+    const auto with = [&](Op op, ValueId x, ValueId y) {
+      return b.add(op, {x, y}, Attr{}, {}, here_());
+    };
+    if (dim.dynamic)
+      at.push_back(with(Op::Rem, random_.pick(ids), number(g_[operand].type.shape[0])));
+    all.dims.push_back(dim);
+    const ValueId element = b.at(operand, all, std::move(at), here_());
+    const ValueId held = b.cast(b.load(element, no_value, no_value, here_()), i32, here_());
+    return with(Op::Min, with(Op::Max, held, number(0)), number(blocks - 1));
+  }
+
+  // Index operands; one of a single element may bound an axis of the grid.
+  void make_index_operands() {
+    GridMapping& m = g_.mapping;
+    const int count = random_.chance(30) ? random_.between(1, 2) : 0;
+    for (int i = 0; i < count; ++i) {
+      BlockMapping operand;
+      const std::int64_t n = random_.pick({1, 2, 5});
+      const DType dtype = random_.pick({i32, i64, u8, i16});
+      operand.block_shape = {BlockDim(n)};
+      operand.array_aval = {{n}, dtype};
+      operand.origin = "args[" + std::to_string(i) + "]";
+      operand.memory_space = Space::gmem;
+      operand.alignment = random_.chance(30) ? dtype.bytes() : 16;
+      m.index_map_avals.push_back({operand.array_aval, true, Space::gmem});
+      m.block_mappings.push_back(std::move(operand));
+      g_.arguments.push_back({Argument::Kind::input, i, dtype});
+      const bool bounds = n == 1 && !axes_.empty() && m.bounds.empty() && random_.chance(70);
+      if (!bounds) continue;
+      m.bounds.assign(axes_.size(), -1);
+      m.bounds[static_cast<std::size_t>(random_.below(static_cast<int>(axes_.size())))] = i;
+    }
+    m.num_index_operands = m.num_inputs = count;
+    m.index_map_tree.num_index_operands = count;
   }
 
   bool fits(const std::vector<Dimension>& dims) const {
@@ -186,12 +245,14 @@ class RandomOperands {
 
   void make_operands() {
     GridMapping& m = g_.mapping;
-    m.num_inputs = random_.between(1, 3);
+    make_index_operands();
+    const int first = m.num_inputs;
+    m.num_inputs += random_.between(1, 3);
     m.num_outputs = random_.between(1, 2);
-    for (int i = 0; i < m.num_inputs; ++i) {
+    for (int i = first; i < m.num_inputs; ++i) {
       const std::vector<Dimension> dims = dimensions(false, [&](int axis) {
         const bool binds =
-            i == 0 && !axes_[static_cast<std::size_t>(axis)].array_extent.is_static();
+            i == first && !axes_[static_cast<std::size_t>(axis)].array_extent.is_static();
         return binds || random_.chance(60);
       });
       map_array(("args[" + std::to_string(i) + "]").c_str(), dtype(), dims);
@@ -213,7 +274,7 @@ class RandomOperands {
       map_array(("outputs[" + std::to_string(i) + "]").c_str(), dtype(), dims);
     }
     if (o_.aliases && random_.chance(70)) {
-      BlockMapping& in = m.block_mappings[0];
+      BlockMapping& in = m.block_mappings[static_cast<std::size_t>(first)];
       const BlockMapping& out = m.block_mappings[static_cast<std::size_t>(m.num_inputs)];
       const std::string origin = in.origin;
       bool bound = true;  // the first input binds the symbols
@@ -222,8 +283,8 @@ class RandomOperands {
         in = out;
         in.origin = origin;
         for (Argument& a : g_.arguments)
-          if (a.kind == Argument::Kind::input && a.index == 0) a.dtype = in.array_aval.dtype;
-        g_.aliases.push_back({0, 0});
+          if (a.kind == Argument::Kind::input && a.index == first) a.dtype = in.array_aval.dtype;
+        g_.aliases.push_back({first, 0});
       }
     }
     const int scratch = o_.scratch ? random_.below(3) : 0;

@@ -26,6 +26,32 @@ PL_FN void load_global_nc_part(T* dst, const T* p, i32 valid, bool in_bounds = t
 }
 
 template <int N, class T>
+PL_FN void load_global_part_filled(T* dst, const T* p, i32 valid, bool in_bounds,
+                                   detail::itself<T> outside PL_AND_LINE) {
+  if (valid >= N) {
+    pl::load_global_filled<N>(dst, p, in_bounds, outside PL_AND_PASS_LINE);
+  } else {
+    PL_UNROLL for (i32 e = 0; e < N; ++e) {
+      pl::load_global_filled<1>(dst + e, p + e, in_bounds && e < valid,
+                                 outside PL_AND_PASS_LINE);
+    }
+  }
+}
+
+template <int N, class T>
+PL_FN void load_global_nc_part_filled(T* dst, const T* p, i32 valid, bool in_bounds,
+                                      detail::itself<T> outside PL_AND_LINE) {
+  if (valid >= N) {
+    pl::load_global_nc_filled<N>(dst, p, in_bounds, outside PL_AND_PASS_LINE);
+  } else {
+    PL_UNROLL for (i32 e = 0; e < N; ++e) {
+      pl::load_global_nc_filled<1>(dst + e, p + e, in_bounds && e < valid,
+                                    outside PL_AND_PASS_LINE);
+    }
+  }
+}
+
+template <int N, class T>
 PL_FN void store_global_part(T* p, const T* src, i32 valid, bool in_bounds = true PL_AND_LINE) {
   if (valid >= N) {
     pl::store_global<N>(p, src, in_bounds PL_AND_PASS_LINE);

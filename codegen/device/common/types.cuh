@@ -38,6 +38,14 @@ template <class A>
 constexpr bool same<A, A> = true;
 
 template <class T>
+struct Itself {
+  typedef T type;
+};
+// A parameter that says nothing of what T is.
+template <class T>
+using itself = typename Itself<T>::type;
+
+template <class T>
 constexpr bool is_half = false;
 template <>
 constexpr bool is_half<f16> = true;

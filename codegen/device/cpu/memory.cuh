@@ -52,6 +52,20 @@ PL_FN void load_global_nc_zero(T* dst, const T* p, bool in_bounds = true, PL_LIN
 }
 
 template <int N = 1, class T>
+PL_FN void load_global_filled(T* dst, const T* p, bool in_bounds, detail::itself<T> outside,
+                              PL_LINE) {
+  for (int i = 0; i < N; ++i) dst[i] = outside;
+  if (in_bounds) load_global<N>(dst, p, true, line);
+}
+
+template <int N = 1, class T>
+PL_FN void load_global_nc_filled(T* dst, const T* p, bool in_bounds, detail::itself<T> outside,
+                                 PL_LINE) {
+  for (int i = 0; i < N; ++i) dst[i] = outside;
+  if (in_bounds) load_global_nc<N>(dst, p, true, line);
+}
+
+template <int N = 1, class T>
 PL_FN void store_global(T* p, const T* src, bool in_bounds = true, PL_LINE) {
   if (in_bounds) detail::host.store_global(p, src, N * sizeof(T), line);
 }

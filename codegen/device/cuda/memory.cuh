@@ -36,31 +36,35 @@ PL_FN void to_words(Words& w, const T* src) {
   ::memcpy(w, src, N * sizeof(T));
 }
 
+template <int N, class T, class Words>
+PL_FN void fill_words(Words& w, T x) {
+  T all[N];
+  PL_UNROLL for (int i = 0; i < N; ++i) all[i] = x;
+  to_words<N>(w, all);
+}
+
+// Where a load is off, w stays.
 // clang-format off
 #define PL_LOAD(name, Address, constraint, qualifier, clobber, instruction)                                  \
   PL_FN void name(u8 (&w)[1], Address a, u32 on) {                                                           \
-    u16 r = 0;                                                                                               \
+    u16 r = w[0];                                                                                             \
     asm qualifier("{.reg .pred p; setp.ne.u32 p, %2, 0; @p " instruction ".u8 %0, [%1];}"                    \
                   : "+h"(r) : constraint(a), "r"(on) clobber);                                               \
     w[0] = static_cast<u8>(r);                                                                               \
   }                                                                                                          \
   PL_FN void name(u16 (&w)[1], Address a, u32 on) {                                                          \
-    w[0] = 0;                                                                                                \
     asm qualifier("{.reg .pred p; setp.ne.u32 p, %2, 0; @p " instruction ".u16 %0, [%1];}"                   \
                   : "+h"(w[0]) : constraint(a), "r"(on) clobber);                                            \
   }                                                                                                          \
   PL_FN void name(u32 (&w)[1], Address a, u32 on) {                                                          \
-    w[0] = 0;                                                                                                \
     asm qualifier("{.reg .pred p; setp.ne.u32 p, %2, 0; @p " instruction ".u32 %0, [%1];}"                   \
                   : "+r"(w[0]) : constraint(a), "r"(on) clobber);                                            \
   }                                                                                                          \
   PL_FN void name(u32 (&w)[2], Address a, u32 on) {                                                          \
-    w[0] = w[1] = 0;                                                                                         \
     asm qualifier("{.reg .pred p; setp.ne.u32 p, %3, 0; @p " instruction ".v2.u32 {%0, %1}, [%2];}"          \
                   : "+r"(w[0]), "+r"(w[1]) : constraint(a), "r"(on) clobber);                                \
   }                                                                                                          \
   PL_FN void name(u32 (&w)[4], Address a, u32 on) {                                                          \
-    w[0] = w[1] = w[2] = w[3] = 0;                                                                           \
     asm qualifier("{.reg .pred p; setp.ne.u32 p, %5, 0; @p " instruction ".v4.u32 {%0, %1, %2, %3}, [%4];}"  \
                   : "+r"(w[0]), "+r"(w[1]), "+r"(w[2]), "+r"(w[3]) : constraint(a), "r"(on) clobber);        \
   }
@@ -99,14 +103,14 @@ PL_FN u64 global_address(const void* p) { return __cvta_generic_to_global(p); }
 
 template <int N = 1, class T>
 PL_FN void load_global(T* dst, const T* p, bool in_bounds = true) {
-  detail::vector_of<N, T> w;
+  detail::vector_of<N, T> w = {};
   detail::global_load(w, detail::global_address(p), in_bounds);
   detail::from_words<N>(dst, w);
 }
 
 template <int N = 1, class T>
 PL_FN void load_global_nc(T* dst, const T* p, bool in_bounds = true) {
-  detail::vector_of<N, T> w;
+  detail::vector_of<N, T> w = {};
   detail::global_load_nc(w, detail::global_address(p), in_bounds);
   detail::from_words<N>(dst, w);
 }
@@ -114,6 +118,22 @@ PL_FN void load_global_nc(T* dst, const T* p, bool in_bounds = true) {
 template <int N = 1, class T>
 PL_FN void load_global_nc_zero(T* dst, const T* p, bool in_bounds = true) {
   load_global_nc<N>(dst, p, in_bounds);
+}
+
+template <int N = 1, class T>
+PL_FN void load_global_filled(T* dst, const T* p, bool in_bounds, detail::itself<T> outside) {
+  detail::vector_of<N, T> w;
+  detail::fill_words<N>(w, outside);
+  detail::global_load(w, detail::global_address(p), in_bounds);
+  detail::from_words<N>(dst, w);
+}
+
+template <int N = 1, class T>
+PL_FN void load_global_nc_filled(T* dst, const T* p, bool in_bounds, detail::itself<T> outside) {
+  detail::vector_of<N, T> w;
+  detail::fill_words<N>(w, outside);
+  detail::global_load_nc(w, detail::global_address(p), in_bounds);
+  detail::from_words<N>(dst, w);
 }
 
 template <int N = 1, class T>
@@ -125,7 +145,7 @@ PL_FN void store_global(T* p, const T* src, bool in_bounds = true) {
 
 template <int N = 1, class T>
 PL_FN void load_shared(T* dst, u32 address, bool active = true) {
-  detail::vector_of<N, T> w;
+  detail::vector_of<N, T> w = {};
   detail::shared_load(w, address, active);
   detail::from_words<N>(dst, w);
 }
