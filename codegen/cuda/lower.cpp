@@ -27,6 +27,7 @@ constexpr Step steps[] = {
     {"stage_windows", passes::stage_windows},  // before values: what is staged is cheap to read
     {"place_values", passes::place_values},    // whole or inlined: needs to know what is in memory
     {"build_statements", passes::build_statements},    // one loop nest per sink
+    {"hoist_first_turns", passes::hoist_first_turns},  // as long as loops are what was written
     {"assign_layouts", passes::assign_layouts},        // all nests are known: costs can be weighed
     {"measure_registers", passes::measure_registers},  // of layouts: is the program wide enough?
 };
@@ -35,6 +36,8 @@ constexpr Step steps[] = {
 constexpr Step last_steps[] = {
     {"check_registers", passes::check_registers},  // before memory: of two, the plainer error
     {"pad_staged_rows", passes::pad_staged_rows},  // of layouts: which banks do lanes read?
+    {"choose_copies", passes::choose_copies},      // of layouts: what does a thread copy?
+    {"build_pipelines", passes::build_pipelines},  // how large is what is copied ahead?
     {"place_shared_memory", passes::place_shared_memory},  // last: layouts add staging and scratch
 };
 

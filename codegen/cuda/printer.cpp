@@ -50,6 +50,7 @@ class Printer {
   std::string text_of(const thread::Store& s) const;
   std::string text_of(const thread::Flush& s) const;
   std::string text_of(const thread::Update& s) const;
+  std::string text_of(const thread::Copy& s) const;
   std::string text_of(const thread::Call& s) const;
   std::string text_of(const thread::Wgmma& s) const;
   std::string text_of(const thread::Check& s) const;
@@ -209,6 +210,13 @@ std::string Printer::text_of(const thread::Update& s) const {
   const std::string to = s.to == no_expr ? "" : text(s.to) + " = ";
   return fmt::format("{}{}pl::{}({}, {});", only_if(s.access.test), to,
                      device::info(s.access.function).name, place(s.access.place), joined(s.args));
+}
+
+std::string Printer::text_of(const thread::Copy& s) const {
+  std::string out = access(s.access, place(s.access.place), place(s.from));
+  if (s.exists == no_expr) return out;
+  out.resize(out.size() - 2);
+  return fmt::format("{}{}, {});", out, s.access.test == no_expr ? ", true" : "", text(s.exists));
 }
 
 std::string Printer::text_of(const thread::Call& s) const {

@@ -31,7 +31,8 @@ Expander::Expander(const passes::Lowered& l)
       mutable_(l.storages.size()),
       repeating_(l.storages.size()),
       begun_by_product_(l.storages.size()),
-      windows_(l.windows.size()) {}
+      windows_(l.windows.size()),
+      slots_(l.rings.size()) {}
 
 thread::Program Expander::run() {
   p_.entry = identifier_of(g_.name) + "_kernel";
@@ -163,7 +164,8 @@ bool Expander::open_bounds() {
         e_.plain(Operator::less, parallel ? program_ids_[axis] : number(0), bound, bool_));
   }
   if (are_programs.empty()) return false;
-  b_.open(thread::If{.condition = e_.all(std::move(are_programs)), .body = {}, .uniform = true});
+  is_program_ = e_.all(std::move(are_programs));
+  b_.open(thread::If{.condition = is_program_, .body = {}, .uniform = true});
   return true;
 }
 
@@ -238,13 +240,23 @@ VariableId Expander::declare_storage(int s, bool zeros) {
   return v;
 }
 
-ExprId Expander::shared_address(int s) {
+Affine Expander::shared_place(int s) {
   const Storage& x = l_.storages[s];
-  Affine a = Affine::term(smem_) + Affine(x.offset);
-  if (x.per_warpgroup && l_.warpgroups > 1)
-    a = a + Affine::term(warpgroup_, passes::shared_bytes(x).value());
+  const Storage& placed = x.ring < 0 ? x : l_.storages[l_.rings[x.ring].storage];
+  Affine a = Affine::term(smem_) + Affine(placed.offset + (x.ring < 0 ? 0 : x.offset));
+  if (placed.per_warpgroup && l_.warpgroups > 1)
+    a = a + Affine::term(warpgroup_, passes::shared_bytes(placed).value());
+  return a;
+}
+
+ExprId Expander::shared_address(int s) {
+  const ExprId of_turn = slot(s);
+  Affine a = shared_place(s);
+  if (of_turn != no_expr) a = a + Affine::term(of_turn);
   return e_.sum(a, u32);
 }
+
+ExprId Expander::shared_base(int s) { return e_.sum(shared_place(s), u32); }
 
 void Expander::find_mutable_storages() {
   for (const Window& w : l_.windows) {
@@ -538,9 +550,9 @@ void Expander::expand_one(const passes::Dot& d) {
   const graph::DotView view = graph::DotView::of(g_[d.inst]);
   const std::int64_t depth = view.trans_a ? a.shape[0] : a.shape[1];
   if (!d.accumulates) declare_storage(d.result, true);
-  thread::Call call{.args = {e_.address(storage(d.result)), shared_address(d.a),
-                             number(a.row_stride * a.dtype.bytes()), shared_address(d.b),
-                             number(b.row_stride * b.dtype.bytes()), number(depth)}};
+  const std::int64_t lda = a.row_stride * a.dtype.bytes(), ldb = b.row_stride * b.dtype.bytes();
+  thread::Call call{.args = {e_.address(storage(d.result)), shared_address(d.a), number(lda),
+                             shared_address(d.b), number(ldb), number(depth)}};
   const auto as = [&](Row function, std::initializer_list<std::int64_t> tiles) {
     call.function = function;
     call.templates.assign(tiles.begin(), tiles.end());
@@ -550,10 +562,16 @@ void Expander::expand_one(const passes::Dot& d) {
   const std::int64_t rows = acc.repetitions(0), columns = acc.repetitions(1);
   switch (d.unit) {
   case Unit::mma_16816:
-    as(Row::dot_mma_16816, {rows, columns, d.warps_m});
+  case Unit::mma_1688: {
+    const auto slot_of = [&](int s) { return slot(s) == no_expr ? number(0) : slot(s); };
+    as(d.unit == Unit::mma_16816 ? Row::dot_mma_16816 : Row::dot_mma_1688,
+       {rows, columns, d.warps_m});
     call.templates.emplace_back(a.dtype);
+    for (const std::int64_t n : {depth, lda, std::int64_t{a.row_swizzle}, ldb, std::int64_t{b.row_swizzle}})
+      call.templates.emplace_back(n);
+    call.args = {call.args[0], shared_base(d.a), slot_of(d.a), shared_base(d.b), slot_of(d.b)};
     break;
-  case Unit::mma_1688: as(Row::dot_mma_1688, {rows, columns, d.warps_m}); break;
+  }
   case Unit::mma_tf32: as(Row::dot_mma_tf32, {rows, columns, d.warps_m}); break;
   case Unit::fma: {
     const std::int64_t vector = std::int64_t{1} << acc.reg.size();

@@ -61,6 +61,21 @@ class Expander {
   void expand_one(const passes::Scope& s);
   void expand_one(const passes::GridLoop& loop);
   void expand_one(const passes::EnterWindow& w);
+
+  // rings.cpp: copies for turns of loops that are to come
+  void expand_one(const passes::Await& a);
+  void expand_one(const passes::Prefetch& p);
+  void expand_one(const passes::Turn& t);
+  /// A ring's slots, as bytes from where it begins.
+  struct Slots {
+    VariableId from = thread::no_variable,
+               to = thread::no_variable;  // that is read, that is filled
+    ExprId now = no_expr;                 // that of the storages in it
+  };
+  void prefetch(const passes::Prefetch& p, ExprId counter, std::int64_t ahead);
+  void expand_turn(const passes::Prefetch& p, ExprId turn);
+  ExprId slot(int storage) const;
+
   ExprId scalar(ValueId v);
   void set_scalar(int storage, ExprId value);
   ExprId advanced(VariableId counter, std::int64_t step, ValueId limit);
@@ -129,7 +144,10 @@ class Expander {
   VariableId declare_storage(int s, bool zeros = false);
   std::string storage_name(int s) const;
   ExprId scalar_storage(int s) { return e_.variable(storage(s)); }
+  Affine shared_place(int s);
   ExprId shared_address(int s);
+  /// The same where nothing is added that changes from turn to turn of a loop.
+  ExprId shared_base(int s);
   ExprId number(std::int64_t n) { return e_.number(n); }
   /// A dimension over the kernel's symbols, as i64.
   ExprId dim(const Dim& d) { return passes::expr_of_dim(e_, d, symbols_); }
@@ -155,6 +173,7 @@ class Expander {
   std::map<std::uint32_t, ExprId> values_;         // of parameters of regions
   std::vector<ExprId> program_ids_, cluster_ids_;  // per axis
   std::vector<ExprId> bounds_;                     // per axis: a size that an array holds
+  ExprId is_program_ = no_expr;  // where blocks may be launched that are none; no_expr: all are
   ExprId smem_ = no_expr, warpgroup_ = no_expr, warp_ = no_expr;
   ExprId thread_ = no_expr;             // index among the threads of a program
   std::vector<VariableId> storages_;    // no_variable: not asked for yet
@@ -164,6 +183,7 @@ class Expander {
   std::vector<bool> begun_by_product_;  // those that a product begins, where its `anew` holds
 
   std::vector<passes::BlockNames> windows_;
+  std::vector<Slots> slots_;  // of rings
 
   std::vector<VariableId> tensor_maps_;  // per tensor box: parameter
   std::map<int, VariableId> phases_;     // of the barriers of fetches, by storage: their parity

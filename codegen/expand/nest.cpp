@@ -195,6 +195,7 @@ void Nest::assign_element(int storage, ExprId value) {
 
 void Nest::expand_sink(const passes::Stage& s) {
   mask_replicas();
+  if (s.by.asynchronous && copies_moved(s)) return;
   open_to_groups(pass_->value, enters(s.storage));
   open_elements();
   put_in_shared(s.storage, evaluate(pass_->value, coordinates_,
@@ -318,16 +319,22 @@ bool Nest::copy(const Address& a, int storage) {
   return true;
 }
 
-// What lies beyond the value is zero.
-void Nest::put_in_shared(int storage, ExprId value) {
-  const Storage& s = l_.storages[storage];
-  Bounds beyond, inside;
+// Tests of the coordinates against the value, and against the storage that it fills.
+std::pair<Bounds, Bounds> Nest::limits() const {
+  Bounds value, storage;
   for (int d = 0; d < layout_.rank(); ++d) {
     const auto at = static_cast<std::size_t>(d);
     if (pass_->valid[at] != layout_.domain[at])
-      beyond.push_back({coordinates_[at], e_.number(pass_->valid[at])});
-    if (layout_.pads(d)) inside.push_back({coordinates_[at], e_.number(layout_.domain[at])});
+      value.push_back({coordinates_[at], e_.number(pass_->valid[at])});
+    if (layout_.pads(d)) storage.push_back({coordinates_[at], e_.number(layout_.domain[at])});
   }
+  return {value, storage};
+}
+
+// What lies beyond the value is zero.
+void Nest::put_in_shared(int storage, ExprId value) {
+  const Storage& s = l_.storages[storage];
+  const auto [beyond, inside] = limits();
   if (const ExprId exists = predicate(beyond); exists != no_expr)
     value = e_.choose(exists, value, e_.literal(s.dtype, 0));
   store_element(storage_address(storage, coordinates_), value, no_expr, inside);

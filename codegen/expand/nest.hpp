@@ -82,6 +82,10 @@ class Nest : private passes::Addresses {
   class Expansion;
   void declare_sink();
   void stage(const passes::Fill& s);
+  // copies.cpp: asynchronous copies to shared memory
+  bool copies_moved(const passes::Stage& s);
+  bool copies_asynchronously(const Address& from, const Address& to, passes::Copying by);
+  std::pair<Bounds, Bounds> limits() const;
   bool copies_window(int window, int storage);
   bool copies_load(int storage);
   bool copy(const Address& a, int storage);

@@ -43,14 +43,19 @@ void Expander::expand_wgmma(const passes::Dot& d) {
   const std::int64_t part = cdiv(cdiv(columns, cdiv(columns, most_columns)), whole) * whole;
   const std::int64_t depth = view.trans_a ? a.shape[0] : a.shape[1];
   const std::int64_t k_step = k_bytes / a.dtype.bytes();
-  Affine first_a = Affine::term(shared_address(d.a));
+  Affine first_a = Affine::term(shared_base(d.a));
   if (warpgroups > 1)
     first_a = first_a + Affine::term(warpgroup_, tile_offset(a, view.trans_a, rows_of_wgmma, 0));
   const ExprId matrix_a = matrix_descriptor(a, e_.sum(first_a, u32), view.trans_a);
-  const ExprId matrix_b = matrix_descriptor(b, shared_address(d.b), !view.trans_b);
-  const auto tile = [&](ExprId matrix, const Storage& s, bool transposed, std::int64_t mn,
+  const ExprId matrix_b = matrix_descriptor(b, shared_base(d.b), !view.trans_b);
+  // A descriptor counts 16 bytes.
+  const auto tile = [&](ExprId matrix, int storage, bool transposed, std::int64_t mn,
                         std::int64_t k) {
-    return e_.sum(Affine::term(matrix) + Affine(tile_offset(s, transposed, mn, k) / 16), u64);
+    Affine at =
+        Affine::term(matrix) + Affine(tile_offset(l_.storages[storage], transposed, mn, k) / 16);
+    if (const ExprId of_turn = slot(storage); of_turn != no_expr)
+      at = at + Affine::term(e_.plain(Operator::shift_right, of_turn, number(4), u32));
+    return e_.sum(at, u64);
   };
 
   const ExprId registers = e_.address(storage(d.result));
@@ -78,8 +83,8 @@ void Expander::expand_wgmma(const passes::Dot& d) {
                           .transpose_b = !view.trans_b,
                           .registers = registers,
                           .first = (r * columns + n) / 2,
-                          .a = tile(matrix_a, a, view.trans_a, r * rows_of_wgmma * warpgroups, k),
-                          .b = tile(matrix_b, b, !view.trans_b, n, k),
+                          .a = tile(matrix_a, d.a, view.trans_a, r * rows_of_wgmma * warpgroups, k),
+                          .b = tile(matrix_b, d.b, !view.trans_b, n, k),
                           .accumulate = k == 0 ? begins : always});
       }
   b_.add(thread::Call{.function = Row::wgmma_commit});

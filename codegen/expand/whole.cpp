@@ -38,12 +38,13 @@ std::vector<int> Nest::windows_of_pass() const {
     windows.push_back(l_.window_of[index(g_.root(g_[access].args[0]))]);
   };
   const bool wanted = std::visit(
-      Overloaded{[&](const passes::Assign&) { return true; },
-                 [&](const passes::Store& s) { return accessed(s.inst), true; },
-                 [&](const passes::Update& s) { return accessed(s.inst), true; },
-                 [&](const passes::Fill& s) { return windows.push_back(s.window), true; },
-                 [&](const passes::Flush& s) { return windows.push_back(s.window), true; },
-                 [](const auto&) { return false; }},
+      Overloaded{
+          [&](const passes::Assign&) { return true; },
+          [&](const passes::Store& s) { return accessed(s.inst), true; },
+          [&](const passes::Update& s) { return accessed(s.inst), true; },
+          [&](const passes::Fill& s) { return windows.push_back(s.window), !s.by.asynchronous; },
+          [&](const passes::Flush& s) { return windows.push_back(s.window), true; },
+          [](const auto&) { return false; }},
       pass_->sink);
   if (!wanted) return {};
   const DimMap all = passes::identity_map(pass_->layout.rank());

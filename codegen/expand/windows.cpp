@@ -88,11 +88,13 @@ void Expander::size_of_window(int window, ExprId start, const Along& along) {
   names.size[d] = b_.let_once("size", true, room, known);
   if (along.begins_inside) return;
   const ExprId exists = exists_along(names, start, extent, b.size, along);
-  b_.add_where_known(
-      exists, thread::Check{exists, fmt::format("{}: the block is wholly out of bounds along "
-                                                "dimension {} (an index map gives block indices, "
-                                                "not element offsets)",
-                                                m.origin, d)});
+  b_.add_where_known(exists, thread::Check{.condition = exists,
+                                           .message = fmt::format(
+                                               "{}: the block is wholly out of bounds along "
+                                               "dimension {} (an index map gives block indices, "
+                                               "not element offsets)",
+                                               m.origin, d),
+                                           .test = is_program_});
 }
 
 // From the first element of the array to that of the block, i32 where that holds it and all that is

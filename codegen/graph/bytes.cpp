@@ -61,6 +61,7 @@ class Writer {
     list(g_.bodies, [&](const Body& b) {
       number(b.warpgroups);
       number(b.num_warps);
+      number(b.num_stages);
       region(index(b.region));
     });
     return std::move(out_);

@@ -405,10 +405,13 @@ Graph read_graph(const Json& j) {
                   read_list(member(r, "yields"), "yields", read_value)};
   });
   g.bodies = read_list(member(j, "bodies"), "bodies", [](const Json& b) {
-    const Json& num_warps = optional(b, "num_warps");
+    const auto given = [&](const char* name) {
+      const Json& n = optional(b, name);
+      return n.is_null() ? 0 : read_small<int>(n, name);
+    };
     return Body{read_region(member(b, "region")),
-                read_small<int>(member(b, "warpgroups"), "warpgroups"),
-                num_warps.is_null() ? 0 : read_small<int>(num_warps, "num_warps")};
+                read_small<int>(member(b, "warpgroups"), "warpgroups"), given("num_warps"),
+                given("num_stages")};
   });
   g.mapping = read_grid(member(j, "mapping"));
   g.semantics = read_list(member(j, "semantics"), "semantics", [](const Json& s) {
@@ -499,6 +502,7 @@ std::string to_json(const Graph& g) {
   j["bodies"] = list(g.bodies, [](const Body& b) -> Json {
     Json body = {{"region", write(b.region)}, {"warpgroups", b.warpgroups}};
     if (b.num_warps != 0) body["num_warps"] = b.num_warps;
+    if (b.num_stages != 0) body["num_stages"] = b.num_stages;
     return body;
   });
   j["arguments"] = list(g.arguments, [](const Argument& a) -> Json {

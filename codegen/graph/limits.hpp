@@ -21,6 +21,7 @@ inline constexpr std::int64_t most_threads = 1024;
 inline constexpr int warp_threads = 32, warpgroup_threads = 128;
 /// Warps that may compute for one Pallas thread, which is alone in its block if they are more
 /// than 4.
+constexpr int most_stages = 16;
 constexpr bool is_width(int num_warps) {
   return num_warps == 4 || num_warps == 8 || num_warps == 16;
 }

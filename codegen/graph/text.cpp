@@ -67,6 +67,7 @@ class Printer {
       if (g_.bodies.size() > 1 || body.warpgroups != 1)
         line("warpgroups " + std::to_string(body.warpgroups));
       if (body.num_warps != 0) line("num_warps " + std::to_string(body.num_warps));
+      if (body.num_stages != 0) line("num_stages " + std::to_string(body.num_stages));
       region(body.region);
     }
     return std::move(out_);

@@ -42,6 +42,7 @@ class Verifier {
       require(body.warpgroups >= 1 && body.warpgroups <= 16,
               "a body has less than 1 or more than 16 warpgroups");
       require(body.num_warps == 0 || is_width(body.num_warps), "num_warps is not 4, 8 or 16");
+      require(body.num_stages >= 0 && body.num_stages <= most_stages, "num_stages is not 0 to 16");
       require(body.num_warps <= warpgroup_threads / warp_threads ||
                   (g_.bodies.size() == 1 && body.warpgroups == 1),
               "one of several Pallas threads is wider than a warpgroup");

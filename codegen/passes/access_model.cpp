@@ -169,6 +169,13 @@ std::optional<layout::AccessCost> AccessModel::cost(ValueId ref, const DimMap& m
   return layout::access_cost(layout, width, a.dtype.bytes(), distances, alike);
 }
 
+int AccessModel::whole_width(ValueId ref, const DimMap& map) {
+  Address a = place(ref, map);
+  a.zeros = true;  // no access ends within its elements
+  if (!a.parts.empty()) return 1;
+  return thread::width_of(e_, a, a.bounds, counters_.element, 1 << counters_.vector_bits).width;
+}
+
 int AccessModel::staged_width(ValueId ref, const DimMap& map) {
   const Address a = in_view(ref, map);
   return a.parts.empty() ? std::max(1, thread::width_around(e_, a, counters_.element,

@@ -27,6 +27,8 @@ class AccessModel : private Addresses {
   /// lacks.
   std::optional<layout::AccessCost> cost(ValueId ref, const DimMap& map,
                                          const layout::Layout& layout);
+  /// Elements of the view that are neighbours, aligned, and in or out of bounds, together.
+  int whole_width(ValueId ref, const DimMap& map);
   /// Elements that one access reads of a view of a staged window.
   int staged_width(ValueId ref, const DimMap& map);
   /// Wavefronts of such an access: 1 where no bank has two words to give.

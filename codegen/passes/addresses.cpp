@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <numeric>
+#include <tuple>
 #include <utility>
 
 #include "codegen/base/format.hpp"
@@ -27,6 +28,39 @@ namespace {
 bool is_apart(const Affine& from, const Affine& to, std::int64_t distance) {
   const Affine difference = to + from * -1;
   return difference.is_constant() && difference.constant() == distance;
+}
+
+// Of a coordinate the terms that change what it is modulo `by`, and the others.
+std::pair<Affine, Affine> parted(const Exprs& e, const Affine& x, std::int64_t by) {
+  Affine rest(x.constant() % by), whole(x.constant() - x.constant() % by);
+  for (const Affine::Term& t : x.terms()) {
+    Affine& to = t.coefficient * e.facts(t.of).multiple % by == 0 ? whole : rest;
+    to = to + Affine::term(t.of, t.coefficient);
+  }
+  return {rest, whole};
+}
+
+// Where in its row a column stands: 16 bytes, of so many elements each, change places.
+Affine swizzled(Exprs& e, const Affine& row, const Affine& column, int swizzle, std::int64_t each) {
+  constexpr std::int64_t rows = 8;
+  const Affine in_turn = parted(e, row, rows).first;
+  if (in_turn.is_zero()) return column;
+  const ExprId places = e.bits(e.sum(in_turn), rows - (rows >> swizzle), 3 - swizzle);
+  const ExprId moved = e.plain(Operator::mul, places, e.number(each));
+  // What counts the elements of 16 bytes, or of less that stays together, moves with them.
+  std::int64_t together = each;
+  auto [inside, whole] = parted(e, column, together);
+  const auto is_inside = [&] {
+    const thread::Facts known = e.facts(inside);
+    return known.low >= 0 && known.high < together;
+  };
+  while (!is_inside() && together > 1) {
+    together /= 2;
+    std::tie(inside, whole) = parted(e, column, together);
+  }
+  // Chunks by which no row changes places.
+  const auto [near, far] = parted(e, whole, each << swizzle);
+  return Affine::term(e.plain(Operator::bit_xor, e.sum(near), moved)) + far + inside;
 }
 
 Affine flat(const Extents& shape, const Coordinates& c) {
@@ -281,7 +315,9 @@ Address Addresses::storage_address(int storage, const Coordinates& c) {
   }
   std::int64_t stride = 1;
   for (std::size_t d = s.shape.size(); d-- > 0;) {
-    a.offset = a.offset + c[d] * stride;
+    const bool swizzles = s.row_swizzle > 0 && d + 1 == s.shape.size();
+    a.offset = a.offset + (swizzles ? swizzled(e_, c[d - 1], c[d], s.row_swizzle, a.alignment)
+                                    : c[d] * stride);
     stride = d + 1 == s.shape.size() ? s.row_stride : stride * s.shape[d];
   }
   return a;

@@ -481,6 +481,7 @@ class Assignment {
     for (Statements& body : s.bodies) repair(body);
   }
   void repair(GridLoop& l, Statements&) { repair(l.body); }
+  void repair(Prefetch& p, Statements&) { repair(p.body); }
   // These take storages as they are.
   static void repair(const Dot&, Statements&) {}
   static void repair(const Fetch&, Statements&) {}
@@ -490,6 +491,8 @@ class Assignment {
   static void repair(const Semaphore&, Statements&) {}
   static void repair(const CopyStorage&, Statements&) {}
   static void repair(const EnterWindow&, Statements&) {}
+  static void repair(const Await&, Statements&) {}
+  static void repair(const Turn&, Statements&) {}
 
   bool shares_result(const Statement& s) const {
     const Pass* pass = std::get_if<Pass>(&s.what);

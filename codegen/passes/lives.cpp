@@ -26,6 +26,9 @@ void Lives::walk(Statements& list) {
 }
 
 void Lives::touch(int storage) {
+  if (storage >= 0)
+    if (const int ring = l_.storages[static_cast<std::size_t>(storage)].ring; ring >= 0)
+      storage = l_.rings[static_cast<std::size_t>(ring)].storage;
   if (storage < 0 || l_.storages[static_cast<std::size_t>(storage)].place != Place::shared) return;
   Span& span = spans_[static_cast<std::size_t>(storage)];
   if (span.first < 0) span.first = position_;

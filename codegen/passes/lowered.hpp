@@ -59,6 +59,24 @@ struct Storage {
   int swizzle = 0;                // shared: bytes of a row of its panels; 0: it has none
   bool per_warpgroup = true;      // shared: one copy per Pallas thread
   bool fetched = false;           // shared: filled by TMA, or a barrier of such copies
+  /// Shared, without panels: 16 bytes c of row r stand where c ^ (r % 8 >> (3 - row_swizzle)) of it
+  /// would, so that ldmatrix reads 8 rows from all banks. 0 to 3.
+  int row_swizzle = 0;
+  std::int64_t alignment = 16;  // shared: what its address is a multiple of, at least
+  int ring = -1;  // shared: it lies in each slot of this ring, `offset` behind where that begins
+};
+
+/// Shared memory for what several turns of a loop fill and read, a slot for each.
+struct Ring {
+  int storage = -1;  // all slots, one behind the other
+  int slots = 1;
+  std::int64_t slot_bytes = 0;
+};
+
+/// A decision that costs speed, for people.
+struct Remark {
+  Location at = {};
+  std::string text = {};
 };
 
 enum class Residency : std::uint8_t {
@@ -101,9 +119,17 @@ struct Assign {
   int storage = -1;
 };
 
-/// storage (shared) = value; zero where the coordinates are beyond `valid`.
+/// How what is in global memory comes to shared memory: by way of registers, or by copies that
+/// threads do not wait for before an Await. `zeros`: what lies out of bounds is 0 there.
+struct Copying {
+  bool asynchronous = false, zeros = false;
+};
+
+/// storage (shared) = value; zero where the coordinates are beyond `valid`. The value is a load, or
+/// moves of one, where it is copied asynchronously.
 struct Stage {
   int storage = -1;
+  Copying by = {};
 };
 
 /// Memory of the view of `inst`, a Store or Swap, = value where its mask holds.
@@ -156,6 +182,7 @@ struct Scan {
 /// storage = the window's block in global memory.
 struct Fill {
   int window = -1, storage = -1;
+  Copying by = {};
 };
 
 /// The window's block in global memory = storage `from`.
@@ -284,6 +311,30 @@ struct Switch {
   std::vector<int> results = {};        // storages that all of them fill
 };
 
+/// Waits for the thread's own asynchronous copies, but for the `pending` groups that it closed
+/// last.
+struct Await {
+  int pending = 0;
+  bool closes = false;  // what it has started since is a group, too
+};
+
+/// For a turn of a loop that is to come: what its statements fill of a ring, in the slot of that
+/// turn, is a group of copies. `first`: before the loop, for each of its first `ahead` turns; else
+/// in the loop, for the turn that is so many ahead. Nothing for turns that the loop does not have.
+struct Prefetch {
+  int ring = -1;
+  int ahead = 0;
+  bool first = false;
+  int axis = -1;                   // of which loop: over this axis, or ...
+  ValueId loop = graph::no_value;  // ... this one
+  Statements body = {};
+};
+
+/// What stands behind it reads the next slot of the ring.
+struct Turn {
+  int ring = -1;
+};
+
 /// Over a sequential grid axis.
 struct GridLoop {
   int axis = -1;
@@ -304,7 +355,7 @@ struct Semaphore {
 
 struct Statement {
   std::variant<Pass, Dot, Fetch, AwaitFetch, Relayout, Sync, Semaphore, Scalar, CopyStorage, When,
-               Loop, While, Switch, Scope, GridLoop, EnterWindow>
+               Loop, While, Switch, Scope, GridLoop, EnterWindow, Await, Prefetch, Turn>
       what = Sync{};
   Location at = {};
 };
@@ -341,10 +392,12 @@ struct Lowered {
   std::vector<Storage> storages = {};
   std::vector<TensorBox> tensor_boxes = {};
   std::vector<int> fetch_barriers = {};  // storages
-  std::vector<int> storage_of = {};      // per instruction: storage, or -1 if inlined (or no value)
-  std::vector<int> window_of = {};       // per instruction: window of a root Ref, or -1
-  std::vector<int> uses = {};            // per instruction: how often it is an operand
-  std::vector<int> around = {};  // per instruction: sequential axes whose loops it stands in
+  std::vector<Ring> rings = {};
+  std::vector<Remark> remarks = {};
+  std::vector<int> storage_of = {};  // per instruction: storage, or -1 if inlined (or no value)
+  std::vector<int> window_of = {};   // per instruction: window of a root Ref, or -1
+  std::vector<int> uses = {};        // per instruction: how often it is an operand
+  std::vector<int> around = {};      // per instruction: sequential axes whose loops it stands in
   std::vector<int> parallel_axes = {}, sequential_axes = {};  // of the grid, in order
   int num_variables = 0;
   std::vector<layout::Layout> pinned = {};  // per variable; no domain: free
@@ -381,11 +434,17 @@ void leave_loops(Lowered& l);
 void stage_windows(Lowered& l);
 void place_values(Lowered& l);
 void build_statements(Lowered& l);
+void hoist_first_turns(Lowered& l);
 void assign_layouts(Lowered& l);
 void measure_registers(Lowered& l);
 void check_registers(Lowered& l);
 void pad_staged_rows(Lowered& l);
+void choose_copies(Lowered& l);
+void build_pipelines(Lowered& l);
 void place_shared_memory(Lowered& l);
+
+/// Bytes of shared memory of a block in which each storage has its own place.
+Checked unshared_bytes(const Lowered& l);
 
 /// Whether windows are staged for which, beside all else, no block has the shared memory.
 bool stages_too_much(const Lowered& l);
@@ -437,6 +496,8 @@ DType accumulator_dtype(const graph::Graph& g, ValueId fold);
 inline double issued(const layout::Layout& l) {
   return l.warpgroups() * static_cast<double>(l.registers());
 }
+
+inline std::int64_t round_up(std::int64_t n, std::int64_t to) { return cdiv(n, to) * to; }
 
 /// What a storage takes of shared memory, once or per warpgroup: with the gaps between its rows, a
 /// multiple of what its address is a multiple of.

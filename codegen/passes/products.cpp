@@ -10,8 +10,6 @@ namespace {
 constexpr double multiply_adds = 2048, of_mma_sync = 0.62, shared_bytes_per_clock = 128;
 constexpr std::int64_t step_bytes = 32;  // of a row of A, or a column of B, in one step of K
 
-std::int64_t round_up(std::int64_t n, std::int64_t to) { return cdiv(n, to) * to; }
-
 double clocks_of_shared(std::int64_t rows_and_columns) {
   return static_cast<double>(rows_and_columns * step_bytes) / shared_bytes_per_clock;
 }

@@ -131,6 +131,9 @@ class Lifetimes {
   void visit(const Sync&) {}
   void visit(const Semaphore&) {}
   void visit(const EnterWindow&) {}
+  void visit(const Await&) {}
+  void visit(const Prefetch& p) { walk(p.body); }
+  void visit(const Turn&) {}
 
   static int copy_of(const Copies& copies, const Read& r) {
     for (const auto& [from, copy] : copies)

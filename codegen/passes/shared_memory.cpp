@@ -24,6 +24,12 @@ class SharedMemory {
     l_.shared_bytes = end_.value();
   }
 
+  /// What all take if each has its own place.
+  Checked bytes() {
+    (void)fits();
+    return end_;
+  }
+
   bool fits() {
     for (LoweredBody& b : l_.bodies) scratch_sizes(b.statements);
     end_ = 0;
@@ -46,7 +52,8 @@ class SharedMemory {
         scoped[static_cast<std::size_t>(w.storage)] = true;
     std::vector<int> found;
     for (std::size_t s = 0; s < l_.storages.size(); ++s)
-      if (l_.storages[s].place == Place::shared && !scoped[s]) found.push_back(static_cast<int>(s));
+      if (l_.storages[s].place == Place::shared && !scoped[s] && l_.storages[s].ring < 0)
+        found.push_back(static_cast<int>(s));
     return found;
   }
 
@@ -192,6 +199,11 @@ class SharedMemory {
 
 }  // namespace
 
+Checked unshared_bytes(const Lowered& l) {
+  Lowered copy = l;
+  return SharedMemory(copy).bytes();
+}
+
 bool stages_too_much(const Lowered& l) {
   if (std::ranges::none_of(l.windows,
                            [](const Window& w) { return w.residency == Residency::staged; }))
@@ -207,7 +219,9 @@ int swizzle_of(std::int64_t row_bytes) {
 }
 
 // A pattern of panels repeats after 8 rows.
-std::int64_t shared_alignment(const Storage& s) { return std::max(16, 8 * s.swizzle); }
+std::int64_t shared_alignment(const Storage& s) {
+  return std::max<std::int64_t>(s.alignment, 8 * s.swizzle);
+}
 
 Checked shared_bytes(const Storage& s) {
   Checked elements = checked_product(s.shape);

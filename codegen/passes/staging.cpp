@@ -12,9 +12,9 @@
 
 #include "codegen/passes/access_model.hpp"
 #include "codegen/passes/analysis.hpp"
+#include "codegen/passes/guards.hpp"
 #include "codegen/passes/lowered.hpp"
 #include "codegen/passes/reads.hpp"
-#include "codegen/passes/sums.hpp"
 
 namespace palladium::passes {
 namespace {
@@ -22,7 +22,6 @@ namespace {
 using graph::Graph;
 using graph::Inst;
 using graph::Op;
-using thread::Affine;
 
 constexpr std::int64_t widest = 16;  // bytes of an access
 // Instructions of a warp that an access of global memory is worth, with its address and its test;
@@ -44,12 +43,7 @@ struct Reading {
 class Staging {
  public:
   explicit Staging(Lowered& l)
-      : l_(l),
-        g_(l.graph),
-        a_(l.graph),
-        model_(l),
-        indices_(l.graph, exprs_),
-        sums_(l.graph, exprs_, [this](int axis) { return program_id(axis); }) {
+      : l_(l), g_(l.graph), a_(l.graph), model_(l), indices_(l.graph, exprs_), guards_(l) {
     for (int s = 0; s < g_.num_symbols; ++s)
       symbols_.push_back(exprs_.variable(
           exprs_.declare({.name = "", .type = i64, .facts = facts_of_symbol(g_, s)})));
@@ -240,29 +234,11 @@ class Staging {
           stack.push_back(user);
           continue;
         }
-        const bool guards = i.op == Op::Select && i.args[1] == v && i.args[0] != v &&
-                            is_zero(i.args[2]) && asks_bounds(w, m.ref, i.args[0]);
-        if (!guards) return false;
+        if (!guards_.guards(w, user, v, m.ref)) return false;
         guarded[user] = v;
       }
     }
     return true;
-  }
-
-  bool is_zero(ValueId v) const {
-    while (g_[v].op == Op::Broadcast) v = g_[v].args[0];
-    return g_[v].op == Op::Constant && g_[v].attr.bits == 0;
-  }
-
-  // Whether the condition holds exactly where elements of the view are in bounds.
-  bool asks_bounds(const Window& w, ValueId view, ValueId condition) {
-    Coordinates c;
-    const Extents& shape = g_[view].type.shape;
-    if (g_[condition].type.shape != shape) return false;
-    for (std::size_t d = 0; d < shape.size(); ++d)
-      c.push_back(Affine::term(coordinate(d, shape[d])));
-    const auto asked = sums_.of_condition(condition, c), bounds = sums_.of_bounds(w, view, c);
-    return asked && bounds && same_conditions(*asked, *bounds);
   }
 
   // Users of the guard use what it guards.
@@ -293,38 +269,14 @@ class Staging {
     }
   }
 
-  thread::ExprId program_id(int axis) {
-    const auto [it, is_new] = program_ids_.try_emplace(axis, thread::no_expr);
-    if (is_new) {
-      const Dim& d = g_.mapping.grid[static_cast<std::size_t>(axis)];
-      it->second = variable(d.is_static() ? d.value() : INT32_MAX);
-    }
-    return it->second;
-  }
-
-  thread::ExprId coordinate(std::size_t d, std::int64_t extent) {
-    const auto [it, is_new] = coordinates_.try_emplace({d, extent}, thread::no_expr);
-    if (is_new) it->second = variable(extent);
-    return it->second;
-  }
-
-  thread::ExprId variable(std::int64_t count) {
-    return exprs_.variable(
-        exprs_.declare({.name = "",
-                        .type = i32,
-                        .facts = {.low = 0, .high = std::max<std::int64_t>(0, count - 1)}}));
-  }
-
   Lowered& l_;
   const Graph& g_;
   Analysis a_;
   AccessModel model_;
   thread::Exprs exprs_;
   Indices indices_;
-  Sums sums_;
+  Guards guards_;
   std::vector<thread::ExprId> symbols_;
-  std::map<int, thread::ExprId> program_ids_;
-  std::map<std::pair<std::size_t, std::int64_t>, thread::ExprId> coordinates_;
   std::set<ValueId> conditional_;  // loads that may not happen
   Checked staged_bytes_ = 0;
 };

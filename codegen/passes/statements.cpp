@@ -2,6 +2,8 @@
 // threads share, sequential grid axes as loops around the whole body.
 //
 // Precondition: place_values. Layouts are still variables.
+#include <algorithm>
+#include <bit>
 #include <map>
 #include <set>
 
@@ -20,8 +22,6 @@ using graph::Inst;
 using graph::MemoryView;
 using graph::Op;
 
-std::int64_t round_up(std::int64_t n, std::int64_t to) { return cdiv(n, to) * to; }
-
 class Building {
  public:
   explicit Building(Lowered& l) : l_(l), g_(l.graph), a_(l.graph), fetches_(l) {}
@@ -38,12 +38,13 @@ class Building {
  private:
   using List = Statements;
   // An operand of a product, the extents, padded to whole fragments, that it is staged with, and
-  // the swizzle of its panels.
+  // the swizzle of its panels, or whether rows of 16 bytes of it are read by ldmatrix.
   struct Operand {
     ValueId value = graph::no_value;
     Extents shape = {};
     int swizzle = 0;
     bool k_is_last = false;
+    bool by_matrices = false;
     auto operator<=>(const Operand&) const = default;
   };
 
@@ -408,10 +409,11 @@ class Building {
     const std::int64_t n = layout.repetitions(1) * layout.tile(1);
     const std::int64_t depth = g_[view.a].type.shape[view.trans_a ? 0 : 1];
     const std::int64_t k = round_up(depth, k_step(d.unit));
+    const bool by_matrices = d.unit == Dot::Unit::mma_16816 || d.unit == Dot::Unit::mma_1688;
     const auto operand = [&](ValueId value, Extents shape, bool k_is_last) {
       const std::int64_t row_bytes = shape[1] * g_[value].type.dtype.bytes();
       const int swizzle = d.unit == Dot::Unit::wgmma ? swizzle_of(row_bytes) : 0;
-      return Operand{value, std::move(shape), swizzle, k_is_last};
+      return Operand{value, std::move(shape), swizzle, k_is_last, by_matrices};
     };
     return {operand(view.a, view.trans_a ? Extents{k, m} : Extents{m, k}, !view.trans_a),
             operand(view.b, view.trans_b ? Extents{n, k} : Extents{k, n}, view.trans_b)};
@@ -502,8 +504,8 @@ class Building {
   static std::int64_t k_step(Dot::Unit u) {
     switch (u) {
     case Dot::Unit::mma_16816:
-    case Dot::Unit::wgmma: return 16;
     case Dot::Unit::mma_1688:
+    case Dot::Unit::wgmma: return 16;
     case Dot::Unit::mma_tf32: return 8;
     case Dot::Unit::fma: break;
     }
@@ -533,8 +535,7 @@ class Building {
     return best;
   }
 
-  // Stages an operand in shared memory, padded with zeros; rows without a swizzle are 16 bytes
-  // apart from a multiple of the banks, so that the fragments' columns of rows do not collide.
+  // Stages an operand in shared memory, padded with zeros.
   int stage(List& out, const Operand& o) {
     const int storage = add_staged(o);
     out.push_back({Pass{.sink = Stage{storage},
@@ -546,16 +547,22 @@ class Building {
     return storage;
   }
 
+  // What ldmatrix reads, 8 rows of 16 bytes at once, is swizzled as far as rows begin at the same
+  // banks; rows that are read by elements lie 16 bytes apart from a multiple of the banks.
   int add_staged(const Operand& o) {
     const DType t = g_[o.value].type.dtype;
     const std::int64_t pad = std::max<std::int64_t>(1, 16 / t.bytes());
-    return l_.add_storage(
-        {.place = Place::shared,
-         .dtype = t,
-         .shape = o.shape,
-         .of = o.value,
-         .row_stride = o.swizzle > 0 ? o.shape[1] : round_up(o.shape[1], pad) + pad,
-         .swizzle = o.swizzle});
+    Storage s{.place = Place::shared,
+              .dtype = t,
+              .shape = o.shape,
+              .of = o.value,
+              .row_stride = o.swizzle > 0 ? o.shape[1] : round_up(o.shape[1], pad),
+              .swizzle = o.swizzle};
+    if (o.by_matrices)
+      s.row_swizzle = std::min(3, std::countr_zero(static_cast<std::uint64_t>(s.row_stride / pad)));
+    else if (o.swizzle == 0)
+      s.row_stride += pad;
+    return l_.add_storage(std::move(s));
   }
 
   // Brings operands that are not there to shared memory: by TMA where it can, beside that by the
@@ -585,7 +592,8 @@ class Building {
   }
 
   void add_fetch(Fetch& fetch, const Operand& o) {
-    if (o.swizzle == 0 || staged_.contains(o)) return;
+    // Who asks for stages gets them: what TMA brings is not brought ahead.
+    if (o.swizzle == 0 || staged_.contains(o) || body_->num_stages > 1) return;
     std::string why;
     const auto found = fetches_.find(o.value, o.shape, o.swizzle, o.k_is_last, why);
     if (!found) return;

@@ -23,12 +23,17 @@ class Text {
       line(fmt::format("w{}: {}", i, window(l_.windows[i])));
     for (std::size_t i = 0; i < l_.storages.size(); ++i)
       line(fmt::format("s{}: {}", i, storage(l_.storages[i])));
+    for (std::size_t i = 0; i < l_.rings.size(); ++i) {
+      const Ring& r = l_.rings[i];
+      line(fmt::format("ring {}: s{}, {} slots of {} bytes", i, r.storage, r.slots, r.slot_bytes));
+    }
     for (const LoweredBody& b : l_.bodies) {
       line("{");
       list(b.statements);
       line("}");
     }
     line(fmt::format("shared bytes {}", l_.shared_bytes));
+    for (const Remark& r : l_.remarks) line(fmt::format("remark, line {}: {}", r.at.line, r.text));
     return std::move(out_);
   }
 
@@ -70,6 +75,8 @@ class Text {
     if (s.place == Place::shared) {
       text += s.swizzle > 0 ? fmt::format(" at {} in panels of {} bytes", s.offset, s.swizzle)
                             : fmt::format(" at {} row stride {}", s.offset, s.row_stride);
+      if (s.row_swizzle > 0) text += fmt::format(" swizzle {}", s.row_swizzle);
+      if (s.ring >= 0) text += fmt::format(" in ring {}", s.ring);
       if (!s.per_warpgroup) text += " of the block";
     }
     return text;
@@ -128,6 +135,14 @@ class Text {
     for (const Statements& body : s.bodies) nested("", body);
   }
   void print(const GridLoop& l) { nested(fmt::format("grid loop {}", l.axis), l.body); }
+  void print(const Await& a) {
+    line(fmt::format("await{}", a.pending > 0 ? fmt::format(" all but {}", a.pending) : ""));
+  }
+  void print(const Prefetch& p) {
+    nested(fmt::format("prefetch ring {} {}{} ahead", p.ring, p.first ? "up to " : "", p.ahead),
+           p.body);
+  }
+  void print(const Turn& t) { line(fmt::format("turn ring {}", t.ring)); }
   void print(const EnterWindow& w) { line(fmt::format("window w{}", w.window)); }
 
   std::string pass(const Pass& p) const {
@@ -146,8 +161,11 @@ class Text {
   std::string sink(const Pass& p, const Assign& to) const {
     return fmt::format("s{} = {}", to.storage, value(p.value));
   }
+  static std::string copying(const Copying& by) {
+    return fmt::format("{}{}", by.asynchronous ? " asynchronously" : "", by.zeros ? " zeros" : "");
+  }
   std::string sink(const Pass& p, const Stage& to) const {
-    return fmt::format("s{} = {}", to.storage, value(p.value));
+    return fmt::format("s{} = {}{}", to.storage, value(p.value), copying(to.by));
   }
   std::string sink(const Pass& p, const Store& to) const {
     const graph::MemoryView m = graph::MemoryView::of(g_[to.inst]);
@@ -176,7 +194,7 @@ class Text {
     return text;
   }
   std::string sink(const Pass&, const Fill& to) const {
-    return fmt::format("s{} = w{}", to.storage, to.window);
+    return fmt::format("s{} = w{}{}", to.storage, to.window, copying(to.by));
   }
   std::string sink(const Pass&, const Flush& to) const {
     return fmt::format("w{} = s{}", to.window, to.from);

@@ -13,10 +13,14 @@ namespace {
 // ---- barriers
 
 bool touches_memory(const Statement& s) {
-  if (const Call* call = std::get_if<Call>(&s.what))
-    return device::info(call->function).effects.touches_memory();
+  if (const Call* call = std::get_if<Call>(&s.what)) {
+    // What arrived meanwhile is there for the thread that waited, not yet for others.
+    const device::Effects& effects = device::info(call->function).effects;
+    return effects.touches_memory() || effects.role == device::Effects::Role::awaits;
+  }
   return std::holds_alternative<Load>(s.what) || std::holds_alternative<Store>(s.what) ||
          std::holds_alternative<Flush>(s.what) || std::holds_alternative<Update>(s.what) ||
+         std::holds_alternative<Copy>(s.what) ||
          std::holds_alternative<Wgmma>(s.what);
 }
 

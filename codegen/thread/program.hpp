@@ -122,6 +122,13 @@ struct Update {
   ExprId to = no_expr;
 };
 
+/// place (in shared memory) = from (of an array), asynchronously; `exists`: else zeros.
+struct Copy {
+  Access access;
+  Place from;
+  ExprId exists = no_expr;
+};
+
 /// to = function<templates>(args, {at}), for functions that act.
 struct Call {
   device::Row function{};
@@ -171,7 +178,7 @@ struct Comment {
 
 struct Statement {
   std::variant<Let, Declare, Assign, Block, If, Else, For, While, BreakUnless, Load, Store, Flush,
-               Update, Call, Wgmma, Check, CheckRange, Sync, Comment>
+               Update, Copy, Call, Wgmma, Check, CheckRange, Sync, Comment>
       what = Sync{};
   Location at = {};
 };
@@ -264,6 +271,7 @@ struct ExprVisit {
   void operator()(Store& x) const { access(x.access); }
   void operator()(Flush& x) const { access(x.access), each(x.from.base, x.from.offset); }
   void operator()(Update& x) const { access(x.access), all(x.args), each(x.to); }
+  void operator()(Copy& x) const { access(x.access), each(x.from.base, x.from.offset, x.exists); }
   void operator()(Call& x) const { all(x.args), each(x.to), all(x.at); }
   void operator()(Wgmma& x) const { each(x.registers, x.a, x.b, x.accumulate); }
   void operator()(Check& x) const { each(x.condition, x.value, x.test); }

@@ -34,7 +34,7 @@ class Reader {
     for (const Statement& s : list) {
       at_ = s.at;
       std::visit(Overloaded{[&](const Let& x) { let(x, times); },
-                            [&](const Declare& x) { count(x.values, times); },
+                            [&](const Declare& x) { declare(x, times); },
                             [&](const Assign& x) { count(x.value, times); },
                             [&](const Block& x) { visit(x.body, times); },
                             [&](const If& x) {
@@ -63,6 +63,11 @@ class Reader {
                               access(x.access, x.access.place, true, times);
                             },
                             [&](const Update& x) { access(x.access, x.access.place, true, times); },
+                            [&](const Copy& x) {
+                              count(std::vector{x.exists}, times);
+                              access(x.access, x.from, false, times);
+                              access(x.access, x.access.place, true, times);
+                            },
                             [&](const Call& x) { call(x, times); },
                             [&](const Wgmma&) { report_.mix.products += times; },
                             // Nothing of these is in a cubin.
@@ -80,6 +85,14 @@ class Reader {
       for (std::int64_t lane = 0; lane < lanes; ++lane) values.push_back(bound(x.value, lane));
     }
     count(x.value, times);
+  }
+
+  // What is assigned to later is what it begins with, in the first turns of loops.
+  void declare(const Declare& x, double times) {
+    if (x.start == Declare::Start::values && e_[x.variable].form == Form::value)
+      let({x.variable, x.values[0]}, times);
+    else
+      count(x.values, times);
   }
 
   void loop(const For& x, double times) {

@@ -168,6 +168,9 @@ class Tracer {
     if (const int n = options_.compiler_params.num_warps; n != 0 && !graph::is_width(n))
       fail("compiler_params.num_warps is 4, 8 or 16, or 0 to let the compiler choose, given " +
            std::to_string(n));
+    if (const int n = options_.compiler_params.num_stages; n < 0 || n > graph::most_stages)
+      fail("compiler_params.num_stages is 1 to " + std::to_string(graph::most_stages) +
+           ", or 0 to let the compiler choose, given " + std::to_string(n));
     if (const int n = options_.interpret.params.num_cores_per_device; n < 0)
       fail(
           "interpret.num_cores_per_device is a number of OS threads, or 0 for one on each core, "
@@ -523,7 +526,8 @@ class Tracer {
     const Threads& threads = recorder_.threads[number];
     g.bodies.push_back({.region = region,
                         .warpgroups = threads.count,
-                        .num_warps = is_meshed() ? 0 : options_.compiler_params.num_warps});
+                        .num_warps = is_meshed() ? 0 : options_.compiler_params.num_warps,
+                        .num_stages = options_.compiler_params.num_stages});
     recorder_.body = number;
     recorder_.may_capture = is_meshed();
     recorder_.enter(region);

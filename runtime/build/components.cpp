@@ -142,6 +142,7 @@ std::map<std::string, std::string> components_of(const graph::Graph& g, const st
     parts.add(name, region_text(g, index(g.bodies[i].region)));
     parts.add(name + ".warpgroups", std::to_string(g.bodies[i].warpgroups));
     parts.add(name + ".num_warps", std::to_string(g.bodies[i].num_warps));
+    parts.add(name + ".num_stages", std::to_string(g.bodies[i].num_stages));
   }
   return parts.take();
 }

@@ -420,6 +420,8 @@ void Machine::wait_groups(std::vector<std::shared_ptr<CopyGroup>>& groups, int k
     if (!races()) continue;
     engine_.acquire(self().agent, (*group)->has_read);
     if (!read) engine_.acquire(self().agent, (*group)->has_written);
+    if (kind == Wait::cp_async_wait)
+      self().copied = engine_.join(self().copied, (*group)->has_written);
   }
   if (!read) groups.erase(groups.begin(), end);
 }
@@ -493,7 +495,7 @@ void Machine::store_async(std::uint32_t remote, const void* src, std::uint32_t b
 // ---- cp.async: through the generic proxy
 
 void Machine::cp_async(std::uint32_t dst, const void* src, std::uint32_t bytes, bool in_bounds,
-                       int line) {
+                       const void* otherwise, int line) {
   Thread& me = self();
   const Place to = shared(dst, bytes, bytes, "copies", line);
   const device::Row row = device::Row::cp_async;
@@ -511,14 +513,11 @@ void Machine::cp_async(std::uint32_t dst, const void* src, std::uint32_t bytes, 
   }
   const std::shared_ptr<CopyGroup> group = open_group(me.open_cp_async, line);
   ++group->writing;
+  std::array<std::byte, 16> missing = {};
+  if (otherwise != nullptr) std::memcpy(missing.data(), otherwise, bytes);
   issue([=, this, &me] {
     mark_written(*to.block, to.offset, bytes, line);
-    std::byte* at = &to.block->shared[to.offset];
-    if (in_bounds) {
-      std::memcpy(at, src, bytes);
-    } else {
-      std::memset(at, 0, bytes);
-    }
+    std::memcpy(&to.block->shared[to.offset], in_bounds ? src : missing.data(), bytes);
     --group->writing;
     if (races()) group->has_written = engine_.join(group->has_written, engine_.released(agent));
     give_agent(agent);

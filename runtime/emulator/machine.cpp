@@ -331,6 +331,7 @@ void Machine::finish(Thread& thread) {
            fmt::format("{} returns with a wgmma in flight{}", describe(thread), where(line)));
   }
   if (races()) block.end = engine_.join(block.end, engine_.release(thread.agent));
+  thread.copied = {};
   thread.returned = true;
   --warp_of(thread).live;
   --block.warpgroups[thread.ids.warpgroup].live;

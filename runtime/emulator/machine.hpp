@@ -153,6 +153,7 @@ struct Thread {
   std::uint32_t clusters_passed = 0;                    // up to which phase it has waited
   std::shared_ptr<CopyGroup> open_bulk, open_cp_async;  // not committed yet
   std::vector<std::shared_ptr<CopyGroup>> bulk, cp_async;
+  race::Snapshot copied;  // by cp.async that it has waited for since its last fence for them
   WgmmaThread wgmma;
   std::vector<race::Agent> idle;  // agents of its asynchronous operations that are over
   // For atomics: what a fence of at least each reach released, and what relaxed accesses brought
@@ -377,7 +378,8 @@ class Machine {
                    std::uint32_t remote_bar, int line);
   void bulk_commit(int line);
   void bulk_wait(int groups, bool read, int line);
-  void cp_async(std::uint32_t dst, const void* src, std::uint32_t bytes, bool in_bounds, int line);
+  void cp_async(std::uint32_t dst, const void* src, std::uint32_t bytes, bool in_bounds,
+                const void* otherwise, int line);
   void cp_async_commit(int line);
   void cp_async_wait(int groups, int line);
   void cp_async_arrive(std::uint32_t bar, int line);

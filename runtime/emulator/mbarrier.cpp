@@ -247,9 +247,13 @@ void Machine::fence(abi::Fence kind, int) {
       found->second.fenced = true;
       me.published.push_back(offset);
     }
-    if (kind != abi::Fence::mbarrier_init && races())
-      engine_.fence_async(
-          me.agent, kind == abi::Fence::async ? race::all_spaces : race::only(race::Space::shared));
+    if (kind != abi::Fence::mbarrier_init && races()) {
+      const race::Spaces spaces =
+          kind == abi::Fence::async ? race::all_spaces : race::only(race::Space::shared);
+      engine_.fence_async(me.agent, spaces);
+      // Copies of cp.async go through the thread's own proxy.
+      engine_.acquire(me.agent, engine_.fenced(std::exchange(me.copied, {}), spaces));
+    }
     return;
   case abi::Fence::async_global:
     if (races()) engine_.fence_async(me.agent, race::only(race::Space::global));

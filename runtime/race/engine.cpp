@@ -184,6 +184,10 @@ Snapshot Engine::only_witnesses(Snapshot s) {
   return snapshot(clocks_.only(resolve(s), witness_timelines_, 1));
 }
 
+Snapshot Engine::fenced(Snapshot s, Spaces which) {
+  return snapshot(clocks_.fence_all(resolve(s), which));
+}
+
 void Engine::fence_async(Agent a, Spaces which) {
   State& s = state(a);
   const bool watched = watches_fences_ && (which & only(Space::global)) != 0;

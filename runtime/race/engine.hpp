@@ -145,6 +145,8 @@ class Engine {
   Snapshot only_async(Snapshot s);
   /// What `s` knows of witnesses.
   Snapshot only_witnesses(Snapshot s);
+  /// What `s` knows, as if everybody in it had executed fence.proxy.async for these spaces.
+  Snapshot fenced(Snapshot s, Spaces spaces);
   /// `a` executed fence.proxy.async for these spaces.
   void fence_async(Agent a, Spaces spaces = all_spaces);
   /// `a` becomes another operation, which knows `s` and nothing else. What it did before stays

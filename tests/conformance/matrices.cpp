@@ -234,15 +234,21 @@ void add_dots(std::vector<Case>& all) {
   struct Dot {
     const char *call, *type, *result;
     int mr, nr, wm;
+    const char* operands = "s, 512, s + 65536, 512, 48";
   };
+  constexpr const char* in_slots = "s, 0, s + 32768, 32768";
   const Dot dots[] = {
       {"dot_fma<2, 4, 1, 8, 16, false, true, f16>", "f16", "f32", 1, 2, 2},
       {"dot_fma<1, 2, 4, 8, 16, false, false, f32>", "f32", "f32", 1, 2, 2},
       {"dot_fma<2, 1, 4, 2, 32, true, false, i32>", "i32", "i32", 2, 1, 4},
-      {"dot_mma_16816<1, 2, 2, false, false, bf16>", "bf16", "f32", 1, 2, 2},
-      {"dot_mma_16816<2, 1, 2, true, true, f16>", "f16", "f32", 2, 1, 2},
-      {"dot_mma_1688<1, 1, 4, false, true>", "f16", "f32", 1, 1, 4},
-      {"dot_mma_1688<1, 2, 2, true, false>", "f16", "f32", 1, 2, 2},
+      {"dot_mma_16816<1, 2, 2, false, false, bf16, 48, 512, 3, 64, 2>", "bf16", "f32", 1, 2, 2,
+       in_slots},
+      {"dot_mma_16816<2, 1, 2, true, true, f16, 48, 128, 3, 96, 1>", "f16", "f32", 2, 1, 2,
+       in_slots},
+      {"dot_mma_1688<1, 1, 4, false, true, f16, 48, 112, 0, 512, 3>", "f16", "f32", 1, 1, 4,
+       in_slots},
+      {"dot_mma_1688<1, 2, 2, true, false, f16, 48, 64, 2, 64, 2>", "f16", "f32", 1, 2, 2,
+       in_slots},
       {"dot_mma_tf32<1, 2, 2, false, true>", "f32", "f32", 1, 2, 2},
       {"dot_mma_tf32<2, 1, 2, true, false>", "f32", "f32", 2, 1, 2},
   };
@@ -250,7 +256,7 @@ void add_dots(std::vector<Case>& all) {
     const std::string count = std::to_string(4 * d.mr * d.nr);
     // A and B fill 128 rows of 512 bytes each; both are read as any shape that fits.
     Case c = kernel("dot/" + std::string(d.call), "const u32* x, " + std::string(d.result) + "* o",
-                    replaced(replaced(replaced(R"(
+                    replaced(replaced(replaced(replaced(R"(
   const u32 t = pl::thread(), s = pl::shared_base();
   PL_NOUNROLL for (u32 i = t; i < 8192; i += 128) {
     u32 v[4];
@@ -260,11 +266,12 @@ void add_dots(std::vector<Case>& all) {
   pl::warpgroup_sync();
   ! d[#];
   PL_UNROLL for (u32 i = 0; i < #; ++i) d[i] = 1;
-  pl::@(d, s, 512, s + 65536, 512, 48);
+  pl::@(d, ~);
   PL_UNROLL for (u32 i = 0; i < #; ++i) pl::store_global(o + # * t + i, d + i);)",
-                                               '#', count),
-                                      '@', d.call),
-                             '!', d.result));
+                                                        '#', count),
+                                               '@', d.call),
+                                      '!', d.result),
+                             '~', d.operands));
     c.shared_bytes = 131072;
     c.array(
         {.type = d.type,

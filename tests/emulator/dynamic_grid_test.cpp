@@ -98,6 +98,21 @@ TEST_CASE("a grid is as large as an array says that only the device reads") {
   });
 }
 
+TEST_CASE("programs beyond what an array says have no blocks") {
+  for_each_target("reversed", [](Target target) {
+    const Kernel k =
+        pallas_call([](Ref, Ref o) { o[_] = full({4}, program_id(0), i32); },
+                    {.name = "reversed",
+                     .out_type = {{12}, i32},
+                     .num_scalar_prefetch = 1,
+                     .grid = {at_most(argument(0), 8)},
+                     .out_specs = {BlockSpec{{4}, [](Index i, Ref n) { return n[0] - 1 - i; }}}})
+            .on(target);
+    const std::vector<std::int32_t> y = values_of<std::int32_t>(k(on(target, one(3))));
+    for (int i = 0; i < 12; ++i) CHECK(y[static_cast<std::size_t>(i)] == 2 - i / 4);
+  });
+}
+
 TEST_CASE("sequential axes end where an array says, beside parallel ones") {
   for_each_target("steps", [](Target target) {
     const Kernel k = pallas_call(

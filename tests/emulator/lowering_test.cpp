@@ -126,7 +126,7 @@ TEST_CASE("a product that is only added to an accumulator is accumulated in plac
   CHECK(text_of_cuda(g).find("wgmma_m64n64k16_f32_bf16_bf16<false, true>(v0, ") !=
         std::string::npos);
   const std::string text = text_of_cuda(g, 80);
-  CHECK(text.find("dot_mma_16816<2, 4, 2, false, false, bf16>(v0, ") != std::string::npos);
+  CHECK(text.find("dot_mma_16816<2, 4, 2, false, false, bf16, ") != std::string::npos);
   const graph::Graph carried = whole(
       [](Ref a, Ref b, Ref o) {
         o[_] = loop(

@@ -331,6 +331,16 @@ TEST_CASE("a program has 4, 8 or 16 warps") {
   }
 }
 
+TEST_CASE("a pipeline has 1 to 16 stages") {
+  for (const int n : {-1, 17, 100}) {
+    pl::PallasCallOptions options = one_output();
+    options.compiler_params.num_stages = n;
+    refused_options(
+        options, "compiler_params.num_stages is 1 to 16, or 0 to let the compiler choose, given " +
+                     std::to_string(n));
+  }
+}
+
 TEST_CASE("an axis along which an output is revisited cannot be parallel") {
   const pl::PallasCallOptions options{
       .name = "k",

@@ -68,6 +68,12 @@ TEST_CASE("the width of a program is in its text and JSON where it was given") {
   CHECK_THAT(to_text(g), !ContainsSubstring("num_warps"));
   CHECK_THAT(to_json(g), !ContainsSubstring("num_warps"));
   CHECK(from_json(to_json(g)).bodies[0].num_warps == 0);
+  g.bodies[0].num_stages = 3;
+  CHECK_THAT(to_text(g), ContainsSubstring("\nnum_stages 3\n{ %0"));
+  CHECK(from_json(to_json(g)).bodies[0].num_stages == 3);
+  CHECK_THROWS_WITH(from_json(replaced(to_json(g), "\"num_stages\":3", "\"num_stages\":17")),
+                    ContainsSubstring("num_stages is not 0 to 16"));
+  g.bodies[0].num_stages = 0;
   g.bodies[0].num_warps = 16;
   CHECK_THAT(to_text(g), ContainsSubstring("\nnum_warps 16\n{ %0"));
   const std::string json = to_json(g);

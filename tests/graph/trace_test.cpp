@@ -496,17 +496,19 @@ TEST_CASE("options reach the graph") {
       .compiler_params = {.dimension_semantics = {pl::sequential},
                           .num_warps = 8,
                           .approx_math = true,
-                          .fma = false}};
+                          .fma = false,
+                          .num_stages = 4}};
   const pl::graph::Graph g =
       traced([](pl::Ref x, pl::Ref o, pl::Ref) { o[_] = x[_] * 2 + 1; }, options, {array({8})});
   CHECK(g.name == "kernel");
   CHECK(g.approx_math);
   CHECK(g.bodies[0].num_warps == 8);
+  CHECK(g.bodies[0].num_stages == 4);
   CHECK_FALSE(g.fma);
   CHECK(g.semantics == std::vector{pl::graph::Semantics::sequential});
   CHECK(g.aliases == std::vector{pl::graph::Alias{0, 0}});
   CHECK(g.mapping.scratch_avals[0].memory_space == pl::Space::smem);
-  CHECK(g.at.line == __LINE__ - 8);
+  CHECK(g.at.line == __LINE__ - 9);
 }
 
 TEST_CASE("every operation knows the user's line") {

@@ -144,6 +144,8 @@ TEST_CASE("what breaks the contract is found") {
       {[](Graph& g) { g.bodies[0].warpgroups = 0; }, "warpgroups"},
       {[](Graph& g) { g.bodies[0].num_warps = 12; }, "num_warps is not 4, 8 or 16"},
       {[](Graph& g) { g.bodies[0].num_warps = -4; }, "num_warps is not 4, 8 or 16"},
+      {[](Graph& g) { g.bodies[0].num_stages = 17; }, "num_stages is not 0 to 16"},
+      {[](Graph& g) { g.bodies[0].num_stages = -1; }, "num_stages is not 0 to 16"},
       {[](Graph& g) {
          g.bodies[0] = {g.bodies[0].region, 2, 8};
        },

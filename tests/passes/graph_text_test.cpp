@@ -76,11 +76,12 @@ warpgroups 2
   CHECK(graph::to_text(graph_of(text)) == text);
 }
 
-TEST_CASE("the width of a program is read") {
+TEST_CASE("the width of a program and its stages are read") {
   const std::string text =
-      "kernel k\n  grid\n  outputs[0]: f32[8] in blocks [8]\nnum_warps 8\n"
+      "kernel k\n  grid\n  outputs[0]: f32[8] in blocks [8]\nnum_warps 8\nnum_stages 3\n"
       "{ %0: ref block f32[8]\n  %1: f32[8] = constant 0\n  store %0, %1\n}\n";
   CHECK(graph_of(text).bodies[0].num_warps == 8);
+  CHECK(graph_of(text).bodies[0].num_stages == 3);
   CHECK(graph::to_text(graph_of(text)) == text);
 }
 

@@ -120,9 +120,9 @@ TEST_CASE("a window that is read at three offsets is staged, by vectors that are
                                    "s0: shared f32[1032]", "of the block", "window w0", "s0 = w0",
                                    "sync", "w1 = "}));
   const std::string cuda = emitted(text);
-  CHECK(occurrences(cuda, "load_global_nc<4>") == 1);
-  CHECK(occurrences(cuda, "load_global") == 1);
-  CHECK(occurrences(cuda, "store_shared<4>") == 1);
+  CHECK(occurrences(cuda, "copy_async<4>") == 1);
+  CHECK(occurrences(cuda, "load_global") == 0);
+  CHECK(occurrences(cuda, "store_shared") == 0);
   CHECK(occurrences(cuda, "load_shared_padded<4>") == 1);  // what three reads share
   CHECK(occurrences(cuda, "warpgroup_sync") == 1);
 }
@@ -205,8 +205,8 @@ TEST_CASE("a window gives way where the rest of the kernel needs the shared memo
 TEST_CASE("a window is staged again wherever its block changes") {
   std::string text = text_of({});
   text.replace(text.find("grid 4"), 6, "grid 4 sequential");
-  CHECK_THAT(lowered(text), Shows({"w0: args[0] staged", "depth 1", "grid loop 0 {", "window w0",
-                                   "sync", "s0 = w0", "sync", "w1 = "}));
+  CHECK_THAT(lowered(text, 75), Shows({"w0: args[0] staged", "depth 1", "grid loop 0 {",
+                                       "window w0", "sync", "s0 = w0", "sync", "w1 = "}));
 }
 
 TEST_CASE("reads in a loop are at as many offsets as the loop has turns") {
@@ -255,11 +255,13 @@ TEST_CASE("what may not happen is no reason to stage") {
 TEST_CASE("a guard that asks what the window's own bounds are is left out, any other stays") {
   CHECK_THAT(lowered(guarded("256")), ContainsSubstring("staged s0 by 16 lead 15 zeros"));
   CHECK(occurrences(emitted(guarded("256")), "? pl::to") == 0);
-  CHECK(occurrences(emitted(guarded("256")), "load_global_nc_zero<16>") == 1);
+  CHECK(occurrences(emitted(guarded("256")), "copy_async_zero<16>") == 1);
+  CHECK(occurrences(emitted(guarded("256"), 75), "load_global_nc_zero<16>") == 1);
   for (const std::string& text : {guarded("255"), guarded("257"), guarded("256", "1"),
                                   guarded("256", "-1"), guarded("256", "0", "1")}) {
     CHECK_THAT(lowered(text), ContainsSubstring("staged s0 by 16 lead 15 fill"));
-    CHECK(occurrences(emitted(text), "load_global_nc<16>") == 1);
+    CHECK(occurrences(emitted(text), "copy_async<16>") == 1);
+    CHECK(occurrences(emitted(text, 75), "load_global_nc<16>") == 1);
     CHECK(occurrences(emitted(text), "? pl::to") > 0);
   }
 }

@@ -168,10 +168,15 @@ TEST_CASE("the operands of a product are staged between two barriers") {
              Shows({"sync", "s1 = %3", "s2 = %4", "sync", "s0 = s1 * s2", "w2 = %5"}));
 }
 
-TEST_CASE("rows of a staged operand are 16 bytes apart from a multiple of the banks") {
+TEST_CASE("rows of an operand that ldmatrix reads are swizzled as far as they share banks") {
   CHECK_THAT(lowered(product("f16[64,32]", "f16[32,64]", "f32[64,64]"), 80),
-             Shows({"s1: shared f16[64,32] at 0 row stride 40",
-                    "s2: shared f16[32,64] at 5120 row stride 72"}));
+             Shows({"s1: shared f16[64,32] at 0 row stride 32 swizzle 2",
+                    "s2: shared f16[32,64] at 4096 row stride 64 swizzle 3"}));
+  CHECK_THAT(lowered(product("f16[64,16]", "f16[16,24]", "f32[64,24]"), 80),
+             Shows({"row stride 16 swizzle 1\n", "row stride 24\n"}));
+}
+
+TEST_CASE("rows that are read by elements are 16 bytes apart from a multiple of the banks") {
   CHECK_THAT(lowered(product("f32[64,32]", "f32[32,64]", "f32[64,64]")),
              Shows({"s1: shared f32[64,32] at 0 row stride 36", "row stride 68"}));
 }
@@ -227,18 +232,20 @@ TEST_CASE("operands of wgmma stand in panels as wide as their rows allow") {
              Shows({"s1: shared f16[64,32] at 0 in panels of 64 bytes",
                     "s2: shared f16[32,64] at 4096 in panels of 128 bytes", "sync",
                     "fetch s1 = %3, s2 = %4 on s3", "await s3", "s0 = s1 * s2 by wgmma"}));
-  CHECK_THAT(
-      lowered(product("f16[50,20]", "f16[20,96]", "f32[50,96]")),
-      Shows({"s1: shared f16[64,32] at 0 in panels of 64 bytes",
-             "s2: shared f16[32,96] at 4096 in panels of 64 bytes", "s1 = %3 as [50,20] of [64,32]",
-             "s2 = %4 as [20,96] of [32,96]", "sync for async", "s0 = s1 * s2 by wgmma"}));
+  CHECK_THAT(lowered(product("f16[50,20]", "f16[20,96]", "f32[50,96]")),
+             Shows({"s1: shared f16[64,32] at 0 in panels of 64 bytes",
+                    "s2: shared f16[32,96] at 4096 in panels of 64 bytes",
+                    "s1 = %3 asynchronously as [50,20] of [64,32]",
+                    "s2 = %4 asynchronously as [20,96] of [32,96]", "await", "sync for async",
+                    "s0 = s1 * s2 by wgmma"}));
 }
 
 TEST_CASE("operands of odd sizes are padded with zeros to the tensor core's shape") {
   CHECK_THAT(lowered(product("f16[50,20]", "f16[20,30]", "f32[50,30]"), 80),
-             Shows({"s1 = %3 as [50,20] of [64,32]", "s2 = %4 as [20,30] of [32,32]"}));
+             Shows({"s1 = %3 asynchronously as [50,20] of [64,32]",
+                    "s2 = %4 asynchronously as [20,30] of [32,32]"}));
   CHECK_THAT(lowered(product("f16[50,20]", "f16[20,30]", "f32[50,30]"), 75),
-             Shows({"s1 = %3 as [50,20] of [64,24]", "s2 = %4 as [20,30] of [24,32]"}));
+             Shows({"s1 = %3 as [50,20] of [64,32]", "s2 = %4 as [20,30] of [32,32]"}));
 }
 
 TEST_CASE("a condition's statements stand inside of it") {

@@ -101,7 +101,8 @@ TEST_CASE("a product is split over as many warps as there are, as square as may 
   CHECK(split(16, "f16[256,32]", "f16[32,8]", "f32[256,8]") == "16x1");
   CHECK(split(16, "f16[16,16]", "f16[16,16]", "f32[16,16]") == "4x4");
   CHECK_THAT(emitted(by_warps(8, product("f16[128,32]", "f16[32,128]", "f32[128,128]")), 80),
-             Shows({"f32 v0[64] = {};", "dot_mma_16816<2, 8, 4, false, false, f16, 2>(v0, "}));
+             Shows({"f32 v0[64] = {};",
+                    "dot_mma_16816<2, 8, 4, false, false, f16, 32, 64, 2, 256, 3, 2>(v0, "}));
 }
 
 TEST_CASE("what a warpgroup cannot hold whole, more warps do") {

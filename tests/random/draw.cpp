@@ -191,6 +191,7 @@ class Drawing {
     if (random_.chance(10)) o.metadata = {{"key", "value \"\n\\"}, {"", ""}};
     plan_.statements = random_.between(1, 12);
     plan_.elementary = plan_.revisited() < 0 && random_.chance(20);
+    o.compiler_params.num_stages = random_.pick({0, 0, 1, 2, 3, 4, 5});
   }
 
   Random random_;

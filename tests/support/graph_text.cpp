@@ -473,6 +473,7 @@ class Reader {
     Body b;
     if (line().take("warpgroups ")) b.warpgroups = lines_[next_++].number<int>();
     if (line().take("num_warps ")) b.num_warps = lines_[next_++].number<int>();
+    if (line().take("num_stages ")) b.num_stages = lines_[next_++].number<int>();
     b.region = region();
     g_.bodies.push_back(b);
   }

@@ -93,6 +93,9 @@ void add_simple(std::vector<WaistUse>& all) {
       {"mma_m16n8k16", "pl::mma_m16n8k16(f, h, h + 8); pl::mma_m16n8k16(f, b, b + 8);"},
       {"mma_m16n8k8", "pl::mma_m16n8k8(f, h, h + 8);"},
       {"mma_m16n8k8_tf32", "pl::mma_m16n8k8_tf32(f, f + 4, f + 8);"},
+      {"mma_m16n8k16_f16", "{ u32 w[6] = {u, z}; pl::mma_m16n8k16_f16(f, w, w + 4); }"},
+      {"mma_m16n8k16_bf16", "{ u32 w[6] = {u, z}; pl::mma_m16n8k16_bf16(f, w, w + 4); }"},
+      {"mma_m16n8k8_f16", "{ u32 w[3] = {u, z}; pl::mma_m16n8k8_f16(f, w, w + 2); }"},
       {"mma_m16n8k32", "pl::mma_m16n8k32(i, c, c);"},
       {"fold",
        "f[0] = pl::fold(pl::Sum(), f[0], f[1]); h[0] = pl::fold(pl::Max(), h[0], h[1]);"
@@ -118,11 +121,11 @@ void add_simple(std::vector<WaistUse>& all) {
        "h[0] = s[0]; }"},
       {"dot_fma", "pl::dot_fma<1, 1, 4, 8, 16, false, true, f16>(f, z, 32, z, 32, 4);"},
       {"dot_mma_16816",
-       "pl::dot_mma_16816<1, 1, 2, false, false, bf16>(f, z, 32, z, 32, 16);"
-       "pl::dot_mma_16816<1, 1, 4, true, true, f16>(f, z, 32, z, 32, 16);"},
+       "pl::dot_mma_16816<1, 2, 2, false, false, bf16, 16, 32, 1, 64, 2>(f, z, 0, z, 0);"
+       "pl::dot_mma_16816<1, 1, 4, true, true, f16, 16, 128, 3, 32, 1>(f, z, 0, z, 0);"},
       {"dot_mma_1688",
-       "pl::dot_mma_1688<1, 1, 4, false, false>(f, z, 32, z, 32, 8);"
-       "pl::dot_mma_1688<1, 1, 2, true, true>(f, z, 32, z, 32, 8);"},
+       "pl::dot_mma_1688<1, 1, 4, false, false, f16, 16, 32, 1, 16, 0>(f, z, 0, z, 0);"
+       "pl::dot_mma_1688<1, 2, 2, true, true, f16, 16, 64, 2, 32, 1>(f, z, 0, z, 0);"},
       {"dot_mma_tf32",
        "pl::dot_mma_tf32<1, 1, 2, false, true>(f, z, 32, z, 32, 8);"
        "pl::dot_mma_tf32<1, 1, 2, true, false>(f, z, 32, z, 32, 8);"},
@@ -210,6 +213,9 @@ void add_memory(std::vector<WaistUse>& all) {
       const std::string load = std::string("ldmatrix_") + n + suffix;
       const std::string store = std::string("stmatrix_") + n + suffix;
       all.push_back({load, "pl::" + load + "(h, s); pl::" + load + "(b, s);"});
+      const std::string words = std::string("ldmatrix_words_") + n + suffix;
+      if (n != std::string("x1"))
+        all.push_back({words, "{ u32 w[4]; pl::" + words + "(w, s); u += w[1]; }"});
       all.push_back({store, "pl::" + store + "(s, h); pl::" + store + "(s, b);"});
     }
   }
@@ -285,6 +291,13 @@ void add_copies(std::vector<WaistUse>& all) {
       {"bulk_prefetch", "pl::bulk_prefetch(m, 16 * u);"},
       {"cp_async",
        "pl::cp_async<4>(s, m); pl::cp_async<8>(s, m, u > 1); pl::cp_async<16>(s, m, u > 2);"},
+      {"copy_async",
+       "pl::copy_async<1>(s, static_cast<const f32*>(m)); "
+       "pl::copy_async<4>(s, static_cast<const f16*>(m), u > 1); "
+       "pl::copy_async<4>(s, static_cast<const u32*>(m), u > 1, u > 2);"},
+      {"copy_async_zero",
+       "pl::copy_async_zero<2>(s, static_cast<const f32*>(m)); "
+       "pl::copy_async_zero<8>(s, static_cast<const bf16*>(m), u > 1, u > 2);"},
       {"cp_async_arrive", "pl::cp_async_arrive(z);"},
   };
   all.insert(all.end(), uses.begin(), uses.end());

@@ -3,7 +3,7 @@
 // On tensor cores acc is laid out as the accumulators of m16n8 instructions: MR x NR of them per
 // warp, the warps WM along rows by WN along columns. A is (M, K) with rows `lda` bytes apart, stored
 // (K, M) if TA; B is (K, N) with rows `ldb` bytes apart, stored (N, K) if TB. For tensor cores
-// both are padded with zeros to whole instructions along K.
+// both are padded with zeros to whole instructions along K, or to 16 of K.
 
 namespace pl {
 namespace detail {
@@ -101,71 +101,103 @@ PL_FN void dot_fma(Acc* acc, u32 a, u32 lda, u32 b, u32 ldb, u32 depth PL_AND_LI
   }
 }
 
-// T is f16 or bf16, K in steps of 16.
-template <int MR, int NR, int WM, bool TA, bool TB, class T, int WN = 4 / WM>
-PL_FN void dot_mma_16816(f32* acc, u32 a, u32 lda, u32 b, u32 ldb, u32 depth PL_AND_LINE) {
-  const u32 l = pl::lane(), r = l % 8, low = l / 8 % 2, high = l / 16;
-  PL_NOUNROLL for (u32 k = 0; k < depth; k += 16) {
-    T y[4 * NR];
-    PL_UNROLL for (u32 j = 0; j < NR; ++j) {
-      const u32 column = detail::dot_column<WM, WN>(j);
-      if constexpr (TB) {
-        pl::ldmatrix_x2(y + 4 * j, detail::dot_address<true, T>(b, ldb, k + 8 * low, column + r)
-                                       PL_AND_PASS_LINE);
-      } else {
-        pl::ldmatrix_x2_trans(y + 4 * j, detail::dot_address<false, T>(b, ldb, k + 8 * low + r,
-                                                                       column) PL_AND_PASS_LINE);
-      }
+namespace detail {
+
+PL_FN void dot_16(f32* d, const u32* x, const u32* y, f16 PL_AND_LINE) {
+  pl::mma_m16n8k16_f16(d, x, y PL_AND_PASS_LINE);
+}
+PL_FN void dot_16(f32* d, const u32* x, const u32* y, bf16 PL_AND_LINE) {
+  pl::mma_m16n8k16_bf16(d, x, y PL_AND_PASS_LINE);
+}
+PL_FN void dot_8_twice(f32* d, const u32* x, const u32* y, f16 PL_AND_LINE) {
+  pl::mma_m16n8k8_f16(d, x, y PL_AND_PASS_LINE);
+  pl::mma_m16n8k8_f16(d, x + 2, y + 1 PL_AND_PASS_LINE);
+}
+
+// Bytes from the row's first to a lane's 16 bytes `step` behind its first ones, where those stand at
+// `chunk` in the swizzled row. Bits of `step` are none of the lane's.
+template <int Swizzle>
+PL_FN u32 dot_chunk(u32 chunk, u32 step) {
+  constexpr u32 swizzled = (1u << Swizzle) - 1;
+  return ((chunk ^ (step & swizzled)) + (step & ~swizzled)) * 16;
+}
+
+// How many steps of K are in one piece of straight code: a divisor of all.
+PL_FN constexpr u32 dot_together(u32 steps, u32 products) {
+  u32 n = steps;
+  while (n > 1 && (steps % n != 0 || n * products > 128)) --n;
+  return n;
+}
+
+// The words of A and B for 16 of K from step k on, of the lane's own tiles. All that changes with
+// the lane stands in front: loops around it need to add `slot` alone.
+template <int MR, int WM, bool TA, int LA, int SA>
+PL_FN void dot_rows(u32* x, u32 a, u32 slot, u32 warp, u32 k PL_AND_LINE) {
+  const u32 l = pl::lane(), r = l % 8, low = l / 8 % 2, high = l / 16, row = warp % WM;
+  const u32 first = a + (TA ? 8 * high + r : 16 * row + 8 * low + r) * LA;
+  const u32 chunk = (TA ? 2 * row + low : high) ^ (r >> (3 - SA));
+  PL_UNROLL for (u32 i = 0; i < MR; ++i) {
+    if constexpr (TA) {
+      pl::ldmatrix_words_x4_trans(
+          x + 4 * i, first + dot_chunk<SA>(chunk, 2 * WM * i) + 16 * k * LA + slot PL_AND_PASS_LINE);
+    } else {
+      pl::ldmatrix_words_x4(
+          x + 4 * i, first + dot_chunk<SA>(chunk, 2 * k) + 16 * WM * i * LA + slot PL_AND_PASS_LINE);
     }
-    PL_UNROLL for (u32 i = 0; i < MR; ++i) {
-      const u32 row = detail::dot_row<WM, WN>(i);
-      T x[8];
-      if constexpr (TA) {
-        pl::ldmatrix_x4_trans(x, detail::dot_address<true, T>(a, lda, row + 8 * low,
-                                                              k + 8 * high + r) PL_AND_PASS_LINE);
+  }
+}
+
+template <int NR, int WN, bool TB, int LB, int SB>
+PL_FN void dot_columns(u32* y, u32 b, u32 slot, u32 column, u32 k PL_AND_LINE) {
+  const u32 l = pl::lane(), r = l % 8, low = l / 8 % 2, high = l / 16;
+  const u32 tile = column + WN * high;
+  const u32 first = b + (TB ? 8 * tile + r : 8 * low + r) * LB;
+  const u32 chunk = (TB ? low : tile) ^ (r >> (3 - SB));
+  PL_UNROLL for (u32 j = 0; j < NR; j += 2) {
+    const u32 at = TB ? first + dot_chunk<SB>(chunk, 2 * k) + 8 * WN * j * LB + slot
+                      : first + dot_chunk<SB>(chunk, WN * j) + 16 * k * LB + slot;
+    if constexpr (TB) {
+      if (j + 1 < NR) {
+        pl::ldmatrix_words_x4(y + 2 * j, at PL_AND_PASS_LINE);
       } else {
-        pl::ldmatrix_x4(x, detail::dot_address<false, T>(a, lda, row + 8 * low + r, k + 8 * high)
-                               PL_AND_PASS_LINE);
+        pl::ldmatrix_words_x2(y + 2 * j, at PL_AND_PASS_LINE);
       }
-      PL_UNROLL for (u32 j = 0; j < NR; ++j) {
-        pl::mma_m16n8k16(acc + 4 * (i * NR + j), x, y + 4 * j PL_AND_PASS_LINE);
+    } else {
+      if (j + 1 < NR) {
+        pl::ldmatrix_words_x4_trans(y + 2 * j, at PL_AND_PASS_LINE);
+      } else {
+        pl::ldmatrix_words_x2_trans(y + 2 * j, at PL_AND_PASS_LINE);
       }
     }
   }
 }
 
-// f16 on sm_75, K in steps of 8.
-template <int MR, int NR, int WM, bool TA, bool TB, int WN = 4 / WM>
-PL_FN void dot_mma_1688(f32* acc, u32 a, u32 lda, u32 b, u32 ldb, u32 depth PL_AND_LINE) {
-  const u32 l = pl::lane(), r = l % 8, low = l / 8 % 2;
-  PL_NOUNROLL for (u32 k = 0; k < depth; k += 8) {
-    f16 y[2 * NR];
-    PL_UNROLL for (u32 j = 0; j < NR; ++j) {
-      const u32 column = detail::dot_column<WM, WN>(j);
-      if constexpr (TB) {
-        pl::ldmatrix_x1(y + 2 * j,
-                        detail::dot_address<true, f16>(b, ldb, k, column + r) PL_AND_PASS_LINE);
-      } else {
-        pl::ldmatrix_x1_trans(
-            y + 2 * j, detail::dot_address<false, f16>(b, ldb, k + r, column) PL_AND_PASS_LINE);
-      }
-    }
-    PL_UNROLL for (u32 i = 0; i < MR; ++i) {
-      const u32 row = detail::dot_row<WM, WN>(i);
-      f16 x[4];
-      if constexpr (TA) {
-        pl::ldmatrix_x2_trans(
-            x, detail::dot_address<true, f16>(a, lda, row + 8 * low, k + r) PL_AND_PASS_LINE);
-      } else {
-        pl::ldmatrix_x2(
-            x, detail::dot_address<false, f16>(a, lda, row + 8 * low + r, k) PL_AND_PASS_LINE);
-      }
-      PL_UNROLL for (u32 j = 0; j < NR; ++j) {
-        pl::mma_m16n8k8(acc + 4 * (i * NR + j), x, y + 2 * j PL_AND_PASS_LINE);
-      }
-    }
+}  // namespace detail
+
+// T of 2 bytes, K a multiple of 16. Rows of A are LA bytes long, of B LB; 16 bytes c of row r stand
+// at c ^ (r % 8 >> (3 - SA)), of B SB. A and B lie in slots of rings: a + a_slot, b + b_slot.
+#define PL_DOT_MMA(name, product)                                                             \
+  template <int MR, int NR, int WM, bool TA, bool TB, class T, int K, int LA, int SA, int LB, \
+            int SB, int WN = 4 / WM>                                                          \
+  PL_FN void name(f32* acc, u32 a, u32 a_slot, u32 b, u32 b_slot PL_AND_LINE) {               \
+    constexpr u32 together = detail::dot_together(K / 16, MR * NR);                           \
+    const u32 warp = detail::dot_warp<WM * WN>();                                             \
+    PL_NOUNROLL for (u32 step = 0; step < K / 16; step += together) {                         \
+      PL_UNROLL for (u32 k = 0; k < together; ++k) {                                          \
+        u32 x[4 * MR], y[2 * NR];                                                             \
+        detail::dot_rows<MR, WM, TA, LA, SA>(x, a, a_slot, warp, step + k PL_AND_PASS_LINE);  \
+        detail::dot_columns<NR, WN, TB, LB, SB>(y, b, b_slot, warp / WM,                      \
+                                                step + k PL_AND_PASS_LINE);                   \
+        PL_UNROLL for (u32 i = 0; i < MR; ++i) {                                              \
+          PL_UNROLL for (u32 j = 0; j < NR; ++j) {                                            \
+            product(acc + 4 * (i * NR + j), x + 4 * i, y + 2 * j, T() PL_AND_PASS_LINE);      \
+          }                                                                                   \
+        }                                                                                     \
+      }                                                                                       \
+    }                                                                                         \
   }
-}
+PL_DOT_MMA(dot_mma_16816, detail::dot_16)
+PL_DOT_MMA(dot_mma_1688, detail::dot_8_twice)
 
 // f32 rounded to tf32, K in steps of 8.
 template <int MR, int NR, int WM, bool TA, bool TB, int WN = 4 / WM>

@@ -2,7 +2,7 @@
 // by the emulator itself, so that both sides read the same declaration. A shared object resolves
 // nothing else. Every function that may report takes the line of the emitted text.
 
-enum : u32 { host_version = 7 };
+enum : u32 { host_version = 8 };
 
 struct Ids {
   u32 thread, warpgroup, warp, lane;
@@ -119,7 +119,9 @@ struct Host {
   void (*bulk_prefetch)(const void* src, u32 bytes, i32 line);
   void (*bulk_commit)(i32 line);
   void (*bulk_wait)(i32 groups, bool read, i32 line);
-  void (*cp_async)(u32 dst, const void* src, u32 bytes, bool in_bounds, i32 line);
+  // `otherwise`: what is put there where !in_bounds; nullptr: zeros
+  void (*cp_async)(u32 dst, const void* src, u32 bytes, bool in_bounds, const void* otherwise,
+                   i32 line);
   void (*cp_async_commit)(i32 line);
   void (*cp_async_wait)(i32 groups, i32 line);
   void (*cp_async_arrive)(u32 bar, i32 line);

@@ -22,6 +22,27 @@ PL_FN void mma_m16n8k32(i32* d, const i8* a, const i8* b, PL_LINE) {
   detail::host.mma(d, a, b, 32, detail::Product::i8_i32, line);
 }
 
+PL_FN void mma_m16n8k16_f16(f32* d, const u32* a, const u32* b, PL_LINE) {
+  detail::host.mma(d, a, b, 16, detail::Product::f16_f32, line);
+}
+
+PL_FN void mma_m16n8k16_bf16(f32* d, const u32* a, const u32* b, PL_LINE) {
+  detail::host.mma(d, a, b, 16, detail::Product::bf16_f32, line);
+}
+
+PL_FN void mma_m16n8k8_f16(f32* d, const u32* a, const u32* b, PL_LINE) {
+  detail::host.mma(d, a, b, 8, detail::Product::f16_f32, line);
+}
+
+#define PL_LDMATRIX_WORDS(name, matrices, transposed)            \
+  PL_FN void name(u32* dst, u32 row, PL_LINE) {                  \
+    detail::host.ldmatrix(dst, row, matrices, transposed, line); \
+  }
+PL_LDMATRIX_WORDS(ldmatrix_words_x2, 2, false)
+PL_LDMATRIX_WORDS(ldmatrix_words_x4, 4, false)
+PL_LDMATRIX_WORDS(ldmatrix_words_x2_trans, 2, true)
+PL_LDMATRIX_WORDS(ldmatrix_words_x4_trans, 4, true)
+
 #define PL_LDMATRIX(name, matrices, transposed)                     \
   template <class T>                                                \
   PL_FN void name(T* dst, u32 row, PL_LINE) {                       \

@@ -17,6 +17,16 @@ PL_FN void cp_async(u32 dst, const void* src, bool in_bounds = true) {
   }
 }
 
+template <int N, class T>
+PL_FN void copy_async(u32 dst, const T* src, bool in_bounds = true, bool exists = true) {
+  cp_async<N * int(sizeof(T))>(dst, src, in_bounds && exists);
+}
+
+template <int N, class T>
+PL_FN void copy_async_zero(u32 dst, const T* src, bool in_bounds = true, bool exists = true) {
+  cp_async<N * int(sizeof(T))>(dst, src, in_bounds && exists);
+}
+
 PL_FN void cp_async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 
 template <int N>

@@ -76,7 +76,29 @@ PL_FN void mma_m16n8k32(i32* d, const i8* a, const i8* b) {
       : "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]), "r"(y[0]), "r"(y[1]));
 }
 
+#define PL_MMA_WORDS(name, type)                                                   \
+  PL_FN void name(f32* d, const u32* a, const u32* b) {                            \
+    asm("mma.sync.aligned.m16n8k16.row.col.f32." type "." type                     \
+        ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"     \
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])                           \
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));       \
+  }
+PL_MMA_WORDS(mma_m16n8k16_f16, "f16")
+PL_MMA_WORDS(mma_m16n8k16_bf16, "bf16")
+
+PL_FN void mma_m16n8k8_f16(f32* d, const u32* a, const u32* b) {
+  asm("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 "
+      "{%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(b[0]));
+}
+
 // clang-format off
+#define PL_LDMATRIX_WORDS(name, form, registers, ...)                                                  \
+  PL_FN void name(u32* dst, u32 row) {                                                                 \
+    asm volatile("ldmatrix.sync.aligned.m8n8." form ".shared.b16 " registers ";"                       \
+                 : __VA_ARGS__ : "r"(row) : "memory");                                                 \
+  }
 #define PL_LDMATRIX(name, count, form, registers, ...)                                                 \
   template <class T>                                                                                   \
   PL_FN void name(T* dst, u32 row) {                                                                   \
@@ -99,6 +121,10 @@ PL_LDMATRIX(ldmatrix_x4, 4, "x4", "{%0, %1, %2, %3}", "=r"(w[0]), "=r"(w[1]), "=
 PL_LDMATRIX(ldmatrix_x1_trans, 1, "x1.trans", "{%0}", "=r"(w[0]))
 PL_LDMATRIX(ldmatrix_x2_trans, 2, "x2.trans", "{%0, %1}", "=r"(w[0]), "=r"(w[1]))
 PL_LDMATRIX(ldmatrix_x4_trans, 4, "x4.trans", "{%0, %1, %2, %3}", "=r"(w[0]), "=r"(w[1]), "=r"(w[2]), "=r"(w[3]))
+PL_LDMATRIX_WORDS(ldmatrix_words_x2, "x2", "{%0, %1}, [%2]", "=r"(dst[0]), "=r"(dst[1]))
+PL_LDMATRIX_WORDS(ldmatrix_words_x4, "x4", "{%0, %1, %2, %3}, [%4]", "=r"(dst[0]), "=r"(dst[1]), "=r"(dst[2]), "=r"(dst[3]))
+PL_LDMATRIX_WORDS(ldmatrix_words_x2_trans, "x2.trans", "{%0, %1}, [%2]", "=r"(dst[0]), "=r"(dst[1]))
+PL_LDMATRIX_WORDS(ldmatrix_words_x4_trans, "x4.trans", "{%0, %1, %2, %3}, [%4]", "=r"(dst[0]), "=r"(dst[1]), "=r"(dst[2]), "=r"(dst[3]))
 PL_STMATRIX(stmatrix_x1, 1, "x1", "{%1}", "r"(w[0]))
 PL_STMATRIX(stmatrix_x2, 2, "x2", "{%1, %2}", "r"(w[0]), "r"(w[1]))
 PL_STMATRIX(stmatrix_x4, 4, "x4", "{%1, %2, %3, %4}", "r"(w[0]), "r"(w[1]), "r"(w[2]), "r"(w[3]))

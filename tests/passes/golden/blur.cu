@@ -15,15 +15,13 @@ PL_KERNEL(128) blur_kernel(const u8* in0, u8* out0) {
   const u8* w0 = in0 + start1 + start0 * 640;
   const i32 i = (t >> 3 & 15);
   const i32 j = (t & 7) * 16;
-  {
-    u8 a0[32];
-    PL_UNROLL for (i32 ri = 0; ri < 2; ++ri) {
-      pl::load_global_nc_zero<16>(a0 + ri * 16, w0 + (j + i * 640 + ri * 10240), j < size1 && j >= from1 && i + ri * 16 < size0 && i + ri * 16 >= from0);
-    }
-    PL_UNROLL for (i32 ri = 0; ri < 2; ++ri) {
-      pl::store_shared<16>(smem + (j + i * 192 + ri * 3072) * 1, a0 + ri * 16, i + ri * 16 < 20 && j < 96);
+  PL_UNROLL for (i32 ri = 0; ri < 2; ++ri) {
+    if (i + ri * 16 < 20 && j < 96) {
+      pl::copy_async_zero<16>(smem + (j + i * 192 + ri * 3072) * 1, w0 + (j + i * 640 + ri * 10240), j < size1 && j >= from1 && i + ri * 16 < size0 && i + ri * 16 >= from0);
     }
   }
+  pl::cp_async_commit();
+  pl::cp_async_wait<0>();
   pl::warpgroup_sync();
   const i32 start2 = p0 * 16;
   const i32 start3 = p1 * 64;

@@ -13,6 +13,8 @@ PL_KERNEL(128) matmul_kernel(const f32* in0, const f32* in1, f32* out0, i64 s0) 
   f32* w2 = out0 + i64(start1) + start0 * 300;
   const i32 i = (t >> 3 & 15);
   const i32 j = (t & 7) * 4;
+  PL_UNROLL for (i32 r = 0; r < 32; ++r) v0[r] = 0.0f;
+  v0_stored = true;
   const i32 i_b = (t >> 4 & 7);
   const i32 j_b = (t & 15) * 4;
   PL_NOUNROLL for (i32 p2 = 0; p2 < 22; ++p2) {
@@ -21,11 +23,6 @@ PL_KERNEL(128) matmul_kernel(const f32* in0, const f32* in1, f32* out0, i64 s0) 
     const f32* w0 = in0 + i64(start2) + start0 * 700;
     const i32 at0 = start1 + start2 * 300;
     const i32 v5 = p2;
-    const bool v4 = v5 == 0;
-    if (v4) {
-      PL_UNROLL for (i32 r = 0; r < 32; ++r) v0[r] = 0.0f;
-      v0_stored = true;
-    }
     const i32 v3 = pl::mul(v5, 32);
     const i32 sx0 = pl::sub(700, v3);
     const i32 v2 = sx0;

@@ -13,6 +13,8 @@ PL_KERNEL(128) matmul_kernel(const f16* in0, const f16* in1, f32* out0) {
   const i32 at0 = start1 + start0 * 700;
   const i32 i = (t >> 2 & 7) + (t >> 1 & 16);
   const i32 j = (t >> 3 & 8) + (t & 3) * 2;
+  PL_UNROLL for (i32 r = 0; r < 32; ++r) v0[r] = 0.0f;
+  v0_stored = true;
   const i32 i_b = (t >> 3 & 15);
   const i32 j_b = (t & 7) * 4;
   const i32 i_c = (t >> 4 & 7);
@@ -23,11 +25,6 @@ PL_KERNEL(128) matmul_kernel(const f16* in0, const f16* in1, f32* out0) {
     const i32 at1 = start2 + start0 * 300;
     const i32 at2 = start1 + start2 * 700;
     const i32 v4 = p2;
-    const bool v3 = v4 == 0;
-    if (v3) {
-      PL_UNROLL for (i32 r = 0; r < 32; ++r) v0[r] = 0.0f;
-      v0_stored = true;
-    }
     const i32 sx0 = pl::mul(v4, 32);
     const i32 v2 = sx0;
     pl::warpgroup_sync();
@@ -41,7 +38,7 @@ PL_KERNEL(128) matmul_kernel(const f16* in0, const f16* in1, f32* out0) {
         PL_UNROLL for (i32 e = 0; e < 4; ++e) {
           o1[e] = (pl::add(j_b + e, v2) < 300) ? a0[ri * 4 + e] : pl::to<f16>(0.0f);
         }
-        pl::store_shared<4>(smem + (j_b + i_b * 40 + ri * 640) * 2, o1);
+        pl::store_shared<4>(smem + ((j_b ^ (i_b >> 1 & 3) * 8) + i_b * 32 + ri * 512) * 2, o1);
       }
     }
     {
@@ -53,12 +50,12 @@ PL_KERNEL(128) matmul_kernel(const f16* in0, const f16* in1, f32* out0) {
         const bool x1 = pl::add(i_c + ri * 8, v2) < 300;
         f16 o2[4];
         PL_UNROLL for (i32 e = 0; e < 4; ++e) o2[e] = x1 ? a0[ri * 4 + e] : pl::to<f16>(0.0f);
-        pl::store_shared<4>(smem + 5120 + (j_c + i_c * 72 + ri * 576) * 2, o2);
+        pl::store_shared<4>(smem + 4096 + ((j_c ^ (i_c & 7) * 8) + i_c * 64 + ri * 512) * 2, o2);
       }
     }
     pl::warpgroup_sync();
     pl::check(v0_stored, "outputs[0] is read before anything was stored there");
-    pl::dot_mma_1688<2, 4, 2, false, false>(v0, smem, 80, smem + 5120, 144, 32);
+    pl::dot_mma_1688<2, 4, 2, false, false, f16, 32, 64, 2, 128, 3>(v0, smem, 0, smem + 4096, 0);
     v0_stored = true;
   }
   PL_UNROLL for (i32 ri = 0; ri < 2; ++ri) {

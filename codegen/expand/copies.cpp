@@ -1,0 +1,100 @@
+// Copies from global memory to shared memory that threads do not wait for.
+#include <algorithm>
+
+#include "codegen/expand/nest.hpp"
+
+namespace palladium::expand {
+
+using graph::MemoryView;
+using graph::Op;
+
+namespace {
+
+constexpr int least_bytes = 4;  // of a copy
+
+}  // namespace
+
+// A load, or its elements elsewhere. False where no copy is wide enough; then nothing has happened.
+bool Nest::copies_moved(const passes::Stage& s) {
+  const std::size_t depth = b_.depth();
+  open_repetitions(true, true);
+  open_groups();
+  ValueId v = pass_->value;
+  passes::Coordinates c = coordinates_;
+  DimMap map = passes::identity_map(layout_.rank());
+  for (; g_[v].op != Op::Load; v = g_[v].args[0]) {
+    c = operand_coordinates(v, 0, c);
+    map = passes::map_of_operand(g_, v, 0, map);
+  }
+  const MemoryView m = MemoryView::of(g_[v]);
+  const Address from = address(m.ref, c, map);
+  const Location outer = b_.at(g_.location(v) == Location{} ? b_.at() : g_.location(v));
+  const bool copied = from.parts.empty() &&
+                      copies_asynchronously(from, storage_address(s.storage, coordinates_), s.by);
+  if (copied) check_indices(v, c, map, predicate(limits().first));
+  b_.at(outer);
+  if (copied) {
+    b_.close_nest_loops();
+    return true;
+  }
+  while (b_.depth() > depth) (void)b_.take();
+  forget_names(~thread::Depends{0});
+  return false;
+}
+
+// Elements that exist together, and are in bounds together, travel together.
+bool Nest::copies_asynchronously(const Address& from, const Address& to, passes::Copying by) {
+  if (from.outside != no_expr && e_[from.outside].number != 0) return false;  // it fills with zeros
+  const auto [value, storage] = limits();
+  Address whole = from;
+  whole.zeros = true;  // no copy ends within its elements
+  Bounds all = from.bounds;
+  all.insert(all.end(), value.begin(), value.end());
+  all.insert(all.end(), storage.begin(), storage.end());
+  const int width = std::min(vector_width(whole, all).width, vector_width(to, {}).width);
+  if (width * from.dtype.bytes() < least_bytes) return false;
+  const bool once = width == vector_;
+  const auto first = [&](Affine& at) {
+    if (once) at = at.without(element_);
+  };
+  const auto tests = [&](Bounds bounds) {
+    for (Bound& b : bounds) first(b.at);
+    return predicate(bounds);
+  };
+  Address source = from, target = to;
+  // Where strides are symbols, what a thread adds to where its block begins is the same in all
+  // turns; else it is a constant of the instruction.
+  if (source.first != no_expr && source.reach == INT32_MAX) {
+    source.base = e_.address(e_[source.base].variable, source.first);
+    source.first = no_expr;
+  }
+  first(source.offset);
+  first(target.offset);
+  thread::Copy copy{.access = {.function = by.zeros ? Row::copy_async_zero : Row::copy_async,
+                               .width = width,
+                               .place = place_of(target),
+                               .test = tests(from.bounds)},
+                    .from = place_of(source),
+                    .exists = tests(value)};
+  thread::Statement s{copy, b_.at()};
+  std::vector<ExprId> threads = thread_mask_;
+  threads.push_back(tests(storage));
+  if (const ExprId condition = e_.all(std::move(threads)); condition != no_expr) {
+    thread::If copies{.condition = condition, .body = {}};
+    copies.body.push_back(std::move(s));
+    s = {std::move(copies), b_.at()};
+  }
+  if (!once) {
+    thread::For loop{.counter = e_[element_].variable,
+                     .low = e_.number(0),
+                     .high = e_.number(vector_),
+                     .step = width,
+                     .body = {}};
+    loop.body.push_back(std::move(s));
+    s = {std::move(loop), b_.at()};
+  }
+  b_.add_statement(std::move(s));
+  return true;
+}
+
+}  // namespace palladium::expand

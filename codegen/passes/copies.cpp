@@ -1,0 +1,119 @@
+// Decides what of global memory comes to shared memory by asynchronous copies, which take no
+// registers and which no thread waits for before it must.
+//
+// Precondition: assign_layouts, which says what a thread copies. That is nothing but what is read,
+// of memory that nobody writes: what is computed of it goes through registers.
+#include <algorithm>
+#include <optional>
+
+#include "codegen/base/format.hpp"
+#include "codegen/passes/access_model.hpp"
+#include "codegen/passes/guards.hpp"
+#include "codegen/passes/lowered.hpp"
+
+namespace palladium::passes {
+namespace {
+
+using graph::Inst;
+using graph::MemoryView;
+using graph::Op;
+
+constexpr int first_with_copies = 80, least_bytes = 4, most_bytes = 16;
+
+class ChosenCopies {
+ public:
+  explicit ChosenCopies(Lowered& l) : l_(l), g_(l.graph), model_(l), guards_(l) {}
+
+  void run() {
+    for (LoweredBody& b : l_.bodies) visit(b.statements);
+  }
+
+ private:
+  void visit(Statements& list) {
+    for (Statement& s : list) {
+      for_each_body(s, [&](Statements& body) { visit(body); });
+      Pass* const p = std::get_if<Pass>(&s.what);
+      if (p == nullptr) continue;
+      if (Stage* to = std::get_if<Stage>(&p->sink)) stage(*p, *to, s.at);
+      if (Fill* to = std::get_if<Fill>(&p->sink)) fill(*p, *to, s.at);
+    }
+  }
+
+  // where(inside, x, 0) asks for the zeros that a copy puts there.
+  void stage(Pass& p, Stage& to, Location at) {
+    ValueId v = p.value;
+    if (is_inlined(v) && g_[v].op == Op::Select && is_inlined(g_[v].args[1]) &&
+        g_[g_[v].args[1]].op == Op::Load) {
+      const ValueId load = g_[v].args[1];
+      const MemoryView m = MemoryView::of(g_[load]);
+      const Window& w = l_.windows[l_.window_of[index(g_.root(m.ref))]];
+      if (!is_copied(load) || !guards_.guards(w, v, load, m.ref)) return;
+      v = load;
+    }
+    DimMap map = identity_map(static_cast<int>(p.domain.size()));
+    ValueId read = v;
+    while (is_inlined(read) && (g_[read].op == Op::Transpose || g_[read].op == Op::Reshape ||
+                                g_[read].op == Op::Broadcast)) {
+      map = map_of_operand(g_, read, 0, map);
+      read = g_[read].args[0];
+    }
+    if (!is_inlined(read) || !is_copied(read)) return;
+    if (std::ranges::find(map, opaque_dim) != map.end()) return;
+    const MemoryView m = MemoryView::of(g_[read]);
+    if (!is_wide_enough(p, m.ref, map, description_of(g_, g_.root(m.ref)), at)) return;
+    to.by = {.asynchronous = true,
+             .zeros = v != p.value || fill_of(l_.window_loaded(read)).has_value()};
+    p.value = v;
+  }
+
+  void fill(const Pass& p, Fill& to, Location at) {
+    const Window& w = l_.windows[to.window];
+    if (w.residency != Residency::staged) return;
+    if (fill_of(w).value_or(0) != 0) return;
+    const DimMap all = identity_map(static_cast<int>(p.domain.size()));
+    to.by = {.asynchronous = is_wide_enough(p, w.root, all, description_of(g_, w.root), at),
+             .zeros = to.by.zeros || fill_of(w).has_value()};
+  }
+
+  // Copies fill with zeros.
+  std::optional<std::uint64_t> fill_of(const Window& w) const {
+    if (w.mapping < 0) return {};
+    return g_.mapping.block_mappings[w.mapping].fill;
+  }
+
+  bool is_inlined(ValueId v) const { return l_.storage_of[index(v)] < 0; }
+
+  bool is_copied(ValueId load) const {
+    if (g_[load].op != Op::Load || MemoryView::of(g_[load]).mask != graph::no_value) return false;
+    if (g_.chooses(g_[load].args[0])) return false;
+    const Window& w = l_.window_loaded(load);
+    return w.residency == Residency::direct && w.read_only && w.mapping >= 0 &&
+           fill_of(w).value_or(0) == 0;
+  }
+
+  bool is_wide_enough(const Pass& p, ValueId ref, const DimMap& map, const std::string& what,
+                      Location at) {
+    model_.enter(p, p.layout);
+    const int bytes = model_.whole_width(ref, map) * g_[ref].type.dtype.bytes();
+    if (bytes >= most_bytes) return true;
+    const bool copied = bytes >= least_bytes;
+    l_.remarks.push_back(
+        {at, fmt::format("{}: {}, because no more than {} bytes of its rows are known to be "
+                         "aligned, and inside of the array or out of it, together",
+                         what, copied ? "copies of few bytes" : "plain loads", bytes)});
+    return copied;
+  }
+
+  Lowered& l_;
+  const graph::Graph& g_;
+  AccessModel model_;
+  Guards guards_;
+};
+
+}  // namespace
+
+void choose_copies(Lowered& l) {
+  if (l.machine.compute_capability >= first_with_copies) ChosenCopies(l).run();
+}
+
+}  // namespace palladium::passes

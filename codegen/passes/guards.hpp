@@ -1,0 +1,35 @@
+// Whether a condition asks for what is out of bounds, and nothing else.
+#pragma once
+
+#include <map>
+#include <utility>
+
+#include "codegen/passes/lowered.hpp"
+#include "codegen/passes/sums.hpp"
+
+namespace palladium::passes {
+
+class Guards {
+ public:
+  explicit Guards(const Lowered& l)
+      : g_(l.graph), sums_(l.graph, exprs_, [this](int axis) { return program_id(axis); }) {}
+
+  /// Whether the condition holds exactly where elements of the view are in bounds.
+  bool asks_bounds(const Window& w, ValueId view, ValueId condition);
+  bool is_zero(ValueId v) const;
+  /// Whether it is where(inside, x, 0), of elements x of a view of the window.
+  bool guards(const Window& w, ValueId select, ValueId x, ValueId view);
+
+ private:
+  thread::ExprId program_id(int axis);
+  thread::ExprId coordinate(std::size_t d, std::int64_t extent);
+  thread::ExprId variable(std::int64_t count);
+
+  const graph::Graph& g_;
+  thread::Exprs exprs_;
+  Sums sums_;
+  std::map<int, thread::ExprId> program_ids_;
+  std::map<std::pair<std::size_t, std::int64_t>, thread::ExprId> coordinates_;
+};
+
+}  // namespace palladium::passes

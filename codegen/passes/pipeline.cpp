@@ -1,0 +1,347 @@
+// Pipelines: what a loop copies to shared memory is copied for turns that are to come, while
+// earlier ones compute.
+//
+// Precondition: choose_copies. Each turn has a slot of a ring of shared memory. Before the loop
+// stand the copies for its first turns; in it, behind one wait and one barrier, those for the turn
+// that is `slots - 1` ahead: they overwrite what the turn before has read. Copies that the loop
+// does not have turns for are not made, so that nothing is under way behind it.
+//
+// A copy can be made ahead if all that it needs follows from the number of the turn: the blocks of
+// windows, scalars that are computed of nothing but it. What is read is written by nobody.
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "codegen/base/format.hpp"
+#include "codegen/base/overloaded.hpp"
+#include "codegen/passes/lowered.hpp"
+#include "codegen/thread/occupancy.hpp"
+
+namespace palladium::passes {
+namespace {
+
+using graph::MemoryView;
+using graph::Op;
+
+// Bytes that should be on their way to a multiprocessor; slots that one is given for that.
+constexpr std::int64_t wanted_bytes = 32 << 10;
+constexpr std::int64_t fewest_slots = 3, most_slots = 5;
+constexpr int most_blocks = 4;
+
+std::int64_t rounded_up(std::int64_t n, std::int64_t to) { return cdiv(n, to) * to; }
+
+// A loop whose statements are looked at.
+struct Over {
+  Statements* body = nullptr;
+  int axis = -1;
+  ValueId loop = graph::no_value;
+};
+
+// What copies of a loop need that is not the same in all of its turns.
+class Needs {
+ public:
+  Needs(const Lowered& l, const Over& over) : l_(l), g_(l.graph), over_(over) {
+    for (std::size_t i = 0; i < over.body->size(); ++i) {
+      note((*over.body)[i]);
+      if (const auto* s = std::get_if<Scalar>(&(*over.body)[i].what)) scalars_[s->storage] = i;
+      if (const auto* w = std::get_if<EnterWindow>(&(*over.body)[i].what)) windows_[w->window] = i;
+    }
+    if (over.loop != graph::no_value) {
+      const graph::LoopView view = graph::LoopView::of(g_[over.loop]);
+      index_ = l.storage_of[index(g_[view.body].params[0])];
+    }
+  }
+
+  /// Adds the statements that make what the copy needs; says why there are none ("" else).
+  std::string add(const Pass& p, std::set<std::size_t>& statements) {
+    std::set<std::size_t> found;
+    std::string why;
+    if (const int w = window_moved(p.sink); w >= 0) why = add_window(w, found);
+    if (p.value != graph::no_value && why.empty()) why = add_value(p.value, found);
+    if (why.empty()) statements.merge(found);
+    return why;
+  }
+
+ private:
+  void note(Statement& s) {
+    std::visit(Overloaded{[&](const Pass& p) { ++filled_[storage_filled(p.sink)]; },
+                          [&](const Dot& d) { ++filled_[d.result]; },
+                          [&](const Relayout& r) { ++filled_[r.to]; },
+                          [&](const Scalar& x) { ++filled_[x.storage]; },
+                          [&](const CopyStorage& c) { ++filled_[c.to]; },
+                          [&](const Semaphore& x) { ++filled_[x.storage]; },
+                          [&](const Loop& x) {
+                            const auto& params = g_[graph::LoopView::of(g_[x.inst]).body].params;
+                            ++filled_[l_.storage_of[index(params[0])]];
+                          },
+                          [](const auto&) {}},
+               s.what);
+    for_each_body(s, [&](Statements& body) {
+      for (Statement& inner : body) note(inner);
+    });
+  }
+
+  // The block of a window that is entered in the loop.
+  std::string add_window(int window, std::set<std::size_t>& found) {
+    const auto entered = windows_.find(window);
+    if (entered == windows_.end()) return "";
+    const BlockMapping& m = g_.mapping.block_mappings[l_.windows[window].mapping];
+    if (m.index_map != no_region)
+      for (const ValueId v : g_[graph::RegionId{m.index_map}].insts)
+        if (g_[v].op == Op::Load) return "the address depends on loaded data";
+    found.insert(entered->second);
+    return "";
+  }
+
+  std::string add_value(ValueId root, std::set<std::size_t>& found) {
+    std::vector<std::pair<ValueId, bool>> stack{{root, false}};  // and whether it makes an address
+    std::set<ValueId> seen;
+    while (!stack.empty()) {
+      const auto [v, address] = stack.back();
+      stack.pop_back();
+      if (!seen.insert(v).second) continue;
+      if (const int s = l_.storage_of[index(v)]; s >= 0) {
+        if (s == index_ || !filled_.contains(s)) continue;
+        const auto made = scalars_.find(s);
+        const bool again = g_[v].op == Op::Param || g_[v].op == Op::Get || filled_[s] > 1;
+        if (again || made == scalars_.end())
+          return "the address depends on what the turn before it computes";
+        const Scalar& scalar = std::get<Scalar>((*over_.body)[made->second].what);
+        if (!scalar.copies.empty()) return "the address depends on computed data";
+        found.insert(made->second);
+      }
+      if (g_[v].op == Op::Load || g_[v].op == Op::Swap) {
+        if (address) return "the address depends on loaded data";
+        if (std::string why = add_view(g_[v].args[0], stack, found); !why.empty()) return why;
+        continue;
+      }
+      for (const ValueId a : g_[v].args)
+        if (g_[a].type.is_value()) stack.emplace_back(a, address || l_.storage_of[index(v)] >= 0);
+    }
+    return "";
+  }
+
+  std::string add_view(ValueId ref, std::vector<std::pair<ValueId, bool>>& stack,
+                       std::set<std::size_t>& found) {
+    for (; g_[ref].op != Op::Param; ref = g_[ref].args[0])
+      for (std::size_t a = 1; a < g_[ref].args.size(); ++a)
+        stack.emplace_back(g_[ref].args[a], true);
+    return add_window(l_.window_of[index(ref)], found);
+  }
+
+  const Lowered& l_;
+  const graph::Graph& g_;
+  const Over over_;
+  int index_ = -1;                      // storage of the loop's index
+  std::map<int, int> filled_;           // storages, how often in the text of the loop
+  std::map<int, std::size_t> scalars_;  // storages, by which statement
+  std::map<int, std::size_t> windows_;  // that are entered, by which statement
+};
+
+class Pipelines {
+ public:
+  explicit Pipelines(Lowered& l) : l_(l), g_(l.graph), given_(g_.bodies[0].num_stages) {}
+
+  void run() {
+    for (LoweredBody& b : l_.bodies) visit(b.statements);
+    for (LoweredBody& b : l_.bodies) await(b.statements);
+  }
+
+ private:
+  void visit(Statements& list) {
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      for_each_body(list[i], [&](Statements& body) { visit(body); });
+      if (GridLoop* loop = std::get_if<GridLoop>(&list[i].what))
+        i += build(list, i, {.body = &loop->body, .axis = loop->axis});
+      else if (Loop* loop = std::get_if<Loop>(&list[i].what))
+        i += build(list, i, {.body = &loop->body, .loop = loop->inst});
+    }
+  }
+
+  // Returns how many statements stand in front of the loop that did not.
+  std::size_t build(Statements& list, std::size_t at, const Over& over) {
+    if (given_ == 1) return 0;
+    std::set<std::size_t> moved, needed;
+    Needs needs(l_, over);
+    for (std::size_t i = 0; i < over.body->size(); ++i) {
+      const Statement& s = (*over.body)[i];
+      const Pass* const p = std::get_if<Pass>(&s.what);
+      if (p == nullptr || !is_copied(*p)) continue;
+      const std::string why = needs.add(*p, needed);
+      if (why.empty())
+        moved.insert(i);
+      else
+        remark(s.at, *p, "not pipelined: " + why);
+    }
+    const int slots = moved.empty() ? 1 : slots_for(over, moved, list[at].at);
+    if (slots < 2) return 0;
+    Prefetch ahead{.ring = add_ring(over, moved, slots),
+                   .ahead = slots - 1,
+                   .axis = over.axis,
+                   .loop = over.loop};
+    for (std::size_t i = 0; i < over.body->size(); ++i) {
+      if (needed.contains(i)) ahead.body.push_back((*over.body)[i]);
+      if (moved.contains(i)) ahead.body.push_back(std::move((*over.body)[i]));
+    }
+    Prefetch first = ahead;
+    first.first = true;
+    const Location where = list[at].at;
+    rewrite(*over.body, moved, std::move(ahead), where);
+    const auto before = list.begin() + static_cast<std::ptrdiff_t>(at);
+    list.insert(before, {{Sync{}, where}, {std::move(first), where}});
+    return 2;
+  }
+
+  static bool is_copied(const Pass& p) {
+    if (const Stage* s = std::get_if<Stage>(&p.sink)) return s->by.asynchronous;
+    const Fill* f = std::get_if<Fill>(&p.sink);
+    return f != nullptr && f->by.asynchronous;
+  }
+
+  // The loop without what is copied ahead, and without the barriers that stood around that alone.
+  static void rewrite(Statements& body, const std::set<std::size_t>& moved, Prefetch ahead,
+                      Location at) {
+    const int ring = ahead.ring;
+    Statements out;
+    const int pending = ahead.ahead - 1;
+    Statements first = {{Await{.pending = pending}, at}, {Sync{}, at}, {std::move(ahead), at}};
+    for (std::size_t i = 0; i < body.size(); ++i) {
+      if (moved.contains(i)) continue;
+      if (std::holds_alternative<Sync>(body[i].what)) {
+        std::size_t end = i + 1;
+        while (moved.contains(end)) ++end;
+        const bool around =
+            end > i + 1 && end < body.size() && std::holds_alternative<Sync>(body[end].what);
+        if (around) {
+          std::get<Sync>(first[1].what).for_async |= std::get<Sync>(body[end].what).for_async;
+          i = end;
+          continue;
+        }
+      }
+      out.push_back(std::move(body[i]));
+    }
+    out.push_back({Turn{ring}, at});
+    out.insert(out.begin(), std::make_move_iterator(first.begin()),
+               std::make_move_iterator(first.end()));
+    body = std::move(out);
+  }
+
+  int add_ring(const Over& over, const std::set<std::size_t>& moved, int slots) {
+    const int ring = static_cast<int>(l_.rings.size());
+    Ring r{.storage = -1, .slots = slots};
+    std::int64_t alignment = 1;
+    for (const std::size_t i : moved) {
+      Storage& s = storage_of((*over.body)[i]);
+      s.ring = ring;
+      s.offset = rounded_up(r.slot_bytes, shared_alignment(s));
+      r.slot_bytes = s.offset + shared_bytes(s).value();
+      alignment = std::max(alignment, shared_alignment(s));
+    }
+    r.slot_bytes = rounded_up(r.slot_bytes, alignment);
+    r.storage = l_.add_storage({.place = Place::shared,
+                                .dtype = u8,
+                                .shape = {slots * r.slot_bytes},
+                                .of = storage_of((*over.body)[*moved.begin()]).of,
+                                .row_stride = slots * r.slot_bytes,
+                                .per_warpgroup = l_.warpgroups > 1,
+                                .alignment = alignment});
+    l_.rings.push_back(r);
+    return ring;
+  }
+
+  Storage& storage_of(const Statement& s) {
+    return l_.storages[static_cast<std::size_t>(storage_filled(std::get<Pass>(s.what).sink))];
+  }
+
+  // ---- how many turns have a slot
+
+  int slots_for(const Over& over, const std::set<std::size_t>& moved, Location at) {
+    std::int64_t slot = 0, once = 0;
+    for (const std::size_t i : moved) {
+      const std::int64_t bytes = shared_bytes(storage_of((*over.body)[i])).value_or(0);
+      once += bytes;
+      slot = rounded_up(slot, shared_alignment(storage_of((*over.body)[i]))) + bytes;
+    }
+    const Checked all = unshared_bytes(l_);
+    const std::int64_t room = l_.machine.max_shared_bytes / std::max(1, l_.warpgroups);
+    if (!all.within(0, l_.machine.max_shared_bytes)) {
+      l_.remarks.push_back({at, "not pipelined: a block has no more shared memory"});
+      return 1;
+    }
+    const std::int64_t others = all.value() / std::max(1, l_.warpgroups) - once;
+    const std::int64_t most = (room - others) / slot;
+    if (given_ > 0) {
+      if (most < given_)
+        l_.remarks.push_back({at, fmt::format("pipelined by {} stages, not {}: a block has no more "
+                                              "shared memory",
+                                              std::max<std::int64_t>(most, 1), given_)});
+      return static_cast<int>(std::min<std::int64_t>(given_, most));
+    }
+    const int blocks = blocks_together(others + slot);
+    const std::int64_t share =
+        thread::multiprocessor(l_.machine.compute_capability).shared_bytes / blocks - 1024;
+    const std::int64_t fit = std::min(most, (share - others) / slot);
+    const std::int64_t wanted =
+        std::clamp(1 + cdiv(wanted_bytes, slot * blocks), fewest_slots, most_slots);
+    const std::int64_t slots =
+        std::min({wanted, std::max<std::int64_t>(fit, 2), most, trips(over)});
+    if (slots < 2 && trips(over) > 1)
+      l_.remarks.push_back({at, "not pipelined: a block has no more shared memory"});
+    return static_cast<int>(std::max<std::int64_t>(slots, 1));
+  }
+
+  // Blocks that registers, and shared memory without a pipeline, leave on a multiprocessor.
+  int blocks_together(std::int64_t shared) const {
+    constexpr std::int64_t beside_values = 64, most_registers = 255;
+    Resources r;
+    r.registers = static_cast<int>(std::min(most_registers, l_.most_held + beside_values));
+    r.shared_bytes = static_cast<int>(shared);
+    const Occupancy o =
+        thread::occupancy(l_.machine.compute_capability, l_.threads() * l_.warpgroups, r);
+    return std::clamp(o.blocks, 1, most_blocks);
+  }
+
+  std::int64_t trips(const Over& over) const {
+    if (over.axis >= 0) {
+      const Dim& d = g_.mapping.grid[static_cast<std::size_t>(over.axis)];
+      return d.is_static() ? d.value() : INT64_MAX;
+    }
+    const graph::LoopView l = graph::LoopView::of(g_[over.loop]);
+    if (g_[l.low].op != Op::Constant || g_[l.high].op != Op::Constant) return INT64_MAX;
+    const std::int64_t low = graph::to_int(i32, g_[l.low].attr.bits),
+                       high = graph::to_int(i32, g_[l.high].attr.bits);
+    return high <= low ? 0 : cdiv(high - low, l.step);
+  }
+
+  // ---- copies for no other turn
+
+  // They are there behind the barrier that follows them.
+  static void await(Statements& list) {
+    bool under_way = false;
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      if (!std::holds_alternative<Prefetch>(list[i].what))
+        for_each_body(list[i], [](Statements& body) { await(body); });
+      if (const Pass* p = std::get_if<Pass>(&list[i].what)) under_way |= is_copied(*p);
+      if (!under_way || !std::holds_alternative<Sync>(list[i].what)) continue;
+      list.insert(list.begin() + static_cast<std::ptrdiff_t>(i),
+                  {Await{.pending = 0, .closes = true}, list[i].at});
+      under_way = false;
+      ++i;
+    }
+  }
+
+  void remark(Location at, const Pass& p, const std::string& what) {
+    const ValueId of = l_.storages[static_cast<std::size_t>(storage_filled(p.sink))].of;
+    l_.remarks.push_back({at, fmt::format("{}: {}", description_of(g_, of), what)});
+  }
+
+  Lowered& l_;
+  const graph::Graph& g_;
+  const int given_;
+};
+
+}  // namespace
+
+void build_pipelines(Lowered& l) { Pipelines(l).run(); }
+
+}  // namespace palladium::passes

@@ -1,0 +1,289 @@
+// Loops whose copies to shared memory are made for turns to come: interpreter and emulator agree,
+// races on, for any number of stages and of turns, poison out of bounds included.
+#include <catch2/catch_test_macros.hpp>
+
+#include "codegen/cuda/emit.hpp"
+#include "codegen/cuda/lower.hpp"
+#include "palladium/gpu.hpp"
+#include "tests/support/differential.hpp"
+#include "tests/support/kernels.hpp"
+#include "tests/support/tolerance.hpp"
+
+using namespace palladium;
+using namespace palladium::test;
+using palladium::_;
+
+namespace {
+
+std::string lowered(const graph::Graph& g, int cc = 80) {
+  return passes::to_text(cuda::lower(g, {.compute_capability = cc}));
+}
+
+bool is_pipelined(const graph::Graph& g, int cc = 80) {
+  return lowered(g, cc).find("prefetch ring") != std::string::npos;
+}
+
+struct Product {
+  Dim m = 64, n = 64, k = 128;
+  int block_m = 64, block_n = 64, block_k = 32;
+  DType dtype = f16;
+  int num_stages = 0, num_warps = 0;
+  bool guarded = false;
+};
+
+// Sums over a sequential axis of as many turns as blocks of K.
+graph::Graph product(const Product& p) {
+  const auto body = [=](Ref a, Ref b, Ref o) {
+    const Value k = program_id(2);
+    when(k == 0, [&] { o[_] = zeros({p.block_m, p.block_n}, f32); });
+    Value x = a[_], y = b[_];
+    if (p.guarded) {
+      const auto inside = [&](int rows, int columns, int along) {
+        return iota(i32, {rows, columns}, along) + k * p.block_k < p.k.value();
+      };
+      x = where(inside(p.block_m, p.block_k, 1), x, zeros({p.block_m, p.block_k}, p.dtype));
+      y = where(inside(p.block_k, p.block_n, 0), y, zeros({p.block_k, p.block_n}, p.dtype));
+    }
+    o[_] = o[_] + dot(x, y);
+  };
+  return traced(
+      body,
+      {.name = "product",
+       .out_type = ShapeDtype{{p.m, p.n}, f32},
+       .grid = {cdiv(p.m, p.block_m), cdiv(p.n, p.block_n), cdiv(p.k, p.block_k)},
+       .in_specs = {{{p.block_m, p.block_k},
+                     [](Index i, Index, Index k) {
+                       return Indices{i, k};
+                     }},
+                    {{p.block_k, p.block_n},
+                     [](Index, Index j, Index k) {
+                       return Indices{k, j};
+                     }}},
+       .out_specs = {{{p.block_m, p.block_n},
+                      [](Index i, Index j, Index) {
+                        return Indices{i, j};
+                      }}},
+       .compiler_params = {.dimension_semantics = {parallel, parallel, sequential},
+                           .num_warps = p.num_warps,
+                           .num_stages = p.num_stages}},
+      {{ShapeDtype{{p.m, p.k}, p.dtype}, false}, {ShapeDtype{{p.k, p.n}, p.dtype}, false}});
+}
+
+// Of program i, which has too much to stage all of it, the products of i blocks, in a loop from
+// `low` in steps of `step`.
+graph::Graph sums_in_loop(int num_stages, int programs, int low = 0, int step = 1,
+                          DType dtype = f16) {
+  const auto body = [=](Ref a, Ref b, Ref o) {
+    o[_] = loop(
+        low, low + program_id(0) * step, {.step = step},
+        [&](Index i, Value acc) {
+          const Index at = (i - low) * (16 / step);
+          return acc + dot(a[{_, ds(at, 16)}], b[{ds(at, 16), _}]);
+        },
+        zeros({64, 64}, f32));
+  };
+  return traced(body,
+                {.name = "sums",
+                 .out_type = ShapeDtype{{64 * programs, 64}, f32},
+                 .grid = {programs},
+                 .out_specs = {{{64, 64},
+                                [](Index i) {
+                                  return Indices{i, 0};
+                                }}},
+                 .compiler_params = {.num_stages = num_stages}},
+                {{ShapeDtype{{64, 16 * programs + 2048}, dtype}, false},
+                 {ShapeDtype{{16 * programs + 2048, 64}, dtype}, false}});
+}
+
+}  // namespace
+
+TEST_CASE("a product is the same for any number of stages and of turns") {
+  for (int stages = 1; stages <= 5; ++stages)
+    for (const int turns : {1, 2, stages, stages + 1}) {
+      CAPTURE(stages, turns);
+      const graph::Graph g = product({.k = 32 * turns, .num_stages = stages});
+      CHECK(is_pipelined(g) == (stages > 1));
+      CHECK(on_all_targets(g, {}, 80) == "");
+    }
+}
+
+TEST_CASE("a product of symbolic sizes is the same for any number of stages and of turns") {
+  const Dim m = dim("m"), n = dim("n", {.multiple_of = 8}), k = dim("k", {.multiple_of = 8});
+  for (int stages = 1; stages <= 5; ++stages) {
+    const graph::Graph g = product({.m = m, .n = n, .k = k, .num_stages = stages});
+    CHECK(is_pipelined(g) == (stages > 1));
+    for (const int turns : {0, 1, 2, stages, stages + 1}) {
+      CAPTURE(stages, turns);
+      CHECK(on_all_targets(g, {64, 64, 32 * turns}, 80) == "");
+    }
+  }
+}
+
+TEST_CASE("a loop is the same for any number of stages and of turns") {
+  for (int stages = 1; stages <= 5; ++stages) {
+    CAPTURE(stages);
+    const graph::Graph g = sums_in_loop(stages, stages + 2);
+    CHECK(is_pipelined(g) == (stages > 1));
+    CHECK(on_all_targets(g, {}, 80) == "");
+    CHECK(on_all_targets(sums_in_loop(stages, 7, -3, 4, bf16), {}, 80) == "");
+  }
+}
+
+TEST_CASE("a loop near the largest and the least index is pipelined") {
+  CHECK(on_all_targets(sums_in_loop(4, 5, INT32_MAX - 8, 2), {}, 80) == "");
+  CHECK(on_all_targets(sums_in_loop(4, 5, INT32_MIN, 2), {}, 80) == "");
+}
+
+TEST_CASE("ragged products are the same, guarded or as the array ends") {
+  for (const int stages : {1, 2, 3, 5})
+    for (const auto& [m, n, k] :
+         {std::tuple{70, 40, 96}, {64, 72, 100}, {33, 64, 104}, {8, 8, 8}}) {
+      CAPTURE(stages, m, n, k);
+      const Product p{.m = m, .n = n, .k = k, .num_stages = stages, .guarded = true};
+      CHECK(on_all_targets(product(p), {}, 80) == "");
+    }
+  // What the user does not guard is undefined to him on every target.
+  const Dim m = dim("m"), n = dim("n"), k = dim("k");
+  for (const int depth : {32, 40, 64, 72}) {
+    CAPTURE(depth);
+    CHECK(on_all_targets(product({.m = m, .n = n, .k = k}), {72, 80, depth}, 80) == "");
+  }
+}
+
+TEST_CASE("a guard that asks what the block's own bounds are leaves a plain copy") {
+  const std::string text = lowered(product({.k = 100, .guarded = true}));
+  CHECK(text.find("asynchronously zeros") != std::string::npos);
+  CHECK(is_pipelined(product({.k = 104, .guarded = true})));
+}
+
+TEST_CASE("blocks of any shape are pipelined, padded to whole fragments") {
+  for (const auto& [bm, bn, bk] :
+       {std::tuple{16, 8, 16}, {48, 24, 48}, {64, 64, 40}, {32, 40, 8}}) {
+    CAPTURE(bm, bn, bk);
+    const Product p{.m = 96, .n = 80, .k = 120, .block_m = bm, .block_n = bn, .block_k = bk};
+    CHECK(on_all_targets(product(p), {}, 80) == "");
+    CHECK(on_all_targets(product(p), {}, 75) == "");
+  }
+}
+
+TEST_CASE("wide programs, and operands that no tensor core takes, are pipelined") {
+  for (const int warps : {4, 8, 16})
+    CHECK(on_all_targets(product({.m = 128, .block_m = 128, .num_stages = 3, .num_warps = warps}),
+                         {}, 80) == "");
+  for (const DType t : {f32, bf16, f16}) {
+    CAPTURE(t.name());
+    const graph::Graph g = product({.dtype = t, .num_stages = 3});
+    CHECK(is_pipelined(g));
+    CHECK(on_all_targets(g, {}, 80) == "");
+    CHECK_FALSE(is_pipelined(g, 75));
+  }
+}
+
+TEST_CASE("a loop in a loop has a pipeline of its own") {
+  const auto body = [](Ref a, Ref b, Ref o) {
+    const Value k = program_id(0);
+    when(k == 0, [&] { o[_] = zeros({64, 64}, f32); });
+    const Value inner = loop(
+        0, 3,
+        [&](Index i, Value acc) {
+          return acc + dot(a[{_, ds(i * 16, 16)}], b[{ds(i * 16, 16), _}]);
+        },
+        zeros({64, 64}, f32));
+    o[_] = o[_] + inner;
+  };
+  for (const int stages : {2, 3, 5}) {
+    const graph::Graph g =
+        traced(body,
+               {.name = "nested",
+                .out_type = ShapeDtype{{64, 64}, f32},
+                .grid = {4},
+                .in_specs = {{{64, 48},
+                              [](Index k) {
+                                return Indices{0, k};
+                              }},
+                             {{48, 64},
+                              [](Index k) {
+                                return Indices{k, 0};
+                              }}},
+                .out_specs = {{{64, 64},
+                               [](Index) {
+                                 return Indices{0, 0};
+                               }}},
+                .compiler_params = {.dimension_semantics = {sequential}, .num_stages = stages}},
+               {{ShapeDtype{{64, 192}, f16}, false}, {ShapeDtype{{192, 64}, f16}, false}});
+    CHECK(is_pipelined(g));
+    CHECK(on_all_targets(g, {}, 80) == "");
+  }
+}
+
+TEST_CASE("what the kernel writes, and what data says where to find, is not copied ahead") {
+  const auto remark = [](const graph::Graph& g) {
+    std::string all;
+    for (const passes::Remark& r : cuda::lower(g, {.compute_capability = 80}).remarks)
+      all += r.text + "\n";
+    return all;
+  };
+  const auto by_table = [](Ref table, Ref a, Ref b, Ref o) {
+    o[_] = loop(
+        0, 4,
+        [&](Index i, Value acc) {
+          const Value at = table[i] * 16;
+          return acc + dot(a[{_, ds(at, 16)}], b[{ds(i * 16, 16), _}]);
+        },
+        zeros({64, 64}, f32));
+  };
+  const graph::Graph looked_up =
+      traced(by_table, {.name = "by_table", .out_type = ShapeDtype{{64, 64}, f32}},
+             {{ShapeDtype{{4}, i32}, false},
+              {ShapeDtype{{64, 4096}, f16}, false},
+              {ShapeDtype{{4096, 64}, f16}, false}});
+  CHECK(is_pipelined(looked_up));  // b alone
+  CHECK(remark(looked_up).find("not pipelined: the address depends on loaded data") !=
+        std::string::npos);
+  const auto in_place = [](Ref a, Ref o) {
+    loop(0, 3, [&](Index i) {
+      o[{ds(i * 16, 16), _}] = f16(dot(a[{ds(i * 16, 16), _}], a[{ds(i * 16, 16), _}]));
+    });
+  };
+  const graph::Graph aliased = traced(
+      in_place,
+      {.name = "in_place", .out_type = ShapeDtype{{48, 16}, f16}, .input_output_aliases = {{0, 0}}},
+      {{ShapeDtype{{48, 16}, f16}, false}});
+  CHECK_FALSE(is_pipelined(aliased));
+  CHECK(on_all_targets(aliased, {}, 80) == "");
+}
+
+TEST_CASE("as many stages are taken as shared memory has room for") {
+  const Product p{.m = 128,
+                  .n = 256,
+                  .k = 1024,
+                  .block_m = 128,
+                  .block_n = 256,
+                  .block_k = 64,
+                  .num_stages = 8,
+                  .num_warps = 8};
+  const auto slots = [](const graph::Graph& g, int cc) {
+    const auto l = cuda::lower(g, {.compute_capability = cc});
+    return l.rings.empty() ? 1 : l.rings[0].slots;
+  };
+  CHECK(slots(product(p), 80) == 3);
+  CHECK(slots(product(p), 90) == 4);
+  CHECK(slots(product({.k = 1024, .num_stages = 8}), 80) == 8);
+  CHECK(slots(product({.k = 1024}), 80) >= 3);
+  CHECK(slots(product({.k = 64}), 80) == 2);
+  CHECK(slots(product({.k = 32}), 80) == 1);
+}
+
+TEST_CASE("a turn waits once, and has one barrier") {
+  const std::string text =
+      cuda::emit(product({.k = 1024, .num_stages = 3}), {.compute_capability = 80}).text;
+  const auto count = [&](std::string_view of) {
+    int n = 0;
+    for (std::size_t at = text.find(of); at != text.npos; at = text.find(of, at + 1)) ++n;
+    return n;
+  };
+  CHECK(count("pl::cp_async_wait<1>();") == 1);
+  CHECK(count("_sync();") == 1);
+  CHECK(count("pl::copy_async<8>(") == 4);  // of two operands, before the loop and in it
+  CHECK(text.find("if (v") == text.npos);   // the accumulator is cleared before the loop
+}
