@@ -111,6 +111,24 @@ void add_fences(std::vector<Case>& all) {
 void add_cp_async(std::vector<Case>& all) {
   for (const int bytes : {4, 8, 16}) {
     const std::string n = std::to_string(bytes);
+    all.push_back(
+        block("cp_async/" + n + " bytes as elements, some of them zeros", replaced(R"(
+  const u32 seven[4] = {7, 7, 7, 7};
+  PL_UNROLL for (u32 i = 0; i < 4; ++i) pl::store_shared<4>(s + 16 * t + 2048 * i, seven);
+  pl::warpgroup_sync();
+  pl::copy_async<# / 4>(s + # * t, x + # / 4 * t, true, t % 5 != 2);
+  pl::copy_async_zero<# / 4>(s + 2048 + # * t, x + # / 4 * (127 - t), t % 3 != 1, t % 7 != 3);
+  pl::cp_async_commit();
+  pl::cp_async_wait<0>();
+  pl::warpgroup_sync();
+  u32 v[# / 4], w;
+  PL_UNROLL for (u32 i = 0; i < # / 4; ++i) {
+    pl::load_shared(v + i, s + # * (t ^ 17) + 4 * i);
+    pl::load_shared(&w, s + 2048 + # * (t ^ 9) + 4 * i);
+    v[i] = v[i] * 3 + w;
+  }
+  pl::store_global<# / 4>(o + # / 4 * t, v);)",
+                                                                                   '#', n)));
     all.push_back(block("cp_async/" + n + " bytes in two groups", replaced(R"(
   const u32 zero[4] = {7, 7, 7, 7};
   PL_UNROLL for (u32 i = 0; i < 4; ++i) pl::store_shared<4>(s + 16 * t + 2048 * i, zero);

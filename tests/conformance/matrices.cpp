@@ -10,12 +10,16 @@ struct Product {
   const char *function, *type, *result;
   int a, b;  // elements per lane
   int k;
+  bool words = false;  // it takes them two at a time
 };
 constexpr Product products[] = {{"mma_m16n8k16", "f16", "f32", 8, 4, 16},
                                 {"mma_m16n8k16", "bf16", "f32", 8, 4, 16},
                                 {"mma_m16n8k8", "f16", "f32", 4, 2, 8},
                                 {"mma_m16n8k8_tf32", "f32", "f32", 4, 2, 8},
-                                {"mma_m16n8k32", "i8", "i32", 16, 8, 32}};
+                                {"mma_m16n8k32", "i8", "i32", 16, 8, 32},
+                                {"mma_m16n8k16_f16", "f16", "f32", 8, 4, 16, true},
+                                {"mma_m16n8k16_bf16", "bf16", "f32", 8, 4, 16, true},
+                                {"mma_m16n8k8_f16", "f16", "f32", 4, 2, 8, true}};
 
 /// The same fragments times each other on 16 warps, each with data of its own.
 void add_products(std::vector<Case>& all) {
@@ -29,14 +33,20 @@ void add_products(std::vector<Case>& all) {
   PL_UNROLL for (u32 i = 0; i < &; ++i) pl::load_global(b + i, y + & * t + i);
   ! d[4];
   pl::load_global<4>(d, c + 4 * t);
-  pl::^(d, a, b);
-  pl::^(d, a, b);
+  pl::^(d, a~, b~);
+  pl::^(d, a~, b~);
   pl::store_global<4>(o + 4 * t, d);)";
+      constexpr std::string_view call = "  pl::^";
+      if (p.words)
+        body.insert(body.find(call), R"(  u32 a_words[@ / 2], b_words[& / 2];
+  PL_UNROLL for (u32 i = 0; i < @ / 2; ++i) a_words[i] = pl::pack(a[2 * i], a[2 * i + 1]);
+  PL_UNROLL for (u32 i = 0; i < & / 2; ++i) b_words[i] = pl::pack(b[2 * i], b[2 * i + 1]);
+)");
       std::string parameters = "const $* x, const $* y, const !* c, !* o";
       for (std::string* text : {&body, &parameters}) {
         *text = replaced(replaced(*text, '$', p.type), '!', p.result);
         *text = replaced(replaced(*text, '@', std::to_string(p.a)), '&', std::to_string(p.b));
-        *text = replaced(*text, '^', p.function);
+        *text = replaced(replaced(*text, '^', p.function), '~', p.words ? "_words" : "");
       }
       Case c = kernel("mma/" + std::string(p.function) + " of " + p.type +
                           (exact ? ", integers" : ", fractions"),
@@ -95,6 +105,28 @@ void add_moves(std::vector<Case>& all) {
       load.sanitized = true;
       load.input("u32", random_words(2048, 3)).output("u32", 128 * static_cast<std::size_t>(n));
       all.push_back(load);
+
+      if (n > 2) {
+        Case words = kernel("mma/ldmatrix_words_" + name, "const u32* x, u32* o",
+                            replaced(replaced(R"(
+  const u32 t = pl::thread(), s = pl::shared_base();
+  PL_UNROLL for (u32 i = 0; i < 4; ++i) {
+    u32 v[4];
+    pl::load_global<4>(v, x + 4 * (t + 128 * i));
+    pl::store_shared<4>(s + 16 * (t + 128 * i), v);
+  }
+  pl::warpgroup_sync();
+  u32 v[#];
+  pl::ldmatrix_words_@(v, s + 2048 * pl::warp() + 16 * ((29 * pl::lane() + 3) % 128));
+  PL_UNROLL for (u32 i = 0; i < #; ++i) pl::store_global(o + # * t + i, v + i);)",
+                                              '#', std::to_string(n / 2)),
+                                     '@', name));
+        words.shared_bytes = 8192;
+        words.sanitized = true;
+        words.input("u32", random_words(2048, 3))
+            .output("u32", 128 * static_cast<std::size_t>(n / 2));
+        all.push_back(words);
+      }
 
       Case store = kernel("mma/stmatrix_" + name, "const u32* x, u32* o",
                           replaced(replaced(R"(
