@@ -393,6 +393,14 @@ void expect_updates(Recorder& recorder, graph::Update how, ValueId ref, Location
   if (!graph::updates(how, dtype))
     throw CompileError(at, std::string(graph::name_of(how)) + " does not support " + dtype.name() +
                                ", but " + graph::dtypes_of(how));
+  // What is joined of several elements no instruction updates at once.
+  const graph::Graph& g = recorder.graph;
+  for (ValueId v = ref; g.is_view(v); v = g[v].args[0])
+    if (const DType from = g[g[v].args[0]].type.dtype; from.bytes() < dtype.bytes())
+      throw CompileError(at, std::string(graph::name_of(how)) +
+                                 ": expected elements of a Ref, or " +
+                                 "parts of them, given several of " + from.name() +
+                                 " seen as one " + dtype.name());
 }
 
 Effect atomic(graph::Update how, const Ref& view, const Operand* expected, const Operand& operand,

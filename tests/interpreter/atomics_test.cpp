@@ -225,6 +225,9 @@ TEST_CASE("what cannot be updated is said") {
              ContainsSubstring("atomic_max does not support f32, but i32, u32, i64, u64"));
   CHECK_THAT(failure([](Ref x, Ref, Ref y) { atomic_add(x, y[_]); }),
              ContainsSubstring("atomic_add: args[0] is an input to which no output is aliased"));
+  CHECK_THAT(failure([](Ref x, Ref, Ref y) { atomic_add(y.bitcast(f64), x.bitcast(f64)[_]); }),
+             ContainsSubstring("atomic_add: expected elements of a Ref, or parts of them, given "
+                               "several of f32 seen as one f64"));
   CHECK_THAT(failure([](Ref x, Ref, Ref y) { atomic_add(y, x[0]); }),
              ContainsSubstring("atomic_add: expected a value of the view's shape, f32[8]"));
 }
