@@ -19,63 +19,20 @@ constexpr int most_dimensions = 5;
 
 }  // namespace
 
-Fetches::Fetches(const Lowered& l)
-    : l_(l),
-      g_(l.graph),
-      indices_(l.graph, exprs_),
-      sums_(l.graph, exprs_, [this](int axis) { return program_id(axis); }) {
+Fetches::Fetches(const Lowered& l) : l_(l), g_(l.graph), indices_(l.graph, exprs_), guards_(l) {
   for (int s = 0; s < g_.num_symbols; ++s)
     symbols_.push_back(exprs_.variable(
         exprs_.declare({.name = "", .type = i64, .facts = facts_of_symbol(g_, s)})));
 }
 
-thread::ExprId Fetches::program_id(int axis) {
-  const auto [it, is_new] = program_ids_.try_emplace(axis, thread::no_expr);
-  if (is_new) {
-    const Dim& d = g_.mapping.grid[static_cast<std::size_t>(axis)];
-    it->second = variable(d.is_static() ? d.value() : INT32_MAX);
-  }
-  return it->second;
-}
-
-thread::ExprId Fetches::variable(std::int64_t count) {
-  return exprs_.variable(
-      exprs_.declare({.name = "",
-                      .type = i32,
-                      .facts = {.low = 0, .high = std::max<std::int64_t>(0, count - 1)}}));
-}
-
-bool Fetches::is_zero(ValueId v) const {
-  while (g_[v].op == Op::Broadcast || g_[v].op == Op::Reshape) v = g_[v].args[0];
-  return g_[v].op == Op::Constant && g_[v].attr.bits == 0;
-}
-
-// Whether what is in bounds meets the condition: out of bounds there are zeros anyway.
-bool Fetches::asks_bounds(const Window& w, ValueId view, ValueId condition) {
-  const Extents& shape = g_[view].type.shape;
-  if (g_[condition].type.shape != shape) return false;
-  Coordinates c;
-  for (const std::int64_t extent : shape) c.push_back(Affine::term(variable(extent)));
-  const auto asked = sums_.of_condition(condition, c);
-  if (!asked) return false;
-  Sums::Conditions bounds;
-  for (std::size_t d = 0; d < w.in_bounds.size(); ++d) {
-    Window along = w;
-    along.in_bounds.assign(w.in_bounds.size(), true);
-    along.in_bounds[d] = false;
-    if (const auto found = sums_.of_bounds(along, view, c))
-      bounds.insert(bounds.end(), found->begin(), found->end());
-  }
-  return std::ranges::all_of(*asked, [&](const Affine& sum) { return sums_.follows(sum, bounds); });
-}
-
 // x, or where(x is in bounds, x, 0).
 std::optional<ValueId> Fetches::load_of(ValueId operand) {
   const Inst& i = g_[operand];
-  const bool guarded = i.op == Op::Select && is_zero(i.args[2]);
-  const ValueId load = guarded ? i.args[1] : operand;
+  const bool selects = i.op == Op::Select;
+  const ValueId load = selects ? i.args[1] : operand;
   if (g_[load].op != Op::Load || graph::MemoryView::of(g_[load]).mask != graph::no_value) return {};
-  if (guarded && !asks_bounds(l_.window_loaded(load), g_[load].args[0], i.args[0])) return {};
+  if (selects && !guards_.guards(l_.window_loaded(load), operand, load, g_[load].args[0]))
+    return {};
   return load;
 }
 

@@ -1,14 +1,13 @@
 // Operands of products that TMA brings from global memory to shared memory.
 #pragma once
 
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "codegen/passes/guards.hpp"
 #include "codegen/passes/indices.hpp"
 #include "codegen/passes/lowered.hpp"
-#include "codegen/passes/sums.hpp"
 
 namespace palladium::passes {
 
@@ -29,19 +28,14 @@ class Fetches {
 
  private:
   std::optional<ValueId> load_of(ValueId operand);
-  bool is_zero(ValueId v) const;
-  bool asks_bounds(const Window& w, ValueId view, ValueId condition);
   bool is_aligned(const BlockMapping& m, ValueId view);
-  thread::ExprId program_id(int axis);
-  thread::ExprId variable(std::int64_t count);
 
   const Lowered& l_;
   const graph::Graph& g_;
   thread::Exprs exprs_;
   Indices indices_;
-  Sums sums_;
+  Guards guards_;
   std::vector<thread::ExprId> symbols_;
-  std::map<int, thread::ExprId> program_ids_;
 };
 
 /// Per dimension of its block, the dimension of a view that steps along it, or -1; nothing for

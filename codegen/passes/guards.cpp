@@ -10,7 +10,7 @@ using thread::Affine;
 using thread::ExprId;
 
 bool Guards::is_zero(ValueId v) const {
-  while (g_[v].op == Op::Broadcast) v = g_[v].args[0];
+  while (g_[v].op == Op::Broadcast || g_[v].op == Op::Reshape) v = g_[v].args[0];
   return g_[v].op == Op::Constant && g_[v].attr.bits == 0;
 }
 
@@ -25,8 +25,18 @@ bool Guards::asks_bounds(const Window& w, ValueId view, ValueId condition) {
   const Extents& shape = g_[view].type.shape;
   if (g_[condition].type.shape != shape) return false;
   for (std::size_t d = 0; d < shape.size(); ++d) c.push_back(Affine::term(coordinate(d, shape[d])));
-  const auto asked = sums_.of_condition(condition, c), bounds = sums_.of_bounds(w, view, c);
-  return asked && bounds && same_conditions(*asked, *bounds);
+  const auto asked = sums_.of_condition(condition, c);
+  if (!asked) return false;
+  // Of dimensions whose extents are symbols nothing follows.
+  Sums::Conditions bounds;
+  for (std::size_t d = 0; d < w.in_bounds.size(); ++d) {
+    Window along = w;
+    along.in_bounds.assign(w.in_bounds.size(), true);
+    along.in_bounds[d] = false;
+    if (const auto found = sums_.of_bounds(along, view, c))
+      bounds.insert(bounds.end(), found->begin(), found->end());
+  }
+  return std::ranges::all_of(*asked, [&](const Affine& sum) { return sums_.follows(sum, bounds); });
 }
 
 ExprId Guards::program_id(int axis) {

@@ -1,4 +1,4 @@
-// Whether a condition asks for what is out of bounds, and nothing else.
+// Whether a condition on elements of a window keeps all that is in bounds.
 #pragma once
 
 #include <map>
@@ -14,7 +14,8 @@ class Guards {
   explicit Guards(const Lowered& l)
       : g_(l.graph), sums_(l.graph, exprs_, [this](int axis) { return program_id(axis); }) {}
 
-  /// Whether the condition holds exactly where elements of the view are in bounds.
+  /// Whether the condition holds wherever elements of the view are in bounds, along some or all
+  /// dimensions. Out of bounds nothing is defined: who puts zeros there need not ask.
   bool asks_bounds(const Window& w, ValueId view, ValueId condition);
   bool is_zero(ValueId v) const;
   /// Whether it is where(inside, x, 0), of elements x of a view of the window.

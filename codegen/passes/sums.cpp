@@ -201,12 +201,4 @@ bool Sums::follows(const Affine& sum, const Conditions& from) const {
          });
 }
 
-bool same_conditions(const Sums::Conditions& a, const Sums::Conditions& b) {
-  const auto contains = [](const Sums::Conditions& all, const Affine& one) {
-    return std::ranges::any_of(all, [&](const Affine& x) { return minus(x, one).is_zero(); });
-  };
-  return std::ranges::all_of(a, [&](const Affine& x) { return contains(b, x); }) &&
-         std::ranges::all_of(b, [&](const Affine& x) { return contains(a, x); });
-}
-
 }  // namespace palladium::passes

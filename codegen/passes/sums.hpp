@@ -49,7 +49,4 @@ class Sums {
   std::span<const ValueId> map_params_ = {};  // of the index map that is looked at
 };
 
-/// Whether both are the same sums, in whatever order.
-bool same_conditions(const Sums::Conditions& a, const Sums::Conditions& b);
-
 }  // namespace palladium::passes

@@ -156,6 +156,16 @@ TEST_CASE("a guard that asks what the block's own bounds are leaves a plain copy
   CHECK(is_pipelined(product({.k = 104, .guarded = true})));
 }
 
+TEST_CASE("a guard of one dimension leaves copies of blocks that end along others, too") {
+  const Dim m = dim("m"), n = dim("n", {.multiple_of = 8});
+  for (const graph::Graph& g : {product({.m = 70, .n = 40, .k = 104, .guarded = true}),
+                                product({.m = m, .n = n, .k = 104, .guarded = true})}) {
+    CHECK(is_pipelined(g));
+    CHECK(lowered(g).find("plain loads") == std::string::npos);
+  }
+  CHECK(on_all_targets(product({.m = m, .n = n, .k = 104, .guarded = true}), {70, 40}, 80) == "");
+}
+
 TEST_CASE("blocks of any shape are pipelined, padded to whole fragments") {
   for (const auto& [bm, bn, bk] :
        {std::tuple{16, 8, 16}, {48, 24, 48}, {64, 64, 40}, {32, 40, 8}}) {
