@@ -8,7 +8,9 @@
 #include "codegen/cuda/emit.hpp"
 #include "codegen/cuda/printer.hpp"
 #include "codegen/expand/expand.hpp"
+#include "codegen/graph/grid_env.hpp"
 #include "codegen/graph/limits.hpp"
+#include "codegen/graph/transform.hpp"
 #include "codegen/thread/occupancy.hpp"
 #include "codegen/thread/report.hpp"
 #include "palladium/error.hpp"
@@ -147,6 +149,11 @@ passes::Lowered chosen(const graph::Graph& g, const Options& options, bool may_s
 }  // namespace
 
 passes::Lowered lower(const graph::Graph& g, const Options& options) {
+  if (graph::has_grid_env(g.mapping)) {
+    graph::Graph bound = g;
+    graph::bind_grid(bound);
+    return lower(graph::canonicalize(bound), options);
+  }
   check_limits(g, options.compute_capability);
   Size(g, options.most_operations).require_possible();
   const int given = g.bodies[0].num_warps;

@@ -1,5 +1,6 @@
 // Where a block of an array begins, and how much of it exists.
 #include <algorithm>
+#include <numeric>
 
 #include "codegen/base/format.hpp"
 #include "codegen/expand/expander.hpp"
@@ -21,7 +22,9 @@ Expander::Along Expander::along(int window, int d) const {
   const BlockMapping& m = g_.mapping.block_mappings[l_.windows[window].mapping];
   const BlockDim& b = m.block_shape[d];
   Along a{.d = d, .loaded = passes::loaded(l_, l_.windows[window], d)};
-  if (m.index_map == no_region || b.kind == BlockDim::Kind::element) return a;
+  if (m.index_map == no_region || b.kind == BlockDim::Kind::element ||
+      b.kind == BlockDim::Kind::bounded_slice)
+    return a;
   const graph::Region& map = g_[graph::RegionId{m.index_map}];
   const auto axis = std::ranges::find(map.params, map.yields[static_cast<std::size_t>(d)]);
   if (axis == map.params.end()) return a;
@@ -55,8 +58,28 @@ ExprId Expander::exists_along(const passes::BlockNames& names, ExprId start, Exp
        e_.plain(Operator::greater, e_.sum(first + Affine(size), along.type), zero, bool_)});
 }
 
+void Expander::check_slice(int window, ExprId start, ExprId extent, ExprId slice,
+                           const Along& along) {
+  const BlockMapping& m = g_.mapping.block_mappings[l_.windows[window].mapping];
+  const std::int64_t most = m.block_shape[along.d].size;
+  const ExprId end = e_.sum(Affine::term(start) + Affine::term(e_.as(i64, slice)), i64);
+  const ExprId is_inside =
+      e_.all({e_.plain(Operator::at_least, start, e_.number(0, i64), bool_),
+              e_.plain(Operator::at_least, slice, number(0), bool_),
+              e_.plain(Operator::at_least, number(most), slice, bool_),
+              e_.plain(Operator::at_least, extent, end, bool_)});
+  b_.add_where_known(is_inside,
+                     thread::Check{.condition = is_inside,
+                                   .message = fmt::format(
+                                       "{}: the slice that the index map gives along dimension {} "
+                                       "leaves the array, or has more than {} elements",
+                                       m.origin, along.d, most),
+                                   .test = is_program_});
+}
+
 // The number of elements along d that exist, and the first of them where there is padding before.
-void Expander::size_of_window(int window, ExprId start, const Along& along) {
+// `slice`: of how many the index map speaks, or none.
+void Expander::size_of_window(int window, ExprId start, const Along& along, ExprId slice) {
   const int d = along.d;
   const Window& w = l_.windows[window];
   const BlockMapping& m = g_.mapping.block_mappings[w.mapping];
@@ -84,9 +107,14 @@ void Expander::size_of_window(int window, ExprId start, const Along& along) {
   if (at_zero && m.array_aval.shape[d].is_static())
     room = number(std::min(m.array_aval.shape[d].value(), loaded));
   thread::Facts known = passes::facts_of_size(loaded, e_.facts(extent), e_.facts(start));
-  known.low = padded ? INT32_MIN : along.begins_inside;
+  if (slice != no_expr) {
+    known.multiple = std::gcd(known.multiple, e_.facts(slice).multiple);
+    room = e_.call(Row::min, i32, {room, slice});
+    check_slice(window, e_.as(i64, start), e_.as(i64, extent), slice, along);
+  }
+  known.low = padded || slice != no_expr ? INT32_MIN : along.begins_inside;
   names.size[d] = b_.let_once("size", true, room, known);
-  if (along.begins_inside) return;
+  if (along.begins_inside || slice != no_expr) return;
   const ExprId exists = exists_along(names, start, extent, b.size, along);
   b_.add_where_known(exists, thread::Check{.condition = exists,
                                            .message = fmt::format(
@@ -130,6 +158,7 @@ void Expander::enter_window(int window) {
   const passes::Copies none;
   const int rank = m.array_aval.shape.rank();
   const std::vector<ExprId> at = Nest(*this, none).index_map(m.index_map, rank);
+  auto size = static_cast<std::size_t>(rank);  // of the next bounded slice
   passes::BlockNames& names = windows_[window];
   names.size.assign(static_cast<std::size_t>(rank), no_expr);
   names.from = names.size;
@@ -140,7 +169,9 @@ void Expander::enter_window(int window) {
     starts.push_back(window_start(m.block_shape[d], at[d], along));
     const bool at_zero = e_[starts.back()].node == thread::Node::number;
     names.multiple.push_back(at_zero ? 0 : e_.facts(starts.back()).multiple);
-    if (!along.loaded.in_bounds) size_of_window(window, starts.back(), along);
+    const bool is_slice = m.block_shape[d].kind == BlockDim::Kind::bounded_slice;
+    const ExprId slice = is_slice ? at[size++] : no_expr;
+    if (!along.loaded.in_bounds) size_of_window(window, starts.back(), along, slice);
   }
   names.start = starts;
   const ExprId offset = window_offset(window, starts);

@@ -34,7 +34,7 @@ namespace {
 bool are_cut_alike(const Graph& g, const BlockMapping& a, std::size_t i, const BlockMapping& b,
                    std::size_t j) {
   const BlockDim &x = a.block_shape[i], &y = b.block_shape[j];
-  return x.kind == y.kind && x.size == y.size && x.pad_lo == y.pad_lo && x.pad_hi == y.pad_hi &&
+  return x.kind == y.kind && x.kind != BlockDim::Kind::bounded_slice && x.size == y.size && x.pad_lo == y.pad_lo && x.pad_hi == y.pad_hi &&
          have_one_index(g, a.index_map, i, b.index_map, j);
 }
 

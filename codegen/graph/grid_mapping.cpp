@@ -1,6 +1,7 @@
 #include "palladium/grid_mapping.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include "palladium/error.hpp"
 
@@ -33,6 +34,20 @@ std::vector<std::int64_t> BlockMapping::ref_shape() const {
   return shape;
 }
 
+std::size_t BlockMapping::num_indices() const {
+  return block_shape.size() +
+         static_cast<std::size_t>(std::ranges::count(block_shape, BlockDim::Kind::bounded_slice,
+                                                     &BlockDim::kind));
+}
+
+IndexMapTree::Parameters IndexMapTree::unflatten(const std::vector<AbstractValue>& avals) const {
+  require(num_program_ids >= 0 && num_index_operands >= 0 &&
+              avals.size() == static_cast<std::size_t>(num_program_ids) + num_index_operands,
+          "the index maps' parameter structure is not (*program_ids, *index_operands)");
+  return {{avals.begin(), avals.begin() + num_program_ids},
+          {avals.begin() + num_program_ids, avals.end()}};
+}
+
 bool BlockMapping::is_whole() const {
   for (std::size_t d = 0; d < block_shape.size(); ++d) {
     const Dim& extent = array_aval.shape[static_cast<int>(d)];
@@ -54,16 +69,21 @@ void GridMapping::check_invariants() const {
   require(index_map_avals.size() == grid.size() + num_index_operands,
           count(index_map_avals.size(), "index map parameters for ") +
               count(grid.size(), "grid axes and ") + count(num_index_operands, "index operands"));
-  require(index_map_tree == IndexMapTree{static_cast<int>(grid.size()), num_index_operands},
-          "the index maps' parameter structure is not (*program_ids, *index_operands)");
+  const IndexMapTree::Parameters parameters = index_map_tree.unflatten(index_map_avals);
+  require(parameters.program_ids.size() == grid.size(),
+          count(parameters.program_ids.size(), "program ids in the index maps' parameters for ") +
+              count(grid.size(), "grid axes"));
   for (std::size_t i = 0; i < grid.size(); ++i)
-    require(index_map_avals[i].type == ShapeDtype{{}, i32} && !index_map_avals[i].is_ref,
+    require(parameters.program_ids[i].type == ShapeDtype{{}, i32} &&
+                !parameters.program_ids[i].is_ref,
             "index map parameter " + std::to_string(i) + " is a program id but not i32[]");
   require(vmapped_dims.size() <= grid.size(),
           count(vmapped_dims.size(), "vmapped dims for ") + count(grid.size(), "grid axes"));
   for (const int d : vmapped_dims)
     require(d >= 0 && static_cast<std::size_t>(d) < grid.size(),
             "vmapped dim " + std::to_string(d) + " is no grid axis");
+  require(std::set(vmapped_dims.begin(), vmapped_dims.end()).size() == vmapped_dims.size(),
+          "a vmapped dim is named twice");
   require(grid_names.empty() || grid_names.size() == grid.size(),
           count(grid_names.size(), "grid names for ") + count(grid.size(), "grid axes"));
   for (std::size_t i = 0; i < grid.size(); ++i)
@@ -80,7 +100,7 @@ void GridMapping::check_invariants() const {
             "a grid bound is held by " + to_string(type) + ", which is not one integer");
   }
   for (int i = 0; i < num_index_operands; ++i) {
-    const AbstractValue& parameter = index_map_avals[grid.size() + static_cast<std::size_t>(i)];
+    const AbstractValue& parameter = parameters.index_operands[static_cast<std::size_t>(i)];
     const BlockMapping& m = block_mappings[static_cast<std::size_t>(i)];
     const std::string who = "index operand " + std::to_string(i) + " ";
     require(
@@ -93,12 +113,14 @@ void GridMapping::check_invariants() const {
             who + "is cut into blocks");
   }
   for (const AbstractValue& scratch : scratch_avals) {
+    require(scratch.components.empty(), "a scratch operand is still several; see to_lojax");
     require(scratch.is_ref, "a scratch operand is not a Ref");
     require(scratch.memory_space != Space::automatic, "a scratch operand has no memory space");
     require(scratch.type.shape.is_static(), "a scratch operand has a symbolic shape");
   }
   for (const BlockMapping& m : block_mappings) {
     const std::string who = "block mapping of " + m.origin + ": ";
+    require(m.components.empty(), who + "it is still that of several arrays; see to_lojax");
     require(m.array_aval.dtype != DType(), who + "the array has no dtype");
     require(m.block_shape.size() == static_cast<std::size_t>(m.array_aval.shape.rank()),
             who + "block rank " + std::to_string(m.block_shape.size()) + ", array rank " +
@@ -111,6 +133,11 @@ void GridMapping::check_invariants() const {
               who + "padding on a dimension that is not Element");
       require(d.pad_lo >= 0 && d.pad_hi >= 0, who + "negative padding");
     }
+    for (int d = 0; d < m.array_aval.shape.rank(); ++d)
+      if (const BlockDim& b = m.block_shape[static_cast<std::size_t>(d)];
+          b.kind == BlockDim::Kind::indirect)
+        require(m.array_aval.shape[d].is_static() && m.array_aval.shape[d].value() == b.size,
+                who + "an indirect dimension is not as long as its array");
     for (const Dim& d : m.array_aval.shape)
       require(!d.is_static() || d.value() >= 0, who + "a negative array extent");
     require(m.memory_space != Space::regs, who + "a block cannot be pinned to registers");
@@ -150,6 +177,51 @@ std::vector<ShapeDtype> GridMapping::out_shapes() const {
 
 std::vector<BlockMapping> GridMapping::block_mappings_output() const {
   return {block_mappings.end() - num_outputs, block_mappings.end()};
+}
+
+namespace {
+
+/// What an operand that is several arrays consists of, or itself; `counts` are those among which it
+/// is one.
+template <class T>
+void add_components(std::vector<T>& to, const T& operand, std::initializer_list<int*> counts) {
+  if (operand.components.empty()) return to.push_back(operand);
+  const std::size_t before = to.size();
+  for (const T& component : operand.components) add_components(to, component, {});
+  for (int* n : counts) *n += static_cast<int>(to.size() - before) - 1;
+}
+
+}  // namespace
+
+GridMapping GridMapping::to_lojax() const {
+  GridMapping m = *this;
+  m.block_mappings.clear();
+  std::vector<int> first;  // by operand
+  for (int i = 0; i < num_inputs + num_outputs; ++i) {
+    first.push_back(static_cast<int>(m.block_mappings.size()));
+    const BlockMapping& mapping = block_mappings[static_cast<std::size_t>(i)];
+    if (i < num_index_operands)
+      add_components(m.block_mappings, mapping, {&m.num_index_operands, &m.num_inputs});
+    else
+      add_components(m.block_mappings, mapping, {i < num_inputs ? &m.num_inputs : &m.num_outputs});
+  }
+  m.scratch_avals.clear();
+  for (const AbstractValue& scratch : scratch_avals) add_components(m.scratch_avals, scratch, {});
+  m.index_map_avals.clear();
+  for (const AbstractValue& aval : index_map_avals) add_components(m.index_map_avals, aval, {});
+  m.index_map_tree.num_index_operands += m.num_index_operands - num_index_operands;
+  for (int& input : m.bounds)
+    if (input >= 0) input = first[static_cast<std::size_t>(input)];
+  return m;
+}
+
+std::vector<GridAxis> GridMapping::trace_env() const {
+  std::vector<GridAxis> axes;
+  for (std::size_t axis = 0; axis < grid.size(); ++axis)
+    if (std::ranges::find(vmapped_dims, static_cast<int>(axis)) == vmapped_dims.end())
+      axes.push_back({grid_names.empty() ? std::string() : grid_names[axis], grid[axis],
+                      has_static_size(axis)});
+  return axes;
 }
 
 GridMapping::Range GridMapping::slice_index_ops() const { return {0, num_index_operands}; }

@@ -7,19 +7,17 @@
 
 namespace palladium::graph {
 
-bool depends_on_axis(const Graph& g, int mapping, int axis) {
-  const RegionIndex map = g.mapping.block_mappings[mapping].index_map;
-  if (map == no_region) return false;
-  const Region& region = g[RegionId{map}];
+namespace {
+
+bool depends(const Graph& g, std::vector<ValueId> stack, ValueId id, int axis) {
   std::vector<bool> seen(g.insts.size());
-  std::vector<ValueId> stack = region.yields;
   while (!stack.empty()) {
     const ValueId v = stack.back();
     stack.pop_back();
     if (seen[index(v)]) continue;
     seen[index(v)] = true;
     const Inst& in = g[v];
-    if (v == region.params[axis]) return true;
+    if (v == id) return true;
     if (in.op == Op::ProgramId || in.op == Op::AxisIndex)
       if (const AxisView asked = AxisView::of(in);
           asked.kind == AxisKind::grid && asked.axis == axis)
@@ -29,6 +27,27 @@ bool depends_on_axis(const Graph& g, int mapping, int axis) {
       stack.insert(stack.end(), g[inner].yields.begin(), g[inner].yields.end());
   }
   return false;
+}
+
+// Whether the indices by which bodies get what an Indirect dimension chooses do.
+bool is_chosen_by_axis(const Graph& g, int mapping, int axis) {
+  const std::vector<BlockDim>& block = g.mapping.block_mappings[mapping].block_shape;
+  if (std::ranges::find(block, BlockDim::Kind::indirect, &BlockDim::kind) == block.end())
+    return false;
+  return std::ranges::any_of(g.insts, [&](const Inst& in) {
+    return in.op == Op::At && g.mapping_of(g.root(in.args[0])) == mapping &&
+           depends(g, {in.args.begin() + 1, in.args.end()}, no_value, axis);
+  });
+}
+
+}  // namespace
+
+bool depends_on_axis(const Graph& g, int mapping, int axis) {
+  const RegionIndex map = g.mapping.block_mappings[mapping].index_map;
+  if (map == no_region) return false;
+  const Region& region = g[RegionId{map}];
+  return depends(g, region.yields, region.params[axis], axis) ||
+         is_chosen_by_axis(g, mapping, axis);
 }
 
 bool is_only_updated(const Graph& g, int output) {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "codegen/graph/fold.hpp"
+#include "codegen/graph/grid_env.hpp"
 #include "codegen/graph/uses.hpp"
 
 namespace palladium::graph {
@@ -167,13 +168,15 @@ class Simplifier {
     const Inst& in = inst(v);
     switch (in.op) {
     case Op::ProgramId:
+      if (asks_env(in)) return v;
       if (extent(g_.mapping.grid, AxisView::of(in).axis) == 1) return become_constant(v, 0);
       return v;
-    case Op::NumPrograms: return static_size(v, num_programs(AxisView::of(in).axis));
+    case Op::NumPrograms:
+      return asks_env(in) ? v : static_size(v, num_programs(AxisView::of(in).axis));
     case Op::AxisIndex:
-      if (axis_size(in) == 1) return become_constant(v, 0);
+      if (!asks_env(in) && axis_size(in) == 1) return become_constant(v, 0);
       return v;
-    case Op::AxisSize: return static_size(v, axis_size(in));
+    case Op::AxisSize: return asks_env(in) ? v : static_size(v, axis_size(in));
     case Op::Iota:
       if (in.type.shape[iota_dimension(in)] == 1) return become_constant(v, 0);
       return v;
@@ -221,6 +224,11 @@ class Simplifier {
       return in.op == Op::MultipleOf && is_constant(x) &&
              to_int(in.type.dtype, inst(x).attr.bits) % n == 0;
     });
+  }
+
+  // Whether it counts other axes than those of the grid.
+  bool asks_env(const Inst& in) const {
+    return has_grid_env(g_.mapping) && AxisView::of(in).kind == AxisKind::grid;
   }
 
   static std::int64_t extent(const std::vector<Dim>& dims, std::int64_t i) {

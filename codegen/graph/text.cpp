@@ -133,6 +133,10 @@ class Printer {
         text += "squeezed";
       else if (d.kind == BlockDim::Kind::blocked)
         text += std::to_string(d.size);
+      else if (d.kind == BlockDim::Kind::bounded_slice)
+        text += "bounded_slice(" + std::to_string(d.size) + ")";
+      else if (d.kind == BlockDim::Kind::indirect)
+        text += "indirect(" + std::to_string(d.size) + ")";
       else
         text += "element(" + std::to_string(d.size) + "," + std::to_string(d.pad_lo) + "," +
                 std::to_string(d.pad_hi) + ")";

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <string>
 
+#include "codegen/graph/grid_env.hpp"
 #include "codegen/graph/type_rule.hpp"
 
 namespace palladium::graph {
@@ -116,7 +117,7 @@ Type rule_index(const Context& c) {
   const bool of_program = c.op == Op::ProgramId || c.op == Op::NumPrograms;
   expect_ints(c, of_program ? 1 : 2);
   const std::int64_t axis = c.ints().back();
-  std::size_t axes = c.graph.mapping.grid.size();
+  std::size_t axes = std::max(c.graph.mapping.grid.size(), num_visible_axes(c.graph));
   const char* kind = "grid";
   if (!of_program) switch (static_cast<AxisKind>(c.ints()[0])) {
     case AxisKind::grid: break;

@@ -55,8 +55,11 @@ class Verifier {
       is_index_map_[index(r)] = true;
       check_index_map(r, m);
     }
-    check_grid_region(g_.mapping.get_grid_indices);
-    check_grid_region(g_.mapping.local_grid_env);
+    const std::size_t rank = g_.mapping.grid.size();
+    check_grid_region(g_.mapping.get_grid_indices, [&](std::size_t n) { return n == rank; },
+                      "get_grid_indices does not yield an index per grid axis");
+    check_grid_region(g_.mapping.local_grid_env, [](std::size_t n) { return n % 2 == 0; },
+                      "local_grid_env does not yield pairs of index and size");
   }
 
  private:
@@ -193,9 +196,9 @@ class Verifier {
     for (const AbstractValue& v : g_.mapping.index_map_avals) expected.push_back(type_of(v));
     check_params(g_[r], expected, "index map");
     const std::vector<ValueId>& yields = g_[r].yields;
-    if (yields.size() != m.block_shape.size())
+    if (yields.size() != m.num_indices())
       throw Defect{"the index map of " + m.origin + " yields " + std::to_string(yields.size()) +
-                   " values instead of " + std::to_string(m.block_shape.size())};
+                   " values instead of " + std::to_string(m.num_indices())};
     for (const ValueId y : yields)
       require(g_[y].type == Type::value(i32), "an index map yields something other than i32[]");
     check_pure(r);
@@ -210,13 +213,17 @@ class Verifier {
     }
   }
 
-  void check_grid_region(RegionIndex r) {
+  template <class Fits>
+  void check_grid_region(RegionIndex r, Fits fits, const char* otherwise) {
     if (r == no_region) return;
     const RegionId id = in_range(r);
     require(!visited_[index(id)], "two owners share a region");
     check_region(id, no_value, 0);
     check_params(g_[id], std::vector<Type>(g_.mapping.grid.size(), Type::value(i32)),
                  "region of the GridMapping");
+    require(fits(g_[id].yields.size()), otherwise);
+    for (const ValueId y : g_[id].yields)
+      require(g_[y].type == Type::value(i32), "a region of the GridMapping yields no i32[]");
     check_pure(id);
   }
 

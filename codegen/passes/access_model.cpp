@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <numeric>
 #include <set>
 
 #include "codegen/thread/evaluate.hpp"
@@ -98,8 +99,11 @@ const BlockNames& AccessModel::block(int window) {
     const bool inside = loaded.in_bounds;
     const std::int64_t multiple = e_.facts(start).multiple;
     names.multiple.push_back(multiple);
-    names.size.push_back(
-        inside ? no_expr : unknown(i32, facts_of_size(loaded.size, extent, e_.facts(start))));
+    thread::Facts size = facts_of_size(loaded.size, extent, e_.facts(start));
+    if (b.kind == BlockDim::Kind::bounded_slice)
+      size.multiple = std::gcd(size.multiple,
+                               e_.facts(indices_.expr(size_of_slice(g_, m, d))).multiple);
+    names.size.push_back(inside ? no_expr : unknown(i32, size));
     names.from.push_back(inside || !padded ? no_expr
                                            : unknown(i32, facts_of_from(loaded.size, multiple)));
   }

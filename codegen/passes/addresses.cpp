@@ -436,6 +436,14 @@ ExprId start_of_block(Exprs& e, const BlockDim& b, ExprId at, DType type, std::i
   return e.sum(Affine::term(e.as(type, at), step) + Affine(-b.pad_lo - lead), type);
 }
 
+ValueId size_of_slice(const graph::Graph& g, const BlockMapping& m, std::size_t dimension) {
+  const auto slices = std::count_if(
+      m.block_shape.begin(), m.block_shape.begin() + static_cast<std::ptrdiff_t>(dimension),
+      [](const BlockDim& b) { return b.kind == BlockDim::Kind::bounded_slice; });
+  return g[graph::RegionId{m.index_map}]
+      .yields[m.block_shape.size() + static_cast<std::size_t>(slices)];
+}
+
 thread::Facts facts_of_size(std::int64_t size, const thread::Facts& extent,
                             const thread::Facts& start) {
   return {.multiple = std::gcd(size, std::gcd(extent.multiple, start.multiple)),

@@ -97,6 +97,8 @@ thread::ExprId expr_of_dim(thread::Exprs& e, const Dim& d, std::span<const threa
 /// Where a block begins along a dimension whose index map yields `at`, in elements of the array.
 thread::ExprId start_of_block(thread::Exprs& e, const BlockDim& b, thread::ExprId at,
                               DType type = i64, std::int64_t lead = 0);
+/// Along a bounded slice, what its index map yields as the size.
+ValueId size_of_slice(const graph::Graph& g, const BlockMapping& m, std::size_t dimension);
 /// Of the number of elements of a block of `size` that exist along a dimension.
 thread::Facts facts_of_size(std::int64_t size, const thread::Facts& extent,
                             const thread::Facts& start);

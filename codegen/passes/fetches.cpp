@@ -42,6 +42,7 @@ bool Fetches::is_aligned(const BlockMapping& m, ValueId view) {
   const std::size_t last = m.block_shape.size() - 1;
   const BlockDim& b = m.block_shape[last];
   if (m.alignment < aligned_bytes || b.kind == BlockDim::Kind::squeezed) return false;
+  if (m.num_indices() != m.block_shape.size()) return false;  // TMA knows of the array's end alone
   const thread::ExprId row =
       expr_of_dim(exprs_, m.array_aval.shape[static_cast<int>(last)], symbols_);
   if ((m.dense ? exprs_.facts(row) : facts_of_stride(m)).multiple % n != 0) return false;

@@ -97,7 +97,7 @@ class Staging {
     if (w.residency != Residency::direct || !w.read_only || w.mapping < 0) return false;
     const BlockMapping& m = g_.mapping.block_mappings[w.mapping];
     const Extents& shape = g_[w.root].type.shape;
-    return m.memory_space == Space::automatic && !shape.empty() && graph::element_count(shape) > 0;
+    return m.memory_space == Space::automatic && m.num_indices() == m.block_shape.size() && !shape.empty() && graph::element_count(shape) > 0;
   }
 
   // ---- reads

@@ -88,6 +88,7 @@ std::optional<Coordinates> Sums::of_operand(ValueId v, const Coordinates& c) con
 
 std::optional<Affine> Sums::start(const BlockMapping& m, int d) {
   const BlockDim& b = m.block_shape[d];
+  if (b.kind == BlockDim::Kind::bounded_slice) return {};  // it ends where an index says
   if (m.index_map == no_region) return Affine(-b.pad_lo);
   const graph::Region& map = g_[graph::RegionId{m.index_map}];
   map_params_ = map.params;

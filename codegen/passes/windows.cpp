@@ -40,7 +40,8 @@ bool depends_on_axis(const Graph& g, RegionIndex map, int axis) {
 bool proved_in_bounds(const Graph& g, RegionIndex index_map, int d, const BlockDim& block,
                       const Dim& extent) {
   if (index_map == no_region) return extent.is_static() && block.size <= extent.value();
-  if (block.kind == BlockDim::Kind::element) return false;
+  if (block.kind == BlockDim::Kind::element || block.kind == BlockDim::Kind::bounded_slice)
+    return false;
   const RegionId map{index_map};
   const ValueId v = g[map].yields[d];
   if (g[v].op == Op::Constant) {

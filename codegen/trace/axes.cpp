@@ -13,12 +13,12 @@ namespace {
 using graph::AxisKind;
 
 int axis_number(const Recorder& recorder, int axis, const char* what, Location at) {
-  const std::vector<Dim>& grid = recorder.graph.mapping.grid;
-  const int rank = static_cast<int>(grid.size());
+  const std::vector<GridAxis>& axes = recorder.grid_axes;
+  const int rank = static_cast<int>(axes.size());
   const int positive = axis < 0 ? axis + rank : axis;
   if (positive >= 0 && positive < rank) return positive;
   std::string sizes;
-  for (const Dim& size : grid) sizes += (sizes.empty() ? "" : ",") + to_string(size);
+  for (const GridAxis& a : axes) sizes += (sizes.empty() ? "" : ",") + to_string(a.size);
   throw CompileError(at, std::string(what) + ": axis " + std::to_string(axis) +
                              " is out of bounds for grid [" + sizes + "]");
 }
@@ -40,9 +40,12 @@ NamedAxis axis_named(const Recorder& recorder, const char* name, const char* wha
   const auto find = [&](const std::vector<std::string>& names) {
     list.insert(list.end(), names.begin(), names.end());
     const auto it = std::ranges::find(names, name);
-    return it == names.end() ? -1 : static_cast<int>(it - names.begin());
+    return it == names.end() || it->empty() ? -1 : static_cast<int>(it - names.begin());
   };
-  if (const int i = find(g.mapping.grid_names); i >= 0) return {AxisKind::grid, i};
+  std::vector<std::string> of_grid;
+  for (const GridAxis& a : recorder.grid_axes) of_grid.push_back(a.name);
+  if (const int i = find(of_grid); i >= 0) return {AxisKind::grid, i};
+  std::erase(list, std::string());
   if (const int i = find(g.cluster_names); i >= 0) return {AxisKind::cluster, i};
   if (name[0] != '\0')
     if (const int i = body_with_threads(recorder, name); i >= 0) return {AxisKind::thread, i};
@@ -64,7 +67,8 @@ std::optional<Value> static_size(const Recorder& recorder, const NamedAxis& axis
   const auto number = static_cast<std::size_t>(axis.number);
   if (axis.kind == AxisKind::thread) return Value(recorder.threads[number].count);
   if (axis.kind == AxisKind::cluster) return Value(g.cluster[number]);
-  if (g.mapping.has_static_size(number)) return Value(g.mapping.grid[number].value());
+  const GridAxis& of_grid = recorder.grid_axes[number];
+  if (of_grid.has_static_size) return Value(of_grid.size.value());
   return {};
 }
 

@@ -80,7 +80,8 @@ class Recorder {
   graph::Graph graph;
   std::vector<ValueId> read_only;  // index operands, in the body and in index maps
   std::vector<std::pair<ValueId, const BlockMapping*>> filled;  // blocks with a fill
-  std::vector<Threads> threads;  // by body
+  std::vector<GridAxis> grid_axes;  // that program_id and axis names count
+  std::vector<Threads> threads;     // by body
   std::size_t body = 0;          // that is recorded, or will be
   std::vector<Captured> captured;
   std::vector<Global> globals;

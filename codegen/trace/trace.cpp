@@ -7,6 +7,7 @@
 #include "codegen/base/format.hpp"
 #include "codegen/graph/batch.hpp"
 #include "codegen/graph/classes.hpp"
+#include "codegen/graph/grid_env.hpp"
 #include "codegen/graph/grid_order.hpp"
 #include "codegen/graph/limits.hpp"
 #include "codegen/graph/transform.hpp"
@@ -45,6 +46,10 @@ std::string text(const std::vector<BlockDim>& block) {
     case BlockDim::Kind::blocked: result += std::to_string(d.size); break;
     case BlockDim::Kind::squeezed: result += "squeezed"; break;
     case BlockDim::Kind::element: result += "Element(" + std::to_string(d.size) + ")"; break;
+    case BlockDim::Kind::bounded_slice:
+      result += "BoundedSlice(" + std::to_string(d.size) + ")";
+      break;
+    case BlockDim::Kind::indirect: result += "Indirect(" + std::to_string(d.size) + ")"; break;
     }
   }
   return result + "]";
@@ -93,6 +98,7 @@ class Tracer {
       fail(problem);
     set_aliases();
     set_scratch();
+    trace_grid_env();
     trace_index_maps();
     for (std::size_t b = 0; b < bodies.size(); ++b) trace_body(b, bodies[b]);
     if (is_meshed()) {
@@ -102,6 +108,7 @@ class Tracer {
       add_globals(recorder_);
       specs_.resize(g.mapping.block_mappings.size(), &spec({}, 0));
     }
+    graph::bind_grid(g);
     add_batches();
     resolve_dims();
     find_symbols();
@@ -153,6 +160,7 @@ class Tracer {
     g.mapping.grid_names = call_.grid.names.empty() ? call_.grid_names : call_.grid.names;
     check_names(g.mapping.grid_names, g.mapping.grid.size(), "grid");
     graph::check_static_axes(g, at_);
+    recorder_.grid_axes = g.mapping.trace_env();
 
     set_cluster();
     g.cluster_names = call_.cluster_names;
@@ -224,45 +232,82 @@ class Tracer {
     check_prefetched(prefetched);
     int arrays = -prefetched, scalars = 0;
     for (const ArgumentType& a : arguments_) (a.is_scalar ? scalars : arrays) += 1;
-    check_count(call_.in_specs.size(), static_cast<std::size_t>(arrays), "in_specs",
+    check_count(call_.in_specs, static_cast<std::size_t>(arrays), "in_specs",
                 prefetched > 0 ? "array argument behind the index operands" : "array argument");
-    check_count(call_.out_specs.size(), call_.out_type.list().size(), "out_specs", "output");
+    check_count(call_.out_specs, call_.out_type.list().size(), "out_specs", "output");
 
-    int input = 0, scalar = 0;
+    std::vector<ArrayOperand> inputs, outputs;
+    int scalar = 0;
     for (std::size_t i = 0; i < arguments_.size(); ++i) {
       const ArgumentType& a = arguments_[i];
+      const std::string origin = "args[" + std::to_string(i) + "]";
       if (a.is_scalar) {
         if (a.type.shape.rank() != 0)
-          fail("args[" + std::to_string(i) + "]: a scalar has shape [], given " +
-               to_string(a.type));
+          fail(origin + ": a scalar has shape [], given " + to_string(a.type));
         g.arguments.push_back({graph::Argument::Kind::scalar, scalar++, a.type.dtype});
         continue;
       }
       if (a.is_ref && !is_meshed())
-        fail("args[" + std::to_string(i) +
-             "] is an ArrayRef, which pl::kernel takes; pallas_call takes the array, with "
+        fail(origin +
+             " is an ArrayRef, which pl::kernel takes; pallas_call takes the array, with "
              "input_output_aliases to write it");
-      map_operand(a.type,
-                  input < prefetched ? index_operand() : spec(call_.in_specs, input - prefetched),
-                  "args[" + std::to_string(i) + "]", a.dense, a.alignment);
-      g.arguments.push_back({graph::Argument::Kind::input, input++, a.type.dtype});
+      g.arguments.push_back(
+          {graph::Argument::Kind::input, static_cast<int>(inputs.size()), a.type.dtype});
+      inputs.push_back({a.type, origin, a.dense, a.alignment});
     }
-    g.mapping.num_inputs = input;
+    for (const ShapeDtype& type : call_.out_type.list())
+      outputs.push_back({type, "outputs[" + std::to_string(outputs.size()) + "]"});
+    num_visible_ = static_cast<int>(outputs.size());
     g.mapping.num_index_operands = prefetched;
-    int output = 0;
-    for (const ShapeDtype& type : call_.out_type.list()) {
-      map_operand(type, spec(call_.out_specs, output), "outputs[" + std::to_string(output) + "]",
-                  true, 16);
-      ++output;
-    }
-    num_visible_ = output;
+    std::span<const ArrayOperand> rest = inputs;
+    for (int i = 0; i < prefetched; ++i) map_operand(rest, index_operand());
+    map_operands(rest, call_.in_specs);
+    g.mapping.num_inputs = static_cast<int>(g.mapping.block_mappings.size());
+    rest = outputs;
+    map_operands(rest, call_.out_specs);
     for (std::size_t i = 0; i < arguments_.size(); ++i) {
       const ArgumentType& a = arguments_[i];
       if (!a.is_ref) continue;
-      map_operand(a.type, spec({}, 0), "args[" + std::to_string(i) + "]", a.dense, a.alignment);
-      g.aliases.push_back({g.arguments[i].index, output++});
+      const ArrayOperand ref{a.type, "args[" + std::to_string(i) + "]", a.dense, a.alignment};
+      rest = {&ref, 1};
+      map_operand(rest, spec({}, 0));
+      g.aliases.push_back(
+          {g.arguments[i].index, num_visible_ + static_cast<int>(g.aliases.size())});
     }
-    g.mapping.num_outputs = output;
+    g.mapping.num_outputs =
+        static_cast<int>(g.mapping.block_mappings.size()) - g.mapping.num_inputs;
+    g.mapping = g.mapping.to_lojax();
+  }
+
+  /// An array of the call, or an output.
+  struct ArrayOperand {
+    ShapeDtype type;
+    std::string origin;
+    bool dense = true;
+    int alignment = 16;
+  };
+
+  // A specification may be for several of them.
+  void map_operands(std::span<const ArrayOperand> arrays, const std::vector<BlockSpec>& specs) {
+    for (int i = 0; !arrays.empty(); ++i) map_operand(arrays, spec(specs, i));
+  }
+
+  void map_operand(std::span<const ArrayOperand>& next, const BlockSpec& spec) {
+    recorder_.graph.mapping.block_mappings.push_back(operand(next, spec));
+  }
+
+  // Takes the arrays of the specification from the front.
+  BlockMapping operand(std::span<const ArrayOperand>& next, const BlockSpec& spec) {
+    BlockMapping m;
+    if (spec.components.empty()) {
+      m = mapping_of(next.front(), spec);
+      next = next.subspan(1);
+      return m;
+    }
+    m.origin = next.front().origin;
+    for (const BlockSpec& component : spec.components)
+      m.components.push_back(operand(next, component));
+    return m;
   }
 
   void check_prefetched(int count) const {
@@ -282,11 +327,18 @@ class Tracer {
     return whole;
   }
 
-  void check_count(std::size_t specs, std::size_t operands, const char* field, const char* what) {
-    if (specs == 0 || specs == operands) return;
-    fail(std::string(field) + " has " + std::to_string(specs) +
-         (specs == 1 ? " entry" : " entries") + " for " + std::to_string(operands) + " " + what +
-         (operands == 1 ? "" : "s"));
+  static std::size_t count_of(const std::vector<BlockSpec>& specs) {
+    std::size_t n = 0;
+    for (const BlockSpec& s : specs) n += s.components.empty() ? 1 : count_of(s.components);
+    return n;
+  }
+
+  void check_count(const std::vector<BlockSpec>& specs, std::size_t operands, const char* field,
+                   const char* what) {
+    const std::size_t n = count_of(specs);
+    if (specs.empty() || n == operands) return;
+    fail(std::string(field) + " has " + std::to_string(n) + (n == 1 ? " entry" : " entries") +
+         " for " + std::to_string(operands) + " " + what + (operands == 1 ? "" : "s"));
   }
 
   static const BlockSpec& spec(const std::vector<BlockSpec>& specs, int i) {
@@ -294,8 +346,9 @@ class Tracer {
     return specs.empty() ? whole : specs[static_cast<std::size_t>(i)];
   }
 
-  void map_operand(const ShapeDtype& type, const BlockSpec& spec, const std::string& origin,
-                   bool dense, int alignment) {
+  BlockMapping mapping_of(const ArrayOperand& array, const BlockSpec& spec) {
+    const ShapeDtype& type = array.type;
+    const std::string& origin = array.origin;
     if (type.dtype == DType()) fail(spec.at, origin + " has no dtype");
     BlockMapping m;
     m.array_aval = type;
@@ -306,8 +359,8 @@ class Tracer {
     if (spec.pipeline_mode.given && m.buffers < 1)
       fail(spec.at,
            origin + ": pl::Buffered has at least one buffer, given " + std::to_string(m.buffers));
-    m.dense = dense;
-    m.alignment = std::max(alignment, type.dtype.bytes());
+    m.dense = array.dense;
+    m.alignment = std::max(array.alignment, type.dtype.bytes());
     if (m.memory_space == Space::regs)
       fail(spec.at, origin + ": a block cannot be pinned to registers; use GMEM or SMEM");
     if (spec.whole) {
@@ -337,9 +390,31 @@ class Tracer {
     for (const Dim& d : type.shape)
       if (d.is_static() && d.value() < 0)
         fail(spec.at, origin + " has a negative extent: " + to_string(type));
+    set_indirect(m, spec);
     check_size(m, spec.at);
-    recorder_.graph.mapping.block_mappings.push_back(std::move(m));
     specs_.push_back(&spec);
+    return m;
+  }
+
+  // The block is all of the array along the dimension, where it is.
+  void set_indirect(BlockMapping& m, const BlockSpec& spec) {
+    for (std::size_t d = 0; d < m.block_shape.size(); ++d) {
+      if (m.block_shape[d].kind != BlockDim::Kind::indirect) continue;
+      const std::string who = "block shape for " + m.origin + " (= " + text(m.block_shape) + "): ";
+      if (m.memory_space == Space::smem)
+        fail(spec.at, who + "what Indirect chooses stays in global memory, given SMEM");
+      if (options_.local_grid_env)
+        fail(spec.at, who + "Indirect needs program ids, which local_grid_env hides");
+      Dim& extent = m.array_aval.shape[static_cast<int>(d)];
+      try {
+        extent = extent.value();
+      } catch (const CompileError&) {
+        fail(spec.at, who + "along an Indirect dimension the array has a static extent, given '" +
+                          to_string(extent) + "'");
+      }
+      m.block_shape[d].size = extent.value();
+      m.memory_space = Space::gmem;
+    }
   }
 
   void set_fill(BlockMapping& m, const BlockSpec& spec) const {
@@ -451,19 +526,80 @@ class Tracer {
     return {to_shape(m.ref_shape()), m.array_aval.dtype};
   }
 
-  RegionIndex trace_index_map(const BlockMapping& m, const BlockSpec& spec) {
-    graph::Graph& g = recorder_.graph;
-    const RegionId region = g.add_region();
+  // Of the options that say what bodies and index maps see of the grid.
+  void trace_grid_env() {
+    GridMapping& m = recorder_.graph.mapping;
+    const std::size_t rank = m.grid.size();
+    m.get_grid_indices = trace_grid_region(options_.get_grid_indices, "get_grid_indices",
+                                           [&](std::size_t n) { return n == rank; },
+                                           "an index for each grid axis");
+    m.local_grid_env = trace_grid_region(options_.local_grid_env, "local_grid_env",
+                                         [](std::size_t n) { return n % 2 == 0; },
+                                         "an index and a size for each axis that kernels see");
+    if (m.local_grid_env == no_region) return;
+    const graph::Graph& g = recorder_.graph;
+    const std::vector<ValueId>& yields = g[RegionId{m.local_grid_env}].yields;
+    recorder_.grid_axes.clear();
+    for (std::size_t i = 1; i < yields.size(); i += 2) {
+      const graph::Inst& size = g[yields[i]];
+      const bool is_static = size.op == Op::Constant;
+      recorder_.grid_axes.push_back(
+          {"", is_static ? Dim(graph::to_int(i32, size.attr.bits)) : dim("?"), is_static});
+    }
+  }
+
+  template <class Fits>
+  RegionIndex trace_grid_region(const IndexMap& map, const char* what, Fits fits,
+                                const char* expected) {
+    if (!map) return no_region;
+    const RegionId region = recorder_.graph.add_region();
     recorder_.enter(region);
-    const Location at = Access::at(spec.index_map);
+    const Location at = Access::at(map);
+    const std::vector<Value> ids = program_ids(at);
+    std::vector<BlockIndex> indices;
+    bool takes = true;
+    blaming(at, [&] {
+      takes = Access::function(map)->call(ids.data(), static_cast<int>(ids.size()), nullptr, 0,
+                                          indices);
+    });
+    if (!takes) fail(at, std::string(what) + " must take a pl::Index for each grid axis");
+    if (!fits(indices.size()))
+      fail(at, std::string(what) + " must return " + expected + ", given " +
+                   std::to_string(indices.size()) + " values");
+    std::vector<ValueId> yields;
+    for (std::size_t i = 0; i < indices.size(); ++i) {
+      if (indices[i].is_slice)
+        fail(at, std::string(what) + " must return integer scalars. Output[" + std::to_string(i) +
+                     "] is a pl::Slice");
+      yields.push_back(scalar_index(indices[i].start, std::string(what) + " must", i, at));
+    }
+    recorder_.builder().yield(std::move(yields));
+    recorder_.leave();
+    return graph::index(region);
+  }
+
+  std::vector<Value> program_ids(Location at) {
     std::vector<Value> ids;
-    for (std::size_t i = 0; i < g.mapping.grid.size(); ++i)
+    for (std::size_t i = 0; i < recorder_.graph.mapping.grid.size(); ++i)
       ids.push_back(recorder_.value(recorder_.builder().param(Type::value(i32), at)));
+    return ids;
+  }
 
-    std::vector<Ref> refs;
-    for (int i = 0; i < g.mapping.num_index_operands; ++i) refs.push_back(index_operand(i, at));
+  ValueId scalar_index(const Value& index, const std::string& who, std::size_t number,
+                       Location at) {
+    const ValueId v = recorder_.typed(index, who.c_str(), at);
+    const Type& type = recorder_.graph[v].type;
+    if (!type.is_scalar() || !type.dtype.is_integer())
+      fail(at, who + " return integer scalars. Output[" + std::to_string(number) + "] has type " +
+                   graph::to_string(type));
+    return recorder_.as_i32(v, at);
+  }
 
-    std::vector<Value> indices;
+  // What the map gives for these ids and index operands, where it is recorded.
+  std::vector<BlockIndex> indices_of(const BlockMapping& m, const BlockSpec& spec,
+                                     const std::vector<Value>& ids, const std::vector<Ref>& refs) {
+    std::vector<BlockIndex> indices;
+    const Location at = Access::at(spec.index_map);
     if (spec.index_map) {
       detail::IndexMapBase& map = *Access::function(spec.index_map);
       bool fits = true;
@@ -473,32 +609,116 @@ class Tracer {
       });
       if (!fits) refuse_parameters(m, map.arity, at);
     } else {
-      indices.assign(m.block_shape.size(), Value(0));
+      indices.assign(m.block_shape.size(), BlockIndex(Value(0)));
     }
     if (indices.size() != m.block_shape.size())
       fail(at, "index map function for " + m.origin + " must return " +
                    std::to_string(m.block_shape.size()) +
                    " values to match block_shape=" + text(m.block_shape) +
                    ". Currently returning " + std::to_string(indices.size()) + " values");
-    std::vector<ValueId> yields;
-    const std::string who = "index map of " + m.origin;
+    return indices;
+  }
+
+  // The parameters are those that the mapping says index maps have.
+  RegionIndex trace_index_map(const BlockMapping& m, const BlockSpec& spec) {
+    graph::Graph& g = recorder_.graph;
+    const RegionId region = g.add_region();
+    recorder_.enter(region);
+    const Location at = Access::at(spec.index_map);
+    const IndexMapTree::Parameters parameters =
+        g.mapping.index_map_tree.unflatten(g.mapping.index_map_avals);
+    std::vector<Value> ids;
+    for (const AbstractValue& id : parameters.program_ids)
+      ids.push_back(recorder_.value(recorder_.builder().param(Type::value(id.type.dtype), at)));
+    std::vector<Ref> refs;
+    for (const AbstractValue& operand : parameters.index_operands)
+      refs.push_back(index_operand(operand, at));
+
+    std::vector<ValueId> yields, sizes;
+    const std::vector<BlockIndex> indices = indices_of(m, spec, ids, refs);
+    const std::string who = "index map function for " + m.origin + " must";
     for (std::size_t i = 0; i < indices.size(); ++i) {
-      const ValueId v = recorder_.typed(indices[i], who.c_str(), at);
-      const Type& type = g[v].type;
-      if (!type.is_scalar() || !type.dtype.is_integer())
-        fail(at, "index map function for " + m.origin + " must return integer scalars. Output[" +
-                     std::to_string(i) + "] has type " + graph::to_string(type));
-      yields.push_back(recorder_.as_i32(v, at));
+      const BlockDim& block = m.block_shape[i];
+      const bool bounded = block.kind == BlockDim::Kind::bounded_slice;
+      check_kind(m, indices[i], i, spec.index_map ? at : spec.at);
+      if (block.kind == BlockDim::Kind::indirect)
+        yields.push_back(recorder_.builder().constant(i32, 0, {}, at));
+      else
+        yields.push_back(scalar_index(indices[i].start, who, i, at));
+      if (bounded) sizes.push_back(scalar_index(indices[i].size, who, i, at));
     }
+    yields.insert(yields.end(), sizes.begin(), sizes.end());
     recorder_.builder().yield(std::move(yields));
     recorder_.leave();
     return graph::index(region);
   }
 
-  Ref index_operand(int i, Location at) {
-    const BlockMapping& m = mapping(i);
-    const ValueId ref =
-        recorder_.builder().param(Type::ref(m.array_aval.dtype, m.ref_shape(), m.memory_space), at);
+  void check_kind(const BlockMapping& m, const BlockIndex& index, std::size_t i,
+                  Location at) const {
+    const BlockDim& block = m.block_shape[i];
+    const auto refuse = [&](const std::string& given, const char* expected) {
+      fail(at, "index_map of " + m.origin + " returned " + given + " at position " +
+                   std::to_string(i) + " with block dimension " + text({block}) +
+                   " when it should be " + expected);
+    };
+    if (block.kind != BlockDim::Kind::bounded_slice) {
+      if (index.is_slice)
+        refuse("a pl::Slice",
+               block.kind == BlockDim::Kind::indirect ? "an array of indices" : "a scalar");
+      return;
+    }
+    if (!index.is_slice) refuse("an index", "pl::Slice, pl::ds(start, size)");
+    if (index.stride != 1)
+      refuse("a slice of stride " + std::to_string(index.stride), "one of stride 1");
+    if (!is_literal(index.size)) return;
+    if (const std::int64_t n = literal(index.size).integer; n < 0 || n > block.size)
+      refuse("a slice of " + std::to_string(n) + " elements", "one of at most that many");
+  }
+
+  // The view that an index map's arrays of indices choose, chained dimension by dimension.
+  ValueId chosen(ValueId ref, const BlockMapping& m, const BlockSpec& spec,
+                 const std::vector<Ref>& operands) {
+    if (std::ranges::find(m.block_shape, BlockDim::Kind::indirect, &BlockDim::kind) ==
+        m.block_shape.end())
+      return ref;
+    const Location at = Access::at(spec.index_map);
+    if (!spec.index_map)
+      fail(spec.at, "block shape for " + m.origin + ": Indirect needs an index map");
+    std::vector<Value> ids;
+    for (std::size_t i = 0; i < recorder_.graph.mapping.grid.size(); ++i)
+      ids.push_back(program_id(static_cast<int>(i), at));
+    const std::vector<BlockIndex> indices = indices_of(m, spec, ids, operands);
+    std::size_t dimension = 0;  // of the Ref
+    for (std::size_t d = 0; d < m.block_shape.size(); ++d) {
+      if (m.block_shape[d].kind == BlockDim::Kind::indirect)
+        ref = chosen_along(ref, dimension, indices[d], m, spec.block_shape[d].size, d, at);
+      dimension += m.block_shape[d].kind != BlockDim::Kind::squeezed;
+    }
+    return ref;
+  }
+
+  ValueId chosen_along(ValueId ref, std::size_t dimension, const BlockIndex& indices,
+                       const BlockMapping& m, std::int64_t count, std::size_t position,
+                       Location at) {
+    graph::Graph& g = recorder_.graph;
+    const std::string who = "index map of " + m.origin;
+    const ValueId array = recorder_.typed(indices.start, who.c_str(), at);
+    const Type& type = g[array].type;
+    if (!type.is_value() || !type.dtype.is_integer() || type.shape != Extents{count})
+      fail(at, "index_map of " + m.origin + " returned " + graph::to_string(type) +
+                   " at position " + std::to_string(position) +
+                   " with block dimension Indirect(" + std::to_string(count) +
+                   ") when it should be an array of that many integers");
+    graph::Subscript subscript;
+    for (const std::int64_t extent : g[ref].type.shape) subscript.dims.push_back({.size = extent});
+    subscript.dims[dimension] = {.is_slice = false, .dynamic = true, .array = true};
+    const ValueId as_i32 = recorder_.builder().cast(array, i32, at);
+    return recorder_.builder().at(ref, subscript, {as_i32}, at);
+  }
+
+  Ref index_operand(const AbstractValue& operand, Location at) {
+    const ValueId ref = recorder_.builder().param(
+        Type::ref(operand.type.dtype, extents(operand.type.shape), operand.memory_space), at);
     recorder_.read_only.push_back(ref);
     return recorder_.ref(ref);
   }
@@ -578,9 +798,28 @@ class Tracer {
       g.names.resize(graph::index(v) + 1);
       g.names[graph::index(v)] = scratch_names_[i];
     }
+    choose(operands);
     blaming(body.at(), [&] { call_body(body, recorder_, operands, scratch_names_); });
     recorder_.leave();
     recorder_.may_capture = false;
+  }
+
+  // What the body gets of the arrays of which Indirect chooses.
+  void choose(std::vector<BodyOperand>& operands) {
+    const graph::Graph& g = recorder_.graph;
+    if (is_meshed()) return;
+    std::vector<Ref> index_operands;
+    for (std::size_t i = 0; i < g.arguments.size(); ++i)
+      if (!operands[i].is_scalar && g.arguments[i].index < g.mapping.num_index_operands)
+        index_operands.push_back(recorder_.ref(operands[i].param));
+    const auto choose = [&](BodyOperand& operand, int number) {
+      operand.param = chosen(operand.param, mapping(number),
+                             *specs_[static_cast<std::size_t>(number)], index_operands);
+    };
+    for (std::size_t i = 0; i < g.arguments.size(); ++i)
+      if (!operands[i].is_scalar) choose(operands[i], g.arguments[i].index);
+    for (int o = 0; o < num_visible_; ++o)
+      choose(operands[g.arguments.size() + static_cast<std::size_t>(o)], g.mapping.num_inputs + o);
   }
 
   // Behind the arguments of the call, and behind its outputs.
@@ -591,9 +830,7 @@ class Tracer {
       const std::string origin = "captured[" + std::to_string(c) + "]";
       std::vector<BlockMapping>& mappings = g.mapping.block_mappings;
       for (const bool is_output : {true, false}) {
-        map_operand(captured.array.type(), spec({}, 0), origin, true, 16);
-        BlockMapping m = std::move(mappings.back());
-        mappings.pop_back();
+        BlockMapping m = mapping_of({captured.array.type(), origin}, spec({}, 0));
         m.index_map = trace_index_map(m, *specs_.back());
         const auto at = static_cast<std::ptrdiff_t>(
             is_output ? mappings.size() : static_cast<std::size_t>(g.mapping.num_inputs));

@@ -28,17 +28,57 @@ inline BlockDim Element(Dim n, Padding padding = {}) {
   return {BlockDim::Kind::element, n.value(), padding.lo, padding.hi};
 }
 inline BlockDim Blocked(Dim n) { return {BlockDim::Kind::blocked, n.value()}; }
+/// At most n elements: those of the slice, pl::ds(start, size), that the index map gives, all of
+/// which are in the array. The Ref has n; the others hold what lies beyond an array.
+inline BlockDim BoundedSlice(Dim n) { return {BlockDim::Kind::bounded_slice, n.value()}; }
+/// n elements, of which the index map gives the indices: an array of n integers. Of an input they
+/// are gathered, to an output, where no index comes twice, scattered. The array's extent along the
+/// dimension is static.
+inline BlockDim Indirect(Dim n) { return {BlockDim::Kind::indirect, n.value()}; }
+
+/// Elements from `start`, as many as a Value says: what an index map gives along a BoundedSlice.
+struct BoundedRange {
+  Value start, size;
+};
+template <std::same_as<Value> V>
+BoundedRange ds(const Value& start, const V& size) {
+  return {start, size};
+}
+template <std::same_as<Value> V>
+BoundedRange dslice(const Value& start, const V& size) {
+  return {start, size};
+}
+
+/// What an index map gives along a dimension: an index, an array of them (Indirect), a slice
+/// (BoundedSlice).
+class BlockIndex {
+ public:
+  template <class T>
+  requires(std::convertible_to<T, Value> && !std::same_as<std::remove_cvref_t<T>, BlockIndex>)
+      BlockIndex(T&& index)
+      : start(std::forward<T>(index)) {}
+  BlockIndex(const Slice& s) : start(s.start), size(s.size), stride(s.stride), is_slice(true) {}
+  BlockIndex(const BoundedRange& s) : start(s.start), size(s.size), is_slice(true) {}
+
+  Value start;
+  Value size = 1;
+  std::int64_t stride = 1;
+  bool is_slice = false;
+};
 
 /// What an index map returns: one index per block dimension.
 class PALLADIUM_API Indices {
  public:
-  Indices(std::initializer_list<Value> indices) : indices_(indices) {}
-  Indices(const Value& index) : indices_{index} {}
-  Indices(std::vector<Value> indices) : indices_(std::move(indices)) {}
-  const std::vector<Value>& list() const { return indices_; }
+  Indices(std::initializer_list<BlockIndex> indices) : indices_(indices) {}
+  template <class T>
+  requires(std::convertible_to<T, BlockIndex> && !std::same_as<std::remove_cvref_t<T>, Indices>)
+      Indices(T&& index)
+      : indices_{BlockIndex(std::forward<T>(index))} {}
+  Indices(const std::vector<Value>& indices) : indices_(indices.begin(), indices.end()) {}
+  const std::vector<BlockIndex>& list() const { return indices_; }
 
  private:
-  std::vector<Value> indices_;
+  std::vector<BlockIndex> indices_;
 };
 
 namespace detail {
@@ -50,18 +90,18 @@ struct IndexMapBase : Counted {
   int arity = -1;  ///< -1: decided by the call (a generic lambda)
   /// False if the map does not take `count` ids and `num_refs` Refs behind them.
   virtual bool call(const Value* ids, int count, const Ref* refs, int num_refs,
-                    std::vector<Value>& result) = 0;
+                    std::vector<BlockIndex>& result) = 0;
 };
 
 template <class R>
-inline constexpr bool is_index = std::same_as<R, Indices> || std::convertible_to<R, Value>;
+inline constexpr bool is_index = std::same_as<R, Indices> || std::convertible_to<R, BlockIndex>;
 
 template <class R>
-void take_indices(std::vector<Value>& result, const R& returned) {
+void take_indices(std::vector<BlockIndex>& result, const R& returned) {
   if constexpr (std::same_as<R, Indices>) {
     result = returned.list();
   } else if constexpr (is_index<R>) {
-    result = {Value(returned)};
+    result = {BlockIndex(returned)};
   }
 }
 
@@ -87,7 +127,7 @@ struct IndexMapModel final : IndexMapBase {
   }
 
   bool call(const Value* ids, int count, const Ref* refs, int num_refs,
-            std::vector<Value>& result) override {
+            std::vector<BlockIndex>& result) override {
     if constexpr (Plain<F>) {
       constexpr IndexParameters p = index_parameters(typename Signature<F>::Parameters());
       if constexpr (p.ids >= 0) {
@@ -112,7 +152,7 @@ struct IndexMapModel final : IndexMapBase {
 
   template <std::size_t... I>
   bool attempt([[maybe_unused]] const Value* ids, int count,
-               [[maybe_unused]] std::vector<Value>& result, std::index_sequence<I...>) {
+               [[maybe_unused]] std::vector<BlockIndex>& result, std::index_sequence<I...>) {
     if constexpr (std::is_invocable_v<F&, Repeat<Index, I>...>) {
       if (count != static_cast<int>(sizeof...(I))) return false;
       take_indices(result, function(ids[I]...));
@@ -235,6 +275,14 @@ class BlockSpec {
     return spec;
   }
 
+  /// Of neighbouring operands as one entry, such as those of a struct of Refs: one for each.
+  static BlockSpec of_struct(std::initializer_list<BlockSpec> specs, Location at = here()) {
+    BlockSpec spec(BlockSpecOptions{}, at);
+    spec.components = specs;
+    return spec;
+  }
+
+  std::vector<BlockSpec> components = {};
   std::vector<BlockDim> block_shape = {};
   IndexMap index_map = {};
   MemorySpace memory_space = {};

@@ -16,6 +16,8 @@ struct BlockDim {
     blocked,   ///< n elements; the index map gives a block index b, the block starts at b * n
     squeezed,  ///< 1 element, dropped from the Ref's shape; the index map gives an element index
     element,   ///< n elements; the index map gives an element index into the padded array
+    bounded_slice,  ///< at most n elements; the index map gives a slice: its start and its size
+    indirect,  ///< the array's extent, of which bodies get the view that an array of indices chooses
   };
 
   template <std::integral T>
@@ -48,7 +50,9 @@ inline constexpr RegionIndex no_region = ~RegionIndex(0);
 /// One array operand: how the grid cuts it into blocks.
 struct BlockMapping {
   std::vector<BlockDim> block_shape = {};  ///< one entry per array dimension
-  RegionIndex index_map = no_region;  ///< region: *program_ids, *index -> one i32 per dimension
+  /// Region: *program_ids, *index -> one i32 per dimension (of a bounded slice its start, of an
+  /// indirect dimension 0), then the size of each bounded slice.
+  RegionIndex index_map = no_region;
   ShapeDtype array_aval = {};         ///< the whole array
   std::string origin = {};            ///< "args[0]", "outputs[1]"
   Space memory_space = Space::automatic;
@@ -62,9 +66,14 @@ struct BlockMapping {
   std::optional<std::uint64_t> fill = {};
   /// Copies of a block that may be under way at once (pl::Buffered); 0: lowering chooses.
   int buffers = 0;
+  /// Of an operand that is several arrays: those, which to_lojax() puts in its place. It has only
+  /// an origin of its own.
+  std::vector<BlockMapping> components = {};
 
   /// Shape of the block Ref: squeezed dimensions dropped.
   std::vector<std::int64_t> ref_shape() const;
+  /// How many indices its index map gives.
+  std::size_t num_indices() const;
   /// Whether a block is as large as the array.
   bool is_whole() const;
 };
@@ -74,6 +83,7 @@ struct AbstractValue {
   ShapeDtype type = {};
   bool is_ref = false;
   Space memory_space = Space::automatic;
+  std::vector<AbstractValue> components = {};  ///< as BlockMapping's
 };
 
 /// Structure of an index map's parameters.
@@ -81,6 +91,19 @@ struct IndexMapTree {
   int num_program_ids = 0;
   int num_index_operands = 0;
   bool operator==(const IndexMapTree&) const = default;
+
+  struct Parameters {
+    std::vector<AbstractValue> program_ids, index_operands;
+  };
+  /// The parameters by what they are; InternalError if they are more or less.
+  Parameters unflatten(const std::vector<AbstractValue>& avals) const;
+};
+
+/// An axis of the grid as a kernel sees it.
+struct GridAxis {
+  std::string name = {};         ///< or empty
+  Dim size = 0;
+  bool has_static_size = false;  ///< while the kernel is traced
 };
 
 /// The canonicalized GridSpec (jax.extend.pallas.GridMapping).
@@ -105,12 +128,29 @@ struct PALLADIUM_API GridMapping {
   int num_index_operands = 0;
   int num_inputs = 0;
   int num_outputs = 0;
-  RegionIndex get_grid_indices = no_region;  ///< region: raw program ids -> grid indices
-  RegionIndex local_grid_env = no_region;    ///< region: grid indices -> (index, size) per axis
-  bool debug = false;
+  /// Region: program ids -> one index per grid axis, which index maps take and kernels see of those
+  /// axes that are not vmapped. None: the program ids.
+  RegionIndex get_grid_indices = no_region;
+  /// Region: grid indices -> (index, size) of each axis that program_id and num_programs count.
+  /// None: all that are not vmapped. graph::bind_grid() puts what both say into bodies and index
+  /// maps.
+  RegionIndex local_grid_env = no_region;
+  bool debug = false;  ///< graph and text go to the log
 
   /// Throws InternalError naming the violated invariant.
   void check_invariants() const;
+  /// A copy that `change` changed; InternalError if that violates an invariant.
+  template <class F>
+  GridMapping replace(F&& change) const {
+    GridMapping m = *this;
+    change(m);
+    m.check_invariants();
+    return m;
+  }
+  /// With every operand that is several arrays replaced by those, and counts to match.
+  GridMapping to_lojax() const;
+  /// The axes that a kernel without local_grid_env asks for, by number or name.
+  std::vector<GridAxis> trace_env() const;
   bool static_grid() const;  ///< no symbolic and no dynamic bound
   bool has_static_size(std::size_t axis) const;
   int num_dynamic_grid_bounds() const;

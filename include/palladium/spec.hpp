@@ -187,6 +187,13 @@ struct PallasCallOptions {
   GridSpec grid_spec = {};  ///< or grid, in_specs, out_specs and scratch one by one
   Grid grid = {};
   std::vector<std::string> grid_names = {};
+  /// Which place of the grid a program has: from the program ids, by the order in which programs
+  /// start, to one index per axis. Index maps and bodies know the place. Programs that share
+  /// operands can so run together: `[](Index i, Index j) { return Indices{...}; }`.
+  IndexMap get_grid_indices = {};
+  /// What program_id and num_programs give: from the place in the grid to an index and a size for
+  /// each axis that the kernel shall see, `Indices{i / 2, pl::num_programs(0) / 2, i % 2, 2}`.
+  IndexMap local_grid_env = {};
   std::vector<Dim> cluster = {};
   std::vector<std::string> cluster_names = {};
   std::vector<BlockSpec> in_specs = {};

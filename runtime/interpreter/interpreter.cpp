@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "codegen/base/shuffle.hpp"
+#include "codegen/graph/grid_env.hpp"
 #include "palladium/error.hpp"
 #include "runtime/fiber/workers.hpp"
 #include "runtime/interpreter/launch.hpp"
@@ -100,6 +101,11 @@ class Programs {
 }  // namespace
 
 void run(const graph::Graph& g, const Invocation& call, const Options& options) {
+  if (graph::has_grid_env(g.mapping)) {
+    graph::Graph bound = g;
+    graph::bind_grid(bound);
+    return run(bound, call, options);
+  }
   Launch launch(g, call, options);
   Programs(launch).run();
   launch.tell_unwritten();

@@ -226,6 +226,19 @@ void Launch::refuse_outside(const Window& window, const std::vector<std::int64_t
     const Location at = graph.location(graph[RegionId{m.index_map}].yields[d]);
     if (!(at == Location{})) where = at;
   }
+  if (m.block_shape[d].kind == BlockDim::Kind::bounded_slice) {
+    const auto before = std::count_if(
+        m.block_shape.begin(), m.block_shape.begin() + dimension,
+        [](const BlockDim& b) { return b.kind == BlockDim::Kind::bounded_slice; });
+    throw CompileError(
+        where,
+        fmt::format("{}: in program {} the index map gives along dimension {} the slice of start "
+                    "{} and size {}, of a BoundedSlice({}) of {} elements of the array: it leaves "
+                    "the array, or is longer than that",
+                    m.origin, text(id), dimension, window.indices()[d],
+                    window.indices()[m.block_shape.size() + static_cast<std::size_t>(before)],
+                    m.block_shape[d].size, operand.shape[d]));
+  }
   throw CompileError(
       where, fmt::format("{}: in program {} block {} lies wholly out of bounds of the array of "
                          "shape [{}]: in dimension {} it starts at {}{}",

@@ -188,7 +188,7 @@ void Machine::move_windows(Block& block, std::uint64_t place, bool first) {
 }
 
 std::vector<std::int64_t> Machine::block_index(const BlockMapping& mapping) {
-  std::vector<std::int64_t> index(mapping.block_shape.size());
+  std::vector<std::int64_t> index(mapping.num_indices());
   if (mapping.index_map == no_region) return index;
   const RegionId region{mapping.index_map};
   const std::vector<ValueId>& params = graph_[region].params;

@@ -51,9 +51,19 @@ std::optional<int> Window::open(std::span<const std::int64_t> indices, std::uint
   first_written_ = std::numeric_limits<std::int64_t>::max();
   last_written_ = -1;
   inside_ = true;
+  std::size_t slices = shape_.size();  // whose sizes stand behind
   for (std::size_t d = 0; d < shape_.size(); ++d) {
     const BlockDim& dim = operand_->mapping->block_shape[d];
     const std::int64_t extent = operand_->shape[d];
+    if (dim.kind == BlockDim::Kind::bounded_slice) {
+      starts_[d] = indices[d];
+      low_[d] = 0;
+      high_[d] = indices[slices++];
+      if (starts_[d] < 0 || high_[d] < 0 || high_[d] > shape_[d] || starts_[d] + high_[d] > extent)
+        return static_cast<int>(d);
+      inside_ = inside_ && high_[d] == shape_[d];
+      continue;
+    }
     const std::int64_t start = dim.kind == BlockDim::Kind::blocked   ? indices[d] * dim.size
                                : dim.kind == BlockDim::Kind::element ? indices[d] - dim.pad_lo
                                                                      : indices[d];
@@ -155,6 +165,8 @@ void Window::for_each_row(F&& f) const {
     return;
   }
   const std::vector<std::int64_t> numbers = dense_strides(operand_->shape, 1);
+  for (std::size_t d = 0; d < rank; ++d)
+    if (low_[d] >= high_[d]) return;  // a bounded slice without elements
   std::vector<std::int64_t> index = low_;
   for (;;) {
     std::int64_t contents = 0, array = 0, number = 0;

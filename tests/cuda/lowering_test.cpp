@@ -89,6 +89,28 @@ TEST_CASE("filled blocks, index operands and grids of a size that an array holds
   }
 }
 
+TEST_CASE("blocks of a length, or of elements, that data says compile") {
+  const BlockSpec part{{BoundedSlice(48), 64}, [](Index i, Ref s, Ref) {
+                         return Indices{ds(Value(s[i]), s[i + 1] - s[i]), 0};
+                       }};
+  const BlockSpec rows{{Indirect(16), 64}, [](Index i, Ref, Ref rows) {
+                         return Indices{Value(rows[ds(16 * i, 16)]), 0};
+                       }};
+  const graph::Graph g = traced(
+      [](Ref, Ref, Ref x, Ref y, Ref o, Ref p) {
+        o[_] = x[_] * 2.f;
+        p[_] = y[_] + 1.f;
+      },
+      {.name = "said",
+       .out_type = {{{500, 64}, f32}, {{160, 64}, f32}},
+       .num_scalar_prefetch = 2,
+       .grid = 10,
+       .in_specs = {part, rows},
+       .out_specs = {part, rows}},
+      {array({11}, i32), array({160}, i32), array({500, 64}, f32), array({160, 64}, f32)});
+  for (const char* arch : architectures) CHECK(compile_problem(g, arch) == "");
+}
+
 TEST_CASE("branches and loops of unknown length compile without spills") {
   for (const char* arch : architectures) CHECK(compile_problem(vm_graph(), arch) == "");
 }

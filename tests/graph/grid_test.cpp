@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "codegen/base/dim.hpp"
+#include "codegen/graph/grid_env.hpp"
 #include "codegen/graph/grid_order.hpp"
 #include "tests/graph/kernel.hpp"
 
@@ -52,6 +53,20 @@ TEST_CASE("a GridMapping that violates an invariant is refused by name") {
        "2 index map parameters for 2 grid axes and 1 index operands"},
       {[](auto& m) { m.index_map_tree.num_program_ids = 1; },
        "parameter structure is not (*program_ids, *index_operands)"},
+      {[](auto& m) {
+         m.index_map_tree = {3, 0};
+       },
+       "3 program ids in the index maps' parameters for 2 grid axes"},
+      {[](auto& m) {
+         m.vmapped_dims = {1, 1};
+       },
+       "a vmapped dim is named twice"},
+      {[](auto& m) { m.block_mappings[2].components = {m.block_mappings[1]}; },
+       "it is still that of several arrays"},
+      {[](auto& m) { m.scratch_avals[1].components = {m.scratch_avals[0]}; },
+       "a scratch operand is still several"},
+      {[](auto& m) { m.block_mappings[2].block_shape[0].kind = BlockDim::Kind::indirect; },
+       "an indirect dimension is not as long as its array"},
       {[](auto& m) { m.index_map_avals[1].type.dtype = i64; },
        "index map parameter 1 is a program id but not i32[]"},
       {[](auto& m) { m.index_map_avals[0].type.shape = {1}; },
@@ -119,6 +134,117 @@ TEST_CASE("a GridMapping tells the calling conventions [C26] [E26]") {
   CHECK(m.slice_block_ops() == GridMapping::Range{1, 3});
   CHECK(m.slice_scratch_ops() == GridMapping::Range{3, 5});
   CHECK(m.block_mappings[1].ref_shape() == std::vector<std::int64_t>{16, 6});
+}
+
+TEST_CASE("a GridMapping is replaced only by one that keeps the invariants") {
+  const GridMapping m = mapping();
+  CHECK(m.replace([](GridMapping& n) { n.debug = true; }).debug);
+  CHECK_FALSE(m.debug);
+  CHECK_THROWS_WITH(m.replace([](GridMapping& n) { n.num_outputs = 2; }),
+                    ContainsSubstring("3 block mappings for 2 inputs and 2 outputs"));
+}
+
+TEST_CASE("operands of several arrays are flattened, with all that counts them") {
+  const GridMapping m = mapping();
+  GridMapping several = m;
+  const auto group = [](auto first, auto second) {
+    auto both = first;
+    both.components = {first, second};
+    return both;
+  };
+  several.block_mappings = {group(m.block_mappings[0], m.block_mappings[0]),
+                            group(m.block_mappings[1], group(m.block_mappings[0],
+                                                             m.block_mappings[1])),
+                            group(m.block_mappings[2], m.block_mappings[2])};
+  several.index_map_avals[2] = group(m.index_map_avals[2], m.index_map_avals[2]);
+  several.scratch_avals = {group(m.scratch_avals[0], m.scratch_avals[1]), m.scratch_avals[0]};
+  several.bounds = {-1, 1};
+  const GridMapping flat = several.to_lojax();
+  CHECK(flat.block_mappings.size() == 7);
+  CHECK(flat.block_mappings[4].origin == "args[1]");
+  CHECK(flat.num_index_operands == 2);
+  CHECK(flat.num_inputs == 5);
+  CHECK(flat.num_outputs == 2);
+  CHECK(flat.index_map_avals.size() == 4);
+  CHECK(flat.index_map_tree == IndexMapTree{2, 2});
+  CHECK(flat.num_scratch_operands() == 3);
+  CHECK(flat.bounds == std::vector{-1, 2});
+  CHECK_NOTHROW(flat.replace([](GridMapping& n) { n.bounds.clear(); }));
+  CHECK(m.to_lojax().block_mappings.size() == 3);
+}
+
+TEST_CASE("kernels see the axes of the grid that no vmap added, by name and size") {
+  const GridMapping m = mapping().replace([](GridMapping& n) { n.vmapped_dims = {0}; });
+  const std::vector<GridAxis> axes = m.trace_env();
+  REQUIRE(axes.size() == 1);
+  CHECK(axes[0].name == "j");
+  CHECK(axes[0].size.same(m.grid[1]));
+  CHECK_FALSE(axes[0].has_static_size);
+  CHECK(mapping().trace_env()[0].has_static_size);
+}
+
+namespace {
+
+// Two axes; stores what a query of the axis gives; index maps give both of their parameters.
+Graph bound(const std::function<void(Graph&, HandMade&)>& change, Op query, std::int64_t axis) {
+  HandMade k({}, {{{8, 8}, i32}}, {3, 5});
+  k.g.mapping.block_mappings[0].block_shape = {1, 1};
+  k.g[k.refs[0]].type.shape = {1, 1};
+  k.map(0, [&](auto& ids, Builder&) { return ids; });
+  change(k.g, k);
+  const ValueId v = k.op(query, {}, Attr{{axis}, 0});
+  k.b.store(k.refs[0], k.b.broadcast_to(v, {1, 1}));
+  const Graph g = k.canonical();
+  Graph result = g;
+  bind_grid(result);
+  result = canonicalize(result);
+  verify(result, "test");
+  CHECK_FALSE(has_grid_env(result.mapping));
+  return result;
+}
+
+RegionIndex grid_region(HandMade& k, const std::function<std::vector<ValueId>(
+                                         const std::vector<ValueId>&, Builder&)>& yields) {
+  return index(k.region([&](Builder& b) {
+    std::vector<ValueId> ids;
+    for (int i = 0; i < 2; ++i) ids.push_back(b.param(Type::value(i32)));
+    b.yield(yields(ids, b));
+  }));
+}
+
+}  // namespace
+
+TEST_CASE("get_grid_indices is what index maps take and kernels see") {
+  const auto swap = [](Graph& g, HandMade& k) {
+    g.mapping.get_grid_indices = grid_region(
+        k, [](const auto& ids, Builder&) { return std::vector{ids[1], ids[0]}; });
+  };
+  const Graph g = bound(swap, Op::ProgramId, 0);
+  CHECK_THAT(HandMade::body_of(g), ContainsSubstring("program_id [1]"));
+  const Region& map = g[RegionId{g.mapping.block_mappings[0].index_map}];
+  CHECK(map.yields == std::vector{map.params[1], map.params[0]});
+  CHECK_THAT(HandMade::body_of(bound(swap, Op::NumPrograms, 1)), ContainsSubstring("5"));
+}
+
+TEST_CASE("an axis that a vmap added is none that kernels see") {
+  const auto mapped = [](Graph& g, HandMade& k) {
+    g.mapping.vmapped_dims = {0};
+    g.mapping.get_grid_indices = grid_region(k, [](const auto& ids, Builder&) { return ids; });
+  };
+  CHECK_THAT(HandMade::body_of(bound(mapped, Op::ProgramId, 0)), ContainsSubstring("program_id [1]"));
+  CHECK_THAT(HandMade::body_of(bound(mapped, Op::NumPrograms, 0)), ContainsSubstring("5"));
+}
+
+TEST_CASE("local_grid_env is what program_id and num_programs give, of more axes than the grid's") {
+  const auto env = [](Graph& g, HandMade& k) {
+    g.mapping.local_grid_env = grid_region(k, [](const auto& ids, Builder& b) {
+      return std::vector{ids[0], b.constant(i32, 3), ids[1], b.constant(i32, 7),
+                         b.add(Op::Add, {ids[0], ids[1]}), b.add(Op::NumPrograms, {}, Attr{{1}, 0})};
+    });
+  };
+  CHECK_THAT(HandMade::body_of(bound(env, Op::ProgramId, 2)), ContainsSubstring("add"));
+  CHECK_THAT(HandMade::body_of(bound(env, Op::NumPrograms, 1)), ContainsSubstring("7"));
+  CHECK_THAT(HandMade::body_of(bound(env, Op::NumPrograms, 2)), ContainsSubstring("5"));
 }
 
 namespace {

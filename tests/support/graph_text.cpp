@@ -255,6 +255,13 @@ class Reader {
   }
   static BlockDim block_dim(Line& l) {
     if (l.take("squeezed")) return {BlockDim::Kind::squeezed, 1};
+    for (const auto& [name, kind] : {std::pair("bounded_slice(", BlockDim::Kind::bounded_slice),
+                                     std::pair("indirect(", BlockDim::Kind::indirect)})
+      if (l.take(name)) {
+        const auto size = l.number<std::int64_t>();
+        l.expect(")");
+        return {kind, size};
+      }
     if (!l.take("element(")) return l.number<std::int64_t>();
     const auto size = l.number<std::int64_t>();
     l.expect(",");
