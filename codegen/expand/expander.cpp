@@ -249,12 +249,7 @@ Affine Expander::shared_place(int s) {
   return a;
 }
 
-ExprId Expander::shared_address(int s) {
-  const ExprId of_turn = slot(s);
-  Affine a = shared_place(s);
-  if (of_turn != no_expr) a = a + Affine::term(of_turn);
-  return e_.sum(a, u32);
-}
+ExprId Expander::shared_address(int s) { return e_.sum(shared_place(s) + slot(s), u32); }
 
 ExprId Expander::shared_base(int s) { return e_.sum(shared_place(s), u32); }
 
@@ -416,11 +411,21 @@ void Expander::expand_one(const passes::GridLoop& loop) {
       e_.declare({.name = fmt::format("p{}", loop.axis),
                   .type = i32,
                   .facts = {.low = 0, .high = d.is_static() ? d.value() - 1 : INT32_MAX - 1}});
-  program_ids_[static_cast<std::size_t>(loop.axis)] = e_.variable(p);
-  b_.open_loop(thread::For{
-      .counter = p, .low = number(0), .high = grid_size(loop.axis), .unroll = 1, .body = {}});
-  expand_list(loop.body);
-  b_.close();
+  ExprId& id = program_ids_[static_cast<std::size_t>(loop.axis)];
+  thread::For turns{
+      .counter = p, .low = number(0), .high = grid_size(loop.axis), .unroll = 1, .body = {}};
+  if (loop.ring < 0) {
+    id = e_.variable(p);
+    b_.open_loop(std::move(turns));
+    expand_list(loop.body);
+    b_.close();
+    return;
+  }
+  turns.step = l_.rings[static_cast<std::size_t>(loop.ring)].slots;
+  over_slots(loop.ring, std::move(turns), [&](ExprId turn) {
+    id = turn;
+    expand_list(loop.body);
+  });
 }
 
 // The counter's next value, which is not below `limit` after the last turn: it overflows nowhere.
@@ -441,15 +446,26 @@ void Expander::expand_one(const passes::Loop& l) {
   const ExprId low = scalar(loop.low), high = scalar(loop.high);
   const VariableId counter = storage(s);
   e_[counter].facts = thread::facts_of_counter(e_.facts(low), e_.facts(high), loop.step);
-  b_.open_loop(thread::For{.counter = counter,
-                           .low = low,
-                           .high = high,
-                           .step = loop.step,
-                           .next = advanced(counter, loop.step, loop.high),
-                           .unroll = std::max<std::int64_t>(1, loop.unroll),
-                           .body = {}});
-  expand_list(l.body);
-  b_.close();
+  thread::For turns{.counter = counter,
+                    .low = low,
+                    .high = high,
+                    .step = loop.step,
+                    .next = advanced(counter, loop.step, loop.high),
+                    .unroll = std::max<std::int64_t>(1, loop.unroll),
+                    .body = {}};
+  if (l.ring < 0) {
+    b_.open_loop(std::move(turns));
+    expand_list(l.body);
+    b_.close();
+    return;
+  }
+  turns.step = loop.step * l_.rings[static_cast<std::size_t>(l.ring)].slots;
+  turns.next = advanced(counter, turns.step, loop.high);
+  over_slots(l.ring, std::move(turns), [&](ExprId turn) {
+    storages_[static_cast<std::size_t>(s)] = e_[turn].variable;
+    expand_list(l.body);
+    storages_[static_cast<std::size_t>(s)] = counter;
+  });
 }
 
 void Expander::expand_one(const passes::While& w) {
@@ -522,69 +538,6 @@ void Expander::set_scalar(int to, ExprId value) {
   }
   declared_[at] = true;
   mark_stored(to);
-}
-
-// ---- products
-
-// A product that is added to a block in registers reads it.
-void Expander::check_accumulator(const passes::Dot& d) {
-  if (!d.accumulates || !unstored_.contains(d.result)) return;
-  Location at;
-  for (const Inst& sum : g_.insts) {
-    if (sum.op != Op::Add || (sum.args[0] != d.inst && sum.args[1] != d.inst)) continue;
-    at = g_.location(sum.args[sum.args[0] == d.inst ? 1 : 0]);
-  }
-  const Location outer = b_.at(at);
-  b_.at(at == Location{} ? outer : at);
-  thread::Check check{is_stored(d.result), unstored_message(d.result)};
-  if (d.anew != graph::no_value) check.test = e_.op(Op::Not, bool_, {scalar(d.anew)});
-  b_.add(std::move(check));
-  b_.at(outer);
-}
-
-void Expander::expand_one(const passes::Dot& d) {
-  using Unit = passes::Dot::Unit;
-  check_accumulator(d);
-  if (d.unit == Unit::wgmma) return expand_wgmma(d);
-  const Storage &a = l_.storages[d.a], &b = l_.storages[d.b], &result = l_.storages[d.result];
-  const graph::DotView view = graph::DotView::of(g_[d.inst]);
-  const std::int64_t depth = view.trans_a ? a.shape[0] : a.shape[1];
-  if (!d.accumulates) declare_storage(d.result, true);
-  const std::int64_t lda = a.row_stride * a.dtype.bytes(), ldb = b.row_stride * b.dtype.bytes();
-  thread::Call call{.args = {e_.address(storage(d.result)), shared_address(d.a), number(lda),
-                             shared_address(d.b), number(ldb), number(depth)}};
-  const auto as = [&](Row function, std::initializer_list<std::int64_t> tiles) {
-    call.function = function;
-    call.templates.assign(tiles.begin(), tiles.end());
-    call.templates.insert(call.templates.end(), {view.trans_a, view.trans_b});
-  };
-  const layout::Layout& acc = result.layout;
-  const std::int64_t rows = acc.repetitions(0), columns = acc.repetitions(1);
-  switch (d.unit) {
-  case Unit::mma_16816:
-  case Unit::mma_1688: {
-    const auto slot_of = [&](int s) { return slot(s) == no_expr ? number(0) : slot(s); };
-    as(d.unit == Unit::mma_16816 ? Row::dot_mma_16816 : Row::dot_mma_1688,
-       {rows, columns, d.warps_m});
-    call.templates.emplace_back(a.dtype);
-    for (const std::int64_t n : {depth, lda, std::int64_t{a.row_swizzle}, ldb, std::int64_t{b.row_swizzle}})
-      call.templates.emplace_back(n);
-    call.args = {call.args[0], shared_base(d.a), slot_of(d.a), shared_base(d.b), slot_of(d.b)};
-    break;
-  }
-  case Unit::mma_tf32: as(Row::dot_mma_tf32, {rows, columns, d.warps_m}); break;
-  case Unit::fma: {
-    const std::int64_t vector = std::int64_t{1} << acc.reg.size();
-    as(Row::dot_fma, {rows, columns, vector, acc.tile(1) / vector, acc.tile(0)});
-    call.templates.insert(call.templates.end(), {a.dtype, result.dtype});
-    break;
-  }
-  case Unit::wgmma: break;
-  }
-  if (is_wide())
-    call.templates.emplace_back(std::int64_t{d.unit == Unit::fma ? l_.num_warps : d.warps_n});
-  b_.add(std::move(call));
-  mark_stored(d.result);
 }
 
 // ---- numbers

@@ -1,6 +1,7 @@
 // The statements of a lowered graph, one function per kind. Internal to codegen/expand.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -66,15 +67,25 @@ class Expander {
   void expand_one(const passes::Await& a);
   void expand_one(const passes::Prefetch& p);
   void expand_one(const passes::Turn& t);
-  /// A ring's slots, as bytes from where it begins.
+  /// A ring's slots: as bytes from where it begins, of a fetched one as numbers.
   struct Slots {
-    VariableId from = thread::no_variable,
-               to = thread::no_variable;  // that is read, that is filled
+    ExprId from = no_expr, to = no_expr;  // that is read, that is filled
     ExprId now = no_expr;                 // that of the storages in it
+    ExprId phase = no_expr;               // of a fetched ring: the parity of its barriers
   };
+  void begin_rings();
+  void fill_first_slots(const passes::Prefetch& p);
+  ExprId next_slot(int ring, ExprId slot);
+  ExprId declare_number(const std::string& name, int ring);
+  /// The loop `turns`, each of whose turns goes over the slots of a ring: body(turn) for each.
+  void over_slots(int ring, thread::For turns, const std::function<void(ExprId turn)>& body);
   void prefetch(const passes::Prefetch& p, ExprId counter, std::int64_t ahead);
   void expand_turn(const passes::Prefetch& p, ExprId turn);
-  ExprId slot(int storage) const;
+  /// Where the slot of a ring begins that a storage is a part of, in units of so many bytes; 0 of
+  /// no ring.
+  Affine slot(int storage, std::int64_t unit = 1);
+  /// The barrier of a fetch, of a ring the one of its slot.
+  ExprId barrier_address(int storage, int ring);
 
   ExprId scalar(ValueId v);
   void set_scalar(int storage, ExprId value);
@@ -101,6 +112,7 @@ class Expander {
   ExprId elected();
   void expand_one(const passes::Fetch& f);
   void expand_one(const passes::AwaitFetch& a);
+  void expand_one(const passes::AwaitDot& a);
   std::vector<ExprId> box_origin(ValueId load);
   void check_box(ValueId load, const graph::SubscriptDim& d, std::int64_t extent, ExprId start,
                  ValueId view, int dimension);

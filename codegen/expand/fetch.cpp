@@ -10,6 +10,12 @@ namespace palladium::expand {
 using graph::Op;
 using passes::Storage;
 
+namespace {
+
+constexpr std::int64_t barrier_bytes = 8;
+
+}  // namespace
+
 void Expander::declare_tensor_maps() {
   for (const passes::TensorBox& box : l_.tensor_boxes) {
     KernelParameter p{.kind = KernelParameter::Kind::tensor_map,
@@ -38,18 +44,23 @@ void Expander::begin_fetches() {
   if (l_.fetch_barriers.empty()) return;
   warp_ = b_.let_here("warp", e_.call(Row::warp, u32, {}));
   b_.open(thread::If{elected(), {}});
-  for (const int s : l_.fetch_barriers)
-    b_.add(thread::Call{.function = Row::mbarrier_init, .args = {shared_address(s), number(1)}});
+  for (const passes::Barriers& all : l_.fetch_barriers)
+    for (std::int64_t k = 0; k < l_.storages[static_cast<std::size_t>(all.storage)].shape[0]; ++k)
+      b_.add(thread::Call{
+          .function = Row::mbarrier_init,
+          .args = {e_.sum(shared_place(all.storage) + Affine(barrier_bytes * k), u32), number(1)}});
   b_.add(thread::Call{.function = Row::fence_mbarrier_init});
   b_.close();
   sync(true);
-  for (const int s : l_.fetch_barriers) {
+  for (const passes::Barriers& all : l_.fetch_barriers) {
+    if (all.ring >= 0) continue;
     const VariableId phase =
         e_.declare({.name = fmt::format("phase{}", phases_.size()), .type = u32});
     b_.add(thread::Declare{
         .start = thread::Declare::Start::values, .variable = phase, .values = {e_.number(0, u32)}});
-    phases_[s] = phase;
+    phases_[all.storage] = phase;
   }
+  begin_rings();
 }
 
 void Expander::check_box(ValueId load, const graph::SubscriptDim& d, std::int64_t extent,
@@ -113,7 +124,7 @@ void Expander::expand_one(const passes::Fetch& f) {
     copies.push_back({box_origin(p.load), &p});
     bytes += passes::shared_bytes(l_.storages[static_cast<std::size_t>(p.storage)]).value();
   }
-  const ExprId barrier = shared_address(f.barrier);
+  const ExprId barrier = barrier_address(f.barrier, f.ring);
   b_.open(thread::If{elected(), {}});
   b_.add(
       thread::Call{.function = Row::mbarrier_arrive_expect_tx, .args = {barrier, number(bytes)}});
@@ -148,7 +159,19 @@ void Expander::expand_one(const passes::Fetch& f) {
   b_.close();
 }
 
+ExprId Expander::barrier_address(int storage, int ring) {
+  Affine at = shared_place(storage);
+  if (ring >= 0) at = at + Affine::term(slots_[static_cast<std::size_t>(ring)].now, barrier_bytes);
+  return e_.sum(at, u32);
+}
+
 void Expander::expand_one(const passes::AwaitFetch& a) {
+  if (a.ring >= 0) {
+    b_.add(thread::Call{.function = Row::mbarrier_wait,
+                        .args = {barrier_address(a.barrier, a.ring),
+                                 slots_[static_cast<std::size_t>(a.ring)].phase}});
+    return;
+  }
   const ExprId phase = e_.variable(phases_.at(a.barrier));
   b_.add(thread::Call{.function = Row::mbarrier_wait, .args = {shared_address(a.barrier), phase}});
   b_.add(thread::Assign{phase, e_.plain(Operator::bit_xor, phase, e_.number(1, u32), u32)});

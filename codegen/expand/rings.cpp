@@ -1,13 +1,38 @@
 // Copies for turns of loops that are to come: each goes to a slot of a ring of shared memory, from
 // which its turn reads.
+#include <algorithm>
+#include <cmath>
+
 #include "codegen/base/format.hpp"
 #include "codegen/expand/expander.hpp"
 
 namespace palladium::expand {
 
-ExprId Expander::slot(int storage) const {
-  const int ring = l_.storages[storage].ring;
-  return ring < 0 ? no_expr : slots_[static_cast<std::size_t>(ring)].now;
+Affine Expander::slot(int storage, std::int64_t unit) {
+  const int number = l_.storages[storage].ring;
+  if (number < 0) return {};
+  const passes::Ring& ring = l_.rings[static_cast<std::size_t>(number)];
+  const ExprId now = slots_[static_cast<std::size_t>(number)].now;
+  if (ring.fetched) return Affine::term(now, ring.slot_bytes / unit);
+  return Affine::term(unit == 1 ? now : e_.plain(Operator::div, now, e_.number(unit, u32), u32));
+}
+
+ExprId Expander::declare_number(const std::string& name, int ring) {
+  const VariableId v = e_.declare({.name = fmt::format("{}{}", name, ring), .type = u32});
+  b_.add(thread::Declare{
+      .start = thread::Declare::Start::values, .variable = v, .values = {e_.literal(u32, 0)}});
+  return e_.variable(v);
+}
+
+// Whose loop begins anew goes on where it was: barriers remember.
+void Expander::begin_rings() {
+  for (std::size_t r = 0; r < l_.rings.size(); ++r) {
+    if (!l_.rings[r].fetched || l_.rings[r].unrolled) continue;
+    const auto number = static_cast<int>(r);
+    slots_[r] = {.from = declare_number("read", number),
+                 .to = declare_number("fill", number),
+                 .phase = declare_number("phase_of_ring", number)};
+  }
 }
 
 void Expander::expand_one(const passes::Await& a) {
@@ -16,34 +41,75 @@ void Expander::expand_one(const passes::Await& a) {
 }
 
 void Expander::expand_one(const passes::Prefetch& p) {
+  const passes::Ring& ring = l_.rings[static_cast<std::size_t>(p.ring)];
   Slots& slots = slots_[static_cast<std::size_t>(p.ring)];
-  const ExprId none = e_.literal(u32, 0);
   if (p.first) {
-    const auto declare = [&](const char* name) {
-      const VariableId v = e_.declare({.name = fmt::format("{}{}", name, p.ring), .type = u32});
-      b_.add(thread::Declare{
-          .start = thread::Declare::Start::values, .variable = v, .values = {none}});
-      return v;
-    };
-    slots = {.from = declare("read"), .to = declare("fill"), .now = no_expr};
-    const VariableId s = e_.declare({.name = fmt::format("early{}", p.ring),
-                                     .type = i32,
-                                     .facts = {.low = 0, .high = p.ahead - 1}});
-    b_.open_loop(thread::For{
-        .counter = s, .low = number(0), .high = number(p.ahead), .unroll = 1, .body = {}});
-    prefetch(p, e_.variable(s), 0);
-    const std::int64_t bytes = l_.rings[static_cast<std::size_t>(p.ring)].slot_bytes;
-    b_.add(thread::Assign{e_.variable(slots.to),
-                          e_.sum(Affine::term(e_.variable(slots.to)) + Affine(bytes), u32)});
-    b_.close();
+    fill_first_slots(p);
   } else {
     const ExprId counter =
         p.axis >= 0 ? program_id(p.axis)
                     : scalar_storage(
                           l_.storage_of[index(g_[graph::LoopView::of(g_[p.loop]).body].params[0])]);
+    if (ring.unrolled)
+      slots.to = e_.plain(Operator::rem, e_.sum(Affine::term(slots.from) + Affine(p.ahead)),
+                          number(ring.slots));
     prefetch(p, counter, p.ahead);
   }
-  slots.now = e_.variable(slots.from);
+  slots.now = slots.from;
+}
+
+void Expander::fill_first_slots(const passes::Prefetch& p) {
+  const passes::Ring& ring = l_.rings[static_cast<std::size_t>(p.ring)];
+  Slots& slots = slots_[static_cast<std::size_t>(p.ring)];
+  if (!ring.fetched)
+    slots = {.from = declare_number("read", p.ring), .to = declare_number("fill", p.ring)};
+  else if (!ring.unrolled)
+    b_.add(thread::Assign{slots.to, slots.from});
+  const VariableId s = e_.declare({.name = fmt::format("early{}", p.ring),
+                                   .type = i32,
+                                   .facts = {.low = 0, .high = p.ahead - 1}});
+  if (ring.unrolled) slots.to = e_.variable(s);
+  b_.open_loop(thread::For{
+      .counter = s, .low = number(0), .high = number(p.ahead), .unroll = 1, .body = {}});
+  prefetch(p, e_.variable(s), 0);
+  if (!ring.unrolled)
+    b_.add(thread::Assign{
+        slots.to, ring.fetched ? next_slot(p.ring, slots.to)
+                               : e_.sum(Affine::term(slots.to) + Affine(ring.slot_bytes), u32)});
+  b_.close();
+}
+
+void Expander::over_slots(int number, thread::For turns,
+                          const std::function<void(ExprId turn)>& body) {
+  const passes::Ring& ring = l_.rings[static_cast<std::size_t>(number)];
+  Slots& slots = slots_[static_cast<std::size_t>(number)];
+  slots.phase = declare_number("phase_of_ring", number);
+  const VariableId s = e_.declare({.name = fmt::format("slot{}", number),
+                                   .type = i32,
+                                   .facts = {.low = 0, .high = ring.slots - 1}});
+  slots.from = slots.now = e_.variable(s);
+  const thread::Variable counter = e_[turns.counter];
+  const ExprId high = turns.high;
+  const std::int64_t step = turns.step / ring.slots;
+  const Affine turn = Affine::term(e_.variable(turns.counter)) + Affine::term(slots.from, step);
+  const DType type = e_.facts(turn).high <= INT32_MAX ? i32 : i64;
+  b_.open_loop(std::move(turns));
+  b_.open_loop(thread::For{.counter = s,
+                           .low = this->number(0),
+                           .high = this->number(ring.slots),
+                           .unroll = ring.slots,
+                           .body = {}});
+  const double trips = ring.trips == INT64_MAX ? 1 : static_cast<double>(ring.trips);
+  b_.add(thread::BreakUnless{e_.plain(Operator::less, e_.sum(turn, type), e_.as(type, high), bool_),
+                             trips / (std::ceil(trips / ring.slots) * ring.slots)});
+  const VariableId v =
+      e_.declare({.name = fmt::format("now{}", number), .type = i32, .facts = counter.facts});
+  b_.add(thread::Let{v, e_.as(i32, e_.sum(turn, type))});
+  body(e_.variable(v));
+  b_.close();
+  b_.add(thread::Assign{slots.phase,
+                        e_.plain(Operator::bit_xor, slots.phase, e_.number(1, u32), u32)});
+  b_.close();
 }
 
 // For the turn that is `ahead` of the one that `counter` numbers: of a loop over indices in the
@@ -64,9 +130,14 @@ void Expander::prefetch(const passes::Prefetch& p, ExprId counter, std::int64_t 
   // Behind the last turns there may be none that an i32 numbers.
   const thread::Facts known = e_.facts(turn);
   const DType type = known.high <= INT32_MAX && known.low >= INT32_MIN ? i32 : i64;
+  // How many of the turns before the loop, or in it, have one to fill.
+  const auto trips = static_cast<double>(l_.rings[static_cast<std::size_t>(p.ring)].trips);
+  const double share =
+      p.first ? std::min(1.0, trips / p.ahead) : std::max(0.0, (trips - p.ahead) / trips);
   b_.open(thread::If{
       .condition = e_.plain(Operator::less, e_.sum(turn, type), e_.as(type, high), bool_),
-      .body = {}});
+      .body = {},
+      .share = share});
   const VariableId v =
       e_.declare({.name = fmt::format("turn{}", p.ring),
                   .type = i32,
@@ -76,13 +147,14 @@ void Expander::prefetch(const passes::Prefetch& p, ExprId counter, std::int64_t 
   b_.add(thread::Let{v, e_.as(i32, e_.sum(turn, type))});
   expand_turn(p, e_.variable(v));
   b_.close();
-  b_.add(thread::Call{.function = Row::cp_async_commit});
+  if (l_.rings[static_cast<std::size_t>(p.ring)].copied)
+    b_.add(thread::Call{.function = Row::cp_async_commit});
 }
 
 // What is known of this turn is not what is known of that one: its scalars are others.
 void Expander::expand_turn(const passes::Prefetch& p, ExprId turn) {
   Slots& slots = slots_[static_cast<std::size_t>(p.ring)];
-  slots.now = e_.variable(slots.to);
+  slots.now = slots.to;
   std::vector<int> own;
   for (const passes::Statement& s : p.body)
     if (const auto* scalar = std::get_if<passes::Scalar>(&s.what)) own.push_back(scalar->storage);
@@ -110,16 +182,23 @@ void Expander::expand_turn(const passes::Prefetch& p, ExprId turn) {
   windows_ = windows;
 }
 
+ExprId Expander::next_slot(int number, ExprId slot) {
+  const passes::Ring& ring = l_.rings[static_cast<std::size_t>(number)];
+  const std::int64_t step = ring.fetched ? 1 : ring.slot_bytes;
+  return e_.choose(e_.plain(Operator::equal, slot, e_.number((ring.slots - 1) * step, u32), bool_),
+                   e_.number(0, u32), e_.sum(Affine::term(slot) + Affine(step), u32));
+}
+
 void Expander::expand_one(const passes::Turn& t) {
   const passes::Ring& ring = l_.rings[static_cast<std::size_t>(t.ring)];
   const Slots& slots = slots_[static_cast<std::size_t>(t.ring)];
-  const ExprId from = e_.variable(slots.from);
-  const std::int64_t last = (ring.slots - 1) * ring.slot_bytes;
-  b_.add(thread::Assign{e_.variable(slots.to), from});
-  b_.add(thread::Assign{
-      from,
-      e_.choose(e_.plain(Operator::equal, from, e_.number(last, u32), bool_), e_.number(0, u32),
-                e_.sum(Affine::term(from) + Affine(ring.slot_bytes), u32))});
+  if (ring.unrolled) return;
+  b_.add(thread::Assign{slots.to, slots.from});
+  b_.add(thread::Assign{slots.from, next_slot(t.ring, slots.from)});
+  if (!ring.fetched) return;
+  const ExprId begins = e_.plain(Operator::equal, slots.from, e_.number(0, u32), bool_);
+  const ExprId other = e_.plain(Operator::bit_xor, slots.phase, e_.number(1, u32), u32);
+  b_.add(thread::Assign{slots.phase, e_.choose(begins, other, slots.phase)});
 }
 
 }  // namespace palladium::expand

@@ -51,11 +51,8 @@ void Expander::expand_wgmma(const passes::Dot& d) {
   // A descriptor counts 16 bytes.
   const auto tile = [&](ExprId matrix, int storage, bool transposed, std::int64_t mn,
                         std::int64_t k) {
-    Affine at =
-        Affine::term(matrix) + Affine(tile_offset(l_.storages[storage], transposed, mn, k) / 16);
-    if (const ExprId of_turn = slot(storage); of_turn != no_expr)
-      at = at + Affine::term(e_.plain(Operator::shift_right, of_turn, number(4), u32));
-    return e_.sum(at, u64);
+    const std::int64_t offset = tile_offset(l_.storages[storage], transposed, mn, k);
+    return e_.sum(Affine::term(matrix) + slot(storage, 16) + Affine(offset / 16), u64);
   };
 
   const ExprId registers = e_.address(storage(d.result));
@@ -89,9 +86,14 @@ void Expander::expand_wgmma(const passes::Dot& d) {
       }
   b_.add(thread::Call{.function = Row::wgmma_commit});
   pin();
-  b_.add(thread::Call{.function = Row::wgmma_wait, .templates = {std::int64_t{0}}});
+  b_.add(thread::Call{.function = Row::wgmma_wait, .templates = {std::int64_t{d.in_flight}}});
   pin();
   mark_stored(d.result);
+}
+
+void Expander::expand_one(const passes::AwaitDot& a) {
+  b_.add(thread::Call{.function = Row::wgmma_wait, .templates = {std::int64_t{0}}});
+  b_.add(thread::Call{.function = Row::wgmma_registers, .args = {e_.address(storage(a.storage))}});
 }
 
 }  // namespace palladium::expand

@@ -484,6 +484,7 @@ class Assignment {
   void repair(Prefetch& p, Statements&) { repair(p.body); }
   // These take storages as they are.
   static void repair(const Dot&, Statements&) {}
+  static void repair(const AwaitDot&, Statements&) {}
   static void repair(const Fetch&, Statements&) {}
   static void repair(const AwaitFetch&, Statements&) {}
   static void repair(const Relayout&, Statements&) {}

@@ -71,6 +71,17 @@ struct Ring {
   int storage = -1;  // all slots, one behind the other
   int slots = 1;
   std::int64_t slot_bytes = 0;
+  std::int64_t trips = INT64_MAX;  // of its loop, where that is known
+  bool copied = false;             // threads fill a part of it, in groups of copies
+  bool fetched = false;            // TMA does, and says so by barriers of each slot
+  /// Its loop, which stands in no other, goes over all slots in each turn of its text: what says
+  /// where a slot stands is constant there.
+  bool unrolled = false;
+};
+
+/// Barriers in shared memory that know when copies are done: one, or for each slot of a ring one.
+struct Barriers {
+  int storage = -1, ring = -1;
 };
 
 /// A decision that costs speed, for people.
@@ -231,6 +242,12 @@ struct Dot {
   ValueId anew = graph::no_value;   // where this holds, to zeros all the same
   enum class Unit : std::uint8_t { fma, mma_16816, mma_1688, mma_tf32, wgmma } unit = Unit::fma;
   int warps_m = 4, warps_n = 1;  // of tensor cores
+  bool in_flight = false;        // behind the statement it may still run; the one before is done
+};
+
+/// Waits for the product that is in flight to a storage.
+struct AwaitDot {
+  int storage = -1;
 };
 
 /// How TMA sees an array: the boxes of one of the kernel's tensor maps.
@@ -242,18 +259,18 @@ struct TensorBox {
 };
 
 /// storage (shared, in panels) = what `load` reads, copied by TMA; `barrier`, a storage, knows when
-/// that is done. One thread issues it.
+/// that is done: of a ring it has one for each slot. One thread issues it.
 struct Fetch {
   struct Part {
     ValueId load = graph::no_value;
     int storage = -1, tensor_box = -1;
   };
   std::vector<Part> parts = {};
-  int barrier = -1;
+  int barrier = -1, ring = -1;
 };
 /// All wait for the copies of a Fetch.
 struct AwaitFetch {
-  int barrier = -1;
+  int barrier = -1, ring = -1;
 };
 
 struct Relayout {
@@ -290,6 +307,7 @@ struct When {
 struct Loop {
   ValueId inst = graph::no_value;
   Statements body;
+  int ring = -1;  // that is unrolled in it
 };
 
 /// `body` for as long as the value that `test` ends with holds.
@@ -319,8 +337,9 @@ struct Await {
 };
 
 /// For a turn of a loop that is to come: what its statements fill of a ring, in the slot of that
-/// turn, is a group of copies. `first`: before the loop, for each of its first `ahead` turns; else
-/// in the loop, for the turn that is so many ahead. Nothing for turns that the loop does not have.
+/// turn, is a group of copies, or known to barriers. `first`: before the loop, for each of its
+/// first `ahead` turns; else in the loop, for the turn that is so many ahead. Nothing for turns
+/// that the loop does not have.
 struct Prefetch {
   int ring = -1;
   int ahead = 0;
@@ -339,6 +358,7 @@ struct Turn {
 struct GridLoop {
   int axis = -1;
   Statements body;
+  int ring = -1;  // that is unrolled in it
 };
 
 /// From here on the window's block is known.
@@ -354,8 +374,9 @@ struct Semaphore {
 };
 
 struct Statement {
-  std::variant<Pass, Dot, Fetch, AwaitFetch, Relayout, Sync, Semaphore, Scalar, CopyStorage, When,
-               Loop, While, Switch, Scope, GridLoop, EnterWindow, Await, Prefetch, Turn>
+  std::variant<Pass, Dot, AwaitDot, Fetch, AwaitFetch, Relayout, Sync, Semaphore, Scalar,
+               CopyStorage, When, Loop, While, Switch, Scope, GridLoop, EnterWindow, Await,
+               Prefetch, Turn>
       what = Sync{};
   Location at = {};
 };
@@ -391,7 +412,7 @@ struct Lowered {
   std::vector<Window> windows = {};
   std::vector<Storage> storages = {};
   std::vector<TensorBox> tensor_boxes = {};
-  std::vector<int> fetch_barriers = {};  // storages
+  std::vector<Barriers> fetch_barriers = {};
   std::vector<Ring> rings = {};
   std::vector<Remark> remarks = {};
   std::vector<int> storage_of = {};  // per instruction: storage, or -1 if inlined (or no value)

@@ -6,6 +6,10 @@
 // that is `slots - 1` ahead: they overwrite what the turn before has read. Copies that the loop
 // does not have turns for are not made, so that nothing is under way behind it.
 //
+// What TMA fetches is there when the barrier of its slot says so: who reads it waits for that
+// alone. Of a loop of nothing but one product that adds to what the turn before it left, one
+// product is in flight: each turn waits for the one before, then overwrites what that has read.
+//
 // A copy can be made ahead if all that it needs follows from the number of the turn: the blocks of
 // windows, scalars that are computed of nothing but it. What is read is written by nobody.
 #include <algorithm>
@@ -24,17 +28,16 @@ using graph::MemoryView;
 using graph::Op;
 
 // Bytes that should be on their way to a multiprocessor; slots that one is given for that.
-constexpr std::int64_t wanted_bytes = 32 << 10;
+constexpr std::int64_t wanted_bytes = 32 << 10, wanted_by_tma = 128 << 10;
 constexpr std::int64_t fewest_slots = 3, most_slots = 5;
 constexpr int most_blocks = 4;
-
-std::int64_t rounded_up(std::int64_t n, std::int64_t to) { return cdiv(n, to) * to; }
 
 // A loop whose statements are looked at.
 struct Over {
   Statements* body = nullptr;
   int axis = -1;
   ValueId loop = graph::no_value;
+  int* unrolled = nullptr;  // of the loop: the ring that is unrolled in it
 };
 
 // What copies of a loop need that is not the same in all of its turns.
@@ -53,11 +56,17 @@ class Needs {
   }
 
   /// Adds the statements that make what the copy needs; says why there are none ("" else).
-  std::string add(const Pass& p, std::set<std::size_t>& statements) {
+  std::string add(const Statement& copy, std::set<std::size_t>& statements) {
     std::set<std::size_t> found;
     std::string why;
-    if (const int w = window_moved(p.sink); w >= 0) why = add_window(w, found);
-    if (p.value != graph::no_value && why.empty()) why = add_value(p.value, found);
+    if (const Fetch* const f = std::get_if<Fetch>(&copy.what)) {
+      for (const Fetch::Part& p : f->parts)
+        if (why.empty()) why = add_value(p.load, found);
+    } else {
+      const Pass& p = std::get<Pass>(copy.what);
+      if (const int w = window_moved(p.sink); w >= 0) why = add_window(w, found);
+      if (p.value != graph::no_value && why.empty()) why = add_value(p.value, found);
+    }
     if (why.empty()) statements.merge(found);
     return why;
   }
@@ -138,6 +147,26 @@ class Needs {
   std::map<int, std::size_t> windows_;  // that are entered, by which statement
 };
 
+/// Whether it begins copies to shared memory that nobody waits for yet.
+bool is_copied(const Pass& p) {
+  if (const Stage* s = std::get_if<Stage>(&p.sink)) return s->by.asynchronous;
+  const Fill* f = std::get_if<Fill>(&p.sink);
+  return f != nullptr && f->by.asynchronous;
+}
+
+bool is_copied(const Statement& s) {
+  const Pass* const p = std::get_if<Pass>(&s.what);
+  return std::holds_alternative<Fetch>(s.what) || (p != nullptr && is_copied(*p));
+}
+
+/// The storages that it fills.
+std::vector<int> filled_by(const Statement& copy) {
+  if (const Pass* const p = std::get_if<Pass>(&copy.what)) return {storage_filled(p->sink)};
+  std::vector<int> filled;
+  for (const Fetch::Part& p : std::get<Fetch>(copy.what).parts) filled.push_back(p.storage);
+  return filled;
+}
+
 class Pipelines {
  public:
   explicit Pipelines(Lowered& l) : l_(l), g_(l.graph), given_(g_.bodies[0].num_stages) {}
@@ -150,11 +179,13 @@ class Pipelines {
  private:
   void visit(Statements& list) {
     for (std::size_t i = 0; i < list.size(); ++i) {
+      loops_around_ += repeats(list[i]);
       for_each_body(list[i], [&](Statements& body) { visit(body); });
+      loops_around_ -= repeats(list[i]);
       if (GridLoop* loop = std::get_if<GridLoop>(&list[i].what))
-        i += build(list, i, {.body = &loop->body, .axis = loop->axis});
+        i += build(list, i, {.body = &loop->body, .axis = loop->axis, .unrolled = &loop->ring});
       else if (Loop* loop = std::get_if<Loop>(&list[i].what))
-        i += build(list, i, {.body = &loop->body, .loop = loop->inst});
+        i += build(list, i, {.body = &loop->body, .loop = loop->inst, .unrolled = &loop->ring});
     }
   }
 
@@ -165,20 +196,24 @@ class Pipelines {
     Needs needs(l_, over);
     for (std::size_t i = 0; i < over.body->size(); ++i) {
       const Statement& s = (*over.body)[i];
-      const Pass* const p = std::get_if<Pass>(&s.what);
-      if (p == nullptr || !is_copied(*p)) continue;
-      const std::string why = needs.add(*p, needed);
+      if (!is_copied(s)) continue;
+      const std::string why = needs.add(s, needed);
       if (why.empty())
         moved.insert(i);
       else
-        remark(s.at, *p, "not pipelined: " + why);
+        remark(s, "not pipelined: " + why);
     }
     const int slots = moved.empty() ? 1 : slots_for(over, moved, list[at].at);
     if (slots < 2) return 0;
-    Prefetch ahead{.ring = add_ring(over, moved, slots),
-                   .ahead = slots - 1,
-                   .axis = over.axis,
-                   .loop = over.loop};
+    const int number = add_ring(over, moved, slots);
+    Ring& ring = l_.rings[static_cast<std::size_t>(number)];
+    ring.unrolled =
+        ring.fetched && !ring.copied && loops_around_ == 0 && only_products(*over.body, moved);
+    Dot* const product = ring.unrolled ? only_product(*over.body) : nullptr;
+    if (product != nullptr) product->in_flight = true;
+    const int in_flight = product != nullptr ? product->result : -1;
+
+    Prefetch ahead{.ring = number, .ahead = slots - 1, .axis = over.axis, .loop = over.loop};
     for (std::size_t i = 0; i < over.body->size(); ++i) {
       if (needed.contains(i)) ahead.body.push_back((*over.body)[i]);
       if (moved.contains(i)) ahead.body.push_back(std::move((*over.body)[i]));
@@ -186,82 +221,140 @@ class Pipelines {
     Prefetch first = ahead;
     first.first = true;
     const Location where = list[at].at;
-    rewrite(*over.body, moved, std::move(ahead), where);
+    rewrite(*over.body, moved, std::move(ahead), where, in_flight >= 0);
+    if (ring.unrolled) *over.unrolled = number;
     const auto before = list.begin() + static_cast<std::ptrdiff_t>(at);
-    list.insert(before, {{Sync{}, where}, {std::move(first), where}});
+    if (in_flight >= 0) list.insert(before + 1, {AwaitDot{in_flight}, where});
+    list.insert(list.begin() + static_cast<std::ptrdiff_t>(at),
+                {{Sync{}, where}, {std::move(first), where}});
     return 2;
   }
 
-  static bool is_copied(const Pass& p) {
-    if (const Stage* s = std::get_if<Stage>(&p.sink)) return s->by.asynchronous;
-    const Fill* f = std::get_if<Fill>(&p.sink);
-    return f != nullptr && f->by.asynchronous;
+  static bool only_products(const Statements& body, const std::set<std::size_t>& moved) {
+    for (std::size_t i = 0; i < body.size(); ++i) {
+      const auto& what = body[i].what;
+      const Dot* const d = std::get_if<Dot>(&what);
+      const bool plain =
+          std::holds_alternative<EnterWindow>(what) || std::holds_alternative<Scalar>(what) ||
+          std::holds_alternative<Sync>(what) || std::holds_alternative<AwaitFetch>(what);
+      if (!moved.contains(i) && !plain && !(d != nullptr && d->unit == Dot::Unit::wgmma))
+        return false;
+    }
+    return true;
+  }
+
+  // The product of a loop that has one, if it adds to what is there.
+  static Dot* only_product(Statements& body) {
+    Dot* found = nullptr;
+    for (Statement& s : body)
+      if (Dot* const d = std::get_if<Dot>(&s.what)) {
+        if (found != nullptr || !d->accumulates) return nullptr;
+        found = d;
+      }
+    return found;
   }
 
   // The loop without what is copied ahead, and without the barriers that stood around that alone.
-  static void rewrite(Statements& body, const std::set<std::size_t>& moved, Prefetch ahead,
-                      Location at) {
-    const int ring = ahead.ring;
+  void rewrite(Statements& body, const std::set<std::size_t>& moved, Prefetch ahead, Location at,
+               bool in_flight) {
+    const Ring& ring = l_.rings[static_cast<std::size_t>(ahead.ring)];
+    const int number = ahead.ring, pending = ahead.ahead - 1;
+    bool for_async = false;
     Statements out;
-    const int pending = ahead.ahead - 1;
-    Statements first = {{Await{.pending = pending}, at}, {Sync{}, at}, {std::move(ahead), at}};
     for (std::size_t i = 0; i < body.size(); ++i) {
       if (moved.contains(i)) continue;
       if (std::holds_alternative<Sync>(body[i].what)) {
         std::size_t end = i + 1;
         while (moved.contains(end)) ++end;
-        const bool around =
-            end > i + 1 && end < body.size() && std::holds_alternative<Sync>(body[end].what);
-        if (around) {
-          std::get<Sync>(first[1].what).for_async |= std::get<Sync>(body[end].what).for_async;
-          i = end;
-          continue;
+        if (end > i + 1 && end < body.size()) {
+          const Sync* const behind = std::get_if<Sync>(&body[end].what);
+          if (behind != nullptr) {
+            for_async |= behind->for_async;
+            i = end;
+          }
+          if (behind != nullptr || std::holds_alternative<AwaitFetch>(body[end].what)) continue;
         }
       }
+      if (AwaitFetch* const a = std::get_if<AwaitFetch>(&body[i].what);
+          a != nullptr && ring_of_barrier(a->barrier) == number)
+        a->ring = number;
       out.push_back(std::move(body[i]));
     }
-    out.push_back({Turn{ring}, at});
-    out.insert(out.begin(), std::make_move_iterator(first.begin()),
-               std::make_move_iterator(first.end()));
+    Statements next;
+    if (ring.copied) next.push_back({Await{.pending = pending}, at});
+    next.push_back({Sync{.for_async = for_async}, at});
+    next.push_back({std::move(ahead), at});
+    out.insert(in_flight ? out.end() : out.begin(), std::make_move_iterator(next.begin()),
+               std::make_move_iterator(next.end()));
+    out.push_back({Turn{number}, at});
     body = std::move(out);
+  }
+
+  int ring_of_barrier(int storage) const {
+    for (const Barriers& b : l_.fetch_barriers)
+      if (b.storage == storage) return b.ring;
+    return -1;
   }
 
   int add_ring(const Over& over, const std::set<std::size_t>& moved, int slots) {
     const int ring = static_cast<int>(l_.rings.size());
-    Ring r{.storage = -1, .slots = slots};
+    Ring r{.storage = -1, .slots = slots, .trips = trips(over)};
     std::int64_t alignment = 1;
+    int of = -1;
     for (const std::size_t i : moved) {
-      Storage& s = storage_of((*over.body)[i]);
-      s.ring = ring;
-      s.offset = rounded_up(r.slot_bytes, shared_alignment(s));
-      r.slot_bytes = s.offset + shared_bytes(s).value();
-      alignment = std::max(alignment, shared_alignment(s));
+      Statement& copy = (*over.body)[i];
+      if (Fetch* const f = std::get_if<Fetch>(&copy.what)) {
+        f->ring = ring;
+        add_barriers(f->barrier, ring, slots);
+      }
+      (std::holds_alternative<Fetch>(copy.what) ? r.fetched : r.copied) = true;
+      for (const int filled : filled_by(copy)) {
+        Storage& s = l_.storages[static_cast<std::size_t>(filled)];
+        if (of < 0) of = filled;
+        s.ring = ring;
+        s.offset = round_up(r.slot_bytes, shared_alignment(s));
+        r.slot_bytes = s.offset + shared_bytes(s).value();
+        alignment = std::max(alignment, shared_alignment(s));
+      }
     }
-    r.slot_bytes = rounded_up(r.slot_bytes, alignment);
+    r.slot_bytes = round_up(r.slot_bytes, alignment);
     r.storage = l_.add_storage({.place = Place::shared,
                                 .dtype = u8,
                                 .shape = {slots * r.slot_bytes},
-                                .of = storage_of((*over.body)[*moved.begin()]).of,
+                                .of = l_.storages[static_cast<std::size_t>(of)].of,
                                 .row_stride = slots * r.slot_bytes,
                                 .per_warpgroup = l_.warpgroups > 1,
+                                .fetched = r.fetched,
                                 .alignment = alignment});
     l_.rings.push_back(r);
     return ring;
   }
 
-  Storage& storage_of(const Statement& s) {
-    return l_.storages[static_cast<std::size_t>(storage_filled(std::get<Pass>(s.what).sink))];
+  // One for each slot.
+  void add_barriers(int storage, int ring, int slots) {
+    Storage& s = l_.storages[static_cast<std::size_t>(storage)];
+    s.shape = {slots};
+    s.row_stride = slots;
+    for (Barriers& b : l_.fetch_barriers)
+      if (b.storage == storage) b.ring = ring;
   }
 
   // ---- how many turns have a slot
 
   int slots_for(const Over& over, const std::set<std::size_t>& moved, Location at) {
-    std::int64_t slot = 0, once = 0;
+    std::int64_t slot = 0, once = 0, alignment = 1;
+    bool fetched = false;
     for (const std::size_t i : moved) {
-      const std::int64_t bytes = shared_bytes(storage_of((*over.body)[i])).value_or(0);
-      once += bytes;
-      slot = rounded_up(slot, shared_alignment(storage_of((*over.body)[i]))) + bytes;
+      fetched |= std::holds_alternative<Fetch>((*over.body)[i].what);
+      for (const int filled : filled_by((*over.body)[i])) {
+        const Storage& s = l_.storages[static_cast<std::size_t>(filled)];
+        const std::int64_t bytes = shared_bytes(s).value_or(0);
+        once += bytes;
+        slot = round_up(slot, shared_alignment(s)) + bytes;
+        alignment = std::max(alignment, shared_alignment(s));
+      }
     }
+    slot = round_up(slot, alignment);
     const Checked all = unshared_bytes(l_);
     const std::int64_t room = l_.machine.max_shared_bytes / std::max(1, l_.warpgroups);
     if (!all.within(0, l_.machine.max_shared_bytes)) {
@@ -269,7 +362,9 @@ class Pipelines {
       return 1;
     }
     const std::int64_t others = all.value() / std::max(1, l_.warpgroups) - once;
-    const std::int64_t most = (room - others) / slot;
+    // Where a ring begins, and its barriers, take more.
+    const std::int64_t beside = fetched ? 2 * alignment : 0;
+    const std::int64_t most = (room - others - beside) / slot;
     if (given_ > 0) {
       if (most < given_)
         l_.remarks.push_back({at, fmt::format("pipelined by {} stages, not {}: a block has no more "
@@ -281,8 +376,8 @@ class Pipelines {
     const std::int64_t share =
         thread::multiprocessor(l_.machine.compute_capability).shared_bytes / blocks - 1024;
     const std::int64_t fit = std::min(most, (share - others) / slot);
-    const std::int64_t wanted =
-        std::clamp(1 + cdiv(wanted_bytes, slot * blocks), fewest_slots, most_slots);
+    const std::int64_t wanted = std::clamp(
+        1 + cdiv(fetched ? wanted_by_tma : wanted_bytes, slot * blocks), fewest_slots, most_slots);
     const std::int64_t slots =
         std::min({wanted, std::max<std::int64_t>(fit, 2), most, trips(over)});
     if (slots < 2 && trips(over) > 1)
@@ -330,14 +425,15 @@ class Pipelines {
     }
   }
 
-  void remark(Location at, const Pass& p, const std::string& what) {
-    const ValueId of = l_.storages[static_cast<std::size_t>(storage_filled(p.sink))].of;
-    l_.remarks.push_back({at, fmt::format("{}: {}", description_of(g_, of), what)});
+  void remark(const Statement& copy, const std::string& what) {
+    const ValueId of = l_.storages[static_cast<std::size_t>(filled_by(copy)[0])].of;
+    l_.remarks.push_back({copy.at, fmt::format("{}: {}", description_of(g_, of), what)});
   }
 
   Lowered& l_;
   const graph::Graph& g_;
   const int given_;
+  int loops_around_ = 0;
 };
 
 }  // namespace

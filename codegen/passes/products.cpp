@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "codegen/layout/constructors.hpp"
+
 namespace palladium::passes {
 namespace {
 
@@ -63,6 +65,69 @@ bool takes_wgmma(const Lowered& l, const graph::Inst& dot) {
   if (!view.trans_b && swizzle_of(n * t.bytes()) == 0) return false;
   if (padded_m * n > max_whole_registers * l.threads()) return false;
   return clocks_of_wgmma(padded_m, n) <= clocks_of_mma(m, n, l.num_warps);
+}
+
+namespace {
+
+Dot::Unit unit_of(const Lowered& l, const graph::Inst& i) {
+  const graph::DotView view = graph::DotView::of(i);
+  const DType t = l.graph[view.a].type.dtype;
+  const int cc = l.machine.compute_capability;
+  const bool tf32 = view.precision == graph::Precision::tf32;
+  if (t != l.graph[view.b].type.dtype) return Dot::Unit::fma;
+  if (takes_wgmma(l, i)) return Dot::Unit::wgmma;
+  if ((t == f16 || t == bf16) && cc >= 80) return Dot::Unit::mma_16816;
+  if (t == f16) return Dot::Unit::mma_1688;
+  if (t == f32 && tf32 && cc >= 80) return Dot::Unit::mma_tf32;
+  return Dot::Unit::fma;
+}
+
+// Vectors of columns, as many side by side as gives the fewest registers, then the fewest loads
+// of operands for as many steps of K as 16 bytes hold. Of B transposed a thread has one column:
+// neighbours' rows do not collide in the banks.
+layout::Layout fma_layout(const graph::DotView& view, const graph::Type& type, int warps) {
+  const int steps = 16 / type.dtype.bytes();
+  layout::Layout best;
+  std::int64_t best_loads = 0;
+  for (int v = view.trans_b ? 1 : steps; v >= 1; v /= 2)
+    for (std::int64_t width = v; width <= std::int64_t{v} * warps * graph::warp_threads;
+         width *= 2) {
+      if (v > 1 && v > type.shape[1]) continue;
+      layout::Layout l = layout::strided(type.shape, v, width, warps);
+      const std::int64_t loads = l.repetitions(0) * (view.trans_a ? steps : 1) +
+                                 l.repetitions(1) * (view.trans_b ? 1 : steps);
+      const bool better = best.domain.empty() || l.registers() < best.registers() ||
+                          (l.registers() == best.registers() && loads < best_loads);
+      if (!better) continue;
+      best = std::move(l);
+      best_loads = loads;
+    }
+  return best;
+}
+
+}  // namespace
+
+std::int64_t k_step(Dot::Unit u) {
+  switch (u) {
+  case Dot::Unit::mma_16816:
+  case Dot::Unit::mma_1688:
+  case Dot::Unit::wgmma: return 16;
+  case Dot::Unit::mma_tf32: return 8;
+  case Dot::Unit::fma: break;
+  }
+  return 1;
+}
+
+std::pair<Dot, layout::Layout> product(const Lowered& l, ValueId dot) {
+  const graph::Inst& i = l.graph[dot];
+  Dot d{.inst = dot, .result = l.storage_of[index(dot)], .unit = unit_of(l, i)};
+  if (d.unit == Dot::Unit::fma) return {d, fma_layout(graph::DotView::of(i), i.type, l.num_warps)};
+  const WarpGrid grid = d.unit == Dot::Unit::wgmma
+                            ? WarpGrid{l.num_warps, 1}
+                            : choose_warps(l.num_warps, i.type.shape[0], i.type.shape[1]);
+  d.warps_m = grid.rows;
+  d.warps_n = grid.columns;
+  return {d, layout::accumulator(i.type.shape, {d.warps_m, d.warps_n})};
 }
 
 }  // namespace palladium::passes

@@ -1,5 +1,7 @@
-// Which tensor core computes a product.
+// Which tensor core computes a product, and how its accumulators are distributed.
 #pragma once
+
+#include <utility>
 
 #include "codegen/passes/lowered.hpp"
 
@@ -15,5 +17,10 @@ WarpGrid choose_warps(int num_warps, std::int64_t m, std::int64_t n);
 
 /// Whether wgmma computes the product at all and, with what it pads, in less time than mma.sync.
 bool takes_wgmma(const Lowered& l, const graph::Inst& dot);
+
+/// A product without operands, and the layout of its accumulators.
+std::pair<Dot, layout::Layout> product(const Lowered& l, ValueId dot);
+/// What K is padded to a multiple of.
+std::int64_t k_step(Dot::Unit u);
 
 }  // namespace palladium::passes

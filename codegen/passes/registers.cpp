@@ -89,6 +89,7 @@ class Lifetimes {
     touch(d.result);
     beside_.emplace_back(position_, fragments(l_, d));
   }
+  void visit(const AwaitDot& a) { touch(a.storage); }
   void visit(const Relayout& r) {
     touch(r.from);
     touch(r.to);

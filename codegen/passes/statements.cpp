@@ -7,7 +7,6 @@
 #include <map>
 #include <set>
 
-#include "codegen/layout/constructors.hpp"
 #include "codegen/passes/analysis.hpp"
 #include "codegen/passes/fetches.hpp"
 #include "codegen/passes/lowered.hpp"
@@ -325,25 +324,8 @@ class Building {
     return in_place;
   }
 
-  // A product, and how its accumulators are distributed.
-  std::pair<Dot, layout::Layout> product(ValueId v) const {
-    const Inst& i = g_[v];
-    Dot d;
-    d.inst = v;
-    d.unit = unit_of(i);
-    d.result = l_.storage_of[index(v)];
-    if (d.unit == Dot::Unit::fma)
-      return {d, fma_layout(graph::DotView::of(i), i.type, l_.num_warps)};
-    const WarpGrid grid = d.unit == Dot::Unit::wgmma
-                              ? WarpGrid{l_.num_warps, 1}
-                              : choose_warps(l_.num_warps, i.type.shape[0], i.type.shape[1]);
-    d.warps_m = grid.rows;
-    d.warps_n = grid.columns;
-    return {d, layout::accumulator(i.type.shape, {d.warps_m, d.warps_n})};
-  }
-
   void dot(List& out, ValueId v) {
-    auto [d, layout] = product(v);
+    auto [d, layout] = product(l_, v);
     if (const int target = accumulator(v); target >= 0) {
       layout::Layout& pin = l_.pinned[l_.storages[target].variable];
       if (pin.domain.empty() || pin == layout) {
@@ -434,7 +416,7 @@ class Building {
       if (g_[v].op != Op::Dot) continue;
       const graph::DotView view = graph::DotView::of(g_[v]);
       if (!here(view.a, v) && !here(view.b, v)) continue;
-      const auto [d, layout] = product(v);
+      const auto [d, layout] = product(l_, v);
       const auto [a, b] = operands(d, layout);
       for (const Operand& o : {a, b})
         if (here(o.value, v) && !staged_.contains(o)) wanted.insert(o);
@@ -488,53 +470,6 @@ class Building {
     return w.storage;
   }
 
-  Dot::Unit unit_of(const Inst& i) const {
-    const graph::DotView view = graph::DotView::of(i);
-    const DType t = g_[view.a].type.dtype;
-    const int cc = l_.machine.compute_capability;
-    const bool tf32 = view.precision == graph::Precision::tf32;
-    if (t != g_[view.b].type.dtype) return Dot::Unit::fma;
-    if (takes_wgmma(l_, i)) return Dot::Unit::wgmma;
-    if ((t == f16 || t == bf16) && cc >= 80) return Dot::Unit::mma_16816;
-    if (t == f16) return Dot::Unit::mma_1688;
-    if (t == f32 && tf32 && cc >= 80) return Dot::Unit::mma_tf32;
-    return Dot::Unit::fma;
-  }
-
-  static std::int64_t k_step(Dot::Unit u) {
-    switch (u) {
-    case Dot::Unit::mma_16816:
-    case Dot::Unit::mma_1688:
-    case Dot::Unit::wgmma: return 16;
-    case Dot::Unit::mma_tf32: return 8;
-    case Dot::Unit::fma: break;
-    }
-    return 1;
-  }
-
-  // Vectors of columns, as many side by side as gives the fewest registers, then the fewest loads
-  // of operands for as many steps of K as 16 bytes hold. Of B transposed a thread has one column:
-  // neighbours' rows do not collide in the banks.
-  static layout::Layout fma_layout(const graph::DotView& view, const graph::Type& type, int warps) {
-    const int steps = 16 / type.dtype.bytes();
-    layout::Layout best;
-    std::int64_t best_loads = 0;
-    for (int v = view.trans_b ? 1 : steps; v >= 1; v /= 2)
-      for (std::int64_t width = v; width <= std::int64_t{v} * warps * graph::warp_threads;
-           width *= 2) {
-        if (v > 1 && v > type.shape[1]) continue;
-        layout::Layout l = layout::strided(type.shape, v, width, warps);
-        const std::int64_t loads = l.repetitions(0) * (view.trans_a ? steps : 1) +
-                                   l.repetitions(1) * (view.trans_b ? 1 : steps);
-        const bool better = best.domain.empty() || l.registers() < best.registers() ||
-                            (l.registers() == best.registers() && loads < best_loads);
-        if (!better) continue;
-        best = std::move(l);
-        best_loads = loads;
-      }
-    return best;
-  }
-
   // Stages an operand in shared memory, padded with zeros.
   int stage(List& out, const Operand& o) {
     const int storage = add_staged(o);
@@ -577,7 +512,7 @@ class Building {
     if (!fetch.parts.empty()) {
       fetch.barrier = l_.add_storage(
           {.place = Place::shared, .dtype = u64, .shape = {1}, .row_stride = 1, .fetched = true});
-      l_.fetch_barriers.push_back(fetch.barrier);
+      l_.fetch_barriers.push_back({.storage = fetch.barrier});
       out.push_back({fetch, at});
     }
     bool stages = false, for_async = false;
@@ -588,12 +523,11 @@ class Building {
       for_async |= o.swizzle > 0;
     }
     if (stages) sync(out, for_async);
-    if (!fetch.parts.empty()) out.push_back({AwaitFetch{fetch.barrier}, at});
+    if (!fetch.parts.empty()) out.push_back({AwaitFetch{.barrier = fetch.barrier}, at});
   }
 
   void add_fetch(Fetch& fetch, const Operand& o) {
-    // Who asks for stages gets them: what TMA brings is not brought ahead.
-    if (o.swizzle == 0 || staged_.contains(o) || body_->num_stages > 1) return;
+    if (o.swizzle == 0 || staged_.contains(o)) return;
     std::string why;
     const auto found = fetches_.find(o.value, o.shape, o.swizzle, o.k_is_last, why);
     if (!found) return;

@@ -107,6 +107,7 @@ class Text {
     line(fmt::format("fetch {} on s{}", parts, f.barrier));
   }
   void print(const AwaitFetch& a) { line(fmt::format("await s{}", a.barrier)); }
+  void print(const AwaitDot& a) { line(fmt::format("await product s{}", a.storage)); }
   void print(const Relayout& r) {
     line(fmt::format("s{} = relayout s{}: {}", r.to, r.from, layout::describe(r.plan)));
   }
@@ -119,7 +120,10 @@ class Text {
   }
   void print(const CopyStorage& a) { line(fmt::format("s{} = s{}", a.to, a.from)); }
   void print(const When& w) { nested("when " + value(w.condition), w.body); }
-  void print(const Loop& l) { nested("loop " + value(l.inst), l.body); }
+  void print(const Loop& l) { nested("loop " + value(l.inst) + over(l.ring), l.body); }
+  static std::string over(int ring) {
+    return ring < 0 ? "" : fmt::format(" over the slots of ring {}", ring);
+  }
   void print(const While& w) {
     line("while " + value(w.inst) + " {");
     list(w.test);
@@ -134,7 +138,9 @@ class Text {
     line("switch " + value(s.inst));
     for (const Statements& body : s.bodies) nested("", body);
   }
-  void print(const GridLoop& l) { nested(fmt::format("grid loop {}", l.axis), l.body); }
+  void print(const GridLoop& l) {
+    nested(fmt::format("grid loop {}{}", l.axis, over(l.ring)), l.body);
+  }
   void print(const Await& a) {
     line(fmt::format("await{}", a.pending > 0 ? fmt::format(" all but {}", a.pending) : ""));
   }
@@ -208,7 +214,8 @@ class Text {
         fmt::format("s{} {} s{} * s{} by {}", d.result, d.accumulates ? "+=" : "=", d.a, d.b,
                     units[static_cast<int>(d.unit)]);
     if (d.unit == Dot::Unit::fma) return text;
-    return fmt::format("{} on {}x{} warps", text, d.warps_m, d.warps_n);
+    return fmt::format("{} on {}x{} warps{}", text, d.warps_m, d.warps_n,
+                       d.in_flight ? " in flight" : "");
   }
 
   static std::string copies(const Copies& copies) {

@@ -50,6 +50,7 @@ struct If {
   Statements body;
   bool short_form = false;
   bool uniform = false;  // all threads of the Pallas thread go one way
+  double share = 1;      // of the times that it is reached, how often it holds, as far as is known
 };
 
 /// What happens where the condition of the If before it, and of each Else between them, does not
@@ -77,9 +78,10 @@ struct While {
   Statements body;
 };
 
-/// Where the condition does not hold, the While around it ends.
+/// Where the condition does not hold, the For or While around it ends.
 struct BreakUnless {
   ExprId condition = no_expr;
+  double share = 1;  // as in If
 };
 
 /// Where one element, or the first of several, stands: base + offset in elements.

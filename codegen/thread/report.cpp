@@ -40,7 +40,7 @@ class Reader {
                             [&](const If& x) {
                               count(x.condition, times);
                               report_.depends_on_call |= x.uniform;
-                              visit(x.body, times);
+                              visit(x.body, times * x.share);
                               uniform_ = x.uniform;
                             },
                             // Most blocks are whole; of branches any may be taken.
@@ -55,7 +55,10 @@ class Reader {
                               report_.depends_on_call = true;
                               visit(x.body, times);
                             },
-                            [&](const BreakUnless& x) { count(x.condition, times); },
+                            [&](const BreakUnless& x) {
+                              count(x.condition, times);
+                              times *= x.share;
+                            },
                             [&](const Load& x) { access(x.access, x.access.place, false, times); },
                             [&](const Store& x) { access(x.access, x.access.place, true, times); },
                             [&](const Flush& x) {

@@ -47,6 +47,9 @@ const TensorMap& Packer::tensor_map(const Slot& slot, const Array& array) const 
     TensorMapSpec spec = {};
     TensorMap map = {};
   };
+  // No map describes an array without elements, and no box of one is asked for.
+  static constexpr TensorMap none = {};
+  if (array.size() == 0) return none;
   constexpr std::size_t most_known = 32;
   static thread_local Known known[most_known];
   static thread_local std::size_t next = 0;

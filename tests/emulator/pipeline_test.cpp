@@ -1,5 +1,7 @@
 // Loops whose copies to shared memory are made for turns to come: interpreter and emulator agree,
 // races on, for any number of stages and of turns, poison out of bounds included.
+#include <algorithm>
+
 #include <catch2/catch_test_macros.hpp>
 
 #include "codegen/cuda/emit.hpp"
@@ -8,6 +10,7 @@
 #include "tests/support/differential.hpp"
 #include "tests/support/kernels.hpp"
 #include "tests/support/tolerance.hpp"
+#include "tests/support/wgmma_lint.hpp"
 
 using namespace palladium;
 using namespace palladium::test;
@@ -21,6 +24,13 @@ std::string lowered(const graph::Graph& g, int cc = 80) {
 
 bool is_pipelined(const graph::Graph& g, int cc = 80) {
   return lowered(g, cc).find("prefetch ring") != std::string::npos;
+}
+
+// By TMA alone, with barriers.
+bool is_fetched_ahead(const graph::Graph& g) {
+  const std::vector<passes::Ring> rings = cuda::lower(g, {.compute_capability = 90}).rings;
+  return !rings.empty() &&
+         std::ranges::all_of(rings, [](const passes::Ring& r) { return r.fetched && !r.copied; });
 }
 
 struct Product {
@@ -95,6 +105,40 @@ graph::Graph sums_in_loop(int num_stages, int programs, int low = 0, int step = 
                  {ShapeDtype{{16 * programs + 2048, 64}, dtype}, false}});
 }
 
+// Sums of sums, over a sequential axis and a loop.
+graph::Graph loop_in_loop(int num_stages) {
+  const auto body = [](Ref a, Ref b, Ref o) {
+    const Value k = program_id(0);
+    when(k == 0, [&] { o[_] = zeros({64, 64}, f32); });
+    const Value inner = loop(
+        0, 3,
+        [&](Index i, Value acc) {
+          return acc + dot(a[{_, ds(i * 16, 16)}], b[{ds(i * 16, 16), _}]);
+        },
+        zeros({64, 64}, f32));
+    o[_] = o[_] + inner;
+  };
+  return traced(
+      body,
+      {.name = "nested",
+       .out_type = ShapeDtype{{64, 64}, f32},
+       .grid = {4},
+       .in_specs = {{{64, 48},
+                     [](Index k) {
+                       return Indices{0, k};
+                     }},
+                    {{48, 64},
+                     [](Index k) {
+                       return Indices{k, 0};
+                     }}},
+       .out_specs = {{{64, 64},
+                      [](Index) {
+                        return Indices{0, 0};
+                      }}},
+       .compiler_params = {.dimension_semantics = {sequential}, .num_stages = num_stages}},
+      {{ShapeDtype{{64, 192}, f16}, false}, {ShapeDtype{{192, 64}, f16}, false}});
+}
+
 }  // namespace
 
 TEST_CASE("a product is the same for any number of stages and of turns") {
@@ -117,6 +161,55 @@ TEST_CASE("a product of symbolic sizes is the same for any number of stages and 
       CHECK(on_all_targets(g, {64, 64, 32 * turns}, 80) == "");
     }
   }
+}
+
+TEST_CASE("what TMA fetches ahead is the same for any number of stages and of turns") {
+  const Dim m = dim("m", {.at_most = 1 << 12}),
+            n = dim("n", {.multiple_of = 8, .at_most = 1 << 12}),
+            k = dim("k", {.multiple_of = 8, .at_most = 1 << 12});
+  for (int stages = 1; stages <= 5; ++stages) {
+    const graph::Graph g = product({.m = m, .n = n, .k = k, .num_stages = stages});
+    CHECK(is_fetched_ahead(g) == (stages > 1));
+    for (const std::string& found :
+         unpinned_registers(cuda::emit(g, {.compute_capability = 90}).text))
+      FAIL_CHECK(found);
+    for (const int turns : {0, 1, 2, stages, stages + 1, 3 * stages + 1}) {
+      CAPTURE(stages, turns);
+      CHECK(on_all_targets(g, {64, 64, 32 * turns}, 90) == "");
+    }
+  }
+}
+
+TEST_CASE("loops whose operands TMA fetches ahead are the same, alone and in another") {
+  for (const int stages : {2, 5}) {
+    const graph::Graph g = sums_in_loop(stages, stages + 2);
+    CHECK(is_fetched_ahead(g));
+    CHECK(on_all_targets(g, {}, 90) == "");
+  }
+  for (const int stages : {2, 3}) {
+    CHECK(is_fetched_ahead(loop_in_loop(stages)));
+    CHECK(on_all_targets(loop_in_loop(stages), {}, 90) == "");
+  }
+}
+
+TEST_CASE("operands of which TMA fetches one are copied ahead together") {
+  // Rows of 72 bytes are copied by 8.
+  const graph::Graph g = product({.m = 72, .n = 36, .k = 160, .block_n = 32, .num_stages = 3});
+  const auto l = cuda::lower(g, {.compute_capability = 90});
+  REQUIRE(l.rings.size() == 1);
+  CHECK(l.rings[0].fetched);
+  CHECK(l.rings[0].copied);
+  CHECK(on_all_targets(g, {}, 90) == "");
+}
+
+TEST_CASE("one product of a loop is in flight while the next is issued, if all adds up") {
+  const auto text = [](const graph::Graph& g) {
+    return cuda::emit(g, {.compute_capability = 90}).text;
+  };
+  const std::string adds = text(product({.k = 1024, .num_stages = 3}));
+  CHECK(adds.find("pl::wgmma_wait<1>();") < adds.find("pl::wgmma_wait<0>();"));
+  CHECK(adds.find("_Pragma(\"unroll 3\")") != std::string::npos);
+  CHECK(text(loop_in_loop(3)).find("pl::wgmma_wait<1>();") == std::string::npos);
 }
 
 TEST_CASE("a loop is the same for any number of stages and of turns") {
@@ -190,37 +283,8 @@ TEST_CASE("wide programs, and operands that no tensor core takes, are pipelined"
 }
 
 TEST_CASE("a loop in a loop has a pipeline of its own") {
-  const auto body = [](Ref a, Ref b, Ref o) {
-    const Value k = program_id(0);
-    when(k == 0, [&] { o[_] = zeros({64, 64}, f32); });
-    const Value inner = loop(
-        0, 3,
-        [&](Index i, Value acc) {
-          return acc + dot(a[{_, ds(i * 16, 16)}], b[{ds(i * 16, 16), _}]);
-        },
-        zeros({64, 64}, f32));
-    o[_] = o[_] + inner;
-  };
   for (const int stages : {2, 3, 5}) {
-    const graph::Graph g =
-        traced(body,
-               {.name = "nested",
-                .out_type = ShapeDtype{{64, 64}, f32},
-                .grid = {4},
-                .in_specs = {{{64, 48},
-                              [](Index k) {
-                                return Indices{0, k};
-                              }},
-                             {{48, 64},
-                              [](Index k) {
-                                return Indices{k, 0};
-                              }}},
-                .out_specs = {{{64, 64},
-                               [](Index) {
-                                 return Indices{0, 0};
-                               }}},
-                .compiler_params = {.dimension_semantics = {sequential}, .num_stages = stages}},
-               {{ShapeDtype{{64, 192}, f16}, false}, {ShapeDtype{{192, 64}, f16}, false}});
+    const graph::Graph g = loop_in_loop(stages);
     CHECK(is_pipelined(g));
     CHECK(on_all_targets(g, {}, 80) == "");
   }

@@ -70,7 +70,8 @@ TEST_CASE("a product that is summed along a sequential axis stays in registers t
   store %2, %7
 })"),
       Shows({"w0: args[0] direct read only depth 1", "w2: outputs[0] registers s0 flush stored\n",
-             "window w2", "grid loop 2 {", "window w0", "s0 += s2 * s3", "}", "w2 = s0"}));
+             "window w2", "grid loop 2 over the slots of ring 0 {", "window w0", "s0 += s2 * s3",
+             "}", "w2 = s0"}));
 }
 
 TEST_CASE("a revisited block that is accessed in part is in shared memory") {

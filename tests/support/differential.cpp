@@ -43,8 +43,10 @@ Arguments arguments_of(const graph::Graph& g, const cuda::Emitted& e, const Call
     std::vector<std::int64_t> strides(shape.size(), 1);
     for (std::size_t d = shape.size(); --d > 0;) strides[d - 1] = strides[d] * shape[d];
     const DType t = g.mapping.block_mappings[p.index].array_aval.dtype;
+    const bool is_empty = std::ranges::find(shape, 0) != shape.end();
     a.tensor_maps.push_back(
-        encode(runtime::tensor_map_of(p, t, addresses[p.index], shape, strides)));
+        is_empty ? TensorMap{}
+                 : encode(runtime::tensor_map_of(p, t, addresses[p.index], shape, strides)));
   };
   for (const cuda::Parameter& p : e.parameters) {
     switch (p.kind) {

@@ -4,14 +4,17 @@ PL_KERNEL(128) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
   const u32 warp = pl::warp();
   if (warp == 0 && pl::elect_one()) {
     pl::mbarrier_init(smem + 8192, 1);
-    pl::mbarrier_init(smem + 17408, 1);
-    pl::mbarrier_init(smem + 26624, 1);
+    pl::mbarrier_init(smem + 8208, 1);
+    pl::mbarrier_init(smem + 8216, 1);
+    pl::mbarrier_init(smem + 8224, 1);
+    pl::mbarrier_init(smem + 8232, 1);
     pl::fence_mbarrier_init();
   }
   pl::warpgroup_sync();
   u32 phase0 = 0;
-  u32 phase1 = 0;
-  u32 phase2 = 0;
+  u32 read0 = 0u;
+  u32 fill0 = 0u;
+  u32 phase_of_ring0 = 0u;
   const i32 p0 = pl::block_x();
   const i32 start0 = p0 * 64;
   const i32 at0 = start0 * 64;
@@ -29,27 +32,51 @@ PL_KERNEL(128) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
   }
   pl::mbarrier_wait(smem + 8192, phase0);
   phase0 = phase0 ^ 1;
-  const u64 matrix0 = pl::matrix_descriptor(smem, 16, 1024, 128);
-  const u64 matrix1 = pl::matrix_descriptor(smem + 9216, 16, 1024, 128);
-  const u64 matrix2 = pl::matrix_descriptor(smem + 27648, 16, 1024, 128);
-  const u64 matrix3 = pl::matrix_descriptor(smem + 18432, 8192, 1024, 128);
-  PL_NOUNROLL for (i32 v11 = 0; v11 < 8; ++v11) {
-    const i32 sx0 = pl::mul(v11, 64);
-    const i32 v7 = sx0;
-    pl::warpgroup_sync();
-    if (warp == 0 && pl::elect_one()) {
-      pl::mbarrier_arrive_expect_tx(smem + 17408, 8192);
-      pl::tma_load(smem + 9216, map1, smem + 17408, {0, 0 + v7});
+  pl::warpgroup_sync();
+  fill0 = read0;
+  PL_NOUNROLL for (i32 early0 = 0; early0 < 1; ++early0) {
+    if (early0 < 8) {
+      const i32 turn0 = early0;
+      const i32 sx0 = pl::mul(turn0, 64);
+      const i32 v7 = sx0;
+      if (warp == 0 && pl::elect_one()) {
+        pl::mbarrier_arrive_expect_tx(smem + fill0 * 8 + 8208, 8192);
+        pl::tma_load(smem + fill0 * 16384 + 34816, map1, smem + fill0 * 8 + 8208, {0, 0 + v7});
+      }
+      if (warp == 0 && pl::elect_one()) {
+        pl::mbarrier_arrive_expect_tx(smem + fill0 * 8 + 8224, 8192);
+        pl::tma_load(smem + fill0 * 16384 + 43008, map2, smem + fill0 * 8 + 8224, {0, 0 + v7});
+      }
     }
-    pl::mbarrier_wait(smem + 17408, phase1);
-    phase1 = phase1 ^ 1;
+    fill0 = fill0 == 1 ? 0 : (fill0 + 1);
+  }
+  const u64 matrix0 = pl::matrix_descriptor(smem, 16, 1024, 128);
+  const u64 matrix1 = pl::matrix_descriptor(smem + 34816, 16, 1024, 128);
+  const u64 matrix2 = pl::matrix_descriptor(smem + 9216, 16, 1024, 128);
+  const u64 matrix3 = pl::matrix_descriptor(smem + 43008, 8192, 1024, 128);
+  PL_NOUNROLL for (i32 v11 = 0; v11 < 8; ++v11) {
+    pl::warpgroup_sync();
+    if (v11 + 1 < 8) {
+      const i32 turn0 = v11 + 1;
+      const i32 sx1 = pl::mul(turn0, 64);
+      const i32 v7 = sx1;
+      if (warp == 0 && pl::elect_one()) {
+        pl::mbarrier_arrive_expect_tx(smem + fill0 * 8 + 8208, 8192);
+        pl::tma_load(smem + fill0 * 16384 + 34816, map1, smem + fill0 * 8 + 8208, {0, 0 + v7});
+      }
+      if (warp == 0 && pl::elect_one()) {
+        pl::mbarrier_arrive_expect_tx(smem + fill0 * 8 + 8224, 8192);
+        pl::tma_load(smem + fill0 * 16384 + 43008, map2, smem + fill0 * 8 + 8224, {0, 0 + v7});
+      }
+    }
+    pl::mbarrier_wait(smem + read0 * 8 + 8208, phase_of_ring0);
     f32 v6[32];
     pl::wgmma_registers(v6);
     pl::wgmma_fence();
-    pl::wgmma_m64n64k16_f32_f16_f16(v6, matrix0, matrix1, false);
-    pl::wgmma_m64n64k16_f32_f16_f16(v6, matrix0 + 2, matrix1 + 2, true);
-    pl::wgmma_m64n64k16_f32_f16_f16(v6, matrix0 + 4, matrix1 + 4, true);
-    pl::wgmma_m64n64k16_f32_f16_f16(v6, matrix0 + 6, matrix1 + 6, true);
+    pl::wgmma_m64n64k16_f32_f16_f16(v6, matrix0, matrix1 + u64(read0) * 1024, false);
+    pl::wgmma_m64n64k16_f32_f16_f16(v6, matrix0 + 2, matrix1 + u64(read0) * 1024 + 2, true);
+    pl::wgmma_m64n64k16_f32_f16_f16(v6, matrix0 + 4, matrix1 + u64(read0) * 1024 + 4, true);
+    pl::wgmma_m64n64k16_f32_f16_f16(v6, matrix0 + 6, matrix1 + u64(read0) * 1024 + 6, true);
     pl::wgmma_commit();
     pl::wgmma_registers(v6);
     pl::wgmma_wait<0>();
@@ -77,10 +104,6 @@ PL_KERNEL(128) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
       }
     }
     pl::warpgroup_sync();
-    if (warp == 0 && pl::elect_one()) {
-      pl::mbarrier_arrive_expect_tx(smem + 26624, 8192);
-      pl::tma_load(smem + 18432, map2, smem + 26624, {0, 0 + v7});
-    }
     {
       const i32 n0 = (i & 7);
       PL_UNROLL for (i32 rj = 0; rj < 8; ++rj) {
@@ -88,21 +111,20 @@ PL_KERNEL(128) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
         PL_UNROLL for (i32 g = 0; g < 2; ++g) {
           f16 o2[2];
           PL_UNROLL for (i32 e = 0; e < 2; ++e) o2[e] = pl::to<f16>(v4[rj * 4 + g * 2 + e]);
-          pl::store_shared<2>(smem + 27648 + (n1 + i * 64 + g * 512) * 2, o2);
+          pl::store_shared<2>(smem + 9216 + (n1 + i * 64 + g * 512) * 2, o2);
         }
       }
     }
     pl::fence_async_shared();
     pl::warpgroup_sync();
-    pl::mbarrier_wait(smem + 26624, phase2);
-    phase2 = phase2 ^ 1;
+    pl::mbarrier_wait(smem + read0 * 8 + 8224, phase_of_ring0);
     f32 v3[32];
     pl::wgmma_registers(v3);
     pl::wgmma_fence();
-    pl::wgmma_m64n64k16_f32_f16_f16<false, true>(v3, matrix2, matrix3, false);
-    pl::wgmma_m64n64k16_f32_f16_f16<false, true>(v3, matrix2 + 2, matrix3 + 128, true);
-    pl::wgmma_m64n64k16_f32_f16_f16<false, true>(v3, matrix2 + 4, matrix3 + 256, true);
-    pl::wgmma_m64n64k16_f32_f16_f16<false, true>(v3, matrix2 + 6, matrix3 + 384, true);
+    pl::wgmma_m64n64k16_f32_f16_f16<false, true>(v3, matrix2, matrix3 + u64(read0) * 1024, false);
+    pl::wgmma_m64n64k16_f32_f16_f16<false, true>(v3, matrix2 + 2, matrix3 + u64(read0) * 1024 + 128, true);
+    pl::wgmma_m64n64k16_f32_f16_f16<false, true>(v3, matrix2 + 4, matrix3 + u64(read0) * 1024 + 256, true);
+    pl::wgmma_m64n64k16_f32_f16_f16<false, true>(v3, matrix2 + 6, matrix3 + u64(read0) * 1024 + 384, true);
     pl::wgmma_commit();
     pl::wgmma_registers(v3);
     pl::wgmma_wait<0>();
@@ -137,11 +159,14 @@ PL_KERNEL(128) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
     PL_UNROLL for (i32 k = 0; k < 32; ++k) v10[k] = v21[k];
     PL_UNROLL for (i32 k = 0; k < 2; ++k) v9[k] = v22[k];
     PL_UNROLL for (i32 k = 0; k < 2; ++k) v8[k] = v23[k];
+    fill0 = read0;
+    read0 = read0 == 1 ? 0 : (read0 + 1);
+    phase_of_ring0 = read0 == 0 ? (phase_of_ring0 ^ 1) : phase_of_ring0;
   }
   // st.v2 / ld.v4, 1 step of 16384 B
   f32 v24[32];
   {
-    const u32 scratch = smem + 35840;
+    const u32 scratch = smem + 17408;
     const u32 st = (t & 15) << 3 | (t & 16) << 6 | (t & 96) << 7;
     const u32 ld = (t & 24) << 2 ^ (t & 7) << 4 ^ (t & 96) << 5 ^ (t & 7) << 7;
     { f32 w[2] = {v10[0], v10[1]}; pl::store_shared<2>(scratch + st, w); }
@@ -173,7 +198,7 @@ PL_KERNEL(128) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
   // st.v1 / ld.v4, 1 step of 256 B
   f32 v26[4];
   {
-    const u32 scratch = smem + 52224;
+    const u32 scratch = smem + 33792;
     const u32 st = (t >> 3 & 12) | (t & 28) << 2;
     const u32 ld = (t & 120) << 1;
     { f32 w[1] = {v8[0]}; pl::store_shared<1>(scratch + st, w, (t & 3) == 0); }

@@ -4,11 +4,14 @@ PL_KERNEL(256) matmul_kernel(const f16* in0, const f16* in1, f32* out0, PL_TENSO
   const i32 t = pl::program_thread();
   const u32 warp = pl::warp();
   if (warpgroup == 0 && warp == 0 && pl::elect_one()) {
-    pl::mbarrier_init(smem + 16384, 1);
+    pl::mbarrier_init(smem, 1);
+    pl::mbarrier_init(smem + 8, 1);
+    pl::mbarrier_init(smem + 16, 1);
+    pl::mbarrier_init(smem + 24, 1);
+    pl::mbarrier_init(smem + 32, 1);
     pl::fence_mbarrier_init();
   }
   pl::program_sync<8>();
-  u32 phase0 = 0;
   const i32 block = pl::block_x();
   const i32 p1 = block % 8;
   const i32 p0 = block / 8;
@@ -17,32 +20,54 @@ PL_KERNEL(256) matmul_kernel(const f16* in0, const f16* in1, f32* out0, PL_TENSO
   const i32 start0 = p0 * 128;
   const i32 start1 = p1 * 128;
   const i32 at0 = start1 + start0 * 1024;
-  const u64 matrix0 = pl::matrix_descriptor(smem + warpgroup * 4096, 16, 512, 64);
-  const u64 matrix1 = pl::matrix_descriptor(smem + 8192, 4096, 1024, 128);
-  PL_NOUNROLL for (i32 p2 = 0; p2 < 8; ++p2) {
-    const i32 start2 = p2 * 32;
-    const i32 v4 = p2;
-    const bool v3 = v4 == 0;
-    pl::program_sync<8>();
-    if (warpgroup == 0 && warp == 0 && pl::elect_one()) {
-      pl::mbarrier_arrive_expect_tx(smem + 16384, 16384);
-      pl::tma_load(smem, map0, smem + 16384, {start2, start0});
-      pl::tma_load(smem + 8192, map1, smem + 16384, {start1, start2});
-      pl::tma_load(smem + 8192 + 4096, map1, smem + 16384, {start1 + 64, start2});
+  PL_NOUNROLL for (i32 early0 = 0; early0 < 4; ++early0) {
+    if (early0 < 8) {
+      const i32 turn0 = early0;
+      const i32 start2 = turn0 * 32;
+      if (warpgroup == 0 && warp == 0 && pl::elect_one()) {
+        pl::mbarrier_arrive_expect_tx(smem + u32(early0) * 8, 16384);
+        pl::tma_load(smem + u32(early0) * 16384 + 1024, map0, smem + u32(early0) * 8, {start2, start0});
+        pl::tma_load(smem + u32(early0) * 16384 + 9216, map1, smem + u32(early0) * 8, {start1, start2});
+        pl::tma_load(smem + u32(early0) * 16384 + 9216 + 4096, map1, smem + u32(early0) * 8, {start1 + 64, start2});
+      }
     }
-    pl::mbarrier_wait(smem + 16384, phase0);
-    phase0 = phase0 ^ 1;
-    if (!v3) pl::check(v0_stored, "outputs[0] is read before anything was stored there");
-    pl::wgmma_registers(v0);
-    pl::wgmma_fence();
-    pl::wgmma_m64n128k16_f32_f16_f16<false, true>(v0, matrix0, matrix1, !v3);
-    pl::wgmma_m64n128k16_f32_f16_f16<false, true>(v0, matrix0 + 2, matrix1 + 128, true);
-    pl::wgmma_commit();
-    pl::wgmma_registers(v0);
-    pl::wgmma_wait<0>();
-    pl::wgmma_registers(v0);
-    v0_stored = true;
   }
+  u32 phase_of_ring0 = 0u;
+  const u64 matrix0 = pl::matrix_descriptor(smem + 1024 + warpgroup * 4096, 16, 512, 64);
+  const u64 matrix1 = pl::matrix_descriptor(smem + 9216, 4096, 1024, 128);
+  PL_NOUNROLL for (i32 p2 = 0; p2 < 8; p2 += 5) {
+    _Pragma("unroll 5") for (i32 slot0 = 0; slot0 < 5; ++slot0) {
+      if (!(p2 + slot0 < 8)) break;
+      const i32 now0 = p2 + slot0;
+      const i32 v4 = now0;
+      const bool v3 = v4 == 0;
+      pl::mbarrier_wait(smem + u32(slot0) * 8, phase_of_ring0);
+      if (!v3) pl::check(v0_stored, "outputs[0] is read before anything was stored there");
+      pl::wgmma_registers(v0);
+      pl::wgmma_fence();
+      pl::wgmma_m64n128k16_f32_f16_f16<false, true>(v0, matrix0 + u64(slot0) * 1024, matrix1 + u64(slot0) * 1024, !v3);
+      pl::wgmma_m64n128k16_f32_f16_f16<false, true>(v0, matrix0 + u64(slot0) * 1024 + 2, matrix1 + u64(slot0) * 1024 + 128, true);
+      pl::wgmma_commit();
+      pl::wgmma_registers(v0);
+      pl::wgmma_wait<1>();
+      pl::wgmma_registers(v0);
+      v0_stored = true;
+      pl::program_sync<8>();
+      if (now0 + 4 < 8) {
+        const i32 turn0 = now0 + 4;
+        const i32 start4 = turn0 * 32;
+        if (warpgroup == 0 && warp == 0 && pl::elect_one()) {
+          pl::mbarrier_arrive_expect_tx(smem + u32((slot0 + 4) % 5) * 8, 16384);
+          pl::tma_load(smem + u32((slot0 + 4) % 5) * 16384 + 1024, map0, smem + u32((slot0 + 4) % 5) * 8, {start4, start0});
+          pl::tma_load(smem + u32((slot0 + 4) % 5) * 16384 + 9216, map1, smem + u32((slot0 + 4) % 5) * 8, {start1, start4});
+          pl::tma_load(smem + u32((slot0 + 4) % 5) * 16384 + 9216 + 4096, map1, smem + u32((slot0 + 4) % 5) * 8, {start1 + 64, start4});
+        }
+      }
+    }
+    phase_of_ring0 = phase_of_ring0 ^ 1;
+  }
+  pl::wgmma_wait<0>();
+  pl::wgmma_registers(v0);
   const i32 i = (t >> 2 & 7) + (t >> 1 & 112);
   const i32 j = (t & 3) * 2;
   PL_UNROLL for (i32 rj = 0; rj < 16; ++rj) {

@@ -3,11 +3,14 @@ PL_KERNEL(128) matmul_kernel(const bf16* in0, const bf16* in1, f32* out0, PL_TEN
   const i32 t = pl::thread();
   const u32 warp = pl::warp();
   if (warp == 0 && pl::elect_one()) {
-    pl::mbarrier_init(smem + 8192, 1);
+    pl::mbarrier_init(smem, 1);
+    pl::mbarrier_init(smem + 8, 1);
+    pl::mbarrier_init(smem + 16, 1);
+    pl::mbarrier_init(smem + 24, 1);
+    pl::mbarrier_init(smem + 32, 1);
     pl::fence_mbarrier_init();
   }
   pl::warpgroup_sync();
-  u32 phase0 = 0;
   const i32 block = pl::block_x();
   const i32 p1 = block % 8;
   const i32 p0 = block / 8;
@@ -16,31 +19,52 @@ PL_KERNEL(128) matmul_kernel(const bf16* in0, const bf16* in1, f32* out0, PL_TEN
   const i32 start0 = p0 * 64;
   const i32 start1 = p1 * 64;
   const i32 at0 = start1 + start0 * 512;
-  const u64 matrix0 = pl::matrix_descriptor(smem, 16, 512, 64);
-  const u64 matrix1 = pl::matrix_descriptor(smem + 4096, 16, 512, 64);
-  PL_NOUNROLL for (i32 p2 = 0; p2 < 8; ++p2) {
-    const i32 start2 = p2 * 32;
-    const i32 v4 = p2;
-    const bool v3 = v4 == 0;
-    pl::warpgroup_sync();
-    if (warp == 0 && pl::elect_one()) {
-      pl::mbarrier_arrive_expect_tx(smem + 8192, 8192);
-      pl::tma_load(smem, map0, smem + 8192, {start2, start0});
-      pl::tma_load(smem + 4096, map1, smem + 8192, {start2, start1});
+  PL_NOUNROLL for (i32 early0 = 0; early0 < 4; ++early0) {
+    if (early0 < 8) {
+      const i32 turn0 = early0;
+      const i32 start2 = turn0 * 32;
+      if (warp == 0 && pl::elect_one()) {
+        pl::mbarrier_arrive_expect_tx(smem + u32(early0) * 8, 8192);
+        pl::tma_load(smem + u32(early0) * 8192 + 512, map0, smem + u32(early0) * 8, {start2, start0});
+        pl::tma_load(smem + u32(early0) * 8192 + 4608, map1, smem + u32(early0) * 8, {start2, start1});
+      }
     }
-    pl::mbarrier_wait(smem + 8192, phase0);
-    phase0 = phase0 ^ 1;
-    if (!v3) pl::check(v0_stored, "outputs[0] is read before anything was stored there");
-    pl::wgmma_registers(v0);
-    pl::wgmma_fence();
-    pl::wgmma_m64n64k16_f32_bf16_bf16(v0, matrix0, matrix1, !v3);
-    pl::wgmma_m64n64k16_f32_bf16_bf16(v0, matrix0 + 2, matrix1 + 2, true);
-    pl::wgmma_commit();
-    pl::wgmma_registers(v0);
-    pl::wgmma_wait<0>();
-    pl::wgmma_registers(v0);
-    v0_stored = true;
   }
+  u32 phase_of_ring0 = 0u;
+  const u64 matrix0 = pl::matrix_descriptor(smem + 512, 16, 512, 64);
+  const u64 matrix1 = pl::matrix_descriptor(smem + 4608, 16, 512, 64);
+  PL_NOUNROLL for (i32 p2 = 0; p2 < 8; p2 += 5) {
+    _Pragma("unroll 5") for (i32 slot0 = 0; slot0 < 5; ++slot0) {
+      if (!(p2 + slot0 < 8)) break;
+      const i32 now0 = p2 + slot0;
+      const i32 v4 = now0;
+      const bool v3 = v4 == 0;
+      pl::mbarrier_wait(smem + u32(slot0) * 8, phase_of_ring0);
+      if (!v3) pl::check(v0_stored, "outputs[0] is read before anything was stored there");
+      pl::wgmma_registers(v0);
+      pl::wgmma_fence();
+      pl::wgmma_m64n64k16_f32_bf16_bf16(v0, matrix0 + u64(slot0) * 512, matrix1 + u64(slot0) * 512, !v3);
+      pl::wgmma_m64n64k16_f32_bf16_bf16(v0, matrix0 + u64(slot0) * 512 + 2, matrix1 + u64(slot0) * 512 + 2, true);
+      pl::wgmma_commit();
+      pl::wgmma_registers(v0);
+      pl::wgmma_wait<1>();
+      pl::wgmma_registers(v0);
+      v0_stored = true;
+      pl::warpgroup_sync();
+      if (now0 + 4 < 8) {
+        const i32 turn0 = now0 + 4;
+        const i32 start4 = turn0 * 32;
+        if (warp == 0 && pl::elect_one()) {
+          pl::mbarrier_arrive_expect_tx(smem + u32((slot0 + 4) % 5) * 8, 8192);
+          pl::tma_load(smem + u32((slot0 + 4) % 5) * 8192 + 512, map0, smem + u32((slot0 + 4) % 5) * 8, {start4, start0});
+          pl::tma_load(smem + u32((slot0 + 4) % 5) * 8192 + 4608, map1, smem + u32((slot0 + 4) % 5) * 8, {start4, start1});
+        }
+      }
+    }
+    phase_of_ring0 = phase_of_ring0 ^ 1;
+  }
+  pl::wgmma_wait<0>();
+  pl::wgmma_registers(v0);
   const i32 i = (t >> 2 & 7) + (t >> 1 & 48);
   const i32 j = (t & 3) * 2;
   PL_UNROLL for (i32 rj = 0; rj < 8; ++rj) {
