@@ -33,6 +33,7 @@ const Values values[] = {
     {Variable::target, {"cuda", "interpreter", "emulator"}},
     {Variable::log, {"debug", "info", "warning", "error", "off"}},
     {Variable::log_format, {"text", "json"}},
+    {Variable::debug, {"print", "check", "off"}, true},
     {Variable::dump, {"graph", "passes", "cuda", "ptx"}, true},
     {Variable::cache_size, {}, false, std::uint64_t{1} << 40},
     {Variable::cache_files, {}, false, std::uint64_t{1} << 40},

@@ -14,6 +14,7 @@ namespace palladium::environment {
   X(target,      "PALLADIUM_TARGET",     "first GPU, else interpreter", "cuda, interpreter or emulator: where kernels run") \
   X(log,         "PALLADIUM_LOG",        "warning",                     "debug, info, warning, error or off: lines on stderr") \
   X(log_format,  "PALLADIUM_LOG_FORMAT", "text",                        "json: one object per line, with the fields of hit, miss, evict and refuse") \
+  X(debug,       "PALLADIUM_DEBUG",      "print",                       "comma list of print and check, or off: what bodies record of pl::debug_print and pl::debug_check") \
   X(dump,        "PALLADIUM_DUMP",       "",                            "comma list of graph, passes, cuda, ptx: artefacts to write") \
   X(dump_dir,    "PALLADIUM_DUMP_DIR",   "palladium-dump",              "folder for the artefacts") \
   X(cache_dir,   "PALLADIUM_CACHE_DIR",  "$XDG_CACHE_HOME/palladium, else ~/.cache/palladium", "root of the kernel cache") \

@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <memory>
 #include <string>
 
@@ -82,6 +83,12 @@ void show(std::string_view text) {
   // As the least of what is printed.
   logger().log(std::max(level, spdlog::level::debug),
                spdlog::string_view_t(text.data(), text.size()));
+}
+
+void print(std::string_view text) {
+  const forking::Section section;
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  std::fflush(stdout);
 }
 
 void event(Level level, std::string_view name, std::string_view line,

@@ -14,6 +14,9 @@ void write(Level level, std::string_view line);
 /// What somebody asked for by name: printed at every level but off.
 void show(std::string_view text);
 
+/// What a kernel prints: to stdout as it is, in one piece.
+void print(std::string_view text);
+
 inline void debug(std::string_view line) { write(Level::debug, line); }
 inline void info(std::string_view line) { write(Level::info, line); }
 inline void warning(std::string_view line) { write(Level::warning, line); }

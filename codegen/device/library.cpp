@@ -25,7 +25,8 @@ constexpr std::string_view cuda_files[] = {
     "cuda/mma.cuh",       "cuda/cluster.cuh",      "cuda/mbarrier.cuh", "cuda/fence.cuh",
     "common/tma.cuh",     "cuda/tma.cuh",          "cuda/cp_async.cuh", "common/wgmma.cuh",
     "cuda/wgmma.cuh",     "cuda/control.cuh",      "common/atomic.cuh", "cuda/atomic.cuh",
-    "common/reduce.cuh",  "common/semaphore.cuh",  "common/part.cuh",   "common/dot.cuh",
+    "common/reduce.cuh",  "common/semaphore.cuh",  "common/debug.cuh",  "common/part.cuh",
+    "common/dot.cuh",
 };
 constexpr std::string_view cpu_files[] = {
     "cpu/target.cuh",       "common/types.cuh",  "common/order.cuh",   "cpu/host.cuh",
@@ -35,7 +36,7 @@ constexpr std::string_view cpu_files[] = {
     "cpu/mbarrier.cuh",     "cpu/fence.cuh",     "cpu/format.cuh",     "common/tma.cuh",
     "cpu/tma.cuh",          "cpu/cp_async.cuh",  "common/wgmma.cuh",   "cpu/wgmma.cuh",
     "cpu/control.cuh",      "common/atomic.cuh", "cpu/atomic.cuh",     "common/reduce.cuh",
-    "common/semaphore.cuh", "common/part.cuh",   "common/dot.cuh",
+    "common/semaphore.cuh", "common/debug.cuh",  "common/part.cuh",     "common/dot.cuh",
 };
 
 // The emulator includes this file in a namespace of its own; a prelude in these.

@@ -127,6 +127,9 @@ void Expander::declare_parameters() {
   }
   for (int o = 0; o < g_.mapping.num_outputs; ++o) array(g_.mapping.num_inputs + o);
   declare_tensor_maps();
+  if (std::ranges::any_of(g_.insts, [](const Inst& i) { return graph::is_debug_op(i.op); }))
+    debug_ = declare({.kind = Parameter::Kind::debug},
+                     {.name = "debug", .form = thread::Form::pointer, .type = u64});
   for (int s = 0; s < g_.num_symbols; ++s)
     symbols_.push_back(e_.variable(
         declare({.kind = Parameter::Kind::symbol, .index = s},

@@ -53,6 +53,7 @@ class Expander {
   void expand_one(const passes::Relayout& r);
   void expand_one(const passes::Sync& s);
   void expand_one(const passes::Semaphore& s);
+  void expand_one(const passes::Tell& t);
   void expand_one(const passes::Scalar& s);
   void expand_one(const passes::CopyStorage& c);
   void expand_one(const passes::When& w);
@@ -88,6 +89,8 @@ class Expander {
   ExprId barrier_address(int storage, int ring);
 
   ExprId scalar(ValueId v);
+  std::vector<ExprId> scalars(const std::vector<ValueId>& values);
+  void put(ExprId record, ExprId slot, ExprId value, ExprId test);
   void set_scalar(int storage, ExprId value);
   ExprId advanced(VariableId counter, std::int64_t step, ValueId limit);
   /// The program is of several warpgroups, which know each other's threads by other functions.
@@ -198,8 +201,10 @@ class Expander {
   std::vector<passes::BlockNames> windows_;
   std::vector<Slots> slots_;  // of rings
 
-  std::vector<VariableId> tensor_maps_;  // per tensor box: parameter
-  std::map<int, VariableId> phases_;     // of the barriers of fetches, by storage: their parity
+  VariableId debug_ = thread::no_variable;   // parameter: where the host is told something
+  std::map<std::uint32_t, ExprId> records_;  // of arrays that are printed: where their elements go
+  std::vector<VariableId> tensor_maps_;      // per tensor box: parameter
+  std::map<int, VariableId> phases_;         // of the barriers of fetches, by storage: their parity
 
   // Windows in registers of which nothing is known before the user stores it, by storage: the flag
   // that says whether that has happened.

@@ -52,6 +52,7 @@ enum class Effect : std::uint8_t {
   Writes,  // writes (and may read) args[0]'s root Ref
   Async,   // reads or writes the root Refs of its Ref operands until the last, a barrier, says so
   Sync,    // waits or lets others go on: no access of any Ref moves across it
+  Tells,   // tells the host something, in order with all that does
   Region,  // what its regions do
 };
 /// Whether what it touches may hold something else afterwards.
@@ -65,6 +66,7 @@ enum class OpClass : std::uint8_t {
   contraction,
   view,     // of a Ref: nothing is read
   memory,   // reads or writes through a view
+  host,     // tells the host something
   control,  // regions, and what they give
 };
 /// What operands become that are all literals: their own kind, or floats.
@@ -128,6 +130,7 @@ enum class Precision : std::int64_t { ieee = 0, tf32 = 1 };
 struct Attr {
   std::vector<std::int64_t> ints = {};  // read by the views below, or whole
   std::uint64_t bits = 0;               // Constant: the number in its dtype, zero-extended
+  std::string text = {};                // DebugPrint, DebugCheck: what is said
   bool operator==(const Attr&) const = default;
 };
 
@@ -371,6 +374,13 @@ bool is_of_block(const BlockMapping& semaphore);
 bool blocks_may_wait(const Graph& g);
 /// Whether a SemaphoreWait takes from the count what it waited for.
 bool waits_by_taking(const Inst& wait);
+
+/// DebugPrint and DebugCheck.
+constexpr bool is_debug_op(Op op) { return op == Op::DebugPrint || op == Op::DebugCheck; }
+struct DebugView {
+  std::int64_t site = 0;  // its number among those that were recorded
+  static DebugView of(const Inst& inst) { return {inst.attr.ints[0]}; }
+};
 
 /// The bits of a block's fill in a dtype that its bytes are seen as; none where it has no fill, or
 /// one whose bytes differ and which elements of another size cannot hold.

@@ -155,6 +155,7 @@ Json write_inst(const Graph& g, ValueId v, Files& files) {
   if (!in.attr.ints.empty())
     result["ints"] = list(in.attr.ints, [](std::int64_t n) { return write(n); });
   if (in.op == Op::Constant) result["bits"] = write_bits(in.attr.bits);
+  if (!in.attr.text.empty()) result["text"] = in.attr.text;
   if (!in.args.empty()) result["args"] = list(in.args, id);
   if (!in.regions.empty()) result["regions"] = list(in.regions, id);
   if (const Location at = g.location(v); at.line != 0 || *at.file != 0)
@@ -354,6 +355,8 @@ void read_inst(Graph& g, const Json& j) {
   in.attr.ints =
       read_list(optional(j, "ints"), "ints", [](const Json& n) { return read_wide(n, "ints"); });
   if (const Json& bits = optional(j, "bits"); !bits.is_null()) in.attr.bits = read_bits(bits);
+  if (const Json& text = optional(j, "text"); !text.is_null())
+    in.attr.text = read_text(text, "text");
   in.args = read_list(optional(j, "args"), "args", read_value);
   in.regions = read_list(optional(j, "regions"), "regions", read_region);
   const Json& at = optional(j, "at");

@@ -15,7 +15,7 @@ using Values = std::vector<ValueId>;
 // Alias classes that something reads and writes; each ascending, without repeats.
 struct Effects {
   std::vector<int> reads, writes;
-  bool syncs = false;  // stays, even where there is no Ref to write
+  bool syncs = false;  // or tells: stays, even where there is no Ref to write
   bool stays() const { return syncs || !writes.empty(); }
 };
 
@@ -89,6 +89,7 @@ class DemandOrder {
       result.syncs = true;
       for (const auto& [root, c] : classes_) insert(result.writes, c);
       break;
+    case Effect::Tells: result.syncs = true; break;
     case Effect::Region:
       for (const RegionId r : in.regions) add(result, effects_[index(r)]);
       if (in.op == Op::Scoped) forget(result, g_[in.regions[0]].params);

@@ -21,7 +21,18 @@ std::string hex(std::uint64_t bits) {
   return "0x" + std::string(buffer, std::to_chars(buffer, buffer + sizeof buffer, bits, 16).ptr);
 }
 
-std::string number(DType dtype, std::uint64_t bits) {
+std::string quoted(const std::string& text) {
+  std::string result = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') result += '\\';
+    result += c == '\n' ? "\\n" : std::string(1, c);
+  }
+  return result + '"';
+}
+
+}  // namespace
+
+std::string number_text(DType dtype, std::uint64_t bits) {
   switch (dtype.kind()) {
   case DType::None: return hex(bits);
   case DType::Bool: return bits ? "true" : "false";
@@ -39,6 +50,8 @@ std::string number(DType dtype, std::uint64_t bits) {
   default: return shortest(to_int(dtype, bits));
   }
 }
+
+namespace {
 
 class Printer {
  public:
@@ -144,7 +157,7 @@ class Printer {
     text += "]";
     if (!m.dense) text += " strided";
     if (m.alignment != 16) text += " aligned " + std::to_string(m.alignment);
-    if (m.fill) text += " filled with " + number(m.array_aval.dtype, *m.fill);
+    if (m.fill) text += " filled with " + number_text(m.array_aval.dtype, *m.fill);
     if (m.buffers != 0) text += " buffers " + std::to_string(m.buffers);
     if (is_index_operand(m)) text += " index operand";
     line(text);
@@ -231,7 +244,7 @@ class Printer {
     const auto at = [&](std::size_t i) { return i < ints.size() ? ints[i] : -1; };
     std::string text = list(in.args);
     switch (in.op) {
-    case Op::Constant: return " " + number(in.type.dtype, in.attr.bits);
+    case Op::Constant: return " " + number_text(in.type.dtype, in.attr.bits);
     case Op::Load:
     case Op::Store:
     case Op::Swap: {
@@ -252,6 +265,8 @@ class Printer {
       return text;
     }
     case Op::At: return subscript(in);
+    case Op::DebugPrint:
+    case Op::DebugCheck: return " " + std::to_string(at(0)) + " " + quoted(in.attr.text) + text;
     case Op::Dot:
       if (at(0) == 1) text += " trans_a";
       if (at(1) == 1) text += " trans_b";

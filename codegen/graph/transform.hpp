@@ -32,6 +32,9 @@ std::string defect(const Graph& g);
 /// text and `stage` if it does not hold.
 void verify(const Graph& g, std::string_view stage);
 
+/// A number as it stands in a graph's text: the shortest that is read back as it.
+std::string number_text(DType dtype, std::uint64_t bits);
+
 /// For people and tests: dense numbering, one line per instruction, no locations unless asked.
 std::string to_text(const Graph& g, bool locations = false);
 /// The same of one region alone, a body or an index map, numbered from 0.

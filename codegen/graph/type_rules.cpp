@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <string>
 
+#include "codegen/graph/debug.hpp"
 #include "codegen/graph/grid_env.hpp"
 #include "codegen/graph/type_rule.hpp"
 
@@ -340,6 +341,27 @@ Type rule_semaphore(const Context& c) {
   expect_ints(c, c.op == Op::SemaphoreWait ? 1 : 0);
   if (c.op == Op::SemaphoreRead) return Type::value(i32);
   expect_scalar(c, 1, i32, c.op == Op::SemaphoreWait ? "what is waited for" : "the increment");
+  return Type::none();
+}
+
+void expect_site(const Context& c) {
+  expect_ints(c, 1);
+  if (c.ints()[0] < 0 || c.ints()[0] > INT32_MAX)
+    c.fail("expected the number of a site, given " + std::to_string(c.ints()[0]));
+}
+
+Type rule_debug_print(const Context& c) {
+  expect_site(c);
+  std::vector<Type> types;
+  for (std::size_t i = 0; i < c.args.size(); ++i) types.push_back(value(c, i));
+  if (const std::string problem = format_problem(c.attr.text, types); !problem.empty())
+    c.fail(problem);
+  return Type::none();
+}
+
+Type rule_debug_check(const Context& c) {
+  expect_site(c);
+  expect_scalar(c, 0, bool_, "the condition");
   return Type::none();
 }
 

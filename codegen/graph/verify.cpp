@@ -209,6 +209,7 @@ class Verifier {
       const Effect effect = info(g_[v].op).effect;
       require(!may_write(effect), "an index map writes");
       require(effect != Effect::Sync, "an index map synchronises");
+      require(effect != Effect::Tells, "an index map tells the host something");
       for (const RegionId inner : g_[v].regions) check_pure(inner);
     }
   }
@@ -291,6 +292,7 @@ class Verifier {
       throw Defect{name(v) + " (" + info(in.op).name + ") has type '" + to_string(in.type) +
                    "' instead of '" + to_string(type) + "'"};
     require(in.op == Op::Constant || in.attr.bits == 0, "bits on something other than a constant");
+    require(is_debug_op(in.op) || in.attr.text.empty(), "a text on something that says nothing");
   }
 
   // The block mapping whose Ref, in a body, a view leads to.

@@ -348,6 +348,7 @@ class Assignment {
                                                              : 4 * registers;
                    },
                    [&](const Update&) { return 16 * registers; },
+                   [&](const Print&) { return 16 * registers; },
                    [&](const Fill& to) { return memory(l_.windows[to.window].root, all, true); },
                    [&](const Flush& to) { return memory(l_.windows[to.window].root, all, false); },
                    [&](const Spill& to) { return stage_cost(to.storage, l); },
@@ -490,6 +491,7 @@ class Assignment {
   static void repair(const Relayout&, Statements&) {}
   static void repair(const Sync&, Statements&) {}
   static void repair(const Semaphore&, Statements&) {}
+  static void repair(const Tell&, Statements&) {}
   static void repair(const CopyStorage&, Statements&) {}
   static void repair(const EnterWindow&, Statements&) {}
   static void repair(const Await&, Statements&) {}

@@ -67,6 +67,8 @@ void Lives::touch(const CopyStorage& c) {
 
 void Lives::touch(const Semaphore& s) { touch(s.scratch); }
 
+void Lives::touch(const Tell& t) { touch(t.scratch); }
+
 std::vector<int> shared_filled(const Lowered& l, const Statement& s) {
   std::vector<int> filled;
   std::visit(Overloaded{[&](const Pass& p) {
@@ -76,6 +78,7 @@ std::vector<int> shared_filled(const Lowered& l, const Statement& s) {
                           filled = {r.to, r.scratch};
                         },
                         [&](const Semaphore& semaphore) { filled = {semaphore.scratch}; },
+                        [&](const Tell& t) { filled = {t.scratch}; },
                         [&](const CopyStorage& c) { filled = {c.to}; }, [](const auto&) {}},
              s.what);
   std::erase_if(filled, [&](int f) {

@@ -30,6 +30,7 @@ class Lives {
   void touch(const Scalar& s);
   void touch(const CopyStorage& c);
   void touch(const Semaphore& s);
+  void touch(const Tell& t);
   template <class T>
   void touch(const T&) {}
 

@@ -190,6 +190,11 @@ struct Scan {
   std::string along() const;  // "[1] reverse"
 };
 
+/// The elements of an array that a DebugPrint, whose Tell has told of it, prints.
+struct Print {
+  ValueId inst = graph::no_value;
+};
+
 /// storage = the window's block in global memory.
 struct Fill {
   int window = -1, storage = -1;
@@ -210,8 +215,9 @@ struct Spill {
 /// `storage` is filled, `from` is read as it is, the block of `window` moves. A kind with a
 /// `scratch` is a fold (folds.cpp): it says what it costs, takes of shared memory and is called,
 /// and how it is expanded stands in a file of codegen/expand.
-#define PALLADIUM_SINKS(of) \
-  of(Assign), of(Stage), of(Store), of(Update), of(Reduce), of(Scan), of(Fill), of(Flush), of(Spill)
+#define PALLADIUM_SINKS(of)                                                                \
+  of(Assign), of(Stage), of(Store), of(Update), of(Reduce), of(Scan), of(Print), of(Fill), \
+      of(Flush), of(Spill)
 #define PALLADIUM_SINK(Kind) Kind
 using Sink = std::variant<PALLADIUM_SINKS(PALLADIUM_SINK)>;
 #undef PALLADIUM_SINK
@@ -373,8 +379,15 @@ struct Semaphore {
   int scratch = -1;  // in shared memory, by which all threads learn of it
 };
 
+/// A DebugPrint or DebugCheck by the first thread of the Pallas thread; of an array that is
+/// printed, the place where all threads put its elements.
+struct Tell {
+  ValueId inst = graph::no_value;
+  int scratch = -1;  // in shared memory, by which all threads learn of that place
+};
+
 struct Statement {
-  std::variant<Pass, Dot, AwaitDot, Fetch, AwaitFetch, Relayout, Sync, Semaphore, Scalar,
+  std::variant<Pass, Dot, AwaitDot, Fetch, AwaitFetch, Relayout, Sync, Semaphore, Tell, Scalar,
                CopyStorage, When, Loop, While, Switch, Scope, GridLoop, EnterWindow, Await,
                Prefetch, Turn>
       what = Sync{};

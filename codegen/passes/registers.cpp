@@ -131,6 +131,7 @@ class Lifetimes {
   void visit(const Scalar&) {}
   void visit(const Sync&) {}
   void visit(const Semaphore&) {}
+  void visit(const Tell&) {}
   void visit(const EnterWindow&) {}
   void visit(const Await&) {}
   void visit(const Prefetch& p) { walk(p.body); }

@@ -131,6 +131,8 @@ class Building {
     case Op::SemaphoreRead:
     case Op::SemaphoreSignal:
     case Op::SemaphoreWait: semaphore(out, v); return;
+    case Op::DebugPrint:
+    case Op::DebugCheck: tell(out, v); return;
     case Op::Swap:
       assign(out, v, l_.storage_of[index(v)]);
       store(out, v);
@@ -151,6 +153,25 @@ class Building {
       s.scratch = l_.add_storage(
           {.place = Place::shared, .dtype = i32, .shape = {1}, .of = v, .row_stride = 1});
     out.push_back({s, g_.location(v)});
+  }
+
+  void tell(List& out, ValueId v) {
+    const Location at = g_.location(v);
+    const std::vector<ValueId>& args = g_[v].args;
+    const bool is_array = args.size() == 1 && !g_[args[0]].type.shape.empty();
+    Tell t{.inst = v};
+    if (is_array)
+      t.scratch = l_.add_storage(
+          {.place = Place::shared, .dtype = i32, .shape = {1}, .of = v, .row_stride = 1});
+    out.push_back({t, at});
+    if (!is_array) return;
+    const Extents& shape = g_[args[0]].type.shape;
+    out.push_back({Pass{.sink = Print{v},
+                        .value = args[0],
+                        .domain = shape,
+                        .valid = shape,
+                        .variable = l_.add_variable()},
+                   at});
   }
 
   static void sync(List& out, bool for_async = false) { out.push_back({Sync{for_async}}); }

@@ -115,6 +115,9 @@ class Text {
   void print(const Semaphore& s) {
     line((s.storage < 0 ? "" : fmt::format("s{} = ", s.storage)) + value(s.inst));
   }
+  void print(const Tell& t) {
+    line(value(t.inst) + (t.scratch < 0 ? "" : fmt::format(" through s{}", t.scratch)));
+  }
   void print(const Scalar& s) {
     line(fmt::format("s{} = {}{}", s.storage, value(s.value), copies(s.copies)));
   }
@@ -198,6 +201,9 @@ class Text {
     const Storage& scratch = l_.storages[static_cast<std::size_t>(to.scratch)];
     if (graph::element_count(scratch.shape) > 0) text += fmt::format(" through s{}", to.scratch);
     return text;
+  }
+  std::string sink(const Pass& p, const Print& to) const {
+    return value(to.inst) + " " + value(p.value);
   }
   std::string sink(const Pass&, const Fill& to) const {
     return fmt::format("s{} = w{}{}", to.storage, to.window, copying(to.by));

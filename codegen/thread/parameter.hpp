@@ -14,6 +14,7 @@ struct KernelParameter {
     scalar,  // `bytes` bytes: scalar argument `index`
     symbol,  // 8 bytes: value of symbolic dimension `index`
     tensor_map,  // 128 bytes: block mapping `index`'s array for TMA, in boxes of `box`
+    debug,       // 8 bytes: device pointer of what the host is told (common/debug.cuh)
   };
   Kind kind = Kind::array;
   int index = 0;

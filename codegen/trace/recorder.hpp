@@ -7,6 +7,7 @@
 
 #include "codegen/graph/builder.hpp"
 #include "codegen/graph/graph.hpp"
+#include "codegen/trace/debug.hpp"
 #include "codegen/trace/mesh.hpp"
 #include "palladium/array.hpp"
 #include "palladium/control.hpp"
@@ -86,6 +87,9 @@ class Recorder {
   std::vector<Captured> captured;
   std::vector<Global> globals;
   bool may_capture = false;  // it is the body of a pl::kernel that is recorded
+  DebugKinds debug_recorded = debug_kinds();  // when the trace began
+  DebugKinds debug_asked = 0;                 // of which there are some, recorded or not
+  int num_debug_sites = 0;
   std::uint32_t serial() const { return serial_; }
 
   // ---- Regions

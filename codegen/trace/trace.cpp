@@ -123,6 +123,7 @@ class Tracer {
     return result;
   }
   std::vector<SymbolOrigin> symbols() && { return std::move(symbols_); }
+  DebugMet debug() const { return {recorder_.debug_asked, recorder_.debug_recorded}; }
   std::vector<ArrayRef> captured() const {
     std::vector<ArrayRef> arrays;
     for (const Captured& c : recorder_.captured) arrays.push_back(new_ref(c.array, c.at));
@@ -936,7 +937,7 @@ class Tracer {
 graph::Graph trace(std::span<const Body> bodies, const PallasCallOptions& options,
                    std::span<const ArgumentType> arguments, Location at, const DimBinding* binding,
                    std::vector<SymbolOrigin>* symbols, std::span<const BatchType> batches,
-                   const OverMeshes& over) {
+                   const OverMeshes& over, DebugMet* debug) {
   if (bodies.size() != 1 && !over.meshes)
     throw InternalError("trace: expected one body, given " + std::to_string(bodies.size()));
   graph::Graph result;
@@ -945,6 +946,7 @@ graph::Graph trace(std::span<const Body> bodies, const PallasCallOptions& option
     result = tracer.run(bodies);
     if (symbols) *symbols = std::move(tracer).symbols();
     if (over.captured) *over.captured = tracer.captured();
+    if (debug) *debug = tracer.debug();
   });
   return result;
 }

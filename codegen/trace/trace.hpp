@@ -6,6 +6,7 @@
 
 #include "codegen/base/dim.hpp"
 #include "codegen/graph/graph.hpp"
+#include "codegen/trace/debug.hpp"
 #include "palladium/array_ref.hpp"
 #include "palladium/mesh.hpp"
 #include "palladium/spec.hpp"
@@ -44,6 +45,13 @@ struct OverMeshes {
   std::vector<ArrayRef>* captured = nullptr;
 };
 
+/// What a trace met of operations for debugging, and which of them it recorded.
+struct DebugMet {
+  DebugKinds asked = 0, recorded = 0;
+  /// Whether a trace would record the same now.
+  bool is_current() const { return (asked & (recorded ^ debug_kinds())) == 0; }
+};
+
 /// Runs the body once, with every index map before it, and returns the canonical, verified graph.
 /// CompileError names what the user did wrong and where; nothing is left behind then, nor when the
 /// body throws.
@@ -62,7 +70,8 @@ graph::Graph trace(std::span<const Body> bodies, const PallasCallOptions& option
                    std::span<const ArgumentType> arguments, Location at,
                    const DimBinding* binding = nullptr,
                    std::vector<SymbolOrigin>* symbols = nullptr,
-                   std::span<const BatchType> batches = {}, const OverMeshes& over = {});
+                   std::span<const BatchType> batches = {}, const OverMeshes& over = {},
+                   DebugMet* debug = nullptr);
 
 /// A trace is going on on this thread: no kernel may be launched.
 bool tracing();

@@ -6,6 +6,7 @@
 #include "palladium/cache.hpp"
 #include "palladium/call.hpp"
 #include "palladium/control.hpp"
+#include "palladium/debug.hpp"
 #include "palladium/device.hpp"
 #include "palladium/diagnosis.hpp"
 #include "palladium/error.hpp"

@@ -337,7 +337,7 @@ std::shared_ptr<Specialization> specialize(const Source& source, std::span<const
                                .must_write = source.must_write,
                                .captured = &result->captured};
   result->graph = trace::trace(made.body.empty() ? source.body : made.body, options, traced,
-                               source.at, &binding, &symbols, batches, over);
+                               source.at, &binding, &symbols, batches, over, &result->debug);
   std::vector<Request> all(arguments.begin(), arguments.end());
   for (const ArrayRef& ref : result->captured) all.push_back(request(Arg(ref, source.at)));
   name_outputs(*result, options);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "codegen/graph/graph.hpp"
+#include "codegen/trace/trace.hpp"
 #include "palladium/call.hpp"
 #include "runtime/call/call_grid.hpp"
 #include "runtime/call/signature.hpp"
@@ -50,6 +51,7 @@ struct Specialization {
   std::vector<std::string> out_names = {};  // of the visible outputs, where they have some
   Signature signature;
   CallGrid grid;
+  trace::DebugMet debug = {};
   double trace_ms = 0;
 };
 

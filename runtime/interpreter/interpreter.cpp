@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "codegen/base/shuffle.hpp"
+#include "codegen/graph/debug.hpp"
 #include "codegen/graph/grid_env.hpp"
 #include "palladium/error.hpp"
 #include "runtime/fiber/workers.hpp"
@@ -46,7 +47,8 @@ class Programs {
   // Whether it does not matter that programs ran before, and in which order.
   bool is_repeatable() const {
     return launch_.graph.aliases.empty() && !launch_.graph.allow_revisit &&
-           !launch_.options.detect_races && !updates();
+           !launch_.options.detect_races && !updates() &&
+           !graph::has_debug_op(launch_.graph, graph::Op::DebugPrint);
   }
 
   // What a program updates it has read and will write: others wait.

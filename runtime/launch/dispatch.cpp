@@ -87,7 +87,9 @@ Variant& find_or_trace(KernelState& kernel, const Where& where, std::span<const 
                        std::span<const Arg> outputs, Signature::Symbols& symbols, Location at) {
   const KernelState::Lock lock(kernel, at);
   for (const auto& v : kernel.variants)
-    if (fits(*v->specialization, arguments, outputs, symbols)) return *v;
+    if (v->specialization->debug.is_current() &&
+        fits(*v->specialization, arguments, outputs, symbols))
+      return *v;
   std::vector<Request> requests, output_requests;
   for (const Arg& a : arguments) requests.push_back(request(a));
   for (const Arg& o : outputs) output_requests.push_back(request(o));
@@ -265,7 +267,8 @@ bool launched_like_last(KernelState& kernel, const Where& where, std::span<const
     if (!o.array() || !is_writable(*o.array())) return false;
   const Specialization& s = last->specialization();
   Signature::Symbols symbols;
-  if (has_more_operands(s) || !s.signature.match(arguments, outputs, symbols) ||
+  if (has_more_operands(s) || !s.debug.is_current() ||
+      !s.signature.match(arguments, outputs, symbols) ||
       !last->is_at(arguments, outputs) || !aliases_hold(s.graph, arguments, outputs))
     return false;
   if (s.grid.check(s.graph, symbols, at)) last->launch(arguments, outputs, symbols, where.stream);

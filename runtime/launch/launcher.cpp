@@ -8,6 +8,7 @@
 #include "cache/memory.hpp"
 #include "codegen/base/event.hpp"
 #include "codegen/base/log.hpp"
+#include "codegen/graph/debug.hpp"
 #include "runtime/build/compile.hpp"
 #include "runtime/driver/capture.hpp"
 #include "runtime/driver/device.hpp"
@@ -74,7 +75,13 @@ Launcher::Ready Launcher::load(const Specialization& s, int device) {
   return {kernel_in(table.insert(&on, program->entry.key, {std::move(*kernel), device})), plan};
 }
 
-Launcher::Launcher(const Specialization& s, int device) : Launcher(s, device, load(s, device)) {}
+Launcher::Launcher(const Specialization& s, int device) : Launcher(s, device, load(s, device)) {
+  for (const graph::Op op : {graph::Op::DebugPrint, graph::Op::DebugCheck})
+    if (graph::has_debug_op(s.graph, op))
+      throw CompileError(s.graph.at, "kernel '" + s.graph.name + "': " + graph::info(op).name +
+                                         " runs on interpreter and emulator alone; "
+                                         "PALLADIUM_DEBUG=off leaves it out");
+}
 
 Launcher::Launcher(const Specialization& s, int device, Ready ready)
     : specialization_(s),

@@ -28,7 +28,7 @@ Packer::Packer(const graph::Graph& g, const LaunchPlan& plan, Encode encode)
                                                              : position_of_input(g, p.index));
     } else if (p.kind == Kind::scalar) {
       slot.index = static_cast<std::uint16_t>(position_of_scalar(g, p.index));
-    } else if (p.index >= g.num_symbols) {
+    } else if (p.kind == Kind::symbol && p.index >= g.num_symbols) {
       throw InternalError("launch plan of '" + g.name + "': there is no symbol " +
                           std::to_string(p.index));
     }
@@ -72,12 +72,14 @@ const TensorMap& Packer::tensor_map(const Slot& slot, const Array& array) const 
 }
 
 void Packer::pack(std::span<const Arg> arguments, std::span<const Arg> outputs,
-                  const Signature::Symbols& symbols, ArgumentBlock& block) const {
+                  const Signature::Symbols& symbols, ArgumentBlock& block,
+                  const void* debug) const {
   using Kind = cuda::Parameter::Kind;
   for (std::size_t i = 0; i < slots_.size(); ++i) {
     const Slot& s = slots_[i];
-    const Arg* arg =
-        s.kind == Kind::symbol ? nullptr : &(s.is_output ? outputs : arguments)[s.index];
+    const Arg* arg = s.kind == Kind::symbol || s.kind == Kind::debug
+                         ? nullptr
+                         : &(s.is_output ? outputs : arguments)[s.index];
     switch (s.kind) {
     case Kind::array:
       block.slots[i] = reinterpret_cast<std::uintptr_t>(arg->array()->data());
@@ -89,6 +91,7 @@ void Packer::pack(std::span<const Arg> arguments, std::span<const Arg> outputs,
       block.slots[i] = arg->scalar().bits;
       break;  // little endian: low bytes first
     case Kind::symbol: block.slots[i] = static_cast<std::uint64_t>(symbols[s.index]); break;
+    case Kind::debug: block.slots[i] = reinterpret_cast<std::uintptr_t>(debug); break;
     case Kind::tensor_map:
       block.tensor_maps[s.dimension] = tensor_map(s, *arg->array());
       block.pointers[i] = &block.tensor_maps[s.dimension];

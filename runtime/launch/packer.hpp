@@ -31,8 +31,10 @@ class Packer {
   /// CompileError for more parameters than fit; InternalError for a plan that is not of this graph.
   Packer(const graph::Graph& g, const LaunchPlan& plan, Encode encode);
 
+  /// `debug`: the buffer in which the kernel tells the host something, if it does.
   void pack(std::span<const Arg> arguments, std::span<const Arg> outputs,
-            const Signature::Symbols& symbols, ArgumentBlock& block) const;
+            const Signature::Symbols& symbols, ArgumentBlock& block,
+            const void* debug = nullptr) const;
 
   /// gridDim.x, 0 for a call without programs. Precondition: CallGrid::check.
   unsigned blocks(const Signature::Symbols& symbols) const;

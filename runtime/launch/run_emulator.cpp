@@ -7,6 +7,7 @@
 #include "runtime/build/key.hpp"
 #include "runtime/device/target.hpp"
 #include "runtime/emulator/emulator.hpp"
+#include "runtime/launch/debug_buffer.hpp"
 #include "runtime/launch/packer.hpp"
 
 namespace palladium::runtime {
@@ -48,6 +49,36 @@ emulator::Buffer buffer(const Array& array, std::string name, bool written) {
   return b;
 }
 
+/// What the kernel tells, where it does.
+class Told {
+ public:
+  Told(const graph::Graph& g, const LaunchPlan& plan) : graph_(g) {
+    using Kind = cuda::Parameter::Kind;
+    if (std::ranges::count(plan.parameters, Kind::debug, &cuda::Parameter::kind) == 0) return;
+    numbers_.resize(debug_buffer_bytes / sizeof(std::uint64_t));
+    begin_debug_buffer(numbers_);
+  }
+  std::uint64_t* data() { return numbers_.empty() ? nullptr : numbers_.data(); }
+  emulator::Buffer buffer() {
+    return {.base = numbers_.data(),
+            .bytes = debug_buffer_bytes,
+            .name = "what the kernel tells",
+            .written = true,
+            .element_bytes = sizeof(std::uint64_t),
+            .one_writer = false};
+  }
+  /// Throws what a check that failed has to say: it comes before what followed from that.
+  void drain() {
+    if (numbers_.empty()) return;
+    if (const std::exception_ptr failure = drain_debug_buffer(numbers_, graph_))
+      std::rethrow_exception(failure);
+  }
+
+ private:
+  const graph::Graph& graph_;
+  std::vector<std::uint64_t> numbers_;
+};
+
 bool is_aliased(const graph::Graph& g, std::size_t output) {
   for (const graph::Alias& a : g.aliases)
     if (a.output == static_cast<int>(output)) return true;
@@ -68,10 +99,11 @@ std::shared_ptr<const Emulated> emulate(const Specialization& s) {
 void run_emulator(const Specialization& s, const Emulated& emulated, std::span<const Arg> arguments,
                   std::span<const Arg> outputs, const Signature::Symbols& symbols) {
   const unsigned blocks = emulated.packer.blocks(symbols);
-  ArgumentBlock block;
-  if (blocks > 0) emulated.packer.pack(arguments, outputs, symbols, block);
-
   const graph::Graph& g = s.graph;
+  Told told(g, emulated.plan);
+  ArgumentBlock block;
+  if (blocks > 0) emulated.packer.pack(arguments, outputs, symbols, block, told.data());
+
   std::vector<emulator::Buffer> buffers;
   for (std::size_t i = 0; i < arguments.size(); ++i)
     if (arguments[i].array())
@@ -90,6 +122,7 @@ void run_emulator(const Specialization& s, const Emulated& emulated, std::span<c
   // Whose writes are ordered by semaphores, or are not, is for the detector of races to tell.
   const bool one_writer = !g.allow_revisit && !graph::has_semaphores(g);
   for (emulator::Buffer& b : buffers) b.one_writer = one_writer;
+  if (told.data() != nullptr) buffers.push_back(told.buffer());
 
   const InterpretParams& params = s.interpret.params;
   const bool poison = params.out_of_bounds == InterpretParams::poison;
@@ -111,11 +144,17 @@ void run_emulator(const Specialization& s, const Emulated& emulated, std::span<c
              .schedule =
                  params.random_seed >= 0 ? emulator::Schedule::random : emulator::Schedule::fifo,
              .seed = static_cast<std::uint64_t>(std::max<std::int64_t>(0, params.random_seed)),
-             .workers = params.num_cores_per_device}});
+             // On one core what is printed has one order.
+             .workers = told.data() != nullptr ? 1 : params.num_cores_per_device}});
   } catch (const CompileError& e) {
+    told.drain();
     if (e.at().line != 0) throw;
     throw CompileError(g.at, e.what());  // about the host compiler
+  } catch (const Error&) {
+    told.drain();
+    throw;
   }
+  told.drain();
 }
 
 }  // namespace palladium::runtime

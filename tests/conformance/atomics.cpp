@@ -242,10 +242,39 @@ void add_semaphores(std::vector<Case>& all) {
   all.push_back(c);
 }
 
+/// Numbers 0 to 15 of the buffer are its head; two warpgroups tell of two records each, one of
+/// which has no room, and their second checks fail: one of them first.
+void add_debug(std::vector<Case>& all) {
+  Case c = kernel("atomic/what is told to the host", "const u32* x, u64* buffer", R"(
+  const u32 t = pl::thread(), wg = pl::warpgroup(), s = pl::shared_base() + 4 * wg;
+  u32 v;
+  pl::load_global(&v, x + t);
+  const i32 all = wg == 1 ? pl::debug_record_all<2>(buffer, 4, 128, s) : -1;
+  pl::debug_put(buffer, all, i32(t), u64(v));
+  if (wg == 1) {
+    const i32 one = pl::debug_record(buffer, 6, 2);
+    pl::debug_put(buffer, one, 0, 10);
+    pl::debug_put(buffer, one, 1, 11);
+    pl::debug_put(buffer, pl::debug_record(buffer, 8, 1000), 0, 12);
+    pl::debug_put(buffer, pl::debug_fail(buffer, 1, true), 0, 13);
+    pl::debug_put(buffer, pl::debug_fail(buffer, 2, false), 0, 14);
+    pl::debug_put(buffer, pl::debug_fail(buffer, 3, false), 0, 15);
+    pl::debug_put(buffer, pl::debug_record(buffer, 9, 1), 0, 16);
+  })",
+                  2);
+  c.shared_bytes = 64;
+  std::vector<std::uint64_t> buffer(200);
+  buffer[0] = 16;
+  buffer[1] = buffer.size();
+  c.array(data("u32", 128, 3)).in_out("u64", buffer);
+  all.push_back(c);
+}
+
 }  // namespace
 
 void add_atomics(std::vector<Case>& all) {
   add_semaphores(all);
+  add_debug(all);
   add_global(all);
   add_shared(all);
   add_subnormals(all);

@@ -88,3 +88,19 @@ TEST_CASE("semaphores of blocks and of a launch compile for every architecture")
                               gpu::SemaphoreType::REGULAR({2})}},
            {array({4, 6 * 256})}));
 }
+
+TEST_CASE("what kernels print and check compiles for every architecture") {
+  pl::enable_debug_checks();
+  const graph::Graph g = over(
+      {[](Ref x, Ref o) {
+        const Value wg = axis_index("wg");
+        pl::debug_check(x[_] < 4.0f, "small");
+        pl::debug_print("{} of {}: {}", wg, axis_index("i"), pl::max(x[_]));
+        pl::debug_print("{}", pl::Value(x[{0, ds(0, 100)}]).astype(f16));
+        o[{axis_index("i"), wg}] = pl::sum(x[_]);
+      }},
+      gpu::Mesh{.grid = {30}, .grid_names = {"i"}, .num_threads = 2, .thread_name = "wg"},
+      {.name = "tells", .out_type = {{30, 2}, f32}}, {array({30, 1000})});
+  pl::enable_debug_checks(false);
+  check_architectures(g);
+}

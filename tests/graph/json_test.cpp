@@ -172,6 +172,35 @@ TEST_CASE("a text of before there were classes says nothing of its symbols") {
   expect_equal(g, from_json(json));
 }
 
+TEST_CASE("what a kernel tells is read back, and stays in its order") {
+  HandMade k({{{8}, f32}}, {{{8}, f32}});
+  const ValueId x = k.b.load(k.refs[0]), s = k.b.constant(i32, 3);
+  k.b.add(Op::DebugPrint, {x}, {{7}, 0, "a \"quote\", a \\ and {}"});
+  k.b.add(Op::DebugPrint, {s, s}, {{9}, 0, "{}\n{}"});
+  k.b.add(Op::DebugCheck, {k.b.constant(bool_, 1)}, {{8}, 0, "holds"});
+  k.b.store(k.refs[1], x);
+  const Graph g = k.canonical();
+  expect_equal(g, from_json(to_json(g)));
+  CHECK(to_text(g) == R"(kernel k
+  grid
+  args[0]: f32[8] in blocks [8]
+  outputs[0]: f32[8] in blocks [8]
+{ %0: ref block f32[8] %1: ref block f32[8]
+  %2: f32[8] = load %0
+  debug_print 7 "a \"quote\", a \\ and {}" %2
+  %3: i32[] = constant 3
+  debug_print 9 "{}\n{}" %3, %3
+  %4: bool[] = constant true
+  debug_check 8 "holds" %4
+  store %1, %2
+}
+)");
+  Graph other = g;
+  for (Inst& i : other.insts)
+    if (i.op == Op::DebugCheck) i.attr.text = "held";
+  CHECK(canonical_bytes(other) != canonical_bytes(g));
+}
+
 TEST_CASE("a graph read from JSON may be copied and outlive the original") {
   Graph copy;
   {

@@ -68,7 +68,7 @@ TEST_CASE("clusters, mbarriers and fences compile without complaint") {
 }
 TEST_CASE("asynchronous copies compile without complaint") { accepted({"tma", "cp_async"}); }
 TEST_CASE("what stands around wgmma compiles without complaint") { accepted({"wgmma"}); }
-TEST_CASE("atomics compile without complaint") { accepted({"atomic", "semaphore"}); }
+TEST_CASE("atomics compile without complaint") { accepted({"atomic", "semaphore", "debug"}); }
 
 TEST_CASE("every function comes with all that it needs, for each of its types") {
   if (!nvrtc::toolchain().found) SKIP("no NVRTC");

@@ -1,4 +1,4 @@
-// What a scope writes to stderr, log lines among it.
+// What a scope writes to stderr, log lines among it, or to stdout.
 #pragma once
 
 #include <unistd.h>
@@ -9,25 +9,26 @@
 
 namespace palladium::test {
 
-class CapturedStderr {
+class Captured {
  public:
-  CapturedStderr() : file_(std::tmpfile()), saved_(::dup(STDERR_FILENO)) {
+  explicit Captured(std::FILE* stream)
+      : stream_(stream), file_(std::tmpfile()), saved_(::dup(::fileno(stream))) {
     REQUIRE(file_ != nullptr);
-    std::fflush(stderr);
-    REQUIRE(::dup2(::fileno(file_), STDERR_FILENO) >= 0);
+    std::fflush(stream_);
+    REQUIRE(::dup2(::fileno(file_), ::fileno(stream_)) >= 0);
   }
-  CapturedStderr(const CapturedStderr&) = delete;
-  CapturedStderr& operator=(const CapturedStderr&) = delete;
-  ~CapturedStderr() {
-    std::fflush(stderr);
-    ::dup2(saved_, STDERR_FILENO);
+  Captured(const Captured&) = delete;
+  Captured& operator=(const Captured&) = delete;
+  ~Captured() {
+    std::fflush(stream_);
+    ::dup2(saved_, ::fileno(stream_));
     ::close(saved_);
     std::fclose(file_);
   }
 
   /// Everything written so far.
   std::string text() const {
-    std::fflush(stderr);
+    std::fflush(stream_);
     std::string result;
     char buffer[4096];
     for (off_t at = 0;;) {
@@ -39,8 +40,16 @@ class CapturedStderr {
   }
 
  private:
+  std::FILE* stream_;
   std::FILE* file_;
   int saved_;
+};
+
+struct CapturedStderr : Captured {
+  CapturedStderr() : Captured(stderr) {}
+};
+struct CapturedStdout : Captured {
+  CapturedStdout() : Captured(stdout) {}
 };
 
 }  // namespace palladium::test

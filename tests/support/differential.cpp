@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <stdexcept>
 
 #include "codegen/base/dim.hpp"
 #include "codegen/base/format.hpp"
@@ -66,6 +67,8 @@ Arguments arguments_of(const graph::Graph& g, const cuda::Emitted& e, const Call
       words.push_back(static_cast<std::uint64_t>(call.symbols[p.index]));
       break;
     case cuda::Parameter::Kind::tensor_map: tensor_map(p); break;
+    case cuda::Parameter::Kind::debug:
+      throw std::invalid_argument("a kernel that tells the host something");
     }
   }
   std::size_t word = 0, map = 0;

@@ -396,6 +396,13 @@ class Reader {
       ints.push_back(l.number<std::int64_t>());
       return;
     case Op::Atomic: update(l, in); break;
+    case Op::DebugPrint:
+    case Op::DebugCheck:
+      ints = {l.number<std::int64_t>()};
+      l.expect("\"");
+      in.attr.text = l.until("\"");
+      in.args = values(l);
+      return;
     default: in.args = values(l);
     }
     const auto option = [&](const char* word) {
