@@ -48,6 +48,10 @@ class Stream {
 /// there is no usable one.
 PALLADIUM_API std::string default_arch();
 
+/// Waits for the kernels on GPUs that print or check something, prints what they told, and throws
+/// what a check that failed has to say. To read an array does the same for kernels that have ended.
+PALLADIUM_API void debug_flush();
+
 struct DeviceInfo {
   Device device;
   std::string name;  ///< "NVIDIA H200"

@@ -1,8 +1,10 @@
 #include "runtime/device/device_memory.hpp"
 
 #include <cstring>
+#include <exception>
 #include <utility>
 
+#include "runtime/device/reached.hpp"
 #include "runtime/driver/device.hpp"
 #include "runtime/driver/memory.hpp"
 
@@ -11,6 +13,18 @@ namespace {
 
 driver::StreamHandle handle(Stream stream) {
   return reinterpret_cast<driver::StreamHandle>(stream.handle());
+}
+
+/// Waits for the stream, and tells what kernels had to say. That comes first where they failed.
+void wait_for(driver::StreamHandle stream) {
+  std::exception_ptr failure;
+  try {
+    driver::synchronize(stream);
+  } catch (const CudaError&) {
+    failure = std::current_exception();
+  }
+  call_reached();
+  if (failure) std::rethrow_exception(failure);
 }
 
 class PoolStorage final : public palladium::detail::Storage {
@@ -43,7 +57,7 @@ palladium::detail::Storage* allocate(Device device, std::size_t bytes, Stream st
 
 void synchronize(Device device, Stream stream) {
   const driver::ContextScope context(device.index);
-  driver::synchronize(handle(stream));
+  wait_for(handle(stream));
 }
 
 void copy_bytes(void* to, Device to_device, const void* from, Device from_device, std::size_t bytes,
@@ -60,14 +74,14 @@ void copy_bytes(void* to, Device to_device, const void* from, Device from_device
     driver::copy_to_device(to, from, bytes, handle(stream));
   else
     driver::copy_on_device(to, from, bytes, handle(stream));
-  driver::synchronize(handle(stream));
+  wait_for(handle(stream));
 }
 
 void clear_bytes(void* data, Device device, std::size_t bytes) {
   clear_bytes(data, device, bytes, {});
   if (device.is_cpu()) return;
   const driver::ContextScope context(device.index);
-  driver::synchronize(nullptr);
+  wait_for(nullptr);
 }
 
 void clear_bytes(void* data, Device device, std::size_t bytes, Stream stream) {

@@ -1,5 +1,7 @@
 #include "runtime/launch/launcher.hpp"
 
+#include <algorithm>
+#include <exception>
 #include <set>
 #include <string>
 #include <utility>
@@ -8,11 +10,13 @@
 #include "cache/memory.hpp"
 #include "codegen/base/event.hpp"
 #include "codegen/base/log.hpp"
-#include "codegen/graph/debug.hpp"
 #include "runtime/build/compile.hpp"
+#include "runtime/device/reached.hpp"
 #include "runtime/driver/capture.hpp"
 #include "runtime/driver/device.hpp"
+#include "runtime/driver/memory.hpp"
 #include "runtime/driver/tensor_map.hpp"
+#include "runtime/launch/debug_buffer.hpp"
 
 namespace palladium::runtime {
 namespace {
@@ -36,6 +40,20 @@ std::shared_ptr<const driver::Kernel> kernel_in(const cache::Memory<Loaded>::Han
 }
 
 }  // namespace
+
+// The memory is the host's: what is in it stays there whatever becomes of the kernel.
+struct Launcher::Told {
+  std::shared_ptr<const graph::Graph> by;
+  driver::PinnedMemory memory{debug_buffer_bytes};
+
+  std::span<std::uint64_t> numbers() const {
+    return {static_cast<std::uint64_t*>(memory.pointer()), memory.bytes() / sizeof(std::uint64_t)};
+  }
+  void drain() const {
+    if (const std::exception_ptr failure = drain_debug_buffer(numbers(), *by))
+      std::rethrow_exception(failure);
+  }
+};
 
 Launcher::Ready Launcher::load(const Specialization& s, int device) {
   const driver::Device& on = driver::device(device);
@@ -75,13 +93,7 @@ Launcher::Ready Launcher::load(const Specialization& s, int device) {
   return {kernel_in(table.insert(&on, program->entry.key, {std::move(*kernel), device})), plan};
 }
 
-Launcher::Launcher(const Specialization& s, int device) : Launcher(s, device, load(s, device)) {
-  for (const graph::Op op : {graph::Op::DebugPrint, graph::Op::DebugCheck})
-    if (graph::has_debug_op(s.graph, op))
-      throw CompileError(s.graph.at, "kernel '" + s.graph.name + "': " + graph::info(op).name +
-                                         " runs on interpreter and emulator alone; "
-                                         "PALLADIUM_DEBUG=off leaves it out");
-}
+Launcher::Launcher(const Specialization& s, int device) : Launcher(s, device, load(s, device)) {}
 
 Launcher::Launcher(const Specialization& s, int device, Ready ready)
     : specialization_(s),
@@ -91,7 +103,11 @@ Launcher::Launcher(const Specialization& s, int device, Ready ready)
                            .cluster = {static_cast<unsigned>(ready.plan.cluster_blocks), 1, 1},
                            .shared_bytes = static_cast<unsigned>(ready.plan.shared_bytes),
                            .cooperative = graph::blocks_may_wait(s.graph)}),
-      device_(device) {}
+      device_(device) {
+  if (std::ranges::count(ready.plan.parameters, cuda::Parameter::Kind::debug,
+                         &cuda::Parameter::kind) > 0)
+    told_by_ = std::make_shared<const graph::Graph>(s.graph);
+}
 
 bool Launcher::is_at(std::span<const Arg> arguments, std::span<const Arg> outputs) const {
   const Device here = Device::cuda(device_);
@@ -107,14 +123,30 @@ void Launcher::launch(std::span<const Arg> arguments, std::span<const Arg> outpu
   const unsigned blocks = packer_.blocks(symbols);
   if (blocks == 0) return;
   const driver::ContextScope context(device_);
-  ArgumentBlock block;
-  packer_.pack(arguments, outputs, symbols, block);
   const auto handle = reinterpret_cast<driver::StreamHandle>(stream.handle());
+  std::shared_ptr<Told> told;
+  if (told_by_) [[unlikely]]
+    told = listen(handle);
+  ArgumentBlock block;
+  packer_.pack(arguments, outputs, symbols, block, told ? told->memory.pointer() : nullptr);
   if (!context.is_primary()) [[unlikely]]
     stay_loaded();
   if (driver::is_capturing(handle)) [[unlikely]]
     driver::keep_while_captured(handle, kernel_);
   prepared_(blocks, handle, block.pointers);
+  if (told) [[unlikely]]
+    when_reached(stream, [told] { told->drain(); });
+}
+
+std::shared_ptr<Launcher::Told> Launcher::listen(driver::StreamHandle stream) const {
+  if (driver::is_capturing(stream))
+    throw CudaError("'" + told_by_->name +
+                    "' prints or checks something (debug_print, debug_check), which a launch that "
+                    "is captured in a graph cannot; PALLADIUM_DEBUG=off leaves it out");
+  const std::shared_ptr<Told> told(new Told{told_by_});
+  std::ranges::fill(told->numbers(), 0);
+  begin_debug_buffer(told->numbers());
+  return told;
 }
 
 /// What runs in a context of the program's own cannot be waited for: that may be gone.

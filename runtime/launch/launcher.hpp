@@ -26,8 +26,9 @@ class Launcher {
   /// Whether all arrays of the call live on this device.
   bool is_at(std::span<const Arg> arguments, std::span<const Arg> outputs) const;
 
-  /// Enqueues the kernel. No lock, and no allocation but under capture. Precondition: the call
-  /// matches the specialisation with these symbols, is_at(), and aliases hold.
+  /// Enqueues the kernel. No lock, and no allocation but under capture and for what it tells the
+  /// host. Precondition: the call matches the specialisation with these symbols, is_at(), and aliases
+  /// hold.
   void launch(std::span<const Arg> arguments, std::span<const Arg> outputs,
               const Signature::Symbols& symbols, Stream stream) const;
 
@@ -39,7 +40,10 @@ class Launcher {
   static Ready load(const Specialization& s, int device);
   Launcher(const Specialization& s, int device, Ready ready);
 
+  struct Told;
+
   void stay_loaded() const;
+  std::shared_ptr<Told> listen(driver::StreamHandle stream) const;
 
   const Specialization& specialization_;
   std::shared_ptr<const driver::Kernel> kernel_;
@@ -47,6 +51,7 @@ class Launcher {
   Packer packer_;
   driver::PreparedLaunch prepared_;
   int device_;
+  std::shared_ptr<const graph::Graph> told_by_;  // of a kernel that tells the host something
 };
 
 /// Unloads the kernels that nobody can launch any more, but for the so many that were used last,
