@@ -23,7 +23,8 @@ constexpr TypeRow types[] = {
     {u16, TypeCode::unsigned_int, 16}, {u32, TypeCode::unsigned_int, 32},
     {u64, TypeCode::unsigned_int, 64}, {f16, TypeCode::floating, 16},
     {bf16, TypeCode::bfloat, 16},      {f32, TypeCode::floating, 32},
-    {f64, TypeCode::floating, 64},
+    {f64, TypeCode::floating, 64},     {f8e4m3, TypeCode::float8_e4m3fn, 8},
+    {f8e5m2, TypeCode::float8_e5m2, 8},
 };
 
 /// Another library's tensor, given back when nobody looks at it any more.

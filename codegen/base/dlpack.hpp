@@ -50,7 +50,7 @@ struct DLManagedTensorVersioned {
 namespace palladium::dlpack {
 
 inline constexpr std::uint32_t major_version = 1;
-inline constexpr std::uint32_t minor_version = 0;
+inline constexpr std::uint32_t minor_version = 1;  // the first with floats of 8 bits
 inline constexpr std::uint64_t flag_read_only = 1;
 
 enum DeviceType : std::int32_t { cpu = 1, cuda = 2, cuda_host = 3, cuda_managed = 13 };
@@ -59,7 +59,9 @@ enum TypeCode : std::uint8_t {
   unsigned_int = 1,
   floating = 2,
   bfloat = 4,
-  boolean = 6
+  boolean = 6,
+  float8_e4m3fn = 10,
+  float8_e5m2 = 12
 };
 
 }  // namespace palladium::dlpack

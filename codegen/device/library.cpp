@@ -19,24 +19,25 @@ namespace {
 
 // The files of each half in the order in which their declarations stand in a prelude.
 constexpr std::string_view cuda_files[] = {
-    "cuda/target.cuh",    "common/types.cuh",      "common/order.cuh",  "cuda/bits.cuh",
-    "common/convert.cuh", "common/arithmetic.cuh", "cuda/math.cuh",     "common/math.cuh",
-    "cuda/ids.cuh",       "cuda/barrier.cuh",      "cuda/warp.cuh",     "cuda/memory.cuh",
-    "cuda/mma.cuh",       "cuda/cluster.cuh",      "cuda/mbarrier.cuh", "cuda/fence.cuh",
-    "common/tma.cuh",     "cuda/tma.cuh",          "cuda/cp_async.cuh", "common/wgmma.cuh",
-    "cuda/wgmma.cuh",     "cuda/control.cuh",      "common/atomic.cuh", "cuda/atomic.cuh",
-    "common/reduce.cuh",  "common/semaphore.cuh",  "common/debug.cuh",  "common/part.cuh",
-    "common/dot.cuh",
+    "cuda/target.cuh",  "common/types.cuh",   "common/order.cuh",      "common/bytes.cuh",
+    "cuda/bits.cuh",    "common/convert.cuh", "common/arithmetic.cuh", "cuda/math.cuh",
+    "common/math.cuh",  "cuda/ids.cuh",       "cuda/barrier.cuh",      "cuda/warp.cuh",
+    "cuda/memory.cuh",  "cuda/mma.cuh",       "cuda/cluster.cuh",      "cuda/mbarrier.cuh",
+    "cuda/fence.cuh",   "common/tma.cuh",     "cuda/tma.cuh",          "cuda/cp_async.cuh",
+    "common/wgmma.cuh", "cuda/wgmma.cuh",     "cuda/control.cuh",      "common/atomic.cuh",
+    "cuda/atomic.cuh",  "common/reduce.cuh",  "common/semaphore.cuh",  "common/debug.cuh",
+    "common/part.cuh",  "common/dot.cuh",
 };
 constexpr std::string_view cpu_files[] = {
-    "cpu/target.cuh",       "common/types.cuh",  "common/order.cuh",   "cpu/host.cuh",
-    "cpu/entry.cuh",        "cpu/bits.cuh",      "common/convert.cuh", "common/arithmetic.cuh",
-    "cpu/math.cuh",         "common/math.cuh",   "cpu/ids.cuh",        "cpu/barrier.cuh",
-    "cpu/warp.cuh",         "cpu/memory.cuh",    "cpu/mma.cuh",        "cpu/cluster.cuh",
-    "cpu/mbarrier.cuh",     "cpu/fence.cuh",     "cpu/format.cuh",     "common/tma.cuh",
-    "cpu/tma.cuh",          "cpu/cp_async.cuh",  "common/wgmma.cuh",   "cpu/wgmma.cuh",
-    "cpu/control.cuh",      "common/atomic.cuh", "cpu/atomic.cuh",     "common/reduce.cuh",
-    "common/semaphore.cuh", "common/debug.cuh",  "common/part.cuh",     "common/dot.cuh",
+    "cpu/target.cuh",        "common/types.cuh",     "common/order.cuh",  "cpu/host.cuh",
+    "cpu/entry.cuh",         "common/bytes.cuh",     "cpu/bits.cuh",      "common/convert.cuh",
+    "common/arithmetic.cuh", "cpu/math.cuh",         "common/math.cuh",   "cpu/ids.cuh",
+    "cpu/barrier.cuh",       "cpu/warp.cuh",         "cpu/memory.cuh",    "cpu/mma.cuh",
+    "cpu/cluster.cuh",       "cpu/mbarrier.cuh",     "cpu/fence.cuh",     "cpu/format.cuh",
+    "common/tma.cuh",        "cpu/tma.cuh",          "cpu/cp_async.cuh",  "common/wgmma.cuh",
+    "cpu/wgmma.cuh",         "cpu/control.cuh",      "common/atomic.cuh", "cpu/atomic.cuh",
+    "common/reduce.cuh",     "common/semaphore.cuh", "common/debug.cuh",  "common/part.cuh",
+    "common/dot.cuh",
 };
 
 // The emulator includes this file in a namespace of its own; a prelude in these.

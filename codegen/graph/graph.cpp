@@ -40,11 +40,28 @@ std::uint64_t mask(DType dtype) {
   return dtype.bits() == 64 ? ~std::uint64_t(0) : (std::uint64_t(1) << dtype.bits()) - 1;
 }
 
-// A double rounded to nearest even to a narrower IEEE format.
-std::uint64_t narrow(double number, int exponent_bits, int fraction_bits) {
+// A format of at most 16 bits: IEEE's, or one that has all of the greatest exponent but a NaN for
+// numbers.
+struct SmallFloat {
+  int exponent_bits, fraction_bits;
+  bool is_ieee = true;
+};
+constexpr SmallFloat small_float(DType dtype) {
+  switch (dtype.kind()) {
+  case DType::F8E4M3: return {4, 3, false};
+  case DType::F8E5M2: return {5, 2};
+  case DType::F16: return {5, 10};
+  default: return {8, 7};
+  }
+}
+
+// A double rounded to nearest even; without an infinity what is too large is NaN.
+std::uint64_t narrow(double number, SmallFloat to) {
+  const auto [exponent_bits, fraction_bits, is_ieee] = to;
   const auto bits = std::bit_cast<std::uint64_t>(number);
   const std::uint64_t sign = (bits >> 63) << (exponent_bits + fraction_bits);
-  const std::uint64_t infinity = ((std::uint64_t(1) << exponent_bits) - 1) << fraction_bits;
+  const std::uint64_t all_ones = (std::uint64_t(1) << (exponent_bits + fraction_bits)) - 1;
+  const std::uint64_t infinity = is_ieee ? all_ones >> fraction_bits << fraction_bits : all_ones;
   if (std::isnan(number)) return sign | infinity | (std::uint64_t(1) << (fraction_bits - 1));
   if (std::isinf(number)) return sign | infinity;
   if ((bits << 1) == 0) return sign;
@@ -71,14 +88,15 @@ std::uint64_t narrow(double number, int exponent_bits, int fraction_bits) {
   return sign | std::min(magnitude, infinity);
 }
 
-double widen(std::uint64_t bits, int exponent_bits, int fraction_bits) {
+double widen(std::uint64_t bits, SmallFloat from) {
+  const auto [exponent_bits, fraction_bits, is_ieee] = from;
   const std::uint64_t fraction = bits & ((std::uint64_t(1) << fraction_bits) - 1);
   const int all_ones = (1 << exponent_bits) - 1;
   const int exponent = static_cast<int>(bits >> fraction_bits) & all_ones;
   const int bias = all_ones >> 1;
   const bool negative = (bits >> (exponent_bits + fraction_bits)) & 1;
   double magnitude;
-  if (exponent == all_ones)
+  if (exponent == all_ones && (is_ieee || fraction + 1 == std::uint64_t(1) << fraction_bits))
     magnitude = fraction ? std::numeric_limits<double>::quiet_NaN()
                          : std::numeric_limits<double>::infinity();
   else if (exponent == 0)
@@ -341,15 +359,19 @@ const char* name_of(Update update) {
 }
 
 bool updates(Update update, DType dtype) {
-  const bool word = dtype.bytes() == 4 || dtype.bytes() == 8;
-  if (dtype.is_integer()) return word;
-  if (update == Update::add) return dtype.is_float() && dtype.bytes() >= 2;
-  return update == Update::exchange && dtype.is_float() && word;
+  if (!dtype.is_float()) return dtype.is_integer();
+  switch (update) {
+  case Update::add:
+  case Update::max:
+  case Update::min:
+  case Update::exchange: return !is_byte_float(dtype);
+  default: return false;
+  }
 }
 
 std::string dtypes_of(Update update) {
   std::string list;
-  for (const DType d : {i32, u32, i64, u64, f16, bf16, f32, f64})
+  for (const DType d : {i8, u8, i16, u16, i32, u32, i64, u64, f16, bf16, f32, f64})
     if (updates(update, d)) list += (list.empty() ? "" : ", ") + std::string(d.name());
   return list;
 }
@@ -372,8 +394,10 @@ std::uint64_t to_bits(DType dtype, double number) {
   switch (dtype.kind()) {
   case DType::None: break;
   case DType::Bool: return number != 0;
-  case DType::F16: return narrow(number, 5, 10);
-  case DType::BF16: return narrow(number, 8, 7);
+  case DType::F8E4M3:
+  case DType::F8E5M2:
+  case DType::F16:
+  case DType::BF16: return narrow(number, small_float(dtype));
   case DType::F32: return std::bit_cast<std::uint32_t>(static_cast<float>(number));
   case DType::F64: return std::bit_cast<std::uint64_t>(number);
   default: {
@@ -394,6 +418,8 @@ std::uint64_t to_bits(DType dtype, std::int64_t number) {
   switch (dtype.kind()) {
   case DType::None: throw InternalError("graph: a number without a dtype");
   case DType::Bool: return number != 0;
+  case DType::F8E4M3:
+  case DType::F8E5M2:
   case DType::F16:
   case DType::BF16: return to_bits(dtype, sticky_double(number));
   case DType::F32: return std::bit_cast<std::uint32_t>(static_cast<float>(number));
@@ -413,8 +439,10 @@ std::uint64_t natural_to_bits(DType dtype, std::uint64_t number) {
 
 double to_double(DType dtype, std::uint64_t bits) {
   switch (dtype.kind()) {
-  case DType::F16: return widen(bits, 5, 10);
-  case DType::BF16: return widen(bits, 8, 7);
+  case DType::F8E4M3:
+  case DType::F8E5M2:
+  case DType::F16:
+  case DType::BF16: return widen(bits, small_float(dtype));
   case DType::F32: return std::bit_cast<float>(static_cast<std::uint32_t>(bits));
   case DType::F64: return std::bit_cast<double>(bits);
   case DType::U64: return static_cast<double>(bits);

@@ -386,7 +386,11 @@ struct DebugView {
 /// one whose bytes differ and which elements of another size cannot hold.
 std::optional<std::uint64_t> fill_as(const BlockMapping& m, DType dtype);
 
-/// A number as the bits of a dtype and back (16-bit floats round to nearest even).
+/// Floats of 8 bits: stored, moved, chosen and converted. What is computed of them is computed in
+/// f32, between conversions that stand in the graph.
+constexpr bool is_byte_float(DType t) { return t.is_float() && t.bytes() == 1; }
+
+/// A number as the bits of a dtype and back (16- and 8-bit floats round to nearest even).
 std::uint64_t to_bits(DType dtype, double number);
 std::uint64_t to_bits(DType dtype, std::int64_t number);
 std::uint64_t natural_to_bits(DType dtype, std::uint64_t number);

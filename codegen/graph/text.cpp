@@ -41,6 +41,8 @@ std::string number_text(DType dtype, std::uint64_t bits) {
     const double x = to_double(dtype, bits);
     return std::isnan(x) ? "nan " + hex(bits) : shortest(x);
   }
+  case DType::F8E4M3:
+  case DType::F8E5M2:
   case DType::F16:
   case DType::BF16:
   case DType::F32: {

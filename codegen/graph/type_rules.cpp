@@ -76,6 +76,19 @@ const Type& uniform(const Context& c) {
   return first;
 }
 
+void expect_arithmetic(const Context& c, const Type& type) {
+  if (is_byte_float(type.dtype))
+    c.fail("expected operands converted to f32, as which floats of 8 bits are computed, given " +
+           operands(c));
+}
+
+// The same of a dtype that has arithmetic.
+const Type& computed(const Context& c) {
+  const Type& type = uniform(c);
+  expect_arithmetic(c, type);
+  return type;
+}
+
 Type rule_given(const Context& c) {
   if (c.op == Op::Cast) {
     const Type& from = value(c, 0);
@@ -98,6 +111,7 @@ Type rule_given(const Context& c) {
     if (c.ints()[0] < 0 || c.ints()[0] >= static_cast<std::int64_t>(c.given.shape.size()))
       c.fail("expected a dimension of " + text(c.given) + ", given " + std::to_string(c.ints()[0]));
     if (c.given.dtype.is_bool()) c.fail("expected a number's dtype, given bool");
+    if (is_byte_float(c.given.dtype)) c.fail("expected f32 to count in, given " + text(c.given));
   }
   return c.given;
 }
@@ -139,7 +153,7 @@ Type rule_index(const Context& c) {
 }
 
 Type rule_same(const Context& c) {
-  const Type& type = uniform(c);
+  const Type& type = computed(c);
   if (c.op == Op::Fma && !type.dtype.is_float())
     c.fail("expected floating-point operands, given " + operands(c));
   // For bool, max and min are or and and.
@@ -176,13 +190,13 @@ Type rule_hint(const Context& c) {
 }
 
 Type rule_floating(const Context& c) {
-  const Type& type = uniform(c);
+  const Type& type = computed(c);
   if (!type.dtype.is_float()) c.fail("expected floating-point operands, given " + operands(c));
   return type;
 }
 
 Type rule_predicate(const Context& c) {
-  const Type& type = uniform(c);
+  const Type& type = computed(c);
   if (c.op == Op::IsFinite && !type.dtype.is_float())
     c.fail("expected a floating-point operand, given " + operands(c));
   return Type::value(bool_, type.shape);
@@ -266,6 +280,7 @@ Type rule_broadcast(const Context& c) {
 
 Type rule_reduce(const Context& c) {
   const Type& from = value(c, 0);
+  expect_arithmetic(c, from);
   std::vector<bool> gone(from.shape.size());
   std::int64_t previous = -1;
   for (const std::int64_t d : c.ints()) {
@@ -285,6 +300,7 @@ Type rule_reduce(const Context& c) {
 
 Type rule_scan(const Context& c) {
   const Type& from = value(c, 0);
+  expect_arithmetic(c, from);
   expect_ints(c, 2);
   if (c.ints()[0] < 0 || c.ints()[0] >= static_cast<std::int64_t>(from.shape.size()))
     c.fail("expected a dimension of " + text(from) + ", given " + std::to_string(c.ints()[0]));

@@ -114,6 +114,20 @@ DType common_dtype(Recorder& recorder, Op op, std::span<const Value> operands, c
   return dtype == DType() ? weakest : dtype;
 }
 
+bool takes_floats(Op op) {
+  switch (op) {
+  case Op::Not:
+  case Op::PopulationCount:
+  case Op::CountLeadingZeros:
+  case Op::And:
+  case Op::Or:
+  case Op::Xor:
+  case Op::ShiftLeft:
+  case Op::ShiftRight: return false;
+  default: return true;
+  }
+}
+
 Value binary(Op op, const Operand& a, const Operand& b) {
   const Location left = location(a), right = location(b);
   const Value x = resolve(a), y = resolve(b);  // left, then right
@@ -127,6 +141,19 @@ Value compound(Op op, const Value& self, const Operand& o) {
 }
 
 }  // namespace
+
+ValueId computable(Recorder& recorder, ValueId v, Location at) {
+  const bool of_bytes = graph::is_byte_float(recorder.graph[v].type.dtype);
+  return of_bytes ? recorder.builder().cast(v, f32, at) : v;
+}
+Value computable(const Value& x, Location at) {
+  if (!graph::is_byte_float(x.dtype(at))) return x;
+  return x.astype(f32, at);
+}
+ValueId rounded_as(Recorder& recorder, ValueId v, DType dtype, Location at) {
+  const bool rounds = graph::is_byte_float(dtype) && recorder.graph[v].type.dtype == f32;
+  return rounds ? recorder.builder().cast(v, dtype, at) : v;
+}
 
 Value elementwise(Op op, std::initializer_list<Value> operands, Location at) {
   const char* what = graph::info(op).name;
@@ -151,8 +178,12 @@ Value elementwise(Op op, std::initializer_list<Value> operands, Location at) {
   Recorder& recorder = Recorder::current(what, at);
   const DType dtype = common_dtype(recorder, op, all, what, at);
   std::vector<ValueId> ids;
-  for (const Value& v : all) ids.push_back(recorder.typed(v, dtype, what, at));
-  return recorder.value(recorder.builder().elementwise(op, std::move(ids), at));
+  for (const Value& v : all) {
+    const ValueId id = recorder.typed(v, dtype, what, at);
+    ids.push_back(takes_floats(op) ? computable(recorder, id, at) : id);
+  }
+  const ValueId result = recorder.builder().elementwise(op, std::move(ids), at);
+  return recorder.value(rounded_as(recorder, result, dtype, at));
 }
 
 std::vector<Value> alike(const char* what, std::initializer_list<Value> values, Location at) {

@@ -16,7 +16,9 @@ Value reduced(Op op, const char* what, const Value& x, const ReduceOptions& opti
     for (std::size_t i = 0; i < shape.size(); ++i) axes.push_back(static_cast<std::int64_t>(i));
   if (axes.empty()) return recorder.value(v);  // a scalar
   std::sort(axes.begin(), axes.end());
-  const ValueId reduced = recorder.builder().add(op, {v}, Attr{axes, 0}, {}, at);
+  const ValueId folded =
+      recorder.builder().add(op, {computable(recorder, v, at)}, Attr{axes, 0}, {}, at);
+  const ValueId reduced = rounded_as(recorder, folded, recorder.graph[v].type.dtype, at);
   if (!options.keepdims) return recorder.value(reduced);
   Extents kept = shape;
   for (const std::int64_t axis : axes) kept[static_cast<std::size_t>(axis)] = 1;
@@ -44,7 +46,9 @@ Value scan(Op op, const char* what, const Operand& operand, const CumulativeOpti
   const std::size_t rank = recorder.graph[v].type.shape.size();
   Attr attr{normalized(options.axis, rank, what, at), 0};
   attr.ints.push_back(options.reverse);
-  return recorder.value(recorder.builder().add(op, {v}, std::move(attr), {}, at));
+  const ValueId sums =
+      recorder.builder().add(op, {computable(recorder, v, at)}, std::move(attr), {}, at);
+  return recorder.value(rounded_as(recorder, sums, recorder.graph[v].type.dtype, at));
 }
 
 // Of bools the maximum is whether any holds, the minimum whether all do.

@@ -197,6 +197,12 @@ std::uint64_t to_bits(const Literal& literal, DType dtype, const char* what, Loc
 Value resolve(const Operand& operand);
 Location location(const Operand& operand);
 
+/// Floats of 8 bits as f32, in which they are computed: the graph has no arithmetic of their own.
+Value computable(const Value& x, Location at);
+ValueId computable(Recorder& recorder, ValueId v, Location at);
+/// What was computed of x as f32, as x's dtype.
+ValueId rounded_as(Recorder& recorder, ValueId v, DType dtype, Location at);
+
 /// Elementwise operation on operands of one dtype.
 Value elementwise(Op op, std::initializer_list<Value> operands, Location at);
 

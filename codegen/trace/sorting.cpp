@@ -130,7 +130,7 @@ std::uint64_t last_key(DType t, bool descending) {
 Sorted sorted(const char* what, const Value& x, int axis, bool descending, bool stable,
               Location at) {
   Recorder& recorder = Recorder::current(what, at);
-  const ValueId v = recorder.typed(x, what, at);
+  const ValueId given = recorder.typed(x, what, at), v = computable(recorder, given, at);
   const DType t = recorder.graph[v].type.dtype;
   const Extents shape = recorder.graph[v].type.shape;
   const auto along = static_cast<std::size_t>(normalized(axis, shape.size(), what, at)[0]);
@@ -154,6 +154,8 @@ Sorted sorted(const char* what, const Value& x, int axis, bool descending, bool 
   };
   own(result.keys);
   own(result.places);
+  result.keys = recorder.value(rounded_as(recorder, recorder.id(result.keys, what, at),
+                                          recorder.graph[given].type.dtype, at));
   return result;
 }
 

@@ -52,6 +52,10 @@ constexpr DType dtype_of_arithmetic() {
     return f16;
   else if constexpr (std::is_same_v<T, bfloat16_t>)
     return bf16;
+  else if constexpr (std::is_same_v<T, float8_e4m3_t>)
+    return f8e4m3;
+  else if constexpr (std::is_same_v<T, float8_e5m2_t>)
+    return f8e5m2;
   else
     return DType();
 }

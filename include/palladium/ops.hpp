@@ -139,9 +139,10 @@ PALLADIUM_API Value stack(std::span<const Value> values, int axis = 0, Location 
 /// So many parts of one size, which must divide the extent.
 PALLADIUM_API std::vector<Value> split(const Operand& x, std::int64_t parts, int axis = 0);
 
-/// Elements in front of and behind those of a dimension.
+/// Elements in front of and behind those of a dimension, and between each two of them. Fewer than 0
+/// in front or behind take elements away.
 struct PadWidth {
-  std::int64_t before = 0, after = 0;
+  std::int64_t before = 0, after = 0, interior = 0;
 };
 enum class PadMode : std::uint8_t {
   constant,
@@ -152,7 +153,8 @@ struct PadOptions {
   MaybeValue value = {};  ///< a scalar of the dtype; 0 if there is none
   PadMode mode = PadMode::constant;
 };
-/// One width for each dimension: pl::pad(x, {{1, 2}, {0, 3}}).
+/// One width for each dimension: pl::pad(x, {{1, 2}, {0, 3}}). Constants alone stand in between, and
+/// elements are taken away of constant padding alone (lax.pad); something must be left.
 PALLADIUM_API Value pad(const Operand& x, std::initializer_list<PadWidth> widths,
                         PadOptions options = {});
 /// From the last to the first along these axes; none: all.
@@ -179,6 +181,22 @@ PALLADIUM_API Value dynamic_update_slice(const Operand& x, const Operand& part,
 PALLADIUM_API Value take(const Operand& x, const Operand& indices, int axis = 0);
 /// The same of each row by indices of its own: of x's shape but for the axis.
 PALLADIUM_API Value take_along_axis(const Operand& x, const Operand& indices, int axis = -1);
+/// x[i, j, ...] of numpy: the elements that one array of integers for each of `axes` names, the
+/// first ones if none are given. The arrays broadcast; their dimensions stand where the axes stood
+/// if those are consecutive, else in front. A number out of bounds stands for the nearest in them.
+PALLADIUM_API Value gather(const Operand& x, std::initializer_list<Operand> indices,
+                           Axes axes = {});
+enum class ScatterMode : std::uint8_t { set, add, max, min };
+struct ScatterOptions {
+  Axes axes = {};  ///< as of `gather`
+  ScatterMode mode = ScatterMode::set;
+};
+/// x.at[i, j, ...].set(updates) of jax.numpy, .add, .max, .min: x with the elements that `gather`
+/// takes changed, and those updates left out that are out of bounds. The updates broadcast to what
+/// `gather` gives. Several of one element all count, small floats being added in f32; of `set` they
+/// are an error on the CPU. x goes through shared memory.
+PALLADIUM_API Value scatter(const Operand& x, std::initializer_list<Operand> indices,
+                            const Operand& updates, ScatterOptions options = {});
 
 struct SortOptions {
   int axis = -1;
@@ -269,8 +287,17 @@ struct DotOptions {
   bool trans_a = false, trans_b = false;
   Precision precision = ieee;
 };
-/// Matrix product of 2-D values; f16, bf16 and f32 give f32, integers i32, f64 f64.
+/// Matrix product of 2-D values; floats of 8 to 32 bits give f32, integers i32, f64 f64.
 PALLADIUM_API Value dot(const Operand& a, const Operand& b, DotOptions options = {});
+
+struct EinsumOptions {
+  Precision precision = ieee;  ///< of products that `dot` computes
+};
+/// "ik,kj->ij": products of the elements of two values, summed over the letters that the result
+/// lacks. Without "->" it has the letters that stand once, in alphabetical order. Dtypes as of
+/// `dot`, which computes what has letters on both sides to sum over and none to keep.
+PALLADIUM_API Value einsum(const char* subscripts, const Operand& a, const Operand& b,
+                           EinsumOptions options = {});
 
 // Where this program stands.
 PALLADIUM_API Value program_id(int axis, Location at = here());
@@ -306,8 +333,8 @@ PALLADIUM_API void addupdate(const Ref& view, const Operand& value,
 // order that nothing is said of; no lane sees half of another's. They give the old elements, and
 // the value in masked lanes. An array that programs of a parallel axis update is an output with an
 // aliased input, from which it starts; what one program stores and another one updates is a race.
-// Of i32, u32, i64 and u64; atomic_add of f16, bf16, f32 and f64 too (subnormals of f32 in global
-// memory are zeros), atomic_xchg of f32 and f64.
+// Of integers; atomic_add, _max, _min and _xchg of f16, bf16, f32 and f64 too (atomic_add takes
+// subnormals of f32 in global memory for zeros; a maximum or minimum with a NaN is NaN).
 PALLADIUM_API Effect atomic_add(const Ref& view, const Operand& value,
                                 const StoreOptions& options = {});
 PALLADIUM_API Effect atomic_max(const Ref& view, const Operand& value,

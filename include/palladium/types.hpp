@@ -31,6 +31,8 @@ class PALLADIUM_API DType {
     U16,
     U32,
     U64,
+    F8E4M3,
+    F8E5M2,
     F16,
     BF16,
     F32,
@@ -41,13 +43,13 @@ class PALLADIUM_API DType {
   explicit constexpr DType(Kind kind) : kind_(kind) {}
 
   constexpr Kind kind() const { return kind_; }
-  constexpr bool is_float() const { return kind_ >= F16; }
+  constexpr bool is_float() const { return kind_ >= F8E4M3; }
   constexpr bool is_integer() const { return kind_ >= I8 && kind_ <= U64; }
   constexpr bool is_signed() const { return (kind_ >= I8 && kind_ <= I64) || is_float(); }
   constexpr bool is_bool() const { return kind_ == Bool; }
   /// Size of an element in memory. A bool takes one byte, 0 or 1.
   constexpr int bytes() const {
-    constexpr int sizes[] = {0, 1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 4, 8};
+    constexpr int sizes[] = {0, 1, 1, 2, 4, 8, 1, 2, 4, 8, 1, 1, 2, 2, 4, 8};
     return sizes[kind_];
   }
   constexpr int bits() const { return 8 * bytes(); }
@@ -64,6 +66,9 @@ class PALLADIUM_API DType {
 inline constexpr DType bool_{DType::Bool}, i8{DType::I8}, i16{DType::I16}, i32{DType::I32},
     i64{DType::I64}, u8{DType::U8}, u16{DType::U16}, u32{DType::U32}, u64{DType::U64},
     f16{DType::F16}, bf16{DType::BF16}, f32{DType::F32}, f64{DType::F64};
+/// Floats of 8 bits, rounded to nearest even. e4m3 is `float8_e4m3fn`: no infinity, and what rounds
+/// beyond 448 is NaN; e5m2 is `float8_e5m2`: what rounds beyond 57344 is infinite.
+inline constexpr DType f8e4m3{DType::F8E4M3}, f8e5m2{DType::F8E5M2};
 
 /// The type named `name`; DType() if there is none.
 PALLADIUM_API DType dtype_named(const char* name);

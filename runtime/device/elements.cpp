@@ -98,7 +98,14 @@ class Philox {
 
 /// Bits that a float has from the point on, so that what is below 1 stays there.
 int digits_of(DType dtype) {
-  return dtype == f16 ? 11 : dtype == bf16 ? 8 : dtype == f32 ? 24 : 53;
+  switch (dtype.kind()) {
+  case DType::F8E4M3: return 4;
+  case DType::F8E5M2: return 3;
+  case DType::F16: return 11;
+  case DType::BF16: return 8;
+  case DType::F32: return 24;
+  default: return 53;
+  }
 }
 
 std::uint64_t drawn(DType dtype, std::uint64_t random, const RandomOptions& o) {

@@ -144,6 +144,9 @@ class Header {
         if (std::strchr("<|=", d[0]) || row.dtype.bytes() == 1) return row.dtype;
       }
     }
+    if (d.ends_with("f1") || d.ends_with("V1"))
+      fail("elements of type '" + descr_ + "' cannot be read: that does not tell which small type " +
+           "they have; save x.view(numpy.uint8), and view what is loaded as f8e4m3 or f8e5m2");
     fail("elements of type '" + descr_ + "' cannot be read");
   }
 
@@ -211,6 +214,10 @@ Array load_npy(const std::string& path, Location at) {
 
 void save_npy(const std::string& path, const Array& array, Location at) {
   if (!array) throw CompileError(at, "npy: there is no array to write to " + path);
+  const auto* row = std::ranges::find(types, array.dtype(), &TypeRow::dtype);
+  if (row == std::end(types))
+    throw CompileError(at, "npy: " + to_string(array.type()) + " cannot be written to " + path +
+                               ": a file has no name for its elements; write their bytes, as u8");
   Array dense = array.to(Device::cpu(), at);
   if (!dense.is_dense()) dense = dense.copy(at);
 
@@ -218,7 +225,6 @@ void save_npy(const std::string& path, const Array& array, Location at) {
   for (const Dim& d : dense.shape()) shape += std::to_string(d.value()) + ", ";
   if (dense.rank() > 1) shape.resize(shape.size() - 2);
   if (dense.rank() == 1) shape.pop_back();
-  const auto* row = std::ranges::find(types, dense.dtype(), &TypeRow::dtype);
   const bool has_order = dense.dtype().bytes() > 1 && dense.dtype() != bf16;
   std::string header = std::string("{'descr': '") + (has_order ? "<" : "|") + row->written +
                        "', 'fortran_order': False, 'shape': (" + shape + "), }";

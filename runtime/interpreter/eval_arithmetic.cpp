@@ -119,8 +119,8 @@ void eval_Sub(Frame& f, ValueId v, const Inst& i) { binary<IsNumber, Sub>(f, v, 
 void eval_Mul(Frame& f, ValueId v, const Inst& i) { binary<IsNumber, Mul>(f, v, i); }
 void eval_Div(Frame& f, ValueId v, const Inst& i) { binary<IsNumber, Div>(f, v, i); }
 void eval_Rem(Frame& f, ValueId v, const Inst& i) { binary<IsNumber, Rem>(f, v, i); }
-void eval_Max(Frame& f, ValueId v, const Inst& i) { binary<AnyType, Max>(f, v, i); }
-void eval_Min(Frame& f, ValueId v, const Inst& i) { binary<AnyType, Min>(f, v, i); }
+void eval_Max(Frame& f, ValueId v, const Inst& i) { binary<IsComputed, Max>(f, v, i); }
+void eval_Min(Frame& f, ValueId v, const Inst& i) { binary<IsComputed, Min>(f, v, i); }
 
 void eval_Fma(Frame& f, ValueId v, const Inst& inst) {
   with_type_if<IsFloat>(inst.type.dtype, [&]<class T>() {

@@ -22,23 +22,22 @@ To to_integer(From x) {
   }
 }
 
+constexpr DType dtype_of(F8E4M3) { return f8e4m3; }
+constexpr DType dtype_of(F8E5M2) { return f8e5m2; }
 constexpr DType dtype_of(F16) { return f16; }
 constexpr DType dtype_of(BF16) { return bf16; }
 
 template <class To, class From>
-To to_half(From x) {
+To to_small_float(From x) {
   const auto bits = [](auto number) {
-    return To{static_cast<std::uint16_t>(graph::to_bits(dtype_of(To{}), number))};
+    return To{static_cast<decltype(To::bits)>(graph::to_bits(dtype_of(To{}), number))};
   };
   if constexpr (std::is_same_v<From, float> || (std::is_integral_v<From> && sizeof(From) <= 2)) {
     return narrow<To>(static_cast<float>(x));  // exact in f32
   } else if constexpr (std::is_same_v<From, double>) {
     return bits(x);
   } else if constexpr (std::is_same_v<From, std::uint64_t>) {
-    if (x >> 63 == 0) return bits(static_cast<std::int64_t>(x));
-    // Half of it, with the lost bit kept as a trace, rounds alike; doubling is exact.
-    const To half = bits(static_cast<std::int64_t>(x >> 1 | (x & 1)));
-    return narrow<To>(2 * widen(half));
+    return To{static_cast<decltype(To::bits)>(graph::natural_to_bits(dtype_of(To{}), x))};
   } else {
     return bits(static_cast<std::int64_t>(x));
   }
@@ -48,8 +47,8 @@ template <class To, class From>
 To convert(From x) {
   if constexpr (std::is_same_v<To, bool>) {
     return x != 0;
-  } else if constexpr (is_half<To>) {
-    return to_half<To>(x);
+  } else if constexpr (is_half<To> || is_byte_float<To>) {
+    return to_small_float<To>(x);
   } else if constexpr (std::is_integral_v<To>) {
     return to_integer<To>(x);
   } else {

@@ -14,7 +14,7 @@ void bits(Frame& f, ValueId v, const Inst& inst, F op) {
 
 template <class F>
 void compare(Frame& f, ValueId v, const Inst& inst, F op) {
-  with_type_if<AnyType>(f.dtype(inst.args[0]), [&]<class T>() {
+  with_type_if<IsComputed>(f.dtype(inst.args[0]), [&]<class T>() {
     const T* __restrict x = f.operand<T>(inst, 0);
     const T* __restrict y = f.operand<T>(inst, 1);
     bool* __restrict out = f.data<bool>(v);

@@ -195,7 +195,7 @@ void eval_CumMin(Frame& f, ValueId v, const Inst& i) { scan<IsNumber, Minimum>(f
 
 void eval_ReduceSum(Frame& f, ValueId v, const Inst& i) { reduce<IsNumber, Sum>(f, v, i); }
 void eval_ReduceProd(Frame& f, ValueId v, const Inst& i) { reduce<IsNumber, Product>(f, v, i); }
-void eval_ReduceMax(Frame& f, ValueId v, const Inst& i) { reduce<AnyType, Maximum>(f, v, i); }
-void eval_ReduceMin(Frame& f, ValueId v, const Inst& i) { reduce<AnyType, Minimum>(f, v, i); }
+void eval_ReduceMax(Frame& f, ValueId v, const Inst& i) { reduce<IsComputed, Maximum>(f, v, i); }
+void eval_ReduceMin(Frame& f, ValueId v, const Inst& i) { reduce<IsComputed, Minimum>(f, v, i); }
 
 }  // namespace palladium::interpreter

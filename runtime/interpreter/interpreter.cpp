@@ -117,6 +117,8 @@ std::uint64_t poison_bits(DType dtype) {
   switch (dtype.kind()) {
   case DType::None: break;
   case DType::Bool: return 1;
+  case DType::F8E4M3: return 0x7f;
+  case DType::F8E5M2: return 0x7e;
   case DType::F16: return 0x7e00;
   case DType::BF16: return 0x7fc0;
   case DType::F32: return 0x7fc00000;

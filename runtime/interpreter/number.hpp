@@ -1,4 +1,5 @@
-// Element types as C++ types: 16-bit floats, which compute in f32, and dispatch on a DType.
+// Element types as C++ types: 16-bit floats, which compute in f32, those of 8 bits, which are only
+// converted, and dispatch on a DType.
 #pragma once
 
 #include <bit>
@@ -7,6 +8,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "codegen/graph/graph.hpp"
 #include "palladium/error.hpp"
 #include "palladium/types.hpp"
 
@@ -19,12 +21,21 @@ struct BF16 {
   std::uint16_t bits;
 };
 
+struct F8E4M3 {
+  std::uint8_t bits;
+};
+struct F8E5M2 {
+  std::uint8_t bits;
+};
+
+template <class T>
+inline constexpr bool is_byte_float = std::is_same_v<T, F8E4M3> || std::is_same_v<T, F8E5M2>;
 template <class T>
 inline constexpr bool is_half = std::is_same_v<T, F16> || std::is_same_v<T, BF16>;
 
 /// The type in which an operation on T is computed.
 template <class T>
-using Compute = std::conditional_t<is_half<T>, float, T>;
+using Compute = std::conditional_t<is_half<T> || is_byte_float<T>, float, T>;
 
 inline float widen(F16 x) {
   const std::uint32_t sign = (x.bits & 0x8000u) << 16;
@@ -35,8 +46,15 @@ inline float widen(F16 x) {
   return std::bit_cast<float>(bits | sign);
 }
 inline float widen(BF16 x) { return std::bit_cast<float>(std::uint32_t(x.bits) << 16); }
+/// f16 has the exponents of e5m2; with those of e4m3 it is too small by 2^8.
+inline float widen(F8E5M2 x) { return widen(F16{static_cast<std::uint16_t>(x.bits << 8)}); }
+inline float widen(F8E4M3 x) {
+  const unsigned sign = x.bits & 0x80u, magnitude = x.bits & 0x7fu;
+  const unsigned bits = magnitude == 0x7f ? 0x7fff : magnitude << 7;
+  return 256 * widen(F16{static_cast<std::uint16_t>(sign << 8 | bits)});
+}
 template <class T>
-requires(!is_half<T>) T widen(T x) { return x; }
+requires(!is_half<T> && !is_byte_float<T>) T widen(T x) { return x; }
 
 /// Rounds to nearest even.
 template <class T>
@@ -58,6 +76,9 @@ T narrow(Compute<T> x) {
     if ((bits & 0x7fffffffu) > 0x7f800000u)
       return {static_cast<std::uint16_t>((bits >> 16 & 0x8000u) | 0x7fc0u)};
     return {static_cast<std::uint16_t>((bits + 0x7fffu + (bits >> 16 & 1)) >> 16)};
+  } else if constexpr (is_byte_float<T>) {
+    constexpr DType dtype = std::is_same_v<T, F8E4M3> ? f8e4m3 : f8e5m2;
+    return {static_cast<std::uint8_t>(graph::to_bits(dtype, static_cast<double>(x)))};
   } else {
     return x;
   }
@@ -106,6 +127,8 @@ void with_type_if(DType dtype, F&& f) {
   case DType::U16: return call.template operator()<std::uint16_t>();
   case DType::U32: return call.template operator()<std::uint32_t>();
   case DType::U64: return call.template operator()<std::uint64_t>();
+  case DType::F8E4M3: return call.template operator()<F8E4M3>();
+  case DType::F8E5M2: return call.template operator()<F8E5M2>();
   case DType::F16: return call.template operator()<F16>();
   case DType::BF16: return call.template operator()<BF16>();
   case DType::F32: return call.template operator()<float>();
@@ -116,8 +139,11 @@ void with_type_if(DType dtype, F&& f) {
 
 template <class T>
 struct AnyType : std::true_type {};
+/// What has arithmetic.
 template <class T>
-struct IsFloat : std::bool_constant<std::is_floating_point_v<Compute<T>>> {};
+struct IsComputed : std::bool_constant<!is_byte_float<T>> {};
+template <class T>
+struct IsFloat : std::bool_constant<std::is_floating_point_v<Compute<T>> && !is_byte_float<T>> {};
 template <class T>
 struct IsInteger : std::bool_constant<std::is_integral_v<T> && !std::is_same_v<T, bool>> {};
 template <class T>

@@ -18,7 +18,7 @@ struct Float {
 };
 constexpr Float floats[] = {{"f16", 10, 15, 2},   {"bf16", 7, 127, 2},  {"f32", 23, 127, 4},
                             {"tf32", 23, 127, 4}, {"f64", 52, 1023, 8}, {"e4m3", 3, 7, 1},
-                            {"e5m2", 2, 15, 1}};
+                            {"e5m2", 2, 15, 1},   {"f8e4m3", 3, 7, 1},  {"f8e5m2", 2, 15, 1}};
 
 const Float* float_of(const std::string& type) {
   for (const Float& f : floats) {

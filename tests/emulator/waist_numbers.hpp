@@ -24,6 +24,8 @@ struct NumberType {
   int bytes;
   bool is_float = false, is_signed = true;
   int digits = 0, min_exponent = 0, max_exponent = 0;  // of floats: 1.xxx * 2^exponent
+  long double greatest = INFINITY;  // of what has all exponents but a NaN for numbers
+  bool has_infinity() const { return std::isinf(greatest); }
 };
 
 inline constexpr NumberType number_types[] = {
@@ -41,9 +43,22 @@ inline constexpr NumberType number_types[] = {
     {"f32", 4, true, true, 24, -126, 127},
     {"f64", 8, true, true, 53, -1022, 1023},
 };
+// What is stored and converted alone.
+inline constexpr NumberType byte_floats[] = {
+    {"f8e4m3", 1, true, true, 4, -6, 7, 448},
+    {"f8e5m2", 1, true, true, 3, -14, 15},
+};
+inline std::vector<NumberType> stored_types() {
+  std::vector<NumberType> all(std::begin(number_types), std::end(number_types));
+  all.insert(all.end(), std::begin(byte_floats), std::end(byte_floats));
+  return all;
+}
 inline bool is_bool(const NumberType& t) { return std::strcmp(t.name, "bool") == 0; }
 inline const NumberType& number_type(std::string_view name) {
   for (const NumberType& t : number_types) {
+    if (name == t.name) return t;
+  }
+  for (const NumberType& t : byte_floats) {
     if (name == t.name) return t;
   }
   throw std::invalid_argument("no number type is called " + std::string(name));
@@ -65,8 +80,9 @@ inline long double value_of(const NumberType& t, std::uint64_t bits) {
   const std::uint64_t mantissa = bits & low_bits(mantissa_bits);
   const int exponent = static_cast<int>(bits >> mantissa_bits & low_bits(width - t.digits));
   long double magnitude;
-  if (exponent == t.max_exponent * 2 + 1) {
-    magnitude = mantissa == 0 ? INFINITY : NAN;
+  const bool is_top = exponent == t.max_exponent * 2 + 1;
+  if (is_top && (t.has_infinity() || mantissa == low_bits(mantissa_bits))) {
+    magnitude = mantissa == 0 && t.has_infinity() ? INFINITY : NAN;
   } else if (exponent == 0) {
     magnitude = std::ldexp(static_cast<long double>(mantissa), t.min_exponent - mantissa_bits);
   } else {
@@ -78,10 +94,12 @@ inline long double value_of(const NumberType& t, std::uint64_t bits) {
 
 /// The value rounded to nearest even into a float type, as a value.
 inline long double rounded(const NumberType& t, long double x) {
+  if (std::isinf(x) && !t.has_infinity()) return NAN;
   if (std::isnan(x) || std::isinf(x) || x == 0) return x;
   const int exponent = std::max(std::ilogb(x), t.min_exponent);
   const long double unit = std::ldexp(1.0L, exponent - (t.digits - 1));
   const long double result = std::rint(x / unit) * unit;
+  if (!t.has_infinity()) return std::abs(result) > t.greatest ? NAN : result;
   const long double limit = std::ldexp(2 - std::ldexp(1.0L, 1 - t.digits), t.max_exponent);
   return std::abs(result) > limit ? std::copysign(INFINITY, x) : result;
 }

@@ -84,7 +84,9 @@ std::string page() {
       "functions that are made of them, is in `include/palladium/ops.hpp`. *ulp* bounds the error "
       "in\n"
       "f32 and f64 on every target; without one the result is exact, or correctly rounded. 16-bit\n"
-      "floats compute in f32 and round once.\n";
+      "floats compute in f32 and round once. `f8e4m3` and `f8e5m2` are stored, moved, chosen and\n"
+      "converted; what is computed of them is recorded as conversions to f32, the operation, and a\n"
+      "conversion back.\n";
   const auto section = [&](const char* title, OpClass of) {
     text += std::string("\n## ") + title +
             "\n\n| Operation | Dtypes | ulp | Meaning |\n|---|---|---|---|\n";

@@ -19,6 +19,7 @@ struct Fixture {
       {{{4, 8}, f32}, {{4, 8}, i32}, {{4, 8}, bool_}, {{4, 8}, f16}, {{8, 16}, f16}}, {}, {2, 3}};
   ValueId f = k.b.load(k.refs[0]), i = k.b.load(k.refs[1]), c = k.b.load(k.refs[2]),
           h = k.b.load(k.refs[3]), w = k.b.load(k.refs[4]);
+  ValueId e = k.b.constant(f8e4m3, 1.0, {4, 8});
   ValueId s = k.b.constant(i32, 1), t = k.b.constant(bool_, 1);
   ValueId ref = k.refs[0], iref = k.refs[1], bref = k.refs[2];
   ValueId sem = k.g.add({.op = Op::Param, .type = Type::ref(i32, {}, Space::semaphore)});
@@ -178,6 +179,12 @@ const std::vector<Case> refused = {
     {Op::NumPrograms, ARGS(), {{-1}, 0}, {}, "num_programs: expected a grid axis below 2, given -1"},
     {Op::AxisIndex, ARGS(), {{1, 0}, 0}, {}, "axis_index: expected a cluster axis below 0, given 0"},
     {Op::AxisSize, ARGS(), {{3, 0}, 0}, {}, "axis_size: expected a grid, cluster or thread axis"},
+    {Op::Iota, ARGS(), {{0}, 0}, Type::value(f8e5m2, {2}), "iota: expected f32 to count in, given f8e5m2[2]"},
+    {Op::Add, ARGS(x.e, x.e), {}, {}, "add: expected operands converted to f32, as which floats of 8 bits are computed, given f8e4m3[4,8] and f8e4m3[4,8]"},
+    {Op::Exp, ARGS(x.e), {}, {}, "exp: expected operands converted to f32"},
+    {Op::Lt, ARGS(x.e, x.e), {}, {}, "lt: expected operands converted to f32"},
+    {Op::ReduceMax, ARGS(x.e), {{0}, 0}, {}, "reduce_max: expected operands converted to f32"},
+    {Op::CumSum, ARGS(x.e), {{0, 0}, 0}, {}, "cumsum: expected operands converted to f32"},
     {Op::Neg, ARGS(x.c), {}, {}, "neg: expected numbers, given bool[4,8]"},
     {Op::Neg, ARGS(x.ref), {}, {}, "neg: expected a value as operand 0, given ref block f32[4,8]; did you forget to load it: x[_] ?"},
     {Op::Not, ARGS(x.f), {}, {}, "not: expected integers or bools, given f32[4,8]"},
@@ -250,7 +257,7 @@ const std::vector<Case> refused = {
     {Op::At, ARGS(x.ref), {at({{.is_slice = false, .start = 4}, all8}), 0}, {}, "at: index 4 is out of bounds for dimension 0 of ref block f32[4,8]"},
     {Op::At, ARGS(x.ref), {at({all4, {.start = 5, .size = INT32_MAX, .stride = 2}}), 0}, {}, "at: a slice in dimension 1 of ref block f32[4,8] reaches over 2^31"},
     {Op::At, ARGS(x.ref, x.f), {at({{.is_slice = false, .dynamic = true, .array = true}, all8}), 0}, {}, "at: expected an array of i32 as the index of dimension 0 of ref block f32[4,8], given f32[4,8]"},
-    {Op::Atomic, ARGS(x.ref, x.f), {{0, 0, 1}, 0}, {}, "atomic: atomic_max does not support f32, but i32, u32, i64, u64"},
+    {Op::Atomic, ARGS(x.ref, x.f), {{0, 0, 3}, 0}, {}, "atomic: atomic_and does not support f32, but i8, u8, i16, u16, i32, u32, i64, u64"},
     {Op::Atomic, ARGS(x.iref, x.i), {{0, 0, 7}, 0}, {}, "atomic: expected a value to compare with for atomic_cas alone"},
     {Op::Atomic, ARGS(x.iref, x.i), {{0, 0, 8}, 0}, {}, "atomic: there is no update 8"},
     {Op::At, ARGS(x.ref, x.i), {at({{.is_slice = false, .dynamic = true}, all8}), 0}, {}, "at: an index must be a scalar, given i32[4,8]"},

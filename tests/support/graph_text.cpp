@@ -304,6 +304,8 @@ class Reader {
     case DType::Bool: return l.take("true") ? 1 : (l.expect("false"), 0);
     case DType::U64: return l.number<std::uint64_t>();
     case DType::F64: return to_bits(t, l.number<double>());
+    case DType::F8E4M3:
+    case DType::F8E5M2:
     case DType::F16:
     case DType::BF16:
     case DType::F32: return to_bits(t, static_cast<double>(l.number<float>()));

@@ -1,4 +1,4 @@
-// Elements of arrays on the host: 16-bit floats, made, drawn, converted and printed arrays.
+// Elements of arrays on the host: floats of 16 and 8 bits, made, drawn, converted and printed arrays.
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <cmath>
@@ -16,7 +16,8 @@ using pl::_;
 
 namespace {
 
-constexpr DType all_types[] = {bool_, i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64};
+constexpr DType all_types[] = {bool_, i8,  i16,  i32, i64, u8,     u16,   u32,
+                               u64,   f16, bf16, f32, f64, f8e4m3, f8e5m2};
 
 std::uint64_t bits(const Array& a, std::int64_t i) {
   std::uint64_t got = 0;
@@ -51,7 +52,33 @@ TEST_CASE("16-bit floats are the numbers that their bits say") {
   }
 }
 
-TEST_CASE("floats round to the nearest 16-bit float, ties to even") {
+TEST_CASE("floats of 8 bits are the numbers that their bits say") {
+  CHECK(float(float8_e4m3_t::of_bits(0x7e)) == 448);
+  CHECK(float(float8_e4m3_t::of_bits(0x01)) == 0x1p-9f);
+  CHECK(float(float8_e5m2_t::of_bits(0x7b)) == 57344);
+  CHECK(float(float8_e5m2_t::of_bits(0x81)) == -0x1p-16f);
+  for (unsigned i = 0; i < 256; ++i) {
+    const auto b = static_cast<std::uint8_t>(i);
+    const float x = float8_e4m3_t::of_bits(b), y = float8_e5m2_t::of_bits(b);
+    const double four = graph::to_double(f8e4m3, b), five = graph::to_double(f8e5m2, b);
+    CAPTURE(i);
+    CHECK((std::isnan(four) ? std::isnan(x) : x == four && float8_e4m3_t(x).bits == b));
+    CHECK((std::isnan(five) ? std::isnan(y) : y == five && float8_e5m2_t(y).bits == b));
+    CHECK(std::isnan(four) == ((b & 0x7f) == 0x7f));
+    CHECK(std::isnan(five) == ((b & 0x7f) > 0x7c));
+  }
+}
+
+TEST_CASE("what no float of 8 bits reaches is NaN or infinite") {
+  CHECK(float8_e4m3_t(464.0f).bits == 0x7e);
+  CHECK(float8_e4m3_t(464.1f).bits == 0x7f);
+  CHECK(float8_e4m3_t(-INFINITY).bits == 0xff);
+  CHECK(float8_e5m2_t(61439.0f).bits == 0x7b);
+  CHECK(float8_e5m2_t(61440.0f).bits == 0x7c);
+  CHECK(float8_e5m2_t(-INFINITY).bits == 0xfc);
+}
+
+TEST_CASE("floats round to the nearest 16-bit or 8-bit float, ties to even") {
   std::mt19937 random(3);
   std::vector<std::uint32_t> patterns;
   for (std::uint32_t b = 0; b < 1u << 16; ++b)
@@ -61,12 +88,16 @@ TEST_CASE("floats round to the nearest 16-bit float, ties to even") {
   for (const std::uint32_t p : patterns) {
     const auto x = std::bit_cast<float>(p);
     if (!rounds<float16_t>(x, f16) || !rounds<bfloat16_t>(x, bf16)) FAIL("bits " << p);
+    if (!rounds<float8_e4m3_t>(x, f8e4m3) || !rounds<float8_e5m2_t>(x, f8e5m2))
+      FAIL("8 bits of bits " << p);
   }
   static_assert(float16_t(1.5f) + float16_t(2.0f) == 3.5f);
   static_assert(bfloat16_t(-3.0f).bits == 0xc040);
 }
 
-TEST_CASE("16-bit floats are elements of arrays") {
+TEST_CASE("floats of 16 and 8 bits are elements of arrays") {
+  CHECK(Array::of<float8_e4m3_t>({1.5f, -2.0f}).dtype() == f8e4m3);
+  CHECK(Array::of<float8_e5m2_t>({1.5f}).data<float8_e5m2_t>()[0] == 1.5f);
   const Array a = Array::of<float16_t>({1.5f, -2.0f, 65504.0f});
   CHECK(a.dtype() == f16);
   CHECK(a.data<float16_t>()[1] == -2.0f);
@@ -135,7 +166,9 @@ TEST_CASE("random numbers of every dtype fill their range") {
     CHECK(low >= least);
     CHECK((t.is_float() ? high < 1 : high <= least + range));
     CHECK(high - low > 0.98 * range - 1);
-    CHECK(std::fabs(sum - (least + range / 2)) < 0.02 * range);
+    // What lies between two numbers of few digits is the lower one.
+    const double cut = t == f8e4m3 ? 0x1p-5 : t == f8e5m2 ? 0x1p-4 : 0;
+    CHECK(std::fabs(sum - (least + range / 2 - cut)) < 0.02 * range);
     const Array c = Array::random({1000}, t, {.low = 2, .high = 5});
     for (std::int64_t i = 0; i < c.size() && !t.is_bool(); ++i)
       CHECK((number(c, i) >= 2 && number(c, i) < (t.is_float() ? 5.01 : 5)));

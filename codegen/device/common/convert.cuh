@@ -1,6 +1,6 @@
-// Conversions between all types, and the operators of f16 and bf16, over the half's own
-// detail::widen, detail::narrow and detail::truncate. Its detail::watch sees the words that may
-// come from a wgmma.
+// Conversions between all types, and the operators of f16 and bf16 (floats of 8 bits have none), over
+// the half's own detail::widen, detail::narrow and detail::truncate. Its detail::watch sees the words
+// that may come from a wgmma.
 
 namespace pl {
 namespace detail {
@@ -47,11 +47,11 @@ PL_FN To to(From x PL_AND_LINE) {
   if constexpr (same<From, f32> && !same<To, f32>) watch(bitcast<u32>(x) PL_AND_PASS_LINE);
   if constexpr (same<To, From>) {
     return x;
-  } else if constexpr (is_half<From>) {
+  } else if constexpr (is_half<From> || is_byte_float<From>) {
     return to<To>(widen(x));
   } else if constexpr (same<To, bool>) {
     return x != From(0);
-  } else if constexpr (is_half<To>) {
+  } else if constexpr (is_half<To> || is_byte_float<To>) {
     if constexpr (sizeof(From) == 8 || (is_integer<From> && sizeof(From) == 4)) {
       return narrow<To>(round_to_odd(x));
     } else {

@@ -16,6 +16,12 @@ struct f16 {
 struct bf16 {
   u16 bits;
 };
+struct f8e4m3 {
+  u8 bits;
+};
+struct f8e5m2 {
+  u8 bits;
+};
 
 namespace pl {
 
@@ -53,6 +59,13 @@ template <>
 constexpr bool is_half<bf16> = true;
 
 template <class T>
+constexpr bool is_byte_float = false;
+template <>
+constexpr bool is_byte_float<f8e4m3> = true;
+template <>
+constexpr bool is_byte_float<f8e5m2> = true;
+
+template <class T>
 constexpr bool is_wide_float = false;
 template <>
 constexpr bool is_wide_float<f32> = true;
@@ -60,7 +73,7 @@ template <>
 constexpr bool is_wide_float<f64> = true;
 
 template <class T>
-constexpr bool is_float = is_half<T> || is_wide_float<T>;
+constexpr bool is_float = is_half<T> || is_wide_float<T> || is_byte_float<T>;
 template <class T>
 constexpr bool is_integer = !is_float<T> && !same<T, bool>;
 
@@ -132,6 +145,10 @@ template <>
 PL_FN bf16 infinity<bf16>() {
   return bf16{0x7f80};
 }
+template <>
+PL_FN f8e5m2 infinity<f8e5m2>() {
+  return f8e5m2{0x7c};
+}
 
 template <class T>
 PL_FN T nan();
@@ -150,6 +167,14 @@ PL_FN f16 nan<f16>() {
 template <>
 PL_FN bf16 nan<bf16>() {
   return bf16{0x7fff};
+}
+template <>
+PL_FN f8e4m3 nan<f8e4m3>() {
+  return f8e4m3{0x7f};
+}
+template <>
+PL_FN f8e5m2 nan<f8e5m2>() {
+  return f8e5m2{0x7f};
 }
 
 template <class T>
@@ -171,6 +196,10 @@ PL_FN f16 min_value<f16>() {
 template <>
 PL_FN bf16 min_value<bf16>() {
   return bf16{0xff80};
+}
+template <>
+PL_FN f8e5m2 min_value<f8e5m2>() {
+  return f8e5m2{0xfc};
 }
 
 template <class T>

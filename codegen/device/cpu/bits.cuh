@@ -19,6 +19,8 @@ PL_FN f32 widen(f16 x) {
 }
 
 PL_FN f32 widen(bf16 x) { return bitcast<f32>(u32(x.bits) << 16); }
+PL_FN f32 widen(f8e4m3 x) { return widen(as_small_f16(x)) * 256; }
+PL_FN f32 widen(f8e5m2 x) { return widen(as_f16(x)); }
 
 template <class H>
 PL_FN H narrow(f32 x);
@@ -40,6 +42,14 @@ PL_FN bf16 narrow<bf16>(f32 x) {
   const u32 bits = bitcast<u32>(x);
   if ((bits & 0x7fffffff) > 0x7f800000) return bf16{0x7fff};
   return bf16{static_cast<u16>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16)};
+}
+template <>
+PL_FN f8e4m3 narrow<f8e4m3>(f32 x) {
+  return rounded_e4m3(x);
+}
+template <>
+PL_FN f8e5m2 narrow<f8e5m2>(f32 x) {
+  return rounded_e5m2(x);
 }
 
 template <class I, class F>

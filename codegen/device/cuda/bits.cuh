@@ -12,6 +12,16 @@ PL_FN f32 widen(f16 x) {
 }
 
 PL_FN f32 widen(bf16 x) { return bitcast<f32>(u32(x.bits) << 16); }
+PL_FN f32 widen(f8e4m3 x) {
+#if __CUDA_ARCH__ >= 890
+  u32 pair;
+  asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(pair) : "h"(u16(x.bits)));
+  return widen(f16{static_cast<u16>(pair)});
+#else
+  return widen(as_small_f16(x)) * 256;
+#endif
+}
+PL_FN f32 widen(f8e5m2 x) { return widen(as_f16(x)); }
 
 template <class H>
 PL_FN H narrow(f32 x);
@@ -31,6 +41,30 @@ PL_FN bf16 narrow<bf16>(f32 x) {
   r = x != x ? 0x7fff : u16((b + 0x7fff + ((b >> 16) & 1)) >> 16);
 #endif
   return bf16{r};
+}
+// The instruction takes the greatest number for all that are beyond it.
+template <>
+PL_FN f8e4m3 narrow<f8e4m3>(f32 x) {
+#if __CUDA_ARCH__ >= 890
+  u16 r;
+  asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(r) : "f"(0.0f), "f"(x));
+  const u32 bits = bitcast<u32>(x);
+  return f8e4m3{static_cast<u8>((bits & 0x7fffffff) > 0x43e80000 ? bits >> 24 | 0x7f : r)};
+#else
+  return rounded_e4m3(x);
+#endif
+}
+template <>
+PL_FN f8e5m2 narrow<f8e5m2>(f32 x) {
+#if __CUDA_ARCH__ >= 890
+  u16 r;
+  asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(r) : "f"(0.0f), "f"(x));
+  const u32 bits = bitcast<u32>(x), magnitude = bits & 0x7fffffff;
+  const bool is_beyond = magnitude >= 0x47700000 && magnitude <= 0x7f800000;
+  return f8e5m2{static_cast<u8>(is_beyond ? (bits >> 24 & 0x80) | 0x7c : r)};
+#else
+  return rounded_e5m2(x);
+#endif
 }
 
 template <class I, class F>
