@@ -56,14 +56,23 @@ std::uint64_t combine_integers(Atomic what, std::uint64_t old, std::uint64_t val
   }
 }
 
+// -0 is less than 0.
+template <class T>
+T lesser(T a, T b, Nans nans) {
+  if (std::isnan(a)) return nans == Nans::propagate ? a : b;
+  if (std::isnan(b)) return nans == Nans::propagate ? b : a;
+  if (a == b) return std::signbit(a) ? a : b;
+  return std::min(a, b);
+}
+
 template <class T, class Widen, class Narrow>
-std::uint64_t combine_floats(Atomic what, std::uint64_t old, std::uint64_t value, Widen widen,
-                             Narrow narrow) {
+std::uint64_t combine_floats(Atomic what, Nans nans, std::uint64_t old, std::uint64_t value,
+                             Widen widen, Narrow narrow) {
   const auto a = widen(as<T>(old)), b = widen(as<T>(value));
   switch (what) {
   case Atomic::add: return bits_of<T>(narrow(a + b));
-  case Atomic::min: return bits_of<T>(narrow(std::fmin(a, b)));
-  case Atomic::max: return bits_of<T>(narrow(std::fmax(a, b)));
+  case Atomic::min: return bits_of<T>(narrow(lesser(a, b, nans)));
+  case Atomic::max: return bits_of<T>(narrow(-lesser(-a, -b, nans)));
   default: throw InternalError("emulator: no such operation on floats");
   }
 }
@@ -114,7 +123,9 @@ std::uint32_t bytes_of(Format format) {
   case Format::i8:
   case Format::u8: return 1;
   case Format::f16:
-  case Format::bf16: return 2;
+  case Format::bf16:
+  case Format::i16:
+  case Format::u16: return 2;
   case Format::tf32:
   case Format::f32:
   case Format::i32:
@@ -128,12 +139,12 @@ std::uint32_t bytes_of(Format format) {
 
 const char* name(Format format) {
   constexpr const char* names[] = {"f16", "bf16", "tf32", "f32", "f64", "e4m3", "e5m2",
-                                   "i8",  "u8",   "i32",  "u32", "i64", "u64"};
+                                   "i8",  "u8",   "i16",  "u16", "i32",  "u32", "i64", "u64"};
   return names[static_cast<int>(format)];
 }
 
 std::uint64_t combine(Atomic what, Format format, std::uint64_t old, std::uint64_t value,
-                      std::uint64_t expected) {
+                      std::uint64_t expected, Nans nans) {
   switch (what) {
   case Atomic::load: return old;
   case Atomic::store:
@@ -144,29 +155,33 @@ std::uint64_t combine(Atomic what, Format format, std::uint64_t old, std::uint64
   }
   const auto same = [](auto x) { return x; };
   switch (format) {
+  case Format::i8: return combine_integers<std::int8_t>(what, old, value);
+  case Format::u8: return combine_integers<std::uint8_t>(what, old, value);
+  case Format::i16: return combine_integers<std::int16_t>(what, old, value);
+  case Format::u16: return combine_integers<std::uint16_t>(what, old, value);
   case Format::i32: return combine_integers<std::int32_t>(what, old, value);
   case Format::u32: return combine_integers<std::uint32_t>(what, old, value);
   case Format::i64: return combine_integers<std::int64_t>(what, old, value);
   case Format::u64: return combine_integers<std::uint64_t>(what, old, value);
-  case Format::f16: return combine_floats<std::uint16_t>(what, old, value, widen_f16, narrow_f16);
+  case Format::f16: return combine_floats<std::uint16_t>(what, nans, old, value, widen_f16, narrow_f16);
   case Format::bf16:
-    return combine_floats<std::uint16_t>(what, old, value, widen_bf16, narrow_bf16);
-  case Format::f32: return combine_floats<float>(what, old, value, same, same);
-  case Format::f64: return combine_floats<double>(what, old, value, same, same);
+    return combine_floats<std::uint16_t>(what, nans, old, value, widen_bf16, narrow_bf16);
+  case Format::f32: return combine_floats<float>(what, nans, old, value, same, same);
+  case Format::f64: return combine_floats<double>(what, nans, old, value, same, same);
   default: throw InternalError("emulator: no atomic operations on this format");
   }
 }
 
 std::uint64_t combine_global(Atomic what, Format format, std::uint64_t old, std::uint64_t value,
-                             std::uint64_t expected) {
+                             std::uint64_t expected, Nans nans) {
   const bool adds = what == Atomic::add || what == Atomic::reduce_add;
-  if (!adds || format != Format::f32) return combine(what, format, old, value, expected);
+  if (!adds || format != Format::f32) return combine(what, format, old, value, expected, nans);
   const auto flushed = [](std::uint64_t x) { return (x & 0x7f800000) == 0 ? x & 0x80000000 : x; };
-  return flushed(combine(what, format, flushed(old), flushed(value), expected));
+  return flushed(combine(what, format, flushed(old), flushed(value), expected, nans));
 }
 
 std::uint64_t combine_global(Reduction how, Format format, std::uint64_t old, std::uint64_t value) {
-  const auto of = [&](Atomic what) { return combine_global(what, format, old, value, 0); };
+  const auto of = [&](Atomic what) { return combine_global(what, format, old, value, 0, Nans::ignore); };
   const auto bound = static_cast<std::uint32_t>(value), now = static_cast<std::uint32_t>(old);
   switch (how) {
   case Reduction::none: return value;

@@ -20,13 +20,17 @@ std::uint32_t bytes_of(abi::Format format);
 /// "bf16"
 const char* name(abi::Format format);
 
+/// What a minimum or maximum with a NaN is: NaN, as those of kernels, or the other number.
+enum class Nans : std::uint8_t { propagate, ignore };
+
 /// `what` of an old value and an operand, both in the low end of the words.
 std::uint64_t combine(abi::Atomic what, abi::Format format, std::uint64_t old, std::uint64_t value,
-                      std::uint64_t expected);
+                      std::uint64_t expected, Nans nans = Nans::propagate);
 /// The same on global memory, where sums of f32 take subnormals for zeros of their sign and make
 /// them.
 std::uint64_t combine_global(abi::Atomic what, abi::Format format, std::uint64_t old,
-                             std::uint64_t value, std::uint64_t expected);
+                             std::uint64_t value, std::uint64_t expected,
+                             Nans nans = Nans::propagate);
 /// The same for copies that reduce.
 std::uint64_t combine_global(abi::Reduction how, abi::Format format, std::uint64_t old,
                              std::uint64_t value);

@@ -7,6 +7,7 @@
 #include "palladium/error.hpp"
 #include "runtime/interpreter/eval.hpp"
 #include "runtime/interpreter/launch.hpp"
+#include "runtime/interpreter/number.hpp"
 #include "runtime/interpreter/window.hpp"
 
 namespace palladium::interpreter {
@@ -65,6 +66,16 @@ std::uint64_t updated_integer(graph::Update how, std::uint64_t old, std::uint64_
   }
 }
 
+// As the operations add, maximum and minimum.
+template <class T>
+T updated_float(graph::Update how, T a, T b) {
+  switch (how) {
+  case graph::Update::max: return Max()(a, b);
+  case graph::Update::min: return Min()(a, b);
+  default: return a + b;
+  }
+}
+
 // What an element becomes.
 std::uint64_t updated(graph::Update how, DType dtype, std::uint64_t old, std::uint64_t value) {
   switch (how) {
@@ -74,13 +85,18 @@ std::uint64_t updated(graph::Update how, DType dtype, std::uint64_t old, std::ui
   case graph::Update::bit_xor: return old ^ value;
   default: break;
   }
-  if (dtype == i32) return updated_integer<std::int32_t>(how, old, value);
-  if (dtype == u32) return updated_integer<std::uint32_t>(how, old, value);
-  if (dtype == i64) return updated_integer<std::int64_t>(how, old, value);
-  if (dtype == u64) return updated_integer<std::uint64_t>(how, old, value);
-  const double a = graph::to_double(dtype, old), b = graph::to_double(dtype, value);
-  if (dtype == f32) return bits_of(static_cast<float>(a) + static_cast<float>(b));
-  return graph::to_bits(dtype, a + b);  // exact for 16-bit floats, but for the one rounding
+  std::uint64_t result = 0;
+  with_type_if<IsNumber>(dtype, [&]<class T>() {
+    if constexpr (std::is_integral_v<T>) {
+      result = updated_integer<T>(how, old, value);
+    } else {
+      T a, b;
+      std::memcpy(&a, &old, sizeof a);
+      std::memcpy(&b, &value, sizeof b);
+      result = bits_of(narrow<T>(updated_float(how, widen(a), widen(b))));
+    }
+  });
+  return result;
 }
 
 // A reader or writer of a view: the mask, and the refusal of elements that do not exist.

@@ -9,7 +9,12 @@ const std::vector<std::string> words = {"i32", "u32", "i64", "u64"};
 const std::vector<std::string> terms = {"i32", "u32", "i64", "u64", "f32", "f64"};
 // Few of the sums of 16-bit floats go to one element, so that they are exact.
 std::string elements(const std::string& type) { return type.ends_with("f16") ? "128" : "8"; }
-const std::vector<std::string> sums_of = {"i32", "u32", "i64", "u64", "f16", "bf16", "f32", "f64"};
+const std::vector<std::string> sums_of = {"i32",  "u32", "i64", "u64", "f16",
+                                          "bf16", "f32", "f64", "i8"};
+// Those that are loops of exchanges, some here and some there.
+const std::vector<std::string> least_of = {"i32", "u32", "i64", "u64", "f64", "f16", "u8"};
+const std::vector<std::string> greatest_of = {"i32", "u32", "i64", "u64", "f32", "bf16", "i16"};
+const std::vector<std::string> exchanged = {"i32", "u32", "i64", "u64", "u16", "i8"};
 
 /// Small integers of the type, each as one element.
 Array data(const std::string& type, std::size_t count, std::uint64_t seed) {
@@ -29,8 +34,8 @@ void add_global(std::vector<Case>& all) {
     const std::vector<std::string>& types;
   };
   for (const Operation& op : {Operation{"add", sums_of},
-                              {"min", words},
-                              {"max", words},
+                              {"min", least_of},
+                              {"max", greatest_of},
                               {"and", words},
                               {"or", words},
                               {"xor", words}}) {
@@ -53,7 +58,7 @@ void add_global(std::vector<Case>& all) {
       all.push_back(c);
     }
   }
-  for (const std::string& type : words) {
+  for (const std::string& type : exchanged) {
     Case c = kernel("atomic/atomic_exchange and compare_exchange of " + type,
                     replaced("const $* x, $* o, $* old", '$', type),
                     replaced(R"(
@@ -92,8 +97,8 @@ void add_shared(std::vector<Case>& all) {
     const std::vector<std::string>& types;
   };
   for (const Operation& op : {Operation{"add", sums_of},
-                              {"min", words},
-                              {"max", words},
+                              {"min", least_of},
+                              {"max", greatest_of},
                               {"and", words},
                               {"or", words},
                               {"xor", words}}) {
@@ -122,7 +127,7 @@ void add_shared(std::vector<Case>& all) {
       all.push_back(c);
     }
   }
-  for (const std::string& type : words) {
+  for (const std::string& type : exchanged) {
     Case c = kernel("atomic/atomic_exchange_shared and compare_exchange_shared of " + type,
                     replaced("const $* x, $* o", '$', type),
                     replaced(R"(

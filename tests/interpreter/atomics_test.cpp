@@ -112,10 +112,71 @@ TEST_CASE("every kind of update does what it says, through index arrays") {
     }
 }
 
-TEST_CASE("what was there before an update is its result, and the value in masked lanes") {
-  for (const DType d : {i32, u64, f32, f64}) {
+TEST_CASE("numbers that no instruction updates are exchanged until nobody came between") {
+  for (const DType d : {i8, u8, i16, u16, f16, bf16, f32, f64}) {
     CAPTURE(d.name());
-    Tensor x(d, {40}, [](std::int64_t i) { return static_cast<double>(1000 + i); });
+    Tensor x(d, {200}, [](std::int64_t i) { return static_cast<double>(i * 37 % 101); });
+    Tensor sum = full(d, {7}, 60), most = full(d, {7}, 60), least = full(d, {7}, 60);
+    Tensor shared_least(d, {7});
+    run(
+        [&](Ref x, Ref, Ref, Ref, Ref sum, Ref most, Ref least, Ref r, Ref scratch) {
+          const Value lane = iota(i32, {200}), at = lane * 3 % 7;
+          if (d.is_integer()) atomic_add(sum.at({at}), x[_], {.mask = lane % 5 != 1});
+          atomic_max(most.at({at}), x[_], {.mask = lane % 5 != 1});
+          atomic_min(least.at({at}), x[_], {.mask = lane % 5 != 1});
+          scratch[_] = full({7}, 60, d);
+          atomic_min(scratch.at({at}), x[_], {.mask = lane % 5 != 1});
+          r[_] = scratch[_];
+        },
+        {.in_specs = {whole, whole, whole, whole},
+         .out_specs = {whole, whole, whole, whole},
+         .scratch_types = {gpu::SMEM({7}, d)},
+         .input_output_aliases = {{1, 0}, {2, 1}, {3, 2}}},
+        {&x, &sum, &most, &least}, {&sum, &most, &least, &shared_least});
+    std::int64_t sums[7];
+    double greatest[7], smallest[7];
+    std::fill_n(sums, 7, 60);
+    std::fill_n(greatest, 7, 60);
+    std::fill_n(smallest, 7, 60);
+    for (std::int64_t i = 0; i < 200; ++i)
+      if (i % 5 != 1) {
+        const std::int64_t to = i * 3 % 7;
+        if (d.is_integer()) sums[to] += static_cast<std::int64_t>(x[i]);
+        greatest[to] = std::max(greatest[to], x[i]);
+        smallest[to] = std::min(smallest[to], x[i]);
+      }
+    for (std::int64_t i = 0; i < 7; ++i) {
+      CHECK(sum.bits(i) == graph::to_bits(d, sums[i]));
+      CHECK(most[i] == greatest[i]);
+      CHECK(least[i] == smallest[i]);
+      CHECK(shared_least[i] == smallest[i]);
+    }
+  }
+}
+
+TEST_CASE("the greatest and the least of floats are NaN if one is, and -0 is less than 0") {
+  Tensor x(f32, {4}, {std::nan(""), 1, -0.0, 0.0}), most(f32, {4}, {1, std::nan(""), 0.0, -0.0});
+  Tensor least(f32, {4}, {1, std::nan(""), 0.0, -0.0});
+  run(
+      [](Ref x, Ref, Ref, Ref most, Ref least) {
+        atomic_max(most, x[_]);
+        atomic_min(least, x[_]);
+      },
+      {.in_specs = {whole, whole, whole},
+       .out_specs = {whole, whole},
+       .input_output_aliases = {{1, 0}, {2, 1}}},
+      {&x, &most, &least}, {&most, &least});
+  for (const Tensor* t : {&most, &least}) {
+    CHECK(std::isnan((*t)[0]));
+    CHECK(std::isnan((*t)[1]));
+    for (const std::int64_t i : {2, 3}) CHECK(std::signbit((*t)[i]) == (t == &least));
+  }
+}
+
+TEST_CASE("what was there before an update is its result, and the value in masked lanes") {
+  for (const DType d : {i32, u64, f32, f64, bf16, i16}) {
+    CAPTURE(d.name());
+    Tensor x(d, {40}, [](std::int64_t i) { return static_cast<double>(128 + i); });
     Tensor y = arange(d, {64}), old(d, {40}), count = full(d, {1}, 5), first(d, {1});
     run(
         [](Ref x, Ref, Ref, Ref y, Ref old, Ref count, Ref first) {
@@ -129,8 +190,8 @@ TEST_CASE("what was there before an update is its result, and the value in maske
         {&x, &y, &count}, {&y, &old, &count, &first});
     for (std::int64_t i = 0; i < 40; ++i) {
       const bool on = i % 4 != 0;
-      CHECK(old[i] == (on ? 63 - i : 1000 + i));
-      CHECK(y[63 - i] == (on ? 1000 + i : 63 - i));
+      CHECK(old[i] == (on ? 63 - i : 128 + i));
+      CHECK(y[63 - i] == (on ? 128 + i : 63 - i));
     }
     CHECK(first[0] == 5);
     CHECK(count[0] == 7);
@@ -221,8 +282,9 @@ TEST_CASE("what cannot be updated is said") {
   const auto failure = [&](const Body& body) {
     return failure_of(body, updating(1), {&x, &y}, {&y});
   };
-  CHECK_THAT(failure([](Ref x, Ref, Ref y) { atomic_max(y, x[_]); }),
-             ContainsSubstring("atomic_max does not support f32, but i32, u32, i64, u64"));
+  CHECK_THAT(failure([](Ref x, Ref, Ref y) { atomic_or(y, x[_]); }),
+             ContainsSubstring("atomic_or does not support f32, but i8, u8, i16, u16, i32, u32, "
+                               "i64, u64"));
   CHECK_THAT(failure([](Ref x, Ref, Ref y) { atomic_add(x, y[_]); }),
              ContainsSubstring("atomic_add: args[0] is an input to which no output is aliased"));
   CHECK_THAT(failure([](Ref x, Ref, Ref y) { atomic_add(y.bitcast(f64), x.bitcast(f64)[_]); }),

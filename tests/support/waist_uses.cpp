@@ -158,6 +158,11 @@ void add_values(std::vector<WaistUse>& all) {
   std::string conversions;
   for (const std::string& t : types) conversions += "y = pl::to<$>(pl::to<" + t + ">(x)); x = y; ";
   all.push_back(over_types("to", types, conversions));
+  all.back().statement +=
+      over_types("to", {"f8e4m3", "f8e5m2"},
+                 "y = pl::to<$>(pl::to<f32>(x)); x = pl::to<$>(pl::to<f64>(y)); "
+                 "y = pl::to<$>(pl::to<i32>(x)); x = pl::to<$>(pl::to<bf16>(y));")
+          .statement;
   for (const device::RowInfo& f : device::rows()) {
     if (f.ulp_f32 < 0) continue;
     const std::string name(f.name);
@@ -304,9 +309,11 @@ void add_copies(std::vector<WaistUse>& all) {
 }
 
 void add_atomics(std::vector<WaistUse>& all, int arch) {
-  const std::vector<std::string> words = {"i32", "u32", "i64", "u64"};
-  std::vector<std::string> terms = words;
-  terms.insert(terms.end(), {"f32", "f64"});
+  const std::vector<std::string> terms = {"i32", "u32", "i64", "u64", "f32", "f64"};
+  const std::vector<std::string> integers = {"i8",  "u8",  "i16", "u16",
+                                             "i32", "u32", "i64", "u64"};
+  std::vector<std::string> numbers = integers;
+  numbers.insert(numbers.end(), {"f16", "bf16", "f32", "f64"});
   const std::string p = "static_cast<$*>(m)";
   // Every type relaxed, and all orders and scopes on one of them; the instructions that are put
   // together in one place need that once.
@@ -330,16 +337,16 @@ void add_atomics(std::vector<WaistUse>& all, int arch) {
     scopes.push_back(std::string("<pl::") + s + ">");
     releases.push_back(std::string("<pl::release, pl::") + s + ">");
   }
-  std::vector<std::string> sums = terms;
-  sums.insert(sums.end(), {"f16", "bf16"});
-  add("atomic_add", sums, "x = ", "(" + p + ", y)", both);
-  for (const char* n : {"min", "max", "and", "or", "xor", "exchange"})
-    add("atomic_" + std::string(n), words, "x = ", "(" + p + ", y)", {});
-  add("atomic_compare_exchange", words, "x = ", "(" + p + ", x, y)", both);
-  add("atomic_add_shared", sums, "x = ", "(s, y)", orders);
-  for (const char* n : {"min", "max", "and", "or", "xor", "exchange"})
-    add("atomic_" + std::string(n) + "_shared", words, "x = ", "(s, y)", {});
-  add("atomic_compare_exchange_shared", words, "x = ", "(s, x, y)", orders);
+  add("atomic_add", numbers, "x = ", "(" + p + ", y)", both);
+  add("atomic_add_shared", numbers, "x = ", "(s, y)", orders);
+  for (const char* n : {"min", "max", "and", "or", "xor", "exchange"}) {
+    const bool compares = std::string_view(n).starts_with('m');
+    const std::vector<std::string>& types = compares ? numbers : integers;
+    add("atomic_" + std::string(n), types, "x = ", "(" + p + ", y)", {});
+    add("atomic_" + std::string(n) + "_shared", types, "x = ", "(s, y)", {});
+  }
+  add("atomic_compare_exchange", integers, "x = ", "(" + p + ", x, y)", both);
+  add("atomic_compare_exchange_shared", integers, "x = ", "(s, x, y)", orders);
   add("red_add", terms, "", "(" + p + ", y)", releases);
   add("load_acquire", terms, "x = ", "(" + p + ")", scopes);
   add("store_release", terms, "", "(" + p + ", y)", scopes);

@@ -20,9 +20,7 @@ PL_FN T atomic_shared(u32 at, Atomic what, T v, T expected, Order order, i32 lin
 template <class T>
 constexpr bool is_term = (is_integer<T> || is_wide_float<T>)&&sizeof(T) >= 4;
 template <class T>
-constexpr bool is_sum = is_term<T> || is_half<T>;
-template <class T>
-constexpr bool is_word = is_integer<T> && sizeof(T) >= 4;
+constexpr bool is_number = is_integer<T> || is_wide_float<T> || is_half<T>;
 
 }  // namespace detail
 
@@ -40,31 +38,31 @@ constexpr bool is_word = is_integer<T> && sizeof(T) >= 4;
     return detail::atomic_shared(address, detail::Atomic::what, v, T{}, \
                                  static_cast<detail::Order>(O), line);   \
   }
-PL_ATOMIC(atomic_add, add, is_sum)
-PL_ATOMIC(atomic_min, min, is_word)
-PL_ATOMIC(atomic_max, max, is_word)
-PL_ATOMIC(atomic_and, bit_and, is_word)
-PL_ATOMIC(atomic_or, bit_or, is_word)
-PL_ATOMIC(atomic_xor, bit_xor, is_word)
-PL_ATOMIC(atomic_exchange, exchange, is_word)
-PL_ATOMIC_SHARED(atomic_add_shared, add, is_sum)
-PL_ATOMIC_SHARED(atomic_min_shared, min, is_word)
-PL_ATOMIC_SHARED(atomic_max_shared, max, is_word)
-PL_ATOMIC_SHARED(atomic_and_shared, bit_and, is_word)
-PL_ATOMIC_SHARED(atomic_or_shared, bit_or, is_word)
-PL_ATOMIC_SHARED(atomic_xor_shared, bit_xor, is_word)
-PL_ATOMIC_SHARED(atomic_exchange_shared, exchange, is_word)
+PL_ATOMIC(atomic_add, add, is_number)
+PL_ATOMIC(atomic_min, min, is_number)
+PL_ATOMIC(atomic_max, max, is_number)
+PL_ATOMIC(atomic_and, bit_and, is_integer)
+PL_ATOMIC(atomic_or, bit_or, is_integer)
+PL_ATOMIC(atomic_xor, bit_xor, is_integer)
+PL_ATOMIC(atomic_exchange, exchange, is_integer)
+PL_ATOMIC_SHARED(atomic_add_shared, add, is_number)
+PL_ATOMIC_SHARED(atomic_min_shared, min, is_number)
+PL_ATOMIC_SHARED(atomic_max_shared, max, is_number)
+PL_ATOMIC_SHARED(atomic_and_shared, bit_and, is_integer)
+PL_ATOMIC_SHARED(atomic_or_shared, bit_or, is_integer)
+PL_ATOMIC_SHARED(atomic_xor_shared, bit_xor, is_integer)
+PL_ATOMIC_SHARED(atomic_exchange_shared, exchange, is_integer)
 
 template <Order O = relaxed, Scope S = gpu, class T>
 PL_FN T atomic_compare_exchange(T* p, T expected, T v, PL_LINE) {
-  static_assert(detail::is_word<T>, "atomic_compare_exchange: not of this type");
+  static_assert(detail::is_integer<T>, "atomic_compare_exchange: not of this type");
   return detail::atomic(p, detail::Atomic::compare_exchange, v, expected,
                         static_cast<detail::Order>(O), static_cast<detail::Scope>(S), line);
 }
 
 template <Order O = relaxed, class T>
 PL_FN T atomic_compare_exchange_shared(u32 address, T expected, T v, PL_LINE) {
-  static_assert(detail::is_word<T>, "atomic_compare_exchange_shared: not of this type");
+  static_assert(detail::is_integer<T>, "atomic_compare_exchange_shared: not of this type");
   return detail::atomic_shared(address, detail::Atomic::compare_exchange, v, expected,
                                static_cast<detail::Order>(O), line);
 }

@@ -12,6 +12,14 @@ constexpr Format format_of<bf16> = Format::bf16;
 template <>
 constexpr Format format_of<f64> = Format::f64;
 template <>
+constexpr Format format_of<i8> = Format::i8;
+template <>
+constexpr Format format_of<u8> = Format::u8;
+template <>
+constexpr Format format_of<i16> = Format::i16;
+template <>
+constexpr Format format_of<u16> = Format::u16;
+template <>
 constexpr Format format_of<i32> = Format::i32;
 template <>
 constexpr Format format_of<u32> = Format::u32;

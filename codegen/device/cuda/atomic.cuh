@@ -1,4 +1,4 @@
-// Atomic accesses, one instruction each.
+// Atomic accesses: one instruction each, or a loop of one where there is none.
 
 namespace pl {
 namespace detail {
@@ -107,172 +107,265 @@ PL_FN T atom_shared(u32 at, T v) {
   return old;
 }
 
-// Sums of 16-bit floats. bf16 has no instruction before sm_90: it is exchanged until nobody came
-// between.
+// The bits of an element, read, and exchanged if they are the expected ones.
+#define PL_BY_BITS(ASM)                   \
+  if constexpr (sizeof(Bits) == 2) {      \
+    ASM("h", ".b16");                     \
+  } else if constexpr (sizeof(Bits) == 4) { \
+    ASM("r", ".b32");                     \
+  } else {                                \
+    ASM("l", ".b64");                     \
+  }
+
+template <Order O>
+constexpr char load_word[] = ".relaxed";
+template <>
+constexpr char load_word<acquire>[] = ".acquire";
+template <>
+constexpr char load_word<acq_rel>[] = ".acquire";
+
+template <Order O, Scope S>
+struct OnGlobal {
+  typedef u64 Address;
+  template <class Bits>
+  PL_FN static Bits load(Address at) {
+    Bits bits;
+#define PL_ASM(constraint, type)                                                  \
+  asm volatile("ld%2%3.global" type " %0, [%1];"                                  \
+               : "=" constraint(bits)                                             \
+               : "l"(at), "C"(load_word<O>), "C"(scope_word<S>)                   \
+               : "memory")
+    PL_BY_BITS(PL_ASM)
+#undef PL_ASM
+    return bits;
+  }
+  template <class Bits>
+  PL_FN static Bits exchange_if(Address at, Bits expected, Bits v) {
+    Bits old;
+#define PL_ASM(constraint, type)                                                       \
+  asm volatile("atom%4%5.global.cas" type " %0, [%1], %2, %3;"                         \
+               : "=" constraint(old)                                                   \
+               : "l"(at), constraint(expected), constraint(v), "C"(order_word<O>),     \
+                 "C"(scope_word<S>)                                                    \
+               : "memory")
+    PL_BY_BITS(PL_ASM)
+#undef PL_ASM
+    return old;
+  }
+};
+
+template <Order O>
+struct OnShared {
+  typedef u32 Address;
+  template <class Bits>
+  PL_FN static Bits load(Address at) {
+    Bits bits;
+#define PL_ASM(constraint, type)                         \
+  asm volatile("ld%2.cta.shared::cta" type " %0, [%1];"  \
+               : "=" constraint(bits)                    \
+               : "r"(at), "C"(load_word<O>)              \
+               : "memory")
+    PL_BY_BITS(PL_ASM)
+#undef PL_ASM
+    return bits;
+  }
+  template <class Bits>
+  PL_FN static Bits exchange_if(Address at, Bits expected, Bits v) {
+    Bits old;
+#define PL_ASM(constraint, type)                                                  \
+  asm volatile("atom%4.cta.shared::cta.cas" type " %0, [%1], %2, %3;"             \
+               : "=" constraint(old)                                              \
+               : "r"(at), constraint(expected), constraint(v), "C"(order_word<O>) \
+               : "memory")
+    PL_BY_BITS(PL_ASM)
+#undef PL_ASM
+    return old;
+  }
+};
+
+// A byte is exchanged with the word around it.
+template <class Where, class Bits>
+PL_FN Bits load_bits(typename Where::Address at) {
+  if constexpr (sizeof(Bits) == 1) {
+    const u32 word = Where::template load<u32>(at & ~typename Where::Address(3));
+    return static_cast<Bits>(word >> 8 * (at & 3));
+  } else {
+    return Where::template load<Bits>(at);
+  }
+}
+template <class Where, class Bits>
+PL_FN Bits exchange_if(typename Where::Address at, Bits expected, Bits v) {
+  if constexpr (sizeof(Bits) == 1) {
+    const typename Where::Address around = at & ~typename Where::Address(3);
+    const u32 place = 8 * static_cast<u32>(at & 3), mask = 255u << place;
+    u32 seen = Where::template load<u32>(around);
+    while (static_cast<Bits>(seen >> place) == expected) {
+      const u32 next = (seen & ~mask) | u32(v) << place;
+      const u32 old = Where::exchange_if(around, seen, next);
+      if (old == seen) break;
+      seen = old;
+    }
+    return static_cast<Bits>(seen >> place);
+  } else {
+    return Where::exchange_if(at, expected, v);
+  }
+}
+
+template <Atomic A, class T>
+PL_FN T combined(T old, T v) {
+  if constexpr (A == Atomic::add) return add(old, v);
+  if constexpr (A == Atomic::min) return min(old, v);
+  if constexpr (A == Atomic::max) return max(old, v);
+  if constexpr (A == Atomic::bit_and) return static_cast<T>(old & v);
+  if constexpr (A == Atomic::bit_or) return static_cast<T>(old | v);
+  if constexpr (A == Atomic::bit_xor) return static_cast<T>(old ^ v);
+  return v;
+}
+
+// Exchanged until nobody came between.
+template <Atomic A, class Where, class T>
+PL_FN T atom_loop(typename Where::Address at, T v) {
+  typedef bits_of<T> Bits;
+  Bits seen = load_bits<Where, Bits>(at);
+  for (;;) {
+    const Bits next = bitcast<Bits>(combined<A>(bitcast<T>(seen), v));
+    const Bits old = exchange_if<Where>(at, seen, next);
+    if (old == seen) return bitcast<T>(old);
+    seen = old;
+  }
+}
+
+// Whether an instruction does it. bf16 has none before sm_90.
+template <Atomic A, class T>
+PL_FN constexpr bool has_atom() {
+  if (is_half<T>) {
+#if __CUDA_ARCH__ >= 900
+    return A == Atomic::add;
+#else
+    return A == Atomic::add && same<T, f16>;
+#endif
+  }
+  return sizeof(T) >= 4 && (A == Atomic::add || is_integer<T>);
+}
+
+// Sums of 16-bit floats.
 template <class T>
 constexpr char half_word[] = ".add.noftz.f16";
 template <>
 constexpr char half_word<bf16>[] = ".add.noftz.bf16";
-template <class T>
-PL_FN constexpr bool adds_half() {
-#if __CUDA_ARCH__ >= 900
-  return true;
-#else
-  return same<T, f16>;
-#endif
-}
 
 template <Order O, Scope S, class T>
 PL_FN T atom_half(T* p, T v) {
   const u64 at = __cvta_generic_to_global(p);
   u16 old;
-  if constexpr (adds_half<T>()) {
-    asm volatile("atom%3%4.global%5 %0, [%1], %2;"
-                 : "=h"(old)
-                 : "l"(at), "h"(v.bits), "C"(order_word<O>), "C"(scope_word<S>), "C"(half_word<T>)
-                 : "memory");
-  } else {
-    u16 seen;
-    asm volatile("ld.relaxed%2.global.u16 %0, [%1];"
-                 : "=h"(old)
-                 : "l"(at), "C"(scope_word<S>)
-                 : "memory");
-    do {
-      seen = old;
-      const u16 sum = bitcast<u16>(bitcast<T>(seen) + v);
-      asm volatile("atom%4%5.global.cas.b16 %0, [%1], %2, %3;"
-                   : "=h"(old)
-                   : "l"(at), "h"(seen), "h"(sum), "C"(order_word<O>), "C"(scope_word<S>)
-                   : "memory");
-    } while (old != seen);
-  }
+  asm volatile("atom%3%4.global%5 %0, [%1], %2;"
+               : "=h"(old)
+               : "l"(at), "h"(v.bits), "C"(order_word<O>), "C"(scope_word<S>), "C"(half_word<T>)
+               : "memory");
   return bitcast<T>(old);
 }
 
 template <Order O, class T>
 PL_FN T atom_half_shared(u32 at, T v) {
   u16 old;
-  if constexpr (adds_half<T>()) {
-    asm volatile("atom%3.cta.shared::cta%4 %0, [%1], %2;"
-                 : "=h"(old)
-                 : "r"(at), "h"(v.bits), "C"(order_word<O>), "C"(half_word<T>)
-                 : "memory");
-  } else {
-    u16 seen;
-    asm volatile("ld.relaxed.cta.shared::cta.u16 %0, [%1];" : "=h"(old) : "r"(at) : "memory");
-    do {
-      seen = old;
-      const u16 sum = bitcast<u16>(bitcast<T>(seen) + v);
-      asm volatile("atom%4.cta.shared::cta.cas.b16 %0, [%1], %2, %3;"
-                   : "=h"(old)
-                   : "r"(at), "h"(seen), "h"(sum), "C"(order_word<O>)
-                   : "memory");
-    } while (old != seen);
-  }
+  asm volatile("atom%3.cta.shared::cta%4 %0, [%1], %2;"
+               : "=h"(old)
+               : "r"(at), "h"(v.bits), "C"(order_word<O>), "C"(half_word<T>)
+               : "memory");
   return bitcast<T>(old);
+}
+
+template <Atomic A, const auto& Type, Order O, Scope S, class T>
+PL_FN T update(T* p, T v) {
+  if constexpr (!has_atom<A, T>())
+    return atom_loop<A, OnGlobal<O, S>>(__cvta_generic_to_global(p), v);
+  else if constexpr (is_half<T>)
+    return atom_half<O, S>(p, v);
+  else
+    return atom<A, Type, O, S>(p, v);
+}
+template <Atomic A, const auto& Type, Order O, class T>
+PL_FN T update_shared(u32 at, T v) {
+  if constexpr (!has_atom<A, T>())
+    return atom_loop<A, OnShared<O>>(at, v);
+  else if constexpr (is_half<T>)
+    return atom_half_shared<O>(at, v);
+  else
+    return atom_shared<A, Type, O>(at, v);
 }
 
 }  // namespace detail
 
 template <Order O = relaxed, Scope S = gpu, class T>
 PL_FN T atomic_add(T* p, T v) {
-  if constexpr (detail::is_half<T>)
-    return detail::atom_half<O, S>(p, v);
-  else
-    return detail::atom<detail::Atomic::add, detail::term_word<T>, O, S>(p, v);
+  return detail::update<detail::Atomic::add, detail::term_word<T>, O, S>(p, v);
 }
 template <Order O = relaxed, Scope S = gpu, class T>
 PL_FN T atomic_min(T* p, T v) {
-  return detail::atom<detail::Atomic::min, detail::number_word<T>, O, S>(p, v);
+  return detail::update<detail::Atomic::min, detail::number_word<T>, O, S>(p, v);
 }
 template <Order O = relaxed, Scope S = gpu, class T>
 PL_FN T atomic_max(T* p, T v) {
-  return detail::atom<detail::Atomic::max, detail::number_word<T>, O, S>(p, v);
+  return detail::update<detail::Atomic::max, detail::number_word<T>, O, S>(p, v);
 }
 template <Order O = relaxed, Scope S = gpu, class T>
 PL_FN T atomic_and(T* p, T v) {
-  return detail::atom<detail::Atomic::bit_and, detail::bits_word<T>, O, S>(p, v);
+  return detail::update<detail::Atomic::bit_and, detail::bits_word<T>, O, S>(p, v);
 }
 template <Order O = relaxed, Scope S = gpu, class T>
 PL_FN T atomic_or(T* p, T v) {
-  return detail::atom<detail::Atomic::bit_or, detail::bits_word<T>, O, S>(p, v);
+  return detail::update<detail::Atomic::bit_or, detail::bits_word<T>, O, S>(p, v);
 }
 template <Order O = relaxed, Scope S = gpu, class T>
 PL_FN T atomic_xor(T* p, T v) {
-  return detail::atom<detail::Atomic::bit_xor, detail::bits_word<T>, O, S>(p, v);
+  return detail::update<detail::Atomic::bit_xor, detail::bits_word<T>, O, S>(p, v);
 }
 template <Order O = relaxed, Scope S = gpu, class T>
 PL_FN T atomic_exchange(T* p, T v) {
-  return detail::atom<detail::Atomic::exchange, detail::bits_word<T>, O, S>(p, v);
+  return detail::update<detail::Atomic::exchange, detail::bits_word<T>, O, S>(p, v);
 }
 
 template <Order O = relaxed, class T>
 PL_FN T atomic_add_shared(u32 address, T v) {
-  if constexpr (detail::is_half<T>)
-    return detail::atom_half_shared<O>(address, v);
-  else
-    return detail::atom_shared<detail::Atomic::add, detail::term_word<T>, O>(address, v);
+  return detail::update_shared<detail::Atomic::add, detail::term_word<T>, O>(address, v);
 }
 template <Order O = relaxed, class T>
 PL_FN T atomic_min_shared(u32 address, T v) {
-  return detail::atom_shared<detail::Atomic::min, detail::number_word<T>, O>(address, v);
+  return detail::update_shared<detail::Atomic::min, detail::number_word<T>, O>(address, v);
 }
 template <Order O = relaxed, class T>
 PL_FN T atomic_max_shared(u32 address, T v) {
-  return detail::atom_shared<detail::Atomic::max, detail::number_word<T>, O>(address, v);
+  return detail::update_shared<detail::Atomic::max, detail::number_word<T>, O>(address, v);
 }
 template <Order O = relaxed, class T>
 PL_FN T atomic_and_shared(u32 address, T v) {
-  return detail::atom_shared<detail::Atomic::bit_and, detail::bits_word<T>, O>(address, v);
+  return detail::update_shared<detail::Atomic::bit_and, detail::bits_word<T>, O>(address, v);
 }
 template <Order O = relaxed, class T>
 PL_FN T atomic_or_shared(u32 address, T v) {
-  return detail::atom_shared<detail::Atomic::bit_or, detail::bits_word<T>, O>(address, v);
+  return detail::update_shared<detail::Atomic::bit_or, detail::bits_word<T>, O>(address, v);
 }
 template <Order O = relaxed, class T>
 PL_FN T atomic_xor_shared(u32 address, T v) {
-  return detail::atom_shared<detail::Atomic::bit_xor, detail::bits_word<T>, O>(address, v);
+  return detail::update_shared<detail::Atomic::bit_xor, detail::bits_word<T>, O>(address, v);
 }
 template <Order O = relaxed, class T>
 PL_FN T atomic_exchange_shared(u32 address, T v) {
-  return detail::atom_shared<detail::Atomic::exchange, detail::bits_word<T>, O>(address, v);
+  return detail::update_shared<detail::Atomic::exchange, detail::bits_word<T>, O>(address, v);
 }
 
 template <Order O = relaxed, Scope S = gpu, class T>
 PL_FN T atomic_compare_exchange(T* p, T expected, T v) {
-  const u64 at = __cvta_generic_to_global(p);
-  T old;
-  if constexpr (sizeof(T) == 4) {
-    asm volatile("atom%4%5.global.cas.b32 %0, [%1], %2, %3;"
-                 : "=r"(old)
-                 : "l"(at), "r"(expected), "r"(v), "C"(detail::order_word<O>),
-                   "C"(detail::scope_word<S>)
-                 : "memory");
-  } else {
-    asm volatile("atom%4%5.global.cas.b64 %0, [%1], %2, %3;"
-                 : "=l"(old)
-                 : "l"(at), "l"(expected), "l"(v), "C"(detail::order_word<O>),
-                   "C"(detail::scope_word<S>)
-                 : "memory");
-  }
-  return old;
+  typedef detail::bits_of<T> Bits;
+  return bitcast<T>(detail::exchange_if<detail::OnGlobal<O, S>>(
+      __cvta_generic_to_global(p), bitcast<Bits>(expected), bitcast<Bits>(v)));
 }
 
 template <Order O = relaxed, class T>
 PL_FN T atomic_compare_exchange_shared(u32 address, T expected, T v) {
-  T old;
-  if constexpr (sizeof(T) == 4) {
-    asm volatile("atom%4.cta.shared::cta.cas.b32 %0, [%1], %2, %3;"
-                 : "=r"(old)
-                 : "r"(address), "r"(expected), "r"(v), "C"(detail::order_word<O>)
-                 : "memory");
-  } else {
-    asm volatile("atom%4.cta.shared::cta.cas.b64 %0, [%1], %2, %3;"
-                 : "=l"(old)
-                 : "r"(address), "l"(expected), "l"(v), "C"(detail::order_word<O>)
-                 : "memory");
-  }
-  return old;
+  typedef detail::bits_of<T> Bits;
+  return bitcast<T>(detail::exchange_if<detail::OnShared<O>>(address, bitcast<Bits>(expected),
+                                                             bitcast<Bits>(v)));
 }
 
 namespace detail {
