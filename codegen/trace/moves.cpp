@@ -198,24 +198,51 @@ Value continued(Value i, std::int64_t before, std::int64_t extent, PadMode mode,
   return elementwise(Op::Rem, {elementwise(Op::Add, {i, Value(turns)}, at), Value(extent)}, at);
 }
 
+ValueId padding(const Moving& m, const Extents& shape, const PadOptions& options) {
+  const Value& x = detail::Access::value(options.value);
+  const ValueId one = detail::Access::given(options.value)
+                          ? m.recorder().typed(x, m.type().dtype, m.what(), m.at())
+                          : m.recorder().builder().constant(m.type().dtype, 0, {}, m.at());
+  return m.recorder().builder().broadcast_to(one, shape, m.at());
+}
+
+// Every n-th element is one of the value's, those between are padding.
+ValueId padded_between(const Moving& m, ValueId v, std::size_t along, const PadWidth& p,
+                       const PadOptions& options) {
+  Extents shape = m.recorder().graph[v].type.shape;
+  const std::int64_t extent = shape[along], apart = p.interior + 1;
+  shape[along] = (extent - 1) * apart + 1 + p.before + p.after;
+  const Location at = m.at();
+  const auto op = [&](Op op, const Value& x, std::int64_t y) {
+    return elementwise(op, {x, Value(y)}, at);
+  };
+  const Value i = op(Op::Sub, counted(shape, along, at), p.before), nth = op(Op::Div, i, apart);
+  const Value is_inside = elementwise(Op::And, {op(Op::Ge, i, 0), op(Op::Lt, nth, extent)}, at);
+  const Value is_own = elementwise(Op::And, {is_inside, op(Op::Eq, op(Op::Rem, i, apart), 0)}, at);
+  const ValueId own = m.add(Op::TakeAlong, {v, m.recorder().id(nth, m.what(), at)},
+                            Attr{{static_cast<std::int64_t>(along)}, 0});
+  return m.recorder().id(selected(m.what(), is_own, m.recorder().value(own),
+                                  m.recorder().value(padding(m, shape, options)), at),
+                         m.what(), at);
+}
+
 ValueId padded(const Moving& m, ValueId v, std::size_t along, const PadWidth& p,
                const PadOptions& options) {
   Extents shape = m.recorder().graph[v].type.shape;
   const std::int64_t extent = shape[along];
+  if (p.interior > 0 && extent > 1) return padded_between(m, v, along, p, options);
   if (options.mode == PadMode::constant) {
     Ids parts;
     const auto filled = [&](std::int64_t n) {
-      if (n == 0) return;
+      if (n <= 0) return;
       shape[along] = n;
-      const Value& x = detail::Access::value(options.value);
-      const ValueId one = detail::Access::given(options.value)
-                              ? m.recorder().typed(x, m.type().dtype, m.what(), m.at())
-                              : m.recorder().builder().constant(m.type().dtype, 0, {}, m.at());
-      parts.push_back(m.recorder().builder().broadcast_to(one, shape, m.at()));
+      parts.push_back(padding(m, shape, options));
     };
-    filled(p.before);
-    parts.push_back(v);
-    filled(p.after);
+    const std::int64_t first = std::max<std::int64_t>(-p.before, 0);
+    const std::int64_t own = extent - first - std::max<std::int64_t>(-p.after, 0);
+    filled(std::min(p.before, extent + p.before + p.after));
+    if (own > 0) parts.push_back(own == extent ? v : m.part(v, along, first, own));
+    filled(std::min(p.after, extent + p.before + p.after));
     return m.concatenated(std::move(parts), along);
   }
   shape[along] = extent + p.before + p.after;
@@ -223,6 +250,25 @@ ValueId padded(const Moving& m, ValueId v, std::size_t along, const PadWidth& p,
       continued(counted(shape, along, m.at()), p.before, extent, options.mode, m.at());
   return m.add(Op::TakeAlong, {v, m.recorder().id(index, m.what(), m.at())},
                Attr{{static_cast<std::int64_t>(along)}, 0});
+}
+
+void check_width(const Moving& m, std::size_t d, const PadWidth& p, PadMode mode) {
+  constexpr std::int64_t most = INT32_MAX;
+  const auto in_range = [&](std::int64_t n, std::int64_t least) { return n >= least && n <= most; };
+  const std::string where = " in dimension " + std::to_string(d);
+  const std::int64_t least = mode == PadMode::constant ? -most : 0;
+  if (!in_range(p.before, least) || !in_range(p.after, least))
+    m.fail((least == 0 ? "expected widths from 0, given " : "expected widths of 31 bits, given ") +
+           std::to_string(p.before) + " and " + std::to_string(p.after) + where);
+  if (!in_range(p.interior, 0) || (p.interior > 0 && mode != PadMode::constant))
+    m.fail(std::string(p.interior > 0 && p.interior <= most ? "expected constants between elements"
+                                                            : "expected an interior width from 0") +
+           ", given " + std::to_string(p.interior) + where);
+  const std::int64_t left = (m.shape()[d] - 1) * (p.interior + 1) + 1 + p.before + p.after;
+  if (left < 1)
+    m.fail("expected widths that leave an element, given " + std::to_string(p.before) + " and " +
+           std::to_string(p.after) + " for " + std::to_string(left - p.before - p.after) +
+           " elements" + where);
 }
 
 // x where `keep` holds of column - row, else 0.
@@ -336,11 +382,8 @@ Value pad(const Operand& x, std::initializer_list<PadWidth> widths, PadOptions o
   ValueId v = m.id();
   std::size_t d = 0;
   for (const PadWidth& p : widths) {
-    constexpr std::int64_t most = INT32_MAX;
-    if (p.before < 0 || p.after < 0 || p.before > most || p.after > most)
-      m.fail("expected widths from 0, given " + std::to_string(p.before) + " and " +
-             std::to_string(p.after) + " in dimension " + std::to_string(d));
-    if (p.before + p.after > 0) v = trace::padded(m, v, d, p, options);
+    trace::check_width(m, d, p, options.mode);
+    if (p.before != 0 || p.after != 0 || p.interior != 0) v = trace::padded(m, v, d, p, options);
     ++d;
   }
   return m.recorder().value(v);

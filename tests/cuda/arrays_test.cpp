@@ -72,7 +72,13 @@ TEST_CASE("index arrays and atomic updates compile, in global and in shared memo
   };
   for (const DType t : {i32, u32, i64, u64, f16, bf16, f32, f64})
     check(kernel(t, [](Ref to, Value v, Value m) { atomic_add(to, v, {.mask = m}); }));
-  for (const DType t : {i32, u32, i64, u64})
+  for (const DType t : {bf16, f64})
+    check(kernel(t, [](Ref to, Value v, Value m) {
+      atomic_max(to, v, {.mask = m});
+      atomic_min(to, v, {.mask = m});
+      atomic_xchg(to, v, {.mask = m});
+    }));
+  for (const DType t : {i32, u32, i64, u64, u8, i16})
     check(kernel(t, [](Ref to, Value v, Value m) {
       atomic_max(to, v, {.mask = m});
       atomic_min(to, v, {.mask = m});
@@ -133,6 +139,27 @@ TEST_CASE("elements elsewhere compile, of memory and of registers") {
                                                      {x[{0, 0}].astype(i32), 5});
                        }}}));
     }
+}
+
+TEST_CASE("floats of 8 bits, gathers, scatters and products by letters compile") {
+  for (const DType t : {f8e4m3, f8e5m2}) {
+    const ShapeDtype same{{4, 250}, t};
+    check(of_rows(t, {{same, [](Value x) { return x * x + gelu(x); }},
+                      {same, [](Value x) { return maximum(x, -x).astype(i32).astype(x.dtype()); }},
+                      {{{4, 4}, f32}, [](Value x) { return einsum("ik,jk->ij", x, x); }}}));
+  }
+  check(of_rows(f16, {{{{7}, f16},
+                       [](Value x) {
+                         return gather(x, {iota(i32, {7}) % 4, iota(i32, {7}) * 9});
+                       }},
+                      {{{4, 250}, f16},
+                       [](Value x) {
+                         return scatter(x, {iota(i32, {250}) % 3}, x[0],
+                                        {.axes = 1, .mode = ScatterMode::max});
+                       }},
+                      {{{4, 748}, f16}, [](Value x) {
+                         return pad(x, {{0, 0}, {-1, 1, 2}});
+                       }}}));
 }
 
 TEST_CASE("sorting compiles") {

@@ -77,7 +77,11 @@ TEST_CASE("parts that do not fit together are refused") {
   REFUSED(pl::split(x[_], 3)[0], "split: expected a number of parts that divides 8, given 3");
   REFUSED(pl::split(x[_], 0)[0], "split: expected a number of parts that divides 8, given 0");
   REFUSED(pl::pad(x[_], {{1, 1}, {1, 1}}), "pad: expected a width for each dimension of f32[8], given 2");
-  REFUSED(pl::pad(x[_], {{-1, 1}}), "pad: expected widths from 0, given -1 and 1 in dimension 0");
+  REFUSED(pl::pad(x[_], {{-9, 1}}), "pad: expected widths that leave an element, given -9 and 1 for 8 elements in dimension 0");
+  REFUSED(pl::pad(x[_], {{-8, -7, 1}}), "pad: expected widths that leave an element, given -8 and -7 for 15 elements in dimension 0");
+  REFUSED(pl::pad(x[_], {{-1, 1}}, {.mode = pl::PadMode::edge}), "pad: expected widths from 0, given -1 and 1 in dimension 0");
+  REFUSED(pl::pad(x[_], {{1, 1, -1}}), "pad: expected an interior width from 0, given -1 in dimension 0");
+  REFUSED(pl::pad(x[_], {{1, 1, 2}}, {.mode = pl::PadMode::wrap}), "pad: expected constants between elements, given 2 in dimension 0");
   REFUSED(pl::pad(ints(), {{1, 1}}, {.value = 0.5}), "pad: the literal 0.5 is no i32");
   REFUSED(pl::squeeze(matrix(), 1), "squeeze: expected an extent of 1 in dimension 1 of f32[3,4], given 4");
   REFUSED(pl::expand_dims(x[_], 2), "expand_dims: axis 2 is out of bounds for a value of 2 dimensions");
@@ -99,9 +103,38 @@ TEST_CASE("elements that are asked for by wrong numbers are refused") {
   REFUSED(pl::take(x[_], x[_]), "take: expected integers as indices, given f32[8]");
   REFUSED(pl::take(x[_], ints(), 1), "take: axis 1 is out of bounds for a value of 1 dimensions");
   REFUSED(pl::take_along_axis(matrix(), ints()), "take_along_axis: expected indices i32 of the operand's shape but for dimension 1, given f32[3,4] and i32[8]");
+  REFUSED(pl::gather(x[_], {}), "gather: expected an array of indices, given none");
+  REFUSED(pl::gather(x[_], {x[_]}), "gather: expected integers as indices, given f32[8]");
+  REFUSED(pl::gather(x[_], {ints(), ints()}), "gather: expected an array of indices for each of 1 axes at most, given 2");
+  REFUSED(pl::gather(matrix(), {ints()}, {0, 1}), "gather: expected an array of indices for each of 2 axes, given 1");
+  REFUSED(pl::gather(matrix(), {ints(), pl::iota(pl::i32, {3})}), "gather: expected operands whose shapes can be broadcast to one, given i32[8] and i32[3]");
+  REFUSED(pl::gather(matrix(), {ints()}, 2), "gather: axis 2 is out of bounds for a value of 2 dimensions");
+  REFUSED(pl::scatter(x[_], {ints()}, ints()), "scatter: expected updates of the value's dtype f32, given i32[8]");
+  REFUSED(pl::scatter(x[_], {ints()}, pl::zeros({3})), "scatter: expected updates that can be broadcast to [8], given f32[3]");
+  REFUSED(pl::scatter(x[_] > 0, {ints()}, x[_] > 1, {.mode = pl::ScatterMode::add}), "scatter: expected numbers to combine, given bool");
   REFUSED(pl::sort(pl::sum(x[_])), "sort: axis -1 is out of bounds for a value of 0 dimensions");
   REFUSED(pl::argsort(x[_], {.axis = 1}), "argsort: axis 1 is out of bounds for a value of 1 dimensions");
   REFUSED(pl::top_k(x[_], 9).values, "top_k: expected a number of elements from 1 to 8, given 9");
   REFUSED(pl::philox(x[_], 0)[0], "philox: expected integers as seed and counter, given f32");
+}
+
+TEST_CASE("floats of 8 bits are refused where no float is taken, and beside others") {
+  REFUSED(pl::f8e4m3(x[_]) & pl::f8e4m3(x[_]), "and: expected integers or bools, given f8e4m3[8] and f8e4m3[8]");
+  REFUSED(pl::f8e4m3(x[_]) + pl::f8e5m2(x[_]), "add: expected operands of one dtype, given f8e4m3 and f8e5m2; convert one of them: pl::f8e4m3(x)");
+  REFUSED(pl::dot(pl::f8e4m3(matrix()), pl::f16(matrix())), "dot: expected operands of one dtype, given f8e4m3[3,4] and f16[3,4]");
+  REFUSED(pl::bitcast(pl::f8e5m2(x[_]), pl::f16), "bitcast: expected a dtype of 8 bits for f8e5m2[8], given f16");
+}
+
+TEST_CASE("products by letters are refused by what is wrong with the letters") {
+  REFUSED(pl::einsum("i->i", x[_], x[_]), "einsum: expected letters for the dimensions of two operands, as in \"ik,kj->ij\", given \"i->i\"");
+  REFUSED(pl::einsum("i.,i", x[_], x[_]), "einsum: expected letters for the dimensions of two operands, as in \"ik,kj->ij\", given \"i.,i\"");
+  REFUSED(pl::einsum("i,i,i", x[_], x[_]), "einsum: expected letters for the dimensions of two operands, as in \"ik,kj->ij\", given \"i,i,i\"");
+  REFUSED(pl::einsum("ii,i", matrix(), x[_]), "einsum: letter 'i' stands twice in operand 0");
+  REFUSED(pl::einsum("i,j->ijj", x[_], x[_]), "einsum: letter 'j' stands twice in the result");
+  REFUSED(pl::einsum("i,j->ik", x[_], x[_]), "einsum: letter 'k' of the result stands in no operand of \"i,j->ik\"");
+  REFUSED(pl::einsum("i,ij", x[_], x[_]), "einsum: expected a value of 2 dimensions for \"ij\" as operand 1, given f32[8]");
+  REFUSED(pl::einsum("i,ij", x[_], matrix()), "einsum: letter 'i' has extent 8 in f32[8] and 3 in f32[3,4]");
+  REFUSED(pl::einsum("i,i", x[_], ints()), "einsum: expected operands of one dtype, given f32[8] and i32[8]");
+  REFUSED(pl::einsum("i,i", pl::u8(ints()), pl::u8(ints())), "einsum: expected floats, i8, i16 or i32, given u8[8] and u8[8]");
 }
 // clang-format on

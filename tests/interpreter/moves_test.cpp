@@ -255,6 +255,27 @@ TEST_CASE("values are padded: by a number, by themselves, by their ends") {
       [](const Numbers& c) {
         return std::clamp<std::int64_t>(c[0] - 1, 0, 3) * 5 + std::min<std::int64_t>(c[1], 4);
       });
+  check(
+      i16, {4, 5}, {11, 4},
+      [](Value v) {
+        return pad(v, {{2, -1, 2}, {-2, 1}});
+      },
+      [](const Numbers& c) {
+        const std::int64_t i = c[0] - 2, j = c[1] + 2;
+        return i < 0 || i % 3 != 0 || j >= 5 ? -1 : i / 3 * 5 + j;
+      });
+  check(
+      f32, {4}, {3},
+      [](Value v) {
+        return pad(v, {{-6, 5}});
+      },
+      [](const Numbers&) { return -1; });
+  check(
+      f32, {3}, {4},
+      [](Value v) {
+        return pad(v, {{-1, 0, 1}});
+      },
+      [](const Numbers& c) { return c[0] % 2 == 0 ? -1 : (c[0] + 1) / 2; });
   Tensor x = numbered(f32, {3}), o(f32, {8});
   run([](Ref x, Ref o) { o[_] = pad(x[_], {{1, 4}}, {.value = 2.5}); }, {}, {&x}, {&o});
   CHECK(o.numbers() == std::vector<double>{2.5, 0, 1, 2, 2.5, 2.5, 2.5, 2.5});

@@ -242,7 +242,7 @@ class Statements {
     const Shape s = v.shape();
     const int axis = random_.below(s.rank());
     const auto extent = static_cast<int>(s[axis].value());
-    switch (random_.below(10)) {
+    switch (random_.below(13)) {
     case 0: return flip(v, random_.chance(50) ? Axes() : Axes(axis));
     case 1: return roll(v, random_.between(-9, 9), random_.chance(50) ? Axes() : Axes(axis));
     case 2: {
@@ -262,11 +262,50 @@ class Statements {
     case 6: return take_along_axis(v, coerced(some(), i32, s) - 1, axis);
     case 7: return s.rank() < 2 ? flip(v) : random_.chance(50) ? tril(v, 1) : triu(v, -1);
     case 8: return pl::sort(v, {.axis = axis, .descending = random_.chance(50)});
+    case 9: return padded(v);
+    case 10: return named(v);
+    case 11: return changed(v);
     default: break;
     }
     if (s.rank() != 1) return split(v, extent, axis)[0];
     const Value start = index_up_to(extent);
     return dynamic_update_slice(v, v[ds(0, (extent + 1) / 2)], {start});
+  }
+
+  // Along a dimension of its own, so that something is left.
+  Value padded(const Value& v) {
+    const std::int64_t before = random_.between(-1, 2), after = random_.between(-1, 2);
+    const std::int64_t interior = random_.below(3);
+    const Shape s = v.shape();
+    if (8 * count_of(s) > most_elements) return flip(v);
+    Value flat = pl::reshape(v, {-1});
+    if (count_of(s) < 3) flat = concatenate({flat, flat, flat});
+    return pad(flat, {{before, after, interior}});
+  }
+
+  // Elements that arrays of numbers name, some out of bounds.
+  Value named(const Value& v) {
+    const Shape s = v.shape();
+    const Value first = coerced(some(), i32, Shape{2, 1}) - 1;
+    if (s.rank() < 2 || 6 * count_of(s) > most_elements) return gather(v, {first[{_, 0}]});
+    const Value second = coerced(some(), i16, Shape{3});
+    const int last = s.rank() - 1;
+    return gather(v, {first, second}, random_.chance(50) ? Axes{0, 1} : Axes{last, 0});
+  }
+
+  // By updates whose order changes nothing.
+  Value changed(const Value& v) {
+    const Shape s = v.shape();
+    if (v.dtype().is_bool()) return scatter(v, {index_up_to(s[0].value())}, true);
+    Shape updates = s;
+    updates[0] = 5;
+    if (5 * count_of(s) > most_elements) return flip(v);
+    const Value at = coerced(some(), i32, Shape{5}), x = coerced(some(), v.dtype(), updates);
+    const bool adds = v.dtype().is_integer() && random_.chance(50);
+    return scatter(v, {at - 1}, x,
+                   {.mode = adds                 ? ScatterMode::add
+                            : random_.chance(50) ? ScatterMode::max
+                                                 : ScatterMode::min});
   }
 
   Value reduced(const Value& v) {
@@ -293,12 +332,13 @@ class Statements {
   }
 
   Value product() {
-    const DType d = random_.pick({f32, f16, bf16, f64, i8, i16, i32});
+    const DType d = random_.pick({f32, f16, bf16, f64, i8, i16, i32, f8e4m3});
     std::int64_t m = random_.pick({1, 3, 8, 16, 64}), n = random_.pick({1, 2, 8, 16, 64});
     const std::int64_t k = random_.pick({1, 4, 8, 15, 32});
     const bool ta = random_.chance(50), tb = random_.chance(50);
     const Value a = small(coerced(some(), i32, ta ? Shape{k, m} : Shape{m, k}), d);
     const Value b = small(coerced(some(), i32, tb ? Shape{n, k} : Shape{k, n}), d);
+    if (random_.chance(25)) return einsum(ta ? "ki,jk->ij" : "ik,jk->ji", a, tb ? b : transpose(b));
     return pl::dot(a, b, {.trans_a = ta, .trans_b = tb});
   }
 
@@ -453,18 +493,19 @@ class Statements {
     keep(pl::swap(v, x, {.mask = m}));
   }
 
-  // Of integers, whose sums no order changes. What was there depends on it.
+  // In ways whose result no order changes. What was there depends on it.
   void updated() {
     std::vector<const Ref*> all;
     for (const std::vector<Ref>* refs : {&parts_.outputs, &parts_.scratch})
       for (const Ref& r : *refs)
-        if (r.dtype().is_integer() && r.dtype().bytes() >= 4 &&
+        if (!r.dtype().is_bool() && !(r.dtype().is_float() && r.dtype().bytes() == 1) &&
             std::find(writable_.begin(), writable_.end(), &r) != writable_.end())
           all.push_back(&r);
     if (all.empty()) return;
     const Ref v = view(*random_.pick(all), true);
     const Value x = coerced(some(), v.dtype(), v.shape());
     const MaybeValue m = mask(v.shape());
+    if (v.dtype().is_float()) return void(atomic_min(v, x, {.mask = m}));
     switch (random_.below(5)) {
     case 0: return void(atomic_max(v, x, {.mask = m}));
     case 1: return void(atomic_xor(v, x, {.mask = m}));
@@ -599,7 +640,7 @@ class Statements {
     const Ref& o = parts_.outputs[i];
     const DType d = o.dtype();
     Value x = coerced(some(), d, o.shape());
-    if (plan_.elementary && d.is_float()) {
+    if (plan_.elementary && d.is_float() && d.bytes() > 1) {
       switch (random_.below(4)) {
       case 0: x = pl::exp(x); break;
       case 1: x = pl::tanh(x); break;

@@ -34,8 +34,8 @@ class Drawing {
 
  private:
   DType dtype() {
-    return random_.pick(
-        {bool_, i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64, f32, f32, i32});
+    return random_.pick({bool_, i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64, f32, f32,
+                         i32, f8e4m3, f8e5m2});
   }
 
   void axes() {

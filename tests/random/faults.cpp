@@ -119,8 +119,8 @@ const Fault faults[] = {
      }},
     {"an index that is a float", refused,
      [](const Scene& s) { keep(s.input().reshape({-1})[s.value(f32, {})]); }},
-    {"an index that is no scalar", refused,
-     [](const Scene& s) { keep(s.input().reshape({-1})[s.value(i32)]); }},
+    {"an index of truths", refused,
+     [](const Scene& s) { keep(s.input().reshape({-1})[s.value(bool_)]); }},
     {"an axis of the grid that is not there", refused,
      [](const Scene& s) {
        keep(program_id(static_cast<int>(s.plan.axes.size()) + s.random.below(9)));
