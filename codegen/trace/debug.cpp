@@ -26,7 +26,11 @@ DebugKinds decide() {
 }
 
 // Whether it is to be recorded. What becomes of it must not stay if that changes.
-bool asks(Recorder& recorder, DebugKinds kind) {
+bool asks(Recorder& recorder, DebugKinds kind, const char* what, Location at) {
+  if (recorder.graph.bodies.empty())
+    throw CompileError(at, std::string(what) +
+                               ": used in an index map; what it is to tell belongs "
+                               "in the body");
   recorder.debug_asked |= kind;
   return (recorder.debug_recorded & kind) != 0;
 }
@@ -65,7 +69,7 @@ void detail::debug_print(const DebugFormat& format, const Operand* values, int c
   // Also where nothing is recorded: a mistake does not wait until somebody looks.
   if (const std::string problem = graph::format_problem(format.text(), types); !problem.empty())
     throw CompileError(at, "debug_print: " + problem);
-  if (trace::asks(recorder, trace::debug_prints))
+  if (trace::asks(recorder, trace::debug_prints, "debug_print", at))
     trace::record(recorder, trace::Op::DebugPrint, std::move(args), format.text(), at);
 }
 
@@ -78,7 +82,7 @@ void debug_check(const Operand& condition, const char* message) {
   if (!type.dtype.is_bool())
     throw CompileError(
         at, "debug_check: expected a bool as the condition, given " + graph::to_string(type));
-  if (!trace::asks(recorder, trace::debug_checks)) return;
+  if (!trace::asks(recorder, trace::debug_checks, "debug_check", at)) return;
   const trace::ValueId holds =
       type.is_scalar() ? id : recorder.id(all(Operand(recorder.value(id), at)), "debug_check", at);
   trace::record(recorder, trace::Op::DebugCheck, {holds}, message, at);

@@ -140,6 +140,7 @@ class Printer {
     const DType t = a_.dtype();
     const std::uint64_t bits = bits_at(place_of(a_, index_), t);
     if (t.is_bool()) return bits != 0 ? "true" : "false";
+    if (t.is_float() && std::isnan(graph::to_double(t, bits))) return "nan";  // whatever its sign
     if (t.is_float()) return fmt::format("{:.{}g}", graph::to_double(t, bits), o_.precision);
     return t == u64 ? std::to_string(bits) : std::to_string(graph::to_int(t, bits));
   }

@@ -232,4 +232,10 @@ TEST_CASE("a check takes a condition, inside of a kernel") {
       },
       line, "debug_check: expected a bool as the condition, given i32[]");
   CHECK_THROWS_WITH(pl::debug_print("x"), ContainsSubstring("debug_print: used outside a kernel"));
+  const int map = __LINE__ + 1;
+  const BlockSpec block{{2}, [](Index i) { return pl::debug_print("{}", i), i; }};
+  const PallasCallOptions options{
+      .name = "m", .out_type = {{2}, f32}, .grid = {1}, .out_specs = {block}};
+  refused([&] { pallas_call([](Ref) {}, options).lower(); }, map,
+          "debug_print: used in an index map");
 }
