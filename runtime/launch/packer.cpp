@@ -1,6 +1,7 @@
 #include "runtime/launch/packer.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 #include "codegen/graph/limits.hpp"
 #include "runtime/call/check.hpp"
@@ -93,8 +94,9 @@ void Packer::pack(std::span<const Arg> arguments, std::span<const Arg> outputs,
     case Kind::symbol: block.slots[i] = static_cast<std::uint64_t>(symbols[s.index]); break;
     case Kind::debug: block.slots[i] = reinterpret_cast<std::uintptr_t>(debug); break;
     case Kind::tensor_map:
-      block.tensor_maps[s.dimension] = tensor_map(s, *arg->array());
-      block.pointers[i] = &block.tensor_maps[s.dimension];
+      std::memcpy(block.tensor_maps[s.dimension], &tensor_map(s, *arg->array()),
+                  sizeof(TensorMap));
+      block.pointers[i] = block.tensor_maps[s.dimension];
       continue;
     }
     block.pointers[i] = &block.slots[i];

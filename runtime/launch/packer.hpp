@@ -1,6 +1,7 @@
 // The arguments of a call, as the kernelParams of a launch.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -15,10 +16,10 @@
 
 namespace palladium::runtime {
 
-/// The kernelParams of one launch.
+/// The kernelParams of one launch. Tensor maps are bytes, which a launch without any need not clear.
 struct ArgumentBlock {
   static constexpr std::size_t max_parameters = 256, max_tensor_maps = 16;
-  TensorMap tensor_maps[max_tensor_maps];
+  alignas(TensorMap) std::byte tensor_maps[max_tensor_maps][sizeof(TensorMap)];
   std::uint64_t slots[max_parameters];
   void* pointers[max_parameters];
 };
