@@ -111,8 +111,15 @@ void Nest::share_columns(DType t, std::vector<ExprId>& addends) {
                column_count = static_cast<std::int64_t>(pattern.size());
     const std::int64_t count = pattern.back() + vector_;
     if (count * (row_count - 1) >= vector_ * column_count * (row_count - 1)) continue;
-    const VariableId sums = add_rows(t, rows, count);
-    for (const std::int64_t c : pattern)
+    VariableId sums = add_rows(t, rows, count);
+    std::vector<std::int64_t> offsets = pattern;
+    if (fork_ != no_expr) {  // in front of both ways
+      std::vector<Taps> shifted;
+      for (const std::int64_t c : pattern) shifted.push_back({.array = sums, .first = c});
+      sums = add_rows(t, shifted, vector_);
+      offsets = {0};
+    }
+    for (const std::int64_t c : offsets)
       columns.push_back(e_.element(sums, e_.sum(Affine::term(element_) + Affine(c))));
     for (const Taps& r : rows) replaced.insert(r.places.begin(), r.places.end());
   }
@@ -121,6 +128,14 @@ void Nest::share_columns(DType t, std::vector<ExprId>& addends) {
 }
 
 VariableId Nest::add_rows(DType t, const std::vector<Taps>& rows, std::int64_t count) {
+  ColumnSum key{.type = t.kind(), .count = count, .rows = {}};
+  for (const Taps& r : rows) key.rows.emplace_back(r.array, r.first);
+  const auto [known_sum, is_new] = column_sums_.try_emplace(std::move(key), thread::no_variable);
+  if (is_new) known_sum->second = declare_rows(t, rows, count);
+  return known_sum->second;
+}
+
+VariableId Nest::declare_rows(DType t, const std::vector<Taps>& rows, std::int64_t count) {
   const VariableId q =
       e_.declare({.name = "q", .type = i32, .facts = {.low = 0, .high = count - 1}});
   ExprId sum = no_expr;

@@ -99,8 +99,8 @@ bool Nest::next_operand(Pending& p, Pending& operand, ExprId& value) {
     }
   }
   if (p.operands.empty() && holds_if_whole(p.v, p.c)) {
-    has_parts_ |= !whole_;
-    if (whole_) {
+    has_conditions_ |= !whole_;
+    if (whole_ || conditions_hold_) {
       value = e_.literal(bool_, 1);
       return false;
     }

@@ -277,6 +277,7 @@ void Nest::expand_sink(const passes::Store& s) {
   mask_replicas();
   open_to_groups(pass_->value, false);
   if (stores_registers(s)) return b_.close_nest_loops();
+  if (fork_ != no_expr) return store_two_ways(s);
   open_elements();
   const ExprId value = evaluate(pass_->value, coordinates_, all, false);
   const ExprId mask =
@@ -360,16 +361,21 @@ void Nest::store_element(const Address& a, ExprId value, ExprId mask, const Boun
   // would unroll the loop too late to keep the group in registers.
   if ((e_.depends(value) & (thread::on_element | thread::in_element)) == 0 && e_.size(value) > 1)
     value = temporary("x", value);
+  stores_vectors_ = mask == no_expr;
   const VariableId o = unfilled("o", a.dtype, vector_);
   b_.declare_around(o);
   b_.add(thread::Assign{e_.element(o, element_), value});
   b_.close();
+  store_vector(a, o, mask, std::move(bounds));
+}
+
+void Nest::store_vector(const Address& a, VariableId from, ExprId mask, Bounds bounds) {
   Vector v{.direction = Direction::store,
            .function = a.shared ? Row::store_shared : Row::store_global,
            .function_of_part = Row::store_global_part,
            .place = a,
-           .array = o,
-           .bounds = bounds,
+           .array = from,
+           .bounds = std::move(bounds),
            .tests = thread_mask_};
   if (mask != no_expr) v.tests.insert(v.tests.begin(), mask);
   b_.add_statement(vector_access(std::move(v)));

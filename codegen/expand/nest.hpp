@@ -92,6 +92,7 @@ class Nest : private passes::Addresses {
   void assign_element(int storage, ExprId value);
   void put_in_shared(int storage, ExprId value);
   void store_element(const Address& a, ExprId value, ExprId mask, const Bounds& limits);
+  void store_vector(const Address& a, VariableId from, ExprId mask, Bounds bounds);
   void store_one(const Address& a, VariableId from, ExprId mask, const Bounds& bounds);
   void store_parts(const Address& a, ExprId value, ExprId mask, const Bounds& limits);
 
@@ -185,7 +186,15 @@ class Nest : private passes::Addresses {
   ExprId sum_of(const graph::Inst& sum, std::vector<ExprId> addends);
   std::vector<Taps> rows_of(const std::vector<ExprId>& addends) const;
   void share_columns(DType t, std::vector<ExprId>& addends);
+  /// What rows add in each column.
+  struct ColumnSum {
+    DType::Kind type = {};
+    std::int64_t count = 0;
+    std::vector<std::pair<VariableId, std::int64_t>> rows = {};  // arrays, from where in them
+    friend auto operator<=>(const ColumnSum&, const ColumnSum&) = default;
+  };
   VariableId add_rows(DType t, const std::vector<Taps>& rows, std::int64_t count);
+  VariableId declare_rows(DType t, const std::vector<Taps>& rows, std::int64_t count);
   std::optional<std::vector<ExprId>> counted(ExprId addend) const;
   void multiply_counts(DType t, std::vector<ExprId>& addends);
 
@@ -268,7 +277,9 @@ class Nest : private passes::Addresses {
   bool streams() const;
   bool tests_blocks() const;
   passes::Pass by_elements() const;
-  thread::Statements variant(const passes::Pass& pass, bool whole, bool& has_parts);
+  struct Variant;
+  Variant variant(const passes::Pass& pass, bool whole, ExprId fork = no_expr);
+  void store_two_ways(const passes::Store& s);
 
   // padding.cpp: registers beyond the value that hold the first vector of their thread again
   bool has_later_vectors() const;
@@ -298,10 +309,15 @@ class Nest : private passes::Addresses {
   bool beside_ = false;     // evaluating what a hint compares with
   bool whole_ = false;      // for blocks that are wholly inside
   bool has_parts_ = false;  // a bound makes accesses narrower, or tests each element
+  bool has_conditions_ = false;    // some hold where blocks are whole
+  bool stores_vectors_ = false;    // of which nothing but the elements is computed one by one
+  ExprId fork_ = no_expr;          // two ways to the elements: this one where it holds
+  bool conditions_hold_ = false;   // on the way for whole blocks
   std::map<int, passes::BlockNames> whole_blocks_;
   bool storing_ = false;    // addresses are of a store
   bool surveying_ = false;  // what is expanded is only looked at: which reads share rows
   Spans spans_;
+  std::map<ColumnSum, VariableId> column_sums_;
   passes::Sums sums_;
   std::optional<passes::Sums::Conditions> if_whole_;
 };

@@ -9,6 +9,7 @@
 
 namespace palladium::expand {
 
+using graph::MemoryView;
 using passes::Residency;
 using passes::Window;
 
@@ -133,37 +134,74 @@ passes::Pass Nest::by_elements() const {
   return p;
 }
 
-thread::Statements Nest::variant(const passes::Pass& pass, bool whole, bool& has_parts) {
+// A pass expanded, and what was found on the way.
+struct Nest::Variant {
+  thread::Statements statements = {};
+  bool has_parts = false, has_conditions = false, stores_vectors = false;
+};
+
+Nest::Variant Nest::variant(const passes::Pass& pass, bool whole, ExprId fork) {
   b_.open(thread::Block{});
   Nest nest(x_, pass);
   nest.whole_ = whole;
+  nest.fork_ = fork;
   nest.expand_pass();
-  has_parts = nest.has_parts_;
-  return b_.take();
+  return {b_.take(), nest.has_parts_, nest.has_conditions_, nest.stores_vectors_};
 }
 
 void Nest::expand() {
   declare_sink();
   const ExprId whole = wholeness();
   if (whole == no_expr) return expand_pass();
-  bool has_parts = false, still_has = false;
   const bool only_moves = streams();
-  thread::Statements ragged = variant(*pass_, false, has_parts);
+  Variant ragged = variant(*pass_, false);
   // The tests of whole vectors are few, but where nothing else is done for several of them.
   const bool tests_much = only_moves && tests_blocks() &&
                           elements_in_text() > 1 << passes::vector_bits(l_, *pass_, pass_->layout);
-  if (!has_parts && !tests_much) return b_.add_all(std::move(ragged));
-  const bool in_parts = has_parts;
-  thread::Statements inside = variant(*pass_, true, still_has);
-  if (still_has) return b_.add_all(std::move(ragged));
-  const passes::Pass compact = by_elements();
-  if (only_moves && in_parts) ragged = variant(compact, false, has_parts);
+  const bool in_parts = ragged.has_parts || ragged.has_conditions;
+  if (!in_parts && !tests_much) return b_.add_all(std::move(ragged.statements));
+  if (!ragged.has_parts && ragged.stores_vectors && !tests_blocks())
+    return b_.add_all(variant(*pass_, false, whole).statements);
+  Variant inside = variant(*pass_, true);
+  if (inside.has_parts) return b_.add_all(std::move(ragged.statements));
+  if (only_moves && in_parts) ragged = variant(by_elements(), false);
   b_.open(thread::If{whole, {}});
-  b_.add_all(std::move(inside));
+  b_.add_all(std::move(inside.statements));
   b_.close();
   b_.open(thread::Else{});
-  b_.add_all(std::move(ragged));
+  b_.add_all(std::move(ragged.statements));
   b_.close();
+}
+
+// The elements of a vector, computed in two ways: where conditions hold that do in whole blocks
+// they are not asked for. What is read for them, and stored, is the same.
+void Nest::store_two_ways(const passes::Store& s) {
+  const DimMap all = passes::identity_map(layout_.rank());
+  check_indices(s.inst, coordinates_, all, no_expr);
+  storing_ = true;
+  const Address a = address(MemoryView::of(g_[s.inst]).ref, coordinates_, all);
+  storing_ = false;
+  const VariableId o = unfilled("o", a.dtype, vector_);
+  b_.add(thread::Declare{.variable = o});
+  const auto way = [&](auto branch, bool holds) {
+    conditions_hold_ = holds;
+    const auto memo = memo_;
+    const auto names = hoisted_;
+    const std::size_t depth = b_.depth();
+    holds ? b_.open(std::move(branch)) : b_.open_apart(std::move(branch));
+    open_elements();
+    const ExprId value = evaluate(pass_->value, coordinates_, all, false);
+    b_.add(thread::Assign{e_.element(o, element_), value});
+    b_.close_down_to(depth);
+    memo_ = memo;
+    hoisted_ = names;
+  };
+  way(thread::If{fork_, {}}, true);
+  way(thread::Else{}, false);
+  Bounds bounds = a.bounds;
+  add_padding(e_, bounds, padding(all));
+  store_vector(a, o, no_expr, std::move(bounds));
+  b_.close_nest_loops();
 }
 
 }  // namespace palladium::expand

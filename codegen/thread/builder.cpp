@@ -6,11 +6,11 @@ namespace palladium::thread {
 
 // Outside of nests statements stand where they are asked for.
 std::size_t Builder::level_of(Depends depends) const {
-  for (std::size_t i = open_.size() - 1;; --i)
-    if (i == 0 || open_[i].nest || (open_[i].introduces & depends) != 0) {
-      if (open_[i].nest || (open_[i].introduces & depends) != 0) return i;
-      return open_.size() - 1;
-    }
+  for (std::size_t i = open_.size() - 1;; --i) {
+    const Open& block = open_[i];
+    if (block.nest || block.apart || (block.introduces & depends) != 0) return i;
+    if (i == 0) return open_.size() - 1;
+  }
 }
 
 // What stands inside of the loop over elements may differ from element to element.
@@ -153,6 +153,7 @@ void Builder::close() {
                   .loads = std::move(closed.loads),
                   .body = std::move(closed.body),
                   .nest = closed.nest,
+                  .apart = closed.apart,
                   .is_loop = closed.is_loop};
   closed.body = take();
   if (closed.is_loop && closed.body.empty()) return;

@@ -80,6 +80,12 @@ class Builder {
                      .serial = in_nest_ ? ++serials_ : 0,
                      .introduces = introduces});
   }
+  /// The same, and nothing that is added inside is placed outside.
+  template <class What>
+  void open_apart(What what) {
+    open(std::move(what));
+    open_.back().apart = true;
+  }
   void open_nest();
   /// A block without braces: what is placed around it stands before all that is added to it.
   void open_splice(Depends introduces);
@@ -116,6 +122,7 @@ class Builder {
     Depends introduces = 0;
     bool splice = false;
     bool nest = false;
+    bool apart = false;
     bool is_loop = false;
     std::map<ExprId, ExprId> names = {};  // what let_once named here
   };
