@@ -64,7 +64,7 @@ class Workspace {
   std::string path_;
 };
 
-/// What PALLADIUM_CXX says, split at blanks: "ccache g++" is a compiler too.
+/// What PALLADIUM_CXX says, split at blanks: "ccache g++ -Og" is a compiler too.
 std::vector<std::string> compiler() {
   const std::string value = environment::get(environment::Variable::cxx);
   std::istringstream in(value.empty() ? "c++" : value);
@@ -117,17 +117,30 @@ std::string joined(const std::vector<std::string>& words) {
 
 /// No -march: results must not depend on the machine. Fused multiply-add is exact either way and
 /// slow without the instruction; the compiler may not contract by itself. Exceptions pass through
-/// kernels, which the tables allow; code for them would ask a program for its C++ library.
+/// kernels, which the tables allow; code for them would ask a program for its C++ library. Behind
+/// them stand those of PALLADIUM_CXX, which so are the last to say something.
 void add_flags(std::vector<std::string>& command) {
-  for (const char* flag :
-       {"-x", "c++", "-pipe", "-std=c++17", "-O1", "-fPIC", "-shared", "-nostdlib", "-w", "-fwrapv",
-        "-ffp-contract=off", "-fno-strict-aliasing", "-fvisibility=hidden",
-        "-fasynchronous-unwind-tables", "-fno-exceptions"}) {
-    command.push_back(flag);
-  }
+  std::vector<std::string> flags = {"-x",
+                                    "c++",
+                                    "-pipe",
+                                    "-std=c++17",
+                                    "-O1",
+                                    "-fPIC",
+                                    "-shared",
+                                    "-nostdlib",
+                                    "-w",
+                                    "-fwrapv",
+                                    "-ffp-contract=off",
+                                    "-fno-strict-aliasing",
+                                    "-fvisibility=hidden",
+                                    "-fasynchronous-unwind-tables",
+                                    "-fno-exceptions"};
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("fma")) command.push_back("-mfma");
+  if (__builtin_cpu_supports("fma")) flags.emplace_back("-mfma");
 #endif
+  const auto theirs =
+      std::ranges::find_if(command, [](const std::string& w) { return w.starts_with('-'); });
+  command.insert(theirs, flags.begin(), flags.end());
 }
 
 /// Throws where there was nothing to run.

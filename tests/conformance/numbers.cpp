@@ -227,7 +227,7 @@ void add_functions(std::vector<Case>& all) {
       }
       e.push_back(x);
     }
-    all.push_back(elementwise("math/" + name, e));
+    all.push_back(elementwise("math/" + name, e, 1 << 13));
   }
 }
 
