@@ -146,6 +146,16 @@ TEST_CASE("a host compiler that cannot be used is told by name, not as a fault o
   CHECK_THAT(compiler_error("/nonexistent/c++", "missing"), ContainsSubstring("cannot be run"));
 }
 
+TEST_CASE("flags of the host compiler that the environment names have the last word") {
+  const test::Folder folder;
+  const std::string compiler =
+      script(folder, "noting", "echo \"$@\" >'" + (folder / "said") + "'; exec c++ \"$@\"");
+  CHECK(compiler_error(compiler + " -O2 -DNOTHING", "by_flags") == "");
+  const std::string said = test::text_of(folder / "said");
+  REQUIRE(said.find("-O1") != said.npos);
+  CHECK(said.find("-O1") < said.find("-O2 -DNOTHING"));
+}
+
 TEST_CASE("what the host compiler says of itself has the line of the kernel") {
   const test::Environment named("PALLADIUM_CXX", "/nonexistent/c++");
   const PallasCallOptions options{.name = "uncompiled", .out_type = {{8}, f32}};
