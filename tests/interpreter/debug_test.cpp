@@ -1,8 +1,10 @@
 // What kernels tell while they run: the same on interpreter and emulator.
 #include <catch2/matchers/catch_matchers_string.hpp>
+#include <cstdio>
 #include <string>
 
 #include "tests/support/captured_stderr.hpp"
+#include "tests/support/hidden.hpp"
 #include "tests/support/targets.hpp"
 
 using namespace palladium;
@@ -118,6 +120,43 @@ TEST_CASE("each thread of a mesh prints for itself, numbers of every kind") {
   });
 }
 
+TEST_CASE("what is printed is what a value was there, wherever it lives") {
+  for_each_target("lives", [](Target target) {
+    const Kernel k =
+        pl::pallas_call(
+            [](Ref x, Ref o) {
+              o[_] = x[_];
+              const Value before = o[_];
+              const Value product = pl::dot(before.astype(f16), pl::full({16, 16}, 0.5f, f16));
+              o[_] = product;
+              pl::debug_print("before {}", before[{3, ds(2, 2)}]);
+              pl::debug_print("transposed {}", before.transpose()[{ds(4, 2), 0}].astype(f8e4m3));
+              pl::debug_print("product {}", product[{ds(0, 2), ds(14, 2)}]);
+              const Value n = pl::while_loop(
+                  [](Value i) {
+                    pl::debug_print("asks {}", i);
+                    return i < 2;
+                  },
+                  [](Value i) { return i + 1; }, Value(0).astype(i32));
+              pl::switch_(
+                  n, [&] { pl::debug_print("no"); }, [&] { pl::debug_print("no"); },
+                  [&] {
+                    pl::debug_print("o {}", o[{15, ds(0, 1)}]);
+                  });
+            },
+            {.name = "lives", .out_type = {{16, 16}, f32}})
+            .on(target);
+    const Array x =
+        on(target, make_array<float>({16, 16}, [](std::int64_t i) { return i / 16 + i % 2; }));
+    const std::string text = printed_by([&] { (void)on_cpu(k(x)); });
+    CHECK_THAT(text, Equals("before [0]: 3\nbefore [1]: 4\n"
+                            "transposed [0]: 0\ntransposed [1]: 1\n"
+                            "product [0, 0]: 4\nproduct [0, 1]: 4\n"
+                            "product [1, 0]: 12\nproduct [1, 1]: 12\n"
+                            "asks 0\nasks 1\nasks 2\no [0]: 124\n"));
+  });
+}
+
 TEST_CASE("a condition that does not hold fails the call with the user's line and the program") {
   const Checks on;
   for_each_target("checked", [](Target target) {
@@ -175,6 +214,34 @@ TEST_CASE("what is off is neither in the graph nor in the text, and comes back w
     CHECK_THROWS_WITH(k(x), ContainsSubstring("too much"));
   }
   CHECK_NOTHROW(k(x));
+}
+
+TEST_CASE("HIDDEN debug", "[.]") {
+  const Kernel k = pl::pallas_call(
+                       [](Ref o) {
+                         pl::debug_print("printed");
+                         pl::debug_check(program_id(0) > 0, "checked");
+                         o[_] = pl::full({1}, 0, i32);
+                       },
+                       {.name = "k", .out_type = {{1}, i32}, .grid = {1}})
+                       .on(Target::interpreter);
+  try {
+    k();
+  } catch (const CompileError& e) {
+    std::puts(e.what());
+  }
+}
+
+TEST_CASE("PALLADIUM_DEBUG says what bodies record") {
+  const auto told = [](const std::string& value) {
+    const std::string out = run_hidden("HIDDEN debug", {{"PALLADIUM_DEBUG", value}}).out;
+    const bool prints = out.find("printed\n") != out.npos;
+    return std::string(prints ? "print" : "") + (out.find("checked") != out.npos ? "check" : "");
+  };
+  CHECK(told("") == "print");
+  CHECK(told("off") == "");
+  CHECK(told("check") == "check");
+  CHECK(told("print,check") == "printcheck");
 }
 
 TEST_CASE("a launch tells how many prints it had no room for") {
