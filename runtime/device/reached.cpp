@@ -97,8 +97,14 @@ void wait_for_points(std::size_t most) {
 }  // namespace
 
 void when_reached(Stream stream, std::function<void()> then) {
-  auto point = std::make_shared<driver::Event>();
-  point->record(reinterpret_cast<driver::StreamHandle>(stream.handle()));
+  std::shared_ptr<driver::Event> point;
+  try {
+    point = std::make_shared<driver::Event>();
+    point->record(reinterpret_cast<driver::StreamHandle>(stream.handle()));
+  } catch (...) {
+    new std::function<void()>(std::move(then));  // the GPU may still write to what it holds
+    throw;
+  }
   {
     const forking::Section section;
     Points& all = all_points();

@@ -8,8 +8,8 @@
 namespace palladium::runtime {
 
 /// Calls `then` in the first call_reached() after the device has done all that is in the stream
-/// now, or in which it turns out that it never will. Precondition: a context of the device is
-/// current.
+/// now, or in which it turns out that it never will. What `then` holds stays, for good, where the
+/// driver cannot tell when that is (CudaError). Precondition: a context of the device is current.
 void when_reached(Stream stream, std::function<void()> then);
 
 /// Calls what has been waited for long enough, in the order of when_reached(), and throws the first

@@ -128,6 +128,14 @@ TEST_CASE_METHOD(Fixture, "what was told stands before the error of a kernel tha
   CHECK(out.text() == lines);
 }
 
+TEST_CASE_METHOD(Fixture, "memory that a kernel may still write to is not given back") {
+  fake.results["cuEventRecord"] = 700;
+  CHECK_THROWS_WITH(k(x), ContainsSubstring("cuEventRecord"));
+  fake.results.clear();
+  CHECK(fake.pinned_allocations == pinned + 1);
+  CHECK_NOTHROW(pl::debug_flush());
+}
+
 TEST_CASE_METHOD(Fixture, "calls of debug_print that found no room are counted in the log") {
   const CapturedStdout out;
   const test::CapturedStderr log;
