@@ -64,8 +64,12 @@ thread::Program Expander::run() {
           e_.all({e_.plain(Operator::at_least, warpgroup_, number(first), bool_),
                   e_.plain(Operator::less, warpgroup_, number(first + body.warpgroups), bool_)}),
           {}});
+    const bool served = !body.producer.empty();
+    thread::Statements producer;
+    if (served) producer = begin_served(body);
     declare_storages(static_cast<int>(&body - l_.bodies.data()));
     expand_list(body.statements);
+    if (served) end_served(std::move(producer));
     if (several) b_.close();
     first += body.warpgroups;
   }
@@ -77,7 +81,7 @@ thread::Program Expander::run() {
 // ---- the frame
 
 void Expander::launch_shape() {
-  p_.threads = l_.threads() * l_.warpgroups;
+  p_.threads = l_.threads() * l_.warpgroups + (l_.has_producer() ? graph::warpgroup_threads : 0);
   p_.shared_bytes = l_.shared_bytes;
   for (const int c : g_.cluster) p_.cluster_blocks *= c;
   const std::vector<Dim>& grid = g_.mapping.grid;

@@ -68,11 +68,20 @@ class Expander {
   void expand_one(const passes::Await& a);
   void expand_one(const passes::Prefetch& p);
   void expand_one(const passes::Turn& t);
+  void expand_one(const passes::Supply& s);
+  thread::Statements begin_served(const passes::LoweredBody& body);
+  void end_served(thread::Statements producer);
+  void free_slot(const passes::Turn& t);
+  void advance(int ring);
+  /// Runs f, behind which all is known again that is known now.
+  template <class F>
+  void apart(F&& f);
   /// A ring's slots: as bytes from where it begins, of a fetched one as numbers.
   struct Slots {
     ExprId from = no_expr, to = no_expr;  // that is read, that is filled
     ExprId now = no_expr;                 // that of the storages in it
     ExprId phase = no_expr;               // of a fetched ring: the parity of its barriers
+    ExprId begins = no_expr;              // of one that is unrolled: whether this is the first turn
   };
   void begin_rings();
   void fill_first_slots(const passes::Prefetch& p);
@@ -85,8 +94,11 @@ class Expander {
   /// Where the slot of a ring begins that a storage is a part of, in units of so many bytes; 0 of
   /// no ring.
   Affine slot(int storage, std::int64_t unit = 1);
-  /// The barrier of a fetch, of a ring the one of its slot.
-  ExprId barrier_address(int storage, int ring);
+  ExprId slot_now(int ring) const {
+    return ring < 0 ? no_expr : slots_[static_cast<std::size_t>(ring)].now;
+  }
+  /// Of barriers that of the slot.
+  ExprId barrier_address(int storage, ExprId slot);
 
   ExprId scalar(ValueId v);
   std::vector<ExprId> scalars(const std::vector<ValueId>& values);
@@ -199,7 +211,8 @@ class Expander {
   std::vector<bool> begun_by_product_;  // those that a product begins, where its `anew` holds
 
   std::vector<passes::BlockNames> windows_;
-  std::vector<Slots> slots_;  // of rings
+  std::vector<Slots> slots_;    // of rings
+  bool is_one_thread_ = false;  // what follows runs in one alone
 
   VariableId debug_ = thread::no_variable;   // parameter: where the host is told something
   std::map<std::uint32_t, ExprId> records_;  // of arrays that are printed: where their elements go

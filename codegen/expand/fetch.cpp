@@ -35,7 +35,7 @@ void Expander::declare_tensor_maps() {
 ExprId Expander::elected() {
   const ExprId first = e_.plain(Operator::equal, warp_, number(0), bool_);
   const ExprId elects = e_.call(Row::elect_one, bool_, {});
-  if (!is_wide()) return e_.all({first, elects});
+  if (!is_wide() && !l_.has_producer()) return e_.all({first, elects});
   return e_.all({e_.plain(Operator::equal, warpgroup_, number(0), bool_), first, elects});
 }
 
@@ -46,12 +46,16 @@ void Expander::begin_fetches() {
   b_.open(thread::If{elected(), {}});
   for (const passes::Barriers& all : l_.fetch_barriers)
     for (std::int64_t k = 0; k < l_.storages[static_cast<std::size_t>(all.storage)].shape[0]; ++k)
-      b_.add(thread::Call{
-          .function = Row::mbarrier_init,
-          .args = {e_.sum(shared_place(all.storage) + Affine(barrier_bytes * k), u32), number(1)}});
+      b_.add(
+          thread::Call{.function = Row::mbarrier_init,
+                       .args = {e_.sum(shared_place(all.storage) + Affine(barrier_bytes * k), u32),
+                                number(all.arrivals)}});
   b_.add(thread::Call{.function = Row::fence_mbarrier_init});
   b_.close();
-  sync(true);
+  if (l_.has_producer())
+    b_.add(thread::Call{.function = Row::block_sync});
+  else
+    sync(true);
   for (const passes::Barriers& all : l_.fetch_barriers) {
     if (all.ring >= 0) continue;
     const VariableId phase =
@@ -124,8 +128,8 @@ void Expander::expand_one(const passes::Fetch& f) {
     copies.push_back({box_origin(p.load), &p});
     bytes += passes::shared_bytes(l_.storages[static_cast<std::size_t>(p.storage)]).value();
   }
-  const ExprId barrier = barrier_address(f.barrier, f.ring);
-  b_.open(thread::If{elected(), {}});
+  const ExprId barrier = barrier_address(f.barrier, slot_now(f.ring));
+  if (!is_one_thread_) b_.open(thread::If{elected(), {}});
   b_.add(
       thread::Call{.function = Row::mbarrier_arrive_expect_tx, .args = {barrier, number(bytes)}});
   for (const Copy& c : copies) {
@@ -156,19 +160,18 @@ void Expander::expand_one(const passes::Fetch& f) {
             .at = std::move(at)});
       }
   }
-  b_.close();
+  if (!is_one_thread_) b_.close();
 }
 
-ExprId Expander::barrier_address(int storage, int ring) {
-  Affine at = shared_place(storage);
-  if (ring >= 0) at = at + Affine::term(slots_[static_cast<std::size_t>(ring)].now, barrier_bytes);
-  return e_.sum(at, u32);
+ExprId Expander::barrier_address(int storage, ExprId slot) {
+  const Affine at = shared_place(storage);
+  return e_.sum(slot == no_expr ? at : at + Affine::term(slot, barrier_bytes), u32);
 }
 
 void Expander::expand_one(const passes::AwaitFetch& a) {
   if (a.ring >= 0) {
     b_.add(thread::Call{.function = Row::mbarrier_wait,
-                        .args = {barrier_address(a.barrier, a.ring),
+                        .args = {barrier_address(a.barrier, slot_now(a.ring)),
                                  slots_[static_cast<std::size_t>(a.ring)].phase}});
     return;
   }

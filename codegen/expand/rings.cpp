@@ -8,6 +8,20 @@
 
 namespace palladium::expand {
 
+template <class F>
+void Expander::apart(F&& f) {
+  const std::vector<VariableId> storages = storages_;
+  const std::vector<bool> declared = declared_, changing = mutable_;
+  const std::vector<passes::BlockNames> windows = windows_;
+  const std::vector<ExprId> programs = program_ids_;
+  f();
+  storages_ = storages;
+  declared_ = declared;
+  mutable_ = changing;
+  windows_ = windows;
+  program_ids_ = programs;
+}
+
 Affine Expander::slot(int storage, std::int64_t unit) {
   const int number = l_.storages[storage].ring;
   if (number < 0) return {};
@@ -29,9 +43,9 @@ void Expander::begin_rings() {
   for (std::size_t r = 0; r < l_.rings.size(); ++r) {
     if (!l_.rings[r].fetched || l_.rings[r].unrolled) continue;
     const auto number = static_cast<int>(r);
-    slots_[r] = {.from = declare_number("read", number),
-                 .to = declare_number("fill", number),
-                 .phase = declare_number("phase_of_ring", number)};
+    slots_[r].from = slots_[r].now = declare_number("read", number);
+    if (l_.rings[r].freed < 0) slots_[r].to = declare_number("fill", number);
+    slots_[r].phase = declare_number("phase_of_ring", number);
   }
 }
 
@@ -89,7 +103,7 @@ void Expander::over_slots(int number, thread::For turns,
                                    .facts = {.low = 0, .high = ring.slots - 1}});
   slots.from = slots.now = e_.variable(s);
   const thread::Variable counter = e_[turns.counter];
-  const ExprId high = turns.high;
+  const ExprId low = turns.low, high = turns.high;
   const std::int64_t step = turns.step / ring.slots;
   const Affine turn = Affine::term(e_.variable(turns.counter)) + Affine::term(slots.from, step);
   const DType type = e_.facts(turn).high <= INT32_MAX ? i32 : i64;
@@ -105,6 +119,7 @@ void Expander::over_slots(int number, thread::For turns,
   const VariableId v =
       e_.declare({.name = fmt::format("now{}", number), .type = i32, .facts = counter.facts});
   b_.add(thread::Let{v, e_.as(i32, e_.sum(turn, type))});
+  slots.begins = e_.plain(Operator::equal, e_.variable(v), low, bool_);
   body(e_.variable(v));
   b_.close();
   b_.add(thread::Assign{slots.phase,
@@ -161,25 +176,18 @@ void Expander::expand_turn(const passes::Prefetch& p, ExprId turn) {
   int index_storage = -1;
   if (p.loop != graph::no_value)
     index_storage = l_.storage_of[index(g_[graph::LoopView::of(g_[p.loop]).body].params[0])];
-  const std::vector<VariableId> storages = storages_;
-  const std::vector<bool> declared = declared_, changing = mutable_;
-  for (const int s : own) {
-    const auto at = static_cast<std::size_t>(s);
-    storages_[at] = thread::no_variable;
-    declared_[at] = mutable_[at] = false;
-  }
-  const std::vector<passes::BlockNames> windows = windows_;
-  ExprId program = no_expr;
-  if (p.axis >= 0)
-    program = std::exchange(program_ids_[static_cast<std::size_t>(p.axis)], turn);
-  else
-    storages_[static_cast<std::size_t>(index_storage)] = e_[turn].variable;
-  expand_list(p.body);
-  if (p.axis >= 0) program_ids_[static_cast<std::size_t>(p.axis)] = program;
-  storages_ = storages;
-  declared_ = declared;
-  mutable_ = changing;
-  windows_ = windows;
+  apart([&] {
+    for (const int s : own) {
+      const auto at = static_cast<std::size_t>(s);
+      storages_[at] = thread::no_variable;
+      declared_[at] = mutable_[at] = false;
+    }
+    if (p.axis >= 0)
+      program_ids_[static_cast<std::size_t>(p.axis)] = turn;
+    else
+      storages_[static_cast<std::size_t>(index_storage)] = e_[turn].variable;
+    expand_list(p.body);
+  });
 }
 
 ExprId Expander::next_slot(int number, ExprId slot) {
@@ -192,13 +200,92 @@ ExprId Expander::next_slot(int number, ExprId slot) {
 void Expander::expand_one(const passes::Turn& t) {
   const passes::Ring& ring = l_.rings[static_cast<std::size_t>(t.ring)];
   const Slots& slots = slots_[static_cast<std::size_t>(t.ring)];
-  if (ring.unrolled) return;
-  b_.add(thread::Assign{slots.to, slots.from});
-  b_.add(thread::Assign{slots.from, next_slot(t.ring, slots.from)});
-  if (!ring.fetched) return;
+  if (ring.freed >= 0)
+    free_slot(t);
+  else if (!ring.unrolled)
+    b_.add(thread::Assign{slots.to, slots.from});
+  if (!ring.unrolled) advance(t.ring);
+}
+
+// To the slot that is read next.
+void Expander::advance(int ring) {
+  const Slots& slots = slots_[static_cast<std::size_t>(ring)];
+  b_.add(thread::Assign{slots.from, next_slot(ring, slots.from)});
+  if (!l_.rings[static_cast<std::size_t>(ring)].fetched) return;
   const ExprId begins = e_.plain(Operator::equal, slots.from, e_.number(0, u32), bool_);
   const ExprId other = e_.plain(Operator::bit_xor, slots.phase, e_.number(1, u32), u32);
   b_.add(thread::Assign{slots.phase, e_.choose(begins, other, slots.phase)});
+}
+
+// ---- the producer
+
+// One thread of each warpgroup tells for all of it: its product is done when the thread knows it.
+void Expander::free_slot(const passes::Turn& t) {
+  const passes::Ring& ring = l_.rings[static_cast<std::size_t>(t.ring)];
+  const Slots& slots = slots_[static_cast<std::size_t>(t.ring)];
+  const ExprId in_warpgroup =
+      is_wide() ? e_.plain(Operator::rem, thread_, number(graph::warpgroup_threads)) : thread_;
+  const ExprId tells =
+      b_.let_once("tells", false, e_.plain(Operator::equal, in_warpgroup, number(0), bool_));
+  ExprId slot = slots.from;
+  std::vector<ExprId> conditions{tells};
+  if (t.in_flight) {
+    slot = e_.plain(Operator::rem, e_.sum(Affine::term(slot) + Affine(ring.slots - 1)),
+                    number(ring.slots));
+    conditions.push_back(e_.op(graph::Op::Not, bool_, {slots.begins}));
+  }
+  b_.open(thread::If{e_.all(std::move(conditions)), {}});
+  b_.add(thread::Call{.function = Row::mbarrier_arrive,
+                      .args = {barrier_address(ring.freed, slot), number(1)}});
+  b_.close();
+}
+
+// What the producer does; behind it begins what the others do.
+thread::Statements Expander::begin_served(const passes::LoweredBody& body) {
+  const passes::RegisterShares registers = passes::registers_beside_producer(l_.num_warps / 4);
+  const auto ask = [&](Row function, int n) {
+    if (n > 0) b_.add(thread::Call{.function = function, .templates = {std::int64_t{n}}});
+  };
+  b_.open(thread::Block{});
+  ask(Row::setmaxnreg_dec, registers.producer);
+  const ExprId first = e_.plain(Operator::equal, warp_, number(0), bool_);
+  b_.open(thread::If{e_.all({first, e_.call(Row::elect_one, bool_, {})}), {}});
+  is_one_thread_ = true;
+  const std::vector<Slots> slots = slots_;
+  for (std::size_t r = 0; r < l_.rings.size(); ++r) {
+    if (l_.rings[r].freed < 0) continue;
+    const auto number = static_cast<int>(r);
+    slots_[r].from = slots_[r].now = declare_number("fill", number);
+    slots_[r].phase = declare_number("phase_of_fill", number);
+  }
+  apart([&] { expand_list(body.producer); });
+  slots_ = slots;
+  is_one_thread_ = false;
+  b_.close();
+  thread::Statements producer = b_.take();
+  b_.open(thread::Block{});
+  ask(Row::setmaxnreg_inc, registers.consumer);
+  return producer;
+}
+
+// One after the other stands behind what both know.
+void Expander::end_served(thread::Statements producer) {
+  thread::Statements served = b_.take();
+  const ExprId is_producer = e_.plain(Operator::equal, warpgroup_, number(l_.num_warps / 4), bool_);
+  b_.add(thread::If{
+      .condition = is_producer, .body = std::move(producer), .uniform = true, .both = true});
+  b_.add(thread::Else{.body = std::move(served)});
+}
+
+void Expander::expand_one(const passes::Supply& s) {
+  const passes::Ring& ring = l_.rings[static_cast<std::size_t>(s.ring)];
+  const Slots& slots = slots_[static_cast<std::size_t>(s.ring)];
+  // A barrier that nobody arrived at is in its first phase: that before it, of parity 1, is over.
+  const ExprId phase = e_.plain(Operator::bit_xor, slots.phase, e_.number(1, u32), u32);
+  b_.add(thread::Call{.function = Row::mbarrier_wait,
+                      .args = {barrier_address(ring.freed, slots.now), phase}});
+  expand_list(s.body);
+  advance(s.ring);
 }
 
 }  // namespace palladium::expand

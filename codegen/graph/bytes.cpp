@@ -62,6 +62,7 @@ class Writer {
       number(b.warpgroups);
       number(b.num_warps);
       number(b.num_stages);
+      number(b.warp_specialize ? 1 + *b.warp_specialize : 0);
       region(index(b.region));
     });
     return std::move(out_);

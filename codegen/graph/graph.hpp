@@ -155,6 +155,8 @@ struct Body {
   int warpgroups = 1;  // Pallas threads
   int num_warps = 0;   // that compute for one of them: 4, 8 or 16; 0: lowering chooses
   int num_stages = 0;  // turns of a loop whose blocks are in shared memory; 0: lowering chooses
+  std::optional<bool> warp_specialize =
+      {};  // warps of their own fetch them; none: lowering chooses
   bool operator==(const Body&) const = default;
 };
 

@@ -413,9 +413,14 @@ Graph read_graph(const Json& j) {
       const Json& n = optional(b, name);
       return n.is_null() ? 0 : read_small<int>(n, name);
     };
+    const auto chosen = [&](const char* name) -> std::optional<bool> {
+      const Json& c = optional(b, name);
+      if (c.is_null()) return {};
+      return read_bool(c, name);
+    };
     return Body{read_region(member(b, "region")),
                 read_small<int>(member(b, "warpgroups"), "warpgroups"), given("num_warps"),
-                given("num_stages")};
+                given("num_stages"), chosen("warp_specialize")};
   });
   g.mapping = read_grid(member(j, "mapping"));
   g.semantics = read_list(member(j, "semantics"), "semantics", [](const Json& s) {
@@ -507,6 +512,7 @@ std::string to_json(const Graph& g) {
     Json body = {{"region", write(b.region)}, {"warpgroups", b.warpgroups}};
     if (b.num_warps != 0) body["num_warps"] = b.num_warps;
     if (b.num_stages != 0) body["num_stages"] = b.num_stages;
+    if (b.warp_specialize) body["warp_specialize"] = *b.warp_specialize;
     return body;
   });
   j["arguments"] = list(g.arguments, [](const Argument& a) -> Json {

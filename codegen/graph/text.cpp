@@ -83,6 +83,8 @@ class Printer {
         line("warpgroups " + std::to_string(body.warpgroups));
       if (body.num_warps != 0) line("num_warps " + std::to_string(body.num_warps));
       if (body.num_stages != 0) line("num_stages " + std::to_string(body.num_stages));
+      if (body.warp_specialize)
+        line(std::string("warp_specialize ") + (*body.warp_specialize ? "1" : "0"));
       region(body.region);
     }
     return std::move(out_);

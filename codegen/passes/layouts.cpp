@@ -483,6 +483,7 @@ class Assignment {
   }
   void repair(GridLoop& l, Statements&) { repair(l.body); }
   void repair(Prefetch& p, Statements&) { repair(p.body); }
+  void repair(Supply& s, Statements&) { repair(s.body); }
   // These take storages as they are.
   static void repair(const Dot&, Statements&) {}
   static void repair(const AwaitDot&, Statements&) {}

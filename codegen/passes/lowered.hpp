@@ -8,6 +8,7 @@
 // because it is a loop carry.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <set>
 #include <string>
@@ -74,14 +75,18 @@ struct Ring {
   std::int64_t trips = INT64_MAX;  // of its loop, where that is known
   bool copied = false;             // threads fill a part of it, in groups of copies
   bool fetched = false;            // TMA does, and says so by barriers of each slot
+  int freed =
+      -1;  // storage of barriers by which a slot's readers tell the producer; -1: it has none
   /// Its loop, which stands in no other, goes over all slots in each turn of its text: what says
   /// where a slot stands is constant there.
   bool unrolled = false;
 };
 
-/// Barriers in shared memory that know when copies are done: one, or for each slot of a ring one.
+/// Barriers in shared memory that know when copies are done, or what they filled has been read:
+/// one, or for each slot of a ring one.
 struct Barriers {
   int storage = -1, ring = -1;
+  int arrivals = 1;
 };
 
 /// A decision that costs speed, for people.
@@ -355,9 +360,17 @@ struct Prefetch {
   Statements body = {};
 };
 
-/// What stands behind it reads the next slot of the ring.
+/// The producer's: in the next slot of a ring, when it is free, what the statements fetch.
+struct Supply {
+  int ring = -1;
+  Statements body = {};
+};
+
+/// What stands behind it reads the next slot of the ring. A producer learns that this one is free,
+/// or of products in flight the one before it.
 struct Turn {
   int ring = -1;
+  bool in_flight = false;
 };
 
 /// Over a sequential grid axis.
@@ -389,7 +402,7 @@ struct Tell {
 struct Statement {
   std::variant<Pass, Dot, AwaitDot, Fetch, AwaitFetch, Relayout, Sync, Semaphore, Tell, Scalar,
                CopyStorage, When, Loop, While, Switch, Scope, GridLoop, EnterWindow, Await,
-               Prefetch, Turn>
+               Prefetch, Supply, Turn>
       what = Sync{};
   Location at = {};
 };
@@ -415,6 +428,7 @@ void for_each_body(Statement& s, F&& f) {
 
 struct LoweredBody {
   Statements statements;
+  Statements producer = {};  // of a thread of one warpgroup more, which fetches for the others
   int warpgroups = 1;
 };
 
@@ -445,6 +459,9 @@ struct Lowered {
   std::int64_t most_held = 0;     // ... and of all values at once, by measure_registers
   int wgmma_products = 0;         // of the program, by measure_registers
 
+  bool has_producer() const {
+    return std::ranges::any_of(bodies, [](const LoweredBody& b) { return !b.producer.empty(); });
+  }
   /// CUDA threads of a Pallas thread.
   int threads() const { return num_warps * graph::warp_threads; }
   int add_storage(Storage s) {
@@ -482,6 +499,13 @@ Checked unshared_bytes(const Lowered& l);
 
 /// Whether windows are staged for which, beside all else, no block has the shared memory.
 bool stages_too_much(const Lowered& l);
+
+/// Registers of each thread, of which the kernel begins with `all`: of a producer, and of the
+/// warpgroups that it serves. 0: nothing is to be changed.
+struct RegisterShares {
+  int all = 0, producer = 0, consumer = 0;
+};
+RegisterShares registers_beside_producer(int warpgroups);
 
 /// Why more threads would serve a measured program better; "" if they would not.
 std::string reason_to_widen(const Lowered& l);

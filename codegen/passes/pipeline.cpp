@@ -14,6 +14,7 @@
 // windows, scalars that are computed of nothing but it. What is read is written by nobody.
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "codegen/base/format.hpp"
@@ -31,6 +32,8 @@ using graph::Op;
 constexpr std::int64_t wanted_bytes = 32 << 10, wanted_by_tma = 128 << 10;
 constexpr std::int64_t fewest_slots = 3, most_slots = 5;
 constexpr int most_blocks = 4;
+// Beside the values of a product: descriptors, addresses, what an epilogue needs.
+constexpr std::int64_t least_beside_values = 40;
 
 // A loop whose statements are looked at.
 struct Over {
@@ -172,7 +175,10 @@ class Pipelines {
   explicit Pipelines(Lowered& l) : l_(l), g_(l.graph), given_(g_.bodies[0].num_stages) {}
 
   void run() {
-    for (LoweredBody& b : l_.bodies) visit(b.statements);
+    for (LoweredBody& b : l_.bodies) {
+      top_ = l_.bodies.size() == 1 && l_.warpgroups == 1 ? &b.statements : nullptr;
+      visit(b.statements);
+    }
     for (LoweredBody& b : l_.bodies) await(b.statements);
   }
 
@@ -203,12 +209,15 @@ class Pipelines {
       else
         remark(s, "not pipelined: " + why);
     }
-    const int slots = moved.empty() ? 1 : slots_for(over, moved, list[at].at);
+    const bool fetched = std::ranges::all_of(
+        moved, [&](std::size_t i) { return std::holds_alternative<Fetch>((*over.body)[i].what); });
+    const bool unrolled = fetched && loops_around_ == 0 && only_products(*over.body, moved);
+    const bool wanted = fetched && &list == top_ && is_worth_a_producer(over, unrolled);
+    const int slots = moved.empty() ? 1 : slots_for(over, moved, wanted, list[at].at);
     if (slots < 2) return 0;
     const int number = add_ring(over, moved, slots);
     Ring& ring = l_.rings[static_cast<std::size_t>(number)];
-    ring.unrolled =
-        ring.fetched && !ring.copied && loops_around_ == 0 && only_products(*over.body, moved);
+    ring.unrolled = unrolled;
     Dot* const product = ring.unrolled ? only_product(*over.body) : nullptr;
     if (product != nullptr) product->in_flight = true;
     const int in_flight = product != nullptr ? product->result : -1;
@@ -221,10 +230,12 @@ class Pipelines {
     Prefetch first = ahead;
     first.first = true;
     const Location where = list[at].at;
+    const bool produced = wanted && produce(list, at, ahead);
     rewrite(*over.body, moved, std::move(ahead), where, in_flight >= 0);
     if (ring.unrolled) *over.unrolled = number;
     const auto before = list.begin() + static_cast<std::ptrdiff_t>(at);
     if (in_flight >= 0) list.insert(before + 1, {AwaitDot{in_flight}, where});
+    if (produced) return 0;
     list.insert(list.begin() + static_cast<std::ptrdiff_t>(at),
                 {{Sync{}, where}, {std::move(first), where}});
     return 2;
@@ -281,6 +292,11 @@ class Pipelines {
       out.push_back(std::move(body[i]));
     }
     Statements next;
+    if (ring.freed >= 0) {
+      body = std::move(out);
+      body.push_back({Turn{number, in_flight}, at});
+      return;
+    }
     if (ring.copied) next.push_back({Await{.pending = pending}, at});
     next.push_back({Sync{.for_async = for_async}, at});
     next.push_back({std::move(ahead), at});
@@ -288,6 +304,103 @@ class Pipelines {
                std::make_move_iterator(next.end()));
     out.push_back({Turn{number}, at});
     body = std::move(out);
+  }
+
+  // ---- a warpgroup that fetches
+
+  // It issues what all others would wait for at a barrier, and takes registers from them. A loop
+  // that can begin with all of its turns fetched needs none.
+  bool is_worth_a_producer(const Over& over, bool only_products) const {
+    if (const std::optional<bool> given = g_.bodies[0].warp_specialize) return *given;
+    const int warpgroups = l_.num_warps / 4;
+    const int registers = registers_beside_producer(warpgroups).consumer;
+    return only_products && warpgroups == 2 && trips(over) > most_slots &&
+           l_.most_held + least_beside_values <= registers;
+  }
+
+  // Gives the loop at `at` to the producer, if that can go through it: it knows scalars and the
+  // blocks of windows, and computes nothing else.
+  bool produce(const Statements& list, std::size_t at, const Prefetch& ahead) {
+    Statements& producer = l_.bodies[0].producer;
+    Statements made;
+    std::set<int> known;
+    for (std::size_t i = 0; i < at; ++i) {
+      const auto* const window = std::get_if<EnterWindow>(&list[i].what);
+      const auto* const scalar = std::get_if<Scalar>(&list[i].what);
+      if (window != nullptr && l_.windows[static_cast<std::size_t>(window->window)].storage < 0)
+        made.push_back(list[i]);
+      if (scalar == nullptr || !scalar->copies.empty() || !is_known(scalar->value, true, known))
+        continue;
+      known.insert(scalar->storage);
+      made.push_back(list[i]);
+    }
+    for (const Statement& s : ahead.body)
+      if (const auto* const scalar = std::get_if<Scalar>(&s.what)) known.insert(scalar->storage);
+    Statement loop = list[at];
+    if (Loop* const l = std::get_if<Loop>(&loop.what)) {
+      const graph::LoopView view = graph::LoopView::of(g_[l->inst]);
+      known.insert(l_.storage_of[index(g_[view.body].params[0])]);
+      if (!is_known(view.low, false, known) || !is_known(view.high, false, known)) return false;
+    }
+    for (const Statement& s : ahead.body) {
+      if (const auto* const scalar = std::get_if<Scalar>(&s.what))
+        if (!is_known(scalar->value, true, known)) return false;
+      if (const Fetch* const f = std::get_if<Fetch>(&s.what))
+        for (const Fetch::Part& p : f->parts)
+          if (!is_known(p.load, true, known)) return false;
+    }
+    for_each_body(loop, [&](Statements& body) {
+      body.clear();
+      body.push_back({Supply{ahead.ring, ahead.body}, loop.at});
+    });
+    // Of several loops each begins with what it needs.
+    for (Statement& s : made) {
+      const bool is_there = std::ranges::any_of(producer, [&](const Statement& other) {
+        return std::visit(
+            Overloaded{
+                [](const EnterWindow& a, const EnterWindow& b) { return a.window == b.window; },
+                [](const Scalar& a, const Scalar& b) { return a.storage == b.storage; },
+                [](const auto&, const auto&) { return false; }},
+            s.what, other.what);
+      });
+      if (!is_there) producer.push_back(std::move(s));
+    }
+    producer.push_back(std::move(loop));
+    Ring& ring = l_.rings[static_cast<std::size_t>(ahead.ring)];
+    ring.freed = l_.add_storage({.place = Place::shared,
+                                 .dtype = u64,
+                                 .shape = {ring.slots},
+                                 .row_stride = ring.slots,
+                                 .fetched = true});
+    l_.fetch_barriers.push_back(
+        {.storage = ring.freed, .ring = ahead.ring, .arrivals = l_.num_warps / 4});
+    return true;
+  }
+
+  // Whether nothing but known scalars, and memory that nobody writes, makes the value.
+  bool is_known(ValueId root, bool enter, const std::set<int>& known) const {
+    std::vector<ValueId> stack{root};
+    std::set<ValueId> seen;
+    for (bool first = enter; !stack.empty(); first = false) {
+      const ValueId v = stack.back();
+      stack.pop_back();
+      if (!seen.insert(v).second) continue;
+      const graph::Inst& i = g_[v];
+      if (const int s = l_.storage_of[index(v)]; s >= 0 && !first) {
+        if (!known.contains(s)) return false;
+        continue;
+      }
+      const graph::Effect effect = graph::info(i.op).effect;
+      if (effect == graph::Effect::Reads) {
+        if (i.op != Op::Load) return false;
+        const Window& w = l_.window_loaded(v);
+        if (w.residency != Residency::direct || !w.read_only) return false;
+      } else if (effect != graph::Effect::None) {
+        return false;
+      }
+      if (i.op != Op::Param) stack.insert(stack.end(), i.args.begin(), i.args.end());
+    }
+    return true;
   }
 
   int ring_of_barrier(int storage) const {
@@ -341,7 +454,8 @@ class Pipelines {
 
   // ---- how many turns have a slot
 
-  int slots_for(const Over& over, const std::set<std::size_t>& moved, Location at) {
+  int slots_for(const Over& over, const std::set<std::size_t>& moved, bool has_producer,
+                Location at) {
     std::int64_t slot = 0, once = 0, alignment = 1;
     bool fetched = false;
     for (const std::size_t i : moved) {
@@ -372,7 +486,7 @@ class Pipelines {
                                               std::max<std::int64_t>(most, 1), given_)});
       return static_cast<int>(std::min<std::int64_t>(given_, most));
     }
-    const int blocks = blocks_together(others + slot);
+    const int blocks = blocks_together(others + slot, has_producer);
     const std::int64_t share =
         thread::multiprocessor(l_.machine.compute_capability).shared_bytes / blocks - 1024;
     const std::int64_t fit = std::min(most, (share - others) / slot);
@@ -386,13 +500,17 @@ class Pipelines {
   }
 
   // Blocks that registers, and shared memory without a pipeline, leave on a multiprocessor.
-  int blocks_together(std::int64_t shared) const {
+  int blocks_together(std::int64_t shared, bool has_producer) const {
     constexpr std::int64_t beside_values = 64, most_registers = 255;
+    int threads = l_.threads() * l_.warpgroups;
     Resources r;
     r.registers = static_cast<int>(std::min(most_registers, l_.most_held + beside_values));
     r.shared_bytes = static_cast<int>(shared);
-    const Occupancy o =
-        thread::occupancy(l_.machine.compute_capability, l_.threads() * l_.warpgroups, r);
+    if (has_producer) {
+      threads += graph::warpgroup_threads;
+      r.registers = std::max(r.registers, registers_beside_producer(l_.num_warps / 4).all);
+    }
+    const Occupancy o = thread::occupancy(l_.machine.compute_capability, threads, r);
     return std::clamp(o.blocks, 1, most_blocks);
   }
 
@@ -434,6 +552,7 @@ class Pipelines {
   const graph::Graph& g_;
   const int given_;
   int loops_around_ = 0;
+  Statements* top_ = nullptr;  // of a body that a producer can serve
 };
 
 }  // namespace

@@ -135,6 +135,7 @@ class Lifetimes {
   void visit(const EnterWindow&) {}
   void visit(const Await&) {}
   void visit(const Prefetch& p) { walk(p.body); }
+  void visit(const Supply&) {}
   void visit(const Turn&) {}
 
   static int copy_of(const Copies& copies, const Read& r) {
@@ -203,6 +204,16 @@ void measure_registers(Lowered& l) {
     if (!accumulates || l.num_warps == 4 || held > most_of_accumulators)
       l.largest_held = std::max(l.largest_held, held);
   }
+}
+
+// A kernel begins with a multiple of 8 for each thread; what a producer leaves is the others'. 256
+// threads can have the most that a thread can.
+RegisterShares registers_beside_producer(int warpgroups) {
+  constexpr int all = 65536, step = 8;
+  if (warpgroups == 1) return {};
+  const int begin = all / ((warpgroups + 1) * graph::warpgroup_threads) / step * step;
+  const int producer = warpgroups == 2 ? 40 : 24;
+  return {begin, producer, ((warpgroups + 1) * begin - producer) / warpgroups / step * step};
 }
 
 std::string reason_to_widen(const Lowered& l) {

@@ -28,6 +28,7 @@ class Text {
       line(fmt::format("ring {}: s{}, {} slots of {} bytes", i, r.storage, r.slots, r.slot_bytes));
     }
     for (const LoweredBody& b : l_.bodies) {
+      if (!b.producer.empty()) nested("producer", b.producer);
       line("{");
       list(b.statements);
       line("}");
@@ -151,6 +152,7 @@ class Text {
     nested(fmt::format("prefetch ring {} {}{} ahead", p.ring, p.first ? "up to " : "", p.ahead),
            p.body);
   }
+  void print(const Supply& s) { nested(fmt::format("supply ring {}", s.ring), s.body); }
   void print(const Turn& t) { line(fmt::format("turn ring {}", t.ring)); }
   void print(const EnterWindow& w) { line(fmt::format("window w{}", w.window)); }
 

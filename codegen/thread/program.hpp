@@ -50,6 +50,7 @@ struct If {
   Statements body;
   bool short_form = false;
   bool uniform = false;  // all threads of the Pallas thread go one way
+  bool both = false;     // uniform: some warps always go this way, the others that of the Else
   double share = 1;      // of the times that it is reached, how often it holds, as far as is known
 };
 

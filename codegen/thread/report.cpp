@@ -6,6 +6,7 @@
 #include <set>
 
 #include "codegen/base/overloaded.hpp"
+#include "codegen/graph/limits.hpp"
 #include "codegen/thread/evaluate.hpp"
 
 namespace palladium::thread {
@@ -39,7 +40,8 @@ class Reader {
                             [&](const Block& x) { visit(x.body, times); },
                             [&](const If& x) {
                               count(x.condition, times);
-                              report_.depends_on_call |= x.uniform;
+                              report_.depends_on_call |= x.uniform && !x.both;
+                              if (x.both) computing_ -= graph::warpgroup_threads;
                               visit(x.body, times * x.share);
                               uniform_ = x.uniform;
                             },
@@ -128,7 +130,7 @@ class Reader {
 
   // What one thread asks TMA for counts for all: a part for each warp.
   void fetched(Number bytes, double times) {
-    const double part = times * static_cast<double>(bytes.value_or(0)) * lanes / p_.threads;
+    const double part = times * static_cast<double>(bytes.value_or(0)) * lanes / computing_;
     report_.global_bytes += part / lanes;
     report_.useful_bytes += part;
     report_.moved_bytes += part;
@@ -282,7 +284,8 @@ class Reader {
   const Program& p_;
   const Exprs& e_;
   Report report_;
-  bool uniform_ = false;  // the If before
+  int computing_ = p_.threads;  // threads: the last warpgroup may do other things
+  bool uniform_ = false;        // the If before
   Location at_;
   std::map<std::uint32_t, std::vector<Number>> values_;  // of names, by lane
   std::map<std::uint32_t, std::int64_t> counters_;       // of loops, in their first turns

@@ -748,7 +748,8 @@ class Tracer {
     g.bodies.push_back({.region = region,
                         .warpgroups = threads.count,
                         .num_warps = is_meshed() ? 0 : options_.compiler_params.num_warps,
-                        .num_stages = options_.compiler_params.num_stages});
+                        .num_stages = options_.compiler_params.num_stages,
+                        .warp_specialize = options_.compiler_params.warp_specialize});
     recorder_.body = number;
     recorder_.may_capture = is_meshed();
     recorder_.enter(region);

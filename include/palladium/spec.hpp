@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -136,6 +137,9 @@ struct CompilerParams {
   /// time of a copy and leave room for other programs. Fewer where a block has not that much
   /// memory.
   int num_stages = 0;
+  /// Whether a warpgroup beside those of `num_warps` asks TMA for the copies to come, where all
+  /// that a loop copies can be fetched (sm_90a). Unset: where that is expected to be faster.
+  std::optional<bool> warp_specialize = {};
 };
 
 struct InterpretParams {

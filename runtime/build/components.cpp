@@ -145,6 +145,8 @@ std::map<std::string, std::string> components_of(const graph::Graph& g, const st
     parts.add(name + ".warpgroups", std::to_string(g.bodies[i].warpgroups));
     parts.add(name + ".num_warps", std::to_string(g.bodies[i].num_warps));
     parts.add(name + ".num_stages", std::to_string(g.bodies[i].num_stages));
+    const std::optional<bool> specialize = g.bodies[i].warp_specialize;
+    parts.add(name + ".warp_specialize", specialize ? yes_or_no(*specialize) : "unset");
   }
   return parts.take();
 }

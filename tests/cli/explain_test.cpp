@@ -151,6 +151,7 @@ std::vector<Flip> all_flips() {
       {"body.warpgroups", [](Graph& g) { g.bodies[0].warpgroups = 2; }},
       {"body.num_warps", [](Graph& g) { g.bodies[0].num_warps = 8; }},
       {"body.num_stages", [](Graph& g) { g.bodies[0].num_stages = 3; }},
+      {"body.warp_specialize", [](Graph& g) { g.bodies[0].warp_specialize = true; }},
       {"body", [](Graph& g) { first(g, Op::Store).op = Op::Swap; }},
       {"body", [](Graph& g) { first(g, Op::At).attr.ints[2] = 5; }},
       {"body", [](Graph& g) { std::swap(first(g, Op::Fma).args[0], first(g, Op::Fma).args[2]); }},

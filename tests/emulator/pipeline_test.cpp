@@ -1,6 +1,8 @@
 // Loops whose copies to shared memory are made for turns to come: interpreter and emulator agree,
 // races on, for any number of stages and of turns, poison out of bounds included.
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include <catch2/catch_test_macros.hpp>
 
@@ -39,6 +41,7 @@ struct Product {
   DType dtype = f16;
   int num_stages = 0, num_warps = 0;
   bool guarded = false;
+  std::optional<bool> warp_specialize = {};
 };
 
 // Sums over a sequential axis of as many turns as blocks of K.
@@ -75,7 +78,8 @@ graph::Graph product(const Product& p) {
                       }}},
        .compiler_params = {.dimension_semantics = {parallel, parallel, sequential},
                            .num_warps = p.num_warps,
-                           .num_stages = p.num_stages}},
+                           .num_stages = p.num_stages,
+                           .warp_specialize = p.warp_specialize}},
       {{ShapeDtype{{p.m, p.k}, p.dtype}, false}, {ShapeDtype{{p.k, p.n}, p.dtype}, false}});
 }
 
@@ -103,6 +107,15 @@ graph::Graph sums_in_loop(int num_stages, int programs, int low = 0, int step = 
                  .compiler_params = {.num_stages = num_stages}},
                 {{ShapeDtype{{64, 16 * programs + 2048}, dtype}, false},
                  {ShapeDtype{{16 * programs + 2048, 64}, dtype}, false}});
+}
+
+graph::Graph specialized(graph::Graph g, bool specialize = true) {
+  g.bodies[0].warp_specialize = specialize;
+  return g;
+}
+
+bool has_producer(const graph::Graph& g, int cc = 90) {
+  return cuda::lower(g, {.compute_capability = cc}).has_producer();
 }
 
 // Sums of sums, over a sequential axis and a loop.
@@ -190,6 +203,73 @@ TEST_CASE("loops whose operands TMA fetches ahead are the same, alone and in ano
     CHECK(is_fetched_ahead(loop_in_loop(stages)));
     CHECK(on_all_targets(loop_in_loop(stages), {}, 90) == "");
   }
+}
+
+TEST_CASE("what a producer fetches is the same for any number of stages, of turns and of warps") {
+  const Dim m = dim("m", {.at_most = 1 << 12}),
+            n = dim("n", {.multiple_of = 8, .at_most = 1 << 12}),
+            k = dim("k", {.multiple_of = 8, .at_most = 1 << 12});
+  for (const auto& [stages, warps] : {std::pair{2, 4}, {3, 8}, {5, 4}, {2, 16}}) {
+    const graph::Graph g = product({.m = m,
+                                    .n = n,
+                                    .k = k,
+                                    .block_m = 16 * warps,
+                                    .num_stages = stages,
+                                    .num_warps = warps,
+                                    .warp_specialize = true});
+    CHECK(has_producer(g));
+    const std::string text = cuda::emit(g, {.compute_capability = 90}).text;
+    for (const std::string& found : unpinned_registers(text)) FAIL_CHECK(found);
+    for (const int turns : {0, 1, 2, stages, stages + 1, 3 * stages + 1}) {
+      CAPTURE(stages, warps, turns);
+      CHECK(on_all_targets(g, {72, 64, 32 * turns}, 90) == "");
+    }
+  }
+}
+
+TEST_CASE("a producer goes through loops as they are written, where it knows their bounds") {
+  const graph::Graph sums = specialized(sums_in_loop(3, 6, -3));
+  CHECK(has_producer(sums));
+  CHECK(on_all_targets(sums, {}, 90) == "");
+  // Two loops, one after the other, of which the second does more than add up.
+  const auto body = [](Ref a, Ref b, Ref o) {
+    const auto at = [](Ref x, Index i, int along) -> Value {
+      return along == 0 ? Value(x[{ds(i * 16, 16), _}]) : Value(x[{_, ds(i * 16, 16)}]);
+    };
+    const Value first = loop(
+        0, 5, [&](Index i, Value acc) { return acc + dot(at(a, i, 1), at(b, i, 0)); },
+        zeros({64, 64}, f32));
+    o[_] = loop(
+        program_id(0), 5,
+        [&](Index i, Value acc) { return acc * 2 + dot(at(a, i, 1), at(b, i, 0)); }, first);
+  };
+  const graph::Graph two = specialized(traced(body,
+                                              {.name = "two",
+                                               .out_type = ShapeDtype{{128, 64}, f32},
+                                               .grid = {2},
+                                               .out_specs = {{{64, 64},
+                                                              [](Index i) {
+                                                                return Indices{i, 0};
+                                                              }}},
+                                               .compiler_params = {.num_stages = 2}},
+                                              {array({64, 2048}, f16), array({2048, 64}, f16)}));
+  CHECK(has_producer(two));
+  CHECK(on_all_targets(two, {}, 90) == "");
+  // In another loop, or in a branch, who computes fetches.
+  CHECK_FALSE(has_producer(specialized(loop_in_loop(2))));
+}
+
+TEST_CASE("a producer is there where products alone wait for it, or where it is asked for") {
+  const Product p{.m = 512, .n = 512, .k = 1024, .block_m = 128, .block_n = 256, .block_k = 64};
+  CHECK(has_producer(product(p)));
+  CHECK_FALSE(has_producer(specialized(product(p), false)));
+  CHECK_FALSE(has_producer(product(p), 80));
+  CHECK_FALSE(has_producer(specialized(product(p)), 80));
+  CHECK_FALSE(has_producer(product({.k = 1024})));
+  CHECK(has_producer(specialized(product({.k = 1024}))));
+  Product few = p;
+  few.k = 128;
+  CHECK_FALSE(has_producer(product(few)));
 }
 
 TEST_CASE("operands of which TMA fetches one are copied ahead together") {

@@ -66,6 +66,8 @@ TEST_CASE("key bytes differ where the meaning does") {
       [](Graph& g) { g.bodies[0].num_warps = 4; },
       [](Graph& g) { g.bodies[0].num_warps = 8; },
       [](Graph& g) { g.bodies[0].num_stages = 2; },
+      [](Graph& g) { g.bodies[0].warp_specialize = false; },
+      [](Graph& g) { g.bodies[0].warp_specialize = true; },
       [](Graph& g) { g.arguments[1].dtype = i32; },
       [](Graph& g) { std::swap(g.arguments[0], g.arguments[1]); },
       [](Graph& g) {

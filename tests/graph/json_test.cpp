@@ -73,6 +73,12 @@ TEST_CASE("the width of a program is in its text and JSON where it was given") {
   CHECK(from_json(to_json(g)).bodies[0].num_stages == 3);
   CHECK_THROWS_WITH(from_json(replaced(to_json(g), "\"num_stages\":3", "\"num_stages\":17")),
                     ContainsSubstring("num_stages is not 0 to 16"));
+  g.bodies[0].warp_specialize = false;
+  CHECK_THAT(to_text(g), ContainsSubstring("\nwarp_specialize 0\n{ %0"));
+  CHECK(from_json(to_json(g)).bodies[0].warp_specialize == false);
+  CHECK_THROWS(
+      from_json(replaced(to_json(g), "\"warp_specialize\":false", "\"warp_specialize\":2")));
+  g.bodies[0].warp_specialize.reset();
   g.bodies[0].num_stages = 0;
   g.bodies[0].num_warps = 16;
   CHECK_THAT(to_text(g), ContainsSubstring("\nnum_warps 16\n{ %0"));

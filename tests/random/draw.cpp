@@ -192,6 +192,7 @@ class Drawing {
     plan_.statements = random_.between(1, 12);
     plan_.elementary = plan_.revisited() < 0 && random_.chance(20);
     o.compiler_params.num_stages = random_.pick({0, 0, 1, 2, 3, 4, 5});
+    if (random_.chance(30)) o.compiler_params.warp_specialize = random_.chance(50);
   }
 
   Random random_;

@@ -490,6 +490,7 @@ class Reader {
     if (line().take("warpgroups ")) b.warpgroups = lines_[next_++].number<int>();
     if (line().take("num_warps ")) b.num_warps = lines_[next_++].number<int>();
     if (line().take("num_stages ")) b.num_stages = lines_[next_++].number<int>();
+    if (line().take("warp_specialize ")) b.warp_specialize = lines_[next_++].number<int>() != 0;
     b.region = region();
     g_.bodies.push_back(b);
   }

@@ -1,4 +1,4 @@
-PL_KERNEL(256) matmul_kernel(const f16* in0, const f16* in1, f32* out0, PL_TENSOR_MAP(map0), PL_TENSOR_MAP(map1)) {
+PL_KERNEL(384) matmul_kernel(const f16* in0, const f16* in1, f32* out0, PL_TENSOR_MAP(map0), PL_TENSOR_MAP(map1)) {
   const u32 smem = pl::shared_base();
   const u32 warpgroup = pl::warpgroup();
   const i32 t = pl::program_thread();
@@ -9,70 +9,75 @@ PL_KERNEL(256) matmul_kernel(const f16* in0, const f16* in1, f32* out0, PL_TENSO
     pl::mbarrier_init(smem + 16, 1);
     pl::mbarrier_init(smem + 24, 1);
     pl::mbarrier_init(smem + 32, 1);
+    pl::mbarrier_init(smem + 82944, 2);
+    pl::mbarrier_init(smem + 82952, 2);
+    pl::mbarrier_init(smem + 82960, 2);
+    pl::mbarrier_init(smem + 82968, 2);
+    pl::mbarrier_init(smem + 82976, 2);
     pl::fence_mbarrier_init();
   }
-  pl::program_sync<8>();
+  pl::block_sync();
   const i32 block = pl::block_x();
   const i32 p1 = block % 8;
   const i32 p0 = block / 8;
-  f32 v0[64];
-  bool v0_stored = false;
   const i32 start0 = p0 * 128;
-  const i32 start1 = p1 * 128;
-  const i32 at0 = start1 + start0 * 1024;
-  PL_NOUNROLL for (i32 early0 = 0; early0 < 4; ++early0) {
-    if (early0 < 8) {
-      const i32 turn0 = early0;
-      const i32 start2 = turn0 * 32;
-      if (warpgroup == 0 && warp == 0 && pl::elect_one()) {
-        pl::mbarrier_arrive_expect_tx(smem + u32(early0) * 8, 16384);
-        pl::tma_load(smem + u32(early0) * 16384 + 1024, map0, smem + u32(early0) * 8, {start2, start0});
-        pl::tma_load(smem + u32(early0) * 16384 + 9216, map1, smem + u32(early0) * 8, {start1, start2});
-        pl::tma_load(smem + u32(early0) * 16384 + 9216 + 4096, map1, smem + u32(early0) * 8, {start1 + 64, start2});
-      }
-    }
-  }
-  u32 phase_of_ring0 = 0u;
+  const i32 start2 = p1 * 128;
+  const i32 at2 = start2 + start0 * 1024;
   const u64 matrix0 = pl::matrix_descriptor(smem + 1024 + warpgroup * 4096, 16, 512, 64);
   const u64 matrix1 = pl::matrix_descriptor(smem + 9216, 4096, 1024, 128);
-  PL_NOUNROLL for (i32 p2 = 0; p2 < 8; p2 += 5) {
-    _Pragma("unroll 5") for (i32 slot0 = 0; slot0 < 5; ++slot0) {
-      if (!(p2 + slot0 < 8)) break;
-      const i32 now0 = p2 + slot0;
-      const i32 v4 = now0;
-      const bool v3 = v4 == 0;
-      pl::mbarrier_wait(smem + u32(slot0) * 8, phase_of_ring0);
-      if (!v3) pl::check(v0_stored, "outputs[0] is read before anything was stored there");
-      pl::wgmma_registers(v0);
-      pl::wgmma_fence();
-      pl::wgmma_m64n128k16_f32_f16_f16<false, true>(v0, matrix0 + u64(slot0) * 1024, matrix1 + u64(slot0) * 1024, !v3);
-      pl::wgmma_m64n128k16_f32_f16_f16<false, true>(v0, matrix0 + u64(slot0) * 1024 + 2, matrix1 + u64(slot0) * 1024 + 128, true);
-      pl::wgmma_commit();
-      pl::wgmma_registers(v0);
-      pl::wgmma_wait<1>();
-      pl::wgmma_registers(v0);
-      v0_stored = true;
-      pl::program_sync<8>();
-      if (now0 + 4 < 8) {
-        const i32 turn0 = now0 + 4;
-        const i32 start4 = turn0 * 32;
-        if (warpgroup == 0 && warp == 0 && pl::elect_one()) {
-          pl::mbarrier_arrive_expect_tx(smem + u32((slot0 + 4) % 5) * 8, 16384);
-          pl::tma_load(smem + u32((slot0 + 4) % 5) * 16384 + 1024, map0, smem + u32((slot0 + 4) % 5) * 8, {start4, start0});
-          pl::tma_load(smem + u32((slot0 + 4) % 5) * 16384 + 9216, map1, smem + u32((slot0 + 4) % 5) * 8, {start1, start4});
-          pl::tma_load(smem + u32((slot0 + 4) % 5) * 16384 + 9216 + 4096, map1, smem + u32((slot0 + 4) % 5) * 8, {start1 + 64, start4});
-        }
-      }
-    }
-    phase_of_ring0 = phase_of_ring0 ^ 1;
-  }
-  pl::wgmma_wait<0>();
-  pl::wgmma_registers(v0);
+  const bool tells = t % 128 == 0;
   const i32 i = (t >> 2 & 7) + (t >> 1 & 112);
   const i32 j = (t & 3) * 2;
-  PL_UNROLL for (i32 rj = 0; rj < 16; ++rj) {
-    PL_UNROLL for (i32 g = 0; g < 2; ++g) {
-      pl::store_global<2>(out0 + (at0 + j + rj * 8 + i * 1024 + g * 8192), v0 + rj * 4 + g * 2, pl::was_stored(v0_stored));
+  if (warpgroup == 2) {
+    pl::setmaxnreg_dec<40>();
+    if (warp == 0 && pl::elect_one()) {
+      u32 fill0 = 0u;
+      u32 phase_of_fill0 = 0u;
+      PL_NOUNROLL for (i32 p2 = 0; p2 < 8; ++p2) {
+        pl::mbarrier_wait(smem + fill0 * 8 + 82944, phase_of_fill0 ^ 1);
+        const i32 start1 = p2 * 32;
+        pl::mbarrier_arrive_expect_tx(smem + fill0 * 8, 16384);
+        pl::tma_load(smem + fill0 * 16384 + 1024, map0, smem + fill0 * 8, {start1, start0});
+        pl::tma_load(smem + fill0 * 16384 + 9216, map1, smem + fill0 * 8, {start2, start1});
+        pl::tma_load(smem + fill0 * 16384 + 9216 + 4096, map1, smem + fill0 * 8, {start2 + 64, start1});
+        fill0 = fill0 == 4 ? 0 : (fill0 + 1);
+        phase_of_fill0 = fill0 == 0 ? (phase_of_fill0 ^ 1) : phase_of_fill0;
+      }
+    }
+  } else {
+    pl::setmaxnreg_inc<232>();
+    f32 v0[64];
+    bool v0_stored = false;
+    u32 phase_of_ring0 = 0u;
+    PL_NOUNROLL for (i32 p2 = 0; p2 < 8; p2 += 5) {
+      _Pragma("unroll 5") for (i32 slot0 = 0; slot0 < 5; ++slot0) {
+        if (!(p2 + slot0 < 8)) break;
+        const i32 now0 = p2 + slot0;
+        const i32 v4 = now0;
+        const bool v3 = v4 == 0;
+        pl::mbarrier_wait(smem + u32(slot0) * 8, phase_of_ring0);
+        if (!v3) pl::check(v0_stored, "outputs[0] is read before anything was stored there");
+        pl::wgmma_registers(v0);
+        pl::wgmma_fence();
+        pl::wgmma_m64n128k16_f32_f16_f16<false, true>(v0, matrix0 + u64(slot0) * 1024, matrix1 + u64(slot0) * 1024, !v3);
+        pl::wgmma_m64n128k16_f32_f16_f16<false, true>(v0, matrix0 + u64(slot0) * 1024 + 2, matrix1 + u64(slot0) * 1024 + 128, true);
+        pl::wgmma_commit();
+        pl::wgmma_registers(v0);
+        pl::wgmma_wait<1>();
+        pl::wgmma_registers(v0);
+        v0_stored = true;
+        if (tells && (!(now0 == 0))) {
+          pl::mbarrier_arrive(smem + u32((slot0 + 4) % 5) * 8 + 82944, 1);
+        }
+      }
+      phase_of_ring0 = phase_of_ring0 ^ 1;
+    }
+    pl::wgmma_wait<0>();
+    pl::wgmma_registers(v0);
+    PL_UNROLL for (i32 rj = 0; rj < 16; ++rj) {
+      PL_UNROLL for (i32 g = 0; g < 2; ++g) {
+        pl::store_global<2>(out0 + (at2 + j + rj * 8 + i * 1024 + g * 8192), v0 + rj * 4 + g * 2, pl::was_stored(v0_stored));
+      }
     }
   }
 }
