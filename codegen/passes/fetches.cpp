@@ -68,7 +68,13 @@ std::optional<Fetches::Found> Fetches::find(ValueId operand, const Extents& shap
   };
   if (l_.warpgroups > 1) return refuse("several warpgroups run bodies of their own");
   const std::optional<ValueId> load = load_of(operand);
-  if (!load) return refuse("it is computed, or masked by more than where its array ends");
+  if (!load) {
+    // What is computed was not to be fetched.
+    const Inst& i = g_[operand];
+    const ValueId read = i.op == Op::Select ? i.args[1] : operand;
+    if (g_[read].op != Op::Load) return std::nullopt;
+    return refuse("a mask asks more than where its array ends");
+  }
   const Window& w = l_.window_loaded(*load);
   if (w.residency != Residency::direct || !w.read_only || w.mapping < 0)
     return refuse("its memory is written, or in shared memory already");

@@ -22,7 +22,7 @@ class Fetches {
   };
   /// Of an operand of a product that is staged with `shape` in panels: the load whose view TMA can
   /// copy there, if the operand is no more than that, or that with zeros where it is out of bounds.
-  /// Else the reason, for people.
+  /// Else the reason, for people; "" of what is computed.
   std::optional<Found> find(ValueId operand, const Extents& shape, int swizzle, bool k_is_last,
                             std::string& why);
 

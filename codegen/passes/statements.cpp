@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "codegen/base/format.hpp"
 #include "codegen/passes/analysis.hpp"
 #include "codegen/passes/fetches.hpp"
 #include "codegen/passes/lowered.hpp"
@@ -551,10 +552,19 @@ class Building {
     if (o.swizzle == 0 || staged_.contains(o)) return;
     std::string why;
     const auto found = fetches_.find(o.value, o.shape, o.swizzle, o.k_is_last, why);
-    if (!found) return;
     constexpr std::size_t most_boxes = 16;
-    const auto known = std::ranges::find(l_.tensor_boxes, found->box);
-    if (known == l_.tensor_boxes.end() && l_.tensor_boxes.size() == most_boxes) return;
+    const auto known =
+        found ? std::ranges::find(l_.tensor_boxes, found->box) : l_.tensor_boxes.end();
+    if (found && known == l_.tensor_boxes.end() && l_.tensor_boxes.size() == most_boxes)
+      why = fmt::format("a kernel has at most {} tensor maps", most_boxes);
+    if (!why.empty()) {
+      const Inst& i = g_[o.value];
+      const ValueId load = i.op == Op::Select ? i.args[1] : o.value;
+      l_.remarks.push_back(
+          {g_.location(load), fmt::format("{}: copied by threads, not by TMA, because {}",
+                                          description_of(g_, g_.root(g_[load].args[0])), why)});
+    }
+    if (!found || !why.empty()) return;
     const auto box = static_cast<int>(known - l_.tensor_boxes.begin());
     if (known == l_.tensor_boxes.end()) l_.tensor_boxes.push_back(found->box);
     const int storage = add_staged(o);

@@ -38,6 +38,18 @@ TEST_CASE("operands are fetched by TMA where their rows are multiples of 16 byte
   CHECK(fetches(product(64, 100)) == 1);  // rows of 200 bytes
   CHECK(fetches(product(60, 128)) == 1);
   CHECK(fetches(product(60, 100)) == 0);
+  const auto remarks = [](const graph::Graph& g) {
+    std::string all;
+    for (const passes::Remark& r : cuda::lower(g, {.compute_capability = 90}).remarks)
+      if (r.at.line > 0) all += r.text + "\n";
+    return all;
+  };
+  const std::string because =
+      ": copied by threads, not by TMA, because its rows or its inner offset are not multiples of "
+      "16 bytes";
+  CHECK(remarks(product(64, 100)).find("args[1]" + because) != std::string::npos);
+  CHECK(remarks(product(60, 128)).find("args[0]" + because) != std::string::npos);
+  CHECK(remarks(product(64, 128)).find("TMA") == std::string::npos);
   for (const graph::Graph& g :
        {product(64, 128), product(64, 100), product(60, 128), product(60, 100), product(72, 136)})
     CHECK(on_all_targets(g, {}, 90) == "");
