@@ -212,16 +212,18 @@ int Graph::mapping_of(ValueId root_ref) const {
   return -1;
 }
 
-bool is_of_block(const BlockMapping& semaphore) {
+bool is_of_block(const GridMapping& m, const BlockMapping& semaphore) {
+  // The first dimensions are batches, which memory of the launch has, too.
   const std::vector<BlockDim>& block = semaphore.block_shape;
-  return !block.empty() && block[0].kind == BlockDim::Kind::squeezed;
+  const std::size_t batches = m.vmapped_dims.size();
+  return block.size() > batches && block[batches].kind == BlockDim::Kind::squeezed;
 }
 
 bool blocks_may_wait(const Graph& g) {
   return std::any_of(g.insts.begin(), g.insts.end(), [&](const Inst& inst) {
     if (!is_semaphore_op(inst.op)) return false;
     const auto mapping = static_cast<std::size_t>(g.mapping_of(g.root(inst.args[0])));
-    return !is_of_block(g.mapping.block_mappings[mapping]);
+    return !is_of_block(g.mapping, g.mapping.block_mappings[mapping]);
   });
 }
 

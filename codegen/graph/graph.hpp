@@ -371,7 +371,7 @@ constexpr bool is_semaphore_op(Op op) {
 }
 bool has_semaphores(const Graph& g);
 /// Whether a semaphore is of a block alone: its array has a part for each.
-bool is_of_block(const BlockMapping& semaphore);
+bool is_of_block(const GridMapping& m, const BlockMapping& semaphore);
 /// Whether blocks may wait for each other: some semaphore is of the launch.
 bool blocks_may_wait(const Graph& g);
 /// Whether a SemaphoreWait takes from the count what it waited for.

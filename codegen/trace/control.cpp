@@ -207,9 +207,9 @@ Building::Building(const char* what, const Bound& which, int branches) {
 
 namespace {
 
-// A scope's memory belongs to one Pallas thread: along which other axes it could be shared there is
-// but the thread axis.
-void check_collective(const Recorder& recorder, const ScopedOptions& options, Location at) {
+// Whether a scope's memory is that of all threads of its body, not of one: along no other axis it
+// could be shared.
+bool is_collective(const Recorder& recorder, const ScopedOptions& options, Location at) {
   for (const std::string& name : options.collective_axes) {
     const trace::NamedAxis axis = trace::axis_named(recorder, name.c_str(), "run_scoped", at);
     if (axis.kind == graph::AxisKind::cluster)
@@ -219,7 +219,12 @@ void check_collective(const Recorder& recorder, const ScopedOptions& options, Lo
     if (axis.kind == graph::AxisKind::grid)
       throw CompileError(at, "run_scoped: programs that differ along the grid axis '" + name +
                                  "' have no memory in common; only threads of a block have");
+    if (axis.number != static_cast<int>(recorder.body))
+      throw CompileError(at, "run_scoped: '" + name +
+                                 "' is the thread axis of another body, whose threads do not run "
+                                 "this scope");
   }
+  return !options.collective_axes.empty();
 }
 
 }  // namespace
@@ -228,7 +233,7 @@ Building::Building(const ScratchTypes& types, const ScopedOptions& options,
                    const Expression& expression) {
   const Location at = Access::at(expression);
   auto state = std::make_unique<State>(Op::Scoped, "run_scoped", Access::mark(expression), at);
-  check_collective(state->recorder, options, at);
+  const bool collective = is_collective(state->recorder, options, at);
   for (const NamedScoped& s : types.list) {
     const std::string who = s.name.empty() ? "scratch[" + std::to_string(state->refs.size()) + "]"
                                            : "scratch '" + s.name + "'";
@@ -237,7 +242,16 @@ Building::Building(const ScratchTypes& types, const ScopedOptions& options,
       throw CompileError(s.type.at.line ? s.type.at : at, "run_scoped: " + problem);
     state->refs.push_back({who, false, graph::no_value});
     state->names.push_back(s.name);
-    state->carried.push_back(Type::ref(type.dtype, trace::extents(type.shape), s.type.space));
+    const Type ref = Type::ref(type.dtype, trace::extents(type.shape), s.type.space);
+    if (!collective) {
+      state->carried.push_back(ref);
+      continue;
+    }
+    if (s.type.space == Space::regs)
+      throw CompileError(at, "run_scoped: " + who +
+                                 " is in registers, which are a thread's own; with collective_axes "
+                                 "it must be in SMEM");
+    state->refs.back().param = state->recorder.share(ref, at);
   }
   state->start(1);
   state_ = state.release();

@@ -14,6 +14,7 @@ class Accesses {
       : g_(recorder.graph),
         first_scratch_(g_.arguments.size() + static_cast<std::size_t>(g_.mapping.num_outputs)),
         first_captured_(first_scratch_ + g_.mapping.scratch_avals.size()) {
+    for (const Recorder::Shared& s : recorder.shared) shared_.push_back(s.ref);
     for (const NamedScoped& s : scratch.list)
       if (s.type.space != Space::semaphore) in_block_.push_back(&s.type);
   }
@@ -44,7 +45,8 @@ class Accesses {
   void check_access(std::size_t body, ValueId v, bool is_write) {
     const std::vector<ValueId>& params = g_[g_.bodies[body].region].params;
     const auto found = std::ranges::find(params, g_.root(g_[v].args[0]));
-    if (found == params.end()) return;  // of a run_scoped
+    if (found == params.end() || std::ranges::find(shared_, *found) != shared_.end())
+      return;  // of a run_scoped
     const auto position = static_cast<std::size_t>(found - params.begin());
     const std::string what = std::string(graph::info(g_[v].op).name) + ": ";
     if (is_write && position < g_.arguments.size())
@@ -63,6 +65,7 @@ class Accesses {
 
   const graph::Graph& g_;
   std::vector<const Scoped*> in_block_;  // scratch that is no semaphore
+  std::vector<ValueId> shared_;          // Recorder::shared
   const std::size_t first_scratch_, first_captured_;
   bool writes_ = false;
 };
@@ -176,6 +179,24 @@ void add_globals(Recorder& recorder) {
     }
     ++g.mapping.num_outputs;
     ++g.num_globals;
+  }
+}
+
+void add_shared(Recorder& recorder) {
+  graph::Graph& g = recorder.graph;
+  for (const Recorder::Shared& shared : recorder.shared) {
+    const std::size_t at = g.arguments.size() + static_cast<std::size_t>(g.mapping.num_outputs) +
+                           g.mapping.scratch_avals.size();
+    for (std::size_t b = 0; b < g.bodies.size(); ++b) {
+      const ValueId ref = b == shared.body
+                              ? shared.ref
+                              : g.add({.op = Op::Param, .type = shared.type}, shared.at);
+      std::vector<ValueId>& params = g[g.bodies[b].region].params;
+      std::erase(params, ref);
+      params.insert(params.begin() + static_cast<std::ptrdiff_t>(at), ref);
+    }
+    g.mapping.scratch_avals.push_back(
+        {{to_shape(shared.type.shape), shared.type.dtype}, true, shared.type.space});
   }
 }
 

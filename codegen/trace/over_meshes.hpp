@@ -23,5 +23,7 @@ void insert_captured(Recorder& recorder, std::size_t c);
 
 /// Makes the recorder's globals outputs of the graph, behind all others, with their block mappings.
 void add_globals(Recorder& recorder);
+/// Makes memory that scopes share among threads scratch of the kernel.
+void add_shared(Recorder& recorder);
 
 }  // namespace palladium::trace

@@ -211,6 +211,11 @@ ValueId Recorder::global(std::size_t number) {
   return ref;
 }
 
+ValueId Recorder::share(const Type& type, Location at) {
+  shared.push_back({type, at, body, late_parameter(type, at)});
+  return shared.back().ref;
+}
+
 // Behind all parameters of the body.
 ValueId Recorder::late_parameter(const Type& type, Location at) {
   const RegionId region = open_.front().region;

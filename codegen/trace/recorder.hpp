@@ -86,6 +86,14 @@ class Recorder {
   std::size_t body = 0;          // that is recorded, or will be
   std::vector<Captured> captured;
   std::vector<Global> globals;
+  /// Memory of a scope that all threads of a body have in common.
+  struct Shared {
+    Type type;
+    Location at;
+    std::size_t body = 0;
+    ValueId ref = graph::no_value;
+  };
+  std::vector<Shared> shared;
   bool may_capture = false;  // it is the body of a pl::kernel that is recorded
   DebugKinds debug_recorded = debug_kinds();  // when the trace began
   DebugKinds debug_asked = 0;                 // of which there are some, recorded or not
@@ -125,6 +133,8 @@ class Recorder {
   ValueId capture(const Array& array, Location at);
   /// The Ref of globals[number] in the body that is recorded.
   ValueId global(std::size_t number);
+  /// The Ref of fresh memory of the block, in the body that is recorded.
+  ValueId share(const Type& type, Location at);
   int memory_of(ValueId ref) const;
   /// CompileError for a view of what is read only.
   void expect_writable(ValueId view, const char* what, Location at) const;

@@ -102,10 +102,10 @@ class Tracer {
     trace_index_maps();
     for (std::size_t b = 0; b < bodies.size(); ++b) trace_body(b, bodies[b]);
     if (is_meshed()) {
-      if (!batches_.empty()) fail(batches_[0].at, "vmap: a kernel over a mesh has no batches");
       check_accesses(recorder_, call_.scratch, over_.must_write, at_);
       add_captured();
       add_globals(recorder_);
+      add_shared(recorder_);
       specs_.resize(g.mapping.block_mappings.size(), &spec({}, 0));
     }
     graph::bind_grid(g);
@@ -856,7 +856,8 @@ class Tracer {
                            " axes already, the most that there are");
       std::vector<int> axes;
       for (std::size_t a = 0; a < g.arguments.size(); ++a)
-        if (g.arguments[a].kind == graph::Argument::Kind::input) axes.push_back(batch.axes[a]);
+        if (g.arguments[a].kind == graph::Argument::Kind::input)
+          axes.push_back(a < batch.axes.size() ? batch.axes[a] : -1);  // behind them: captured
       if (const std::string problem = graph::add_batch_axis(g, batch.size, axes); !problem.empty())
         fail(batch.at, "vmap: " + problem);
     }

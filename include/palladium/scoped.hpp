@@ -13,8 +13,9 @@
 namespace palladium {
 
 struct ScopedOptions {
-  /// Axes along which the memory is one: those of the threads of a block, all of which run the
-  /// scope.
+  /// The thread axis: the memory, in SMEM, is one for all threads of the body, all of which run the
+  /// scope. It is theirs from the kernel's start to its end, and they wait for each other by
+  /// semaphores. Empty: each thread has its own.
   std::vector<std::string> collective_axes = {};
 };
 

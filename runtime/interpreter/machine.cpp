@@ -107,7 +107,8 @@ void Machine::make_registers(Block& block) {
 // Refs that some thread may write; what is only read cannot race.
 void Machine::watch(Block& block) {
   const auto memory = [&](std::string name, Window& w) {
-    return w.races = &races_->add_memory(std::move(name), w.dtype(), w.ref_shape());
+    return w.races = &races_->add_memory(std::move(name), w.dtype(),
+                                         w.is_array() ? w.operand()->shape : w.ref_shape());
   };
   for (std::size_t i = 0; i < block.windows.size(); ++i) {
     Window& w = block.windows[i];

@@ -262,5 +262,18 @@ TEST_CASE("memory is not shared along axes of programs [E21]") {
   };
   along("c", "run_scoped: collective allocations along cluster axes are not supported, given 'c'");
   along("i", "run_scoped: programs that differ along the grid axis 'i' have no memory in common");
+  const auto shared = [](const char* axis, const Scoped& memory) {
+    return [=] {
+      (void)gpu::kernel(
+          [=](Ref o) {
+            run_scoped([&](Ref t) { o[_] = t[_]; }, {memory}, {.collective_axes = {axis}});
+          },
+          {.out_type = {{8}, f32}, .num_threads = 2, .thread_name = "wg"})
+          .lower();
+    };
+  };
+  CHECK_THROWS_WITH(shared("wg", gpu::REGS({8}, f32))(),
+                    Catch::Matchers::ContainsSubstring("run_scoped: scratch[0] is in registers, which are a "
+                                      "thread's own; with collective_axes it must be in SMEM"));
   along("j", "run_scoped: no axis is named 'j'; there are: 'i', 'c'");
 }

@@ -123,7 +123,7 @@ TEST_CASE("a chain of a hundred thousand operations runs in the interpreter") {
   });
 }
 
-TEST_CASE("a chain of a hundred thousand operations is not compiled, by limit and line") {
+TEST_CASE("a chain of a hundred thousand operations is not compiled, by limit and line [E25]") {
   for (const Named& chain : chains) {
     CAPTURE(chain.name);
     const pl::Lowered lowered = kernel_of(chain.record, 100'000).lower(row);

@@ -210,7 +210,7 @@ TEST_CASE("a cluster has at most 16 blocks") {
   refused_grid({1}, "given [4611686018427387904,4]", {.cluster = {std::int64_t{1} << 62, 4}});
 }
 
-TEST_CASE("clusters are refused by the architectures without them, on the line of the kernel") {
+TEST_CASE("clusters are refused by the architectures without them, on the line of the kernel [E24]") {
   const int at = __LINE__ + 1;
   const pl::Kernel k = pl::pallas_call([](pl::Ref o) { o[_] = 0; },
                                        {.name = "k", .out_type = {{8}, pl::f32}, .cluster = {2}});

@@ -291,7 +291,7 @@ TEST_CASE("reshapes and permutations fit the shape") {
       "cumsum: expected numbers, given bool[8]");
 }
 
-TEST_CASE("a mask is a bool that fits the view") {
+TEST_CASE("a mask is a bool that fits the view [C44]") {
   refused(
       [](pl::Ref x, pl::Ref) {
         line = __LINE__ + 1;

@@ -26,7 +26,7 @@ void refused_options(const pl::PallasCallOptions& options, const std::string& se
 
 }  // namespace
 
-TEST_CASE("a body of the wrong arity is refused with the list of operands") {
+TEST_CASE("a body of the wrong arity is refused with the list of operands [E01]") {
   line = __LINE__ + 1;
   refused([](pl::Ref) {},
           "kernel 'k': the function takes 1 operand but 2 are given: args[0], outputs[0]");
@@ -103,7 +103,7 @@ TEST_CASE("a loop abandoned by an exception that the body catches is not recorde
   CHECK_THAT(text, !ContainsSubstring("loop"));
 }
 
-TEST_CASE("a block has the rank of its array") {
+TEST_CASE("a block has the rank of its array [E10]") {
   pl::PallasCallOptions options = one_output();
   line = __LINE__ + 1;
   options.in_specs = {pl::BlockSpec{{1, 8}}};
@@ -231,7 +231,7 @@ TEST_CASE("a size of a grid that an argument says is one integer") {
   CHECK_THROWS_WITH(pl::argument(-1), ContainsSubstring("a call has no argument -1"));
 }
 
-TEST_CASE("an index map takes an index per grid axis and returns one per block dimension") {
+TEST_CASE("an index map takes an index per grid axis and returns one per block dimension [E05] [E06]") {
   pl::PallasCallOptions options = one_output();
   options.grid = {2};
   line = __LINE__ + 1;
@@ -252,7 +252,7 @@ TEST_CASE("an index map takes an index per grid axis and returns one per block d
   refused(&copy, options, {array({8})}, "Output[0] has type i32[4]");
 }
 
-TEST_CASE("an index map cannot capture values") {
+TEST_CASE("an index map cannot capture values [E08]") {
   pl::Value captured;
   pl::test::traced([&](pl::Ref, pl::Ref) { captured = pl::program_id(0); },
                    {.name = "other", .out_type = {{8}, pl::f32}, .grid = {2}}, {array({8})});
@@ -263,7 +263,7 @@ TEST_CASE("an index map cannot capture values") {
   refused(&copy, options, {array({8})}, "add in kernel 'k' uses a value of kernel 'other'");
 }
 
-TEST_CASE("there is one spec per array, or none") {
+TEST_CASE("there is one spec per array, or none [E04] [E09]") {
   pl::PallasCallOptions options = one_output();
   options.in_specs = {pl::BlockSpec{{8}}, pl::BlockSpec{{8}}};
   refused_options(options, "in_specs has 2 entries for 1 array argument");
@@ -358,7 +358,7 @@ TEST_CASE("an axis along which an output is revisited cannot be parallel") {
   CHECK_NOTHROW(pl::test::traced([](pl::Ref, pl::Ref o) { o[_] = 0; }, allowed, {array({8})}));
 }
 
-TEST_CASE("aliases are of equal types, and one each") {
+TEST_CASE("aliases are of equal types, and one each [E11]") {
   pl::PallasCallOptions options = one_output();
   options.input_output_aliases = {{2, 0}};
   refused_options(options,
@@ -383,7 +383,7 @@ TEST_CASE("scratch lives in SMEM or REGS") {
           "scratch[0] must be in SMEM or REGS");
 }
 
-TEST_CASE("a block needs a shape where the array's is symbolic") {
+TEST_CASE("a block needs a shape where the array's is symbolic [E17]") {
   pl::PallasCallOptions options{.name = "k", .out_type = {{pl::dim("n")}, pl::f32}};
   refused_options(options, "args[0] has a symbolic dimension 'n' and no block shape",
                   {array({pl::dim("n")})});

@@ -153,7 +153,7 @@ TEST_CASE("the result of an effect is given a name first") {
   refused("auto q = pl::swap(x, v); v = q + 1;", sentence);
 }
 
-TEST_CASE("functions of cond, switch_, while_loop and scan have the parameters of their kind") {
+TEST_CASE("functions of cond, switch_, while_loop and scan have the parameters of their kind [E14]") {
   refused("v = pl::cond(v > 0, [&] { return v; }, [&] {});",
           "both functions of cond return the same");
   refused("v = pl::cond(v > 0, [&](pl::Value a) { return a; }, [&] { return v; });",
@@ -191,7 +191,7 @@ TEST_CASE("bodies of when and loop have the parameters and results of their kind
           "a body returns nothing, a pl::Value, or pl::carry(a, b, ...)");
 }
 
-TEST_CASE("a kernel function takes Refs and scalars, and returns nothing") {
+TEST_CASE("a kernel function takes Refs and scalars, and returns nothing [E02]") {
   refused("pl::Body([](pl::Ref r) { return pl::Value(r[_]); });",
           "the kernel function should return nothing; write results to the output Refs");
   refused("pl::Body([](auto... r) { ((r[_] = 0), ...); });",
@@ -245,6 +245,15 @@ TEST_CASE("an unknown option in braces alone ends in the compilers' own words") 
   CHECK(compiled.output.find("no matching function") != std::string::npos);
   refused("pl::pallas_call([](pl::Ref r) { r[_] = 1; }, pl::PallasCallOptions{.gird = {4}});",
           "gird");
+}
+
+TEST_CASE("specifications of blocks are a list [E03]") {
+  refused("pl::PallasCallOptions options{.in_specs = pl::BlockSpec()}; (void)options;");
+}
+
+TEST_CASE("an array of the host is no value of a kernel [E13]") {
+  refused("const pl::Array a; v = v + a;");
+  refused("const pl::Array a; o[_] = a;");
 }
 
 TEST_CASE("an unknown option or one out of order is refused") {

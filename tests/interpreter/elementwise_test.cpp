@@ -448,6 +448,27 @@ TEST_CASE("comparison of integers minds their sign [C57]") {
   }
 }
 
+TEST_CASE("comparisons with infinities and NaN are those of IEEE [C62]") {
+  const double infinity = std::numeric_limits<double>::infinity(), nan = std::nan("");
+  const double xs[] = {infinity, -infinity, nan, nan, infinity, 1, -infinity},
+               ys[] = {infinity, infinity, nan, 1, nan, -infinity, 0};
+  for (const DType dtype : {f16, bf16, f32, f64}) {
+    Tensor x(dtype, {7}), y(dtype, {7});
+    for (int i = 0; i < 7; ++i) {
+      x.set(i, xs[i]);
+      y.set(i, ys[i]);
+    }
+    std::vector<Tensor> operands{x, y};
+    const auto compared = [&](Op op) { return evaluate(op, bool_, operands).numbers(); };
+    CHECK(compared(Op::Eq) == std::vector<double>{1, 0, 0, 0, 0, 0, 0});
+    CHECK(compared(Op::Ne) == std::vector<double>{0, 1, 1, 1, 1, 1, 1});
+    CHECK(compared(Op::Lt) == std::vector<double>{0, 1, 0, 0, 0, 0, 1});
+    CHECK(compared(Op::Le) == std::vector<double>{1, 1, 0, 0, 0, 0, 1});
+    CHECK(compared(Op::Gt) == std::vector<double>{0, 0, 0, 0, 0, 1, 0});
+    CHECK(compared(Op::Ge) == std::vector<double>{1, 0, 0, 0, 0, 1, 0});
+  }
+}
+
 TEST_CASE("shifts of i32 [C59]") {
   Tensor x(i32, {8}, {0, 3, -4, -6, 0, 5, 4, -7}), s(i32, {8}, {3, 1, 4, 5, 2, 2, 2, 4});
   std::vector<Tensor> operands{x, s};

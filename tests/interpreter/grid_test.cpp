@@ -32,6 +32,21 @@ TEST_CASE("every program adds one to its block [C01]") {
   CHECK(p.numbers() == repeat(2, 64 * 128));
 }
 
+TEST_CASE("a program's slice of the array is as many blocks in as its ids say, also at the end [C12]") {
+  Tensor x = arange(f32, {100, 90}), first(f32, {10, 5}), last(f32, {10, 5});
+  const BlockSpec block{{10, 20}, [](Index i, Index j) { return Indices{i, j}; }};
+  const BlockSpec one{{1, 1}, [](Index i, Index j) { return Indices{i, j}; }};
+  run(
+      [](Ref x, Ref first, Ref last) {
+        first[_] = x[{ds(0, 1), ds(0, 1)}];
+        last[_] = x[{ds(9, 1), ds(9, 1)}];
+      },
+      {.grid = {10, 5}, .in_specs = {block}, .out_specs = {one, one}}, {&x}, {&first, &last});
+  CHECK(first[2 * 5 + 4] == 20 * 90 + 80);
+  CHECK(last[2 * 5 + 4] == 29 * 90 + 89);
+  CHECK(first[9 * 5] == 90 * 90);
+}
+
 TEST_CASE("a block without a shape or an index map is the whole array [C02]") {
   const BlockSpec specs[] = {fixed({128}), BlockSpec(),
                              BlockSpec{{128}, [](Index i) { return i; }}};

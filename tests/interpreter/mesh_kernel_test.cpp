@@ -55,6 +55,53 @@ TEST_CASE("a kernel over a mesh gets whole arrays and says by axis names where i
   });
 }
 
+TEST_CASE("a kernel over a mesh is mapped over batches along any axis, and twice [C98] [C99]") {
+  for_each_target("mapped", [](Target target) {
+    const Kernel add = gpu::kernel(
+        [](Ref x, Ref y, Ref o, Scratch s) {
+          const auto part = ds(axis_index("half") * 4, 4);
+          s["tmp"][_] = x[part] + y[part];
+          o[part] = s["tmp"][_];
+        },
+        {.name = "mapped",
+         .out_type = {{8}, f32},
+         .grid = {2},
+         .grid_names = {"half"},
+         .scratch_types = {{"tmp", gpu::SMEM({4}, f32)}}});
+    const Array x = on(target, counted(24).reshape({3, 8})), y = on(target, counted(8)),
+                across = on(target, counted(24).reshape({8, 3}));
+    const auto check = [](const Array& sum, auto expected) {
+      const std::vector<float> v = elements<float>(sum);
+      for (std::size_t i = 0; i < v.size(); ++i)
+        CHECK(v[i] == static_cast<float>(expected(i / 8, i % 8)));
+    };
+    check(vmap(add).on(target)(x, x), [](auto b, auto i) { return 2 * (8 * b + i); });
+    check(vmap(add, {0, 1}).on(target)(x, across),
+          [](auto b, auto i) { return 8 * b + i + 3 * i + b; });
+    check(vmap(add, {unbatched, 0}).on(target)(y, x), [](auto b, auto i) { return 8 * b + 2 * i; });
+    const Array twice = vmap(vmap(add), {0, unbatched})
+                            .on(target)(on(target, counted(48).reshape({2, 3, 8})), x);
+    CHECK(twice.shape() == Shape{2, 3, 8});
+    check(twice, [](auto b, auto i) { return 8 * b + i + 8 * (b % 3) + i; });
+  });
+}
+
+TEST_CASE("of a batch each element of an ArrayRef is changed, one that was captured cannot be") {
+  for_each_target("changed", [](Target target) {
+    const Array x = on(target, counted(12).reshape({3, 4}));
+    const Array y = on(target, counted(4));
+    const auto body = [](Ref a, Ref b) { a[_] = a[_] + b[_]; };
+    vmap(gpu::kernel(body, {.name = "changed"}), {0, unbatched}).on(target)(new_ref(x), y);
+    const std::vector<float> v = elements<float>(x);
+    for (std::size_t i = 0; i < v.size(); ++i) CHECK(v[i] == static_cast<float>(i + i % 4));
+  });
+  const ArrayRef kept = new_ref(counted(4));
+  const Kernel k = vmap(gpu::kernel([=](Ref a) { kept[_] = a[_]; }, {.name = "captures"}));
+  CHECK_THAT(error_of([&] { k.on(Target::interpreter)(counted(12).reshape({3, 4})); }),
+             ContainsSubstring("vmap: captured[0] is aliased to captured[0], whose first axis is "
+                               "the batch"));
+}
+
 TEST_CASE("both forms of pl::kernel make the same kernel [C107]") {
   for_each_target("forms", [](Target target) {
     const auto body = [](Ref x, Ref o, Ref next) {
@@ -184,7 +231,7 @@ TEST_CASE("scratch and structs of Refs reach a body over a mesh by name and in o
   });
 }
 
-TEST_CASE("axis indices of a grid of any rank do not see the cluster [C96]") {
+TEST_CASE("axis indices of a grid of any rank do not see the cluster [C96] [C97]") {
   for_each_target("ranks", [](Target target) {
     const Kernel k = gpu::kernel(
                          [](Ref o, Ref rank) {

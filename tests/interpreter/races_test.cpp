@@ -57,7 +57,7 @@ const ShapeDtype rows_of_40 = {{16, 40}, f32};
 
 }  // namespace
 
-TEST_CASE("threads that write their own rows do not race") {
+TEST_CASE("threads that write their own rows do not race [C108]") {
   Tensor x = arange(f32, {16, 40}), o(f32, {16, 40});
   const graph::Graph g = threaded(2,
                                   [](Ref x, Ref o) {
@@ -69,7 +69,7 @@ TEST_CASE("threads that write their own rows do not race") {
   CHECK(o[8 * 40] == 8 * 40);
 }
 
-TEST_CASE("threads that write overlapping rows are reported once, with both lines") {
+TEST_CASE("threads that write overlapping rows are reported once, with both lines [C108]") {
   Tensor o(f32, {16, 40});
   int first = 0, second = 0;
   const graph::Graph g = threaded(2,

@@ -89,6 +89,62 @@ TEST_CASE("a body hands what it computes to another through shared memory") {
   });
 }
 
+TEST_CASE("threads of a block have in common what a collective scope allocates [E21]") {
+  for_each_target("collective", [](Target target) {
+    const Kernel k = gpu::kernel(
+                         [](Ref x, Ref o, Ref ready) {
+                           const Value thread = axis_index("wg");
+                           const Value doubled = pl::run_scoped(
+                               [&](Ref both) {
+                                 pl::when(thread == 0, [&] {
+                                   both[_] = x[_] + 1;
+                                   pl::semaphore_signal(ready);
+                                 });
+                                 pl::when(thread == 1, [&] {
+                                   pl::semaphore_wait(ready);
+                                   o[_] = both[_] * 2;
+                                 });
+                                 return thread * 2;
+                               },
+                               {gpu::SMEM({128}, i32)}, {.collective_axes = {"wg"}});
+                           pl::when(doubled == 3, [&] { o[_] = x[_]; });
+                         },
+                         {.name = "collective",
+                          .out_type = {{128}, i32},
+                          .num_threads = 2,
+                          .thread_name = "wg",
+                          .scratch_types = {gpu::SemaphoreType::REGULAR()}})
+                         .on(target);
+    const Array x = make_array<std::int32_t>({128}, [](std::int64_t i) { return i; });
+    const std::vector<std::int32_t> o = numbers(k(on(target, x)));
+    for (std::size_t i = 0; i < o.size(); ++i) CHECK(o[i] == static_cast<std::int32_t>(2 * i + 2));
+  });
+}
+
+TEST_CASE("each element of a batch of mesh kernels has semaphores of its own") {
+  for_each_target("batch", [](Target target) {
+    const Kernel k = vmap(gpu::kernel(
+                              [](Ref x, Ref o, Ref own) {
+                                const Ref all = pl::get_global(gpu::SemaphoreType::REGULAR());
+                                const Value here = axis_index("b");
+                                pl::semaphore_signal(own, here + 1);
+                                pl::semaphore_signal(all, Value(x[here]));
+                                pl::semaphore_wait(all, 6, {.decrement = false});
+                                const Value mine = pl::semaphore_read(own);
+                                const Value sum = pl::semaphore_read(all);
+                                o[here] = mine * 100 + sum;
+                              },
+                              {.name = "batch",
+                               .out_type = {{2}, i32},
+                               .grid = {2},
+                               .grid_names = {"b"},
+                               .scratch_types = {gpu::SemaphoreType::REGULAR()}}))
+                         .on(target);
+    const Array x = make_array<std::int32_t>({3, 2}, [](std::int64_t i) { return i % 2 ? 4 : 2; });
+    CHECK(numbers(k(on(target, x))) == std::vector<std::int32_t>{106, 206, 106, 206, 106, 206});
+  });
+}
+
 TEST_CASE("blocks wait for each other by semaphores of the launch, one per place of use [C101]") {
   for_each_target("global", [](Target target) {
     const Kernel k =
