@@ -76,7 +76,7 @@ std::string text_of(const Occupancy& o) {
 
 namespace {
 
-Json json_of(const SassMix& m) {
+Json json_of_mix(const SassMix& m) {
   Json classes = Json::object(), opcodes = Json::object();
   for (const auto& [name, count] : m.classes) classes[name] = count;
   for (const auto& [name, count] : m.opcodes) opcodes[name] = count;
@@ -85,13 +85,15 @@ Json json_of(const SassMix& m) {
           {"opcodes", std::move(opcodes)}};
 }
 
-std::string text_of(const std::vector<std::pair<std::string, int>>& counts) {
+std::string text_of_counts(const std::vector<std::pair<std::string, int>>& counts) {
   std::string text = "//  ";
   for (const auto& [name, count] : counts) text += fmt::format(" {} {}", name, count);
   return text + "\n";
 }
 
-std::string text_of(const SassMix& m) { return text_of(m.classes) + text_of(m.opcodes); }
+std::string text_of_mix(const SassMix& m) {
+  return text_of_counts(m.classes) + text_of_counts(m.opcodes);
+}
 
 }  // namespace
 
@@ -103,22 +105,22 @@ Json json_of(const Sass& s) {
                  {"depth", l.depth},
                  {"every_trip", l.every_trip},
                  {"cold", l.cold}};
-    loop.update(json_of(l.mix));
+    loop.update(json_of_mix(l.mix));
     loops.push_back(std::move(loop));
   }
-  return {{"text", s.text}, {"all", json_of(s.all)}, {"loops", std::move(loops)}};
+  return {{"text", s.text}, {"all", json_of_mix(s.all)}, {"loops", std::move(loops)}};
 }
 
 std::string text_of(const Sass& s) {
   std::string text = s.text;
   if (!text.ends_with('\n')) text += '\n';
-  text += fmt::format("// {} instructions\n", s.all.instructions) + text_of(s.all);
+  text += fmt::format("// {} instructions\n", s.all.instructions) + text_of_mix(s.all);
   for (const SassLoop& l : s.loops)
     text += fmt::format("// {}loop /*{:04x}*/ to /*{:04x}*/: {} instructions, {} of every trip{}\n",
                         std::string(static_cast<std::size_t>(2 * (l.depth - 1)), ' '), l.from, l.to,
                         l.mix.instructions, l.every_trip,
                         l.cold == 0 ? "" : fmt::format(", {} beyond it", l.cold)) +
-            text_of(l.mix);
+            text_of_mix(l.mix);
   return text;
 }
 
