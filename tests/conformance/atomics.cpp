@@ -28,7 +28,7 @@ Array sums(const std::string& type, std::size_t count, std::uint64_t seed) {
 }
 
 /// All threads of four blocks on o[0..8), and each thread on an element of its own behind them.
-void add_global(std::vector<Case>& all) {
+void add_global_atomics(std::vector<Case>& all) {
   struct Operation {
     const char* name;
     const std::vector<std::string>& types;
@@ -91,7 +91,7 @@ void add_global(std::vector<Case>& all) {
   }
 }
 
-void add_shared(std::vector<Case>& all) {
+void add_shared_atomics(std::vector<Case>& all) {
   struct Operation {
     const char* name;
     const std::vector<std::string>& types;
@@ -280,8 +280,8 @@ void add_debug(std::vector<Case>& all) {
 void add_atomics(std::vector<Case>& all) {
   add_semaphores(all);
   add_debug(all);
-  add_global(all);
-  add_shared(all);
+  add_global_atomics(all);
+  add_shared_atomics(all);
   add_subnormals(all);
   add_messages(all);
 }

@@ -6,7 +6,7 @@
 namespace palladium::test::random_calls {
 namespace {
 
-constexpr int most_elements = 256;  // of a block
+constexpr int most_in_block = 256;  // of a block
 constexpr int most_programs = 24;
 
 template <class T>
@@ -99,7 +99,7 @@ class Drawing {
       shuffle(random_, o.cuts);
       std::int64_t elements = 1;
       for (const Cut& c : o.cuts) elements *= c.block.size;
-      if ((elements <= most_elements && o.cuts.size() <= 4) || attempt == 40) break;
+      if ((elements <= most_in_block && o.cuts.size() <= 4) || attempt == 40) break;
       // Axes that make too large a block are cut into single elements.
       if (attempt > 20)
         for (Axis& a : plan_.axes) a = {1, a.programs, a.programs};

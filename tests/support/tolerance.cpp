@@ -62,9 +62,11 @@ class Reach {
     }
     for (const ValueId x : inst.args) marked |= is_marked(x);
     if (inst.op == Op::When) return visit(inst.regions[0], controlled || marked);
-    if (info(inst.op).effect == Effect::Reads || info(inst.op).effect == Effect::Writes) {
+    if (info(inst.op).effect == graph::Effect::Reads ||
+        info(inst.op).effect == graph::Effect::Writes) {
       const int memory = g_.alias_class(g_.root(inst.args[0]));
-      if (info(inst.op).effect == Effect::Writes && (marked || controlled)) memory_.insert(memory);
+      if (info(inst.op).effect == graph::Effect::Writes && (marked || controlled))
+        memory_.insert(memory);
       marked |= memory_.contains(memory);
     }
     values_[index(v)] = marked;
