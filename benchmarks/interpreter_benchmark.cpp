@@ -1,5 +1,10 @@
-// The interpreter against plain C++ loops.
+// The interpreter against plain C++ loops, and calls of it against JAX's interpret mode.
 #include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "benchmarks/timing.hpp"
@@ -101,9 +106,138 @@ void add(std::int64_t n, std::int64_t block) {
   report_cores("f32 add of 2^20, two cores", best_of(5, [&] { run(2); }), ours);
 }
 
+// ---- whole calls, beside peers/jax_interpret.py
+
+using pl::_;
+using Make = std::function<Kernel(int cores)>;
+
+InterpretParams on(int cores) {
+  InterpretParams params;
+  params.num_cores_per_device = cores;
+  return params;
+}
+
+Kernel softmax_rows(int cores) {
+  const BlockSpec row{{1, 1024}, [](Index i) { return Indices{i, 0}; }};
+  return pallas_call(
+      [](Ref x, Ref o) {
+        const Value v = x[_], e = pl::exp(v - pl::max(v, {.axis = 1, .keepdims = true}));
+        o[_] = e / pl::sum(e, {.axis = 1, .keepdims = true});
+      },
+      {.out_type = {{1024, 1024}, f32},
+       .grid = 1024,
+       .in_specs = {row},
+       .out_specs = {row},
+       .interpret = on(cores)});
+}
+
+Kernel matmul_512(int cores) {
+  return pallas_call(
+      [](Ref x, Ref y, Ref o) {
+        when(program_id(2) == 0, [&] { o[_] = zeros({64, 64}); });
+        o[_] += dot(x[_], y[_]);
+      },
+      {.out_type = {{512, 512}, f32},
+       .grid = {8, 8, 16},
+       .in_specs = {BlockSpec{{64, 32}, [](Index i, Index, Index k) { return Indices{i, k}; }},
+                    BlockSpec{{32, 64}, [](Index, Index j, Index k) { return Indices{k, j}; }}},
+       .out_specs = {BlockSpec{{64, 64}, [](Index i, Index j, Index) { return Indices{i, j}; }}},
+       .interpret = on(cores)});
+}
+
+Kernel add_blocks(int cores) {
+  const BlockSpec block{{1024}, [](Index i) { return i; }};
+  return pallas_call([](Ref x, Ref y, Ref o) { o[_] = x[_] + y[_]; },
+                     {.out_type = {{1 << 20}, f32},
+                      .grid = 1024,
+                      .in_specs = {block, block},
+                      .out_specs = {block},
+                      .interpret = on(cores)});
+}
+
+Kernel histogram(int cores) {
+  return pallas_call(
+      [](Ref x, Ref o) {
+        when(program_id(0) == 0, [&] { o[_] = zeros({256}, i32); });
+        pl::loop(0, 1024, [&](Index i) { o[x[i]] += 1; });
+      },
+      {.out_type = {{256}, i32},
+       .grid = 16,
+       .in_specs = {BlockSpec{{1024}, [](Index i) { return i; }}},
+       .out_specs = {BlockSpec{{256}}},
+       .interpret = on(cores)});
+}
+
+Kernel cumsum_rows(int cores) {
+  const BlockSpec rows{{8, 1024}, [](Index i) { return Indices{i, 0}; }};
+  return pallas_call([](Ref x, Ref o) { o[_] = pl::cumsum(x[_], {.axis = 1}); },
+                     {.out_type = {{1024, 1024}, f32},
+                      .grid = 128,
+                      .in_specs = {rows},
+                      .out_specs = {rows},
+                      .interpret = on(cores)});
+}
+
+/// Milliseconds of the first call and of later ones by name, as the script tells them; empty where
+/// there is no JAX.
+std::map<std::string, std::pair<double, double>> jax_ms() {
+  const char* chosen = std::getenv("PYTHON");
+  const std::string command = std::string(chosen != nullptr ? chosen : "python3") +
+                              " '" PALLADIUM_PEERS "/jax_interpret.py'";
+  std::map<std::string, std::pair<double, double>> result;
+  FILE* const out = ::popen(command.c_str(), "r");
+  if (out == nullptr) return result;
+  char name[32];
+  double first = 0, steady = 0;
+  while (std::fscanf(out, "%31s %lf %lf", name, &first, &steady) == 3)
+    result[name] = {first, steady};
+  ::pclose(out);
+  return result;
+}
+
+void compare_with_jax(const std::string& name, const Make& make, std::initializer_list<Arg> args,
+                      const std::map<std::string, std::pair<double, double>>& jax) {
+  const auto run = [&](const Kernel& k) { (void)k.call(args); };
+  const double first =
+      1e3 * benchmark::best_of(3, benchmark::wall_seconds, [&] { run(make(0)); });
+  const Kernel kept = make(0), one = make(1), two = make(2);
+  for (const Kernel* k : {&kept, &one, &two}) run(*k);
+  const auto steady = [&](const Kernel& k) {
+    return 1e3 * benchmark::best_of(5, benchmark::wall_seconds, [&] { run(k); });
+  };
+  const double all = steady(kept), on_one = steady(one), on_two = steady(two);
+  std::printf("interpreter %-9s first call %8.2f ms, later %8.2f ms", name.c_str(), first, all);
+  if (const auto theirs = jax.find(name); theirs != jax.end())
+    std::printf("   target >= 5x JAX %8.2f ms, %8.2f ms   %.1fx, %.1fx", theirs->second.first,
+                theirs->second.second, theirs->second.first / first, theirs->second.second / all);
+  else
+    std::printf("   target >= 5x JAX (missing: PYTHON names one that has it)");
+  std::printf("   two cores, target >= 1.7x: %.2fx\n", on_one / on_two);
+  std::fflush(stdout);
+}
+
+template <class T>
+Array filled(const Shape& shape) {
+  Array a = Array::empty(shape, dtype_of<T>);
+  for (std::int64_t i = 0; i < a.size(); ++i) a.data<T>()[i] = static_cast<T>(i * 37 % 17);
+  return a;
+}
+
+void compare_with_jax() {
+  const auto jax = jax_ms();
+  const Array square = filled<float>({1024, 1024}), small = filled<float>({512, 512});
+  const Array line = filled<float>({1 << 20}), numbers = filled<std::int32_t>({1 << 14});
+  compare_with_jax("softmax", softmax_rows, {square}, jax);
+  compare_with_jax("matmul", matmul_512, {small, small}, jax);
+  compare_with_jax("add", add_blocks, {line, line}, jax);
+  compare_with_jax("histogram", histogram, {numbers}, jax);
+  compare_with_jax("cumsum", cumsum_rows, {square}, jax);
+}
+
 }  // namespace
 
 int main() {
   matmul(1024, 128);
   add(1 << 20, 1024);
+  compare_with_jax();
 }

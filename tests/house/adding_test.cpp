@@ -54,7 +54,7 @@ std::vector<Walk> walks(const std::string& page) {
 std::map<std::string, std::string> sources(const fs::path& root) {
   std::map<std::string, std::string> all;
   for (const char* folder :
-       {"codegen", "cache", "runtime", "include", "tools", "examples", "benchmarks"})
+       {"codegen", "cache", "runtime", "include", "tools", "examples"})
     for (const auto& entry : fs::recursive_directory_iterator(root / folder))
       if (entry.is_regular_file() && entry.path().extension() != ".md")
         all[fs::relative(entry.path(), root)] = read(entry.path());
