@@ -160,7 +160,8 @@ void Nest::expand() {
                           elements_in_text() > 1 << passes::vector_bits(l_, *pass_, pass_->layout);
   const bool in_parts = ragged.has_parts || ragged.has_conditions;
   if (!in_parts && !tests_much) return b_.add_all(std::move(ragged.statements));
-  if (!ragged.has_parts && ragged.stores_vectors && !tests_blocks())
+  const bool stores = std::holds_alternative<passes::Store>(pass_->sink);
+  if (stores && !ragged.has_parts && ragged.stores_vectors && !tests_blocks())
     return b_.add_all(variant(*pass_, false, whole).statements);
   Variant inside = variant(*pass_, true);
   if (inside.has_parts) return b_.add_all(std::move(ragged.statements));

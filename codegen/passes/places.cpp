@@ -20,6 +20,9 @@ using graph::Op;
 // A value used by several passes is kept if it takes no more registers than this, else computed
 // again by each of them (streamed).
 constexpr std::int64_t max_kept_registers = 64;
+// A value that takes elements from elsewhere is kept if it would be computed at more places than
+// these for each element of its users: where such values stand on each other, each doubles them.
+constexpr std::size_t most_places = 16;
 // Recomputing this many operations, without a load, is cheaper than keeping their result.
 constexpr int cheap_operations = 3;
 
@@ -34,7 +37,13 @@ struct Evaluation {
 
 class Placement {
  public:
-  explicit Placement(Lowered& l) : l_(l), g_(l.graph), a_(l.graph), sinks_(l.graph.insts.size()) {
+  explicit Placement(Lowered& l)
+      : l_(l),
+        g_(l.graph),
+        a_(l.graph),
+        sinks_(l.graph.insts.size()),
+        places_(l.graph.insts.size()) {
+    find_moving();
     for (const ValueId w : a_.writes)
       writes_[g_.alias_class(root_of(g_, w))].push_back(a_.position[index(w)]);
   }
@@ -59,7 +68,9 @@ class Placement {
       if (inst.op == Op::Param && a_.loop[index(v)] >= 0) keep(v, Place::scalar);
       return;
     }
-    if (must_be_whole(v) || worth_keeping(v) || worth_spreading(v)) keep(v, Place::registers);
+    find_places(v);
+    if (must_be_whole(v) || worth_keeping(v) || worth_spreading(v) || multiplies(v))
+      keep(v, Place::registers);
   }
 
   // A product's accumulators are distributed even if there is only one.
@@ -100,11 +111,14 @@ class Placement {
     return {a_.position[index(at)], at, a_.loop[index(at)], l_.around[index(operand)]};
   }
 
+  static bool must_always_be_whole(const Inst& i) {
+    return i.op == Op::Param || i.op == Op::Get || i.op == Op::Dot || i.op == Op::Swap ||
+           graph::is_fold(i.op);
+  }
+
   bool must_be_whole(ValueId v) const {
     const Inst& i = g_[v];
-    if (i.op == Op::Param || i.op == Op::Get || i.op == Op::Dot || i.op == Op::Swap ||
-        graph::is_fold(i.op))
-      return true;
+    if (must_always_be_whole(i)) return true;
     return i.op == Op::Load && (overwritten_before_use(v) || others_go_on_before_use(v));
   }
 
@@ -159,6 +173,42 @@ class Placement {
       if (leaf == load && map != all) same = false;
     });
     return same;
+  }
+
+  // Whether the value, if nothing of it is kept, is computed of elements at other coordinates.
+  void find_moving() {
+    moving_.resize(g_.insts.size());
+    for (const ValueId v : a_.order) {
+      const Inst& i = g_[v];
+      if (!i.type.is_value() || must_always_be_whole(i) || i.op == Op::Load) continue;
+      bool moves = !graph::is_elementwise(i.op) && !i.args.empty();
+      for (const ValueId a : i.args) moves = moves || moving_[index(a)];
+      moving_[index(v)] = moves;
+    }
+  }
+
+  // The ways on which users come to elements of v: they share what they compute only on the same.
+  void find_places(ValueId v) {
+    std::set<std::uint64_t>& places = places_[index(v)];
+    for (const ValueId u : a_.users[index(v)]) {
+      const bool inlined = g_[u].type.is_value() && l_.storage_of[index(u)] < 0;
+      if (!inlined) {
+        places.insert(0);
+      } else if (graph::is_elementwise(g_[u].op)) {
+        places.insert(places_[index(u)].begin(), places_[index(u)].end());
+      } else {
+        for (std::size_t a = 0; a < g_[u].args.size(); ++a)
+          if (g_[u].args[a] == v)
+            for (const std::uint64_t p : places_[index(u)])
+              places.insert((p * 0x9e3779b97f4a7c15u) ^ ((std::uint64_t{index(u)} << 8) + a + 1));
+      }
+      if (places.size() > most_places) return;
+    }
+  }
+
+  bool multiplies(ValueId v) const {
+    return moving_[index(v)] && places_[index(v)].size() > most_places &&
+           fits_registers(l_, g_[v].type, max_whole_registers);
   }
 
   bool worth_keeping(ValueId v) {
@@ -268,6 +318,8 @@ class Placement {
   const Graph& g_;
   Analysis a_;
   std::vector<std::set<Evaluation>> sinks_;
+  std::vector<std::set<std::uint64_t>> places_;  // where each is computed for an element of a user
+  std::vector<bool> moving_;
   std::map<int, std::vector<int>> writes_;  // their positions, by alias class, in program order
 };
 

@@ -198,3 +198,25 @@ TEST_CASE("a product of one element is distributed like any other") {
   store %2, %5)")),
              Shows({"s0: registers f32[1,1]", "s0 = s1 * s2"}));
 }
+
+TEST_CASE("values that take elements from elsewhere do not multiply what stands before them") {
+  // Each of the steps takes two elements of the one before it.
+  const auto text = [](int steps) {
+    std::string body = "  %2: f32[128] = load %0\n  %3: i32[128] = iota [0]\n";
+    int last = 2, next = 4;
+    for (int k = 0; k < steps; ++k, next += 2) {
+      body += fmt::format("  %{}: f32[128] = take_along_axis %{}, %3 [0]\n", next, last);
+      body += fmt::format("  %{}: f32[128] = add %{}, %{}\n", next + 1, next, last);
+      last = next + 1;
+    }
+    return emitted(whole({"f32[128]"}, {"f32[128]"}, body + fmt::format("  store %1, %{}", last)));
+  };
+  CHECK(occurrences(lowered(whole({"f32[128]"}, {"f32[128]"}, R"(
+  %2: f32[128] = load %0
+  %3: i32[128] = iota [0]
+  %4: f32[128] = take_along_axis %2, %3 [0]
+  %5: f32[128] = add %4, %2
+  store %1, %5)")),
+                    "registers") == 0);
+  CHECK(text(40).size() < 3 * text(20).size());
+}

@@ -2,7 +2,11 @@
 
 #include <cmath>
 #include <cstring>
+#include <map>
+#include <set>
 #include <stdexcept>
+#include <string>
+#include <vector>
 
 #include "codegen/base/dim.hpp"
 #include "codegen/base/format.hpp"
@@ -213,14 +217,35 @@ void run_gpu(const graph::Graph& g, Call& call) {
 
 int compute_capability_of(const std::string& arch) { return std::stoi(arch.substr(3)); }
 
-std::string compile_problem(const graph::Graph& g, const std::string& arch) {
-  const cuda::Emitted e = cuda::emit(g, {.compute_capability = compute_capability_of(arch)});
+namespace {
+
+std::string compile_problem(const cuda::Emitted& e, const std::string& arch) {
   const nvrtc::Result r = nvrtc::compile(
       {.source = device::prelude(device::Half::cuda, e.text) + e.text, .arch = arch});
-  if (!r.ok) return r.log + "\n" + e.text;
+  if (!r.ok) return arch + ": " + r.log + "\n" + e.text;
   const Resources used = nvrtc::parse_log(r.log);
   if (used.spill_load_bytes || used.spill_store_bytes || used.stack_bytes || !used.warnings.empty())
-    return r.log + "\n" + e.text;
+    return arch + ": " + r.log + "\n" + e.text;
+  return "";
+}
+
+cuda::Emitted emitted_for(const graph::Graph& g, const std::string& arch) {
+  return cuda::emit(g, {.compute_capability = compute_capability_of(arch)});
+}
+
+}  // namespace
+
+std::string compile_problem(const graph::Graph& g, const std::string& arch) {
+  return compile_problem(emitted_for(g, arch), arch);
+}
+
+std::string compile_problem(const graph::Graph& g) {
+  const std::string architectures[] = {"sm_75", "sm_80", "sm_90a", "sm_100a"};
+  std::map<std::string, std::vector<std::string>> by_text;
+  for (const std::string& arch : architectures) by_text[emitted_for(g, arch).text].push_back(arch);
+  for (const auto& [text, alike] : by_text)
+    for (const std::string& arch : std::set{alike.front(), alike.back()})
+      if (std::string problem = compile_problem(g, arch); !problem.empty()) return problem;
   return "";
 }
 

@@ -45,6 +45,9 @@ std::size_t storage_of(const graph::Graph& g, std::size_t i);
 /// NVRTC's log and text if it does not take the emitted text for `arch` ("sm_90a"), or if ptxas
 /// spills or serialises; "" if all is well.
 std::string compile_problem(const graph::Graph& g, const std::string& arch);
+/// The same for the architectures that kernels are compiled for. Of those with the same text these
+/// are the oldest and the newest: what the device library has for others is compiled by itself.
+std::string compile_problem(const graph::Graph& g);
 
 /// 90 for "sm_90a".
 int compute_capability_of(const std::string& arch);
