@@ -418,6 +418,7 @@ void Machine::wait_groups(std::vector<std::shared_ptr<CopyGroup>>& groups, int k
     while ((*group)->reading != 0 || (!read && (*group)->writing != 0)) park(kind, line);
     (*group)->awaited = true;
     if (!races()) continue;
+    finish(**group);
     engine_.acquire(self().agent, (*group)->has_read);
     if (!read) engine_.acquire(self().agent, (*group)->has_written);
     if (kind == Wait::cp_async_wait)
@@ -494,12 +495,45 @@ void Machine::store_async(std::uint32_t remote, const void* src, std::uint32_t b
 
 // ---- cp.async: through the generic proxy
 
+// An agent for each copy would be right too, and all that anybody knows a list of thousands.
+race::Agent Machine::agent_of_copy(CopyGroup& group, std::uint32_t begin, std::uint32_t bytes) {
+  constexpr std::size_t most_copies = 32;
+  if (!races()) return 0;
+  const race::Snapshot knows = engine_.release(self().agent);
+  const auto is_free = [&](const CopyAgent& a) {
+    return a.taken.size() < most_copies && std::ranges::none_of(a.taken, [&](const auto& t) {
+             return begin < t.second && t.first < begin + bytes;
+           });
+  };
+  auto found = std::ranges::find_if(group.agents, is_free);
+  if (found == group.agents.end()) {
+    group.agents.push_back(
+        {.agent = take_agent(device::Row::cp_async), .knows = knows, .taken = {}});
+    found = group.agents.end() - 1;
+  } else if (found->knows != knows) {
+    engine_.acquire(found->agent, knows);
+    found->knows = knows;
+  }
+  found->taken.emplace_back(begin, begin + bytes);
+  return found->agent;
+}
+
+// Precondition: its copies are over.
+void Machine::finish(CopyGroup& group) {
+  for (const CopyAgent& a : group.agents) {
+    group.has_written = engine_.join(group.has_written, engine_.released(a.agent));
+    give_agent(a.agent);
+  }
+  group.agents.clear();
+}
+
 void Machine::cp_async(std::uint32_t dst, const void* src, std::uint32_t bytes, bool in_bounds,
                        const void* otherwise, int line) {
   Thread& me = self();
   const Place to = shared(dst, bytes, bytes, "copies", line);
   const device::Row row = device::Row::cp_async;
-  const race::Agent agent = take_agent(row);
+  const std::shared_ptr<CopyGroup> group = open_group(me.open_cp_async, line);
+  const race::Agent agent = agent_of_copy(*group, to.offset, bytes);
   if (in_bounds) {
     GlobalMemory::Region& region = global(src, bytes, bytes, false, "copies", line);
     if (races()) {
@@ -511,7 +545,6 @@ void Machine::cp_async(std::uint32_t dst, const void* src, std::uint32_t bytes, 
     record_shared(*to.block, to.offset, bytes, access(agent, row, race::Kind::write, line),
                   {&agent, 1});
   }
-  const std::shared_ptr<CopyGroup> group = open_group(me.open_cp_async, line);
   ++group->writing;
   std::array<std::byte, 16> missing = {};
   if (otherwise != nullptr) std::memcpy(missing.data(), otherwise, bytes);
@@ -519,8 +552,6 @@ void Machine::cp_async(std::uint32_t dst, const void* src, std::uint32_t bytes, 
     mark_written(*to.block, to.offset, bytes, line);
     std::memcpy(&to.block->shared[to.offset], in_bounds ? src : missing.data(), bytes);
     --group->writing;
-    if (races()) group->has_written = engine_.join(group->has_written, engine_.released(agent));
-    give_agent(agent);
     wake(me, Wait::cp_async_wait);
     return false;
   });
@@ -559,7 +590,9 @@ void Machine::cp_async_arrive(std::uint32_t bar, int line) {
       m.arrived_with = engine_.join(m.arrived_with, engine_.only_witnesses(knows));
     }
     for (const auto& group : groups) {
-      if (races()) m.arrived_with = engine_.join(m.arrived_with, group->has_written);
+      if (!races()) continue;
+      finish(*group);
+      m.arrived_with = engine_.join(m.arrived_with, group->has_written);
     }
     --m.pending;
     end_phase_if_complete(*at.block, at.offset, m);

@@ -119,8 +119,16 @@ class InStep {
   std::uint32_t first_ = 0;
 };
 
+/// One that makes several copies, to places which do not overlap: copies to the same place race.
+struct CopyAgent {
+  race::Agent agent = 0;
+  race::Snapshot knows;                                        // what its issuer did when it last issued
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> taken;  // begin and end
+};
+
 /// Copies that a thread waits for together.
 struct CopyGroup {
+  std::vector<CopyAgent> agents = {};  // of its copies to shared memory
   int line = 0;
   int reading = 0, writing = 0;          // copies that have not read their source, written
   race::Snapshot has_read, has_written;  // what waiting for them tells
@@ -551,6 +559,8 @@ class Machine {
   void write_box(const TensorMapSpec& map, const std::array<int, 5>& at, abi::Reduction how,
                  const std::vector<std::byte>& data);
   void record_box(const TensorMapSpec& map, const std::array<int, 5>& at, race::Access access);
+  race::Agent agent_of_copy(CopyGroup& group, std::uint32_t begin, std::uint32_t bytes);
+  void finish(CopyGroup& group);
   std::shared_ptr<CopyGroup>& open_group(std::shared_ptr<CopyGroup>& group, int line);
   void wait_groups(std::vector<std::shared_ptr<CopyGroup>>& groups, int keep, bool read, Wait kind,
                    int line);

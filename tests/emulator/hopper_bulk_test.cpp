@@ -380,3 +380,29 @@ TEST_CASE("cp.async arrives on a barrier when the thread's copies are done") {
   for (std::uint32_t i = 0; i < 64; ++i) expected.push_back(4 * (63 - i) + 5);
   check_everywhere(k, o, expected);
 }
+
+TEST_CASE(
+    "copies of a thread to the same place race, in one group too; beside each other they do not") {
+  const auto reports = [](int apart) {
+    Words x = count(128, 1), o(128);
+    SmallKernel k(R"(
+  const u32 smem = pl::shared_base(), t = pl::thread();
+  pl::cp_async<16>(smem + 32 * t, x);
+  pl::cp_async<16>(smem + 32 * t + )" +
+                  std::to_string(apart) + R"(, x + 4);
+  pl::cp_async_commit();
+  pl::cp_async_wait<0>();
+  u32 v;
+  pl::load_shared(&v, smem + 32 * t);
+  pl::store_global(o + t, &v);)");
+    k.reads("u32", "x", x).writes("u32", "o", o);
+    try {
+      k.run({});
+    } catch (const InternalError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  CHECK(reports(16).empty());
+  CHECK(reports(0).find("race: the write") != std::string::npos);
+}
