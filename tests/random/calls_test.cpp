@@ -87,8 +87,10 @@ bool names_a_line(const std::string& message, const Blame& blame, bool exactly) 
            std::isdigit(static_cast<unsigned char>(message[at + file.size() + 1]));
   };
   const auto names_code = [&] {
-    return names_file("faults.cpp") || names_file("body.cpp") ||
-           names_file("option_mistakes.cpp") || names_file("build.cpp");
+    for (const char* file : {"faults.cpp", "statements.cpp", "values.cpp", "accesses.cpp",
+                             "regions.cpp", "body.cpp", "option_mistakes.cpp", "build.cpp"})
+      if (names_file(file)) return true;
+    return false;
   };
   if (!exactly) return names_file(user_file) || names_code();
   if (blame.code && names_code()) return true;

@@ -14,8 +14,8 @@
 namespace palladium::test::random_calls {
 
 /// The lines of an imagined user.cpp that parts of a call claim to stand on, so that a message
-/// tells whom it blames. Bodies stand where they stand: in body.cpp, and what is wrong in
-/// faults.cpp.
+/// tells whom it blames. Bodies stand where they stand: in the files that statements.hpp names, and
+/// what is wrong in faults.cpp.
 inline constexpr const char* user_file = "user.cpp";
 enum Line : int {
   call_line = 10,
