@@ -21,9 +21,9 @@ struct Conflict {
 };
 
 /// One per array and launch. `program` numbers the points of the parallel grid axes: two writes by
-/// equal programs never conflict. Takes 8 bytes for each element of the pages that were written.
-/// Programs may run on different OS threads at once: of several that write one element, all but the
-/// first are told.
+/// equal programs never conflict. Takes 8 bytes for each 64 elements that were written at once, and
+/// for each element near others. Programs may run on different OS threads at once: of several that
+/// write one element, all but the first are told.
 class WriterMap {
  public:
   explicit WriterMap(std::size_t elements);

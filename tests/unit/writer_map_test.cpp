@@ -35,6 +35,39 @@ TEST_CASE("two programs that write one element are found, with both writes") {
   CHECK(map.writer(5000)->program == 1);
 }
 
+TEST_CASE("a write of a part of what was written at once leaves the rest") {
+  WriterMap map(200);
+  CHECK_FALSE(map.record(0, 200, {.program = 1, .tag = 1}));
+  CHECK_FALSE(map.record(70, 2, {.program = 1, .tag = 2}));
+  CHECK_FALSE(map.record(199, 1, {.program = 1, .tag = 3}));
+  for (std::size_t e = 0; e < 200; ++e) {
+    INFO("element " << e);
+    CHECK(map.writer(e)->tag == (e == 70 || e == 71 ? 2u : e == 199 ? 3u : 1u));
+  }
+  const auto part = map.record(100, 3, {.program = 2, .tag = 4});
+  REQUIRE(part);
+  CHECK(part->element == 100);
+  const auto whole = map.record(64, 64, {.program = 2, .tag = 4});
+  REQUIRE(whole);
+  CHECK(whole->element == 64);
+  CHECK(whole->first.tag == 1);
+  CHECK_FALSE(map.record(64, 64, {.program = 1, .tag = 5}));
+  CHECK(map.writer(71)->tag == 5);
+  CHECK(map.next_unwritten(0, 200) == 200);
+}
+
+TEST_CASE("elements that nobody wrote are found between others") {
+  WriterMap map(300);
+  CHECK(map.next_unwritten(0, 300) == 0);
+  map.record(0, 128, {.program = 0, .tag = 1});
+  CHECK(map.next_unwritten(0, 300) == 128);
+  map.record(130, 170, {.program = 1, .tag = 1});
+  CHECK(map.next_unwritten(5, 300) == 128);
+  CHECK(map.next_unwritten(129, 300) == 129);
+  CHECK(map.next_unwritten(130, 300) == 300);
+  CHECK(map.next_unwritten(5, 100) == 100);
+}
+
 TEST_CASE("a huge array costs only the pages that are written") {
   WriterMap map(std::size_t{1} << 33);
   CHECK_FALSE(map.record((std::size_t{1} << 33) - 1, 1, {.program = 0, .tag = 0}));
@@ -85,14 +118,18 @@ TEST_CASE("of several OS threads that write one element all but the first are to
   std::vector<std::atomic<int>> told(elements);
   std::vector<std::thread> threads;
   std::atomic<int> waiting = writers;
+  const auto tell = [&](std::size_t first, std::size_t count, std::uint32_t t) {
+    if (const auto conflict = map.record(first, count, {.program = t, .tag = 7}))
+      told[conflict->element] += conflict->second.program == t && conflict->first.program != t;
+  };
   for (std::uint32_t t = 0; t < writers; ++t) {
     threads.emplace_back([&, t] {
       --waiting;
       while (waiting > 0) std::this_thread::yield();
+      // One of them first writes many at once, of which only the first conflict is told.
       for (std::size_t e = 0; e < elements; ++e) {
-        if (const auto conflict = map.record(e, 1, {.program = t, .tag = 7})) {
-          told[e] += conflict->second.program == t && conflict->first.program != t;
-        }
+        if (t == 0 && e % 256 == 0) map.record(e, 64, {.program = t, .tag = 7});
+        tell(e, 1, t);
       }
     });
   }
