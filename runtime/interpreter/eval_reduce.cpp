@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <vector>
 
 #include "runtime/interpreter/eval.hpp"
@@ -45,6 +46,15 @@ struct Minimum : Min {
     return std::numeric_limits<T>::max();
   }
 };
+
+template <class T, class A>
+T rounded(A fold) {
+  if constexpr (is_half<T>) {
+    return narrow<T>(fold);
+  } else {
+    return static_cast<T>(fold);
+  }
+}
 
 // Stretches of dimensions that are all kept or all reduced.
 struct Stretch {
@@ -140,36 +150,56 @@ void reduce(Frame& f, ValueId v, const Inst& inst) {
     std::fill_n(accumulators.get(), n, Op::template identity<A>());
     Reduction<T, A, Op>(f.operand<T>(inst, 0), accumulators.get(), stretches).run();
     T* out = f.data<T>(v);
-    for (std::size_t i = 0; i < n; ++i) {
-      if constexpr (is_half<T>) {
-        out[i] = narrow<T>(accumulators[i]);
-      } else {
-        out[i] = static_cast<T>(accumulators[i]);
-      }
-    }
+    for (std::size_t i = 0; i < n; ++i) out[i] = rounded<T>(accumulators[i]);
   });
 }
 
-// In order, along the dimension that lies between `inner` elements and the others.
+// What a scan goes along: `extent` elements, with `inner` lines next to each other.
+struct Lines {
+  std::int64_t extent, inner;
+  bool reverse;
+  std::int64_t offset(std::int64_t k) const { return (reverse ? extent - 1 - k : k) * inner; }
+};
+
 template <class T, class A, class Op>
-void scan_along(const T* in, T* out, std::int64_t count, std::int64_t extent, std::int64_t inner,
-                bool reverse) {
-  std::vector<A> folds(static_cast<std::size_t>(inner));
-  for (std::int64_t first = 0; first < count; first += extent * inner) {
-    std::ranges::fill(folds, Op::template identity<A>());
-    for (std::int64_t k = 0; k < extent; ++k) {
-      const std::int64_t at = first + (reverse ? extent - 1 - k : k) * inner;
-      for (std::int64_t i = 0; i < inner; ++i) {
-        A& fold = folds[static_cast<std::size_t>(i)];
-        fold = Op()(fold, static_cast<A>(widen(in[at + i])));
-        if constexpr (is_half<T>) {
-          out[at + i] = narrow<T>(fold);
-        } else {
-          out[at + i] = static_cast<T>(fold);
-        }
-      }
+void scan_neighbours(const T* __restrict in, T* __restrict out, Lines d, A* __restrict folds) {
+  std::fill_n(folds, d.inner, Op::template identity<A>());
+  for (std::int64_t k = 0; k < d.extent; ++k) {
+    const std::int64_t at = d.offset(k);
+    for (std::int64_t i = 0; i < d.inner; ++i) {
+      folds[i] = Op()(folds[i], static_cast<A>(widen(in[at + i])));
+      out[at + i] = rounded<T>(folds[i]);
     }
   }
+}
+
+// Several rows at once, as each fold of a row waits for the one before.
+template <class T, class A, class Op, int rows>
+void scan_rows(const T* __restrict in, T* __restrict out, Lines d) {
+  A folds[rows];
+  std::fill_n(folds, rows, Op::template identity<A>());
+  for (std::int64_t k = 0; k < d.extent; ++k)
+    for (int r = 0; r < rows; ++r) {
+      const std::int64_t at = r * d.extent + d.offset(k);
+      folds[r] = Op()(folds[r], static_cast<A>(widen(in[at])));
+      out[at] = rounded<T>(folds[r]);
+    }
+}
+
+template <class T, class A, class Op>
+void scan_along(const T* in, T* out, std::int64_t count, Lines d) {
+  std::int64_t first = 0;
+  if (count > 0 && d.inner == 1) {
+    constexpr int rows = 4;
+    for (; first + rows * d.extent <= count; first += rows * d.extent)
+      scan_rows<T, A, Op, rows>(in + first, out + first, d);
+    for (; first < count; first += d.extent)
+      scan_rows<T, A, Op, 1>(in + first, out + first, d);
+    return;
+  }
+  const auto folds = std::make_unique<A[]>(static_cast<std::size_t>(d.inner));
+  for (; first < count; first += d.extent * d.inner)
+    scan_neighbours<T, A, Op>(in + first, out + first, d, folds.get());
 }
 
 template <template <class> class Accept, class Op>
@@ -182,7 +212,7 @@ void scan(Frame& f, ValueId v, const Inst& inst) {
   with_type_if<Accept>(inst.type.dtype, [&]<class T>() {
     using A = typename AccumulatorOf<T, Op>::type;
     scan_along<T, A, Op>(f.operand<T>(inst, 0), f.data<T>(v), f.count(v),
-                         shape[static_cast<std::size_t>(view.dimension)], inner, view.reverse);
+                         {shape[static_cast<std::size_t>(view.dimension)], inner, view.reverse});
   });
 }
 
