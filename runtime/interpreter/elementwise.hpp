@@ -12,6 +12,10 @@ void map1(Frame& f, ValueId v, const Inst& inst, F op) {
   const T* __restrict x = f.operand<T>(inst, 0);
   T* __restrict out = f.data<T>(v);
   const std::int64_t n = f.count(v);
+  if (n == 1) {  // without what the compiler makes of the loop
+    *out = narrow<T>(op(widen(*x)));
+    return;
+  }
   for (std::int64_t i = 0; i < n; ++i) out[i] = narrow<T>(op(widen(x[i])));
 }
 
@@ -21,6 +25,10 @@ void map2(Frame& f, ValueId v, const Inst& inst, F op) {
   const T* __restrict y = f.operand<T>(inst, 1);
   T* __restrict out = f.data<T>(v);
   const std::int64_t n = f.count(v);
+  if (n == 1) {
+    *out = narrow<T>(op(widen(*x), widen(*y)));
+    return;
+  }
   for (std::int64_t i = 0; i < n; ++i) out[i] = narrow<T>(op(widen(x[i]), widen(y[i])));
 }
 

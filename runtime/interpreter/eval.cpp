@@ -30,7 +30,9 @@ Frame::Frame(const Plan& plan, bool poison)
       memory_(static_cast<std::byte*>(
           ::operator new(std::max<std::size_t>(plan.frame_bytes(), 1), frame_alignment))),
       views_(plan.graph().insts.size()),
-      poison_(poison) {}
+      poison_(poison) {
+  for (const ValueId c : plan.constants()) eval_Constant(*this, c, inst(c));
+}
 
 Frame::~Frame() = default;
 
@@ -48,12 +50,10 @@ void Frame::open_scoped(ValueId param, std::string name) {
 void Frame::Free::operator()(std::byte* p) const { ::operator delete(p, frame_alignment); }
 
 void Frame::run(RegionId region) {
-  const graph::Graph& g = graph();
-  for (const ValueId v : g[region].insts) {
-    const Inst& inst = g[v];
-    eval_table[static_cast<std::size_t>(inst.op)](*this, v, inst);
-  }
+  for (const Plan::Step& step : plan_.steps(region)) step.eval(*this, step.v, *step.inst);
 }
+
+Eval* evaluation(graph::Op op) { return eval_table[static_cast<std::size_t>(op)]; }
 
 void Frame::poison(ValueId v) {
   fill(bytes(v), count(v), dtype(v).bytes(), poison_ ? poison_bits(dtype(v)) : 0);

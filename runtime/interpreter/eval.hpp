@@ -88,7 +88,7 @@ class Frame {
   bool poison_;
 };
 
-using Eval = void(Frame& f, ValueId v, const Inst& inst);
+Eval* evaluation(graph::Op op);
 
 // One for each operation: without it nothing links.
 #define PL_OP(Name, ...) Eval eval_##Name;

@@ -1,6 +1,8 @@
 // Views, load, store, swap and atomic updates.
 #include <algorithm>
 #include <cstring>
+#include <functional>
+#include <type_traits>
 #include <unordered_map>
 
 #include "codegen/base/format.hpp"
@@ -13,12 +15,10 @@
 namespace palladium::interpreter {
 namespace {
 
-using graph::MemoryView;
-
 [[noreturn]] void refuse(Frame& f, ValueId access, const View::Misfit& m) {
   const std::string ref = graph::to_string(f.type(f.inst(m.at).args[0]));
   const bool is_slice =
-      graph::Subscript::of(f.inst(m.at)).dims[static_cast<std::size_t>(m.dimension)].is_slice;
+      f.plan().subscript(m.at).dims[static_cast<std::size_t>(m.dimension)].is_slice;
   const std::string what =
       is_slice ? fmt::format("slice of {} elements{} from {}", m.size,
                              m.stride == 1 ? "" : fmt::format(" with stride {}", m.stride), m.start)
@@ -49,66 +49,27 @@ using graph::MemoryView;
                       : "an output to which no input is aliased starts with"));
 }
 
-template <class T>
-std::uint64_t bits_of(T x) {
-  std::uint64_t bits = 0;
-  std::memcpy(&bits, &x, sizeof x);
-  return bits;
-}
-
-template <class T>
-std::uint64_t updated_integer(graph::Update how, std::uint64_t old, std::uint64_t value) {
-  const T a = static_cast<T>(old), b = static_cast<T>(value);
-  switch (how) {
-  case graph::Update::max: return bits_of(std::max(a, b));
-  case graph::Update::min: return bits_of(std::min(a, b));
-  default: return bits_of(static_cast<T>(old + value));
-  }
-}
-
-// As the operations add, maximum and minimum.
-template <class T>
-T updated_float(graph::Update how, T a, T b) {
-  switch (how) {
-  case graph::Update::max: return Max()(a, b);
-  case graph::Update::min: return Min()(a, b);
-  default: return a + b;
-  }
-}
-
-// What an element becomes.
-std::uint64_t updated(graph::Update how, DType dtype, std::uint64_t old, std::uint64_t value) {
-  switch (how) {
-  case graph::Update::exchange: return value;
-  case graph::Update::bit_and: return old & value;
-  case graph::Update::bit_or: return old | value;
-  case graph::Update::bit_xor: return old ^ value;
-  default: break;
-  }
-  std::uint64_t result = 0;
-  with_type_if<IsNumber>(dtype, [&]<class T>() {
+struct AddTo {
+  template <class T>
+  T operator()(T old, T value) const {
     if constexpr (std::is_integral_v<T>) {
-      result = updated_integer<T>(how, old, value);
+      return static_cast<T>(static_cast<std::uint64_t>(old) + static_cast<std::uint64_t>(value));
     } else {
-      T a, b;
-      std::memcpy(&a, &old, sizeof a);
-      std::memcpy(&b, &value, sizeof b);
-      result = bits_of(narrow<T>(updated_float(how, widen(a), widen(b))));
+      return old + value;
     }
-  });
-  return result;
-}
+  }
+};
 
 // A reader or writer of a view: the mask, and the refusal of elements that do not exist.
 class Access {
  public:
-  Access(Frame& f, ValueId v, const Inst& inst)
-      : f_(f), v_(v), memory_(MemoryView::of(inst)), view_(f.view(memory_.ref)) {
+  Access(Frame& f, ValueId v)
+      : f_(f), v_(v), memory_(f.plan().memory(v)), view_(f.view(memory_.ref)) {
     if (memory_.mask != graph::no_value) mask_ = f.data<bool>(memory_.mask);
     bytes_ = view_.dtype.bytes();
   }
 
-  const MemoryView& memory() const { return memory_; }
+  const graph::MemoryView& memory() const { return memory_; }
   View& view() const { return view_; }
   Window& window() const { return *view_.window; }
   bool masked() const { return mask_ != nullptr; }
@@ -116,53 +77,60 @@ class Access {
 
   /// Copies elements from the window to `to`; masked-off elements are left alone.
   void read(std::byte* to) {
-    copy_in(to);
-    if (window().has_unknown())
-      for_each_piece([&](const Run& run, int bytes) {
-        if (const auto at = window().find_unknown(run, bytes))
-          refuse_unknown(f_, v_, window(), *at);
-      });
+    if (is_element())
+      copy_element(to, window().readable() + view_.offset, bytes_);
+    else
+      copy_in(to);
+    if (window().has_unknown()) check_known();
     if (window().tells_reads())
       for_each_piece([&](const Run& run, int bytes) { window().read(run, bytes, v_); });
-    refuse_clash();
+    if (window().has_clash()) refuse_clash();
     // The window's poison is that of its own dtype; what fills it is bytes.
     if (view_.dtype != window().dtype() && !window().is_inside() && !window().is_filled())
       for_each([&](std::int64_t element, std::int64_t offset, std::int64_t, int bytes) {
         if (!window().is_inside(offset, bytes)) f_.poison(v_, element);
       });
-    record(race::Kind::read);
+    if (window().races != nullptr) record(race::Kind::read);
   }
 
   /// Copies elements from `from` to the window; masked-off elements are left alone.
   void write(const std::byte* from) {
     if (view_.chosen) refuse_repeated();
-    put(from);
-    refuse_clash();
-    record(race::Kind::write);
+    if (is_element() && static_cast<std::size_t>(bytes_) != window().bytes())
+      put_element(from);
+    else
+      put(from);
+    if (window().has_clash()) refuse_clash();
+    if (window().races != nullptr) record(race::Kind::write);
   }
 
-  /// Each element that is on becomes change(element, bits of it), one after the other.
-  template <class F>
+  /// Each element that is on becomes change(element, what it is), one after the other.
+  template <class T, class F>
   void update(F&& change) {
-    if (window().has_unknown())
-      for_each_piece([&](const Run& run, int bytes) {
-        if (const auto at = window().find_unknown(run, bytes))
-          refuse_unknown(f_, v_, window(), *at);
-      });
+    if (window().has_unknown()) check_known();
     (void)window().readable();  // which brings them
     std::byte* contents = window().writable(false, true);
-    for_each([&](std::int64_t element, std::int64_t offset, std::int64_t, int bytes) {
-      std::uint64_t bits = 0;
-      std::memcpy(&bits, contents + offset, static_cast<std::size_t>(bytes));
-      bits = change(element, bits);
-      std::memcpy(contents + offset, &bits, static_cast<std::size_t>(bytes));
-      window().wrote(offset, bytes, v_);
+    for_each([&](std::int64_t element, std::int64_t offset, std::int64_t, int) {
+      T x;
+      std::memcpy(&x, contents + offset, sizeof x);
+      x = change(element, x);
+      std::memcpy(contents + offset, &x, sizeof x);
+      window().wrote(offset, sizeof x, v_);
     });
     window().wrote_end();
-    record(race::Kind::atomic);
+    if (window().races != nullptr) record(race::Kind::atomic);
   }
 
  private:
+  bool is_element() const { return view_.shape.empty() && !view_.listed && !masked(); }
+
+  void check_known() {
+    for_each_piece([&](const Run& run, int bytes) {
+      if (const auto at = window().find_unknown(run, bytes))
+        refuse_unknown(f_, v_, window(), *at);
+    });
+  }
+
   // Which of several elements that go to one place would stay is not said.
   void refuse_repeated() {
     std::unordered_map<std::int64_t, std::int64_t> stored;  // element by offset
@@ -186,6 +154,15 @@ class Access {
     for_each([&](std::int64_t element, std::int64_t offset, std::int64_t at, int bytes) {
       std::memcpy(to + element * bytes_ + at, from + offset, static_cast<std::size_t>(bytes));
     });
+  }
+
+  // As `put`, a part of the window.
+  void put_element(const std::byte* from) {
+    std::byte* to = window().writable(false, bytes_ == window().dtype().bytes());
+    copy_element(to + view_.offset, from, bytes_);
+    window().knows({0, view_.offset, bytes_, 1}, bytes_);
+    window().wrote(view_.offset, bytes_, v_);
+    window().wrote_end();
   }
 
   void put(const std::byte* from) {
@@ -224,7 +201,6 @@ class Access {
   }
 
   void record(race::Kind kind) {
-    if (window().races == nullptr) return;
     const auto note = [&](std::int64_t offset, std::int64_t bytes) {
       f_.races->record(*window().races, window().dense_offset(offset),
                        static_cast<std::size_t>(bytes), f_.agent, kind, v_);
@@ -283,7 +259,7 @@ class Access {
 
   Frame& f_;
   ValueId v_;
-  MemoryView memory_;
+  const graph::MemoryView& memory_;
   View& view_;
   const bool* mask_ = nullptr;
   int bytes_ = 0;
@@ -291,31 +267,42 @@ class Access {
 
 }  // namespace
 
-void eval_At(Frame& f, ValueId v, const Inst& inst) {
+namespace {
+
+[[gnu::noinline]] void list_subscript(Frame& f, ValueId v, const Inst& inst) {
   Start starts[Shape::max_rank] = {};
   for (std::size_t i = 1; i < inst.args.size(); ++i)
     if (f.type(inst.args[i]).is_scalar())
       starts[i - 1].number = f.number(inst.args[i]);
     else
       starts[i - 1].array = f.data<std::int32_t>(inst.args[i]);
-  subscript(f.view(v), f.view(inst.args[0]), v, inst.type, graph::Subscript::of(inst),
+  subscript(f.view(v), f.view(inst.args[0]), v, inst.type, f.plan().subscript(v),
             {starts, inst.args.size() - 1});
 }
 
+}  // namespace
+
+void eval_At(Frame& f, ValueId v, const Inst& inst) {
+  const ValueId* const args = inst.args.data();
+  const auto start_of = [&](std::size_t i) -> std::int64_t { return f.number(args[1 + i]); };
+  if (!step(f.view(v), f.view(args[0]), inst.type, f.plan().subscript(v), start_of))
+    list_subscript(f, v, inst);
+}
+
 void eval_RefReshape(Frame& f, ValueId v, const Inst& inst) {
-  reshape(f.view(v), f.view(inst.args[0]), inst.type.shape);
+  reshape(f.view(v), f.view(inst.args[0]), inst.type);
 }
 
 void eval_RefTranspose(Frame& f, ValueId v, const Inst& inst) {
-  transpose(f.view(v), f.view(inst.args[0]), graph::dimensions(inst));
+  transpose(f.view(v), f.view(inst.args[0]), inst.type, graph::dimensions(inst));
 }
 
 void eval_RefBitcast(Frame& f, ValueId v, const Inst& inst) {
   bitcast(f.view(v), f.view(inst.args[0]), inst.type);
 }
 
-void eval_Load(Frame& f, ValueId v, const Inst& inst) {
-  Access access(f, v, inst);
+void eval_Load(Frame& f, ValueId v, const Inst&) {
+  Access access(f, v);
   if (access.masked()) {
     const ValueId other = access.memory().other;
     if (other != graph::no_value) {
@@ -327,35 +314,70 @@ void eval_Load(Frame& f, ValueId v, const Inst& inst) {
   access.read(f.bytes(v));
 }
 
-void eval_Store(Frame& f, ValueId v, const Inst& inst) {
-  Access access(f, v, inst);
+void eval_Store(Frame& f, ValueId v, const Inst&) {
+  Access access(f, v);
   access.write(f.bytes(access.memory().value));
 }
 
-// Where the mask is off the result is the value.
-void eval_Atomic(Frame& f, ValueId v, const Inst& inst) {
-  Access access(f, v, inst);
-  const graph::MemoryView& m = access.memory();
-  const graph::Update how = graph::update_of(inst);
-  const DType dtype = f.dtype(v);
-  const auto bytes = static_cast<std::size_t>(dtype.bytes());
-  const auto bits = [&](ValueId of, std::int64_t element) {
-    std::uint64_t x = 0;
-    std::memcpy(&x, f.bytes(of) + static_cast<std::size_t>(element) * bytes, bytes);
-    return x;
-  };
-  std::memcpy(f.bytes(v), f.bytes(m.value), f.plan().bytes(v));
-  access.update([&](std::int64_t element, std::uint64_t old) {
-    const std::uint64_t value = bits(m.value, element);
-    std::memcpy(f.bytes(v) + static_cast<std::size_t>(element) * bytes, &old, bytes);
-    if (how == graph::Update::compare) return old == bits(m.other, element) ? value : old;
-    return updated(how, dtype, old, value);
+namespace {
+
+// Elements become change(element, what it is, operand). Where the mask is off the result is the
+// operand.
+template <class T, class F>
+void update(Frame& f, ValueId v, F change) {
+  Access access(f, v);
+  const T* values = f.data<T>(access.memory().value);
+  T* olds = f.data<T>(v);
+  std::memcpy(olds, values, f.plan().bytes(v));
+  access.update<T>([&](std::int64_t element, T old) {
+    olds[element] = old;
+    return change(element, old, values[element]);
   });
 }
 
+template <class F>
+void update_number(Frame& f, ValueId v, F op) {
+  with_type_if<IsNumber>(f.dtype(v), [&]<class T>() {
+    update<T>(f, v, [&](std::int64_t, T old, T value) {
+      return narrow<T>(op(widen(old), widen(value)));
+    });
+  });
+}
+
+template <class F>
+void update_bits(Frame& f, ValueId v, F op) {
+  with_size(f.dtype(v).bytes(), [&]<class T>() {
+    update<T>(f, v, [&](std::int64_t, T old, T value) { return static_cast<T>(op(old, value)); });
+  });
+}
+
+void compare_and_swap(Frame& f, ValueId v) {
+  with_size(f.dtype(v).bytes(), [&]<class T>() {
+    const T* expected = f.data<T>(f.plan().memory(v).other);
+    update<T>(f, v, [&](std::int64_t element, T old, T value) {
+      return old == expected[element] ? value : old;
+    });
+  });
+}
+
+}  // namespace
+
+void eval_Atomic(Frame& f, ValueId v, const Inst& inst) {
+  switch (graph::update_of(inst)) {
+  case graph::Update::add: return update_number(f, v, AddTo());
+  case graph::Update::max: return update_number(f, v, Max());
+  case graph::Update::min: return update_number(f, v, Min());
+  case graph::Update::bit_and: return update_bits(f, v, std::bit_and());
+  case graph::Update::bit_or: return update_bits(f, v, std::bit_or());
+  case graph::Update::bit_xor: return update_bits(f, v, std::bit_xor());
+  case graph::Update::exchange: return update_bits(f, v, [](auto, auto value) { return value; });
+  case graph::Update::compare: return compare_and_swap(f, v);
+  }
+}
+
 // Where the mask is off the result is the new value.
-void eval_Swap(Frame& f, ValueId v, const Inst& inst) {
-  Access access(f, v, inst);
+void eval_Swap(Frame& f, ValueId v, const Inst&) {
+  Access access(f, v);
   const std::byte* value = f.bytes(access.memory().value);
   if (access.masked()) std::memcpy(f.bytes(v), value, f.plan().bytes(v));
   access.read(f.bytes(v));

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "runtime/interpreter/eval.hpp"
+
 namespace palladium::interpreter {
 
 using graph::index;
@@ -14,6 +16,9 @@ using graph::ValueId;
 
 namespace {
 
+// Of the widest dtype.
+constexpr std::size_t constant_bytes = 8;
+
 std::size_t rounded(std::size_t bytes) {
   return (std::max<std::size_t>(bytes, 1) + Plan::alignment - 1) / Plan::alignment *
          Plan::alignment;
@@ -24,7 +29,8 @@ std::size_t rounded(std::size_t bytes) {
 /// Places one outermost region.
 class Plan::Placement {
  public:
-  Placement(Plan& plan, RegionId region) : plan_(plan), graph_(plan.graph_) {
+  Placement(Plan& plan, RegionId region)
+      : plan_(plan), graph_(plan.graph_), end_(rounded(plan.constants_.size() * constant_bytes)) {
     const std::size_t n = graph_.insts.size();
     depth_.assign(n, not_here);
     last_use_.assign(n, 0);
@@ -109,6 +115,7 @@ class Plan::Placement {
     for (const ValueId v : region.insts) {
       ++position;
       const Inst& inst = graph_[v];
+      if (plan_.is_kept(v)) continue;
       const std::uint32_t last = last_use_[index(v)];
       take(v);
       keep_until(alive, last, v);
@@ -175,16 +182,52 @@ class Plan::Placement {
   std::vector<std::uint32_t> depth_, last_use_;
   std::vector<std::uint32_t> position_;  // in each region on the way to the current one
   std::map<std::size_t, std::vector<std::size_t>> free_;
-  std::size_t end_ = 0;
+  std::size_t end_;
 };
 
 Plan::Plan(const graph::Graph& g)
-    : graph_(g), places_(g.insts.size()), counts_(g.insts.size()), number_(g.insts.size()) {
+    : graph_(g),
+      places_(g.insts.size()),
+      counts_(g.insts.size()),
+      steps_(g.regions.size()),
+      number_(g.insts.size()) {
   for (std::size_t i = 0; i < g.insts.size(); ++i)
     counts_[i] = graph::element_count(g.insts[i].type.shape);
+  for (std::size_t r = 0; r < g.regions.size(); ++r)
+    for (const ValueId v : g.regions[r].insts) {
+      decode(v);
+      if (!is_kept(v)) steps_[r].push_back({evaluation(g[v].op), &g[v], v});
+    }
+  place_constants();
   for (const graph::Body& body : g.bodies) Placement(*this, body.region);
   for (const BlockMapping& m : g.mapping.block_mappings)
     if (m.index_map != no_region) Placement(*this, RegionId{m.index_map});
+}
+
+bool Plan::is_kept(ValueId v) const { return graph_[v].op == Op::Constant && count(v) == 1; }
+
+void Plan::place_constants() {
+  for (std::size_t i = 0; i < graph_.insts.size(); ++i) {
+    const ValueId v{static_cast<std::uint32_t>(i)};
+    if (!is_kept(v)) continue;
+    places_[i] = constants_.size() * constant_bytes;
+    constants_.push_back(v);
+  }
+}
+
+void Plan::decode(ValueId v) {
+  const auto add = [&](auto& all, auto decoded) {
+    number_[index(v)] = static_cast<std::uint32_t>(all.size());
+    all.push_back(std::move(decoded));
+  };
+  switch (graph_[v].op) {
+  case Op::At: return add(subscripts_, graph::Subscript::of(graph_[v]));
+  case Op::Load:
+  case Op::Store:
+  case Op::Swap:
+  case Op::Atomic: return add(memories_, graph::MemoryView::of(graph_[v]));
+  default: return;
+  }
 }
 
 }  // namespace palladium::interpreter

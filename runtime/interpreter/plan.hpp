@@ -3,14 +3,20 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "codegen/graph/graph.hpp"
 
 namespace palladium::interpreter {
 
+class Frame;
+/// What an instruction does to a frame.
+using Eval = void(Frame& f, graph::ValueId v, const graph::Inst& inst);
+
 /// Shapes are static, so every value has a fixed place in its thread's frame; places are used again
-/// after a value's last use. The regions of bodies and of index maps are placed on their own: they
+/// after a value's last use. Constants of one element have places of their own, which hold them
+/// from the start. The regions of bodies and of index maps are placed on their own: they
 /// run in different frames, or one after the other.
 class Plan {
  public:
@@ -27,6 +33,16 @@ class Plan {
     return static_cast<std::size_t>(count(v)) * graph_[v].type.dtype.bytes();
   }
   std::size_t frame_bytes() const { return frame_bytes_; }
+  std::span<const graph::ValueId> constants() const { return constants_; }
+  /// Of each region in order: all but those constants.
+  struct Step {
+    Eval* eval;
+    const graph::Inst* inst;
+    graph::ValueId v;
+  };
+  std::span<const Step> steps(graph::RegionId region) const {
+    return steps_[graph::index(region)];
+  }
   /// How many regions lie inside each other.
   std::size_t depth() const { return depth_; }
 
@@ -46,6 +62,14 @@ class Plan {
   std::size_t result(graph::ValueId v, std::size_t i) const {
     return results_[number_[graph::index(v)]].places[i];
   }
+  /// Of a Load, Store, Swap or Atomic.
+  const graph::MemoryView& memory(graph::ValueId v) const {
+    return memories_[number_[graph::index(v)]];
+  }
+  /// Of an At.
+  const graph::Subscript& subscript(graph::ValueId v) const {
+    return subscripts_[number_[graph::index(v)]];
+  }
 
  private:
   class Placement;
@@ -56,8 +80,17 @@ class Plan {
     std::vector<std::size_t> places;
     std::vector<std::vector<Handing>> handed_on;  // by region
   };
-  std::vector<std::uint32_t> number_;  // per instruction, among those that have results
+  bool is_kept(graph::ValueId v) const;
+  void place_constants();
+  void decode(graph::ValueId v);
+
+  std::vector<graph::ValueId> constants_;
+  std::vector<std::vector<Step>> steps_;
+  // Per instruction, its number in that of the following which its kind has.
+  std::vector<std::uint32_t> number_;
   std::vector<Results> results_;
+  std::vector<graph::MemoryView> memories_;
+  std::vector<graph::Subscript> subscripts_;
   std::size_t frame_bytes_ = 0, depth_ = 0;
 };
 

@@ -10,28 +10,24 @@ namespace {
 
 int piece_bytes(const View& view) { return view.dtype.bytes() / view.pieces_per_element; }
 
-// The offsets of a view that is not listed yet.
-std::vector<std::int64_t> list(const View& view) {
+std::vector<std::int64_t> list(std::span<const std::int64_t> shape,
+                               std::span<const std::int64_t> strides, std::int64_t offset) {
   std::vector<std::int64_t> offsets;
-  offsets.reserve(static_cast<std::size_t>(view.count()));
-  for_each_run(view.shape, view.strides, view.offset, [&](const Run& run) {
+  for_each_run(shape, strides, offset, [&](const Run& run) {
     for (std::int64_t k = 0; k < run.count; ++k) offsets.push_back(run.offset + k * run.stride);
   });
   return offsets;
+}
+
+// The offsets of a view that is not listed yet.
+std::vector<std::int64_t> list(const View& view) {
+  return list(view.shape, view.strides, view.offset);
 }
 
 void list_into(View& result, const View& source) {
   result.listed = true;
   result.pieces_per_element = source.listed ? source.pieces_per_element : 1;
   result.pieces = source.listed ? source.pieces : list(source);
-}
-
-void start_from(View& result, const View& source) {
-  result.window = source.window;
-  result.dtype = source.dtype;
-  result.listed = false;
-  result.misfits = source.misfits;
-  result.chosen = source.chosen;
 }
 
 /// The elements of `source` that a subscript selects, one by one.
@@ -47,13 +43,83 @@ class Selection {
         starts_(starts) {}
 
   void list() {
+    if (!source_.listed && slices_are_inside()) {
+      list_chosen();
+    } else {
+      list_all();
+    }
+    result_.listed = true;
+  }
+
+ private:
+  // Elements of arrays, between the offsets of the slices before and behind them.
+  void list_chosen() {
+    const std::span<const std::int64_t> shape = result_.shape;
+    std::vector<std::int64_t> strides(shape.size());
+    std::int64_t base = source_.offset;
+    std::size_t view = chosen_.first_of_slices(), start = 0;
+    for (std::size_t d = 0; d < dims_.size(); ++d) {
+      const std::int64_t from = dims_[d].dynamic ? starts_[start++].number : dims_[d].start;
+      if (!dims_[d].is_slice) continue;
+      base += from * source_.strides[d];
+      strides[view] = dims_[d].stride * source_.strides[d];
+      view = chosen_.next(view);
+    }
+    const std::size_t behind = chosen_.first + chosen_.rank;
+    const std::span<const std::int64_t> steps = strides;
+    const std::vector<std::int64_t> outer =
+        interpreter::list(shape.first(chosen_.first), steps.first(chosen_.first), base);
+    const std::vector<std::int64_t> inner =
+        interpreter::list(shape.subspan(behind), steps.subspan(behind), 0);
+    const std::vector<std::int64_t> chosen = chosen_offsets();
+    result_.pieces.clear();
+    result_.pieces.reserve(outer.size() * chosen.size() * inner.size());
+    for (const std::int64_t o : outer)
+      for (const std::int64_t c : chosen)
+        for (const std::int64_t i : inner)
+          result_.pieces.push_back(View::is_missing(c) ? c : o + c + i);
+    result_.pieces_per_element = 1;
+  }
+
+  bool slices_are_inside() const {
+    std::size_t start = 0;
+    for (std::size_t d = 0; d < dims_.size(); ++d) {
+      const std::int64_t from = dims_[d].dynamic ? starts_[start++].number : dims_[d].start;
+      if (dims_[d].is_slice &&
+          (from < 0 || from + (dims_[d].size - 1) * dims_[d].stride >= source_.shape[d]))
+        return false;
+    }
+    return true;
+  }
+
+  // What indices add to the offset, for each element of the index arrays.
+  std::vector<std::int64_t> chosen_offsets() {
+    std::size_t count = 1, start = 0;
+    for (std::size_t k = 0; k < chosen_.rank; ++k)
+      count *= static_cast<std::size_t>(result_.shape[chosen_.first + k]);
+    std::vector<std::int64_t> offsets(count);
+    for (std::size_t d = 0; d < dims_.size(); ++d) {
+      const graph::SubscriptDim& dim = dims_[d];
+      const Start given = dim.dynamic ? starts_[start++] : Start{.number = dim.start};
+      if (dim.is_slice) continue;
+      const std::int64_t stride = source_.strides[d], extent = source_.shape[d];
+      for (std::size_t i = 0; i < count; ++i) {
+        if (View::is_missing(offsets[i])) continue;
+        const std::int64_t at = dim.array ? given.array[i] : given.number;
+        offsets[i] = at < 0 || at >= extent ? miss(d, at) : offsets[i] + at * stride;
+      }
+    }
+    return offsets;
+  }
+
+  void list_all() {
     const std::vector<std::int64_t> numbers = dense_strides(source_.shape, 1);
     const std::vector<std::int64_t> from =
         source_.listed ? source_.pieces : interpreter::list(source_);
     const int n = source_.listed ? source_.pieces_per_element : 1;
     std::vector<std::int64_t> pieces;
     pieces.reserve(static_cast<std::size_t>(result_.count() * n));
-    const graph::Extents& shape = result_.shape;
+    const std::span<const std::int64_t> shape = result_.shape;
     std::vector<std::int64_t> index(shape.size());
     for (;;) {
       std::int64_t number = 0, outside = 0;
@@ -67,12 +133,10 @@ class Selection {
       while (d > 0 && ++index[d - 1] == shape[d - 1]) index[--d] = 0;
       if (d == 0) break;
     }
-    result_.listed = true;
     result_.pieces_per_element = n;
     result_.pieces = std::move(pieces);
   }
 
- private:
   // f(dimension of the source, where in it) for the element of the view at `index`.
   template <class F>
   void for_each_index(const std::vector<std::int64_t>& index, F&& f) const {
@@ -169,43 +233,23 @@ void copy_typed(std::byte* to, std::int64_t to_stride, const std::byte* from,
 
 void subscript(View& result, const View& source, graph::ValueId at, const graph::Type& type,
                const graph::Subscript& subscript, std::span<const Start> starts) {
-  start_from(result, source);
-  result.shape = type.shape;
-  bool strided = !source.listed;
-  std::int64_t offset = source.offset;
-  std::vector<std::int64_t> strides;
-  std::size_t next = 0;
-  for (std::size_t d = 0; d < subscript.dims.size(); ++d) {
-    const graph::SubscriptDim& dim = subscript.dims[d];
-    const std::int64_t start = dim.dynamic ? starts[next++].number : dim.start;
-    const std::int64_t extent = source.shape[d];
-    strided = strided && !dim.array && start >= 0 && start + (dim.size - 1) * dim.stride < extent;
-    if (!strided) break;
-    offset += start * source.strides[d];
-    if (dim.is_slice) strides.push_back(dim.stride * source.strides[d]);
-  }
-  if (!strided) {
-    for (const graph::SubscriptDim& dim : subscript.dims)
-      result.chosen = result.chosen || dim.array;
-    return Selection(result, source, at, subscript, starts).list();
-  }
-  result.offset = offset;
-  result.strides = std::move(strides);
+  const auto start_of = [&](std::size_t i) { return starts[i].number; };
+  if (step(result, source, type, subscript, start_of)) return;
+  result.start_from(source, type.shape);
+  for (const graph::SubscriptDim& dim : subscript.dims) result.chosen = result.chosen || dim.array;
+  Selection(result, source, at, subscript, starts).list();
 }
 
-void reshape(View& result, const View& source, const graph::Extents& shape) {
-  start_from(result, source);
-  result.shape = shape;
+void reshape(View& result, const View& source, const graph::Type& type) {
+  result.start_from(source, type.shape);
   result.offset = source.offset;
-  if (source.listed || !restride(source, shape, result.strides)) list_into(result, source);
+  if (source.listed || !restride(source, type.shape, result.strides)) list_into(result, source);
 }
 
-void transpose(View& result, const View& source, std::span<const std::int64_t> permutation) {
-  start_from(result, source);
+void transpose(View& result, const View& source, const graph::Type& type,
+               std::span<const std::int64_t> permutation) {
+  result.start_from(source, type.shape);
   const std::size_t rank = permutation.size();
-  result.shape.resize(rank);
-  for (std::size_t i = 0; i < rank; ++i)
-    result.shape[i] = source.shape[static_cast<std::size_t>(permutation[i])];
   if (!source.listed) {
     result.offset = source.offset;
     result.strides.resize(rank);
@@ -231,9 +275,8 @@ void transpose(View& result, const View& source, std::span<const std::int64_t> p
 }
 
 void bitcast(View& result, const View& source, const graph::Type& type) {
-  start_from(result, source);
+  result.start_from(source, type.shape);
   result.dtype = type.dtype;
-  result.shape = type.shape;
   const int from = source.dtype.bytes(), to = type.dtype.bytes();
   const bool neighbours = !source.listed && (source.shape.empty() || source.shape.back() == 1 ||
                                              source.strides.back() == from);

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <span>
 #include <vector>
@@ -20,7 +21,7 @@ class Window;
 struct View {
   Window* window = nullptr;
   DType dtype;
-  graph::Extents shape;
+  std::span<const std::int64_t> shape;  // of the Ref's type, or the window's
 
   std::int64_t offset = 0;            // bytes from the window's first element
   std::vector<std::int64_t> strides;  // bytes, one per dimension
@@ -45,7 +46,21 @@ struct View {
   }
   bool chosen = false;  // by index arrays: one piece may stand for several elements
 
-  std::int64_t count() const { return graph::element_count(shape); }
+  std::int64_t count() const {
+    std::int64_t n = 1;
+    for (const std::int64_t extent : shape) n *= extent;
+    return n;
+  }
+  /// Becomes a view of what `source` shows, without strides or pieces.
+  void start_from(const View& source, std::span<const std::int64_t> its_shape) {
+    window = source.window;
+    dtype = source.dtype;
+    shape = its_shape;
+    strides.clear();
+    listed = false;
+    if (!misfits.empty() || !source.misfits.empty()) misfits = source.misfits;
+    chosen = source.chosen;
+  }
 };
 
 /// The operand of a subscript for one dimension: a start, or the elements of an index array.
@@ -54,12 +69,35 @@ struct Start {
   const std::int32_t* array = nullptr;
 };
 
-// Each makes `result`, whose shape `type` says, from `source`; its vectors are reused.
+// Each makes `result`, whose shape `type` says and which must not outlive it, from `source`; its
+// vectors are reused.
 void subscript(View& result, const View& source, graph::ValueId at, const graph::Type& type,
                const graph::Subscript& subscript, std::span<const Start> starts);
-void reshape(View& result, const View& source, const graph::Extents& shape);
-void transpose(View& result, const View& source, std::span<const std::int64_t> permutation);
+void reshape(View& result, const View& source, const graph::Type& type);
+void transpose(View& result, const View& source, const graph::Type& type,
+               std::span<const std::int64_t> permutation);
 void bitcast(View& result, const View& source, const graph::Type& type);
+
+/// The same as `subscript` without arrays, start_of(i) being its operand i; false, and an
+/// unspecified result, where elements must be listed.
+template <class StartOf>
+bool step(View& result, const View& source, const graph::Type& type,
+          const graph::Subscript& subscript, StartOf&& start_of) {
+  if (source.listed) return false;
+  result.start_from(source, type.shape);
+  std::int64_t offset = source.offset;
+  std::size_t next = 0;
+  for (std::size_t d = 0; d < subscript.dims.size(); ++d) {
+    const graph::SubscriptDim& dim = subscript.dims[d];
+    if (dim.array) return false;
+    const std::int64_t start = dim.dynamic ? start_of(next++) : dim.start;
+    if (start < 0 || start + (dim.size - 1) * dim.stride >= source.shape[d]) return false;
+    offset += start * source.strides[d];
+    if (dim.is_slice) result.strides.push_back(dim.stride * source.strides[d]);
+  }
+  result.offset = offset;
+  return true;
+}
 
 /// Elements at a constant distance.
 struct Run {
@@ -73,6 +111,7 @@ struct Run {
 template <class F>
 void for_each_run(std::span<const std::int64_t> shape, std::span<const std::int64_t> strides,
                   std::int64_t offset, F&& f) {
+  if (shape.empty()) return f(Run{0, offset, 0, 1});
   // Dimensions that continue each other are one.
   std::int64_t extent[Shape::max_rank] = {}, stride[Shape::max_rank] = {};
   int rank = 0;
@@ -113,6 +152,16 @@ std::vector<std::int64_t> dense_strides(std::span<const std::int64_t> shape, std
 /// Copies `count` elements of `bytes` bytes each between two strided places (strides in bytes).
 void copy_run(std::byte* to, std::int64_t to_stride, const std::byte* from,
               std::int64_t from_stride, std::int64_t count, int bytes);
+
+/// Copies one element.
+inline void copy_element(std::byte* to, const std::byte* from, int bytes) {
+  switch (bytes) {
+  case 1: std::memcpy(to, from, 1); return;
+  case 2: std::memcpy(to, from, 2); return;
+  case 4: std::memcpy(to, from, 4); return;
+  default: std::memcpy(to, from, static_cast<std::size_t>(bytes));
+  }
+}
 
 /// The elements of a strided array, packed in row-major order.
 void gather(std::byte* to, const std::byte* from, std::span<const std::int64_t> shape,

@@ -23,6 +23,7 @@ Window::Window(const Operand& operand, std::uint64_t poison)
       dtype_(operand.mapping->array_aval.dtype),
       poison_(poison),
       shape_(extents(*operand.mapping)),
+      ref_shape_(without_squeezed()),
       strides_(dense_strides(shape_, dtype_.bytes())),
       count_(graph::element_count(shape_)),
       stored_(operand.writers != nullptr && operand.written),
@@ -35,6 +36,7 @@ Window::Window(const graph::Type& type, std::string name, std::uint64_t poison)
       dtype_(type.dtype),
       poison_(poison),
       shape_(type.shape),
+      ref_shape_(shape_),
       strides_(dense_strides(shape_, dtype_.bytes())),
       count_(graph::element_count(shape_)),
       low_(shape_.size()),
@@ -73,10 +75,11 @@ std::optional<int> Window::open(std::span<const std::int64_t> indices, std::uint
     if (low_[d] >= high_[d]) return static_cast<int>(d);
     inside_ = inside_ && low_[d] == 0 && high_[d] == shape_[d];
   }
+  in_array_ = stays_in_array();
   return std::nullopt;
 }
 
-graph::Extents Window::ref_shape() const {
+graph::Extents Window::without_squeezed() const {
   graph::Extents shape;
   for (std::size_t d = 0; d < shape_.size(); ++d)
     if (!is_squeezed(d)) shape.push_back(shape_[d]);
@@ -107,16 +110,13 @@ void Window::bind(View& root) {
   root.listed = false;
   root.misfits.clear();
   root.chosen = false;
-  root.shape.clear();
+  root.shape = ref_shape_;
   root.strides.clear();
   root.offset = 0;
-  const bool in_array = stays_in_array();
   for (std::size_t d = 0; d < shape_.size(); ++d) {
-    const std::int64_t stride = in_array ? operand_->strides[d] * dtype_.bytes() : strides_[d];
-    if (in_array) root.offset += starts_[d] * stride;
-    if (is_squeezed(d)) continue;
-    root.shape.push_back(shape_[d]);
-    root.strides.push_back(stride);
+    const std::int64_t stride = in_array_ ? operand_->strides[d] * dtype_.bytes() : strides_[d];
+    if (in_array_) root.offset += starts_[d] * stride;
+    if (!is_squeezed(d)) root.strides.push_back(stride);
   }
 }
 
@@ -124,21 +124,11 @@ void Window::allocate() {
   if (!contents_) contents_ = std::make_unique_for_overwrite<std::byte[]>(bytes());
 }
 
-const std::byte* Window::readable() {
-  if (stays_in_array()) return operand_->data;
-  if (!loaded_) load();
-  return contents_.get();
-}
-
-std::byte* Window::writable(bool whole, bool elements) {
-  if (is_array()) return operand_->data;
-  allocate();
-  if (!whole) {
-    know_some();
-    if (!loaded_ && (!elements || !stored_)) load();
-    if (stored_ && stamps_.empty()) stamps_.resize(static_cast<std::size_t>(count_));
-  }
-  return contents_.get();
+// For a part of the contents to be set.
+void Window::prepare(bool elements) {
+  know_some();
+  if (!loaded_ && (!elements || !stored_)) load();
+  if (stored_ && stamps_.empty()) stamps_.resize(static_cast<std::size_t>(count_));
 }
 
 void Window::wrote_whole(graph::ValueId store) {
@@ -146,12 +136,6 @@ void Window::wrote_whole(graph::ValueId store) {
   written_ = Written::whole;
   known_ = Known::all;
   whole_store_ = store;
-  if (!inside_) poison_outside();
-}
-
-void Window::wrote_end() {
-  if (is_array()) return;
-  if (written_ == Written::nothing) written_ = Written::some;
   if (!inside_) poison_outside();
 }
 
@@ -274,9 +258,7 @@ void Window::know_some() {
   });
 }
 
-void Window::knows(const Run& run, int bytes) {
-  if (is_array()) return;  // the map of writers does
-  if (known_ != Known::some) return;
+void Window::learn(const Run& run, int bytes) {
   std::uint8_t* known = known_bytes_.data() + run.offset;
   const auto size = static_cast<std::size_t>(bytes);
   if (run.stride == bytes || run.count == 1) {

@@ -71,16 +71,25 @@ class Window {
   const std::string& name() const { return operand_ ? operand_->mapping->origin : name_; }
   DType dtype() const { return dtype_; }
   /// Squeezed dimensions are left out.
-  graph::Extents ref_shape() const;
+  const graph::Extents& ref_shape() const { return ref_shape_; }
   std::span<const std::int64_t> indices() const { return indices_; }
   /// Where the block starts in the array.
   std::span<const std::int64_t> starts() const { return starts_; }
 
   // Used by load, store and swap on a bound view.
   /// What a bound view's offsets count from.
-  const std::byte* readable();
+  const std::byte* readable() {
+    if (in_array_) return operand_->data;
+    if (!loaded_) load();
+    return contents_.get();
+  }
   /// `whole`: every element is about to be set. `elements`: in units of the window's own elements.
-  std::byte* writable(bool whole, bool elements);
+  std::byte* writable(bool whole, bool elements) {
+    if (is_array()) return operand_->data;
+    if (!contents_) allocate();
+    if (!whole && (known_ == Known::nothing || !loaded_ || stamps_.empty())) prepare(elements);
+    return contents_.get();
+  }
   void wrote_whole(graph::ValueId store);
   /// Bytes at an offset were set: a part of an element, or several after a bitcast. `wrote_end`
   /// follows once per store.
@@ -96,9 +105,16 @@ class Window {
     first_written_ = std::min(first_written_, first);
     last_written_ = std::max(last_written_, last);
   }
-  void wrote_end();
+  void wrote_end() {
+    if (is_array()) return;
+    if (written_ == Written::nothing) written_ = Written::some;
+    if (!inside_) poison_outside();
+  }
   /// Bytes of a run were set, as above.
-  void knows(const Run& run, int bytes);
+  void knows(const Run& run, int bytes) {
+    // Of whole arrays the map of writers knows.
+    if (known_ == Known::some && !is_array()) learn(run, bytes);
+  }
   /// Whether there may be elements that nobody has written.
   bool has_unknown() const { return known_ != Known::all; }
   /// The first byte of a run in bounds that nobody has written.
@@ -122,6 +138,7 @@ class Window {
     return static_cast<std::size_t>(is_array() ? element_at(offset) * size + offset % size
                                                : offset);
   }
+  bool has_clash() const { return clash_.has_value(); }
   /// A clash over the array itself since the last call.
   std::optional<Clash> take_clash() { return std::exchange(clash_, std::nullopt); }
 
@@ -140,7 +157,10 @@ class Window {
   }
   bool is_squeezed(std::size_t dimension) const;
   bool stays_in_array() const;
+  graph::Extents without_squeezed() const;
   void allocate();
+  void prepare(bool elements);
+  void learn(const Run& run, int bytes);
   void load();
   void poison_outside();
   bool is_fresh() const { return operand_ == nullptr || !operand_->keeps_contents; }
@@ -166,7 +186,8 @@ class Window {
   std::string name_;
   DType dtype_;
   std::uint64_t poison_;
-  graph::Extents shape_;               // squeezed dimensions included
+  graph::Extents shape_;  // squeezed dimensions included
+  graph::Extents ref_shape_;
   std::vector<std::int64_t> strides_;  // of the private contents, bytes
   std::int64_t count_;
   bool stored_ = false;  // close() stores
@@ -174,6 +195,7 @@ class Window {
   std::vector<std::int64_t> indices_, starts_;
   std::vector<std::int64_t> low_, high_;  // the part in bounds, per dimension
   bool inside_ = true;                    // all of it
+  bool in_array_ = false;                 // what is read is the array itself
   std::uint32_t program_ = 0;
   std::uint32_t stored_by_ = ~0u;  // the last program that stored through this window
 
