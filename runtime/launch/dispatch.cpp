@@ -14,6 +14,7 @@
 #include "runtime/driver/device.hpp"
 #include "runtime/driver/driver.hpp"
 #include "runtime/driver/memory.hpp"
+#include "runtime/interpreter/view.hpp"
 #include "runtime/launch/launcher.hpp"
 #include "runtime/launch/run_emulator.hpp"
 #include "runtime/launch/run_interpreter.hpp"
@@ -231,11 +232,8 @@ void run(KernelState& kernel, Variant& variant, const Where& where, Target targe
 
 /// What nobody wrote must be seen: NaN, the least integer, true.
 void poison(const Array& array) {
-  const std::uint64_t bits = interpreter::poison_bits(array.dtype());
-  const auto size = static_cast<std::size_t>(array.dtype().bytes());
-  auto* element = static_cast<std::byte*>(array.data());
-  for (std::int64_t i = 0; i < array.size(); ++i, element += size)
-    std::memcpy(element, &bits, size);
+  interpreter::fill(static_cast<std::byte*>(array.data()), array.size(), array.dtype().bytes(),
+                    interpreter::poison_bits(array.dtype()));
 }
 
 Array make_output(const Specialization& s, std::size_t o, Target target, Device device,
