@@ -1,10 +1,9 @@
 #include "tests/support/layouts.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
-#include <map>
 #include <numeric>
-#include <set>
 
 #include "codegen/layout/constructors.hpp"
 #include "codegen/layout/terms.hpp"
@@ -339,18 +338,17 @@ constexpr std::int64_t idle = -1;
 void count(const std::vector<std::int64_t>& addresses, int bytes, Wavefronts& total) {
   const std::size_t together = 128 / static_cast<std::size_t>(std::max(bytes, 4));
   for (std::size_t first = 0; first < addresses.size(); first += together) {
-    std::map<std::int64_t, std::set<std::int64_t>> words_of_bank;
-    std::set<std::int64_t> words;
+    std::vector<std::int64_t> words;
     for (std::size_t i = first; i < std::min(first + together, addresses.size()); ++i) {
       if (addresses[i] == idle) continue;
-      for (std::int64_t w = addresses[i] / 4; w <= (addresses[i] + bytes - 1) / 4; ++w) {
-        words_of_bank[w % 32].insert(w);
-        words.insert(w);
-      }
+      for (std::int64_t w = addresses[i] / 4; w <= (addresses[i] + bytes - 1) / 4; ++w)
+        words.push_back(w);
     }
-    std::size_t most = 0;
-    for (const auto& [bank, list] : words_of_bank) most = std::max(most, list.size());
-    total.counted += static_cast<long>(most);
+    std::sort(words.begin(), words.end());
+    words.erase(std::unique(words.begin(), words.end()), words.end());
+    std::array<long, 32> of_bank = {};
+    for (const std::int64_t w : words) ++of_bank[static_cast<std::size_t>(w % 32)];
+    total.counted += *std::max_element(of_bank.begin(), of_bank.end());
     total.ideal += static_cast<long>((words.size() + 31) / 32);
   }
 }

@@ -2,9 +2,12 @@
 // exponential. The library's own text is read and executed here, with approximations that are as
 // wrong as the instructions may be.
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <catch2/catch_test_macros.hpp>
+#include <cctype>
 #include <cmath>
+#include <initializer_list>
 #include <limits>
 #include <map>
 #include <random>
@@ -42,36 +45,61 @@ class Ptx {
       if (c == '\\')
         ++i;  // of \n and \t
       else if (c == ';')
-        lines_.push_back(std::exchange(line, ""));
+        add(std::exchange(line, ""));
       else if (c != '{' && c != '}')
-        line += c;
+        line += c == ',' ? ' ' : c;
     }
-    REQUIRE(lines_.size() > 4);
+    REQUIRE(instructions_.size() > 3);
   }
 
-  using Registers = std::map<std::string, double>;
+  struct Input {
+    const char* name;
+    double value;
+  };
 
-  /// All registers in the end. What an approximation gives is off by the part `error`.
-  Registers run(Registers at, double error) const {
-    bool predicate = false;
-    for (std::string line : lines_) {
-      for (char& c : line) c = c == ',' ? ' ' : c;
-      std::istringstream words(line);
-      std::string op, to;
-      words >> op >> to;
-      if (op[0] == '.') continue;  // .reg
-      std::vector<double> x;
-      for (std::string word; words >> word;)
-        x.push_back(word == "p" ? predicate : at.contains(word) ? at.at(word) : number(word));
-      if (op == "setp.num.f64")
-        predicate = !std::isnan(x.at(0)) && !std::isnan(x.at(1));
-      else
-        at[to] = result_of(op, x, error);
-    }
-    return at;
+  /// What "%0" is in the end. What an approximation gives is off by the part `error`.
+  double run(std::initializer_list<Input> inputs, double error) const {
+    std::vector<double> registers = numbers_;
+    for (const Input& input : inputs) registers[slots_.at(input.name)] = input.value;
+    for (const Instruction& i : instructions_)
+      registers[i.to] =
+          i.function({registers[i.from[0]], registers[i.from[1]], registers[i.from[2]], error});
+    return registers[slots_.at("%0")];
   }
 
  private:
+  /// Operands, of which an instruction looks at as many as it has.
+  struct Operands {
+    double x, y, z, error;
+  };
+  using Function = double (*)(const Operands&);
+  struct Instruction {
+    Function function;
+    std::size_t to;
+    std::array<std::size_t, 3> from;
+  };
+
+  void add(const std::string& line) {
+    std::istringstream words(line);
+    std::string op, word;
+    words >> op;
+    if (op[0] == '.') return;  // .reg
+    if (!functions().contains(op)) FAIL("this test does not know " << op);
+    Instruction i{functions().at(op), 0, {}};
+    words >> word;
+    i.to = slot(word);
+    for (std::size_t n = 0; words >> word; ++n) i.from.at(n) = slot(word);
+    instructions_.push_back(i);
+  }
+
+  /// Where a register or a number is kept; a register that nobody wrote is no number.
+  std::size_t slot(const std::string& word) {
+    const auto [at, is_new] = slots_.emplace(word, numbers_.size());
+    if (is_new)
+      numbers_.push_back(std::isalpha(word[0]) || word[0] == '%' ? std::nan("") : number(word));
+    return at->second;
+  }
+
   static double number(const std::string& word) {
     if (word.starts_with("0d"))
       return std::bit_cast<double>(std::stoull(word.substr(2), nullptr, 16));
@@ -81,41 +109,52 @@ class Ptx {
     return std::stod(word);
   }
 
-  static double result_of(const std::string& op, const std::vector<double>& x, double error) {
-    const auto f = [&](std::size_t i) { return static_cast<float>(x.at(i)); };
-    if (op == "cvt.f64.f32") return x.at(0);
-    if (op == "cvt.rn.f32.f64") return f(0);
-    if (op == "neg.f64") return -x.at(0);
-    if (op == "mul.rn.f64") return x.at(0) * x.at(1);
-    if (op == "fma.rn.f64") return std::fma(x.at(0), x.at(1), x.at(2));
-    if (op == "selp.f64") return x.at(2) != 0 ? x.at(0) : x.at(1);
-    if (op == "sub.f32") return f(0) - f(1);
-    if (op == "mul.rn.f32") return f(0) * f(1);
-    if (op == "fma.rn.f32") return std::fma(f(0), f(1), f(2));
-    if (op == "max.f32") return std::fmax(f(0), f(1));
-    if (op == "min.f32") return std::fmin(f(0), f(1));
-    if (op == "and.b64")
-      return std::bit_cast<double>(std::bit_cast<std::int64_t>(x.at(0)) &
-                                   static_cast<std::int64_t>(x.at(1)));
-    if (op == "shl.b32")
-      return std::bit_cast<float>(std::bit_cast<std::uint32_t>(f(0)) << static_cast<int>(x.at(1)));
-    if (op == "rcp.approx.ftz.f64") return 1 / x.at(0) * (1 + error);
-    if (op == "ex2.approx.ftz.f32") {
-      const auto r = static_cast<float>(std::exp2(x.at(0)) * (1 + error));
-      return std::abs(r) < std::numeric_limits<float>::min() ? 0 : r;
-    }
-    FAIL("this test does not know " + op);
-    return 0;
+  static const std::map<std::string, Function>& functions() {
+    using O = const Operands&;
+    static constexpr auto f = [](double x) { return static_cast<float>(x); };
+    static const std::map<std::string, Function> all = {
+        {"cvt.f64.f32", [](O o) { return o.x; }},
+        {"cvt.rn.f32.f64", [](O o) -> double { return f(o.x); }},
+        {"setp.num.f64", [](O o) -> double { return !std::isnan(o.x) && !std::isnan(o.y); }},
+        {"selp.f64", [](O o) { return o.z != 0 ? o.x : o.y; }},
+        {"neg.f64", [](O o) { return -o.x; }},
+        {"mul.rn.f64", [](O o) { return o.x * o.y; }},
+        {"fma.rn.f64", [](O o) { return std::fma(o.x, o.y, o.z); }},
+        {"sub.f32", [](O o) -> double { return f(o.x) - f(o.y); }},
+        {"mul.rn.f32", [](O o) -> double { return f(o.x) * f(o.y); }},
+        {"fma.rn.f32", [](O o) -> double { return std::fma(f(o.x), f(o.y), f(o.z)); }},
+        {"max.f32", [](O o) -> double { return std::fmax(f(o.x), f(o.y)); }},
+        {"min.f32", [](O o) -> double { return std::fmin(f(o.x), f(o.y)); }},
+        {"and.b64",
+         [](O o) {
+           return std::bit_cast<double>(std::bit_cast<std::int64_t>(o.x) &
+                                        static_cast<std::int64_t>(o.y));
+         }},
+        {"shl.b32",
+         [](O o) -> double {
+           return std::bit_cast<float>(std::bit_cast<std::uint32_t>(f(o.x))
+                                       << static_cast<int>(o.y));
+         }},
+        {"rcp.approx.ftz.f64", [](O o) { return 1 / o.x * (1 + o.error); }},
+        {"ex2.approx.ftz.f32",
+         [](O o) -> double {
+           const float r = f(std::exp2(o.x) * (1 + o.error));
+           return std::abs(r) < std::numeric_limits<float>::min() ? 0 : r;
+         }},
+    };
+    return all;
   }
 
-  std::vector<std::string> lines_;
+  std::map<std::string, std::size_t> slots_;
+  std::vector<double> numbers_;  // what the slots hold before
+  std::vector<Instruction> instructions_;
 };
 
 float quotient(float a, float b, double error) {
   static const Ptx reciprocal("cuda/bits.cuh", "reciprocal");
   static const Ptx quotient("cuda/bits.cuh", "rounded_quotient");
-  const double r = reciprocal.run({{"%1", b}}, error).at("%0");
-  return static_cast<float>(quotient.run({{"%1", a}, {"%2", r}}, error).at("%0"));
+  const double r = reciprocal.run({{"%1", b}}, error);
+  return static_cast<float>(quotient.run({{"%1", a}, {"%2", r}}, error));
 }
 
 void check(float a, float b, double error) {
@@ -131,7 +170,7 @@ void check(float a, float b, double error) {
 float quotient_by(float a, float b) {
   static const Ptx quotient("cuda/bits.cuh", "rounded_quotient");
   const double r = 1 / static_cast<double>(b) * (1 + 0x1p-51);
-  return static_cast<float>(quotient.run({{"%1", a}, {"%2", r}}, 0).at("%0"));
+  return static_cast<float>(quotient.run({{"%1", a}, {"%2", r}}, 0));
 }
 
 /// The instruction looks at 20 bits of its operand and gives as many.
@@ -207,7 +246,7 @@ TEST_CASE("a quotient by a constant is that of IEEE") {
 
 float exponential(float x, double error) {
   static const Ptx exponential("cuda/math.cuh", "exp");
-  return static_cast<float>(exponential.run({{"%1", x}}, error).at("%0"));
+  return static_cast<float>(exponential.run({{"%1", x}}, error));
 }
 
 /// How far it is from e to the x, in places of the last bit of a float.
@@ -250,7 +289,7 @@ TEST_CASE("the exponential is right for special operands") {
 float exponential_of_nonpositive(float x, double error) {
   static const Ptx exponential("cuda/math.cuh", "exp_nonpositive");
   const float c = x < -200 ? -200 : x;  // in an instruction of its own
-  return static_cast<float>(exponential.run({{"%1", c}}, error).at("%0"));
+  return static_cast<float>(exponential.run({{"%1", c}}, error));
 }
 
 TEST_CASE("the exponential of what is not above 0 keeps its error") {
