@@ -124,11 +124,15 @@ std::string text_of(const Sass& s) {
   return text;
 }
 
+std::string line_of(Location at) {
+  return at.line == 0 ? "" : fmt::format("{}:{}", at.file, at.line);
+}
+
 Json json_of(const Report& r) {
   Json accesses = Json::array();
   for (const AccessReport& a : r.accesses)
     accesses.push_back({{"function", a.function},
-                        {"line", a.at.line == 0 ? "" : fmt::format("{}:{}", a.at.file, a.at.line)},
+                        {"line", line_of(a.at)},
                         {"space", a.shared ? "shared" : "global"},
                         {"store", a.store},
                         {"bytes", a.bytes},
@@ -139,9 +143,13 @@ Json json_of(const Report& r) {
                         {"useful_bytes", a.useful_bytes},
                         {"moved_bytes", a.moved_bytes},
                         {"bytes_per_element", a.bytes_per_element()}});
+  Json remarks = Json::array();
+  for (const Remark& remark : r.remarks)
+    remarks.push_back({{"line", line_of(remark.at)}, {"text", remark.text}});
   const InstructionMix& m = r.mix;
   const CostEstimate& cost = r.cost_estimate;
   return {{"accesses", std::move(accesses)},
+          {"remarks", std::move(remarks)},
           {"cost_estimate",
            {{"flops", cost.flops},
             {"transcendentals", cost.transcendentals},
@@ -176,7 +184,12 @@ std::string text_of(const Report& r) {
       out +=
           fmt::format("  {:>3} of {} {}, {:g} bytes for {}", a.touched, a.needed,
                       a.shared ? "wavefronts" : "sectors", a.bytes_per_element(), a.element_bytes);
-    if (a.at.line != 0) out += fmt::format("  {}:{}", a.at.file, a.at.line);
+    if (a.at.line != 0) out += "  " + line_of(a.at);
+    out += "\n";
+  }
+  for (const Remark& remark : r.remarks) {
+    out += "note: " + remark.text;
+    if (remark.at.line != 0) out += "  " + line_of(remark.at);
     out += "\n";
   }
   const InstructionMix& m = r.mix;

@@ -37,10 +37,13 @@ struct Emitted {
   std::string entry;  // name of the extern "C" __global__ function
   std::vector<Parameter> parameters;
   int threads = 128;  // per block
-  Dim blocks = 1;     // gridDim.x: programs on the parallel axes times the cluster's blocks
+  int num_warps = 4;  // of each Pallas thread, that compute
+  Dim blocks = 1;     // gridDim.x: programs on the parallel axes times the cluster's blocks ...
+  bool persistent = false;  // ... or as many as run at once, if these are fewer
   int cluster_blocks = 1;
   std::int64_t shared_bytes = 0;  // dynamic shared memory
   std::vector<TextLine> lines;
+  std::vector<Remark> remarks;
 };
 
 /// `g` is canonical. CompileError for what cannot be on that architecture, for a value that must be

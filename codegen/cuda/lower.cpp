@@ -24,10 +24,11 @@ struct Step {
 };
 
 constexpr Step steps[] = {
-    {"place_windows", passes::place_windows},  // first: says which loads read memory
-    {"leave_loops", passes::leave_loops},      // what nobody writes is the same in every turn
-    {"stage_windows", passes::stage_windows},  // before values: what is staged is cheap to read
-    {"place_values", passes::place_values},    // whole or inlined: needs to know what is in memory
+    {"place_windows", passes::place_windows},    // first: says which loads read memory
+    {"order_programs", passes::order_programs},  // of windows: which programs read the same?
+    {"leave_loops", passes::leave_loops},        // what nobody writes is the same in every turn
+    {"stage_windows", passes::stage_windows},    // before values: what is staged is cheap to read
+    {"place_values", passes::place_values},  // whole or inlined: needs to know what is in memory
     {"build_statements", passes::build_statements},    // one loop nest per sink
     {"hoist_first_turns", passes::hoist_first_turns},  // as long as loops are what was written
     {"assign_layouts", passes::assign_layouts},        // all nests are known: costs can be weighed
@@ -135,14 +136,16 @@ passes::Lowered laid_out(const graph::Graph& g, const Options& options, int num_
 passes::Lowered chosen(const graph::Graph& g, const Options& options, bool may_stage) {
   passes::Lowered l = laid_out(g, options, 4, may_stage);
   if (g.bodies.size() > 1 || g.bodies[0].warpgroups > 1) return l;
+  std::string why;
   while (2 * l.num_warps <= layout::most_warps) {
     std::string reason = passes::reason_to_widen(l);
     if (reason.empty()) break;
     passes::Lowered wider = laid_out(g, options, 2 * l.num_warps, may_stage);
     if (!passes::gains(l, wider)) break;
     l = std::move(wider);
-    l.chosen = std::move(reason);
+    why = std::move(reason);
   }
+  if (!why.empty()) l.remarks.push_back({{}, fmt::format("{} warps: {}", l.num_warps, why)});
   return l;
 }
 
@@ -183,14 +186,20 @@ Emitted emit(const graph::Graph& g, const Options& options) {
           .entry = p.entry,
           .parameters = p.parameters,
           .threads = p.threads,
+          .num_warps = l.num_warps,
           .blocks = p.blocks,
+          .persistent = p.persistent,
           .cluster_blocks = p.cluster_blocks,
           .shared_bytes = p.shared_bytes,
-          .lines = std::move(printed.lines)};
+          .lines = std::move(printed.lines),
+          .remarks = l.remarks};
 }
 
 Report report(const graph::Graph& g, const Options& options) {
-  return thread::report(thread_program(lower(g, options)));
+  const passes::Lowered l = lower(g, options);
+  Report report = thread::report(thread_program(l));
+  report.remarks = l.remarks;
+  return report;
 }
 
 std::string describe(const graph::Graph& g, const Options& options) {

@@ -51,11 +51,16 @@ thread::Program Expander::run() {
       b_.let_here("t", e_.call(thread, i32, {}, false,
                                {.low = 0, .high = l_.threads() - 1, .depends = thread::on_thread}));
   begin_fetches();
-  name_programs();
+  program_ids_.resize(g_.mapping.grid.size(), no_expr);
+  const ExprId block = e_.call(Row::block_x, i32, {});
+  const std::int64_t cluster = p_.cluster_blocks;
+  if (!g_.persistent)
+    name_programs(cluster > 1 ? e_.plain(Operator::div, block, number(cluster)) : block);
+  name_cluster(block);
   for (std::size_t w = 0; w < l_.windows.size(); ++w)
     if (l_.windows[w].mapping >= 0 && l_.windows[w].mapping < g_.mapping.num_index_operands)
       enter_window(static_cast<int>(w));
-  const bool bounded = open_bounds();
+  const bool bounded = !g_.persistent && open_bounds();
   std::int64_t first = 0;
   for (const passes::LoweredBody& body : l_.bodies) {
     const bool several = l_.bodies.size() > 1;
@@ -89,7 +94,9 @@ void Expander::launch_shape() {
   p_.blocks = is_empty ? 0 : p_.cluster_blocks;
   for (const int a : l_.parallel_axes) p_.blocks = p_.blocks * grid[a];
   // A sequential axis without programs leaves nothing to do, not even for its windows.
-  for (const int a : l_.sequential_axes) p_.blocks = p_.blocks * cdiv(grid[a], INT32_MAX);
+  for (const int a : l_.sequential_axes)
+    if (a != passes::programs_axis) p_.blocks = p_.blocks * cdiv(grid[a], INT32_MAX);
+  p_.persistent = g_.persistent;
 }
 
 void Expander::declare_parameters() {
@@ -186,30 +193,64 @@ ExprId Expander::launched_size(int axis) {
   return d.is_static() ? number(d.value()) : e_.cast(i32, dim(d));
 }
 
-// Programs on the parallel axes are numbered row-major over the blocks (or clusters).
-void Expander::name_programs() {
-  program_ids_.resize(g_.mapping.grid.size(), no_expr);
-  const ExprId block = e_.call(Row::block_x, i32, {});
-  const std::int64_t blocks = p_.cluster_blocks;
-  ExprId rest = blocks > 1 ? e_.plain(Operator::div, block, number(blocks)) : block;
+void Expander::name_program(int axis, ExprId id) {
+  const Dim& d = g_.mapping.grid[static_cast<std::size_t>(axis)];
+  const VariableId v =
+      e_.declare({.name = fmt::format("p{}", axis),
+                  .type = i32,
+                  .facts = {.low = 0, .high = d.is_static() ? d.value() - 1 : INT32_MAX - 1}});
+  b_.add(thread::Let{v, id});
+  program_ids_[static_cast<std::size_t>(axis)] = e_.variable(v);
+}
+
+// Column by column of so many rows, of the last ones fewer; what is left numbers other axes.
+ExprId Expander::name_rows(ExprId block, int rows, int columns) {
+  const auto here = [&](const char* name, ExprId e) { return b_.let_here(name, e); };
+  const auto of = [&](Operator op, ExprId a, ExprId b) { return e_.plain(op, a, b); };
+  const ExprId height = launched_size(rows), width = launched_size(columns);
+  ExprId rest = number(0), at = block;
+  if (l_.parallel_axes.size() > 2) {
+    const ExprId tile = here("tile", of(Operator::mul, height, width));
+    rest = of(Operator::div, block, tile);
+    at = here("in_tile", of(Operator::rem, block, tile));
+  }
+  const Dim& rows_of_grid = g_.mapping.grid[static_cast<std::size_t>(rows)];
+  const ExprId most = number(l_.grid_rows);
+  // No more than there are: their programs have numbers that an i32 holds.
+  const ExprId group = rows_of_grid.is_static()
+                           ? number(std::min<std::int64_t>(rows_of_grid.value(), l_.grid_rows))
+                           : here("group", e_.call(Row::min, i32, {height, most}));
+  const ExprId in_group = here("in_group", of(Operator::mul, group, width));
+  const ExprId first = here("first", of(Operator::mul, of(Operator::div, at, in_group), group));
+  const ExprId left = of(Operator::sub, height, first);
+  const ExprId together = here("together", e_.call(Row::min, i32, {left, group}));
+  const ExprId nth = here("nth", of(Operator::rem, at, in_group));
+  name_program(rows, e_.sum(Affine::term(first) + Affine::term(of(Operator::rem, nth, together))));
+  name_program(columns, of(Operator::div, nth, together));
+  return rest;
+}
+
+// Programs on the parallel axes are numbered row-major, but for the order of the last two.
+void Expander::name_programs(ExprId number_of_program) {
   const auto& axes = l_.parallel_axes;
-  if (axes.size() > 1) rest = b_.let_here("block", rest);
-  for (std::size_t i = axes.size(); i-- > 0;) {
+  std::size_t left = axes.size();
+  ExprId rest = left > 1 ? b_.let_here("block", number_of_program) : number_of_program;
+  if (l_.grid_rows > 1) {
+    rest = name_rows(rest, axes[left - 2], axes[left - 1]);
+    left -= 2;
+  }
+  for (std::size_t i = left; i-- > 0;) {
     const ExprId size = launched_size(axes[i]);
-    const ExprId id = i == 0 ? rest : e_.plain(Operator::rem, rest, size);
-    const Dim& d = g_.mapping.grid[axes[i]];
-    const VariableId v =
-        e_.declare({.name = fmt::format("p{}", axes[i]),
-                    .type = i32,
-                    .facts = {.low = 0, .high = d.is_static() ? d.value() - 1 : INT32_MAX - 1}});
-    b_.add(thread::Let{v, id});
-    program_ids_[static_cast<std::size_t>(axes[i])] = e_.variable(v);
+    name_program(axes[i], i == 0 ? rest : e_.plain(Operator::rem, rest, size));
     if (i > 0) rest = e_.plain(Operator::div, rest, size);
   }
+}
+
+void Expander::name_cluster(ExprId block) {
   std::int64_t below = 1;
   cluster_ids_.resize(g_.cluster.size(), no_expr);
   for (std::size_t c = g_.cluster.size(); c-- > 0;) {
-    ExprId rank = e_.plain(Operator::rem, e_.cast(i32, block), number(blocks));
+    ExprId rank = e_.plain(Operator::rem, e_.cast(i32, block), number(p_.cluster_blocks));
     if (below > 1) rank = e_.plain(Operator::div, rank, number(below));
     cluster_ids_[c] =
         b_.let_here(fmt::format("c{}", c), e_.plain(Operator::rem, rank, number(g_.cluster[c])));
@@ -412,7 +453,37 @@ ExprId Expander::scalar(ValueId v) {
   return Nest(*this, none).scalar(v, false);
 }
 
+// What a block that goes through several programs does for each: memory of its own has forgotten
+// the one before.
+void Expander::over_programs(const passes::GridLoop& loop) {
+  ExprId programs = number(1);
+  for (const int a : l_.parallel_axes)
+    programs = e_.plain(Operator::mul, programs, launched_size(a));
+  programs = b_.let_here("programs", programs);
+  const ExprId block = e_.call(Row::block_x, i32, {}), blocks = e_.call(Row::grid_x, i32, {});
+  const VariableId n = e_.declare(
+      {.name = "program", .type = i32, .facts = {.low = 0, .high = graph::most_blocks - 1}});
+  const ExprId program = e_.variable(n);
+  const ExprId left = e_.plain(Operator::sub, programs, program);
+  const ExprId step = e_.call(Row::min, i32, {blocks, left});  // none that an i32 does not hold
+  b_.open_loop(thread::For{.counter = n,
+                           .low = block,
+                           .high = programs,
+                           .next = e_.sum(Affine::term(program) + Affine::term(step)),
+                           .unroll = 1,
+                           .body = {}});
+  name_programs(program);
+  const bool bounded = open_bounds();
+  for (const Window& w : l_.windows)
+    if (const auto it = unstored_.find(w.storage); w.mapping < 0 && it != unstored_.end())
+      b_.add(thread::Assign{e_.variable(it->second.flag), e_.literal(bool_, 0)});
+  expand_list(loop.body);
+  if (bounded) b_.close();
+  b_.close();
+}
+
 void Expander::expand_one(const passes::GridLoop& loop) {
+  if (loop.axis == passes::programs_axis) return over_programs(loop);
   const Dim& d = g_.mapping.grid[loop.axis];
   const VariableId p =
       e_.declare({.name = fmt::format("p{}", loop.axis),

@@ -44,7 +44,11 @@ class Expander {
   void make_mutable(ValueId v);
   void find_unstored();
   void launch_shape();
-  void name_programs();
+  void name_programs(thread::ExprId number_of_program);
+  void name_cluster(thread::ExprId block);
+  void over_programs(const passes::GridLoop& loop);
+  void name_program(int axis, thread::ExprId id);
+  thread::ExprId name_rows(thread::ExprId block, int rows, int columns);
   bool open_bounds();
   void declare_storages(int body);
   void expand_list(const passes::Statements& list);

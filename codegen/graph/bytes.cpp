@@ -43,6 +43,8 @@ class Writer {
     number(g_.fma);
     number(g_.approx_math);
     number(g_.allow_revisit);
+    number(g_.grid_rows);
+    number(g_.persistent);
     number(g_.lineinfo);
     number(g_.whole_arrays);
     number(g_.num_globals);

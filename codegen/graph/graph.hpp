@@ -198,7 +198,9 @@ struct Graph {
   bool fma = true;  // canonicalize contracts a one-use product under an add
   bool approx_math = false;
   bool allow_revisit = false;  // several programs of a parallel axis may write one element
-  bool lineinfo = false;       // what is compiled names the user's lines
+  bool persistent = false;     // a block goes through several programs
+  int grid_rows = 0;      // GridOrder::rows, of the last two parallel axes; 0: lowering chooses
+  bool lineinfo = false;  // what is compiled names the user's lines
   // Refs of arguments and outputs are the arrays, not windows of them: whoever runs sees what
   // others write, and no grid axis is sequential because of an output.
   bool whole_arrays = false;

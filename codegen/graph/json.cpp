@@ -462,6 +462,10 @@ Graph read_graph(const Json& j) {
     g.whole_arrays = read_bool(whole, "whole_arrays");
   if (const Json& globals = optional(j, "num_globals"); !globals.is_null())
     g.num_globals = read_small<std::uint16_t>(globals, "num_globals");
+  if (const Json& rows = optional(j, "grid_rows"); !rows.is_null())
+    g.grid_rows = read_small<int>(rows, "grid_rows");
+  if (const Json& persistent = optional(j, "persistent"); !persistent.is_null())
+    g.persistent = read_bool(persistent, "persistent");
   return g;
 }
 
@@ -500,6 +504,8 @@ std::string to_json(const Graph& g) {
       {"at", files.write(g.at)}};
   if (g.whole_arrays) j["whole_arrays"] = true;
   if (g.num_globals > 0) j["num_globals"] = g.num_globals;
+  if (g.grid_rows > 0) j["grid_rows"] = g.grid_rows;
+  if (g.persistent) j["persistent"] = true;
   Json& insts = j["insts"] = Json::array();
   for (std::uint32_t i = 0; i < g.insts.size(); ++i)
     insts.push_back(write_inst(g, ValueId{i}, files));

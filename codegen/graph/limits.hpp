@@ -22,6 +22,7 @@ inline constexpr int warp_threads = 32, warpgroup_threads = 128;
 /// Warps that may compute for one Pallas thread, which is alone in its block if they are more
 /// than 4.
 constexpr int most_stages = 16;
+constexpr int most_grid_rows = 1 << 16;
 constexpr bool is_width(int num_warps) {
   return num_warps == 4 || num_warps == 8 || num_warps == 16;
 }

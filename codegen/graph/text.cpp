@@ -131,6 +131,8 @@ class Printer {
     if (!g_.fma) line("without fma");
     if (g_.approx_math) line("approximate maths");
     if (g_.allow_revisit) line("revisits allowed");
+    if (g_.persistent) line("persistent");
+    if (g_.grid_rows > 0) line("rows of the grid at once: " + std::to_string(g_.grid_rows));
     if (g_.lineinfo) line("line info");
     if (g_.cost != CostEstimate{})
       line("cost estimate: " + std::to_string(g_.cost.flops) + " flops, " +

@@ -38,6 +38,11 @@ class Verifier {
     visited_.assign(g_.regions.size(), false);
     is_index_map_.assign(g_.regions.size(), false);
     require(!g_.bodies.empty(), "a kernel without a body");
+    require(g_.grid_rows >= 0 && g_.grid_rows <= most_grid_rows, "grid_rows is not 0 to 65536");
+    require(!g_.persistent || (!g_.whole_arrays && !has_semaphores(g_) && g_.cluster.empty()),
+            "persistent programs that see or wait for each other");
+    require(g_.grid_rows <= 1 || std::ranges::count(g_.semantics, Semantics::parallel) > 1,
+            "grid_rows without two parallel axes");
     for (const Body& body : g_.bodies) {
       require(body.warpgroups >= 1 && body.warpgroups <= 16,
               "a body has less than 1 or more than 16 warpgroups");
@@ -56,10 +61,12 @@ class Verifier {
       check_index_map(r, m);
     }
     const std::size_t rank = g_.mapping.grid.size();
-    check_grid_region(g_.mapping.get_grid_indices, [&](std::size_t n) { return n == rank; },
-                      "get_grid_indices does not yield an index per grid axis");
-    check_grid_region(g_.mapping.local_grid_env, [](std::size_t n) { return n % 2 == 0; },
-                      "local_grid_env does not yield pairs of index and size");
+    check_grid_region(
+        g_.mapping.get_grid_indices, [&](std::size_t n) { return n == rank; },
+        "get_grid_indices does not yield an index per grid axis");
+    check_grid_region(
+        g_.mapping.local_grid_env, [](std::size_t n) { return n % 2 == 0; },
+        "local_grid_env does not yield pairs of index and size");
   }
 
  private:

@@ -101,8 +101,8 @@ class Invariants {
     const graph::AxisView asked = graph::AxisView::of(g_[v]);
     if (asked.kind != graph::AxisKind::grid) return 0;
     const auto it = std::ranges::find(l_.sequential_axes, asked.axis);
-    return it == l_.sequential_axes.end() ? 0
-                                          : static_cast<int>(it - l_.sequential_axes.begin()) + 1;
+    if (it == l_.sequential_axes.end()) return g_.persistent ? 1 : 0;
+    return static_cast<int>(it - l_.sequential_axes.begin()) + 1;
   }
 
   // ---- what may move, and what is worth it

@@ -22,6 +22,7 @@
 #include "codegen/layout/layout.hpp"
 #include "codegen/layout/relayout.hpp"
 #include "codegen/thread/expr.hpp"
+#include "palladium/report.hpp"
 
 namespace palladium::passes {
 
@@ -87,12 +88,6 @@ struct Ring {
 struct Barriers {
   int storage = -1, ring = -1;
   int arrivals = 1;
-};
-
-/// A decision that costs speed, for people.
-struct Remark {
-  Location at = {};
-  std::string text = {};
 };
 
 enum class Residency : std::uint8_t {
@@ -373,6 +368,10 @@ struct Turn {
   bool in_flight = false;
 };
 
+/// In place of a sequential axis, in front of all of these: the programs of the parallel axes,
+/// which a persistent block goes through.
+inline constexpr int programs_axis = -2;
+
 /// Over a sequential grid axis.
 struct GridLoop {
   int axis = -1;
@@ -446,13 +445,14 @@ struct Lowered {
   std::vector<int> window_of = {};   // per instruction: window of a root Ref, or -1
   std::vector<int> uses = {};        // per instruction: how often it is an operand
   std::vector<int> around = {};      // per instruction: sequential axes whose loops it stands in
-  std::vector<int> parallel_axes = {}, sequential_axes = {};  // of the grid, in order
+  std::vector<int> parallel_axes = {}, sequential_axes = {};  // of the grid, in order; or
+                                                              // programs_axis the first of these
+  int grid_rows = 1;  // of the last two parallel axes, that programs go through at once
   int num_variables = 0;
   std::vector<layout::Layout> pinned = {};  // per variable; no domain: free
   std::int64_t shared_bytes = 0;
   int warpgroups = 1;             // Pallas threads of all bodies ...
   int num_warps = 4;              // ... of so many warps each
-  std::string chosen = {};        // why they are not 4, if nobody gave their number
   int wanted_warps = 4;           // by place_windows and place_values, to keep what they could not
   bool may_stage = true;          // there is shared memory for windows that are read from global
   std::int64_t largest_held = 0;  // registers per thread of one value ...
@@ -481,6 +481,7 @@ struct Lowered {
 
 /// The passes, in the order in which codegen/cuda/lower.cpp runs them.
 void place_windows(Lowered& l);
+void order_programs(Lowered& l);
 void leave_loops(Lowered& l);
 void stage_windows(Lowered& l);
 void place_values(Lowered& l);

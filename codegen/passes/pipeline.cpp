@@ -176,18 +176,45 @@ class Pipelines {
 
   void run() {
     for (LoweredBody& b : l_.bodies) {
-      top_ = l_.bodies.size() == 1 && l_.warpgroups == 1 ? &b.statements : nullptr;
+      Statements& all = program(b.statements);
+      top_ = l_.bodies.size() == 1 && l_.warpgroups == 1 ? &all : nullptr;
       visit(b.statements);
+      if (&all != &b.statements && !b.producer.empty()) repeat_producer(b);
     }
     for (LoweredBody& b : l_.bodies) await(b.statements);
   }
 
  private:
+  static GridLoop* loop_over_programs(Statement& s) {
+    GridLoop* const loop = std::get_if<GridLoop>(&s.what);
+    return loop != nullptr && loop->axis == programs_axis ? loop : nullptr;
+  }
+
+  // What a program does: of a persistent block what it repeats.
+  static Statements& program(Statements& list) {
+    for (Statement& s : list)
+      if (GridLoop* const loop = loop_over_programs(s)) return loop->body;
+    return list;
+  }
+
+  // For each program, behind the blocks that are the same for all.
+  void repeat_producer(LoweredBody& b) {
+    Statements all;
+    for (const Statement& s : b.statements) {
+      const auto* const window = std::get_if<EnterWindow>(&s.what);
+      if (window != nullptr && l_.windows[static_cast<std::size_t>(window->window)].storage < 0)
+        all.push_back(s);
+    }
+    all.push_back({GridLoop{.axis = programs_axis, .body = std::move(b.producer)}, g_.at});
+    b.producer = std::move(all);
+  }
+
   void visit(Statements& list) {
     for (std::size_t i = 0; i < list.size(); ++i) {
       loops_around_ += repeats(list[i]);
       for_each_body(list[i], [&](Statements& body) { visit(body); });
       loops_around_ -= repeats(list[i]);
+      if (loop_over_programs(list[i]) != nullptr) continue;
       if (GridLoop* loop = std::get_if<GridLoop>(&list[i].what))
         i += build(list, i, {.body = &loop->body, .axis = loop->axis, .unrolled = &loop->ring});
       else if (Loop* loop = std::get_if<Loop>(&list[i].what))

@@ -17,8 +17,8 @@ class Text {
 
   std::string run() {
     out_ = "lowered " + g_.name + "\n";
-    if (l_.num_warps != 4)
-      line(fmt::format("{} warps{}{}", l_.num_warps, l_.chosen.empty() ? "" : ": ", l_.chosen));
+    if (l_.num_warps != 4) line(fmt::format("{} warps", l_.num_warps));
+    if (l_.grid_rows > 1) line(fmt::format("programs by {} rows", l_.grid_rows));
     for (std::size_t i = 0; i < l_.windows.size(); ++i)
       line(fmt::format("w{}: {}", i, window(l_.windows[i])));
     for (std::size_t i = 0; i < l_.storages.size(); ++i)
@@ -34,7 +34,9 @@ class Text {
       line("}");
     }
     line(fmt::format("shared bytes {}", l_.shared_bytes));
-    for (const Remark& r : l_.remarks) line(fmt::format("remark, line {}: {}", r.at.line, r.text));
+    for (const Remark& r : l_.remarks)
+      line(r.at.line ? fmt::format("remark, line {}: {}", r.at.line, r.text)
+                     : fmt::format("remark: {}", r.text));
     return std::move(out_);
   }
 
@@ -143,7 +145,8 @@ class Text {
     for (const Statements& body : s.bodies) nested("", body);
   }
   void print(const GridLoop& l) {
-    nested(fmt::format("grid loop {}{}", l.axis, over(l.ring)), l.body);
+    const std::string axis = l.axis == programs_axis ? "programs" : std::to_string(l.axis);
+    nested(fmt::format("grid loop {}{}", axis, over(l.ring)), l.body);
   }
   void print(const Await& a) {
     line(fmt::format("await{}", a.pending > 0 ? fmt::format(" all but {}", a.pending) : ""));

@@ -4,6 +4,7 @@
 // contents, private to the program from its first read to the store at last visit".
 #include <algorithm>
 
+#include "codegen/graph/grid_order.hpp"
 #include "codegen/passes/analysis.hpp"
 #include "codegen/passes/lowered.hpp"
 
@@ -16,25 +17,6 @@ using graph::Op;
 using graph::RegionId;
 
 constexpr std::int64_t max_window_registers = 128;
-
-bool depends_on_axis(const Graph& g, RegionIndex map, int axis) {
-  if (map == no_region) return false;
-  const graph::Region& r = g[RegionId{map}];
-  const auto used = [&](ValueId v) {
-    if (std::find(r.yields.begin(), r.yields.end(), v) != r.yields.end()) return true;
-    for (ValueId i : r.insts)
-      if (std::find(g[i].args.begin(), g[i].args.end(), v) != g[i].args.end()) return true;
-    return false;
-  };
-  if (used(r.params[axis])) return true;
-  for (ValueId v : r.insts) {
-    const Inst& i = g[v];
-    if (i.op != Op::ProgramId && i.op != Op::AxisIndex) continue;
-    const graph::AxisView asked = graph::AxisView::of(i);
-    if (asked.kind == graph::AxisKind::grid && asked.axis == axis) return true;
-  }
-  return false;
-}
 
 // Whether the window stays inside `extent` along dimension d for every program.
 bool proved_in_bounds(const Graph& g, RegionIndex index_map, int d, const BlockDim& block,
@@ -62,6 +44,7 @@ class WindowPlacement {
   explicit WindowPlacement(Lowered& l) : l_(l), g_(l.graph), analysis_(l.graph) {}
 
   void run() {
+    if (g_.persistent) l_.sequential_axes.push_back(programs_axis);
     for (int a = 0; a < static_cast<int>(g_.mapping.grid.size()); ++a)
       (g_.semantics[a] == graph::Semantics::sequential ? l_.sequential_axes : l_.parallel_axes)
           .push_back(a);
@@ -116,6 +99,12 @@ class WindowPlacement {
     l_.windows.push_back({.root = root, .mapping = mapping, .body = body_});
   }
 
+  bool depends_on(int mapping, int axis) const {
+    if (axis != programs_axis) return graph::depends_on_axis(g_, mapping, axis);
+    return std::ranges::any_of(l_.parallel_axes,
+                               [&](int a) { return graph::depends_on_axis(g_, mapping, a); });
+  }
+
   bool is_output(const Window& w) const { return w.mapping >= g_.mapping.num_inputs; }
 
   std::vector<ValueId> accesses(const Window& w, bool writes) const {
@@ -155,7 +144,7 @@ class WindowPlacement {
     const BlockMapping& m = g_.mapping.block_mappings[w.mapping];
     bool suffix = true;  // the axes it ignores are the innermost sequential ones
     for (int i = 0; i < static_cast<int>(l_.sequential_axes.size()); ++i)
-      if (depends_on_axis(g_, m.index_map, l_.sequential_axes[i])) {
+      if (depends_on(w.mapping, l_.sequential_axes[i])) {
         suffix = suffix && w.depth == i;
         w.depth = i + 1;
       }

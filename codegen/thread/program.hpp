@@ -203,7 +203,8 @@ struct Program {
   std::vector<KernelParameter> parameters;
   std::vector<VariableId> names;  // of the parameters
   int threads = 128;              // per block
-  Dim blocks = 1;  // gridDim.x: programs on the parallel axes times the cluster's blocks
+  Dim blocks = 1;  // gridDim.x: programs on the parallel axes times the cluster's blocks ...
+  bool persistent = false;  // ... or fewer
   int cluster_blocks = 1;
   std::int64_t shared_bytes = 0;  // dynamic shared memory
   bool approx_math = false;

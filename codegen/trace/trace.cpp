@@ -86,6 +86,12 @@ class Tracer {
     g.fma = options_.compiler_params.fma;
     g.approx_math = options_.compiler_params.approx_math;
     g.allow_revisit = options_.compiler_params.allow_revisit;
+    g.persistent = options_.compiler_params.persistent;
+    if (g.persistent && is_meshed())
+      fail(
+          "compiler_params.persistent is for the programs of a grid of blocks; a kernel over a "
+          "mesh goes through its work by a loop of its own");
+    set_grid_order();
     g.lineinfo = options_.compiler_params.lineinfo;
     g.mapping.debug = options_.debug;
     g.cost = options_.cost_estimate;
@@ -117,6 +123,7 @@ class Tracer {
     set_class(result);
     graph::check_updated(result);
     result.semantics = graph::grid_order(result, wanted_order());
+    check_grid_order(result);
     graph::check_static_grid(result, at_);
     result.mapping.check_invariants();
     graph::verify(result, "trace");
@@ -185,6 +192,24 @@ class Tracer {
           "interpret.num_cores_per_device is a number of OS threads, or 0 for one on each core, "
           "given " +
           std::to_string(n));
+  }
+
+  void set_grid_order() {
+    const std::optional<GridOrder> order = options_.compiler_params.grid_order;
+    if (!order) return;
+    if (order->rows < 1 || order->rows > graph::most_grid_rows)
+      fail("compiler_params.grid_order has 1 to " + std::to_string(graph::most_grid_rows) +
+           " rows at once, given pl::grouped(" + std::to_string(order->rows) + ")");
+    recorder_.graph.grid_rows = order->rows;
+  }
+
+  // What is sequential is known at the end.
+  void check_grid_order(const graph::Graph& g) const {
+    const auto parallel = std::ranges::count(g.semantics, graph::Semantics::parallel);
+    if (g.grid_rows > 1 && parallel < 2)
+      fail("compiler_params.grid_order = pl::grouped(" + std::to_string(g.grid_rows) +
+           ") takes rows of the last two parallel axes of the grid, which is " +
+           text(g.mapping.grid) + " and has " + std::to_string(parallel));
   }
 
   void set_cluster() {
@@ -531,12 +556,12 @@ class Tracer {
   void trace_grid_env() {
     GridMapping& m = recorder_.graph.mapping;
     const std::size_t rank = m.grid.size();
-    m.get_grid_indices = trace_grid_region(options_.get_grid_indices, "get_grid_indices",
-                                           [&](std::size_t n) { return n == rank; },
-                                           "an index for each grid axis");
-    m.local_grid_env = trace_grid_region(options_.local_grid_env, "local_grid_env",
-                                         [](std::size_t n) { return n % 2 == 0; },
-                                         "an index and a size for each axis that kernels see");
+    m.get_grid_indices = trace_grid_region(
+        options_.get_grid_indices, "get_grid_indices", [&](std::size_t n) { return n == rank; },
+        "an index for each grid axis");
+    m.local_grid_env = trace_grid_region(
+        options_.local_grid_env, "local_grid_env", [](std::size_t n) { return n % 2 == 0; },
+        "an index and a size for each axis that kernels see");
     if (m.local_grid_env == no_region) return;
     const graph::Graph& g = recorder_.graph;
     const std::vector<ValueId>& yields = g[RegionId{m.local_grid_env}].yields;
@@ -707,9 +732,8 @@ class Tracer {
     const Type& type = g[array].type;
     if (!type.is_value() || !type.dtype.is_integer() || type.shape != Extents{count})
       fail(at, "index_map of " + m.origin + " returned " + graph::to_string(type) +
-                   " at position " + std::to_string(position) +
-                   " with block dimension Indirect(" + std::to_string(count) +
-                   ") when it should be an array of that many integers");
+                   " at position " + std::to_string(position) + " with block dimension Indirect(" +
+                   std::to_string(count) + ") when it should be an array of that many integers");
     graph::Subscript subscript;
     for (const std::int64_t extent : g[ref].type.shape) subscript.dims.push_back({.size = extent});
     subscript.dims[dimension] = {.is_slice = false, .dynamic = true, .array = true};

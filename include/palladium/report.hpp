@@ -35,6 +35,12 @@ struct AccessReport {
   }
 };
 
+/// A decision about the kernel that costs speed, or that somebody may want to know of.
+struct Remark {
+  Location at;  // the user's line; none: of the whole kernel
+  std::string text;
+};
+
 /// What one thread executes, loops counted by their trips; those whose trips a call decides once.
 struct InstructionMix {
   double global_loads = 0, global_stores = 0, shared_loads = 0, shared_stores = 0;
@@ -57,6 +63,9 @@ struct Report {
   /// What the kernel's options say, all 0 where they say nothing.
   CostEstimate cost_estimate = {};
   std::vector<AccessReport> accesses = {};
+  /// Why blocks are not fetched, loops not pipelined, programs wider, ..., in the order in which it
+  /// was decided.
+  std::vector<Remark> remarks = {};
   InstructionMix mix = {};
   double global_bytes = 0;       // between global memory and a thread
   bool depends_on_call = false;  // a loop's trips are known at a call only

@@ -121,6 +121,18 @@ enum class Semantics : std::uint8_t {
 };
 inline constexpr Semantics parallel = Semantics::parallel, sequential = Semantics::sequential;
 
+/// In which order a GPU is given the programs of a grid's parallel axes. Of the last two of these,
+/// rows and columns of blocks, it takes `rows` rows at once: column by column of them, then the
+/// next rows. What programs that run together read of the rows and of the columns they share in
+/// the L2 cache. Results do not depend on it. 1: row-major, all columns of a row first.
+struct GridOrder {
+  int rows = 1;
+  bool operator==(const GridOrder&) const = default;
+};
+inline constexpr GridOrder row_major = {};
+/// Triton's GROUP_SIZE_M.
+constexpr GridOrder grouped(int rows) { return {rows}; }
+
 struct CompilerParams {
   /// Empty: an axis along which an output block is revisited is sequential, others are parallel.
   std::vector<Semantics> dimension_semantics = {};
@@ -140,6 +152,14 @@ struct CompilerParams {
   /// Whether a warpgroup beside those of `num_warps` asks TMA for the copies to come, where all
   /// that a loop copies can be fetched (sm_90a). Unset: where that is expected to be faster.
   std::optional<bool> warp_specialize = {};
+  /// Unset: row_major, or grouped where some inputs are read by rows and others by columns of the
+  /// last two parallel axes, by as many rows as let programs that run together read the least.
+  std::optional<GridOrder> grid_order = {};
+  /// As many blocks as a GPU runs at once go through the programs of the parallel axes, one after
+  /// the other. What is set up for a program, and inputs that are the same for all, is set up once;
+  /// a warpgroup that fetches goes on to the next program while others end this one. Not of a
+  /// kernel over a mesh, whose programs may wait for each other.
+  bool persistent = false;
 };
 
 struct InterpretParams {

@@ -120,6 +120,24 @@ void report(const graph::Graph& g, const Program& p) {
               {"nvrtc_ms", t.nvrtc}});
 }
 
+void tell(const graph::Graph& g, const std::vector<Remark>& remarks) {
+  if (!log::enabled(log::Level::debug)) return;
+  for (const Remark& r : remarks)
+    log::debug(fmt::format("{}: {}{}", g.name, r.text,
+                           r.at.line == 0 ? "" : fmt::format(" ({})", to_string(r.at))));
+}
+
+/// What may help where the values of a program's threads do not fit their registers; nothing else
+/// is known to.
+void advise(Resources& resources, const graph::Graph& g, int num_warps) {
+  if (resources.spill_store_bytes + resources.spill_load_bytes == 0) return;
+  const bool may_widen =
+      g.bodies.size() == 1 && g.bodies[0].warpgroups == 1 && graph::is_width(2 * num_warps);
+  resources.warnings.push_back(
+      may_widen ? fmt::format("spills: try num_warps = {}, or smaller blocks", 2 * num_warps)
+                : std::string("spills: try smaller blocks"));
+}
+
 /// What keeps a kernel from being compiled, with the user's line.
 [[noreturn]] void fail(const graph::Graph& g, std::string message) {
   while (message.ends_with('\n')) message.pop_back();
@@ -243,6 +261,7 @@ std::shared_ptr<const Program> make(const Specialization& s, const JobName& job,
   if (g.mapping.debug) log::show(text);
   program->plan = plan_of(emitted);
   program->times.lower = lowering.ms();
+  tell(g, emitted.remarks);
 
   // Text to cubin.
   const nvrtc::Request request = request_for(text, arch, g.lineinfo);
@@ -263,6 +282,7 @@ std::shared_ptr<const Program> make(const Specialization& s, const JobName& job,
   Resources resources = nvrtc::parse_log(result.log);
   resources.warnings = located(result, request, *toolchain.found, emitted.lines);
   resources.shared_bytes += static_cast<int>(program->plan.shared_bytes);
+  advise(resources, g, emitted.num_warps);
   program->entry = {.key = key,
                     .toolchain = toolchain.found->id,
                     .metadata = {.kernel = g.name,

@@ -136,6 +136,8 @@ std::map<std::string, std::string> components_of(const graph::Graph& g, const st
   parts.add("fma", yes_or_no(g.fma));
   parts.add("approx_math", yes_or_no(g.approx_math));
   parts.add("allow_revisit", yes_or_no(g.allow_revisit));
+  parts.add("persistent", yes_or_no(g.persistent));
+  parts.add("grid_rows", g.grid_rows == 0 ? "unset" : std::to_string(g.grid_rows));
   parts.add("whole_arrays", yes_or_no(g.whole_arrays));
   parts.add("globals", std::to_string(g.num_globals));
   parts.add("lineinfo", g.lineinfo ? lines_of(g) : "false");

@@ -41,6 +41,7 @@ LaunchPlan plan_of(const cuda::Emitted& e) {
   return {.entry = e.entry,
           .parameters = e.parameters,
           .blocks = e.blocks,
+          .persistent = e.persistent,
           .threads = e.threads,
           .cluster_blocks = e.cluster_blocks,
           .shared_bytes = e.shared_bytes};
@@ -91,6 +92,7 @@ std::string to_json(const LaunchPlan& plan) {
   return Json{{"entry", plan.entry},
               {"parameters", parameters},
               {"blocks", dim_to_json(plan.blocks)},
+              {"persistent", plan.persistent},
               {"threads", plan.threads},
               {"cluster_blocks", plan.cluster_blocks},
               {"shared_bytes", plan.shared_bytes}}
@@ -102,6 +104,7 @@ bool from_json(const std::string& text, LaunchPlan& plan) {
     const Json json = Json::parse(text);
     LaunchPlan read{.entry = json.at("entry"),
                     .blocks = dim_from_json(json.at("blocks"), 0),
+                    .persistent = json.at("persistent"),
                     .threads = json.at("threads"),
                     .cluster_blocks = json.at("cluster_blocks"),
                     .shared_bytes = json.at("shared_bytes")};

@@ -14,7 +14,8 @@ namespace palladium::runtime {
 struct LaunchPlan {
   std::string entry = {};
   std::vector<cuda::Parameter> parameters = {};
-  Dim blocks = 1;  // over the graph's canonical symbols
+  Dim blocks = 1;           // over the graph's canonical symbols
+  bool persistent = false;  // no more blocks than are resident at once
   int threads = 128;
   int cluster_blocks = 1;
   std::int64_t shared_bytes = 0;  // dynamic

@@ -71,6 +71,9 @@ struct Options {
   int resident_clusters = 4;
 };
 
+/// Blocks of a persistent kernel: as many as a GPU would run at once.
+inline constexpr std::int64_t persistent_blocks = 4;
+
 /// One launch, as cuLaunchKernelEx would get it.
 struct Launch {
   std::string_view kernel = {};  // for messages

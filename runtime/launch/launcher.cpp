@@ -39,6 +39,13 @@ std::shared_ptr<const driver::Kernel> kernel_in(const cache::Memory<Loaded>::Han
   return {loaded, &loaded->kernel};
 }
 
+driver::Launch launch_of(const LaunchPlan& plan, bool blocks_wait) {
+  return {.block = {static_cast<unsigned>(plan.threads), 1, 1},
+          .cluster = {static_cast<unsigned>(plan.cluster_blocks), 1, 1},
+          .shared_bytes = static_cast<unsigned>(plan.shared_bytes),
+          .cooperative = blocks_wait};
+}
+
 }  // namespace
 
 // The memory is the host's: what is in it stays there whatever becomes of the kernel.
@@ -99,11 +106,13 @@ Launcher::Launcher(const Specialization& s, int device, Ready ready)
     : specialization_(s),
       kernel_(std::move(ready.kernel)),
       packer_(s.graph, ready.plan, driver::encode),
-      prepared_(*kernel_, {.block = {static_cast<unsigned>(ready.plan.threads), 1, 1},
-                           .cluster = {static_cast<unsigned>(ready.plan.cluster_blocks), 1, 1},
-                           .shared_bytes = static_cast<unsigned>(ready.plan.shared_bytes),
-                           .cooperative = graph::blocks_may_wait(s.graph)}),
+      prepared_(*kernel_, launch_of(ready.plan, graph::blocks_may_wait(s.graph))),
       device_(device) {
+  if (ready.plan.persistent) {
+    const driver::ContextScope context(device);
+    most_blocks_ = static_cast<unsigned>(
+        std::max(1, driver::resident_blocks(*kernel_, launch_of(ready.plan, false))));
+  }
   if (std::ranges::count(ready.plan.parameters, cuda::Parameter::Kind::debug,
                          &cuda::Parameter::kind) > 0)
     told_by_ = std::make_shared<const graph::Graph>(s.graph);
@@ -120,7 +129,7 @@ bool Launcher::is_at(std::span<const Arg> arguments, std::span<const Arg> output
 
 void Launcher::launch(std::span<const Arg> arguments, std::span<const Arg> outputs,
                       const Signature::Symbols& symbols, Stream stream) const {
-  const unsigned blocks = packer_.blocks(symbols);
+  const unsigned blocks = std::min(packer_.blocks(symbols), most_blocks_);
   if (blocks == 0) return;
   const driver::ContextScope context(device_);
   const auto handle = reinterpret_cast<driver::StreamHandle>(stream.handle());

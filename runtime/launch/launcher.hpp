@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <climits>
 #include <cstddef>
 #include <memory>
 #include <span>
@@ -27,8 +28,8 @@ class Launcher {
   bool is_at(std::span<const Arg> arguments, std::span<const Arg> outputs) const;
 
   /// Enqueues the kernel. No lock, and no allocation but under capture and for what it tells the
-  /// host. Precondition: the call matches the specialisation with these symbols, is_at(), and aliases
-  /// hold.
+  /// host. Precondition: the call matches the specialisation with these symbols, is_at(), and
+  /// aliases hold.
   void launch(std::span<const Arg> arguments, std::span<const Arg> outputs,
               const Signature::Symbols& symbols, Stream stream) const;
 
@@ -51,6 +52,7 @@ class Launcher {
   Packer packer_;
   driver::PreparedLaunch prepared_;
   int device_;
+  unsigned most_blocks_ = UINT_MAX;              // of a persistent kernel: as many as run at once
   std::shared_ptr<const graph::Graph> told_by_;  // of a kernel that tells the host something
 };
 

@@ -98,7 +98,9 @@ std::shared_ptr<const Emulated> emulate(const Specialization& s) {
 
 void run_emulator(const Specialization& s, const Emulated& emulated, std::span<const Arg> arguments,
                   std::span<const Arg> outputs, const Signature::Symbols& symbols) {
-  const unsigned blocks = emulated.packer.blocks(symbols);
+  const bool is_persistent = emulated.plan.persistent;
+  const std::int64_t blocks = std::min<std::int64_t>(
+      emulated.packer.blocks(symbols), is_persistent ? emulator::persistent_blocks : INT64_MAX);
   const graph::Graph& g = s.graph;
   Told told(g, emulated.plan);
   ArgumentBlock block;

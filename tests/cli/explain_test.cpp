@@ -145,6 +145,8 @@ std::vector<Flip> all_flips() {
       {"fma", [](Graph& g) { g.fma = false; }},
       {"approx_math", [](Graph& g) { g.approx_math = true; }},
       {"allow_revisit", [](Graph& g) { g.allow_revisit = true; }},
+      {"grid_rows", [](Graph& g) { g.grid_rows = 1; }},
+      {"persistent", [](Graph& g) { g.persistent = true; }},
       {"lineinfo", [](Graph& g) { g.lineinfo = true; }},
       {"whole_arrays", [](Graph& g) { g.whole_arrays = true; }},
       {"globals", [](Graph& g) { g.num_globals = 1; }},

@@ -1,7 +1,10 @@
 // `palladium show`: graph, CUDA C++, PTX and resources of the shipped kernels.
+#include "palladium/palladium.hpp"
 #include "tests/cli/tool.hpp"
 
 using namespace palladium::test;
+namespace pl = palladium;
+using pl::_;
 
 TEST_CASE("show prints the graph of a kernel, by default and by name") {
   const Tool palladium;
@@ -64,6 +67,38 @@ TEST_CASE("show reports sectors, bank conflicts and instructions where there is 
   CHECK(report.at("special") > 0);
   CHECK(report.at("accesses").at(0).at("bytes_per_element") == 4);
   CHECK(report.at("bytes_per_element") == 8);
+}
+
+TEST_CASE("what was decided for a kernel is reported, and logged as it is compiled") {
+  const Tool tool;
+  const std::string path = tool.folder / "kernels.json";
+  const auto by = [](int row, int column) {
+    return pl::BlockSpec{{16, 16}, [=](pl::Index i, pl::Index j) {
+                           const pl::Index at[] = {i, j, 0};
+                           return pl::Indices{at[row], at[column]};
+                         }};
+  };
+  const auto product =
+      pl::pallas_call([](pl::Ref a, pl::Ref b, pl::Ref o) { o[_] = pl::dot(a[_], b[_]); },
+                      {.name = "product",
+                       .out_type = pl::ShapeDtype{{512, 512}, pl::f32},
+                       .grid = {32, 32},
+                       .in_specs = {by(0, 2), by(2, 1)},
+                       .out_specs = {by(0, 1)}});
+  {
+    const pl::Recorder recorder(path);
+    (void)product.on(pl::Target::interpreter)(pl::Array::zeros({512, 16}, pl::f32),
+                                              pl::Array::zeros({16, 512}, pl::f32));
+  }
+  const std::string about = "programs go through 8 rows of the grid at once";
+  const Finished warmed = tool({"warm", path, "--arch", "sm_80"}, {{"PALLADIUM_LOG", "debug"}});
+  CHECK(warmed.status == 0);
+  CHECK_THAT(warmed.err, ContainsSubstring("product: " + about));
+  const std::vector<std::string> report = {"show", path + "#1", "--report", "--arch", "sm_80"};
+  CHECK_THAT(tool(report).out, ContainsSubstring("note: " + about));
+  const Json remarks = tool.json(report).at("report").at("remarks");
+  CHECK_THAT(std::string(remarks.at(0).at("text")), ContainsSubstring(about));
+  CHECK(remarks.at(0).at("line") == "");
 }
 
 TEST_CASE("show reports registers and occupancy where the kernel can be compiled") {

@@ -40,7 +40,7 @@ TEST_CASE("operands are fetched by TMA where their rows are multiples of 16 byte
   CHECK(fetches(product(60, 100)) == 0);
   const auto remarks = [](const graph::Graph& g) {
     std::string all;
-    for (const passes::Remark& r : cuda::lower(g, {.compute_capability = 90}).remarks)
+    for (const Remark& r : cuda::lower(g, {.compute_capability = 90}).remarks)
       if (r.at.line > 0) all += r.text + "\n";
     return all;
   };

@@ -373,8 +373,7 @@ TEST_CASE("a loop in a loop has a pipeline of its own") {
 TEST_CASE("what the kernel writes, and what data says where to find, is not copied ahead") {
   const auto remark = [](const graph::Graph& g) {
     std::string all;
-    for (const passes::Remark& r : cuda::lower(g, {.compute_capability = 80}).remarks)
-      all += r.text + "\n";
+    for (const Remark& r : cuda::lower(g, {.compute_capability = 80}).remarks) all += r.text + "\n";
     return all;
   };
   const auto by_table = [](Ref table, Ref a, Ref b, Ref o) {

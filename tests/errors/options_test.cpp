@@ -231,7 +231,8 @@ TEST_CASE("a size of a grid that an argument says is one integer") {
   CHECK_THROWS_WITH(pl::argument(-1), ContainsSubstring("a call has no argument -1"));
 }
 
-TEST_CASE("an index map takes an index per grid axis and returns one per block dimension [E05] [E06]") {
+TEST_CASE(
+    "an index map takes an index per grid axis and returns one per block dimension [E05] [E06]") {
   pl::PallasCallOptions options = one_output();
   options.grid = {2};
   line = __LINE__ + 1;
@@ -339,6 +340,20 @@ TEST_CASE("a pipeline has 1 to 16 stages") {
         options, "compiler_params.num_stages is 1 to 16, or 0 to let the compiler choose, given " +
                      std::to_string(n));
   }
+}
+
+TEST_CASE("an order of the grid takes 1 to 65536 rows of two parallel axes") {
+  pl::PallasCallOptions options = one_output();
+  for (const int rows : {0, -1, 65537}) {
+    options.compiler_params.grid_order = pl::grouped(rows);
+    refused_options(options,
+                    "compiler_params.grid_order has 1 to 65536 rows at once, given pl::grouped(" +
+                        std::to_string(rows) + ")");
+  }
+  options.compiler_params.grid_order = pl::grouped(8);
+  refused_options(options,
+                  "compiler_params.grid_order = pl::grouped(8) takes rows of the last two parallel "
+                  "axes of the grid, which is ");
 }
 
 TEST_CASE("an axis along which an output is revisited cannot be parallel") {

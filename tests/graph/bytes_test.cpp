@@ -31,6 +31,8 @@ TEST_CASE("key bytes differ where the meaning does") {
       [](Graph& g) { g.fma = false; },
       [](Graph& g) { g.approx_math = true; },
       [](Graph& g) { g.allow_revisit = true; },
+      [](Graph& g) { g.grid_rows = 1; },
+      [](Graph& g) { g.persistent = true; },
       [](Graph& g) { g.lineinfo = true; },
       [](Graph& g) { g.whole_arrays = true; },
       [](Graph& g) { g.num_globals = 1; },

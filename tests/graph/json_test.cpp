@@ -73,6 +73,16 @@ TEST_CASE("the width of a program is in its text and JSON where it was given") {
   CHECK(from_json(to_json(g)).bodies[0].num_stages == 3);
   CHECK_THROWS_WITH(from_json(replaced(to_json(g), "\"num_stages\":3", "\"num_stages\":17")),
                     ContainsSubstring("num_stages is not 0 to 16"));
+  g.persistent = true;
+  CHECK_THAT(to_text(g), ContainsSubstring("  persistent\n"));
+  CHECK(from_json(to_json(g)).persistent);
+  g.persistent = false;
+  g.grid_rows = 1;
+  CHECK_THAT(to_text(g), ContainsSubstring("rows of the grid at once: 1\n"));
+  CHECK(from_json(to_json(g)).grid_rows == 1);
+  CHECK_THROWS_WITH(from_json(replaced(to_json(g), "\"grid_rows\":1", "\"grid_rows\":-1")),
+                    ContainsSubstring("grid_rows is not 0 to 65536"));
+  g.grid_rows = 0;
   g.bodies[0].warp_specialize = false;
   CHECK_THAT(to_text(g), ContainsSubstring("\nwarp_specialize 0\n{ %0"));
   CHECK(from_json(to_json(g)).bodies[0].warp_specialize == false);

@@ -498,7 +498,9 @@ TEST_CASE("options reach the graph") {
                           .approx_math = true,
                           .fma = false,
                           .num_stages = 4,
-                          .warp_specialize = true}};
+                          .warp_specialize = true,
+                          .grid_order = pl::row_major,
+                          .persistent = true}};
   const pl::graph::Graph g =
       traced([](pl::Ref x, pl::Ref o, pl::Ref) { o[_] = x[_] * 2 + 1; }, options, {array({8})});
   CHECK(g.name == "kernel");
@@ -506,11 +508,13 @@ TEST_CASE("options reach the graph") {
   CHECK(g.bodies[0].num_warps == 8);
   CHECK(g.bodies[0].num_stages == 4);
   CHECK(g.bodies[0].warp_specialize == true);
+  CHECK(g.grid_rows == 1);
+  CHECK(g.persistent);
   CHECK_FALSE(g.fma);
   CHECK(g.semantics == std::vector{pl::graph::Semantics::sequential});
   CHECK(g.aliases == std::vector{pl::graph::Alias{0, 0}});
   CHECK(g.mapping.scratch_avals[0].memory_space == pl::Space::smem);
-  CHECK(g.at.line == __LINE__ - 10);
+  CHECK(g.at.line == __LINE__ - 12);
 }
 
 TEST_CASE("every operation knows the user's line") {

@@ -145,6 +145,10 @@ TEST_CASE("what breaks the contract is found") {
       {[](Graph& g) { g.bodies[0].num_warps = 12; }, "num_warps is not 4, 8 or 16"},
       {[](Graph& g) { g.bodies[0].num_warps = -4; }, "num_warps is not 4, 8 or 16"},
       {[](Graph& g) { g.bodies[0].num_stages = 17; }, "num_stages is not 0 to 16"},
+      {[](Graph& g) { g.persistent = g.whole_arrays = true; },
+       "persistent programs that see or wait for each other"},
+      {[](Graph& g) { g.grid_rows = -1; }, "grid_rows is not 0 to 65536"},
+      {[](Graph& g) { g.grid_rows = 2; }, "grid_rows without two parallel axes"},
       {[](Graph& g) { g.bodies[0].num_stages = -1; }, "num_stages is not 0 to 16"},
       {[](Graph& g) {
          g.bodies[0] = {g.bodies[0].region, 2, 8};

@@ -79,8 +79,8 @@ TEST_CASE("a kernel over a mesh is mapped over batches along any axis, and twice
     check(vmap(add, {0, 1}).on(target)(x, across),
           [](auto b, auto i) { return 8 * b + i + 3 * i + b; });
     check(vmap(add, {unbatched, 0}).on(target)(y, x), [](auto b, auto i) { return 8 * b + 2 * i; });
-    const Array twice = vmap(vmap(add), {0, unbatched})
-                            .on(target)(on(target, counted(48).reshape({2, 3, 8})), x);
+    const Array twice =
+        vmap(vmap(add), {0, unbatched}).on(target)(on(target, counted(48).reshape({2, 3, 8})), x);
     CHECK(twice.shape() == Shape{2, 3, 8});
     check(twice, [](auto b, auto i) { return 8 * b + i + 8 * (b % 3) + i; });
   });
@@ -97,7 +97,9 @@ TEST_CASE("of a batch each element of an ArrayRef is changed, one that was captu
   });
   const ArrayRef kept = new_ref(counted(4));
   const Kernel k = vmap(gpu::kernel([=](Ref a) { kept[_] = a[_]; }, {.name = "captures"}));
-  CHECK_THAT(error_of([&] { k.on(Target::interpreter)(counted(12).reshape({3, 4})); }),
+  CHECK_THAT(error_of([&] {
+               k.on(Target::interpreter)(counted(12).reshape({3, 4}));
+             }),
              ContainsSubstring("vmap: captured[0] is aliased to captured[0], whose first axis is "
                                "the batch"));
 }
@@ -356,6 +358,16 @@ TEST_CASE("a mesh that cannot be is refused where the kernel is made [E26]") {
              ContainsSubstring("Requested too many CUDA threads per block."));
   CHECK_THAT(mesh_error({.grid = {2}, .grid_names = {"i"}, .num_threads = 2, .thread_name = "i"}),
              ContainsSubstring("two axes are named 'i'"));
+}
+
+TEST_CASE("a kernel over a mesh is not made persistent") {
+  CHECK_THAT(error_of([] {
+               (void)gpu::kernel(copy, {.out_type = {{8}, f32},
+                                        .compiler_params = {.persistent = true}})(counted(8));
+             }),
+             ContainsSubstring(
+                 "compiler_params.persistent is for the programs of a grid of blocks; a kernel "
+                 "over a mesh goes through its work by a loop of its own"));
 }
 
 TEST_CASE("bodies and meshes that do not belong together are refused [E26]") {

@@ -131,7 +131,7 @@ TEST_CASE("accumulators of more than 64 registers per thread are spread over mor
                    "f32[" + rows + "," + columns + "]");
   };
   CHECK_THAT(lowered(by("128", "128"), 80),
-             Shows({"8 warps: a value takes 128 registers of each of 128 threads\n", "4x2 warps"}));
+             Shows({"4x2 warps", "8 warps: a value takes 128 registers of each of 128 threads\n"}));
   CHECK_THAT(lowered(by("128", "256"), 80),
              Shows({"16 warps: a value takes 128 registers of each of 256 threads\n"}));
   CHECK_THAT(emitted(by("128", "128"), 80), Shows({"PL_KERNEL(256)", "f32 v0[64] = {};"}));
@@ -144,15 +144,15 @@ TEST_CASE("a program of wgmma is no wider than its accumulators need, up to 128 
   };
   CHECK_THAT(lowered(by("128", "128")), Shows({"8 warps: a value takes 128 registers"}));
   CHECK_THAT(lowered(by("128", "256")),
-             Shows({"8 warps: a value takes 256 registers of each of 128 threads\n", "by wgmma"}));
+             Shows({"by wgmma", "8 warps: a value takes 256 registers of each of 128 threads\n"}));
   // More warps would have no rows.
   CHECK_THAT(lowered(by("64", "256")), !ContainsSubstring("warps:"));
 }
 
 TEST_CASE("a row that more threads can keep is read once") {
   CHECK_THAT(lowered(softmax("f32[1,16384]")),
-             Shows({"8 warps: 128 threads would read a value again that more of them keep\n",
-                    "registers f32[1,16384]"}));
+             Shows({"registers f32[1,16384]",
+                    "8 warps: 128 threads would read a value again that more of them keep\n"}));
   CHECK_THAT(lowered(softmax("f32[1,32768]")), Shows({"16 warps", "registers f32[1,32768]"}));
 }
 

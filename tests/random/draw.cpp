@@ -193,6 +193,9 @@ class Drawing {
     plan_.elementary = plan_.revisited() < 0 && random_.chance(20);
     o.compiler_params.num_stages = random_.pick({0, 0, 1, 2, 3, 4, 5});
     if (random_.chance(30)) o.compiler_params.warp_specialize = random_.chance(50);
+    o.compiler_params.persistent = random_.chance(15);
+    if (rank > (plan_.revisited() < 0 ? 1U : 2U) && random_.chance(30))
+      o.compiler_params.grid_order = grouped(random_.pick({1, 2, 3, 8}));
   }
 
   Random random_;

@@ -135,6 +135,16 @@ void run_interpreter(const graph::Graph& g, Call& call, const interpreter::Optio
   interpreter::run(g, in, options);
 }
 
+namespace {
+
+// Fewer than the programs of a persistent kernel, so that blocks go through several.
+std::int64_t blocks_of(const cuda::Emitted& e, const Call& call) {
+  return std::min(evaluate(e.blocks, call.symbols),
+                  e.persistent ? emulator::persistent_blocks : INT64_MAX);
+}
+
+}  // namespace
+
 void run_emulator(const graph::Graph& g, const cuda::Options& options, Call& call, bool poison) {
   const cuda::Emitted e = cuda::emit(g, options);
   std::vector<emulator::Buffer> buffers;
@@ -157,7 +167,7 @@ void run_emulator(const graph::Graph& g, const cuda::Options& options, Call& cal
     if (static_cast<int>(lines.size()) < l.line) lines.resize(static_cast<std::size_t>(l.line));
     lines[static_cast<std::size_t>(l.line) - 1] = l.at;
   }
-  const std::int64_t blocks = evaluate(e.blocks, call.symbols);
+  const std::int64_t blocks = blocks_of(e, call);
   if (blocks == 0) return;
   emulator::run({.kernel = e.entry,
                  .text = e.text,
@@ -200,7 +210,7 @@ void run_gpu(const graph::Graph& g, Call& call) {
     addresses.push_back(memory[s].pointer());
   }
   Arguments arguments = arguments_of(g, e, call, addresses, driver::encode);
-  if (const std::int64_t blocks = evaluate(e.blocks, call.symbols); blocks > 0)
+  if (const std::int64_t blocks = blocks_of(e, call); blocks > 0)
     driver::launch(*kernel,
                    {.grid = {static_cast<unsigned>(blocks), 1, 1},
                     .block = {static_cast<unsigned>(e.threads), 1, 1},

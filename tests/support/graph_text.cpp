@@ -156,6 +156,10 @@ class Reader {
       g_.approx_math = true;
     } else if (l.take("revisits allowed")) {
       g_.allow_revisit = true;
+    } else if (l.take("persistent")) {
+      g_.persistent = true;
+    } else if (l.take("rows of the grid at once: ")) {
+      g_.grid_rows = l.number<int>();
     } else if (l.take("line info")) {
       g_.lineinfo = true;
     } else if (l.take("whole arrays")) {
