@@ -88,7 +88,7 @@ TEST_CASE("g++ and clang++ compile every function that needs a partner for the e
   }
   REQUIRE_FALSE(test::host_compilers().empty());
   for (const std::string& compiler : test::host_compilers()) {
-    const test::HostCompiler chosen(compiler.c_str());
+    const test::HostCompiler chosen((compiler + " -O0").c_str());
     INFO(compiler);
     CHECK_NOTHROW(emulator::prepare(
         "k", test::waist_kernel("k", text) + "PL_EXPORT(k)\n// " + compiler + "\n"));
@@ -103,7 +103,7 @@ TEST_CASE("the emulator runs every function that needs no partner, compiled by g
     if (test::needs_no_partner(test::waist_function(use.name))) text += use.statement + "\n  ";
   }
   for (const std::string& compiler : test::host_compilers()) {
-    const test::HostCompiler chosen(compiler.c_str());
+    const test::HostCompiler chosen((compiler + " -O0").c_str());
     INFO(compiler);
     const std::string all = test::waist_kernel("k", text) + "PL_EXPORT(k)\n// " + compiler + "\n";
     std::vector<std::uint8_t> memory(4096, 1), map(128);
