@@ -237,12 +237,14 @@ std::string Printer::text_of(const thread::Call& s) const {
 std::string Printer::text_of(const thread::Wgmma& s) const {
   std::string of;
   const auto add = [&](const std::string& t) { of += (of.empty() ? "<" : ", ") + t; };
+  const bool starts = s.first > 0 || s.first_a > 0;
   if (s.op.has_transposes()) {
-    if (!s.op.rs && (s.transpose_a || s.transpose_b || s.first > 0))
+    if (!s.op.rs && (s.transpose_a || s.transpose_b || starts))
       add(s.transpose_a ? "true" : "false");
-    if (s.transpose_b || s.first > 0) add(s.transpose_b ? "true" : "false");
+    if (s.transpose_b || starts) add(s.transpose_b ? "true" : "false");
   }
-  if (s.first > 0) add(std::to_string(s.first));
+  if (starts) add(std::to_string(s.first));
+  if (s.first_a > 0) add(std::to_string(s.first_a));
   if (!of.empty()) of += ">";
   return fmt::format("pl::{}{}({}, {}, {}, {});", s.op.name(), of, text(s.registers), text(s.a),
                      text(s.b), text(s.accumulate));

@@ -110,14 +110,16 @@ std::string head(const Wgmma& op) {
     transposes =
         op.rs ? "bool TransposeB = false, " : "bool TransposeA = false, bool TransposeB = false, ";
   return fmt::format(
-      "template <{}int First = 0, int Size>\n"
+      "template <{}int First = 0{}, int Size{}>\n"
       "PL_FN void {}({} (&d)[Size], {}, u64 b, bool accumulate",
-      transposes, op.name(), register_type(op), op.rs ? "const u32 (&a)[4]" : "u64 a");
+      transposes, op.rs ? ", int FirstA = 0" : "", op.rs ? ", int SizeA" : "", op.name(),
+      register_type(op), op.rs ? "const u32 (&a)[SizeA]" : "u64 a");
 }
 
 /// What both halves check.
 std::string check(const Wgmma& op) {
-  return fmt::format("  static_assert(First + {} <= Size);\n", op.registers());
+  return fmt::format("  static_assert(First + {} <= Size{});\n", op.registers(),
+                     op.rs ? " && FirstA + 4 <= SizeA" : "");
 }
 
 std::string cuda_text(const Wgmma& op) {
@@ -142,7 +144,7 @@ std::string cuda_text(const Wgmma& op) {
       head(op), check(op), b + 1, op.n, op.k, op.d, op.a, op.b, list(r, "%#"),
       op.rs ? "{" + list(4, "%#", r) + "}" : fmt::format("%{}", r), b, tail,
       list(r, op.d == "f32" ? "\"+f\"(d[First + #])" : "\"+r\"(d[First + #])"),
-      op.rs ? list(4, "\"r\"(a[#])") : "\"l\"(a)", transposes);
+      op.rs ? list(4, "\"r\"(a[FirstA + #])") : "\"l\"(a)", transposes);
 }
 
 std::string cpu_text(const Wgmma& op) {
@@ -160,7 +162,7 @@ std::string cpu_text(const Wgmma& op) {
 )",
       head(op), check(op), op.n, op.k, format(op.d), format(op.a), format(op.b),
       op.has_transposes() && !op.rs ? "TransposeA" : "false",
-      op.has_transposes() ? "TransposeB" : "false", op.rs ? "a, 0" : "nullptr, a");
+      op.has_transposes() ? "TransposeB" : "false", op.rs ? "a + FirstA, 0" : "nullptr, a");
 }
 
 /// pl::wgmma_... in `kernel`, without the rows of the table.

@@ -142,13 +142,14 @@ struct Call {
 };
 
 /// A product of wgmma: `op.registers()` registers from `first` on = a * b, added to what they hold
-/// where `accumulate`.
+/// where `accumulate`. a and b are matrix descriptors; of `op.rs` a is the address of registers, of
+/// which it takes four from `first_a` on.
 struct Wgmma {
   device::Wgmma op = {};
   bool transpose_a = false, transpose_b = false;
   ExprId registers = no_expr;  // the address of their array
-  std::int64_t first = 0;
-  ExprId a = no_expr, b = no_expr;  // matrix descriptors
+  std::int64_t first = 0, first_a = 0;
+  ExprId a = no_expr, b = no_expr;
   ExprId accumulate = no_expr;
 };
 

@@ -71,7 +71,7 @@ TEST_CASE("a wgmma takes A from registers, transposes and negation only where th
   };
   CHECK_THAT(text("wgmma_m64n8k16_f16_f16_f16_rs"),
              ContainsSubstring("template <bool TransposeB = false, int First = 0, int Size>") &&
-                 ContainsSubstring("(u32 (&d)[Size], const u32 (&a)[4], u64 b, bool accumulate)") &&
+                 ContainsSubstring("(u32 (&d)[Size], const u32 (&a)[SizeA], u64 b, bool accumulate)") &&
                  ContainsSubstring("static_assert(First + 2 <= Size);") &&
                  ContainsSubstring("{%2, %3, %4, %5}, %6, p, 1, 1, %8;"));
   CHECK_THAT(text("wgmma_m64n8k32_s32_s8_u8"),

@@ -104,7 +104,7 @@ PL_FN f64 exp_nonpositive(f64 x) { return exp(x); }
 
 PL_FN f32 exp2_approx(f32 x) {
   f32 r;
-  asm("ex2.approx.f32 %0, %1;" : "=f"(r) : "f"(x));
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));
   return r;
 }
 
