@@ -24,7 +24,8 @@ struct Step {
 };
 
 constexpr Step steps[] = {
-    {"place_windows", passes::place_windows},    // first: says which loads read memory
+    {"split_scaled_sums", passes::split_scaled_sums},  // first: changes the graph
+    {"place_windows", passes::place_windows},          // says which loads read memory
     {"order_programs", passes::order_programs},  // of windows: which programs read the same?
     {"leave_loops", passes::leave_loops},        // what nobody writes is the same in every turn
     {"stage_windows", passes::stage_windows},    // before values: what is staged is cheap to read
@@ -32,6 +33,7 @@ constexpr Step steps[] = {
     {"build_statements", passes::build_statements},    // one loop nest per sink
     {"hoist_first_turns", passes::hoist_first_turns},  // as long as loops are what was written
     {"assign_layouts", passes::assign_layouts},        // all nests are known: costs can be weighed
+    {"replace_products", passes::replace_products},    // of layouts: what can stand where?
     {"measure_registers", passes::measure_registers},  // of layouts: is the program wide enough?
 };
 
@@ -41,6 +43,7 @@ constexpr Step last_steps[] = {
     {"pad_staged_rows", passes::pad_staged_rows},  // of layouts: which banks do lanes read?
     {"choose_copies", passes::choose_copies},      // of layouts: what does a thread copy?
     {"build_pipelines", passes::build_pipelines},  // how large is what is copied ahead?
+    {"rotate_loops", passes::rotate_loops},        // of rings: what frees a slot when?
     {"place_shared_memory", passes::place_shared_memory},  // last: layouts add staging and scratch
 };
 

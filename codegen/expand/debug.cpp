@@ -24,7 +24,7 @@ void Expander::expand_one(const passes::Tell& t) {
   if (is_array) {
     call.function = Row::debug_record_all;
     call.args.push_back(shared_address(t.scratch));
-    call.templates.emplace_back(std::int64_t{l_.warpgroups});
+    call.templates.emplace_back(std::int64_t{warpgroups()});
   }
   if (is_wide()) call.templates.emplace_back(std::int64_t{l_.num_warps});
   const VariableId record = e_.declare(

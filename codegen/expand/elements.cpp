@@ -244,6 +244,8 @@ int Nest::copy_of(int storage, const DimMap& map) const {
 ExprId Nest::read(int storage, const Coordinates& c, const DimMap& map, bool partial) {
   storage = copy_of(storage, map);
   const Storage& s = l_.storages[storage];
+  if (const ExprId known = x_.literal_[static_cast<std::size_t>(storage)]; known != no_expr)
+    return known;
   if (s.place == Place::scalar) return x_.scalar_storage(storage);
   if (s.place == Place::registers)
     return e_.element(x_.storage(storage), e_.sum(register_index(s.layout, map)));

@@ -29,6 +29,7 @@ Expander::Expander(const passes::Lowered& l)
       storages_(l.storages.size(), thread::no_variable),
       declared_(l.storages.size()),
       mutable_(l.storages.size()),
+      literal_(l.storages.size(), no_expr),
       repeating_(l.storages.size()),
       begun_by_product_(l.storages.size()),
       windows_(l.windows.size()),
@@ -273,8 +274,10 @@ VariableId Expander::storage(int s) {
   const bool array = x.place == Place::registers;
   v = e_.declare({.name = storage_name(s),
                   .form = array ? thread::Form::array : thread::Form::value,
-                  .type = x.dtype,
-                  .count = array ? x.layout.registers() : 0,
+                  .type = x.packed ? u32 : x.dtype,
+                  .count = !array     ? 0
+                           : x.packed ? x.layout.registers() / 2
+                                      : x.layout.registers(),
                   .facts = {.depends = array ? thread::on_thread : 0}});
   return v;
 }
@@ -519,6 +522,7 @@ ExprId Expander::advanced(VariableId counter, std::int64_t step, ValueId limit) 
 }
 
 void Expander::expand_one(const passes::Loop& l) {
+  if (!l.enter.empty()) return expand_rotated(l);
   const graph::LoopView loop = graph::LoopView::of(g_[l.inst]);
   const int s = l_.storage_of[index(g_[loop.body].params[0])];
   const ExprId low = scalar(loop.low), high = scalar(loop.high);
@@ -604,6 +608,7 @@ void Expander::expand_one(const passes::Scalar& s) {
 
 void Expander::set_scalar(int to, ExprId value) {
   const auto at = static_cast<std::size_t>(to);
+  literal_[at] = no_expr;
   if (declared_[at]) {
     b_.add(thread::Assign{scalar_storage(to), value});
   } else if (mutable_[at]) {
@@ -612,6 +617,7 @@ void Expander::set_scalar(int to, ExprId value) {
   } else {
     const VariableId v = storage(to);
     e_[v].facts = e_.facts(value);
+    if (e_[value].node == thread::Node::literal) literal_[at] = value;
     b_.add(thread::Let{v, value});
   }
   declared_[at] = true;

@@ -72,10 +72,11 @@ class Expander {
   void expand_one(const passes::Await& a);
   void expand_one(const passes::Prefetch& p);
   void expand_one(const passes::Turn& t);
+  void expand_one(const passes::Release& r);
   void expand_one(const passes::Supply& s);
   thread::Statements begin_served(const passes::LoweredBody& body);
   void end_served(thread::Statements producer);
-  void free_slot(const passes::Turn& t);
+  void free_slot(int ring, bool before);
   void advance(int ring);
   /// Runs f, behind which all is known again that is known now.
   template <class F>
@@ -85,9 +86,10 @@ class Expander {
     ExprId from = no_expr, to = no_expr;  // that is read, that is filled
     ExprId now = no_expr;                 // that of the storages in it
     ExprId phase = no_expr;               // of a fetched ring: the parity of its barriers
-    ExprId begins = no_expr;              // of one that is unrolled: whether this is the first turn
+    ExprId begins = no_expr;  // of one of products in flight: whether this turn has none before it
   };
   void begin_rings();
+  void expand_rotated(const passes::Loop& l);
   void fill_first_slots(const passes::Prefetch& p);
   ExprId next_slot(int ring, ExprId slot);
   ExprId declare_number(const std::string& name, int ring);
@@ -111,8 +113,10 @@ class Expander {
   ExprId advanced(VariableId counter, std::int64_t step, ValueId limit);
   /// The program is of several warpgroups, which know each other's threads by other functions.
   bool is_wide() const { return l_.num_warps > 4; }
+  /// That stand beside each other in a block, a producer among them, if Pallas threads have one.
+  int warpgroups() const { return l_.warpgroups + (!is_wide() && l_.has_producer() ? 1 : 0); }
   void sync(bool always = false) {
-    b_.add(thread::Sync{.always = always, .warps = l_.num_warps, .warpgroups = l_.warpgroups});
+    b_.add(thread::Sync{.always = always, .warps = l_.num_warps, .warpgroups = warpgroups()});
   }
   void sync_scratch();
   void mark_stored(int storage);
@@ -211,6 +215,7 @@ class Expander {
   std::vector<VariableId> storages_;    // no_variable: not asked for yet
   std::vector<bool> declared_;          // storages: by a statement so far
   std::vector<bool> mutable_;           // storages that are assigned several times
+  std::vector<ExprId> literal_;         // scalars that are one; no_expr: others
   std::vector<bool> repeating_;         // those whose padding repeats_first
   std::vector<bool> begun_by_product_;  // those that a product begins, where its `anew` holds
 

@@ -64,10 +64,10 @@ ExprId Nest::folded(const Inst& i, const std::vector<ExprId>& operands) {
     const auto known = compared(i.op, e_.facts(operands[0]), e_.facts(operands[1]));
     if (known) return e_.literal(bool_, *known ? 1 : 0);
   }
-  if (i.op == Op::And && i.type.dtype.is_bool())
+  if ((i.op == Op::And || i.op == Op::Or) && i.type.dtype.is_bool())
     for (std::size_t k = 0; k < 2; ++k)
       if (const thread::Expr* x = literal(operands[k]))
-        return x->number != 0 ? operands[1 - k] : operands[k];
+        return (x->number != 0) == (i.op == Op::And) ? operands[1 - k] : operands[k];
   if (i.op == Op::Select)
     if (const thread::Expr* x = literal(operands[0])) return operands[x->number != 0 ? 1 : 2];
   std::vector<std::uint64_t> bits;

@@ -177,7 +177,10 @@ void Nest::mask_replicas() {
 void Nest::expand_sink(const passes::Assign& s) {
   open_to_groups(pass_->value, enters(s.storage));
   open_elements();
-  if (!copies_load(s.storage))
+  if (l_.storages[s.storage].packed)
+    assign_pair(s.storage, evaluate(pass_->value, coordinates_,
+                                    passes::identity_map(layout_.rank()), enters(s.storage)));
+  else if (!copies_load(s.storage))
     assign_element(s.storage, evaluate(pass_->value, coordinates_,
                                        passes::identity_map(layout_.rank()), enters(s.storage)));
   b_.close_nest_loops();
@@ -191,6 +194,23 @@ void Nest::assign_element(int storage, ExprId value) {
           ? e_.element(v, e_.sum(register_index(s.layout, passes::identity_map(layout_.rank()))))
           : e_.variable(v);
   b_.add(thread::Assign{to, value});
+}
+
+// Elements of 16 bits, two to a register.
+void Nest::assign_pair(int storage, ExprId value) {
+  const Storage& s = l_.storages[storage];
+  const Affine at = register_index(s.layout, passes::identity_map(layout_.rank()));
+  const VariableId o = unfilled("o", s.dtype, vector_);
+  b_.declare_around(o);
+  b_.add(thread::Assign{e_.element(o, element_), value});
+  b_.close();
+  for (int e = 0; e < vector_; e += 2) {
+    const ExprId first = e_.sum(at.without(element_) + Affine(e));
+    b_.add(thread::Assign{
+        e_.element(x_.storage(storage), e_.plain(Operator::div, first, e_.number(2))),
+        e_.call(Row::pack, u32,
+                {e_.element(o, e_.number(e)), e_.element(o, e_.number(e + 1))})});
+  }
 }
 
 void Nest::expand_sink(const passes::Stage& s) {

@@ -90,6 +90,7 @@ class Nest : private passes::Addresses {
   bool copies_load(int storage);
   bool copy(const Address& a, int storage);
   void assign_element(int storage, ExprId value);
+  void assign_pair(int storage, ExprId value);
   void put_in_shared(int storage, ExprId value);
   void store_element(const Address& a, ExprId value, ExprId mask, const Bounds& limits);
   void store_vector(const Address& a, VariableId from, ExprId mask, Bounds bounds);

@@ -124,7 +124,7 @@ void Nest::fold_threads(const passes::Reduce& s, const Folding& f) {
   if (warps == 0) return;
   x_.sync_scratch();
   thread::Call call{.function = Row::reduce_warps,
-                    .templates = {warps, distinct, std::int64_t{l_.warpgroups}},
+                    .templates = {warps, distinct, std::int64_t{x_.warpgroups()}},
                     .args = {acc, x_.shared_address(s.scratch), how},
                     .to = to};
   if (x_.is_wide()) call.templates.emplace_back(std::int64_t{l_.num_warps});

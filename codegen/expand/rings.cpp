@@ -13,13 +13,14 @@ void Expander::apart(F&& f) {
   const std::vector<VariableId> storages = storages_;
   const std::vector<bool> declared = declared_, changing = mutable_;
   const std::vector<passes::BlockNames> windows = windows_;
-  const std::vector<ExprId> programs = program_ids_;
+  const std::vector<ExprId> programs = program_ids_, literals = literal_;
   f();
   storages_ = storages;
   declared_ = declared;
   mutable_ = changing;
   windows_ = windows;
   program_ids_ = programs;
+  literal_ = literals;
 }
 
 Affine Expander::slot(int storage, std::int64_t unit) {
@@ -127,6 +128,42 @@ void Expander::over_slots(int number, thread::For turns,
   b_.close();
 }
 
+// The first turn, the others, and what is left behind the last, if there is a first.
+void Expander::expand_rotated(const passes::Loop& l) {
+  const graph::LoopView loop = graph::LoopView::of(g_[l.inst]);
+  const auto s = static_cast<std::size_t>(l_.storage_of[index(g_[loop.body].params[0])]);
+  const ExprId low = scalar(loop.low), high = scalar(loop.high);
+  for (const int shared : l.shared) declare_storage(shared);
+  b_.open(thread::If{.condition = e_.plain(Operator::less, low, high, bool_),
+                     .body = {},
+                     .uniform = true});
+  b_.open(thread::Block{});
+  apart([&] {
+    const VariableId first = storage(static_cast<int>(s));
+    e_[first].facts = e_.facts(low);
+    b_.add(thread::Let{first, low});
+    expand_list(l.enter);
+  });
+  b_.close();
+  storages_[s] = thread::no_variable;
+  const VariableId counter = storage(static_cast<int>(s));
+  const ExprId second = e_.sum(e_.affine(low) + Affine(loop.step));
+  e_[counter].facts = thread::facts_of_counter(e_.facts(second), e_.facts(high), loop.step);
+  for (Slots& slots : slots_)
+    slots.begins = e_.plain(Operator::equal, e_.variable(counter), second, bool_);
+  b_.open_loop(thread::For{.counter = counter,
+                           .low = second,
+                           .high = high,
+                           .step = loop.step,
+                           .next = advanced(counter, loop.step, loop.high),
+                           .unroll = std::max<std::int64_t>(1, loop.unroll),
+                           .body = {}});
+  apart([&] { expand_list(l.body); });
+  b_.close();
+  expand_list(l.leave);
+  b_.close();
+}
+
 // For the turn that is `ahead` of the one that `counter` numbers: of a loop over indices in the
 // loop by its index, before it by 0, 1, ...
 void Expander::prefetch(const passes::Prefetch& p, ExprId counter, std::int64_t ahead) {
@@ -200,10 +237,9 @@ ExprId Expander::next_slot(int number, ExprId slot) {
 void Expander::expand_one(const passes::Turn& t) {
   const passes::Ring& ring = l_.rings[static_cast<std::size_t>(t.ring)];
   const Slots& slots = slots_[static_cast<std::size_t>(t.ring)];
-  if (ring.freed >= 0)
-    free_slot(t);
-  else if (!ring.unrolled)
-    b_.add(thread::Assign{slots.to, slots.from});
+  if (ring.freed >= 0 && t.frees != passes::Turn::Frees::none)
+    free_slot(t.ring, t.frees == passes::Turn::Frees::one_before);
+  if (ring.freed < 0 && !ring.unrolled) b_.add(thread::Assign{slots.to, slots.from});
   if (!ring.unrolled) advance(t.ring);
 }
 
@@ -220,25 +256,31 @@ void Expander::advance(int ring) {
 // ---- the producer
 
 // One thread of each warpgroup tells for all of it: its product is done when the thread knows it.
-void Expander::free_slot(const passes::Turn& t) {
-  const passes::Ring& ring = l_.rings[static_cast<std::size_t>(t.ring)];
-  const Slots& slots = slots_[static_cast<std::size_t>(t.ring)];
-  const ExprId in_warpgroup =
-      is_wide() ? e_.plain(Operator::rem, thread_, number(graph::warpgroup_threads)) : thread_;
-  const ExprId tells =
-      b_.let_once("tells", false, e_.plain(Operator::equal, in_warpgroup, number(0), bool_));
+void Expander::free_slot(int number, bool before) {
+  const passes::Ring& ring = l_.rings[static_cast<std::size_t>(number)];
+  const Slots& slots = slots_[static_cast<std::size_t>(number)];
+  const ExprId in_warpgroup = is_wide() ? e_.plain(Operator::rem, thread_,
+                                                   this->number(graph::warpgroup_threads))
+                                        : thread_;
+  const ExprId tells = b_.let_once(
+      "tells", false, e_.plain(Operator::equal, in_warpgroup, this->number(0), bool_));
   ExprId slot = slots.from;
   std::vector<ExprId> conditions{tells};
-  if (t.in_flight) {
+  if (before && ring.unrolled)
     slot = e_.plain(Operator::rem, e_.sum(Affine::term(slot) + Affine(ring.slots - 1)),
-                    number(ring.slots));
-    conditions.push_back(e_.op(graph::Op::Not, bool_, {slots.begins}));
-  }
+                    this->number(ring.slots));
+  else if (before)
+    slot = e_.choose(e_.plain(Operator::equal, slot, e_.number(0, u32), bool_),
+                     e_.number(ring.slots - 1, u32),
+                     e_.sum(Affine::term(slot) + Affine(-1), u32));
+  if (before) conditions.push_back(e_.op(graph::Op::Not, bool_, {slots.begins}));
   b_.open(thread::If{e_.all(std::move(conditions)), {}});
   b_.add(thread::Call{.function = Row::mbarrier_arrive,
-                      .args = {barrier_address(ring.freed, slot), number(1)}});
+                      .args = {barrier_address(ring.freed, slot), this->number(1)}});
   b_.close();
 }
+
+void Expander::expand_one(const passes::Release& r) { free_slot(r.ring, true); }
 
 // What the producer does; behind it begins what the others do.
 thread::Statements Expander::begin_served(const passes::LoweredBody& body) {

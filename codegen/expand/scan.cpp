@@ -146,7 +146,7 @@ class Nest::Expansion<passes::Scan> {
       scratch ? n_.x_.sync(true) : n_.x_.sync_scratch();
       scratch = true;
       templates.insert(templates.end(), {std::int64_t{level.warps}, std::int64_t{level.distinct},
-                                         std::int64_t{n_.l_.warpgroups}});
+                                         std::int64_t{n_.x_.warpgroups()}});
       if (n_.x_.is_wide()) templates.emplace_back(std::int64_t{n_.l_.num_warps});
       n_.b_.add(thread::Call{.function = Row::scan_warps,
                              .templates = std::move(templates),

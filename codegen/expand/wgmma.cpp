@@ -33,7 +33,8 @@ ExprId Expander::matrix_descriptor(const Storage& s, ExprId address, bool transp
 void Expander::expand_wgmma(const passes::Dot& d) {
   const Storage &a = l_.storages[d.a], &b = l_.storages[d.b], &result = l_.storages[d.result];
   const graph::DotView view = graph::DotView::of(g_[d.inst]);
-  if (!d.accumulates) declare_storage(d.result);
+  const bool held = a.place == passes::Place::registers;
+  if (!d.accumulates && !declared_[static_cast<std::size_t>(d.result)]) declare_storage(d.result);
 
   const std::int64_t warpgroups = l_.num_warps / 4;
   const std::int64_t rows = result.layout.repetitions(0),
@@ -43,10 +44,15 @@ void Expander::expand_wgmma(const passes::Dot& d) {
   const std::int64_t part = cdiv(cdiv(columns, cdiv(columns, most_columns)), whole) * whole;
   const std::int64_t depth = view.trans_a ? a.shape[0] : a.shape[1];
   const std::int64_t k_step = k_bytes / a.dtype.bytes();
-  Affine first_a = Affine::term(shared_base(d.a));
-  if (warpgroups > 1)
-    first_a = first_a + Affine::term(warpgroup_, tile_offset(a, view.trans_a, rows_of_wgmma, 0));
-  const ExprId matrix_a = matrix_descriptor(a, e_.sum(first_a, u32), view.trans_a);
+  ExprId from_a = no_expr;
+  if (held) {
+    from_a = e_.address(storage(d.a));
+  } else {
+    Affine first_a = Affine::term(shared_base(d.a));
+    if (warpgroups > 1)
+      first_a = first_a + Affine::term(warpgroup_, tile_offset(a, view.trans_a, rows_of_wgmma, 0));
+    from_a = matrix_descriptor(a, e_.sum(first_a, u32), view.trans_a);
+  }
   const ExprId matrix_b = matrix_descriptor(b, shared_base(d.b), !view.trans_b);
   // A descriptor counts 16 bytes.
   const auto tile = [&](ExprId matrix, int storage, bool transposed, std::int64_t mn,
@@ -58,6 +64,7 @@ void Expander::expand_wgmma(const passes::Dot& d) {
   const ExprId registers = e_.address(storage(d.result));
   const auto pin = [&] {
     b_.add(thread::Call{.function = Row::wgmma_registers, .args = {registers}});
+    if (held) b_.add(thread::Call{.function = Row::wgmma_registers, .args = {from_a}});
   };
   const ExprId always = e_.literal(bool_, 1);
   const ExprId begins = !d.accumulates ? e_.literal(bool_, 0)
@@ -70,30 +77,39 @@ void Expander::expand_wgmma(const passes::Dot& d) {
     for (std::int64_t r = 0; r < rows; ++r)
       for (std::int64_t n = 0; n < columns; n += part) {
         const std::int64_t width = std::min(part, columns - n);
-        b_.add(
-            thread::Wgmma{.op = {.n = static_cast<int>(width),
-                                 .k = static_cast<int>(k_step),
-                                 .d = "f32",
-                                 .a = a.dtype == f16 ? "f16" : "bf16",
-                                 .b = a.dtype == f16 ? "f16" : "bf16"},
-                          .transpose_a = view.trans_a,
-                          .transpose_b = !view.trans_b,
-                          .registers = registers,
-                          .first = (r * columns + n) / 2,
-                          .a = tile(matrix_a, d.a, view.trans_a, r * rows_of_wgmma * warpgroups, k),
-                          .b = tile(matrix_b, d.b, !view.trans_b, n, k),
-                          .accumulate = k == 0 ? begins : always});
+        thread::Wgmma product{.op = {.n = static_cast<int>(width),
+                                     .k = static_cast<int>(k_step),
+                                     .d = "f32",
+                                     .a = a.dtype == f16 ? "f16" : "bf16",
+                                     .b = a.dtype == f16 ? "f16" : "bf16",
+                                     .rs = held},
+                              .transpose_a = view.trans_a,
+                              .transpose_b = !view.trans_b,
+                              .registers = registers,
+                              .first = (r * columns + n) / 2,
+                              .b = tile(matrix_b, d.b, !view.trans_b, n, k),
+                              .accumulate = k == 0 ? begins : always};
+        if (held) {
+          product.a = from_a;
+          product.first_a = (r * depth + k) / 4;
+        } else {
+          product.a = tile(from_a, d.a, view.trans_a, r * rows_of_wgmma * warpgroups, k);
+        }
+        b_.add(std::move(product));
       }
   b_.add(thread::Call{.function = Row::wgmma_commit});
-  pin();
-  b_.add(thread::Call{.function = Row::wgmma_wait, .templates = {std::int64_t{d.in_flight}}});
-  pin();
+  if (d.in_flight != passes::Dot::all_in_flight) {
+    pin();
+    b_.add(thread::Call{.function = Row::wgmma_wait, .templates = {std::int64_t{d.in_flight}}});
+    pin();
+  }
   mark_stored(d.result);
 }
 
 void Expander::expand_one(const passes::AwaitDot& a) {
-  b_.add(thread::Call{.function = Row::wgmma_wait, .templates = {std::int64_t{0}}});
-  b_.add(thread::Call{.function = Row::wgmma_registers, .args = {e_.address(storage(a.storage))}});
+  b_.add(thread::Call{.function = Row::wgmma_wait, .templates = {std::int64_t{a.in_flight}}});
+  for (const int s : a.storages)
+    b_.add(thread::Call{.function = Row::wgmma_registers, .args = {e_.address(storage(s))}});
 }
 
 }  // namespace palladium::expand

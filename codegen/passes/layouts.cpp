@@ -497,6 +497,7 @@ class Assignment {
   static void repair(const EnterWindow&, Statements&) {}
   static void repair(const Await&, Statements&) {}
   static void repair(const Turn&, Statements&) {}
+  static void repair(const Release&, Statements&) {}
 
   bool shares_result(const Statement& s) const {
     const Pass* pass = std::get_if<Pass>(&s.what);

@@ -64,6 +64,7 @@ struct Storage {
   /// Shared, without panels: 16 bytes c of row r stand where c ^ (r % 8 >> (3 - row_swizzle)) of it
   /// would, so that ldmatrix reads 8 rows from all banks. 0 to 3.
   int row_swizzle = 0;
+  bool packed = false;  // registers: two elements of 16 bits in each of them, as A of wgmma
   std::int64_t alignment = 16;  // shared: what its address is a multiple of, at least
   int ring = -1;  // shared: it lies in each slot of this ring, `offset` behind where that begins
 };
@@ -243,17 +244,23 @@ struct Pass {
 
 struct Dot {
   ValueId inst = graph::no_value;
-  int a = -1, b = -1, result = -1;  // storages: shared, shared, registers
+  int a = -1, b = -1, result = -1;  // storages: shared, or A in registers; shared; registers
   bool accumulates = false;         // adds to what `result` holds, else to zeros
   ValueId anew = graph::no_value;   // where this holds, to zeros all the same
   enum class Unit : std::uint8_t { fma, mma_16816, mma_1688, mma_tf32, wgmma } unit = Unit::fma;
   int warps_m = 4, warps_n = 1;  // of tensor cores
-  bool in_flight = false;        // behind the statement it may still run; the one before is done
+  /// So many products, this one last, may still run behind the statement, which awaits those before
+  /// them; or it awaits none.
+  int in_flight = 0;
+  static constexpr int all_in_flight = -1;
 };
 
-/// Waits for the product that is in flight to a storage.
+/// Waits for the product that is in flight to the first of the storages; others are those of an A in
+/// registers, and of products of which nobody knows that they are done. Products that were begun
+/// last, as many as `in_flight`, may go on.
 struct AwaitDot {
-  int storage = -1;
+  std::vector<int> storages = {};
+  int in_flight = 0;
 };
 
 /// How TMA sees an array: the boxes of one of the kernel's tensor maps.
@@ -314,6 +321,11 @@ struct Loop {
   ValueId inst = graph::no_value;
   Statements body;
   int ring = -1;  // that is unrolled in it
+  /// Of a loop that is rotated, which begins at a constant: what its first turn does instead of
+  /// `body`, and what is left behind the last one. In `shared` storages are what one of them fills
+  /// for the other.
+  Statements enter = {}, leave = {};
+  std::vector<int> shared = {};
 };
 
 /// `body` for as long as the value that `test` ends with holds.
@@ -361,11 +373,17 @@ struct Supply {
   Statements body = {};
 };
 
-/// What stands behind it reads the next slot of the ring. A producer learns that this one is free,
-/// or of products in flight the one before it.
+/// What stands behind it reads the next slot of the ring. A producer learns that this one is free;
+/// or of products in flight the one before it, if this turn is not the first; or nothing.
 struct Turn {
   int ring = -1;
-  bool in_flight = false;
+  enum class Frees : std::uint8_t { this_one, one_before, none } frees = Frees::this_one;
+};
+
+/// A producer learns that the slot before this one of the ring is free, but in the first turn that
+/// the body of a rotated loop has.
+struct Release {
+  int ring = -1;
 };
 
 /// In place of a sequential axis, in front of all of these: the programs of the parallel axes,
@@ -401,7 +419,7 @@ struct Tell {
 struct Statement {
   std::variant<Pass, Dot, AwaitDot, Fetch, AwaitFetch, Relayout, Sync, Semaphore, Tell, Scalar,
                CopyStorage, When, Loop, While, Switch, Scope, GridLoop, EnterWindow, Await,
-               Prefetch, Supply, Turn>
+               Prefetch, Supply, Turn, Release>
       what = Sync{};
   Location at = {};
 };
@@ -418,9 +436,11 @@ void for_each_body(Statement& s, F&& f) {
   std::visit(
       [&](auto& what) {
         if constexpr (requires { what.test; }) f(what.test);
+        if constexpr (requires { what.enter; }) f(what.enter);
         if constexpr (requires { what.body; }) f(what.body);
         if constexpr (requires { what.bodies; })
           for (Statements& body : what.bodies) f(body);
+        if constexpr (requires { what.leave; }) f(what.leave);
       },
       s.what);
 }
@@ -480,6 +500,7 @@ struct Lowered {
 };
 
 /// The passes, in the order in which codegen/cuda/lower.cpp runs them.
+void split_scaled_sums(Lowered& l);
 void place_windows(Lowered& l);
 void order_programs(Lowered& l);
 void leave_loops(Lowered& l);
@@ -488,11 +509,13 @@ void place_values(Lowered& l);
 void build_statements(Lowered& l);
 void hoist_first_turns(Lowered& l);
 void assign_layouts(Lowered& l);
+void replace_products(Lowered& l);
 void measure_registers(Lowered& l);
 void check_registers(Lowered& l);
 void pad_staged_rows(Lowered& l);
 void choose_copies(Lowered& l);
 void build_pipelines(Lowered& l);
+void rotate_loops(Lowered& l);
 void place_shared_memory(Lowered& l);
 
 /// Bytes of shared memory of a block in which each storage has its own place.

@@ -20,6 +20,7 @@
 #include "codegen/base/format.hpp"
 #include "codegen/base/overloaded.hpp"
 #include "codegen/passes/lowered.hpp"
+#include "codegen/passes/producer.hpp"
 #include "codegen/thread/occupancy.hpp"
 
 namespace palladium::passes {
@@ -239,33 +240,53 @@ class Pipelines {
     const bool fetched = std::ranges::all_of(
         moved, [&](std::size_t i) { return std::holds_alternative<Fetch>((*over.body)[i].what); });
     const bool unrolled = fetched && loops_around_ == 0 && only_products(*over.body, moved);
-    const bool wanted = fetched && &list == top_ && is_worth_a_producer(over, unrolled);
+    const bool wanted = fetched && &list == top_ && is_worth_a_producer(over);
     const int slots = moved.empty() ? 1 : slots_for(over, moved, wanted, list[at].at);
     if (slots < 2) return 0;
-    const int number = add_ring(over, moved, slots);
-    Ring& ring = l_.rings[static_cast<std::size_t>(number)];
-    ring.unrolled = unrolled;
-    Dot* const product = ring.unrolled ? only_product(*over.body) : nullptr;
-    if (product != nullptr) product->in_flight = true;
+    const std::vector<std::set<std::size_t>> parts = parts_of(moved, fetched && !unrolled);
+    const int first_ring = static_cast<int>(l_.rings.size());
+    std::vector<Prefetch> ahead;
+    for (const std::set<std::size_t>& part : parts) {
+      Prefetch p{.ring = add_ring(over, part, slots),
+                 .ahead = slots - 1,
+                 .axis = over.axis,
+                 .loop = over.loop};
+      for (std::size_t i = 0; i < over.body->size(); ++i) {
+        if (needed.contains(i)) p.body.push_back((*over.body)[i]);
+        if (part.contains(i)) p.body.push_back((*over.body)[i]);
+      }
+      ahead.push_back(std::move(p));
+    }
+    l_.rings[static_cast<std::size_t>(first_ring)].unrolled = unrolled;
+    Dot* const product = unrolled ? only_product(*over.body) : nullptr;
+    if (product != nullptr) product->in_flight = 1;
     const int in_flight = product != nullptr ? product->result : -1;
 
-    Prefetch ahead{.ring = number, .ahead = slots - 1, .axis = over.axis, .loop = over.loop};
-    for (std::size_t i = 0; i < over.body->size(); ++i) {
-      if (needed.contains(i)) ahead.body.push_back((*over.body)[i]);
-      if (moved.contains(i)) ahead.body.push_back(std::move((*over.body)[i]));
-    }
-    Prefetch first = ahead;
-    first.first = true;
     const Location where = list[at].at;
-    const bool produced = wanted && produce(list, at, ahead);
-    rewrite(*over.body, moved, std::move(ahead), where, in_flight >= 0);
-    if (ring.unrolled) *over.unrolled = number;
+    const bool produced = wanted && serve(l_, list, at, ahead);
+    rewrite(*over.body, moved, ahead, where, in_flight >= 0);
+    if (unrolled) *over.unrolled = first_ring;
     const auto before = list.begin() + static_cast<std::ptrdiff_t>(at);
-    if (in_flight >= 0) list.insert(before + 1, {AwaitDot{in_flight}, where});
+    if (in_flight >= 0) list.insert(before + 1, {AwaitDot{.storages = {in_flight}}, where});
     if (produced) return 0;
+    Statements first{{Sync{}, where}};
+    for (Prefetch& p : ahead) {
+      p.first = true;
+      first.push_back({std::move(p), where});
+    }
     list.insert(list.begin() + static_cast<std::ptrdiff_t>(at),
-                {{Sync{}, where}, {std::move(first), where}});
-    return 2;
+                std::make_move_iterator(first.begin()), std::make_move_iterator(first.end()));
+    return first.size();
+  }
+
+  // What is in slots of one ring: all, or what each of several fetches brings, so that its slots
+  // are free as soon as that has been read.
+  static std::vector<std::set<std::size_t>> parts_of(const std::set<std::size_t>& moved,
+                                                     bool apart) {
+    if (!apart) return {moved};
+    std::vector<std::set<std::size_t>> parts;
+    for (const std::size_t i : moved) parts.push_back({i});
+    return parts;
   }
 
   static bool only_products(const Statements& body, const std::set<std::size_t>& moved) {
@@ -293,10 +314,8 @@ class Pipelines {
   }
 
   // The loop without what is copied ahead, and without the barriers that stood around that alone.
-  void rewrite(Statements& body, const std::set<std::size_t>& moved, Prefetch ahead, Location at,
-               bool in_flight) {
-    const Ring& ring = l_.rings[static_cast<std::size_t>(ahead.ring)];
-    const int number = ahead.ring, pending = ahead.ahead - 1;
+  void rewrite(Statements& body, const std::set<std::size_t>& moved,
+               const std::vector<Prefetch>& ahead, Location at, bool in_flight) {
     bool for_async = false;
     Statements out;
     for (std::size_t i = 0; i < body.size(); ++i) {
@@ -313,121 +332,62 @@ class Pipelines {
           if (behind != nullptr || std::holds_alternative<AwaitFetch>(body[end].what)) continue;
         }
       }
-      if (AwaitFetch* const a = std::get_if<AwaitFetch>(&body[i].what);
-          a != nullptr && ring_of_barrier(a->barrier) == number)
-        a->ring = number;
+      if (AwaitFetch* const a = std::get_if<AwaitFetch>(&body[i].what); a != nullptr)
+        for (const Prefetch& p : ahead)
+          if (ring_of_barrier(a->barrier) == p.ring) a->ring = p.ring;
       out.push_back(std::move(body[i]));
     }
-    Statements next;
-    if (ring.freed >= 0) {
-      body = std::move(out);
-      body.push_back({Turn{number, in_flight}, at});
-      return;
+    for (const Prefetch& p : ahead) {
+      const std::size_t end = ahead.size() == 1 ? out.size() : behind_reads(out, p.ring);
+      const auto frees = in_flight ? Turn::Frees::one_before : Turn::Frees::this_one;
+      out.insert(out.begin() + static_cast<std::ptrdiff_t>(end), {Turn{p.ring, frees}, at});
     }
-    if (ring.copied) next.push_back({Await{.pending = pending}, at});
-    next.push_back({Sync{.for_async = for_async}, at});
-    next.push_back({std::move(ahead), at});
-    out.insert(in_flight ? out.end() : out.begin(), std::make_move_iterator(next.begin()),
-               std::make_move_iterator(next.end()));
-    out.push_back({Turn{number}, at});
     body = std::move(out);
+    if (l_.rings[static_cast<std::size_t>(ahead[0].ring)].freed >= 0) return;
+    Statements next;
+    for (const Prefetch& p : ahead)
+      if (l_.rings[static_cast<std::size_t>(p.ring)].copied)
+        next.push_back({Await{.pending = p.ahead - 1}, at});
+    next.push_back({Sync{.for_async = for_async}, at});
+    for (const Prefetch& p : ahead) next.push_back({p, at});
+    body.insert(in_flight ? body.end() - 1 : body.begin(), std::make_move_iterator(next.begin()),
+                std::make_move_iterator(next.end()));
+  }
+
+  // Behind the last statement that reads slots of the ring.
+  std::size_t behind_reads(Statements& body, int ring) const {
+    std::size_t end = 0;
+    for (std::size_t i = 0; i < body.size(); ++i)
+      if (reads(body[i], ring)) end = i + 1;
+    return end;
+  }
+
+  bool reads(Statement& s, int ring) const {
+    const auto in_ring = [&](int storage) {
+      return storage >= 0 && l_.storages[static_cast<std::size_t>(storage)].ring == ring;
+    };
+    bool found = false;
+    for_each_body(s, [&](Statements& body) {
+      for (Statement& inner : body) found |= reads(inner, ring);
+    });
+    if (const Dot* const d = std::get_if<Dot>(&s.what)) found |= in_ring(d->a) || in_ring(d->b);
+    return found;
   }
 
   // ---- a warpgroup that fetches
 
   // It issues what all others would wait for at a barrier, and takes registers from them. A loop
   // that can begin with all of its turns fetched needs none.
-  bool is_worth_a_producer(const Over& over, bool only_products) const {
+  bool is_worth_a_producer(const Over& over) const {
     if (const std::optional<bool> given = g_.bodies[0].warp_specialize) return *given;
     const int warpgroups = l_.num_warps / 4;
     const int registers = registers_beside_producer(warpgroups).consumer;
-    return only_products && warpgroups == 2 && trips(over) > most_slots &&
-           l_.most_held + least_beside_values <= registers;
-  }
-
-  // Gives the loop at `at` to the producer, if that can go through it: it knows scalars and the
-  // blocks of windows, and computes nothing else.
-  bool produce(const Statements& list, std::size_t at, const Prefetch& ahead) {
-    Statements& producer = l_.bodies[0].producer;
-    Statements made;
-    std::set<int> known;
-    for (std::size_t i = 0; i < at; ++i) {
-      const auto* const window = std::get_if<EnterWindow>(&list[i].what);
-      const auto* const scalar = std::get_if<Scalar>(&list[i].what);
-      if (window != nullptr && l_.windows[static_cast<std::size_t>(window->window)].storage < 0)
-        made.push_back(list[i]);
-      if (scalar == nullptr || !scalar->copies.empty() || !is_known(scalar->value, true, known))
-        continue;
-      known.insert(scalar->storage);
-      made.push_back(list[i]);
-    }
-    for (const Statement& s : ahead.body)
-      if (const auto* const scalar = std::get_if<Scalar>(&s.what)) known.insert(scalar->storage);
-    Statement loop = list[at];
-    if (Loop* const l = std::get_if<Loop>(&loop.what)) {
-      const graph::LoopView view = graph::LoopView::of(g_[l->inst]);
-      known.insert(l_.storage_of[index(g_[view.body].params[0])]);
-      if (!is_known(view.low, false, known) || !is_known(view.high, false, known)) return false;
-    }
-    for (const Statement& s : ahead.body) {
-      if (const auto* const scalar = std::get_if<Scalar>(&s.what))
-        if (!is_known(scalar->value, true, known)) return false;
-      if (const Fetch* const f = std::get_if<Fetch>(&s.what))
-        for (const Fetch::Part& p : f->parts)
-          if (!is_known(p.load, true, known)) return false;
-    }
-    for_each_body(loop, [&](Statements& body) {
-      body.clear();
-      body.push_back({Supply{ahead.ring, ahead.body}, loop.at});
+    const bool by_wgmma = std::ranges::any_of(*over.body, [](const Statement& s) {
+      const Dot* const d = std::get_if<Dot>(&s.what);
+      return d != nullptr && d->unit == Dot::Unit::wgmma;
     });
-    // Of several loops each begins with what it needs.
-    for (Statement& s : made) {
-      const bool is_there = std::ranges::any_of(producer, [&](const Statement& other) {
-        return std::visit(
-            Overloaded{
-                [](const EnterWindow& a, const EnterWindow& b) { return a.window == b.window; },
-                [](const Scalar& a, const Scalar& b) { return a.storage == b.storage; },
-                [](const auto&, const auto&) { return false; }},
-            s.what, other.what);
-      });
-      if (!is_there) producer.push_back(std::move(s));
-    }
-    producer.push_back(std::move(loop));
-    Ring& ring = l_.rings[static_cast<std::size_t>(ahead.ring)];
-    ring.freed = l_.add_storage({.place = Place::shared,
-                                 .dtype = u64,
-                                 .shape = {ring.slots},
-                                 .row_stride = ring.slots,
-                                 .fetched = true});
-    l_.fetch_barriers.push_back(
-        {.storage = ring.freed, .ring = ahead.ring, .arrivals = l_.num_warps / 4});
-    return true;
-  }
-
-  // Whether nothing but known scalars, and memory that nobody writes, makes the value.
-  bool is_known(ValueId root, bool enter, const std::set<int>& known) const {
-    std::vector<ValueId> stack{root};
-    std::set<ValueId> seen;
-    for (bool first = enter; !stack.empty(); first = false) {
-      const ValueId v = stack.back();
-      stack.pop_back();
-      if (!seen.insert(v).second) continue;
-      const graph::Inst& i = g_[v];
-      if (const int s = l_.storage_of[index(v)]; s >= 0 && !first) {
-        if (!known.contains(s)) return false;
-        continue;
-      }
-      const graph::Effect effect = graph::info(i.op).effect;
-      if (effect == graph::Effect::Reads) {
-        if (i.op != Op::Load) return false;
-        const Window& w = l_.window_loaded(v);
-        if (w.residency != Residency::direct || !w.read_only) return false;
-      } else if (effect != graph::Effect::None) {
-        return false;
-      }
-      if (i.op != Op::Param) stack.insert(stack.end(), i.args.begin(), i.args.end());
-    }
-    return true;
+    return by_wgmma && warpgroups == 2 && trips(over) > most_slots &&
+           l_.most_held + least_beside_values <= registers;
   }
 
   int ring_of_barrier(int storage) const {

@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "codegen/passes/accumulators.hpp"
 #include "codegen/passes/analysis.hpp"
 #include "codegen/passes/lowered.hpp"
 
@@ -44,6 +45,7 @@ class Placement {
         sinks_(l.graph.insts.size()),
         places_(l.graph.insts.size()) {
     find_moving();
+    find_scaled();
     for (const ValueId w : a_.writes)
       writes_[g_.alias_class(root_of(g_, w))].push_back(a_.position[index(w)]);
   }
@@ -69,7 +71,9 @@ class Placement {
       return;
     }
     find_places(v);
-    if (must_be_whole(v) || worth_keeping(v) || worth_spreading(v) || multiplies(v))
+    const bool is_scaled = scaled_.contains(v);  // in its place
+    if (must_be_whole(v) || multiplies(v) ||
+        (!is_scaled && (worth_keeping(v) || worth_spreading(v))))
       keep(v, Place::registers);
   }
 
@@ -102,6 +106,19 @@ class Placement {
     // A yielded value is evaluated at the end of its region.
     for (const End& e : a_.yielded[index(v)])
       s.insert({e.position, graph::no_value, e.loop, l_.around[index(e.owner)]});
+    // Where the product is, if it is added in place.
+    if (const auto scaled = scaled_.find(v); scaled != scaled_.end()) {
+      const ValueId dot = scaled->second;
+      s.insert({a_.position[index(dot)], dot, a_.loop[index(dot)], l_.around[index(dot)]});
+    }
+  }
+
+  void find_scaled() {
+    for (const ValueId v : a_.order) {
+      if (g_[v].op != Op::Dot) continue;
+      if (const auto found = accumulation(g_, a_, v))
+        for (const ValueId scaled : found->scaled) scaled_[scaled] = v;
+    }
   }
 
   // An operand of a product is staged before the loops in which it is not made.
@@ -211,7 +228,9 @@ class Placement {
            fits_registers(l_, g_[v].type, max_whole_registers);
   }
 
+  // Of what is broadcast the operand is kept, which is less.
   bool worth_keeping(ValueId v) {
+    if (g_[v].op == Op::Broadcast) return false;
     const auto& s = sinks_[index(v)];
     bool repeated = s.size() > 1;
     for (const Evaluation& sink : s)
@@ -320,6 +339,7 @@ class Placement {
   std::vector<std::set<Evaluation>> sinks_;
   std::vector<std::set<std::uint64_t>> places_;  // where each is computed for an element of a user
   std::vector<bool> moving_;
+  std::map<ValueId, ValueId> scaled_;  // what is scaled before a product is added to it: that one
   std::map<int, std::vector<int>> writes_;  // their positions, by alias class, in program order
 };
 

@@ -10,6 +10,7 @@ namespace {
 // Per multiprocessor and clock (reference/performance.md): multiply-adds of tensor cores, what of
 // them mma.sync reaches on sm_90, bytes of shared memory that are read.
 constexpr double multiply_adds = 2048, of_mma_sync = 0.62, shared_bytes_per_clock = 128;
+constexpr std::int64_t most_fragments = 64;  // registers of an A beside its accumulators
 constexpr std::int64_t step_bytes = 32;  // of a row of A, or a column of B, in one step of K
 
 double clocks_of_shared(std::int64_t rows_and_columns) {
@@ -116,6 +117,19 @@ std::int64_t k_step(Dot::Unit u) {
   case Dot::Unit::fma: break;
   }
   return 1;
+}
+
+bool takes_registers(const Lowered& l, const Dot& d, ValueId a, const Extents& staged) {
+  const Extents& shape = l.graph[a].type.shape;
+  if (d.unit != Dot::Unit::wgmma || shape != staged) return false;
+  if (graph::element_count(shape) > 2 * most_fragments * l.threads()) return false;
+  bool held = false, elsewhere = false;
+  for_each_leaf(l, a, identity_map(2), false, [&](ValueId, const DimMap&, int storage) {
+    const Place place = storage < 0 ? Place::shared : l.storages[storage].place;
+    held |= place == Place::registers;
+    elsewhere |= place == Place::shared;
+  });
+  return held && !elsewhere;
 }
 
 std::pair<Dot, layout::Layout> product(const Lowered& l, ValueId dot) {

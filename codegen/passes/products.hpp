@@ -20,6 +20,9 @@ bool takes_wgmma(const Lowered& l, const graph::Inst& dot);
 
 /// A product without operands, and the layout of its accumulators.
 std::pair<Dot, layout::Layout> product(const Lowered& l, ValueId dot);
+/// Whether a product of wgmma takes A, staged with so many rows and columns of K, from registers:
+/// where they are all that it is computed of, and nothing is padded with zeros.
+bool takes_registers(const Lowered& l, const Dot& d, ValueId a, const Extents& staged);
 /// What K is padded to a multiple of.
 std::int64_t k_step(Dot::Unit u);
 

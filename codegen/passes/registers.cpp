@@ -22,7 +22,8 @@ constexpr std::int64_t most_of_a_value = 64, most_of_accumulators = 128, most_of
 constexpr std::int64_t most_beside_products = 208;
 
 std::int64_t registers_of(const Storage& s) {
-  return s.place == Place::registers ? s.layout.registers() * words(s.dtype) : 0;
+  if (s.place != Place::registers) return 0;
+  return s.packed ? cdiv(s.layout.registers(), 2) : s.layout.registers() * words(s.dtype);
 }
 
 // The fragments of operands that a product holds beside its accumulators: of B all columns, of A a
@@ -49,7 +50,7 @@ class Lifetimes {
     for (const LoweredBody& b : l_.bodies) walk(b.statements);
     for (const Window& w : l_.windows)
       if (w.storage >= 0 && w.scope == graph::no_value) spans_[w.storage] = {0, position_};
-    std::vector<std::int64_t> change(static_cast<std::size_t>(position_) + 2);
+    std::vector<std::int64_t> change(static_cast<std::size_t>(position_) + 3);
     const auto add = [&](Span span, std::int64_t registers) {
       change[static_cast<std::size_t>(span.first)] += registers;
       change[static_cast<std::size_t>(span.last) + 1] -= registers;
@@ -69,27 +70,38 @@ class Lifetimes {
 
   void walk(const Statements& list) {
     for (const Statement& s : list) {
-      ++position_;
+      position_ += 2;
       std::visit([this](const auto& what) { visit(what); }, s.what);
     }
   }
 
-  void touch(int storage) {
+  // In a statement, or behind it.
+  void touch(int storage, int behind = 0) {
     if (storage < 0) return;
     Span& span = spans_[storage];
-    if (span.first < 0) span.first = position_;
-    span.last = position_;
+    if (span.first < 0) span.first = position_ + behind;
+    span.last = position_ + behind;
   }
 
+  // Elements take the place of those of which they are made.
   void visit(const Pass& p) {
-    for (const Read& r : register_reads(l_, p)) touch(copy_of(p.copies, r));
-    touch(storage_filled(p.sink));
+    const DimMap all = identity_map(static_cast<int>(p.domain.size()));
+    for (const Read& r : register_reads(l_, p)) {
+      const int from = copy_of(p.copies, r);
+      const bool replaced =
+          r.map == all && l_.storages[from].layout.registers() == p.layout.registers();
+      touch(from, replaced ? 0 : 1);
+    }
+    touch(storage_filled(p.sink), 1);
   }
   void visit(const Dot& d) {
+    touch(d.a);
     touch(d.result);
     beside_.emplace_back(position_, fragments(l_, d));
   }
-  void visit(const AwaitDot& a) { touch(a.storage); }
+  void visit(const AwaitDot& a) {
+    for (const int s : a.storages) touch(s);
+  }
   void visit(const Relayout& r) {
     touch(r.from);
     touch(r.to);
@@ -137,6 +149,7 @@ class Lifetimes {
   void visit(const Prefetch& p) { walk(p.body); }
   void visit(const Supply&) {}
   void visit(const Turn&) {}
+  void visit(const Release&) {}
 
   static int copy_of(const Copies& copies, const Read& r) {
     for (const auto& [from, copy] : copies)
@@ -212,7 +225,7 @@ RegisterShares registers_beside_producer(int warpgroups) {
   constexpr int all = 65536, step = 8;
   if (warpgroups == 1) return {};
   const int begin = all / ((warpgroups + 1) * graph::warpgroup_threads) / step * step;
-  const int producer = warpgroups == 2 ? 40 : 24;
+  constexpr int producer = 24;
   return {begin, producer, ((warpgroups + 1) * begin - producer) / warpgroups / step * step};
 }
 

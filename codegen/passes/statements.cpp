@@ -8,6 +8,8 @@
 #include <set>
 
 #include "codegen/base/format.hpp"
+#include "codegen/layout/constructors.hpp"
+#include "codegen/passes/accumulators.hpp"
 #include "codegen/passes/analysis.hpp"
 #include "codegen/passes/fetches.hpp"
 #include "codegen/passes/lowered.hpp"
@@ -113,7 +115,7 @@ class Building {
     const Inst& i = g_[v];
     switch (i.op) {
     case Op::Store:
-      if (v != accumulated_) store(out, v);
+      if (!accumulated_.contains(v)) store(out, v);
       return;
     case Op::Atomic: update(out, v); return;
     case Op::When: {
@@ -314,26 +316,39 @@ class Building {
       if (results[n] >= 0) assign(out, g_[r].yields[n], results[n], true);
   }
 
-  // All carries take their next values at once.
+  // All carries take their next values at once: in place, if no other still asks for the one that
+  // it had.
   void yield(List& out, std::span<const ValueId> yields, std::span<const ValueId> carries) {
     std::vector<std::size_t> changed;
     for (std::size_t c = 0; c < yields.size(); ++c)
-      if (yields[c] != carries[c]) changed.push_back(c);
-    if (changed.size() == 1 && yields[changed[0]] == accumulated_) return;
-    if (changed.size() == 1 && reads_in_place(yields[changed[0]], carries[changed[0]])) {
-      assign(out, yields[changed[0]], l_.storage_of[index(carries[changed[0]])], true);
-      return;
+      if (yields[c] != carries[c] && !accumulated_.contains(yields[c])) changed.push_back(c);
+    const auto storage = [&](std::size_t c) { return l_.storage_of[index(carries[c])]; };
+    const auto in_place = [&](std::size_t c) {
+      return reads_in_place(yields[c], carries[c]) &&
+             std::ranges::none_of(changed, [&](std::size_t other) {
+               return other != c && reads(yields[other], storage(c));
+             });
+    };
+    for (auto c = std::ranges::find_if(changed, in_place); c != changed.end();
+         c = std::ranges::find_if(changed, in_place)) {
+      assign(out, yields[*c], storage(*c), true);
+      changed.erase(c);
     }
     std::vector<std::pair<int, int>> moves;
     for (std::size_t c : changed) {
-      if (yields[c] == accumulated_) continue;
-      const int carry = l_.storage_of[index(carries[c])];
-      Storage next = l_.storages[carry];
+      Storage next = l_.storages[storage(c)];
       next.of = yields[c];
-      moves.emplace_back(l_.add_storage(std::move(next)), carry);
+      moves.emplace_back(l_.add_storage(std::move(next)), storage(c));
       assign(out, yields[c], moves.back().first, true);
     }
     for (const auto& [from, to] : moves) out.push_back({CopyStorage{.from = from, .to = to}});
+  }
+
+  bool reads(ValueId value, int storage) const {
+    bool found = false;
+    for_each_leaf(l_, value, identity_map(static_cast<int>(g_[value].type.shape.size())), false,
+                  [&](ValueId, const DimMap&, int read) { found |= read == storage; });
+    return found;
   }
 
   // Whether `value` wants of `carry` only the element that it replaces.
@@ -348,27 +363,54 @@ class Building {
 
   void dot(List& out, ValueId v) {
     auto [d, layout] = product(l_, v);
-    if (const int target = accumulator(v); target >= 0) {
+    const std::optional<Accumulation> added = accumulation(g_, a_, v);
+    const int target = added ? accumulator(l_, a_, *added) : -1;
+    if (target >= 0) {
       layout::Layout& pin = l_.pinned[l_.storages[target].variable];
       if (pin.domain.empty() || pin == layout) {
         pin = layout;
         d.result = target;
         d.accumulates = true;
-        if (d.unit == Dot::Unit::wgmma) d.anew = take_clearing(out, target);
+        if (d.unit == Dot::Unit::wgmma && added->scaled.empty())
+          d.anew = take_clearing(out, target);
         l_.storages[l_.storage_of[index(v)]].place = Place::inlined;
-      } else {
-        accumulated_ = graph::no_value;
+        accumulated_.insert(a_.yielded[index(added->sum)].empty()
+                                ? a_.users[index(added->sum)][0]
+                                : added->sum);
       }
     }
     if (!d.accumulates) l_.pinned[l_.storages[d.result].variable] = layout;
 
     const auto [a, b] = operands(d, layout);
     const std::map<Operand, int> outside = staged_;
-    stage_all(out, {a, b});
-    d.a = staged_.at(a);
+    const bool held =
+        !staged_.contains(a) && a.k_is_last && takes_registers(l_, d, a.value, a.shape);
+    if (held) {
+      d.a = fragments(out, a);
+      stage_all(out, {b});
+    } else {
+      stage_all(out, {a, b});
+      d.a = staged_.at(a);
+    }
     d.b = staged_.at(b);
     staged_ = outside;
+    if (d.accumulates && !added->scaled.empty())
+      assign(out, added->scaled.back(), d.result, true);
     out.push_back({std::move(d), g_.location(v)});
+  }
+
+  // Registers that hold an A of wgmma: what a thread has of an accumulator of its shape, in the
+  // same order.
+  int fragments(List& out, const Operand& a) {
+    const int storage = l_.add_storage(
+        {.place = Place::registers,
+         .dtype = g_[a.value].type.dtype,
+         .shape = a.shape,
+         .of = a.value,
+         .variable = l_.add_variable(layout::accumulator(a.shape, {l_.num_warps, 1})),
+         .packed = true});
+    assign(out, a.value, storage);
+    return storage;
   }
 
   // Takes out of the statements so far what clears an accumulator under a condition: where that
@@ -443,53 +485,6 @@ class Building {
       for (const Operand& o : {a, b})
         if (here(o.value, v) && !staged_.contains(o)) wanted.insert(o);
     }
-  }
-
-  // The storage of acc if all that becomes of the product is acc = acc + product, acc being a
-  // window in registers or a loop carry that nothing else reads meanwhile; else -1.
-  int accumulator(ValueId product) {
-    const auto& users = a_.users[index(product)];
-    if (a_.uses(product) != 1 || users.size() != 1 || g_[users[0]].op != Op::Add) return -1;
-    const ValueId sum = users[0];
-    const Inst& add = g_[sum];
-    const ValueId old = add.args[0] == product ? add.args[1] : add.args[0];
-    if (a_.uses(sum) != 1 || a_.uses(old) != 1 || l_.storage_of[index(sum)] >= 0 ||
-        a_.loop[index(sum)] != a_.loop[index(product)])
-      return -1;
-    if (!a_.yielded[index(sum)].empty()) return accumulating_carry(old, sum);
-    const ValueId last = a_.users[index(sum)][0];
-    return g_[last].op == Op::Store && g_[old].op == Op::Load ? accumulating_window(old, last) : -1;
-  }
-
-  int accumulating_carry(ValueId old, ValueId sum) {
-    const ValueId owner = a_.yielded[index(sum)][0].owner;
-    if (g_[old].op != Op::Param || !graph::repeats(g_[owner].op)) return -1;
-    const graph::Repeated repeated = graph::Repeated::of(g_[owner]);
-    const graph::Region& r = g_[repeated.region];
-    for (std::size_t c = 0; c < r.yields.size(); ++c)
-      if (r.yields[c] == sum && r.params[repeated.first + c] == old) {
-        accumulated_ = sum;
-        return l_.storage_of[index(old)];
-      }
-    return -1;
-  }
-
-  int accumulating_window(ValueId load, ValueId store) {
-    const ValueId root = root_of(g_, load);
-    const Window& w = l_.windows[l_.window_of[index(root)]];
-    if (root_of(g_, store) != root || w.residency != Residency::registers ||
-        l_.storages[w.storage].place != Place::registers || l_.storage_of[index(load)] >= 0)
-      return -1;
-    for (ValueId v : a_.order) {
-      const graph::Effect e = graph::info(g_[v].op).effect;
-      const bool access = e == graph::Effect::Reads || e == graph::Effect::Writes;
-      if (!access || v == load || v == store || root_of(g_, v) != root) continue;
-      const bool between = a_.position[index(v)] > a_.position[index(load)] &&
-                           a_.position[index(v)] < a_.position[index(store)];
-      if (e == graph::Effect::Reads || between) return -1;
-    }
-    accumulated_ = store;
-    return w.storage;
   }
 
   // Stages an operand in shared memory, padded with zeros.
@@ -579,7 +574,7 @@ class Building {
   Fetches fetches_;
   const graph::Body* body_ = nullptr;
   std::map<Operand, int> staged_;          // before the loops in which they are not made
-  ValueId accumulated_ = graph::no_value;  // store or yielded sum that a product has done already
+  std::set<ValueId> accumulated_;  // stores and yielded sums that products have done already
 };
 
 }  // namespace

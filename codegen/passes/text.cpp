@@ -110,7 +110,12 @@ class Text {
     line(fmt::format("fetch {} on s{}", parts, f.barrier));
   }
   void print(const AwaitFetch& a) { line(fmt::format("await s{}", a.barrier)); }
-  void print(const AwaitDot& a) { line(fmt::format("await product s{}", a.storage)); }
+  void print(const AwaitDot& a) {
+    line(fmt::format("await product s{}{}", a.storages[0], but(a.in_flight)));
+  }
+  static std::string but(int pending) {
+    return pending > 0 ? fmt::format(" all but {}", pending) : "";
+  }
   void print(const Relayout& r) {
     line(fmt::format("s{} = relayout s{}: {}", r.to, r.from, layout::describe(r.plan)));
   }
@@ -126,7 +131,11 @@ class Text {
   }
   void print(const CopyStorage& a) { line(fmt::format("s{} = s{}", a.to, a.from)); }
   void print(const When& w) { nested("when " + value(w.condition), w.body); }
-  void print(const Loop& l) { nested("loop " + value(l.inst) + over(l.ring), l.body); }
+  void print(const Loop& l) {
+    if (!l.enter.empty()) nested("first turn of loop " + value(l.inst), l.enter);
+    nested("loop " + value(l.inst) + over(l.ring), l.body);
+    if (!l.leave.empty()) nested("behind the last turn", l.leave);
+  }
   static std::string over(int ring) {
     return ring < 0 ? "" : fmt::format(" over the slots of ring {}", ring);
   }
@@ -149,7 +158,7 @@ class Text {
     nested(fmt::format("grid loop {}{}", axis, over(l.ring)), l.body);
   }
   void print(const Await& a) {
-    line(fmt::format("await{}", a.pending > 0 ? fmt::format(" all but {}", a.pending) : ""));
+    line("await" + but(a.pending));
   }
   void print(const Prefetch& p) {
     nested(fmt::format("prefetch ring {} {}{} ahead", p.ring, p.first ? "up to " : "", p.ahead),
@@ -157,6 +166,7 @@ class Text {
   }
   void print(const Supply& s) { nested(fmt::format("supply ring {}", s.ring), s.body); }
   void print(const Turn& t) { line(fmt::format("turn ring {}", t.ring)); }
+  void print(const Release& r) { line(fmt::format("release ring {}", r.ring)); }
   void print(const EnterWindow& w) { line(fmt::format("window w{}", w.window)); }
 
   std::string pass(const Pass& p) const {
@@ -226,7 +236,7 @@ class Text {
                     units[static_cast<int>(d.unit)]);
     if (d.unit == Dot::Unit::fma) return text;
     return fmt::format("{} on {}x{} warps{}", text, d.warps_m, d.warps_n,
-                       d.in_flight ? " in flight" : "");
+                       d.in_flight != 0 ? " in flight" : "");
   }
 
   static std::string copies(const Copies& copies) {

@@ -299,6 +299,10 @@ Facts Exprs::facts_of_op(Op op, DType type, const std::vector<ExprId>& args) con
   case Op::Sub: f = added(arg(0), scaled(arg(1), -1)); break;
   case Op::Mul: f = facts_of_plain(Operator::mul, arg(0), arg(1)); break;
   case Op::Neg: f = scaled(arg(0), -1); break;
+  case Op::Div:
+    if (arg(1).low <= 0) return f;  // by 0 it is -1
+    f = facts_of_plain(Operator::div, arg(0), arg(1));
+    break;
   case Op::Cast:
     if (!(*this)[args[0]].type.is_integer()) return f;
     f = arg(0);

@@ -126,9 +126,18 @@ TEST_CASE("a product that is added to a carry is accumulated in place") {
                     "s2 += s4 * s5", "}", "w2 = %16"}));
 }
 
-TEST_CASE("a product whose carry is scaled is added to it afterwards") {
-  CHECK_THAT(lowered(loop_of_products("      %12: f32[64,64] = fma %8, %6, %11", "%12")),
-             Shows({"loop %7 {", "s1 = s4 * s5", "s2 = %15", "}"}));
+TEST_CASE("a product whose carry is scaled is accumulated in place, behind its scaling") {
+  const std::string fused =
+      lowered(loop_of_products("      %12: f32[64,64] = fma %8, %6, %11", "%12"));
+  CHECK_THAT(fused, Shows({"s1: inlined f32[64,64]", "s2 = %5", "loop %7 {", "await", "s2 = %15",
+                           "s2 += s4 * s5", "}", "w2 = %17"}));
+  CHECK(occurrences(fused, "relayout") == 0);
+  // By what is computed of the product it cannot be scaled before.
+  const std::string late = lowered(loop_of_products(R"(      %17: f32[64,64] = exp %11
+      %18: f32[64,64] = mul %8, %17
+      %12: f32[64,64] = add %18, %11)",
+                                                    "%12"));
+  CHECK(occurrences(late, "+=") == 0);
 }
 
 TEST_CASE("a product whose carry is read once more is not accumulated in place") {

@@ -29,7 +29,7 @@ PL_KERNEL(384) matmul_kernel(const f16* in0, const f16* in1, f32* out0, PL_TENSO
   const i32 i = (t >> 2 & 7) + (t >> 1 & 112);
   const i32 j = (t & 3) * 2;
   if (warpgroup == 2) {
-    pl::setmaxnreg_dec<40>();
+    pl::setmaxnreg_dec<24>();
     if (warp == 0 && pl::elect_one()) {
       u32 fill0 = 0u;
       u32 phase_of_fill0 = 0u;
@@ -45,7 +45,7 @@ PL_KERNEL(384) matmul_kernel(const f16* in0, const f16* in1, f32* out0, PL_TENSO
       }
     }
   } else {
-    pl::setmaxnreg_inc<232>();
+    pl::setmaxnreg_inc<240>();
     f32 v0[64];
     bool v0_stored = false;
     u32 phase_of_ring0 = 0u;

@@ -68,17 +68,12 @@ PL_KERNEL(128) vm_kernel(const f32* in0, const f32* in1, f32* out0) {
       PL_UNROLL for (i32 r = 0; r < 8; ++r) v2[r] = v13[r];
       PL_UNROLL for (i32 r = 0; r < 8; ++r) v1[r] = v12[r];
     }
-    const i32 v21 = v3;
-    f32 v22[8];
-    PL_UNROLL for (i32 r = 0; r < 8; ++r) v22[r] = v2[r];
-    f32 v23[8];
-    PL_UNROLL for (i32 r = 0; r < 8; ++r) v23[r] = v1[r];
-    v14 = v21;
-    PL_UNROLL for (i32 k = 0; k < 8; ++k) v13[k] = v22[k];
-    PL_UNROLL for (i32 k = 0; k < 8; ++k) v12[k] = v23[k];
+    v14 = v3;
+    PL_UNROLL for (i32 r = 0; r < 8; ++r) v13[r] = v2[r];
+    PL_UNROLL for (i32 r = 0; r < 8; ++r) v12[r] = v1[r];
   }
   // st.v4 / ld.v1, 1 step of 1024 B
-  f32 v24[2];
+  f32 v21[2];
   {
     const u32 scratch = smem;
     const u32 st = (t & 31) << 4;
@@ -86,11 +81,11 @@ PL_KERNEL(128) vm_kernel(const f32* in0, const f32* in1, f32* out0) {
     { f32 w[4] = {v13[0], v13[1], v13[2], v13[3]}; pl::store_shared<4>(scratch + st, w, (t & 96) == 0); }
     { f32 w[4] = {v13[4], v13[5], v13[6], v13[7]}; pl::store_shared<4>(scratch + st + 512, w, (t & 96) == 0); }
     pl::warpgroup_sync();
-    { f32 w[1]; pl::load_shared<1>(w, scratch + ld); v24[0] = w[0]; }
-    { f32 w[1]; pl::load_shared<1>(w, scratch + ld + 512); v24[1] = w[0]; }
+    { f32 w[1]; pl::load_shared<1>(w, scratch + ld); v21[0] = w[0]; }
+    { f32 w[1]; pl::load_shared<1>(w, scratch + ld + 512); v21[1] = w[0]; }
   }
   PL_UNROLL for (i32 ri = 0; ri < 2; ++ri) {
-    const f32 o0 = v24[ri];
+    const f32 o0 = v21[ri];
     pl::store_global<1>(out0 + (t + ri * 128), &o0);
   }
 }

@@ -1,0 +1,129 @@
+#include "codegen/passes/accumulators.hpp"
+
+#include <algorithm>
+
+namespace palladium::passes {
+
+using graph::Graph;
+using graph::Inst;
+using graph::Op;
+
+namespace {
+
+// What the sum takes the place of: the carry whose next value it is, or what was loaded from where
+// it is stored.
+std::vector<ValueId> replaced(const Graph& g, const Analysis& a, ValueId sum) {
+  if (!a.yielded[index(sum)].empty()) {
+    const ValueId owner = a.yielded[index(sum)][0].owner;
+    if (!graph::repeats(g[owner].op)) return {};
+    const graph::Repeated repeated = graph::Repeated::of(g[owner]);
+    const graph::Region& r = g[repeated.region];
+    for (std::size_t c = 0; c < r.yields.size(); ++c)
+      if (r.yields[c] == sum) return {r.params[repeated.first + c]};
+    return {};
+  }
+  const ValueId store = a.users[index(sum)][0];
+  if (g[store].op != Op::Store) return {};
+  std::vector<ValueId> loads;
+  for (const ValueId v : a.order)
+    if (g[v].op == Op::Load && root_of(g, v) == root_of(g, store)) loads.push_back(v);
+  return loads;
+}
+
+// The values between `old` and `sum`; nothing if there are other ways from it.
+std::optional<std::vector<ValueId>> way(const Graph& g, const Analysis& a, ValueId old, ValueId sum,
+                                        ValueId product) {
+  std::vector<ValueId> between;
+  for (ValueId v = old;;) {
+    if (a.uses(v) != 1 || a.users[index(v)].size() != 1) return {};
+    v = a.users[index(v)][0];
+    if (v == sum) return between;
+    const Inst& i = g[v];
+    const auto known = [&](ValueId x) {
+      return a.position[index(x)] < a.position[index(product)] ||
+             (!between.empty() && x == between.back());
+    };
+    if (v == product || !graph::is_elementwise(i.op) || i.type != g[old].type ||
+        a.loop[index(v)] != a.loop[index(product)] || !std::ranges::all_of(i.args, known))
+      return {};
+    between.push_back(v);
+  }
+}
+
+}  // namespace
+
+std::optional<Accumulation> accumulation(const Graph& g, const Analysis& a, ValueId product) {
+  const auto& users = a.users[index(product)];
+  if (a.uses(product) != 1 || users.size() != 1) return {};
+  const ValueId sum = users[0];
+  const Inst& i = g[sum];
+  const bool adds = i.op == Op::Add || (i.op == Op::Fma && i.args[2] == product);
+  if (!adds || a.uses(sum) != 1 || a.loop[index(sum)] != a.loop[index(product)]) return {};
+  for (const ValueId old : replaced(g, a, sum))
+    if (auto between = way(g, a, old, sum, product))
+      return Accumulation{.sum = sum, .old = old, .scaled = std::move(*between)};
+  return {};
+}
+
+namespace {
+
+// Of the load of a window that the store puts back.
+int accumulating_window(const Lowered& l, const Analysis& a, ValueId load, ValueId store) {
+  const ValueId root = root_of(l.graph, load);
+  const Window& w = l.windows[l.window_of[index(root)]];
+  if (w.residency != Residency::registers || l.storages[w.storage].place != Place::registers ||
+      l.storage_of[index(load)] >= 0)
+    return -1;
+  for (const ValueId v : a.order) {
+    const graph::Effect e = graph::info(l.graph[v].op).effect;
+    const bool access = e == graph::Effect::Reads || e == graph::Effect::Writes;
+    if (!access || v == load || v == store || root_of(l.graph, v) != root) continue;
+    const bool between = a.position[index(v)] > a.position[index(load)] &&
+                         a.position[index(v)] < a.position[index(store)];
+    if (e == graph::Effect::Reads || between) return -1;
+  }
+  return w.storage;
+}
+
+}  // namespace
+
+int accumulator(const Lowered& l, const Analysis& a, const Accumulation& added) {
+  const auto is_kept = [&](ValueId v) { return l.storage_of[index(v)] >= 0; };
+  if (is_kept(added.sum) || std::ranges::any_of(added.scaled, is_kept)) return -1;
+  if (l.graph[added.old].op == Op::Param) return l.storage_of[index(added.old)];
+  return accumulating_window(l, a, added.old, a.users[index(added.sum)][0]);
+}
+
+namespace {
+
+// The instruction in front of `before` in the region in which that stands.
+void insert(Graph& g, ValueId v, ValueId before) {
+  for (graph::Region& r : g.regions)
+    if (const auto at = std::ranges::find(r.insts, before); at != r.insts.end()) {
+      r.insts.insert(at, v);
+      return;
+    }
+}
+
+}  // namespace
+
+// acc * f + product was made one operation: the product is added by what computes it, so that only
+// the factor is left.
+void split_scaled_sums(Lowered& l) {
+  Graph& g = l.graph;
+  const Analysis a(g);
+  for (const ValueId product : a.order) {
+    if (g[product].op != Op::Dot) continue;
+    const std::optional<Accumulation> found = accumulation(g, a, product);
+    if (!found || g[found->sum].op != Op::Fma) continue;
+    const std::vector<ValueId> args = g[found->sum].args;
+    const ValueId scaled =
+        g.add({Op::Mul, g[found->sum].type, {}, {args[0], args[1]}, {}}, g.location(found->sum));
+    insert(g, scaled, found->sum);
+    g[found->sum].op = Op::Add;
+    g[found->sum].args = {scaled, product};
+    l.uses.push_back(1);
+  }
+}
+
+}  // namespace palladium::passes

@@ -1,0 +1,136 @@
+#include "codegen/passes/producer.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "codegen/base/overloaded.hpp"
+
+namespace palladium::passes {
+
+using graph::Op;
+
+namespace {
+
+// Storages of scalars that the producer knows.
+using Known = std::set<int>;
+
+// Whether nothing but known scalars, and memory that nobody writes, makes the value.
+bool is_known(const Lowered& l, ValueId root, bool enter, const Known& known) {
+  std::vector<ValueId> stack{root};
+  std::set<ValueId> seen;
+  for (bool first = enter; !stack.empty(); first = false) {
+    const ValueId v = stack.back();
+    stack.pop_back();
+    if (!seen.insert(v).second) continue;
+    const graph::Inst& i = l.graph[v];
+    if (const int s = l.storage_of[index(v)]; s >= 0 && !first) {
+      if (!known.contains(s)) return false;
+      continue;
+    }
+    const graph::Effect effect = graph::info(i.op).effect;
+    if (effect == graph::Effect::Reads) {
+      if (i.op != Op::Load) return false;
+      const Window& w = l.window_loaded(v);
+      if (w.residency != Residency::direct || !w.read_only) return false;
+    } else if (effect != graph::Effect::None) {
+      return false;
+    }
+    if (i.op != Op::Param) stack.insert(stack.end(), i.args.begin(), i.args.end());
+  }
+  return true;
+}
+
+// What stands in front of the loop and the producer needs, too.
+Statements before(const Lowered& l, const Statements& list, std::size_t at, Known& known) {
+  Statements made;
+  for (std::size_t i = 0; i < at; ++i) {
+    const auto* const window = std::get_if<EnterWindow>(&list[i].what);
+    const auto* const scalar = std::get_if<Scalar>(&list[i].what);
+    if (window != nullptr && l.windows[static_cast<std::size_t>(window->window)].storage < 0)
+      made.push_back(list[i]);
+    if (scalar == nullptr || !scalar->copies.empty() || !is_known(l, scalar->value, true, known))
+      continue;
+    known.insert(scalar->storage);
+    made.push_back(list[i]);
+  }
+  return made;
+}
+
+bool is_fetched(const Lowered& l, const Statements& body, const Known& known) {
+  return std::ranges::all_of(body, [&](const Statement& s) {
+    if (const auto* const scalar = std::get_if<Scalar>(&s.what))
+      return is_known(l, scalar->value, true, known);
+    const Fetch* const f = std::get_if<Fetch>(&s.what);
+    return f == nullptr || std::ranges::all_of(f->parts, [&](const Fetch::Part& p) {
+             return is_known(l, p.load, true, known);
+           });
+  });
+}
+
+// Of several loops each begins with what it needs.
+void add(Statements& producer, Statements made) {
+  for (Statement& s : made) {
+    const bool is_there = std::ranges::any_of(producer, [&](const Statement& other) {
+      return std::visit(
+          Overloaded{
+              [](const EnterWindow& a, const EnterWindow& b) { return a.window == b.window; },
+              [](const Scalar& a, const Scalar& b) { return a.storage == b.storage; },
+              [](const auto&, const auto&) { return false; }},
+          s.what, other.what);
+    });
+    if (!is_there) producer.push_back(std::move(s));
+  }
+}
+
+// Of one turn each copy makes what the ones before it have not made.
+Statements supplies(const std::vector<Prefetch>& ahead, Location at) {
+  Statements all;
+  Known made;
+  for (const Prefetch& p : ahead) {
+    Supply s{.ring = p.ring};
+    for (const Statement& needed : p.body) {
+      const auto* const scalar = std::get_if<Scalar>(&needed.what);
+      if (scalar == nullptr || made.insert(scalar->storage).second) s.body.push_back(needed);
+    }
+    all.push_back({std::move(s), at});
+  }
+  return all;
+}
+
+}  // namespace
+
+bool serve(Lowered& l, const Statements& list, std::size_t at, const std::vector<Prefetch>& ahead) {
+  Known known;
+  Statements made = before(l, list, at, known);
+  Statement loop = list[at];
+  if (Loop* const repeated = std::get_if<Loop>(&loop.what)) {
+    const graph::LoopView view = graph::LoopView::of(l.graph[repeated->inst]);
+    if (!is_known(l, view.low, false, known) || !is_known(l, view.high, false, known)) return false;
+    known.insert(l.storage_of[index(l.graph[view.body].params[0])]);
+  }
+  for (const Prefetch& p : ahead)
+    for (const Statement& s : p.body)
+      if (const auto* const scalar = std::get_if<Scalar>(&s.what)) known.insert(scalar->storage);
+  for (const Prefetch& p : ahead)
+    if (!is_fetched(l, p.body, known)) return false;
+
+  std::visit(Overloaded{[&](Loop& x) { x.body = supplies(ahead, loop.at); },
+                        [&](GridLoop& x) { x.body = supplies(ahead, loop.at); }, [](auto&) {}},
+             loop.what);
+  Statements& producer = l.bodies[0].producer;
+  add(producer, std::move(made));
+  producer.push_back(std::move(loop));
+  for (const Prefetch& p : ahead) {
+    Ring& ring = l.rings[static_cast<std::size_t>(p.ring)];
+    ring.freed = l.add_storage({.place = Place::shared,
+                                .dtype = u64,
+                                .shape = {ring.slots},
+                                .row_stride = ring.slots,
+                                .fetched = true});
+    l.fetch_barriers.push_back(
+        {.storage = ring.freed, .ring = p.ring, .arrivals = l.num_warps / 4});
+  }
+  return true;
+}
+
+}  // namespace palladium::passes

@@ -1,0 +1,141 @@
+// What is computed of the elements of a product, one by one, takes their place in the product's
+// registers, where nobody asks for them any more: wgmma names the registers that it fills, and
+// values that live elsewhere would need as many again.
+//
+// Precondition: assign_layouts.
+#include <algorithm>
+#include <set>
+
+#include "codegen/passes/lowered.hpp"
+#include "codegen/passes/reads.hpp"
+
+namespace palladium::passes {
+namespace {
+
+class Replacement {
+ public:
+  explicit Replacement(Lowered& l) : l_(l) {
+    for (const Window& w : l_.windows) kept_.insert(w.storage);
+    for (LoweredBody& b : l_.bodies) count(b.statements);
+  }
+
+  void run() {
+    for (LoweredBody& b : l_.bodies) visit(b.statements);
+  }
+
+ private:
+  // How many statements read or fill each storage.
+  void count(Statements& list) {
+    for (Statement& s : list) {
+      for (const int storage : touched(s)) ++touches_[static_cast<std::size_t>(storage)];
+      for_each_body(s, [&](Statements& body) { count(body); });
+    }
+  }
+
+  void visit(Statements& list) {
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      for_each_body(list[i], [&](Statements& body) { visit(body); });
+      const Dot* const d = std::get_if<Dot>(&list[i].what);
+      if (d != nullptr && d->unit == Dot::Unit::wgmma && !d->accumulates)
+        replace(list, i, d->result);
+    }
+  }
+
+  // Elements of the product at `at`, by what stands behind it in the list.
+  void replace(Statements& list, std::size_t at, int result) {
+    for (std::size_t i = at + 1; i < list.size(); ++i) {
+      const Pass* const p = std::get_if<Pass>(&list[i].what);
+      const int filled = p == nullptr ? -1 : storage_filled(p->sink);
+      if (filled < 0 || !is_replaced(list, at, i, *p, result, filled)) continue;
+      rename(list, filled, result);
+      touches_[static_cast<std::size_t>(result)] += touches_[static_cast<std::size_t>(filled)] - 1;
+    }
+  }
+
+  // Whether the pass at `i` is the last to read `result`, of which it takes the element that it
+  // computes, and all that touches either stands in the list.
+  bool is_replaced(Statements& list, std::size_t at, std::size_t i, const Pass& p, int result,
+                   int filled) const {
+    const Storage &from = storage(result), &to = storage(filled);
+    if (!std::holds_alternative<Assign>(p.sink) || kept_.contains(filled) ||
+        kept_.contains(result) || filled == result || to.packed || to.place != Place::registers ||
+        to.dtype != from.dtype || to.layout != from.layout || !p.copies.empty())
+      return false;
+    const DimMap all = identity_map(static_cast<int>(p.domain.size()));
+    bool reads = false;
+    for (const Read& r : register_reads(l_, p)) {
+      if (r.storage == result && r.map != all) return false;
+      reads |= r.storage == result;
+    }
+    if (!reads) return false;
+    int of_result = 0, of_filled = 0;
+    for (std::size_t k = at; k < list.size(); ++k) {
+      const std::set<int> found = touched(list[k]);
+      if (found.contains(result) && k > i) return false;
+      if (found.contains(filled) && k < i) return false;
+      of_result += found.contains(result) ? 1 : 0;
+      of_filled += found.contains(filled) ? 1 : 0;
+    }
+    return of_result == touches(result) && of_filled == touches(filled);
+  }
+
+  void rename(Statements& list, int from, int to) {
+    for (int& s : l_.storage_of)
+      if (s == from) s = to;
+    for (Statement& s : list) {
+      if (Pass* const p = std::get_if<Pass>(&s.what)) {
+        if (Assign* const a = std::get_if<Assign>(&p->sink); a != nullptr && a->storage == from)
+          a->storage = to;
+        if (Spill* const x = std::get_if<Spill>(&p->sink); x != nullptr && x->from == from)
+          x->from = to;
+        for (auto& [read, copy] : p->copies)
+          if (read == from) read = to;
+      }
+      if (Relayout* const r = std::get_if<Relayout>(&s.what); r != nullptr && r->from == from)
+        r->from = to;
+    }
+  }
+
+  // The storages in registers that a statement itself reads or fills.
+  std::set<int> touched(const Statement& s) const {
+    std::set<int> found;
+    const auto add = [&](int storage) {
+      if (storage >= 0) found.insert(storage);
+    };
+    std::visit(
+        [&](const auto& what) {
+          if constexpr (requires { what.sink; }) {
+            for (const Read& r : register_reads(l_, what)) add(r.storage);
+            for (const auto& [read, copy] : what.copies) add(copy.storage);
+            add(storage_filled(what.sink));
+          }
+          if constexpr (requires { what.result; }) {
+            add(what.a);
+            add(what.result);
+          }
+          if constexpr (requires { what.from; }) add(what.from);
+          if constexpr (requires { what.to; }) add(what.to);
+          if constexpr (requires { what.results; })
+            for (const int r : what.results) add(r);
+        },
+        s.what);
+    if (const Scalar* const x = std::get_if<Scalar>(&s.what)) {
+      const DimMap none = identity_map(static_cast<int>(l_.graph[x->value].type.shape.size()));
+      for_each_leaf(l_, x->value, none, true, [&](ValueId, const DimMap&, int read) { add(read); });
+    }
+    return found;
+  }
+
+  const Storage& storage(int s) const { return l_.storages[static_cast<std::size_t>(s)]; }
+  int touches(int s) const { return touches_[static_cast<std::size_t>(s)]; }
+
+  Lowered& l_;
+  std::set<int> kept_;  // that live longer than statements say
+  std::vector<int> touches_ = std::vector<int>(l_.storages.size());
+};
+
+}  // namespace
+
+void replace_products(Lowered& l) { Replacement(l).run(); }
+
+}  // namespace palladium::passes
