@@ -1,6 +1,7 @@
 #include "palladium/ops/registry.hpp"
 
 #include "palladium/ops/add.hpp"
+#include "palladium/ops/attention.hpp"
 #include "palladium/ops/blur.hpp"
 #include "palladium/ops/matmul.hpp"
 #include "palladium/ops/softmax.hpp"
@@ -15,6 +16,10 @@ std::span<const Entry> registry() {
        "product of two matrices of any size",
        matmul,
        {{{dim("m"), 700}, f32}, {{700, 300}, f32}}},
+      {"attention",
+       "attention of queries to keys, by heads",
+       [] { return attention(); },
+       {{{2, 8, 1000, 64}, f16}, {{2, 2, 1000, 64}, f16}, {{2, 2, 1000, 64}, f16}}},
       {"blur", "mean over 5x5 pixels of an 8-bit image", blur, {{{480, 640}, u8}}},
   };
   return entries;

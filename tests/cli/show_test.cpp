@@ -170,7 +170,8 @@ TEST_CASE("show puts all that it is asked for into one object") {
 TEST_CASE("show says what it does not know") {
   const Tool palladium;
   check_error(palladium({"show", "sofmax"}), 1,
-              "no shipped kernel is named 'sofmax'; there are add, softmax, matmul, blur");
+              "no shipped kernel is named 'sofmax'; there are add, softmax, matmul, attention, "
+              "blur");
   for (const char* what : {"--cuda", "--ptx", "--resources"})
     check_error(palladium({"show", "add", "--arch", "sm_42", what}), 1,
                 "unknown architecture 'sm_42'; kernels are compiled for sm_75, ");

@@ -112,6 +112,7 @@ std::vector<Reviewed> reviewed_kernels() {
        matmul_graph(bf16, {.m = 1024, .n = 512, .k = 256, .trans_b = true}), 90},
       {"blur", shipped("blur"), 90},
       {"attention", attention_graph(), 90},
+      {"attention_shipped", shipped("attention"), 90},
       {"rotate", rotate_graph(), 90},
       {"vm", vm_graph(), 90},
       {"softmax_8_warps", by_warps(8, softmax_graph(4096)), 90},
