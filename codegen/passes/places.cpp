@@ -20,7 +20,7 @@ using graph::Op;
 
 // A value used by several passes is kept if it takes no more registers than this, else computed
 // again by each of them (streamed).
-constexpr std::int64_t max_kept_registers = 64;
+constexpr std::int64_t max_kept_registers = 64, max_accumulators = 128;
 // A value that takes elements from elsewhere is kept if it would be computed at more places than
 // these for each element of its users: where such values stand on each other, each doubles them.
 constexpr std::size_t most_places = 16;
@@ -236,7 +236,22 @@ class Placement {
     for (const Evaluation& sink : s)
       repeated |= sink.loop != a_.loop[index(v)] || sink.around != l_.around[index(v)];
     return repeated && cost(v, cheap_operations + 1) > cheap_operations &&
-           fits_registers(l_, g_[v].type, max_kept_registers);
+           fits_registers(l_, g_[v].type,
+                          follows_product(v) ? max_accumulators : max_kept_registers);
+  }
+
+  // Whether v is computed of the elements of a product, one by one: it can take their place.
+  bool follows_product(ValueId v) const {
+    constexpr int most_looked_at = 64;
+    std::vector<ValueId> stack{v};
+    for (int seen = 0; !stack.empty() && seen < most_looked_at; ++seen) {
+      const Inst& i = g_[stack.back()];
+      stack.pop_back();
+      if (i.type.shape != g_[v].type.shape) continue;
+      if (i.op == Op::Dot) return true;
+      if (graph::is_elementwise(i.op)) stack.insert(stack.end(), i.args.begin(), i.args.end());
+    }
+    return false;
   }
 
   // An elementary function takes longer than to move its result. Where a user repeats v along a

@@ -80,6 +80,7 @@ class Replacement {
   }
 
   void rename(Statements& list, int from, int to) {
+    l_.storages[static_cast<std::size_t>(from)].place = Place::inlined;
     for (int& s : l_.storage_of)
       if (s == from) s = to;
     for (Statement& s : list) {
