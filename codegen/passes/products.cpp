@@ -124,8 +124,10 @@ bool takes_registers(const Lowered& l, const Dot& d, ValueId a, const Extents& s
   if (d.unit != Dot::Unit::wgmma || shape != staged) return false;
   if (graph::element_count(shape) > 2 * most_fragments * l.threads()) return false;
   bool held = false, elsewhere = false;
-  for_each_leaf(l, a, identity_map(2), false, [&](ValueId, const DimMap&, int storage) {
-    const Place place = storage < 0 ? Place::shared : l.storages[storage].place;
+  for_each_leaf(l, a, identity_map(2), false, [&](ValueId leaf, const DimMap&, int storage) {
+    // What was loaded is better staged as it is.
+    const bool loaded = l.graph[leaf].op == graph::Op::Load && l.storage_of[index(leaf)] >= 0;
+    const Place place = storage < 0 || loaded ? Place::shared : l.storages[storage].place;
     held |= place == Place::registers;
     elsewhere |= place == Place::shared;
   });

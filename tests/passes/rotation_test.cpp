@@ -96,7 +96,7 @@ TEST_CASE("a product that the next turn cannot begin is said to be none, with it
   };
   CHECK(why([](const Turn& t, const Value& p, const Value& v) {
           return t.acc * f32(t.i) + dot(p, v);
-        }).find("not begun before the next turn computes: it depends on the number of the turn") !=
+        }).find("not begun before the next turn computes: what it is made of changes behind it") !=
         std::string::npos);
   CHECK(why([](const Turn& t, const Value& p, const Value& v) {
           return t.acc * t.top + dot(p, v);
