@@ -213,7 +213,7 @@ void report(const Case& c) {
 
 std::vector<Case> drawn(std::uint64_t first, std::uint64_t last) {
   // As many as fit into a short test are emulated.
-  const std::uint64_t stride = last - first > 1000 ? 20 : 5;
+  const std::uint64_t stride = last - first > 1000 ? 20 : 10;
   std::vector<Case> cases;
   for (std::uint64_t seed = first; seed < last; ++seed) {
     Case c{.seed = seed, .emulated = seed % stride == 0};
@@ -242,7 +242,7 @@ Case parsed(const std::string& text) {
 std::vector<Case> asked() {
   if (const char* one = std::getenv("PALLADIUM_TEST_CALL")) return {parsed(one)};
   const char* many = std::getenv("PALLADIUM_TEST_CALLS");
-  if (!many) return drawn(1, 101);
+  if (!many) return drawn(1, 151);
   char* end = nullptr;
   const std::uint64_t n = std::strtoull(many, &end, 10);
   return *end == '-' ? drawn(n, std::strtoull(end + 1, nullptr, 10)) : drawn(1, n + 1);
