@@ -4,7 +4,6 @@
 #include <array>
 #include <cstdlib>
 #include <numeric>
-#include <set>
 
 #include "codegen/thread/evaluate.hpp"
 
@@ -197,18 +196,20 @@ double AccessModel::wavefronts(ValueId ref, const DimMap& map) {
   const std::int64_t together = banks * bank / bytes, lanes = 1 << layout::lane_bits;
   double total = 0;
   for (std::int64_t first = 0; first < lanes; first += together) {
-    std::array<std::set<std::int64_t>, banks> words;
+    std::vector<std::int64_t> words;
     for (std::int64_t lane = first; lane < first + together; ++lane) {
       std::int64_t offset = at[0];
       for (std::size_t b = 0; b + 1 < at.size(); ++b)
         if ((lane >> b & 1) != 0) offset += at[b + 1] - at[0];
       const std::int64_t word = offset * a.dtype.bytes() / bank;
       for (std::int64_t k = 0; k < bytes / bank; ++k)
-        words[static_cast<std::size_t>((word + k) % banks)].insert(word + k);
+        words.push_back(word + k);
     }
-    std::size_t most = 0;
-    for (const std::set<std::int64_t>& of_bank : words) most = std::max(most, of_bank.size());
-    total += static_cast<double>(most);
+    std::ranges::sort(words);
+    std::array<int, banks> of_bank = {};  // different words
+    for (std::size_t i = 0; i < words.size(); ++i)
+      of_bank[static_cast<std::size_t>(words[i] % banks)] += i == 0 || words[i] != words[i - 1];
+    total += std::ranges::max(of_bank);
   }
   return total * static_cast<double>(together) / static_cast<double>(lanes);
 }

@@ -302,11 +302,13 @@ class Padding {
     double least = -1;
     for (std::int64_t more = 0; more * widest < banks; ++more) {
       s.row_stride = dense + more * chunk;
+      reads_ = 0;
       double wavefronts = 0;
       for (LoweredBody& b : l_.bodies) wavefronts += wavefronts_of(b.statements, w);
       if (least >= 0 && wavefronts >= least) continue;
       least = wavefronts;
       best = s.row_stride;
+      if (wavefronts <= reads_) break;  // none waits for another bank
     }
     s.row_stride = best;
   }
@@ -328,7 +330,9 @@ class Padding {
           l_, v, identity_map(p.layout.rank()), enter, [&](ValueId leaf, const DimMap& map, int) {
             const bool reads = reads_staged(l_, leaf) && root_of(l_.graph, leaf) == w.root;
             const bool opaque = std::ranges::find(map, opaque_dim) != map.end();
-            if (reads && !opaque) n += model_.wavefronts(l_.graph[leaf].args[0], map);
+            if (!reads || opaque) return;
+            n += model_.wavefronts(l_.graph[leaf].args[0], map);
+            ++reads_;
           });
     });
     return n;
@@ -336,6 +340,7 @@ class Padding {
 
   Lowered& l_;
   AccessModel model_;
+  int reads_ = 0;  // that were looked at; each takes at least one wavefront
 };
 
 }  // namespace
