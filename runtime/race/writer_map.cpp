@@ -63,7 +63,7 @@ bool WriterMap::Page::record_whole(std::size_t number, std::uint64_t mine) {
   return claim(whole[number], mine);
 }
 
-// The stretch gets a cell for each element, unless all of it is another program's or `mine` already.
+// Each element of the stretch gets a cell, unless all of it is another program's or `mine` already.
 void WriterMap::Page::take_apart(std::size_t number, std::uint64_t mine) {
   std::uint64_t all = whole[number].load(std::memory_order_acquire);
   if (all == apart || all == mine) return;
