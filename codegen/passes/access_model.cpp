@@ -100,8 +100,8 @@ const BlockNames& AccessModel::block(int window) {
     names.multiple.push_back(multiple);
     thread::Facts size = facts_of_size(loaded.size, extent, e_.facts(start));
     if (b.kind == BlockDim::Kind::bounded_slice)
-      size.multiple = std::gcd(size.multiple,
-                               e_.facts(indices_.expr(size_of_slice(g_, m, d))).multiple);
+      size.multiple =
+          std::gcd(size.multiple, e_.facts(indices_.expr(size_of_slice(g_, m, d))).multiple);
     names.size.push_back(inside ? no_expr : unknown(i32, size));
     names.from.push_back(inside || !padded ? no_expr
                                            : unknown(i32, facts_of_from(loaded.size, multiple)));
@@ -191,17 +191,14 @@ double AccessModel::wavefronts(ValueId ref, const DimMap& map) {
   constexpr std::int64_t bank = 4, banks = 32;
   const Address a = in_view(ref, map);
   if (!a.parts.empty()) return 1;
-  const OfThreads at = values_of(e_.sum(a.offset, i64));
+  const ExprId at = e_.sum(a.offset, i64);
   const std::int64_t bytes = std::max(bank, std::int64_t{a.dtype.bytes()} * staged_width(ref, map));
   const std::int64_t together = banks * bank / bytes, lanes = 1 << layout::lane_bits;
   double total = 0;
   for (std::int64_t first = 0; first < lanes; first += together) {
     std::vector<std::int64_t> words;
     for (std::int64_t lane = first; lane < first + together; ++lane) {
-      std::int64_t offset = at[0];
-      for (std::size_t b = 0; b + 1 < at.size(); ++b)
-        if ((lane >> b & 1) != 0) offset += at[b + 1] - at[0];
-      const std::int64_t word = offset * a.dtype.bytes() / bank;
+      const std::int64_t word = in_lane(at, lane) * a.dtype.bytes() / bank;
       for (std::int64_t k = 0; k < bytes / bank; ++k)
         words.push_back(word + k);
     }
@@ -220,6 +217,18 @@ AccessModel::OfThreads AccessModel::values_of(ExprId e) const {
   for (std::size_t t = 0; t < values.size(); ++t)
     values[t] = thread::evaluate(e_, e, [&](VariableId v) { return value_of(v, t); }).value_or(0);
   return values;
+}
+
+// What has a name is the sum of what the bits of the thread's number give.
+std::int64_t AccessModel::in_lane(ExprId e, std::int64_t lane) const {
+  const auto value = [&](VariableId v) -> std::int64_t {
+    if (v == e_[thread_].variable) return lane;
+    std::int64_t n = value_of(v, 0);
+    for (std::size_t b = 0; b < layout::lane_bits; ++b)
+      if ((lane >> b & 1) != 0) n += value_of(v, b + 1) - value_of(v, 0);
+    return n;
+  };
+  return thread::evaluate(e_, e, value).value_or(0);
 }
 
 std::int64_t AccessModel::value_of(VariableId v, std::size_t thread) const {

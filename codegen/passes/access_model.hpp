@@ -53,6 +53,7 @@ class AccessModel : private Addresses {
   thread::Address in_view(ValueId ref, const DimMap& map);
   thread::Address place(ValueId ref, const DimMap& map);
   OfThreads values_of(thread::ExprId e) const;
+  std::int64_t in_lane(thread::ExprId e, std::int64_t lane) const;
   std::int64_t value_of(thread::VariableId v, std::size_t thread) const;
 
   thread::Exprs exprs_;

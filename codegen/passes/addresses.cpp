@@ -40,13 +40,49 @@ std::pair<Affine, Affine> parted(const Exprs& e, const Affine& x, std::int64_t b
   return {rest, whole};
 }
 
-// Where in its row a column stands: 16 bytes, of so many elements each, change places.
-Affine swizzled(Exprs& e, const Affine& row, const Affine& column, int swizzle, std::int64_t each) {
-  constexpr std::int64_t rows = 8;
-  const Affine in_turn = parted(e, row, rows).first;
+// The terms that threads change, and what loops count.
+std::pair<Affine, Affine> of_threads_and_loops(const Exprs& e, const Affine& x) {
+  Affine threads, loops(x.constant());
+  for (const Affine::Term& t : x.terms()) {
+    Affine& to = (e.depends(t.of) & thread::on_thread) != 0 ? threads : loops;
+    to = to + Affine::term(t.of, t.coefficient);
+  }
+  return {threads, loops};
+}
+
+// Whether the sum of the two is their exclusive or: no bit is in both.
+bool is_apart_in_bits(const Exprs& e, const Affine& a, const Affine& b) {
+  const thread::Facts x = e.facts(a), y = e.facts(b);
+  const auto below = [](const thread::Facts& low, const thread::Facts& high) {
+    return high.multiple == 0 || low.high < (high.multiple & -high.multiple);
+  };
+  return x.low >= 0 && y.low >= 0 && (below(x, y) || below(y, x));
+}
+
+// The place that 16 bytes of a row change by, in elements: of rows that change places alike, in
+// groups of a power of two, the groups count.
+ExprId moved_by_row(Exprs& e, const Affine& row, const Storage& s, std::int64_t each) {
+  constexpr std::int64_t places = 8;
+  const int shift = std::countr_zero(static_cast<unsigned>(s.rows_alike));
+  const ExprId place =
+      e.bits(e.sum(row), (places - (places >> s.row_swizzle)) << shift, 3 - s.row_swizzle + shift);
+  return e.plain(Operator::mul, place, e.number(each));
+}
+
+// Of a row what decides which place its 16 bytes have.
+Affine row_in_turn(const Exprs& e, const Affine& row, const Storage& s) {
+  const Affine in_turn = parted(e, row, 8 * s.rows_alike).first;
+  const auto [inside, groups] = parted(e, in_turn, s.rows_alike);
+  const thread::Facts known = e.facts(inside);
+  return known.low >= 0 && known.high < s.rows_alike ? groups : in_turn;
+}
+
+// Where in its row a column stands: 16 bytes, of so many elements each, change places. What loops
+// count is kept apart: it is a constant of each turn.
+Affine swizzled(Exprs& e, const Affine& row, const Affine& column, const Storage& s,
+                std::int64_t each) {
+  const Affine in_turn = row_in_turn(e, row, s);
   if (in_turn.is_zero()) return column;
-  const ExprId places = e.bits(e.sum(in_turn), rows - (rows >> swizzle), 3 - swizzle);
-  const ExprId moved = e.plain(Operator::mul, places, e.number(each));
   // What counts the elements of 16 bytes, or of less that stays together, moves with them.
   std::int64_t together = each;
   auto [inside, whole] = parted(e, column, together);
@@ -59,8 +95,22 @@ Affine swizzled(Exprs& e, const Affine& row, const Affine& column, int swizzle, 
     std::tie(inside, whole) = parted(e, column, together);
   }
   // Chunks by which no row changes places.
-  const auto [near, far] = parted(e, whole, each << swizzle);
-  return Affine::term(e.plain(Operator::bit_xor, e.sum(near), moved)) + far + inside;
+  const auto [near, far] = parted(e, whole, each << s.row_swizzle);
+  const auto exclusive = [&](const Affine& place, const Affine& turn) {
+    if (turn.is_zero()) return e.sum(place);
+    const ExprId moved = moved_by_row(e, turn, s, each);
+    return place.is_zero() ? moved : e.plain(Operator::bit_xor, e.sum(place), moved);
+  };
+  const auto [near_thread, near_loop] = of_threads_and_loops(e, near);
+  const auto [turn_thread, turn_loop] = of_threads_and_loops(e, in_turn);
+  const bool has_both = !(near_thread.is_zero() && turn_thread.is_zero()) &&
+                        !(near_loop.is_zero() && turn_loop.is_zero());
+  if (!has_both || !is_apart_in_bits(e, near_thread, near_loop) ||
+      !is_apart_in_bits(e, turn_thread, turn_loop))
+    return Affine::term(exclusive(near, in_turn)) + far + inside;
+  const ExprId thread = exclusive(near_thread, turn_thread);
+  return Affine::term(e.plain(Operator::bit_xor, thread, exclusive(near_loop, turn_loop))) + far +
+         inside;
 }
 
 Affine flat(const Extents& shape, const Coordinates& c) {
@@ -316,8 +366,7 @@ Address Addresses::storage_address(int storage, const Coordinates& c) {
   std::int64_t stride = 1;
   for (std::size_t d = s.shape.size(); d-- > 0;) {
     const bool swizzles = s.row_swizzle > 0 && d + 1 == s.shape.size();
-    a.offset = a.offset + (swizzles ? swizzled(e_, c[d - 1], c[d], s.row_swizzle, a.alignment)
-                                    : c[d] * stride);
+    a.offset = a.offset + (swizzles ? swizzled(e_, c[d - 1], c[d], s, a.alignment) : c[d] * stride);
     stride = d + 1 == s.shape.size() ? s.row_stride : stride * s.shape[d];
   }
   return a;
@@ -487,7 +536,7 @@ ExprId expr_of_dim(Exprs& e, const Dim& d, std::span<const ExprId> symbols) {
   case DimOp::div: return plain(Operator::div, a);
   case DimOp::mod: return plain(Operator::rem, a);
   case DimOp::cdiv:
-    return plain(Operator::div, e.sum(Affine::term(a) + Affine::term(b) + Affine(-1), i64));
+    return plain(Operator::div, e.sum(Affine::term(a) + e.affine(b) + Affine(-1), i64));
   case DimOp::min: return e.call(Row::min, i64, {a, b});
   case DimOp::max: return e.call(Row::max, i64, {a, b});
   case DimOp::symbol:

@@ -331,7 +331,7 @@ class Assignment {
         if (s < 0)
           cost += memory(g_[leaf].args[0], map, true);
         else if (reads_staged(l_, leaf))
-          cost += 4 * registers / staged_width(leaf, map);
+          cost += 4 * registers * conflicts(leaf, map) / staged_width(leaf, map);
         else if (l_.storages[s].place == Place::shared)
           cost += 4 * registers;
       });
@@ -354,6 +354,13 @@ class Assignment {
                    [&](const Spill& to) { return stage_cost(to.storage, l); },
                    [&](const auto& fold) { return fold.cost(l_, l); }},
                p.sink);
+  }
+
+  // Of a window whose columns are read, how often a bank gives a word for one access.
+  double conflicts(ValueId load, const DimMap& map) const {
+    return is_opaque(map) || !l_.window_loaded(load).turned
+               ? 1
+               : model_.wavefronts(g_[load].args[0], map);
   }
 
   int staged_width(ValueId load, const DimMap& map) const {

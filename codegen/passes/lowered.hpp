@@ -61,9 +61,10 @@ struct Storage {
   int swizzle = 0;                // shared: bytes of a row of its panels; 0: it has none
   bool per_warpgroup = true;      // shared: one copy per Pallas thread
   bool fetched = false;           // shared: filled by TMA, or a barrier of such copies
-  /// Shared, without panels: 16 bytes c of row r stand where c ^ (r % 8 >> (3 - row_swizzle)) of it
-  /// would, so that ldmatrix reads 8 rows from all banks. 0 to 3.
+  /// Shared, without panels: 16 bytes c of row r stand where c ^ (r / rows_alike % 8 >> (3 -
+  /// row_swizzle)) of it would, so that 8 rows are read from all banks. 0 to 3.
   int row_swizzle = 0;
+  int rows_alike = 1;           // ldmatrix reads rows that follow one another
   bool packed = false;  // registers: two elements of 16 bits in each of them, as A of wgmma
   std::int64_t alignment = 16;  // shared: what its address is a multiple of, at least
   int ring = -1;  // shared: it lies in each slot of this ring, `offset` behind where that begins
@@ -116,6 +117,7 @@ struct Window {
   std::int64_t lead = 0;    // staged: elements in front of each of its rows, so that vectors of ...
   std::int64_t vector = 1;  // ... so many are aligned in global memory
   bool zeros = false;       // staged: what lies out of bounds is 0, and nobody asks whether it does
+  bool turned = false;      // staged: all reads of it are along other dimensions than its rows
 };
 
 /// A register storage that a statement reads at coordinates, or in a layout, that it does not have:

@@ -1,5 +1,6 @@
 // Decides which windows are staged: brought to shared memory as a whole, in wide accesses, where a
-// kernel reads their elements again and again, at several offsets.
+// kernel reads their elements again and again, at several offsets, or stores them where other
+// elements are neighbours.
 //
 // Precondition: place_windows. Only what nobody writes while the kernel runs is staged; what lies
 // out of bounds is there what it is when it is read from global memory. Where all reads put 0 in
@@ -25,19 +26,48 @@ using graph::Op;
 
 constexpr std::int64_t widest = 16;  // bytes of an access
 // Instructions of a warp that an access of global memory is worth, with its address and its test;
-// one of shared memory; a barrier. An element must be read twice, on average, to be staged.
+// one of shared memory; a barrier. An element must be read twice, on average, to be staged, if what
+// are neighbours in memory are so where they are wanted.
 constexpr double global_access = 6, shared_access = 2, barrier = 20, least_reads = 2;
 constexpr std::int64_t unknown_trips = 8;
+constexpr int most_swizzle = 3;
+constexpr double sector = 32;  // bytes of global memory that are moved together
 // So many blocks can be on a multiprocessor at once, as far as staged windows are concerned.
 constexpr std::int64_t blocks_together = 4;
 
 std::int64_t rounded_up(std::int64_t n, std::int64_t to) { return cdiv(n, to) * to; }
 
+// Whether the chunks of rows of a window whose columns are read may change places: nothing reads
+// across them, and each row has all places.
+bool can_swizzle(const Storage& s, const Window& w) {
+  const std::int64_t bytes = s.dtype.bytes();
+  return w.turned && s.shape.size() > 1 && w.vector * bytes == widest &&
+         s.row_stride * bytes % (widest << most_swizzle) == 0;
+}
+
+// Elements by which the room between rows may grow.
+std::int64_t step_between_rows(const Storage& s, const Window& w) {
+  constexpr std::int64_t word = 4;
+  const std::int64_t bytes = s.dtype.bytes();
+  return w.turned ? std::max(w.vector, word / bytes) : widest / bytes;
+}
+
+// Where columns are read lanes find different banks: a guess, as long as layouts are not known.
+void spread_rows(Storage& s, const Window& w) {
+  if (can_swizzle(s, w)) {
+    s.row_swizzle = most_swizzle;
+    s.rows_alike = static_cast<int>(w.vector);
+  } else {
+    s.row_stride += step_between_rows(s, w);
+  }
+}
+
 /// A load of a window.
 struct Reading {
   ValueId load = graph::no_value;
-  double times = 1;    // that it is executed
-  double offsets = 1;  // at which it reads meanwhile
+  double times = 1;     // that it is executed
+  double offsets = 1;   // at which it reads meanwhile
+  bool turned = false;  // where the elements are stored, others are neighbours
 };
 
 class Staging {
@@ -88,6 +118,8 @@ class Staging {
     w.fill = true;
     w.lead = lead;
     w.vector = vector;
+    w.turned = std::ranges::all_of(readings, &Reading::turned);
+    if (w.turned) spread_rows(s, w);
     const bool filled = m.fill && *m.fill != 0;
     w.zeros = !filled && (drop_guards(w, readings) || m.fill);
     w.storage = l_.add_storage(std::move(s));
@@ -97,7 +129,8 @@ class Staging {
     if (w.residency != Residency::direct || !w.read_only || w.mapping < 0) return false;
     const BlockMapping& m = g_.mapping.block_mappings[w.mapping];
     const Extents& shape = g_[w.root].type.shape;
-    return m.memory_space == Space::automatic && m.num_indices() == m.block_shape.size() && !shape.empty() && graph::element_count(shape) > 0;
+    return m.memory_space == Space::automatic && m.num_indices() == m.block_shape.size() &&
+           !shape.empty() && graph::element_count(shape) > 0;
   }
 
   // ---- reads
@@ -118,6 +151,7 @@ class Staging {
       for (int loop = a_.loop[index(v)]; loop >= 0; loop = a_.loop[static_cast<std::size_t>(loop)])
         r.times *= static_cast<double>(trips(ValueId(loop)));
       if (moves(g_[v].args[0])) r.offsets = r.times;
+      r.turned = is_turned(v);
       found.push_back(r);
     }
     return found;
@@ -138,6 +172,60 @@ class Staging {
     return false;
   }
 
+  // ---- neighbours
+
+  // The dimension of a view along which its elements are neighbours in memory; -1: none is known.
+  int neighbours(ValueId view) const {
+    const Inst& i = g_[view];
+    if (i.op == Op::Param) return static_cast<int>(i.type.shape.size()) - 1;
+    const int of = neighbours(i.args[0]);
+    if (of < 0) return -1;
+    if (i.op == Op::RefTranspose) return place_of(graph::dimensions(i), of);
+    if (i.op == Op::RefBitcast) return of;
+    if (i.op != Op::At || g_.chooses(view)) return -1;
+    const auto dims = graph::Subscript::of(i).dims;
+    const auto end = dims.begin() + of;
+    return end->is_slice && end->stride == 1
+               ? static_cast<int>(
+                     std::count_if(dims.begin(), end, [](auto d) { return d.is_slice; }))
+               : -1;
+  }
+
+  static int place_of(std::span<const std::int64_t> dimensions, int d) {
+    return static_cast<int>(std::ranges::find(dimensions, d) - dimensions.begin());
+  }
+
+  // Whether what is loaded, element by element, is stored somewhere along another dimension.
+  bool is_turned(ValueId load) const {
+    std::vector<std::pair<ValueId, int>> stack{{load, neighbours(g_[load].args[0])}};
+    std::set<std::pair<ValueId, int>> seen;
+    while (!stack.empty()) {
+      const auto [v, along] = stack.back();
+      stack.pop_back();
+      if (along < 0 || !seen.insert({v, along}).second) continue;
+      for (const ValueId user : a_.users[index(v)]) {
+        const Inst& i = g_[user];
+        if (i.op == Op::Transpose)
+          stack.emplace_back(user, place_of(graph::dimensions(i), along));
+        else if (i.op == Op::Broadcast)
+          stack.emplace_back(user, static_cast<int>(graph::dimensions(i)[along]));
+        else if (graph::is_elementwise(i.op))
+          stack.emplace_back(user, along);
+        else if (i.op == Op::Store && stores_across(user, v, along))
+          return true;
+      }
+    }
+    return false;
+  }
+
+  bool stores_across(ValueId store, ValueId v, int along) const {
+    const graph::MemoryView m = graph::MemoryView::of(g_[store]);
+    const int to = neighbours(m.ref);
+    const Extents& shape = g_[v].type.shape;
+    return m.value == v && to >= 0 && to != along && shape[static_cast<std::size_t>(to)] > 1 &&
+           l_.windows[l_.window_of[index(g_.root(m.ref))]].residency == Residency::direct;
+  }
+
   // ---- what is gained
 
   bool pays(const Window& w, const std::vector<Reading>& readings, const Extents& rows,
@@ -152,16 +240,25 @@ class Staging {
     for (const Reading& r : readings) {
       const ValueId view = g_[r.load].args[0];
       const auto n = static_cast<double>(graph::element_count(g_[view].type.shape));
-      const double width = model_.widest(view);
-      direct += r.times * global_access * accesses(n, width);
-      staged += r.times * shared_access * accesses(n, reads_rows(view) ? row_vector(n, w) : 1);
+      const bool rows = reads_rows(view) && !r.turned;
+      direct += r.times * (r.turned ? across(view) * accesses(n, 1) * global_access
+                                    : accesses(n, model_.widest(view)) * global_access);
+      staged += r.times * shared_access * accesses(n, rows ? row_vector(n, w) : 1);
       offsets[view] = std::max(offsets[view], r.offsets * n);
     }
     for (const auto& [_, elements] : offsets) read += elements;
     staged +=
         (global_access + shared_access) *
         accesses(static_cast<double>(graph::element_count(rows)), static_cast<double>(vector));
-    return read >= least_reads * held && staged < direct;
+    const bool any_turned = std::ranges::any_of(readings, &Reading::turned);
+    return (any_turned || read >= least_reads * held) && staged < direct;
+  }
+
+  // How many of its elements move with one that is read without its neighbours.
+  double across(ValueId view) const {
+    const graph::Type& t = g_[view].type;
+    const auto row = static_cast<double>(t.shape[static_cast<std::size_t>(neighbours(view))]);
+    return std::min(sector / t.dtype.bytes(), row);
   }
 
   // Elements that a thread reads of a staged row at once.
@@ -293,24 +390,39 @@ class Padding {
   }
 
  private:
-  // The least room between rows with which lanes read from different banks.
+  // The least room between rows with which lanes read from different banks; where lanes read along
+  // columns, the rows' chunks in an order that changes from row to row instead, if that is better.
   void pad(const Window& w) {
     constexpr std::int64_t banks = 128;  // bytes
     Storage& s = l_.storages[w.storage];
-    const std::int64_t chunk = widest / s.dtype.bytes(), dense = s.row_stride;
-    std::int64_t best = dense;
+    s.row_swizzle = 0;
+    s.rows_alike = 1;
+    const std::int64_t chunk = widest / s.dtype.bytes();
+    const std::int64_t dense = rounded_up(s.shape.back(), chunk);
+    const std::int64_t step = step_between_rows(s, w);
+    Storage best = s;
     double least = -1;
-    for (std::int64_t more = 0; more * widest < banks; ++more) {
-      s.row_stride = dense + more * chunk;
-      reads_ = 0;
+    const auto weigh = [&] {
       double wavefronts = 0;
+      reads_ = 0;
       for (LoweredBody& b : l_.bodies) wavefronts += wavefronts_of(b.statements, w);
-      if (least >= 0 && wavefronts >= least) continue;
+      if (least >= 0 && wavefronts >= least) return;
       least = wavefronts;
-      best = s.row_stride;
-      if (wavefronts <= reads_) break;  // none waits for another bank
+      best = s;
+    };
+    const auto some_wait = [&] { return least > reads_; };  // for another bank
+    for (std::int64_t more = 0; more * step * s.dtype.bytes() < banks; ++more) {
+      s.row_stride = dense + more * step;
+      weigh();
+      if (!some_wait()) break;
     }
-    s.row_stride = best;
+    s.row_stride = dense;
+    if (some_wait() && can_swizzle(s, w))
+      for (s.rows_alike = 1; s.rows_alike <= 8; s.rows_alike *= 2) {
+        s.row_swizzle = most_swizzle;
+        weigh();
+      }
+    s = best;
   }
 
   double wavefronts_of(Statements& list, const Window& w) {

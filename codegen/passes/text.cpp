@@ -79,6 +79,7 @@ class Text {
       text += s.swizzle > 0 ? fmt::format(" at {} in panels of {} bytes", s.offset, s.swizzle)
                             : fmt::format(" at {} row stride {}", s.offset, s.row_stride);
       if (s.row_swizzle > 0) text += fmt::format(" swizzle {}", s.row_swizzle);
+      if (s.rows_alike > 1) text += fmt::format(" of {} rows", s.rows_alike);
       if (s.ring >= 0) text += fmt::format(" in ring {}", s.ring);
       if (!s.per_warpgroup) text += " of the block";
     }

@@ -213,7 +213,7 @@ TEST_CASE("a transposed copy writes whole vectors") {
   %2: f32[64,64] = load %0
   %3: f32[64,64] = transpose %2 [1,0]
   store %1, %3)")),
-             Shows({"load_global_nc<1>", "store_global<4>"}));
+             Shows({"copy_async<4>", "load_shared_padded<1>", "store_global<4>"}));
 }
 
 TEST_CASE("the guard of scratch memory stands in loops alone") {
@@ -268,5 +268,5 @@ TEST_CASE("parts of an element are in bounds where it is") {
   %8: u32[4] = broadcast %7
   store %1, %8
 })");
-  CHECK_THAT(text, Shows({"n0 = i / 2", "load_global_nc<1>", "n0 < size0"}));
+  CHECK_THAT(text, Shows({"n0 = i >> 1", "load_global_nc<1>", "n0 < size0"}));
 }

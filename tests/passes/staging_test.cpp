@@ -302,3 +302,40 @@ TEST_CASE("rows of a staged window lie so that lanes read from different banks")
     CHECK(r.mix.barriers == 1);
   }
 }
+
+TEST_CASE("what is stored along another dimension than it is read is turned in shared memory") {
+  for (const std::string type : {"f32", "f16", "u8", "i64"}) {
+    CAPTURE(type);
+    const std::string text = whole({type + "[64,64]"}, {type + "[64,64]"},
+                                   "  %2: " + type + "[64,64] = load %0\n  %3: " + type +
+                                       "[64,64] = transpose %2 [1,0]\n  store %1, %3");
+    CHECK_THAT(lowered(text), ContainsSubstring("staged"));
+    const Report r = cuda::report(graph_of(text), {.compute_capability = 90});
+    for (const AccessReport& a : r.accesses)
+      if (!a.shared || (!a.store && a.element_bytes >= 4)) CHECK(a.touched == a.needed);
+    CHECK(r.mix.barriers == 1);
+  }
+  // Elements that no vector holds lie an odd number of words apart; vectors change places.
+  const auto turned = [](const std::string& shape) {
+    return lowered(whole({"f32" + shape}, {"f32" + shape},
+                         "  %2: f32" + shape + " = load %0\n  %3: f32" + shape +
+                             " = transpose %2 [1,0]\n  store %1, %3"));
+  };
+  CHECK_THAT(turned("[63,63]"), ContainsSubstring("row stride 65"));
+  CHECK_THAT(turned("[64,64]"), ContainsSubstring("row stride 64 swizzle 3 of 4 rows"));
+}
+
+TEST_CASE("what stays along its dimension, or is folded, is not turned") {
+  const auto text = [](const std::string& result, const std::string& body) {
+    return lowered(whole({"f32[64,64]"}, {result}, "  %2: f32[64,64] = load %0\n" + body));
+  };
+  CHECK_THAT(text("f32[64,64]", "  store %1, %2"), !ContainsSubstring("staged"));
+  CHECK_THAT(text("f32[64]",
+                  "  %3: f32[64,64] = transpose %2 [1,0]\n"
+                  "  %4: f32[64] = reduce_sum %3 [0]\n  store %1, %4"),
+             !ContainsSubstring("staged"));
+  CHECK_THAT(text("f32[64,64]",
+                  "  %3: f32[64,64] = transpose %2 [1,0]\n"
+                  "  %4: f32[64,64] = transpose %3 [1,0]\n  store %1, %4"),
+             !ContainsSubstring("staged"));
+}
