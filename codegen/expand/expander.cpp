@@ -189,9 +189,9 @@ ExprId Expander::grid_size(int axis) {
   return at < bounds_.size() && bounds_[at] != no_expr ? bounds_[at] : launched_size(axis);
 }
 
-ExprId Expander::launched_size(int axis) {
+ExprId Expander::launched_size(int axis, DType type) {
   const Dim& d = g_.mapping.grid[axis];
-  return d.is_static() ? number(d.value()) : e_.cast(i32, dim(d));
+  return d.is_static() ? e_.number(d.value(), type) : e_.cast(type, dim(d));
 }
 
 void Expander::name_program(int axis, ExprId id) {
@@ -231,19 +231,29 @@ ExprId Expander::name_rows(ExprId block, int rows, int columns) {
   return rest;
 }
 
-// Programs on the parallel axes are numbered row-major, but for the order of the last two.
+// Programs on the parallel axes are numbered row-major, but for the order of the last two; else in
+// u32, which is divided by fewer instructions.
 void Expander::name_programs(ExprId number_of_program) {
   const auto& axes = l_.parallel_axes;
   std::size_t left = axes.size();
-  ExprId rest = left > 1 ? b_.let_here("block", number_of_program) : number_of_program;
-  if (l_.grid_rows > 1) {
+  const bool by_rows = l_.grid_rows > 1;
+  const DType type = by_rows || left < 2 ? i32 : u32;
+  ExprId rest = number_of_program;
+  if (left > 1) {
+    const VariableId block =
+        e_.declare({.name = "block", .type = type, .facts = {.low = 0, .high = INT32_MAX - 1}});
+    b_.add(thread::Let{block, rest});
+    rest = e_.variable(block);
+  }
+  if (by_rows) {
     rest = name_rows(rest, axes[left - 2], axes[left - 1]);
     left -= 2;
   }
   for (std::size_t i = left; i-- > 0;) {
-    const ExprId size = launched_size(axes[i]);
-    name_program(axes[i], i == 0 ? rest : e_.plain(Operator::rem, rest, size));
-    if (i > 0) rest = e_.plain(Operator::div, rest, size);
+    const ExprId size = i == 0 ? no_expr : launched_size(axes[i], type);
+    const ExprId id = i == 0 ? rest : e_.plain(Operator::rem, rest, size, type);
+    name_program(axes[i], e_.as(i32, id));
+    if (i > 0) rest = e_.plain(Operator::div, rest, size, type);
   }
 }
 

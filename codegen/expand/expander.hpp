@@ -189,7 +189,7 @@ class Expander {
   ExprId dim(const Dim& d) { return passes::expr_of_dim(e_, d, symbols_); }
   ExprId grid_size(int axis);
   /// What a launch counts with, where only an array knows the size.
-  ExprId launched_size(int axis);
+  ExprId launched_size(int axis, DType type = i32);
   ExprId program_id(int axis) const { return program_ids_[static_cast<std::size_t>(axis)]; }
   /// Sum (without carries: some of the bits may meet in exclusive-or) of the images of x's bits.
   ExprId image(ExprId x, const layout::Bits& columns);

@@ -284,7 +284,16 @@ Facts Exprs::facts_of_plain(Operator by, const Facts& a, const Facts& b) const {
   }
 }
 
+// What is not negative is divided by a power of two as bits are: NVRTC does not know it is not.
 ExprId Exprs::plain(Operator by, ExprId a, ExprId b, DType type) {
+  const Facts divisor = facts(b);
+  if (by == Operator::div && facts(a).low >= 0 && divisor.low == divisor.high && divisor.low > 1 &&
+      std::has_single_bit(static_cast<std::uint64_t>(divisor.low))) {
+    const Facts f = facts_of_plain(by, facts(a), divisor);
+    const ExprId shift = number(std::countr_zero(static_cast<std::uint64_t>(divisor.low)), i32);
+    return make(
+        {.node = Node::plain, .type = type, .by = Operator::shift_right, .args = {a, shift}}, f);
+  }
   const Facts f = facts_of_plain(by, facts(a), facts(b));
   return make({.node = Node::plain, .type = type, .by = by, .args = {a, b}}, f);
 }

@@ -284,6 +284,6 @@ TEST_CASE("parallel axes and the rank in a cluster are taken from one block numb
   %1: i32[1,1,1,128] = iota [3]
   store %0, %1
 })");
-  CHECK_THAT(text, Shows({"block = pl::block_x() / 2", "p3 = block % 7", "p1 = block / 7 % 5",
-                          "p0 = block / 7 / 5", "p2 = 0; p2 < 2"}));
+  CHECK_THAT(text, Shows({"block = pl::block_x() / 2", "p3 = i32(block % 7)",
+                          "p1 = i32(block / 7 % 5)", "p0 = i32(block / 7 / 5)", "p2 = 0; p2 < 2"}));
 }
