@@ -15,8 +15,9 @@ namespace {
 
 // More of one value, and its loops over registers are run-time loops, which index them in local
 // memory; more of all values, and addresses and temporaries do not fit beside them (of the 255 that
-// a thread can have, products of 144 take 242). A wide program of wgmma takes more accumulators
-// rather than more warps: each byte of an operand is read for as many products.
+// a thread can have, products of 144 take 242). Of tensor cores a program takes more accumulators
+// rather than more warps: each byte of an operand is read for as many products. (One of a single
+// warpgroup of wgmma has fewer, so that others find room beside it.)
 constexpr std::int64_t most_of_a_value = 64, most_of_accumulators = 128, most_of_all = 160;
 // Beyond these, a program that keeps its tensor cores busy keeps its values in local memory.
 constexpr std::int64_t most_beside_products = 208;
@@ -62,6 +63,9 @@ class Lifetimes {
     for (const std::int64_t n : change) most = std::max(most, now += n);
     return most;
   }
+
+  /// Of a storage, once that is known, whether any statement touches it.
+  bool lives(std::size_t storage) const { return spans_[storage].first >= 0; }
 
  private:
   struct Span {
@@ -194,27 +198,34 @@ class Lifetimes {
                   max_whole_registers, graph::to_string(graph::Type::value(s.dtype, fits))));
 }
 
-// The results of products of wgmma.
-void find_accumulators(Statements& list, std::vector<int>& found) {
+// The products of a list, and of what stands inside of its statements.
+template <class F>
+void for_each_product(Statements& list, F&& f) {
   for (Statement& s : list) {
-    if (const Dot* d = std::get_if<Dot>(&s.what); d && d->unit == Dot::Unit::wgmma)
-      found.push_back(d->result);
-    for_each_body(s, [&](Statements& body) { find_accumulators(body, found); });
+    if (const Dot* d = std::get_if<Dot>(&s.what)) f(*d);
+    for_each_body(s, [&](Statements& body) { for_each_product(body, f); });
   }
 }
 
 }  // namespace
 
 void measure_registers(Lowered& l) {
-  std::vector<int> accumulators;
-  for (LoweredBody& b : l.bodies) find_accumulators(b.statements, accumulators);
-  l.wgmma_products = static_cast<int>(accumulators.size());
-  l.most_held = Lifetimes(l).most_at_once();
+  std::vector<int> accumulators;  // of which a thread may hold many
+  l.wgmma_products = 0;
+  for (LoweredBody& b : l.bodies)
+    for_each_product(b.statements, [&](const Dot& d) {
+      const bool wgmma = d.unit == Dot::Unit::wgmma;
+      l.wgmma_products += wgmma;
+      if (wgmma ? l.num_warps > 4 : d.unit != Dot::Unit::fma) accumulators.push_back(d.result);
+    });
+  Lifetimes lifetimes(l);
+  l.most_held = lifetimes.most_at_once();
   l.largest_held = 0;
   for (std::size_t s = 0; s < l.storages.size(); ++s) {
+    if (!lifetimes.lives(s)) continue;  // as a product that is added to what is there
     const std::int64_t held = registers_of(l.storages[s]);
     const bool accumulates = std::ranges::count(accumulators, static_cast<int>(s)) > 0;
-    if (!accumulates || l.num_warps == 4 || held > most_of_accumulators)
+    if (!accumulates || held > most_of_accumulators)
       l.largest_held = std::max(l.largest_held, held);
   }
 }
