@@ -179,6 +179,12 @@ std::string Printer::text_of(const thread::Assign& s) const {
 }
 
 std::string Printer::place(const thread::Place& p) const {
+  if (p.turn != no_expr) {
+    thread::Place first = p;
+    first.turn = no_expr;
+    return fmt::format("reinterpret_cast<const {}*>(u64({}) + u64({}) * {})", type_name(p.type),
+                       place(first), text(p.turn), p.type.bytes());
+  }
   if (p.offset == no_expr) return text(p.base);
   if (p.shared) return fmt::format("{} + ({}) * {}", text(p.base), text(p.offset), p.type.bytes());
   return text(p.base) + " + " + expressions_.text(p.offset, Binding::multiplicative);

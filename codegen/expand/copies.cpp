@@ -1,5 +1,6 @@
 // Copies from global memory to shared memory that threads do not wait for.
 #include <algorithm>
+#include <utility>
 
 #include "codegen/expand/nest.hpp"
 
@@ -29,8 +30,7 @@ bool Nest::copies_moved(const passes::Stage& s) {
   const MemoryView m = MemoryView::of(g_[v]);
   const Address from = address(m.ref, c, map);
   const Location outer = b_.at(g_.location(v) == Location{} ? b_.at() : g_.location(v));
-  const bool copied = from.parts.empty() &&
-                      copies_asynchronously(from, storage_address(s.storage, coordinates_), s.by);
+  const bool copied = from.parts.empty() && copies_asynchronously(from, s.storage, s.by);
   if (copied) check_indices(v, c, map, predicate(limits().first));
   b_.at(outer);
   if (copied) {
@@ -43,7 +43,8 @@ bool Nest::copies_moved(const passes::Stage& s) {
 }
 
 // Elements that exist together, and are in bounds together, travel together.
-bool Nest::copies_asynchronously(const Address& from, const Address& to, passes::Copying by) {
+bool Nest::copies_asynchronously(const Address& from, int filled, passes::Copying by) {
+  const Address to = storage_address(filled, coordinates_);
   if (from.outside != no_expr && e_[from.outside].number != 0) return false;  // it fills with zeros
   const auto [value, storage] = limits();
   Address whole = from;
@@ -63,11 +64,10 @@ bool Nest::copies_asynchronously(const Address& from, const Address& to, passes:
   };
   Address source = from, target = to;
   // Where strides are symbols, what a thread adds to where its block begins is the same in all
-  // turns; else it is a constant of the instruction.
-  if (source.first != no_expr && source.reach == INT32_MAX) {
-    source.base = e_.address(e_[source.base].variable, source.first);
-    source.first = no_expr;
-  }
+  // turns of a loop; else it is a constant of the instruction.
+  const bool repeats = l_.storages[filled].ring >= 0;
+  const ExprId turn =
+      repeats && source.reach == INT32_MAX ? std::exchange(source.first, no_expr) : no_expr;
   first(source.offset);
   first(target.offset);
   thread::Copy copy{.access = {.function = by.zeros ? Row::copy_async_zero : Row::copy_async,
@@ -76,6 +76,7 @@ bool Nest::copies_asynchronously(const Address& from, const Address& to, passes:
                                .test = tests(from.bounds)},
                     .from = place_of(source),
                     .exists = tests(value)};
+  copy.from.turn = turn;
   thread::Statement s{copy, b_.at()};
   std::vector<ExprId> threads = thread_mask_;
   threads.push_back(tests(storage));

@@ -84,7 +84,7 @@ class Nest : private passes::Addresses {
   void stage(const passes::Fill& s);
   // copies.cpp: asynchronous copies to shared memory
   bool copies_moved(const passes::Stage& s);
-  bool copies_asynchronously(const Address& from, const Address& to, passes::Copying by);
+  bool copies_asynchronously(const Address& from, int filled, passes::Copying by);
   std::pair<Bounds, Bounds> limits() const;
   bool copies_window(int window, int storage);
   bool copies_load(int storage);

@@ -186,17 +186,20 @@ void Expander::prefetch(const passes::Prefetch& p, ExprId counter, std::int64_t 
   const auto trips = static_cast<double>(l_.rings[static_cast<std::size_t>(p.ring)].trips);
   const double share =
       p.first ? std::min(1.0, trips / p.ahead) : std::max(0.0, (trips - p.ahead) / trips);
-  b_.open(thread::If{
-      .condition = e_.plain(Operator::less, e_.sum(turn, type), e_.as(type, high), bool_),
-      .body = {},
-      .share = share});
+  // The size of a grid is not negative: less than that is an i32.
+  const ExprId in_loop =
+      type == i64 && p.axis >= 0
+          ? e_.plain(Operator::less, counter, e_.sum(e_.affine(high) + Affine(-ahead)), bool_)
+          : e_.plain(Operator::less, e_.sum(turn, type), e_.as(type, high), bool_);
+  b_.open(thread::If{.condition = in_loop, .body = {}, .share = share});
   const VariableId v =
       e_.declare({.name = fmt::format("turn{}", p.ring),
                   .type = i32,
                   .facts = {.multiple = known.multiple,
                             .low = std::max<std::int64_t>(known.low, INT32_MIN),
                             .high = std::min(known.high, e_.facts(high).high - 1)}});
-  b_.add(thread::Let{v, e_.as(i32, e_.sum(turn, type))});
+  const bool fits = type == i32 || p.axis >= 0;
+  b_.add(thread::Let{v, fits ? e_.sum(turn) : e_.as(i32, e_.sum(turn, type))});
   expand_turn(p, e_.variable(v));
   b_.close();
   if (l_.rings[static_cast<std::size_t>(p.ring)].copied)

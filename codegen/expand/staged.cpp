@@ -16,7 +16,8 @@ void Nest::stage(const passes::Fill& s) {
   Address from = window_address(s.window, coordinates_);
   from.zeros = l_.windows[s.window].zeros;
   const Address to = storage_address(s.storage, coordinates_);
-  if (s.by.asynchronous && copies_asynchronously(from, to, {true, from.zeros || s.by.zeros})) return;
+  if (s.by.asynchronous && copies_asynchronously(from, s.storage, {true, from.zeros || s.by.zeros}))
+    return;
   const VariableId moved = unfilled("a", from.dtype, vector_ == 1 ? 0 : vector_);
   Vector store{.direction = Direction::store,
                .function = Row::store_shared,

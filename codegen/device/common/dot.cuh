@@ -130,7 +130,7 @@ PL_FN constexpr u32 dot_together(u32 steps, u32 products) {
 }
 
 // The words of A and B for 16 of K from step k on, of the lane's own tiles. All that changes with
-// the lane stands in front: loops around it need to add `slot` alone.
+// the lane stands in front, and is kept: loops around it need to add `slot` alone.
 template <int MR, int WM, bool TA, int LA, int SA>
 PL_FN void dot_rows(u32* x, u32 a, u32 slot, u32 warp, u32 k PL_AND_LINE) {
   const u32 l = pl::lane(), r = l % 8, low = l / 8 % 2, high = l / 16, row = warp % WM;
@@ -139,10 +139,12 @@ PL_FN void dot_rows(u32* x, u32 a, u32 slot, u32 warp, u32 k PL_AND_LINE) {
   PL_UNROLL for (u32 i = 0; i < MR; ++i) {
     if constexpr (TA) {
       pl::ldmatrix_words_x4_trans(
-          x + 4 * i, first + dot_chunk<SA>(chunk, 2 * WM * i) + 16 * k * LA + slot PL_AND_PASS_LINE);
+          x + 4 * i,
+          kept(first + dot_chunk<SA>(chunk, 2 * WM * i)) + 16 * k * LA + slot PL_AND_PASS_LINE);
     } else {
       pl::ldmatrix_words_x4(
-          x + 4 * i, first + dot_chunk<SA>(chunk, 2 * k) + 16 * WM * i * LA + slot PL_AND_PASS_LINE);
+          x + 4 * i,
+          kept(first + dot_chunk<SA>(chunk, 2 * k)) + 16 * WM * i * LA + slot PL_AND_PASS_LINE);
     }
   }
 }
@@ -154,8 +156,8 @@ PL_FN void dot_columns(u32* y, u32 b, u32 slot, u32 column, u32 k PL_AND_LINE) {
   const u32 first = b + (TB ? 8 * tile + r : 8 * low + r) * LB;
   const u32 chunk = (TB ? low : tile) ^ (r >> (3 - SB));
   PL_UNROLL for (u32 j = 0; j < NR; j += 2) {
-    const u32 at = TB ? first + dot_chunk<SB>(chunk, 2 * k) + 8 * WN * j * LB + slot
-                      : first + dot_chunk<SB>(chunk, WN * j) + 16 * k * LB + slot;
+    const u32 at = TB ? kept(first + dot_chunk<SB>(chunk, 2 * k)) + 8 * WN * j * LB + slot
+                      : kept(first + dot_chunk<SB>(chunk, WN * j)) + 16 * k * LB + slot;
     if constexpr (TB) {
       if (j + 1 < NR) {
         pl::ldmatrix_words_x4(y + 2 * j, at PL_AND_PASS_LINE);

@@ -9,6 +9,8 @@ PL_FN void watch(u32 word, i32 line) {
   if ((word | quiet) == (in_flight | quiet)) host.saw_in_flight(line);
 }
 
+PL_FN u32 kept(u32 x) { return x; }
+
 PL_FN f32 widen(f16 x) {
   const u32 sign = u32(x.bits & 0x8000) << 16, magnitude = x.bits & 0x7fff;
   if (magnitude > 0x7c00) return bitcast<f32>(0x7fffffffu);
