@@ -59,7 +59,7 @@ int list(const List& asked) {
   Json kernels = Json::array();
   for (const ops::Entry& entry : ops::registry()) {
     if (!asked.json) {
-      print(fmt::format("{:<9}{:<42}{}", entry.name, entry.sentence, joined(entry.inputs)));
+      print(fmt::format("{:<14}{:<52}{}", entry.name, entry.sentence, joined(entry.inputs)));
       continue;
     }
     Json inputs = Json::array();

@@ -3,8 +3,12 @@
 #include "palladium/ops/add.hpp"
 #include "palladium/ops/attention.hpp"
 #include "palladium/ops/blur.hpp"
+#include "palladium/ops/cross_entropy.hpp"
+#include "palladium/ops/layer_norm.hpp"
 #include "palladium/ops/matmul.hpp"
+#include "palladium/ops/rms_norm.hpp"
 #include "palladium/ops/softmax.hpp"
+#include "palladium/ops/transpose.hpp"
 
 namespace palladium::ops {
 
@@ -12,14 +16,27 @@ std::span<const Entry> registry() {
   static const std::vector<Entry> entries = {
       {"add", "x + y of two vectors", add, {{{dim("n")}, f32}, {{dim("n")}, f32}}},
       {"softmax", "softmax along the rows of a matrix", softmax, {{{dim("m"), 1000}, f32}}},
+      {"layer_norm",
+       "rows with mean 0 and variance 1, scaled and shifted",
+       [] { return layer_norm(); },
+       {{{dim("m"), 768}, f32}, {{768}, f32}, {{768}, f32}}},
+      {"rms_norm",
+       "rows with mean square 1, scaled",
+       [] { return rms_norm(); },
+       {{{dim("m"), 768}, f32}, {{768}, f32}}},
+      {"cross_entropy",
+       "-log softmax of each row at its label",
+       [] { return cross_entropy(); },
+       {{{dim("m"), 1000}, f32}, {{dim("m")}, i32}}},
       {"matmul",
        "product of two matrices of any size",
-       matmul,
+       [] { return matmul(); },
        {{{dim("m"), 700}, f32}, {{700, 300}, f32}}},
       {"attention",
        "attention of queries to keys, by heads",
        [] { return attention(); },
        {{{2, 8, 1000, 64}, f16}, {{2, 2, 1000, 64}, f16}, {{2, 2, 1000, 64}, f16}}},
+      {"transpose", "columns as rows", transpose, {{{dim("m"), dim("n")}, f32}}},
       {"blur", "mean over 5x5 pixels of an 8-bit image", blur, {{{480, 640}, u8}}},
   };
   return entries;

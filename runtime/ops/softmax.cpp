@@ -1,6 +1,6 @@
 #include "palladium/ops/softmax.hpp"
 
-#include "palladium/palladium.hpp"
+#include "runtime/ops/rows.hpp"
 
 namespace palladium::ops {
 
@@ -12,13 +12,13 @@ Kernel softmax() {
         o[_] = (e / sum(e, {.axis = 1, .keepdims = true})).astype(o.dtype());
       },
       [](ShapeDtype x) {
-        if (!x.dtype.is_float())
-          throw CompileError(std::string("softmax: x is of ") + x.dtype.name() +
-                             "; floats are needed");
-        const auto [m, n] = x.shape.unpack<2>();
-        const BlockSpec row{{1, n}, [](Index i) { return Indices{i, 0}; }};
-        return PallasCallOptions{
-            .name = "softmax", .out_type = x, .grid = {m}, .in_specs = {row}, .out_specs = {row}};
+        require_floats("softmax", "x", x);
+        const Rows rows(x);
+        return PallasCallOptions{.name = "softmax",
+                                 .out_type = x,
+                                 .grid = rows.grid(),
+                                 .in_specs = {rows.blocks()},
+                                 .out_specs = {rows.blocks()}};
       });
 }
 

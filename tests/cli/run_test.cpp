@@ -176,8 +176,8 @@ TEST_CASE("run names the kernels that there are, the targets, and the arrays tha
   const std::string a = palladium.folder / "a.npy", o = palladium.folder / "o.npy";
   write_npy(a, "<f4", "(4,)", std::vector<float>{1, 2, 3, 4});
   check_error(palladium({"run", "sofmax", "--in", a, "--out", o}), 1,
-              "no shipped kernel is named 'sofmax'; there are add, softmax, matmul, attention, "
-              "blur");
+              "no shipped kernel is named 'sofmax'; there are add, softmax, layer_norm, "
+              "rms_norm, cross_entropy, matmul, attention, transpose, blur");
   check_error(palladium({"run", "add", "--in", a, "--in", a, "--out", o, "--target", "gpu"}), 1,
               "no target is named 'gpu'; there are cuda, interpreter and emulator");
   check_error(palladium({"run", "add", "--in", a, "--out", o}), 1,

@@ -54,7 +54,7 @@ TEST_CASE("list shows each shipped kernel with its sentence and its default inpu
   const Finished text = palladium({"list"});
   CHECK(text.status == 0);
   const Json kernels = palladium.json({"list"}).at("kernels");
-  REQUIRE(kernels.size() == 5);
+  REQUIRE(kernels.size() == 9);
   std::vector<std::string> names;
   for (const Json& kernel : kernels) {
     names.push_back(kernel.at("name"));
@@ -63,7 +63,9 @@ TEST_CASE("list shows each shipped kernel with its sentence and its default inpu
     for (const std::string input : kernel.at("inputs"))
       CHECK_THAT(text.out, ContainsSubstring(input));
   }
-  CHECK(names == std::vector<std::string>{"add", "softmax", "matmul", "attention", "blur"});
+  CHECK(names == std::vector<std::string>{"add", "softmax", "layer_norm", "rms_norm",
+                                          "cross_entropy", "matmul", "attention", "transpose",
+                                          "blur"});
   CHECK(kernels[1].at("inputs").size() == 1);
   CHECK_THAT(kernels[1].at("inputs")[0].get<std::string>(), ContainsSubstring(",1000]"));
 }

@@ -30,6 +30,13 @@ graph::Graph short_add(std::int64_t multiple) {
   return graph::from_json(ops::find("add").factory().lower(x, x).json());
 }
 
+/// Of a matrix whose rows are multiples of 16 bytes.
+graph::Graph wide_transpose() {
+  const DimOptions sizes{.multiple_of = 4, .at_most = 1 << 15};
+  const ShapeDtype x{{dim("m", sizes), dim("n", sizes)}, f32};
+  return graph::from_json(ops::find("transpose").factory().lower(x).json());
+}
+
 /// softmax(q k^T) v for one head, over blocks of 64 keys, with a running maximum and sum.
 graph::Graph attention_graph() {
   constexpr int keys = 512;
@@ -103,7 +110,11 @@ std::vector<Reviewed> reviewed_kernels() {
       {"softmax", shipped("softmax"), 90},
       {"softmax_four_rows_sm75", softmax_graph(1000, 4), 75},
       {"softmax_streamed", softmax_graph(1 << 20), 90},
-      {"layer_norm", layer_norm_graph(), 90},
+      {"layer_norm", shipped("layer_norm"), 90},
+      {"rms_norm", shipped("rms_norm"), 90},
+      {"cross_entropy", shipped("cross_entropy"), 90},
+      {"transpose", shipped("transpose"), 90},
+      {"transpose_wide", wide_transpose(), 90},
       {"cumsum_rows", cumsum_graph({4, 1000}, 1), 90},
       {"cumsum_reverse_f16", cumsum_graph({5000}, 0, true, f16), 90},
       {"matmul", shipped("matmul"), 90},

@@ -1,12 +1,29 @@
 // The shipped matrix product.
 #pragma once
 
+#include <cstdint>
+
 #include "palladium/kernel.hpp"
 
 namespace palladium::ops {
 
-/// a @ b in f32 for f32, f16 or bf16 matrices [m, k] and [k, n] of any size; one kernel serves any
-/// m.
-PALLADIUM_API Kernel matmul();
+/// What is computed of each element of a product before it is stored.
+enum class Activation : std::uint8_t {
+  none,
+  relu,
+  gelu,  ///< by tanh
+  silu,
+};
+
+struct MatmulOptions {
+  bool bias = false;  ///< whether there is a third argument, a vector [n] added to each row
+  Activation activation = Activation::none;  ///< of the sum
+  DType out_dtype = f32;
+};
+
+/// activation(a @ b + bias) for matrices a [m, k] and b [k, n] of floats of any size, and a bias of
+/// any floats. a and b are of one dtype, or each of one of the 8-bit floats. All is computed in f32
+/// (of f64 in f64) and rounded once, to out_dtype, a float. One kernel serves any m and n.
+PALLADIUM_API Kernel matmul(MatmulOptions options = {});
 
 }  // namespace palladium::ops

@@ -1,9 +1,9 @@
 PL_KERNEL(128) blur_kernel(const u8* in0, u8* out0) {
   const u32 smem = pl::shared_base();
   const i32 t = pl::thread();
-  const i32 block = pl::block_x();
-  const i32 p1 = block % 10;
-  const i32 p0 = block / 10;
+  const u32 block = pl::block_x();
+  const i32 p1 = i32(block % 10);
+  const i32 p0 = i32(block / 10);
   const i64 start0 = i64(pl::mul(p0, 16)) - 2;
   const i32 from0 = start0 < 0 ? i32(pl::min(-start0, i64(20))) : 0;
   const i32 size0 = i32(pl::min(480 - start0, i64(20)));

@@ -1,10 +1,10 @@
-PL_KERNEL(128) layer_norm_kernel(const f32* in0, const f32* in1, f32* out0, i64 s0) {
+PL_KERNEL(128) layer_norm_kernel(const f32* in0, const f32* in1, const f32* in2, f32* out0, i64 s0) {
   const i32 t = pl::thread();
   const i32 p0 = pl::block_x();
   const i64 start0 = i64(p0) * 4;
   const i32 size0 = i32(pl::min(s0 - start0, i64(4)));
   const f32* w0 = in0 + start0 * 768;
-  f32* w2 = out0 + start0 * 768;
+  f32* w3 = out0 + start0 * 768;
   f32 v3[24];
   const i32 i = (t >> 5 & 3);
   const i32 j = (t & 31) * 4;
@@ -32,14 +32,14 @@ PL_KERNEL(128) layer_norm_kernel(const f32* in0, const f32* in1, f32* out0, i64 
   }
   {
     const f32 x0 = pl::rsqrt(pl::div_by(v0[0], 768.0f, 0x1.5555555555555p-10) + 0x1.4f8b58p-17f);
-    f32 a1[24];
     PL_UNROLL for (i32 rj = 0; rj < 6; ++rj) {
-      pl::load_global_nc<4>(a1 + rj * 4, in1 + (j + rj * 128));
-    }
-    PL_UNROLL for (i32 rj = 0; rj < 6; ++rj) {
-      f32 o2[4];
-      PL_UNROLL for (i32 e = 0; e < 4; ++e) o2[e] = (v1[rj * 4 + e] * x0) * a1[rj * 4 + e];
-      pl::store_global<4>(w2 + (j + rj * 128 + i * 768), o2, i < size0);
+      f32 a1[4];
+      pl::load_global_nc<4>(a1, in1 + (j + rj * 128));
+      f32 a2[4];
+      pl::load_global_nc<4>(a2, in2 + (j + rj * 128));
+      f32 o3[4];
+      PL_UNROLL for (i32 e = 0; e < 4; ++e) o3[e] = pl::fma(v1[rj * 4 + e] * x0, a1[e], a2[e]);
+      pl::store_global<4>(w3 + (j + rj * 128 + i * 768), o3, i < size0);
     }
   }
 }

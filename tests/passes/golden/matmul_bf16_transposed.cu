@@ -11,9 +11,9 @@ PL_KERNEL(128) matmul_kernel(const bf16* in0, const bf16* in1, f32* out0, PL_TEN
     pl::fence_mbarrier_init();
   }
   pl::warpgroup_sync();
-  const i32 block = pl::block_x();
-  const i32 p1 = block % 8;
-  const i32 p0 = block / 8;
+  const u32 block = pl::block_x();
+  const i32 p1 = i32(block % 8);
+  const i32 p0 = i32(block / 8);
   f32 v0[32];
   bool v0_stored = false;
   const i32 start0 = p0 * 64;

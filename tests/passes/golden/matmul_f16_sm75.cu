@@ -1,9 +1,9 @@
 PL_KERNEL(128) matmul_kernel(const f16* in0, const f16* in1, f32* out0) {
   const u32 smem = pl::shared_base();
   const i32 t = pl::thread();
-  const i32 block = pl::block_x();
-  const i32 p1 = block % 11;
-  const i32 p0 = block / 11;
+  const u32 block = pl::block_x();
+  const i32 p1 = i32(block % 11);
+  const i32 p0 = i32(block / 11);
   f32 v0[32] = {};
   bool v0_stored = false;
   const i32 start0 = p0 * 64;

@@ -1,0 +1,34 @@
+PL_KERNEL(128) rms_norm_kernel(const f32* in0, const f32* in1, f32* out0, i64 s0) {
+  const i32 t = pl::thread();
+  const i32 p0 = pl::block_x();
+  const i64 start0 = i64(p0) * 4;
+  const i32 size0 = i32(pl::min(s0 - start0, i64(4)));
+  const f32* w0 = in0 + start0 * 768;
+  f32* w2 = out0 + start0 * 768;
+  f32 v1[24];
+  const i32 i = (t >> 5 & 3);
+  const i32 j = (t & 31) * 4;
+  PL_UNROLL for (i32 rj = 0; rj < 6; ++rj) {
+    pl::load_global_nc<4>(v1 + rj * 4, w0 + (j + rj * 128 + i * 768), i < size0);
+  }
+  f32 v0[1];
+  {
+    f32 acc = 0.0f;
+    PL_UNROLL for (i32 r = 0; r < 24; ++r) acc = pl::fold(pl::Sum(), acc, v1[r] * v1[r]);
+    acc = pl::reduce_lanes<31>(acc, pl::Sum());
+    v0[0] = acc;
+  }
+  {
+    const f32 x0 = pl::rsqrt(pl::div_by(v0[0], 768.0f, 0x1.5555555555555p-10) + 0x1.0c6f7ap-20f);
+    f32 a1[24];
+    PL_UNROLL for (i32 rj = 0; rj < 6; ++rj) {
+      pl::load_global_nc<4>(a1 + rj * 4, in1 + (j + rj * 128));
+    }
+    PL_UNROLL for (i32 rj = 0; rj < 6; ++rj) {
+      f32 o2[4];
+      PL_UNROLL for (i32 e = 0; e < 4; ++e) o2[e] = (v1[rj * 4 + e] * x0) * a1[rj * 4 + e];
+      pl::store_global<4>(w2 + (j + rj * 128 + i * 768), o2, i < size0);
+    }
+  }
+}
+PL_EXPORT(rms_norm_kernel)
