@@ -46,7 +46,7 @@ TEST_CASE("show prints registers, shared memory and spills") {
   const Json resources = palladium.json({"show", "softmax", "--resources"}).at("resources");
   CHECK(resources.at("registers") > 0);
   CHECK(resources.at("registers") <= 255);
-  CHECK(resources.at("shared_bytes") == 0);  // a row is reduced across four warps
+  CHECK(resources.at("shared_bytes") == 0);  // each warp reduces rows of its own
   CHECK(resources.at("spill_store_bytes") == 0);
   CHECK(resources.at("warnings").empty());
 }
