@@ -180,6 +180,16 @@ bool Graph::chooses(ValueId ref) const {
   return false;
 }
 
+bool Graph::repeats(ValueId ref) const {
+  for (; (*this)[ref].op != Op::Param; ref = (*this)[ref].args[0]) {
+    if ((*this)[ref].op != Op::At) continue;
+    const Subscript subscript = Subscript::of((*this)[ref]);
+    if (std::ranges::find(subscript.dims, 0, &SubscriptDim::stride) != subscript.dims.end())
+      return true;
+  }
+  return false;
+}
+
 int Graph::alias_class(ValueId root_ref) const {
   for (const Body& body : bodies) {
     const std::vector<ValueId>& params = (*this)[body.region].params;

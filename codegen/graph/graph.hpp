@@ -230,6 +230,8 @@ struct Graph {
   ValueId root(ValueId ref) const;  // the Param at the end of a chain of views
   /// Whether index arrays are in a chain of views.
   bool chooses(ValueId ref) const;
+  /// Whether a slice of stride 0 is, which repeats an element.
+  bool repeats(ValueId ref) const;
   /// Whether it makes a view of a Ref.
   bool is_view(ValueId v) const { return info((*this)[v].op).op_class == OpClass::view; }
   /// Number of a root Ref among all Refs that may share memory with it: outputs aliased to an input

@@ -53,6 +53,7 @@ const Type& memory(const Context& c) {
            std::to_string(c.args.size()));
   std::size_t next = 1;
   const Type stored = Type::value(view.dtype, view.shape);
+  if (!load && c.graph.repeats(c.args[0])) c.fail("expected a view without a slice of stride 0");
   if (!load) {
     if (c.type(next).is_ref())
       c.fail("expected a value " + text(stored) + ", given " + text(c.type(next)) +
@@ -95,9 +96,9 @@ Type rule_at(const Context& c) {
     const SubscriptDim& d = subscript.dims[i];
     const std::int64_t extent = from.shape[i];
     const std::string where = "dimension " + std::to_string(i) + " of " + text(from);
-    if (d.size < 1 || d.stride < 1)
-      c.fail("expected a size and stride of at least 1 in " + where + ", given size " +
-             std::to_string(d.size) + " and stride " + std::to_string(d.stride));
+    if (d.size < 1 || d.stride < 0)
+      c.fail("expected a size of at least 1 and a stride of at least 0 in " + where +
+             ", given size " + std::to_string(d.size) + " and stride " + std::to_string(d.stride));
     if (!d.is_slice && (d.size != 1 || d.stride != 1)) c.fail("an index has a size or a stride");
     if (d.size == 1 && d.stride != 1) c.fail("a slice of one element has a stride");
     // Masked accesses may leave the Ref; where they stand is an i32.
@@ -117,7 +118,8 @@ Type rule_at(const Context& c) {
       c.fail("index " + std::to_string(d.start) + " is out of bounds for " + where);
     }
     if (d.is_slice) type.shape.push_back(d.size);
-    everything = everything && d.is_slice && !d.dynamic && d.start == 0 && d.size == extent;
+    everything =
+        everything && d.is_slice && !d.dynamic && d.start == 0 && d.size == extent && d.stride == 1;
   }
   if (next != c.args.size())
     c.fail("expected " + std::to_string(next - 1) + " dynamic starts, given " +

@@ -60,11 +60,12 @@ class Selecting {
     if (dim.is_slice) {
       dim.size = Access::size(index);
       dim.stride = Access::stride(index);
-      if (dim.size < 1 || dim.stride < 1)
-        fail("a slice takes at least one element, at least one apart; given size " +
-             std::to_string(dim.size) + ", stride " + std::to_string(dim.stride) + " in " +
-             place());
-      if (dim.size == 1) dim.stride = 1;
+      if (dim.size < 1 || dim.stride < (rules_.repeats ? 0 : 1))
+        fail(std::string("a slice takes at least one element") +
+             (rules_.repeats ? ", and its stride is not negative" : ", at least one apart") +
+             "; given size " + std::to_string(dim.size) + ", stride " + std::to_string(dim.stride) +
+             " in " + place());
+      if (dim.size == 1) dim.stride = 1;  // one spelling
     }
     const Value& start = Access::start(index);
     expect_given(start, what_, at_);
@@ -73,7 +74,7 @@ class Selecting {
     else
       begin(dim, start);
     result_.everything = result_.everything && dim.is_slice && !dim.dynamic && dim.start == 0 &&
-                         dim.size == extent();
+                         dim.size == extent() && dim.stride == 1;
     dims().push_back(dim);
   }
 
@@ -85,7 +86,7 @@ class Selecting {
     dim.start = l.integer;
     if (!dim.is_slice && (l.integer < 0 || l.integer >= extent()))
       fail("index " + std::to_string(l.integer) + " is out of bounds for " + place());
-    const bool fits = dim.size <= extent() && dim.stride <= extent() &&
+    const bool fits = (dim.size <= extent() || dim.stride == 0) && dim.stride <= extent() &&
                       std::abs(l.integer) <= extent() && !graph::Subscript::leaves(dim, extent());
     if (dim.is_slice && !fits && !rules_.beyond)
       fail("slice of start " + std::to_string(l.integer) + ", size " + std::to_string(dim.size) +
@@ -164,8 +165,8 @@ ValueId select(Recorder& recorder, ValueId ref, const Idx* indices, int count, b
                const char* what, Location at) {
   if (count == 1 && Access::kind(indices[0]) == Access::IndexKind::all) return ref;
   const Type type = recorder.graph[ref].type;
-  Selection s =
-      selection(recorder, type, indices, count, {.arrays = true, .beyond = beyond}, what, at);
+  Selection s = selection(recorder, type, indices, count,
+                          {.arrays = true, .beyond = beyond, .repeats = true}, what, at);
   if (s.everything) return ref;
   return recorder.builder().at(ref, s.subscript, std::move(s.starts), at);
 }

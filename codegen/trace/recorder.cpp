@@ -235,6 +235,10 @@ void Recorder::expect_writable(ValueId view, const char* what, Location at) cons
   if (std::find(read_only.begin(), read_only.end(), root) != read_only.end())
     throw CompileError(at, std::string(what) + ": " + graph::to_string(graph[root].type) +
                                " is an index operand (num_scalar_prefetch), which is read only");
+  if (graph.repeats(view))
+    throw CompileError(at, std::string(what) +
+                               ": the view has a slice of stride 0, in which one element stands "
+                               "several times: it is read only");
 }
 
 void Recorder::expect_fill_as(ValueId view, DType to, Location at) const {

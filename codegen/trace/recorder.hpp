@@ -237,9 +237,10 @@ struct Selection {
   std::vector<ValueId> starts = {};  // dynamic ones
   bool everything = true;
 };
-/// What it may hold: index arrays, and slices that leave the thing, as masked accesses may.
+/// What it may hold: index arrays, slices that leave the thing, as masked accesses may, and slices
+/// of stride 0, which repeat an element.
 struct SelectionRules {
-  bool arrays = false, beyond = false;
+  bool arrays = false, beyond = false, repeats = false;
 };
 Selection selection(Recorder& recorder, const Type& type, const Idx* indices, int count,
                     SelectionRules rules, const char* what, Location at);

@@ -18,7 +18,7 @@ inline constexpr All _{};
 struct Ellipsis : detail::NoComma {};
 inline constexpr Ellipsis ellipsis{};
 
-/// `size` elements from `start`, `stride` apart.
+/// `size` elements from `start`, `stride` apart; of a Ref 0 repeats one, which is only read.
 struct Slice : detail::NoComma {
   Slice(const Value& first, Dim count, Dim step)
       : start(first), size(count.value()), stride(step.value()) {}

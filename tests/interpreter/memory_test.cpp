@@ -64,6 +64,25 @@ TEST_CASE("slices have strides, in loads and in stores [C36] [C37]") {
     }
 }
 
+TEST_CASE("a slice of stride 0 repeats its element, and is only read [C36b]") {
+  Tensor x = arange(i32, {8, 32}), start = full(i32, {1}, 5), o(i32, {3, 40}), p(i32, {8, 32}),
+         q(i32, {4, 6});
+  run(
+      [](Ref x, Ref start, Ref o, Ref p, Ref q) {
+        o[_] = x[{ds(1, 3, 2), ds(start[0], 40, 0)}];
+        p[_] = x[{_, ds(0, 32, 0)}];
+        q[_] = x.at({ds(7, 6, 0), ds(2, 8)})
+                   .transpose({1, 0})
+                   .reshape({2, 24})
+                   .at(1)
+                   .reshape({4, 6})[_];
+      },
+      {}, {&x, &start}, {&o, &p, &q});
+  for (int i = 0; i < 3 * 40; ++i) REQUIRE(o[i] == (1 + 2 * (i / 40)) * 32 + 5);
+  for (int i = 0; i < 8 * 32; ++i) REQUIRE(p[i] == i / 32 * 32);
+  for (int i = 0; i < 4 * 6; ++i) REQUIRE(q[i] == 7 * 32 + 6 + i / 6);
+}
+
 TEST_CASE("a start that the kernel loads [C39]") {
   Tensor x = arange(i32, {32, 128}), start = full(i32, {1}, 2), o(i32, {10, 128});
   run([](Ref x, Ref start, Ref o) { o[_] = x[{ds(start[0], 10), _}]; }, {}, {&x, &start}, {&o});
