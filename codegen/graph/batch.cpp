@@ -26,6 +26,8 @@ class Batching {
   Batching(Graph& g, const Dim& size, std::span<const int> axes)
       : g_(g), m_(g.mapping), size_(size), axes_(axes.begin(), axes.end()) {
     axes_.resize(m_.block_mappings.size(), 0);  // outputs
+    for (const Alias& a : g_.aliases)
+      if (is_shared(a) && !is_written(a)) axes_[output_of(a)] = -1;
   }
 
   std::string run() {
@@ -43,17 +45,42 @@ class Batching {
  private:
   bool is_index_operand(int mapping) const { return mapping < m_.num_index_operands; }
 
+  std::size_t output_of(const Alias& a) const {
+    return static_cast<std::size_t>(m_.num_inputs + a.output);
+  }
+  /// A Ref that is one for the whole batch.
+  bool is_shared(const Alias& a) const {
+    return g_.whole_arrays && axes_[static_cast<std::size_t>(a.input)] < 0;
+  }
+  bool is_written(const Alias& a) const {
+    const std::size_t parameter = g_.arguments.size() + static_cast<std::size_t>(a.output);
+    return std::ranges::any_of(g_.insts, [&](const Inst& in) {
+      return may_write(info(in.op).effect) && !in.args.empty() &&
+             std::ranges::any_of(g_.bodies, [&](const Body& body) {
+               return g_.root(in.args[0]) == g_[body.region].params[parameter];
+             });
+    });
+  }
+
   std::string find_problem() const {
     const auto origin = [&](int i) {
       return m_.block_mappings[static_cast<std::size_t>(i)].origin;
     };
     for (const int input : m_.bounds)
       if (input >= 0 && axes_[static_cast<std::size_t>(input)] >= 0)
-        return origin(input) + " is a size of the grid, which a batch cannot have several of";
-    for (const Alias& a : g_.aliases)
-      if (axes_[static_cast<std::size_t>(a.input)] != 0)
-        return origin(a.input) + " is aliased to " + origin(m_.num_inputs + a.output) +
+        return origin(input) +
+               " is a size of the grid, which a batch cannot have several of: call the kernel for "
+               "each element";
+    for (const Alias& a : g_.aliases) {
+      const auto output = static_cast<int>(output_of(a));
+      if (is_shared(a) && is_written(a))
+        return origin(a.input) +
+               " is one Ref for the whole batch, which each element of it would write; give each "
+               "its own: pass pl::new_ref(array) as an argument, with the batch as its axis 0";
+      if (axes_[static_cast<std::size_t>(a.input)] != axes_[output_of(a)])
+        return origin(a.input) + " is aliased to " + origin(output) +
                ", whose first axis is the batch: it needs the batch as its axis 0 too";
+    }
     for (std::size_t i = 0; i < axes_.size(); ++i)
       if (axes_[i] >= 0 && m_.block_mappings[i].array_aval.shape.rank() == Shape::max_rank)
         return origin(static_cast<int>(i)) + " has " + std::to_string(Shape::max_rank) +
