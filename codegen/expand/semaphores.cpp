@@ -16,7 +16,8 @@ ExprId Nest::pointer_to(ValueId ref) {
 void Expander::expand_one(const passes::Semaphore& s) {
   const graph::Inst& i = g_[s.inst];
   const auto mapping = static_cast<std::size_t>(g_.mapping_of(g_.root(i.args[0])));
-  const bool of_block = graph::is_of_block(g_.mapping, g_.mapping.block_mappings[mapping]);
+  const bool of_block =
+      graph::counting(g_, g_.mapping.block_mappings[mapping]) == graph::Counting::block;
   const passes::Copies none;
   thread::Call call{.function = Row::semaphore_signal, .templates = {of_block}};
   call.args = {Nest(*this, none).pointer_to(i.args[0])};

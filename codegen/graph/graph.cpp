@@ -222,18 +222,19 @@ int Graph::mapping_of(ValueId root_ref) const {
   return -1;
 }
 
-bool is_of_block(const GridMapping& m, const BlockMapping& semaphore) {
-  // The first dimensions are batches, which memory of the launch has, too.
-  const std::vector<BlockDim>& block = semaphore.block_shape;
-  const std::size_t batches = m.vmapped_dims.size();
-  return block.size() > batches && block[batches].kind == BlockDim::Kind::squeezed;
+Counting counting(const Graph& g, const BlockMapping& semaphore) {
+  // An axis of grid or cluster each, batches among those of the grid.
+  const auto parts = static_cast<std::size_t>(
+      std::ranges::count(semaphore.block_shape, BlockDim::Kind::squeezed, &BlockDim::kind));
+  if (parts == g.mapping.grid.size() + g.cluster.size()) return Counting::block;
+  return parts < g.mapping.grid.size() ? Counting::launch : Counting::cluster;
 }
 
-bool blocks_may_wait(const Graph& g) {
+bool blocks_may_wait(const Graph& g, Counting least) {
   return std::any_of(g.insts.begin(), g.insts.end(), [&](const Inst& inst) {
     if (!is_semaphore_op(inst.op)) return false;
     const auto mapping = static_cast<std::size_t>(g.mapping_of(g.root(inst.args[0])));
-    return !is_of_block(g.mapping, g.mapping.block_mappings[mapping]);
+    return counting(g, g.mapping.block_mappings[mapping]) >= least;
   });
 }
 

@@ -374,10 +374,12 @@ constexpr bool is_semaphore_op(Op op) {
   return op == Op::SemaphoreRead || op == Op::SemaphoreSignal || op == Op::SemaphoreWait;
 }
 bool has_semaphores(const Graph& g);
-/// Whether a semaphore is of a block alone: its array has a part for each.
-bool is_of_block(const GridMapping& m, const BlockMapping& semaphore);
-/// Whether blocks may wait for each other: some semaphore is of the launch.
-bool blocks_may_wait(const Graph& g);
+/// Whose blocks count with a semaphore: its array has a part for each block or cluster, or is one
+/// for all.
+enum class Counting : std::uint8_t { block, cluster, launch };
+Counting counting(const Graph& g, const BlockMapping& semaphore);
+/// Whether blocks may wait for others of their cluster, or of the launch.
+bool blocks_may_wait(const Graph& g, Counting least = Counting::cluster);
 /// Whether a SemaphoreWait takes from the count what it waited for.
 bool waits_by_taking(const Inst& wait);
 

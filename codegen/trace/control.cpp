@@ -207,24 +207,48 @@ Building::Building(const char* what, const Bound& which, int branches) {
 
 namespace {
 
-// Whether a scope's memory is that of all threads of its body, not of one: along no other axis it
-// could be shared.
-bool is_collective(const Recorder& recorder, const ScopedOptions& options, Location at) {
+/// Who has a scope's memory in common.
+struct Sharers {
+  bool threads = false;                // all of its body
+  std::vector<int> cluster_axes = {};  // blocks that differ along them
+  std::string cluster_axis = {};       // one of their names
+};
+
+Sharers sharers_of(const Recorder& recorder, const ScopedOptions& options, Location at) {
+  Sharers all;
   for (const std::string& name : options.collective_axes) {
     const trace::NamedAxis axis = trace::axis_named(recorder, name.c_str(), "run_scoped", at);
-    if (axis.kind == graph::AxisKind::cluster)
-      throw CompileError(
-          at, "run_scoped: collective allocations along cluster axes are not supported, given '" +
-                  name + "'");
     if (axis.kind == graph::AxisKind::grid)
       throw CompileError(at, "run_scoped: programs that differ along the grid axis '" + name +
-                                 "' have no memory in common; only threads of a block have");
+                                 "' have no memory in common; only threads of a block have, and "
+                                 "for semaphores blocks of a cluster");
+    if (axis.kind == graph::AxisKind::cluster) {
+      all.cluster_axes.push_back(axis.number);
+      all.cluster_axis = name;
+      continue;
+    }
     if (axis.number != static_cast<int>(recorder.body))
       throw CompileError(at, "run_scoped: '" + name +
                                  "' is the thread axis of another body, whose threads do not run "
                                  "this scope");
+    all.threads = true;
   }
-  return !options.collective_axes.empty();
+  return all;
+}
+
+// Counters of the block, or of those of its cluster that share them, from the kernel's start to its
+// end.
+ValueId scoped_semaphores(Recorder& recorder, const ShapeDtype& type, const Sharers& sharers,
+                          Location at) {
+  std::vector<std::size_t> apart;
+  for (std::size_t axis = 0; axis < recorder.graph.cluster.size(); ++axis)
+    if (std::ranges::find(sharers.cluster_axes, static_cast<int>(axis)) ==
+        sharers.cluster_axes.end())
+      apart.push_back(axis);
+  const std::size_t number = recorder.globals.size();
+  recorder.globals.push_back({type, Space::semaphore, true, std::move(apart),
+                              "scoped[" + std::to_string(number) + "]", at});
+  return recorder.global(number);
 }
 
 }  // namespace
@@ -233,17 +257,31 @@ Building::Building(const ScratchTypes& types, const ScopedOptions& options,
                    const Expression& expression) {
   const Location at = Access::at(expression);
   auto state = std::make_unique<State>(Op::Scoped, "run_scoped", Access::mark(expression), at);
-  const bool collective = is_collective(state->recorder, options, at);
+  Recorder& recorder = state->recorder;
+  const Sharers sharers = sharers_of(recorder, options, at);
   for (const NamedScoped& s : types.list) {
     const std::string who = s.name.empty() ? "scratch[" + std::to_string(state->refs.size()) + "]"
                                            : "scratch '" + s.name + "'";
+    const bool counts = s.type.space == Space::semaphore && recorder.may_capture;
+    Scoped memory = s.type;
+    if (counts) memory.space = Space::smem;
     ShapeDtype type;
-    if (const std::string problem = trace::scratch_problem(s.type, who, type); !problem.empty())
+    if (const std::string problem = trace::scratch_problem(memory, who, type); !problem.empty())
       throw CompileError(s.type.at.line ? s.type.at : at, "run_scoped: " + problem);
     state->refs.push_back({who, false, graph::no_value});
     state->names.push_back(s.name);
+    if (counts) {
+      state->refs.back().param = scoped_semaphores(recorder, type, sharers, at);
+      continue;
+    }
+    if (!sharers.cluster_axes.empty())
+      throw CompileError(at,
+                         "run_scoped: collective allocations along cluster axes are not supported, "
+                         "given '" +
+                             sharers.cluster_axis + "' for " + who +
+                             "; only semaphores are those of several blocks");
     const Type ref = Type::ref(type.dtype, trace::extents(type.shape), s.type.space);
-    if (!collective) {
+    if (!sharers.threads) {
       state->carried.push_back(ref);
       continue;
     }
@@ -286,11 +324,13 @@ void Building::State::open() {
 
 void Building::State::name_refs() {
   const std::vector<ValueId>& params = recorder.graph[regions[0]].params;
-  for (std::size_t i = 0; i < params.size(); ++i) {
-    refs[i].param = params[i];
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < refs.size(); ++i) {
+    if (refs[i].param != graph::no_value) continue;  // others know it too
+    refs[i].param = params[next++];
     if (names[i].empty()) continue;
-    recorder.graph.names.resize(graph::index(params[i]) + 1);
-    recorder.graph.names[graph::index(params[i])] = names[i];
+    recorder.graph.names.resize(graph::index(refs[i].param) + 1);
+    recorder.graph.names[graph::index(refs[i].param)] = names[i];
   }
   operands = trace::operands_of(recorder, refs, names, "run_scoped: ", "", at);
 }

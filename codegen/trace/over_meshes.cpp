@@ -111,8 +111,8 @@ void insert_captured(Recorder& recorder, std::size_t c) {
 
 namespace {
 
-// Of memory of the launch the whole; of memory of its blocks the part of the block: it has a
-// dimension for each axis of grid and cluster before its own.
+// Of memory of the launch the whole; of memory of clusters and blocks the part that is the block's:
+// it has a dimension for each axis along which there are parts before its own.
 BlockMapping mapping_of(const Global& global, const graph::Graph& g) {
   BlockMapping m;
   m.origin = global.origin;
@@ -123,10 +123,9 @@ BlockMapping mapping_of(const Global& global, const graph::Graph& g) {
     m.block_shape.push_back(block);
     m.array_aval.shape.push_back(extent);
   };
-  if (global.of_block) {
+  if (global.of_cluster)
     for (const Dim& programs : g.mapping.grid) add({BlockDim::Kind::squeezed, 1}, programs);
-    for (const int blocks : g.cluster) add({BlockDim::Kind::squeezed, 1}, blocks);
-  }
+  for (const std::size_t axis : global.apart) add({BlockDim::Kind::squeezed, 1}, g.cluster[axis]);
   for (const Dim& extent : global.type.shape) add(extent, extent);
   return m;
 }
@@ -139,15 +138,13 @@ RegionIndex index_map_of(const Global& global, Recorder& recorder) {
   std::vector<ValueId> ids, yields;
   for (std::size_t i = 0; i < g.mapping.grid.size(); ++i)
     ids.push_back(builder.param(Type::value(i32), global.at));
-  if (global.of_block) {
-    yields = ids;
-    for (std::size_t c = 0; c < g.cluster.size(); ++c)
-      yields.push_back(builder.add(
-          Op::AxisIndex, {},
-          Attr{{static_cast<std::int64_t>(graph::AxisKind::cluster), static_cast<std::int64_t>(c)},
-               0},
-          {}, global.at));
-  }
+  if (global.of_cluster) yields = ids;
+  for (const std::size_t axis : global.apart)
+    yields.push_back(builder.add(
+        Op::AxisIndex, {},
+        Attr{{static_cast<std::int64_t>(graph::AxisKind::cluster), static_cast<std::int64_t>(axis)},
+             0},
+        {}, global.at));
   for (int d = 0; d < global.type.shape.rank(); ++d)
     yields.push_back(builder.constant(i32, 0, {}, global.at));
   builder.yield(std::move(yields));

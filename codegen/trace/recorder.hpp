@@ -57,11 +57,12 @@ struct Captured {
   std::vector<ValueId> refs = {};  // by body; no_value: it did not
 };
 
-/// Memory of the launch, or of each of its blocks, that is zero when it starts.
+/// Memory of the launch, or of each of its clusters or blocks, that is zero when it starts.
 struct Global {
   ShapeDtype type;
   Space space = Space::gmem;
-  bool of_block = false;
+  bool of_cluster = false;              // each cluster has its own,
+  std::vector<std::size_t> apart = {};  // and in it each block along these axes
   std::string origin;  // "global[0]", "scratch[1]"
   Location at;
   std::vector<ValueId> refs = {};  // by body; no_value: it knows nothing of it

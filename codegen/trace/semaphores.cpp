@@ -72,7 +72,7 @@ Ref get_global(const Scoped& what, Location at) {
   if (const std::string problem = trace::scratch_problem(as_scratch, "it", type); !problem.empty())
     throw CompileError(at, "get_global: " + problem);
   const std::string origin = "global[" + std::to_string(recorder.globals.size()) + "]";
-  recorder.globals.push_back({type, what.space, false, origin, at});
+  recorder.globals.push_back({type, what.space, false, {}, origin, at});
   return recorder.ref(recorder.global(recorder.globals.size() - 1));
 }
 

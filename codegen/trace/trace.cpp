@@ -1,6 +1,7 @@
 #include "codegen/trace/trace.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 
 #include "codegen/base/checked.hpp"
@@ -534,7 +535,9 @@ class Tracer {
     if (const std::string problem = scratch_problem(as_scratch, who, type); !problem.empty())
       fail(scratch.at, problem);
     global_of_scratch_.push_back(static_cast<int>(recorder_.globals.size()));
-    recorder_.globals.push_back({type, Space::semaphore, true, who, scratch.at});
+    std::vector<std::size_t> apart(recorder_.graph.cluster.size());
+    std::iota(apart.begin(), apart.end(), std::size_t{0});
+    recorder_.globals.push_back({type, Space::semaphore, true, std::move(apart), who, scratch.at});
   }
 
   void trace_index_maps() {

@@ -16,6 +16,9 @@ struct ScopedOptions {
   /// The thread axis: the memory, in SMEM, is one for all threads of the body, all of which run the
   /// scope. It is theirs from the kernel's start to its end, and they wait for each other by
   /// semaphores. Empty: each thread has its own.
+  ///
+  /// Semaphores are in any case those of all threads of a block, 0 when the kernel starts; cluster
+  /// axes make them one for all blocks of a cluster that differ along these.
   std::vector<std::string> collective_axes = {};
 };
 

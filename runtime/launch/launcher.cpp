@@ -106,7 +106,8 @@ Launcher::Launcher(const Specialization& s, int device, Ready ready)
     : specialization_(s),
       kernel_(std::move(ready.kernel)),
       packer_(s.graph, ready.plan, driver::encode),
-      prepared_(*kernel_, launch_of(ready.plan, graph::blocks_may_wait(s.graph))),
+      prepared_(*kernel_,
+                launch_of(ready.plan, graph::blocks_may_wait(s.graph, graph::Counting::launch))),
       device_(device) {
   if (ready.plan.persistent) {
     const driver::ContextScope context(device);

@@ -172,6 +172,97 @@ TEST_CASE("blocks wait for each other by semaphores of the launch, one per place
   });
 }
 
+TEST_CASE("blocks of a cluster count together by semaphores of a scope, those of others apart") {
+  for_each_target("cluster", [](Target target) {
+    const Kernel k = gpu::kernel(
+                         [](Ref o, Ref cells) {
+                           const Value place = axis_index("b"), y = axis_index("y"),
+                                       x = axis_index("x");
+                           pl::run_scoped(
+                               [&](Ref all, Ref row) {
+                                 const Ref own = cells.at(place);
+                                 own[{y, x}] = y * 10 + x + 1;
+                                 pl::semaphore_signal(all.at(1), y + 1);
+                                 pl::semaphore_signal(row);
+                                 pl::semaphore_wait(all.at(1), 6, {.decrement = false});
+                                 o[{place, y, x, 0}] = own[{1 - y, 1 - x}];
+                                 const Value n = pl::semaphore_read(row);
+                                 o[{place, y, x, 1}] = n;
+                               },
+                               {gpu::SemaphoreType::REGULAR({2}), gpu::SemaphoreType::REGULAR()},
+                               {.collective_axes = {"y", "x"}});
+                           pl::run_scoped(
+                               [&](Ref row) {
+                                 pl::semaphore_signal(row, x + 1);
+                                 pl::semaphore_wait(row, 3, {.decrement = false});
+                                 const Value n = pl::semaphore_read(row);
+                                 o[{place, y, x, 2}] = n;
+                               },
+                               {gpu::SemaphoreType::REGULAR()}, {.collective_axes = {"x"}});
+                         },
+                         {.name = "cluster",
+                          .out_type = {{{3, 2, 2, 3}, i32}, {{3, 2, 2}, i32}},
+                          .grid = {3},
+                          .grid_names = {"b"},
+                          .cluster = {2, 2},
+                          .cluster_names = {"y", "x"}})
+                         .on(target);
+    const auto [o, cells] = k().unpack<2>();
+    const std::vector<std::int32_t> n = numbers(o);
+    for (std::size_t i = 0; i < 12; ++i) {
+      const auto y = static_cast<std::int32_t>(i / 2 % 2), x = static_cast<std::int32_t>(i % 2);
+      CHECK(n[3 * i] == (1 - y) * 10 + 2 - x);
+      CHECK((n[3 * i + 1] >= 1 && n[3 * i + 1] <= 4));
+      CHECK(n[3 * i + 2] == 3);
+    }
+  });
+}
+
+TEST_CASE("deadlocks and races of a cluster are told with its blocks") {
+  const auto told = [](Target target, auto body) {
+    return message_of([&] {
+      gpu::kernel(body, {.name = "cluster",
+                         .out_type = {{{2, 2}, i32}},
+                         .grid = {2},
+                         .grid_names = {"b"},
+                         .cluster = {2},
+                         .cluster_names = {"z"},
+                         .scratch_types = {gpu::SemaphoreType::REGULAR()}})
+          .on(target)();
+    });
+  };
+  const auto scoped = [](auto body) {
+    pl::run_scoped(body, {gpu::SemaphoreType::REGULAR()}, {.collective_axes = {"z"}});
+  };
+  const int line = __LINE__ + 3;
+  const auto stuck = [=](Ref, Ref own) {
+    scoped([&](Ref both) { pl::semaphore_signal(both); });
+    pl::semaphore_wait(own);
+  };
+  const std::string deadlock = told(Target::interpreter, stuck);
+  CHECK_THAT(deadlock, ContainsSubstring("program (1) block (1) waits at"));
+  CHECK_THAT(deadlock, ContainsSubstring("until scratch[0] is 1; it is 0"));
+  for (const Target target : {Target::interpreter, Target::emulator})
+    CHECK_THAT(told(target, stuck),
+               ContainsSubstring("semaphores_test.cpp:" + std::to_string(line)));
+  const auto late = [=](Ref o, Ref) {
+    const Value b = axis_index("b"), z = axis_index("z");
+    scoped([&](Ref both) {
+      pl::when(z == 0, [&] {
+        o[{b, 0}] = z;
+        pl::semaphore_signal(both);
+        o[{b, 0}] = z + 1;
+      });
+      pl::when(z == 1, [&] {
+        pl::semaphore_wait(both);
+        o[{b, 1}] = o[{b, 0}] + 1;
+      });
+    });
+  };
+  for (const Target target : {Target::interpreter, Target::emulator})
+    CHECK_THAT(told(target, late), ContainsSubstring("race"));
+}
+
 TEST_CASE("semaphores of the launch are asked for in and outside of control flow [C102]") {
   for_each_target("inside", [](Target target) {
     const Kernel k =
