@@ -131,6 +131,10 @@ void detail::extent_too_large(std::uint64_t n) {
   throw CompileError("the size " + std::to_string(n) + " is larger than 2^63 - 1");
 }
 
+void detail::no_power_of_two(std::int64_t n) {
+  throw CompileError("next_power_of_2: expected a number from 0 to 2^62, given " +
+                     std::to_string(n));
+}
 void detail::extent_divided_by_zero() { throw CompileError("a dimension is divided by zero"); }
 
 Checked apply(DimOp op, std::int64_t a, std::int64_t b) {

@@ -207,6 +207,34 @@ Value floor_divide(const Operand& a, const Operand& b) {
   return c.select(c(Op::Eq, p.y, 0), c(Op::Div, p.x, p.y), floor);
 }
 
+namespace trace {
+namespace {
+
+Value divided_up(const Composer& c, const Pair& p) {
+  if (!p.dtype.is_integer())
+    throw CompileError(c.at(),
+                       std::string(c.what()) + ": expected integers, given " + p.dtype.name());
+  const Value quotient = c(Op::Div, p.x, p.y), rest = c(Op::Rem, p.x, p.y);
+  Value is_above = c.differ(rest, 0);
+  if (p.dtype.is_signed())
+    is_above = c(Op::And, is_above, c(Op::Eq, c.is_below_zero(rest), c.is_below_zero(p.y)));
+  return c.select(is_above, c(Op::Add, quotient, 1), quotient);
+}
+
+}  // namespace
+}  // namespace trace
+
+Value cdiv(const Operand& a, const Operand& b) {
+  const Composer c("cdiv", trace::location(a));
+  return trace::divided_up(c, Pair(c, a, b));
+}
+
+Value align_to(const Operand& a, const Operand& b) {
+  const Composer c("align_to", trace::location(a));
+  const Pair p(c, a, b);
+  return c(Op::Mul, trace::divided_up(c, p), p.y);
+}
+
 Value remainder(const Operand& a, const Operand& b) {
   const Composer c("remainder", trace::location(a));
   const Pair p(c, a, b);

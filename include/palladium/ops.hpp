@@ -67,6 +67,10 @@ PALLADIUM_API Value reciprocal(const Operand& x);  ///< floats
 PALLADIUM_API Value integer_pow(const Operand& x, std::int64_t n);
 /// The quotient rounded down. Integers by zero: as `/`; floats: as numpy.
 PALLADIUM_API Value floor_divide(const Operand& x, const Operand& y);
+/// Integers divided and rounded up; of C++'s numbers and Dims: types.hpp.
+PALLADIUM_API Value cdiv(const Operand& x, const Operand& y);
+/// x rounded up to a multiple of y.
+PALLADIUM_API Value align_to(const Operand& x, const Operand& y);
 /// What floor_divide leaves: the sign of y, as numpy's and Python's. Integers by zero: 0.
 PALLADIUM_API Value remainder(const Operand& x, const Operand& y);
 /// Integers give f32, or f64 if they have 64 bits.

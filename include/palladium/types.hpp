@@ -76,6 +76,7 @@ PALLADIUM_API DType dtype_named(const char* name);
 namespace detail {
 [[noreturn]] PALLADIUM_API void extent_too_large(std::uint64_t n);
 [[noreturn]] PALLADIUM_API void extent_divided_by_zero();
+[[noreturn]] PALLADIUM_API void no_power_of_two(std::int64_t n);
 }  // namespace detail
 
 /// An extent: an integer, a symbol (`pl::dim("m")`) or an expression of both, 0 or more elements.
@@ -190,6 +191,23 @@ constexpr std::int64_t cdiv(std::integral auto a, std::integral auto b) {
   if (d == 0) detail::extent_divided_by_zero();
   return n / d + (n % d != 0);
 }
+
+/// a rounded up to a multiple of n; a >= 0, n > 0.
+template <class A, class B>
+requires detail::OneIsDim<A, B> Dim align_to(A a, B n) { return cdiv(a, n) * n; }
+constexpr std::int64_t align_to(std::integral auto a, std::integral auto n) {
+  return cdiv(a, n) * Dim(n).value();
+}
+/// The least power of two that is not below n, 1 for 0; CompileError for a negative n, and where 64
+/// bits do not hold it.
+constexpr std::int64_t next_power_of_2(std::integral auto n) {
+  const std::int64_t least = Dim(n).value();
+  if (least < 0 || least > std::int64_t{1} << 62) detail::no_power_of_two(least);
+  std::int64_t power = 1;
+  while (power < least) power *= 2;
+  return power;
+}
+inline std::int64_t next_power_of_2(const Dim& n) { return next_power_of_2(n.value()); }
 
 /// The extents of an array, outermost first; at most 8.
 class PALLADIUM_API Shape {

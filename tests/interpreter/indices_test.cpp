@@ -1,4 +1,5 @@
 // Index arrays of Refs, on interpreter and emulator, against plain loops.
+#include <cmath>
 #include <functional>
 
 #include "tests/interpreter/tensors.hpp"
@@ -399,4 +400,38 @@ TEST_CASE("addupdate adds all that goes to an element") {
       {.out_specs = {BlockSpec(), BlockSpec()}}, {&x, &at}, {&o, &p});
   CHECK(o.numbers() == std::vector<double>{106, 103, 106, 100});
   CHECK(p.numbers() == std::vector<double>{10, 11, 11, 10, 11, 10});
+}
+
+// ---- numbers for subscripts
+
+TEST_CASE(
+    "numbers of blocks, of kernels and of C++, are rounded up, exactly for negative ones too") {
+  static_assert(pl::cdiv(7, 2) == 4 && pl::align_to(7, 4) == 8 && pl::next_power_of_2(5) == 8);
+  static_assert(pl::next_power_of_2(0) == 1 && pl::next_power_of_2(64u) == 64);
+  CHECK_THROWS_WITH(pl::next_power_of_2(-1), ContainsSubstring("next_power_of_2: expected"));
+  CHECK(to_string(pl::align_to(pl::dim("m"), 16)) == to_string(pl::cdiv(pl::dim("m"), 16) * 16));
+  Tensor x = Tensor(i32, {8}, [](std::int64_t i) { return 3.0 * static_cast<double>(i) - 9; }),
+         u = arange(u32, {8}), up(i32, {8}), down(i32, {8}), whole(i32, {8}), of_u(u32, {8}),
+         part(i32, {4});
+  run(
+      [](Ref x, Ref u, Ref up, Ref down, Ref whole, Ref of_u, Ref part) {
+        up[_] = pl::cdiv(x[_], 3);
+        down[_] = pl::cdiv(x[_], -4);
+        whole[_] = pl::align_to(x[_], 4);
+        of_u[_] = pl::cdiv(u[_], 3);
+        part[_] = x[pl::dslice(pl::cdiv(x[4], 2), 2 * 2)];
+      },
+      {}, {&x, &u}, {&up, &down, &whole, &of_u, &part});
+  for (int i = 0; i < 8; ++i) {
+    const int n = 3 * i - 9;
+    CHECK(up[i] == std::ceil(n / 3.0));
+    CHECK(down[i] == std::ceil(n / -4.0));
+    CHECK(whole[i] == std::ceil(n / 4.0) * 4);
+    CHECK(of_u[i] == std::ceil(i / 3.0));
+  }
+  for (int i = 0; i < 4; ++i) CHECK(part[i] == x[2 + i]);
+  const auto of_floats = [](Ref x, Ref o) { o[_] = pl::cdiv(x[_].astype(f32), 2.0f).astype(i32); };
+  Tensor o(i32, {8});
+  CHECK_THAT(failure_of(of_floats, {}, {&x}, {&o}),
+             ContainsSubstring("cdiv: expected integers, given f32"));
 }
