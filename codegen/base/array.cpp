@@ -97,6 +97,16 @@ Array Array::of_storage(detail::Storage* storage, void* data, const Shape& shape
   if (!shape.is_static())
     fail("the shape " + to_string(shape) + " of an array in memory must be integers");
   const int rank = shape.rank();
+  const auto check_packed = [&](const std::int64_t* strides) {
+    if (rank == 0 || shape[rank - 1].value() % 2 != 0)
+      fail(std::string("two elements of ") + dtype.name() +
+           " share a byte: the last extent is even, given " + to_string(shape));
+    for (int d = 0; d < rank; ++d)
+      if (d + 1 == rank ? strides[d] != 1 : strides[d] % 2 != 0)
+        fail(std::string("two elements of ") + dtype.name() +
+             " share a byte: the last stride is 1 and others are even, given " +
+             list(strides, rank));
+  };
   if (!options.strides.empty() && options.strides.size() != static_cast<std::size_t>(rank))
     fail("a shape of " + std::to_string(rank) + " dimensions needs as many strides, not " +
          std::to_string(options.strides.size()));
@@ -117,6 +127,7 @@ Array Array::of_storage(detail::Storage* storage, void* data, const Shape& shape
     fail("the shape " + to_string(shape) + " with strides " + list(a.strides_, rank) +
          " reaches farther than memory can");
   if (data == nullptr && size != 0) fail("a null pointer cannot hold " + to_string(shape));
+  if (dtype.is_packed()) check_packed(a.strides_);
   if (reinterpret_cast<std::uintptr_t>(data) % static_cast<unsigned>(dtype.bytes()) != 0)
     fail(std::string("the address is not aligned to an element of ") + dtype.name());
   a.data_ = data;
@@ -179,7 +190,7 @@ Array::Bytes Array::bytes() const {
     (reach < 0 ? low : high) += reach;
   }
   const auto* first = static_cast<const std::byte*>(data_);
-  return {first + low * dtype_.bytes(), first + (high + 1) * dtype_.bytes()};
+  return {first + dtype_.bytes_of(low), first + dtype_.bytes_of(high + 1)};
 }
 
 }  // namespace palladium

@@ -24,7 +24,8 @@ constexpr TypeRow types[] = {
     {u64, TypeCode::unsigned_int, 64}, {f16, TypeCode::floating, 16},
     {bf16, TypeCode::bfloat, 16},      {f32, TypeCode::floating, 32},
     {f64, TypeCode::floating, 64},     {f8e4m3, TypeCode::float8_e4m3fn, 8},
-    {f8e5m2, TypeCode::float8_e5m2, 8},
+    {f8e5m2, TypeCode::float8_e5m2, 8}, {i4, TypeCode::signed_int, 4},
+    {u4, TypeCode::unsigned_int, 4},
 };
 
 /// Another library's tensor, given back when nobody looks at it any more.
@@ -137,6 +138,10 @@ Array Array::from_dlpack(DLManagedTensorVersioned* tensor, Location at) {
     throw CompileError(at, "from_dlpack: the tensor is of DLPack " +
                                std::to_string(tensor->version.major) + "." +
                                std::to_string(tensor->version.minor) + ", version 1 is understood");
+  if (tensor->dl_tensor.dtype.bits < 8 && (tensor->flags & dlpack::flag_padded) != 0)
+    throw CompileError(at, "from_dlpack: elements of " +
+                               std::to_string(tensor->dl_tensor.dtype.bits) +
+                               " bits have a byte each; two of them must share one");
   return import(tensor, (tensor->flags & dlpack::flag_read_only) != 0, at);
 }
 

@@ -52,6 +52,7 @@ namespace palladium::dlpack {
 inline constexpr std::uint32_t major_version = 1;
 inline constexpr std::uint32_t minor_version = 1;  // the first with floats of 8 bits
 inline constexpr std::uint64_t flag_read_only = 1;
+inline constexpr std::uint64_t flag_padded = 4;  // elements of less than a byte have one each
 
 enum DeviceType : std::int32_t { cpu = 1, cuda = 2, cuda_host = 3, cuda_managed = 13 };
 enum TypeCode : std::uint8_t {

@@ -9,8 +9,8 @@ namespace palladium {
 namespace {
 
 constexpr const char* dtype_names[] = {"none", "bool",   "i8",     "i16", "i32",  "i64",
-                                       "u8",   "u16",    "u32",    "u64", "f8e4m3", "f8e5m2",
-                                       "f16",  "bf16",   "f32",    "f64"};
+                                       "u8",   "u16",    "u32",    "u64", "i4",   "u4",
+                                       "f8e4m3", "f8e5m2", "f16",  "bf16", "f32", "f64"};
 
 std::string name_of(const Shape& shape) {
   return shape.argument() < 0 ? "a shape" : "args[" + std::to_string(shape.argument()) + "]";

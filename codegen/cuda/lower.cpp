@@ -10,6 +10,7 @@
 #include "codegen/expand/expand.hpp"
 #include "codegen/graph/grid_env.hpp"
 #include "codegen/graph/limits.hpp"
+#include "codegen/graph/packed.hpp"
 #include "codegen/graph/transform.hpp"
 #include "codegen/thread/occupancy.hpp"
 #include "codegen/thread/report.hpp"
@@ -160,6 +161,7 @@ passes::Lowered lower(const graph::Graph& g, const Options& options) {
     graph::bind_grid(bound);
     return lower(graph::canonicalize(bound), options);
   }
+  if (graph::has_packed(g)) return lower(graph::in_bytes(g), options);
   check_limits(g, options.compute_capability);
   Size(g, options.most_operations).require_possible();
   const int given = g.bodies[0].num_warps;

@@ -20,7 +20,7 @@ bool decides_addresses(const BlockMapping& m, int d) {
 std::vector<std::int64_t> class_multiples(const Graph& g) {
   std::vector<std::int64_t> result(static_cast<std::size_t>(g.num_symbols), 1);
   for (const BlockMapping& m : g.mapping.block_mappings) {
-    const std::int64_t elements = wide_alignment / m.array_aval.dtype.bytes();
+    const std::int64_t elements = 8 * wide_alignment / m.array_aval.dtype.bits();
     std::vector<std::uint32_t> symbols;
     for (int d = 0; d < m.array_aval.shape.rank(); ++d)
       if (decides_addresses(m, d)) collect_symbols(m.array_aval.shape[d], symbols);

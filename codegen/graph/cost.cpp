@@ -39,9 +39,10 @@ class Count {
     for (const Body& body : g_.bodies) region(body.region, programs * body.warpgroups);
     Checked bytes = 0;
     for (const BlockMapping& m : g_.mapping.block_mappings) {
-      Checked all = m.array_aval.dtype.bytes();
+      Checked all = 1;
       for (const Dim& d : m.array_aval.shape) all *= size(d);
-      bytes = bytes + all;
+      const DType dtype = m.array_aval.dtype;
+      bytes = bytes + (dtype.is_packed() ? all / 2 : all * dtype.bytes());
     }
     return {flops_.value_or(INT64_MAX), transcendentals_.value_or(INT64_MAX),
             bytes.value_or(INT64_MAX)};

@@ -372,7 +372,7 @@ const char* name_of(Update update) {
 }
 
 bool updates(Update update, DType dtype) {
-  if (!dtype.is_float()) return dtype.is_integer();
+  if (!dtype.is_float()) return dtype.is_integer() && !dtype.is_packed();
   switch (update) {
   case Update::add:
   case Update::max:

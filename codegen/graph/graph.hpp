@@ -394,9 +394,13 @@ struct DebugView {
 /// one whose bytes differ and which elements of another size cannot hold.
 std::optional<std::uint64_t> fill_as(const BlockMapping& m, DType dtype);
 
-/// Floats of 8 bits: stored, moved, chosen and converted. What is computed of them is computed in
-/// f32, between conversions that stand in the graph.
+/// Floats of 8 bits and integers of 4: stored, moved, chosen and converted. What is computed of
+/// them is computed as this dtype, between conversions that stand in the graph.
 constexpr bool is_byte_float(DType t) { return t.is_float() && t.bytes() == 1; }
+constexpr DType computed_as(DType t) {
+  return is_byte_float(t) ? f32 : t == i4 ? i8 : t == u4 ? u8 : t;
+}
+constexpr bool is_computed(DType t) { return computed_as(t) == t; }
 
 /// A number as the bits of a dtype and back (16- and 8-bit floats round to nearest even).
 std::uint64_t to_bits(DType dtype, double number);

@@ -77,9 +77,9 @@ const Type& uniform(const Context& c) {
 }
 
 void expect_arithmetic(const Context& c, const Type& type) {
-  if (is_byte_float(type.dtype))
-    c.fail("expected operands converted to f32, as which floats of 8 bits are computed, given " +
-           operands(c));
+  if (!is_computed(type.dtype))
+    c.fail(std::string("expected operands converted to ") + computed_as(type.dtype).name() +
+           ", as which " + type.dtype.name() + " is computed, given " + operands(c));
 }
 
 // The same of a dtype that has arithmetic.
@@ -111,7 +111,9 @@ Type rule_given(const Context& c) {
     if (c.ints()[0] < 0 || c.ints()[0] >= static_cast<std::int64_t>(c.given.shape.size()))
       c.fail("expected a dimension of " + text(c.given) + ", given " + std::to_string(c.ints()[0]));
     if (c.given.dtype.is_bool()) c.fail("expected a number's dtype, given bool");
-    if (is_byte_float(c.given.dtype)) c.fail("expected f32 to count in, given " + text(c.given));
+    if (!is_computed(c.given.dtype))
+      c.fail(std::string("expected ") + computed_as(c.given.dtype).name() + " to count in, given " +
+             text(c.given));
   }
   return c.given;
 }
@@ -122,7 +124,7 @@ Type rule_bitcast(const Context& c) {
   if (to == DType()) c.fail("expected a dtype, given none");
   if (to.is_bool() || from.dtype.is_bool())
     c.fail("expected dtypes other than bool, given " + text(from) + " to " + to.name());
-  if (to.bytes() != from.dtype.bytes())
+  if (to.bits() != from.dtype.bits())
     c.fail("expected a dtype of " + std::to_string(from.dtype.bits()) + " bits for " + text(from) +
            ", given " + to.name());
   return Type::value(to, from.shape);
@@ -165,12 +167,14 @@ Type rule_same(const Context& c) {
 Type rule_bits(const Context& c) {
   const Type& type = uniform(c);
   if (type.dtype.is_float()) c.fail("expected integers or bools, given " + operands(c));
+  expect_arithmetic(c, type);
   return type;
 }
 
 Type rule_integers(const Context& c) {
   const Type& type = uniform(c);
   if (!type.dtype.is_integer()) c.fail("expected integers, given " + operands(c));
+  expect_arithmetic(c, type);
   return type;
 }
 

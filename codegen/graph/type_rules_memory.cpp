@@ -137,11 +137,11 @@ Type rule_ref_bitcast(const Context& c) {
   if (to == DType()) c.fail("expected a dtype, given none");
   if (to.is_bool() || type.dtype.is_bool())
     c.fail("expected dtypes other than bool, given " + text(type) + " to " + to.name());
-  if (to.bytes() != type.dtype.bytes()) {
-    if (type.shape.empty() || (type.shape.back() * type.dtype.bytes()) % to.bytes() != 0)
+  if (to.bits() != type.dtype.bits()) {
+    if (type.shape.empty() || (type.shape.back() * type.dtype.bits()) % to.bits() != 0)
       c.fail("expected a last dimension whose bytes are a multiple of those of " +
              std::string(to.name()) + ", given " + text(type));
-    type.shape.back() = type.shape.back() * type.dtype.bytes() / to.bytes();
+    type.shape.back() = type.shape.back() * type.dtype.bits() / to.bits();
   }
   type.dtype = to;
   return type;

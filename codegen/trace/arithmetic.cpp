@@ -114,16 +114,17 @@ DType common_dtype(Recorder& recorder, Op op, std::span<const Value> operands, c
   return dtype == DType() ? weakest : dtype;
 }
 
-bool takes_floats(Op op) {
+/// Whether operands of the dtype are computed as another. Bits are counted in a dtype's own.
+bool is_computed_as_another(Op op, DType dtype) {
   switch (op) {
-  case Op::Not:
   case Op::PopulationCount:
-  case Op::CountLeadingZeros:
+  case Op::CountLeadingZeros: return false;
+  case Op::Not:
   case Op::And:
   case Op::Or:
   case Op::Xor:
   case Op::ShiftLeft:
-  case Op::ShiftRight: return false;
+  case Op::ShiftRight: return dtype.is_packed();
   default: return true;
   }
 }
@@ -143,15 +144,16 @@ Value compound(Op op, const Value& self, const Operand& o) {
 }  // namespace
 
 ValueId computable(Recorder& recorder, ValueId v, Location at) {
-  const bool of_bytes = graph::is_byte_float(recorder.graph[v].type.dtype);
-  return of_bytes ? recorder.builder().cast(v, f32, at) : v;
+  const DType dtype = recorder.graph[v].type.dtype;
+  return graph::is_computed(dtype) ? v : recorder.builder().cast(v, graph::computed_as(dtype), at);
 }
 Value computable(const Value& x, Location at) {
-  if (!graph::is_byte_float(x.dtype(at))) return x;
-  return x.astype(f32, at);
+  const DType dtype = x.dtype(at);
+  return graph::is_computed(dtype) ? x : x.astype(graph::computed_as(dtype), at);
 }
 ValueId rounded_as(Recorder& recorder, ValueId v, DType dtype, Location at) {
-  const bool rounds = graph::is_byte_float(dtype) && recorder.graph[v].type.dtype == f32;
+  const bool rounds =
+      !graph::is_computed(dtype) && recorder.graph[v].type.dtype == graph::computed_as(dtype);
   return rounds ? recorder.builder().cast(v, dtype, at) : v;
 }
 
@@ -180,7 +182,7 @@ Value elementwise(Op op, std::initializer_list<Value> operands, Location at) {
   std::vector<ValueId> ids;
   for (const Value& v : all) {
     const ValueId id = recorder.typed(v, dtype, what, at);
-    ids.push_back(takes_floats(op) ? computable(recorder, id, at) : id);
+    ids.push_back(is_computed_as_another(op, dtype) ? computable(recorder, id, at) : id);
   }
   const ValueId result = recorder.builder().elementwise(op, std::move(ids), at);
   return recorder.value(rounded_as(recorder, result, dtype, at));

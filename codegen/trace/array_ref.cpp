@@ -14,11 +14,14 @@ using trace::Recorder;
 /// A view of the elements from `offset` on.
 Array view_of(const Array& array, std::int64_t offset, const Shape& shape,
               const std::vector<std::int64_t>& strides, Location at) {
+  if (array.dtype().is_packed() && offset % 2 != 0)
+    throw CompileError(at, "at: two elements of " + to_string(array.type()) +
+                               " share a byte, and a view begins with the first of both");
   detail::Storage* const storage = array.storage();
   if (storage) storage->retain();
   const Device device = array.device();
   return Array::of_storage(
-      storage, static_cast<std::byte*>(array.data()) + offset * array.dtype().bytes(), shape,
+      storage, static_cast<std::byte*>(array.data()) + array.dtype().bytes_of(offset), shape,
       array.dtype(), device, {.strides = strides, .device = &device}, at);
 }
 

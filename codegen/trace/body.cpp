@@ -131,6 +131,9 @@ std::string scratch_problem(const Scoped& scratch, const std::string& who, Shape
              " elements are possible";
     type.shape.push_back(n);
   }
+  if (type.dtype.is_packed() && (type.shape.rank() == 0 || type.shape[-1].value() % 2 != 0))
+    return who + " is " + to_string(type) +
+           ", two elements of which share a byte: its last extent is even";
   return "";
 }
 

@@ -169,7 +169,7 @@ Value ones(Shape shape, DType dtype, Location at) {
 Value iota(DType dtype, Shape shape, int dimension, Location at) {
   Recorder& recorder = Recorder::current("iota", at);
   Attr attr{trace::normalized(dimension, static_cast<std::size_t>(shape.rank()), "iota", at), 0};
-  const DType counted = graph::is_byte_float(dtype) ? f32 : dtype;
+  const DType counted = graph::computed_as(dtype);
   const ValueId numbers = recorder.builder().add(
       Op::Iota, {}, std::move(attr), Type::value(counted, trace::extents(shape)), at);
   return recorder.value(trace::rounded_as(recorder, numbers, dtype, at));

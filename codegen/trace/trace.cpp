@@ -11,6 +11,7 @@
 #include "codegen/graph/grid_env.hpp"
 #include "codegen/graph/grid_order.hpp"
 #include "codegen/graph/limits.hpp"
+#include "codegen/graph/packed.hpp"
 #include "codegen/graph/transform.hpp"
 #include "codegen/trace/body.hpp"
 #include "codegen/trace/operands.hpp"
@@ -128,6 +129,7 @@ class Tracer {
     graph::check_static_grid(result, at_);
     result.mapping.check_invariants();
     graph::verify(result, "trace");
+    if (graph::has_packed(result)) (void)graph::in_bytes(result);  // refuses what cannot be
     return result;
   }
   std::vector<SymbolOrigin> symbols() && { return std::move(symbols_); }
@@ -418,6 +420,7 @@ class Tracer {
       if (d.is_static() && d.value() < 0)
         fail(spec.at, origin + " has a negative extent: " + to_string(type));
     set_indirect(m, spec);
+    set_packed(m, spec);
     check_size(m, spec.at);
     specs_.push_back(&spec);
     return m;
@@ -433,15 +436,26 @@ class Tracer {
       if (options_.local_grid_env)
         fail(spec.at, who + "Indirect needs program ids, which local_grid_env hides");
       Dim& extent = m.array_aval.shape[static_cast<int>(d)];
-      try {
-        extent = extent.value();
-      } catch (const CompileError&) {
-        fail(spec.at, who + "along an Indirect dimension the array has a static extent, given '" +
-                          to_string(extent) + "'");
-      }
+      pin(extent, spec, who + "along an Indirect dimension the array has");
       m.block_shape[d].size = extent.value();
       m.memory_space = Space::gmem;
     }
+  }
+
+  void pin(Dim& extent, const BlockSpec& spec, const std::string& what) const {
+    try {
+      extent = extent.value();
+    } catch (const CompileError&) {
+      fail(spec.at, what + " a static extent, given '" + to_string(extent) + "'");
+    }
+  }
+
+  // Which elements share a byte is known where rows begin.
+  void set_packed(BlockMapping& m, const BlockSpec& spec) const {
+    if (m.array_aval.dtype.is_packed() && m.array_aval.shape.rank() > 0)
+      pin(m.array_aval.shape[-1], spec,
+          m.origin + " is " + to_string(m.array_aval) +
+              ", two elements of which share a byte: along its last dimension it has");
   }
 
   void set_fill(BlockMapping& m, const BlockSpec& spec) const {

@@ -31,6 +31,8 @@ class PALLADIUM_API DType {
     U16,
     U32,
     U64,
+    I4,
+    U4,
     F8E4M3,
     F8E5M2,
     F16,
@@ -44,15 +46,23 @@ class PALLADIUM_API DType {
 
   constexpr Kind kind() const { return kind_; }
   constexpr bool is_float() const { return kind_ >= F8E4M3; }
-  constexpr bool is_integer() const { return kind_ >= I8 && kind_ <= U64; }
-  constexpr bool is_signed() const { return (kind_ >= I8 && kind_ <= I64) || is_float(); }
+  constexpr bool is_integer() const { return kind_ >= I8 && kind_ <= U4; }
+  constexpr bool is_signed() const {
+    return (kind_ >= I8 && kind_ <= I64) || kind_ == I4 || is_float();
+  }
   constexpr bool is_bool() const { return kind_ == Bool; }
-  /// Size of an element in memory. A bool takes one byte, 0 or 1.
+  /// Two elements share a byte of memory, the first its low half.
+  constexpr bool is_packed() const { return kind_ == I4 || kind_ == U4; }
+  /// Size of an element in memory, of one that is packed by itself. A bool takes one byte, 0 or 1.
   constexpr int bytes() const {
-    constexpr int sizes[] = {0, 1, 1, 2, 4, 8, 1, 2, 4, 8, 1, 1, 2, 2, 4, 8};
+    constexpr int sizes[] = {0, 1, 1, 2, 4, 8, 1, 2, 4, 8, 1, 1, 1, 1, 2, 2, 4, 8};
     return sizes[kind_];
   }
-  constexpr int bits() const { return 8 * bytes(); }
+  constexpr int bits() const { return is_packed() ? 4 : 8 * bytes(); }
+  /// Size of as many elements in memory: of packed ones an even number.
+  constexpr std::int64_t bytes_of(std::int64_t elements) const {
+    return is_packed() ? elements / 2 : elements * bytes();
+  }
   /// "f32", "bool", ...: as in dumps, messages and the names of the constants below.
   const char* name() const;
   constexpr bool operator==(const DType&) const = default;
@@ -69,6 +79,9 @@ inline constexpr DType bool_{DType::Bool}, i8{DType::I8}, i16{DType::I16}, i32{D
 /// Floats of 8 bits, rounded to nearest even. e4m3 is `float8_e4m3fn`: no infinity, and what rounds
 /// beyond 448 is NaN; e5m2 is `float8_e5m2`: what rounds beyond 57344 is infinite.
 inline constexpr DType f8e4m3{DType::F8E4M3}, f8e5m2{DType::F8E5M2};
+/// Integers of 4 bits, two in a byte: arrays of them have an even last extent, and are read and
+/// written in whole bytes.
+inline constexpr DType i4{DType::I4}, u4{DType::U4};
 
 /// The type named `name`; DType() if there is none.
 PALLADIUM_API DType dtype_named(const char* name);

@@ -41,7 +41,7 @@ void check_array(const std::string& kernel, const Arg& arg, bool is_output, std:
 [[gnu::always_inline]] inline Array::Bytes range_of(const Array& array) {
   if (!array.is_dense() || array.size() == 0) return array.bytes();
   const auto* first = static_cast<const std::byte*>(array.data());
-  return {first, first + array.size() * array.dtype().bytes()};
+  return {first, first + array.dtype().bytes_of(array.size())};
 }
 
 bool overlap(const Array::Bytes& x, const Array::Bytes& y) {

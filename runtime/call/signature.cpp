@@ -12,7 +12,7 @@ namespace palladium::runtime {
 bool rows_align(const ShapeDtype& type, const DimFacts& facts) {
   // Rows of every rank: whatever stands behind a dimension must fill whole wide pieces.
   if (type.shape.rank() <= 1) return true;
-  const std::int64_t pieces = wide_alignment / type.dtype.bytes();
+  const std::int64_t pieces = 8 * wide_alignment / type.dtype.bits();
   return multiple_of(type.shape[type.shape.rank() - 1], facts) % pieces == 0;
 }
 
@@ -44,7 +44,7 @@ Placement placement(const Array& array, bool rows_align) {
   }
   for (int i = 0; i + 1 < array.rank(); ++i)
     if (array.shape()[i].value() > 1 &&
-        array.stride(i) * array.dtype().bytes() % wide_alignment != 0)
+        array.dtype().bytes_of(array.stride(i)) % wide_alignment != 0)
       return p;
   p.alignment = wide_alignment;
   return p;

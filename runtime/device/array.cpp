@@ -12,21 +12,21 @@ namespace {
 /// Copies an array, gaps and all, to dense memory: runs of contiguous elements at a time.
 void copy_elements(const Array& from, int dimension, const std::byte* source, Device to_device,
                    std::byte*& destination, Stream stream) {
-  const std::int64_t bytes = from.dtype().bytes();
   std::int64_t run = 1;
   int outer = from.rank();
   while (outer > dimension &&
          (from.shape()[outer - 1].value() == 1 || from.stride(outer - 1) == run))
     run *= from.shape()[--outer].value();
   if (outer == dimension) {
+    const std::int64_t bytes = from.dtype().bytes_of(run);
     runtime::copy_bytes(destination, to_device, source, from.device(),
-                        static_cast<std::size_t>(run * bytes), stream);
-    destination += run * bytes;
+                        static_cast<std::size_t>(bytes), stream);
+    destination += bytes;
     return;
   }
+  const std::int64_t step = from.dtype().bytes_of(from.stride(dimension));
   for (std::int64_t i = 0; i < from.shape()[dimension].value(); ++i)
-    copy_elements(from, dimension + 1, source + i * from.stride(dimension) * bytes, to_device,
-                  destination, stream);
+    copy_elements(from, dimension + 1, source + i * step, to_device, destination, stream);
 }
 
 Array dense_copy(const Array& from, Device device, Location at) {
@@ -44,7 +44,7 @@ Array Array::empty(const Shape& shape, DType dtype, Device device, Location at) 
   // Checks shape and dtype before any memory is asked for.
   alignas(64) static std::byte nowhere[64];
   const std::int64_t bytes =
-      of_storage(nullptr, nowhere, shape, dtype, device, {}, at).size() * dtype.bytes();
+      dtype.bytes_of(of_storage(nullptr, nowhere, shape, dtype, device, {}, at).size());
   if (device.is_cuda()) {
     void* data = nullptr;
     detail::Storage* storage = runtime::allocate(device, static_cast<std::size_t>(bytes), {}, data);
@@ -63,7 +63,7 @@ Array Array::empty(const Shape& shape, DType dtype, Device device, Location at) 
 
 Array Array::zeros(const Shape& shape, DType dtype, Device device, Location at) {
   Array a = empty(shape, dtype, device, at);
-  const auto bytes = static_cast<std::size_t>(a.size() * dtype.bytes());
+  const auto bytes = static_cast<std::size_t>(dtype.bytes_of(a.size()));
   if (bytes != 0) runtime::clear_bytes(a.data(), device, bytes);
   return a;
 }

@@ -16,20 +16,35 @@ namespace {
 
 using Index = std::vector<std::int64_t>;
 
-std::uint64_t bits_at(const std::byte* place, DType dtype) {
+/// Where an element lies: its first byte, and of packed ones which half of it.
+struct Place {
+  std::byte* byte;
+  bool is_high;
+};
+
+Place place_at(const Array& a, std::int64_t offset) {
+  const bool is_high = a.dtype().is_packed() && offset % 2 != 0;
+  return {static_cast<std::byte*>(a.data()) + a.dtype().bytes_of(offset - is_high), is_high};
+}
+
+std::uint64_t bits_at(Place place, DType dtype) {
   std::uint64_t bits = 0;
-  std::memcpy(&bits, place, static_cast<std::size_t>(dtype.bytes()));
-  return bits;
+  std::memcpy(&bits, place.byte, static_cast<std::size_t>(dtype.bytes()));
+  return !dtype.is_packed() ? bits : place.is_high ? bits >> 4 : bits & 15;
 }
 
-void put(std::byte* place, DType dtype, std::uint64_t bits) {
-  std::memcpy(place, &bits, static_cast<std::size_t>(dtype.bytes()));
+void put(Place place, DType dtype, std::uint64_t bits) {
+  if (dtype.is_packed()) {
+    const auto both = std::to_integer<std::uint64_t>(*place.byte);
+    bits = place.is_high ? bits << 4 | (both & 15) : (both & 0xf0) | bits;
+  }
+  std::memcpy(place.byte, &bits, static_cast<std::size_t>(dtype.bytes()));
 }
 
-std::byte* place_of(const Array& a, const Index& index) {
+Place place_of(const Array& a, const Index& index) {
   std::int64_t offset = 0;
   for (int d = 0; d < a.rank(); ++d) offset += index[static_cast<std::size_t>(d)] * a.stride(d);
-  return static_cast<std::byte*>(a.data()) + offset * a.dtype().bytes();
+  return place_at(a, offset);
 }
 
 /// Calls f(place, index) for the elements, in row-major order.
@@ -218,7 +233,7 @@ Array Array::from_elements(const Shape& shape, DType dtype, Element element, con
                        fmt::format("from_function: expected a function of {} indices, one for each "
                                    "dimension of {}, given one of {}",
                                    a.rank(), to_string(a.type()), taken));
-  for_each_element(a, [&](std::byte* place, const Index& index) {
+  for_each_element(a, [&](Place place, const Index& index) {
     put(place, dtype, to_bits(dtype, element(f, index.data(), a.rank())));
   });
   return a;
@@ -233,9 +248,8 @@ Array Array::random(const Shape& shape, DType dtype, RandomOptions options, Devi
                                    options.low, options.high));
   Array a = empty(shape, dtype, Device::cpu(), at);
   Philox stream(options.seed);
-  auto* place = static_cast<std::byte*>(a.data());
-  for (std::int64_t i = 0; i < a.size(); ++i, place += dtype.bytes())
-    put(place, dtype, drawn(dtype, stream(static_cast<std::uint64_t>(i)), options));
+  for (std::int64_t i = 0; i < a.size(); ++i)
+    put(place_at(a, i), dtype, drawn(dtype, stream(static_cast<std::uint64_t>(i)), options));
   return a.to(device, at);
 }
 
@@ -244,10 +258,9 @@ Array Array::astype(DType dtype, Location at) const {
   if (dtype == dtype_) return copy(at);
   const Array from = to(Device::cpu(), at);
   const Array result = empty(shape_, dtype, Device::cpu(), at);
-  auto* place = static_cast<std::byte*>(result.data());
-  for_each_element(from, [&](const std::byte* element, const Index&) {
-    put(place, dtype, converted(dtype_, dtype, bits_at(element, dtype_)));
-    place += dtype.bytes();
+  std::int64_t i = 0;
+  for_each_element(from, [&](Place element, const Index&) {
+    put(place_at(result, i++), dtype, converted(dtype_, dtype, bits_at(element, dtype_)));
   });
   return result.to(device_, at);
 }
@@ -257,13 +270,12 @@ void Array::fill(detail::Number value, Location at) const {
   if (read_only_) throw CompileError(at, "fill: the array is read-only");
   const std::uint64_t bits = to_bits(dtype_, value);
   if (device_.is_cpu())
-    return for_each_element(*this,
-                            [&](std::byte* place, const Index&) { put(place, dtype_, bits); });
+    return for_each_element(*this, [&](Place place, const Index&) { put(place, dtype_, bits); });
   if (!dense_)
     throw CompileError(
         at, "fill: expected a dense array on a GPU, given " + to_string(type()) + " with gaps");
   const Array host = full(shape_, dtype_, value, Device::cpu(), at);
-  const auto bytes = static_cast<std::size_t>(size_ * dtype_.bytes());
+  const auto bytes = static_cast<std::size_t>(dtype_.bytes_of(size_));
   if (bytes != 0)
     runtime::copy_bytes(data_, device_, host.data_, host.device_, bytes,
                         storage_ ? Stream(storage_->stream()) : Stream());

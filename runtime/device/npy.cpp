@@ -217,7 +217,10 @@ void save_npy(const std::string& path, const Array& array, Location at) {
   const auto* row = std::ranges::find(types, array.dtype(), &TypeRow::dtype);
   if (row == std::end(types))
     throw CompileError(at, "npy: " + to_string(array.type()) + " cannot be written to " + path +
-                               ": a file has no name for its elements; write their bytes, as u8");
+                               ": a file has no name for its elements; " +
+                               (array.dtype().is_packed()
+                                    ? "write numbers of a byte each, .astype(pl::i8)"
+                                    : "write their bytes, as u8"));
   Array dense = array.to(Device::cpu(), at);
   if (!dense.is_dense()) dense = dense.copy(at);
 

@@ -8,6 +8,7 @@
 #include "codegen/base/shuffle.hpp"
 #include "codegen/graph/debug.hpp"
 #include "codegen/graph/grid_env.hpp"
+#include "codegen/graph/packed.hpp"
 #include "palladium/error.hpp"
 #include "runtime/fiber/workers.hpp"
 #include "runtime/interpreter/launch.hpp"
@@ -108,6 +109,7 @@ void run(const graph::Graph& g, const Invocation& call, const Options& options) 
     graph::bind_grid(bound);
     return run(bound, call, options);
   }
+  if (graph::has_packed(g)) return run(graph::in_bytes(g), call, options);
   Launch launch(g, call, options);
   Programs(launch).run();
   launch.tell_unwritten();

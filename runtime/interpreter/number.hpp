@@ -117,7 +117,9 @@ void with_type_if(DType dtype, F&& f) {
                         dtype.name());
   };
   switch (dtype.kind()) {
-  case DType::None: break;
+  case DType::None:
+  case DType::I4:  // bytes by now
+  case DType::U4: break;
   case DType::Bool: return call.template operator()<bool>();
   case DType::I8: return call.template operator()<std::int8_t>();
   case DType::I16: return call.template operator()<std::int16_t>();

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "codegen/base/packed.hpp"
 #include "codegen/graph/transform.hpp"
 #include "codegen/trace/trace.hpp"
 #include "runtime/build/record.hpp"
@@ -166,13 +167,13 @@ const Emulated& emulated_for(KernelState& kernel, Variant& variant, Location at)
 Array empty_in(Stream stream, const Shape& shape, DType dtype, Device device, Location at) {
   void* data = nullptr;
   auto* storage =
-      allocate(device, static_cast<std::size_t>(shape.size() * dtype.bytes()), stream, data);
+      allocate(device, static_cast<std::size_t>(dtype.bytes_of(shape.size())), stream, data);
   return Array::of_storage(storage, data, shape, dtype, device, {}, at);
 }
 
 Array zeros_in(Stream stream, const Shape& shape, DType dtype, Device device, Location at) {
   const Array array = empty_in(stream, shape, dtype, device, at);
-  clear_bytes(array.data(), device, static_cast<std::size_t>(array.size() * array.dtype().bytes()),
+  clear_bytes(array.data(), device, static_cast<std::size_t>(array.dtype().bytes_of(array.size())),
               stream);
   return array;
 }
@@ -231,7 +232,8 @@ void run(KernelState& kernel, Variant& variant, const Where& where, Target targe
 }
 
 /// What nobody wrote must be seen: NaN, the least integer, true.
-void poison(const Array& array) {
+void poison(const Array& elements) {
+  const Array array = in_bytes(elements);
   interpreter::fill(static_cast<std::byte*>(array.data()), array.size(), array.dtype().bytes(),
                     interpreter::poison_bits(array.dtype()));
 }

@@ -72,6 +72,15 @@ const TensorMap& Packer::tensor_map(const Slot& slot, const Array& array) const 
   return made.map;
 }
 
+namespace {
+
+std::int64_t stride_in_memory(const Array& array, int dimension) {
+  const std::int64_t stride = array.stride(dimension);
+  return array.dtype().is_packed() ? array.dtype().bytes_of(stride) : stride;
+}
+
+}  // namespace
+
 void Packer::pack(std::span<const Arg> arguments, std::span<const Arg> outputs,
                   const Signature::Symbols& symbols, ArgumentBlock& block,
                   const void* debug) const {
@@ -86,7 +95,7 @@ void Packer::pack(std::span<const Arg> arguments, std::span<const Arg> outputs,
       block.slots[i] = reinterpret_cast<std::uintptr_t>(arg->array()->data());
       break;
     case Kind::stride:
-      block.slots[i] = static_cast<std::uint64_t>(arg->array()->stride(s.dimension));
+      block.slots[i] = static_cast<std::uint64_t>(stride_in_memory(*arg->array(), s.dimension));
       break;
     case Kind::scalar:
       block.slots[i] = arg->scalar().bits;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "codegen/base/log.hpp"
+#include "codegen/base/packed.hpp"
 #include "codegen/cuda/emit.hpp"
 #include "runtime/build/key.hpp"
 #include "runtime/device/target.hpp"
@@ -34,7 +35,8 @@ std::vector<Location> line_table(const std::vector<cuda::TextLine>& lines) {
   return table;
 }
 
-emulator::Buffer buffer(const Array& array, std::string name, bool written) {
+emulator::Buffer buffer(const Array& elements, std::string name, bool written) {
+  const Array array = in_bytes(elements);
   const Array::Bytes bytes = array.bytes();
   emulator::Buffer b{.base = const_cast<std::byte*>(bytes.begin),
                      .bytes = static_cast<std::size_t>(bytes.end - bytes.begin),

@@ -3,10 +3,13 @@
 #include <new>
 #include <optional>
 
+#include "codegen/base/packed.hpp"
+
 namespace palladium::runtime {
 namespace {
 
-interpreter::Buffer buffer(const Array& array) {
+interpreter::Buffer buffer(const Array& elements) {
+  const Array array = in_bytes(elements);
   interpreter::Buffer b{.data = array.data()};
   for (int d = 0; d < array.rank(); ++d) {
     b.shape.push_back(array.shape()[d].value());

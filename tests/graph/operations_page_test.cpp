@@ -86,7 +86,7 @@ std::string page() {
       "f32 and f64 on every target; without one the result is exact, or correctly rounded. 16-bit\n"
       "floats compute in f32 and round once. `f8e4m3` and `f8e5m2` are stored, moved, chosen and\n"
       "converted; what is computed of them is recorded as conversions to f32, the operation, and a\n"
-      "conversion back.\n";
+      "conversion back. So it is of `i4` and `u4`, which are computed as `i8` and `u8`.\n";
   const auto section = [&](const char* title, OpClass of) {
     text += std::string("\n## ") + title +
             "\n\n| Operation | Dtypes | ulp | Meaning |\n|---|---|---|---|\n";

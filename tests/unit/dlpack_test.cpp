@@ -108,6 +108,13 @@ TEST_CASE("what cannot be viewed is refused and stays the caller's") {
   t.version = {1, 0};
   t.dl_tensor.dtype = {dlpack::floating, 8, 1};
   CHECK_THROWS_WITH(Array::from_dlpack(&t), ContainsSubstring("8 bits"));
+  t.dl_tensor.dtype = {dlpack::signed_int, 4, 1};
+  t.flags = dlpack::flag_padded;
+  CHECK_THROWS_WITH(Array::from_dlpack(&t), ContainsSubstring("4 bits have a byte each"));
+  t.flags = 0;
+  t.dl_tensor.shape[1] = 3;
+  CHECK_THROWS_WITH(Array::from_dlpack(&t), ContainsSubstring("the last extent is even"));
+  t.dl_tensor.shape[1] = 4;
   t.dl_tensor.dtype = {dlpack::floating, 32, 4};
   CHECK_THROWS_WITH(Array::from_dlpack(&t), ContainsSubstring("4 lanes"));
   t.dl_tensor.dtype = {dlpack::floating, 32, 1};
@@ -142,8 +149,9 @@ TEST_CASE("an exported tensor keeps the memory alive and comes back as the same 
 }
 
 TEST_CASE("every dtype survives the way out and in") {
-  for (const DType dtype : {bool_, i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64}) {
-    const Array a = Array::zeros({3}, dtype);
+  for (const DType dtype :
+       {bool_, i4, i8, i16, i32, i64, u4, u8, u16, u32, u64, f8e4m3, f8e5m2, f16, bf16, f32, f64}) {
+    const Array a = Array::zeros({4}, dtype);
     CHECK(Array::from_dlpack(a.to_dlpack_versioned()).dtype() == dtype);
   }
 }

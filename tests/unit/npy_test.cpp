@@ -66,11 +66,13 @@ TEST_CASE("a file is what numpy would write") {
              ContainsSubstring("'descr': '|V2'") && ContainsSubstring("(3, 4)"));
 }
 
-TEST_CASE("floats of 8 bits have no name in a file, which is said") {
+TEST_CASE("floats of 8 bits and integers of 4 have no name in a file, which is said") {
   const Folder folder;
   CHECK_THROWS_WITH(save_npy(folder / "a.npy", Array::zeros({3}, f8e4m3)),
                     ContainsSubstring("npy: f8e4m3[3] cannot be written to") &&
                         ContainsSubstring("write their bytes, as u8"));
+  CHECK_THROWS_WITH(save_npy(folder / "a.npy", Array::zeros({4}, i4)),
+                    ContainsSubstring("write numbers of a byte each, .astype(pl::i8)"));
   for (const char* type : {"<f1", "<V1"})  // what ml_dtypes writes for e5m2, and for all others
     CHECK_THROWS_WITH(parse(file(dict(type, "(3,)"), "abc")),
                       ContainsSubstring("does not tell which small type they have"));
