@@ -26,7 +26,7 @@ void Expander::expand_one(const passes::Tell& t) {
     call.args.push_back(shared_address(t.scratch));
     call.templates.emplace_back(std::int64_t{warpgroups()});
   }
-  if (is_wide()) call.templates.emplace_back(std::int64_t{l_.num_warps});
+  add_warps(call);
   const VariableId record = e_.declare(
       {.name = "told", .temporary = true, .type = i32, .facts = {.depends = thread::on_thread}});
   b_.add(thread::Declare{.variable = record});

@@ -178,6 +178,7 @@ ExprId Nest::leaf(ValueId v, const Coordinates& c) {
     case AxisKind::grid: return x_.program_id(a.axis);
     case AxisKind::cluster: return x_.cluster_ids_[static_cast<std::size_t>(a.axis)];
     case AxisKind::thread: return x_.is_wide() ? e_.number(0) : e_.cast(i32, x_.warpgroup_);
+    case AxisKind::warp: return x_.warp_number();
     }
     break;
   case Op::AxisSize:
@@ -185,6 +186,7 @@ ExprId Nest::leaf(ValueId v, const Coordinates& c) {
     case AxisKind::grid: return x_.grid_size(a.axis);
     case AxisKind::cluster: return e_.number(g_.cluster[static_cast<std::size_t>(a.axis)]);
     case AxisKind::thread: return e_.number(l_.warpgroups);
+    case AxisKind::warp: return e_.number(graph::num_warps);
     }
     break;
   case Op::Param:

@@ -305,8 +305,10 @@ Affine Expander::shared_place(int s) {
   const Storage& x = l_.storages[s];
   const Storage& placed = x.ring < 0 ? x : l_.storages[l_.rings[x.ring].storage];
   Affine a = Affine::term(smem_) + Affine(placed.offset + (x.ring < 0 ? 0 : x.offset));
+  const std::int64_t bytes = passes::shared_bytes(placed).value();
   if (placed.per_warpgroup && l_.warpgroups > 1)
-    a = a + Affine::term(warpgroup_, passes::shared_bytes(placed).value());
+    a = a + Affine::term(warpgroup_, bytes * (placed.per_warp ? graph::num_warps : 1));
+  if (placed.per_warp) a = a + Affine::term(warp_number(), bytes);
   return a;
 }
 
@@ -607,6 +609,18 @@ void Expander::expand_one(const passes::Scope& s) {
         it != unstored_.end())
       b_.add(thread::Assign{e_.variable(it->second.flag), e_.literal(bool_, 0)});
   expand_list(s.body);
+}
+
+void Expander::expand_one(const passes::Warps& w) {
+  in_warps_ = true;
+  b_.open(thread::Block{});
+  expand_list(w.body);
+  b_.close();
+  in_warps_ = false;
+}
+
+ExprId Expander::warp_number() {
+  return e_.plain(Operator::div, thread_, number(graph::warp_threads));
 }
 
 void Expander::expand_one(const passes::Scalar& s) {

@@ -65,6 +65,7 @@ class Expander {
   void expand_one(const passes::While& w);
   void expand_one(const passes::Switch& s);
   void expand_one(const passes::Scope& s);
+  void expand_one(const passes::Warps& w);
   void expand_one(const passes::GridLoop& loop);
   void expand_one(const passes::EnterWindow& w);
 
@@ -111,12 +112,23 @@ class Expander {
   void put(ExprId record, ExprId slot, ExprId value, ExprId test);
   void set_scalar(int storage, ExprId value);
   ExprId advanced(VariableId counter, std::int64_t step, ValueId limit);
+  /// The warps that meet, of which functions of the device library are told where they are not the
+  /// four of a warpgroup.
+  void add_warps(thread::Call& call) const {
+    if (const int warps = in_warps_ ? 1 : l_.num_warps; warps != 4)
+      call.templates.emplace_back(std::int64_t{warps});
+  }
+  /// The number of the thread's warp in the Pallas thread.
+  ExprId warp_number();
   /// The program is of several warpgroups, which know each other's threads by other functions.
   bool is_wide() const { return l_.num_warps > 4; }
   /// That stand beside each other in a block, a producer among them, if Pallas threads have one.
   int warpgroups() const { return l_.warpgroups + (!is_wide() && l_.has_producer() ? 1 : 0); }
   void sync(bool always = false) {
-    b_.add(thread::Sync{.always = always, .warps = l_.num_warps, .warpgroups = warpgroups()});
+    b_.add(thread::Sync{.whole_warps = in_warps_,
+                        .always = always,
+                        .warps = l_.num_warps,
+                        .warpgroups = warpgroups()});
   }
   void sync_scratch();
   void mark_stored(int storage);
@@ -222,6 +234,7 @@ class Expander {
   std::vector<passes::BlockNames> windows_;
   std::vector<Slots> slots_;    // of rings
   bool is_one_thread_ = false;  // what follows runs in one alone
+  bool in_warps_ = false;       // what follows each warp runs for itself
 
   VariableId debug_ = thread::no_variable;   // parameter: where the host is told something
   std::map<std::uint32_t, ExprId> records_;  // of arrays that are printed: where their elements go

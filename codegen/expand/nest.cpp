@@ -167,7 +167,8 @@ void Nest::declare_sink() {
 
 // Of threads that hold the same elements one stores them.
 void Nest::mask_replicas() {
-  const std::uint32_t replicated = layout_.replicated_threads();
+  std::uint32_t replicated = layout_.replicated_threads();
+  if (x_.in_warps_) replicated &= graph::warp_threads - 1;
   if (replicated == 0) return;
   const ExprId which =
       replicated == layout_.threads() - 1u ? thread_ : e_.bits(thread_, replicated, 0);

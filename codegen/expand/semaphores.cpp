@@ -36,7 +36,7 @@ void Expander::expand_one(const passes::Semaphore& s) {
     call.templates.emplace_back(graph::waits_by_taking(i));
   }
   call.templates.emplace_back(std::int64_t{warpgroups()});
-  if (is_wide()) call.templates.emplace_back(std::int64_t{l_.num_warps});
+  add_warps(call);
   b_.add(std::move(call));
 }
 

@@ -124,7 +124,9 @@ struct Type {
 /// "f32[4,1000]", "ref smem f32[128]", "".
 std::string to_string(const Type& type);
 
-enum class AxisKind : std::int64_t { grid = 0, cluster = 1, thread = 2 };
+enum class AxisKind : std::int64_t { grid = 0, cluster = 1, thread = 2, warp = 3 };
+/// Of a Pallas thread, that a WarpMesh has.
+inline constexpr int num_warps = 4;
 enum class Precision : std::int64_t { ieee = 0, tf32 = 1 };
 
 struct Attr {

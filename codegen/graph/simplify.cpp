@@ -247,6 +247,7 @@ class Simplifier {
     case AxisKind::grid: return num_programs(a.axis);
     case AxisKind::cluster: return g_.cluster[a.axis];
     case AxisKind::thread: break;
+    case AxisKind::warp: return num_warps;
     }
     std::int64_t threads = 0;
     for (const Body& body : g_.bodies) threads += body.warpgroups;

@@ -146,7 +146,11 @@ Type rule_index(const Context& c) {
       axes = 1;
       kind = "thread";
       break;
-    default: c.fail("expected a grid, cluster or thread axis, given kind " + text(c.ints()));
+    case AxisKind::warp:
+      axes = 1;
+      kind = "warp";
+      break;
+    default: c.fail("expected a grid, cluster, thread or warp axis, given kind " + text(c.ints()));
     }
   if (axis < 0 || static_cast<std::size_t>(axis) >= axes)
     c.fail("expected a " + std::string(kind) + " axis below " + std::to_string(axes) + ", given " +
@@ -417,6 +421,8 @@ Type rule_scoped(const Context& c) {
   expect_ints(c, 0);
   return Type::none();
 }
+
+Type rule_warps(const Context& c) { return rule_scoped(c); }
 
 // What a Get may read: first carries, or what the first region yields.
 std::span<const ValueId> results(const Context& c) {

@@ -8,6 +8,7 @@
 #include "codegen/graph/limits.hpp"
 #include "codegen/graph/transform.hpp"
 #include "codegen/graph/uses.hpp"
+#include "codegen/graph/warps.hpp"
 #include "palladium/error.hpp"
 
 namespace palladium::graph {
@@ -255,6 +256,7 @@ class Verifier {
       const Inst& in = g_[v];
       check_number_of_regions(in);
       for (const RegionId inner : in.regions) check_region(in_range(index(inner)), v, depth + 1);
+      if (in.op == Op::Warps) check_warps(in);
       check_results(in);
       visible_[index(v)] = true;
     }
@@ -262,6 +264,12 @@ class Verifier {
     if (owner != no_value && repeats(g_[owner].op)) check_repeated_yields(r, owner);
     for (const ValueId p : region.params) visible_[index(p)] = false;
     for (const ValueId v : region.insts) visible_[index(v)] = false;
+  }
+
+  void check_warps(const Inst& in) const {
+    ValueId at = no_value;
+    const std::string problem = warps_problem(g_, in.regions[0], at);
+    if (!problem.empty()) throw Defect{name(at) + ": " + problem};
   }
 
   void check_number_of_regions(const Inst& in) const {

@@ -485,6 +485,7 @@ class Assignment {
     repair(w.body);
   }
   void repair(Scope& s, Statements&) { repair(s.body); }
+  void repair(Warps& w, Statements&) { repair(w.body); }
   void repair(Switch& s, Statements&) {
     for (Statements& body : s.bodies) repair(body);
   }

@@ -60,6 +60,7 @@ struct Storage {
   std::int64_t row_stride = 0;    // shared: elements from row to row of the last dimension
   int swizzle = 0;                // shared: bytes of a row of its panels; 0: it has none
   bool per_warpgroup = true;      // shared: one copy per Pallas thread
+  bool per_warp = false;          // ... and of each of its warps
   bool fetched = false;           // shared: filled by TMA, or a barrier of such copies
   /// Shared, without panels: 16 bytes c of row r stand where c ^ (r / rows_alike % 8 >> (3 -
   /// row_swizzle)) of it would, so that 8 rows are read from all banks. 0 to 3.
@@ -343,6 +344,12 @@ struct Scope {
   std::vector<int> windows = {};
 };
 
+/// What each warp of the Pallas thread does for itself.
+struct Warps {
+  ValueId inst = graph::no_value;
+  Statements body;
+};
+
 struct Switch {
   ValueId inst = graph::no_value;
   std::vector<Statements> bodies = {};  // as the instruction's regions
@@ -420,7 +427,7 @@ struct Tell {
 
 struct Statement {
   std::variant<Pass, Dot, AwaitDot, Fetch, AwaitFetch, Relayout, Sync, Semaphore, Tell, Scalar,
-               CopyStorage, When, Loop, While, Switch, Scope, GridLoop, EnterWindow, Await,
+               CopyStorage, When, Loop, While, Switch, Scope, Warps, GridLoop, EnterWindow, Await,
                Prefetch, Supply, Turn, Release>
       what = Sync{};
   Location at = {};

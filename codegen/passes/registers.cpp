@@ -115,6 +115,7 @@ class Lifetimes {
     touch(c.to);
   }
   void visit(const When& w) { walk(w.body); }
+  void visit(const Warps& w) { walk(w.body); }
   void visit(const Loop& l) {
     loop([&] { walk(l.body); });
   }

@@ -172,7 +172,8 @@ class SharedMemory {
   void place(Storage& s) {
     end_ = checked_align_up(end_, shared_alignment(s));
     s.offset = end_.value_or(0);
-    end_ += shared_bytes(s) * (s.per_warpgroup ? l_.warpgroups : 1);
+    end_ += shared_bytes(s) * (s.per_warpgroup ? l_.warpgroups : 1) *
+            (s.per_warp ? graph::num_warps : 1);
   }
 
   [[noreturn]] void too_much() {

@@ -129,6 +129,7 @@ class Building {
     case Op::While: while_loop(out, v); return;
     case Op::Switch: branches(out, v); return;
     case Op::Scoped: scope(out, v); return;
+    case Op::Warps: warps(out, v); return;
     case Op::Dot: dot(out, v); return;
     case Op::Get: return;
     case Op::SemaphoreRead:
@@ -152,10 +153,18 @@ class Building {
 
   void semaphore(List& out, ValueId v) {
     Semaphore s{.inst = v, .storage = l_.storage_of[index(v)]};
-    if (g_[v].op == Op::SemaphoreRead)
-      s.scratch = l_.add_storage(
-          {.place = Place::shared, .dtype = i32, .shape = {1}, .of = v, .row_stride = 1});
+    if (g_[v].op == Op::SemaphoreRead) s.scratch = shared_number(v);
     out.push_back({s, g_.location(v)});
+  }
+
+  // An i32 by which one thread tells the others something.
+  int shared_number(ValueId v) {
+    return l_.add_storage({.place = Place::shared,
+                           .dtype = i32,
+                           .shape = {1},
+                           .of = v,
+                           .row_stride = 1,
+                           .per_warp = in_warps_});
   }
 
   void tell(List& out, ValueId v) {
@@ -163,9 +172,7 @@ class Building {
     const std::vector<ValueId>& args = g_[v].args;
     const bool is_array = args.size() == 1 && !g_[args[0]].type.shape.empty();
     Tell t{.inst = v};
-    if (is_array)
-      t.scratch = l_.add_storage(
-          {.place = Place::shared, .dtype = i32, .shape = {1}, .of = v, .row_stride = 1});
+    if (is_array) t.scratch = shared_number(v);
     out.push_back({t, at});
     if (!is_array) return;
     const Extents& shape = g_[args[0]].type.shape;
@@ -238,6 +245,7 @@ class Building {
     if (s.place == Place::shared) return storage;
     s.place = Place::shared;
     s.row_stride = 1;
+    s.per_warp = in_warps_;
     return l_.add_storage(std::move(s));
   }
 
@@ -301,6 +309,16 @@ class Building {
     inner_region(s.body, r);
     give(s.body, r, results(v));
     out.push_back({std::move(s), g_.location(v)});
+  }
+
+  void warps(List& out, ValueId v) {
+    sync(out);
+    Warps w{.inst = v, .body = {}};
+    in_warps_ = true;
+    inner_region(w.body, g_[v].regions[0]);
+    in_warps_ = false;
+    out.push_back({std::move(w), g_.location(v)});
+    sync(out);
   }
 
   // The storages of what regions yield; -1 where nobody reads it.
@@ -573,6 +591,7 @@ class Building {
   Analysis a_;
   Fetches fetches_;
   const graph::Body* body_ = nullptr;
+  bool in_warps_ = false;                  // what warps do each for itself
   std::map<Operand, int> staged_;          // before the loops in which they are not made
   std::set<ValueId> accumulated_;  // stores and yielded sums that products have done already
 };

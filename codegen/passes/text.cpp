@@ -132,6 +132,7 @@ class Text {
   }
   void print(const CopyStorage& a) { line(fmt::format("s{} = s{}", a.to, a.from)); }
   void print(const When& w) { nested("when " + value(w.condition), w.body); }
+  void print(const Warps& w) { nested("warps", w.body); }
   void print(const Loop& l) {
     if (!l.enter.empty()) nested("first turn of loop " + value(l.inst), l.enter);
     nested("loop " + value(l.inst) + over(l.ring), l.body);

@@ -35,6 +35,8 @@ int body_with_threads(const Recorder& recorder, const std::string& name) {
 
 NamedAxis axis_named(const Recorder& recorder, const char* name, const char* what, Location at) {
   if (!name) throw CompileError(at, std::string(what) + ": the name is a null pointer");
+  const std::optional<std::string>& warps = recorder.warp_axis;
+  if (warps && !warps->empty() && *warps == name) return {AxisKind::warp, 0};
   const graph::Graph& g = recorder.graph;
   std::vector<std::string> list;
   const auto find = [&](const std::vector<std::string>& names) {
@@ -49,6 +51,7 @@ NamedAxis axis_named(const Recorder& recorder, const char* name, const char* wha
   if (const int i = find(g.cluster_names); i >= 0) return {AxisKind::cluster, i};
   if (name[0] != '\0')
     if (const int i = body_with_threads(recorder, name); i >= 0) return {AxisKind::thread, i};
+  if (warps && !warps->empty()) list.push_back(*warps);
   for (const Threads& threads : recorder.threads)
     if (!threads.name.empty() && std::ranges::find(list, threads.name) == list.end())
       list.push_back(threads.name);
@@ -67,6 +70,7 @@ std::optional<Value> static_size(const Recorder& recorder, const NamedAxis& axis
   const auto number = static_cast<std::size_t>(axis.number);
   if (axis.kind == AxisKind::thread) return Value(recorder.threads[number].count);
   if (axis.kind == AxisKind::cluster) return Value(g.cluster[number]);
+  if (axis.kind == AxisKind::warp) return Value(graph::num_warps);
   const GridAxis& of_grid = recorder.grid_axes[number];
   if (of_grid.has_static_size) return Value(of_grid.size.value());
   return {};

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "codegen/graph/limits.hpp"
+#include "codegen/graph/warps.hpp"
 #include "codegen/trace/body.hpp"
 #include "codegen/trace/recorder.hpp"
 #include "palladium/control.hpp"
@@ -36,6 +37,7 @@ struct Building::State {
   void name_refs();
   std::vector<ValueId> next_carries(const Value* yielded);
   void close(const Value* yielded, int count);
+  void check_warps() const;
   void join_branches();
   void finish();
 
@@ -289,15 +291,46 @@ Building::Building(const ScratchTypes& types, const ScopedOptions& options,
       throw CompileError(at, "run_scoped: " + who +
                                  " is in registers, which are a thread's own; with collective_axes "
                                  "it must be in SMEM");
-    state->refs.back().param = state->recorder.share(ref, at);
+    state->refs.back().param = recorder.share(ref, at);
   }
   state->start(1);
   state_ = state.release();
 }
 
+Building::Building(const gpu::WarpMesh& mesh, const Expression& expression) {
+  const Location at = Access::at(expression);
+  Recorder& recorder = Recorder::current("core_map over a WarpMesh", at);
+  const auto fail = [&](const std::string& what) {
+    throw CompileError(at, "core_map over a WarpMesh: " + what);
+  };
+  if (recorder.warp_axis) fail("a WarpMesh is not inside of another");
+  if (!recorder.may_capture)
+    fail("kernel '" + recorder.graph.name +
+         "' is no pl::kernel, whose Pallas threads alone have four warps");
+  for (const trace::Threads& threads : recorder.threads)
+    if (!mesh.axis_name.empty() && threads.name == mesh.axis_name)
+      fail("axis '" + mesh.axis_name + "' is that of the threads already");
+  for (const std::vector<std::string>* names :
+       {&recorder.graph.mapping.grid_names, &recorder.graph.cluster_names})
+    if (!mesh.axis_name.empty() && std::ranges::find(*names, mesh.axis_name) != names->end())
+      fail("axis '" + mesh.axis_name + "' is that of grid or cluster already");
+  auto state = std::make_unique<State>(Op::Warps, "core_map", Access::mark(expression), at);
+  recorder.warp_axis = mesh.axis_name;
+  state->start(1);
+  state_ = state.release();
+}
+
+Value Building::warp() const {
+  const State& s = *state_;
+  const auto kind = static_cast<std::int64_t>(graph::AxisKind::warp);
+  return s.recorder.value(
+      s.recorder.builder().add(Op::AxisIndex, {}, Attr{{kind, 0}, 0}, {}, s.at));
+}
+
 Operands& Building::operands() const { return *state_->operands; }
 
 Building::~Building() {
+  if (state_->op == Op::Warps) state_->recorder.warp_axis.reset();
   if (state_->done == graph::no_value) state_->recorder.unwind(state_->depth);
   delete state_;
 }
@@ -364,6 +397,7 @@ void Building::State::close(const Value* yielded, int count) {
   gives = count > 0;
   recorder.builder().yield(std::move(yields));
   trace::Touched here = recorder.leave();
+  if (op == Op::Warps) check_warps();
   for (const trace::BodyOperand& own : refs)  // nobody else knows them
     for (std::vector<int>* memory : {&here.reads, &here.writes})
       std::erase(*memory, recorder.memory_of(own.param));
@@ -371,6 +405,15 @@ void Building::State::close(const Value* yielded, int count) {
   if (++closed < regions.size()) return open();
   if (op == Op::Switch) join_branches();
   finish();
+}
+
+void Building::State::check_warps() const {
+  ValueId where = graph::no_value;
+  const std::string problem = graph::warps_problem(recorder.graph, regions[0], where);
+  if (problem.empty()) return;
+  const Location line = recorder.graph.location(where);
+  throw CompileError(line.line ? line : at,
+                     std::string(graph::info(recorder.graph[where].op).name) + ": " + problem);
 }
 
 std::vector<ValueId> Building::State::next_carries(const Value* yielded) {

@@ -88,6 +88,12 @@ void gpu::Mesh::check_is_compatible_with(const Mesh& other, Location at) const {
                  std::to_string(other.num_threads) + "; axes of one name have one size");
 }
 
+void gpu::WarpMesh::check_is_compatible_with(const WarpMesh&, Location at) const {
+  fail(at,
+       "a WarpMesh is that of a part of a body, pl::core_map(plgpu::WarpMesh{...}), and runs "
+       "beside no other");
+}
+
 namespace trace {
 
 void check_meshes(std::size_t bodies, bool is_list, const Meshes& meshes, Location at) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -96,6 +97,7 @@ class Recorder {
   };
   std::vector<Shared> shared;
   bool may_capture = false;  // it is the body of a pl::kernel that is recorded
+  std::optional<std::string> warp_axis = {};  // what warps run is recorded: its axis, or ""
   DebugKinds debug_recorded = debug_kinds();  // when the trace began
   DebugKinds debug_asked = 0;                 // of which there are some, recorded or not
   int num_debug_sites = 0;

@@ -49,6 +49,9 @@ struct ScanOptions {
 
 class ScratchTypes;
 struct ScopedOptions;
+namespace gpu {
+struct WarpMesh;
+}
 
 namespace detail {
 
@@ -211,6 +214,7 @@ class PALLADIUM_API Building {
   Building(const Bound& first, const Value* others, int count);  // while_loop
   Building(const char* what, const Bound& which, int branches);  // cond, switch_
   Building(const ScratchTypes& types, const ScopedOptions& options, const Expression& at);  // scope
+  Building(const gpu::WarpMesh& mesh, const Expression& at);  // core_map over warps
   ~Building();
   Building(const Building&) = delete;
 
@@ -223,6 +227,8 @@ class PALLADIUM_API Building {
 
   Value index() const;
   Value carry(int i) const;
+  /// The warp that runs the body of a core_map.
+  Value warp() const;
   /// The Refs of a scope.
   Operands& operands() const;
   /// Ends the region that is open, and opens the next one, if there is any. Of a while_loop's

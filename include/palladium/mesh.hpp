@@ -55,6 +55,21 @@ struct PALLADIUM_API Mesh {
   int threads() const { return num_threads == 0 ? 1 : num_threads; }
 };
 
+/// The four warps of a Pallas thread: what runs over it, in a body, is run by each of them at the
+/// same time, between two barriers of the thread. There it knows scalars and Refs, and no arrays.
+struct PALLADIUM_API WarpMesh {
+  std::string axis_name = {};  ///< that pl::axis_index takes; or empty
+
+  static constexpr int warps = 4;
+  std::vector<MeshAxis> shape() const { return {{axis_name, warps}}; }
+  MemorySpace default_memory_space() const { return {Space::gmem}; }
+  std::vector<MemorySpace> supported_memory_spaces() const {
+    return {{Space::gmem}, {Space::smem}};
+  }
+  /// CompileError: it is inside of a body, not beside one.
+  void check_is_compatible_with(const WarpMesh& other, Location at = here()) const;
+};
+
 }  // namespace gpu
 
 /// One mesh, `.mesh = plgpu::Mesh{...}`, or one for each body, `.mesh = {mesh0, mesh1}`.

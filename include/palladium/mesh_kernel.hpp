@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "palladium/control.hpp"
 #include "palladium/kernel.hpp"
 #include "palladium/mesh.hpp"
 
@@ -194,6 +195,24 @@ inline CoreMap core_map(gpu::Mesh mesh, CoreMapOptions options = {}, Location at
   return {std::move(mesh), std::move(options), at};
 }
 
+/// In a body, warps that wait for what each of them runs.
+class WarpMap {
+ public:
+  explicit WarpMap(gpu::WarpMesh mesh) : mesh_(std::move(mesh)) {}
+  template <class F>
+  void operator()(F&& body, const detail::Expression& at = {}) const {
+    static_assert(std::is_void_v<std::invoke_result_t<F>>,
+                  "palladium: the body of core_map returns nothing; it writes Refs");
+    detail::Building building(mesh_, at);
+    detail::record_region(building, body);
+  }
+
+ private:
+  gpu::WarpMesh mesh_;
+};
+/// `pl::core_map(plgpu::WarpMesh{"warp"})([&] { ... });` in the body of a pl::kernel.
+inline WarpMap core_map(gpu::WarpMesh mesh) { return WarpMap(std::move(mesh)); }
+
 /// `pl::run_state(f)({x, y})` copies the arrays, runs f with ArrayRefs of the copies and gives them
 /// as f left them.
 template <class F>
@@ -212,6 +231,16 @@ auto run_state(F f, Location at = here()) {
 }
 
 namespace gpu {
+
+/// The same with the number of the warp: `plgpu::warp_map([&](pl::Value warp) { ... });`
+template <class F>
+void warp_map(F&& body, const detail::Expression& at = {}) {
+  static_assert(std::is_void_v<std::invoke_result_t<F, Value>>,
+                "palladium: the function of warp_map takes the number of a warp and returns "
+                "nothing; it writes Refs");
+  detail::Building building(WarpMesh{}, at);
+  detail::record_region(building, [&] { body(building.warp()); });
+}
 
 /// As pl::kernel, over a Mesh that the options spell.
 inline Kernel kernel(Body body, KernelOptions options, Location at = here()) {

@@ -108,6 +108,7 @@ void eval_AxisIndex(Frame& f, ValueId v, const Inst& inst) {
   case graph::AxisKind::grid: return f.set_number(v, p.grid[axis_of(inst)]);
   case graph::AxisKind::cluster: return f.set_number(v, p.cluster[axis_of(inst)]);
   case graph::AxisKind::thread: return f.set_number(v, p.thread);
+  case graph::AxisKind::warp: return f.set_number(v, p.warp);
   }
 }
 
@@ -117,6 +118,7 @@ void eval_AxisSize(Frame& f, ValueId v, const Inst& inst) {
   case graph::AxisKind::grid: return f.set_number(v, p.grid_sizes[axis_of(inst)]);
   case graph::AxisKind::cluster: return f.set_number(v, p.cluster_sizes[axis_of(inst)]);
   case graph::AxisKind::thread: return f.set_number(v, p.threads);
+  case graph::AxisKind::warp: return f.set_number(v, graph::num_warps);
   }
 }
 

@@ -15,6 +15,10 @@
 #include "runtime/interpreter/view.hpp"
 #include "runtime/interpreter/window.hpp"
 
+namespace palladium::fiber {
+class Scheduler;
+}
+
 namespace palladium::interpreter {
 
 using graph::Inst;
@@ -24,11 +28,12 @@ using graph::ValueId;
 class Launch;
 class Semaphores;
 
-/// Where a Pallas thread stands.
+/// Where a Pallas thread stands, or one of its warps.
 struct Position {
   std::vector<std::int64_t> grid, grid_sizes;
   std::vector<std::int64_t> cluster, cluster_sizes;
   std::int64_t thread = 0, threads = 1;
+  int warp = -1;  // -1: all of them
 };
 
 /// The values and views of one Pallas thread. Values are packed, in row-major order.
@@ -70,12 +75,17 @@ class Frame {
   View& view(ValueId ref) { return views_[graph::index(ref)]; }
   /// Makes a parameter of a scope the view of memory that holds nothing.
   void open_scoped(ValueId param, std::string name);
+  /// A frame that one of the thread's warps goes on with from here, and its end.
+  Frame& split(int warp);
+  void join(const Frame& warp);
 
   Position position;
   Races* races = nullptr;  // told of what the thread does, if there is one
   race::Agent agent = 0;
   const Launch* launch = nullptr;  // null: index maps
   Semaphores* semaphores = nullptr;
+  fiber::Scheduler* scheduler = nullptr;
+  std::vector<race::Agent> warp_agents = {};
 
  private:
   const Plan& plan_;
@@ -85,6 +95,7 @@ class Frame {
   std::unique_ptr<std::byte, Free> memory_;
   std::vector<View> views_;
   std::map<ValueId, Window> scoped_;  // of parameters
+  std::vector<std::unique_ptr<Frame>> warps_ = {};
   bool poison_;
 };
 

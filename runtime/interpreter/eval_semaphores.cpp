@@ -24,6 +24,7 @@ SemaphoreUser user_of(Frame& f, ValueId v, const View& view) {
   const Position& p = f.position;
   std::string thread = p.threads > 1 ? fmt::format("thread {} of program ", p.thread) : "program ";
   thread += f.launch->text_of_position(p);
+  if (p.warp >= 0) thread = fmt::format("warp {} of {}", p.warp, thread);
   return {std::move(thread), name_of(view), f.graph().location(v), f.races, f.agent};
 }
 

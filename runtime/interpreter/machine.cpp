@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "codegen/base/format.hpp"
+#include "codegen/graph/warps.hpp"
 #include "palladium/error.hpp"
 
 namespace palladium::interpreter {
@@ -69,6 +70,7 @@ void Machine::make_cluster(std::uint64_t place) {
         frame.position.thread = static_cast<std::int64_t>(block.regions.size());
         frame.launch = &launch_;
         frame.semaphores = &semaphores_;
+        frame.scheduler = &scheduler_;
         block.regions.push_back(body.region);
       }
     make_registers(block);
@@ -125,6 +127,9 @@ void Machine::watch(Block& block) {
     if (launch_.is_concurrent) name += " of program " + launch_.text_of_place(block.place);
     if (launch_.cluster_blocks > 1) name += fmt::format(" of block {}", block.number);
     frame.races = &*races_;
+    if (graph::has_warps(graph_))
+      for (int w = 0; w < graph::num_warps; ++w)
+        frame.warp_agents.push_back(races_->add_thread(fmt::format("warp {} of {}", w, name)));
     frame.agent = races_->add_thread(std::move(name));
   }
 }

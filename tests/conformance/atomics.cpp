@@ -247,6 +247,19 @@ void add_semaphores(std::vector<Case>& all) {
   all.push_back(c);
 }
 
+/// The last warp has the first turn; each reads the count for itself.
+void add_semaphores_of_warps(std::vector<Case>& all) {
+  Case c = kernel("atomic/semaphores between warps", "i32* counts, i32* o", R"(
+  const u32 t = pl::thread(), w = pl::warp(), s = pl::shared_base() + 4 * w;
+  pl::semaphore_wait<true, false, 1, 1>(counts, i32(3 - w));
+  const i32 n = pl::semaphore_read<true, 1, 1>(counts, s);
+  pl::store_global(o + t, &n);
+  pl::semaphore_signal<true, 1, 1>(counts, 1);)");
+  c.shared_bytes = 64;
+  c.in_out("i32", std::vector<std::uint32_t>{0}).output("i32", 128);
+  all.push_back(c);
+}
+
 /// Numbers 0 to 15 of the buffer are its head; two warpgroups tell of two records each, one of
 /// which has no room, and their second checks fail: one of them first.
 void add_debug(std::vector<Case>& all) {
@@ -279,6 +292,7 @@ void add_debug(std::vector<Case>& all) {
 
 void add_atomics(std::vector<Case>& all) {
   add_semaphores(all);
+  add_semaphores_of_warps(all);
   add_debug(all);
   add_global_atomics(all);
   add_shared_atomics(all);

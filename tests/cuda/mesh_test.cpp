@@ -1,5 +1,7 @@
 // NVRTC and ptxas on kernels over meshes, without spills.
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
 
 #include "tests/support/differential.hpp"
 #include "tests/support/kernels.hpp"
@@ -82,6 +84,47 @@ TEST_CASE("semaphores of blocks and of a launch compile for every architecture")
             .scratch_types = {gpu::SMEM({2, 256}, f32), gpu::SemaphoreType::REGULAR({2}),
                               gpu::SemaphoreType::REGULAR({2})}},
            {array({4, 6 * 256})}));
+}
+
+TEST_CASE("integers of 4 bits, and what warps do, compile for every architecture") {
+  check_architectures(over({[](Ref x, Ref scale, Ref o, Ref q, Ref totals, Ref turn) {
+                             const Value row = axis_index("i");
+                             const Value v = x[{row, _}].astype(f32) * scale[{row, _}];
+                             o[{row, _}] = v;
+                             q[{row, _}] = pl::round(v).astype(u4);
+                             const Value total = pl::sum(v);
+                             pl::core_map(gpu::WarpMesh{"w"})([&] {
+                               const Value w = axis_index("w");
+                               pl::semaphore_wait(turn, w, {.decrement = false});
+                               const Value old = pl::atomic_add(totals.at(row), total);
+                               pl::when(old > 4.0f, [&] { totals[row] = old * w.astype(f32); });
+                               pl::semaphore_signal(turn);
+                             });
+                           }},
+                           gpu::Mesh{.grid = {30}, .grid_names = {"i"}},
+                           {.name = "dequantize",
+                            .out_type = {{{30, 256}, f32}, {{30, 256}, u4}, {{30}, f32}},
+                            .scratch_types = {gpu::SemaphoreType::REGULAR()}},
+                           {array({30, 256}, i4), array({30, 256})}));
+}
+
+TEST_CASE("semaphores of a cluster compile where there are clusters [E24]") {
+  const graph::Graph g =
+      over({[](Ref o) {
+             pl::run_scoped(
+                 [&](Ref both) {
+                   const Value rank = axis_index("z");
+                   pl::semaphore_wait(both, rank, {.decrement = false});
+                   o[{axis_index("i"), rank}] = rank;
+                   pl::semaphore_signal(both);
+                 },
+                 {gpu::SemaphoreType::REGULAR()}, {.collective_axes = {"z"}});
+           }},
+           gpu::Mesh{.grid = {4}, .grid_names = {"i"}, .cluster = {2}, .cluster_names = {"z"}},
+           {.name = "ranks", .out_type = {{4, 2}, i32}}, {});
+  CHECK(compile_problem(g, "sm_90a") == "");
+  CHECK_THROWS_WITH(compile_problem(g, "sm_80"), Catch::Matchers::ContainsSubstring(
+                                                     "a cluster of 2 blocks needs sm_90 or newer"));
 }
 
 TEST_CASE("what kernels print and check compiles for every architecture") {

@@ -354,19 +354,24 @@ void add_atomics(std::vector<WaistUse>& all, int arch) {
   all.push_back({"semaphore_signal", "pl::semaphore_signal<false, 1>(" + q +
                                          ", 1);"
                                          "pl::semaphore_signal<true, 1>(" +
-                                         q + ", 2);"});
+                                         q + ", 2);" + "pl::semaphore_signal<false, 1, 1>(" + q +
+                                         ", 1);"});
   all.push_back({"semaphore_wait", "pl::semaphore_wait<false, false, 1>(" + q +
                                        ", 1);"
                                        "pl::semaphore_wait<true, true, 1>(" +
-                                       q + ", 1);"});
+                                       q + ", 1);" + "pl::semaphore_wait<true, false, 1, 1>(" + q +
+                                       ", 1);"});
   const std::string d = "static_cast<u64*>(m)";
-  all.push_back({"debug_record", "i[0] = pl::debug_record(" + d + ", 0u, 3);"});
+  all.push_back({"debug_record", "i[0] = pl::debug_record(" + d + ", 0u, 3);" +
+                                     "i[1] = pl::debug_record<1>(" + d + ", 0u, 3);"});
   all.push_back(
       {"debug_record_all", "i[0] = pl::debug_record_all<1>(" + d + ", 0u, 3, pl::shared_base());"});
   all.push_back({"debug_fail", "i[0] = pl::debug_fail(" + d + ", 0u, u > 3);"});
   all.push_back({"debug_put", "pl::debug_put(" + d + ", i[0], 0, u64(u), u > 3);"});
   all.push_back(
-      {"semaphore_read", "i[0] = pl::semaphore_read<true, 1>(" + q + ", pl::shared_base());"});
+      {"semaphore_read", "i[0] = pl::semaphore_read<true, 1>(" + q + ", pl::shared_base());" +
+                             "i[1] = pl::semaphore_read<true, 1, 1>(" + q +
+                             ", pl::shared_base());"});
 }
 
 }  // namespace

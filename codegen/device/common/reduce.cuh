@@ -106,12 +106,14 @@ PL_FN u32 warp_of_program() {
 
 template <int NumWarps>
 PL_FN bool is_first_of_program() {
-  return (NumWarps == 4 ? pl::thread() : pl::program_thread()) == 0;
+  return (NumWarps == 1 ? pl::lane() : NumWarps == 4 ? pl::thread() : pl::program_thread()) == 0;
 }
 
 template <int Warpgroups, int NumWarps>
 PL_FN void sync_to_reduce(PL_LINE) {
-  if constexpr (NumWarps == 4) {
+  if constexpr (NumWarps == 1) {
+    pl::warp_sync(PL_PASS_LINE);
+  } else if constexpr (NumWarps == 4) {
     pl::warpgroup_sync<Warpgroups>(PL_PASS_LINE);
   } else {
     pl::program_sync<NumWarps>(PL_PASS_LINE);
