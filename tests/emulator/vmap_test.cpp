@@ -195,6 +195,27 @@ TEST_CASE("a cost estimate is multiplied by the batch [C115]") {
              ContainsSubstring("cost estimate: 3702 flops, 63 transcendentals, 37035 bytes"));
 }
 
+TEST_CASE("of a batch of grid sizes each is a call of its own [C114]") {
+  const auto steps = [](std::int32_t n) { return pl::scalar(n); };
+  const Kernel k = pallas_call(
+      [](Value, Ref o) {
+        pl::when(program_id(0) == 0, [&] { o[_] = pl::zeros({8, 128}); });
+        o[_] += 1.0f;
+      },
+      {.name = "steps",
+       .out_type = {{8, 128}, f32},
+       .grid = {pl::argument(0) * 2},
+       .out_specs = {BlockSpec{{8, 128},
+                               [](Index) {
+                                 return Indices{0, 0};
+                               }}},
+       .compiler_params = {.dimension_semantics = {pl::sequential}}});
+  for (const Target target : {Target::interpreter, Target::emulator})
+    for (const std::int32_t n : {4, 8})
+      CHECK(values_of<float>(k.on(target)(steps(n)))[1023] == static_cast<float>(2 * n));
+  CHECK_THROWS_WITH(vmap(k, {0})(steps(4)), ContainsSubstring("args[0] is a scalar"));
+}
+
 TEST_CASE("what cannot be a batch is refused with argument and line [E19]") {
   const auto refused = [](const Kernel& k, std::initializer_list<Arg> arguments,
                           const std::string& what) {

@@ -398,6 +398,21 @@ TEST_CASE("scratch lives in SMEM or REGS") {
           "scratch[0] must be in SMEM or REGS");
 }
 
+TEST_CASE("a grid is symbolic in sizes that a call has, and a cluster never [E18]") {
+  const auto fill = [](pl::Ref o) { o[pl::_] = pl::full({8}, 1, pl::f32); };
+  const pl::BlockSpec first{{8}, [](pl::Index) { return pl::Indices{0}; }};
+  CHECK_THROWS_WITH(pl::pallas_call(fill, {.name = "k",
+                                           .out_type = {{8}, pl::f32},
+                                           .grid = {pl::dim("n")},
+                                           .out_specs = {first}})(),
+                    Catch::Matchers::ContainsSubstring(
+                        "a symbolic dimension of grid or outputs is the extent of no array, so "
+                        "that no call can give it a value"));
+  CHECK_THROWS_WITH(
+      plgpu::kernel(fill, {.out_type = {{8}, pl::f32}, .cluster = {pl::dim("n")}}).lower(),
+      Catch::Matchers::ContainsSubstring("'n'"));
+}
+
 TEST_CASE("a block needs a shape where the array's is symbolic [E17]") {
   pl::PallasCallOptions options{.name = "k", .out_type = {{pl::dim("n")}, pl::f32}};
   refused_options(options, "args[0] has a symbolic dimension 'n' and no block shape",

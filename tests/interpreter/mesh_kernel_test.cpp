@@ -124,7 +124,9 @@ TEST_CASE("both forms of pl::kernel make the same kernel [C107]") {
     const KernelOptions options{.name = "forms",
                                 .out_type = {{{40}, f32}, {{40}, f32}},
                                 .mesh = gpu::Mesh{},
-                                .scratch_types = {}};
+                                .scratch_types = {},
+                                .interpret = InterpretParams{.random_seed = 3},
+                                .compiler_params = {.num_warps = 4}};
     const Array x = on(target, counted(40));
     for (const Kernel& k : {pl::kernel(body, options), pl::kernel(options)(body)}) {
       const auto [o, next] = k.on(target)(x).unpack<2>();
