@@ -56,7 +56,7 @@ bool is_rotated(const graph::Graph& g) {
 // What is said of the second product.
 std::string remarks(const graph::Graph& g) {
   std::string all;
-  for (const passes::Remark& r : lowered_for(g).remarks)
+  for (const Remark& r : lowered_for(g).remarks)
     if (r.at.line > 0) all += r.text + "\n";
   return all;
 }
