@@ -1,0 +1,146 @@
+// Bodies: scratch, what they get of arguments, outputs and scratch, and what they captured.
+#include <algorithm>
+#include <numeric>
+
+#include "codegen/trace/over_meshes.hpp"
+#include "codegen/trace/tracer.hpp"
+
+namespace palladium::trace {
+
+void Tracer::set_scratch() {
+  GridMapping& m = recorder_.graph.mapping;
+  for (std::size_t i = 0; i < call_.scratch.list.size(); ++i) {
+    const NamedScoped& s = call_.scratch.list[i];
+    const std::string who =
+        s.name.empty() ? "scratch[" + std::to_string(i) + "]" : "scratch '" + s.name + "'";
+    scratch_names_.push_back(s.name);
+    if (s.type.space == Space::semaphore && is_meshed()) {
+      set_semaphores(s.type, who);
+      continue;
+    }
+    global_of_scratch_.push_back(-1);
+    ShapeDtype type;
+    if (const std::string problem = scratch_problem(s.type, who, type); !problem.empty())
+      fail(s.type.at, problem);
+    const std::size_t meshes = is_meshed() ? over_.meshes->list.size() : 0;
+    if (const std::string problem = mesh_problem(s.type, who, meshes); !problem.empty())
+      fail(s.type.at, problem);
+    m.scratch_avals.push_back({type, true, s.type.space});
+  }
+}
+
+void Tracer::set_semaphores(const Scoped& scratch, const std::string& who) {
+  Scoped as_scratch = scratch;
+  as_scratch.space = Space::smem;
+  ShapeDtype type;
+  if (const std::string problem = scratch_problem(as_scratch, who, type); !problem.empty())
+    fail(scratch.at, problem);
+  global_of_scratch_.push_back(static_cast<int>(recorder_.globals.size()));
+  std::vector<std::size_t> apart(recorder_.graph.cluster.size());
+  std::iota(apart.begin(), apart.end(), std::size_t{0});
+  recorder_.globals.push_back({type, Space::semaphore, true, std::move(apart), who, scratch.at});
+}
+
+void Tracer::trace_body(std::size_t number, const Body& body) {
+  graph::Graph& g = recorder_.graph;
+  const RegionId region = g.add_region();
+  const Threads& threads = recorder_.threads[number];
+  g.bodies.push_back({.region = region,
+                      .warpgroups = threads.count,
+                      .num_warps = is_meshed() ? 0 : options_.compiler_params.num_warps,
+                      .num_stages = options_.compiler_params.num_stages,
+                      .warp_specialize = options_.compiler_params.warp_specialize});
+  recorder_.body = number;
+  recorder_.may_capture = is_meshed();
+  recorder_.enter(region);
+  graph::Builder builder = recorder_.builder();
+  std::vector<BodyOperand> operands;
+  const auto block = [&](const BlockMapping& m) {
+    const Type type = Type::ref(m.array_aval.dtype, m.ref_shape(), m.memory_space);
+    const ValueId ref = builder.param(type, at_);
+    if (m.fill) recorder_.filled.emplace_back(ref, &m);
+    if (&m - g.mapping.block_mappings.data() < g.mapping.num_index_operands)
+      recorder_.read_only.push_back(ref);
+    return BodyOperand{m.origin, false, ref};
+  };
+  std::vector<std::size_t> refs;  // operands
+  for (std::size_t i = 0; i < g.arguments.size(); ++i) {
+    const graph::Argument& a = g.arguments[i];
+    if (arguments_[i].is_ref) refs.push_back(operands.size());
+    if (a.kind == graph::Argument::Kind::input)
+      operands.push_back(block(mapping(a.index)));
+    else
+      operands.push_back(
+          {"args[" + std::to_string(i) + "]", true, builder.param(Type::value(a.dtype), at_)});
+  }
+  for (int i = 0; i < g.mapping.num_outputs; ++i) {
+    const BodyOperand output = block(mapping(g.mapping.num_inputs + i));
+    if (i < num_visible_)
+      operands.push_back(output);
+    else
+      operands[refs[static_cast<std::size_t>(i - num_visible_)]] = output;
+  }
+  std::size_t next = 0;
+  std::vector<ValueId> scratch(global_of_scratch_.size());
+  for (std::size_t i = 0; i < scratch.size(); ++i) {
+    if (global_of_scratch_[i] >= 0) continue;
+    const AbstractValue& s = g.mapping.scratch_avals[next++];
+    scratch[i] = builder.param(Type::ref(s.type.dtype, extents(s.type.shape), s.memory_space), at_);
+  }
+  for (std::size_t i = 0; i < scratch.size(); ++i)
+    if (const int global = global_of_scratch_[i]; global >= 0)
+      scratch[i] = recorder_.global(static_cast<std::size_t>(global));
+  for (std::size_t i = 0; i < scratch.size(); ++i) {
+    const ValueId v = scratch[i];
+    operands.push_back({scratch_names_[i].empty() ? "scratch[" + std::to_string(i) + "]"
+                                                  : "scratch '" + scratch_names_[i] + "'",
+                        false, v});
+    if (scratch_names_[i].empty()) continue;
+    g.names.resize(graph::index(v) + 1);
+    g.names[graph::index(v)] = scratch_names_[i];
+  }
+  choose(operands);
+  blaming(body.at(), [&] { call_body(body, recorder_, operands, scratch_names_); });
+  recorder_.leave();
+  recorder_.may_capture = false;
+}
+
+void Tracer::choose(std::vector<BodyOperand>& operands) {
+  const graph::Graph& g = recorder_.graph;
+  if (is_meshed()) return;
+  std::vector<Ref> index_operands;
+  for (std::size_t i = 0; i < g.arguments.size(); ++i)
+    if (!operands[i].is_scalar && g.arguments[i].index < g.mapping.num_index_operands)
+      index_operands.push_back(recorder_.ref(operands[i].param));
+  const auto choose = [&](BodyOperand& operand, int number) {
+    operand.param = chosen(operand.param, mapping(number),
+                           *specs_[static_cast<std::size_t>(number)], index_operands);
+  };
+  for (std::size_t i = 0; i < g.arguments.size(); ++i)
+    if (!operands[i].is_scalar) choose(operands[i], g.arguments[i].index);
+  for (int o = 0; o < num_visible_; ++o)
+    choose(operands[g.arguments.size() + static_cast<std::size_t>(o)], g.mapping.num_inputs + o);
+}
+
+void Tracer::add_captured() {
+  graph::Graph& g = recorder_.graph;
+  for (std::size_t c = 0; c < recorder_.captured.size(); ++c) {
+    const Captured& captured = recorder_.captured[c];
+    const std::string origin = "captured[" + std::to_string(c) + "]";
+    std::vector<BlockMapping>& mappings = g.mapping.block_mappings;
+    for (const bool is_output : {true, false}) {
+      BlockMapping m = mapping_of({captured.array.type(), origin}, whole_array());
+      m.index_map = trace_index_map(m, *specs_.back());
+      const auto at = static_cast<std::ptrdiff_t>(
+          is_output ? mappings.size() : static_cast<std::size_t>(g.mapping.num_inputs));
+      mappings.insert(mappings.begin() + at, std::move(m));
+      std::rotate(specs_.begin() + at, specs_.end() - 1, specs_.end());
+    }
+    insert_captured(recorder_, c);
+    g.arguments.push_back(
+        {graph::Argument::Kind::input, g.mapping.num_inputs++, captured.array.dtype()});
+    g.aliases.push_back({g.mapping.num_inputs - 1, g.mapping.num_outputs++});
+  }
+}
+
+}  // namespace palladium::trace
