@@ -44,12 +44,6 @@ class Expander {
   void make_mutable(ValueId v);
   void find_unstored();
   void launch_shape();
-  void name_programs(thread::ExprId number_of_program);
-  void name_cluster(thread::ExprId block);
-  void over_programs(const passes::GridLoop& loop);
-  void name_program(int axis, thread::ExprId id);
-  thread::ExprId name_rows(thread::ExprId block, int rows, int columns);
-  bool open_bounds();
   void declare_storages(int body);
   void expand_list(const passes::Statements& list);
   void expand_one(const passes::Pass& p);
@@ -68,6 +62,14 @@ class Expander {
   void expand_one(const passes::Warps& w);
   void expand_one(const passes::GridLoop& loop);
   void expand_one(const passes::EnterWindow& w);
+
+  // programs.cpp: which program of the grid a block runs
+  void name_programs(ExprId number_of_program);
+  void name_program(int axis, ExprId id);
+  ExprId name_rows(ExprId block, int rows, int columns);
+  void name_cluster(ExprId block);
+  void over_programs(const passes::GridLoop& loop);
+  bool open_bounds();
 
   // rings.cpp: copies for turns of loops that are to come
   void expand_one(const passes::Await& a);
