@@ -131,7 +131,7 @@ PL_KERNEL(128) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
       PL_UNROLL for (i32 g = 0; g < 2; ++g) {
         f16 o0[2];
         PL_UNROLL for (i32 e = 0; e < 2; ++e) o0[e] = pl::to<f16>(v7[rj * 4 + g * 2 + e]);
-        v18[(rj * 4 + g * 2) / 2] = pl::pack(o0[0], o0[1]);
+        v18[rj * 4 + g * 2 >> 1] = pl::pack(o0[0], o0[1]);
       }
     }
     pl::mbarrier_wait(smem + read1 * 8 + 8240, phase_of_ring1);

@@ -33,10 +33,10 @@ PL_KERNEL(384) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
   u32 phase_of_ring0 = 0u;
   u32 read1 = 0u;
   u32 phase_of_ring1 = 0u;
-  const i32 block = pl::block_x();
-  const i32 p2 = block % 8;
-  const i32 p1 = block / 8 % 8;
-  const i32 p0 = block / 8 / 8;
+  const u32 block = pl::block_x();
+  const i32 p2 = i32(block % 8);
+  const i32 p1 = i32((block >> 3) % 8);
+  const i32 p0 = i32(block >> 3 >> 3);
   const i32 start0 = p2 * 128;
   const i32 size0 = pl::min(1000 - start0, 128);
   const i32 at0 = start0 * 64 + p1 * 64000 + p0 * 512000;
@@ -177,7 +177,7 @@ PL_KERNEL(384) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
           PL_UNROLL for (i32 g = 0; g < 2; ++g) {
             f16 o0[2];
             PL_UNROLL for (i32 e = 0; e < 2; ++e) o0[e] = pl::to<f16>(v8[rj * 4 + g * 2 + e]);
-            v22[(rj * 4 + g * 2) / 2] = pl::pack(o0[0], o0[1]);
+            v22[rj * 4 + g * 2 >> 1] = pl::pack(o0[0], o0[1]);
           }
         }
         PL_UNROLL for (i32 rj = 0; rj < 8; ++rj) {
@@ -261,7 +261,7 @@ PL_KERNEL(384) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
         PL_UNROLL for (i32 g = 0; g < 2; ++g) {
           f16 o0[2];
           PL_UNROLL for (i32 e = 0; e < 2; ++e) o0[e] = pl::to<f16>(v8[rj * 4 + g * 2 + e]);
-          v22[(rj * 4 + g * 2) / 2] = pl::pack(o0[0], o0[1]);
+          v22[rj * 4 + g * 2 >> 1] = pl::pack(o0[0], o0[1]);
         }
       }
       PL_UNROLL for (i32 rj = 0; rj < 8; ++rj) {

@@ -19,7 +19,7 @@ PL_KERNEL(384) matmul_kernel(const f16* in0, const f16* in1, f32* out0, PL_TENSO
   pl::block_sync();
   const u32 block = pl::block_x();
   const i32 p1 = i32(block % 8);
-  const i32 p0 = i32(block / 8);
+  const i32 p0 = i32(block >> 3);
   const i32 start0 = p0 * 128;
   const i32 start2 = p1 * 128;
   const i32 at2 = start2 + start0 * 1024;

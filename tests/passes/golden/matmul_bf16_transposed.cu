@@ -13,7 +13,7 @@ PL_KERNEL(128) matmul_kernel(const bf16* in0, const bf16* in1, f32* out0, PL_TEN
   pl::warpgroup_sync();
   const u32 block = pl::block_x();
   const i32 p1 = i32(block % 8);
-  const i32 p0 = i32(block / 8);
+  const i32 p0 = i32(block >> 3);
   f32 v0[32];
   bool v0_stored = false;
   const i32 start0 = p0 * 64;
