@@ -7,14 +7,14 @@
 
 namespace {
 
-constexpr std::int64_t columns = 1000;
+constexpr std::int64_t columns = 1000, rows_of_program = 4;
 
 void play(const fake_cuda::Launch& launch) {
   if (launch.kernel != "softmax_kernel" || launch.stream == nullptr) return;
   const auto* x = launch.argument<const float*>(0);
   auto* y = launch.argument<float*>(1);
   const auto rows = launch.argument<std::int64_t>(2);
-  if (launch.grid[0] != rows) return;
+  if (launch.grid[0] != (rows + rows_of_program - 1) / rows_of_program) return;
   for (std::int64_t row = 0; row < rows; ++row, x += columns, y += columns) {
     double sum = 0;
     for (std::int64_t i = 0; i < columns; ++i) sum += std::exp(x[i]);

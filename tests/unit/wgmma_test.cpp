@@ -70,9 +70,10 @@ TEST_CASE("a wgmma takes A from registers, transposes and negation only where th
     return device::wgmma_functions(Half::cuda, "pl::" + std::string(name) + "(");
   };
   CHECK_THAT(text("wgmma_m64n8k16_f16_f16_f16_rs"),
-             ContainsSubstring("template <bool TransposeB = false, int First = 0, int Size>") &&
-                 ContainsSubstring("(u32 (&d)[Size], const u32 (&a)[SizeA], u64 b, bool accumulate)") &&
-                 ContainsSubstring("static_assert(First + 2 <= Size);") &&
+             ContainsSubstring("template <bool TransposeB = false, int First = 0, int FirstA = 0, "
+                               "int Size, int SizeA>") &&
+                 ContainsSubstring("(u32 (&d)[Size], const u32 (&a)[SizeA], u64 b, bool ") &&
+                 ContainsSubstring("static_assert(First + 2 <= Size && FirstA + 4 <= SizeA);") &&
                  ContainsSubstring("{%2, %3, %4, %5}, %6, p, 1, 1, %8;"));
   CHECK_THAT(text("wgmma_m64n8k32_s32_s8_u8"),
              !ContainsSubstring("bool Transpose") &&
