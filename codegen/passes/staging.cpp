@@ -176,15 +176,21 @@ class Staging {
 
   // The dimension of a view along which its elements are neighbours in memory; -1: none is known.
   int neighbours(ValueId view) const {
+    std::vector<ValueId> views;  // the last one is the first that is made
+    for (; g_[view].op != Op::Param; view = g_[view].args[0]) views.push_back(view);
+    int along = static_cast<int>(g_[view].type.shape.size()) - 1;
+    for (; along >= 0 && !views.empty(); views.pop_back()) along = kept(views.back(), along);
+    return along;
+  }
+
+  // The dimension of a view that is that one of what it is a view of; -1 where neighbours are not.
+  int kept(ValueId view, int along) const {
     const Inst& i = g_[view];
-    if (i.op == Op::Param) return static_cast<int>(i.type.shape.size()) - 1;
-    const int of = neighbours(i.args[0]);
-    if (of < 0) return -1;
-    if (i.op == Op::RefTranspose) return place_of(graph::dimensions(i), of);
-    if (i.op == Op::RefBitcast) return of;
+    if (i.op == Op::RefTranspose) return place_of(graph::dimensions(i), along);
+    if (i.op == Op::RefBitcast) return along;
     if (i.op != Op::At || g_.chooses(view)) return -1;
     const auto dims = graph::Subscript::of(i).dims;
-    const auto end = dims.begin() + of;
+    const auto end = dims.begin() + along;
     return end->is_slice && end->stride == 1
                ? static_cast<int>(
                      std::count_if(dims.begin(), end, [](auto d) { return d.is_slice; }))
