@@ -111,17 +111,20 @@ void insert(Graph& g, ValueId v, ValueId before) {
 // the factor is left.
 void split_scaled_sums(Lowered& l) {
   Graph& g = l.graph;
+  std::vector<std::pair<ValueId, ValueId>> sums;  // each with its product
   const Analysis a(g);
   for (const ValueId product : a.order) {
     if (g[product].op != Op::Dot) continue;
     const std::optional<Accumulation> found = accumulation(g, a, product);
-    if (!found || g[found->sum].op != Op::Fma) continue;
-    const std::vector<ValueId> args = g[found->sum].args;
+    if (found && g[found->sum].op == Op::Fma) sums.emplace_back(found->sum, product);
+  }
+  for (const auto& [sum, product] : sums) {
+    const std::vector<ValueId> args = g[sum].args;
     const ValueId scaled =
-        g.add({Op::Mul, g[found->sum].type, {}, {args[0], args[1]}, {}}, g.location(found->sum));
-    insert(g, scaled, found->sum);
-    g[found->sum].op = Op::Add;
-    g[found->sum].args = {scaled, product};
+        g.add({Op::Mul, g[sum].type, {}, {args[0], args[1]}, {}}, g.location(sum));
+    insert(g, scaled, sum);
+    g[sum].op = Op::Add;
+    g[sum].args = {scaled, product};
     l.uses.push_back(1);
   }
 }

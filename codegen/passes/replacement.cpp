@@ -83,43 +83,45 @@ class Replacement {
     l_.storages[static_cast<std::size_t>(from)].place = Place::inlined;
     for (int& s : l_.storage_of)
       if (s == from) s = to;
-    for (Statement& s : list) {
-      if (Pass* const p = std::get_if<Pass>(&s.what)) {
-        if (Assign* const a = std::get_if<Assign>(&p->sink); a != nullptr && a->storage == from)
-          a->storage = to;
-        if (Spill* const x = std::get_if<Spill>(&p->sink); x != nullptr && x->from == from)
-          x->from = to;
-        for (auto& [read, copy] : p->copies)
-          if (read == from) read = to;
-      }
-      if (Relayout* const r = std::get_if<Relayout>(&s.what); r != nullptr && r->from == from)
-        r->from = to;
-    }
+    for (Statement& s : list)
+      for_each_name(s, [&](int& named) {
+        if (named == from) named = to;
+      });
+  }
+
+  // The storages that stand in a statement itself: of what its values read, those with a copy.
+  template <class F>
+  static void for_each_name(Statement& s, F&& f) {
+    const auto visit = [&](auto& what) {
+      if constexpr (requires { what.sink; })
+        std::visit([&](auto& sink) { names_of(sink, f); }, what.sink);
+      if constexpr (requires { what.copies; })
+        for (auto& [read, copy] : what.copies) f(read), f(copy.storage);
+      names_of(what, f);
+    };
+    std::visit(visit, s.what);
+  }
+
+  // Those of a kind of statement or sink.
+  template <class F>
+  static void names_of(auto& what, F&& f) {
+    if constexpr (requires { what.storage; }) f(what.storage);
+    if constexpr (requires { what.a, what.b, what.result; }) f(what.a), f(what.b), f(what.result);
+    if constexpr (requires { what.from; }) f(what.from);
+    if constexpr (requires { what.to; }) f(what.to);
+    if constexpr (requires { what.results; })
+      for (int& r : what.results) f(r);
   }
 
   // The storages in registers that a statement itself reads or fills.
-  std::set<int> touched(const Statement& s) const {
+  std::set<int> touched(Statement& s) const {
     std::set<int> found;
     const auto add = [&](int storage) {
       if (storage >= 0) found.insert(storage);
     };
-    std::visit(
-        [&](const auto& what) {
-          if constexpr (requires { what.sink; }) {
-            for (const Read& r : register_reads(l_, what)) add(r.storage);
-            for (const auto& [read, copy] : what.copies) add(copy.storage);
-            add(storage_filled(what.sink));
-          }
-          if constexpr (requires { what.result; }) {
-            add(what.a);
-            add(what.result);
-          }
-          if constexpr (requires { what.from; }) add(what.from);
-          if constexpr (requires { what.to; }) add(what.to);
-          if constexpr (requires { what.results; })
-            for (const int r : what.results) add(r);
-        },
-        s.what);
+    for_each_name(s, add);
+    if (const Pass* const p = std::get_if<Pass>(&s.what))
+      for (const Read& r : register_reads(l_, *p)) add(r.storage);
     if (const Scalar* const x = std::get_if<Scalar>(&s.what)) {
       const DimMap none = identity_map(static_cast<int>(l_.graph[x->value].type.shape.size()));
       for_each_leaf(l_, x->value, none, true, [&](ValueId, const DimMap&, int read) { add(read); });

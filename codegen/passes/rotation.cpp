@@ -6,6 +6,7 @@
 // A of the second product is in registers. What stands around the second product alone is left for
 // the next turn: what fills A and scales the sum, the wait for B, and what frees its slot.
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <set>
 
@@ -101,7 +102,10 @@ class Rotation {
   const char* obstacle() {
     const Dot& second = dot(second_);
     const graph::LoopView view = graph::LoopView::of(l_.graph[loop_.inst]);
-    if (l_.graph[view.low].op != Op::Constant) return "its loop begins at a computed number";
+    const graph::Inst& low = l_.graph[view.low];
+    if (low.op != Op::Constant) return "its loop begins at a computed number";
+    if (graph::to_int(i32, low.attr.bits) + view.step > std::numeric_limits<std::int32_t>::max())
+      return "an i32 does not number its second turn";
     Storages needed;
     for (std::size_t i = 0; i < body_.size(); ++i)
       if (is_late(body_[i], second)) {

@@ -12,6 +12,9 @@ Kernel cross_entropy(CrossEntropyOptions options) {
     if (!labels.dtype.is_integer())
       throw CompileError(std::string("cross_entropy: labels are of ") + labels.dtype.name() +
                          "; integers are needed");
+    if (!(options.label_smoothing >= 0 && options.label_smoothing <= 1))
+      throw CompileError("cross_entropy: label_smoothing is " +
+                         std::to_string(options.label_smoothing) + "; 0 to 1 is needed");
     const Rows rows(logits);
     if (rows.n == 0)
       throw CompileError("cross_entropy: logits have no columns, and so there is no class");

@@ -18,6 +18,9 @@ Call product(const ShapeDtype& a, const ShapeDtype& b, const ShapeDtype* bias,
   if (columns != rows)
     throw CompileError("matmul: a has " + std::to_string(columns.value()) + " columns and b has " +
                        std::to_string(rows.value()) + " rows; as many of both are needed");
+  if (!options.out_dtype.is_float())
+    throw CompileError(std::string("matmul: out_dtype is ") + options.out_dtype.name() +
+                       "; a float is needed");
   const DType wide = a.dtype == f64 ? f64 : f32;
   // What tensor cores multiply in larger blocks is read less often.
   const bool large = a.dtype.bytes() <= 2;

@@ -9,11 +9,13 @@
 
 #include "palladium/ops/attention.hpp"
 #include "palladium/palladium.hpp"
+#include "tests/support/seeds.hpp"
 #include "tests/support/targets.hpp"
 
 using namespace palladium;
 using Catch::Matchers::ContainsSubstring;
 using test::for_each_target;
+using test::for_seeds;
 using test::make_array;
 using test::on;
 using test::on_cpu;
@@ -102,4 +104,48 @@ TEST_CASE("causal attention sees no key behind the query's own, counted from the
 
 TEST_CASE("several heads of queries attend to one of keys") {
   check({.batch = 2, .heads = 4, .kv_heads = 2, .queries = 20, .keys = 30}, f16, {.causal = true});
+}
+
+TEST_CASE("attention over random lengths, heads and blocks of keys agrees") {
+  for_seeds(40, 4, [](std::uint64_t seed) {
+    test::Random random(seed);
+    const bool causal = random.pick({false, true});
+    const int kv_heads = random.between(1, 3), keys = random.between(1, 300);
+    check({.batch = random.between(0, 2),
+           .heads = kv_heads * random.between(1, 3),
+           .kv_heads = kv_heads,
+           .queries = random.between(0, causal ? keys : 200),
+           .keys = keys,
+           .d = 16 * random.between(1, 8)},
+          random.pick({f16, bf16}), {.causal = causal, .block_keys = 16 * random.between(0, 12)});
+  });
+}
+
+TEST_CASE("arrays and options that attention does not take are refused by what is wrong") {
+  const auto refused = [](const ShapeDtype& q, const ShapeDtype& k,
+                          const ops::AttentionOptions& options, const std::string& why) {
+    try {
+      ops::attention(options).lower(q, k, k);
+      FAIL("nothing was refused");
+    } catch (const CompileError& error) {
+      CHECK_THAT(error.what(), ContainsSubstring("attention: "));
+      CHECK_THAT(error.what(), ContainsSubstring(why));
+      CHECK_THAT(error.what(), ContainsSubstring("attention_test.cpp"));
+    }
+  };
+  const auto of = [](std::int64_t heads, std::int64_t length, std::int64_t d, DType t = f16) {
+    return ShapeDtype{{1, heads, length, d}, t};
+  };
+  refused(of(2, 8, 32, f64), of(2, 8, 32, f64), {}, "q is of f64; f16, bf16 or f32");
+  refused(of(2, 8, 32), of(2, 8, 32, bf16), {}, "one dtype");
+  for (const std::int64_t d : {0, 24, 144}) refused(of(2, 8, d), of(2, 8, d), {}, "one d, a mult");
+  refused(of(2, 8, 32), of(2, 8, 16), {}, "one d, a multiple of 16 up to 128");
+  refused(of(3, 8, 32), of(2, 8, 32), {}, "a number of heads that k's divides");
+  refused(of(2, 8, 32), of(2, 0, 32), {}, "keys, and");
+  refused(of(2, 8, 32), of(2, 7, 32), {.causal = true}, "causal queries have as many keys");
+  for (const double scale : {0.0, -1.0, std::nan(""), HUGE_VAL})
+    refused(of(2, 8, 32), of(2, 8, 32), {.scale = scale}, "a scale above 0 is needed, given ");
+  for (const int n : {-16, 8, 272})
+    refused(of(2, 8, 32), of(2, 8, 32), {.block_keys = n},
+            "block_keys is " + std::to_string(n) + "; a multiple of 16 up to 256");
 }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <random>
+#include <string>
 
 #include "palladium/ops/add.hpp"
 #include "palladium/ops/blur.hpp"
@@ -323,4 +324,11 @@ TEST_CASE("arrays that a shipped kernel does not take are refused by name") {
   refused(ops::cross_entropy(), {ShapeDtype{{8, 0}, f32}, ShapeDtype{{8}, i32}}, "no columns");
   refused(ops::matmul(), {x, x}, "matmul: a has 16 columns and b has 8 rows");
   refused(ops::matmul({.bias = true}), {x, ShapeDtype{{16, 8}, f32}, few}, "");
+
+  const ShapeDtype labels{{8}, i32};
+  for (const double part : {-0.1, 1.5, std::nan("")})
+    refused(ops::cross_entropy({.label_smoothing = part}), {x, labels},
+            "cross_entropy: label_smoothing is " + std::to_string(part) + "; 0 to 1 is needed");
+  refused(ops::matmul({.out_dtype = i32}), {x, ShapeDtype{{16, 8}, f32}},
+          "matmul: out_dtype is i32; a float is needed");
 }

@@ -154,3 +154,38 @@ TEST_CASE("an accumulator begins with the product that follows on its clearing")
     CHECK(problem(g) == "");
   }
 }
+
+TEST_CASE("carries that change places take what is computed of products") {
+  const graph::Graph g =
+      by_warps(4, traced(
+                      [](Ref a, Ref b, Ref o, Ref p) {
+                        auto [x, y] = loop(
+                            0, 5,
+                            [&](Index i, Value x, Value y) {
+                              return carry(y + dot(a[{i, _, _}], b[{i, _, _}]) * 2, x + 1);
+                            },
+                            zeros({64, 64}, f32), ones({64, 64}, f32));
+                        o[_] = x;
+                        p[_] = y;
+                      },
+                      {.name = "exchange", .out_type = {{{64, 64}, f32}, {{64, 64}, f32}}},
+                      {array({5, 64, 32}, f16), array({5, 32, 64}, f16)}));
+  CHECK(is_by_wgmma(g));
+  CHECK(problem(g) == "");
+}
+
+TEST_CASE("two products are added to one window, scaled before each") {
+  const graph::Graph g =
+      by_warps(4, traced(
+                      [](Ref a, Ref b, Ref c, Ref o) {
+                        o[_] = zeros({64, 64}, f32);
+                        loop(0, 3, [&](Index i) {
+                          o[_] = o[_] * 0.5f + dot(a[{i, _, _}], b[{i, _, _}]);
+                          o[_] = o[_] * 0.25f + dot(c[{i, _, _}], b[{i, _, _}]);
+                        });
+                      },
+                      {.name = "scaled", .out_type = {{64, 64}, f32}},
+                      {array({3, 64, 32}, f16), array({3, 32, 64}, f16), array({3, 64, 32}, f16)}));
+  CHECK(is_by_wgmma(g));
+  CHECK(problem(g) == "");
+}

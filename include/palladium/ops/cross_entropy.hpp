@@ -10,7 +10,7 @@ namespace palladium::ops {
 /// As torch.nn.functional.cross_entropy takes them.
 struct CrossEntropyOptions {
   std::int64_t ignore_index = -100;  ///< rows of this label have the loss 0
-  double label_smoothing = 0;        ///< part of the loss that is spread evenly over all classes
+  double label_smoothing = 0;        ///< part of the loss, 0 to 1, that is spread evenly over all classes
 };
 
 /// The loss of each row, f32 [m]: -log(softmax(logits[i])[labels[i]]) for logits [m, n] of floats
