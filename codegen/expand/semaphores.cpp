@@ -15,6 +15,10 @@ ExprId Nest::pointer_to(ValueId ref) {
 
 void Expander::expand_one(const passes::Semaphore& s) {
   const graph::Inst& i = g_[s.inst];
+  if (i.op == graph::Op::Delay) {
+    b_.add(thread::Call{.function = Row::delay, .args = {scalar(i.args[0])}});
+    return;
+  }
   const auto mapping = static_cast<std::size_t>(g_.mapping_of(g_.root(i.args[0])));
   const bool of_block =
       graph::counting(g_, g_.mapping.block_mappings[mapping]) == graph::Counting::block;

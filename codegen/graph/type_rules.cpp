@@ -368,6 +368,11 @@ Type rule_semaphore(const Context& c) {
   return Type::none();
 }
 
+Type rule_delay(const Context& c) {
+  expect_scalar(c, 0, i32, "the nanoseconds");
+  return Type::none();
+}
+
 void expect_site(const Context& c) {
   expect_ints(c, 1);
   if (c.ints()[0] < 0 || c.ints()[0] > INT32_MAX)

@@ -411,7 +411,7 @@ struct EnterWindow {
   int window = -1;
 };
 
-/// A SemaphoreRead, SemaphoreSignal or SemaphoreWait by the whole Pallas thread.
+/// A SemaphoreRead, SemaphoreSignal, SemaphoreWait or Delay by the whole Pallas thread.
 struct Semaphore {
   ValueId inst = graph::no_value;
   int storage = -1;  // of what is read

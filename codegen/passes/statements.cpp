@@ -134,7 +134,8 @@ class Building {
     case Op::Get: return;
     case Op::SemaphoreRead:
     case Op::SemaphoreSignal:
-    case Op::SemaphoreWait: semaphore(out, v); return;
+    case Op::SemaphoreWait:
+    case Op::Delay: semaphore(out, v); return;
     case Op::DebugPrint:
     case Op::DebugCheck: tell(out, v); return;
     case Op::Swap:

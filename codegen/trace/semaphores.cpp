@@ -1,4 +1,4 @@
-// Semaphores, and memory of the launch.
+// Semaphores, delays, and memory of the launch.
 #include "palladium/semaphore.hpp"
 
 #include "codegen/trace/body.hpp"
@@ -54,6 +54,13 @@ void semaphore_wait(const Ref& semaphore, const Operand& value,
   const ValueId least = counted(recorder, value, "semaphore_wait", "what is waited for");
   recorder.builder().add(Op::SemaphoreWait, {ref, least}, Attr{{options.decrement}, 0}, {}, at);
   recorder.note_write(ref);
+}
+
+void delay(const Operand& nanos) {
+  const Location at = trace::location(nanos);
+  Recorder& recorder = Recorder::current("delay", at);
+  recorder.builder().add(Op::Delay, {counted(recorder, nanos, "delay", "the nanoseconds")}, Attr{},
+                         {}, at);
 }
 
 Ref get_global(const Scoped& what, Location at) {

@@ -1,7 +1,9 @@
 // Shapes, dot, and values from nothing.
 #include <algorithm>
+#include <cmath>
 
 #include "codegen/base/checked.hpp"
+#include "codegen/base/format.hpp"
 #include "codegen/trace/recorder.hpp"
 #include "palladium/error.hpp"
 #include "palladium/ops.hpp"
@@ -71,6 +73,120 @@ Value splat(Shape shape, std::int64_t number, DType dtype, const char* what, Loc
 const Type& type_of(const Value& v, const char* what, Location at) {
   Recorder& recorder = Recorder::current(what, at);
   return recorder.graph[recorder.id(v, what, at)].type;
+}
+
+// What an operation is like: the shape and dtype of a value or of a Ref.
+ShapeDtype pattern(const Operand& x, const char* what) {
+  const Value v = resolve(x);
+  expect_given(v, what, location(x));
+  return {v.shape(location(x)), v.dtype(location(x))};
+}
+
+Value splat_like(const ShapeDtype& x, std::int64_t number, DType dtype, const char* what,
+                 Location at) {
+  return splat(x.shape, number, dtype == DType() ? x.dtype : dtype, what, at);
+}
+
+Value filled_like(const ShapeDtype& x, const Operand& operand, DType dtype) {
+  const Location at = location(operand);
+  const Value value = resolve(operand);
+  expect_given(value, "full_like", at);
+  Recorder& recorder = Recorder::current("full_like", at);
+  if (dtype == DType()) dtype = x.dtype;
+  if (is_literal(value))
+    return recorder.value(recorder.typed(value, dtype, "full_like", at, extents(x.shape)));
+  const ValueId v = recorder.builder().cast(recorder.id(value, "full_like", at), dtype, at);
+  return recorder.value(recorder.builder().broadcast_to(v, extents(x.shape), at));
+}
+
+// ---- arange
+
+Literal number_of(const Operand& operand, const char* role) {
+  const Location at = location(operand);
+  const Value v = resolve(operand);
+  expect_given(v, "arange", at);
+  if (!is_literal(v))
+    throw CompileError(at, std::string("arange: ") + role +
+                               " must be a C++ number, since the extent comes of it, given " +
+                               graph::to_string(type_of(v, "arange", at)) +
+                               "; pl::iota(dtype, {n}) + start counts from a Value");
+  const Literal l = literal(v);
+  if (l.kind == Literal::Kind::truth || !std::isfinite(l.number()))
+    throw CompileError(at, std::string("arange: ") + role + " must be a finite number, given " +
+                               (l.kind == Literal::Kind::truth ? "a bool"
+                                : std::isnan(l.number())       ? "NaN"
+                                                               : "an infinite one"));
+  return l;
+}
+
+bool is_floating(const Literal& l) { return l.kind == Literal::Kind::floating; }
+
+bool is_whole(const Literal& l) { return !is_floating(l) || std::trunc(l.floating) == l.floating; }
+
+// long double holds every integer of 64 bits.
+long double whole(const Literal& l) {
+  return l.kind == Literal::Kind::natural ? static_cast<long double>(l.natural())
+                                          : static_cast<long double>(l.integer);
+}
+Literal integer(long double x) {
+  if (x < 0x1p63L) return {Literal::Kind::integer, static_cast<std::int64_t>(x)};
+  return {Literal::Kind::natural, static_cast<std::int64_t>(static_cast<std::uint64_t>(x))};
+}
+
+// How many numbers start, start + step, ... lie before the stop; of floats as numpy counts them.
+std::int64_t count_before(const Literal& start, const Literal& stop, const Literal& step,
+                          Location at) {
+  if (step.number() == 0) throw CompileError(at, "arange: the step is 0");
+  const bool floats = is_floating(start) || is_floating(stop) || is_floating(step);
+  const long double count = floats ? std::ceil((stop.number() - start.number()) / step.number())
+                                   : std::ceil((whole(stop) - whole(start)) / whole(step));
+  if (count < 1 || count > INT32_MAX)
+    throw CompileError(at, std::string("arange: ") +
+                               (count < 1 ? "there is no number before the stop, and a value has "
+                                            "at least one element"
+                                          : "there are more numbers before the stop than a value "
+                                            "has elements"));
+  return static_cast<std::int64_t>(count);
+}
+
+Value arange(const Operand& from, const Operand& to, const Operand& by, DType dtype) {
+  const Location at = location(to);
+  Recorder& recorder = Recorder::current("arange", at);
+  const Literal start = number_of(from, "the start"), stop = number_of(to, "the stop"),
+                step = number_of(by, "the step");
+  const bool floats = is_floating(start) || is_floating(step);
+  const std::int64_t count = count_before(start, stop, step, at);
+  if (dtype == DType()) dtype = floats || is_floating(stop) ? f32 : i32;
+  if (dtype.is_bool()) throw CompileError(at, "arange: expected a number's dtype, given bool");
+  const long double steps = static_cast<long double>(count - 1);
+  const Literal last = floats ? Literal{Literal::Kind::floating, 0,
+                                        start.number() + step.number() * static_cast<double>(steps)}
+                              : integer(whole(start) + whole(step) * steps);
+  if (dtype.is_integer() && (!is_whole(start) || !is_whole(step)))
+    throw CompileError(at, fmt::format("arange: numbers from {} on by steps of {} are no {}; "
+                                       ".astype({}) rounds them",
+                                       start.number(), step.number(), dtype.name(), dtype.name()));
+  // All are of the dtype if the first and the last are.
+  for (const Literal& end : {start, last}) (void)to_bits(end, dtype, "arange", at);
+  // Floats of 8 and 16 bits are counted in f32, so that each number is rounded once.
+  DType counted = graph::computed_as(dtype);
+  if (counted.is_float() && counted.bits() < 32) counted = f32;
+  const auto constant = [&](const Literal& l) {
+    const Literal number =
+        counted.is_float() || !is_floating(l) ? l : integer(static_cast<long double>(l.floating));
+    return recorder.builder().add(Op::Constant, {}, Attr{{}, converted_bits(number, counted)},
+                                  Type::value(counted, {count}), at);
+  };
+  ValueId v = recorder.builder().add(Op::Iota, {}, Attr{{0}, 0}, Type::value(counted, {count}), at);
+  if (start.number() == 0 && step.number() == 1) {
+    // They are the numbers counted.
+  } else if (counted.is_float()) {
+    v = recorder.builder().add(Op::Fma, {v, constant(step), constant(start)}, Attr{}, {}, at);
+  } else {
+    v = recorder.builder().add(Op::Mul, {v, constant(step)}, Attr{}, {}, at);
+    v = recorder.builder().add(Op::Add, {v, constant(start)}, Attr{}, {}, at);
+  }
+  return recorder.value(counted == dtype ? v : recorder.builder().cast(v, dtype, at));
 }
 
 }  // namespace
@@ -158,12 +274,41 @@ Value empty(Shape shape, DType dtype, Location at) {
   return trace::splat(shape, 0, dtype, "empty", at);
 }
 Value empty_like(const Operand& x) {
-  const Location at = trace::location(x);
-  const Value v = trace::resolve(x);
-  return empty(v.shape(at), v.dtype(at), at);
+  return trace::splat_like(trace::pattern(x, "empty_like"), 0, {}, "empty_like",
+                           trace::location(x));
+}
+Value empty_like(const Ref& x, Location at) {
+  return trace::splat_like({x.shape(at), x.dtype(at)}, 0, {}, "empty_like", at);
 }
 Value ones(Shape shape, DType dtype, Location at) {
   return trace::splat(shape, 1, dtype, "ones", at);
+}
+
+Value zeros_like(const Operand& x, DType dtype) {
+  return trace::splat_like(trace::pattern(x, "zeros_like"), 0, dtype, "zeros_like",
+                           trace::location(x));
+}
+Value zeros_like(const Ref& x, DType dtype, Location at) {
+  return trace::splat_like({x.shape(at), x.dtype(at)}, 0, dtype, "zeros_like", at);
+}
+Value ones_like(const Operand& x, DType dtype) {
+  return trace::splat_like(trace::pattern(x, "ones_like"), 1, dtype, "ones_like",
+                           trace::location(x));
+}
+Value ones_like(const Ref& x, DType dtype, Location at) {
+  return trace::splat_like({x.shape(at), x.dtype(at)}, 1, dtype, "ones_like", at);
+}
+Value full_like(const Operand& x, const Operand& value, DType dtype) {
+  return trace::filled_like(trace::pattern(x, "full_like"), value, dtype);
+}
+Value full_like(const Ref& x, const Operand& value, DType dtype) {
+  const Location at = trace::location(value);
+  return trace::filled_like({x.shape(at), x.dtype(at)}, value, dtype);
+}
+
+Value arange(const Operand& stop, DType dtype) { return trace::arange(0, stop, 1, dtype); }
+Value arange(const Operand& start, const Operand& stop, const Operand& step, DType dtype) {
+  return trace::arange(start, stop, step, dtype);
 }
 
 Value iota(DType dtype, Shape shape, int dimension, Location at) {

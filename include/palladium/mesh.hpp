@@ -82,6 +82,13 @@ class Meshes {
   Meshes(gpu::Mesh mesh) : list{std::move(mesh)} {}
   Meshes(std::initializer_list<gpu::Mesh> meshes) : list(meshes), is_list(true) {}
   Meshes(std::vector<gpu::Mesh> meshes) : list(std::move(meshes)), is_list(true) {}
+  template <std::same_as<gpu::WarpMesh> M>
+  Meshes(const M&) {
+    static_assert(
+        detail::never<M>,
+        "palladium: a WarpMesh has the warps of one Pallas thread, so it is the mesh of a "
+        "part of a body: pl::core_map(plgpu::WarpMesh{...})([&] { ... });");
+  }
 
   std::vector<gpu::Mesh> list = {};
   bool is_list = false;

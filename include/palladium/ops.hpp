@@ -113,9 +113,25 @@ PALLADIUM_API Value zeros(Shape shape, DType dtype = f32, Location at = here());
 /// A value of which nothing is said but its shape and dtype. It is made of zeros.
 PALLADIUM_API Value empty(Shape shape, DType dtype, Location at = here());
 PALLADIUM_API Value empty_like(const Operand& x);
+PALLADIUM_API Value empty_like(const Ref& x, Location at = here());
 PALLADIUM_API Value ones(Shape shape, DType dtype = f32, Location at = here());
+// Of the shape of a value or a Ref, of which nothing is read, and of its dtype if none is given.
+PALLADIUM_API Value zeros_like(const Operand& x, DType dtype = {});
+PALLADIUM_API Value zeros_like(const Ref& x, DType dtype = {}, Location at = here());
+PALLADIUM_API Value ones_like(const Operand& x, DType dtype = {});
+PALLADIUM_API Value ones_like(const Ref& x, DType dtype = {}, Location at = here());
+/// `value` is a scalar, or broadcasts to that shape; a Value is cast, a number must be of the
+/// dtype.
+PALLADIUM_API Value full_like(const Operand& x, const Operand& value, DType dtype = {});
+PALLADIUM_API Value full_like(const Ref& x, const Operand& value, DType dtype = {});
 /// Each element is its index along `dimension`.
 PALLADIUM_API Value iota(DType dtype, Shape shape, int dimension = 0, Location at = here());
+/// The numbers start, start + step, ... before `stop`, each rounded once; of C++ numbers, since the
+/// extent comes of them: a Value is refused (pl::iota(...) + start). Without a dtype f32 where one
+/// of them is a float, else i32.
+PALLADIUM_API Value arange(const Operand& stop, DType dtype = {});
+PALLADIUM_API Value arange(const Operand& start, const Operand& stop, const Operand& step = 1,
+                           DType dtype = {});
 
 // Shapes.
 PALLADIUM_API Value broadcast_to(const Operand& x, Shape shape);

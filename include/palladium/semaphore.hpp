@@ -18,6 +18,10 @@ PALLADIUM_API void semaphore_signal(const Ref& semaphore, const Operand& inc = 1
 PALLADIUM_API void semaphore_wait(const Ref& semaphore, const Operand& value = 1,
                                   const SemaphoreWaitOptions& options = {});
 
+/// Waits about so many nanoseconds, an integer scalar; on the CPU no time passes. It orders nothing
+/// between threads.
+PALLADIUM_API void delay(const Operand& nanos);
+
 /// Memory of the launch, one and the same for all its blocks, zero when it starts: of every place
 /// where it is asked for, in each body, another. `plgpu::GMEM(shape, dtype)` or
 /// `plgpu::SemaphoreType::REGULAR(shape)`; in the body of a pl::kernel.

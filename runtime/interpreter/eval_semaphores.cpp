@@ -1,4 +1,4 @@
-// Reading, signalling and waiting for semaphores.
+// Reading, signalling and waiting for semaphores; delays.
 #include "codegen/base/format.hpp"
 #include "runtime/interpreter/eval.hpp"
 #include "runtime/interpreter/launch.hpp"
@@ -48,6 +48,11 @@ void eval_SemaphoreWait(Frame& f, ValueId v, const Inst& inst) {
   const View& view = f.view(inst.args[0]);
   f.semaphores->wait(count_of(view), f.number(inst.args[1]), graph::waits_by_taking(inst),
                      user_of(f, v, view));
+}
+
+// Time does not pass here: others go on, as they may meanwhile.
+void eval_Delay(Frame& f, ValueId, const Inst& inst) {
+  if (f.number(inst.args[0]) > 0) f.scheduler->yield();
 }
 
 }  // namespace palladium::interpreter

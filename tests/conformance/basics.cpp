@@ -214,7 +214,7 @@ void add_control(std::vector<Case>& all) {
   c.input("u32", random_words(384, 5)).output("u32", 384);
   all.push_back(c);
 
-  c = kernel("control/griddepcontrol, checks and name_shared", "const u32* x, u32* o", R"(
+  c = kernel("control/griddepcontrol, checks, delays and name_shared", "const u32* x, u32* o", R"(
   const u32 t = pl::thread(), s = pl::shared_base();
   pl::name_shared(s, 512, "words");
   pl::griddepcontrol_launch_dependents();
@@ -225,6 +225,7 @@ void add_control(std::vector<Case>& all) {
   pl::check_range(0, i64(v % 128), 128, "never said");
   if (!pl::was_stored(v == v)) v = 0;
   pl::store_shared(s + 4 * t, &v);
+  pl::delay(200);
   pl::griddepcontrol_wait();
   pl::load_shared(&v, s + 4 * t);
   pl::store_global(o + t, &v);)");

@@ -37,6 +37,33 @@ TEST_CASE("shapes that do not broadcast are refused") {
       "dot: inner sizes differ: f32[2,4] has 4, f32[2,4] has 2");
 }
 
+TEST_CASE("numbers that arange cannot count are refused") {
+  const auto refuses = [](const std::string& sentence, auto count, pl::Location at = pl::here()) {
+    line = at.line;
+    refused([=](pl::Ref x, pl::Ref) { keep(count(x)); }, sentence);
+  };
+  // clang-format off
+  refuses("arange: the step is 0", [](pl::Ref) { return pl::arange(0, 8, 0); });
+  refuses("arange: there is no number before the stop, and a value has at least one element", [](pl::Ref) { return pl::arange(0); });
+  refuses("arange: there is no number before the stop", [](pl::Ref) { return pl::arange(8, 2); });
+  refuses("arange: there are more numbers before the stop than a value has elements", [](pl::Ref) { return pl::arange(0., 1e12); });
+  refuses("arange: the stop must be a C++ number, since the extent comes of it, given f32[]; pl::iota(dtype, {n}) + start counts from a Value", [](pl::Ref x) { return pl::arange(x[0]); });
+  refuses("arange: the start must be a C++ number, since the extent comes of it, given f32[8]", [](pl::Ref x) { return pl::arange(x[_], 8); });
+  refuses("arange: the stop must be a finite number, given an infinite one", [](pl::Ref) { return pl::arange(1 / 0.); });
+  refuses("arange: the step must be a finite number, given NaN", [](pl::Ref) { return pl::arange(0, 1, 0 / 0.); });
+  refuses("arange: the start must be a finite number, given a bool", [](pl::Ref) { return pl::arange(true, 8); });
+  refuses("arange: expected a number's dtype, given bool", [](pl::Ref) { return pl::arange(2, pl::bool_); });
+  refuses("arange: the literal 255 is no i8, which holds -128 to 127", [](pl::Ref) { return pl::arange(256, pl::i8); });
+  refuses("arange: the literal -1 is no u32", [](pl::Ref) { return pl::arange(-1, 8, 1, pl::u32); });
+  refuses("arange: numbers from 0 on by steps of 0.5 are no i32; .astype(i32) rounds them", [](pl::Ref) { return pl::arange(0, 4, .5, pl::i32); });
+  refuses("arange: numbers from 0 on by steps of 1.5 are no i32", [](pl::Ref) { return pl::arange(0, 4, 1.5, pl::i32); });
+  refuses("full_like: the literal 0.5 is no i32", [](pl::Ref) { return pl::full_like(pl::arange(8), .5); });
+  refuses("broadcast: cannot broadcast f32[8] to shape [3]", [](pl::Ref x) { return pl::full_like(pl::zeros({3}), x[_]); });
+  refuses("delay: the nanoseconds must be an integer, given f32", [](pl::Ref) { pl::delay(.5); return pl::zeros({8}); });
+  refuses("delay: the nanoseconds must be an integer scalar, given f32[8]", [](pl::Ref x) { pl::delay(x[_]); return pl::zeros({8}); });
+  // clang-format on
+}
+
 TEST_CASE("dtypes that differ are refused, with the conversion to write") {
   refused(
       [](pl::Ref x, pl::Ref o) {

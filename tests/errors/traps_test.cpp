@@ -108,6 +108,12 @@ TEST_CASE("a subscript cannot be kept") {
   refused("v = pl::loop(0, 4, [&](pl::Index, pl::Value) { return x[_]; }, v);", copied);
 }
 
+TEST_CASE("a kernel has no mesh of warps, which is that of a part of a body") {
+  refused(
+      "(void)pl::kernel([](pl::Ref) {}, {.mesh = pl::gpu::WarpMesh{\"w\"}});",
+      "so it is the mesh of a part of a body: pl::core_map(plgpu::WarpMesh{...})([&] { ... });");
+}
+
 TEST_CASE("a subscript with a comma is refused") {
   refused("v = x[i, n];", list);
   refused("o[i, _] = v;", list);

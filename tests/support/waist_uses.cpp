@@ -250,6 +250,7 @@ void add_synchronization(std::vector<WaistUse>& all) {
   all.push_back({"mapa", "u += pl::mapa(s, 1) + pl::mapa(z, u);"});
   all.push_back({"setmaxnreg_inc", "pl::setmaxnreg_inc<240>();"});
   all.push_back({"setmaxnreg_dec", "pl::setmaxnreg_dec<40>();"});
+  all.push_back({"delay", "pl::delay(1); pl::delay(i32(u));"});
   all.push_back({"name_shared",
                  "pl::name_shared(s, 16, \"tile\"); pl::name_shared(s, 16, \"stage\", i32(u));"});
   all.push_back({"matrix_descriptor", "u += u32(pl::matrix_descriptor(s, 16, 1024, 128) >> 30);"});

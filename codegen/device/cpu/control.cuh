@@ -1,4 +1,4 @@
-// Registers, dependent launches, and names for reports.
+// Registers, dependent launches, delays, and names for reports.
 
 namespace pl {
 
@@ -16,6 +16,8 @@ PL_FN void setmaxnreg_dec(PL_LINE) {
 
 PL_FN void griddepcontrol_wait(PL_LINE) { detail::host.griddepcontrol(true, line); }
 PL_FN void griddepcontrol_launch_dependents(PL_LINE) { detail::host.griddepcontrol(false, line); }
+
+PL_FN void delay(i32) {}
 
 PL_FN void name_shared(u32 address, u32 bytes, const char* name, i32 index = -1) {
   detail::host.name_shared(address, bytes, name, index);

@@ -1,4 +1,4 @@
-// Registers, dependent launches, and names for reports.
+// Registers, dependent launches, delays, and names for reports.
 
 namespace pl {
 
@@ -17,6 +17,12 @@ PL_FN void setmaxnreg_dec() {
 PL_FN void griddepcontrol_wait() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
 PL_FN void griddepcontrol_launch_dependents() {
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+}
+
+// At most a millisecond at once.
+PL_FN void delay(i32 nanos) {
+  for (; nanos > 0; nanos -= 1000000)
+    asm volatile("nanosleep.u32 %0;" ::"r"(nanos < 1000000 ? nanos : 1000000) : "memory");
 }
 
 PL_FN void name_shared(u32, u32, const char*, i32 = -1) {}
