@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -254,23 +255,31 @@ Array filled(const Shape& shape) {
   return a;
 }
 
-void compare_with_jax() {
+/// Those named, or all.
+void compare_with_jax(const std::set<std::string>& named) {
   const auto jax = jax_ms();
   const Array square = filled<float>({1024, 1024}), small = filled<float>({512, 512});
   const Array line = filled<float>({1 << 20}), numbers = filled<std::int32_t>({1 << 14});
-  compare_with_jax("softmax", softmax_rows, {square}, jax);
-  compare_with_jax("matmul", matmul_512, {small, small}, jax);
-  compare_with_jax("add", add_blocks, {line, line}, jax);
-  compare_with_jax("histogram", histogram, {numbers}, jax);
-  compare_with_jax("histogram_at_once", histogram_at_once, {numbers}, jax);
+  const auto compare = [&](const char* name, const Make& make, std::initializer_list<Arg> args) {
+    if (named.empty() || named.contains(name)) compare_with_jax(name, make, args, jax);
+  };
+  compare("softmax", softmax_rows, {square});
+  compare("matmul", matmul_512, {small, small});
+  compare("add", add_blocks, {line, line});
+  compare("histogram", histogram, {numbers});
+  compare("histogram_at_once", histogram_at_once, {numbers});
   bound_of_histogram(numbers);
-  compare_with_jax("cumsum", cumsum_rows, {square}, jax);
+  compare("cumsum", cumsum_rows, {square});
 }
 
 }  // namespace
 
-int main() {
-  matmul(1024, 128);
-  add(1 << 20, 1024);
-  compare_with_jax();
+/// Names of kernels leave the others out.
+int main(int argc, char** argv) {
+  const std::set<std::string> named(argv + 1, argv + argc);
+  if (named.empty()) {
+    matmul(1024, 128);
+    add(1 << 20, 1024);
+  }
+  compare_with_jax(named);
 }

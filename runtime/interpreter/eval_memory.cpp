@@ -1,9 +1,11 @@
 // Views, load, store, swap and atomic updates.
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <functional>
+#include <optional>
 #include <type_traits>
-#include <unordered_map>
+#include <vector>
 
 #include "codegen/base/format.hpp"
 #include "palladium/error.hpp"
@@ -60,6 +62,32 @@ struct AddTo {
   }
 };
 
+// Which element of a value goes to which offset.
+class Places {
+ public:
+  explicit Places(std::size_t count)
+      : table_(std::bit_ceil(2 * count)), shift_(64 - std::countr_zero(table_.size())) {}
+
+  // The element that has gone there before, if there is one.
+  std::optional<std::int64_t> put(std::int64_t offset, std::int64_t element) {
+    auto at = static_cast<std::size_t>(static_cast<std::uint64_t>(offset) * 0x9e3779b97f4a7c15) >> shift_;
+    for (;; at = (at + 1) % table_.size()) {
+      Place& place = table_[at];
+      if (place.offset == offset) return place.element;
+      if (place.offset >= 0) continue;
+      place = {offset, element};
+      return std::nullopt;
+    }
+  }
+
+ private:
+  struct Place {
+    std::int64_t offset = -1, element = 0;
+  };
+  std::vector<Place> table_;
+  int shift_;
+};
+
 // A reader or writer of a view: the mask, and the refusal of elements that do not exist.
 class Access {
  public:
@@ -109,22 +137,27 @@ class Access {
   void update(F&& change) {
     if (window().has_unknown()) check_known();
     (void)window().readable();  // which brings them
-    std::byte* contents = window().writable(false, true);
+    std::byte* const contents = window().writable(false, true);
     for_each([&](std::int64_t element, std::int64_t offset, std::int64_t, int) {
       T x;
       std::memcpy(&x, contents + offset, sizeof x);
       x = change(element, x);
       std::memcpy(contents + offset, &x, sizeof x);
-      window().wrote(offset, sizeof x, v_);
     });
-    window().wrote_end();
+    tell_written();
     if (window().races != nullptr) record(race::Kind::atomic);
   }
 
  private:
   bool is_element() const { return view_.shape.empty() && !view_.listed && !masked(); }
 
+  // One offset for each element.
+  bool is_list() const { return view_.listed && view_.pieces_per_element == 1; }
+
   void check_known() {
+    if (is_list() && !masked() && view_.misfits.empty() && !window().is_array() &&
+        window().knows_all(view_.pieces, bytes_))
+      return;
     for_each_piece([&](const Run& run, int bytes) {
       if (const auto at = window().find_unknown(run, bytes))
         refuse_unknown(f_, v_, window(), *at);
@@ -133,15 +166,15 @@ class Access {
 
   // Which of several elements that go to one place would stay is not said.
   void refuse_repeated() {
-    std::unordered_map<std::int64_t, std::int64_t> stored;  // element by offset
+    Places stored(view_.pieces.size());
     for_each([&](std::int64_t element, std::int64_t offset, std::int64_t, int) {
-      const auto [it, is_new] = stored.try_emplace(offset, element);
-      if (is_new) return;
+      const std::optional<std::int64_t> before = stored.put(offset, element);
+      if (!before) return;
       throw CompileError(
           f_.graph().location(v_),
           fmt::format("{}: elements {} and {} of the value go to one element of {}, and which of "
                       "them stays is not defined: mask all but one, or update it atomically",
-                      graph::info(f_.inst(v_).op).name, it->second, element, window().name()));
+                      graph::info(f_.inst(v_).op).name, *before, element, window().name()));
     });
   }
 
@@ -149,6 +182,14 @@ class Access {
     const std::byte* from = window().readable();
     if (!masked() && !view_.listed) {
       gather(to, from, view_.shape, view_.strides, view_.offset, bytes_);
+      return;
+    }
+    if (is_list()) {
+      with_size(bytes_, [&]<class T>() {
+        for_each([&](std::int64_t element, std::int64_t offset, std::int64_t, int) {
+          std::memcpy(to + element * static_cast<std::int64_t>(sizeof(T)), from + offset, sizeof(T));
+        });
+      });
       return;
     }
     for_each([&](std::int64_t element, std::int64_t offset, std::int64_t at, int bytes) {
@@ -178,18 +219,27 @@ class Access {
     std::byte* to = window().writable(false, own_elements);
     if (!masked() && !view_.listed) {
       copy_out(to, from);
-      for_each_run(view_.shape, view_.strides, view_.offset, [&](const Run& run) {
-        window().knows(run, bytes_);
-        for (std::int64_t k = 0; k < run.count; ++k)
-          window().wrote(run.offset + k * run.stride, bytes_, v_);
+    } else if (is_list()) {
+      with_size(bytes_, [&]<class T>() {
+        for_each([&](std::int64_t element, std::int64_t offset, std::int64_t, int) {
+          std::memcpy(to + offset, from + element * static_cast<std::int64_t>(sizeof(T)), sizeof(T));
+        });
       });
     } else {
       for_each([&](std::int64_t element, std::int64_t offset, std::int64_t at, int bytes) {
         std::memcpy(to + offset, from + element * bytes_ + at, static_cast<std::size_t>(bytes));
-        window().knows({element, offset, bytes, 1}, bytes);
-        window().wrote(offset, bytes, v_);
       });
     }
+    if (window().learns())
+      for_each_piece([&](const Run& run, int bytes) { window().knows(run, bytes); });
+    tell_written();
+  }
+
+  void tell_written() {
+    if (window().notes_writes())
+      for_each([&](std::int64_t, std::int64_t offset, std::int64_t, int bytes) {
+        window().wrote(offset, bytes, v_);
+      });
     window().wrote_end();
   }
 
@@ -246,14 +296,17 @@ class Access {
       return;
     }
     const int n = view_.pieces_per_element, bytes = bytes_ / n;
-    const std::int64_t count = view_.count();
-    std::size_t next = 0;
+    const std::int64_t* piece = view_.pieces.data();
+    const auto count = static_cast<std::int64_t>(view_.pieces.size()) / n;
+    if (n == 1 && !masked() && view_.misfits.empty()) {
+      for (std::int64_t element = 0; element < count; ++element) f(element, piece[element], 0, bytes);
+      return;
+    }
     for (std::int64_t element = 0; element < count; ++element)
-      for (int p = 0; p < n; ++p, ++next) {
+      for (int p = 0; p < n; ++p, ++piece) {
         if (!on(element)) continue;
-        if (View::is_missing(view_.pieces[next]))
-          refuse(f_, v_, view_.misfit_of(view_.pieces[next]));
-        f(element, view_.pieces[next], p * bytes, bytes);
+        if (View::is_missing(*piece)) refuse(f_, v_, view_.misfit_of(*piece));
+        f(element, *piece, p * bytes, bytes);
       }
   }
 
@@ -327,8 +380,13 @@ template <class T, class F>
 void update(Frame& f, ValueId v, F change) {
   Access access(f, v);
   const T* values = f.data<T>(access.memory().value);
+  if (!f.plan().is_used(v)) {
+    access.update<T>(
+        [&](std::int64_t element, T old) { return change(element, old, values[element]); });
+    return;
+  }
   T* olds = f.data<T>(v);
-  std::memcpy(olds, values, f.plan().bytes(v));
+  if (access.masked()) std::memcpy(olds, values, f.plan().bytes(v));
   access.update<T>([&](std::int64_t element, T old) {
     olds[element] = old;
     return change(element, old, values[element]);

@@ -189,6 +189,7 @@ Plan::Plan(const graph::Graph& g)
     : graph_(g),
       places_(g.insts.size()),
       counts_(g.insts.size()),
+      is_used_(g.insts.size()),
       steps_(g.regions.size()),
       number_(g.insts.size()) {
   for (std::size_t i = 0; i < g.insts.size(); ++i)
@@ -198,6 +199,10 @@ Plan::Plan(const graph::Graph& g)
       decode(v);
       if (!is_kept(v)) steps_[r].push_back({evaluation(g[v].op), &g[v], v});
     }
+  for (const Inst& inst : g.insts)
+    for (const ValueId a : inst.args) is_used_[index(a)] = true;
+  for (const Region& region : g.regions)
+    for (const ValueId y : region.yields) is_used_[index(y)] = true;
   place_constants();
   for (const graph::Body& body : g.bodies) Placement(*this, body.region);
   for (const BlockMapping& m : g.mapping.block_mappings)

@@ -33,6 +33,8 @@ class Plan {
     return static_cast<std::size_t>(count(v)) * graph_[v].type.dtype.bytes();
   }
   std::size_t frame_bytes() const { return frame_bytes_; }
+  /// Whether somebody reads the value.
+  bool is_used(graph::ValueId v) const { return is_used_[graph::index(v)]; }
   std::span<const graph::ValueId> constants() const { return constants_; }
   /// Of each region in order: all but those constants.
   struct Step {
@@ -76,6 +78,7 @@ class Plan {
   const graph::Graph& graph_;
   std::vector<std::size_t> places_;
   std::vector<std::int64_t> counts_;
+  std::vector<bool> is_used_;
   struct Results {
     std::vector<std::size_t> places;
     std::vector<std::vector<Handing>> handed_on;  // by region

@@ -55,8 +55,7 @@ class Selection {
   // Elements of arrays, between the offsets of the slices before and behind them.
   void list_chosen() {
     const std::span<const std::int64_t> shape = result_.shape;
-    std::vector<std::int64_t> strides(shape.size());
-    std::int64_t base = source_.offset;
+    std::int64_t strides[Shape::max_rank] = {}, base = source_.offset;
     std::size_t view = chosen_.first_of_slices(), start = 0;
     for (std::size_t d = 0; d < dims_.size(); ++d) {
       const std::int64_t from = dims_[d].dynamic ? starts_[start++].number : dims_[d].start;
@@ -65,20 +64,32 @@ class Selection {
       strides[view] = dims_[d].stride * source_.strides[d];
       view = chosen_.next(view);
     }
+    result_.pieces_per_element = 1;
+    const std::size_t count = count_of(shape.subspan(chosen_.first, chosen_.rank));
     const std::size_t behind = chosen_.first + chosen_.rank;
-    const std::span<const std::int64_t> steps = strides;
+    if (count_of(shape.first(chosen_.first)) * count_of(shape.subspan(behind)) == 1) {
+      result_.pieces.resize(count);
+      list_indices(result_.pieces.data(), count, base);
+      return;
+    }
+    const std::span<const std::int64_t> steps(strides, shape.size());
     const std::vector<std::int64_t> outer =
         interpreter::list(shape.first(chosen_.first), steps.first(chosen_.first), base);
     const std::vector<std::int64_t> inner =
         interpreter::list(shape.subspan(behind), steps.subspan(behind), 0);
-    const std::vector<std::int64_t> chosen = chosen_offsets();
-    result_.pieces.clear();
-    result_.pieces.reserve(outer.size() * chosen.size() * inner.size());
+    std::vector<std::int64_t> chosen(count);
+    list_indices(chosen.data(), count, 0);
+    result_.pieces.resize(outer.size() * count * inner.size());
+    std::int64_t* piece = result_.pieces.data();
     for (const std::int64_t o : outer)
       for (const std::int64_t c : chosen)
-        for (const std::int64_t i : inner)
-          result_.pieces.push_back(View::is_missing(c) ? c : o + c + i);
-    result_.pieces_per_element = 1;
+        for (const std::int64_t i : inner) *piece++ = View::is_missing(c) ? c : o + c + i;
+  }
+
+  static std::size_t count_of(std::span<const std::int64_t> shape) {
+    std::size_t n = 1;
+    for (const std::int64_t extent : shape) n *= static_cast<std::size_t>(extent);
+    return n;
   }
 
   bool slices_are_inside() const {
@@ -92,12 +103,57 @@ class Selection {
     return true;
   }
 
-  // What indices add to the offset, for each element of the index arrays.
-  std::vector<std::int64_t> chosen_offsets() {
-    std::size_t count = 1, start = 0;
-    for (std::size_t k = 0; k < chosen_.rank; ++k)
-      count *= static_cast<std::size_t>(result_.shape[chosen_.first + k]);
-    std::vector<std::int64_t> offsets(count);
+  // The offset from `base` to which the indices lead, for each element of the index arrays.
+  void list_indices(std::int64_t* offsets, std::size_t count, std::int64_t base) {
+    const std::int64_t from = base;
+    bool inside = true;
+    std::size_t start = 0;
+    for (std::size_t d = 0; d < dims_.size(); ++d) {
+      const Start* const given = dims_[d].dynamic ? &starts_[start++] : nullptr;
+      if (dims_[d].is_slice) continue;
+      const std::int64_t extent = source_.shape[d];
+      if (dims_[d].array) {
+        inside = inside && are_inside(given->array, count, extent);
+        continue;
+      }
+      const std::int64_t at = given != nullptr ? given->number : dims_[d].start;
+      inside = inside && at >= 0 && at < extent;
+      base += at * source_.strides[d];
+    }
+    if (!inside) return list_indices_with_misses(offsets, count, from);
+    bool first = true;
+    start = 0;
+    for (std::size_t d = 0; d < dims_.size(); ++d) {
+      const Start* const given = dims_[d].dynamic ? &starts_[start++] : nullptr;
+      if (!dims_[d].array) continue;
+      const std::int32_t* __restrict at = given->array;
+      std::int64_t* __restrict out = offsets;
+      const std::int64_t stride = source_.strides[d];
+      if (first)
+        for (std::size_t i = 0; i < count; ++i) out[i] = base + at[i] * stride;
+      else
+        for (std::size_t i = 0; i < count; ++i) out[i] += at[i] * stride;
+      first = false;
+    }
+    if (first) std::fill_n(offsets, count, base);
+  }
+
+  // Whether all are indices of a dimension.
+  static bool are_inside(const std::int32_t* at, std::size_t count, std::int64_t extent) {
+    const auto last = static_cast<std::uint32_t>(std::min<std::int64_t>(extent, INT32_MAX) - 1);
+    std::uint32_t outside = 0;  // its sign
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto index = static_cast<std::uint32_t>(at[i]);
+      outside |= index | (last - index);
+    }
+    return outside >> 31 == 0;
+  }
+
+  // As above, where some elements do not exist.
+  [[gnu::noinline]] void list_indices_with_misses(std::int64_t* offsets, std::size_t count,
+                                                  std::int64_t base) {
+    std::fill_n(offsets, count, base);
+    std::size_t start = 0;
     for (std::size_t d = 0; d < dims_.size(); ++d) {
       const graph::SubscriptDim& dim = dims_[d];
       const Start given = dim.dynamic ? starts_[start++] : Start{.number = dim.start};
@@ -109,7 +165,6 @@ class Selection {
         offsets[i] = at < 0 || at >= extent ? miss(d, at) : offsets[i] + at * stride;
       }
     }
-    return offsets;
   }
 
   void list_all() {

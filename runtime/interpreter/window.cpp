@@ -5,6 +5,9 @@
 #include <functional>
 #include <limits>
 #include <numeric>
+#include <utility>
+
+#include "runtime/interpreter/number.hpp"
 
 namespace palladium::interpreter {
 namespace {
@@ -287,6 +290,20 @@ std::optional<std::int64_t> Window::find_unknown(const Run& run, int bytes) {
       return static_cast<const std::uint8_t*>(gap) - known_bytes_.data();
   }
   return std::nullopt;
+}
+
+bool Window::knows_all(std::span<const std::int64_t> offsets, int bytes) {
+  know_some();
+  bool all = true;
+  with_size(bytes, [&]<class T>() {
+    constexpr T known = static_cast<T>(0x0101010101010101);
+    for (const std::int64_t offset : offsets) {
+      T found;
+      std::memcpy(&found, known_bytes_.data() + offset, sizeof found);
+      all = all && found == known;
+    }
+  });
+  return all;
 }
 
 // ---- what other programs may see

@@ -91,11 +91,13 @@ class Window {
     return contents_.get();
   }
   void wrote_whole(graph::ValueId store);
+  /// Whether somebody wants to know what is written: `wrote` is needed for each element.
+  bool notes_writes() const { return stored_ && (is_array() || written_ != Written::whole); }
   /// Bytes at an offset were set: a part of an element, or several after a bitcast. `wrote_end`
   /// follows once per store.
   void wrote(std::int64_t offset, int bytes, graph::ValueId store) {
+    if (!notes_writes()) return;
     if (is_array()) return wrote_array(offset, bytes, store);
-    if (!stored_ || written_ == Written::whole) return;
     const std::int64_t first = offset / dtype_.bytes();
     const std::int64_t last = (offset + bytes - 1) / dtype_.bytes();
     // What was stored before it is updated stays a store: others must not see it.
@@ -113,12 +115,15 @@ class Window {
   /// Bytes of a run were set, as above.
   void knows(const Run& run, int bytes) {
     // Of whole arrays the map of writers knows.
-    if (known_ == Known::some && !is_array()) learn(run, bytes);
+    if (learns()) learn(run, bytes);
   }
+  bool learns() const { return known_ == Known::some && !is_array(); }
   /// Whether there may be elements that nobody has written.
   bool has_unknown() const { return known_ != Known::all; }
   /// The first byte of a run in bounds that nobody has written.
   std::optional<std::int64_t> find_unknown(const Run& run, int bytes);
+  /// Whether somebody has written all of these places; of a window that is not the array itself.
+  bool knows_all(std::span<const std::int64_t> offsets, int bytes);
   /// Whether reads are of interest to other programs.
   bool tells_reads() const { return operand_ != nullptr && operand_->readers != nullptr; }
   /// Bytes of a run were read.
