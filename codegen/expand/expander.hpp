@@ -149,8 +149,12 @@ class Expander {
   ExprId elected();
   void expand_one(const passes::Fetch& f);
   void expand_one(const passes::AwaitFetch& a);
+  void expand_one(const passes::Send& s);
+  void expand_one(const passes::AwaitSends& a);
   void expand_one(const passes::AwaitDot& a);
-  std::vector<ExprId> box_origin(ValueId load);
+  std::vector<ExprId> box_origin(ValueId access);
+  template <class F>
+  void for_each_box(ValueId access, int storage, int tensor_box, F&& copy);
   void check_box(ValueId load, const graph::SubscriptDim& d, std::int64_t extent, ExprId start,
                  ValueId view, int dimension);
 

@@ -1,4 +1,5 @@
-// Boxes of arrays that TMA brings to shared memory: one thread asks for them, all wait.
+// Boxes of arrays that TMA brings to shared memory, where one thread asks for them and all wait,
+// and takes from there.
 #include <algorithm>
 
 #include "codegen/base/format.hpp"
@@ -41,8 +42,9 @@ ExprId Expander::elected() {
 
 // Barriers that know when copies are done, each with the parity of its next phase.
 void Expander::begin_fetches() {
-  if (l_.fetch_barriers.empty()) return;
+  if (l_.tensor_boxes.empty()) return;
   warp_ = b_.let_here("warp", e_.call(Row::warp, u32, {}));
+  if (l_.fetch_barriers.empty()) return;
   b_.open(thread::If{elected(), {}});
   for (const passes::Barriers& all : l_.fetch_barriers)
     for (std::int64_t k = 0; k < l_.storages[static_cast<std::size_t>(all.storage)].shape[0]; ++k)
@@ -81,10 +83,10 @@ void Expander::check_box(ValueId load, const graph::SubscriptDim& d, std::int64_
   b_.at(outer);
 }
 
-// Of the first element of the view that is loaded, its coordinates in the array, the last dimension
+// Of the first element of the view that is moved, its coordinates in the array, the last dimension
 // first, as TMA counts them.
-std::vector<ExprId> Expander::box_origin(ValueId load) {
-  ValueId view = g_[load].args[0];
+std::vector<ExprId> Expander::box_origin(ValueId access) {
+  ValueId view = g_[access].args[0];
   std::vector<Affine> at(g_[view].type.shape.size());
   for (; g_[view].op != Op::Param; view = g_[view].args[0]) {
     std::vector<Affine> inner;
@@ -94,7 +96,7 @@ std::vector<ExprId> Expander::box_origin(ValueId load) {
       const auto dimension = static_cast<int>(inner.size());
       if (d.dynamic) {
         const ExprId start = scalar(g_[view].args[operand++]);
-        check_box(load, d, g_[g_[view].args[0]].type.shape[inner.size()], start, view, dimension);
+        check_box(access, d, g_[g_[view].args[0]].type.shape[inner.size()], start, view, dimension);
         x = x + e_.affine(start);
       } else {
         x = x + Affine(d.start);
@@ -117,55 +119,49 @@ std::vector<ExprId> Expander::box_origin(ValueId load) {
   return origin;
 }
 
+// Boxes side by side, and one below the other, make up what is copied: copy(at, offset) with the
+// place of each in the array, and the bytes of panels before it.
+template <class F>
+void Expander::for_each_box(ValueId access, int storage, int tensor_box, F&& copy) {
+  const std::vector<ExprId> origin = box_origin(access);
+  const Storage& s = l_.storages[static_cast<std::size_t>(storage)];
+  const passes::TensorBox& box = l_.tensor_boxes[static_cast<std::size_t>(tensor_box)];
+  const auto of_view = *passes::box_dimensions(g_, g_[access].args[0]);
+  // The dimension of the array along which rows follow each other, counted from the last.
+  const BlockMapping& m = g_.mapping.block_mappings[static_cast<std::size_t>(box.mapping)];
+  std::size_t rows_at = 0, next = of_view.size();
+  for (std::size_t d = m.block_shape.size(), from_last = 0; d-- > 0; ++from_last)
+    if (m.block_shape[d].kind != BlockDim::Kind::squeezed && of_view[--next] == 0)
+      rows_at = from_last;
+  const std::int64_t columns = s.swizzle / s.dtype.bytes();
+  const std::int64_t rows = box.box[box.box.size() - 1 - rows_at];
+  for (std::int64_t column = 0; column < s.shape[1]; column += columns)
+    for (std::int64_t row = 0; row < s.shape[0]; row += rows) {
+      std::vector<ExprId> at = origin;
+      at[0] = e_.sum(e_.affine(at[0]) + Affine(column));
+      at[rows_at] = e_.sum(e_.affine(at[rows_at]) + Affine(row));
+      copy(std::move(at), column / columns * s.shape[0] * s.swizzle + row * s.swizzle);
+    }
+}
+
 void Expander::expand_one(const passes::Fetch& f) {
-  struct Copy {
-    std::vector<ExprId> at;
-    const passes::Fetch::Part* part;
-  };
-  std::vector<Copy> copies;
   std::int64_t bytes = 0;
-  for (const passes::Fetch::Part& p : f.parts) {
-    copies.push_back({box_origin(p.load), &p});
+  for (const passes::Fetch::Part& p : f.parts)
     bytes += passes::shared_bytes(l_.storages[static_cast<std::size_t>(p.storage)]).value();
-  }
   const ExprId barrier = barrier_address(f.barrier, slot_now(f.ring));
   if (!is_one_thread_) b_.open(thread::If{elected(), {}});
   b_.add(
       thread::Call{.function = Row::mbarrier_arrive_expect_tx, .args = {barrier, number(bytes)}});
-  for (const Copy& c : copies) {
-    const Storage& s = l_.storages[static_cast<std::size_t>(c.part->storage)];
-    const passes::TensorBox& box = l_.tensor_boxes[static_cast<std::size_t>(c.part->tensor_box)];
-    const graph::ValueId view = g_[c.part->load].args[0];
-    const auto of_view = *passes::box_dimensions(g_, view);
-    // The dimension of the array along which rows follow each other, counted from the last.
-    const BlockMapping& m = g_.mapping.block_mappings[static_cast<std::size_t>(box.mapping)];
-    std::size_t rows_at = 0, next = of_view.size();
-    for (std::size_t d = m.block_shape.size(), from_last = 0; d-- > 0; ++from_last)
-      if (m.block_shape[d].kind != BlockDim::Kind::squeezed && of_view[--next] == 0)
-        rows_at = from_last;
-    const std::int64_t columns = s.swizzle / s.dtype.bytes();
-    const std::int64_t rows = box.box[box.box.size() - 1 - rows_at];
-    for (std::int64_t column = 0; column < s.shape[1]; column += columns)
-      for (std::int64_t row = 0; row < s.shape[0]; row += rows) {
-        std::vector<ExprId> at = c.at;
-        at[0] = e_.sum(e_.affine(at[0]) + Affine(column));
-        at[rows_at] = e_.sum(e_.affine(at[rows_at]) + Affine(row));
-        const std::int64_t offset = column / columns * s.shape[0] * s.swizzle + row * s.swizzle;
-        const Affine to = Affine::term(shared_address(c.part->storage)) + Affine(offset);
-        b_.add(thread::Call{
-            .function = Row::tma_load,
-            .args = {e_.sum(to, u32),
-                     e_.variable(tensor_maps_[static_cast<std::size_t>(c.part->tensor_box)]),
-                     barrier},
-            .at = std::move(at)});
-      }
-  }
+  for (const passes::Fetch::Part& p : f.parts)
+    for_each_box(p.load, p.storage, p.tensor_box, [&](std::vector<ExprId> at, std::int64_t offset) {
+      const Affine to = Affine::term(shared_address(p.storage)) + Affine(offset);
+      b_.add(thread::Call{
+          .function = Row::tma_load,
+          .args = {e_.sum(to, u32),
+                   e_.variable(tensor_maps_[static_cast<std::size_t>(p.tensor_box)]), barrier},
+          .at = std::move(at)});
+    });
   if (!is_one_thread_) b_.close();
-}
-
-ExprId Expander::barrier_address(int storage, ExprId slot) {
-  const Affine at = shared_place(storage);
-  return e_.sum(slot == no_expr ? at : at + Affine::term(slot, barrier_bytes), u32);
 }
 
 void Expander::expand_one(const passes::AwaitFetch& a) {
@@ -178,6 +174,30 @@ void Expander::expand_one(const passes::AwaitFetch& a) {
   const ExprId phase = e_.variable(phases_.at(a.barrier));
   b_.add(thread::Call{.function = Row::mbarrier_wait, .args = {shared_address(a.barrier), phase}});
   b_.add(thread::Assign{phase, e_.plain(Operator::bit_xor, phase, e_.number(1, u32), u32)});
+}
+
+void Expander::expand_one(const passes::Send& s) {
+  b_.open(thread::If{elected(), {}});
+  for_each_box(s.store, s.from, s.tensor_box, [&](std::vector<ExprId> at, std::int64_t offset) {
+    const Affine from = Affine::term(shared_address(s.from)) + Affine(offset);
+    b_.add(thread::Call{.function = Row::tma_store,
+                        .args = {e_.variable(tensor_maps_[static_cast<std::size_t>(s.tensor_box)]),
+                                 e_.sum(from, u32)},
+                        .at = std::move(at)});
+  });
+  b_.add(thread::Call{.function = Row::bulk_commit});
+  b_.close();
+}
+
+void Expander::expand_one(const passes::AwaitSends&) {
+  b_.open(thread::If{elected(), {}});
+  b_.add(thread::Call{.function = Row::bulk_wait_read, .templates = {std::int64_t{0}}});
+  b_.close();
+}
+
+ExprId Expander::barrier_address(int storage, ExprId slot) {
+  const Affine at = shared_place(storage);
+  return e_.sum(slot == no_expr ? at : at + Affine::term(slot, barrier_bytes), u32);
 }
 
 }  // namespace palladium::expand

@@ -79,9 +79,29 @@ std::optional<Fetches::Found> Fetches::find(ValueId operand, const Extents& shap
   if (w.residency != Residency::direct || !w.read_only || w.mapping < 0)
     return refuse("its memory is written, or in shared memory already");
   const BlockMapping& m = g_.mapping.block_mappings[w.mapping];
-  const int rank = m.array_aval.shape.rank();
-  const ValueId view = g_[*load].args[0];
   if (m.fill.value_or(0) != 0) return refuse("what lies beyond its array is another number than 0");
+  // Rows and columns beyond the operand add to nothing that anybody reads; what is beyond K does.
+  const std::size_t k = k_is_last ? 1 : 0;
+  if (g_[operand].type.shape[k] != shape[k]) return refuse("its extent along K is padded");
+  const std::optional<TensorBox> box = box_of(*load, shape, swizzle, why);
+  return box ? std::optional(Found{*load, *box}) : std::nullopt;
+}
+
+std::optional<TensorBox> Fetches::box_of_store(ValueId store, int swizzle, std::string& why) {
+  return box_of(store, g_[graph::MemoryView::of(g_[store]).value].type.shape, swizzle, why);
+}
+
+// Of the view that a Load or a Store moves.
+std::optional<TensorBox> Fetches::box_of(ValueId access, const Extents& shape, int swizzle,
+                                         std::string& why) {
+  const auto refuse = [&](const char* reason) {
+    why = reason;
+    return std::nullopt;
+  };
+  const ValueId view = graph::MemoryView::of(g_[access]).ref;
+  const Window& w = l_.windows[l_.window_of[graph::index(g_.root(view))]];
+  const BlockMapping& m = g_.mapping.block_mappings[w.mapping];
+  const int rank = m.array_aval.shape.rank();
   const std::optional<std::vector<int>> dimensions = box_dimensions(g_, view);
   if (!dimensions || rank > most_dimensions || rank < 2) return refuse("its view is no box");
   for (const BlockDim& b : m.block_shape)
@@ -91,23 +111,19 @@ std::optional<Fetches::Found> Fetches::find(ValueId operand, const Extents& shap
       return refuse("its array may have 2^31 elements or more");
   if (!is_aligned(m, view))
     return refuse("its rows or its inner offset are not multiples of 16 bytes");
-  // Rows and columns beyond the operand add to nothing that anybody reads; what is beyond K does.
-  const Extents& given = g_[operand].type.shape;
-  const std::size_t k = k_is_last ? 1 : 0;
-  if (given[k] != shape[k]) return refuse("its extent along K is padded");
-  Found found{.load = *load, .box = {.mapping = w.mapping, .swizzle = swizzle}};
+  const auto last = (*dimensions).back();
+  if (last != 1 || std::ranges::count(*dimensions, 0) != 1)
+    return refuse("its rows are not contiguous");
+  if (shape[0] > most_rows && shape[0] % most_rows != 0) return refuse("it has more than 256 rows");
+  TensorBox box{.mapping = w.mapping, .swizzle = swizzle};
   std::size_t next = 0;
   for (const BlockDim& b : m.block_shape) {
     const int d = b.kind == BlockDim::Kind::squeezed ? -1 : (*dimensions)[next++];
     const std::int64_t columns = swizzle / m.array_aval.dtype.bytes();
     const std::int64_t extent = d < 0 ? 1 : d == 0 ? std::min(shape[0], most_rows) : columns;
-    found.box.box.push_back(static_cast<std::int32_t>(extent));
+    box.box.push_back(static_cast<std::int32_t>(extent));
   }
-  const auto last = (*dimensions).back();
-  if (last != 1 || std::ranges::count(*dimensions, 0) != 1)
-    return refuse("its rows are not contiguous");
-  if (shape[0] > most_rows && shape[0] % most_rows != 0) return refuse("it has more than 256 rows");
-  return found;
+  return box;
 }
 
 std::optional<std::vector<int>> box_dimensions(const graph::Graph& g, ValueId view) {

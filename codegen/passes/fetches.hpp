@@ -1,4 +1,5 @@
-// Operands of products that TMA brings from global memory to shared memory.
+// What TMA copies between global memory and panels in shared memory: operands of products to there,
+// results from there.
 #pragma once
 
 #include <optional>
@@ -25,9 +26,13 @@ class Fetches {
   /// Else the reason, for people; "" of what is computed.
   std::optional<Found> find(ValueId operand, const Extents& shape, int swizzle, bool k_is_last,
                             std::string& why);
+  /// Of a Store of a value in panels: the box that TMA can copy to its view; else the reason.
+  std::optional<TensorBox> box_of_store(ValueId store, int swizzle, std::string& why);
 
  private:
   std::optional<ValueId> load_of(ValueId operand);
+  std::optional<TensorBox> box_of(ValueId access, const Extents& shape, int swizzle,
+                                  std::string& why);
   bool is_aligned(const BlockMapping& m, ValueId view);
 
   const Lowered& l_;

@@ -497,6 +497,8 @@ class Assignment {
   static void repair(const AwaitDot&, Statements&) {}
   static void repair(const Fetch&, Statements&) {}
   static void repair(const AwaitFetch&, Statements&) {}
+  static void repair(const Send&, Statements&) {}
+  static void repair(const AwaitSends&, Statements&) {}
   static void repair(const Relayout&, Statements&) {}
   static void repair(const Sync&, Statements&) {}
   static void repair(const Semaphore&, Statements&) {}

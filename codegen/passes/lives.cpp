@@ -54,6 +54,8 @@ void Lives::touch(const Relayout& r) {
   for (const int s : {r.from, r.to, r.scratch}) touch(s);
 }
 
+void Lives::touch(const Send& s) { touch(s.from); }
+
 void Lives::touch(const Scalar& s) {
   touch_leaves(s.value, {}, true);
   for (const auto& [from, copy] : s.copies) touch(copy.storage);

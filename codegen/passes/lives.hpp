@@ -27,6 +27,7 @@ class Lives {
   void touch(const Pass& p);
   void touch(const Dot& d);
   void touch(const Relayout& r);
+  void touch(const Send& s);
   void touch(const Scalar& s);
   void touch(const CopyStorage& c);
   void touch(const Semaphore& s);

@@ -62,6 +62,7 @@ struct Storage {
   bool per_warpgroup = true;      // shared: one copy per Pallas thread
   bool per_warp = false;          // ... and of each of its warps
   bool fetched = false;           // shared: filled by TMA, or a barrier of such copies
+  bool sent = false;              // shared: read by TMA
   /// Shared, without panels: 16 bytes c of row r stand where c ^ (r / rows_alike % 8 >> (3 -
   /// row_swizzle)) of it would, so that 8 rows are read from all banks. 0 to 3.
   int row_swizzle = 0;
@@ -289,6 +290,14 @@ struct AwaitFetch {
   int barrier = -1, ring = -1;
 };
 
+/// Memory of the view of `store` = storage `from` (shared, in panels), copied by TMA. One thread
+/// issues it; an AwaitSends is when it, and those before it, have read what they copy.
+struct Send {
+  ValueId store = graph::no_value;
+  int from = -1, tensor_box = -1;
+};
+struct AwaitSends {};
+
 struct Relayout {
   int from = -1, to = -1;  // storages in registers
   int scratch = -1;        // storage in shared memory
@@ -426,8 +435,8 @@ struct Tell {
 };
 
 struct Statement {
-  std::variant<Pass, Dot, AwaitDot, Fetch, AwaitFetch, Relayout, Sync, Semaphore, Tell, Scalar,
-               CopyStorage, When, Loop, While, Switch, Scope, Warps, GridLoop, EnterWindow, Await,
+  std::variant<Pass, Dot, AwaitDot, Fetch, AwaitFetch, Send, AwaitSends, Relayout, Sync, Semaphore,
+               Tell, Scalar, CopyStorage, When, Loop, While, Switch, Scope, Warps, GridLoop, EnterWindow, Await,
                Prefetch, Supply, Turn, Release>
       what = Sync{};
   Location at = {};
@@ -529,6 +538,10 @@ void place_shared_memory(Lowered& l);
 
 /// Bytes of shared memory of a block in which each storage has its own place.
 Checked unshared_bytes(const Lowered& l);
+
+/// The storage of what a program sends behind all of its loops, where nothing else is sent: it may
+/// lie where a ring was. -1: there is none.
+int sent_behind_loops(const Lowered& l);
 
 /// Whether windows are staged for which, beside all else, no block has the shared memory.
 bool stages_too_much(const Lowered& l);

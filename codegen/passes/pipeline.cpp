@@ -443,7 +443,7 @@ class Pipelines {
 
   int slots_for(const Over& over, const std::set<std::size_t>& moved, bool has_producer,
                 Location at) {
-    std::int64_t slot = 0, once = 0, alignment = 1;
+    std::int64_t slot = 0, once = 0, alignment = 1, largest = 0;
     bool fetched = false;
     for (const std::size_t i : moved) {
       fetched |= std::holds_alternative<Fetch>((*over.body)[i].what);
@@ -451,6 +451,7 @@ class Pipelines {
         const Storage& s = l_.storages[static_cast<std::size_t>(filled)];
         const std::int64_t bytes = shared_bytes(s).value_or(0);
         once += bytes;
+        largest = std::max(largest, bytes);
         slot = round_up(slot, shared_alignment(s)) + bytes;
         alignment = std::max(alignment, shared_alignment(s));
       }
@@ -462,7 +463,8 @@ class Pipelines {
       l_.remarks.push_back({at, "not pipelined: a block has no more shared memory"});
       return 1;
     }
-    const std::int64_t others = all.value() / std::max(1, l_.warpgroups) - once;
+    const std::int64_t others =
+        all.value() / std::max(1, l_.warpgroups) - once - sent_bytes(2 * largest);
     // Where a ring begins, and its barriers, take more.
     const std::int64_t beside = fetched ? 2 * alignment : 0;
     const std::int64_t most = (room - others - beside) / slot;
@@ -484,6 +486,14 @@ class Pipelines {
     if (slots < 2 && trips(over) > 1)
       l_.remarks.push_back({at, "not pipelined: a block has no more shared memory"});
     return static_cast<int>(std::max<std::int64_t>(slots, 1));
+  }
+
+  // Of what lies in the place of a ring, where one of at least so many bytes has room for it.
+  std::int64_t sent_bytes(std::int64_t of_ring) const {
+    const int sent = sent_behind_loops(l_);
+    if (sent < 0) return 0;
+    const std::int64_t bytes = shared_bytes(l_.storages[static_cast<std::size_t>(sent)]).value();
+    return bytes <= of_ring ? bytes : 0;
   }
 
   // Blocks that registers, and shared memory without a pipeline, leave on a multiprocessor.

@@ -145,6 +145,8 @@ class Lifetimes {
   }
   void visit(const Fetch&) {}
   void visit(const AwaitFetch&) {}
+  void visit(const Send&) {}
+  void visit(const AwaitSends&) {}
   void visit(const Scalar&) {}
   void visit(const Sync&) {}
   void visit(const Semaphore&) {}

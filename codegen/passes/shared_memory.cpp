@@ -33,7 +33,10 @@ class SharedMemory {
   bool fits() {
     for (LoweredBody& b : l_.bodies) scratch_sizes(b.statements);
     end_ = 0;
-    for (const int s : unscoped()) place(storage(s));
+    const int over_ring = sent_over_a_ring();
+    for (const int s : unscoped())
+      if (s != over_ring) place(storage(s));
+    if (over_ring >= 0) storage(over_ring).offset = storage(ring_for(over_ring)).offset;
     return ends_with_scopes();
   }
 
@@ -43,6 +46,19 @@ class SharedMemory {
   bool ends_with_scopes() {
     for (LoweredBody& b : l_.bodies) end_ = scopes(b.statements, end_);
     return end_.within(0, l_.machine.max_shared_bytes);
+  }
+
+  // What is sent when nobody reads rings any more.
+  int sent_over_a_ring() {
+    const int sent = sent_behind_loops(l_);
+    return sent >= 0 && ring_for(sent) >= 0 ? sent : -1;
+  }
+
+  // The storage of a ring in which it has room; -1: there is none.
+  int ring_for(int sent) {
+    for (const Ring& r : l_.rings)
+      if (r.slots * r.slot_bytes >= shared_bytes(storage(sent)).value()) return r.storage;
+    return -1;
   }
 
   std::vector<int> unscoped() const {
@@ -67,16 +83,20 @@ class SharedMemory {
   bool fits_shared() {
     if (l_.warpgroups > 1) return false;
     const Lives lives(l_);
+    const int over_ring = sent_over_a_ring();
     end_ = 0;
     std::vector<int> sharing;
     for (const int s : unscoped())
-      if (is_window(s) || storage(s).fetched || lives.of(s).first < 0)
+      if (s == over_ring)
+        continue;
+      else if (is_window(s) || storage(s).fetched || storage(s).sent || lives.of(s).first < 0)
         place(storage(s));
       else
         sharing.push_back(s);
     for (const int s : sharing)
       if (!shared_bytes(storage(s)).within(0, l_.machine.max_shared_bytes)) return false;
     std::ranges::stable_sort(sharing, {}, [&](int s) { return lives.of(s).first; });
+    if (over_ring >= 0) storage(over_ring).offset = storage(ring_for(over_ring)).offset;
     const Checked begin = end_;
     for (std::size_t i = 0; i < sharing.size(); ++i) {
       Storage& s = storage(sharing[i]);
@@ -203,6 +223,16 @@ class SharedMemory {
 Checked unshared_bytes(const Lowered& l) {
   Lowered copy = l;
   return SharedMemory(copy).bytes();
+}
+
+int sent_behind_loops(const Lowered& l) {
+  int found = -1;
+  if (std::ranges::count(l.storages, true, &Storage::sent) != 1 || l.bodies.size() > 1) return -1;
+  for (const Statement& s : l.bodies[0].statements) {
+    if (repeats(s)) found = -1;
+    if (const Send* const send = std::get_if<Send>(&s.what)) found = send->from;
+  }
+  return found;
 }
 
 bool stages_too_much(const Lowered& l) {

@@ -33,6 +33,7 @@ class Building {
       body_ = &b;
       LoweredBody out{.statements = {}, .warpgroups = b.warpgroups};
       nest(out.statements, 0);
+      if (sends_) out.statements.push_back({AwaitSends{}, g_.at});
       l_.bodies.push_back(std::move(out));
     }
   }
@@ -210,6 +211,7 @@ class Building {
       assign(out, m.value, w.storage, true);
       return;
     }
+    if (send(out, v)) return;
     const bool barriers = w.residency == Residency::shared || w.synchronised;
     if (barriers) sync(out);
     const Extents& shape = g_[m.value].type.shape;
@@ -220,6 +222,74 @@ class Building {
                         .variable = l_.add_variable()},
                    g_.location(v)});
     if (barriers) sync(out);
+  }
+
+  // Has TMA store what is made of a product, of which a thread has few elements of many rows: by
+  // way of panels in shared memory.
+  bool send(List& out, ValueId v) {
+    const ValueId value = MemoryView::of(g_[v]).value;
+    const DType t = g_[value].type.dtype;
+    if (l_.machine.compute_capability < 90 || (t != f16 && t != bf16) || !is_sent(v)) return false;
+    const Extents& shape = g_[value].type.shape;
+    const Storage panels{.place = Place::shared,
+                         .dtype = t,
+                         .shape = shape,
+                         .of = value,
+                         .row_stride = shape[1],
+                         .swizzle = swizzle_of(shape[1] * t.bytes()),
+                         .sent = true};
+    constexpr std::int64_t most_bytes = 64 << 10;
+    if (panels.swizzle == 0 || !shared_bytes(panels).within(0, most_bytes)) return false;
+    std::string why;
+    const std::optional<TensorBox> found = fetches_.box_of_store(v, panels.swizzle, why);
+    const int box = found ? number_of(*found, why) : -1;
+    if (box < 0) {
+      l_.remarks.push_back(
+          {g_.location(v), fmt::format("{}: stored by threads, not by TMA, because {}",
+                                       description_of(g_, g_.root(g_[v].args[0])), why)});
+      return false;
+    }
+    const int storage = l_.add_storage(panels);
+    const bool again = l_.around[index(v)] > 0 || a_.loop[index(v)] >= 0;
+    if (again) out.push_back({AwaitSends{}, g_.location(v)});
+    sync(out);
+    out.push_back({Pass{.sink = Stage{storage},
+                        .value = value,
+                        .domain = shape,
+                        .valid = shape,
+                        .variable = l_.add_variable()},
+                   g_.location(v)});
+    sync(out, true);
+    out.push_back({Send{.store = v, .from = storage, .tensor_box = box}, g_.location(v)});
+    sends_ = true;
+    return true;
+  }
+
+  // Whether the whole program stores, to an array that nobody reads, what a product's registers
+  // give.
+  bool is_sent(ValueId store) const {
+    const MemoryView m = MemoryView::of(g_[store]);
+    const ValueId root = g_.root(m.ref);
+    const Window& w = l_.windows[l_.window_of[index(root)]];
+    const std::size_t rank = g_[m.value].type.shape.size();
+    if (g_[store].op != Op::Store || m.mask != graph::no_value || rank != 2 || in_warps_ ||
+        g_.bodies.size() > 1 || body_->warpgroups > 1 || w.residency != Residency::direct ||
+        w.synchronised || w.mapping < 0)
+      return false;
+    const auto output = w.mapping - g_.mapping.num_inputs;
+    for (const graph::Alias& a : g_.aliases)
+      if (a.output == output) return false;
+    for (const ValueId v : a_.order)
+      if (graph::info(g_[v].op).effect == graph::Effect::Reads && g_.root(g_[v].args[0]) == root)
+        return false;
+    const DimMap all = identity_map(2);
+    bool held = false;
+    for_each_leaf(l_, m.value, all, false, [&](ValueId, const DimMap& map, int s) {
+      if (s < 0 || map != all) return;
+      const Storage& storage = l_.storages[s];
+      held |= storage.place == Place::registers && !l_.pinned[storage.variable].domain.empty();
+    });
+    return held;
   }
 
   void update(List& out, ValueId v) {
@@ -393,9 +463,8 @@ class Building {
         if (d.unit == Dot::Unit::wgmma && added->scaled.empty())
           d.anew = take_clearing(out, target);
         l_.storages[l_.storage_of[index(v)]].place = Place::inlined;
-        accumulated_.insert(a_.yielded[index(added->sum)].empty()
-                                ? a_.users[index(added->sum)][0]
-                                : added->sum);
+        accumulated_.insert(a_.yielded[index(added->sum)].empty() ? a_.users[index(added->sum)][0]
+                                                                  : added->sum);
       }
     }
     if (!d.accumulates) l_.pinned[l_.storages[d.result].variable] = layout;
@@ -413,8 +482,7 @@ class Building {
     }
     d.b = staged_.at(b);
     staged_ = outside;
-    if (d.accumulates && !added->scaled.empty())
-      assign(out, added->scaled.back(), d.result, true);
+    if (d.accumulates && !added->scaled.empty()) assign(out, added->scaled.back(), d.result, true);
     out.push_back({std::move(d), g_.location(v)});
   }
 
@@ -566,11 +634,7 @@ class Building {
     if (o.swizzle == 0 || staged_.contains(o)) return;
     std::string why;
     const auto found = fetches_.find(o.value, o.shape, o.swizzle, o.k_is_last, why);
-    constexpr std::size_t most_boxes = 16;
-    const auto known =
-        found ? std::ranges::find(l_.tensor_boxes, found->box) : l_.tensor_boxes.end();
-    if (found && known == l_.tensor_boxes.end() && l_.tensor_boxes.size() == most_boxes)
-      why = fmt::format("a kernel has at most {} tensor maps", most_boxes);
+    const int box = found ? number_of(found->box, why) : -1;
     if (!why.empty()) {
       const Inst& i = g_[o.value];
       const ValueId load = i.op == Op::Select ? i.args[1] : o.value;
@@ -578,13 +642,25 @@ class Building {
           {g_.location(load), fmt::format("{}: copied by threads, not by TMA, because {}",
                                           description_of(g_, g_.root(g_[load].args[0])), why)});
     }
-    if (!found || !why.empty()) return;
-    const auto box = static_cast<int>(known - l_.tensor_boxes.begin());
-    if (known == l_.tensor_boxes.end()) l_.tensor_boxes.push_back(found->box);
+    if (box < 0) return;
     const int storage = add_staged(o);
     l_.storages[static_cast<std::size_t>(storage)].fetched = true;
     fetch.parts.push_back({found->load, storage, box});
     staged_[o] = storage;
+  }
+
+  // Among the kernel's tensor maps; -1 where it has no room for one more.
+  int number_of(const TensorBox& box, std::string& why) {
+    constexpr std::size_t most_boxes = 16;
+    const auto known = std::ranges::find(l_.tensor_boxes, box);
+    const auto number = static_cast<int>(known - l_.tensor_boxes.begin());
+    if (known != l_.tensor_boxes.end()) return number;
+    if (l_.tensor_boxes.size() == most_boxes) {
+      why = fmt::format("a kernel has at most {} tensor maps", most_boxes);
+      return -1;
+    }
+    l_.tensor_boxes.push_back(box);
+    return number;
   }
 
   Lowered& l_;
@@ -592,8 +668,9 @@ class Building {
   Analysis a_;
   Fetches fetches_;
   const graph::Body* body_ = nullptr;
-  bool in_warps_ = false;                  // what warps do each for itself
-  std::map<Operand, int> staged_;          // before the loops in which they are not made
+  bool in_warps_ = false;  // what warps do each for itself
+  bool sends_ = false;
+  std::map<Operand, int> staged_;  // before the loops in which they are not made
   std::set<ValueId> accumulated_;  // stores and yielded sums that products have done already
 };
 

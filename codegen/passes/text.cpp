@@ -111,6 +111,8 @@ class Text {
     line(fmt::format("fetch {} on s{}", parts, f.barrier));
   }
   void print(const AwaitFetch& a) { line(fmt::format("await s{}", a.barrier)); }
+  void print(const Send& s) { line(fmt::format("send s{}: {}", s.from, value(s.store))); }
+  void print(const AwaitSends&) { line("await sends"); }
   void print(const AwaitDot& a) {
     line(fmt::format("await product s{}{}", a.storages[0], but(a.in_flight)));
   }

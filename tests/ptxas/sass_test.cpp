@@ -218,6 +218,7 @@ TEST_CASE("the nvdisasm that is named comes first, then the toolkit's, then PATH
   for (const std::string place : {"/home/bin", "/path"})
     REQUIRE(files::publish(folder.path() + place + "/nvdisasm", std::string_view("")));
   const Environment path("PATH", "/nonexistent::" + folder.path() + "/path");
+  const Environment unnamed("PALLADIUM_NVDISASM", "");
   {
     const Environment home("CUDA_HOME", folder / "home");
     CHECK(nvrtc::find_nvdisasm() == folder / "home/bin/nvdisasm");

@@ -1,4 +1,4 @@
-PL_KERNEL(128) attention_kernel(const f16* in0, const f16* in1, const f16* in2, f16* out0, PL_TENSOR_MAP(map0), PL_TENSOR_MAP(map1), PL_TENSOR_MAP(map2)) {
+PL_KERNEL(128) attention_kernel(const f16* in0, const f16* in1, const f16* in2, f16* out0, PL_TENSOR_MAP(map0), PL_TENSOR_MAP(map1), PL_TENSOR_MAP(map2), PL_TENSOR_MAP(map3)) {
   const u32 smem = pl::shared_base();
   const i32 t = pl::thread();
   const u32 warp = pl::warp();
@@ -7,9 +7,11 @@ PL_KERNEL(128) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
     pl::mbarrier_init(smem + 8208, 1);
     pl::mbarrier_init(smem + 8216, 1);
     pl::mbarrier_init(smem + 8224, 1);
+    pl::mbarrier_init(smem + 8232, 1);
     pl::mbarrier_init(smem + 8240, 1);
     pl::mbarrier_init(smem + 8248, 1);
     pl::mbarrier_init(smem + 8256, 1);
+    pl::mbarrier_init(smem + 8264, 1);
     pl::fence_mbarrier_init();
   }
   pl::warpgroup_sync();
@@ -22,8 +24,9 @@ PL_KERNEL(128) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
   u32 phase_of_ring1 = 0u;
   const i32 p0 = pl::block_x();
   const i32 start0 = p0 * 64;
-  const i32 at0 = start0 * 64;
   f32 v11[32];
+  const i32 i = (t >> 2 & 7) + (t >> 1 & 48);
+  const i32 j = (t & 3) * 2;
   PL_UNROLL for (i32 r = 0; r < 32; ++r) v11[r] = 0.0f;
   f32 v10[2];
   PL_UNROLL for (i32 g = 0; g < 2; ++g) v10[g] = -0x1.93e594p+99f;
@@ -37,52 +40,52 @@ PL_KERNEL(128) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
   phase0 = phase0 ^ 1;
   pl::warpgroup_sync();
   fill0 = read0;
-  PL_NOUNROLL for (i32 early0 = 0; early0 < 2; ++early0) {
+  PL_NOUNROLL for (i32 early0 = 0; early0 < 3; ++early0) {
     if (early0 < 8) {
       const i32 turn0 = early0;
       const i32 sx0 = pl::mul(turn0, 64);
       const i32 v8 = sx0;
       if (warp == 0 && pl::elect_one()) {
         pl::mbarrier_arrive_expect_tx(smem + fill0 * 8 + 8208, 8192);
-        pl::tma_load(smem + fill0 * 8192 + 25600, map1, smem + fill0 * 8 + 8208, {0, 0 + v8});
+        pl::tma_load(smem + fill0 * 8192 + 9216, map1, smem + fill0 * 8 + 8208, {0, 0 + v8});
       }
     }
-    fill0 = fill0 == 2 ? 0 : (fill0 + 1);
+    fill0 = fill0 == 3 ? 0 : (fill0 + 1);
   }
   fill1 = read1;
-  PL_NOUNROLL for (i32 early1 = 0; early1 < 2; ++early1) {
+  PL_NOUNROLL for (i32 early1 = 0; early1 < 3; ++early1) {
     if (early1 < 8) {
       const i32 turn1 = early1;
       const i32 sx1 = pl::mul(turn1, 64);
       const i32 v8 = sx1;
       if (warp == 0 && pl::elect_one()) {
         pl::mbarrier_arrive_expect_tx(smem + fill1 * 8 + 8240, 8192);
-        pl::tma_load(smem + fill1 * 8192 + 50176, map2, smem + fill1 * 8 + 8240, {0, 0 + v8});
+        pl::tma_load(smem + fill1 * 8192 + 41984, map2, smem + fill1 * 8 + 8240, {0, 0 + v8});
       }
     }
-    fill1 = fill1 == 2 ? 0 : (fill1 + 1);
+    fill1 = fill1 == 3 ? 0 : (fill1 + 1);
   }
   const u64 matrix0 = pl::matrix_descriptor(smem, 16, 1024, 128);
-  const u64 matrix1 = pl::matrix_descriptor(smem + 25600, 16, 1024, 128);
-  const u64 matrix2 = pl::matrix_descriptor(smem + 50176, 8192, 1024, 128);
+  const u64 matrix1 = pl::matrix_descriptor(smem + 9216, 16, 1024, 128);
+  const u64 matrix2 = pl::matrix_descriptor(smem + 41984, 8192, 1024, 128);
   PL_NOUNROLL for (i32 v12 = 0; v12 < 8; ++v12) {
     pl::warpgroup_sync();
-    if (v12 + 2 < 8) {
-      const i32 turn0 = v12 + 2;
+    if (v12 + 3 < 8) {
+      const i32 turn0 = v12 + 3;
       const i32 sx2 = pl::mul(turn0, 64);
       const i32 v8 = sx2;
       if (warp == 0 && pl::elect_one()) {
         pl::mbarrier_arrive_expect_tx(smem + fill0 * 8 + 8208, 8192);
-        pl::tma_load(smem + fill0 * 8192 + 25600, map1, smem + fill0 * 8 + 8208, {0, 0 + v8});
+        pl::tma_load(smem + fill0 * 8192 + 9216, map1, smem + fill0 * 8 + 8208, {0, 0 + v8});
       }
     }
-    if (v12 + 2 < 8) {
-      const i32 turn1 = v12 + 2;
+    if (v12 + 3 < 8) {
+      const i32 turn1 = v12 + 3;
       const i32 sx3 = pl::mul(turn1, 64);
       const i32 v8 = sx3;
       if (warp == 0 && pl::elect_one()) {
         pl::mbarrier_arrive_expect_tx(smem + fill1 * 8 + 8240, 8192);
-        pl::tma_load(smem + fill1 * 8192 + 50176, map2, smem + fill1 * 8 + 8240, {0, 0 + v8});
+        pl::tma_load(smem + fill1 * 8192 + 41984, map2, smem + fill1 * 8 + 8240, {0, 0 + v8});
       }
     }
     pl::mbarrier_wait(smem + read0 * 8 + 8208, phase_of_ring0);
@@ -98,7 +101,7 @@ PL_KERNEL(128) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
     pl::wgmma_wait<0>();
     pl::wgmma_registers(v7);
     fill0 = read0;
-    read0 = read0 == 2 ? 0 : (read0 + 1);
+    read0 = read0 == 3 ? 0 : (read0 + 1);
     phase_of_ring0 = read0 == 0 ? (phase_of_ring0 ^ 1) : phase_of_ring0;
     f32 v6[2];
     {
@@ -154,7 +157,7 @@ PL_KERNEL(128) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
     pl::wgmma_registers(v11);
     pl::wgmma_registers(v18);
     fill1 = read1;
-    read1 = read1 == 2 ? 0 : (read1 + 1);
+    read1 = read1 == 3 ? 0 : (read1 + 1);
     phase_of_ring1 = read1 == 0 ? (phase_of_ring1 ^ 1) : phase_of_ring1;
     f32 v2[2];
     {
@@ -171,57 +174,31 @@ PL_KERNEL(128) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
     PL_UNROLL for (i32 g = 0; g < 2; ++g) v10[g] = pl::max(v10[g], v6[g]);
     PL_UNROLL for (i32 g = 0; g < 2; ++g) v9[g] = pl::fma(v9[g], v5[g], v2[g]);
   }
-  // st.v2 / ld.v4, 1 step of 16384 B
-  f32 v22[32];
+  pl::warpgroup_sync();
   {
-    const u32 scratch = smem + 8272;
-    const u32 st = (t & 15) << 3 | (t & 16) << 6 | (t & 96) << 7;
-    const u32 ld = (t & 24) << 2 ^ (t & 7) << 4 ^ (t & 96) << 5 ^ (t & 7) << 7;
-    { f32 w[2] = {v11[0], v11[1]}; pl::store_shared<2>(scratch + st, w); }
-    { f32 w[2] = {v11[2], v11[3]}; pl::store_shared<2>(scratch + st + 2048, w); }
-    { f32 w[2] = {v11[4], v11[5]}; pl::store_shared<2>(scratch + (st ^ 16) + 128, w); }
-    { f32 w[2] = {v11[6], v11[7]}; pl::store_shared<2>(scratch + (st ^ 16) + 2176, w); }
-    { f32 w[2] = {v11[8], v11[9]}; pl::store_shared<2>(scratch + (st ^ 32) + 256, w); }
-    { f32 w[2] = {v11[10], v11[11]}; pl::store_shared<2>(scratch + (st ^ 32) + 2304, w); }
-    { f32 w[2] = {v11[12], v11[13]}; pl::store_shared<2>(scratch + (st ^ 48) + 384, w); }
-    { f32 w[2] = {v11[14], v11[15]}; pl::store_shared<2>(scratch + (st ^ 48) + 2432, w); }
-    { f32 w[2] = {v11[16], v11[17]}; pl::store_shared<2>(scratch + (st ^ 64) + 512, w); }
-    { f32 w[2] = {v11[18], v11[19]}; pl::store_shared<2>(scratch + (st ^ 64) + 2560, w); }
-    { f32 w[2] = {v11[20], v11[21]}; pl::store_shared<2>(scratch + (st ^ 80) + 640, w); }
-    { f32 w[2] = {v11[22], v11[23]}; pl::store_shared<2>(scratch + (st ^ 80) + 2688, w); }
-    { f32 w[2] = {v11[24], v11[25]}; pl::store_shared<2>(scratch + (st ^ 96) + 768, w); }
-    { f32 w[2] = {v11[26], v11[27]}; pl::store_shared<2>(scratch + (st ^ 96) + 2816, w); }
-    { f32 w[2] = {v11[28], v11[29]}; pl::store_shared<2>(scratch + (st ^ 112) + 896, w); }
-    { f32 w[2] = {v11[30], v11[31]}; pl::store_shared<2>(scratch + (st ^ 112) + 2944, w); }
-    pl::warpgroup_sync();
-    { f32 w[4]; pl::load_shared<4>(w, scratch + ld); v22[0] = w[0]; v22[1] = w[1]; v22[2] = w[2]; v22[3] = w[3]; }
-    { f32 w[4]; pl::load_shared<4>(w, scratch + (ld ^ 16)); v22[4] = w[0]; v22[5] = w[1]; v22[6] = w[2]; v22[7] = w[3]; }
-    { f32 w[4]; pl::load_shared<4>(w, scratch + ld + 4096); v22[8] = w[0]; v22[9] = w[1]; v22[10] = w[2]; v22[11] = w[3]; }
-    { f32 w[4]; pl::load_shared<4>(w, scratch + (ld ^ 16) + 4096); v22[12] = w[0]; v22[13] = w[1]; v22[14] = w[2]; v22[15] = w[3]; }
-    { f32 w[4]; pl::load_shared<4>(w, scratch + ld + 8192); v22[16] = w[0]; v22[17] = w[1]; v22[18] = w[2]; v22[19] = w[3]; }
-    { f32 w[4]; pl::load_shared<4>(w, scratch + (ld ^ 16) + 8192); v22[20] = w[0]; v22[21] = w[1]; v22[22] = w[2]; v22[23] = w[3]; }
-    { f32 w[4]; pl::load_shared<4>(w, scratch + ld + 12288); v22[24] = w[0]; v22[25] = w[1]; v22[26] = w[2]; v22[27] = w[3]; }
-    { f32 w[4]; pl::load_shared<4>(w, scratch + (ld ^ 16) + 12288); v22[28] = w[0]; v22[29] = w[1]; v22[30] = w[2]; v22[31] = w[3]; }
+    const i32 n0 = (i & 7);
+    PL_UNROLL for (i32 g = 0; g < 2; ++g) {
+      f32 q1[16];
+      PL_UNROLL for (i32 rj = 0; rj < 8; ++rj) {
+        PL_UNROLL for (i32 e = 0; e < 2; ++e) q1[rj * 2 + e] = v11[rj * 4 + g * 2 + e];
+      }
+      pl::div_all<16>(q1, q1, v9[g]);
+      PL_UNROLL for (i32 rj = 0; rj < 8; ++rj) {
+        const i32 n2 = j + rj * 8 ^ n0 * 8;
+        f16 o3[2];
+        PL_UNROLL for (i32 e = 0; e < 2; ++e) o3[e] = pl::to<f16>(q1[rj * 2 + e]);
+        pl::store_shared<2>(smem + 9216 + (n2 + i * 64 + g * 512) * 2, o3);
+      }
+    }
   }
-  // st.v1 / ld.v4, 1 step of 256 B
-  f32 v24[4];
-  {
-    const u32 scratch = smem + 24656;
-    const u32 st = (t >> 3 & 12) | (t & 28) << 2;
-    const u32 ld = (t & 120) << 1;
-    { f32 w[1] = {v9[0]}; pl::store_shared<1>(scratch + st, w, (t & 3) == 0); }
-    { f32 w[1] = {v9[1]}; pl::store_shared<1>(scratch + st + 128, w, (t & 3) == 0); }
-    pl::warpgroup_sync();
-    { f32 w[4]; pl::load_shared<4>(w, scratch + ld); v24[0] = w[0]; v24[1] = w[1]; v24[2] = w[2]; v24[3] = w[3]; }
+  pl::fence_async_shared();
+  pl::warpgroup_sync();
+  if (warp == 0 && pl::elect_one()) {
+    pl::tma_store(map3, smem + 9216, {0, start0});
+    pl::bulk_commit();
   }
-  const i32 i_b = (t >> 3 & 15);
-  const i32 j_b = (t & 7) * 8;
-  PL_UNROLL for (i32 ri = 0; ri < 4; ++ri) {
-    f32 q0[8];
-    pl::div_all<8>(q0, v22 + ri * 8, v24[ri]);
-    f16 o1[8];
-    PL_UNROLL for (i32 e = 0; e < 8; ++e) o1[e] = pl::to<f16>(q0[e]);
-    pl::store_global<8>(out0 + (at0 + j_b + i_b * 64 + ri * 1024), o1);
+  if (warp == 0 && pl::elect_one()) {
+    pl::bulk_wait_read<0>();
   }
 }
 PL_EXPORT(attention_kernel)

@@ -1,0 +1,203 @@
+// Results of products that TMA stores, by way of panels in shared memory.
+#include <algorithm>
+#include <string>
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include "codegen/cuda/emit.hpp"
+#include "codegen/cuda/lower.hpp"
+#include "tests/support/differential.hpp"
+#include "tests/support/kernels.hpp"
+#include "tests/support/seeds.hpp"
+#include "tests/support/tolerance.hpp"
+
+using namespace palladium;
+using namespace palladium::test;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+constexpr int hopper = 90;
+
+struct Product {
+  std::int64_t m = 100, n = 72, k = 64;
+  std::int64_t block_m = 64, block_n = 64;
+  int num_warps = 4;
+  bool persistent = false;
+};
+
+// a @ b, rounded to a 16-bit float.
+graph::Graph rounded(DType t, const Product& p) {
+  const auto blocks = [](std::int64_t rows, std::int64_t columns, bool left, bool right) {
+    return BlockSpec{{rows, columns},
+                     [=](Index i, Index j) {
+                       return Indices{left ? i : Index(0), right ? j : Index(0)};
+                     },
+                     {.fill = 0}};
+  };
+  const std::int64_t depth = (p.k + 31) / 32 * 32;
+  graph::Graph g = traced(
+      [=](Ref a, Ref b, Ref o) {
+        const auto add = [&](Index l, Value sum) {
+          return sum + dot(a[{_, ds(l * 32, 32)}], b[{ds(l * 32, 32), _}]);
+        };
+        o[_] = loop(0, depth / 32, add, zeros({p.block_m, p.block_n}, f32)).astype(t);
+      },
+      {.name = "rounded",
+       .out_type = {{p.m, p.n}, t},
+       .grid = {cdiv(p.m, p.block_m), cdiv(p.n, p.block_n)},
+       .in_specs = {blocks(p.block_m, depth, true, false), blocks(depth, p.block_n, false, true)},
+       .out_specs = {BlockSpec{{p.block_m, p.block_n},
+                               [](Index i, Index j) {
+                                 return Indices{i, j};
+                               }}}},
+      {array({p.m, p.k}, t), array({p.k, p.n}, t)});
+  g.persistent = p.persistent;
+  return by_warps(p.num_warps, std::move(g));
+}
+
+std::ptrdiff_t sends(const graph::Graph& g, int cc = hopper) {
+  const auto l = cuda::lower(g, {.compute_capability = cc});
+  return std::ranges::count(l.storages, true, &passes::Storage::sent);
+}
+
+}  // namespace
+
+TEST_CASE("results of products that are rounded to 16 bits are stored by TMA") {
+  for (const DType t : {f16, bf16})
+    for (const int warps : {4, 8})
+      for (const bool persistent : {false, true}) {
+        CAPTURE(t.name(), warps, persistent);
+        const graph::Graph g = rounded(
+            t, {.m = 300, .n = 136, .block_m = 128, .num_warps = warps, .persistent = persistent});
+        CHECK(sends(g) == 1);
+        CHECK(sends(g, 80) == 0);
+        CHECK(on_all_targets(g, {}, hopper) == "");
+      }
+}
+
+TEST_CASE("results of any size are stored as far as their array goes") {
+  for_seeds(1, 6, [](std::uint64_t seed) {
+    Random random(seed);
+    const Product p{.m = random.between(1, 300),
+                    .n = 8 * random.between(1, 40),
+                    .k = 8 * random.between(1, 20),
+                    .block_m = 16 * random.between(1, 8),
+                    .block_n = 16 * random.between(1, 8),
+                    .num_warps = random.pick({4, 8}),
+                    .persistent = random.pick({false, true})};
+    CAPTURE(p.m, p.n, p.k, p.block_m, p.block_n, p.num_warps, p.persistent);
+    const graph::Graph g = rounded(random.pick({f16, bf16}), p);
+    CHECK(sends(g) == 1);
+    CHECK(on_all_targets(g, {}, hopper) == "");
+  });
+}
+
+TEST_CASE("what is sent lies where a ring was that nobody reads any more") {
+  const Product p{.m = 256, .n = 512, .k = 512, .block_m = 128, .block_n = 256, .num_warps = 8};
+  const auto shared_bytes = [](const graph::Graph& g) {
+    return cuda::lower(g, {.compute_capability = hopper}).shared_bytes;
+  };
+  const auto offsets = [](const passes::Lowered& l) {
+    const auto sent = std::ranges::find(l.storages, true, &passes::Storage::sent);
+    return std::pair(sent->offset,
+                     l.storages[static_cast<std::size_t>(l.rings.at(0).storage)].offset);
+  };
+  const auto [sent, ring] = offsets(cuda::lower(rounded(f16, p), {.compute_capability = hopper}));
+  CHECK(sent == ring);
+  CHECK(on_all_targets(rounded(f16, p), {}, hopper) == "");
+
+  // A block that goes on to other programs fetches for these meanwhile.
+  Product again = p;
+  again.persistent = true;
+  const auto l = cuda::lower(rounded(f16, again), {.compute_capability = hopper});
+  const auto [own, other] = offsets(l);
+  CHECK((own + (64 << 10) <= other || other + l.rings[0].slots * l.rings[0].slot_bytes <= own));
+  CHECK(shared_bytes(rounded(f16, again)) <= 227 << 10);
+  CHECK(on_all_targets(rounded(f16, again), {}, hopper) == "");
+}
+
+TEST_CASE("what a loop sends has been read before the next turn stages") {
+  const graph::Graph g = traced(
+      [](Ref a, Ref b, Ref o, Ref p) {
+        loop(0, 5, [&](Index i) {
+          const Value sum = dot(a[{ds(i * 64, 64), _}], b[_]);
+          o[{ds(i * 64, 64), _}] = f16(sum);
+          when(i != 2, [&] { p[{i, _, _}] = f16(maximum(sum, 0)); });
+        });
+      },
+      {.name = "turns", .out_type = {{{320, 64}, f16}, {{5, 64, 64}, f16}}},
+      {array({320, 32}, f16), array({32, 64}, f16)});
+  CHECK(sends(g) == 2);
+  CHECK(on_all_targets(g, {}, hopper) == "");
+  const std::string text = cuda::emit(g, {.compute_capability = hopper}).text;
+  CHECK_THAT(text, ContainsSubstring("pl::bulk_wait_read<0>()"));
+}
+
+TEST_CASE("a sequential axis sends what each of its programs stores") {
+  const graph::Graph g = traced(
+      [](Ref a, Ref b, Ref o, Ref total) {
+        const Value sum = dot(a[_], b[_]);
+        when(program_id(0) == 0, [&] { total[_] = zeros({64, 64}, f32); });
+        total[_] += sum;
+        o[_] = bf16(sum);
+      },
+      {.name = "axis",
+       .out_type = {{{192, 64}, bf16}, {{64, 64}, f32}},
+       .grid = {3},
+       .in_specs = {{{64, 32},
+                     [](Index i) {
+                       return Indices{i, 0};
+                     }},
+                    {{32, 64},
+                     [](Index) {
+                       return Indices{0, 0};
+                     }}},
+       .out_specs = {{{64, 64},
+                      [](Index i) {
+                        return Indices{i, 0};
+                      }},
+                     {{64, 64},
+                      [](Index) {
+                        return Indices{0, 0};
+                      }}}},
+      {array({192, 32}, bf16), array({32, 64}, bf16)});
+  CHECK(sends(g) == 1);
+  CHECK(on_all_targets(g, {}, hopper) == "");
+}
+
+TEST_CASE("what TMA cannot store is stored by threads, and why is said") {
+  const auto remarks = [](const graph::Graph& g) {
+    std::string all;
+    for (const Remark& r : cuda::lower(g, {.compute_capability = hopper}).remarks)
+      if (r.at.line > 0) all += r.text + "\n";
+    return all;
+  };
+  const graph::Graph odd = rounded(f16, {.n = 100});
+  CHECK(sends(odd) == 0);
+  CHECK_THAT(remarks(odd),
+             ContainsSubstring("outputs[0]: stored by threads, not by TMA, because its "
+                               "rows or its inner offset are not multiples of 16 bytes"));
+  CHECK(on_all_targets(odd, {}, hopper) == "");
+
+  const auto kept = [](auto body) {
+    return traced(body, {.name = "kept", .out_type = {{64, 64}, f16}},
+                  {array({64, 32}, f16), array({32, 64}, f16)});
+  };
+  const graph::Graph read = kept([](Ref a, Ref b, Ref o) {
+    o[_] = f16(dot(a[_], b[_]));
+    o[{ds(0, 8), _}] = o[{ds(8, 8), _}];
+  });
+  const graph::Graph masked = kept([](Ref a, Ref b, Ref o) {
+    o[_] = zeros({64, 64}, f16);
+    store(o.at({_, _}), f16(dot(a[_], b[_])), {.mask = iota(i32, {64, 64}, 0) < 20});
+  });
+  const graph::Graph turned = kept([](Ref a, Ref b, Ref o) {
+    o.transpose({1, 0})[_] = f16(dot(a[_], b[_]));
+  });
+  for (const graph::Graph* const g : {&read, &masked, &turned}) {
+    CHECK(sends(*g) == 0);
+    CHECK(on_all_targets(*g, {}, hopper) == "");
+  }
+}
