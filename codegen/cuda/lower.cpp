@@ -26,6 +26,7 @@ struct Step {
 
 constexpr Step steps[] = {
     {"split_scaled_sums", passes::split_scaled_sums},  // first: changes the graph
+    {"suit_operands", passes::suit_operands},          // so does this: what do tensor cores take?
     {"place_windows", passes::place_windows},          // says which loads read memory
     {"order_programs", passes::order_programs},  // of windows: which programs read the same?
     {"leave_loops", passes::leave_loops},        // what nobody writes is the same in every turn

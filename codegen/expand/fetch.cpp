@@ -22,7 +22,8 @@ void Expander::declare_tensor_maps() {
     KernelParameter p{.kind = KernelParameter::Kind::tensor_map,
                       .index = box.mapping,
                       .bytes = 128,
-                      .swizzle = box.swizzle};
+                      .swizzle = box.swizzle,
+                      .tf32 = box.tf32};
     std::ranges::copy(box.box, p.box.begin());
     p_.parameters.push_back(p);
     p_.names.push_back(e_.declare({.name = fmt::format("map{}", tensor_maps_.size()),

@@ -219,8 +219,10 @@ void Nest::expand_sink(const passes::Stage& s) {
   if (s.by.asynchronous && copies_moved(s)) return;
   open_to_groups(pass_->value, enters(s.storage));
   open_elements();
-  put_in_shared(s.storage, evaluate(pass_->value, coordinates_,
-                                    passes::identity_map(layout_.rank()), enters(s.storage)));
+  ExprId value = evaluate(pass_->value, coordinates_, passes::identity_map(layout_.rank()),
+                          enters(s.storage));
+  if (l_.storages[s.storage].tf32) value = e_.call(Row::round_to_tf32, f32, {value});
+  put_in_shared(s.storage, value);
   b_.close_nest_loops();
 }
 

@@ -43,14 +43,20 @@ void Expander::expand_one(const passes::Dot& d) {
   const std::int64_t rows = acc.repetitions(0), columns = acc.repetitions(1);
   switch (d.unit) {
   case Unit::mma_16816:
-  case Unit::mma_1688: {
+  case Unit::mma_1688:
+  case Unit::mma_16832: {
     const auto slot_of = [&](int s) {
       const Affine at = slot(s);
       return at.is_zero() ? number(0) : e_.sum(at, u32);
     };
-    as(d.unit == Unit::mma_16816 ? Row::dot_mma_16816 : Row::dot_mma_1688,
-       {rows, columns, d.warps_m});
-    call.templates.emplace_back(a.dtype);
+    if (d.unit == Unit::mma_16832) {
+      call.function = Row::dot_mma_16832;
+      call.templates = {rows, columns, std::int64_t{d.warps_m}, a.dtype, b.dtype};
+    } else {
+      as(d.unit == Unit::mma_16816 ? Row::dot_mma_16816 : Row::dot_mma_1688,
+         {rows, columns, d.warps_m});
+      call.templates.emplace_back(a.dtype);
+    }
     for (const std::int64_t n :
          {depth, lda, std::int64_t{a.row_swizzle}, ldb, std::int64_t{b.row_swizzle}})
       call.templates.emplace_back(n);

@@ -1,5 +1,7 @@
 // Products of wgmma: 64 rows of A by up to 256 columns of B and 32 bytes of K each, all that make
 // one product of the kernel in one group, whose end every thread awaits.
+#include <string_view>
+
 #include "codegen/base/format.hpp"
 #include "codegen/expand/expander.hpp"
 
@@ -17,6 +19,25 @@ std::int64_t tile_offset(const Storage& s, bool transposed, std::int64_t mn, std
   const std::int64_t width = s.swizzle / s.dtype.bytes(), panel = s.shape[0] * s.swizzle;
   const std::int64_t row = transposed ? k : mn, column = transposed ? mn : k;
   return column / width * panel + row * s.swizzle + column % width * s.dtype.bytes();
+}
+
+std::string_view type_of(DType t) {
+  switch (t.kind()) {
+  case DType::F16: return "f16";
+  case DType::BF16: return "bf16";
+  case DType::F8E4M3: return "e4m3";
+  case DType::F8E5M2: return "e5m2";
+  case DType::I8: return "s8";
+  case DType::U8: return "u8";
+  default: return "tf32";
+  }
+}
+
+// The most columns that one product has of those that are left, `part` at most.
+std::int64_t columns_of_one(std::int64_t left, std::int64_t part, bool integers) {
+  const std::int64_t width = std::min(part, left);
+  const bool has = !integers || width % 16 == 0 || width == 8 || width == 24;
+  return has ? width : width - 8;
 }
 
 }  // namespace
@@ -44,6 +65,7 @@ void Expander::expand_wgmma(const passes::Dot& d) {
   const std::int64_t part = cdiv(cdiv(columns, cdiv(columns, most_columns)), whole) * whole;
   const std::int64_t depth = view.trans_a ? a.shape[0] : a.shape[1];
   const std::int64_t k_step = k_bytes / a.dtype.bytes();
+  const bool integers = !a.dtype.is_float();
   ExprId from_a = no_expr;
   if (held) {
     from_a = e_.address(storage(d.a));
@@ -75,13 +97,13 @@ void Expander::expand_wgmma(const passes::Dot& d) {
   b_.add(thread::Call{.function = Row::wgmma_fence});
   for (std::int64_t k = 0; k < depth; k += k_step)
     for (std::int64_t r = 0; r < rows; ++r)
-      for (std::int64_t n = 0; n < columns; n += part) {
-        const std::int64_t width = std::min(part, columns - n);
+      for (std::int64_t n = 0, width = 0; n < columns; n += width) {
+        width = columns_of_one(columns - n, part, integers);
         thread::Wgmma product{.op = {.n = static_cast<int>(width),
                                      .k = static_cast<int>(k_step),
-                                     .d = "f32",
-                                     .a = a.dtype == f16 ? "f16" : "bf16",
-                                     .b = a.dtype == f16 ? "f16" : "bf16",
+                                     .d = integers ? "s32" : "f32",
+                                     .a = type_of(a.dtype),
+                                     .b = type_of(b.dtype),
                                      .rs = held},
                               .transpose_a = view.trans_a,
                               .transpose_b = !view.trans_b,

@@ -324,7 +324,9 @@ Type rule_dot(const Context& c) {
   expect_ints(c, 3);
   if (a.shape.size() != 2 || b.shape.size() != 2)
     c.fail("operands must be 2D, given " + operands(c));
-  if (a.dtype != b.dtype) c.fail("expected operands of one dtype, given " + operands(c));
+  const auto is_byte = [](DType t) { return t == i8 || t == u8; };
+  if (a.dtype != b.dtype && !(is_byte(a.dtype) && is_byte(b.dtype)))
+    c.fail("expected operands of one dtype, given " + operands(c));
   for (int i = 0; i < 2; ++i)
     if (c.ints()[i] != 0 && c.ints()[i] != 1)
       c.fail("expected 0 or 1 for each transposition, given " + text(c.ints()));
@@ -347,9 +349,11 @@ Type rule_dot(const Context& c) {
   case DType::F32: result = f32; break;
   case DType::F64: result = f64; break;
   case DType::I8:
+  case DType::U8:
   case DType::I16:
   case DType::I32: result = i32; break;
-  default: c.fail("expected f16, bf16, f32, f64, i8, i16 or i32 operands, given " + operands(c));
+  default:
+    c.fail("expected f16, bf16, f32, f64, i8, u8, i16 or i32 operands, given " + operands(c));
   }
   return Type::value(result, {m, n});
 }

@@ -94,19 +94,6 @@ int accumulator(const Lowered& l, const Analysis& a, const Accumulation& added) 
   return accumulating_window(l, a, added.old, a.users[index(added.sum)][0]);
 }
 
-namespace {
-
-// The instruction in front of `before` in the region in which that stands.
-void insert(Graph& g, ValueId v, ValueId before) {
-  for (graph::Region& r : g.regions)
-    if (const auto at = std::ranges::find(r.insts, before); at != r.insts.end()) {
-      r.insts.insert(at, v);
-      return;
-    }
-}
-
-}  // namespace
-
 // acc * f + product was made one operation: the product is added by what computes it, so that only
 // the factor is left.
 void split_scaled_sums(Lowered& l) {
@@ -122,7 +109,7 @@ void split_scaled_sums(Lowered& l) {
     const std::vector<ValueId> args = g[sum].args;
     const ValueId scaled =
         g.add({Op::Mul, g[sum].type, {}, {args[0], args[1]}, {}}, g.location(sum));
-    insert(g, scaled, sum);
+    insert_before(g, scaled, sum);
     g[sum].op = Op::Add;
     g[sum].args = {scaled, product};
     l.uses.push_back(1);

@@ -51,6 +51,14 @@ ValueId Analysis::loop_between(ValueId value, ValueId user) const {
   return found;
 }
 
+void insert_before(Graph& g, ValueId v, ValueId before) {
+  for (graph::Region& r : g.regions)
+    if (const auto at = std::ranges::find(r.insts, before); at != r.insts.end()) {
+      r.insts.insert(at, v);
+      return;
+    }
+}
+
 ValueId root_of(const Graph& g, ValueId memory_op) { return g.root(g[memory_op].args[0]); }
 
 bool is_whole_access(const Graph& g, ValueId memory_op) {

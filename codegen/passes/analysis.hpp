@@ -42,6 +42,9 @@ struct Analysis {
   int positions_ = 0;  // those of instructions, and one for the end of each region
 };
 
+/// The instruction `v` in front of `before` in the region in which that stands.
+void insert_before(graph::Graph& g, graph::ValueId v, graph::ValueId before);
+
 /// The Ref operand of a memory operation, down to the body's parameter.
 graph::ValueId root_of(const graph::Graph& g, graph::ValueId memory_op);
 

@@ -41,6 +41,7 @@ class ChosenCopies {
 
   // where(inside, x, 0) asks for the zeros that a copy puts there.
   void stage(Pass& p, Stage& to, Location at) {
+    if (l_.storages[static_cast<std::size_t>(to.storage)].tf32) return;  // it is rounded
     ValueId v = p.value;
     if (is_inlined(v) && g_[v].op == Op::Select && is_inlined(g_[v].args[1]) &&
         g_[g_[v].args[1]].op == Op::Load) {

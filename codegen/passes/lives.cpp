@@ -57,7 +57,8 @@ void Lives::touch(const Relayout& r) {
 void Lives::touch(const Send& s) { touch(s.from); }
 
 void Lives::touch(const Scalar& s) {
-  touch_leaves(s.value, {}, true);
+  const auto rank = static_cast<int>(l_.graph[s.value].type.shape.size());
+  touch_leaves(s.value, identity_map(rank), true);
   for (const auto& [from, copy] : s.copies) touch(copy.storage);
   touch(s.storage);
 }

@@ -68,6 +68,7 @@ struct Storage {
   int row_swizzle = 0;
   int rows_alike = 1;           // ldmatrix reads rows that follow one another
   bool packed = false;  // registers: two elements of 16 bits in each of them, as A of wgmma
+  bool tf32 = false;    // shared: elements of f32 are rounded to tf32 on their way there
   std::int64_t alignment = 16;  // shared: what its address is a multiple of, at least
   int ring = -1;  // shared: it lies in each slot of this ring, `offset` behind where that begins
 };
@@ -251,7 +252,14 @@ struct Dot {
   int a = -1, b = -1, result = -1;  // storages: shared, or A in registers; shared; registers
   bool accumulates = false;         // adds to what `result` holds, else to zeros
   ValueId anew = graph::no_value;   // where this holds, to zeros all the same
-  enum class Unit : std::uint8_t { fma, mma_16816, mma_1688, mma_tf32, wgmma } unit = Unit::fma;
+  enum class Unit : std::uint8_t {
+    fma,
+    mma_16816,
+    mma_1688,
+    mma_16832,  // elements of 8 bits
+    mma_tf32,
+    wgmma
+  } unit = Unit::fma;
   int warps_m = 4, warps_n = 1;  // of tensor cores
   /// So many products, this one last, may still run behind the statement, which awaits those before
   /// them; or it awaits none.
@@ -272,6 +280,7 @@ struct TensorBox {
   int mapping = -1;                    // block mapping
   std::vector<std::int32_t> box = {};  // elements per dimension of the array
   int swizzle = 0;
+  bool tf32 = false;  // what it copies is rounded to tf32
   bool operator==(const TensorBox&) const = default;
 };
 
@@ -519,6 +528,7 @@ struct Lowered {
 
 /// The passes, in the order in which codegen/cuda/lower.cpp runs them.
 void split_scaled_sums(Lowered& l);
+void suit_operands(Lowered& l);
 void place_windows(Lowered& l);
 void order_programs(Lowered& l);
 void leave_loops(Lowered& l);

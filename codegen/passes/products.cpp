@@ -53,10 +53,30 @@ WarpGrid choose_warps(int num_warps, std::int64_t m, std::int64_t n) {
   return best;
 }
 
+bool is_k_major(const graph::DotView& dot) { return !dot.trans_a && dot.trans_b; }
+
+namespace {
+
+// Floats of 8 bits, or integers.
+bool are_bytes(DType a, DType b) {
+  return a.bytes() == 1 && b.bytes() == 1 && a.is_float() == b.is_float();
+}
+
+// Of a product whose operands suit_operands has seen, whether wgmma multiplies such elements that
+// are stored so.
+bool has_wgmma(const Lowered& l, const graph::DotView& dot) {
+  const DType a = l.graph[dot.a].type.dtype, b = l.graph[dot.b].type.dtype;
+  if (a == f16 || a == bf16) return true;
+  return is_k_major(dot) &&
+         (are_bytes(a, b) || (a == f32 && dot.precision == graph::Precision::tf32));
+}
+
+}  // namespace
+
 bool takes_wgmma(const Lowered& l, const graph::Inst& dot) {
   const graph::DotView view = graph::DotView::of(dot);
   const DType t = l.graph[view.a].type.dtype;
-  if (l.machine.compute_capability != 90 || !l.machine.is_specific || (t != f16 && t != bf16))
+  if (l.machine.compute_capability != 90 || !l.machine.is_specific || !has_wgmma(l, view))
     return false;
   const std::int64_t m = dot.type.shape[0];
   const std::int64_t padded_m = round_up(m, 16 * l.num_warps);
@@ -72,11 +92,12 @@ namespace {
 
 Dot::Unit unit_of(const Lowered& l, const graph::Inst& i) {
   const graph::DotView view = graph::DotView::of(i);
-  const DType t = l.graph[view.a].type.dtype;
+  const DType t = l.graph[view.a].type.dtype, b = l.graph[view.b].type.dtype;
   const int cc = l.machine.compute_capability;
   const bool tf32 = view.precision == graph::Precision::tf32;
-  if (t != l.graph[view.b].type.dtype) return Dot::Unit::fma;
+  if (t != b && !are_bytes(t, b)) return Dot::Unit::fma;
   if (takes_wgmma(l, i)) return Dot::Unit::wgmma;
+  if (are_bytes(t, b)) return Dot::Unit::mma_16832;
   if ((t == f16 || t == bf16) && cc >= 80) return Dot::Unit::mma_16816;
   if (t == f16) return Dot::Unit::mma_1688;
   if (t == f32 && tf32 && cc >= 80) return Dot::Unit::mma_tf32;
@@ -108,20 +129,12 @@ layout::Layout fma_layout(const graph::DotView& view, const graph::Type& type, i
 
 }  // namespace
 
-std::int64_t k_step(Dot::Unit u) {
-  switch (u) {
-  case Dot::Unit::mma_16816:
-  case Dot::Unit::mma_1688:
-  case Dot::Unit::wgmma: return 16;
-  case Dot::Unit::mma_tf32: return 8;
-  case Dot::Unit::fma: break;
-  }
-  return 1;
-}
+std::int64_t k_step(Dot::Unit u, DType t) { return u == Dot::Unit::fma ? 1 : step_bytes / t.bytes(); }
 
 bool takes_registers(const Lowered& l, const Dot& d, ValueId a, const Extents& staged) {
   const Extents& shape = l.graph[a].type.shape;
   if (d.unit != Dot::Unit::wgmma || shape != staged) return false;
+  if (l.graph[a].type.dtype.bytes() != 2) return false;  // they lie as accumulators do
   if (graph::element_count(shape) > 2 * most_fragments * l.threads()) return false;
   bool held = false, elsewhere = false;
   for_each_leaf(l, a, identity_map(2), false, [&](ValueId leaf, const DimMap&, int storage) {

@@ -23,7 +23,10 @@ std::pair<Dot, layout::Layout> product(const Lowered& l, ValueId dot);
 /// Whether a product of wgmma takes A, staged with so many rows and columns of K, from registers:
 /// where they are all that it is computed of, and nothing is padded with zeros.
 bool takes_registers(const Lowered& l, const Dot& d, ValueId a, const Extents& staged);
-/// What K is padded to a multiple of.
-std::int64_t k_step(Dot::Unit u);
+/// What K is padded to a multiple of, of operands of such elements.
+std::int64_t k_step(Dot::Unit u, DType t);
+/// Whether both operands are stored along K, which is where tensor cores want all elements but those
+/// of 16 bits.
+bool is_k_major(const graph::DotView& dot);
 
 }  // namespace palladium::passes

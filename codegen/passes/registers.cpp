@@ -35,6 +35,7 @@ std::int64_t fragments(const Lowered& l, const Dot& d) {
   switch (d.unit) {
   case Dot::Unit::mma_16816: return 2 * columns + 4;
   case Dot::Unit::mma_1688: return columns + 2;
+  case Dot::Unit::mma_16832: return 2 * columns + 4;
   case Dot::Unit::mma_tf32: return 2 * columns + 4;
   case Dot::Unit::wgmma: return 0;
   case Dot::Unit::fma: break;

@@ -41,13 +41,15 @@ class Building {
  private:
   using List = Statements;
   // An operand of a product, the extents, padded to whole fragments, that it is staged with, and
-  // the swizzle of its panels, or whether rows of 16 bytes of it are read by ldmatrix.
+  // the swizzle of its panels, or whether rows of 16 bytes of it are read by ldmatrix; whether it is
+  // rounded to tf32, which wgmma does not do.
   struct Operand {
     ValueId value = graph::no_value;
     Extents shape = {};
     int swizzle = 0;
     bool k_is_last = false;
     bool by_matrices = false;
+    bool tf32 = false;
     auto operator<=>(const Operand&) const = default;
   };
 
@@ -541,12 +543,14 @@ class Building {
     const std::int64_t m = layout.repetitions(0) * layout.tile(0);
     const std::int64_t n = layout.repetitions(1) * layout.tile(1);
     const std::int64_t depth = g_[view.a].type.shape[view.trans_a ? 0 : 1];
-    const std::int64_t k = round_up(depth, k_step(d.unit));
-    const bool by_matrices = d.unit == Dot::Unit::mma_16816 || d.unit == Dot::Unit::mma_1688;
+    const std::int64_t k = round_up(depth, k_step(d.unit, g_[view.a].type.dtype));
+    const bool by_matrices = d.unit == Dot::Unit::mma_16816 || d.unit == Dot::Unit::mma_1688 ||
+                             d.unit == Dot::Unit::mma_16832;
+    const bool tf32 = d.unit == Dot::Unit::wgmma && g_[view.a].type.dtype == f32;
     const auto operand = [&](ValueId value, Extents shape, bool k_is_last) {
       const std::int64_t row_bytes = shape[1] * g_[value].type.dtype.bytes();
       const int swizzle = d.unit == Dot::Unit::wgmma ? swizzle_of(row_bytes) : 0;
-      return Operand{value, std::move(shape), swizzle, k_is_last, by_matrices};
+      return Operand{value, std::move(shape), swizzle, k_is_last, by_matrices, tf32};
     };
     return {operand(view.a, view.trans_a ? Extents{k, m} : Extents{m, k}, !view.trans_a),
             operand(view.b, view.trans_b ? Extents{n, k} : Extents{k, n}, view.trans_b)};
@@ -596,7 +600,8 @@ class Building {
               .shape = o.shape,
               .of = o.value,
               .row_stride = o.swizzle > 0 ? o.shape[1] : round_up(o.shape[1], pad),
-              .swizzle = o.swizzle};
+              .swizzle = o.swizzle,
+              .tf32 = o.tf32};
     if (o.by_matrices)
       s.row_swizzle = std::min(3, std::countr_zero(static_cast<std::uint64_t>(s.row_stride / pad)));
     else if (o.swizzle == 0)
@@ -633,7 +638,8 @@ class Building {
   void add_fetch(Fetch& fetch, const Operand& o) {
     if (o.swizzle == 0 || staged_.contains(o)) return;
     std::string why;
-    const auto found = fetches_.find(o.value, o.shape, o.swizzle, o.k_is_last, why);
+    auto found = fetches_.find(o.value, o.shape, o.swizzle, o.k_is_last, why);
+    if (found) found->box.tf32 = o.tf32;
     const int box = found ? number_of(found->box, why) : -1;
     if (!why.empty()) {
       const Inst& i = g_[o.value];

@@ -9,7 +9,7 @@ namespace {
 
 constexpr const char* places[] = {"inlined", "scalar", "registers", "shared"};
 constexpr const char* residencies[] = {"direct", "registers", "shared", "staged"};
-constexpr const char* units[] = {"fma", "mma_16816", "mma_1688", "mma_tf32", "wgmma"};
+constexpr const char* units[] = {"fma", "mma_16816", "mma_1688", "mma_16832", "mma_tf32", "wgmma"};
 
 class Text {
  public:

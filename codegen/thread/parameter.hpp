@@ -22,6 +22,7 @@ struct KernelParameter {
   int bytes = 8;
   std::array<std::int32_t, 5> box = {};  // tensor_map: elements per dimension of the array
   int swizzle = 0;                       // tensor_map: bytes
+  bool tf32 = false;                     // tensor_map: elements of f32 are rounded to tf32
   bool operator==(const KernelParameter&) const = default;
 };
 

@@ -60,13 +60,20 @@ void renumber_symbols(LaunchPlan& plan, std::span<const std::uint32_t> numbers) 
       p.index = static_cast<int>(numbers[static_cast<std::size_t>(p.index)]);
 }
 
+namespace {
+
+TensorMapType map_type_of(DType dtype, bool tf32) {
+  if (dtype == f32) return tf32 ? TensorMapType::tf32 : TensorMapType::f32;
+  return dtype == f16 ? TensorMapType::f16 : dtype == bf16 ? TensorMapType::bf16 : TensorMapType::u8;
+}
+
+}  // namespace
+
 TensorMapSpec tensor_map_of(const cuda::Parameter& p, DType dtype, void* data,
                             std::span<const std::int64_t> shape,
                             std::span<const std::int64_t> strides) {
   constexpr std::uint64_t chunk = 16;
-  TensorMapSpec spec{.type = dtype == f16    ? TensorMapType::f16
-                             : dtype == bf16 ? TensorMapType::bf16
-                                             : TensorMapType::f32,
+  TensorMapSpec spec{.type = map_type_of(dtype, p.tf32),
                      .rank = static_cast<int>(shape.size()),
                      .base = data,
                      .swizzle = p.swizzle,
@@ -88,7 +95,7 @@ std::string to_json(const LaunchPlan& plan) {
   Json parameters = Json::array();
   for (const cuda::Parameter& p : plan.parameters)
     parameters.push_back(
-        {static_cast<int>(p.kind), p.index, p.dimension, p.bytes, p.box, p.swizzle});
+        {static_cast<int>(p.kind), p.index, p.dimension, p.bytes, p.box, p.swizzle, p.tf32});
   return Json{{"entry", plan.entry},
               {"parameters", parameters},
               {"blocks", dim_to_json(plan.blocks)},
@@ -116,7 +123,8 @@ bool from_json(const std::string& text, LaunchPlan& plan) {
                                  .dimension = p.at(2),
                                  .bytes = p.at(3),
                                  .box = p.at(4),
-                                 .swizzle = p.at(5)});
+                                 .swizzle = p.at(5),
+                                 .tf32 = p.at(6)});
     }
     plan = std::move(read);
     return true;

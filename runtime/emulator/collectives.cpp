@@ -398,7 +398,7 @@ void Machine::mma(void* d, const void* a, const void* b, int k, abi::Product pro
   me.a = a;
   me.b = b;
   Meeting& warp = warp_of(me);
-  meet(warp, Wait::mma, k * 8 + static_cast<int>(product), line,
+  meet(warp, Wait::mma, k * 16 + static_cast<int>(product), line,
        [&] { multiply(threads_of(me, warp), k, product); });
 }
 

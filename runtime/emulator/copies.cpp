@@ -33,6 +33,13 @@ race::Group group_of(const Block& block) {
   return {.cluster = static_cast<std::uint32_t>(block.cluster->index), .block = block.linear};
 }
 
+void round_chunk_to_tf32(std::byte* at) {
+  float numbers[chunk / sizeof(float)];
+  std::memcpy(numbers, at, chunk);
+  for (float& x : numbers) x = round_to_tf32(x);
+  std::memcpy(at, numbers, chunk);
+}
+
 // Reads the box into shared memory whose byte 0 is `shared`. Rows under a swizzle have its width
 // and lie on multiples of it: all chunks of one are exchanged alike.
 void read_box(const TensorMapSpec& map, const std::array<int, 5>& at, std::byte* shared,
@@ -57,6 +64,7 @@ void read_box(const TensorMapSpec& map, const std::array<int, 5>& at, std::byte*
     std::byte* const to = shared + offset + r.offset;
     for (std::uint32_t i = 0; i < width; i += chunk) {
       std::memcpy(to + (i ^ exchange), row + i, chunk);
+      if (map.type == TensorMapType::tf32) round_chunk_to_tf32(to + (i ^ exchange));
     }
   });
 }

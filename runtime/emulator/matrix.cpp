@@ -37,42 +37,61 @@ Place b_place(int l, int e, int bytes) {
 
 Place d_place(int l, int e) { return {l / 4 + 8 * (e / 2), 2 * (l % 4) + e % 2}; }
 
-float round_to_tf32(float x) {
-  const std::uint32_t bits = std::bit_cast<std::uint32_t>(x);
-  if ((bits & 0x7fffffff) >= 0x7f800000) return x;
-  return std::bit_cast<float>((bits + 0x1000) & ~0x1fffu);
-}
+struct Formats {
+  abi::Format a, b;
+};
 
-template <class Number>
-Number read(const void* operand, int e, abi::Product product) {
+Formats formats_of(abi::Product product) {
+  using enum abi::Format;
   switch (product) {
-  case abi::Product::i8_i32:
-    return static_cast<Number>(static_cast<const std::int8_t*>(operand)[e]);
-  case abi::Product::f16_f32:
-    return static_cast<Number>(widen_f16(static_cast<const std::uint16_t*>(operand)[e]));
-  case abi::Product::bf16_f32:
-    return static_cast<Number>(widen_bf16(static_cast<const std::uint16_t*>(operand)[e]));
-  case abi::Product::tf32_f32:
-    return static_cast<Number>(round_to_tf32(static_cast<const float*>(operand)[e]));
+  case abi::Product::f16_f32: return {f16, f16};
+  case abi::Product::bf16_f32: return {bf16, bf16};
+  case abi::Product::tf32_f32: return {tf32, tf32};
+  case abi::Product::i8_i8: return {i8, i8};
+  case abi::Product::i8_u8: return {i8, u8};
+  case abi::Product::u8_i8: return {u8, i8};
+  case abi::Product::u8_u8: return {u8, u8};
+  case abi::Product::e4m3_e4m3: return {e4m3, e4m3};
+  case abi::Product::e4m3_e5m2: return {e4m3, e5m2};
+  case abi::Product::e5m2_e4m3: return {e5m2, e4m3};
+  case abi::Product::e5m2_e5m2: return {e5m2, e5m2};
   }
   return {};
+}
+
+bool is_integer(abi::Format f) { return f == abi::Format::i8 || f == abi::Format::u8; }
+
+template <class Number>
+Number read(const void* operand, int e, abi::Format format) {
+  const auto byte = [&] { return static_cast<const std::uint8_t*>(operand)[e]; };
+  const auto half = [&] { return static_cast<const std::uint16_t*>(operand)[e]; };
+  switch (format) {
+  case abi::Format::i8: return static_cast<Number>(static_cast<std::int8_t>(byte()));
+  case abi::Format::u8: return static_cast<Number>(byte());
+  case abi::Format::e4m3: return static_cast<Number>(widen_e4m3(byte()));
+  case abi::Format::e5m2: return static_cast<Number>(widen_e5m2(byte()));
+  case abi::Format::f16: return static_cast<Number>(widen_f16(half()));
+  case abi::Format::bf16: return static_cast<Number>(widen_bf16(half()));
+  default: return static_cast<Number>(round_to_tf32(static_cast<const float*>(operand)[e]));
+  }
 }
 
 }  // namespace
 
 template <class Number>
 static void multiply_warp(std::span<Thread> lanes, int k, abi::Product product) {
-  const int bytes = product == abi::Product::i8_i32 ? 1 : product == abi::Product::tf32_f32 ? 4 : 2;
+  const Formats formats = formats_of(product);
+  const int bytes = static_cast<int>(bytes_of(formats.a));
   // Sums wrap for integers, which unsigned arithmetic does.
   Number a[16][32], b[32][8], d[16][8];
   for (int l = 0; l < 32; ++l) {
     for (int e = 0; e < 16 * k / 32; ++e) {
       const Place p = a_place(l, e, bytes);
-      a[p.row][p.column] = read<Number>(lanes[l].a, e, product);
+      a[p.row][p.column] = read<Number>(lanes[l].a, e, formats.a);
     }
     for (int e = 0; e < 8 * k / 32; ++e) {
       const Place p = b_place(l, e, bytes);
-      b[p.row][p.column] = read<Number>(lanes[l].b, e, product);
+      b[p.row][p.column] = read<Number>(lanes[l].b, e, formats.b);
     }
     for (int e = 0; e < 4; ++e) {
       const Place p = d_place(l, e);
@@ -93,7 +112,7 @@ static void multiply_warp(std::span<Thread> lanes, int k, abi::Product product) 
 }
 
 void Machine::multiply(std::span<Thread> warp, int k, abi::Product product) {
-  if (product == abi::Product::i8_i32) {
+  if (is_integer(formats_of(product).a)) {
     multiply_warp<std::uint32_t>(warp, k, product);
   } else {
     multiply_warp<float>(warp, k, product);

@@ -116,6 +116,12 @@ std::uint16_t narrow_bf16(float x) {
   return static_cast<std::uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
+float round_to_tf32(float x) {
+  const std::uint32_t bits = std::bit_cast<std::uint32_t>(x);
+  if ((bits & 0x7fffffff) >= 0x7f800000) return x;
+  return std::bit_cast<float>((bits + 0xfff + (bits >> 13 & 1)) & ~0x1fffu);
+}
+
 std::uint32_t bytes_of(Format format) {
   switch (format) {
   case Format::e4m3:

@@ -14,6 +14,7 @@ float widen_e5m2(std::uint8_t x);
 /// To nearest even.
 std::uint16_t narrow_f16(float x);
 std::uint16_t narrow_bf16(float x);
+float round_to_tf32(float x);
 
 /// Bytes of an element.
 std::uint32_t bytes_of(abi::Format format);

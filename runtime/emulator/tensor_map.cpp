@@ -48,8 +48,7 @@ std::span<const TensorMapType> reducible(abi::Reduction how) {
 std::string lack(const TensorMapSpec& spec) {
   switch (spec.type) {
   case TensorMapType::f32_ftz:
-  case TensorMapType::tf32:
-  case TensorMapType::tf32_ftz: return "tensor maps that flush or round to tf32";
+  case TensorMapType::tf32_ftz: return "tensor maps that flush subnormals";
   default: break;
   }
   for (int d = 0; d < spec.rank; ++d) {

@@ -35,11 +35,11 @@ struct Tile {
   }
 };
 
-// The nearest number with 10 bits of fraction, halves away from zero.
+// The nearest number with 10 bits of fraction, halves to even.
 float to_tf32(float x) {
   const auto bits = std::bit_cast<std::uint32_t>(x);
   if ((bits & 0x7f800000u) == 0x7f800000u) return x;
-  return std::bit_cast<float>((bits + 0x1000u) & ~0x1fffu);
+  return std::bit_cast<float>((bits + 0xfffu + (bits >> 13 & 1)) & ~0x1fffu);
 }
 
 struct Exact {
@@ -67,14 +67,14 @@ void pack(A* panel, int width, const T* x, std::int64_t first, std::int64_t rows
   }
 }
 
-// Out is the result's type, A computes it: integers wrap.
-template <class T, class A, class Out, class Convert = Exact>
+// Out is the result's type, A computes it: integers wrap. B is of U.
+template <class T, class A, class Out, class Convert = Exact, class U = T>
 void dot(Frame& f, ValueId v, const Inst& inst) {
   const bool trans_a = graph::DotView::of(inst).trans_a, trans_b = graph::DotView::of(inst).trans_b;
   const std::int64_t m = inst.type.shape[0], n = inst.type.shape[1];
   const std::int64_t k = f.type(inst.args[0]).shape[trans_a ? 0 : 1];
   const T* a = f.operand<T>(inst, 0);
-  const T* b = f.operand<T>(inst, 1);
+  const U* b = f.operand<U>(inst, 1);
   Out* c = f.data<Out>(v);
   constexpr int columns = Tile<A>::columns;
   const std::int64_t panels = (m + tile_rows - 1) / tile_rows;
@@ -97,6 +97,14 @@ void dot(Frame& f, ValueId v, const Inst& inst) {
   }
 }
 
+template <class T>
+void dot_bytes(Frame& f, ValueId v, const Inst& inst) {
+  if (f.dtype(inst.args[1]) == i8)
+    dot<T, std::uint32_t, std::int32_t, Exact, std::int8_t>(f, v, inst);
+  else
+    dot<T, std::uint32_t, std::int32_t, Exact, std::uint8_t>(f, v, inst);
+}
+
 }  // namespace
 
 void eval_Dot(Frame& f, ValueId v, const Inst& inst) {
@@ -107,7 +115,8 @@ void eval_Dot(Frame& f, ValueId v, const Inst& inst) {
   case DType::F32:
     return tf32 ? dot<float, float, float, Tf32>(f, v, inst) : dot<float, float, float>(f, v, inst);
   case DType::F64: return dot<double, double, double>(f, v, inst);
-  case DType::I8: return dot<std::int8_t, std::uint32_t, std::int32_t>(f, v, inst);
+  case DType::I8: return dot_bytes<std::int8_t>(f, v, inst);
+  case DType::U8: return dot_bytes<std::uint8_t>(f, v, inst);
   case DType::I16: return dot<std::int16_t, std::uint32_t, std::int32_t>(f, v, inst);
   case DType::I32: return dot<std::int32_t, std::uint32_t, std::int32_t>(f, v, inst);
   default:

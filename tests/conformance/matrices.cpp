@@ -10,16 +10,22 @@ struct Product {
   const char *function, *type, *result;
   int a, b;  // elements per lane
   int k;
-  bool words = false;  // it takes them two at a time
+  int words = 1;  // it takes so many of them at a time
 };
 constexpr Product products[] = {{"mma_m16n8k16", "f16", "f32", 8, 4, 16},
                                 {"mma_m16n8k16", "bf16", "f32", 8, 4, 16},
                                 {"mma_m16n8k8", "f16", "f32", 4, 2, 8},
                                 {"mma_m16n8k8_tf32", "f32", "f32", 4, 2, 8},
                                 {"mma_m16n8k32", "i8", "i32", 16, 8, 32},
-                                {"mma_m16n8k16_f16", "f16", "f32", 8, 4, 16, true},
-                                {"mma_m16n8k16_bf16", "bf16", "f32", 8, 4, 16, true},
-                                {"mma_m16n8k8_f16", "f16", "f32", 4, 2, 8, true}};
+                                {"mma_m16n8k16_f16", "f16", "f32", 8, 4, 16, 2},
+                                {"mma_m16n8k16_bf16", "bf16", "f32", 8, 4, 16, 2},
+                                {"mma_m16n8k8_f16", "f16", "f32", 4, 2, 8, 2},
+                                {"mma_m16n8k32_integers<i8, i8>", "i8", "i32", 16, 8, 32, 4},
+                                {"mma_m16n8k32_integers<u8, i8>", "i8", "i32", 16, 8, 32, 4},
+                                {"mma_m16n8k32_integers<i8, u8>", "i8", "i32", 16, 8, 32, 4},
+                                {"mma_m16n8k32_integers<u8, u8>", "u8", "i32", 16, 8, 32, 4},
+                                {"mma_m16n8k32_floats<f8e4m3, f8e4m3>", "e4m3", "f32", 16, 8, 32, 4},
+                                {"mma_m16n8k32_floats<f8e5m2, f8e5m2>", "e5m2", "f32", 16, 8, 32, 4}};
 
 /// The same fragments times each other on 16 warps, each with data of its own.
 void add_products(std::vector<Case>& all) {
@@ -37,16 +43,18 @@ void add_products(std::vector<Case>& all) {
   pl::^(d, a~, b~);
   pl::store_global<4>(o + 4 * t, d);)";
       constexpr std::string_view call = "  pl::^";
-      if (p.words)
+      if (p.words == 2)
         body.insert(body.find(call), R"(  u32 a_words[@ / 2], b_words[& / 2];
   PL_UNROLL for (u32 i = 0; i < @ / 2; ++i) a_words[i] = pl::pack(a[2 * i], a[2 * i + 1]);
   PL_UNROLL for (u32 i = 0; i < & / 2; ++i) b_words[i] = pl::pack(b[2 * i], b[2 * i + 1]);
 )");
       std::string parameters = "const $* x, const $* y, const !* c, !* o";
       for (std::string* text : {&body, &parameters}) {
-        *text = replaced(replaced(*text, '$', p.type), '!', p.result);
-        *text = replaced(replaced(*text, '@', std::to_string(p.a)), '&', std::to_string(p.b));
-        *text = replaced(replaced(*text, '^', p.function), '~', p.words ? "_words" : "");
+        const int one = p.words == 4 ? 4 : 1;  // of 8 bits words are read
+        *text = replaced(replaced(*text, '$', one == 4 ? "u32" : p.type), '!', p.result);
+        *text = replaced(replaced(*text, '@', std::to_string(p.a / one)), '&',
+                         std::to_string(p.b / one));
+        *text = replaced(replaced(*text, '^', p.function), '~', p.words == 2 ? "_words" : "");
       }
       Case c = kernel("mma/" + std::string(p.function) + " of " + p.type +
                           (exact ? ", integers" : ", fractions"),
@@ -281,6 +289,9 @@ void add_dots(std::vector<Case>& all) {
        in_slots},
       {"dot_mma_1688<1, 2, 2, true, false, f16, 48, 64, 2, 64, 2>", "f16", "f32", 1, 2, 2,
        in_slots},
+      {"dot_mma_16832<1, 2, 2, i8, u8, 96, 512, 3, 96, 1>", "i8", "i32", 1, 2, 2, in_slots},
+      {"dot_mma_16832<2, 1, 2, f8e4m3, f8e5m2, 64, 128, 3, 64, 2>", "e4m3", "f32", 2, 1, 2,
+       in_slots},
       {"dot_mma_tf32<1, 2, 2, false, true>", "f32", "f32", 1, 2, 2},
       {"dot_mma_tf32<2, 1, 2, true, false>", "f32", "f32", 2, 1, 2},
   };
@@ -313,10 +324,22 @@ void add_dots(std::vector<Case>& all) {
   }
 }
 
+void add_rounding(std::vector<Case>& all) {
+  Case c = kernel("mma/round_to_tf32", "const f32* x, f32* o", R"(
+  f32 v;
+  pl::load_global(&v, x + pl::thread());
+  v = pl::round_to_tf32(v);
+  pl::store_global(o + pl::thread(), &v);)");
+  c.array({.type = "f32", .bytes = fractions("f32", 128, 5)});
+  c.output("f32", 128);
+  all.push_back(c);
+}
+
 }  // namespace
 
 void add_matrices(std::vector<Case>& all) {
   add_products(all);
+  add_rounding(all);
   add_moves(all);
   add_reductions(all);
   add_scans(all);

@@ -32,6 +32,31 @@ TEST_CASE("products by wgmma of all widths and transpositions compile without co
   }
 }
 
+TEST_CASE("products of tf32 and of 8 bits compile without complaint") {
+  if (!nvrtc::toolchain().found) SKIP("no NVRTC");
+  for (const DType t : {f32, f8e4m3, f8e5m2, i8, u8}) {
+    INFO(t.name());
+    const MatmulShape whole{.m = 1024,
+                            .n = 1024,
+                            .k = 1024,
+                            .block_m = 128,
+                            .block_n = 128,
+                            .block_k = 128 / t.bytes(),
+                            .trans_b = true};
+    MatmulShape odd = whole, turned = whole;
+    odd.m = odd.n = odd.k = 999;
+    turned.trans_a = true;
+    turned.trans_b = false;
+    const Precision precision = t == f32 ? tf32 : ieee;
+    CHECK(compile_problem(matmul_graph(t, whole, precision), "sm_90a") == "");
+    if (t == f8e5m2 || t == u8) continue;
+    CHECK(compile_problem(matmul_graph(t, odd, precision), "sm_90a") == "");
+    CHECK(compile_problem(matmul_graph(t, turned, precision), "sm_90a") == "");
+    for (const char* arch : {"sm_75", "sm_80", "sm_89", "sm_100a", "sm_120a"})
+      CHECK(compile_problem(matmul_graph(t, whole, precision), arch) == "");
+  }
+}
+
 TEST_CASE("wgmma is in texts for one architecture alone") {
   if (!nvrtc::toolchain().found) SKIP("no NVRTC");
   const ShapeDtype square{{128, 128}, bf16};

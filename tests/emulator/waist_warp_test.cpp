@@ -157,7 +157,7 @@ TEST_CASE("each mma multiplies fragments laid out as the PTX manual says") {
   }
 }
 
-TEST_CASE("tf32 operands are rounded to ten bits, halves away from zero") {
+TEST_CASE("tf32 operands are rounded to ten bits, halves to even") {
   constexpr std::string_view text = R"(PL_KERNEL(128) k(const f32* x, f32* o) {
   f32 a[4] = {0, 0, 0, 0}, b[2] = {0, 0}, d[4] = {0, 0, 0, 0};
   if (pl::lane() % 4 == 0) pl::load_global(a, x + pl::lane() / 4);
@@ -168,10 +168,9 @@ TEST_CASE("tf32 operands are rounded to ten bits, halves away from zero") {
 PL_EXPORT(k)
 )";
   const std::vector<float> x = {
-      1 + 0x1p-11f, -1 - 0x1p-11f, 1 + 0x1p-12f, 1 + 0x1.8p-10f, 0x1p-130f, 3, -0.1f, 65535};
-  CHECK(run<float, float>(text, x, 8) == std::vector<float>{1 + 0x1p-10f, -1 - 0x1p-10f, 1,
-                                                            1 + 0x1p-9f, 0x1p-130f, 3, -0x1.998p-4f,
-                                                            65536});
+      1 + 0x1p-11f, -1 - 0x1.8p-10f, 1 + 0x1p-12f, 1 + 0x1.8p-10f, 0x1p-130f, 3, -0.1f, 65535};
+  CHECK(run<float, float>(text, x, 8) == std::vector<float>{1, -1 - 0x1p-9f, 1, 1 + 0x1p-9f,
+                                                            0x1p-130f, 3, -0x1.998p-4f, 65536});
 }
 
 TEST_CASE("ldmatrix hands out rows, and columns when transposed") {

@@ -257,7 +257,7 @@ const std::vector<Case> refused = {
     {Op::Dot, ARGS(x.h, x.w), {{0, 1, 0}, 0}, {}, "dot: inner sizes differ: f16[4,8] has 8, f16[8,16] transposed has 16"},
     {Op::Dot, ARGS(x.s, x.s), {{0, 0, 0}, 0}, {}, "dot: operands must be 2D, given i32[] and i32[]"},
     {Op::Dot, ARGS(x.f, x.w), {{0, 0, 0}, 0}, {}, "dot: expected operands of one dtype, given f32[4,8] and f16[8,16]"},
-    {Op::Dot, ARGS(x.c, x.c), {{0, 1, 0}, 0}, {}, "dot: expected f16, bf16, f32, f64, i8, i16 or i32 operands"},
+    {Op::Dot, ARGS(x.c, x.c), {{0, 1, 0}, 0}, {}, "dot: expected f16, bf16, f32, f64, i8, u8, i16 or i32 operands"},
     {Op::Dot, ARGS(x.h, x.w), {{0, 0, 1}, 0}, {}, "dot: expected f32 operands for precision tf32"},
     {Op::At, ARGS(x.ref), {at({all4}), 0}, {}, "at: expected one subscript per dimension of ref block f32[4,8], given 1"},
     {Op::At, ARGS(x.ref), {at({all4, all8}), 0}, {}, "at: a subscript that selects everything is no view"},

@@ -200,10 +200,14 @@ TEST_CASE("a product takes the tensor core that has its types, else fma") {
                {"bf16[64,16]", "bf16[16,8]", "", "mma_16816", 100},
                {"f32[64,16]", "f32[16,8]", "", "fma", 90},
                {"f32[64,16]", "f32[16,8]", " tf32", "mma_tf32", 80},
-               {"f32[64,16]", "f32[16,8]", " tf32", "fma", 75}};
+               {"f32[64,16]", "f32[16,8]", " tf32", "fma", 75},
+               {"i8[64,32]", "u8[32,8]", "", "mma_16832", 75},
+               {"i8[64,32]", "i8[32,8]", "", "mma_16832", 120},
+               {"i16[64,32]", "i16[32,8]", "", "fma", 90}};
   for (const auto& c : cases) {
     INFO(c.a << " " << c.options << " on " << c.compute_capability);
-    CHECK_THAT(lowered(product(c.a, c.b, "f32[64,8]", c.options), c.compute_capability),
+    const char* result = c.a[0] == 'i' ? "i32[64,8]" : "f32[64,8]";
+    CHECK_THAT(lowered(product(c.a, c.b, result, c.options), c.compute_capability),
                Shows({std::string("by ") + c.unit}));
   }
 }
@@ -234,6 +238,11 @@ TEST_CASE("a product is one of wgmma on sm_90a where that is faster, with what i
   // Panels of B are whole where they lie along its columns.
   CHECK(unit(90, 4, "f16[64,16]", "f16[16,72]", "f32[64,72]") == "mma_16816");
   CHECK(unit(90, 4, "f16[64,16]", "f16[72,16]", "f32[64,72]", " trans_b") == "wgmma");
+  CHECK(unit(90, 4, "f32[64,16]", "f32[72,16]", "f32[64,72]", " trans_b tf32") == "wgmma");
+  CHECK(unit(90, 4, "f32[64,16]", "f32[16,72]", "f32[64,72]", " tf32") == "mma_tf32");
+  CHECK(unit(90, 4, "i8[64,32]", "u8[72,32]", "i32[64,72]", " trans_b") == "wgmma");
+  CHECK(unit(90, 4, "i8[64,32]", "u8[32,72]", "i32[64,72]") == "wgmma");
+  CHECK(unit(90, 4, "i8[16,32]", "i8[128,32]", "i32[16,128]", " trans_b") == "mma_16832");
 }
 
 TEST_CASE("operands of wgmma stand in panels as wide as their rows allow") {

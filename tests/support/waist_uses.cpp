@@ -97,6 +97,17 @@ void add_simple(std::vector<WaistUse>& all) {
       {"mma_m16n8k16_bf16", "{ u32 w[6] = {u, z}; pl::mma_m16n8k16_bf16(f, w, w + 4); }"},
       {"mma_m16n8k8_f16", "{ u32 w[3] = {u, z}; pl::mma_m16n8k8_f16(f, w, w + 2); }"},
       {"mma_m16n8k32", "pl::mma_m16n8k32(i, c, c);"},
+      {"round_to_tf32", "f[0] = pl::round_to_tf32(f[1]);"},
+      {"mma_m16n8k32_integers",
+       "{ u32 w[6] = {u, z}; pl::mma_m16n8k32_integers<i8, i8>(i, w, w + 4); "
+       "pl::mma_m16n8k32_integers<i8, u8>(i, w, w + 4); "
+       "pl::mma_m16n8k32_integers<u8, i8>(i, w, w + 4); "
+       "pl::mma_m16n8k32_integers<u8, u8>(i, w, w + 4); }"},
+      {"mma_m16n8k32_floats",
+       "{ u32 w[6] = {u, z}; pl::mma_m16n8k32_floats<f8e4m3, f8e4m3>(f, w, w + 4); "
+       "pl::mma_m16n8k32_floats<f8e4m3, f8e5m2>(f, w, w + 4); "
+       "pl::mma_m16n8k32_floats<f8e5m2, f8e4m3>(f, w, w + 4); "
+       "pl::mma_m16n8k32_floats<f8e5m2, f8e5m2>(f, w, w + 4); }"},
       {"fold",
        "f[0] = pl::fold(pl::Sum(), f[0], f[1]); h[0] = pl::fold(pl::Max(), h[0], h[1]);"
        "b[0] = pl::fold(pl::Min(), b[0], b[1]); i[0] = pl::fold(pl::Prod(), i[0], i[1]);"},
@@ -126,6 +137,7 @@ void add_simple(std::vector<WaistUse>& all) {
       {"dot_mma_1688",
        "pl::dot_mma_1688<1, 1, 4, false, false, f16, 16, 32, 1, 16, 0>(f, z, 0, z, 0);"
        "pl::dot_mma_1688<1, 2, 2, true, true, f16, 16, 64, 2, 32, 1>(f, z, 0, z, 0);"},
+      {"dot_mma_16832", "pl::dot_mma_16832<1, 1, 4, i8, u8, 32, 32, 1, 32, 1>(i, z, 0, z, 0);"},
       {"dot_mma_tf32",
        "pl::dot_mma_tf32<1, 1, 2, false, true>(f, z, 32, z, 32, 8);"
        "pl::dot_mma_tf32<1, 1, 2, true, false>(f, z, 32, z, 32, 8);"},

@@ -103,15 +103,31 @@ PL_FN void dot_fma(Acc* acc, u32 a, u32 lda, u32 b, u32 ldb, u32 depth PL_AND_LI
 
 namespace detail {
 
-PL_FN void dot_16(f32* d, const u32* x, const u32* y, f16 PL_AND_LINE) {
+// What multiplies 32 bytes of K: elements of 16 bits, the same without m16n8k16, or of 8 bits.
+template <class T>
+struct Halves {};
+template <class T>
+struct HalvesTwice {};
+template <class A, class B>
+struct Bytes {};
+
+PL_FN void dot_step(f32* d, const u32* x, const u32* y, Halves<f16> PL_AND_LINE) {
   pl::mma_m16n8k16_f16(d, x, y PL_AND_PASS_LINE);
 }
-PL_FN void dot_16(f32* d, const u32* x, const u32* y, bf16 PL_AND_LINE) {
+PL_FN void dot_step(f32* d, const u32* x, const u32* y, Halves<bf16> PL_AND_LINE) {
   pl::mma_m16n8k16_bf16(d, x, y PL_AND_PASS_LINE);
 }
-PL_FN void dot_8_twice(f32* d, const u32* x, const u32* y, f16 PL_AND_LINE) {
+PL_FN void dot_step(f32* d, const u32* x, const u32* y, HalvesTwice<f16> PL_AND_LINE) {
   pl::mma_m16n8k8_f16(d, x, y PL_AND_PASS_LINE);
   pl::mma_m16n8k8_f16(d, x + 2, y + 1 PL_AND_PASS_LINE);
+}
+template <class A, class B>
+PL_FN void dot_step(i32* d, const u32* x, const u32* y, Bytes<A, B> PL_AND_LINE) {
+  pl::mma_m16n8k32_integers<A, B>(d, x, y PL_AND_PASS_LINE);
+}
+template <class A, class B>
+PL_FN void dot_step(f32* d, const u32* x, const u32* y, Bytes<A, B> PL_AND_LINE) {
+  pl::mma_m16n8k32_floats<A, B>(d, x, y PL_AND_PASS_LINE);
 }
 
 // Bytes from the row's first to a lane's 16 bytes `step` behind its first ones, where those stand at
@@ -129,7 +145,7 @@ PL_FN constexpr u32 dot_together(u32 steps, u32 products) {
   return n;
 }
 
-// The words of A and B for 16 of K from step k on, of the lane's own tiles. All that changes with
+// The words of A and B for 32 bytes of K from step k on, of the lane's own tiles. All that changes with
 // the lane stands in front, and is kept: loops around it need to add `slot` alone.
 template <int MR, int WM, bool TA, int LA, int SA>
 PL_FN void dot_rows(u32* x, u32 a, u32 slot, u32 warp, u32 k PL_AND_LINE) {
@@ -174,32 +190,48 @@ PL_FN void dot_columns(u32* y, u32 b, u32 slot, u32 column, u32 k PL_AND_LINE) {
   }
 }
 
+template <class By, int Steps, int MR, int NR, int WM, bool TA, bool TB, int LA, int SA, int LB,
+          int SB, int WN, class Acc>
+PL_FN void dot_matrices(Acc* acc, u32 a, u32 a_slot, u32 b, u32 b_slot PL_AND_LINE) {
+  constexpr u32 together = dot_together(Steps, MR * NR);
+  const u32 warp = dot_warp<WM * WN>();
+  PL_NOUNROLL for (u32 step = 0; step < Steps; step += together) {
+    PL_UNROLL for (u32 k = 0; k < together; ++k) {
+      u32 x[4 * MR], y[2 * NR];
+      dot_rows<MR, WM, TA, LA, SA>(x, a, a_slot, warp, step + k PL_AND_PASS_LINE);
+      dot_columns<NR, WN, TB, LB, SB>(y, b, b_slot, warp / WM, step + k PL_AND_PASS_LINE);
+      PL_UNROLL for (u32 i = 0; i < MR; ++i) {
+        PL_UNROLL for (u32 j = 0; j < NR; ++j) {
+          dot_step(acc + 4 * (i * NR + j), x + 4 * i, y + 2 * j, By() PL_AND_PASS_LINE);
+        }
+      }
+    }
+  }
+}
+
 }  // namespace detail
 
-// T of 2 bytes, K a multiple of 16. Rows of A are LA bytes long, of B LB; 16 bytes c of row r stand
-// at c ^ (r % 8 >> (3 - SA)), of B SB. A and B lie in slots of rings: a + a_slot, b + b_slot.
-#define PL_DOT_MMA(name, product)                                                             \
-  template <int MR, int NR, int WM, bool TA, bool TB, class T, int K, int LA, int SA, int LB, \
-            int SB, int WN = 4 / WM>                                                          \
-  PL_FN void name(f32* acc, u32 a, u32 a_slot, u32 b, u32 b_slot PL_AND_LINE) {               \
-    constexpr u32 together = detail::dot_together(K / 16, MR * NR);                           \
-    const u32 warp = detail::dot_warp<WM * WN>();                                             \
-    PL_NOUNROLL for (u32 step = 0; step < K / 16; step += together) {                         \
-      PL_UNROLL for (u32 k = 0; k < together; ++k) {                                          \
-        u32 x[4 * MR], y[2 * NR];                                                             \
-        detail::dot_rows<MR, WM, TA, LA, SA>(x, a, a_slot, warp, step + k PL_AND_PASS_LINE);  \
-        detail::dot_columns<NR, WN, TB, LB, SB>(y, b, b_slot, warp / WM,                      \
-                                                step + k PL_AND_PASS_LINE);                   \
-        PL_UNROLL for (u32 i = 0; i < MR; ++i) {                                              \
-          PL_UNROLL for (u32 j = 0; j < NR; ++j) {                                            \
-            product(acc + 4 * (i * NR + j), x + 4 * i, y + 2 * j, T() PL_AND_PASS_LINE);      \
-          }                                                                                   \
-        }                                                                                     \
-      }                                                                                       \
-    }                                                                                         \
-  }
-PL_DOT_MMA(dot_mma_16816, detail::dot_16)
-PL_DOT_MMA(dot_mma_1688, detail::dot_8_twice)
+// K a multiple of 32 bytes. Rows of A are LA bytes long, of B LB; 16 bytes c of row r stand at
+// c ^ (r % 8 >> (3 - SA)), of B SB. A and B lie in slots of rings: a + a_slot, b + b_slot.
+template <int MR, int NR, int WM, bool TA, bool TB, class T, int K, int LA, int SA, int LB, int SB,
+          int WN = 4 / WM>
+PL_FN void dot_mma_16816(f32* acc, u32 a, u32 a_slot, u32 b, u32 b_slot PL_AND_LINE) {
+  detail::dot_matrices<detail::Halves<T>, K / 16, MR, NR, WM, TA, TB, LA, SA, LB, SB, WN>(
+      acc, a, a_slot, b, b_slot PL_AND_PASS_LINE);
+}
+template <int MR, int NR, int WM, bool TA, bool TB, class T, int K, int LA, int SA, int LB, int SB,
+          int WN = 4 / WM>
+PL_FN void dot_mma_1688(f32* acc, u32 a, u32 a_slot, u32 b, u32 b_slot PL_AND_LINE) {
+  detail::dot_matrices<detail::HalvesTwice<T>, K / 16, MR, NR, WM, TA, TB, LA, SA, LB, SB, WN>(
+      acc, a, a_slot, b, b_slot PL_AND_PASS_LINE);
+}
+// Rows of both run along K: B is stored (N, K).
+template <int MR, int NR, int WM, class A, class B, int K, int LA, int SA, int LB, int SB,
+          int WN = 4 / WM, class Acc>
+PL_FN void dot_mma_16832(Acc* acc, u32 a, u32 a_slot, u32 b, u32 b_slot PL_AND_LINE) {
+  detail::dot_matrices<detail::Bytes<A, B>, K / 32, MR, NR, WM, false, true, LA, SA, LB, SB, WN>(
+      acc, a, a_slot, b, b_slot PL_AND_PASS_LINE);
+}
 
 // f32 rounded to tf32, K in steps of 8.
 template <int MR, int NR, int WM, bool TA, bool TB, int WN = 4 / WM>

@@ -2,7 +2,7 @@
 // by the emulator itself, so that both sides read the same declaration. A shared object resolves
 // nothing else. Every function that may report takes the line of the emitted text.
 
-enum : u32 { host_version = 9 };
+enum : u32 { host_version = 10 };
 
 struct Ids {
   u32 thread, warpgroup, warp, lane;
@@ -16,8 +16,20 @@ enum class Shuffle : i32 { by_xor, by_index, up, down };
 // What a warp is told by its lane 0.
 enum class Uniform : i32 { value, warp, warpgroup };
 
-// What mma multiplies.
-enum class Product : i32 { f16_f32, bf16_f32, tf32_f32, i8_i32 };
+// What mma multiplies: operands of one type, or of 8 bits A by B.
+enum class Product : i32 {
+  f16_f32,
+  bf16_f32,
+  tf32_f32,
+  i8_i8,
+  i8_u8,
+  u8_i8,
+  u8_u8,
+  e4m3_e4m3,
+  e4m3_e5m2,
+  e5m2_e4m3,
+  e5m2_e5m2
+};
 
 // Number formats of operands and accumulators.
 enum class Format : i32 {

@@ -1,6 +1,19 @@
 // Tensor cores by mma.sync, ldmatrix and stmatrix.
 
 namespace pl {
+namespace detail {
+
+// What the emulator calls operands of 8 bits.
+template <class A>
+constexpr int byte_type = same<A, i8> || same<A, f8e4m3> ? 0 : 1;
+
+}  // namespace detail
+
+PL_FN f32 round_to_tf32(f32 x) {
+  const u32 bits = bitcast<u32>(x);
+  if ((bits & 0x7fffffff) > 0x7f800000) return bitcast<f32>(0x7fffe000u);
+  return bitcast<f32>((bits + 0xfff + (bits >> 13 & 1)) & ~0x1fffu);
+}
 
 template <class T>
 PL_FN void mma_m16n8k16(f32* d, const T* a, const T* b, PL_LINE) {
@@ -19,7 +32,7 @@ PL_FN void mma_m16n8k8_tf32(f32* d, const f32* a, const f32* b, PL_LINE) {
 }
 
 PL_FN void mma_m16n8k32(i32* d, const i8* a, const i8* b, PL_LINE) {
-  detail::host.mma(d, a, b, 32, detail::Product::i8_i32, line);
+  detail::host.mma(d, a, b, 32, detail::Product::i8_i8, line);
 }
 
 PL_FN void mma_m16n8k16_f16(f32* d, const u32* a, const u32* b, PL_LINE) {
@@ -32,6 +45,21 @@ PL_FN void mma_m16n8k16_bf16(f32* d, const u32* a, const u32* b, PL_LINE) {
 
 PL_FN void mma_m16n8k8_f16(f32* d, const u32* a, const u32* b, PL_LINE) {
   detail::host.mma(d, a, b, 8, detail::Product::f16_f32, line);
+}
+
+template <class A, class B>
+PL_FN void mma_m16n8k32_integers(i32* d, const u32* a, const u32* b, PL_LINE) {
+  constexpr detail::Product products[2][2] = {{detail::Product::i8_i8, detail::Product::i8_u8},
+                                              {detail::Product::u8_i8, detail::Product::u8_u8}};
+  detail::host.mma(d, a, b, 32, products[detail::byte_type<A>][detail::byte_type<B>], line);
+}
+
+template <class A, class B>
+PL_FN void mma_m16n8k32_floats(f32* d, const u32* a, const u32* b, PL_LINE) {
+  constexpr detail::Product products[2][2] = {
+      {detail::Product::e4m3_e4m3, detail::Product::e4m3_e5m2},
+      {detail::Product::e5m2_e4m3, detail::Product::e5m2_e5m2}};
+  detail::host.mma(d, a, b, 32, products[detail::byte_type<A>][detail::byte_type<B>], line);
 }
 
 #define PL_LDMATRIX_WORDS(name, matrices, transposed)            \

@@ -14,10 +14,16 @@ PL_FN void fragment(u32 (&w)[Words], const T* e) {
   }
 }
 
-PL_FN u32 round_to_tf32(f32 x) {
+// Only from sm_90 on there is an instruction for it. Nobody reads the last 13 bits.
+PL_FN u32 tf32_word(f32 x) {
+#if __CUDA_ARCH__ >= 900
   u32 r;
-  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(r) : "f"(x));
+  asm("cvt.rn.tf32.f32 %0, %1;" : "=r"(r) : "f"(x));
   return r;
+#else
+  const u32 bits = bitcast<u32>(x);
+  return x != x ? 0x7fffffffu : bits + 0xfff + (bits >> 13 & 1);
+#endif
 }
 
 template <int Words, class T>
@@ -26,6 +32,8 @@ PL_FN void unpack_all(T* dst, const u32 (&w)[Words]) {
 }
 
 }  // namespace detail
+
+PL_FN f32 round_to_tf32(f32 x) { return bitcast<f32>(detail::tf32_word(x) & ~0x1fffu); }
 
 template <class T>
 PL_FN void mma_m16n8k16(f32* d, const T* a, const T* b) {
@@ -58,8 +66,8 @@ PL_FN void mma_m16n8k8(f32* d, const f16* a, const f16* b) {
 
 PL_FN void mma_m16n8k8_tf32(f32* d, const f32* a, const f32* b) {
   u32 x[4], y[2];
-  PL_UNROLL for (int i = 0; i < 4; ++i) x[i] = detail::round_to_tf32(a[i]);
-  PL_UNROLL for (int i = 0; i < 2; ++i) y[i] = detail::round_to_tf32(b[i]);
+  PL_UNROLL for (int i = 0; i < 4; ++i) x[i] = detail::tf32_word(a[i]);
+  PL_UNROLL for (int i = 0; i < 2; ++i) y[i] = detail::tf32_word(b[i]);
   asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
       "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
@@ -91,6 +99,61 @@ PL_FN void mma_m16n8k8_f16(f32* d, const u32* a, const u32* b) {
       "{%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
       : "r"(a[0]), "r"(a[1]), "r"(b[0]));
+}
+
+// clang-format off
+#define PL_MMA_16832(sum, a_type, b_type, with)                                                        \
+  asm("mma.sync.aligned.m16n8k32.row.col." sum "." a_type "." b_type "." sum                           \
+      " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"                               \
+      : with(d[0]), with(d[1]), with(d[2]), with(d[3])                                                 \
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]))
+// Before sm_80: of 8 rows and 16 of K.
+#define PL_MMA_8816(a_type, b_type, row, k)                                                            \
+  asm("mma.sync.aligned.m8n8k16.row.col.s32." a_type "." b_type ".s32 {%0, %1}, {%2}, {%3}, {%0, %1};" \
+      : "+r"(d[2 * (row)]), "+r"(d[2 * (row) + 1]) : "r"(a[(row) + 2 * (k)]), "r"(b[k]))
+#define PL_MMA_INTEGERS(a_type, b_type)                                                                \
+  if constexpr (__CUDA_ARCH__ >= 800) {                                                                \
+    PL_MMA_16832("s32", a_type, b_type, "+r");                                                         \
+  } else {                                                                                             \
+    PL_MMA_8816(a_type, b_type, 0, 0);                                                                 \
+    PL_MMA_8816(a_type, b_type, 1, 0);                                                                 \
+    PL_MMA_8816(a_type, b_type, 0, 1);                                                                 \
+    PL_MMA_8816(a_type, b_type, 1, 1);                                                                 \
+  }
+// clang-format on
+
+template <class A, class B>
+PL_FN void mma_m16n8k32_integers(i32* d, const u32* a, const u32* b) {
+  if constexpr (detail::is_signed<A>) {
+    if constexpr (detail::is_signed<B>) {
+      PL_MMA_INTEGERS("s8", "s8")
+    } else {
+      PL_MMA_INTEGERS("s8", "u8")
+    }
+  } else {
+    if constexpr (detail::is_signed<B>) {
+      PL_MMA_INTEGERS("u8", "s8")
+    } else {
+      PL_MMA_INTEGERS("u8", "u8")
+    }
+  }
+}
+
+template <class A, class B>
+PL_FN void mma_m16n8k32_floats(f32* d, const u32* a, const u32* b) {
+  if constexpr (detail::same<A, f8e4m3>) {
+    if constexpr (detail::same<B, f8e4m3>) {
+      PL_MMA_16832("f32", "e4m3", "e4m3", "+f");
+    } else {
+      PL_MMA_16832("f32", "e4m3", "e5m2", "+f");
+    }
+  } else {
+    if constexpr (detail::same<B, f8e4m3>) {
+      PL_MMA_16832("f32", "e5m2", "e4m3", "+f");
+    } else {
+      PL_MMA_16832("f32", "e5m2", "e5m2", "+f");
+    }
+  }
 }
 
 // clang-format off

@@ -1,0 +1,185 @@
+// Products of tf32 and of elements of 8 bits: by wgmma, by mma.sync of older GPUs and of those that
+// have no wgmma, and where the operands do not lie as tensor cores want them.
+#include <algorithm>
+#include <catch2/catch_test_macros.hpp>
+#include <cstring>
+
+#include "codegen/cuda/emit.hpp"
+#include "codegen/cuda/lower.hpp"
+#include "tests/support/differential.hpp"
+#include "tests/support/kernels.hpp"
+#include "tests/support/tolerance.hpp"
+#include "tests/support/wgmma_lint.hpp"
+
+using namespace palladium;
+using namespace palladium::test;
+
+namespace {
+
+struct Types {
+  DType a, b;
+  Precision precision = ieee;
+};
+const Types tf32s{f32, f32, tf32}, e4m3s{f8e4m3, f8e4m3}, mixed{f8e5m2, f8e4m3}, i8s{i8, i8},
+    u8s{u8, u8}, signs{u8, i8};
+
+struct Size {
+  std::int64_t m, n, k;
+};
+
+graph::Graph product(const Types& t, const Size& s, bool trans_a = false, bool trans_b = true) {
+  return traced(
+      [&](Ref x, Ref y, Ref o) {
+        o[_] = dot(x[_], y[_], {.trans_a = trans_a, .trans_b = trans_b, .precision = t.precision});
+      },
+      {.name = "product", .out_type = {{s.m, s.n}, t.a.is_float() ? f32 : i32}},
+      {array(trans_a ? Shape{s.k, s.m} : Shape{s.m, s.k}, t.a),
+       array(trans_b ? Shape{s.n, s.k} : Shape{s.k, s.n}, t.b)});
+}
+
+std::string text_of(const graph::Graph& g, int cc = 90) {
+  return cuda::emit(g, {.compute_capability = cc}).text;
+}
+
+/// "" if all roads agree, no register of a product in flight is used, and the text calls `call`.
+std::string problem(const graph::Graph& g, const std::string& call, int cc = 90) {
+  const std::string text = text_of(g, cc);
+  if (text.find("pl::" + call) == text.npos) return "no " + call + " in\n" + text;
+  for (const std::string& found : unpinned_registers(text)) return found;
+  return on_all_targets(g, {}, cc);
+}
+
+std::ptrdiff_t fetches(const graph::Graph& g) {
+  const auto l = cuda::lower(g, {.compute_capability = 90});
+  return std::ranges::count_if(l.storages,
+                               [](const passes::Storage& s) { return s.fetched && s.swizzle > 0; });
+}
+
+}  // namespace
+
+TEST_CASE("products by wgmma of tf32 and of 8 bits agree for tails of K and all kinds of N") {
+  const struct {
+    Types types;
+    Size size;
+    const char* call;
+  } cases[] = {{tf32s, {64, 40, 20}, "wgmma_m64n40k8_f32_tf32_tf32("},
+               {tf32s, {120, 136, 33}, "wgmma_m64n136k8_f32_tf32_tf32("},
+               {e4m3s, {61, 24, 48}, "wgmma_m64n24k32_f32_e4m3_e4m3("},
+               {mixed, {128, 72, 100}, "wgmma_m64n72k32_f32_e5m2_e4m3("},
+               {i8s, {60, 8, 70}, "wgmma_m64n8k32_s32_s8_s8("},
+               {i8s, {64, 40, 64}, "wgmma_m64n32k32_s32_s8_s8("},
+               {u8s, {128, 120, 31}, "wgmma_m64n112k32_s32_u8_u8("},
+               {signs, {64, 264, 33}, "wgmma_m64n8k32_s32_u8_s8<128>("}};
+  for (const auto& c : cases) {
+    INFO(c.call);
+    CHECK(problem(product(c.types, c.size), c.call) == "");
+  }
+}
+
+TEST_CASE("tf32 and 8 bits come by TMA to pipelines of wgmma") {
+  for (const auto& [t, precision] : {std::pair{f32, tf32}, {f8e5m2, ieee}, {i8, ieee}}) {
+    INFO(t.name());
+    const std::int64_t block_k = 64 / t.bytes();
+    const graph::Graph g = by_warps(8, matmul_graph(t,
+                                                    {.m = 200,
+                                                     .n = 100,
+                                                     .k = 5 * block_k + 16,
+                                                     .block_m = 128,
+                                                     .block_n = 64,
+                                                     .block_k = block_k,
+                                                     .trans_b = true},
+                                                    precision));
+    CHECK(fetches(g) == 2);
+    CHECK(problem(g, "wgmma_m64n64k") == "");
+  }
+}
+
+TEST_CASE("rows of 8 bits that are no multiples of 16 bytes are staged by threads") {
+  const graph::Graph g =
+      matmul_graph(f8e4m3, {.m = 70, .n = 70, .k = 90, .block_k = 64, .trans_b = true});
+  CHECK(fetches(g) == 0);
+  CHECK(problem(g, "wgmma_m64n64k32_f32_e4m3_e4m3") == "");
+}
+
+TEST_CASE("integers of 8 bits that lie along M or N are transposed as they are staged") {
+  for (const bool ta : {false, true})
+    for (const bool tb : {false, true}) {
+      INFO(ta << tb);
+      const graph::Graph g = product(ta == tb ? i8s : signs, {64, 64, 70}, ta, tb);
+      CHECK(problem(g, "wgmma_m64n64k32_s32_") == "");
+      std::string remarks;
+      for (const Remark& r : cuda::lower(g, {.compute_capability = 90}).remarks)
+        remarks += r.text + "\n";
+      const auto says = [&](const char* what) { return remarks.find(what) != remarks.npos; };
+      constexpr const char* why =
+          ": transposed as it is staged, because tensor cores take 8 bits along K alone; store it ";
+      CHECK(says(("args[0]" + std::string(why) + "(M, K) and say trans_a = false").c_str()) == ta);
+      CHECK(says(("args[1]" + std::string(why) + "(N, K) and say trans_b = true").c_str()) == !tb);
+    }
+}
+
+TEST_CASE("floats of 8 bits that lie along N are multiplied as f16, and tf32 by mma.sync") {
+  CHECK(problem(product(e4m3s, {64, 64, 48}, false, false), "wgmma_m64n64k16_f32_f16_f16") == "");
+  CHECK(problem(product(tf32s, {64, 64, 24}, false, false), "dot_mma_tf32") == "");
+  CHECK(problem(product(e4m3s, {40, 24, 40}, true, true), "dot_mma_16816", 89) == "");
+}
+
+TEST_CASE("elements of 8 bits are multiplied by mma.sync where there is no wgmma") {
+  CHECK(problem(product(i8s, {70, 40, 70}), "dot_mma_16832<", 75) == "");
+  CHECK(problem(product(u8s, {30, 100, 33}, true, false), "dot_mma_16832<", 80) == "");
+  CHECK(problem(product(signs, {100, 24, 64}), "dot_mma_16832<", 100) == "");
+  CHECK(problem(product(e4m3s, {64, 64, 64}), "dot_mma_16832<", 89) == "");
+  CHECK(problem(product(mixed, {40, 72, 50}), "dot_mma_16832<", 120) == "");
+  CHECK(problem(product(e4m3s, {64, 64, 64}), "dot_mma_16816<", 80) == "");
+}
+
+TEST_CASE("an operand that is transposed in the body is read where it lies") {
+  const graph::Graph g =
+      traced([](Ref x, Ref y, Ref o) { o[_] = dot(x[_], transpose(y[_])); },
+             {.name = "turned", .out_type = {{64, 64}, i32}}, {array({64, 64}, i8), array({64, 64}, i8)});
+  CHECK(fetches(g) == 2);
+  CHECK(problem(g, "wgmma_m64n64k32_s32_s8_s8(") == "");
+}
+
+// With ones on the diagonal of B, the product is A as it was rounded.
+TEST_CASE("tf32 is rounded to nearest even on every way to tensor cores") {
+  const auto rounded = [](float x) {
+    std::uint32_t bits = 0;
+    std::memcpy(&bits, &x, 4);
+    bits = (bits + 0xfff + (bits >> 13 & 1)) & ~0x1fffu;
+    std::memcpy(&x, &bits, 4);
+    return x;
+  };
+  const struct {
+    std::int64_t k;
+    bool trans_b;
+    int cc;
+  } ways[] = {{64, true, 90}, {63, true, 90}, {64, false, 90}, {64, true, 80}};
+  for (const auto& way : ways) {
+    INFO("K of " << way.k << " on " << way.cc);
+    const graph::Graph g = product(tf32s, {64, way.k, way.k}, false, way.trans_b);
+    CHECK((fetches(g) == 2) == (way.k == 64 && way.trans_b));
+    Random random(7);
+    test::Call call = random_call(g, {}, random, true);
+    std::vector<float> x(static_cast<std::size_t>(64 * way.k)), y(static_cast<std::size_t>(way.k * way.k));
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const std::uint32_t halves = 0x1000 * static_cast<std::uint32_t>(i % 8);
+      const std::uint32_t bits = 0x3f800000 + halves + (i % 16 < 8 ? 0 : random.between(0, 0x7fffff));
+      std::memcpy(&x[i], &bits, 4);
+      if (i % 3 == 0) x[i] = -x[i];
+    }
+    for (std::int64_t i = 0; i < way.k; ++i) y[static_cast<std::size_t>(i * way.k + i)] = 1;
+    std::memcpy(call.arrays[0].data(), x.data(), 4 * x.size());
+    std::memcpy(call.arrays[1].data(), y.data(), 4 * y.size());
+    test::Call expected = call;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const float r = rounded(x[i]);
+      std::memcpy(expected.arrays[2].data() + 4 * i, &r, 4);
+    }
+    test::Call interpreted = call;
+    run_interpreter(g, interpreted);
+    CHECK(difference(g, expected, interpreted) == "");
+    run_emulator(g, {.compute_capability = way.cc}, call);
+    CHECK(difference(g, expected, call) == "");
+  }
+}
