@@ -14,7 +14,8 @@ Value activated(const Value& x, Activation activation) {
 Call product(const ShapeDtype& a, const ShapeDtype& b, const ShapeDtype* bias,
              MatmulOptions options) {
   const auto [m, columns] = a.shape.unpack<2>();
-  const auto [rows, n] = b.shape.unpack<2>();
+  const auto [first, second] = b.shape.unpack<2>();
+  const Dim rows = options.trans_b ? second : first, n = options.trans_b ? first : second;
   if (columns != rows)
     throw CompileError("matmul: a has " + std::to_string(columns.value()) + " columns and b has " +
                        std::to_string(rows.value()) + " rows; as many of both are needed");
@@ -23,12 +24,16 @@ Call product(const ShapeDtype& a, const ShapeDtype& b, const ShapeDtype* bias,
                        "; a float is needed");
   const DType wide = a.dtype == f64 ? f64 : f32;
   // What tensor cores multiply in larger blocks is read less often.
-  const bool large = a.dtype.bytes() <= 2;
-  const int bm = large ? 128 : 64, bn = bm, bk = large ? 64 : 32;
+  const bool large = a.dtype.bytes() <= 2 || options.precision == tf32;
+  const bool along_k = options.trans_b && a.dtype.bytes() == 1;  // a row has 128 bytes
+  const int bm = large ? 128 : 64, bn = bm, bk = along_k ? 128 : a.dtype.bytes() <= 2 ? 64 : 32;
   const std::int64_t k = columns, steps = cdiv(k, bk), depth = steps * bk + (k == 0);
   const auto body = [=](Ref a, Ref b, Refs bias, Ref o) {
     const auto add = [&](Index l, Value sum) {
-      return sum + dot(a[{_, ds(l * bk, bk)}], b[{ds(l * bk, bk), _}]);
+      const Slice now = ds(l * bk, bk);
+      const Value part = options.trans_b ? b[{_, now}] : b[{now, _}];
+      return sum + dot(a[{_, now}], part,
+                       {.trans_b = options.trans_b, .precision = options.precision});
     };
     Value sum = zeros({bm, bn}, wide);
     if (k > 0) sum = loop(0, steps, add, sum);
@@ -36,13 +41,16 @@ Call product(const ShapeDtype& a, const ShapeDtype& b, const ShapeDtype* bias,
     o[_] = activated(sum, options.activation).astype(o.dtype());
   };
   const auto left = [](Index i, Index) { return Indices{i, 0}; };
-  const auto right = [](Index, Index j) { return Indices{0, j}; };
+  const auto right = [=](Index, Index j) {
+    return options.trans_b ? Indices{j, 0} : Indices{0, j};
+  };
+  const std::int64_t first_of_b = options.trans_b ? bn : depth;
   const auto both = [](Index i, Index j) { return Indices{i, j}; };
   PallasCallOptions of{.name = "matmul",
                        .out_type = {{m, n}, options.out_dtype},
                        .grid = {cdiv(m, bm), cdiv(n, bn)},
                        .in_specs = {{{bm, depth}, left, {.fill = 0}},  // beyond k there are zeros
-                                    {{depth, bn}, right, {.fill = 0}}},
+                                    {{first_of_b, depth + bn - first_of_b}, right, {.fill = 0}}},
                        .out_specs = {{{bm, bn}, both}}};
   if (bias != nullptr) {
     require_equal(bias->shape.unpack<1>()[0], n);

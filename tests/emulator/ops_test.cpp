@@ -271,6 +271,28 @@ TEST_CASE("matmul adds a bias, activates and rounds, for every dtype that it tak
     });
 }
 
+TEST_CASE("matmul takes a second matrix that lies along k") {
+  for (const auto& [t, precision] : {std::pair{f32, tf32}, {f8e4m3, ieee}, {f16, ieee}}) {
+    CAPTURE(t.name());
+    const Kernel matmul = ops::matmul({.trans_b = true, .precision = precision});
+    for_each_target("matmul", [&](Target target) {
+      for (const auto& [m, k, n] : {std::tuple{130, 144, 70}, {1, 33, 3}}) {
+        std::mt19937 random(4);
+        const auto small = [&](auto) { return static_cast<int>(random() % 9) - 4; };
+        const Array a = make_array<float>({m, k}, small), b = make_array<float>({n, k}, small);
+        const Array c = on_cpu(matmul.on(target)(on(target, a.astype(t)), on(target, b.astype(t))));
+        for (int i = 0; i < m; ++i)
+          for (int j = 0; j < n; ++j) {
+            float sum = 0;
+            for (int l = 0; l < k; ++l)
+              sum += a.data<float>()[i * k + l] * b.data<float>()[j * k + l];
+            REQUIRE(c.data<float>()[i * n + j] == sum);
+          }
+      }
+    });
+  }
+}
+
 TEST_CASE("blur takes the mean of the pixels inside the image") {
   const Kernel blur = ops::blur();
   for_each_target("blur", [&](Target target) {

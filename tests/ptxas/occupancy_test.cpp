@@ -13,6 +13,7 @@
 #include "codegen/nvrtc/disassemble.hpp"
 #include "codegen/nvrtc/sass.hpp"
 #include "codegen/nvrtc/toolchain.hpp"
+#include "palladium/ops/matmul.hpp"
 #include "palladium/ops/registry.hpp"
 #include "tests/support/paths.hpp"
 
@@ -125,7 +126,10 @@ std::vector<Named> kernels() {
   const ShapeDtype rows{{usual("m"), 1024}, f32}, columns{{1024}, f32};
   all.push_back({"softmax_1024", kernel("softmax"), {rows}});
   all.push_back({"layer_norm_1024", kernel("layer_norm"), {rows, columns, columns}});
-  all.push_back({"matmul_f16", kernel("matmul"), {{{usual("m"), 4096}, f16}, {{4096, 4096}, f16}}});
+  const auto square = [&](DType t) -> Types { return {{{usual("m"), 4096}, t}, {{4096, 4096}, t}}; };
+  all.push_back({"matmul_f16", kernel("matmul"), square(f16)});
+  all.push_back({"matmul_tf32", ops::matmul({.trans_b = true, .precision = tf32}), square(f32)});
+  all.push_back({"matmul_f8e4m3", ops::matmul({.trans_b = true}), square(f8e4m3)});
   return all;
 }
 
