@@ -156,7 +156,7 @@ class Access {
 
   void check_known() {
     if (is_list() && !masked() && view_.misfits.empty() && !window().is_array() &&
-        window().knows_all(view_.pieces, bytes_))
+        window().knows_all(view_.pieces(), bytes_))
       return;
     for_each_piece([&](const Run& run, int bytes) {
       if (const auto at = window().find_unknown(run, bytes))
@@ -166,7 +166,7 @@ class Access {
 
   // Which of several elements that go to one place would stay is not said.
   void refuse_repeated() {
-    Places stored(view_.pieces.size());
+    Places stored(static_cast<std::size_t>(view_.count()) * view_.pieces_per_element);
     for_each([&](std::int64_t element, std::int64_t offset, std::int64_t, int) {
       const std::optional<std::int64_t> before = stored.put(offset, element);
       if (!before) return;
@@ -296,8 +296,15 @@ class Access {
       return;
     }
     const int n = view_.pieces_per_element, bytes = bytes_ / n;
-    const std::int64_t* piece = view_.pieces.data();
-    const auto count = static_cast<std::int64_t>(view_.pieces.size()) / n;
+    const std::int64_t count = view_.count();
+    if (view_.index != nullptr) {
+      const std::int32_t* const index = view_.index;
+      const std::int64_t stride = view_.index_stride, offset = view_.offset;
+      for (std::int64_t element = 0; element < count; ++element)
+        if (on(element)) f(element, offset + index[element] * stride, 0, bytes);
+      return;
+    }
+    const std::int64_t* piece = view_.pieces().data();
     if (n == 1 && !masked() && view_.misfits.empty()) {
       for (std::int64_t element = 0; element < count; ++element) f(element, piece[element], 0, bytes);
       return;

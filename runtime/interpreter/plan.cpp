@@ -16,8 +16,10 @@ using graph::ValueId;
 
 namespace {
 
+// Constants no larger than this are kept.
+constexpr std::size_t most_kept_bytes = 4096;
 // Of the widest dtype.
-constexpr std::size_t constant_bytes = 8;
+constexpr std::size_t scalar_bytes = 8;
 
 std::size_t rounded(std::size_t bytes) {
   return (std::max<std::size_t>(bytes, 1) + Plan::alignment - 1) / Plan::alignment *
@@ -30,7 +32,7 @@ std::size_t rounded(std::size_t bytes) {
 class Plan::Placement {
  public:
   Placement(Plan& plan, RegionId region)
-      : plan_(plan), graph_(plan.graph_), end_(rounded(plan.constants_.size() * constant_bytes)) {
+      : plan_(plan), graph_(plan.graph_), end_(rounded(plan.constant_bytes_)) {
     const std::size_t n = graph_.insts.size();
     depth_.assign(n, not_here);
     last_use_.assign(n, 0);
@@ -58,6 +60,12 @@ class Plan::Placement {
       last_use_[index(v)] = std::max(last_use_[index(v)], position_[d]);
   }
 
+  // A view may look at the index arrays that chose it.
+  void use_indices(ValueId v) {
+    for (; graph_.is_view(v); v = graph_[v].args[0])
+      for (const ValueId a : graph_[v].args) use(a);
+  }
+
   void find_uses(RegionId id) {
     const Region& region = graph_[id];
     const std::uint32_t own = depth();
@@ -67,7 +75,10 @@ class Plan::Placement {
       ++position_.back();
       depth_[index(v)] = own;
       last_use_[index(v)] = position_.back();
-      for (const ValueId a : graph_[v].args) use(a);
+      for (const ValueId a : graph_[v].args) {
+        use(a);
+        use_indices(a);
+      }
       for (const RegionId inner : graph_[v].regions) {
         // The parameters of what repeats belong to it: they outlive its regions until the last get.
         for (const ValueId p : graph_[inner].params) depth_[index(p)] = own;
@@ -204,18 +215,34 @@ Plan::Plan(const graph::Graph& g)
   for (const Region& region : g.regions)
     for (const ValueId y : region.yields) is_used_[index(y)] = true;
   place_constants();
+  place_arrays();
   for (const graph::Body& body : g.bodies) Placement(*this, body.region);
   for (const BlockMapping& m : g.mapping.block_mappings)
     if (m.index_map != no_region) Placement(*this, RegionId{m.index_map});
 }
 
-bool Plan::is_kept(ValueId v) const { return graph_[v].op == Op::Constant && count(v) == 1; }
+bool Plan::is_kept(ValueId v) const {
+  return graph_[v].op == Op::Constant && bytes(v) <= most_kept_bytes;
+}
 
 void Plan::place_constants() {
   for (std::size_t i = 0; i < graph_.insts.size(); ++i) {
     const ValueId v{static_cast<std::uint32_t>(i)};
     if (!is_kept(v)) continue;
-    places_[i] = constants_.size() * constant_bytes;
+    if (count(v) > 1) continue;
+    places_[i] = constant_bytes_;
+    constant_bytes_ += scalar_bytes;
+    constants_.push_back(v);
+  }
+}
+
+void Plan::place_arrays() {
+  constant_bytes_ = rounded(constant_bytes_);
+  for (std::size_t i = 0; i < graph_.insts.size(); ++i) {
+    const ValueId v{static_cast<std::uint32_t>(i)};
+    if (!is_kept(v) || count(v) == 1) continue;
+    places_[i] = constant_bytes_;
+    constant_bytes_ += rounded(bytes(v));
     constants_.push_back(v);
   }
 }

@@ -15,8 +15,8 @@ class Frame;
 using Eval = void(Frame& f, graph::ValueId v, const graph::Inst& inst);
 
 /// Shapes are static, so every value has a fixed place in its thread's frame; places are used again
-/// after a value's last use. Constants of one element have places of their own, which hold them
-/// from the start. The regions of bodies and of index maps are placed on their own: they
+/// after a value's last use. Small constants have places of their own, which hold them from the
+/// start. The regions of bodies and of index maps are placed on their own: they
 /// run in different frames, or one after the other.
 class Plan {
  public:
@@ -85,6 +85,7 @@ class Plan {
   };
   bool is_kept(graph::ValueId v) const;
   void place_constants();
+  void place_arrays();
   void decode(graph::ValueId v);
 
   std::vector<graph::ValueId> constants_;
@@ -94,6 +95,7 @@ class Plan {
   std::vector<Results> results_;
   std::vector<graph::MemoryView> memories_;
   std::vector<graph::Subscript> subscripts_;
+  std::size_t constant_bytes_ = 0;  // at the front of the frame
   std::size_t frame_bytes_ = 0, depth_ = 0;
 };
 

@@ -27,7 +27,8 @@ std::vector<std::int64_t> list(const View& view) {
 void list_into(View& result, const View& source) {
   result.listed = true;
   result.pieces_per_element = source.listed ? source.pieces_per_element : 1;
-  result.pieces = source.listed ? source.pieces : list(source);
+  std::vector<std::int64_t> pieces = source.listed ? source.pieces() : list(source);
+  result.new_pieces() = std::move(pieces);
 }
 
 /// The elements of `source` that a subscript selects, one by one.
@@ -68,8 +69,10 @@ class Selection {
     const std::size_t count = count_of(shape.subspan(chosen_.first, chosen_.rank));
     const std::size_t behind = chosen_.first + chosen_.rank;
     if (count_of(shape.first(chosen_.first)) * count_of(shape.subspan(behind)) == 1) {
-      result_.pieces.resize(count);
-      list_indices(result_.pieces.data(), count, base);
+      if (point_by_index(count, base)) return;
+      std::vector<std::int64_t>& pieces = result_.new_pieces();
+      pieces.resize(count);
+      list_indices(pieces.data(), count, base);
       return;
     }
     const std::span<const std::int64_t> steps(strides, shape.size());
@@ -79,11 +82,31 @@ class Selection {
         interpreter::list(shape.subspan(behind), steps.subspan(behind), 0);
     std::vector<std::int64_t> chosen(count);
     list_indices(chosen.data(), count, 0);
-    result_.pieces.resize(outer.size() * count * inner.size());
-    std::int64_t* piece = result_.pieces.data();
+    std::vector<std::int64_t>& pieces = result_.new_pieces();
+    pieces.resize(outer.size() * count * inner.size());
+    std::int64_t* piece = pieces.data();
     for (const std::int64_t o : outer)
       for (const std::int64_t c : chosen)
         for (const std::int64_t i : inner) *piece++ = View::is_missing(c) ? c : o + c + i;
+  }
+
+  // Where one index array chooses alone: the view remembers it.
+  bool point_by_index(std::size_t count, std::int64_t base) {
+    const graph::SubscriptDim* by = nullptr;
+    std::size_t start = 0, given = 0, dimension = 0;
+    for (std::size_t d = 0; d < dims_.size(); start += dims_[d++].dynamic) {
+      if (dims_[d].is_slice) continue;
+      if (by != nullptr || !dims_[d].array) return false;
+      by = &dims_[d];
+      given = start;
+      dimension = d;
+    }
+    if (by == nullptr || !are_inside(starts_[given].array, count, source_.shape[dimension]))
+      return false;
+    result_.index = starts_[given].array;
+    result_.index_stride = source_.strides[dimension];
+    result_.offset = base;
+    return true;
   }
 
   static std::size_t count_of(std::span<const std::int64_t> shape) {
@@ -170,7 +193,7 @@ class Selection {
   void list_all() {
     const std::vector<std::int64_t> numbers = dense_strides(source_.shape, 1);
     const std::vector<std::int64_t> from =
-        source_.listed ? source_.pieces : interpreter::list(source_);
+        source_.listed ? source_.pieces() : interpreter::list(source_);
     const int n = source_.listed ? source_.pieces_per_element : 1;
     std::vector<std::int64_t> pieces;
     pieces.reserve(static_cast<std::size_t>(result_.count() * n));
@@ -189,7 +212,7 @@ class Selection {
       if (d == 0) break;
     }
     result_.pieces_per_element = n;
-    result_.pieces = std::move(pieces);
+    result_.new_pieces() = std::move(pieces);
   }
 
   // f(dimension of the source, where in it) for the element of the view at `index`.
@@ -286,6 +309,13 @@ void copy_typed(std::byte* to, std::int64_t to_stride, const std::byte* from,
 
 }  // namespace
 
+void View::list_pieces() const {
+  const auto n = static_cast<std::size_t>(count());
+  pieces_.resize(n);
+  for (std::size_t i = 0; i < n; ++i) pieces_[i] = offset + index[i] * index_stride;
+  index = nullptr;
+}
+
 void subscript(View& result, const View& source, graph::ValueId at, const graph::Type& type,
                const graph::Subscript& subscript, std::span<const Start> starts) {
   const auto start_of = [&](std::size_t i) { return starts[i].number; };
@@ -316,17 +346,17 @@ void transpose(View& result, const View& source, const graph::Type& type,
   for (std::size_t i = 0; i < rank; ++i)
     permuted[i] = numbers[static_cast<std::size_t>(permutation[i])];
   const int n = source.pieces_per_element;
+  const std::vector<std::int64_t>& from = source.pieces();
   std::vector<std::int64_t> pieces;
-  pieces.reserve(source.pieces.size());
+  pieces.reserve(from.size());
   for_each_run(result.shape, permuted, 0, [&](const Run& run) {
     for (std::int64_t k = 0; k < run.count; ++k)
       for (int p = 0; p < n; ++p)
-        pieces.push_back(
-            source.pieces[static_cast<std::size_t>((run.offset + k * run.stride) * n + p)]);
+        pieces.push_back(from[static_cast<std::size_t>((run.offset + k * run.stride) * n + p)]);
   });
   result.listed = true;
   result.pieces_per_element = n;
-  result.pieces = std::move(pieces);
+  result.new_pieces() = std::move(pieces);
 }
 
 void bitcast(View& result, const View& source, const graph::Type& type) {
@@ -351,11 +381,11 @@ void bitcast(View& result, const View& source, const graph::Type& type) {
   if (!source.listed) piece = from;
   if (to < piece) {  // pieces are cut
     std::vector<std::int64_t> cut;
-    cut.reserve(result.pieces.size() * static_cast<std::size_t>(piece / to));
-    for (const std::int64_t offset : result.pieces)
+    cut.reserve(result.pieces().size() * static_cast<std::size_t>(piece / to));
+    for (const std::int64_t offset : result.pieces())
       for (int k = 0; k < piece; k += to)
         cut.push_back(View::is_missing(offset) ? offset : offset + k);
-    result.pieces = std::move(cut);
+    result.new_pieces() = std::move(cut);
     piece = to;
   }
   result.pieces_per_element = to / piece;

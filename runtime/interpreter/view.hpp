@@ -31,7 +31,19 @@ struct View {
   // bounds of a Ref that is the complement of the number of a misfit.
   bool listed = false;
   int pieces_per_element = 1;
-  std::vector<std::int64_t> pieces;
+  const std::vector<std::int64_t>& pieces() const {
+    if (index != nullptr) list_pieces();
+    return pieces_;
+  }
+  /// To be set.
+  std::vector<std::int64_t>& new_pieces() {
+    index = nullptr;
+    return pieces_;
+  }
+  // Listed by the one index array that chose them, all inside: element i lies at
+  // offset + index[i] * index_stride, and pieces are made of that once somebody asks.
+  mutable const std::int32_t* index = nullptr;
+  std::int64_t index_stride = 0;
   static constexpr bool is_missing(std::int64_t piece) { return piece < 0; }
 
   /// A start or an index that leaves the Ref: an error once a missing element is used.
@@ -58,9 +70,14 @@ struct View {
     shape = its_shape;
     strides.clear();
     listed = false;
+    index = nullptr;
     if (!misfits.empty() || !source.misfits.empty()) misfits = source.misfits;
     chosen = source.chosen;
   }
+
+ private:
+  void list_pieces() const;
+  mutable std::vector<std::int64_t> pieces_;
 };
 
 /// The operand of a subscript for one dimension: a start, or the elements of an index array.

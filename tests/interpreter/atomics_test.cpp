@@ -293,3 +293,29 @@ TEST_CASE("what cannot be updated is said") {
   CHECK_THAT(failure([](Ref x, Ref, Ref y) { atomic_add(y, x[0]); }),
              ContainsSubstring("atomic_add: expected a value of the view's shape, f32[8]"));
 }
+
+TEST_CASE("a view keeps the indices that chose it, whatever is computed before it is used") {
+  Tensor x = arange(i32, {64}), o(i32, {8, 4}), p(i32, {64}), q(i32, {8});
+  run(
+      [](Ref x, Ref o, Ref p, Ref q) {
+        o[_] = zeros({8, 4}, i32);
+        q[_] = zeros({8}, i32);
+        const Ref rows = o.at({x[_] % 8, 1}), counted = q.at(x[_] / 8);
+        const Ref some = counted.at({ds(8, 16)}),
+                  square = counted.reshape({8, 8}).transpose({1, 0});
+        Value v = x[_];
+        for (int i = 0; i < 4; ++i) v = v * 3 + cumsum(v);
+        p[_] = v;
+        pl::loop(0, 3, [&](Index i) { atomic_add(rows, full({64}, i, i32)); });
+        atomic_add(some, full({16}, 100, i32));
+        atomic_max(square, pl::reshape(x[_], {8, 8}));
+        atomic_add(counted, ones({64}, i32), {.mask = x[_] % 2 == 0});
+      },
+      {}, {&x}, {&o, &p, &q});
+  for (std::int64_t i = 0; i < 32; ++i) CHECK(o[i] == (i % 4 == 1 ? 24 : 0));
+  for (std::int64_t i = 0; i < 8; ++i) {
+    // Element [a,b] of the transposed square is number 8 * b + a, which counts for b.
+    const double most = 56 + static_cast<double>(i), before = i == 1 || i == 2 ? 800 : 0;
+    CHECK(q[i] == std::max(most, before) + 4);
+  }
+}
