@@ -30,6 +30,9 @@ struct Options {
   bool poison = true;
   /// Finds accesses of threads of one block to one Ref that nothing orders.
   bool detect_races = false;
+  /// Elements of outputs to which no input is aliased, and which have no gaps, become poison_bits
+  /// where nobody wrote them; otherwise they stay as they were.
+  bool poison_unwritten = false;
   /// Elements of an output that nobody wrote are an error, rather than a warning in the log.
   bool unwritten_is_error = false;
   /// OS threads that share programs of parallel axes; 0: one for each core, where a call lasts long

@@ -180,12 +180,22 @@ void Launch::forget_accesses() {
   for (race::ReaderMap& r : readers_) r = race::ReaderMap(r.elements());
 }
 
-void Launch::tell_unwritten() const {
-  for (const Operand& output : operands)
-    if (!output.keeps_contents)
-      race::tell(
-          race::find_unwritten(*output.writers, output.shape, dense_strides(output.shape, 1)),
-          graph.name, output.mapping->origin, options.unwritten_is_error, graph.at);
+void Launch::find_unwritten() const {
+  for (const Operand& output : operands) {
+    if (output.keeps_contents) continue;
+    const race::Unwritten unwritten =
+        race::find_unwritten(*output.writers, output.shape, dense_strides(output.shape, 1));
+    if (unwritten.count > 0 && options.poison_unwritten) poison_unwritten(output);
+    race::tell(unwritten, graph.name, output.mapping->origin, options.unwritten_is_error, graph.at);
+  }
+}
+
+void Launch::poison_unwritten(const Operand& output) {
+  const DType dtype = output.mapping->array_aval.dtype;
+  const std::size_t end = output.writers->elements();
+  for (std::size_t at = 0; (at = output.writers->next_unwritten(at, end)) < end; ++at)
+    fill(output.data + at * static_cast<std::size_t>(dtype.bytes()), 1, dtype.bytes(),
+         poison_bits(dtype));
 }
 
 // ---- messages

@@ -54,8 +54,9 @@ class Launch {
 
   /// Nobody has read or written anything.
   void forget_accesses();
-  /// What an output holds where no input is aliased to it, and nobody wrote.
-  void tell_unwritten() const;
+  /// Poisons what nobody wrote of the outputs to which no input is aliased, where that is asked
+  /// for, and tells of it.
+  void find_unwritten() const;
 
   [[noreturn]] void refuse_outside(const Window& window, const std::vector<std::int64_t>& id,
                                    int dimension) const;
@@ -66,6 +67,7 @@ class Launch {
   std::int64_t bound_of(std::size_t axis, const Operand& holder) const;
   void connect_operands();
   void share_memory();
+  static void poison_unwritten(const Operand& output);
   std::size_t parameter_of(std::size_t mapping) const;
   bool stores_to(std::size_t mapping) const;
   std::string axis_name(std::size_t axis) const;

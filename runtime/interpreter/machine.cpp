@@ -30,6 +30,18 @@ fiber::Scheduler::Options schedule(const Launch& launch) {
   return o;
 }
 
+// Whether a program is one thread that waits for nobody, and needs no more stack than every thread
+// has.
+bool runs_through(const Launch& launch) {
+  constexpr std::size_t most_depth = 8;
+  const graph::Graph& g = launch.graph;
+  const bool waits = std::ranges::any_of(g.insts, [](const graph::Inst& in) {
+    return in.op == graph::Op::Warps || graph::info(in.op).effect == graph::Effect::Sync;
+  });
+  return !waits && g.bodies.size() == 1 && g.bodies[0].warpgroups == 1 &&
+         launch.cluster_blocks == 1 && launch.plan.depth() <= most_depth;
+}
+
 }  // namespace
 
 Machine::Machine(const Launch& launch)
@@ -40,6 +52,7 @@ Machine::Machine(const Launch& launch)
       semaphores_(scheduler_),
       arrays_(launch.operands.size()) {
   if (launch.options.detect_races || launch.is_concurrent) races_.emplace(graph_);
+  runs_through_ = runs_through(launch);
   make_blocks();
   open_index_operands();
 }
@@ -176,26 +189,26 @@ void Machine::move_windows(Block& block, std::uint64_t place, bool first) {
   maps_.position.grid = block.id;
   maps_.position.cluster = block.rank;
   // All are stored before one is opened: a block may be read again through another window.
-  std::vector<std::vector<std::int64_t>> indices;
-  std::vector<bool> moves;
-  for (Window& window : block.windows) {
-    indices.push_back(block_index(*window.operand()->mapping));
-    moves.push_back(first || !std::equal(indices.back().begin(), indices.back().end(),
-                                         window.indices().begin(), window.indices().end()));
-    if (moves.back() && !first) close(window);
+  moves_.resize(block.windows.size());
+  for (std::size_t i = 0; i < moves_.size(); ++i) {
+    Window& window = block.windows[i];
+    Move& move = moves_[i];
+    find_block(*window.operand()->mapping, move.indices);
+    move.moves = first || !std::ranges::equal(move.indices, window.indices());
+    if (move.moves && !first) close(window);
   }
-  for (std::size_t i = 0; i < block.windows.size(); ++i) {
-    if (!moves[i]) continue;
+  for (std::size_t i = 0; i < moves_.size(); ++i) {
+    if (!moves_[i].moves) continue;
     if (const auto dimension =
-            block.windows[i].open(indices[i], launch_.program(place, block.number)))
+            block.windows[i].open(moves_[i].indices, launch_.program(place, block.number)))
       launch_.refuse_outside(block.windows[i], block.id, *dimension);
     if (block.windows[i].races != nullptr) block.windows[i].races->shadow.clear();
   }
 }
 
-std::vector<std::int64_t> Machine::block_index(const BlockMapping& mapping) {
-  std::vector<std::int64_t> index(mapping.num_indices());
-  if (mapping.index_map == no_region) return index;
+void Machine::find_block(const BlockMapping& mapping, std::vector<std::int64_t>& index) {
+  index.assign(mapping.num_indices(), 0);
+  if (mapping.index_map == no_region) return;
   const RegionId region{mapping.index_map};
   const std::vector<ValueId>& params = graph_[region].params;
   const std::size_t axes = maps_.position.grid.size();
@@ -205,7 +218,6 @@ std::vector<std::int64_t> Machine::block_index(const BlockMapping& mapping) {
   maps_.run(region);
   const std::vector<ValueId>& yields = graph_[region].yields;
   for (std::size_t d = 0; d < index.size(); ++d) index[d] = maps_.number(yields[d]);
-  return index;
 }
 
 // Every Pallas thread of the blocks, for one visit.
@@ -215,9 +227,13 @@ void Machine::visit() {
       Frame& frame = block.threads[t];
       frame.position.grid = block.id;
       bind(frame, graph_[block.regions[t]].params, block, t);
+      if (runs_through_) {
+        frame.run(block.regions[t]);
+        continue;
+      }
       scheduler_.spawn([&frame, region = block.regions[t]] { frame.run(region); });
     }
-  scheduler_.run();
+  if (!runs_through_) scheduler_.run();
 }
 
 void Machine::bind(Frame& frame, const std::vector<ValueId>& params, Block& block,

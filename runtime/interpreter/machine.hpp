@@ -48,7 +48,8 @@ class Machine {
   void watch(Block& block);
   void run_visits(std::uint64_t place);
   void move_windows(Block& block, std::uint64_t place, bool first);
-  std::vector<std::int64_t> block_index(const BlockMapping& mapping);
+  // The block that the index map names where the maps stand.
+  void find_block(const BlockMapping& mapping, std::vector<std::int64_t>& index);
   void visit();
   void bind(Frame& frame, const std::vector<ValueId>& params, Block& block, std::size_t thread);
   void close(Window& window);
@@ -58,7 +59,14 @@ class Machine {
   Frame maps_;                         // evaluates index maps
   std::deque<Window> index_operands_;  // as index maps see them
   std::deque<Block> blocks_;
+  // Where each window of a block goes; used again.
+  struct Move {
+    std::vector<std::int64_t> indices;
+    bool moves = false;
+  };
+  std::vector<Move> moves_;
   fiber::Scheduler scheduler_;
+  bool runs_through_ = false;  // without fibers
   Semaphores semaphores_;
   std::optional<Races> races_;
   std::vector<Races::Memory*> arrays_;  // whole ones, by block mapping

@@ -201,8 +201,9 @@ class Globals {
   std::vector<Arg> all_;
 };
 
+/// `fresh`: the call made the outputs.
 void run(KernelState& kernel, Variant& variant, const Where& where, Target target, Device device,
-         std::span<const Arg> arguments, std::span<const Arg> given,
+         std::span<const Arg> arguments, std::span<const Arg> given, bool fresh,
          const Signature::Symbols& symbols, Location at) {
   const Specialization& s = *variant.specialization;
   std::optional<Globals> globals;
@@ -214,11 +215,11 @@ void run(KernelState& kernel, Variant& variant, const Where& where, Target targe
   check_aliases(s.graph, arguments, outputs);
   if (!has_programs) {
     // Nothing runs; that the outputs stay as they are is told all the same.
-    if (target != Target::cuda) run_interpreter(s, arguments, outputs, symbols);
+    if (target != Target::cuda) run_interpreter(s, arguments, outputs, symbols, fresh);
     return;
   }
   switch (target) {
-  case Target::interpreter: run_interpreter(s, arguments, outputs, symbols); break;
+  case Target::interpreter: run_interpreter(s, arguments, outputs, symbols, fresh); break;
   case Target::emulator:
     run_emulator(s, emulated_for(kernel, variant, at), arguments, outputs, symbols);
     break;
@@ -253,7 +254,7 @@ Array make_output(const Specialization& s, std::size_t o, Target target, Device 
   const DType dtype = s.signature.outputs()[o].dtype;
   if (target == Target::cuda) return empty_in(stream, shape, dtype, device, at);
   Array array = Array::empty(shape, dtype, device, at);
-  poison(array);
+  if (target == Target::emulator) poison(array);  // the interpreter does so where nobody wrote
   return array;
 }
 
@@ -309,7 +310,7 @@ Results call(KernelState& kernel, const Where& where, std::span<const Arg> given
   for (std::size_t o = 0; o < s.signature.outputs().size(); ++o)
     outputs.push_back(make_output(s, o, target, device, where.stream, arguments, symbols, at));
   for (const Array& o : outputs) as_args.emplace_back(o, at);
-  run(kernel, variant, where, target, device, arguments, as_args, symbols, at);
+  run(kernel, variant, where, target, device, arguments, as_args, true, symbols, at);
   outputs.resize(s.num_visible);
   return {std::move(outputs), s.out_names};
 }
@@ -328,7 +329,7 @@ void call_into(KernelState& kernel, const Where& where, std::span<const Arg> out
   const Operands all(s, arguments, outputs);
   check_refs(s.graph.name, all.arguments(), arguments.size());
   run(kernel, variant, where, target, device_of_call(target, all.arguments(), outputs),
-      all.arguments(), all.outputs(), symbols, at);
+      all.arguments(), all.outputs(), false, symbols, at);
 }
 
 }  // namespace palladium::runtime

@@ -21,7 +21,7 @@ interpreter::Buffer buffer(const Array& elements) {
 }  // namespace
 
 void run_interpreter(const Specialization& s, std::span<const Arg> arguments,
-                     std::span<const Arg> outputs, const Signature::Symbols& symbols) {
+                     std::span<const Arg> outputs, const Signature::Symbols& symbols, bool fresh) {
   interpreter::Invocation call;
   for (const Arg& a : arguments) {
     if (a.array())
@@ -38,6 +38,7 @@ void run_interpreter(const Specialization& s, std::span<const Arg> arguments,
     interpreter::run(s.graph, call,
                      {.poison = params.out_of_bounds == InterpretParams::poison,
                       .detect_races = params.detect_races,
+                      .poison_unwritten = fresh,
                       .unwritten_is_error = params.uninitialised == InterpretParams::error,
                       .cores = params.num_cores_per_device,
                       .seed = seed});

@@ -8,7 +8,8 @@
 
 namespace palladium::runtime {
 
+/// `fresh`: what nobody writes of the outputs, which have no gaps, becomes poison.
 void run_interpreter(const Specialization& s, std::span<const Arg> arguments,
-                     std::span<const Arg> outputs, const Signature::Symbols& symbols);
+                     std::span<const Arg> outputs, const Signature::Symbols& symbols, bool fresh);
 
 }  // namespace palladium::runtime

@@ -247,6 +247,39 @@ TEST_CASE("an output that is aliased to an input is that array") {
   CHECK(x.data<std::int32_t>()[3] == 6);
 }
 
+TEST_CASE("what programs on several cores leave unwritten is poison, and memory given stays") {
+  const auto made = [](const InterpretParams& params, DType dtype) {
+    return pallas_call(
+        [](Ref o) {
+          pl::when(program_id(0) % 3 != 1,
+                   [&] { o[{ds(0, 70)}] = pl::ones_like(o.at({ds(0, 70)})); });
+        },
+        {.out_type = {{10 * 100}, dtype},
+         .grid = 10,
+         .out_specs = {BlockSpec{{100}, [](Index i) { return i; }}},
+         .interpret = params});
+  };
+  for (const DType dtype : {f32, i16, bool_})
+    for (const int cores : {1, 3}) {
+      InterpretParams params;
+      params.num_cores_per_device = cores;
+      const Kernel k = made(params, dtype);
+      const Array y = k(), given = Array::full({1000}, dtype, 0);
+      k.into({given}, {});
+      for (std::int64_t i = 0; i < 1000; ++i) {
+        const bool written = i / 100 % 3 != 1 && i % 100 < 70;
+        std::uint64_t bits = 0, kept = 0;
+        std::memcpy(&bits, static_cast<std::byte*>(y.data()) + i * dtype.bytes(),
+                    static_cast<std::size_t>(dtype.bytes()));
+        std::memcpy(&kept, static_cast<std::byte*>(given.data()) + i * dtype.bytes(),
+                    static_cast<std::size_t>(dtype.bytes()));
+        const std::uint64_t one = graph::to_bits(dtype, std::int64_t{1});
+        REQUIRE(bits == (written ? one : interpreter::poison_bits(dtype)));
+        REQUIRE(kept == (written ? one : 0));
+      }
+    }
+}
+
 TEST_CASE("what a kernel leaves unwritten in a fresh output is poison") {
   const Kernel half = pallas_call([](Ref o) { o[pl::ds(0, 2)] = full({2}, 1.f, f32); },
                                   {.name = "half", .out_type = {{4}, f32}})

@@ -262,7 +262,7 @@ TEST_CASE("a call finds races exactly when its options ask for it") {
     const auto made = runtime::specialize(source, types, {}, here());
     make_threads(made->graph);
     const runtime::Signature::Symbols none = {};
-    runtime::run_interpreter(*made, arguments, outputs, none);
+    runtime::run_interpreter(*made, arguments, outputs, none, false);
     return y.data<float>()[7];
   };
   CHECK(result_of(true) == 8);
