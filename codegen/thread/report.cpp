@@ -115,7 +115,9 @@ class Reader {
   void call(const Call& x, double times) {
     const device::RowInfo& row = device::info(x.function);
     const bool product = row.file == "dot";
-    if (x.function == Row::mbarrier_arrive_expect_tx) fetched(number(x.args[1], 0), times);
+    if (x.function == Row::mbarrier_arrive_expect_tx)
+      copied_by_tma(static_cast<double>(number(x.args[1], 0).value_or(0)) * times);
+    if (x.function == Row::tma_store) sent(x, times);
     if (product)
       report_.mix.products += times;
     else if (x.function == Row::div_all)
@@ -129,11 +131,21 @@ class Reader {
   }
 
   // What one thread asks TMA for counts for all: a part for each warp.
-  void fetched(Number bytes, double times) {
-    const double part = times * static_cast<double>(bytes.value_or(0)) * lanes / computing_;
+  void copied_by_tma(double bytes) {
+    const double part = bytes * lanes / computing_;
     report_.global_bytes += part / lanes;
     report_.useful_bytes += part;
     report_.moved_bytes += part;
+  }
+
+  // A box whose rows are as long as the swizzle is wide.
+  void sent(const Call& x, double times) {
+    const auto name = std::ranges::find(p_.names, e_[x.args[0]].variable);
+    const KernelParameter& map = p_.parameters[static_cast<std::size_t>(name - p_.names.begin())];
+    double rows = times;
+    for (std::size_t d = 0; d + 1 < x.at.size(); ++d) rows *= map.box[d];
+    copied_by_tma(rows * map.swizzle);
+    report_.stored_elements += rows * map.box[x.at.size() - 1] * lanes / computing_;
   }
 
   // ---- instructions
