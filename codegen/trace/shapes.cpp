@@ -320,22 +320,4 @@ Value iota(DType dtype, Shape shape, int dimension, Location at) {
   return recorder.value(trace::rounded_as(recorder, numbers, dtype, at));
 }
 
-Value dot(const Operand& a, const Operand& b, DotOptions options) {
-  const Location at = trace::location(a);
-  const Value x = trace::resolve(a), y = trace::resolve(b);
-  Recorder& recorder = Recorder::current("dot", at);
-  ValueId p = recorder.typed(x, "dot", at), q = recorder.typed(y, "dot", at);
-  const auto is_byte_float = [&](ValueId v) {
-    return graph::is_byte_float(recorder.graph[v].type.dtype);
-  };
-  if (is_byte_float(p) && is_byte_float(q)) {  // f16 holds them, and tensor cores multiply it
-    p = recorder.builder().cast(p, f16, at);
-    q = recorder.builder().cast(q, f16, at);
-  }
-  const auto precision =
-      options.precision == tf32 ? graph::Precision::tf32 : graph::Precision::ieee;
-  Attr attr{{options.trans_a, options.trans_b, static_cast<std::int64_t>(precision)}, 0};
-  return recorder.value(recorder.builder().add(Op::Dot, {p, q}, std::move(attr), {}, at));
-}
-
 }  // namespace palladium

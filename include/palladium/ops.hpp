@@ -306,16 +306,39 @@ inline constexpr Precision ieee = Precision::ieee, tf32 = Precision::tf32;
 struct DotOptions {
   bool trans_a = false, trans_b = false;
   Precision precision = ieee;
+  /// The result's; none: f32 of floats of 8 to 32 bits, i32 of integers, f64 of f64. Of the
+  /// operands' kind, or a float of integers, and no narrower than they are (lax.dot_general's rule).
+  /// Sums are made in the widest of these three, and rounded once.
+  DType preferred_element_type = {};
 };
-/// Matrix product of 2-D values; floats of 8 to 32 bits give f32, integers i32, f64 f64.
+/// Matrix product of 2-D values.
 PALLADIUM_API Value dot(const Operand& a, const Operand& b, DotOptions options = {});
 
+/// Dimensions of both operands of a product that belong together, in order.
+struct DotDimensions {
+  Axes lhs = {}, rhs = {};
+};
+struct DotDimensionNumbers {
+  DotDimensions contracting = {}, batch = {};
+};
+struct DotGeneralOptions {
+  Precision precision = ieee;
+  DType preferred_element_type = {};  ///< as of DotOptions
+};
+/// lax.dot_general: products of the elements of two values, summed over the contracting dimensions.
+/// The result has the batch dimensions, then what is left of lhs, then what is left of rhs.
+PALLADIUM_API Value dot_general(const Operand& lhs, const Operand& rhs,
+                                const DotDimensionNumbers& dimension_numbers,
+                                DotGeneralOptions options = {});
+
 struct EinsumOptions {
-  Precision precision = ieee;  ///< of products that `dot` computes
+  Precision precision = ieee;         ///< of products that `dot` computes
+  DType preferred_element_type = {};  ///< as of DotOptions
 };
 /// "ik,kj->ij": products of the elements of two values, summed over the letters that the result
-/// lacks. Without "->" it has the letters that stand once, in alphabetical order. Dtypes as of
-/// `dot`, which computes what has letters on both sides to sum over and none to keep.
+/// lacks. Without "->" it has the letters that stand once, in alphabetical order. What has letters
+/// on both sides to keep, and some to sum over, is computed by `dot`: with letters of both that are
+/// kept, once for each of up to 32 elements of that batch.
 PALLADIUM_API Value einsum(const char* subscripts, const Operand& a, const Operand& b,
                            EinsumOptions options = {});
 

@@ -189,3 +189,17 @@ TEST_CASE("two products are added to one window, scaled before each") {
   CHECK(is_by_wgmma(g));
   CHECK(problem(g) == "");
 }
+
+TEST_CASE("the products of a batch go to tensor cores one by one") {
+  const graph::Graph g = by_warps(
+      4, traced(
+             [](Ref a, Ref b, Ref o) {
+               o[_] = dot_general(a[_], b[_], {.contracting = {2, 1}, .batch = {1, 0}},
+                                  {.preferred_element_type = bf16});
+             },
+             {.name = "batch", .out_type = {{3, 64, 64}, bf16}},
+             {array({64, 3, 32}, bf16), array({3, 32, 64}, bf16)}));
+  CHECK(is_by_wgmma(g));
+  CHECK(problem(g) == "");
+  CHECK(on_all_targets(g, {}, 80) == "");
+}

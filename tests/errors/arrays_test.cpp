@@ -125,6 +125,17 @@ TEST_CASE("floats of 8 bits are refused where no float is taken, and beside othe
   REFUSED(pl::bitcast(pl::f8e5m2(x[_]), pl::f16), "bitcast: expected a dtype of 8 bits for f8e5m2[8], given f16");
 }
 
+TEST_CASE("products are refused by what is wrong with dtypes and dimension numbers") {
+  REFUSED(pl::dot(matrix(), matrix(), {.trans_b = true, .preferred_element_type = pl::f16}), "dot: expected a preferred_element_type that is a float and no narrower than f32, given f16");
+  REFUSED(pl::dot(pl::f16(matrix()), pl::f16(matrix()), {.trans_b = true, .preferred_element_type = pl::i32}), "dot: expected a preferred_element_type that is a float and no narrower than f16, given i32");
+  REFUSED(pl::einsum("i,i", ints(), ints(), {.preferred_element_type = pl::u32}), "einsum: expected a preferred_element_type that is a signed integer or a float and no narrower than i32, given u32");
+  REFUSED(pl::dot_general(matrix(), matrix(), {.contracting = {1, {}}}), "dot_general: expected as many contracting dimensions of lhs as of rhs, given 1 and 0");
+  REFUSED(pl::dot_general(matrix(), matrix(), {.contracting = {2, 0}}), "dot_general: expected a contracting dimension of lhs below 2, given 2");
+  REFUSED(pl::dot_general(matrix(), matrix(), {.contracting = {1, 1}, .batch = {1, 1}}), "dot_general: dimension 1 of lhs stands twice among those given");
+  REFUSED(pl::dot_general(matrix(), matrix(), {.contracting = {1, 0}}), "dot_general: contracting dimension 1 of lhs has 4 elements and 0 of rhs has 3");
+  REFUSED(pl::dot_general(matrix(), ints(), {}), "dot_general: expected operands of one dtype, given f32[3,4] and i32[8]");
+}
+
 TEST_CASE("products by letters are refused by what is wrong with the letters") {
   REFUSED(pl::einsum("i->i", x[_], x[_]), "einsum: expected letters for the dimensions of two operands, as in \"ik,kj->ij\", given \"i->i\"");
   REFUSED(pl::einsum("i.,i", x[_], x[_]), "einsum: expected letters for the dimensions of two operands, as in \"ik,kj->ij\", given \"i.,i\"");

@@ -64,6 +64,62 @@ TEST_CASE(
   check_einsum({"db", "cd", "bc"}, f64, f64, true);
 }
 
+TEST_CASE("products by numbered dimensions have the batch's first, then what is left of both") {
+  const auto check = [](const Numbers& a, const Numbers& b, const DotDimensionNumbers& numbers,
+                        const char* as, const Numbers& shape, DType t = f16) {
+    CAPTURE(as);
+    Tensor x = small_numbers(t, a, 1), y = small_numbers(t, b, 3);
+    Tensor o(t.is_float() ? f32 : i32, shape), p = o;
+    run(
+        [&](Ref x, Ref y, Ref o, Ref p) {
+          o[_] = dot_general(x[_], y[_], numbers);
+          p[_] = einsum(as, x[_], y[_]);
+        },
+        {}, {&x, &y}, {&o, &p});
+    CHECK(o.numbers() == p.numbers());
+  };
+  check({4, 5}, {5, 3}, {.contracting = {1, 0}}, "ik,kj->ij", {4, 3});
+  check({2, 4, 5}, {2, 5, 3}, {.contracting = {2, 1}, .batch = {0, 0}}, "bik,bkj->bij", {2, 4, 3});
+  check({4, 2, 5}, {3, 5, 2}, {.contracting = {-1, 1}, .batch = {1, 2}}, "ibk,jkb->bij", {2, 4, 3},
+        i8);
+  check({2, 4, 5, 3}, {3, 2, 5}, {.contracting = {{2, 3}, {2, 0}}, .batch = {0, 1}}, "bikl,lbk->bi",
+        {2, 4});
+  check({5}, {5, 3}, {.contracting = {0, 0}}, "k,kj->j", {3});
+  check({5}, {5}, {.contracting = {0, 0}}, "k,k->", {});
+  check({4}, {3}, {}, "i,j->ij", {4, 3});
+  check({40, 2, 3}, {40, 3, 2}, {.contracting = {2, 1}, .batch = {0, 0}}, "bik,bkj->bij",
+        {40, 2, 2});  // more than are computed one by one
+}
+
+TEST_CASE("products have the preferred dtype, rounded once") {
+  Tensor x(f16, {2, 256}, [](std::int64_t i) { return i % 256 == 0 ? 256 : 0.5; });
+  Tensor n(i8, {2, 2}, {100, 100, 3, -4}), y(f32, {1, 2}, {1, 1e-9});
+  Tensor half(f16, {2, 2}), brain(bf16, {2, 2}), wide(f64, {2, 2}), bytes(i8, {2, 2}),
+      floats(f32, {2, 2}), exact(f64, {1, 1});
+  run(
+      [](Ref x, Ref n, Ref y, Ref half, Ref brain, Ref wide, Ref bytes, Ref floats, Ref exact) {
+        const auto squared = [&](DType t) {
+          return dot(x[_], x[_], {.trans_b = true, .preferred_element_type = t});
+        };
+        half[_] = squared(f16);
+        brain[_] = einsum("ik,jk->ij", x[_], x[_], {.preferred_element_type = bf16});
+        wide[_] = dot_general(x[_], x[_], {.contracting = {1, 1}}, {.preferred_element_type = f64});
+        bytes[_] = dot(n[_], n[_], {.preferred_element_type = i8});
+        floats[_] = dot(n[_], n[_], {.preferred_element_type = f32});
+        exact[_] = dot(y[_], y[_], {.trans_b = true, .preferred_element_type = f64});
+      },
+      {}, {&x, &n, &y}, {&half, &brain, &wide, &bytes, &floats, &exact});
+  const double sum = 256.0 * 256 + 255 * 0.25;
+  CHECK(half.numbers() == std::vector<double>(4, INFINITY));
+  CHECK(brain.numbers() == std::vector<double>(4, 65536));
+  CHECK(wide.numbers() == std::vector<double>(4, sum));
+  CHECK(bytes.numbers() ==
+        std::vector<double>{static_cast<std::int8_t>(10300), static_cast<std::int8_t>(9600),
+                            static_cast<std::int8_t>(288), static_cast<std::int8_t>(316)});
+  CHECK(floats.numbers() == std::vector<double>{10300, 9600, 288, 316});
+  CHECK(exact.numbers() == std::vector<double>{1 + 1e-9f * static_cast<double>(1e-9f)});
+}
+
 TEST_CASE("elements are gathered by several arrays of numbers, which broadcast") {
   for (const DType t : {f32, i8}) {
     Tensor x(t, {4, 5, 3}, [](std::int64_t i) { return double(i); });
