@@ -146,6 +146,6 @@ TEST_CASE("products by letters are refused by what is wrong with the letters") {
   REFUSED(pl::einsum("i,ij", x[_], x[_]), "einsum: expected a value of 2 dimensions for \"ij\" as operand 1, given f32[8]");
   REFUSED(pl::einsum("i,ij", x[_], matrix()), "einsum: letter 'i' has extent 8 in f32[8] and 3 in f32[3,4]");
   REFUSED(pl::einsum("i,i", x[_], ints()), "einsum: expected operands of one dtype, given f32[8] and i32[8]");
-  REFUSED(pl::einsum("i,i", pl::u8(ints()), pl::u8(ints())), "einsum: expected floats, i8, i16 or i32, given u8[8] and u8[8]");
+  REFUSED(pl::einsum("i,i", pl::u16(ints()), pl::u16(ints())), "einsum: expected floats, i8, u8, i16 or i32, given u16[8] and u16[8]");
 }
 // clang-format on
