@@ -31,7 +31,11 @@ bool Nest::copies_moved(const passes::Stage& s) {
   const Address from = address(m.ref, c, map);
   const Location outer = b_.at(g_.location(v) == Location{} ? b_.at() : g_.location(v));
   const bool copied = from.parts.empty() && copies_asynchronously(from, s.storage, s.by);
-  if (copied) check_indices(v, c, map, predicate(limits().first));
+  // Elements that travel together exist together; of a slice all do but what pads it.
+  Bounds exists = limits().first;
+  for (Bound& b : exists) b.at = b.at.without(element_);
+  for (Affine& x : c) x = x.without(element_);
+  if (copied) check_indices(v, c, map, is_plain(m.ref) ? no_expr : predicate(exists));
   b_.at(outer);
   if (copied) {
     b_.close_nest_loops();
