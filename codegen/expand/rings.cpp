@@ -202,7 +202,7 @@ void Expander::prefetch(const passes::Prefetch& p, ExprId counter, std::int64_t 
   b_.add(thread::Let{v, fits ? e_.sum(turn) : e_.as(i32, e_.sum(turn, type))});
   expand_turn(p, e_.variable(v));
   b_.close();
-  if (l_.rings[static_cast<std::size_t>(p.ring)].copied)
+  if (l_.rings[static_cast<std::size_t>(p.ring)].copied && p.closes)
     b_.add(thread::Call{.function = Row::cp_async_commit});
 }
 

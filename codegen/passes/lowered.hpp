@@ -389,6 +389,7 @@ struct Prefetch {
   int ring = -1;
   int ahead = 0;
   bool first = false;
+  bool closes = true;              // what it has copied, and others before it, is a group
   int axis = -1;                   // of which loop: over this axis, or ...
   ValueId loop = graph::no_value;  // ... this one
   Statements body = {};

@@ -13,6 +13,7 @@
 // A copy can be made ahead if all that it needs follows from the number of the turn: the blocks of
 // windows, scalars that are computed of nothing but it. What is read is written by nobody.
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -225,30 +226,43 @@ class Pipelines {
 
   // Returns how many statements stand in front of the loop that did not.
   std::size_t build(Statements& list, std::size_t at, const Over& over) {
-    if (given_ == 1) return 0;
+    split_fetches(*over.body);
     std::set<std::size_t> moved, needed;
+    std::size_t copies = 0;
     Needs needs(l_, over);
     for (std::size_t i = 0; i < over.body->size(); ++i) {
       const Statement& s = (*over.body)[i];
       if (!is_copied(s)) continue;
+      ++copies;
+      const int given = slots_given(s);
+      if (given == 1 && given_ != 1)
+        l_.remarks.push_back(
+            {s.at, fmt::format("{}: not pipelined, as pl::Buffered(1) says",
+                               description_of(g_, l_.windows[static_cast<std::size_t>(
+                                                                 window_copied(s))].root))});
+      if (given == 1) continue;
       const std::string why = needs.add(s, needed);
       if (why.empty())
         moved.insert(i);
       else
         remark(s, "not pipelined: " + why);
     }
+    if (moved.empty()) return 0;
     const bool fetched = std::ranges::all_of(
         moved, [&](std::size_t i) { return std::holds_alternative<Fetch>((*over.body)[i].what); });
-    const bool unrolled = fetched && loops_around_ == 0 && only_products(*over.body, moved);
-    const bool wanted = fetched && &list == top_ && is_worth_a_producer(over);
-    const int slots = moved.empty() ? 1 : slots_for(over, moved, wanted, list[at].at);
-    if (slots < 2) return 0;
-    const std::vector<std::set<std::size_t>> parts = parts_of(moved, fetched && !unrolled);
+    const bool wanted =
+        fetched && moved.size() == copies && &list == top_ && is_worth_a_producer(over);
+    const std::map<std::size_t, int> slots = slots_for(over, moved, wanted, list[at].at);
+    std::erase_if(moved, [&](std::size_t i) { return slots.at(i) < 2; });
+    if (moved.empty()) return 0;
+    const bool unrolled = fetched && loops_around_ == 0 && only_products(*over.body, moved) &&
+                          parts_of(moved, slots, false).size() == 1;
     const int first_ring = static_cast<int>(l_.rings.size());
     std::vector<Prefetch> ahead;
-    for (const std::set<std::size_t>& part : parts) {
-      Prefetch p{.ring = add_ring(over, part, slots),
-                 .ahead = slots - 1,
+    for (const std::set<std::size_t>& part : parts_of(moved, slots, fetched && !unrolled)) {
+      const int of_ring = slots.at(*part.begin());
+      Prefetch p{.ring = add_ring(over, part, of_ring),
+                 .ahead = of_ring - 1,
                  .axis = over.axis,
                  .loop = over.loop};
       for (std::size_t i = 0; i < over.body->size(); ++i) {
@@ -257,6 +271,7 @@ class Pipelines {
       }
       ahead.push_back(std::move(p));
     }
+    close_groups(ahead);
     l_.rings[static_cast<std::size_t>(first_ring)].unrolled = unrolled;
     Dot* const product = unrolled ? only_product(*over.body) : nullptr;
     if (product != nullptr) product->in_flight = 1;
@@ -271,7 +286,7 @@ class Pipelines {
     if (produced) return 0;
     Statements first{{Sync{}, where}};
     for (Prefetch& p : ahead) {
-      p.first = true;
+      p.first = p.closes = true;
       first.push_back({std::move(p), where});
     }
     list.insert(list.begin() + static_cast<std::ptrdiff_t>(at),
@@ -279,14 +294,81 @@ class Pipelines {
     return first.size();
   }
 
-  // What is in slots of one ring: all, or what each of several fetches brings, so that its slots
-  // are free as soon as that has been read.
+  // What is in slots of one ring: all of as many slots, those of most first; or what each of
+  // several fetches brings, so that its slots are free as soon as that has been read.
   static std::vector<std::set<std::size_t>> parts_of(const std::set<std::size_t>& moved,
+                                                     const std::map<std::size_t, int>& slots,
                                                      bool apart) {
-    if (!apart) return {moved};
-    std::vector<std::set<std::size_t>> parts;
-    for (const std::size_t i : moved) parts.push_back({i});
-    return parts;
+    std::map<int, std::set<std::size_t>, std::greater<>> parts;
+    for (const std::size_t i : moved)
+      parts[apart ? -static_cast<int>(i) : slots.at(i)].insert(i);
+    std::vector<std::set<std::size_t>> list;
+    for (auto& [_, part] : parts) list.push_back(std::move(part));
+    return list;
+  }
+
+  // All copies of a turn are one group: of rings the one with the fewest slots, which is the last,
+  // says how many groups may be under way.
+  void close_groups(std::vector<Prefetch>& ahead) const {
+    bool closed = false;
+    for (std::size_t i = ahead.size(); i-- > 0;) {
+      const bool copied = l_.rings[static_cast<std::size_t>(ahead[i].ring)].copied;
+      ahead[i].closes = copied && !closed;
+      closed |= copied;
+    }
+  }
+
+  // ---- what pl::Buffered says
+
+  // How many slots there are for what a copy brings; 0: nobody said.
+  int slots_given(int window) const {
+    const int mapping = l_.windows[static_cast<std::size_t>(window)].mapping;
+    const int of_window =
+        mapping < 0 ? 0 : g_.mapping.block_mappings[static_cast<std::size_t>(mapping)].buffers;
+    return of_window > 0 ? of_window : given_;
+  }
+  int slots_given(const Fetch::Part& p) const { return slots_given(window_of(p.load)); }
+  int slots_given(const Statement& copy) const {
+    const int window = window_copied(copy);
+    return window < 0 ? given_ : slots_given(window);
+  }
+
+  int window_of(ValueId load) const { return l_.window_of[index(g_.root(g_[load].args[0]))]; }
+
+  int window_copied(const Statement& copy) const {
+    if (const Fetch* const f = std::get_if<Fetch>(&copy.what)) return window_of(f->parts[0].load);
+    const Pass& p = std::get<Pass>(copy.what);
+    int window = window_moved(p.sink);
+    if (p.value == graph::no_value) return window;
+    for_each_leaf(l_, p.value, identity_map(static_cast<int>(p.domain.size())), false,
+                  [&](ValueId leaf, const DimMap&, int) {
+                    if (g_[leaf].op == Op::Load) window = window_of(leaf);
+                  });
+    return window;
+  }
+
+  // What is fetched for rings of different numbers of slots has barriers of its own.
+  void split_fetches(Statements& body) {
+    for (std::size_t i = 0; i < body.size(); ++i) {
+      Fetch* const f = std::get_if<Fetch>(&body[i].what);
+      if (f == nullptr) continue;
+      const int given = slots_given(f->parts[0]);
+      const auto others = std::ranges::stable_partition(
+          f->parts, [&](const Fetch::Part& p) { return slots_given(p) == given; });
+      if (others.empty()) continue;
+      Fetch more{.parts = {others.begin(), others.end()}, .ring = f->ring};
+      f->parts.erase(others.begin(), others.end());
+      more.barrier = l_.add_storage(
+          {.place = Place::shared, .dtype = u64, .shape = {1}, .row_stride = 1, .fetched = true});
+      l_.fetch_barriers.push_back({.storage = more.barrier});
+      const auto awaits = std::ranges::find_if(body, [&](const Statement& s) {
+        const AwaitFetch* const a = std::get_if<AwaitFetch>(&s.what);
+        return a != nullptr && a->barrier == f->barrier;
+      });
+      const Location at = body[i].at;
+      body.insert(awaits + 1, {AwaitFetch{.barrier = more.barrier}, at});
+      body.insert(body.begin() + static_cast<std::ptrdiff_t>(i) + 1, {std::move(more), at});
+    }
   }
 
   static bool only_products(const Statements& body, const std::set<std::size_t>& moved) {
@@ -346,8 +428,7 @@ class Pipelines {
     if (l_.rings[static_cast<std::size_t>(ahead[0].ring)].freed >= 0) return;
     Statements next;
     for (const Prefetch& p : ahead)
-      if (l_.rings[static_cast<std::size_t>(p.ring)].copied)
-        next.push_back({Await{.pending = p.ahead - 1}, at});
+      if (p.closes) next.push_back({Await{.pending = p.ahead - 1}, at});
     next.push_back({Sync{.for_async = for_async}, at});
     for (const Prefetch& p : ahead) next.push_back({p, at});
     body.insert(in_flight ? body.end() - 1 : body.begin(), std::make_move_iterator(next.begin()),
@@ -441,46 +522,90 @@ class Pipelines {
 
   // ---- how many turns have a slot
 
-  int slots_for(const Over& over, const std::set<std::size_t>& moved, bool has_producer,
-                Location at) {
-    std::int64_t slot = 0, once = 0, alignment = 1, largest = 0;
+  // What copies fill of a slot that they share.
+  struct Slot {
+    std::int64_t bytes = 0, alignment = 1;
+    std::int64_t once = 0, largest = 0;  // of all together without gaps, and of one of them
     bool fetched = false;
-    for (const std::size_t i : moved) {
-      fetched |= std::holds_alternative<Fetch>((*over.body)[i].what);
+  };
+  Slot slot_of(const Over& over, const std::set<std::size_t>& copies) const {
+    Slot slot;
+    for (const std::size_t i : copies) {
+      slot.fetched |= std::holds_alternative<Fetch>((*over.body)[i].what);
       for (const int filled : filled_by((*over.body)[i])) {
         const Storage& s = l_.storages[static_cast<std::size_t>(filled)];
         const std::int64_t bytes = shared_bytes(s).value_or(0);
-        once += bytes;
-        largest = std::max(largest, bytes);
-        slot = round_up(slot, shared_alignment(s)) + bytes;
-        alignment = std::max(alignment, shared_alignment(s));
+        slot.once += bytes;
+        slot.largest = std::max(slot.largest, bytes);
+        slot.bytes = round_up(slot.bytes, shared_alignment(s)) + bytes;
+        slot.alignment = std::max(slot.alignment, shared_alignment(s));
       }
     }
-    slot = round_up(slot, alignment);
+    slot.bytes = round_up(slot.bytes, slot.alignment);
+    return slot;
+  }
+
+  std::map<std::size_t, int> slots_for(const Over& over, const std::set<std::size_t>& moved,
+                                       bool has_producer, Location at) {
+    std::map<std::size_t, int> slots;
+    std::map<int, std::set<std::size_t>> copies;  // by what is given
+    for (const std::size_t i : moved) copies[slots_given((*over.body)[i])].insert(i);
+    const Slot together = slot_of(over, moved);
     const Checked all = unshared_bytes(l_);
-    const std::int64_t room = l_.machine.max_shared_bytes / std::max(1, l_.warpgroups);
     if (!all.within(0, l_.machine.max_shared_bytes)) {
       l_.remarks.push_back({at, "not pipelined: a block has no more shared memory"});
-      return 1;
+      for (const std::size_t i : moved) slots[i] = 1;
+      return slots;
     }
-    const std::int64_t others =
-        all.value() / std::max(1, l_.warpgroups) - once - sent_bytes(2 * largest);
+    const std::int64_t others = all.value() / std::max(1, l_.warpgroups) - together.once -
+                                sent_bytes(2 * together.largest);
     // Where a ring begins, and its barriers, take more.
-    const std::int64_t beside = fetched ? 2 * alignment : 0;
-    const std::int64_t most = (room - others - beside) / slot;
-    if (given_ > 0) {
-      if (most < given_)
+    const std::int64_t beside =
+        together.fetched ? 2 * together.alignment * std::ssize(copies) : 0;
+    const std::int64_t room =
+        l_.machine.max_shared_bytes / std::max(1, l_.warpgroups) - others - beside;
+    const std::int64_t taken = give_slots(over, copies, room, at, slots);
+    if (!copies.contains(0)) return slots;
+    const int chosen = choose_slots(over, slot_of(over, copies[0]), others + taken,
+                                    room - taken, has_producer, at);
+    for (const std::size_t i : copies[0]) slots[i] = chosen;
+    return slots;
+  }
+
+  // Those that somebody asked for, as far as there is room; returns the bytes.
+  std::int64_t give_slots(const Over& over, const std::map<int, std::set<std::size_t>>& copies,
+                          std::int64_t room, Location at, std::map<std::size_t, int>& slots) {
+    int most = copies.rbegin()->first;
+    const auto bytes = [&] {
+      std::int64_t n = 0;
+      for (const auto& [given, of] : copies)
+        n += std::max(1, std::min(given, most)) * slot_of(over, of).bytes;
+      return n;
+    };
+    while (most > 1 && bytes() > room) --most;
+    std::int64_t taken = 0;
+    for (const auto& [given, of] : copies) {
+      if (given == 0) continue;
+      if (most < given)
         l_.remarks.push_back({at, fmt::format("pipelined by {} stages, not {}: a block has no more "
                                               "shared memory",
-                                              std::max<std::int64_t>(most, 1), given_)});
-      return static_cast<int>(std::min<std::int64_t>(given_, most));
+                                              most, given)});
+      for (const std::size_t i : of) slots[i] = std::min(given, most);
+      taken += std::min(given, most) * slot_of(over, of).bytes;
     }
-    const int blocks = blocks_together(others + slot, has_producer);
+    return taken;
+  }
+
+  int choose_slots(const Over& over, const Slot& slot, std::int64_t others, std::int64_t room,
+                   bool has_producer, Location at) {
+    const std::int64_t most = room / slot.bytes;
+    const int blocks = blocks_together(others + slot.bytes, has_producer);
     const std::int64_t share =
         thread::multiprocessor(l_.machine.compute_capability).shared_bytes / blocks - 1024;
-    const std::int64_t fit = std::min(most, (share - others) / slot);
-    const std::int64_t wanted = std::clamp(
-        1 + cdiv(fetched ? wanted_by_tma : wanted_bytes, slot * blocks), fewest_slots, most_slots);
+    const std::int64_t fit = std::min(most, (share - others) / slot.bytes);
+    const std::int64_t wanted =
+        std::clamp(1 + cdiv(slot.fetched ? wanted_by_tma : wanted_bytes, slot.bytes * blocks),
+                   fewest_slots, most_slots);
     const std::int64_t slots =
         std::min({wanted, std::max<std::int64_t>(fit, 2), most, trips(over)});
     if (slots < 2 && trips(over) > 1)
