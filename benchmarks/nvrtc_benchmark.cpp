@@ -16,6 +16,7 @@
 #include "cache/text_digest.hpp"
 #include "codegen/nvrtc/find_helper.hpp"
 #include "codegen/nvrtc/pool.hpp"
+#include "palladium/ops/attention.hpp"
 #include "palladium/ops/registry.hpp"
 #include "palladium/palladium.hpp"
 #include "runtime/build/program.hpp"
@@ -82,6 +83,12 @@ Lowered matmul_f16() {
       .lower(square, square);
 }
 
+/// Causal, f16, rows of 128.
+Lowered attention() {
+  const auto of = [](Dim heads) { return ShapeDtype{{dim("b"), heads, 2048, 128}, f16}; };
+  return ops::attention({.causal = true}).lower(of(16), of(16), of(16));
+}
+
 nvrtc::Request request_of(const std::string& text) {
   return {.source = runtime::full_text(text), .arch = arch};
 }
@@ -130,14 +137,17 @@ std::map<std::string, double> triton_ms() {
   return result;
 }
 
+/// At most `share` of what Triton takes.
 void compare_with_triton(const char* name, Lowered (*kernel)(),
-                         const std::map<std::string, double>& triton) {
+                         const std::map<std::string, double>& triton, double share = 1) {
   const double ms = 1e3 * benchmark::best_of(runs, benchmark::wall_seconds,
                                              [&] { (void)kernel().compile({.arch = arch}); });
   const auto theirs = triton.find(name);
-  std::printf("lambda to cubin, %-12s %9.1f ms   target <= Triton  %s\n", name, ms,
-              theirs == triton.end() ? "(Triton is missing: PYTHON names one that has it)"
-                                     : (std::to_string(theirs->second) + " ms").c_str());
+  std::printf("lambda to cubin, %-12s %9.1f ms   target <= %.1f x Triton  ", name, ms, share);
+  if (theirs == triton.end())
+    std::puts("(Triton is missing: PYTHON names one that has it)");
+  else
+    std::printf("%.1f ms (%.2f x)\n", theirs->second, ms / theirs->second);
   std::fflush(stdout);
 }
 
@@ -162,6 +172,7 @@ int main() try {
       "softmax", [] { return shipped("softmax"); }, triton);
   compare_with_triton("layer_norm", layer_norm, triton);
   compare_with_triton("matmul", matmul_f16, triton);
+  compare_with_triton("attention", attention, triton, 0.5);
   return 0;
 } catch (const Error& error) {
   std::fprintf(stderr, "%s\n", error.what());

@@ -59,6 +59,34 @@ def matmul(a, b, o, N: tl.constexpr, K: tl.constexpr):
     tl.store(o + i * N + j, total.to(tl.float16))
 
 
+@triton.jit
+def attention(q, k, v, o, scale, length, D: tl.constexpr, M: tl.constexpr, N: tl.constexpr):
+    first = tl.program_id(0) * M
+    q += tl.program_id(1) * length * D
+    k += tl.program_id(1) * length * D
+    v += tl.program_id(1) * length * D
+    i = first + tl.arange(0, M)
+    d = tl.arange(0, D)
+    x = tl.load(q + i[:, None] * D + d[None, :], i[:, None] < length, other=0.0)
+    most = tl.full((M,), -float("inf"), tl.float32)
+    total = tl.zeros((M,), tl.float32)
+    out = tl.zeros((M, D), tl.float32)
+    for begin in range(0, tl.minimum(first + M, length), N):
+        j = begin + tl.arange(0, N)
+        y = tl.load(k + j[None, :] * D + d[:, None], j[None, :] < length, other=0.0)
+        s = tl.dot(x, y) * (scale * 1.4426950408889634)
+        s = tl.where((j[None, :] <= i[:, None]) & (j[None, :] < length), s, -float("inf"))
+        now = tl.maximum(most, tl.max(s, 1))
+        p = tl.exp2(s - now[:, None])
+        shrink = tl.exp2(most - now)
+        total = total * shrink + tl.sum(p, 1)
+        z = tl.load(v + j[:, None] * D + d[None, :], j[:, None] < length, other=0.0)
+        out = tl.dot(p.to(tl.float16), z, out * shrink[:, None])
+        most = now
+    tl.store(o + tl.program_id(1) * length * D + i[:, None] * D + d[None, :],
+             (out / total[:, None]).to(tl.float16), i[:, None] < length)
+
+
 def source(function, types, constants):
     names = list(function.arg_names)
     signature = {n: types.get(n, "constexpr") for n in names}
@@ -72,12 +100,16 @@ KERNELS = {
     "layer_norm": lambda: source(layer_norm, dict(x="*fp32", weight="*fp32", o="*fp32", m="i32"),
                                  dict(COLUMNS=768, BLOCK=1024)),
     "matmul": lambda: source(matmul, dict(a="*fp16", b="*fp16", o="*fp16"), dict(N=1024, K=1024)),
+    "attention": lambda: source(
+        attention, dict(q="*fp16", k="*fp16", v="*fp16", o="*fp16", scale="fp32", length="i32"),
+        dict(D=128, M=128, N=128)),
 }
+OPTIONS = {"attention": dict(num_warps=8, num_stages=2)}
 
 for name, make in KERNELS.items():
     best = float("inf")
     for _ in range(RUNS):
         start = time.perf_counter()
-        triton.compile(make(), target=GPUTarget("cuda", 90, 32))
+        triton.compile(make(), target=GPUTarget("cuda", 90, 32), options=OPTIONS.get(name))
         best = min(best, time.perf_counter() - start)
     print(name, round(1e3 * best, 1), flush=True)
