@@ -223,9 +223,12 @@ AccessModel::OfThreads AccessModel::values_of(ExprId e) const {
 std::int64_t AccessModel::in_lane(ExprId e, std::int64_t lane) const {
   const auto value = [&](VariableId v) -> std::int64_t {
     if (v == e_[thread_].variable) return lane;
-    std::int64_t n = value_of(v, 0);
+    const auto named = names_.find(v);
+    if (named == names_.end()) return value_of(v, 0);
+    const OfThreads& of = named->second;
+    std::int64_t n = of[0];
     for (std::size_t b = 0; b < layout::lane_bits; ++b)
-      if ((lane >> b & 1) != 0) n += value_of(v, b + 1) - value_of(v, 0);
+      if ((lane >> b & 1) != 0) n += of[b + 1] - of[0];
     return n;
   };
   return thread::evaluate(e_, e, value).value_or(0);

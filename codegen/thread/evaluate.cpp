@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <map>
+#include <span>
+#include <vector>
 
 namespace palladium::thread {
 namespace {
 
 using graph::Op;
 using Number = std::optional<std::int64_t>;
+using Operands = std::span<const std::int64_t>;
 
 Number plain(Operator by, std::int64_t a, std::int64_t b) {
   std::int64_t n = 0;
@@ -31,7 +34,7 @@ Number plain(Operator by, std::int64_t a, std::int64_t b) {
 
 Number wrapped(DType t, std::int64_t n) { return graph::to_int(t, graph::to_bits(t, n)); }
 
-Number operation(Op op, DType t, const std::vector<std::int64_t>& x) {
+Number operation(Op op, DType t, Operands x) {
   const auto natural = [&](std::size_t i) { return static_cast<std::uint64_t>(x[i]); };
   const auto back = [&](std::uint64_t n) { return wrapped(t, static_cast<std::int64_t>(n)); };
   switch (op) {
@@ -57,7 +60,7 @@ Number operation(Op op, DType t, const std::vector<std::int64_t>& x) {
 
 bool is_number(DType t) { return (t.is_integer() && t != u64) || t.is_bool(); }
 
-Number sum(const Expr& e, const std::vector<std::int64_t>& x) {
+Number sum(const Expr& e, Operands x) {
   std::int64_t n = e.number, term = 0;
   for (std::size_t i = 0; i < x.size(); ++i)
     if (__builtin_mul_overflow(e.coefficients[i], x[i], &term) ||
@@ -84,11 +87,22 @@ class Evaluation {
     const Expr& e = exprs_[root];
     if (e.node == Node::variable) return values_(e.variable);
     if (!is_number(e.type)) return {};
-    std::vector<std::int64_t> x;
-    for (const ExprId a : e.args) {
-      const Number n = (*this)(a);
+    if (e.args.size() > few) {
+      std::vector<std::int64_t> x(e.args.size());
+      return value_of(e, x);
+    }
+    std::int64_t x[few];
+    return value_of(e, {x, e.args.size()});
+  }
+
+  // Most expressions have no more operands: no memory is asked for.
+  static constexpr std::size_t few = 6;
+
+  Number value_of(const Expr& e, std::span<std::int64_t> x) {
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const Number n = (*this)(e.args[i]);
       if (!n) return {};
-      x.push_back(*n);
+      x[i] = *n;
     }
     switch (e.node) {
     case Node::literal: return graph::to_int(e.type, static_cast<std::uint64_t>(e.number));
