@@ -60,6 +60,20 @@ void for_each_element(const Array& a, const F& f) {
   }
 }
 
+// Every element of an array without gaps: what is there already is copied behind itself.
+void repeat(const Array& a, std::uint64_t bits) {
+  const auto all = static_cast<std::size_t>(a.dtype().bytes_of(a.size()));
+  if (all == 0) return;
+  auto* const data = static_cast<std::byte*>(a.data());
+  if (a.dtype().is_packed()) bits |= bits << 4;
+  auto done = static_cast<std::size_t>(a.dtype().bytes());
+  std::memcpy(data, &bits, done);
+  for (std::size_t more = 0; done < all; done += more) {
+    more = std::min(done, all - done);
+    std::memcpy(data + done, data, more);
+  }
+}
+
 std::uint64_t to_bits(DType dtype, const detail::Number& x) {
   switch (x.kind) {
   case detail::Number::Kind::real: return graph::to_bits(dtype, x.real);
@@ -269,6 +283,7 @@ void Array::fill(detail::Number value, Location at) const {
   require_array(*this, "fill", at);
   if (read_only_) throw CompileError(at, "fill: the array is read-only");
   const std::uint64_t bits = to_bits(dtype_, value);
+  if (device_.is_cpu() && dense_) return repeat(*this, bits);
   if (device_.is_cpu())
     return for_each_element(*this, [&](Place place, const Index&) { put(place, dtype_, bits); });
   if (!dense_)

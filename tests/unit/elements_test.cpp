@@ -140,6 +140,13 @@ TEST_CASE("fill makes every element of a view a number, and no other") {
     for (std::int64_t i = 0; i < 24; ++i)
       CHECK(number(a, i) == (i % 2 == 0 ? (t.is_bool() ? 1 : 3) : 0));
   }
+  for (const DType t : all_types)
+    for (const std::int64_t n : {2, 6, 130}) {
+      const Array a = Array::full({n}, t, 3);
+      CAPTURE(t.name(), n);
+      for (std::int64_t i = 0; i < n; ++i) REQUIRE(number(a, i) == (t.is_bool() ? 1 : 3));
+    }
+  Array::full({0}, f32, 3).fill(4);
   CHECK(bits(Array::full({1}, u64, std::uint64_t(-1)), 0) == ~std::uint64_t(0));
   CHECK(bits(Array::full({1}, i64, INT64_MIN), 0) == std::uint64_t(1) << 63);
   CHECK(number(Array::full({1}, i8, 1e9), 0) == 127);
