@@ -16,9 +16,10 @@ namespace {
 
 /// One thread that waits for something to do.
 struct Worker {
+  static constexpr int patience = 20000;  // some 10 us
   std::mutex mutex;
   std::condition_variable changed;
-  const std::function<void()>* work = nullptr;
+  std::atomic<const std::function<void()>*> work = nullptr;
   Worker* next = nullptr;  // in the list that it is in
 
   void loop() {
@@ -26,7 +27,7 @@ struct Worker {
     for (;;) {
       changed.wait(lock, [&] { return work != nullptr; });
       lock.unlock();
-      (*work)();
+      (*work.load())();
       lock.lock();
       work = nullptr;
       changed.notify_all();
@@ -38,6 +39,9 @@ struct Worker {
     changed.notify_all();
   }
   void join() {
+    // Those who share work end nearly together: to sleep, and be woken, takes longer.
+    for (int turn = 0; turn < patience; ++turn)
+      if (work.load(std::memory_order_acquire) == nullptr) return;
     std::unique_lock lock(mutex);
     changed.wait(lock, [&] { return work == nullptr; });
   }

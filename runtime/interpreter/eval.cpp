@@ -152,7 +152,7 @@ void eval_Loop(Frame& f, ValueId v, const Inst& inst) {
   for (std::int64_t i = low; i < high; i += loop.step) {
     f.set_number(params[0], i);
     f.run(loop.body);
-    hand_on(f, v, 0);
+    if (!loop.carries.empty()) hand_on(f, v, 0);
   }
 }
 

@@ -94,7 +94,7 @@ class Access {
   Access(Frame& f, ValueId v)
       : f_(f), v_(v), memory_(f.plan().memory(v)), view_(f.view(memory_.ref)) {
     if (memory_.mask != graph::no_value) mask_ = f.data<bool>(memory_.mask);
-    bytes_ = view_.dtype.bytes();
+    bytes_ = view_.bytes;
   }
 
   const graph::MemoryView& memory() const { return memory_; }

@@ -362,6 +362,7 @@ void transpose(View& result, const View& source, const graph::Type& type,
 void bitcast(View& result, const View& source, const graph::Type& type) {
   result.start_from(source, type.shape);
   result.dtype = type.dtype;
+  result.bytes = type.dtype.bytes();
   const int from = source.dtype.bytes(), to = type.dtype.bytes();
   const bool neighbours = !source.listed && (source.shape.empty() || source.shape.back() == 1 ||
                                              source.strides.back() == from);

@@ -21,6 +21,7 @@ class Window;
 struct View {
   Window* window = nullptr;
   DType dtype;
+  int bytes = 0;                        // of an element
   std::span<const std::int64_t> shape;  // of the Ref's type, or the window's
 
   std::int64_t offset = 0;            // bytes from the window's first element
@@ -67,6 +68,7 @@ struct View {
   void start_from(const View& source, std::span<const std::int64_t> its_shape) {
     window = source.window;
     dtype = source.dtype;
+    bytes = source.bytes;
     shape = its_shape;
     strides.clear();
     listed = false;

@@ -110,6 +110,7 @@ bool Window::stays_in_array() const {
 void Window::bind(View& root) {
   root.window = this;
   root.dtype = dtype_;
+  root.bytes = dtype_.bytes();
   root.listed = false;
   root.misfits.clear();
   root.chosen = false;

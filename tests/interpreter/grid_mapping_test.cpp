@@ -94,6 +94,32 @@ TEST_CASE("one specification of blocks is that of several arrays") {
     CHECK(elements<float>(k(on(target, counted({2, 3})), on(target, counted({2})))) ==
           std::vector<float>{0, 0, 0, 3, 4, 5});
   });
+  for_each_target("nested_pairs", [](Target target) {
+    // An index operand in front, a struct within a struct, and outputs like inputs.
+    const BlockSpec row{{1, 3}, [](Index i, Ref) { return Indices{i, 0}; }};
+    const BlockSpec scale{{1}, [](Index i, Ref) { return i; }};
+    const BlockSpec chosen{{1, 3}, [](Index i, Ref order) { return Indices{order[i], 0}; }};
+    const BlockSpec rest = BlockSpec::of_struct({scale, row});
+    const Kernel k = pallas_call(
+                         [](Ref order, Ref x, Ref s, Ref y, Ref o, Ref t, Ref p) {
+                           o[_] = x[_] * s[_] + y[_];
+                           t[_] = s[_] + 1;
+                           p[_] = x[_] + pl::f32(order[program_id(0)]);
+                         },
+                         {.name = "nested_pairs",
+                          .out_type = {{{2, 3}, f32}, {{2}, f32}, {{2, 3}, f32}},
+                          .num_scalar_prefetch = 1,
+                          .grid = 2,
+                          .in_specs = {BlockSpec::of_struct({chosen, rest})},
+                          .out_specs = {BlockSpec::of_struct({row, rest})}})
+                         .on(target);
+    const auto [o, t, p] = k(on(target, numbers({1, 0})), on(target, counted({2, 3})),
+                             on(target, counted({2})), on(target, counted({2, 3})))
+                               .unpack<3>();
+    CHECK(elements<float>(o) == std::vector<float>{0, 1, 2, 3, 5, 7});
+    CHECK(elements<float>(t) == std::vector<float>{1, 2});
+    CHECK(elements<float>(p) == std::vector<float>{4, 5, 6, 0, 1, 2});
+  });
   const Kernel k = pallas_call([](Refs) {}, {.out_type = {{2}, f32},
                                              .in_specs = {BlockSpec::of_struct({{}, {}})}});
   CHECK_THROWS_WITH(k.lower(ShapeDtype{{2}, f32}),
