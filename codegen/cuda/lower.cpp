@@ -44,6 +44,7 @@ constexpr Step last_steps[] = {
     {"check_registers", passes::check_registers},  // before memory: of two, the plainer error
     {"pad_staged_rows", passes::pad_staged_rows},  // of layouts: which banks do lanes read?
     {"choose_copies", passes::choose_copies},      // of layouts: what does a thread copy?
+    {"fetch_windows", passes::fetch_windows},      // of rows: what does TMA copy instead?
     {"build_pipelines", passes::build_pipelines},  // how large is what is copied ahead?
     {"rotate_loops", passes::rotate_loops},        // of rings: what frees a slot when?
     {"place_shared_memory", passes::place_shared_memory},  // last: layouts add staging and scratch

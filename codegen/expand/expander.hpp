@@ -148,6 +148,7 @@ class Expander {
   void begin_fetches();
   ExprId elected();
   void expand_one(const passes::Fetch& f);
+  void fetch_window(const passes::Fetch::Part& p, ExprId barrier);
   void expand_one(const passes::AwaitFetch& a);
   void expand_one(const passes::Send& s);
   void expand_one(const passes::AwaitSends& a);

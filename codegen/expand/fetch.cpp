@@ -147,22 +147,40 @@ void Expander::for_each_box(ValueId access, int storage, int tensor_box, F&& cop
 
 void Expander::expand_one(const passes::Fetch& f) {
   std::int64_t bytes = 0;
-  for (const passes::Fetch::Part& p : f.parts)
-    bytes += passes::shared_bytes(l_.storages[static_cast<std::size_t>(p.storage)]).value();
+  for (const passes::Fetch::Part& p : f.parts) {
+    const Storage& s = l_.storages[static_cast<std::size_t>(p.storage)];
+    bytes += graph::element_count(s.shape) * s.dtype.bytes();
+  }
   const ExprId barrier = barrier_address(f.barrier, slot_now(f.ring));
   if (!is_one_thread_) b_.open(thread::If{elected(), {}});
   b_.add(
       thread::Call{.function = Row::mbarrier_arrive_expect_tx, .args = {barrier, number(bytes)}});
   for (const passes::Fetch::Part& p : f.parts)
-    for_each_box(p.load, p.storage, p.tensor_box, [&](std::vector<ExprId> at, std::int64_t offset) {
-      const Affine to = Affine::term(shared_address(p.storage)) + Affine(offset);
-      b_.add(thread::Call{
-          .function = Row::tma_load,
-          .args = {e_.sum(to, u32),
-                   e_.variable(tensor_maps_[static_cast<std::size_t>(p.tensor_box)]), barrier},
-          .at = std::move(at)});
-    });
+    if (p.window >= 0)
+      fetch_window(p, barrier);
+    else
+      for_each_box(p.load, p.storage, p.tensor_box,
+                   [&](std::vector<ExprId> at, std::int64_t offset) {
+                     const Affine to = Affine::term(shared_address(p.storage)) + Affine(offset);
+                     b_.add(thread::Call{
+                         .function = Row::tma_load,
+                         .args = {e_.sum(to, u32),
+                                  e_.variable(tensor_maps_[static_cast<std::size_t>(p.tensor_box)]),
+                                  barrier},
+                         .at = std::move(at)});
+                   });
   if (!is_one_thread_) b_.close();
+}
+
+void Expander::fetch_window(const passes::Fetch::Part& p, ExprId barrier) {
+  const passes::BlockNames& names = windows_[static_cast<std::size_t>(p.window)];
+  std::vector<ExprId> at;
+  for (std::size_t d = names.start.size(); d-- > 0;) at.push_back(e_.as(i32, names.start[d]));
+  b_.add(thread::Call{
+      .function = Row::tma_load,
+      .args = {shared_address(p.storage),
+               e_.variable(tensor_maps_[static_cast<std::size_t>(p.tensor_box)]), barrier},
+      .at = std::move(at)});
 }
 
 void Expander::expand_one(const passes::AwaitFetch& a) {

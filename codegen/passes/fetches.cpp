@@ -87,8 +87,48 @@ std::optional<Fetches::Found> Fetches::find(ValueId operand, const Extents& shap
   return box ? std::optional(Found{*load, *box}) : std::nullopt;
 }
 
+std::optional<TensorBox> Fetches::box_of_window(const Window& w, std::string& why) {
+  const BlockMapping& m = g_.mapping.block_mappings[w.mapping];
+  const Storage& s = l_.storages[w.storage];
+  const auto refuse = [&](const char* reason) {
+    why = reason;
+    return std::nullopt;
+  };
+  if (!lies_in_array(m, w.root, why)) return {};
+  if (w.lead != 0 || s.row_stride != s.shape.back() || s.row_swizzle != 0)
+    return refuse("its rows lie apart in shared memory");
+  TensorBox box{.mapping = w.mapping};
+  std::size_t next = 0;
+  for (const BlockDim& b : m.block_shape) {
+    const std::int64_t extent = b.kind == BlockDim::Kind::squeezed ? 1 : s.shape[next++];
+    if (extent > most_rows) return refuse("its block has more than 256 elements in a dimension");
+    box.box.push_back(static_cast<std::int32_t>(extent));
+  }
+  if (s.shape.back() * s.dtype.bytes() % aligned_bytes != 0)
+    return refuse("its rows are no multiples of 16 bytes");
+  return box;
+}
+
 std::optional<TensorBox> Fetches::box_of_store(ValueId store, int swizzle, std::string& why) {
   return box_of(store, g_[graph::MemoryView::of(g_[store]).value].type.shape, swizzle, why);
+}
+
+// Whether boxes of the view lie where TMA finds them in its array.
+bool Fetches::lies_in_array(const BlockMapping& m, ValueId view, std::string& why) {
+  const auto refuse = [&](const char* reason) {
+    why = reason;
+    return false;
+  };
+  const int rank = m.array_aval.shape.rank();
+  if (rank > most_dimensions || rank < 2)
+    return refuse("its array has less than 2 dimensions, or more than 5");
+  for (const BlockDim& b : m.block_shape)
+    if (b.pad_lo + b.pad_hi > 0) return refuse("its blocks have padding");
+  for (const Dim& d : m.array_aval.shape)
+    if (d.is_static() ? d.value() < 1 || d.value() > INT32_MAX : !g_.short_offsets)
+      return refuse("its array may have 2^31 elements or more");
+  return is_aligned(m, view) ||
+         refuse("its rows or its inner offset are not multiples of 16 bytes");
 }
 
 // Of the view that a Load or a Store moves.
@@ -101,16 +141,9 @@ std::optional<TensorBox> Fetches::box_of(ValueId access, const Extents& shape, i
   const ValueId view = graph::MemoryView::of(g_[access]).ref;
   const Window& w = l_.windows[l_.window_of[graph::index(g_.root(view))]];
   const BlockMapping& m = g_.mapping.block_mappings[w.mapping];
-  const int rank = m.array_aval.shape.rank();
   const std::optional<std::vector<int>> dimensions = box_dimensions(g_, view);
-  if (!dimensions || rank > most_dimensions || rank < 2) return refuse("its view is no box");
-  for (const BlockDim& b : m.block_shape)
-    if (b.pad_lo + b.pad_hi > 0) return refuse("its blocks have padding");
-  for (const Dim& d : m.array_aval.shape)
-    if (d.is_static() ? d.value() < 1 || d.value() > INT32_MAX : !g_.short_offsets)
-      return refuse("its array may have 2^31 elements or more");
-  if (!is_aligned(m, view))
-    return refuse("its rows or its inner offset are not multiples of 16 bytes");
+  if (!dimensions || dimensions->size() < 2) return refuse("its view is no box");
+  if (!lies_in_array(m, view, why)) return {};
   const auto last = (*dimensions).back();
   if (last != 1 || std::ranges::count(*dimensions, 0) != 1)
     return refuse("its rows are not contiguous");
@@ -124,6 +157,19 @@ std::optional<TensorBox> Fetches::box_of(ValueId access, const Extents& shape, i
     box.box.push_back(static_cast<std::int32_t>(extent));
   }
   return box;
+}
+
+int number_of(Lowered& l, const TensorBox& box, std::string& why) {
+  constexpr std::size_t most_boxes = 16;
+  const auto known = std::ranges::find(l.tensor_boxes, box);
+  const auto number = static_cast<int>(known - l.tensor_boxes.begin());
+  if (known != l.tensor_boxes.end()) return number;
+  if (l.tensor_boxes.size() == most_boxes) {
+    why = "a kernel has at most " + std::to_string(most_boxes) + " tensor maps";
+    return -1;
+  }
+  l.tensor_boxes.push_back(box);
+  return number;
 }
 
 std::optional<std::vector<int>> box_dimensions(const graph::Graph& g, ValueId view) {

@@ -12,7 +12,11 @@
 
 namespace palladium::passes {
 
-/// What TMA can do of a kernel's loads.
+/// The number of a box among the kernel's tensor maps; -1, and why, where it has no room for one
+/// more.
+int number_of(Lowered& l, const TensorBox& box, std::string& why);
+
+/// What TMA can do of a kernel's loads and stores.
 class Fetches {
  public:
   explicit Fetches(const Lowered& l);
@@ -26,6 +30,9 @@ class Fetches {
   /// Else the reason, for people; "" of what is computed.
   std::optional<Found> find(ValueId operand, const Extents& shape, int swizzle, bool k_is_last,
                             std::string& why);
+  /// Of a window whose block is staged as it is, rows one behind the other: the box that it is; else
+  /// the reason.
+  std::optional<TensorBox> box_of_window(const Window& w, std::string& why);
   /// Of a Store of a value in panels: the box that TMA can copy to its view; else the reason.
   std::optional<TensorBox> box_of_store(ValueId store, int swizzle, std::string& why);
 
@@ -33,6 +40,7 @@ class Fetches {
   std::optional<ValueId> load_of(ValueId operand);
   std::optional<TensorBox> box_of(ValueId access, const Extents& shape, int swizzle,
                                   std::string& why);
+  bool lies_in_array(const BlockMapping& m, ValueId view, std::string& why);
   bool is_aligned(const BlockMapping& m, ValueId view);
 
   const Lowered& l_;

@@ -286,10 +286,11 @@ struct TensorBox {
 
 /// storage (shared, in panels) = what `load` reads, copied by TMA; `barrier`, a storage, knows when
 /// that is done: of a ring it has one for each slot. One thread issues it.
+/// Or the block of `window`, row-major.
 struct Fetch {
   struct Part {
     ValueId load = graph::no_value;
-    int storage = -1, tensor_box = -1;
+    int storage = -1, tensor_box = -1, window = -1;
   };
   std::vector<Part> parts = {};
   int barrier = -1, ring = -1;
@@ -543,6 +544,7 @@ void measure_registers(Lowered& l);
 void check_registers(Lowered& l);
 void pad_staged_rows(Lowered& l);
 void choose_copies(Lowered& l);
+void fetch_windows(Lowered& l);
 void build_pipelines(Lowered& l);
 void rotate_loops(Lowered& l);
 void place_shared_memory(Lowered& l);

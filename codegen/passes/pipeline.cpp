@@ -22,6 +22,7 @@
 #include "codegen/base/overloaded.hpp"
 #include "codegen/passes/lowered.hpp"
 #include "codegen/passes/producer.hpp"
+#include "codegen/passes/reads.hpp"
 #include "codegen/thread/occupancy.hpp"
 
 namespace palladium::passes {
@@ -66,7 +67,8 @@ class Needs {
     std::string why;
     if (const Fetch* const f = std::get_if<Fetch>(&copy.what)) {
       for (const Fetch::Part& p : f->parts)
-        if (why.empty()) why = add_value(p.load, found);
+        if (why.empty())
+          why = p.window >= 0 ? add_window(p.window, found) : add_value(p.load, found);
     } else {
       const Pass& p = std::get<Pass>(copy.what);
       if (const int w = window_moved(p.sink); w >= 0) why = add_window(w, found);
@@ -250,8 +252,8 @@ class Pipelines {
     if (moved.empty()) return 0;
     const bool fetched = std::ranges::all_of(
         moved, [&](std::size_t i) { return std::holds_alternative<Fetch>((*over.body)[i].what); });
-    const bool wanted =
-        fetched && moved.size() == copies && &list == top_ && is_worth_a_producer(over);
+    const bool wanted = fetched && moved.size() == copies && &list == top_ &&
+                        reads_by_products_alone(*over.body, moved) && is_worth_a_producer(over);
     const std::map<std::size_t, int> slots = slots_for(over, moved, wanted, list[at].at);
     std::erase_if(moved, [&](std::size_t i) { return slots.at(i) < 2; });
     if (moved.empty()) return 0;
@@ -452,10 +454,29 @@ class Pipelines {
       for (Statement& inner : body) found |= reads(inner, ring);
     });
     if (const Dot* const d = std::get_if<Dot>(&s.what)) found |= in_ring(d->a) || in_ring(d->b);
+    if (const Pass* const p = std::get_if<Pass>(&s.what)) {
+      const DimMap all = identity_map(static_cast<int>(p->domain.size()));
+      for_each_value(l_, *p, [&](ValueId v, bool enter) {
+        for_each_leaf(l_, v, all, enter,
+                      [&](ValueId, const DimMap&, int storage) { found |= in_ring(storage); });
+      });
+    }
+    if (const Scalar* const x = std::get_if<Scalar>(&s.what))
+      for_each_leaf(l_, x->value, {}, true,
+                    [&](ValueId, const DimMap&, int storage) { found |= in_ring(storage); });
     return found;
   }
 
   // ---- a warpgroup that fetches
+
+  // A thread of a warpgroup knows when its products have read a slot, not when other threads have.
+  static bool reads_by_products_alone(const Statements& body, const std::set<std::size_t>& moved) {
+    return std::ranges::none_of(moved, [&](std::size_t i) {
+      const Fetch* const f = std::get_if<Fetch>(&body[i].what);
+      return f != nullptr &&
+             std::ranges::any_of(f->parts, [](const Fetch::Part& p) { return p.window >= 0; });
+    });
+  }
 
   // It issues what all others would wait for at a barrier, and takes registers from them. A loop
   // that can begin with all of its turns fetched needs none.

@@ -244,7 +244,7 @@ class Building {
     if (panels.swizzle == 0 || !shared_bytes(panels).within(0, most_bytes)) return false;
     std::string why;
     const std::optional<TensorBox> found = fetches_.box_of_store(v, panels.swizzle, why);
-    const int box = found ? number_of(*found, why) : -1;
+    const int box = found ? number_of(l_, *found, why) : -1;
     if (box < 0) {
       l_.remarks.push_back(
           {g_.location(v), fmt::format("{}: stored by threads, not by TMA, because {}",
@@ -640,7 +640,7 @@ class Building {
     std::string why;
     auto found = fetches_.find(o.value, o.shape, o.swizzle, o.k_is_last, why);
     if (found) found->box.tf32 = o.tf32;
-    const int box = found ? number_of(found->box, why) : -1;
+    const int box = found ? number_of(l_, found->box, why) : -1;
     if (!why.empty()) {
       const Inst& i = g_[o.value];
       const ValueId load = i.op == Op::Select ? i.args[1] : o.value;
@@ -653,20 +653,6 @@ class Building {
     l_.storages[static_cast<std::size_t>(storage)].fetched = true;
     fetch.parts.push_back({found->load, storage, box});
     staged_[o] = storage;
-  }
-
-  // Among the kernel's tensor maps; -1 where it has no room for one more.
-  int number_of(const TensorBox& box, std::string& why) {
-    constexpr std::size_t most_boxes = 16;
-    const auto known = std::ranges::find(l_.tensor_boxes, box);
-    const auto number = static_cast<int>(known - l_.tensor_boxes.begin());
-    if (known != l_.tensor_boxes.end()) return number;
-    if (l_.tensor_boxes.size() == most_boxes) {
-      why = fmt::format("a kernel has at most {} tensor maps", most_boxes);
-      return -1;
-    }
-    l_.tensor_boxes.push_back(box);
-    return number;
   }
 
   Lowered& l_;

@@ -107,7 +107,8 @@ class Text {
   void print(const Fetch& f) {
     std::string parts;
     for (const Fetch::Part& p : f.parts)
-      parts += fmt::format("{}s{} = {}", parts.empty() ? "" : ", ", p.storage, value(p.load));
+      parts += fmt::format("{}s{} = {}", parts.empty() ? "" : ", ", p.storage,
+                           p.window >= 0 ? fmt::format("window {}", p.window) : value(p.load));
     line(fmt::format("fetch {} on s{}", parts, f.barrier));
   }
   void print(const AwaitFetch& a) { line(fmt::format("await s{}", a.barrier)); }

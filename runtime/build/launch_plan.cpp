@@ -63,8 +63,19 @@ void renumber_symbols(LaunchPlan& plan, std::span<const std::uint32_t> numbers) 
 namespace {
 
 TensorMapType map_type_of(DType dtype, bool tf32) {
-  if (dtype == f32) return tf32 ? TensorMapType::tf32 : TensorMapType::f32;
-  return dtype == f16 ? TensorMapType::f16 : dtype == bf16 ? TensorMapType::bf16 : TensorMapType::u8;
+  switch (dtype.kind()) {
+  case DType::F16: return TensorMapType::f16;
+  case DType::BF16: return TensorMapType::bf16;
+  case DType::F32: return tf32 ? TensorMapType::tf32 : TensorMapType::f32;
+  case DType::F64: return TensorMapType::f64;
+  case DType::I16:
+  case DType::U16: return TensorMapType::u16;
+  case DType::I32: return TensorMapType::i32;
+  case DType::U32: return TensorMapType::u32;
+  case DType::I64: return TensorMapType::i64;
+  case DType::U64: return TensorMapType::u64;
+  default: return TensorMapType::u8;  // of 1 byte
+  }
 }
 
 }  // namespace

@@ -208,3 +208,105 @@ TEST_CASE("nothing is fetched of arrays without elements, which no tensor map de
   const Array none = Array::empty({64, 0}, f16), others = Array::empty({0, 64}, f16);
   CHECK_NOTHROW(product.on(Target::emulator)(none, others));
 }
+
+namespace {
+
+// A valid convolution: sums of 3 x 5 elements, of blocks that overlap.
+graph::Graph convolution(DType t, std::int64_t rows, std::int64_t columns, std::int64_t width,
+                         int stages, bool sequential) {
+  graph::Graph g = traced(
+      [=](Ref x, Ref o) {
+        Value sum = zeros({16, width}, t);
+        for (int i = 0; i < 3; ++i)
+          for (int j = 0; j < 5; ++j) sum = sum + x[{ds(i, 16), ds(j, width)}];
+        o[_] = sum;
+      },
+      {.name = "rows",
+       .out_type = {{rows, columns}, t},
+       .grid = {cdiv(columns, width), cdiv(rows, 16)},
+       .in_specs = {{{Element(18), Element(width + 16)},
+                     [=](Index j, Index i) {
+                       return Indices{i * 16, j * width};
+                     },
+                     {.fill = 0}}},
+       .out_specs = {{{16, width},
+                      [](Index j, Index i) {
+                        return Indices{i, j};
+                      }}},
+       .compiler_params = {.dimension_semantics = {parallel,
+                                                   sequential ? palladium::sequential : parallel}}},
+      {array({rows, columns}, t)});
+  g.bodies[0].num_stages = stages;
+  return g;
+}
+
+std::ptrdiff_t fetched_windows(const graph::Graph& g, int cc = 90) {
+  const auto l = cuda::lower(g, {.compute_capability = cc});
+  return std::ranges::count_if(l.windows, [&](const passes::Window& w) {
+    return w.residency == passes::Residency::staged &&
+           l.storages[static_cast<std::size_t>(w.storage)].fetched;
+  });
+}
+
+}  // namespace
+
+TEST_CASE("windows that are read at several offsets are fetched where they lie as in their array") {
+  for (const DType t : {f32, i16, i32, f64}) {
+    CAPTURE(t.name());
+    const graph::Graph g = convolution(t, 70, 272, 64, 0, false);
+    CHECK(fetched_windows(g) == 1);
+    CHECK(fetched_windows(g, 80) == 0);
+    CHECK(on_all_targets(g, {}, 90) == "");
+  }
+  // Rows of 1080 bytes; 272 columns.
+  for (const graph::Graph& g :
+       {convolution(f32, 70, 270, 64, 0, false), convolution(f32, 40, 544, 256, 0, false)}) {
+    CHECK(fetched_windows(g) == 0);
+    CHECK(on_all_targets(g, {}, 90) == "");
+  }
+}
+
+TEST_CASE("windows of a loop are fetched ahead, for any number of stages and turns") {
+  for (const int stages : {1, 2, 3, 5})
+    for (const std::int64_t turns : {1, 2, 3, 6}) {
+      CAPTURE(stages, turns);
+      const graph::Graph g = convolution(f32, 16 * turns - 3, 64, 64, stages, true);
+      CHECK(fetched_windows(g) == 1);
+      CHECK(on_all_targets(g, {}, 90) == "");
+      graph::Graph served = g;
+      served.bodies[0].warp_specialize = true;
+      CHECK(on_all_targets(served, {}, 90) == "");
+    }
+}
+
+TEST_CASE("two windows of a loop have rings of their own") {
+  const auto rows = [](int from) {
+    return BlockSpec{{Element(20), Element(80)},
+                     [=](Index i) {
+                       return Indices{i * 16 + from, 0};
+                     },
+                     {.fill = 0}};
+  };
+  const graph::Graph g = traced(
+      [](Ref x, Ref y, Ref o) {
+        const auto sum = [](Ref r) {
+          Value all = zeros({16, 64}, f32);
+          for (int i = 0; i < 3; ++i)
+            for (int j = 0; j < 5; ++j) all = all + r[{ds(i, 16), ds(j, 64)}];
+          return all;
+        };
+        o[_] = sum(x) - sum(y);
+      },
+      {.name = "two",
+       .out_type = {{128, 64}, f32},
+       .grid = {8},
+       .in_specs = {rows(0), rows(1)},
+       .out_specs = {{{16, 64},
+                      [](Index i) {
+                        return Indices{i, 0};
+                      }}},
+       .compiler_params = {.dimension_semantics = {sequential}}},
+      {array({140, 68}, f32), array({133, 80}, f32)});
+  CHECK(fetched_windows(g) == 2);
+  CHECK(on_all_targets(g, {}, 90) == "");
+}

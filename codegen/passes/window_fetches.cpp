@@ -1,0 +1,73 @@
+// Has TMA bring windows to shared memory that lie there as they do in their array.
+//
+// Precondition: pad_staged_rows, choose_copies. What threads copy stays what it is: rows that lie
+// apart for the sake of banks, blocks that begin between multiples of 16 bytes.
+#include "codegen/base/format.hpp"
+#include "codegen/passes/fetches.hpp"
+#include "codegen/passes/lowered.hpp"
+
+namespace palladium::passes {
+namespace {
+
+constexpr int first_with_tma = 90;
+constexpr std::int64_t box_alignment = 128;  // of boxes in shared memory
+
+class WindowFetches {
+ public:
+  explicit WindowFetches(Lowered& l) : l_(l), fetches_(l) {}
+
+  void run() {
+    for (LoweredBody& b : l_.bodies) visit(b.statements);
+  }
+
+ private:
+  void visit(Statements& list) {
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      for_each_body(list[i], [&](Statements& body) { visit(body); });
+      const Pass* const p = std::get_if<Pass>(&list[i].what);
+      const Fill* const f = p == nullptr ? nullptr : std::get_if<Fill>(&p->sink);
+      if (f == nullptr || !f->by.asynchronous) continue;
+      const int box = box_of(f->window, list[i].at);
+      if (box < 0) continue;
+      const Fetch fetch{.parts = {{.storage = f->storage, .tensor_box = box, .window = f->window}},
+                        .barrier = l_.add_storage({.place = Place::shared,
+                                                   .dtype = u64,
+                                                   .shape = {1},
+                                                   .row_stride = 1,
+                                                   .fetched = true})};
+      l_.fetch_barriers.push_back({.storage = fetch.barrier});
+      Storage& s = l_.storages[static_cast<std::size_t>(f->storage)];
+      s.fetched = true;
+      s.alignment = box_alignment;
+      const Statement await{AwaitFetch{.barrier = fetch.barrier}, list[i].at};
+      list[i].what = fetch;
+      // Whoever has waited for it need not wait for others.
+      if (i + 1 < list.size() && std::holds_alternative<Sync>(list[i + 1].what))
+        list[i + 1] = await;
+      else
+        list.insert(list.begin() + static_cast<std::ptrdiff_t>(i) + 1, await);
+    }
+  }
+
+  int box_of(int window, Location at) {
+    const Window& w = l_.windows[static_cast<std::size_t>(window)];
+    std::string why;
+    const std::optional<TensorBox> found = fetches_.box_of_window(w, why);
+    const int box = found ? number_of(l_, *found, why) : -1;
+    if (box < 0)
+      l_.remarks.push_back({at, fmt::format("{}: copied by threads, not by TMA, because {}",
+                                            description_of(l_.graph, w.root), why)});
+    return box;
+  }
+
+  Lowered& l_;
+  Fetches fetches_;
+};
+
+}  // namespace
+
+void fetch_windows(Lowered& l) {
+  if (l.machine.compute_capability >= first_with_tma && l.warpgroups == 1) WindowFetches(l).run();
+}
+
+}  // namespace palladium::passes
