@@ -329,7 +329,7 @@ class Pipelines {
         mapping < 0 ? 0 : g_.mapping.block_mappings[static_cast<std::size_t>(mapping)].buffers;
     return of_window > 0 ? of_window : given_;
   }
-  int slots_given(const Fetch::Part& p) const { return slots_given(window_of(p.load)); }
+  int slots_given(const Fetch::Part& p) const { return slots_given(window_of(p)); }
   int slots_given(const Statement& copy) const {
     const int window = window_copied(copy);
     return window < 0 ? given_ : slots_given(window);
@@ -337,8 +337,10 @@ class Pipelines {
 
   int window_of(ValueId load) const { return l_.window_of[index(g_.root(g_[load].args[0]))]; }
 
+  int window_of(const Fetch::Part& p) const { return p.window < 0 ? window_of(p.load) : p.window; }
+
   int window_copied(const Statement& copy) const {
-    if (const Fetch* const f = std::get_if<Fetch>(&copy.what)) return window_of(f->parts[0].load);
+    if (const Fetch* const f = std::get_if<Fetch>(&copy.what)) return window_of(f->parts[0]);
     const Pass& p = std::get<Pass>(copy.what);
     int window = window_moved(p.sink);
     if (p.value == graph::no_value) return window;

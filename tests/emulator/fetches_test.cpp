@@ -309,4 +309,11 @@ TEST_CASE("two windows of a loop have rings of their own") {
       {array({140, 68}, f32), array({133, 80}, f32)});
   CHECK(fetched_windows(g) == 2);
   CHECK(on_all_targets(g, {}, 90) == "");
+  for (const auto& [of_x, of_y] : {std::pair(2, 4), {3, 1}, {1, 1}}) {
+    CAPTURE(of_x, of_y);
+    graph::Graph given = g;
+    given.mapping.block_mappings[0].buffers = of_x;
+    given.mapping.block_mappings[1].buffers = of_y;
+    CHECK(on_all_targets(given, {}, 90) == "");
+  }
 }
