@@ -66,7 +66,8 @@ class Suiting {
       narrow[operand] = i.args[0];
     }
     if (!is_k_major(graph::DotView::of(g_[dot])))
-      return tell_of_major(dot, "multiplied as f16, because tensor cores take 8 bits along K alone");
+      return tell_of_major(dot,
+                           "multiplied as f16, because tensor cores take 8 bits along K alone");
     for (const std::size_t operand : {0, 1}) replace(dot, operand, narrow[operand]);
   }
 
@@ -77,7 +78,8 @@ class Suiting {
     graph::Type type = g_[x].type;
     std::swap(type.shape[0], type.shape[1]);
     const Location at = g_.location(dot);
-    tell(dot, operand, "transposed as it is staged, because tensor cores take 8 bits along K alone");
+    tell(dot, operand,
+         "transposed as it is staged, because tensor cores take 8 bits along K alone");
     const ValueId turned = g_.add({Op::Transpose, std::move(type), {{1, 0}, 0}, {x}, {}}, at);
     insert_before(g_, turned, dot);
     l_.uses.push_back(1);

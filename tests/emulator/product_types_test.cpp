@@ -134,9 +134,9 @@ TEST_CASE("elements of 8 bits are multiplied by mma.sync where there is no wgmma
 }
 
 TEST_CASE("an operand that is transposed in the body is read where it lies") {
-  const graph::Graph g =
-      traced([](Ref x, Ref y, Ref o) { o[_] = dot(x[_], transpose(y[_])); },
-             {.name = "turned", .out_type = {{64, 64}, i32}}, {array({64, 64}, i8), array({64, 64}, i8)});
+  const graph::Graph g = traced([](Ref x, Ref y, Ref o) { o[_] = dot(x[_], transpose(y[_])); },
+                                {.name = "turned", .out_type = {{64, 64}, i32}},
+                                {array({64, 64}, i8), array({64, 64}, i8)});
   CHECK(fetches(g) == 2);
   CHECK(problem(g, "wgmma_m64n64k32_s32_s8_s8(") == "");
 }
@@ -161,10 +161,12 @@ TEST_CASE("tf32 is rounded to nearest even on every way to tensor cores") {
     CHECK((fetches(g) == 2) == (way.k == 64 && way.trans_b));
     Random random(7);
     test::Call call = random_call(g, {}, random, true);
-    std::vector<float> x(static_cast<std::size_t>(64 * way.k)), y(static_cast<std::size_t>(way.k * way.k));
+    std::vector<float> x(static_cast<std::size_t>(64 * way.k)),
+        y(static_cast<std::size_t>(way.k * way.k));
     for (std::size_t i = 0; i < x.size(); ++i) {
       const std::uint32_t halves = 0x1000 * static_cast<std::uint32_t>(i % 8);
-      const std::uint32_t bits = 0x3f800000 + halves + (i % 16 < 8 ? 0 : random.between(0, 0x7fffff));
+      const std::uint32_t bits =
+          0x3f800000 + halves + (i % 16 < 8 ? 0 : random.between(0, 0x7fffff));
       std::memcpy(&x[i], &bits, 4);
       if (i % 3 == 0) x[i] = -x[i];
     }

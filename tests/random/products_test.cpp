@@ -27,13 +27,14 @@ struct Drawn {
   std::optional<bool> specialized;
 
   std::string text() const {
-    return fmt::format("{} by {}{}, {}x{}x{} in blocks of {}x{}x{}{}{}, {} warps, {} stages{}{}{}{}",
-                       a.name(), b.name(), precision == tf32 ? " as tf32" : "", m, n, k, block_m,
-                       block_n, block_k, trans_a ? ", a transposed" : "",
-                       trans_b ? ", b transposed" : "", warps, stages,
-                       by_axis ? ", over an axis" : "", scales ? ", scaled" : "",
-                       adds ? ", with an epilogue" : "",
-                       !specialized ? "" : *specialized ? ", specialized" : ", not specialized");
+    return fmt::format(
+        "{} by {}{}, {}x{}x{} in blocks of {}x{}x{}{}{}, {} warps, {} stages{}{}{}{}", a.name(),
+        b.name(), precision == tf32 ? " as tf32" : "", m, n, k, block_m, block_n, block_k,
+        trans_a ? ", a transposed" : "", trans_b ? ", b transposed" : "", warps, stages,
+        by_axis ? ", over an axis" : "", scales ? ", scaled" : "", adds ? ", with an epilogue" : "",
+        !specialized   ? ""
+        : *specialized ? ", specialized"
+                       : ", not specialized");
   }
 };
 
@@ -67,7 +68,8 @@ Drawn drawn(std::uint64_t seed) {
 
 graph::Graph kernel(const Drawn& d) {
   const DType sum_type = d.a.is_float() ? f32 : i32;
-  const int turns = (d.k + d.block_k - 1) / d.block_k, depth = d.by_axis ? d.block_k : turns * d.block_k;
+  const int turns = (d.k + d.block_k - 1) / d.block_k,
+            depth = d.by_axis ? d.block_k : turns * d.block_k;
   const auto product = [=](const Value& x, const Value& y) {
     return dot(x, y, {.trans_a = d.trans_a, .trans_b = d.trans_b, .precision = d.precision});
   };
@@ -105,22 +107,21 @@ graph::Graph kernel(const Drawn& d) {
     return k_last ? BlockSpec{{block, depth}, map, {.fill = 0}}
                   : BlockSpec{{depth, block}, map, {.fill = 0}};
   };
-  return traced(
-      body,
-      {.name = "product",
-       .out_type = ShapeDtype{{d.m, d.n}, sum_type},
-       .grid = {cdiv(d.m, d.block_m), cdiv(d.n, d.block_n), d.by_axis ? turns : 1},
-       .in_specs = {spec(!d.trans_a, d.block_m, true), spec(d.trans_b, d.block_n, false)},
-       .out_specs = {{{d.block_m, d.block_n},
-                      [](Index i, Index j, Index) {
-                        return Indices{i, j};
-                      }}},
-       .compiler_params = {.dimension_semantics = {parallel, parallel, sequential},
-                           .num_warps = d.warps,
-                           .num_stages = d.stages,
-                           .warp_specialize = d.specialized}},
-      {array(d.trans_a ? Shape{d.k, d.m} : Shape{d.m, d.k}, d.a),
-       array(d.trans_b ? Shape{d.n, d.k} : Shape{d.k, d.n}, d.b)});
+  return traced(body,
+                {.name = "product",
+                 .out_type = ShapeDtype{{d.m, d.n}, sum_type},
+                 .grid = {cdiv(d.m, d.block_m), cdiv(d.n, d.block_n), d.by_axis ? turns : 1},
+                 .in_specs = {spec(!d.trans_a, d.block_m, true), spec(d.trans_b, d.block_n, false)},
+                 .out_specs = {{{d.block_m, d.block_n},
+                                [](Index i, Index j, Index) {
+                                  return Indices{i, j};
+                                }}},
+                 .compiler_params = {.dimension_semantics = {parallel, parallel, sequential},
+                                     .num_warps = d.warps,
+                                     .num_stages = d.stages,
+                                     .warp_specialize = d.specialized}},
+                {array(d.trans_a ? Shape{d.k, d.m} : Shape{d.m, d.k}, d.a),
+                 array(d.trans_b ? Shape{d.n, d.k} : Shape{d.k, d.n}, d.b)});
 }
 
 struct Seeds {
