@@ -15,6 +15,7 @@
 #include "codegen/passes/lowered.hpp"
 #include "codegen/passes/products.hpp"
 #include "codegen/passes/reads.hpp"
+#include "codegen/passes/sends.hpp"
 
 namespace palladium::passes {
 namespace {
@@ -41,8 +42,8 @@ class Building {
  private:
   using List = Statements;
   // An operand of a product, the extents, padded to whole fragments, that it is staged with, and
-  // the swizzle of its panels, or whether rows of 16 bytes of it are read by ldmatrix; whether it is
-  // rounded to tf32, which wgmma does not do.
+  // the swizzle of its panels, or whether rows of 16 bytes of it are read by ldmatrix; whether it
+  // is rounded to tf32, which wgmma does not do.
   struct Operand {
     ValueId value = graph::no_value;
     Extents shape = {};
@@ -213,7 +214,11 @@ class Building {
       assign(out, m.value, w.storage, true);
       return;
     }
-    if (send(out, v)) return;
+    const bool again = l_.around[index(v)] > 0 || a_.loop[index(v)] >= 0;
+    if (!in_warps_ && send(l_, a_, fetches_, v, again, out)) {
+      sends_ = true;
+      return;
+    }
     const bool barriers = w.residency == Residency::shared || w.synchronised;
     if (barriers) sync(out);
     const Extents& shape = g_[m.value].type.shape;
@@ -224,74 +229,6 @@ class Building {
                         .variable = l_.add_variable()},
                    g_.location(v)});
     if (barriers) sync(out);
-  }
-
-  // Has TMA store what is made of a product, of which a thread has few elements of many rows: by
-  // way of panels in shared memory.
-  bool send(List& out, ValueId v) {
-    const ValueId value = MemoryView::of(g_[v]).value;
-    const DType t = g_[value].type.dtype;
-    if (l_.machine.compute_capability < 90 || (t != f16 && t != bf16) || !is_sent(v)) return false;
-    const Extents& shape = g_[value].type.shape;
-    const Storage panels{.place = Place::shared,
-                         .dtype = t,
-                         .shape = shape,
-                         .of = value,
-                         .row_stride = shape[1],
-                         .swizzle = swizzle_of(shape[1] * t.bytes()),
-                         .sent = true};
-    constexpr std::int64_t most_bytes = 64 << 10;
-    if (panels.swizzle == 0 || !shared_bytes(panels).within(0, most_bytes)) return false;
-    std::string why;
-    const std::optional<TensorBox> found = fetches_.box_of_store(v, panels.swizzle, why);
-    const int box = found ? number_of(l_, *found, why) : -1;
-    if (box < 0) {
-      l_.remarks.push_back(
-          {g_.location(v), fmt::format("{}: stored by threads, not by TMA, because {}",
-                                       description_of(g_, g_.root(g_[v].args[0])), why)});
-      return false;
-    }
-    const int storage = l_.add_storage(panels);
-    const bool again = l_.around[index(v)] > 0 || a_.loop[index(v)] >= 0;
-    if (again) out.push_back({AwaitSends{}, g_.location(v)});
-    sync(out);
-    out.push_back({Pass{.sink = Stage{storage},
-                        .value = value,
-                        .domain = shape,
-                        .valid = shape,
-                        .variable = l_.add_variable()},
-                   g_.location(v)});
-    sync(out, true);
-    out.push_back({Send{.store = v, .from = storage, .tensor_box = box}, g_.location(v)});
-    sends_ = true;
-    return true;
-  }
-
-  // Whether the whole program stores, to an array that nobody reads, what a product's registers
-  // give.
-  bool is_sent(ValueId store) const {
-    const MemoryView m = MemoryView::of(g_[store]);
-    const ValueId root = g_.root(m.ref);
-    const Window& w = l_.windows[l_.window_of[index(root)]];
-    const std::size_t rank = g_[m.value].type.shape.size();
-    if (g_[store].op != Op::Store || m.mask != graph::no_value || rank != 2 || in_warps_ ||
-        g_.bodies.size() > 1 || body_->warpgroups > 1 || w.residency != Residency::direct ||
-        w.synchronised || w.mapping < 0)
-      return false;
-    const auto output = w.mapping - g_.mapping.num_inputs;
-    for (const graph::Alias& a : g_.aliases)
-      if (a.output == output) return false;
-    for (const ValueId v : a_.order)
-      if (graph::info(g_[v].op).effect == graph::Effect::Reads && g_.root(g_[v].args[0]) == root)
-        return false;
-    const DimMap all = identity_map(2);
-    bool held = false;
-    for_each_leaf(l_, m.value, all, false, [&](ValueId, const DimMap& map, int s) {
-      if (s < 0 || map != all) return;
-      const Storage& storage = l_.storages[s];
-      held |= storage.place == Place::registers && !l_.pinned[storage.variable].domain.empty();
-    });
-    return held;
   }
 
   void update(List& out, ValueId v) {

@@ -1,0 +1,101 @@
+#include "codegen/passes/needs.hpp"
+
+#include "codegen/base/overloaded.hpp"
+
+namespace palladium::passes {
+
+using graph::Op;
+
+Needs::Needs(const Lowered& l, const Over& over) : l_(l), g_(l.graph), over_(over) {
+  for (std::size_t i = 0; i < over.body->size(); ++i) {
+    note((*over.body)[i]);
+    if (const auto* s = std::get_if<Scalar>(&(*over.body)[i].what)) scalars_[s->storage] = i;
+    if (const auto* w = std::get_if<EnterWindow>(&(*over.body)[i].what)) windows_[w->window] = i;
+  }
+  if (over.loop != graph::no_value) {
+    const graph::LoopView view = graph::LoopView::of(g_[over.loop]);
+    index_ = l.storage_of[index(g_[view.body].params[0])];
+  }
+}
+
+std::string Needs::add(const Statement& copy, std::set<std::size_t>& statements) {
+  std::set<std::size_t> found;
+  std::string why;
+  if (const Fetch* const f = std::get_if<Fetch>(&copy.what)) {
+    for (const Fetch::Part& p : f->parts)
+      if (why.empty()) why = p.window >= 0 ? add_window(p.window, found) : add_value(p.load, found);
+  } else {
+    const Pass& p = std::get<Pass>(copy.what);
+    if (const int w = window_moved(p.sink); w >= 0) why = add_window(w, found);
+    if (p.value != graph::no_value && why.empty()) why = add_value(p.value, found);
+  }
+  if (why.empty()) statements.merge(found);
+  return why;
+}
+
+void Needs::note(Statement& s) {
+  std::visit(Overloaded{[&](const Pass& p) { ++filled_[storage_filled(p.sink)]; },
+                        [&](const Dot& d) { ++filled_[d.result]; },
+                        [&](const Relayout& r) { ++filled_[r.to]; },
+                        [&](const Scalar& x) { ++filled_[x.storage]; },
+                        [&](const CopyStorage& c) { ++filled_[c.to]; },
+                        [&](const Semaphore& x) { ++filled_[x.storage]; },
+                        [&](const Loop& x) {
+                          const auto& params = g_[graph::LoopView::of(g_[x.inst]).body].params;
+                          ++filled_[l_.storage_of[index(params[0])]];
+                        },
+                        [](const auto&) {}},
+             s.what);
+  for_each_body(s, [&](Statements& body) {
+    for (Statement& inner : body) note(inner);
+  });
+}
+
+// The block of a window that is entered in the loop.
+std::string Needs::add_window(int window, std::set<std::size_t>& found) {
+  const auto entered = windows_.find(window);
+  if (entered == windows_.end()) return "";
+  const BlockMapping& m = g_.mapping.block_mappings[l_.windows[window].mapping];
+  if (m.index_map != no_region)
+    for (const ValueId v : g_[graph::RegionId{m.index_map}].insts)
+      if (g_[v].op == Op::Load) return "the address depends on loaded data";
+  found.insert(entered->second);
+  return "";
+}
+
+std::string Needs::add_value(ValueId root, std::set<std::size_t>& found) {
+  std::vector<std::pair<ValueId, bool>> stack{{root, false}};  // and whether it makes an address
+  std::set<ValueId> seen;
+  while (!stack.empty()) {
+    const auto [v, address] = stack.back();
+    stack.pop_back();
+    if (!seen.insert(v).second) continue;
+    if (const int s = l_.storage_of[index(v)]; s >= 0) {
+      if (s == index_ || !filled_.contains(s)) continue;
+      const auto made = scalars_.find(s);
+      const bool again = g_[v].op == Op::Param || g_[v].op == Op::Get || filled_[s] > 1;
+      if (again || made == scalars_.end())
+        return "the address depends on what the turn before it computes";
+      const Scalar& scalar = std::get<Scalar>((*over_.body)[made->second].what);
+      if (!scalar.copies.empty()) return "the address depends on computed data";
+      found.insert(made->second);
+    }
+    if (g_[v].op == Op::Load || g_[v].op == Op::Swap) {
+      if (address) return "the address depends on loaded data";
+      if (std::string why = add_view(g_[v].args[0], stack, found); !why.empty()) return why;
+      continue;
+    }
+    for (const ValueId a : g_[v].args)
+      if (g_[a].type.is_value()) stack.emplace_back(a, address || l_.storage_of[index(v)] >= 0);
+  }
+  return "";
+}
+
+std::string Needs::add_view(ValueId ref, std::vector<std::pair<ValueId, bool>>& stack,
+                            std::set<std::size_t>& found) {
+  for (; g_[ref].op != Op::Param; ref = g_[ref].args[0])
+    for (std::size_t a = 1; a < g_[ref].args.size(); ++a) stack.emplace_back(g_[ref].args[a], true);
+  return add_window(l_.window_of[index(ref)], found);
+}
+
+}  // namespace palladium::passes

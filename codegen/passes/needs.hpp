@@ -1,0 +1,46 @@
+// What copies of a loop need of it to be made ahead of their turns.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "codegen/passes/lowered.hpp"
+
+namespace palladium::passes {
+
+/// A loop whose statements are looked at.
+struct Over {
+  Statements* body = nullptr;
+  int axis = -1;
+  ValueId loop = graph::no_value;
+  int* unrolled = nullptr;  // of the loop: the ring that is unrolled in it
+};
+
+/// What copies of a loop need that is not the same in all of its turns.
+class Needs {
+ public:
+  Needs(const Lowered& l, const Over& over);
+
+  /// Adds the statements that make what the copy needs; says why there are none ("" else).
+  std::string add(const Statement& copy, std::set<std::size_t>& statements);
+
+ private:
+  void note(Statement& s);
+  std::string add_window(int window, std::set<std::size_t>& found);
+  std::string add_value(ValueId root, std::set<std::size_t>& found);
+  std::string add_view(ValueId ref, std::vector<std::pair<ValueId, bool>>& stack,
+                       std::set<std::size_t>& found);
+
+  const Lowered& l_;
+  const graph::Graph& g_;
+  const Over over_;
+  int index_ = -1;                      // storage of the loop's index
+  std::map<int, int> filled_;           // storages, how often in the text of the loop
+  std::map<int, std::size_t> scalars_;  // storages, by which statement
+  std::map<int, std::size_t> windows_;  // that are entered, by which statement
+};
+
+}  // namespace palladium::passes

@@ -1,0 +1,91 @@
+#include "codegen/passes/sends.hpp"
+
+#include <algorithm>
+
+#include "codegen/base/format.hpp"
+
+namespace palladium::passes {
+namespace {
+
+using graph::MemoryView;
+
+constexpr int first_with_tma = 90;
+constexpr std::int64_t most_bytes = 64 << 10;  // of shared memory
+
+// Whether nobody reads the array to which the program stores.
+bool is_only_written(const graph::Graph& g, const Analysis& a, const Window& w) {
+  const int output = w.mapping - g.mapping.num_inputs;
+  const auto aliased = [&](const graph::Alias& alias) { return alias.output == output; };
+  const auto reads = [&](ValueId v) {
+    return graph::info(g[v].op).effect == graph::Effect::Reads && g.root(g[v].args[0]) == w.root;
+  };
+  return std::ranges::none_of(g.aliases, aliased) && std::ranges::none_of(a.order, reads);
+}
+
+// Whether a product's registers give the value, element by element.
+bool is_of_product(const Lowered& l, ValueId value) {
+  const DimMap all = identity_map(2);
+  bool held = false;
+  for_each_leaf(l, value, all, false, [&](ValueId, const DimMap& map, int s) {
+    if (s < 0 || map != all) return;
+    const Storage& storage = l.storages[static_cast<std::size_t>(s)];
+    held |= storage.place == Place::registers &&
+            !l.pinned[static_cast<std::size_t>(storage.variable)].domain.empty();
+  });
+  return held;
+}
+
+bool is_sent(const Lowered& l, const Analysis& a, ValueId store) {
+  const graph::Graph& g = l.graph;
+  const MemoryView m = MemoryView::of(g[store]);
+  const graph::Type& type = g[m.value].type;
+  if (l.machine.compute_capability < first_with_tma || (type.dtype != f16 && type.dtype != bf16) ||
+      g[store].op != graph::Op::Store || m.mask != graph::no_value || type.shape.size() != 2 ||
+      g.bodies.size() > 1 || g.bodies[0].warpgroups > 1)
+    return false;
+  const Window& w = l.windows[static_cast<std::size_t>(l.window_of[graph::index(g.root(m.ref))])];
+  return w.residency == Residency::direct && !w.synchronised && w.mapping >= 0 &&
+         is_only_written(g, a, w) && is_of_product(l, m.value);
+}
+
+}  // namespace
+
+bool send(Lowered& l, const Analysis& a, Fetches& fetches, ValueId store, bool again,
+          Statements& out) {
+  if (!is_sent(l, a, store)) return false;
+  const graph::Graph& g = l.graph;
+  const ValueId value = MemoryView::of(g[store]).value;
+  const Location at = g.location(store);
+  const Extents& shape = g[value].type.shape;
+  const DType t = g[value].type.dtype;
+  const Storage panels{.place = Place::shared,
+                       .dtype = t,
+                       .shape = shape,
+                       .of = value,
+                       .row_stride = shape[1],
+                       .swizzle = swizzle_of(shape[1] * t.bytes()),
+                       .sent = true};
+  if (panels.swizzle == 0 || !shared_bytes(panels).within(0, most_bytes)) return false;
+  std::string why;
+  const std::optional<TensorBox> found = fetches.box_of_store(store, panels.swizzle, why);
+  const int box = found ? number_of(l, *found, why) : -1;
+  if (box < 0) {
+    l.remarks.push_back({at, fmt::format("{}: stored by threads, not by TMA, because {}",
+                                         description_of(g, g.root(g[store].args[0])), why)});
+    return false;
+  }
+  const int storage = l.add_storage(panels);
+  if (again) out.push_back({AwaitSends{}, at});
+  out.push_back({Sync{}});
+  out.push_back({Pass{.sink = Stage{storage},
+                      .value = value,
+                      .domain = shape,
+                      .valid = shape,
+                      .variable = l.add_variable()},
+                 at});
+  out.push_back({Sync{.for_async = true}});
+  out.push_back({Send{.store = store, .from = storage, .tensor_box = box}, at});
+  return true;
+}
+
+}  // namespace palladium::passes
