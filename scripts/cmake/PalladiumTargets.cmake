@@ -1,8 +1,10 @@
 # One static library per folder: the rows of the architecture's table of targets.
 #
-# palladium_component(<folder> SOURCES <files> [USES <folders>] [PRIVATE_LIBRARIES <targets>])
+# palladium_component(<folder> [BEFORE_NVRTC] SOURCES <files> [USES <folders>] [PRIVATE_LIBRARIES <targets>])
 #   `codegen/graph` becomes target `codegen_graph`. USES names the folders whose headers it may
-#   include; the tests in tests/house fail on an include that this does not allow.
+#   include; the tests in tests/house fail on an include that this does not allow. What stands
+#   BEFORE_NVRTC runs once for each compile of a kernel, which takes a hundred times as long: it is
+#   the host compiler whose time counts.
 # palladium_folder(<folder>)
 #   Adds the folder's CMakeLists.txt once, whoever asks first. A component brings in what it uses
 #   by itself, so that each can be configured alone (PALLADIUM_ONLY).
@@ -41,7 +43,7 @@ function(palladium_unity target batch)
 endfunction()
 
 function(palladium_component folder)
-  cmake_parse_arguments(ARG "" "" "SOURCES;USES;PRIVATE_LIBRARIES" ${ARGN})
+  cmake_parse_arguments(ARG "BEFORE_NVRTC" "" "SOURCES;USES;PRIVATE_LIBRARIES" ${ARGN})
   string(REPLACE "/" "_" name ${folder})
   add_library(${name} STATIC ${ARG_SOURCES})
   palladium_unity(${name} 8)
@@ -52,6 +54,9 @@ function(palladium_component folder)
     target_link_libraries(${name} PUBLIC ${used_name})
   endforeach()
   target_link_libraries(${name} PRIVATE ${ARG_PRIVATE_LIBRARIES})
+  if(ARG_BEFORE_NVRTC)
+    target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
+  endif()
   set_property(TARGET ${name} PROPERTY PALLADIUM_FOLDER ${folder})
   set_property(TARGET ${name} PROPERTY PALLADIUM_USES "${ARG_USES}")
   set_property(GLOBAL APPEND PROPERTY PALLADIUM_COMPONENTS ${name})
