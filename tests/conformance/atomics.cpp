@@ -55,7 +55,7 @@ void add_global_atomics(std::vector<Case>& all) {
                                '#', elements(type)));
       c.grid = {4, 1, 1};
       c.array(data(type, 512, 1)).array(sums(type, 640, 2)).output(type, 512);
-      all.push_back(c);
+      all.push_back(std::move(c));
     }
   }
   for (const std::string& type : exchanged) {
@@ -72,7 +72,7 @@ void add_global_atomics(std::vector<Case>& all) {
                              '$', type));
     c.grid = {4, 1, 1};
     c.array(data(type, 512, 3)).array(sums(type, 512, 4)).output(type, 3 * 512);
-    all.push_back(c);
+    all.push_back(std::move(c));
   }
   for (const std::string& type : terms) {
     Case c = kernel("atomic/red_add of " + type, replaced("const $* x, $* o", '$', type),
@@ -87,7 +87,7 @@ void add_global_atomics(std::vector<Case>& all) {
     c.grid = {4, 1, 1};
     c.cluster = {2, 1, 1};
     c.array(data(type, 512, 5)).array(sums(type, 8, 6));
-    all.push_back(c);
+    all.push_back(std::move(c));
   }
 }
 
@@ -124,7 +124,7 @@ void add_shared_atomics(std::vector<Case>& all) {
       c.shared_bytes = 4096;
       c.sanitized = true;
       c.array(data(type, 128, 7)).output(type, 3 * 128);
-      all.push_back(c);
+      all.push_back(std::move(c));
     }
   }
   for (const std::string& type : exchanged) {
@@ -144,7 +144,7 @@ void add_shared_atomics(std::vector<Case>& all) {
     c.shared_bytes = 1024;
     c.sanitized = true;
     c.array(data(type, 128, 8)).output(type, 4 * 128);
-    all.push_back(c);
+    all.push_back(std::move(c));
   }
 }
 
@@ -187,7 +187,7 @@ void add_subnormals(std::vector<Case>& all) {
   c.input("f32", terms).in_out("f32", old).in_out("f32", old).in_out("f32", old);
   c.in_out("f32", old);
   c.mapped({.type = "f32", .bytes = Case::bytes_of(old), .output = true}, spec);
-  all.push_back(c);
+  all.push_back(std::move(c));
 }
 
 /// Block 1 reads what block 0 wrote, after a flag.
@@ -213,7 +213,7 @@ void add_messages(std::vector<Case>& all) {
                              '$', type));
     c.grid = {2, 1, 1};
     c.array(data(type, 128, 9)).output(type, 128).output(type, 1).output(type, 128);
-    all.push_back(c);
+    all.push_back(std::move(c));
   }
 }
 
@@ -244,7 +244,7 @@ void add_semaphores(std::vector<Case>& all) {
   c.shared_bytes = 64;
   c.array(data("i32", 128, 10)).output("i32", 128);
   c.in_out("i32", std::vector<std::uint32_t>{0, 0}).output("i32", 128);
-  all.push_back(c);
+  all.push_back(std::move(c));
 }
 
 /// The last warp has the first turn; each reads the count for itself.
@@ -257,7 +257,7 @@ void add_semaphores_of_warps(std::vector<Case>& all) {
   pl::semaphore_signal<true, 1, 1>(counts, 1);)");
   c.shared_bytes = 64;
   c.in_out("i32", std::vector<std::uint32_t>{0}).output("i32", 128);
-  all.push_back(c);
+  all.push_back(std::move(c));
 }
 
 /// Numbers 0 to 15 of the buffer are its head; two warpgroups tell of two records each, one of
@@ -285,7 +285,7 @@ void add_debug(std::vector<Case>& all) {
   buffer[0] = 16;
   buffer[1] = buffer.size();
   c.array(data("u32", 128, 3)).in_out("u64", buffer);
-  all.push_back(c);
+  all.push_back(std::move(c));
 }
 
 }  // namespace

@@ -39,7 +39,7 @@ void add_ids(std::vector<Case>& all) {
     if (clusters) c.cluster = {2, 1, 2};
     c.shared_bytes = 2048;
     c.output("u32", 16 * 256 * 24);
-    all.push_back(c);
+    all.push_back(std::move(c));
   }
 }
 
@@ -54,7 +54,7 @@ void add_barriers(std::vector<Case>& all) {
     c.shared_bytes = 4096;
     c.sanitized = true;
     c.input("u32", random_words(256, 1)).output("u32", 256);
-    all.push_back(c);
+    all.push_back(std::move(c));
   };
   add("warpgroup_sync",
       "  pl::store_shared(s + 4 * a, &v);\n  pl::warpgroup_sync<2>();\n"
@@ -91,7 +91,7 @@ void add_global(std::vector<Case>& all) {
     for (std::size_t i = 5 * 4096; i < 6 * 4096; ++i) bytes[i] &= std::byte{1};  // bools
     c.array({.type = "u8", .bytes = bytes}).output("u8", 15 * 4096);
     c.sanitized = true;
-    all.push_back(c);
+    all.push_back(std::move(c));
   };
   const std::string next = " x += 4096; o += 4096; }\n";
   const std::string in = "reinterpret_cast<const $*>(x)", out = "reinterpret_cast<$*>(o)";
@@ -138,7 +138,7 @@ void add_resident(std::vector<Case>& all) {
     c.array({.type = "u8", .bytes = bytes}).output("u8", 15 * 4096);
     c.shared_bytes = 2048;
     c.sanitized = true;
-    all.push_back(c);
+    all.push_back(std::move(c));
   };
   add("load_resident_part", "pl::load_resident_part<#>(v, " + at +
                                 "(t ^ 9), i32(t % 18) - 1, t % 5 != 3);\n    pl::store_global<#>(" +
@@ -172,7 +172,7 @@ void add_shared(std::vector<Case>& all) {
     c.array({.type = "u8", .bytes = bytes}).output("u8", 15 * 4096);
     c.shared_bytes = 2048;
     c.sanitized = true;
-    all.push_back(c);
+    all.push_back(std::move(c));
   }
   add_resident(all);
   // More shared memory than a kernel gets without asking.
@@ -194,7 +194,7 @@ void add_shared(std::vector<Case>& all) {
   pl::store_global(o + t, &sum);)");
   c.shared_bytes = 400 * 512;
   c.input("u32", random_words(128, 4)).output("u32", 128);
-  all.push_back(c);
+  all.push_back(std::move(c));
 }
 
 void add_control(std::vector<Case>& all) {
@@ -212,7 +212,7 @@ void add_control(std::vector<Case>& all) {
   pl::store_global(o + 128 * g + t, &v);)",
                   3);
   c.input("u32", random_words(384, 5)).output("u32", 384);
-  all.push_back(c);
+  all.push_back(std::move(c));
 
   c = kernel("control/griddepcontrol, checks, delays and name_shared", "const u32* x, u32* o", R"(
   const u32 t = pl::thread(), s = pl::shared_base();
@@ -231,7 +231,7 @@ void add_control(std::vector<Case>& all) {
   pl::store_global(o + t, &v);)");
   c.shared_bytes = 512;
   c.input("u32", random_words(128, 6)).output("u32", 128);
-  all.push_back(c);
+  all.push_back(std::move(c));
 }
 
 }  // namespace

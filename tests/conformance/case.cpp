@@ -4,7 +4,9 @@
 #include <bit>
 #include <climits>
 #include <cmath>
+#include <map>
 #include <random>
+#include <tuple>
 
 #include "codegen/device/waist.hpp"
 #include "palladium/error.hpp"
@@ -123,7 +125,22 @@ std::uint64_t element(const std::vector<std::byte>& bytes, std::size_t i, std::s
   return bits;
 }
 
-std::vector<std::byte> integers(const std::string& type, std::size_t count, std::uint64_t seed) {
+namespace {
+
+using Elements = std::vector<std::byte>;
+
+/// The first `count` elements that `make` draws for a type from a seed. Of most there are hundreds
+/// of cases, which are made in every process that runs one.
+Elements drawn(Elements (*make)(const std::string&, std::size_t, std::uint64_t),
+               const std::string& type, std::size_t count, std::uint64_t seed) {
+  static std::map<std::tuple<decltype(make), std::string, std::uint64_t>, Elements> made;
+  Elements& all = made[{make, type, seed}];
+  const auto size = static_cast<std::size_t>(bytes_of_type(type));
+  if (all.size() < count * size) all = make(type, std::max(count, 2 * all.size() / size), seed);
+  return {all.begin(), all.begin() + static_cast<std::ptrdiff_t>(count * size)};
+}
+
+Elements make_integers(const std::string& type, std::size_t count, std::uint64_t seed) {
   const auto size = static_cast<std::size_t>(bytes_of_type(type));
   std::vector<std::byte> bytes(count * size);
   std::mt19937_64 random(seed);
@@ -138,7 +155,7 @@ std::vector<std::byte> integers(const std::string& type, std::size_t count, std:
   return bytes;
 }
 
-std::vector<std::byte> fractions(const std::string& type, std::size_t count, std::uint64_t seed) {
+Elements make_fractions(const std::string& type, std::size_t count, std::uint64_t seed) {
   const auto size = static_cast<std::size_t>(bytes_of_type(type));
   std::vector<std::byte> bytes(count * size);
   std::mt19937_64 random(seed);
@@ -148,6 +165,16 @@ std::vector<std::byte> fractions(const std::string& type, std::size_t count, std
     std::memcpy(&bytes[i * size], &bits, size);
   }
   return bytes;
+}
+
+}  // namespace
+
+std::vector<std::byte> integers(const std::string& type, std::size_t count, std::uint64_t seed) {
+  return drawn(make_integers, type, count, seed);
+}
+
+std::vector<std::byte> fractions(const std::string& type, std::size_t count, std::uint64_t seed) {
+  return drawn(make_fractions, type, count, seed);
 }
 
 std::vector<std::uint32_t> random_words(std::size_t count, std::uint64_t seed) {

@@ -40,7 +40,7 @@ void add_mbarriers(std::vector<Case>& all) {
     v = v * 5 + w;
   }
   pl::store_global(o + t, &v);)");
-  all.push_back(c);
+  all.push_back(std::move(c));
 
   all.push_back(block("mbarrier/counts, test_wait, try_wait and inval", init(8) + R"(
   pl::block_sync();
@@ -205,7 +205,7 @@ void add_bulk(std::vector<Case>& all) {
     c.array({.type = type, .bytes = integers(type, count, 12)});
     c.array(
         {.type = type, .bytes = integers(type, count, 13), .output = true, .many_writers = true});
-    all.push_back(c);
+    all.push_back(std::move(c));
   }
 }
 
@@ -271,7 +271,7 @@ void add_cluster_barriers(std::vector<Case>& all) {
   c.grid = c.cluster = {2, 1, 1};
   c.shared_bytes = 16384 + 64;
   c.input("u32", random_words(1024, 14)).output("u32", 6144);
-  all.push_back(c);
+  all.push_back(std::move(c));
 }
 
 void add_remote_barriers(std::vector<Case>& all) {

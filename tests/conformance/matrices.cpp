@@ -73,7 +73,7 @@ void add_products(std::vector<Case>& all) {
         c.arrays.back().label = std::string(p.function) + " of " + p.type;
       }
       c.sanitized = exact;
-      all.push_back(c);
+      all.push_back(std::move(c));
     }
   }
 }
@@ -190,7 +190,7 @@ void add_reductions(std::vector<Case>& all) {
       c.shared_bytes = 1024;
       c.sanitized = true;
       c.array({.type = type, .bytes = integers(type, 512, 5)}).output(type, 896);
-      all.push_back(c);
+      all.push_back(std::move(c));
 
       Case wide = kernel("reduce/" + how + " of " + type + " by 8 warps",
                          replaced("const $* x, $* o", '$', type),
@@ -243,7 +243,7 @@ void add_scans(std::vector<Case>& all) {
       c.shared_bytes = 1024;
       c.sanitized = true;
       c.array({.type = type, .bytes = integers(type, 512, 5)}).output(type, 1024);
-      all.push_back(c);
+      all.push_back(std::move(c));
 
       Case wide = kernel("reduce/scan by " + how + " of " + type + " by 8 warps",
                          replaced("const $* x, $* o", '$', type),
@@ -320,7 +320,7 @@ void add_dots(std::vector<Case>& all) {
         {.type = d.type,
          .bytes = integers(d.type, 131072u / static_cast<std::size_t>(bytes_of_type(d.type)), 6)});
     c.output(d.result, 128 * 4 * static_cast<std::size_t>(d.mr * d.nr));
-    all.push_back(c);
+    all.push_back(std::move(c));
   }
 }
 
@@ -332,7 +332,7 @@ void add_rounding(std::vector<Case>& all) {
   pl::store_global(o + pl::thread(), &v);)");
   c.array({.type = "f32", .bytes = fractions("f32", 128, 5)});
   c.output("f32", 128);
-  all.push_back(c);
+  all.push_back(std::move(c));
 }
 
 }  // namespace

@@ -190,7 +190,7 @@ void add_shapes(std::vector<Case>& all) {
                         .shape = kinds[i],
                         .ns = some});
       c.slow = true;
-      all.push_back(c);
+      all.push_back(std::move(c));
     }
   }
 }
@@ -222,7 +222,7 @@ void add_layouts(std::vector<Case>& all) {
                        .transpose_b = b};
           Case c = product(v);
           c.slow = swizzle_a != swizzle_b && transposes != 2;
-          all.push_back(c);
+          all.push_back(std::move(c));
           if (a || swizzle_a != swizzle_b || !shape.has_transposes()) continue;
           v.shape.rs = true;
           v.name = fmt::format("wgmma/{}: A in registers, B {} swizzle {}", type,
@@ -274,7 +274,7 @@ void add_groups(std::vector<Case>& all) {
   PL_UNROLL for (i32 i = 0; i < 32; ++i) pl::store_global(o + 64 * t + 32 + i, e + i);)");
   c.shared_bytes = 16384;
   c.array({.type = "u32", .bytes = integers("bf16", 8192, 35)}).output("f32", 8192);
-  all.push_back(c);
+  all.push_back(std::move(c));
 }
 
 }  // namespace

@@ -73,7 +73,7 @@ void add_inner_coordinates(std::vector<Case>& all) {
       c.input("u32", random_words(512, 41)).output("u32", 128);
       c.mapped({.type = "u32", .bytes = Case::bytes_of(random_words(720, 42)), .output = true},
                spec);
-      all.push_back(c);
+      all.push_back(std::move(c));
     }
   }
 }
@@ -114,7 +114,7 @@ void add_strides(std::vector<Case>& all) {
     c.output("u32", 256);
     c.mapped({.type = "u32", .bytes = Case::bytes_of(random_words(1024, 43))}, spec);
     c.answer = [](const Bodies&) { return std::string("taken"); };
-    all.push_back(c);
+    all.push_back(std::move(c));
   }
 }
 
@@ -184,7 +184,7 @@ void add_base_offsets(std::vector<Case>& all) {
     }
     return text;
   };
-  all.push_back(c);
+  all.push_back(std::move(c));
 }
 
 // ---- sums of tensor cores

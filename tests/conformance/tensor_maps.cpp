@@ -189,7 +189,7 @@ void add_boxes(std::vector<Case>& all) {
       }
       return fmt::format("{}", fmt::join(fills, " "));
     };
-    all.push_back(c);
+    all.push_back(std::move(c));
   }
 }
 
@@ -221,7 +221,7 @@ void add_multicasts(std::vector<Case>& all) {
       c.shared_bytes = shared;
       c.mapped({.type = "u16", .bytes = tensor.random(26)}, tensor.spec);
       c.output("u32", 2 * 3 * tensor.box_bytes / 4);
-      all.push_back(c);
+      all.push_back(std::move(c));
     }
   }
 }
