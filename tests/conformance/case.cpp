@@ -7,6 +7,7 @@
 #include <map>
 #include <random>
 #include <tuple>
+#include <utility>
 
 #include "codegen/device/waist.hpp"
 #include "palladium/error.hpp"
@@ -184,6 +185,11 @@ std::vector<std::uint32_t> random_words(std::size_t count, std::uint64_t seed) {
   return words;
 }
 
+Case complete(Case c) {
+  if (const auto make = std::exchange(c.make_arrays, nullptr)) make(c);
+  return c;
+}
+
 const std::vector<Case>& all_cases() {
   static const std::vector<Case> all = [] {
     std::vector<Case> cases;
@@ -205,6 +211,7 @@ const std::vector<Case>& all_cases() {
       for (std::size_t at; (at = c.text.find("(KERNEL)")) != c.text.npos;)
         c.text.replace(at, 8, "(" + entry + ")");
       c.entry = entry;
+      if (!c.slow) c = complete(std::move(c));
     }
     return cases;
   }();

@@ -65,6 +65,8 @@ struct Case {
   std::vector<Map> maps = {};
   std::vector<Parameter> parameters = {};
   bool slow = false;       // one of very many of its kind: in gpu_check only
+  /// Adds the arrays of a case that has many bytes of them. Slow ones lack them until complete().
+  std::function<void(Case&)> make_arrays = {};
   bool alone = false;      // its text has declarations beside the kernel
   bool sanitized = false;  // small enough to run under compute-sanitizer
   Outcome outcome = Outcome::agrees;
@@ -131,6 +133,8 @@ std::vector<std::uint32_t> random_words(std::size_t count, std::uint64_t seed);
 
 /// The table, in a fixed order, each kernel with a name of its own.
 const std::vector<Case>& all_cases();
+/// A case of the table, with its arrays.
+Case complete(Case c);
 
 // Its parts.
 void add_basics(std::vector<Case>& all);    // ids, barriers, warps, memory, control

@@ -75,7 +75,7 @@ void take_verdict(json& record, const Case& c, const Verdict& verdict) {
 /// gets the record, and must not return.
 json run_check(int number, const Settings& settings, bool& broken,
                const std::function<void(const json&)>& overdue) {
-  const Case& c = case_of(number);
+  const Case c = complete(case_of(number));
   json record = {{"number", number}, {"name", c.name}, {"process", ::getpid()}};
   const auto start = std::chrono::steady_clock::now();
   Account account;

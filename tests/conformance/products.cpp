@@ -78,6 +78,32 @@ double lost(const Wgmma& op) {
   return std::ldexp(1, -22);
 }
 
+/// What `words` words of accumulators begin with and end as, behind operands of so many bytes.
+void add_arrays(Case& c, const Variant& v, int a_bytes, int b_bytes, std::size_t words) {
+  const std::string d(v.shape.d);
+  const auto data = v.fractions ? fractions : integers;
+  const auto packed = [&](std::string_view type, int size, std::uint64_t seed) {
+    return data(element(type), static_cast<std::size_t>(size / bytes_of_type(element(type))), seed);
+  };
+  std::vector<std::byte> image = packed(v.shape.a, a_bytes, 31);
+  const std::vector<std::byte> behind = packed(v.shape.b, b_bytes, 32);
+  image.insert(image.end(), behind.begin(), behind.end());
+  c.array({.type = "u32", .bytes = image});
+  c.array({.type = "u32", .bytes = packed(v.shape.a, 128 * 32, 33)});
+  const std::string result = d == "s32" ? "i32" : d;
+  const auto count = words * 4 / static_cast<std::size_t>(bytes_of_type(result));
+  c.array({.type = result, .bytes = data(result, count, 34)});
+  c.output(result, count);
+  if (v.fractions) {
+    // Terms of at most 1 and the accumulator, added in two steps; f16 results are rounded twice.
+    const int terms = 2 * v.shape.k + 1;
+    Array& o = c.arrays.back();
+    o.agreement = Agreement::near;
+    o.bound = terms * lost(v.shape) * terms + (d == "f16" ? 2 * std::ldexp(terms, -11) : 0);
+    o.label = fmt::format("wgmma {} {} {}", v.shape.d, v.shape.a, v.shape.b);
+  }
+}
+
 Case product(const Variant& v) {
   const Operand a(v.swizzle_a, v.transpose_a, 64);
   int most = 0;
@@ -134,27 +160,9 @@ Case product(const Variant& v) {
   Case c =
       kernel(v.name, fmt::format("const u32* x, const u32* r, const {0}* c, {0}* o", words), body);
   c.shared_bytes = static_cast<std::uint32_t>(bytes);
-  const auto data = v.fractions ? fractions : integers;
-  const auto packed = [&](std::string_view type, int size, std::uint64_t seed) {
-    return data(element(type), static_cast<std::size_t>(size / bytes_of_type(element(type))), seed);
+  c.make_arrays = [v, a_bytes = a.bytes, b_bytes = b_most.bytes, count = first](Case& made) {
+    add_arrays(made, v, a_bytes, b_bytes, count);
   };
-  std::vector<std::byte> image = packed(v.shape.a, a.bytes, 31);
-  const std::vector<std::byte> behind = packed(v.shape.b, b_most.bytes, 32);
-  image.insert(image.end(), behind.begin(), behind.end());
-  c.array({.type = "u32", .bytes = image});
-  c.array({.type = "u32", .bytes = packed(v.shape.a, 128 * 32, 33)});
-  const std::string result = d == "s32" ? "i32" : d;
-  const auto count = first * 4 / static_cast<std::size_t>(bytes_of_type(result));
-  c.array({.type = result, .bytes = data(result, count, 34)});
-  c.output(result, count);
-  if (v.fractions) {
-    // Terms of at most 1 and the accumulator, added in two steps; f16 results are rounded twice.
-    const int terms = 2 * v.shape.k + 1;
-    Array& o = c.arrays.back();
-    o.agreement = Agreement::near;
-    o.bound = terms * lost(v.shape) * terms + (d == "f16" ? 2 * std::ldexp(terms, -11) : 0);
-    o.label = fmt::format("wgmma {} {} {}", v.shape.d, v.shape.a, v.shape.b);
-  }
   return c;
 }
 
