@@ -148,6 +148,7 @@ Json json_of(const Report& r) {
     remarks.push_back({{"line", line_of(remark.at)}, {"text", remark.text}});
   const InstructionMix& m = r.mix;
   const CostEstimate& cost = r.cost_estimate;
+  const Prediction& p = r.prediction;
   return {{"accesses", std::move(accesses)},
           {"remarks", std::move(remarks)},
           {"cost_estimate",
@@ -168,6 +169,16 @@ Json json_of(const Report& r) {
           {"moved_bytes", r.moved_bytes},
           {"bytes_per_element", r.bytes_per_element()},
           {"depends_on_call", r.depends_on_call},
+          {"multiply_adds", m.multiply_adds},
+          {"prediction",
+           {{"device", p.device},
+            {"issue", p.issue},
+            {"special", p.special},
+            {"tensor", p.tensor},
+            {"shared", p.shared},
+            {"memory", p.memory},
+            {"clocks", p.clocks()},
+            {"microseconds", p.microseconds}}},
           {"not_compiled", r.not_compiled},
           {"resources", json_of(r.resources)},
           {"occupancy", json_of(r.occupancy)}};
@@ -206,6 +217,12 @@ std::string text_of(const Report& r) {
                      r.stored_elements == 0
                          ? ""
                          : fmt::format(", {:g} for each element stored", r.bytes_per_element()));
+  const Prediction& p = r.prediction;
+  out += fmt::format(
+      "predicted      {:.0f} clocks of a block on {}: issue {:.0f}, special {:.0f}, tensor cores "
+      "{:.0f}, shared memory {:.0f}, L2 cache {:.0f}{}\n",
+      p.clocks(), p.device, p.issue, p.special, p.tensor, p.shared, p.memory,
+      p.microseconds > 0 ? fmt::format("; {:.1f} us of a call", p.microseconds) : "");
   if (!r.not_compiled.empty()) return out + "not compiled: " + r.not_compiled + "\n";
   return out + text_of(r.resources) + text_of(r.occupancy);
 }

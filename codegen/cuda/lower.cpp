@@ -8,6 +8,7 @@
 #include "codegen/cuda/emit.hpp"
 #include "codegen/cuda/printer.hpp"
 #include "codegen/expand/expand.hpp"
+#include "codegen/graph/cost.hpp"
 #include "codegen/graph/grid_env.hpp"
 #include "codegen/graph/limits.hpp"
 #include "codegen/graph/packed.hpp"
@@ -28,10 +29,10 @@ constexpr Step steps[] = {
     {"split_scaled_sums", passes::split_scaled_sums},  // first: changes the graph
     {"suit_operands", passes::suit_operands},          // so does this: what do tensor cores take?
     {"place_windows", passes::place_windows},          // says which loads read memory
-    {"order_programs", passes::order_programs},  // of windows: which programs read the same?
-    {"leave_loops", passes::leave_loops},        // what nobody writes is the same in every turn
-    {"stage_windows", passes::stage_windows},    // before values: what is staged is cheap to read
-    {"place_values", passes::place_values},  // whole or inlined: needs to know what is in memory
+    {"order_programs", passes::order_programs},        // of windows: which programs read the same?
+    {"leave_loops", passes::leave_loops},      // what nobody writes is the same in every turn
+    {"stage_windows", passes::stage_windows},  // before values: what is staged is cheap to read
+    {"place_values", passes::place_values},    // whole or inlined: needs to know what is in memory
     {"build_statements", passes::build_statements},    // one loop nest per sink
     {"hoist_first_turns", passes::hoist_first_turns},  // as long as loops are what was written
     {"assign_layouts", passes::assign_layouts},        // all nests are known: costs can be weighed
@@ -204,7 +205,8 @@ Emitted emit(const graph::Graph& g, const Options& options) {
 
 Report report(const graph::Graph& g, const Options& options) {
   const passes::Lowered l = lower(g, options);
-  Report report = thread::report(thread_program(l));
+  const std::int64_t bytes = g.num_symbols == 0 ? graph::estimate_cost(g).bytes_accessed : 0;
+  Report report = thread::report(thread_program(l), options.compute_capability, bytes);
   report.remarks = l.remarks;
   return report;
 }

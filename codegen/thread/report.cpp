@@ -25,8 +25,11 @@ class Reader {
   /// Of the lanes; nothing of those that access nothing.
   using Addresses = std::array<Number, lanes>;
 
-  Report run() {
+  Report run(int compute_capability, std::int64_t array_bytes) {
     visit(p_.body, 1);
+    report_.prediction = predict(report_, tensor_, compute_capability, computing_);
+    if (p_.blocks.is_static() && array_bytes > 0 && !report_.depends_on_call)
+      predict_call(report_.prediction, compute_capability, p_.blocks.value(), array_bytes);
     return std::move(report_);
   }
 
@@ -74,7 +77,7 @@ class Reader {
                               access(x.access, x.access.place, true, times);
                             },
                             [&](const Call& x) { call(x, times); },
-                            [&](const Wgmma&) { report_.mix.products += times; },
+                            [&](const Wgmma& x) { wgmma(x, times); },
                             // Nothing of these is in a cubin.
                             [](const Check&) {}, [](const CheckRange&) {}, [](const Comment&) {},
                             [&](const Sync&) { report_.mix.barriers += times; }},
@@ -118,9 +121,10 @@ class Reader {
     if (x.function == Row::mbarrier_arrive_expect_tx)
       copied_by_tma(static_cast<double>(number(x.args[1], 0).value_or(0)) * times);
     if (x.function == Row::tma_store) sent(x, times);
-    if (product)
+    if (product) {
       report_.mix.products += times;
-    else if (x.function == Row::div_all)
+      multiply(x, times);
+    } else if (x.function == Row::div_all)
       report_.mix.operations += times * static_cast<double>(std::get<std::int64_t>(x.templates[0]));
     else if (row.effects.by != device::Group::thread)
       report_.mix.exchanges += times;
@@ -128,6 +132,38 @@ class Reader {
       if (!product && a.memory == device::Memory::shared && a.reads)
         report_.mix.shared_loads += times;
     count(x.args, times);
+  }
+
+  // Each warpgroup multiplies 64 rows.
+  void wgmma(const Wgmma& x, double times) {
+    report_.mix.products += times;
+    const double step = 32.0 / x.op.k;  // bytes of an element
+    const double warpgroups = 1.0 * computing_ / graph::warpgroup_threads;
+    constexpr double rows = 64, bytes_of_step = 32;
+    tensor_.by_wgmma += times * warpgroups * rows * x.op.n * x.op.k * step / 2;
+    tensor_.shared_bytes += times * warpgroups * bytes_of_step * (x.op.n + (x.op.rs ? 0 : rows));
+  }
+
+  // Fragments of 16 rows by 8 columns of each warp, along all of K.
+  void multiply(const Call& x, double times) {
+    const auto at = [&](std::size_t i) {
+      return static_cast<double>(std::get<std::int64_t>(x.templates[i]));
+    };
+    const double warps = 1.0 * computing_ / lanes;
+    const auto by_mma = [&](double depth, double bytes) {
+      const double rows = 16 * at(0), columns = 8 * at(1);
+      tensor_.by_mma += times * warps * rows * columns * depth * bytes / 2;
+      tensor_.shared_bytes += times * warps * (rows + columns) * depth * bytes;
+    };
+    switch (x.function) {
+    case Row::dot_mma_16816:
+    case Row::dot_mma_1688: return by_mma(at(6), 2);
+    case Row::dot_mma_16832: return by_mma(at(5), 1);
+    default: break;
+    }
+    const auto depth = static_cast<double>(number(x.args[5], 0).value_or(0));
+    if (x.function == Row::dot_mma_tf32) return by_mma(depth, 4);
+    report_.mix.multiply_adds += times * at(0) * at(1) * at(2) * depth;
   }
 
   // What one thread asks TMA for counts for all: a part for each warp.
@@ -296,6 +332,7 @@ class Reader {
   const Program& p_;
   const Exprs& e_;
   Report report_;
+  TensorWork tensor_;
   int computing_ = p_.threads;  // threads: the last warpgroup may do other things
   bool uniform_ = false;        // the If before
   Location at_;
@@ -305,6 +342,8 @@ class Reader {
 
 }  // namespace
 
-Report report(const Program& program) { return Reader(program).run(); }
+Report report(const Program& program, int compute_capability, std::int64_t array_bytes) {
+  return Reader(program).run(compute_capability, array_bytes);
+}
 
 }  // namespace palladium::thread

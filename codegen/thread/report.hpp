@@ -9,7 +9,20 @@
 
 namespace palladium::thread {
 
-/// By evaluating the addresses of the first warp's lanes.
-Report report(const Program& program);
+/// By evaluating the addresses of the first warp's lanes. `array_bytes`: of all arrays, 0 where
+/// they are not known.
+Report report(const Program& program, int compute_capability, std::int64_t array_bytes);
+
+/// What tensor cores multiply, and read for that of shared memory, in all threads of a block.
+struct TensorWork {
+  double by_wgmma = 0, by_mma = 0;  // multiply-adds, as many of 16-bit operands as take as long
+  double shared_bytes = 0;
+};
+/// Of a block with so many computing threads, whose warps execute what the report counts.
+Prediction predict(const Report& report, const TensorWork& tensor, int compute_capability,
+                   int threads);
+/// Completes a prediction by the time of so many blocks, whose arrays have so many bytes.
+void predict_call(Prediction& prediction, int compute_capability, std::int64_t blocks,
+                  std::int64_t array_bytes);
 
 }  // namespace palladium::thread

@@ -49,7 +49,30 @@ struct InstructionMix {
   double products = 0;    // matrix products of blocks
   double exchanges = 0;   // shuffles, folds over lanes and warps
   double barriers = 0;
+  double multiply_adds = 0;  // of products, by FMA
 };
+
+/// For how many clocks one block keeps each part of a multiprocessor busy, counted from its text:
+/// a roofline, with loops whose trips a call decides counted once. The largest is what a block
+/// takes if it waits for nothing else, and others, or other blocks, hide the rest.
+struct Prediction {
+  double issue = 0;    ///< four instructions of 32 threads in a clock
+  double special = 0;  ///< 16 results in a clock
+  double tensor = 0;   ///< multiply-adds of tensor cores
+  double shared = 0;   ///< a wavefront of 128 bytes in a clock
+  double memory =
+      0;  ///< bytes that are moved, by a multiprocessor's share of what the L2 cache gives
+  double clocks() const;
+  std::string device;  ///< whose figures these are: "H100 SXM"
+  /// Of a call: all blocks, a wave on all multiprocessors after the other, and no less than its
+  /// arrays take to and from the device's memory, each once. 0 where a call alone knows its sizes.
+  double microseconds = 0;
+};
+inline double Prediction::clocks() const {
+  double most = issue;
+  for (const double part : {special, tensor, shared, memory}) most = part > most ? part : most;
+  return most;
+}
 
 /// What a run of a kernel costs, as its options say or Lowered::estimate_cost() counts.
 struct CostEstimate {
@@ -77,6 +100,7 @@ struct Report {
   double bytes_per_element() const {
     return stored_elements == 0 ? 0 : moved_bytes / stored_elements;
   }
+  Prediction prediction = {};
 
   /// What ptxas made of it; where the kernel is not compiled all 0, and why stands here.
   std::string not_compiled = {};

@@ -65,6 +65,8 @@ TEST_CASE("show reports sectors, bank conflicts and instructions where there is 
   CHECK_THAT(std::string(report.at("accesses").at(0).at("line")),
              ContainsSubstring("softmax.cpp:"));
   CHECK(report.at("special") > 0);
+  CHECK(report.at("prediction").at("clocks") > 0);
+  CHECK_THAT(shown.out, ContainsSubstring("clocks of a block on "));
   CHECK(report.at("accesses").at(0).at("bytes_per_element") == 4);
   CHECK(report.at("bytes_per_element") == 8);
 }

@@ -135,3 +135,49 @@ TEST_CASE("an access whose place depends on data says so by having no sectors") 
 }
 
 }  // namespace
+
+TEST_CASE("a product is predicted to take what its tensor cores do, or its operands") {
+  // 64 steps of 128 x 256 x 64 multiply-adds, 2048 in a clock; 132 of 2 x 132 programs at once.
+  const MatmulShape shape{
+      .m = 128 * 22, .n = 256 * 12, .k = 4096, .block_m = 128, .block_n = 256, .block_k = 64};
+  const auto predicted = [&](DType t, int cc) {
+    graph::Graph g = by_warps(8, matmul_graph(t, shape));
+    return cuda::report(g, {.compute_capability = cc}).prediction;
+  };
+  const Prediction p = predicted(f16, 90);
+  CHECK(p.device == "H100 SXM");
+  CHECK(p.tensor == 64 * 128 * 256 * 64 / 2048.0);
+  // Both operands of each step, and the result, at 46 bytes in a clock.
+  CHECK(p.memory == (64 * (128 + 256) * 64 * 2 + 128 * 256 * 4) / 46.0);
+  CHECK(p.clocks() == p.memory);
+  CHECK(p.microseconds == 2 * p.memory / 1755);
+  // Operands of both warpgroups, B for each of them.
+  CHECK(p.shared >= 64 * (128 * 64 + 2 * 256 * 64) * 2 / 128);
+  CHECK(p.shared < p.tensor);
+  // mma.sync of the A100 multiplies half as many.
+  CHECK(predicted(bf16, 80).tensor == 2 * p.tensor);
+}
+
+TEST_CASE("what only moves elements is predicted to take what memory does") {
+  const graph::Graph g = add_graph(1 << 24, 1024);
+  const Prediction p = cuda::report(g, {.compute_capability = 90}).prediction;
+  CHECK(p.microseconds == 3 * 4 * (1 << 24) / 3352e3);
+  CHECK(p.memory == 3 * 4 * 1024 / 46.0);
+  CHECK(p.clocks() == p.memory);
+  CHECK(p.tensor == 0);
+  CHECK(p.special == 0);
+  // More of the same takes longer.
+  const Prediction twice =
+      cuda::report(add_graph(1 << 25, 2048), {.compute_capability = 90}).prediction;
+  CHECK(twice.microseconds == 2 * p.microseconds);
+  CHECK(twice.memory == 2 * p.memory);
+  CHECK(twice.issue > p.issue);
+}
+
+TEST_CASE("a softmax is predicted to take the special functions of its rows") {
+  const Prediction p = cuda::report(softmax_graph(1024), {.compute_capability = 90}).prediction;
+  CHECK(p.special == 1024 / 16.0);
+  CHECK(p.memory == 2 * 4 * 1024 / 46.0);
+  CHECK(p.issue > 0);
+  CHECK(p.tensor == 0);
+}
