@@ -34,6 +34,24 @@ Lowered shipped(const char* name) {
   return e.factory().lower(std::vector<ArgType>(e.inputs.begin(), e.inputs.end()));
 }
 
+/// A row to a program, as in the README; the shipped one has four.
+Lowered softmax() {
+  const BlockSpec row{{1, 1000}, [](Index i) { return Indices{i, 0}; }};
+  const ShapeDtype x{{dim("m"), 1000}, f32};
+  return pallas_call(
+             [](Ref x, Ref o) {
+               Value v = x[_];
+               Value e = exp(v - max(v, {.axis = {1}, .keepdims = true}));
+               o[_] = e / sum(e, {.axis = {1}, .keepdims = true});
+             },
+             {.name = "softmax",
+              .out_type = x,
+              .grid = {dim("m")},
+              .in_specs = {row},
+              .out_specs = {row}})
+      .lower(x);
+}
+
 Lowered layer_norm() {
   const BlockSpec rows{{4, 768}, [](Index i) { return Indices{i, 0}; }};
   const BlockSpec all{{1, 768}, [](Index) { return Indices{0, 0}; }};
@@ -161,15 +179,17 @@ int main() try {
   ::setenv("PALLADIUM_CACHE_DIR", "/dev/null", 1);
   ::setenv("PALLADIUM_LOG", "off", 1);
   nvrtc::Pool pool({.program = nvrtc::find_helper().path, .digest = cache::text_digest}, 1);
-  for (const char* name : {"add", "softmax", "matmul", "blur"})
-    compare_with_hand(pool, name, shipped(name));
+  for (const char* name : {"add", "matmul", "blur"}) compare_with_hand(pool, name, shipped(name));
+  compare_with_hand(pool, "softmax", softmax());
+  compare_with_hand(pool, "softmax_rows", shipped("softmax"));
   compare_with_hand(pool, "layer_norm", layer_norm());
 
   const std::map<std::string, double> triton = triton_ms();
   compare_with_triton(
       "add", [] { return shipped("add"); }, triton);
+  compare_with_triton("softmax", softmax, triton);
   compare_with_triton(
-      "softmax", [] { return shipped("softmax"); }, triton);
+      "softmax_rows", [] { return shipped("softmax"); }, triton);
   compare_with_triton("layer_norm", layer_norm, triton);
   compare_with_triton("matmul", matmul_f16, triton);
   compare_with_triton("attention", attention, triton, 0.5);

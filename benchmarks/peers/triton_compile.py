@@ -36,6 +36,16 @@ def softmax(x, o, COLUMNS: tl.constexpr, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def softmax_rows(x, o, m, COLUMNS: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * 4 + tl.arange(0, 4)[:, None]
+    j = tl.arange(0, BLOCK)[None, :]
+    mask = (i < m) & (j < COLUMNS)
+    v = tl.load(x + i * COLUMNS + j, mask, other=-float("inf"))
+    e = tl.exp(v - tl.max(v, 1)[:, None])
+    tl.store(o + i * COLUMNS + j, e / tl.sum(e, 1)[:, None], mask)
+
+
+@triton.jit
 def layer_norm(x, weight, o, m, COLUMNS: tl.constexpr, BLOCK: tl.constexpr):
     i = tl.program_id(0) * 4 + tl.arange(0, 4)[:, None]
     j = tl.arange(0, BLOCK)[None, :]
@@ -97,6 +107,8 @@ def source(function, types, constants):
 KERNELS = {
     "add": lambda: source(add, dict(x="*fp32", y="*fp32", o="*fp32", n="i32"), dict(BLOCK=1024)),
     "softmax": lambda: source(softmax, dict(x="*fp32", o="*fp32"), dict(COLUMNS=1000, BLOCK=1024)),
+    "softmax_rows": lambda: source(softmax_rows, dict(x="*fp32", o="*fp32", m="i32"),
+                                   dict(COLUMNS=1000, BLOCK=1024)),
     "layer_norm": lambda: source(layer_norm, dict(x="*fp32", weight="*fp32", o="*fp32", m="i32"),
                                  dict(COLUMNS=768, BLOCK=1024)),
     "matmul": lambda: source(matmul, dict(a="*fp16", b="*fp16", o="*fp16"), dict(N=1024, K=1024)),
