@@ -1,0 +1,175 @@
+// What shipped kernels take on the first GPU, beside PyTorch, Triton and JAX (peers/gpu_peers.py)
+// and what a roofline predicts of them: one line for each case, all in one run. Without a GPU it
+// says so; peers that are missing are left out.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "palladium/ops/add.hpp"
+#include "palladium/ops/attention.hpp"
+#include "palladium/ops/layer_norm.hpp"
+#include "palladium/ops/matmul.hpp"
+#include "palladium/ops/softmax.hpp"
+#include "palladium/ops/transpose.hpp"
+#include "palladium/palladium.hpp"
+#include "runtime/driver/device.hpp"
+#include "runtime/driver/memory.hpp"
+
+using namespace palladium;
+
+namespace {
+
+struct Case {
+  std::string name;
+  Kernel kernel;
+  std::vector<ShapeDtype> inputs;
+  ShapeDtype output;
+  double flops = 0, bytes = 0;  // of which one says how fast it is
+};
+
+double bytes_of(const ShapeDtype& t) {
+  double n = t.dtype.bytes();
+  for (const Dim& d : t.shape) n *= static_cast<double>(d.value());
+  return n;
+}
+
+// What moves its arguments once.
+Case moving(const std::string& name, Kernel kernel, std::vector<ShapeDtype> inputs,
+            const ShapeDtype& output) {
+  double bytes = bytes_of(output);
+  for (const ShapeDtype& t : inputs) bytes += bytes_of(t);
+  return {name, std::move(kernel), std::move(inputs), output, 0, bytes};
+}
+
+Case matmul(std::int64_t n, DType t, const char* name) {
+  const ShapeDtype square{{n, n}, t};
+  return {std::string(name) + "_" + std::to_string(n),
+          ops::matmul({.out_dtype = t}),
+          {square, square},
+          square,
+          2.0 * static_cast<double>(n * n * n)};
+}
+
+Case attention(std::int64_t d, bool causal) {
+  constexpr std::int64_t batch = 4, heads = 16, length = 4096;
+  const ShapeDtype x{{batch, heads, length, d}, f16};
+  return {"attention_" + std::to_string(d) + (causal ? "_causal" : "_full"),
+          ops::attention({.causal = causal}),
+          {x, x, x},
+          x,
+          4.0 * batch * heads * length * length * static_cast<double>(d) / (causal ? 2 : 1)};
+}
+
+std::vector<Case> cases() {
+  const ShapeDtype rows{{32768, 1024}, f32}, vector{{1024}, f32}, square{{8192, 8192}, f32},
+      flat{{1 << 26}, f32};
+  return {matmul(4096, f16, "matmul_f16"),
+          matmul(8192, f16, "matmul_f16"),
+          matmul(4096, bf16, "matmul_bf16"),
+          attention(128, true),
+          attention(128, false),
+          attention(64, true),
+          attention(64, false),
+          moving("softmax_1024", ops::softmax(), {rows}, rows),
+          moving("layer_norm_1024", ops::layer_norm(), {rows, vector, vector}, rows),
+          moving("add", ops::add(), {flat, flat}, flat),
+          moving("transpose_8192", ops::transpose(), {square}, square)};
+}
+
+// The least of several stretches of launches, one behind the other.
+double microseconds(const std::function<void()>& launch) {
+  constexpr int stretches = 5;
+  constexpr float enough_ms = 20;
+  const driver::StreamHandle stream{};
+  driver::Event begin(driver::Event::Timing::on), end(driver::Event::Timing::on);
+  const auto stretch = [&](int launches) {
+    begin.record(stream);
+    for (int i = 0; i < launches; ++i) launch();
+    end.record(stream);
+    end.synchronize();
+    return end.milliseconds_since(begin);
+  };
+  for (int i = 0; i < 3; ++i) stretch(1);
+  const float once = stretch(3) / 3;
+  const int launches = std::clamp(static_cast<int>(enough_ms / std::max(once, 1e-3f)), 3, 1000);
+  float least = 1e30f;
+  for (int i = 0; i < stretches; ++i) least = std::min(least, stretch(launches));
+  return 1e3 * static_cast<double>(least) / launches;
+}
+
+// "CASE PEER MICROSECONDS" of each line.
+std::map<std::string, std::vector<std::pair<std::string, double>>> peers(
+    const std::string& folder) {
+  const char* const chosen = std::getenv("PYTHON");
+  std::string script = folder + "/gpu_peers.py";
+  if (::access(script.c_str(), R_OK) != 0) script = PALLADIUM_PEERS "/gpu_peers.py";
+  const std::string command =
+      std::string(chosen != nullptr ? chosen : "python3") + " '" + script + "'";
+  std::map<std::string, std::vector<std::pair<std::string, double>>> found;
+  std::FILE* const out = ::popen(command.c_str(), "r");
+  if (out == nullptr) return found;
+  char name[64], peer[32];
+  double us = 0;
+  while (std::fscanf(out, "%63s %31s %lf", name, peer, &us) == 3)
+    found[name].emplace_back(peer, us);
+  ::pclose(out);
+  return found;
+}
+
+void measure(const Case& c, const std::vector<std::pair<std::string, double>>& others) {
+  const Device gpu = device_of(Target::cuda);
+  std::vector<Array> arrays;
+  std::vector<ArgType> types(c.inputs.begin(), c.inputs.end());
+  for (const ShapeDtype& t : c.inputs)
+    arrays.push_back(Array::random(t.shape, f32, {.low = -1, .high = 1}).astype(t.dtype).to(gpu));
+  Array result = Array::empty(c.output.shape, c.output.dtype, gpu);
+  const Kernel kernel = c.kernel.on(Target::cuda);
+  const std::size_t n = arrays.size();
+  const double us = microseconds([&] {
+    if (n == 1) kernel.into({result}, {arrays[0]});
+    if (n == 2) kernel.into({result}, {arrays[0], arrays[1]});
+    if (n == 3) kernel.into({result}, {arrays[0], arrays[1], arrays[2]});
+  });
+  const double predicted =
+      c.kernel.lower(types).report({.arch = default_arch()}).prediction.microseconds;
+  std::printf("gpu %-20s %10.1f us  %8.1f %s", c.name.c_str(), us,
+              c.flops > 0 ? c.flops / us * 1e-6 : c.bytes / us * 1e-3,
+              c.flops > 0 ? "TFLOPS" : "GB/s");
+  if (predicted > 0) std::printf("  predicted %.1f us", predicted);
+  for (const auto& [peer, theirs] : others)
+    std::printf("  %s %.1f us (%.2f x)", peer.c_str(), theirs, us / theirs);
+  std::puts("");
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+int main(int, char** argv) try {
+  const std::vector<DeviceInfo> gpus = devices();
+  if (gpus.empty()) {
+    std::puts("no GPU: nothing to measure");
+    return 0;
+  }
+  std::printf("gpu %s, %s\n", gpus[0].name.c_str(), gpus[0].arch.c_str());
+  const driver::ContextScope current(0);
+  const std::string program = argv[0];
+  const auto others = peers(program.substr(0, program.find_last_of('/') + 1) + ".");
+  int failed = 0;
+  for (const Case& c : cases()) try {
+      const auto found = others.find(c.name);
+      measure(c, found == others.end() ? decltype(found->second){} : found->second);
+    } catch (const Error& error) {
+      std::printf("gpu %-20s failed: %s\n", c.name.c_str(), error.what());
+      ++failed;
+    }
+  return failed == 0 ? 0 : 1;
+} catch (const Error& error) {
+  std::fprintf(stderr, "%s\n", error.what());
+  return 1;
+}
