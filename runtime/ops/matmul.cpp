@@ -1,6 +1,7 @@
 #include "palladium/ops/matmul.hpp"
 
 #include "palladium/palladium.hpp"
+#include "runtime/ops/arguments.hpp"
 
 namespace palladium::ops {
 namespace {
@@ -14,26 +15,20 @@ Value activated(const Value& x, Activation activation) {
 Call product(const ShapeDtype& a, const ShapeDtype& b, const ShapeDtype* bias,
              MatmulOptions options) {
   const auto [m, columns] = a.shape.unpack<2>();
-  const auto [first, second] = b.shape.unpack<2>();
-  const Dim rows = options.trans_b ? second : first, n = options.trans_b ? first : second;
-  if (columns != rows)
-    throw CompileError("matmul: a has " + std::to_string(columns.value()) + " columns and b has " +
-                       std::to_string(rows.value()) + " rows; as many of both are needed");
-  if (!options.out_dtype.is_float())
-    throw CompileError(std::string("matmul: out_dtype is ") + options.out_dtype.name() +
-                       "; a float is needed");
+  const bool turned = options.trans_b;
+  check_matmul(a, b, options);
+  const Dim n = b.shape[turned ? 0 : 1];
   const DType wide = a.dtype == f64 ? f64 : f32;
   // What tensor cores multiply in larger blocks is read less often.
   const bool large = a.dtype.bytes() <= 2 || options.precision == tf32;
-  const bool along_k = options.trans_b && a.dtype.bytes() == 1;  // a row has 128 bytes
+  const bool along_k = turned && a.dtype.bytes() == 1;  // a row has 128 bytes
   const int bm = large ? 128 : 64, bn = bm, bk = along_k ? 128 : a.dtype.bytes() <= 2 ? 64 : 32;
   const std::int64_t k = columns, steps = cdiv(k, bk), depth = steps * bk + (k == 0);
   const auto body = [=](Ref a, Ref b, Refs bias, Ref o) {
     const auto add = [&](Index l, Value sum) {
       const Slice now = ds(l * bk, bk);
-      const Value part = options.trans_b ? b[{_, now}] : b[{now, _}];
-      return sum + dot(a[{_, now}], part,
-                       {.trans_b = options.trans_b, .precision = options.precision});
+      const Value part = turned ? b[{_, now}] : b[{now, _}];
+      return sum + dot(a[{_, now}], part, {.trans_b = turned, .precision = options.precision});
     };
     Value sum = zeros({bm, bn}, wide);
     if (k > 0) sum = loop(0, steps, add, sum);
@@ -41,16 +36,14 @@ Call product(const ShapeDtype& a, const ShapeDtype& b, const ShapeDtype* bias,
     o[_] = activated(sum, options.activation).astype(o.dtype());
   };
   const auto left = [](Index i, Index) { return Indices{i, 0}; };
-  const auto right = [=](Index, Index j) {
-    return options.trans_b ? Indices{j, 0} : Indices{0, j};
-  };
-  const std::int64_t first_of_b = options.trans_b ? bn : depth;
+  const auto right = [=](Index, Index j) { return turned ? Indices{j, 0} : Indices{0, j}; };
   const auto both = [](Index i, Index j) { return Indices{i, j}; };
+  const std::int64_t first = turned ? bn : depth, second = turned ? depth : bn;
   PallasCallOptions of{.name = "matmul",
                        .out_type = {{m, n}, options.out_dtype},
                        .grid = {cdiv(m, bm), cdiv(n, bn)},
                        .in_specs = {{{bm, depth}, left, {.fill = 0}},  // beyond k there are zeros
-                                    {{first_of_b, depth + bn - first_of_b}, right, {.fill = 0}}},
+                                    {{first, second}, right, {.fill = 0}}},
                        .out_specs = {{{bm, bn}, both}}};
   if (bias != nullptr) {
     require_equal(bias->shape.unpack<1>()[0], n);

@@ -4,28 +4,11 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
-#include <string>
 
 #include "palladium/palladium.hpp"
+#include "runtime/ops/arguments.hpp"
 
 namespace palladium::ops {
-
-inline void require_floats(const char* kernel, const char* operand, const ShapeDtype& x) {
-  if (!x.dtype.is_float())
-    throw CompileError(std::string(kernel) + ": " + operand + " is of " + x.dtype.name() +
-                       "; floats are needed");
-}
-
-/// Of numbers for the columns of a matrix with so many.
-inline void require_columns(const char* kernel, const char* operand, const ShapeDtype& x,
-                            std::int64_t columns) {
-  require_floats(kernel, operand, x);
-  const auto [n] = x.shape.unpack<1>();
-  if (n != columns)
-    throw CompileError(std::string(kernel) + ": " + operand + " has " + std::to_string(n.value()) +
-                       " elements and x " + std::to_string(columns) +
-                       " columns; as many of both are needed");
-}
 
 /// A matrix cut into blocks of whole rows.
 struct Rows {

@@ -1,0 +1,61 @@
+#include "runtime/ops/arguments.hpp"
+
+#include <cmath>
+#include <string>
+
+#include "palladium/palladium.hpp"
+
+namespace palladium::ops {
+namespace {
+
+void require(const char* kernel, bool holds, const std::string& what) {
+  if (!holds) throw CompileError(std::string(kernel) + ": " + what);
+}
+
+}  // namespace
+
+void require_floats(const char* kernel, const char* operand, const ShapeDtype& x) {
+  require(kernel, x.dtype.is_float(),
+          std::string(operand) + " is of " + x.dtype.name() + "; floats are needed");
+}
+
+void require_columns(const char* kernel, const char* operand, const ShapeDtype& x,
+                     std::int64_t columns) {
+  require_floats(kernel, operand, x);
+  const auto [n] = x.shape.unpack<1>();
+  require(kernel, n == columns,
+          std::string(operand) + " has " + std::to_string(n.value()) + " elements and x " +
+              std::to_string(columns) + " columns; as many of both are needed");
+}
+
+void check_matmul(const ShapeDtype& a, const ShapeDtype& b, const MatmulOptions& options) {
+  const Dim columns = a.shape.unpack<2>()[1], rows = b.shape.unpack<2>()[options.trans_b ? 1 : 0];
+  require("matmul", columns == rows,
+          "a has " + std::to_string(columns.value()) + " columns and b has " +
+              std::to_string(rows.value()) + " rows; as many of both are needed");
+  require("matmul", options.out_dtype.is_float(),
+          std::string("out_dtype is ") + options.out_dtype.name() + "; a float is needed");
+}
+
+void check_attention(const ShapeDtype& q, const ShapeDtype& k, const AttentionOptions& options) {
+  const auto [batch, heads, queries, d] = q.shape.unpack<4>();
+  const auto [k_batch, groups, keys, k_d] = k.shape.unpack<4>();
+  const std::string given = "q is " + to_string(q) + " and k " + to_string(k);
+  require("attention", q.dtype == f16 || q.dtype == bf16 || q.dtype == f32,
+          std::string("q is of ") + q.dtype.name() + "; f16, bf16 or f32 is needed");
+  require("attention", k.dtype == q.dtype && k_d == d && d > 0 && d <= 128 && d.value() % 16 == 0,
+          given + "; one dtype, and one d, a multiple of 16 up to 128, are needed");
+  require("attention", keys > 0 && groups > 0 && heads.value() % groups.value() == 0,
+          given + "; keys, and a number of heads that k's divides, are needed");
+  require("attention", !options.causal || queries <= keys,
+          given + "; causal queries have as many keys at least");
+  if (const std::optional<double> scale = options.scale)
+    require("attention", *scale > 0 && std::isfinite(*scale),
+            "a scale above 0 is needed, given " + std::to_string(*scale));
+  require("attention",
+          options.block_keys >= 0 && options.block_keys <= 256 && options.block_keys % 16 == 0,
+          "block_keys is " + std::to_string(options.block_keys) +
+              "; a multiple of 16 up to 256, or 0, is needed");
+}
+
+}  // namespace palladium::ops

@@ -1,0 +1,19 @@
+// What shipped kernels ask of their arguments: a CompileError that names kernel and operand where
+// it does not hold.
+#pragma once
+
+#include <cstdint>
+
+#include "palladium/ops/attention.hpp"
+#include "palladium/ops/matmul.hpp"
+
+namespace palladium::ops {
+
+void require_floats(const char* kernel, const char* operand, const ShapeDtype& x);
+/// Of numbers for the columns of a matrix with so many.
+void require_columns(const char* kernel, const char* operand, const ShapeDtype& x,
+                     std::int64_t columns);
+void check_matmul(const ShapeDtype& a, const ShapeDtype& b, const MatmulOptions& options);
+void check_attention(const ShapeDtype& q, const ShapeDtype& k, const AttentionOptions& options);
+
+}  // namespace palladium::ops
