@@ -145,47 +145,54 @@ Kernel matmul_512(int cores) {
       },
       {.out_type = {{512, 512}, f32},
        .grid = {8, 8, 16},
-       .in_specs = {BlockSpec{{64, 32}, [](Index i, Index, Index k) { return Indices{i, k}; }},
-                    BlockSpec{{32, 64}, [](Index, Index j, Index k) { return Indices{k, j}; }}},
-       .out_specs = {BlockSpec{{64, 64}, [](Index i, Index j, Index) { return Indices{i, j}; }}},
+       .in_specs = {BlockSpec{{64, 32},
+                              [](Index i, Index, Index k) {
+                                return Indices{i, k};
+                              }},
+                    BlockSpec{{32, 64},
+                              [](Index, Index j, Index k) {
+                                return Indices{k, j};
+                              }}},
+       .out_specs = {BlockSpec{{64, 64},
+                               [](Index i, Index j, Index) {
+                                 return Indices{i, j};
+                               }}},
        .interpret = on(cores)});
 }
 
 Kernel add_blocks(int cores) {
   const BlockSpec block{{1024}, [](Index i) { return i; }};
-  return pallas_call([](Ref x, Ref y, Ref o) { o[_] = x[_] + y[_]; },
-                     {.out_type = {{1 << 20}, f32},
-                      .grid = 1024,
-                      .in_specs = {block, block},
-                      .out_specs = {block},
-                      .interpret = on(cores)});
+  return pallas_call([](Ref x, Ref y, Ref o) { o[_] = x[_] + y[_]; }, {.out_type = {{1 << 20}, f32},
+                                                                       .grid = 1024,
+                                                                       .in_specs = {block, block},
+                                                                       .out_specs = {block},
+                                                                       .interpret = on(cores)});
 }
 
-/// `count` adds a block of numbers to the bins.
-Kernel histogram_by(int cores, void (*count)(Ref x, Ref o)) {
+/// `count` adds a block of so many numbers to the bins.
+Kernel histogram_by(int cores, int blocks, std::int64_t block, void (*count)(Ref x, Ref o)) {
   return pallas_call(
       [count](Ref x, Ref o) {
         when(program_id(0) == 0, [&] { o[_] = zeros({256}, i32); });
         count(x, o);
       },
       {.out_type = {{256}, i32},
-       .grid = 16,
-       .in_specs = {BlockSpec{{1024}, [](Index i) { return i; }}},
+       .grid = blocks,
+       .in_specs = {BlockSpec{{block}, [](Index i) { return i; }}},
        .out_specs = {BlockSpec{{256}}},
        .interpret = on(cores)});
 }
 
 // One by one, as a loop on numbers.
 Kernel histogram(int cores) {
-  return histogram_by(cores, [](Ref x, Ref o) {
-    pl::loop(0, 1024, [&](Index i) { o[x[i]] += 1; });
-  });
+  return histogram_by(cores, 16, 1024,
+                      [](Ref x, Ref o) { pl::loop(0, 1024, [&](Index i) { o[x[i]] += 1; }); });
 }
 
 // A block at once.
 Kernel histogram_at_once(int cores) {
-  return histogram_by(cores, [](Ref x, Ref o) {
-    pl::atomic_add(o.at(x[_]), pl::full({1024}, 1, i32));
+  return histogram_by(cores, 64, 1 << 14, [](Ref x, Ref o) {
+    pl::atomic_add(o.at(x[_]), pl::full({1 << 14}, 1, i32));
   });
 }
 
@@ -230,8 +237,7 @@ std::map<std::string, std::pair<double, double>> jax_ms() {
 void compare_with_jax(const std::string& name, const Make& make, std::initializer_list<Arg> args,
                       const std::map<std::string, std::pair<double, double>>& jax) {
   const auto run = [&](const Kernel& k) { (void)k.call(args); };
-  const double first =
-      1e3 * benchmark::best_of(3, benchmark::wall_seconds, [&] { run(make(0)); });
+  const double first = 1e3 * benchmark::best_of(3, benchmark::wall_seconds, [&] { run(make(0)); });
   const Kernel kept = make(0), one = make(1), two = make(2);
   for (const Kernel* k : {&kept, &one, &two}) run(*k);
   const auto steady = [&](const Kernel& k) {
@@ -259,7 +265,8 @@ Array filled(const Shape& shape) {
 void compare_with_jax(const std::set<std::string>& named) {
   const auto jax = jax_ms();
   const Array square = filled<float>({1024, 1024}), small = filled<float>({512, 512});
-  const Array line = filled<float>({1 << 20}), numbers = filled<std::int32_t>({1 << 14});
+  const Array line = filled<float>({1 << 20}), numbers = filled<std::int32_t>({1 << 14}),
+              many_numbers = filled<std::int32_t>({1 << 20});
   const auto compare = [&](const char* name, const Make& make, std::initializer_list<Arg> args) {
     if (named.empty() || named.contains(name)) compare_with_jax(name, make, args, jax);
   };
@@ -267,7 +274,7 @@ void compare_with_jax(const std::set<std::string>& named) {
   compare("matmul", matmul_512, {small, small});
   compare("add", add_blocks, {line, line});
   compare("histogram", histogram, {numbers});
-  compare("histogram_at_once", histogram_at_once, {numbers});
+  compare("histogram_at_once", histogram_at_once, {many_numbers});
   bound_of_histogram(numbers);
   compare("cumsum", cumsum_rows, {square});
 }

@@ -59,7 +59,7 @@ def add():
     return call(body, jax.ShapeDtypeStruct((1 << 20,), F32), (1024,), [block, block], block), (x, x)
 
 
-def histogram_by(count):
+def histogram_by(count, blocks, block):
     def body(x, o):
         @pl.when(pl.program_id(0) == 0)
         def _():
@@ -67,9 +67,9 @@ def histogram_by(count):
 
         count(x, o)
 
-    x = jnp.arange(1 << 14, dtype=jnp.int32) * 37 % 17
-    return call(body, jax.ShapeDtypeStruct((256,), jnp.int32), (16,),
-                [pl.BlockSpec((1024,), lambda i: (i,))], pl.BlockSpec((256,), lambda i: (0,))), (x,)
+    x = jnp.arange(blocks * block, dtype=jnp.int32) * 37 % 17
+    return call(body, jax.ShapeDtypeStruct((256,), jnp.int32), (blocks,),
+                [pl.BlockSpec((block,), lambda i: (i,))], pl.BlockSpec((256,), lambda i: (0,))), (x,)
 
 
 def histogram():
@@ -79,7 +79,7 @@ def histogram():
 
         jax.lax.fori_loop(0, 1024, one, None)
 
-    return histogram_by(count)
+    return histogram_by(count, 16, 1024)
 
 
 def histogram_at_once():
@@ -87,7 +87,7 @@ def histogram_at_once():
     def count(x, o):
         o[...] = o[...].at[x[...]].add(1)
 
-    return histogram_by(count)
+    return histogram_by(count, 64, 1 << 14)
 
 
 def cumsum():
