@@ -346,7 +346,7 @@ struct Loop {
   /// Of a loop that is rotated, which begins at a constant: what its first turn does instead of
   /// `body`, and what is left behind the last one. In `shared` storages are what one of them fills
   /// for the other.
-  Statements enter = {}, leave = {};
+  Statements enter, leave;
   std::vector<int> shared = {};
 };
 

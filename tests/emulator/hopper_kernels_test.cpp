@@ -1,11 +1,14 @@
 // A GEMM and attention in the form in which Hopper's kernels are emitted, whatever runs first.
 #include <cmath>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include <catch2/catch_test_macros.hpp>
 
+#include "codegen/base/files.hpp"
 #include "tests/support/hopper_kernels.hpp"
+#include "tests/support/paths.hpp"
 #include "tests/support/small_kernel.hpp"
 
 using namespace palladium;
@@ -118,4 +121,17 @@ TEST_CASE("the emulator runs without looking for races, fences by anybody count 
   const std::vector<std::uint16_t> expected = test::reference_gemm(g);
   CHECK(test::run_gemm(g, {.detect_races = false}) == expected);
   CHECK(test::run_gemm(g, {.strict_fences = false}) == expected);
+}
+
+// On a GPU that orders all that a thread has done, and an acquire throws away the L1 cache; what
+// frees a slot is that products, or copies, are done.
+TEST_CASE("kernels by hand hand slots over without the scope of the cluster") {
+  for (const char* const name : {"gemm", "attention"}) {
+    std::string text;
+    REQUIRE(files::read(test::source_dir() + "/tests/kernels/" + name + ".cu", 1 << 20, text));
+    CAPTURE(name);
+    CHECK(text.find("mbarrier_arrive") != text.npos);
+    CHECK(text.find("mbarrier_arrive_cluster(") == text.npos);
+    CHECK(text.find("mbarrier_wait_cluster(") == text.npos);
+  }
 }

@@ -79,10 +79,11 @@ attention(PL_TENSOR_MAP(q), PL_TENSOR_MAP(k), PL_TENSOR_MAP(v), PL_TENSOR_MAP(o)
         PL_UNROLL for (u32 x = 1; x < 4; x *= 2) top = pl::max(top, pl::shuffle_xor(top, x));
         const f32 shrink = pl::exp2_approx((greatest[h] - top) * scale2);
         greatest[h] = top;
+        const f32 below = -(top * scale2);
         f32 total = 0;
         PL_UNROLL for (i32 j = 0; j < TILE / 2; j += 4) {
           PL_UNROLL for (i32 e = 2 * h; e < 2 * h + 2; ++e) {
-            p[j + e] = pl::exp2_approx((p[j + e] - top) * scale2);
+            p[j + e] = pl::exp2_approx(pl::fma(p[j + e], scale2, below));
             total += p[j + e];
           }
         }

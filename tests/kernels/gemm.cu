@@ -39,7 +39,7 @@ PL_KERNEL(384) gemm(PL_TENSOR_MAP(a), PL_TENSOR_MAP(b), PL_TENSOR_MAP(c), i32 k)
     if (pl::warp() == 0 && pl::elect_one()) {
       u32 s = 0, phase = 0;
       PL_NOUNROLL for (i32 i = 0; i < steps; ++i) {
-        if (FAULT != 1) pl::mbarrier_wait_cluster(empty + 8 * s, phase ^ 1);  // wait empty
+        if (FAULT != 1) pl::mbarrier_wait(empty + 8 * s, phase ^ 1);  // wait empty
         const u32 bar = full + 8 * s, bytes = A_BYTES + B_BYTES;
         pl::mbarrier_arrive_expect_tx(bar, FAULT == 2 ? bytes + 16 : FAULT == 17 ? bytes - 16 : bytes);  // expect
         pl::tma_load(smem + A + s * A_BYTES, a, bar, {i * BK, m0});  // load A
@@ -77,7 +77,7 @@ PL_KERNEL(384) gemm(PL_TENSOR_MAP(a), PL_TENSOR_MAP(b), PL_TENSOR_MAP(c), i32 k)
       if (FAULT != 5) pl::wgmma_wait<1>();
       if ((i > 0 || FAULT == 5) && t < CLUSTER) {  // the stage before this one is free
         if (CLUSTER > 1) {
-          pl::mbarrier_arrive_cluster(pl::mapa(empty + 8 * last, t));  // release in cluster
+          pl::mbarrier_arrive_remote(pl::mapa(empty + 8 * last, t));  // release in cluster
         } else {
           pl::mbarrier_arrive(empty + 8 * last);  // release
         }
