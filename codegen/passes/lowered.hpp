@@ -393,13 +393,13 @@ struct Prefetch {
   bool closes = true;              // what it has copied, and others before it, is a group
   int axis = -1;                   // of which loop: over this axis, or ...
   ValueId loop = graph::no_value;  // ... this one
-  Statements body = {};
+  Statements body;
 };
 
 /// The producer's: in the next slot of a ring, when it is free, what the statements fetch.
 struct Supply {
   int ring = -1;
-  Statements body = {};
+  Statements body;
 };
 
 /// What stands behind it reads the next slot of the ring. A producer learns that this one is free;

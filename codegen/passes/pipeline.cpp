@@ -151,7 +151,8 @@ class Pipelines {
       Prefetch p{.ring = add_ring(over, part, of_ring),
                  .ahead = of_ring - 1,
                  .axis = over.axis,
-                 .loop = over.loop};
+                 .loop = over.loop,
+                 .body = {}};
       for (std::size_t i = 0; i < over.body->size(); ++i) {
         if (needed.contains(i)) p.body.push_back((*over.body)[i]);
         if (part.contains(i)) p.body.push_back((*over.body)[i]);

@@ -87,7 +87,7 @@ Statements supplies(const std::vector<Prefetch>& ahead, Location at) {
   Statements all;
   Known made;
   for (const Prefetch& p : ahead) {
-    Supply s{.ring = p.ring};
+    Supply s{.ring = p.ring, .body = {}};
     for (const Statement& needed : p.body) {
       const auto* const scalar = std::get_if<Scalar>(&needed.what);
       if (scalar == nullptr || made.insert(scalar->storage).second) s.body.push_back(needed);
