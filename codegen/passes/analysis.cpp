@@ -1,5 +1,7 @@
 #include "codegen/passes/analysis.hpp"
 
+#include <algorithm>
+
 namespace palladium::passes {
 
 using graph::Graph;

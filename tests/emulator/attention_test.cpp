@@ -9,6 +9,7 @@
 
 #include "palladium/ops/attention.hpp"
 #include "palladium/palladium.hpp"
+#include "tests/support/random_graph.hpp"
 #include "tests/support/seeds.hpp"
 #include "tests/support/targets.hpp"
 

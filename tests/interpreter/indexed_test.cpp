@@ -1,5 +1,8 @@
 // Products named by letters, and elements named by arrays of numbers, against loops over all
 // numbers, on interpreter and emulator.
+#include <algorithm>
+#include <cmath>
+
 #include "tests/interpreter/tensors.hpp"
 
 using namespace palladium;

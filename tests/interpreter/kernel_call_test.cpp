@@ -2,9 +2,12 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <cmath>
+#include <cstring>
 #include <vector>
 
+#include "codegen/graph/graph.hpp"
 #include "palladium/palladium.hpp"
+#include "runtime/interpreter/interpreter.hpp"
 #include "tests/support/targets.hpp"
 
 using namespace palladium;

@@ -5,6 +5,9 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+#include "tests/support/differential.hpp"
+#include "tests/support/kernels.hpp"
+
 namespace {
 
 using namespace palladium;

@@ -1,6 +1,7 @@
 // Which values are whole and which are computed where they are used.
 #include <catch2/catch_test_macros.hpp>
 
+#include "codegen/base/format.hpp"
 #include "tests/passes/lowering.hpp"
 
 using namespace palladium;

@@ -231,7 +231,7 @@ const Mistake mistakes[] = {
        m.at(body_line);
        m.at(call_line);
        m.at(output_line);
-       m.options([](PallasCallOptions& o) { o.out_type = {}; });
+       m.options([](PallasCallOptions& o) { o.out_type = OutType(); });
      }},
     {"grid_spec beside grid",
      [](Making& m) {
