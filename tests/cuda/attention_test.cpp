@@ -1,4 +1,6 @@
 // What NVRTC makes of the shipped attention.
+#include <tuple>
+
 #include <catch2/catch_test_macros.hpp>
 
 #include "codegen/nvrtc/toolchain.hpp"
