@@ -82,19 +82,7 @@ def with_torch():
 def triton_kernels(torch):
     import triton
     import triton.language as tl
-
-    @triton.jit
-    def add_kernel(x, y, o, n, BLOCK: tl.constexpr):
-        at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-        tl.store(o + at, tl.load(x + at, at < n) + tl.load(y + at, at < n), at < n)
-
-    @triton.jit
-    def softmax_kernel(x, o, COLUMNS: tl.constexpr, BLOCK: tl.constexpr):
-        j = tl.arange(0, BLOCK)
-        at = tl.program_id(0) * COLUMNS + j
-        v = tl.load(x + at, j < COLUMNS, other=-float("inf"))
-        e = tl.exp(v - tl.max(v, 0))
-        tl.store(o + at, e / tl.sum(e, 0), j < COLUMNS)
+    import triton_kernels
 
     # Programs of eight rows of blocks share their columns in the L2 cache.
     @triton.jit
@@ -117,10 +105,11 @@ def triton_kernels(torch):
         tl.store(o + i[:, None] * N + j[None, :], total.to(o.dtype.element_ty))
 
     def add(x, y, o):
-        add_kernel[(triton.cdiv(x.numel(), 1024),)](x, y, o, x.numel(), BLOCK=1024)
+        triton_kernels.add[(triton.cdiv(x.numel(), 1024),)](x, y, o, x.numel(), BLOCK=1024)
 
     def softmax(x, o):
-        softmax_kernel[(x.shape[0],)](x, o, COLUMNS=x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]))
+        triton_kernels.softmax[(x.shape[0],)](x, o, COLUMNS=x.shape[1],
+                                             BLOCK=triton.next_power_of_2(x.shape[1]))
 
     def matmul(a, b, o):
         (m, k), n = a.shape, b.shape[1]

@@ -14,25 +14,11 @@ try:
     import triton.language as tl
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
+    from triton_kernels import add, softmax
 except ImportError as missing:
     sys.exit(f"triton_compile.py: {missing}")
 
 RUNS = 5
-
-
-@triton.jit
-def add(x, y, o, n, BLOCK: tl.constexpr):
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    tl.store(o + at, tl.load(x + at, at < n) + tl.load(y + at, at < n), at < n)
-
-
-@triton.jit
-def softmax(x, o, COLUMNS: tl.constexpr, BLOCK: tl.constexpr):
-    j = tl.arange(0, BLOCK)
-    at = tl.program_id(0) * COLUMNS + j
-    v = tl.load(x + at, j < COLUMNS, other=-float("inf"))
-    e = tl.exp(v - tl.max(v, 0))
-    tl.store(o + at, e / tl.sum(e, 0), j < COLUMNS)
 
 
 @triton.jit

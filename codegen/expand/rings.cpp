@@ -134,9 +134,11 @@ void Expander::expand_rotated(const passes::Loop& l) {
   const auto s = static_cast<std::size_t>(l_.storage_of[index(g_[loop.body].params[0])]);
   const ExprId low = scalar(loop.low), high = scalar(loop.high);
   for (const int shared : l.shared) declare_storage(shared);
-  b_.open(thread::If{.condition = e_.plain(Operator::less, low, high, bool_),
-                     .body = {},
-                     .uniform = true});
+  if (e_.facts(low).high < e_.facts(high).low)
+    b_.open(thread::Block{});
+  else
+    b_.open(thread::If{
+        .condition = e_.plain(Operator::less, low, high, bool_), .body = {}, .uniform = true});
   b_.open(thread::Block{});
   apart([&] {
     const VariableId first = storage(static_cast<int>(s));
@@ -262,11 +264,11 @@ void Expander::advance(int ring) {
 void Expander::free_slot(int number, bool before) {
   const passes::Ring& ring = l_.rings[static_cast<std::size_t>(number)];
   const Slots& slots = slots_[static_cast<std::size_t>(number)];
-  const ExprId in_warpgroup = is_wide() ? e_.plain(Operator::rem, thread_,
-                                                   this->number(graph::warpgroup_threads))
-                                        : thread_;
-  const ExprId tells = b_.let_once(
-      "tells", false, e_.plain(Operator::equal, in_warpgroup, this->number(0), bool_));
+  const ExprId in_warpgroup =
+      is_wide() ? e_.plain(Operator::rem, thread_, this->number(graph::warpgroup_threads))
+                : thread_;
+  const ExprId tells =
+      b_.let_once("tells", false, e_.plain(Operator::equal, in_warpgroup, this->number(0), bool_));
   ExprId slot = slots.from;
   std::vector<ExprId> conditions{tells};
   if (before && ring.unrolled)
@@ -274,8 +276,7 @@ void Expander::free_slot(int number, bool before) {
                     this->number(ring.slots));
   else if (before)
     slot = e_.choose(e_.plain(Operator::equal, slot, e_.number(0, u32), bool_),
-                     e_.number(ring.slots - 1, u32),
-                     e_.sum(Affine::term(slot) + Affine(-1), u32));
+                     e_.number(ring.slots - 1, u32), e_.sum(Affine::term(slot) + Affine(-1), u32));
   if (before) conditions.push_back(e_.op(graph::Op::Not, bool_, {slots.begins}));
   b_.open(thread::If{e_.all(std::move(conditions)), {}});
   b_.add(thread::Call{.function = Row::mbarrier_arrive,

@@ -28,16 +28,21 @@ void require_columns(const char* kernel, const char* operand, const ShapeDtype& 
               std::to_string(columns) + " columns; as many of both are needed");
 }
 
-void check_matmul(const ShapeDtype& a, const ShapeDtype& b, const MatmulOptions& options) {
+void check_matmul(const ShapeDtype& a, const ShapeDtype& b, const ShapeDtype* bias,
+                  const MatmulOptions& options) {
   const Dim columns = a.shape.unpack<2>()[1], rows = b.shape.unpack<2>()[options.trans_b ? 1 : 0];
   require("matmul", columns == rows,
           "a has " + std::to_string(columns.value()) + " columns and b has " +
               std::to_string(rows.value()) + " rows; as many of both are needed");
   require("matmul", options.out_dtype.is_float(),
           std::string("out_dtype is ") + options.out_dtype.name() + "; a float is needed");
+  if (bias != nullptr) require_equal(bias->shape.unpack<1>()[0], b.shape[options.trans_b ? 0 : 1]);
 }
 
-void check_attention(const ShapeDtype& q, const ShapeDtype& k, const AttentionOptions& options) {
+void check_attention(const ShapeDtype& q, const ShapeDtype& k, const ShapeDtype& v,
+                     const AttentionOptions& options) {
+  require_equal(q.shape.unpack<4>()[0], k.shape.unpack<4>()[0]);
+  require_equal(k, v);
   const auto [batch, heads, queries, d] = q.shape.unpack<4>();
   const auto [k_batch, groups, keys, k_d] = k.shape.unpack<4>();
   const std::string given = "q is " + to_string(q) + " and k " + to_string(k);

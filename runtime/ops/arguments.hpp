@@ -13,7 +13,10 @@ void require_floats(const char* kernel, const char* operand, const ShapeDtype& x
 /// Of numbers for the columns of a matrix with so many.
 void require_columns(const char* kernel, const char* operand, const ShapeDtype& x,
                      std::int64_t columns);
-void check_matmul(const ShapeDtype& a, const ShapeDtype& b, const MatmulOptions& options);
-void check_attention(const ShapeDtype& q, const ShapeDtype& k, const AttentionOptions& options);
+/// `bias` may be null.
+void check_matmul(const ShapeDtype& a, const ShapeDtype& b, const ShapeDtype* bias,
+                  const MatmulOptions& options);
+void check_attention(const ShapeDtype& q, const ShapeDtype& k, const ShapeDtype& v,
+                     const AttentionOptions& options);
 
 }  // namespace palladium::ops

@@ -1,7 +1,6 @@
 #include "palladium/ops/attention.hpp"
 
 #include <cmath>
-#include <limits>
 #include <numbers>
 
 #include "palladium/palladium.hpp"
@@ -11,10 +10,7 @@ namespace palladium::ops {
 
 Kernel attention(AttentionOptions options) {
   return pallas_call([=](ShapeDtype q, ShapeDtype k, ShapeDtype v) {
-    require_equal(q.shape.unpack<4>()[0], k.shape.unpack<4>()[0]);
-    require_equal(k, v);
-    check_attention(q, k, options);
-    const Dim batch = q.shape[0];
+    check_attention(q, k, v, options);
     const std::int64_t heads = q.shape[1], queries = q.shape[2], d = q.shape[3],
                        groups = k.shape[1], keys = k.shape[2], causal = options.causal;
     const double scale = options.scale.value_or(1 / std::sqrt(static_cast<double>(d)));
@@ -35,7 +31,7 @@ Kernel attention(AttentionOptions options) {
         const Value column = iota(i32, {1, columns}, 1) + at;
         const Value seen = causal ? column <= minimum(row, keys - 1) : column < keys;
         Value s = dot(q[_], k[{ds(at, columns), _}], {.trans_b = true});
-        s = where((i >= asking) | seen, s, -std::numeric_limits<float>::infinity());
+        s = where((i >= asking) | seen, s, -HUGE_VALF);
         const Value next = maximum(top, max(s, {.axis = 1, .keepdims = true}) * factor);
         const Value p = exp2(s * factor - next), shrink = exp2(top - next);
         return carry(next, total * shrink + sum(p, {.axis = 1, .keepdims = true}),
@@ -46,16 +42,14 @@ Kernel attention(AttentionOptions options) {
       o[_] = (sums / total).astype(o.dtype());
     };
     const auto of_queries = [](Index b, Index h, Index i) { return Indices{b, h, i, 0}; };
-    const auto of_keys = [n = heads / groups](Index b, Index h, Index) {
-      return Indices{b, h / n, 0, 0};
-    };
-    const std::int64_t padded = cdiv(keys, columns) * columns;
+    const std::int64_t share = heads / groups, padded = cdiv(keys, columns) * columns;
+    const auto of_keys = [=](Index b, Index h, Index) { return Indices{b, h / share, 0, 0}; };
     const BlockSpec some{{squeezed, squeezed, rows, d}, of_queries},
         all{{squeezed, squeezed, padded, d}, of_keys, {.fill = 0}};
     return Call{body,
                 {.name = "attention",
                  .out_type = q,
-                 .grid = {batch, heads, cdiv(queries, rows)},
+                 .grid = {q.shape[0], heads, cdiv(queries, rows)},
                  .in_specs = {some, all, all},
                  .out_specs = {some},
                  .compiler_params = {.approx_math = small}}};

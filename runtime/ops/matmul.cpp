@@ -14,16 +14,15 @@ Value activated(const Value& x, Activation activation) {
 
 Call product(const ShapeDtype& a, const ShapeDtype& b, const ShapeDtype* bias,
              MatmulOptions options) {
-  const auto [m, columns] = a.shape.unpack<2>();
   const bool turned = options.trans_b;
-  check_matmul(a, b, options);
-  const Dim n = b.shape[turned ? 0 : 1];
+  check_matmul(a, b, bias, options);
+  const Dim m = a.shape[0], n = b.shape[turned ? 0 : 1];
   const DType wide = a.dtype == f64 ? f64 : f32;
   // What tensor cores multiply in larger blocks is read less often.
   const bool large = a.dtype.bytes() <= 2 || options.precision == tf32;
   const bool along_k = turned && a.dtype.bytes() == 1;  // a row has 128 bytes
   const int bm = large ? 128 : 64, bn = bm, bk = along_k ? 128 : a.dtype.bytes() <= 2 ? 64 : 32;
-  const std::int64_t k = columns, steps = cdiv(k, bk), depth = steps * bk + (k == 0);
+  const std::int64_t k = a.shape[1], steps = cdiv(k, bk), depth = steps * bk + (k == 0);
   const auto body = [=](Ref a, Ref b, Refs bias, Ref o) {
     const auto add = [&](Index l, Value sum) {
       const Slice now = ds(l * bk, bk);
@@ -38,17 +37,14 @@ Call product(const ShapeDtype& a, const ShapeDtype& b, const ShapeDtype* bias,
   const auto left = [](Index i, Index) { return Indices{i, 0}; };
   const auto right = [=](Index, Index j) { return turned ? Indices{j, 0} : Indices{0, j}; };
   const auto both = [](Index i, Index j) { return Indices{i, j}; };
-  const std::int64_t first = turned ? bn : depth, second = turned ? depth : bn;
-  PallasCallOptions of{.name = "matmul",
-                       .out_type = {{m, n}, options.out_dtype},
-                       .grid = {cdiv(m, bm), cdiv(n, bn)},
-                       .in_specs = {{{bm, depth}, left, {.fill = 0}},  // beyond k there are zeros
-                                    {{first, second}, right, {.fill = 0}}},
-                       .out_specs = {{{bm, bn}, both}}};
-  if (bias != nullptr) {
-    require_equal(bias->shape.unpack<1>()[0], n);
-    of.in_specs.push_back({{bn}, [](Index, Index j) { return j; }});
-  }
+  PallasCallOptions of{
+      .name = "matmul",
+      .out_type = {{m, n}, options.out_dtype},
+      .grid = {cdiv(m, bm), cdiv(n, bn)},
+      .in_specs = {{{bm, depth}, left, {.fill = 0}},  // beyond k there are zeros
+                   {{turned ? bn : depth, turned ? depth : bn}, right, {.fill = 0}}},
+      .out_specs = {{{bm, bn}, both}}};
+  if (bias != nullptr) of.in_specs.push_back({{bn}, [](Index, Index j) { return j; }});
   return {body, std::move(of)};
 }
 

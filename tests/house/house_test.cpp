@@ -88,6 +88,21 @@ TEST_CASE("no component is linked with more than its row of the architecture all
   }
 }
 
+TEST_CASE("a shipped kernel has at most 60 lines, of public headers beside its folder's own") {
+  constexpr std::ptrdiff_t most = 60;
+  int kernels = 0;
+  for (const auto& [path, text] : tree()) {
+    const std::string& name = path;
+    if (!name.starts_with("runtime/ops/") || !name.ends_with(".cpp") ||
+        name.ends_with("/arguments.cpp") || name.ends_with("/registry.cpp"))
+      continue;
+    CAPTURE(name);
+    CHECK(std::ranges::count(text, '\n') <= most);
+    ++kernels;
+  }
+  CHECK(kernels == 9);
+}
+
 TEST_CASE("our own files are named from the root of the repository") {
   CHECK(std::string(here().file) == "tests/house/house_test.cpp");
 }

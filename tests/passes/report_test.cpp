@@ -5,6 +5,8 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+#include "codegen/graph/transform.hpp"
+#include "palladium/ops/attention.hpp"
 #include "tests/support/differential.hpp"
 #include "tests/support/kernels.hpp"
 
@@ -183,4 +185,16 @@ TEST_CASE("a softmax is predicted to take the special functions of its rows") {
   CHECK(p.memory == 2 * 4 * 1024 / 46.0);
   CHECK(p.issue > 0);
   CHECK(p.tensor == 0);
+}
+
+TEST_CASE("attention is predicted to take what its products do, where its length is known") {
+  const ShapeDtype x{{4, 16, 4096, 128}, f16};
+  const graph::Graph g = graph::from_json(ops::attention().lower(x, x, x).json());
+  const Prediction p = cuda::report(g, {.compute_capability = 90}).prediction;
+  // 32 blocks of keys, two products each; 2,048 programs in 16 waves.
+  CHECK(p.tensor == 32 * 2 * 128 * 128 * 128 / 2048.0);
+  CHECK(p.clocks() == p.tensor);
+  CHECK(p.microseconds == 16 * p.tensor / 1755);
+  CHECK(p.special > p.tensor / 2);
+  CHECK(p.special < p.tensor);
 }

@@ -94,7 +94,7 @@ PL_KERNEL(384) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
     f32 v5[2];
     f32 v8[64];
     u32 v22[32];
-    if (0 < 8) {
+    {
       {
         const i32 v15 = 0;
         const i32 v10 = pl::sub(7, v15);
