@@ -137,7 +137,7 @@ void check_environment() {
   static std::atomic<bool> has_warned = false;
   if (has_warned.exchange(true)) return;
   for (const std::string& name : environment::unknown())
-    log::warning(name + " is set, but Palladium has no such variable; README.md lists them");
+    log::warning(name + " is set, but Palladium has no such variable; docs/reference.md lists them");
 }
 
 /// The arrays of a call by block mapping: inputs, outputs as given or as the inputs whose memory

@@ -242,7 +242,7 @@ TEST_CASE("a kernel takes arrays and scalars") {
   CHECK(right.accepted);
 }
 
-// No overload can take braces that fit none: the README says to name the type.
+// No overload can take braces that fit none: docs/reference.md says to name the type.
 TEST_CASE("an unknown option in braces alone ends in the compilers' own words") {
   const std::string call = "pl::pallas_call([](pl::Ref r) { r[_] = 1; }, {.gird = {4}});";
   const Compiled compiled = compile(call);
