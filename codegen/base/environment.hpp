@@ -21,6 +21,7 @@ namespace palladium::environment {
   X(cache_size,  "PALLADIUM_CACHE_SIZE", "2048",                        "MiB that the cache may hold; what was not used for longest goes") \
   X(cache_files, "PALLADIUM_CACHE_FILES", "200000",                     "kernels that the cache may hold") \
   X(cache_sharing, "PALLADIUM_CACHE_SHARING", "own",                    "group: whoever is in the group of the cache's folder is trusted with it") \
+  X(nvtx,        "PALLADIUM_NVTX",       "0",                           "1: NVTX ranges around trace, compile, load and launch, for profilers") \
   X(record,      "PALLADIUM_RECORD",     "",                            "manifest to which all kernels that are compiled or loaded are added") \
   X(jit,         "PALLADIUM_JIT",        "on",                          "off: never compile, only load from the cache") \
   X(toolchain,   "PALLADIUM_TOOLCHAIN",  "",                            "any: accept cached cubins of any NVRTC the driver can load") \

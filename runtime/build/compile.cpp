@@ -14,6 +14,7 @@
 #include "codegen/base/forking.hpp"
 #include "codegen/base/format.hpp"
 #include "codegen/base/log.hpp"
+#include "codegen/base/profile.hpp"
 #include "codegen/cuda/emit.hpp"
 #include "codegen/graph/limits.hpp"
 #include "codegen/graph/transform.hpp"
@@ -41,7 +42,8 @@ int newest_loadable_major() {
   return status.state == driver::State::ready ? status.cuda_major() : INT_MAX;
 }
 
-std::optional<cache::Entry> find(const cache::Key& key) {
+std::optional<cache::Entry> find(const cache::Key& key, const std::string& kernel) {
+  const profile::Range range("find", kernel);
   const cache::Store entries = store();
   const auto& toolchain = nvrtc::toolchain().found;
   if (toolchain)
@@ -49,6 +51,18 @@ std::optional<cache::Entry> find(const cache::Key& key) {
   if (!toolchain || jit_is_off() || environment::checked(Variable::toolchain) == "any")
     return entries.find_any(key, newest_loadable_major());
   return std::nullopt;
+}
+
+struct Text {
+  cuda::Emitted emitted;
+  std::string compiled;
+};
+
+Text lower(const graph::Graph& g, const cuda::Options& options) {
+  const profile::Range range("lower", g.name);
+  cuda::Emitted emitted = cuda::emit(g, options);
+  std::string compiled = cuda::compiled_text(g, emitted);
+  return {std::move(emitted), std::move(compiled)};
 }
 
 /// Text of NVRTC with the user's line behind every line that blames the emitted text.
@@ -186,7 +200,7 @@ std::shared_ptr<const Program> find_weaker(const Specialization& s, const std::s
   for (const Weaker& weaker : weaker_graphs(s)) {
     const cache::Key key = key_of(weaker.graph, arch);
     auto program = std::make_shared<Program>();
-    auto entry = find(key);
+    auto entry = find(key, s.graph.name);
     if (!entry || !from_json(entry->metadata.launch, program->plan)) continue;
     renumber_symbols(program->plan, weaker.symbols);
     program->entry = std::move(*entry);
@@ -231,7 +245,7 @@ std::shared_ptr<const Program> make(const Specialization& s, const JobName& job,
     return true;
   };
   const bool may_load = job.lookup == Lookup::cached;
-  if (may_load && take(find(key))) return program;
+  if (may_load && take(find(key, g.name))) return program;
   program->times.find = finding.ms();
   if (jit_is_off()) {
     cache::count(cache::Event::miss);
@@ -255,9 +269,9 @@ std::shared_ptr<const Program> make(const Specialization& s, const JobName& job,
   cache::count(cache::Event::miss);
 
   // Graph to text.
+  const profile::Range compiling("compile", g.name);
   const Clock lowering;
-  const cuda::Emitted emitted = cuda::emit(g, options);
-  const std::string text = cuda::compiled_text(g, emitted);
+  const auto [emitted, text] = lower(g, options);
   if (g.mapping.debug) log::show(text);
   program->plan = plan_of(emitted);
   program->times.lower = lowering.ms();
@@ -265,7 +279,10 @@ std::shared_ptr<const Program> make(const Specialization& s, const JobName& job,
 
   // Text to cubin.
   const nvrtc::Request request = request_for(text, arch, g.lineinfo);
-  const nvrtc::Pool::Outcome outcome = run_nvrtc(request, *toolchain.found, stopped);
+  const nvrtc::Pool::Outcome outcome = [&] {
+    const profile::Range range("nvrtc", g.name);
+    return run_nvrtc(request, *toolchain.found, stopped);
+  }();
   if (outcome.end == nvrtc::Pool::End::stopped) return nullptr;
   if (outcome.end == nvrtc::Pool::End::died)
     fail(g, "compiling '" + g.name + "' for " + arch + ": the compile helper " + outcome.why +

@@ -9,6 +9,7 @@
 #include "codegen/base/dim.hpp"
 #include "codegen/base/environment.hpp"
 #include "codegen/base/log.hpp"
+#include "codegen/base/profile.hpp"
 #include "codegen/graph/transform.hpp"
 #include "codegen/trace/trace.hpp"
 #include "runtime/call/check.hpp"
@@ -137,7 +138,8 @@ void check_environment() {
   static std::atomic<bool> has_warned = false;
   if (has_warned.exchange(true)) return;
   for (const std::string& name : environment::unknown())
-    log::warning(name + " is set, but Palladium has no such variable; docs/reference.md lists them");
+    log::warning(name +
+                 " is set, but Palladium has no such variable; docs/reference.md lists them");
 }
 
 /// The arrays of a call by block mapping: inputs, outputs as given or as the inputs whose memory
@@ -321,6 +323,7 @@ std::shared_ptr<Specialization> specialize(const Source& source, std::span<const
   OptionsFunction::Made made;
   if (source.function) made = call_options(source.function, types, at);
   const PallasCallOptions& options = source.function ? made.options : source.options;
+  const profile::Range range("trace", options.name.empty() ? "kernel" : options.name);
 
   std::vector<trace::ArgumentType> traced;
   for (std::size_t i = 0; i < arguments.size(); ++i)

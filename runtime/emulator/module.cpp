@@ -24,6 +24,7 @@
 #include "codegen/base/format.hpp"
 #include "codegen/base/log.hpp"
 #include "codegen/base/process.hpp"
+#include "codegen/base/profile.hpp"
 #include "codegen/device/library.hpp"
 #include "palladium/error.hpp"
 
@@ -206,6 +207,7 @@ void require_usable() {
 }
 
 std::shared_ptr<const Module> build(std::string_view kernel, std::string_view text) {
+  const profile::Range range("compile", kernel);
   const Built built = compile_text(text);
   if (built.handle != nullptr) return std::make_shared<const Module>(built.handle);
   require_usable();

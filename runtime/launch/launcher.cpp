@@ -10,6 +10,7 @@
 #include "cache/memory.hpp"
 #include "codegen/base/event.hpp"
 #include "codegen/base/log.hpp"
+#include "codegen/base/profile.hpp"
 #include "runtime/build/compile.hpp"
 #include "runtime/device/reached.hpp"
 #include "runtime/driver/capture.hpp"
@@ -72,6 +73,7 @@ Launcher::Ready Launcher::load(const Specialization& s, int device) {
   const driver::RelaxedCapture relaxed;
   unload_unused(most_unused);
   const auto try_load = [&](std::string& rejection) {
+    const profile::Range range("load", s.graph.name);
     return driver::Kernel::load(program->entry.cubin, program->entry.metadata.function, device,
                                 rejection);
   };
@@ -132,6 +134,7 @@ void Launcher::launch(std::span<const Arg> arguments, std::span<const Arg> outpu
                       const Signature::Symbols& symbols, Stream stream) const {
   const unsigned blocks = std::min(packer_.blocks(symbols), most_blocks_);
   if (blocks == 0) return;
+  const profile::Range range("launch", specialization_.graph.name);
   const driver::ContextScope context(device_);
   const auto handle = reinterpret_cast<driver::StreamHandle>(stream.handle());
   std::shared_ptr<Told> told;

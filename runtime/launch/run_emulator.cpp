@@ -4,6 +4,7 @@
 
 #include "codegen/base/log.hpp"
 #include "codegen/base/packed.hpp"
+#include "codegen/base/profile.hpp"
 #include "codegen/cuda/emit.hpp"
 #include "runtime/build/key.hpp"
 #include "runtime/device/target.hpp"
@@ -90,6 +91,7 @@ bool is_aliased(const graph::Graph& g, std::size_t output) {
 }  // namespace
 
 std::shared_ptr<const Emulated> emulate(const Specialization& s) {
+  const profile::Range range("lower", s.graph.name);
   const cuda::Emitted emitted = cuda::emit(s.graph, text_options(default_arch(), s.graph.at));
   if (s.graph.mapping.debug) log::show(emitted.text);
   LaunchPlan plan = plan_of(emitted);
@@ -100,6 +102,7 @@ std::shared_ptr<const Emulated> emulate(const Specialization& s) {
 
 void run_emulator(const Specialization& s, const Emulated& emulated, std::span<const Arg> arguments,
                   std::span<const Arg> outputs, const Signature::Symbols& symbols) {
+  const profile::Range range("launch", s.graph.name);
   const bool is_persistent = emulated.plan.persistent;
   const std::int64_t blocks = std::min<std::int64_t>(
       emulated.packer.blocks(symbols), is_persistent ? emulator::persistent_blocks : INT64_MAX);

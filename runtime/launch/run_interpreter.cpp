@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "codegen/base/packed.hpp"
+#include "codegen/base/profile.hpp"
 
 namespace palladium::runtime {
 namespace {
@@ -22,6 +23,7 @@ interpreter::Buffer buffer(const Array& elements) {
 
 void run_interpreter(const Specialization& s, std::span<const Arg> arguments,
                      std::span<const Arg> outputs, const Signature::Symbols& symbols, bool fresh) {
+  const profile::Range range("launch", s.graph.name);
   interpreter::Invocation call;
   for (const Arg& a : arguments) {
     if (a.array())

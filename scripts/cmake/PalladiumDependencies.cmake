@@ -3,6 +3,7 @@
 #   palladium_zstd, palladium_crypto             from their archives, so that libpalladium.so never
 #                                                meets the user's own copies
 #   palladium_cuda_headers                       cuda.h only: libcuda and libnvrtc are opened at run time
+#   palladium_nvtx                               NVTX 3, headers only; nothing where there is none
 #   palladium_spdlog                             headers only; Debian's target would bring libfmt.so
 #   nlohmann_json::nlohmann_json
 # All but the first line are looked for when a component first asks, by palladium_need(<target>); the
@@ -46,6 +47,18 @@ function(palladium_need target)
       PATH_SUFFIXES include targets/x86_64-linux/include REQUIRED)
     set(include ${PALLADIUM_CUDA_INCLUDE})
     set(libraries ${CMAKE_DL_LIBS})
+  elseif(target STREQUAL palladium_nvtx)
+    find_path(PALLADIUM_NVTX_INCLUDE nvtx3/nvToolsExt.h
+      HINTS ${PALLADIUM_CUDA_INCLUDE} $ENV{CUDA_HOME} /usr/local/cuda
+      PATH_SUFFIXES include targets/x86_64-linux/include)
+    set(include "")
+    set(libraries ${CMAKE_DL_LIBS})
+    if(PALLADIUM_NVTX_INCLUDE)
+      set(include ${PALLADIUM_NVTX_INCLUDE})
+      set(definitions PALLADIUM_HAS_NVTX)
+    else()
+      message(STATUS "no nvtx3/nvToolsExt.h: PALLADIUM_NVTX=1 will do nothing")
+    endif()
   else()
     message(FATAL_ERROR "no dependency is named ${target}")
   endif()

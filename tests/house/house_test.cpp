@@ -210,11 +210,12 @@ TEST_CASE("a search in text is found from the passes to the printer, and nowhere
   }
 }
 
-TEST_CASE("the log library and file functions outside their door are found") {
+TEST_CASE("the log library, NVTX and file functions outside their door are found") {
   for (const char* line :
        {"#include <spdlog/spdlog.h>", "int f = ::open(path, 0);", "if (std::rename(a, b)) {",
         "int f = open(path, O_RDONLY);", "mkdir(path, 0700);", "std::ifstream in(path);",
-        "std::filesystem::remove(path);", "FILE* f;", "auto* f = std::fopen(path, mode);"}) {
+        "std::filesystem::remove(path);", "FILE* f;", "auto* f = std::fopen(path, mode);",
+        "#include <nvtx3/nvToolsExt.h>", "nvtxRangePop();"}) {
     INFO(line);
     CHECK(house::doors({{"cache/store.cpp", line}}).size() == 1);
     CHECK(house::doors({{"tests/cache/store_test.cpp", line}}).empty());
