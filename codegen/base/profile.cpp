@@ -1,6 +1,8 @@
 #include "codegen/base/profile.hpp"
 
 #include <cstdint>
+#include <map>
+#include <mutex>
 #include <string>
 
 #include "codegen/base/environment.hpp"
@@ -31,14 +33,24 @@ std::uint32_t color_of(std::string_view what) {
   return what == "launch" ? 0xff009e73 : 0xff56b4e9;
 }
 
+/// Registered once: profilers begin a capture at such names only, and need not copy them.
+nvtxStringHandle_t registered(const std::string& message) {
+  static std::mutex& mutex = *new std::mutex;
+  static auto& all = *new std::map<std::string, nvtxStringHandle_t>;
+  const std::lock_guard lock(mutex);
+  const auto [at, is_new] = all.try_emplace(message);
+  if (is_new) at->second = nvtxDomainRegisterStringA(domain(), message.c_str());
+  return at->second;
+}
+
 void push(std::string_view what, const std::string& message) {
   nvtxEventAttributes_t attributes = {};
   attributes.version = NVTX_VERSION;
   attributes.size = NVTX_EVENT_ATTRIB_STRUCT_SIZE;
   attributes.colorType = NVTX_COLOR_ARGB;
   attributes.color = color_of(what);
-  attributes.messageType = NVTX_MESSAGE_TYPE_ASCII;
-  attributes.message.ascii = message.c_str();
+  attributes.messageType = NVTX_MESSAGE_TYPE_REGISTERED;
+  attributes.message.registered = registered(message);
   nvtxDomainRangePushEx(domain(), &attributes);
 }
 

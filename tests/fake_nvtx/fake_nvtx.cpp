@@ -2,8 +2,6 @@
 
 #include <nvtx3/nvToolsExt.h>
 
-#include <map>
-
 #define FAKE_API extern "C" __attribute__((visibility("default")))
 
 namespace {
@@ -27,9 +25,15 @@ nvtxDomainHandle_t create(const char* name) {
   return reinterpret_cast<nvtxDomainHandle_t>(new std::string(name));
 }
 
+nvtxStringHandle_t register_string(nvtxDomainHandle_t, const char* text) {
+  return reinterpret_cast<nvtxStringHandle_t>(new std::string(text));
+}
+
 int push(nvtxDomainHandle_t domain, const nvtxEventAttributes_t* attributes) {
-  const bool is_text = attributes->messageType == NVTX_MESSAGE_TYPE_ASCII;
-  record(domain, is_text ? attributes->message.ascii : "no text");
+  const bool is_registered = attributes->messageType == NVTX_MESSAGE_TYPE_REGISTERED;
+  record(domain, is_registered
+                     ? *reinterpret_cast<const std::string*>(attributes->message.registered)
+                     : "not registered");
   return 0;
 }
 
@@ -56,6 +60,7 @@ FAKE_API int InitializeInjectionNvtx2(NvtxGetExportTableFunc_t get) {
       size <= NVTX_CBID_CORE2_DomainCreateA)
     return 0;
   set(table, NVTX_CBID_CORE2_DomainCreateA, create);
+  set(table, NVTX_CBID_CORE2_DomainRegisterStringA, register_string);
   set(table, NVTX_CBID_CORE2_DomainRangePushEx, push);
   set(table, NVTX_CBID_CORE2_DomainRangePop, pop);
   the_state().is_attached = true;
