@@ -206,7 +206,7 @@ std::string text_of(const Report& r) {
   const InstructionMix& m = r.mix;
   out +=
       fmt::format("per thread{}: {:g} global loads, {:g} stores; {:g} shared loads, {:g} stores\n",
-                  r.depends_on_call ? ", a turn of loops whose trips a call decides" : "",
+                  r.depends_on_call ? ", an iteration of loops whose trips a call decides" : "",
                   m.global_loads, m.global_stores, m.shared_loads, m.shared_stores);
   out += fmt::format(
       "            {:g} operations, {:g} special, {:g} products, {:g} exchanges, {:g} barriers\n",

@@ -27,27 +27,30 @@ struct Step {
 
 constexpr Step steps[] = {
     {"split_scaled_sums", passes::split_scaled_sums},  // first: changes the graph
-    {"suit_operands", passes::suit_operands},          // so does this: what do tensor cores take?
-    {"place_windows", passes::place_windows},          // says which loads read memory
-    {"order_programs", passes::order_programs},        // of windows: which programs read the same?
-    {"leave_loops", passes::leave_loops},      // what nobody writes is the same in every turn
+    {"legalize_dot_operands",
+     passes::legalize_dot_operands},           // so does this: what do tensor cores take?
+    {"place_windows", passes::place_windows},  // says which loads read memory
+    {"swizzle_grid", passes::swizzle_grid},    // of windows: which programs read the same?
+    {"hoist_invariants",
+     passes::hoist_invariants},                // what nobody writes is the same in every iteration
     {"stage_windows", passes::stage_windows},  // before values: what is staged is cheap to read
     {"place_values", passes::place_values},    // whole or inlined: needs to know what is in memory
-    {"build_statements", passes::build_statements},    // one loop nest per sink
-    {"hoist_first_turns", passes::hoist_first_turns},  // as long as loops are what was written
-    {"assign_layouts", passes::assign_layouts},        // all nests are known: costs can be weighed
-    {"replace_products", passes::replace_products},    // of layouts: what can stand where?
+    {"build_statements", passes::build_statements},  // one loop nest per sink
+    {"peel_first_iteration",
+     passes::peel_first_iteration},              // as long as loops are what was written
+    {"assign_layouts", passes::assign_layouts},  // all nests are known: costs can be weighed
+    {"coalesce_accumulators", passes::coalesce_accumulators},  // of layouts: what can stand where?
     {"measure_registers", passes::measure_registers},  // of layouts: is the program wide enough?
 };
 
 // Of a program that is as wide as it will be.
 constexpr Step last_steps[] = {
-    {"check_registers", passes::check_registers},  // before memory: of two, the plainer error
-    {"pad_staged_rows", passes::pad_staged_rows},  // of layouts: which banks do lanes read?
-    {"choose_copies", passes::choose_copies},      // of layouts: what does a thread copy?
-    {"fetch_windows", passes::fetch_windows},      // of rows: what does TMA copy instead?
-    {"build_pipelines", passes::build_pipelines},  // how large is what is copied ahead?
-    {"rotate_loops", passes::rotate_loops},        // of rings: what frees a slot when?
+    {"check_registers", passes::check_registers},      // before memory: of two, the plainer error
+    {"pad_staged_rows", passes::pad_staged_rows},      // of layouts: which banks do lanes read?
+    {"choose_copies", passes::choose_copies},          // of layouts: what does a thread copy?
+    {"fetch_windows", passes::fetch_windows},          // of rows: what does TMA copy instead?
+    {"build_pipelines", passes::build_pipelines},      // how large is what is copied ahead?
+    {"software_pipeline", passes::software_pipeline},  // of rings: what frees a slot when?
     {"place_shared_memory", passes::place_shared_memory},  // last: layouts add staging and scratch
 };
 

@@ -179,11 +179,11 @@ std::string Printer::text_of(const thread::Assign& s) const {
 }
 
 std::string Printer::place(const thread::Place& p) const {
-  if (p.turn != no_expr) {
+  if (p.iteration != no_expr) {
     thread::Place first = p;
-    first.turn = no_expr;
+    first.iteration = no_expr;
     return fmt::format("reinterpret_cast<const {}*>(u64({}) + u64({}) * {})", type_name(p.type),
-                       place(first), text(p.turn), p.type.bytes());
+                       place(first), text(p.iteration), p.type.bytes());
   }
   if (p.offset == no_expr) return text(p.base);
   if (p.shared) return fmt::format("{} + ({}) * {}", text(p.base), text(p.offset), p.type.bytes());

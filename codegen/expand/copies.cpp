@@ -20,7 +20,7 @@ bool Nest::copies_moved(const passes::Stage& s) {
   const std::size_t depth = b_.depth();
   open_repetitions(true, true);
   open_groups();
-  ValueId v = pass_->value;
+  ValueId v = nest_->value;
   passes::Coordinates c = coordinates_;
   DimMap map = passes::identity_map(layout_.rank());
   for (; g_[v].op != Op::Load; v = g_[v].args[0]) {
@@ -47,7 +47,7 @@ bool Nest::copies_moved(const passes::Stage& s) {
 }
 
 // Elements that exist together, and are in bounds together, travel together.
-bool Nest::copies_asynchronously(const Address& from, int filled, passes::Copying by) {
+bool Nest::copies_asynchronously(const Address& from, int filled, passes::CopyMode by) {
   const Address to = storage_address(filled, coordinates_);
   if (from.outside != no_expr && e_[from.outside].number != 0) return false;  // it fills with zeros
   const auto [value, storage] = limits();
@@ -68,9 +68,9 @@ bool Nest::copies_asynchronously(const Address& from, int filled, passes::Copyin
   };
   Address source = from, target = to;
   // Where strides are symbols, what a thread adds to where its block begins is the same in all
-  // turns of a loop; else it is a constant of the instruction.
+  // iterations of a loop; else it is a constant of the instruction.
   const bool repeats = l_.storages[filled].ring >= 0;
-  const ExprId turn =
+  const ExprId iteration =
       repeats && source.reach == INT32_MAX ? std::exchange(source.first, no_expr) : no_expr;
   first(source.offset);
   first(target.offset);
@@ -80,7 +80,7 @@ bool Nest::copies_asynchronously(const Address& from, int filled, passes::Copyin
                                .test = tests(from.bounds)},
                     .from = place_of(source),
                     .exists = tests(value)};
-  copy.from.turn = turn;
+  copy.from.iteration = iteration;
   thread::Statement s{copy, b_.at()};
   std::vector<ExprId> threads = thread_mask_;
   threads.push_back(tests(storage));

@@ -4,7 +4,7 @@
 
 namespace palladium::expand {
 
-void Expander::expand_one(const passes::Tell& t) {
+void Expander::expand_one(const passes::HostCall& t) {
   const graph::Inst& i = g_[t.inst];
   const bool is_check = i.op == graph::Op::DebugCheck, is_array = t.scratch >= 0;
   const std::vector<ExprId> told = is_check   ? program_ids_
@@ -56,12 +56,12 @@ void Expander::put(ExprId record, ExprId slot, ExprId value, ExprId test) {
 void Nest::expand_sink(const passes::Print& s) {
   const DimMap all = passes::identity_map(layout_.rank());
   mask_replicas();
-  open_to_groups(pass_->value, false);
+  open_to_groups(nest_->value, false);
   open_elements();
-  const ExprId value = evaluate(pass_->value, coordinates_, all, false);
+  const ExprId value = evaluate(nest_->value, coordinates_, all, false);
   Affine element;
   for (std::size_t d = 0; d < coordinates_.size(); ++d)
-    element = element * pass_->valid[d] + coordinates_[d];
+    element = element * nest_->valid[d] + coordinates_[d];
   std::vector<ExprId> tests = thread_mask_;
   tests.insert(tests.begin(), predicate(padding(all)));
   x_.put(x_.records_.at(index(s.inst)), e_.sum(element), value, e_.all(std::move(tests)));

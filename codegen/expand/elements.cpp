@@ -46,7 +46,7 @@ ExprId Nest::named(ValueId v, ExprId value) {
   return temporary("x", value);
 }
 
-// What is the same in all turns of a loop in which others of the operands are not gets a name
+// What is the same in all iterations of a loop in which others of the operands are not gets a name
 // outside of it.
 std::vector<ExprId> Nest::hoisted(std::vector<ExprId> operands) {
   thread::Depends all = 0;
@@ -236,9 +236,9 @@ Coordinates Nest::operand_coordinates(ValueId v, std::size_t arg, const Coordina
 
 // ---- reads
 
-// Where the pass reads the storage from.
+// Where the nest reads the storage from.
 int Nest::copy_of(int storage, const DimMap& map) const {
-  for (const auto& [from, copy] : copies_)
+  for (const auto& [from, copy] : redirects_)
     if (from == storage && copy.map == map) return copy.storage;
   return storage;
 }

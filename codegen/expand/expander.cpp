@@ -69,12 +69,12 @@ thread::Program Expander::run() {
           e_.all({e_.plain(Operator::at_least, warpgroup_, number(first), bool_),
                   e_.plain(Operator::less, warpgroup_, number(first + body.warpgroups), bool_)}),
           {}});
-    const bool served = !body.producer.empty();
+    const bool has_producer = !body.producer.empty();
     thread::Statements producer;
-    if (served) producer = begin_served(body);
+    if (has_producer) producer = begin_with_producer(body);
     declare_storages(static_cast<int>(&body - l_.bodies.data()));
     expand_list(body.statements);
-    if (served) end_served(std::move(producer));
+    if (has_producer) end_with_producer(std::move(producer));
     if (several) b_.close();
     first += body.warpgroups;
   }
@@ -296,7 +296,8 @@ void Expander::expand_one(const passes::Sync& s) {
 }
 void Expander::expand_one(const passes::EnterWindow& w) { enter_window(w.window); }
 
-// Each use of scratch memory has its own: only the last turn of a loop may still be reading it.
+// Each use of scratch memory has its own: only the last iteration of a loop may still be reading
+// it.
 void Expander::sync_scratch() {
   if (b_.loops() > 0) sync(true);
 }
@@ -318,7 +319,7 @@ ExprId Expander::open_registers(const char* counter, std::int64_t count, bool sh
 void Expander::expand_one(const passes::CopyStorage& c) {
   if (l_.storages[c.to].place == Place::scalar) {
     if (l_.storages[c.from].place == Place::shared) {
-      const passes::Copies none;
+      const passes::Redirects none;
       return set_scalar(c.to, Nest(*this, none).held(c.from));
     }
     b_.add(thread::Assign{scalar_storage(c.to), scalar_storage(c.from)});
@@ -329,7 +330,7 @@ void Expander::expand_one(const passes::CopyStorage& c) {
   b_.close();
 }
 
-void Expander::expand_one(const passes::Pass& p) {
+void Expander::expand_one(const passes::LoopNest& p) {
   Nest(*this, p).expand();
   if (const auto* a = std::get_if<passes::Assign>(&p.sink)) mark_stored(a->storage);
   if (const auto* f = std::get_if<passes::Fill>(&p.sink)) mark_stored(f->storage);
@@ -342,7 +343,7 @@ void Expander::expand_one(const passes::When& w) {
 }
 
 ExprId Expander::scalar(ValueId v) {
-  const passes::Copies none;
+  const passes::Redirects none;
   return Nest(*this, none).scalar(v, false);
 }
 
@@ -354,24 +355,24 @@ void Expander::expand_one(const passes::GridLoop& loop) {
                   .type = i32,
                   .facts = {.low = 0, .high = d.is_static() ? d.value() - 1 : INT32_MAX - 1}});
   ExprId& id = program_ids_[static_cast<std::size_t>(loop.axis)];
-  thread::For turns{
+  thread::For iterations{
       .counter = p, .low = number(0), .high = grid_size(loop.axis), .unroll = 1, .body = {}};
   if (loop.ring < 0) {
     id = e_.variable(p);
-    b_.open_loop(std::move(turns));
+    b_.open_loop(std::move(iterations));
     expand_list(loop.body);
     b_.close();
     return;
   }
-  turns.step = l_.rings[static_cast<std::size_t>(loop.ring)].slots;
-  over_slots(loop.ring, std::move(turns), [&](ExprId turn) {
-    id = turn;
+  iterations.step = l_.rings[static_cast<std::size_t>(loop.ring)].slots;
+  over_slots(loop.ring, std::move(iterations), [&](ExprId iteration) {
+    id = iteration;
     expand_list(loop.body);
   });
 }
 
-// The counter's next value, which is not below `limit` after the last turn: it overflows nowhere.
-// no_expr: a plain step.
+// The counter's next value, which is not below `limit` after the last iteration: it overflows
+// nowhere. no_expr: a plain step.
 ExprId Expander::advanced(VariableId counter, std::int64_t step, ValueId limit) {
   const Inst& i = g_[limit];
   const std::int64_t most =
@@ -383,29 +384,29 @@ ExprId Expander::advanced(VariableId counter, std::int64_t step, ValueId limit) 
 }
 
 void Expander::expand_one(const passes::Loop& l) {
-  if (!l.enter.empty()) return expand_rotated(l);
+  if (!l.prologue.empty()) return expand_rotated(l);
   const graph::LoopView loop = graph::LoopView::of(g_[l.inst]);
   const int s = l_.storage_of[index(g_[loop.body].params[0])];
   const ExprId low = scalar(loop.low), high = scalar(loop.high);
   const VariableId counter = storage(s);
   e_[counter].facts = thread::facts_of_counter(e_.facts(low), e_.facts(high), loop.step);
-  thread::For turns{.counter = counter,
-                    .low = low,
-                    .high = high,
-                    .step = loop.step,
-                    .next = advanced(counter, loop.step, loop.high),
-                    .unroll = std::max<std::int64_t>(1, loop.unroll),
-                    .body = {}};
+  thread::For iterations{.counter = counter,
+                         .low = low,
+                         .high = high,
+                         .step = loop.step,
+                         .next = advanced(counter, loop.step, loop.high),
+                         .unroll = std::max<std::int64_t>(1, loop.unroll),
+                         .body = {}};
   if (l.ring < 0) {
-    b_.open_loop(std::move(turns));
+    b_.open_loop(std::move(iterations));
     expand_list(l.body);
     b_.close();
     return;
   }
-  turns.step = loop.step * l_.rings[static_cast<std::size_t>(l.ring)].slots;
-  turns.next = advanced(counter, turns.step, loop.high);
-  over_slots(l.ring, std::move(turns), [&](ExprId turn) {
-    storages_[static_cast<std::size_t>(s)] = e_[turn].variable;
+  iterations.step = loop.step * l_.rings[static_cast<std::size_t>(l.ring)].slots;
+  iterations.next = advanced(counter, iterations.step, loop.high);
+  over_slots(l.ring, std::move(iterations), [&](ExprId iteration) {
+    storages_[static_cast<std::size_t>(s)] = e_[iteration].variable;
     expand_list(l.body);
     storages_[static_cast<std::size_t>(s)] = counter;
   });
@@ -476,7 +477,7 @@ void Expander::expand_one(const passes::Scalar& s) {
   const int own = l_.storage_of[index(s.value)];
   const Op op = g_[s.value].op;
   const bool enter = own == s.storage && op != Op::Param && op != Op::Get;
-  set_scalar(s.storage, Nest(*this, s.copies).scalar(s.value, enter));
+  set_scalar(s.storage, Nest(*this, s.redirects).scalar(s.value, enter));
 }
 
 void Expander::set_scalar(int to, ExprId value) {

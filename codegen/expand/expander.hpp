@@ -46,12 +46,12 @@ class Expander {
   void launch_shape();
   void declare_storages(int body);
   void expand_list(const passes::Statements& list);
-  void expand_one(const passes::Pass& p);
+  void expand_one(const passes::LoopNest& p);
   void expand_one(const passes::Dot& d);
   void expand_one(const passes::Relayout& r);
   void expand_one(const passes::Sync& s);
   void expand_one(const passes::Semaphore& s);
-  void expand_one(const passes::Tell& t);
+  void expand_one(const passes::HostCall& t);
   void expand_one(const passes::Scalar& s);
   void expand_one(const passes::CopyStorage& c);
   void expand_one(const passes::When& w);
@@ -71,14 +71,14 @@ class Expander {
   void over_programs(const passes::GridLoop& loop);
   bool open_bounds();
 
-  // rings.cpp: copies for turns of loops that are to come
+  // rings.cpp: copies for iterations of loops that are to come
   void expand_one(const passes::Await& a);
   void expand_one(const passes::Prefetch& p);
-  void expand_one(const passes::Turn& t);
+  void expand_one(const passes::Consume& t);
   void expand_one(const passes::Release& r);
-  void expand_one(const passes::Supply& s);
-  thread::Statements begin_served(const passes::LoweredBody& body);
-  void end_served(thread::Statements producer);
+  void expand_one(const passes::Produce& s);
+  thread::Statements begin_with_producer(const passes::LoweredBody& body);
+  void end_with_producer(thread::Statements producer);
   void free_slot(int ring, bool before);
   void advance(int ring);
   /// Runs f, behind which all is known again that is known now.
@@ -89,17 +89,20 @@ class Expander {
     ExprId from = no_expr, to = no_expr;  // that is read, that is filled
     ExprId now = no_expr;                 // that of the storages in it
     ExprId phase = no_expr;               // of a fetched ring: the parity of its barriers
-    ExprId begins = no_expr;  // of one of products in flight: whether this turn has none before it
+    ExprId begins =
+        no_expr;  // of one of products in flight: whether this iteration has none before it
   };
   void begin_rings();
   void expand_rotated(const passes::Loop& l);
   void fill_first_slots(const passes::Prefetch& p);
   ExprId next_slot(int ring, ExprId slot);
   ExprId declare_number(const std::string& name, int ring);
-  /// The loop `turns`, each of whose turns goes over the slots of a ring: body(turn) for each.
-  void over_slots(int ring, thread::For turns, const std::function<void(ExprId turn)>& body);
+  /// The loop `iterations`, each of whose iterations goes over the slots of a ring: body(iteration)
+  /// for each.
+  void over_slots(int ring, thread::For iterations,
+                  const std::function<void(ExprId iteration)>& body);
   void prefetch(const passes::Prefetch& p, ExprId counter, std::int64_t ahead);
-  void expand_turn(const passes::Prefetch& p, ExprId turn);
+  void expand_iteration(const passes::Prefetch& p, ExprId iteration);
   /// Where the slot of a ring begins that a storage is a part of, in units of so many bytes; 0 of
   /// no ring.
   Affine slot(int storage, std::int64_t unit = 1);
@@ -201,7 +204,7 @@ class Expander {
   ExprId scalar_storage(int s) { return e_.variable(storage(s)); }
   Affine shared_place(int s);
   ExprId shared_address(int s);
-  /// The same where nothing is added that changes from turn to turn of a loop.
+  /// The same where nothing is added that changes from iteration to iteration of a loop.
   ExprId shared_base(int s);
   ExprId number(std::int64_t n) { return e_.number(n); }
   /// A dimension over the kernel's symbols, as i64.

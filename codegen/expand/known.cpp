@@ -38,7 +38,7 @@ std::optional<bool> compared(Op op, const thread::Facts& a, const thread::Facts&
 // Conditions of staged windows alone: others are read at one offset, by accesses with tests.
 bool Nest::holds_if_whole(ValueId v, const Coordinates& c) {
   const Inst& i = g_[v];
-  if (pass_ == nullptr || !is_comparison(i.op) || !g_[i.args[0]].type.dtype.is_integer())
+  if (nest_ == nullptr || !is_comparison(i.op) || !g_[i.args[0]].type.dtype.is_integer())
     return false;
   if (!if_whole_) {
     if_whole_.emplace();

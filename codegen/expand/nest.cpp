@@ -1,4 +1,4 @@
-// The loops over the elements of a pass: repetitions, groups of registers, elements of a vector.
+// The loops over the elements of a nest: repetitions, groups of registers, elements of a vector.
 #include "codegen/expand/nest.hpp"
 
 #include <algorithm>
@@ -28,7 +28,7 @@ std::string dim_name(int d) {
 }  // namespace
 
 bool Nest::is_reduced(int d) const {
-  const auto* r = std::get_if<passes::Reduce>(&pass_->sink);
+  const auto* r = std::get_if<passes::Reduce>(&nest_->sink);
   return r != nullptr && std::ranges::find(r->reduced, d) != r->reduced.end();
 }
 
@@ -116,7 +116,7 @@ Affine Nest::register_index(const Layout& leaf, const DimMap& map) const {
   int bits = 0;
   const Affine low = low_register_index(map, bits);
   if (bits != static_cast<int>(leaf.reg.size()))
-    throw InternalError("expand: a leaf's layout does not follow from that of its pass: " +
+    throw InternalError("expand: a leaf's layout does not follow from that of its nest: " +
                         layout::to_string(leaf) + " in " + layout::to_string(layout_));
   Affine index;
   std::int64_t stride = std::int64_t{1} << bits;
@@ -128,14 +128,14 @@ Affine Nest::register_index(const Layout& leaf, const DimMap& map) const {
   return index + low;
 }
 
-// Tests of the pass's coordinates against the shape, where registers or threads hold padding.
+// Tests of the nest's coordinates against the shape, where registers or threads hold padding.
 Bounds Nest::padding(const DimMap& map) const {
   Bounds bounds;
-  if (!pass_) return bounds;
+  if (!nest_) return bounds;
   const bool all = std::ranges::find(map, passes::opaque_dim) != map.end();
   for (int d = 0; d < layout_.rank(); ++d) {
     const bool wanted = all || std::ranges::find(map, d) != map.end();
-    const std::int64_t valid = pass_->valid[static_cast<std::size_t>(d)];
+    const std::int64_t valid = nest_->valid[static_cast<std::size_t>(d)];
     if (!wanted || (valid == layout_.domain[static_cast<std::size_t>(d)] && !layout_.pads(d)))
       continue;
     bounds.push_back({coordinates_[static_cast<std::size_t>(d)], e_.number(valid)});
@@ -143,22 +143,22 @@ Bounds Nest::padding(const DimMap& map) const {
   return bounds;
 }
 
-// ---- the pass
+// ---- the nest
 
-void Nest::expand_pass() {
+void Nest::expand_nest() {
   if (!surveying_ && reads_staged()) survey();
-  layout_ = pass_->layout;
-  vector_bits_ = passes::vector_bits(l_, *pass_, layout_);
+  layout_ = nest_->layout;
+  vector_bits_ = passes::vector_bits(l_, *nest_, layout_);
   vector_ = 1 << vector_bits_;
   b_.open_nest();
   name_coordinates();
-  std::visit([this](const auto& sink) { expand_sink(sink); }, pass_->sink);
+  std::visit([this](const auto& sink) { expand_sink(sink); }, nest_->sink);
   b_.close();
 }
 
 void Nest::declare_sink() {
-  const int storage = passes::storage_filled(pass_->sink);
-  const bool always = passes::is_fold(pass_->sink);
+  const int storage = passes::storage_filled(nest_->sink);
+  const bool always = passes::is_fold(nest_->sink);
   if (storage < 0) return;
   const Place place = l_.storages[storage].place;
   if (place != Place::registers && !(always && place == Place::scalar)) return;
@@ -176,13 +176,13 @@ void Nest::mask_replicas() {
 }
 
 void Nest::expand_sink(const passes::Assign& s) {
-  open_to_groups(pass_->value, enters(s.storage));
+  open_to_groups(nest_->value, enters(s.storage));
   open_elements();
   if (l_.storages[s.storage].packed)
-    assign_pair(s.storage, evaluate(pass_->value, coordinates_,
+    assign_pair(s.storage, evaluate(nest_->value, coordinates_,
                                     passes::identity_map(layout_.rank()), enters(s.storage)));
   else if (!copies_load(s.storage))
-    assign_element(s.storage, evaluate(pass_->value, coordinates_,
+    assign_element(s.storage, evaluate(nest_->value, coordinates_,
                                        passes::identity_map(layout_.rank()), enters(s.storage)));
   b_.close_nest_loops();
 }
@@ -209,18 +209,17 @@ void Nest::assign_pair(int storage, ExprId value) {
     const ExprId first = e_.sum(at.without(element_) + Affine(e));
     b_.add(thread::Assign{
         e_.element(x_.storage(storage), e_.plain(Operator::div, first, e_.number(2))),
-        e_.call(Row::pack, u32,
-                {e_.element(o, e_.number(e)), e_.element(o, e_.number(e + 1))})});
+        e_.call(Row::pack, u32, {e_.element(o, e_.number(e)), e_.element(o, e_.number(e + 1))})});
   }
 }
 
 void Nest::expand_sink(const passes::Stage& s) {
   mask_replicas();
   if (s.by.asynchronous && copies_moved(s)) return;
-  open_to_groups(pass_->value, enters(s.storage));
+  open_to_groups(nest_->value, enters(s.storage));
   open_elements();
-  ExprId value = evaluate(pass_->value, coordinates_, passes::identity_map(layout_.rank()),
-                          enters(s.storage));
+  ExprId value =
+      evaluate(nest_->value, coordinates_, passes::identity_map(layout_.rank()), enters(s.storage));
   if (l_.storages[s.storage].tf32) value = e_.call(Row::round_to_tf32, f32, {value});
   put_in_shared(s.storage, value);
   b_.close_nest_loops();
@@ -298,11 +297,11 @@ void Nest::expand_sink(const passes::Store& s) {
   const DimMap all = passes::identity_map(layout_.rank());
   const MemoryView m = MemoryView::of(g_[s.inst]);
   mask_replicas();
-  open_to_groups(pass_->value, false);
+  open_to_groups(nest_->value, false);
   if (stores_registers(s)) return b_.close_nest_loops();
   if (fork_ != no_expr) return store_two_ways(s);
   open_elements();
-  const ExprId value = evaluate(pass_->value, coordinates_, all, false);
+  const ExprId value = evaluate(nest_->value, coordinates_, all, false);
   const ExprId mask =
       m.mask == graph::no_value ? no_expr : evaluate(m.mask, coordinates_, all, false);
   check_indices(s.inst, coordinates_, all, mask);
@@ -313,10 +312,10 @@ void Nest::expand_sink(const passes::Store& s) {
   b_.close_nest_loops();
 }
 
-// Where the pass does nothing but read memory, a group of elements goes straight to registers.
+// Where the nest does nothing but read memory, a group of elements goes straight to registers.
 bool Nest::copies_load(int storage) {
-  if (!enters(storage) || g_[pass_->value].op != Op::Load) return false;
-  const MemoryView m = MemoryView::of(g_[pass_->value]);
+  if (!enters(storage) || g_[nest_->value].op != Op::Load) return false;
+  const MemoryView m = MemoryView::of(g_[nest_->value]);
   const int window = l_.window_of[index(g_.root(m.ref))];
   if (m.mask != graph::no_value || l_.windows[window].residency == Residency::registers)
     return false;
@@ -335,7 +334,7 @@ bool Nest::copy(const Address& a, int storage) {
   if (at.coefficient(element_) != 1 || a.dtype != s.dtype || !is_vector(a, all)) return false;
   if (a.resident && a.outside != no_expr) return false;
   if (a.staged && vector_width(a, a.bounds).width < vector_) return false;
-  if (pass_->value != graph::no_value) check_indices(pass_->value, coordinates_, all, no_expr);
+  if (nest_->value != graph::no_value) check_indices(nest_->value, coordinates_, all, no_expr);
   b_.close();  // of the elements, which one access loads
   Vector v = load_of(a, all, x_.storage(storage), at.without(element_));
   if (reads_first_again(v)) x_.set_repeating(storage);
@@ -348,8 +347,8 @@ std::pair<Bounds, Bounds> Nest::limits() const {
   Bounds value, storage;
   for (int d = 0; d < layout_.rank(); ++d) {
     const auto at = static_cast<std::size_t>(d);
-    if (pass_->valid[at] != layout_.domain[at])
-      value.push_back({coordinates_[at], e_.number(pass_->valid[at])});
+    if (nest_->valid[at] != layout_.domain[at])
+      value.push_back({coordinates_[at], e_.number(nest_->valid[at])});
     if (layout_.pads(d)) storage.push_back({coordinates_[at], e_.number(layout_.domain[at])});
   }
   return {value, storage};

@@ -1,4 +1,4 @@
-// The loop nest of one pass, and expressions of one element. Internal to codegen/expand.
+// The loops of one nest, and expressions of one element. Internal to codegen/expand.
 #pragma once
 
 #include <map>
@@ -25,11 +25,13 @@ inline constexpr int most_operations = 12;
 
 class Nest : private passes::Addresses {
  public:
-  Nest(Expander& x, const passes::Copies& copies)
-      : Addresses(x.l_, x.e_), x_(x), b_(x.b_), copies_(copies), sums_(x.g_, x.e_, [&x](int axis) {
-          return x.program_id(axis);
-        }) {}
-  Nest(Expander& x, const passes::Pass& pass) : Nest(x, pass.copies) { pass_ = &pass; }
+  Nest(Expander& x, const passes::Redirects& copies)
+      : Addresses(x.l_, x.e_),
+        x_(x),
+        b_(x.b_),
+        redirects_(copies),
+        sums_(x.g_, x.e_, [&x](int axis) { return x.program_id(axis); }) {}
+  Nest(Expander& x, const passes::LoopNest& loops) : Nest(x, loops.redirects) { nest_ = &loops; }
 
   void expand();
   /// An expression of one element outside of loops.
@@ -60,19 +62,19 @@ class Nest : private passes::Addresses {
   void open_groups();
   bool is_rolled(int d) const {
     const auto at = static_cast<std::size_t>(d);
-    return at < pass_->rolled.size() && pass_->rolled[at];
+    return at < nest_->rolled.size() && nest_->rolled[at];
   }
   std::int64_t groups() const {
     return std::int64_t{1} << (layout_.reg.size() - static_cast<std::size_t>(vector_bits_));
   }
   void open_elements();
-  void expand_pass();
+  void expand_nest();
   bool is_reduced(int d) const;
   Affine repetition(int d) const;
   Affine low_register_index(const DimMap& map, int& bits) const;
   Affine register_index(const layout::Layout& leaf, const DimMap& map) const;
   Bounds padding(const DimMap& map) const;
-  bool enters(int storage) const { return passes::enters(l_, *pass_, storage); }
+  bool enters(int storage) const { return passes::enters(l_, *nest_, storage); }
   void mask_replicas();
 #define PALLADIUM_EXPAND(Kind) expand_sink(const passes::Kind& s)
   void PALLADIUM_SINKS(PALLADIUM_EXPAND);
@@ -84,7 +86,7 @@ class Nest : private passes::Addresses {
   void stage(const passes::Fill& s);
   // copies.cpp: asynchronous copies to shared memory
   bool copies_moved(const passes::Stage& s);
-  bool copies_asynchronously(const Address& from, int filled, passes::Copying by);
+  bool copies_asynchronously(const Address& from, int filled, passes::CopyMode by);
   std::pair<Bounds, Bounds> limits() const;
   bool copies_window(int window, int storage);
   bool copies_load(int storage);
@@ -210,7 +212,7 @@ class Nest : private passes::Addresses {
   int copy_of(int storage, const DimMap& map) const;
   ExprId read(int storage, const Coordinates& c, const DimMap& map, bool partial = false);
   ExprId temporary(const char* prefix, ExprId value);
-  std::string prefix(const char* of) const { return pass_ ? of : std::string("s") + of; }
+  std::string prefix(const char* of) const { return nest_ ? of : std::string("s") + of; }
   Coordinates operand_coordinates(ValueId v, std::size_t arg, const Coordinates& c);
 
   // checks.cpp: indices that may leave their Ref
@@ -277,9 +279,9 @@ class Nest : private passes::Addresses {
   ExprId wholeness();
   bool streams() const;
   bool tests_blocks() const;
-  passes::Pass by_elements() const;
+  passes::LoopNest by_elements() const;
   struct Variant;
-  Variant variant(const passes::Pass& pass, bool whole, ExprId fork = no_expr);
+  Variant variant(const passes::LoopNest& loops, bool whole, ExprId fork = no_expr);
   void store_two_ways(const passes::Store& s);
 
   // padding.cpp: registers beyond the value that hold the first vector of their thread again
@@ -292,8 +294,8 @@ class Nest : private passes::Addresses {
 
   Expander& x_;
   Builder& b_;
-  const passes::Copies& copies_;
-  const passes::Pass* pass_ = nullptr;
+  const passes::Redirects& redirects_;
+  const passes::LoopNest* nest_ = nullptr;
   layout::Layout layout_ = {};
   int vector_bits_ = 0;  // register bits that run along the last dimension: loop over e
   int vector_ = 1;
@@ -307,13 +309,13 @@ class Nest : private passes::Addresses {
   std::map<ValueId, ExprId> quotients_;  // at coordinates_, of rows that have been divided
   std::set<std::tuple<ExprId, ExprId, std::int64_t, ExprId>> checked_;
   std::set<int> checked_stored_;
-  bool beside_ = false;     // evaluating what a hint compares with
-  bool whole_ = false;      // for blocks that are wholly inside
-  bool has_parts_ = false;  // a bound makes accesses narrower, or tests each element
-  bool has_conditions_ = false;    // some hold where blocks are whole
-  bool stores_vectors_ = false;    // of which nothing but the elements is computed one by one
-  ExprId fork_ = no_expr;          // two ways to the elements: this one where it holds
-  bool conditions_hold_ = false;   // on the way for whole blocks
+  bool beside_ = false;           // evaluating what a hint compares with
+  bool whole_ = false;            // for blocks that are wholly inside
+  bool has_parts_ = false;        // a bound makes accesses narrower, or tests each element
+  bool has_conditions_ = false;   // some hold where blocks are whole
+  bool stores_vectors_ = false;   // of which nothing but the elements is computed one by one
+  ExprId fork_ = no_expr;         // two ways to the elements: this one where it holds
+  bool conditions_hold_ = false;  // on the way for whole blocks
   std::map<int, passes::BlockNames> whole_blocks_;
   bool storing_ = false;    // addresses are of a store
   bool surveying_ = false;  // what is expanded is only looked at: which reads share rows

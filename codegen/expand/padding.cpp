@@ -13,11 +13,11 @@ using graph::Op;
 // Whether each thread has a vector in the row, and beyond it whole ones, a repetition away.
 bool Nest::has_later_vectors() const {
   const int d = layout_.rank() - 1;
-  if (pass_ == nullptr || d < 0) return false;
+  if (nest_ == nullptr || d < 0) return false;
   const auto at = static_cast<std::size_t>(d);
-  const bool rolled = at < pass_->rolled.size() && pass_->rolled[at];
+  const bool rolled = at < nest_->rolled.size() && nest_->rolled[at];
   const thread::Depends on = e_.depends(coordinates_[at]);
-  return vector_ > 1 && !rolled && layout_.pads(d) && pass_->valid[at] == layout_.domain[at] &&
+  return vector_ > 1 && !rolled && layout_.pads(d) && nest_->valid[at] == layout_.domain[at] &&
          layout_.domain[at] % vector_ == 0 && layout_.tile(d) <= layout_.domain[at] &&
          (on & thread::on_group) == 0;
 }
@@ -25,15 +25,15 @@ bool Nest::has_later_vectors() const {
 bool Nest::reads_first_again(Vector& v) {
   if (!has_later_vectors() || v.place.shared || !v.place.parts.empty()) return false;
   const auto d = static_cast<std::size_t>(layout_.rank() - 1);
-  const ExprId turn = repetitions_[d];
-  const thread::Depends on_turn = thread::on_repetition(static_cast<int>(d));
-  const std::int64_t step = v.place.offset.coefficient(turn);
-  const Affine first = v.place.offset.without(turn);
-  if (step == 0 || (e_.depends(first) & on_turn) != 0) return false;
+  const ExprId iteration = repetitions_[d];
+  const thread::Depends on_iteration = thread::on_repetition(static_cast<int>(d));
+  const std::int64_t step = v.place.offset.coefficient(iteration);
+  const Affine first = v.place.offset.without(iteration);
+  if (step == 0 || (e_.depends(first) & on_iteration) != 0) return false;
   const Bound end{coordinates_[d], e_.number(layout_.domain[d])};
   Bounds others;
   for (const Bound& b : v.bounds) {
-    if ((e_.depends(b.at) & on_turn) == 0)
+    if ((e_.depends(b.at) & on_iteration) == 0)
       others.push_back(b);
     else if (b.lower || !(b.at == end.at) || b.limit != end.limit)
       return false;
@@ -41,7 +41,7 @@ bool Nest::reads_first_again(Vector& v) {
   const ExprId inside = predicate({end});
   if (inside == no_expr || (e_.depends(inside) & thread::on_element) != 0) return false;
   v.place.offset =
-      first + Affine::term(e_.choose(inside, e_.sum(Affine::term(turn, step)), e_.number(0)));
+      first + Affine::term(e_.choose(inside, e_.sum(Affine::term(iteration, step)), e_.number(0)));
   v.bounds = std::move(others);
   return true;
 }
@@ -56,7 +56,7 @@ bool Nest::repeats_first(ValueId value, bool enter) const {
                           const auto along = std::ranges::count(map, d);
                           if (std::ranges::find(map, passes::opaque_dim) != map.end()) all = false;
                           if (along == 0) return;
-                          for (const auto& [from, copy] : copies_)
+                          for (const auto& [from, copy] : redirects_)
                             if (from == storage && copy.map == map) all = false;
                           all = all && along == 1 && map.back() == d && storage >= 0 &&
                                 x_.repeating_[static_cast<std::size_t>(storage)];

@@ -27,7 +27,7 @@ constexpr int most_looked_at = 256;
 
 // ---- which
 
-// The dimensions of the pass along which a value may change.
+// The dimensions of the nest along which a value may change.
 std::vector<bool> Nest::dimensions_of(ValueId v) const {
   const int rank = layout_.rank();
   std::vector<bool> found(static_cast<std::size_t>(rank));
@@ -210,7 +210,7 @@ ExprId Nest::in_registers(ValueId v) const {
 // A vector of them goes to memory as it is.
 bool Nest::stores_registers(const passes::Store& s) {
   const MemoryView m = MemoryView::of(g_[s.inst]);
-  const ExprId held = in_registers(pass_->value);
+  const ExprId held = in_registers(nest_->value);
   if (held == no_expr || vector_ == 1 || m.mask != graph::no_value || !is_plain(m.ref))
     return false;
   const Affine at = e_.affine(e_[held].args[0]);

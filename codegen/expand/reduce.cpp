@@ -59,7 +59,7 @@ void Nest::start_folding(Folding& f) {
 ExprId Nest::folded_elements(const passes::Reduce& s, const Folding& f) {
   DimMap folded(s.reduced.begin(), s.reduced.end());
   if (passes::is_idempotent(f.how) && is_reduced(layout_.rank() - 1) &&
-      repeats_first(pass_->value, false))
+      repeats_first(nest_->value, false))
     std::erase(folded, layout_.rank() - 1);
   return predicate(padding(folded));
 }
@@ -94,7 +94,7 @@ void Nest::fold_elements(const passes::Reduce& s, const Folding& f) {
   }
   open_elements();
   ExprId value = converted(
-      evaluate(pass_->value, coordinates_, passes::identity_map(layout_.rank()), false), f.type);
+      evaluate(nest_->value, coordinates_, passes::identity_map(layout_.rank()), false), f.type);
   if (!by_vectors && exists != no_expr) value = e_.choose(exists, value, f.identity);
   fold(part, value);
   if (!by_vectors) return;

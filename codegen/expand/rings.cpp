@@ -1,5 +1,5 @@
-// Copies for turns of loops that are to come: each goes to a slot of a ring of shared memory, from
-// which its turn reads.
+// Copies for iterations of loops that are to come: each goes to a slot of a ring of shared memory,
+// from which its iteration reads.
 #include <algorithm>
 #include <cmath>
 
@@ -45,7 +45,7 @@ void Expander::begin_rings() {
     if (!l_.rings[r].fetched || l_.rings[r].unrolled) continue;
     const auto number = static_cast<int>(r);
     slots_[r].from = slots_[r].now = declare_number("read", number);
-    if (l_.rings[r].freed < 0) slots_[r].to = declare_number("fill", number);
+    if (l_.rings[r].empty_barriers < 0) slots_[r].to = declare_number("fill", number);
     slots_[r].phase = declare_number("phase_of_ring", number);
   }
 }
@@ -94,8 +94,8 @@ void Expander::fill_first_slots(const passes::Prefetch& p) {
   b_.close();
 }
 
-void Expander::over_slots(int number, thread::For turns,
-                          const std::function<void(ExprId turn)>& body) {
+void Expander::over_slots(int number, thread::For iterations,
+                          const std::function<void(ExprId iteration)>& body) {
   const passes::Ring& ring = l_.rings[static_cast<std::size_t>(number)];
   Slots& slots = slots_[static_cast<std::size_t>(number)];
   slots.phase = declare_number("phase_of_ring", number);
@@ -103,23 +103,25 @@ void Expander::over_slots(int number, thread::For turns,
                                    .type = i32,
                                    .facts = {.low = 0, .high = ring.slots - 1}});
   slots.from = slots.now = e_.variable(s);
-  const thread::Variable counter = e_[turns.counter];
-  const ExprId low = turns.low, high = turns.high;
-  const std::int64_t step = turns.step / ring.slots;
-  const Affine turn = Affine::term(e_.variable(turns.counter)) + Affine::term(slots.from, step);
-  const DType type = e_.facts(turn).high <= INT32_MAX ? i32 : i64;
-  b_.open_loop(std::move(turns));
+  const thread::Variable counter = e_[iterations.counter];
+  const ExprId low = iterations.low, high = iterations.high;
+  const std::int64_t step = iterations.step / ring.slots;
+  const Affine iteration =
+      Affine::term(e_.variable(iterations.counter)) + Affine::term(slots.from, step);
+  const DType type = e_.facts(iteration).high <= INT32_MAX ? i32 : i64;
+  b_.open_loop(std::move(iterations));
   b_.open_loop(thread::For{.counter = s,
                            .low = this->number(0),
                            .high = this->number(ring.slots),
                            .unroll = ring.slots,
                            .body = {}});
   const double trips = ring.trips == INT64_MAX ? 1 : static_cast<double>(ring.trips);
-  b_.add(thread::BreakUnless{e_.plain(Operator::less, e_.sum(turn, type), e_.as(type, high), bool_),
-                             trips / (std::ceil(trips / ring.slots) * ring.slots)});
+  b_.add(thread::BreakUnless{
+      e_.plain(Operator::less, e_.sum(iteration, type), e_.as(type, high), bool_),
+      trips / (std::ceil(trips / ring.slots) * ring.slots)});
   const VariableId v =
       e_.declare({.name = fmt::format("now{}", number), .type = i32, .facts = counter.facts});
-  b_.add(thread::Let{v, e_.as(i32, e_.sum(turn, type))});
+  b_.add(thread::Let{v, e_.as(i32, e_.sum(iteration, type))});
   slots.begins = e_.plain(Operator::equal, e_.variable(v), low, bool_);
   body(e_.variable(v));
   b_.close();
@@ -128,7 +130,7 @@ void Expander::over_slots(int number, thread::For turns,
   b_.close();
 }
 
-// The first turn, the others, and what is left behind the last, if there is a first.
+// The first iteration, the others, and what is left behind the last, if there is a first.
 void Expander::expand_rotated(const passes::Loop& l) {
   const graph::LoopView loop = graph::LoopView::of(g_[l.inst]);
   const auto s = static_cast<std::size_t>(l_.storage_of[index(g_[loop.body].params[0])]);
@@ -144,7 +146,7 @@ void Expander::expand_rotated(const passes::Loop& l) {
     const VariableId first = storage(static_cast<int>(s));
     e_[first].facts = e_.facts(low);
     b_.add(thread::Let{first, low});
-    expand_list(l.enter);
+    expand_list(l.prologue);
   });
   b_.close();
   storages_[s] = thread::no_variable;
@@ -162,29 +164,29 @@ void Expander::expand_rotated(const passes::Loop& l) {
                            .body = {}});
   apart([&] { expand_list(l.body); });
   b_.close();
-  expand_list(l.leave);
+  expand_list(l.epilogue);
   b_.close();
 }
 
-// For the turn that is `ahead` of the one that `counter` numbers: of a loop over indices in the
-// loop by its index, before it by 0, 1, ...
+// For the iteration that is `ahead` of the one that `counter` numbers: of a loop over indices in
+// the loop by its index, before it by 0, 1, ...
 void Expander::prefetch(const passes::Prefetch& p, ExprId counter, std::int64_t ahead) {
   std::int64_t step = 1;
   ExprId high = no_expr;
-  Affine turn = Affine::term(counter);
+  Affine iteration = Affine::term(counter);
   if (p.axis >= 0) {
     high = grid_size(p.axis);
   } else {
     const graph::LoopView loop = graph::LoopView::of(g_[p.loop]);
     step = loop.step;
     high = scalar(loop.high);
-    if (p.first) turn = turn * step + e_.affine(scalar(loop.low));
+    if (p.first) iteration = iteration * step + e_.affine(scalar(loop.low));
   }
-  turn = turn + Affine(ahead * step);
-  // Behind the last turns there may be none that an i32 numbers.
-  const thread::Facts known = e_.facts(turn);
+  iteration = iteration + Affine(ahead * step);
+  // Behind the last iterations there may be none that an i32 numbers.
+  const thread::Facts known = e_.facts(iteration);
   const DType type = known.high <= INT32_MAX && known.low >= INT32_MIN ? i32 : i64;
-  // How many of the turns before the loop, or in it, have one to fill.
+  // How many of the iterations before the loop, or in it, have one to fill.
   const auto trips = static_cast<double>(l_.rings[static_cast<std::size_t>(p.ring)].trips);
   const double share =
       p.first ? std::min(1.0, trips / p.ahead) : std::max(0.0, (trips - p.ahead) / trips);
@@ -192,7 +194,7 @@ void Expander::prefetch(const passes::Prefetch& p, ExprId counter, std::int64_t 
   const ExprId in_loop =
       type == i64 && p.axis >= 0
           ? e_.plain(Operator::less, counter, e_.sum(e_.affine(high) + Affine(-ahead)), bool_)
-          : e_.plain(Operator::less, e_.sum(turn, type), e_.as(type, high), bool_);
+          : e_.plain(Operator::less, e_.sum(iteration, type), e_.as(type, high), bool_);
   b_.open(thread::If{.condition = in_loop, .body = {}, .share = share});
   const VariableId v =
       e_.declare({.name = fmt::format("turn{}", p.ring),
@@ -201,15 +203,15 @@ void Expander::prefetch(const passes::Prefetch& p, ExprId counter, std::int64_t 
                             .low = std::max<std::int64_t>(known.low, INT32_MIN),
                             .high = std::min(known.high, e_.facts(high).high - 1)}});
   const bool fits = type == i32 || p.axis >= 0;
-  b_.add(thread::Let{v, fits ? e_.sum(turn) : e_.as(i32, e_.sum(turn, type))});
-  expand_turn(p, e_.variable(v));
+  b_.add(thread::Let{v, fits ? e_.sum(iteration) : e_.as(i32, e_.sum(iteration, type))});
+  expand_iteration(p, e_.variable(v));
   b_.close();
   if (l_.rings[static_cast<std::size_t>(p.ring)].copied && p.closes)
     b_.add(thread::Call{.function = Row::cp_async_commit});
 }
 
-// What is known of this turn is not what is known of that one: its scalars are others.
-void Expander::expand_turn(const passes::Prefetch& p, ExprId turn) {
+// What is known of this iteration is not what is known of that one: its scalars are others.
+void Expander::expand_iteration(const passes::Prefetch& p, ExprId iteration) {
   Slots& slots = slots_[static_cast<std::size_t>(p.ring)];
   slots.now = slots.to;
   std::vector<int> own;
@@ -225,9 +227,9 @@ void Expander::expand_turn(const passes::Prefetch& p, ExprId turn) {
       declared_[at] = mutable_[at] = false;
     }
     if (p.axis >= 0)
-      program_ids_[static_cast<std::size_t>(p.axis)] = turn;
+      program_ids_[static_cast<std::size_t>(p.axis)] = iteration;
     else
-      storages_[static_cast<std::size_t>(index_storage)] = e_[turn].variable;
+      storages_[static_cast<std::size_t>(index_storage)] = e_[iteration].variable;
     expand_list(p.body);
   });
 }
@@ -239,12 +241,12 @@ ExprId Expander::next_slot(int number, ExprId slot) {
                    e_.number(0, u32), e_.sum(Affine::term(slot) + Affine(step), u32));
 }
 
-void Expander::expand_one(const passes::Turn& t) {
+void Expander::expand_one(const passes::Consume& t) {
   const passes::Ring& ring = l_.rings[static_cast<std::size_t>(t.ring)];
   const Slots& slots = slots_[static_cast<std::size_t>(t.ring)];
-  if (ring.freed >= 0 && t.frees != passes::Turn::Frees::none)
-    free_slot(t.ring, t.frees == passes::Turn::Frees::one_before);
-  if (ring.freed < 0 && !ring.unrolled) b_.add(thread::Assign{slots.to, slots.from});
+  if (ring.empty_barriers >= 0 && t.frees != passes::Consume::Frees::none)
+    free_slot(t.ring, t.frees == passes::Consume::Frees::one_before);
+  if (ring.empty_barriers < 0 && !ring.unrolled) b_.add(thread::Assign{slots.to, slots.from});
   if (!ring.unrolled) advance(t.ring);
 }
 
@@ -280,14 +282,14 @@ void Expander::free_slot(int number, bool before) {
   if (before) conditions.push_back(e_.op(graph::Op::Not, bool_, {slots.begins}));
   b_.open(thread::If{e_.all(std::move(conditions)), {}});
   b_.add(thread::Call{.function = Row::mbarrier_arrive,
-                      .args = {barrier_address(ring.freed, slot), this->number(1)}});
+                      .args = {barrier_address(ring.empty_barriers, slot), this->number(1)}});
   b_.close();
 }
 
 void Expander::expand_one(const passes::Release& r) { free_slot(r.ring, true); }
 
 // What the producer does; behind it begins what the others do.
-thread::Statements Expander::begin_served(const passes::LoweredBody& body) {
+thread::Statements Expander::begin_with_producer(const passes::LoweredBody& body) {
   const passes::RegisterShares registers = passes::registers_beside_producer(l_.num_warps / 4);
   const auto ask = [&](Row function, int n) {
     if (n > 0) b_.add(thread::Call{.function = function, .templates = {std::int64_t{n}}});
@@ -299,7 +301,7 @@ thread::Statements Expander::begin_served(const passes::LoweredBody& body) {
   is_one_thread_ = true;
   const std::vector<Slots> slots = slots_;
   for (std::size_t r = 0; r < l_.rings.size(); ++r) {
-    if (l_.rings[r].freed < 0) continue;
+    if (l_.rings[r].empty_barriers < 0) continue;
     const auto number = static_cast<int>(r);
     slots_[r].from = slots_[r].now = declare_number("fill", number);
     slots_[r].phase = declare_number("phase_of_fill", number);
@@ -315,21 +317,21 @@ thread::Statements Expander::begin_served(const passes::LoweredBody& body) {
 }
 
 // One after the other stands behind what both know.
-void Expander::end_served(thread::Statements producer) {
-  thread::Statements served = b_.take();
+void Expander::end_with_producer(thread::Statements producer) {
+  thread::Statements consumers = b_.take();
   const ExprId is_producer = e_.plain(Operator::equal, warpgroup_, number(l_.num_warps / 4), bool_);
   b_.add(thread::If{
       .condition = is_producer, .body = std::move(producer), .uniform = true, .both = true});
-  b_.add(thread::Else{.body = std::move(served)});
+  b_.add(thread::Else{.body = std::move(consumers)});
 }
 
-void Expander::expand_one(const passes::Supply& s) {
+void Expander::expand_one(const passes::Produce& s) {
   const passes::Ring& ring = l_.rings[static_cast<std::size_t>(s.ring)];
   const Slots& slots = slots_[static_cast<std::size_t>(s.ring)];
   // A barrier that nobody arrived at is in its first phase: that before it, of parity 1, is over.
   const ExprId phase = e_.plain(Operator::bit_xor, slots.phase, e_.number(1, u32), u32);
   b_.add(thread::Call{.function = Row::mbarrier_wait,
-                      .args = {barrier_address(ring.freed, slots.now), phase}});
+                      .args = {barrier_address(ring.empty_barriers, slots.now), phase}});
   expand_list(s.body);
   advance(s.ring);
 }

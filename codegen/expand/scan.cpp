@@ -102,7 +102,7 @@ class Nest::Expansion<passes::Scan> {
     n_.b_.open_loop(For{.counter = counter,
                         .low = n_.e_.number(0),
                         .high = n_.e_.number(tiles),
-                        .unroll = n_.pass_->rolled[at] ? 1 : 0,
+                        .unroll = n_.nest_->rolled[at] ? 1 : 0,
                         .body = {}},
                     on);
     n_.loops_ |= on;
@@ -117,7 +117,7 @@ class Nest::Expansion<passes::Scan> {
     n_.open_groups();
     n_.open_elements();
     const DimMap all = passes::identity_map(n_.layout_.rank());
-    ExprId value = n_.converted(n_.evaluate(n_.pass_->value, n_.coordinates_, all, false), type_);
+    ExprId value = n_.converted(n_.evaluate(n_.nest_->value, n_.coordinates_, all, false), type_);
     if (scan_.reverse)
       if (const ExprId exists = n_.predicate(n_.padding({scan_.dimension})); exists != no_expr)
         value = n_.e_.choose(exists, value, n_.identity(how_, type_));

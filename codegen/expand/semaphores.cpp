@@ -22,7 +22,7 @@ void Expander::expand_one(const passes::Semaphore& s) {
   const auto mapping = static_cast<std::size_t>(g_.mapping_of(g_.root(i.args[0])));
   const bool of_block =
       graph::counting(g_, g_.mapping.block_mappings[mapping]) == graph::Counting::block;
-  const passes::Copies none;
+  const passes::Redirects none;
   thread::Call call{.function = Row::semaphore_signal, .templates = {of_block}};
   call.args = {Nest(*this, none).pointer_to(i.args[0])};
   if (i.op == graph::Op::SemaphoreRead) {

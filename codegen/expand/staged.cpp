@@ -33,22 +33,22 @@ void Nest::stage(const passes::Fill& s) {
 
 bool Nest::reads_staged() const {
   bool found = false;
-  const DimMap all = passes::identity_map(pass_->layout.rank());
+  const DimMap all = passes::identity_map(nest_->layout.rank());
   const auto look = [&](ValueId leaf, const DimMap&, int) {
     found |= passes::reads_staged(l_, leaf);
   };
   passes::for_each_value(
-      l_, *pass_, [&](ValueId v, bool enter) { passes::for_each_leaf(l_, v, all, enter, look); });
+      l_, *nest_, [&](ValueId v, bool enter) { passes::for_each_leaf(l_, v, all, enter, look); });
   return found;
 }
 
-// Expands the pass for nobody: spans_ are what its reads want of each row, joined where they touch.
+// Expands the nest for nobody: spans_ are what its reads want of each row, joined where they touch.
 void Nest::survey() {
   b_.open(thread::Block{});
-  Nest nest(x_, *pass_);
+  Nest nest(x_, *nest_);
   nest.whole_ = whole_;
   nest.surveying_ = true;
-  nest.expand_pass();
+  nest.expand_nest();
   b_.take();
   group_ = nest.group_;
   element_ = nest.element_;
@@ -123,9 +123,9 @@ void Nest::load_span(Span& span, const Address& a, const Affine& row, const DimM
   }
   const VariableId q = e_.declare(
       {.name = "q", .type = i32, .facts = {.multiple = span.width, .low = 0, .high = count - 1}});
-  const Affine turn = Affine::term(e_.variable(q));
-  from.offset = from.offset + turn;
-  access.registers = e_.address(span.array, e_.sum(turn));
+  const Affine iteration = Affine::term(e_.variable(q));
+  from.offset = from.offset + iteration;
+  access.registers = e_.address(span.array, e_.sum(iteration));
   access.place = place_of(from);
   thread::For loop{.counter = q,
                    .low = e_.number(0),

@@ -32,7 +32,7 @@ const passes::BlockNames& Nest::block(int window) {
   return it->second;
 }
 
-// The windows that the pass accesses; none of a pass that is part of a product or of a fold.
+// The windows that the nest accesses; none of a nest that is part of a product or of a fold.
 std::vector<int> Nest::windows_of_pass() const {
   std::vector<int> windows;
   const auto accessed = [&](ValueId access) {
@@ -46,10 +46,10 @@ std::vector<int> Nest::windows_of_pass() const {
           [&](const passes::Fill& s) { return windows.push_back(s.window), !s.by.asynchronous; },
           [&](const passes::Flush& s) { return windows.push_back(s.window), true; },
           [](const auto&) { return false; }},
-      pass_->sink);
+      nest_->sink);
   if (!wanted) return {};
-  const DimMap all = passes::identity_map(pass_->layout.rank());
-  passes::for_each_value(l_, *pass_, [&](ValueId v, bool enter) {
+  const DimMap all = passes::identity_map(nest_->layout.rank());
+  passes::for_each_value(l_, *nest_, [&](ValueId v, bool enter) {
     passes::for_each_leaf(l_, v, all, enter, [&](ValueId leaf, const DimMap&, int storage) {
       const bool load = g_[leaf].op == graph::Op::Load || g_[leaf].op == graph::Op::Swap;
       if (load && (storage < 0 || l_.storage_of[index(leaf)] != storage)) accessed(leaf);
@@ -62,10 +62,10 @@ std::vector<int> Nest::windows_of_pass() const {
 
 // What the text has for a thread: loops that stay loops counted once.
 std::int64_t Nest::elements_in_text() const {
-  std::int64_t elements = std::int64_t{1} << pass_->layout.reg.size();
-  for (int d = 0; d < pass_->layout.rank(); ++d) {
+  std::int64_t elements = std::int64_t{1} << nest_->layout.reg.size();
+  for (int d = 0; d < nest_->layout.rank(); ++d) {
     const auto at = static_cast<std::size_t>(d);
-    if (at >= pass_->rolled.size() || !pass_->rolled[at]) elements *= pass_->layout.repetitions(d);
+    if (at >= nest_->rolled.size() || !nest_->rolled[at]) elements *= nest_->layout.repetitions(d);
   }
   return elements;
 }
@@ -79,7 +79,7 @@ bool Nest::tests_blocks() const {
   });
 }
 
-// What holds where all blocks of the pass are whole; no_expr where none can be, where they always
+// What holds where all blocks of the nest are whole; no_expr where none can be, where they always
 // are, or where to ask does not pay.
 ExprId Nest::wholeness() {
   const std::vector<int> windows = windows_of_pass();
@@ -106,10 +106,10 @@ ExprId Nest::wholeness() {
   return conditions.size() <= most_conditions ? e_.all(conditions) : no_expr;
 }
 
-// Whether the pass moves elements from memory to memory: any thread may take any of them.
+// Whether the nest moves elements from memory to memory: any thread may take any of them.
 bool Nest::streams() const {
-  const auto* store = std::get_if<passes::Store>(&pass_->sink);
-  if (store == nullptr || !copies_.empty()) return false;
+  const auto* store = std::get_if<passes::Store>(&nest_->sink);
+  if (store == nullptr || !redirects_.empty()) return false;
   const auto is_direct = [&](ValueId access) {
     const Window& w = l_.windows[l_.window_of[index(g_.root(g_[access].args[0]))]];
     return w.residency == Residency::direct;
@@ -119,51 +119,51 @@ bool Nest::streams() const {
     all &= storage < 0 || l_.storages[storage].place == passes::Place::scalar ||
            passes::reads_staged(l_, leaf);
   };
-  const DimMap map = passes::identity_map(pass_->layout.rank());
-  passes::for_each_value(l_, *pass_,
+  const DimMap map = passes::identity_map(nest_->layout.rank());
+  passes::for_each_value(l_, *nest_,
                          [&](ValueId v, bool) { passes::for_each_leaf(l_, v, map, false, look); });
   return all;
 }
 
-// The pass in little text: element by element, neighbours in a warp being neighbours in memory.
-passes::Pass Nest::by_elements() const {
-  passes::Pass p = *pass_;
+// The nest in little text: element by element, neighbours in a warp being neighbours in memory.
+passes::LoopNest Nest::by_elements() const {
+  passes::LoopNest p = *nest_;
   const int warps = p.layout.warps();
   p.layout = layout::strided(p.domain, 1, p.layout.threads(), warps);
   p.rolled.assign(p.domain.size(), true);
   return p;
 }
 
-// A pass expanded, and what was found on the way.
+// A nest expanded, and what was found on the way.
 struct Nest::Variant {
   thread::Statements statements = {};
   bool has_parts = false, has_conditions = false, stores_vectors = false;
 };
 
-Nest::Variant Nest::variant(const passes::Pass& pass, bool whole, ExprId fork) {
+Nest::Variant Nest::variant(const passes::LoopNest& loops, bool whole, ExprId fork) {
   b_.open(thread::Block{});
-  Nest nest(x_, pass);
+  Nest nest(x_, loops);
   nest.whole_ = whole;
   nest.fork_ = fork;
-  nest.expand_pass();
+  nest.expand_nest();
   return {b_.take(), nest.has_parts_, nest.has_conditions_, nest.stores_vectors_};
 }
 
 void Nest::expand() {
   declare_sink();
   const ExprId whole = wholeness();
-  if (whole == no_expr) return expand_pass();
+  if (whole == no_expr) return expand_nest();
   const bool only_moves = streams();
-  Variant ragged = variant(*pass_, false);
+  Variant ragged = variant(*nest_, false);
   // The tests of whole vectors are few, but where nothing else is done for several of them.
   const bool tests_much = only_moves && tests_blocks() &&
-                          elements_in_text() > 1 << passes::vector_bits(l_, *pass_, pass_->layout);
+                          elements_in_text() > 1 << passes::vector_bits(l_, *nest_, nest_->layout);
   const bool in_parts = ragged.has_parts || ragged.has_conditions;
   if (!in_parts && !tests_much) return b_.add_all(std::move(ragged.statements));
-  const bool stores = std::holds_alternative<passes::Store>(pass_->sink);
+  const bool stores = std::holds_alternative<passes::Store>(nest_->sink);
   if (stores && !ragged.has_parts && ragged.stores_vectors && !tests_blocks())
-    return b_.add_all(variant(*pass_, false, whole).statements);
-  Variant inside = variant(*pass_, true);
+    return b_.add_all(variant(*nest_, false, whole).statements);
+  Variant inside = variant(*nest_, true);
   if (inside.has_parts) return b_.add_all(std::move(ragged.statements));
   if (only_moves && in_parts) ragged = variant(by_elements(), false);
   b_.open(thread::If{whole, {}});
@@ -191,7 +191,7 @@ void Nest::store_two_ways(const passes::Store& s) {
     const std::size_t depth = b_.depth();
     holds ? b_.open(std::move(branch)) : b_.open_apart(std::move(branch));
     open_elements();
-    const ExprId value = evaluate(pass_->value, coordinates_, all, false);
+    const ExprId value = evaluate(nest_->value, coordinates_, all, false);
     b_.add(thread::Assign{e_.element(o, element_), value});
     b_.close_down_to(depth);
     memo_ = memo;

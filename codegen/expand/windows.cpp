@@ -63,11 +63,10 @@ void Expander::check_slice(int window, ExprId start, ExprId extent, ExprId slice
   const BlockMapping& m = g_.mapping.block_mappings[l_.windows[window].mapping];
   const std::int64_t most = m.block_shape[along.d].size;
   const ExprId end = e_.sum(Affine::term(start) + Affine::term(e_.as(i64, slice)), i64);
-  const ExprId is_inside =
-      e_.all({e_.plain(Operator::at_least, start, e_.number(0, i64), bool_),
-              e_.plain(Operator::at_least, slice, number(0), bool_),
-              e_.plain(Operator::at_least, number(most), slice, bool_),
-              e_.plain(Operator::at_least, extent, end, bool_)});
+  const ExprId is_inside = e_.all({e_.plain(Operator::at_least, start, e_.number(0, i64), bool_),
+                                   e_.plain(Operator::at_least, slice, number(0), bool_),
+                                   e_.plain(Operator::at_least, number(most), slice, bool_),
+                                   e_.plain(Operator::at_least, extent, end, bool_)});
   b_.add_where_known(is_inside,
                      thread::Check{.condition = is_inside,
                                    .message = fmt::format(
@@ -155,7 +154,7 @@ ExprId Expander::window_offset(int window, const std::vector<ExprId>& starts) {
 void Expander::enter_window(int window) {
   const Window& w = l_.windows[window];
   const BlockMapping& m = g_.mapping.block_mappings[w.mapping];
-  const passes::Copies none;
+  const passes::Redirects none;
   const int rank = m.array_aval.shape.rank();
   const std::vector<ExprId> at = Nest(*this, none).index_map(m.index_map, rank);
   auto size = static_cast<std::size_t>(rank);  // of the next bounded slice

@@ -156,7 +156,8 @@ struct Body {
   RegionId region{};
   int warpgroups = 1;  // Pallas threads
   int num_warps = 0;   // that compute for one of them: 4, 8 or 16; 0: lowering chooses
-  int num_stages = 0;  // turns of a loop whose blocks are in shared memory; 0: lowering chooses
+  /// Iterations of a loop whose blocks are in shared memory; 0: lowering chooses.
+  int num_stages = 0;
   std::optional<bool> warp_specialize =
       {};  // warps of their own fetch them; none: lowering chooses
   bool operator==(const Body&) const = default;

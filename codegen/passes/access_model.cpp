@@ -116,7 +116,7 @@ ExprId AccessModel::stride(int mapping, int d) {
   return known;
 }
 
-void AccessModel::enter(const Pass& p, const layout::Layout& layout) {
+void AccessModel::enter(const LoopNest& p, const layout::Layout& layout) {
   const auto counter = [&](std::int64_t count, thread::Depends on) {
     ExprId& known = counters_of_.try_emplace({count, on}, no_expr).first->second;
     if (known == no_expr) known = unknown(i32, {.low = 0, .high = count - 1, .depends = on});
@@ -199,8 +199,7 @@ double AccessModel::wavefronts(ValueId ref, const DimMap& map) {
     std::vector<std::int64_t> words;
     for (std::int64_t lane = first; lane < first + together; ++lane) {
       const std::int64_t word = in_lane(at, lane) * a.dtype.bytes() / bank;
-      for (std::int64_t k = 0; k < bytes / bank; ++k)
-        words.push_back(word + k);
+      for (std::int64_t k = 0; k < bytes / bank; ++k) words.push_back(word + k);
     }
     std::ranges::sort(words);
     std::array<int, banks> of_bank = {};  // different words
@@ -211,7 +210,7 @@ double AccessModel::wavefronts(ValueId ref, const DimMap& map) {
   return total * static_cast<double>(together) / static_cast<double>(lanes);
 }
 
-// In the first turns of the loops.
+// In the first iterations of the loops.
 AccessModel::OfThreads AccessModel::values_of(ExprId e) const {
   OfThreads values = {};
   for (std::size_t t = 0; t < values.size(); ++t)

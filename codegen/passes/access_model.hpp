@@ -1,4 +1,4 @@
-// What the accesses of a pass cost in a layout that is being weighed: by the addresses and the
+// What the accesses of a nest cost in a layout that is being weighed: by the addresses and the
 // widths that the program of a thread would have.
 #pragma once
 
@@ -20,10 +20,10 @@ class AccessModel : private Addresses {
   /// that is most.
   int widest(ValueId ref);
 
-  /// The loops of a pass in a layout; `cost` is of accesses in them.
-  void enter(const Pass& p, const layout::Layout& layout);
-  /// Of every element that the pass reads, or writes, of the view at these coordinates; nothing
-  /// for elements in several pieces. `layout`: that of the pass without the dimensions that `map`
+  /// The loops of a nest in a layout; `cost` is of accesses in them.
+  void enter(const LoopNest& p, const layout::Layout& layout);
+  /// Of every element that the nest reads, or writes, of the view at these coordinates; nothing
+  /// for elements in several pieces. `layout`: that of the nest without the dimensions that `map`
   /// lacks.
   std::optional<layout::AccessCost> cost(ValueId ref, const DimMap& map,
                                          const layout::Layout& layout);

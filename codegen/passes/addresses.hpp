@@ -28,7 +28,7 @@ class Addresses {
   Addresses(const Lowered& l, thread::Exprs& e) : l_(l), g_(l.graph), e_(e) {}
   virtual ~Addresses() = default;
 
-  /// Of the element at `c` of a view, whose coordinates follow from those of the pass by `map`.
+  /// Of the element at `c` of a view, whose coordinates follow from those of the nest by `map`.
   thread::Address address(ValueId ref, const Coordinates& c, const DimMap& map);
 
  protected:

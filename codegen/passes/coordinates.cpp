@@ -13,8 +13,8 @@ using thread::no_expr;
 
 namespace {
 
-// Elements of the narrowest type that the pass moves in 16 bytes.
-int widest_access(const Lowered& l, const Pass& p) {
+// Elements of the narrowest type that the nest moves in 16 bytes.
+int widest_access(const Lowered& l, const LoopNest& p) {
   const graph::Graph& g = l.graph;
   int bytes = 4;
   const auto note = [&](DType t) { bytes = std::min(bytes, t.bytes()); };
@@ -35,7 +35,7 @@ int widest_access(const Lowered& l, const Pass& p) {
 
 }  // namespace
 
-int vector_bits(const Lowered& l, const Pass& p, const layout::Layout& layout) {
+int vector_bits(const Lowered& l, const LoopNest& p, const layout::Layout& layout) {
   const int last = layout.rank() - 1, limit = widest_access(l, p);
   int bits = 0;
   while (last >= 0 && bits < static_cast<int>(layout.reg.size()) &&

@@ -1,4 +1,4 @@
-// Coordinates of the elements of a pass as sums over the thread and the counters of its loops.
+// Coordinates of the elements of a nest as sums over the thread and the counters of its loops.
 #pragma once
 
 #include <vector>
@@ -20,8 +20,8 @@ struct Counters {
 };
 
 /// How many low bits of the register number run along the last dimension, as far as 16 bytes of the
-/// narrowest type that the pass moves reach: the loop over the elements of a vector.
-int vector_bits(const Lowered& l, const Pass& p, const layout::Layout& layout);
+/// narrowest type that the nest moves reach: the loop over the elements of a vector.
+int vector_bits(const Lowered& l, const LoopNest& p, const layout::Layout& layout);
 
 /// The thread's part of the coordinate along d; no_expr where there is none.
 thread::ExprId thread_part(thread::Exprs& exprs, const layout::Layout& layout, int d,

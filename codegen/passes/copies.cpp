@@ -32,7 +32,7 @@ class ChosenCopies {
   void visit(Statements& list) {
     for (Statement& s : list) {
       for_each_body(s, [&](Statements& body) { visit(body); });
-      Pass* const p = std::get_if<Pass>(&s.what);
+      LoopNest* const p = std::get_if<LoopNest>(&s.what);
       if (p == nullptr) continue;
       if (Stage* to = std::get_if<Stage>(&p->sink)) stage(*p, *to, s.at);
       if (Fill* to = std::get_if<Fill>(&p->sink)) fill(*p, *to, s.at);
@@ -40,7 +40,7 @@ class ChosenCopies {
   }
 
   // where(inside, x, 0) asks for the zeros that a copy puts there.
-  void stage(Pass& p, Stage& to, Location at) {
+  void stage(LoopNest& p, Stage& to, Location at) {
     if (l_.storages[static_cast<std::size_t>(to.storage)].tf32) return;  // it is rounded
     ValueId v = p.value;
     if (is_inlined(v) && g_[v].op == Op::Select && is_inlined(g_[v].args[1]) &&
@@ -67,7 +67,7 @@ class ChosenCopies {
     p.value = v;
   }
 
-  void fill(const Pass& p, Fill& to, Location at) {
+  void fill(const LoopNest& p, Fill& to, Location at) {
     const Window& w = l_.windows[to.window];
     if (w.residency != Residency::staged) return;
     if (fill_of(w).value_or(0) != 0) return;
@@ -92,7 +92,7 @@ class ChosenCopies {
            fill_of(w).value_or(0) == 0;
   }
 
-  bool is_wide_enough(const Pass& p, ValueId ref, const DimMap& map, const std::string& what,
+  bool is_wide_enough(const LoopNest& p, ValueId ref, const DimMap& map, const std::string& what,
                       Location at) {
     model_.enter(p, p.layout);
     const int bytes = model_.whole_width(ref, map) * g_[ref].type.dtype.bytes();

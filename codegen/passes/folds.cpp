@@ -44,7 +44,7 @@ void share_if_large(Lowered& l, Storage& s) {
 
 }  // namespace
 
-Pass fold_pass(Lowered& l, ValueId v) {
+LoopNest fold_nest(Lowered& l, ValueId v) {
   const graph::Inst& i = l.graph[v];
   const int storage = l.storage_of[index(v)];
   const Extents& domain = l.graph[i.args[0]].type.shape;
@@ -53,7 +53,7 @@ Pass fold_pass(Lowered& l, ValueId v) {
       l.add_storage({.place = Place::shared, .dtype = l.storages[storage].dtype, .of = v});
   Storage& s = l.storages[storage];
   s.variable = variable;
-  Pass p{.value = i.args[0], .domain = domain, .valid = domain, .variable = variable};
+  LoopNest p{.value = i.args[0], .domain = domain, .valid = domain, .variable = variable};
   const bool scans = i.type.shape.size() == domain.size();
   if (scans && s.place != Place::scalar) {
     share_if_large(l, s);

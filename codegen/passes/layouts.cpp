@@ -33,8 +33,8 @@ constexpr std::int64_t max_unrolled_reads = 4096;  // operations of nests that r
 constexpr std::size_t max_candidates = 10;
 constexpr double loop_weight = 8;  // assumed trips of a loop
 
-// The layout that a leaf needs so that register numbers of a pass with layout `l` reach it: the
-// pass's dimensions that the leaf has, in the leaf's order, with unit dimensions put in.
+// The layout that a leaf needs so that register numbers of a nest with layout `l` reach it: the
+// nest's dimensions that the leaf has, in the leaf's order, with unit dimensions put in.
 Layout project(const Layout& l, const DimMap& map) {
   std::vector<int> gone, kept;
   for (int d = 0; d < l.rank(); ++d)
@@ -52,8 +52,8 @@ Layout project(const Layout& l, const DimMap& map) {
   return out;
 }
 
-// The layout of a pass over `domain` whose leaf at `map` has layout `leaf`; empty if the leaf does
-// not have every dimension of the pass.
+// The layout of a nest over `domain` whose leaf at `map` has layout `leaf`; empty if the leaf does
+// not have every dimension of the nest.
 Layout lift(const Layout& leaf, const DimMap& map, const Extents& domain) {
   Layout out = leaf;
   std::vector<int> dims = map;
@@ -91,13 +91,13 @@ class Assignment {
     make_islands();
     make_candidates();
     choose();
-    for (Use& u : uses_) decide_loops(*u.pass);
+    for (Use& u : uses_) decide_loops(*u.nest);
     for (LoweredBody& b : l_.bodies) repair(b.statements);
   }
 
  private:
   struct Use {
-    Pass* pass;
+    LoopNest* nest;
     int depth;  // loops around it
   };
   struct Variable {
@@ -111,7 +111,7 @@ class Assignment {
 
   void collect(Statements& list, int depth) {
     for (Statement& s : list) {
-      if (Pass* pass = std::get_if<Pass>(&s.what)) uses_.push_back({pass, depth});
+      if (LoopNest* nest = std::get_if<LoopNest>(&s.what)) uses_.push_back({nest, depth});
       for_each_body(s, [&](Statements& body) { collect(body, depth + (repeats(s) ? 1 : 0)); });
     }
   }
@@ -129,16 +129,16 @@ class Assignment {
     variables_.resize(l_.num_variables);
     for (int v = 0; v < l_.num_variables; ++v) variables_[v].pin = l_.pinned[v];
     for (const Use& u : uses_) {
-      Variable& v = variables_[u.pass->variable];
-      v.domain = u.pass->domain;
+      Variable& v = variables_[u.nest->variable];
+      v.domain = u.nest->domain;
       v.depth = u.depth;
     }
     for (const Storage& s : l_.storages)
       if (s.variable >= 0 && s.dropped.empty()) variables_[s.variable].domain = s.shape;
     for (const Use& u : uses_)
-      for (const Read& r : register_reads(l_, *u.pass)) {
+      for (const Read& r : register_reads(l_, *u.nest)) {
         const Storage& s = l_.storages[r.storage];
-        const int a = find(r.pass->variable), b = find(s.variable);
+        const int a = find(r.nest->variable), b = find(s.variable);
         const bool same =
             s.dropped.empty() && r.map == identity_map(static_cast<int>(r.map.size()));
         const bool free = variables_[a].pin.domain.empty() && variables_[b].pin.domain.empty();
@@ -157,18 +157,18 @@ class Assignment {
   }
 
   void make_candidates() {
-    for (const Use& u : uses_) note_vectors(*u.pass);
+    for (const Use& u : uses_) note_vectors(*u.nest);
     for (int i = 0; i < l_.num_variables; ++i)
       if (!variables_[i].pin.domain.empty()) variables_[i].candidates = {variables_[i].pin};
     for (int round = 0; round < 3; ++round)
       for (const Use& u : uses_)
-        for (const Read& r : register_reads(l_, *u.pass)) exchange(r);
+        for (const Read& r : register_reads(l_, *u.nest)) exchange(r);
     for (int i = 0; i < l_.num_variables; ++i)
       if (find(i) == i && variables_[i].pin.domain.empty()) add_strided(variables_[i]);
-    for (const Use& u : uses_) add_consecutive(*u.pass);
+    for (const Use& u : uses_) add_consecutive(*u.nest);
   }
 
-  void note_vectors(const Pass& p) {
+  void note_vectors(const LoopNest& p) {
     Variable& v = variables_[find(p.variable)];
     const auto note = [&](int bytes, DType t) {
       const int n = std::max(1, bytes / t.bytes());
@@ -201,7 +201,7 @@ class Assignment {
   // What a thread has of the elements, if they are shared evenly: of neighbours, what is read of
   // staged memory overlaps most.
   template <class Note>
-  void note_share(const Pass& p, DType t, const Note& note) const {
+  void note_share(const LoopNest& p, DType t, const Note& note) const {
     const auto share = static_cast<std::uint64_t>(graph::element_count(p.domain) / l_.threads());
     const std::uint64_t most = std::uint64_t{16} / static_cast<std::uint64_t>(t.bytes());
     if (share > 1) note(static_cast<int>(std::min(most, std::bit_floor(share))) * t.bytes(), t);
@@ -211,15 +211,15 @@ class Assignment {
   void exchange(const Read& r) {
     if (is_opaque(r.map)) return;
     const Storage& s = l_.storages[r.storage];
-    Variable& pass = variables_[find(r.pass->variable)];
+    Variable& nest = variables_[find(r.nest->variable)];
     Variable& source = variables_[find(s.variable)];
-    if (pass.pin.domain.empty())
+    if (nest.pin.domain.empty())
       for (const Layout& c : std::vector<Layout>(source.candidates)) {
         const Layout have = s.dropped.empty() ? c : layout::drop(c, s.dropped);
-        add_candidate(pass, lift(have, r.map, pass.domain));
+        add_candidate(nest, lift(have, r.map, nest.domain));
       }
     if (source.pin.domain.empty() && s.dropped.empty())
-      for (const Layout& c : std::vector<Layout>(pass.candidates))
+      for (const Layout& c : std::vector<Layout>(nest.candidates))
         add_candidate(source, project(c, r.map));
   }
 
@@ -235,7 +235,7 @@ class Assignment {
   }
 
   // A thread that scans elements which follow one another asks the others once.
-  void add_consecutive(const Pass& p) {
+  void add_consecutive(const LoopNest& p) {
     const Scan* scan = std::get_if<Scan>(&p.sink);
     Variable& v = variables_[find(p.variable)];
     if (scan == nullptr || !v.pin.domain.empty()) return;
@@ -257,17 +257,17 @@ class Assignment {
       problem.unary.emplace_back(variables_[i].candidates.size(), 0.0);
     }
     for (const Use& u : uses_) {
-      const int root = find(u.pass->variable);
+      const int root = find(u.nest->variable);
       auto& unary = problem.unary[number[root]];
       if (unary.size() > 1)
         for (std::size_t c = 0; c < unary.size(); ++c)
-          unary[c] += weight(u.depth) * pass_cost(*u.pass, variables_[root].candidates[c]);
-      for (const Read& r : register_reads(l_, *u.pass))
+          unary[c] += weight(u.depth) * nest_cost(*u.nest, variables_[root].candidates[c]);
+      for (const Read& r : register_reads(l_, *u.nest))
         add_edge(problem, number, r, weight(u.depth));
     }
     const std::vector<int> chosen = layout::solve(problem);
     for (std::size_t i = 0; i < roots.size(); ++i) variables_[roots[i]].chosen = chosen[i];
-    for (Use& u : uses_) u.pass->layout = layout_of(u.pass->variable);
+    for (Use& u : uses_) u.nest->layout = layout_of(u.nest->variable);
     for (Storage& s : l_.storages)
       if (s.place == Place::registers)
         s.layout = s.dropped.empty() ? layout_of(s.variable)
@@ -284,7 +284,7 @@ class Assignment {
   void add_edge(layout::AssignmentProblem& problem, const std::vector<int>& number, const Read& r,
                 double w) const {
     const Storage& s = l_.storages[r.storage];
-    const int a = find(r.pass->variable), b = find(s.variable);
+    const int a = find(r.nest->variable), b = find(s.variable);
     const auto& ca = variables_[a].candidates;
     const auto& cb = variables_[b].candidates;
     if (ca.size() * cb.size() <= 1) return;
@@ -299,12 +299,12 @@ class Assignment {
     problem.edges.push_back(std::move(e));
   }
 
-  double move_cost(const Storage& s, const Layout& source, const Layout& pass,
+  double move_cost(const Storage& s, const Layout& source, const Layout& nest,
                    const Read& r) const {
-    const double through_memory = 60 + 8.0 * issued(pass);
-    if (is_opaque(r.map) || is_padded(*r.pass, r.map)) return through_memory;
+    const double through_memory = 60 + 8.0 * issued(nest);
+    if (is_opaque(r.map) || is_padded(*r.nest, r.map)) return through_memory;
     const Layout have = s.dropped.empty() ? source : layout::drop(source, s.dropped);
-    const Layout need = project(pass, r.map);
+    const Layout need = project(nest, r.map);
     if (need == have) return 0;
     if (have.registers() > max_whole_registers || need.registers() > max_whole_registers)
       return through_memory;
@@ -315,7 +315,7 @@ class Assignment {
     return {.matrix_moves = l_.machine.compute_capability >= 75, .matrix_stores = false};
   }
 
-  double pass_cost(const Pass& p, const Layout& l) const {
+  double nest_cost(const LoopNest& p, const Layout& l) const {
     const double registers = issued(l);
     double cost = registers;
     const DimMap all = identity_map(l.rank());
@@ -401,7 +401,7 @@ class Assignment {
   // ---- loops
 
   // Rolls the loops over repetitions, reduced dimensions first, until the nest is short enough.
-  void decide_loops(Pass& p) {
+  void decide_loops(LoopNest& p) {
     const Layout& l = p.layout;
     p.rolled.assign(static_cast<std::size_t>(l.rank()), false);
     std::int64_t size = l.registers() * widest(p);
@@ -424,9 +424,9 @@ class Assignment {
       if (!p.rolled[d]) roll(d);
   }
 
-  // Dimensions along which the pass reads registers, which no run-time loop can index. None where
+  // Dimensions along which the nest reads registers, which no run-time loop can index. None where
   // the text would be too long: then what is read goes through shared memory.
-  std::vector<bool> held_dimensions(const Pass& p) const {
+  std::vector<bool> held_dimensions(const LoopNest& p) const {
     std::vector<bool> held(p.domain.size());
     for (const Read& r : register_reads(l_, p))
       for (const int d : r.map)
@@ -438,20 +438,20 @@ class Assignment {
     return held;
   }
 
-  // Whether what the pass makes is a whole value in registers, which no run-time loop can index.
+  // Whether what the nest makes is a whole value in registers, which no run-time loop can index.
   bool fills_registers(const Sink& sink) const {
     const int filled = storage_filled(sink);
     return filled >= 0 && !std::holds_alternative<Reduce>(sink) &&
            l_.storages[filled].place != Place::shared;
   }
 
-  // Operations per element that the pass inlines.
-  std::int64_t operations(const Pass& p) const {
+  // Operations per element that the nest inlines.
+  std::int64_t operations(const LoopNest& p) const {
     constexpr int limit = 1024;
     return p.value == graph::no_value ? 1 : std::max(1, operations(p.value, limit));
   }
 
-  std::int64_t widest(const Pass& p) const {
+  std::int64_t widest(const LoopNest& p) const {
     return p.value == graph::no_value ? 1 : words(g_[p.value].type.dtype);
   }
 
@@ -491,7 +491,7 @@ class Assignment {
   }
   void repair(GridLoop& l, Statements&) { repair(l.body); }
   void repair(Prefetch& p, Statements&) { repair(p.body); }
-  void repair(Supply& s, Statements&) { repair(s.body); }
+  void repair(Produce& s, Statements&) { repair(s.body); }
   // These take storages as they are.
   static void repair(const Dot&, Statements&) {}
   static void repair(const AwaitDot&, Statements&) {}
@@ -502,33 +502,33 @@ class Assignment {
   static void repair(const Relayout&, Statements&) {}
   static void repair(const Sync&, Statements&) {}
   static void repair(const Semaphore&, Statements&) {}
-  static void repair(const Tell&, Statements&) {}
+  static void repair(const HostCall&, Statements&) {}
   static void repair(const CopyStorage&, Statements&) {}
   static void repair(const EnterWindow&, Statements&) {}
   static void repair(const Await&, Statements&) {}
-  static void repair(const Turn&, Statements&) {}
+  static void repair(const Consume&, Statements&) {}
   static void repair(const Release&, Statements&) {}
 
   bool shares_result(const Statement& s) const {
-    const Pass* pass = std::get_if<Pass>(&s.what);
-    return pass != nullptr && is_fold(pass->sink) &&
-           l_.storages[storage_filled(pass->sink)].place == Place::shared;
+    const LoopNest* nest = std::get_if<LoopNest>(&s.what);
+    return nest != nullptr && is_fold(nest->sink) &&
+           l_.storages[storage_filled(nest->sink)].place == Place::shared;
   }
 
-  void repair(Pass& p, Statements& out) {
+  void repair(LoopNest& p, Statements& out) {
     for (const Read& r : register_reads(l_, p)) {
-      const bool done = std::any_of(p.copies.begin(), p.copies.end(), [&](const auto& c) {
+      const bool done = std::any_of(p.redirects.begin(), p.redirects.end(), [&](const auto& c) {
         return c.first == r.storage && c.second.map == r.map;
       });
       if (done) continue;
       const Storage& source = l_.storages[r.storage];
       if (is_opaque(r.map) || is_padded(p, r.map) || varies_in_loop(p, r.map)) {
-        p.copies.push_back({r.storage, {copy_to_shared(r.storage, out), r.map}});
+        p.redirects.push_back({r.storage, {copy_to_shared(r.storage, out), r.map}});
         continue;
       }
       const Layout need = project(p.layout, r.map);
       if (need == source.layout) continue;
-      p.copies.push_back({r.storage, {relayout(r.storage, need, out), r.map}});
+      p.redirects.push_back({r.storage, {relayout(r.storage, need, out), r.map}});
     }
   }
 
@@ -539,17 +539,17 @@ class Assignment {
     for_each_leaf(l_, s.value, none, own && op != Op::Param && op != Op::Get,
                   [&](ValueId, const DimMap& map, int from) {
                     if (from < 0 || l_.storages[from].place != Place::registers) return;
-                    s.copies.push_back({from, {copy_to_shared(from, out), map}});
+                    s.redirects.push_back({from, {copy_to_shared(from, out), map}});
                   });
   }
 
-  // The pass goes over more than the storage has.
-  static bool is_padded(const Pass& p, const DimMap& map) {
+  // The nest goes over more than the storage has.
+  static bool is_padded(const LoopNest& p, const DimMap& map) {
     return std::any_of(map.begin(), map.end(),
                        [&](int d) { return d >= 0 && p.domain[d] != p.valid[d]; });
   }
 
-  static bool varies_in_loop(const Pass& p, const DimMap& map) {
+  static bool varies_in_loop(const LoopNest& p, const DimMap& map) {
     return std::any_of(map.begin(), map.end(), [&](int d) { return d >= 0 && p.rolled[d]; });
   }
 
@@ -561,10 +561,10 @@ class Assignment {
     s.row_stride = s.shape.empty() ? 1 : s.shape.back();
     s.layout = {};
     const int to = l_.add_storage(std::move(s));
-    Pass copy{.sink = Spill{.from = from, .storage = to},
-              .domain = l_.storages[from].shape,
-              .valid = l_.storages[from].shape,
-              .layout = l_.storages[from].layout};
+    LoopNest copy{.sink = Spill{.from = from, .storage = to},
+                  .domain = l_.storages[from].shape,
+                  .valid = l_.storages[from].shape,
+                  .layout = l_.storages[from].layout};
     copy.rolled.assign(copy.domain.size(), false);
     out.push_back({Sync{}});
     out.push_back({std::move(copy)});

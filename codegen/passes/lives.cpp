@@ -39,10 +39,10 @@ void Lives::touch_leaves(ValueId value, const DimMap& map, bool enter) {
   for_each_leaf(l_, value, map, enter, [&](ValueId, const DimMap&, int s) { touch(s); });
 }
 
-void Lives::touch(const Pass& p) {
+void Lives::touch(const LoopNest& p) {
   const DimMap all = identity_map(static_cast<int>(p.domain.size()));
   for_each_value(l_, p, [&](ValueId v, bool enter) { touch_leaves(v, all, enter); });
-  for (const auto& [from, copy] : p.copies) touch(copy.storage);
+  for (const auto& [from, redirect] : p.redirects) touch(redirect.storage);
   for (const int s : {storage_filled(p.sink), storage_moved(p.sink), scratch_of(p.sink)}) touch(s);
 }
 
@@ -59,7 +59,7 @@ void Lives::touch(const Send& s) { touch(s.from); }
 void Lives::touch(const Scalar& s) {
   const auto rank = static_cast<int>(l_.graph[s.value].type.shape.size());
   touch_leaves(s.value, identity_map(rank), true);
-  for (const auto& [from, copy] : s.copies) touch(copy.storage);
+  for (const auto& [from, redirect] : s.redirects) touch(redirect.storage);
   touch(s.storage);
 }
 
@@ -70,18 +70,18 @@ void Lives::touch(const CopyStorage& c) {
 
 void Lives::touch(const Semaphore& s) { touch(s.scratch); }
 
-void Lives::touch(const Tell& t) { touch(t.scratch); }
+void Lives::touch(const HostCall& t) { touch(t.scratch); }
 
 std::vector<int> shared_filled(const Lowered& l, const Statement& s) {
   std::vector<int> filled;
-  std::visit(Overloaded{[&](const Pass& p) {
+  std::visit(Overloaded{[&](const LoopNest& p) {
                           filled = {storage_filled(p.sink), scratch_of(p.sink)};
                         },
                         [&](const Relayout& r) {
                           filled = {r.to, r.scratch};
                         },
                         [&](const Semaphore& semaphore) { filled = {semaphore.scratch}; },
-                        [&](const Tell& t) { filled = {t.scratch}; },
+                        [&](const HostCall& t) { filled = {t.scratch}; },
                         [&](const CopyStorage& c) { filled = {c.to}; }, [](const auto&) {}},
              s.what);
   std::erase_if(filled, [&](int f) {

@@ -24,14 +24,14 @@ class Lives {
   void touch(int storage);
   void touch_leaves(ValueId value, const DimMap& map, bool enter);
 
-  void touch(const Pass& p);
+  void touch(const LoopNest& p);
   void touch(const Dot& d);
   void touch(const Relayout& r);
   void touch(const Send& s);
   void touch(const Scalar& s);
   void touch(const CopyStorage& c);
   void touch(const Semaphore& s);
-  void touch(const Tell& t);
+  void touch(const HostCall& t);
   template <class T>
   void touch(const T&) {}
 

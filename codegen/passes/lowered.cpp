@@ -34,7 +34,7 @@ ValueId accessed_by(const Sink& sink) {
   return graph::no_value;
 }
 
-bool enters(const Lowered& l, const Pass& p, int storage) {
+bool enters(const Lowered& l, const LoopNest& p, int storage) {
   if (p.value == graph::no_value) return false;
   const Op op = l.graph[p.value].op;
   return l.storage_of[index(p.value)] == storage && op != Op::Param && op != Op::Get;

@@ -3,9 +3,22 @@
 //
 // Values are streamed: an elementwise op, a broadcast, a transpose, a load, ... is *inlined*, that
 // is evaluated element by element, at the coordinates at which its users want it, inside the loop
-// nest (Pass) of its sink. A sink is a store, a reduction, an operand of dot or a value that is
-// *whole*: kept in a Storage because several sinks need it, because its source is overwritten, or
-// because it is a loop carry.
+// nest of its sink. A sink is a store, a reduction, an operand of dot or a value that is *whole*:
+// kept in a Storage because several sinks need it, because its source is overwritten, or because it
+// is a loop carry.
+//
+// Words:
+//   storage        room for a whole value: registers, shared memory or a scalar
+//   window         a root Ref: the block of an array that a program sees, or scratch
+//   loop nest      the loops over the elements of one sink
+//   iteration      of a loop, or of a sequential axis of the grid
+//   stage          one iteration's part of shared memory; a ring has a *slot* for each
+//   full barrier   knows that a slot holds what its iteration reads
+//   empty barrier  knows that all readers of a slot are done with it
+//   produce        fill the next slot of a ring; the *producer* is a warpgroup that does nothing
+//   else consume        read the next slot of a ring prologue, epilogue  of a pipelined loop: what
+//   stands before its first, behind its last iteration relayout       the same value in registers
+//   by another layout
 #pragma once
 
 #include <algorithm>
@@ -53,7 +66,7 @@ struct Storage {
   DType dtype = {};
   Extents shape = {};
   ValueId of = graph::no_value;   // for names and messages
-  int variable = -1;              // registers: layout variable (of the pass that fills it) ...
+  int variable = -1;              // registers: layout variable (of the nest that fills it) ...
   std::vector<int> dropped = {};  // ... whose dimensions that were reduced away are these
   layout::Layout layout = {};     // registers: set by assign_layouts
   std::int64_t offset = 0;        // shared: bytes, in the block's dynamic shared memory
@@ -67,13 +80,13 @@ struct Storage {
   /// row_swizzle)) of it would, so that 8 rows are read from all banks. 0 to 3.
   int row_swizzle = 0;
   int rows_alike = 1;           // ldmatrix reads rows that follow one another
-  bool packed = false;  // registers: two elements of 16 bits in each of them, as A of wgmma
-  bool tf32 = false;    // shared: elements of f32 are rounded to tf32 on their way there
+  bool packed = false;          // registers: two elements of 16 bits in each of them, as A of wgmma
+  bool tf32 = false;            // shared: elements of f32 are rounded to tf32 on their way there
   std::int64_t alignment = 16;  // shared: what its address is a multiple of, at least
   int ring = -1;  // shared: it lies in each slot of this ring, `offset` behind where that begins
 };
 
-/// Shared memory for what several turns of a loop fill and read, a slot for each.
+/// Shared memory for what several iterations of a loop fill and read, a slot for each.
 struct Ring {
   int storage = -1;  // all slots, one behind the other
   int slots = 1;
@@ -81,10 +94,10 @@ struct Ring {
   std::int64_t trips = INT64_MAX;  // of its loop, where that is known
   bool copied = false;             // threads fill a part of it, in groups of copies
   bool fetched = false;            // TMA does, and says so by barriers of each slot
-  int freed =
-      -1;  // storage of barriers by which a slot's readers tell the producer; -1: it has none
-  /// Its loop, which stands in no other, goes over all slots in each turn of its text: what says
-  /// where a slot stands is constant there.
+  /// Storage of the empty barriers, by which a slot's readers tell the producer; -1: it has none.
+  int empty_barriers = -1;
+  /// Its loop, which stands in no other, goes over all slots in each iteration of its text: what
+  /// says where a slot stands is constant there.
   bool unrolled = false;
 };
 
@@ -125,11 +138,11 @@ struct Window {
 
 /// A register storage that a statement reads at coordinates, or in a layout, that it does not have:
 /// reads of `first` by the map `second.map` go to the storage `second.storage` instead.
-struct Copy {
+struct Redirect {
   int storage = -1;
   std::vector<int> map = {};
 };
-using Copies = std::vector<std::pair<int, Copy>>;
+using Redirects = std::vector<std::pair<int, Redirect>>;
 
 /// storage (registers, or a scalar) = value.
 struct Assign {
@@ -138,7 +151,7 @@ struct Assign {
 
 /// How what is in global memory comes to shared memory: by way of registers, or by copies that
 /// threads do not wait for before an Await. `zeros`: what lies out of bounds is 0 there.
-struct Copying {
+struct CopyMode {
   bool asynchronous = false, zeros = false;
 };
 
@@ -146,7 +159,7 @@ struct Copying {
 /// moves of one, where it is copied asynchronously.
 struct Stage {
   int storage = -1;
-  Copying by = {};
+  CopyMode by = {};
 };
 
 /// Memory of the view of `inst`, a Store or Swap, = value where its mask holds.
@@ -196,7 +209,7 @@ struct Scan {
   std::string along() const;  // "[1] reverse"
 };
 
-/// The elements of an array that a DebugPrint, whose Tell has told of it, prints.
+/// The elements of an array that a DebugPrint, whose HostCall has told of it, prints.
 struct Print {
   ValueId inst = graph::no_value;
 };
@@ -204,7 +217,7 @@ struct Print {
 /// storage = the window's block in global memory.
 struct Fill {
   int window = -1, storage = -1;
-  Copying by = {};
+  CopyMode by = {};
 };
 
 /// The window's block in global memory = storage `from`.
@@ -236,7 +249,7 @@ int scratch_of(const Sink& sink);
 inline bool is_fold(const Sink& sink) { return scratch_of(sink) >= 0; }
 
 /// A loop nest over the elements of `domain`, distributed by `layout`.
-struct Pass {
+struct LoopNest {
   Sink sink = Assign{};
   ValueId value = graph::no_value;  // what is evaluated; none where the sink moves what exists
   Extents domain = {};              // what the layout covers
@@ -244,7 +257,7 @@ struct Pass {
   int variable = -1;
   layout::Layout layout = {};
   std::vector<bool> rolled = {};  // per dimension: repetitions run in a run-time loop
-  Copies copies = {};
+  Redirects redirects = {};
 };
 
 struct Dot {
@@ -267,8 +280,8 @@ struct Dot {
   static constexpr int all_in_flight = -1;
 };
 
-/// Waits for the product that is in flight to the first of the storages; others are those of an A in
-/// registers, and of products of which nobody knows that they are done. Products that were begun
+/// Waits for the product that is in flight to the first of the storages; others are those of an A
+/// in registers, and of products of which nobody knows that they are done. Products that were begun
 /// last, as many as `in_flight`, may go on.
 struct AwaitDot {
   std::vector<int> storages = {};
@@ -326,7 +339,7 @@ struct Sync {
 struct Scalar {
   ValueId value = graph::no_value;
   int storage = -1;
-  Copies copies = {};
+  Redirects redirects = {};
 };
 
 /// storage `to` = storage `from`, of the same layout; or a scalar = one in shared memory.
@@ -343,10 +356,10 @@ struct Loop {
   ValueId inst = graph::no_value;
   Statements body;
   int ring = -1;  // that is unrolled in it
-  /// Of a loop that is rotated, which begins at a constant: what its first turn does instead of
-  /// `body`, and what is left behind the last one. In `shared` storages are what one of them fills
-  /// for the other.
-  Statements enter, leave;
+  /// Of a loop that is rotated, which begins at a constant: what its first iteration does instead
+  /// of `body`, and what is left behind the last one. In `shared` storages are what one of them
+  /// fills for the other.
+  Statements prologue, epilogue;
   std::vector<int> shared = {};
 };
 
@@ -382,10 +395,10 @@ struct Await {
   bool closes = false;  // what it has started since is a group, too
 };
 
-/// For a turn of a loop that is to come: what its statements fill of a ring, in the slot of that
-/// turn, is a group of copies, or known to barriers. `first`: before the loop, for each of its
-/// first `ahead` turns; else in the loop, for the turn that is so many ahead. Nothing for turns
-/// that the loop does not have.
+/// For an iteration of a loop that is to come: what its statements fill of a ring, in the slot of
+/// that iteration, is a group of copies, or known to barriers. `first`: before the loop, for each
+/// of its first `ahead` iterations; else in the loop, for the iteration that is so many ahead.
+/// Nothing for iterations that the loop does not have.
 struct Prefetch {
   int ring = -1;
   int ahead = 0;
@@ -397,20 +410,20 @@ struct Prefetch {
 };
 
 /// The producer's: in the next slot of a ring, when it is free, what the statements fetch.
-struct Supply {
+struct Produce {
   int ring = -1;
   Statements body;
 };
 
 /// What stands behind it reads the next slot of the ring. A producer learns that this one is free;
-/// or of products in flight the one before it, if this turn is not the first; or nothing.
-struct Turn {
+/// or of products in flight the one before it, if this iteration is not the first; or nothing.
+struct Consume {
   int ring = -1;
   enum class Frees : std::uint8_t { this_one, one_before, none } frees = Frees::this_one;
 };
 
-/// A producer learns that the slot before this one of the ring is free, but in the first turn that
-/// the body of a rotated loop has.
+/// A producer learns that the slot before this one of the ring is free, but in the first iteration
+/// that the body of a rotated loop has.
 struct Release {
   int ring = -1;
 };
@@ -440,15 +453,15 @@ struct Semaphore {
 
 /// A DebugPrint or DebugCheck by the first thread of the Pallas thread; of an array that is
 /// printed, the place where all threads put its elements.
-struct Tell {
+struct HostCall {
   ValueId inst = graph::no_value;
   int scratch = -1;  // in shared memory, by which all threads learn of that place
 };
 
 struct Statement {
-  std::variant<Pass, Dot, AwaitDot, Fetch, AwaitFetch, Send, AwaitSends, Relayout, Sync, Semaphore,
-               Tell, Scalar, CopyStorage, When, Loop, While, Switch, Scope, Warps, GridLoop, EnterWindow, Await,
-               Prefetch, Supply, Turn, Release>
+  std::variant<LoopNest, Dot, AwaitDot, Fetch, AwaitFetch, Send, AwaitSends, Relayout, Sync,
+               Semaphore, HostCall, Scalar, CopyStorage, When, Loop, While, Switch, Scope, Warps,
+               GridLoop, EnterWindow, Await, Prefetch, Produce, Consume, Release>
       what = Sync{};
   Location at = {};
 };
@@ -465,11 +478,11 @@ void for_each_body(Statement& s, F&& f) {
   std::visit(
       [&](auto& what) {
         if constexpr (requires { what.test; }) f(what.test);
-        if constexpr (requires { what.enter; }) f(what.enter);
+        if constexpr (requires { what.prologue; }) f(what.prologue);
         if constexpr (requires { what.body; }) f(what.body);
         if constexpr (requires { what.bodies; })
           for (Statements& body : what.bodies) f(body);
-        if constexpr (requires { what.leave; }) f(what.leave);
+        if constexpr (requires { what.epilogue; }) f(what.epilogue);
       },
       s.what);
 }
@@ -530,23 +543,23 @@ struct Lowered {
 
 /// The passes, in the order in which codegen/cuda/lower.cpp runs them.
 void split_scaled_sums(Lowered& l);
-void suit_operands(Lowered& l);
+void legalize_dot_operands(Lowered& l);
 void place_windows(Lowered& l);
-void order_programs(Lowered& l);
-void leave_loops(Lowered& l);
+void swizzle_grid(Lowered& l);
+void hoist_invariants(Lowered& l);
 void stage_windows(Lowered& l);
 void place_values(Lowered& l);
 void build_statements(Lowered& l);
-void hoist_first_turns(Lowered& l);
+void peel_first_iteration(Lowered& l);
 void assign_layouts(Lowered& l);
-void replace_products(Lowered& l);
+void coalesce_accumulators(Lowered& l);
 void measure_registers(Lowered& l);
 void check_registers(Lowered& l);
 void pad_staged_rows(Lowered& l);
 void choose_copies(Lowered& l);
 void fetch_windows(Lowered& l);
 void build_pipelines(Lowered& l);
-void rotate_loops(Lowered& l);
+void software_pipeline(Lowered& l);
 void place_shared_memory(Lowered& l);
 
 /// Bytes of shared memory of a block in which each storage has its own place.
@@ -560,7 +573,7 @@ int sent_behind_loops(const Lowered& l);
 bool stages_too_much(const Lowered& l);
 
 /// Registers of each thread, of which the kernel begins with `all`: of a producer, and of the
-/// warpgroups that it serves. 0: nothing is to be changed.
+/// warpgroups that it fetches for. 0: nothing is to be changed.
 struct RegisterShares {
   int all = 0, producer = 0, consumer = 0;
 };
@@ -571,11 +584,11 @@ std::string reason_to_widen(const Lowered& l);
 /// Whether a program of twice the threads is better in that.
 bool gains(const Lowered& l, const Lowered& wider);
 
-/// For people: residencies, storages, passes with their layouts.
+/// For people: residencies, storages, nests with their layouts.
 std::string to_text(const Lowered& l);
 
-/// How the coordinates of a value follow from those of the pass that evaluates it: per dimension
-/// a dimension of the pass, or one of these.
+/// How the coordinates of a value follow from those of the nest that evaluates it: per dimension
+/// a dimension of the nest, or one of these.
 using DimMap = std::vector<int>;
 inline constexpr int zero_dim = -1;    // always 0
 inline constexpr int opaque_dim = -2;  // computed from several (a reshape)
@@ -593,14 +606,14 @@ void for_each_leaf(const Lowered& l, ValueId v, const DimMap& map, bool enter, F
 /// Of a leaf, whether it is a load that reads the copy in shared memory of a staged window.
 bool reads_staged(const Lowered& l, ValueId leaf);
 
-/// The memory operation that the pass does: of a Store or an Update; no_value of any other.
+/// The memory operation that the nest does: of a Store or an Update; no_value of any other.
 ValueId accessed_by(const Sink& sink);
 
-/// Whether the pass computes the value that the storage holds (rather than read it from there).
-bool enters(const Lowered& l, const Pass& p, int storage);
+/// Whether the nest computes the value that the storage holds (rather than read it from there).
+bool enters(const Lowered& l, const LoopNest& p, int storage);
 
 /// The nest of an operation that folds elements, whose result has a storage.
-Pass fold_pass(Lowered& l, ValueId v);
+LoopNest fold_nest(Lowered& l, ValueId v);
 /// How it folds them, and what in: f32 for sums and products of 16-bit floats.
 thread::Fold fold_of(graph::Op op);
 /// Whether an element that is in the fold already makes no difference.

@@ -25,7 +25,7 @@ std::string Needs::add(const Statement& copy, std::set<std::size_t>& statements)
     for (const Fetch::Part& p : f->parts)
       if (why.empty()) why = p.window >= 0 ? add_window(p.window, found) : add_value(p.load, found);
   } else {
-    const Pass& p = std::get<Pass>(copy.what);
+    const LoopNest& p = std::get<LoopNest>(copy.what);
     if (const int w = window_moved(p.sink); w >= 0) why = add_window(w, found);
     if (p.value != graph::no_value && why.empty()) why = add_value(p.value, found);
   }
@@ -34,7 +34,7 @@ std::string Needs::add(const Statement& copy, std::set<std::size_t>& statements)
 }
 
 void Needs::note(Statement& s) {
-  std::visit(Overloaded{[&](const Pass& p) { ++filled_[storage_filled(p.sink)]; },
+  std::visit(Overloaded{[&](const LoopNest& p) { ++filled_[storage_filled(p.sink)]; },
                         [&](const Dot& d) { ++filled_[d.result]; },
                         [&](const Relayout& r) { ++filled_[r.to]; },
                         [&](const Scalar& x) { ++filled_[x.storage]; },
@@ -75,9 +75,9 @@ std::string Needs::add_value(ValueId root, std::set<std::size_t>& found) {
       const auto made = scalars_.find(s);
       const bool again = g_[v].op == Op::Param || g_[v].op == Op::Get || filled_[s] > 1;
       if (again || made == scalars_.end())
-        return "the address depends on what the turn before it computes";
+        return "the address depends on what the iteration before it computes";
       const Scalar& scalar = std::get<Scalar>((*over_.body)[made->second].what);
-      if (!scalar.copies.empty()) return "the address depends on computed data";
+      if (!scalar.redirects.empty()) return "the address depends on computed data";
       found.insert(made->second);
     }
     if (g_[v].op == Op::Load || g_[v].op == Op::Swap) {

@@ -1,4 +1,4 @@
-// What copies of a loop need of it to be made ahead of their turns.
+// What copies of a loop need of it to be made ahead of their iterations.
 #pragma once
 
 #include <map>
@@ -19,7 +19,7 @@ struct Over {
   int* unrolled = nullptr;  // of the loop: the ring that is unrolled in it
 };
 
-/// What copies of a loop need that is not the same in all of its turns.
+/// What copies of a loop need that is not the same in all of its iterations.
 class Needs {
  public:
   Needs(const Lowered& l, const Over& over);

@@ -1,17 +1,20 @@
-// Pipelines: what a loop copies to shared memory is copied for turns that are to come, while
+// Pipelines: what a loop copies to shared memory is copied for iterations that are to come, while
 // earlier ones compute.
 //
-// Precondition: choose_copies. Each turn has a slot of a ring of shared memory. Before the loop
-// stand the copies for its first turns; in it, behind one wait and one barrier, those for the turn
-// that is `slots - 1` ahead: they overwrite what the turn before has read. Copies that the loop
-// does not have turns for are not made, so that nothing is under way behind it.
+// Precondition: choose_copies. Each iteration has a slot of a ring of shared memory. Before the
+// loop stand the copies for its first iterations; in it, behind one wait and one barrier, those for
+// the iteration that is `slots - 1` ahead: they overwrite what the iteration before has read.
+// Copies that the loop does not have iterations for are not made, so that nothing is under way
+// behind it.
 //
 // What TMA fetches is there when the barrier of its slot says so: who reads it waits for that
-// alone. Of a loop of nothing but one product that adds to what the turn before it left, one
-// product is in flight: each turn waits for the one before, then overwrites what that has read.
+// alone. Of a loop of nothing but one product that adds to what the iteration before it left, one
+// product is in flight: each iteration waits for the one before, then overwrites what that has
+// read.
 //
-// A copy can be made ahead if all that it needs follows from the number of the turn: the blocks of
-// windows, scalars that are computed of nothing but it. What is read is written by nobody.
+// A copy can be made ahead if all that it needs follows from the number of the iteration: the
+// blocks of windows, scalars that are computed of nothing but it. What is read is written by
+// nobody.
 #include <algorithm>
 #include <functional>
 #include <map>
@@ -40,20 +43,20 @@ constexpr int most_blocks = 4;
 constexpr std::int64_t least_beside_values = 40;
 
 /// Whether it begins copies to shared memory that nobody waits for yet.
-bool is_copied(const Pass& p) {
+bool is_copied(const LoopNest& p) {
   if (const Stage* s = std::get_if<Stage>(&p.sink)) return s->by.asynchronous;
   const Fill* f = std::get_if<Fill>(&p.sink);
   return f != nullptr && f->by.asynchronous;
 }
 
 bool is_copied(const Statement& s) {
-  const Pass* const p = std::get_if<Pass>(&s.what);
+  const LoopNest* const p = std::get_if<LoopNest>(&s.what);
   return std::holds_alternative<Fetch>(s.what) || (p != nullptr && is_copied(*p));
 }
 
 /// The storages that it fills.
 std::vector<int> filled_by(const Statement& copy) {
-  if (const Pass* const p = std::get_if<Pass>(&copy.what)) return {storage_filled(p->sink)};
+  if (const LoopNest* const p = std::get_if<LoopNest>(&copy.what)) return {storage_filled(p->sink)};
   std::vector<int> filled;
   for (const Fetch::Part& p : std::get<Fetch>(copy.what).parts) filled.push_back(p.storage);
   return filled;
@@ -124,9 +127,10 @@ class Pipelines {
       const int given = slots_given(s);
       if (given == 1 && given_ != 1)
         l_.remarks.push_back(
-            {s.at, fmt::format("{}: not pipelined, as pl::Buffered(1) says",
-                               description_of(g_, l_.windows[static_cast<std::size_t>(
-                                                                 window_copied(s))].root))});
+            {s.at,
+             fmt::format(
+                 "{}: not pipelined, as pl::Buffered(1) says",
+                 description_of(g_, l_.windows[static_cast<std::size_t>(window_copied(s))].root))});
       if (given == 1) continue;
       const std::string why = needs.add(s, needed);
       if (why.empty())
@@ -166,7 +170,7 @@ class Pipelines {
     const int in_flight = product != nullptr ? product->result : -1;
 
     const Location where = list[at].at;
-    const bool produced = wanted && serve(l_, list, at, ahead);
+    const bool produced = wanted && add_producer(l_, list, at, ahead);
     rewrite(*over.body, moved, ahead, where, in_flight >= 0);
     if (unrolled) *over.unrolled = first_ring;
     const auto before = list.begin() + static_cast<std::ptrdiff_t>(at);
@@ -188,15 +192,14 @@ class Pipelines {
                                                      const std::map<std::size_t, int>& slots,
                                                      bool apart) {
     std::map<int, std::set<std::size_t>, std::greater<>> parts;
-    for (const std::size_t i : moved)
-      parts[apart ? -static_cast<int>(i) : slots.at(i)].insert(i);
+    for (const std::size_t i : moved) parts[apart ? -static_cast<int>(i) : slots.at(i)].insert(i);
     std::vector<std::set<std::size_t>> list;
     for (auto& [_, part] : parts) list.push_back(std::move(part));
     return list;
   }
 
-  // All copies of a turn are one group: of rings the one with the fewest slots, which is the last,
-  // says how many groups may be under way.
+  // All copies of an iteration are one group: of rings the one with the fewest slots, which is the
+  // last, says how many groups may be under way.
   void close_groups(std::vector<Prefetch>& ahead) const {
     bool closed = false;
     for (std::size_t i = ahead.size(); i-- > 0;) {
@@ -227,7 +230,7 @@ class Pipelines {
 
   int window_copied(const Statement& copy) const {
     if (const Fetch* const f = std::get_if<Fetch>(&copy.what)) return window_of(f->parts[0]);
-    const Pass& p = std::get<Pass>(copy.what);
+    const LoopNest& p = std::get<LoopNest>(copy.what);
     int window = window_moved(p.sink);
     if (p.value == graph::no_value) return window;
     for_each_leaf(l_, p.value, identity_map(static_cast<int>(p.domain.size())), false,
@@ -311,11 +314,11 @@ class Pipelines {
     }
     for (const Prefetch& p : ahead) {
       const std::size_t end = ahead.size() == 1 ? out.size() : behind_reads(out, p.ring);
-      const auto frees = in_flight ? Turn::Frees::one_before : Turn::Frees::this_one;
-      out.insert(out.begin() + static_cast<std::ptrdiff_t>(end), {Turn{p.ring, frees}, at});
+      const auto frees = in_flight ? Consume::Frees::one_before : Consume::Frees::this_one;
+      out.insert(out.begin() + static_cast<std::ptrdiff_t>(end), {Consume{p.ring, frees}, at});
     }
     body = std::move(out);
-    if (l_.rings[static_cast<std::size_t>(ahead[0].ring)].freed >= 0) return;
+    if (l_.rings[static_cast<std::size_t>(ahead[0].ring)].empty_barriers >= 0) return;
     Statements next;
     for (const Prefetch& p : ahead)
       if (p.closes) next.push_back({Await{.pending = p.ahead - 1}, at});
@@ -342,7 +345,7 @@ class Pipelines {
       for (Statement& inner : body) found |= reads(inner, ring);
     });
     if (const Dot* const d = std::get_if<Dot>(&s.what)) found |= in_ring(d->a) || in_ring(d->b);
-    if (const Pass* const p = std::get_if<Pass>(&s.what)) {
+    if (const LoopNest* const p = std::get_if<LoopNest>(&s.what)) {
       const DimMap all = identity_map(static_cast<int>(p->domain.size()));
       for_each_value(l_, *p, [&](ValueId v, bool enter) {
         for_each_leaf(l_, v, all, enter,
@@ -367,7 +370,7 @@ class Pipelines {
   }
 
   // It issues what all others would wait for at a barrier, and takes registers from them. A loop
-  // that can begin with all of its turns fetched needs none.
+  // that can begin with all of its iterations fetched needs none.
   bool is_worth_a_producer(const Over& over) const {
     if (const std::optional<bool> given = g_.bodies[0].warp_specialize) return *given;
     const int warpgroups = l_.num_warps / 4;
@@ -429,7 +432,7 @@ class Pipelines {
       if (b.storage == storage) b.ring = ring;
   }
 
-  // ---- how many turns have a slot
+  // ---- how many iterations have a slot
 
   // What copies fill of a slot that they share.
   struct Slot {
@@ -466,17 +469,16 @@ class Pipelines {
       for (const std::size_t i : moved) slots[i] = 1;
       return slots;
     }
-    const std::int64_t others = all.value() / std::max(1, l_.warpgroups) - together.once -
-                                sent_bytes(2 * together.largest);
+    const std::int64_t others =
+        all.value() / std::max(1, l_.warpgroups) - together.once - sent_bytes(2 * together.largest);
     // Where a ring begins, and its barriers, take more.
-    const std::int64_t beside =
-        together.fetched ? 2 * together.alignment * std::ssize(copies) : 0;
+    const std::int64_t beside = together.fetched ? 2 * together.alignment * std::ssize(copies) : 0;
     const std::int64_t room =
         l_.machine.max_shared_bytes / std::max(1, l_.warpgroups) - others - beside;
     const std::int64_t taken = give_slots(over, copies, room, at, slots);
     if (!copies.contains(0)) return slots;
-    const int chosen = choose_slots(over, slot_of(over, copies[0]), others + taken,
-                                    room - taken, has_producer, at);
+    const int chosen = choose_slots(over, slot_of(over, copies[0]), others + taken, room - taken,
+                                    has_producer, at);
     for (const std::size_t i : copies[0]) slots[i] = chosen;
     return slots;
   }
@@ -557,7 +559,7 @@ class Pipelines {
     return high <= low ? 0 : cdiv(high - low, l.step);
   }
 
-  // ---- copies for no other turn
+  // ---- copies for no other iteration
 
   // They are there behind the barrier that follows them.
   static void await(Statements& list) {
@@ -565,7 +567,7 @@ class Pipelines {
     for (std::size_t i = 0; i < list.size(); ++i) {
       if (!std::holds_alternative<Prefetch>(list[i].what))
         for_each_body(list[i], [](Statements& body) { await(body); });
-      if (const Pass* p = std::get_if<Pass>(&list[i].what)) under_way |= is_copied(*p);
+      if (const LoopNest* p = std::get_if<LoopNest>(&list[i].what)) under_way |= is_copied(*p);
       if (!under_way || !std::holds_alternative<Sync>(list[i].what)) continue;
       list.insert(list.begin() + static_cast<std::ptrdiff_t>(i),
                   {Await{.pending = 0, .closes = true}, list[i].at});
@@ -583,7 +585,7 @@ class Pipelines {
   const graph::Graph& g_;
   const int given_;
   int loops_around_ = 0;
-  Statements* top_ = nullptr;  // of a body that a producer can serve
+  Statements* top_ = nullptr;  // of a body that a producer can fetch for
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Decides which values are whole (get a Storage) and which are inlined into the passes of their
+// Decides which values are whole (get a Storage) and which are inlined into the nests of their
 // users.
 //
 // Precondition: place_windows. Runs from the last instruction to the first, so that the sinks of
@@ -18,7 +18,7 @@ using graph::Graph;
 using graph::Inst;
 using graph::Op;
 
-// A value used by several passes is kept if it takes no more registers than this, else computed
+// A value used by several nests is kept if it takes no more registers than this, else computed
 // again by each of them (streamed).
 constexpr std::int64_t max_kept_registers = 64, max_accumulators = 128;
 // A value that takes elements from elsewhere is kept if it would be computed at more places than
@@ -256,7 +256,7 @@ class Placement {
 
   // An elementary function takes longer than to move its result. Where a user repeats v along a
   // dimension outside of one along which v changes, the loops over the user's elements would
-  // compute it anew in each turn.
+  // compute it anew in each iteration.
   bool worth_spreading(ValueId v) const {
     const auto repeats = [&](ValueId u) {
       return g_[u].op == Op::Broadcast && l_.storage_of[index(u)] < 0 && repeats_outside(u);
@@ -322,8 +322,8 @@ class Placement {
     l_.storage_of[index(v)] = l_.add_storage(std::move(s));
   }
 
-  // A carry and what is read of it after the last turn are one storage; so is a result, whoever
-  // reads it.
+  // A carry and what is read of it after the last iteration are one storage; so is a result,
+  // whoever reads it.
   void join_results(ValueId v) {
     const Inst& inst = g_[v];
     std::vector<int> storages;

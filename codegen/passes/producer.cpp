@@ -48,7 +48,7 @@ Statements before(const Lowered& l, const Statements& list, std::size_t at, Know
     const auto* const scalar = std::get_if<Scalar>(&list[i].what);
     if (window != nullptr && l.windows[static_cast<std::size_t>(window->window)].storage < 0)
       made.push_back(list[i]);
-    if (scalar == nullptr || !scalar->copies.empty() || !is_known(l, scalar->value, true, known))
+    if (scalar == nullptr || !scalar->redirects.empty() || !is_known(l, scalar->value, true, known))
       continue;
     known.insert(scalar->storage);
     made.push_back(list[i]);
@@ -82,12 +82,12 @@ void add(Statements& producer, Statements made) {
   }
 }
 
-// Of one turn each copy makes what the ones before it have not made.
-Statements supplies(const std::vector<Prefetch>& ahead, Location at) {
+// Of one iteration each copy makes what the ones before it have not made.
+Statements producing(const std::vector<Prefetch>& ahead, Location at) {
   Statements all;
   Known made;
   for (const Prefetch& p : ahead) {
-    Supply s{.ring = p.ring, .body = {}};
+    Produce s{.ring = p.ring, .body = {}};
     for (const Statement& needed : p.body) {
       const auto* const scalar = std::get_if<Scalar>(&needed.what);
       if (scalar == nullptr || made.insert(scalar->storage).second) s.body.push_back(needed);
@@ -99,7 +99,8 @@ Statements supplies(const std::vector<Prefetch>& ahead, Location at) {
 
 }  // namespace
 
-bool serve(Lowered& l, const Statements& list, std::size_t at, const std::vector<Prefetch>& ahead) {
+bool add_producer(Lowered& l, const Statements& list, std::size_t at,
+                  const std::vector<Prefetch>& ahead) {
   Known known;
   Statements made = before(l, list, at, known);
   Statement loop = list[at];
@@ -114,21 +115,21 @@ bool serve(Lowered& l, const Statements& list, std::size_t at, const std::vector
   for (const Prefetch& p : ahead)
     if (!is_fetched(l, p.body, known)) return false;
 
-  std::visit(Overloaded{[&](Loop& x) { x.body = supplies(ahead, loop.at); },
-                        [&](GridLoop& x) { x.body = supplies(ahead, loop.at); }, [](auto&) {}},
+  std::visit(Overloaded{[&](Loop& x) { x.body = producing(ahead, loop.at); },
+                        [&](GridLoop& x) { x.body = producing(ahead, loop.at); }, [](auto&) {}},
              loop.what);
   Statements& producer = l.bodies[0].producer;
   add(producer, std::move(made));
   producer.push_back(std::move(loop));
   for (const Prefetch& p : ahead) {
     Ring& ring = l.rings[static_cast<std::size_t>(p.ring)];
-    ring.freed = l.add_storage({.place = Place::shared,
-                                .dtype = u64,
-                                .shape = {ring.slots},
-                                .row_stride = ring.slots,
-                                .fetched = true});
+    ring.empty_barriers = l.add_storage({.place = Place::shared,
+                                         .dtype = u64,
+                                         .shape = {ring.slots},
+                                         .row_stride = ring.slots,
+                                         .fetched = true});
     l.fetch_barriers.push_back(
-        {.storage = ring.freed, .ring = p.ring, .arrivals = l.num_warps / 4});
+        {.storage = ring.empty_barriers, .ring = p.ring, .arrivals = l.num_warps / 4});
   }
   return true;
 }

@@ -11,7 +11,7 @@ namespace {
 // them mma.sync reaches on sm_90, bytes of shared memory that are read.
 constexpr double multiply_adds = 2048, of_mma_sync = 0.62, shared_bytes_per_clock = 128;
 constexpr std::int64_t most_fragments = 64;  // registers of an A beside its accumulators
-constexpr std::int64_t step_bytes = 32;  // of a row of A, or a column of B, in one step of K
+constexpr std::int64_t step_bytes = 32;      // of a row of A, or a column of B, in one step of K
 
 double clocks_of_shared(std::int64_t rows_and_columns) {
   return static_cast<double>(rows_and_columns * step_bytes) / shared_bytes_per_clock;
@@ -62,8 +62,8 @@ bool are_bytes(DType a, DType b) {
   return a.bytes() == 1 && b.bytes() == 1 && a.is_float() == b.is_float();
 }
 
-// Of a product whose operands suit_operands has seen, whether wgmma multiplies such elements that
-// are stored so.
+// Of a product whose operands legalize_dot_operands has seen, whether wgmma multiplies such
+// elements that are stored so.
 bool has_wgmma(const Lowered& l, const graph::DotView& dot) {
   const DType a = l.graph[dot.a].type.dtype, b = l.graph[dot.b].type.dtype;
   if (a == f16 || a == bf16) return true;
@@ -129,7 +129,9 @@ layout::Layout fma_layout(const graph::DotView& view, const graph::Type& type, i
 
 }  // namespace
 
-std::int64_t k_step(Dot::Unit u, DType t) { return u == Dot::Unit::fma ? 1 : step_bytes / t.bytes(); }
+std::int64_t k_step(Dot::Unit u, DType t) {
+  return u == Dot::Unit::fma ? 1 : step_bytes / t.bytes();
+}
 
 bool takes_registers(const Lowered& l, const Dot& d, ValueId a, const Extents& staged) {
   const Extents& shape = l.graph[a].type.shape;

@@ -2,7 +2,7 @@
 
 namespace palladium::passes {
 
-std::vector<Read> register_reads(const Lowered& l, const Pass& p) {
+std::vector<Read> register_reads(const Lowered& l, const LoopNest& p) {
   std::vector<Read> found;
   const DimMap all = identity_map(static_cast<int>(p.domain.size()));
   const auto add = [&](ValueId, const DimMap& map, int s) {

@@ -7,19 +7,19 @@
 
 namespace palladium::passes {
 
-/// A pass reads a storage in registers, at these coordinates.
+/// A nest reads a storage in registers, at these coordinates.
 struct Read {
-  const Pass* pass = nullptr;
+  const LoopNest* nest = nullptr;
   int storage = -1;
   DimMap map = {};
 };
-std::vector<Read> register_reads(const Lowered& l, const Pass& p);
+std::vector<Read> register_reads(const Lowered& l, const LoopNest& p);
 
-/// Calls f(value, enter) for what is evaluated element by element: the pass's own value, of a store
+/// Calls f(value, enter) for what is evaluated element by element: the nest's own value, of a store
 /// or an update the mask and what is compared with, and the view that it goes to if index arrays
 /// are in it.
 template <class F>
-void for_each_value(const Lowered& l, const Pass& p, F&& f) {
+void for_each_value(const Lowered& l, const LoopNest& p, F&& f) {
   if (p.value == graph::no_value) return;
   const Assign* whole = std::get_if<Assign>(&p.sink);
   f(p.value, whole != nullptr && enters(l, p, whole->storage));

@@ -89,10 +89,10 @@ class Lifetimes {
   }
 
   // Elements take the place of those of which they are made.
-  void visit(const Pass& p) {
+  void visit(const LoopNest& p) {
     const DimMap all = identity_map(static_cast<int>(p.domain.size()));
     for (const Read& r : register_reads(l_, p)) {
-      const int from = copy_of(p.copies, r);
+      const int from = redirected(p.redirects, r);
       const bool replaced =
           r.map == all && l_.storages[from].layout.registers() == p.layout.registers();
       touch(from, replaced ? 0 : 1);
@@ -151,17 +151,17 @@ class Lifetimes {
   void visit(const Scalar&) {}
   void visit(const Sync&) {}
   void visit(const Semaphore&) {}
-  void visit(const Tell&) {}
+  void visit(const HostCall&) {}
   void visit(const EnterWindow&) {}
   void visit(const Await&) {}
   void visit(const Prefetch& p) { walk(p.body); }
-  void visit(const Supply&) {}
-  void visit(const Turn&) {}
+  void visit(const Produce&) {}
+  void visit(const Consume&) {}
   void visit(const Release&) {}
 
-  static int copy_of(const Copies& copies, const Read& r) {
-    for (const auto& [from, copy] : copies)
-      if (from == r.storage && copy.map == r.map) return copy.storage;
+  static int redirected(const Redirects& redirects, const Read& r) {
+    for (const auto& [from, redirect] : redirects)
+      if (from == r.storage && redirect.map == r.map) return redirect.storage;
     return r.storage;
   }
 

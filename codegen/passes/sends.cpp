@@ -77,11 +77,11 @@ bool send(Lowered& l, const Analysis& a, Fetches& fetches, ValueId store, bool a
   const int storage = l.add_storage(panels);
   if (again) out.push_back({AwaitSends{}, at});
   out.push_back({Sync{}});
-  out.push_back({Pass{.sink = Stage{storage},
-                      .value = value,
-                      .domain = shape,
-                      .valid = shape,
-                      .variable = l.add_variable()},
+  out.push_back({LoopNest{.sink = Stage{storage},
+                          .value = value,
+                          .domain = shape,
+                          .valid = shape,
+                          .variable = l.add_variable()},
                  at});
   out.push_back({Sync{.for_async = true}});
   out.push_back({Send{.store = store, .from = storage, .tensor_box = box}, at});

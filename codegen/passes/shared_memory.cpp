@@ -152,16 +152,16 @@ class SharedMemory {
   void scratch_sizes(Statements& list) {
     for (Statement& s : list) {
       for_each_body(s, [&](Statements& body) { scratch_sizes(body); });
-      const Pass* pass = std::get_if<Pass>(&s.what);
-      if (pass == nullptr) continue;
+      const LoopNest* nest = std::get_if<LoopNest>(&s.what);
+      if (nest == nullptr) continue;
       std::visit(
           [&](const auto& fold) {
             if constexpr (requires { fold.scratch; }) {
-              l_.storages[fold.scratch].shape = {fold.scratch_elements(l_, pass->layout)};
+              l_.storages[fold.scratch].shape = {fold.scratch_elements(l_, nest->layout)};
               l_.storages[fold.scratch].dtype = accumulator_dtype(l_.graph, fold.inst);
             }
           },
-          pass->sink);
+          nest->sink);
     }
   }
 

@@ -151,7 +151,7 @@ class Staging {
       for (int loop = a_.loop[index(v)]; loop >= 0; loop = a_.loop[static_cast<std::size_t>(loop)])
         r.times *= static_cast<double>(trips(ValueId(loop)));
       if (moves(g_[v].args[0])) r.offsets = r.times;
-      r.turned = is_turned(v);
+      r.turned = is_iterationed(v);
       found.push_back(r);
     }
     return found;
@@ -165,7 +165,7 @@ class Staging {
     return high <= low ? 0 : cdiv(high - low, l.step);
   }
 
-  // Whether where a view begins may change from turn to turn of a loop.
+  // Whether where a view begins may change from iteration to iteration of a loop.
   bool moves(ValueId view) const {
     for (; g_[view].op != Op::Param; view = g_[view].args[0])
       if (g_[view].args.size() > 1) return true;
@@ -202,7 +202,7 @@ class Staging {
   }
 
   // Whether what is loaded, element by element, is stored somewhere along another dimension.
-  bool is_turned(ValueId load) const {
+  bool is_iterationed(ValueId load) const {
     std::vector<std::pair<ValueId, int>> stack{{load, neighbours(g_[load].args[0])}};
     std::set<std::pair<ValueId, int>> seen;
     while (!stack.empty()) {
@@ -435,12 +435,12 @@ class Padding {
     double n = 0;
     for (Statement& s : list) {
       for_each_body(s, [&](Statements& body) { n += wavefronts_of(body, w); });
-      if (const Pass* pass = std::get_if<Pass>(&s.what)) n += wavefronts_of(*pass, w);
+      if (const LoopNest* nest = std::get_if<LoopNest>(&s.what)) n += wavefronts_of(*nest, w);
     }
     return n;
   }
 
-  double wavefronts_of(const Pass& p, const Window& w) {
+  double wavefronts_of(const LoopNest& p, const Window& w) {
     double n = 0;
     model_.enter(p, p.layout);
     for_each_value(l_, p, [&](ValueId v, bool enter) {

@@ -86,7 +86,7 @@ class Building {
   void move_window(List& out, int window, bool fill) {
     const Window& w = l_.windows[window];
     const Storage& s = l_.storages[w.storage];
-    Pass p;
+    LoopNest p;
     if (fill)
       p.sink = Fill{.window = window, .storage = w.storage};
     else
@@ -151,7 +151,7 @@ class Building {
     const int storage = l_.storage_of[index(v)];
     if (storage < 0) return;
     if (graph::is_fold(i.op))
-      out.push_back({fold_pass(l_, v), g_.location(v)});
+      out.push_back({fold_nest(l_, v), g_.location(v)});
     else
       assign(out, v, storage);
   }
@@ -176,16 +176,16 @@ class Building {
     const Location at = g_.location(v);
     const std::vector<ValueId>& args = g_[v].args;
     const bool is_array = args.size() == 1 && !g_[args[0]].type.shape.empty();
-    Tell t{.inst = v};
+    HostCall t{.inst = v};
     if (is_array) t.scratch = shared_number(v);
     out.push_back({t, at});
     if (!is_array) return;
     const Extents& shape = g_[args[0]].type.shape;
-    out.push_back({Pass{.sink = Print{v},
-                        .value = args[0],
-                        .domain = shape,
-                        .valid = shape,
-                        .variable = l_.add_variable()},
+    out.push_back({LoopNest{.sink = Print{v},
+                            .value = args[0],
+                            .domain = shape,
+                            .valid = shape,
+                            .variable = l_.add_variable()},
                    at});
   }
 
@@ -199,11 +199,11 @@ class Building {
       out.push_back({Scalar{.value = value, .storage = storage}, g_.location(value)});
       return;
     }
-    out.push_back({Pass{.sink = Assign{storage},
-                        .value = value,
-                        .domain = s.shape,
-                        .valid = s.shape,
-                        .variable = s.variable},
+    out.push_back({LoopNest{.sink = Assign{storage},
+                            .value = value,
+                            .domain = s.shape,
+                            .valid = s.shape,
+                            .variable = s.variable},
                    g_.location(value)});
   }
 
@@ -222,11 +222,11 @@ class Building {
     const bool barriers = w.residency == Residency::shared || w.synchronised;
     if (barriers) sync(out);
     const Extents& shape = g_[m.value].type.shape;
-    out.push_back({Pass{.sink = Store{v},
-                        .value = m.value,
-                        .domain = shape,
-                        .valid = shape,
-                        .variable = l_.add_variable()},
+    out.push_back({LoopNest{.sink = Store{v},
+                            .value = m.value,
+                            .domain = shape,
+                            .valid = shape,
+                            .variable = l_.add_variable()},
                    g_.location(v)});
     if (barriers) sync(out);
   }
@@ -239,11 +239,11 @@ class Building {
     if (barriers) sync(out);
     const Extents& shape = g_[m.value].type.shape;
     const int told = result < 0 ? -1 : shared_result(result);
-    out.push_back({Pass{.sink = Update{v, told},
-                        .value = m.value,
-                        .domain = shape,
-                        .valid = shape,
-                        .variable = l_.add_variable()},
+    out.push_back({LoopNest{.sink = Update{v, told},
+                            .value = m.value,
+                            .domain = shape,
+                            .valid = shape,
+                            .variable = l_.add_variable()},
                    g_.location(v)});
     if (barriers) sync(out);
     if (told != result) out.push_back({CopyStorage{.from = told, .to = result}, g_.location(v)});
@@ -449,19 +449,19 @@ class Building {
         out.erase(out.begin() + static_cast<std::ptrdiff_t>(i));
         return condition;
       }
-      const Pass* pass = std::get_if<Pass>(&out[i].what);
+      const LoopNest* nest = std::get_if<LoopNest>(&out[i].what);
       const bool plain = std::holds_alternative<Sync>(out[i].what) ||
                          std::holds_alternative<Scalar>(out[i].what) ||
                          std::holds_alternative<EnterWindow>(out[i].what);
-      if (!plain && (pass == nullptr || touches(*pass, accumulator))) return graph::no_value;
+      if (!plain && (nest == nullptr || touches(*nest, accumulator))) return graph::no_value;
     }
     return graph::no_value;
   }
 
   bool only_clears(const List& body, int accumulator) const {
-    const Pass* pass = body.size() == 1 ? std::get_if<Pass>(&body[0].what) : nullptr;
-    return pass != nullptr && std::holds_alternative<Assign>(pass->sink) &&
-           storage_filled(pass->sink) == accumulator && is_zero(pass->value);
+    const LoopNest* nest = body.size() == 1 ? std::get_if<LoopNest>(&body[0].what) : nullptr;
+    return nest != nullptr && std::holds_alternative<Assign>(nest->sink) &&
+           storage_filled(nest->sink) == accumulator && is_zero(nest->value);
   }
 
   bool is_zero(ValueId v) const {
@@ -469,7 +469,7 @@ class Building {
     return g_[v].op == Op::Constant && g_[v].attr.bits == 0;
   }
 
-  bool touches(const Pass& p, int storage) const {
+  bool touches(const LoopNest& p, int storage) const {
     const std::vector<Read> reads = register_reads(l_, p);
     return storage_filled(p.sink) == storage || storage_moved(p.sink) == storage ||
            std::ranges::any_of(reads, [&](const Read& r) { return r.storage == storage; });
@@ -518,11 +518,11 @@ class Building {
   // Stages an operand in shared memory, padded with zeros.
   int stage(List& out, const Operand& o) {
     const int storage = add_staged(o);
-    out.push_back({Pass{.sink = Stage{storage},
-                        .value = o.value,
-                        .domain = o.shape,
-                        .valid = g_[o.value].type.shape,
-                        .variable = l_.add_variable()},
+    out.push_back({LoopNest{.sink = Stage{storage},
+                            .value = o.value,
+                            .domain = o.shape,
+                            .valid = g_[o.value].type.shape,
+                            .variable = l_.add_variable()},
                    g_.location(o.value)});
     return storage;
   }

@@ -102,7 +102,7 @@ class Text {
     std::visit([this](const auto& what) { print(what); }, s.what);
   }
 
-  void print(const Pass& p) { line(pass(p) + copies(p.copies)); }
+  void print(const LoopNest& p) { line(nest(p) + redirects(p.redirects)); }
   void print(const Dot& d) { line(dot(d)); }
   void print(const Fetch& f) {
     std::string parts;
@@ -127,19 +127,19 @@ class Text {
   void print(const Semaphore& s) {
     line((s.storage < 0 ? "" : fmt::format("s{} = ", s.storage)) + value(s.inst));
   }
-  void print(const Tell& t) {
+  void print(const HostCall& t) {
     line(value(t.inst) + (t.scratch < 0 ? "" : fmt::format(" through s{}", t.scratch)));
   }
   void print(const Scalar& s) {
-    line(fmt::format("s{} = {}{}", s.storage, value(s.value), copies(s.copies)));
+    line(fmt::format("s{} = {}{}", s.storage, value(s.value), redirects(s.redirects)));
   }
   void print(const CopyStorage& a) { line(fmt::format("s{} = s{}", a.to, a.from)); }
   void print(const When& w) { nested("when " + value(w.condition), w.body); }
   void print(const Warps& w) { nested("warps", w.body); }
   void print(const Loop& l) {
-    if (!l.enter.empty()) nested("first turn of loop " + value(l.inst), l.enter);
+    if (!l.prologue.empty()) nested("first iteration of loop " + value(l.inst), l.prologue);
     nested("loop " + value(l.inst) + over(l.ring), l.body);
-    if (!l.leave.empty()) nested("behind the last turn", l.leave);
+    if (!l.epilogue.empty()) nested("behind the last iteration", l.epilogue);
   }
   static std::string over(int ring) {
     return ring < 0 ? "" : fmt::format(" over the slots of ring {}", ring);
@@ -162,19 +162,17 @@ class Text {
     const std::string axis = l.axis == programs_axis ? "programs" : std::to_string(l.axis);
     nested(fmt::format("grid loop {}{}", axis, over(l.ring)), l.body);
   }
-  void print(const Await& a) {
-    line("await" + but(a.pending));
-  }
+  void print(const Await& a) { line("await" + but(a.pending)); }
   void print(const Prefetch& p) {
     nested(fmt::format("prefetch ring {} {}{} ahead", p.ring, p.first ? "up to " : "", p.ahead),
            p.body);
   }
-  void print(const Supply& s) { nested(fmt::format("supply ring {}", s.ring), s.body); }
-  void print(const Turn& t) { line(fmt::format("turn ring {}", t.ring)); }
+  void print(const Produce& s) { nested(fmt::format("produce ring {}", s.ring), s.body); }
+  void print(const Consume& t) { line(fmt::format("consume ring {}", t.ring)); }
   void print(const Release& r) { line(fmt::format("release ring {}", r.ring)); }
   void print(const EnterWindow& w) { line(fmt::format("window w{}", w.window)); }
 
-  std::string pass(const Pass& p) const {
+  std::string nest(const LoopNest& p) const {
     std::string text = sink(p);
     if (p.domain != p.valid)
       text += fmt::format(" as {} of {}", extents(p.valid), extents(p.domain));
@@ -183,20 +181,20 @@ class Text {
     return text + " by " + layout::to_string(p.layout);
   }
 
-  std::string sink(const Pass& p) const {
+  std::string sink(const LoopNest& p) const {
     return std::visit([&](const auto& to) { return sink(p, to); }, p.sink);
   }
 
-  std::string sink(const Pass& p, const Assign& to) const {
+  std::string sink(const LoopNest& p, const Assign& to) const {
     return fmt::format("s{} = {}", to.storage, value(p.value));
   }
-  static std::string copying(const Copying& by) {
+  static std::string copying(const CopyMode& by) {
     return fmt::format("{}{}", by.asynchronous ? " asynchronously" : "", by.zeros ? " zeros" : "");
   }
-  std::string sink(const Pass& p, const Stage& to) const {
+  std::string sink(const LoopNest& p, const Stage& to) const {
     return fmt::format("s{} = {}{}", to.storage, value(p.value), copying(to.by));
   }
-  std::string sink(const Pass& p, const Store& to) const {
+  std::string sink(const LoopNest& p, const Store& to) const {
     const graph::MemoryView m = graph::MemoryView::of(g_[to.inst]);
     std::string text = fmt::format("w{}", l_.window_of[index(g_.root(m.ref))]);
     if (g_[m.ref].op != graph::Op::Param) text += fmt::format(" at {}", value(m.ref));
@@ -204,7 +202,7 @@ class Text {
     if (m.mask != graph::no_value) text += " where " + value(m.mask);
     return text;
   }
-  std::string sink(const Pass& p, const Update& to) const {
+  std::string sink(const LoopNest& p, const Update& to) const {
     const graph::MemoryView m = graph::MemoryView::of(g_[to.inst]);
     std::string text = to.storage < 0 ? std::string() : fmt::format("s{} = ", to.storage);
     text += fmt::format("{} w{}", graph::name_of(graph::update_of(g_[to.inst])),
@@ -215,23 +213,23 @@ class Text {
     return text;
   }
   template <class Fold>
-  std::string sink(const Pass& p, const Fold& to) const {
+  std::string sink(const LoopNest& p, const Fold& to) const {
     std::string text = fmt::format("s{} = {} {} {}", to.storage, graph::info(g_[to.inst].op).name,
                                    value(p.value), to.along());
     const Storage& scratch = l_.storages[static_cast<std::size_t>(to.scratch)];
     if (graph::element_count(scratch.shape) > 0) text += fmt::format(" through s{}", to.scratch);
     return text;
   }
-  std::string sink(const Pass& p, const Print& to) const {
+  std::string sink(const LoopNest& p, const Print& to) const {
     return value(to.inst) + " " + value(p.value);
   }
-  std::string sink(const Pass&, const Fill& to) const {
+  std::string sink(const LoopNest&, const Fill& to) const {
     return fmt::format("s{} = w{}{}", to.storage, to.window, copying(to.by));
   }
-  std::string sink(const Pass&, const Flush& to) const {
+  std::string sink(const LoopNest&, const Flush& to) const {
     return fmt::format("w{} = s{}", to.window, to.from);
   }
-  std::string sink(const Pass&, const Spill& to) const {
+  std::string sink(const LoopNest&, const Spill& to) const {
     return fmt::format("s{} = s{}", to.storage, to.from);
   }
 
@@ -244,10 +242,10 @@ class Text {
                        d.in_flight != 0 ? " in flight" : "");
   }
 
-  static std::string copies(const Copies& copies) {
+  static std::string redirects(const Redirects& redirects) {
     std::string text;
-    for (const auto& [from, copy] : copies)
-      text += fmt::format(" reading s{} from s{}", from, copy.storage);
+    for (const auto& [from, redirect] : redirects)
+      text += fmt::format(" reading s{} from s{}", from, redirect.storage);
     return text;
   }
 

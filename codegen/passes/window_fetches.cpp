@@ -24,7 +24,7 @@ class WindowFetches {
   void visit(Statements& list) {
     for (std::size_t i = 0; i < list.size(); ++i) {
       for_each_body(list[i], [&](Statements& body) { visit(body); });
-      const Pass* const p = std::get_if<Pass>(&list[i].what);
+      const LoopNest* const p = std::get_if<LoopNest>(&list[i].what);
       const Fill* const f = p == nullptr ? nullptr : std::get_if<Fill>(&p->sink);
       if (f == nullptr || !f->by.asynchronous) continue;
       const int box = box_of(f->window, list[i].at);

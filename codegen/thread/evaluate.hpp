@@ -1,4 +1,4 @@
-// Integer expressions as numbers: what an address is for one thread in one turn of its loops.
+// Integer expressions as numbers: what an address is for one thread in one iteration of its loops.
 #pragma once
 
 #include <cstdint>

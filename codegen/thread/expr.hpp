@@ -24,7 +24,7 @@ inline constexpr VariableId no_variable{~0u};
 constexpr std::uint32_t index(VariableId v) { return static_cast<std::uint32_t>(v); }
 
 /// What a value changes with, a set of bits: the thread, and the loops of the nest in which it
-/// stands. What lacks a loop's bit is the same in all of its turns.
+/// stands. What lacks a loop's bit is the same in all of its iterations.
 using Depends = std::uint32_t;
 inline constexpr Depends on_thread = 1u << 0;
 inline constexpr Depends on_element = 1u << 1;   // the loop over the elements of a vector

@@ -90,8 +90,8 @@ std::optional<std::int64_t> number_in(const Exprs& e, ExprId x) {
   return e[x].number;
 }
 
-/// The turns of a loop that counts from 0 by 1 and is unrolled; nothing of another.
-std::optional<std::int64_t> turns(const Exprs& e, const For& f) {
+/// The iterations of a loop that counts from 0 by 1 and is unrolled; nothing of another.
+std::optional<std::int64_t> iterations(const Exprs& e, const For& f) {
   if (f.unroll != 0 || f.step != 1 || f.next != no_expr || number_in(e, f.low) != 0) return {};
   return number_in(e, f.high);
 }
@@ -115,7 +115,7 @@ class Joining {
     if (outer.body.size() != 1 || outer.short_form) return;
     For* const inner = std::get_if<For>(&outer.body[0].what);
     if (inner == nullptr || inner->short_form) return;
-    const auto n = turns(e_, outer), m = turns(e_, *inner);
+    const auto n = iterations(e_, outer), m = iterations(e_, *inner);
     const bool computes = std::ranges::all_of(inner->body, [](const Statement& s) {
       return std::holds_alternative<Assign>(s.what) || std::holds_alternative<Let>(s.what);
     });
@@ -223,7 +223,7 @@ bool is_neutral(const Exprs& e, ExprId start) {
 // acc = identity; for (r from 0) acc = fold(acc, x(r)) begins with x(0).
 void begin_fold(Exprs& e, Statement& declaration, For& loop) {
   Declare* const d = std::get_if<Declare>(&declaration.what);
-  if (d == nullptr || d->start != Declare::Start::values || !turns(e, loop) ||
+  if (d == nullptr || d->start != Declare::Start::values || !iterations(e, loop) ||
       e[d->variable].form != Form::value || loop.body.size() != 1 || !is_neutral(e, d->values[0]))
     return;
   const Assign* const a = std::get_if<Assign>(&loop.body[0].what);
@@ -306,7 +306,7 @@ class Loads {
 
   // Into declarations, a loop of loads and one of the rest.
   bool split(For& loop, Location at, Statements& out) {
-    const auto n = turns(e_, loop);
+    const auto n = iterations(e_, loop);
     if (!n || *n < 2 || loop.short_form) return false;
     std::size_t first = 0;  // statement behind the loads
     std::int64_t words = 0;

@@ -20,8 +20,7 @@ bool touches_memory(const Statement& s) {
   }
   return std::holds_alternative<Load>(s.what) || std::holds_alternative<Store>(s.what) ||
          std::holds_alternative<Flush>(s.what) || std::holds_alternative<Update>(s.what) ||
-         std::holds_alternative<Copy>(s.what) ||
-         std::holds_alternative<Wgmma>(s.what);
+         std::holds_alternative<Copy>(s.what) || std::holds_alternative<Wgmma>(s.what);
 }
 
 // Whether something that a barrier orders may have happened since the last one.
@@ -43,7 +42,7 @@ class Barriers {
   }
 
  private:
-  // A loop's turn follows on the one before; what is behind a condition may not have been.
+  // A loop's iteration follows on the one before; what is behind a condition may not have been.
   void inside(const Statement& s, Statements& body) {
     const bool straight = std::holds_alternative<Block>(s.what);
     const bool before = happened_;

@@ -91,9 +91,9 @@ struct Place {
   ExprId offset = no_expr;  // in elements
   DType type = {};
   bool shared = false;
-  /// Where what is in front of it is the same in all turns of a loop: i32 elements more, which are
-  /// not. Added as bytes to a number, so that NVRTC keeps the two apart.
-  ExprId turn = no_expr;
+  /// Where what is in front of it is the same in all iterations of a loop: i32 elements more, which
+  /// are not. Added as bytes to a number, so that NVRTC keeps the two apart.
+  ExprId iteration = no_expr;
 };
 
 /// A vector access: `width` elements, or the first `valid` of them, where `test` holds.
@@ -280,7 +280,7 @@ struct ExprVisit {
   void operator()(Flush& x) const { access(x.access), each(x.from.base, x.from.offset); }
   void operator()(Update& x) const { access(x.access), all(x.args), each(x.to); }
   void operator()(Copy& x) const {
-    access(x.access), each(x.from.base, x.from.offset, x.from.turn, x.exists);
+    access(x.access), each(x.from.base, x.from.offset, x.from.iteration, x.exists);
   }
   void operator()(Call& x) const { all(x.args), each(x.to), all(x.at); }
   void operator()(Wgmma& x) const { each(x.registers, x.a, x.b, x.accumulate); }

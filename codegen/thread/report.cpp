@@ -95,7 +95,7 @@ class Reader {
     count(x.value, times);
   }
 
-  // What is assigned to later is what it begins with, in the first turns of loops.
+  // What is assigned to later is what it begins with, in the first iterations of loops.
   void declare(const Declare& x, double times) {
     if (x.start == Declare::Start::values && e_[x.variable].form == Form::value)
       let({x.variable, x.values[0]}, times);
@@ -337,7 +337,7 @@ class Reader {
   bool uniform_ = false;        // the If before
   Location at_;
   std::map<std::uint32_t, std::vector<Number>> values_;  // of names, by lane
-  std::map<std::uint32_t, std::int64_t> counters_;       // of loops, in their first turns
+  std::map<std::uint32_t, std::int64_t> counters_;       // of loops, in their first iterations
 };
 
 }  // namespace

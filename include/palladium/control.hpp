@@ -232,7 +232,7 @@ class PALLADIUM_API Building {
   /// The Refs of a scope.
   Operands& operands() const;
   /// Ends the region that is open, and opens the next one, if there is any. Of a while_loop's
-  /// first, the value says whether there is another turn.
+  /// first, the value says whether there is another iteration.
   void close(const Value* yielded, int count);
   Value result(int i) const;
 

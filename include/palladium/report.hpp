@@ -11,9 +11,9 @@
 
 namespace palladium {
 
-/// One access of the emitted text, of the first warp of the first program in the first turn of each
-/// loop. What only a call knows (a symbolic size, a run-time stride) counts as the least number of
-/// its class from 4096 on.
+/// One access of the emitted text, of the first warp of the first program in the first iteration of
+/// each loop. What only a call knows (a symbolic size, a run-time stride) counts as the least
+/// number of its class from 4096 on.
 struct AccessReport {
   Location at;           // the user's line
   std::string function;  // of the device library

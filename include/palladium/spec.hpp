@@ -144,10 +144,10 @@ struct CompilerParams {
   bool lineinfo = false;
   /// Several programs of a parallel axis may write one element, and read it, in any order.
   bool allow_revisit = false;
-  /// Turns of a loop for which shared memory holds at once what they read of blocks that change
-  /// with it: 1 to 16, those to come are copied meanwhile (from sm_80 on). 0: as many as hide the
-  /// time of a copy and leave room for other programs. Fewer where a block has not that much
-  /// memory.
+  /// Iterations of a loop for which shared memory holds at once what they read of blocks that
+  /// change with it: 1 to 16, those to come are copied meanwhile (from sm_80 on). 0: as many as
+  /// hide the time of a copy and leave room for other programs. Fewer where a block has not that
+  /// much memory.
   int num_stages = 0;
   /// Whether a warpgroup beside those of `num_warps` asks TMA for the copies to come, where all
   /// that a loop copies can be fetched (sm_90a). Unset: where that is expected to be faster.

@@ -25,9 +25,9 @@ Kernel attention(AttentionOptions options) {
       const auto factor = static_cast<float>(scale * std::numbers::log2e);
       const Value first = program_id(2) * rows + before, row = iota(i32, {rows, 1}, 0) + first;
       const Value end = causal ? minimum(first + rows, keys) : full({}, keys, i32);
-      const Value turns = (end + (columns - 1)) / columns;
-      const auto turn = [&](Value i, Value top, Value total, Value sums) {
-        const Value at = (turns - 1 - i) * columns;
+      const Value iterations = (end + (columns - 1)) / columns;
+      const auto iteration = [&](Value i, Value top, Value total, Value sums) {
+        const Value at = (iterations - 1 - i) * columns;
         const Value column = iota(i32, {1, columns}, 1) + at;
         const Value seen = causal ? column <= minimum(row, keys - 1) : column < keys;
         Value s = dot(q[_], k[{ds(at, columns), _}], {.trans_b = true});
@@ -37,7 +37,7 @@ Kernel attention(AttentionOptions options) {
         return carry(next, total * shrink + sum(p, {.axis = 1, .keepdims = true}),
                      sums * shrink + dot(p.astype(v.dtype()), v[{ds(at, columns), _}]));
       };
-      const auto [top, total, sums] = loop(0, turns, turn, full({rows, 1}, -1e30f, f32),
+      const auto [top, total, sums] = loop(0, iterations, iteration, full({rows, 1}, -1e30f, f32),
                                            zeros({rows, 1}, f32), zeros({rows, d}, f32));
       o[_] = (sums / total).astype(o.dtype());
     };

@@ -22,8 +22,8 @@ struct Buffers {
 
 Buffered copies(int n) { return n == 0 ? Buffered() : Buffered(n); }
 
-/// Sums of products over as many turns of a sequential axis.
-graph::Graph sums(const Buffers& of, int turns, DType t = f16) {
+/// Sums of products over as many iterations of a sequential axis.
+graph::Graph sums(const Buffers& of, int iterations, DType t = f16) {
   return traced(
       [](Ref a, Ref b, Ref o) {
         const Value k = program_id(0);
@@ -32,7 +32,7 @@ graph::Graph sums(const Buffers& of, int turns, DType t = f16) {
       },
       {.name = "sums",
        .out_type = ShapeDtype{{64, 64}, f32},
-       .grid = {turns},
+       .grid = {iterations},
        .in_specs = {{{64, 32},
                      [](Index k) {
                        return Indices{0, k};
@@ -48,7 +48,7 @@ graph::Graph sums(const Buffers& of, int turns, DType t = f16) {
                         return Indices{0, 0};
                       }}},
        .compiler_params = {.dimension_semantics = {sequential}, .num_stages = of.stages}},
-      {array({64, 32 * turns}, t), array({32 * turns, 64}, t)});
+      {array({64, 32 * iterations}, t), array({32 * iterations, 64}, t)});
 }
 
 /// Slots of each ring, most first.
@@ -88,13 +88,13 @@ TEST_CASE("each window has as many copies as pl::Buffered says, others as num_st
 TEST_CASE("windows of different numbers of copies agree over an axis of the grid") {
   for (const int cc : {80, 90})
     for (const auto& [a, b] : {std::pair{1, 3}, {2, 5}, {3, 1}, {2, 0}})
-      for (const int turns : {1, 3, 6}) {
-        INFO(a << " and " << b << " copies, " << turns << " turns on " << cc);
-        CHECK(on_all_targets(sums({.a = a, .b = b}, turns), {}, cc) == "");
+      for (const int iterations : {1, 3, 6}) {
+        INFO(a << " and " << b << " copies, " << iterations << " iterations on " << cc);
+        CHECK(on_all_targets(sums({.a = a, .b = b}, iterations), {}, cc) == "");
       }
 }
 
-TEST_CASE("windows of different numbers of copies agree for loops of 0 to 6 turns") {
+TEST_CASE("windows of different numbers of copies agree for loops of 0 to 6 iterations") {
   constexpr int programs = 7;
   for (const int cc : {80, 90})
     for (const auto& [a, b] : {std::pair{1, 3}, {2, 5}, {5, 2}, {3, 1}}) {

@@ -21,8 +21,8 @@ namespace {
 
 constexpr std::int64_t least = INT32_MIN, most = INT32_MAX;
 
-// Of a loop from lo to hi: the number of its turns and its last index, -7 if there is none.
-std::vector<std::int32_t> turns(std::int64_t lo, std::int64_t hi, std::int64_t step) {
+// Of a loop from lo to hi: the number of its iterations and its last index, -7 if there is none.
+std::vector<std::int32_t> iterations(std::int64_t lo, std::int64_t hi, std::int64_t step) {
   const std::int64_t n = lo < hi ? (hi - lo + step - 1) / step : 0;
   return {static_cast<std::int32_t>(n), static_cast<std::int32_t>(n ? lo + (n - 1) * step : -7)};
 }
@@ -62,7 +62,7 @@ TEST_CASE("a loop ends where its bound says, however near the largest counter") 
         count(from[i], to[i], 0);                     // known at run time
         count(bounds[b].first, bounds[b].second, 1);  // at compile time
       }
-    // All of i32, in few turns.
+    // All of i32, in few iterations.
     for (const int j : {3, 4}) {
       auto [n, last] = loop(
           from[5], to[5], {.step = steps[static_cast<std::size_t>(j)]},
@@ -72,7 +72,7 @@ TEST_CASE("a loop ends where its bound says, however near the largest counter") 
     }
   };
   const Kernel k = pallas_call(
-      body, {.name = "turns",
+      body, {.name = "iterations",
              .out_type = {{2, 6, 5, 2}, i32},
              .out_specs = {BlockSpec{{2, 6, 5, 2}, {}, {.memory_space = plgpu::GMEM}}}});
   Array from = Array::zeros({6}, i32), to = Array::zeros({6}, i32);
@@ -92,18 +92,18 @@ TEST_CASE("a loop ends where its bound says, however near the largest counter") 
       for (int s = 0; s < 5; ++s) {
         const auto& [lo, hi] = bounds[static_cast<std::size_t>(b)];
         CAPTURE(lo, hi, steps[static_cast<std::size_t>(s)]);
-        CHECK(at(0, b, s) == turns(lo, hi, steps[static_cast<std::size_t>(s)]));
-        CHECK(at(1, b, s) == turns(lo, hi, steps[static_cast<std::size_t>(s)]));
+        CHECK(at(0, b, s) == iterations(lo, hi, steps[static_cast<std::size_t>(s)]));
+        CHECK(at(1, b, s) == iterations(lo, hi, steps[static_cast<std::size_t>(s)]));
       }
-    CHECK(at(0, 5, 3) == turns(least, most, steps[3]));
-    CHECK(at(0, 5, 4) == turns(least, most, steps[4]));
+    CHECK(at(0, 5, 3) == iterations(least, most, steps[3]));
+    CHECK(at(0, 5, 4) == iterations(least, most, steps[4]));
   });
 }
 
 TEST_CASE("bounds in 64 bits do not wrap into the counter") {
   const Kernel k = pallas_call(
       [](Value hi, Ref o) {
-        // It would be 5 turns if the low bits counted.
+        // It would be 5 iterations if the low bits counted.
         o[0] = loop(
             i32(most - 6), hi, {}, [](Index, Value n) { return n + 1; }, i32(0));
       },

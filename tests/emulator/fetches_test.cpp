@@ -266,11 +266,11 @@ TEST_CASE("windows that are read at several offsets are fetched where they lie a
   }
 }
 
-TEST_CASE("windows of a loop are fetched ahead, for any number of stages and turns") {
+TEST_CASE("windows of a loop are fetched ahead, for any number of stages and iterations") {
   for (const int stages : {1, 2, 3, 5})
-    for (const std::int64_t turns : {1, 2, 3, 6}) {
-      CAPTURE(stages, turns);
-      const graph::Graph g = convolution(f32, 16 * turns - 3, 64, 64, stages, true);
+    for (const std::int64_t iterations : {1, 2, 3, 6}) {
+      CAPTURE(stages, iterations);
+      const graph::Graph g = convolution(f32, 16 * iterations - 3, 64, 64, stages, true);
       CHECK(fetched_windows(g) == 1);
       CHECK(on_all_targets(g, {}, 90) == "");
       graph::Graph served = g;

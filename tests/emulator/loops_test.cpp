@@ -1,4 +1,4 @@
-// What leaves the loops that would repeat it is what each of their turns would have computed.
+// What leaves the loops that would repeat it is what each of their iterations would have computed.
 #include <catch2/catch_test_macros.hpp>
 
 #include "tests/support/kernels.hpp"
@@ -31,7 +31,7 @@ graph::Graph along_rows(const Body& body, const ShapeDtype& x, const ShapeDtype&
 
 }  // namespace
 
-TEST_CASE("factors that a loop loads in each turn are those that were there before it") {
+TEST_CASE("factors that a loop loads in each iteration are those that were there before it") {
   for (const DType t : {f32, f16, i32}) {
     CAPTURE(t.name());
     CHECK(on_all_targets(whole(
@@ -50,14 +50,14 @@ TEST_CASE("factors that a loop loads in each turn are those that were there befo
   }
 }
 
-TEST_CASE("a loop of no turn reads nothing, whatever stands in it") {
-  for (const int turns : {0, 1, 3})
+TEST_CASE("a loop of no iteration reads nothing, whatever stands in it") {
+  for (const int iterations : {0, 1, 3})
     CHECK(on_all_targets(whole(
               [=](Ref x, Ref places, Ref o) {
                 o[_] = full({64}, 0, f32);
-                // The second place lies outside of x and no turn comes to it.
+                // The second place lies outside of x and no iteration comes to it.
                 Value outside = max(places[_]) + 100;
-                loop(0, outside * 0 + turns, [&](Value) {
+                loop(0, outside * 0 + iterations, [&](Value) {
                   o[_] = exp(x[{0, _}]) + max(x[{1, _}]) * 2;
                   when(outside < 0, [&] { o[_] = x[{outside, _}]; });
                 });
@@ -104,14 +104,14 @@ TEST_CASE("an operand is staged once for loops of products, one behind the other
 }
 
 TEST_CASE("an operand that is staged under a condition is there again behind it") {
-  for (const int turns : {0, 2})
+  for (const int iterations : {0, 2})
     CHECK(on_all_targets(whole(
               [=](Ref a, Ref b, Ref o) {
                 Value left = a[_];
                 o[_] = full({32, 32}, 0, f32);
                 const auto add = [&](Value i) { o[_] = o[_] + dot(left, b[{i, _, _}]); };
                 when(b[{0, 0, 0}] > 1000, [&] { loop(0, 2, add); });
-                loop(0, turns, add);
+                loop(0, iterations, add);
               },
               {array({32, 32}, f16), array({2, 32, 32}, f16)}, ShapeDtype{{32, 32}, f32})) == "");
 }

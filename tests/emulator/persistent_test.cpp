@@ -38,7 +38,7 @@ TEST_CASE("persistent blocks compute what a block for each program does") {
   CHECK(on_all_targets(persistent(add_graph(1000, 128)), {}) == "");
 }
 
-TEST_CASE("persistent products agree for any number of programs, turns and stages") {
+TEST_CASE("persistent products agree for any number of programs, iterations and stages") {
   for (const int cc : {75, 80})
     for (const int stages : {1, 3})
       for (const std::int64_t m : {64, 300}) {

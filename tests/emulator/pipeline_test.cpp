@@ -1,5 +1,5 @@
-// Loops whose copies to shared memory are made for turns to come: interpreter and emulator agree,
-// races on, for any number of stages and of turns, poison out of bounds included.
+// Loops whose copies to shared memory are made for iterations to come: interpreter and emulator
+// agree, races on, for any number of stages and of iterations, poison out of bounds included.
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -44,7 +44,7 @@ struct Product {
   std::optional<bool> warp_specialize = {};
 };
 
-// Sums over a sequential axis of as many turns as blocks of K.
+// Sums over a sequential axis of as many iterations as blocks of K.
 graph::Graph product(const Product& p) {
   const auto body = [=](Ref a, Ref b, Ref o) {
     const Value k = program_id(2);
@@ -154,29 +154,29 @@ graph::Graph loop_in_loop(int num_stages) {
 
 }  // namespace
 
-TEST_CASE("a product is the same for any number of stages and of turns") {
+TEST_CASE("a product is the same for any number of stages and of iterations") {
   for (int stages = 1; stages <= 5; ++stages)
-    for (const int turns : {1, 2, stages, stages + 1}) {
-      CAPTURE(stages, turns);
-      const graph::Graph g = product({.k = 32 * turns, .num_stages = stages});
+    for (const int iterations : {1, 2, stages, stages + 1}) {
+      CAPTURE(stages, iterations);
+      const graph::Graph g = product({.k = 32 * iterations, .num_stages = stages});
       CHECK(is_pipelined(g) == (stages > 1));
       CHECK(on_all_targets(g, {}, 80) == "");
     }
 }
 
-TEST_CASE("a product of symbolic sizes is the same for any number of stages and of turns") {
+TEST_CASE("a product of symbolic sizes is the same for any number of stages and of iterations") {
   const Dim m = dim("m"), n = dim("n", {.multiple_of = 8}), k = dim("k", {.multiple_of = 8});
   for (int stages = 1; stages <= 5; ++stages) {
     const graph::Graph g = product({.m = m, .n = n, .k = k, .num_stages = stages});
     CHECK(is_pipelined(g) == (stages > 1));
-    for (const int turns : {0, 1, 2, stages, stages + 1}) {
-      CAPTURE(stages, turns);
-      CHECK(on_all_targets(g, {64, 64, 32 * turns}, 80) == "");
+    for (const int iterations : {0, 1, 2, stages, stages + 1}) {
+      CAPTURE(stages, iterations);
+      CHECK(on_all_targets(g, {64, 64, 32 * iterations}, 80) == "");
     }
   }
 }
 
-TEST_CASE("what TMA fetches ahead is the same for any number of stages and of turns") {
+TEST_CASE("what TMA fetches ahead is the same for any number of stages and of iterations") {
   const Dim m = dim("m", {.at_most = 1 << 12}),
             n = dim("n", {.multiple_of = 8, .at_most = 1 << 12}),
             k = dim("k", {.multiple_of = 8, .at_most = 1 << 12});
@@ -186,9 +186,9 @@ TEST_CASE("what TMA fetches ahead is the same for any number of stages and of tu
     for (const std::string& found :
          unpinned_registers(cuda::emit(g, {.compute_capability = 90}).text))
       FAIL_CHECK(found);
-    for (const int turns : {0, 1, 2, stages, stages + 1, 3 * stages + 1}) {
-      CAPTURE(stages, turns);
-      CHECK(on_all_targets(g, {64, 64, 32 * turns}, 90) == "");
+    for (const int iterations : {0, 1, 2, stages, stages + 1, 3 * stages + 1}) {
+      CAPTURE(stages, iterations);
+      CHECK(on_all_targets(g, {64, 64, 32 * iterations}, 90) == "");
     }
   }
 }
@@ -205,7 +205,8 @@ TEST_CASE("loops whose operands TMA fetches ahead are the same, alone and in ano
   }
 }
 
-TEST_CASE("what a producer fetches is the same for any number of stages, of turns and of warps") {
+TEST_CASE(
+    "what a producer fetches is the same for any number of stages, of iterations and of warps") {
   const Dim m = dim("m", {.at_most = 1 << 12}),
             n = dim("n", {.multiple_of = 8, .at_most = 1 << 12}),
             k = dim("k", {.multiple_of = 8, .at_most = 1 << 12});
@@ -220,9 +221,9 @@ TEST_CASE("what a producer fetches is the same for any number of stages, of turn
     CHECK(has_producer(g));
     const std::string text = cuda::emit(g, {.compute_capability = 90}).text;
     for (const std::string& found : unpinned_registers(text)) FAIL_CHECK(found);
-    for (const int turns : {0, 1, 2, stages, stages + 1, 3 * stages + 1}) {
-      CAPTURE(stages, warps, turns);
-      CHECK(on_all_targets(g, {72, 64, 32 * turns}, 90) == "");
+    for (const int iterations : {0, 1, 2, stages, stages + 1, 3 * stages + 1}) {
+      CAPTURE(stages, warps, iterations);
+      CHECK(on_all_targets(g, {72, 64, 32 * iterations}, 90) == "");
     }
   }
 }
@@ -292,7 +293,7 @@ TEST_CASE("one product of a loop is in flight while the next is issued, if all a
   CHECK(text(loop_in_loop(3)).find("pl::wgmma_wait<1>();") == std::string::npos);
 }
 
-TEST_CASE("a loop is the same for any number of stages and of turns") {
+TEST_CASE("a loop is the same for any number of stages and of iterations") {
   for (int stages = 1; stages <= 5; ++stages) {
     CAPTURE(stages);
     const graph::Graph g = sums_in_loop(stages, stages + 2);
@@ -427,7 +428,7 @@ TEST_CASE("as many stages are taken as shared memory has room for") {
   CHECK(slots(product({.k = 32}), 80) == 1);
 }
 
-TEST_CASE("a turn waits once, and has one barrier") {
+TEST_CASE("an iteration waits once, and has one barrier") {
   const std::string text =
       cuda::emit(product({.k = 1024, .num_stages = 3}), {.compute_capability = 80}).text;
   const auto count = [&](std::string_view of) {

@@ -118,7 +118,7 @@ TEST_CASE("what is sent lies where a ring was that nobody reads any more") {
   CHECK(on_all_targets(rounded(f16, again), {}, hopper) == "");
 }
 
-TEST_CASE("what a loop sends has been read before the next turn stages") {
+TEST_CASE("what a loop sends has been read before the next iteration stages") {
   const graph::Graph g = traced(
       [](Ref a, Ref b, Ref o, Ref p) {
         loop(0, 5, [&](Index i) {
@@ -127,7 +127,7 @@ TEST_CASE("what a loop sends has been read before the next turn stages") {
           when(i != 2, [&] { p[{i, _, _}] = f16(maximum(sum, 0)); });
         });
       },
-      {.name = "turns", .out_type = {{{320, 64}, f16}, {{5, 64, 64}, f16}}},
+      {.name = "iterations", .out_type = {{{320, 64}, f16}, {{5, 64, 64}, f16}}},
       {array({320, 32}, f16), array({32, 64}, f16)});
   CHECK(sends(g) == 2);
   CHECK(on_all_targets(g, {}, hopper) == "");

@@ -131,7 +131,7 @@ TEST_CASE("a condition of while_loop that is no scalar, and carries that change,
       "the literal 0.5 is no i32");
 }
 
-TEST_CASE("a scan of less than no turns is refused") {
+TEST_CASE("a scan of less than no iterations is refused") {
   refused(
       [](Ref x, Ref o) {
         line = __LINE__ + 1;
@@ -272,8 +272,9 @@ TEST_CASE("memory is not shared along axes of programs [E21]") {
           .lower();
     };
   };
-  CHECK_THROWS_WITH(shared("wg", gpu::REGS({8}, f32))(),
-                    Catch::Matchers::ContainsSubstring("run_scoped: scratch[0] is in registers, which are a "
-                                      "thread's own; with collective_axes it must be in SMEM"));
+  CHECK_THROWS_WITH(
+      shared("wg", gpu::REGS({8}, f32))(),
+      Catch::Matchers::ContainsSubstring("run_scoped: scratch[0] is in registers, which are a "
+                                         "thread's own; with collective_axes it must be in SMEM"));
   along("j", "run_scoped: no axis is named 'j'; there are: 'i', 'c'");
 }

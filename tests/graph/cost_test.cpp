@@ -32,8 +32,8 @@ TEST_CASE("costs are counted on a kernel's operations and arrays [C116]") {
   CHECK(cost([](Ref x, Ref y, Ref o) { o[_] = pl::exp(x[_] + y[_]); }, ten, {ten, ten}) ==
         CostEstimate{10, 10, 120});
   const std::int64_t m = 40, k = 80, n = 90;
-  CHECK(cost([](Ref x, Ref y, Ref o) { o[_] = pl::dot(x[_], y[_]).astype(bf16); },
-             {{m, n}, bf16}, {ShapeDtype{{m, k}, bf16}, ShapeDtype{{k, n}, bf16}}) ==
+  CHECK(cost([](Ref x, Ref y, Ref o) { o[_] = pl::dot(x[_], y[_]).astype(bf16); }, {{m, n}, bf16},
+             {ShapeDtype{{m, k}, bf16}, ShapeDtype{{k, n}, bf16}}) ==
         CostEstimate{2 * m * n * k, 0, 2 * (m * k + k * n + m * n)});
   // The products that there are: squares, and what joins them.
   const std::int64_t powers[][2] = {{1, 0}, {7, 4}, {8, 3}, {9, 4}};
@@ -49,11 +49,9 @@ TEST_CASE("the cost of a batch of products is that of each, times the batch [C11
   const BlockSpec x{{squeezed, m, k}, [](Index i) { return Indices{i, 0, 0}; }};
   const BlockSpec y{{squeezed, k, n}, [](Index i) { return Indices{i, 0, 0}; }};
   const BlockSpec o{{squeezed, m, n}, [](Index i) { return Indices{i, 0, 0}; }};
-  const Kernel batched = pallas_call([](Ref x, Ref y, Ref o) { o[_] = pl::dot(x[_], y[_]); },
-                                     {.out_type = {{b, m, n}, f32},
-                                      .grid = b,
-                                      .in_specs = {x, y},
-                                      .out_specs = {o}});
+  const Kernel batched =
+      pallas_call([](Ref x, Ref y, Ref o) { o[_] = pl::dot(x[_], y[_]); },
+                  {.out_type = {{b, m, n}, f32}, .grid = b, .in_specs = {x, y}, .out_specs = {o}});
   CHECK(batched.lower(ShapeDtype{{b, m, k}, f32}, ShapeDtype{{b, k, n}, f32}).estimate_cost() ==
         CostEstimate{2 * b * m * k * n, 0, 4 * b * (m * k + k * n + m * n)});
 }
@@ -73,20 +71,17 @@ TEST_CASE("the cost of attention is that of its products and its exponentials [C
   CHECK(c.bytes_accessed == 15360);
 }
 
-TEST_CASE("a loop's cost is that of its turns, and a symbol has none") {
+TEST_CASE("a loop's cost is that of its iterations, and a symbol has none") {
   const ShapeDtype four{{4}, f32};
-  CHECK(cost([](Ref x, Ref o) {
-          pl::loop(0, 5, [&](Index) { o[_] = x[_] + 1.f; });
-        },
-             four, {four})
+  CHECK(cost([](Ref x, Ref o) { pl::loop(0, 5, [&](Index) { o[_] = x[_] + 1.f; }); }, four, {four})
             .flops == 20);
-  const Kernel any = pallas_call([](Ref x, Ref o) { o[_] = x[_] + 1.f; }, [](ShapeDtype x) {
-    const BlockSpec part{{4}, [](Index i) { return i; }};
-    return PallasCallOptions{.out_type = x,
-                             .grid = {cdiv(x.shape[0], 4)},
-                             .in_specs = {part},
-                             .out_specs = {part}};
-  });
+  const Kernel any = pallas_call(
+      [](Ref x, Ref o) { o[_] = x[_] + 1.f; },
+      [](ShapeDtype x) {
+        const BlockSpec part{{4}, [](Index i) { return i; }};
+        return PallasCallOptions{
+            .out_type = x, .grid = {cdiv(x.shape[0], 4)}, .in_specs = {part}, .out_specs = {part}};
+      });
   CHECK_THROWS_WITH(any.lower(ShapeDtype{{pl::dim("m")}, f32}).estimate_cost(),
                     ContainsSubstring("what it costs depends on the sizes of a call"));
 }

@@ -435,7 +435,7 @@ TEST_CASE("fori_loop and scan are loops [C82] [C90]") {
   }
 }
 
-TEST_CASE("bounds that are equal or reversed are no turn") {
+TEST_CASE("bounds that are equal or reversed are no iteration") {
   Tensor bounds(i32, {2}, {3, -2}), o(i32, {3});
   run(
       [](Ref bounds, Ref o) {

@@ -189,7 +189,7 @@ TEST_CASE("cummax keeps a NaN from where it stands") {
   for (const std::int64_t i : {0, 1, 2}) CHECK(std::isnan(p[i]));
 }
 
-TEST_CASE("cumsum in a loop adds up what each turn gives it") {
+TEST_CASE("cumsum in a loop adds up what each iteration gives it") {
   Tensor x = pattern(i32, {4, 300}), o(i32, {4, 300}), p(i32, {300});
   run(
       [](Ref x, Ref o, Ref p) {

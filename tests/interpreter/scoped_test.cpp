@@ -203,7 +203,7 @@ TEST_CASE("a scope that nobody reads and that writes nothing outside is not ther
   CHECK(text.find("run_scoped") == std::string::npos);
 }
 
-TEST_CASE("what nobody stored in a scope's memory is not read, in any turn") {
+TEST_CASE("what nobody stored in a scope's memory is not read, in any iteration") {
   Tensor x = arange(f32, {8}), o(f32, {8});
   const std::string failure = failure_of(
       [](Ref x, Ref o) {

@@ -140,8 +140,9 @@ TEST_CASE("16-bit elements that are widened before a sum are read 16 bytes at a 
 
 namespace {
 
-// 64 columns of a block of 512 in each turn of a loop, from `start`, written with %4 the counter.
-std::string in_turns(const std::string& start) {
+// 64 columns of a block of 512 in each iteration of a loop, from `start`, written with %4 the
+// counter.
+std::string in_iterations(const std::string& start) {
   return emitted(whole({"f16[128,512]"}, {"f32[128,1]"}, R"(
   %2: i32[] = constant 0
   %3: i32[] = constant 8
@@ -164,11 +165,11 @@ std::string in_turns(const std::string& start) {
 }  // namespace
 
 TEST_CASE("a slice that a loop moves by whole vectors is read by vectors, any other by elements") {
-  CHECK_THAT(in_turns("      %8: i32[] = constant 64\n      %9: i32[] = mul %6, %8"),
+  CHECK_THAT(in_iterations("      %8: i32[] = constant 64\n      %9: i32[] = mul %6, %8"),
              Shows({"PL_NOUNROLL", "load_global_nc<8>"}));
-  CHECK_THAT(in_turns("      %8: i32[] = constant 2\n      %9: i32[] = mul %6, %8"),
+  CHECK_THAT(in_iterations("      %8: i32[] = constant 2\n      %9: i32[] = mul %6, %8"),
              Shows({"PL_NOUNROLL", "load_global_nc<2>"}));
-  CHECK_THAT(in_turns("      %8: i32[] = constant 1\n      %9: i32[] = add %6, %8"),
+  CHECK_THAT(in_iterations("      %8: i32[] = constant 1\n      %9: i32[] = add %6, %8"),
              Shows({"PL_NOUNROLL", "load_global_nc<1>"}));
 }
 

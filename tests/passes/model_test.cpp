@@ -32,14 +32,14 @@ Widths widths_of(const std::string& text) {
   passes::AccessModel model(l);
   Widths w;
   for (const passes::Statement& s : l.bodies[0].statements) {
-    const auto* pass = std::get_if<passes::Pass>(&s.what);
-    const auto* store = pass == nullptr ? nullptr : std::get_if<passes::Store>(&pass->sink);
+    const auto* nest = std::get_if<passes::LoopNest>(&s.what);
+    const auto* store = nest == nullptr ? nullptr : std::get_if<passes::Store>(&nest->sink);
     if (store == nullptr) continue;
-    model.enter(*pass, pass->layout);
-    const passes::DimMap all = passes::identity_map(pass->layout.rank());
-    for (const graph::ValueId access : {pass->value, store->inst}) {
-      const auto cost = model.cost(l.graph[access].args[0], all, pass->layout);
-      w.modelled.push_back(cost ? static_cast<int>(pass->layout.registers() / cost->accesses) : 1);
+    model.enter(*nest, nest->layout);
+    const passes::DimMap all = passes::identity_map(nest->layout.rank());
+    for (const graph::ValueId access : {nest->value, store->inst}) {
+      const auto cost = model.cost(l.graph[access].args[0], all, nest->layout);
+      w.modelled.push_back(cost ? static_cast<int>(nest->layout.registers() / cost->accesses) : 1);
     }
   }
   std::vector<int> loads, stores;
@@ -112,14 +112,14 @@ TEST_CASE("a layout is weighed by the sectors that its accesses touch") {
   store %1, %3)")),
                                         {.compute_capability = 90});
   passes::AccessModel model(l);
-  const auto& pass = std::get<passes::Pass>(l.bodies[0].statements.back().what);
+  const auto& nest = std::get<passes::LoopNest>(l.bodies[0].statements.back().what);
   const layout::Layout rows = layout::strided({128, 128}, 1);
-  model.enter(pass, rows);
+  model.enter(nest, rows);
   const auto of = [&](graph::ValueId access) {
     return *model.cost(l.graph[access].args[0], {0, 1}, rows);
   };
-  const auto& store = std::get<passes::Store>(pass.sink);
+  const auto& store = std::get<passes::Store>(nest.sink);
   CHECK(of(store.inst).sectors == 128 * 128 / 8);
-  CHECK(of(pass.value).sectors == 128 * 128);
-  CHECK(of(pass.value).load > of(store.inst).load);
+  CHECK(of(nest.value).sectors == 128 * 128);
+  CHECK(of(nest.value).load > of(store.inst).load);
 }

@@ -108,7 +108,7 @@ TEST_CASE(
   CHECK(occurrences(emitted(one_behind_the_other), "warpgroup_sync") > 0);
 }
 
-TEST_CASE("storages that are needed at once, or in turns of one loop, share no memory") {
+TEST_CASE("storages that are needed at once, or in iterations of one loop, share no memory") {
   CHECK_THROWS_WITH(lowered(two_sums(R"(
   %6: i32[40000] = load %1
   %7: i32[40000] = cumsum %6 [0,0]

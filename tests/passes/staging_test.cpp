@@ -209,8 +209,8 @@ TEST_CASE("a window is staged again wherever its block changes") {
                                        "window w0", "sync", "s0 = w0", "sync", "w1 = "}));
 }
 
-TEST_CASE("reads in a loop are at as many offsets as the loop has turns") {
-  const auto text = [](int turns) {
+TEST_CASE("reads in a loop are at as many offsets as the loop has iterations") {
+  const auto text = [](int iterations) {
     return whole({"f32[1032]"}, {"f32[1024]"},
                  fmt::format(R"(
   %2: i32[] = constant 0
@@ -225,7 +225,7 @@ TEST_CASE("reads in a loop are at as many offsets as the loop has turns") {
     }}
   %11: f32[1024] = get %5 [0]
   store %1, %11)",
-                             turns));
+                             iterations));
   };
   CHECK_THAT(lowered(text(8)), Shows({"w0: args[0] staged", "s0 = w0", "sync", "loop %5"}));
   CHECK_THAT(lowered(text(1)), ContainsSubstring("w0: args[0] direct"));

@@ -278,7 +278,7 @@ Program program(F&& fill) {
   return p;
 }
 
-Call acts() { return {.function = device::Row::reduce_warps}; }
+thread::Call acts() { return {.function = device::Row::reduce_warps}; }
 
 TEST_CASE("a barrier stands only where something happened since the last one") {
   Program p = program([](Exprs&, Builder& b) {
@@ -292,7 +292,7 @@ TEST_CASE("a barrier stands only where something happened since the last one") {
   CHECK(printed(p) == "  pl::reduce_warps();\n  pl::warpgroup_sync();\n  pl::reduce_warps();\n");
 }
 
-TEST_CASE("a loop's first barrier answers to its turn before") {
+TEST_CASE("a loop's first barrier answers to its iteration before") {
   Program p = program([](Exprs& e, Builder& b) {
     const ExprId k = declared(e, "k");
     b.open_loop(loop_over(e, k, 4));
@@ -416,7 +416,7 @@ TEST_CASE("a function that acts is a statement, never a part of an expression") 
 
 TEST_CASE("a barrier orders what touches memory, as the rows of the waist say") {
   Program p = program([](Exprs&, Builder& b) {
-    b.add(Call{.function = device::Row::reduce_lanes});
+    b.add(thread::Call{.function = device::Row::reduce_lanes});
     b.add(Sync{});
     b.add(acts());
     b.add(Sync{});

@@ -146,7 +146,7 @@ TEST_CASE("a load that a loop yields is whole where the last store of the body o
              Shows({"loop %6 {", "= %9", "w1 = %11"}));
 }
 
-TEST_CASE("what a loop needs again in each turn is computed before it") {
+TEST_CASE("what a loop needs again in each iteration is computed before it") {
   const char* body = R"(
   %2: f32[128] = load %0
   %3: f32[128] = exp %2

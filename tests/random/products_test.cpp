@@ -68,8 +68,8 @@ Drawn drawn(std::uint64_t seed) {
 
 graph::Graph kernel(const Drawn& d) {
   const DType sum_type = d.a.is_float() ? f32 : i32;
-  const int turns = (d.k + d.block_k - 1) / d.block_k,
-            depth = d.by_axis ? d.block_k : turns * d.block_k;
+  const int iterations = (d.k + d.block_k - 1) / d.block_k,
+            depth = d.by_axis ? d.block_k : iterations * d.block_k;
   const auto product = [=](const Value& x, const Value& y) {
     return dot(x, y, {.trans_a = d.trans_a, .trans_b = d.trans_b, .precision = d.precision});
   };
@@ -82,17 +82,17 @@ graph::Graph kernel(const Drawn& d) {
   const auto body = [=](Ref a, Ref b, Ref o) {
     const Value zero = zeros({d.block_m, d.block_n}, sum_type);
     if (d.by_axis) {
-      const Value turn = program_id(2);
-      when(turn == 0, [&] { o[_] = zero; });
+      const Value iteration = program_id(2);
+      when(iteration == 0, [&] { o[_] = zero; });
       o[_] = next(o[_], a[_], b[_]);
-      if (d.adds) when(turn == turns - 1, [&] { o[_] = finished(o[_]); });
+      if (d.adds) when(iteration == iterations - 1, [&] { o[_] = finished(o[_]); });
     } else {
       const auto part = [&](Ref x, bool last, Index now) -> Value {
         const Slice at = ds(now * d.block_k, d.block_k);
         return last ? x[{_, at}] : x[{at, _}];
       };
       o[_] = finished(loop(
-          0, turns,
+          0, iterations,
           [&](Index i, Value sum) {
             return next(sum, part(a, !d.trans_a, i), part(b, d.trans_b, i));
           },
@@ -110,7 +110,7 @@ graph::Graph kernel(const Drawn& d) {
   return traced(body,
                 {.name = "product",
                  .out_type = ShapeDtype{{d.m, d.n}, sum_type},
-                 .grid = {cdiv(d.m, d.block_m), cdiv(d.n, d.block_n), d.by_axis ? turns : 1},
+                 .grid = {cdiv(d.m, d.block_m), cdiv(d.n, d.block_n), d.by_axis ? iterations : 1},
                  .in_specs = {spec(!d.trans_a, d.block_m, true), spec(d.trans_b, d.block_n, false)},
                  .out_specs = {{{d.block_m, d.block_n},
                                 [](Index i, Index j, Index) {

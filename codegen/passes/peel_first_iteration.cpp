@@ -1,7 +1,8 @@
-// What only the first turn of a sequential axis does before all else, where that fills registers
-// with constants, stands before the loop: in it each register would be chosen in every turn.
+// What only the first iteration of a sequential axis does before all else, where that fills
+// registers with constants, stands before the loop: in it each register would be chosen in every
+// iteration.
 //
-// Precondition: build_statements. A program runs only where its sequential axes have turns.
+// Precondition: build_statements. A program runs only where its sequential axes have iterations.
 #include <algorithm>
 
 #include "codegen/passes/lowered.hpp"
@@ -12,9 +13,9 @@ namespace {
 using graph::Graph;
 using graph::Op;
 
-class FirstTurns {
+class Peeling {
  public:
-  explicit FirstTurns(Lowered& l) : l_(l), g_(l.graph) {}
+  explicit Peeling(Lowered& l) : l_(l), g_(l.graph) {}
 
   void run() {
     for (LoweredBody& b : l_.bodies) visit(b.statements);
@@ -34,7 +35,7 @@ class FirstTurns {
     }
   }
 
-  // The statements of a condition on the first turn that nothing but names stands before.
+  // The statements of a condition on the first iteration that nothing but names stands before.
   Statements take_first(GridLoop& loop) {
     for (std::size_t i = 0; i < loop.body.size(); ++i) {
       const auto& what = loop.body[i].what;
@@ -56,15 +57,16 @@ class FirstTurns {
     const auto is_zero = [&](ValueId v) {
       return g_[v].op == Op::Constant && g_[v].attr.bits == 0;
     };
-    const auto is_turn = [&](ValueId v) {
+    const auto is_iteration = [&](ValueId v) {
       return g_[v].op == Op::ProgramId && graph::AxisView::of(g_[v]).axis == axis;
     };
-    return (is_turn(i.args[0]) && is_zero(i.args[1])) || (is_zero(i.args[0]) && is_turn(i.args[1]));
+    return (is_iteration(i.args[0]) && is_zero(i.args[1])) ||
+           (is_zero(i.args[0]) && is_iteration(i.args[1]));
   }
 
   bool is_constant(const When& when, const GridLoop& loop) const {
     return std::ranges::all_of(when.body, [&](const Statement& s) {
-      const Pass* const p = std::get_if<Pass>(&s.what);
+      const LoopNest* const p = std::get_if<LoopNest>(&s.what);
       const Assign* const to = p == nullptr ? nullptr : std::get_if<Assign>(&p->sink);
       return to != nullptr && !is_entered(to->storage, loop) && has_no_leaves(p->value);
     });
@@ -91,6 +93,6 @@ class FirstTurns {
 
 }  // namespace
 
-void hoist_first_turns(Lowered& l) { FirstTurns(l).run(); }
+void peel_first_iteration(Lowered& l) { Peeling(l).run(); }
 
 }  // namespace palladium::passes

@@ -24,7 +24,7 @@ class Invariants {
   void run() {
     l_.around.assign(g_.insts.size(), all_);
     for (const graph::Body& b : g_.bodies) {
-      leave_loops(b.region);
+      hoist_invariants(b.region);
       if (all_ > 0) leave_axes(b.region);
     }
   }
@@ -34,10 +34,10 @@ class Invariants {
 
   // ---- loops of a body, from the innermost
 
-  void leave_loops(RegionId r) {
+  void hoist_invariants(RegionId r) {
     std::vector<ValueId> insts;
     for (const ValueId v : g_[r].insts) {
-      for (const RegionId inner : g_[v].regions) leave_loops(inner);
+      for (const RegionId inner : g_[v].regions) hoist_invariants(inner);
       // A condition is asked once, whatever it says.
       if (g_[v].op == Op::Loop) take_from(g_[v].regions[0], runs_at_least_once(g_[v]), insts);
       if (g_[v].op == Op::While) {
@@ -108,7 +108,7 @@ class Invariants {
   // ---- what may move, and what is worth it
 
   // Whether v gives the same, and does no harm, where a loop around it begins; `runs`: the loop has
-  // a turn. Products stay beside what they are added to.
+  // an iteration. Products stay beside what they are added to.
   bool may_move(ValueId v, bool runs) const {
     const Inst& i = g_[v];
     const graph::OpClass kind = graph::info(i.op).op_class;
@@ -164,6 +164,6 @@ class Invariants {
 
 }  // namespace
 
-void leave_loops(Lowered& l) { Invariants(l).run(); }
+void hoist_invariants(Lowered& l) { Invariants(l).run(); }
 
 }  // namespace palladium::passes

@@ -1,5 +1,5 @@
 // Products of wgmma beside what is computed of them: A in registers, sums scaled in place, loops of
-// two products whose second one runs while the next turn computes.
+// two products whose second one runs while the next iteration computes.
 #include <functional>
 #include <string>
 
@@ -13,23 +13,23 @@ using namespace palladium::test;
 
 namespace {
 
-struct Turn {
+struct Iteration {
   Value i, shrink, top, acc;
 };
-using Sum = std::function<Value(const Turn&, const Value& p, const Value& v)>;
+using Sum = std::function<Value(const Iteration&, const Value& p, const Value& v)>;
 
-// A loop over blocks of keys, with its sum as a turn makes it.
+// A loop over blocks of keys, with its sum as an iteration makes it.
 graph::Graph attention(const Sum& sum, bool specialize = true) {
   const auto body = [=](Ref q, Ref k, Ref v, Ref o, Ref totals) {
-    const auto turn = [&](Value i, Value top, Value total, Value acc) {
+    const auto iteration = [&](Value i, Value top, Value total, Value acc) {
       const Value s = dot(q[_], k[{ds(i * 32, 32), _}], {.trans_b = true});
       const Value next = maximum(top, max(s, {.axis = {1}, .keepdims = true}));
       const Value p = exp2(s - next), shrink = exp2(top - next);
       return carry(next, total * shrink + pl::sum(p, {.axis = {1}, .keepdims = true}),
                    sum({i, shrink, top, acc}, p.astype(f16), v[{ds(i * 32, 32), _}]));
     };
-    auto [top, total, acc] =
-        loop(0, 8, turn, full({64, 1}, -1e30f, f32), zeros({64, 1}, f32), zeros({64, 64}, f32));
+    auto [top, total, acc] = loop(0, 8, iteration, full({64, 1}, -1e30f, f32), zeros({64, 1}, f32),
+                                  zeros({64, 64}, f32));
     (void)top;
     o[_] = acc;
     totals[_] = total;
@@ -41,7 +41,9 @@ graph::Graph attention(const Sum& sum, bool specialize = true) {
                 {array({64, 64}, f16), array({256, 64}, f16), array({256, 64}, f16)});
 }
 
-Value scaled(const Turn& t, const Value& p, const Value& v) { return t.acc * t.shrink + dot(p, v); }
+Value scaled(const Iteration& t, const Value& p, const Value& v) {
+  return t.acc * t.shrink + dot(p, v);
+}
 
 passes::Lowered lowered_for(const graph::Graph& g) {
   return cuda::lower(g, {.compute_capability = 90});
@@ -50,7 +52,7 @@ passes::Lowered lowered_for(const graph::Graph& g) {
 std::string text(const graph::Graph& g) { return passes::to_text(lowered_for(g)); }
 
 bool is_rotated(const graph::Graph& g) {
-  return text(g).find("behind the last turn") != std::string::npos;
+  return text(g).find("behind the last iteration") != std::string::npos;
 }
 
 // What is said of the second product.
@@ -78,27 +80,29 @@ TEST_CASE("A of wgmma that is computed of registers stays in them, an A that is 
   CHECK(occurrences(chain("%3"), "_rs<true") == 0);
 }
 
-TEST_CASE("a loop of two products begins the second one in the turn behind its own") {
+TEST_CASE("a loop of two products begins the second one in the iteration behind its own") {
   const graph::Graph g = attention(scaled);
-  CHECK_THAT(text(g), Shows({"supply ring 0", "supply ring 1", "first turn of loop", "turn ring 0",
-                             "loop", "await product", "release ring 1", "in flight", "in flight",
-                             "turn ring 1", "all but 1", "turn ring 0", "behind the last turn",
-                             "await product", "turn ring 1"}));
+  CHECK_THAT(text(g),
+             Shows({"produce ring 0", "produce ring 1", "first iteration of loop", "consume ring 0",
+                    "loop", "await product", "release ring 1", "in flight", "in flight",
+                    "consume ring 1", "all but 1", "consume ring 0", "behind the last iteration",
+                    "await product", "consume ring 1"}));
   CHECK(remarks(g).empty());
   CHECK_FALSE(is_rotated(attention(scaled, false)));
 }
 
-TEST_CASE("a product that the next turn cannot begin is said to be none, with its line") {
+TEST_CASE("a product that the next iteration cannot begin is said to be none, with its line") {
   const auto why = [](const Sum& sum) {
     const graph::Graph g = attention(sum);
     CHECK_FALSE(is_rotated(g));
     return remarks(g);
   };
-  CHECK(why([](const Turn& t, const Value& p, const Value& v) {
+  CHECK(why([](const Iteration& t, const Value& p, const Value& v) {
           return t.acc * f32(t.i) + dot(p, v);
-        }).find("not begun before the next turn computes: what it is made of changes behind it") !=
-        std::string::npos);
-  CHECK(why([](const Turn& t, const Value& p, const Value& v) {
+        })
+            .find("not begun before the next iteration computes: what it is made of changes behind "
+                  "it") != std::string::npos);
+  CHECK(why([](const Iteration& t, const Value& p, const Value& v) {
           return t.acc * t.top + dot(p, v);
         }).find("what it is made of changes behind it") != std::string::npos);
 }

@@ -19,9 +19,9 @@ using graph::Op;
 // mma.sync of sm_100 to sm_110 converts them, where later ones multiply them again.
 constexpr bool has_byte_floats(int cc) { return cc >= 89 && (cc < 100 || cc >= 120); }
 
-class Suiting {
+class Legalization {
  public:
-  explicit Suiting(Lowered& l) : l_(l), g_(l.graph) {}
+  explicit Legalization(Lowered& l) : l_(l), g_(l.graph) {}
 
   void run() {
     const Analysis a(g_);
@@ -42,7 +42,7 @@ class Suiting {
       tell_of_major(dot, "by mma.sync, not by wgmma, because that takes tf32 along K alone");
   }
 
-  bool is_turned(ValueId dot, std::size_t operand) const {
+  bool is_iterationed(ValueId dot, std::size_t operand) const {
     const graph::DotView view = graph::DotView::of(g_[dot]);
     return operand == 0 ? view.trans_a : !view.trans_b;
   }
@@ -73,7 +73,7 @@ class Suiting {
 
   // What does not lie along K is transposed.
   void turn(ValueId dot, std::size_t operand) {
-    if (!is_turned(dot, operand)) return;
+    if (!is_iterationed(dot, operand)) return;
     const ValueId x = g_[dot].args[operand];
     graph::Type type = g_[x].type;
     std::swap(type.shape[0], type.shape[1]);
@@ -103,7 +103,7 @@ class Suiting {
 
   void tell_of_major(ValueId dot, const char* what) {
     for (const std::size_t operand : {0, 1})
-      if (is_turned(dot, operand)) tell(dot, operand, what);
+      if (is_iterationed(dot, operand)) tell(dot, operand, what);
   }
 
   void tell(ValueId dot, std::size_t operand, const char* what) {
@@ -128,6 +128,6 @@ class Suiting {
 
 }  // namespace
 
-void suit_operands(Lowered& l) { Suiting(l).run(); }
+void legalize_dot_operands(Lowered& l) { Legalization(l).run(); }
 
 }  // namespace palladium::passes

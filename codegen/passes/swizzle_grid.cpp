@@ -59,7 +59,7 @@ class Order {
 
 }  // namespace
 
-void order_programs(Lowered& l) {
+void swizzle_grid(Lowered& l) {
   if (l.graph.grid_rows > 0) l.grid_rows = l.graph.grid_rows;
   if (l.graph.grid_rows > 0 || l.parallel_axes.size() < 2) return;
   const std::size_t axes = l.parallel_axes.size();

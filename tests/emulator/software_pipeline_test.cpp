@@ -1,5 +1,5 @@
-// Attention's loops, whose second product runs while the next turn computes of its first:
-// interpreter and emulator agree, races on, for any number of turns and of stages.
+// Attention's loops, whose second product runs while the next iteration computes of its first:
+// interpreter and emulator agree, races on, for any number of iterations and of stages.
 #include <catch2/catch_test_macros.hpp>
 
 #include "codegen/cuda/emit.hpp"
@@ -14,16 +14,16 @@ using namespace palladium::test;
 
 namespace {
 
-struct Turns {
+struct Iterations {
   DType dtype = f16;
   int rows = 64, columns = 32, d = 32, stages = 2, programs = 5;
   bool specialize = true;
 };
 
-// Program i has i turns.
-graph::Graph attention_of(const Turns& t) {
+// Program i has i iterations.
+graph::Graph attention_of(const Iterations& t) {
   const auto body = [=](Ref q, Ref k, Ref v, Ref o, Ref sums) {
-    auto turn = [&](Value i, Value top, Value total, Value acc) {
+    auto iteration = [&](Value i, Value top, Value total, Value acc) {
       const Value at = i * t.columns;
       Value s = dot(q[_], k[{ds(at, t.columns), _}], {.trans_b = true}) * 0.25f;
       const Value seen = iota(i32, {t.rows, t.columns}, 1) < iota(i32, {t.rows, 1}, 0) + 1;
@@ -33,7 +33,7 @@ graph::Graph attention_of(const Turns& t) {
       return carry(next, total * shrink + sum(p, {.axis = {1}, .keepdims = true}),
                    acc * shrink + dot(p.astype(t.dtype), v[{ds(at, t.columns), _}]));
     };
-    auto [top, total, acc] = loop(0, program_id(0), turn, full({t.rows, 1}, -1e30f, f32),
+    auto [top, total, acc] = loop(0, program_id(0), iteration, full({t.rows, 1}, -1e30f, f32),
                                   zeros({t.rows, 1}, f32), zeros({t.rows, t.d}, f32));
     (void)top;
     o[_] = acc;
@@ -44,7 +44,7 @@ graph::Graph attention_of(const Turns& t) {
   const BlockSpec all{{keys, t.d}, [](Index) { return Indices{0, 0}; }};
   return traced(
       body,
-      {.name = "turns",
+      {.name = "iterations",
        .out_type = {{{rows, t.d}, f32}, {{rows, 1}, f32}},
        .grid = {t.programs},
        .in_specs = {{{t.rows, t.d}, by_program}, all, all},
@@ -59,16 +59,17 @@ std::string text_of(const graph::Graph& g) {
 
 }  // namespace
 
-TEST_CASE("loops of two products agree for any number of turns, stages and warps") {
-  for (const Turns& t :
-       {Turns{.stages = 2, .programs = 4}, Turns{.dtype = bf16, .stages = 3, .programs = 5},
-        Turns{.rows = 128, .columns = 48, .d = 64, .stages = 2, .programs = 3},
-        Turns{.stages = 2, .programs = 3, .specialize = false},
-        Turns{.stages = 1, .programs = 3}}) {
+TEST_CASE("loops of two products agree for any number of iterations, stages and warps") {
+  for (const Iterations& t :
+       {Iterations{.stages = 2, .programs = 4},
+        Iterations{.dtype = bf16, .stages = 3, .programs = 5},
+        Iterations{.rows = 128, .columns = 48, .d = 64, .stages = 2, .programs = 3},
+        Iterations{.stages = 2, .programs = 3, .specialize = false},
+        Iterations{.stages = 1, .programs = 3}}) {
     INFO(t.rows << "x" << t.columns << ", " << t.stages << " stages");
     const graph::Graph g = attention_of(t);
     const bool rotated =
-        passes::to_text(cuda::lower(g, {.compute_capability = 90})).find("first turn") !=
+        passes::to_text(cuda::lower(g, {.compute_capability = 90})).find("first iteration") !=
         std::string::npos;
     CHECK(rotated == (t.specialize && t.stages > 1));
     CHECK(text_of(g).find("_rs<true") != std::string::npos);

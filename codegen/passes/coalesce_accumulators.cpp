@@ -12,9 +12,9 @@
 namespace palladium::passes {
 namespace {
 
-class Replacement {
+class Coalescing {
  public:
-  explicit Replacement(Lowered& l) : l_(l) {
+  explicit Coalescing(Lowered& l) : l_(l) {
     for (const Window& w : l_.windows) kept_.insert(w.storage);
     for (LoweredBody& b : l_.bodies) count(b.statements);
   }
@@ -44,7 +44,7 @@ class Replacement {
   // Elements of the product at `at`, by what stands behind it in the list.
   void replace(Statements& list, std::size_t at, int result) {
     for (std::size_t i = at + 1; i < list.size(); ++i) {
-      const Pass* const p = std::get_if<Pass>(&list[i].what);
+      const LoopNest* const p = std::get_if<LoopNest>(&list[i].what);
       const int filled = p == nullptr ? -1 : storage_filled(p->sink);
       if (filled < 0 || !is_replaced(list, at, i, *p, result, filled)) continue;
       rename(list, filled, result);
@@ -52,14 +52,14 @@ class Replacement {
     }
   }
 
-  // Whether the pass at `i` is the last to read `result`, of which it takes the element that it
+  // Whether the nest at `i` is the last to read `result`, of which it takes the element that it
   // computes, and all that touches either stands in the list.
-  bool is_replaced(Statements& list, std::size_t at, std::size_t i, const Pass& p, int result,
+  bool is_replaced(Statements& list, std::size_t at, std::size_t i, const LoopNest& p, int result,
                    int filled) const {
     const Storage &from = storage(result), &to = storage(filled);
     if (!std::holds_alternative<Assign>(p.sink) || kept_.contains(filled) ||
         kept_.contains(result) || filled == result || to.packed || to.place != Place::registers ||
-        to.dtype != from.dtype || to.layout != from.layout || !p.copies.empty())
+        to.dtype != from.dtype || to.layout != from.layout || !p.redirects.empty())
       return false;
     const DimMap all = identity_map(static_cast<int>(p.domain.size()));
     bool reads = false;
@@ -95,8 +95,8 @@ class Replacement {
     const auto visit = [&](auto& what) {
       if constexpr (requires { what.sink; })
         std::visit([&](auto& sink) { names_of(sink, f); }, what.sink);
-      if constexpr (requires { what.copies; })
-        for (auto& [read, copy] : what.copies) f(read), f(copy.storage);
+      if constexpr (requires { what.redirects; })
+        for (auto& [read, copy] : what.redirects) f(read), f(copy.storage);
       names_of(what, f);
     };
     std::visit(visit, s.what);
@@ -120,7 +120,7 @@ class Replacement {
       if (storage >= 0) found.insert(storage);
     };
     for_each_name(s, add);
-    if (const Pass* const p = std::get_if<Pass>(&s.what))
+    if (const LoopNest* const p = std::get_if<LoopNest>(&s.what))
       for (const Read& r : register_reads(l_, *p)) add(r.storage);
     if (const Scalar* const x = std::get_if<Scalar>(&s.what)) {
       const DimMap none = identity_map(static_cast<int>(l_.graph[x->value].type.shape.size()));
@@ -139,6 +139,6 @@ class Replacement {
 
 }  // namespace
 
-void replace_products(Lowered& l) { Replacement(l).run(); }
+void coalesce_accumulators(Lowered& l) { Coalescing(l).run(); }
 
 }  // namespace palladium::passes

@@ -8,8 +8,9 @@ using namespace palladium::test;
 
 namespace {
 
-// Eight turns that add %9, which `in_loop` makes of the inputs f32[128] and f32[8,128], turn %7.
-std::string turns(const std::string& in_loop, const std::string& before = "") {
+// Eight iterations that add %9, which `in_loop` makes of the inputs f32[128] and f32[8,128],
+// iteration %7.
+std::string iterations(const std::string& in_loop, const std::string& before = "") {
   return whole({"f32[128]", "f32[8,128]"}, {"f32[128]"}, R"(
   %3: i32[] = constant 0
   %4: i32[] = constant 8
@@ -58,7 +59,7 @@ constexpr const char* scaled = R"(
 }  // namespace
 
 TEST_CASE("a load that a loop repeats, and what is computed of it, stand before the loop") {
-  CHECK_THAT(lowered(turns(R"(
+  CHECK_THAT(lowered(iterations(R"(
       %12: f32[128] = load %0
       %13: f32[128] = neg %12
       %14: ref block f32[128] = at %1 [%7, :]
@@ -67,8 +68,8 @@ TEST_CASE("a load that a loop repeats, and what is computed of it, stand before 
              Shows({"s3 = %7", "loop %8 {", "s1 = %14", "}"}));
 }
 
-TEST_CASE("an elementary function of what no turn changes is computed before the loop") {
-  const std::string text = lowered(turns(R"(
+TEST_CASE("an elementary function of what no iteration changes is computed before the loop") {
+  const std::string text = lowered(iterations(R"(
       %12: f32[128] = constant 2
       %13: i32[128] = iota [0]
       %14: f32[128] = cast %13
@@ -78,14 +79,14 @@ TEST_CASE("an elementary function of what no turn changes is computed before the
 }
 
 TEST_CASE("a few operations without a load stay in the loop") {
-  CHECK(occurrences(lowered(turns(R"(
+  CHECK(occurrences(lowered(iterations(R"(
       %12: i32[128] = iota [0]
       %13: i32[128] = mul %12, %12
       %9: f32[128] = cast %13)")),
                     "registers") == 2);
 }
 
-TEST_CASE("a load at a place known at run time leaves a loop that has a turn, and no other") {
+TEST_CASE("a load at a place known at run time leaves a loop that has an iteration, and no other") {
   const std::string load = R"(
       %12: ref block f32[128] = at %1 [%20, :]
       %9: f32[128] = load %12)";
@@ -93,8 +94,8 @@ TEST_CASE("a load at a place known at run time leaves a loop that has a turn, an
   %21: ref block f32[] = at %0 [3]
   %22: f32[] = load %21
   %20: i32[] = cast %22)";
-  CHECK_THAT(lowered(turns(load, place)), Shows({"s5 = %", "loop %"}));
-  std::string perhaps = turns(load, place + "\n  %23: i32[] = constant 8");
+  CHECK_THAT(lowered(iterations(load, place)), Shows({"s5 = %", "loop %"}));
+  std::string perhaps = iterations(load, place + "\n  %23: i32[] = constant 8");
   perhaps.replace(perhaps.find("loop %3, %4"), 11, "loop %20, %4");
   CHECK(occurrences(lowered(perhaps), "s5 = %") == 0);
 }
@@ -119,7 +120,7 @@ TEST_CASE("what the kernel writes, and what stands under a condition, stays in t
 }
 
 TEST_CASE("a loop within a loop gives what neither changes to what stands before both") {
-  CHECK_THAT(lowered(turns(R"(
+  CHECK_THAT(lowered(iterations(R"(
       %12 = loop %3, %4 carry %8
         { %13: i32[] %14: f32[128]
           %15: f32[128] = load %0
@@ -202,7 +203,7 @@ TEST_CASE(
   CHECK_THAT(text, Shows({"s5 = %8", "when %", "s7 = %8", "loop %", "}", "s9 = %8", "loop %"}));
 }
 
-TEST_CASE("what no turn of a while changes, its condition's part too, stands before it") {
+TEST_CASE("what no iteration of a while changes, its condition's part too, stands before it") {
   const std::string text = lowered(whole({"f32[128]", "f32[128]"}, {"f32[128]"}, R"(
   %3: f32[128] = constant 0
   %4 = while %3

@@ -1,10 +1,10 @@
 // Rotates loops of two products, of which the second is added up of what is computed of the first:
-// each turn begins the first product of its own, then the second one of the turn before, and
-// computes of the first while the second runs.
+// each iteration begins the first product of its own, then the second one of the iteration before,
+// and computes of the first while the second runs.
 //
-// Precondition: build_pipelines. The loop is served by a producer, so that no barrier stands in it;
+// Precondition: build_pipelines. A producer fetches for the loop, so that no barrier stands in it;
 // A of the second product is in registers. What stands around the second product alone is left for
-// the next turn: what fills A and scales the sum, the wait for B, and what frees its slot.
+// the next iteration: what fills A and scales the sum, the wait for B, and what frees its slot.
 #include <algorithm>
 #include <limits>
 #include <optional>
@@ -22,15 +22,16 @@ using graph::Op;
 using Storages = std::set<int>;
 
 // A loop, its statements by number.
-class Rotation {
+class SoftwarePipeline {
  public:
-  Rotation(Lowered& l, Loop& loop) : l_(l), loop_(loop), body_(loop.body) {}
+  SoftwarePipeline(Lowered& l, Loop& loop) : l_(l), loop_(loop), body_(loop.body) {}
 
   void run() {
     if (!find_products()) return;
     if (const char* const why = obstacle(); why != nullptr) {
       const Location at = body_[second_].at;
-      l_.remarks.push_back({at, fmt::format("not begun before the next turn computes: {}", why)});
+      l_.remarks.push_back(
+          {at, fmt::format("not begun before the next iteration computes: {}", why)});
       return;
     }
     const Statements body = std::move(loop_.body);
@@ -44,7 +45,7 @@ class Rotation {
       done.storages.push_back(first);
 
     for (std::size_t i = 0; i < body.size(); ++i)
-      if (!late_.contains(i)) loop_.enter.push_back(body[i]);
+      if (!late_.contains(i)) loop_.prologue.push_back(body[i]);
 
     for (std::size_t i = 0; i < body.size(); ++i) {
       if (late_.contains(i)) continue;
@@ -58,22 +59,22 @@ class Rotation {
       loop_.body.push_back({done, s.at});
       loop_.body.push_back({Release{ring}, s.at});
       for (const std::size_t late : late_)
-        if (late < second_ && std::holds_alternative<Pass>(body[late].what))
+        if (late < second_ && std::holds_alternative<LoopNest>(body[late].what))
           loop_.body.push_back(body[late]);
       loop_.body.push_back(s);
       add_second(loop_.body, body, true);
       loop_.body.push_back({AwaitDot{.storages = {first.result}, .in_flight = 1}, s.at});
     }
 
-    loop_.leave.push_back({done, body[second_].at});
+    loop_.epilogue.push_back({done, body[second_].at});
     for (const std::size_t late : late_)
-      if (late < second_ && std::holds_alternative<Pass>(body[late].what))
-        loop_.leave.push_back(body[late]);
-    add_second(loop_.leave, body, false);
+      if (late < second_ && std::holds_alternative<LoopNest>(body[late].what))
+        loop_.epilogue.push_back(body[late]);
+    add_second(loop_.epilogue, body, false);
   }
 
  private:
-  // The last product, which adds to what the turns before left, and the one before it.
+  // The last product, which adds to what the iterations before left, and the one before it.
   bool find_products() {
     std::vector<std::size_t> dots;
     for (std::size_t i = 0; i < body_.size(); ++i)
@@ -83,43 +84,44 @@ class Rotation {
     second_ = dots[1];
     const Dot &a = dot(first_), &b = dot(second_);
     return a.unit == Dot::Unit::wgmma && b.unit == Dot::Unit::wgmma && b.accumulates &&
-           b.anew == graph::no_value && !a.accumulates && is_served(a.b) && is_served(b.b) &&
+           b.anew == graph::no_value && !a.accumulates && is_produced(a.b) && is_produced(b.b) &&
            l_.storages[static_cast<std::size_t>(b.a)].packed &&
            l_.storages[static_cast<std::size_t>(a.a)].place == Place::shared;
   }
 
   const Dot& dot(std::size_t i) const { return std::get<Dot>(body_[i].what); }
 
-  bool is_served(int storage) const {
+  bool is_produced(int storage) const {
     const int ring = l_.storages[static_cast<std::size_t>(storage)].ring;
-    return ring >= 0 && l_.rings[static_cast<std::size_t>(ring)].freed >= 0 &&
+    return ring >= 0 && l_.rings[static_cast<std::size_t>(ring)].empty_barriers >= 0 &&
            !l_.rings[static_cast<std::size_t>(ring)].unrolled;
   }
 
-  // Why what belongs to the second product cannot be left for the next turn, where that may read
-  // nothing but whole values that this turn makes before it, or none of its loop does; nullptr: it
-  // can.
+  // Why what belongs to the second product cannot be left for the next iteration, where that may
+  // read nothing but whole values that this iteration makes before it, or none of its loop does;
+  // nullptr: it can.
   const char* obstacle() {
     const Dot& second = dot(second_);
     const graph::LoopView view = graph::LoopView::of(l_.graph[loop_.inst]);
     const graph::Inst& low = l_.graph[view.low];
     if (low.op != Op::Constant) return "its loop begins at a computed number";
     if (graph::to_int(i32, low.attr.bits) + view.step > std::numeric_limits<std::int32_t>::max())
-      return "an i32 does not number its second turn";
+      return "an i32 does not number its second iteration";
     Storages needed;
     for (std::size_t i = 0; i < body_.size(); ++i)
       if (is_late(body_[i], second)) {
         late_.insert(i);
-        if (const Pass* const p = std::get_if<Pass>(&body_[i].what)) needed.merge(read_by(*p));
+        if (const LoopNest* const p = std::get_if<LoopNest>(&body_[i].what))
+          needed.merge(read_by(*p));
       }
     needed.erase(second.result);
     const int index_storage = l_.storage_of[index(l_.graph[view.body].params[0])];
-    if (needed.contains(index_storage)) return "it depends on the number of the turn";
+    if (needed.contains(index_storage)) return "it depends on the number of the iteration";
     for (std::size_t i = 0; i < body_.size(); ++i) {
       if (late_.contains(i)) continue;
       const Statement& s = body_[i];
       if (!is_plain(s)) return "more than computations stand in its loop";
-      if (const Pass* const p = std::get_if<Pass>(&s.what)) {
+      if (const LoopNest* const p = std::get_if<LoopNest>(&s.what)) {
         const Storages read = read_by(*p);
         if (read.contains(second.result) || read.contains(second.a))
           return "what it adds up is read in the loop";
@@ -129,7 +131,7 @@ class Rotation {
         return "what it adds up is changed in the loop";
       if (!needed.contains(filled)) continue;
       const Storage& storage = l_.storages[static_cast<std::size_t>(filled)];
-      const Pass* const p = std::get_if<Pass>(&s.what);
+      const LoopNest* const p = std::get_if<LoopNest>(&s.what);
       const bool whole = i == first_ || (p != nullptr && std::holds_alternative<Assign>(p->sink));
       if (!whole || storage.place != Place::registers || i < first_ || i > *late_.begin())
         return "what it is made of changes behind it";
@@ -142,23 +144,23 @@ class Rotation {
   bool is_late(const Statement& s, const Dot& second) const {
     const int ring = l_.storages[static_cast<std::size_t>(second.b)].ring;
     if (const Dot* const d = std::get_if<Dot>(&s.what)) return d->result == second.result;
-    if (const Turn* const t = std::get_if<Turn>(&s.what)) return t->ring == ring;
+    if (const Consume* const t = std::get_if<Consume>(&s.what)) return t->ring == ring;
     if (const AwaitFetch* const a = std::get_if<AwaitFetch>(&s.what)) return a->ring == ring;
-    const Pass* const p = std::get_if<Pass>(&s.what);
+    const LoopNest* const p = std::get_if<LoopNest>(&s.what);
     if (p == nullptr || !std::holds_alternative<Assign>(p->sink)) return false;
     const int filled = storage_filled(p->sink);
     return filled == second.a || filled == second.result;
   }
 
   static bool is_plain(const Statement& s) {
-    return std::holds_alternative<Pass>(s.what) || std::holds_alternative<Dot>(s.what) ||
-           std::holds_alternative<Scalar>(s.what) || std::holds_alternative<Turn>(s.what) ||
+    return std::holds_alternative<LoopNest>(s.what) || std::holds_alternative<Dot>(s.what) ||
+           std::holds_alternative<Scalar>(s.what) || std::holds_alternative<Consume>(s.what) ||
            std::holds_alternative<AwaitFetch>(s.what) ||
            std::holds_alternative<CopyStorage>(s.what);
   }
 
   static int filled_by(const Statement& s) {
-    if (const Pass* const p = std::get_if<Pass>(&s.what)) return storage_filled(p->sink);
+    if (const LoopNest* const p = std::get_if<LoopNest>(&s.what)) return storage_filled(p->sink);
     if (const Dot* const d = std::get_if<Dot>(&s.what)) return d->result;
     if (const Scalar* const x = std::get_if<Scalar>(&s.what)) return x->storage;
     if (const CopyStorage* const c = std::get_if<CopyStorage>(&s.what)) return c->to;
@@ -166,25 +168,25 @@ class Rotation {
   }
 
   // Storages, scalars among them.
-  Storages read_by(const Pass& p) const {
+  Storages read_by(const LoopNest& p) const {
     Storages read;
     const DimMap all = identity_map(static_cast<int>(p.domain.size()));
     for_each_value(l_, p, [&](ValueId v, bool enter) {
       for_each_leaf(l_, v, all, enter, [&](ValueId, const DimMap&, int s) { read.insert(s); });
     });
-    for (const auto& [from, copy] : p.copies) read.insert(copy.storage);
+    for (const auto& [from, redirect] : p.redirects) read.insert(redirect.storage);
     return read;
   }
 
-  // The second product of the turn before: its slot is freed when the wait for it is over.
+  // The second product of the iteration before: its slot is freed when the wait for it is over.
   void add_second(Statements& to, const Statements& body, bool in_flight) const {
     for (const std::size_t i : late_) {
       Statement s = body[i];
-      if (std::holds_alternative<Pass>(s.what)) continue;
+      if (std::holds_alternative<LoopNest>(s.what)) continue;
       if (Dot* const d = std::get_if<Dot>(&s.what); d != nullptr && in_flight)
         d->in_flight = Dot::all_in_flight;
-      if (Turn* const t = std::get_if<Turn>(&s.what); t != nullptr && in_flight)
-        t->frees = Turn::Frees::none;
+      if (Consume* const t = std::get_if<Consume>(&s.what); t != nullptr && in_flight)
+        t->frees = Consume::Frees::none;
       to.push_back(std::move(s));
     }
   }
@@ -193,18 +195,18 @@ class Rotation {
   Loop& loop_;
   const Statements& body_;
   std::size_t first_ = 0, second_ = 0;  // products
-  std::set<std::size_t> late_;          // what is left for the next turn
+  std::set<std::size_t> late_;          // what is left for the next iteration
   Storages shared_;                     // what that needs of this one
 };
 
 void visit(Lowered& l, Statements& list) {
   for (Statement& s : list)
-    if (Loop* const loop = std::get_if<Loop>(&s.what)) Rotation(l, *loop).run();
+    if (Loop* const loop = std::get_if<Loop>(&s.what)) SoftwarePipeline(l, *loop).run();
 }
 
 }  // namespace
 
-void rotate_loops(Lowered& l) {
+void software_pipeline(Lowered& l) {
   for (LoweredBody& b : l.bodies)
     if (!b.producer.empty()) visit(l, b.statements);
 }
