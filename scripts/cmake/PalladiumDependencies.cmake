@@ -42,8 +42,10 @@ function(palladium_need target)
       cmake_path(GET nvcc PARENT_PATH toolkit)
       cmake_path(GET toolkit PARENT_PATH toolkit)
     endif()
+    # What pip made of the wheels: .deps/nvidia/cu13, and cuda_runtime before CUDA 13.
+    file(GLOB wheels ${PROJECT_SOURCE_DIR}/.deps/nvidia/*)
     find_path(PALLADIUM_CUDA_INCLUDE cuda.h
-      HINTS $ENV{CUDA_HOME} /usr/local/cuda ${toolkit} ${PROJECT_SOURCE_DIR}/.deps/cuda
+      HINTS $ENV{CUDA_HOME} /usr/local/cuda ${toolkit} ${wheels}
       PATH_SUFFIXES include targets/x86_64-linux/include REQUIRED)
     set(include ${PALLADIUM_CUDA_INCLUDE})
     set(libraries ${CMAKE_DL_LIBS})
@@ -64,7 +66,7 @@ function(palladium_need target)
   endif()
   add_library(${target} INTERFACE IMPORTED GLOBAL)
   set_target_properties(${target} PROPERTIES
-    INTERFACE_SYSTEM_INCLUDE_DIRECTORIES "${include}"
+    INTERFACE_INCLUDE_DIRECTORIES "${include}"  # of an imported target: system headers
     INTERFACE_LINK_LIBRARIES "${libraries}"
     INTERFACE_COMPILE_DEFINITIONS "${definitions}")
 endfunction()
