@@ -62,6 +62,11 @@ std::string Lowered::decisions(const CompileOptions& options) const {
   return cuda::describe(g, text_options(g, options));
 }
 
+std::vector<PassDump> Lowered::passes(const CompileOptions& options) const {
+  const graph::Graph& g = graph_of(state_);
+  return cuda::pass_dumps(g, text_options(g, options));
+}
+
 Report Lowered::report(const CompileOptions& options) const {
   const graph::Graph& g = graph_of(state_);
   Report report = cuda::report(g, text_options(g, options));

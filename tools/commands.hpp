@@ -29,6 +29,8 @@ struct Show {
   std::string kernel;
   std::string arch;
   bool graph = false, cuda = false, ptx = false, sass = false, resources = false, report = false;
+  bool passes = false, times = false;
+  std::string after;  // of passes, this one
   bool json = false;
 };
 int show(const Show& asked);

@@ -40,6 +40,9 @@ class Commands {
         ->required();
     show->add_option("--arch", show_.arch, "sm_75 ... sm_100a (default: this GPU's, else sm_90a)");
     show->add_flag("--graph", show_.graph, "The kernel graph (default)");
+    show->add_flag("--passes", show_.passes, "The program behind each pass of the compiler");
+    show->add_option("--after", show_.after, "The program behind this pass, of each attempt");
+    show->add_flag("--times", show_.times, "What each pass took");
     show->add_flag("--cuda", show_.cuda, "The emitted CUDA C++");
     show->add_flag("--ptx", show_.ptx, "What NVRTC makes of it");
     show->add_flag("--sass", show_.sass,

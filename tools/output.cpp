@@ -57,6 +57,38 @@ std::string text_of(const Resources& r) {
   return text;
 }
 
+Json times_json(const std::vector<PassDump>& passes) {
+  Json rows = Json::array();
+  for (const PassDump& p : passes)
+    rows.push_back({{"attempt", p.attempt}, {"pass", p.pass}, {"ms", p.ms}, {"chosen", p.chosen}});
+  return rows;
+}
+
+Json json_of(const std::vector<PassDump>& passes) {
+  Json rows = times_json(passes);
+  for (std::size_t i = 0; i < passes.size(); ++i) rows[i]["text"] = passes[i].text;
+  return rows;
+}
+
+std::string text_of(const std::vector<PassDump>& passes) {
+  std::string text;
+  for (const PassDump& p : passes)
+    text += fmt::format("{}-- attempt {}{}: behind {}\n{}", text.empty() ? "" : "\n", p.attempt,
+                        p.chosen ? ", chosen" : "", p.pass, p.text);
+  return text;
+}
+
+std::string times_text(const std::vector<PassDump>& passes) {
+  std::string text;
+  double all = 0;
+  for (const PassDump& p : passes) {
+    text += fmt::format("{:<12} {:<24} {:>9.3f} ms\n", p.attempt + (p.chosen ? "" : " (given up)"),
+                        p.pass, p.ms);
+    all += p.ms;
+  }
+  return text + fmt::format("{:<12} {:<24} {:>9.3f} ms\n", "", "all", all);
+}
+
 Json json_of(const Occupancy& o) {
   return {{"blocks", o.blocks},
           {"warps", o.warps},

@@ -44,6 +44,13 @@ Json json_of(const Sass& sass);
 /// The text, then the instructions of all of it and of each loop.
 std::string text_of(const Sass& sass);
 
+/// The program behind each pass, under a heading.
+Json json_of(const std::vector<PassDump>& passes);
+std::string text_of(const std::vector<PassDump>& passes);
+/// A line per pass: the attempt, what the pass took, and all of them.
+Json times_json(const std::vector<PassDump>& passes);
+std::string times_text(const std::vector<PassDump>& passes);
+
 Json json_of(const Report& report);
 /// A line per access, then the instructions, then registers and occupancy.
 std::string text_of(const Report& report);

@@ -2,6 +2,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include "tools/commands.hpp"
 #include "tools/kernels.hpp"
 #include "tools/output.hpp"
@@ -9,13 +13,27 @@
 namespace palladium::tools {
 namespace {
 
+std::vector<PassDump> behind(const std::vector<PassDump>& passes, const std::string& name) {
+  std::vector<PassDump> some;
+  std::vector<std::string> names;
+  for (const PassDump& p : passes) {
+    if (p.pass == name) some.push_back(p);
+    if (std::find(names.begin(), names.end(), p.pass) == names.end()) names.push_back(p.pass);
+  }
+  if (some.empty())
+    throw CompileError(
+        fmt::format("no pass is called '{}'; there are {}", name, fmt::join(names, ", ")));
+  return some;
+}
+
 int show_kernel(const Show& asked, const NamedKernel& named) {
   std::string arch = asked.arch;
   if (arch.empty()) arch = named.archs.empty() ? default_arch() : named.archs.front();
   const CompileOptions options{.arch = arch};
   const Lowered& kernel = named.kernel;
-  const bool only_name =
-      !asked.graph && !asked.cuda && !asked.ptx && !asked.sass && !asked.resources && !asked.report;
+  const bool asks_passes = asked.passes || asked.times || !asked.after.empty();
+  const bool only_name = !asked.graph && !asked.cuda && !asked.ptx && !asked.sass &&
+                         !asked.resources && !asked.report && !asks_passes;
 
   Json object = {{"kernel", kernel.name()}, {"arch", options.arch}, {"key", kernel.key(options)}};
   std::vector<Part> parts;
@@ -24,6 +42,15 @@ int show_kernel(const Show& asked, const NamedKernel& named) {
     parts.push_back({name, std::move(text)});
   };
   if (asked.graph || only_name) add("graph", Json::parse(kernel.json()), kernel.graph());
+  if (asks_passes) {
+    const std::vector<PassDump> passes = kernel.passes(options);
+    if (asked.passes) add("passes", json_of(passes), text_of(passes));
+    if (!asked.after.empty()) {
+      const std::vector<PassDump> some = behind(passes, asked.after);
+      add("after", json_of(some), text_of(some));
+    }
+    if (asked.times) add("times", times_json(passes), times_text(passes));
+  }
   if (asked.cuda) {
     const std::string source = kernel.cuda_source(options);
     add("cuda", source, source);

@@ -60,4 +60,8 @@ Report report(const graph::Graph& g, const Options& options);
 /// The decisions that led to the text, for people: where each Ref and value lives, layouts, passes.
 std::string describe(const graph::Graph& g, const Options& options);
 
+/// Every pass as it ran, in order, with the program behind it: the lowered program's text, and from
+/// "expand" on the thread program's.
+std::vector<PassDump> pass_dumps(const graph::Graph& g, const Options& options);
+
 }  // namespace palladium::cuda

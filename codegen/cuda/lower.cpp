@@ -1,7 +1,10 @@
-// The one place where the order of passes stands.
+// From a canonical graph through the passes of the lowered and of the thread program to the text.
 #include "codegen/cuda/lower.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "codegen/base/format.hpp"
@@ -19,40 +22,6 @@
 
 namespace palladium::cuda {
 namespace {
-
-struct Step {
-  const char* name;
-  void (*run)(passes::Lowered&);
-};
-
-constexpr Step steps[] = {
-    {"split_scaled_sums", passes::split_scaled_sums},  // first: changes the graph
-    {"legalize_dot_operands",
-     passes::legalize_dot_operands},           // so does this: what do tensor cores take?
-    {"place_windows", passes::place_windows},  // says which loads read memory
-    {"swizzle_grid", passes::swizzle_grid},    // of windows: which programs read the same?
-    {"hoist_invariants",
-     passes::hoist_invariants},                // what nobody writes is the same in every iteration
-    {"stage_windows", passes::stage_windows},  // before values: what is staged is cheap to read
-    {"place_values", passes::place_values},    // whole or inlined: needs to know what is in memory
-    {"build_statements", passes::build_statements},  // one loop nest per sink
-    {"peel_first_iteration",
-     passes::peel_first_iteration},              // as long as loops are what was written
-    {"assign_layouts", passes::assign_layouts},  // all nests are known: costs can be weighed
-    {"coalesce_accumulators", passes::coalesce_accumulators},  // of layouts: what can stand where?
-    {"measure_registers", passes::measure_registers},  // of layouts: is the program wide enough?
-};
-
-// Of a program that is as wide as it will be.
-constexpr Step last_steps[] = {
-    {"check_registers", passes::check_registers},      // before memory: of two, the plainer error
-    {"pad_staged_rows", passes::pad_staged_rows},      // of layouts: which banks do lanes read?
-    {"choose_copies", passes::choose_copies},          // of layouts: what does a thread copy?
-    {"fetch_windows", passes::fetch_windows},          // of rows: what does TMA copy instead?
-    {"build_pipelines", passes::build_pipelines},      // how large is what is copied ahead?
-    {"software_pipeline", passes::software_pipeline},  // of rings: what frees a slot when?
-    {"place_shared_memory", passes::place_shared_memory},  // last: layouts add staging and scratch
-};
 
 // What no block, or no GPU of the architecture, can be. Shared memory is counted by its pass.
 void check_limits(const graph::Graph& g, int cc) {
@@ -107,12 +76,12 @@ class Size {
   std::int64_t count_ = 0;
 };
 
-struct ThreadStep {
+struct ThreadPass {
   const char* name;
   void (*run)(thread::Program&);
 };
 
-constexpr ThreadStep thread_steps[] = {
+constexpr ThreadPass thread_passes[] = {
     {"place_barriers", thread::place_barriers},  // before names go: calls may be all that is left
     {"drop_unused", thread::drop_unused},        // coordinates that no access needed
     {"join_loops", thread::join_loops},
@@ -121,70 +90,47 @@ constexpr ThreadStep thread_steps[] = {
     {"number_temporaries", thread::number_temporaries},  // last: in the order of the text
 };
 
-std::vector<int> uses_of(const graph::Graph& g) {
-  std::vector<int> uses(g.insts.size());
-  for (const graph::Inst& i : g.insts)
-    for (const graph::ValueId a : i.args) ++uses[graph::index(a)];
-  return uses;
-}
-
-passes::Lowered laid_out(const graph::Graph& g, const Options& options, int num_warps,
-                         bool may_stage) {
-  const int cc = options.compute_capability;
-  passes::Lowered l{.graph = g,
-                    .machine = {cc, options.is_specific,
-                                std::min(thread::multiprocessor(cc).block_shared_bytes,
-                                         options.most_shared_bytes)},
-                    .uses = uses_of(g)};
-  l.num_warps = num_warps;
-  l.may_stage = may_stage;
-  for (const Step& s : steps) s.run(l);
-  return l;
-}
-
-// The narrowest program whose values fit its registers, as far as more threads help.
-passes::Lowered chosen(const graph::Graph& g, const Options& options, bool may_stage) {
-  passes::Lowered l = laid_out(g, options, 4, may_stage);
-  if (g.bodies.size() > 1 || g.bodies[0].warpgroups > 1) return l;
-  std::string why;
-  while (2 * l.num_warps <= layout::most_warps) {
-    std::string reason = passes::reason_to_widen(l);
-    if (reason.empty()) break;
-    passes::Lowered wider = laid_out(g, options, 2 * l.num_warps, may_stage);
-    if (!passes::gains(l, wider)) break;
-    l = std::move(wider);
-    why = std::move(reason);
-  }
-  if (!why.empty()) l.remarks.push_back({{}, fmt::format("{} warps: {}", l.num_warps, why)});
-  return l;
-}
-
 }  // namespace
 
-passes::Lowered lower(const graph::Graph& g, const Options& options) {
+passes::Lowered lower(const graph::Graph& g, const Options& options,
+                      const passes::Observer& observer) {
   if (graph::has_grid_env(g.mapping)) {
     graph::Graph bound = g;
     graph::bind_grid(bound);
-    return lower(graph::canonicalize(bound), options);
+    return lower(graph::canonicalize(bound), options, observer);
   }
-  if (graph::has_packed(g)) return lower(graph::in_bytes(g), options);
-  check_limits(g, options.compute_capability);
+  if (graph::has_packed(g)) return lower(graph::in_bytes(g), options, observer);
+  const int cc = options.compute_capability;
+  check_limits(g, cc);
   Size(g, options.most_operations).require_possible();
-  const int given = g.bodies[0].num_warps;
-  const auto laid = [&](bool may_stage) {
-    return given == 0 ? chosen(g, options, may_stage) : laid_out(g, options, given, may_stage);
-  };
-  passes::Lowered l = laid(true);
-  if (passes::stages_too_much(l)) l = laid(false);
-  for (const Step& s : last_steps) s.run(l);
-  return l;
+  return passes::run_passes(
+      g,
+      {cc, options.is_specific,
+       std::min(thread::multiprocessor(cc).block_shared_bytes, options.most_shared_bytes)},
+      observer);
 }
 
-thread::Program thread_program(const passes::Lowered& l) {
-  thread::Program p = expand::expand(l);
-  for (const ThreadStep& s : thread_steps) s.run(p);
+thread::Program thread_program(const passes::Lowered& l, const ThreadObserver& observer) {
+  const auto run = [&](const char* name, auto&& pass) {
+    const auto begin = std::chrono::steady_clock::now();
+    try {
+      pass();
+    } catch (const InternalError& error) {
+      throw InternalError(fmt::format("{}\n  in the pass {} of kernel '{}'\n{}", error.what(), name,
+                                      l.graph.name, passes::to_text(l)));
+    }
+    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
+        .count();
+  };
+  thread::Program p;
+  const double expanded = run("expand", [&] { p = expand::expand(l); });
+  if (observer) observer("expand", expanded, p);
+  for (const ThreadPass& pass : thread_passes) {
+    const double ms = run(pass.name, [&] { pass.run(p); });
+    if (observer) observer(pass.name, ms, p);
+  }
 #ifndef NDEBUG
-  thread::verify(p);
+  run("verify", [&] { thread::verify(p); });
 #endif
   return p;
 }
@@ -216,6 +162,20 @@ Report report(const graph::Graph& g, const Options& options) {
 
 std::string describe(const graph::Graph& g, const Options& options) {
   return passes::to_text(lower(g, options));
+}
+
+std::vector<PassDump> pass_dumps(const graph::Graph& g, const Options& options) {
+  std::vector<PassDump> dumps;
+  const passes::Lowered l =
+      lower(g, options, [&](const passes::PassRun& run, const passes::Lowered& behind) {
+        dumps.push_back({run.attempt, run.pass, run.ms, false, passes::to_text(behind)});
+      });
+  const std::string chosen = passes::attempt_of(l);
+  for (PassDump& d : dumps) d.chosen = d.attempt == chosen;
+  (void)thread_program(l, [&](const char* pass, double ms, const thread::Program& behind) {
+    dumps.push_back({chosen, pass, ms, true, print(behind).text});
+  });
+  return dumps;
 }
 
 }  // namespace palladium::cuda

@@ -149,6 +149,8 @@ class PALLADIUM_API Lowered {
   std::string cuda_source(const CompileOptions& options = {}) const;
   /// Where each Ref and value lives, and the passes that decided it.
   std::string decisions(const CompileOptions& options = {}) const;
+  /// Every pass as it ran, in order, with what the program was behind it.
+  std::vector<PassDump> passes(const CompileOptions& options = {}) const;
   /// What that asks of a multiprocessor: how its accesses fall on memory, its instructions; and its
   /// registers and occupancy, for which it is compiled like by compile(), if it can be.
   Report report(const CompileOptions& options = {}) const;

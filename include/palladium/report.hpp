@@ -41,6 +41,17 @@ struct Remark {
   std::string text;
 };
 
+/// A pass of the compiler as it ran, and the program behind it.
+struct PassDump {
+  /// By the warps of a Pallas thread, "4" or "8", and "4-unstaged" where windows may have no copy in
+  /// shared memory: lowering tries one, then others that may be better.
+  std::string attempt;
+  std::string pass;
+  double ms = 0;        ///< what it took
+  bool chosen = false;  ///< its attempt is what is emitted
+  std::string text;
+};
+
 /// What one thread executes, loops counted by their trips; those whose trips a call decides once.
 struct InstructionMix {
   double global_loads = 0, global_stores = 0, shared_loads = 0, shared_stores = 0;

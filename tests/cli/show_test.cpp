@@ -24,6 +24,25 @@ TEST_CASE("show prints the emitted CUDA C++ where there is no NVRTC") {
   }
 }
 
+TEST_CASE("show prints the program behind each pass, or behind one, and what they took") {
+  const Tool palladium;
+  const Finished all = palladium({"show", "softmax", "--passes"}, {no_nvrtc});
+  CHECK(all.status == 0);
+  CHECK_THAT(all.out, ContainsSubstring("-- attempt 4, chosen: behind place_windows\nlowered"));
+  CHECK_THAT(all.out, ContainsSubstring("behind number_temporaries\nPL_KERNEL(128) softmax"));
+  const Finished one = palladium({"show", "softmax", "--after", "assign_layouts"}, {no_nvrtc});
+  CHECK(one.status == 0);
+  CHECK(one.out.size() < all.out.size());
+  CHECK_THAT(one.out, ContainsSubstring("behind assign_layouts\n"));
+  const Json times = palladium.json({"show", "softmax", "--times"}).at("times");
+  CHECK(times.front().at("pass") == "split_scaled_sums");
+  CHECK(times.back().at("pass") == "number_temporaries");
+  for (const Json& row : times) CHECK(row.at("ms") >= 0);
+  const Finished none = palladium({"show", "softmax", "--after", "rotate"}, {no_nvrtc});
+  CHECK(none.status != 0);
+  CHECK_THAT(none.err, ContainsSubstring("no pass is called 'rotate'; there are split_scaled"));
+}
+
 TEST_CASE("show compiles for the architecture that it is given") {
   const Tool palladium;
   for (const std::string arch : {"sm_75", "sm_100a"}) {

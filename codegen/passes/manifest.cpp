@@ -1,0 +1,70 @@
+// The one place where the order of passes stands.
+#include "codegen/passes/manifest.hpp"
+
+#include "codegen/passes/lowered.hpp"
+
+namespace palladium::passes {
+namespace {
+
+constexpr bool edits_graph = true;
+
+constexpr Pass attempt[] = {
+    {"split_scaled_sums", split_scaled_sums, Fact::none, Fact::none,
+     "first: instructions that it adds have windows and places like others", edits_graph},
+    {"legalize_dot_operands", legalize_dot_operands, Fact::none, Fact::none,
+     "so does this: what products take decides what is staged", edits_graph},
+    {"place_windows", place_windows, Fact::none, Fact::windows, "says which loads read memory"},
+    {"swizzle_grid", swizzle_grid, Fact::windows, Fact::none,
+     "of windows: which programs read the same?"},
+    {"hoist_invariants", hoist_invariants, Fact::windows, Fact::none,
+     "of windows: what nobody writes is the same in every iteration", edits_graph},
+    {"stage_windows", stage_windows, Fact::windows, Fact::stages,
+     "before values: what is staged is cheap to read"},
+    {"place_values", place_values, Fact::windows | Fact::stages, Fact::values,
+     "of stages: whole or inlined depends on what is in memory"},
+    {"build_statements", build_statements, Fact::values, Fact::statements,
+     "of values: one loop nest per sink"},
+    {"peel_first_iteration", peel_first_iteration, Fact::statements, Fact::none,
+     "as long as loops are what was written"},
+    {"assign_layouts", assign_layouts, Fact::statements, Fact::layouts,
+     "all nests are known: costs can be weighed"},
+    {"coalesce_accumulators", coalesce_accumulators, Fact::layouts, Fact::none,
+     "of layouts: what can stand where?"},
+    {"measure_registers", measure_registers, Fact::layouts, Fact::registers,
+     "of layouts: is the program wide enough?"},
+};
+
+constexpr Pass chosen[] = {
+    {"check_registers", check_registers, Fact::registers, Fact::none,
+     "before memory: of two errors, the plainer one"},
+    {"pad_staged_rows", pad_staged_rows, Fact::layouts, Fact::rows,
+     "of layouts: which banks do lanes read?"},
+    {"choose_copies", choose_copies, Fact::layouts, Fact::copies,
+     "of layouts: what does a thread copy?"},
+    {"fetch_windows", fetch_windows, Fact::rows | Fact::copies, Fact::none,
+     "of rows: what does TMA copy instead?"},
+    {"build_pipelines", build_pipelines, Fact::rows | Fact::copies, Fact::rings,
+     "how large is what is copied ahead?"},
+    {"software_pipeline", software_pipeline, Fact::rings, Fact::none,
+     "of rings: what frees a slot when?"},
+    {"place_shared_memory", place_shared_memory, Fact::layouts | Fact::rings, Fact::offsets,
+     "last: all before it add storages"},
+};
+
+// Each pass finds what it needs; the facts that hold behind the last one.
+template <std::size_t n>
+consteval Fact facts_behind(const Pass (&passes)[n], Fact held) {
+  for (const Pass& p : passes) {
+    if (!holds(held, p.needs)) throw "a pass stands before one that leaves what it needs";
+    held = held | p.leaves;
+  }
+  return held;
+}
+static_assert(holds(facts_behind(chosen, facts_behind(attempt, Fact::none)), Fact::offsets));
+
+}  // namespace
+
+std::span<const Pass> attempt_passes() { return attempt; }
+std::span<const Pass> chosen_passes() { return chosen; }
+
+}  // namespace palladium::passes

@@ -1,0 +1,116 @@
+#include "codegen/passes/run.hpp"
+
+#include <chrono>
+#include <utility>
+
+#include "codegen/base/format.hpp"
+#include "codegen/graph/transform.hpp"
+#include "codegen/passes/manifest.hpp"
+#include "palladium/error.hpp"
+
+namespace palladium::passes {
+namespace {
+
+std::vector<int> uses_of(const graph::Graph& g) {
+  std::vector<int> uses(g.insts.size());
+  for (const graph::Inst& i : g.insts)
+    for (const graph::ValueId a : i.args) ++uses[graph::index(a)];
+  return uses;
+}
+
+// What a broken program may not even be able to say.
+std::string text_of_broken(const Lowered& l) {
+  try {
+    return to_text(l);
+  } catch (const Error& error) {
+    return std::string("(no text: ") + error.what() + ")\n";
+  }
+}
+
+class Runner {
+ public:
+  Runner(const graph::Graph& g, const Machine& machine, const Observer& observer)
+      : g_(g), machine_(machine), observer_(observer) {}
+
+  Lowered run() const {
+    Lowered l = widest_needed(true);
+    if (stages_too_much(l)) l = widest_needed(false);
+    for (const Pass& p : chosen_passes()) run(p, l);
+    return l;
+  }
+
+ private:
+  Lowered start(int num_warps, bool may_stage) const {
+    Lowered l{.graph = g_, .machine = machine_, .uses = uses_of(g_)};
+    l.num_warps = num_warps;
+    l.may_stage = may_stage;
+    return l;
+  }
+
+  Lowered attempt(int num_warps, bool may_stage) const {
+    Lowered l = start(num_warps, may_stage);
+    for (const Pass& p : attempt_passes()) run(p, l);
+    return l;
+  }
+
+  // Of the width that was asked for, or the narrowest program whose values fit its registers, as
+  // far as more threads help.
+  Lowered widest_needed(bool may_stage) const {
+    if (const int given = g_.bodies[0].num_warps; given != 0) return attempt(given, may_stage);
+    Lowered l = attempt(4, may_stage);
+    if (g_.bodies.size() > 1 || g_.bodies[0].warpgroups > 1) return l;
+    std::string why;
+    while (2 * l.num_warps <= layout::most_warps) {
+      std::string reason = reason_to_widen(l);
+      if (reason.empty()) break;
+      Lowered wider = attempt(2 * l.num_warps, may_stage);
+      if (!gains(l, wider)) break;
+      l = std::move(wider);
+      why = std::move(reason);
+    }
+    if (!why.empty()) l.remarks.push_back({{}, fmt::format("{} warps: {}", l.num_warps, why)});
+    return l;
+  }
+
+  void run(const Pass& p, Lowered& l) const {
+    const auto begin = std::chrono::steady_clock::now();
+    try {
+      p.run(l);
+      if (p.edits_graph) graph::verify(l.graph, p.name);
+      const std::chrono::duration<double, std::milli> taken =
+          std::chrono::steady_clock::now() - begin;
+      if (observer_) observer_({attempt_of(l), p.name, taken.count()}, l);
+    } catch (const InternalError& error) {
+      throw InternalError(blame(p, l, error.what()));
+    }
+  }
+
+  std::string blame(const Pass& p, const Lowered& broken, const char* what) const {
+    Lowered before = start(broken.num_warps, broken.may_stage);
+    for (const std::span<const Pass> passes : {attempt_passes(), chosen_passes()})
+      for (const Pass& other : passes) {
+        if (&other == &p)
+          return fmt::format(
+              "{}\n  in the pass {} of kernel '{}', {} warps\nbefore it: {}behind it: {}", what,
+              p.name, g_.name, broken.num_warps, text_of_broken(before), text_of_broken(broken));
+        other.run(before);
+      }
+    return what;
+  }
+
+  const graph::Graph& g_;
+  const Machine& machine_;
+  const Observer& observer_;
+};
+
+}  // namespace
+
+std::string attempt_of(const Lowered& l) {
+  return fmt::format("{}{}", l.num_warps, l.may_stage ? "" : "-unstaged");
+}
+
+Lowered run_passes(const graph::Graph& g, const Machine& machine, const Observer& observer) {
+  return Runner(g, machine, observer).run();
+}
+
+}  // namespace palladium::passes

@@ -1,0 +1,28 @@
+// Runs the manifest: the attempts at a width, then what makes a program of the chosen one.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "codegen/passes/lowered.hpp"
+
+namespace palladium::passes {
+
+/// Which attempt at a program this is: "4", "8", ... by the warps of a Pallas thread, and
+/// "4-unstaged" where windows that are read from global memory may have no copy in shared memory.
+std::string attempt_of(const Lowered& l);
+
+/// A pass that ran.
+struct PassRun {
+  std::string attempt;
+  const char* pass = "";
+  double ms = 0;
+};
+/// Learns of each, and of the program behind it; an InternalError that it throws is the pass's.
+using Observer = std::function<void(const PassRun&, const Lowered&)>;
+
+/// `g` is canonical, of a grid without environment and of whole bytes. An InternalError of a pass
+/// names it, and shows the program before it and as the pass left it.
+Lowered run_passes(const graph::Graph& g, const Machine& machine, const Observer& observer = {});
+
+}  // namespace palladium::passes
