@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
+#include <optional>
 
 #include "codegen/base/format.hpp"
 #include "codegen/nvrtc/nvrtc.hpp"
@@ -9,27 +10,67 @@
 namespace palladium::nvrtc {
 namespace {
 
-/// The number right before `words` in the line ("4224" of "4224 bytes smem"); 0 without.
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+/// The number right before `words` in the line ("4224" of "4224 bytes smem"); -1 without.
 int number_before(std::string_view line, std::string_view words) {
   const std::size_t at = line.find(words);
-  if (at == std::string_view::npos) return 0;
+  if (at == line.npos) return -1;
   std::size_t begin = at;
-  while (begin > 0 && line[begin - 1] >= '0' && line[begin - 1] <= '9') --begin;
-  int value = 0;
+  while (begin > 0 && is_digit(line[begin - 1])) --begin;
+  int value = -1;
   std::from_chars(line.data() + begin, line.data() + at, value);
   return value;
 }
 
-/// "(C7510)": the assembler's codes for what it had to do to wgmma and its operands.
-bool has_performance_code(std::string_view line) {
-  for (const std::string_view family : {"(C75", "(C76"})
-    if (line.find(family) != std::string_view::npos) return true;
-  return false;
+/// What the assembler says behind its name: "ptxas info    : text", "ptxas         .     text".
+/// What it says of a line of its input, "ptxas application ptx input, line 35; info    : text", is
+/// left whole but for the name.
+std::string_view said(std::string_view line) {
+  constexpr std::string_view name = "ptxas";
+  if (line.starts_with(name)) line.remove_prefix(name.size());
+  for (const std::string_view prefix : {" info    : ", " warning : ", "         . "})
+    if (line.starts_with(prefix)) line.remove_prefix(prefix.size());
+  const std::size_t begin = line.find_first_not_of(' ');
+  return begin == line.npos ? std::string_view() : line.substr(begin);
 }
 
-std::string_view without_prefix(std::string_view line) {
-  const std::size_t colon = line.find(" : ");
-  return colon == std::string_view::npos ? line : line.substr(colon + 3);
+/// One part of "Used 38 registers, used 2 barriers, 400 bytes cmem[0]", or of the lines on global
+/// memory and the stack; false for what is none.
+bool take_figure(std::string_view part, Resources& found) {
+  // Of the entry function; those of called functions are within it. Spills are each function's.
+  const auto most = [&](std::string_view words, int* into) {
+    const int value = number_before(part, words);
+    if (value >= 0 && into != nullptr) *into = std::max(*into, value);
+    return value >= 0;
+  };
+  const auto sum = [&](std::string_view words, int& into) {
+    const int value = number_before(part, words);
+    into += std::max(value, 0);
+    return value >= 0;
+  };
+  return most(" registers", &found.registers) || most(" barriers", &found.barriers) ||
+         most(" bytes smem", &found.shared_bytes) ||
+         most(" bytes cumulative stack size", &found.stack_bytes) ||
+         most(" bytes lmem", &found.stack_bytes) ||
+         most(" bytes stack frame", &found.stack_bytes) ||
+         sum(" bytes spill stores", found.spill_store_bytes) ||
+         sum(" bytes spill loads", found.spill_load_bytes) || most(" bytes gmem", nullptr) ||
+         most(" bytes cmem[", nullptr);
+}
+
+/// A line that is figures and nothing else, or names the function that they are of.
+bool take_report(std::string_view line, Resources& found) {
+  for (const std::string_view start :
+       {"Compiling entry function ", "Function properties for ", "Compile time = "})
+    if (line.starts_with(start)) return true;
+  bool is_understood = !line.empty();
+  while (!line.empty()) {
+    const std::size_t end = line.find(", ");
+    is_understood = take_figure(line.substr(0, end), found) && is_understood;
+    line = end == line.npos ? std::string_view() : line.substr(end + 2);
+  }
+  return is_understood;
 }
 
 /// Slow memory that only a complaint makes visible.
@@ -46,7 +87,24 @@ void warn_of_local_memory(Resources& found) {
         found.stack_bytes));
 }
 
-constexpr std::string_view blame = " around line ";
+/// Where a warning names a line of the PTX: "line 181", by whatever words it is surrounded.
+struct Blame {
+  std::size_t begin = 0, end = 0;
+  int line = 0;
+};
+
+std::optional<Blame> blame_in(std::string_view warning) {
+  constexpr std::string_view words = " line ";
+  for (std::size_t at = warning.find(words); at != warning.npos; at = warning.find(words, at + 1)) {
+    Blame found = {.begin = at + 1};
+    const char* const digits = warning.data() + at + words.size();
+    const auto [end, error] = std::from_chars(digits, warning.data() + warning.size(), found.line);
+    if (error != std::errc()) continue;
+    found.end = static_cast<std::size_t>(end - warning.data());
+    return found;
+  }
+  return std::nullopt;
+}
 
 /// The two numbers behind `word` in a line of PTX: a file's and a line's.
 bool numbers_behind(std::string_view text, std::string_view word, int& file, int& line) {
@@ -99,52 +157,32 @@ std::string kernel_place(std::string_view ptx, int line) {
 
 bool blame_a_line(const std::vector<std::string>& warnings) {
   return std::any_of(warnings.begin(), warnings.end(),
-                     [](const std::string& w) { return w.find(blame) != w.npos; });
+                     [](const std::string& w) { return blame_in(w).has_value(); });
 }
 
 std::vector<std::string> located_warnings(const Result& with_line_information) {
   std::vector<std::string> warnings = parse_log(with_line_information.log).warnings;
   for (std::string& warning : warnings) {
-    const std::size_t at = warning.find(blame);
-    if (at == warning.npos) continue;
-    const std::size_t digits = at + blame.size();
-    int line = 0;
-    const auto [end, error] =
-        std::from_chars(warning.data() + digits, warning.data() + warning.size(), line);
-    if (error != std::errc()) continue;
-    const std::string found = kernel_place(with_line_information.ptx, line);
-    if (found.empty()) continue;
-    const auto count = static_cast<std::size_t>(end - (warning.data() + at));
-    warning.replace(at, count, " around " + found);
+    const std::optional<Blame> blame = blame_in(warning);
+    if (!blame) continue;
+    const std::string place = kernel_place(with_line_information.ptx, blame->line);
+    if (!place.empty()) warning.replace(blame->begin, blame->end - blame->begin, place);
   }
   return warnings;
 }
 
 Resources parse_log(std::string_view log) {
   Resources found;
+  bool is_of_assembler = false;  // not of the compiler before it, whose lines are of our text
   while (!log.empty()) {
     const std::size_t end = log.find('\n');
     const std::string_view line = log.substr(0, end);
     log = end == std::string_view::npos ? std::string_view() : log.substr(end + 1);
-    if (!line.starts_with("ptxas") && !line.starts_with("    ")) continue;
-
-    if (has_performance_code(line) || line.starts_with("ptxas warning")) {
-      std::string warning(without_prefix(line));
-      if (std::find(found.warnings.begin(), found.warnings.end(), warning) == found.warnings.end())
-        found.warnings.push_back(std::move(warning));
-    } else if (line.find("Used ") != std::string_view::npos) {
-      // Of the entry function; those of called functions are within it.
-      found.registers = std::max(found.registers, number_before(line, " registers"));
-      found.barriers = std::max(found.barriers, number_before(line, " barriers"));
-      found.shared_bytes = std::max(found.shared_bytes, number_before(line, " bytes smem"));
-      found.stack_bytes =
-          std::max({found.stack_bytes, number_before(line, " bytes cumulative stack size"),
-                    number_before(line, " bytes lmem")});
-    } else if (line.find(" bytes stack frame") != std::string_view::npos) {
-      found.stack_bytes = std::max(found.stack_bytes, number_before(line, " bytes stack frame"));
-      found.spill_store_bytes += number_before(line, " bytes spill stores");
-      found.spill_load_bytes += number_before(line, " bytes spill loads");
-    }
+    if (!line.starts_with(' ')) is_of_assembler = line.starts_with("ptxas");
+    if (!is_of_assembler || take_report(said(line), found)) continue;
+    std::string warning(said(line));
+    if (std::find(found.warnings.begin(), found.warnings.end(), warning) == found.warnings.end())
+      found.warnings.push_back(std::move(warning));
   }
   warn_of_local_memory(found);
   return found;

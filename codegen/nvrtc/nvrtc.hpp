@@ -47,11 +47,11 @@ Result compile(const Request& request, const Toolchain& toolchain);
 /// "sm_75", ..., "sm_90", "sm_90a", ...: what the toolchain compiles for.
 std::vector<std::string> architectures(const Toolchain& toolchain);
 
-/// What the log of a successful compile says about the kernel; anything unknown in it is ignored.
-/// Warnings are what the assembler complains of, and local memory.
+/// What the log of a successful compile says about the kernel. Warnings are all that the assembler
+/// says beside figures, in its own words, which change from version to version; and local memory.
 Resources parse_log(std::string_view log);
 
-/// Whether the assembler blames a place: "around line 181", which is a line of its PTX.
+/// Whether the assembler blames a place: "line 181", which is a line of its PTX.
 bool blame_a_line(const std::vector<std::string>& warnings);
 
 /// The warnings of a successful compile with line information, which knows what such a line was made

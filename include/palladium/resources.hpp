@@ -14,8 +14,8 @@ struct Resources {
   int spill_store_bytes = 0;  // of all functions together
   int spill_load_bytes = 0;
   int barriers = 0;
-  /// What means lost speed or worse: the assembler's words on wgmma that it serialized or waits
-  /// that it injected (C75xx, C76xx), with the line where it tells one; its warnings; local memory.
+  /// What means lost speed or worse: all that the assembler says beside figures (wgmma that it
+  /// serialized, waits that it injected, advice), with the line where it tells one; local memory.
   std::vector<std::string> warnings = {};
 
   bool operator==(const Resources&) const = default;

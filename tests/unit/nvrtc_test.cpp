@@ -1,15 +1,20 @@
 // What is known of NVRTC without running it: where it is, which one it is, what its log says.
 #include <elf.h>
 
+#include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
+#include <cstdlib>
 #include <cstring>
+#include <map>
 #include <string>
+#include <vector>
 
 #include "codegen/nvrtc/elf.hpp"
 #include "codegen/nvrtc/nvrtc.hpp"
 #include "palladium/error.hpp"
 #include "tests/support/folder.hpp"
+#include "tests/support/ptxas_words.hpp"
 
 using namespace palladium;
 using nvrtc::find_toolchain;
@@ -220,26 +225,93 @@ TEST_CASE("spills are summed over functions and the deepest stack counts") {
                                             "loads"}});
 }
 
-TEST_CASE("the assembler's performance messages become warnings, each once") {
+TEST_CASE("all that the assembler says beside figures becomes a warning, each once") {
   const std::string serialized =
       "(C7511) Potential Performance Loss: wgmma.mma_async instructions are serialized due to "
       "insufficient register resources for the wgmma pipeline in the function 'k'";
   const Resources resources = nvrtc::parse_log(
       "kernel.cu(3): warning #177-D: variable \"x\" (C7511) was declared but never referenced\n"
+      "                                        ^\n\n"
       "ptxas info    : " +
       serialized + "\nptxas info    : " + serialized +
-      "\nptxas info    : (C7602) something else\n"
-      "ptxas warning : Value of threads per SM for entry k is out of range\n");
-  REQUIRE(resources.warnings.size() == 3);
-  CHECK(resources.warnings[0] == serialized);
-  CHECK(resources.warnings[1] == "(C7602) something else");
-  CHECK(resources.warnings[2] == "Value of threads per SM for entry k is out of range");
+      "\nptxas info    : (C9123) of a number that nobody knows\n"
+      "ptxas info    : something new without a number\n"
+      "ptxas warning : Value of threads per SM for entry k is out of range\n"
+      "ptxas application ptx input, line 35; info    : Advisory: another modifier\n"
+      "ptxas remark  : a severity of tomorrow\n"
+      "        and what belongs to it\n"
+      "ptxas info    : Used 38 registers, used 3 tomorrows, 64 bytes smem\n"
+      "ptxas info    : 24 bytes gmem, 8 bytes cmem[3]\n");
+  CHECK(resources.warnings ==
+        std::vector<std::string>{
+            serialized, "(C9123) of a number that nobody knows", "something new without a number",
+            "Value of threads per SM for entry k is out of range",
+            "application ptx input, line 35; info    : Advisory: another modifier",
+            "remark  : a severity of tomorrow", "and what belongs to it",
+            "Used 38 registers, used 3 tomorrows, 64 bytes smem"});
+  CHECK(resources.registers == 38);
+  CHECK(resources.shared_bytes == 64);
 }
 
-TEST_CASE("a log that is no log says nothing") {
+TEST_CASE("a log that is no log says nothing, and figures without numbers are words") {
   CHECK(nvrtc::parse_log("") == Resources{});
+  CHECK(nvrtc::parse_log("\n\n    \n  ^\n") == Resources{});
   CHECK(nvrtc::parse_log("ptxas info    : Used many registers, used  barriers\n\n\n") ==
-        Resources{});
+        Resources{.warnings = {"Used many registers, used  barriers"}});
+}
+
+namespace {
+
+/// The numbers of the assembler's advice, sorted; 0 for what has none.
+std::vector<int> numbers_of(const std::vector<std::string>& warnings) {
+  std::vector<int> numbers;
+  for (const std::string& w : warnings)
+    numbers.push_back(w.starts_with("(C") ? std::atoi(w.c_str() + 2) : 0);
+  std::ranges::sort(numbers);
+  return numbers;
+}
+
+/// What each recorded version warns of, by kernel.
+using Numbers = std::map<std::string, std::vector<int>>;
+
+Numbers numbers_of(const std::string& version) {
+  Numbers numbers = {{"right", {}},
+                     {"no_fence", {7519}},
+                     {"no_wait", {7517, 7519}},
+                     {"touched_early", {7517}},
+                     {"touched_in_a_branch", {7515, 7519, 7519}},
+                     {"product_in_a_call", {0, 7510, 7517, 7519, 7519}},
+                     {"setmaxnreg_without_bounds", {7508}},
+                     {"bounds_too_large", {0}},
+                     {"sparse_product", {0}},
+                     {"recursion", {0}},
+                     {"tangent", {0}},
+                     {"spills", {0}},
+                     {"array_in_memory", {0}}};
+  if (version == "13.5") {
+    for (auto& [kernel, all] : numbers) std::erase(all, 7519);
+    numbers["recursion"] = {0, 0};  // one on the stack, whose size nobody knows
+    numbers["tangent"] = {};        // reduces its argument without an array in memory
+  }
+  return numbers;
+}
+
+}  // namespace
+
+TEST_CASE("what NVRTC 12.9, 13.0 and 13.5 say of kernels is understood") {
+  for (const std::string version : {"12.9", "13.0", "13.5"}) {
+    const test::PtxasWords words = test::recorded_words(version);
+    Numbers numbers;
+    for (const auto& [kernel, log] : words) {
+      CAPTURE(version, kernel);
+      const Resources resources = nvrtc::parse_log(log);
+      numbers[kernel] = numbers_of(resources.warnings);
+      CHECK(resources.registers > 0);
+      CHECK((resources.spill_store_bytes > 0) == (kernel == "spills" || kernel == "recursion"));
+      if (kernel == "array_in_memory") CHECK(resources.stack_bytes == 256);
+    }
+    CHECK(numbers == numbers_of(version));
+  }
 }
 
 TEST_CASE("a line that ptxas blames is led back to the kernel's text") {
@@ -274,4 +346,19 @@ TEST_CASE("a line that ptxas blames is led back to the kernel's text") {
   result.ptx = "";
   CHECK_THAT(warning("5"), Catch::Matchers::ContainsSubstring(" around line 5 by"));
   CHECK_FALSE(nvrtc::blame_a_line({"(C7508) 'setmaxnreg' ignored"}));
+}
+
+TEST_CASE("a line is led back by whatever words ptxas blames it") {
+  nvrtc::Result result;
+  result.ptx = "\t.loc\t1 4 3\n\twgmma\n\t.file\t1 \"/somewhere/kernel.cu\"\n";
+  const auto located = [&](const std::string& log) {
+    result.log = log + "\n";
+    return nvrtc::located_warnings(result).at(0);
+  };
+  CHECK(located("ptxas info    : (C7515) serialized in the function 'k' in line 2") ==
+        "(C7515) serialized in the function 'k' in kernel.cu(4)");
+  CHECK(located("ptxas application ptx input, line 2; warning : a line of words") ==
+        "application ptx input, kernel.cu(4); warning : a line of words");
+  CHECK(nvrtc::blame_a_line({"all's well", "a line of words on line 2"}));
+  CHECK_FALSE(nvrtc::blame_a_line({"a line of words", "line"}));
 }
