@@ -39,6 +39,14 @@ void install(const std::string& folder) {
     copy(test::binary_dir() + "/" + file, folder + "/" + file);
 }
 
+/// That NVRTC in another folder, and the variable that names it there.
+std::string install(const nvrtc::Toolchain& toolchain, const std::string& folder) {
+  REQUIRE(files::make_directories(folder));
+  for (const std::string& file : {toolchain.library, toolchain.builtins})
+    copy(file, folder + "/" + files::name_of(file));
+  return "PALLADIUM_NVRTC=" + folder + "/" + files::name_of(toolchain.library);
+}
+
 /// What `program warm ...` prints, in that folder, by that user, with exactly that environment.
 Json warm(const std::string& program, const std::string& in, uid_t user,
           const std::vector<std::string>& environment, const std::string& out) {
@@ -67,20 +75,26 @@ Json warm(const std::string& program, const std::string& in, uid_t user,
 }  // namespace
 
 TEST_CASE("another user, folder, locale and environment find what was compiled elsewhere") {
-  test::toolchain();
+  const nvrtc::Toolchain& toolchain = test::toolchain();
   const Folder mine, theirs;
   const std::string first_tool = mine / "tool", second_tool = theirs / "opt/some where/else";
   install(first_tool);
   install(second_tool);
-  std::vector<std::string> environment = {
-      "PALLADIUM_CACHE_DIR=" + (mine / "cache"), "HOME=" + mine.path(), "LANG=C", "A=1", "Z=2",
-      "PALLADIUM_LIBCUDA=no-such-libcuda.so.1",  "PATH=/usr/bin:/bin"};
+  std::vector<std::string> environment = {"PALLADIUM_CACHE_DIR=" + (mine / "cache"),
+                                          "HOME=" + mine.path(),
+                                          "LANG=C",
+                                          "A=1",
+                                          "Z=2",
+                                          "PALLADIUM_LIBCUDA=no-such-libcuda.so.1",
+                                          "PATH=/usr/bin:/bin",
+                                          "PALLADIUM_NVRTC=" + toolchain.library};
   const Json first =
       warm(first_tool + "/palladium", mine.path(), ::geteuid(), environment, mine / "out");
   CHECK(first.at("compiled") == 4);
 
   const uid_t user = ::geteuid() == 0 ? nobody : ::geteuid();
   copy(mine / "cache", theirs / "their cache");
+  const std::string their_nvrtc = install(toolchain, theirs / "a toolkit");
   if (user != ::geteuid()) {
     const test::Finished owned =
         test::run_program({"/bin/chown", "-R", std::to_string(user), theirs.path()});
@@ -96,6 +110,7 @@ TEST_CASE("another user, folder, locale and environment find what was compiled e
                  "HOSTNAME=elsewhere",
                  "Z=3",
                  "PALLADIUM_LIBCUDA=no-such-libcuda.so.1",
+                 their_nvrtc,
                  "PATH=/bin:/usr/bin"};
   std::mt19937 random(5);
   for (int round = 0; round < 3; ++round) {

@@ -50,11 +50,13 @@ TEST_CASE("NVRTC opens nothing but itself while it compiles the shipped kernels"
   const std::string log = folder / "strace";
   if (test::run_program({"/usr/bin/env", "strace", "-o", log, "/bin/true"}).status != 0)
     SKIP("needs strace");
-  const test::Finished traced = test::run_program(
-      {"/usr/bin/env", "strace", "-f", "-o", log, "-e", "trace=open,openat,openat2",
-       test::binary_dir() + "/palladium", "warm", "add", "softmax", "matmul", "blur", "--arch",
-       "sm_90a", "-j", "1"},
-      {{"PALLADIUM_CACHE_DIR", folder / "cache"}, {"PALLADIUM_LIBCUDA", "no-such-libcuda.so.1"}});
+  const test::Finished traced =
+      test::run_program({"/usr/bin/env", "strace", "-f", "-o", log, "-e",
+                         "trace=open,openat,openat2", test::binary_dir() + "/palladium", "warm",
+                         "add", "softmax", "matmul", "blur", "--arch", "sm_90a", "-j", "1"},
+                        {{"PALLADIUM_CACHE_DIR", folder / "cache"},
+                         {"PALLADIUM_LIBCUDA", "no-such-libcuda.so.1"},
+                         {"PALLADIUM_NVRTC", by.library}});
   INFO(traced.out << traced.err);
   REQUIRE(traced.status == 0);
 
