@@ -1,5 +1,10 @@
-// What scripts/test says of tests that were skipped.
+// What scripts/test says of tests that were skipped, and with which NVRTCs scripts/setup lets it
+// test.
+#include <sys/stat.h>
+
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <cstdlib>
 #include <string>
 
 #include "tests/support/folder.hpp"
@@ -7,6 +12,7 @@
 #include "tests/support/process.hpp"
 
 using namespace palladium;
+using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
@@ -26,7 +32,86 @@ test::Finished skips(const std::string& entries) {
   return test::run_program({test::source_dir() + "/scripts/skips", results});
 }
 
+/// A checkout with nothing but scripts/setup, a toolkit of CUDA 13.0, and a pip that makes folders
+/// instead of asking PyPI, where 99.7 is the newest.
+class Checkout {
+ public:
+  Checkout() {
+    write("scripts/setup", test::text_of(test::source_dir() + "/scripts/setup"));
+    for (const char* file : {"include/cuda.h", "include/nvtx3/nvToolsExt.h", "lib64/libnvrtc.so.13",
+                             "lib64/libnvrtc-builtins.so.13.0"})
+      write(toolkit + file, "");
+    write("bin/python3", R"(#!/bin/sh
+case "$*" in
+  "-m pip --version") ;;
+  *" index versions "*) [ ! -e offline ] && echo 'nvidia-cuda-nvrtc (99.7.1)' ;;
+  *)
+    echo "$*" >>asked
+    [ ! -e offline ] || { echo 'no route to host' >&2; exit 1; }
+    while [ "$1" != --target ]; do shift; done
+    version=${3#*==} && version=${version%.*} && mkdir -p "$2/nvidia/any/lib"
+    : >"$2/nvidia/any/lib/libnvrtc-builtins.so.$version" ;;
+esac
+)");
+    REQUIRE(::chmod((folder / "bin/python3").c_str(), 0700) == 0);
+  }
+
+  void write(const std::string& file, const std::string& text) const {
+    REQUIRE(files::make_directories(files::directory_of(folder / file)));
+    REQUIRE(files::publish(folder / file, text));
+  }
+
+  /// What setup found, a line each, behind what it said.
+  test::Finished setup() const {
+    return test::run_program(
+        {"/bin/bash", "-c",
+         "cd '" + folder.path() +
+             "' && source scripts/setup --nvrtcs && printf '%s\\n' \"${nvrtcs[@]}\""},
+        {{"PATH", folder / "bin:" + std::string(std::getenv("PATH"))},
+         {"CUDA_HOME", folder / "toolkit"}});
+  }
+
+  std::string toolkit = "toolkit/";
+  test::Folder folder;
+};
+
 }  // namespace
+
+TEST_CASE("setup finds NVRTCs in toolkits, in .deps and on PyPI, and asks PyPI once") {
+  const Checkout checkout;
+  const std::string newest = "99.7 " + (checkout.folder / ".deps/nvrtc-99.7/nvidia/any\n");
+  const test::Finished first = checkout.setup();
+  INFO(first.err);
+  CHECK(first.status == 0);
+  CHECK(first.out.starts_with("12.9 /"));
+  CHECK_THAT(first.out, ContainsSubstring("\n13.0 " + (checkout.folder / "toolkit\n") + newest));
+  const std::string asked = test::text_of(checkout.folder / "asked");
+  CHECK_THAT(asked, ContainsSubstring(" nvidia-cuda-nvrtc==99.7.*\n"));
+  CHECK(asked.find("13.0") == asked.npos);
+  checkout.write("offline", "");
+  for (int again = 0; again < 2; ++again) {
+    const test::Finished done = checkout.setup();
+    CHECK(done.out == first.out);
+    CHECK_THAT(done.err, ContainsSubstring("taking the newest in .deps/"));
+  }
+  CHECK(test::text_of(checkout.folder / "asked") == asked);
+}
+
+TEST_CASE("setup says which NVRTC cannot be fetched, and goes on") {
+  const Checkout checkout;
+  checkout.write("offline", "");
+  test::Finished done = checkout.setup();
+  CHECK(done.status == 0);
+  CHECK_THAT(done.out, ContainsSubstring("\n13.0 /") && ContainsSubstring("\nnewest\n"));
+  CHECK_THAT(done.err, ContainsSubstring("NVRTC newest is not here and could not be fetched"));
+  // PyPI knows of one that it does not give.
+  checkout.write("bin/python3",
+                 "#!/bin/sh\n[ \"$3\" != index ] || echo 'nvidia-cuda-nvrtc (99.7.1)'\n");
+  REQUIRE(::chmod((checkout.folder / "bin/python3").c_str(), 0700) == 0);
+  done = checkout.setup();
+  CHECK_THAT(done.out, ContainsSubstring("\n99.7\n"));
+  CHECK_THAT(done.err, ContainsSubstring("NVRTC 99.7 is not here and could not be fetched"));
+}
 
 TEST_CASE("a skip for want of a GPU is told, any other is a failure") {
   const std::string fine = entry("fine", "true"),
