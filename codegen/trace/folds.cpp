@@ -1,5 +1,7 @@
 // Reductions, scans, and what is made of them.
 #include <algorithm>
+#include <limits>
+#include <vector>
 
 #include "codegen/trace/recorder.hpp"
 #include "palladium/error.hpp"
@@ -179,6 +181,35 @@ Value softmax(const Operand& operand, SoftmaxOptions options) {
   const Value e = trace::elementwise(Op::Exp, {trace::elementwise(Op::Sub, {wide, most}, at)}, at);
   const Value all = trace::reduced(Op::ReduceSum, "softmax", e, kept, at);
   return trace::elementwise(Op::Div, {e, all}, at).astype(x.dtype(at), at);
+}
+
+// The maximum is taken out of the exponents where it is finite: -infinity and infinity stay what
+// they are, of exp(x) alone. What has the factor 0 counts as -infinity.
+Value logsumexp(const Operand& operand, LogSumExpOptions options) {
+  const char* what = "logsumexp";
+  const Location at = trace::location(operand);
+  const auto with = [&](Op op, std::initializer_list<Value> of) {
+    return trace::elementwise(op, of, at);
+  };
+  const Value x = trace::resolve(operand);
+  trace::expect_given(x, what, at);
+  trace::expect_floats(x, what, at);
+  Value wide = trace::widened(x, at), factors;
+  const bool has_factors = detail::Access::given(options.b);
+  if (has_factors) {
+    const std::vector<Value> both = trace::alike(what, {x, detail::Access::value(options.b)}, at);
+    wide = trace::widened(both[0], at);
+    factors = trace::widened(both[1], at);
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    wide = trace::selected(what, with(Op::Eq, {factors, 0}), -infinity, wide, at);
+  }
+  const Value most = trace::reduced(Op::ReduceMax, what, wide, {options.axis, true}, at);
+  const Value finite = trace::selected(what, with(Op::IsFinite, {most}), most, 0, at);
+  Value e = with(Op::Exp, {with(Op::Sub, {wide, finite})});
+  if (has_factors) e = with(Op::Mul, {e, factors});
+  const Value all = trace::reduced(Op::ReduceSum, what, e, {options.axis, options.keepdims}, at);
+  const Value taken = trace::reshaped(finite, all.shape(at), at);
+  return with(Op::Add, {with(Op::Log, {all}), taken}).astype(x.dtype(at), at);
 }
 
 Value cumsum(const Operand& x, CumulativeOptions options) {

@@ -266,6 +266,14 @@ struct SoftmaxOptions {
 };
 /// Floats; 16-bit ones are computed in f32 and rounded once.
 PALLADIUM_API Value softmax(const Operand& x, SoftmaxOptions options = {});
+struct LogSumExpOptions {
+  Axes axis = {};  ///< none: all
+  bool keepdims = false;
+  MaybeValue b = {};  ///< factors of the exponentials, which broadcast; without them 1
+};
+/// jax.nn.logsumexp: log(sum(b exp(x))), without overflow; of no exponential but 0 it is -infinity,
+/// of a sum below 0 NaN. Dtypes as of `softmax`.
+PALLADIUM_API Value logsumexp(const Operand& x, LogSumExpOptions options = {});
 
 struct CumulativeOptions {
   int axis = 0;

@@ -8,6 +8,7 @@
 
 using namespace palladium;
 using namespace palladium::test;
+using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
@@ -222,6 +223,87 @@ TEST_CASE("a mean of 16-bit floats does not overflow") {
   Tensor x = full(f16, {4096}, 60000), m(f16, {});
   run([](Ref x, Ref m) { m[_] = mean(x[_]); }, {}, {&x}, {&m});
   CHECK(m[0] == rounded(f16, 60000));
+}
+
+TEST_CASE("logsumexp is the logarithm of the sum of exponentials, without overflow") {
+  constexpr double inf = std::numeric_limits<double>::infinity();
+  for (const DType t : {f16, bf16, f32, f64})
+    for (const int axis : {0, 1, -1})
+      for (const bool keepdims : {false, true}) {
+        // Beyond what any exponential of f32 holds, where the dtype goes there.
+        Tensor x(t, {6, 40}, [](std::int64_t i) {
+          return static_cast<double>((i * 37) % 101) / 8 + (i % 40 == 7 ? 1000 : 0);
+        });
+        std::vector<std::int64_t> shape = without({6, 40}, axis);
+        if (keepdims)
+          shape = axis < 0 ? std::vector<std::int64_t>{1, 1}
+                           : std::vector<std::int64_t>{axis == 0 ? 1 : 6, axis == 0 ? 40 : 1};
+        Tensor o(t, shape);
+        run(
+            [=](Ref x, Ref o) {
+              o[_] =
+                  logsumexp(x[_], {.axis = axis < 0 ? Axes() : Axes(axis), .keepdims = keepdims});
+            },
+            {}, {&x}, {&o});
+        const std::vector<Elements> all = rows(x, axis);
+        for (std::size_t i = 0; i < all.size(); ++i) {
+          const double most = *std::max_element(all[i].begin(), all[i].end());
+          double sum = 0;
+          for (const double e : all[i]) sum += std::exp(e - most);
+          const double want = most + std::log(sum), got = o[static_cast<std::int64_t>(i)];
+          CAPTURE(t.name(), axis, keepdims, i, got, want);
+          CHECK(std::fabs(got - want) <= want * (t == f64   ? 1e-14
+                                                 : t == f32 ? 1e-6
+                                                 : t == f16 ? 1e-3
+                                                            : 8e-3));
+        }
+      }
+  // What has no finite maximum.
+  Tensor x(f32, {6, 3},
+           {-inf, -inf, -inf, inf, 1, 2, inf, -inf, 3, nan_, 1, 2, nan_, inf, -inf, -inf, 2, -inf});
+  Tensor o(f32, {6});
+  run([](Ref x, Ref o) { o[_] = logsumexp(x[_], {.axis = 1}); }, {}, {&x}, {&o});
+  CHECK(o[0] == -inf);
+  CHECK(o[1] == inf);
+  CHECK(o[2] == inf);
+  CHECK(std::isnan(o[3]));
+  CHECK(std::isnan(o[4]));
+  CHECK(o[5] == 2);
+}
+
+TEST_CASE("logsumexp takes factors, which broadcast and of which 0 leaves out") {
+  constexpr double inf = std::numeric_limits<double>::infinity();
+  Tensor x(f32, {5, 4}, {1, 2, 3, 4, 500, 501, 2, 3, inf, 1, 2, nan_, 0, 0, 0, 0, 3, 3, 1, 1});
+  Tensor b(f32, {5, 4}, {1, 2, 0.5, 0, 2, -1, 1, 1, 0, 1, 1, 0, 0, 0, 0, 0, 1, -1, 0, 0});
+  Tensor o(f32, {5}), p(f32, {4}), q(f32, {1, 1});
+  run(
+      [](Ref x, Ref b, Ref o, Ref p, Ref q) {
+        o[_] = logsumexp(x[_], {.axis = {1}, .b = b[_]});
+        p[_] = logsumexp(x[{pl::ds(0, 2)}],
+                         {.axis = {0}, .b = Value(b[{pl::ds(0, 2), pl::ds(0, 1)}])});
+        q[_] = logsumexp(x[{pl::ds(0, 1)}], {.keepdims = true, .b = 2});
+      },
+      {}, {&x, &b}, {&o, &p, &q});
+  const double e = std::exp(1.0);
+  CHECK(std::fabs(o[0] - std::log(e + 2 * e * e + 0.5 * e * e * e)) < 1e-6);
+  CHECK(std::isnan(o[1]));  // 2 e^500 - e^501 is below 0
+  CHECK(std::fabs(o[2] - std::log(e + e * e)) < 1e-6);
+  CHECK(o[3] == -inf);
+  CHECK(o[4] == -inf);
+  CHECK(std::fabs(p[0] - (500 + std::log(2.0))) < 1e-4);
+  CHECK(std::fabs(p[2] - std::log(e * e * e + 2 * e * e)) < 1e-6);
+  CHECK(std::fabs(q[0] - std::log(2 * (e + e * e + e * e * e + e * e * e * e))) < 1e-6);
+}
+
+TEST_CASE("logsumexp says what it takes") {
+  Tensor x(i32, {4}), f(f32, {4}), o(f32, {});
+  CHECK_THAT(failure_of([](Ref x, Ref o) { o[_] = logsumexp(x[_]); }, {}, {&x}, {&o}),
+             ContainsSubstring("logsumexp: expected a floating-point operand, given i32[4]"));
+  CHECK_THAT(failure_of([](Ref f, Ref o) { o[_] = logsumexp(f[_], {.axis = 1}); }, {}, {&f}, {&o}),
+             ContainsSubstring("logsumexp: "));
+  CHECK_THAT(failure_of([](Ref f, Ref x, Ref o) { o[_] = logsumexp(f[_], {.b = x[_]}); }, {},
+                        {&f, &x}, {&o}),
+             ContainsSubstring("logsumexp: expected operands of one dtype, given f32 and i32"));
 }
 
 TEST_CASE("softmax sums up to one along its axis") {
