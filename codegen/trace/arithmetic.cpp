@@ -297,39 +297,15 @@ PL_UNARY(abs, Abs)
 PL_UNARY(sign, Sign)
 PL_UNARY(population_count, PopulationCount)
 PL_UNARY(clz, CountLeadingZeros)
-PL_UNARY(exp, Exp)
-PL_UNARY(exp2, Exp2)
-PL_UNARY(expm1, Expm1)
-PL_UNARY(log, Log)
-PL_UNARY(log2, Log2)
-PL_UNARY(log1p, Log1p)
-PL_UNARY(sqrt, Sqrt)
-PL_UNARY(rsqrt, Rsqrt)
-PL_UNARY(cbrt, Cbrt)
-PL_UNARY(sin, Sin)
-PL_UNARY(cos, Cos)
-PL_UNARY(tan, Tan)
-PL_UNARY(asin, Asin)
-PL_UNARY(acos, Acos)
-PL_UNARY(atan, Atan)
-PL_UNARY(sinh, Sinh)
-PL_UNARY(cosh, Cosh)
-PL_UNARY(tanh, Tanh)
-PL_UNARY(asinh, Asinh)
-PL_UNARY(acosh, Acosh)
-PL_UNARY(atanh, Atanh)
-PL_UNARY(logistic, Logistic)
-PL_UNARY(erf, Erf)
-PL_UNARY(erf_inv, ErfInv)
-PL_UNARY(floor, Floor)
-PL_UNARY(ceil, Ceil)
-PL_UNARY(round, Round)
-PL_UNARY(trunc, Trunc)
 PL_UNARY(is_finite, IsFinite)
 #undef PL_UNARY
 
-Value pow(const Operand& x, const Operand& y) { return trace::binary(Op::Pow, x, y); }
-Value atan2(const Operand& y, const Operand& x) { return trace::binary(Op::Atan2, y, x); }
+#define PALLADIUM_MATH(Name, name, ...) \
+  Value name(const Operand& x) { return trace::unary(Op::Name, x); }
+#define PALLADIUM_MATH2(Name, name, a, b, ...) \
+  Value name(const Operand& a, const Operand& b) { return trace::binary(Op::Name, a, b); }
+#include "palladium/math.def"
+
 Value maximum(const Operand& x, const Operand& y) { return trace::binary(Op::Max, x, y); }
 Value minimum(const Operand& x, const Operand& y) { return trace::binary(Op::Min, x, y); }
 

@@ -14,43 +14,20 @@
 
 namespace palladium {
 
+// Elementary functions, exp(x) to trunc(x), pow(x, y), atan2(y, x): a row of palladium/math.def
+// each, whose last column says what it gives; docs/operations.md lists them.
+#define PALLADIUM_MATH(Op, name, ...) PALLADIUM_API Value name(const Operand& x);
+#define PALLADIUM_MATH2(Op, name, a, b, ...) \
+  PALLADIUM_API Value name(const Operand& a, const Operand& b);
+#include "palladium/math.def"
+
 // Elementwise. Shapes broadcast as in numpy, dtypes must agree, literals adapt; what each gives,
 // and how exactly, is in the op table (codegen/graph/ops.def).
 PALLADIUM_API Value abs(const Operand& x);
 PALLADIUM_API Value sign(const Operand& x);
 PALLADIUM_API Value population_count(const Operand& x);
 PALLADIUM_API Value clz(const Operand& x);
-PALLADIUM_API Value exp(const Operand& x);
-PALLADIUM_API Value exp2(const Operand& x);
-PALLADIUM_API Value expm1(const Operand& x);
-PALLADIUM_API Value log(const Operand& x);
-PALLADIUM_API Value log2(const Operand& x);
-PALLADIUM_API Value log1p(const Operand& x);
-PALLADIUM_API Value sqrt(const Operand& x);
-PALLADIUM_API Value rsqrt(const Operand& x);
-PALLADIUM_API Value cbrt(const Operand& x);
-PALLADIUM_API Value sin(const Operand& x);
-PALLADIUM_API Value cos(const Operand& x);
-PALLADIUM_API Value tan(const Operand& x);
-PALLADIUM_API Value asin(const Operand& x);
-PALLADIUM_API Value acos(const Operand& x);
-PALLADIUM_API Value atan(const Operand& x);
-PALLADIUM_API Value sinh(const Operand& x);
-PALLADIUM_API Value cosh(const Operand& x);
-PALLADIUM_API Value tanh(const Operand& x);
-PALLADIUM_API Value asinh(const Operand& x);
-PALLADIUM_API Value acosh(const Operand& x);
-PALLADIUM_API Value atanh(const Operand& x);
-PALLADIUM_API Value logistic(const Operand& x);
-PALLADIUM_API Value erf(const Operand& x);
-PALLADIUM_API Value erf_inv(const Operand& x);
-PALLADIUM_API Value floor(const Operand& x);
-PALLADIUM_API Value ceil(const Operand& x);
-PALLADIUM_API Value round(const Operand& x);
-PALLADIUM_API Value trunc(const Operand& x);
 PALLADIUM_API Value is_finite(const Operand& x);
-PALLADIUM_API Value pow(const Operand& x, const Operand& y);
-PALLADIUM_API Value atan2(const Operand& y, const Operand& x);
 PALLADIUM_API Value maximum(const Operand& x, const Operand& y);
 PALLADIUM_API Value minimum(const Operand& x, const Operand& y);
 PALLADIUM_API Value fma(const Operand& x, const Operand& y, const Operand& z);

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "codegen/base/special.hpp"
 #include "runtime/emulator/machine.hpp"
 
 namespace palladium::emulator {
@@ -9,11 +10,30 @@ using namespace abi;
 
 namespace {
 Machine& machine() { return Machine::current(); }
+
+template <class T>
+using Unary = T (*)(T);
+template <class T>
+using Binary = T (*)(T, T);
+
+// The elementary functions, in the order of their table.
+#define PALLADIUM_MATH(Op, name, ulp, ulp_f32, ulp_f64, cuda_f32, cuda_f64, emulated, cpu, ...) \
+  [](T x) -> T { return cpu; },
+template <class T>
+constexpr Unary<T> unary[] = {
+#include "palladium/math.def"
+};
+#define PALLADIUM_MATH2(Op, name, a, b, ulp, ulp_f32, ulp_f64, cuda_f32, cuda_f64, emulated, cpu, \
+                        ...)                                                                      \
+  [](T a, T b) -> T { return cpu; },
+template <class T>
+constexpr Binary<T> binary[] = {
+#include "palladium/math.def"
+};
+
 }  // namespace
 
 const Host& host_table() {
-#define PALLADIUM_LIBM(name) .name##_f32 = [](float x) -> float { return std::name(x); }
-#define PALLADIUM_LIBM_64(name) .name##_f64 = [](double x) -> double { return std::name(x); }
   static const Host table = {
       .version = host_version,
       .bytes = sizeof(Host),
@@ -126,67 +146,15 @@ const Host& host_table() {
                           u64 expected, Order order, i32 line) -> u64 {
         return machine().atomic_shared(address, what, format, bytes, value, expected, order, line);
       },
-      PALLADIUM_LIBM(sqrt),
-      PALLADIUM_LIBM(cbrt),
-      PALLADIUM_LIBM(exp),
-      PALLADIUM_LIBM(exp2),
-      PALLADIUM_LIBM(expm1),
-      PALLADIUM_LIBM(log),
-      PALLADIUM_LIBM(log2),
-      PALLADIUM_LIBM(log1p),
-      PALLADIUM_LIBM(sin),
-      PALLADIUM_LIBM(cos),
-      PALLADIUM_LIBM(tan),
-      PALLADIUM_LIBM(tanh),
-      PALLADIUM_LIBM(erf),
-      PALLADIUM_LIBM(floor),
-      PALLADIUM_LIBM(ceil),
-      .round_f32 = [](float x) -> float { return std::rint(x); },
-      PALLADIUM_LIBM(trunc),
-      PALLADIUM_LIBM(asin),
-      PALLADIUM_LIBM(acos),
-      PALLADIUM_LIBM(atan),
-      PALLADIUM_LIBM(sinh),
-      PALLADIUM_LIBM(cosh),
-      PALLADIUM_LIBM(asinh),
-      PALLADIUM_LIBM(acosh),
-      PALLADIUM_LIBM(atanh),
-      PALLADIUM_LIBM_64(sqrt),
-      PALLADIUM_LIBM_64(cbrt),
-      PALLADIUM_LIBM_64(exp),
-      PALLADIUM_LIBM_64(exp2),
-      PALLADIUM_LIBM_64(expm1),
-      PALLADIUM_LIBM_64(log),
-      PALLADIUM_LIBM_64(log2),
-      PALLADIUM_LIBM_64(log1p),
-      PALLADIUM_LIBM_64(sin),
-      PALLADIUM_LIBM_64(cos),
-      PALLADIUM_LIBM_64(tan),
-      PALLADIUM_LIBM_64(tanh),
-      PALLADIUM_LIBM_64(erf),
-      PALLADIUM_LIBM_64(floor),
-      PALLADIUM_LIBM_64(ceil),
-      .round_f64 = [](double x) -> double { return std::rint(x); },
-      PALLADIUM_LIBM_64(trunc),
-      PALLADIUM_LIBM_64(asin),
-      PALLADIUM_LIBM_64(acos),
-      PALLADIUM_LIBM_64(atan),
-      PALLADIUM_LIBM_64(sinh),
-      PALLADIUM_LIBM_64(cosh),
-      PALLADIUM_LIBM_64(asinh),
-      PALLADIUM_LIBM_64(acosh),
-      PALLADIUM_LIBM_64(atanh),
-      .atan2_f32 = [](float y, float x) -> float { return std::atan2(y, x); },
-      .pow_f32 = [](float x, float y) -> float { return std::pow(x, y); },
+      .unary_f32 = unary<f32>,
+      .unary_f64 = unary<f64>,
+      .binary_f32 = binary<f32>,
+      .binary_f64 = binary<f64>,
       .remainder_f32 = [](float a, float b) -> float { return std::fmod(a, b); },
-      .atan2_f64 = [](double y, double x) -> double { return std::atan2(y, x); },
-      .pow_f64 = [](double x, double y) -> double { return std::pow(x, y); },
       .remainder_f64 = [](double a, double b) -> double { return std::fmod(a, b); },
       .fma_f32 = [](float a, float b, float c) -> float { return std::fma(a, b, c); },
       .fma_f64 = [](double a, double b, double c) -> double { return std::fma(a, b, c); },
   };
-#undef PALLADIUM_LIBM
-#undef PALLADIUM_LIBM_64
   return table;
 }
 

@@ -214,12 +214,19 @@ void add_functions(std::vector<Case>& all) {
       }
       const auto one = test::unary_references.find(name);
       const bool is_unary = one != test::unary_references.end();
-      Expression x = {t, t, call + (is_unary ? "(x)" : "(x, y)"), Agreement::bits, 0, label, {}};
+      const bool bounded = wide && test::bounds_f64(name);
+      const std::string operand = bounded ? test::domains.at(name).nearest("x") : "x";
+      const std::string operands = is_unary ? "(" + operand + ")" : "(x, y)";
+      Expression x = {t, t, call + operands, Agreement::bits, 0, label, {}};
       if (bound > 0) {
         x.agreement = Agreement::ulp;
         // A 16-bit result is the f32 one rounded once more.
         x.bound = narrow ? 0.501 : bound;
-        if (is_unary) {
+        if (bounded) {
+          x.reference = [g = one->second, &d = test::domains.at(name)](long double a, long double) {
+            return g(d.nearest(a));
+          };
+        } else if (is_unary) {
           x.reference = [g = one->second](long double a, long double) { return g(a); };
         } else {
           x.reference = test::binary_references.at(name);

@@ -20,7 +20,7 @@ const std::vector<Row>& table() {
   static const std::vector<Row> rows = {
       {"codegen/base",
        {},
-       {"api", "types", "half", "array", "error", "report", "resources", "sass"}},
+       {"api", "math", "types", "half", "array", "error", "report", "resources", "sass"}},
       {"codegen/layout", {"codegen/base"}, {"layout"}},
       {"codegen/graph", {"codegen/layout", "codegen/base"}, {"grid_mapping"}},
       {"codegen/trace",

@@ -2,7 +2,7 @@
 // by the emulator itself, so that both sides read the same declaration. A shared object resolves
 // nothing else. Every function that may report takes the line of the emitted text.
 
-enum : u32 { host_version = 10 };
+enum : u32 { host_version = 11 };
 
 struct Ids {
   u32 thread, warpgroup, warp, lane;
@@ -174,18 +174,13 @@ struct Host {
   u64 (*atomic_shared)(u32 address, Atomic what, Format format, u32 bytes, u64 value, u64 expected,
                        Order order, i32 line);
 
-  f32 (*sqrt_f32)(f32), (*cbrt_f32)(f32), (*exp_f32)(f32), (*exp2_f32)(f32), (*expm1_f32)(f32),
-      (*log_f32)(f32), (*log2_f32)(f32), (*log1p_f32)(f32), (*sin_f32)(f32), (*cos_f32)(f32),
-      (*tan_f32)(f32), (*tanh_f32)(f32), (*erf_f32)(f32), (*floor_f32)(f32), (*ceil_f32)(f32),
-      (*round_f32)(f32), (*trunc_f32)(f32), (*asin_f32)(f32), (*acos_f32)(f32), (*atan_f32)(f32),
-      (*sinh_f32)(f32), (*cosh_f32)(f32), (*asinh_f32)(f32), (*acosh_f32)(f32), (*atanh_f32)(f32);
-  f64 (*sqrt_f64)(f64), (*cbrt_f64)(f64), (*exp_f64)(f64), (*exp2_f64)(f64), (*expm1_f64)(f64),
-      (*log_f64)(f64), (*log2_f64)(f64), (*log1p_f64)(f64), (*sin_f64)(f64), (*cos_f64)(f64),
-      (*tan_f64)(f64), (*tanh_f64)(f64), (*erf_f64)(f64), (*floor_f64)(f64), (*ceil_f64)(f64),
-      (*round_f64)(f64), (*trunc_f64)(f64), (*asin_f64)(f64), (*acos_f64)(f64), (*atan_f64)(f64),
-      (*sinh_f64)(f64), (*cosh_f64)(f64), (*asinh_f64)(f64), (*acosh_f64)(f64), (*atanh_f64)(f64);
-  f32 (*atan2_f32)(f32, f32), (*pow_f32)(f32, f32), (*remainder_f32)(f32, f32);
-  f64 (*atan2_f64)(f64, f64), (*pow_f64)(f64, f64), (*remainder_f64)(f64, f64);
+  // The functions of math.def, by the numbers of their rows.
+  f32 (*const* unary_f32)(f32);
+  f64 (*const* unary_f64)(f64);
+  f32 (*const* binary_f32)(f32, f32);
+  f64 (*const* binary_f64)(f64, f64);
+  f32 (*remainder_f32)(f32, f32);
+  f64 (*remainder_f64)(f64, f64);
   f32 (*fma_f32)(f32, f32, f32);
   f64 (*fma_f64)(f64, f64, f64);
 };
