@@ -1,0 +1,2 @@
+// What each of the parent's targets is made of.
+int own() { return 40; }
