@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "palladium/diagnosis.hpp"
+#include "palladium/version.hpp"
 #include "tools/commands.hpp"
 #include "tools/output.hpp"
 
@@ -28,7 +29,7 @@ void print_json(const Diagnosis& d) {
     findings.push_back(std::move(finding));
   }
   const bool works = d.problem.empty();
-  print(Json{{"version", PALLADIUM_VERSION},
+  print(Json{{"version", version_string()},
              {"ok", works},
              {"target", works ? Json(to_string(d.target)) : Json()},
              {"problem", d.problem},

@@ -3,8 +3,10 @@
 
 #include <exception>
 #include <functional>
+#include <string>
 
 #include "palladium/error.hpp"
+#include "palladium/version.hpp"
 #include "tools/commands.hpp"
 #include "tools/output.hpp"
 
@@ -18,7 +20,8 @@ class Commands {
  public:
   Commands() : app_("Kernels of Palladium: what this machine can run, and what becomes of them.") {
     app_.name("palladium");
-    app_.set_version_flag("--version", "palladium " PALLADIUM_VERSION);
+    app_.set_version_flag("--version", std::string("palladium ") + version_string() +
+                                           "\ntext digest " + text_digest());
     app_.require_subcommand(1);
 
     auto* doctor = command(app_, "doctor", "What kernels need: found, or how to get it", doctor_,

@@ -5,6 +5,8 @@
 #include <bit>
 #include <cstdint>
 
+#include "palladium/api.hpp"
+
 namespace palladium {
 
 /// IEEE binary16: 10 bits behind the point, up to 65504. From float it rounds to nearest even; what

@@ -1,4 +1,6 @@
-// Everything that a user of Palladium includes, and the names that the documentation uses.
+// Everything that a user of Palladium includes, and the names that the documentation uses. A
+// program with a `pl` or `plgpu` of its own defines PALLADIUM_NO_ALIASES before: all is in namespace
+// palladium, too.
 #pragma once
 
 #include "palladium/array.hpp"
@@ -27,6 +29,9 @@
 #include "palladium/spec.hpp"
 #include "palladium/types.hpp"
 #include "palladium/value.hpp"
+#include "palladium/version.hpp"
 
+#ifndef PALLADIUM_NO_ALIASES
 namespace pl = palladium;
 namespace plgpu = palladium::gpu;
+#endif

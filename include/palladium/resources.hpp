@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "palladium/api.hpp"
+
 namespace palladium {
 
 struct Resources {

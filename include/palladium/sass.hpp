@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "palladium/api.hpp"
+
 namespace palladium {
 
 /// How many instructions of each kind stand in the text, however often they run.

@@ -1,4 +1,8 @@
 // How the tool is called, and what it says to calls that it does not understand.
+#include <fmt/format.h>
+
+#include "cache/text_digest.hpp"
+#include "palladium/version.hpp"
 #include "tests/cli/tool.hpp"
 
 using namespace palladium::test;
@@ -13,7 +17,8 @@ TEST_CASE("the tool tells its version and its commands") {
   const Tool palladium;
   const Finished version = palladium({"--version"});
   CHECK(version.status == 0);
-  CHECK(version.out == "palladium 0.1.0\n");
+  CHECK(version.out == fmt::format("palladium {}\ntext digest {}\n", PALLADIUM_VERSION_STRING,
+                                   palladium::cache::text_digest));
   const Finished help = palladium({"--help"});
   CHECK(help.status == 0);
   for (const char* command : {"doctor", "list", "run", "show", "warm", "cache"})

@@ -45,7 +45,7 @@ const std::vector<Row>& table() {
       {"runtime/launch", {"runtime/build", "runtime/interpreter", "runtime/emulator"}},
       {"runtime",
        {"runtime/launch", "runtime/build", "runtime/call", "runtime/device"},
-       {"kernel", "mesh_kernel", "cache", "cost", "record", "diagnosis"}},
+       {"kernel", "mesh_kernel", "cache", "cost", "record", "diagnosis", "version"}},
       {"runtime/ops", {"runtime"}, {"ops/*", "palladium"}},
   };
   return rows;
