@@ -13,6 +13,7 @@
 
 #include "codegen/base/files.hpp"
 #include "codegen/nvrtc/pool.hpp"
+#include "palladium/version.hpp"
 #include "tests/support/compile_helper.hpp"
 #include "tests/support/folder.hpp"
 #include "tests/support/paths.hpp"
@@ -35,7 +36,10 @@ void copy(const std::string& from, const std::string& to) {
 /// The tool and what it needs, in another folder.
 void install(const std::string& folder) {
   REQUIRE(files::make_directories(folder));
-  for (const char* file : {"palladium", "palladium-compile", "libpalladium.so.0"})
+  std::string library = "libpalladium.so." + std::to_string(PALLADIUM_VERSION_MAJOR);
+  if (PALLADIUM_VERSION_MAJOR == 0) library += "." + std::to_string(PALLADIUM_VERSION_MINOR);
+  for (const std::string& file :
+       {std::string("palladium"), std::string("palladium-compile"), library})
     copy(test::binary_dir() + "/" + file, folder + "/" + file);
 }
 

@@ -1,6 +1,7 @@
-# Installs BUILD into a fresh prefix under WORK, asks the installed CLI for its compile helper, builds SOURCE against it as its user would, runs it,
-# and fails where the build takes more than 10 seconds of one core or README does not show what the
-# program prints.
+# Installs BUILD into a fresh prefix under WORK, asks the installed CLI for its compile helper, builds
+# SOURCE against it as its user would, runs it, and fails where the build takes more than 10 seconds of
+# one core or README does not show what the program prints. Then another program, by pkg-config.
+include(${CMAKE_CURRENT_LIST_DIR}/use.cmake)
 file(REMOVE_RECURSE ${WORK})
 execute_process(COMMAND ${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/prefix
   OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
@@ -34,4 +35,19 @@ string(FIND "${readme}" "```cuda\n${printed}```" shown)
 if(printed STREQUAL "" OR shown EQUAL -1)
   message(FATAL_ERROR "README.md does not show what the program printed: ${WORK}/printed")
 endif()
+
+# What programs need when they run is a component.
+execute_process(COMMAND ${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/runtime
+  --component palladium_runtime OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
+file(GLOB_RECURSE files RELATIVE ${WORK}/runtime ${WORK}/runtime/*)
+list(FILTER files EXCLUDE REGEX "^(${LIBDIR}/libpalladium[.]so[.][0-9.]+|share/doc/palladium/copyright)$")
+list(SORT files)
+if(NOT files STREQUAL "bin/palladium;libexec/palladium/palladium-compile")
+  message(FATAL_ERROR "the component palladium_runtime has ${files}")
+endif()
+
+# What is installed may be moved.
+file(RENAME ${WORK}/prefix ${WORK}/moved)
+use_by_pkg_config(${WORK}/moved/${LIBDIR})
+refuse_older_standards(${WORK}/moved/${LIBDIR} ${WORK}/moved/include)
 message(STATUS "built in ${seconds} s")
