@@ -10,16 +10,18 @@ namespace {
 
 constexpr std::int64_t KiB = 1024;
 
-// CUDA programming guide, "Technical specifications per compute capability".
+// CUDA programming guide, "Technical specifications per compute capability", and data sheets.
 constexpr Multiprocessor multiprocessors[] = {
-    {75, 32, 16, 64 * KiB, 64 * KiB},     //
-    {80, 64, 32, 164 * KiB, 163 * KiB},   //
-    {86, 48, 16, 100 * KiB, 99 * KiB},    //
-    {87, 48, 16, 164 * KiB, 163 * KiB},   //
-    {89, 48, 24, 100 * KiB, 99 * KiB},    //
-    {90, 64, 32, 228 * KiB, 227 * KiB},   //
-    {110, 48, 24, 228 * KiB, 227 * KiB},  //
-    {120, 48, 24, 100 * KiB, 99 * KiB},
+    {75, 32, 16, 64 * KiB, 64 * KiB, "T4", 40},
+    {80, 64, 32, 164 * KiB, 163 * KiB, "A100 SXM", 108},
+    {86, 48, 16, 100 * KiB, 99 * KiB, "A10", 72},
+    {87, 48, 16, 164 * KiB, 163 * KiB, "Jetson AGX Orin", 16},
+    {89, 48, 24, 100 * KiB, 99 * KiB, "L40S", 142},
+    {90, 64, 32, 228 * KiB, 227 * KiB, "H100 SXM", 132},
+    {100, 64, 32, 228 * KiB, 227 * KiB, "B200", 148},
+    {110, 48, 24, 228 * KiB, 227 * KiB, "Jetson AGX Thor", 20},
+    {120, 48, 24, 100 * KiB, 99 * KiB, "RTX PRO 6000 Blackwell", 188},
+    {121, 48, 24, 100 * KiB, 99 * KiB, "GB10", 48},
 };
 
 // Of all of them. Registers are given to warps, in each of four parts of the multiprocessor.
@@ -62,6 +64,14 @@ Occupancy occupancy(int compute_capability, int threads, const Resources& r) {
   o.blocks = std::min({o.by_registers, o.by_shared_memory, o.by_warps, o.by_slots});
   o.warps = o.blocks * warps;
   return o;
+}
+
+std::int64_t resident_blocks(int compute_capability, int threads, int cluster_blocks,
+                             const Resources& resources) {
+  const std::int64_t blocks =
+      std::int64_t{occupancy(compute_capability, threads, resources).blocks} *
+      multiprocessor(compute_capability).count;
+  return blocks / cluster_blocks * cluster_blocks;
 }
 
 }  // namespace palladium::thread

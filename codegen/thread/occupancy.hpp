@@ -1,4 +1,5 @@
-// What a multiprocessor has, and how many blocks of a kernel it takes at once.
+// What a multiprocessor has, how many of them a GPU has, and how many blocks of a kernel they take
+// at once.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +13,9 @@ struct Multiprocessor {
   int warps = 0, blocks = 0;   // that reside at once
   std::int64_t shared_bytes = 0;
   std::int64_t block_shared_bytes = 0;  // that one block may use
+  // A GPU of the architecture, by which it is judged, and how many of them it has.
+  const char* device = "";
+  int count = 0;
 };
 
 /// Of 10 * major + minor.
@@ -20,5 +24,10 @@ const Multiprocessor& multiprocessor(int compute_capability);
 /// Of a kernel of so many threads per block; by nothing but registers, shared memory and places:
 /// clusters may take fewer.
 Occupancy occupancy(int compute_capability, int threads, const Resources& resources);
+
+/// How many blocks, in whole clusters of so many, the table's GPU of the architecture takes at
+/// once.
+std::int64_t resident_blocks(int compute_capability, int threads, int cluster_blocks,
+                             const Resources& resources);
 
 }  // namespace palladium::thread

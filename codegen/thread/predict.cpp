@@ -3,24 +3,24 @@
 #include <iterator>
 
 #include "codegen/graph/limits.hpp"
+#include "codegen/thread/occupancy.hpp"
 #include "codegen/thread/report.hpp"
 
 namespace palladium::thread {
 namespace {
 
-// Devices by which architectures are judged: boost clocks and public figures.
+// Devices by which architectures are judged, those of the table of multiprocessors: boost clocks
+// and public figures.
 struct Device {
   int compute_capability;  // from this on, up to the next row
-  const char* name;
-  int multiprocessors;
   double ghz, gb_per_second;
   double l2_bytes;               // per multiprocessor and clock
   double multiply_adds, by_mma;  // the same: of 16-bit operands, by wgmma and by mma.sync
 };
 constexpr Device devices[] = {
-    {75, "T4", 40, 1.59, 320, 20, 512, 512},
-    {80, "A100 SXM", 108, 1.41, 2039, 47, 1024, 1024},
-    {90, "H100 SXM", 132, 1.755, 3352, 46, 2048, 1270},
+    {75, 1.59, 320, 20, 512, 512},
+    {80, 1.41, 2039, 47, 1024, 1024},
+    {90, 1.755, 3352, 46, 2048, 1270},
 };
 
 constexpr double schedulers = 4, special_units = 16, fma_units = 128;
@@ -52,13 +52,14 @@ Prediction predict(const Report& r, const TensorWork& tensor, int compute_capabi
           .tensor = tensor.by_wgmma / d.multiply_adds + tensor.by_mma / d.by_mma,
           .shared = wavefronts * warps + tensor.shared_bytes / bytes_of_wavefront,
           .memory = r.moved_bytes * warps / d.l2_bytes,
-          .device = d.name};
+          .device = multiprocessor(d.compute_capability).device};
 }
 
 void predict_call(Prediction& p, int compute_capability, std::int64_t blocks,
                   std::int64_t array_bytes) {
   const Device& d = device_of(compute_capability);
-  const auto waves = static_cast<double>(cdiv(blocks, std::int64_t{d.multiprocessors}));
+  const auto waves =
+      static_cast<double>(cdiv(blocks, std::int64_t{multiprocessor(d.compute_capability).count}));
   constexpr double clocks_of_microsecond = 1e3, bytes_of_microsecond = 1e3;
   p.microseconds =
       std::max(waves * p.clocks() / (d.ghz * clocks_of_microsecond),

@@ -46,14 +46,13 @@ race::Snapshot& part(std::vector<AtomicLocation::Part>& parts, std::size_t place
 
 race::Snapshot& Machine::told_to_cluster(AtomicLocation& location) {
   const Cluster& cluster = *self().block->cluster;
-  return part(location.clusters, static_cast<std::size_t>(&cluster - clusters_.data()),
-              cluster.index);
+  return part(location.clusters, cluster.slot, cluster.index);
 }
 
 race::Snapshot& Machine::told_to_block(AtomicLocation& location) {
   const Block& block = *self().block;
-  const auto slot = static_cast<std::size_t>(block.cluster - clusters_.data());
-  return part(location.blocks, slot * block.cluster->blocks.size() + block.rank, block.linear);
+  const std::size_t place = block.cluster->slot * block.cluster->blocks.size() + block.rank;
+  return part(location.blocks, place, block.linear);
 }
 
 // What this thread tells whoever reads the location: all that it did, or what a fence before this
@@ -65,12 +64,17 @@ void Machine::tell(abi::Order order, Reach reach, AtomicLocation& location) {
   const auto add = [&](race::Snapshot& told, Reach to) {
     if (reach >= to) told = engine_.join(told, release ? all : me.fenced[to]);
   };
+  location.all_is_told_to_all = location.all_is_told_to_all && reach == device_reach &&
+                                (release || (me.fenced[block_reach] == me.fenced[device_reach] &&
+                                             me.fenced[cluster_reach] == me.fenced[device_reach]));
   add(told_to_block(location), block_reach);
   add(told_to_cluster(location), cluster_reach);
   add(location.told, device_reach);
 }
 
 race::Snapshot Machine::heard(Reach reach, AtomicLocation& location) {
+  // One snapshot for all that ask, which is evaluated once.
+  if (reach == device_reach && location.all_is_told_to_all) return location.told;
   race::Snapshot all = told_to_block(location);
   if (reach >= cluster_reach) all = engine_.join(all, told_to_cluster(location));
   if (reach >= device_reach) all = engine_.join(all, location.told);

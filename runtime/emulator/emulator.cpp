@@ -1,5 +1,6 @@
 #include "runtime/emulator/emulator.hpp"
 
+#include <algorithm>
 #include <exception>
 #include <limits>
 #include <mutex>
@@ -109,9 +110,12 @@ void run_checked(const Launch& launch) {
   double seconds = 0;
   const std::shared_ptr<const Module> module = compile(launch.kernel, launch.text, seconds);
   const bool together = blocks_communicate(launch.text);
-  const auto most = [&](int n) { return static_cast<int>(std::min<std::uint64_t>(n, count)); };
-  const int workers = together ? 1 : most(fiber::worker_count(launch.options.workers));
-  const int resident = together ? most(launch.options.resident_clusters) : 1;
+  const auto most = [&](std::int64_t n) {
+    return std::clamp<std::uint64_t>(static_cast<std::uint64_t>(n), 1, count);
+  };
+  const int workers =
+      together ? 1 : static_cast<int>(most(fiber::worker_count(launch.options.workers)));
+  const std::uint64_t resident = together ? most(launch.options.resident_clusters) : 1;
 
   Clusters clusters(count);
   Failure failure;

@@ -67,8 +67,9 @@ struct Options {
   std::uint64_t seed = 0;  // decides which lane elect_one elects, too
   /// OS threads; 0: one for each core. A kernel whose blocks wait for each other gets one.
   int workers = 0;
-  /// How many clusters of a kernel whose blocks wait for each other run at a time.
-  int resident_clusters = 4;
+  /// How many clusters a GPU holds at once. Where blocks wait for each other, so many run together
+  /// if they must: a few at first, and more whenever those ask for what nobody of them tells.
+  std::int64_t resident_clusters = 528;
 };
 
 /// Blocks of a persistent kernel: as many as a GPU would run at once.
@@ -113,6 +114,10 @@ void run(const Launch& launch);
 /// A tensor map for tma_load and its like under the emulator, with the same checks that
 /// cuTensorMapEncodeTiled makes: CompileError with problem_of's sentence.
 TensorMap encode(const TensorMapSpec& spec);
+
+/// Registers of each thread of a kernel at its entry, as far as its text binds them: where threads
+/// hand registers over, all of a block's are given out. 0: only the assembler knows.
+int known_registers(int threads, std::string_view text);
 
 /// Compiles only, so that a first `run` is as fast as the next; the seconds it took, 0 if it was
 /// compiled before.

@@ -22,6 +22,12 @@ constexpr std::uint32_t most_agents = 1 << 17;
 constexpr std::uint64_t polls_of_a_livelock = 2'000'000;
 // Where threads meet between their questions: those who compute may meet often as well.
 constexpr std::uint64_t rounds_of_a_livelock = 32'000'000;
+// Of many threads each asks so often at least.
+constexpr std::uint64_t polls_of_each = 100;
+// Clusters that run together before anybody is seen to wait for others, and after how many
+// questions between which threads meet there are more of them.
+constexpr std::uint64_t first_clusters = 4;
+constexpr std::uint64_t rounds_of_few = 1 << 18;
 
 fiber::Order order_of(Schedule s) {
   switch (s) {
@@ -55,9 +61,11 @@ void keep_memory(std::vector<T>& to, std::vector<T>& from) {
   to = std::move(from);
 }
 
-// What each thread of a kernel with __launch_bounds__(threads, 1) has at its entry: its part of
-// 65536 registers, by eights, but no more than the kernel ever asks setmaxnreg_inc for. (The 255
-// that an instruction can name are allocated as 256.)
+// What each thread of a kernel with __launch_bounds__(threads, 1) may have at its entry: its part
+// of 65536 registers, by eights. (The 255 that an instruction can name are allocated as 256.)
+int part_of_registers(int threads) { return std::min(65536 / threads / 8 * 8, 256); }
+
+// But no more than the kernel ever asks setmaxnreg_inc for.
 int launch_registers(int threads, std::string_view text) {
   constexpr std::string_view ask = "pl::setmaxnreg_inc<";
   int most = 0;
@@ -67,7 +75,7 @@ int launch_registers(int threads, std::string_view text) {
     std::from_chars(text.data() + at, text.data() + text.size(), n);
     most = std::max(most, n);
   }
-  const int part = std::min(65536 / threads / 8 * 8, 256);
+  const int part = part_of_registers(threads);
   return most == 0 ? part : std::min(part, most);
 }
 
@@ -102,6 +110,10 @@ const char* name(Wait w) {
   return names[static_cast<int>(w)];
 }
 
+int known_registers(int threads, std::string_view text) {
+  return text.find("pl::setmaxnreg") == text.npos ? 0 : launch_registers(threads, text);
+}
+
 bool blocks_communicate(std::string_view text) {
   const auto tells = [](const device::Access& a) {
     const bool global =
@@ -117,7 +129,7 @@ bool blocks_communicate(std::string_view text) {
 }
 
 Machine::Machine(const Launch& launch, const Module& module, GlobalMemory& global, Reports& reports,
-                 Clusters& clusters, int resident)
+                 Clusters& clusters, std::uint64_t resident)
     : launch_(launch),
       module_(module),
       global_(global),
@@ -128,10 +140,9 @@ Machine::Machine(const Launch& launch, const Module& module, GlobalMemory& globa
                   .seed = launch.options.seed}),
       races_(launch.options.detect_races),
       engine_({.strict_fences = launch.options.strict_fences}),
-      clusters_(static_cast<std::size_t>(resident)),
+      resident_(resident),
       global_shadows_(global.size()),
       random_(launch.options.seed * 2 + 1) {
-  for (Cluster& cluster : clusters_) build(cluster);
   scheduler_.on_deadlock([this](fiber::Scheduler& scheduler) {
     while (!operations_.empty()) {
       run_operation();
@@ -167,8 +178,8 @@ race::Agent Machine::witness_again(race::Agent former, bool go_on) {
 }
 
 // Makes the slot's blocks those of cluster `index`, at the beginning of their lives.
-void Machine::fill(Cluster& cluster, std::uint64_t index) {
-  if (clusters_.size() == 1 && races()) {
+void Machine::fill(Cluster& cluster, std::uint64_t index, bool is_new) {
+  if (resident_ == 1 && races()) {
     // Nothing that happened before matters: writes of other blocks are WriterMap's business.
     engine_.reset();
     actors_.clear();
@@ -183,7 +194,7 @@ void Machine::fill(Cluster& cluster, std::uint64_t index) {
     previous_kernel_ = engine_.release(previous);
     end_of_block_ = engine_.add_agent();
   }
-  const bool go_on = races() && engine_.agents() > most_agents;
+  const bool go_on = races() && !is_new && engine_.agents() > most_agents;
   cluster.index = index;
   cluster.barrier = {};
   cluster.live = 0;
@@ -275,17 +286,34 @@ void Machine::fill(Cluster& cluster, std::uint64_t index) {
   }
 }
 
-void Machine::run() {
-  for (Cluster& cluster : clusters_) {
-    const std::optional<std::uint64_t> index = queue_.next();
-    if (!index) break;
-    fill(cluster, *index);
-    for (Block& block : cluster.blocks) {
-      for (Thread& thread : block.threads) {
-        thread.fiber = &scheduler_.spawn([this, &thread] { run_thread(thread); }, &thread);
-        threads_.push_back(&thread);
-      }
+// Lets one more cluster run beside the others; false where no other is left, or has room.
+bool Machine::add_cluster() {
+  if (clusters_.size() == resident_) return false;
+  const std::optional<std::uint64_t> index = queue_.next();
+  if (!index) return false;
+  Cluster& cluster = clusters_.emplace_back();
+  cluster.slot = clusters_.size() - 1;
+  build(cluster);
+  fill(cluster, *index, true);
+  for (Block& block : cluster.blocks) {
+    for (Thread& thread : block.threads) {
+      thread.fiber = &scheduler_.spawn([this, &thread] { run_thread(thread); }, &thread);
+      threads_.push_back(&thread);
     }
+  }
+  return true;
+}
+
+// As many more as there are.
+bool Machine::add_clusters() {
+  const std::size_t before = clusters_.size();
+  while (clusters_.size() < 2 * before && add_cluster()) {
+  }
+  return clusters_.size() > before;
+}
+
+void Machine::run() {
+  while (clusters_.size() < first_clusters && add_cluster()) {
   }
   Machine* const outer = std::exchange(running, this);
   try {
@@ -388,7 +416,7 @@ bool Machine::next_cluster(Thread& thread) {
   const std::optional<std::uint64_t> index = queue_.next();
   std::vector<Thread*> waiting = std::exchange(cluster.waiting, {});
   if (index) {
-    fill(cluster, *index);
+    fill(cluster, *index, false);
   } else {
     cluster.finished = true;
   }
@@ -432,7 +460,14 @@ void Machine::wake_all(std::vector<Thread*>& waiting, race::Snapshot passed) {
 }
 
 void Machine::poll(int line) {
-  if (++polls_ > polls_of_a_livelock || ++rounds_ > rounds_of_a_livelock) {
+  ++polls_, ++rounds_;
+  // Who asks twice, and so do all others that can run, may ask for what a block tells that has not
+  // begun.
+  if ((polls_ > 2 * scheduler_.ready() + 2 || rounds_ > rounds_of_few) && add_clusters())
+    progress();
+  const std::uint64_t of_all = polls_of_each * scheduler_.live();
+  if (polls_ > std::max(polls_of_a_livelock, of_all) ||
+      rounds_ > std::max(rounds_of_a_livelock, of_all)) {
     fail(line,
          "asks again and again while no thread makes progress (a livelock; blocks that are "
          "not resident cannot answer)");

@@ -86,6 +86,7 @@ struct AtomicLocation {
   };
   race::Snapshot told;  // to all
   std::vector<Part> blocks, clusters;
+  bool all_is_told_to_all = true;  // those of a block or a cluster have heard nothing else
 };
 
 /// Instructions that all threads of a group must execute at one line, in their order: each thread
@@ -122,7 +123,7 @@ class InStep {
 /// One that makes several copies, to places which do not overlap: copies to the same place race.
 struct CopyAgent {
   race::Agent agent = 0;
-  race::Snapshot knows;                                        // what its issuer did when it last issued
+  race::Snapshot knows;  // what its issuer did when it last issued
   std::vector<std::pair<std::uint32_t, std::uint32_t>> taken;  // begin and end
 };
 
@@ -283,6 +284,7 @@ struct Block {
 
 /// Blocks that run together and see each other's shared memory. A slot that is filled again.
 struct Cluster {
+  std::size_t slot = 0;  // its place among the resident ones
   std::uint64_t index = 0;
   std::deque<Block> blocks;
   Barrier barrier;
@@ -312,7 +314,7 @@ class Clusters {
 class Machine {
  public:
   Machine(const Launch& launch, const Module& module, GlobalMemory& global, Reports& reports,
-          Clusters& clusters, int resident);
+          Clusters& clusters, std::uint64_t resident);
   Machine(const Machine&) = delete;
 
   /// Runs clusters until there are no more. Throws what stops a kernel; an InternalError says it
@@ -410,7 +412,9 @@ class Machine {
   // ---- life of threads and clusters (machine.cpp)
   Thread& self() const { return *static_cast<Thread*>(scheduler_.current()->owner()); }
   void build(Cluster& cluster);
-  void fill(Cluster& cluster, std::uint64_t index);
+  void fill(Cluster& cluster, std::uint64_t index, bool is_new);
+  bool add_cluster();
+  bool add_clusters();
   race::Agent witness_again(race::Agent former, bool go_on);
   void run_thread(Thread& thread);
   void finish(Thread& thread);
@@ -612,7 +616,8 @@ class Machine {
   fiber::Scheduler scheduler_;
   const bool races_;
   race::Engine engine_;
-  std::vector<Cluster> clusters_;
+  const std::uint64_t resident_;      // as many clusters as may run together
+  std::deque<Cluster> clusters_;      // that do
   std::vector<Thread*> threads_;      // by fiber
   std::deque<Operation> operations_;  // in order of issue
   /// What an agent is: a thread, an asynchronous operation of one, or a warpgroup's tensor core.

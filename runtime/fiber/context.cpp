@@ -35,17 +35,21 @@ class Arena {
 
  private:
   static constexpr int per_mapping = 32;
+  // A guard page costs two mappings, of which Linux grants a process 65,530. Fibers beyond these
+  // run what the first ones run, and need no more of their stacks.
+  static constexpr std::size_t most_guarded = 8192 / per_mapping;
 
   void map(std::size_t bytes) {
-    const std::size_t guard = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+    const bool guarded = mapped_.size() < most_guarded;
+    const std::size_t guard = guarded ? static_cast<std::size_t>(sysconf(_SC_PAGESIZE)) : 0;
     const std::size_t stride = bytes + guard, total = stride * per_mapping;
     // There is room for every stack that may come back.
     mapped_.reserve(mapped_.size() + 1);
     free_.reserve((mapped_.size() + 1) * per_mapping);
-    void* memory =
-        mmap(nullptr, total, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* memory = mmap(nullptr, total, guarded ? PROT_NONE : PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) throw NoMemory(per_mapping, bytes, errno);
-    for (std::size_t i = 0; i < per_mapping; ++i) {
+    for (std::size_t i = 0; guarded && i < per_mapping; ++i) {
       if (mprotect(low_of(memory, i, stride, guard), bytes, PROT_READ | PROT_WRITE) == 0) continue;
       const int error = errno;
       munmap(memory, total);

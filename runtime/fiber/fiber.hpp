@@ -90,6 +90,7 @@ class Scheduler {
   /// Makes a parked fiber ready.
   void unpark(Fiber& fiber);
   bool any_ready() const { return first_ < ready_.size(); }
+  std::size_t ready() const { return ready_.size() - first_; }
 
   /// The running fiber; null outside `run`.
   Fiber* current() const { return current_; }

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 
+#include "codegen/base/format.hpp"
 #include "codegen/base/log.hpp"
 #include "codegen/base/packed.hpp"
 #include "codegen/base/profile.hpp"
 #include "codegen/cuda/emit.hpp"
+#include "codegen/thread/occupancy.hpp"
 #include "runtime/build/key.hpp"
 #include "runtime/device/target.hpp"
 #include "runtime/emulator/emulator.hpp"
@@ -19,6 +21,8 @@ struct Emulated {
   LaunchPlan plan;
   Packer packer;
   std::vector<Location> lines;
+  std::string arch;
+  std::int64_t resident_blocks;  // that a GPU of the architecture holds at once
 };
 
 namespace {
@@ -82,6 +86,21 @@ class Told {
   std::vector<std::uint64_t> numbers_;
 };
 
+/// What the driver says of a launch whose blocks must all be resident and are not.
+[[noreturn]] void refuse_too_large(const graph::Graph& g, const Emulated& e, std::int64_t blocks) {
+  const auto dim = [](std::int64_t n) { return fmt::format("{}x1x1", n); };
+  std::string launch = "grid " + dim(blocks) + ", block " + dim(e.plan.threads);
+  if (e.plan.cluster_blocks > 1) launch += ", cluster " + dim(e.plan.cluster_blocks);
+  if (e.plan.shared_bytes > 0)
+    launch += fmt::format(", {} bytes of dynamic shared memory", e.plan.shared_bytes);
+  const char* gpu = thread::multiprocessor(compute_capability(e.arch, g.at)).device;
+  throw CudaError(
+      fmt::format("emulator: launch of kernel '{}' ({}, cooperative, of whose blocks {} fit at "
+                  "once on the GPU that stands for {}, {}): too many blocks in cooperative launch "
+                  "(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE)",
+                  g.name, launch, e.resident_blocks, e.arch, gpu));
+}
+
 bool is_aliased(const graph::Graph& g, std::size_t output) {
   for (const graph::Alias& a : g.aliases)
     if (a.output == static_cast<int>(output)) return true;
@@ -92,12 +111,18 @@ bool is_aliased(const graph::Graph& g, std::size_t output) {
 
 std::shared_ptr<const Emulated> emulate(const Specialization& s) {
   const profile::Range range("lower", s.graph.name);
-  const cuda::Emitted emitted = cuda::emit(s.graph, text_options(default_arch(), s.graph.at));
+  std::string arch = default_arch();
+  const cuda::Emitted emitted = cuda::emit(s.graph, text_options(arch, s.graph.at));
   if (s.graph.mapping.debug) log::show(emitted.text);
   LaunchPlan plan = plan_of(emitted);
   Packer packer(s.graph, plan, emulator::encode);
-  return std::make_shared<const Emulated>(
-      Emulated{emitted.text, std::move(plan), std::move(packer), line_table(emitted.lines)});
+  const std::int64_t resident = thread::resident_blocks(
+      compute_capability(arch, s.graph.at), plan.threads, plan.cluster_blocks,
+      {.registers = emulator::known_registers(plan.threads, emitted.text),
+       .shared_bytes = static_cast<int>(plan.shared_bytes)});
+  return std::make_shared<const Emulated>(Emulated{emitted.text, std::move(plan), std::move(packer),
+                                                   line_table(emitted.lines), std::move(arch),
+                                                   resident});
 }
 
 void run_emulator(const Specialization& s, const Emulated& emulated, std::span<const Arg> arguments,
@@ -107,6 +132,8 @@ void run_emulator(const Specialization& s, const Emulated& emulated, std::span<c
   const std::int64_t blocks = std::min<std::int64_t>(
       emulated.packer.blocks(symbols), is_persistent ? emulator::persistent_blocks : INT64_MAX);
   const graph::Graph& g = s.graph;
+  if (blocks > emulated.resident_blocks && graph::blocks_may_wait(g, graph::Counting::launch))
+    refuse_too_large(g, emulated, blocks);
   Told told(g, emulated.plan);
   ArgumentBlock block;
   if (blocks > 0) emulated.packer.pack(arguments, outputs, symbols, block, told.data());
@@ -152,7 +179,8 @@ void run_emulator(const Specialization& s, const Emulated& emulated, std::span<c
                  params.random_seed >= 0 ? emulator::Schedule::random : emulator::Schedule::fifo,
              .seed = static_cast<std::uint64_t>(std::max<std::int64_t>(0, params.random_seed)),
              // On one core what is printed has one order.
-             .workers = told.data() != nullptr ? 1 : params.num_cores_per_device}});
+             .workers = told.data() != nullptr ? 1 : params.num_cores_per_device,
+             .resident_clusters = emulated.resident_blocks / emulated.plan.cluster_blocks}});
   } catch (const CompileError& e) {
     told.drain();
     if (e.at().line != 0) throw;

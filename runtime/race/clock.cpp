@@ -100,12 +100,13 @@ const Clock* Clocks::join(const Clock* a, const Clock* b) {
   if (memo.a == a && memo.b == b) return memo.joined;
   const Clock *longer = a->size_ >= b->size_ ? a : b, *shorter = longer == a ? b : a;
   scratch_.assign(longer->parts_, longer->parts_ + longer->size_);
-  bool is_longer = true;
+  bool is_longer = true, is_shorter = longer->size_ == shorter->size_;
   for (std::uint32_t i = 0; i < shorter->size_; ++i) {
     scratch_[i] = join(longer->parts_[i], shorter->parts_[i]);
     is_longer = is_longer && scratch_[i] == longer->parts_[i];
+    is_shorter = is_shorter && scratch_[i] == shorter->parts_[i];
   }
-  memo = {a, b, is_longer ? longer : clock(scratch_)};
+  memo = {a, b, is_longer ? longer : is_shorter ? shorter : clock(scratch_)};
   return memo.joined;
 }
 

@@ -42,7 +42,10 @@ void Engine::forget_all_but(std::span<Snapshot* const> kept) {
   for (auto& [block, fences] : proxy_fences_)
     for (ProxyFence& f : fences) f.knows = clocks[next++];
   next = 0;
-  for (State& s : agents_) s.knows = clocks[next++];
+  for (State& s : agents_) {
+    s.knows = clocks[next++];
+    s.acquired = {};
+  }
   for (Snapshot* s : kept) *s = snapshot(clocks[next++]);
 }
 
@@ -160,7 +163,9 @@ Snapshot Engine::released(Agent a) {
 
 void Engine::acquire(Agent a, Snapshot s) {
   State& into = state(a);
+  if (into.acquired == s) return;
   into.knows = clocks_.join(into.knows, resolve(s));
+  into.acquired = s;
 }
 
 Snapshot Engine::join(Snapshot a, Snapshot b) {
@@ -243,6 +248,7 @@ void Engine::begin_again(Agent a, Group group) {
   State& s = state(a);
   advance(s);
   s.knows = clocks_.nothing();
+  s.acquired = {};
   s.fenced = {};
   s.group = group;
   s.since = s.epoch;
@@ -255,6 +261,7 @@ void Engine::restart(Agent a, Snapshot s) {
   const Clock* known = resolve(s);
   const Epoch last = advance(restarted);
   restarted.knows = known;
+  restarted.acquired = s;
   restarted.fenced = {};
   restarted.since = restarted.epoch;
   // A timeline is one sequence: it goes on only where its end is known.

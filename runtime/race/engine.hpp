@@ -55,7 +55,7 @@ struct Snapshot {
 struct Record {
   std::uint64_t bits = 0;
 
-  static constexpr int epoch_bits = 26, timeline_bits = 18, tag_bits = 16;
+  static constexpr int epoch_bits = 25, timeline_bits = 19, tag_bits = 16;
   static constexpr std::uint64_t epoch_mask = (std::uint64_t{1} << epoch_bits) - 1;
   static constexpr int timeline_shift = epoch_bits, proxy_shift = timeline_shift + timeline_bits,
                        kind_shift = proxy_shift + 1, tag_shift = kind_shift + 3;
@@ -217,6 +217,7 @@ class Engine {
     Group group;
     Proxy through = Proxy::generic;
     bool touched = false;  // something was done in this epoch
+    Snapshot acquired;     // last, and known since
     std::vector<Past> left;
 
     Epoch covered() const { return touched ? epoch : epoch - 1; }
