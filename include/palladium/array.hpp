@@ -65,7 +65,7 @@ struct Number {
   template <class T>
   requires std::is_convertible_v<T, float> Number(T x) {
     if constexpr (!std::is_integral_v<T>)
-      kind = Kind::real, real = x;
+      kind = Kind::real, real = static_cast<double>(x);
     else if constexpr (std::is_signed_v<T>)
       kind = Kind::integer, integer = x;
     else
@@ -79,19 +79,29 @@ struct Number {
   };
 };
 
-/// How many indices a function takes; -1: it takes std::span<const std::int64_t>.
 template <class F, std::size_t... I>
 constexpr bool takes_indices(std::index_sequence<I...>) {
-  return std::is_invocable_v<const F&, decltype(std::int64_t(I))...>;
+  return std::is_invocable_v<F&, decltype(std::int64_t(I))...>;
 }
-template <class F, std::size_t n = 0>
-constexpr int indices_taken() {
-  if constexpr (std::is_invocable_v<const F&, std::span<const std::int64_t>>)
-    return -1;
-  else if constexpr (takes_indices<F>(std::make_index_sequence<n>()))
-    return static_cast<int>(n);
+/// A bit for each number of indices that a function takes; 0: it takes them as
+/// std::span<const std::int64_t>. To ask a generic lambda is to compile its body: what must not be
+/// asked is asked last.
+template <class F>
+constexpr unsigned indices_taken() {
+  constexpr unsigned some = []<std::size_t... N>(std::index_sequence<N...>) {
+    return ((unsigned{takes_indices<F>(std::make_index_sequence<N + 1>())} << (N + 1)) | ...);
+  }
+  (std::make_index_sequence<Shape::max_rank>());
+  if constexpr (some != 0)
+    return some;
   else
-    return indices_taken<F, n + 1>();
+    return unsigned{std::is_invocable_v<F&>};
+}
+/// What it gives for these.
+template <std::size_t n, class F>
+Number number_at(F& element, const std::int64_t* index) {
+  return [&]<std::size_t... I>(std::index_sequence<I...>) { return Number(element(index[I]...)); }
+  (std::make_index_sequence<n>());
 }
 }  // namespace detail
 
@@ -144,19 +154,28 @@ class PALLADIUM_API Array {
   /// An owning array whose elements are all `value`, converted as a cast in a kernel would.
   static Array full(const Shape& shape, DType dtype, detail::Number value,
                     Device device = Device::cpu(), Location at = here());
-  /// A dense array of the CPU: element(i, j, ...) at [i,j,...], one index for each dimension, or
-  /// element(std::span<const std::int64_t>) of all of them; converted as a cast in a kernel would.
+  /// A dense array of the CPU: element(i, j, ...) at [i,j,...], one std::int64_t for each dimension
+  /// (`auto` takes them, too), or element(std::span<const std::int64_t>) of all of them; it gives
+  /// any number, converted as a cast in a kernel would.
   template <class F>
-  static Array from_function(const Shape& shape, DType dtype, const F& element,
-                             Location at = here()) {
-    constexpr int taken = detail::indices_taken<F>();
-    const auto call = [](const void* f, const std::int64_t* index, int rank) -> detail::Number {
-      const F& element = *static_cast<const F*>(f);
-      if constexpr (taken < 0)
+  static Array from_function(const Shape& shape, DType dtype, F element, Location at = here()) {
+    constexpr unsigned taken = detail::indices_taken<F>();
+    static_assert(
+        taken != 0 || std::is_invocable_v<F&, std::span<const std::int64_t>>,
+        "from_function: expected a function of one std::int64_t for each dimension, or of "
+        "std::span<const std::int64_t> for all of them");
+    const auto call = [](void* f, const std::int64_t* index, int rank) -> detail::Number {
+      F& element = *static_cast<F*>(f);
+      if constexpr (taken == 0) {
         return element(std::span<const std::int64_t>(index, static_cast<std::size_t>(rank)));
-      else
-        return [&]<std::size_t... I>(std::index_sequence<I...>) { return element(index[I]...); }
-      (std::make_index_sequence<static_cast<std::size_t>(taken)>());
+      } else {
+        detail::Number number(0);
+        [&]<std::size_t... N>(std::index_sequence<N...>) {
+          (number_of_rank<N, taken>(number, element, index, rank), ...);
+        }
+        (std::make_index_sequence<Shape::max_rank + 1>());
+        return number;
+      }
     };
     return from_elements(shape, dtype, call, &element, taken, at);
   }
@@ -248,9 +267,15 @@ class PALLADIUM_API Array {
   detail::Storage* storage() const { return storage_; }
 
  private:
-  using Element = detail::Number (*)(const void* f, const std::int64_t* index, int rank);
-  static Array from_elements(const Shape& shape, DType dtype, Element element, const void* f,
-                             int taken, Location at);
+  using Element = detail::Number (*)(void* f, const std::int64_t* index, int rank);
+  static Array from_elements(const Shape& shape, DType dtype, Element element, void* f,
+                             unsigned taken, Location at);
+  template <std::size_t n, unsigned taken, class F>
+  static void number_of_rank(detail::Number& number, F& element, const std::int64_t* index,
+                             int rank) {
+    if constexpr ((taken >> n & 1) != 0)
+      if (rank == static_cast<int>(n)) number = detail::number_at<n>(element, index);
+  }
   static Array view_host(void* data, std::size_t count, const Shape& shape, DType dtype,
                          bool read_only, Location at);
   void* typed(DType wanted, bool constant, Location at) const;

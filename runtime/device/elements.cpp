@@ -1,5 +1,6 @@
 // Elements of arrays one by one, on the CPU: made, drawn, converted, printed.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -239,14 +240,14 @@ Array Array::full(const Shape& shape, DType dtype, detail::Number value, Device 
   return a;
 }
 
-Array Array::from_elements(const Shape& shape, DType dtype, Element element, const void* f,
-                           int taken, Location at) {
+Array Array::from_elements(const Shape& shape, DType dtype, Element element, void* f,
+                           unsigned taken, Location at) {
   Array a = empty(shape, dtype, Device::cpu(), at);
-  if (taken >= 0 && taken != a.rank())
+  if (taken != 0 && (taken >> a.rank() & 1) == 0)
     throw CompileError(at,
                        fmt::format("from_function: expected a function of {} indices, one for each "
                                    "dimension of {}, given one of {}",
-                                   a.rank(), to_string(a.type()), taken));
+                                   a.rank(), to_string(a.type()), std::countr_zero(taken)));
   for_each_element(a, [&](Place place, const Index& index) {
     put(place, dtype, to_bits(dtype, element(f, index.data(), a.rank())));
   });
