@@ -114,6 +114,8 @@ void Expander::size_of_window(int window, ExprId start, const Along& along, Expr
   known.low = padded || slice != no_expr ? INT32_MIN : along.begins_inside;
   names.size[d] = b_.let_once("size", true, room, known);
   if (along.begins_inside || slice != no_expr) return;
+  // Where there is no element, no block has one: what nobody uses may be that.
+  if (graph::is_empty(m) && !graph::is_used(g_, static_cast<std::size_t>(w.mapping))) return;
   const ExprId exists = exists_along(names, start, extent, b.size, along);
   b_.add_where_known(exists, thread::Check{.condition = exists,
                                            .message = fmt::format(

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <span>
 
 #include "palladium/error.hpp"
 
@@ -243,6 +244,27 @@ bool waits_by_taking(const Inst& wait) { return wait.attr.ints[0] != 0; }
 bool has_semaphores(const Graph& g) {
   return std::any_of(g.insts.begin(), g.insts.end(),
                      [](const Inst& inst) { return is_semaphore_op(inst.op); });
+}
+
+bool is_empty(const BlockMapping& m) {
+  return std::ranges::any_of(m.array_aval.shape, [](const Dim& d) { return d.same(0); });
+}
+
+bool is_used(const Graph& g, std::size_t mapping) {
+  if (static_cast<int>(mapping) < g.mapping.num_index_operands) return true;
+  return std::ranges::any_of(g.insts, [&](const Inst& inst) {
+    return std::ranges::any_of(inst.args, [&](ValueId arg) {
+      return g[arg].op == Op::Param && g[arg].type.is_ref() &&
+             g.mapping_of(arg) == static_cast<int>(mapping);
+    });
+  });
+}
+
+bool writes_nothing(const Graph& g) {
+  const auto outputs =
+      std::span(g.mapping.block_mappings).subspan(static_cast<std::size_t>(g.mapping.num_inputs));
+  return std::ranges::all_of(outputs, [](const BlockMapping& m) { return is_empty(m); }) &&
+         std::ranges::none_of(g.insts, [](const Inst& inst) { return is_debug_op(inst.op); });
 }
 
 int Graph::num_scalars() const {

@@ -377,6 +377,12 @@ constexpr bool is_semaphore_op(Op op) {
   return op == Op::SemaphoreRead || op == Op::SemaphoreSignal || op == Op::SemaphoreWait;
 }
 bool has_semaphores(const Graph& g);
+/// Whether the array of a block mapping is known to have no elements.
+bool is_empty(const BlockMapping& m);
+/// Whether a body, or as an index operand an index map, uses what a block mapping shows.
+bool is_used(const Graph& g, std::size_t mapping);
+/// Whether nobody can tell if a program has run: no output has an element, and none is told.
+bool writes_nothing(const Graph& g);
 /// Whose blocks count with a semaphore: its array has a part for each block or cluster, or is one
 /// for all.
 enum class Counting : std::uint8_t { block, cluster, launch };

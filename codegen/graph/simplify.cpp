@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 
@@ -197,6 +198,9 @@ class Simplifier {
     case Op::MultipleOf:
     case Op::MaxContiguous: return is_plain_truth(in) ? in.args[0] : v;
     case Op::Load:
+      if (const std::optional<std::uint64_t> fill = fill_of_nothing(in))
+        return become_constant(v, *fill);
+      return drop_true_mask(v);
     case Op::Store:
     case Op::Swap:
     case Op::Atomic: return drop_true_mask(v);
@@ -299,6 +303,22 @@ class Simplifier {
     in.args[0] = inst(from).args[0];
     changed_ = true;
     return rewrite_slice(v);
+  }
+
+  // What every element of a block is whose array has none.
+  std::optional<std::uint64_t> fill_of_nothing(const Inst& load) const {
+    const ValueId root = g_.root(load.args[0]);
+    const int i = g_.mapping_of(root);
+    if (i < 0 || i >= g_.mapping.num_inputs || g_.whole_arrays) return {};
+    const BlockMapping& m = g_.mapping.block_mappings[static_cast<std::size_t>(i)];
+    if (!m.fill || !is_empty(m) || MemoryView::of(load).mask != no_value) return {};
+    const auto writes = [&](const Inst& other) {
+      return may_write(info(other.op).effect) && std::ranges::any_of(other.args, [&](ValueId arg) {
+               return inst(arg).type.is_ref() && g_.root(arg) == root;
+             });
+    };
+    if (std::ranges::any_of(g_.insts, writes)) return {};
+    return fill_as(m, load.type.dtype);
   }
 
   // Whether a slice leaves its Ref, which only masked accesses may: they say where.

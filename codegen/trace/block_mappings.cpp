@@ -168,6 +168,7 @@ BlockMapping Tracer::mapping_of(const ArrayOperand& array, const BlockSpec& spec
     fail(spec.at, "block shape for " + origin + " (= " + text(m.block_shape) +
                       ") must have the same number of dimensions as the array shape " +
                       to_string(type.shape));
+  if (set_empty(m)) empty_.push_back(specs_.size());
   for (const BlockDim& d : m.block_shape) {
     if (d.size < 1)
       fail(spec.at, "block shape for " + origin + " (= " + text(m.block_shape) +
@@ -190,6 +191,43 @@ BlockMapping Tracer::mapping_of(const ArrayOperand& array, const BlockSpec& spec
   check_size(m, spec.at);
   specs_.push_back(&spec);
   return m;
+}
+
+bool Tracer::set_empty(BlockMapping& m) {
+  bool is_empty = false;
+  for (std::size_t d = 0; d < m.block_shape.size(); ++d) {
+    BlockDim& b = m.block_shape[d];
+    const Dim& extent = m.array_aval.shape[static_cast<int>(d)];
+    if (b.size != 0 || b.kind != BlockDim::Kind::blocked || number_of(extent) != 0) continue;
+    is_empty = true;
+    b.size = m.array_aval.dtype.is_packed() && d + 1 == m.block_shape.size() ? 2 : 1;
+  }
+  // Whether there is a program is then known at the trace.
+  if (is_empty)
+    for (Dim& size : recorder_.graph.mapping.grid)
+      if (const std::optional<std::int64_t> n = number_of(size)) size = *n;
+  return is_empty;
+}
+
+void Tracer::check_empty(const graph::Graph& g) const {
+  const auto is_zero = [](const Dim& d) { return d.same(0); };
+  if (std::ranges::any_of(g.mapping.grid, is_zero) || graph::writes_nothing(g)) return;
+  for (const std::size_t i : empty_) {
+    if (!graph::is_used(g, i)) continue;
+    const BlockMapping& m = g.mapping.block_mappings[i];
+    fail(specs_[i]->at, "block shape for " + m.origin +
+                            " must have at least one element in each dimension: the body asks for "
+                            "elements of " +
+                            to_string(m.array_aval) + ", which has none");
+  }
+}
+
+std::optional<std::int64_t> Tracer::number_of(const Dim& d) {
+  try {
+    return d.value();
+  } catch (const CompileError&) {
+    return {};
+  }
 }
 
 void Tracer::set_indirect(BlockMapping& m, const BlockSpec& spec) {

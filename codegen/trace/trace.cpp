@@ -69,6 +69,7 @@ graph::Graph Tracer::run(std::span<const Body> bodies) {
   find_symbols();
 
   graph::Graph result = graph::canonicalize(g);
+  check_empty(result);
   set_class(result);
   graph::check_updated(result);
   result.semantics = graph::grid_order(result, wanted_order());

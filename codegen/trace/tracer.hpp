@@ -110,6 +110,12 @@ class Tracer {
   void check_count(const std::vector<BlockSpec>& specs, std::size_t operands, const char* field,
                    const char* what);
   BlockMapping mapping_of(const ArrayOperand& array, const BlockSpec& spec);
+  /// A block of no elements along a dimension in which the array has none becomes one of the least
+  /// extent, which no program may use; whether it is one.
+  bool set_empty(BlockMapping& m);
+  void check_empty(const graph::Graph& g) const;
+  /// None for a symbol that stands for no number here.
+  static std::optional<std::int64_t> number_of(const Dim& d);
   /// The block is all of the array along the dimension, where it is.
   void set_indirect(BlockMapping& m, const BlockSpec& spec);
   void pin(Dim& extent, const BlockSpec& spec, const std::string& what) const;
@@ -165,6 +171,7 @@ class Tracer {
   Recorder recorder_;
   Spelled call_;
   std::vector<const BlockSpec*> specs_;  // per block mapping
+  std::vector<std::size_t> empty_;       // block mappings whose blocks have no elements
   std::vector<std::string> scratch_names_;
   std::vector<int> global_of_scratch_;  // of semaphores; -1: it is memory of the block
   int num_visible_ = 0;                 // outputs of the call

@@ -10,6 +10,7 @@ namespace palladium::runtime {
 
 CallGrid::CallGrid(const graph::Graph& g) {
   for (const Dim& axis : g.mapping.grid) is_empty_ |= axis.same(0);
+  is_empty_ |= g.mapping.num_outputs > 0 && graph::writes_nothing(g);
   if (g.mapping.static_grid()) return;
   most_ = graph::most_blocks / graph::cluster_blocks(g);
   for (std::size_t axis = 0; axis < g.mapping.grid.size(); ++axis)
@@ -27,7 +28,7 @@ bool CallGrid::check(const graph::Graph& g, const Signature::Symbols& symbols, L
     if (axis.is_parallel) programs *= size.value();  // of two numbers below 2^31
     if (programs > most_) return check_sizes(g, symbols, at);
   }
-  return true;
+  return !is_empty_;
 }
 
 [[gnu::cold]] bool CallGrid::check_sizes(const graph::Graph& g, const Signature::Symbols& symbols,

@@ -14,8 +14,9 @@ class CallGrid {
   CallGrid() = default;
   explicit CallGrid(const graph::Graph& g);
 
-  /// Whether there is a program to run. CompileError at `at` for sizes that are negative, or that
-  /// no launch can have; without one nothing is allocated.
+  /// Whether there is a program to run: the grid has one, and somebody can tell. CompileError at
+  /// `at` for sizes that are negative, or that no launch can have; without one nothing is
+  /// allocated.
   bool check(const graph::Graph& g, const Signature::Symbols& symbols, Location at) const;
 
  private:
@@ -25,7 +26,7 @@ class CallGrid {
     Extent size;
     bool is_parallel;
   };
-  bool is_empty_ = false;   // for every call
+  bool is_empty_ = false;   // for every call, or nobody could tell that a program ran
   std::int64_t most_ = 0;   // programs of the parallel axes
   std::vector<Axis> axes_;  // none if the trace has checked the grid
 };

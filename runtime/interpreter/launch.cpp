@@ -113,6 +113,7 @@ void Launch::connect_operands() {
     operand.is_dense = operand.strides == dense_strides(operand.shape, 1);
     operand.written = stores_to(i);
     operand.is_whole = graph.whole_arrays;
+    operand.is_absent = graph::is_empty(m) && !graph::is_used(graph, i);
     operand.keeps_contents = i < static_cast<std::size_t>(mapping.num_inputs) ||
                              i + static_cast<std::size_t>(graph.num_globals) >= n;
     operands.push_back(std::move(operand));
@@ -237,9 +238,9 @@ void Launch::refuse_outside(const Window& window, const std::vector<std::int64_t
     if (!(at == Location{})) where = at;
   }
   if (m.block_shape[d].kind == BlockDim::Kind::bounded_slice) {
-    const auto before = std::count_if(
-        m.block_shape.begin(), m.block_shape.begin() + dimension,
-        [](const BlockDim& b) { return b.kind == BlockDim::Kind::bounded_slice; });
+    const auto before =
+        std::count_if(m.block_shape.begin(), m.block_shape.begin() + dimension,
+                      [](const BlockDim& b) { return b.kind == BlockDim::Kind::bounded_slice; });
     throw CompileError(
         where,
         fmt::format("{}: in program {} the index map gives along dimension {} the slice of start "

@@ -199,8 +199,9 @@ void Machine::move_windows(Block& block, std::uint64_t place, bool first) {
   }
   for (std::size_t i = 0; i < moves_.size(); ++i) {
     if (!moves_[i].moves) continue;
-    if (const auto dimension =
-            block.windows[i].open(moves_[i].indices, launch_.program(place, block.number)))
+    const auto dimension =
+        block.windows[i].open(moves_[i].indices, launch_.program(place, block.number));
+    if (dimension && !block.windows[i].operand()->is_absent)
       launch_.refuse_outside(block.windows[i], block.id, *dimension);
     if (block.windows[i].races != nullptr) block.windows[i].races->shadow.clear();
   }

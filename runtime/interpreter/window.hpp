@@ -35,6 +35,7 @@ struct Operand {
   bool many_writers = false;  // Graph::allow_revisit
   bool is_whole = false;      // Graph::whole_arrays: a window is the array, and everybody's
   bool is_dense = true;       // no gaps between its rows
+  bool is_absent = false;     // no elements, and nobody who asks for one
 };
 
 /// Two programs that the grid does not order access an element.

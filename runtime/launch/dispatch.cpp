@@ -1,5 +1,6 @@
 #include "runtime/launch/dispatch.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
 #include <string>
@@ -215,7 +216,9 @@ void run(KernelState& kernel, Variant& variant, const Where& where, Target targe
   check_aliases(s.graph, arguments, outputs);
   if (!has_programs) {
     // Nothing runs; that the outputs stay as they are is told all the same.
-    if (target != Target::cuda) run_interpreter(s, arguments, outputs, symbols, fresh);
+    const auto is_empty = [](const Arg& o) { return o.array()->size() == 0; };
+    if (target != Target::cuda && !std::ranges::all_of(outputs, is_empty))
+      run_interpreter(s, arguments, outputs, symbols, fresh);
     return;
   }
   switch (target) {
@@ -269,8 +272,8 @@ bool launched_like_last(KernelState& kernel, const Where& where, std::span<const
   const Specialization& s = last->specialization();
   Signature::Symbols symbols;
   if (has_more_operands(s) || !s.debug.is_current() ||
-      !s.signature.match(arguments, outputs, symbols) ||
-      !last->is_at(arguments, outputs) || !aliases_hold(s.graph, arguments, outputs))
+      !s.signature.match(arguments, outputs, symbols) || !last->is_at(arguments, outputs) ||
+      !aliases_hold(s.graph, arguments, outputs))
     return false;
   if (s.grid.check(s.graph, symbols, at)) last->launch(arguments, outputs, symbols, where.stream);
   return true;

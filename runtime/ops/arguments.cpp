@@ -50,8 +50,8 @@ void check_attention(const ShapeDtype& q, const ShapeDtype& k, const ShapeDtype&
           std::string("q is of ") + q.dtype.name() + "; f16, bf16 or f32 is needed");
   require("attention", k.dtype == q.dtype && k_d == d && d > 0 && d <= 128 && d.value() % 16 == 0,
           given + "; one dtype, and one d, a multiple of 16 up to 128, are needed");
-  require("attention", keys > 0 && groups > 0 && heads.value() % groups.value() == 0,
-          given + "; keys, and a number of heads that k's divides, are needed");
+  require("attention", groups > 0 ? heads.value() % groups.value() == 0 : heads == 0,
+          given + "; a number of heads that k's divides is needed");
   require("attention", !options.causal || queries <= keys,
           given + "; causal queries have as many keys at least");
   if (const std::optional<double> scale = options.scale)

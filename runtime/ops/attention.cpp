@@ -37,12 +37,13 @@ Kernel attention(AttentionOptions options) {
         return carry(next, total * shrink + sum(p, {.axis = 1, .keepdims = true}),
                      sums * shrink + dot(p.astype(v.dtype()), v[{ds(at, columns), _}]));
       };
+      if (keys == 0) return void(o[_] = zeros(o.shape(), o.dtype()));
       const auto [top, total, sums] = loop(0, iterations, iteration, full({rows, 1}, -1e30f, f32),
                                            zeros({rows, 1}, f32), zeros({rows, d}, f32));
       o[_] = (sums / total).astype(o.dtype());
     };
     const auto of_queries = [](Index b, Index h, Index i) { return Indices{b, h, i, 0}; };
-    const std::int64_t share = heads / groups, padded = cdiv(keys, columns) * columns;
+    const std::int64_t share = groups ? heads / groups : 1, padded = cdiv(keys, columns) * columns;
     const auto of_keys = [=](Index b, Index h, Index) { return Indices{b, h / share, 0, 0}; };
     const BlockSpec some{{squeezed, squeezed, rows, d}, of_queries},
         all{{squeezed, squeezed, padded, d}, of_keys, {.fill = 0}};

@@ -16,7 +16,7 @@ Kernel cross_entropy(CrossEntropyOptions options) {
       throw CompileError("cross_entropy: label_smoothing is " +
                          std::to_string(options.label_smoothing) + "; 0 to 1 is needed");
     const Rows rows(logits);
-    if (rows.n == 0)
+    if (rows.n == 0 && rows.m != 0)
       throw CompileError("cross_entropy: logits have no columns, and so there is no class");
     const auto [count] = labels.shape.unpack<1>();
     require_equal(count, rows.m);

@@ -20,8 +20,8 @@ struct AttentionOptions {
 
 /// softmax(q k^T scale) v for q [batch, heads, queries, d], and k and v [batch, heads / g, keys, d]
 /// of f16, bf16 or f32: each g heads of q have one of k and v. Any number of queries and keys, of
-/// causal attention no fewer keys than queries; d a multiple of 16 up to 128. One kernel serves any
-/// batch. Sums are in f32; of 16-bit floats exponentials are approximate.
+/// causal attention no fewer keys than queries; without keys zeros; d a multiple of 16 up to 128.
+/// One kernel serves any batch. Sums are in f32; of 16-bit floats exponentials are approximate.
 PALLADIUM_API Kernel attention(AttentionOptions options = {});
 
 }  // namespace palladium::ops

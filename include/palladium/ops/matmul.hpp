@@ -25,9 +25,10 @@ struct MatmulOptions {
 };
 
 /// activation(a @ b + bias) for matrices a [m, k] and b [k, n] of floats of any size, and a bias of
-/// any floats. a and b are of one dtype, or each of one of the 8-bit floats. All is computed in f32
-/// (of f64 in f64) and rounded once, to out_dtype, a float. One kernel serves any m and n. Tensor
-/// cores multiply elements of 8 bits, and tf32 of sm_90a, twice as fast where b is given [n, k].
+/// any floats; where k is 0 the product is zeros. a and b are of one dtype, or each of one of the
+/// 8-bit floats. All is computed in f32 (of f64 in f64) and rounded once, to out_dtype, a float.
+/// One kernel serves any m and n. Tensor cores multiply elements of 8 bits, and tf32 of sm_90a,
+/// twice as fast where b is given [n, k].
 PALLADIUM_API Kernel matmul(MatmulOptions options = {});
 
 }  // namespace palladium::ops
