@@ -2,8 +2,12 @@
 // written anew.
 #include <catch2/catch_test_macros.hpp>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
+#include <regex>
+#include <string>
 
 #include "codegen/graph/builder.hpp"
 #include "palladium/error.hpp"
@@ -76,20 +80,69 @@ std::string dtypes(Op op) {
   return list;
 }
 
+/// How a body says it, where that is not pl::<name>(…).
+std::string written(const std::string& name) {
+  static const std::map<std::string, std::string> otherwise = {
+      {"neg", "-x"},
+      {"not", "~x, !x"},
+      {"cast", "x.astype(pl::f32)"},
+      {"add", "x + y"},
+      {"sub", "x - y"},
+      {"mul", "x * y"},
+      {"div", "x / y"},
+      {"rem", "x % y"},
+      {"max", "pl::maximum(x, y)"},
+      {"min", "pl::minimum(x, y)"},
+      {"and", "x & y"},
+      {"or", "x \\| y"},
+      {"xor", "x ^ y"},
+      {"shift_left", "x << n"},
+      {"shift_right", "x >> n"},
+      {"eq", "x == y"},
+      {"ne", "x != y"},
+      {"lt", "x < y"},
+      {"le", "x <= y"},
+      {"gt", "x > y"},
+      {"ge", "x >= y"},
+      {"select", "pl::where(c, x, y)"},
+      {"broadcast", "pl::broadcast_to(x, {4, 8})"},
+      {"slice", "x[{0, pl::ds(4, 8)}]"},
+      {"reduce_sum", "pl::sum(x, {.axis = 0})"},
+      {"reduce_prod", "pl::prod(x, {.axis = 0})"},
+      {"reduce_max", "pl::max(x, {.axis = 0})"},
+      {"reduce_min", "pl::min(x, {.axis = 0})"},
+  };
+  const auto found = otherwise.find(name);
+  return found != otherwise.end() ? found->second : "pl::" + name;
+}
+
+bool is_on_page(Op op) {
+  const OpClass of = info(op).op_class;
+  return of == OpClass::elementwise || of == OpClass::shape || of == OpClass::fold ||
+         of == OpClass::contraction;
+}
+
+std::string content(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
 std::string page() {
   std::string text =
       "# Operations\n\n"
       "What kernels are made of, as the graph has it: `codegen/graph/ops.def`, from which a test\n"
-      "(`tests/graph/operations_page_test.cpp`) makes this page. How they are called, and the\n"
-      "functions that are made of them, is in `include/palladium/ops.hpp`. *ulp* bounds the error "
-      "in\n"
-      "f32 and f64 on every target; without one the result is exact, or correctly rounded. 16-bit\n"
-      "floats compute in f32 and round once. `f8e4m3` and `f8e5m2` are stored, moved, chosen and\n"
-      "converted; what is computed of them is recorded as conversions to f32, the operation, and a\n"
-      "conversion back. So it is of `i4` and `u4`, which are computed as `i8` and `u8`.\n";
+      "(`tests/graph/operations_page_test.cpp`) makes this page. *Written* is how a body says it;\n"
+      "options, and the functions that are made of these, are in `include/palladium/ops.hpp`.\n"
+      "*ulp* bounds the error in f32 and f64 on every target; without one the result is exact, or\n"
+      "correctly rounded. 16-bit floats compute in f32 and round once. `f8e4m3` and `f8e5m2` are\n"
+      "stored, moved, chosen and converted; what is computed of them is recorded as conversions "
+      "to\n"
+      "f32, the operation, and a conversion back. So it is of `i4` and `u4`, which are computed "
+      "as\n"
+      "`i8` and `u8`.\n";
   const auto section = [&](const char* title, OpClass of) {
     text += std::string("\n## ") + title +
-            "\n\n| Operation | Dtypes | ulp | Meaning |\n|---|---|---|---|\n";
+            "\n\n| Operation | Written | Dtypes | ulp | Meaning |\n|---|---|---|---|---|\n";
     for (int i = 0; i < num_ops; ++i) {
       const Op op{static_cast<std::uint8_t>(i)};
       const OpInfo& row = info(op);
@@ -97,8 +150,8 @@ std::string page() {
       std::string meaning = row.meaning;
       for (std::size_t at = 0; (at = meaning.find('|', at)) != meaning.npos; at += 2)
         meaning.insert(at, "\\");
-      text += std::string("| `") + row.name + "` | " + dtypes(op) + " | " +
-              (row.ulp > 0 ? std::to_string(row.ulp) : "") + " | " + meaning + " |\n";
+      text += std::string("| `") + row.name + "` | `" + written(row.name) + "` | " + dtypes(op) +
+              " | " + (row.ulp > 0 ? std::to_string(row.ulp) : "") + " | " + meaning + " |\n";
     }
   };
   section("Elementwise", OpClass::elementwise);
@@ -113,7 +166,20 @@ std::string page() {
 TEST_CASE("docs/operations.md is what the op table says") {
   const std::string path = test::source_dir() + "/docs/operations.md";
   if (std::getenv("PALLADIUM_TEST_REFRESH") != nullptr) std::ofstream(path) << page();
-  std::ifstream file(path);
-  const std::string written(std::istreambuf_iterator<char>(file), {});
-  CHECK(written == page());
+  CHECK(content(path) == page());
+}
+
+TEST_CASE("what docs/operations.md says to write stands in a public header") {
+  std::string headers;
+  const std::filesystem::path folder = test::source_dir() + "/include/palladium";
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    if (entry.is_regular_file()) headers += content(entry.path());
+  for (int i = 0; i < num_ops; ++i) {
+    const Op op{static_cast<std::uint8_t>(i)};
+    const std::string how = written(info(op).name);
+    if (!is_on_page(op) || !how.starts_with("pl::")) continue;
+    INFO(how);
+    const std::string name = how.substr(4, how.find('(') - 4);
+    CHECK(std::regex_search(headers, std::regex("\\b" + name + "[(,)]")));
+  }
 }
