@@ -197,7 +197,7 @@ TEST_CASE("debugging: differences that reach too far, a sum that nobody began, a
        .grid = {4},
        .in_specs = {pl::BlockSpec{}},
        .out_specs = {pl::BlockSpec{{1}, [](pl::Index i) { return i; }}}});
-  const int line = __LINE__ - 6;
+  const int line = __LINE__ - 7;
   std::string printed, message;
   {
     const palladium::test::CapturedStdout out;
