@@ -1,6 +1,7 @@
 // Lowered, Compiled and CompileFuture: a kernel's artefacts, without a launch.
 #include "runtime/lowered.hpp"
 
+#include "codegen/base/architecture.hpp"
 #include "codegen/cuda/emit.hpp"
 #include "codegen/graph/cost.hpp"
 #include "codegen/graph/transform.hpp"
@@ -43,8 +44,8 @@ std::string arch_of(const CompileOptions& options) {
   return options.arch.empty() ? runtime::default_arch() : options.arch;
 }
 
-cuda::Options text_options(const graph::Graph& g, const CompileOptions& options) {
-  return runtime::text_options(arch_of(options), g.at);
+cuda::Options text_options(const CompileOptions& options) {
+  return runtime::text_options(arch_of(options));
 }
 
 }  // namespace
@@ -54,22 +55,22 @@ std::string Lowered::json() const { return graph::to_json(graph_of(state_)); }
 
 std::string Lowered::cuda_source(const CompileOptions& options) const {
   const graph::Graph& g = graph_of(state_);
-  return cuda::compiled_text(g, cuda::emit(g, text_options(g, options)));
+  return cuda::compiled_text(g, cuda::emit(g, text_options(options)));
 }
 
 std::string Lowered::decisions(const CompileOptions& options) const {
   const graph::Graph& g = graph_of(state_);
-  return cuda::describe(g, text_options(g, options));
+  return cuda::describe(g, text_options(options));
 }
 
 std::vector<PassDump> Lowered::passes(const CompileOptions& options) const {
   const graph::Graph& g = graph_of(state_);
-  return cuda::pass_dumps(g, text_options(g, options));
+  return cuda::pass_dumps(g, text_options(options));
 }
 
 Report Lowered::report(const CompileOptions& options) const {
   const graph::Graph& g = graph_of(state_);
-  Report report = cuda::report(g, text_options(g, options));
+  Report report = cuda::report(g, text_options(options));
   report.cost_estimate = g.cost;
   try {
     const Compiled compiled = compile(options);
@@ -136,7 +137,7 @@ const Resources& Compiled::resources() const {
 }
 Occupancy Compiled::occupancy() const {
   const runtime::Program& program = *state_of<CompiledState>(state_).program;
-  return thread::occupancy(runtime::compute_capability(arch(), {}), program.plan.threads,
+  return thread::occupancy(parse_architecture(arch()).compute_capability, program.plan.threads,
                            resources());
 }
 Sass Compiled::sass() const {

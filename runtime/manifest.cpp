@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "cache/manifest.hpp"
+#include "codegen/base/architecture.hpp"
 #include "codegen/graph/transform.hpp"
 #include "palladium/record.hpp"
 #include "runtime/build/record.hpp"
@@ -42,17 +43,17 @@ Manifest read_manifest(const std::string& path) {
     result.damages.push_back({damage.line, damage.defect});
   std::map<cache::Digest, std::size_t> places;
   for (const cache::Record& r : read.records) {
-    const auto [place, is_new] = places.try_emplace(r.id, result.kernels.size());
-    if (is_new) {
-      try {
+    try {
+      if (!r.arch.empty()) (void)parse_architecture(r.arch);
+      const auto place = places.find(r.id);
+      const std::size_t number = place == places.end() ? result.kernels.size() : place->second;
+      if (number == result.kernels.size())
         result.kernels.push_back({lowered_of(r.graph), {}, r.arguments, r.location});
-      } catch (const Error& error) {
-        places.erase(place);
-        result.damages.push_back({r.line, error.what()});
-        continue;
-      }
+      places[r.id] = number;
+      if (!r.arch.empty()) result.kernels[number].archs.push_back(r.arch);
+    } catch (const Error& error) {
+      result.damages.push_back({r.line, error.what()});
     }
-    if (!r.arch.empty()) result.kernels[place->second].archs.push_back(r.arch);
   }
   std::ranges::stable_sort(result.damages, {}, &Manifest::Damage::line);
   return result;

@@ -34,15 +34,16 @@ bool is_key(const std::string& name) {
 }
 
 /// An entry of the cache, or a kernel that may not be there.
-Side find_side(const std::string& name, const std::string& arch) {
+Side find_side(const std::string& name, const std::optional<std::string>& arch) {
   if (is_key(name) && !cache_entries(name).empty()) return side_of(find_entry(name));
   const Kernels found = kernels_of(name);
   if (found.kernels.size() != 1)
     throw CompileError("'" + name + "' has " + std::to_string(found.kernels.size()) +
                        " kernels; one is named '" + name + "#1'");
   const NamedKernel& k = found.kernels.front();
-  CompileOptions options{.arch = arch};
-  if (arch.empty()) options.arch = k.archs.empty() ? default_arch() : k.archs.front();
+  const CompileOptions options{.arch = arch             ? *arch
+                                       : k.archs.empty() ? default_arch()
+                                                         : k.archs.front()};
   const auto components = k.kernel.key_components(options);
   const std::string key = k.kernel.key(options);
   return {fmt::format("{} for {}, {}", k.name, options.arch, key.substr(0, 12)),
@@ -103,6 +104,7 @@ std::string indented(std::string text) {
 }  // namespace
 
 int cache_explain(const CacheExplain& asked) {
+  if (asked.arch) checked_arch(*asked.arch);
   const Side first = find_side(asked.first, asked.arch);
   const std::optional<Side> second =
       asked.second.empty() ? nearest(first) : find_side(asked.second, asked.arch);

@@ -2,6 +2,7 @@
 // status. What goes wrong is a palladium::Error.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,7 +28,7 @@ int run(const Run& asked);
 
 struct Show {
   std::string kernel;
-  std::string arch;
+  std::optional<std::string> arch;
   bool graph = false, cuda = false, ptx = false, sass = false, resources = false, report = false;
   bool passes = false, times = false;
   std::string after;  // of passes, this one
@@ -79,7 +80,7 @@ int cache_clear(const CacheClear& asked);
 struct CacheExplain {
   std::string first;
   std::string second;
-  std::string arch;
+  std::optional<std::string> arch;
   bool json = false;
 };
 int cache_explain(const CacheExplain& asked);

@@ -27,9 +27,9 @@ std::vector<PassDump> behind(const std::vector<PassDump>& passes, const std::str
 }
 
 int show_kernel(const Show& asked, const NamedKernel& named) {
-  std::string arch = asked.arch;
-  if (arch.empty()) arch = named.archs.empty() ? default_arch() : named.archs.front();
-  const CompileOptions options{.arch = arch};
+  const CompileOptions options{.arch = asked.arch            ? *asked.arch
+                                       : named.archs.empty() ? default_arch()
+                                                             : named.archs.front()};
   const Lowered& kernel = named.kernel;
   const bool asks_passes = asked.passes || asked.times || !asked.after.empty();
   const bool only_name = !asked.graph && !asked.cuda && !asked.ptx && !asked.sass &&
@@ -100,6 +100,7 @@ int show_manifest(const Show& asked, const Kernels& all) {
 }  // namespace
 
 int show(const Show& asked) {
+  if (asked.arch) checked_arch(*asked.arch);
   const Kernels found = kernels_of(asked.kernel);
   const bool is_whole_manifest =
       names_manifest(asked.kernel) && asked.kernel.find('#') == std::string::npos;

@@ -33,7 +33,7 @@ struct Job {
 Job start(const NamedKernel& named, const std::string& arch) {
   Job job{&named, arch};
   try {
-    job.future = named.kernel.compile_async({.arch = arch});
+    job.future = named.kernel.compile_async({.arch = checked_arch(arch)});
   } catch (const Error& error) {
     job.error = error.what();
   }

@@ -46,6 +46,10 @@ struct Emitted {
   std::vector<Remark> remarks;
 };
 
+/// What emit() says of a block that needs more shared memory than the architecture has; "" of all
+/// others, and where something else keeps the text from being emitted.
+std::string shared_memory_problem(const graph::Graph& g, const Options& options);
+
 /// `g` is canonical. CompileError for what cannot be on that architecture, for a value that must be
 /// whole and is too large, ...
 Emitted emit(const graph::Graph& g, const Options& options);

@@ -16,6 +16,7 @@
 #include "codegen/graph/limits.hpp"
 #include "codegen/graph/packed.hpp"
 #include "codegen/graph/transform.hpp"
+#include "codegen/passes/shared_memory.hpp"
 #include "codegen/thread/occupancy.hpp"
 #include "codegen/thread/report.hpp"
 #include "palladium/error.hpp"
@@ -158,6 +159,17 @@ Report report(const graph::Graph& g, const Options& options) {
   Report report = thread::report(thread_program(l), options.compute_capability, bytes);
   report.remarks = l.remarks;
   return report;
+}
+
+std::string shared_memory_problem(const graph::Graph& g, const Options& options) {
+  try {
+    (void)lower(g, options);
+  } catch (const passes::SharedMemoryError& error) {
+    return error.what();
+  } catch (const Error&) {
+    return "";
+  }
+  return "";
 }
 
 std::string describe(const graph::Graph& g, const Options& options) {

@@ -71,6 +71,43 @@ std::vector<SymbolPair> alike_symbols(const Graph& g) {
   return {pairs.begin(), pairs.end()};
 }
 
+namespace {
+
+/// Whether it is computed from a program id, and from nothing in memory.
+bool differs_by_program(const Graph& g, const BlockMapping& m, std::size_t dimension) {
+  if (m.index_map == no_region) return false;
+  const Region& map = g[RegionId{m.index_map}];
+  std::vector<ValueId> stack{map.yields[dimension]};
+  std::set<ValueId> seen;
+  while (!stack.empty()) {
+    const ValueId v = stack.back();
+    stack.pop_back();
+    if (!seen.insert(v).second) continue;
+    if (g[v].op == Op::Param && g[v].type.is_value()) return true;
+    stack.insert(stack.end(), g[v].args.begin(), g[v].args.end());
+  }
+  return false;
+}
+
+}  // namespace
+
+std::vector<SharedWalk> shared_walks(const Graph& g) {
+  std::vector<MappedDimension> cuts;
+  const std::vector<BlockMapping>& mappings = g.mapping.block_mappings;
+  const auto at = [&](const MappedDimension& d) { return static_cast<std::size_t>(d.dimension); };
+  for (std::size_t m = 0; m < mappings.size(); ++m)
+    for (int d = 0; d < mappings[m].array_aval.shape.rank(); ++d)
+      if (differs_by_program(g, mappings[m], static_cast<std::size_t>(d))) cuts.push_back({m, d});
+  std::vector<SharedWalk> walks;
+  for (std::size_t a = 0; a < cuts.size(); ++a)
+    for (std::size_t b = a + 1; b < cuts.size(); ++b)
+      if (cuts[a].mapping != cuts[b].mapping &&
+          are_cut_alike(g, mappings[cuts[a].mapping], at(cuts[a]), mappings[cuts[b].mapping],
+                        at(cuts[b])))
+        walks.emplace_back(cuts[a], cuts[b]);
+  return walks;
+}
+
 std::vector<std::uint32_t> unite_symbols(Graph& g, std::span<const std::uint32_t> group) {
   std::vector<std::uint32_t> from, number(group.size());
   std::vector<Dim> to;

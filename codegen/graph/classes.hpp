@@ -28,6 +28,16 @@ std::vector<std::int64_t> class_multiples(const Graph& g);
 using SymbolPair = std::pair<std::uint32_t, std::uint32_t>;
 std::vector<SymbolPair> alike_symbols(const Graph& g);
 
+/// A dimension of an array of the grid mapping.
+struct MappedDimension {
+  std::size_t mapping = 0;
+  int dimension = 0;
+};
+/// Dimensions along which two arrays are cut alike, by blocks that differ from program to program:
+/// where the extents differ, the blocks of the one end before those of the other.
+using SharedWalk = std::pair<MappedDimension, MappedDimension>;
+std::vector<SharedWalk> shared_walks(const Graph& g);
+
 /// Makes the symbols of each group one: `group[s]` is the smallest number among those of s. Gives
 /// by old number the new one; what is known of multiples then is what was known of one of them.
 std::vector<std::uint32_t> unite_symbols(Graph& g, std::span<const std::uint32_t> group);

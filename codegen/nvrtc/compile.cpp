@@ -3,12 +3,13 @@
 #include <signal.h>
 #include <sys/resource.h>
 
-#include <charconv>
+#include <algorithm>
 #include <chrono>
 #include <map>
 #include <memory>
 #include <mutex>
 
+#include "codegen/base/architecture.hpp"
 #include "codegen/nvrtc/nvrtc.hpp"
 #include "palladium/error.hpp"
 
@@ -142,50 +143,22 @@ class ProcessState {
   const Nvrtc& nvrtc_;
 };
 
-/// "sm_90a" -> {90, 'a'}; the number is 0 for what is not an architecture.
-struct Architecture {
-  int number = 0;
-  char variant = '\0';
-};
-
-Architecture parse_architecture(std::string_view text) {
-  constexpr std::string_view prefix = "sm_";
-  if (!text.starts_with(prefix)) return {};
-  Architecture parsed;
-  const char* end = text.data() + text.size();
-  const auto [rest, bad] = std::from_chars(text.data() + prefix.size(), end, parsed.number);
-  if (bad != std::errc() || end - rest > 1) return {};
-  if (rest != end) parsed.variant = *rest;
-  return parsed;
-}
-
-/// Variants of an architecture: "a" has its own instructions, "f" those of its family.
-std::string_view variants(int number) { return number >= 100 ? "af" : number >= 90 ? "a" : ""; }
-
+/// Those that Palladium knows, too.
 std::vector<std::string> names(const std::vector<int>& numbers) {
-  std::vector<std::string> result;
-  for (const int number : numbers) {
-    result.push_back("sm_" + std::to_string(number));
-    for (const char variant : variants(number))
-      result.push_back("sm_" + std::to_string(number) + variant);
-  }
+  std::vector<std::string> result = architecture_names();
+  std::erase_if(result, [&](const std::string& name) {
+    const int number = parse_architecture(name).compute_capability;
+    return std::find(numbers.begin(), numbers.end(), number) == numbers.end();
+  });
   return result;
 }
 
 void require_architecture(const std::string& arch, const Nvrtc& nvrtc) {
-  const Architecture parsed = parse_architecture(arch);
-  for (const int number : nvrtc.architectures)
-    if (number == parsed.number &&
-        (parsed.variant == '\0' || variants(number).find(parsed.variant) != std::string_view::npos))
-      return;
-  std::string message =
-      "unknown architecture '" + arch + "': NVRTC " + nvrtc.version + " compiles for ";
-  const char* separator = "";
-  for (const std::string& name : names(nvrtc.architectures)) {
-    message += separator + name;
-    separator = ", ";
-  }
-  throw CompileError(message);
+  (void)parse_architecture(arch);
+  const std::vector<std::string> known = names(nvrtc.architectures);
+  if (std::find(known.begin(), known.end(), arch) == known.end())
+    throw CompileError("NVRTC " + nvrtc.version + " does not compile for " + arch +
+                       ", only for " + listed(known));
 }
 
 class OwnedProgram {

@@ -203,7 +203,7 @@ class SharedMemory {
       if (s.place == Place::shared && (!largest || shared_bytes(s).value_or(INT64_MAX) >
                                                        shared_bytes(*largest).value_or(INT64_MAX)))
         largest = &s;
-    throw CompileError(
+    throw SharedMemoryError(
         largest->of == graph::no_value ? l_.graph.at : l_.graph.location(largest->of),
         fmt::format(
             "kernel '{}' needs {} bytes of shared memory, sm_{} has {} per block; the "

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "codegen/trace/captures.hpp"
 #include "codegen/trace/over_meshes.hpp"
 #include "codegen/trace/tracer.hpp"
 
@@ -61,6 +62,7 @@ void Tracer::trace_body(std::size_t number, const Body& body) {
     if (m.fill) recorder_.filled.emplace_back(ref, &m);
     if (&m - g.mapping.block_mappings.data() < g.mapping.num_index_operands)
       recorder_.read_only.push_back(ref);
+    note_unaliased(m, ref);
     return BodyOperand{m.origin, false, ref};
   };
   std::vector<std::size_t> refs;  // operands
@@ -100,9 +102,21 @@ void Tracer::trace_body(std::size_t number, const Body& body) {
     g.names[graph::index(v)] = scratch_names_[i];
   }
   choose(operands);
+  if (Access::function(body)->on_stack && !over_.must_write)  // what runs at once may refer to it
+    warn_of_captures(g.name, "the kernel function", body.at());
   blaming(body.at(), [&] { call_body(body, recorder_, operands, scratch_names_); });
   recorder_.leave();
   recorder_.may_capture = false;
+}
+
+// Over meshes check_accesses() looks at what bodies write.
+void Tracer::note_unaliased(const BlockMapping& m, ValueId ref) {
+  const graph::Graph& g = recorder_.graph;
+  const auto number = static_cast<int>(&m - g.mapping.block_mappings.data());
+  if (is_meshed() || number >= g.mapping.num_inputs) return;
+  const bool is_aliased = std::ranges::any_of(
+      g.aliases, [&](const graph::Alias& a) { return a.input == number; });
+  if (!is_aliased) recorder_.unaliased.emplace_back(ref, number);
 }
 
 void Tracer::choose(std::vector<BodyOperand>& operands) {

@@ -1,6 +1,7 @@
 // Index maps, and the functions that say what kernels see of the grid, recorded as regions.
 #include <algorithm>
 
+#include "codegen/trace/captures.hpp"
 #include "codegen/trace/tracer.hpp"
 #include "palladium/ops.hpp"
 
@@ -43,6 +44,11 @@ void Tracer::trace_grid_env() {
   }
 }
 
+void Tracer::warn_of_captures_in(const IndexMap& map, const std::string& what) const {
+  if (Access::function(map)->on_stack)
+    warn_of_captures(recorder_.graph.name, what, Access::at(map));
+}
+
 RegionIndex Tracer::trace_grid_region(const IndexMap& map, const char* what,
                                       const std::function<bool(std::size_t)>& fits,
                                       const char* expected) {
@@ -50,6 +56,7 @@ RegionIndex Tracer::trace_grid_region(const IndexMap& map, const char* what,
   const RegionId region = recorder_.graph.add_region();
   recorder_.enter(region);
   const Location at = Access::at(map);
+  warn_of_captures_in(map, what);
   const std::vector<Value> ids = program_ids(at);
   std::vector<BlockIndex> indices;
   bool takes = true;
@@ -119,6 +126,7 @@ RegionIndex Tracer::trace_index_map(const BlockMapping& m, const BlockSpec& spec
   const RegionId region = g.add_region();
   recorder_.enter(region);
   const Location at = Access::at(spec.index_map);
+  if (spec.index_map) warn_of_captures_in(spec.index_map, "the index map of " + m.origin);
   const IndexMapTree::Parameters parameters =
       g.mapping.index_map_tree.unflatten(g.mapping.index_map_avals);
   std::vector<Value> ids;

@@ -230,11 +230,35 @@ ValueId Recorder::late_parameter(const Type& type, Location at) {
 
 int Recorder::memory_of(ValueId ref) const { return graph.alias_class(graph.root(ref)); }
 
+void Recorder::refuse_input(int number, const char* what, Location at) const {
+  const std::vector<BlockMapping>& mappings = graph.mapping.block_mappings;
+  const BlockMapping& input = mappings[static_cast<std::size_t>(number)];
+  const std::string message = "kernel '" + graph.name + "': " + what + ": " + input.origin +
+                              " is an input to which no output is aliased, so that nobody would "
+                              "see it change: ";
+  for (int o = 0; o < graph.mapping.num_outputs; ++o) {
+    const BlockMapping& output = mappings[static_cast<std::size_t>(graph.mapping.num_inputs + o)];
+    const bool is_taken = std::ranges::any_of(
+        graph.aliases, [&](const graph::Alias& a) { return a.output == o; });
+    if (is_taken || !(output.array_aval == input.array_aval)) continue;
+    throw CompileError(at, message + "store to " + output.origin +
+                               ", or let the two share memory: .input_output_aliases = {{" +
+                               std::to_string(number) + ", " + std::to_string(o) + "}}");
+  }
+  throw CompileError(at, message +
+                             "store to scratch (.scratch_types), or to an output of its type, "
+                             "which .input_output_aliases = {{" +
+                             std::to_string(number) +
+                             ", number of the output}} lets share its memory");
+}
+
 void Recorder::expect_writable(ValueId view, const char* what, Location at) const {
   const ValueId root = graph.root(view);
   if (std::find(read_only.begin(), read_only.end(), root) != read_only.end())
     throw CompileError(at, std::string(what) + ": " + graph::to_string(graph[root].type) +
                                " is an index operand (num_scalar_prefetch), which is read only");
+  for (const auto& [input, number] : unaliased)
+    if (input == root) refuse_input(number, what, at);
   if (graph.repeats(view))
     throw CompileError(at, std::string(what) +
                                ": the view has a slice of stride 0, in which one element stands "

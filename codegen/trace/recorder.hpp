@@ -82,6 +82,8 @@ class Recorder {
 
   graph::Graph graph;
   std::vector<ValueId> read_only;  // index operands, in the body and in index maps
+  /// The inputs of a pallas_call that are aliased to no output: their numbers.
+  std::vector<std::pair<ValueId, int>> unaliased;
   std::vector<std::pair<ValueId, const BlockMapping*>> filled;  // blocks with a fill
   std::vector<GridAxis> grid_axes;  // that program_id and axis names count
   std::vector<Threads> threads;     // by body
@@ -139,7 +141,7 @@ class Recorder {
   /// The Ref of fresh memory of the block, in the body that is recorded.
   ValueId share(const Type& type, Location at);
   int memory_of(ValueId ref) const;
-  /// CompileError for a view of what is read only.
+  /// CompileError for a view of what is read only, or of an input that is aliased to no output.
   void expect_writable(ValueId view, const char* what, Location at) const;
   /// CompileError for a bitcast of a block whose fill has no meaning then.
   void expect_fill_as(ValueId view, DType to, Location at) const;
@@ -158,6 +160,7 @@ class Recorder {
   static void end_mark(std::uint32_t trace, std::uint32_t number);
 
  private:
+  [[noreturn]] void refuse_input(int number, const char* what, Location at) const;
   struct Marked {
     std::uint32_t number;
     bool writes;

@@ -129,6 +129,7 @@ class Tracer {
   // ---- index_maps.cpp
 
   void trace_index_maps();
+  void warn_of_captures_in(const IndexMap& map, const std::string& what) const;
   /// Of the options that say what bodies and index maps see of the grid.
   void trace_grid_env();
   RegionIndex trace_grid_region(const IndexMap& map, const char* what,
@@ -157,6 +158,7 @@ class Tracer {
   void set_semaphores(const Scoped& scratch, const std::string& who);
   /// Of an argument that is an ArrayRef the body gets the output.
   void trace_body(std::size_t number, const Body& body);
+  void note_unaliased(const BlockMapping& m, ValueId ref);
   /// What the body gets of the arrays of which Indirect chooses.
   void choose(std::vector<BodyOperand>& operands);
   /// Behind the arguments of the call, and behind its outputs.

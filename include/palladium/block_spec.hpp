@@ -87,7 +87,8 @@ inline constexpr int max_grid_rank = 8;
 inline constexpr int max_index_operands = 8;
 
 struct IndexMapBase : Counted {
-  int arity = -1;  ///< -1: decided by the call (a generic lambda)
+  int arity = -1;         ///< -1: decided by the call (a generic lambda)
+  bool on_stack = false;  ///< it captured what is on the stack (refers_to_stack)
   /// False if the map does not take `count` ids and `num_refs` Refs behind them.
   virtual bool call(const Value* ids, int count, const Ref* refs, int num_refs,
                     std::vector<BlockIndex>& result) = 0;
@@ -123,6 +124,7 @@ consteval IndexParameters index_parameters(List<A...>) {
 template <class F>
 struct IndexMapModel final : IndexMapBase {
   explicit IndexMapModel(F f) : function(std::move(f)) {
+    on_stack = refers_to_stack(function);
     if constexpr (Plain<F>) arity = Signature<F>::arity;
   }
 

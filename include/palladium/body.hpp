@@ -201,11 +201,12 @@ auto call_body(F& f, Operands& operands) {
 }
 
 struct BodyBase : Counted {
+  bool on_stack = false;  ///< it captured what is on the stack (refers_to_stack)
   virtual void call(Operands& operands) = 0;
 };
 template <class F>
 struct BodyModel final : BodyBase {
-  explicit BodyModel(F f) : function(std::move(f)) {}
+  explicit BodyModel(F f) : function(std::move(f)) { on_stack = refers_to_stack(function); }
   void call(Operands& operands) override { call_body(function, operands); }
   F function;
 };

@@ -135,7 +135,8 @@ struct OptionsFunction : Counted {
     std::vector<Body> body;  ///< none, or the one that stands in for the kernel's
     Meshes meshes = {};      ///< of a pl::kernel
   };
-  int arity = 0;  ///< any: takes a span of them
+  int arity = 0;          ///< any: takes a span of them
+  bool on_stack = false;  ///< it captured what is on the stack (refers_to_stack)
   virtual Made call(std::span<const ShapeDtype> types) = 0;
 };
 
@@ -164,7 +165,10 @@ consteval int options_arity() {
 /// `Maker::made` takes what the function returns.
 template <class F, class Maker>
 struct OptionsModel final : OptionsFunction {
-  explicit OptionsModel(F f) : function(std::move(f)) { arity = options_arity<F>(); }
+  explicit OptionsModel(F f) : function(std::move(f)) {
+    arity = options_arity<F>();
+    on_stack = refers_to_stack(function);
+  }
   Made call(std::span<const ShapeDtype> types) override {
     constexpr int count = options_arity<F>();
     static_assert(count != -2,

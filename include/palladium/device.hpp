@@ -63,4 +63,9 @@ struct DeviceInfo {
 /// that cannot be used.
 PALLADIUM_API std::vector<DeviceInfo> devices();
 
+/// The architectures that kernels are compiled for: "sm_75", ..., "sm_90", "sm_90a", ...
+PALLADIUM_API std::vector<std::string> known_archs();
+/// The name of one of them; CompileError that lists them where there is none of this name.
+PALLADIUM_API const std::string& checked_arch(const std::string& arch);
+
 }  // namespace palladium

@@ -81,7 +81,7 @@ class PALLADIUM_API Outputs {
 };
 
 struct CompileOptions {
-  /// "sm_75" ... "sm_100a"; empty: the first GPU's, or sm_90a where there is none.
+  /// One of known_archs(); empty: the first GPU's, or sm_90a where there is none.
   std::string arch = {};
   /// Seconds from the call after which a kernel that is not there is a CudaError; 0: any time.
   double deadline = 0;

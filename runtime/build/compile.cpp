@@ -225,7 +225,7 @@ std::shared_ptr<const Program> make(const Specialization& s, const JobName& job,
   const graph::Graph& g = s.graph;
   const std::string& arch = job.arch;
   const cache::Key& key = job.key;
-  const cuda::Options options = text_options(arch, g.at);
+  const cuda::Options options = text_options(arch);
   auto program = std::make_shared<Program>();
   program->times.trace = s.trace_ms;
   const forking::Section section;

@@ -1,10 +1,14 @@
 #include "runtime/build/dump.hpp"
 
+#include <utility>
+
 #include "codegen/base/environment.hpp"
 #include "codegen/base/files.hpp"
+#include "codegen/base/forking.hpp"
 #include "codegen/base/log.hpp"
 #include "codegen/base/names.hpp"
 #include "codegen/graph/transform.hpp"
+#include "runtime/build/compiler.hpp"
 #include "runtime/build/key.hpp"
 
 namespace palladium::runtime {
@@ -12,44 +16,124 @@ namespace {
 
 using environment::Variable;
 
-std::string path_of(const graph::Graph& g, const cache::Key& key, const std::string& suffix) {
-  std::string folder = environment::get(Variable::dump_dir);
-  if (folder.empty()) folder = "palladium-dump";
-  if (const auto made = files::make_directories(folder); !made)
-    log::warning("dump: " + folder + ": " + made.message());
-  // Names that are not their own file's may share one: more of the key keeps the files apart.
-  const std::string name = file_name_of(g.name);
-  return folder + "/" + name + "." + key.hex().substr(0, name == g.name ? 6 : 16) + suffix;
+/// The files of one kernel. Trouble is one line in the log, and nothing more is written.
+class Files {
+ public:
+  Files(const graph::Graph& g, const cache::Key& key) {
+    std::string folder = environment::get(Variable::dump_dir);
+    if (folder.empty()) folder = "palladium-dump";
+    if (const auto made = files::make_directories(folder); !made) fail(folder, made);
+    // Names that are not their own file's may share one: more of the key keeps the files apart.
+    const std::string name = file_name_of(g.name);
+    stem_ = folder + "/" + name + "." + key.hex().substr(0, name == g.name ? 6 : 16);
+  }
+
+  const std::string& stem() const { return stem_; }
+
+  /// The path.
+  std::string write(const std::string& suffix, const std::string& text) {
+    const std::string path = stem_ + suffix;
+    if (has_failed_) return path;
+    if (const auto written = files::publish(path, text, files::Durability::fast, 0666); !written)
+      fail(path, written);
+    return path;
+  }
+
+ private:
+  void fail(const std::string& path, const files::Outcome& outcome) {
+    log::warning("dump: " + path + ": " + outcome.message());
+    has_failed_ = true;
+  }
+
+  std::string stem_;
+  bool has_failed_ = false;
+};
+
+std::string write_text(Files& files, const std::string& text) {
+  const std::string path = files.write(".cu", text);
+  files.write(".full.cu", full_text(text));
+  return path;
 }
 
-void write(const std::string& path, const std::string& text) {
-  if (const auto written = files::publish(path, text, files::Durability::fast, 0666); !written)
-    log::warning("dump: " + path + ": " + written.message());
+/// What PALLADIUM_DUMP names.
+class Wanted {
+ public:
+  Wanted() : list_("," + environment::checked(Variable::dump) + ",") {}
+  bool nothing() const { return list_ == ",,"; }
+  bool has(const std::string& what) const { return list_.find("," + what + ",") != std::string::npos; }
+
+ private:
+  std::string list_;
+};
+
+std::string commented(const std::string& text) {
+  std::string result = "// ";
+  for (const char c : text) result += c == '\n' ? std::string("\n// ") : std::string(1, c);
+  return result + "\n";
 }
 
-bool is_wanted(const std::string& list, const std::string& what) {
-  return ("," + list + ",").find("," + what + ",") != std::string::npos;
+/// Passes and text.
+void write_lowered(Files& files, const Wanted& wanted, const graph::Graph& g,
+                   const std::string& arch) {
+  const cuda::Options options = text_options(arch);
+  if (wanted.has("passes")) files.write(".passes", cuda::describe(g, options));
+  if (wanted.has("cuda")) write_text(files, cuda::compiled_text(g, cuda::emit(g, options)));
+}
+
+/// By NVRTC, in nobody's cache; "" and a line in the log where it cannot be had.
+std::string ptx_of(const graph::Graph& g, const std::string& arch) {
+  const std::string who = "dump: no PTX of kernel '" + g.name + "' for " + arch + ": ";
+  const nvrtc::Search& toolchain = nvrtc::toolchain();
+  if (!toolchain.found) {
+    log::warning(who + nvrtc::missing_toolchain_message(toolchain));
+    return "";
+  }
+  const std::string text = cuda::compiled_text(g, cuda::emit(g, text_options(arch)));
+  const nvrtc::Pool::Outcome outcome =
+      run_nvrtc(request_for(text, arch, g.lineinfo), *toolchain.found);
+  const bool has_died = outcome.end != nvrtc::Pool::End::result;
+  if (!has_died && outcome.result.ok) return outcome.result.ptx;
+  log::warning(who + (has_died ? "the compile helper " + outcome.why : outcome.result.log));
+  return "";
 }
 
 }  // namespace
 
 std::string dump_text(const graph::Graph& g, const cache::Key& key, const std::string& text) {
-  const std::string path = path_of(g, key, ".cu");
-  write(path, text);
-  write(path_of(g, key, ".full.cu"), full_text(text));
-  return path;
+  Files files(g, key);
+  return write_text(files, text);
 }
 
 void dump(const Specialization& s, const Program& program) {
-  const std::string wanted = environment::checked(Variable::dump);
-  if (wanted.empty()) return;
+  const Wanted wanted;
+  if (wanted.nothing()) return;
   const graph::Graph& g = s.graph;
-  const cache::Key& key = program.entry.key;
-  const cuda::Options options = text_options(program.entry.metadata.arch, g.at);
-  if (is_wanted(wanted, "graph")) write(path_of(g, key, ".graph"), graph::to_text(g, true));
-  if (is_wanted(wanted, "passes")) write(path_of(g, key, ".passes"), cuda::describe(g, options));
-  if (is_wanted(wanted, "cuda")) dump_text(g, key, cuda::compiled_text(g, cuda::emit(g, options)));
-  if (is_wanted(wanted, "ptx")) write(path_of(g, key, ".ptx"), complete(program).ptx);
+  Files files(g, program.entry.key);
+  if (wanted.has("graph")) files.write(".graph", graph::to_text(g, true));
+  write_lowered(files, wanted, g, program.entry.metadata.arch);
+  if (wanted.has("ptx")) files.write(".ptx", complete(program).ptx);
+}
+
+void dump(const Specialization& s, const std::string& arch, const char* target) {
+  const Wanted wanted;
+  if (wanted.nothing()) return;
+  const forking::Section section;
+  const graph::Graph& g = s.graph;
+  Files files(g, key_of(g, arch));
+  log::show("dump: kernel '" + g.name + "' runs on the " + target + "; " + files.stem() +
+            ".* are what " + arch + " gets");
+  if (wanted.has("graph")) files.write(".graph", graph::to_text(g, true));
+  try {
+    write_lowered(files, wanted, g, arch);
+    if (!wanted.has("ptx")) return;
+    if (const std::string ptx = ptx_of(g, arch); !ptx.empty()) files.write(".ptx", ptx);
+  } catch (const Error& error) {
+    const std::string why = "kernel '" + g.name + "' is not lowered for " + arch + ": " + error.what();
+    log::warning("dump: " + why);
+    for (const auto& [what, suffix] :
+         {std::pair("passes", ".passes"), {"cuda", ".cu"}, {"ptx", ".ptx"}})
+      if (wanted.has(what)) files.write(suffix, commented(why));
+  }
 }
 
 }  // namespace palladium::runtime

@@ -12,6 +12,11 @@ namespace palladium::runtime {
 /// $PALLADIUM_DUMP_DIR/<kernel>.<key>.<what>. Trouble is a log line.
 void dump(const Specialization& s, const Program& program);
 
+/// The same of a kernel that is not compiled, since a target on the CPU runs it: as an architecture
+/// would get it, which a line in the log names. What keeps a kernel from being lowered stands in
+/// the files.
+void dump(const Specialization& s, const std::string& arch, const char* target);
+
 /// Writes the emitted text, and beside it the same with the device library before it; the path.
 std::string dump_text(const graph::Graph& g, const cache::Key& key, const std::string& text);
 

@@ -8,9 +8,13 @@
 
 #include "codegen/base/dim.hpp"
 #include "codegen/base/environment.hpp"
+#include "codegen/base/format.hpp"
 #include "codegen/base/log.hpp"
+#include "codegen/base/once.hpp"
 #include "codegen/base/profile.hpp"
+#include "codegen/graph/classes.hpp"
 #include "codegen/graph/transform.hpp"
+#include "codegen/trace/captures.hpp"
 #include "codegen/trace/trace.hpp"
 #include "runtime/call/check.hpp"
 #include "runtime/call/clock.hpp"
@@ -184,6 +188,38 @@ void add_sizes(const graph::Graph& g, std::span<const Request> arguments,
   }
 }
 
+/// Where it is known for this call.
+std::optional<std::int64_t> extent_of(const Dim& d, std::span<const trace::SymbolOrigin> symbols) {
+  if (d.is_static()) return d.value();
+  const DimNode node = dim_node(d);
+  if (node.op != palladium::detail::DimOp::symbol || node.symbol >= symbols.size())
+    return std::nullopt;
+  const DimSizes& sizes = symbols[node.symbol].sizes;
+  return sizes.least == sizes.most ? std::optional(sizes.most) : std::nullopt;
+}
+
+/// What one walk of blocks goes along should end at one place, unless somebody has said what lies
+/// behind the end of what is shorter.
+void warn_of_extents(const graph::Graph& g, std::span<const trace::SymbolOrigin> symbols) {
+  for (const auto& [a, b] : graph::shared_walks(g)) {
+    const BlockMapping &x = g.mapping.block_mappings[a.mapping],
+                       &y = g.mapping.block_mappings[b.mapping];
+    if (x.fill || y.fill) continue;
+    const auto m = extent_of(x.array_aval.shape[a.dimension], symbols),
+               n = extent_of(y.array_aval.shape[b.dimension], symbols);
+    if (!m || !n || *m == *n) continue;
+    log::warn_once(
+        fmt::format("kernel '{}': one walk of blocks of {} goes along dimension {} of {}, which has "
+                    "{} elements, and dimension {} of {}, which has {}: what lies beyond the end "
+                    "of the shorter one is undefined, or what is left of the longer one is never "
+                    "seen; pl::require_equal in the options function refuses such calls, .fill in "
+                    "a BlockSpec says that it is meant{}",
+                    g.name, x.block_shape[static_cast<std::size_t>(a.dimension)].size, a.dimension,
+                    x.origin, *m, b.dimension, y.origin, *n,
+                    g.at.line == 0 ? "" : "\n  at " + to_string(g.at)));
+  }
+}
+
 bool has_short_offsets(const BlockMapping& mapping, const Request& array) {
   if (array.strides.size() != mapping.block_shape.size()) return false;  // refused later
   graph::Reach reach;
@@ -234,6 +270,7 @@ Numbers specialize_graph(Specialization& s, std::span<const Request> arguments,
                          std::span<const Request* const> arrays,
                          std::vector<trace::SymbolOrigin>& symbols) {
   add_sizes(s.graph, arguments, arrays, symbols);
+  warn_of_extents(s.graph, symbols);
   std::vector<DimSizes> sizes;
   for (const trace::SymbolOrigin& origin : symbols) sizes.push_back(origin.sizes);
   const Numbers group = groups_of(s.graph, sizes);
@@ -321,6 +358,9 @@ std::shared_ptr<Specialization> specialize(const Source& source, std::span<const
         if (binding.can_peek(t.shape[d])) t.shape[d] = t.shape[d].value();
 
   OptionsFunction::Made made;
+  if (source.function && source.function->on_stack)
+    trace::warn_of_captures(source.options.name.empty() ? "kernel" : source.options.name,
+                            "the options function", source.at);
   if (source.function) made = call_options(source.function, types, at);
   const PallasCallOptions& options = source.function ? made.options : source.options;
   const profile::Range range("trace", options.name.empty() ? "kernel" : options.name);

@@ -2,6 +2,7 @@
 
 #include <atomic>
 
+#include "codegen/base/architecture.hpp"
 #include "codegen/base/environment.hpp"
 #include "codegen/base/log.hpp"
 #include "runtime/driver/device.hpp"
@@ -75,6 +76,13 @@ void set_default_target(Target target) {
 Device device_of(Target target) { return target == Target::cuda ? Device::cuda(0) : Device::cpu(); }
 Device default_device() { return device_of(default_target()); }
 std::string default_arch() { return runtime::default_arch(); }
+
+std::vector<std::string> known_archs() { return architecture_names(); }
+
+const std::string& checked_arch(const std::string& arch) {
+  (void)parse_architecture(arch);
+  return arch;
+}
 
 std::vector<DeviceInfo> devices() {
   const driver::Status& status = driver::status();

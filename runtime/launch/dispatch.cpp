@@ -17,6 +17,7 @@
 #include "runtime/driver/driver.hpp"
 #include "runtime/driver/memory.hpp"
 #include "runtime/interpreter/view.hpp"
+#include "runtime/launch/first_run.hpp"
 #include "runtime/launch/launcher.hpp"
 #include "runtime/launch/run_emulator.hpp"
 #include "runtime/launch/run_interpreter.hpp"
@@ -44,7 +45,9 @@ Target target_of(const Where& where, const Specialization& s) {
 Variant& keep(KernelState& kernel, const Where& where, std::shared_ptr<Specialization> made) {
   // What is compiled is recorded there, with its architecture.
   if (target_of(where, *made) != Target::cuda) record(made->graph, "");
-  return *kernel.variants.emplace_back(std::make_unique<Variant>(std::move(made)));
+  Variant& kept = *kernel.variants.emplace_back(std::make_unique<Variant>(std::move(made)));
+  tell_of_sizes(kernel);
+  return kept;
 }
 
 /// The operands of the kernel's graph: those of the call, and behind them what the bodies captured
@@ -214,6 +217,7 @@ void run(KernelState& kernel, Variant& variant, const Where& where, Target targe
   const bool has_programs = s.grid.check(s.graph, symbols, at);
   check_devices(s.graph.name, target, device, arguments, outputs);
   check_aliases(s.graph, arguments, outputs);
+  tell_before_first_run(variant, target);
   if (!has_programs) {
     // Nothing runs; that the outputs stay as they are is told all the same.
     const auto is_empty = [](const Arg& o) { return o.array()->size() == 0; };
@@ -286,7 +290,9 @@ void prepare(KernelState& kernel, const Where& where, std::span<const ArgType> t
   std::vector<Request> requests;
   for (const ArgType& type : types) requests.push_back(request(type));
   Variant& variant = trace_for(kernel, where, requests, at);
-  switch (target_of(where, *variant.specialization)) {
+  const Target target = target_of(where, *variant.specialization);
+  tell_before_first_run(variant, target);
+  switch (target) {
   case Target::interpreter: break;
   case Target::emulator: (void)emulated_for(kernel, variant, at); break;
   case Target::cuda:

@@ -21,6 +21,7 @@ struct Variant {
   const std::shared_ptr<const Specialization> specialization;
   std::vector<std::unique_ptr<const Launcher>> launchers;  // one per device
   std::shared_ptr<const Emulated> emulated;
+  std::atomic<bool> is_told = false;  // tell_before_first_run()
 };
 
 struct KernelState final : palladium::detail::Counted {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "codegen/base/architecture.hpp"
 #include "codegen/base/format.hpp"
 #include "codegen/base/log.hpp"
 #include "codegen/base/packed.hpp"
@@ -93,7 +94,7 @@ class Told {
   if (e.plan.cluster_blocks > 1) launch += ", cluster " + dim(e.plan.cluster_blocks);
   if (e.plan.shared_bytes > 0)
     launch += fmt::format(", {} bytes of dynamic shared memory", e.plan.shared_bytes);
-  const char* gpu = thread::multiprocessor(compute_capability(e.arch, g.at)).device;
+  const char* gpu = thread::multiprocessor(parse_architecture(e.arch).compute_capability).device;
   throw CudaError(
       fmt::format("emulator: launch of kernel '{}' ({}, cooperative, of whose blocks {} fit at "
                   "once on the GPU that stands for {}, {}): too many blocks in cooperative launch "
@@ -112,12 +113,12 @@ bool is_aliased(const graph::Graph& g, std::size_t output) {
 std::shared_ptr<const Emulated> emulate(const Specialization& s) {
   const profile::Range range("lower", s.graph.name);
   std::string arch = default_arch();
-  const cuda::Emitted emitted = cuda::emit(s.graph, text_options(arch, s.graph.at));
+  const cuda::Emitted emitted = cuda::emit(s.graph, text_options(arch));
   if (s.graph.mapping.debug) log::show(emitted.text);
   LaunchPlan plan = plan_of(emitted);
   Packer packer(s.graph, plan, emulator::encode);
   const std::int64_t resident = thread::resident_blocks(
-      compute_capability(arch, s.graph.at), plan.threads, plan.cluster_blocks,
+      parse_architecture(arch).compute_capability, plan.threads, plan.cluster_blocks,
       {.registers = emulator::known_registers(plan.threads, emitted.text),
        .shared_bytes = static_cast<int>(plan.shared_bytes)});
   return std::make_shared<const Emulated>(Emulated{emitted.text, std::move(plan), std::move(packer),

@@ -193,8 +193,51 @@ TEST_CASE("show says what it does not know") {
   check_error(palladium({"show", "sofmax"}), 1,
               "no shipped kernel is named 'sofmax'; there are add, softmax, layer_norm, "
               "rms_norm, cross_entropy, matmul, attention, transpose, blur");
-  for (const char* what : {"--cuda", "--ptx", "--resources"})
-    check_error(palladium({"show", "add", "--arch", "sm_42", what}), 1,
-                "unknown architecture 'sm_42'; kernels are compiled for sm_75, ");
   check_error(palladium({"show", "add", "--ptx"}, {no_nvrtc}), 1, "NVRTC 12.9 or newer is needed");
+}
+
+TEST_CASE("each command that takes an architecture refuses one that there is not, in one sentence") {
+  const Tool palladium;
+  const std::string manifest = palladium.folder / "kernels.json";
+  REQUIRE(palladium({"warm", "add", "--arch", "sm_80"}, {{"PALLADIUM_RECORD", manifest}}).status ==
+          0);
+  const std::string key =
+      palladium.json({"cache", "list"}).at("entries")[0].at("key").get<std::string>();
+  for (const std::string arch : {"sm_99", "90", "sm_90b", "SM_90a", ""}) {
+    const std::string sentence =
+        "palladium: unknown architecture '" + arch + "'; kernels are compiled for sm_75, sm_80, ";
+    const auto refused = [&](std::vector<std::string> command) {
+      command.insert(command.end(), {"--arch", arch});
+      const Finished finished = palladium(command);
+      CHECK(finished.status == 1);
+      CHECK(finished.out.empty());
+      CHECK_THAT(finished.err, StartsWith(sentence));
+      CHECK(std::ranges::count(finished.err, '\n') == 1);  // no line of ours
+    };
+    for (const char* what : {"--graph", "--cuda", "--ptx", "--sass", "--resources", "--report"})
+      refused({"show", "add", what});
+    refused({"show", "add"});
+    refused({"show", manifest});
+    refused({"show", manifest + "#1", "--cuda"});
+    refused({"cache", "explain", "add"});
+    refused({"cache", "explain", key.substr(0, 8)});
+    const Json report = palladium.json({"warm", "add", "--arch", arch}, {}, 1);
+    CHECK_THAT(report.at("kernels")[0].at("error").get<std::string>(),
+               StartsWith(sentence.substr(sentence.find("unknown"))));
+  }
+}
+
+TEST_CASE("an architecture that there is not is a damage of the manifest that names it") {
+  const Tool palladium;
+  const std::string manifest = palladium.folder / "kernels.json";
+  REQUIRE(palladium({"warm", "add", "--arch", "sm_80"}, {{"PALLADIUM_RECORD", manifest}}).status ==
+          0);
+  std::string text = text_of(manifest);
+  for (std::size_t at = 0; (at = text.find("\"sm_80\"", at)) != std::string::npos; ++at)
+    text.replace(at, 7, "\"sm_99\"");
+  REQUIRE(palladium::files::publish(manifest, text));
+  const Finished shown = palladium({"show", manifest});
+  CHECK(shown.status == 1);
+  CHECK_THAT(shown.err, ContainsSubstring(":1: unknown architecture 'sm_99'; kernels are compiled"));
+  CHECK(palladium({"warm", manifest}).status == 1);
 }

@@ -75,26 +75,6 @@ TEST_CASE("a block holds what it held, wherever it is pinned, after its alias wa
   });
 }
 
-TEST_CASE("what is written to the block of an input stays in the block, wherever it is pinned") {
-  for (const MemorySpace space : {MemorySpace{}, gpu::GMEM, gpu::SMEM})
-    for (const Target target : {Target::interpreter, Target::emulator}) {
-      CAPTURE(to_string(target), to_string(space.space));
-      const Kernel k = pallas_call(
-                           [](Ref x, Ref o) {
-                             x[_] *= 2.f;
-                             o[_] = x[_];
-                           },
-                           {.name = "twice",
-                            .out_type = {{8}, f32},
-                            .in_specs = {BlockSpec({.memory_space = space})}})
-                           .on(target);
-      std::vector<float> v = counted<float>(8);
-      const Array y = k(Array::view(std::span(v)));
-      CHECK(y.values<float>()[3] == 8);
-      CHECK(v[3] == 4);
-    }
-}
-
 TEST_CASE("what a loop yields is read before the last store of its body overwrites it") {
   for_each_target("late", [](Target target) {
     const Kernel k = pallas_call(

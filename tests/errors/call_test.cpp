@@ -230,14 +230,31 @@ TEST_CASE("a symbol that only a product of extents knows has no value at a call"
 TEST_CASE("an architecture that there is not is refused with those that there are") {
   const Kernel k = add();
   const Lowered lowered = k.lower(ShapeDtype{{4}, f32}, ShapeDtype{{4}, f32});
-  refused([&] { lowered.compile({.arch = "sm_70"}); }, add_line, {"unknown architecture 'sm_70'"});
-  for (const char* arch : {"sm_70", "sm_", "90a", "sm_90z", "sm_80a", "sm_900", "compute_90"}) {
-    CHECK_THROWS_WITH(lowered.compile({.arch = arch}),
-                      ContainsSubstring("unknown architecture '" + std::string(arch) + "'") &&
-                          ContainsSubstring("sm_90a"));
-    CHECK_THROWS_AS(lowered.key({.arch = arch}), CompileError);
-    CHECK_THROWS_AS(lowered.cuda_source({.arch = arch}), CompileError);
+  for (const char* arch :
+       {"sm_70", "sm_", "90", "90a", "sm_99", "sm_90b", "sm_90z", "sm_80a", "sm_090", "sm_+90",
+        "sm_900", "sm_90aa", "sm_90 ", "SM_90a", "sm_99999999999", "compute_90"}) {
+    const auto says = Catch::Matchers::Equals(
+        "unknown architecture '" + std::string(arch) +
+        "'; kernels are compiled for sm_75, sm_80, sm_86, sm_87, sm_88, sm_89, sm_90, sm_90a, "
+        "sm_100, sm_100a, sm_100f, sm_101, sm_101a, sm_101f, sm_103, sm_103a, sm_103f, sm_110, "
+        "sm_110a, sm_110f, sm_120, sm_120a, sm_120f, sm_121, sm_121a, sm_121f");
+    const CompileOptions options{.arch = arch};
+    CHECK_THROWS_WITH(lowered.compile(options), says);
+    CHECK_THROWS_WITH(lowered.compile_async(options), says);
+    CHECK_THROWS_WITH(lowered.compile({.arch = arch, .deadline = 5}), says);
+    CHECK_THROWS_WITH(lowered.key(options), says);
+    CHECK_THROWS_WITH(lowered.key_components(options), says);
+    CHECK_THROWS_WITH(lowered.cuda_source(options), says);
+    CHECK_THROWS_WITH(lowered.decisions(options), says);
+    CHECK_THROWS_WITH(lowered.report(options), says);
+    CHECK_THROWS_WITH(checked_arch(arch), says);
   }
+  for (const std::string& arch : known_archs()) {
+    CHECK(checked_arch(arch) == arch);
+    CHECK_FALSE(lowered.cuda_source({.arch = arch}).empty());
+  }
+  CHECK(lowered.key() == lowered.key({.arch = default_arch()}));
+  CHECK_THROWS_WITH(checked_arch(""), ContainsSubstring("unknown architecture ''; kernels are "));
 }
 
 TEST_CASE("an unknown shipped kernel or target is refused with those that there are") {

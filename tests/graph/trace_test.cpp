@@ -246,7 +246,7 @@ TEST_CASE("masks guard loads, stores and swaps") {
           const pl::Value inside = pl::iota(pl::i32, {8}) < 5;
           const pl::Value v = pl::load(x, {.mask = inside, .other = -1});
           const pl::Value old = pl::swap(o, v, {.mask = inside});
-          pl::store(x.at(ds(0, 4)), pl::zeros({4}), {.mask = old.reshape({2, 4}).shape()[0] == 2});
+          pl::store(o.at(ds(0, 4)), pl::zeros({4}), {.mask = old.reshape({2, 4}).shape()[0] == 2});
           pl::store(o, old, {.mask = !inside});
         }) == R"({ %0: ref block f32[8] %1: ref block f32[8]
   %2: i32[8] = iota [0]
@@ -255,7 +255,7 @@ TEST_CASE("masks guard loads, stores and swaps") {
   %5: f32[8] = constant -1
   %6: f32[8] = load %0 mask %4 other %5
   %7: f32[8] = swap %1, %6 mask %4
-  %8: ref block f32[4] = at %0 [ds(0,4)]
+  %8: ref block f32[4] = at %1 [ds(0,4)]
   %9: f32[4] = constant 0
   store %8, %9
   %10: bool[8] = not %4

@@ -19,10 +19,9 @@ void Statements::run() {
     writable_.push_back(&s);
   }
   for (std::size_t i = 0; i < parts_.outputs.size(); ++i) initialise(i);
-  // What is written to the block of an input stays there.
   for (std::size_t i = 0; i < parts_.inputs.size(); ++i)
     if (!plan_.inputs[i].is_ragged() && !(i == 0 && plan_.aliased) && random_.chance(10))
-      writable_.push_back(&parts_.inputs[i]);
+      values_.push_back(load());
   for (int i = 0; i <= plan_.statements; ++i) {
     for (const BodyFault& f : plan_.faults)
       if (f.after == i) {

@@ -74,12 +74,14 @@ void orders_of_evaluation() {
         o[_] -= helper(o[_], x[_]);
       },
       named("updates"), xyz);
+  pl::PallasCallOptions in_place = named("swap_beside_read");
+  in_place.input_output_aliases = {{0, 0}};
   dump(
       [](pl::Ref x, pl::Ref y, pl::Ref z, pl::Ref o) {
         const pl::Value a = helper(y[_], pl::swap(x, z[_]));
         o[_] = a + pl::fma(x[_], y[_], z[_]);
       },
-      named("swap_beside_read"), xyz);
+      in_place, xyz);
   dump([](pl::Ref x, pl::Ref y, pl::Ref,
           pl::Ref o) { o[_] = pl::full({8}, helper(sum_of(x, 4), sum_of(y, 5))); },
        named("loops_beside_each_other"), xyz);

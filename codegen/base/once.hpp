@@ -1,0 +1,11 @@
+// What is said once in a process, however often it comes true.
+#pragma once
+
+#include <string>
+
+namespace palladium::log {
+
+/// A warning for the log, unless the same line was given here before.
+void warn_once(const std::string& line);
+
+}  // namespace palladium::log
