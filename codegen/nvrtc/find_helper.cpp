@@ -27,7 +27,11 @@ HelperPath find_helper() {
   const std::string named = environment::get(environment::Variable::compile_helper);
   if (!named.empty()) return {named, ""};
   const std::string here = own_folder();
-  const std::string installed = here + "/" PALLADIUM_HELPER_FROM_LIBRARY;
+  // A Debian package has the library one folder deeper than what is installed by hand. Gone from
+  // another folder, its way would lead out of the prefix.
+  const bool packaged = here.ends_with("/lib/" PALLADIUM_MULTIARCH);
+  const std::string installed =
+      here + "/" + (packaged ? PALLADIUM_HELPER_FROM_MULTIARCH : PALLADIUM_HELPER_FROM_LIBRARY);
   for (const std::string& folder : {here, installed}) {
     std::string path;
     if (files::resolve(folder + "/" + name, path)) return {path, ""};

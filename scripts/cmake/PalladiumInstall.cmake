@@ -1,6 +1,7 @@
 # `cmake --install`: headers, libpalladium.so, its compile helper, the CLI, what find_package(palladium)
 # and pkg-config read, and the documentation. What programs need when they run is the component
-# palladium_runtime, the rest palladium_development.
+# palladium_runtime, the rest palladium_development. A Debian package keeps libraries in a folder of
+# their architecture: its files are the component palladium_debian, which nothing but cpack installs.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -46,7 +47,9 @@ endfunction()
 
 file(RELATIVE_PATH libdir ${CMAKE_INSTALL_PREFIX} ${CMAKE_INSTALL_FULL_LIBDIR})
 palladium_install(${libdir} palladium_runtime palladium_development)
+set(debian_libdir lib/${CMAKE_LIBRARY_ARCHITECTURE})
+palladium_install(${debian_libdir} palladium_debian palladium_debian EXCLUDE_FROM_ALL)
 if(TARGET palladium_cli)
   set_target_properties(palladium_cli PROPERTIES
-    INSTALL_RPATH "$ORIGIN/../${libdir}")
+    INSTALL_RPATH "$ORIGIN/../${libdir};$ORIGIN/../${debian_libdir}")
 endif()
