@@ -48,35 +48,40 @@ ValueId Builder::constant(DType dtype, std::int64_t number, Extents shape, Locat
              at);
 }
 
-std::vector<ValueId> Builder::broadcast_together(std::vector<ValueId> args, const char* what,
-                                                 Location at) {
-  Extents shape;
-  bool all_values = true;
+// The shape that all broadcast to; false where there is none.
+bool Builder::common_shape(const std::vector<ValueId>& args, Extents& shape) const {
   for (const ValueId v : args) {
-    const Type& type = graph_[v].type;
-    all_values = all_values && type.is_value();
-    if (type.shape.size() > shape.size())
-      shape.insert(shape.begin(), type.shape.size() - shape.size(), 1);
+    const Extents& own = graph_[v].type.shape;
+    if (own.size() > shape.size()) shape.insert(shape.begin(), own.size() - shape.size(), 1);
   }
-  if (!all_values) return args;  // the rule says what is wrong
   for (const ValueId v : args) {
     const Extents& own = graph_[v].type.shape;
     const std::size_t shift = shape.size() - own.size();
     for (std::size_t i = 0; i < own.size(); ++i) {
       std::int64_t& extent = shape[shift + i];
       if (extent == 1) extent = own[i];
-      if (own[i] == 1 || own[i] == extent) continue;
-      std::string given;
-      for (const ValueId a : args)
-        given += (given.empty()      ? ""
-                  : a == args.back() ? " and "
-                                     : ", ") +
-                 to_string(graph_[a].type);
-      throw CompileError(
-          at, std::string(what) +
-                  ": expected operands whose shapes can be broadcast to one, given " + given);
+      if (own[i] != 1 && own[i] != extent) return false;
     }
   }
+  return true;
+}
+
+std::string Builder::broadcast_problem(const std::vector<ValueId>& args, const char* what) const {
+  Extents shape;
+  if (common_shape(args, shape)) return "";
+  std::string given;
+  for (const ValueId a : args)
+    given += (given.empty() ? "" : a == args.back() ? " and " : ", ") + to_string(graph_[a].type);
+  return std::string(what) + ": expected operands whose shapes can be broadcast to one, given " +
+         given;
+}
+
+std::vector<ValueId> Builder::broadcast_together(std::vector<ValueId> args, const char* what,
+                                                 Location at) {
+  for (const ValueId v : args)
+    if (!graph_[v].type.is_value()) return args;  // the rule says what is wrong
+  Extents shape;
+  if (!common_shape(args, shape)) throw CompileError(at, broadcast_problem(args, what));
   for (ValueId& v : args) v = broadcast_to(v, shape, at);
   return args;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -36,6 +37,8 @@ class Builder {
   ValueId constant(DType dtype, int number, Extents shape = {}, Location at = {}) {
     return constant(dtype, static_cast<std::int64_t>(number), std::move(shape), at);
   }
+  /// What hinders numpy from broadcasting the values to one shape, a sentence of `what`; or "".
+  std::string broadcast_problem(const std::vector<ValueId>& values, const char* what) const;
   /// The values as numpy broadcasts them; CompileError by the name `what` where it does not.
   std::vector<ValueId> broadcast_together(std::vector<ValueId> values, const char* what,
                                           Location at = {});
@@ -54,6 +57,8 @@ class Builder {
   void yield(std::vector<ValueId> values);
 
  private:
+  bool common_shape(const std::vector<ValueId>& values, Extents& shape) const;
+
   Graph& graph_;
   RegionId region_;
 };

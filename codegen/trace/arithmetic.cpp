@@ -184,6 +184,7 @@ Value elementwise(Op op, std::initializer_list<Value> operands, Location at) {
     const ValueId id = recorder.typed(v, dtype, what, at);
     ids.push_back(is_computed_as_another(op, dtype) ? computable(recorder, id, at) : id);
   }
+  recorder.expect_alike(ids, graph::info(op).name, at);
   const ValueId result = recorder.builder().elementwise(op, std::move(ids), at);
   return recorder.value(rounded_as(recorder, result, dtype, at));
 }
@@ -208,6 +209,7 @@ Value selected(const char* what, Value condition, const Value& x, const Value& y
   const DType dtype = common_dtype(recorder, Op::Select, choices, what, at);
   std::vector<ValueId> ids{recorder.typed(condition, bool_, what, at),
                            recorder.typed(x, dtype, what, at), recorder.typed(y, dtype, what, at)};
+  recorder.expect_alike(ids, what, at);
   return recorder.value(recorder.builder().elementwise(Op::Select, std::move(ids), at));
 }
 

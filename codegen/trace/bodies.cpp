@@ -60,6 +60,11 @@ void Tracer::trace_body(std::size_t number, const Body& body) {
     const Type type = Type::ref(m.array_aval.dtype, m.ref_shape(), m.memory_space);
     const ValueId ref = builder.param(type, at_);
     if (m.fill) recorder_.filled.emplace_back(ref, &m);
+    const auto number = static_cast<std::size_t>(&m - g.mapping.block_mappings.data());
+    recorder_.shown.push_back(
+        {.mapping = &m,
+         .is_output = number >= static_cast<std::size_t>(g.mapping.num_inputs),
+         .has_spec = is_meshed() || specs_[number] != &whole_array()});
     if (&m - g.mapping.block_mappings.data() < g.mapping.num_index_operands)
       recorder_.read_only.push_back(ref);
     note_unaliased(m, ref);

@@ -185,11 +185,15 @@ ValueId stored(Recorder& recorder, const Value& value, ValueId view, const char*
   if (is_literal(value)) return recorder.typed(value, to.dtype, what, at, to.shape);
   const ValueId v = recorder.id(value, what, at);
   const Type& from = recorder.graph[v].type;
-  if (from.shape != to.shape)
-    throw CompileError(at, std::string(what) + ": expected a value of the view's shape, " +
-                               graph::to_string(Type::value(to.dtype, to.shape)) + ", given " +
-                               graph::to_string(from) +
-                               "; nothing is broadcast here: pl::broadcast_to(v, shape)");
+  if (from.shape != to.shape) {
+    const std::string forgotten = recorder.forgotten_specs(from.shape, to.shape);
+    throw CompileError(
+        at, std::string(what) + ": expected a value of the view's shape, " +
+                graph::to_string(Type::value(to.dtype, to.shape)) + ", given " +
+                graph::to_string(from) +
+                (forgotten.empty() ? "; nothing is broadcast here: pl::broadcast_to(v, shape)"
+                                   : forgotten));
+  }
   if (from.dtype == to.dtype) return v;
   if (from.dtype.is_integer() && to.dtype.is_integer())
     return recorder.builder().cast(v, to.dtype, at);

@@ -173,6 +173,54 @@ ValueId Recorder::as_i32(ValueId v, Location at) {
   return builder().cast(v, i32, at);
 }
 
+// ---- Specifications
+
+namespace {
+
+bool is_array_of(const BlockMapping& m, const Extents& shape) {
+  if (shape.size() != static_cast<std::size_t>(m.array_aval.shape.rank())) return false;
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    const Dim& extent = m.array_aval.shape[static_cast<int>(d)];
+    if (!extent.is_static() || extent.value() != shape[d]) return false;
+  }
+  return true;
+}
+
+std::string type_of_ref(const BlockMapping& m) {
+  return graph::to_string(Type::value(m.array_aval.dtype, m.ref_shape()));
+}
+
+}  // namespace
+
+std::string Recorder::forgotten_specs(const Extents& a, const Extents& b) const {
+  for (const Shown& block : shown) {
+    const BlockMapping& m = *block.mapping;
+    const Extents own = m.ref_shape();
+    if (!block.has_spec || is_array_of(m, own) || (own != a && own != b)) continue;
+    const Extents& other = own == a ? b : a;
+    for (const Shown& whole : shown) {
+      if (whole.has_spec || whole.is_output == block.is_output) continue;
+      if (whole.mapping->ref_shape() != other && !is_array_of(m, other)) continue;
+      return std::string("; ") + (whole.is_output ? "out_specs" : "in_specs") +
+             " is not given, so that the Ref of " + whole.mapping->origin +
+             " is the whole array, " + type_of_ref(*whole.mapping) + ", beside " + m.origin +
+             ", which the grid cuts into blocks of " + type_of_ref(m);
+    }
+  }
+  return "";
+}
+
+void Recorder::expect_alike(const std::vector<ValueId>& operands, const char* what, Location at) {
+  for (std::size_t i = 1; i < operands.size(); ++i) {
+    const Type &first = graph[operands[i - 1]].type, &second = graph[operands[i]].type;
+    if (first.shape == second.shape) continue;
+    const std::string forgotten = forgotten_specs(first.shape, second.shape);
+    if (forgotten.empty()) continue;
+    const std::string problem = builder().broadcast_problem(operands, what);
+    if (!problem.empty()) throw CompileError(at, problem + forgotten);
+  }
+}
+
 // ---- Captured arrays
 
 namespace {

@@ -85,6 +85,12 @@ class Recorder {
   /// The inputs of a pallas_call that are aliased to no output: their numbers.
   std::vector<std::pair<ValueId, int>> unaliased;
   std::vector<std::pair<ValueId, const BlockMapping*>> filled;  // blocks with a fill
+  /// An operand of the body: whether a specification says what its Ref shows of the array.
+  struct Shown {
+    const BlockMapping* mapping = nullptr;
+    bool is_output = false, has_spec = false;
+  };
+  std::vector<Shown> shown;
   std::vector<GridAxis> grid_axes;  // that program_id and axis names count
   std::vector<Threads> threads;     // by body
   std::size_t body = 0;          // that is recorded, or will be
@@ -134,6 +140,11 @@ class Recorder {
 
   // ---- Memory
 
+  /// Where two shapes do not go together since one is of blocks and the other of whole arrays, for
+  /// which no specifications were given: "; in_specs is not given, ...". Else "".
+  std::string forgotten_specs(const Extents& a, const Extents& b) const;
+  /// CompileError for operands that do not broadcast to one shape for that reason.
+  void expect_alike(const std::vector<ValueId>& operands, const char* what, Location at);
   /// The Ref of an array of the host's that the body captured.
   ValueId capture(const Array& array, Location at);
   /// The Ref of globals[number] in the body that is recorded.

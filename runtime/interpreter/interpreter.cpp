@@ -118,6 +118,19 @@ void run(const graph::Graph& g, const Invocation& call, const Options& options) 
   launch.find_unwritten();
 }
 
+void place_blocks(const graph::Graph& g, const Invocation& call) {
+  graph::Graph placed = g;
+  graph::bind_grid(placed);
+  if (graph::has_packed(placed)) placed = graph::in_bytes(placed);
+  for (const graph::Body& body : placed.bodies) placed[body.region].insts.clear();
+  const Options options{.cores = 1};
+  Launch launch(placed, call, options);
+  Machine machine(launch);
+  const std::uint64_t count =
+      launch.is_concurrent ? std::min<std::uint64_t>(1, launch.num_places()) : launch.num_places();
+  for (std::uint64_t place = 0; place < count; ++place) machine.run(place);
+}
+
 std::uint64_t poison_bits(DType dtype) {
   switch (dtype.kind()) {
   case DType::None: break;

@@ -56,6 +56,11 @@ struct Options {
 /// invocation that is not one of the graph.
 void run(const graph::Graph& g, const Invocation& call, const Options& options = {});
 
+/// Only places the blocks of every program, in order, and runs no body: CompileError for the first
+/// one that lies wholly out of bounds of its array, or of which the index map gives a slice that
+/// leaves it.
+void place_blocks(const graph::Graph& g, const Invocation& call);
+
 /// What the interpreter puts where nobody wrote: NaN, the least integer, true.
 std::uint64_t poison_bits(DType dtype);
 

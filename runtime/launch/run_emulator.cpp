@@ -1,6 +1,7 @@
 #include "runtime/launch/run_emulator.hpp"
 
 #include <algorithm>
+#include <string_view>
 
 #include "codegen/base/architecture.hpp"
 #include "codegen/base/format.hpp"
@@ -14,6 +15,7 @@
 #include "runtime/emulator/emulator.hpp"
 #include "runtime/launch/debug_buffer.hpp"
 #include "runtime/launch/packer.hpp"
+#include "runtime/launch/run_interpreter.hpp"
 
 namespace palladium::runtime {
 
@@ -102,6 +104,11 @@ class Told {
                   g.name, launch, e.resident_blocks, e.arch, gpu));
 }
 
+/// Whether an error is about where an index map has placed a block.
+bool is_about_blocks(const CompileError& e) {
+  return std::string_view(e.what()).find(" index map gives ") != std::string_view::npos;
+}
+
 bool is_aliased(const graph::Graph& g, std::size_t output) {
   for (const graph::Alias& a : g.aliases)
     if (a.output == static_cast<int>(output)) return true;
@@ -184,6 +191,9 @@ void run_emulator(const Specialization& s, const Emulated& emulated, std::span<c
              .resident_clusters = emulated.resident_blocks / emulated.plan.cluster_blocks}});
   } catch (const CompileError& e) {
     told.drain();
+    // In the interpreter's words, which have the numbers and the index map's line.
+    if (is_about_blocks(e))
+      interpreter::place_blocks(g, invocation(s, arguments, outputs, symbols));
     if (e.at().line != 0) throw;
     throw CompileError(g.at, e.what());  // about the host compiler
   } catch (const Error&) {

@@ -21,9 +21,9 @@ interpreter::Buffer buffer(const Array& elements) {
 
 }  // namespace
 
-void run_interpreter(const Specialization& s, std::span<const Arg> arguments,
-                     std::span<const Arg> outputs, const Signature::Symbols& symbols, bool fresh) {
-  const profile::Range range("launch", s.graph.name);
+interpreter::Invocation invocation(const Specialization& s, std::span<const Arg> arguments,
+                                   std::span<const Arg> outputs,
+                                   const Signature::Symbols& symbols) {
   interpreter::Invocation call;
   for (const Arg& a : arguments) {
     if (a.array())
@@ -33,6 +33,13 @@ void run_interpreter(const Specialization& s, std::span<const Arg> arguments,
   }
   for (const Arg& o : outputs) call.arrays.push_back(buffer(*o.array()));
   call.symbols.assign(symbols, symbols + s.signature.num_symbols());
+  return call;
+}
+
+void run_interpreter(const Specialization& s, std::span<const Arg> arguments,
+                     std::span<const Arg> outputs, const Signature::Symbols& symbols, bool fresh) {
+  const profile::Range range("launch", s.graph.name);
+  const interpreter::Invocation call = invocation(s, arguments, outputs, symbols);
   const InterpretParams& params = s.interpret.params;
   std::optional<std::uint64_t> seed;
   if (params.random_seed >= 0) seed = static_cast<std::uint64_t>(params.random_seed);

@@ -12,6 +12,18 @@ void require(const char* kernel, bool holds, const std::string& what) {
   if (!holds) throw CompileError(std::string(kernel) + ": " + what);
 }
 
+/// With the sizes of this call, where it has some: for messages alone, since it reads them.
+std::string with_sizes(ShapeDtype x) {
+  for (int i = 0; i < x.shape.rank(); ++i) {
+    try {
+      x.shape[i] = x.shape[i].value();
+    } catch (const CompileError&) {
+      // A kernel that is lowered for any size has none.
+    }
+  }
+  return to_string(x);
+}
+
 }  // namespace
 
 void require_floats(const char* kernel, const char* operand, const ShapeDtype& x) {
@@ -45,15 +57,18 @@ void check_attention(const ShapeDtype& q, const ShapeDtype& k, const ShapeDtype&
   require_equal(k, v);
   const auto [batch, heads, queries, d] = q.shape.unpack<4>();
   const auto [k_batch, groups, keys, k_d] = k.shape.unpack<4>();
-  const std::string given = "q is " + to_string(q) + " and k " + to_string(k);
+  const auto require_both = [&](bool holds, const char* what) {
+    if (!holds)
+      throw CompileError("attention: q is " + with_sizes(q) + " and k " + with_sizes(k) + "; " +
+                         what);
+  };
   require("attention", q.dtype == f16 || q.dtype == bf16 || q.dtype == f32,
           std::string("q is of ") + q.dtype.name() + "; f16, bf16 or f32 is needed");
-  require("attention", k.dtype == q.dtype && k_d == d && d > 0 && d <= 128 && d.value() % 16 == 0,
-          given + "; one dtype, and one d, a multiple of 16 up to 128, are needed");
-  require("attention", groups > 0 ? heads.value() % groups.value() == 0 : heads == 0,
-          given + "; a number of heads that k's divides is needed");
-  require("attention", !options.causal || queries <= keys,
-          given + "; causal queries have as many keys at least");
+  require_both(k.dtype == q.dtype && k_d == d && d > 0 && d <= 128 && d.value() % 16 == 0,
+               "one dtype, and one d, a multiple of 16 up to 128, are needed");
+  require_both(groups > 0 ? heads.value() % groups.value() == 0 : heads == 0,
+               "a number of heads that k's divides is needed");
+  require_both(!options.causal || queries <= keys, "causal queries have as many keys at least");
   if (const std::optional<double> scale = options.scale)
     require("attention", *scale > 0 && std::isfinite(*scale),
             "a scale above 0 is needed, given " + std::to_string(*scale));

@@ -103,6 +103,52 @@ TEST_CASE("dtypes that differ are refused, with the conversion to write") {
       "erf_inv: expected floating-point operands, given i32[8]");
 }
 
+TEST_CASE("a shape that forgotten specifications explain is explained by them") {
+  const pl::PallasCallOptions no_inputs{.name = "k",
+                                        .out_type = {{64}, pl::f32},
+                                        .grid = {8},
+                                        .out_specs = {{{8}, [](pl::Index i) { return i; }}}};
+  constexpr const char* in_specs =
+      "; in_specs is not given, so that the Ref of args[0] is the whole array, f32[64], beside "
+      "outputs[0], which the grid cuts into blocks of f32[8]";
+  refused(
+      [](pl::Ref x, pl::Ref o) {
+        line = __LINE__ + 1;
+        o[_] = x[_] * 2;
+      },
+      no_inputs, {array({64})},
+      std::string("store: expected a value of the view's shape, f32[8], given f32[64]") + in_specs);
+  refused(
+      [](pl::Ref x, pl::Ref o) {
+        line = __LINE__ + 1;
+        o[_] += x[_];
+      },
+      no_inputs, {array({64})},
+      std::string("add: expected operands whose shapes can be broadcast to one, given f32[8] and "
+                  "f32[64]") +
+          in_specs);
+  // What is computed of whole arrays has the shape of the whole output.
+  refused(
+      [](pl::Ref x, pl::Ref o) {
+        line = __LINE__ + 1;
+        o[_] = pl::sum(x[_], {.axis = 1});
+      },
+      no_inputs, {array({64, 16})},
+      "; in_specs is not given, so that the Ref of args[0] is the whole array, f32[64,16], beside");
+  const pl::PallasCallOptions no_outputs{.name = "k",
+                                         .out_type = {{64}, pl::f32},
+                                         .grid = {8},
+                                         .in_specs = {{{8}, [](pl::Index i) { return i; }}}};
+  refused(
+      [](pl::Ref x, pl::Ref o) {
+        line = __LINE__ + 1;
+        o[_] = x[_];
+      },
+      no_outputs, {array({64})},
+      "given f32[8]; out_specs is not given, so that the Ref of outputs[0] is the whole array, "
+      "f32[64], beside args[0], which the grid cuts into blocks of f32[8]");
+}
+
 TEST_CASE("a store has the exact shape and dtype") {
   refused(
       [](pl::Ref x, pl::Ref o) {
