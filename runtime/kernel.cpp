@@ -44,21 +44,37 @@ Lowered runtime::make_lowered(std::shared_ptr<Specialization> specialization) {
   return palladium::detail::KernelMaker::make(std::move(specialization));
 }
 
-Kernel pallas_call(Body body, PallasCallOptions options, Location at) {
-  return detail::KernelMaker::make(
-      {.body = {std::move(body)}, .options = std::move(options), .at = at});
-}
-
 Kernel vmap(const Kernel& kernel, std::vector<int> in_axes, Location at) {
   return detail::KernelMaker::batched(kernel, {std::move(in_axes), at});
 }
 
-Kernel detail::make_kernel(Body body, Shared<OptionsFunction> options, Location at) {
-  return KernelMaker::make({.body = {std::move(body)}, .function = std::move(options), .at = at});
+namespace {
+
+[[noreturn]] void refuse_both(Location at) {
+  throw CompileError(
+      at,
+      "pallas_call: a function that returns a pl::Call has made body and options, so "
+      "that no options stand beside it");
 }
 
-Kernel detail::make_kernel(Shared<OptionsFunction> call, Location at) {
-  return KernelMaker::make({.function = std::move(call), .at = at});
+}  // namespace
+
+Kernel detail::make_kernel(BodyOrCall first, PallasCallOptions options, Location at) {
+  const bool are_given =
+      options.num_scalar_prefetch != no_options<PallasCallOptions>().num_scalar_prefetch;
+  if (first.call && are_given) refuse_both(at);
+  if (first.call) return KernelMaker::make({.function = std::move(first.call), .at = at});
+  if (!are_given)
+    throw CompileError(
+        at,
+        "pallas_call: options stand beside a body: pl::pallas_call(body, {.out_type = "
+        "..., .grid = ...}), or a function of the arguments' types that returns them");
+  return KernelMaker::make({.body = {std::move(first)}, .options = std::move(options), .at = at});
+}
+
+Kernel detail::make_kernel(BodyOrCall first, Shared<OptionsFunction> options, Location at) {
+  if (first.call) refuse_both(at);
+  return KernelMaker::make({.body = {std::move(first)}, .function = std::move(options), .at = at});
 }
 
 Kernel detail::make_kernel(Bodies bodies, MeshCall call, Location at) {
@@ -159,31 +175,6 @@ Lowered Kernel::lower(std::span<const ArgType> types, Location at) const {
   const KernelState::Lock lock(kernel, at);
   return Lowered(
       Shared<Counted>(new LoweredState(runtime::specialize(kernel.source, requests, {}, at))));
-}
-
-// ---- Outputs
-
-const Array& Outputs::operator[](const char* name) const {
-  std::string list;
-  for (std::size_t i = 0; i < names_.size() && name; ++i) {
-    if (names_[i] == name && i < arrays_.size()) return arrays_[i];
-    list += (list.empty() ? "'" : ", '") + names_[i] + "'";
-  }
-  throw CompileError(at_, std::string("no output is named '") + (name ? name : "") + "'; " +
-                              (list.empty() ? "none has a name: .out_type = {{\"o\", type}, ...}"
-                                            : "there are: " + list));
-}
-
-std::size_t Outputs::check(std::size_t expected) const {
-  if (arrays_.empty() && expected != 0)
-    throw CompileError(at_, "the outputs of the call are not here: they were moved away");
-  if (arrays_.size() != expected)
-    throw CompileError(
-        at_,
-        "the kernel gives " + std::to_string(arrays_.size()) + " arrays, not " +
-            std::to_string(expected) +
-            (expected == 1 ? "; write .unpack<" + std::to_string(arrays_.size()) + ">()" : ""));
-  return 0;
 }
 
 }  // namespace palladium

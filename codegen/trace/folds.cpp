@@ -125,32 +125,32 @@ namespace palladium {
 
 using trace::Op;
 
-Value sum(const Operand& x, ReduceOptions options) {
+Value detail::folds::sum(const Operand& x, ReduceOptions options) {
   return trace::reduce(Op::ReduceSum, "sum", x, options);
 }
-Value prod(const Operand& x, ReduceOptions options) {
+Value detail::folds::prod(const Operand& x, ReduceOptions options) {
   return trace::reduce(Op::ReduceProd, "prod", x, options);
 }
-Value max(const Operand& x, ReduceOptions options) {
+Value detail::folds::max(const Operand& x, ReduceOptions options) {
   return trace::reduce(Op::ReduceMax, "max", x, options);
 }
-Value min(const Operand& x, ReduceOptions options) {
+Value detail::folds::min(const Operand& x, ReduceOptions options) {
   return trace::reduce(Op::ReduceMin, "min", x, options);
 }
-Value any(const Operand& x, ReduceOptions options) {
+Value detail::folds::any(const Operand& x, ReduceOptions options) {
   return trace::fold_of_truths(Op::ReduceMax, "any", x, options);
 }
-Value all(const Operand& x, ReduceOptions options) {
+Value detail::folds::all(const Operand& x, ReduceOptions options) {
   return trace::fold_of_truths(Op::ReduceMin, "all", x, options);
 }
-Value argmax(const Operand& x, ReduceOptions options) {
+Value detail::folds::argmax(const Operand& x, ReduceOptions options) {
   return trace::place_of_extreme(Op::ReduceMax, "argmax", x, options);
 }
-Value argmin(const Operand& x, ReduceOptions options) {
+Value detail::folds::argmin(const Operand& x, ReduceOptions options) {
   return trace::place_of_extreme(Op::ReduceMin, "argmin", x, options);
 }
 
-Value mean(const Operand& operand, ReduceOptions options) {
+Value detail::folds::mean(const Operand& operand, ReduceOptions options) {
   const Location at = trace::location(operand);
   const Value x = trace::resolve(operand);
   trace::expect_given(x, "mean", at);
@@ -158,7 +158,7 @@ Value mean(const Operand& operand, ReduceOptions options) {
       .astype(trace::mean_dtype(x.dtype(at)), at);
 }
 
-Value var(const Operand& operand, VarianceOptions options) {
+Value detail::folds::var(const Operand& operand, VarianceOptions options) {
   const Location at = trace::location(operand);
   const Value x = trace::resolve(operand);
   trace::expect_given(x, "var", at);
@@ -170,7 +170,7 @@ Value var(const Operand& operand, VarianceOptions options) {
       .astype(trace::mean_dtype(x.dtype(at)), at);
 }
 
-Value softmax(const Operand& operand, SoftmaxOptions options) {
+Value detail::folds::softmax(const Operand& operand, SoftmaxOptions options) {
   const Location at = trace::location(operand);
   const Value x = trace::resolve(operand);
   trace::expect_given(x, "softmax", at);
@@ -185,7 +185,7 @@ Value softmax(const Operand& operand, SoftmaxOptions options) {
 
 // The maximum is taken out of the exponents where it is finite: -infinity and infinity stay what
 // they are, of exp(x) alone. What has the factor 0 counts as -infinity.
-Value logsumexp(const Operand& operand, LogSumExpOptions options) {
+Value detail::folds::logsumexp(const Operand& operand, LogSumExpOptions options) {
   const char* what = "logsumexp";
   const Location at = trace::location(operand);
   const auto with = [&](Op op, std::initializer_list<Value> of) {
@@ -212,16 +212,16 @@ Value logsumexp(const Operand& operand, LogSumExpOptions options) {
   return with(Op::Add, {with(Op::Log, {all}), taken}).astype(x.dtype(at), at);
 }
 
-Value cumsum(const Operand& x, CumulativeOptions options) {
+Value detail::folds::cumsum(const Operand& x, CumulativeOptions options) {
   return trace::scan(Op::CumSum, "cumsum", x, options);
 }
-Value cumprod(const Operand& x, CumulativeOptions options) {
+Value detail::folds::cumprod(const Operand& x, CumulativeOptions options) {
   return trace::scan(Op::CumProd, "cumprod", x, options);
 }
-Value cummax(const Operand& x, CumulativeOptions options) {
+Value detail::folds::cummax(const Operand& x, CumulativeOptions options) {
   return trace::scan(Op::CumMax, "cummax", x, options);
 }
-Value cummin(const Operand& x, CumulativeOptions options) {
+Value detail::folds::cummin(const Operand& x, CumulativeOptions options) {
   return trace::scan(Op::CumMin, "cummin", x, options);
 }
 

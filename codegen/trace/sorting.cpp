@@ -165,12 +165,12 @@ Sorted sorted(const char* what, const Value& x, int axis, bool descending, bool 
 
 namespace palladium {
 
-Value sort(const Operand& x, SortOptions options) {
+Value detail::folds::sort(const Operand& x, SortOptions options) {
   const Location at = trace::location(x);
   return trace::sorted("sort", trace::resolve(x), options.axis, options.descending, false, at).keys;
 }
 
-Value argsort(const Operand& x, SortOptions options) {
+Value detail::folds::argsort(const Operand& x, SortOptions options) {
   const Location at = trace::location(x);
   return trace::sorted("argsort", trace::resolve(x), options.axis, options.descending, true, at)
       .places;

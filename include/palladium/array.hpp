@@ -125,6 +125,9 @@ struct ViewOptions {
   bool read_only = false;
 };
 
+template <class T>
+class ArrayValues;
+
 /// Elements of one dtype in host or device memory, owned or only viewed. Copying a handle copies
 /// no elements; the memory of an owning array lives until its last handle is gone.
 class PALLADIUM_API Array {
@@ -246,9 +249,14 @@ class PALLADIUM_API Array {
   }
   /// The elements of a dense array on the CPU.
   template <class T>
-  std::span<T> values(Location at = here()) const {
+  std::span<T> values(Location at = here()) const& {
     require_host(at);
     return {data<T>(at), static_cast<std::size_t>(size_)};
+  }
+  /// Of an array without a name; they keep it: `for (float x : k(a).to(device).values<float>())`.
+  template <class T>
+  ArrayValues<T> values(Location at = here()) const&& {
+    return ArrayValues<T>(*this, values<T>(at));
   }
 
   /// A handle on the same memory with another shape of as many elements; dense arrays only.
@@ -290,6 +298,16 @@ class PALLADIUM_API Array {
   Device device_ = {};
   Shape shape_ = {};
   std::int64_t strides_[Shape::max_rank] = {};
+};
+
+/// Elements, and the array whose they are.
+template <class T>
+class ArrayValues : public std::span<T> {
+ public:
+  ArrayValues(Array array, std::span<T> values) : std::span<T>(values), array_(std::move(array)) {}
+
+ private:
+  Array array_;
 };
 
 struct PrintOptions {

@@ -166,20 +166,21 @@ auto call_body(F& f, Operands& operands, List<A...>) {
   }
 }
 
-// How many Refs a generic lambda takes: -1 if that cannot be told.
+// How many Refs a generic lambda takes: -1 if that cannot be told; -2 of what takes none at all, as
+// a lambda with a mistake inside, which the compiler has told already.
 template <class F, std::size_t... I>
 consteval bool takes_refs(std::index_sequence<I...>) {
   return std::is_invocable_v<F&, Repeat<Ref, I>...>;
 }
 template <class F>
 consteval int generic_arity() {
-  int arity = -1, fitting = 0;
+  int arity = -2, fitting = 0;
   [&]<std::size_t... N>(std::index_sequence<N...>) {
     ((takes_refs<F>(std::make_index_sequence<N>()) ? (arity = static_cast<int>(N), ++fitting) : 0),
      ...);
   }
   (std::make_index_sequence<max_fields + 1>());
-  return fitting == 1 ? arity : -1;
+  return fitting > 1 ? -1 : arity;
 }
 
 template <class F>
@@ -188,7 +189,8 @@ auto call_body(F& f, Operands& operands) {
     return call_body(f, operands, typename Signature<F>::Parameters{});
   } else {
     constexpr int arity = generic_arity<F>();
-    static_assert(arity >= 0,
+    constexpr bool is_known = arity != -1;
+    static_assert(is_known,
                   "palladium: cannot tell how many references this generic lambda takes; write "
                   "pl::Ref for each, or one pl::Refs");
     if constexpr (arity >= 0) {
@@ -199,6 +201,17 @@ auto call_body(F& f, Operands& operands) {
     }
   }
 }
+template <class F>
+consteval bool returns_nothing() {
+  return std::is_void_v<decltype(call_body(std::declval<F&>(), std::declval<Operands&>()))>;
+}
+template <class F>
+consteval bool takes_no_refs() {
+  if constexpr (Plain<F>)
+    return false;
+  else
+    return generic_arity<F>() == -2;
+}
 
 struct BodyBase : Counted {
   bool on_stack = false;  ///< it captured what is on the stack (refers_to_stack)
@@ -207,7 +220,12 @@ struct BodyBase : Counted {
 template <class F>
 struct BodyModel final : BodyBase {
   explicit BodyModel(F f) : function(std::move(f)) { on_stack = refers_to_stack(function); }
-  void call(Operands& operands) override { call_body(function, operands); }
+  void call(Operands& operands) override {
+    if constexpr (takes_no_refs<F>())
+      (void)function(*operands.refs(0));  // in the compilers' own words
+    else
+      call_body(function, operands);
+  }
   F function;
 };
 
@@ -217,16 +235,22 @@ struct BodyModel final : BodyBase {
 class Body {
  public:
   template <class F>
-  requires(!std::same_as<std::remove_cvref_t<F>, Body>) Body(F f, Location at = here())
-      : body_(new detail::BodyModel<F>(detail::given_function(std::move(f), "kernel", at))),
-        at_(at) {
+  requires(!std::derived_from<std::remove_cvref_t<F>, Body>) Body(F f, Location at = here())
+      : Body(Unchecked(), std::move(f), at) {
     // Here, so that the compilers name the user's line.
-    static_assert(std::is_void_v<decltype(detail::call_body(std::declval<F&>(),
-                                                            std::declval<detail::Operands&>()))>,
+    static_assert(detail::returns_nothing<F>(),
                   "palladium: the kernel function should return nothing; write results to the "
                   "output Refs");
   }
   Location at() const { return at_; }
+
+ protected:
+  struct Unchecked {};
+  Body() = default;
+  template <class F>
+  Body(Unchecked, F f, Location at)
+      : body_(new detail::BodyModel<F>(detail::given_function(std::move(f), "kernel", at))),
+        at_(at) {}
 
  private:
   friend class detail::Access;

@@ -13,6 +13,7 @@
 #include "palladium/array.hpp"
 #include "palladium/array_ref.hpp"
 #include "palladium/mesh.hpp"
+#include "palladium/outputs.hpp"
 #include "palladium/spec.hpp"
 
 namespace palladium {
@@ -40,9 +41,10 @@ namespace detail {
 
 /// What neither a call nor lower() takes.
 template <class T>
-concept NoArgument = !std::is_arithmetic_v<T> && !std::is_same_v<T, Location> &&
-                     !std::is_base_of_v<Array, T> && !std::is_base_of_v<Scalar, T> &&
-                     !std::is_base_of_v<ShapeDtype, T> && !std::is_base_of_v<ArrayRef, T>;
+concept NoArgument =
+    !std::is_arithmetic_v<T> && !std::is_same_v<T, Location> && !std::is_base_of_v<Array, T> &&
+    !std::is_base_of_v<Scalar, T> && !std::is_base_of_v<ShapeDtype, T> &&
+    !std::is_base_of_v<ArrayRef, T> && !std::is_base_of_v<Outputs, T>;
 
 }  // namespace detail
 
@@ -51,6 +53,7 @@ class Arg {
  public:
   Arg(Location at = here()) : at_(at) {}
   Arg(const Array& array, Location at = here()) : array_(&array), at_(at) {}
+  Arg(const Outputs& outputs, Location at = here()) : Arg(outputs.only("an argument", at), at) {}
   Arg(const ArrayRef& ref, Location at = here()) : array_(&ref.array()), is_ref_(true), at_(at) {}
   Arg(const Scalar& scalar, Location at = here()) : scalar_(scalar), at_(at) {}
   template <class T>
@@ -68,8 +71,7 @@ class Arg {
   requires detail::NoArgument<T> Arg(const T&) {
     static_assert(detail::never<T>,
                   "palladium: a kernel takes pl::Array and pl::scalar(x); view memory of your own: "
-                  "pl::Array::view(std::span(vector), {rows, columns}), and give the result of a "
-                  "call a name: pl::Array y = k(x);");
+                  "pl::Array::view(std::span(vector), {rows, columns})");
   }
 
   const Array* array() const { return array_; }
@@ -91,6 +93,8 @@ class ArgType {
   ArgType(Location at = here()) : at_(at) {}
   ArgType(const ShapeDtype& type, Location at = here()) : type_(type), at_(at) {}
   ArgType(const Array& array, Location at = here()) : array_(&array), at_(at) {}
+  ArgType(const Outputs& outputs, Location at = here())
+      : ArgType(outputs.only("an argument", at), at) {}
   ArgType(const ArrayRef& ref, Location at = here())
       : array_(&ref.array()), is_ref_(true), at_(at) {}
   ArgType(const Scalar& scalar, Location at = here())
@@ -145,20 +149,30 @@ consteval bool takes_types(std::index_sequence<I...>) {
   return std::is_invocable_v<F&, Repeat<const ShapeDtype&, I>...>;
 }
 inline constexpr int max_options_arity = 12;
+template <class F, class... A>
+consteval int options_arity(List<A...>) {
+  if (std::is_same_v<List<A...>, List<std::span<const ShapeDtype>>>) return OptionsFunction::any;
+  constexpr bool fits = std::is_invocable_v<F&, std::conditional_t<true, const ShapeDtype&, A>...>;
+  return fits ? static_cast<int>(sizeof...(A)) : -2;
+}
+/// -2: it takes something else. -3: it has no call operator that the compiler knows, as a lambda
+/// with a mistake inside, which the compiler has told already.
 template <class F>
 consteval int options_arity() {
-  if constexpr (std::is_invocable_v<F&, std::span<const ShapeDtype>> &&
-                !std::is_invocable_v<F&, const ShapeDtype&>) {
+  if constexpr (Plain<F>) {
+    return options_arity<F>(typename Signature<F>::Parameters());
+  } else if constexpr (std::is_invocable_v<F&, std::span<const ShapeDtype>> &&
+                       !std::is_invocable_v<F&, const ShapeDtype&>) {
     return OptionsFunction::any;
   } else {
-    int arity = -2, fitting = 0;
+    int arity = -3, fitting = 0;
     [&]<std::size_t... N>(std::index_sequence<N...>) {
       ((takes_types<F>(std::make_index_sequence<N>()) ? (arity = static_cast<int>(N), ++fitting)
                                                       : 0),
        ...);
     }
     (std::make_index_sequence<max_options_arity + 1>());
-    return fitting == 1 ? arity : -2;
+    return fitting > 1 ? -2 : arity;
   }
 }
 
@@ -171,7 +185,8 @@ struct OptionsModel final : OptionsFunction {
   }
   Made call(std::span<const ShapeDtype> types) override {
     constexpr int count = options_arity<F>();
-    static_assert(count != -2,
+    constexpr bool takes_types = count != -2;
+    static_assert(takes_types,
                   "palladium: the function takes a pl::ShapeDtype per argument, or one "
                   "std::span<const pl::ShapeDtype>");
     if constexpr (count == any) {
@@ -182,11 +197,28 @@ struct OptionsModel final : OptionsFunction {
       }
       (std::make_index_sequence<count>());
     } else {
+      if constexpr (count == -3) function(types[0]);  // in the compilers' own words
       return {};
     }
   }
   F function;
 };
+
+/// Whether a function makes a pl::Call of the types of the arguments: a lambda that is no template.
+template <class F, class... A>
+consteval bool makes_call(List<A...>) {
+  using Result = typename Signature<F>::Result;
+  if (std::is_same_v<Result, Call> || std::is_same_v<Result, PallasCallOptions>) return true;
+  return sizeof...(A) > 0 &&
+         ((std::is_same_v<A, ShapeDtype> || std::is_same_v<A, std::span<const ShapeDtype>>)&&...);
+}
+template <class F>
+consteval bool makes_call() {
+  if constexpr (Plain<F>)
+    return makes_call<F>(typename Signature<F>::Parameters());
+  else
+    return false;
+}
 
 /// Of a pallas_call, given its body or not.
 template <bool HasBody>
@@ -207,6 +239,31 @@ struct PallasCallMaker {
       return {};
   }
 };
+
+/// What a pallas_call begins with: its body, or a function that makes body and options.
+class BodyOrCall : public Body {
+ public:
+  BodyOrCall(Body body) : Body(std::move(body)) {}
+  template <class F>
+  requires(makes_call<F>()) BodyOrCall(F f, Location = here())
+      : call(new OptionsModel<F, PallasCallMaker<false>>(std::move(f))) {}
+  template <class F>
+  requires(!makes_call<F>() && !std::derived_from<std::remove_cvref_t<F>, Body>)
+      BodyOrCall(F f, Location at = here())
+      : Body(Unchecked(), std::move(f), at) {
+    static_assert(returns_nothing<F>(),
+                  "palladium: the kernel function should return nothing; write results to the "
+                  "output Refs");
+  }
+  Shared<OptionsFunction> call;
+};
+/// The options of a pallas_call that is given none.
+template <class F>
+F no_options() {
+  F options = {};
+  if constexpr (std::is_same_v<F, PallasCallOptions>) options.num_scalar_prefetch = -1;
+  return options;
+}
 
 }  // namespace detail
 }  // namespace palladium

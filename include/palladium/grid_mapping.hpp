@@ -23,6 +23,12 @@ struct BlockDim {
   template <std::integral T>
   constexpr BlockDim(T n) : size(Dim(n).value()) {}
   BlockDim(const Dim& n) : size(n.value()) {}
+  template <std::floating_point T>
+  constexpr BlockDim(T) {
+    static_assert(detail::no_float<T>,
+                  "palladium: a block has a whole number of elements, given a float; divide "
+                  "integers, n / 2, or round up: pl::cdiv(n, 2)");
+  }
   constexpr BlockDim(Kind k, std::int64_t n, std::int64_t lo = 0, std::int64_t hi = 0)
       : kind(k), size(n), pad_lo(lo), pad_hi(hi) {}
 

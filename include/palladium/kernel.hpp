@@ -1,7 +1,6 @@
 // Kernel: a body with its options, called like a function.
 #pragma once
 
-#include <array>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -16,6 +15,7 @@
 #include "palladium/call.hpp"
 #include "palladium/device.hpp"
 #include "palladium/function.hpp"
+#include "palladium/outputs.hpp"
 #include "palladium/report.hpp"
 #include "palladium/resources.hpp"
 #include "palladium/sass.hpp"
@@ -26,59 +26,7 @@ namespace palladium {
 class Kernel;
 namespace detail {
 struct KernelMaker;
-
-/// What every field of a struct of arrays is made of.
-struct AnyArray {
-  operator Array() const;
-};
-template <class T, int N = 16>
-consteval int array_fields() {
-  constexpr bool fits = []<std::size_t... I>(std::index_sequence<I...>) {
-    return requires { T{Repeat<AnyArray, I>{}...}; };
-  }
-  (std::make_index_sequence<N>());
-  if constexpr (N == 0 || fits)
-    return N;
-  else
-    return array_fields<T, N - 1>();
 }
-}  // namespace detail
-
-/// What a call gives: one array per output.
-class PALLADIUM_API Outputs {
- public:
-  explicit Outputs(std::vector<Array> arrays, Location at, std::vector<std::string> names = {})
-      : arrays_(std::move(arrays)), names_(std::move(names)), at_(at) {}
-  /// The only output.
-  operator Array() const { return arrays_[check(1)]; }
-  /// `auto [o, lse] = k(q, k, v).unpack<2>();`
-  template <std::size_t N>
-  std::array<Array, N> unpack() const {
-    check(N);
-    std::array<Array, N> result;
-    for (std::size_t i = 0; i < N; ++i) result[i] = arrays_[i];
-    return result;
-  }
-  /// A plain struct of arrays: `struct Result { pl::Array o, lse; };`
-  /// `auto [o, lse] = k(q, k, v).as<Result>();`
-  template <class T>
-  T as() const {
-    constexpr int fields = std::is_aggregate_v<T> ? detail::array_fields<T>() : 0;
-    static_assert(fields > 0, "palladium: as<T>() gives a plain struct of pl::Arrays");
-    check(fields);
-    return [&]<std::size_t... I>(std::index_sequence<I...>) { return T{arrays_[I]...}; }
-    (std::make_index_sequence<fields>());
-  }
-  /// By its name in out_type; CompileError with the list of names if there is none.
-  const Array& operator[](const char* name) const;
-  std::span<const Array> all() const { return arrays_; }
-
- private:
-  std::size_t check(std::size_t expected) const;  // CompileError; 0
-  std::vector<Array> arrays_;
-  std::vector<std::string> names_;
-  Location at_;
-};
 
 struct CompileOptions {
   /// One of known_archs(); empty: the first GPU's, or sm_90a where there is none.
@@ -242,23 +190,27 @@ PALLADIUM_API std::size_t unload_unused_kernels();
 
 namespace detail {
 
-PALLADIUM_API Kernel make_kernel(Body body, Shared<OptionsFunction> options, Location at);
-PALLADIUM_API Kernel make_kernel(Shared<OptionsFunction> call, Location at);
+PALLADIUM_API Kernel make_kernel(BodyOrCall first, PallasCallOptions options, Location at);
+PALLADIUM_API Kernel make_kernel(BodyOrCall first, Shared<OptionsFunction> options, Location at);
 
 }  // namespace detail
 
-/// A kernel of this body, run once for each program of the grid.
-PALLADIUM_API Kernel pallas_call(Body body, PallasCallOptions options, Location at = here());
-
-/// Options as a function of the types of the arguments.
-template <class F>
-requires(!std::convertible_to<F, PallasCallOptions>) Kernel
-    pallas_call(Body body, F options, Location at = here()) {
-  return detail::make_kernel(
-      std::move(body),
-      detail::Shared<detail::OptionsFunction>(
-          new detail::OptionsModel<F, detail::PallasCallMaker<true>>(std::move(options))),
-      at);
+/// A kernel of this body, run once for each program of the grid. `options` are PallasCallOptions,
+/// or a function of the types of the arguments that returns them:
+/// `pallas_call(body, {.out_type = ...})`, `pallas_call(body, [](pl::ShapeDtype x) {...})`. In
+/// place of body and options stands a function of these types that returns both, as a pl::Call.
+// One function, so that the compilers list no others when a field in the braces is wrong.
+template <class F = PallasCallOptions>
+Kernel pallas_call(detail::BodyOrCall body, F options = detail::no_options<F>(),
+                   Location at = here()) {
+  if constexpr (std::convertible_to<F, PallasCallOptions>)
+    return detail::make_kernel(std::move(body), PallasCallOptions(std::move(options)), at);
+  else
+    return detail::make_kernel(
+        std::move(body),
+        detail::Shared<detail::OptionsFunction>(
+            new detail::OptionsModel<F, detail::PallasCallMaker<true>>(std::move(options))),
+        at);
 }
 
 /// The kernel for a batch: argument i is an array with one more axis, `in_axes[i]` (below 0: from
@@ -271,14 +223,5 @@ requires(!std::convertible_to<F, PallasCallOptions>) Kernel
 /// not; an input that is aliased to an output has the batch as axis 0.
 PALLADIUM_API Kernel vmap(const Kernel& kernel, std::vector<int> in_axes = {},
                           Location at = here());
-
-/// Body and options, as a pl::Call, as a function of the types of the arguments.
-template <class F>
-Kernel pallas_call(F call, Location at = here()) {
-  return detail::make_kernel(
-      detail::Shared<detail::OptionsFunction>(
-          new detail::OptionsModel<F, detail::PallasCallMaker<false>>(std::move(call))),
-      at);
-}
 
 }  // namespace palladium

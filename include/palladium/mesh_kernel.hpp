@@ -130,35 +130,21 @@ class KernelFactory {
 /// A kernel of this body, run by every Pallas thread of the mesh. The body gets *arguments,
 /// *outputs, *scratch: of arrays the Refs are the whole arrays, of static shape, in global memory.
 /// pl::axis_index tells where in the mesh it runs. An argument that is an ArrayRef is read and
-/// written, like an ArrayRef that the body captured; other arrays are only read.
-inline Kernel kernel(Body body, KernelOptions options, Location at = here()) {
-  return detail::make_mesh_kernel<KernelOptions>({{std::move(body)}}, std::move(options), at);
-}
-/// Options as a function of the types of the arguments.
-template <class F>
-requires(!std::convertible_to<F, KernelOptions>) Kernel
-    kernel(Body body, F options, Location at = here()) {
+/// written, like an ArrayRef that the body captured; other arrays are only read. `options` are
+/// KernelOptions, or a function of the types of the arguments that returns them.
+template <class F = KernelOptions>
+Kernel kernel(Body body, F options, Location at = here()) {
   return detail::make_mesh_kernel<KernelOptions>({{std::move(body)}}, std::move(options), at);
 }
 /// Several bodies in one launch, each run by the threads of its mesh, all in the same blocks and at
 /// the same time.
-inline Kernel kernel(std::initializer_list<Body> bodies, KernelOptions options,
-                     Location at = here()) {
-  return detail::make_mesh_kernel<KernelOptions>({bodies, true}, std::move(options), at);
-}
-template <class F>
-requires(!std::convertible_to<F, KernelOptions>) Kernel
-    kernel(std::initializer_list<Body> bodies, F options, Location at = here()) {
+template <class F = KernelOptions>
+Kernel kernel(std::initializer_list<Body> bodies, F options, Location at = here()) {
   return detail::make_mesh_kernel<KernelOptions>({bodies, true}, std::move(options), at);
 }
 /// `pl::kernel(options)(body)`.
-inline KernelFactory<KernelOptions, KernelOptions> kernel(KernelOptions options,
-                                                          Location at = here()) {
-  return {std::move(options), at};
-}
-template <class F>
-requires(!std::convertible_to<F, KernelOptions>)
-    KernelFactory<KernelOptions, F> kernel(F options, Location at = here()) {
+template <class F = KernelOptions>
+KernelFactory<KernelOptions, F> kernel(F options, Location at = here()) {
   return {std::move(options), at};
 }
 
@@ -243,21 +229,12 @@ void warp_map(F&& body, const detail::Expression& at = {}) {
 }
 
 /// As pl::kernel, over a Mesh that the options spell.
-inline Kernel kernel(Body body, KernelOptions options, Location at = here()) {
+template <class F = KernelOptions>
+Kernel kernel(Body body, F options, Location at = here()) {
   return detail::make_mesh_kernel<KernelOptions>({{std::move(body)}}, std::move(options), at);
 }
-template <class F>
-requires(!std::convertible_to<F, KernelOptions>) Kernel
-    kernel(Body body, F options, Location at = here()) {
-  return detail::make_mesh_kernel<KernelOptions>({{std::move(body)}}, std::move(options), at);
-}
-inline KernelFactory<KernelOptions, KernelOptions> kernel(KernelOptions options,
-                                                          Location at = here()) {
-  return {std::move(options), at};
-}
-template <class F>
-requires(!std::convertible_to<F, KernelOptions>)
-    KernelFactory<KernelOptions, F> kernel(F options, Location at = here()) {
+template <class F = KernelOptions>
+KernelFactory<KernelOptions, F> kernel(F options, Location at = here()) {
   return {std::move(options), at};
 }
 

@@ -195,14 +195,81 @@ struct ScatterOptions {
 PALLADIUM_API Value scatter(const Operand& x, std::initializer_list<Operand> indices,
                             const Operand& updates, ScatterOptions options = {});
 
+// Sorts, and folds along axes. Their options are deduced, so that a number in their place has a
+// sentence, and braces with a wrong field one function to be compared with.
 struct SortOptions {
   int axis = -1;
   bool descending = false;
 };
-/// NaNs are above all others. Any extent; the value must fit the registers of a program.
+struct ReduceOptions {
+  Axes axis = {};  ///< none: all
+  bool keepdims = false;
+};
+struct VarianceOptions {
+  Axes axis = {};  ///< none: all
+  bool keepdims = false;
+  std::int64_t ddof = 0;  ///< divides by so much less than the number of elements
+};
+struct SoftmaxOptions {
+  Axes axis = -1;  ///< none: all
+};
+struct LogSumExpOptions {
+  Axes axis = {};  ///< none: all
+  bool keepdims = false;
+  MaybeValue b = {};  ///< factors of the exponentials, which broadcast; without them 1
+};
+struct CumulativeOptions {
+  int axis = 0;
+  bool reverse = false;  ///< from the last element to the first
+};
+
+// What the functions below call.
+namespace detail::folds {
 PALLADIUM_API Value sort(const Operand& x, SortOptions options = {});
-/// Where the sorted elements stood, i32; equal ones keep their order.
 PALLADIUM_API Value argsort(const Operand& x, SortOptions options = {});
+PALLADIUM_API Value sum(const Operand& x, ReduceOptions options = {});
+PALLADIUM_API Value prod(const Operand& x, ReduceOptions options = {});
+PALLADIUM_API Value max(const Operand& x, ReduceOptions options = {});
+PALLADIUM_API Value min(const Operand& x, ReduceOptions options = {});
+PALLADIUM_API Value any(const Operand& x, ReduceOptions options = {});
+PALLADIUM_API Value all(const Operand& x, ReduceOptions options = {});
+PALLADIUM_API Value argmax(const Operand& x, ReduceOptions options = {});
+PALLADIUM_API Value argmin(const Operand& x, ReduceOptions options = {});
+PALLADIUM_API Value mean(const Operand& x, ReduceOptions options = {});
+PALLADIUM_API Value var(const Operand& x, VarianceOptions options = {});
+PALLADIUM_API Value softmax(const Operand& x, SoftmaxOptions options = {});
+PALLADIUM_API Value logsumexp(const Operand& x, LogSumExpOptions options = {});
+PALLADIUM_API Value cumsum(const Operand& x, CumulativeOptions options = {});
+PALLADIUM_API Value cumprod(const Operand& x, CumulativeOptions options = {});
+PALLADIUM_API Value cummax(const Operand& x, CumulativeOptions options = {});
+PALLADIUM_API Value cummin(const Operand& x, CumulativeOptions options = {});
+}  // namespace detail::folds
+namespace detail {
+template <class O, class Given>
+inline constexpr bool is_given = std::is_same_v<O, Given>;
+template <class O, class Given>
+O given(const Given& options) {
+  if constexpr (is_given<O, Given>)
+    return options;
+  else
+    return {};
+}
+}  // namespace detail
+
+/// NaNs are above all others. Any extent; the value must fit the registers of a program.
+template <class O = SortOptions>
+Value sort(const Operand& x, O options = {}) {
+  static_assert(detail::is_given<SortOptions, O>,
+                "palladium: the axis is an option: pl::sort(x, {.axis = 0})");
+  return detail::folds::sort(x, detail::given<SortOptions>(options));
+}
+/// Where the sorted elements stood, i32; equal ones keep their order.
+template <class O = SortOptions>
+Value argsort(const Operand& x, O options = {}) {
+  static_assert(detail::is_given<SortOptions, O>,
+                "palladium: the axis is an option: pl::argsort(x, {.axis = 0})");
+  return detail::folds::argsort(x, detail::given<SortOptions>(options));
+}
 struct TopK {
   Value values, indices;
 };
@@ -213,72 +280,115 @@ PALLADIUM_API TopK top_k(const Operand& x, std::int64_t k);
 /// taken as u64. Shapes broadcast.
 PALLADIUM_API Values<4> philox(const Operand& seed, const Operand& counter);
 
-struct ReduceOptions {
-  Axes axis = {};  ///< none: all
-  bool keepdims = false;
-};
-PALLADIUM_API Value sum(const Operand& x, ReduceOptions options = {});
-PALLADIUM_API Value prod(const Operand& x, ReduceOptions options = {});
-PALLADIUM_API Value max(const Operand& x, ReduceOptions options = {});
-PALLADIUM_API Value min(const Operand& x, ReduceOptions options = {});
+template <class O = ReduceOptions>
+Value sum(const Operand& x, O options = {}) {
+  static_assert(detail::is_given<ReduceOptions, O>,
+                "palladium: the axis is an option: pl::sum(x, {.axis = 0})");
+  return detail::folds::sum(x, detail::given<ReduceOptions>(options));
+}
+template <class O = ReduceOptions>
+Value prod(const Operand& x, O options = {}) {
+  static_assert(detail::is_given<ReduceOptions, O>,
+                "palladium: the axis is an option: pl::prod(x, {.axis = 0})");
+  return detail::folds::prod(x, detail::given<ReduceOptions>(options));
+}
+template <class O = ReduceOptions>
+Value max(const Operand& x, const O& options = {}) {
+  static_assert(detail::is_given<ReduceOptions, O>,
+                "palladium: pl::max reduces; write pl::maximum(a, b), or the axis as an option: "
+                "pl::max(x, {.axis = 0})");
+  return detail::folds::max(x, detail::given<ReduceOptions>(options));
+}
+template <class O = ReduceOptions>
+Value min(const Operand& x, const O& options = {}) {
+  static_assert(detail::is_given<ReduceOptions, O>,
+                "palladium: pl::min reduces; write pl::minimum(a, b), or the axis as an option: "
+                "pl::min(x, {.axis = 0})");
+  return detail::folds::min(x, detail::given<ReduceOptions>(options));
+}
 /// bool: whether any element is not 0, whether all are not.
-PALLADIUM_API Value any(const Operand& x, ReduceOptions options = {});
-PALLADIUM_API Value all(const Operand& x, ReduceOptions options = {});
+template <class O = ReduceOptions>
+Value any(const Operand& x, O options = {}) {
+  static_assert(detail::is_given<ReduceOptions, O>,
+                "palladium: the axis is an option: pl::any(x, {.axis = 0})");
+  return detail::folds::any(x, detail::given<ReduceOptions>(options));
+}
+template <class O = ReduceOptions>
+Value all(const Operand& x, O options = {}) {
+  static_assert(detail::is_given<ReduceOptions, O>,
+                "palladium: the axis is an option: pl::all(x, {.axis = 0})");
+  return detail::folds::all(x, detail::given<ReduceOptions>(options));
+}
 /// The index of the greatest element along one axis, i32; no axis: in row-major order. The lowest
 /// of several; a NaN is the greatest and the least.
-PALLADIUM_API Value argmax(const Operand& x, ReduceOptions options = {});
-PALLADIUM_API Value argmin(const Operand& x, ReduceOptions options = {});
+template <class O = ReduceOptions>
+Value argmax(const Operand& x, O options = {}) {
+  static_assert(detail::is_given<ReduceOptions, O>,
+                "palladium: the axis is an option: pl::argmax(x, {.axis = 0})");
+  return detail::folds::argmax(x, detail::given<ReduceOptions>(options));
+}
+template <class O = ReduceOptions>
+Value argmin(const Operand& x, O options = {}) {
+  static_assert(detail::is_given<ReduceOptions, O>,
+                "palladium: the axis is an option: pl::argmin(x, {.axis = 0})");
+  return detail::folds::argmin(x, detail::given<ReduceOptions>(options));
+}
 /// Floats keep their dtype, integers and bools give f32, or f64 if they have 64 bits; computed in
 /// f32 or f64.
-PALLADIUM_API Value mean(const Operand& x, ReduceOptions options = {});
-struct VarianceOptions {
-  Axes axis = {};  ///< none: all
-  bool keepdims = false;
-  std::int64_t ddof = 0;  ///< divides by so much less than the number of elements
-};
+template <class O = ReduceOptions>
+Value mean(const Operand& x, O options = {}) {
+  static_assert(detail::is_given<ReduceOptions, O>,
+                "palladium: the axis is an option: pl::mean(x, {.axis = 0})");
+  return detail::folds::mean(x, detail::given<ReduceOptions>(options));
+}
 /// The mean of the squares of the distances from the mean; dtypes as of `mean`.
-PALLADIUM_API Value var(const Operand& x, VarianceOptions options = {});
-struct SoftmaxOptions {
-  Axes axis = -1;  ///< none: all
-};
+template <class O = VarianceOptions>
+Value var(const Operand& x, O options = {}) {
+  static_assert(detail::is_given<VarianceOptions, O>,
+                "palladium: the axis is an option: pl::var(x, {.axis = 0})");
+  return detail::folds::var(x, detail::given<VarianceOptions>(options));
+}
 /// Floats; 16-bit ones are computed in f32 and rounded once.
-PALLADIUM_API Value softmax(const Operand& x, SoftmaxOptions options = {});
-struct LogSumExpOptions {
-  Axes axis = {};  ///< none: all
-  bool keepdims = false;
-  MaybeValue b = {};  ///< factors of the exponentials, which broadcast; without them 1
-};
+template <class O = SoftmaxOptions>
+Value softmax(const Operand& x, O options = {}) {
+  static_assert(detail::is_given<SoftmaxOptions, O>,
+                "palladium: the axis is an option: pl::softmax(x, {.axis = 0})");
+  return detail::folds::softmax(x, detail::given<SoftmaxOptions>(options));
+}
 /// jax.nn.logsumexp: log(sum(b exp(x))), without overflow; of no exponential but 0 it is -infinity,
 /// of a sum below 0 NaN. Dtypes as of `softmax`.
-PALLADIUM_API Value logsumexp(const Operand& x, LogSumExpOptions options = {});
+template <class O = LogSumExpOptions>
+Value logsumexp(const Operand& x, O options = {}) {
+  static_assert(detail::is_given<LogSumExpOptions, O>,
+                "palladium: the axis is an option: pl::logsumexp(x, {.axis = 0})");
+  return detail::folds::logsumexp(x, detail::given<LogSumExpOptions>(options));
+}
 
-struct CumulativeOptions {
-  int axis = 0;
-  bool reverse = false;  ///< from the last element to the first
-};
 /// Each element is the sum (product, maximum, minimum) of those up to it along the axis; dtype and
 /// shape stay. Sums and products of 16-bit floats are computed in f32.
-PALLADIUM_API Value cumsum(const Operand& x, CumulativeOptions options = {});
-PALLADIUM_API Value cumprod(const Operand& x, CumulativeOptions options = {});
-PALLADIUM_API Value cummax(const Operand& x, CumulativeOptions options = {});
-PALLADIUM_API Value cummin(const Operand& x, CumulativeOptions options = {});
-
-namespace detail {
-template <class T>
-concept IsTraced = std::derived_from<T, Traced>;
-template <class A, class B>
-concept TwoOperands = (IsTraced<A> || IsTraced<B>)&&(IsTraced<A> || Literal<A>)&&(IsTraced<B> ||
-                                                                                  Literal<B>);
-}  // namespace detail
-template <class A, class B>
-requires detail::TwoOperands<A, B> Value max(const A&, const B&) {
-  static_assert(detail::never<A>, "palladium: pl::max reduces; write pl::maximum(a, b)");
-  return {};
+template <class O = CumulativeOptions>
+Value cumsum(const Operand& x, O options = {}) {
+  static_assert(detail::is_given<CumulativeOptions, O>,
+                "palladium: the axis is an option: pl::cumsum(x, {.axis = 0})");
+  return detail::folds::cumsum(x, detail::given<CumulativeOptions>(options));
 }
-template <class A, class B>
-requires detail::TwoOperands<A, B> Value min(const A&, const B&) {
-  static_assert(detail::never<A>, "palladium: pl::min reduces; write pl::minimum(a, b)");
-  return {};
+template <class O = CumulativeOptions>
+Value cumprod(const Operand& x, O options = {}) {
+  static_assert(detail::is_given<CumulativeOptions, O>,
+                "palladium: the axis is an option: pl::cumprod(x, {.axis = 0})");
+  return detail::folds::cumprod(x, detail::given<CumulativeOptions>(options));
+}
+template <class O = CumulativeOptions>
+Value cummax(const Operand& x, O options = {}) {
+  static_assert(detail::is_given<CumulativeOptions, O>,
+                "palladium: the axis is an option: pl::cummax(x, {.axis = 0})");
+  return detail::folds::cummax(x, detail::given<CumulativeOptions>(options));
+}
+template <class O = CumulativeOptions>
+Value cummin(const Operand& x, O options = {}) {
+  static_assert(detail::is_given<CumulativeOptions, O>,
+                "palladium: the axis is an option: pl::cummin(x, {.axis = 0})");
+  return detail::folds::cummin(x, detail::given<CumulativeOptions>(options));
 }
 
 /// How exactly `dot` multiplies f32.

@@ -153,7 +153,8 @@ class BasicSlot : public Traced, public detail::Place {
   explicit operator B() && {
     static_assert(detail::never<B>,
                   "palladium: a traced value has no truth value while tracing; write "
-                  "pl::when(c, [&] {...}) or pl::where(c, a, b)");
+                  "pl::when(c, [&] {...}) or pl::where(c, a, b), and a loop that it ends as "
+                  "pl::loop(0, n, body) or pl::while_loop(condition, body, init)");
     return false;
   }
 

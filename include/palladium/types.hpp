@@ -90,6 +90,8 @@ namespace detail {
 [[noreturn]] PALLADIUM_API void extent_too_large(std::uint64_t n);
 [[noreturn]] PALLADIUM_API void extent_divided_by_zero();
 [[noreturn]] PALLADIUM_API void no_power_of_two(std::int64_t n);
+template <class T>
+inline constexpr bool no_float = !std::floating_point<T>;
 }  // namespace detail
 
 /// An extent: an integer, a symbol (`pl::dim("m")`) or an expression of both, 0 or more elements.
@@ -106,6 +108,12 @@ class PALLADIUM_API Dim {
   constexpr Dim(T n) : value_(static_cast<std::int64_t>(n)) {
     if constexpr (std::is_unsigned_v<T> && sizeof(T) == 8)
       if (value_ < 0) detail::extent_too_large(n);
+  }
+  template <std::floating_point T>
+  constexpr Dim(T) {
+    static_assert(detail::no_float<T>,
+                  "palladium: an extent is a whole number, given a float; divide integers, n / 2, "
+                  "or round up: pl::cdiv(n, 2)");
   }
 
   constexpr bool is_static() const { return expression_ == 0; }

@@ -14,6 +14,7 @@ namespace palladium {
 class Array;
 class ArrayRef;
 class Effect;
+class Outputs;
 class Ref;
 class Subscript;
 class Value;
@@ -168,7 +169,8 @@ class PALLADIUM_API Value : public Traced {
   explicit operator B() const {
     static_assert(detail::never<B>,
                   "palladium: a traced value has no truth value while tracing; write "
-                  "pl::when(c, [&] {...}) or pl::where(c, a, b)");
+                  "pl::when(c, [&] {...}) or pl::where(c, a, b), and a loop that it ends as "
+                  "pl::loop(0, n, body) or pl::while_loop(condition, body, init)");
     return false;
   }
 
@@ -229,11 +231,12 @@ class Operand {
     static_assert(detail::never<R>,
                   "palladium: this is a Ref, not a value; did you forget to load it: x[_] ?");
   }
-  template <std::same_as<Array> A>
-  Operand(const A&) {
+  template <class A>
+  requires(std::same_as<A, Array> || std::same_as<A, Outputs>) Operand(const A&) {
     static_assert(detail::never<A>,
                   "palladium: a body captures a pl::Array, whose elements are no constants of the "
-                  "kernel; pass it as an argument, or capture pl::new_ref(array)");
+                  "kernel; pass it as an argument, of which the body gets a pl::Ref (and a body of "
+                  "pl::kernel may capture pl::new_ref(array))");
   }
   template <std::same_as<ArrayRef> R>
   Operand(const R&) {

@@ -4,6 +4,8 @@
 #include <stdexcept>
 #include <vector>
 
+#include "palladium/ops/attention.hpp"
+#include "palladium/ops/matmul.hpp"
 #include "palladium/ops/registry.hpp"
 #include "palladium/palladium.hpp"
 #include "runtime/driver/driver.hpp"
@@ -344,4 +346,62 @@ TEST_CASE("matmul refuses matrices that do not chain") {
         matmul(Array::zeros({8, 16}, f32), Array::zeros({15, 8}, f32));
       },
       __LINE__, {"matmul: a has 16 columns and b has 15 rows"});
+}
+
+TEST_CASE("shipped kernels name sizes, not symbols") {
+  const auto zeros = [](const Shape& shape) { return Array::zeros(shape, f16); };
+  const auto says = [](const Kernel& k, std::initializer_list<Arg> args, const char* sentence) {
+    std::string words;
+    try {
+      k.on(Target::interpreter).call(args);
+    } catch (const CompileError& e) {
+      words = e.what();
+    }
+    CHECK_THAT(words, ContainsSubstring(sentence));
+    CHECK_THAT(words, !ContainsSubstring(".shape["));
+  };
+  says(ops::attention(), {zeros({2, 4, 8, 32}), zeros({2, 3, 8, 32}), zeros({2, 3, 8, 32})},
+       "attention: q is f16[2,4,8,32] and k f16[2,3,8,32]; keys, and a number of heads");
+  says(ops::attention({.causal = true}),
+       {zeros({2, 4, 9, 32}), zeros({2, 4, 8, 32}), zeros({2, 4, 8, 32})},
+       "attention: q is f16[2,4,9,32] and k f16[2,4,8,32]; causal queries");
+  says(ops::attention(), {zeros({1, 1, 8, 24}), zeros({1, 1, 8, 24}), zeros({1, 1, 8, 24})},
+       "attention: q is f16[1,1,8,24] and k f16[1,1,8,24]; one dtype");
+  says(ops::matmul(), {zeros({4, 5}), zeros({6, 4})}, "matmul: a has 5 columns and b has 6 rows");
+}
+
+TEST_CASE("a member of one array is refused of several outputs, which are counted") {
+  const Kernel both = pallas_call(
+                          [](Ref x, Ref o, Ref lse) {
+                            o[_] = x[_];
+                            lse[_] = x[_];
+                          },
+                          {.name = "both", .out_type = {{"o", {{4}, f32}}, {"lse", {{4}, f32}}}})
+                          .on(Target::interpreter);
+  const int made = __LINE__ + 1;
+  const auto y = both(four());
+  const std::string take =
+      ": the kernel gives 2 arrays, not 1; one of them is y[\"o\"] or y[0], all of them auto [o, "
+      "lse] = y.unpack<2>()";
+  refused([&] { (void)y.values<float>(); }, __LINE__, {"values" + take});
+  refused([&] { (void)y.shape(); }, __LINE__, {"shape" + take});
+  refused([&] { (void)y.astype(f16); }, __LINE__, {"astype" + take});
+  refused([&] { (void)y.to(Device::cpu()); }, __LINE__, {"to" + take});
+  refused([&] { (void)y.reshape({2, 2}); }, __LINE__, {"reshape" + take});
+  refused([&] { add()(y, four()); }, __LINE__, {"an argument" + take});
+  refused([&] { (void)(y ? 1 : 2); }, made, {"a truth value" + take});
+  refused([&] { print(y); }, made, {"an array" + take});
+  refused([&] { (void)y[2]; }, made, {"there is no output 2: the kernel gives 2 arrays"});
+  refused([&] { (void)y[-3]; }, made, {"there is no output -3"});
+  refused([&] { (void)y["olse"]; }, made, {"no output is named 'olse'"});
+  refused([&] { (void)y.unpack<3>(); }, made,
+          {"unpack: the kernel gives 2 arrays, not 3; one of them is"});
+  const int added = __LINE__ + 1;
+  const auto one = add()(four(), four());
+  refused(
+      [&] {
+        const auto [a, b] = one;
+        (void)a, (void)b;
+      },
+      added, {"the kernel gives 1 array, not 2"});
 }

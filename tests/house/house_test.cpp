@@ -72,6 +72,12 @@ TEST_CASE("the log library and the file system have one door each") {
   CHECK(violations.empty());
 }
 
+TEST_CASE("what a call gives has all members of an array") {
+  const auto violations = house::array_members(tree());
+  INFO(listed(violations));
+  CHECK(violations.empty());
+}
+
 TEST_CASE("nobody kills, waits or forks by a number that could be everybody's") {
   const auto violations = house::processes(tree());
   INFO(listed(violations));
@@ -249,4 +255,46 @@ TEST_CASE("processes by their bare numbers are found, in every folder") {
     INFO(line);
     CHECK(house::processes({{"tools/compile/keeper.cpp", line}}).empty());
   }
+}
+
+TEST_CASE("a member of Array that Outputs lacks is found, and each that there is") {
+  house::Sources sources = tree();
+  std::string& array = sources["include/palladium/array.hpp"];
+  std::string& outputs = sources["include/palladium/outputs.hpp"];
+  const std::string whole = outputs, first = "  const Shape& shape() const";
+  REQUIRE(array.find(first) != array.npos);
+  array.insert(array.find(first),
+               "  template <class T>\n  T* first(int n = f({1})) const { return g(n); }\n");
+  CHECK(house::array_members(sources) ==
+        house::Violations{"Outputs lacks a member of Array: first, of which there are 1"});
+  sources = tree();
+  outputs.clear();
+  const auto names = house::array_members(sources);
+  for (const char* name : {"operator bool,",
+                           "astype,",
+                           "bytes,",
+                           "copy,",
+                           "device,",
+                           "dtype,",
+                           "fill,",
+                           "is_dense,",
+                           "is_read_only,",
+                           "rank,",
+                           "reshape,",
+                           "shape,",
+                           "size,",
+                           "storage,",
+                           "stride,",
+                           "to,",
+                           "to_dlpack,",
+                           "to_dlpack_versioned,",
+                           "type,",
+                           "values, of which there are 2",
+                           "data, of which there are 2"}) {
+    INFO(name << listed(names));
+    CHECK(std::ranges::any_of(names, [&](const std::string& violation) {
+      return violation.find(": " + std::string(name)) != violation.npos;
+    }));
+  }
+  CHECK(names.size() == 21);
 }

@@ -20,7 +20,8 @@ const std::vector<Row>& table() {
   static const std::vector<Row> rows = {
       {"codegen/base",
        {},
-       {"api", "math", "types", "half", "array", "error", "report", "resources", "sass"}},
+       {"api", "math", "types", "half", "array", "outputs", "error", "report", "resources",
+        "sass"}},
       {"codegen/layout", {"codegen/base"}, {"layout"}},
       {"codegen/graph", {"codegen/layout", "codegen/base"}, {"grid_mapping"}},
       {"codegen/trace",
@@ -325,6 +326,53 @@ Violations processes(const Sources& sources) {
         found.push_back(at(path, n) +
                         " takes a process by its number: use process::Id and process::Child");
   }
+  return found;
+}
+
+namespace {
+
+// Public member functions of a class by name, as often as there are overloads.
+std::map<std::string, int> members(const std::string& text, const std::string& name) {
+  static const std::regex function(R"((operator )?(\w+)\s*\()");
+  const std::string code = code_only(text), head = "class PALLADIUM_API " + name + " {";
+  std::map<std::string, int> found;
+  const std::size_t begin = code.find(head);
+  if (begin == code.npos) return found;
+  std::string statement;
+  int depth = 0, parentheses = 0;
+  const auto end_statement = [&] {
+    const std::string words = std::regex_replace(statement, std::regex(R"(requires\s*\()"), "");
+    std::smatch m;
+    if (words.find("static ") == words.npos && words.find("friend ") == words.npos &&
+        std::regex_search(words, m, function) && m[2] != name)
+      ++found[m[1].str() + m[2].str()];
+    statement.clear();
+  };
+  for (std::size_t i = begin + head.size(); i < code.size() && depth >= 0; ++i) {
+    if (depth == 0 && code.compare(i, 9, " private:") == 0) break;
+    depth += (code[i] == '{') - (code[i] == '}');
+    parentheses += (code[i] == '(') - (code[i] == ')');
+    if (depth == 0 && parentheses == 0 && (code[i] == ';' || code[i] == '}'))
+      end_statement();
+    else if (depth == 0)
+      statement += code[i];
+  }
+  return found;
+}
+
+}  // namespace
+
+Violations array_members(const Sources& sources) {
+  const auto of = [&](const std::string& header, const std::string& name) {
+    const auto file = sources.find(public_folder + header + ".hpp");
+    return file == sources.end() ? std::map<std::string, int>() : members(file->second, name);
+  };
+  std::map<std::string, int> outputs = of("outputs", "Outputs");
+  Violations found;
+  for (const auto& [name, count] : of("array", "Array"))
+    if (outputs[name] < count)
+      found.push_back("Outputs lacks a member of Array: " + name + ", of which there are " +
+                      std::to_string(count));
   return found;
 }
 

@@ -31,4 +31,8 @@ Violations doors(const Sources& sources);
 /// that reaches them is everybody.
 Violations processes(const Sources& sources);
 
+/// Members of `class Array` in array.hpp, those that are no constructors and not static, which
+/// `class Outputs` in outputs.hpp lacks.
+Violations array_members(const Sources& sources);
+
 }  // namespace palladium::house

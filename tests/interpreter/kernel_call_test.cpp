@@ -237,6 +237,86 @@ TEST_CASE("several outputs are unpacked by number and one converts by itself") {
   CHECK_THROWS_WITH(Array(both(x)), Catch::Matchers::ContainsSubstring("unpack<2>"));
 }
 
+TEST_CASE("the result of a call has an array's members and is passed on as it is") {
+  const auto plus = [](const char* name, int n) {
+    return pallas_call(
+        [=](Ref x, Ref o) { o[_] = x[_] + n; },
+        [=](ShapeDtype x) { return PallasCallOptions{.name = name, .out_type = x}; });
+  };
+  for (const Target target : {Target::interpreter, Target::emulator}) {
+    const Kernel k = plus("first", 1).on(target), k2 = plus("second", 10).on(target);
+    const Array x = Array::of<std::int32_t>({1, 2, 3, 4});
+    const auto y = k(x);
+    const auto z = k2(y);
+    CHECK(z.values<std::int32_t>()[3] == 15);
+    CHECK(k2(k(k(x))).values<std::int32_t>()[0] == 13);
+    CHECK(y.shape() == Shape{4});
+    CHECK(y.type() == ShapeDtype{{4}, i32});
+    CHECK((y.rank() == 1 && y.size() == 4 && y.dtype() == i32 && y.device().is_cpu()));
+    CHECK((y.is_dense() && !y.is_read_only() && y.stride(-1) == 1 && static_cast<bool>(y)));
+    CHECK((y.data() == y.data<std::int32_t>() && y.data() == y.bytes().begin));
+    CHECK(y.reshape({2, 2}).shape() == Shape{2, 2});
+    CHECK(y.astype(f32).values<float>()[1] == 3);
+    CHECK(y.to(Device::cpu()).data() == y.data());
+    CHECK(y.copy().data() != y.data());
+    CHECK(to_string(y) == "[2, 3, 4, 5]");
+    CHECK((y[0].data() == y.data() && y[-1].data() == y.data()));
+    // The elements of a result without a name live as long as the loop.
+    std::int32_t total = 0;
+    for (const std::int32_t e : k(x).values<std::int32_t>()) total += e;
+    for (const std::int32_t e : k(x).astype(i64).astype(i32).values<std::int32_t>()) total += e;
+    CHECK(total == 28);
+    const auto memory = k(x);
+    k2.into({memory}, {y});
+    CHECK(memory.values<std::int32_t>()[0] == 12);
+    k2.prepare({y});
+    CHECK(k2.lower(y).out_types()[0] == y.type());
+    memory.fill(7);
+    CHECK(new_ref(memory).array().data() == memory.data());
+    CHECK(k2(memory).values<std::int32_t>()[2] == 17);
+    const auto batch = vmap(k2)(y.reshape({4, 1}));
+    CHECK(batch.values<std::int32_t>()[3] == 15);
+  }
+}
+
+TEST_CASE("two results come apart, and several have numbers and names") {
+  const Kernel three =
+      pallas_call(
+          [](Ref x, Ref a, Ref b, Ref c) {
+            a[_] = x[_];
+            b[_] = x[_] * 2;
+            c[_] = x[_] * 3;
+          },
+          {.name = "three", .out_type = {{"a", {{4}, i32}}, {"b", {{4}, i32}}, {"c", {{4}, i32}}}})
+          .on(Target::interpreter);
+  const Kernel two = pallas_call(
+                         [](Ref x, Ref s, Ref d) {
+                           s[_] = x[_] + 1;
+                           d[_] = x[_] * 2;
+                         },
+                         {.name = "two", .out_type = {{{4}, i32}, {{4}, i32}}})
+                         .on(Target::interpreter);
+  const Array x = Array::of<std::int32_t>({1, 2, 3, 4});
+  const auto [s, d] = two(x);
+  CHECK((s.values<std::int32_t>()[3] == 5 && d.values<std::int32_t>()[3] == 8));
+  const auto y = three(x);
+  const std::size_t last = 2;
+  CHECK(y[1].values<std::int32_t>()[3] == 8);
+  CHECK(y[last].data() == y["c"].data());
+  CHECK(y[-3].data() == y["a"].data());
+  CHECK(three(x)["b"].values<std::int32_t>()[0] == 2);
+  CHECK(three(y[2])[0].values<std::int32_t>()[0] == 3);
+  const auto [a, b, c] = y.unpack<3>();
+  CHECK((a.data() == y[0].data() && b.data() == y[1].data() && c.data() == y[2].data()));
+  const auto apart = [&] {
+    const auto [e, f] = three(x);
+    return e.size() + f.size();
+  };
+  CHECK_THROWS_WITH(apart(), Catch::Matchers::ContainsSubstring(
+                                 "the kernel gives 3 arrays, not 2; one of them is y[\"a\"] or "
+                                 "y[0], all of them auto [a, b, c] = y.unpack<3>()"));
+}
+
 TEST_CASE("an output that is aliased to an input is that array") {
   const Kernel increment =
       pallas_call([](Ref, Ref o) { o[_] = o[_] + 1; },

@@ -21,7 +21,7 @@ int main() {
       });
 
   pl::Array x = pl::Array::of({1.0f, 2.0f, 3.0f}).reshape({1, 3}).to(pl::default_device());
-  pl::Array y = softmax(x);  // traces, compiles or loads, launches
+  auto y = softmax(x);  // traces, compiles or loads, launches
   for (float p : y.to(pl::Device::cpu()).values<float>()) std::printf("%.4f\n", p);
 
   // What a GPU runs, for m rows of 512.
