@@ -6,7 +6,7 @@
 #include "codegen/base/forking.hpp"
 #include "codegen/base/log.hpp"
 
-namespace palladium::log {
+namespace palladium::warn {
 namespace {
 
 /// Whether it is new. Beyond so many lines nobody reads what comes.
@@ -21,8 +21,8 @@ bool add(const std::string& line) {
 
 }  // namespace
 
-void warn_once(const std::string& line) {
-  if (enabled(Level::warning) && add(line)) warning(line);
+void once(const std::string& line) {
+  if (log::enabled(log::Level::warning) && add(line)) log::warning(line);
 }
 
-}  // namespace palladium::log
+}  // namespace palladium::warn

@@ -3,9 +3,9 @@
 
 #include <string>
 
-namespace palladium::log {
+namespace palladium::warn {
 
 /// A warning for the log, unless the same line was given here before.
-void warn_once(const std::string& line);
+void once(const std::string& line);
 
-}  // namespace palladium::log
+}  // namespace palladium::warn

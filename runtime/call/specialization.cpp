@@ -208,7 +208,7 @@ void warn_of_extents(const graph::Graph& g, std::span<const trace::SymbolOrigin>
     const auto m = extent_of(x.array_aval.shape[a.dimension], symbols),
                n = extent_of(y.array_aval.shape[b.dimension], symbols);
     if (!m || !n || *m == *n) continue;
-    log::warn_once(
+    warn::once(
         fmt::format("kernel '{}': one walk of blocks of {} goes along dimension {} of {}, which has "
                     "{} elements, and dimension {} of {}, which has {}: what lies beyond the end "
                     "of the shorter one is undefined, or what is left of the longer one is never "

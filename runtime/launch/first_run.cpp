@@ -42,7 +42,7 @@ void warn_of_shared_memory(const graph::Graph& g) {
   if (!may_need_much(g)) return;
   if (const std::string problem = cuda::shared_memory_problem(g, text_options(largest_arch));
       !problem.empty())
-    log::warn_once("the interpreter runs what no GPU can: " + problem);
+    warn::once("the interpreter runs what no GPU can: " + problem);
 }
 
 std::string cure_of(const KernelState& kernel, const std::string& extent) {
@@ -88,7 +88,7 @@ void tell_of_sizes(const KernelState& kernel) {
       }
       if (others.size() != many - 1) continue;
       const std::string extent = fmt::format("{}.shape[{}]", mappings(last)[m].origin, d);
-      log::warn_once(fmt::format("kernel '{}' is traced anew for the {}th size of {}, and each is "
+      warn::once(fmt::format("kernel '{}' is traced anew for the {}th size of {}, and each is "
                                  "compiled by itself: {}\n  at {}",
                                  last.name, many, extent, cure_of(kernel, extent),
                                  to_string(last.at)));
