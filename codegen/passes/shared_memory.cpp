@@ -10,6 +10,7 @@
 #include "codegen/base/format.hpp"
 #include "codegen/passes/lives.hpp"
 #include "codegen/passes/lowered.hpp"
+#include "codegen/passes/shared_memory.hpp"
 
 namespace palladium::passes {
 namespace {
