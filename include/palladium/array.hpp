@@ -79,13 +79,41 @@ struct Number {
   };
 };
 
+/// What a generic function of one parameter is given of an element: its index, of a vector's, or
+/// its indices.
+class PALLADIUM_API ElementIndex {
+ public:
+  ElementIndex(std::span<const std::int64_t> indices, Location at) : indices_(indices), at_(at) {}
+  /// CompileError where there is not one.
+  operator std::int64_t() const;
+  operator std::span<const std::int64_t>() const { return indices_; }
+  std::int64_t operator[](std::size_t dimension) const { return indices_[dimension]; }
+  std::size_t size() const { return indices_.size(); }
+  auto begin() const { return indices_.begin(); }
+  auto end() const { return indices_.end(); }
+
+ private:
+  std::span<const std::int64_t> indices_;
+  Location at_;
+};
+
 template <class F, std::size_t... I>
 constexpr bool takes_indices(std::index_sequence<I...>) {
   return std::is_invocable_v<F&, decltype(std::int64_t(I))...>;
 }
+/// Whether it is a generic function of one parameter. To ask such a one whether it takes an index,
+/// or a span, is to compile its body, which may be for the other.
+template <class F>
+constexpr bool takes_element_index() {
+  if constexpr (requires { &F::operator(); } || !std::is_class_v<F>)
+    return false;
+  else if constexpr (takes_indices<F>(std::make_index_sequence<2>()))
+    return false;  // of any number of them
+  else
+    return std::is_invocable_v<F&, ElementIndex>;
+}
 /// A bit for each number of indices that a function takes; 0: it takes them as
-/// std::span<const std::int64_t>. To ask a generic lambda is to compile its body: what must not be
-/// asked is asked last.
+/// std::span<const std::int64_t>.
 template <class F>
 constexpr unsigned indices_taken() {
   constexpr unsigned some = []<std::size_t... N>(std::index_sequence<N...>) {
@@ -157,30 +185,23 @@ class PALLADIUM_API Array {
   /// An owning array whose elements are all `value`, converted as a cast in a kernel would.
   static Array full(const Shape& shape, DType dtype, detail::Number value,
                     Device device = Device::cpu(), Location at = here());
-  /// A dense array of the CPU: element(i, j, ...) at [i,j,...], one std::int64_t for each dimension
-  /// (`auto` takes them, too), or element(std::span<const std::int64_t>) of all of them; it gives
-  /// any number, converted as a cast in a kernel would.
+  /// A dense array of the CPU: element(i, j, ...) at [i,j,...], one std::int64_t for each
+  /// dimension, or element(std::span<const std::int64_t>) of all of them; the `i` of `[](auto i)`
+  /// may be used as either. It gives any number, converted as a cast in a kernel would.
   template <class F>
   static Array from_function(const Shape& shape, DType dtype, F element, Location at = here()) {
-    constexpr unsigned taken = detail::indices_taken<F>();
-    static_assert(
-        taken != 0 || std::is_invocable_v<F&, std::span<const std::int64_t>>,
-        "from_function: expected a function of one std::int64_t for each dimension, or of "
-        "std::span<const std::int64_t> for all of them");
-    const auto call = [](void* f, const std::int64_t* index, int rank) -> detail::Number {
-      F& element = *static_cast<F*>(f);
-      if constexpr (taken == 0) {
-        return element(std::span<const std::int64_t>(index, static_cast<std::size_t>(rank)));
-      } else {
-        detail::Number number(0);
-        [&]<std::size_t... N>(std::index_sequence<N...>) {
-          (number_of_rank<N, taken>(number, element, index, rank), ...);
-        }
-        (std::make_index_sequence<Shape::max_rank + 1>());
-        return number;
-      }
-    };
-    return from_elements(shape, dtype, call, &element, taken, at);
+    if constexpr (detail::takes_element_index<F>()) {
+      const auto generic = [&element, at](std::span<const std::int64_t> indices) {
+        if constexpr (std::is_same_v<decltype(element(detail::ElementIndex(indices, at))),
+                                     detail::ElementIndex>)
+          return std::int64_t{element(detail::ElementIndex(indices, at))};
+        else
+          return element(detail::ElementIndex(indices, at));
+      };
+      return from_function(shape, dtype, generic, at);
+    } else {
+      return from_indices(shape, dtype, element, at);
+    }
   }
   /// Numbers drawn evenly, the same for a seed on every machine.
   static Array random(const Shape& shape, DType dtype, RandomOptions options = {},
@@ -276,6 +297,28 @@ class PALLADIUM_API Array {
 
  private:
   using Element = detail::Number (*)(void* f, const std::int64_t* index, int rank);
+  template <class F>
+  static Array from_indices(const Shape& shape, DType dtype, F& element, Location at) {
+    constexpr unsigned taken = detail::indices_taken<F>();
+    static_assert(
+        taken != 0 || std::is_invocable_v<F&, std::span<const std::int64_t>>,
+        "from_function: expected a function of one std::int64_t for each dimension, or of "
+        "std::span<const std::int64_t> for all of them");
+    const auto call = [](void* f, const std::int64_t* index, int rank) -> detail::Number {
+      F& element = *static_cast<F*>(f);
+      if constexpr (taken == 0) {
+        return element(std::span<const std::int64_t>(index, static_cast<std::size_t>(rank)));
+      } else {
+        detail::Number number(0);
+        [&]<std::size_t... N>(std::index_sequence<N...>) {
+          (number_of_rank<N, taken>(number, element, index, rank), ...);
+        }
+        (std::make_index_sequence<Shape::max_rank + 1>());
+        return number;
+      }
+    };
+    return from_elements(shape, dtype, call, &element, taken, at);
+  }
   static Array from_elements(const Shape& shape, DType dtype, Element element, void* f,
                              unsigned taken, Location at);
   template <std::size_t n, unsigned taken, class F>

@@ -240,6 +240,16 @@ Array Array::full(const Shape& shape, DType dtype, detail::Number value, Device 
   return a;
 }
 
+detail::ElementIndex::operator std::int64_t() const {
+  if (indices_.size() != 1)
+    throw CompileError(
+        at_, fmt::format("from_function: expected a function of {} indices, one for each dimension, "
+                         "or one that takes its argument's elements, given one that takes it as a "
+                         "number",
+                         indices_.size()));
+  return indices_[0];
+}
+
 Array Array::from_elements(const Shape& shape, DType dtype, Element element, void* f,
                            unsigned taken, Location at) {
   Array a = empty(shape, dtype, Device::cpu(), at);

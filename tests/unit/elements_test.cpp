@@ -1,4 +1,5 @@
-// Elements of arrays on the host: floats of 16 and 8 bits, made, drawn, converted and printed arrays.
+// Elements of arrays on the host: floats of 16 and 8 bits, made, drawn, converted and printed
+// arrays.
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <cmath>
@@ -17,8 +18,8 @@ using pl::_;
 namespace {
 
 constexpr Device cpu = Device::cpu();
-constexpr DType all_types[] = {bool_, i8,  i16,  i32, i64, u8,     u16,   u32,
-                               u64,   f16, bf16, f32, f64, f8e4m3, f8e5m2, i4,  u4};
+constexpr DType all_types[] = {bool_, i8,   i16, i32, i64,    u8,     u16, u32, u64,
+                               f16,   bf16, f32, f64, f8e4m3, f8e5m2, i4,  u4};
 
 std::uint64_t bits(const Array& a, std::int64_t i) {
   std::uint64_t got = 0;
@@ -171,6 +172,20 @@ TEST_CASE("from_function asks for each place by its indices") {
       ContainsSubstring("from_function: expected a function of 2 indices, one for each dimension "
                         "of f32[2,2], given one of 1") &&
           ContainsSubstring("elements_test.cpp"));
+}
+
+TEST_CASE("the argument of a generic function is an index, or all of them") {
+  const Array a = Array::from_function({50}, i32, [](auto i) { return 3 * i % 7; });
+  for (std::int64_t i = 0; i < 50; ++i) CHECK(number(a, i) == static_cast<double>(3 * i % 7));
+  const Array b = Array::from_function({2, 3}, f32, [](auto i) { return 1.0 * i[0] - i[1]; });
+  CHECK(number(b, 5) == -1);
+  CHECK(number(Array::from_function({4}, i64, [](auto i) { return i; }), 3) == 3);
+  CHECK(number(Array::from_function({3}, f32, [](auto i) { return i == 2 ? 0.5f : 1.f; }), 2) ==
+        0.5);
+  CHECK(number(Array::from_function({2, 2}, u8, [](auto... i) { return (i + ...); }), 3) == 2);
+  CHECK_THROWS_WITH(Array::from_function({2, 3}, f32, [](auto i) { return 2 * i; }),
+                    ContainsSubstring("from_function: expected a function of 2 indices") &&
+                        ContainsSubstring("elements_test.cpp"));
 }
 
 TEST_CASE("random numbers are Philox's, the same for a seed") {
