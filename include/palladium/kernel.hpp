@@ -203,7 +203,9 @@ PALLADIUM_API Kernel make_kernel(BodyOrCall first, Shared<OptionsFunction> optio
 template <class F = PallasCallOptions>
 Kernel pallas_call(detail::BodyOrCall body, F options = detail::no_options<F>(),
                    Location at = here()) {
-  if constexpr (std::convertible_to<F, PallasCallOptions>)
+  if constexpr (std::same_as<F, Location>)  // pallas_call(call, at)
+    return detail::make_kernel(std::move(body), detail::no_options<PallasCallOptions>(), options);
+  else if constexpr (std::convertible_to<F, PallasCallOptions>)
     return detail::make_kernel(std::move(body), PallasCallOptions(std::move(options)), at);
   else
     return detail::make_kernel(

@@ -36,7 +36,9 @@ Tensor pattern(DType dtype, std::vector<std::int64_t> shape, int seed = 0) {
 }
 
 using Reduce = Value (*)(const Operand&, ReduceOptions);
-constexpr Reduce reductions[] = {sum, max, min};
+constexpr Reduce reductions[] = {
+    sum, [](const Operand& x, ReduceOptions options) { return max(x, options); },
+    [](const Operand& x, ReduceOptions options) { return min(x, options); }};
 
 struct Reduced {
   std::vector<std::int64_t> shape;
