@@ -71,9 +71,8 @@ const std::map<std::string, std::string>& kernels() {
       {"sparse_product",
        "PL_KERNEL(128) k(f32* o, u32 x) {\n  f32 d[4] = {};\n"
        "  asm volatile(\"mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, "
-       "\"\n"
-       "      \"{%4, %4}, {%4, %4}, {%0, %1, %2, %3}, %4, 0x0;\"\n"
-       "      : \"+f\"(d[0]), \"+f\"(d[1]), \"+f\"(d[2]), \"+f\"(d[3]) : \"r\"(x));\n"
+       "{%4, %4}, {%4, %4}, {%0, %1, %2, %3}, %4, 0x0;\" "
+       ": \"+f\"(d[0]), \"+f\"(d[1]), \"+f\"(d[2]), \"+f\"(d[3]) : \"r\"(x));\n"
        "  pl::store_global(o, d);\n}\n"},
       {"recursion",
        "__device__ __noinline__ i32 f(i32 n) { return n < 2 ? n : f(n - 1) + f(n - 2) * n; }\n"
