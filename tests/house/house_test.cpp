@@ -186,6 +186,15 @@ TEST_CASE("a public header that includes CUDA, streams or an internal is found")
             .empty());
 }
 
+TEST_CASE("the one file that may be missing is the one at which older standards stop") {
+  const auto violations = [](const std::string& name) {
+    const house::Sources sources = {{"include/palladium/api.hpp", "#  include \"" + name + "\"\n"}};
+    return house::arrows(sources).size() + house::public_headers(sources).size();
+  };
+  CHECK(violations("Palladium needs C++20, as said above") == 0);
+  CHECK(violations("Palladium needs C++17, as said above") == 2);
+}
+
 TEST_CASE("reads of operations by position are found outside of the graph") {
   for (const char* line : {"if (op >= Op::Neg && op <= Op::Select) {", "if (op < graph::Op::Add)",
                            "const auto d = inst.attr.ints[0];", "for (auto d : i.attr.ints)"}) {
