@@ -114,23 +114,15 @@ TEST_CASE("an index map that leaves the array is the user's error") {
                                                            .out_specs = {row(128)}});
   };
   line = __LINE__ + 1;
+  const auto far = [](Index i) { return Indices{128 * i, 0}; };
   both(
-      kernel({{1, 128},
-              [](Index i) {
-                return Indices{128 * i, 0};
-              }},
-             4),
-      host({4, 128}),
+      kernel({{1, 128}, far}, 4), host({4, 128}),
       "args[0]: in program (1) block (128, 0) lies wholly out of bounds of the array of shape "
       "[4,128]: in dimension 0 it starts at 128 = 128 * 1 (an index map returns block indices, not "
       "element offsets)");
   line = __LINE__ + 1;
-  both(kernel({{1, Element(128)},
-               [](Index i) {
-                 return Indices{i, i * 64};
-               }},
-              4),
-       host({4, 128}),
+  const auto right = [](Index i) { return Indices{i, i * 64}; };
+  both(kernel({{1, Element(128)}, right}, 4), host({4, 128}),
        "args[0]: in program (2) block (2, 128) lies wholly out of bounds of the array of shape "
        "[4,128]: in dimension 1 it starts at 128");
 }
