@@ -41,6 +41,22 @@ Packer::Packer(const graph::Graph& g, const LaunchPlan& plan, Encode encode)
   }
 }
 
+namespace {
+
+// Kernels know arrays of which two elements share a byte as bytes.
+std::int64_t stride_in_memory(const Array& array, int dimension) {
+  const std::int64_t stride = array.stride(dimension);
+  return array.dtype().is_packed() ? array.dtype().bytes_of(stride) : stride;
+}
+
+std::int64_t extent_in_memory(const Array& array, int dimension) {
+  const std::int64_t extent = array.shape()[dimension].value();
+  const bool shared = array.dtype().is_packed() && dimension + 1 == array.rank();
+  return shared ? array.dtype().bytes_of(extent) : extent;
+}
+
+}  // namespace
+
 // Encoding one takes longer than a launch: calls with the arrays of those before find theirs.
 const TensorMap& Packer::tensor_map(const Slot& slot, const Array& array) const {
   struct Known {
@@ -57,8 +73,8 @@ const TensorMap& Packer::tensor_map(const Slot& slot, const Array& array) const 
   std::int64_t shape[5] = {}, strides[5] = {};
   const auto rank = static_cast<std::size_t>(array.rank());
   for (std::size_t d = 0; d < rank; ++d) {
-    shape[d] = array.shape()[static_cast<int>(d)].value();
-    strides[d] = array.stride(static_cast<int>(d));
+    shape[d] = extent_in_memory(array, static_cast<int>(d));
+    strides[d] = stride_in_memory(array, static_cast<int>(d));
   }
   const TensorMapSpec spec =
       tensor_map_of(tensor_maps_[slot.dimension], array.dtype(), array.data(),
@@ -71,15 +87,6 @@ const TensorMap& Packer::tensor_map(const Slot& slot, const Array& array) const 
   made.encode = encode_;
   return made.map;
 }
-
-namespace {
-
-std::int64_t stride_in_memory(const Array& array, int dimension) {
-  const std::int64_t stride = array.stride(dimension);
-  return array.dtype().is_packed() ? array.dtype().bytes_of(stride) : stride;
-}
-
-}  // namespace
 
 void Packer::pack(std::span<const Arg> arguments, std::span<const Arg> outputs,
                   const Signature::Symbols& symbols, ArgumentBlock& block,
@@ -103,8 +110,7 @@ void Packer::pack(std::span<const Arg> arguments, std::span<const Arg> outputs,
     case Kind::symbol: block.slots[i] = static_cast<std::uint64_t>(symbols[s.index]); break;
     case Kind::debug: block.slots[i] = reinterpret_cast<std::uintptr_t>(debug); break;
     case Kind::tensor_map:
-      std::memcpy(block.tensor_maps[s.dimension], &tensor_map(s, *arg->array()),
-                  sizeof(TensorMap));
+      std::memcpy(block.tensor_maps[s.dimension], &tensor_map(s, *arg->array()), sizeof(TensorMap));
       block.pointers[i] = block.tensor_maps[s.dimension];
       continue;
     }

@@ -257,6 +257,83 @@ TEST_CASE_METHOD(Fixture, "strides of rows with gaps are kernel arguments") {
   CHECK(o.is_dense());
 }
 
+namespace {
+
+/// What a launch was given that has the size of a pointer, a stride or a symbol.
+bool has_number(const fake_cuda::Launch& launch, std::int64_t number) {
+  for (std::size_t i = 0; i < launch.arguments.size(); ++i)
+    if (launch.arguments[i].size() == 8 && launch.argument<std::int64_t>(i) == number) return true;
+  return false;
+}
+
+/// Rows with gaps, on the GPU.
+Array with_gaps(const Array& memory, const Shape& shape, const std::vector<std::int64_t>& strides,
+                DType dtype) {
+  const Device device = Device::cuda(0);
+  return Array::view(memory.data(), shape, dtype, {.strides = strides, .device = &device});
+}
+
+}  // namespace
+
+TEST_CASE_METHOD(Fixture, "strides of elements that share bytes are kernel arguments in bytes") {
+  const auto body = [](Ref x, Ref o) { o[_] = x[_]; };
+  const auto options = [](ShapeDtype x) {
+    const BlockSpec row{{1, 64}, [](Index i) { return Indices{i, 0}; }};
+    return PallasCallOptions{.name = "pairs",
+                             .out_type = x,
+                             .grid = {x.shape[0]},
+                             .in_specs = {row},
+                             .out_specs = {row}};
+  };
+  const Array from = on_gpu(1000), to = on_gpu(1000);
+  for (const DType dtype : {i4, u4}) {
+    CAPTURE(dtype.name());
+    // Of three rows; of any number.
+    const Kernel kernels[] = {pallas_call(body, options({{3, 64}, dtype})).on(Target::cuda),
+                              pallas_call(body, options).on(Target::cuda)};
+    for (const Kernel& k : kernels) {
+      const Array dense = Array::empty({3, 64}, dtype, Device::cuda(0));
+      k.into({dense}, {with_gaps(from, {3, 64}, {104, 1}, dtype)});
+      CHECK(has_number(fake.launches.back(), 52));
+      CHECK_FALSE(has_number(fake.launches.back(), 104));
+      k.into({with_gaps(to, {3, 64}, {72, 1}, dtype)}, {with_gaps(from, {3, 64}, {104, 1}, dtype)});
+      CHECK(has_number(fake.launches.back(), 52));
+      CHECK(has_number(fake.launches.back(), 36));
+      CHECK_FALSE(has_number(fake.launches.back(), 72));
+      // Of an array without gaps nothing is told that the kernel knows.
+      k.into({dense}, {Array::empty({3, 64}, dtype, Device::cuda(0))});
+      for (const std::int64_t n : {32, 64, 128}) CHECK_FALSE(has_number(fake.launches.back(), n));
+    }
+    kernels[1].into({with_gaps(to, {7, 64}, {72, 1}, dtype)},
+                    {with_gaps(from, {7, 64}, {104, 1}, dtype)});
+    CHECK(fake.launches.back().grid[0] == 7);
+    CHECK(has_number(fake.launches.back(), 52));
+    CHECK(has_number(fake.launches.back(), 36));
+  }
+}
+
+TEST_CASE_METHOD(Fixture,
+                 "each stride of packed elements is one in bytes, those of others are not") {
+  const Kernel k = pallas_call([](Ref x, Ref y, Ref o) { o[_] = x[_].astype(f32) * y[_]; },
+                               [](ShapeDtype x, ShapeDtype) {
+                                 const BlockSpec row{{squeezed, 1, 64}, [](Index i, Index j) {
+                                                       return Indices{i, j, 0};
+                                                     }};
+                                 return PallasCallOptions{.name = "scaled_pairs",
+                                                          .out_type = {x.shape, f32},
+                                                          .grid = {x.shape[0], x.shape[1]},
+                                                          .in_specs = {row, row},
+                                                          .out_specs = {row}};
+                               })
+                       .on(Target::cuda);
+  const Array x = on_gpu(1000), y = on_gpu(1000);
+  (void)k(with_gaps(x, {2, 3, 64}, {444, 106, 1}, u4),
+          with_gaps(y, {2, 3, 64}, {386, 102, 1}, f32));
+  const fake_cuda::Launch& launch = fake.launches.back();
+  for (const std::int64_t n : {222, 53, 386, 102}) CHECK(has_number(launch, n));
+  for (const std::int64_t n : {444, 106, 193, 51}) CHECK_FALSE(has_number(launch, n));
+}
+
 TEST_CASE_METHOD(Fixture, "a raw pointer is found on the device that it leads to") {
   const Array memory = on_gpu(16, 3, 1);
   const Array v = Array::view(memory.data(), {16}, f32);

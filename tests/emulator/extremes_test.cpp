@@ -6,7 +6,15 @@
 #include <string>
 #include <vector>
 
+#include "palladium/ops/add.hpp"
+#include "palladium/ops/attention.hpp"
+#include "palladium/ops/blur.hpp"
+#include "palladium/ops/cross_entropy.hpp"
+#include "palladium/ops/layer_norm.hpp"
+#include "palladium/ops/matmul.hpp"
+#include "palladium/ops/rms_norm.hpp"
 #include "palladium/ops/softmax.hpp"
+#include "palladium/ops/transpose.hpp"
 #include "tests/support/targets.hpp"
 
 using namespace palladium;
@@ -223,6 +231,165 @@ TEST_CASE("arrays without elements give outputs without elements, and nothing ru
     CHECK(y.shape() == Shape{0, 1000});
     CHECK(on_cpu(y).size() == 0);
     CHECK_NOTHROW(softmax.on(target).into({y}, {none}));
+  });
+}
+
+namespace {
+
+Array some(const Shape& shape, DType dtype = f32) { return Array::full(shape, dtype, 1); }
+
+/// The elements, and that the shape is the expected one.
+std::vector<float> numbers(const Array& a, const Shape& shape) {
+  CHECK(to_string(a.shape()) == to_string(shape));
+  const Array on_host = on_cpu(a).astype(f32);
+  const auto values = on_host.values<const float>();
+  return {values.begin(), values.end()};
+}
+
+}  // namespace
+
+TEST_CASE("a product of matrices without columns is zeros, its bias and its activation") {
+  for_each_target("matmul", [](Target target) {
+    const auto same = [](const std::vector<float>& all, std::size_t n, float x) {
+      return all.size() == n && std::ranges::count(all, x) == static_cast<std::ptrdiff_t>(n);
+    };
+    for (const DType dtype : {f32, f16, f64})
+      for (const bool turned : {false, true}) {
+        CAPTURE(dtype.name(), turned);
+        const Array a = on(target, some({5, 0}, dtype)),
+                    b = on(target, some(turned ? Shape{3, 0} : Shape{0, 3}, dtype));
+        const Kernel plain = ops::matmul({.trans_b = turned}).on(target);
+        CHECK(same(numbers(plain(a, b), {5, 3}), 15, 0));
+        const Kernel with = ops::matmul({.bias = true, .trans_b = turned}).on(target);
+        CHECK(same(numbers(with(a, b, on(target, Array::full({3}, f32, 2))), {5, 3}), 15, 2));
+      }
+    const auto relu = ops::matmul({.bias = true, .activation = ops::Activation::relu}).on(target);
+    CHECK(same(numbers(relu(on(target, some({300, 0})), on(target, some({0, 200})),
+                            on(target, Array::full({200}, f32, -1))),
+                       {300, 200}),
+               60000, 0));
+    CHECK(same(numbers(vmap(ops::matmul())
+                           .on(target)(on(target, some({2, 4, 0})), on(target, some({2, 0, 3}))),
+                       {2, 4, 3}),
+               24, 0));
+    const Kernel plain = ops::matmul().on(target);
+    CHECK(numbers(plain(on(target, some({0, 4})), on(target, some({4, 3}))), {0, 3}).empty());
+    CHECK(numbers(plain(on(target, some({5, 4})), on(target, some({4, 0}))), {5, 0}).empty());
+    CHECK(numbers(plain(on(target, some({0, 0})), on(target, some({0, 0}))), {0, 0}).empty());
+  });
+}
+
+TEST_CASE("shipped kernels give empty results of arrays without elements") {
+  for_each_target("empty", [](Target target) {
+    const auto give = [&](const Shape& shape, DType dtype = f32) {
+      return on(target, some(shape, dtype));
+    };
+    CHECK(numbers(ops::add().on(target)(give({0}), give({0})), {0}).empty());
+    for (const Shape& s : {Shape{0, 5}, Shape{5, 0}, Shape{0, 0}}) {
+      const Shape columns{s[1]};
+      CHECK(numbers(ops::softmax().on(target)(give(s)), s).empty());
+      CHECK(numbers(ops::rms_norm().on(target)(give(s), give(columns)), s).empty());
+      CHECK(
+          numbers(ops::layer_norm().on(target)(give(s), give(columns), give(columns)), s).empty());
+      CHECK(numbers(ops::transpose().on(target)(give(s)), {s[1], s[0]}).empty());
+      CHECK(numbers(ops::blur().on(target)(give(s, u8)), s).empty());
+    }
+    for (const std::int64_t classes : {0, 5})
+      CHECK(numbers(ops::cross_entropy().on(target)(give({0, classes}), give({0}, i32)), {0})
+                .empty());
+  });
+}
+
+TEST_CASE("attention without keys gives zeros, and without anything to give nothing") {
+  for_each_target("attention", [](Target target) {
+    const auto attend = [&](const Shape& q, const Shape& k, bool causal = false) {
+      const Array keys = on(target, some(k, f16));
+      const Kernel attention = ops::attention({.causal = causal}).on(target);
+      return numbers(attention(on(target, some(q, f16)), keys, keys), q);
+    };
+    CHECK(attend({1, 2, 8, 16}, {1, 2, 0, 16}) == std::vector<float>(256, 0));
+    for (const bool causal : {false, true}) {
+      CHECK(attend({0, 2, 8, 16}, {0, 2, 8, 16}, causal).empty());
+      CHECK(attend({1, 0, 8, 16}, {1, 0, 8, 16}, causal).empty());
+      CHECK(attend({1, 0, 8, 16}, {1, 2, 8, 16}, causal).empty());
+      CHECK(attend({1, 2, 0, 16}, {1, 2, 8, 16}, causal).empty());
+      CHECK(attend({1, 2, 0, 16}, {1, 2, 0, 16}, causal).empty());
+      CHECK(attend({0, 0, 0, 16}, {0, 0, 0, 16}, causal).empty());
+    }
+    CHECK_THROWS_WITH(attend({1, 2, 8, 16}, {1, 2, 0, 16}, true),
+                      ContainsSubstring("causal queries have as many keys at least"));
+    CHECK_THROWS_WITH(attend({1, 2, 8, 16}, {1, 0, 8, 16}),
+                      ContainsSubstring("a number of heads that k's divides"));
+  });
+}
+
+TEST_CASE("an index operand without elements chooses nothing for a grid without programs") {
+  for_each_target("gather", [](Target target) {
+    const auto options = [](std::int64_t n, Grid grid) {
+      const BlockSpec row{{1, 8}, [](Index i, Ref at) { return Indices{at[i], 0}; }};
+      const BlockSpec mine{{1, 8}, [](Index i, Ref) { return Indices{i, 0}; }};
+      return PallasCallOptions{.name = "gather",
+                               .out_type = {{n, 8}, f32},
+                               .num_scalar_prefetch = 1,
+                               .grid = std::move(grid),
+                               .in_specs = {row},
+                               .out_specs = {mine}};
+    };
+    const auto body = [](Ref, Ref x, Ref o) { o[_] = x[_]; };
+    const Array nothing = on(target, Array::zeros({0}, i32)), x = on(target, some({4, 8}));
+    CHECK(numbers(pallas_call(body, options(0, {0})).on(target)(nothing, x), {0, 8}).empty());
+    const Kernel by_size = pallas_call(body, [=](ShapeDtype at, ShapeDtype) {
+                             return options(at.shape[0], {at.shape[0]});
+                           }).on(target);
+    CHECK(numbers(by_size(nothing, x), {0, 8}).empty());
+    CHECK(numbers(by_size(on(target, Array::of({3, 0})), x), {2, 8}) == std::vector<float>(16, 1));
+    CHECK(numbers(by_size(nothing, on(target, some({0, 8}))), {0, 8}).empty());
+    // With programs its elements are asked for.
+    CHECK_THROWS_WITH(pallas_call(body, options(2, {2})).on(target)(nothing, x),
+                      ContainsSubstring("block shape for args[0] must have at least one element") &&
+                          ContainsSubstring("i32[0], which has none"));
+  });
+}
+
+TEST_CASE("whole arrays without elements give outputs without elements") {
+  for_each_target("whole", [](Target target) {
+    const auto same_type = [](ShapeDtype x) { return PallasCallOptions{.out_type = x}; };
+    const Kernel more = pallas_call([](Ref x, Ref o) { o[_] = x[_] + 1; }, same_type).on(target);
+    const Kernel sums =
+        pallas_call([](Ref x, Ref o) { o[_] = cumsum(x[_], {.axis = 0}); }, same_type).on(target);
+    for (const Shape& shape : {Shape{0}, Shape{3, 0}, Shape{0, 3}}) {
+      CHECK(numbers(more(on(target, some(shape))), shape).empty());
+      CHECK(numbers(sums(on(target, some(shape))), shape).empty());
+      const Shape batch = shape.rank() == 1 ? Shape{0, 8} : Shape{0, 3, 4};
+      CHECK(numbers(vmap(more)(on(target, some(batch))), batch).empty());
+    }
+    CHECK(numbers(more(on(target, some({2}))), {2}) == std::vector<float>{2, 2});
+    const Kernel total = pallas_call([](Ref x, Ref o) { o[_] = sum(x[_], {.axis = 1}); },
+                                     [](ShapeDtype x) {
+                                       return PallasCallOptions{.out_type = {{x.shape[0]}, f32}};
+                                     })
+                             .on(target);
+    CHECK_THROWS_WITH(total(on(target, some({3, 0}))),
+                      ContainsSubstring("must have at least one element") &&
+                          ContainsSubstring("the body asks for elements of f32[3,0]"));
+  });
+}
+
+TEST_CASE("of an array without elements a block with a fill is the fill") {
+  for_each_target("fill", [](Target target) {
+    const Kernel k =
+        pallas_call(
+            [](Ref x, Ref o) { o[_] = x[_] * 2; },
+            [](ShapeDtype) {
+              const BlockSpec block{{4, 8}, [](Index i) { return Indices{i, 0}; }, {.fill = 3}};
+              return PallasCallOptions{.out_type = {{8, 8}, f32},
+                                       .grid = {2},
+                                       .in_specs = {block},
+                                       .out_specs = {block}};
+            })
+            .on(target);
+    CHECK(numbers(k(on(target, some({8, 0}))), {8, 8}) == std::vector<float>(64, 6));
+    CHECK(numbers(k(on(target, some({8, 8}))), {8, 8}) == std::vector<float>(64, 2));
   });
 }
 

@@ -172,6 +172,88 @@ TEST_CASE("blocks wait for each other by semaphores of the launch, one per place
   });
 }
 
+namespace {
+
+/// Of as many programs, each of which holds so much shared memory, all wait for all, twice.
+Kernel barrier(std::int64_t programs, std::int64_t shared_bytes) {
+  return gpu::kernel(
+      [=](Ref o, Ref) {
+        const Ref all = pl::get_global(gpu::SemaphoreType::REGULAR());
+        const Ref cells = pl::get_global(gpu::GMEM({programs}, i32));
+        const Value b = axis_index("b");
+        cells[b] = b * 3;
+        pl::semaphore_signal(all);
+        pl::semaphore_wait(all, programs, {.decrement = false});
+        const Value next = cells[(b + 1) % programs];
+        pl::semaphore_signal(all);
+        pl::semaphore_wait(all, 2 * programs, {.decrement = false});
+        cells[b] = next + 1;
+        o[b] = cells[b];
+      },
+      {.name = "barrier",
+       .out_type = {{programs}, i32},
+       .grid = {programs},
+       .grid_names = {"b"},
+       .scratch_types = {gpu::SMEM({shared_bytes}, u8)}});
+}
+
+}  // namespace
+
+TEST_CASE("as many blocks wait for each other as a GPU holds at once") {
+  for_each_target("barrier", [](Target target) {
+    for (const std::int64_t programs : {1, 4, 5, 33, 132}) {
+      CAPTURE(programs);
+      const std::vector<std::int32_t> o = numbers(barrier(programs, 200 << 10).on(target)());
+      for (std::int64_t i = 0; i < programs; ++i)
+        CHECK(o[static_cast<std::size_t>(i)] == (i + 1) % programs * 3 + 1);
+    }
+  });
+}
+
+TEST_CASE("more blocks that wait for each other than a GPU holds are its error of such a launch") {
+  const Kernel k = barrier(133, 200 << 10).on(Target::emulator);
+  CHECK_THROWS_AS(k(), CudaError);
+  const std::string told = message_of([&] { k(); });
+  CHECK_THAT(told,
+             ContainsSubstring("kernel 'barrier' (grid 133x1x1, block 128x1x1, 204800 bytes") &&
+                 ContainsSubstring("of whose blocks 132 fit at once") &&
+                 ContainsSubstring("sm_90a, H100 SXM") &&
+                 ContainsSubstring("CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE"));
+  // By threads alone; nobody waits, and so all of them need not run at once.
+  CHECK_THAT(message_of([&] { barrier(2113, 16).on(Target::emulator)(); }),
+             ContainsSubstring("of whose blocks 2112 fit at once"));
+  const Kernel alone = gpu::kernel(
+      [](Ref o) { o[axis_index("b")] = axis_index("b"); },
+      {.name = "alone", .out_type = {{3000}, i32}, .grid = {3000}, .grid_names = {"b"}});
+  CHECK(numbers(alone.on(Target::emulator)()).back() == 2999);
+}
+
+TEST_CASE("blocks that wait for each other are counted in whole clusters") {
+  const auto clusters = [](std::int64_t programs) {
+    return gpu::kernel(
+               [=](Ref o, Ref) {
+                 const Ref all = pl::get_global(gpu::SemaphoreType::REGULAR());
+                 const Value b = axis_index("b"), z = axis_index("z");
+                 pl::semaphore_signal(all);
+                 pl::semaphore_wait(all, 8 * programs, {.decrement = false});
+                 o[{b, z}] = b * 8 + z;
+               },
+               {.name = "clusters",
+                .out_type = {{programs, 8}, i32},
+                .grid = {programs},
+                .grid_names = {"b"},
+                .cluster = {8},
+                .cluster_names = {"z"},
+                .scratch_types = {gpu::SMEM({200 << 10}, u8)}})
+        .on(Target::emulator);
+  };
+  const std::vector<std::int32_t> o = numbers(clusters(16)());
+  for (std::size_t i = 0; i < o.size(); ++i) CHECK(o[i] == static_cast<std::int32_t>(i));
+  CHECK_THAT(
+      message_of([&] { clusters(17)(); }),
+      ContainsSubstring("cluster 8x1x1") && ContainsSubstring("of whose blocks 128 fit at once"));
+}
+
 TEST_CASE("blocks of a cluster count together by semaphores of a scope, those of others apart") {
   for_each_target("cluster", [](Target target) {
     const Kernel k = gpu::kernel(

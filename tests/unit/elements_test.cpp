@@ -188,6 +188,36 @@ TEST_CASE("the argument of a generic function is an index, or all of them") {
                         ContainsSubstring("elements_test.cpp"));
 }
 
+TEST_CASE("functions of elements give any number, and may take several numbers of indices") {
+  const auto numbers = [](const Array& a) {
+    std::vector<double> all;
+    for (const double x : a.astype(f64).values<double>()) all.push_back(x);
+    return all;
+  };
+  CHECK(numbers(Array::from_function({3}, f32, [](auto i) { return i == 1; })) ==
+        std::vector<double>{0, 1, 0});
+  CHECK(numbers(Array::from_function({3}, f32, [](auto i) { return std::sqrt(i * i); })) ==
+        std::vector<double>{0, 1, 2});
+  CHECK(numbers(Array::from_function({2}, u8, [](auto i) { return static_cast<char>(i + 1); })) ==
+        std::vector<double>{1, 2});
+  CHECK(numbers(Array::from_function({2}, f64, [](auto i) { return 0.5L * i; })) ==
+        std::vector<double>{0, 0.5});
+  CHECK(numbers(Array::from_function({2}, f16, [](auto i) { return float16_t(2.5f * i); })) ==
+        std::vector<double>{0, 2.5});
+  CHECK(numbers(Array::from_function({2}, u64, [](auto i) { return std::size_t(i); })) ==
+        std::vector<double>{0, 1});
+  CHECK(numbers(Array::from_function({2, 1, 2}, i32, [](auto i, int, auto k) {
+          return 10 * i + k;
+        })) == std::vector<double>{0, 1, 10, 11});
+  const auto sparse = [](std::int64_t i, std::int64_t j = 5) { return i * j; };
+  CHECK(numbers(Array::from_function({3}, i32, sparse)) == std::vector<double>{0, 5, 10});
+  CHECK(numbers(Array::from_function({2, 2}, i32, sparse)) == std::vector<double>{0, 0, 0, 1});
+  CHECK(numbers(Array::from_function({3}, i32, [n = 0](auto) mutable { return n++; })) ==
+        std::vector<double>{0, 1, 2});
+  CHECK_THROWS_WITH(Array::from_function({2, 2, 2}, i32, sparse),
+                    ContainsSubstring("expected a function of 3 indices"));
+}
+
 TEST_CASE("random numbers are Philox's, the same for a seed") {
   // The known answer of Random123 for counter and key 0.
   const Array known = Array::random({2}, u64);

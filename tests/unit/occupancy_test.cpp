@@ -1,5 +1,6 @@
 // How many blocks a multiprocessor takes, by figures that NVIDIA's own calculator gives.
 #include <catch2/catch_test_macros.hpp>
+#include <string>
 
 #include "codegen/thread/occupancy.hpp"
 
@@ -42,6 +43,17 @@ TEST_CASE("what no multiprocessor has room for gets no block") {
   CHECK(thread::occupancy(80, 128, {.registers = 32, .shared_bytes = 164 << 10}).blocks == 0);
   CHECK(thread::occupancy(90, 1024, {.registers = 80}).blocks == 0);
   CHECK(thread::occupancy(90, 128, {.registers = 256}).blocks == 0);
+}
+
+TEST_CASE("a GPU holds the blocks of its multiprocessors, in whole clusters") {
+  // An H100 has 132 multiprocessors, an A100 108.
+  CHECK(thread::resident_blocks(90, 128, 1, {}) == 16 * 132);
+  CHECK(thread::resident_blocks(90, 128, 1, {.shared_bytes = 100 << 10}) == 2 * 132);
+  CHECK(thread::resident_blocks(90, 384, 2, {.registers = 168}) == 132);
+  CHECK(thread::resident_blocks(90, 1024, 16, {.shared_bytes = 200 << 10}) == 8 * 16);
+  CHECK(thread::resident_blocks(80, 256, 1, {.registers = 255}) == 108);
+  CHECK(thread::resident_blocks(80, 128, 1, {.shared_bytes = 164 << 10}) == 0);
+  CHECK(thread::multiprocessor(90).device == std::string("H100 SXM"));
 }
 
 TEST_CASE("an architecture between two rows of the table has what the one before it has") {
