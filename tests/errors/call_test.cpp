@@ -361,7 +361,7 @@ TEST_CASE("shipped kernels name sizes, not symbols") {
     CHECK_THAT(words, !ContainsSubstring(".shape["));
   };
   says(ops::attention(), {zeros({2, 4, 8, 32}), zeros({2, 3, 8, 32}), zeros({2, 3, 8, 32})},
-       "attention: q is f16[2,4,8,32] and k f16[2,3,8,32]; keys, and a number of heads");
+       "attention: q is f16[2,4,8,32] and k f16[2,3,8,32]; a number of heads that k's divides");
   says(ops::attention({.causal = true}),
        {zeros({2, 4, 9, 32}), zeros({2, 4, 8, 32}), zeros({2, 4, 8, 32})},
        "attention: q is f16[2,4,9,32] and k f16[2,4,8,32]; causal queries");
