@@ -41,7 +41,7 @@ Side find_side(const std::string& name, const std::optional<std::string>& arch) 
     throw CompileError("'" + name + "' has " + std::to_string(found.kernels.size()) +
                        " kernels; one is named '" + name + "#1'");
   const NamedKernel& k = found.kernels.front();
-  const CompileOptions options{.arch = arch             ? *arch
+  const CompileOptions options{.arch = arch              ? *arch
                                        : k.archs.empty() ? default_arch()
                                                          : k.archs.front()};
   const auto components = k.kernel.key_components(options);

@@ -15,8 +15,8 @@ constexpr int numbers[] = {75, 80, 86, 87, 88, 89, 90, 100, 101, 103, 110, 120, 
 std::string_view variants(int number) { return number >= 100 ? "af" : number >= 90 ? "a" : ""; }
 
 [[noreturn]] void refuse(std::string_view name) {
-  throw CompileError("unknown architecture '" + std::string(name) +
-                     "'; kernels are compiled for " + listed(architecture_names()));
+  throw CompileError("unknown architecture '" + std::string(name) + "'; kernels are compiled for " +
+                     listed(architecture_names()));
 }
 
 }  // namespace

@@ -157,8 +157,8 @@ void require_architecture(const std::string& arch, const Nvrtc& nvrtc) {
   (void)parse_architecture(arch);
   const std::vector<std::string> known = names(nvrtc.architectures);
   if (std::find(known.begin(), known.end(), arch) == known.end())
-    throw CompileError("NVRTC " + nvrtc.version + " does not compile for " + arch +
-                       ", only for " + listed(known));
+    throw CompileError("NVRTC " + nvrtc.version + " does not compile for " + arch + ", only for " +
+                       listed(known));
 }
 
 class OwnedProgram {

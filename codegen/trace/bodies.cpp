@@ -119,8 +119,8 @@ void Tracer::note_unaliased(const BlockMapping& m, ValueId ref) {
   const graph::Graph& g = recorder_.graph;
   const auto number = static_cast<int>(&m - g.mapping.block_mappings.data());
   if (is_meshed() || number >= g.mapping.num_inputs) return;
-  const bool is_aliased = std::ranges::any_of(
-      g.aliases, [&](const graph::Alias& a) { return a.input == number; });
+  const bool is_aliased =
+      std::ranges::any_of(g.aliases, [&](const graph::Alias& a) { return a.input == number; });
   if (!is_aliased) recorder_.unaliased.emplace_back(ref, number);
 }
 

@@ -43,10 +43,10 @@ bool detail::points_to_stack(const void* bytes, std::size_t count) {
 
 void trace::warn_of_captures(const std::string& kernel, const std::string& what, Location at) {
   warn::once("kernel '" + kernel + "': " + what +
-                 " captured by reference something on the stack of the function that made it, or "
-                 "a pointer to that; it is kept and run later, when that may be gone: capture by "
-                 "value, [=]\n  at " +
-                 to_string(at));
+             " captured by reference something on the stack of the function that made it, or "
+             "a pointer to that; it is kept and run later, when that may be gone: capture by "
+             "value, [=]\n  at " +
+             to_string(at));
 }
 
 }  // namespace palladium

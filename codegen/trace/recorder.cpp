@@ -286,8 +286,8 @@ void Recorder::refuse_input(int number, const char* what, Location at) const {
                               "see it change: ";
   for (int o = 0; o < graph.mapping.num_outputs; ++o) {
     const BlockMapping& output = mappings[static_cast<std::size_t>(graph.mapping.num_inputs + o)];
-    const bool is_taken = std::ranges::any_of(
-        graph.aliases, [&](const graph::Alias& a) { return a.output == o; });
+    const bool is_taken =
+        std::ranges::any_of(graph.aliases, [&](const graph::Alias& a) { return a.output == o; });
     if (is_taken || !(output.array_aval == input.array_aval)) continue;
     throw CompileError(at, message + "store to " + output.origin +
                                ", or let the two share memory: .input_output_aliases = {{" +

@@ -60,7 +60,9 @@ class Wanted {
  public:
   Wanted() : list_("," + environment::checked(Variable::dump) + ",") {}
   bool nothing() const { return list_ == ",,"; }
-  bool has(const std::string& what) const { return list_.find("," + what + ",") != std::string::npos; }
+  bool has(const std::string& what) const {
+    return list_.find("," + what + ",") != std::string::npos;
+  }
 
  private:
   std::string list_;
@@ -128,7 +130,8 @@ void dump(const Specialization& s, const std::string& arch, const char* target) 
     if (!wanted.has("ptx")) return;
     if (const std::string ptx = ptx_of(g, arch); !ptx.empty()) files.write(".ptx", ptx);
   } catch (const Error& error) {
-    const std::string why = "kernel '" + g.name + "' is not lowered for " + arch + ": " + error.what();
+    const std::string why =
+        "kernel '" + g.name + "' is not lowered for " + arch + ": " + error.what();
     log::warning("dump: " + why);
     for (const auto& [what, suffix] :
          {std::pair("passes", ".passes"), {"cuda", ".cu"}, {"ptx", ".ptx"}})

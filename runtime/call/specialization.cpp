@@ -208,15 +208,14 @@ void warn_of_extents(const graph::Graph& g, std::span<const trace::SymbolOrigin>
     const auto m = extent_of(x.array_aval.shape[a.dimension], symbols),
                n = extent_of(y.array_aval.shape[b.dimension], symbols);
     if (!m || !n || *m == *n) continue;
-    warn::once(
-        fmt::format("kernel '{}': one walk of blocks of {} goes along dimension {} of {}, which has "
-                    "{} elements, and dimension {} of {}, which has {}: what lies beyond the end "
-                    "of the shorter one is undefined, or what is left of the longer one is never "
-                    "seen; pl::require_equal in the options function refuses such calls, .fill in "
-                    "a BlockSpec says that it is meant{}",
-                    g.name, x.block_shape[static_cast<std::size_t>(a.dimension)].size, a.dimension,
-                    x.origin, *m, b.dimension, y.origin, *n,
-                    g.at.line == 0 ? "" : "\n  at " + to_string(g.at)));
+    warn::once(fmt::format(
+        "kernel '{}': one walk of blocks of {} goes along dimension {} of {}, which has "
+        "{} elements, and dimension {} of {}, which has {}: what lies beyond the end "
+        "of the shorter one is undefined, or what is left of the longer one is never "
+        "seen; pl::require_equal in the options function refuses such calls, .fill in "
+        "a BlockSpec says that it is meant{}",
+        g.name, x.block_shape[static_cast<std::size_t>(a.dimension)].size, a.dimension, x.origin,
+        *m, b.dimension, y.origin, *n, g.at.line == 0 ? "" : "\n  at " + to_string(g.at)));
   }
 }
 

@@ -88,10 +88,10 @@ void tell_of_sizes(const KernelState& kernel) {
       }
       if (others.size() != many - 1) continue;
       const std::string extent = fmt::format("{}.shape[{}]", mappings(last)[m].origin, d);
-      warn::once(fmt::format("kernel '{}' is traced anew for the {}th size of {}, and each is "
-                                 "compiled by itself: {}\n  at {}",
-                                 last.name, many, extent, cure_of(kernel, extent),
-                                 to_string(last.at)));
+      warn::once(
+          fmt::format("kernel '{}' is traced anew for the {}th size of {}, and each is "
+                      "compiled by itself: {}\n  at {}",
+                      last.name, many, extent, cure_of(kernel, extent), to_string(last.at)));
     }
   }
 }

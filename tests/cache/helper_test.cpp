@@ -72,7 +72,8 @@ TEST_CASE("what NVRTC refuses, it refuses in a helper with the same words") {
              "log: kernel.cu(1): error: identifier \"foo\" is undefined");
   check_same({.source = "", .options = {"--frobnicate"}, .arch = "sm_90a"}, toolchain(),
              "--frobnicate");
-  check_same(scale("sm_42"), toolchain(), "CompileError: unknown architecture 'sm_42'; kernels are compiled for sm_75, ");
+  check_same(scale("sm_42"), toolchain(),
+             "CompileError: unknown architecture 'sm_42'; kernels are compiled for sm_75, ");
   nvrtc::Toolchain missing = toolchain();
   missing.library = "/nonexistent/libnvrtc.so.13";
   check_same(scale(), missing, "CudaError: NVRTC could not be loaded: /nonexistent/");

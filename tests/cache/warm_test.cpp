@@ -247,6 +247,143 @@ TEST_CASE_METHOD(Fixture, "artefacts are written where PALLADIUM_DUMP asks for t
   CHECK(test::text_of(stem + ".ptx") == compiled.ptx());
 }
 
+namespace {
+
+constexpr Target cpu_targets[] = {Target::interpreter, Target::emulator};
+
+/// What kernel.KEY<suffix> holds; "" where there is none.
+std::string dumped(const Folder& dumps, const std::string& kernel, const std::string& suffix) {
+  std::string found;
+  for (const std::string& name : dumps.names())
+    if (name.starts_with(kernel + ".") && name.ends_with(suffix) &&
+        std::ranges::count(name, '.') == 1 + std::ranges::count(suffix, '.'))
+      found = test::text_of(dumps / name);
+  return found;
+}
+
+Kernel doubled(const char* name) {
+  return pallas_call([](Ref x, Ref o) { o[_] = x[_] * 2.f; },
+                     {.name = name, .out_type = {{128}, f32}});
+}
+
+Array ones_of(std::int64_t n) { return Array::full({n}, f32, 1.0f); }
+
+}  // namespace
+
+TEST_CASE_METHOD(Fixture, "interpreter and emulator write the artefacts that a GPU's kernel has") {
+  const Environment what("PALLADIUM_DUMP", "graph,passes,cuda,ptx");
+  for (const Target target : cpu_targets) {
+    CAPTURE(to_string(target));
+    const Folder dumps;
+    const Environment where("PALLADIUM_DUMP_DIR", dumps.path());
+    const Kernel k = doubled("seen").on(target);
+    const test::CapturedStderr log;
+    CHECK(Array(k(ones_of(128))).values<float>()[5] == 2);
+    const Lowered lowered = k.lower(ShapeDtype{{128}, f32});
+    CHECK_THAT(dumped(dumps, "seen", ".graph"), ContainsSubstring("kernel seen"));
+    CHECK(dumped(dumps, "seen", ".passes") == lowered.decisions());
+    CHECK(dumped(dumps, "seen", ".cu") == lowered.cuda_source());
+    CHECK_THAT(dumped(dumps, "seen", ".full.cu"), ContainsSubstring(lowered.cuda_source()));
+    CHECK(dumped(dumps, "seen", ".ptx") == lowered.compile().ptx());
+    const std::string words = "dump: kernel 'seen' runs on the " + std::string(to_string(target)) +
+                              "; " + dumps.path() + "/seen." + lowered.key().substr(0, 6) +
+                              ".* are what " + default_arch() + " gets";
+    CHECK_THAT(log.text(), ContainsSubstring(words));
+    k(ones_of(128));
+    CHECK(log.text().find(words) == log.text().rfind(words));  // of each kernel once
+  }
+}
+
+TEST_CASE_METHOD(Fixture, "of a list of artefacts those that are named are written, no others") {
+  const Environment what("PALLADIUM_DUMP", "passes,cuda");
+  for (const Target target : cpu_targets) {
+    const Folder dumps;
+    const Environment where("PALLADIUM_DUMP_DIR", dumps.path());
+    doubled("some").on(target)(ones_of(128));
+    CHECK(dumps.names().size() == 3);
+    CHECK(!dumped(dumps, "some", ".passes").empty());
+    CHECK(!dumped(dumps, "some", ".cu").empty());
+  }
+  const Folder none;
+  const Environment nothing("PALLADIUM_DUMP", "");
+  const Environment where("PALLADIUM_DUMP_DIR", none.path());
+  doubled("none").on(Target::interpreter)(ones_of(128));
+  CHECK(none.names().empty());
+}
+
+TEST_CASE_METHOD(Fixture, "what is not lowered runs on the interpreter, and its dump says why") {
+  const Folder dumps;
+  const Environment what("PALLADIUM_DUMP", "graph,passes,cuda,ptx");
+  const Environment where("PALLADIUM_DUMP_DIR", dumps.path());
+  const Kernel k =
+      pallas_call(
+          [](Ref x, Ref o, Ref s) {
+            s[_] = broadcast_to(x[_], s.shape());
+            o[_] = max(s[_], {.axis = 0});
+          },
+          {.name = "huge", .out_type = {{128}, f32}, .scratch_types = {gpu::SMEM({512, 128}, f32)}})
+          .on(Target::interpreter);
+  const test::CapturedStderr log;
+  CHECK(Array(k(ones_of(128))).values<float>()[7] == 1);
+  CHECK_THAT(dumped(dumps, "huge", ".graph"), ContainsSubstring("kernel huge"));
+  for (const char* suffix : {".passes", ".cu", ".ptx"}) {
+    CAPTURE(suffix);
+    CHECK_THAT(dumped(dumps, "huge", suffix),
+               Catch::Matchers::StartsWith("// kernel 'huge' is not lowered for sm_90a: ") &&
+                   ContainsSubstring("bytes of shared memory"));
+  }
+  CHECK_THAT(log.text(), ContainsSubstring("dump: kernel 'huge' is not lowered for sm_90a"));
+}
+
+TEST_CASE_METHOD(Fixture, "a dump that has no folder is one line in the log, and no error") {
+  REQUIRE(files::publish(folder / "file", "no folder"));
+  const Environment what("PALLADIUM_DUMP", "graph,passes,cuda");
+  const Environment where("PALLADIUM_DUMP_DIR", folder / "file/dumps");
+  for (const Target target : cpu_targets) {
+    const test::CapturedStderr log;
+    CHECK(Array(doubled("unwritten").on(target)(ones_of(128))).values<float>()[5] == 2);
+    const std::string text = log.text(), words = "dump: " + (folder / "file/dumps");
+    CHECK_THAT(text, ContainsSubstring(words + ": ") && ContainsSubstring("Not a directory"));
+    CHECK(text.find("Not a directory") == text.rfind("Not a directory"));
+  }
+}
+
+TEST_CASE_METHOD(Fixture, "a dump on a full disk is one line in the log, and no error") {
+  const Environment what("PALLADIUM_DUMP", "graph,passes,cuda");
+  const Environment where("PALLADIUM_DUMP_DIR", folder.path());
+  const Array x = ones_of(128);
+  const test::CapturedStderr log;
+  test::ReplacedFiles calls;
+  calls->write = [](int, const void*, std::size_t) -> ssize_t {
+    errno = ENOSPC;
+    return -1;
+  };
+  CHECK(Array(doubled("full").on(Target::interpreter)(x)).values<float>()[5] == 2);
+  calls.restore();
+  const std::string text = log.text();
+  CHECK_THAT(text, ContainsSubstring("No space left on device"));
+  CHECK(text.find("No space left") == text.rfind("No space left"));
+}
+
+TEST_CASE("HIDDEN a dump without NVRTC", "[.]") {
+  doubled("without").on(Target::interpreter)(ones_of(128));
+  std::vector<std::string> names;
+  REQUIRE(files::list(std::getenv("PALLADIUM_DUMP_DIR"), names));
+  CHECK(names.size() == 1);
+}
+
+TEST_CASE("where there is no NVRTC a dump has no PTX, and the log says why") {
+  const Folder folder;
+  const test::Finished child =
+      run_hidden("HIDDEN a dump without NVRTC", {{"PALLADIUM_NVRTC", "/nonexistent"},
+                                                 {"PALLADIUM_DUMP", "graph,ptx"},
+                                                 {"PALLADIUM_DUMP_DIR", folder / "dump"}});
+  INFO(child.out << child.err);
+  CHECK(child.status == 0);
+  CHECK_THAT(child.err, ContainsSubstring("dump: no PTX of kernel 'without' for sm_90a: ") &&
+                            ContainsSubstring("PALLADIUM_NVRTC=/nonexistent"));
+}
+
 TEST_CASE_METHOD(Fixture,
                  "kernels of any name are compiled, and dumped into the folder asked for") {
   const Folder outer;

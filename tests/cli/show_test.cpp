@@ -196,7 +196,8 @@ TEST_CASE("show says what it does not know") {
   check_error(palladium({"show", "add", "--ptx"}, {no_nvrtc}), 1, "NVRTC 12.9 or newer is needed");
 }
 
-TEST_CASE("each command that takes an architecture refuses one that there is not, in one sentence") {
+TEST_CASE(
+    "each command that takes an architecture refuses one that there is not, in one sentence") {
   const Tool palladium;
   const std::string manifest = palladium.folder / "kernels.json";
   REQUIRE(palladium({"warm", "add", "--arch", "sm_80"}, {{"PALLADIUM_RECORD", manifest}}).status ==
@@ -211,10 +212,10 @@ TEST_CASE("each command that takes an architecture refuses one that there is not
       const Finished finished = palladium(command);
       CHECK(finished.status == 1);
       CHECK(finished.out.empty());
-      CHECK_THAT(finished.err, StartsWith(sentence));
-      CHECK(std::ranges::count(finished.err, '\n') == 1);  // no line of ours
+      CHECK_THAT(finished.err, ContainsSubstring(sentence) && !ContainsSubstring("\n  at "));
     };
-    for (const char* what : {"--graph", "--cuda", "--ptx", "--sass", "--resources", "--report"})
+    for (const char* what :
+         {"--graph", "--cuda", "--ptx", "--sass", "--resources", "--report", "--passes", "--times"})
       refused({"show", "add", what});
     refused({"show", "add"});
     refused({"show", manifest});
@@ -238,6 +239,7 @@ TEST_CASE("an architecture that there is not is a damage of the manifest that na
   REQUIRE(palladium::files::publish(manifest, text));
   const Finished shown = palladium({"show", manifest});
   CHECK(shown.status == 1);
-  CHECK_THAT(shown.err, ContainsSubstring(":1: unknown architecture 'sm_99'; kernels are compiled"));
+  CHECK_THAT(shown.err,
+             ContainsSubstring(":1: unknown architecture 'sm_99'; kernels are compiled"));
   CHECK(palladium({"warm", manifest}).status == 1);
 }

@@ -248,6 +248,7 @@ TEST_CASE("an architecture that there is not is refused with those that there ar
     CHECK_THROWS_WITH(lowered.key_components(options), says);
     CHECK_THROWS_WITH(lowered.cuda_source(options), says);
     CHECK_THROWS_WITH(lowered.decisions(options), says);
+    CHECK_THROWS_WITH(lowered.passes(options), says);
     CHECK_THROWS_WITH(lowered.report(options), says);
     CHECK_THROWS_WITH(checked_arch(arch), says);
   }

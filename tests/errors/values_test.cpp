@@ -105,22 +105,19 @@ TEST_CASE("two effects in one expression are refused") {
         line = __LINE__ + 1;
         o[_] = twice(x[_], pl::swap(x, pl::zeros({8})));
       },
-      two_outputs(), {array({8})},
-      "a read and a write of one Ref in one expression");
+      two_outputs(), {array({8})}, "a read and a write of one Ref in one expression");
   refused(
       [](pl::Ref, pl::Ref x, pl::Ref o) {
         line = __LINE__ + 1;
         o[_] = twice(pl::exp(x[_]), pl::swap(x, pl::zeros({8})));
       },
-      two_outputs(), {array({8})},
-      "a read and a write of one Ref in one expression");
+      two_outputs(), {array({8})}, "a read and a write of one Ref in one expression");
   refused(
       [](pl::Ref, pl::Ref x, pl::Ref o) {
         line = __LINE__ + 1;
         o[_] = twice(pl::load(x), pl::swap(x, pl::zeros({8})));
       },
-      two_outputs(), {array({8})},
-      "a read and a write of one Ref in one expression");
+      two_outputs(), {array({8})}, "a read and a write of one Ref in one expression");
   refused(
       [](pl::Ref, pl::Ref x, pl::Ref o) {
         const auto fill = [](pl::Ref r) {
@@ -132,8 +129,7 @@ TEST_CASE("two effects in one expression are refused") {
         line = __LINE__ + 1;
         keep(twice(pl::loop(0, 4, fill(x), 0.f), pl::loop(0, 4, fill(o), 0.f)));
       },
-      two_outputs(), {array({8})},
-      "two effects in one expression: loop after loop");
+      two_outputs(), {array({8})}, "two effects in one expression: loop after loop");
 }
 
 TEST_CASE("effects whose order the language fixes are allowed") {
@@ -151,4 +147,61 @@ TEST_CASE("effects whose order the language fixes are allowed") {
   });
   allowed([](pl::Ref, pl::Ref x, pl::Ref o) { x[_] += twice(pl::swap(o, x[_]), 1); });
   allowed([](pl::Ref, pl::Ref x, pl::Ref o) { o[_] = twice(o[_], pl::swap(x, pl::zeros({8}))); });
+}
+
+TEST_CASE("a store to an input that no output is aliased to is refused, by whatever operation") {
+  const auto check = [](const char* what, const pl::Body& body, pl::Location at = pl::here()) {
+    line = at.line;
+    refused(body, one_output(), {array({8})},
+            "kernel 'k': " + std::string(what) +
+                ": args[0] is an input to which no output is aliased, so that nobody would see it "
+                "change: store to outputs[0], or let the two share memory: .input_output_aliases = "
+                "{{0, 0}}",
+            at);
+  };
+  const auto turned = [](pl::Ref x) { return x.reshape({2, 4}).transpose({1, 0}); };
+  check("store", [](pl::Ref x, pl::Ref) { x[_] = pl::zeros({8}); });
+  check("store", [](pl::Ref x, pl::Ref) { x[3] = 1.f; });
+  check("store", [](pl::Ref x, pl::Ref) { x[_] += 1.f; });
+  check("store", [](pl::Ref x, pl::Ref) { pl::store(x, x[_], {.mask = x[_] > 0}); });
+  check("store", [](pl::Ref x, pl::Ref) { x.at({pl::ds(2, 4)})[_] = pl::zeros({4}); });
+  check("store", [](pl::Ref x, pl::Ref) { x.reshape({2, 4})[0] = pl::zeros({4}); });
+  check("store", [=](pl::Ref x, pl::Ref) { turned(x)[0] = pl::zeros({2}); });
+  check("store", [](pl::Ref x, pl::Ref) { x.bitcast(pl::i32)[0] = 1; });
+  check("swap", [](pl::Ref x, pl::Ref o) { o[_] = pl::swap(x, pl::zeros({8})); });
+  check("addupdate", [](pl::Ref x, pl::Ref) { pl::addupdate(x, pl::zeros({8})); });
+  check("atomic_add", [](pl::Ref x, pl::Ref) { pl::atomic_add(x.at({0}), 1.f); });
+  check("atomic_max", [](pl::Ref x, pl::Ref) { pl::atomic_max(x.at({0}).bitcast(pl::i32), 1); });
+  check("atomic_cas", [](pl::Ref x, pl::Ref) { pl::atomic_cas(x.bitcast(pl::i32).at({0}), 0, 1); });
+  check("store", [](pl::Ref x, pl::Ref) { pl::loop(0, 8, [&](pl::Index i) { x[i] = 0.f; }); });
+}
+
+TEST_CASE("of an input that no output can be aliased to, scratch and an output are the advice") {
+  refused(
+      [](pl::Ref x, pl::Ref) {
+        line = __LINE__ + 1;
+        x[_] = pl::zeros({4});
+      },
+      one_output(), {array({4})},
+      "store to scratch (.scratch_types), or to an output of its type, which "
+      ".input_output_aliases = {{0, number of the output}} lets share its memory");
+}
+
+TEST_CASE("outputs, aliased inputs, scratch and memory of a scope may be stored to") {
+  pl::PallasCallOptions in_place = one_output();
+  in_place.input_output_aliases = {{0, 0}};
+  CHECK_NOTHROW(pl::test::traced([](pl::Ref x, pl::Ref) { x[_] += 1.f; }, in_place, {array({8})}));
+  pl::PallasCallOptions with_scratch = one_output();
+  with_scratch.scratch_types = {pl::gpu::SMEM({8}, pl::f32)};
+  CHECK_NOTHROW(pl::test::traced(
+      [](pl::Ref x, pl::Ref o, pl::Ref s) {
+        s[_] = x[_];
+        pl::run_scoped(
+            [&](pl::Ref t) {
+              t[_] = s[_];
+              o[_] = t[_];
+            },
+            {pl::gpu::SMEM({8}, pl::f32)});
+      },
+      with_scratch, {array({8})}));
 }

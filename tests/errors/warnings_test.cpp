@@ -42,12 +42,11 @@ const BlockSpec four{{4}, [](Index i) { return i; }};
 namespace {
 
 Kernel add_blocks(const BlockSpec& of_x = four, std::int64_t n = 12) {
-  return pallas_call([](Ref x, Ref y, Ref o) { o[_] = x[_] + y[_]; },
-                     {.name = "walk",
-                      .out_type = {{n}, f32},
-                      .grid = {2},
-                      .in_specs = {of_x, four},
-                      .out_specs = {four}})
+  return pallas_call([](Ref x, Ref y, Ref o) { o[_] = x[_] + y[_]; }, {.name = "walk",
+                                                                       .out_type = {{n}, f32},
+                                                                       .grid = {2},
+                                                                       .in_specs = {of_x, four},
+                                                                       .out_specs = {four}})
       .on(Target::interpreter);
 }
 
@@ -64,30 +63,36 @@ TEST_CASE("arrays of different extents that one walk of blocks goes along are to
 }
 
 TEST_CASE("an output that is longer than its input is told, whichever its dimension") {
-  const Kernel k =
-      pallas_call([](Ref x, Ref o) { o[_] = transpose(x[_]); },
-                  {.name = "turned",
-                   .out_type = {{12, 4}, f32},
-                   .grid = {2},
-                   .in_specs = {BlockSpec{{4, 4}, [](Index i) { return Indices{0, i}; }}},
-                   .out_specs = {BlockSpec{{4, 4}, [](Index i) { return Indices{i, 0}; }}}})
-          .on(Target::interpreter);
-  CHECK_THAT(log_of([&] { k(Array::zeros({4, 8}, f32)); }),
+  const Kernel k = pallas_call([](Ref x, Ref o) { o[_] = transpose(x[_]); },
+                               {.name = "turned",
+                                .out_type = {{12, 4}, f32},
+                                .grid = {2},
+                                .in_specs = {BlockSpec{{4, 4},
+                                                       [](Index i) {
+                                                         return Indices{0, i};
+                                                       }}},
+                                .out_specs = {BlockSpec{{4, 4},
+                                                        [](Index i) {
+                                                          return Indices{i, 0};
+                                                        }}}})
+                       .on(Target::interpreter);
+  CHECK_THAT(log_of([&] {
+               k(Array::zeros({4, 8}, f32));
+             }),
              ContainsSubstring("dimension 1 of args[0], which has 8 elements") &&
                  ContainsSubstring("dimension 0 of outputs[0], which has 12"));
 }
 
 TEST_CASE("extents that are symbols are told where a call makes them differ") {
-  const Kernel k =
-      pallas_call([](Ref x, Ref y, Ref o) { o[_] = x[_] + y[_]; },
-                  [](ShapeDtype x, ShapeDtype) {
-                    return PallasCallOptions{.name = "symbols",
-                                             .out_type = x,
-                                             .grid = {cdiv(x.shape[0], 4)},
-                                             .in_specs = {four, four},
-                                             .out_specs = {four}};
-                  })
-          .on(Target::interpreter);
+  const Kernel k = pallas_call([](Ref x, Ref y, Ref o) { o[_] = x[_] + y[_]; },
+                               [](ShapeDtype x, ShapeDtype) {
+                                 return PallasCallOptions{.name = "symbols",
+                                                          .out_type = x,
+                                                          .grid = {cdiv(x.shape[0], 4)},
+                                                          .in_specs = {four, four},
+                                                          .out_specs = {four}};
+                               })
+                       .on(Target::interpreter);
   CHECK(log_of([&] { k(numbers(8), numbers(8)); }).empty());
   CHECK_THAT(log_of([&] { k(numbers(8), numbers(12)); }),
              ContainsSubstring("args[0], which has 8 elements"));
@@ -95,23 +100,22 @@ TEST_CASE("extents that are symbols are told where a call makes them differ") {
 
 TEST_CASE("extents that differ and are said to be meant, or are not walked as one, are not told") {
   const BlockSpec filled{{4}, [](Index i) { return i; }, {.fill = 0}};
-  CHECK(log_of([&] { add_blocks(filled)(numbers(8), numbers(12)); })
-            .find("args[0]") == std::string::npos);
+  CHECK(log_of([&] { add_blocks(filled)(numbers(8), numbers(12)); }).find("args[0]") ==
+        std::string::npos);
   const BlockSpec first{{4}, [](Index) { return 0; }}, other{{4}, [](Index i) { return 1 - i; }};
   for (const BlockSpec& spec : {first, other})
     CHECK(log_of([&] { add_blocks(spec)(numbers(8), numbers(12)); }).find("args[0]") ==
           std::string::npos);
-  const Kernel equal =
-      pallas_call([](Ref x, Ref y, Ref o) { o[_] = x[_] + y[_]; },
-                  [](ShapeDtype x, ShapeDtype y) {
-                    require_equal(x, y);
-                    return PallasCallOptions{.name = "equal",
-                                             .out_type = x,
-                                             .grid = {cdiv(x.shape[0], 4)},
-                                             .in_specs = {four, four},
-                                             .out_specs = {four}};
-                  })
-          .on(Target::interpreter);
+  const Kernel equal = pallas_call([](Ref x, Ref y, Ref o) { o[_] = x[_] + y[_]; },
+                                   [](ShapeDtype x, ShapeDtype y) {
+                                     require_equal(x, y);
+                                     return PallasCallOptions{.name = "equal",
+                                                              .out_type = x,
+                                                              .grid = {cdiv(x.shape[0], 4)},
+                                                              .in_specs = {four, four},
+                                                              .out_specs = {four}};
+                                   })
+                           .on(Target::interpreter);
   CHECK(log_of([&] {
           CHECK_THROWS_AS(equal(numbers(8), numbers(12)), CompileError);
           equal(numbers(8), numbers(8));
@@ -166,30 +170,30 @@ TEST_CASE("a kernel that is traced for the 8th size of an argument says so once,
     for (int n = 8; n < 12; ++n) call(n);
   });
   CHECK(counted_words(log, "is traced anew") == "1 times is traced anew");
-  CHECK_THAT(log, ContainsSubstring("kernel 'rows' is traced anew for the 8th size of "
-                                    "args[0].shape[1]") &&
-                      ContainsSubstring("the options function reads args[0].shape[1] as an integer"));
+  CHECK_THAT(log,
+             ContainsSubstring("kernel 'rows' is traced anew for the 8th size of "
+                               "args[0].shape[1]") &&
+                 ContainsSubstring("the options function reads args[0].shape[1] as an integer"));
 }
 
 TEST_CASE("a kernel whose options are a value is told to take a function of the sizes") {
-  const Kernel any = pallas_call([](Ref x, Ref o) { o[0] = x[0]; },
-                                 {.name = "any", .out_type = {{1}, f32}})
-                         .on(Target::interpreter);
+  const Kernel any =
+      pallas_call([](Ref x, Ref o) { o[0] = x[0]; }, {.name = "any", .out_type = {{1}, f32}})
+          .on(Target::interpreter);
   CHECK_THAT(log_of([&] {
                for (int n = 1; n < 10; ++n) any(numbers(n));
              }),
              ContainsSubstring("8th size of args[0].shape[0]") &&
                  ContainsSubstring("[](pl::ShapeDtype x)"));
-  const Kernel one =
-      pallas_call([](Ref x, Ref o) { o[_] = x[_]; },
-                  [](ShapeDtype x) {
-                    return PallasCallOptions{.name = "one",
-                                             .out_type = x,
-                                             .grid = {cdiv(x.shape[0], 4)},
-                                             .in_specs = {four},
-                                             .out_specs = {four}};
-                  })
-          .on(Target::interpreter);
+  const Kernel one = pallas_call([](Ref x, Ref o) { o[_] = x[_]; },
+                                 [](ShapeDtype x) {
+                                   return PallasCallOptions{.name = "one",
+                                                            .out_type = x,
+                                                            .grid = {cdiv(x.shape[0], 4)},
+                                                            .in_specs = {four},
+                                                            .out_specs = {four}};
+                                 })
+                         .on(Target::interpreter);
   CHECK(log_of([&] {
           for (int n = 1; n < 20; ++n) one(numbers(n));
         }).empty());
@@ -210,19 +214,14 @@ TEST_CASE("a kernel function, index map or options function that captures by ref
   const auto map = [](Index i) { return i; };
   const auto run = [](const Kernel& k) { k.on(Target::interpreter)(numbers(8)); };
   const auto body = [](Ref x, Ref o) { o[_] = x[_]; };
-  CHECK_THAT(log_of([&] {
-               run(pallas_call([&](Ref x, Ref o) { o[_] = x[_] * factor; }, options(map)));
-             }),
-             ContainsSubstring("kernel 'captures': the kernel function captured by reference") &&
-                 ContainsSubstring("capture by value, [=]") &&
-                 ContainsSubstring("at warnings_test.cpp:"));
-  CHECK_THAT(log_of([&] {
-               run(pallas_call(body, options([&](Index i) { return i + Index(offset); })));
-             }),
-             ContainsSubstring("the index map of args[0] captured by reference"));
-  CHECK_THAT(log_of([&] {
-               run(pallas_call(body, [&](ShapeDtype) { return options(map); }));
-             }),
+  CHECK_THAT(
+      log_of([&] { run(pallas_call([&](Ref x, Ref o) { o[_] = x[_] * factor; }, options(map))); }),
+      ContainsSubstring("kernel 'captures': the kernel function captured by reference") &&
+          ContainsSubstring("capture by value, [=]") && ContainsSubstring("at warnings_test.cpp:"));
+  CHECK_THAT(
+      log_of([&] { run(pallas_call(body, options([&](Index i) { return i + Index(offset); }))); }),
+      ContainsSubstring("the index map of args[0] captured by reference"));
+  CHECK_THAT(log_of([&] { run(pallas_call(body, [&](ShapeDtype) { return options(map); })); }),
              ContainsSubstring("the options function captured by reference"));
   CHECK_THAT(log_of([&] {
                run(pallas_call([p = &factor](Ref x, Ref o) { o[_] = x[_] * *p; }, options(map)));
