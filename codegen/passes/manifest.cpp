@@ -6,18 +6,16 @@
 namespace palladium::passes {
 namespace {
 
-constexpr bool edits_graph = true;
-
 constexpr Pass attempt[] = {
     {"split_scaled_sums", split_scaled_sums, Fact::none, Fact::none,
-     "first: instructions that it adds have windows and places like others", edits_graph},
+     "first: instructions that it adds have windows and places like others"},
     {"legalize_dot_operands", legalize_dot_operands, Fact::none, Fact::none,
-     "so does this: what products take decides what is staged", edits_graph},
+     "so does this: what products take decides what is staged"},
     {"place_windows", place_windows, Fact::none, Fact::windows, "says which loads read memory"},
     {"swizzle_grid", swizzle_grid, Fact::windows, Fact::none,
      "of windows: which programs read the same?"},
     {"hoist_invariants", hoist_invariants, Fact::windows, Fact::none,
-     "of windows: what nobody writes is the same in every iteration", edits_graph},
+     "of windows: what nobody writes is the same in every iteration"},
     {"stage_windows", stage_windows, Fact::windows, Fact::stages,
      "before values: what is staged is cheap to read"},
     {"place_values", place_values, Fact::windows | Fact::stages, Fact::values,

@@ -35,10 +35,9 @@ constexpr bool holds(Fact all, Fact wanted) {
 struct Pass {
   const char* name;
   void (*run)(Lowered&);
-  Fact needs;   // what has to hold before it
-  Fact leaves;  // what holds behind it that did not before
-  const char* why;           // it stands here
-  bool edits_graph = false;  // the program's graph, too
+  Fact needs;       // what has to hold before it
+  Fact leaves;      // what holds behind it that did not before
+  const char* why;  // it stands here
 };
 
 /// What an attempt at a width is made by, ...

@@ -27,18 +27,20 @@ std::uintptr_t stack_base() {
 
 }  // namespace
 
-// On a stack that is not the thread's own (a coroutine's, a sanitizer's) the frame is not below the
-// base, or what is captured is elsewhere: then nothing is found.
+// All of them: what is captured by value may have bytes that nobody wrote, an std::optional without
+// a value for one, and these are often what lay on the stack before. On a stack that is not the
+// thread's own (a coroutine's, a sanitizer's) the frame is not below the base, or what is captured
+// is elsewhere: then nothing is found.
 bool detail::points_to_stack(const void* bytes, std::size_t count) {
   const auto lowest = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
   const std::uintptr_t base = stack_base();
   constexpr std::size_t word = sizeof(std::uintptr_t);
-  for (std::size_t at = 0; at + word <= count; at += word) {
+  for (std::size_t at = 0; at < count; at += word) {
     std::uintptr_t address = 0;
-    std::memcpy(&address, static_cast<const std::byte*>(bytes) + at, word);
-    if (address >= lowest && address < base) return true;
+    if (at + word <= count) std::memcpy(&address, static_cast<const std::byte*>(bytes) + at, word);
+    if (address < lowest || address >= base) return false;
   }
-  return false;
+  return count > 0;
 }
 
 void trace::warn_of_captures(const std::string& kernel, const std::string& what, Location at) {

@@ -44,11 +44,11 @@ class Shared {
   T* object_ = nullptr;
 };
 
-/// Whether one of these bytes' aligned words is an address of this thread's stack, in a frame that
-/// called.
+/// Whether these bytes are nothing but addresses of this thread's stack, in frames that called.
 PALLADIUM_API bool points_to_stack(const void* bytes, std::size_t count);
-/// Whether a closure that is to be kept captured something by reference, or a pointer to something,
-/// that the calling functions will take with them. Closures that own something are not looked at.
+/// Whether all that a closure that is to be kept captured, it captured by reference, or as a pointer,
+/// from the calling functions, which will take it with them. Closures that own something are not
+/// looked at.
 template <class F>
 bool refers_to_stack(const F& f) {
   if constexpr (std::is_class_v<F> && !std::is_empty_v<F> && std::is_trivially_copyable_v<F>)

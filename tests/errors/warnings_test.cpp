@@ -264,6 +264,12 @@ TEST_CASE("captures by value are told nothing of, whatever they hold") {
   const void* const address = &here_on_the_stack;
   std::memcpy(packed.bytes, &address, sizeof address);
   silent([packed](Ref x, Ref o) { o[_] = x[_] + float(packed.before); });
+  // What lay on the stack before, where an option has no value.
+  struct Partly {
+    const void* stale;
+    std::int64_t number;
+  } partly = {&here_on_the_stack, 2};
+  silent([partly](Ref x, Ref o) { o[_] = x[_] * float(partly.number); });
   std::uint64_t below = 0x1000, above = ~std::uint64_t{0} / 2;
   silent([=](Ref x, Ref o) { o[_] = x[_] + float(below % 2 + above % 2); });
 }
