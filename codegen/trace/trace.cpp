@@ -37,10 +37,6 @@ graph::Graph Tracer::run(std::span<const Body> bodies) {
   g.approx_math = options_.compiler_params.approx_math;
   g.allow_revisit = options_.compiler_params.allow_revisit;
   g.persistent = options_.compiler_params.persistent;
-  if (g.persistent && is_meshed())
-    fail(
-        "compiler_params.persistent is for the programs of a grid of blocks; a kernel over a "
-        "mesh goes through its work by a loop of its own");
   set_grid_order();
   g.lineinfo = options_.compiler_params.lineinfo;
   g.mapping.debug = options_.debug;
@@ -56,6 +52,7 @@ graph::Graph Tracer::run(std::span<const Body> bodies) {
   trace_grid_env();
   trace_index_maps();
   for (std::size_t b = 0; b < bodies.size(); ++b) trace_body(b, bodies[b]);
+  check_persistent();
   if (is_meshed()) {
     check_accesses(recorder_, call_.scratch, over_.must_write, at_);
     add_captured();
@@ -85,6 +82,18 @@ std::vector<ArrayRef> Tracer::captured() const {
   std::vector<ArrayRef> arrays;
   for (const Captured& c : recorder_.captured) arrays.push_back(new_ref(c.array, c.at));
   return arrays;
+}
+
+// A persistent block goes through programs one after the other: they cannot run at once.
+void Tracer::check_persistent() const {
+  const graph::Graph& g = recorder_.graph;
+  if (!g.persistent) return;
+  const std::string wanted = "compiler_params.persistent is for the programs of a grid of blocks; ";
+  if (is_meshed()) fail(wanted + "a kernel over a mesh goes through its work by a loop of its own");
+  if (!g.cluster.empty())
+    fail(wanted + "those of a cluster run at once, given cluster = " + text(call_.cluster));
+  if (graph::has_semaphores(g))
+    fail(wanted + "those that wait for each other by semaphores run at once");
 }
 
 void Tracer::check_name() const {

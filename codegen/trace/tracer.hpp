@@ -72,6 +72,7 @@ class Tracer {
 
   /// Messages are C strings: what is said of such a kernel would end within its name.
   void check_name() const;
+  void check_persistent() const;
   /// The innermost first: what an outer one adds stands in front of it.
   void add_batches();
   void resolve_dims();
