@@ -27,7 +27,8 @@ void Outputs::check(const std::string& what, std::size_t expected, Location at) 
     throw CompileError(at, what + "the outputs of the call are not here: they were moved away");
   if (arrays_.size() == expected) return;
   const std::string given =
-      arrays_.empty() ? "no array: it has no out_type" : std::to_string(arrays_.size()) + " arrays";
+      arrays_.empty() ? "no array: it has no out_type" : std::to_string(arrays_.size()) +
+                           (arrays_.size() == 1 ? " array" : " arrays");
   throw CompileError(at, what + "the kernel gives " + given + ", not " + std::to_string(expected) +
                              (arrays_.size() > 1 ? how_to_take() : ""));
 }

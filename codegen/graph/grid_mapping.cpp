@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "codegen/graph/graph.hpp"
 #include "palladium/error.hpp"
 
 namespace palladium {
@@ -35,9 +36,8 @@ std::vector<std::int64_t> BlockMapping::ref_shape() const {
 }
 
 std::size_t BlockMapping::num_indices() const {
-  return block_shape.size() +
-         static_cast<std::size_t>(std::ranges::count(block_shape, BlockDim::Kind::bounded_slice,
-                                                     &BlockDim::kind));
+  return block_shape.size() + static_cast<std::size_t>(std::ranges::count(
+                                  block_shape, BlockDim::Kind::bounded_slice, &BlockDim::kind));
 }
 
 IndexMapTree::Parameters IndexMapTree::unflatten(const std::vector<AbstractValue>& avals) const {
@@ -74,9 +74,9 @@ void GridMapping::check_invariants() const {
           count(parameters.program_ids.size(), "program ids in the index maps' parameters for ") +
               count(grid.size(), "grid axes"));
   for (std::size_t i = 0; i < grid.size(); ++i)
-    require(parameters.program_ids[i].type == ShapeDtype{{}, i32} &&
-                !parameters.program_ids[i].is_ref,
-            "index map parameter " + std::to_string(i) + " is a program id but not i32[]");
+    require(
+        parameters.program_ids[i].type == ShapeDtype{{}, i32} && !parameters.program_ids[i].is_ref,
+        "index map parameter " + std::to_string(i) + " is a program id but not i32[]");
   require(vmapped_dims.size() <= grid.size(),
           count(vmapped_dims.size(), "vmapped dims for ") + count(grid.size(), "grid axes"));
   for (const int d : vmapped_dims)
@@ -106,10 +106,12 @@ void GridMapping::check_invariants() const {
     require(
         parameter.is_ref && parameter.memory_space == Space::gmem && m.memory_space == Space::gmem,
         who + "is no Ref of global memory");
-    require(parameter.type == m.array_aval, who + "is " + to_string(m.array_aval) +
-                                                " but index maps take " +
-                                                to_string(parameter.type));
-    require(m.array_aval.shape.is_static() && m.index_map == no_region && m.is_whole(),
+    // Of an array without elements the block is the least that there is, and nobody reads it.
+    const bool is_none = graph::is_empty(m) && parameter.type.dtype == m.array_aval.dtype;
+    require(is_none || parameter.type == m.array_aval, who + "is " + to_string(m.array_aval) +
+                                                           " but index maps take " +
+                                                           to_string(parameter.type));
+    require(m.array_aval.shape.is_static() && m.index_map == no_region && (is_none || m.is_whole()),
             who + "is cut into blocks");
   }
   for (const AbstractValue& scratch : scratch_avals) {

@@ -179,16 +179,17 @@ consteval int options_arity() {
 /// `Maker::made` takes what the function returns.
 template <class F, class Maker>
 struct OptionsModel final : OptionsFunction {
+  // Where the compilers know the user's line.
   explicit OptionsModel(F f) : function(std::move(f)) {
+    constexpr bool takes_types = options_arity<F>() != -2;
+    static_assert(takes_types,
+                  "palladium: the function takes a pl::ShapeDtype per argument, or one "
+                  "std::span<const pl::ShapeDtype>");
     arity = options_arity<F>();
     on_stack = refers_to_stack(function);
   }
   Made call(std::span<const ShapeDtype> types) override {
     constexpr int count = options_arity<F>();
-    constexpr bool takes_types = count != -2;
-    static_assert(takes_types,
-                  "palladium: the function takes a pl::ShapeDtype per argument, or one "
-                  "std::span<const pl::ShapeDtype>");
     if constexpr (count == any) {
       return Maker::made(function(types));
     } else if constexpr (count >= 0) {

@@ -6,6 +6,7 @@
 
 #include "cache/digest.hpp"
 #include "cache/text_digest.hpp"
+#include "codegen/base/architecture.hpp"
 #include "codegen/base/dim.hpp"
 #include "codegen/base/format.hpp"
 #include "codegen/graph/transform.hpp"
@@ -126,6 +127,7 @@ std::string lines_of(const graph::Graph& g) {
 }  // namespace
 
 std::map<std::string, std::string> components_of(const graph::Graph& g, const std::string& arch) {
+  (void)parse_architecture(arch);
   Parts parts;
   parts.add("arch", arch);
   parts.add("name", g.name);

@@ -377,16 +377,12 @@ TEST_CASE("whole arrays without elements give outputs without elements") {
 
 TEST_CASE("of an array without elements a block with a fill is the fill") {
   for_each_target("fill", [](Target target) {
+    const BlockSpec block{{4, 8}, [](Index i) { return Indices{i, 0}; }, {.fill = 3}};
     const Kernel k =
         pallas_call(
             [](Ref x, Ref o) { o[_] = x[_] * 2; },
-            [](ShapeDtype) {
-              const BlockSpec block{{4, 8}, [](Index i) { return Indices{i, 0}; }, {.fill = 3}};
-              return PallasCallOptions{.out_type = {{8, 8}, f32},
-                                       .grid = {2},
-                                       .in_specs = {block},
-                                       .out_specs = {block}};
-            })
+            PallasCallOptions{
+                .out_type = {{8, 8}, f32}, .grid = {2}, .in_specs = {block}, .out_specs = {block}})
             .on(target);
     CHECK(numbers(k(on(target, some({8, 0}))), {8, 8}) == std::vector<float>(64, 6));
     CHECK(numbers(k(on(target, some({8, 8}))), {8, 8}) == std::vector<float>(64, 2));

@@ -59,7 +59,7 @@ TEST_CASE("arrays of different extents that one walk of blocks goes along are to
                                ContainsSubstring("dimension 0 of args[1], which has 12") &&
                                ContainsSubstring("pl::require_equal") &&
                                ContainsSubstring("at warnings_test.cpp:"));
-  CHECK(log_of(call).empty());
+  CHECK_THAT(log_of(call), !ContainsSubstring("one walk of blocks"));
 }
 
 TEST_CASE("an output that is longer than its input is told, whichever its dimension") {
