@@ -92,8 +92,6 @@ void Tracer::check_persistent() const {
   if (is_meshed()) fail(wanted + "a kernel over a mesh goes through its work by a loop of its own");
   if (!g.cluster.empty())
     fail(wanted + "those of a cluster run at once, given cluster = " + text(call_.cluster));
-  if (graph::has_semaphores(g))
-    fail(wanted + "those that wait for each other by semaphores run at once");
 }
 
 void Tracer::check_name() const {

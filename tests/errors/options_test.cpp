@@ -364,17 +364,6 @@ TEST_CASE("programs that run at once are not made persistent") {
                    .compiler_params = {.persistent = true}},
                   "compiler_params.persistent is for the programs of a grid of blocks; those of a "
                   "cluster run at once, given cluster = [2]");
-  line = __LINE__ + 1;
-  refused(
-      [](pl::Ref x, pl::Ref o, pl::Ref s) {
-        pl::semaphore_signal(s);
-        o[_] = x[_];
-      },
-      {.name = "k",
-       .out_type = {{8}, pl::f32},
-       .scratch_types = {pl::gpu::SemaphoreType::REGULAR()},
-       .compiler_params = {.persistent = true}},
-      {array({8})}, "those that wait for each other by semaphores run at once");
 }
 
 TEST_CASE("an axis along which an output is revisited cannot be parallel") {
