@@ -187,6 +187,7 @@ struct OptionsModel final : OptionsFunction {
                   "std::span<const pl::ShapeDtype>");
     arity = options_arity<F>();
     on_stack = refers_to_stack(function);
+    (void)&OptionsModel::call;  // here, so that what is wrong in it is told with that line
   }
   Made call(std::span<const ShapeDtype> types) override {
     constexpr int count = options_arity<F>();
