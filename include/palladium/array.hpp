@@ -300,10 +300,12 @@ class PALLADIUM_API Array {
   template <class F>
   static Array from_indices(const Shape& shape, DType dtype, F& element, Location at) {
     constexpr unsigned taken = detail::indices_taken<F>();
-    static_assert(
-        taken != 0 || std::is_invocable_v<F&, std::span<const std::int64_t>>,
-        "from_function: expected a function of one std::int64_t for each dimension, or of "
-        "std::span<const std::int64_t> for all of them");
+    // One that is not asked for a span may have a body that does not compile with it.
+    if constexpr (taken == 0)
+      static_assert(
+          std::is_invocable_v<F&, std::span<const std::int64_t>>,
+          "from_function: expected a function of one std::int64_t for each dimension, or of "
+          "std::span<const std::int64_t> for all of them");
     const auto call = [](void* f, const std::int64_t* index, int rank) -> detail::Number {
       F& element = *static_cast<F*>(f);
       if constexpr (taken == 0) {

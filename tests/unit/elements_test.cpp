@@ -183,6 +183,11 @@ TEST_CASE("the argument of a generic function is an index, or all of them") {
   CHECK(number(Array::from_function({3}, f32, [](auto i) { return i == 2 ? 0.5f : 1.f; }), 2) ==
         0.5);
   CHECK(number(Array::from_function({2, 2}, u8, [](auto... i) { return (i + ...); }), 3) == 2);
+  CHECK(number(Array::from_function({2, 2}, u8, [](auto... i) { return (i + ... + 100); }), 3) ==
+        102);
+  const auto with_default = [](auto i, std::int64_t j = 5) { return i + j; };
+  CHECK(number(Array::from_function({2}, u8, with_default), 1) == 6);
+  CHECK(number(Array::from_function({2, 2}, u8, with_default), 3) == 2);
   CHECK_THROWS_WITH(Array::from_function({2, 3}, f32, [](auto i) { return 2 * i; }),
                     ContainsSubstring("from_function: expected a function of 2 indices") &&
                         ContainsSubstring("elements_test.cpp"));
