@@ -218,6 +218,7 @@ class WindowPlacement {
 
   // A direct read must see what the memory held when the program began.
   bool reads_after_alias_is_written(const Window& w) const {
+    if (accesses(w, false).empty()) return false;
     for (const graph::Alias& a : g_.aliases) {
       if (a.input != w.mapping) continue;
       for (ValueId s : analysis_.writes) {
@@ -248,7 +249,7 @@ class WindowPlacement {
     std::size_t reads = 0, writes = 0;
     for (const Window& o : l_.windows) {
       if (o.mapping < 0 || g_.alias_class(o.root) != alias) continue;
-      reads += accesses(o, false).size();
+      reads += accesses(o, false).size() + (o.fill ? 1 : 0);
       writes += accesses(o, true).size();
     }
     const bool again = w.depth < static_cast<int>(l_.sequential_axes.size());

@@ -38,6 +38,34 @@ TEST_CASE("no thread reads an aliased block after another has stored it") {
   });
 }
 
+// A block of fewer elements than threads is read by all of them, and stored by some.
+TEST_CASE("nobody reads a block for a body that does not, while others store to its alias") {
+  const auto run = [](const BlockSpec& input, bool persistent) {
+    for_each_target("unread", [&](Target target) {
+      const Kernel k = pallas_call([](Ref, Ref o) { o[_] = full({8}, 5, i8); },
+                                   {.name = "unread",
+                                    .out_type = {{6, 8}, i8},
+                                    .grid = {6},
+                                    .in_specs = {input},
+                                    .out_specs = {{{pl::squeezed, 8},
+                                                   [](Index i) {
+                                                     return Indices{i, 0};
+                                                   }}},
+                                    .input_output_aliases = {{0, 0}},
+                                    .compiler_params = {.persistent = persistent}})
+                           .on(target);
+      std::vector<std::int8_t> v(48, 1);
+      const Array y = on_cpu(k(on(target, Array::view(v.data(), {6, 8}, i8))));
+      for (const std::int8_t e : y.values<std::int8_t>()) CHECK(e == 5);
+    });
+  };
+  const auto map = [](Index i) { return Indices{i, 0}; };
+  for (const bool persistent : {false, true}) {
+    run({{pl::squeezed, 8}, map}, persistent);
+    run({{pl::squeezed, 8}, map, {.memory_space = gpu::SMEM}}, persistent);
+  }
+}
+
 TEST_CASE("an output that is an input with gaps between its rows has them too") {
   for (const Target target : {Target::interpreter, Target::emulator}) {
     const Kernel k =
