@@ -1,6 +1,6 @@
 // Where PALLADIUM_TEST_RECORD names a folder, tests leave in it the graph and key of each kernel
 // that they trace, and the text of each that they lower; scripts/compare_compilers compares such
-// folders.
+// folders, scripts/compare_texts what two builds emit for the graphs in one.
 //
 // The linker sends calls of canonicalize() and emit() here (see tests/CMakeLists.txt). A file is
 // named by its contents, so that it does not matter which test came first, or how often.
@@ -50,6 +50,7 @@ graph::Graph recording_canonicalize(const graph::Graph& g) {
   graph::Graph result = real_canonicalize(g);
   if (result.lineinfo) return result;  // compilers tell different lines of a call of several lines
   keep("graph", graph::to_text(result) + runtime::key_of(result, "sm_90a").hex() + '\n');
+  keep("json", graph::to_json(result));
   return result;
 }
 
