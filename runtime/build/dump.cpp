@@ -1,10 +1,13 @@
 #include "runtime/build/dump.hpp"
 
+#include <map>
 #include <utility>
+#include <vector>
 
 #include "codegen/base/environment.hpp"
 #include "codegen/base/files.hpp"
 #include "codegen/base/forking.hpp"
+#include "codegen/base/format.hpp"
 #include "codegen/base/log.hpp"
 #include "codegen/base/names.hpp"
 #include "codegen/graph/transform.hpp"
@@ -29,6 +32,14 @@ class Files {
   }
 
   const std::string& stem() const { return stem_; }
+
+  /// In a folder of the kernel's own.
+  void write(const std::string& folder, const std::string& name, const std::string& text) {
+    if (has_failed_) return;
+    const std::string path = stem_ + folder;
+    if (const auto made = files::make_directories(path); !made) return fail(path, made);
+    write(folder + "/" + name, text);
+  }
 
   /// The path.
   std::string write(const std::string& suffix, const std::string& text) {
@@ -74,11 +85,23 @@ std::string commented(const std::string& text) {
   return result + "\n";
 }
 
+/// What each pass left, in a folder for each attempt at a width.
+void write_passes(Files& files, const std::vector<PassDump>& passes) {
+  std::map<std::string, int> numbers;
+  for (const PassDump& p : passes) {
+    const std::string folder = ".attempt-" + p.attempt + (p.chosen ? ".chosen" : "");
+    files.write(folder, fmt::format("{:02}-{}.txt", ++numbers[folder], p.pass), p.text);
+  }
+}
+
 /// Passes and text.
 void write_lowered(Files& files, const Wanted& wanted, const graph::Graph& g,
                    const std::string& arch) {
   const cuda::Options options = text_options(arch);
-  if (wanted.has("passes")) files.write(".passes", cuda::describe(g, options));
+  if (wanted.has("passes")) {
+    files.write(".passes", cuda::describe(g, options));
+    write_passes(files, cuda::pass_dumps(g, options));
+  }
   if (wanted.has("cuda")) write_text(files, cuda::compiled_text(g, cuda::emit(g, options)));
 }
 

@@ -9,7 +9,9 @@
 namespace palladium::runtime {
 
 /// Writes what PALLADIUM_DUMP names of graph, passes, cuda, ptx, as
-/// $PALLADIUM_DUMP_DIR/<kernel>.<key>.<what>. Trouble is a log line.
+/// $PALLADIUM_DUMP_DIR/<kernel>.<key>.<what>; of passes also what each of them left, as
+/// <kernel>.<key>.attempt-<warps>/<number>-<pass>.txt, where the folder of the attempt that became
+/// the kernel ends in .chosen. Trouble is a log line.
 void dump(const Specialization& s, const Program& program);
 
 /// The same of a kernel that is not compiled, since a target on the CPU runs it: as an architecture

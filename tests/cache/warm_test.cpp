@@ -242,6 +242,13 @@ TEST_CASE_METHOD(Fixture, "artefacts are written where PALLADIUM_DUMP asks for t
   const std::string stem = dumps / "deep/er/doubling." + compiled.key().substr(0, 6);
   CHECK_THAT(test::text_of(stem + ".graph"), ContainsSubstring("kernel doubling"));
   CHECK(!test::text_of(stem + ".passes").empty());
+  int number = 0;
+  for (const PassDump& p : doubling().passes({.arch = arch})) {
+    CAPTURE(p.pass);
+    CHECK(p.attempt == "4");  // it has one width
+    CHECK(test::text_of(stem + ".attempt-4.chosen/" + (++number < 10 ? "0" : "") +
+                        std::to_string(number) + "-" + p.pass + ".txt") == p.text);
+  }
   CHECK(test::text_of(stem + ".cu") == compiled.cuda_source());
   CHECK(test::text_of(stem + ".full.cu").size() > compiled.cuda_source().size());
   CHECK(test::text_of(stem + ".ptx") == compiled.ptx());
