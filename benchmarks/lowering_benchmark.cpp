@@ -1,11 +1,16 @@
 // From a C++ lambda to CUDA C++: recording, passes, thread program and text, of graphs that are
 // large or of an awkward form. CPU time, the least of several runs.
+#include <algorithm>
 #include <cstdio>
 #include <functional>
+#include <map>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "benchmarks/timing.hpp"
-#include "codegen/cuda/emit.hpp"
+#include "codegen/base/format.hpp"
+#include "codegen/cuda/lower.hpp"
 #include "codegen/trace/trace.hpp"
 #include "palladium/ops/softmax.hpp"
 #include "palladium/palladium.hpp"
@@ -20,21 +25,40 @@ constexpr int compute_capability = 90;
 struct Times {
   double trace, emit;
   std::size_t operations;
+  std::string passes;  // that take longest
 };
+
+// All attempts of a pass together; each in wall time, and in a run of their own.
+std::string longest_passes(const graph::Graph& g, const cuda::Options& options) {
+  std::map<std::string, double> ms;
+  const passes::Lowered l = cuda::lower(
+      g, options,
+      [&](const passes::PassRun& run, const passes::Lowered&) { ms[run.pass] += run.ms; });
+  (void)cuda::thread_program(
+      l, [&](const char* pass, double took, const thread::Program&) { ms[pass] += took; });
+  std::vector<std::pair<double, std::string>> order;
+  for (const auto& [pass, took] : ms) order.emplace_back(took, pass);
+  std::ranges::sort(order, std::greater<>());
+  std::string text;
+  for (std::size_t i = 0; i < std::min<std::size_t>(3, order.size()); ++i)
+    text += fmt::format("{}{} {:.2f}", i > 0 ? ", " : "", order[i].second, order[i].first);
+  return text;
+}
 
 Times measure(int runs, const Body& body, const PallasCallOptions& options,
               const std::vector<trace::ArgumentType>& arguments) {
-  Times best{1e30, 1e30, 0};
+  Times best{1e30, 1e30, 0, ""};
+  const cuda::Options target{.compute_capability = compute_capability,
+                             .most_operations = std::int64_t{1} << 20};
   for (int run = 0; run < runs; ++run) {
     graph::Graph g;
     const double traced = benchmark::seconds_of(benchmark::thread_seconds, [&] {
       g = trace::trace({&body, 1}, options, arguments, here());
     });
-    const double emitted = benchmark::seconds_of(benchmark::thread_seconds, [&] {
-      (void)cuda::emit(
-          g, {.compute_capability = compute_capability, .most_operations = std::int64_t{1} << 20});
-    });
-    best = {std::min(best.trace, traced), std::min(best.emit, emitted), g.insts.size()};
+    const double emitted =
+        benchmark::seconds_of(benchmark::thread_seconds, [&] { (void)cuda::emit(g, target); });
+    best = {std::min(best.trace, traced), std::min(best.emit, emitted), g.insts.size(),
+            longest_passes(g, target)};
   }
   return best;
 }
@@ -44,6 +68,7 @@ void report(const char* name, const Times& t, double limit_ms) {
   std::printf("%-46s %9.2f ms   target <= %-6g ms (trace %.2f ms; %zu operations, %.2f us each)\n",
               name, all, limit_ms, 1e3 * t.trace, t.operations,
               1e3 * all / static_cast<double>(t.operations));
+  std::printf("%-46s %s ms\n", "  passes that take longest", t.passes.c_str());
   std::fflush(stdout);
 }
 
