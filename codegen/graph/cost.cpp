@@ -68,17 +68,8 @@ class Count {
         const Extents& a = g_[dot.a].type.shape;
         flops_ = flops_ + elements * 2 * a[dot.trans_a ? 0 : 1];
       }
-      if (!in.regions.empty()) region(in.regions.back(), times * trips(in));
+      if (!in.regions.empty()) region(in.regions.back(), times * trips(g_, v).value_or(1));
     }
-  }
-
-  std::int64_t trips(const Inst& in) const {
-    if (in.op != Op::Loop) return 1;
-    const LoopView loop = LoopView::of(in);
-    if (g_[loop.low].op != Op::Constant || g_[loop.high].op != Op::Constant) return 1;
-    const std::int64_t low = to_int(i32, g_[loop.low].attr.bits),
-                       high = to_int(i32, g_[loop.high].attr.bits);
-    return high <= low ? 0 : cdiv(high - low, loop.step);
   }
 
   const Graph& g_;
@@ -86,6 +77,15 @@ class Count {
 };
 
 }  // namespace
+
+std::optional<std::int64_t> trips(const Graph& g, ValueId loop) {
+  if (g[loop].op != Op::Loop) return {};
+  const LoopView view = LoopView::of(g[loop]);
+  if (g[view.low].op != Op::Constant || g[view.high].op != Op::Constant) return {};
+  const std::int64_t low = to_int(i32, g[view.low].attr.bits),
+                     high = to_int(i32, g[view.high].attr.bits);
+  return high <= low ? 0 : cdiv(high - low, view.step);
+}
 
 CostEstimate estimate_cost(const Graph& g) { return Count(g).run(); }
 

@@ -1,6 +1,9 @@
 // What a run of a kernel costs, counted on its graph.
 #pragma once
 
+#include <cstdint>
+#include <optional>
+
 #include "codegen/graph/graph.hpp"
 
 namespace palladium::graph {
@@ -10,5 +13,8 @@ namespace palladium::graph {
 /// their trips where these are constants, of branches the first one, and bytes are those of all
 /// arrays. CompileError where sizes are symbols.
 CostEstimate estimate_cost(const Graph& g);
+
+/// Iterations of a loop, where constants say how many; none of others, and of a While.
+std::optional<std::int64_t> trips(const Graph& g, ValueId loop);
 
 }  // namespace palladium::graph

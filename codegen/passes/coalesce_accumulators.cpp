@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <set>
 
+#include "codegen/passes/effects.hpp"
 #include "codegen/passes/lowered.hpp"
 #include "codegen/passes/reads.hpp"
 
@@ -25,10 +26,10 @@ class Coalescing {
 
  private:
   // How many statements read or fill each storage.
-  void count(Statements& list) {
-    for (Statement& s : list) {
+  void count(const Statements& list) {
+    for (const Statement& s : list) {
       for (const int storage : touched(s)) ++touches_[static_cast<std::size_t>(storage)];
-      for_each_body(s, [&](Statements& body) { count(body); });
+      for_each_body(s, [&](const Statements& body) { count(body); });
     }
   }
 
@@ -54,8 +55,8 @@ class Coalescing {
 
   // Whether the nest at `i` is the last to read `result`, of which it takes the element that it
   // computes, and all that touches either stands in the list.
-  bool is_replaced(Statements& list, std::size_t at, std::size_t i, const LoopNest& p, int result,
-                   int filled) const {
+  bool is_replaced(const Statements& list, std::size_t at, std::size_t i, const LoopNest& p,
+                   int result, int filled) const {
     const Storage &from = storage(result), &to = storage(filled);
     if (!std::holds_alternative<Assign>(p.sink) || kept_.contains(filled) ||
         kept_.contains(result) || filled == result || to.packed || to.place != Place::registers ||
@@ -113,19 +114,12 @@ class Coalescing {
       for (int& r : what.results) f(r);
   }
 
-  // The storages in registers that a statement itself reads or fills.
-  std::set<int> touched(Statement& s) const {
+  // The storages that a statement itself reads or fills, or for which it reads copies.
+  std::set<int> touched(const Statement& s) const {
     std::set<int> found;
-    const auto add = [&](int storage) {
-      if (storage >= 0) found.insert(storage);
-    };
-    for_each_name(s, add);
-    if (const LoopNest* const p = std::get_if<LoopNest>(&s.what))
-      for (const Read& r : register_reads(l_, *p)) add(r.storage);
-    if (const Scalar* const x = std::get_if<Scalar>(&s.what)) {
-      const DimMap none = identity_map(static_cast<int>(l_.graph[x->value].type.shape.size()));
-      for_each_leaf(l_, x->value, none, true, [&](ValueId, const DimMap&, int read) { add(read); });
-    }
+    for (const Effect& e : effects(l_, s))
+      for (const int storage : {e.storage, e.replaces})
+        if (storage >= 0) found.insert(storage);
     return found;
   }
 

@@ -42,7 +42,7 @@ class Legalization {
       tell_of_major(dot, "by mma.sync, not by wgmma, because that takes tf32 along K alone");
   }
 
-  bool is_iterationed(ValueId dot, std::size_t operand) const {
+  bool is_turned(ValueId dot, std::size_t operand) const {
     const graph::DotView view = graph::DotView::of(g_[dot]);
     return operand == 0 ? view.trans_a : !view.trans_b;
   }
@@ -73,7 +73,7 @@ class Legalization {
 
   // What does not lie along K is transposed.
   void turn(ValueId dot, std::size_t operand) {
-    if (!is_iterationed(dot, operand)) return;
+    if (!is_turned(dot, operand)) return;
     const ValueId x = g_[dot].args[operand];
     graph::Type type = g_[x].type;
     std::swap(type.shape[0], type.shape[1]);
@@ -103,7 +103,7 @@ class Legalization {
 
   void tell_of_major(ValueId dot, const char* what) {
     for (const std::size_t operand : {0, 1})
-      if (is_iterationed(dot, operand)) tell(dot, operand, what);
+      if (is_turned(dot, operand)) tell(dot, operand, what);
   }
 
   void tell(ValueId dot, std::size_t operand, const char* what) {

@@ -1,6 +1,7 @@
 // From where to where in a program storages of shared memory hold something.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "codegen/passes/lowered.hpp"
@@ -11,7 +12,7 @@ namespace palladium::passes {
 /// inside of a loop and outside of it lives as long as the loop.
 class Lives {
  public:
-  explicit Lives(Lowered& l);
+  explicit Lives(const Lowered& l);
 
   struct Span {
     int first = -1, last = -1;  // -1: never
@@ -20,28 +21,16 @@ class Lives {
   bool meet(int a, int b) const { return of(a).first <= of(b).last && of(b).first <= of(a).last; }
 
  private:
-  void walk(Statements& list);
+  void walk(const Statements& list);
   void touch(int storage);
-  void touch_leaves(ValueId value, const DimMap& map, bool enter);
 
-  void touch(const LoopNest& p);
-  void touch(const Dot& d);
-  void touch(const Relayout& r);
-  void touch(const Send& s);
-  void touch(const Scalar& s);
-  void touch(const CopyStorage& c);
-  void touch(const Semaphore& s);
-  void touch(const HostCall& t);
-  template <class T>
-  void touch(const T&) {}
-
-  Lowered& l_;
+  const Lowered& l_;
   std::vector<Span> spans_;
   std::vector<Span> loops_;  // inner ones first
   int position_ = 0;
 };
 
-/// The storages of shared memory that a statement fills, itself.
-std::vector<int> shared_filled(const Lowered& l, const Statement& s);
+/// Whether a statement fills such a storage in shared memory, itself.
+bool fills_shared(const Lowered& l, const Statement& s, const std::function<bool(int)>& is_meant);
 
 }  // namespace palladium::passes

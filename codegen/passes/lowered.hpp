@@ -22,9 +22,11 @@
 #pragma once
 
 #include <algorithm>
+#include <concepts>
 #include <cstdint>
 #include <set>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -472,16 +474,17 @@ inline bool repeats(const Statement& s) {
          std::holds_alternative<GridLoop>(s.what);
 }
 
-/// Calls f(Statements&) for what stands inside of a statement, in order; nothing in most.
-template <class F>
-void for_each_body(Statement& s, F&& f) {
+/// Calls f for the Statements that stand inside of a statement, in order; nothing in most.
+template <class S, class F>
+requires std::same_as<std::remove_const_t<S>, Statement>
+void for_each_body(S& s, F&& f) {
   std::visit(
       [&](auto& what) {
         if constexpr (requires { what.test; }) f(what.test);
         if constexpr (requires { what.prologue; }) f(what.prologue);
         if constexpr (requires { what.body; }) f(what.body);
         if constexpr (requires { what.bodies; })
-          for (Statements& body : what.bodies) f(body);
+          for (auto& body : what.bodies) f(body);
         if constexpr (requires { what.epilogue; }) f(what.epilogue);
       },
       s.what);

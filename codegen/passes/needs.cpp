@@ -1,6 +1,6 @@
 #include "codegen/passes/needs.hpp"
 
-#include "codegen/base/overloaded.hpp"
+#include "codegen/passes/effects.hpp"
 
 namespace palladium::passes {
 
@@ -33,21 +33,11 @@ std::string Needs::add(const Statement& copy, std::set<std::size_t>& statements)
   return why;
 }
 
-void Needs::note(Statement& s) {
-  std::visit(Overloaded{[&](const LoopNest& p) { ++filled_[storage_filled(p.sink)]; },
-                        [&](const Dot& d) { ++filled_[d.result]; },
-                        [&](const Relayout& r) { ++filled_[r.to]; },
-                        [&](const Scalar& x) { ++filled_[x.storage]; },
-                        [&](const CopyStorage& c) { ++filled_[c.to]; },
-                        [&](const Semaphore& x) { ++filled_[x.storage]; },
-                        [&](const Loop& x) {
-                          const auto& params = g_[graph::LoopView::of(g_[x.inst]).body].params;
-                          ++filled_[l_.storage_of[index(params[0])]];
-                        },
-                        [](const auto&) {}},
-             s.what);
-  for_each_body(s, [&](Statements& body) {
-    for (Statement& inner : body) note(inner);
+void Needs::note(const Statement& s) {
+  for (const Effect& e : effects(l_, s))
+    if (e.writes() && e.storage >= 0) ++filled_[e.storage];
+  for_each_body(s, [&](const Statements& body) {
+    for (const Statement& inner : body) note(inner);
   });
 }
 

@@ -28,7 +28,7 @@ class Needs {
   std::string add(const Statement& copy, std::set<std::size_t>& statements);
 
  private:
-  void note(Statement& s);
+  void note(const Statement& s);
   std::string add_window(int window, std::set<std::size_t>& found);
   std::string add_value(ValueId root, std::set<std::size_t>& found);
   std::string add_view(ValueId ref, std::vector<std::pair<ValueId, bool>>& stack,

@@ -22,11 +22,11 @@
 #include <set>
 
 #include "codegen/base/format.hpp"
-#include "codegen/base/overloaded.hpp"
+#include "codegen/graph/cost.hpp"
+#include "codegen/passes/effects.hpp"
 #include "codegen/passes/lowered.hpp"
 #include "codegen/passes/needs.hpp"
 #include "codegen/passes/producer.hpp"
-#include "codegen/passes/reads.hpp"
 #include "codegen/thread/occupancy.hpp"
 
 namespace palladium::passes {
@@ -54,11 +54,11 @@ bool is_copied(const Statement& s) {
   return std::holds_alternative<Fetch>(s.what) || (p != nullptr && is_copied(*p));
 }
 
-/// The storages that it fills.
-std::vector<int> filled_by(const Statement& copy) {
-  if (const LoopNest* const p = std::get_if<LoopNest>(&copy.what)) return {storage_filled(p->sink)};
+/// The storages that a copy fills.
+std::vector<int> filled_by(const Lowered& l, const Statement& copy) {
   std::vector<int> filled;
-  for (const Fetch::Part& p : std::get<Fetch>(copy.what).parts) filled.push_back(p.storage);
+  for (const Effect& e : effects(l, copy))
+    if (e.writes() && e.role == Effect::Role::result) filled.push_back(e.storage);
   return filled;
 }
 
@@ -228,16 +228,11 @@ class Pipelines {
 
   int window_of(const Fetch::Part& p) const { return p.window < 0 ? window_of(p.load) : p.window; }
 
+  // Of whose block it is; a Fetch of several brings those of as many slots.
   int window_copied(const Statement& copy) const {
-    if (const Fetch* const f = std::get_if<Fetch>(&copy.what)) return window_of(f->parts[0]);
-    const LoopNest& p = std::get<LoopNest>(copy.what);
-    int window = window_moved(p.sink);
-    if (p.value == graph::no_value) return window;
-    for_each_leaf(l_, p.value, identity_map(static_cast<int>(p.domain.size())), false,
-                  [&](ValueId leaf, const DimMap&, int) {
-                    if (g_[leaf].op == Op::Load) window = window_of(leaf);
-                  });
-    return window;
+    for (const Effect& e : effects(l_, copy))
+      if (e.is_element() && e.role == Effect::Role::value && e.window >= 0) return e.window;
+    return -1;
   }
 
   // What is fetched for rings of different numbers of slots has barriers of its own.
@@ -329,33 +324,18 @@ class Pipelines {
   }
 
   // Behind the last statement that reads slots of the ring.
-  std::size_t behind_reads(Statements& body, int ring) const {
+  std::size_t behind_reads(const Statements& body, int ring) const {
     std::size_t end = 0;
     for (std::size_t i = 0; i < body.size(); ++i)
       if (reads(body[i], ring)) end = i + 1;
     return end;
   }
 
-  bool reads(Statement& s, int ring) const {
-    const auto in_ring = [&](int storage) {
-      return storage >= 0 && l_.storages[static_cast<std::size_t>(storage)].ring == ring;
-    };
-    bool found = false;
-    for_each_body(s, [&](Statements& body) {
-      for (Statement& inner : body) found |= reads(inner, ring);
+  bool reads(const Statement& s, int ring) const {
+    return any_effect(l_, s, [&](const Effect& e) {
+      return e.reads() && e.storage >= 0 &&
+             l_.storages[static_cast<std::size_t>(e.storage)].ring == ring;
     });
-    if (const Dot* const d = std::get_if<Dot>(&s.what)) found |= in_ring(d->a) || in_ring(d->b);
-    if (const LoopNest* const p = std::get_if<LoopNest>(&s.what)) {
-      const DimMap all = identity_map(static_cast<int>(p->domain.size()));
-      for_each_value(l_, *p, [&](ValueId v, bool enter) {
-        for_each_leaf(l_, v, all, enter,
-                      [&](ValueId, const DimMap&, int storage) { found |= in_ring(storage); });
-      });
-    }
-    if (const Scalar* const x = std::get_if<Scalar>(&s.what))
-      for_each_leaf(l_, x->value, {}, true,
-                    [&](ValueId, const DimMap&, int storage) { found |= in_ring(storage); });
-    return found;
   }
 
   // ---- a warpgroup that fetches
@@ -401,7 +381,7 @@ class Pipelines {
         add_barriers(f->barrier, ring, slots);
       }
       (std::holds_alternative<Fetch>(copy.what) ? r.fetched : r.copied) = true;
-      for (const int filled : filled_by(copy)) {
+      for (const int filled : filled_by(l_, copy)) {
         Storage& s = l_.storages[static_cast<std::size_t>(filled)];
         if (of < 0) of = filled;
         s.ring = ring;
@@ -444,7 +424,7 @@ class Pipelines {
     Slot slot;
     for (const std::size_t i : copies) {
       slot.fetched |= std::holds_alternative<Fetch>((*over.body)[i].what);
-      for (const int filled : filled_by((*over.body)[i])) {
+      for (const int filled : filled_by(l_, (*over.body)[i])) {
         const Storage& s = l_.storages[static_cast<std::size_t>(filled)];
         const std::int64_t bytes = shared_bytes(s).value_or(0);
         slot.once += bytes;
@@ -552,11 +532,7 @@ class Pipelines {
       const Dim& d = g_.mapping.grid[static_cast<std::size_t>(over.axis)];
       return d.is_static() ? d.value() : INT64_MAX;
     }
-    const graph::LoopView l = graph::LoopView::of(g_[over.loop]);
-    if (g_[l.low].op != Op::Constant || g_[l.high].op != Op::Constant) return INT64_MAX;
-    const std::int64_t low = graph::to_int(i32, g_[l.low].attr.bits),
-                       high = graph::to_int(i32, g_[l.high].attr.bits);
-    return high <= low ? 0 : cdiv(high - low, l.step);
+    return graph::trips(g_, over.loop).value_or(INT64_MAX);
   }
 
   // ---- copies for no other iteration
@@ -577,7 +553,7 @@ class Pipelines {
   }
 
   void remark(const Statement& copy, const std::string& what) {
-    const ValueId of = l_.storages[static_cast<std::size_t>(filled_by(copy)[0])].of;
+    const ValueId of = l_.storages[static_cast<std::size_t>(filled_by(l_, copy)[0])].of;
     l_.remarks.push_back({copy.at, fmt::format("{}: {}", description_of(g_, of), what)});
   }
 

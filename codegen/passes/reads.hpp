@@ -7,7 +7,8 @@
 
 namespace palladium::passes {
 
-/// A nest reads a storage in registers, at these coordinates.
+/// A nest reads a value that a storage in registers holds, at these coordinates; of that or, by a
+/// Redirect, of a copy.
 struct Read {
   const LoopNest* nest = nullptr;
   int storage = -1;

@@ -8,7 +8,7 @@
 
 #include "codegen/base/format.hpp"
 #include "codegen/graph/limits.hpp"
-#include "codegen/passes/reads.hpp"
+#include "codegen/passes/effects.hpp"
 
 namespace palladium::passes {
 namespace {
@@ -76,7 +76,7 @@ class Lifetimes {
   void walk(const Statements& list) {
     for (const Statement& s : list) {
       position_ += 2;
-      std::visit([this](const auto& what) { visit(what); }, s.what);
+      visit(s);
     }
   }
 
@@ -85,84 +85,42 @@ class Lifetimes {
     if (storage < 0) return;
     Span& span = spans_[storage];
     if (span.first < 0) span.first = position_ + behind;
-    span.last = position_ + behind;
+    span.last = std::max(span.last, position_ + behind);
+  }
+
+  void visit(const Statement& s) {
+    const LoopNest* const nest = std::get_if<LoopNest>(&s.what);
+    for (const Effect& e : effects(l_, s))
+      touch(e.storage, nest != nullptr && is_behind(e, *nest) ? 1 : 0);
+    if (const Dot* const d = std::get_if<Dot>(&s.what))
+      beside_.emplace_back(position_, fragments(l_, *d));
+    const int begin = position_;
+    const auto bodies = [&] { for_each_body(s, [&](const Statements& body) { walk(body); }); };
+    if (repeats(s))
+      loop(bodies);
+    else
+      bodies();
+    if (const Scope* const scope = std::get_if<Scope>(&s.what)) end(*scope, begin);
+    if (const Switch* const branches = std::get_if<Switch>(&s.what)) end(*branches, begin);
   }
 
   // Elements take the place of those of which they are made.
-  void visit(const LoopNest& p) {
+  bool is_behind(const Effect& e, const LoopNest& p) const {
+    if (!e.reads() || e.storage < 0) return true;
     const DimMap all = identity_map(static_cast<int>(p.domain.size()));
-    for (const Read& r : register_reads(l_, p)) {
-      const int from = redirected(p.redirects, r);
-      const bool replaced =
-          r.map == all && l_.storages[from].layout.registers() == p.layout.registers();
-      touch(from, replaced ? 0 : 1);
-    }
-    touch(storage_filled(p.sink), 1);
+    return e.map != all || l_.storages[e.storage].layout.registers() != p.layout.registers();
   }
-  void visit(const Dot& d) {
-    touch(d.a);
-    touch(d.result);
-    beside_.emplace_back(position_, fragments(l_, d));
-  }
-  void visit(const AwaitDot& a) {
-    for (const int s : a.storages) touch(s);
-  }
-  void visit(const Relayout& r) {
-    touch(r.from);
-    touch(r.to);
-  }
-  void visit(const CopyStorage& c) {
-    touch(c.from);
-    touch(c.to);
-  }
-  void visit(const When& w) { walk(w.body); }
-  void visit(const Warps& w) { walk(w.body); }
-  void visit(const Loop& l) {
-    loop([&] { walk(l.body); });
-  }
-  void visit(const While& w) {
-    loop([&] {
-      walk(w.test);
-      walk(w.body);
-    });
-  }
-  void visit(const GridLoop& l) {
-    loop([&] { walk(l.body); });
-  }
-  void visit(const Scope& s) {
-    const int begin = position_;
-    walk(s.body);
+
+  void end(const Scope& s, int begin) {
     ++position_;
     for (const int w : s.windows)
       if (l_.windows[w].storage >= 0) spans_[l_.windows[w].storage] = {begin, position_};
   }
   // What the branches fill is there behind whichever of them runs.
-  void visit(const Switch& s) {
-    const int begin = position_;
-    for (const Statements& body : s.bodies) walk(body);
+  void end(const Switch& s, int begin) {
     ++position_;
     for (const int r : s.results) touch(r);
     for (const int r : s.results) spans_[r].first = std::min(spans_[r].first, begin);
-  }
-  void visit(const Fetch&) {}
-  void visit(const AwaitFetch&) {}
-  void visit(const Send&) {}
-  void visit(const AwaitSends&) {}
-  void visit(const Scalar&) {}
-  void visit(const Sync&) {}
-  void visit(const Semaphore&) {}
-  void visit(const HostCall&) {}
-  void visit(const EnterWindow&) {}
-  void visit(const Await&) {}
-  void visit(const Prefetch& p) { walk(p.body); }
-  void visit(const Produce&) {}
-  void visit(const Consume&) {}
-  void visit(const Release&) {}
-
-  static int redirected(const Redirects& redirects, const Read& r) {
-    for (const auto& [from, redirect] : redirects)
-      if (from == r.storage && redirect.map == r.map) return redirect.storage;
-    return r.storage;
   }
 
   // What was there before and is read inside is there until the loop ends.

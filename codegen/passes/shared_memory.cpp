@@ -134,8 +134,7 @@ class SharedMemory {
   void wait_before_filling(Statements& list, std::span<const int> sharing) {
     for (std::size_t i = 0; i < list.size(); ++i) {
       for_each_body(list[i], [&](Statements& body) { wait_before_filling(body, sharing); });
-      if (std::ranges::none_of(shared_filled(l_, list[i]),
-                               [&](int s) { return lies_with_another(s, sharing); }))
+      if (!fills_shared(l_, list[i], [&](int s) { return lies_with_another(s, sharing); }))
         continue;
       list.insert(list.begin() + static_cast<std::ptrdiff_t>(i), {Sync{}, list[i].at});
       ++i;

@@ -11,8 +11,8 @@
 #include <set>
 
 #include "codegen/base/format.hpp"
+#include "codegen/passes/effects.hpp"
 #include "codegen/passes/lowered.hpp"
-#include "codegen/passes/reads.hpp"
 
 namespace palladium::passes {
 namespace {
@@ -39,7 +39,7 @@ class SoftwarePipeline {
     loop_.shared = {shared_.begin(), shared_.end()};
     loop_.shared.push_back(second.a);
     loop_.body.clear();
-    const int ring = l_.storages[static_cast<std::size_t>(second.b)].ring;
+    const int ring = storage(second.b).ring;
     AwaitDot done{.storages = {second.result, second.a}};
     if (const int first = std::get<Dot>(body[first_].what).result; shared_.contains(first))
       done.storages.push_back(first);
@@ -85,14 +85,14 @@ class SoftwarePipeline {
     const Dot &a = dot(first_), &b = dot(second_);
     return a.unit == Dot::Unit::wgmma && b.unit == Dot::Unit::wgmma && b.accumulates &&
            b.anew == graph::no_value && !a.accumulates && is_produced(a.b) && is_produced(b.b) &&
-           l_.storages[static_cast<std::size_t>(b.a)].packed &&
-           l_.storages[static_cast<std::size_t>(a.a)].place == Place::shared;
+           storage(b.a).packed && storage(a.a).place == Place::shared;
   }
 
   const Dot& dot(std::size_t i) const { return std::get<Dot>(body_[i].what); }
+  const Storage& storage(int s) const { return l_.storages[static_cast<std::size_t>(s)]; }
 
-  bool is_produced(int storage) const {
-    const int ring = l_.storages[static_cast<std::size_t>(storage)].ring;
+  bool is_produced(int s) const {
+    const int ring = storage(s).ring;
     return ring >= 0 && l_.rings[static_cast<std::size_t>(ring)].empty_barriers >= 0 &&
            !l_.rings[static_cast<std::size_t>(ring)].unrolled;
   }
@@ -111,38 +111,37 @@ class SoftwarePipeline {
     for (std::size_t i = 0; i < body_.size(); ++i)
       if (is_late(body_[i], second)) {
         late_.insert(i);
-        if (const LoopNest* const p = std::get_if<LoopNest>(&body_[i].what))
-          needed.merge(read_by(*p));
+        if (std::holds_alternative<LoopNest>(body_[i].what)) needed.merge(read_by(body_[i]));
       }
     needed.erase(second.result);
     const int index_storage = l_.storage_of[index(l_.graph[view.body].params[0])];
     if (needed.contains(index_storage)) return "it depends on the number of the iteration";
+    if (std::ranges::any_of(needed, [&](int s) { return storage(s).ring >= 0; }))
+      return "it is made of what is fetched for the iteration";
     for (std::size_t i = 0; i < body_.size(); ++i) {
       if (late_.contains(i)) continue;
       const Statement& s = body_[i];
       if (!is_plain(s)) return "more than computations stand in its loop";
-      if (const LoopNest* const p = std::get_if<LoopNest>(&s.what)) {
-        const Storages read = read_by(*p);
-        if (read.contains(second.result) || read.contains(second.a))
-          return "what it adds up is read in the loop";
-      }
-      const int filled = filled_by(s);
-      if (filled == second.result || filled == second.a)
+      const Storages read = read_by(s), filled = filled_by(s);
+      if (read.contains(second.result) || read.contains(second.a))
+        return "what it adds up is read in the loop";
+      if (filled.contains(second.result) || filled.contains(second.a))
         return "what it adds up is changed in the loop";
-      if (!needed.contains(filled)) continue;
-      const Storage& storage = l_.storages[static_cast<std::size_t>(filled)];
-      const LoopNest* const p = std::get_if<LoopNest>(&s.what);
-      const bool whole = i == first_ || (p != nullptr && std::holds_alternative<Assign>(p->sink));
-      if (!whole || storage.place != Place::registers || i < first_ || i > *late_.begin())
-        return "what it is made of changes behind it";
-      shared_.insert(filled);
+      for (const int f : filled) {
+        if (!needed.contains(f)) continue;
+        const LoopNest* const p = std::get_if<LoopNest>(&s.what);
+        const bool whole = i == first_ || (p != nullptr && std::holds_alternative<Assign>(p->sink));
+        if (!whole || storage(f).place != Place::registers || i < first_ || i > *late_.begin())
+          return "what it is made of changes behind it";
+        shared_.insert(f);
+      }
     }
     return nullptr;
   }
 
   // What the second product alone is for.
   bool is_late(const Statement& s, const Dot& second) const {
-    const int ring = l_.storages[static_cast<std::size_t>(second.b)].ring;
+    const int ring = storage(second.b).ring;
     if (const Dot* const d = std::get_if<Dot>(&s.what)) return d->result == second.result;
     if (const Consume* const t = std::get_if<Consume>(&s.what)) return t->ring == ring;
     if (const AwaitFetch* const a = std::get_if<AwaitFetch>(&s.what)) return a->ring == ring;
@@ -159,22 +158,17 @@ class SoftwarePipeline {
            std::holds_alternative<CopyStorage>(s.what);
   }
 
-  static int filled_by(const Statement& s) {
-    if (const LoopNest* const p = std::get_if<LoopNest>(&s.what)) return storage_filled(p->sink);
-    if (const Dot* const d = std::get_if<Dot>(&s.what)) return d->result;
-    if (const Scalar* const x = std::get_if<Scalar>(&s.what)) return x->storage;
-    if (const CopyStorage* const c = std::get_if<CopyStorage>(&s.what)) return c->to;
-    return -1;
-  }
-
   // Storages, scalars among them.
-  Storages read_by(const LoopNest& p) const {
+  Storages filled_by(const Statement& s) const {
+    Storages filled;
+    for (const Effect& e : effects(l_, s))
+      if (e.writes() && e.storage >= 0) filled.insert(e.storage);
+    return filled;
+  }
+  Storages read_by(const Statement& s) const {
     Storages read;
-    const DimMap all = identity_map(static_cast<int>(p.domain.size()));
-    for_each_value(l_, p, [&](ValueId v, bool enter) {
-      for_each_leaf(l_, v, all, enter, [&](ValueId, const DimMap&, int s) { read.insert(s); });
-    });
-    for (const auto& [from, redirect] : p.redirects) read.insert(redirect.storage);
+    for (const Effect& e : effects(l_, s))
+      if (e.reads() && e.storage >= 0) read.insert(e.storage);
     return read;
   }
 

@@ -11,6 +11,7 @@
 #include <numeric>
 #include <set>
 
+#include "codegen/graph/cost.hpp"
 #include "codegen/passes/access_model.hpp"
 #include "codegen/passes/analysis.hpp"
 #include "codegen/passes/guards.hpp"
@@ -149,20 +150,12 @@ class Staging {
       if (g_[v].op != Op::Load || root_of(g_, v) != w.root || conditional_.contains(v)) continue;
       Reading r{.load = v};
       for (int loop = a_.loop[index(v)]; loop >= 0; loop = a_.loop[static_cast<std::size_t>(loop)])
-        r.times *= static_cast<double>(trips(ValueId(loop)));
+        r.times *= static_cast<double>(graph::trips(g_, ValueId(loop)).value_or(unknown_trips));
       if (moves(g_[v].args[0])) r.offsets = r.times;
-      r.turned = is_iterationed(v);
+      r.turned = is_turned(v);
       found.push_back(r);
     }
     return found;
-  }
-
-  std::int64_t trips(ValueId loop) const {
-    const graph::LoopView l = graph::LoopView::of(g_[loop]);
-    if (g_[l.low].op != Op::Constant || g_[l.high].op != Op::Constant) return unknown_trips;
-    const std::int64_t low = graph::to_int(i32, g_[l.low].attr.bits),
-                       high = graph::to_int(i32, g_[l.high].attr.bits);
-    return high <= low ? 0 : cdiv(high - low, l.step);
   }
 
   // Whether where a view begins may change from iteration to iteration of a loop.
@@ -202,7 +195,7 @@ class Staging {
   }
 
   // Whether what is loaded, element by element, is stored somewhere along another dimension.
-  bool is_iterationed(ValueId load) const {
+  bool is_turned(ValueId load) const {
     std::vector<std::pair<ValueId, int>> stack{{load, neighbours(g_[load].args[0])}};
     std::set<std::pair<ValueId, int>> seen;
     while (!stack.empty()) {

@@ -11,10 +11,10 @@
 #include "codegen/layout/constructors.hpp"
 #include "codegen/passes/accumulators.hpp"
 #include "codegen/passes/analysis.hpp"
+#include "codegen/passes/effects.hpp"
 #include "codegen/passes/fetches.hpp"
 #include "codegen/passes/lowered.hpp"
 #include "codegen/passes/products.hpp"
-#include "codegen/passes/reads.hpp"
 #include "codegen/passes/sends.hpp"
 
 namespace palladium::passes {
@@ -449,11 +449,11 @@ class Building {
         out.erase(out.begin() + static_cast<std::ptrdiff_t>(i));
         return condition;
       }
-      const LoopNest* nest = std::get_if<LoopNest>(&out[i].what);
-      const bool plain = std::holds_alternative<Sync>(out[i].what) ||
+      const bool plain = std::holds_alternative<LoopNest>(out[i].what) ||
+                         std::holds_alternative<Sync>(out[i].what) ||
                          std::holds_alternative<Scalar>(out[i].what) ||
                          std::holds_alternative<EnterWindow>(out[i].what);
-      if (!plain && (nest == nullptr || touches(*nest, accumulator))) return graph::no_value;
+      if (!plain || touches(out[i], accumulator)) return graph::no_value;
     }
     return graph::no_value;
   }
@@ -469,10 +469,8 @@ class Building {
     return g_[v].op == Op::Constant && g_[v].attr.bits == 0;
   }
 
-  bool touches(const LoopNest& p, int storage) const {
-    const std::vector<Read> reads = register_reads(l_, p);
-    return storage_filled(p.sink) == storage || storage_moved(p.sink) == storage ||
-           std::ranges::any_of(reads, [&](const Read& r) { return r.storage == storage; });
+  bool touches(const Statement& s, int storage) const {
+    return any_effect(l_, s, [&](const Effect& e) { return e.storage == storage; });
   }
 
   std::pair<Operand, Operand> operands(const Dot& d, const layout::Layout& layout) const {

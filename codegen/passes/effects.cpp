@@ -1,0 +1,383 @@
+#include "codegen/passes/effects.hpp"
+
+#include <set>
+#include <tuple>
+#include <utility>
+
+namespace palladium::passes {
+namespace {
+
+using device::Completion;
+using device::Proxy;
+using graph::MemoryView;
+using graph::Op;
+using Access = Effect::Access;
+using Role = Effect::Role;
+using Of = device::Effects::Role;
+
+class Visit {
+ public:
+  explicit Visit(const Lowered& l) : l_(l), g_(l.graph) {}
+
+  Effects take() { return std::move(found_); }
+
+  // ---- loop nests
+
+  void operator()(const LoopNest& p) {
+    redirects_ = &p.redirects;
+    const DimMap all = identity_map(static_cast<int>(p.domain.size()));
+    if (p.value != graph::no_value) {
+      const Assign* const whole = std::get_if<Assign>(&p.sink);
+      leaves(p.value, all, Role::value, whole != nullptr && enters(l_, p, whole->storage));
+    }
+    if (const ValueId access = accessed_by(p.sink); access != graph::no_value) {
+      const MemoryView m = MemoryView::of(g_[access]);
+      if (m.mask != graph::no_value) leaves(m.mask, all, Role::mask);
+      if (m.other != graph::no_value) leaves(m.other, all, Role::compared);
+      leaves(m.ref, all, Role::view);
+    }
+    std::visit([&](const auto& to) { sink(to, all); }, p.sink);
+  }
+
+  void sink(const Assign& to, const DimMap&) { fill(to.storage); }
+  void sink(const Stage& to, const DimMap&) { fill(to.storage, to.by); }
+  void sink(const Store& to, const DimMap&) { access(to.inst); }
+  void sink(const Update& to, const DimMap&) {
+    access(to.inst);
+    fill(to.storage);
+  }
+  void sink(const Reduce& to, const DimMap&) {
+    scratch(to.scratch);
+    fill(to.storage);
+  }
+  void sink(const Scan& to, const DimMap&) {
+    scratch(to.scratch);
+    fill(to.storage);
+  }
+  void sink(const Print&, const DimMap&) { found_.tells = true; }
+  void sink(const Fill& to, const DimMap&) {
+    add({.access = Access::read, .window = to.window});
+    fill(to.storage, to.by);
+  }
+  void sink(const Flush& to, const DimMap& all) {
+    move(to.from, all);
+    add({.access = Access::write, .role = Role::result, .window = to.window});
+  }
+  void sink(const Spill& to, const DimMap& all) {
+    move(to.from, all);
+    fill(to.storage);
+  }
+
+  // ---- products
+
+  void operator()(const Dot& d) {
+    const bool by_wgmma = d.unit == Dot::Unit::wgmma;
+    for (const int operand : {d.a, d.b})
+      add({.access = Access::read,
+           .storage = operand,
+           .proxy = by_wgmma && is_shared(operand) ? Proxy::async : Proxy::generic});
+    control(d.anew);
+    Effect result{.access = d.accumulates ? Access::update : Access::write,
+                  .role = Role::result,
+                  .storage = d.result};
+    if (by_wgmma && d.in_flight != 0) {
+      result.on = Completion::wgmma_group;
+      result.completion = Of::completes;
+    }
+    add(result);
+    if (by_wgmma && d.in_flight != Dot::all_in_flight)
+      add({.on = Completion::wgmma_group, .completion = Of::awaits});
+  }
+  void operator()(const AwaitDot& a) {
+    for (const int s : a.storages)
+      add({.access = Access::update,
+           .role = Role::result,
+           .storage = s,
+           .on = Completion::wgmma_group,
+           .completion = Of::awaits});
+  }
+
+  // ---- copies
+
+  void operator()(const Fetch& f) {
+    for (const Fetch::Part& p : f.parts) {
+      if (p.load != graph::no_value) view(g_[p.load].args[0]);
+      const int window =
+          p.window >= 0 ? p.window : l_.window_of[index(g_.root(g_[p.load].args[0]))];
+      add({.access = Access::read,
+           .window = window,
+           .leaf = p.load,
+           .proxy = Proxy::async,
+           .elected = true});
+      add({.access = Access::write,
+           .role = Role::result,
+           .storage = p.storage,
+           .proxy = Proxy::async,
+           .elected = true,
+           .on = Completion::mbarrier,
+           .completion = Of::completes,
+           .barrier = f.barrier});
+    }
+    barrier(f.barrier, Of::none);
+  }
+  void operator()(const AwaitFetch& a) { barrier(a.barrier, Of::awaits); }
+  void operator()(const Send& s) {
+    const ValueId ref = MemoryView::of(g_[s.store]).ref;
+    view(ref);
+    add({.access = Access::read,
+         .storage = s.from,
+         .proxy = Proxy::async,
+         .elected = true,
+         .on = Completion::bulk_group,
+         .completion = Of::completes});
+    add({.access = Access::update,
+         .role = Role::result,
+         .window = window_of(ref),
+         .leaf = s.store,
+         .proxy = Proxy::async,
+         .elected = true,
+         .on = Completion::bulk_group,
+         .completion = Of::completes});
+  }
+  void operator()(const AwaitSends&) {
+    add({.elected = true, .on = Completion::bulk_group, .completion = Of::awaits});
+  }
+  void operator()(const Await& a) {
+    if (a.closes) add({.on = Completion::cp_async_group, .completion = Of::closes});
+    add({.on = Completion::cp_async_group, .completion = Of::awaits});
+  }
+  void operator()(const Prefetch& p) {
+    if (p.loop != graph::no_value) bounds(p.loop);
+    add({.access = Access::update, .role = Role::block, .ring = p.ring});
+    if (p.closes) add({.on = Completion::cp_async_group, .completion = Of::closes});
+  }
+  void operator()(const Produce& p) {
+    barrier(empty_barriers(p.ring), Of::awaits);
+    add({.access = Access::update, .role = Role::block, .ring = p.ring});
+  }
+  void operator()(const Consume& c) {
+    if (c.frees != Consume::Frees::none) barrier(empty_barriers(c.ring), Of::completes);
+    add({.access = Access::update, .role = Role::block, .ring = c.ring});
+  }
+  void operator()(const Release& r) { barrier(empty_barriers(r.ring), Of::completes); }
+
+  // ---- storages
+
+  void operator()(const Relayout& r) {
+    add({.access = Access::read, .storage = r.from});
+    scratch(r.scratch);
+    fill(r.to);
+  }
+  void operator()(const Scalar& s) {
+    redirects_ = &s.redirects;
+    const Op op = g_[s.value].op;
+    const bool own = l_.storage_of[index(s.value)] == s.storage;
+    leaves(s.value, identity_map(static_cast<int>(g_[s.value].type.shape.size())), Role::value,
+           own && op != Op::Param && op != Op::Get);
+    fill(s.storage);
+  }
+  void operator()(const CopyStorage& c) {
+    add({.access = Access::read, .storage = c.from});
+    fill(c.to);
+  }
+
+  // ---- control
+
+  void operator()(const Sync& s) {
+    found_.syncs = true;
+    found_.fences = s.for_async;
+  }
+  void operator()(const When& w) { control(w.condition); }
+  void operator()(const Loop& l) {
+    bounds(l.inst);
+    fill(l_.storage_of[index(g_[graph::LoopView::of(g_[l.inst]).body].params[0])]);
+  }
+  void operator()(const While& w) {
+    control(g_[graph::WhileView::of(g_[w.inst]).condition].yields[0]);
+  }
+  void operator()(const Scope&) {}
+  void operator()(const Warps&) {}
+  void operator()(const Switch& s) {
+    control(g_[s.inst].args[0]);
+    for (const int r : s.results) fill(r);
+  }
+  void operator()(const GridLoop&) {}
+  // An index map reads what is prefetched, at places that are computed of nothing else.
+  void operator()(const EnterWindow& w) {
+    const int mapping = l_.windows[static_cast<std::size_t>(w.window)].mapping;
+    const RegionIndex map = g_.mapping.block_mappings[static_cast<std::size_t>(mapping)].index_map;
+    if (map != no_region)
+      for (const ValueId v : g_[graph::RegionId{map}].insts)
+        if (g_[v].op == Op::Load)
+          add({.access = Access::read,
+               .role = Role::control,
+               .window = window_of(g_[v].args[0]),
+               .leaf = v});
+    add({.access = Access::write, .role = Role::block, .window = w.window});
+  }
+
+  // ---- beyond the program
+
+  void operator()(const Semaphore& s) {
+    const graph::Inst& inst = g_[s.inst];
+    for (const ValueId a : inst.args)
+      if (g_[a].type.is_ref())
+        view(a);
+      else
+        control(a);
+    if (inst.op != Op::Delay)
+      add({.access = inst.op == Op::SemaphoreRead ? Access::read : Access::update,
+           .role = Role::result,
+           .window = window_of(inst.args[0]),
+           .leaf = s.inst,
+           .elected = true});
+    scratch(s.scratch);
+    fill(s.storage);
+  }
+  void operator()(const HostCall& h) {
+    for (const ValueId a : g_[h.inst].args)
+      if (g_[a].type.shape.empty()) control(a);
+    scratch(h.scratch);
+    found_.tells = true;
+  }
+
+ private:
+  struct Item {
+    ValueId value;
+    DimMap map;
+    Role role;
+  };
+  using Seen = std::tuple<ValueId, DimMap, bool>;
+
+  void add(Effect e) { found_.all.push_back(std::move(e)); }
+
+  bool is_shared(int storage) const {
+    return l_.storages[static_cast<std::size_t>(storage)].place == Place::shared;
+  }
+  int window_of(ValueId ref) const { return l_.window_of[index(g_.root(ref))]; }
+  int empty_barriers(int ring) const {
+    return l_.rings[static_cast<std::size_t>(ring)].empty_barriers;
+  }
+
+  void fill(int storage, CopyMode by = {}) {
+    if (storage < 0) return;
+    Effect e{.access = Access::write, .role = Role::result, .storage = storage};
+    if (by.asynchronous) {
+      e.on = Completion::cp_async_group;
+      e.completion = Of::completes;
+    }
+    add(std::move(e));
+  }
+  void scratch(int storage) {
+    if (storage >= 0) add({.access = Access::update, .role = Role::scratch, .storage = storage});
+  }
+  void move(int storage, const DimMap& map) {
+    add({.access = Access::read, .storage = storage, .map = map});
+  }
+  void barrier(int storage, Of completion) {
+    if (storage >= 0)
+      add({.access = completion == Of::awaits ? Access::read : Access::update,
+           .role = Role::barrier,
+           .storage = storage,
+           .elected = completion != Of::awaits,
+           .on = Completion::mbarrier,
+           .completion = completion,
+           .barrier = storage});
+  }
+
+  // Of a Store or an Update: the block, or where it is held, of its window.
+  void access(ValueId inst) {
+    const MemoryView m = MemoryView::of(g_[inst]);
+    const int window = window_of(m.ref);
+    const bool whole =
+        g_[inst].op != Op::Atomic && m.mask == graph::no_value && g_[m.ref].op == Op::Param;
+    Effect e{.access = whole ? Access::write : Access::update, .role = Role::result, .leaf = inst};
+    const Window& w = l_.windows[static_cast<std::size_t>(window)];
+    (w.residency == Residency::shared ? e.storage : e.window) =
+        w.residency == Residency::shared ? w.storage : window;
+    add(std::move(e));
+  }
+
+  void control(ValueId v) {
+    if (v != graph::no_value) leaves(v, {}, Role::control);
+  }
+  void view(ValueId ref) {
+    leaves(ref, identity_map(static_cast<int>(g_[ref].type.shape.size())), Role::view);
+  }
+  void bounds(ValueId loop) {
+    const graph::LoopView view = graph::LoopView::of(g_[loop]);
+    control(view.low);
+    control(view.high);
+  }
+
+  // All that the inlined expression `root` reads, subscripts of its views among it; `root` itself
+  // is computed where `enter`, whatever holds it. Expressions are deep, and share parts.
+  void leaves(ValueId root, const DimMap& map, Role role, bool enter = false) {
+    stack_.push_back({root, map, role});
+    seen_.clear();
+    for (bool first = true; !stack_.empty(); first = false) {
+      Item item = std::move(stack_.back());
+      stack_.pop_back();
+      const graph::Inst& inst = g_[item.value];
+      if (l_.uses[index(item.value)] > 1 &&
+          !seen_.insert({item.value, item.map, item.role == Role::subscript}).second)
+        continue;
+      const int storage = l_.storage_of[index(item.value)];
+      const bool held = storage >= 0 && !(first && enter);
+      const bool load = inst.op == Op::Load || inst.op == Op::Swap;
+      if (held || load) read(item, held ? storage : l_.storage_loaded(item.value));
+      if (!held) push_operands(inst, item);
+    }
+  }
+
+  // In reverse: what is pushed last is looked at first.
+  void push_operands(const graph::Inst& inst, const Item& item) {
+    for (std::size_t i = inst.args.size(); i-- > 0;) {
+      const graph::Type& operand = g_[inst.args[i]].type;
+      const bool starts = inst.type.is_ref() && operand.is_scalar();
+      if (starts)
+        stack_.push_back({inst.args[i], {}, Role::subscript});
+      else
+        stack_.push_back({inst.args[i], map_of_operand(g_, item.value, i, item.map), item.role});
+    }
+  }
+
+  void read(const Item& item, int storage) {
+    Effect e{.access = Access::read,
+             .role = item.role,
+             .storage = storage,
+             .leaf = item.value,
+             .map = item.map};
+    if (storage < 0) e.window = window_of(g_[item.value].args[0]);
+    if (redirects_ != nullptr)
+      for (const auto& [from, redirect] : *redirects_)
+        if (from == storage && redirect.map == item.map) {
+          e.replaces = storage;
+          e.storage = redirect.storage;
+        }
+    add(std::move(e));
+  }
+
+  const Lowered& l_;
+  const graph::Graph& g_;
+  const Redirects* redirects_ = nullptr;
+  std::vector<Item> stack_;
+  std::set<Seen> seen_;
+  Effects found_;
+};
+
+}  // namespace
+
+Effects effects(const Lowered& l, const Statement& s) {
+  Visit visit(l);
+  std::visit(visit, s.what);
+  return visit.take();
+}
+
+Effects effects(const Lowered& l, const LoopNest& p) {
+  Visit visit(l);
+  visit(p);
+  return visit.take();
+}
+
+}  // namespace palladium::passes
