@@ -80,6 +80,10 @@ Layout lift(const Layout& leaf, const DimMap& map, const Extents& domain) {
   return out.domain == domain ? out : Layout{};
 }
 
+layout::PlanOptions plan_options(const Lowered& l) {
+  return {.matrix_moves = l.machine.compute_capability >= 75, .matrix_stores = false};
+}
+
 bool is_opaque(const DimMap& m) { return std::find(m.begin(), m.end(), opaque_dim) != m.end(); }
 
 class Assignment {
@@ -308,11 +312,7 @@ class Assignment {
     if (need == have) return 0;
     if (have.registers() > max_whole_registers || need.registers() > max_whole_registers)
       return through_memory;
-    return 1 + layout::relayout_cost(have, need, s.dtype.bytes(), options());
-  }
-
-  layout::PlanOptions options() const {
-    return {.matrix_moves = l_.machine.compute_capability >= 75, .matrix_stores = false};
+    return 1 + layout::relayout_cost(have, need, s.dtype.bytes(), plan_options(l_));
   }
 
   double nest_cost(const LoopNest& p, const Layout& l) const {
@@ -578,8 +578,7 @@ class Assignment {
     s.dropped = {};
     const int to = l_.add_storage(std::move(s));
     Relayout r{.from = from, .to = to};
-    r.plan = layout::plan_relayout(l_.storages[from].layout, need, l_.storages[from].dtype.bytes(),
-                                   options());
+    r.plan = plan_of(l_, r);
     if (r.plan.scratch_bytes > 0)
       r.scratch =
           l_.add_storage({.place = Place::shared, .dtype = u8, .shape = {r.plan.scratch_bytes}});
@@ -596,6 +595,11 @@ class Assignment {
 };
 
 }  // namespace
+
+layout::Plan plan_of(const Lowered& l, const Relayout& r) {
+  const Storage &from = l.storages[r.from], &to = l.storages[r.to];
+  return layout::plan_relayout(from.layout, to.layout, from.dtype.bytes(), plan_options(l));
+}
 
 void assign_layouts(Lowered& l) { Assignment(l).run(); }
 

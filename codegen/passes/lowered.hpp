@@ -565,6 +565,12 @@ void build_pipelines(Lowered& l);
 void software_pipeline(Lowered& l);
 void place_shared_memory(Lowered& l);
 
+/// Index maps read the index operands where the first body does: in its windows.
+void share_index_operands(Lowered& l);
+
+/// How the storages of a relayout, which have their layouts, come from one to the other.
+layout::Plan plan_of(const Lowered& l, const Relayout& r);
+
 /// Bytes of shared memory of a block in which each storage has its own place.
 Checked unshared_bytes(const Lowered& l);
 
@@ -589,6 +595,8 @@ bool gains(const Lowered& l, const Lowered& wider);
 
 /// For people: residencies, storages, nests with their layouts.
 std::string to_text(const Lowered& l);
+/// All of it but the places of statements in the user's files: the graph, then what passes decided.
+std::string to_full_text(const Lowered& l);
 
 /// How the coordinates of a value follow from those of the nest that evaluates it: per dimension
 /// a dimension of the nest, or one of these.

@@ -10,13 +10,6 @@
 namespace palladium::passes {
 namespace {
 
-std::vector<int> uses_of(const graph::Graph& g) {
-  std::vector<int> uses(g.insts.size());
-  for (const graph::Inst& i : g.insts)
-    for (const graph::ValueId a : i.args) ++uses[graph::index(a)];
-  return uses;
-}
-
 // What a broken program may not even be able to say.
 std::string text_of_broken(const Lowered& l) {
   try {
@@ -39,15 +32,8 @@ class Runner {
   }
 
  private:
-  Lowered start(int num_warps, bool may_stage) const {
-    Lowered l{.graph = g_, .machine = machine_, .uses = uses_of(g_)};
-    l.num_warps = num_warps;
-    l.may_stage = may_stage;
-    return l;
-  }
-
   Lowered attempt(int num_warps, bool may_stage) const {
-    Lowered l = start(num_warps, may_stage);
+    Lowered l = start(g_, machine_, num_warps, may_stage);
     for (const Pass& p : attempt_passes()) run(p, l);
     return l;
   }
@@ -84,7 +70,7 @@ class Runner {
   }
 
   std::string blame(const Pass& p, const Lowered& broken, const char* what) const {
-    Lowered before = start(broken.num_warps, broken.may_stage);
+    Lowered before = start(g_, machine_, broken.num_warps, broken.may_stage);
     for (const std::span<const Pass> passes : {attempt_passes(), chosen_passes()})
       for (const Pass& other : passes) {
         if (&other == &p)
@@ -103,8 +89,22 @@ class Runner {
 
 }  // namespace
 
+std::vector<int> uses_of(const graph::Graph& g) {
+  std::vector<int> uses(g.insts.size());
+  for (const graph::Inst& i : g.insts)
+    for (const graph::ValueId a : i.args) ++uses[graph::index(a)];
+  return uses;
+}
+
 std::string attempt_of(const Lowered& l) {
   return fmt::format("{}{}", l.num_warps, l.may_stage ? "" : "-unstaged");
+}
+
+Lowered start(const graph::Graph& g, const Machine& machine, int num_warps, bool may_stage) {
+  Lowered l{.graph = g, .machine = machine, .uses = uses_of(g)};
+  l.num_warps = num_warps;
+  l.may_stage = may_stage;
+  return l;
 }
 
 Lowered run_passes(const graph::Graph& g, const Machine& machine, const Observer& observer) {

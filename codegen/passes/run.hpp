@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "codegen/passes/lowered.hpp"
 
@@ -12,6 +13,9 @@ namespace palladium::passes {
 /// "4-unstaged" where windows that are read from global memory may have no copy in shared memory.
 std::string attempt_of(const Lowered& l);
 
+/// How often each instruction is an operand.
+std::vector<int> uses_of(const graph::Graph& g);
+
 /// A pass that ran.
 struct PassRun {
   std::string attempt;
@@ -20,6 +24,9 @@ struct PassRun {
 };
 /// Learns of each, and of the program behind it; an InternalError that it throws is the pass's.
 using Observer = std::function<void(const PassRun&, const Lowered&)>;
+
+/// A program that no pass has touched.
+Lowered start(const graph::Graph& g, const Machine& machine, int num_warps, bool may_stage);
 
 /// `g` is canonical, of a grid without environment and of whole bytes. An InternalError of a pass
 /// names it, and shows the program before it and as the pass left it.

@@ -51,7 +51,7 @@ class WindowPlacement {
     for (const graph::Body& b : g_.bodies) l_.warpgroups += b.warpgroups;
     l_.window_of.assign(g_.insts.size(), -1);
     for (const graph::Body& b : g_.bodies) add_windows(b);
-    share_index_operands();
+    share_index_operands(l_);
     for (Window& w : l_.windows) decide(w);
     for (Window& w : l_.windows) mark(w);
   }
@@ -68,18 +68,6 @@ class WindowPlacement {
     for (int o = 0; o < g_.mapping.num_outputs; ++o) add(params[p++], g_.mapping.num_inputs + o);
     while (p < params.size()) add(params[p++], -1);
     add_scoped(b.region);
-  }
-
-  // Index maps read the index operands where the first body does.
-  void share_index_operands() {
-    for (const BlockMapping& m : g_.mapping.block_mappings) {
-      if (m.index_map == no_region) continue;
-      const auto& params = g_[RegionId{m.index_map}].params;
-      for (int i = 0; i < g_.mapping.num_index_operands; ++i)
-        for (int w = static_cast<int>(l_.windows.size()); w-- > 0;)
-          if (l_.windows[w].mapping == i)
-            l_.window_of[index(params[g_.mapping.grid.size() + static_cast<std::size_t>(i)])] = w;
-    }
   }
 
   void add_scoped(RegionId r) {
@@ -263,6 +251,18 @@ class WindowPlacement {
 };
 
 }  // namespace
+
+void share_index_operands(Lowered& l) {
+  const GridMapping& mapping = l.graph.mapping;
+  for (const BlockMapping& m : mapping.block_mappings) {
+    if (m.index_map == no_region) continue;
+    const auto& params = l.graph[RegionId{m.index_map}].params;
+    for (int i = 0; i < mapping.num_index_operands; ++i)
+      for (int w = static_cast<int>(l.windows.size()); w-- > 0;)
+        if (l.windows[w].mapping == i)
+          l.window_of[index(params[mapping.grid.size() + static_cast<std::size_t>(i)])] = w;
+  }
+}
 
 void place_windows(Lowered& l) {
   l.warpgroups = 0;

@@ -11,5 +11,7 @@ namespace palladium::test {
 /// margin; lines from `;` on are comments. Throws std::runtime_error that quotes
 /// the line which it does not understand.
 graph::Graph graph_of(std::string_view text);
+/// The same of a graph that lowering has changed, which no user could write: it is not verified.
+graph::Graph changed_graph_of(std::string_view text);
 
 }  // namespace palladium::test

@@ -1,0 +1,344 @@
+// The members of what a lowered program is made of, by name: what its text says, all of it, and
+// what is read back from that. Members have their declared order; a kind of statement that is not
+// here has no text and does not compile.
+#pragma once
+
+#include <concepts>
+#include <iterator>
+#include <span>
+#include <type_traits>
+#include <variant>
+
+#include "codegen/passes/lowered.hpp"
+
+namespace palladium::passes {
+
+/// A number, or a list of numbers, of storages, windows, rings or boxes: s3, w0, r1, b0.
+enum class Numbered : char { storage = 's', window = 'w', ring = 'r', box = 'b' };
+template <Numbered k, class T>
+struct Numbers {
+  static constexpr Numbered kind = k;
+  T& value;
+};
+
+namespace detail {
+template <class T>
+auto storages(T& x) {
+  return Numbers<Numbered::storage, T>{x};
+}
+template <class T>
+auto windows(T& x) {
+  return Numbers<Numbered::window, T>{x};
+}
+template <class T>
+auto rings(T& x) {
+  return Numbers<Numbered::ring, T>{x};
+}
+template <class T>
+auto boxes(T& x) {
+  return Numbers<Numbered::box, T>{x};
+}
+}  // namespace detail
+
+/// The words of an enumeration, by its values.
+inline constexpr const char* place_words[] = {"inlined", "scalar", "registers", "shared"};
+inline constexpr const char* residency_words[] = {"direct", "registers", "shared", "staged"};
+inline constexpr const char* unit_words[] = {"fma",       "mma_16816", "mma_1688",
+                                             "mma_16832", "mma_tf32",  "wgmma"};
+inline constexpr const char* frees_words[] = {"this_one", "one_before", "none"};
+template <class T>
+struct Word {
+  T& value;
+  std::span<const char* const> words;
+};
+
+// Calls f(name, member) for each member, whose type says how it is spelled.
+#define PALLADIUM_FIELDS(Type)                        \
+  template <class T, class F>                         \
+  requires std::same_as<std::remove_const_t<T>, Type> \
+  void fields(T& x, const F& f)
+
+PALLADIUM_FIELDS(Machine) {
+  f("compute_capability", x.compute_capability);
+  f("is_specific", x.is_specific);
+  f("max_shared_bytes", x.max_shared_bytes);
+}
+
+PALLADIUM_FIELDS(Storage) {
+  f("place", Word{x.place, place_words});
+  f("dtype", x.dtype);
+  f("shape", x.shape);
+  f("of", x.of);
+  f("variable", x.variable);
+  f("dropped", x.dropped);
+  f("layout", x.layout);
+  f("offset", x.offset);
+  f("row_stride", x.row_stride);
+  f("swizzle", x.swizzle);
+  f("per_warpgroup", x.per_warpgroup);
+  f("per_warp", x.per_warp);
+  f("fetched", x.fetched);
+  f("sent", x.sent);
+  f("row_swizzle", x.row_swizzle);
+  f("rows_alike", x.rows_alike);
+  f("packed", x.packed);
+  f("tf32", x.tf32);
+  f("alignment", x.alignment);
+  f("ring", detail::rings(x.ring));
+}
+
+PALLADIUM_FIELDS(Ring) {
+  f("storage", detail::storages(x.storage));
+  f("slots", x.slots);
+  f("slot_bytes", x.slot_bytes);
+  f("trips", x.trips);
+  f("copied", x.copied);
+  f("fetched", x.fetched);
+  f("empty_barriers", detail::storages(x.empty_barriers));
+  f("unrolled", x.unrolled);
+}
+
+PALLADIUM_FIELDS(Barriers) {
+  f("storage", detail::storages(x.storage));
+  f("ring", detail::rings(x.ring));
+  f("arrivals", x.arrivals);
+}
+
+PALLADIUM_FIELDS(Window) {
+  f("root", x.root);
+  f("mapping", x.mapping);
+  f("body", x.body);
+  f("scope", x.scope);
+  f("residency", Word{x.residency, residency_words});
+  f("storage", detail::storages(x.storage));
+  f("depth", x.depth);
+  f("fill", x.fill);
+  f("flush", x.flush);
+  f("stored", x.stored);
+  f("read_only", x.read_only);
+  f("synchronised", x.synchronised);
+  f("in_bounds", x.in_bounds);
+  f("lead", x.lead);
+  f("vector", x.vector);
+  f("zeros", x.zeros);
+  f("turned", x.turned);
+}
+
+PALLADIUM_FIELDS(TensorBox) {
+  f("mapping", x.mapping);
+  f("box", x.box);
+  f("swizzle", x.swizzle);
+  f("tf32", x.tf32);
+}
+
+// ---- what becomes of each element of a loop nest
+
+PALLADIUM_FIELDS(CopyMode) {
+  f("asynchronous", x.asynchronous);
+  f("zeros", x.zeros);
+}
+PALLADIUM_FIELDS(Assign) { f("storage", detail::storages(x.storage)); }
+PALLADIUM_FIELDS(Stage) {
+  f("storage", detail::storages(x.storage));
+  fields(x.by, f);
+}
+PALLADIUM_FIELDS(Store) { f("inst", x.inst); }
+PALLADIUM_FIELDS(Update) {
+  f("inst", x.inst);
+  f("storage", detail::storages(x.storage));
+}
+PALLADIUM_FIELDS(Reduce) {
+  f("inst", x.inst);
+  f("storage", detail::storages(x.storage));
+  f("reduced", x.reduced);
+  f("scratch", detail::storages(x.scratch));
+}
+PALLADIUM_FIELDS(Scan) {
+  f("inst", x.inst);
+  f("storage", detail::storages(x.storage));
+  f("dimension", x.dimension);
+  f("reverse", x.reverse);
+  f("scratch", detail::storages(x.scratch));
+}
+PALLADIUM_FIELDS(Print) { f("inst", x.inst); }
+PALLADIUM_FIELDS(Fill) {
+  f("window", detail::windows(x.window));
+  f("storage", detail::storages(x.storage));
+  fields(x.by, f);
+}
+PALLADIUM_FIELDS(Flush) {
+  f("window", detail::windows(x.window));
+  f("from", detail::storages(x.from));
+}
+PALLADIUM_FIELDS(Spill) {
+  f("from", detail::storages(x.from));
+  f("storage", detail::storages(x.storage));
+}
+
+// ---- statements, without what stands inside of them
+
+PALLADIUM_FIELDS(LoopNest) {
+  f("sink", x.sink);
+  f("value", x.value);
+  f("domain", x.domain);
+  f("valid", x.valid);
+  f("variable", x.variable);
+  f("layout", x.layout);
+  f("rolled", x.rolled);
+  f("redirects", x.redirects);
+}
+PALLADIUM_FIELDS(Dot) {
+  f("inst", x.inst);
+  f("a", detail::storages(x.a));
+  f("b", detail::storages(x.b));
+  f("result", detail::storages(x.result));
+  f("accumulates", x.accumulates);
+  f("anew", x.anew);
+  f("unit", Word{x.unit, unit_words});
+  f("warps_m", x.warps_m);
+  f("warps_n", x.warps_n);
+  f("in_flight", x.in_flight);
+}
+PALLADIUM_FIELDS(AwaitDot) {
+  f("storages", detail::storages(x.storages));
+  f("in_flight", x.in_flight);
+}
+PALLADIUM_FIELDS(Fetch::Part) {
+  f("load", x.load);
+  f("storage", detail::storages(x.storage));
+  f("tensor_box", detail::boxes(x.tensor_box));
+  f("window", detail::windows(x.window));
+}
+PALLADIUM_FIELDS(Fetch) {
+  f("parts", x.parts);
+  f("barrier", detail::storages(x.barrier));
+  f("ring", detail::rings(x.ring));
+}
+PALLADIUM_FIELDS(AwaitFetch) {
+  f("barrier", detail::storages(x.barrier));
+  f("ring", detail::rings(x.ring));
+}
+PALLADIUM_FIELDS(Send) {
+  f("store", x.store);
+  f("from", detail::storages(x.from));
+  f("tensor_box", detail::boxes(x.tensor_box));
+}
+PALLADIUM_FIELDS(AwaitSends) {
+  (void)x;
+  (void)f;
+}
+// The plan follows from the layouts.
+PALLADIUM_FIELDS(Relayout) {
+  f("from", detail::storages(x.from));
+  f("to", detail::storages(x.to));
+  f("scratch", detail::storages(x.scratch));
+}
+PALLADIUM_FIELDS(Sync) { f("for_async", x.for_async); }
+PALLADIUM_FIELDS(Semaphore) {
+  f("inst", x.inst);
+  f("storage", detail::storages(x.storage));
+  f("scratch", detail::storages(x.scratch));
+}
+PALLADIUM_FIELDS(HostCall) {
+  f("inst", x.inst);
+  f("scratch", detail::storages(x.scratch));
+}
+PALLADIUM_FIELDS(Scalar) {
+  f("value", x.value);
+  f("storage", detail::storages(x.storage));
+  f("redirects", x.redirects);
+}
+PALLADIUM_FIELDS(CopyStorage) {
+  f("from", detail::storages(x.from));
+  f("to", detail::storages(x.to));
+}
+PALLADIUM_FIELDS(When) { f("condition", x.condition); }
+PALLADIUM_FIELDS(Loop) {
+  f("inst", x.inst);
+  f("ring", detail::rings(x.ring));
+  f("shared", detail::storages(x.shared));
+}
+PALLADIUM_FIELDS(While) { f("inst", x.inst); }
+PALLADIUM_FIELDS(Switch) {
+  f("inst", x.inst);
+  f("results", detail::storages(x.results));
+}
+PALLADIUM_FIELDS(Scope) {
+  f("inst", x.inst);
+  f("windows", detail::windows(x.windows));
+}
+PALLADIUM_FIELDS(Warps) { f("inst", x.inst); }
+PALLADIUM_FIELDS(GridLoop) {
+  f("axis", x.axis);
+  f("ring", detail::rings(x.ring));
+}
+PALLADIUM_FIELDS(EnterWindow) { f("window", detail::windows(x.window)); }
+PALLADIUM_FIELDS(Await) {
+  f("pending", x.pending);
+  f("closes", x.closes);
+}
+PALLADIUM_FIELDS(Prefetch) {
+  f("ring", detail::rings(x.ring));
+  f("ahead", x.ahead);
+  f("first", x.first);
+  f("closes", x.closes);
+  f("axis", x.axis);
+  f("loop", x.loop);
+}
+PALLADIUM_FIELDS(Produce) { f("ring", detail::rings(x.ring)); }
+PALLADIUM_FIELDS(Consume) {
+  f("ring", detail::rings(x.ring));
+  f("frees", Word{x.frees, frees_words});
+}
+PALLADIUM_FIELDS(Release) { f("ring", detail::rings(x.ring)); }
+
+// ---- the whole program, without lists of what is above, tables by instruction and remarks
+
+PALLADIUM_FIELDS(Lowered) {
+  f("parallel_axes", x.parallel_axes);
+  f("sequential_axes", x.sequential_axes);
+  f("grid_rows", x.grid_rows);
+  f("num_variables", x.num_variables);
+  f("shared_bytes", x.shared_bytes);
+  f("warpgroups", x.warpgroups);
+  f("num_warps", x.num_warps);
+  f("wanted_warps", x.wanted_warps);
+  f("may_stage", x.may_stage);
+  f("largest_held", x.largest_held);
+  f("most_held", x.most_held);
+  f("wgmma_products", x.wgmma_products);
+}
+#undef PALLADIUM_FIELDS
+
+/// What statements and sinks are called, by their place among the alternatives.
+inline constexpr const char* statement_words[] = {
+    "nest",     "dot",      "await_dot", "fetch",     "await_fetch", "send",      "await_sends",
+    "relayout", "sync",     "semaphore", "host_call", "scalar",      "copy",      "when",
+    "loop",     "while",    "switch",    "scope",     "warps",       "grid_loop", "window",
+    "await",    "prefetch", "produce",   "consume",   "release"};
+inline constexpr const char* sink_words[] = {"assign", "stage", "store", "update", "reduce",
+                                             "scan",   "print", "fill",  "flush",  "spill"};
+static_assert(std::size(statement_words) == std::variant_size_v<decltype(Statement::what)>);
+static_assert(std::size(sink_words) == std::variant_size_v<Sink>);
+
+/// The parameters and instructions of bodies in the order of their text. What gives no value has no
+/// number there, and is called by its place among all of these: @5.
+std::vector<ValueId> text_order(const graph::Graph& g);
+
+/// Calls f(name, statements) for what stands inside of a statement, in order.
+template <class S, class F>
+requires std::same_as<std::remove_const_t<S>, Statement>
+void for_each_named_body(S& s, const F& f) {
+  std::visit(
+      [&](auto& what) {
+        if constexpr (requires { what.test; }) f("test", what.test);
+        if constexpr (requires { what.prologue; }) f("prologue", what.prologue);
+        if constexpr (requires { what.body; }) f("body", what.body);
+        if constexpr (requires { what.bodies; })
+          for (auto& body : what.bodies) f("branch", body);
+        if constexpr (requires { what.epilogue; }) f("epilogue", what.epilogue);
+      },
+      s.what);
+}
+
+}  // namespace palladium::passes

@@ -1,0 +1,209 @@
+// All of a lowered program as text: its graph, then a line for each of its parts, with the members
+// that are not what they are by default. tests/support/lowered_text.hpp reads it back.
+#include <map>
+#include <span>
+
+#include "codegen/base/format.hpp"
+#include "codegen/graph/transform.hpp"
+#include "codegen/passes/fields.hpp"
+#include "codegen/passes/run.hpp"
+
+namespace palladium::passes {
+namespace {
+
+using Members = std::vector<std::pair<std::string, std::string>>;
+
+class FullText {
+ public:
+  explicit FullText(const Lowered& l)
+      : l_(l), g_(l.graph), numbers_(graph::text_numbers(l.graph)), order_(text_order(l.graph)) {
+    for (std::size_t i = 0; i < order_.size(); ++i) places_[order_[i]] = i;
+  }
+
+  std::string run() {
+    out_ = graph::to_text(g_);
+    line("lowered");
+    ++indent_;
+    part("machine", l_.machine);
+    part("program", l_);
+    each("variable", l_.pinned, [&](const layout::Layout& pin) { return " " + word(pin); });
+    each("storage", l_.storages);
+    each("window", l_.windows);
+    each("ring", l_.rings);
+    each("barriers", l_.fetch_barriers);
+    each("box", l_.tensor_boxes);
+    table("storage_of", l_.storage_of, [](ValueId) { return -1; });
+    table("around", l_.around, [](ValueId) { return 0; });
+    const std::vector<int> uses = uses_of(g_);
+    table("uses", l_.uses, [&](ValueId v) { return uses[index(v)]; });
+    for (const LoweredBody& b : l_.bodies) body(b);
+    for (const Remark& r : l_.remarks) line("remark: " + r.text);
+    return std::move(out_);
+  }
+
+ private:
+  // ---- lines
+
+  void line(const std::string& text) {
+    out_ += std::string(2 * static_cast<std::size_t>(indent_), ' ') + text + "\n";
+  }
+
+  template <class T>
+  void part(const std::string& name, const T& x) {
+    line(name + members_of(x));
+  }
+
+  template <class T>
+  void each(const std::string& name, const std::vector<T>& all) {
+    each(name, all, [&](const T& x) { return members_of(x); });
+  }
+  template <class T, class F>
+  void each(const std::string& name, const std::vector<T>& all, const F& text) {
+    for (std::size_t i = 0; i < all.size(); ++i)
+      line(fmt::format("{} {}{}", name, i, text(all[i])));
+  }
+
+  // Of the instructions of bodies, what is not as usual.
+  template <class F>
+  void table(const std::string& name, const std::vector<int>& all, const F& usual) {
+    if (all.empty()) return;
+    std::string text = name;
+    for (const ValueId v : order_)
+      if (all[index(v)] != usual(v)) text += fmt::format(" {}:{}", word(v), all[index(v)]);
+    line(text);
+  }
+
+  void body(const LoweredBody& b) {
+    line(fmt::format("body {} {{", b.warpgroups));
+    nested(b.statements);
+    if (!b.producer.empty()) {
+      line("} producer {");
+      nested(b.producer);
+    }
+    line("}");
+  }
+
+  void nested(const Statements& list) {
+    ++indent_;
+    for (const Statement& s : list) statement(s);
+    --indent_;
+  }
+
+  void statement(const Statement& s) {
+    line(statement_words[s.what.index()] +
+         std::visit([&](const auto& what) { return members_of(what); }, s.what));
+    ++indent_;
+    for_each_named_body(s, [&](const std::string& name, const Statements& list) {
+      if (list.empty() && name != "branch") return;
+      line(name + " {");
+      nested(list);
+      line("}");
+    });
+    --indent_;
+  }
+
+  // ---- members
+
+  // " name=word" for those that are not as by default; of what is true the name alone.
+  template <class T>
+  std::string members_of(const T& x) const {
+    const Members all = members(x), usual = members(T{});
+    std::string text;
+    for (std::size_t i = 0; i < all.size(); ++i)
+      if (const auto& [name, value] = all[i]; value != usual[i].second)
+        text += " " + (value == "true" ? name : fmt::format("{}={}", name, value));
+    return text;
+  }
+
+  template <class T>
+  Members members(const T& x) const {
+    Members found;
+    fields(x, [&](const char* name, const auto& value) { found.emplace_back(name, word(value)); });
+    return found;
+  }
+
+  // With the members of its kind, which have other names than those of a nest.
+  std::string word(const Sink& sink) const {
+    return sink_words[sink.index()] +
+           std::visit([&](const auto& to) { return members_of(to); }, sink);
+  }
+  static std::string word(bool x) { return x ? "true" : "false"; }
+  template <std::integral T>
+  static std::string word(T x) {
+    return std::to_string(x);
+  }
+  static std::string word(DType t) { return t.name(); }
+  std::string word(ValueId v) const {
+    if (v == graph::no_value) return "-";
+    const int number = numbers_[index(v)];
+    return number >= 0 ? fmt::format("%{}", number) : fmt::format("@{}", places_.at(v));
+  }
+  static std::string word(const layout::Layout& l) {
+    return l.domain.empty() && l == layout::Layout{} ? "-" : '"' + layout::to_string(l) + '"';
+  }
+  template <class T>
+  static std::string word(const Word<T>& w) {
+    return w.words[static_cast<std::size_t>(w.value)];
+  }
+  template <Numbered k, class T>
+  static std::string word(const Numbers<k, T>& n) {
+    if constexpr (std::integral<std::remove_const_t<T>>) {
+      return n.value < 0 ? "-" : static_cast<char>(k) + std::to_string(n.value);
+    } else {
+      std::vector<std::string> words;
+      for (const int& each : n.value) words.push_back(word(Numbers<k, const int>{each}));
+      return list(words);
+    }
+  }
+  template <class T>
+  static std::string word(const std::vector<T>& all) {
+    std::vector<std::string> words;
+    for (const T x : all) words.push_back(std::to_string(static_cast<std::int64_t>(x)));
+    return list(words);
+  }
+  std::string word(const Redirects& redirects) const {
+    std::vector<std::string> words;
+    for (const auto& [from, redirect] : redirects)
+      words.push_back(fmt::format("s{}:{}:s{}", from, word(redirect.map), redirect.storage));
+    return list(words);
+  }
+  std::string word(const std::vector<Fetch::Part>& parts) const {
+    std::vector<std::string> words;
+    for (const Fetch::Part& p : parts) {
+      std::vector<std::string> part;
+      for (const auto& [name, value] : members(p)) part.push_back(value);
+      words.push_back(fmt::format("{}", fmt::join(part, ":")));
+    }
+    return list(words);
+  }
+  static std::string list(const std::vector<std::string>& words) {
+    return fmt::format("[{}]", fmt::join(words, ","));
+  }
+
+  const Lowered& l_;
+  const graph::Graph& g_;
+  std::vector<int> numbers_;
+  std::vector<ValueId> order_;
+  std::map<ValueId, std::size_t> places_;
+  std::string out_;
+  int indent_ = 0;
+};
+
+}  // namespace
+
+std::vector<ValueId> text_order(const graph::Graph& g) {
+  std::vector<ValueId> order;
+  const auto visit = [&](const auto& self, graph::RegionId r) -> void {
+    for (const auto& list : {g[r].params, g[r].insts})
+      for (const ValueId v : list) {
+        order.push_back(v);
+        for (const graph::RegionId inner : g[v].regions) self(self, inner);
+      }
+  };
+  for (const graph::Body& b : g.bodies) visit(visit, b.region);
+  return order;
+}
+
+std::string to_full_text(const Lowered& l) { return FullText(l).run(); }
+
+}  // namespace palladium::passes

@@ -1,0 +1,362 @@
+#include "tests/support/lowered_text.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "codegen/graph/transform.hpp"
+#include "codegen/passes/fields.hpp"
+#include "codegen/passes/run.hpp"
+#include "tests/support/graph_text.hpp"
+
+namespace palladium::test {
+namespace {
+
+using namespace passes;
+using graph::ValueId;
+using layout::Layout;
+
+// A line: words, of which those behind the first may be name=value.
+class PartLine {
+ public:
+  PartLine(std::string_view text, int number) : text_(text), number_(number) {
+    while (true) {
+      text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
+      if (text.empty()) return;
+      bool quoted = false;
+      std::size_t n = 0;
+      for (; n < text.size() && (quoted || text[n] != ' '); ++n) quoted ^= text[n] == '"';
+      words_.emplace_back(text.substr(0, n));
+      text.remove_prefix(n);
+    }
+  }
+
+  [[noreturn]] void refuse(const std::string& what) const {
+    throw std::runtime_error("line " + std::to_string(number_) + ": " + what + " in '" +
+                             std::string(text_) + "'");
+  }
+  std::string_view text() const { return text_; }
+  const std::vector<std::string>& words() const { return words_; }
+  const std::string& first() const { return words_[0]; }
+
+  // What is said of a member; it is there once. None where it is as by default.
+  std::optional<std::string> take(const std::string& name) {
+    for (std::size_t i = 1; i < words_.size(); ++i) {
+      std::string& word = words_[i];
+      const bool flag = word == name;
+      if (!flag && !word.starts_with(name + "=")) continue;
+      std::string value = flag ? "true" : word.substr(name.size() + 1);
+      words_.erase(words_.begin() + static_cast<std::ptrdiff_t>(i));
+      return value;
+    }
+    return {};
+  }
+  /// A word that is no member.
+  std::string take_word() {
+    if (words_.size() < 2) refuse("expected another word");
+    std::string word = std::move(words_[1]);
+    words_.erase(words_.begin() + 1);
+    return word;
+  }
+  void end() const {
+    if (words_.size() > 1) refuse("'" + words_[1] + "' is no member");
+  }
+
+  template <class T>
+  T number(std::string_view text) const {
+    T n{};
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
+    if (error != std::errc() || end != text.data() + text.size())
+      refuse("expected a number, not '" + std::string(text) + "'");
+    return n;
+  }
+  std::vector<std::string> list(std::string_view text) const {
+    if (!text.starts_with('[') || !text.ends_with(']')) refuse("expected a list");
+    text = text.substr(1, text.size() - 2);
+    std::vector<std::string> items;
+    int depth = 0;
+    std::string item;
+    for (const char c : text) {
+      depth += c == '[' ? 1 : c == ']' ? -1 : 0;
+      if (c == ',' && depth == 0)
+        items.push_back(std::exchange(item, {}));
+      else
+        item += c;
+    }
+    if (!text.empty()) items.push_back(item);
+    return items;
+  }
+
+ private:
+  std::string_view text_;
+  int number_;
+  std::vector<std::string> words_;
+};
+
+// Of "s1:[0,1]:s5" the three.
+std::vector<std::string> parts_of(const std::string& text) {
+  std::vector<std::string> parts(1);
+  for (const char c : text)
+    if (c == ':')
+      parts.emplace_back();
+    else
+      parts.back() += c;
+  return parts;
+}
+
+class ProgramReader {
+ public:
+  explicit ProgramReader(std::string_view text) {
+    const std::size_t at = text.starts_with("lowered\n") ? 0 : text.find("\nlowered\n");
+    if (at == std::string_view::npos) throw std::runtime_error("no line says 'lowered'");
+    l_.graph = changed_graph_of(text.substr(0, at));
+    const std::vector<int> numbers = graph::text_numbers(l_.graph);
+    const std::vector<ValueId> order = text_order(l_.graph);
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      values_["@" + std::to_string(i)] = order[i];
+      values_["%" + std::to_string(numbers[index(order[i])])] = order[i];
+    }
+    int number = static_cast<int>(std::ranges::count(text.substr(0, at + 1), '\n'));
+    for (text.remove_prefix(at + 1); !text.empty();) {
+      const std::size_t end = std::min(text.find('\n'), text.size());
+      const std::string_view line = text.substr(0, end);
+      text.remove_prefix(std::min(end + 1, text.size()));
+      ++number;
+      const std::size_t first = line.find_first_not_of(' ');
+      if (first != std::string_view::npos && line[first] != ';') lines_.emplace_back(line, number);
+    }
+  }
+
+  Lowered run() {
+    l_.uses = uses_of(l_.graph);
+    for (next_ = 1; next_ < lines_.size();) part();
+    find_windows();
+    return std::move(l_);
+  }
+
+ private:
+  PartLine& line() {
+    if (next_ == lines_.size()) throw std::runtime_error("the program ends too early");
+    return lines_[next_];
+  }
+
+  void part() {
+    PartLine& l = line();
+    ++next_;
+    const std::string& name = l.first();
+    if (name == "machine") return members(l, l_.machine);
+    if (name == "program") return members(l, l_);
+    if (name == "variable") {
+      if (l.take_word() != std::to_string(l_.pinned.size())) l.refuse("not the next number");
+      set(l, l_.pinned.emplace_back(), l.take_word());
+      return;
+    }
+    if (name == "storage") return numbered(l, l_.storages);
+    if (name == "window") return numbered(l, l_.windows);
+    if (name == "ring") return numbered(l, l_.rings);
+    if (name == "barriers") return numbered(l, l_.fetch_barriers);
+    if (name == "box") return numbered(l, l_.tensor_boxes);
+    if (name == "storage_of") return table(l, l_.storage_of, -1);
+    if (name == "around") return table(l, l_.around, 0);
+    if (name == "uses") {
+      while (l.words().size() > 1) entry(l, l_.uses);
+      return;
+    }
+    if (name == "body") return body(l);
+    if (name != "remark:") l.refuse("'" + name + "' is no part of a program");
+    l_.remarks.push_back({{}, std::string(l.text().substr(l.text().find(": ") + 2))});
+  }
+
+  template <class T>
+  void numbered(PartLine& l, std::vector<T>& all) {
+    if (l.take_word() != std::to_string(all.size())) l.refuse("not the next number");
+    members(l, all.emplace_back());
+  }
+
+  // "%5:3 %7:0"
+  void table(PartLine& l, std::vector<int>& all, int usual) {
+    all.assign(l_.graph.insts.size(), usual);
+    while (l.words().size() > 1) entry(l, all);
+  }
+  void entry(PartLine& l, std::vector<int>& all) {
+    const std::vector<std::string> parts = parts_of(l.take_word());
+    if (parts.size() != 2) l.refuse("expected a value, a colon and a number");
+    all[index(value(l, parts[0]))] = l.number<int>(parts[1]);
+  }
+
+  void body(PartLine& l) {
+    LoweredBody b;
+    b.warpgroups = l.number<int>(l.take_word());
+    b.statements = list();
+    if (lines_[next_ - 1].words().size() > 1) b.producer = list();  // "} producer {"
+    l_.bodies.push_back(std::move(b));
+  }
+
+  // Statements up to the line that closes them, which is taken, too.
+  Statements list() {
+    Statements found;
+    while (line().first() != "}") found.push_back(statement());
+    ++next_;
+    return found;
+  }
+
+  Statement statement() {
+    PartLine& l = line();
+    const auto* const word = std::ranges::find(statement_words, l.first());
+    if (word == std::end(statement_words)) l.refuse("'" + l.first() + "' is no statement");
+    ++next_;
+    Statement s;
+    make(s, static_cast<std::size_t>(word - std::begin(statement_words)), l,
+         std::make_index_sequence<std::size(statement_words)>());
+    if (auto* const r = std::get_if<Relayout>(&s.what)) r->plan = plan_of(l_, *r);
+    bodies(s);
+    return s;
+  }
+
+  template <std::size_t... n>
+  void make(Statement& s, std::size_t wanted, PartLine& l, std::index_sequence<n...>) {
+    ((n == wanted ? members(l, s.what.emplace<n>()) : void()), ...);
+  }
+
+  // What stands in front of it has a name and a brace.
+  void bodies(Statement& s) {
+    while (next_ < lines_.size() && line().words().size() == 2 && line().words()[1] == "{") {
+      const std::string name = line().first();
+      ++next_;
+      Statements inner = list();
+      if (auto* const branches = std::get_if<Switch>(&s.what); branches && name == "branch") {
+        branches->bodies.push_back(std::move(inner));
+        continue;
+      }
+      bool known = false;
+      for_each_named_body(s, [&](const std::string& other, Statements& to) {
+        if (other == name) to = std::move(inner), known = true;
+      });
+      if (!known) lines_[next_ - 1].refuse("the statement has no '" + name + "'");
+    }
+  }
+
+  // ---- members
+
+  template <class T>
+  void members(PartLine& l, T& x) {
+    take_members(l, x);
+    l.end();
+  }
+
+  template <class T>
+  void take_members(PartLine& l, T& x) {
+    fields(x, [&](const char* name, auto&& member) {
+      if (const std::optional<std::string> text = l.take(name)) set(l, member, *text);
+    });
+  }
+
+  ValueId value(const PartLine& l, const std::string& text) const {
+    if (text == "-") return graph::no_value;
+    const auto found = values_.find(text);
+    if (found == values_.end()) l.refuse(text + " is not in the graph");
+    return found->second;
+  }
+
+  static void set(const PartLine& l, bool& x, const std::string& text) {
+    if (text != "true" && text != "false") l.refuse("expected true or false");
+    x = text == "true";
+  }
+  template <std::integral T>
+  static void set(const PartLine& l, T& x, const std::string& text) {
+    x = l.number<T>(text);
+  }
+  static void set(const PartLine& l, DType& x, const std::string& text) {
+    x = dtype_named(text.c_str());
+    if (x == DType()) l.refuse("'" + text + "' is no type");
+  }
+  void set(const PartLine& l, ValueId& x, const std::string& text) const { x = value(l, text); }
+  static void set(const PartLine& l, Layout& x, const std::string& text) {
+    if (text == "-") return void(x = {});
+    if (text.size() < 2 || text.front() != '"' || text.back() != '"') l.refuse("expected a layout");
+    x = layout::parse(text.substr(1, text.size() - 2));
+  }
+  template <class T>
+  static void set(const PartLine& l, const Word<T>& x, const std::string& text) {
+    const auto found = std::ranges::find(x.words, text);
+    if (found == x.words.end()) l.refuse("'" + text + "' is not one of its words");
+    x.value = static_cast<T>(found - x.words.begin());
+  }
+  template <Numbered k, class T>
+  static void set(const PartLine& l, const Numbers<k, T>& x, const std::string& text) {
+    if constexpr (std::integral<T>) {
+      if (text == "-") return void(x.value = -1);
+      if (!text.starts_with(static_cast<char>(k)))
+        l.refuse(std::string("expected a number behind '") + static_cast<char>(k) + "'");
+      x.value = l.number<int>(std::string_view(text).substr(1));
+    } else {
+      x.value.clear();
+      for (const std::string& item : l.list(text))
+        set(l, Numbers<k, int>{x.value.emplace_back()}, item);
+    }
+  }
+  template <class T>
+  static void set(const PartLine& l, std::vector<T>& x, const std::string& text) {
+    x.clear();
+    for (const std::string& item : l.list(text))
+      x.push_back(static_cast<T>(l.number<std::int64_t>(item)));
+  }
+  void set(PartLine& l, Sink& x, const std::string& text) {
+    const auto* const word = std::ranges::find(sink_words, text);
+    if (word == std::end(sink_words)) l.refuse("'" + text + "' is no sink");
+    make(x, static_cast<std::size_t>(word - std::begin(sink_words)), l,
+         std::make_index_sequence<std::size(sink_words)>());
+  }
+  template <std::size_t... n>
+  void make(Sink& x, std::size_t wanted, PartLine& l, std::index_sequence<n...>) {
+    ((n == wanted ? take_members(l, x.emplace<n>()) : void()), ...);
+  }
+  void set(const PartLine& l, Redirects& x, const std::string& text) const {
+    x.clear();
+    for (const std::string& item : l.list(text)) {
+      const std::vector<std::string> parts = parts_of(item);
+      if (parts.size() != 3) l.refuse("expected a storage, a map and another storage");
+      auto& [from, redirect] = x.emplace_back();
+      set(l, Numbers<Numbered::storage, int>{from}, parts[0]);
+      set(l, redirect.map, parts[1]);
+      set(l, Numbers<Numbered::storage, int>{redirect.storage}, parts[2]);
+    }
+  }
+  void set(const PartLine& l, std::vector<Fetch::Part>& x, const std::string& text) const {
+    x.clear();
+    for (const std::string& item : l.list(text)) {
+      const std::vector<std::string> parts = parts_of(item);
+      std::size_t next = 0;
+      fields(x.emplace_back(), [&](const char*, auto&& member) {
+        if (next == parts.size()) l.refuse("a part of a fetch has more members");
+        set(l, member, parts[next++]);
+      });
+    }
+  }
+
+  // ---- what follows from the rest
+
+  void find_windows() {
+    if (l_.windows.empty()) return;
+    l_.window_of.assign(l_.graph.insts.size(), -1);
+    for (std::size_t w = 0; w < l_.windows.size(); ++w)
+      l_.window_of[index(l_.windows[w].root)] = static_cast<int>(w);
+    share_index_operands(l_);
+  }
+
+  Lowered l_;
+  std::map<std::string, ValueId> values_;  // by what they are called
+  std::vector<PartLine> lines_;
+  std::size_t next_ = 0;
+};
+
+}  // namespace
+
+passes::Lowered lowered_of(std::string_view text) { return ProgramReader(text).run(); }
+
+}  // namespace palladium::test

@@ -1,0 +1,38 @@
+// One pass on one program, as a file: what it shows, the pass, the program in front of it and what
+// the pass changes of it.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "codegen/graph/graph.hpp"
+
+namespace palladium::test {
+
+/// The file is
+///
+///     ; a sentence, which the case shows
+///     pass software_pipeline
+///     input
+///     kernel …                 as passes::to_full_text prints it
+///     expected
+///     -  …                     lines of that text that the pass takes away, and that it adds,
+///     +  …                     or "unchanged", or "refused: " and the words of the error
+struct PassCase {
+  std::string title, pass, input, expected;
+
+  /// std::runtime_error where `text` is no such file.
+  static PassCase parse(std::string_view text);
+  std::string text() const;
+  /// What the pass does to the input.
+  std::string result() const;
+};
+
+/// The fewest lines to take away and to add; "unchanged".
+std::string changes(const std::string& before, const std::string& after);
+
+/// The case of a kernel that is lowered for an architecture: its program in front of the pass,
+/// where this runs for the first time. std::runtime_error where it does not.
+PassCase case_of(const graph::Graph& g, int compute_capability, const std::string& pass);
+
+}  // namespace palladium::test
