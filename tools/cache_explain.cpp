@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "palladium/error.hpp"
@@ -77,19 +78,22 @@ std::vector<Difference> differences(const Components& first, const Components& s
   return result;
 }
 
-/// The entry that differs in fewest parts, those of the same name before others.
+/// The entry that differs in fewest parts, those of the same name before others; of several that of
+/// the oldest architecture.
 std::optional<Side> nearest(const Side& side) {
   std::optional<Side> best;
-  std::pair<bool, std::size_t> least;
+  std::tuple<bool, std::size_t, std::size_t, std::string> least;
   for (const CacheEntry& e : cache_entries()) {
     if (!e.usable) continue;
     Side candidate = side_of(e);
     const auto differing = differences(side.components, candidate.components);
     const bool is_other =
         std::ranges::any_of(differing, [](const Difference& d) { return d.component == "name"; });
-    const std::pair distance(is_other, differing.size());
+    const auto arch = candidate.components.find("arch");
+    const std::string name = arch == candidate.components.end() ? "" : arch->second;
+    std::tuple distance(is_other, differing.size(), name.size(), name);
     if (best && !(distance < least)) continue;
-    least = distance;
+    least = std::move(distance);
     best = std::move(candidate);
   }
   return best;
