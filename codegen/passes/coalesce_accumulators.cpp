@@ -17,7 +17,6 @@ class Coalescing {
  public:
   explicit Coalescing(Lowered& l) : l_(l) {
     for (const Window& w : l_.windows) kept_.insert(w.storage);
-    for (LoweredBody& b : l_.bodies) count(b.statements);
   }
 
   void run() {
@@ -44,6 +43,10 @@ class Coalescing {
 
   // Elements of the product at `at`, by what stands behind it in the list.
   void replace(Statements& list, std::size_t at, int result) {
+    if (touches_.empty()) {  // for the first product: most programs have none
+      touches_.resize(l_.storages.size());
+      for (const LoweredBody& b : l_.bodies) count(b.statements);
+    }
     for (std::size_t i = at + 1; i < list.size(); ++i) {
       const LoopNest* const p = std::get_if<LoopNest>(&list[i].what);
       const int filled = p == nullptr ? -1 : storage_filled(p->sink);
@@ -127,8 +130,8 @@ class Coalescing {
   int touches(int s) const { return touches_[static_cast<std::size_t>(s)]; }
 
   Lowered& l_;
-  std::set<int> kept_;  // that live longer than statements say
-  std::vector<int> touches_ = std::vector<int>(l_.storages.size());
+  std::set<int> kept_;        // that live longer than statements say
+  std::vector<int> touches_;  // per storage
 };
 
 }  // namespace

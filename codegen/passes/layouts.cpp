@@ -102,7 +102,8 @@ class Assignment {
  private:
   struct Use {
     LoopNest* nest;
-    int depth;  // loops around it
+    int depth;                // loops around it
+    std::vector<Read> reads;  // of registers
   };
   struct Variable {
     Extents domain;
@@ -115,7 +116,8 @@ class Assignment {
 
   void collect(Statements& list, int depth) {
     for (Statement& s : list) {
-      if (LoopNest* nest = std::get_if<LoopNest>(&s.what)) uses_.push_back({nest, depth});
+      if (LoopNest* nest = std::get_if<LoopNest>(&s.what))
+        uses_.push_back({nest, depth, register_reads(l_, *nest)});
       for_each_body(s, [&](Statements& body) { collect(body, depth + (repeats(s) ? 1 : 0)); });
     }
   }
@@ -140,7 +142,7 @@ class Assignment {
     for (const Storage& s : l_.storages)
       if (s.variable >= 0 && s.dropped.empty()) variables_[s.variable].domain = s.shape;
     for (const Use& u : uses_)
-      for (const Read& r : register_reads(l_, *u.nest)) {
+      for (const Read& r : u.reads) {
         const Storage& s = l_.storages[r.storage];
         const int a = find(r.nest->variable), b = find(s.variable);
         const bool same =
@@ -166,7 +168,7 @@ class Assignment {
       if (!variables_[i].pin.domain.empty()) variables_[i].candidates = {variables_[i].pin};
     for (int round = 0; round < 3; ++round)
       for (const Use& u : uses_)
-        for (const Read& r : register_reads(l_, *u.nest)) exchange(r);
+        for (const Read& r : u.reads) exchange(r);
     for (int i = 0; i < l_.num_variables; ++i)
       if (find(i) == i && variables_[i].pin.domain.empty()) add_strided(variables_[i]);
     for (const Use& u : uses_) add_consecutive(*u.nest);
@@ -266,8 +268,7 @@ class Assignment {
       if (unary.size() > 1)
         for (std::size_t c = 0; c < unary.size(); ++c)
           unary[c] += weight(u.depth) * nest_cost(*u.nest, variables_[root].candidates[c]);
-      for (const Read& r : register_reads(l_, *u.nest))
-        add_edge(problem, number, r, weight(u.depth));
+      for (const Read& r : u.reads) add_edge(problem, number, r, weight(u.depth));
     }
     const std::vector<int> chosen = layout::solve(problem);
     for (std::size_t i = 0; i < roots.size(); ++i) variables_[roots[i]].chosen = chosen[i];
