@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "codegen/expand/nest.hpp"
-#include "codegen/passes/reads.hpp"
+#include "codegen/passes/effects.hpp"
 
 namespace palladium::expand {
 
@@ -32,14 +32,9 @@ void Nest::stage(const passes::Fill& s) {
 }
 
 bool Nest::reads_staged() const {
-  bool found = false;
-  const DimMap all = passes::identity_map(nest_->layout.rank());
-  const auto look = [&](ValueId leaf, const DimMap&, int) {
-    found |= passes::reads_staged(l_, leaf);
-  };
-  passes::for_each_value(
-      l_, *nest_, [&](ValueId v, bool enter) { passes::for_each_leaf(l_, v, all, enter, look); });
-  return found;
+  return std::ranges::any_of(passes::element_reads(l_, *nest_), [&](const passes::Effect& e) {
+    return passes::reads_staged(l_, e.leaf);
+  });
 }
 
 // Expands the nest for nobody: spans_ are what its reads want of each row, joined where they touch.

@@ -5,7 +5,7 @@
 #include "codegen/base/overloaded.hpp"
 #include "codegen/expand/nest.hpp"
 #include "codegen/layout/constructors.hpp"
-#include "codegen/passes/reads.hpp"
+#include "codegen/passes/effects.hpp"
 
 namespace palladium::expand {
 
@@ -48,13 +48,11 @@ std::vector<int> Nest::windows_of_pass() const {
           [](const auto&) { return false; }},
       nest_->sink);
   if (!wanted) return {};
-  const DimMap all = passes::identity_map(nest_->layout.rank());
-  passes::for_each_value(l_, *nest_, [&](ValueId v, bool enter) {
-    passes::for_each_leaf(l_, v, all, enter, [&](ValueId leaf, const DimMap&, int storage) {
-      const bool load = g_[leaf].op == graph::Op::Load || g_[leaf].op == graph::Op::Swap;
-      if (load && (storage < 0 || l_.storage_of[index(leaf)] != storage)) accessed(leaf);
-    });
-  });
+  for (const passes::Effect& e : passes::element_reads(l_, *nest_)) {
+    const bool load = g_[e.leaf].op == graph::Op::Load || g_[e.leaf].op == graph::Op::Swap;
+    if (load && (e.window >= 0 || l_.storage_of[index(e.leaf)] != e.own_storage()))
+      accessed(e.leaf);
+  }
   std::ranges::sort(windows);
   windows.erase(std::unique(windows.begin(), windows.end()), windows.end());
   return windows;
@@ -115,13 +113,9 @@ bool Nest::streams() const {
     return w.residency == Residency::direct;
   };
   bool all = is_direct(store->inst);
-  const auto look = [&](ValueId leaf, const DimMap&, int storage) {
-    all &= storage < 0 || l_.storages[storage].place == passes::Place::scalar ||
-           passes::reads_staged(l_, leaf);
-  };
-  const DimMap map = passes::identity_map(nest_->layout.rank());
-  passes::for_each_value(l_, *nest_,
-                         [&](ValueId v, bool) { passes::for_each_leaf(l_, v, map, false, look); });
+  for (const passes::Effect& e : passes::element_reads(l_, *nest_))
+    all &= e.window >= 0 || l_.storages[e.storage].place == passes::Place::scalar ||
+           passes::reads_staged(l_, e.leaf);
   return all;
 }
 

@@ -8,7 +8,6 @@
 
 #include "codegen/passes/effects.hpp"
 #include "codegen/passes/lowered.hpp"
-#include "codegen/passes/reads.hpp"
 
 namespace palladium::passes {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "codegen/passes/reads.hpp"
+#include "codegen/passes/effects.hpp"
 
 namespace palladium::passes {
 
@@ -23,13 +23,8 @@ int widest_access(const Lowered& l, const LoopNest& p) {
   if (const int w = window_moved(p.sink); w >= 0) note(g[l.windows[w].root].type.dtype);
   if (const ValueId access = accessed_by(p.sink); access != graph::no_value)
     note(g[g[access].args[0]].type.dtype);
-  const auto* assign = std::get_if<Assign>(&p.sink);
-  if (p.value != graph::no_value)
-    for_each_leaf(l, p.value, identity_map(static_cast<int>(p.domain.size())),
-                  assign != nullptr && enters(l, p, assign->storage),
-                  [&](ValueId leaf, const DimMap&, int s) {
-                    if (s < 0) note(g[leaf].type.dtype);
-                  });
+  for (const Effect& e : element_reads(l, p))
+    if (e.role == Effect::Role::value && e.window >= 0) note(g[e.leaf].type.dtype);
   return 16 / bytes;
 }
 

@@ -380,4 +380,21 @@ Effects effects(const Lowered& l, const LoopNest& p) {
   return visit.take();
 }
 
+std::vector<Effect> element_reads(const Lowered& l, const LoopNest& p) {
+  std::vector<Effect> found = effects(l, p).all;
+  std::erase_if(found,
+                [](const Effect& e) { return !e.is_element() || e.leaf == graph::no_value; });
+  return found;
+}
+
+std::vector<Read> register_reads(const Lowered& l, const LoopNest& p) {
+  std::vector<Read> found;
+  for (const Effect& e : effects(l, p)) {
+    const int storage = e.own_storage();
+    if (e.is_element() && storage >= 0 && l.storages[storage].place == Place::registers)
+      found.push_back({&p, storage, e.map});
+  }
+  return found;
+}
+
 }  // namespace palladium::passes

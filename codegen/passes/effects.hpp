@@ -72,6 +72,18 @@ struct Effects {
 Effects effects(const Lowered& l, const Statement& s);
 Effects effects(const Lowered& l, const LoopNest& p);
 
+/// What the nest reads, by loads and of values that storages hold, to evaluate an element.
+std::vector<Effect> element_reads(const Lowered& l, const LoopNest& p);
+
+/// A nest reads a value that a storage in registers holds, at these coordinates; of that or, by a
+/// Redirect, of a copy.
+struct Read {
+  const LoopNest* nest = nullptr;
+  int storage = -1;
+  DimMap map = {};
+};
+std::vector<Read> register_reads(const Lowered& l, const LoopNest& p);
+
 /// Whether the statement, or one inside of it, has such an effect.
 template <class F>
 bool any_effect(const Lowered& l, const Statement& s, const F& is_meant) {

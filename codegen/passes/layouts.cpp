@@ -16,8 +16,8 @@
 #include "codegen/layout/constructors.hpp"
 #include "codegen/layout/transfer.hpp"
 #include "codegen/passes/access_model.hpp"
+#include "codegen/passes/effects.hpp"
 #include "codegen/passes/lowered.hpp"
-#include "codegen/passes/reads.hpp"
 
 namespace palladium::passes {
 namespace {
@@ -102,8 +102,9 @@ class Assignment {
  private:
   struct Use {
     LoopNest* nest;
-    int depth;                // loops around it
-    std::vector<Read> reads;  // of registers
+    int depth;                     // loops around it
+    std::vector<Read> reads;       // of registers
+    std::vector<Effect> elements;  // all that it reads of them
   };
   struct Variable {
     Extents domain;
@@ -117,7 +118,7 @@ class Assignment {
   void collect(Statements& list, int depth) {
     for (Statement& s : list) {
       if (LoopNest* nest = std::get_if<LoopNest>(&s.what))
-        uses_.push_back({nest, depth, register_reads(l_, *nest)});
+        uses_.push_back({nest, depth, register_reads(l_, *nest), element_reads(l_, *nest)});
       for_each_body(s, [&](Statements& body) { collect(body, depth + (repeats(s) ? 1 : 0)); });
     }
   }
@@ -163,7 +164,7 @@ class Assignment {
   }
 
   void make_candidates() {
-    for (const Use& u : uses_) note_vectors(*u.nest);
+    for (const Use& u : uses_) note_vectors(*u.nest, u.elements);
     for (int i = 0; i < l_.num_variables; ++i)
       if (!variables_[i].pin.domain.empty()) variables_[i].candidates = {variables_[i].pin};
     for (int round = 0; round < 3; ++round)
@@ -174,7 +175,7 @@ class Assignment {
     for (const Use& u : uses_) add_consecutive(*u.nest);
   }
 
-  void note_vectors(const LoopNest& p) {
+  void note_vectors(const LoopNest& p, const std::vector<Effect>& elements) {
     Variable& v = variables_[find(p.variable)];
     const auto note = [&](int bytes, DType t) {
       const int n = std::max(1, bytes / t.bytes());
@@ -185,13 +186,10 @@ class Assignment {
       const DType t = g_[ref].type.dtype;
       note(model_.widest(ref) * t.bytes(), t);
     };
-    const DimMap all = identity_map(static_cast<int>(p.domain.size()));
-    for_each_value(l_, p, [&](ValueId value, bool enter) {
-      for_each_leaf(l_, value, all, enter, [&](ValueId leaf, const DimMap&, int s) {
-        if (s < 0) note_view(g_[leaf].args[0]);
-        if (s >= 0 && reads_staged(l_, leaf)) note_share(p, g_[leaf].type.dtype, note);
-      });
-    });
+    for (const Effect& e : elements) {
+      if (e.window >= 0) note_view(g_[e.leaf].args[0]);
+      if (e.storage >= 0 && reads_staged(l_, e.leaf)) note_share(p, g_[e.leaf].type.dtype, note);
+    }
     if (const Stage* to = std::get_if<Stage>(&p.sink)) note(16, l_.storages[to->storage].dtype);
     if (const Store* to = std::get_if<Store>(&p.sink)) note_view(g_[to->inst].args[0]);
     if (const Update* to = std::get_if<Update>(&p.sink)) note_view(g_[to->inst].args[0]);
@@ -267,7 +265,7 @@ class Assignment {
       auto& unary = problem.unary[number[root]];
       if (unary.size() > 1)
         for (std::size_t c = 0; c < unary.size(); ++c)
-          unary[c] += weight(u.depth) * nest_cost(*u.nest, variables_[root].candidates[c]);
+          unary[c] += weight(u.depth) * nest_cost(u, variables_[root].candidates[c]);
       for (const Read& r : u.reads) add_edge(problem, number, r, weight(u.depth));
     }
     const std::vector<int> chosen = layout::solve(problem);
@@ -316,7 +314,8 @@ class Assignment {
     return 1 + layout::relayout_cost(have, need, s.dtype.bytes(), plan_options(l_));
   }
 
-  double nest_cost(const LoopNest& p, const Layout& l) const {
+  double nest_cost(const Use& u, const Layout& l) const {
+    const LoopNest& p = *u.nest;
     const double registers = issued(l);
     double cost = registers;
     const DimMap all = identity_map(l.rank());
@@ -326,17 +325,15 @@ class Assignment {
       if (!known) return 32 * registers;
       return load ? known->load : known->store;
     };
-    for_each_value(l_, p, [&](ValueId v, bool enter) {
-      cost += registers * operations(v, 32);
-      for_each_leaf(l_, v, all, enter, [&](ValueId leaf, const DimMap& map, int s) {
-        if (s < 0)
-          cost += memory(g_[leaf].args[0], map, true);
-        else if (reads_staged(l_, leaf))
-          cost += 4 * registers * conflicts(leaf, map) / staged_width(leaf, map);
-        else if (l_.storages[s].place == Place::shared)
-          cost += 4 * registers;
-      });
-    });
+    for (const ValueId v : evaluated(p)) cost += registers * operations(v, 32);
+    for (const Effect& e : u.elements) {
+      if (e.window >= 0)
+        cost += memory(g_[e.leaf].args[0], e.map, true);
+      else if (reads_staged(l_, e.leaf))
+        cost += 4 * registers * conflicts(e.leaf, e.map) / staged_width(e.leaf, e.map);
+      else if (l_.storages[e.storage].place == Place::shared)
+        cost += 4 * registers;
+    }
     return cost +
            std::visit(
                Overloaded{
@@ -355,6 +352,19 @@ class Assignment {
                    [&](const Spill& to) { return stage_cost(to.storage, l); },
                    [&](const auto& fold) { return fold.cost(l_, l); }},
                p.sink);
+  }
+
+  // What is evaluated for an element: beside the value a mask, what is compared, index arrays.
+  std::vector<ValueId> evaluated(const LoopNest& p) const {
+    if (p.value == graph::no_value) return {};
+    std::vector<ValueId> all{p.value};
+    if (const ValueId access = accessed_by(p.sink); access != graph::no_value) {
+      const graph::MemoryView m = graph::MemoryView::of(g_[access]);
+      for (const ValueId v : {m.mask, m.other})
+        if (v != graph::no_value) all.push_back(v);
+      if (g_.chooses(m.ref)) all.push_back(m.ref);
+    }
+    return all;
   }
 
   // Of a window whose columns are read, how often a bank gives a word for one access.

@@ -14,9 +14,9 @@
 #include "codegen/graph/cost.hpp"
 #include "codegen/passes/access_model.hpp"
 #include "codegen/passes/analysis.hpp"
+#include "codegen/passes/effects.hpp"
 #include "codegen/passes/guards.hpp"
 #include "codegen/passes/lowered.hpp"
-#include "codegen/passes/reads.hpp"
 
 namespace palladium::passes {
 namespace {
@@ -436,16 +436,13 @@ class Padding {
   double wavefronts_of(const LoopNest& p, const Window& w) {
     double n = 0;
     model_.enter(p, p.layout);
-    for_each_value(l_, p, [&](ValueId v, bool enter) {
-      for_each_leaf(
-          l_, v, identity_map(p.layout.rank()), enter, [&](ValueId leaf, const DimMap& map, int) {
-            const bool reads = reads_staged(l_, leaf) && root_of(l_.graph, leaf) == w.root;
-            const bool opaque = std::ranges::find(map, opaque_dim) != map.end();
-            if (!reads || opaque) return;
-            n += model_.wavefronts(l_.graph[leaf].args[0], map);
-            ++reads_;
-          });
-    });
+    for (const Effect& e : element_reads(l_, p)) {
+      const bool reads = reads_staged(l_, e.leaf) && root_of(l_.graph, e.leaf) == w.root;
+      const bool opaque = std::ranges::find(e.map, opaque_dim) != e.map.end();
+      if (!reads || opaque) continue;
+      n += model_.wavefronts(l_.graph[e.leaf].args[0], e.map);
+      ++reads_;
+    }
     return n;
   }
 
