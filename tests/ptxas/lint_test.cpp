@@ -165,11 +165,11 @@ TEST_CASE("a wgmma that is serialized is a warning, with its line where ptxas te
   CHECK_THAT(at_a_call, ContainsSubstring("256 bytes of local memory per thread: an array"));
   CHECK_THAT(at_a_branch, ContainsSubstring("(C7515)") && ContainsSubstring("serialized"));
   if (is_at_most(13, 0)) return;
-  // From the branch's first line to where its products are committed.
+  // From the branch to where its products are awaited: which of these lines is up to the version.
   const std::size_t at = at_a_branch.find(" in kernel.cu(", at_a_branch.find("(C7515)"));
   REQUIRE(at != at_a_branch.npos);
   const int line = std::atoi(at_a_branch.c_str() + at + std::string(" in kernel.cu(").size());
-  CHECK((line >= 4 && line <= 7));
+  CHECK((line >= 4 && line <= 8));
 }
 
 TEST_CASE("setmaxnreg that ptxas ignores is a warning") {
