@@ -21,6 +21,13 @@ struct Numbers {
   T& value;
 };
 
+/// One of the words of an enumeration, by its values.
+template <class T>
+struct Word {
+  T& value;
+  std::span<const char* const> words;
+};
+
 namespace detail {
 template <class T>
 auto storages(T& x) {
@@ -38,6 +45,10 @@ template <class T>
 auto boxes(T& x) {
   return Numbers<Numbered::box, T>{x};
 }
+template <class T>
+Word<T> word(T& x, std::span<const char* const> words) {
+  return {x, words};
+}
 }  // namespace detail
 
 /// The words of an enumeration, by its values.
@@ -46,11 +57,6 @@ inline constexpr const char* residency_words[] = {"direct", "registers", "shared
 inline constexpr const char* unit_words[] = {"fma",       "mma_16816", "mma_1688",
                                              "mma_16832", "mma_tf32",  "wgmma"};
 inline constexpr const char* frees_words[] = {"this_one", "one_before", "none"};
-template <class T>
-struct Word {
-  T& value;
-  std::span<const char* const> words;
-};
 
 // Calls f(name, member) for each member, whose type says how it is spelled.
 #define PALLADIUM_FIELDS(Type)                        \
@@ -65,7 +71,7 @@ PALLADIUM_FIELDS(Machine) {
 }
 
 PALLADIUM_FIELDS(Storage) {
-  f("place", Word{x.place, place_words});
+  f("place", detail::word(x.place, place_words));
   f("dtype", x.dtype);
   f("shape", x.shape);
   f("of", x.of);
@@ -109,7 +115,7 @@ PALLADIUM_FIELDS(Window) {
   f("mapping", x.mapping);
   f("body", x.body);
   f("scope", x.scope);
-  f("residency", Word{x.residency, residency_words});
+  f("residency", detail::word(x.residency, residency_words));
   f("storage", detail::storages(x.storage));
   f("depth", x.depth);
   f("fill", x.fill);
@@ -194,7 +200,7 @@ PALLADIUM_FIELDS(Dot) {
   f("result", detail::storages(x.result));
   f("accumulates", x.accumulates);
   f("anew", x.anew);
-  f("unit", Word{x.unit, unit_words});
+  f("unit", detail::word(x.unit, unit_words));
   f("warps_m", x.warps_m);
   f("warps_n", x.warps_n);
   f("in_flight", x.in_flight);
@@ -288,7 +294,7 @@ PALLADIUM_FIELDS(Prefetch) {
 PALLADIUM_FIELDS(Produce) { f("ring", detail::rings(x.ring)); }
 PALLADIUM_FIELDS(Consume) {
   f("ring", detail::rings(x.ring));
-  f("frees", Word{x.frees, frees_words});
+  f("frees", detail::word(x.frees, frees_words));
 }
 PALLADIUM_FIELDS(Release) { f("ring", detail::rings(x.ring)); }
 

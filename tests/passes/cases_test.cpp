@@ -11,6 +11,7 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+#include "codegen/graph/transform.hpp"
 #include "codegen/passes/manifest.hpp"
 #include "palladium/ops/registry.hpp"
 #include "tests/passes/lowering.hpp"
