@@ -68,6 +68,7 @@ class Expander {
   void name_program(int axis, ExprId id);
   ExprId name_rows(ExprId block, int rows, int columns);
   void name_cluster(ExprId block);
+  void forget_scratch();
   void over_programs(const passes::GridLoop& loop);
   bool open_bounds();
 

@@ -130,8 +130,15 @@ void Expander::name_cluster(ExprId block) {
   }
 }
 
-// What a block that goes through several programs does for each: memory of its own has forgotten
-// the one before.
+// Memory of a program's own holds nothing of the program before. Only who computes has such memory:
+// a producer, which goes through the programs, too, sees none of it.
+void Expander::forget_scratch() {
+  for (const Window& w : l_.windows)
+    if (const auto it = unstored_.find(w.storage); w.mapping < 0 && it != unstored_.end())
+      b_.add(thread::Assign{e_.variable(it->second.flag), e_.literal(bool_, 0)});
+}
+
+// What a block that goes through several programs does for each.
 void Expander::over_programs(const passes::GridLoop& loop) {
   ExprId programs = number(1);
   for (const int a : l_.parallel_axes)
@@ -151,9 +158,7 @@ void Expander::over_programs(const passes::GridLoop& loop) {
                            .body = {}});
   name_programs(program);
   const bool bounded = open_bounds();
-  for (const Window& w : l_.windows)
-    if (const auto it = unstored_.find(w.storage); w.mapping < 0 && it != unstored_.end())
-      b_.add(thread::Assign{e_.variable(it->second.flag), e_.literal(bool_, 0)});
+  if (!is_one_thread_) forget_scratch();
   expand_list(loop.body);
   if (bounded) b_.close();
   b_.close();

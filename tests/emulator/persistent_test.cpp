@@ -28,6 +28,83 @@ std::string lowered(const graph::Graph& g, int cc) {
   return passes::to_text(cuda::lower(g, {.compute_capability = cc}));
 }
 
+// Where a product is summed up along K, as users write it.
+enum class Sum {
+  scratch,  // begun by a store
+  first,    // begun in the first program of a sequential axis, stored in the last
+  scoped,
+  carry,
+  block,
+};
+
+struct Products {
+  Sum sum = Sum::scratch;
+  DType dtype = f16;
+  std::int64_t m = 320, n = 72, k = 192;
+  int num_warps = 0;
+  std::optional<bool> specialize = {};
+};
+
+graph::Graph products(const Products& p) {
+  constexpr std::int64_t rows = 64, columns = 64, depth = 64;
+  const int steps = static_cast<int>(cdiv(p.k, depth));
+  const bool by_axis = p.sum == Sum::first;
+  const auto body = [=](Ref a, Ref b, Ref o, Ref sums) {
+    const auto product = [&](const Value& k) {
+      return dot(a[{_, ds(k * depth, depth)}], b[{ds(k * depth, depth), _}]);
+    };
+    const auto sum_up = [&](Ref to) {
+      to[_] = zeros({rows, columns});
+      loop(0, steps, [&](Value k) { to[_] += product(k); });
+    };
+    switch (p.sum) {
+    case Sum::scratch:
+      sum_up(sums);
+      o[_] = sums[_];
+      break;
+    case Sum::first:
+      when(program_id(2) == 0, [&] { sums[_] = zeros({rows, columns}); });
+      sums[_] += dot(a[_], b[_]);
+      when(program_id(2) == steps - 1, [&] { o[_] = sums[_]; });
+      break;
+    case Sum::scoped:
+      run_scoped(
+          [&](Ref own) {
+            sum_up(own);
+            o[_] = own[_];
+          },
+          {gpu::REGS({rows, columns}, f32)});
+      break;
+    case Sum::carry:
+      o[_] = loop(
+          0, steps, {}, [&](Value k, Value sum) { return sum + product(k); },
+          zeros({rows, columns}));
+      break;
+    case Sum::block: sum_up(o); break;
+    }
+  };
+  const std::int64_t of_program = by_axis ? depth : steps * depth;
+  PallasCallOptions options{.name = "products",
+                            .out_type = {{p.m, p.n}, f32},
+                            .grid = {cdiv(p.m, rows), cdiv(p.n, columns), by_axis ? steps : 1},
+                            .scratch_types = {gpu::REGS({rows, columns}, f32)},
+                            .compiler_params = {.num_warps = p.num_warps,
+                                                .num_stages = 2,
+                                                .warp_specialize = p.specialize,
+                                                .persistent = true}};
+  options.in_specs = {{{rows, of_program},
+                       [](Index i, Index, Index k) {
+                         return Indices{i, k};
+                       }},
+                      {{of_program, columns}, [](Index, Index j, Index k) {
+                         return Indices{k, j};
+                       }}};
+  options.out_specs = {{{rows, columns}, [](Index i, Index j, Index) { return Indices{i, j}; }}};
+  options.compiler_params.dimension_semantics = {parallel, parallel, sequential};
+  return traced(body, options,
+                {array({p.m, steps * depth}, p.dtype), array({steps * depth, p.n}, p.dtype)});
+}
+
 }  // namespace
 
 TEST_CASE("persistent blocks compute what a block for each program does") {
@@ -60,4 +137,58 @@ TEST_CASE("a warpgroup that fetches goes on to the next program of a persistent 
         CHECK_THAT(text, ContainsSubstring("grid loop programs"));
         CHECK((text.find("producer") != std::string::npos) == specialize);
       }
+}
+
+TEST_CASE("sums in registers begin anew in each program of a persistent block") {
+  for (const Sum sum : {Sum::scratch, Sum::first, Sum::scoped, Sum::carry, Sum::block})
+    for (const bool specialize : {false, true})
+      for (const int num_warps : {4, 8}) {
+        CAPTURE(static_cast<int>(sum), specialize, num_warps);
+        const graph::Graph g =
+            products({.sum = sum, .num_warps = num_warps, .specialize = specialize});
+        CHECK_THAT(lowered(g, 90), ContainsSubstring("grid loop programs"));
+        CHECK(on_all_targets(g, {}, 90) == "");
+      }
+  for (const Sum sum : {Sum::scratch, Sum::first, Sum::scoped})
+    for (const int cc : {75, 80, 120}) {
+      CAPTURE(static_cast<int>(sum), cc);
+      CHECK(on_all_targets(products({.sum = sum}), {}, cc) == "");
+    }
+}
+
+TEST_CASE("what a program stored to scratch is not there for the next of its persistent block") {
+  const BlockSpec rows{{64, 64}, [](Index i) { return Indices{i, 0}; }};
+  const BlockSpec all{{64, 64}, [](Index) { return Indices{0, 0}; }};
+  for (const bool stores : {true, false})
+    for (const bool specialize : {false, true}) {
+      const graph::Graph g = traced(
+          [=](Ref a, Ref b, Ref o, Ref s, Ref n) {
+            when((program_id(0) == 0) | stores, [&] {
+              s[_] = zeros({64, 64});
+              n[_] = zeros({1});
+            });
+            loop(0, 2, [&](Value i) {
+              s[_] += dot(a[{_, ds(i * 32, 32)}], b[{ds(i * 32, 32), _}]);
+              n[_] = n[_] + 1.f;
+            });
+            o[_] = s[_] * n[{0}];
+          },
+          {.name = "forgets",
+           .out_type = {{640, 64}, f32},
+           .grid = {10},
+           .in_specs = {rows, all},
+           .out_specs = {rows},
+           .scratch_types = {gpu::REGS({64, 64}, f32), gpu::REGS({1}, f32)},
+           .compiler_params = {.num_stages = 2, .warp_specialize = specialize, .persistent = true}},
+          {array({640, 64}, f16), array({64, 64}, f16)});
+      CAPTURE(stores, specialize);
+      if (stores) {
+        CHECK(on_all_targets(g, {}, 90) == "");
+        continue;
+      }
+      Random random(1);
+      test::Call call = random_call(g, {}, random, true);
+      CHECK_THROWS_WITH(run_emulator(g, {.compute_capability = 90}, call),
+                        ContainsSubstring("scratch[0] is read before anything was stored"));
+    }
 }
