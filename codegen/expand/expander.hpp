@@ -180,6 +180,7 @@ class Expander {
   bool is_short(const BlockMapping& m) const;
   ExprId window_start(const BlockDim& b, ExprId at, const Along& along);
   void size_of_window(int window, ExprId start, const Along& along, ExprId slice);
+  ExprId of_programs(ExprId check);
   void check_slice(int window, ExprId start, ExprId extent, ExprId slice, const Along& along);
   ExprId exists_along(const passes::BlockNames& names, ExprId start, ExprId extent,
                       std::int64_t size, const Along& along);

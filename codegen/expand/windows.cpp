@@ -58,6 +58,11 @@ ExprId Expander::exists_along(const passes::BlockNames& names, ExprId start, Exp
        e_.plain(Operator::greater, e_.sum(first + Affine(size), along.type), zero, bool_)});
 }
 
+// What has to be known for a check that only programs make.
+ExprId Expander::of_programs(ExprId check) {
+  return is_program_ == no_expr ? check : e_.all({check, is_program_});
+}
+
 void Expander::check_slice(int window, ExprId start, ExprId extent, ExprId slice,
                            const Along& along) {
   const BlockMapping& m = g_.mapping.block_mappings[l_.windows[window].mapping];
@@ -67,7 +72,7 @@ void Expander::check_slice(int window, ExprId start, ExprId extent, ExprId slice
                                    e_.plain(Operator::at_least, slice, number(0), bool_),
                                    e_.plain(Operator::at_least, number(most), slice, bool_),
                                    e_.plain(Operator::at_least, extent, end, bool_)});
-  b_.add_where_known(is_inside,
+  b_.add_where_known(of_programs(is_inside),
                      thread::Check{.condition = is_inside,
                                    .message = fmt::format(
                                        "{}: the slice that the index map gives along dimension {} "
@@ -117,13 +122,14 @@ void Expander::size_of_window(int window, ExprId start, const Along& along, Expr
   // Where there is no element, no block has one: what nobody uses may be that.
   if (graph::is_empty(m) && !graph::is_used(g_, static_cast<std::size_t>(w.mapping))) return;
   const ExprId exists = exists_along(names, start, extent, b.size, along);
-  b_.add_where_known(exists, thread::Check{.condition = exists,
-                                           .message = fmt::format(
-                                               "{}: the block is wholly out of bounds along "
-                                               "dimension {} (an index map gives block indices, "
-                                               "not element offsets)",
-                                               m.origin, d),
-                                           .test = is_program_});
+  b_.add_where_known(
+      of_programs(exists),
+      thread::Check{.condition = exists,
+                    .message = fmt::format("{}: the block is wholly out of bounds along "
+                                           "dimension {} (an index map gives block indices, "
+                                           "not element offsets)",
+                                           m.origin, d),
+                    .test = is_program_});
 }
 
 // From the first element of the array to that of the block, i32 where that holds it and all that is
