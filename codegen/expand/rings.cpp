@@ -164,6 +164,8 @@ void Expander::expand_rotated(const passes::Loop& l) {
                            .body = {}});
   apart([&] { expand_list(l.body); });
   b_.close();
+  for (Slots& slots : slots_)
+    slots.begins = e_.op(graph::Op::Not, bool_, {e_.plain(Operator::less, second, high, bool_)});
   expand_list(l.epilogue);
   b_.close();
 }

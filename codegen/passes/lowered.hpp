@@ -425,7 +425,7 @@ struct Consume {
 };
 
 /// A producer learns that the slot before this one of the ring is free, but in the first iteration
-/// that the body of a rotated loop has.
+/// that the body of a rotated loop has, and behind such a loop whose body had none.
 struct Release {
   int ring = -1;
 };

@@ -24,7 +24,9 @@ using Storages = std::set<int>;
 // A loop, its statements by number.
 class SoftwarePipeline {
  public:
-  SoftwarePipeline(Lowered& l, Loop& loop) : l_(l), loop_(loop), body_(loop.body) {}
+  /// `comes_again`: the loop stands in another one, by which its producer goes on to fetch.
+  SoftwarePipeline(Lowered& l, Loop& loop, bool comes_again)
+      : l_(l), loop_(loop), comes_again_(comes_again), body_(loop.body) {}
 
   void run() {
     if (!find_products()) return;
@@ -67,6 +69,9 @@ class SoftwarePipeline {
     }
 
     loop_.epilogue.push_back({done, body[second_].at});
+    // The slot of the last product but one, if there are two: nobody waits for it behind the
+    // kernel.
+    if (comes_again_) loop_.epilogue.push_back({Release{ring}, body[second_].at});
     for (const std::size_t late : late_)
       if (late < second_ && std::holds_alternative<LoopNest>(body[late].what))
         loop_.epilogue.push_back(body[late]);
@@ -187,22 +192,29 @@ class SoftwarePipeline {
 
   Lowered& l_;
   Loop& loop_;
+  const bool comes_again_;
   const Statements& body_;
   std::size_t first_ = 0, second_ = 0;  // products
   std::set<std::size_t> late_;          // what is left for the next iteration
   Storages shared_;                     // what that needs of this one
 };
 
-void visit(Lowered& l, Statements& list) {
-  for (Statement& s : list)
-    if (Loop* const loop = std::get_if<Loop>(&s.what)) SoftwarePipeline(l, *loop).run();
+// A producer fetches for loops of a program alone: no other loop stands around them than that of a
+// persistent block over its programs.
+void visit(Lowered& l, Statements& list, bool comes_again) {
+  for (Statement& s : list) {
+    GridLoop* const programs = std::get_if<GridLoop>(&s.what);
+    if (programs != nullptr && programs->axis == programs_axis) visit(l, programs->body, true);
+    if (Loop* const loop = std::get_if<Loop>(&s.what))
+      SoftwarePipeline(l, *loop, comes_again).run();
+  }
 }
 
 }  // namespace
 
 void software_pipeline(Lowered& l) {
   for (LoweredBody& b : l.bodies)
-    if (!b.producer.empty()) visit(l, b.statements);
+    if (!b.producer.empty()) visit(l, b.statements, false);
 }
 
 }  // namespace palladium::passes

@@ -17,7 +17,7 @@ namespace {
 struct Iterations {
   DType dtype = f16;
   int rows = 64, columns = 32, d = 32, stages = 2, programs = 5;
-  bool specialize = true;
+  bool specialize = true, persistent = false;
 };
 
 // Program i has i iterations.
@@ -49,7 +49,9 @@ graph::Graph attention_of(const Iterations& t) {
        .grid = {t.programs},
        .in_specs = {{{t.rows, t.d}, by_program}, all, all},
        .out_specs = {{{t.rows, t.d}, by_program}, {{t.rows, 1}, by_program}},
-       .compiler_params = {.num_stages = t.stages, .warp_specialize = t.specialize}},
+       .compiler_params = {.num_stages = t.stages,
+                           .warp_specialize = t.specialize,
+                           .persistent = t.persistent}},
       {array({rows, t.d}, t.dtype), array({keys, t.d}, t.dtype), array({keys, t.d}, t.dtype)});
 }
 
@@ -73,6 +75,25 @@ TEST_CASE("loops of two products agree for any number of iterations, stages and 
         std::string::npos;
     CHECK(rotated == (t.specialize && t.stages > 1));
     CHECK(text_of(g).find("_rs<true") != std::string::npos);
+    for (const std::string& found : unpinned_registers(text_of(g))) FAIL_CHECK(found);
+    CHECK(on_all_targets(g, {}, 90) == "");
+  }
+}
+
+// Of four blocks each goes through programs of none to many iterations, so that slots and phases of
+// one program are where the one before left them.
+TEST_CASE("loops of two products in persistent blocks agree from program to program") {
+  for (const Iterations& t :
+       {Iterations{.stages = 2, .programs = 10}, Iterations{.stages = 3, .programs = 13},
+        Iterations{.dtype = bf16, .rows = 128, .columns = 48, .d = 64, .stages = 2, .programs = 6},
+        Iterations{.stages = 2, .programs = 7, .specialize = false}}) {
+    INFO(t.rows << "x" << t.columns << ", " << t.stages << " stages");
+    Iterations again = t;
+    again.persistent = true;
+    const graph::Graph g = attention_of(again);
+    const std::string text = passes::to_text(cuda::lower(g, {.compute_capability = 90}));
+    CHECK(text.find("grid loop programs") != std::string::npos);
+    CHECK((text.find("first iteration") != std::string::npos) == t.specialize);
     for (const std::string& found : unpinned_registers(text_of(g))) FAIL_CHECK(found);
     CHECK(on_all_targets(g, {}, 90) == "");
   }

@@ -19,7 +19,7 @@ struct Iteration {
 using Sum = std::function<Value(const Iteration&, const Value& p, const Value& v)>;
 
 // A loop over blocks of keys, with its sum as an iteration makes it.
-graph::Graph attention(const Sum& sum, bool specialize = true) {
+graph::Graph attention(const Sum& sum, bool specialize = true, bool persistent = false) {
   const auto body = [=](Ref q, Ref k, Ref v, Ref o, Ref totals) {
     const auto iteration = [&](Value i, Value top, Value total, Value acc) {
       const Value s = dot(q[_], k[{ds(i * 32, 32), _}], {.trans_b = true});
@@ -37,7 +37,10 @@ graph::Graph attention(const Sum& sum, bool specialize = true) {
   return traced(body,
                 {.name = "attention",
                  .out_type = {{{64, 64}, f32}, {{64, 1}, f32}},
-                 .compiler_params = {.num_stages = 2, .warp_specialize = specialize}},
+                 .grid = {1},
+                 .compiler_params = {.num_stages = 2,
+                                     .warp_specialize = specialize,
+                                     .persistent = persistent}},
                 {array({64, 64}, f16), array({256, 64}, f16), array({256, 64}, f16)});
 }
 
@@ -89,6 +92,15 @@ TEST_CASE("a loop of two products begins the second one in the iteration behind 
                     "await product", "consume ring 1"}));
   CHECK(remarks(g).empty());
   CHECK_FALSE(is_rotated(attention(scaled, false)));
+}
+
+TEST_CASE("a persistent block begins such products, too, and frees the last slot but one behind") {
+  const graph::Graph g = attention(scaled, true, true);
+  CHECK_THAT(text(g), Shows({"grid loop programs", "produce ring 0", "grid loop programs",
+                             "first iteration of loop", "release ring 1", "consume ring 1",
+                             "behind the last iteration", "await product", "release ring 1",
+                             "consume ring 1"}));
+  CHECK(remarks(g).empty());
 }
 
 TEST_CASE("a product that the next iteration cannot begin is said to be none, with its line") {
