@@ -25,13 +25,13 @@ namespace palladium::cuda {
 namespace {
 
 // What no block, or no GPU of the architecture, can be. Shared memory is counted by its pass.
-void check_limits(const graph::Graph& g, int cc) {
-  constexpr int first_with_clusters = 90;
-  if (graph::cluster_blocks(g) > 1 && cc < first_with_clusters)
-    throw CompileError(g.at,
-                       fmt::format("kernel '{}': a cluster of {} blocks needs sm_{} or "
-                                   "newer, given sm_{}",
-                                   g.name, graph::cluster_blocks(g), first_with_clusters, cc));
+void check_limits(const graph::Graph& g, const passes::Machine& machine) {
+  if (graph::cluster_blocks(g) > 1 && !machine.has_clusters())
+    throw CompileError(
+        g.at, fmt::format("kernel '{}': a cluster of {} blocks needs sm_{} or "
+                          "newer, given sm_{}",
+                          g.name, graph::cluster_blocks(g), passes::Machine::first_with_clusters,
+                          machine.compute_capability));
   std::int64_t threads = 0;
   for (const graph::Body& b : g.bodies)
     threads += std::int64_t{b.warpgroups} * graph::warpgroup_threads;
@@ -102,13 +102,12 @@ passes::Lowered lower(const graph::Graph& g, const Options& options,
   }
   if (graph::has_packed(g)) return lower(graph::in_bytes(g), options, observer);
   const int cc = options.compute_capability;
-  check_limits(g, cc);
+  const passes::Machine machine{
+      cc, options.is_specific,
+      std::min(thread::multiprocessor(cc).block_shared_bytes, options.most_shared_bytes)};
+  check_limits(g, machine);
   Size(g, options.most_operations).require_possible();
-  return passes::run_passes(
-      g,
-      {cc, options.is_specific,
-       std::min(thread::multiprocessor(cc).block_shared_bytes, options.most_shared_bytes)},
-      observer);
+  return passes::run_passes(g, machine, observer);
 }
 
 thread::Program thread_program(const passes::Lowered& l, const ThreadObserver& observer) {

@@ -18,7 +18,7 @@ using graph::Inst;
 using graph::MemoryView;
 using graph::Op;
 
-constexpr int first_with_copies = 80, least_bytes = 4, most_bytes = 16;
+constexpr int least_bytes = 4, most_bytes = 16;
 
 class ChosenCopies {
  public:
@@ -114,7 +114,7 @@ class ChosenCopies {
 }  // namespace
 
 void choose_copies(Lowered& l) {
-  if (l.machine.compute_capability >= first_with_copies) ChosenCopies(l).run();
+  if (l.machine.has_async_copies()) ChosenCopies(l).run();
 }
 
 }  // namespace palladium::passes

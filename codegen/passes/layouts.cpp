@@ -81,7 +81,7 @@ Layout lift(const Layout& leaf, const DimMap& map, const Extents& domain) {
 }
 
 layout::PlanOptions plan_options(const Lowered& l) {
-  return {.matrix_moves = l.machine.compute_capability >= 75, .matrix_stores = false};
+  return {.matrix_moves = l.machine.has_matrix_moves(), .matrix_stores = false};
 }
 
 bool is_opaque(const DimMap& m) { return std::find(m.begin(), m.end(), opaque_dim) != m.end(); }

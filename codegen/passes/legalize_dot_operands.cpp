@@ -16,9 +16,6 @@ namespace {
 using graph::Inst;
 using graph::Op;
 
-// mma.sync of sm_100 to sm_110 converts them, where later ones multiply them again.
-constexpr bool has_byte_floats(int cc) { return cc >= 89 && (cc < 100 || cc >= 120); }
-
 class Legalization {
  public:
   explicit Legalization(Lowered& l) : l_(l), g_(l.graph) {}
@@ -38,7 +35,7 @@ class Legalization {
     if (t == f16) narrow(dot);
     if (t.bytes() == 1)
       for (const std::size_t operand : {0, 1}) turn(dot, operand);
-    if (tf32 && l_.machine.compute_capability == 90 && l_.machine.is_specific)
+    if (tf32 && l_.machine.has_wgmma(f32, f32, true))
       tell_of_major(dot, "by mma.sync, not by wgmma, because that takes tf32 along K alone");
   }
 
@@ -58,7 +55,7 @@ class Legalization {
 
   // x and y of 8 bits, instead of f16(x) and f16(y), which hold the same numbers.
   void narrow(ValueId dot) {
-    if (!has_byte_floats(l_.machine.compute_capability)) return;
+    if (!l_.machine.has_fast_byte_floats()) return;
     std::array<ValueId, 2> narrow = {};
     for (const std::size_t operand : {0, 1}) {
       const Inst& i = g_[g_[dot].args[operand]];

@@ -36,6 +36,7 @@
 #include "codegen/graph/limits.hpp"
 #include "codegen/layout/layout.hpp"
 #include "codegen/layout/relayout.hpp"
+#include "codegen/passes/machine.hpp"
 #include "codegen/thread/expr.hpp"
 #include "palladium/report.hpp"
 
@@ -43,13 +44,6 @@ namespace palladium::passes {
 
 using graph::Extents;
 using graph::ValueId;
-
-/// What the target can do; the only thing that lowering knows of it.
-struct Machine {
-  int compute_capability = 75;  // 10 * major + minor
-  bool is_specific = true;      // the text is for that architecture alone: sm_90a, not sm_90
-  std::int64_t max_shared_bytes = 48 * 1024;
-};
 
 enum class Place : std::uint8_t {
   inlined,    // recomputed at each use

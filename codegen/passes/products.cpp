@@ -57,18 +57,13 @@ bool is_k_major(const graph::DotView& dot) { return !dot.trans_a && dot.trans_b;
 
 namespace {
 
-// Floats of 8 bits, or integers.
-bool are_bytes(DType a, DType b) {
-  return a.bytes() == 1 && b.bytes() == 1 && a.is_float() == b.is_float();
-}
+bool is_tf32(const graph::DotView& dot) { return dot.precision == graph::Precision::tf32; }
 
 // Of a product whose operands legalize_dot_operands has seen, whether wgmma multiplies such
 // elements that are stored so.
 bool has_wgmma(const Lowered& l, const graph::DotView& dot) {
   const DType a = l.graph[dot.a].type.dtype, b = l.graph[dot.b].type.dtype;
-  if (a == f16 || a == bf16) return true;
-  return is_k_major(dot) &&
-         (are_bytes(a, b) || (a == f32 && dot.precision == graph::Precision::tf32));
+  return l.machine.has_wgmma(a, b, is_tf32(dot)) && (a.bytes() == 2 || is_k_major(dot));
 }
 
 }  // namespace
@@ -76,8 +71,7 @@ bool has_wgmma(const Lowered& l, const graph::DotView& dot) {
 bool takes_wgmma(const Lowered& l, const graph::Inst& dot) {
   const graph::DotView view = graph::DotView::of(dot);
   const DType t = l.graph[view.a].type.dtype;
-  if (l.machine.compute_capability != 90 || !l.machine.is_specific || !has_wgmma(l, view))
-    return false;
+  if (!has_wgmma(l, view)) return false;
   const std::int64_t m = dot.type.shape[0];
   const std::int64_t padded_m = round_up(m, 16 * l.num_warps);
   if (padded_m > 64 && padded_m - m >= 64) return false;  // a warpgroup without rows
@@ -93,15 +87,13 @@ namespace {
 Dot::Unit unit_of(const Lowered& l, const graph::Inst& i) {
   const graph::DotView view = graph::DotView::of(i);
   const DType t = l.graph[view.a].type.dtype, b = l.graph[view.b].type.dtype;
-  const int cc = l.machine.compute_capability;
-  const bool tf32 = view.precision == graph::Precision::tf32;
-  if (t != b && !are_bytes(t, b)) return Dot::Unit::fma;
   if (takes_wgmma(l, i)) return Dot::Unit::wgmma;
-  if (are_bytes(t, b)) return Dot::Unit::mma_16832;
-  if ((t == f16 || t == bf16) && cc >= 80) return Dot::Unit::mma_16816;
-  if (t == f16) return Dot::Unit::mma_1688;
-  if (t == f32 && tf32 && cc >= 80) return Dot::Unit::mma_tf32;
-  return Dot::Unit::fma;
+  const std::optional<MmaShape> mma = l.machine.mma(t, b, is_tf32(view));
+  if (!mma) return Dot::Unit::fma;
+  if (t == f32) return Dot::Unit::mma_tf32;
+  return mma->k == 32   ? Dot::Unit::mma_16832
+         : mma->k == 16 ? Dot::Unit::mma_16816
+                        : Dot::Unit::mma_1688;
 }
 
 // Vectors of columns, as many side by side as gives the fewest registers, then the fewest loads

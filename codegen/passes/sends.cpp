@@ -9,7 +9,6 @@ namespace {
 
 using graph::MemoryView;
 
-constexpr int first_with_tma = 90;
 constexpr std::int64_t most_bytes = 64 << 10;  // of shared memory
 
 // Whether nobody reads the array to which the program stores.
@@ -39,7 +38,7 @@ bool is_sent(const Lowered& l, const Analysis& a, ValueId store) {
   const graph::Graph& g = l.graph;
   const MemoryView m = MemoryView::of(g[store]);
   const graph::Type& type = g[m.value].type;
-  if (l.machine.compute_capability < first_with_tma || (type.dtype != f16 && type.dtype != bf16) ||
+  if (!l.machine.has_tma() || (type.dtype != f16 && type.dtype != bf16) ||
       g[store].op != graph::Op::Store || m.mask != graph::no_value || type.shape.size() != 2 ||
       g.bodies.size() > 1 || g.bodies[0].warpgroups > 1)
     return false;

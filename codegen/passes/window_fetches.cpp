@@ -9,7 +9,6 @@
 namespace palladium::passes {
 namespace {
 
-constexpr int first_with_tma = 90;
 constexpr std::int64_t box_alignment = 128;  // of boxes in shared memory
 
 class WindowFetches {
@@ -67,7 +66,7 @@ class WindowFetches {
 }  // namespace
 
 void fetch_windows(Lowered& l) {
-  if (l.machine.compute_capability >= first_with_tma && l.warpgroups == 1) WindowFetches(l).run();
+  if (l.machine.has_tma() && l.warpgroups == 1) WindowFetches(l).run();
 }
 
 }  // namespace palladium::passes

@@ -66,6 +66,12 @@ TEST_CASE("nobody between a graph and its text searches text") {
   CHECK(violations.empty());
 }
 
+TEST_CASE("behind the graph Machine alone knows what an architecture can do") {
+  const auto violations = house::architectures(tree());
+  INFO(listed(violations));
+  CHECK(violations.empty());
+}
+
 TEST_CASE("the log library and the file system have one door each") {
   const auto violations = house::doors(tree());
   INFO(listed(violations));
@@ -222,6 +228,24 @@ TEST_CASE("a search in text is found from the passes to the printer, and nowhere
   for (const char* line : {"const auto it = memo_.find(key);", "std::ranges::find(list, x)"}) {
     INFO(line);
     CHECK(house::searches({{"codegen/expand/nest.cpp", line}}).empty());
+  }
+}
+
+TEST_CASE("a comparison of architectures is found behind the graph, and nowhere else") {
+  for (const char* line :
+       {"if (l.machine.compute_capability >= 90) return;", "return cc != 90;",
+        "if (cc < Machine::first_with_tma)", "return 80 <= l.machine.compute_capability;"}) {
+    INFO(line);
+    CHECK(house::architectures({{"codegen/passes/sends.cpp", line}}).size() == 1);
+    CHECK(house::architectures({{"codegen/expand/nest.cpp", line}}).size() == 1);
+    CHECK(house::architectures({{"codegen/cuda/lower.cpp", line}}).size() == 1);
+    CHECK(house::architectures({{"codegen/passes/machine.cpp", line}}).empty());
+    CHECK(house::architectures({{"codegen/thread/occupancy.cpp", line}}).empty());
+  }
+  for (const char* line : {"if (l.machine.has_tma()) run();", "f(x.compute_capability);",
+                           "int compute_capability = 75;", "x << cc << y;"}) {
+    INFO(line);
+    CHECK(house::architectures({{"codegen/passes/sends.cpp", line}}).empty());
   }
 }
 

@@ -243,6 +243,25 @@ Violations positions(const Sources& sources) {
   return found;
 }
 
+Violations architectures(const Sources& sources) {
+  static const std::regex words(
+      R"(\b(cc|compute_capability|first_with_\w+)\s*([<>]=?|[!=]=)[^<>]|[^<>]([<>]=?|[!=]=)\s*)"
+      R"((\w+(\.|->|::))*(cc|compute_capability|first_with_\w+)\b)");
+  Violations found;
+  for (const auto& [path, text] : sources) {
+    if (!path.starts_with("codegen/passes/") && !path.starts_with("codegen/expand/") &&
+        !path.starts_with("codegen/cuda/"))
+      continue;
+    if (path.starts_with("codegen/passes/machine.")) continue;
+    std::istringstream lines(code_only(text));
+    std::string line;
+    for (int n = 1; std::getline(lines, line); ++n)
+      if (std::regex_search(line, words))
+        found.push_back(at(path, n) + " compares architectures: ask Machine what it can do");
+  }
+  return found;
+}
+
 Violations searches(const Sources& sources) {
   // One goes through the lines of a text, the other reads the forms of the op table.
   static const std::vector<std::string> allowed = {"codegen/cuda/lineinfo.cpp",

@@ -22,6 +22,8 @@ Violations arrows(const Sources& sources);
 Violations public_headers(const Sources& sources);
 /// Searches in text from the passes to the printer, which decide by what they hold.
 Violations searches(const Sources& sources);
+/// Comparisons of architectures' numbers behind the graph, elsewhere than where Machine answers.
+Violations architectures(const Sources& sources);
 
 /// Reads of the op table's order or of attributes by position, outside of the graph's own files.
 Violations positions(const Sources& sources);
