@@ -43,13 +43,19 @@ std::string changes(const std::string& before, const std::string& after) {
       common[i][j] =
           a[i] == b[j] ? common[i + 1][j + 1] + 1 : std::max(common[i + 1][j], common[i][j + 1]);
   std::string text;
+  bool same = true;  // the lines before
+  const auto change = [&](char sign, const std::string& line, std::size_t behind) {
+    if (same) text += "@" + std::to_string(behind) + (behind > 0 ? " " + a[behind - 1] : "") + "\n";
+    text += sign + line + "\n";
+    same = false;
+  };
   for (std::size_t i = 0, j = 0; i < a.size() || j < b.size();) {
     if (i < a.size() && j < b.size() && a[i] == b[j])
-      ++i, ++j;
+      ++i, ++j, same = true;
     else if (j == b.size() || (i < a.size() && common[i + 1][j] >= common[i][j + 1]))
-      text += "-" + a[i++] + "\n";
+      change('-', a[i], i), ++i;
     else
-      text += "+" + b[j++] + "\n";
+      change('+', b[j++], i);
   }
   return text.empty() ? "unchanged\n" : text;
 }

@@ -16,7 +16,8 @@ namespace palladium::test {
 ///     input
 ///     kernel …                 as passes::to_full_text prints it
 ///     expected
-///     -  …                     lines of that text that the pass takes away, and that it adds,
+///     @12  …                   behind this line of that text, the twelfth,
+///     -  …                     lines that the pass takes away, and that it adds
 ///     +  …                     or "unchanged", or "refused: " and the words of the error
 struct PassCase {
   std::string title, pass, input, expected;
@@ -28,7 +29,7 @@ struct PassCase {
   std::string result() const;
 };
 
-/// The fewest lines to take away and to add; "unchanged".
+/// The fewest lines to take away and to add, with the line that stands before them; "unchanged".
 std::string changes(const std::string& before, const std::string& after);
 
 /// The case of a kernel that is lowered for an architecture: its program in front of the pass,
