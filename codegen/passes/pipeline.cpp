@@ -27,6 +27,7 @@
 #include "codegen/passes/lowered.hpp"
 #include "codegen/passes/needs.hpp"
 #include "codegen/passes/producer.hpp"
+#include "codegen/passes/registers.hpp"
 #include "codegen/thread/occupancy.hpp"
 
 namespace palladium::passes {
@@ -141,8 +142,13 @@ class Pipelines {
     if (moved.empty()) return 0;
     const bool fetched = std::ranges::all_of(
         moved, [&](std::size_t i) { return std::holds_alternative<Fetch>((*over.body)[i].what); });
-    const bool wanted = fetched && moved.size() == copies && &list == top_ &&
-                        reads_by_products_alone(*over.body, moved) && is_worth_a_producer(over);
+    const char* obstacle =
+        !fetched || moved.size() != copies ? "threads copy a part of what it reads"
+        : &list != top_                    ? "it stands in another loop, or other bodies beside it"
+        : !reads_by_products_alone(*over.body, moved) ? "others than products read what it fetches"
+        : !holds_beside_producer(l_) ? "values take the registers that it would have"
+                                     : nullptr;
+    const bool wanted = obstacle == nullptr && is_worth_a_producer(over);
     const std::map<std::size_t, int> slots = slots_for(over, moved, wanted, list[at].at);
     std::erase_if(moved, [&](std::size_t i) { return slots.at(i) < 2; });
     if (moved.empty()) return 0;
@@ -171,6 +177,10 @@ class Pipelines {
 
     const Location where = list[at].at;
     const bool produced = wanted && add_producer(l_, list, at, ahead);
+    if (wanted && !produced) obstacle = "where its blocks begin, the program computes";
+    if (obstacle != nullptr && l_.machine.has_tma() && g_.bodies[0].warp_specialize.value_or(false))
+      l_.remarks.push_back(
+          {where, fmt::format("no warpgroup fetches for the loop, because {}", obstacle)});
     rewrite(*over.body, moved, ahead, where, in_flight >= 0);
     if (unrolled) *over.unrolled = first_ring;
     const auto before = list.begin() + static_cast<std::ptrdiff_t>(at);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "codegen/layout/constructors.hpp"
+#include "codegen/passes/registers.hpp"
 
 namespace palladium::passes {
 namespace {
@@ -66,20 +67,37 @@ bool has_wgmma(const Lowered& l, const graph::DotView& dot) {
   return l.machine.has_wgmma(a, b, is_tf32(dot)) && (a.bytes() == 2 || is_k_major(dot));
 }
 
-}  // namespace
+std::int64_t padded_rows(const Lowered& l, const graph::Inst& dot) {
+  return round_up(dot.type.shape[0], 16 * l.num_warps);
+}
+std::int64_t padded_columns(const graph::Inst& dot) { return round_up(dot.type.shape[1], 8); }
 
-bool takes_wgmma(const Lowered& l, const graph::Inst& dot) {
+// But for registers.
+bool suits_wgmma(const Lowered& l, const graph::Inst& dot) {
   const graph::DotView view = graph::DotView::of(dot);
   const DType t = l.graph[view.a].type.dtype;
   if (!has_wgmma(l, view)) return false;
   const std::int64_t m = dot.type.shape[0];
-  const std::int64_t padded_m = round_up(m, 16 * l.num_warps);
+  const std::int64_t padded_m = padded_rows(l, dot), n = padded_columns(dot);
   if (padded_m > 64 && padded_m - m >= 64) return false;  // a warpgroup without rows
-  const std::int64_t n = round_up(dot.type.shape[1], 8);
   // Panels of B that lie along its columns are whole.
   if (!view.trans_b && swizzle_of(n * t.bytes()) == 0) return false;
-  if (padded_m * n > max_whole_registers * l.threads()) return false;
   return clocks_of_wgmma(padded_m, n) <= clocks_of_mma(m, n, l.num_warps);
+}
+
+bool has_registers_for_wgmma(const Lowered& l, const graph::Inst& dot) {
+  const std::int64_t registers = padded_rows(l, dot) * padded_columns(dot) / l.threads();
+  return registers <= max_whole_registers && holds_wgmma(l, registers);
+}
+
+}  // namespace
+
+bool takes_wgmma(const Lowered& l, const graph::Inst& dot) {
+  return suits_wgmma(l, dot) && has_registers_for_wgmma(l, dot);
+}
+
+bool lacks_registers_for_wgmma(const Lowered& l, const graph::Inst& dot) {
+  return suits_wgmma(l, dot) && !has_registers_for_wgmma(l, dot);
 }
 
 namespace {

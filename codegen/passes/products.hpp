@@ -15,8 +15,11 @@ struct WarpGrid {
 };
 WarpGrid choose_warps(int num_warps, std::int64_t m, std::int64_t n);
 
-/// Whether wgmma computes the product at all and, with what it pads, in less time than mma.sync.
+/// Whether wgmma computes the product at all, its accumulators leave a thread the registers that it
+/// takes beside them and, with what it pads, in less time than mma.sync.
 bool takes_wgmma(const Lowered& l, const graph::Inst& dot);
+/// Whether it would but for the registers.
+bool lacks_registers_for_wgmma(const Lowered& l, const graph::Inst& dot);
 
 /// A product without operands, and the layout of its accumulators.
 std::pair<Dot, layout::Layout> product(const Lowered& l, ValueId dot);

@@ -3,12 +3,23 @@
 //
 // Precondition: assign_layouts. A value lives from the statement that makes it to the last that
 // reads it, and through a loop that it enters; a window in registers lives throughout.
+//
+// The model. A block's threads share the 65,536 registers of a multiprocessor: each has that part,
+// by eights, and 255 at most; where a warpgroup fetches, what it gives away is the others'. A
+// program of products holds in them
+// - its values, as they live: accumulators, carries, fragments of operands (most_held);
+// - beside products of wgmma 26: ptxas refuses an instruction whose accumulators leave fewer
+//   (C7602), whatever its columns and dtypes, and a program takes its values and 26 in fact;
+// - beside products of mma.sync addresses and what is loaded ahead: 40 are enough, of fewer some
+//   values go to local memory.
 #include <algorithm>
 #include <bit>
 
 #include "codegen/base/format.hpp"
 #include "codegen/graph/limits.hpp"
 #include "codegen/passes/effects.hpp"
+#include "codegen/passes/products.hpp"
+#include "codegen/passes/registers.hpp"
 
 namespace palladium::passes {
 namespace {
@@ -19,8 +30,11 @@ namespace {
 // rather than more warps: each byte of an operand is read for as many products. (One of a single
 // warpgroup of wgmma has fewer, so that others find room beside it.)
 constexpr std::int64_t most_of_a_value = 64, most_of_accumulators = 128, most_of_all = 160;
+
 // Beyond these, a program that keeps its tensor cores busy keeps its values in local memory.
 constexpr std::int64_t most_beside_products = 208;
+constexpr int all_registers = 65536, register_step = 8, most_of_thread = 255;
+constexpr std::int64_t beside_wgmma = 26, beside_mma = 40;
 
 std::int64_t registers_of(const Storage& s) {
   if (s.place != Place::registers) return 0;
@@ -195,11 +209,30 @@ void measure_registers(Lowered& l) {
 // A kernel begins with a multiple of 8 for each thread; what a producer leaves is the others'. 256
 // threads can have the most that a thread can.
 RegisterShares registers_beside_producer(int warpgroups) {
-  constexpr int all = 65536, step = 8;
+  constexpr int step = register_step;
   if (warpgroups == 1) return {};
-  const int begin = all / ((warpgroups + 1) * graph::warpgroup_threads) / step * step;
+  const int begin = all_registers / ((warpgroups + 1) * graph::warpgroup_threads) / step * step;
   constexpr int producer = 24;
   return {begin, producer, ((warpgroups + 1) * begin - producer) / warpgroups / step * step};
+}
+
+std::int64_t registers_of_thread(std::int64_t threads) {
+  return std::min<std::int64_t>(most_of_thread,
+                                all_registers / threads / register_step * register_step);
+}
+
+std::int64_t registers_of_thread(const Lowered& l) {
+  return registers_of_thread(std::int64_t{l.threads()} * std::max(1, l.warpgroups));
+}
+
+bool holds_wgmma(const Lowered& l, std::int64_t accumulators) {
+  return accumulators + beside_wgmma <= registers_of_thread(l);
+}
+
+bool holds_beside_producer(const Lowered& l) {
+  const int share = registers_beside_producer(l.num_warps / 4).consumer;
+  const std::int64_t has = share > 0 ? share : registers_of_thread(2 * graph::warpgroup_threads);
+  return l.most_held + beside_wgmma <= has;
 }
 
 std::string reason_to_widen(const Lowered& l) {
@@ -219,9 +252,65 @@ bool gains(const Lowered& l, const Lowered& wider) {
   return l.wanted_warps > l.num_warps || 4 * wider.most_held <= 3 * l.most_held;
 }
 
+namespace {
+
+// What is said of products whose accumulators leave too few registers: of all that wgmma would
+// multiply, and of the largest of mma.sync.
+class CrowdedProducts {
+ public:
+  explicit CrowdedProducts(Lowered& l) : l_(l), has_(registers_of_thread(l)) {}
+
+  void tell() {
+    std::vector<Dot> products;
+    for (LoweredBody& b : l_.bodies)
+      for_each_product(b.statements, [&](const Dot& d) { products.push_back(d); });
+    std::int64_t largest = 0;
+    for (const Dot& d : products) largest = std::max(largest, accumulators(d));
+    for (const Dot& d : products) {
+      if (d.unit == Dot::Unit::wgmma || d.unit == Dot::Unit::fma) continue;
+      const std::int64_t taken = accumulators(d);
+      if (lacks_registers_for_wgmma(l_, l_.graph[d.inst]))
+        tell(d, "by mma.sync, not by wgmma, because its accumulators take", taken, beside_wgmma);
+      else if (taken == largest && l_.most_held + beside_mma > has_)
+        tell(d, "partly in local memory, because values take", l_.most_held, beside_mma);
+    }
+  }
+
+ private:
+  std::int64_t accumulators(const Dot& d) const { return registers_of(l_.storages[d.result]); }
+
+  void tell(const Dot& d, const char* what, std::int64_t taken, std::int64_t beside) {
+    l_.remarks.push_back(
+        {l_.graph.location(d.inst),
+         fmt::format("{}: {} {} of the {} registers that a thread of {} has, and {} are needed "
+                     "beside them; a block that makes it {} fits",
+                     description_of(l_.graph, d.inst), what, taken, has_,
+                     std::int64_t{l_.threads()} * std::max(1, l_.warpgroups), beside,
+                     fitting(l_.storages[d.result], taken, beside))});
+  }
+
+  // With fewer columns, what leaves so many registers.
+  std::string fitting(const Storage& s, std::int64_t taken, std::int64_t beside) const {
+    Extents fits = s.shape;
+    std::int64_t registers = registers_of(s);
+    const std::int64_t others = std::max<std::int64_t>(0, taken - registers);
+    while (fits.back() > 8 && others + registers + beside > has_) {
+      fits.back() = cdiv(fits.back(), 16) * 8;
+      registers = cdiv(registers, 2);
+    }
+    return graph::to_string(graph::Type::value(s.dtype, fits));
+  }
+
+  Lowered& l_;
+  const std::int64_t has_;
+};
+
+}  // namespace
+
 void check_registers(Lowered& l) {
   for (const Storage& s : l.storages)
     if (registers_of(s) > max_whole_registers) too_large(l, s);
+  CrowdedProducts(l).tell();
 }
 
 }  // namespace palladium::passes

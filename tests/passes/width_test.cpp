@@ -176,3 +176,40 @@ TEST_CASE("one of several Pallas threads is a warpgroup") {
   text.insert(text.find("\n{") + 1, "warpgroups 2\n");
   CHECK_THAT(emitted(text), Shows({"PL_KERNEL(256)", "f32 v0[128]"}));
 }
+
+// ---- what accumulators leave of a thread's registers
+
+TEST_CASE("a product that leaves wgmma too few registers takes mma.sync, with a tile that fits") {
+  const auto by = [](const std::string& columns, int warps = 0) {
+    const std::string text =
+        product("f16[256,64]", "f16[64," + columns + "]", "f32[256," + columns + "]");
+    return lowered(warps == 0 ? text : by_warps(warps, text));
+  };
+  for (const int warps : {0, 16})
+    CHECK_THAT(by("256", warps),
+               Shows({"by mma_16816 on 4x4 warps",
+                      "by mma.sync, not by wgmma, because its accumulators take 128 of the 128 "
+                      "registers that a thread of 512 has, and 26 are needed beside them; a block "
+                      "that makes it f32[256,128] fits"}));
+  for (const int warps : {0, 8, 16}) {
+    CHECK_THAT(by("128", warps), Shows({"by wgmma"}));
+    CHECK_THAT(by("128", warps), !ContainsSubstring("not by wgmma"));
+  }
+  CHECK_THAT(by("192"), Shows({"by wgmma"}));
+  // Elsewhere nothing is lost but time.
+  CHECK_THAT(lowered(product("f16[256,64]", "f16[64,256]", "f32[256,256]"), 80),
+             Shows({"partly in local memory, because values take",
+                    "of the 128 registers that a "
+                    "thread of 512 has, and 40 are needed beside them"}));
+}
+
+TEST_CASE("Pallas threads of one block share its registers") {
+  const auto of = [](int warpgroups) {
+    std::string text = product("f16[64,32]", "f16[32,256]", "f32[64,256]");
+    return lowered(
+        text.insert(text.find("\n{") + 1, "warpgroups " + std::to_string(warpgroups) + "\n"));
+  };
+  CHECK_THAT(of(2), Shows({"by wgmma"}));
+  CHECK_THAT(of(3), Shows({"by wgmma"}));
+  CHECK_THAT(of(4), Shows({"by mma_16816", "128 of the 128 registers that a thread of 512 has"}));
+}
