@@ -31,8 +31,6 @@ namespace {
 // warpgroup of wgmma has fewer, so that others find room beside it.)
 constexpr std::int64_t most_of_a_value = 64, most_of_accumulators = 128, most_of_all = 160;
 
-// Beyond these, a program that keeps its tensor cores busy keeps its values in local memory.
-constexpr std::int64_t most_beside_products = 208;
 constexpr int all_registers = 65536, register_step = 8, most_of_thread = 255;
 constexpr std::int64_t beside_wgmma = 26, beside_mma = 40;
 
@@ -248,7 +246,7 @@ std::string reason_to_widen(const Lowered& l) {
 }
 
 bool gains(const Lowered& l, const Lowered& wider) {
-  if (wider.wgmma_products < l.wgmma_products && l.most_held <= most_beside_products) return false;
+  if (wider.wgmma_products < l.wgmma_products && holds_wgmma(l, l.most_held)) return false;
   return l.wanted_warps > l.num_warps || 4 * wider.most_held <= 3 * l.most_held;
 }
 

@@ -45,14 +45,17 @@ class Runner {
     Lowered l = attempt(4, may_stage);
     if (g_.bodies.size() > 1 || g_.bodies[0].warpgroups > 1) return l;
     std::string why;
+    bool loses_wgmma = false;
     while (2 * l.num_warps <= layout::most_warps) {
       std::string reason = reason_to_widen(l);
       if (reason.empty()) break;
       Lowered wider = attempt(2 * l.num_warps, may_stage);
       if (!gains(l, wider)) break;
+      loses_wgmma |= wider.wgmma_products < l.wgmma_products;
       l = std::move(wider);
       why = std::move(reason);
     }
+    if (loses_wgmma) why += "; so many multiply by mma.sync what fewer would by wgmma";
     if (!why.empty()) l.remarks.push_back({{}, fmt::format("{} warps: {}", l.num_warps, why)});
     return l;
   }

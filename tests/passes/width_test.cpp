@@ -213,3 +213,18 @@ TEST_CASE("Pallas threads of one block share its registers") {
   CHECK_THAT(of(3), Shows({"by wgmma"}));
   CHECK_THAT(of(4), Shows({"by mma_16816", "128 of the 128 registers that a thread of 512 has"}));
 }
+
+TEST_CASE("a program becomes wider than wgmma allows only where fewer threads cannot hold it") {
+  const auto two = [](const std::string& columns) {
+    const std::string b = "f16[32," + columns + "]", c = "f32[64," + columns + "]";
+    return lowered(whole({"f16[64,32]", "f16[32,256]", b}, {"f32[64,256]", c},
+                         "  %5: f16[64,32] = load %0\n  %6: f16[32,256] = load %1\n  %7: " + b +
+                             " = load %2\n  %8: f32[64,256] = dot %5, %6\n  %9: " + c +
+                             " = dot %5, %7\n  store %3, %8\n  store %4, %9"));
+  };
+  CHECK_THAT(two("192"), Shows({"by wgmma", "by wgmma"}));
+  CHECK_THAT(two("192"), !ContainsSubstring("warps:"));
+  CHECK_THAT(two("256"), Shows({"8 warps: ",
+                                "so many multiply by mma.sync what fewer would by "
+                                "wgmma"}));
+}
