@@ -6,7 +6,9 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <random>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <catch2/catch_test_macros.hpp>
@@ -20,6 +22,7 @@
 #include "tests/support/pass_case.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/support/random_graph.hpp"
+#include "tests/support/seeds.hpp"
 
 using namespace palladium;
 using namespace palladium::test;
@@ -67,6 +70,62 @@ void check_read_back(const graph::Graph& g, int compute_capability) {
   }
 }
 
+/// Texts in which characters, words or lines are others than they were.
+class Mutation {
+ public:
+  explicit Mutation(std::uint64_t seed) : random_(seed) {}
+
+  std::string of(const std::vector<std::string>& texts) {
+    std::string text = texts[below(texts.size())];
+    for (std::size_t n = 1 + below(2); n > 0; --n) change(text, texts[below(texts.size())]);
+    return text;
+  }
+
+ private:
+  struct Part {
+    std::size_t at = 0, size = 0;
+  };
+
+  void change(std::string& text, const std::string& other) {
+    constexpr std::string_view ends[] = {"", " =:[],\n", "\n"};
+    const std::string_view end = ends[below(std::size(ends))];
+    const Part part = part_of(text, end), from = part_of(other, end);
+    switch (below(5)) {
+    case 0: text.erase(part.at, part.size); return;
+    case 1: text.insert(part.at, text.substr(part.at, part.size)); return;
+    case 2: text.replace(part.at, part.size, number()); return;
+    case 3: {
+      const std::string taken = text.substr(part.at, part.size);
+      text.erase(part.at, part.size);
+      text.insert(part_of(text, end).at, taken);
+      return;
+    }
+    default: text.replace(part.at, part.size, other, from.at, from.size);
+    }
+  }
+
+  // What stands somewhere between two of the characters, with the one at its end; one character if
+  // there are none.
+  Part part_of(const std::string& text, std::string_view ends) {
+    if (text.empty()) return {};
+    const std::size_t at = below(text.size());
+    if (ends.empty()) return {at, 1};
+    const std::size_t before = text.find_last_of(ends, at);
+    const std::size_t begin = before == std::string::npos || before == at ? at : before + 1;
+    return {begin, std::min(text.find_first_of(ends, begin), text.size() - 1) + 1 - begin};
+  }
+
+  std::string number() {
+    constexpr const char* numbers[] = {"0", "-1", "7", "99", "4294967296", "x", "-"};
+    return numbers[below(std::size(numbers))];
+  }
+
+  // std::uniform_int_distribution is another one in each library.
+  std::size_t below(std::size_t n) { return random_() % n; }
+
+  std::mt19937_64 random_;
+};
+
 }  // namespace
 
 TEST_CASE("each pass does to a program what its cases say") {
@@ -103,4 +162,65 @@ TEST_CASE("a program is read back from its text behind each pass, of random kern
     CAPTURE(seed);
     check_read_back(random_kernel(seed, {.aliases = seed % 2 == 1}).graph, seed % 3 == 0 ? 75 : 90);
   }
+}
+
+TEST_CASE("whatever is done to the text of a program, it is refused or read") {
+  std::vector<std::string> texts;
+  for (const std::filesystem::path& path : case_files())
+    texts.push_back(PassCase::parse(text_of(path.string())).input);
+  int read = 0, refused = 0;
+  for_seeds(0, 2000, [&](std::uint64_t seed) {
+    const std::string text = Mutation(seed).of(texts);
+    CAPTURE(text);
+    std::string again;
+    try {
+      again = passes::to_full_text(lowered_of(text));
+    } catch (const std::exception& e) {
+      CHECK(std::string(e.what()) != "");
+      ++refused;
+      return;
+    }
+    ++read;
+    CHECK(passes::to_full_text(lowered_of(again)) == again);
+  });
+  CHECK(read > 0);
+  CHECK(refused > 0);
+}
+
+TEST_CASE("what a program has not is refused with the line that names it") {
+  const std::string graph =
+      whole({"f32[32]"}, {"f32[32]"}, "  %2: f32[32] = load %0\n  store %1, %2");
+  const auto refusal = [&](const std::string& lines) -> std::string {
+    try {
+      lowered_of(graph + "lowered\n" + lines);
+    } catch (const std::exception& e) {
+      return e.what();
+    }
+    return "";
+  };
+  const std::string storages = "storage 0 dtype=f32 shape=[32]\nstorage 1\n";
+  CHECK(refusal(storages + "body 1 {\nsync\n}\n") == "");
+  const std::pair<const char*, const char*> lines[] = {
+      {"body 1 {\nspill from=s2\n}", "'spill' is no statement in 'spill from=s2'"},
+      {"body 1 {\ncopy from=s0 to=s2\n}", "there is no s2 in 'copy from=s0 to=s2'"},
+      {"body 1 {\ncopy from=s0 to=s-2\n}", "there is no s-2"},
+      {"body 1 {\nawait_dot storages=[s0,s7]\n}", "there is no s7"},
+      {"body 1 {\nnest sink=assign storage=s9\n}", "there is no s9"},
+      {"body 1 {\nnest redirects=[s0:[0]:s4]\n}", "there is no s4"},
+      {"body 1 {\nnest variable=3\n}", "there is no v3"},
+      {"body 1 {\nnest layout=\"dom(32) x\"\n}", "layout text: expected"},
+      {"body 1 {\nwindow window=w0\n}", "there is no w0"},
+      {"body 1 {\nconsume ring=r1\n}", "there is no r1"},
+      {"body 1 {\nfetch parts=[%2:s0:b5:-]\n}", "there is no b5"},
+      {"body 1 {\nrelayout from=s0 to=s1\n}", "these storages have no layouts of one domain"},
+      {"body 1 {\nrelayout from=s0 to=s8\n}", "these storages have no layouts of one domain"},
+      {"storage_of %2:2", "there is no s2"},
+      {"storage_of -:0", "expected a value"},
+      {"around %9:0", "%9 is not in the graph"}};
+  for (const auto& [text, words] : lines) {
+    CAPTURE(text);
+    CHECK_THAT(refusal(storages + text), Shows({"line 1", words}));
+  }
+  CHECK_THAT(refusal("program num_variables=2"), Shows({"num_variables"}));
+  CHECK_THAT(refusal("window 0 mapping=0"), Shows({"a window has no root"}));
 }

@@ -98,6 +98,13 @@ TEST_CASE("a text that is no graph is refused with its line") {
             .starts_with("line 4: expected a number"));
   CHECK(refusal("kernel k\n  grid\n{\n  %0: f32[4] = frob\n}")
             .starts_with("line 4: 'frob' is no operation"));
+  CHECK(refusal("kernel k\n  grid\n{ %0: ref block f32[4] %1\n}")
+            .starts_with("line 3: expected ':'"));
+  CHECK(refusal("kernel k\n  grid\n{ %0: ref block f32[4] load\n}")
+            .starts_with("line 3: expected a parameter"));
+  CHECK(refusal("kernel k\n  grid\n{ %0: ref block f32[]\n  atomic atomic_sub %0, %0\n}")
+            .starts_with("line 4: 'atomic_sub' is no update"));
+  CHECK(refusal("kernel k\n  grid\n{ %0: f32[]\n}") == "no line says what scalar 0 is");
   CHECK(refusal("kernel k\n  grid\n{\n  %1: f32[4] = neg %0\n}")
             .starts_with("line 4: %0 is not defined"));
   CHECK(refusal("kernel k\n  grid\n{\n  %0: f33[4] = constant 0\n}")

@@ -355,6 +355,7 @@ class Reader {
       define(l, number, v);
       g_[r].params.push_back(v);
     }
+    if (!l.at_end()) l.refuse("expected a parameter");
     while (!line().take("}")) {
       if (line().take("yield")) {
         g_[r].yields = values(lines_[next_++]);
@@ -453,6 +454,7 @@ class Reader {
     const std::string name = l.word();
     std::int64_t how = 0;
     while (how < num_updates && name != name_of(Update{how})) ++how;
+    if (how == num_updates) l.refuse("'" + name + "' is no update");
     in.attr.ints = {how};
     in.args = values(l);
   }
@@ -513,6 +515,8 @@ class Reader {
     for (const ValueId p : g_[g_.bodies.at(0).region].params) {
       const Type& t = g_[p].type;
       if (t.is_value()) {
+        if (!scalars_.contains(numbers))
+          throw std::runtime_error("no line says what scalar " + std::to_string(numbers) + " is");
         const auto symbol = symbols_.find(numbers);
         g_.arguments.push_back({Argument::Kind::scalar, numbers, scalars_[numbers],
                                 symbol == symbols_.end() ? -1 : symbol->second});

@@ -12,6 +12,7 @@
 #include "codegen/graph/transform.hpp"
 #include "codegen/passes/fields.hpp"
 #include "codegen/passes/run.hpp"
+#include "palladium/error.hpp"
 #include "tests/support/graph_text.hpp"
 
 namespace palladium::test {
@@ -135,6 +136,7 @@ class ProgramReader {
   Lowered run() {
     l_.uses = uses_of(l_.graph);
     for (next_ = 1; next_ < lines_.size();) part();
+    check_numbers();
     find_windows();
     return std::move(l_);
   }
@@ -161,7 +163,7 @@ class ProgramReader {
     if (name == "ring") return numbered(l, l_.rings);
     if (name == "barriers") return numbered(l, l_.fetch_barriers);
     if (name == "box") return numbered(l, l_.tensor_boxes);
-    if (name == "storage_of") return table(l, l_.storage_of, -1);
+    if (name == "storage_of") return storages_of(l);
     if (name == "around") return table(l, l_.around, 0);
     if (name == "uses") {
       while (l.words().size() > 1) entry(l, l_.uses);
@@ -178,6 +180,11 @@ class ProgramReader {
     members(l, all.emplace_back());
   }
 
+  void storages_of(PartLine& l) {
+    table(l, l_.storage_of, -1);
+    for (const int storage : l_.storage_of) mention(l, 's', storage);
+  }
+
   // "%5:3 %7:0"
   void table(PartLine& l, std::vector<int>& all, int usual) {
     all.assign(l_.graph.insts.size(), usual);
@@ -186,7 +193,7 @@ class ProgramReader {
   void entry(PartLine& l, std::vector<int>& all) {
     const std::vector<std::string> parts = parts_of(l.take_word());
     if (parts.size() != 2) l.refuse("expected a value, a colon and a number");
-    all[index(value(l, parts[0]))] = l.number<int>(parts[1]);
+    all[index(some_value(l, parts[0]))] = l.number<int>(parts[1]);
   }
 
   void body(PartLine& l) {
@@ -213,9 +220,20 @@ class ProgramReader {
     Statement s;
     make(s, static_cast<std::size_t>(word - std::begin(statement_words)), l,
          std::make_index_sequence<std::size(statement_words)>());
-    if (auto* const r = std::get_if<Relayout>(&s.what)) r->plan = plan_of(l_, *r);
+    if (auto* const r = std::get_if<Relayout>(&s.what)) plan(l, *r);
     bodies(s);
     return s;
+  }
+
+  void plan(const PartLine& l, Relayout& r) const {
+    const auto layout = [&](int storage) {
+      const bool known = storage >= 0 && std::cmp_less(storage, l_.storages.size());
+      return known ? l_.storages[static_cast<std::size_t>(storage)].layout : Layout{};
+    };
+    const Layout from = layout(r.from);
+    if (from.domain.empty() || from.domain != layout(r.to).domain)
+      l.refuse("these storages have no layouts of one domain");
+    r.plan = plan_of(l_, r);
   }
 
   template <std::size_t... n>
@@ -252,7 +270,11 @@ class ProgramReader {
   template <class T>
   void take_members(PartLine& l, T& x) {
     fields(x, [&](const char* name, auto&& member) {
-      if (const std::optional<std::string> text = l.take(name)) set(l, member, *text);
+      const std::optional<std::string> text = l.take(name);
+      if (!text) return;
+      set(l, member, *text);
+      if constexpr (std::same_as<std::remove_cvref_t<decltype(member)>, int>)
+        if (name == std::string_view("variable")) mention(l, 'v', member);
     });
   }
 
@@ -261,6 +283,11 @@ class ProgramReader {
     const auto found = values_.find(text);
     if (found == values_.end()) l.refuse(text + " is not in the graph");
     return found->second;
+  }
+  ValueId some_value(const PartLine& l, const std::string& text) const {
+    const ValueId v = value(l, text);
+    if (v == graph::no_value) l.refuse("expected a value");
+    return v;
   }
 
   static void set(const PartLine& l, bool& x, const std::string& text) {
@@ -279,7 +306,11 @@ class ProgramReader {
   static void set(const PartLine& l, Layout& x, const std::string& text) {
     if (text == "-") return void(x = {});
     if (text.size() < 2 || text.front() != '"' || text.back() != '"') l.refuse("expected a layout");
-    x = layout::parse(text.substr(1, text.size() - 2));
+    try {
+      x = layout::parse(text.substr(1, text.size() - 2));
+    } catch (const Error& e) {
+      l.refuse(e.what());
+    }
   }
   template <class T>
   static void set(const PartLine& l, const Word<T>& x, const std::string& text) {
@@ -288,12 +319,13 @@ class ProgramReader {
     x.value = static_cast<T>(found - x.words.begin());
   }
   template <Numbered k, class T>
-  static void set(const PartLine& l, const Numbers<k, T>& x, const std::string& text) {
+  void set(const PartLine& l, const Numbers<k, T>& x, const std::string& text) {
     if constexpr (std::integral<T>) {
       if (text == "-") return void(x.value = -1);
       if (!text.starts_with(static_cast<char>(k)))
         l.refuse(std::string("expected a number behind '") + static_cast<char>(k) + "'");
       x.value = l.number<int>(std::string_view(text).substr(1));
+      mention(l, static_cast<char>(k), x.value);
     } else {
       x.value.clear();
       for (const std::string& item : l.list(text))
@@ -316,7 +348,7 @@ class ProgramReader {
   void make(Sink& x, std::size_t wanted, PartLine& l, std::index_sequence<n...>) {
     ((n == wanted ? take_members(l, x.emplace<n>()) : void()), ...);
   }
-  void set(const PartLine& l, Redirects& x, const std::string& text) const {
+  void set(const PartLine& l, Redirects& x, const std::string& text) {
     x.clear();
     for (const std::string& item : l.list(text)) {
       const std::vector<std::string> parts = parts_of(item);
@@ -327,7 +359,7 @@ class ProgramReader {
       set(l, Numbers<Numbered::storage, int>{redirect.storage}, parts[2]);
     }
   }
-  void set(const PartLine& l, std::vector<Fetch::Part>& x, const std::string& text) const {
+  void set(const PartLine& l, std::vector<Fetch::Part>& x, const std::string& text) {
     x.clear();
     for (const std::string& item : l.list(text)) {
       const std::vector<std::string> parts = parts_of(item);
@@ -336,6 +368,33 @@ class ProgramReader {
         if (next == parts.size()) l.refuse("a part of a fetch has more members");
         set(l, member, parts[next++]);
       });
+    }
+  }
+
+  // ---- what is named by a number
+
+  // Its line may stand behind the one that names it.
+  void mention(const PartLine& l, char kind, int number) {
+    mentions_.push_back({&l, kind, number});
+  }
+
+  void check_numbers() const {
+    for (const Mention& m : mentions_)
+      if (m.number != -1 && (m.number < 0 || std::cmp_greater_equal(m.number, count(m.kind))))
+        m.line->refuse(std::string("there is no ") + m.kind + std::to_string(m.number));
+    if (std::cmp_not_equal(l_.num_variables, l_.pinned.size()))
+      throw std::runtime_error("num_variables is not the number of variables");
+    for (const Window& w : l_.windows)
+      if (w.root == graph::no_value) throw std::runtime_error("a window has no root");
+  }
+
+  std::size_t count(char kind) const {
+    switch (kind) {
+    case 'v': return l_.pinned.size();
+    case 's': return l_.storages.size();
+    case 'w': return l_.windows.size();
+    case 'r': return l_.rings.size();
+    default: return l_.tensor_boxes.size();
     }
   }
 
@@ -349,7 +408,14 @@ class ProgramReader {
     share_index_operands(l_);
   }
 
+  struct Mention {
+    const PartLine* line;
+    char kind;  // of a variable 'v', or as Numbered
+    int number;
+  };
+
   Lowered l_;
+  std::vector<Mention> mentions_;
   std::map<std::string, ValueId> values_;  // by what they are called
   std::vector<PartLine> lines_;
   std::size_t next_ = 0;
