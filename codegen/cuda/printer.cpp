@@ -43,6 +43,7 @@ class Printer {
   void one(const S& s, Location at) {
     line(text_of(s), at);
   }
+  void one(const thread::Check& c, Location at);
   std::string text_of(const thread::Let& s) const;
   std::string text_of(const thread::Declare& s) const;
   std::string text_of(const thread::Assign& s) const;
@@ -138,6 +139,11 @@ void Printer::list(const thread::Statements& statements) {
 void Printer::one(const thread::Block& b, Location at) {
   if (b.short_form) return line(text_of(b), at);
   body("", b.body, at);
+}
+
+void Printer::one(const thread::Check& c, Location at) {
+  line(text_of(c), at);
+  if (c.of_placement) out_.placements.push_back(lines_);
 }
 
 void Printer::one(const thread::If& i, Location at) {

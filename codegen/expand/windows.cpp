@@ -78,7 +78,8 @@ void Expander::check_slice(int window, ExprId start, ExprId extent, ExprId slice
                                        "{}: the slice that the index map gives along dimension {} "
                                        "leaves the array, or has more than {} elements",
                                        m.origin, along.d, most),
-                                   .test = is_program_});
+                                   .test = is_program_,
+                                   .of_placement = true});
 }
 
 // The number of elements along d that exist, and the first of them where there is padding before.
@@ -129,7 +130,8 @@ void Expander::size_of_window(int window, ExprId start, const Along& along, Expr
                                            "dimension {} (an index map gives block indices, "
                                            "not element offsets)",
                                            m.origin, d),
-                    .test = is_program_});
+                    .test = is_program_,
+                    .of_placement = true});
 }
 
 // From the first element of the array to that of the block, i32 where that holds it and all that is

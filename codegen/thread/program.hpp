@@ -160,8 +160,9 @@ struct Wgmma {
 struct Check {
   ExprId condition = no_expr;
   std::string message = {};
-  ExprId value = no_expr;  // an i64, for which the message says "{}"
-  ExprId test = no_expr;   // only if it holds
+  ExprId value = no_expr;     // an i64, for which the message says "{}"
+  ExprId test = no_expr;      // only if it holds
+  bool of_placement = false;  // of where an index map has placed a block
 };
 /// The same where low < 0 or high >= extent, if `test` holds.
 struct CheckRange {

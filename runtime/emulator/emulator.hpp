@@ -87,6 +87,8 @@ struct Launch {
   std::span<const Buffer> buffers = {};
   /// The user's line of each line of the text, from its first; shorter is fine.
   std::span<const Location> lines = {};
+  /// The lines of the text, in order, that check where an index map has placed a block.
+  std::span<const int> placements = {};
   /// The text was emitted for a kernel graph: what an index of the user's, or the order of programs
   /// and Pallas threads, leads to is the user's error.
   bool is_emitted = false;
@@ -97,6 +99,12 @@ struct Launch {
   std::function<void(int line, const device::Access&)> watch = {};
 };
 
+/// What a line of Launch::placements has found.
+class Misplaced : public CompileError {
+ public:
+  using CompileError::CompileError;
+};
+
 /// Compiles the text (once per process and text), runs all blocks and returns when the last is
 /// done. Blocks of 128 * warpgroups threads, x fastest; the blocks of a cluster run together.
 ///
@@ -105,8 +113,8 @@ struct Launch {
 /// that nobody wrote, collectives that not all threads reach, misused barriers, races and missing
 /// fences, accumulators touched in flight, copies nobody waited for, deadlock. What does not stop
 /// the kernel is collected, once per cause, and thrown at the end. CompileError for what the user
-/// did: blocks that write one element, a block wholly out of bounds, a slice that leaves its block,
-/// a read of what nobody has stored and, where the text is emitted, accesses out of bounds and
+/// did: blocks that write one element, a block wholly out of bounds (Misplaced), a slice that
+/// leaves its block, a read of what nobody has stored and, where the text is emitted, accesses out of bounds and
 /// races between blocks or warpgroups. CompileError also when the host compiler cannot be run, or
 /// does not compile the device library, and CudaError when there is no memory for it.
 void run(const Launch& launch);

@@ -584,8 +584,10 @@ void Machine::fail_access(int line, const std::string& what) {
 
 void Machine::blame_user(int line, const std::string& what) {
   failed_ = self().block->cluster->index;
-  throw CompileError(reports_.user_line(line),
-                     fmt::format("kernel '{}': {}", launch_.kernel, what));
+  const std::string message = fmt::format("kernel '{}': {}", launch_.kernel, what);
+  if (std::ranges::binary_search(launch_.placements, line))
+    throw Misplaced(reports_.user_line(line), message);
+  throw CompileError(reports_.user_line(line), message);
 }
 
 void Machine::deadlock() {

@@ -1,7 +1,6 @@
 #include "runtime/launch/run_emulator.hpp"
 
 #include <algorithm>
-#include <string_view>
 
 #include "codegen/base/architecture.hpp"
 #include "codegen/base/format.hpp"
@@ -24,6 +23,7 @@ struct Emulated {
   LaunchPlan plan;
   Packer packer;
   std::vector<Location> lines;
+  std::vector<int> placements;
   std::string arch;
   std::int64_t resident_blocks;  // that a GPU of the architecture holds at once
 };
@@ -104,11 +104,6 @@ class Told {
                   g.name, launch, e.resident_blocks, e.arch, gpu));
 }
 
-/// Whether an error is about where an index map has placed a block.
-bool is_about_blocks(const CompileError& e) {
-  return std::string_view(e.what()).find(" index map gives ") != std::string_view::npos;
-}
-
 bool is_aliased(const graph::Graph& g, std::size_t output) {
   for (const graph::Alias& a : g.aliases)
     if (a.output == static_cast<int>(output)) return true;
@@ -129,8 +124,8 @@ std::shared_ptr<const Emulated> emulate(const Specialization& s) {
       {.registers = emulator::known_registers(plan.threads, emitted.text),
        .shared_bytes = static_cast<int>(plan.shared_bytes)});
   return std::make_shared<const Emulated>(Emulated{emitted.text, std::move(plan), std::move(packer),
-                                                   line_table(emitted.lines), std::move(arch),
-                                                   resident});
+                                                   line_table(emitted.lines),
+                                                   emitted.placements, std::move(arch), resident});
 }
 
 void run_emulator(const Specialization& s, const Emulated& emulated, std::span<const Arg> arguments,
@@ -179,6 +174,7 @@ void run_emulator(const Specialization& s, const Emulated& emulated, std::span<c
          .parameters = block.pointers,
          .buffers = buffers,
          .lines = emulated.lines,
+         .placements = emulated.placements,
          .is_emitted = true,
          .options = {
              .out_of_bounds = poison ? emulator::OutOfBounds::poison : emulator::OutOfBounds::zero,
@@ -192,7 +188,7 @@ void run_emulator(const Specialization& s, const Emulated& emulated, std::span<c
   } catch (const CompileError& e) {
     told.drain();
     // In the interpreter's words, which have the numbers and the index map's line.
-    if (is_about_blocks(e))
+    if (dynamic_cast<const emulator::Misplaced*>(&e) != nullptr)
       interpreter::place_blocks(g, invocation(s, arguments, outputs, symbols));
     if (e.at().line != 0) throw;
     throw CompileError(g.at, e.what());  // about the host compiler

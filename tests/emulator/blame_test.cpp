@@ -125,6 +125,12 @@ TEST_CASE("an index map that leaves the array is the user's error") {
   both(kernel({{1, Element(128)}, right}, 4), host({4, 128}),
        "args[0]: in program (2) block (2, 128) lies wholly out of bounds of the array of shape "
        "[4,128]: in dimension 1 it starts at 128");
+  line = __LINE__ + 1;
+  const auto slice = [](Index i) { return Indices{i, ds(i * 64, 1 + 63 * Value(i))}; };
+  both(kernel({{1, BoundedSlice(128)}, slice}, 4), host({4, 128}),
+       "args[0]: in program (2) the index map gives along dimension 1 the slice of start 128 and "
+       "size 127, of a BoundedSlice(128) of 128 elements of the array: it leaves the array, or is "
+       "longer than that");
 }
 
 TEST_CASE("a read of what another program writes is the user's error") {

@@ -207,6 +207,28 @@ TEST_CASE("a failed check is the user's error") {
   CHECK(r.at.line == 101);
 }
 
+TEST_CASE("what a check of placements finds is told apart by its line, whatever it says") {
+  constexpr std::string_view text =
+      "PL_KERNEL(128) k(u32 n) {\n  pl::check(n != 1, \"an index map gives what it may not\");\n"
+      "  pl::check(n != 2, \"anything\");\n}\nPL_EXPORT(k)\n";
+  const int placements[] = {3};
+  for (std::uint32_t n : {0u, 1u, 2u}) {
+    CAPTURE(n);
+    void* parameters[] = {&n};
+    std::string misplaced, other;
+    try {
+      emulator::run(
+          {.kernel = "k", .text = text, .parameters = parameters, .placements = placements});
+    } catch (const emulator::Misplaced& e) {
+      misplaced = e.what();
+    } catch (const CompileError& e) {
+      other = e.what();
+    }
+    CHECK(other.empty() == (n != 1));
+    CHECK(misplaced.empty() == (n != 2));
+  }
+}
+
 TEST_CASE("lanes out of bounds hold poison, or zero when asked") {
   constexpr std::string_view text = R"(PL_KERNEL(128) k(const f32* x, u32* o) {
   f32 a[1];
