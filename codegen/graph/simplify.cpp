@@ -85,6 +85,8 @@ class Simplifier {
         continue;
       }
       const ValueId same = rewrite(v);
+      kept.insert(kept.end(), made_.begin(), made_.end());
+      made_.clear();
       if (same != v) {
         replace(v, same);
         continue;
@@ -199,7 +201,7 @@ class Simplifier {
     case Op::MaxContiguous: return is_plain_truth(in) ? in.args[0] : v;
     case Op::Load:
       if (const std::optional<std::uint64_t> fill = fill_of_nothing(in))
-        return become_constant(v, *fill);
+        return become_fill(v, *fill);
       return drop_true_mask(v);
     case Op::Store:
     case Op::Swap:
@@ -311,7 +313,7 @@ class Simplifier {
     const int i = g_.mapping_of(root);
     if (i < 0 || i >= g_.mapping.num_inputs || g_.whole_arrays) return {};
     const BlockMapping& m = g_.mapping.block_mappings[static_cast<std::size_t>(i)];
-    if (!m.fill || !is_empty(m) || MemoryView::of(load).mask != no_value) return {};
+    if (!m.fill || !is_empty(m)) return {};
     const auto writes = [&](const Inst& other) {
       return may_write(info(other.op).effect) && std::ranges::any_of(other.args, [&](ValueId arg) {
                return inst(arg).type.is_ref() && g_.root(arg) == root;
@@ -319,6 +321,20 @@ class Simplifier {
     };
     if (std::ranges::any_of(g_.insts, writes)) return {};
     return fill_as(m, load.type.dtype);
+  }
+
+  // What the mask switches off is the other value, or nothing in particular.
+  ValueId become_fill(ValueId v, std::uint64_t fill) {
+    const MemoryView load = MemoryView::of(inst(v));
+    if (load.mask == no_value || load.other == no_value) return become_constant(v, fill);
+    const ValueId all = g_.add({Op::Constant, inst(v).type, {{}, fill}, {}, {}}, g_.location(v));
+    made_.push_back(all);
+    Inst& in = g_[v];
+    in.op = Op::Select;
+    in.attr = {};
+    in.args = {load.mask, all, load.other};
+    changed_ = true;
+    return rewrite(v);
   }
 
   // Whether a slice leaves its Ref, which only masked accesses may: they say where.
@@ -389,6 +405,7 @@ class Simplifier {
   Graph& g_;
   bool changed_ = false;
   std::unordered_map<ValueId, ValueId> replaced_;
+  Values made_;  // that the instruction being rewritten needs before it
   std::unordered_map<ValueId, RegionId> taken_;    // by switches that are none any more
   std::unordered_map<std::size_t, Values> known_;  // by hash: values that may be used here
   std::vector<std::pair<std::size_t, ValueId>> known_log_;

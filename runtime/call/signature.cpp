@@ -94,8 +94,13 @@ Signature::Signature(const graph::Graph& g, std::vector<Requirement> requirement
   for (int o = 0; o < num_outputs; ++o)
     note_reach(g.mapping.block_mappings[static_cast<std::size_t>(g.mapping.num_inputs + o)],
                {true, o});
-  has_classes_ =
-      has_runtime_reach_ || !classes_.empty() || !requirements_.empty() || !apart_.empty();
+  for (int i = 0; i < g.mapping.num_inputs; ++i)
+    for (const Dim& d : g.mapping.block_mappings[static_cast<std::size_t>(i)].array_aval.shape)
+      if (const int symbol = Extent(d).symbol();
+          symbol >= 0 && g.mapping.block_mappings[static_cast<std::size_t>(i)].fill)
+        nonzero_.push_back(symbol);
+  has_classes_ = has_runtime_reach_ || !classes_.empty() || !requirements_.empty() ||
+                 !apart_.empty() || !nonzero_.empty();
 
   std::vector<bool> known(static_cast<std::size_t>(num_symbols_));
   for (std::size_t i = 0; i < g.arguments.size(); ++i)
@@ -200,6 +205,8 @@ bool Signature::is_of_class(std::span<const Arg> arguments, std::span<const Arg>
     if (((symbols[c.symbol] & c.mask) == 0) != c.is_multiple) return false;
   for (const auto& [a, b] : apart_)
     if (symbols[a] == symbols[b]) return false;
+  for (const int symbol : nonzero_)
+    if (symbols[symbol] == 0) return false;
   for (const Requirement& r : requirements_) {
     const Checked n = r.extent.find(symbols);
     if (!n.fits() || n.value() % r.multiple != 0) return false;

@@ -24,8 +24,9 @@ namespace {
 
 using palladium::detail::OptionsFunction;
 
-/// `type` with a symbol of its own for each extent, bound to it.
-ShapeDtype bind(const ShapeDtype& type, std::size_t argument, DimBinding& binding) {
+/// `type` with a symbol of its own for each extent, bound to it; those that are 0 also go to `zeros`.
+ShapeDtype bind(const ShapeDtype& type, std::size_t argument, DimBinding& binding,
+                std::vector<Dim>& zeros) {
   ShapeDtype result{{}, type.dtype};
   for (int d = 0; d < type.shape.rank(); ++d) {
     const std::string name =
@@ -33,6 +34,7 @@ ShapeDtype bind(const ShapeDtype& type, std::size_t argument, DimBinding& bindin
     const Dim symbol = dim(name.c_str());
     binding.bind(dim_node(symbol).symbol, type.shape[d].value());
     result.shape.push_back(symbol);
+    if (type.shape[d].value() == 0) zeros.push_back(symbol);
   }
   return result;
 }
@@ -219,6 +221,18 @@ void warn_of_extents(const graph::Graph& g, std::span<const trace::SymbolOrigin>
   }
 }
 
+/// Whether an input whose blocks have a fill is an array without elements, and only the call knows.
+bool fills_nothing(const graph::Graph& g, std::span<const Request* const> arrays) {
+  for (std::size_t i = 0; i < static_cast<std::size_t>(g.mapping.num_inputs); ++i) {
+    const BlockMapping& m = g.mapping.block_mappings[i];
+    if (!m.fill || !arrays[i] || !arrays[i]->is_array) continue;
+    const Shape &shape = m.array_aval.shape, &given = arrays[i]->type.shape;
+    for (int d = 0; d < std::min(shape.rank(), given.rank()); ++d)
+      if (!shape[d].is_static() && given[d].value() == 0) return true;
+  }
+  return false;
+}
+
 bool has_short_offsets(const BlockMapping& mapping, const Request& array) {
   if (array.strides.size() != mapping.block_shape.size()) return false;  // refused later
   graph::Reach reach;
@@ -341,10 +355,11 @@ std::shared_ptr<Specialization> specialize(const Source& source, std::span<const
   check_environment();
   DimBinding binding;
   std::vector<ShapeDtype> types;
+  std::vector<Dim> zeros;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const Request& r = arguments[i];
     types.push_back((source.function || !source.batches.empty()) && r.is_array
-                        ? bind(r.type, i, binding)
+                        ? bind(r.type, i, binding, zeros)
                         : r.type);
   }
   std::vector<trace::BatchType> batches;
@@ -378,10 +393,22 @@ std::shared_ptr<Specialization> specialize(const Source& source, std::span<const
                                .is_list = source.is_list,
                                .must_write = source.must_write,
                                .captured = &result->captured};
-  result->graph = trace::trace(made.body.empty() ? source.body : made.body, options, traced,
-                               source.at, &binding, &symbols, batches, over, &result->debug);
-  std::vector<Request> all(arguments.begin(), arguments.end());
-  for (const ArrayRef& ref : result->captured) all.push_back(request(Arg(ref, source.at)));
+  std::vector<Request> all;
+  const auto trace = [&] {
+    result->captured.clear();
+    result->debug = {};
+    symbols.clear();
+    result->graph = trace::trace(made.body.empty() ? source.body : made.body, options, traced,
+                                 source.at, &binding, &symbols, batches, over, &result->debug);
+    all.assign(arguments.begin(), arguments.end());
+    for (const ArrayRef& ref : result->captured) all.push_back(request(Arg(ref, source.at)));
+  };
+  trace();
+  // Of an array that is known to have no elements the fill is a number, and nothing is loaded.
+  if (!zeros.empty() && fills_nothing(result->graph, arrays_of(result->graph, all, outputs))) {
+    for (const Dim& extent : zeros) binding.read(extent);
+    trace();
+  }
   name_outputs(*result, options);
   const Numbers numbers =
       specialize_graph(*result, all, arrays_of(result->graph, all, outputs), symbols);

@@ -389,6 +389,58 @@ TEST_CASE("of an array without elements a block with a fill is the fill") {
   });
 }
 
+TEST_CASE("of an array that a call gives no elements a block with a fill is the fill") {
+  for_each_target("fill", [](Target target) {
+    // The sum of each row, of as many columns as there are: all of them in one block, by blocks of
+    // which a program sees the first, masked, and with padding.
+    const auto sums = [&](const BlockSpec& in, bool masked) {
+      return pallas_call(
+                 [=](Ref x, Ref o) {
+                   const Value v = masked ? load(x, {.mask = iota(i32, {2, 8}, 1) < 5, .other = 1})
+                                          : Value(x[_]);
+                   o[_] = sum(v, {.axis = 1});
+                 },
+                 [=](ShapeDtype x) {
+                   const BlockSpec out{{2}, [](Index i) { return i; }};
+                   return PallasCallOptions{.out_type = {{x.shape[0]}, f32},
+                                            .grid = {cdiv(x.shape[0], 2)},
+                                            .in_specs = {in},
+                                            .out_specs = {out}};
+                 })
+          .on(target);
+    };
+    const auto rows = [](Index i) { return Indices{i, 0}; };
+    const BlockSpec plain{{2, 8}, rows, {.fill = 3}};
+    const BlockSpec padded{{2, Element(8, {2, 2})}, rows, {.fill = 3}};
+    struct Case {
+      BlockSpec in;
+      bool masked;
+      float of_nothing, of_ones;
+    };
+    for (const Case& c : {Case{plain, false, 24, 6 + 2 * 3}, Case{plain, true, 18, 8},
+                          Case{padded, false, 24, 6 + 2 * 3}}) {
+      const Kernel k = sums(c.in, c.masked);
+      const auto given = [&](std::int64_t m, std::int64_t n) {
+        return numbers(k(on(target, some({m, n}))), {m});
+      };
+      // Whichever call comes first, and again.
+      for (const std::int64_t columns : {6, 0, 6, 0})
+        CHECK(given(4, columns) == std::vector<float>(4, columns == 0 ? c.of_nothing : c.of_ones));
+      CHECK(given(0, 6).empty());
+      CHECK(given(0, 0).empty());
+      CHECK(given(6, 0) == std::vector<float>(6, c.of_nothing));
+    }
+    const Kernel batched = vmap(sums(plain, false));
+    for (const std::int64_t columns : {0, 6})
+      CHECK(numbers(batched(on(target, some({3, 4, columns}))), {3, 4}) ==
+            std::vector<float>(12, columns == 0 ? 24 : 12));
+    CHECK(numbers(batched(on(target, some({0, 4, 0}))), {0, 4}).empty());
+    // Nothing says what an array without elements holds where there is no fill.
+    CHECK_THROWS_WITH(sums({{2, 8}, rows}, false)(on(target, some({4, 0}))),
+                      ContainsSubstring("wholly out of bounds"));
+  });
+}
+
 TEST_CASE("a block far beyond its array is out of bounds, however far") {
   const auto kernel = [](BlockSpec spec) {
     return pallas_call([](Ref x, Ref o) { o[_] = x[_]; }, {.name = "far",
