@@ -9,6 +9,7 @@
 #include <fstream>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace {
 
@@ -20,18 +21,19 @@ struct Compiled {
 // The snippet stands alone on its line, so that the compiler must name that line.
 constexpr int snippet_line = 6;
 
-Compiled compile(std::string_view snippet) {
+constexpr std::string_view head =
+    "using pl::_;\nusing pl::ds;\n"
+    "[[maybe_unused]] static void kernel(pl::Ref x, pl::Ref o, pl::Value v, pl::Value w,\n"
+    "    pl::Index i, int n, std::size_t z, bool b, double d) {\n"
+    "  (void)x, (void)o, (void)v, (void)w, (void)i, (void)n, (void)z, (void)b, (void)d;\n";
+constexpr std::string_view tail =
+    "static void call(pl::Body, pl::PallasCallOptions) {}\n[[maybe_unused]] static auto* use = &call;\n";
+
+Compiled compile_text(std::string_view text) {
   static std::atomic<int> count{0};
   const std::string path =
       TRAPS_FOLDER "/trap" + std::to_string(::getpid()) + "_" + std::to_string(count++) + ".cpp";
-  std::ofstream(path)
-      << "using pl::_;\nusing pl::ds;\n"
-         "[[maybe_unused]] static void kernel(pl::Ref x, pl::Ref o, pl::Value v, pl::Value w,\n"
-         "    pl::Index i, int n, std::size_t z, bool b, double d) {\n"
-         "  (void)x, (void)o, (void)v, (void)w, (void)i, (void)n, (void)z, (void)b, (void)d;\n"
-      << snippet << "\n}\n"
-      << "static void call(pl::Body, pl::PallasCallOptions) {}\n"
-      << "[[maybe_unused]] static auto* use = &call;\n";
+  std::ofstream(path) << text;
   std::FILE* pipe = ::popen((TRAPS_COMMAND " " + path + " 2>&1").c_str(), "r");
   REQUIRE(pipe != nullptr);
   Compiled result;
@@ -45,13 +47,18 @@ Compiled compile(std::string_view snippet) {
   return result;
 }
 
-void refused(std::string_view snippet, std::string_view sentence) {
+Compiled compile(std::string_view snippet) {
+  return compile_text(std::string(head).append(snippet).append("\n}\n").append(tail));
+}
+
+Compiled refused(std::string_view snippet, std::string_view sentence) {
   CAPTURE(snippet, sentence);
   const Compiled compiled = compile(snippet);
   CAPTURE(compiled.output);
   CHECK_FALSE(compiled.accepted);
   CHECK(compiled.output.find(sentence) != std::string::npos);
   CHECK(compiled.output.find(".cpp:" + std::to_string(snippet_line) + ":") != std::string::npos);
+  return compiled;
 }
 
 /// Lines of what a program would see that includes the umbrella header: without that by which the
@@ -69,10 +76,36 @@ int lines_of(std::string_view output) {
 }
 
 void refused_shortly(std::string_view snippet, std::string_view sentence) {
-  refused(snippet, sentence);
-  const Compiled compiled = compile(snippet);
+  const Compiled compiled = refused(snippet, sentence);
   CAPTURE(snippet, compiled.output);
   CHECK(lines_of(compiled.output) <= 8);
+}
+
+struct Trap {
+  std::string snippet, sentence;
+};
+
+/// Snippets of which each instantiates what no other does, in one run of the compiler: each of their
+/// lines is named, each sentence is said, and of each there are 8 lines at most.
+void all_refused_shortly(const std::vector<Trap>& traps) {
+  const std::size_t kernel = head.find("kernel(");
+  std::string text;
+  std::vector<std::string> places;
+  for (const Trap& trap : traps) {
+    text += std::string(head).insert(kernel, "_" + std::to_string(places.size()) + "_");
+    const auto line = std::ranges::count(text, '\n') + 1;
+    places.push_back(".cpp:" + std::to_string(line) + ":");
+    text += trap.snippet + "\n}\n";
+  }
+  const Compiled compiled = compile_text(text.append(tail));
+  CAPTURE(compiled.output);
+  CHECK_FALSE(compiled.accepted);
+  for (std::size_t i = 0; i < traps.size(); ++i) {
+    CAPTURE(traps[i].snippet, traps[i].sentence);
+    CHECK(compiled.output.find(traps[i].sentence) != std::string::npos);
+    CHECK(compiled.output.find(places[i]) != std::string::npos);
+  }
+  CHECK(lines_of(compiled.output) <= 8 * static_cast<int>(traps.size()));
 }
 
 // Mistakes for which the compilers' own words are short and clear.
@@ -181,11 +214,13 @@ TEST_CASE("max and min of two values are maximum and minimum") {
 }
 
 TEST_CASE("the axis of a fold is an option") {
+  std::vector<Trap> traps;
   for (const std::string fold :
        {"sum", "prod", "any", "all", "argmax", "argmin", "mean", "var", "softmax", "logsumexp",
         "cumsum", "cumprod", "cummax", "cummin", "sort", "argsort"})
-    refused_shortly("v = pl::" + fold + "(x[_], 0);",
-                    "the axis is an option: pl::" + fold + "(x, {.axis = 0})");
+    traps.push_back({"v = pl::" + fold + "(x[_], 0);",
+                     "the axis is an option: pl::" + fold + "(x, {.axis = 0})"});
+  all_refused_shortly(traps);
   refused("v = pl::sum(v, -1);", "the axis is an option");
   refused("v = pl::sum(v, n);", "the axis is an option");
 }
