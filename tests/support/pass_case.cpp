@@ -35,6 +35,7 @@ std::vector<std::string> lines_of(const std::string& text) {
 }  // namespace
 
 std::string changes(const std::string& before, const std::string& after) {
+  if (before == after) return "unchanged\n";
   const std::vector<std::string> a = lines_of(before), b = lines_of(after);
   // Of the lines from i and j on, how many both have.
   std::vector<std::vector<int>> common(a.size() + 1, std::vector<int>(b.size() + 1));
@@ -57,7 +58,7 @@ std::string changes(const std::string& before, const std::string& after) {
     else
       change('+', b[j++], i);
   }
-  return text.empty() ? "unchanged\n" : text;
+  return text;
 }
 
 PassCase PassCase::parse(std::string_view text) {
