@@ -41,14 +41,14 @@ class ChosenCopies {
 
   // where(inside, x, 0) asks for the zeros that a copy puts there.
   void stage(LoopNest& p, Stage& to, Location at) {
-    if (l_.storages[static_cast<std::size_t>(to.storage)].tf32) return;  // it is rounded
     ValueId v = p.value;
+    bool guarded = true;
     if (is_inlined(v) && g_[v].op == Op::Select && is_inlined(g_[v].args[1]) &&
         g_[g_[v].args[1]].op == Op::Load) {
       const ValueId load = g_[v].args[1];
       const MemoryView m = MemoryView::of(g_[load]);
       const Window& w = l_.windows[l_.window_of[index(g_.root(m.ref))]];
-      if (!is_copied(load) || !guards_.guards(w, v, load, m.ref)) return;
+      guarded = obstacle(load) != nullptr || guards_.guards(w, v, load, m.ref);
       v = load;
     }
     DimMap map = identity_map(static_cast<int>(p.domain.size()));
@@ -58,10 +58,21 @@ class ChosenCopies {
       map = map_of_operand(g_, read, 0, map);
       read = g_[read].args[0];
     }
-    if (!is_inlined(read) || !is_copied(read)) return;
-    if (std::ranges::find(map, opaque_dim) != map.end()) return;
+    if (!is_inlined(read) || g_[read].op != Op::Load) return;
     const MemoryView m = MemoryView::of(g_[read]);
-    if (!is_wide_enough(p, m.ref, map, description_of(g_, g_.root(m.ref)), at)) return;
+    const std::string what = description_of(g_, g_.root(m.ref));
+    const char* why = obstacle(read);
+    if (why == nullptr && !guarded) why = "a mask asks more than where its array ends";
+    if (why == nullptr && l_.storages[static_cast<std::size_t>(to.storage)].tf32)
+      why = "its elements are rounded to tf32 on their way";
+    if (why == nullptr && std::ranges::find(map, opaque_dim) != map.end())
+      why = "it is reshaped on its way";
+    if (why != nullptr) {
+      if (is_global(read))
+        l_.remarks.push_back({at, fmt::format("{}: plain loads, because {}", what, why)});
+      return;
+    }
+    if (!is_wide_enough(p, m.ref, map, what, at)) return;
     to.by = {.asynchronous = true,
              .zeros = v != p.value || fill_of(l_.window_loaded(read)).has_value()};
     p.value = v;
@@ -70,7 +81,11 @@ class ChosenCopies {
   void fill(const LoopNest& p, Fill& to, Location at) {
     const Window& w = l_.windows[to.window];
     if (w.residency != Residency::staged) return;
-    if (fill_of(w).value_or(0) != 0) return;
+    if (fill_of(w).value_or(0) != 0) {
+      l_.remarks.push_back({at, fmt::format("{}: plain loads, because {}",
+                                            description_of(g_, w.root), another_fill)});
+      return;
+    }
     const DimMap all = identity_map(static_cast<int>(p.domain.size()));
     to.by = {.asynchronous = is_wide_enough(p, w.root, all, description_of(g_, w.root), at),
              .zeros = to.by.zeros || fill_of(w).has_value()};
@@ -84,13 +99,22 @@ class ChosenCopies {
 
   bool is_inlined(ValueId v) const { return l_.storage_of[index(v)] < 0; }
 
-  bool is_copied(ValueId load) const {
-    if (g_[load].op != Op::Load || MemoryView::of(g_[load]).mask != graph::no_value) return false;
-    if (g_.chooses(g_[load].args[0])) return false;
+  bool is_global(ValueId load) const {
     const Window& w = l_.window_loaded(load);
-    return w.residency == Residency::direct && w.read_only && w.mapping >= 0 &&
-           fill_of(w).value_or(0) == 0;
+    return w.residency == Residency::direct && w.mapping >= 0;
   }
+
+  // Why threads do not copy what is loaded as it is; nullptr: they do.
+  const char* obstacle(ValueId load) const {
+    if (MemoryView::of(g_[load]).mask != graph::no_value) return "its load has a mask";
+    if (g_.chooses(g_[load].args[0])) return "index arrays choose what is read";
+    if (!is_global(load)) return "it is in shared memory or registers already";
+    const Window& w = l_.window_loaded(load);
+    if (!w.read_only) return "its memory is written while the kernel runs";
+    return fill_of(w).value_or(0) != 0 ? another_fill : nullptr;
+  }
+
+  static constexpr const char* another_fill = "what lies beyond its array is another number than 0";
 
   bool is_wide_enough(const LoopNest& p, ValueId ref, const DimMap& map, const std::string& what,
                       Location at) {

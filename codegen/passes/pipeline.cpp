@@ -71,7 +71,7 @@ class Pipelines {
     for (LoweredBody& b : l_.bodies) {
       Statements& all = program(b.statements);
       top_ = l_.bodies.size() == 1 && l_.warpgroups == 1 ? &all : nullptr;
-      visit(b.statements);
+      visit(b.statements, nullptr);
       if (&all != &b.statements && !b.producer.empty()) repeat_producer(b);
     }
     for (LoweredBody& b : l_.bodies) await(b.statements);
@@ -102,10 +102,27 @@ class Pipelines {
     b.producer = std::move(all);
   }
 
-  void visit(Statements& list) {
+  // Why nobody can make copies ahead of what stands in the bodies of a statement; nullptr: a loop,
+  // which is built, or nothing repeats them.
+  const char* obstacle(const Statement& s, const char* around) const {
+    if (std::holds_alternative<While>(s.what))
+      return "whether a while_loop has a next iteration is known only then";
+    if (const GridLoop* const loop = std::get_if<GridLoop>(&s.what))
+      return loop->axis == programs_axis ? "it is copied once for each program" : nullptr;
+    if (std::holds_alternative<Loop>(s.what) || (loops_around_ == 0 && around == nullptr))
+      return nullptr;
+    if (std::holds_alternative<When>(s.what) || std::holds_alternative<Switch>(s.what))
+      return "it is copied under a condition";
+    return "it is copied in a scope of its own";
+  }
+
+  void visit(Statements& list, const char* why) {
     for (std::size_t i = 0; i < list.size(); ++i) {
+      if (why != nullptr && given_ != 1 && is_copied(list[i]))
+        remark(list[i], std::string("not pipelined: ") + why);
+      const char* const inside = obstacle(list[i], why);
       loops_around_ += repeats(list[i]);
-      for_each_body(list[i], [&](Statements& body) { visit(body); });
+      for_each_body(list[i], [&](Statements& body) { visit(body, inside); });
       loops_around_ -= repeats(list[i]);
       if (loop_over_programs(list[i]) != nullptr) continue;
       if (GridLoop* loop = std::get_if<GridLoop>(&list[i].what))

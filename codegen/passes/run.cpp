@@ -26,7 +26,12 @@ class Runner {
 
   Lowered run() const {
     Lowered l = widest_needed(true);
-    if (stages_too_much(l)) l = widest_needed(false);
+    if (stages_too_much(l)) {
+      l = widest_needed(false);
+      l.remarks.push_back({{},
+                           "blocks are read from global memory wherever they are used, not copied: "
+                           "a block has no more shared memory"});
+    }
     for (const Pass& p : chosen_passes()) run(p, l);
     return l;
   }

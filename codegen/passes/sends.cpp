@@ -64,9 +64,14 @@ bool send(Lowered& l, const Analysis& a, Fetches& fetches, ValueId store, bool a
                        .row_stride = shape[1],
                        .swizzle = swizzle_of(shape[1] * t.bytes()),
                        .sent = true};
-  if (panels.swizzle == 0 || !shared_bytes(panels).within(0, most_bytes)) return false;
   std::string why;
-  const std::optional<TensorBox> found = fetches.box_of_store(store, panels.swizzle, why);
+  std::optional<TensorBox> found;
+  if (panels.swizzle == 0)
+    why = "its rows are no multiples of 32 bytes";
+  else if (!shared_bytes(panels).within(0, most_bytes))
+    why = "a block would need more than 64 KiB of shared memory for it";
+  else
+    found = fetches.box_of_store(store, panels.swizzle, why);
   const int box = found ? number_of(l, *found, why) : -1;
   if (box < 0) {
     l.remarks.push_back({at, fmt::format("{}: stored by threads, not by TMA, because {}",

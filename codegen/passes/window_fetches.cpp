@@ -51,7 +51,11 @@ class WindowFetches {
   int box_of(int window, Location at) {
     const Window& w = l_.windows[static_cast<std::size_t>(window)];
     std::string why;
-    const std::optional<TensorBox> found = fetches_.box_of_window(w, why);
+    std::optional<TensorBox> found;
+    if (l_.warpgroups > 1)
+      why = "several warpgroups run bodies of their own";
+    else
+      found = fetches_.box_of_window(w, why);
     const int box = found ? number_of(l_, *found, why) : -1;
     if (box < 0)
       l_.remarks.push_back({at, fmt::format("{}: copied by threads, not by TMA, because {}",
@@ -66,7 +70,7 @@ class WindowFetches {
 }  // namespace
 
 void fetch_windows(Lowered& l) {
-  if (l.machine.has_tma() && l.warpgroups == 1) WindowFetches(l).run();
+  if (l.machine.has_tma()) WindowFetches(l).run();
 }
 
 }  // namespace palladium::passes
