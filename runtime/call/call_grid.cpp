@@ -11,6 +11,7 @@ namespace palladium::runtime {
 CallGrid::CallGrid(const graph::Graph& g) {
   for (const Dim& axis : g.mapping.grid) is_empty_ |= axis.same(0);
   is_empty_ |= g.mapping.num_outputs > 0 && graph::writes_nothing(g);
+  note_outputs(g);
   if (g.mapping.static_grid()) return;
   most_ = graph::most_blocks / graph::cluster_blocks(g);
   for (std::size_t axis = 0; axis < g.mapping.grid.size(); ++axis)
@@ -18,9 +19,36 @@ CallGrid::CallGrid(const graph::Graph& g) {
         {Extent(g.mapping.grid[axis]), g.semantics[axis] == graph::Semantics::parallel});
 }
 
+void CallGrid::note_outputs(const graph::Graph& g) {
+  if (is_empty_ || std::ranges::any_of(g.insts, [](const graph::Inst& inst) {
+        return graph::is_debug_op(inst.op);
+      }))
+    return;
+  for (int o = 0; o < g.mapping.num_outputs; ++o) {
+    const BlockMapping& m =
+        g.mapping.block_mappings[static_cast<std::size_t>(g.mapping.num_inputs + o)];
+    if (graph::is_empty(m)) continue;
+    std::vector<Extent> extents;
+    for (const Dim& d : m.array_aval.shape)
+      if (!d.is_static()) extents.emplace_back(d);
+    if (extents.empty()) return outputs_.clear();
+    outputs_.push_back(std::move(extents));
+  }
+}
+
+bool CallGrid::writes_nothing(const Signature::Symbols& symbols) const {
+  if (outputs_.empty()) return false;
+  for (const std::vector<Extent>& extents : outputs_)
+    if (std::ranges::none_of(extents, [&](const Extent& extent) {
+          return extent.find(symbols).within(0, 0);
+        }))
+      return false;
+  return true;
+}
+
 // Almost every grid is one that can be, and has programs.
 bool CallGrid::check(const graph::Graph& g, const Signature::Symbols& symbols, Location at) const {
-  if (axes_.empty()) return !is_empty_;
+  if (axes_.empty()) return !is_empty_ && !writes_nothing(symbols);
   std::int64_t programs = 1;
   for (const Axis& axis : axes_) {
     const Checked size = axis.size.find(symbols);
@@ -28,7 +56,7 @@ bool CallGrid::check(const graph::Graph& g, const Signature::Symbols& symbols, L
     if (axis.is_parallel) programs *= size.value();  // of two numbers below 2^31
     if (programs > most_) return check_sizes(g, symbols, at);
   }
-  return !is_empty_;
+  return !is_empty_ && !writes_nothing(symbols);
 }
 
 [[gnu::cold]] bool CallGrid::check_sizes(const graph::Graph& g, const Signature::Symbols& symbols,

@@ -20,6 +20,9 @@ class CallGrid {
   bool check(const graph::Graph& g, const Signature::Symbols& symbols, Location at) const;
 
  private:
+  void note_outputs(const graph::Graph& g);
+  /// Whether in this call no output has an element, and nothing else is told.
+  bool writes_nothing(const Signature::Symbols& symbols) const;
   bool check_sizes(const graph::Graph& g, const Signature::Symbols& symbols, Location at) const;
 
   struct Axis {
@@ -27,6 +30,8 @@ class CallGrid {
     bool is_parallel;
   };
   bool is_empty_ = false;   // for every call, or nobody could tell that a program ran
+  /// By output the extents that only a call knows; none where some call cannot be without elements.
+  std::vector<std::vector<Extent>> outputs_;
   std::int64_t most_ = 0;   // programs of the parallel axes
   std::vector<Axis> axes_;  // none if the trace has checked the grid
 };

@@ -2,16 +2,22 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <cstring>
+#include <memory>
+#include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "cache/store.hpp"
 #include "codegen/base/tensor_map.hpp"
+#include "palladium/ops/matmul.hpp"
 #include "palladium/ops/softmax.hpp"
 #include "palladium/palladium.hpp"
 #include "runtime/build/program.hpp"
 #include "runtime/driver/device.hpp"
 #include "runtime/driver/memory.hpp"
+#include "runtime/driver/tensor_map.hpp"
+#include "runtime/launch/packer.hpp"
 #include "tests/fake_cuda/in_test.hpp"
 #include "tests/support/allocations.hpp"
 #include "tests/support/captured_stderr.hpp"
@@ -332,6 +338,95 @@ TEST_CASE_METHOD(Fixture,
   const fake_cuda::Launch& launch = fake.launches.back();
   for (const std::int64_t n : {222, 53, 386, 102}) CHECK(has_number(launch, n));
   for (const std::int64_t n : {444, 106, 193, 51}) CHECK_FALSE(has_number(launch, n));
+}
+
+namespace {
+
+Array nothing(const Shape& shape, DType dtype = f32) {
+  return Array::empty(shape, dtype, Device::cuda(0));
+}
+
+Kernel rows_plus_one(bool is_static, const Shape& shape) {
+  const auto options = [](const ShapeDtype& x) {
+    const BlockSpec row{{1, 64}, [](Index i) { return Indices{i, 0}; }};
+    return PallasCallOptions{.name = "rows_plus_one",
+                             .out_type = x,
+                             .grid = {x.shape[0]},
+                             .in_specs = {row},
+                             .out_specs = {row}};
+  };
+  const auto body = [](Ref x, Ref o) { o[_] = x[_] + 1; };
+  return (is_static ? pallas_call(body, options({shape, f32})) : pallas_call(body, options))
+      .on(Target::cuda);
+}
+
+}  // namespace
+
+TEST_CASE_METHOD(Fixture, "calls without programs, or without an element to write, launch nothing") {
+  for (const bool is_static : {false, true}) {
+    CAPTURE(is_static);
+    for (const Shape& s : {Shape{0, 64}, Shape{0, 0}}) {
+      const Array o = rows_plus_one(is_static, s)(nothing(s));
+      CHECK(o.size() == 0);
+      const Kernel k = rows_plus_one(is_static, s);
+      k.into({nothing(s)}, {nothing(s)});
+    }
+    // Columns without elements, and batches of nothing.
+    CHECK(rows_plus_one(is_static, {5, 0})(nothing({5, 0})).size() == 0);
+    CHECK(vmap(rows_plus_one(is_static, {5, 64}))(nothing({0, 5, 64})).size() == 0);
+    CHECK(vmap(rows_plus_one(is_static, {0, 64}))(nothing({3, 0, 64})).size() == 0);
+  }
+  CHECK(vector_add()(nothing({0}), nothing({0})).size() == 0);
+  const Kernel none =
+      pallas_call([](Ref x, Ref o) { o[_] = x[_]; },
+                  {.name = "none", .out_type = {{8}, f32}, .grid = {0}})
+          .on(Target::cuda);
+  CHECK(none(nothing({8})).size() == 8);
+  CHECK(ops::softmax().on(Target::cuda)(nothing({0, 100})).size() == 0);
+  CHECK(ops::softmax().on(Target::cuda)(nothing({100, 0})).size() == 0);
+  CHECK(ops::matmul().on(Target::cuda)(nothing({0, 4}), nothing({4, 3})).size() == 0);
+  CHECK(fake.launches.empty());
+  CHECK(fake.tensor_maps.empty());
+}
+
+TEST_CASE_METHOD(Fixture, "what is computed of arrays without elements needs no tensor map of one") {
+  const auto options = [](const ShapeDtype& x, const ShapeDtype& y) {
+    const BlockSpec rows{{64, 64}, [](Index i, Index) { return Indices{i, 0}; }, {.fill = 0}};
+    const BlockSpec columns{{64, 64}, [](Index, Index j) { return Indices{j, 0}; }, {.fill = 0}};
+    const BlockSpec tile{{64, 64}, [](Index i, Index j) { return Indices{i, j}; }};
+    return PallasCallOptions{.name = "filled_product",
+                             .out_type = ShapeDtype{{x.shape[0], y.shape[0]}, f32},
+                             .grid = {cdiv(x.shape[0], 64), cdiv(y.shape[0], 64)},
+                             .in_specs = {rows, columns},
+                             .out_specs = {tile}};
+  };
+  const auto body = [](Ref x, Ref y, Ref o) { o[_] = dot(x[_], y[_], {.trans_b = true}); };
+  const Kernel by_size = pallas_call(body, options).on(Target::cuda);
+  const Kernel of_size =
+      pallas_call(body, options({{100, 0}, f16}, {{72, 0}, f16})).on(Target::cuda);
+  (void)by_size(nothing({100, 64}, f16), nothing({72, 64}, f16));
+  CHECK_FALSE(fake.tensor_maps.empty());
+  const Array wide = nothing({72, 0}, f16), high = nothing({0, 72}, f16);
+  const std::pair<Kernel, Array> calls[] = {
+      {by_size, wide}, {of_size, wide}, {ops::matmul().on(Target::cuda), high}};
+  for (const auto& [k, y] : calls) {
+    fake.launches.clear();
+    fake.tensor_maps.clear();
+    CHECK(k(nothing({100, 0}, f16), y).size() == 7200);
+    REQUIRE(fake.launches.size() == 1);
+    for (const unsigned extent : fake.launches[0].grid) CHECK(extent > 0);
+    CHECK(fake.tensor_maps.empty());
+  }
+}
+
+TEST_CASE_METHOD(Fixture, "arrays without elements are copied without an error, or a call of CUDA") {
+  const Array there = nothing({3, 0}, f16);
+  fake.calls.clear();
+  const Array back = there.to(Device::cpu()), again = back.to(Device::cuda(0));
+  CHECK(again.shape() == Shape{3, 0});
+  CHECK(back.size() == 0);
+  CHECK(there.to(Device::cuda(1)).device() == Device::cuda(1));
+  for (const auto& call : fake.calls) CHECK_FALSE(std::string_view(call).starts_with("cuMemcpy"));
 }
 
 TEST_CASE_METHOD(Fixture, "a raw pointer is found on the device that it leads to") {
