@@ -340,6 +340,46 @@ TEST_CASE_METHOD(Fixture,
   for (const std::int64_t n : {444, 106, 193, 51}) CHECK_FALSE(has_number(launch, n));
 }
 
+TEST_CASE_METHOD(Fixture, "tensor maps of elements that share bytes are maps of bytes") {
+  graph::Graph g;
+  g.name = "maps";
+  g.mapping.num_inputs = 2;
+  g.mapping.num_outputs = 1;
+  using Kind = cuda::Parameter::Kind;
+  for (int i = 0; i < 2; ++i) g.arguments.push_back({.kind = graph::Argument::Kind::input, .index = i});
+  runtime::LaunchPlan plan;
+  plan.parameters = {{.kind = Kind::tensor_map, .index = 0, .box = {64, 32}},
+                     {.kind = Kind::tensor_map, .index = 1, .box = {1, 8, 64}},
+                     {.kind = Kind::tensor_map, .index = 2, .box = {64, 32}}};
+  const runtime::Packer packer(g, plan, driver::encode);
+  // Maps of the same memory and shape are known.
+  const Array of_i4 = on_gpu(100'000), of_u4 = on_gpu(100'000);
+  const driver::ContextScope context(0);
+  for (const DType dtype : {i4, u4}) {
+    CAPTURE(dtype.name());
+    const Array& memory = dtype == i4 ? of_i4 : of_u4;
+    fake.tensor_maps.clear();
+    const std::vector<Arg> arguments = {
+        Arg(with_gaps(memory, {100, 128}, {192, 1}, dtype)),
+        Arg(with_gaps(memory, {3, 20, 256}, {8192, 320, 1}, dtype))};
+    const std::vector<Arg> outputs = {Arg(with_gaps(memory, {100, 64}, {64, 1}, dtype))};
+    const auto block = std::make_unique<runtime::ArgumentBlock>();
+    const runtime::Signature::Symbols symbols = {};
+    packer.pack(arguments, outputs, symbols, *block);
+    const std::vector<fake_cuda::TensorMap>& maps = fake.tensor_maps;
+    REQUIRE(maps.size() == 3);
+    constexpr int of_bytes = 0;  // CU_TENSOR_MAP_DATA_TYPE_UINT8
+    for (const fake_cuda::TensorMap& map : maps) CHECK(map.type == of_bytes);
+    CHECK(maps[0].extents == std::vector<std::uint64_t>{64, 100});
+    CHECK(maps[0].strides == std::vector<std::uint64_t>{96});
+    CHECK(maps[0].box == std::vector<std::uint32_t>{32, 64});
+    CHECK(maps[1].extents == std::vector<std::uint64_t>{128, 20, 3});
+    CHECK(maps[1].strides == std::vector<std::uint64_t>{160, 4096});
+    CHECK(maps[2].extents == std::vector<std::uint64_t>{32, 100});
+    CHECK(maps[2].strides == std::vector<std::uint64_t>{32});
+  }
+}
+
 namespace {
 
 Array nothing(const Shape& shape, DType dtype = f32) {
