@@ -39,9 +39,8 @@ void CallGrid::note_outputs(const graph::Graph& g) {
 bool CallGrid::writes_nothing(const Signature::Symbols& symbols) const {
   if (outputs_.empty()) return false;
   for (const std::vector<Extent>& extents : outputs_)
-    if (std::ranges::none_of(extents, [&](const Extent& extent) {
-          return extent.find(symbols).within(0, 0);
-        }))
+    if (std::ranges::none_of(
+            extents, [&](const Extent& extent) { return extent.find(symbols).within(0, 0); }))
       return false;
   return true;
 }

@@ -120,7 +120,7 @@ class Signature {
   std::vector<Bind> binds_;
   std::vector<Check> constants_, symbolic_;
   std::vector<Class> classes_;
-  std::vector<int> nonzero_;  // symbols that, if 0, are numbers of another signature
+  std::vector<int> nonzero_;              // symbols that, if 0, are numbers of another signature
   std::vector<graph::SymbolPair> apart_;  // which, if equal, are one symbol of another signature
   std::vector<Requirement> requirements_;
   std::vector<Most> most_;

@@ -24,7 +24,8 @@ namespace {
 
 using palladium::detail::OptionsFunction;
 
-/// `type` with a symbol of its own for each extent, bound to it; those that are 0 also go to `zeros`.
+/// `type` with a symbol of its own for each extent, bound to it; those that are 0 also go to
+/// `zeros`.
 ShapeDtype bind(const ShapeDtype& type, std::size_t argument, DimBinding& binding,
                 std::vector<Dim>& zeros) {
   ShapeDtype result{{}, type.dtype};

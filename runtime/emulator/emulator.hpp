@@ -114,9 +114,10 @@ class Misplaced : public CompileError {
 /// fences, accumulators touched in flight, copies nobody waited for, deadlock. What does not stop
 /// the kernel is collected, once per cause, and thrown at the end. CompileError for what the user
 /// did: blocks that write one element, a block wholly out of bounds (Misplaced), a slice that
-/// leaves its block, a read of what nobody has stored and, where the text is emitted, accesses out of bounds and
-/// races between blocks or warpgroups. CompileError also when the host compiler cannot be run, or
-/// does not compile the device library, and CudaError when there is no memory for it.
+/// leaves its block, a read of what nobody has stored and, where the text is emitted, accesses out
+/// of bounds and races between blocks or warpgroups. CompileError also when the host compiler
+/// cannot be run, or does not compile the device library, and CudaError when there is no memory for
+/// it.
 void run(const Launch& launch);
 
 /// A tensor map for tma_load and its like under the emulator, with the same checks that

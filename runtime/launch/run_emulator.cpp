@@ -124,8 +124,8 @@ std::shared_ptr<const Emulated> emulate(const Specialization& s) {
       {.registers = emulator::known_registers(plan.threads, emitted.text),
        .shared_bytes = static_cast<int>(plan.shared_bytes)});
   return std::make_shared<const Emulated>(Emulated{emitted.text, std::move(plan), std::move(packer),
-                                                   line_table(emitted.lines),
-                                                   emitted.placements, std::move(arch), resident});
+                                                   line_table(emitted.lines), emitted.placements,
+                                                   std::move(arch), resident});
 }
 
 void run_emulator(const Specialization& s, const Emulated& emulated, std::span<const Arg> arguments,

@@ -346,7 +346,8 @@ TEST_CASE_METHOD(Fixture, "tensor maps of elements that share bytes are maps of 
   g.mapping.num_inputs = 2;
   g.mapping.num_outputs = 1;
   using Kind = cuda::Parameter::Kind;
-  for (int i = 0; i < 2; ++i) g.arguments.push_back({.kind = graph::Argument::Kind::input, .index = i});
+  for (int i = 0; i < 2; ++i)
+    g.arguments.push_back({.kind = graph::Argument::Kind::input, .index = i});
   runtime::LaunchPlan plan;
   plan.parameters = {{.kind = Kind::tensor_map, .index = 0, .box = {64, 32}},
                      {.kind = Kind::tensor_map, .index = 1, .box = {1, 8, 64}},
@@ -402,7 +403,8 @@ Kernel rows_plus_one(bool is_static, const Shape& shape) {
 
 }  // namespace
 
-TEST_CASE_METHOD(Fixture, "calls without programs, or without an element to write, launch nothing") {
+TEST_CASE_METHOD(Fixture,
+                 "calls without programs, or without an element to write, launch nothing") {
   for (const bool is_static : {false, true}) {
     CAPTURE(is_static);
     for (const Shape& s : {Shape{0, 64}, Shape{0, 0}}) {
@@ -417,10 +419,9 @@ TEST_CASE_METHOD(Fixture, "calls without programs, or without an element to writ
     CHECK(vmap(rows_plus_one(is_static, {0, 64}))(nothing({3, 0, 64})).size() == 0);
   }
   CHECK(vector_add()(nothing({0}), nothing({0})).size() == 0);
-  const Kernel none =
-      pallas_call([](Ref x, Ref o) { o[_] = x[_]; },
-                  {.name = "none", .out_type = {{8}, f32}, .grid = {0}})
-          .on(Target::cuda);
+  const Kernel none = pallas_call([](Ref x, Ref o) { o[_] = x[_]; },
+                                  {.name = "none", .out_type = {{8}, f32}, .grid = {0}})
+                          .on(Target::cuda);
   CHECK(none(nothing({8})).size() == 8);
   CHECK(ops::softmax().on(Target::cuda)(nothing({0, 100})).size() == 0);
   CHECK(ops::softmax().on(Target::cuda)(nothing({100, 0})).size() == 0);
@@ -429,7 +430,8 @@ TEST_CASE_METHOD(Fixture, "calls without programs, or without an element to writ
   CHECK(fake.tensor_maps.empty());
 }
 
-TEST_CASE_METHOD(Fixture, "what is computed of arrays without elements needs no tensor map of one") {
+TEST_CASE_METHOD(Fixture,
+                 "what is computed of arrays without elements needs no tensor map of one") {
   const auto options = [](const ShapeDtype& x, const ShapeDtype& y) {
     const BlockSpec rows{{64, 64}, [](Index i, Index) { return Indices{i, 0}; }, {.fill = 0}};
     const BlockSpec columns{{64, 64}, [](Index, Index j) { return Indices{j, 0}; }, {.fill = 0}};
@@ -459,7 +461,8 @@ TEST_CASE_METHOD(Fixture, "what is computed of arrays without elements needs no 
   }
 }
 
-TEST_CASE_METHOD(Fixture, "arrays without elements are copied without an error, or a call of CUDA") {
+TEST_CASE_METHOD(Fixture,
+                 "arrays without elements are copied without an error, or a call of CUDA") {
   const Array there = nothing({3, 0}, f16);
   fake.calls.clear();
   const Array back = there.to(Device::cpu()), again = back.to(Device::cuda(0));

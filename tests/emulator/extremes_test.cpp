@@ -377,17 +377,15 @@ TEST_CASE("whole arrays without elements give outputs without elements") {
 
 TEST_CASE("nothing runs for outputs that a call gives no elements, whatever the grid") {
   for_each_target("rows", [](Target target) {
-    const Kernel rows = pallas_call([](Ref x, Ref o) { o[_] = x[_] + 1; },
-                                    [](ShapeDtype x) {
-                                      const BlockSpec row{{1, 8}, [](Index i) {
-                                                            return Indices{i, 0};
-                                                          }};
-                                      return PallasCallOptions{.out_type = x,
-                                                               .grid = {x.shape[0]},
-                                                               .in_specs = {row},
-                                                               .out_specs = {row}};
-                                    })
-                            .on(target);
+    const Kernel rows =
+        pallas_call(
+            [](Ref x, Ref o) { o[_] = x[_] + 1; },
+            [](ShapeDtype x) {
+              const BlockSpec row{{1, 8}, [](Index i) { return Indices{i, 0}; }};
+              return PallasCallOptions{
+                  .out_type = x, .grid = {x.shape[0]}, .in_specs = {row}, .out_specs = {row}};
+            })
+            .on(target);
     for (const std::int64_t columns : {0, 5, 0}) {
       const Shape shape{3, columns};
       CHECK(numbers(rows(on(target, some(shape))), shape) ==

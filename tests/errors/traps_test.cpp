@@ -27,7 +27,8 @@ constexpr std::string_view head =
     "    pl::Index i, int n, std::size_t z, bool b, double d) {\n"
     "  (void)x, (void)o, (void)v, (void)w, (void)i, (void)n, (void)z, (void)b, (void)d;\n";
 constexpr std::string_view tail =
-    "static void call(pl::Body, pl::PallasCallOptions) {}\n[[maybe_unused]] static auto* use = &call;\n";
+    "static void call(pl::Body, pl::PallasCallOptions) {}\n[[maybe_unused]] static auto* use = "
+    "&call;\n";
 
 Compiled compile_text(std::string_view text) {
   static std::atomic<int> count{0};
@@ -85,8 +86,8 @@ struct Trap {
   std::string snippet, sentence;
 };
 
-/// Snippets of which each instantiates what no other does, in one run of the compiler: each of their
-/// lines is named, each sentence is said, and of each there are 8 lines at most.
+/// Snippets of which each instantiates what no other does, in one run of the compiler: each of
+/// their lines is named, each sentence is said, and of each there are 8 lines at most.
 void all_refused_shortly(const std::vector<Trap>& traps) {
   const std::size_t kernel = head.find("kernel(");
   std::string text;
