@@ -87,7 +87,7 @@ struct Trap {
 };
 
 /// Snippets of which each instantiates what no other does, in one run of the compiler: each of
-/// their lines is named, each sentence is said, and of each there are 8 lines at most.
+/// their lines is named, each sentence is said, and there are 8 lines for each at most, together.
 void all_refused_shortly(const std::vector<Trap>& traps) {
   const std::size_t kernel = head.find("kernel(");
   std::string text;
