@@ -123,9 +123,11 @@ class ChosenCopies {
     if (bytes >= most_bytes) return true;
     const bool copied = bytes >= least_bytes;
     l_.remarks.push_back(
-        {at, fmt::format("{}: {}, because no more than {} bytes of its rows are known to be "
-                         "aligned, and inside of the array or out of it, together",
-                         what, copied ? "copies of few bytes" : "plain loads", bytes)});
+        {at, fmt::format("{}: {}, because no more than {} of its rows {} known to be aligned, and "
+                         "inside of the array or out of it, together",
+                         what, copied ? "copies of few bytes" : "plain loads",
+                         bytes == 1 ? "1 byte" : fmt::format("{} bytes", bytes),
+                         bytes == 1 ? "is" : "are")});
     return copied;
   }
 
