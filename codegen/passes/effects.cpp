@@ -202,10 +202,13 @@ class Visit {
     for (const int r : s.results) fill(r);
   }
   void operator()(const GridLoop&) {}
-  // An index map reads what is prefetched, at places that are computed of nothing else.
+  // An index map reads what is prefetched, at places that are computed of nothing else; scratch has
+  // none.
   void operator()(const EnterWindow& w) {
     const int mapping = l_.windows[static_cast<std::size_t>(w.window)].mapping;
-    const RegionIndex map = g_.mapping.block_mappings[static_cast<std::size_t>(mapping)].index_map;
+    const RegionIndex map =
+        mapping < 0 ? no_region
+                    : g_.mapping.block_mappings[static_cast<std::size_t>(mapping)].index_map;
     if (map != no_region)
       for (const ValueId v : g_[graph::RegionId{map}].insts)
         if (g_[v].op == Op::Load)

@@ -29,8 +29,8 @@ ExprId Indices::leaf(ValueId v) {
     facts = {.low = 0, .high = d.is_static() ? d.value() - 1 : INT32_MAX - 1};
   } else if (const auto it = loop_of_.find(graph::index(v)); it != loop_of_.end()) {
     const graph::LoopView loop = graph::LoopView::of(g_[it->second]);
-    facts = thread::facts_of_counter(exprs_.facts(expr(loop.low, deepest)),
-                                     exprs_.facts(expr(loop.high, deepest)), loop.step);
+    const ExprId low = expr(loop.low, deepest), high = expr(loop.high, deepest);
+    facts = thread::facts_of_counter(exprs_.facts(low), exprs_.facts(high), loop.step);
   }
   return exprs_.variable(exprs_.declare({.name = "", .type = i.type.dtype, .facts = facts}));
 }
