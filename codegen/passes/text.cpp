@@ -2,14 +2,10 @@
 // windows are w0 w1 ..., storages s0 s1 ...
 #include "codegen/base/format.hpp"
 #include "codegen/graph/transform.hpp"
-#include "codegen/passes/lowered.hpp"
+#include "codegen/passes/fields.hpp"
 
 namespace palladium::passes {
 namespace {
-
-constexpr const char* places[] = {"inlined", "scalar", "registers", "shared"};
-constexpr const char* residencies[] = {"direct", "registers", "shared", "staged"};
-constexpr const char* units[] = {"fma", "mma_16816", "mma_1688", "mma_16832", "mma_tf32", "wgmma"};
 
 class Text {
  public:
@@ -55,7 +51,7 @@ class Text {
     std::string text = w.mapping < 0
                            ? "scratch"
                            : g_.mapping.block_mappings[static_cast<std::size_t>(w.mapping)].origin;
-    text += fmt::format(" {}", residencies[static_cast<int>(w.residency)]);
+    text += fmt::format(" {}", residency_words[static_cast<int>(w.residency)]);
     if (w.storage >= 0) text += fmt::format(" s{}", w.storage);
     if (w.residency == Residency::staged)
       text += fmt::format(" by {}{}{}", w.vector, w.lead > 0 ? fmt::format(" lead {}", w.lead) : "",
@@ -73,7 +69,7 @@ class Text {
 
   static std::string storage(const Storage& s) {
     const std::string type = graph::to_string(graph::Type::value(s.dtype, s.shape));
-    std::string text = fmt::format("{} {}", places[static_cast<int>(s.place)], type);
+    std::string text = fmt::format("{} {}", place_words[static_cast<int>(s.place)], type);
     if (s.place == Place::registers) text += " " + layout::to_string(s.layout);
     if (s.place == Place::shared) {
       text += s.swizzle > 0 ? fmt::format(" at {} in panels of {} bytes", s.offset, s.swizzle)
@@ -236,7 +232,7 @@ class Text {
   static std::string dot(const Dot& d) {
     const std::string text =
         fmt::format("s{} {} s{} * s{} by {}", d.result, d.accumulates ? "+=" : "=", d.a, d.b,
-                    units[static_cast<int>(d.unit)]);
+                    unit_words[static_cast<int>(d.unit)]);
     if (d.unit == Dot::Unit::fma) return text;
     return fmt::format("{} on {}x{} warps{}", text, d.warps_m, d.warps_n,
                        d.in_flight != 0 ? " in flight" : "");
