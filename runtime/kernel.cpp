@@ -60,8 +60,7 @@ namespace {
 }  // namespace
 
 Kernel detail::make_kernel(BodyOrCall first, PallasCallOptions options, Location at) {
-  const bool are_given =
-      options.num_scalar_prefetch != no_options<PallasCallOptions>().num_scalar_prefetch;
+  const bool are_given = were_given(options);
   if (first.call && are_given) refuse_both(at);
   if (first.call) return KernelMaker::make({.function = std::move(first.call), .at = at});
   if (!are_given)

@@ -61,6 +61,20 @@ void CoreMap::operator()(Body body) const {
   (void)detail::make_kernel({{std::move(body)}}, std::move(call), at_).call({}, at_);
 }
 
+void detail::refuse_options(bool are_given, Location at) {
+  throw CompileError(
+      at, are_given ? "kernel: options wait for a body, and no others stand beside them: "
+                      "pl::kernel(options)(body)"
+                    : "kernel: options stand beside a body: pl::kernel(body, {.out_type = ..., "
+                      ".mesh = ...}), or a function of the arguments' types that returns them");
+}
+
+void detail::refuse_warp_options(Location at) {
+  throw CompileError(at,
+                     "core_map: a WarpMesh is that of a part of a body, which takes no options: "
+                     "pl::core_map(plgpu::WarpMesh{...})([&] { ... });");
+}
+
 void detail::check_factory(const MeshCall& call, Location at) {
   trace::check_factory_mesh(call.meshes, at);
 }

@@ -176,6 +176,18 @@ ValueId place(Recorder& recorder, const detail::Place& p, const char* what) {
   return select(recorder, ref, Access::indices(p), Access::count(p), false, what, Access::at(p));
 }
 
+// How a value of another shape could be meant.
+std::string other_shape(Recorder& recorder, const Extents& from, const Extents& to) {
+  if (std::string forgotten = recorder.forgotten_specs(from, to); !forgotten.empty())
+    return forgotten;
+  const bool is_one_element =
+      from.empty() && std::ranges::all_of(to, [](std::int64_t extent) { return extent == 1; });
+  if (!is_one_element) return "; nothing is broadcast here: pl::broadcast_to(v, shape)";
+  std::string zeros = to.size() == 1 ? "0" : "{0";
+  for (std::size_t i = 1; i < to.size(); ++i) zeros += i + 1 < to.size() ? ", 0" : ", 0}";
+  return "; a scalar is stored into an element, as in o[" + zeros + "] = v";
+}
+
 // What a store into the view stores: its exact shape, its dtype after the conversions that are
 // implied (literals, and integers among each other).
 ValueId stored(Recorder& recorder, const Value& value, ValueId view, const char* what,
@@ -186,13 +198,10 @@ ValueId stored(Recorder& recorder, const Value& value, ValueId view, const char*
   const ValueId v = recorder.id(value, what, at);
   const Type& from = recorder.graph[v].type;
   if (from.shape != to.shape) {
-    const std::string forgotten = recorder.forgotten_specs(from.shape, to.shape);
-    throw CompileError(
-        at, std::string(what) + ": expected a value of the view's shape, " +
-                graph::to_string(Type::value(to.dtype, to.shape)) + ", given " +
-                graph::to_string(from) +
-                (forgotten.empty() ? "; nothing is broadcast here: pl::broadcast_to(v, shape)"
-                                   : forgotten));
+    throw CompileError(at, std::string(what) + ": expected a value of the view's shape, " +
+                               graph::to_string(Type::value(to.dtype, to.shape)) + ", given " +
+                               graph::to_string(from) +
+                               other_shape(recorder, from.shape, to.shape));
   }
   if (from.dtype == to.dtype) return v;
   if (from.dtype.is_integer() && to.dtype.is_integer())
@@ -342,7 +351,7 @@ DType Ref::dtype(Location at) const {
 
 // ---- load, store, swap
 
-Value load(const Ref& view, const LoadOptions& options, const detail::Expression& expression) {
+Value load(const Ref& view, LoadOptions options, const detail::Expression& expression) {
   const Location at = Access::at(expression);
   Recorder& recorder = Recorder::current("load", at);
   const ValueId ref = recorder.id(view, "load", at);
@@ -365,7 +374,7 @@ Value load(const Ref& view, const LoadOptions& options, const detail::Expression
   return recorder.value(v);
 }
 
-void store(const Ref& view, const Operand& operand, const StoreOptions& options) {
+void store(const Ref& view, const Operand& operand, StoreOptions options) {
   const Location at = trace::location(operand);
   const Value value = trace::resolve(operand);
   Recorder& recorder = Recorder::current("store", at);
@@ -409,7 +418,7 @@ void expect_updates(Recorder& recorder, graph::Update how, ValueId ref, Location
 }
 
 Effect atomic(graph::Update how, const Ref& view, const Operand* expected, const Operand& operand,
-              const StoreOptions& options) {
+              StoreOptions options) {
   const char* const what = graph::name_of(how);
   const Location at = location(expected ? *expected : operand);
   const Value compared = expected ? resolve(*expected) : Value();
@@ -435,7 +444,7 @@ Effect atomic(graph::Update how, const Ref& view, const Operand* expected, const
 }  // namespace
 }  // namespace trace
 
-Effect swap(const Ref& view, const Operand& operand, const StoreOptions& options) {
+Effect swap(const Ref& view, const Operand& operand, StoreOptions options) {
   const Location at = trace::location(operand);
   const Value value = trace::resolve(operand);
   Recorder& recorder = Recorder::current("swap", at);
@@ -448,7 +457,7 @@ Effect swap(const Ref& view, const Operand& operand, const StoreOptions& options
                           [&] { return recorder.builder().swap(ref, operands[1], mask, at); });
 }
 
-void addupdate(const Ref& view, const Operand& operand, const StoreOptions& options) {
+void addupdate(const Ref& view, const Operand& operand, StoreOptions options) {
   const Location at = trace::location(operand);
   const Value value = trace::resolve(operand);
   Recorder& recorder = Recorder::current("addupdate", at);
@@ -470,7 +479,7 @@ void addupdate(const Ref& view, const Operand& operand, const StoreOptions& opti
 }
 
 #define PALLADIUM_ATOMIC(name, how)                                                 \
-  Effect name(const Ref& view, const Operand& value, const StoreOptions& options) { \
+  Effect name(const Ref& view, const Operand& value, StoreOptions options) { \
     return trace::atomic(graph::Update::how, view, nullptr, value, options);        \
   }
 PALLADIUM_ATOMIC(atomic_add, add)
@@ -483,7 +492,7 @@ PALLADIUM_ATOMIC(atomic_xchg, exchange)
 #undef PALLADIUM_ATOMIC
 
 Effect atomic_cas(const Ref& view, const Operand& expected, const Operand& value,
-                  const StoreOptions& options) {
+                  StoreOptions options) {
   return trace::atomic(graph::Update::compare, view, &expected, value, options);
 }
 

@@ -47,7 +47,7 @@ void semaphore_signal(const Ref& semaphore, const Operand& inc) {
 }
 
 void semaphore_wait(const Ref& semaphore, const Operand& value,
-                    const SemaphoreWaitOptions& options) {
+                    SemaphoreWaitOptions options) {
   const Location at = trace::location(value);
   Recorder& recorder = Recorder::current("semaphore_wait", at);
   const ValueId ref = recorder.id(semaphore, "semaphore_wait", at);

@@ -151,19 +151,13 @@ T take(Operands& operands, int position) {
 
 template <class F, class... A>
 auto call_body(F& f, Operands& operands, List<A...>) {
-  constexpr bool fits = (takes_something(parameter<A>()) && ...);
-  static_assert(fits,
-                "palladium: a kernel function takes pl::Ref, pl::Refs, pl::Scratch, structs of "
-                "pl::Ref (nothing else in them), or pl::Value for a scalar argument");
-  if constexpr (fits) {
-    const Parameter parameters[] = {parameter<A>()..., Parameter{}};
-    int position[sizeof...(A) + 1] = {};
-    operands.match(parameters, sizeof...(A), position);
-    return [&]<std::size_t... I>(std::index_sequence<I...>) {
-      return f(take<A>(operands, position[I])...);
-    }
-    (std::make_index_sequence<sizeof...(A)>());
+  const Parameter parameters[] = {parameter<A>()..., Parameter{}};
+  int position[sizeof...(A) + 1] = {};
+  operands.match(parameters, sizeof...(A), position);
+  return [&]<std::size_t... I>(std::index_sequence<I...>) {
+    return f(take<A>(operands, position[I])...);
   }
+  (std::make_index_sequence<sizeof...(A)>());
 }
 
 // How many Refs a generic lambda takes: -1 if that cannot be told; -2 of what takes none at all, as
@@ -183,22 +177,34 @@ consteval int generic_arity() {
   return fitting > 1 ? -1 : arity;
 }
 
+template <class... A>
+consteval bool takes_operands(List<A...>) {
+  return (takes_something(parameter<A>()) && ...);
+}
+/// Whether all that a kernel function takes is what there is. Who makes a Body of what a user wrote
+/// asserts this and returns_nothing in the function that the user called, so that compilers name the
+/// user's line, and no lines of ours in between.
+template <class F>
+consteval bool takes_operands() {
+  if constexpr (std::is_class_v<F> && !Plain<F>)
+    return generic_arity<F>() != -1;
+  else if constexpr (Plain<F>)
+    return takes_operands(typename Signature<F>::Parameters{});
+  else
+    return false;
+}
+
 template <class F>
 auto call_body(F& f, Operands& operands) {
-  if constexpr (Plain<F>) {
+  if constexpr (!takes_operands<F>()) {
+    return;
+  } else if constexpr (Plain<F>) {
     return call_body(f, operands, typename Signature<F>::Parameters{});
-  } else {
-    constexpr int arity = generic_arity<F>();
-    constexpr bool is_known = arity != -1;
-    static_assert(is_known,
-                  "palladium: cannot tell how many references this generic lambda takes; write "
-                  "pl::Ref for each, or one pl::Refs");
-    if constexpr (arity >= 0) {
-      return [&]<std::size_t... I>(std::index_sequence<I...>) {
-        return call_body(f, operands, List<Repeat<Ref, I>...>{});
-      }
-      (std::make_index_sequence<arity>());
+  } else if constexpr (generic_arity<F>() >= 0) {
+    return [&]<std::size_t... I>(std::index_sequence<I...>) {
+      return call_body(f, operands, List<Repeat<Ref, I>...>{});
     }
+    (std::make_index_sequence<generic_arity<F>()>());
   }
 }
 template <class F>
@@ -206,11 +212,11 @@ consteval bool returns_nothing() {
   return std::is_void_v<decltype(call_body(std::declval<F&>(), std::declval<Operands&>()))>;
 }
 template <class F>
-consteval bool takes_no_refs() {
-  if constexpr (Plain<F>)
-    return false;
-  else
+consteval bool has_mistake() {
+  if constexpr (takes_operands<F>() && !Plain<F>)
     return generic_arity<F>() == -2;
+  else
+    return false;
 }
 
 struct BodyBase : Counted {
@@ -221,7 +227,7 @@ template <class F>
 struct BodyModel final : BodyBase {
   explicit BodyModel(F f) : function(std::move(f)) { on_stack = refers_to_stack(function); }
   void call(Operands& operands) override {
-    if constexpr (takes_no_refs<F>())
+    if constexpr (has_mistake<F>())
       (void)function(*operands.refs(0));  // in the compilers' own words
     else
       call_body(function, operands);
@@ -237,7 +243,10 @@ class Body {
   template <class F>
   requires(!std::derived_from<std::remove_cvref_t<F>, Body>) Body(F f, Location at = here())
       : Body(Unchecked(), std::move(f), at) {
-    // Here, so that the compilers name the user's line.
+    static_assert(detail::takes_operands<F>(),
+                  "palladium: a kernel function takes pl::Ref, pl::Refs, pl::Scratch, structs of "
+                  "pl::Ref (nothing else in them), or pl::Value for a scalar argument; a generic "
+                  "lambda is not to take any number, so pl::Refs for auto...");
     static_assert(detail::returns_nothing<F>(),
                   "palladium: the kernel function should return nothing; write results to the "
                   "output Refs");

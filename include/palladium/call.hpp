@@ -145,7 +145,7 @@ struct OptionsFunction : Counted {
 };
 
 template <class F, std::size_t... I>
-consteval bool takes_types(std::index_sequence<I...>) {
+consteval bool takes_count(std::index_sequence<I...>) {
   return std::is_invocable_v<F&, Repeat<const ShapeDtype&, I>...>;
 }
 inline constexpr int max_options_arity = 12;
@@ -161,13 +161,13 @@ template <class F>
 consteval int options_arity() {
   if constexpr (Plain<F>) {
     return options_arity<F>(typename Signature<F>::Parameters());
-  } else if constexpr (std::is_invocable_v<F&, std::span<const ShapeDtype>> &&
-                       !std::is_invocable_v<F&, const ShapeDtype&>) {
+  } else if constexpr (std::conjunction_v<std::negation<std::is_invocable<F&, const ShapeDtype&>>,
+                                          std::is_invocable<F&, std::span<const ShapeDtype>>>) {
     return OptionsFunction::any;
   } else {
     int arity = -3, fitting = 0;
     [&]<std::size_t... N>(std::index_sequence<N...>) {
-      ((takes_types<F>(std::make_index_sequence<N>()) ? (arity = static_cast<int>(N), ++fitting)
+      ((takes_count<F>(std::make_index_sequence<N>()) ? (arity = static_cast<int>(N), ++fitting)
                                                       : 0),
        ...);
     }
@@ -176,18 +176,35 @@ consteval int options_arity() {
   }
 }
 
+template <class Result, class R>
+consteval bool makes(List<R>) {
+  return std::is_same_v<std::remove_cvref_t<R>, Result>;
+}
+template <class F, std::size_t... I>
+consteval auto options_result(std::index_sequence<I...>) {
+  return List<std::invoke_result_t<F&, Repeat<const ShapeDtype&, I>...>>();
+}
+/// Whether it is a function from the types of the arguments to `Result`. Who makes an OptionsModel
+/// of what a user wrote asserts this in the function that the user called, so that compilers name
+/// the user's line, and no lines of ours in between. True of a lambda with a mistake inside.
+template <class F, class Result>
+consteval bool makes() {
+  constexpr int arity = std::is_class_v<F> || Plain<F> ? options_arity<F>() : -2;
+  if constexpr (arity == OptionsFunction::any)
+    return makes<Result>(List<std::invoke_result_t<F&, std::span<const ShapeDtype>>>());
+  else if constexpr (arity >= 0)
+    return makes<Result>(options_result<F>(std::make_index_sequence<arity>()));
+  else
+    return arity == -3;
+}
+
 /// `Maker::made` takes what the function returns.
 template <class F, class Maker>
 struct OptionsModel final : OptionsFunction {
-  // Where the compilers know the user's line.
   explicit OptionsModel(F f) : function(std::move(f)) {
-    constexpr bool takes_types = options_arity<F>() != -2;
-    static_assert(takes_types,
-                  "palladium: the function takes a pl::ShapeDtype per argument, or one "
-                  "std::span<const pl::ShapeDtype>");
     arity = options_arity<F>();
     on_stack = refers_to_stack(function);
-    (void)&OptionsModel::call;  // here, so that what is wrong in it is told with that line
+    (void)&OptionsModel::call;  // here, so that what is wrong in it is told with the user's line
   }
   Made call(std::span<const ShapeDtype> types) override {
     constexpr int count = options_arity<F>();
@@ -199,47 +216,35 @@ struct OptionsModel final : OptionsFunction {
       }
       (std::make_index_sequence<count>());
     } else {
-      if constexpr (count == -3) function(types[0]);  // in the compilers' own words
+      function(types[0]);  // in the compilers' own words
       return {};
     }
   }
   F function;
 };
 
-/// Whether a function makes a pl::Call of the types of the arguments: a lambda that is no template.
-template <class F, class... A>
-consteval bool makes_call(List<A...>) {
-  using Result = typename Signature<F>::Result;
-  if (std::is_same_v<Result, Call> || std::is_same_v<Result, PallasCallOptions>) return true;
-  return sizeof...(A) > 0 &&
-         ((std::is_same_v<A, ShapeDtype> || std::is_same_v<A, std::span<const ShapeDtype>>)&&...);
+/// Whether a function is one of the types of the arguments, where a body may stand as well: a lambda
+/// that is no template, which returns one of `Results`, or takes nothing but types.
+template <class F, class... Results, class... A>
+consteval bool takes_types(List<A...>) {
+  using R = typename Signature<F>::Result;
+  return (std::is_same_v<R, Results> || ...) ||
+         (sizeof...(A) > 0 && ((std::is_same_v<A, ShapeDtype> ||
+                                std::is_same_v<A, std::span<const ShapeDtype>>)&&...));
 }
-template <class F>
-consteval bool makes_call() {
+template <class F, class... Results>
+consteval bool takes_types() {
   if constexpr (Plain<F>)
-    return makes_call<F>(typename Signature<F>::Parameters());
+    return takes_types<F, Results...>(typename Signature<F>::Parameters());
   else
     return false;
 }
 
-/// Of a pallas_call, given its body or not.
-template <bool HasBody>
+/// Of a pallas_call.
 struct PallasCallMaker {
   using Made = OptionsFunction::Made;
-  template <class R>
-  static Made made(R returned) {
-    constexpr bool fits = std::is_same_v<R, PallasCallOptions> || std::is_same_v<R, Call>;
-    static_assert(fits, "palladium: the function returns pl::PallasCallOptions or pl::Call");
-    static_assert(!fits || HasBody == std::is_same_v<R, PallasCallOptions>,
-                  "palladium: a body stands beside a function that returns "
-                  "pl::PallasCallOptions, or inside the pl::Call that it returns");
-    if constexpr (std::is_same_v<R, Call>)
-      return {std::move(returned.options), {std::move(returned.body)}};
-    else if constexpr (fits)
-      return {std::move(returned), {}};
-    else
-      return {};
-  }
+  static Made made(PallasCallOptions options) { return {std::move(options), {}}; }
+  static Made made(Call call) { return {std::move(call.options), {std::move(call.body)}}; }
 };
 
 /// What a pallas_call begins with: its body, or a function that makes body and options.
@@ -247,24 +252,41 @@ class BodyOrCall : public Body {
  public:
   BodyOrCall(Body body) : Body(std::move(body)) {}
   template <class F>
-  requires(makes_call<F>()) BodyOrCall(F f, Location = here())
-      : call(new OptionsModel<F, PallasCallMaker<false>>(std::move(f))) {}
+  requires(takes_types<F, Call, PallasCallOptions>()) BodyOrCall(F f, Location = here()) {
+    constexpr bool fits = makes<F, Call>();
+    static_assert(fits,
+                  "palladium: what stands alone returns a pl::Call, and takes a pl::ShapeDtype per "
+                  "argument, or one std::span<const pl::ShapeDtype>; a function that returns "
+                  "pl::PallasCallOptions stands behind a body");
+    if constexpr (fits)
+      call = Shared<OptionsFunction>(new OptionsModel<F, PallasCallMaker>(std::move(f)));
+  }
   template <class F>
-  requires(!makes_call<F>() && !std::derived_from<std::remove_cvref_t<F>, Body>)
+  requires(!takes_types<F, Call, PallasCallOptions>() &&
+           !std::derived_from<std::remove_cvref_t<F>, Body>)
       BodyOrCall(F f, Location at = here())
       : Body(Unchecked(), std::move(f), at) {
+    static_assert(takes_operands<F>(),
+                  "palladium: a kernel function takes pl::Ref, pl::Refs, pl::Scratch, structs of "
+                  "pl::Ref (nothing else in them), or pl::Value for a scalar argument; a generic "
+                  "lambda is not to take any number, so pl::Refs for auto...");
     static_assert(returns_nothing<F>(),
                   "palladium: the kernel function should return nothing; write results to the "
                   "output Refs");
   }
   Shared<OptionsFunction> call;
 };
-/// The options of a pallas_call that is given none.
+
+/// The options of what is given none, which were_given() tells from any that are.
 template <class F>
 F no_options() {
   F options = {};
-  if constexpr (std::is_same_v<F, PallasCallOptions>) options.num_scalar_prefetch = -1;
+  if constexpr (requires { options.name; }) options.name = "\n";
   return options;
+}
+template <class F>
+bool were_given(const F& options) {
+  return options.name != "\n";
 }
 
 }  // namespace detail

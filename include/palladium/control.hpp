@@ -434,66 +434,69 @@ void when(const detail::Bound& condition, F&& body) {
   detail::record_region(building, body);
 }
 
-/// for (i = lo; i < hi; i += step), as if i could not overflow: the body sees i < hi only. The body
-/// takes the index and what each initial value is (a Value or a struct of Values), and returns
-/// their next values: nothing, a Value, pl::carry(a, b, ...), or a struct of Values, like the loop
-/// itself. The index is an i32; of bounds in a wider dtype the nearest i32 is taken.
+namespace detail {
+
 template <class F, class... Init>
-auto loop(const detail::Bound& lo, const detail::Bound& hi, LoopOptions options, F&& body,
-          Init&&... init) {
-  constexpr bool starts = (detail::Carriable<Init> && ...);
+auto loop(const Bound& lo, const Bound& hi, LoopOptions options, F&& body, Init&&... init) {
+  constexpr bool starts = (Carriable<Init> && ...);
   static_assert(starts,
                 "palladium: a loop starts with pl::Values, or with structs that hold nothing else");
-  constexpr bool fits = std::is_invocable_v<F, Index, detail::Carried<Init>...>;
+  constexpr bool fits = std::is_invocable_v<F, Index, Carried<Init>...>;
   static_assert(fits,
                 "palladium: the body of a loop takes the index and one pl::Value per initial "
                 "value");
   if constexpr (starts && fits) {
-    using R = std::invoke_result_t<F, Index, detail::Carried<Init>...>;
+    using R = std::invoke_result_t<F, Index, Carried<Init>...>;
     constexpr bool closes = detail::closes<R, Init...>;
     static_assert(closes,
                   "palladium: the body of a loop returns as many values as were given to start "
                   "with: pl::carry(a, b, ...)");
-    constexpr bool is_value = detail::value_count<R>() >= 0;
+    constexpr bool is_value = value_count<R>() >= 0;
     static_assert(is_value,
                   "palladium: a body returns nothing, a pl::Value, or pl::carry(a, b, ...)");
     if constexpr (closes && is_value) {
-      detail::Start<Init...> start(std::forward<Init>(init)...);
-      detail::Building building(lo, hi, options, start.values, start.count);
-      detail::record_region(building, [&]() -> R {
-        return detail::call_with_carries<Init...>(
+      Start<Init...> start(std::forward<Init>(init)...);
+      Building building(lo, hi, options, start.values, start.count);
+      record_region(building, [&]() -> R {
+        return call_with_carries<Init...>(
             body, [&](int i) { return building.carry(i); }, building.index());
       });
-      return detail::results<typename detail::Outcome<R, Init...>::type>(building);
+      return results<typename Outcome<R, Init...>::type>(building);
     }
   }
 }
 
-template <class F, class... Init>
-requires(!std::same_as<std::remove_cvref_t<F>, LoopOptions>) auto loop(const detail::Bound& lo,
-                                                                       const detail::Bound& hi,
-                                                                       F&& body, Init&&... init) {
-  return loop(lo, hi, LoopOptions{}, std::forward<F>(body), std::forward<Init>(init)...);
+}  // namespace detail
+
+/// for (i = lo; i < hi; i += step), as if i could not overflow: the body sees i < hi only. The body
+/// takes the index and what each initial value is (a Value or a struct of Values), and returns
+/// their next values: nothing, a Value, pl::carry(a, b, ...), or a struct of Values, like the loop
+/// itself. The index is an i32; of bounds in a wider dtype the nearest i32 is taken.
+///
+/// `pl::loop(lo, hi, {.unroll = 2}, body, init...)`: options stand before the body, or nothing.
+// One function, so that the compilers list no others when a field in the braces is wrong.
+template <class First = LoopOptions, class... Rest>
+auto loop(const detail::Bound& lo, const detail::Bound& hi, First&& first, Rest&&... rest) {
+  constexpr bool is_options = std::same_as<std::remove_cvref_t<First>, LoopOptions>;
+  constexpr bool has_body = !is_options || sizeof...(Rest) > 0;
+  static_assert(has_body, "palladium: a loop has a body: pl::loop(0, n, {.unroll = 2}, body)");
+  if constexpr (is_options && has_body)
+    return detail::loop(lo, hi, first, std::forward<Rest>(rest)...);
+  else if constexpr (has_body)
+    return detail::loop(lo, hi, LoopOptions{}, std::forward<First>(first),
+                        std::forward<Rest>(rest)...);
 }
 
 /// The same, by JAX's name.
-template <class F, class... Init>
-auto fori_loop(const detail::Bound& lo, const detail::Bound& hi, LoopOptions options, F&& body,
-               Init&&... init) {
-  return loop(lo, hi, options, std::forward<F>(body), std::forward<Init>(init)...);
-}
-template <class F, class... Init>
-requires(!std::same_as<std::remove_cvref_t<F>, LoopOptions>) auto fori_loop(const detail::Bound& lo,
-                                                                            const detail::Bound& hi,
-                                                                            F&& body,
-                                                                            Init&&... init) {
-  return loop(lo, hi, LoopOptions{}, std::forward<F>(body), std::forward<Init>(init)...);
+template <class First = LoopOptions, class... Rest>
+auto fori_loop(const detail::Bound& lo, const detail::Bound& hi, First&& first, Rest&&... rest) {
+  return loop(lo, hi, std::forward<First>(first), std::forward<Rest>(rest)...);
 }
 
 /// The body `length` times, for what carries nothing but its carry: takes and returns what `init`
 /// is: a Value, pl::carry(a, b, ...), or a struct of Values.
-template <class F, class Init>
-auto scan(F&& body, Init&& init, ScanOptions options, const detail::Expression& at = {}) {
+template <class F, class Init, std::same_as<ScanOptions> O = ScanOptions>
+auto scan(F&& body, Init&& init, O options, const detail::Expression& at = {}) {
   constexpr bool starts = detail::Carriable<Init>;
   static_assert(starts,
                 "palladium: a scan starts with a pl::Value, pl::carry(a, b, ...), or a struct of "

@@ -203,16 +203,22 @@ PALLADIUM_API Kernel make_kernel(BodyOrCall first, Shared<OptionsFunction> optio
 template <class F = PallasCallOptions>
 Kernel pallas_call(detail::BodyOrCall body, F options = detail::no_options<F>(),
                    Location at = here()) {
-  if constexpr (std::same_as<F, Location>)  // pallas_call(call, at)
+  if constexpr (std::same_as<F, Location>) {  // pallas_call(call, at)
     return detail::make_kernel(std::move(body), detail::no_options<PallasCallOptions>(), options);
-  else if constexpr (std::convertible_to<F, PallasCallOptions>)
+  } else if constexpr (std::convertible_to<F, PallasCallOptions>) {
     return detail::make_kernel(std::move(body), PallasCallOptions(std::move(options)), at);
-  else
-    return detail::make_kernel(
-        std::move(body),
-        detail::Shared<detail::OptionsFunction>(
-            new detail::OptionsModel<F, detail::PallasCallMaker<true>>(std::move(options))),
-        at);
+  } else {
+    constexpr bool fits = detail::makes<F, PallasCallOptions>();
+    static_assert(fits,
+                  "palladium: behind a body stand pl::PallasCallOptions, or a function that takes "
+                  "a pl::ShapeDtype per argument, or one std::span<const pl::ShapeDtype>, and "
+                  "returns them (one that returns a pl::Call stands alone)");
+    detail::Shared<detail::OptionsFunction> function;
+    if constexpr (fits)
+      function = detail::Shared<detail::OptionsFunction>(
+          new detail::OptionsModel<F, detail::PallasCallMaker>(std::move(options)));
+    return detail::make_kernel(std::move(body), std::move(function), at);
+  }
 }
 
 /// The kernel for a batch: argument i is an array with one more axis, `in_axes[i]` (below 0: from

@@ -67,22 +67,13 @@ PALLADIUM_API MeshCall mesh_call(gpu::KernelOptions options, Location at);
 template <class T>
 concept MeshOptions = std::same_as<T, KernelOptions> || std::same_as<T, gpu::KernelOptions>;
 
-/// Of a kernel whose options are a function that returns Options.
-template <class Options>
+/// Of a kernel whose options are a function that returns them.
 struct MeshCallMaker {
   using Made = OptionsFunction::Made;
-  template <class R>
-  static Made made(R returned) {
-    constexpr bool fits = std::is_same_v<R, Options>;
-    static_assert(fits,
-                  "palladium: the function of pl::kernel returns pl::KernelOptions, that of "
-                  "plgpu::kernel plgpu::KernelOptions");
-    if constexpr (fits) {
-      MeshCall call = mesh_call(std::move(returned), Location{});
-      return {std::move(call.options), {}, std::move(call.meshes)};
-    } else {
-      return {};
-    }
+  template <MeshOptions Options>
+  static Made made(Options returned) {
+    MeshCall call = mesh_call(std::move(returned), Location{});
+    return {std::move(call.options), {}, std::move(call.meshes)};
   }
 };
 
@@ -96,16 +87,34 @@ PALLADIUM_API Kernel make_kernel(Bodies bodies, Shared<OptionsFunction> options,
 /// CompileError where such a mesh cannot be that of a factory.
 PALLADIUM_API void check_factory(const MeshCall& call, Location at);
 
+/// CompileError: options were given twice, or not at all.
+[[noreturn]] PALLADIUM_API void refuse_options(bool are_given, Location at);
+
 template <class Options, class F>
 Kernel make_mesh_kernel(Bodies bodies, F options, Location at) {
   if constexpr (MeshOptions<F>) {
+    if (!were_given(options)) refuse_options(false, at);
     return make_kernel(std::move(bodies), mesh_call(std::move(options), at), at);
   } else {
-    return make_kernel(
-        std::move(bodies),
-        Shared<OptionsFunction>(new OptionsModel<F, MeshCallMaker<Options>>(std::move(options))),
-        at);
+    Shared<OptionsFunction> function;
+    if constexpr (makes<F, Options>())
+      function =
+          Shared<OptionsFunction>(new OptionsModel<F, MeshCallMaker>(std::move(options)));
+    return make_kernel(std::move(bodies), std::move(function), at);
   }
+}
+
+/// What may stand first in a kernel over meshes, and what may stand behind a body.
+template <class T, class Options>
+consteval bool waits_for_body() {
+  return std::same_as<T, Options> || takes_types<T, KernelOptions, gpu::KernelOptions>();
+}
+template <class T, class Options>
+consteval bool gives_options() {
+  if constexpr (std::same_as<T, Options> || std::same_as<T, Location>)
+    return true;
+  else
+    return makes<T, Options>();
 }
 
 }  // namespace detail
@@ -127,25 +136,73 @@ class KernelFactory {
   Location at_;
 };
 
+namespace detail {
+
+/// Of a function that has been asserted to be one.
+struct AssertedBody : Body {
+  template <class F>
+  AssertedBody(F f, Location at) : Body(Unchecked(), std::move(f), at) {}
+};
+template <class F>
+Body body_of(F f, Location at) {
+  if constexpr (std::derived_from<F, Body>)
+    return f;
+  else
+    return AssertedBody(std::move(f), at);
+}
+
+template <class Options, class First, class F>
+auto kernel_or_factory(First first, F options, Location at) {
+  if constexpr (std::same_as<F, Location>) {  // kernel(options, at)
+    return kernel_or_factory<Options>(std::move(first), no_options<Options>(), options);
+  } else if constexpr (waits_for_body<First, Options>()) {
+    if constexpr (!MeshOptions<F>)
+      refuse_options(true, at);
+    else if (were_given(options))
+      refuse_options(true, at);
+    return KernelFactory<Options, First>(std::move(first), at);
+  } else {
+    return make_mesh_kernel<Options>({{body_of(std::move(first), at)}}, std::move(options), at);
+  }
+}
+
+}  // namespace detail
+
 /// A kernel of this body, run by every Pallas thread of the mesh. The body gets *arguments,
 /// *outputs, *scratch: of arrays the Refs are the whole arrays, of static shape, in global memory.
 /// pl::axis_index tells where in the mesh it runs. An argument that is an ArrayRef is read and
 /// written, like an ArrayRef that the body captured; other arrays are only read. `options` are
 /// KernelOptions, or a function of the types of the arguments that returns them.
-template <class F = KernelOptions>
-Kernel kernel(Body body, F options, Location at = here()) {
-  return detail::make_mesh_kernel<KernelOptions>({{std::move(body)}}, std::move(options), at);
+///
+/// Options without a body wait for one, `pl::kernel(options)(body)`; a function is then no template.
+// One function, so that the compilers list few others when a field in the braces is wrong.
+template <class First = KernelOptions, class F = KernelOptions>
+auto kernel(First first, F options = detail::no_options<F>(), Location at = here()) {
+  constexpr bool waits = detail::waits_for_body<First, KernelOptions>();
+  constexpr bool takes_operands = waits || detail::takes_operands<First>();
+  static_assert(takes_operands,
+                "palladium: a kernel function takes pl::Ref, pl::Refs, pl::Scratch, structs of "
+                "pl::Ref (nothing else in them), or pl::Value for a scalar argument; a generic "
+                "lambda is not to take any number, so pl::Refs for auto...");
+  constexpr bool returns_nothing = waits || detail::returns_nothing<First>();
+  static_assert(returns_nothing,
+                "palladium: the kernel function should return nothing; write results to the "
+                "output Refs");
+  static_assert(detail::gives_options<std::conditional_t<waits, First, F>, KernelOptions>(),
+                "palladium: behind a body stand pl::KernelOptions, or a function that takes a "
+                "pl::ShapeDtype per argument, or one std::span<const pl::ShapeDtype>, and returns "
+                "them");
+  return detail::kernel_or_factory<KernelOptions>(std::move(first), std::move(options), at);
 }
 /// Several bodies in one launch, each run by the threads of its mesh, all in the same blocks and at
 /// the same time.
 template <class F = KernelOptions>
 Kernel kernel(std::initializer_list<Body> bodies, F options, Location at = here()) {
+  static_assert(detail::gives_options<F, KernelOptions>(),
+                "palladium: behind bodies stand pl::KernelOptions, or a function that takes a "
+                "pl::ShapeDtype per argument, or one std::span<const pl::ShapeDtype>, and returns "
+                "them");
   return detail::make_mesh_kernel<KernelOptions>({bodies, true}, std::move(options), at);
-}
-/// `pl::kernel(options)(body)`.
-template <class F = KernelOptions>
-KernelFactory<KernelOptions, F> kernel(F options, Location at = here()) {
-  return {std::move(options), at};
 }
 
 /// Designators stand in this order; of an old and a new spelling one is given.
@@ -176,11 +233,6 @@ class PALLADIUM_API CoreMap {
   CoreMapOptions options_;
   Location at_;
 };
-/// `pl::core_map(mesh)([=] { o[_] = x[_] + 1; });`, with ArrayRefs x and o.
-inline CoreMap core_map(gpu::Mesh mesh, CoreMapOptions options = {}, Location at = here()) {
-  return {std::move(mesh), std::move(options), at};
-}
-
 /// In a body, warps that wait for what each of them runs.
 class WarpMap {
  public:
@@ -196,8 +248,24 @@ class WarpMap {
  private:
   gpu::WarpMesh mesh_;
 };
-/// `pl::core_map(plgpu::WarpMesh{"warp"})([&] { ... });` in the body of a pl::kernel.
-inline WarpMap core_map(gpu::WarpMesh mesh) { return WarpMap(std::move(mesh)); }
+namespace detail {
+[[noreturn]] PALLADIUM_API void refuse_warp_options(Location at);
+}
+
+/// `pl::core_map(mesh)([=] { o[_] = x[_] + 1; });`, with ArrayRefs x and o; and, in the body of a
+/// pl::kernel, `pl::core_map(plgpu::WarpMesh{"warp"})([&] { ... });`, which takes no options.
+// Here and elsewhere: options of a type that is deduced, and that braces are not deduced from, so
+// that gcc says in two lines what is wrong in the braces.
+template <class M = gpu::Mesh, std::same_as<CoreMapOptions> O = CoreMapOptions>
+auto core_map(M mesh, O options = detail::no_options<O>(), Location at = here()) {
+  const bool are_given = detail::were_given(options);
+  if constexpr (std::same_as<M, gpu::WarpMesh>) {
+    if (are_given) detail::refuse_warp_options(at);
+    return WarpMap(std::move(mesh));
+  } else {
+    return CoreMap(std::move(mesh), are_given ? std::move(options) : CoreMapOptions(), at);
+  }
+}
 
 /// `pl::run_state(f)({x, y})` copies the arrays, runs f with ArrayRefs of the copies and gives them
 /// as f left them.
@@ -229,13 +297,23 @@ void warp_map(F&& body, const detail::Expression& at = {}) {
 }
 
 /// As pl::kernel, over a Mesh that the options spell.
-template <class F = KernelOptions>
-Kernel kernel(Body body, F options, Location at = here()) {
-  return detail::make_mesh_kernel<KernelOptions>({{std::move(body)}}, std::move(options), at);
-}
-template <class F = KernelOptions>
-KernelFactory<KernelOptions, F> kernel(F options, Location at = here()) {
-  return {std::move(options), at};
+template <class First = KernelOptions, class F = KernelOptions>
+auto kernel(First first, F options = detail::no_options<F>(), Location at = here()) {
+  constexpr bool waits = detail::waits_for_body<First, KernelOptions>();
+  constexpr bool takes_operands = waits || detail::takes_operands<First>();
+  static_assert(takes_operands,
+                "palladium: a kernel function takes pl::Ref, pl::Refs, pl::Scratch, structs of "
+                "pl::Ref (nothing else in them), or pl::Value for a scalar argument; a generic "
+                "lambda is not to take any number, so pl::Refs for auto...");
+  constexpr bool returns_nothing = waits || detail::returns_nothing<First>();
+  static_assert(returns_nothing,
+                "palladium: the kernel function should return nothing; write results to the "
+                "output Refs");
+  static_assert(detail::gives_options<std::conditional_t<waits, First, F>, KernelOptions>(),
+                "palladium: behind a body stand plgpu::KernelOptions, or a function that takes a "
+                "pl::ShapeDtype per argument, or one std::span<const pl::ShapeDtype>, and returns "
+                "them");
+  return detail::kernel_or_factory<KernelOptions>(std::move(first), std::move(options), at);
 }
 
 }  // namespace gpu

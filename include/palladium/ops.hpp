@@ -293,15 +293,15 @@ Value prod(const Operand& x, O options = {}) {
   return detail::folds::prod(x, detail::given<ReduceOptions>(options));
 }
 template <class O = ReduceOptions>
-Value max(const Operand& x, const O& options = {}) {
-  static_assert(detail::is_given<ReduceOptions, O>,
+Value max(const Operand& x, O&& options = {}) {
+  static_assert(detail::is_given<ReduceOptions, std::remove_cvref_t<O>>,
                 "palladium: pl::max reduces; write pl::maximum(a, b), or the axis as an option: "
                 "pl::max(x, {.axis = 0})");
   return detail::folds::max(x, detail::given<ReduceOptions>(options));
 }
 template <class O = ReduceOptions>
-Value min(const Operand& x, const O& options = {}) {
-  static_assert(detail::is_given<ReduceOptions, O>,
+Value min(const Operand& x, O&& options = {}) {
+  static_assert(detail::is_given<ReduceOptions, std::remove_cvref_t<O>>,
                 "palladium: pl::min reduces; write pl::minimum(a, b), or the axis as an option: "
                 "pl::min(x, {.axis = 0})");
   return detail::folds::min(x, detail::given<ReduceOptions>(options));
@@ -457,15 +457,15 @@ struct LoadOptions {
 struct StoreOptions {
   MaybeValue mask = {};
 };
-PALLADIUM_API Value load(const Ref& view, const LoadOptions& options = {},
+PALLADIUM_API Value load(const Ref& view, LoadOptions options = {},
                          const detail::Expression& expression = {});
-PALLADIUM_API void store(const Ref& view, const Operand& value, const StoreOptions& options = {});
+PALLADIUM_API void store(const Ref& view, const Operand& value, StoreOptions options = {});
 /// Stores and gives the old elements, and the new value in masked lanes.
-PALLADIUM_API Effect swap(const Ref& view, const Operand& value, const StoreOptions& options = {});
+PALLADIUM_API Effect swap(const Ref& view, const Operand& value, StoreOptions options = {});
 /// Adds to what the view holds. An element that index arrays name several times gets all of the
 /// value's that go there: atomically then, in the dtypes of atomic_add.
 PALLADIUM_API void addupdate(const Ref& view, const Operand& value,
-                             const StoreOptions& options = {});
+                             StoreOptions options = {});
 
 // Atomic updates: elements that several lanes, threads or programs update get each update, in an
 // order that nothing is said of; no lane sees half of another's. They give the old elements, and
@@ -474,21 +474,21 @@ PALLADIUM_API void addupdate(const Ref& view, const Operand& value,
 // Of integers; atomic_add, _max, _min and _xchg of f16, bf16, f32 and f64 too (atomic_add takes
 // subnormals of f32 in global memory for zeros; a maximum or minimum with a NaN is NaN).
 PALLADIUM_API Effect atomic_add(const Ref& view, const Operand& value,
-                                const StoreOptions& options = {});
+                                StoreOptions options = {});
 PALLADIUM_API Effect atomic_max(const Ref& view, const Operand& value,
-                                const StoreOptions& options = {});
+                                StoreOptions options = {});
 PALLADIUM_API Effect atomic_min(const Ref& view, const Operand& value,
-                                const StoreOptions& options = {});
+                                StoreOptions options = {});
 PALLADIUM_API Effect atomic_and(const Ref& view, const Operand& value,
-                                const StoreOptions& options = {});
+                                StoreOptions options = {});
 PALLADIUM_API Effect atomic_or(const Ref& view, const Operand& value,
-                               const StoreOptions& options = {});
+                               StoreOptions options = {});
 PALLADIUM_API Effect atomic_xor(const Ref& view, const Operand& value,
-                                const StoreOptions& options = {});
+                                StoreOptions options = {});
 PALLADIUM_API Effect atomic_xchg(const Ref& view, const Operand& value,
-                                 const StoreOptions& options = {});
+                                 StoreOptions options = {});
 /// Stores where the element is `expected`.
 PALLADIUM_API Effect atomic_cas(const Ref& view, const Operand& expected, const Operand& value,
-                                const StoreOptions& options = {});
+                                StoreOptions options = {});
 
 }  // namespace palladium

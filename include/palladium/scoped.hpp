@@ -73,8 +73,8 @@ auto parameters_of() {
 /// names or without), which hold nothing yet and end with it; gives what f returns: nothing, a
 /// Value, pl::carry(a, b, ...) or a struct of Values. f takes them as a kernel's body takes
 /// scratch. The memory is that of the Pallas thread that runs the scope.
-template <class F>
-auto run_scoped(F&& f, const ScratchTypes& types, const ScopedOptions& options = {},
+template <class F, std::same_as<ScopedOptions> O = ScopedOptions>
+auto run_scoped(F&& f, const ScratchTypes& types, O options = {},
                 const detail::Expression& at = {}) {
   std::decay_t<F> function(std::forward<F>(f));
   return detail::scoped(function, types, options, at, detail::parameters_of<std::decay_t<F>>());

@@ -16,7 +16,7 @@ PALLADIUM_API Effect semaphore_read(const Ref& semaphore, const detail::Expressi
 PALLADIUM_API void semaphore_signal(const Ref& semaphore, const Operand& inc = 1);
 /// Waits until the count is at least `value`.
 PALLADIUM_API void semaphore_wait(const Ref& semaphore, const Operand& value = 1,
-                                  const SemaphoreWaitOptions& options = {});
+                                  SemaphoreWaitOptions options = {});
 
 /// Waits about so many nanoseconds, an integer scalar; on the CPU no time passes. It orders nothing
 /// between threads.

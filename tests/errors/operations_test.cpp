@@ -176,6 +176,20 @@ TEST_CASE("a store has the exact shape and dtype") {
       "swap: expected a value of the view's shape, f32[8], given f32[4]");
 }
 
+TEST_CASE("a scalar is no block of one element, which has one to store it into") {
+  const auto scalar = [](pl::Ref x, pl::Ref o) {
+    line = __LINE__ + 1;
+    o[_] = pl::sum(x[_]);
+  };
+  refused(scalar, {.name = "k", .out_type = {{1}, pl::f32}}, {array({8})},
+          "expected a value of the view's shape, f32[1], given f32[]; a scalar is stored into an "
+          "element, as in o[0] = v");
+  refused(scalar, {.name = "k", .out_type = {{1, 1, 1}, pl::f32}}, {array({8})},
+          "given f32[]; a scalar is stored into an element, as in o[{0, 0, 0}] = v");
+  refused(scalar, {.name = "k", .out_type = {{1, 2}, pl::f32}}, {array({8})},
+          "given f32[]; nothing is broadcast here: pl::broadcast_to(v, shape)");
+}
+
 TEST_CASE("a literal that the dtype cannot hold is refused") {
   refused(
       [](pl::Ref, pl::Ref) {

@@ -71,7 +71,7 @@ TEST_CASE("a lock is taken by who finds it open [C56]") {
 
 TEST_CASE("every kind of update does what it says, through index arrays") {
   const struct {
-    Effect (*update)(const Ref&, const Operand&, const StoreOptions&);
+    Effect (*update)(const Ref&, const Operand&, StoreOptions);
     std::uint64_t (*plain)(std::uint64_t, std::uint64_t);
   } kinds[] = {
       {atomic_add, [](std::uint64_t a, std::uint64_t b) { return a + b; }},
