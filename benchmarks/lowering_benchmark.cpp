@@ -31,9 +31,9 @@ struct Times {
 // All attempts of a pass together; each in wall time, and in a run of their own.
 std::string longest_passes(const graph::Graph& g, const cuda::Options& options) {
   std::map<std::string, double> ms;
-  const passes::Lowered l = cuda::lower(
+  const lowered::Program l = cuda::lower(
       g, options,
-      [&](const passes::PassRun& run, const passes::Lowered&) { ms[run.pass] += run.ms; });
+      [&](const passes::PassRun& run, const lowered::Program&) { ms[run.pass] += run.ms; });
   (void)cuda::thread_program(
       l, [&](const char* pass, double took, const thread::Program&) { ms[pass] += took; });
   std::vector<std::pair<double, std::string>> order;

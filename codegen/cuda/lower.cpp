@@ -25,12 +25,12 @@ namespace palladium::cuda {
 namespace {
 
 // What no block, or no GPU of the architecture, can be. Shared memory is counted by its pass.
-void check_limits(const graph::Graph& g, const passes::Machine& machine) {
+void check_limits(const graph::Graph& g, const lowered::Machine& machine) {
   if (graph::cluster_blocks(g) > 1 && !machine.has_clusters())
     throw CompileError(
         g.at, fmt::format("kernel '{}': a cluster of {} blocks needs sm_{} or "
                           "newer, given sm_{}",
-                          g.name, graph::cluster_blocks(g), passes::Machine::first_with_clusters,
+                          g.name, graph::cluster_blocks(g), lowered::Machine::first_with_clusters,
                           machine.compute_capability));
   std::int64_t threads = 0;
   for (const graph::Body& b : g.bodies)
@@ -93,8 +93,8 @@ constexpr ThreadPass thread_passes[] = {
 
 }  // namespace
 
-passes::Lowered lower(const graph::Graph& g, const Options& options,
-                      const passes::Observer& observer) {
+lowered::Program lower(const graph::Graph& g, const Options& options,
+                       const passes::Observer& observer) {
   if (graph::has_grid_env(g.mapping)) {
     graph::Graph bound = g;
     graph::bind_grid(bound);
@@ -102,7 +102,7 @@ passes::Lowered lower(const graph::Graph& g, const Options& options,
   }
   if (graph::has_packed(g)) return lower(graph::in_bytes(g), options, observer);
   const int cc = options.compute_capability;
-  const passes::Machine machine{
+  const lowered::Machine machine{
       cc, options.is_specific,
       std::min(thread::multiprocessor(cc).block_shared_bytes, options.most_shared_bytes)};
   check_limits(g, machine);
@@ -110,14 +110,14 @@ passes::Lowered lower(const graph::Graph& g, const Options& options,
   return passes::run_passes(g, machine, observer);
 }
 
-thread::Program thread_program(const passes::Lowered& l, const ThreadObserver& observer) {
+thread::Program thread_program(const lowered::Program& l, const ThreadObserver& observer) {
   const auto run = [&](const char* name, auto&& pass) {
     const auto begin = std::chrono::steady_clock::now();
     try {
       pass();
     } catch (const InternalError& error) {
       throw InternalError(fmt::format("{}\n  in the pass {} of kernel '{}'\n{}", error.what(), name,
-                                      l.graph.name, passes::to_text(l)));
+                                      l.graph.name, lowered::to_text(l)));
     }
     return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
         .count();
@@ -136,7 +136,7 @@ thread::Program thread_program(const passes::Lowered& l, const ThreadObserver& o
 }
 
 Emitted emit(const graph::Graph& g, const Options& options) {
-  const passes::Lowered l = lower(g, options);
+  const lowered::Program l = lower(g, options);
   const thread::Program p = thread_program(l);
   Printed printed = print(p);
   return {.text = std::move(printed.text),
@@ -154,7 +154,7 @@ Emitted emit(const graph::Graph& g, const Options& options) {
 }
 
 Report report(const graph::Graph& g, const Options& options) {
-  const passes::Lowered l = lower(g, options);
+  const lowered::Program l = lower(g, options);
   const std::int64_t bytes = g.num_symbols == 0 ? graph::estimate_cost(g).bytes_accessed : 0;
   Report report = thread::report(thread_program(l), options.compute_capability, bytes);
   report.remarks = l.remarks;
@@ -173,14 +173,14 @@ std::string shared_memory_problem(const graph::Graph& g, const Options& options)
 }
 
 std::string describe(const graph::Graph& g, const Options& options) {
-  return passes::to_text(lower(g, options));
+  return lowered::to_text(lower(g, options));
 }
 
 std::vector<PassDump> pass_dumps(const graph::Graph& g, const Options& options) {
   std::vector<PassDump> dumps;
-  const passes::Lowered l =
-      lower(g, options, [&](const passes::PassRun& run, const passes::Lowered& behind) {
-        dumps.push_back({run.attempt, run.pass, run.ms, false, passes::to_text(behind)});
+  const lowered::Program l =
+      lower(g, options, [&](const passes::PassRun& run, const lowered::Program& behind) {
+        dumps.push_back({run.attempt, run.pass, run.ms, false, lowered::to_text(behind)});
       });
   const std::string chosen = passes::attempt_of(l);
   for (PassDump& d : dumps) d.chosen = d.attempt == chosen;

@@ -4,19 +4,19 @@
 #include <functional>
 
 #include "codegen/cuda/emit.hpp"
-#include "codegen/passes/lowered.hpp"
+#include "codegen/lowered/program.hpp"
 #include "codegen/passes/run.hpp"
 #include "codegen/thread/program.hpp"
 
 namespace palladium::cuda {
 
-passes::Lowered lower(const graph::Graph& g, const Options& options,
-                      const passes::Observer& observer = {});
+lowered::Program lower(const graph::Graph& g, const Options& options,
+                       const passes::Observer& observer = {});
 
 /// Learns of each pass over the thread program, "expand" the first of them, and of what it left.
 using ThreadObserver = std::function<void(const char* pass, double ms, const thread::Program&)>;
 
 /// What a thread of the lowered graph does, as it is printed.
-thread::Program thread_program(const passes::Lowered& l, const ThreadObserver& observer = {});
+thread::Program thread_program(const lowered::Program& l, const ThreadObserver& observer = {});
 
 }  // namespace palladium::cuda

@@ -16,16 +16,16 @@ constexpr int least_bytes = 4;  // of a copy
 }  // namespace
 
 // A load, or its elements elsewhere. False where no copy is wide enough; then nothing has happened.
-bool Nest::copies_moved(const passes::Stage& s) {
+bool Nest::copies_moved(const lowered::Stage& s) {
   const std::size_t depth = b_.depth();
   open_repetitions(true, true);
   open_groups();
   ValueId v = nest_->value;
   passes::Coordinates c = coordinates_;
-  DimMap map = passes::identity_map(layout_.rank());
+  DimMap map = lowered::identity_map(layout_.rank());
   for (; g_[v].op != Op::Load; v = g_[v].args[0]) {
     c = operand_coordinates(v, 0, c);
-    map = passes::map_of_operand(g_, v, 0, map);
+    map = lowered::map_of_operand(g_, v, 0, map);
   }
   const MemoryView m = MemoryView::of(g_[v]);
   const Address from = address(m.ref, c, map);
@@ -47,7 +47,7 @@ bool Nest::copies_moved(const passes::Stage& s) {
 }
 
 // Elements that exist together, and are in bounds together, travel together.
-bool Nest::copies_asynchronously(const Address& from, int filled, passes::CopyMode by) {
+bool Nest::copies_asynchronously(const Address& from, int filled, lowered::CopyMode by) {
   const Address to = storage_address(filled, coordinates_);
   if (from.outside != no_expr && e_[from.outside].number != 0) return false;  // it fills with zeros
   const auto [value, storage] = limits();

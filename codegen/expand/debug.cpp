@@ -4,7 +4,7 @@
 
 namespace palladium::expand {
 
-void Expander::expand_one(const passes::HostCall& t) {
+void Expander::expand_one(const lowered::HostCall& t) {
   const graph::Inst& i = g_[t.inst];
   const bool is_check = i.op == graph::Op::DebugCheck, is_array = t.scratch >= 0;
   const std::vector<ExprId> told = is_check   ? program_ids_
@@ -53,8 +53,8 @@ void Expander::put(ExprId record, ExprId slot, ExprId value, ExprId test) {
   b_.add(std::move(call));
 }
 
-void Nest::expand_sink(const passes::Print& s) {
-  const DimMap all = passes::identity_map(layout_.rank());
+void Nest::expand_sink(const lowered::Print& s) {
+  const DimMap all = lowered::identity_map(layout_.rank());
   mask_replicas();
   open_to_groups(nest_->value, false);
   open_elements();

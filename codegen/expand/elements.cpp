@@ -14,10 +14,10 @@ using graph::AxisKind;
 using graph::Inst;
 using graph::MemoryView;
 using graph::Op;
-using passes::Place;
-using passes::Residency;
-using passes::Storage;
-using passes::Window;
+using lowered::Place;
+using lowered::Residency;
+using lowered::Storage;
+using lowered::Window;
 
 namespace {
 
@@ -117,7 +117,7 @@ bool Nest::next_operand(Pending& p, Pending& operand, ExprId& value) {
   case Op::Reshape:
     if (p.operands.empty())
       return want(i.args[0], operand_coordinates(p.v, 0, p.c),
-                  passes::map_of_operand(g_, p.v, 0, p.map));
+                  lowered::map_of_operand(g_, p.v, 0, p.map));
     value = p.operands[0];
     if (reused) memo_[key_of(index(p.v), p.c)] = value;
     return false;
@@ -320,12 +320,12 @@ ExprId Nest::load_registers(const Pending& p) {
 ExprId Nest::scalar(ValueId v, bool enter) {
   const Extents& shape = g_[v].type.shape;
   return evaluate(v, Coordinates(shape.size()),
-                  passes::identity_map(static_cast<int>(shape.size())), enter);
+                  lowered::identity_map(static_cast<int>(shape.size())), enter);
 }
 
 ExprId Nest::held(int storage) {
   const std::size_t rank = l_.storages[storage].shape.size();
-  return read(storage, Coordinates(rank), passes::identity_map(static_cast<int>(rank)));
+  return read(storage, Coordinates(rank), lowered::identity_map(static_cast<int>(rank)));
 }
 
 std::vector<ExprId> Nest::index_map(RegionIndex region, int rank) {

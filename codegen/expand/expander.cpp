@@ -12,15 +12,15 @@ namespace palladium::expand {
 
 using graph::Inst;
 using graph::Op;
-using passes::Place;
-using passes::Residency;
-using passes::Storage;
-using passes::Window;
+using lowered::Place;
+using lowered::Residency;
+using lowered::Storage;
+using lowered::Window;
 using Parameter = KernelParameter;
 
-thread::Program expand(const passes::Lowered& l) { return Expander(l).run(); }
+thread::Program expand(const lowered::Program& l) { return Expander(l).run(); }
 
-Expander::Expander(const passes::Lowered& l)
+Expander::Expander(const lowered::Program& l)
     : l_(l),
       g_(l.graph),
       e_(p_.exprs),
@@ -62,7 +62,7 @@ thread::Program Expander::run() {
       enter_window(static_cast<int>(w));
   const bool bounded = !g_.persistent && open_bounds();
   std::int64_t first = 0;
-  for (const passes::LoweredBody& body : l_.bodies) {
+  for (const lowered::ProgramBody& body : l_.bodies) {
     const bool several = l_.bodies.size() > 1;
     if (several)
       b_.open(thread::If{
@@ -95,7 +95,7 @@ void Expander::launch_shape() {
   for (const int a : l_.parallel_axes) p_.blocks = p_.blocks * grid[a];
   // A sequential axis without programs leaves nothing to do, not even for its windows.
   for (const int a : l_.sequential_axes)
-    if (a != passes::programs_axis) p_.blocks = p_.blocks * cdiv(grid[a], INT32_MAX);
+    if (a != lowered::programs_axis) p_.blocks = p_.blocks * cdiv(grid[a], INT32_MAX);
   p_.persistent = g_.persistent;
 }
 
@@ -151,7 +151,7 @@ void Expander::declare_parameters() {
 
 std::string Expander::storage_name(int s) const {
   const Storage& x = l_.storages[s];
-  const std::string hint = x.of == graph::no_value ? "" : passes::name_of(g_, x.of);
+  const std::string hint = x.of == graph::no_value ? "" : lowered::name_of(g_, x.of);
   return (hint.empty() ? "v" : identifier_of(hint) + "_") + std::to_string(s);
 }
 
@@ -183,7 +183,7 @@ Affine Expander::shared_place(int s) {
   const Storage& x = l_.storages[s];
   const Storage& placed = x.ring < 0 ? x : l_.storages[l_.rings[x.ring].storage];
   Affine a = Affine::term(smem_) + Affine(placed.offset + (x.ring < 0 ? 0 : x.offset));
-  const std::int64_t bytes = passes::shared_bytes(placed).value();
+  const std::int64_t bytes = lowered::shared_bytes(placed).value();
   if (placed.per_warpgroup && l_.warpgroups > 1)
     a = a + Affine::term(warpgroup_, bytes * (placed.per_warp ? graph::num_warps : 1));
   if (placed.per_warp) a = a + Affine::term(warp_number(), bytes);
@@ -200,7 +200,7 @@ void Expander::find_mutable_storages() {
     mutable_[static_cast<std::size_t>(w.storage)] = true;
     declared_[static_cast<std::size_t>(w.storage)] = true;
   }
-  for (const passes::LoweredBody& b : l_.bodies) find_begun(b.statements);
+  for (const lowered::ProgramBody& b : l_.bodies) find_begun(b.statements);
   for (const Inst& i : g_.insts) {
     // What regions hand on; a result of a switch is read by a Get.
     if (graph::repeats(i.op))
@@ -213,12 +213,12 @@ void Expander::find_mutable_storages() {
 }
 
 // Accumulators whose first product adds to nothing are not cleared before.
-void Expander::find_begun(const passes::Statements& list) {
-  for (const passes::Statement& s : list) {
-    if (const auto* d = std::get_if<passes::Dot>(&s.what); d && d->anew != graph::no_value)
+void Expander::find_begun(const lowered::Statements& list) {
+  for (const lowered::Statement& s : list) {
+    if (const auto* d = std::get_if<lowered::Dot>(&s.what); d && d->anew != graph::no_value)
       begun_by_product_[static_cast<std::size_t>(d->result)] = true;
-    passes::for_each_body(const_cast<passes::Statement&>(s),
-                          [&](const passes::Statements& body) { find_begun(body); });
+    lowered::for_each_body(const_cast<lowered::Statement&>(s),
+                           [&](const lowered::Statements& body) { find_begun(body); });
   }
 }
 
@@ -283,18 +283,18 @@ void Expander::declare_storages(int body) {
 
 // ---- statements
 
-void Expander::expand_list(const passes::Statements& list) {
-  for (const passes::Statement& s : list) {
+void Expander::expand_list(const lowered::Statements& list) {
+  for (const lowered::Statement& s : list) {
     b_.at(s.at);
     std::visit([this](const auto& what) { expand_one(what); }, s.what);
   }
 }
 
-void Expander::expand_one(const passes::Sync& s) {
+void Expander::expand_one(const lowered::Sync& s) {
   if (s.for_async) b_.add(thread::Call{.function = Row::fence_async_shared});
   sync();
 }
-void Expander::expand_one(const passes::EnterWindow& w) { enter_window(w.window); }
+void Expander::expand_one(const lowered::EnterWindow& w) { enter_window(w.window); }
 
 // Each use of scratch memory has its own: only the last iteration of a loop may still be reading
 // it.
@@ -316,10 +316,10 @@ ExprId Expander::open_registers(const char* counter, std::int64_t count, bool sh
   return e_.variable(k);
 }
 
-void Expander::expand_one(const passes::CopyStorage& c) {
+void Expander::expand_one(const lowered::CopyStorage& c) {
   if (l_.storages[c.to].place == Place::scalar) {
     if (l_.storages[c.from].place == Place::shared) {
-      const passes::Redirects none;
+      const lowered::Redirects none;
       return set_scalar(c.to, Nest(*this, none).held(c.from));
     }
     b_.add(thread::Assign{scalar_storage(c.to), scalar_storage(c.from)});
@@ -330,25 +330,25 @@ void Expander::expand_one(const passes::CopyStorage& c) {
   b_.close();
 }
 
-void Expander::expand_one(const passes::LoopNest& p) {
+void Expander::expand_one(const lowered::LoopNest& p) {
   Nest(*this, p).expand();
-  if (const auto* a = std::get_if<passes::Assign>(&p.sink)) mark_stored(a->storage);
-  if (const auto* f = std::get_if<passes::Fill>(&p.sink)) mark_stored(f->storage);
+  if (const auto* a = std::get_if<lowered::Assign>(&p.sink)) mark_stored(a->storage);
+  if (const auto* f = std::get_if<lowered::Fill>(&p.sink)) mark_stored(f->storage);
 }
 
-void Expander::expand_one(const passes::When& w) {
+void Expander::expand_one(const lowered::When& w) {
   b_.open(thread::If{scalar(w.condition), {}});
   expand_list(w.body);
   b_.close();
 }
 
 ExprId Expander::scalar(ValueId v) {
-  const passes::Redirects none;
+  const lowered::Redirects none;
   return Nest(*this, none).scalar(v, false);
 }
 
-void Expander::expand_one(const passes::GridLoop& loop) {
-  if (loop.axis == passes::programs_axis) return over_programs(loop);
+void Expander::expand_one(const lowered::GridLoop& loop) {
+  if (loop.axis == lowered::programs_axis) return over_programs(loop);
   const Dim& d = g_.mapping.grid[loop.axis];
   const VariableId p =
       e_.declare({.name = fmt::format("p{}", loop.axis),
@@ -383,7 +383,7 @@ ExprId Expander::advanced(VariableId counter, std::int64_t step, ValueId limit) 
   return e_.sum(Affine::term(at_most) + Affine(step));
 }
 
-void Expander::expand_one(const passes::Loop& l) {
+void Expander::expand_one(const lowered::Loop& l) {
   if (!l.prologue.empty()) return expand_rotated(l);
   const graph::LoopView loop = graph::LoopView::of(g_[l.inst]);
   const int s = l_.storage_of[index(g_[loop.body].params[0])];
@@ -412,7 +412,7 @@ void Expander::expand_one(const passes::Loop& l) {
   });
 }
 
-void Expander::expand_one(const passes::While& w) {
+void Expander::expand_one(const lowered::While& w) {
   b_.open_loop(thread::While{});
   expand_list(w.test);
   const graph::WhileView loop = graph::WhileView::of(g_[w.inst]);
@@ -422,7 +422,7 @@ void Expander::expand_one(const passes::While& w) {
 }
 
 // One after the other stands behind them all: what is known outside is named before.
-void Expander::expand_one(const passes::Switch& s) {
+void Expander::expand_one(const lowered::Switch& s) {
   for (const int r : s.results) declare_storage(r);
   const ExprId which = scalar(g_[s.inst].args[0]);
   const bool chooses = g_[g_[s.inst].args[0]].type.dtype.is_bool();
@@ -453,7 +453,7 @@ void Expander::expand_one(const passes::Switch& s) {
 }
 
 // Memory in registers is declared with that of the body: nothing is known of it here.
-void Expander::expand_one(const passes::Scope& s) {
+void Expander::expand_one(const lowered::Scope& s) {
   for (const int w : s.windows)
     if (const auto it = unstored_.find(l_.windows[static_cast<std::size_t>(w)].storage);
         it != unstored_.end())
@@ -461,7 +461,7 @@ void Expander::expand_one(const passes::Scope& s) {
   expand_list(s.body);
 }
 
-void Expander::expand_one(const passes::Warps& w) {
+void Expander::expand_one(const lowered::Warps& w) {
   in_warps_ = true;
   b_.open(thread::Block{});
   expand_list(w.body);
@@ -473,7 +473,7 @@ ExprId Expander::warp_number() {
   return e_.plain(Operator::div, thread_, number(graph::warp_threads));
 }
 
-void Expander::expand_one(const passes::Scalar& s) {
+void Expander::expand_one(const lowered::Scalar& s) {
   const int own = l_.storage_of[index(s.value)];
   const Op op = g_[s.value].op;
   const bool enter = own == s.storage && op != Op::Param && op != Op::Get;

@@ -16,8 +16,8 @@ namespace palladium::expand {
 using device::Row;
 using graph::Extents;
 using graph::ValueId;
+using lowered::DimMap;
 using passes::affine_of;
-using passes::DimMap;
 using passes::fields_of;
 using thread::Affine;
 using thread::Builder;
@@ -31,7 +31,7 @@ class Nest;
 
 class Expander {
  public:
-  explicit Expander(const passes::Lowered& l);
+  explicit Expander(const lowered::Program& l);
   thread::Program run();
 
  private:
@@ -40,28 +40,28 @@ class Expander {
   // expander.cpp: the frame and the plain statements
   void declare_parameters();
   void find_mutable_storages();
-  void find_begun(const passes::Statements& list);
+  void find_begun(const lowered::Statements& list);
   void make_mutable(ValueId v);
   void find_unstored();
   void launch_shape();
   void declare_storages(int body);
-  void expand_list(const passes::Statements& list);
-  void expand_one(const passes::LoopNest& p);
-  void expand_one(const passes::Dot& d);
-  void expand_one(const passes::Relayout& r);
-  void expand_one(const passes::Sync& s);
-  void expand_one(const passes::Semaphore& s);
-  void expand_one(const passes::HostCall& t);
-  void expand_one(const passes::Scalar& s);
-  void expand_one(const passes::CopyStorage& c);
-  void expand_one(const passes::When& w);
-  void expand_one(const passes::Loop& l);
-  void expand_one(const passes::While& w);
-  void expand_one(const passes::Switch& s);
-  void expand_one(const passes::Scope& s);
-  void expand_one(const passes::Warps& w);
-  void expand_one(const passes::GridLoop& loop);
-  void expand_one(const passes::EnterWindow& w);
+  void expand_list(const lowered::Statements& list);
+  void expand_one(const lowered::LoopNest& p);
+  void expand_one(const lowered::Dot& d);
+  void expand_one(const lowered::Relayout& r);
+  void expand_one(const lowered::Sync& s);
+  void expand_one(const lowered::Semaphore& s);
+  void expand_one(const lowered::HostCall& t);
+  void expand_one(const lowered::Scalar& s);
+  void expand_one(const lowered::CopyStorage& c);
+  void expand_one(const lowered::When& w);
+  void expand_one(const lowered::Loop& l);
+  void expand_one(const lowered::While& w);
+  void expand_one(const lowered::Switch& s);
+  void expand_one(const lowered::Scope& s);
+  void expand_one(const lowered::Warps& w);
+  void expand_one(const lowered::GridLoop& loop);
+  void expand_one(const lowered::EnterWindow& w);
 
   // programs.cpp: which program of the grid a block runs
   void name_programs(ExprId number_of_program);
@@ -69,16 +69,16 @@ class Expander {
   ExprId name_rows(ExprId block, int rows, int columns);
   void name_cluster(ExprId block);
   void forget_scratch();
-  void over_programs(const passes::GridLoop& loop);
+  void over_programs(const lowered::GridLoop& loop);
   bool open_bounds();
 
   // rings.cpp: copies for iterations of loops that are to come
-  void expand_one(const passes::Await& a);
-  void expand_one(const passes::Prefetch& p);
-  void expand_one(const passes::Consume& t);
-  void expand_one(const passes::Release& r);
-  void expand_one(const passes::Produce& s);
-  thread::Statements begin_with_producer(const passes::LoweredBody& body);
+  void expand_one(const lowered::Await& a);
+  void expand_one(const lowered::Prefetch& p);
+  void expand_one(const lowered::Consume& t);
+  void expand_one(const lowered::Release& r);
+  void expand_one(const lowered::Produce& s);
+  thread::Statements begin_with_producer(const lowered::ProgramBody& body);
   void end_with_producer(thread::Statements producer);
   void free_slot(int ring, bool before);
   void advance(int ring);
@@ -94,16 +94,16 @@ class Expander {
         no_expr;  // of one of products in flight: whether this iteration has none before it
   };
   void begin_rings();
-  void expand_rotated(const passes::Loop& l);
-  void fill_first_slots(const passes::Prefetch& p);
+  void expand_rotated(const lowered::Loop& l);
+  void fill_first_slots(const lowered::Prefetch& p);
   ExprId next_slot(int ring, ExprId slot);
   ExprId declare_number(const std::string& name, int ring);
   /// The loop `iterations`, each of whose iterations goes over the slots of a ring: body(iteration)
   /// for each.
   void over_slots(int ring, thread::For iterations,
                   const std::function<void(ExprId iteration)>& body);
-  void prefetch(const passes::Prefetch& p, ExprId counter, std::int64_t ahead);
-  void expand_iteration(const passes::Prefetch& p, ExprId iteration);
+  void prefetch(const lowered::Prefetch& p, ExprId counter, std::int64_t ahead);
+  void expand_iteration(const lowered::Prefetch& p, ExprId iteration);
   /// Where the slot of a ring begins that a storage is a part of, in units of so many bytes; 0 of
   /// no ring.
   Affine slot(int storage, std::int64_t unit = 1);
@@ -145,18 +145,18 @@ class Expander {
   /// Whether the user has stored the block so far; no_expr where that is known.
   ExprId is_stored(int storage);
   std::string unstored_message(int storage) const;
-  void check_accumulator(const passes::Dot& d);
+  void check_accumulator(const lowered::Dot& d);
 
   // fetch.cpp
   void declare_tensor_maps();
   void begin_fetches();
   ExprId elected();
-  void expand_one(const passes::Fetch& f);
-  void fetch_window(const passes::Fetch::Part& p, ExprId barrier);
-  void expand_one(const passes::AwaitFetch& a);
-  void expand_one(const passes::Send& s);
-  void expand_one(const passes::AwaitSends& a);
-  void expand_one(const passes::AwaitDot& a);
+  void expand_one(const lowered::Fetch& f);
+  void fetch_window(const lowered::Fetch::Part& p, ExprId barrier);
+  void expand_one(const lowered::AwaitFetch& a);
+  void expand_one(const lowered::Send& s);
+  void expand_one(const lowered::AwaitSends& a);
+  void expand_one(const lowered::AwaitDot& a);
   std::vector<ExprId> box_origin(ValueId access);
   template <class F>
   void for_each_box(ValueId access, int storage, int tensor_box, F&& copy);
@@ -164,8 +164,8 @@ class Expander {
                  ValueId view, int dimension);
 
   // wgmma.cpp
-  void expand_wgmma(const passes::Dot& d);
-  ExprId matrix_descriptor(const passes::Storage& s, ExprId address, bool transposed);
+  void expand_wgmma(const lowered::Dot& d);
+  ExprId matrix_descriptor(const lowered::Storage& s, ExprId address, bool transposed);
 
   // windows.cpp
   void enter_window(int window);
@@ -188,13 +188,13 @@ class Expander {
   void place_window(int window, ExprId offset);
 
   // relayout.cpp
-  void expand_rename(const passes::Relayout& r);
-  void expand_shuffles(const passes::Relayout& r);
+  void expand_rename(const lowered::Relayout& r);
+  void expand_shuffles(const lowered::Relayout& r);
   void select(const layout::Select& x, VariableId words, std::int64_t count, ExprId lane);
-  void expand_shared_moves(const passes::Relayout& r);
-  void move_through_shared(const passes::Relayout& r, const layout::SharedAccess& a, bool store,
+  void expand_shared_moves(const lowered::Relayout& r);
+  void move_through_shared(const lowered::Relayout& r, const layout::SharedAccess& a, bool store,
                            ExprId offset, ExprId test);
-  void expand_memory_move(const passes::Relayout& r);
+  void expand_memory_move(const lowered::Relayout& r);
   void expand_memory_side(const layout::MemoryMove& m, const layout::MemorySide& side,
                           const layout::Layout& layout, int storage, ExprId scratch, bool store,
                           ExprId window);
@@ -221,7 +221,7 @@ class Expander {
   ExprId open_registers(const char* counter, std::int64_t count, bool short_form);
   ExprId lane() { return b_.let_once("lane", false, e_.call(Row::lane, u32, {})); }
 
-  const passes::Lowered& l_;
+  const lowered::Program& l_;
   const graph::Graph& g_;
   thread::Program p_;
   Exprs& e_;

@@ -9,7 +9,7 @@
 namespace palladium::expand {
 
 using graph::Op;
-using passes::Storage;
+using lowered::Storage;
 
 namespace {
 
@@ -18,7 +18,7 @@ constexpr std::int64_t barrier_bytes = 8;
 }  // namespace
 
 void Expander::declare_tensor_maps() {
-  for (const passes::TensorBox& box : l_.tensor_boxes) {
+  for (const lowered::TensorBox& box : l_.tensor_boxes) {
     KernelParameter p{.kind = KernelParameter::Kind::tensor_map,
                       .index = box.mapping,
                       .bytes = 128,
@@ -47,7 +47,7 @@ void Expander::begin_fetches() {
   warp_ = b_.let_here("warp", e_.call(Row::warp, u32, {}));
   if (l_.fetch_barriers.empty()) return;
   b_.open(thread::If{elected(), {}});
-  for (const passes::Barriers& all : l_.fetch_barriers)
+  for (const lowered::Barriers& all : l_.fetch_barriers)
     for (std::int64_t k = 0; k < l_.storages[static_cast<std::size_t>(all.storage)].shape[0]; ++k)
       b_.add(
           thread::Call{.function = Row::mbarrier_init,
@@ -59,7 +59,7 @@ void Expander::begin_fetches() {
     b_.add(thread::Call{.function = Row::block_sync});
   else
     sync(true);
-  for (const passes::Barriers& all : l_.fetch_barriers) {
+  for (const lowered::Barriers& all : l_.fetch_barriers) {
     if (all.ring >= 0) continue;
     const VariableId phase =
         e_.declare({.name = fmt::format("phase{}", phases_.size()), .type = u32});
@@ -126,7 +126,7 @@ template <class F>
 void Expander::for_each_box(ValueId access, int storage, int tensor_box, F&& copy) {
   const std::vector<ExprId> origin = box_origin(access);
   const Storage& s = l_.storages[static_cast<std::size_t>(storage)];
-  const passes::TensorBox& box = l_.tensor_boxes[static_cast<std::size_t>(tensor_box)];
+  const lowered::TensorBox& box = l_.tensor_boxes[static_cast<std::size_t>(tensor_box)];
   const auto of_view = *passes::box_dimensions(g_, g_[access].args[0]);
   // The dimension of the array along which rows follow each other, counted from the last.
   const BlockMapping& m = g_.mapping.block_mappings[static_cast<std::size_t>(box.mapping)];
@@ -145,9 +145,9 @@ void Expander::for_each_box(ValueId access, int storage, int tensor_box, F&& cop
     }
 }
 
-void Expander::expand_one(const passes::Fetch& f) {
+void Expander::expand_one(const lowered::Fetch& f) {
   std::int64_t bytes = 0;
-  for (const passes::Fetch::Part& p : f.parts) {
+  for (const lowered::Fetch::Part& p : f.parts) {
     const Storage& s = l_.storages[static_cast<std::size_t>(p.storage)];
     bytes += graph::element_count(s.shape) * s.dtype.bytes();
   }
@@ -155,7 +155,7 @@ void Expander::expand_one(const passes::Fetch& f) {
   if (!is_one_thread_) b_.open(thread::If{elected(), {}});
   b_.add(
       thread::Call{.function = Row::mbarrier_arrive_expect_tx, .args = {barrier, number(bytes)}});
-  for (const passes::Fetch::Part& p : f.parts)
+  for (const lowered::Fetch::Part& p : f.parts)
     if (p.window >= 0)
       fetch_window(p, barrier);
     else
@@ -172,7 +172,7 @@ void Expander::expand_one(const passes::Fetch& f) {
   if (!is_one_thread_) b_.close();
 }
 
-void Expander::fetch_window(const passes::Fetch::Part& p, ExprId barrier) {
+void Expander::fetch_window(const lowered::Fetch::Part& p, ExprId barrier) {
   const passes::BlockNames& names = windows_[static_cast<std::size_t>(p.window)];
   std::vector<ExprId> at;
   for (std::size_t d = names.start.size(); d-- > 0;) at.push_back(e_.as(i32, names.start[d]));
@@ -183,7 +183,7 @@ void Expander::fetch_window(const passes::Fetch::Part& p, ExprId barrier) {
       .at = std::move(at)});
 }
 
-void Expander::expand_one(const passes::AwaitFetch& a) {
+void Expander::expand_one(const lowered::AwaitFetch& a) {
   if (a.ring >= 0) {
     b_.add(thread::Call{.function = Row::mbarrier_wait,
                         .args = {barrier_address(a.barrier, slot_now(a.ring)),
@@ -195,7 +195,7 @@ void Expander::expand_one(const passes::AwaitFetch& a) {
   b_.add(thread::Assign{phase, e_.plain(Operator::bit_xor, phase, e_.number(1, u32), u32)});
 }
 
-void Expander::expand_one(const passes::Send& s) {
+void Expander::expand_one(const lowered::Send& s) {
   b_.open(thread::If{elected(), {}});
   for_each_box(s.store, s.from, s.tensor_box, [&](std::vector<ExprId> at, std::int64_t offset) {
     const Affine from = Affine::term(shared_address(s.from)) + Affine(offset);
@@ -208,7 +208,7 @@ void Expander::expand_one(const passes::Send& s) {
   b_.close();
 }
 
-void Expander::expand_one(const passes::AwaitSends&) {
+void Expander::expand_one(const lowered::AwaitSends&) {
   b_.open(thread::If{elected(), {}});
   b_.add(thread::Call{.function = Row::bulk_wait_read, .templates = {std::int64_t{0}}});
   b_.close();

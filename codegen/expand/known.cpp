@@ -9,7 +9,7 @@ namespace palladium::expand {
 
 using graph::Inst;
 using graph::Op;
-using passes::Residency;
+using lowered::Residency;
 using passes::Sums;
 
 namespace {

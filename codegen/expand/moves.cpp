@@ -41,7 +41,7 @@ bool Nest::next_of_move(Pending& p, Pending& operand, ExprId& value) {
   const auto want = [&](std::size_t arg, Coordinates c, bool partial = false) {
     operand = {.v = i.args[arg],
                .c = std::move(c),
-               .map = passes::map_of_operand(g_, p.v, arg, p.map),
+               .map = lowered::map_of_operand(g_, p.v, arg, p.map),
                .partial = partial};
     return true;
   };
@@ -91,7 +91,7 @@ bool Nest::next_of_concatenation(Pending& p, Pending& operand, ExprId& value) {
       c[along] = extent(k) == 1 ? Affine() : c[along] + Affine(-begin);
       operand = {.v = i.args[k],
                  .c = std::move(c),
-                 .map = passes::map_of_operand(g_, p.v, k, p.map),
+                 .map = lowered::map_of_operand(g_, p.v, k, p.map),
                  .partial = true};
       return true;
     }
@@ -118,7 +118,7 @@ bool Nest::next_of_update(Pending& p, Pending& operand, ExprId& value) {
   const auto want = [&](std::size_t arg, Coordinates c, bool partial) {
     operand = {.v = i.args[arg],
                .c = std::move(c),
-               .map = passes::map_of_operand(g_, p.v, arg, p.map),
+               .map = lowered::map_of_operand(g_, p.v, arg, p.map),
                .partial = partial};
     return true;
   };

@@ -13,9 +13,9 @@ using graph::Inst;
 using graph::MemoryView;
 using graph::Op;
 using layout::Layout;
-using passes::Place;
-using passes::Residency;
-using passes::Storage;
+using lowered::Place;
+using lowered::Residency;
+using lowered::Storage;
 using thread::Declare;
 using thread::For;
 
@@ -28,7 +28,7 @@ std::string dim_name(int d) {
 }  // namespace
 
 bool Nest::is_reduced(int d) const {
-  const auto* r = std::get_if<passes::Reduce>(&nest_->sink);
+  const auto* r = std::get_if<lowered::Reduce>(&nest_->sink);
   return r != nullptr && std::ranges::find(r->reduced, d) != r->reduced.end();
 }
 
@@ -132,7 +132,7 @@ Affine Nest::register_index(const Layout& leaf, const DimMap& map) const {
 Bounds Nest::padding(const DimMap& map) const {
   Bounds bounds;
   if (!nest_) return bounds;
-  const bool all = std::ranges::find(map, passes::opaque_dim) != map.end();
+  const bool all = std::ranges::find(map, lowered::opaque_dim) != map.end();
   for (int d = 0; d < layout_.rank(); ++d) {
     const bool wanted = all || std::ranges::find(map, d) != map.end();
     const std::int64_t valid = nest_->valid[static_cast<std::size_t>(d)];
@@ -157,8 +157,8 @@ void Nest::expand_nest() {
 }
 
 void Nest::declare_sink() {
-  const int storage = passes::storage_filled(nest_->sink);
-  const bool always = passes::is_fold(nest_->sink);
+  const int storage = lowered::storage_filled(nest_->sink);
+  const bool always = lowered::is_fold(nest_->sink);
   if (storage < 0) return;
   const Place place = l_.storages[storage].place;
   if (place != Place::registers && !(always && place == Place::scalar)) return;
@@ -175,15 +175,15 @@ void Nest::mask_replicas() {
   thread_mask_.push_back(e_.plain(Operator::equal, which, e_.number(0), bool_));
 }
 
-void Nest::expand_sink(const passes::Assign& s) {
+void Nest::expand_sink(const lowered::Assign& s) {
   open_to_groups(nest_->value, enters(s.storage));
   open_elements();
   if (l_.storages[s.storage].packed)
     assign_pair(s.storage, evaluate(nest_->value, coordinates_,
-                                    passes::identity_map(layout_.rank()), enters(s.storage)));
+                                    lowered::identity_map(layout_.rank()), enters(s.storage)));
   else if (!copies_load(s.storage))
     assign_element(s.storage, evaluate(nest_->value, coordinates_,
-                                       passes::identity_map(layout_.rank()), enters(s.storage)));
+                                       lowered::identity_map(layout_.rank()), enters(s.storage)));
   b_.close_nest_loops();
 }
 
@@ -192,7 +192,7 @@ void Nest::assign_element(int storage, ExprId value) {
   const Storage& s = l_.storages[storage];
   const ExprId to =
       s.place == Place::registers
-          ? e_.element(v, e_.sum(register_index(s.layout, passes::identity_map(layout_.rank()))))
+          ? e_.element(v, e_.sum(register_index(s.layout, lowered::identity_map(layout_.rank()))))
           : e_.variable(v);
   b_.add(thread::Assign{to, value});
 }
@@ -200,7 +200,7 @@ void Nest::assign_element(int storage, ExprId value) {
 // Elements of 16 bits, two to a register.
 void Nest::assign_pair(int storage, ExprId value) {
   const Storage& s = l_.storages[storage];
-  const Affine at = register_index(s.layout, passes::identity_map(layout_.rank()));
+  const Affine at = register_index(s.layout, lowered::identity_map(layout_.rank()));
   const VariableId o = unfilled("o", s.dtype, vector_);
   b_.declare_around(o);
   b_.add(thread::Assign{e_.element(o, element_), value});
@@ -213,29 +213,29 @@ void Nest::assign_pair(int storage, ExprId value) {
   }
 }
 
-void Nest::expand_sink(const passes::Stage& s) {
+void Nest::expand_sink(const lowered::Stage& s) {
   mask_replicas();
   if (s.by.asynchronous && copies_moved(s)) return;
   open_to_groups(nest_->value, enters(s.storage));
   open_elements();
-  ExprId value =
-      evaluate(nest_->value, coordinates_, passes::identity_map(layout_.rank()), enters(s.storage));
+  ExprId value = evaluate(nest_->value, coordinates_, lowered::identity_map(layout_.rank()),
+                          enters(s.storage));
   if (l_.storages[s.storage].tf32) value = e_.call(Row::round_to_tf32, f32, {value});
   put_in_shared(s.storage, value);
   b_.close_nest_loops();
 }
 
-void Nest::expand_sink(const passes::Spill& s) {
+void Nest::expand_sink(const lowered::Spill& s) {
   mask_replicas();
   open_repetitions(true, true);
   open_groups();
   open_elements();
-  put_in_shared(s.storage, read(s.from, coordinates_, passes::identity_map(layout_.rank())));
+  put_in_shared(s.storage, read(s.from, coordinates_, lowered::identity_map(layout_.rank())));
   b_.close_nest_loops();
 }
 
-void Nest::expand_sink(const passes::Fill& s) {
-  const DimMap all = passes::identity_map(layout_.rank());
+void Nest::expand_sink(const lowered::Fill& s) {
+  const DimMap all = lowered::identity_map(layout_.rank());
   const bool shared = l_.storages[s.storage].place == Place::shared;
   if (shared) mask_replicas();
   open_repetitions(true, true);
@@ -255,8 +255,8 @@ void Nest::expand_sink(const passes::Fill& s) {
 }
 
 // A block that ends, from where it lives to its array.
-void Nest::expand_sink(const passes::Flush& s) {
-  const DimMap all = passes::identity_map(layout_.rank());
+void Nest::expand_sink(const lowered::Flush& s) {
+  const DimMap all = lowered::identity_map(layout_.rank());
   mask_replicas();
   if (const ExprId stored = x_.is_stored(s.from); stored != no_expr)
     thread_mask_.push_back(e_.call(Row::was_stored, bool_, {stored}));
@@ -293,8 +293,8 @@ void Nest::expand_sink(const passes::Flush& s) {
   b_.close_nest_loops();
 }
 
-void Nest::expand_sink(const passes::Store& s) {
-  const DimMap all = passes::identity_map(layout_.rank());
+void Nest::expand_sink(const lowered::Store& s) {
+  const DimMap all = lowered::identity_map(layout_.rank());
   const MemoryView m = MemoryView::of(g_[s.inst]);
   mask_replicas();
   open_to_groups(nest_->value, false);
@@ -319,7 +319,7 @@ bool Nest::copies_load(int storage) {
   const int window = l_.window_of[index(g_.root(m.ref))];
   if (m.mask != graph::no_value || l_.windows[window].residency == Residency::registers)
     return false;
-  return copy(address(m.ref, coordinates_, passes::identity_map(layout_.rank())), storage);
+  return copy(address(m.ref, coordinates_, lowered::identity_map(layout_.rank())), storage);
 }
 
 bool Nest::copies_window(int window, int storage) {
@@ -327,7 +327,7 @@ bool Nest::copies_window(int window, int storage) {
 }
 
 bool Nest::copy(const Address& a, int storage) {
-  const DimMap all = passes::identity_map(layout_.rank());
+  const DimMap all = lowered::identity_map(layout_.rank());
   const Storage& s = l_.storages[storage];
   if (s.place != Place::registers || vector_ == 1) return false;
   const Affine at = register_index(s.layout, all);

@@ -25,13 +25,13 @@ inline constexpr int most_operations = 12;
 
 class Nest : private passes::Addresses {
  public:
-  Nest(Expander& x, const passes::Redirects& copies)
+  Nest(Expander& x, const lowered::Redirects& copies)
       : Addresses(x.l_, x.e_),
         x_(x),
         b_(x.b_),
         redirects_(copies),
         sums_(x.g_, x.e_, [&x](int axis) { return x.program_id(axis); }) {}
-  Nest(Expander& x, const passes::LoopNest& loops) : Nest(x, loops.redirects) { nest_ = &loops; }
+  Nest(Expander& x, const lowered::LoopNest& loops) : Nest(x, loops.redirects) { nest_ = &loops; }
 
   void expand();
   /// An expression of one element outside of loops.
@@ -74,7 +74,7 @@ class Nest : private passes::Addresses {
   Affine low_register_index(const DimMap& map, int& bits) const;
   Affine register_index(const layout::Layout& leaf, const DimMap& map) const;
   Bounds padding(const DimMap& map) const;
-  bool enters(int storage) const { return passes::enters(l_, *nest_, storage); }
+  bool enters(int storage) const { return lowered::enters(l_, *nest_, storage); }
   void mask_replicas();
 #define PALLADIUM_EXPAND(Kind) expand_sink(const passes::Kind& s)
   void PALLADIUM_SINKS(PALLADIUM_EXPAND);
@@ -83,10 +83,10 @@ class Nest : private passes::Addresses {
   template <class Kind>
   class Expansion;
   void declare_sink();
-  void stage(const passes::Fill& s);
+  void stage(const lowered::Fill& s);
   // copies.cpp: asynchronous copies to shared memory
-  bool copies_moved(const passes::Stage& s);
-  bool copies_asynchronously(const Address& from, int filled, passes::CopyMode by);
+  bool copies_moved(const lowered::Stage& s);
+  bool copies_asynchronously(const Address& from, int filled, lowered::CopyMode by);
   std::pair<Bounds, Bounds> limits() const;
   bool copies_window(int window, int storage);
   bool copies_load(int storage);
@@ -100,7 +100,7 @@ class Nest : private passes::Addresses {
   void store_parts(const Address& a, ExprId value, ExprId mask, const Bounds& limits);
 
   // updates.cpp: atomic operations
-  ExprId update_element(const passes::Update& s, Address a, ExprId value, ExprId expected,
+  ExprId update_element(const lowered::Update& s, Address a, ExprId value, ExprId expected,
                         ExprId test);
 
   // quotients.cpp: rows that are divided by one number
@@ -122,7 +122,7 @@ class Nest : private passes::Addresses {
                    VariableId q);
   void forget(thread::Depends changing);
   ExprId in_registers(ValueId v) const;
-  bool stores_registers(const passes::Store& s);
+  bool stores_registers(const lowered::Store& s);
 
   // reduce.cpp
   struct Folding {
@@ -135,13 +135,13 @@ class Nest : private passes::Addresses {
     bool one = false;  // acc is no array
     ExprId accumulator(Exprs& e, ExprId at) const;
   };
-  Folding folding(const passes::Reduce& s);
+  Folding folding(const lowered::Reduce& s);
   void start_folding(Folding& f);
-  ExprId folded_elements(const passes::Reduce& s, const Folding& f);
-  void fold_elements(const passes::Reduce& s, const Folding& f);
-  void fold_threads(const passes::Reduce& s, const Folding& f);
-  void keep_result(const passes::Reduce& s, const Folding& f);
-  void keep_result_in_shared(const passes::Reduce& s, const Folding& f);
+  ExprId folded_elements(const lowered::Reduce& s, const Folding& f);
+  void fold_elements(const lowered::Reduce& s, const Folding& f);
+  void fold_threads(const lowered::Reduce& s, const Folding& f);
+  void keep_result(const lowered::Reduce& s, const Folding& f);
+  void keep_result_in_shared(const lowered::Reduce& s, const Folding& f);
   ExprId converted(ExprId x, DType to);
   ExprId identity(thread::Fold how, DType type);
 
@@ -279,10 +279,10 @@ class Nest : private passes::Addresses {
   ExprId wholeness();
   bool streams() const;
   bool tests_blocks() const;
-  passes::LoopNest by_elements() const;
+  lowered::LoopNest by_elements() const;
   struct Variant;
-  Variant variant(const passes::LoopNest& loops, bool whole, ExprId fork = no_expr);
-  void store_two_ways(const passes::Store& s);
+  Variant variant(const lowered::LoopNest& loops, bool whole, ExprId fork = no_expr);
+  void store_two_ways(const lowered::Store& s);
 
   // padding.cpp: registers beyond the value that hold the first vector of their thread again
   bool has_later_vectors() const;
@@ -294,8 +294,8 @@ class Nest : private passes::Addresses {
 
   Expander& x_;
   Builder& b_;
-  const passes::Redirects& redirects_;
-  const passes::LoopNest* nest_ = nullptr;
+  const lowered::Redirects& redirects_;
+  const lowered::LoopNest* nest_ = nullptr;
   layout::Layout layout_ = {};
   int vector_bits_ = 0;  // register bits that run along the last dimension: loop over e
   int vector_ = 1;

@@ -51,16 +51,17 @@ bool Nest::repeats_first(ValueId value, bool enter) const {
   if (!has_later_vectors() || asks_coordinates(value, enter)) return false;
   const int d = layout_.rank() - 1;
   bool all = true;
-  passes::for_each_leaf(l_, value, passes::identity_map(layout_.rank()), enter,
-                        [&](ValueId, const DimMap& map, int storage) {
-                          const auto along = std::ranges::count(map, d);
-                          if (std::ranges::find(map, passes::opaque_dim) != map.end()) all = false;
-                          if (along == 0) return;
-                          for (const auto& [from, copy] : redirects_)
-                            if (from == storage && copy.map == map) all = false;
-                          all = all && along == 1 && map.back() == d && storage >= 0 &&
-                                x_.repeating_[static_cast<std::size_t>(storage)];
-                        });
+  lowered::for_each_leaf(l_, value, lowered::identity_map(layout_.rank()), enter,
+                         [&](ValueId, const DimMap& map, int storage) {
+                           const auto along = std::ranges::count(map, d);
+                           if (std::ranges::find(map, lowered::opaque_dim) != map.end())
+                             all = false;
+                           if (along == 0) return;
+                           for (const auto& [from, copy] : redirects_)
+                             if (from == storage && copy.map == map) all = false;
+                           all = all && along == 1 && map.back() == d && storage >= 0 &&
+                                 x_.repeating_[static_cast<std::size_t>(storage)];
+                         });
   return all;
 }
 

@@ -5,10 +5,10 @@ namespace palladium::expand {
 
 using graph::Inst;
 using graph::Op;
-using passes::Storage;
+using lowered::Storage;
 
 // A product that is added to a block in registers reads it.
-void Expander::check_accumulator(const passes::Dot& d) {
+void Expander::check_accumulator(const lowered::Dot& d) {
   if (!d.accumulates || !unstored_.contains(d.result)) return;
   Location at;
   for (const Inst& sum : g_.insts) {
@@ -23,8 +23,8 @@ void Expander::check_accumulator(const passes::Dot& d) {
   b_.at(outer);
 }
 
-void Expander::expand_one(const passes::Dot& d) {
-  using Unit = passes::Dot::Unit;
+void Expander::expand_one(const lowered::Dot& d) {
+  using Unit = lowered::Dot::Unit;
   check_accumulator(d);
   if (d.unit == Unit::wgmma) return expand_wgmma(d);
   const Storage &a = l_.storages[d.a], &b = l_.storages[d.b], &result = l_.storages[d.result];

@@ -7,7 +7,7 @@
 
 namespace palladium::expand {
 
-using passes::Window;
+using lowered::Window;
 
 // A size that an array holds is read here; programs that are none do nothing.
 bool Expander::open_bounds() {
@@ -139,7 +139,7 @@ void Expander::forget_scratch() {
 }
 
 // What a block that goes through several programs does for each.
-void Expander::over_programs(const passes::GridLoop& loop) {
+void Expander::over_programs(const lowered::GridLoop& loop) {
   ExprId programs = number(1);
   for (const int a : l_.parallel_axes)
     programs = e_.plain(Operator::mul, programs, launched_size(a));

@@ -10,9 +10,9 @@ namespace palladium::expand {
 using graph::Inst;
 using graph::MemoryView;
 using graph::Op;
-using passes::Place;
-using passes::Residency;
-using passes::Storage;
+using lowered::Place;
+using lowered::Residency;
+using lowered::Storage;
 
 namespace {
 
@@ -31,7 +31,7 @@ constexpr int most_looked_at = 256;
 std::vector<bool> Nest::dimensions_of(ValueId v) const {
   const int rank = layout_.rank();
   std::vector<bool> found(static_cast<std::size_t>(rank));
-  std::vector<std::pair<ValueId, DimMap>> stack{{v, passes::identity_map(rank)}};
+  std::vector<std::pair<ValueId, DimMap>> stack{{v, lowered::identity_map(rank)}};
   const auto all = std::vector<bool>(found.size(), true);
   for (int seen = 0; !stack.empty(); ++seen) {
     if (seen == most_looked_at) return all;
@@ -41,17 +41,17 @@ std::vector<bool> Nest::dimensions_of(ValueId v) const {
     const bool moves = i.op == Op::Broadcast || i.op == Op::Transpose || i.op == Op::Reshape;
     if (l_.storage_of[index(next)] < 0 && (moves || graph::is_elementwise(i.op))) {
       for (std::size_t a = 0; a < i.args.size(); ++a)
-        stack.emplace_back(i.args[a], passes::map_of_operand(g_, next, a, map));
+        stack.emplace_back(i.args[a], lowered::map_of_operand(g_, next, a, map));
       continue;
     }
     if (i.op == Op::Constant) continue;
     if (i.op == Op::Load || i.op == Op::Swap)  // what stands in for masked elements, too
       for (std::size_t a = 1; a < i.args.size(); ++a)
         if (g_[i.args[a]].type.is_value())
-          stack.emplace_back(i.args[a], passes::map_of_operand(g_, next, a, map));
+          stack.emplace_back(i.args[a], lowered::map_of_operand(g_, next, a, map));
     for (std::size_t d = 0; d < map.size(); ++d) {
       if (i.type.shape[d] == 1) continue;
-      if (map[d] == passes::opaque_dim) return all;
+      if (map[d] == lowered::opaque_dim) return all;
       if (map[d] >= 0) found[static_cast<std::size_t>(map[d])] = true;
     }
   }
@@ -145,7 +145,7 @@ void Nest::divide_row(ValueId division, std::span<const Counting> row) {
   for (std::size_t k = row.size(); k-- > 0; count *= row[k].count)
     at = Affine::term(row[k].counter) * count + at;
 
-  const DimMap all = passes::identity_map(layout_.rank());
+  const DimMap all = lowered::identity_map(layout_.rank());
   ExprId divisor = evaluate(i.args[1], coordinates_, all, false);
   if (e_.size(divisor) > 1) divisor = temporary("x", divisor);
   const VariableId q = unfilled("q", f32, count);
@@ -176,7 +176,7 @@ ExprId Nest::dividends(ValueId v, const Affine& at, std::int64_t count,
   const std::size_t depth = b_.depth();
   for (const Counting& loop : row) open(loop);
   open_elements();
-  const ExprId value = evaluate(v, coordinates_, passes::identity_map(layout_.rank()), false);
+  const ExprId value = evaluate(v, coordinates_, lowered::identity_map(layout_.rank()), false);
   b_.add(thread::Assign{e_.element(q, e_.sum(at)), value});
   b_.close_down_to(depth);
   forget((loops_ & ~around) | thread::on_element | thread::in_element);
@@ -201,21 +201,21 @@ ExprId Nest::in_registers(ValueId v) const {
   if (const auto it = quotients_.find(v); it != quotients_.end()) return it->second;
   const int storage = l_.storage_of[index(v)];
   if (storage < 0) return no_expr;
-  const DimMap all = passes::identity_map(layout_.rank());
+  const DimMap all = lowered::identity_map(layout_.rank());
   const Storage& s = l_.storages[copy_of(storage, all)];
   if (s.place != Place::registers) return no_expr;
   return e_.element(x_.storage(copy_of(storage, all)), e_.sum(register_index(s.layout, all)));
 }
 
 // A vector of them goes to memory as it is.
-bool Nest::stores_registers(const passes::Store& s) {
+bool Nest::stores_registers(const lowered::Store& s) {
   const MemoryView m = MemoryView::of(g_[s.inst]);
   const ExprId held = in_registers(nest_->value);
   if (held == no_expr || vector_ == 1 || m.mask != graph::no_value || !is_plain(m.ref))
     return false;
   const Affine at = e_.affine(e_[held].args[0]);
   if (at.coefficient(element_) != 1) return false;
-  const DimMap all = passes::identity_map(layout_.rank());
+  const DimMap all = lowered::identity_map(layout_.rank());
   check_indices(s.inst, coordinates_, all, no_expr);
   storing_ = true;
   Vector v{.direction = Direction::store, .place = address(m.ref, coordinates_, all)};

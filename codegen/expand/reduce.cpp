@@ -4,8 +4,8 @@
 
 namespace palladium::expand {
 
-using passes::Place;
-using passes::Storage;
+using lowered::Place;
+using lowered::Storage;
 using thread::Declare;
 
 ExprId Nest::Folding::accumulator(Exprs& e, ExprId at) const {
@@ -26,14 +26,14 @@ ExprId Nest::identity(thread::Fold how, DType type) {
   return e_.literal(type, 0);
 }
 
-Nest::Folding Nest::folding(const passes::Reduce& s) {
+Nest::Folding Nest::folding(const lowered::Reduce& s) {
   Folding f;
   const bool shared = l_.storages[s.storage].place == Place::shared;
-  f.type = passes::accumulator_dtype(g_, s.inst);
+  f.type = lowered::accumulator_dtype(g_, s.inst);
   f.result = layout::drop(layout_, s.reduced);
   f.registers = shared ? std::int64_t{1} << f.result.reg.size() : f.result.registers();
   f.one = f.registers == 1 && !shared;
-  f.how = passes::fold_of(g_[s.inst].op);
+  f.how = lowered::fold_of(g_[s.inst].op);
   f.identity = identity(f.how, f.type);
   return f;
 }
@@ -56,15 +56,15 @@ void Nest::start_folding(Folding& f) {
 
 // What of the elements the fold takes: not what registers and threads hold beyond the value, but
 // where that is in the fold already, and once more makes no difference.
-ExprId Nest::folded_elements(const passes::Reduce& s, const Folding& f) {
+ExprId Nest::folded_elements(const lowered::Reduce& s, const Folding& f) {
   DimMap folded(s.reduced.begin(), s.reduced.end());
-  if (passes::is_idempotent(f.how) && is_reduced(layout_.rank() - 1) &&
+  if (lowered::is_idempotent(f.how) && is_reduced(layout_.rank() - 1) &&
       repeats_first(nest_->value, false))
     std::erase(folded, layout_.rank() - 1);
   return predicate(padding(folded));
 }
 
-void Nest::fold_elements(const passes::Reduce& s, const Folding& f) {
+void Nest::fold_elements(const lowered::Reduce& s, const Folding& f) {
   constexpr thread::Depends on_elements = thread::on_element | thread::in_element;
   DimMap kept;
   for (int d = 0; d < layout_.rank(); ++d)
@@ -94,7 +94,7 @@ void Nest::fold_elements(const passes::Reduce& s, const Folding& f) {
   }
   open_elements();
   ExprId value = converted(
-      evaluate(nest_->value, coordinates_, passes::identity_map(layout_.rank()), false), f.type);
+      evaluate(nest_->value, coordinates_, lowered::identity_map(layout_.rank()), false), f.type);
   if (!by_vectors && exists != no_expr) value = e_.choose(exists, value, f.identity);
   fold(part, value);
   if (!by_vectors) return;
@@ -103,7 +103,7 @@ void Nest::fold_elements(const passes::Reduce& s, const Folding& f) {
 }
 
 // Over the lanes of each warp, then over the warps, through shared memory.
-void Nest::fold_threads(const passes::Reduce& s, const Folding& f) {
+void Nest::fold_threads(const lowered::Reduce& s, const Folding& f) {
   const layout::Bits all = layout_.thread(), left = f.result.thread();
   std::int64_t lanes = 0, warps = 0, distinct = 0;
   for (int b = 0; b < layout_.thread_bits(); ++b) {
@@ -131,7 +131,7 @@ void Nest::fold_threads(const passes::Reduce& s, const Folding& f) {
   b_.add(std::move(call));
 }
 
-void Nest::keep_result(const passes::Reduce& s, const Folding& f) {
+void Nest::keep_result(const lowered::Reduce& s, const Folding& f) {
   const Storage& to = l_.storages[s.storage];
   const VariableId v = x_.storage(s.storage);
   if (f.registers == 1) {
@@ -146,7 +146,7 @@ void Nest::keep_result(const passes::Reduce& s, const Folding& f) {
 }
 
 // One thread of those that hold an element puts it into shared memory.
-void Nest::keep_result_in_shared(const passes::Reduce& s, const Folding& f) {
+void Nest::keep_result_in_shared(const lowered::Reduce& s, const Folding& f) {
   const Storage& to = l_.storages[s.storage];
   const ExprId a = x_.open_registers("a", f.registers, false);
   Coordinates c;
@@ -181,7 +181,7 @@ void Nest::keep_result_in_shared(const passes::Reduce& s, const Folding& f) {
   b_.close();
 }
 
-void Nest::expand_sink(const passes::Reduce& s) {
+void Nest::expand_sink(const lowered::Reduce& s) {
   const bool shared = l_.storages[s.storage].place == Place::shared;
   Folding f = folding(s);
   if (shared) open_repetitions(false, true);

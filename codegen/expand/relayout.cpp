@@ -4,8 +4,8 @@
 namespace palladium::expand {
 
 using layout::Move;
-using passes::Relayout;
-using passes::Storage;
+using lowered::Relayout;
+using lowered::Storage;
 using thread::Block;
 using thread::Declare;
 using thread::If;

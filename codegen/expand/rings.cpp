@@ -26,7 +26,7 @@ void Expander::apart(F&& f) {
 Affine Expander::slot(int storage, std::int64_t unit) {
   const int number = l_.storages[storage].ring;
   if (number < 0) return {};
-  const passes::Ring& ring = l_.rings[static_cast<std::size_t>(number)];
+  const lowered::Ring& ring = l_.rings[static_cast<std::size_t>(number)];
   const ExprId now = slots_[static_cast<std::size_t>(number)].now;
   if (ring.fetched) return Affine::term(now, ring.slot_bytes / unit);
   return Affine::term(unit == 1 ? now : e_.plain(Operator::div, now, e_.number(unit, u32), u32));
@@ -50,13 +50,13 @@ void Expander::begin_rings() {
   }
 }
 
-void Expander::expand_one(const passes::Await& a) {
+void Expander::expand_one(const lowered::Await& a) {
   if (a.closes) b_.add(thread::Call{.function = Row::cp_async_commit});
   b_.add(thread::Call{.function = Row::cp_async_wait, .templates = {std::int64_t{a.pending}}});
 }
 
-void Expander::expand_one(const passes::Prefetch& p) {
-  const passes::Ring& ring = l_.rings[static_cast<std::size_t>(p.ring)];
+void Expander::expand_one(const lowered::Prefetch& p) {
+  const lowered::Ring& ring = l_.rings[static_cast<std::size_t>(p.ring)];
   Slots& slots = slots_[static_cast<std::size_t>(p.ring)];
   if (p.first) {
     fill_first_slots(p);
@@ -73,8 +73,8 @@ void Expander::expand_one(const passes::Prefetch& p) {
   slots.now = slots.from;
 }
 
-void Expander::fill_first_slots(const passes::Prefetch& p) {
-  const passes::Ring& ring = l_.rings[static_cast<std::size_t>(p.ring)];
+void Expander::fill_first_slots(const lowered::Prefetch& p) {
+  const lowered::Ring& ring = l_.rings[static_cast<std::size_t>(p.ring)];
   Slots& slots = slots_[static_cast<std::size_t>(p.ring)];
   if (!ring.fetched)
     slots = {.from = declare_number("read", p.ring), .to = declare_number("fill", p.ring)};
@@ -96,7 +96,7 @@ void Expander::fill_first_slots(const passes::Prefetch& p) {
 
 void Expander::over_slots(int number, thread::For iterations,
                           const std::function<void(ExprId iteration)>& body) {
-  const passes::Ring& ring = l_.rings[static_cast<std::size_t>(number)];
+  const lowered::Ring& ring = l_.rings[static_cast<std::size_t>(number)];
   Slots& slots = slots_[static_cast<std::size_t>(number)];
   slots.phase = declare_number("phase_of_ring", number);
   const VariableId s = e_.declare({.name = fmt::format("slot{}", number),
@@ -131,7 +131,7 @@ void Expander::over_slots(int number, thread::For iterations,
 }
 
 // The first iteration, the others, and what is left behind the last, if there is a first.
-void Expander::expand_rotated(const passes::Loop& l) {
+void Expander::expand_rotated(const lowered::Loop& l) {
   const graph::LoopView loop = graph::LoopView::of(g_[l.inst]);
   const auto s = static_cast<std::size_t>(l_.storage_of[index(g_[loop.body].params[0])]);
   const ExprId low = scalar(loop.low), high = scalar(loop.high);
@@ -172,7 +172,7 @@ void Expander::expand_rotated(const passes::Loop& l) {
 
 // For the iteration that is `ahead` of the one that `counter` numbers: of a loop over indices in
 // the loop by its index, before it by 0, 1, ...
-void Expander::prefetch(const passes::Prefetch& p, ExprId counter, std::int64_t ahead) {
+void Expander::prefetch(const lowered::Prefetch& p, ExprId counter, std::int64_t ahead) {
   std::int64_t step = 1;
   ExprId high = no_expr;
   Affine iteration = Affine::term(counter);
@@ -213,12 +213,12 @@ void Expander::prefetch(const passes::Prefetch& p, ExprId counter, std::int64_t 
 }
 
 // What is known of this iteration is not what is known of that one: its scalars are others.
-void Expander::expand_iteration(const passes::Prefetch& p, ExprId iteration) {
+void Expander::expand_iteration(const lowered::Prefetch& p, ExprId iteration) {
   Slots& slots = slots_[static_cast<std::size_t>(p.ring)];
   slots.now = slots.to;
   std::vector<int> own;
-  for (const passes::Statement& s : p.body)
-    if (const auto* scalar = std::get_if<passes::Scalar>(&s.what)) own.push_back(scalar->storage);
+  for (const lowered::Statement& s : p.body)
+    if (const auto* scalar = std::get_if<lowered::Scalar>(&s.what)) own.push_back(scalar->storage);
   int index_storage = -1;
   if (p.loop != graph::no_value)
     index_storage = l_.storage_of[index(g_[graph::LoopView::of(g_[p.loop]).body].params[0])];
@@ -237,17 +237,17 @@ void Expander::expand_iteration(const passes::Prefetch& p, ExprId iteration) {
 }
 
 ExprId Expander::next_slot(int number, ExprId slot) {
-  const passes::Ring& ring = l_.rings[static_cast<std::size_t>(number)];
+  const lowered::Ring& ring = l_.rings[static_cast<std::size_t>(number)];
   const std::int64_t step = ring.fetched ? 1 : ring.slot_bytes;
   return e_.choose(e_.plain(Operator::equal, slot, e_.number((ring.slots - 1) * step, u32), bool_),
                    e_.number(0, u32), e_.sum(Affine::term(slot) + Affine(step), u32));
 }
 
-void Expander::expand_one(const passes::Consume& t) {
-  const passes::Ring& ring = l_.rings[static_cast<std::size_t>(t.ring)];
+void Expander::expand_one(const lowered::Consume& t) {
+  const lowered::Ring& ring = l_.rings[static_cast<std::size_t>(t.ring)];
   const Slots& slots = slots_[static_cast<std::size_t>(t.ring)];
-  if (ring.empty_barriers >= 0 && t.frees != passes::Consume::Frees::none)
-    free_slot(t.ring, t.frees == passes::Consume::Frees::one_before);
+  if (ring.empty_barriers >= 0 && t.frees != lowered::Consume::Frees::none)
+    free_slot(t.ring, t.frees == lowered::Consume::Frees::one_before);
   if (ring.empty_barriers < 0 && !ring.unrolled) b_.add(thread::Assign{slots.to, slots.from});
   if (!ring.unrolled) advance(t.ring);
 }
@@ -266,7 +266,7 @@ void Expander::advance(int ring) {
 
 // One thread of each warpgroup tells for all of it: its product is done when the thread knows it.
 void Expander::free_slot(int number, bool before) {
-  const passes::Ring& ring = l_.rings[static_cast<std::size_t>(number)];
+  const lowered::Ring& ring = l_.rings[static_cast<std::size_t>(number)];
   const Slots& slots = slots_[static_cast<std::size_t>(number)];
   const ExprId in_warpgroup =
       is_wide() ? e_.plain(Operator::rem, thread_, this->number(graph::warpgroup_threads))
@@ -288,10 +288,10 @@ void Expander::free_slot(int number, bool before) {
   b_.close();
 }
 
-void Expander::expand_one(const passes::Release& r) { free_slot(r.ring, true); }
+void Expander::expand_one(const lowered::Release& r) { free_slot(r.ring, true); }
 
 // What the producer does; behind it begins what the others do.
-thread::Statements Expander::begin_with_producer(const passes::LoweredBody& body) {
+thread::Statements Expander::begin_with_producer(const lowered::ProgramBody& body) {
   const passes::RegisterShares registers = passes::registers_beside_producer(l_.num_warps / 4);
   const auto ask = [&](Row function, int n) {
     if (n > 0) b_.add(thread::Call{.function = function, .templates = {std::int64_t{n}}});
@@ -327,8 +327,8 @@ void Expander::end_with_producer(thread::Statements producer) {
   b_.add(thread::Else{.body = std::move(consumers)});
 }
 
-void Expander::expand_one(const passes::Produce& s) {
-  const passes::Ring& ring = l_.rings[static_cast<std::size_t>(s.ring)];
+void Expander::expand_one(const lowered::Produce& s) {
+  const lowered::Ring& ring = l_.rings[static_cast<std::size_t>(s.ring)];
   const Slots& slots = slots_[static_cast<std::size_t>(s.ring)];
   // A barrier that nobody arrived at is in its first phase: that before it, of parity 1, is over.
   const ExprId phase = e_.plain(Operator::bit_xor, slots.phase, e_.number(1, u32), u32);

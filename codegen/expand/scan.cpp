@@ -7,20 +7,20 @@
 
 namespace palladium::expand {
 
-using passes::Place;
-using passes::Storage;
+using lowered::Place;
+using lowered::Storage;
 using thread::Declare;
 using thread::For;
 
 template <>
-class Nest::Expansion<passes::Scan> {
+class Nest::Expansion<lowered::Scan> {
  public:
-  Expansion(Nest& nest, const passes::Scan& scan)
+  Expansion(Nest& nest, const lowered::Scan& scan)
       : n_(nest),
         scan_(scan),
         to_(nest.l_.storages[scan.storage]),
-        type_(passes::accumulator_dtype(nest.g_, scan.inst)),
-        how_(passes::fold_of(nest.g_[scan.inst].op)),
+        type_(lowered::accumulator_dtype(nest.g_, scan.inst)),
+        how_(lowered::fold_of(nest.g_[scan.inst].op)),
         shared_(to_.place == Place::shared),
         levels_(scan.levels(nest.l_, nest.layout_)),
         registers_(shared_ ? std::int64_t{1} << nest.layout_.reg.size()
@@ -116,7 +116,7 @@ class Nest::Expansion<passes::Scan> {
   void take_elements() {
     n_.open_groups();
     n_.open_elements();
-    const DimMap all = passes::identity_map(n_.layout_.rank());
+    const DimMap all = lowered::identity_map(n_.layout_.rank());
     ExprId value = n_.converted(n_.evaluate(n_.nest_->value, n_.coordinates_, all, false), type_);
     if (scan_.reverse)
       if (const ExprId exists = n_.predicate(n_.padding({scan_.dimension})); exists != no_expr)
@@ -130,7 +130,7 @@ class Nest::Expansion<passes::Scan> {
     n_.b_.add(Declare{.variable = folds_});
     const ExprId x = n_.e_.address(elements_), s = n_.e_.address(folds_), how = n_.e_.fold(how_);
     bool scratch = false;  // is in use
-    for (const passes::Scan::Level& level : levels_) {
+    for (const lowered::Scan::Level& level : levels_) {
       if (&level == &levels_.front()) {
         n_.b_.add(thread::Call{.function = Row::scan_registers,
                                .templates = {level.count, scan_.reverse},
@@ -175,7 +175,7 @@ class Nest::Expansion<passes::Scan> {
   // ---- numbers of elements: the axis runs fastest, in the order of its coordinate
 
   ExprId element() {
-    const DimMap all = passes::identity_map(n_.layout_.rank());
+    const DimMap all = lowered::identity_map(n_.layout_.rank());
     const Affine at =
         in_place_ ? n_.register_index(to_.layout, all) : row() * along_ + place_in_row();
     return n_.e_.element(elements_, n_.e_.sum(at));
@@ -242,18 +242,18 @@ class Nest::Expansion<passes::Scan> {
   }
 
   Nest& n_;
-  const passes::Scan& scan_;
+  const lowered::Scan& scan_;
   const Storage& to_;
   const DType type_;
   const thread::Fold how_;
   const bool shared_;
-  const std::vector<passes::Scan::Level> levels_;
+  const std::vector<lowered::Scan::Level> levels_;
   const std::int64_t registers_;  // of x
   std::int64_t along_ = 1;        // of them along the axis
   bool in_place_ = false;         // x is the storage
   VariableId elements_ = thread::no_variable, folds_ = thread::no_variable;
 };
 
-void Nest::expand_sink(const passes::Scan& s) { Expansion<passes::Scan>(*this, s).run(); }
+void Nest::expand_sink(const lowered::Scan& s) { Expansion<lowered::Scan>(*this, s).run(); }
 
 }  // namespace palladium::expand

@@ -13,7 +13,7 @@ ExprId Nest::pointer_to(ValueId ref) {
   return offset.is_zero() ? e_.address(base) : e_.address(base, e_.sum(offset, a.wide ? i64 : i32));
 }
 
-void Expander::expand_one(const passes::Semaphore& s) {
+void Expander::expand_one(const lowered::Semaphore& s) {
   const graph::Inst& i = g_[s.inst];
   if (i.op == graph::Op::Delay) {
     b_.add(thread::Call{.function = Row::delay, .args = {scalar(i.args[0])}});
@@ -22,7 +22,7 @@ void Expander::expand_one(const passes::Semaphore& s) {
   const auto mapping = static_cast<std::size_t>(g_.mapping_of(g_.root(i.args[0])));
   const bool of_block =
       graph::counting(g_, g_.mapping.block_mappings[mapping]) == graph::Counting::block;
-  const passes::Redirects none;
+  const lowered::Redirects none;
   thread::Call call{.function = Row::semaphore_signal, .templates = {of_block}};
   call.args = {Nest(*this, none).pointer_to(i.args[0])};
   if (i.op == graph::Op::SemaphoreRead) {

@@ -3,16 +3,16 @@
 #include <algorithm>
 
 #include "codegen/expand/nest.hpp"
-#include "codegen/passes/effects.hpp"
+#include "codegen/lowered/effects.hpp"
 
 namespace palladium::expand {
 
 using graph::Op;
-using passes::Residency;
+using lowered::Residency;
 
 // From global memory to shared memory, by way of registers.
-void Nest::stage(const passes::Fill& s) {
-  const DimMap all = passes::identity_map(layout_.rank());
+void Nest::stage(const lowered::Fill& s) {
+  const DimMap all = lowered::identity_map(layout_.rank());
   Address from = window_address(s.window, coordinates_);
   from.zeros = l_.windows[s.window].zeros;
   const Address to = storage_address(s.storage, coordinates_);
@@ -32,8 +32,8 @@ void Nest::stage(const passes::Fill& s) {
 }
 
 bool Nest::reads_staged() const {
-  return std::ranges::any_of(passes::element_reads(l_, *nest_), [&](const passes::Effect& e) {
-    return passes::reads_staged(l_, e.leaf);
+  return std::ranges::any_of(lowered::element_reads(l_, *nest_), [&](const lowered::Effect& e) {
+    return lowered::reads_staged(l_, e.leaf);
   });
 }
 

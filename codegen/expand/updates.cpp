@@ -26,8 +26,8 @@ Row function_of(graph::Update how, bool shared) {
 
 }  // namespace
 
-void Nest::expand_sink(const passes::Update& s) {
-  const DimMap all = passes::identity_map(layout_.rank());
+void Nest::expand_sink(const lowered::Update& s) {
+  const DimMap all = lowered::identity_map(layout_.rank());
   const MemoryView m = MemoryView::of(g_[s.inst]);
   const auto evaluated = [&](ValueId v) {
     return v == graph::no_value ? no_expr : evaluate(v, coordinates_, all, false);
@@ -52,7 +52,7 @@ void Nest::expand_sink(const passes::Update& s) {
 
 // What the element was; the value where the test does not hold. The function's operands are
 // variables, which have their types.
-ExprId Nest::update_element(const passes::Update& s, Address a, ExprId value, ExprId expected,
+ExprId Nest::update_element(const lowered::Update& s, Address a, ExprId value, ExprId expected,
                             ExprId test) {
   const graph::Update how = graph::update_of(g_[s.inst]);
   const DType type = a.dtype;

@@ -7,7 +7,7 @@
 
 namespace palladium::expand {
 
-using passes::Storage;
+using lowered::Storage;
 
 namespace {
 
@@ -51,10 +51,10 @@ ExprId Expander::matrix_descriptor(const Storage& s, ExprId address, bool transp
   return b_.let_once("matrix", true, made);
 }
 
-void Expander::expand_wgmma(const passes::Dot& d) {
+void Expander::expand_wgmma(const lowered::Dot& d) {
   const Storage &a = l_.storages[d.a], &b = l_.storages[d.b], &result = l_.storages[d.result];
   const graph::DotView view = graph::DotView::of(g_[d.inst]);
-  const bool held = a.place == passes::Place::registers;
+  const bool held = a.place == lowered::Place::registers;
   if (!d.accumulates && !declared_[static_cast<std::size_t>(d.result)]) declare_storage(d.result);
 
   const std::int64_t warpgroups = l_.num_warps / 4;
@@ -120,7 +120,7 @@ void Expander::expand_wgmma(const passes::Dot& d) {
         b_.add(std::move(product));
       }
   b_.add(thread::Call{.function = Row::wgmma_commit});
-  if (d.in_flight != passes::Dot::all_in_flight) {
+  if (d.in_flight != lowered::Dot::all_in_flight) {
     pin();
     b_.add(thread::Call{.function = Row::wgmma_wait, .templates = {std::int64_t{d.in_flight}}});
     pin();
@@ -128,7 +128,7 @@ void Expander::expand_wgmma(const passes::Dot& d) {
   mark_stored(d.result);
 }
 
-void Expander::expand_one(const passes::AwaitDot& a) {
+void Expander::expand_one(const lowered::AwaitDot& a) {
   b_.add(thread::Call{.function = Row::wgmma_wait, .templates = {std::int64_t{a.in_flight}}});
   for (const int s : a.storages)
     b_.add(thread::Call{.function = Row::wgmma_registers, .args = {e_.address(storage(s))}});

@@ -5,13 +5,13 @@
 #include "codegen/base/overloaded.hpp"
 #include "codegen/expand/nest.hpp"
 #include "codegen/layout/constructors.hpp"
-#include "codegen/passes/effects.hpp"
+#include "codegen/lowered/effects.hpp"
 
 namespace palladium::expand {
 
 using graph::MemoryView;
-using passes::Residency;
-using passes::Window;
+using lowered::Residency;
+using lowered::Window;
 
 namespace {
 
@@ -40,15 +40,15 @@ std::vector<int> Nest::windows_of_pass() const {
   };
   const bool wanted = std::visit(
       Overloaded{
-          [&](const passes::Assign&) { return true; },
-          [&](const passes::Store& s) { return accessed(s.inst), true; },
-          [&](const passes::Update& s) { return accessed(s.inst), true; },
-          [&](const passes::Fill& s) { return windows.push_back(s.window), !s.by.asynchronous; },
-          [&](const passes::Flush& s) { return windows.push_back(s.window), true; },
+          [&](const lowered::Assign&) { return true; },
+          [&](const lowered::Store& s) { return accessed(s.inst), true; },
+          [&](const lowered::Update& s) { return accessed(s.inst), true; },
+          [&](const lowered::Fill& s) { return windows.push_back(s.window), !s.by.asynchronous; },
+          [&](const lowered::Flush& s) { return windows.push_back(s.window), true; },
           [](const auto&) { return false; }},
       nest_->sink);
   if (!wanted) return {};
-  for (const passes::Effect& e : passes::element_reads(l_, *nest_)) {
+  for (const lowered::Effect& e : lowered::element_reads(l_, *nest_)) {
     const bool load = g_[e.leaf].op == graph::Op::Load || g_[e.leaf].op == graph::Op::Swap;
     if (load && (e.window >= 0 || l_.storage_of[index(e.leaf)] != e.own_storage()))
       accessed(e.leaf);
@@ -106,22 +106,22 @@ ExprId Nest::wholeness() {
 
 // Whether the nest moves elements from memory to memory: any thread may take any of them.
 bool Nest::streams() const {
-  const auto* store = std::get_if<passes::Store>(&nest_->sink);
+  const auto* store = std::get_if<lowered::Store>(&nest_->sink);
   if (store == nullptr || !redirects_.empty()) return false;
   const auto is_direct = [&](ValueId access) {
     const Window& w = l_.windows[l_.window_of[index(g_.root(g_[access].args[0]))]];
     return w.residency == Residency::direct;
   };
   bool all = is_direct(store->inst);
-  for (const passes::Effect& e : passes::element_reads(l_, *nest_))
-    all &= e.window >= 0 || l_.storages[e.storage].place == passes::Place::scalar ||
-           passes::reads_staged(l_, e.leaf);
+  for (const lowered::Effect& e : lowered::element_reads(l_, *nest_))
+    all &= e.window >= 0 || l_.storages[e.storage].place == lowered::Place::scalar ||
+           lowered::reads_staged(l_, e.leaf);
   return all;
 }
 
 // The nest in little text: element by element, neighbours in a warp being neighbours in memory.
-passes::LoopNest Nest::by_elements() const {
-  passes::LoopNest p = *nest_;
+lowered::LoopNest Nest::by_elements() const {
+  lowered::LoopNest p = *nest_;
   const int warps = p.layout.warps();
   p.layout = layout::strided(p.domain, 1, p.layout.threads(), warps);
   p.rolled.assign(p.domain.size(), true);
@@ -134,7 +134,7 @@ struct Nest::Variant {
   bool has_parts = false, has_conditions = false, stores_vectors = false;
 };
 
-Nest::Variant Nest::variant(const passes::LoopNest& loops, bool whole, ExprId fork) {
+Nest::Variant Nest::variant(const lowered::LoopNest& loops, bool whole, ExprId fork) {
   b_.open(thread::Block{});
   Nest nest(x_, loops);
   nest.whole_ = whole;
@@ -154,7 +154,7 @@ void Nest::expand() {
                           elements_in_text() > 1 << passes::vector_bits(l_, *nest_, nest_->layout);
   const bool in_parts = ragged.has_parts || ragged.has_conditions;
   if (!in_parts && !tests_much) return b_.add_all(std::move(ragged.statements));
-  const bool stores = std::holds_alternative<passes::Store>(nest_->sink);
+  const bool stores = std::holds_alternative<lowered::Store>(nest_->sink);
   if (stores && !ragged.has_parts && ragged.stores_vectors && !tests_blocks())
     return b_.add_all(variant(*nest_, false, whole).statements);
   Variant inside = variant(*nest_, true);
@@ -170,8 +170,8 @@ void Nest::expand() {
 
 // The elements of a vector, computed in two ways: where conditions hold that do in whole blocks
 // they are not asked for. What is read for them, and stored, is the same.
-void Nest::store_two_ways(const passes::Store& s) {
-  const DimMap all = passes::identity_map(layout_.rank());
+void Nest::store_two_ways(const lowered::Store& s) {
+  const DimMap all = lowered::identity_map(layout_.rank());
   check_indices(s.inst, coordinates_, all, no_expr);
   storing_ = true;
   const Address a = address(MemoryView::of(g_[s.inst]).ref, coordinates_, all);

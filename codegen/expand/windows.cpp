@@ -9,7 +9,7 @@
 
 namespace palladium::expand {
 
-using passes::Window;
+using lowered::Window;
 
 // Whether 32 bits hold the distance of any two elements.
 bool Expander::is_short(const BlockMapping& m) const {
@@ -164,7 +164,7 @@ ExprId Expander::window_offset(int window, const std::vector<ExprId>& starts) {
 void Expander::enter_window(int window) {
   const Window& w = l_.windows[window];
   const BlockMapping& m = g_.mapping.block_mappings[w.mapping];
-  const passes::Redirects none;
+  const lowered::Redirects none;
   const int rank = m.array_aval.shape.rank();
   const std::vector<ExprId> at = Nest(*this, none).index_map(m.index_map, rank);
   auto size = static_cast<std::size_t>(rank);  // of the next bounded slice

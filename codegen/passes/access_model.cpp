@@ -22,7 +22,7 @@ constexpr std::int64_t least_unknown = 4096;
 
 }  // namespace
 
-AccessModel::AccessModel(const Lowered& l)
+AccessModel::AccessModel(const Program& l)
     : Addresses(l, exprs_),
       indices_(l.graph, exprs_),
       blocks_(l.windows.size()),

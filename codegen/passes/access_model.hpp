@@ -14,7 +14,7 @@ namespace palladium::passes {
 
 class AccessModel : private Addresses {
  public:
-  explicit AccessModel(const Lowered& l);
+  explicit AccessModel(const Program& l);
 
   /// Elements per access of the view, at most, in whatever layout: along the dimension in which
   /// that is most.

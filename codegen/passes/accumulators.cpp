@@ -68,7 +68,7 @@ std::optional<Accumulation> accumulation(const Graph& g, const Analysis& a, Valu
 namespace {
 
 // Of the load of a window that the store puts back.
-int accumulating_window(const Lowered& l, const Analysis& a, ValueId load, ValueId store) {
+int accumulating_window(const Program& l, const Analysis& a, ValueId load, ValueId store) {
   const ValueId root = root_of(l.graph, load);
   const Window& w = l.windows[l.window_of[index(root)]];
   if (w.residency != Residency::registers || l.storages[w.storage].place != Place::registers ||
@@ -87,7 +87,7 @@ int accumulating_window(const Lowered& l, const Analysis& a, ValueId load, Value
 
 }  // namespace
 
-int accumulator(const Lowered& l, const Analysis& a, const Accumulation& added) {
+int accumulator(const Program& l, const Analysis& a, const Accumulation& added) {
   const auto is_kept = [&](ValueId v) { return l.storage_of[index(v)] >= 0; };
   if (is_kept(added.sum) || std::ranges::any_of(added.scaled, is_kept)) return -1;
   if (l.graph[added.old].op == Op::Param) return l.storage_of[index(added.old)];
@@ -96,7 +96,7 @@ int accumulator(const Lowered& l, const Analysis& a, const Accumulation& added) 
 
 // acc * f + product was made one operation: the product is added by what computes it, so that only
 // the factor is left.
-void split_scaled_sums(Lowered& l) {
+void split_scaled_sums(Program& l) {
   Graph& g = l.graph;
   std::vector<std::pair<ValueId, ValueId>> sums;  // each with its product
   const Analysis a(g);

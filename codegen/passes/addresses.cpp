@@ -504,7 +504,7 @@ thread::Facts facts_of_from(std::int64_t size, std::int64_t multiple_of_start) {
   return {.multiple = std::gcd(size, multiple_of_start), .low = 0, .high = size};
 }
 
-Loaded loaded(const Lowered& l, const Window& w, int d) {
+Loaded loaded(const Program& l, const Window& w, int d) {
   const auto& block = l.graph.mapping.block_mappings[w.mapping].block_shape;
   const BlockDim& b = block[static_cast<std::size_t>(d)];
   const bool row = d + 1 == static_cast<int>(block.size()) && b.kind != BlockDim::Kind::squeezed;

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "codegen/passes/coordinates.hpp"
-#include "codegen/passes/lowered.hpp"
+#include "codegen/passes/passes.hpp"
 #include "codegen/thread/vectorize.hpp"
 
 namespace palladium::passes {
@@ -25,7 +25,7 @@ struct BlockNames {
 /// of windows, indices and names.
 class Addresses {
  public:
-  Addresses(const Lowered& l, thread::Exprs& e) : l_(l), g_(l.graph), e_(e) {}
+  Addresses(const Program& l, thread::Exprs& e) : l_(l), g_(l.graph), e_(e) {}
   virtual ~Addresses() = default;
 
   /// Of the element at `c` of a view, whose coordinates follow from those of the nest by `map`.
@@ -71,7 +71,7 @@ class Addresses {
   /// Coordinates in `from` of the element that stands at `c` in `to`, both row-major.
   Coordinates reshape_coordinates(const Extents& from, const Extents& to, const Coordinates& c);
 
-  const Lowered& l_;
+  const Program& l_;
   const graph::Graph& g_;
   thread::Exprs& e_;
 
@@ -110,7 +110,7 @@ struct Loaded {
   std::int64_t lead = 0, size = 1;
   bool in_bounds = false;  // it is proved to be inside of the array
 };
-Loaded loaded(const Lowered& l, const Window& w, int d);
+Loaded loaded(const Program& l, const Window& w, int d);
 
 /// Of a stride of an array that is not dense.
 thread::Facts facts_of_stride(const BlockMapping& m);

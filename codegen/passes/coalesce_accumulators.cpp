@@ -6,20 +6,20 @@
 #include <algorithm>
 #include <set>
 
-#include "codegen/passes/effects.hpp"
-#include "codegen/passes/lowered.hpp"
+#include "codegen/lowered/effects.hpp"
+#include "codegen/passes/passes.hpp"
 
 namespace palladium::passes {
 namespace {
 
 class Coalescing {
  public:
-  explicit Coalescing(Lowered& l) : l_(l) {
+  explicit Coalescing(Program& l) : l_(l) {
     for (const Window& w : l_.windows) kept_.insert(w.storage);
   }
 
   void run() {
-    for (LoweredBody& b : l_.bodies) visit(b.statements);
+    for (ProgramBody& b : l_.bodies) visit(b.statements);
   }
 
  private:
@@ -44,7 +44,7 @@ class Coalescing {
   void replace(Statements& list, std::size_t at, int result) {
     if (touches_.empty()) {  // for the first product: most programs have none
       touches_.resize(l_.storages.size());
-      for (const LoweredBody& b : l_.bodies) count(b.statements);
+      for (const ProgramBody& b : l_.bodies) count(b.statements);
     }
     for (std::size_t i = at + 1; i < list.size(); ++i) {
       const LoopNest* const p = std::get_if<LoopNest>(&list[i].what);
@@ -128,13 +128,13 @@ class Coalescing {
   const Storage& storage(int s) const { return l_.storages[static_cast<std::size_t>(s)]; }
   int touches(int s) const { return touches_[static_cast<std::size_t>(s)]; }
 
-  Lowered& l_;
+  Program& l_;
   std::set<int> kept_;        // that live longer than statements say
   std::vector<int> touches_;  // per storage
 };
 
 }  // namespace
 
-void coalesce_accumulators(Lowered& l) { Coalescing(l).run(); }
+void coalesce_accumulators(Program& l) { Coalescing(l).run(); }
 
 }  // namespace palladium::passes

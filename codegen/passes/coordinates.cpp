@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "codegen/passes/effects.hpp"
+#include "codegen/lowered/effects.hpp"
 
 namespace palladium::passes {
 
@@ -14,7 +14,7 @@ using thread::no_expr;
 namespace {
 
 // Elements of the narrowest type that the nest moves in 16 bytes.
-int widest_access(const Lowered& l, const LoopNest& p) {
+int widest_access(const Program& l, const LoopNest& p) {
   const graph::Graph& g = l.graph;
   int bytes = 4;
   const auto note = [&](DType t) { bytes = std::min(bytes, t.bytes()); };
@@ -30,7 +30,7 @@ int widest_access(const Lowered& l, const LoopNest& p) {
 
 }  // namespace
 
-int vector_bits(const Lowered& l, const LoopNest& p, const layout::Layout& layout) {
+int vector_bits(const Program& l, const LoopNest& p, const layout::Layout& layout) {
   const int last = layout.rank() - 1, limit = widest_access(l, p);
   int bits = 0;
   while (last >= 0 && bits < static_cast<int>(layout.reg.size()) &&

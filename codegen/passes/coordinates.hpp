@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "codegen/layout/terms.hpp"
-#include "codegen/passes/lowered.hpp"
+#include "codegen/passes/passes.hpp"
 #include "codegen/thread/expr.hpp"
 
 namespace palladium::passes {
@@ -21,7 +21,7 @@ struct Counters {
 
 /// How many low bits of the register number run along the last dimension, as far as 16 bytes of the
 /// narrowest type that the nest moves reach: the loop over the elements of a vector.
-int vector_bits(const Lowered& l, const LoopNest& p, const layout::Layout& layout);
+int vector_bits(const Program& l, const LoopNest& p, const layout::Layout& layout);
 
 /// The thread's part of the coordinate along d; no_expr where there is none.
 thread::ExprId thread_part(thread::Exprs& exprs, const layout::Layout& layout, int d,

@@ -9,7 +9,7 @@
 #include "codegen/base/format.hpp"
 #include "codegen/passes/access_model.hpp"
 #include "codegen/passes/guards.hpp"
-#include "codegen/passes/lowered.hpp"
+#include "codegen/passes/passes.hpp"
 
 namespace palladium::passes {
 namespace {
@@ -22,10 +22,10 @@ constexpr int least_bytes = 4, most_bytes = 16;
 
 class ChosenCopies {
  public:
-  explicit ChosenCopies(Lowered& l) : l_(l), g_(l.graph), model_(l), guards_(l) {}
+  explicit ChosenCopies(Program& l) : l_(l), g_(l.graph), model_(l), guards_(l) {}
 
   void run() {
-    for (LoweredBody& b : l_.bodies) visit(b.statements);
+    for (ProgramBody& b : l_.bodies) visit(b.statements);
   }
 
  private:
@@ -131,7 +131,7 @@ class ChosenCopies {
     return copied;
   }
 
-  Lowered& l_;
+  Program& l_;
   const graph::Graph& g_;
   AccessModel model_;
   Guards guards_;
@@ -139,7 +139,7 @@ class ChosenCopies {
 
 }  // namespace
 
-void choose_copies(Lowered& l) {
+void choose_copies(Program& l) {
   if (l.machine.has_async_copies()) ChosenCopies(l).run();
 }
 

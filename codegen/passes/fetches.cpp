@@ -19,7 +19,7 @@ constexpr int most_dimensions = 5;
 
 }  // namespace
 
-Fetches::Fetches(const Lowered& l) : l_(l), g_(l.graph), indices_(l.graph, exprs_), guards_(l) {
+Fetches::Fetches(const Program& l) : l_(l), g_(l.graph), indices_(l.graph, exprs_), guards_(l) {
   for (int s = 0; s < g_.num_symbols; ++s)
     symbols_.push_back(exprs_.variable(
         exprs_.declare({.name = "", .type = i64, .facts = facts_of_symbol(g_, s)})));
@@ -159,7 +159,7 @@ std::optional<TensorBox> Fetches::box_of(ValueId access, const Extents& shape, i
   return box;
 }
 
-int number_of(Lowered& l, const TensorBox& box, std::string& why) {
+int number_of(Program& l, const TensorBox& box, std::string& why) {
   constexpr std::size_t most_boxes = 16;
   const auto known = std::ranges::find(l.tensor_boxes, box);
   const auto number = static_cast<int>(known - l.tensor_boxes.begin());

@@ -8,18 +8,18 @@
 
 #include "codegen/passes/guards.hpp"
 #include "codegen/passes/indices.hpp"
-#include "codegen/passes/lowered.hpp"
+#include "codegen/passes/passes.hpp"
 
 namespace palladium::passes {
 
 /// The number of a box among the kernel's tensor maps; -1, and why, where it has no room for one
 /// more.
-int number_of(Lowered& l, const TensorBox& box, std::string& why);
+int number_of(Program& l, const TensorBox& box, std::string& why);
 
 /// What TMA can do of a kernel's loads and stores.
 class Fetches {
  public:
-  explicit Fetches(const Lowered& l);
+  explicit Fetches(const Program& l);
 
   struct Found {
     ValueId load = graph::no_value;
@@ -30,8 +30,8 @@ class Fetches {
   /// Else the reason, for people; "" of what is computed.
   std::optional<Found> find(ValueId operand, const Extents& shape, int swizzle, bool k_is_last,
                             std::string& why);
-  /// Of a window whose block is staged as it is, rows one behind the other: the box that it is; else
-  /// the reason.
+  /// Of a window whose block is staged as it is, rows one behind the other: the box that it is;
+  /// else the reason.
   std::optional<TensorBox> box_of_window(const Window& w, std::string& why);
   /// Of a Store of a value in panels: the box that TMA can copy to its view; else the reason.
   std::optional<TensorBox> box_of_store(ValueId store, int swizzle, std::string& why);
@@ -43,7 +43,7 @@ class Fetches {
   bool lies_in_array(const BlockMapping& m, ValueId view, std::string& why);
   bool is_aligned(const BlockMapping& m, ValueId view);
 
-  const Lowered& l_;
+  const Program& l_;
   const graph::Graph& g_;
   thread::Exprs exprs_;
   Indices indices_;

@@ -4,14 +4,14 @@
 #include <map>
 #include <utility>
 
-#include "codegen/passes/lowered.hpp"
+#include "codegen/passes/passes.hpp"
 #include "codegen/passes/sums.hpp"
 
 namespace palladium::passes {
 
 class Guards {
  public:
-  explicit Guards(const Lowered& l)
+  explicit Guards(const Program& l)
       : g_(l.graph), sums_(l.graph, exprs_, [this](int axis) { return program_id(axis); }) {}
 
   /// Whether the condition holds wherever elements of the view are in bounds, along some or all

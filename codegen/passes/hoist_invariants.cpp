@@ -7,7 +7,7 @@
 // registers if kept.
 #include <algorithm>
 
-#include "codegen/passes/lowered.hpp"
+#include "codegen/passes/passes.hpp"
 
 namespace palladium::passes {
 namespace {
@@ -19,7 +19,7 @@ using graph::RegionId;
 
 class Invariants {
  public:
-  explicit Invariants(Lowered& l) : l_(l), g_(l.graph), all_(num_axes(l)) {}
+  explicit Invariants(Program& l) : l_(l), g_(l.graph), all_(num_axes(l)) {}
 
   void run() {
     l_.around.assign(g_.insts.size(), all_);
@@ -30,7 +30,7 @@ class Invariants {
   }
 
  private:
-  static int num_axes(const Lowered& l) { return static_cast<int>(l.sequential_axes.size()); }
+  static int num_axes(const Program& l) { return static_cast<int>(l.sequential_axes.size()); }
 
   // ---- loops of a body, from the innermost
 
@@ -157,13 +157,13 @@ class Invariants {
            std::ranges::any_of(g_[v].args, [&](ValueId a) { return moves[index(a)]; });
   }
 
-  Lowered& l_;
+  Program& l_;
   Graph& g_;
   const int all_;  // sequential axes
 };
 
 }  // namespace
 
-void hoist_invariants(Lowered& l) { Invariants(l).run(); }
+void hoist_invariants(Program& l) { Invariants(l).run(); }
 
 }  // namespace palladium::passes

@@ -15,9 +15,9 @@
 #include "codegen/layout/assign.hpp"
 #include "codegen/layout/constructors.hpp"
 #include "codegen/layout/transfer.hpp"
+#include "codegen/lowered/effects.hpp"
 #include "codegen/passes/access_model.hpp"
-#include "codegen/passes/effects.hpp"
-#include "codegen/passes/lowered.hpp"
+#include "codegen/passes/passes.hpp"
 
 namespace palladium::passes {
 namespace {
@@ -80,7 +80,7 @@ Layout lift(const Layout& leaf, const DimMap& map, const Extents& domain) {
   return out.domain == domain ? out : Layout{};
 }
 
-layout::PlanOptions plan_options(const Lowered& l) {
+layout::PlanOptions plan_options(const Program& l) {
   return {.matrix_moves = l.machine.has_matrix_moves(), .matrix_stores = false};
 }
 
@@ -88,15 +88,15 @@ bool is_opaque(const DimMap& m) { return std::find(m.begin(), m.end(), opaque_di
 
 class Assignment {
  public:
-  explicit Assignment(Lowered& l) : l_(l), g_(l.graph), model_(l) {}
+  explicit Assignment(Program& l) : l_(l), g_(l.graph), model_(l) {}
 
   void run() {
-    for (LoweredBody& b : l_.bodies) collect(b.statements, 0);
+    for (ProgramBody& b : l_.bodies) collect(b.statements, 0);
     make_islands();
     make_candidates();
     choose();
     for (Use& u : uses_) decide_loops(*u.nest);
-    for (LoweredBody& b : l_.bodies) repair(b.statements);
+    for (ProgramBody& b : l_.bodies) repair(b.statements);
   }
 
  private:
@@ -597,7 +597,7 @@ class Assignment {
     return to;
   }
 
-  Lowered& l_;
+  Program& l_;
   const Graph& g_;
   mutable AccessModel model_;  // remembers what it was asked
   std::vector<Use> uses_;
@@ -607,11 +607,11 @@ class Assignment {
 
 }  // namespace
 
-layout::Plan plan_of(const Lowered& l, const Relayout& r) {
+layout::Plan plan_of(const Program& l, const Relayout& r) {
   const Storage &from = l.storages[r.from], &to = l.storages[r.to];
   return layout::plan_relayout(from.layout, to.layout, from.dtype.bytes(), plan_options(l));
 }
 
-void assign_layouts(Lowered& l) { Assignment(l).run(); }
+void assign_layouts(Program& l) { Assignment(l).run(); }
 
 }  // namespace palladium::passes

@@ -7,7 +7,7 @@
 
 #include "codegen/base/format.hpp"
 #include "codegen/passes/analysis.hpp"
-#include "codegen/passes/lowered.hpp"
+#include "codegen/passes/passes.hpp"
 #include "codegen/passes/products.hpp"
 
 namespace palladium::passes {
@@ -18,7 +18,7 @@ using graph::Op;
 
 class Legalization {
  public:
-  explicit Legalization(Lowered& l) : l_(l), g_(l.graph) {}
+  explicit Legalization(Program& l) : l_(l), g_(l.graph) {}
 
   void run() {
     const Analysis a(g_);
@@ -119,12 +119,12 @@ class Legalization {
     return description_of(g_, g_[v].op == Op::Load ? root_of(g_, v) : v);
   }
 
-  Lowered& l_;
+  Program& l_;
   graph::Graph& g_;
 };
 
 }  // namespace
 
-void legalize_dot_operands(Lowered& l) { Legalization(l).run(); }
+void legalize_dot_operands(Program& l) { Legalization(l).run(); }
 
 }  // namespace palladium::passes

@@ -1,7 +1,7 @@
 // The one place where the order of passes stands.
 #include "codegen/passes/manifest.hpp"
 
-#include "codegen/passes/lowered.hpp"
+#include "codegen/passes/passes.hpp"
 
 namespace palladium::passes {
 namespace {

@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <span>
 
+#include "codegen/lowered/program.hpp"
+
 namespace palladium::passes {
 
-struct Lowered;
+using namespace lowered;
 
 /// What holds of a program from the pass that leaves it on.
 enum class Fact : std::uint16_t {
@@ -34,7 +36,7 @@ constexpr bool holds(Fact all, Fact wanted) {
 /// that cannot be, and leaves a program that nobody may go on with.
 struct Pass {
   const char* name;
-  void (*run)(Lowered&);
+  void (*run)(Program&);
   Fact needs;       // what has to hold before it
   Fact leaves;      // what holds behind it that did not before
   const char* why;  // it stands here

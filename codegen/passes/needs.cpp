@@ -1,12 +1,12 @@
 #include "codegen/passes/needs.hpp"
 
-#include "codegen/passes/effects.hpp"
+#include "codegen/lowered/effects.hpp"
 
 namespace palladium::passes {
 
 using graph::Op;
 
-Needs::Needs(const Lowered& l, const Over& over) : l_(l), g_(l.graph), over_(over) {
+Needs::Needs(const Program& l, const Over& over) : l_(l), g_(l.graph), over_(over) {
   for (std::size_t i = 0; i < over.body->size(); ++i) {
     note((*over.body)[i]);
     if (const auto* s = std::get_if<Scalar>(&(*over.body)[i].what)) scalars_[s->storage] = i;

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "codegen/passes/lowered.hpp"
+#include "codegen/passes/passes.hpp"
 
 namespace palladium::passes {
 
@@ -22,7 +22,7 @@ struct Over {
 /// What copies of a loop need that is not the same in all of its iterations.
 class Needs {
  public:
-  Needs(const Lowered& l, const Over& over);
+  Needs(const Program& l, const Over& over);
 
   /// Adds the statements that make what the copy needs; says why there are none ("" else).
   std::string add(const Statement& copy, std::set<std::size_t>& statements);
@@ -34,7 +34,7 @@ class Needs {
   std::string add_view(ValueId ref, std::vector<std::pair<ValueId, bool>>& stack,
                        std::set<std::size_t>& found);
 
-  const Lowered& l_;
+  const Program& l_;
   const graph::Graph& g_;
   const Over over_;
   int index_ = -1;                      // storage of the loop's index

@@ -5,7 +5,7 @@
 // Precondition: build_statements. A program runs only where its sequential axes have iterations.
 #include <algorithm>
 
-#include "codegen/passes/lowered.hpp"
+#include "codegen/passes/passes.hpp"
 
 namespace palladium::passes {
 namespace {
@@ -15,10 +15,10 @@ using graph::Op;
 
 class Peeling {
  public:
-  explicit Peeling(Lowered& l) : l_(l), g_(l.graph) {}
+  explicit Peeling(Program& l) : l_(l), g_(l.graph) {}
 
   void run() {
-    for (LoweredBody& b : l_.bodies) visit(b.statements);
+    for (ProgramBody& b : l_.bodies) visit(b.statements);
   }
 
  private:
@@ -87,12 +87,12 @@ class Peeling {
     return none;
   }
 
-  Lowered& l_;
+  Program& l_;
   const Graph& g_;
 };
 
 }  // namespace
 
-void peel_first_iteration(Lowered& l) { Peeling(l).run(); }
+void peel_first_iteration(Program& l) { Peeling(l).run(); }
 
 }  // namespace palladium::passes

@@ -23,9 +23,9 @@
 
 #include "codegen/base/format.hpp"
 #include "codegen/graph/cost.hpp"
-#include "codegen/passes/effects.hpp"
-#include "codegen/passes/lowered.hpp"
+#include "codegen/lowered/effects.hpp"
 #include "codegen/passes/needs.hpp"
+#include "codegen/passes/passes.hpp"
 #include "codegen/passes/producer.hpp"
 #include "codegen/passes/registers.hpp"
 #include "codegen/thread/occupancy.hpp"
@@ -56,7 +56,7 @@ bool is_copied(const Statement& s) {
 }
 
 /// The storages that a copy fills.
-std::vector<int> filled_by(const Lowered& l, const Statement& copy) {
+std::vector<int> filled_by(const Program& l, const Statement& copy) {
   std::vector<int> filled;
   for (const Effect& e : effects(l, copy))
     if (e.writes() && e.role == Effect::Role::result) filled.push_back(e.storage);
@@ -65,16 +65,16 @@ std::vector<int> filled_by(const Lowered& l, const Statement& copy) {
 
 class Pipelines {
  public:
-  explicit Pipelines(Lowered& l) : l_(l), g_(l.graph), given_(g_.bodies[0].num_stages) {}
+  explicit Pipelines(Program& l) : l_(l), g_(l.graph), given_(g_.bodies[0].num_stages) {}
 
   void run() {
-    for (LoweredBody& b : l_.bodies) {
+    for (ProgramBody& b : l_.bodies) {
       Statements& all = program(b.statements);
       top_ = l_.bodies.size() == 1 && l_.warpgroups == 1 ? &all : nullptr;
       visit(b.statements, nullptr);
       if (&all != &b.statements && !b.producer.empty()) repeat_producer(b);
     }
-    for (LoweredBody& b : l_.bodies) await(b.statements);
+    for (ProgramBody& b : l_.bodies) await(b.statements);
   }
 
  private:
@@ -91,7 +91,7 @@ class Pipelines {
   }
 
   // For each program, behind the blocks that are the same for all.
-  void repeat_producer(LoweredBody& b) {
+  void repeat_producer(ProgramBody& b) {
     Statements all;
     for (const Statement& s : b.statements) {
       const auto* const window = std::get_if<EnterWindow>(&s.what);
@@ -584,7 +584,7 @@ class Pipelines {
     l_.remarks.push_back({copy.at, fmt::format("{}: {}", description_of(g_, of), what)});
   }
 
-  Lowered& l_;
+  Program& l_;
   const graph::Graph& g_;
   const int given_;
   int loops_around_ = 0;
@@ -593,6 +593,6 @@ class Pipelines {
 
 }  // namespace
 
-void build_pipelines(Lowered& l) { Pipelines(l).run(); }
+void build_pipelines(Program& l) { Pipelines(l).run(); }
 
 }  // namespace palladium::passes

@@ -9,7 +9,7 @@
 
 #include "codegen/passes/accumulators.hpp"
 #include "codegen/passes/analysis.hpp"
-#include "codegen/passes/lowered.hpp"
+#include "codegen/passes/passes.hpp"
 
 namespace palladium::passes {
 namespace {
@@ -38,7 +38,7 @@ struct Evaluation {
 
 class Placement {
  public:
-  explicit Placement(Lowered& l)
+  explicit Placement(Program& l)
       : l_(l),
         g_(l.graph),
         a_(l.graph),
@@ -348,7 +348,7 @@ class Placement {
     for (std::size_t p = 0; p < asked.size(); ++p) join(asked[p], p);
   }
 
-  Lowered& l_;
+  Program& l_;
   const Graph& g_;
   Analysis a_;
   std::vector<std::set<Evaluation>> sinks_;
@@ -360,6 +360,6 @@ class Placement {
 
 }  // namespace
 
-void place_values(Lowered& l) { Placement(l).run(); }
+void place_values(Program& l) { Placement(l).run(); }
 
 }  // namespace palladium::passes

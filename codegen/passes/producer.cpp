@@ -15,7 +15,7 @@ namespace {
 using Known = std::set<int>;
 
 // Whether nothing but known scalars, and memory that nobody writes, makes the value.
-bool is_known(const Lowered& l, ValueId root, bool enter, const Known& known) {
+bool is_known(const Program& l, ValueId root, bool enter, const Known& known) {
   std::vector<ValueId> stack{root};
   std::set<ValueId> seen;
   for (bool first = enter; !stack.empty(); first = false) {
@@ -41,7 +41,7 @@ bool is_known(const Lowered& l, ValueId root, bool enter, const Known& known) {
 }
 
 // What stands in front of the loop and the producer needs, too.
-Statements before(const Lowered& l, const Statements& list, std::size_t at, Known& known) {
+Statements before(const Program& l, const Statements& list, std::size_t at, Known& known) {
   Statements made;
   for (std::size_t i = 0; i < at; ++i) {
     const auto* const window = std::get_if<EnterWindow>(&list[i].what);
@@ -56,7 +56,7 @@ Statements before(const Lowered& l, const Statements& list, std::size_t at, Know
   return made;
 }
 
-bool is_fetched(const Lowered& l, const Statements& body, const Known& known) {
+bool is_fetched(const Program& l, const Statements& body, const Known& known) {
   return std::ranges::all_of(body, [&](const Statement& s) {
     if (const auto* const scalar = std::get_if<Scalar>(&s.what))
       return is_known(l, scalar->value, true, known);
@@ -99,7 +99,7 @@ Statements producing(const std::vector<Prefetch>& ahead, Location at) {
 
 }  // namespace
 
-bool add_producer(Lowered& l, const Statements& list, std::size_t at,
+bool add_producer(Program& l, const Statements& list, std::size_t at,
                   const std::vector<Prefetch>& ahead) {
   Known known;
   Statements made = before(l, list, at, known);

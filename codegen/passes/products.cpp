@@ -62,18 +62,18 @@ bool is_tf32(const graph::DotView& dot) { return dot.precision == graph::Precisi
 
 // Of a product whose operands legalize_dot_operands has seen, whether wgmma multiplies such
 // elements that are stored so.
-bool has_wgmma(const Lowered& l, const graph::DotView& dot) {
+bool has_wgmma(const Program& l, const graph::DotView& dot) {
   const DType a = l.graph[dot.a].type.dtype, b = l.graph[dot.b].type.dtype;
   return l.machine.has_wgmma(a, b, is_tf32(dot)) && (a.bytes() == 2 || is_k_major(dot));
 }
 
-std::int64_t padded_rows(const Lowered& l, const graph::Inst& dot) {
+std::int64_t padded_rows(const Program& l, const graph::Inst& dot) {
   return round_up(dot.type.shape[0], 16 * l.num_warps);
 }
 std::int64_t padded_columns(const graph::Inst& dot) { return round_up(dot.type.shape[1], 8); }
 
 // But for registers.
-bool suits_wgmma(const Lowered& l, const graph::Inst& dot) {
+bool suits_wgmma(const Program& l, const graph::Inst& dot) {
   const graph::DotView view = graph::DotView::of(dot);
   const DType t = l.graph[view.a].type.dtype;
   if (!has_wgmma(l, view)) return false;
@@ -85,24 +85,24 @@ bool suits_wgmma(const Lowered& l, const graph::Inst& dot) {
   return clocks_of_wgmma(padded_m, n) <= clocks_of_mma(m, n, l.num_warps);
 }
 
-bool has_registers_for_wgmma(const Lowered& l, const graph::Inst& dot) {
+bool has_registers_for_wgmma(const Program& l, const graph::Inst& dot) {
   const std::int64_t registers = padded_rows(l, dot) * padded_columns(dot) / l.threads();
   return registers <= max_whole_registers && holds_wgmma(l, registers);
 }
 
 }  // namespace
 
-bool takes_wgmma(const Lowered& l, const graph::Inst& dot) {
+bool takes_wgmma(const Program& l, const graph::Inst& dot) {
   return suits_wgmma(l, dot) && has_registers_for_wgmma(l, dot);
 }
 
-bool lacks_registers_for_wgmma(const Lowered& l, const graph::Inst& dot) {
+bool lacks_registers_for_wgmma(const Program& l, const graph::Inst& dot) {
   return suits_wgmma(l, dot) && !has_registers_for_wgmma(l, dot);
 }
 
 namespace {
 
-Dot::Unit unit_of(const Lowered& l, const graph::Inst& i) {
+Dot::Unit unit_of(const Program& l, const graph::Inst& i) {
   const graph::DotView view = graph::DotView::of(i);
   const DType t = l.graph[view.a].type.dtype, b = l.graph[view.b].type.dtype;
   if (takes_wgmma(l, i)) return Dot::Unit::wgmma;
@@ -143,7 +143,7 @@ std::int64_t k_step(Dot::Unit u, DType t) {
   return u == Dot::Unit::fma ? 1 : step_bytes / t.bytes();
 }
 
-bool takes_registers(const Lowered& l, const Dot& d, ValueId a, const Extents& staged) {
+bool takes_registers(const Program& l, const Dot& d, ValueId a, const Extents& staged) {
   const Extents& shape = l.graph[a].type.shape;
   if (d.unit != Dot::Unit::wgmma || shape != staged) return false;
   if (l.graph[a].type.dtype.bytes() != 2) return false;  // they lie as accumulators do
@@ -159,7 +159,7 @@ bool takes_registers(const Lowered& l, const Dot& d, ValueId a, const Extents& s
   return held && !elsewhere;
 }
 
-std::pair<Dot, layout::Layout> product(const Lowered& l, ValueId dot) {
+std::pair<Dot, layout::Layout> product(const Program& l, ValueId dot) {
   const graph::Inst& i = l.graph[dot];
   Dot d{.inst = dot, .result = l.storage_of[index(dot)], .unit = unit_of(l, i)};
   if (d.unit == Dot::Unit::fma) return {d, fma_layout(graph::DotView::of(i), i.type, l.num_warps)};

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "codegen/passes/lowered.hpp"
+#include "codegen/passes/passes.hpp"
 
 namespace palladium::passes {
 
@@ -17,19 +17,19 @@ WarpGrid choose_warps(int num_warps, std::int64_t m, std::int64_t n);
 
 /// Whether wgmma computes the product at all, its accumulators leave a thread the registers that it
 /// takes beside them and, with what it pads, in less time than mma.sync.
-bool takes_wgmma(const Lowered& l, const graph::Inst& dot);
+bool takes_wgmma(const Program& l, const graph::Inst& dot);
 /// Whether it would but for the registers.
-bool lacks_registers_for_wgmma(const Lowered& l, const graph::Inst& dot);
+bool lacks_registers_for_wgmma(const Program& l, const graph::Inst& dot);
 
 /// A product without operands, and the layout of its accumulators.
-std::pair<Dot, layout::Layout> product(const Lowered& l, ValueId dot);
+std::pair<Dot, layout::Layout> product(const Program& l, ValueId dot);
 /// Whether a product of wgmma takes A, staged with so many rows and columns of K, from registers:
 /// where they are all that it is computed of, and nothing is padded with zeros.
-bool takes_registers(const Lowered& l, const Dot& d, ValueId a, const Extents& staged);
+bool takes_registers(const Program& l, const Dot& d, ValueId a, const Extents& staged);
 /// What K is padded to a multiple of, of operands of such elements.
 std::int64_t k_step(Dot::Unit u, DType t);
-/// Whether both operands are stored along K, which is where tensor cores want all elements but those
-/// of 16 bits.
+/// Whether both operands are stored along K, which is where tensor cores want all elements but
+/// those of 16 bits.
 bool is_k_major(const graph::DotView& dot);
 
 }  // namespace palladium::passes

@@ -17,7 +17,7 @@
 
 #include "codegen/base/format.hpp"
 #include "codegen/graph/limits.hpp"
-#include "codegen/passes/effects.hpp"
+#include "codegen/lowered/effects.hpp"
 #include "codegen/passes/products.hpp"
 #include "codegen/passes/registers.hpp"
 
@@ -41,7 +41,7 @@ std::int64_t registers_of(const Storage& s) {
 
 // The fragments of operands that a product holds beside its accumulators: of B all columns, of A a
 // row; without tensor cores a step of K of all rows, and of a vector of columns.
-std::int64_t fragments(const Lowered& l, const Dot& d) {
+std::int64_t fragments(const Program& l, const Dot& d) {
   const layout::Layout& acc = l.storages[d.result].layout;
   const std::int64_t columns = acc.repetitions(1);
   switch (d.unit) {
@@ -58,10 +58,10 @@ std::int64_t fragments(const Lowered& l, const Dot& d) {
 
 class Lifetimes {
  public:
-  explicit Lifetimes(const Lowered& l) : l_(l), spans_(l.storages.size()) {}
+  explicit Lifetimes(const Program& l) : l_(l), spans_(l.storages.size()) {}
 
   std::int64_t most_at_once() {
-    for (const LoweredBody& b : l_.bodies) walk(b.statements);
+    for (const ProgramBody& b : l_.bodies) walk(b.statements);
     for (const Window& w : l_.windows)
       if (w.storage >= 0 && w.scope == graph::no_value) spans_[w.storage] = {0, position_};
     std::vector<std::int64_t> change(static_cast<std::size_t>(position_) + 3);
@@ -145,13 +145,13 @@ class Lifetimes {
       if (s.first >= 0 && s.first <= begin && s.last > begin) s.last = position_;
   }
 
-  const Lowered& l_;
+  const Program& l_;
   std::vector<Span> spans_;                           // per storage
   std::vector<std::pair<int, std::int64_t>> beside_;  // position, registers that no storage has
   int position_ = 0;
 };
 
-[[noreturn]] void too_large(const Lowered& l, const Storage& s) {
+[[noreturn]] void too_large(const Program& l, const Storage& s) {
   const graph::Graph& g = l.graph;
   // Powers of two: layouts pad other extents to them.
   Extents fits = s.shape;
@@ -183,10 +183,10 @@ void for_each_product(Statements& list, F&& f) {
 
 }  // namespace
 
-void measure_registers(Lowered& l) {
+void measure_registers(Program& l) {
   std::vector<int> accumulators;  // of which a thread may hold many
   l.wgmma_products = 0;
-  for (LoweredBody& b : l.bodies)
+  for (ProgramBody& b : l.bodies)
     for_each_product(b.statements, [&](const Dot& d) {
       const bool wgmma = d.unit == Dot::Unit::wgmma;
       l.wgmma_products += wgmma;
@@ -219,21 +219,21 @@ std::int64_t registers_of_thread(std::int64_t threads) {
                                 all_registers / threads / register_step * register_step);
 }
 
-std::int64_t registers_of_thread(const Lowered& l) {
+std::int64_t registers_of_thread(const Program& l) {
   return registers_of_thread(std::int64_t{l.threads()} * std::max(1, l.warpgroups));
 }
 
-bool holds_wgmma(const Lowered& l, std::int64_t accumulators) {
+bool holds_wgmma(const Program& l, std::int64_t accumulators) {
   return accumulators + beside_wgmma <= registers_of_thread(l);
 }
 
-bool holds_beside_producer(const Lowered& l) {
+bool holds_beside_producer(const Program& l) {
   const int share = registers_beside_producer(l.num_warps / 4).consumer;
   const std::int64_t has = share > 0 ? share : registers_of_thread(2 * graph::warpgroup_threads);
   return l.most_held + beside_wgmma <= has;
 }
 
-std::string reason_to_widen(const Lowered& l) {
+std::string reason_to_widen(const Program& l) {
   if (l.largest_held > most_of_a_value)
     return fmt::format("a value takes {} registers of each of {} threads", l.largest_held,
                        l.threads());
@@ -245,7 +245,7 @@ std::string reason_to_widen(const Lowered& l) {
   return "";
 }
 
-bool gains(const Lowered& l, const Lowered& wider) {
+bool gains(const Program& l, const Program& wider) {
   if (wider.wgmma_products < l.wgmma_products && holds_wgmma(l, l.most_held)) return false;
   return l.wanted_warps > l.num_warps || 4 * wider.most_held <= 3 * l.most_held;
 }
@@ -256,11 +256,11 @@ namespace {
 // multiply, and of the largest of mma.sync.
 class CrowdedProducts {
  public:
-  explicit CrowdedProducts(Lowered& l) : l_(l), has_(registers_of_thread(l)) {}
+  explicit CrowdedProducts(Program& l) : l_(l), has_(registers_of_thread(l)) {}
 
   void tell() {
     std::vector<Dot> products;
-    for (LoweredBody& b : l_.bodies)
+    for (ProgramBody& b : l_.bodies)
       for_each_product(b.statements, [&](const Dot& d) { products.push_back(d); });
     std::int64_t largest = 0;
     for (const Dot& d : products) largest = std::max(largest, accumulators(d));
@@ -299,16 +299,30 @@ class CrowdedProducts {
     return graph::to_string(graph::Type::value(s.dtype, fits));
   }
 
-  Lowered& l_;
+  Program& l_;
   const std::int64_t has_;
 };
 
 }  // namespace
 
-void check_registers(Lowered& l) {
+void check_registers(Program& l) {
   for (const Storage& s : l.storages)
     if (registers_of(s) > max_whole_registers) too_large(l, s);
   CrowdedProducts(l).tell();
+}
+
+std::int64_t registers_estimate(const graph::Type& type, int threads) {
+  const std::int64_t per_thread = cdiv(graph::element_count(type.shape), threads);
+  return per_thread * words(type.dtype);
+}
+
+bool fits_registers(Program& l, const graph::Type& type, std::int64_t registers) {
+  for (int warps = l.num_warps; warps <= layout::most_warps; warps *= 2) {
+    if (registers_estimate(type, warps * graph::warp_threads) > registers) continue;
+    l.wanted_warps = std::max(l.wanted_warps, warps);
+    return warps == l.num_warps;
+  }
+  return false;
 }
 
 }  // namespace palladium::passes

@@ -4,19 +4,19 @@
 
 #include <cstdint>
 
-#include "codegen/passes/lowered.hpp"
+#include "codegen/passes/passes.hpp"
 
 namespace palladium::passes {
 
 /// Registers that each thread of a block of so many can have.
 std::int64_t registers_of_thread(std::int64_t threads);
 /// Those that each thread of the program can have, without a warpgroup that fetches beside it.
-std::int64_t registers_of_thread(const Lowered& l);
+std::int64_t registers_of_thread(const Program& l);
 
 /// Whether a thread can have so many registers of accumulators of wgmma, and what stands beside
 /// them.
-bool holds_wgmma(const Lowered& l, std::int64_t accumulators);
+bool holds_wgmma(const Program& l, std::int64_t accumulators);
 /// Whether the program's values leave as much where a producer takes its share.
-bool holds_beside_producer(const Lowered& l);
+bool holds_beside_producer(const Program& l);
 
 }  // namespace palladium::passes

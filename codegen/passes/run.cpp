@@ -11,7 +11,7 @@ namespace palladium::passes {
 namespace {
 
 // What a broken program may not even be able to say.
-std::string text_of_broken(const Lowered& l) {
+std::string text_of_broken(const Program& l) {
   try {
     return to_text(l);
   } catch (const Error& error) {
@@ -24,8 +24,8 @@ class Runner {
   Runner(const graph::Graph& g, const Machine& machine, const Observer& observer)
       : g_(g), machine_(machine), observer_(observer) {}
 
-  Lowered run() const {
-    Lowered l = widest_needed(true);
+  Program run() const {
+    Program l = widest_needed(true);
     if (stages_too_much(l)) {
       l = widest_needed(false);
       l.remarks.push_back({{},
@@ -37,24 +37,24 @@ class Runner {
   }
 
  private:
-  Lowered attempt(int num_warps, bool may_stage) const {
-    Lowered l = start(g_, machine_, num_warps, may_stage);
+  Program attempt(int num_warps, bool may_stage) const {
+    Program l = start(g_, machine_, num_warps, may_stage);
     for (const Pass& p : attempt_passes()) run(p, l);
     return l;
   }
 
   // Of the width that was asked for, or the narrowest program whose values fit its registers, as
   // far as more threads help.
-  Lowered widest_needed(bool may_stage) const {
+  Program widest_needed(bool may_stage) const {
     if (const int given = g_.bodies[0].num_warps; given != 0) return attempt(given, may_stage);
-    Lowered l = attempt(4, may_stage);
+    Program l = attempt(4, may_stage);
     if (g_.bodies.size() > 1 || g_.bodies[0].warpgroups > 1) return l;
     std::string why;
     bool loses_wgmma = false;
     while (2 * l.num_warps <= layout::most_warps) {
       std::string reason = reason_to_widen(l);
       if (reason.empty()) break;
-      Lowered wider = attempt(2 * l.num_warps, may_stage);
+      Program wider = attempt(2 * l.num_warps, may_stage);
       if (!gains(l, wider)) break;
       loses_wgmma |= wider.wgmma_products < l.wgmma_products;
       l = std::move(wider);
@@ -65,7 +65,7 @@ class Runner {
     return l;
   }
 
-  void run(const Pass& p, Lowered& l) const {
+  void run(const Pass& p, Program& l) const {
     const auto begin = std::chrono::steady_clock::now();
     try {
       p.run(l);
@@ -77,8 +77,8 @@ class Runner {
     }
   }
 
-  std::string blame(const Pass& p, const Lowered& broken, const char* what) const {
-    Lowered before = start(g_, machine_, broken.num_warps, broken.may_stage);
+  std::string blame(const Pass& p, const Program& broken, const char* what) const {
+    Program before = start(g_, machine_, broken.num_warps, broken.may_stage);
     for (const std::span<const Pass> passes : {attempt_passes(), chosen_passes()})
       for (const Pass& other : passes) {
         if (&other == &p)
@@ -97,25 +97,18 @@ class Runner {
 
 }  // namespace
 
-std::vector<int> uses_of(const graph::Graph& g) {
-  std::vector<int> uses(g.insts.size());
-  for (const graph::Inst& i : g.insts)
-    for (const graph::ValueId a : i.args) ++uses[graph::index(a)];
-  return uses;
-}
-
-std::string attempt_of(const Lowered& l) {
+std::string attempt_of(const Program& l) {
   return fmt::format("{}{}", l.num_warps, l.may_stage ? "" : "-unstaged");
 }
 
-Lowered start(const graph::Graph& g, const Machine& machine, int num_warps, bool may_stage) {
-  Lowered l{.graph = g, .machine = machine, .uses = uses_of(g)};
+Program start(const graph::Graph& g, const Machine& machine, int num_warps, bool may_stage) {
+  Program l{.graph = g, .machine = machine, .uses = uses_of(g)};
   l.num_warps = num_warps;
   l.may_stage = may_stage;
   return l;
 }
 
-Lowered run_passes(const graph::Graph& g, const Machine& machine, const Observer& observer) {
+Program run_passes(const graph::Graph& g, const Machine& machine, const Observer& observer) {
   return Runner(g, machine, observer).run();
 }
 

@@ -5,16 +5,13 @@
 #include <string>
 #include <vector>
 
-#include "codegen/passes/lowered.hpp"
+#include "codegen/passes/passes.hpp"
 
 namespace palladium::passes {
 
 /// Which attempt at a program this is: "4", "8", ... by the warps of a Pallas thread, and
 /// "4-unstaged" where windows that are read from global memory may have no copy in shared memory.
-std::string attempt_of(const Lowered& l);
-
-/// How often each instruction is an operand.
-std::vector<int> uses_of(const graph::Graph& g);
+std::string attempt_of(const Program& l);
 
 /// A pass that ran.
 struct PassRun {
@@ -23,13 +20,13 @@ struct PassRun {
   double ms = 0;
 };
 /// Learns of each, and of the program behind it; an InternalError that it throws is the pass's.
-using Observer = std::function<void(const PassRun&, const Lowered&)>;
+using Observer = std::function<void(const PassRun&, const Program&)>;
 
 /// A program that no pass has touched.
-Lowered start(const graph::Graph& g, const Machine& machine, int num_warps, bool may_stage);
+Program start(const graph::Graph& g, const Machine& machine, int num_warps, bool may_stage);
 
 /// `g` is canonical, of a grid without environment and of whole bytes. An InternalError of a pass
 /// names it, and shows the program before it and as the pass left it.
-Lowered run_passes(const graph::Graph& g, const Machine& machine, const Observer& observer = {});
+Program run_passes(const graph::Graph& g, const Machine& machine, const Observer& observer = {});
 
 }  // namespace palladium::passes

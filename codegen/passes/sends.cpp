@@ -22,7 +22,7 @@ bool is_only_written(const graph::Graph& g, const Analysis& a, const Window& w) 
 }
 
 // Whether a product's registers give the value, element by element.
-bool is_of_product(const Lowered& l, ValueId value) {
+bool is_of_product(const Program& l, ValueId value) {
   const DimMap all = identity_map(2);
   bool held = false;
   for_each_leaf(l, value, all, false, [&](ValueId, const DimMap& map, int s) {
@@ -34,7 +34,7 @@ bool is_of_product(const Lowered& l, ValueId value) {
   return held;
 }
 
-bool is_sent(const Lowered& l, const Analysis& a, ValueId store) {
+bool is_sent(const Program& l, const Analysis& a, ValueId store) {
   const graph::Graph& g = l.graph;
   const MemoryView m = MemoryView::of(g[store]);
   const graph::Type& type = g[m.value].type;
@@ -49,7 +49,7 @@ bool is_sent(const Lowered& l, const Analysis& a, ValueId store) {
 
 }  // namespace
 
-bool send(Lowered& l, const Analysis& a, Fetches& fetches, ValueId store, bool again,
+bool send(Program& l, const Analysis& a, Fetches& fetches, ValueId store, bool again,
           Statements& out) {
   if (!is_sent(l, a, store)) return false;
   const graph::Graph& g = l.graph;

@@ -3,14 +3,14 @@
 
 #include "codegen/passes/analysis.hpp"
 #include "codegen/passes/fetches.hpp"
-#include "codegen/passes/lowered.hpp"
+#include "codegen/passes/passes.hpp"
 
 namespace palladium::passes {
 
 /// Has TMA store what is made of a product, of which a thread has few elements of many rows;
 /// `again`: several times, so that the panels must have been read before. False where threads store
 /// it: not the whole program does, the array is read as well, or TMA cannot, which a remark says.
-bool send(Lowered& l, const Analysis& a, Fetches& fetches, ValueId store, bool again,
+bool send(Program& l, const Analysis& a, Fetches& fetches, ValueId store, bool again,
           Statements& out);
 
 }  // namespace palladium::passes

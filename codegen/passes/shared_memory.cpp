@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "codegen/base/format.hpp"
-#include "codegen/passes/lives.hpp"
-#include "codegen/passes/lowered.hpp"
+#include "codegen/lowered/lives.hpp"
+#include "codegen/passes/passes.hpp"
 #include "codegen/passes/shared_memory.hpp"
 
 namespace palladium::passes {
@@ -18,7 +18,7 @@ namespace {
 // Offsets in dynamic shared memory; what every warpgroup has a copy of lies side by side.
 class SharedMemory {
  public:
-  explicit SharedMemory(Lowered& l) : l_(l) {}
+  explicit SharedMemory(Program& l) : l_(l) {}
 
   void run() {
     if (!fits() && !fits_shared()) too_much();
@@ -32,7 +32,7 @@ class SharedMemory {
   }
 
   bool fits() {
-    for (LoweredBody& b : l_.bodies) scratch_sizes(b.statements);
+    for (ProgramBody& b : l_.bodies) scratch_sizes(b.statements);
     end_ = 0;
     const int over_ring = sent_over_a_ring();
     for (const int s : unscoped())
@@ -45,7 +45,7 @@ class SharedMemory {
   Storage& storage(int s) { return l_.storages[static_cast<std::size_t>(s)]; }
 
   bool ends_with_scopes() {
-    for (LoweredBody& b : l_.bodies) end_ = scopes(b.statements, end_);
+    for (ProgramBody& b : l_.bodies) end_ = scopes(b.statements, end_);
     return end_.within(0, l_.machine.max_shared_bytes);
   }
 
@@ -108,7 +108,7 @@ class SharedMemory {
     end_ = begin;
     for (const int s : sharing) end_ = larger(end_, storage(s).offset + shared_bytes(storage(s)));
     if (!ends_with_scopes()) return false;
-    for (LoweredBody& b : l_.bodies) wait_before_filling(b.statements, sharing);
+    for (ProgramBody& b : l_.bodies) wait_before_filling(b.statements, sharing);
     return true;
   }
 
@@ -214,18 +214,18 @@ class SharedMemory {
             largest->of == graph::no_value ? "" : " for " + description_of(l_.graph, largest->of)));
   }
 
-  Lowered& l_;
+  Program& l_;
   Checked end_ = 0;
 };
 
 }  // namespace
 
-Checked unshared_bytes(const Lowered& l) {
-  Lowered copy = l;
+Checked unshared_bytes(const Program& l) {
+  Program copy = l;
   return SharedMemory(copy).bytes();
 }
 
-int sent_behind_loops(const Lowered& l) {
+int sent_behind_loops(const Program& l) {
   int found = -1;
   if (std::ranges::count(l.storages, true, &Storage::sent) != 1 || l.bodies.size() > 1) return -1;
   for (const Statement& s : l.bodies[0].statements) {
@@ -235,32 +235,16 @@ int sent_behind_loops(const Lowered& l) {
   return found;
 }
 
-bool stages_too_much(const Lowered& l) {
+bool stages_too_much(const Program& l) {
   if (std::ranges::none_of(l.windows,
                            [](const Window& w) { return w.residency == Residency::staged; }))
     return false;
-  Lowered copy = l;
+  Program copy = l;
   return !SharedMemory(copy).fits();
 }
 
-int swizzle_of(std::int64_t row_bytes) {
-  for (const int bytes : {128, 64, 32})
-    if (row_bytes % bytes == 0) return bytes;
-  return 0;
-}
-
 // A pattern of panels repeats after 8 rows.
-std::int64_t shared_alignment(const Storage& s) {
-  return std::max<std::int64_t>(s.alignment, 8 * s.swizzle);
-}
 
-Checked shared_bytes(const Storage& s) {
-  Checked elements = checked_product(s.shape);
-  if (s.row_stride > 0 && !s.shape.empty())
-    elements = elements / std::max<std::int64_t>(1, s.shape.back()) * s.row_stride;
-  return checked_align_up(elements * s.dtype.bytes(), shared_alignment(s));
-}
-
-void place_shared_memory(Lowered& l) { SharedMemory(l).run(); }
+void place_shared_memory(Program& l) { SharedMemory(l).run(); }
 
 }  // namespace palladium::passes

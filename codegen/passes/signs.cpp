@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "codegen/passes/lowered.hpp"
+#include "codegen/passes/passes.hpp"
 
 namespace palladium::passes {
 namespace {

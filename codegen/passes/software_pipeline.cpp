@@ -11,8 +11,8 @@
 #include <set>
 
 #include "codegen/base/format.hpp"
-#include "codegen/passes/effects.hpp"
-#include "codegen/passes/lowered.hpp"
+#include "codegen/lowered/effects.hpp"
+#include "codegen/passes/passes.hpp"
 
 namespace palladium::passes {
 namespace {
@@ -25,7 +25,7 @@ using Storages = std::set<int>;
 class SoftwarePipeline {
  public:
   /// `comes_again`: the loop stands in another one, by which its producer goes on to fetch.
-  SoftwarePipeline(Lowered& l, Loop& loop, bool comes_again)
+  SoftwarePipeline(Program& l, Loop& loop, bool comes_again)
       : l_(l), loop_(loop), comes_again_(comes_again), body_(loop.body) {}
 
   void run() {
@@ -190,7 +190,7 @@ class SoftwarePipeline {
     }
   }
 
-  Lowered& l_;
+  Program& l_;
   Loop& loop_;
   const bool comes_again_;
   const Statements& body_;
@@ -201,7 +201,7 @@ class SoftwarePipeline {
 
 // A producer fetches for loops of a program alone: no other loop stands around them than that of a
 // persistent block over its programs.
-void visit(Lowered& l, Statements& list, bool comes_again) {
+void visit(Program& l, Statements& list, bool comes_again) {
   for (Statement& s : list) {
     GridLoop* const programs = std::get_if<GridLoop>(&s.what);
     if (programs != nullptr && programs->axis == programs_axis) visit(l, programs->body, true);
@@ -212,8 +212,8 @@ void visit(Lowered& l, Statements& list, bool comes_again) {
 
 }  // namespace
 
-void software_pipeline(Lowered& l) {
-  for (LoweredBody& b : l.bodies)
+void software_pipeline(Program& l) {
+  for (ProgramBody& b : l.bodies)
     if (!b.producer.empty()) visit(l, b.statements, false);
 }
 

@@ -12,11 +12,11 @@
 #include <set>
 
 #include "codegen/graph/cost.hpp"
+#include "codegen/lowered/effects.hpp"
 #include "codegen/passes/access_model.hpp"
 #include "codegen/passes/analysis.hpp"
-#include "codegen/passes/effects.hpp"
 #include "codegen/passes/guards.hpp"
-#include "codegen/passes/lowered.hpp"
+#include "codegen/passes/passes.hpp"
 
 namespace palladium::passes {
 namespace {
@@ -73,7 +73,7 @@ struct Reading {
 
 class Staging {
  public:
-  explicit Staging(Lowered& l)
+  explicit Staging(Program& l)
       : l_(l), g_(l.graph), a_(l.graph), model_(l), indices_(l.graph, exprs_), guards_(l) {
     for (int s = 0; s < g_.num_symbols; ++s)
       symbols_.push_back(exprs_.variable(
@@ -365,7 +365,7 @@ class Staging {
     }
   }
 
-  Lowered& l_;
+  Program& l_;
   const Graph& g_;
   Analysis a_;
   AccessModel model_;
@@ -381,7 +381,7 @@ class Staging {
 
 class Padding {
  public:
-  explicit Padding(Lowered& l) : l_(l), model_(l) {}
+  explicit Padding(Program& l) : l_(l), model_(l) {}
 
   void run() {
     for (const Window& w : l_.windows)
@@ -404,7 +404,7 @@ class Padding {
     const auto weigh = [&] {
       double wavefronts = 0;
       reads_ = 0;
-      for (LoweredBody& b : l_.bodies) wavefronts += wavefronts_of(b.statements, w);
+      for (ProgramBody& b : l_.bodies) wavefronts += wavefronts_of(b.statements, w);
       if (least >= 0 && wavefronts >= least) return;
       least = wavefronts;
       best = s;
@@ -446,18 +446,18 @@ class Padding {
     return n;
   }
 
-  Lowered& l_;
+  Program& l_;
   AccessModel model_;
   int reads_ = 0;  // that were looked at; each takes at least one wavefront
 };
 
 }  // namespace
 
-void stage_windows(Lowered& l) {
+void stage_windows(Program& l) {
   if (l.may_stage && l.warpgroups == 1) Staging(l).run();
 }
 
-void pad_staged_rows(Lowered& l) {
+void pad_staged_rows(Program& l) {
   const auto staged = [](const Window& w) { return w.residency == Residency::staged; };
   if (std::ranges::any_of(l.windows, staged)) Padding(l).run();
 }

@@ -9,11 +9,11 @@
 
 #include "codegen/base/format.hpp"
 #include "codegen/layout/constructors.hpp"
+#include "codegen/lowered/effects.hpp"
 #include "codegen/passes/accumulators.hpp"
 #include "codegen/passes/analysis.hpp"
-#include "codegen/passes/effects.hpp"
 #include "codegen/passes/fetches.hpp"
-#include "codegen/passes/lowered.hpp"
+#include "codegen/passes/passes.hpp"
 #include "codegen/passes/products.hpp"
 #include "codegen/passes/sends.hpp"
 
@@ -27,12 +27,12 @@ using graph::Op;
 
 class Building {
  public:
-  explicit Building(Lowered& l) : l_(l), g_(l.graph), a_(l.graph), fetches_(l) {}
+  explicit Building(Program& l) : l_(l), g_(l.graph), a_(l.graph), fetches_(l) {}
 
   void run() {
     for (const graph::Body& b : g_.bodies) {
       body_ = &b;
-      LoweredBody out{.statements = {}, .warpgroups = b.warpgroups};
+      ProgramBody out{.statements = {}, .warpgroups = b.warpgroups};
       nest(out.statements, 0);
       if (sends_) out.statements.push_back({AwaitSends{}, g_.at});
       l_.bodies.push_back(std::move(out));
@@ -590,7 +590,7 @@ class Building {
     staged_[o] = storage;
   }
 
-  Lowered& l_;
+  Program& l_;
   const Graph& g_;
   Analysis a_;
   Fetches fetches_;
@@ -603,6 +603,6 @@ class Building {
 
 }  // namespace
 
-void build_statements(Lowered& l) { Building(l).run(); }
+void build_statements(Program& l) { Building(l).run(); }
 
 }  // namespace palladium::passes

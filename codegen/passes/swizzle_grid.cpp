@@ -4,7 +4,7 @@
 
 #include "codegen/base/format.hpp"
 #include "codegen/graph/grid_order.hpp"
-#include "codegen/passes/lowered.hpp"
+#include "codegen/passes/passes.hpp"
 
 namespace palladium::passes {
 namespace {
@@ -15,7 +15,7 @@ constexpr int candidates[] = {2, 4, 8, 16};
 
 class Order {
  public:
-  Order(const Lowered& l, int rows, int columns) : g_(l.graph) {
+  Order(const Program& l, int rows, int columns) : g_(l.graph) {
     programs_[0] = programs(rows);
     programs_[1] = programs(columns);
     for (const Window& w : l.windows) {
@@ -59,7 +59,7 @@ class Order {
 
 }  // namespace
 
-void swizzle_grid(Lowered& l) {
+void swizzle_grid(Program& l) {
   if (l.graph.grid_rows > 0) l.grid_rows = l.graph.grid_rows;
   if (l.graph.grid_rows > 0 || l.parallel_axes.size() < 2) return;
   const std::size_t axes = l.parallel_axes.size();

@@ -4,7 +4,7 @@
 // apart for the sake of banks, blocks that begin between multiples of 16 bytes.
 #include "codegen/base/format.hpp"
 #include "codegen/passes/fetches.hpp"
-#include "codegen/passes/lowered.hpp"
+#include "codegen/passes/passes.hpp"
 
 namespace palladium::passes {
 namespace {
@@ -13,10 +13,10 @@ constexpr std::int64_t box_alignment = 128;  // of boxes in shared memory
 
 class WindowFetches {
  public:
-  explicit WindowFetches(Lowered& l) : l_(l), fetches_(l) {}
+  explicit WindowFetches(Program& l) : l_(l), fetches_(l) {}
 
   void run() {
-    for (LoweredBody& b : l_.bodies) visit(b.statements);
+    for (ProgramBody& b : l_.bodies) visit(b.statements);
   }
 
  private:
@@ -63,13 +63,13 @@ class WindowFetches {
     return box;
   }
 
-  Lowered& l_;
+  Program& l_;
   Fetches fetches_;
 };
 
 }  // namespace
 
-void fetch_windows(Lowered& l) {
+void fetch_windows(Program& l) {
   if (l.machine.has_tma()) WindowFetches(l).run();
 }
 

@@ -6,7 +6,7 @@
 
 #include "codegen/graph/grid_order.hpp"
 #include "codegen/passes/analysis.hpp"
-#include "codegen/passes/lowered.hpp"
+#include "codegen/passes/passes.hpp"
 
 namespace palladium::passes {
 namespace {
@@ -41,7 +41,7 @@ bool proved_in_bounds(const Graph& g, RegionIndex index_map, int d, const BlockD
 
 class WindowPlacement {
  public:
-  explicit WindowPlacement(Lowered& l) : l_(l), g_(l.graph), analysis_(l.graph) {}
+  explicit WindowPlacement(Program& l) : l_(l), g_(l.graph), analysis_(l.graph) {}
 
   void run() {
     if (g_.persistent) l_.sequential_axes.push_back(programs_axis);
@@ -244,7 +244,7 @@ class WindowPlacement {
     w.synchronised = writes > 0 && (reads > 0 || writes > 1 || again);
   }
 
-  Lowered& l_;
+  Program& l_;
   const Graph& g_;
   Analysis analysis_;
   int body_ = 0;  // whose windows are added
@@ -252,7 +252,7 @@ class WindowPlacement {
 
 }  // namespace
 
-void share_index_operands(Lowered& l) {
+void share_index_operands(Program& l) {
   const GridMapping& mapping = l.graph.mapping;
   for (const BlockMapping& m : mapping.block_mappings) {
     if (m.index_map == no_region) continue;
@@ -264,7 +264,7 @@ void share_index_operands(Lowered& l) {
   }
 }
 
-void place_windows(Lowered& l) {
+void place_windows(Program& l) {
   l.warpgroups = 0;
   WindowPlacement(l).run();
 }

@@ -54,7 +54,7 @@ graph::Graph sums(const Buffers& of, int iterations, DType t = f16) {
 /// Slots of each ring, most first.
 std::vector<int> slots(const graph::Graph& g, int cc) {
   std::vector<int> all;
-  for (const passes::Ring& r : cuda::lower(g, {.compute_capability = cc}).rings)
+  for (const lowered::Ring& r : cuda::lower(g, {.compute_capability = cc}).rings)
     all.push_back(r.slots);
   std::ranges::sort(all, std::greater<>());
   return all;

@@ -23,8 +23,8 @@ std::string text_of(const graph::Graph& g, int cc = 90) {
 // Operands that are, pipelined or not.
 std::ptrdiff_t fetches(const graph::Graph& g, int cc = 90) {
   const auto l = cuda::lower(g, {.compute_capability = cc});
-  return std::ranges::count_if(l.storages,
-                               [](const passes::Storage& s) { return s.fetched && s.swizzle > 0; });
+  return std::ranges::count_if(
+      l.storages, [](const lowered::Storage& s) { return s.fetched && s.swizzle > 0; });
 }
 
 }  // namespace
@@ -242,8 +242,8 @@ graph::Graph convolution(DType t, std::int64_t rows, std::int64_t columns, std::
 
 std::ptrdiff_t fetched_windows(const graph::Graph& g, int cc = 90) {
   const auto l = cuda::lower(g, {.compute_capability = cc});
-  return std::ranges::count_if(l.windows, [&](const passes::Window& w) {
-    return w.residency == passes::Residency::staged &&
+  return std::ranges::count_if(l.windows, [&](const lowered::Window& w) {
+    return w.residency == lowered::Residency::staged &&
            l.storages[static_cast<std::size_t>(w.storage)].fetched;
   });
 }

@@ -25,7 +25,7 @@ graph::Graph persistent(graph::Graph g, std::optional<bool> specialize = {}, int
 }
 
 std::string lowered(const graph::Graph& g, int cc) {
-  return passes::to_text(cuda::lower(g, {.compute_capability = cc}));
+  return lowered::to_text(cuda::lower(g, {.compute_capability = cc}));
 }
 
 // Where a product is summed up along K, as users write it.

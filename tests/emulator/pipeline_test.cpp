@@ -21,7 +21,7 @@ using palladium::_;
 namespace {
 
 std::string lowered(const graph::Graph& g, int cc = 80) {
-  return passes::to_text(cuda::lower(g, {.compute_capability = cc}));
+  return lowered::to_text(cuda::lower(g, {.compute_capability = cc}));
 }
 
 bool is_pipelined(const graph::Graph& g, int cc = 80) {
@@ -30,9 +30,9 @@ bool is_pipelined(const graph::Graph& g, int cc = 80) {
 
 // By TMA alone, with barriers.
 bool is_fetched_ahead(const graph::Graph& g) {
-  const std::vector<passes::Ring> rings = cuda::lower(g, {.compute_capability = 90}).rings;
+  const std::vector<lowered::Ring> rings = cuda::lower(g, {.compute_capability = 90}).rings;
   return !rings.empty() &&
-         std::ranges::all_of(rings, [](const passes::Ring& r) { return r.fetched && !r.copied; });
+         std::ranges::all_of(rings, [](const lowered::Ring& r) { return r.fetched && !r.copied; });
 }
 
 struct Product {

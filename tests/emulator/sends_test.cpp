@@ -59,7 +59,7 @@ graph::Graph rounded(DType t, const Product& p) {
 
 std::ptrdiff_t sends(const graph::Graph& g, int cc = hopper) {
   const auto l = cuda::lower(g, {.compute_capability = cc});
-  return std::ranges::count(l.storages, true, &passes::Storage::sent);
+  return std::ranges::count(l.storages, true, &lowered::Storage::sent);
 }
 
 }  // namespace
@@ -99,8 +99,8 @@ TEST_CASE("what is sent lies where a ring was that nobody reads any more") {
   const auto shared_bytes = [](const graph::Graph& g) {
     return cuda::lower(g, {.compute_capability = hopper}).shared_bytes;
   };
-  const auto offsets = [](const passes::Lowered& l) {
-    const auto sent = std::ranges::find(l.storages, true, &passes::Storage::sent);
+  const auto offsets = [](const lowered::Program& l) {
+    const auto sent = std::ranges::find(l.storages, true, &lowered::Storage::sent);
     return std::pair(sent->offset,
                      l.storages[static_cast<std::size_t>(l.rings.at(0).storage)].offset);
   };

@@ -71,7 +71,7 @@ TEST_CASE("loops of two products agree for any number of iterations, stages and 
     INFO(t.rows << "x" << t.columns << ", " << t.stages << " stages");
     const graph::Graph g = attention_of(t);
     const bool rotated =
-        passes::to_text(cuda::lower(g, {.compute_capability = 90})).find("first iteration") !=
+        lowered::to_text(cuda::lower(g, {.compute_capability = 90})).find("first iteration") !=
         std::string::npos;
     CHECK(rotated == (t.specialize && t.stages > 1));
     CHECK(text_of(g).find("_rs<true") != std::string::npos);
@@ -91,7 +91,7 @@ TEST_CASE("loops of two products in persistent blocks agree from program to prog
     Iterations again = t;
     again.persistent = true;
     const graph::Graph g = attention_of(again);
-    const std::string text = passes::to_text(cuda::lower(g, {.compute_capability = 90}));
+    const std::string text = lowered::to_text(cuda::lower(g, {.compute_capability = 90}));
     CHECK(text.find("grid loop programs") != std::string::npos);
     CHECK((text.find("first iteration") != std::string::npos) == t.specialize);
     for (const std::string& found : unpinned_registers(text_of(g))) FAIL_CHECK(found);

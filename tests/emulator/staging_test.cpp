@@ -20,7 +20,7 @@ std::string both(const graph::Graph& g, bool staged = true,
   run_interpreter(g, a);
   run_emulator(g, {.compute_capability = cc}, b);
   const bool stages =
-      passes::to_text(cuda::lower(g, {.compute_capability = cc})).find(" staged ") !=
+      lowered::to_text(cuda::lower(g, {.compute_capability = cc})).find(" staged ") !=
       std::string::npos;
   return stages == staged ? difference(g, a, b) : "staged or not, as it should not be";
 }

@@ -220,6 +220,7 @@ TEST_CASE("a search in text is found from the passes to the printer, and nowhere
                            "return text.find('[') != text.npos;", "if (names_identifier(text, n))",
                            "const std::string rest = text.substr(3);"}) {
     INFO(line);
+    CHECK(house::searches({{"codegen/lowered/effects.cpp", line}}).size() == 1);
     CHECK(house::searches({{"codegen/expand/nest.cpp", line}}).size() == 1);
     CHECK(house::searches({{"codegen/cuda/printer.cpp", line}}).size() == 1);
     CHECK(house::searches({{"codegen/cuda/lineinfo.cpp", line}}).empty());
@@ -236,10 +237,11 @@ TEST_CASE("a comparison of architectures is found behind the graph, and nowhere 
        {"if (l.machine.compute_capability >= 90) return;", "return cc != 90;",
         "if (cc < Machine::first_with_tma)", "return 80 <= l.machine.compute_capability;"}) {
     INFO(line);
+    CHECK(house::architectures({{"codegen/lowered/effects.cpp", line}}).size() == 1);
     CHECK(house::architectures({{"codegen/passes/sends.cpp", line}}).size() == 1);
     CHECK(house::architectures({{"codegen/expand/nest.cpp", line}}).size() == 1);
     CHECK(house::architectures({{"codegen/cuda/lower.cpp", line}}).size() == 1);
-    CHECK(house::architectures({{"codegen/passes/machine.cpp", line}}).empty());
+    CHECK(house::architectures({{"codegen/lowered/machine.cpp", line}}).empty());
     CHECK(house::architectures({{"codegen/thread/occupancy.cpp", line}}).empty());
   }
   for (const char* line : {"if (l.machine.has_tma()) run();", "f(x.compute_capability);",

@@ -46,8 +46,8 @@ void check_read_back(const graph::Graph& g, int compute_capability) {
   };
   std::vector<Behind> all;
   (void)cuda::lower(g, {.compute_capability = compute_capability},
-                    [&](const passes::PassRun& run, const passes::Lowered& l) {
-                      all.push_back({run.attempt, run.pass, passes::to_full_text(l)});
+                    [&](const passes::PassRun& run, const lowered::Program& l) {
+                      all.push_back({run.attempt, run.pass, lowered::to_full_text(l)});
                     });
   const auto is_last = [](const std::string& pass) {
     return pass == passes::attempt_passes().back().name ||
@@ -55,8 +55,8 @@ void check_read_back(const graph::Graph& g, int compute_capability) {
   };
   for (std::size_t i = 0; i < all.size(); ++i) {
     CAPTURE(all[i].attempt, all[i].pass);
-    passes::Lowered l = lowered_of(all[i].text);
-    REQUIRE(changes(all[i].text, passes::to_full_text(l)) == "unchanged\n");
+    lowered::Program l = lowered_of(all[i].text);
+    REQUIRE(changes(all[i].text, lowered::to_full_text(l)) == "unchanged\n");
     if (is_last(all[i].pass)) continue;
     bool behind = false;
     for (const auto& passes : {passes::attempt_passes(), passes::chosen_passes()})
@@ -66,7 +66,7 @@ void check_read_back(const graph::Graph& g, int compute_capability) {
       }
     const auto end = std::find_if(all.begin() + static_cast<std::ptrdiff_t>(i), all.end(),
                                   [&](const Behind& b) { return is_last(b.pass); });
-    REQUIRE(changes(end->text, passes::to_full_text(l)) == "unchanged\n");
+    REQUIRE(changes(end->text, lowered::to_full_text(l)) == "unchanged\n");
   }
 }
 
@@ -134,7 +134,7 @@ TEST_CASE("each pass does to a program what its cases say") {
     CAPTURE(path);
     PassCase c = PassCase::parse(text_of(path.string()));
     CHECK(c.pass == path.parent_path().filename());
-    CHECK(changes(c.input, passes::to_full_text(lowered_of(c.input))) == "unchanged\n");
+    CHECK(changes(c.input, lowered::to_full_text(lowered_of(c.input))) == "unchanged\n");
     ++cases[c.pass];
     const std::string result = c.result();
     CHECK(result == c.expected);
@@ -174,14 +174,14 @@ TEST_CASE("whatever is done to the text of a program, it is refused or read") {
     CAPTURE(text);
     std::string again;
     try {
-      again = passes::to_full_text(lowered_of(text));
+      again = lowered::to_full_text(lowered_of(text));
     } catch (const std::exception& e) {
       CHECK(std::string(e.what()) != "");
       ++refused;
       return;
     }
     ++read;
-    CHECK(passes::to_full_text(lowered_of(again)) == again);
+    CHECK(lowered::to_full_text(lowered_of(again)) == again);
   });
   CHECK(read > 0);
   CHECK(refused > 0);

@@ -42,9 +42,9 @@ TEST_CASE("offsets at symbolic strides are of 64 bits unless they are short") {
 
 TEST_CASE("layouts of rows of symbolic length follow their class") {
   // Lanes side by side where elements are moved one by one, 8 registers where eight are.
-  CHECK(lowered(copy("")) != lowered(copy(wide)));
-  CHECK(lowered(copy(wide)) == lowered(copy(both)));
-  CHECK_THAT(lowered(copy(wide)), Shows({"reg[j1 j2 j4]"}));
+  CHECK(decided(copy("")) != decided(copy(wide)));
+  CHECK(decided(copy(wide)) == decided(copy(both)));
+  CHECK_THAT(decided(copy(wide)), Shows({"reg[j1 j2 j4]"}));
 }
 
 TEST_CASE("a vector of symbolic length ends where a vector ends if its class says so") {

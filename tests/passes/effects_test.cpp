@@ -9,8 +9,8 @@
 #include <catch2/catch_test_macros.hpp>
 
 #include "codegen/cuda/lower.hpp"
-#include "codegen/passes/effects.hpp"
-#include "codegen/passes/fields.hpp"
+#include "codegen/lowered/effects.hpp"
+#include "codegen/lowered/fields.hpp"
 #include "codegen/passes/manifest.hpp"
 #include "palladium/error.hpp"
 #include "tests/support/folder.hpp"
@@ -31,9 +31,9 @@ constexpr const char* role_words[] = {"value",   "mask",   "compared", "view",  
                                       "control", "result", "scratch",  "barrier", "block"};
 
 // "writes result storage async elected completes mbarrier"
-std::string words_of(const passes::Effect& e) {
+std::string words_of(const lowered::Effect& e) {
   std::string text = access_words[static_cast<int>(e.access)];
-  if (e.access != passes::Effect::Access::none) {
+  if (e.access != lowered::Effect::Access::none) {
     text += std::string(" ") + role_words[static_cast<int>(e.role)];
     text += e.storage >= 0 ? " storage" : e.window >= 0 ? " window" : e.ring >= 0 ? " ring" : " -";
   }
@@ -47,23 +47,23 @@ std::string words_of(const passes::Effect& e) {
 
 using Table = std::map<std::string, std::set<std::string>>;
 
-void add(const passes::Lowered& l, const passes::Statements& list, Table& table) {
-  for (const passes::Statement& s : list) {
+void add(const lowered::Program& l, const lowered::Statements& list, Table& table) {
+  for (const lowered::Statement& s : list) {
     std::string kind = passes::statement_words[s.what.index()];
-    if (const auto* nest = std::get_if<passes::LoopNest>(&s.what))
+    if (const auto* nest = std::get_if<lowered::LoopNest>(&s.what))
       kind = passes::sink_words[nest->sink.index()];
     std::set<std::string>& known = table[kind];
-    const passes::Effects effects = passes::effects(l, s);
-    for (const passes::Effect& e : effects) known.insert(words_of(e));
+    const lowered::Effects effects = lowered::effects(l, s);
+    for (const lowered::Effect& e : effects) known.insert(words_of(e));
     if (effects.syncs) known.insert("syncs");
     if (effects.fences) known.insert("fences");
     if (effects.tells) known.insert("tells");
-    passes::for_each_body(s, [&](const passes::Statements& body) { add(l, body, table); });
+    lowered::for_each_body(s, [&](const lowered::Statements& body) { add(l, body, table); });
   }
 }
 
-void add(const passes::Lowered& l, Table& table) {
-  for (const passes::LoweredBody& b : l.bodies) {
+void add(const lowered::Program& l, Table& table) {
+  for (const lowered::ProgramBody& b : l.bodies) {
     add(l, b.statements, table);
     add(l, b.producer, table);
   }
@@ -75,7 +75,7 @@ void add_rare_kernels(Table& table) {
   const auto add_kernel = [&](const Body& body, const PallasCallOptions& options,
                               const std::vector<trace::ArgumentType>& arguments) {
     (void)cuda::lower(traced(body, options, arguments), {.compute_capability = 90},
-                      [&](const passes::PassRun&, const passes::Lowered& l) { add(l, table); });
+                      [&](const passes::PassRun&, const lowered::Program& l) { add(l, table); });
   };
   add_kernel(
       [](Ref ids, Ref x, Ref row, Ref o) {
@@ -115,7 +115,7 @@ void add_rare_kernels(Table& table) {
 }
 )"),
                     {.compute_capability = 90},
-                    [&](const passes::PassRun&, const passes::Lowered& l) { add(l, table); });
+                    [&](const passes::PassRun&, const lowered::Program& l) { add(l, table); });
 }
 
 Table table_of_cases() {
@@ -124,7 +124,7 @@ Table table_of_cases() {
        std::filesystem::recursive_directory_iterator(source_dir() + "/tests/passes/cases")) {
     if (!entry.is_regular_file()) continue;
     const PassCase c = PassCase::parse(text_of(entry.path().string()));
-    passes::Lowered l = lowered_of(c.input);
+    lowered::Program l = lowered_of(c.input);
     add(l, table);
     for (const auto& all : {passes::attempt_passes(), passes::chosen_passes()})
       for (const passes::Pass& p : all)

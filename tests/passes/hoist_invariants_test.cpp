@@ -59,7 +59,7 @@ constexpr const char* scaled = R"(
 }  // namespace
 
 TEST_CASE("a load that a loop repeats, and what is computed of it, stand before the loop") {
-  CHECK_THAT(lowered(iterations(R"(
+  CHECK_THAT(decided(iterations(R"(
       %12: f32[128] = load %0
       %13: f32[128] = neg %12
       %14: ref block f32[128] = at %1 [%7, :]
@@ -69,7 +69,7 @@ TEST_CASE("a load that a loop repeats, and what is computed of it, stand before 
 }
 
 TEST_CASE("an elementary function of what no iteration changes is computed before the loop") {
-  const std::string text = lowered(iterations(R"(
+  const std::string text = decided(iterations(R"(
       %12: f32[128] = constant 2
       %13: i32[128] = iota [0]
       %14: f32[128] = cast %13
@@ -79,7 +79,7 @@ TEST_CASE("an elementary function of what no iteration changes is computed befor
 }
 
 TEST_CASE("a few operations without a load stay in the loop") {
-  CHECK(occurrences(lowered(iterations(R"(
+  CHECK(occurrences(decided(iterations(R"(
       %12: i32[128] = iota [0]
       %13: i32[128] = mul %12, %12
       %9: f32[128] = cast %13)")),
@@ -94,14 +94,14 @@ TEST_CASE("a load at a place known at run time leaves a loop that has an iterati
   %21: ref block f32[] = at %0 [3]
   %22: f32[] = load %21
   %20: i32[] = cast %22)";
-  CHECK_THAT(lowered(iterations(load, place)), Shows({"s5 = %", "loop %"}));
+  CHECK_THAT(decided(iterations(load, place)), Shows({"s5 = %", "loop %"}));
   std::string perhaps = iterations(load, place + "\n  %23: i32[] = constant 8");
   perhaps.replace(perhaps.find("loop %3, %4"), 11, "loop %20, %4");
-  CHECK(occurrences(lowered(perhaps), "s5 = %") == 0);
+  CHECK(occurrences(decided(perhaps), "s5 = %") == 0);
 }
 
 TEST_CASE("what the kernel writes, and what stands under a condition, stays in the loop") {
-  CHECK_THAT(lowered(whole({"f32[128]"}, {"f32[128]", "f32[128]"}, R"(
+  CHECK_THAT(decided(whole({"f32[128]"}, {"f32[128]", "f32[128]"}, R"(
   %3: i32[] = constant 0
   %4: i32[] = constant 8
   %5 = loop %3, %4
@@ -120,7 +120,7 @@ TEST_CASE("what the kernel writes, and what stands under a condition, stays in t
 }
 
 TEST_CASE("a loop within a loop gives what neither changes to what stands before both") {
-  CHECK_THAT(lowered(iterations(R"(
+  CHECK_THAT(decided(iterations(R"(
       %12 = loop %3, %4 carry %8
         { %13: i32[] %14: f32[128]
           %15: f32[128] = load %0
@@ -133,13 +133,13 @@ TEST_CASE("a loop within a loop gives what neither changes to what stands before
 }
 
 TEST_CASE("what the inner sequential axes do not move is computed before their loops") {
-  CHECK_THAT(lowered(axes("8 sequential", scaled)),
+  CHECK_THAT(decided(axes("8 sequential", scaled)),
              Shows({"window w1", "s0 = %", "grid loop 1", "window w0", "w2 = %"}));
-  CHECK(occurrences(lowered(axes("8", scaled)), "s0") == 0);
+  CHECK(occurrences(decided(axes("8", scaled)), "s0") == 0);
 }
 
 TEST_CASE("what asks for the place on a sequential axis stays in its loop") {
-  CHECK_THAT(lowered(axes("8 sequential", R"(
+  CHECK_THAT(decided(axes("8 sequential", R"(
   %3: f32[1,64] = load %1
   %4: i32[] = program_id [1]
   %5: f32[] = cast %4
@@ -151,7 +151,7 @@ TEST_CASE("what asks for the place on a sequential axis stays in its loop") {
 }
 
 TEST_CASE("an operand that a loop of products does not change is staged before it") {
-  const std::string text = lowered(whole({"f16[64,32]", "f16[8,32,64]"}, {"f32[64,64]"}, R"(
+  const std::string text = decided(whole({"f16[64,32]", "f16[8,32,64]"}, {"f32[64,64]"}, R"(
   %3: i32[] = constant 0
   %4: i32[] = constant 8
   %5: f32[64,64] = constant 0
@@ -174,7 +174,7 @@ TEST_CASE("an operand that a loop of products does not change is staged before i
 
 TEST_CASE(
     "an operand that is staged under a condition is loaded once, and staged again behind it") {
-  const std::string text = lowered(whole({"f16[64,32]", "f16[8,32,64]"}, {"f32[64,64]"}, R"(
+  const std::string text = decided(whole({"f16[64,32]", "f16[8,32,64]"}, {"f32[64,64]"}, R"(
   %3: i32[] = constant 0
   %4: i32[] = constant 8
   %18: ref block f16[] = at %0 [0, 0]
@@ -204,7 +204,7 @@ TEST_CASE(
 }
 
 TEST_CASE("what no iteration of a while changes, its condition's part too, stands before it") {
-  const std::string text = lowered(whole({"f32[128]", "f32[128]"}, {"f32[128]"}, R"(
+  const std::string text = decided(whole({"f32[128]", "f32[128]"}, {"f32[128]"}, R"(
   %3: f32[128] = constant 0
   %4 = while %3
     { %5: f32[128]

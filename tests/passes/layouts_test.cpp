@@ -9,7 +9,7 @@ using namespace palladium::test;
 
 TEST_CASE("a thread takes 16 bytes of a row at a time") {
   const auto copy = [](const std::string& type) {
-    return lowered(whole({type}, {type}, "  %2: " + type + " = load %0\n  store %1, %2"));
+    return decided(whole({type}, {type}, "  %2: " + type + " = load %0\n  store %1, %2"));
   };
   CHECK_THAT(copy("f32[8,1024]"), Shows({"w1 = %2 by", "reg[j1 j2] lane[j4 j8"}));
   CHECK_THAT(copy("f16[8,1024]"), Shows({"w1 = %2 by", "reg[j1 j2 j4] lane[j8"}));
@@ -17,12 +17,12 @@ TEST_CASE("a thread takes 16 bytes of a row at a time") {
 }
 
 TEST_CASE("a block of few elements takes fewer of them per thread") {
-  CHECK_THAT(lowered(whole({"f32[128]"}, {"f32[128]"}, "  %2: f32[128] = load %0\n  store %1, %2")),
+  CHECK_THAT(decided(whole({"f32[128]"}, {"f32[128]"}, "  %2: f32[128] = load %0\n  store %1, %2")),
              Shows({"w1 = %2 by dom(128) tile(128) reg[] lane[i1 i2 i4 i8 i16] warp[i32 i64]"}));
 }
 
 TEST_CASE("a softmax of several rows reduces within warps and moves nothing between threads") {
-  const std::string text = lowered(whole({"f32[4,1000]"}, {"f32[4,1000]"}, R"(
+  const std::string text = decided(whole({"f32[4,1000]"}, {"f32[4,1000]"}, R"(
   %2: f32[4,1000] = load %0
   %3: f32[4] = reduce_max %2 [1]
   %4: f32[4,1000] = broadcast %3 [0]
@@ -39,7 +39,7 @@ TEST_CASE("a softmax of several rows reduces within warps and moves nothing betw
 }
 
 TEST_CASE("what follows a product is computed in its accumulators' layout") {
-  const std::string text = lowered(whole({"f16[64,64]", "f16[64,64]"}, {"f32[64,64]"}, R"(
+  const std::string text = decided(whole({"f16[64,64]", "f16[64,64]"}, {"f32[64,64]"}, R"(
   %3: f16[64,64] = load %0
   %4: f16[64,64] = load %1
   %5: f32[64,64] = dot %3, %4
@@ -55,7 +55,7 @@ TEST_CASE("what follows a product is computed in its accumulators' layout") {
 }
 
 TEST_CASE("a value that is stored transposed is written from the layout that it has") {
-  const std::string text = lowered(whole({"f16[64,64]", "f16[64,64]"}, {"f32[64,64]"}, R"(
+  const std::string text = decided(whole({"f16[64,64]", "f16[64,64]"}, {"f32[64,64]"}, R"(
   %3: f16[64,64] = load %0
   %4: f16[64,64] = load %1
   %5: f32[64,64] = dot %3, %4
@@ -68,7 +68,7 @@ TEST_CASE("a value that is stored transposed is written from the layout that it 
 
 TEST_CASE("a reduction's result is spread out for the store where that is cheaper") {
   CHECK_THAT(
-      lowered(whole({"f32[128,32]"}, {"f32[128]"}, R"(
+      decided(whole({"f32[128,32]"}, {"f32[128]"}, R"(
   %2: f32[128,32] = load %0
   %3: f32[128] = reduce_sum %2 [1]
   store %1, %3)")),
@@ -77,7 +77,7 @@ TEST_CASE("a reduction's result is spread out for the store where that is cheape
 
 TEST_CASE("a whole value that is wanted at mixed coordinates is read from shared memory") {
   CHECK_THAT(
-      lowered(whole({"f32[8,64]"}, {"f32[64,8]"}, R"(
+      decided(whole({"f32[8,64]"}, {"f32[64,8]"}, R"(
   %2: f32[8,64] = load %0
   %3: f32[8] = reduce_sum %2 [1]
   %4: f32[2,4] = reshape %3
@@ -89,7 +89,7 @@ TEST_CASE("a whole value that is wanted at mixed coordinates is read from shared
 
 TEST_CASE("a nest of more than 64 elements per thread is a run-time loop") {
   const auto copy = [](const std::string& type) {
-    return lowered(whole({type}, {type}, "  %2: " + type + " = load %0\n  store %1, %2"));
+    return decided(whole({type}, {type}, "  %2: " + type + " = load %0\n  store %1, %2"));
   };
   CHECK(occurrences(copy("f32[64,128]"), "rolled") == 0);
   CHECK_THAT(copy("f32[65,128]"), Shows({"w1 = %2 rolled(0) by"}));
@@ -100,12 +100,12 @@ TEST_CASE("a nest with long expressions is a run-time loop sooner") {
   std::string body = "  %2: f32[32,128] = load %0\n";
   for (int i = 3; i < 40; ++i)
     body += "  %" + std::to_string(i) + ": f32[32,128] = add %" + std::to_string(i - 1) + ", %2\n";
-  CHECK_THAT(lowered(whole({"f32[32,128]"}, {"f32[32,128]"}, body + "  store %1, %39")),
+  CHECK_THAT(decided(whole({"f32[32,128]"}, {"f32[32,128]"}, body + "  store %1, %39")),
              Shows({"w1 = %39 rolled(0)"}));
 }
 
 TEST_CASE("a reduction is rolled along what it folds first") {
-  CHECK_THAT(lowered(whole({"f32[4,8192]"}, {"f32[4]"}, R"(
+  CHECK_THAT(decided(whole({"f32[4,8192]"}, {"f32[4]"}, R"(
   %2: f32[4,8192] = load %0
   %3: f32[4] = reduce_sum %2 [1]
   store %1, %3)")),
@@ -113,7 +113,7 @@ TEST_CASE("a reduction is rolled along what it folds first") {
 }
 
 TEST_CASE("a reduction with too many results for registers leaves them in shared memory") {
-  CHECK_THAT(lowered(whole({"f32[64,8192]"}, {"f32[8192]"}, R"(
+  CHECK_THAT(decided(whole({"f32[64,8192]"}, {"f32[8192]"}, R"(
   %2: f32[64,8192] = load %0
   %3: f32[8192] = reduce_sum %2 [0]
   store %1, %3)")),
@@ -122,7 +122,7 @@ TEST_CASE("a reduction with too many results for registers leaves them in shared
 }
 
 TEST_CASE("all of a reduction to one element is folded, whatever dimensions it has") {
-  CHECK_THAT(lowered(whole({"f32[1,128]"}, {"f32[1,1]"}, R"(
+  CHECK_THAT(decided(whole({"f32[1,128]"}, {"f32[1,1]"}, R"(
   %2: f32[1,128] = load %0
   %3: f32[1] = reduce_max %2 [1]
   %4: f32[1,1] = reshape %3
@@ -131,7 +131,7 @@ TEST_CASE("all of a reduction to one element is folded, whatever dimensions it h
 }
 
 TEST_CASE("a whole value of more than 192 registers per thread is refused") {
-  CHECK_THROWS_AS(lowered(whole({}, {"f32[512,512]"}, R"(
+  CHECK_THROWS_AS(decided(whole({}, {"f32[512,512]"}, R"(
   %1: f32[512,512] = load %0
   %2: f32[512,512] = transpose %1 [1,0]
   store %0, %2)")),

@@ -41,8 +41,8 @@ inline std::string by_warps(int n, std::string text) {
   return text.insert(text.find("\n{") + 1, "num_warps " + std::to_string(n) + "\n");
 }
 
-inline std::string lowered(std::string_view graph, int compute_capability = 90) {
-  return passes::to_text(cuda::lower(graph_of(graph), {.compute_capability = compute_capability}));
+inline std::string decided(std::string_view graph, int compute_capability = 90) {
+  return lowered::to_text(cuda::lower(graph_of(graph), {.compute_capability = compute_capability}));
 }
 
 inline std::string emitted(std::string_view graph, int compute_capability = 90) {

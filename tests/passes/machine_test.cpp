@@ -1,5 +1,5 @@
 // What each architecture can do.
-#include "codegen/passes/machine.hpp"
+#include "codegen/lowered/machine.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 #include <string>
@@ -7,8 +7,8 @@
 #include "codegen/base/architecture.hpp"
 
 using namespace palladium;
-using passes::Machine;
-using passes::MmaShape;
+using lowered::Machine;
+using lowered::MmaShape;
 
 namespace {
 

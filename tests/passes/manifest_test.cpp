@@ -42,9 +42,9 @@ std::string error_of(const graph::Graph& g, const passes::Observer& observer) {
 TEST_CASE("passes run in the order of the manifest, those of the chosen attempt last") {
   const graph::Graph g = sums("64");
   std::vector<std::string> ran;
-  const passes::Lowered l =
+  const lowered::Program l =
       passes::run_passes(g, {.compute_capability = 90, .max_shared_bytes = 232448},
-                         [&](const passes::PassRun& run, const passes::Lowered& behind) {
+                         [&](const passes::PassRun& run, const lowered::Program& behind) {
                            CHECK(run.attempt == passes::attempt_of(behind));
                            CHECK(run.ms >= 0);
                            ran.emplace_back(run.pass);

@@ -28,15 +28,15 @@ void find_accesses(const thread::Statements& list, std::vector<int>& loads,
 }
 
 Widths widths_of(const std::string& text) {
-  const passes::Lowered l = cuda::lower(graph_of(text), {.compute_capability = 90});
+  const lowered::Program l = cuda::lower(graph_of(text), {.compute_capability = 90});
   passes::AccessModel model(l);
   Widths w;
-  for (const passes::Statement& s : l.bodies[0].statements) {
-    const auto* nest = std::get_if<passes::LoopNest>(&s.what);
-    const auto* store = nest == nullptr ? nullptr : std::get_if<passes::Store>(&nest->sink);
+  for (const lowered::Statement& s : l.bodies[0].statements) {
+    const auto* nest = std::get_if<lowered::LoopNest>(&s.what);
+    const auto* store = nest == nullptr ? nullptr : std::get_if<lowered::Store>(&nest->sink);
     if (store == nullptr) continue;
     model.enter(*nest, nest->layout);
-    const passes::DimMap all = passes::identity_map(nest->layout.rank());
+    const lowered::DimMap all = lowered::identity_map(nest->layout.rank());
     for (const graph::ValueId access : {nest->value, store->inst}) {
       const auto cost = model.cost(l.graph[access].args[0], all, nest->layout);
       w.modelled.push_back(cost ? static_cast<int>(nest->layout.registers() / cost->accesses) : 1);
@@ -106,19 +106,19 @@ TEST_CASE("accesses are as wide as the layout pass took them to be") {
 TEST_CASE("a layout is weighed by the sectors that its accesses touch") {
   // Columns of the source are rows of the result: 32 lanes along the source touch 4 sectors, along
   // the result 32.
-  const passes::Lowered l = cuda::lower(graph_of(whole({"f32[128,128]"}, {"f32[128,128]"}, R"(
+  const lowered::Program l = cuda::lower(graph_of(whole({"f32[128,128]"}, {"f32[128,128]"}, R"(
   %2: ref block f32[128,128] = ref_transpose %0 [1,0]
   %3: f32[128,128] = load %2
   store %1, %3)")),
-                                        {.compute_capability = 90});
+                                         {.compute_capability = 90});
   passes::AccessModel model(l);
-  const auto& nest = std::get<passes::LoopNest>(l.bodies[0].statements.back().what);
+  const auto& nest = std::get<lowered::LoopNest>(l.bodies[0].statements.back().what);
   const layout::Layout rows = layout::strided({128, 128}, 1);
   model.enter(nest, rows);
   const auto of = [&](graph::ValueId access) {
     return *model.cost(l.graph[access].args[0], {0, 1}, rows);
   };
-  const auto& store = std::get<passes::Store>(nest.sink);
+  const auto& store = std::get<lowered::Store>(nest.sink);
   CHECK(of(store.inst).sectors == 128 * 128 / 8);
   CHECK(of(nest.value).sectors == 128 * 128);
   CHECK(of(nest.value).load > of(store.inst).load);

@@ -19,7 +19,7 @@ std::string cumsum(const std::string& type, const std::string& along) {
 
 TEST_CASE("a row per warp is scanned by shuffles, several tiles of it at once") {
   const std::string text = cumsum("f32[4,1000]", "1,0");
-  CHECK_THAT(lowered(text),
+  CHECK_THAT(decided(text),
              Shows({"s0 = cumsum %2 [1] by", "reg[j1 j2] lane[j4 j8 j16 j32 j64] warp[i1 i2]",
                     "shared bytes 0"}));
   const std::string program = emitted(text);
@@ -30,7 +30,7 @@ TEST_CASE("a row per warp is scanned by shuffles, several tiles of it at once") 
 
 TEST_CASE("a row of all warps is scanned through shared memory, with one barrier") {
   const std::string text = cumsum("f32[4096]", "0,1");
-  CHECK_THAT(lowered(text),
+  CHECK_THAT(decided(text),
              Shows({"s0 = cumsum %2 [0] reverse through s1 by", "shared bytes 128"}));
   const std::string program = emitted(text);
   CHECK_THAT(program, Shows({"pl::scan_warps<4, 8, true, 31, 3, 0, 1>(v0, s, smem, pl::Sum());"}));
@@ -52,8 +52,8 @@ TEST_CASE("columns that one thread holds are scanned in its registers alone") {
 
 TEST_CASE("threads that share columns hold rows that follow one another") {
   const std::string text = cumsum("f32[64,64]", "0,0");
-  CHECK_THAT(lowered(text), Shows({"s0 = cumsum %2 [0]", "reg[", "i1 i2"}));
-  CHECK(occurrences(lowered(cumsum("f32[128,256]", "0,0")), "shared bytes 131072") == 0);
+  CHECK_THAT(decided(text), Shows({"s0 = cumsum %2 [0]", "reg[", "i1 i2"}));
+  CHECK(occurrences(decided(cumsum("f32[128,256]", "0,0")), "shared bytes 131072") == 0);
 }
 
 TEST_CASE("16-bit floats are summed in f32 and rounded once") {
@@ -69,7 +69,7 @@ TEST_CASE("padding counts for nothing where the scan begins") {
 
 TEST_CASE("a scan too large for registers goes tile by tile through shared memory") {
   const std::string text = by_warps(4, cumsum("f32[40000]", "0,0"));
-  CHECK_THAT(lowered(text),
+  CHECK_THAT(decided(text),
              Shows({"s0: shared f32[40000]", "sync", "s0 = cumsum %2 [0] through s1 rolled(0) by",
                     "sync", "w1 = %3 rolled(0)"}));
   CHECK_THAT(emitted(text),
@@ -81,13 +81,13 @@ TEST_CASE("a scan too large for registers goes tile by tile through shared memor
 }
 
 TEST_CASE("a scan too large for registers and shared memory is refused") {
-  CHECK_THROWS_AS(lowered(cumsum("f32[1000000]", "0,0")), CompileError);
+  CHECK_THROWS_AS(decided(cumsum("f32[1000000]", "0,0")), CompileError);
 }
 
 TEST_CASE("a scan of one element is that element") {
-  CHECK_THAT(lowered(cumsum("f32[1,1]", "1,0")), Shows({"s0 = cumsum %2 [0,1] by"}));
+  CHECK_THAT(decided(cumsum("f32[1,1]", "1,0")), Shows({"s0 = cumsum %2 [0,1] by"}));
 }
 
 TEST_CASE("a program is widened for a scan that fewer threads do not hold") {
-  CHECK_THAT(lowered(cumsum("f32[128,256]", "0,0")), Shows({"16 warps", "s0: registers"}));
+  CHECK_THAT(decided(cumsum("f32[128,256]", "0,0")), Shows({"16 warps", "s0: registers"}));
 }

@@ -10,7 +10,7 @@ using namespace palladium;
 using namespace palladium::test;
 
 TEST_CASE("storages in shared memory lie side by side, 16 bytes aligned") {
-  CHECK_THAT(lowered(whole({"f32[5]"}, {"f32[5]"}, R"(
+  CHECK_THAT(decided(whole({"f32[5]"}, {"f32[5]"}, R"(
   %4: f32[5] = load %0
   store %2, %4
   store %3, %4
@@ -21,12 +21,12 @@ TEST_CASE("storages in shared memory lie side by side, 16 bytes aligned") {
 }
 
 TEST_CASE("a reduction within a warp takes no shared memory, one across warps takes its results'") {
-  CHECK_THAT(lowered(whole({"f32[4,128]"}, {"f32[4]"}, R"(
+  CHECK_THAT(decided(whole({"f32[4,128]"}, {"f32[4]"}, R"(
   %2: f32[4,128] = load %0
   %3: f32[4] = reduce_sum %2 [1]
   store %1, %3)")),
              Shows({"shared f32[0]"}));
-  CHECK_THAT(lowered(whole({"f32[2048]"}, {"f32[1]"}, R"(
+  CHECK_THAT(decided(whole({"f32[2048]"}, {"f32[1]"}, R"(
   %2: f32[2048] = load %0
   %3: f32[] = reduce_sum %2 [0]
   %4: f32[1] = broadcast %3
@@ -35,7 +35,7 @@ TEST_CASE("a reduction within a warp takes no shared memory, one across warps ta
 }
 
 TEST_CASE("sums of 16-bit floats are exchanged in f32") {
-  CHECK_THAT(lowered(whole({"f16[2048]"}, {"f16[1]"}, R"(
+  CHECK_THAT(decided(whole({"f16[2048]"}, {"f16[1]"}, R"(
   %2: f16[2048] = load %0
   %3: f16[] = reduce_sum %2 [0]
   %4: f16[1] = broadcast %3
@@ -51,7 +51,7 @@ TEST_CASE("each use of scratch memory has its own, so that no barrier stands bet
   %5: f32[] = add %3, %4
   %6: f32[1] = broadcast %5
   store %1, %6)";
-  CHECK_THAT(lowered(whole({"f32[2048]"}, {"f32[1]"}, body)),
+  CHECK_THAT(decided(whole({"f32[2048]"}, {"f32[1]"}, body)),
              Shows({"shared f32[4] at 0", "shared f32[4] at 16", "shared bytes 32"}));
   CHECK(occurrences(emitted(whole({"f32[2048]"}, {"f32[1]"}, body)), "warpgroup_sync") == 0);
 }
@@ -64,9 +64,9 @@ TEST_CASE("what every warpgroup has of its own takes room for each") {
   %5: f32[128] = load %2
   store %1, %5)",
                                  {"regs f32[128]"});
-  CHECK_THAT(lowered(text), Shows({"shared bytes 512"}));
+  CHECK_THAT(decided(text), Shows({"shared bytes 512"}));
   const std::size_t grid = text.find("grid\n") + 5, body = text.rfind("\n{") + 1;
-  CHECK_THAT(lowered(text.substr(0, grid) + "  thread axis wg\n" + text.substr(grid, body - grid) +
+  CHECK_THAT(decided(text.substr(0, grid) + "  thread axis wg\n" + text.substr(grid, body - grid) +
                      "warpgroups 2\n" + text.substr(body)),
              Shows({"shared bytes 1024"}));
 }
@@ -77,7 +77,7 @@ TEST_CASE("more shared memory than the target has is refused with its largest pa
   %4: f32[512,8] = load %1
   %5: f32[256,8] = dot %3, %4
   store %2, %5)");
-  CHECK_THROWS_MATCHES(lowered(text), CompileError,
+  CHECK_THROWS_MATCHES(decided(text), CompileError,
                        Catch::Matchers::MessageMatches(Catch::Matchers::ContainsSubstring(
                            "kernel 'k' needs 552960 bytes of shared memory, sm_90 "
                            "has 232448 per block; the largest part is f32[256,512]")));
@@ -102,21 +102,21 @@ TEST_CASE(
   %6: i32[40000] = load %1
   %7: i32[40000] = cumsum %6 [0,0]
   store %3, %7)");
-  CHECK_THAT(lowered(one_behind_the_other),
+  CHECK_THAT(decided(one_behind_the_other),
              Shows({"shared i32[40000] at 0", "shared i32[40000] at 0", "sync", "%4", "w2 = %5",
                     "sync", "w3 = %7"}));
   CHECK(occurrences(emitted(one_behind_the_other), "warpgroup_sync") > 0);
 }
 
 TEST_CASE("storages that are needed at once, or in iterations of one loop, share no memory") {
-  CHECK_THROWS_WITH(lowered(two_sums(R"(
+  CHECK_THROWS_WITH(decided(two_sums(R"(
   %6: i32[40000] = load %1
   %7: i32[40000] = cumsum %6 [0,0]
   %8: i32[40000] = add %5, %7
   store %2, %8
   store %3, %5)")),
                     Catch::Matchers::ContainsSubstring("bytes of shared memory"));
-  CHECK_THROWS_WITH(lowered(two_sums(R"(
+  CHECK_THROWS_WITH(decided(two_sums(R"(
   %6: i32[] = constant 0
   %7: i32[] = constant 4
   %8 = loop %6, %7

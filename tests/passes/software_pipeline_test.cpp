@@ -48,11 +48,11 @@ Value scaled(const Iteration& t, const Value& p, const Value& v) {
   return t.acc * t.shrink + dot(p, v);
 }
 
-passes::Lowered lowered_for(const graph::Graph& g) {
+lowered::Program lowered_for(const graph::Graph& g) {
   return cuda::lower(g, {.compute_capability = 90});
 }
 
-std::string text(const graph::Graph& g) { return passes::to_text(lowered_for(g)); }
+std::string text(const graph::Graph& g) { return lowered::to_text(lowered_for(g)); }
 
 bool is_rotated(const graph::Graph& g) {
   return text(g).find("behind the last iteration") != std::string::npos;

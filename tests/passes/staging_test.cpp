@@ -116,7 +116,7 @@ std::string guarded(const std::string& right, const std::string& left = "0",
 
 TEST_CASE("a window that is read at three offsets is staged, by vectors that are aligned") {
   const std::string text = text_of({});
-  CHECK_THAT(lowered(text), Shows({"w0: args[0] staged s0 by 4 lead 3 fill read only ragged(0)\n",
+  CHECK_THAT(decided(text), Shows({"w0: args[0] staged s0 by 4 lead 3 fill read only ragged(0)\n",
                                    "s0: shared f32[1032]", "of the block", "window w0", "s0 = w0",
                                    "sync", "w1 = "}));
   const std::string cuda = emitted(text);
@@ -128,8 +128,8 @@ TEST_CASE("a window that is read at three offsets is staged, by vectors that are
 }
 
 TEST_CASE("a window that is read once, or half at a time, is read from global memory") {
-  CHECK_THAT(lowered(text_of({.taps = 1})), ContainsSubstring("w0: args[0] direct"));
-  CHECK_THAT(lowered(whole({"f32[2048]"}, {"f32[1024]"}, R"(
+  CHECK_THAT(decided(text_of({.taps = 1})), ContainsSubstring("w0: args[0] direct"));
+  CHECK_THAT(decided(whole({"f32[2048]"}, {"f32[1024]"}, R"(
   %2: ref block f32[1024] = at %0 [ds(0,1024)]
   %3: f32[1024] = load %2
   %4: ref block f32[1024] = at %0 [ds(1024,1024)]
@@ -140,26 +140,26 @@ TEST_CASE("a window that is read once, or half at a time, is read from global me
 }
 
 TEST_CASE("what the user pins is not staged, nor what somebody writes while the kernel runs") {
-  CHECK_THAT(lowered(text_of({.space = "gmem"})), ContainsSubstring("w0: args[0] direct"));
-  CHECK_THAT(lowered(text_of({.space = "smem"})), ContainsSubstring("w0: args[0] shared"));
+  CHECK_THAT(decided(text_of({.space = "gmem"})), ContainsSubstring("w0: args[0] direct"));
+  CHECK_THAT(decided(text_of({.space = "smem"})), ContainsSubstring("w0: args[0] shared"));
   std::string aliased = text_of({.rows = "[4096]"});
   aliased.insert(aliased.find("{ %0: ref"), "  alias: input 0 is output 0\n");
-  CHECK_THAT(lowered(aliased), !ContainsSubstring("staged"));
+  CHECK_THAT(decided(aliased), !ContainsSubstring("staged"));
 }
 
 TEST_CASE("a window is staged in elements as wide as its rows and starts are known to be") {
-  CHECK_THAT(lowered(text_of({.rows = "[4098]"})), ContainsSubstring("staged s0 by 2 lead 1"));
-  CHECK_THAT(lowered(text_of({.rows = "[4097]"})), ContainsSubstring("staged s0 by 1 fill"));
-  CHECK_THAT(lowered(text_of({.start = "add %0, %10"})), ContainsSubstring("staged s0 by 1 fill"));
-  CHECK_THAT(lowered(text_of({.type = "u8"})), ContainsSubstring("staged s0 by 16 lead 15"));
-  CHECK_THAT(lowered(text_of({.type = "f64"})), ContainsSubstring("staged s0 by 2 lead 1"));
-  CHECK_THAT(lowered(text_of({.type = "f32", .window = "[element(1026,2,0)]"})),
+  CHECK_THAT(decided(text_of({.rows = "[4098]"})), ContainsSubstring("staged s0 by 2 lead 1"));
+  CHECK_THAT(decided(text_of({.rows = "[4097]"})), ContainsSubstring("staged s0 by 1 fill"));
+  CHECK_THAT(decided(text_of({.start = "add %0, %10"})), ContainsSubstring("staged s0 by 1 fill"));
+  CHECK_THAT(decided(text_of({.type = "u8"})), ContainsSubstring("staged s0 by 16 lead 15"));
+  CHECK_THAT(decided(text_of({.type = "f64"})), ContainsSubstring("staged s0 by 2 lead 1"));
+  CHECK_THAT(decided(text_of({.type = "f32", .window = "[element(1026,2,0)]"})),
              ContainsSubstring("staged s0 by 4 lead 2"));
 }
 
 TEST_CASE("a window that is too large beside others is read from global memory") {
   // 4 blocks on a multiprocessor of sm_75 have 16 KiB each.
-  CHECK_THAT(lowered(text_of({.type = "f64"}), 75), ContainsSubstring("staged"));
+  CHECK_THAT(decided(text_of({.type = "f64"}), 75), ContainsSubstring("staged"));
   const std::string large = whole({"f64[4098]"}, {"f64[4096]"}, R"(
   %2: ref block f64[4096] = at %0 [ds(0,4096)]
   %3: f64[4096] = load %2
@@ -170,8 +170,8 @@ TEST_CASE("a window that is too large beside others is read from global memory")
   %8: f64[4096] = load %7
   %9: f64[4096] = add %6, %8
   store %1, %9)");
-  CHECK_THAT(lowered(large, 90), ContainsSubstring("staged"));
-  CHECK_THAT(lowered(large, 75), ContainsSubstring("w0: args[0] direct"));
+  CHECK_THAT(decided(large, 90), ContainsSubstring("staged"));
+  CHECK_THAT(decided(large, 75), ContainsSubstring("w0: args[0] direct"));
 }
 
 TEST_CASE("a window whose bits are seen as another type is read from global memory") {
@@ -181,7 +181,7 @@ TEST_CASE("a window whose bits are seen as another type is read from global memo
               "  %90: ref block i32[1026] = ref_bitcast %0\n"
               "  %91: ref block i32[1024] = at %90 [ds(0,1024)]\n"
               "  %92: i32[1024] = load %91\n");
-  CHECK_THAT(lowered(text), ContainsSubstring("w0: args[0] direct"));
+  CHECK_THAT(decided(text), ContainsSubstring("w0: args[0] direct"));
 }
 
 TEST_CASE("a window gives way where the rest of the kernel needs the shared memory") {
@@ -198,14 +198,14 @@ TEST_CASE("a window gives way where the rest of the kernel needs the shared memo
   store %1, %10)",
                  {scratch});
   };
-  CHECK_THAT(lowered(text("smem f32[14000]"), 75), ContainsSubstring("w0: args[0] staged"));
-  CHECK_THAT(lowered(text("smem f32[16000]"), 75), ContainsSubstring("w0: args[0] direct"));
+  CHECK_THAT(decided(text("smem f32[14000]"), 75), ContainsSubstring("w0: args[0] staged"));
+  CHECK_THAT(decided(text("smem f32[16000]"), 75), ContainsSubstring("w0: args[0] direct"));
 }
 
 TEST_CASE("a window is staged again wherever its block changes") {
   std::string text = text_of({});
   text.replace(text.find("grid 4"), 6, "grid 4 sequential");
-  CHECK_THAT(lowered(text, 75), Shows({"w0: args[0] staged", "depth 1", "grid loop 0 {",
+  CHECK_THAT(decided(text, 75), Shows({"w0: args[0] staged", "depth 1", "grid loop 0 {",
                                        "window w0", "sync", "s0 = w0", "sync", "w1 = "}));
 }
 
@@ -227,8 +227,8 @@ TEST_CASE("reads in a loop are at as many offsets as the loop has iterations") {
   store %1, %11)",
                              iterations));
   };
-  CHECK_THAT(lowered(text(8)), Shows({"w0: args[0] staged", "s0 = w0", "sync", "loop %5"}));
-  CHECK_THAT(lowered(text(1)), ContainsSubstring("w0: args[0] direct"));
+  CHECK_THAT(decided(text(8)), Shows({"w0: args[0] staged", "s0 = w0", "sync", "loop %5"}));
+  CHECK_THAT(decided(text(1)), ContainsSubstring("w0: args[0] direct"));
 }
 
 TEST_CASE("what may not happen is no reason to stage") {
@@ -249,18 +249,18 @@ TEST_CASE("what may not happen is no reason to stage") {
       store %1, %12
     })");
   text.replace(text.find("grid"), 4, "grid 1");
-  CHECK_THAT(lowered(text), ContainsSubstring("w0: args[0] direct"));
+  CHECK_THAT(decided(text), ContainsSubstring("w0: args[0] direct"));
 }
 
 TEST_CASE("a guard that keeps all that is in the window's bounds is left out, any other stays") {
   for (const std::string& text : {guarded("256"), guarded("257"), guarded("256", "-1")}) {
-    CHECK_THAT(lowered(text), ContainsSubstring("staged s0 by 16 lead 15 zeros"));
+    CHECK_THAT(decided(text), ContainsSubstring("staged s0 by 16 lead 15 zeros"));
     CHECK(occurrences(emitted(text), "? pl::to") == 0);
     CHECK(occurrences(emitted(text), "copy_async_zero<16>") == 1);
     CHECK(occurrences(emitted(text, 75), "load_global_nc_zero<16>") == 1);
   }
   for (const std::string& text : {guarded("255"), guarded("256", "1"), guarded("256", "0", "1")}) {
-    CHECK_THAT(lowered(text), ContainsSubstring("staged s0 by 16 lead 15 fill"));
+    CHECK_THAT(decided(text), ContainsSubstring("staged s0 by 16 lead 15 fill"));
     CHECK(occurrences(emitted(text), "copy_async<16>") == 1);
     CHECK(occurrences(emitted(text, 75), "load_global_nc<16>") == 1);
     CHECK(occurrences(emitted(text), "? pl::to") > 0);
@@ -309,7 +309,7 @@ TEST_CASE("what is stored along another dimension than it is read is turned in s
     const std::string text = whole({type + "[64,64]"}, {type + "[64,64]"},
                                    "  %2: " + type + "[64,64] = load %0\n  %3: " + type +
                                        "[64,64] = transpose %2 [1,0]\n  store %1, %3");
-    CHECK_THAT(lowered(text), ContainsSubstring("staged"));
+    CHECK_THAT(decided(text), ContainsSubstring("staged"));
     const Report r = cuda::report(graph_of(text), {.compute_capability = 90});
     for (const AccessReport& a : r.accesses)
       if (!a.shared || (!a.store && a.element_bytes >= 4)) CHECK(a.touched == a.needed);
@@ -317,7 +317,7 @@ TEST_CASE("what is stored along another dimension than it is read is turned in s
   }
   // Elements that no vector holds lie an odd number of words apart; vectors change places.
   const auto turned = [](const std::string& shape) {
-    return lowered(whole({"f32" + shape}, {"f32" + shape},
+    return decided(whole({"f32" + shape}, {"f32" + shape},
                          "  %2: f32" + shape + " = load %0\n  %3: f32" + shape +
                              " = transpose %2 [1,0]\n  store %1, %3"));
   };
@@ -327,7 +327,7 @@ TEST_CASE("what is stored along another dimension than it is read is turned in s
 
 TEST_CASE("what stays along its dimension, or is folded, is not turned") {
   const auto text = [](const std::string& result, const std::string& body) {
-    return lowered(whole({"f32[64,64]"}, {result}, "  %2: f32[64,64] = load %0\n" + body));
+    return decided(whole({"f32[64,64]"}, {result}, "  %2: f32[64,64] = load %0\n" + body));
   };
   CHECK_THAT(text("f32[64,64]", "  store %1, %2"), !ContainsSubstring("staged"));
   CHECK_THAT(text("f32[64]",

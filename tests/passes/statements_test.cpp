@@ -38,14 +38,14 @@ std::string product(const std::string& a, const std::string& b, const std::strin
 }  // namespace
 
 TEST_CASE("stores to memory that one thread alone touches need no barrier") {
-  CHECK(occurrences(lowered(whole({"f32[512]"}, {"f32[512]"}, R"(
+  CHECK(occurrences(decided(whole({"f32[512]"}, {"f32[512]"}, R"(
   %2: f32[512] = load %0
   store %1, %2)")),
                     "sync") == 0);
 }
 
 TEST_CASE("a store to shared memory stands between barriers") {
-  CHECK_THAT(lowered(whole({"f32[128]"}, {"f32[128]"}, R"(
+  CHECK_THAT(decided(whole({"f32[128]"}, {"f32[128]"}, R"(
   %3: f32[128] = load %0
   store %2, %3
   %4: f32[128] = load %2
@@ -68,7 +68,7 @@ TEST_CASE("two barriers with nothing between them are printed as one") {
 }
 
 TEST_CASE("a swap reads all elements before any is written") {
-  CHECK_THAT(lowered(whole({"f32[128]"}, {"f32[128]"}, R"(
+  CHECK_THAT(decided(whole({"f32[128]"}, {"f32[128]"}, R"(
   %2: f32[128] = load %0
   %3: f32[128] = swap %1, %2
   store %1, %3)")),
@@ -76,7 +76,7 @@ TEST_CASE("a swap reads all elements before any is written") {
 }
 
 TEST_CASE("a masked store writes where its mask holds") {
-  CHECK_THAT(lowered(whole({"f32[512]"}, {"f32[512]"}, R"(
+  CHECK_THAT(decided(whole({"f32[512]"}, {"f32[512]"}, R"(
   %2: i32[512] = iota [0]
   %3: i32[512] = constant 100
   %4: bool[512] = lt %2, %3
@@ -86,12 +86,12 @@ TEST_CASE("a masked store writes where its mask holds") {
 }
 
 TEST_CASE("a loop whose carry is replaced element by element updates it in place") {
-  const std::string text = lowered(loop_of_products("      %12: f32[64,64] = mul %8, %6", "%12"));
+  const std::string text = decided(loop_of_products("      %12: f32[64,64] = mul %8, %6", "%12"));
   CHECK_THAT(text, Shows({"s2 = %5", "loop %7 {", "s2 = %15", "}", "w2 = %16"}));
 }
 
 TEST_CASE("a loop that exchanges two carries takes both next values before it sets either") {
-  CHECK_THAT(lowered(whole({"f32[128]"}, {"f32[128]"}, R"(
+  CHECK_THAT(decided(whole({"f32[128]"}, {"f32[128]"}, R"(
   %2: f32[128] = load %0
   %3: i32[] = constant 0
   %4: i32[] = constant 8
@@ -106,7 +106,7 @@ TEST_CASE("a loop that exchanges two carries takes both next values before it se
 }
 
 TEST_CASE("a carry that its next value reads at other elements is copied") {
-  CHECK_THAT(lowered(whole({"f32[16,16]"}, {"f32[16,16]"}, R"(
+  CHECK_THAT(decided(whole({"f32[16,16]"}, {"f32[16,16]"}, R"(
   %2: f32[16,16] = load %0
   %3: i32[] = constant 0
   %4: i32[] = constant 8
@@ -121,19 +121,19 @@ TEST_CASE("a carry that its next value reads at other elements is copied") {
 }
 
 TEST_CASE("a product that is added to a carry is accumulated in place") {
-  CHECK_THAT(lowered(loop_of_products("      %12: f32[64,64] = add %8, %11", "%12"), 80),
+  CHECK_THAT(decided(loop_of_products("      %12: f32[64,64] = add %8, %11", "%12"), 80),
              Shows({"s1: inlined f32[64,64]", "s2 = %5", "loop %7 {", "sync", "sync",
                     "s2 += s4 * s5", "}", "w2 = %16"}));
 }
 
 TEST_CASE("a product whose carry is scaled is accumulated in place, behind its scaling") {
   const std::string fused =
-      lowered(loop_of_products("      %12: f32[64,64] = fma %8, %6, %11", "%12"));
+      decided(loop_of_products("      %12: f32[64,64] = fma %8, %6, %11", "%12"));
   CHECK_THAT(fused, Shows({"s1: inlined f32[64,64]", "s2 = %5", "loop %7 {", "await", "s2 = %15",
                            "s2 += s4 * s5", "}", "w2 = %17"}));
   CHECK(occurrences(fused, "relayout") == 0);
   // By what is computed of the product it cannot be scaled before.
-  const std::string late = lowered(loop_of_products(R"(      %17: f32[64,64] = exp %11
+  const std::string late = decided(loop_of_products(R"(      %17: f32[64,64] = exp %11
       %18: f32[64,64] = mul %8, %17
       %12: f32[64,64] = add %18, %11)",
                                                     "%12"));
@@ -141,7 +141,7 @@ TEST_CASE("a product whose carry is scaled is accumulated in place, behind its s
 }
 
 TEST_CASE("a product whose carry is read once more is not accumulated in place") {
-  const std::string text = lowered(loop_of_products(R"(      %12: f32[64,64] = add %8, %11
+  const std::string text = decided(loop_of_products(R"(      %12: f32[64,64] = add %8, %11
       store %2, %8)",
                                                     "%12"));
   CHECK(occurrences(text, "+=") == 0);
@@ -149,7 +149,7 @@ TEST_CASE("a product whose carry is read once more is not accumulated in place")
 
 TEST_CASE("a product is accumulated in a block in registers, unless the block is read elsewhere") {
   const auto text = [](const std::string& more) {
-    return lowered(R"(kernel k
+    return decided(R"(kernel k
   grid 4 sequential
   args[0]: f16[64,128] in blocks [64,32]
     { %0: i32[]
@@ -173,20 +173,20 @@ TEST_CASE("a product is accumulated in a block in registers, unless the block is
 }
 
 TEST_CASE("the operands of a product are staged between two barriers") {
-  CHECK_THAT(lowered(product("f16[64,32]", "f16[32,64]", "f32[64,64]"), 80),
+  CHECK_THAT(decided(product("f16[64,32]", "f16[32,64]", "f32[64,64]"), 80),
              Shows({"sync", "s1 = %3", "s2 = %4", "sync", "s0 = s1 * s2", "w2 = %5"}));
 }
 
 TEST_CASE("rows of an operand that ldmatrix reads are swizzled as far as they share banks") {
-  CHECK_THAT(lowered(product("f16[64,32]", "f16[32,64]", "f32[64,64]"), 80),
+  CHECK_THAT(decided(product("f16[64,32]", "f16[32,64]", "f32[64,64]"), 80),
              Shows({"s1: shared f16[64,32] at 0 row stride 32 swizzle 2",
                     "s2: shared f16[32,64] at 4096 row stride 64 swizzle 3"}));
-  CHECK_THAT(lowered(product("f16[64,16]", "f16[16,24]", "f32[64,24]"), 80),
+  CHECK_THAT(decided(product("f16[64,16]", "f16[16,24]", "f32[64,24]"), 80),
              Shows({"row stride 16 swizzle 1\n", "row stride 24\n"}));
 }
 
 TEST_CASE("rows that are read by elements are 16 bytes apart from a multiple of the banks") {
-  CHECK_THAT(lowered(product("f32[64,32]", "f32[32,64]", "f32[64,64]")),
+  CHECK_THAT(decided(product("f32[64,32]", "f32[32,64]", "f32[64,64]")),
              Shows({"s1: shared f32[64,32] at 0 row stride 36", "row stride 68"}));
 }
 
@@ -207,24 +207,24 @@ TEST_CASE("a product takes the tensor core that has its types, else fma") {
   for (const auto& c : cases) {
     INFO(c.a << " " << c.options << " on " << c.compute_capability);
     const char* result = c.a[0] == 'i' ? "i32[64,8]" : "f32[64,8]";
-    CHECK_THAT(lowered(product(c.a, c.b, result, c.options), c.compute_capability),
+    CHECK_THAT(decided(product(c.a, c.b, result, c.options), c.compute_capability),
                Shows({std::string("by ") + c.unit}));
   }
 }
 
 TEST_CASE("the warps of a product are arranged by its shape") {
-  CHECK_THAT(lowered(product("f16[128,16]", "f16[16,8]", "f32[128,8]"), 80),
+  CHECK_THAT(decided(product("f16[128,16]", "f16[16,8]", "f32[128,8]"), 80),
              Shows({"on 4x1 warps"}));
-  CHECK_THAT(lowered(product("f16[64,16]", "f16[16,64]", "f32[64,64]"), 80),
+  CHECK_THAT(decided(product("f16[64,16]", "f16[16,64]", "f32[64,64]"), 80),
              Shows({"on 2x2 warps"}));
-  CHECK_THAT(lowered(product("f16[16,16]", "f16[16,256]", "f32[16,256]"), 80),
+  CHECK_THAT(decided(product("f16[16,16]", "f16[16,256]", "f32[16,256]"), 80),
              Shows({"on 1x4 warps"}));
 }
 
 TEST_CASE("a product is one of wgmma on sm_90a where that is faster, with what it pads") {
   const auto unit = [](int cc, int warps, const char* a, const char* b, const char* result,
                        const char* options = "") {
-    const std::string text = lowered(by_warps(warps, product(a, b, result, options)), cc);
+    const std::string text = decided(by_warps(warps, product(a, b, result, options)), cc);
     const std::size_t at = text.find(" by ", text.find(" * ")) + 4;
     return text.substr(at, text.find(" on ", at) - at);
   };
@@ -246,11 +246,11 @@ TEST_CASE("a product is one of wgmma on sm_90a where that is faster, with what i
 }
 
 TEST_CASE("operands of wgmma stand in panels as wide as their rows allow") {
-  CHECK_THAT(lowered(product("f16[64,32]", "f16[32,64]", "f32[64,64]")),
+  CHECK_THAT(decided(product("f16[64,32]", "f16[32,64]", "f32[64,64]")),
              Shows({"s1: shared f16[64,32] at 0 in panels of 64 bytes",
                     "s2: shared f16[32,64] at 4096 in panels of 128 bytes", "sync",
                     "fetch s1 = %3, s2 = %4 on s3", "await s3", "s0 = s1 * s2 by wgmma"}));
-  CHECK_THAT(lowered(product("f16[50,20]", "f16[20,96]", "f32[50,96]")),
+  CHECK_THAT(decided(product("f16[50,20]", "f16[20,96]", "f32[50,96]")),
              Shows({"s1: shared f16[64,32] at 0 in panels of 64 bytes",
                     "s2: shared f16[32,96] at 4096 in panels of 64 bytes",
                     "s1 = %3 asynchronously as [50,20] of [64,32]",
@@ -259,15 +259,15 @@ TEST_CASE("operands of wgmma stand in panels as wide as their rows allow") {
 }
 
 TEST_CASE("operands of odd sizes are padded with zeros to the tensor core's shape") {
-  CHECK_THAT(lowered(product("f16[50,20]", "f16[20,30]", "f32[50,30]"), 80),
+  CHECK_THAT(decided(product("f16[50,20]", "f16[20,30]", "f32[50,30]"), 80),
              Shows({"s1 = %3 asynchronously as [50,20] of [64,32]",
                     "s2 = %4 asynchronously as [20,30] of [32,32]"}));
-  CHECK_THAT(lowered(product("f16[50,20]", "f16[20,30]", "f32[50,30]"), 75),
+  CHECK_THAT(decided(product("f16[50,20]", "f16[20,30]", "f32[50,30]"), 75),
              Shows({"s1 = %3 as [50,20] of [64,32]", "s2 = %4 as [20,30] of [32,32]"}));
 }
 
 TEST_CASE("a condition's statements stand inside of it") {
-  CHECK_THAT(lowered(whole({"f32[128]"}, {"f32[128]"}, R"(
+  CHECK_THAT(decided(whole({"f32[128]"}, {"f32[128]"}, R"(
   %2: ref block f32[] = at %0 [0]
   %3: f32[] = load %2
   %4: f32[] = constant 0

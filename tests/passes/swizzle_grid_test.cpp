@@ -40,7 +40,7 @@ std::string ordered(Dim m, Dim n, int block_m, int block_n, std::optional<GridOr
   }
   const graph::Graph g =
       traced(body, options, {{ShapeDtype{a, f32}, false}, {ShapeDtype{b, f32}, false}});
-  return passes::to_text(cuda::lower(g, {.compute_capability = 80}));
+  return lowered::to_text(cuda::lower(g, {.compute_capability = 80}));
 }
 
 }  // namespace

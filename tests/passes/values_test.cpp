@@ -8,7 +8,7 @@ using namespace palladium;
 using namespace palladium::test;
 
 TEST_CASE("a chain of elementwise operations is one loop nest") {
-  const std::string text = lowered(whole({"f32[8,128]", "f32[8,128]"}, {"f32[8,128]"}, R"(
+  const std::string text = decided(whole({"f32[8,128]", "f32[8,128]"}, {"f32[8,128]"}, R"(
   %3: f32[8,128] = load %0
   %4: f32[8,128] = load %1
   %5: f32[8,128] = mul %3, %4
@@ -19,7 +19,7 @@ TEST_CASE("a chain of elementwise operations is one loop nest") {
 }
 
 TEST_CASE("a value with a load or an elementary function is kept for its second use") {
-  CHECK_THAT(lowered(whole({"f32[8,128]"}, {"f32[8,128]", "f32[8,128]"}, R"(
+  CHECK_THAT(decided(whole({"f32[8,128]"}, {"f32[8,128]", "f32[8,128]"}, R"(
   %3: f32[8,128] = load %0
   %4: f32[8,128] = exp %3
   store %1, %4
@@ -29,7 +29,7 @@ TEST_CASE("a value with a load or an elementary function is kept for its second 
 
 TEST_CASE("a value of three operations without a load is computed again, one of four is kept") {
   const auto text = [](const char* chain, const char* last) {
-    return lowered(whole({}, {"i32[8,128]", "i32[8,128]"},
+    return decided(whole({}, {"i32[8,128]", "i32[8,128]"},
                          std::string("  %2: i32[8,128] = iota [1]\n") + chain + "  store %0, " +
                              last + "\n  store %1, " + last));
   };
@@ -43,7 +43,7 @@ TEST_CASE("a value of three operations without a load is computed again, one of 
 
 TEST_CASE("a value of more than 64 registers per thread is streamed again by each use") {
   const std::string text =
-      lowered(by_warps(4, whole({"f32[128,128]"}, {"f32[128,128]", "f32[128,128]"}, R"(
+      decided(by_warps(4, whole({"f32[128,128]"}, {"f32[128,128]", "f32[128,128]"}, R"(
   %3: f32[128,128] = load %0
   %4: f32[128,128] = exp %3
   store %1, %4
@@ -60,13 +60,13 @@ TEST_CASE("an elementary function that rows share is computed once, and its resu
   %7: f32[32,64] = broadcast %6 [0,1]
   %8: f32[32,64] = mul %4, %7
   store %2, %8)");
-  CHECK_THAT(lowered(rotated), Shows({"s0: registers f32[1,64]", "s0 = %5", "w2 = %7"}));
+  CHECK_THAT(decided(rotated), Shows({"s0: registers f32[1,64]", "s0 = %5", "w2 = %7"}));
   const std::string text = emitted(rotated);
   CHECK(text.find("pl::cos(") < text.find("ri"));
 }
 
 TEST_CASE("an elementary function of a row's own number stays in its pass") {
-  CHECK(occurrences(lowered(whole({"f32[32,64]", "f32[32,1]"}, {"f32[32,64]"}, R"(
+  CHECK(occurrences(decided(whole({"f32[32,64]", "f32[32,1]"}, {"f32[32,64]"}, R"(
   %3: f32[32,64] = load %0
   %4: f32[32,1] = load %1
   %5: f32[32,1] = rsqrt %4
@@ -77,7 +77,7 @@ TEST_CASE("an elementary function of a row's own number stays in its pass") {
 }
 
 TEST_CASE("a value of one element is a scalar, and a constant of one has no place") {
-  CHECK_THAT(lowered(whole({"f32[128]"}, {"f32[128]"}, R"(
+  CHECK_THAT(decided(whole({"f32[128]"}, {"f32[128]"}, R"(
   %2: ref block f32[] = at %0 [0]
   %3: f32[] = load %2
   %4: f32[] = constant 2
@@ -88,7 +88,7 @@ TEST_CASE("a value of one element is a scalar, and a constant of one has no plac
 }
 
 TEST_CASE("a load that is overwritten before its use is whole") {
-  CHECK_THAT(lowered(whole({}, {"f32[128]"}, R"(
+  CHECK_THAT(decided(whole({}, {"f32[128]"}, R"(
   %1: f32[128] = load %0
   %2: f32[128] = constant 1
   store %0, %2
@@ -98,7 +98,7 @@ TEST_CASE("a load that is overwritten before its use is whole") {
 }
 
 TEST_CASE("a load that its own store overwrites in place is not kept") {
-  const std::string text = lowered(whole({}, {"f32[128]"}, R"(
+  const std::string text = decided(whole({}, {"f32[128]"}, R"(
   %1: f32[128] = load %0
   %2: f32[128] = neg %1
   store %0, %2)"));
@@ -107,7 +107,7 @@ TEST_CASE("a load that its own store overwrites in place is not kept") {
 }
 
 TEST_CASE("a load that its own store overwrites elsewhere is whole") {
-  CHECK_THAT(lowered(whole({}, {"f32[16,16]"}, R"(
+  CHECK_THAT(decided(whole({}, {"f32[16,16]"}, R"(
   %1: f32[16,16] = load %0
   %2: f32[16,16] = transpose %1 [1,0]
   store %0, %2)")),
@@ -115,7 +115,7 @@ TEST_CASE("a load that its own store overwrites elsewhere is whole") {
 }
 
 TEST_CASE("a load before a loop that overwrites its source is whole") {
-  CHECK_THAT(lowered(whole({}, {"f32[128]"}, R"(
+  CHECK_THAT(decided(whole({}, {"f32[128]"}, R"(
   %1: f32[128] = load %0
   %2: i32[] = constant 0
   %3: i32[] = constant 8
@@ -128,7 +128,7 @@ TEST_CASE("a load before a loop that overwrites its source is whole") {
 }
 
 TEST_CASE("a load that a loop yields is whole where the last store of the body overwrites it") {
-  CHECK_THAT(lowered(whole({"f32[8,128]"}, {"f32[128]", "f32[128]"}, R"(
+  CHECK_THAT(decided(whole({"f32[8,128]"}, {"f32[128]", "f32[128]"}, R"(
   %3: i32[] = constant 0
   %4: i32[] = constant 8
   %5: f32[128] = constant 0
@@ -160,12 +160,12 @@ TEST_CASE("what a loop needs again in each iteration is computed before it") {
     }
   %11: f32[128] = get %7 [0]
   store %1, %11)";
-  CHECK_THAT(lowered(whole({"f32[128]"}, {"f32[128]"}, body)),
+  CHECK_THAT(decided(whole({"f32[128]"}, {"f32[128]"}, body)),
              Shows({"s3 = %3", "s1 = %6", "loop %7 {", "s1 = %10", "}", "w1 = %11"}));
 }
 
 TEST_CASE("a loop's parameter and its result are one storage") {
-  const std::string text = lowered(whole({"f32[128]"}, {"f32[128]"}, R"(
+  const std::string text = decided(whole({"f32[128]"}, {"f32[128]"}, R"(
   %2: f32[128] = load %0
   %3: i32[] = constant 0
   %4: i32[] = constant 8
@@ -181,7 +181,7 @@ TEST_CASE("a loop's parameter and its result are one storage") {
 }
 
 TEST_CASE("reductions, products, swaps and carries are whole") {
-  CHECK_THAT(lowered(whole({"f16[64,64]", "f16[64,64]"}, {"f32[64,64]", "f32[64]"}, R"(
+  CHECK_THAT(decided(whole({"f16[64,64]", "f16[64,64]"}, {"f32[64,64]", "f32[64]"}, R"(
   %4: f16[64,64] = load %0
   %5: f16[64,64] = load %1
   %6: f32[64,64] = dot %4, %5
@@ -192,7 +192,7 @@ TEST_CASE("reductions, products, swaps and carries are whole") {
 }
 
 TEST_CASE("a product of one element is distributed like any other") {
-  CHECK_THAT(lowered(whole({"f32[1,16]", "f32[16,1]"}, {"f32[1,1]"}, R"(
+  CHECK_THAT(decided(whole({"f32[1,16]", "f32[16,1]"}, {"f32[1,1]"}, R"(
   %3: f32[1,16] = load %0
   %4: f32[16,1] = load %1
   %5: f32[1,1] = dot %3, %4
@@ -212,7 +212,7 @@ TEST_CASE("values that take elements from elsewhere do not multiply what stands 
     }
     return emitted(whole({"f32[128]"}, {"f32[128]"}, body + fmt::format("  store %1, %{}", last)));
   };
-  CHECK(occurrences(lowered(whole({"f32[128]"}, {"f32[128]"}, R"(
+  CHECK(occurrences(decided(whole({"f32[128]"}, {"f32[128]"}, R"(
   %2: f32[128] = load %0
   %3: i32[128] = iota [0]
   %4: f32[128] = take_along_axis %2, %3 [0]

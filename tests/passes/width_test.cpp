@@ -39,11 +39,11 @@ std::string softmax(const std::string& row) {
 
 TEST_CASE("a layout has a thread bit more for each doubling of the warps") {
   const std::string text = copy("f32[4096]");
-  CHECK_THAT(lowered(by_warps(4, text)),
+  CHECK_THAT(decided(by_warps(4, text)),
              Shows({"lowered k\n  w0", "reg[i1 i2] lane[i4 i8 i16 i32 i64] warp[i128 i256]"}));
-  CHECK_THAT(lowered(by_warps(8, text)),
+  CHECK_THAT(decided(by_warps(8, text)),
              Shows({"lowered k\n  8 warps\n", "lane[i4 i8 i16 i32 i64] warp[i128 i256 i512]"}));
-  CHECK_THAT(lowered(by_warps(16, text)),
+  CHECK_THAT(decided(by_warps(16, text)),
              Shows({"16 warps\n", "lane[i4 i8 i16 i32 i64] warp[i128 i256 i512 i1024]"}));
 }
 
@@ -64,8 +64,8 @@ TEST_CASE("what few threads hold is stored by the first of those that hold it") 
 
 TEST_CASE("a reduction takes a place in shared memory per warp of the program") {
   const std::string text = sum("f32[4096]", "f32[]", "[0]");
-  CHECK_THAT(lowered(by_warps(8, text)), Shows({"shared f32[8]"}));
-  CHECK_THAT(lowered(by_warps(16, text)), Shows({"shared f32[16]"}));
+  CHECK_THAT(decided(by_warps(8, text)), Shows({"shared f32[8]"}));
+  CHECK_THAT(decided(by_warps(16, text)), Shows({"shared f32[16]"}));
   CHECK_THAT(emitted(by_warps(8, text)), Shows({"reduce_lanes<31>", "reduce_warps<7, 0, 1, 8>"}));
   CHECK_THAT(emitted(by_warps(16, text)), Shows({"reduce_warps<15, 0, 1, 16>"}));
 }
@@ -84,13 +84,13 @@ TEST_CASE("a barrier waits for all warps of the program, which has one copy of i
                                              {"smem f32[1024]"}));
   CHECK(occurrences(emitted(text), "pl::program_sync<8>();") == 1);
   CHECK_THAT(emitted(text), !ContainsSubstring("warpgroup"));
-  CHECK_THAT(lowered(text), ContainsSubstring("shared bytes 4096"));
+  CHECK_THAT(decided(text), ContainsSubstring("shared bytes 4096"));
 }
 
 TEST_CASE("a product is split over as many warps as there are, as square as may be") {
   const auto split = [](int warps, const std::string& a, const std::string& b,
                         const std::string& result) {
-    const std::string text = lowered(by_warps(warps, product(a, b, result)), 80);
+    const std::string text = decided(by_warps(warps, product(a, b, result)), 80);
     const std::size_t at = text.find("by mma_16816 on ") + 16;
     return text.substr(at, text.find(" warps", at) - at);
   };
@@ -107,12 +107,12 @@ TEST_CASE("a product is split over as many warps as there are, as square as may 
 
 TEST_CASE("what a warpgroup cannot hold whole, more warps do") {
   const std::string text = product("f16[128,16]", "f16[16,256]", "f32[128,256]");
-  CHECK_THROWS_WITH(lowered(by_warps(4, text)),
+  CHECK_THROWS_WITH(decided(by_warps(4, text)),
                     ContainsSubstring("whole by the 128 threads of a warpgroup: 131072 bytes take "
                                       "256 registers per thread, at most 192 are possible"));
-  CHECK_THAT(lowered(by_warps(8, text)), Shows({"registers f32[128,256]"}));
+  CHECK_THAT(decided(by_warps(8, text)), Shows({"registers f32[128,256]"}));
   CHECK_THROWS_WITH(
-      lowered(by_warps(16, product("f16[512,16]", "f16[16,256]", "f32[512,256]"))),
+      decided(by_warps(16, product("f16[512,16]", "f16[16,256]", "f32[512,256]"))),
       ContainsSubstring("whole by the 512 threads of 16 warps: 524288 bytes take 256 registers"));
 }
 
@@ -122,7 +122,7 @@ TEST_CASE("a program whose values fit a warpgroup stays one") {
   for (const std::string& text :
        {copy("f32[4096]"), sum("f32[64,128]", "f32[64]", "[1]"), softmax("f32[1,8192]"),
         product("f16[128,32]", "f16[32,64]", "f32[128,64]")})
-    CHECK_THAT(lowered(text), !ContainsSubstring("warps:"));
+    CHECK_THAT(decided(text), !ContainsSubstring("warps:"));
 }
 
 TEST_CASE(
@@ -131,12 +131,12 @@ TEST_CASE(
     return product(t + "[" + rows + ",32]", t + "[32," + columns + "]",
                    "f32[" + rows + "," + columns + "]");
   };
-  CHECK_THAT(lowered(by("f16", "128", "128"), 80), !ContainsSubstring("warps:"));
+  CHECK_THAT(decided(by("f16", "128", "128"), 80), !ContainsSubstring("warps:"));
   CHECK_THAT(emitted(by("f16", "128", "128"), 80), Shows({"PL_KERNEL(128)", "f32 v0[128] = {};"}));
-  CHECK_THAT(lowered(by("f16", "128", "256"), 80),
+  CHECK_THAT(decided(by("f16", "128", "256"), 80),
              Shows({"2x4 warps", "8 warps: a value takes 256 registers of each of 128 threads\n"}));
   // What computes without them works in registers that loops index.
-  CHECK_THAT(lowered(by("f32", "128", "128"), 80),
+  CHECK_THAT(decided(by("f32", "128", "128"), 80),
              Shows({"8 warps: a value takes 128 registers of each of 128 threads\n"}));
 }
 
@@ -145,22 +145,22 @@ TEST_CASE("a program of wgmma is no wider than its accumulators need, up to 128 
     return product("f16[" + rows + ",32]", "f16[32," + columns + "]",
                    "f32[" + rows + "," + columns + "]");
   };
-  CHECK_THAT(lowered(by("128", "128")), Shows({"8 warps: a value takes 128 registers"}));
-  CHECK_THAT(lowered(by("128", "256")),
+  CHECK_THAT(decided(by("128", "128")), Shows({"8 warps: a value takes 128 registers"}));
+  CHECK_THAT(decided(by("128", "256")),
              Shows({"by wgmma", "8 warps: a value takes 256 registers of each of 128 threads\n"}));
   // More warps would have no rows.
-  CHECK_THAT(lowered(by("64", "256")), !ContainsSubstring("warps:"));
+  CHECK_THAT(decided(by("64", "256")), !ContainsSubstring("warps:"));
 }
 
 TEST_CASE("a row that more threads can keep is read once") {
-  CHECK_THAT(lowered(softmax("f32[1,16384]")),
+  CHECK_THAT(decided(softmax("f32[1,16384]")),
              Shows({"registers f32[1,16384]",
                     "8 warps: 128 threads would read a value again that more of them keep\n"}));
-  CHECK_THAT(lowered(softmax("f32[1,32768]")), Shows({"16 warps", "registers f32[1,32768]"}));
+  CHECK_THAT(decided(softmax("f32[1,32768]")), Shows({"16 warps", "registers f32[1,32768]"}));
 }
 
 TEST_CASE("a row that no program can keep is streamed by a warpgroup") {
-  const std::string text = lowered(softmax("f32[1,65536]"));
+  const std::string text = decided(softmax("f32[1,65536]"));
   CHECK_THAT(text, !ContainsSubstring("warps:"));
   CHECK_THAT(text, ContainsSubstring("rolled(1)"));
 }
@@ -168,7 +168,7 @@ TEST_CASE("a row that no program can keep is streamed by a warpgroup") {
 TEST_CASE("a width that is given is kept, whatever it costs") {
   CHECK_THAT(emitted(by_warps(4, product("f16[128,32]", "f16[32,128]", "f32[128,128]")), 80),
              Shows({"PL_KERNEL(128)", "f32 v0[128] = {};"}));
-  CHECK_THAT(lowered(by_warps(8, softmax("f32[1,32768]"))), Shows({"8 warps\n", "rolled(1)"}));
+  CHECK_THAT(decided(by_warps(8, softmax("f32[1,32768]"))), Shows({"8 warps\n", "rolled(1)"}));
 }
 
 TEST_CASE("one of several Pallas threads is a warpgroup") {
@@ -183,7 +183,7 @@ TEST_CASE("a product that leaves wgmma too few registers takes mma.sync, with a 
   const auto by = [](const std::string& columns, int warps = 0) {
     const std::string text =
         product("f16[256,64]", "f16[64," + columns + "]", "f32[256," + columns + "]");
-    return lowered(warps == 0 ? text : by_warps(warps, text));
+    return decided(warps == 0 ? text : by_warps(warps, text));
   };
   for (const int warps : {0, 16})
     CHECK_THAT(by("256", warps),
@@ -197,7 +197,7 @@ TEST_CASE("a product that leaves wgmma too few registers takes mma.sync, with a 
   }
   CHECK_THAT(by("192"), Shows({"by wgmma"}));
   // Elsewhere nothing is lost but time.
-  CHECK_THAT(lowered(product("f16[256,64]", "f16[64,256]", "f32[256,256]"), 80),
+  CHECK_THAT(decided(product("f16[256,64]", "f16[64,256]", "f32[256,256]"), 80),
              Shows({"partly in local memory, because values take",
                     "of the 128 registers that a "
                     "thread of 512 has, and 40 are needed beside them"}));
@@ -206,7 +206,7 @@ TEST_CASE("a product that leaves wgmma too few registers takes mma.sync, with a 
 TEST_CASE("Pallas threads of one block share its registers") {
   const auto of = [](int warpgroups) {
     std::string text = product("f16[64,32]", "f16[32,256]", "f32[64,256]");
-    return lowered(
+    return decided(
         text.insert(text.find("\n{") + 1, "warpgroups " + std::to_string(warpgroups) + "\n"));
   };
   CHECK_THAT(of(2), Shows({"by wgmma"}));
@@ -217,7 +217,7 @@ TEST_CASE("Pallas threads of one block share its registers") {
 TEST_CASE("a program becomes wider than wgmma allows only where fewer threads cannot hold it") {
   const auto two = [](const std::string& columns) {
     const std::string b = "f16[32," + columns + "]", c = "f32[64," + columns + "]";
-    return lowered(whole({"f16[64,32]", "f16[32,256]", b}, {"f32[64,256]", c},
+    return decided(whole({"f16[64,32]", "f16[32,256]", b}, {"f32[64,256]", c},
                          "  %5: f16[64,32] = load %0\n  %6: f16[32,256] = load %1\n  %7: " + b +
                              " = load %2\n  %8: f32[64,256] = dot %5, %6\n  %9: " + c +
                              " = dot %5, %7\n  store %3, %8\n  store %4, %9"));

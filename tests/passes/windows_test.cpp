@@ -41,13 +41,13 @@ const std::string negate = R"(
 
 TEST_CASE("a block that is read and one that is written once are direct") {
   CHECK_THAT(
-      lowered(whole({"f32[128]"}, {"f32[128]"}, negate)),
+      decided(whole({"f32[128]"}, {"f32[128]"}, negate)),
       Shows({"w0: args[0] direct read only\n", "w1: outputs[0] direct stored\n", "w1 = %3"}));
 }
 
 TEST_CASE("a product that is summed along a sequential axis stays in registers to the last visit") {
   CHECK_THAT(
-      lowered(R"(kernel matmul
+      decided(R"(kernel matmul
   grid 2, 2, 4 sequential
   args[0]: f16[128,256] in blocks [64,64]
     { %0: i32[] %1: i32[] %2: i32[]
@@ -76,7 +76,7 @@ TEST_CASE("a product that is summed along a sequential axis stays in registers t
 
 TEST_CASE("a revisited block that is accessed in part is in shared memory") {
   CHECK_THAT(
-      lowered(R"(kernel k
+      decided(R"(kernel k
   grid 4 sequential
   args[0]: f32[4,128] in blocks [1,128]
     { %0: i32[]
@@ -96,7 +96,7 @@ TEST_CASE("a revisited block that is accessed in part is in shared memory") {
 }
 
 TEST_CASE("a revisited block of more than 128 registers per thread is in shared memory") {
-  CHECK_THAT(lowered(by_warps(4, R"(kernel k
+  CHECK_THAT(decided(by_warps(4, R"(kernel k
   grid 4 sequential
   args[0]: f32[4,32768] in blocks [1,32768]
     { %0: i32[]
@@ -114,19 +114,19 @@ TEST_CASE("a revisited block of more than 128 registers per thread is in shared 
 }
 
 TEST_CASE("a block that an outer sequential axis revisits after others is direct") {
-  const std::string text = lowered(rows("4 sequential, 2 sequential", "%0, %1", "%9, %1", sum));
+  const std::string text = decided(rows("4 sequential, 2 sequential", "%0, %1", "%9, %1", sum));
   CHECK_THAT(text, Shows({"w1: outputs[0] direct stored synchronised depth 2", "grid loop 0 {",
                           "grid loop 1 {", "window w1", "sync", "w1 = %4", "sync"}));
 }
 
 TEST_CASE("a block that only the outer sequential axis moves is kept through the inner one") {
-  CHECK_THAT(lowered(rows("2 sequential, 4 sequential", "%1, %0", "%9, %0", sum)),
+  CHECK_THAT(decided(rows("2 sequential, 4 sequential", "%1, %0", "%9, %0", sum)),
              Shows({"w1: outputs[0] registers s0 flush stored depth 1", "grid loop 0 {",
                     "window w1", "grid loop 1 {", "window w0", "}", "w1 = s0", "}"}));
 }
 
 TEST_CASE("an input is filled before its alias is written, if it is read after") {
-  CHECK_THAT(lowered(R"(kernel k
+  CHECK_THAT(decided(R"(kernel k
   grid
   args[0]: f32[128] in blocks [128]
   outputs[0]: f32[128] in blocks [128]
@@ -142,7 +142,7 @@ TEST_CASE("an input is filled before its alias is written, if it is read after")
 }
 
 TEST_CASE("an input that is read before its alias is written is direct, and not read only") {
-  const std::string text = lowered(R"(kernel k
+  const std::string text = decided(R"(kernel k
   grid
   args[0]: f32[128] in blocks [128]
   outputs[0]: f32[128] in blocks [128]
@@ -157,13 +157,13 @@ TEST_CASE("an input that is read before its alias is written is direct, and not 
 TEST_CASE("a revisited block of several warpgroups is direct, because each has its own registers") {
   const std::string text = rows("4 sequential", "%0, %9", "%9, %9", sum, "  thread axis wg\n");
   const std::size_t body = text.rfind("\n{") + 1;
-  CHECK_THAT(lowered(text), Shows({"w1: outputs[0] registers s0"}));
-  CHECK_THAT(lowered(text.substr(0, body) + "warpgroups 2\n" + text.substr(body)),
+  CHECK_THAT(decided(text), Shows({"w1: outputs[0] registers s0"}));
+  CHECK_THAT(decided(text.substr(0, body) + "warpgroups 2\n" + text.substr(body)),
              Shows({"w1: outputs[0] direct stored synchronised"}));
 }
 
 TEST_CASE("shared scratch is one for the block, scratch in registers one for each warpgroup") {
-  CHECK_THAT(lowered(whole({"f32[8,128]"}, {"f32[8,128]"}, R"(
+  CHECK_THAT(decided(whole({"f32[8,128]"}, {"f32[8,128]"}, R"(
   %5: f32[8,128] = load %0
   store %2, %5
   %6: f32[8,128] = load %2
@@ -180,7 +180,7 @@ TEST_CASE("shared scratch is one for the block, scratch in registers one for eac
 
 TEST_CASE(
     "scratch in registers that is accessed in part is in shared memory, a copy per warpgroup") {
-  const std::string text = lowered(whole({"f32[128]"}, {"f32[128]"}, R"(
+  const std::string text = decided(whole({"f32[128]"}, {"f32[128]"}, R"(
   %3: ref regs f32[64] = at %2 [ds(0,64)]
   %4: f32[64] = constant 1
   store %3, %4
@@ -191,7 +191,7 @@ TEST_CASE(
 }
 
 TEST_CASE("a memory space that the user names is where the block lives") {
-  CHECK_THAT(lowered(R"(kernel k
+  CHECK_THAT(decided(R"(kernel k
   grid 4
   args[0]: f32[4,128] in blocks [1,128]
     { %0: i32[]
@@ -212,7 +212,7 @@ TEST_CASE("a memory space that the user names is where the block lives") {
 }
 
 TEST_CASE("a block in global memory that the user names is direct however it is revisited") {
-  CHECK_THAT(lowered(R"(kernel k
+  CHECK_THAT(decided(R"(kernel k
   grid 4 sequential
   outputs[0]: i32[128] in blocks [128]
 { %0: ref gmem i32[128]
@@ -225,7 +225,7 @@ TEST_CASE("a block in global memory that the user names is direct however it is 
 
 TEST_CASE("a window is proved to be inside by its grid, or is ragged") {
   CHECK_THAT(
-      lowered(R"(kernel k
+      decided(R"(kernel k
   grid s0, 3
   args[0]: f32[s0,1000] in blocks [1,512]
     { %0: i32[] %1: i32[]

@@ -88,7 +88,7 @@ graph::Graph graph_of_tile(const Tile& t) {
       {array({m, n}, t.dtype), array({k * steps, n}, t.dtype), array({n, k * steps}, t.dtype)});
 }
 
-bool has_remark(const passes::Lowered& l, const std::string& words) {
+bool has_remark(const lowered::Program& l, const std::string& words) {
   return std::ranges::any_of(
       l.remarks, [&](const Remark& r) { return r.text.find(words) != std::string::npos; });
 }
@@ -98,7 +98,7 @@ void check(const Tile& t, const std::string& arch) {
   INFO(arch << ": " << t.text());
   const cuda::Options options{.compute_capability = compute_capability_of(arch)};
   const graph::Graph g = graph_of_tile(t);
-  passes::Lowered l;
+  lowered::Program l;
   try {
     l = cuda::lower(g, options);
   } catch (const CompileError& error) {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "codegen/graph/transform.hpp"
-#include "codegen/passes/fields.hpp"
+#include "codegen/lowered/fields.hpp"
 #include "codegen/passes/run.hpp"
 #include "palladium/error.hpp"
 #include "tests/support/graph_text.hpp"
@@ -18,7 +18,7 @@
 namespace palladium::test {
 namespace {
 
-using namespace passes;
+using namespace lowered;
 using graph::ValueId;
 using layout::Layout;
 
@@ -133,7 +133,7 @@ class ProgramReader {
     }
   }
 
-  Lowered run() {
+  Program run() {
     l_.uses = uses_of(l_.graph);
     for (next_ = 1; next_ < lines_.size();) part();
     check_numbers();
@@ -197,7 +197,7 @@ class ProgramReader {
   }
 
   void body(PartLine& l) {
-    LoweredBody b;
+    ProgramBody b;
     b.warpgroups = l.number<int>(l.take_word());
     b.statements = list();
     if (lines_[next_ - 1].words().size() > 1) b.producer = list();  // "} producer {"
@@ -233,7 +233,7 @@ class ProgramReader {
     const Layout from = layout(r.from);
     if (from.domain.empty() || from.domain != layout(r.to).domain)
       l.refuse("these storages have no layouts of one domain");
-    r.plan = plan_of(l_, r);
+    r.plan = passes::plan_of(l_, r);
   }
 
   template <std::size_t... n>
@@ -405,7 +405,7 @@ class ProgramReader {
     l_.window_of.assign(l_.graph.insts.size(), -1);
     for (std::size_t w = 0; w < l_.windows.size(); ++w)
       l_.window_of[index(l_.windows[w].root)] = static_cast<int>(w);
-    share_index_operands(l_);
+    passes::share_index_operands(l_);
   }
 
   struct Mention {
@@ -414,7 +414,7 @@ class ProgramReader {
     int number;
   };
 
-  Lowered l_;
+  Program l_;
   std::vector<Mention> mentions_;
   std::map<std::string, ValueId> values_;  // by what they are called
   std::vector<PartLine> lines_;
@@ -423,6 +423,6 @@ class ProgramReader {
 
 }  // namespace
 
-passes::Lowered lowered_of(std::string_view text) { return ProgramReader(text).run(); }
+lowered::Program lowered_of(std::string_view text) { return ProgramReader(text).run(); }
 
 }  // namespace palladium::test

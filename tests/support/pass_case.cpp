@@ -83,28 +83,28 @@ std::string PassCase::text() const {
 }
 
 std::string PassCase::result() const {
-  passes::Lowered l = lowered_of(input);
-  const std::string before = passes::to_full_text(l);
+  lowered::Program l = lowered_of(input);
+  const std::string before = lowered::to_full_text(l);
   try {
     pass_named(pass).run(l);
   } catch (const CompileError& e) {
     return std::string("refused: ") + e.what() + "\n";
   }
-  return changes(before, passes::to_full_text(l));
+  return changes(before, lowered::to_full_text(l));
 }
 
 PassCase case_of(const graph::Graph& g, int compute_capability, const std::string& pass) {
   (void)pass_named(pass);
   PassCase c{.title = "a sentence", .pass = pass, .input = "", .expected = ""};
   std::map<std::string, std::string> texts;  // by attempt, behind its last pass
-  const auto learn = [&](const passes::PassRun& run, const passes::Lowered& l) {
+  const auto learn = [&](const passes::PassRun& run, const lowered::Program& l) {
     if (run.pass == pass && c.input.empty()) {
       std::string& before = texts[run.attempt];
       if (before.empty())
-        before = passes::to_full_text(passes::start(g, l.machine, l.num_warps, l.may_stage));
+        before = lowered::to_full_text(passes::start(g, l.machine, l.num_warps, l.may_stage));
       c.input = before;
     }
-    texts[run.attempt] = passes::to_full_text(l);
+    texts[run.attempt] = lowered::to_full_text(l);
   };
   try {
     (void)cuda::lower(g, {.compute_capability = compute_capability}, learn);

@@ -14,7 +14,7 @@ namespace palladium::test {
 ///     ; a sentence, which the case shows
 ///     pass software_pipeline
 ///     input
-///     kernel …                 as passes::to_full_text prints it
+///     kernel …                 as lowered::to_full_text prints it
 ///     expected
 ///     @12  …                   behind this line of that text, the twelfth,
 ///     -  …                     lines that the pass takes away, and that it adds

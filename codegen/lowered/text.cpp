@@ -2,14 +2,14 @@
 // windows are w0 w1 ..., storages s0 s1 ...
 #include "codegen/base/format.hpp"
 #include "codegen/graph/transform.hpp"
-#include "codegen/passes/fields.hpp"
+#include "codegen/lowered/fields.hpp"
 
-namespace palladium::passes {
+namespace palladium::lowered {
 namespace {
 
 class Text {
  public:
-  explicit Text(const Lowered& l) : l_(l), g_(l.graph), numbers_(graph::text_numbers(l.graph)) {}
+  explicit Text(const Program& l) : l_(l), g_(l.graph), numbers_(graph::text_numbers(l.graph)) {}
 
   std::string run() {
     out_ = "lowered " + g_.name + "\n";
@@ -23,7 +23,7 @@ class Text {
       const Ring& r = l_.rings[i];
       line(fmt::format("ring {}: s{}, {} slots of {} bytes", i, r.storage, r.slots, r.slot_bytes));
     }
-    for (const LoweredBody& b : l_.bodies) {
+    for (const ProgramBody& b : l_.bodies) {
       if (!b.producer.empty()) nested("producer", b.producer);
       line("{");
       list(b.statements);
@@ -245,7 +245,7 @@ class Text {
     return text;
   }
 
-  const Lowered& l_;
+  const Program& l_;
   const graph::Graph& g_;
   std::vector<int> numbers_;
   std::string out_;
@@ -254,6 +254,6 @@ class Text {
 
 }  // namespace
 
-std::string to_text(const Lowered& l) { return Text(l).run(); }
+std::string to_text(const Program& l) { return Text(l).run(); }
 
-}  // namespace palladium::passes
+}  // namespace palladium::lowered

@@ -5,17 +5,16 @@
 
 #include "codegen/base/format.hpp"
 #include "codegen/graph/transform.hpp"
-#include "codegen/passes/fields.hpp"
-#include "codegen/passes/run.hpp"
+#include "codegen/lowered/fields.hpp"
 
-namespace palladium::passes {
+namespace palladium::lowered {
 namespace {
 
 using Members = std::vector<std::pair<std::string, std::string>>;
 
 class FullText {
  public:
-  explicit FullText(const Lowered& l)
+  explicit FullText(const Program& l)
       : l_(l), g_(l.graph), numbers_(graph::text_numbers(l.graph)), order_(text_order(l.graph)) {
     for (std::size_t i = 0; i < order_.size(); ++i) places_[order_[i]] = i;
   }
@@ -36,7 +35,7 @@ class FullText {
     table("around", l_.around, [](ValueId) { return 0; });
     const std::vector<int> uses = uses_of(g_);
     table("uses", l_.uses, [&](ValueId v) { return uses[index(v)]; });
-    for (const LoweredBody& b : l_.bodies) body(b);
+    for (const ProgramBody& b : l_.bodies) body(b);
     for (const Remark& r : l_.remarks) line("remark: " + r.text);
     return std::move(out_);
   }
@@ -73,7 +72,7 @@ class FullText {
     line(text);
   }
 
-  void body(const LoweredBody& b) {
+  void body(const ProgramBody& b) {
     line(fmt::format("body {} {{", b.warpgroups));
     nested(b.statements);
     if (!b.producer.empty()) {
@@ -180,7 +179,7 @@ class FullText {
     return fmt::format("[{}]", fmt::join(words, ","));
   }
 
-  const Lowered& l_;
+  const Program& l_;
   const graph::Graph& g_;
   std::vector<int> numbers_;
   std::vector<ValueId> order_;
@@ -204,6 +203,6 @@ std::vector<ValueId> text_order(const graph::Graph& g) {
   return order;
 }
 
-std::string to_full_text(const Lowered& l) { return FullText(l).run(); }
+std::string to_full_text(const Program& l) { return FullText(l).run(); }
 
-}  // namespace palladium::passes
+}  // namespace palladium::lowered

@@ -9,9 +9,9 @@
 #include <type_traits>
 #include <variant>
 
-#include "codegen/passes/lowered.hpp"
+#include "codegen/lowered/program.hpp"
 
-namespace palladium::passes {
+namespace palladium::lowered {
 
 /// A number, or a list of numbers, of storages, windows, rings or boxes: s3, w0, r1, b0.
 enum class Numbered : char { storage = 's', window = 'w', ring = 'r', box = 'b' };
@@ -300,7 +300,7 @@ PALLADIUM_FIELDS(Release) { f("ring", detail::rings(x.ring)); }
 
 // ---- the whole program, without lists of what is above, tables by instruction and remarks
 
-PALLADIUM_FIELDS(Lowered) {
+PALLADIUM_FIELDS(Program) {
   f("parallel_axes", x.parallel_axes);
   f("sequential_axes", x.sequential_axes);
   f("grid_rows", x.grid_rows);
@@ -347,4 +347,4 @@ void for_each_named_body(S& s, const F& f) {
       s.what);
 }
 
-}  // namespace palladium::passes
+}  // namespace palladium::lowered

@@ -1,13 +1,13 @@
-#include "codegen/passes/lives.hpp"
+#include "codegen/lowered/lives.hpp"
 
 #include <algorithm>
 
-#include "codegen/passes/effects.hpp"
+#include "codegen/lowered/effects.hpp"
 
-namespace palladium::passes {
+namespace palladium::lowered {
 
-Lives::Lives(const Lowered& l) : l_(l), spans_(l.storages.size()) {
-  for (const LoweredBody& b : l_.bodies) walk(b.statements);
+Lives::Lives(const Program& l) : l_(l), spans_(l.storages.size()) {
+  for (const ProgramBody& b : l_.bodies) walk(b.statements);
   for (const Span& loop : loops_)
     for (Span& s : spans_) {
       if (s.first < loop.first && s.last >= loop.first) s.last = std::max(s.last, loop.last);
@@ -34,7 +34,7 @@ void Lives::touch(int storage) {
   span.last = position_;
 }
 
-bool fills_shared(const Lowered& l, const Statement& s, const std::function<bool(int)>& is_meant) {
+bool fills_shared(const Program& l, const Statement& s, const std::function<bool(int)>& is_meant) {
   return std::ranges::any_of(effects(l, s), [&](const Effect& e) {
     return e.writes() && e.storage >= 0 &&
            l.storages[static_cast<std::size_t>(e.storage)].place == Place::shared &&
@@ -42,4 +42,4 @@ bool fills_shared(const Lowered& l, const Statement& s, const std::function<bool
   });
 }
 
-}  // namespace palladium::passes
+}  // namespace palladium::lowered

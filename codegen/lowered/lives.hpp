@@ -4,15 +4,15 @@
 #include <functional>
 #include <vector>
 
-#include "codegen/passes/lowered.hpp"
+#include "codegen/lowered/program.hpp"
 
-namespace palladium::passes {
+namespace palladium::lowered {
 
 /// Positions number the statements in order, those inside of others behind them. What is touched
 /// inside of a loop and outside of it lives as long as the loop.
 class Lives {
  public:
-  explicit Lives(const Lowered& l);
+  explicit Lives(const Program& l);
 
   struct Span {
     int first = -1, last = -1;  // -1: never
@@ -24,13 +24,13 @@ class Lives {
   void walk(const Statements& list);
   void touch(int storage);
 
-  const Lowered& l_;
+  const Program& l_;
   std::vector<Span> spans_;
   std::vector<Span> loops_;  // inner ones first
   int position_ = 0;
 };
 
 /// Whether a statement fills such a storage in shared memory, itself.
-bool fills_shared(const Lowered& l, const Statement& s, const std::function<bool(int)>& is_meant);
+bool fills_shared(const Program& l, const Statement& s, const std::function<bool(int)>& is_meant);
 
-}  // namespace palladium::passes
+}  // namespace palladium::lowered

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "codegen/device/waist.hpp"
-#include "codegen/passes/lowered.hpp"
+#include "codegen/lowered/program.hpp"
 
-namespace palladium::passes {
+namespace palladium::lowered {
 
 /// Something that a statement touches by itself, not by what stands inside of it. One of `storage`,
 /// `window` and `ring` says what, or none where it only begins or awaits something asynchronous.
@@ -69,11 +69,11 @@ struct Effects {
   auto end() const { return all.end(); }
 };
 
-Effects effects(const Lowered& l, const Statement& s);
-Effects effects(const Lowered& l, const LoopNest& p);
+Effects effects(const Program& l, const Statement& s);
+Effects effects(const Program& l, const LoopNest& p);
 
 /// What the nest reads, by loads and of values that storages hold, to evaluate an element.
-std::vector<Effect> element_reads(const Lowered& l, const LoopNest& p);
+std::vector<Effect> element_reads(const Program& l, const LoopNest& p);
 
 /// A nest reads a value that a storage in registers holds, at these coordinates; of that or, by a
 /// Redirect, of a copy.
@@ -82,11 +82,11 @@ struct Read {
   int storage = -1;
   DimMap map = {};
 };
-std::vector<Read> register_reads(const Lowered& l, const LoopNest& p);
+std::vector<Read> register_reads(const Program& l, const LoopNest& p);
 
 /// Whether the statement, or one inside of it, has such an effect.
 template <class F>
-bool any_effect(const Lowered& l, const Statement& s, const F& is_meant) {
+bool any_effect(const Program& l, const Statement& s, const F& is_meant) {
   for (const Effect& e : effects(l, s))
     if (is_meant(e)) return true;
   bool found = false;
@@ -96,4 +96,4 @@ bool any_effect(const Lowered& l, const Statement& s, const F& is_meant) {
   return found;
 }
 
-}  // namespace palladium::passes
+}  // namespace palladium::lowered

@@ -1,6 +1,6 @@
-#include "codegen/passes/machine.hpp"
+#include "codegen/lowered/machine.hpp"
 
-namespace palladium::passes {
+namespace palladium::lowered {
 namespace {
 
 constexpr int first_with_bf16 = 80, first_with_byte_floats = 89;
@@ -38,4 +38,4 @@ bool Machine::has_fast_byte_floats() const {
   return cc >= first_with_byte_floats && (cc < 100 || cc >= 120);
 }
 
-}  // namespace palladium::passes
+}  // namespace palladium::lowered

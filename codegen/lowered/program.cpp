@@ -1,46 +1,29 @@
-#include "codegen/passes/lowered.hpp"
+#include "codegen/lowered/program.hpp"
 
 #include <algorithm>
 
 #include "codegen/base/format.hpp"
 
-namespace palladium::passes {
+namespace palladium::lowered {
 
 using graph::Graph;
 using graph::Inst;
 using graph::Op;
 
-// The member of that name, of the kinds that have it.
-#define PALLADIUM_MEMBER(function, member)         \
-  int function(const Sink& sink) {                 \
-    return std::visit(                             \
-        [](const auto& kind) {                     \
-          if constexpr (requires { kind.member; }) \
-            return kind.member;                    \
-          else                                     \
-            return -1;                             \
-        },                                         \
-        sink);                                     \
-  }
-PALLADIUM_MEMBER(storage_filled, storage)
-PALLADIUM_MEMBER(storage_moved, from)
-PALLADIUM_MEMBER(window_moved, window)
-PALLADIUM_MEMBER(scratch_of, scratch)
-#undef PALLADIUM_MEMBER
-
-ValueId accessed_by(const Sink& sink) {
-  if (const Store* s = std::get_if<Store>(&sink)) return s->inst;
-  if (const Update* u = std::get_if<Update>(&sink)) return u->inst;
-  return graph::no_value;
+std::vector<int> uses_of(const graph::Graph& g) {
+  std::vector<int> uses(g.insts.size());
+  for (const graph::Inst& i : g.insts)
+    for (const graph::ValueId a : i.args) ++uses[graph::index(a)];
+  return uses;
 }
 
-bool enters(const Lowered& l, const LoopNest& p, int storage) {
+bool enters(const Program& l, const LoopNest& p, int storage) {
   if (p.value == graph::no_value) return false;
   const Op op = l.graph[p.value].op;
   return l.storage_of[index(p.value)] == storage && op != Op::Param && op != Op::Get;
 }
 
-bool reads_staged(const Lowered& l, ValueId leaf) {
+bool reads_staged(const Program& l, ValueId leaf) {
   return l.graph[leaf].op == Op::Load && l.storage_of[index(leaf)] < 0 &&
          l.window_loaded(leaf).residency == Residency::staged;
 }
@@ -197,18 +180,4 @@ std::string description_of(const Graph& g, ValueId v) {
   }
 }
 
-std::int64_t registers_estimate(const graph::Type& type, int threads) {
-  const std::int64_t per_thread = cdiv(graph::element_count(type.shape), threads);
-  return per_thread * words(type.dtype);
-}
-
-bool fits_registers(Lowered& l, const graph::Type& type, std::int64_t registers) {
-  for (int warps = l.num_warps; warps <= layout::most_warps; warps *= 2) {
-    if (registers_estimate(type, warps * graph::warp_threads) > registers) continue;
-    l.wanted_warps = std::max(l.wanted_warps, warps);
-    return warps == l.num_warps;
-  }
-  return false;
-}
-
-}  // namespace palladium::passes
+}  // namespace palladium::lowered

@@ -7,7 +7,7 @@
 
 #include "palladium/types.hpp"
 
-namespace palladium::passes {
+namespace palladium::lowered {
 
 /// Rows and columns of a product of one warp, and elements of K.
 struct MmaShape {
@@ -51,4 +51,4 @@ struct Machine {
   bool has_fast_byte_floats() const;
 };
 
-}  // namespace palladium::passes
+}  // namespace palladium::lowered

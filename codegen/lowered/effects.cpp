@@ -1,10 +1,10 @@
-#include "codegen/passes/effects.hpp"
+#include "codegen/lowered/effects.hpp"
 
 #include <set>
 #include <tuple>
 #include <utility>
 
-namespace palladium::passes {
+namespace palladium::lowered {
 namespace {
 
 using device::Completion;
@@ -17,7 +17,7 @@ using Of = device::Effects::Role;
 
 class Visit {
  public:
-  explicit Visit(const Lowered& l) : l_(l), g_(l.graph) {}
+  explicit Visit(const Program& l) : l_(l), g_(l.graph) {}
 
   Effects take() { return std::move(found_); }
 
@@ -361,7 +361,7 @@ class Visit {
     add(std::move(e));
   }
 
-  const Lowered& l_;
+  const Program& l_;
   const graph::Graph& g_;
   const Redirects* redirects_ = nullptr;
   std::vector<Item> stack_;
@@ -371,26 +371,26 @@ class Visit {
 
 }  // namespace
 
-Effects effects(const Lowered& l, const Statement& s) {
+Effects effects(const Program& l, const Statement& s) {
   Visit visit(l);
   std::visit(visit, s.what);
   return visit.take();
 }
 
-Effects effects(const Lowered& l, const LoopNest& p) {
+Effects effects(const Program& l, const LoopNest& p) {
   Visit visit(l);
   visit(p);
   return visit.take();
 }
 
-std::vector<Effect> element_reads(const Lowered& l, const LoopNest& p) {
+std::vector<Effect> element_reads(const Program& l, const LoopNest& p) {
   std::vector<Effect> found = effects(l, p).all;
   std::erase_if(found,
                 [](const Effect& e) { return !e.is_element() || e.leaf == graph::no_value; });
   return found;
 }
 
-std::vector<Read> register_reads(const Lowered& l, const LoopNest& p) {
+std::vector<Read> register_reads(const Program& l, const LoopNest& p) {
   std::vector<Read> found;
   for (const Effect& e : effects(l, p)) {
     const int storage = e.own_storage();
@@ -400,4 +400,4 @@ std::vector<Read> register_reads(const Lowered& l, const LoopNest& p) {
   return found;
 }
 
-}  // namespace palladium::passes
+}  // namespace palladium::lowered

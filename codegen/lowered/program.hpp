@@ -1,0 +1,180 @@
+// The lowered graph: where every Ref and value of a kernel graph lives, and the loop nests that
+// compute them. codegen/cuda prints it and decides nothing.
+//
+// Values are streamed: an elementwise op, a broadcast, a transpose, a load, ... is *inlined*, that
+// is evaluated element by element, at the coordinates at which its users want it, inside the loop
+// nest of its sink. A sink is a store, a reduction, an operand of dot or a value that is *whole*:
+// kept in a Storage because several sinks need it, because its source is overwritten, or because it
+// is a loop carry.
+//
+// Words:
+//   storage        room for a whole value: registers, shared memory or a scalar
+//   window         a root Ref: the block of an array that a program sees, or scratch
+//   loop nest      the loops over the elements of one sink
+//   iteration      of a loop, or of a sequential axis of the grid
+//   stage          one iteration's part of shared memory; a ring has a *slot* for each
+//   full barrier   knows that a slot holds what its iteration reads
+//   empty barrier  knows that all readers of a slot are done with it
+//   produce        fill the next slot of a ring; a *producer* is a warpgroup that only does that
+//   consume        read the next slot of a ring
+//   prologue       of a pipelined loop: what stands before its first iteration
+//   epilogue       of a pipelined loop: what stands behind its last iteration
+//   relayout       the same value in registers by another layout
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "codegen/graph/graph.hpp"
+#include "codegen/graph/limits.hpp"
+#include "codegen/layout/layout.hpp"
+#include "codegen/lowered/machine.hpp"
+#include "codegen/lowered/statement.hpp"
+#include "codegen/lowered/storage.hpp"
+#include "codegen/lowered/window.hpp"
+#include "codegen/thread/expr.hpp"
+#include "palladium/report.hpp"
+
+namespace palladium::lowered {
+
+struct ProgramBody {
+  Statements statements;
+  Statements producer = {};  // of a thread of one warpgroup more, which fetches for the others
+  int warpgroups = 1;
+};
+
+struct Program {
+  graph::Graph graph = {};  // canonical
+  Machine machine = {};
+  std::vector<ProgramBody> bodies = {};
+  std::vector<Window> windows = {};
+  std::vector<Storage> storages = {};
+  std::vector<TensorBox> tensor_boxes = {};
+  std::vector<Barriers> fetch_barriers = {};
+  std::vector<Ring> rings = {};
+  std::vector<Remark> remarks = {};
+  std::vector<int> storage_of = {};  // per instruction: storage, or -1 if inlined (or no value)
+  std::vector<int> window_of = {};   // per instruction: window of a root Ref, or -1
+  std::vector<int> uses = {};        // per instruction: how often it is an operand
+  std::vector<int> around = {};      // per instruction: sequential axes whose loops it stands in
+  std::vector<int> parallel_axes = {}, sequential_axes = {};  // of the grid, in order; or
+                                                              // programs_axis the first of these
+  int grid_rows = 1;  // of the last two parallel axes, that programs go through at once
+  int num_variables = 0;
+  std::vector<layout::Layout> pinned = {};  // per variable; no domain: free
+  std::int64_t shared_bytes = 0;
+  int warpgroups = 1;             // Pallas threads of all bodies ...
+  int num_warps = 4;              // ... of so many warps each
+  int wanted_warps = 4;           // by place_windows and place_values, to keep what they could not
+  bool may_stage = true;          // there is shared memory for windows that are read from global
+  std::int64_t largest_held = 0;  // registers per thread of one value ...
+  std::int64_t most_held = 0;     // ... and of all values at once, by measure_registers
+  int wgmma_products = 0;         // of the program, by measure_registers
+
+  bool has_producer() const {
+    return std::ranges::any_of(bodies, [](const ProgramBody& b) { return !b.producer.empty(); });
+  }
+  /// CUDA threads of a Pallas thread.
+  int threads() const { return num_warps * graph::warp_threads; }
+  int add_storage(Storage s) {
+    storages.push_back(std::move(s));
+    return static_cast<int>(storages.size()) - 1;
+  }
+  int add_variable(layout::Layout pin = {}) {
+    pinned.push_back(std::move(pin));
+    return num_variables++;
+  }
+  const Window& window_loaded(ValueId v) const {
+    return windows[window_of[index(graph.root(graph[v].args[0]))]];
+  }
+  /// The storage of the window that a Load or Swap reads; -1 if it is in global memory.
+  int storage_loaded(ValueId v) const { return window_loaded(v).storage; }
+};
+
+/// How often each instruction is an operand.
+std::vector<int> uses_of(const graph::Graph& g);
+
+/// For people: residencies, storages, nests with their layouts.
+std::string to_text(const Program& l);
+/// All of it but the places of statements in the user's files: the graph, then what passes decided.
+std::string to_full_text(const Program& l);
+
+/// How the coordinates of a value follow from those of the nest that evaluates it: per dimension
+/// a dimension of the nest, or one of these.
+using DimMap = std::vector<int>;
+inline constexpr int zero_dim = -1;    // always 0
+inline constexpr int opaque_dim = -2;  // computed from several (a reshape)
+
+DimMap identity_map(int rank);
+/// Map of operand `arg` of `v`, which is evaluated by `map`.
+DimMap map_of_operand(const graph::Graph& g, ValueId v, std::size_t arg, const DimMap& map);
+
+/// Calls f(value, map, storage) once for every leaf and map of the inlined expression `v`: values
+/// with a storage, and loads, whose storage is that of their window (-1 if in global memory). `v`
+/// itself is such a value unless `enter`. Of a view these are the leaves of its index arrays.
+template <class F>
+void for_each_leaf(const Program& l, ValueId v, const DimMap& map, bool enter, F&& f);
+
+/// Of a leaf, whether it is a load that reads the copy in shared memory of a staged window.
+bool reads_staged(const Program& l, ValueId leaf);
+
+/// Whether the nest computes the value that the storage holds (rather than read it from there).
+bool enters(const Program& l, const LoopNest& p, int storage);
+
+/// How it folds them, and what in: f32 for sums and products of 16-bit floats.
+thread::Fold fold_of(graph::Op op);
+/// Whether an element that is in the fold already makes no difference.
+constexpr bool is_idempotent(thread::Fold f) {
+  return f == thread::Fold::max || f == thread::Fold::min;
+}
+DType accumulator_dtype(const graph::Graph& g, ValueId fold);
+
+/// The user's name of a value, or "".
+std::string name_of(const graph::Graph& g, ValueId v);
+
+/// What the user knows a value as, for messages: "'acc'", "args[0]", "carry 1 of the loop", "the
+/// result of dot".
+std::string description_of(const graph::Graph& g, ValueId v);
+
+/// What an instruction per register costs: a wider program issues it in more warps.
+inline double issued(const layout::Layout& l) {
+  return l.warpgroups() * static_cast<double>(l.registers());
+}
+
+/// Registers that one value may take of a thread.
+inline constexpr std::int64_t max_whole_registers = 192;
+/// Registers of an element.
+inline std::int64_t words(DType t) { return t.bytes() == 8 ? 2 : 1; }
+
+template <class F>
+void for_each_leaf(const Program& l, ValueId v, const DimMap& map, bool enter, F&& f) {
+  // Expressions are deep, and share parts.
+  std::vector<std::pair<ValueId, DimMap>> stack{{v, map}};
+  std::set<std::pair<ValueId, DimMap>> seen;
+  for (bool first = true; !stack.empty(); first = false) {
+    const auto [next, at] = std::move(stack.back());
+    stack.pop_back();
+    const graph::Inst& inst = l.graph[next];
+    if (l.uses[graph::index(next)] > 1 && !seen.insert({next, at}).second) continue;
+    if (const int storage = l.storage_of[graph::index(next)]; storage >= 0 && !(first && enter)) {
+      f(next, at, storage);
+      continue;
+    }
+    const bool load = inst.op == graph::Op::Load || inst.op == graph::Op::Swap;
+    if (load) f(next, at, l.storage_loaded(next));
+    for (std::size_t i = inst.args.size(); i-- > 0;) {
+      const graph::Type& operand = l.graph[inst.args[i]].type;
+      // Of views, what their index arrays are made of.
+      const bool read = operand.is_ref()     ? l.graph.chooses(inst.args[i])
+                        : inst.type.is_ref() ? !operand.is_scalar()
+                                             : operand.is_value();
+      if (read) stack.push_back({inst.args[i], map_of_operand(l.graph, next, i, at)});
+    }
+  }
+}
+
+}  // namespace palladium::lowered

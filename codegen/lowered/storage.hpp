@@ -1,0 +1,85 @@
+// Room for whole values.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "codegen/base/checked.hpp"
+#include "codegen/graph/graph.hpp"
+#include "codegen/layout/layout.hpp"
+
+namespace palladium::lowered {
+
+using graph::Extents;
+using graph::ValueId;
+
+enum class Place : std::uint8_t {
+  inlined,    // recomputed at each use
+  scalar,     // one element: a variable that all threads compute alike
+  registers,  // an array per thread, distributed by a layout
+  shared,     // in shared memory: row-major, or in swizzled panels
+};
+
+/// Room for a whole value, a resident window or a scratch Ref.
+///
+/// Panels are what wgmma reads and TMA writes: columns of rows of 32, 64 or 128 bytes, one panel
+/// behind the other; in each row the chunks of 16 bytes stand in an order that changes from row to
+/// row, so that neither rows nor columns of chunks collide in the banks.
+struct Storage {
+  Place place = Place::registers;
+  DType dtype = {};
+  Extents shape = {};
+  ValueId of = graph::no_value;   // for names and messages
+  int variable = -1;              // registers: layout variable (of the nest that fills it) ...
+  std::vector<int> dropped = {};  // ... whose dimensions that were reduced away are these
+  layout::Layout layout = {};     // registers: set by assign_layouts
+  std::int64_t offset = 0;        // shared: bytes, in the block's dynamic shared memory
+  std::int64_t row_stride = 0;    // shared: elements from row to row of the last dimension
+  int swizzle = 0;                // shared: bytes of a row of its panels; 0: it has none
+  bool per_warpgroup = true;      // shared: one copy per Pallas thread
+  bool per_warp = false;          // ... and of each of its warps
+  bool fetched = false;           // shared: filled by TMA, or a barrier of such copies
+  bool sent = false;              // shared: read by TMA
+  /// Shared, without panels: 16 bytes c of row r stand where c ^ (r / rows_alike % 8 >> (3 -
+  /// row_swizzle)) of it would, so that 8 rows are read from all banks. 0 to 3.
+  int row_swizzle = 0;
+  int rows_alike = 1;           // ldmatrix reads rows that follow one another
+  bool packed = false;          // registers: two elements of 16 bits in each of them, as A of wgmma
+  bool tf32 = false;            // shared: elements of f32 are rounded to tf32 on their way there
+  std::int64_t alignment = 16;  // shared: what its address is a multiple of, at least
+  int ring = -1;  // shared: it lies in each slot of this ring, `offset` behind where that begins
+};
+
+/// Shared memory for what several iterations of a loop fill and read, a slot for each.
+struct Ring {
+  int storage = -1;  // all slots, one behind the other
+  int slots = 1;
+  std::int64_t slot_bytes = 0;
+  std::int64_t trips = INT64_MAX;  // of its loop, where that is known
+  bool copied = false;             // threads fill a part of it, in groups of copies
+  bool fetched = false;            // TMA does, and says so by barriers of each slot
+  /// Storage of the empty barriers, by which a slot's readers tell the producer; -1: it has none.
+  int empty_barriers = -1;
+  /// Its loop, which stands in no other, goes over all slots in each iteration of its text: what
+  /// says where a slot stands is constant there.
+  bool unrolled = false;
+};
+
+/// Barriers in shared memory that know when copies are done, or what they filled has been read:
+/// one, or for each slot of a ring one.
+struct Barriers {
+  int storage = -1, ring = -1;
+  int arrivals = 1;
+};
+
+inline std::int64_t round_up(std::int64_t n, std::int64_t to) { return cdiv(n, to) * to; }
+
+/// What a storage takes of shared memory, once or per warpgroup: with the gaps between its rows, a
+/// multiple of what its address is a multiple of.
+Checked shared_bytes(const Storage& storage);
+/// What the address of a storage in shared memory is a multiple of.
+std::int64_t shared_alignment(const Storage& storage);
+/// The widest rows of panels into which rows of so many bytes can be cut; 0 if there are none.
+int swizzle_of(std::int64_t row_bytes);
+
+}  // namespace palladium::lowered

@@ -1,0 +1,72 @@
+// The passes over the lowered program, and what they ask each other.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "codegen/base/checked.hpp"
+#include "codegen/lowered/program.hpp"
+
+namespace palladium::passes {
+
+using namespace lowered;
+
+/// The passes, in the order of the manifest.
+void split_scaled_sums(Program& l);
+void legalize_dot_operands(Program& l);
+void place_windows(Program& l);
+void swizzle_grid(Program& l);
+void hoist_invariants(Program& l);
+void stage_windows(Program& l);
+void place_values(Program& l);
+void build_statements(Program& l);
+void peel_first_iteration(Program& l);
+void assign_layouts(Program& l);
+void coalesce_accumulators(Program& l);
+void measure_registers(Program& l);
+void check_registers(Program& l);
+void pad_staged_rows(Program& l);
+void choose_copies(Program& l);
+void fetch_windows(Program& l);
+void build_pipelines(Program& l);
+void software_pipeline(Program& l);
+void place_shared_memory(Program& l);
+
+/// Index maps read the index operands where the first body does: in its windows.
+void share_index_operands(Program& l);
+
+/// Bytes of shared memory of a block in which each storage has its own place.
+Checked unshared_bytes(const Program& l);
+
+/// The storage of what a program sends behind all of its loops, where nothing else is sent: it may
+/// lie where a ring was. -1: there is none.
+int sent_behind_loops(const Program& l);
+
+/// Whether windows are staged for which, beside all else, no block has the shared memory.
+bool stages_too_much(const Program& l);
+
+/// Registers of each thread, of which the kernel begins with `all`: of a producer, and of the
+/// warpgroups that it fetches for. 0: nothing is to be changed.
+struct RegisterShares {
+  int all = 0, producer = 0, consumer = 0;
+};
+RegisterShares registers_beside_producer(int warpgroups);
+
+/// Why more threads would serve a measured program better; "" if they would not.
+std::string reason_to_widen(const Program& l);
+/// Whether a program of twice the threads is better in that.
+bool gains(const Program& l, const Program& wider);
+
+/// The nest of an operation that folds elements, whose result has a storage.
+LoopNest fold_nest(Program& l, ValueId v);
+/// How the storages of a relayout, which have their layouts, come from one to the other.
+layout::Plan plan_of(const Program& l, const Relayout& r);
+
+/// Registers that a value takes in each of so many threads, rounded up.
+std::int64_t registers_estimate(const graph::Type& type, int threads);
+
+/// Whether a value fits so many registers of each of the program's threads; where a wider program
+/// would hold it, that is noted.
+bool fits_registers(Program& l, const graph::Type& type, std::int64_t registers);
+
+}  // namespace palladium::passes
