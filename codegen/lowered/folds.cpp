@@ -1,6 +1,7 @@
 // What operations that fold elements along dimensions are, and cost.
 #include <algorithm>
 #include <bit>
+#include <numeric>
 
 #include "codegen/base/format.hpp"
 #include "codegen/layout/transfer.hpp"
@@ -26,6 +27,37 @@ thread::Fold fold_of(Op op) {
 DType accumulator_dtype(const graph::Graph& g, ValueId fold) {
   const DType t = g[fold].type.dtype;
   return !is_idempotent(fold_of(g[fold].op)) && (t == f16 || t == bf16) ? f32 : t;
+}
+
+LoopNest fold_nest(Program& l, ValueId v) {
+  const graph::Inst& i = l.graph[v];
+  const int storage = l.storage_of[index(v)];
+  const Extents& domain = l.graph[i.args[0]].type.shape;
+  const int variable = l.add_variable();
+  const int scratch =
+      l.add_storage({.place = Place::shared, .dtype = l.storages[storage].dtype, .of = v});
+  Storage& s = l.storages[storage];
+  s.variable = variable;
+  LoopNest p{.value = i.args[0], .domain = domain, .valid = domain, .variable = variable};
+  const bool scans = i.type.shape.size() == domain.size();
+  if (scans && s.place != Place::scalar) {
+    const graph::ScanView along = graph::ScanView::of(i);
+    p.sink = Scan{.inst = v,
+                  .storage = storage,
+                  .dimension = along.dimension,
+                  .reverse = along.reverse,
+                  .scratch = scratch};
+    return p;
+  }
+  const auto along = graph::dimensions(i);
+  s.dropped.assign(along.begin(), along.end());
+  if (s.place == Place::scalar) {
+    // Every thread gets a single value, whatever threads hold the padding of its dimensions.
+    s.dropped.resize(domain.size());
+    std::iota(s.dropped.begin(), s.dropped.end(), 0);
+  }
+  p.sink = Reduce{.inst = v, .storage = storage, .reduced = s.dropped, .scratch = scratch};
+  return p;
 }
 
 // ---- reductions

@@ -125,6 +125,8 @@ bool reads_staged(const Program& l, ValueId leaf);
 /// Whether the nest computes the value that the storage holds (rather than read it from there).
 bool enters(const Program& l, const LoopNest& p, int storage);
 
+/// The nest of an operation that folds elements, whose result has a storage.
+LoopNest fold_nest(Program& l, ValueId v);
 /// How it folds them, and what in: f32 for sums and products of 16-bit floats.
 thread::Fold fold_of(graph::Op op);
 /// Whether an element that is in the fold already makes no difference.

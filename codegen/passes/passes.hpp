@@ -57,8 +57,6 @@ std::string reason_to_widen(const Program& l);
 /// Whether a program of twice the threads is better in that.
 bool gains(const Program& l, const Program& wider);
 
-/// The nest of an operation that folds elements, whose result has a storage.
-LoopNest fold_nest(Program& l, ValueId v);
 /// How the storages of a relayout, which have their layouts, come from one to the other.
 layout::Plan plan_of(const Program& l, const Relayout& r);
 

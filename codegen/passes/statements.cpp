@@ -25,6 +25,19 @@ using graph::Inst;
 using graph::MemoryView;
 using graph::Op;
 
+// The result of a fold that keeps all dimensions, which no program holds in registers, is made tile
+// by tile, in shared memory.
+void share_if_large(Program& l, Storage& s) {
+  if (s.place != Place::registers) return;
+  constexpr std::int64_t comfortable = 64, of_a_multiprocessor = 48 * 1024;
+  const graph::Type type = graph::Type::value(s.dtype, s.shape);
+  if (fits_registers(l, type, comfortable)) return;
+  const std::int64_t most = std::min(max_whole_registers, of_a_multiprocessor / l.threads());
+  if (registers_estimate(type, l.threads()) <= most) return;
+  s.place = Place::shared;
+  s.row_stride = s.shape.back();
+}
+
 class Building {
  public:
   explicit Building(Program& l) : l_(l), g_(l.graph), a_(l.graph), fetches_(l) {}
@@ -150,10 +163,10 @@ class Building {
     }
     const int storage = l_.storage_of[index(v)];
     if (storage < 0) return;
-    if (graph::is_fold(i.op))
-      out.push_back({fold_nest(l_, v), g_.location(v)});
-    else
-      assign(out, v, storage);
+    if (!graph::is_fold(i.op)) return assign(out, v, storage);
+    out.push_back({fold_nest(l_, v), g_.location(v)});
+    if (i.type.shape.size() == g_[i.args[0]].type.shape.size())
+      share_if_large(l_, l_.storages[storage]);
   }
 
   void semaphore(List& out, ValueId v) {
