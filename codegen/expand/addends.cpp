@@ -34,8 +34,7 @@ std::vector<ValueId> Nest::addends_of(ValueId v) const {
     const ValueId next = stack.back();
     stack.pop_back();
     const Inst& i = g_[next];
-    const bool apart =
-        i.op == Op::Add && l_.uses[index(next)] == 1 && l_.storage_of[index(next)] < 0;
+    const bool apart = i.op == Op::Add && l_.uses[next] == 1 && !l_.storage_of[next];
     if (next == v || apart)
       stack.insert(stack.end(), i.args.rbegin(), i.args.rend());
     else

@@ -47,7 +47,7 @@ bool Nest::copies_moved(const lowered::Stage& s) {
 }
 
 // Elements that exist together, and are in bounds together, travel together.
-bool Nest::copies_asynchronously(const Address& from, int filled, lowered::CopyMode by) {
+bool Nest::copies_asynchronously(const Address& from, StorageId filled, lowered::CopyMode by) {
   const Address to = storage_address(filled, coordinates_);
   if (from.outside != no_expr && e_[from.outside].number != 0) return false;  // it fills with zeros
   const auto [value, storage] = limits();
@@ -69,7 +69,7 @@ bool Nest::copies_asynchronously(const Address& from, int filled, lowered::CopyM
   Address source = from, target = to;
   // Where strides are symbols, what a thread adds to where its block begins is the same in all
   // iterations of a loop; else it is a constant of the instruction.
-  const bool repeats = l_.storages[filled].ring >= 0;
+  const bool repeats(l_.storages[filled].ring);
   const ExprId iteration =
       repeats && source.reach == INT32_MAX ? std::exchange(source.first, no_expr) : no_expr;
   first(source.offset);

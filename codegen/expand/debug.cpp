@@ -6,7 +6,7 @@ namespace palladium::expand {
 
 void Expander::expand_one(const lowered::HostCall& t) {
   const graph::Inst& i = g_[t.inst];
-  const bool is_check = i.op == graph::Op::DebugCheck, is_array = t.scratch >= 0;
+  const bool is_check = i.op == graph::Op::DebugCheck, is_array(t.scratch);
   const std::vector<ExprId> told = is_check   ? program_ids_
                                    : is_array ? std::vector<ExprId>()
                                               : scalars(i.args);

@@ -38,7 +38,7 @@ Nest::Key Nest::key_of(std::uint32_t what, const Coordinates& c) {
 
 // Gives a value that is used more than once, or that holds many operations, a name.
 ExprId Nest::named(ValueId v, ExprId value) {
-  const bool reused = l_.uses[index(v)] > 1;
+  const bool reused = l_.uses[v] > 1;
   const thread::Node node = e_[value].node;
   const bool plain = node == thread::Node::variable || node == thread::Node::literal ||
                      node == thread::Node::element;
@@ -80,10 +80,10 @@ ExprId Nest::evaluate(ValueId v, const Coordinates& c, const DimMap& map, bool e
 // The operand that `p` needs next; false where it needs none and has a value.
 bool Nest::next_operand(Pending& p, Pending& operand, ExprId& value) {
   const Inst& i = g_[p.v];
-  const bool reused = l_.uses[index(p.v)] > 1;
+  const bool reused = l_.uses[p.v] > 1;
   if (p.operands.empty()) {
-    if (!p.enter && l_.storage_of[index(p.v)] >= 0) {
-      value = read(l_.storage_of[index(p.v)], p.c, p.map, p.partial);
+    if (!p.enter && l_.storage_of[p.v]) {
+      value = read(l_.storage_of[p.v], p.c, p.map, p.partial);
       return false;
     }
     if (const auto it = quotients_.find(p.v); it != quotients_.end() && p.c == coordinates_) {
@@ -237,21 +237,20 @@ Coordinates Nest::operand_coordinates(ValueId v, std::size_t arg, const Coordina
 // ---- reads
 
 // Where the nest reads the storage from.
-int Nest::copy_of(int storage, const DimMap& map) const {
+StorageId Nest::copy_of(StorageId storage, const DimMap& map) const {
   for (const auto& [from, copy] : redirects_)
     if (from == storage && copy.map == map) return copy.storage;
   return storage;
 }
 
-ExprId Nest::read(int storage, const Coordinates& c, const DimMap& map, bool partial) {
+ExprId Nest::read(StorageId storage, const Coordinates& c, const DimMap& map, bool partial) {
   storage = copy_of(storage, map);
   const Storage& s = l_.storages[storage];
-  if (const ExprId known = x_.literal_[static_cast<std::size_t>(storage)]; known != no_expr)
-    return known;
+  if (const ExprId known = x_.literal_[storage]; known != no_expr) return known;
   if (s.place == Place::scalar) return x_.scalar_storage(storage);
   if (s.place == Place::registers)
     return e_.element(x_.storage(storage), e_.sum(register_index(s.layout, map)));
-  const Key key = key_of(first_storage + static_cast<std::uint32_t>(storage), c);
+  const Key key = key_of(first_storage + static_cast<std::uint32_t>(storage.number()), c);
   if (const auto it = memo_.find(key); it != memo_.end()) return it->second;
   Address a = storage_address(storage, c);
   if (partial) add_range(a.bounds, c, s.shape);
@@ -269,7 +268,7 @@ bool Nest::next_of_load(Pending& p, Pending& operand, ExprId& value) {
   }
   const ExprId mask = masked ? p.operands[0] : no_expr;
   if (p.operands.size() <= 1) {
-    const Window& w = l_.windows[l_.window_of[index(g_.root(m.ref))]];
+    const Window& w = l_.windows[l_.window_of[g_.root(m.ref)]];
     const Location at = g_.location(p.v);
     const Location outer = b_.at(at == Location{} ? b_.at() : at);
     if (w.residency == Residency::registers) {
@@ -300,7 +299,7 @@ bool Nest::next_of_load(Pending& p, Pending& operand, ExprId& value) {
 
 // A block in registers: what the user stored there as far as the array reaches.
 ExprId Nest::load_registers(const Pending& p) {
-  const int window = l_.window_of[index(g_.root(g_[p.v].args[0]))];
+  const WindowId window = l_.window_of[g_.root(g_[p.v].args[0])];
   const Window& w = l_.windows[window];
   if (const ExprId stored = x_.is_stored(w.storage);
       stored != no_expr && checked_stored_.insert(w.storage).second)
@@ -323,7 +322,7 @@ ExprId Nest::scalar(ValueId v, bool enter) {
                   lowered::identity_map(static_cast<int>(shape.size())), enter);
 }
 
-ExprId Nest::held(int storage) {
+ExprId Nest::held(StorageId storage) {
   const std::size_t rank = l_.storages[storage].shape.size();
   return read(storage, Coordinates(rank), lowered::identity_map(static_cast<int>(rank)));
 }

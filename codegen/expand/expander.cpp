@@ -57,9 +57,9 @@ thread::Program Expander::run() {
   if (!g_.persistent)
     name_programs(cluster > 1 ? e_.plain(Operator::div, block, number(cluster)) : block);
   name_cluster(block);
-  for (std::size_t w = 0; w < l_.windows.size(); ++w)
+  for (const WindowId w : l_.windows.ids())
     if (l_.windows[w].mapping >= 0 && l_.windows[w].mapping < g_.mapping.num_index_operands)
-      enter_window(static_cast<int>(w));
+      enter_window(w);
   const bool bounded = !g_.persistent && open_bounds();
   std::int64_t first = 0;
   for (const lowered::ProgramBody& body : l_.bodies) {
@@ -149,14 +149,14 @@ void Expander::declare_parameters() {
 
 // ---- storages
 
-std::string Expander::storage_name(int s) const {
+std::string Expander::storage_name(StorageId s) const {
   const Storage& x = l_.storages[s];
   const std::string hint = x.of == graph::no_value ? "" : lowered::name_of(g_, x.of);
-  return (hint.empty() ? "v" : identifier_of(hint) + "_") + std::to_string(s);
+  return (hint.empty() ? "v" : identifier_of(hint) + "_") + std::to_string(s.number());
 }
 
-VariableId Expander::storage(int s) {
-  VariableId& v = storages_[static_cast<std::size_t>(s)];
+VariableId Expander::storage(StorageId s) {
+  VariableId& v = storages_[s];
   if (v != thread::no_variable) return v;
   const Storage& x = l_.storages[s];
   const bool array = x.place == Place::registers;
@@ -170,19 +170,19 @@ VariableId Expander::storage(int s) {
   return v;
 }
 
-VariableId Expander::declare_storage(int s, bool zeros) {
+VariableId Expander::declare_storage(StorageId s, bool zeros) {
   const VariableId v = storage(s);
   b_.add(thread::Declare{
       .start = zeros ? thread::Declare::Start::zeros : thread::Declare::Start::nothing,
       .variable = v});
-  declared_[static_cast<std::size_t>(s)] = true;
+  declared_[s] = true;
   return v;
 }
 
-Affine Expander::shared_place(int s) {
+Affine Expander::shared_place(StorageId s) {
   const Storage& x = l_.storages[s];
-  const Storage& placed = x.ring < 0 ? x : l_.storages[l_.rings[x.ring].storage];
-  Affine a = Affine::term(smem_) + Affine(placed.offset + (x.ring < 0 ? 0 : x.offset));
+  const Storage& placed = !x.ring ? x : l_.storages[l_.rings[x.ring].storage];
+  Affine a = Affine::term(smem_) + Affine(placed.offset + (!x.ring ? 0 : x.offset));
   const std::int64_t bytes = lowered::shared_bytes(placed).value();
   if (placed.per_warpgroup && l_.warpgroups > 1)
     a = a + Affine::term(warpgroup_, bytes * (placed.per_warp ? graph::num_warps : 1));
@@ -190,15 +190,15 @@ Affine Expander::shared_place(int s) {
   return a;
 }
 
-ExprId Expander::shared_address(int s) { return e_.sum(shared_place(s) + slot(s), u32); }
+ExprId Expander::shared_address(StorageId s) { return e_.sum(shared_place(s) + slot(s), u32); }
 
-ExprId Expander::shared_base(int s) { return e_.sum(shared_place(s), u32); }
+ExprId Expander::shared_base(StorageId s) { return e_.sum(shared_place(s), u32); }
 
 void Expander::find_mutable_storages() {
   for (const Window& w : l_.windows) {
-    if (w.storage < 0) continue;
-    mutable_[static_cast<std::size_t>(w.storage)] = true;
-    declared_[static_cast<std::size_t>(w.storage)] = true;
+    if (!w.storage) continue;
+    mutable_[w.storage] = true;
+    declared_[w.storage] = true;
   }
   for (const lowered::ProgramBody& b : l_.bodies) find_begun(b.statements);
   for (const Inst& i : g_.insts) {
@@ -207,8 +207,8 @@ void Expander::find_mutable_storages() {
       for (const ValueId p : g_[graph::Repeated::of(i).region].params) make_mutable(p);
     if (i.op == Op::Get) make_mutable(static_cast<ValueId>(&i - g_.insts.data()));
     if (i.op != Op::Loop) continue;
-    const int counter = l_.storage_of[index(g_[graph::LoopView::of(i).body].params[0])];
-    if (counter >= 0) declared_[static_cast<std::size_t>(counter)] = true;
+    const StorageId counter = l_.storage_of[g_[graph::LoopView::of(i).body].params[0]];
+    if (counter) declared_[counter] = true;
   }
 }
 
@@ -216,19 +216,19 @@ void Expander::find_mutable_storages() {
 void Expander::find_begun(const lowered::Statements& list) {
   for (const lowered::Statement& s : list) {
     if (const auto* d = std::get_if<lowered::Dot>(&s.what); d && d->anew != graph::no_value)
-      begun_by_product_[static_cast<std::size_t>(d->result)] = true;
+      begun_by_product_[d->result] = true;
     lowered::for_each_body(const_cast<lowered::Statement&>(s),
                            [&](const lowered::Statements& body) { find_begun(body); });
   }
 }
 
 void Expander::make_mutable(ValueId v) {
-  if (const int s = l_.storage_of[index(v)]; s >= 0) mutable_[static_cast<std::size_t>(s)] = true;
+  if (const StorageId s = l_.storage_of[v]) mutable_[s] = true;
 }
 
 // Blocks and scratch in registers that start with nothing, and are read or flushed.
 void Expander::find_unstored() {
-  for (std::size_t i = 0; i < l_.windows.size(); ++i) {
+  for (const WindowId i : l_.windows.ids()) {
     const Window& w = l_.windows[i];
     if (w.residency != Residency::registers || w.fill) continue;
     bool used = w.flush;
@@ -237,23 +237,23 @@ void Expander::find_unstored() {
     if (!used) continue;
     const VariableId flag =
         e_.declare({.name = storage_name(w.storage) + "_stored", .type = bool_});
-    unstored_[w.storage] = {static_cast<int>(i), flag};
+    unstored_[w.storage] = {i, flag};
   }
 }
 
-void Expander::mark_stored(int storage) {
+void Expander::mark_stored(StorageId storage) {
   const auto it = unstored_.find(storage);
   if (it == unstored_.end()) return;
   b_.add(thread::Assign{e_.variable(it->second.flag), e_.literal(bool_, 1)});
 }
 
-ExprId Expander::is_stored(int storage) {
+ExprId Expander::is_stored(StorageId storage) {
   const auto it = unstored_.find(storage);
   return it == unstored_.end() ? no_expr : e_.variable(it->second.flag);
 }
 
-std::string Expander::unstored_message(int storage) const {
-  const Window& w = l_.windows[static_cast<std::size_t>(unstored_.at(storage).window)];
+std::string Expander::unstored_message(StorageId storage) const {
+  const Window& w = l_.windows[unstored_.at(storage).window];
   int scratch = 0;
   for (const Window& other : l_.windows) {
     if (&other == &w) break;
@@ -270,10 +270,10 @@ std::string Expander::unstored_message(int storage) const {
 // filled.
 void Expander::declare_storages(int body) {
   for (const Window& w : l_.windows) {
-    if (w.storage < 0 || w.body != body) continue;
+    if (!w.storage || w.body != body) continue;
     const Place place = l_.storages[w.storage].place;
     if (place == Place::scalar || place == Place::registers)
-      declare_storage(w.storage, !begun_by_product_[static_cast<std::size_t>(w.storage)]);
+      declare_storage(w.storage, !begun_by_product_[w.storage]);
     if (const auto it = unstored_.find(w.storage); it != unstored_.end())
       b_.add(thread::Declare{.start = thread::Declare::Start::values,
                              .variable = it->second.flag,
@@ -357,14 +357,14 @@ void Expander::expand_one(const lowered::GridLoop& loop) {
   ExprId& id = program_ids_[static_cast<std::size_t>(loop.axis)];
   thread::For iterations{
       .counter = p, .low = number(0), .high = grid_size(loop.axis), .unroll = 1, .body = {}};
-  if (loop.ring < 0) {
+  if (!loop.ring) {
     id = e_.variable(p);
     b_.open_loop(std::move(iterations));
     expand_list(loop.body);
     b_.close();
     return;
   }
-  iterations.step = l_.rings[static_cast<std::size_t>(loop.ring)].slots;
+  iterations.step = l_.rings[loop.ring].slots;
   over_slots(loop.ring, std::move(iterations), [&](ExprId iteration) {
     id = iteration;
     expand_list(loop.body);
@@ -386,7 +386,7 @@ ExprId Expander::advanced(VariableId counter, std::int64_t step, ValueId limit) 
 void Expander::expand_one(const lowered::Loop& l) {
   if (!l.prologue.empty()) return expand_rotated(l);
   const graph::LoopView loop = graph::LoopView::of(g_[l.inst]);
-  const int s = l_.storage_of[index(g_[loop.body].params[0])];
+  const StorageId s = l_.storage_of[g_[loop.body].params[0]];
   const ExprId low = scalar(loop.low), high = scalar(loop.high);
   const VariableId counter = storage(s);
   e_[counter].facts = thread::facts_of_counter(e_.facts(low), e_.facts(high), loop.step);
@@ -397,18 +397,18 @@ void Expander::expand_one(const lowered::Loop& l) {
                          .next = advanced(counter, loop.step, loop.high),
                          .unroll = std::max<std::int64_t>(1, loop.unroll),
                          .body = {}};
-  if (l.ring < 0) {
+  if (!l.ring) {
     b_.open_loop(std::move(iterations));
     expand_list(l.body);
     b_.close();
     return;
   }
-  iterations.step = loop.step * l_.rings[static_cast<std::size_t>(l.ring)].slots;
+  iterations.step = loop.step * l_.rings[l.ring].slots;
   iterations.next = advanced(counter, iterations.step, loop.high);
   over_slots(l.ring, std::move(iterations), [&](ExprId iteration) {
-    storages_[static_cast<std::size_t>(s)] = e_[iteration].variable;
+    storages_[s] = e_[iteration].variable;
     expand_list(l.body);
-    storages_[static_cast<std::size_t>(s)] = counter;
+    storages_[s] = counter;
   });
 }
 
@@ -423,7 +423,7 @@ void Expander::expand_one(const lowered::While& w) {
 
 // One after the other stands behind them all: what is known outside is named before.
 void Expander::expand_one(const lowered::Switch& s) {
-  for (const int r : s.results) declare_storage(r);
+  for (const StorageId r : s.results) declare_storage(r);
   const ExprId which = scalar(g_[s.inst].args[0]);
   const bool chooses = g_[g_[s.inst].args[0]].type.dtype.is_bool();
   const std::size_t count = s.bodies.size();
@@ -454,9 +454,8 @@ void Expander::expand_one(const lowered::Switch& s) {
 
 // Memory in registers is declared with that of the body: nothing is known of it here.
 void Expander::expand_one(const lowered::Scope& s) {
-  for (const int w : s.windows)
-    if (const auto it = unstored_.find(l_.windows[static_cast<std::size_t>(w)].storage);
-        it != unstored_.end())
+  for (const WindowId w : s.windows)
+    if (const auto it = unstored_.find(l_.windows[w].storage); it != unstored_.end())
       b_.add(thread::Assign{e_.variable(it->second.flag), e_.literal(bool_, 0)});
   expand_list(s.body);
 }
@@ -474,27 +473,26 @@ ExprId Expander::warp_number() {
 }
 
 void Expander::expand_one(const lowered::Scalar& s) {
-  const int own = l_.storage_of[index(s.value)];
+  const StorageId own = l_.storage_of[s.value];
   const Op op = g_[s.value].op;
   const bool enter = own == s.storage && op != Op::Param && op != Op::Get;
   set_scalar(s.storage, Nest(*this, s.redirects).scalar(s.value, enter));
 }
 
-void Expander::set_scalar(int to, ExprId value) {
-  const auto at = static_cast<std::size_t>(to);
-  literal_[at] = no_expr;
-  if (declared_[at]) {
+void Expander::set_scalar(StorageId to, ExprId value) {
+  literal_[to] = no_expr;
+  if (declared_[to]) {
     b_.add(thread::Assign{scalar_storage(to), value});
-  } else if (mutable_[at]) {
+  } else if (mutable_[to]) {
     b_.add(thread::Declare{
         .start = thread::Declare::Start::values, .variable = storage(to), .values = {value}});
   } else {
     const VariableId v = storage(to);
     e_[v].facts = e_.facts(value);
-    if (e_[value].node == thread::Node::literal) literal_[at] = value;
+    if (e_[value].node == thread::Node::literal) literal_[to] = value;
     b_.add(thread::Let{v, value});
   }
-  declared_[at] = true;
+  declared_[to] = true;
   mark_stored(to);
 }
 

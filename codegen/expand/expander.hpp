@@ -16,7 +16,12 @@ namespace palladium::expand {
 using device::Row;
 using graph::Extents;
 using graph::ValueId;
+using lowered::BoxId;
 using lowered::DimMap;
+using lowered::RingId;
+using lowered::StorageId;
+using lowered::Table;
+using lowered::WindowId;
 using passes::affine_of;
 using passes::fields_of;
 using thread::Affine;
@@ -80,8 +85,8 @@ class Expander {
   void expand_one(const lowered::Produce& s);
   thread::Statements begin_with_producer(const lowered::ProgramBody& body);
   void end_with_producer(thread::Statements producer);
-  void free_slot(int ring, bool before);
-  void advance(int ring);
+  void free_slot(RingId ring, bool before);
+  void advance(RingId ring);
   /// Runs f, behind which all is known again that is known now.
   template <class F>
   void apart(F&& f);
@@ -96,27 +101,25 @@ class Expander {
   void begin_rings();
   void expand_rotated(const lowered::Loop& l);
   void fill_first_slots(const lowered::Prefetch& p);
-  ExprId next_slot(int ring, ExprId slot);
-  ExprId declare_number(const std::string& name, int ring);
+  ExprId next_slot(RingId ring, ExprId slot);
+  ExprId declare_number(const std::string& name, RingId ring);
   /// The loop `iterations`, each of whose iterations goes over the slots of a ring: body(iteration)
   /// for each.
-  void over_slots(int ring, thread::For iterations,
+  void over_slots(RingId ring, thread::For iterations,
                   const std::function<void(ExprId iteration)>& body);
   void prefetch(const lowered::Prefetch& p, ExprId counter, std::int64_t ahead);
   void expand_iteration(const lowered::Prefetch& p, ExprId iteration);
   /// Where the slot of a ring begins that a storage is a part of, in units of so many bytes; 0 of
   /// no ring.
-  Affine slot(int storage, std::int64_t unit = 1);
-  ExprId slot_now(int ring) const {
-    return ring < 0 ? no_expr : slots_[static_cast<std::size_t>(ring)].now;
-  }
+  Affine slot(StorageId storage, std::int64_t unit = 1);
+  ExprId slot_now(RingId ring) const { return !ring ? no_expr : slots_[ring].now; }
   /// Of barriers that of the slot.
-  ExprId barrier_address(int storage, ExprId slot);
+  ExprId barrier_address(StorageId storage, ExprId slot);
 
   ExprId scalar(ValueId v);
   std::vector<ExprId> scalars(const std::vector<ValueId>& values);
   void put(ExprId record, ExprId slot, ExprId value, ExprId test);
-  void set_scalar(int storage, ExprId value);
+  void set_scalar(StorageId storage, ExprId value);
   ExprId advanced(VariableId counter, std::int64_t step, ValueId limit);
   /// The warps that meet, of which functions of the device library are told where they are not the
   /// four of a warpgroup.
@@ -137,14 +140,11 @@ class Expander {
                         .warpgroups = warpgroups()});
   }
   void sync_scratch();
-  void mark_stored(int storage);
-  void set_repeating(int storage) {
-    const auto at = static_cast<std::size_t>(storage);
-    repeating_[at] = !mutable_[at];
-  }
+  void mark_stored(StorageId storage);
+  void set_repeating(StorageId storage) { repeating_[storage] = !mutable_[storage]; }
   /// Whether the user has stored the block so far; no_expr where that is known.
-  ExprId is_stored(int storage);
-  std::string unstored_message(int storage) const;
+  ExprId is_stored(StorageId storage);
+  std::string unstored_message(StorageId storage) const;
   void check_accumulator(const lowered::Dot& d);
 
   // fetch.cpp
@@ -159,7 +159,7 @@ class Expander {
   void expand_one(const lowered::AwaitDot& a);
   std::vector<ExprId> box_origin(ValueId access);
   template <class F>
-  void for_each_box(ValueId access, int storage, int tensor_box, F&& copy);
+  void for_each_box(ValueId access, StorageId storage, BoxId tensor_box, F&& copy);
   void check_box(ValueId load, const graph::SubscriptDim& d, std::int64_t extent, ExprId start,
                  ValueId view, int dimension);
 
@@ -168,7 +168,7 @@ class Expander {
   ExprId matrix_descriptor(const lowered::Storage& s, ExprId address, bool transposed);
 
   // windows.cpp
-  void enter_window(int window);
+  void enter_window(WindowId window);
   /// What is known of a dimension of a window before its start is.
   struct Along {
     int d = 0;
@@ -176,16 +176,16 @@ class Expander {
     DType type = i64;            // of the start
     passes::Loaded loaded = {};
   };
-  Along along(int window, int d) const;
+  Along along(WindowId window, int d) const;
   bool is_short(const BlockMapping& m) const;
   ExprId window_start(const BlockDim& b, ExprId at, const Along& along);
-  void size_of_window(int window, ExprId start, const Along& along, ExprId slice);
+  void size_of_window(WindowId window, ExprId start, const Along& along, ExprId slice);
   ExprId of_programs(ExprId check);
-  void check_slice(int window, ExprId start, ExprId extent, ExprId slice, const Along& along);
+  void check_slice(WindowId window, ExprId start, ExprId extent, ExprId slice, const Along& along);
   ExprId exists_along(const passes::BlockNames& names, ExprId start, ExprId extent,
                       std::int64_t size, const Along& along);
-  ExprId window_offset(int window, const std::vector<ExprId>& starts);
-  void place_window(int window, ExprId offset);
+  ExprId window_offset(WindowId window, const std::vector<ExprId>& starts);
+  void place_window(WindowId window, ExprId offset);
 
   // relayout.cpp
   void expand_rename(const lowered::Relayout& r);
@@ -196,18 +196,18 @@ class Expander {
                            ExprId offset, ExprId test);
   void expand_memory_move(const lowered::Relayout& r);
   void expand_memory_side(const layout::MemoryMove& m, const layout::MemorySide& side,
-                          const layout::Layout& layout, int storage, ExprId scratch, bool store,
-                          ExprId window);
+                          const layout::Layout& layout, StorageId storage, ExprId scratch,
+                          bool store, ExprId window);
 
   // names and numbers
-  VariableId storage(int s);
-  VariableId declare_storage(int s, bool zeros = false);
-  std::string storage_name(int s) const;
-  ExprId scalar_storage(int s) { return e_.variable(storage(s)); }
-  Affine shared_place(int s);
-  ExprId shared_address(int s);
+  VariableId storage(StorageId s);
+  VariableId declare_storage(StorageId s, bool zeros = false);
+  std::string storage_name(StorageId s) const;
+  ExprId scalar_storage(StorageId s) { return e_.variable(storage(s)); }
+  Affine shared_place(StorageId s);
+  ExprId shared_address(StorageId s);
   /// The same where nothing is added that changes from iteration to iteration of a loop.
-  ExprId shared_base(int s);
+  ExprId shared_base(StorageId s);
   ExprId number(std::int64_t n) { return e_.number(n); }
   /// A dimension over the kernel's symbols, as i64.
   ExprId dim(const Dim& d) { return passes::expr_of_dim(e_, d, symbols_); }
@@ -235,31 +235,31 @@ class Expander {
   std::vector<ExprId> bounds_;                     // per axis: a size that an array holds
   ExprId is_program_ = no_expr;  // where blocks may be launched that are none; no_expr: all are
   ExprId smem_ = no_expr, warpgroup_ = no_expr, warp_ = no_expr;
-  ExprId thread_ = no_expr;             // index among the threads of a program
-  std::vector<VariableId> storages_;    // no_variable: not asked for yet
-  std::vector<bool> declared_;          // storages: by a statement so far
-  std::vector<bool> mutable_;           // storages that are assigned several times
-  std::vector<ExprId> literal_;         // scalars that are one; no_expr: others
-  std::vector<bool> repeating_;         // those whose padding repeats_first
-  std::vector<bool> begun_by_product_;  // those that a product begins, where its `anew` holds
+  ExprId thread_ = no_expr;                  // index among the threads of a program
+  Table<StorageId, VariableId> storages_;    // no_variable: not asked for yet
+  Table<StorageId, bool> declared_;          // by a statement so far
+  Table<StorageId, bool> mutable_;           // those that are assigned several times
+  Table<StorageId, ExprId> literal_;         // scalars that are one; no_expr: others
+  Table<StorageId, bool> repeating_;         // those whose padding repeats_first
+  Table<StorageId, bool> begun_by_product_;  // those that a product begins, where its `anew` holds
 
-  std::vector<passes::BlockNames> windows_;
-  std::vector<Slots> slots_;    // of rings
+  Table<WindowId, passes::BlockNames> windows_;
+  Table<RingId, Slots> slots_;
   bool is_one_thread_ = false;  // what follows runs in one alone
   bool in_warps_ = false;       // what follows each warp runs for itself
 
   VariableId debug_ = thread::no_variable;   // parameter: where the host is told something
   std::map<std::uint32_t, ExprId> records_;  // of arrays that are printed: where their elements go
-  std::vector<VariableId> tensor_maps_;      // per tensor box: parameter
-  std::map<int, VariableId> phases_;         // of the barriers of fetches, by storage: their parity
+  Table<BoxId, VariableId> tensor_maps_;     // parameters
+  std::map<StorageId, VariableId> phases_;   // of the barriers of fetches, by storage: their parity
 
   // Windows in registers of which nothing is known before the user stores it, by storage: the flag
   // that says whether that has happened.
   struct Unstored {
-    int window = -1;
+    WindowId window = {};
     VariableId flag = thread::no_variable;
   };
-  std::map<int, Unstored> unstored_;
+  std::map<StorageId, Unstored> unstored_;
 };
 
 }  // namespace palladium::expand

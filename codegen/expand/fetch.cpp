@@ -48,7 +48,7 @@ void Expander::begin_fetches() {
   if (l_.fetch_barriers.empty()) return;
   b_.open(thread::If{elected(), {}});
   for (const lowered::Barriers& all : l_.fetch_barriers)
-    for (std::int64_t k = 0; k < l_.storages[static_cast<std::size_t>(all.storage)].shape[0]; ++k)
+    for (std::int64_t k = 0; k < l_.storages[all.storage].shape[0]; ++k)
       b_.add(
           thread::Call{.function = Row::mbarrier_init,
                        .args = {e_.sum(shared_place(all.storage) + Affine(barrier_bytes * k), u32),
@@ -60,7 +60,7 @@ void Expander::begin_fetches() {
   else
     sync(true);
   for (const lowered::Barriers& all : l_.fetch_barriers) {
-    if (all.ring >= 0) continue;
+    if (all.ring) continue;
     const VariableId phase =
         e_.declare({.name = fmt::format("phase{}", phases_.size()), .type = u32});
     b_.add(thread::Declare{
@@ -106,10 +106,10 @@ std::vector<ExprId> Expander::box_origin(ValueId access) {
     }
     at = std::move(inner);
   }
-  const int window = l_.window_of[index(view)];
-  const BlockMapping& m = g_.mapping.block_mappings[static_cast<std::size_t>(
-      l_.windows[static_cast<std::size_t>(window)].mapping)];
-  const passes::BlockNames& names = windows_[static_cast<std::size_t>(window)];
+  const WindowId window = l_.window_of[view];
+  const BlockMapping& m =
+      g_.mapping.block_mappings[static_cast<std::size_t>(l_.windows[window].mapping)];
+  const passes::BlockNames& names = windows_[window];
   std::vector<ExprId> origin;
   std::size_t next = at.size();
   for (std::size_t d = m.block_shape.size(); d-- > 0;) {
@@ -123,10 +123,10 @@ std::vector<ExprId> Expander::box_origin(ValueId access) {
 // Boxes side by side, and one below the other, make up what is copied: copy(at, offset) with the
 // place of each in the array, and the bytes of panels before it.
 template <class F>
-void Expander::for_each_box(ValueId access, int storage, int tensor_box, F&& copy) {
+void Expander::for_each_box(ValueId access, StorageId storage, BoxId tensor_box, F&& copy) {
   const std::vector<ExprId> origin = box_origin(access);
-  const Storage& s = l_.storages[static_cast<std::size_t>(storage)];
-  const lowered::TensorBox& box = l_.tensor_boxes[static_cast<std::size_t>(tensor_box)];
+  const Storage& s = l_.storages[storage];
+  const lowered::TensorBox& box = l_.tensor_boxes[tensor_box];
   const auto of_view = *passes::box_dimensions(g_, g_[access].args[0]);
   // The dimension of the array along which rows follow each other, counted from the last.
   const BlockMapping& m = g_.mapping.block_mappings[static_cast<std::size_t>(box.mapping)];
@@ -148,7 +148,7 @@ void Expander::for_each_box(ValueId access, int storage, int tensor_box, F&& cop
 void Expander::expand_one(const lowered::Fetch& f) {
   std::int64_t bytes = 0;
   for (const lowered::Fetch::Part& p : f.parts) {
-    const Storage& s = l_.storages[static_cast<std::size_t>(p.storage)];
+    const Storage& s = l_.storages[p.storage];
     bytes += graph::element_count(s.shape) * s.dtype.bytes();
   }
   const ExprId barrier = barrier_address(f.barrier, slot_now(f.ring));
@@ -156,38 +156,35 @@ void Expander::expand_one(const lowered::Fetch& f) {
   b_.add(
       thread::Call{.function = Row::mbarrier_arrive_expect_tx, .args = {barrier, number(bytes)}});
   for (const lowered::Fetch::Part& p : f.parts)
-    if (p.window >= 0)
+    if (p.window)
       fetch_window(p, barrier);
     else
-      for_each_box(p.load, p.storage, p.tensor_box,
-                   [&](std::vector<ExprId> at, std::int64_t offset) {
-                     const Affine to = Affine::term(shared_address(p.storage)) + Affine(offset);
-                     b_.add(thread::Call{
-                         .function = Row::tma_load,
-                         .args = {e_.sum(to, u32),
-                                  e_.variable(tensor_maps_[static_cast<std::size_t>(p.tensor_box)]),
-                                  barrier},
-                         .at = std::move(at)});
-                   });
+      for_each_box(
+          p.load, p.storage, p.tensor_box, [&](std::vector<ExprId> at, std::int64_t offset) {
+            const Affine to = Affine::term(shared_address(p.storage)) + Affine(offset);
+            b_.add(thread::Call{
+                .function = Row::tma_load,
+                .args = {e_.sum(to, u32), e_.variable(tensor_maps_[p.tensor_box]), barrier},
+                .at = std::move(at)});
+          });
   if (!is_one_thread_) b_.close();
 }
 
 void Expander::fetch_window(const lowered::Fetch::Part& p, ExprId barrier) {
-  const passes::BlockNames& names = windows_[static_cast<std::size_t>(p.window)];
+  const passes::BlockNames& names = windows_[p.window];
   std::vector<ExprId> at;
   for (std::size_t d = names.start.size(); d-- > 0;) at.push_back(e_.as(i32, names.start[d]));
   b_.add(thread::Call{
       .function = Row::tma_load,
-      .args = {shared_address(p.storage),
-               e_.variable(tensor_maps_[static_cast<std::size_t>(p.tensor_box)]), barrier},
+      .args = {shared_address(p.storage), e_.variable(tensor_maps_[p.tensor_box]), barrier},
       .at = std::move(at)});
 }
 
 void Expander::expand_one(const lowered::AwaitFetch& a) {
-  if (a.ring >= 0) {
-    b_.add(thread::Call{.function = Row::mbarrier_wait,
-                        .args = {barrier_address(a.barrier, slot_now(a.ring)),
-                                 slots_[static_cast<std::size_t>(a.ring)].phase}});
+  if (a.ring) {
+    b_.add(
+        thread::Call{.function = Row::mbarrier_wait,
+                     .args = {barrier_address(a.barrier, slot_now(a.ring)), slots_[a.ring].phase}});
     return;
   }
   const ExprId phase = e_.variable(phases_.at(a.barrier));
@@ -200,8 +197,7 @@ void Expander::expand_one(const lowered::Send& s) {
   for_each_box(s.store, s.from, s.tensor_box, [&](std::vector<ExprId> at, std::int64_t offset) {
     const Affine from = Affine::term(shared_address(s.from)) + Affine(offset);
     b_.add(thread::Call{.function = Row::tma_store,
-                        .args = {e_.variable(tensor_maps_[static_cast<std::size_t>(s.tensor_box)]),
-                                 e_.sum(from, u32)},
+                        .args = {e_.variable(tensor_maps_[s.tensor_box]), e_.sum(from, u32)},
                         .at = std::move(at)});
   });
   b_.add(thread::Call{.function = Row::bulk_commit});
@@ -214,7 +210,7 @@ void Expander::expand_one(const lowered::AwaitSends&) {
   b_.close();
 }
 
-ExprId Expander::barrier_address(int storage, ExprId slot) {
+ExprId Expander::barrier_address(StorageId storage, ExprId slot) {
   const Affine at = shared_place(storage);
   return e_.sum(slot == no_expr ? at : at + Affine::term(slot, barrier_bytes), u32);
 }

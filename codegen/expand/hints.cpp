@@ -81,7 +81,7 @@ bool Nest::is_computed(ValueId v) const {
     const Inst& i = g_[x];
     if (i.type.shape.empty()) continue;
     const bool moves = i.op == Op::Broadcast || i.op == Op::Transpose || i.op == Op::Reshape;
-    if (met == most || l_.storage_of[index(x)] >= 0) return false;
+    if (met == most || l_.storage_of[x]) return false;
     if (!moves && !graph::is_elementwise(i.op) && i.op != Op::Iota && i.op != Op::Constant)
       return false;
     stack.insert(stack.end(), i.args.begin(), i.args.end());

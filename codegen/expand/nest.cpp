@@ -157,12 +157,12 @@ void Nest::expand_nest() {
 }
 
 void Nest::declare_sink() {
-  const int storage = lowered::storage_filled(nest_->sink);
+  const StorageId storage = lowered::storage_filled(nest_->sink);
   const bool always = lowered::is_fold(nest_->sink);
-  if (storage < 0) return;
+  if (!storage) return;
   const Place place = l_.storages[storage].place;
   if (place != Place::registers && !(always && place == Place::scalar)) return;
-  if (always || !x_.declared_[static_cast<std::size_t>(storage)]) x_.declare_storage(storage);
+  if (always || !x_.declared_[storage]) x_.declare_storage(storage);
 }
 
 // Of threads that hold the same elements one stores them.
@@ -187,7 +187,7 @@ void Nest::expand_sink(const lowered::Assign& s) {
   b_.close_nest_loops();
 }
 
-void Nest::assign_element(int storage, ExprId value) {
+void Nest::assign_element(StorageId storage, ExprId value) {
   const VariableId v = x_.storage(storage);
   const Storage& s = l_.storages[storage];
   const ExprId to =
@@ -198,7 +198,7 @@ void Nest::assign_element(int storage, ExprId value) {
 }
 
 // Elements of 16 bits, two to a register.
-void Nest::assign_pair(int storage, ExprId value) {
+void Nest::assign_pair(StorageId storage, ExprId value) {
   const Storage& s = l_.storages[storage];
   const Affine at = register_index(s.layout, lowered::identity_map(layout_.rank()));
   const VariableId o = unfilled("o", s.dtype, vector_);
@@ -313,20 +313,20 @@ void Nest::expand_sink(const lowered::Store& s) {
 }
 
 // Where the nest does nothing but read memory, a group of elements goes straight to registers.
-bool Nest::copies_load(int storage) {
+bool Nest::copies_load(StorageId storage) {
   if (!enters(storage) || g_[nest_->value].op != Op::Load) return false;
   const MemoryView m = MemoryView::of(g_[nest_->value]);
-  const int window = l_.window_of[index(g_.root(m.ref))];
+  const WindowId window = l_.window_of[g_.root(m.ref)];
   if (m.mask != graph::no_value || l_.windows[window].residency == Residency::registers)
     return false;
   return copy(address(m.ref, coordinates_, lowered::identity_map(layout_.rank())), storage);
 }
 
-bool Nest::copies_window(int window, int storage) {
+bool Nest::copies_window(WindowId window, StorageId storage) {
   return copy(window_address(window, coordinates_), storage);
 }
 
-bool Nest::copy(const Address& a, int storage) {
+bool Nest::copy(const Address& a, StorageId storage) {
   const DimMap all = lowered::identity_map(layout_.rank());
   const Storage& s = l_.storages[storage];
   if (s.place != Place::registers || vector_ == 1) return false;
@@ -355,7 +355,7 @@ std::pair<Bounds, Bounds> Nest::limits() const {
 }
 
 // What lies beyond the value is zero.
-void Nest::put_in_shared(int storage, ExprId value) {
+void Nest::put_in_shared(StorageId storage, ExprId value) {
   const Storage& s = l_.storages[storage];
   const auto [beyond, inside] = limits();
   if (const ExprId exists = predicate(beyond); exists != no_expr)

@@ -37,7 +37,7 @@ class Nest : private passes::Addresses {
   /// An expression of one element outside of loops.
   ExprId scalar(ValueId v, bool enter);
   /// The one element of a storage in shared memory.
-  ExprId held(int storage);
+  ExprId held(StorageId storage);
   /// The values that an index map yields for a program.
   std::vector<ExprId> index_map(RegionIndex region, int rank);
   ExprId pointer_to(ValueId ref);
@@ -49,10 +49,10 @@ class Nest : private passes::Addresses {
   ExprId let_coordinate(ExprId value) override {
     return b_.let_coordinate({.name = prefix("n"), .temporary = true, .type = i32}, value);
   }
-  const passes::BlockNames& block(int window) override;
+  const passes::BlockNames& block(WindowId window) override;
   ExprId stride(int mapping, int d) override { return e_.variable(x_.strides_.at({mapping, d})); }
   ExprId dim(const Dim& d) override { return x_.dim(d); }
-  ExprId shared_address(int storage) override { return x_.shared_address(storage); }
+  ExprId shared_address(StorageId storage) override { return x_.shared_address(storage); }
   bool is_storing() const override { return storing_; }
 
   // nest.cpp: the loops, and what becomes of each element
@@ -74,7 +74,7 @@ class Nest : private passes::Addresses {
   Affine low_register_index(const DimMap& map, int& bits) const;
   Affine register_index(const layout::Layout& leaf, const DimMap& map) const;
   Bounds padding(const DimMap& map) const;
-  bool enters(int storage) const { return lowered::enters(l_, *nest_, storage); }
+  bool enters(StorageId storage) const { return lowered::enters(l_, *nest_, storage); }
   void mask_replicas();
 #define PALLADIUM_EXPAND(Kind) expand_sink(const passes::Kind& s)
   void PALLADIUM_SINKS(PALLADIUM_EXPAND);
@@ -86,14 +86,14 @@ class Nest : private passes::Addresses {
   void stage(const lowered::Fill& s);
   // copies.cpp: asynchronous copies to shared memory
   bool copies_moved(const lowered::Stage& s);
-  bool copies_asynchronously(const Address& from, int filled, lowered::CopyMode by);
+  bool copies_asynchronously(const Address& from, StorageId filled, lowered::CopyMode by);
   std::pair<Bounds, Bounds> limits() const;
-  bool copies_window(int window, int storage);
-  bool copies_load(int storage);
-  bool copy(const Address& a, int storage);
-  void assign_element(int storage, ExprId value);
-  void assign_pair(int storage, ExprId value);
-  void put_in_shared(int storage, ExprId value);
+  bool copies_window(WindowId window, StorageId storage);
+  bool copies_load(StorageId storage);
+  bool copy(const Address& a, StorageId storage);
+  void assign_element(StorageId storage, ExprId value);
+  void assign_pair(StorageId storage, ExprId value);
+  void put_in_shared(StorageId storage, ExprId value);
   void store_element(const Address& a, ExprId value, ExprId mask, const Bounds& limits);
   void store_vector(const Address& a, VariableId from, ExprId mask, Bounds bounds);
   void store_one(const Address& a, VariableId from, ExprId mask, const Bounds& bounds);
@@ -209,8 +209,8 @@ class Nest : private passes::Addresses {
 
   // elements.cpp: reads and coordinates
   ExprId load_registers(const Pending& p);
-  int copy_of(int storage, const DimMap& map) const;
-  ExprId read(int storage, const Coordinates& c, const DimMap& map, bool partial = false);
+  StorageId copy_of(StorageId storage, const DimMap& map) const;
+  ExprId read(StorageId storage, const Coordinates& c, const DimMap& map, bool partial = false);
   ExprId temporary(const char* prefix, ExprId value);
   std::string prefix(const char* of) const { return nest_ ? of : std::string("s") + of; }
   Coordinates operand_coordinates(ValueId v, std::size_t arg, const Coordinates& c);
@@ -274,7 +274,7 @@ class Nest : private passes::Addresses {
   ExprId folded(const graph::Inst& i, const std::vector<ExprId>& operands);
 
   // whole.cpp: blocks that are wholly inside of their arrays
-  std::vector<int> windows_of_pass() const;
+  std::vector<WindowId> windows_of_pass() const;
   std::int64_t elements_in_text() const;
   ExprId wholeness();
   bool streams() const;
@@ -308,7 +308,7 @@ class Nest : private passes::Addresses {
   std::map<ExprId, ExprId> hoisted_;     // their names
   std::map<ValueId, ExprId> quotients_;  // at coordinates_, of rows that have been divided
   std::set<std::tuple<ExprId, ExprId, std::int64_t, ExprId>> checked_;
-  std::set<int> checked_stored_;
+  std::set<StorageId> checked_stored_;
   bool beside_ = false;           // evaluating what a hint compares with
   bool whole_ = false;            // for blocks that are wholly inside
   bool has_parts_ = false;        // a bound makes accesses narrower, or tests each element
@@ -316,7 +316,7 @@ class Nest : private passes::Addresses {
   bool stores_vectors_ = false;   // of which nothing but the elements is computed one by one
   ExprId fork_ = no_expr;         // two ways to the elements: this one where it holds
   bool conditions_hold_ = false;  // on the way for whole blocks
-  std::map<int, passes::BlockNames> whole_blocks_;
+  std::map<WindowId, passes::BlockNames> whole_blocks_;
   bool storing_ = false;    // addresses are of a store
   bool surveying_ = false;  // what is expanded is only looked at: which reads share rows
   Spans spans_;

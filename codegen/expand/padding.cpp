@@ -52,15 +52,15 @@ bool Nest::repeats_first(ValueId value, bool enter) const {
   const int d = layout_.rank() - 1;
   bool all = true;
   lowered::for_each_leaf(l_, value, lowered::identity_map(layout_.rank()), enter,
-                         [&](ValueId, const DimMap& map, int storage) {
+                         [&](ValueId, const DimMap& map, StorageId storage) {
                            const auto along = std::ranges::count(map, d);
                            if (std::ranges::find(map, lowered::opaque_dim) != map.end())
                              all = false;
                            if (along == 0) return;
                            for (const auto& [from, copy] : redirects_)
                              if (from == storage && copy.map == map) all = false;
-                           all = all && along == 1 && map.back() == d && storage >= 0 &&
-                                 x_.repeating_[static_cast<std::size_t>(storage)];
+                           all = all && along == 1 && map.back() == d && storage &&
+                                 x_.repeating_[storage];
                          });
   return all;
 }
@@ -72,7 +72,7 @@ bool Nest::asks_coordinates(ValueId value, bool enter) const {
   for (bool first = true; !stack.empty(); first = false) {
     const ValueId v = stack.back();
     stack.pop_back();
-    if (!seen.insert(v).second || (l_.storage_of[index(v)] >= 0 && !(first && enter))) continue;
+    if (!seen.insert(v).second || (l_.storage_of[v] && !(first && enter))) continue;
     if (g_[v].op == Op::Iota || g_[v].op == Op::Concatenate || g_[v].op == Op::DynamicUpdateSlice)
       return true;
     for (const ValueId a : g_[v].args)

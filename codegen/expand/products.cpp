@@ -45,7 +45,7 @@ void Expander::expand_one(const lowered::Dot& d) {
   case Unit::mma_16816:
   case Unit::mma_1688:
   case Unit::mma_16832: {
-    const auto slot_of = [&](int s) {
+    const auto slot_of = [&](StorageId s) {
       const Affine at = slot(s);
       return at.is_zero() ? number(0) : e_.sum(at, u32);
     };

@@ -39,7 +39,7 @@ std::vector<bool> Nest::dimensions_of(ValueId v) const {
     stack.pop_back();
     const Inst& i = g_[next];
     const bool moves = i.op == Op::Broadcast || i.op == Op::Transpose || i.op == Op::Reshape;
-    if (l_.storage_of[index(next)] < 0 && (moves || graph::is_elementwise(i.op))) {
+    if (!l_.storage_of[next] && (moves || graph::is_elementwise(i.op))) {
       for (std::size_t a = 0; a < i.args.size(); ++a)
         stack.emplace_back(i.args[a], lowered::map_of_operand(g_, next, a, map));
       continue;
@@ -67,7 +67,7 @@ Nest::Values Nest::row_divisions(ValueId value, bool enter) const {
     const ValueId v = stack.back();
     stack.pop_back();
     const Inst& i = g_[v];
-    const bool whole = l_.storage_of[index(v)] >= 0 && !(v == value && enter);
+    const bool whole = l_.storage_of[v] && !(v == value && enter);
     if (whole || !graph::is_elementwise(i.op) || !seen.insert(v).second) continue;
     stack.insert(stack.end(), i.args.begin(), i.args.end());
     if (i.op != Op::Div || i.type.dtype != f32) continue;
@@ -199,8 +199,8 @@ void Nest::forget(thread::Depends changing) {
 // The register that holds the value at coordinates_; no_expr if it has to be computed.
 ExprId Nest::in_registers(ValueId v) const {
   if (const auto it = quotients_.find(v); it != quotients_.end()) return it->second;
-  const int storage = l_.storage_of[index(v)];
-  if (storage < 0) return no_expr;
+  const StorageId storage = l_.storage_of[v];
+  if (!storage) return no_expr;
   const DimMap all = lowered::identity_map(layout_.rank());
   const Storage& s = l_.storages[copy_of(storage, all)];
   if (s.place != Place::registers) return no_expr;

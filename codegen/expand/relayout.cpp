@@ -196,7 +196,7 @@ void Expander::expand_shared_moves(const Relayout& r) {
 // ---- through shared memory, row-major, a window of addresses at a time
 
 void Expander::expand_memory_side(const layout::MemoryMove& m, const layout::MemorySide& side,
-                                  const layout::Layout& layout, int storage, ExprId scratch,
+                                  const layout::Layout& layout, StorageId storage, ExprId scratch,
                                   bool store, ExprId window) {
   const std::vector<layout::Coordinate> coordinates = layout::coordinates(layout);
   const DType type = l_.storages[storage].dtype;

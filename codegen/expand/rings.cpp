@@ -10,10 +10,11 @@ namespace palladium::expand {
 
 template <class F>
 void Expander::apart(F&& f) {
-  const std::vector<VariableId> storages = storages_;
-  const std::vector<bool> declared = declared_, changing = mutable_;
-  const std::vector<passes::BlockNames> windows = windows_;
-  const std::vector<ExprId> programs = program_ids_, literals = literal_;
+  const auto storages = storages_;
+  const auto declared = declared_, changing = mutable_;
+  const auto windows = windows_;
+  const auto programs = program_ids_;
+  const auto literals = literal_;
   f();
   storages_ = storages;
   declared_ = declared;
@@ -23,17 +24,17 @@ void Expander::apart(F&& f) {
   literal_ = literals;
 }
 
-Affine Expander::slot(int storage, std::int64_t unit) {
-  const int number = l_.storages[storage].ring;
-  if (number < 0) return {};
-  const lowered::Ring& ring = l_.rings[static_cast<std::size_t>(number)];
-  const ExprId now = slots_[static_cast<std::size_t>(number)].now;
+Affine Expander::slot(StorageId storage, std::int64_t unit) {
+  const RingId in = l_.storages[storage].ring;
+  if (!in) return {};
+  const lowered::Ring& ring = l_.rings[in];
+  const ExprId now = slots_[in].now;
   if (ring.fetched) return Affine::term(now, ring.slot_bytes / unit);
   return Affine::term(unit == 1 ? now : e_.plain(Operator::div, now, e_.number(unit, u32), u32));
 }
 
-ExprId Expander::declare_number(const std::string& name, int ring) {
-  const VariableId v = e_.declare({.name = fmt::format("{}{}", name, ring), .type = u32});
+ExprId Expander::declare_number(const std::string& name, RingId ring) {
+  const VariableId v = e_.declare({.name = fmt::format("{}{}", name, ring.number()), .type = u32});
   b_.add(thread::Declare{
       .start = thread::Declare::Start::values, .variable = v, .values = {e_.literal(u32, 0)}});
   return e_.variable(v);
@@ -41,12 +42,11 @@ ExprId Expander::declare_number(const std::string& name, int ring) {
 
 // Whose loop begins anew goes on where it was: barriers remember.
 void Expander::begin_rings() {
-  for (std::size_t r = 0; r < l_.rings.size(); ++r) {
+  for (const RingId r : l_.rings.ids()) {
     if (!l_.rings[r].fetched || l_.rings[r].unrolled) continue;
-    const auto number = static_cast<int>(r);
-    slots_[r].from = slots_[r].now = declare_number("read", number);
-    if (l_.rings[r].empty_barriers < 0) slots_[r].to = declare_number("fill", number);
-    slots_[r].phase = declare_number("phase_of_ring", number);
+    slots_[r].from = slots_[r].now = declare_number("read", r);
+    if (!l_.rings[r].empty_barriers) slots_[r].to = declare_number("fill", r);
+    slots_[r].phase = declare_number("phase_of_ring", r);
   }
 }
 
@@ -56,15 +56,15 @@ void Expander::expand_one(const lowered::Await& a) {
 }
 
 void Expander::expand_one(const lowered::Prefetch& p) {
-  const lowered::Ring& ring = l_.rings[static_cast<std::size_t>(p.ring)];
-  Slots& slots = slots_[static_cast<std::size_t>(p.ring)];
+  const lowered::Ring& ring = l_.rings[p.ring];
+  Slots& slots = slots_[p.ring];
   if (p.first) {
     fill_first_slots(p);
   } else {
     const ExprId counter =
-        p.axis >= 0 ? program_id(p.axis)
-                    : scalar_storage(
-                          l_.storage_of[index(g_[graph::LoopView::of(g_[p.loop]).body].params[0])]);
+        p.axis >= 0
+            ? program_id(p.axis)
+            : scalar_storage(l_.storage_of[g_[graph::LoopView::of(g_[p.loop]).body].params[0]]);
     if (ring.unrolled)
       slots.to = e_.plain(Operator::rem, e_.sum(Affine::term(slots.from) + Affine(p.ahead)),
                           number(ring.slots));
@@ -74,13 +74,13 @@ void Expander::expand_one(const lowered::Prefetch& p) {
 }
 
 void Expander::fill_first_slots(const lowered::Prefetch& p) {
-  const lowered::Ring& ring = l_.rings[static_cast<std::size_t>(p.ring)];
-  Slots& slots = slots_[static_cast<std::size_t>(p.ring)];
+  const lowered::Ring& ring = l_.rings[p.ring];
+  Slots& slots = slots_[p.ring];
   if (!ring.fetched)
     slots = {.from = declare_number("read", p.ring), .to = declare_number("fill", p.ring)};
   else if (!ring.unrolled)
     b_.add(thread::Assign{slots.to, slots.from});
-  const VariableId s = e_.declare({.name = fmt::format("early{}", p.ring),
+  const VariableId s = e_.declare({.name = fmt::format("early{}", p.ring.number()),
                                    .type = i32,
                                    .facts = {.low = 0, .high = p.ahead - 1}});
   if (ring.unrolled) slots.to = e_.variable(s);
@@ -94,12 +94,12 @@ void Expander::fill_first_slots(const lowered::Prefetch& p) {
   b_.close();
 }
 
-void Expander::over_slots(int number, thread::For iterations,
+void Expander::over_slots(RingId number, thread::For iterations,
                           const std::function<void(ExprId iteration)>& body) {
-  const lowered::Ring& ring = l_.rings[static_cast<std::size_t>(number)];
-  Slots& slots = slots_[static_cast<std::size_t>(number)];
+  const lowered::Ring& ring = l_.rings[number];
+  Slots& slots = slots_[number];
   slots.phase = declare_number("phase_of_ring", number);
-  const VariableId s = e_.declare({.name = fmt::format("slot{}", number),
+  const VariableId s = e_.declare({.name = fmt::format("slot{}", number.number()),
                                    .type = i32,
                                    .facts = {.low = 0, .high = ring.slots - 1}});
   slots.from = slots.now = e_.variable(s);
@@ -119,8 +119,8 @@ void Expander::over_slots(int number, thread::For iterations,
   b_.add(thread::BreakUnless{
       e_.plain(Operator::less, e_.sum(iteration, type), e_.as(type, high), bool_),
       trips / (std::ceil(trips / ring.slots) * ring.slots)});
-  const VariableId v =
-      e_.declare({.name = fmt::format("now{}", number), .type = i32, .facts = counter.facts});
+  const VariableId v = e_.declare(
+      {.name = fmt::format("now{}", number.number()), .type = i32, .facts = counter.facts});
   b_.add(thread::Let{v, e_.as(i32, e_.sum(iteration, type))});
   slots.begins = e_.plain(Operator::equal, e_.variable(v), low, bool_);
   body(e_.variable(v));
@@ -133,9 +133,9 @@ void Expander::over_slots(int number, thread::For iterations,
 // The first iteration, the others, and what is left behind the last, if there is a first.
 void Expander::expand_rotated(const lowered::Loop& l) {
   const graph::LoopView loop = graph::LoopView::of(g_[l.inst]);
-  const auto s = static_cast<std::size_t>(l_.storage_of[index(g_[loop.body].params[0])]);
+  const StorageId s = l_.storage_of[g_[loop.body].params[0]];
   const ExprId low = scalar(loop.low), high = scalar(loop.high);
-  for (const int shared : l.shared) declare_storage(shared);
+  for (const StorageId shared : l.shared) declare_storage(shared);
   if (e_.facts(low).high < e_.facts(high).low)
     b_.open(thread::Block{});
   else
@@ -143,14 +143,14 @@ void Expander::expand_rotated(const lowered::Loop& l) {
         .condition = e_.plain(Operator::less, low, high, bool_), .body = {}, .uniform = true});
   b_.open(thread::Block{});
   apart([&] {
-    const VariableId first = storage(static_cast<int>(s));
+    const VariableId first = storage(s);
     e_[first].facts = e_.facts(low);
     b_.add(thread::Let{first, low});
     expand_list(l.prologue);
   });
   b_.close();
   storages_[s] = thread::no_variable;
-  const VariableId counter = storage(static_cast<int>(s));
+  const VariableId counter = storage(s);
   const ExprId second = e_.sum(e_.affine(low) + Affine(loop.step));
   e_[counter].facts = thread::facts_of_counter(e_.facts(second), e_.facts(high), loop.step);
   for (Slots& slots : slots_)
@@ -189,7 +189,7 @@ void Expander::prefetch(const lowered::Prefetch& p, ExprId counter, std::int64_t
   const thread::Facts known = e_.facts(iteration);
   const DType type = known.high <= INT32_MAX && known.low >= INT32_MIN ? i32 : i64;
   // How many of the iterations before the loop, or in it, have one to fill.
-  const auto trips = static_cast<double>(l_.rings[static_cast<std::size_t>(p.ring)].trips);
+  const auto trips = static_cast<double>(l_.rings[p.ring].trips);
   const double share =
       p.first ? std::min(1.0, trips / p.ahead) : std::max(0.0, (trips - p.ahead) / trips);
   // The size of a grid is not negative: less than that is an i32.
@@ -199,7 +199,7 @@ void Expander::prefetch(const lowered::Prefetch& p, ExprId counter, std::int64_t
           : e_.plain(Operator::less, e_.sum(iteration, type), e_.as(type, high), bool_);
   b_.open(thread::If{.condition = in_loop, .body = {}, .share = share});
   const VariableId v =
-      e_.declare({.name = fmt::format("turn{}", p.ring),
+      e_.declare({.name = fmt::format("turn{}", p.ring.number()),
                   .type = i32,
                   .facts = {.multiple = known.multiple,
                             .low = std::max<std::int64_t>(known.low, INT32_MIN),
@@ -208,55 +208,53 @@ void Expander::prefetch(const lowered::Prefetch& p, ExprId counter, std::int64_t
   b_.add(thread::Let{v, fits ? e_.sum(iteration) : e_.as(i32, e_.sum(iteration, type))});
   expand_iteration(p, e_.variable(v));
   b_.close();
-  if (l_.rings[static_cast<std::size_t>(p.ring)].copied && p.closes)
-    b_.add(thread::Call{.function = Row::cp_async_commit});
+  if (l_.rings[p.ring].copied && p.closes) b_.add(thread::Call{.function = Row::cp_async_commit});
 }
 
 // What is known of this iteration is not what is known of that one: its scalars are others.
 void Expander::expand_iteration(const lowered::Prefetch& p, ExprId iteration) {
-  Slots& slots = slots_[static_cast<std::size_t>(p.ring)];
+  Slots& slots = slots_[p.ring];
   slots.now = slots.to;
-  std::vector<int> own;
+  std::vector<StorageId> own;
   for (const lowered::Statement& s : p.body)
     if (const auto* scalar = std::get_if<lowered::Scalar>(&s.what)) own.push_back(scalar->storage);
-  int index_storage = -1;
+  StorageId index_storage = {};
   if (p.loop != graph::no_value)
-    index_storage = l_.storage_of[index(g_[graph::LoopView::of(g_[p.loop]).body].params[0])];
+    index_storage = l_.storage_of[g_[graph::LoopView::of(g_[p.loop]).body].params[0]];
   apart([&] {
-    for (const int s : own) {
-      const auto at = static_cast<std::size_t>(s);
-      storages_[at] = thread::no_variable;
-      declared_[at] = mutable_[at] = false;
+    for (const StorageId s : own) {
+      storages_[s] = thread::no_variable;
+      declared_[s] = mutable_[s] = false;
     }
     if (p.axis >= 0)
       program_ids_[static_cast<std::size_t>(p.axis)] = iteration;
     else
-      storages_[static_cast<std::size_t>(index_storage)] = e_[iteration].variable;
+      storages_[index_storage] = e_[iteration].variable;
     expand_list(p.body);
   });
 }
 
-ExprId Expander::next_slot(int number, ExprId slot) {
-  const lowered::Ring& ring = l_.rings[static_cast<std::size_t>(number)];
+ExprId Expander::next_slot(RingId number, ExprId slot) {
+  const lowered::Ring& ring = l_.rings[number];
   const std::int64_t step = ring.fetched ? 1 : ring.slot_bytes;
   return e_.choose(e_.plain(Operator::equal, slot, e_.number((ring.slots - 1) * step, u32), bool_),
                    e_.number(0, u32), e_.sum(Affine::term(slot) + Affine(step), u32));
 }
 
 void Expander::expand_one(const lowered::Consume& t) {
-  const lowered::Ring& ring = l_.rings[static_cast<std::size_t>(t.ring)];
-  const Slots& slots = slots_[static_cast<std::size_t>(t.ring)];
-  if (ring.empty_barriers >= 0 && t.frees != lowered::Consume::Frees::none)
+  const lowered::Ring& ring = l_.rings[t.ring];
+  const Slots& slots = slots_[t.ring];
+  if (ring.empty_barriers && t.frees != lowered::Consume::Frees::none)
     free_slot(t.ring, t.frees == lowered::Consume::Frees::one_before);
-  if (ring.empty_barriers < 0 && !ring.unrolled) b_.add(thread::Assign{slots.to, slots.from});
+  if (!ring.empty_barriers && !ring.unrolled) b_.add(thread::Assign{slots.to, slots.from});
   if (!ring.unrolled) advance(t.ring);
 }
 
 // To the slot that is read next.
-void Expander::advance(int ring) {
-  const Slots& slots = slots_[static_cast<std::size_t>(ring)];
+void Expander::advance(RingId ring) {
+  const Slots& slots = slots_[ring];
   b_.add(thread::Assign{slots.from, next_slot(ring, slots.from)});
-  if (!l_.rings[static_cast<std::size_t>(ring)].fetched) return;
+  if (!l_.rings[ring].fetched) return;
   const ExprId begins = e_.plain(Operator::equal, slots.from, e_.number(0, u32), bool_);
   const ExprId other = e_.plain(Operator::bit_xor, slots.phase, e_.number(1, u32), u32);
   b_.add(thread::Assign{slots.phase, e_.choose(begins, other, slots.phase)});
@@ -265,9 +263,9 @@ void Expander::advance(int ring) {
 // ---- the producer
 
 // One thread of each warpgroup tells for all of it: its product is done when the thread knows it.
-void Expander::free_slot(int number, bool before) {
-  const lowered::Ring& ring = l_.rings[static_cast<std::size_t>(number)];
-  const Slots& slots = slots_[static_cast<std::size_t>(number)];
+void Expander::free_slot(RingId number, bool before) {
+  const lowered::Ring& ring = l_.rings[number];
+  const Slots& slots = slots_[number];
   const ExprId in_warpgroup =
       is_wide() ? e_.plain(Operator::rem, thread_, this->number(graph::warpgroup_threads))
                 : thread_;
@@ -301,12 +299,11 @@ thread::Statements Expander::begin_with_producer(const lowered::ProgramBody& bod
   const ExprId first = e_.plain(Operator::equal, warp_, number(0), bool_);
   b_.open(thread::If{e_.all({first, e_.call(Row::elect_one, bool_, {})}), {}});
   is_one_thread_ = true;
-  const std::vector<Slots> slots = slots_;
-  for (std::size_t r = 0; r < l_.rings.size(); ++r) {
-    if (l_.rings[r].empty_barriers < 0) continue;
-    const auto number = static_cast<int>(r);
-    slots_[r].from = slots_[r].now = declare_number("fill", number);
-    slots_[r].phase = declare_number("phase_of_fill", number);
+  const auto slots = slots_;
+  for (const RingId r : l_.rings.ids()) {
+    if (!l_.rings[r].empty_barriers) continue;
+    slots_[r].from = slots_[r].now = declare_number("fill", r);
+    slots_[r].phase = declare_number("phase_of_fill", r);
   }
   apart([&] { expand_list(body.producer); });
   slots_ = slots;
@@ -328,8 +325,8 @@ void Expander::end_with_producer(thread::Statements producer) {
 }
 
 void Expander::expand_one(const lowered::Produce& s) {
-  const lowered::Ring& ring = l_.rings[static_cast<std::size_t>(s.ring)];
-  const Slots& slots = slots_[static_cast<std::size_t>(s.ring)];
+  const lowered::Ring& ring = l_.rings[s.ring];
+  const Slots& slots = slots_[s.ring];
   // A barrier that nobody arrived at is in its first phase: that before it, of parity 1, is over.
   const ExprId phase = e_.plain(Operator::bit_xor, slots.phase, e_.number(1, u32), u32);
   b_.add(thread::Call{.function = Row::mbarrier_wait,

@@ -28,8 +28,8 @@ void Expander::expand_one(const lowered::Semaphore& s) {
   if (i.op == graph::Op::SemaphoreRead) {
     call.function = Row::semaphore_read;
     call.args.push_back(shared_address(s.scratch));
-    if (s.storage >= 0) {
-      if (!declared_[static_cast<std::size_t>(s.storage)]) declare_storage(s.storage);
+    if (s.storage) {
+      if (!declared_[s.storage]) declare_storage(s.storage);
       call.to = scalar_storage(s.storage);
     }
   } else {

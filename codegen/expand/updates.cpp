@@ -45,7 +45,7 @@ void Nest::expand_sink(const lowered::Update& s) {
   std::vector<ExprId> tests = thread_mask_;
   tests.insert(tests.begin(), {mask, predicate(bounds)});
   const ExprId old = update_element(s, a, value, expected, e_.all(std::move(tests)));
-  if (s.storage >= 0)
+  if (s.storage)
     store_element(storage_address(s.storage, coordinates_), old, no_expr, padding(all));
   b_.close_nest_loops();
 }
@@ -71,7 +71,7 @@ ExprId Nest::update_element(const lowered::Update& s, Address a, ExprId value, E
   thread::Update update{
       .access = {.function = function_of(how, a.shared), .place = place_of(a), .test = test},
       .args = {x},
-      .to = s.storage >= 0 ? x : no_expr};
+      .to = s.storage ? x : no_expr};
   if (expected != no_expr) update.args.insert(update.args.begin(), variable(expected));
   b_.add(std::move(update));
   return as_bits ? e_.bitcast(type, x) : x;

@@ -55,7 +55,7 @@ void Expander::expand_wgmma(const lowered::Dot& d) {
   const Storage &a = l_.storages[d.a], &b = l_.storages[d.b], &result = l_.storages[d.result];
   const graph::DotView view = graph::DotView::of(g_[d.inst]);
   const bool held = a.place == lowered::Place::registers;
-  if (!d.accumulates && !declared_[static_cast<std::size_t>(d.result)]) declare_storage(d.result);
+  if (!d.accumulates && !declared_[d.result]) declare_storage(d.result);
 
   const std::int64_t warpgroups = l_.num_warps / 4;
   const std::int64_t rows = result.layout.repetitions(0),
@@ -77,7 +77,7 @@ void Expander::expand_wgmma(const lowered::Dot& d) {
   }
   const ExprId matrix_b = matrix_descriptor(b, shared_base(d.b), !view.trans_b);
   // A descriptor counts 16 bytes.
-  const auto tile = [&](ExprId matrix, int storage, bool transposed, std::int64_t mn,
+  const auto tile = [&](ExprId matrix, StorageId storage, bool transposed, std::int64_t mn,
                         std::int64_t k) {
     const std::int64_t offset = tile_offset(l_.storages[storage], transposed, mn, k);
     return e_.sum(Affine::term(matrix) + slot(storage, 16) + Affine(offset / 16), u64);
@@ -130,7 +130,7 @@ void Expander::expand_wgmma(const lowered::Dot& d) {
 
 void Expander::expand_one(const lowered::AwaitDot& a) {
   b_.add(thread::Call{.function = Row::wgmma_wait, .templates = {std::int64_t{a.in_flight}}});
-  for (const int s : a.storages)
+  for (const StorageId s : a.storages)
     b_.add(thread::Call{.function = Row::wgmma_registers, .args = {e_.address(storage(s))}});
 }
 

@@ -21,8 +21,8 @@ constexpr std::size_t most_windows = 5, most_conditions = 4;
 
 }  // namespace
 
-const passes::BlockNames& Nest::block(int window) {
-  const passes::BlockNames& names = x_.windows_[static_cast<std::size_t>(window)];
+const passes::BlockNames& Nest::block(WindowId window) {
+  const passes::BlockNames& names = x_.windows_[window];
   if (!whole_) return names;
   const auto [it, is_new] = whole_blocks_.try_emplace(window, names);
   if (is_new) {
@@ -33,10 +33,10 @@ const passes::BlockNames& Nest::block(int window) {
 }
 
 // The windows that the nest accesses; none of a nest that is part of a product or of a fold.
-std::vector<int> Nest::windows_of_pass() const {
-  std::vector<int> windows;
+std::vector<WindowId> Nest::windows_of_pass() const {
+  std::vector<WindowId> windows;
   const auto accessed = [&](ValueId access) {
-    windows.push_back(l_.window_of[index(g_.root(g_[access].args[0]))]);
+    windows.push_back(l_.window_of[g_.root(g_[access].args[0])]);
   };
   const bool wanted = std::visit(
       Overloaded{
@@ -50,8 +50,7 @@ std::vector<int> Nest::windows_of_pass() const {
   if (!wanted) return {};
   for (const lowered::Effect& e : lowered::element_reads(l_, *nest_)) {
     const bool load = g_[e.leaf].op == graph::Op::Load || g_[e.leaf].op == graph::Op::Swap;
-    if (load && (e.window >= 0 || l_.storage_of[index(e.leaf)] != e.own_storage()))
-      accessed(e.leaf);
+    if (load && (e.window || l_.storage_of[e.leaf] != e.own_storage())) accessed(e.leaf);
   }
   std::ranges::sort(windows);
   windows.erase(std::unique(windows.begin(), windows.end()), windows.end());
@@ -70,8 +69,8 @@ std::int64_t Nest::elements_in_text() const {
 
 // Whether accesses of a block that may not be whole ask where it ends: copies of blocks do not.
 bool Nest::tests_blocks() const {
-  return std::ranges::any_of(windows_of_pass(), [&](int w) {
-    const std::vector<ExprId>& size = x_.windows_[static_cast<std::size_t>(w)].size;
+  return std::ranges::any_of(windows_of_pass(), [&](WindowId w) {
+    const std::vector<ExprId>& size = x_.windows_[w].size;
     return l_.windows[w].residency != Residency::staged &&
            std::ranges::any_of(size, [](ExprId s) { return s != no_expr; });
   });
@@ -80,7 +79,7 @@ bool Nest::tests_blocks() const {
 // What holds where all blocks of the nest are whole; no_expr where none can be, where they always
 // are, or where to ask does not pay.
 ExprId Nest::wholeness() {
-  const std::vector<int> windows = windows_of_pass();
+  const std::vector<WindowId> windows = windows_of_pass();
   if (windows.size() > most_windows || elements_in_text() > most_elements) return no_expr;
   std::vector<ExprId> conditions;
   const auto require = [&](ExprId x, std::int64_t n) {
@@ -89,10 +88,10 @@ ExprId Nest::wholeness() {
     const ExprId holds = e_.plain(Operator::equal, x, e_.number(n), bool_);
     if (std::ranges::find(conditions, holds) == conditions.end()) conditions.push_back(holds);
   };
-  for (const int w : windows) {
+  for (const WindowId w : windows) {
     if (l_.windows[w].mapping < 0) continue;
     const BlockMapping& m = g_.mapping.block_mappings[l_.windows[w].mapping];
-    const passes::BlockNames& names = x_.windows_[static_cast<std::size_t>(w)];
+    const passes::BlockNames& names = x_.windows_[w];
     for (std::size_t d = 0; d < m.block_shape.size(); ++d) {
       if (names.size[d] == no_expr) continue;
       const std::int64_t size = passes::loaded(l_, l_.windows[w], static_cast<int>(d)).size;
@@ -109,12 +108,12 @@ bool Nest::streams() const {
   const auto* store = std::get_if<lowered::Store>(&nest_->sink);
   if (store == nullptr || !redirects_.empty()) return false;
   const auto is_direct = [&](ValueId access) {
-    const Window& w = l_.windows[l_.window_of[index(g_.root(g_[access].args[0]))]];
+    const Window& w = l_.windows[l_.window_of[g_.root(g_[access].args[0])]];
     return w.residency == Residency::direct;
   };
   bool all = is_direct(store->inst);
   for (const lowered::Effect& e : lowered::element_reads(l_, *nest_))
-    all &= e.window >= 0 || l_.storages[e.storage].place == lowered::Place::scalar ||
+    all &= e.window || l_.storages[e.storage].place == lowered::Place::scalar ||
            lowered::reads_staged(l_, e.leaf);
   return all;
 }

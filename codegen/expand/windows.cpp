@@ -18,7 +18,7 @@ bool Expander::is_short(const BlockMapping& m) const {
 
 // Blocks that are numbered by an axis all begin inside if it has no more programs than there are
 // blocks that do.
-Expander::Along Expander::along(int window, int d) const {
+Expander::Along Expander::along(WindowId window, int d) const {
   const BlockMapping& m = g_.mapping.block_mappings[l_.windows[window].mapping];
   const BlockDim& b = m.block_shape[d];
   Along a{.d = d, .loaded = passes::loaded(l_, l_.windows[window], d)};
@@ -63,7 +63,7 @@ ExprId Expander::of_programs(ExprId check) {
   return is_program_ == no_expr ? check : e_.all({check, is_program_});
 }
 
-void Expander::check_slice(int window, ExprId start, ExprId extent, ExprId slice,
+void Expander::check_slice(WindowId window, ExprId start, ExprId extent, ExprId slice,
                            const Along& along) {
   const BlockMapping& m = g_.mapping.block_mappings[l_.windows[window].mapping];
   const std::int64_t most = m.block_shape[along.d].size;
@@ -84,7 +84,7 @@ void Expander::check_slice(int window, ExprId start, ExprId extent, ExprId slice
 
 // The number of elements along d that exist, and the first of them where there is padding before.
 // `slice`: of how many the index map speaks, or none.
-void Expander::size_of_window(int window, ExprId start, const Along& along, ExprId slice) {
+void Expander::size_of_window(WindowId window, ExprId start, const Along& along, ExprId slice) {
   const int d = along.d;
   const Window& w = l_.windows[window];
   const BlockMapping& m = g_.mapping.block_mappings[w.mapping];
@@ -136,7 +136,7 @@ void Expander::size_of_window(int window, ExprId start, const Along& along, Expr
 
 // From the first element of the array to that of the block, i32 where that holds it and all that is
 // added to it in the block.
-ExprId Expander::window_offset(int window, const std::vector<ExprId>& starts) {
+ExprId Expander::window_offset(WindowId window, const std::vector<ExprId>& starts) {
   const Window& w = l_.windows[window];
   const BlockMapping& m = g_.mapping.block_mappings[w.mapping];
   const int rank = m.array_aval.shape.rank();
@@ -161,7 +161,7 @@ ExprId Expander::window_offset(int window, const std::vector<ExprId>& starts) {
   return e_.sum(offset, type);
 }
 
-void Expander::enter_window(int window) {
+void Expander::enter_window(WindowId window) {
   const Window& w = l_.windows[window];
   const BlockMapping& m = g_.mapping.block_mappings[w.mapping];
   const lowered::Redirects none;
@@ -191,7 +191,7 @@ void Expander::enter_window(int window) {
 
 // Where 32 bits hold all offsets from the array, threads add up one for the arrays that they access
 // alike, and only then make addresses of it: elsewhere the block has a pointer.
-void Expander::place_window(int window, ExprId offset) {
+void Expander::place_window(WindowId window, ExprId offset) {
   const Window& w = l_.windows[window];
   const VariableId array = arrays_[w.mapping];
   passes::BlockNames& names = windows_[window];
@@ -202,7 +202,7 @@ void Expander::place_window(int window, ExprId offset) {
     names.first = b_.let_once("at", true, offset);
     return;
   }
-  const VariableId pointer = e_.declare({.name = fmt::format("w{}", window),
+  const VariableId pointer = e_.declare({.name = fmt::format("w{}", window.number()),
                                          .form = thread::Form::pointer,
                                          .type = e_[array].type,
                                          .writable = w.stored});

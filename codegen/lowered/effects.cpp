@@ -72,7 +72,7 @@ class Visit {
 
   void operator()(const Dot& d) {
     const bool by_wgmma = d.unit == Dot::Unit::wgmma;
-    for (const int operand : {d.a, d.b})
+    for (const StorageId operand : {d.a, d.b})
       add({.access = Access::read,
            .storage = operand,
            .proxy = by_wgmma && is_shared(operand) ? Proxy::async : Proxy::generic});
@@ -89,7 +89,7 @@ class Visit {
       add({.on = Completion::wgmma_group, .completion = Of::awaits});
   }
   void operator()(const AwaitDot& a) {
-    for (const int s : a.storages)
+    for (const StorageId s : a.storages)
       add({.access = Access::update,
            .role = Role::result,
            .storage = s,
@@ -102,8 +102,7 @@ class Visit {
   void operator()(const Fetch& f) {
     for (const Fetch::Part& p : f.parts) {
       if (p.load != graph::no_value) view(g_[p.load].args[0]);
-      const int window =
-          p.window >= 0 ? p.window : l_.window_of[index(g_.root(g_[p.load].args[0]))];
+      const WindowId window = p.window ? p.window : l_.window_of[g_.root(g_[p.load].args[0])];
       add({.access = Access::read,
            .window = window,
            .leaf = p.load,
@@ -171,7 +170,7 @@ class Visit {
   void operator()(const Scalar& s) {
     redirects_ = &s.redirects;
     const Op op = g_[s.value].op;
-    const bool own = l_.storage_of[index(s.value)] == s.storage;
+    const bool own = l_.storage_of[s.value] == s.storage;
     leaves(s.value, identity_map(static_cast<int>(g_[s.value].type.shape.size())), Role::value,
            own && op != Op::Param && op != Op::Get);
     fill(s.storage);
@@ -190,7 +189,7 @@ class Visit {
   void operator()(const When& w) { control(w.condition); }
   void operator()(const Loop& l) {
     bounds(l.inst);
-    fill(l_.storage_of[index(g_[graph::LoopView::of(g_[l.inst]).body].params[0])]);
+    fill(l_.storage_of[g_[graph::LoopView::of(g_[l.inst]).body].params[0]]);
   }
   void operator()(const While& w) {
     control(g_[graph::WhileView::of(g_[w.inst]).condition].yields[0]);
@@ -199,13 +198,13 @@ class Visit {
   void operator()(const Warps&) {}
   void operator()(const Switch& s) {
     control(g_[s.inst].args[0]);
-    for (const int r : s.results) fill(r);
+    for (const StorageId r : s.results) fill(r);
   }
   void operator()(const GridLoop&) {}
   // An index map reads what is prefetched, at places that are computed of nothing else; scratch has
   // none.
   void operator()(const EnterWindow& w) {
-    const int mapping = l_.windows[static_cast<std::size_t>(w.window)].mapping;
+    const int mapping = l_.windows[w.window].mapping;
     const RegionIndex map =
         mapping < 0 ? no_region
                     : g_.mapping.block_mappings[static_cast<std::size_t>(mapping)].index_map;
@@ -254,16 +253,12 @@ class Visit {
 
   void add(Effect e) { found_.all.push_back(std::move(e)); }
 
-  bool is_shared(int storage) const {
-    return l_.storages[static_cast<std::size_t>(storage)].place == Place::shared;
-  }
-  int window_of(ValueId ref) const { return l_.window_of[index(g_.root(ref))]; }
-  int empty_barriers(int ring) const {
-    return l_.rings[static_cast<std::size_t>(ring)].empty_barriers;
-  }
+  bool is_shared(StorageId storage) const { return l_.storages[storage].place == Place::shared; }
+  WindowId window_of(ValueId ref) const { return l_.window_of[g_.root(ref)]; }
+  StorageId empty_barriers(RingId ring) const { return l_.rings[ring].empty_barriers; }
 
-  void fill(int storage, CopyMode by = {}) {
-    if (storage < 0) return;
+  void fill(StorageId storage, CopyMode by = {}) {
+    if (!storage) return;
     Effect e{.access = Access::write, .role = Role::result, .storage = storage};
     if (by.asynchronous) {
       e.on = Completion::cp_async_group;
@@ -271,14 +266,14 @@ class Visit {
     }
     add(std::move(e));
   }
-  void scratch(int storage) {
-    if (storage >= 0) add({.access = Access::update, .role = Role::scratch, .storage = storage});
+  void scratch(StorageId storage) {
+    if (storage) add({.access = Access::update, .role = Role::scratch, .storage = storage});
   }
-  void move(int storage, const DimMap& map) {
+  void move(StorageId storage, const DimMap& map) {
     add({.access = Access::read, .storage = storage, .map = map});
   }
-  void barrier(int storage, Of completion) {
-    if (storage >= 0)
+  void barrier(StorageId storage, Of completion) {
+    if (storage)
       add({.access = completion == Of::awaits ? Access::read : Access::update,
            .role = Role::barrier,
            .storage = storage,
@@ -291,13 +286,15 @@ class Visit {
   // Of a Store or an Update: the block, or where it is held, of its window.
   void access(ValueId inst) {
     const MemoryView m = MemoryView::of(g_[inst]);
-    const int window = window_of(m.ref);
+    const WindowId window = window_of(m.ref);
     const bool whole =
         g_[inst].op != Op::Atomic && m.mask == graph::no_value && g_[m.ref].op == Op::Param;
     Effect e{.access = whole ? Access::write : Access::update, .role = Role::result, .leaf = inst};
-    const Window& w = l_.windows[static_cast<std::size_t>(window)];
-    (w.residency == Residency::shared ? e.storage : e.window) =
-        w.residency == Residency::shared ? w.storage : window;
+    const Window& w = l_.windows[window];
+    if (w.residency == Residency::shared)
+      e.storage = w.storage;
+    else
+      e.window = window;
     add(std::move(e));
   }
 
@@ -322,11 +319,11 @@ class Visit {
       Item item = std::move(stack_.back());
       stack_.pop_back();
       const graph::Inst& inst = g_[item.value];
-      if (l_.uses[index(item.value)] > 1 &&
+      if (l_.uses[item.value] > 1 &&
           !seen_.insert({item.value, item.map, item.role == Role::subscript}).second)
         continue;
-      const int storage = l_.storage_of[index(item.value)];
-      const bool held = storage >= 0 && !(first && enter);
+      const StorageId storage = l_.storage_of[item.value];
+      const bool held = storage && !(first && enter);
       const bool load = inst.op == Op::Load || inst.op == Op::Swap;
       if (held || load) read(item, held ? storage : l_.storage_loaded(item.value));
       if (!held) push_operands(inst, item);
@@ -345,13 +342,13 @@ class Visit {
     }
   }
 
-  void read(const Item& item, int storage) {
+  void read(const Item& item, StorageId storage) {
     Effect e{.access = Access::read,
              .role = item.role,
              .storage = storage,
              .leaf = item.value,
              .map = item.map};
-    if (storage < 0) e.window = window_of(g_[item.value].args[0]);
+    if (!storage) e.window = window_of(g_[item.value].args[0]);
     if (redirects_ != nullptr)
       for (const auto& [from, redirect] : *redirects_)
         if (from == storage && redirect.map == item.map) {
@@ -393,8 +390,8 @@ std::vector<Effect> element_reads(const Program& l, const LoopNest& p) {
 std::vector<Read> register_reads(const Program& l, const LoopNest& p) {
   std::vector<Read> found;
   for (const Effect& e : effects(l, p)) {
-    const int storage = e.own_storage();
-    if (e.is_element() && storage >= 0 && l.storages[storage].place == Place::registers)
+    const StorageId storage = e.own_storage();
+    if (e.is_element() && storage && l.storages[storage].place == Place::registers)
       found.push_back({&p, storage, e.map});
   }
   return found;

@@ -34,10 +34,11 @@ struct Effect {
   };
   Access access = Access::none;
   Role role = Role::value;
-  int storage = -1;
-  int replaces = -1;  // `storage` is read in the place of this one: the same in another layout
-  int window = -1;    // its block in global memory
-  int ring = -1;
+  StorageId storage = {};
+  StorageId replaces =
+      {};                // `storage` is read in the place of this one: the same in another layout
+  WindowId window = {};  // its block in global memory
+  RingId ring = {};
   /// What is read by: a load, or a value that has a storage; no_value where storages move.
   ValueId leaf = graph::no_value;
   DimMap map = {};  // of what a nest reads element by element: its coordinates in the nest's
@@ -48,12 +49,12 @@ struct Effect {
   /// or awaits.
   device::Completion on = device::Completion::none;
   device::Effects::Role completion = device::Effects::Role::none;
-  int barrier = -1;  // the storage of the mbarrier
+  StorageId barrier = {};  // the storage of the mbarrier
 
   bool reads() const { return access == Access::read || access == Access::update; }
   bool writes() const { return access == Access::write || access == Access::update; }
   /// What holds the value that is read: not the copy that is read in its place.
-  int own_storage() const { return replaces >= 0 ? replaces : storage; }
+  StorageId own_storage() const { return replaces ? replaces : storage; }
   /// Whether a nest reads an element for each of its own.
   bool is_element() const { return access == Access::read && role <= Role::view; }
 };
@@ -79,7 +80,7 @@ std::vector<Effect> element_reads(const Program& l, const LoopNest& p);
 /// Redirect, of a copy.
 struct Read {
   const LoopNest* nest = nullptr;
-  int storage = -1;
+  StorageId storage = {};
   DimMap map = {};
 };
 std::vector<Read> register_reads(const Program& l, const LoopNest& p);

@@ -13,13 +13,17 @@
 
 namespace palladium::lowered {
 
-/// A number, or a list of numbers, of storages, windows, rings or boxes: s3, w0, r1, b0.
-enum class Numbered : char { storage = 's', window = 'w', ring = 'r', box = 'b' };
-template <Numbered k, class T>
-struct Numbers {
-  static constexpr Numbered kind = k;
-  T& value;
-};
+/// In front of the number of a storage, window, ring or box: s3, w0, r1, b0.
+template <class Kind>
+inline constexpr char letter_of = '?';
+template <>
+inline constexpr char letter_of<Storage> = 's';
+template <>
+inline constexpr char letter_of<Window> = 'w';
+template <>
+inline constexpr char letter_of<Ring> = 'r';
+template <>
+inline constexpr char letter_of<TensorBox> = 'b';
 
 /// One of the words of an enumeration, by its values.
 template <class T>
@@ -29,22 +33,6 @@ struct Word {
 };
 
 namespace detail {
-template <class T>
-auto storages(T& x) {
-  return Numbers<Numbered::storage, T>{x};
-}
-template <class T>
-auto windows(T& x) {
-  return Numbers<Numbered::window, T>{x};
-}
-template <class T>
-auto rings(T& x) {
-  return Numbers<Numbered::ring, T>{x};
-}
-template <class T>
-auto boxes(T& x) {
-  return Numbers<Numbered::box, T>{x};
-}
 template <class T>
 Word<T> word(T& x, std::span<const char* const> words) {
   return {x, words};
@@ -90,23 +78,23 @@ PALLADIUM_FIELDS(Storage) {
   f("packed", x.packed);
   f("tf32", x.tf32);
   f("alignment", x.alignment);
-  f("ring", detail::rings(x.ring));
+  f("ring", x.ring);
 }
 
 PALLADIUM_FIELDS(Ring) {
-  f("storage", detail::storages(x.storage));
+  f("storage", x.storage);
   f("slots", x.slots);
   f("slot_bytes", x.slot_bytes);
   f("trips", x.trips);
   f("copied", x.copied);
   f("fetched", x.fetched);
-  f("empty_barriers", detail::storages(x.empty_barriers));
+  f("empty_barriers", x.empty_barriers);
   f("unrolled", x.unrolled);
 }
 
 PALLADIUM_FIELDS(Barriers) {
-  f("storage", detail::storages(x.storage));
-  f("ring", detail::rings(x.ring));
+  f("storage", x.storage);
+  f("ring", x.ring);
   f("arrivals", x.arrivals);
 }
 
@@ -116,7 +104,7 @@ PALLADIUM_FIELDS(Window) {
   f("body", x.body);
   f("scope", x.scope);
   f("residency", detail::word(x.residency, residency_words));
-  f("storage", detail::storages(x.storage));
+  f("storage", x.storage);
   f("depth", x.depth);
   f("fill", x.fill);
   f("flush", x.flush);
@@ -143,42 +131,42 @@ PALLADIUM_FIELDS(CopyMode) {
   f("asynchronous", x.asynchronous);
   f("zeros", x.zeros);
 }
-PALLADIUM_FIELDS(Assign) { f("storage", detail::storages(x.storage)); }
+PALLADIUM_FIELDS(Assign) { f("storage", x.storage); }
 PALLADIUM_FIELDS(Stage) {
-  f("storage", detail::storages(x.storage));
+  f("storage", x.storage);
   fields(x.by, f);
 }
 PALLADIUM_FIELDS(Store) { f("inst", x.inst); }
 PALLADIUM_FIELDS(Update) {
   f("inst", x.inst);
-  f("storage", detail::storages(x.storage));
+  f("storage", x.storage);
 }
 PALLADIUM_FIELDS(Reduce) {
   f("inst", x.inst);
-  f("storage", detail::storages(x.storage));
+  f("storage", x.storage);
   f("reduced", x.reduced);
-  f("scratch", detail::storages(x.scratch));
+  f("scratch", x.scratch);
 }
 PALLADIUM_FIELDS(Scan) {
   f("inst", x.inst);
-  f("storage", detail::storages(x.storage));
+  f("storage", x.storage);
   f("dimension", x.dimension);
   f("reverse", x.reverse);
-  f("scratch", detail::storages(x.scratch));
+  f("scratch", x.scratch);
 }
 PALLADIUM_FIELDS(Print) { f("inst", x.inst); }
 PALLADIUM_FIELDS(Fill) {
-  f("window", detail::windows(x.window));
-  f("storage", detail::storages(x.storage));
+  f("window", x.window);
+  f("storage", x.storage);
   fields(x.by, f);
 }
 PALLADIUM_FIELDS(Flush) {
-  f("window", detail::windows(x.window));
-  f("from", detail::storages(x.from));
+  f("window", x.window);
+  f("from", x.from);
 }
 PALLADIUM_FIELDS(Spill) {
-  f("from", detail::storages(x.from));
-  f("storage", detail::storages(x.storage));
+  f("from", x.from);
+  f("storage", x.storage);
 }
 
 // ---- statements, without what stands inside of them
@@ -195,9 +183,9 @@ PALLADIUM_FIELDS(LoopNest) {
 }
 PALLADIUM_FIELDS(Dot) {
   f("inst", x.inst);
-  f("a", detail::storages(x.a));
-  f("b", detail::storages(x.b));
-  f("result", detail::storages(x.result));
+  f("a", x.a);
+  f("b", x.b);
+  f("result", x.result);
   f("accumulates", x.accumulates);
   f("anew", x.anew);
   f("unit", detail::word(x.unit, unit_words));
@@ -206,28 +194,28 @@ PALLADIUM_FIELDS(Dot) {
   f("in_flight", x.in_flight);
 }
 PALLADIUM_FIELDS(AwaitDot) {
-  f("storages", detail::storages(x.storages));
+  f("storages", x.storages);
   f("in_flight", x.in_flight);
 }
 PALLADIUM_FIELDS(Fetch::Part) {
   f("load", x.load);
-  f("storage", detail::storages(x.storage));
-  f("tensor_box", detail::boxes(x.tensor_box));
-  f("window", detail::windows(x.window));
+  f("storage", x.storage);
+  f("tensor_box", x.tensor_box);
+  f("window", x.window);
 }
 PALLADIUM_FIELDS(Fetch) {
   f("parts", x.parts);
-  f("barrier", detail::storages(x.barrier));
-  f("ring", detail::rings(x.ring));
+  f("barrier", x.barrier);
+  f("ring", x.ring);
 }
 PALLADIUM_FIELDS(AwaitFetch) {
-  f("barrier", detail::storages(x.barrier));
-  f("ring", detail::rings(x.ring));
+  f("barrier", x.barrier);
+  f("ring", x.ring);
 }
 PALLADIUM_FIELDS(Send) {
   f("store", x.store);
-  f("from", detail::storages(x.from));
-  f("tensor_box", detail::boxes(x.tensor_box));
+  f("from", x.from);
+  f("tensor_box", x.tensor_box);
 }
 PALLADIUM_FIELDS(AwaitSends) {
   (void)x;
@@ -235,68 +223,68 @@ PALLADIUM_FIELDS(AwaitSends) {
 }
 // The plan follows from the layouts.
 PALLADIUM_FIELDS(Relayout) {
-  f("from", detail::storages(x.from));
-  f("to", detail::storages(x.to));
-  f("scratch", detail::storages(x.scratch));
+  f("from", x.from);
+  f("to", x.to);
+  f("scratch", x.scratch);
 }
 PALLADIUM_FIELDS(Sync) { f("for_async", x.for_async); }
 PALLADIUM_FIELDS(Semaphore) {
   f("inst", x.inst);
-  f("storage", detail::storages(x.storage));
-  f("scratch", detail::storages(x.scratch));
+  f("storage", x.storage);
+  f("scratch", x.scratch);
 }
 PALLADIUM_FIELDS(HostCall) {
   f("inst", x.inst);
-  f("scratch", detail::storages(x.scratch));
+  f("scratch", x.scratch);
 }
 PALLADIUM_FIELDS(Scalar) {
   f("value", x.value);
-  f("storage", detail::storages(x.storage));
+  f("storage", x.storage);
   f("redirects", x.redirects);
 }
 PALLADIUM_FIELDS(CopyStorage) {
-  f("from", detail::storages(x.from));
-  f("to", detail::storages(x.to));
+  f("from", x.from);
+  f("to", x.to);
 }
 PALLADIUM_FIELDS(When) { f("condition", x.condition); }
 PALLADIUM_FIELDS(Loop) {
   f("inst", x.inst);
-  f("ring", detail::rings(x.ring));
-  f("shared", detail::storages(x.shared));
+  f("ring", x.ring);
+  f("shared", x.shared);
 }
 PALLADIUM_FIELDS(While) { f("inst", x.inst); }
 PALLADIUM_FIELDS(Switch) {
   f("inst", x.inst);
-  f("results", detail::storages(x.results));
+  f("results", x.results);
 }
 PALLADIUM_FIELDS(Scope) {
   f("inst", x.inst);
-  f("windows", detail::windows(x.windows));
+  f("windows", x.windows);
 }
 PALLADIUM_FIELDS(Warps) { f("inst", x.inst); }
 PALLADIUM_FIELDS(GridLoop) {
   f("axis", x.axis);
-  f("ring", detail::rings(x.ring));
+  f("ring", x.ring);
 }
-PALLADIUM_FIELDS(EnterWindow) { f("window", detail::windows(x.window)); }
+PALLADIUM_FIELDS(EnterWindow) { f("window", x.window); }
 PALLADIUM_FIELDS(Await) {
   f("pending", x.pending);
   f("closes", x.closes);
 }
 PALLADIUM_FIELDS(Prefetch) {
-  f("ring", detail::rings(x.ring));
+  f("ring", x.ring);
   f("ahead", x.ahead);
   f("first", x.first);
   f("closes", x.closes);
   f("axis", x.axis);
   f("loop", x.loop);
 }
-PALLADIUM_FIELDS(Produce) { f("ring", detail::rings(x.ring)); }
+PALLADIUM_FIELDS(Produce) { f("ring", x.ring); }
 PALLADIUM_FIELDS(Consume) {
-  f("ring", detail::rings(x.ring));
+  f("ring", x.ring);
   f("frees", detail::word(x.frees, frees_words));
 }
-PALLADIUM_FIELDS(Release) { f("ring", detail::rings(x.ring)); }
+PALLADIUM_FIELDS(Release) { f("ring", x.ring); }
 
 // ---- the whole program, without lists of what is above, tables by instruction and remarks
 

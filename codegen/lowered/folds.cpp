@@ -31,10 +31,10 @@ DType accumulator_dtype(const graph::Graph& g, ValueId fold) {
 
 LoopNest fold_nest(Program& l, ValueId v) {
   const graph::Inst& i = l.graph[v];
-  const int storage = l.storage_of[index(v)];
+  const StorageId storage = l.storage_of[v];
   const Extents& domain = l.graph[i.args[0]].type.shape;
   const int variable = l.add_variable();
-  const int scratch =
+  const StorageId scratch =
       l.add_storage({.place = Place::shared, .dtype = l.storages[storage].dtype, .of = v});
   Storage& s = l.storages[storage];
   s.variable = variable;

@@ -6,6 +6,7 @@
 #include "codegen/base/format.hpp"
 #include "codegen/graph/transform.hpp"
 #include "codegen/lowered/fields.hpp"
+#include "codegen/lowered/format.hpp"
 
 namespace palladium::lowered {
 namespace {
@@ -31,10 +32,10 @@ class FullText {
     each("ring", l_.rings);
     each("barriers", l_.fetch_barriers);
     each("box", l_.tensor_boxes);
-    table("storage_of", l_.storage_of, [](ValueId) { return -1; });
+    table("storage_of", l_.storage_of, [](ValueId) { return StorageId(); });
     table("around", l_.around, [](ValueId) { return 0; });
-    const std::vector<int> uses = uses_of(g_);
-    table("uses", l_.uses, [&](ValueId v) { return uses[index(v)]; });
+    const Table<ValueId, int> uses = uses_of(g_);
+    table("uses", l_.uses, [&](ValueId v) { return uses[v]; });
     for (const ProgramBody& b : l_.bodies) body(b);
     for (const Remark& r : l_.remarks) line("remark: " + r.text);
     return std::move(out_);
@@ -52,23 +53,23 @@ class FullText {
     line(name + members_of(x));
   }
 
-  template <class T>
-  void each(const std::string& name, const std::vector<T>& all) {
-    each(name, all, [&](const T& x) { return members_of(x); });
+  template <class Rows>
+  void each(const std::string& name, const Rows& all) {
+    each(name, all, [&](const auto& x) { return members_of(x); });
   }
-  template <class T, class F>
-  void each(const std::string& name, const std::vector<T>& all, const F& text) {
-    for (std::size_t i = 0; i < all.size(); ++i)
-      line(fmt::format("{} {}{}", name, i, text(all[i])));
+  template <class Rows, class F>
+  void each(const std::string& name, const Rows& all, const F& text) {
+    int i = 0;
+    for (const auto& row : all) line(fmt::format("{} {}{}", name, i++, text(row)));
   }
 
   // Of the instructions of bodies, what is not as usual.
-  template <class F>
-  void table(const std::string& name, const std::vector<int>& all, const F& usual) {
+  template <class T, class F>
+  void table(const std::string& name, const Table<ValueId, T>& all, const F& usual) {
     if (all.empty()) return;
     std::string text = name;
     for (const ValueId v : order_)
-      if (all[index(v)] != usual(v)) text += fmt::format(" {}:{}", word(v), all[index(v)]);
+      if (all[v] != usual(v)) text += fmt::format(" {}:{}", word(v), all[v]);
     line(text);
   }
 
@@ -144,15 +145,15 @@ class FullText {
   static std::string word(const Word<T>& w) {
     return w.words[static_cast<std::size_t>(w.value)];
   }
-  template <Numbered k, class T>
-  static std::string word(const Numbers<k, T>& n) {
-    if constexpr (std::integral<std::remove_const_t<T>>) {
-      return n.value < 0 ? "-" : static_cast<char>(k) + std::to_string(n.value);
-    } else {
-      std::vector<std::string> words;
-      for (const int& each : n.value) words.push_back(word(Numbers<k, const int>{each}));
-      return list(words);
-    }
+  template <class Kind>
+  static std::string word(Id<Kind> id) {
+    return id ? letter_of<Kind> + std::to_string(id.number()) : "-";
+  }
+  template <class Kind>
+  static std::string word(const std::vector<Id<Kind>>& all) {
+    std::vector<std::string> words;
+    for (const Id<Kind> id : all) words.push_back(word(id));
+    return list(words);
   }
   template <class T>
   static std::string word(const std::vector<T>& all) {

@@ -24,20 +24,19 @@ void Lives::walk(const Statements& list) {
   }
 }
 
-void Lives::touch(int storage) {
-  if (storage >= 0)
-    if (const int ring = l_.storages[static_cast<std::size_t>(storage)].ring; ring >= 0)
-      storage = l_.rings[static_cast<std::size_t>(ring)].storage;
-  if (storage < 0 || l_.storages[static_cast<std::size_t>(storage)].place != Place::shared) return;
-  Span& span = spans_[static_cast<std::size_t>(storage)];
+void Lives::touch(StorageId storage) {
+  if (storage)
+    if (const RingId ring = l_.storages[storage].ring; ring) storage = l_.rings[ring].storage;
+  if (!storage || l_.storages[storage].place != Place::shared) return;
+  Span& span = spans_[storage];
   if (span.first < 0) span.first = position_;
   span.last = position_;
 }
 
-bool fills_shared(const Program& l, const Statement& s, const std::function<bool(int)>& is_meant) {
+bool fills_shared(const Program& l, const Statement& s,
+                  const std::function<bool(StorageId)>& is_meant) {
   return std::ranges::any_of(effects(l, s), [&](const Effect& e) {
-    return e.writes() && e.storage >= 0 &&
-           l.storages[static_cast<std::size_t>(e.storage)].place == Place::shared &&
+    return e.writes() && e.storage && l.storages[e.storage].place == Place::shared &&
            is_meant(e.storage);
   });
 }

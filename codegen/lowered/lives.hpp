@@ -17,20 +17,23 @@ class Lives {
   struct Span {
     int first = -1, last = -1;  // -1: never
   };
-  Span of(int storage) const { return spans_[static_cast<std::size_t>(storage)]; }
-  bool meet(int a, int b) const { return of(a).first <= of(b).last && of(b).first <= of(a).last; }
+  Span of(StorageId storage) const { return spans_[storage]; }
+  bool meet(StorageId a, StorageId b) const {
+    return of(a).first <= of(b).last && of(b).first <= of(a).last;
+  }
 
  private:
   void walk(const Statements& list);
-  void touch(int storage);
+  void touch(StorageId storage);
 
   const Program& l_;
-  std::vector<Span> spans_;
+  Table<StorageId, Span> spans_;
   std::vector<Span> loops_;  // inner ones first
   int position_ = 0;
 };
 
 /// Whether a statement fills such a storage in shared memory, itself.
-bool fills_shared(const Program& l, const Statement& s, const std::function<bool(int)>& is_meant);
+bool fills_shared(const Program& l, const Statement& s,
+                  const std::function<bool(StorageId)>& is_meant);
 
 }  // namespace palladium::lowered

@@ -10,21 +10,21 @@ using graph::Graph;
 using graph::Inst;
 using graph::Op;
 
-std::vector<int> uses_of(const graph::Graph& g) {
-  std::vector<int> uses(g.insts.size());
+Table<ValueId, int> uses_of(const graph::Graph& g) {
+  Table<ValueId, int> uses(g.insts.size());
   for (const graph::Inst& i : g.insts)
-    for (const graph::ValueId a : i.args) ++uses[graph::index(a)];
+    for (const graph::ValueId a : i.args) ++uses[a];
   return uses;
 }
 
-bool enters(const Program& l, const LoopNest& p, int storage) {
+bool enters(const Program& l, const LoopNest& p, StorageId storage) {
   if (p.value == graph::no_value) return false;
   const Op op = l.graph[p.value].op;
-  return l.storage_of[index(p.value)] == storage && op != Op::Param && op != Op::Get;
+  return l.storage_of[p.value] == storage && op != Op::Param && op != Op::Get;
 }
 
 bool reads_staged(const Program& l, ValueId leaf) {
-  return l.graph[leaf].op == Op::Load && l.storage_of[index(leaf)] < 0 &&
+  return l.graph[leaf].op == Op::Load && !l.storage_of[leaf] &&
          l.window_loaded(leaf).residency == Residency::staged;
 }
 

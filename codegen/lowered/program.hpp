@@ -51,16 +51,16 @@ struct Program {
   graph::Graph graph = {};  // canonical
   Machine machine = {};
   std::vector<ProgramBody> bodies = {};
-  std::vector<Window> windows = {};
-  std::vector<Storage> storages = {};
-  std::vector<TensorBox> tensor_boxes = {};
+  Table<WindowId, Window> windows = {};
+  Table<StorageId, Storage> storages = {};
+  Table<BoxId, TensorBox> tensor_boxes = {};
   std::vector<Barriers> fetch_barriers = {};
-  std::vector<Ring> rings = {};
+  Table<RingId, Ring> rings = {};
   std::vector<Remark> remarks = {};
-  std::vector<int> storage_of = {};  // per instruction: storage, or -1 if inlined (or no value)
-  std::vector<int> window_of = {};   // per instruction: window of a root Ref, or -1
-  std::vector<int> uses = {};        // per instruction: how often it is an operand
-  std::vector<int> around = {};      // per instruction: sequential axes whose loops it stands in
+  Table<ValueId, StorageId> storage_of = {};  // none if inlined (or no value)
+  Table<ValueId, WindowId> window_of = {};    // of a root Ref
+  Table<ValueId, int> uses = {};              // how often it is an operand
+  Table<ValueId, int> around = {};            // sequential axes whose loops it stands in
   std::vector<int> parallel_axes = {}, sequential_axes = {};  // of the grid, in order; or
                                                               // programs_axis the first of these
   int grid_rows = 1;  // of the last two parallel axes, that programs go through at once
@@ -80,23 +80,20 @@ struct Program {
   }
   /// CUDA threads of a Pallas thread.
   int threads() const { return num_warps * graph::warp_threads; }
-  int add_storage(Storage s) {
-    storages.push_back(std::move(s));
-    return static_cast<int>(storages.size()) - 1;
-  }
+  StorageId add_storage(Storage s) { return storages.add(std::move(s)); }
   int add_variable(layout::Layout pin = {}) {
     pinned.push_back(std::move(pin));
     return num_variables++;
   }
   const Window& window_loaded(ValueId v) const {
-    return windows[window_of[index(graph.root(graph[v].args[0]))]];
+    return windows[window_of[graph.root(graph[v].args[0])]];
   }
-  /// The storage of the window that a Load or Swap reads; -1 if it is in global memory.
-  int storage_loaded(ValueId v) const { return window_loaded(v).storage; }
+  /// The storage of the window that a Load or Swap reads; none if it is in global memory.
+  StorageId storage_loaded(ValueId v) const { return window_loaded(v).storage; }
 };
 
 /// How often each instruction is an operand.
-std::vector<int> uses_of(const graph::Graph& g);
+Table<ValueId, int> uses_of(const graph::Graph& g);
 
 /// For people: residencies, storages, nests with their layouts.
 std::string to_text(const Program& l);
@@ -123,7 +120,7 @@ void for_each_leaf(const Program& l, ValueId v, const DimMap& map, bool enter, F
 bool reads_staged(const Program& l, ValueId leaf);
 
 /// Whether the nest computes the value that the storage holds (rather than read it from there).
-bool enters(const Program& l, const LoopNest& p, int storage);
+bool enters(const Program& l, const LoopNest& p, StorageId storage);
 
 /// The nest of an operation that folds elements, whose result has a storage.
 LoopNest fold_nest(Program& l, ValueId v);
@@ -161,8 +158,8 @@ void for_each_leaf(const Program& l, ValueId v, const DimMap& map, bool enter, F
     const auto [next, at] = std::move(stack.back());
     stack.pop_back();
     const graph::Inst& inst = l.graph[next];
-    if (l.uses[graph::index(next)] > 1 && !seen.insert({next, at}).second) continue;
-    if (const int storage = l.storage_of[graph::index(next)]; storage >= 0 && !(first && enter)) {
+    if (l.uses[next] > 1 && !seen.insert({next, at}).second) continue;
+    if (const StorageId storage = l.storage_of[next]; storage && !(first && enter)) {
       f(next, at, storage);
       continue;
     }

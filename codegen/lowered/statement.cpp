@@ -3,21 +3,21 @@
 namespace palladium::lowered {
 
 // The member of that name, of the kinds that have it.
-#define PALLADIUM_MEMBER(function, member)         \
-  int function(const Sink& sink) {                 \
+#define PALLADIUM_MEMBER(function, member, Kind)   \
+  Kind function(const Sink& sink) {                \
     return std::visit(                             \
         [](const auto& kind) {                     \
           if constexpr (requires { kind.member; }) \
             return kind.member;                    \
           else                                     \
-            return -1;                             \
+            return Kind();                         \
         },                                         \
         sink);                                     \
   }
-PALLADIUM_MEMBER(storage_filled, storage)
-PALLADIUM_MEMBER(storage_moved, from)
-PALLADIUM_MEMBER(window_moved, window)
-PALLADIUM_MEMBER(scratch_of, scratch)
+PALLADIUM_MEMBER(storage_filled, storage, StorageId)
+PALLADIUM_MEMBER(storage_moved, from, StorageId)
+PALLADIUM_MEMBER(window_moved, window, WindowId)
+PALLADIUM_MEMBER(scratch_of, scratch, StorageId)
 #undef PALLADIUM_MEMBER
 
 ValueId accessed_by(const Sink& sink) {

@@ -19,14 +19,14 @@ namespace palladium::lowered {
 /// A register storage that a statement reads at coordinates, or in a layout, that it does not have:
 /// reads of `first` by the map `second.map` go to the storage `second.storage` instead.
 struct Redirect {
-  int storage = -1;
+  StorageId storage = {};
   std::vector<int> map = {};
 };
-using Redirects = std::vector<std::pair<int, Redirect>>;
+using Redirects = std::vector<std::pair<StorageId, Redirect>>;
 
 /// storage (registers, or a scalar) = value.
 struct Assign {
-  int storage = -1;
+  StorageId storage = {};
 };
 
 /// How what is in global memory comes to shared memory: by way of registers, or by copies that
@@ -38,7 +38,7 @@ struct CopyMode {
 /// storage (shared) = value; zero where the coordinates are beyond `valid`. The value is a load, or
 /// moves of one, where it is copied asynchronously.
 struct Stage {
-  int storage = -1;
+  StorageId storage = {};
   CopyMode by = {};
 };
 
@@ -51,15 +51,15 @@ struct Store {
 /// or none) = what it was.
 struct Update {
   ValueId inst = graph::no_value;
-  int storage = -1;
+  StorageId storage = {};
 };
 
 /// storage = value, folded over the dimensions `reduced` as `inst` says.
 struct Reduce {
   ValueId inst = graph::no_value;
-  int storage = -1;
+  StorageId storage = {};
   std::vector<int> reduced = {};
-  int scratch = -1;  // storage in shared memory, between the warps
+  StorageId scratch = {};  // storage in shared memory, between the warps
 
   double cost(const struct Program& l, const layout::Layout& all) const;
   std::int64_t scratch_elements(const Program& l, const layout::Layout& all) const;
@@ -70,10 +70,10 @@ struct Reduce {
 /// storage = value, of each element the fold of all up to it along `dimension`.
 struct Scan {
   ValueId inst = graph::no_value;
-  int storage = -1;
+  StorageId storage = {};
   int dimension = 0;
   bool reverse = false;
-  int scratch = -1;
+  StorageId scratch = {};
 
   /// From the low bits of the coordinate to the high ones: runs of `run` registers are continued
   /// over lanes and warps that differ in these bits, then over `count` runs of a thread. The first
@@ -96,18 +96,20 @@ struct Print {
 
 /// storage = the window's block in global memory.
 struct Fill {
-  int window = -1, storage = -1;
+  WindowId window = {};
+  StorageId storage = {};
   CopyMode by = {};
 };
 
 /// The window's block in global memory = storage `from`.
 struct Flush {
-  int window = -1, from = -1;
+  WindowId window = {};
+  StorageId from = {};
 };
 
 /// storage (shared) = storage `from` (registers).
 struct Spill {
-  int from = -1, storage = -1;
+  StorageId from = {}, storage = {};
 };
 
 /// What becomes of each element of a loop nest. Members of one name mean the same in all kinds:
@@ -121,12 +123,12 @@ struct Spill {
 using Sink = std::variant<PALLADIUM_SINKS(PALLADIUM_SINK)>;
 #undef PALLADIUM_SINK
 
-/// -1 where the sink has none.
-int storage_filled(const Sink& sink);
-int storage_moved(const Sink& sink);
-int window_moved(const Sink& sink);
-int scratch_of(const Sink& sink);
-inline bool is_fold(const Sink& sink) { return scratch_of(sink) >= 0; }
+/// None where the sink has none.
+StorageId storage_filled(const Sink& sink);
+StorageId storage_moved(const Sink& sink);
+WindowId window_moved(const Sink& sink);
+StorageId scratch_of(const Sink& sink);
+inline bool is_fold(const Sink& sink) { return bool(scratch_of(sink)); }
 
 /// The memory operation that the nest does: of a Store or an Update; no_value of any other.
 ValueId accessed_by(const Sink& sink);
@@ -145,9 +147,9 @@ struct LoopNest {
 
 struct Dot {
   ValueId inst = graph::no_value;
-  int a = -1, b = -1, result = -1;  // storages: shared, or A in registers; shared; registers
-  bool accumulates = false;         // adds to what `result` holds, else to zeros
-  ValueId anew = graph::no_value;   // where this holds, to zeros all the same
+  StorageId a = {}, b = {}, result = {};  // storages: shared, or A in registers; shared; registers
+  bool accumulates = false;               // adds to what `result` holds, else to zeros
+  ValueId anew = graph::no_value;         // where this holds, to zeros all the same
   enum class Unit : std::uint8_t {
     fma,
     mma_16816,
@@ -167,7 +169,7 @@ struct Dot {
 /// in registers, and of products of which nobody knows that they are done. Products that were begun
 /// last, as many as `in_flight`, may go on.
 struct AwaitDot {
-  std::vector<int> storages = {};
+  std::vector<StorageId> storages = {};
   int in_flight = 0;
 };
 
@@ -186,27 +188,32 @@ struct TensorBox {
 struct Fetch {
   struct Part {
     ValueId load = graph::no_value;
-    int storage = -1, tensor_box = -1, window = -1;
+    StorageId storage = {};
+    BoxId tensor_box = {};
+    WindowId window = {};
   };
   std::vector<Part> parts = {};
-  int barrier = -1, ring = -1;
+  StorageId barrier = {};
+  RingId ring = {};
 };
 /// All wait for the copies of a Fetch.
 struct AwaitFetch {
-  int barrier = -1, ring = -1;
+  StorageId barrier = {};
+  RingId ring = {};
 };
 
 /// Memory of the view of `store` = storage `from` (shared, in panels), copied by TMA. One thread
 /// issues it; an AwaitSends is when it, and those before it, have read what they copy.
 struct Send {
   ValueId store = graph::no_value;
-  int from = -1, tensor_box = -1;
+  StorageId from = {};
+  BoxId tensor_box = {};
 };
 struct AwaitSends {};
 
 struct Relayout {
-  int from = -1, to = -1;  // storages in registers
-  int scratch = -1;        // storage in shared memory
+  StorageId from = {}, to = {};  // in registers
+  StorageId scratch = {};        // storage in shared memory
   layout::Plan plan = {};
 };
 
@@ -221,13 +228,13 @@ struct Sync {
 /// storage (scalar) = value, outside of any loop nest.
 struct Scalar {
   ValueId value = graph::no_value;
-  int storage = -1;
+  StorageId storage = {};
   Redirects redirects = {};
 };
 
 /// storage `to` = storage `from`, of the same layout; or a scalar = one in shared memory.
 struct CopyStorage {
-  int from = -1, to = -1;
+  StorageId from = {}, to = {};
 };
 
 struct When {
@@ -238,12 +245,12 @@ struct When {
 struct Loop {
   ValueId inst = graph::no_value;
   Statements body;
-  int ring = -1;  // that is unrolled in it
+  RingId ring = {};  // that is unrolled in it
   /// Of a loop that is rotated, which begins at a constant: what its first iteration does instead
   /// of `body`, and what is left behind the last one. In `shared` storages are what one of them
   /// fills for the other.
   Statements prologue, epilogue;
-  std::vector<int> shared = {};
+  std::vector<StorageId> shared = {};
 };
 
 /// `body` for as long as the value that `test` ends with holds.
@@ -256,7 +263,7 @@ struct While {
 struct Scope {
   ValueId inst = graph::no_value;
   Statements body;
-  std::vector<int> windows = {};
+  std::vector<WindowId> windows = {};
 };
 
 /// What each warp of the Pallas thread does for itself.
@@ -268,7 +275,7 @@ struct Warps {
 struct Switch {
   ValueId inst = graph::no_value;
   std::vector<Statements> bodies = {};  // as the instruction's regions
-  std::vector<int> results = {};        // storages that all of them fill
+  std::vector<StorageId> results = {};  // storages that all of them fill
 };
 
 /// Waits for the thread's own asynchronous copies, but for the `pending` groups that it closed
@@ -283,7 +290,7 @@ struct Await {
 /// of its first `ahead` iterations; else in the loop, for the iteration that is so many ahead.
 /// Nothing for iterations that the loop does not have.
 struct Prefetch {
-  int ring = -1;
+  RingId ring = {};
   int ahead = 0;
   bool first = false;
   bool closes = true;              // what it has copied, and others before it, is a group
@@ -294,21 +301,21 @@ struct Prefetch {
 
 /// The producer's: in the next slot of a ring, when it is free, what the statements fetch.
 struct Produce {
-  int ring = -1;
+  RingId ring = {};
   Statements body;
 };
 
 /// What stands behind it reads the next slot of the ring. A producer learns that this one is free;
 /// or of products in flight the one before it, if this iteration is not the first; or nothing.
 struct Consume {
-  int ring = -1;
+  RingId ring = {};
   enum class Frees : std::uint8_t { this_one, one_before, none } frees = Frees::this_one;
 };
 
 /// A producer learns that the slot before this one of the ring is free, but in the first iteration
 /// that the body of a rotated loop has, and behind such a loop whose body had none.
 struct Release {
-  int ring = -1;
+  RingId ring = {};
 };
 
 /// In place of a sequential axis, in front of all of these: the programs of the parallel axes,
@@ -319,26 +326,26 @@ inline constexpr int programs_axis = -2;
 struct GridLoop {
   int axis = -1;
   Statements body;
-  int ring = -1;  // that is unrolled in it
+  RingId ring = {};  // that is unrolled in it
 };
 
 /// From here on the window's block is known.
 struct EnterWindow {
-  int window = -1;
+  WindowId window = {};
 };
 
 /// A SemaphoreRead, SemaphoreSignal, SemaphoreWait or Delay by the whole Pallas thread.
 struct Semaphore {
   ValueId inst = graph::no_value;
-  int storage = -1;  // of what is read
-  int scratch = -1;  // in shared memory, by which all threads learn of it
+  StorageId storage = {};  // of what is read
+  StorageId scratch = {};  // in shared memory, by which all threads learn of it
 };
 
 /// A DebugPrint or DebugCheck by the first thread of the Pallas thread; of an array that is
 /// printed, the place where all threads put its elements.
 struct HostCall {
   ValueId inst = graph::no_value;
-  int scratch = -1;  // in shared memory, by which all threads learn of that place
+  StorageId scratch = {};  // in shared memory, by which all threads learn of that place
 };
 
 struct Statement {

@@ -7,6 +7,7 @@
 #include "codegen/base/checked.hpp"
 #include "codegen/graph/graph.hpp"
 #include "codegen/layout/layout.hpp"
+#include "codegen/lowered/ids.hpp"
 
 namespace palladium::lowered {
 
@@ -47,19 +48,19 @@ struct Storage {
   bool packed = false;          // registers: two elements of 16 bits in each of them, as A of wgmma
   bool tf32 = false;            // shared: elements of f32 are rounded to tf32 on their way there
   std::int64_t alignment = 16;  // shared: what its address is a multiple of, at least
-  int ring = -1;  // shared: it lies in each slot of this ring, `offset` behind where that begins
+  RingId ring = {};  // shared: it lies in each slot of this ring, `offset` behind where that begins
 };
 
 /// Shared memory for what several iterations of a loop fill and read, a slot for each.
 struct Ring {
-  int storage = -1;  // all slots, one behind the other
+  StorageId storage = {};  // all slots, one behind the other
   int slots = 1;
   std::int64_t slot_bytes = 0;
   std::int64_t trips = INT64_MAX;  // of its loop, where that is known
   bool copied = false;             // threads fill a part of it, in groups of copies
   bool fetched = false;            // TMA does, and says so by barriers of each slot
-  /// Storage of the empty barriers, by which a slot's readers tell the producer; -1: it has none.
-  int empty_barriers = -1;
+  /// Storage of the empty barriers, by which a slot's readers tell the producer, or none.
+  StorageId empty_barriers = {};
   /// Its loop, which stands in no other, goes over all slots in each iteration of its text: what
   /// says where a slot stands is constant there.
   bool unrolled = false;
@@ -68,7 +69,8 @@ struct Ring {
 /// Barriers in shared memory that know when copies are done, or what they filled has been read:
 /// one, or for each slot of a ring one.
 struct Barriers {
-  int storage = -1, ring = -1;
+  StorageId storage = {};
+  RingId ring = {};
   int arrivals = 1;
 };
 

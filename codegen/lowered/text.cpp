@@ -3,6 +3,7 @@
 #include "codegen/base/format.hpp"
 #include "codegen/graph/transform.hpp"
 #include "codegen/lowered/fields.hpp"
+#include "codegen/lowered/format.hpp"
 
 namespace palladium::lowered {
 namespace {
@@ -15,11 +16,11 @@ class Text {
     out_ = "lowered " + g_.name + "\n";
     if (l_.num_warps != 4) line(fmt::format("{} warps", l_.num_warps));
     if (l_.grid_rows > 1) line(fmt::format("programs by {} rows", l_.grid_rows));
-    for (std::size_t i = 0; i < l_.windows.size(); ++i)
+    for (const WindowId i : l_.windows.ids())
       line(fmt::format("w{}: {}", i, window(l_.windows[i])));
-    for (std::size_t i = 0; i < l_.storages.size(); ++i)
+    for (const StorageId i : l_.storages.ids())
       line(fmt::format("s{}: {}", i, storage(l_.storages[i])));
-    for (std::size_t i = 0; i < l_.rings.size(); ++i) {
+    for (const RingId i : l_.rings.ids()) {
       const Ring& r = l_.rings[i];
       line(fmt::format("ring {}: s{}, {} slots of {} bytes", i, r.storage, r.slots, r.slot_bytes));
     }
@@ -52,7 +53,7 @@ class Text {
                            ? "scratch"
                            : g_.mapping.block_mappings[static_cast<std::size_t>(w.mapping)].origin;
     text += fmt::format(" {}", residency_words[static_cast<int>(w.residency)]);
-    if (w.storage >= 0) text += fmt::format(" s{}", w.storage);
+    if (w.storage) text += fmt::format(" s{}", w.storage);
     if (w.residency == Residency::staged)
       text += fmt::format(" by {}{}{}", w.vector, w.lead > 0 ? fmt::format(" lead {}", w.lead) : "",
                           w.zeros ? " zeros" : "");
@@ -76,7 +77,7 @@ class Text {
                             : fmt::format(" at {} row stride {}", s.offset, s.row_stride);
       if (s.row_swizzle > 0) text += fmt::format(" swizzle {}", s.row_swizzle);
       if (s.rows_alike > 1) text += fmt::format(" of {} rows", s.rows_alike);
-      if (s.ring >= 0) text += fmt::format(" in ring {}", s.ring);
+      if (s.ring) text += fmt::format(" in ring {}", s.ring);
       if (!s.per_warpgroup) text += " of the block";
     }
     return text;
@@ -104,7 +105,7 @@ class Text {
     std::string parts;
     for (const Fetch::Part& p : f.parts)
       parts += fmt::format("{}s{} = {}", parts.empty() ? "" : ", ", p.storage,
-                           p.window >= 0 ? fmt::format("window {}", p.window) : value(p.load));
+                           p.window ? fmt::format("window {}", p.window) : value(p.load));
     line(fmt::format("fetch {} on s{}", parts, f.barrier));
   }
   void print(const AwaitFetch& a) { line(fmt::format("await s{}", a.barrier)); }
@@ -121,10 +122,10 @@ class Text {
   }
   void print(const Sync& s) { line(s.for_async ? "sync for async" : "sync"); }
   void print(const Semaphore& s) {
-    line((s.storage < 0 ? "" : fmt::format("s{} = ", s.storage)) + value(s.inst));
+    line((!s.storage ? "" : fmt::format("s{} = ", s.storage)) + value(s.inst));
   }
   void print(const HostCall& t) {
-    line(value(t.inst) + (t.scratch < 0 ? "" : fmt::format(" through s{}", t.scratch)));
+    line(value(t.inst) + (!t.scratch ? "" : fmt::format(" through s{}", t.scratch)));
   }
   void print(const Scalar& s) {
     line(fmt::format("s{} = {}{}", s.storage, value(s.value), redirects(s.redirects)));
@@ -137,8 +138,8 @@ class Text {
     nested("loop " + value(l.inst) + over(l.ring), l.body);
     if (!l.epilogue.empty()) nested("behind the last iteration", l.epilogue);
   }
-  static std::string over(int ring) {
-    return ring < 0 ? "" : fmt::format(" over the slots of ring {}", ring);
+  static std::string over(RingId ring) {
+    return !ring ? "" : fmt::format(" over the slots of ring {}", ring);
   }
   void print(const While& w) {
     line("while " + value(w.inst) + " {");
@@ -147,7 +148,7 @@ class Text {
   }
   void print(const Scope& s) {
     std::string windows;
-    for (const int w : s.windows) windows += fmt::format(" w{}", w);
+    for (const WindowId w : s.windows) windows += fmt::format(" w{}", w);
     nested("scope" + windows, s.body);
   }
   void print(const Switch& s) {
@@ -192,7 +193,7 @@ class Text {
   }
   std::string sink(const LoopNest& p, const Store& to) const {
     const graph::MemoryView m = graph::MemoryView::of(g_[to.inst]);
-    std::string text = fmt::format("w{}", l_.window_of[index(g_.root(m.ref))]);
+    std::string text = fmt::format("w{}", l_.window_of[g_.root(m.ref)]);
     if (g_[m.ref].op != graph::Op::Param) text += fmt::format(" at {}", value(m.ref));
     text += " = " + value(p.value);
     if (m.mask != graph::no_value) text += " where " + value(m.mask);
@@ -200,9 +201,9 @@ class Text {
   }
   std::string sink(const LoopNest& p, const Update& to) const {
     const graph::MemoryView m = graph::MemoryView::of(g_[to.inst]);
-    std::string text = to.storage < 0 ? std::string() : fmt::format("s{} = ", to.storage);
+    std::string text = !to.storage ? std::string() : fmt::format("s{} = ", to.storage);
     text += fmt::format("{} w{}", graph::name_of(graph::update_of(g_[to.inst])),
-                        l_.window_of[index(g_.root(m.ref))]);
+                        l_.window_of[g_.root(m.ref)]);
     if (g_[m.ref].op != graph::Op::Param) text += fmt::format(" at {}", value(m.ref));
     text += " by " + value(p.value);
     if (m.mask != graph::no_value) text += " where " + value(m.mask);
@@ -212,7 +213,7 @@ class Text {
   std::string sink(const LoopNest& p, const Fold& to) const {
     std::string text = fmt::format("s{} = {} {} {}", to.storage, graph::info(g_[to.inst].op).name,
                                    value(p.value), to.along());
-    const Storage& scratch = l_.storages[static_cast<std::size_t>(to.scratch)];
+    const Storage& scratch = l_.storages[to.scratch];
     if (graph::element_count(scratch.shape) > 0) text += fmt::format(" through s{}", to.scratch);
     return text;
   }

@@ -23,7 +23,7 @@ struct Window {
   int body = 0;                     // whose it is
   ValueId scope = graph::no_value;  // scratch: the run_scoped whose it is, or the body
   Residency residency = Residency::direct;
-  int storage = -1;                  // if not direct
+  StorageId storage = {};            // if not direct
   int depth = 0;                     // number of sequential loops in which its block is constant
   bool fill = false;                 // resident: loaded from global memory before the first use
   bool flush = false;                // resident: stored to global memory after the last

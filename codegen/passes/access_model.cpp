@@ -80,8 +80,8 @@ AccessModel::OfThreads AccessModel::scattered(const Coordinates& c) {
   return all;
 }
 
-const BlockNames& AccessModel::block(int window) {
-  std::optional<BlockNames>& known = blocks_[static_cast<std::size_t>(window)];
+const BlockNames& AccessModel::block(WindowId window) {
+  std::optional<BlockNames>& known = blocks_[window];
   if (known) return *known;
   const Window& w = l_.windows[window];
   const BlockMapping& m = g_.mapping.block_mappings[w.mapping];
@@ -151,7 +151,7 @@ Address AccessModel::in_view(ValueId ref, const DimMap& map) {
 Address AccessModel::place(ValueId ref, const DimMap& map) {
   const Coordinates c = coordinates(map);
   // A window that is filled or flushed is one of global memory then.
-  return g_[ref].op == graph::Op::Param ? window_address(l_.window_of[index(ref)], c)
+  return g_[ref].op == graph::Op::Param ? window_address(l_.window_of[ref], c)
                                         : address(ref, c, map);
 }
 

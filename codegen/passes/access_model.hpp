@@ -41,10 +41,10 @@ class AccessModel : private Addresses {
   thread::ExprId index_value(ValueId v) override { return indices_.expr(v); }
   thread::Affine chosen_index(ValueId v, const Coordinates& c, const DimMap& map) override;
   thread::ExprId let_coordinate(thread::ExprId value) override;
-  const BlockNames& block(int window) override;
+  const BlockNames& block(WindowId window) override;
   thread::ExprId stride(int mapping, int d) override;
   thread::ExprId dim(const Dim& d) override { return expr_of_dim(e_, d, symbols_); }
-  thread::ExprId shared_address(int) override { return e_.number(0, u32); }
+  thread::ExprId shared_address(StorageId) override { return e_.number(0, u32); }
 
   thread::ExprId unknown(DType t, const thread::Facts& facts);
   thread::ExprId program_id(int axis);
@@ -59,7 +59,7 @@ class AccessModel : private Addresses {
   thread::Exprs exprs_;
   Indices indices_;
   std::vector<thread::ExprId> symbols_;
-  std::vector<std::optional<BlockNames>> blocks_;          // per window
+  Table<WindowId, std::optional<BlockNames>> blocks_;
   std::map<std::pair<int, int>, thread::ExprId> strides_;  // of block mapping, dimension
   std::map<thread::VariableId, OfThreads> names_;          // of coordinates, by thread
   std::map<int, thread::ExprId> program_ids_;

@@ -68,29 +68,29 @@ std::optional<Accumulation> accumulation(const Graph& g, const Analysis& a, Valu
 namespace {
 
 // Of the load of a window that the store puts back.
-int accumulating_window(const Program& l, const Analysis& a, ValueId load, ValueId store) {
+StorageId accumulating_window(const Program& l, const Analysis& a, ValueId load, ValueId store) {
   const ValueId root = root_of(l.graph, load);
-  const Window& w = l.windows[l.window_of[index(root)]];
+  const Window& w = l.windows[l.window_of[root]];
   if (w.residency != Residency::registers || l.storages[w.storage].place != Place::registers ||
-      l.storage_of[index(load)] >= 0)
-    return -1;
+      l.storage_of[load])
+    return {};
   for (const ValueId v : a.order) {
     const graph::Effect e = graph::info(l.graph[v].op).effect;
     const bool access = e == graph::Effect::Reads || e == graph::Effect::Writes;
     if (!access || v == load || v == store || root_of(l.graph, v) != root) continue;
     const bool between = a.position[index(v)] > a.position[index(load)] &&
                          a.position[index(v)] < a.position[index(store)];
-    if (e == graph::Effect::Reads || between) return -1;
+    if (e == graph::Effect::Reads || between) return {};
   }
   return w.storage;
 }
 
 }  // namespace
 
-int accumulator(const Program& l, const Analysis& a, const Accumulation& added) {
-  const auto is_kept = [&](ValueId v) { return l.storage_of[index(v)] >= 0; };
-  if (is_kept(added.sum) || std::ranges::any_of(added.scaled, is_kept)) return -1;
-  if (l.graph[added.old].op == Op::Param) return l.storage_of[index(added.old)];
+StorageId accumulator(const Program& l, const Analysis& a, const Accumulation& added) {
+  const auto is_kept = [&](ValueId v) { return bool(l.storage_of[v]); };
+  if (is_kept(added.sum) || std::ranges::any_of(added.scaled, is_kept)) return {};
+  if (l.graph[added.old].op == Op::Param) return l.storage_of[added.old];
   return accumulating_window(l, a, added.old, a.users[index(added.sum)][0]);
 }
 

@@ -25,6 +25,6 @@ std::optional<Accumulation> accumulation(const graph::Graph& g, const Analysis& 
 
 /// The storage in registers that holds what is added up; -1 where it is elsewhere, or is read
 /// between.
-int accumulator(const Program& l, const Analysis& a, const Accumulation& added);
+StorageId accumulator(const Program& l, const Analysis& a, const Accumulation& added);
 
 }  // namespace palladium::passes

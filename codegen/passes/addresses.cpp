@@ -170,7 +170,7 @@ Address Addresses::address(ValueId ref, const Coordinates& c, const DimMap& map)
     if (bytes < part.bytes()) part = unsigned_of(bytes);
     if (g_[v].op == Op::Param) break;
   }
-  const int window = l_.window_of[index(g_.root(ref))];
+  const WindowId window = l_.window_of[g_.root(ref)];
   Address a;
   if (part == whole) {
     a = part_address(ref, c, map, 0, whole);
@@ -190,7 +190,7 @@ Address Addresses::address(ValueId ref, const Coordinates& c, const DimMap& map)
 }
 
 // A copy in shared memory holds what fills it.
-void Addresses::set_outside(Address& a, int window) {
+void Addresses::set_outside(Address& a, WindowId window) {
   const int mapping = l_.windows[window].mapping;
   if (mapping < 0 || a.staged) return;
   const auto bits = graph::fill_as(g_.mapping.block_mappings[mapping], a.dtype);
@@ -205,7 +205,7 @@ Address Addresses::part_address(ValueId ref, Coordinates c, DimMap map, Affine k
     step_into(ref, c, map, k, t);
     map = map_of_operand(g_, ref, 0, map);
   }
-  const int w = l_.window_of[index(ref)];
+  const WindowId w = l_.window_of[ref];
   const Window& window = l_.windows[w];
   const bool staged = window.residency == Residency::staged;
   const bool resident = !staged && window.residency != Residency::direct;
@@ -291,7 +291,7 @@ Affine Addresses::divided(const Affine& a, std::int64_t by) {
   return whole + named_index(e_.plain(Operator::div, e_.sum(rest), e_.number(by)));
 }
 
-Address Addresses::window_address(int window, const Coordinates& c) {
+Address Addresses::window_address(WindowId window, const Coordinates& c) {
   const Window& w = l_.windows[window];
   const BlockMapping& m = g_.mapping.block_mappings[w.mapping];
   const BlockNames& names = block(window);
@@ -338,7 +338,7 @@ Address Addresses::window_address(int window, const Coordinates& c) {
 }
 
 // Tests, dimension by dimension, whether the element at `c` of a block lies in its array.
-void Addresses::add_bounds_of_block(Bounds& bounds, int window, const Coordinates& c) {
+void Addresses::add_bounds_of_block(Bounds& bounds, WindowId window, const Coordinates& c) {
   const Window& w = l_.windows[window];
   if (w.mapping < 0) return;
   const BlockMapping& m = g_.mapping.block_mappings[w.mapping];
@@ -352,7 +352,7 @@ void Addresses::add_bounds_of_block(Bounds& bounds, int window, const Coordinate
   }
 }
 
-Address Addresses::storage_address(int storage, const Coordinates& c) {
+Address Addresses::storage_address(StorageId storage, const Coordinates& c) {
   const Storage& s = l_.storages[storage];
   Address a{.base = shared_address(storage),
             .alignment = 16 / s.dtype.bytes(),

@@ -38,12 +38,12 @@ class Addresses {
   virtual thread::Affine chosen_index(ValueId v, const Coordinates& c, const DimMap& map) = 0;
   /// A variable that holds the value, computed of coordinates.
   virtual thread::ExprId let_coordinate(thread::ExprId value) = 0;
-  virtual const BlockNames& block(int window) = 0;
+  virtual const BlockNames& block(WindowId window) = 0;
   /// Of an array that is not dense, in elements, i64.
   virtual thread::ExprId stride(int mapping, int d) = 0;
   /// Over the kernel's symbols, i64.
   virtual thread::ExprId dim(const Dim& d) = 0;
-  virtual thread::ExprId shared_address(int storage) = 0;
+  virtual thread::ExprId shared_address(StorageId storage) = 0;
   /// Bounds of the block matter to nobody where this is a store to a resident window.
   virtual bool is_storing() const { return false; }
 
@@ -59,9 +59,9 @@ class Addresses {
   std::vector<Index> find_indices(ValueId ref, const Coordinates& c, const DimMap& map);
 
   /// Of the element at `c` of a block in global memory, of a storage in shared memory.
-  thread::Address window_address(int window, const Coordinates& c);
-  thread::Address storage_address(int storage, const Coordinates& c);
-  void add_bounds_of_block(thread::Bounds& bounds, int window, const Coordinates& c);
+  thread::Address window_address(WindowId window, const Coordinates& c);
+  thread::Address storage_address(StorageId storage, const Coordinates& c);
+  void add_bounds_of_block(thread::Bounds& bounds, WindowId window, const Coordinates& c);
   /// One name for all that ask for the value; numbers and variables need none.
   thread::Affine named_index(thread::ExprId value);
   /// The names of what changes with that are out of scope.
@@ -76,7 +76,7 @@ class Addresses {
   thread::Exprs& e_;
 
  private:
-  void set_outside(thread::Address& a, int window);
+  void set_outside(thread::Address& a, WindowId window);
   thread::Address part_address(ValueId ref, Coordinates c, DimMap map, thread::Affine k, DType t);
   void step_into(ValueId ref, Coordinates& c, const DimMap& map, thread::Affine& k, DType t);
   Coordinates subscripted(ValueId at, const Coordinates& c, const DimMap& map);

@@ -26,7 +26,7 @@ class Coalescing {
   // How many statements read or fill each storage.
   void count(const Statements& list) {
     for (const Statement& s : list) {
-      for (const int storage : touched(s)) ++touches_[static_cast<std::size_t>(storage)];
+      for (const StorageId storage : touched(s)) ++touches_[storage];
       for_each_body(s, [&](const Statements& body) { count(body); });
     }
   }
@@ -41,24 +41,24 @@ class Coalescing {
   }
 
   // Elements of the product at `at`, by what stands behind it in the list.
-  void replace(Statements& list, std::size_t at, int result) {
+  void replace(Statements& list, std::size_t at, StorageId result) {
     if (touches_.empty()) {  // for the first product: most programs have none
       touches_.resize(l_.storages.size());
       for (const ProgramBody& b : l_.bodies) count(b.statements);
     }
     for (std::size_t i = at + 1; i < list.size(); ++i) {
       const LoopNest* const p = std::get_if<LoopNest>(&list[i].what);
-      const int filled = p == nullptr ? -1 : storage_filled(p->sink);
-      if (filled < 0 || !is_replaced(list, at, i, *p, result, filled)) continue;
+      const StorageId filled = p == nullptr ? StorageId() : storage_filled(p->sink);
+      if (!filled || !is_replaced(list, at, i, *p, result, filled)) continue;
       rename(list, filled, result);
-      touches_[static_cast<std::size_t>(result)] += touches_[static_cast<std::size_t>(filled)] - 1;
+      touches_[result] += touches_[filled] - 1;
     }
   }
 
   // Whether the nest at `i` is the last to read `result`, of which it takes the element that it
   // computes, and all that touches either stands in the list.
   bool is_replaced(const Statements& list, std::size_t at, std::size_t i, const LoopNest& p,
-                   int result, int filled) const {
+                   StorageId result, StorageId filled) const {
     const Storage &from = storage(result), &to = storage(filled);
     if (!std::holds_alternative<Assign>(p.sink) || kept_.contains(filled) ||
         kept_.contains(result) || filled == result || to.packed || to.place != Place::registers ||
@@ -73,7 +73,7 @@ class Coalescing {
     if (!reads) return false;
     int of_result = 0, of_filled = 0;
     for (std::size_t k = at; k < list.size(); ++k) {
-      const std::set<int> found = touched(list[k]);
+      const std::set<StorageId> found = touched(list[k]);
       if (found.contains(result) && k > i) return false;
       if (found.contains(filled) && k < i) return false;
       of_result += found.contains(result) ? 1 : 0;
@@ -82,12 +82,12 @@ class Coalescing {
     return of_result == touches(result) && of_filled == touches(filled);
   }
 
-  void rename(Statements& list, int from, int to) {
-    l_.storages[static_cast<std::size_t>(from)].place = Place::inlined;
-    for (int& s : l_.storage_of)
+  void rename(Statements& list, StorageId from, StorageId to) {
+    l_.storages[from].place = Place::inlined;
+    for (StorageId& s : l_.storage_of)
       if (s == from) s = to;
     for (Statement& s : list)
-      for_each_name(s, [&](int& named) {
+      for_each_name(s, [&](StorageId& named) {
         if (named == from) named = to;
       });
   }
@@ -113,24 +113,24 @@ class Coalescing {
     if constexpr (requires { what.from; }) f(what.from);
     if constexpr (requires { what.to; }) f(what.to);
     if constexpr (requires { what.results; })
-      for (int& r : what.results) f(r);
+      for (StorageId& r : what.results) f(r);
   }
 
   // The storages that a statement itself reads or fills, or for which it reads copies.
-  std::set<int> touched(const Statement& s) const {
-    std::set<int> found;
+  std::set<StorageId> touched(const Statement& s) const {
+    std::set<StorageId> found;
     for (const Effect& e : effects(l_, s))
-      for (const int storage : {e.storage, e.replaces})
-        if (storage >= 0) found.insert(storage);
+      for (const StorageId storage : {e.storage, e.replaces})
+        if (storage) found.insert(storage);
     return found;
   }
 
-  const Storage& storage(int s) const { return l_.storages[static_cast<std::size_t>(s)]; }
-  int touches(int s) const { return touches_[static_cast<std::size_t>(s)]; }
+  const Storage& storage(StorageId s) const { return l_.storages[s]; }
+  int touches(StorageId s) const { return touches_[s]; }
 
   Program& l_;
-  std::set<int> kept_;        // that live longer than statements say
-  std::vector<int> touches_;  // per storage
+  std::set<StorageId> kept_;  // that live longer than statements say
+  Table<StorageId, int> touches_;
 };
 
 }  // namespace

@@ -18,13 +18,13 @@ int widest_access(const Program& l, const LoopNest& p) {
   const graph::Graph& g = l.graph;
   int bytes = 4;
   const auto note = [&](DType t) { bytes = std::min(bytes, t.bytes()); };
-  for (const int s : {storage_filled(p.sink), storage_moved(p.sink)})
-    if (s >= 0) note(l.storages[s].dtype);
-  if (const int w = window_moved(p.sink); w >= 0) note(g[l.windows[w].root].type.dtype);
+  for (const StorageId s : {storage_filled(p.sink), storage_moved(p.sink)})
+    if (s) note(l.storages[s].dtype);
+  if (const WindowId w = window_moved(p.sink)) note(g[l.windows[w].root].type.dtype);
   if (const ValueId access = accessed_by(p.sink); access != graph::no_value)
     note(g[g[access].args[0]].type.dtype);
   for (const Effect& e : element_reads(l, p))
-    if (e.role == Effect::Role::value && e.window >= 0) note(g[e.leaf].type.dtype);
+    if (e.role == Effect::Role::value && e.window) note(g[e.leaf].type.dtype);
   return 16 / bytes;
 }
 

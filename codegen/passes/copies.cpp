@@ -47,7 +47,7 @@ class ChosenCopies {
         g_[g_[v].args[1]].op == Op::Load) {
       const ValueId load = g_[v].args[1];
       const MemoryView m = MemoryView::of(g_[load]);
-      const Window& w = l_.windows[l_.window_of[index(g_.root(m.ref))]];
+      const Window& w = l_.windows[l_.window_of[g_.root(m.ref)]];
       guarded = obstacle(load) != nullptr || guards_.guards(w, v, load, m.ref);
       v = load;
     }
@@ -63,7 +63,7 @@ class ChosenCopies {
     const std::string what = description_of(g_, g_.root(m.ref));
     const char* why = obstacle(read);
     if (why == nullptr && !guarded) why = "a mask asks more than where its array ends";
-    if (why == nullptr && l_.storages[static_cast<std::size_t>(to.storage)].tf32)
+    if (why == nullptr && l_.storages[to.storage].tf32)
       why = "its elements are rounded to tf32 on their way";
     if (why == nullptr && std::ranges::find(map, opaque_dim) != map.end())
       why = "it is reshaped on its way";
@@ -97,7 +97,7 @@ class ChosenCopies {
     return g_.mapping.block_mappings[w.mapping].fill;
   }
 
-  bool is_inlined(ValueId v) const { return l_.storage_of[index(v)] < 0; }
+  bool is_inlined(ValueId v) const { return !l_.storage_of[v]; }
 
   bool is_global(ValueId load) const {
     const Window& w = l_.window_loaded(load);

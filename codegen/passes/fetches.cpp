@@ -139,7 +139,7 @@ std::optional<TensorBox> Fetches::box_of(ValueId access, const Extents& shape, i
     return std::nullopt;
   };
   const ValueId view = graph::MemoryView::of(g_[access]).ref;
-  const Window& w = l_.windows[l_.window_of[graph::index(g_.root(view))]];
+  const Window& w = l_.windows[l_.window_of[g_.root(view)]];
   const BlockMapping& m = g_.mapping.block_mappings[w.mapping];
   const std::optional<std::vector<int>> dimensions = box_dimensions(g_, view);
   if (!dimensions || dimensions->size() < 2) return refuse("its view is no box");
@@ -159,17 +159,13 @@ std::optional<TensorBox> Fetches::box_of(ValueId access, const Extents& shape, i
   return box;
 }
 
-int number_of(Program& l, const TensorBox& box, std::string& why) {
+BoxId number_of(Program& l, const TensorBox& box, std::string& why) {
   constexpr std::size_t most_boxes = 16;
-  const auto known = std::ranges::find(l.tensor_boxes, box);
-  const auto number = static_cast<int>(known - l.tensor_boxes.begin());
-  if (known != l.tensor_boxes.end()) return number;
-  if (l.tensor_boxes.size() == most_boxes) {
-    why = "a kernel has at most " + std::to_string(most_boxes) + " tensor maps";
-    return -1;
-  }
-  l.tensor_boxes.push_back(box);
-  return number;
+  for (const BoxId known : l.tensor_boxes.ids())
+    if (l.tensor_boxes[known] == box) return known;
+  if (l.tensor_boxes.size() < most_boxes) return l.tensor_boxes.add(box);
+  why = "a kernel has at most " + std::to_string(most_boxes) + " tensor maps";
+  return {};
 }
 
 std::optional<std::vector<int>> box_dimensions(const graph::Graph& g, ValueId view) {

@@ -12,9 +12,9 @@
 
 namespace palladium::passes {
 
-/// The number of a box among the kernel's tensor maps; -1, and why, where it has no room for one
+/// The number of a box among the kernel's tensor maps; none, and why, where it has no room for one
 /// more.
-int number_of(Program& l, const TensorBox& box, std::string& why);
+BoxId number_of(Program& l, const TensorBox& box, std::string& why);
 
 /// What TMA can do of a kernel's loads and stores.
 class Fetches {

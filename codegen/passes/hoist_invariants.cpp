@@ -83,7 +83,7 @@ class Invariants {
     const std::vector<ValueId>& insts = g_[r].insts;
     std::vector<int> depth(g_.insts.size(), 0);
     for (const ValueId p : g_[r].params)
-      if (const int w = l_.window_of[index(p)]; w >= 0) depth[index(p)] = l_.windows[w].depth;
+      if (const WindowId w = l_.window_of[p]; w) depth[index(p)] = l_.windows[w].depth;
     for (const ValueId v : insts) {
       int& d = depth[index(v)];
       d = may_move(v, true) ? own_axes(v) : all_;
@@ -92,7 +92,7 @@ class Invariants {
     const std::vector<bool> moves =
         worth_moving(insts, [&](ValueId v) { return depth[index(v)] < all_; });
     for (const ValueId v : insts)
-      if (moves[index(v)]) l_.around[index(v)] = depth[index(v)];
+      if (moves[index(v)]) l_.around[v] = depth[index(v)];
   }
 
   // How many sequential axes an instruction asks for by itself.
@@ -122,8 +122,8 @@ class Invariants {
   }
 
   bool is_read_only(ValueId load) const {
-    const int w = l_.window_of[index(g_.root(g_[load].args[0]))];
-    return w >= 0 && l_.windows[w].read_only;
+    const WindowId w = l_.window_of[g_.root(g_[load].args[0])];
+    return w && l_.windows[w].read_only;
   }
 
   static bool is_static(const Inst& at) {

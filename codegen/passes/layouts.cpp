@@ -187,18 +187,18 @@ class Assignment {
       note(model_.widest(ref) * t.bytes(), t);
     };
     for (const Effect& e : elements) {
-      if (e.window >= 0) note_view(g_[e.leaf].args[0]);
-      if (e.storage >= 0 && reads_staged(l_, e.leaf)) note_share(p, g_[e.leaf].type.dtype, note);
+      if (e.window) note_view(g_[e.leaf].args[0]);
+      if (e.storage && reads_staged(l_, e.leaf)) note_share(p, g_[e.leaf].type.dtype, note);
     }
     if (const Stage* to = std::get_if<Stage>(&p.sink)) note(16, l_.storages[to->storage].dtype);
     if (const Store* to = std::get_if<Store>(&p.sink)) note_view(g_[to->inst].args[0]);
     if (const Update* to = std::get_if<Update>(&p.sink)) note_view(g_[to->inst].args[0]);
-    const int moved = window_moved(p.sink);
-    if (moved >= 0 && l_.windows[moved].residency == Residency::staged)
+    const WindowId moved = window_moved(p.sink);
+    if (moved && l_.windows[moved].residency == Residency::staged)
       note(static_cast<int>(l_.windows[moved].vector) *
                l_.storages[l_.windows[moved].storage].dtype.bytes(),
            l_.storages[l_.windows[moved].storage].dtype);
-    else if (moved >= 0)
+    else if (moved)
       note_view(l_.windows[moved].root);
   }
 
@@ -327,7 +327,7 @@ class Assignment {
     };
     for (const ValueId v : evaluated(p)) cost += registers * operations(v, 32);
     for (const Effect& e : u.elements) {
-      if (e.window >= 0)
+      if (e.window)
         cost += memory(g_[e.leaf].args[0], e.map, true);
       else if (reads_staged(l_, e.leaf))
         cost += 4 * registers * conflicts(e.leaf, e.map) / staged_width(e.leaf, e.map);
@@ -341,7 +341,7 @@ class Assignment {
                    [&](const Stage& to) { return stage_cost(to.storage, l); },
                    [&](const Store& to) {
                      const ValueId ref = g_[to.inst].args[0];
-                     const Window& w = l_.windows[l_.window_of[index(g_.root(ref))]];
+                     const Window& w = l_.windows[l_.window_of[g_.root(ref)]];
                      return w.residency == Residency::direct ? memory(ref, all, false)
                                                              : 4 * registers;
                    },
@@ -382,11 +382,11 @@ class Assignment {
     return l.registers() * words(l_.storages[to.storage].dtype) > max_whole_registers ? 1e9 : 0;
   }
 
-  double stage_cost(int storage, const Layout& l) const {
+  double stage_cost(StorageId storage, const Layout& l) const {
     return 4 * static_cast<double>(l.registers()) / shared_vector(storage, l);
   }
 
-  double shared_vector(int storage, const Layout& l) const {
+  double shared_vector(StorageId storage, const Layout& l) const {
     int v = 1;
     for (std::size_t b = 0; b < l.reg.size() && l.reg[b] == (1u << b) &&
                             (2 << b) * l_.storages[storage].dtype.bytes() <= 16;
@@ -404,7 +404,7 @@ class Assignment {
       stack.pop_back();
       n += graph::is_elementwise(i.op) ? 1 + 2 * graph::info(i.op).ulp : 0;
       for (ValueId a : i.args)
-        if (g_[a].type.is_value() && l_.storage_of[index(a)] < 0) stack.push_back(a);
+        if (g_[a].type.is_value() && !l_.storage_of[a]) stack.push_back(a);
     }
     return std::min(n, limit);
   }
@@ -451,8 +451,8 @@ class Assignment {
 
   // Whether what the nest makes is a whole value in registers, which no run-time loop can index.
   bool fills_registers(const Sink& sink) const {
-    const int filled = storage_filled(sink);
-    return filled >= 0 && !std::holds_alternative<Reduce>(sink) &&
+    const StorageId filled = storage_filled(sink);
+    return filled && !std::holds_alternative<Reduce>(sink) &&
            l_.storages[filled].place != Place::shared;
   }
 
@@ -544,12 +544,12 @@ class Assignment {
   }
 
   void repair(Scalar& s, Statements& out) {
-    const bool own = l_.storage_of[index(s.value)] == s.storage;
+    const bool own = l_.storage_of[s.value] == s.storage;
     const Op op = g_[s.value].op;
     const DimMap none = identity_map(static_cast<int>(g_[s.value].type.shape.size()));
     for_each_leaf(l_, s.value, none, own && op != Op::Param && op != Op::Get,
-                  [&](ValueId, const DimMap& map, int from) {
-                    if (from < 0 || l_.storages[from].place != Place::registers) return;
+                  [&](ValueId, const DimMap& map, StorageId from) {
+                    if (!from || l_.storages[from].place != Place::registers) return;
                     s.redirects.push_back({from, {copy_to_shared(from, out), map}});
                   });
   }
@@ -564,14 +564,14 @@ class Assignment {
     return std::any_of(map.begin(), map.end(), [&](int d) { return d >= 0 && p.rolled[d]; });
   }
 
-  int copy_to_shared(int from, Statements& out) {
+  StorageId copy_to_shared(StorageId from, Statements& out) {
     Storage s = l_.storages[from];
     s.place = Place::shared;
     s.variable = -1;
     s.per_warpgroup = true;
     s.row_stride = s.shape.empty() ? 1 : s.shape.back();
     s.layout = {};
-    const int to = l_.add_storage(std::move(s));
+    const StorageId to = l_.add_storage(std::move(s));
     LoopNest copy{.sink = Spill{.from = from, .storage = to},
                   .domain = l_.storages[from].shape,
                   .valid = l_.storages[from].shape,
@@ -583,11 +583,11 @@ class Assignment {
     return to;
   }
 
-  int relayout(int from, const Layout& need, Statements& out) {
+  StorageId relayout(StorageId from, const Layout& need, Statements& out) {
     Storage s = l_.storages[from];
     s.layout = need;
     s.dropped = {};
-    const int to = l_.add_storage(std::move(s));
+    const StorageId to = l_.add_storage(std::move(s));
     Relayout r{.from = from, .to = to};
     r.plan = plan_of(l_, r);
     if (r.plan.scratch_bytes > 0)

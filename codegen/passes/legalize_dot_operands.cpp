@@ -93,9 +93,9 @@ class Legalization {
 
   // What nobody uses any more does not use its operands either.
   void replace(ValueId dot, std::size_t operand, ValueId by) {
-    ++l_.uses[index(by)];
+    ++l_.uses[by];
     ValueId old = std::exchange(g_[dot].args[operand], by);
-    while (--l_.uses[index(old)] == 0) old = g_[old].args[0];
+    while (--l_.uses[old] == 0) old = g_[old].args[0];
   }
 
   void tell_of_major(ValueId dot, const char* what) {

@@ -14,7 +14,7 @@ Needs::Needs(const Program& l, const Over& over) : l_(l), g_(l.graph), over_(ove
   }
   if (over.loop != graph::no_value) {
     const graph::LoopView view = graph::LoopView::of(g_[over.loop]);
-    index_ = l.storage_of[index(g_[view.body].params[0])];
+    index_ = l.storage_of[g_[view.body].params[0]];
   }
 }
 
@@ -23,10 +23,10 @@ std::string Needs::add(const Statement& copy, std::set<std::size_t>& statements)
   std::string why;
   if (const Fetch* const f = std::get_if<Fetch>(&copy.what)) {
     for (const Fetch::Part& p : f->parts)
-      if (why.empty()) why = p.window >= 0 ? add_window(p.window, found) : add_value(p.load, found);
+      if (why.empty()) why = p.window ? add_window(p.window, found) : add_value(p.load, found);
   } else {
     const LoopNest& p = std::get<LoopNest>(copy.what);
-    if (const int w = window_moved(p.sink); w >= 0) why = add_window(w, found);
+    if (const WindowId w = window_moved(p.sink)) why = add_window(w, found);
     if (p.value != graph::no_value && why.empty()) why = add_value(p.value, found);
   }
   if (why.empty()) statements.merge(found);
@@ -35,14 +35,14 @@ std::string Needs::add(const Statement& copy, std::set<std::size_t>& statements)
 
 void Needs::note(const Statement& s) {
   for (const Effect& e : effects(l_, s))
-    if (e.writes() && e.storage >= 0) ++filled_[e.storage];
+    if (e.writes() && e.storage) ++filled_[e.storage];
   for_each_body(s, [&](const Statements& body) {
     for (const Statement& inner : body) note(inner);
   });
 }
 
 // The block of a window that is entered in the loop.
-std::string Needs::add_window(int window, std::set<std::size_t>& found) {
+std::string Needs::add_window(WindowId window, std::set<std::size_t>& found) {
   const auto entered = windows_.find(window);
   if (entered == windows_.end()) return "";
   const BlockMapping& m = g_.mapping.block_mappings[l_.windows[window].mapping];
@@ -60,7 +60,7 @@ std::string Needs::add_value(ValueId root, std::set<std::size_t>& found) {
     const auto [v, address] = stack.back();
     stack.pop_back();
     if (!seen.insert(v).second) continue;
-    if (const int s = l_.storage_of[index(v)]; s >= 0) {
+    if (const StorageId s = l_.storage_of[v]; s) {
       if (s == index_ || !filled_.contains(s)) continue;
       const auto made = scalars_.find(s);
       const bool again = g_[v].op == Op::Param || g_[v].op == Op::Get || filled_[s] > 1;
@@ -76,7 +76,7 @@ std::string Needs::add_value(ValueId root, std::set<std::size_t>& found) {
       continue;
     }
     for (const ValueId a : g_[v].args)
-      if (g_[a].type.is_value()) stack.emplace_back(a, address || l_.storage_of[index(v)] >= 0);
+      if (g_[a].type.is_value()) stack.emplace_back(a, address || l_.storage_of[v]);
   }
   return "";
 }
@@ -85,7 +85,7 @@ std::string Needs::add_view(ValueId ref, std::vector<std::pair<ValueId, bool>>& 
                             std::set<std::size_t>& found) {
   for (; g_[ref].op != Op::Param; ref = g_[ref].args[0])
     for (std::size_t a = 1; a < g_[ref].args.size(); ++a) stack.emplace_back(g_[ref].args[a], true);
-  return add_window(l_.window_of[index(ref)], found);
+  return add_window(l_.window_of[ref], found);
 }
 
 }  // namespace palladium::passes

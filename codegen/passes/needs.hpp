@@ -16,7 +16,7 @@ struct Over {
   Statements* body = nullptr;
   int axis = -1;
   ValueId loop = graph::no_value;
-  int* unrolled = nullptr;  // of the loop: the ring that is unrolled in it
+  RingId* unrolled = nullptr;  // of the loop: the ring that is unrolled in it
 };
 
 /// What copies of a loop need that is not the same in all of its iterations.
@@ -29,7 +29,7 @@ class Needs {
 
  private:
   void note(const Statement& s);
-  std::string add_window(int window, std::set<std::size_t>& found);
+  std::string add_window(WindowId window, std::set<std::size_t>& found);
   std::string add_value(ValueId root, std::set<std::size_t>& found);
   std::string add_view(ValueId ref, std::vector<std::pair<ValueId, bool>>& stack,
                        std::set<std::size_t>& found);
@@ -37,10 +37,10 @@ class Needs {
   const Program& l_;
   const graph::Graph& g_;
   const Over over_;
-  int index_ = -1;                      // storage of the loop's index
-  std::map<int, int> filled_;           // storages, how often in the text of the loop
-  std::map<int, std::size_t> scalars_;  // storages, by which statement
-  std::map<int, std::size_t> windows_;  // that are entered, by which statement
+  StorageId index_;                           // of the loop
+  std::map<StorageId, int> filled_;           // how often in the text of the loop
+  std::map<StorageId, std::size_t> scalars_;  // by which statement
+  std::map<WindowId, std::size_t> windows_;   // that are entered, by which statement
 };
 
 }  // namespace palladium::passes

@@ -39,8 +39,8 @@ void share_index_operands(Program& l);
 Checked unshared_bytes(const Program& l);
 
 /// The storage of what a program sends behind all of its loops, where nothing else is sent: it may
-/// lie where a ring was. -1: there is none.
-int sent_behind_loops(const Program& l);
+/// lie where a ring was. None: there is no such.
+StorageId sent_behind_loops(const Program& l);
 
 /// Whether windows are staged for which, beside all else, no block has the shared memory.
 bool stages_too_much(const Program& l);

@@ -73,7 +73,7 @@ class Peeling {
   }
 
   // Whether the loop brings the window another block.
-  bool is_entered(int storage, const GridLoop& loop) const {
+  bool is_entered(StorageId storage, const GridLoop& loop) const {
     return std::ranges::any_of(loop.body, [&](const Statement& s) {
       const EnterWindow* const enter = std::get_if<EnterWindow>(&s.what);
       return enter != nullptr && l_.windows[enter->window].storage == storage;
@@ -81,9 +81,9 @@ class Peeling {
   }
 
   bool has_no_leaves(ValueId v) const {
-    bool none = l_.storage_of[index(v)] < 0;
+    bool none = !l_.storage_of[v];
     for_each_leaf(l_, v, identity_map(static_cast<int>(g_[v].type.shape.size())), false,
-                  [&](ValueId, const DimMap&, int) { none = false; });
+                  [&](ValueId, const DimMap&, StorageId) { none = false; });
     return none;
   }
 

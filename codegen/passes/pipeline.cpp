@@ -56,8 +56,8 @@ bool is_copied(const Statement& s) {
 }
 
 /// The storages that a copy fills.
-std::vector<int> filled_by(const Program& l, const Statement& copy) {
-  std::vector<int> filled;
+std::vector<StorageId> filled_by(const Program& l, const Statement& copy) {
+  std::vector<StorageId> filled;
   for (const Effect& e : effects(l, copy))
     if (e.writes() && e.role == Effect::Role::result) filled.push_back(e.storage);
   return filled;
@@ -95,8 +95,7 @@ class Pipelines {
     Statements all;
     for (const Statement& s : b.statements) {
       const auto* const window = std::get_if<EnterWindow>(&s.what);
-      if (window != nullptr && l_.windows[static_cast<std::size_t>(window->window)].storage < 0)
-        all.push_back(s);
+      if (window != nullptr && !l_.windows[window->window].storage) all.push_back(s);
     }
     all.push_back({GridLoop{.axis = programs_axis, .body = std::move(b.producer)}, g_.at});
     b.producer = std::move(all);
@@ -145,10 +144,8 @@ class Pipelines {
       const int given = slots_given(s);
       if (given == 1 && given_ != 1)
         l_.remarks.push_back(
-            {s.at,
-             fmt::format(
-                 "{}: not pipelined, as pl::Buffered(1) says",
-                 description_of(g_, l_.windows[static_cast<std::size_t>(window_copied(s))].root))});
+            {s.at, fmt::format("{}: not pipelined, as pl::Buffered(1) says",
+                               description_of(g_, l_.windows[window_copied(s)].root))});
       if (given == 1) continue;
       const std::string why = needs.add(s, needed);
       if (why.empty())
@@ -171,7 +168,7 @@ class Pipelines {
     if (moved.empty()) return 0;
     const bool unrolled = fetched && loops_around_ == 0 && only_products(*over.body, moved) &&
                           parts_of(moved, slots, false).size() == 1;
-    const int first_ring = static_cast<int>(l_.rings.size());
+    const RingId first_ring(static_cast<int>(l_.rings.size()));
     std::vector<Prefetch> ahead;
     for (const std::set<std::size_t>& part : parts_of(moved, slots, fetched && !unrolled)) {
       const int of_ring = slots.at(*part.begin());
@@ -187,10 +184,10 @@ class Pipelines {
       ahead.push_back(std::move(p));
     }
     close_groups(ahead);
-    l_.rings[static_cast<std::size_t>(first_ring)].unrolled = unrolled;
+    l_.rings[first_ring].unrolled = unrolled;
     Dot* const product = unrolled ? only_product(*over.body) : nullptr;
     if (product != nullptr) product->in_flight = 1;
-    const int in_flight = product != nullptr ? product->result : -1;
+    const StorageId in_flight = product != nullptr ? product->result : StorageId();
 
     const Location where = list[at].at;
     const bool produced = wanted && add_producer(l_, list, at, ahead);
@@ -198,10 +195,10 @@ class Pipelines {
     if (obstacle != nullptr && l_.machine.has_tma() && g_.bodies[0].warp_specialize.value_or(false))
       l_.remarks.push_back(
           {where, fmt::format("no warpgroup fetches for the loop, because {}", obstacle)});
-    rewrite(*over.body, moved, ahead, where, in_flight >= 0);
+    rewrite(*over.body, moved, ahead, where, bool(in_flight));
     if (unrolled) *over.unrolled = first_ring;
     const auto before = list.begin() + static_cast<std::ptrdiff_t>(at);
-    if (in_flight >= 0) list.insert(before + 1, {AwaitDot{.storages = {in_flight}}, where});
+    if (in_flight) list.insert(before + 1, {AwaitDot{.storages = {in_flight}}, where});
     if (produced) return 0;
     Statements first{{Sync{}, where}};
     for (Prefetch& p : ahead) {
@@ -230,7 +227,7 @@ class Pipelines {
   void close_groups(std::vector<Prefetch>& ahead) const {
     bool closed = false;
     for (std::size_t i = ahead.size(); i-- > 0;) {
-      const bool copied = l_.rings[static_cast<std::size_t>(ahead[i].ring)].copied;
+      const bool copied = l_.rings[ahead[i].ring].copied;
       ahead[i].closes = copied && !closed;
       closed |= copied;
     }
@@ -239,27 +236,29 @@ class Pipelines {
   // ---- what pl::Buffered says
 
   // How many slots there are for what a copy brings; 0: nobody said.
-  int slots_given(int window) const {
-    const int mapping = l_.windows[static_cast<std::size_t>(window)].mapping;
+  int slots_given(WindowId window) const {
+    const int mapping = l_.windows[window].mapping;
     const int of_window =
         mapping < 0 ? 0 : g_.mapping.block_mappings[static_cast<std::size_t>(mapping)].buffers;
     return of_window > 0 ? of_window : given_;
   }
   int slots_given(const Fetch::Part& p) const { return slots_given(window_of(p)); }
   int slots_given(const Statement& copy) const {
-    const int window = window_copied(copy);
-    return window < 0 ? given_ : slots_given(window);
+    const WindowId window = window_copied(copy);
+    return !window ? given_ : slots_given(window);
   }
 
-  int window_of(ValueId load) const { return l_.window_of[index(g_.root(g_[load].args[0]))]; }
+  WindowId window_of(ValueId load) const { return l_.window_of[g_.root(g_[load].args[0])]; }
 
-  int window_of(const Fetch::Part& p) const { return p.window < 0 ? window_of(p.load) : p.window; }
+  WindowId window_of(const Fetch::Part& p) const {
+    return !p.window ? window_of(p.load) : p.window;
+  }
 
   // Of whose block it is; a Fetch of several brings those of as many slots.
-  int window_copied(const Statement& copy) const {
+  WindowId window_copied(const Statement& copy) const {
     for (const Effect& e : effects(l_, copy))
-      if (e.is_element() && e.role == Effect::Role::value && e.window >= 0) return e.window;
-    return -1;
+      if (e.is_element() && e.role == Effect::Role::value && e.window) return e.window;
+    return {};
   }
 
   // What is fetched for rings of different numbers of slots has barriers of its own.
@@ -340,7 +339,7 @@ class Pipelines {
       out.insert(out.begin() + static_cast<std::ptrdiff_t>(end), {Consume{p.ring, frees}, at});
     }
     body = std::move(out);
-    if (l_.rings[static_cast<std::size_t>(ahead[0].ring)].empty_barriers >= 0) return;
+    if (l_.rings[ahead[0].ring].empty_barriers) return;
     Statements next;
     for (const Prefetch& p : ahead)
       if (p.closes) next.push_back({Await{.pending = p.ahead - 1}, at});
@@ -351,17 +350,16 @@ class Pipelines {
   }
 
   // Behind the last statement that reads slots of the ring.
-  std::size_t behind_reads(const Statements& body, int ring) const {
+  std::size_t behind_reads(const Statements& body, RingId ring) const {
     std::size_t end = 0;
     for (std::size_t i = 0; i < body.size(); ++i)
       if (reads(body[i], ring)) end = i + 1;
     return end;
   }
 
-  bool reads(const Statement& s, int ring) const {
+  bool reads(const Statement& s, RingId ring) const {
     return any_effect(l_, s, [&](const Effect& e) {
-      return e.reads() && e.storage >= 0 &&
-             l_.storages[static_cast<std::size_t>(e.storage)].ring == ring;
+      return e.reads() && e.storage && l_.storages[e.storage].ring == ring;
     });
   }
 
@@ -372,7 +370,7 @@ class Pipelines {
     return std::ranges::none_of(moved, [&](std::size_t i) {
       const Fetch* const f = std::get_if<Fetch>(&body[i].what);
       return f != nullptr &&
-             std::ranges::any_of(f->parts, [](const Fetch::Part& p) { return p.window >= 0; });
+             std::ranges::any_of(f->parts, [](const Fetch::Part& p) { return bool(p.window); });
     });
   }
 
@@ -390,17 +388,17 @@ class Pipelines {
            l_.most_held + least_beside_values <= registers;
   }
 
-  int ring_of_barrier(int storage) const {
+  RingId ring_of_barrier(StorageId storage) const {
     for (const Barriers& b : l_.fetch_barriers)
       if (b.storage == storage) return b.ring;
-    return -1;
+    return {};
   }
 
-  int add_ring(const Over& over, const std::set<std::size_t>& moved, int slots) {
-    const int ring = static_cast<int>(l_.rings.size());
-    Ring r{.storage = -1, .slots = slots, .trips = trips(over)};
+  RingId add_ring(const Over& over, const std::set<std::size_t>& moved, int slots) {
+    const RingId ring(static_cast<int>(l_.rings.size()));
+    Ring r{.storage = {}, .slots = slots, .trips = trips(over)};
     std::int64_t alignment = 1;
-    int of = -1;
+    StorageId of;
     for (const std::size_t i : moved) {
       Statement& copy = (*over.body)[i];
       if (Fetch* const f = std::get_if<Fetch>(&copy.what)) {
@@ -408,9 +406,9 @@ class Pipelines {
         add_barriers(f->barrier, ring, slots);
       }
       (std::holds_alternative<Fetch>(copy.what) ? r.fetched : r.copied) = true;
-      for (const int filled : filled_by(l_, copy)) {
-        Storage& s = l_.storages[static_cast<std::size_t>(filled)];
-        if (of < 0) of = filled;
+      for (const StorageId filled : filled_by(l_, copy)) {
+        Storage& s = l_.storages[filled];
+        if (!of) of = filled;
         s.ring = ring;
         s.offset = round_up(r.slot_bytes, shared_alignment(s));
         r.slot_bytes = s.offset + shared_bytes(s).value();
@@ -421,7 +419,7 @@ class Pipelines {
     r.storage = l_.add_storage({.place = Place::shared,
                                 .dtype = u8,
                                 .shape = {slots * r.slot_bytes},
-                                .of = l_.storages[static_cast<std::size_t>(of)].of,
+                                .of = l_.storages[of].of,
                                 .row_stride = slots * r.slot_bytes,
                                 .per_warpgroup = l_.warpgroups > 1,
                                 .fetched = r.fetched,
@@ -431,8 +429,8 @@ class Pipelines {
   }
 
   // One for each slot.
-  void add_barriers(int storage, int ring, int slots) {
-    Storage& s = l_.storages[static_cast<std::size_t>(storage)];
+  void add_barriers(StorageId storage, RingId ring, int slots) {
+    Storage& s = l_.storages[storage];
     s.shape = {slots};
     s.row_stride = slots;
     for (Barriers& b : l_.fetch_barriers)
@@ -451,8 +449,8 @@ class Pipelines {
     Slot slot;
     for (const std::size_t i : copies) {
       slot.fetched |= std::holds_alternative<Fetch>((*over.body)[i].what);
-      for (const int filled : filled_by(l_, (*over.body)[i])) {
-        const Storage& s = l_.storages[static_cast<std::size_t>(filled)];
+      for (const StorageId filled : filled_by(l_, (*over.body)[i])) {
+        const Storage& s = l_.storages[filled];
         const std::int64_t bytes = shared_bytes(s).value_or(0);
         slot.once += bytes;
         slot.largest = std::max(slot.largest, bytes);
@@ -533,9 +531,9 @@ class Pipelines {
 
   // Of what lies in the place of a ring, where one of at least so many bytes has room for it.
   std::int64_t sent_bytes(std::int64_t of_ring) const {
-    const int sent = sent_behind_loops(l_);
-    if (sent < 0) return 0;
-    const std::int64_t bytes = shared_bytes(l_.storages[static_cast<std::size_t>(sent)]).value();
+    const StorageId sent = sent_behind_loops(l_);
+    if (!sent) return 0;
+    const std::int64_t bytes = shared_bytes(l_.storages[sent]).value();
     return bytes <= of_ring ? bytes : 0;
   }
 
@@ -580,7 +578,7 @@ class Pipelines {
   }
 
   void remark(const Statement& copy, const std::string& what) {
-    const ValueId of = l_.storages[static_cast<std::size_t>(filled_by(l_, copy)[0])].of;
+    const ValueId of = l_.storages[filled_by(l_, copy)[0]].of;
     l_.remarks.push_back({copy.at, fmt::format("{}: {}", description_of(g_, of), what)});
   }
 

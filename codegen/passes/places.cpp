@@ -51,7 +51,7 @@ class Placement {
   }
 
   void run() {
-    l_.storage_of.assign(g_.insts.size(), -1);
+    l_.storage_of.assign(g_.insts.size(), {});
     for (auto it = a_.order.rbegin(); it != a_.order.rend(); ++it) place(*it);
     for (ValueId v : a_.order)
       if (graph::has_results(g_[v].op)) join_results(v);
@@ -85,7 +85,7 @@ class Placement {
   // Of the threads that share an element one has what it was.
   void keep_in_shared(ValueId v) {
     keep(v, Place::shared);
-    Storage& s = l_.storages[l_.storage_of[index(v)]];
+    Storage& s = l_.storages[l_.storage_of[v]];
     s.row_stride = s.shape.back();
   }
 
@@ -94,22 +94,22 @@ class Placement {
   void find_sinks(ValueId v) {
     std::set<Evaluation>& s = sinks_[index(v)];
     for (ValueId u : a_.users[index(v)]) {
-      const bool inlined = g_.is_view(u) || (l_.storage_of[index(u)] < 0 && g_[u].type.is_value() &&
-                                             g_[u].op != Op::Atomic);
+      const bool inlined =
+          g_.is_view(u) || (!l_.storage_of[u] && g_[u].type.is_value() && g_[u].op != Op::Atomic);
       if (inlined)
         s.insert(sinks_[index(u)].begin(), sinks_[index(u)].end());
       else if (g_[u].op == Op::Dot)
         s.insert(staged(v, u));
       else
-        s.insert({a_.position[index(u)], u, a_.loop[index(u)], l_.around[index(u)]});
+        s.insert({a_.position[index(u)], u, a_.loop[index(u)], l_.around[u]});
     }
     // A yielded value is evaluated at the end of its region.
     for (const End& e : a_.yielded[index(v)])
-      s.insert({e.position, graph::no_value, e.loop, l_.around[index(e.owner)]});
+      s.insert({e.position, graph::no_value, e.loop, l_.around[e.owner]});
     // Where the product is, if it is added in place.
     if (const auto scaled = scaled_.find(v); scaled != scaled_.end()) {
       const ValueId dot = scaled->second;
-      s.insert({a_.position[index(dot)], dot, a_.loop[index(dot)], l_.around[index(dot)]});
+      s.insert({a_.position[index(dot)], dot, a_.loop[index(dot)], l_.around[dot]});
     }
   }
 
@@ -125,7 +125,7 @@ class Placement {
   Evaluation staged(ValueId operand, ValueId product) const {
     const ValueId loop = a_.loop_between(operand, product);
     const ValueId at = loop == graph::no_value ? product : loop;
-    return {a_.position[index(at)], at, a_.loop[index(at)], l_.around[index(operand)]};
+    return {a_.position[index(at)], at, a_.loop[index(at)], l_.around[operand]};
   }
 
   static bool must_always_be_whole(const Inst& i) {
@@ -186,7 +186,7 @@ class Placement {
     bool same = true;
     const ValueId value = graph::MemoryView::of(g_[store]).value;
     const DimMap all = identity_map(static_cast<int>(g_[value].type.shape.size()));
-    for_each_leaf(l_, value, all, false, [&](ValueId leaf, const DimMap& map, int) {
+    for_each_leaf(l_, value, all, false, [&](ValueId leaf, const DimMap& map, StorageId) {
       if (leaf == load && map != all) same = false;
     });
     return same;
@@ -208,7 +208,7 @@ class Placement {
   void find_places(ValueId v) {
     std::set<std::uint64_t>& places = places_[index(v)];
     for (const ValueId u : a_.users[index(v)]) {
-      const bool inlined = g_[u].type.is_value() && l_.storage_of[index(u)] < 0;
+      const bool inlined = g_[u].type.is_value() && !l_.storage_of[u];
       if (!inlined) {
         places.insert(0);
       } else if (graph::is_elementwise(g_[u].op)) {
@@ -234,7 +234,7 @@ class Placement {
     const auto& s = sinks_[index(v)];
     bool repeated = s.size() > 1;
     for (const Evaluation& sink : s)
-      repeated |= sink.loop != a_.loop[index(v)] || sink.around != l_.around[index(v)];
+      repeated |= sink.loop != a_.loop[index(v)] || sink.around != l_.around[v];
     return repeated && cost(v, cheap_operations + 1) > cheap_operations &&
            fits_registers(l_, g_[v].type,
                           follows_product(v) ? max_accumulators : max_kept_registers);
@@ -259,7 +259,7 @@ class Placement {
   // compute it anew in each iteration.
   bool worth_spreading(ValueId v) const {
     const auto repeats = [&](ValueId u) {
-      return g_[u].op == Op::Broadcast && l_.storage_of[index(u)] < 0 && repeats_outside(u);
+      return g_[u].op == Op::Broadcast && !l_.storage_of[u] && repeats_outside(u);
     };
     return std::ranges::any_of(a_.users[index(v)], repeats) && computes_function(v) &&
            registers_estimate(g_[v].type, l_.threads()) <= max_kept_registers;
@@ -286,7 +286,7 @@ class Placement {
       const ValueId next = stack.back();
       const Inst& i = g_[next];
       stack.pop_back();
-      if (l_.storage_of[index(next)] >= 0 || !i.type.is_value() || is_scalar(i)) continue;
+      if (l_.storage_of[next] || !i.type.is_value() || is_scalar(i)) continue;
       if (graph::is_elementwise(i.op) && graph::info(i.op).ulp > 0) return true;
       if (i.op != Op::Load && !must_be_whole(next))
         stack.insert(stack.end(), i.args.begin(), i.args.end());
@@ -302,7 +302,7 @@ class Placement {
       const ValueId next = stack.back();
       const Inst& i = g_[next];
       stack.pop_back();
-      if (l_.storage_of[index(next)] >= 0 || is_scalar(i)) continue;
+      if (l_.storage_of[next] || is_scalar(i)) continue;
       if (i.op == Op::Load || (graph::is_elementwise(i.op) && graph::info(i.op).ulp > 0))
         return limit;
       n += graph::is_elementwise(i.op) ? 1 : 0;
@@ -319,26 +319,26 @@ class Placement {
     const Inst& i = g_[v];
     Storage s{.place = place, .dtype = i.type.dtype, .shape = i.type.shape, .of = v};
     if (place == Place::registers && !graph::is_fold(i.op)) s.variable = l_.add_variable();
-    l_.storage_of[index(v)] = l_.add_storage(std::move(s));
+    l_.storage_of[v] = l_.add_storage(std::move(s));
   }
 
   // A carry and what is read of it after the last iteration are one storage; so is a result,
   // whoever reads it.
   void join_results(ValueId v) {
     const Inst& inst = g_[v];
-    std::vector<int> storages;
+    std::vector<StorageId> storages;
     if (graph::repeats(inst.op)) {
       const graph::Repeated repeated = graph::Repeated::of(inst);
       const std::vector<ValueId>& params = g_[repeated.region].params;
       for (std::size_t p = repeated.first; p < params.size(); ++p)
-        storages.push_back(l_.storage_of[index(params[p])]);
+        storages.push_back(l_.storage_of[params[p]]);
     } else {
-      storages.assign(g_[inst.regions[0]].yields.size(), -1);
+      storages.assign(g_[inst.regions[0]].yields.size(), StorageId());
     }
     const auto join = [&](ValueId user, std::size_t result) {
-      int& own = l_.storage_of[index(user)];
-      int& common = storages[result];
-      if (common < 0) common = own;
+      StorageId& own = l_.storage_of[user];
+      StorageId& common = storages[result];
+      if (!common) common = own;
       own = common;
     };
     for (ValueId u : a_.users[index(v)])

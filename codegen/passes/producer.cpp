@@ -12,7 +12,7 @@ using graph::Op;
 namespace {
 
 // Storages of scalars that the producer knows.
-using Known = std::set<int>;
+using Known = std::set<StorageId>;
 
 // Whether nothing but known scalars, and memory that nobody writes, makes the value.
 bool is_known(const Program& l, ValueId root, bool enter, const Known& known) {
@@ -23,7 +23,7 @@ bool is_known(const Program& l, ValueId root, bool enter, const Known& known) {
     stack.pop_back();
     if (!seen.insert(v).second) continue;
     const graph::Inst& i = l.graph[v];
-    if (const int s = l.storage_of[index(v)]; s >= 0 && !first) {
+    if (const StorageId s = l.storage_of[v]; s && !first) {
       if (!known.contains(s)) return false;
       continue;
     }
@@ -46,8 +46,7 @@ Statements before(const Program& l, const Statements& list, std::size_t at, Know
   for (std::size_t i = 0; i < at; ++i) {
     const auto* const window = std::get_if<EnterWindow>(&list[i].what);
     const auto* const scalar = std::get_if<Scalar>(&list[i].what);
-    if (window != nullptr && l.windows[static_cast<std::size_t>(window->window)].storage < 0)
-      made.push_back(list[i]);
+    if (window != nullptr && !l.windows[window->window].storage) made.push_back(list[i]);
     if (scalar == nullptr || !scalar->redirects.empty() || !is_known(l, scalar->value, true, known))
       continue;
     known.insert(scalar->storage);
@@ -107,7 +106,7 @@ bool add_producer(Program& l, const Statements& list, std::size_t at,
   if (Loop* const repeated = std::get_if<Loop>(&loop.what)) {
     const graph::LoopView view = graph::LoopView::of(l.graph[repeated->inst]);
     if (!is_known(l, view.low, false, known) || !is_known(l, view.high, false, known)) return false;
-    known.insert(l.storage_of[index(l.graph[view.body].params[0])]);
+    known.insert(l.storage_of[l.graph[view.body].params[0]]);
   }
   for (const Prefetch& p : ahead)
     for (const Statement& s : p.body)
@@ -122,7 +121,7 @@ bool add_producer(Program& l, const Statements& list, std::size_t at,
   add(producer, std::move(made));
   producer.push_back(std::move(loop));
   for (const Prefetch& p : ahead) {
-    Ring& ring = l.rings[static_cast<std::size_t>(p.ring)];
+    Ring& ring = l.rings[p.ring];
     ring.empty_barriers = l.add_storage({.place = Place::shared,
                                          .dtype = u64,
                                          .shape = {ring.slots},

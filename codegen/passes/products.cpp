@@ -149,10 +149,10 @@ bool takes_registers(const Program& l, const Dot& d, ValueId a, const Extents& s
   if (l.graph[a].type.dtype.bytes() != 2) return false;  // they lie as accumulators do
   if (graph::element_count(shape) > 2 * most_fragments * l.threads()) return false;
   bool held = false, elsewhere = false;
-  for_each_leaf(l, a, identity_map(2), false, [&](ValueId leaf, const DimMap&, int storage) {
+  for_each_leaf(l, a, identity_map(2), false, [&](ValueId leaf, const DimMap&, StorageId storage) {
     // What was loaded is better staged as it is.
-    const bool loaded = l.graph[leaf].op == graph::Op::Load && l.storage_of[index(leaf)] >= 0;
-    const Place place = storage < 0 || loaded ? Place::shared : l.storages[storage].place;
+    const bool loaded = l.graph[leaf].op == graph::Op::Load && l.storage_of[leaf];
+    const Place place = !storage || loaded ? Place::shared : l.storages[storage].place;
     held |= place == Place::registers;
     elsewhere |= place == Place::shared;
   });
@@ -161,7 +161,7 @@ bool takes_registers(const Program& l, const Dot& d, ValueId a, const Extents& s
 
 std::pair<Dot, layout::Layout> product(const Program& l, ValueId dot) {
   const graph::Inst& i = l.graph[dot];
-  Dot d{.inst = dot, .result = l.storage_of[index(dot)], .unit = unit_of(l, i)};
+  Dot d{.inst = dot, .result = l.storage_of[dot], .unit = unit_of(l, i)};
   if (d.unit == Dot::Unit::fma) return {d, fma_layout(graph::DotView::of(i), i.type, l.num_warps)};
   const WarpGrid grid = d.unit == Dot::Unit::wgmma
                             ? WarpGrid{l.num_warps, 1}

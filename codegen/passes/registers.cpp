@@ -63,13 +63,13 @@ class Lifetimes {
   std::int64_t most_at_once() {
     for (const ProgramBody& b : l_.bodies) walk(b.statements);
     for (const Window& w : l_.windows)
-      if (w.storage >= 0 && w.scope == graph::no_value) spans_[w.storage] = {0, position_};
+      if (w.storage && w.scope == graph::no_value) spans_[w.storage] = {0, position_};
     std::vector<std::int64_t> change(static_cast<std::size_t>(position_) + 3);
     const auto add = [&](Span span, std::int64_t registers) {
       change[static_cast<std::size_t>(span.first)] += registers;
       change[static_cast<std::size_t>(span.last) + 1] -= registers;
     };
-    for (std::size_t s = 0; s < spans_.size(); ++s)
+    for (const StorageId s : l_.storages.ids())
       if (spans_[s].first >= 0) add(spans_[s], registers_of(l_.storages[s]));
     for (const auto& [position, registers] : beside_) add({position, position}, registers);
     std::int64_t now = 0, most = 0;
@@ -78,7 +78,7 @@ class Lifetimes {
   }
 
   /// Of a storage, once that is known, whether any statement touches it.
-  bool lives(std::size_t storage) const { return spans_[storage].first >= 0; }
+  bool lives(StorageId storage) const { return spans_[storage].first >= 0; }
 
  private:
   struct Span {
@@ -93,8 +93,8 @@ class Lifetimes {
   }
 
   // In a statement, or behind it.
-  void touch(int storage, int behind = 0) {
-    if (storage < 0) return;
+  void touch(StorageId storage, int behind = 0) {
+    if (!storage) return;
     Span& span = spans_[storage];
     if (span.first < 0) span.first = position_ + behind;
     span.last = std::max(span.last, position_ + behind);
@@ -118,21 +118,21 @@ class Lifetimes {
 
   // Elements take the place of those of which they are made.
   bool is_behind(const Effect& e, const LoopNest& p) const {
-    if (!e.reads() || e.storage < 0) return true;
+    if (!e.reads() || !e.storage) return true;
     const DimMap all = identity_map(static_cast<int>(p.domain.size()));
     return e.map != all || l_.storages[e.storage].layout.registers() != p.layout.registers();
   }
 
   void end(const Scope& s, int begin) {
     ++position_;
-    for (const int w : s.windows)
-      if (l_.windows[w].storage >= 0) spans_[l_.windows[w].storage] = {begin, position_};
+    for (const WindowId w : s.windows)
+      if (l_.windows[w].storage) spans_[l_.windows[w].storage] = {begin, position_};
   }
   // What the branches fill is there behind whichever of them runs.
   void end(const Switch& s, int begin) {
     ++position_;
-    for (const int r : s.results) touch(r);
-    for (const int r : s.results) spans_[r].first = std::min(spans_[r].first, begin);
+    for (const StorageId r : s.results) touch(r);
+    for (const StorageId r : s.results) spans_[r].first = std::min(spans_[r].first, begin);
   }
 
   // What was there before and is read inside is there until the loop ends.
@@ -146,7 +146,7 @@ class Lifetimes {
   }
 
   const Program& l_;
-  std::vector<Span> spans_;                           // per storage
+  Table<StorageId, Span> spans_;                      // per storage
   std::vector<std::pair<int, std::int64_t>> beside_;  // position, registers that no storage has
   int position_ = 0;
 };
@@ -184,7 +184,7 @@ void for_each_product(Statements& list, F&& f) {
 }  // namespace
 
 void measure_registers(Program& l) {
-  std::vector<int> accumulators;  // of which a thread may hold many
+  std::vector<StorageId> accumulators;  // of which a thread may hold many
   l.wgmma_products = 0;
   for (ProgramBody& b : l.bodies)
     for_each_product(b.statements, [&](const Dot& d) {
@@ -195,10 +195,10 @@ void measure_registers(Program& l) {
   Lifetimes lifetimes(l);
   l.most_held = lifetimes.most_at_once();
   l.largest_held = 0;
-  for (std::size_t s = 0; s < l.storages.size(); ++s) {
+  for (const StorageId s : l.storages.ids()) {
     if (!lifetimes.lives(s)) continue;  // as a product that is added to what is there
     const std::int64_t held = registers_of(l.storages[s]);
-    const bool accumulates = std::ranges::count(accumulators, static_cast<int>(s)) > 0;
+    const bool accumulates = std::ranges::count(accumulators, s) > 0;
     if (!accumulates || held > most_of_accumulators)
       l.largest_held = std::max(l.largest_held, held);
   }

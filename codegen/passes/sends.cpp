@@ -25,9 +25,9 @@ bool is_only_written(const graph::Graph& g, const Analysis& a, const Window& w) 
 bool is_of_product(const Program& l, ValueId value) {
   const DimMap all = identity_map(2);
   bool held = false;
-  for_each_leaf(l, value, all, false, [&](ValueId, const DimMap& map, int s) {
-    if (s < 0 || map != all) return;
-    const Storage& storage = l.storages[static_cast<std::size_t>(s)];
+  for_each_leaf(l, value, all, false, [&](ValueId, const DimMap& map, StorageId s) {
+    if (!s || map != all) return;
+    const Storage& storage = l.storages[s];
     held |= storage.place == Place::registers &&
             !l.pinned[static_cast<std::size_t>(storage.variable)].domain.empty();
   });
@@ -42,7 +42,7 @@ bool is_sent(const Program& l, const Analysis& a, ValueId store) {
       g[store].op != graph::Op::Store || m.mask != graph::no_value || type.shape.size() != 2 ||
       g.bodies.size() > 1 || g.bodies[0].warpgroups > 1)
     return false;
-  const Window& w = l.windows[static_cast<std::size_t>(l.window_of[graph::index(g.root(m.ref))])];
+  const Window& w = l.windows[l.window_of[g.root(m.ref)]];
   return w.residency == Residency::direct && !w.synchronised && w.mapping >= 0 &&
          is_only_written(g, a, w) && is_of_product(l, m.value);
 }
@@ -72,13 +72,13 @@ bool send(Program& l, const Analysis& a, Fetches& fetches, ValueId store, bool a
     why = "a block would need more than 64 KiB of shared memory for it";
   else
     found = fetches.box_of_store(store, panels.swizzle, why);
-  const int box = found ? number_of(l, *found, why) : -1;
-  if (box < 0) {
+  const BoxId box = found ? number_of(l, *found, why) : BoxId();
+  if (!box) {
     l.remarks.push_back({at, fmt::format("{}: stored by threads, not by TMA, because {}",
                                          description_of(g, g.root(g[store].args[0])), why)});
     return false;
   }
-  const int storage = l.add_storage(panels);
+  const StorageId storage = l.add_storage(panels);
   if (again) out.push_back({AwaitSends{}, at});
   out.push_back({Sync{}});
   out.push_back({LoopNest{.sink = Stage{storage},

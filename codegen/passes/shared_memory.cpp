@@ -3,6 +3,7 @@
 //
 // Precondition: assign_layouts, which adds staging and scratch.
 #include <algorithm>
+#include <set>
 #include <span>
 #include <utility>
 #include <vector>
@@ -34,15 +35,15 @@ class SharedMemory {
   bool fits() {
     for (ProgramBody& b : l_.bodies) scratch_sizes(b.statements);
     end_ = 0;
-    const int over_ring = sent_over_a_ring();
-    for (const int s : unscoped())
+    const StorageId over_ring = sent_over_a_ring();
+    for (const StorageId s : unscoped())
       if (s != over_ring) place(storage(s));
-    if (over_ring >= 0) storage(over_ring).offset = storage(ring_for(over_ring)).offset;
+    if (over_ring) storage(over_ring).offset = storage(ring_for(over_ring)).offset;
     return ends_with_scopes();
   }
 
  private:
-  Storage& storage(int s) { return l_.storages[static_cast<std::size_t>(s)]; }
+  Storage& storage(StorageId s) { return l_.storages[s]; }
 
   bool ends_with_scopes() {
     for (ProgramBody& b : l_.bodies) end_ = scopes(b.statements, end_);
@@ -50,32 +51,31 @@ class SharedMemory {
   }
 
   // What is sent when nobody reads rings any more.
-  int sent_over_a_ring() {
-    const int sent = sent_behind_loops(l_);
-    return sent >= 0 && ring_for(sent) >= 0 ? sent : -1;
+  StorageId sent_over_a_ring() {
+    const StorageId sent = sent_behind_loops(l_);
+    return sent && ring_for(sent) ? sent : StorageId();
   }
 
-  // The storage of a ring in which it has room; -1: there is none.
-  int ring_for(int sent) {
+  // The storage of a ring in which it has room, if there is one.
+  StorageId ring_for(StorageId sent) {
     for (const Ring& r : l_.rings)
       if (r.slots * r.slot_bytes >= shared_bytes(storage(sent)).value()) return r.storage;
-    return -1;
+    return {};
   }
 
-  std::vector<int> unscoped() const {
-    std::vector<bool> scoped(l_.storages.size());
+  std::vector<StorageId> unscoped() const {
+    std::set<StorageId> scoped;
     for (const Window& w : l_.windows)
-      if (w.storage >= 0 && w.scope != graph::no_value)
-        scoped[static_cast<std::size_t>(w.storage)] = true;
-    std::vector<int> found;
-    for (std::size_t s = 0; s < l_.storages.size(); ++s)
-      if (l_.storages[s].place == Place::shared && !scoped[s] && l_.storages[s].ring < 0)
-        found.push_back(static_cast<int>(s));
+      if (w.storage && w.scope != graph::no_value) scoped.insert(w.storage);
+    std::vector<StorageId> found;
+    for (const StorageId s : l_.storages.ids())
+      if (l_.storages[s].place == Place::shared && !scoped.contains(s) && !l_.storages[s].ring)
+        found.push_back(s);
     return found;
   }
 
   // Windows live as long as the program.
-  bool is_window(int storage) const {
+  bool is_window(StorageId storage) const {
     return std::ranges::any_of(l_.windows, [&](const Window& w) { return w.storage == storage; });
   }
 
@@ -84,29 +84,30 @@ class SharedMemory {
   bool fits_shared() {
     if (l_.warpgroups > 1) return false;
     const Lives lives(l_);
-    const int over_ring = sent_over_a_ring();
+    const StorageId over_ring = sent_over_a_ring();
     end_ = 0;
-    std::vector<int> sharing;
-    for (const int s : unscoped())
+    std::vector<StorageId> sharing;
+    for (const StorageId s : unscoped())
       if (s == over_ring)
         continue;
       else if (is_window(s) || storage(s).fetched || storage(s).sent || lives.of(s).first < 0)
         place(storage(s));
       else
         sharing.push_back(s);
-    for (const int s : sharing)
+    for (const StorageId s : sharing)
       if (!shared_bytes(storage(s)).within(0, l_.machine.max_shared_bytes)) return false;
-    std::ranges::stable_sort(sharing, {}, [&](int s) { return lives.of(s).first; });
-    if (over_ring >= 0) storage(over_ring).offset = storage(ring_for(over_ring)).offset;
+    std::ranges::stable_sort(sharing, {}, [&](StorageId s) { return lives.of(s).first; });
+    if (over_ring) storage(over_ring).offset = storage(ring_for(over_ring)).offset;
     const Checked begin = end_;
     for (std::size_t i = 0; i < sharing.size(); ++i) {
       Storage& s = storage(sharing[i]);
       end_ = lowest(begin, s, std::span(sharing).first(i),
-                    [&](int other) { return lives.meet(other, sharing[i]); });
+                    [&](StorageId other) { return lives.meet(other, sharing[i]); });
       place(s);
     }
     end_ = begin;
-    for (const int s : sharing) end_ = larger(end_, storage(s).offset + shared_bytes(storage(s)));
+    for (const StorageId s : sharing)
+      end_ = larger(end_, storage(s).offset + shared_bytes(storage(s)));
     if (!ends_with_scopes()) return false;
     for (ProgramBody& b : l_.bodies) wait_before_filling(b.statements, sharing);
     return true;
@@ -114,9 +115,10 @@ class SharedMemory {
 
   // Where, from `begin` on, a storage fits between those of the placed ones that it meets.
   template <class Meets>
-  Checked lowest(Checked begin, const Storage& s, std::span<const int> placed, Meets&& meets) {
+  Checked lowest(Checked begin, const Storage& s, std::span<const StorageId> placed,
+                 Meets&& meets) {
     std::vector<std::pair<std::int64_t, std::int64_t>> taken;
-    for (const int other : placed)
+    for (const StorageId other : placed)
       if (meets(other))
         taken.emplace_back(storage(other).offset,
                            storage(other).offset + shared_bytes(storage(other)).value());
@@ -131,19 +133,21 @@ class SharedMemory {
   }
 
   // What is stored where others were waits for all who read these.
-  void wait_before_filling(Statements& list, std::span<const int> sharing) {
+  void wait_before_filling(Statements& list, std::span<const StorageId> sharing) {
     for (std::size_t i = 0; i < list.size(); ++i) {
       for_each_body(list[i], [&](Statements& body) { wait_before_filling(body, sharing); });
-      if (!fills_shared(l_, list[i], [&](int s) { return lies_with_another(s, sharing); }))
+      if (!fills_shared(l_, list[i], [&](StorageId s) { return lies_with_another(s, sharing); }))
         continue;
       list.insert(list.begin() + static_cast<std::ptrdiff_t>(i), {Sync{}, list[i].at});
       ++i;
     }
   }
 
-  bool lies_with_another(int s, std::span<const int> sharing) {
-    const auto end = [&](int x) { return storage(x).offset + shared_bytes(storage(x)).value(); };
-    return std::ranges::count(sharing, s) > 0 && std::ranges::any_of(sharing, [&](int other) {
+  bool lies_with_another(StorageId s, std::span<const StorageId> sharing) {
+    const auto end = [&](StorageId x) {
+      return storage(x).offset + shared_bytes(storage(x)).value();
+    };
+    return std::ranges::count(sharing, s) > 0 && std::ranges::any_of(sharing, [&](StorageId other) {
              return other != s && storage(other).offset < end(s) && storage(s).offset < end(other);
            });
   }
@@ -172,10 +176,10 @@ class SharedMemory {
     for (Statement& s : list) {
       end_ = begin;
       if (const Scope* scope = std::get_if<Scope>(&s.what))
-        for (const int w : scope->windows)
-          if (const int storage = l_.windows[static_cast<std::size_t>(w)].storage;
-              storage >= 0 && l_.storages[static_cast<std::size_t>(storage)].place == Place::shared)
-            place(l_.storages[static_cast<std::size_t>(storage)]);
+        for (const WindowId w : scope->windows)
+          if (const StorageId storage = l_.windows[w].storage;
+              storage && l_.storages[storage].place == Place::shared)
+            place(l_.storages[storage]);
       const Checked inside = end_;
       Checked most = inside;
       for_each_body(s, [&](Statements& body) { most = larger(most, scopes(body, inside)); });
@@ -225,11 +229,11 @@ Checked unshared_bytes(const Program& l) {
   return SharedMemory(copy).bytes();
 }
 
-int sent_behind_loops(const Program& l) {
-  int found = -1;
-  if (std::ranges::count(l.storages, true, &Storage::sent) != 1 || l.bodies.size() > 1) return -1;
+StorageId sent_behind_loops(const Program& l) {
+  StorageId found;
+  if (std::ranges::count(l.storages, true, &Storage::sent) != 1 || l.bodies.size() > 1) return {};
   for (const Statement& s : l.bodies[0].statements) {
-    if (repeats(s)) found = -1;
+    if (repeats(s)) found = {};
     if (const Send* const send = std::get_if<Send>(&s.what)) found = send->from;
   }
   return found;

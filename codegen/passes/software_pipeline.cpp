@@ -19,7 +19,7 @@ namespace {
 
 using graph::Op;
 
-using Storages = std::set<int>;
+using Storages = std::set<StorageId>;
 
 // A loop, its statements by number.
 class SoftwarePipeline {
@@ -41,9 +41,9 @@ class SoftwarePipeline {
     loop_.shared = {shared_.begin(), shared_.end()};
     loop_.shared.push_back(second.a);
     loop_.body.clear();
-    const int ring = storage(second.b).ring;
+    const RingId ring = storage(second.b).ring;
     AwaitDot done{.storages = {second.result, second.a}};
-    if (const int first = std::get<Dot>(body[first_].what).result; shared_.contains(first))
+    if (const StorageId first = std::get<Dot>(body[first_].what).result; shared_.contains(first))
       done.storages.push_back(first);
 
     for (std::size_t i = 0; i < body.size(); ++i)
@@ -94,12 +94,11 @@ class SoftwarePipeline {
   }
 
   const Dot& dot(std::size_t i) const { return std::get<Dot>(body_[i].what); }
-  const Storage& storage(int s) const { return l_.storages[static_cast<std::size_t>(s)]; }
+  const Storage& storage(StorageId s) const { return l_.storages[s]; }
 
-  bool is_produced(int s) const {
-    const int ring = storage(s).ring;
-    return ring >= 0 && l_.rings[static_cast<std::size_t>(ring)].empty_barriers >= 0 &&
-           !l_.rings[static_cast<std::size_t>(ring)].unrolled;
+  bool is_produced(StorageId s) const {
+    const RingId ring = storage(s).ring;
+    return ring && l_.rings[ring].empty_barriers && !l_.rings[ring].unrolled;
   }
 
   // Why what belongs to the second product cannot be left for the next iteration, where that may
@@ -119,9 +118,9 @@ class SoftwarePipeline {
         if (std::holds_alternative<LoopNest>(body_[i].what)) needed.merge(read_by(body_[i]));
       }
     needed.erase(second.result);
-    const int index_storage = l_.storage_of[index(l_.graph[view.body].params[0])];
+    const StorageId index_storage = l_.storage_of[l_.graph[view.body].params[0]];
     if (needed.contains(index_storage)) return "it depends on the number of the iteration";
-    if (std::ranges::any_of(needed, [&](int s) { return storage(s).ring >= 0; }))
+    if (std::ranges::any_of(needed, [&](StorageId s) { return bool(storage(s).ring); }))
       return "it is made of what is fetched for the iteration";
     for (std::size_t i = 0; i < body_.size(); ++i) {
       if (late_.contains(i)) continue;
@@ -132,7 +131,7 @@ class SoftwarePipeline {
         return "what it adds up is read in the loop";
       if (filled.contains(second.result) || filled.contains(second.a))
         return "what it adds up is changed in the loop";
-      for (const int f : filled) {
+      for (const StorageId f : filled) {
         if (!needed.contains(f)) continue;
         const LoopNest* const p = std::get_if<LoopNest>(&s.what);
         const bool whole = i == first_ || (p != nullptr && std::holds_alternative<Assign>(p->sink));
@@ -146,13 +145,13 @@ class SoftwarePipeline {
 
   // What the second product alone is for.
   bool is_late(const Statement& s, const Dot& second) const {
-    const int ring = storage(second.b).ring;
+    const RingId ring = storage(second.b).ring;
     if (const Dot* const d = std::get_if<Dot>(&s.what)) return d->result == second.result;
     if (const Consume* const t = std::get_if<Consume>(&s.what)) return t->ring == ring;
     if (const AwaitFetch* const a = std::get_if<AwaitFetch>(&s.what)) return a->ring == ring;
     const LoopNest* const p = std::get_if<LoopNest>(&s.what);
     if (p == nullptr || !std::holds_alternative<Assign>(p->sink)) return false;
-    const int filled = storage_filled(p->sink);
+    const StorageId filled = storage_filled(p->sink);
     return filled == second.a || filled == second.result;
   }
 
@@ -167,13 +166,13 @@ class SoftwarePipeline {
   Storages filled_by(const Statement& s) const {
     Storages filled;
     for (const Effect& e : effects(l_, s))
-      if (e.writes() && e.storage >= 0) filled.insert(e.storage);
+      if (e.writes() && e.storage) filled.insert(e.storage);
     return filled;
   }
   Storages read_by(const Statement& s) const {
     Storages read;
     for (const Effect& e : effects(l_, s))
-      if (e.reads() && e.storage >= 0) read.insert(e.storage);
+      if (e.reads() && e.storage) read.insert(e.storage);
     return read;
   }
 

@@ -82,11 +82,11 @@ class Staging {
   }
 
   void run() {
-    for (std::size_t w = 0; w < l_.windows.size(); ++w) consider(static_cast<int>(w));
+    for (const WindowId w : l_.windows.ids()) consider(w);
   }
 
  private:
-  void consider(int number) {
+  void consider(WindowId number) {
     Window& w = l_.windows[number];
     if (!possible(w)) return;
     const std::vector<Reading> readings = readings_of(w);
@@ -222,7 +222,7 @@ class Staging {
     const int to = neighbours(m.ref);
     const Extents& shape = g_[v].type.shape;
     return m.value == v && to >= 0 && to != along && shape[static_cast<std::size_t>(to)] > 1 &&
-           l_.windows[l_.window_of[index(g_.root(m.ref))]].residency == Residency::direct;
+           l_.windows[l_.window_of[g_.root(m.ref)]].residency == Residency::direct;
   }
 
   // ---- what is gained
@@ -342,7 +342,7 @@ class Staging {
     const auto change = [&](ValueId& v) {
       if (v != guard) return;
       v = value;
-      ++l_.uses[index(value)];
+      ++l_.uses[value];
     };
     for (graph::Inst& i : l_.graph.insts)
       for (ValueId& a : i.args) change(a);
@@ -358,10 +358,9 @@ class Staging {
     while (!stack.empty()) {
       const ValueId next = stack.back();
       stack.pop_back();
-      l_.uses[index(next)] = 0;
+      l_.uses[next] = 0;
       for (const ValueId a : g_[next].args)
-        if (g_[a].type.is_value() && l_.uses[index(a)] > 0 && --l_.uses[index(a)] == 0)
-          stack.push_back(a);
+        if (g_[a].type.is_value() && l_.uses[a] > 0 && --l_.uses[a] == 0) stack.push_back(a);
     }
   }
 

@@ -70,33 +70,33 @@ class Building {
   // The sequential axes from `depth` on, inside of them the body.
   void nest(List& out, int depth) {
     const auto windows = windows_at(depth);
-    for (int w : windows) {
+    for (const WindowId w : windows) {
       out.push_back({EnterWindow{w}, g_.at});
       if (l_.windows[w].fill) move_window(out, w, true);
     }
     region(out, body_->region, depth);
     if (depth < num_axes()) {
       stage_operands(out, body_->region,
-                     [&](ValueId operand, ValueId) { return l_.around[index(operand)] == depth; });
+                     [&](ValueId operand, ValueId) { return l_.around[operand] == depth; });
       GridLoop loop;
       loop.axis = l_.sequential_axes[depth];
       nest(loop.body, depth + 1);
       out.push_back({std::move(loop), g_.at});
     }
-    for (int w : windows)
+    for (const WindowId w : windows)
       if (l_.windows[w].flush) move_window(out, w, false);
   }
 
-  std::vector<int> windows_at(int depth) const {
-    std::vector<int> found;
+  std::vector<WindowId> windows_at(int depth) const {
+    std::vector<WindowId> found;
     for (ValueId p : g_[body_->region].params) {
-      const int w = l_.window_of[index(p)];
-      if (w >= 0 && l_.windows[w].mapping >= 0 && l_.windows[w].depth == depth) found.push_back(w);
+      const WindowId w = l_.window_of[p];
+      if (w && l_.windows[w].mapping >= 0 && l_.windows[w].depth == depth) found.push_back(w);
     }
     return found;
   }
 
-  void move_window(List& out, int window, bool fill) {
+  void move_window(List& out, WindowId window, bool fill) {
     const Window& w = l_.windows[window];
     const Storage& s = l_.storages[w.storage];
     LoopNest p;
@@ -119,11 +119,11 @@ class Building {
   // What stands in the loops of the first `depth` sequential axes.
   void region(List& out, graph::RegionId r, int depth) {
     for (ValueId v : g_[r].insts)
-      if (l_.around[index(v)] == depth) instruction(out, v);
+      if (l_.around[v] == depth) instruction(out, v);
   }
   // What is staged inside may not be there behind it.
   void inner_region(List& out, graph::RegionId r) {
-    const std::map<Operand, int> before = staged_;
+    const std::map<Operand, StorageId> before = staged_;
     region(out, r, num_axes());
     staged_ = before;
   }
@@ -156,13 +156,13 @@ class Building {
     case Op::DebugPrint:
     case Op::DebugCheck: tell(out, v); return;
     case Op::Swap:
-      assign(out, v, l_.storage_of[index(v)]);
+      assign(out, v, l_.storage_of[v]);
       store(out, v);
       return;
     default: break;
     }
-    const int storage = l_.storage_of[index(v)];
-    if (storage < 0) return;
+    const StorageId storage = l_.storage_of[v];
+    if (!storage) return;
     if (!graph::is_fold(i.op)) return assign(out, v, storage);
     out.push_back({fold_nest(l_, v), g_.location(v)});
     if (i.type.shape.size() == g_[i.args[0]].type.shape.size())
@@ -170,13 +170,13 @@ class Building {
   }
 
   void semaphore(List& out, ValueId v) {
-    Semaphore s{.inst = v, .storage = l_.storage_of[index(v)]};
+    Semaphore s{.inst = v, .storage = l_.storage_of[v]};
     if (g_[v].op == Op::SemaphoreRead) s.scratch = shared_number(v);
     out.push_back({s, g_.location(v)});
   }
 
   // An i32 by which one thread tells the others something.
-  int shared_number(ValueId v) {
+  StorageId shared_number(ValueId v) {
     return l_.add_storage({.place = Place::shared,
                            .dtype = i32,
                            .shape = {1},
@@ -205,9 +205,9 @@ class Building {
   static void sync(List& out, bool for_async = false) { out.push_back({Sync{for_async}}); }
 
   // storage = value
-  void assign(List& out, ValueId value, int storage, bool force = false) {
+  void assign(List& out, ValueId value, StorageId storage, bool force = false) {
     const Storage& s = l_.storages[storage];
-    if (!force && l_.storage_of[index(value)] == storage && g_[value].op == Op::Param) return;
+    if (!force && l_.storage_of[value] == storage && g_[value].op == Op::Param) return;
     if (s.place == Place::scalar) {
       out.push_back({Scalar{.value = value, .storage = storage}, g_.location(value)});
       return;
@@ -222,12 +222,12 @@ class Building {
 
   void store(List& out, ValueId v) {
     const MemoryView m = MemoryView::of(g_[v]);
-    const Window& w = l_.windows[l_.window_of[index(g_.root(m.ref))]];
+    const Window& w = l_.windows[l_.window_of[g_.root(m.ref)]];
     if (w.residency == Residency::registers) {
       assign(out, m.value, w.storage, true);
       return;
     }
-    const bool again = l_.around[index(v)] > 0 || a_.loop[index(v)] >= 0;
+    const bool again = l_.around[v] > 0 || a_.loop[index(v)] >= 0;
     if (!in_warps_ && send(l_, a_, fetches_, v, again, out)) {
       sends_ = true;
       return;
@@ -246,12 +246,12 @@ class Building {
 
   void update(List& out, ValueId v) {
     const MemoryView m = MemoryView::of(g_[v]);
-    const Window& w = l_.windows[l_.window_of[index(g_.root(m.ref))]];
-    const int result = l_.storage_of[index(v)];
-    const bool barriers = w.residency == Residency::shared || w.synchronised || result >= 0;
+    const Window& w = l_.windows[l_.window_of[g_.root(m.ref)]];
+    const StorageId result = l_.storage_of[v];
+    const bool barriers = w.residency == Residency::shared || w.synchronised || result;
     if (barriers) sync(out);
     const Extents& shape = g_[m.value].type.shape;
-    const int told = result < 0 ? -1 : shared_result(result);
+    const StorageId told = result ? shared_result(result) : StorageId();
     out.push_back({LoopNest{.sink = Update{v, told},
                             .value = m.value,
                             .domain = shape,
@@ -263,7 +263,7 @@ class Building {
   }
 
   // Where the thread that has a result leaves it for the others.
-  int shared_result(int storage) {
+  StorageId shared_result(StorageId storage) {
     Storage s = l_.storages[storage];
     if (s.place == Place::shared) return storage;
     s.place = Place::shared;
@@ -299,14 +299,14 @@ class Building {
 
   void start(List& out, std::span<const ValueId> first, std::span<const ValueId> carries) {
     for (std::size_t c = 0; c < carries.size(); ++c)
-      assign(out, first[c], l_.storage_of[index(carries[c])], true);
+      assign(out, first[c], l_.storage_of[carries[c]], true);
   }
 
   // Operands of products inside of a loop that is the outermost in which they are not made.
   void stage_before(List& out, ValueId loop) {
     for (const graph::RegionId r : g_[loop].regions)
       stage_operands(out, r, [&](ValueId operand, ValueId product) {
-        return l_.around[index(operand)] == num_axes() && a_.loop_between(operand, product) == loop;
+        return l_.around[operand] == num_axes() && a_.loop_between(operand, product) == loop;
       });
   }
 
@@ -320,7 +320,7 @@ class Building {
       inner_region(body, r);
       give(body, r, s.results);
     }
-    std::erase(s.results, -1);
+    std::erase(s.results, StorageId());
     out.push_back({std::move(s), g_.location(v)});
   }
 
@@ -328,7 +328,7 @@ class Building {
     const graph::RegionId r = g_[v].regions[0];
     Scope s;
     s.inst = v;
-    for (ValueId p : g_[r].params) s.windows.push_back(l_.window_of[index(p)]);
+    for (ValueId p : g_[r].params) s.windows.push_back(l_.window_of[p]);
     inner_region(s.body, r);
     give(s.body, r, results(v));
     out.push_back({std::move(s), g_.location(v)});
@@ -344,17 +344,17 @@ class Building {
     sync(out);
   }
 
-  // The storages of what regions yield; -1 where nobody reads it.
-  std::vector<int> results(ValueId v) const {
-    std::vector<int> storages(g_[g_[v].regions[0]].yields.size(), -1);
+  // The storages of what regions yield; none where nobody reads it.
+  std::vector<StorageId> results(ValueId v) const {
+    std::vector<StorageId> storages(g_[g_[v].regions[0]].yields.size());
     for (ValueId u : a_.users[index(v)])
-      if (g_[u].op == Op::Get) storages[graph::result_of(g_[u])] = l_.storage_of[index(u)];
+      if (g_[u].op == Op::Get) storages[graph::result_of(g_[u])] = l_.storage_of[u];
     return storages;
   }
 
-  void give(List& out, graph::RegionId r, const std::vector<int>& results) {
+  void give(List& out, graph::RegionId r, const std::vector<StorageId>& results) {
     for (std::size_t n = 0; n < results.size(); ++n)
-      if (results[n] >= 0) assign(out, g_[r].yields[n], results[n], true);
+      if (results[n]) assign(out, g_[r].yields[n], results[n], true);
   }
 
   // All carries take their next values at once: in place, if no other still asks for the one that
@@ -363,7 +363,7 @@ class Building {
     std::vector<std::size_t> changed;
     for (std::size_t c = 0; c < yields.size(); ++c)
       if (yields[c] != carries[c] && !accumulated_.contains(yields[c])) changed.push_back(c);
-    const auto storage = [&](std::size_t c) { return l_.storage_of[index(carries[c])]; };
+    const auto storage = [&](std::size_t c) { return l_.storage_of[carries[c]]; };
     const auto in_place = [&](std::size_t c) {
       return reads_in_place(yields[c], carries[c]) &&
              std::ranges::none_of(changed, [&](std::size_t other) {
@@ -375,7 +375,7 @@ class Building {
       assign(out, yields[*c], storage(*c), true);
       changed.erase(c);
     }
-    std::vector<std::pair<int, int>> moves;
+    std::vector<std::pair<StorageId, StorageId>> moves;
     for (std::size_t c : changed) {
       Storage next = l_.storages[storage(c)];
       next.of = yields[c];
@@ -385,10 +385,10 @@ class Building {
     for (const auto& [from, to] : moves) out.push_back({CopyStorage{.from = from, .to = to}});
   }
 
-  bool reads(ValueId value, int storage) const {
+  bool reads(ValueId value, StorageId storage) const {
     bool found = false;
     for_each_leaf(l_, value, identity_map(static_cast<int>(g_[value].type.shape.size())), false,
-                  [&](ValueId, const DimMap&, int read) { found |= read == storage; });
+                  [&](ValueId, const DimMap&, StorageId read) { found |= read == storage; });
     return found;
   }
 
@@ -396,8 +396,8 @@ class Building {
   bool reads_in_place(ValueId value, ValueId carry) const {
     const DimMap all = identity_map(static_cast<int>(g_[value].type.shape.size()));
     bool in_place = true;
-    for_each_leaf(l_, value, all, false, [&](ValueId, const DimMap& map, int storage) {
-      if (storage == l_.storage_of[index(carry)] && map != all) in_place = false;
+    for_each_leaf(l_, value, all, false, [&](ValueId, const DimMap& map, StorageId storage) {
+      if (storage == l_.storage_of[carry] && map != all) in_place = false;
     });
     return in_place;
   }
@@ -405,8 +405,8 @@ class Building {
   void dot(List& out, ValueId v) {
     auto [d, layout] = product(l_, v);
     const std::optional<Accumulation> added = accumulation(g_, a_, v);
-    const int target = added ? accumulator(l_, a_, *added) : -1;
-    if (target >= 0) {
+    const StorageId target = added ? accumulator(l_, a_, *added) : StorageId();
+    if (target) {
       layout::Layout& pin = l_.pinned[l_.storages[target].variable];
       if (pin.domain.empty() || pin == layout) {
         pin = layout;
@@ -414,7 +414,7 @@ class Building {
         d.accumulates = true;
         if (d.unit == Dot::Unit::wgmma && added->scaled.empty())
           d.anew = take_clearing(out, target);
-        l_.storages[l_.storage_of[index(v)]].place = Place::inlined;
+        l_.storages[l_.storage_of[v]].place = Place::inlined;
         accumulated_.insert(a_.yielded[index(added->sum)].empty() ? a_.users[index(added->sum)][0]
                                                                   : added->sum);
       }
@@ -422,7 +422,7 @@ class Building {
     if (!d.accumulates) l_.pinned[l_.storages[d.result].variable] = layout;
 
     const auto [a, b] = operands(d, layout);
-    const std::map<Operand, int> outside = staged_;
+    const std::map<Operand, StorageId> outside = staged_;
     const bool held =
         !staged_.contains(a) && a.k_is_last && takes_registers(l_, d, a.value, a.shape);
     if (held) {
@@ -440,8 +440,8 @@ class Building {
 
   // Registers that hold an A of wgmma: what a thread has of an accumulator of its shape, in the
   // same order.
-  int fragments(List& out, const Operand& a) {
-    const int storage = l_.add_storage(
+  StorageId fragments(List& out, const Operand& a) {
+    const StorageId storage = l_.add_storage(
         {.place = Place::registers,
          .dtype = g_[a.value].type.dtype,
          .shape = a.shape,
@@ -454,7 +454,7 @@ class Building {
 
   // Takes out of the statements so far what clears an accumulator under a condition: where that
   // holds, the product adds to nothing.
-  ValueId take_clearing(List& out, int accumulator) {
+  ValueId take_clearing(List& out, StorageId accumulator) {
     for (std::size_t i = out.size(); i-- > 0;) {
       if (const When* when = std::get_if<When>(&out[i].what)) {
         if (!only_clears(when->body, accumulator)) return graph::no_value;
@@ -471,7 +471,7 @@ class Building {
     return graph::no_value;
   }
 
-  bool only_clears(const List& body, int accumulator) const {
+  bool only_clears(const List& body, StorageId accumulator) const {
     const LoopNest* nest = body.size() == 1 ? std::get_if<LoopNest>(&body[0].what) : nullptr;
     return nest != nullptr && std::holds_alternative<Assign>(nest->sink) &&
            storage_filled(nest->sink) == accumulator && is_zero(nest->value);
@@ -482,7 +482,7 @@ class Building {
     return g_[v].op == Op::Constant && g_[v].attr.bits == 0;
   }
 
-  bool touches(const Statement& s, int storage) const {
+  bool touches(const Statement& s, StorageId storage) const {
     return any_effect(l_, s, [&](const Effect& e) { return e.storage == storage; });
   }
 
@@ -527,8 +527,8 @@ class Building {
   }
 
   // Stages an operand in shared memory, padded with zeros.
-  int stage(List& out, const Operand& o) {
-    const int storage = add_staged(o);
+  StorageId stage(List& out, const Operand& o) {
+    const StorageId storage = add_staged(o);
     out.push_back({LoopNest{.sink = Stage{storage},
                             .value = o.value,
                             .domain = o.shape,
@@ -540,7 +540,7 @@ class Building {
 
   // What ldmatrix reads, 8 rows of 16 bytes at once, is swizzled as far as rows begin at the same
   // banks; rows that are read by elements lie 16 bytes apart from a multiple of the banks.
-  int add_staged(const Operand& o) {
+  StorageId add_staged(const Operand& o) {
     const DType t = g_[o.value].type.dtype;
     const std::int64_t pad = std::max<std::int64_t>(1, 16 / t.bytes());
     Storage s{.place = Place::shared,
@@ -588,7 +588,7 @@ class Building {
     std::string why;
     auto found = fetches_.find(o.value, o.shape, o.swizzle, o.k_is_last, why);
     if (found) found->box.tf32 = o.tf32;
-    const int box = found ? number_of(l_, found->box, why) : -1;
+    const BoxId box = found ? number_of(l_, found->box, why) : BoxId();
     if (!why.empty()) {
       const Inst& i = g_[o.value];
       const ValueId load = i.op == Op::Select ? i.args[1] : o.value;
@@ -596,9 +596,9 @@ class Building {
           {g_.location(load), fmt::format("{}: copied by threads, not by TMA, because {}",
                                           description_of(g_, g_.root(g_[load].args[0])), why)});
     }
-    if (box < 0) return;
-    const int storage = add_staged(o);
-    l_.storages[static_cast<std::size_t>(storage)].fetched = true;
+    if (!box) return;
+    const StorageId storage = add_staged(o);
+    l_.storages[storage].fetched = true;
     fetch.parts.push_back({found->load, storage, box});
     staged_[o] = storage;
   }
@@ -610,8 +610,8 @@ class Building {
   const graph::Body* body_ = nullptr;
   bool in_warps_ = false;  // what warps do each for itself
   bool sends_ = false;
-  std::map<Operand, int> staged_;  // before the loops in which they are not made
-  std::set<ValueId> accumulated_;  // stores and yielded sums that products have done already
+  std::map<Operand, StorageId> staged_;  // before the loops in which they are not made
+  std::set<ValueId> accumulated_;        // stores and yielded sums that products have done already
 };
 
 }  // namespace

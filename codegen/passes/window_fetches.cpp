@@ -26,8 +26,8 @@ class WindowFetches {
       const LoopNest* const p = std::get_if<LoopNest>(&list[i].what);
       const Fill* const f = p == nullptr ? nullptr : std::get_if<Fill>(&p->sink);
       if (f == nullptr || !f->by.asynchronous) continue;
-      const int box = box_of(f->window, list[i].at);
-      if (box < 0) continue;
+      const BoxId box = box_of(f->window, list[i].at);
+      if (!box) continue;
       const Fetch fetch{.parts = {{.storage = f->storage, .tensor_box = box, .window = f->window}},
                         .barrier = l_.add_storage({.place = Place::shared,
                                                    .dtype = u64,
@@ -35,7 +35,7 @@ class WindowFetches {
                                                    .row_stride = 1,
                                                    .fetched = true})};
       l_.fetch_barriers.push_back({.storage = fetch.barrier});
-      Storage& s = l_.storages[static_cast<std::size_t>(f->storage)];
+      Storage& s = l_.storages[f->storage];
       s.fetched = true;
       s.alignment = box_alignment;
       const Statement await{AwaitFetch{.barrier = fetch.barrier}, list[i].at};
@@ -48,16 +48,16 @@ class WindowFetches {
     }
   }
 
-  int box_of(int window, Location at) {
-    const Window& w = l_.windows[static_cast<std::size_t>(window)];
+  BoxId box_of(WindowId window, Location at) {
+    const Window& w = l_.windows[window];
     std::string why;
     std::optional<TensorBox> found;
     if (l_.warpgroups > 1)
       why = "several warpgroups run bodies of their own";
     else
       found = fetches_.box_of_window(w, why);
-    const int box = found ? number_of(l_, *found, why) : -1;
-    if (box < 0)
+    const BoxId box = found ? number_of(l_, *found, why) : BoxId();
+    if (!box)
       l_.remarks.push_back({at, fmt::format("{}: copied by threads, not by TMA, because {}",
                                             description_of(l_.graph, w.root), why)});
     return box;

@@ -49,7 +49,7 @@ class WindowPlacement {
       (g_.semantics[a] == graph::Semantics::sequential ? l_.sequential_axes : l_.parallel_axes)
           .push_back(a);
     for (const graph::Body& b : g_.bodies) l_.warpgroups += b.warpgroups;
-    l_.window_of.assign(g_.insts.size(), -1);
+    l_.window_of.assign(g_.insts.size(), {});
     for (const graph::Body& b : g_.bodies) add_windows(b);
     share_index_operands(l_);
     for (Window& w : l_.windows) decide(w);
@@ -83,8 +83,7 @@ class WindowPlacement {
   }
 
   void add(ValueId root, int mapping) {
-    l_.window_of[index(root)] = static_cast<int>(l_.windows.size());
-    l_.windows.push_back({.root = root, .mapping = mapping, .body = body_});
+    l_.window_of[root] = l_.windows.add({.root = root, .mapping = mapping, .body = body_});
   }
 
   bool depends_on(int mapping, int axis) const {
@@ -120,7 +119,7 @@ class WindowPlacement {
 
   void decide(Window& w) {
     if (w.mapping < 0) {
-      if (const int s = storage_of_first_body(w); s >= 0) {
+      if (const StorageId s = storage_of_first_body(w)) {
         w.residency = Residency::shared;
         w.storage = s;
         return;
@@ -164,16 +163,16 @@ class WindowPlacement {
   }
 
   // Scratch in shared memory is that of the block, whose bodies have it at one place among their
-  // parameters; -1: none has it yet.
-  int storage_of_first_body(const Window& w) const {
+  // parameters; none: none has it yet.
+  StorageId storage_of_first_body(const Window& w) const {
     if (w.body == 0 || w.scope != graph::no_value || g_[w.root].type.space != Space::smem)
-      return -1;
+      return {};
     const auto params = [&](int body) -> const std::vector<ValueId>& {
       return g_[g_.bodies[static_cast<std::size_t>(body)].region].params;
     };
     const auto at = std::ranges::find(params(w.body), w.root) - params(w.body).begin();
     const ValueId first = params(0)[static_cast<std::size_t>(at)];
-    return l_.windows[static_cast<std::size_t>(l_.window_of[index(first)])].storage;
+    return l_.windows[l_.window_of[first]].storage;
   }
 
   bool fits_registers(const Window& w) {
@@ -210,9 +209,8 @@ class WindowPlacement {
     for (const graph::Alias& a : g_.aliases) {
       if (a.input != w.mapping) continue;
       for (ValueId s : analysis_.writes) {
-        const int written = l_.window_of[index(root_of(g_, s))];
-        if (written < 0 || l_.windows[written].mapping != g_.mapping.num_inputs + a.output)
-          continue;
+        const WindowId written = l_.window_of[root_of(g_, s)];
+        if (!written || l_.windows[written].mapping != g_.mapping.num_inputs + a.output) continue;
         if (!l_.sequential_axes.empty()) return true;
         for (ValueId r : accesses(w, false))
           if (may_follow(r, s)) return true;
@@ -252,15 +250,23 @@ class WindowPlacement {
 
 }  // namespace
 
+namespace {
+
+WindowId first_window(const Program& l, int mapping) {
+  for (const WindowId w : l.windows.ids())
+    if (l.windows[w].mapping == mapping) return w;
+  return {};
+}
+
+}  // namespace
+
 void share_index_operands(Program& l) {
   const GridMapping& mapping = l.graph.mapping;
   for (const BlockMapping& m : mapping.block_mappings) {
     if (m.index_map == no_region) continue;
     const auto& params = l.graph[RegionId{m.index_map}].params;
     for (int i = 0; i < mapping.num_index_operands; ++i)
-      for (int w = static_cast<int>(l.windows.size()); w-- > 0;)
-        if (l.windows[w].mapping == i)
-          l.window_of[index(params[mapping.grid.size() + static_cast<std::size_t>(i)])] = w;
+      l.window_of[params[mapping.grid.size() + static_cast<std::size_t>(i)]] = first_window(l, i);
   }
 }
 

@@ -243,8 +243,7 @@ graph::Graph convolution(DType t, std::int64_t rows, std::int64_t columns, std::
 std::ptrdiff_t fetched_windows(const graph::Graph& g, int cc = 90) {
   const auto l = cuda::lower(g, {.compute_capability = cc});
   return std::ranges::count_if(l.windows, [&](const lowered::Window& w) {
-    return w.residency == lowered::Residency::staged &&
-           l.storages[static_cast<std::size_t>(w.storage)].fetched;
+    return w.residency == lowered::Residency::staged && l.storages[w.storage].fetched;
   });
 }
 

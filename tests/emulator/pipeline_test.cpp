@@ -30,7 +30,7 @@ bool is_pipelined(const graph::Graph& g, int cc = 80) {
 
 // By TMA alone, with barriers.
 bool is_fetched_ahead(const graph::Graph& g) {
-  const std::vector<lowered::Ring> rings = cuda::lower(g, {.compute_capability = 90}).rings;
+  const auto rings = cuda::lower(g, {.compute_capability = 90}).rings;
   return !rings.empty() &&
          std::ranges::all_of(rings, [](const lowered::Ring& r) { return r.fetched && !r.copied; });
 }
@@ -278,8 +278,8 @@ TEST_CASE("operands of which TMA fetches one are copied ahead together") {
   const graph::Graph g = product({.m = 72, .n = 36, .k = 160, .block_n = 32, .num_stages = 3});
   const auto l = cuda::lower(g, {.compute_capability = 90});
   REQUIRE(l.rings.size() == 1);
-  CHECK(l.rings[0].fetched);
-  CHECK(l.rings[0].copied);
+  CHECK(l.rings.front().fetched);
+  CHECK(l.rings.front().copied);
   CHECK(on_all_targets(g, {}, 90) == "");
 }
 
@@ -418,7 +418,7 @@ TEST_CASE("as many stages are taken as shared memory has room for") {
                   .num_warps = 8};
   const auto slots = [](const graph::Graph& g, int cc) {
     const auto l = cuda::lower(g, {.compute_capability = cc});
-    return l.rings.empty() ? 1 : l.rings[0].slots;
+    return l.rings.empty() ? 1 : l.rings.front().slots;
   };
   CHECK(slots(product(p), 80) == 3);
   CHECK(slots(product(p), 90) == 4);

@@ -101,8 +101,7 @@ TEST_CASE("what is sent lies where a ring was that nobody reads any more") {
   };
   const auto offsets = [](const lowered::Program& l) {
     const auto sent = std::ranges::find(l.storages, true, &lowered::Storage::sent);
-    return std::pair(sent->offset,
-                     l.storages[static_cast<std::size_t>(l.rings.at(0).storage)].offset);
+    return std::pair(sent->offset, l.storages[l.rings.front().storage].offset);
   };
   const auto [sent, ring] = offsets(cuda::lower(rounded(f16, p), {.compute_capability = hopper}));
   CHECK(sent == ring);
@@ -113,7 +112,8 @@ TEST_CASE("what is sent lies where a ring was that nobody reads any more") {
   again.persistent = true;
   const auto l = cuda::lower(rounded(f16, again), {.compute_capability = hopper});
   const auto [own, other] = offsets(l);
-  CHECK((own + (64 << 10) <= other || other + l.rings[0].slots * l.rings[0].slot_bytes <= own));
+  CHECK((own + (64 << 10) <= other ||
+         other + l.rings.front().slots * l.rings.front().slot_bytes <= own));
   CHECK(shared_bytes(rounded(f16, again)) <= 227 << 10);
   CHECK(on_all_targets(rounded(f16, again), {}, hopper) == "");
 }

@@ -35,9 +35,9 @@ std::string words_of(const lowered::Effect& e) {
   std::string text = access_words[static_cast<int>(e.access)];
   if (e.access != lowered::Effect::Access::none) {
     text += std::string(" ") + role_words[static_cast<int>(e.role)];
-    text += e.storage >= 0 ? " storage" : e.window >= 0 ? " window" : e.ring >= 0 ? " ring" : " -";
+    text += e.storage ? " storage" : e.window ? " window" : e.ring ? " ring" : " -";
   }
-  if (e.replaces >= 0) text += " in place of another";
+  if (e.replaces) text += " in place of another";
   if (e.proxy == device::Proxy::async) text += " async";
   if (e.elected) text += " elected";
   constexpr const char* of[] = {"", " completes", " closes", " awaits"};

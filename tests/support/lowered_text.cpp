@@ -174,26 +174,30 @@ class ProgramReader {
     l_.remarks.push_back({{}, std::string(l.text().substr(l.text().find(": ") + 2))});
   }
 
-  template <class T>
-  void numbered(PartLine& l, std::vector<T>& all) {
+  template <class Rows>
+  void numbered(PartLine& l, Rows& all) {
     if (l.take_word() != std::to_string(all.size())) l.refuse("not the next number");
-    members(l, all.emplace_back());
+    all.push_back({});
+    members(l, all.back());
   }
 
   void storages_of(PartLine& l) {
-    table(l, l_.storage_of, -1);
-    for (const int storage : l_.storage_of) mention(l, 's', storage);
+    table(l, l_.storage_of, StorageId());
+    for (const StorageId storage : l_.storage_of)
+      if (storage) mention(l, letter_of<Storage>, storage.number());
   }
 
   // "%5:3 %7:0"
-  void table(PartLine& l, std::vector<int>& all, int usual) {
+  template <class T>
+  void table(PartLine& l, Table<ValueId, T>& all, T usual) {
     all.assign(l_.graph.insts.size(), usual);
     while (l.words().size() > 1) entry(l, all);
   }
-  void entry(PartLine& l, std::vector<int>& all) {
+  template <class T>
+  void entry(PartLine& l, Table<ValueId, T>& all) {
     const std::vector<std::string> parts = parts_of(l.take_word());
     if (parts.size() != 2) l.refuse("expected a value, a colon and a number");
-    all[index(some_value(l, parts[0]))] = l.number<int>(parts[1]);
+    all[some_value(l, parts[0])] = T(l.number<int>(parts[1]));
   }
 
   void body(PartLine& l) {
@@ -226,9 +230,9 @@ class ProgramReader {
   }
 
   void plan(const PartLine& l, Relayout& r) const {
-    const auto layout = [&](int storage) {
-      const bool known = storage >= 0 && std::cmp_less(storage, l_.storages.size());
-      return known ? l_.storages[static_cast<std::size_t>(storage)].layout : Layout{};
+    const auto layout = [&](StorageId storage) {
+      const bool known = storage && std::cmp_less(storage.number(), l_.storages.size());
+      return known ? l_.storages[storage].layout : Layout{};
     };
     const Layout from = layout(r.from);
     if (from.domain.empty() || from.domain != layout(r.to).domain)
@@ -318,19 +322,18 @@ class ProgramReader {
     if (found == x.words.end()) l.refuse("'" + text + "' is not one of its words");
     x.value = static_cast<T>(found - x.words.begin());
   }
-  template <Numbered k, class T>
-  void set(const PartLine& l, const Numbers<k, T>& x, const std::string& text) {
-    if constexpr (std::integral<T>) {
-      if (text == "-") return void(x.value = -1);
-      if (!text.starts_with(static_cast<char>(k)))
-        l.refuse(std::string("expected a number behind '") + static_cast<char>(k) + "'");
-      x.value = l.number<int>(std::string_view(text).substr(1));
-      mention(l, static_cast<char>(k), x.value);
-    } else {
-      x.value.clear();
-      for (const std::string& item : l.list(text))
-        set(l, Numbers<k, int>{x.value.emplace_back()}, item);
-    }
+  template <class Kind>
+  void set(const PartLine& l, Id<Kind>& x, const std::string& text) {
+    if (text == "-") return void(x = {});
+    if (!text.starts_with(letter_of<Kind>))
+      l.refuse(std::string("expected a number behind '") + letter_of<Kind> + "'");
+    x = Id<Kind>(l.number<int>(std::string_view(text).substr(1)));
+    mention(l, letter_of<Kind>, x.number());
+  }
+  template <class Kind>
+  void set(const PartLine& l, std::vector<Id<Kind>>& x, const std::string& text) {
+    x.clear();
+    for (const std::string& item : l.list(text)) set(l, x.emplace_back(), item);
   }
   template <class T>
   static void set(const PartLine& l, std::vector<T>& x, const std::string& text) {
@@ -354,9 +357,9 @@ class ProgramReader {
       const std::vector<std::string> parts = parts_of(item);
       if (parts.size() != 3) l.refuse("expected a storage, a map and another storage");
       auto& [from, redirect] = x.emplace_back();
-      set(l, Numbers<Numbered::storage, int>{from}, parts[0]);
+      set(l, from, parts[0]);
       set(l, redirect.map, parts[1]);
-      set(l, Numbers<Numbered::storage, int>{redirect.storage}, parts[2]);
+      set(l, redirect.storage, parts[2]);
     }
   }
   void set(const PartLine& l, std::vector<Fetch::Part>& x, const std::string& text) {
@@ -380,7 +383,7 @@ class ProgramReader {
 
   void check_numbers() const {
     for (const Mention& m : mentions_)
-      if (m.number != -1 && (m.number < 0 || std::cmp_greater_equal(m.number, count(m.kind))))
+      if (m.number < 0 || std::cmp_greater_equal(m.number, count(m.kind)))
         m.line->refuse(std::string("there is no ") + m.kind + std::to_string(m.number));
     if (std::cmp_not_equal(l_.num_variables, l_.pinned.size()))
       throw std::runtime_error("num_variables is not the number of variables");
@@ -391,9 +394,9 @@ class ProgramReader {
   std::size_t count(char kind) const {
     switch (kind) {
     case 'v': return l_.pinned.size();
-    case 's': return l_.storages.size();
-    case 'w': return l_.windows.size();
-    case 'r': return l_.rings.size();
+    case letter_of<Storage>: return l_.storages.size();
+    case letter_of<Window>: return l_.windows.size();
+    case letter_of<Ring>: return l_.rings.size();
     default: return l_.tensor_boxes.size();
     }
   }
@@ -402,15 +405,14 @@ class ProgramReader {
 
   void find_windows() {
     if (l_.windows.empty()) return;
-    l_.window_of.assign(l_.graph.insts.size(), -1);
-    for (std::size_t w = 0; w < l_.windows.size(); ++w)
-      l_.window_of[index(l_.windows[w].root)] = static_cast<int>(w);
+    l_.window_of.assign(l_.graph.insts.size(), {});
+    for (const WindowId w : l_.windows.ids()) l_.window_of[l_.windows[w].root] = w;
     passes::share_index_operands(l_);
   }
 
   struct Mention {
     const PartLine* line;
-    char kind;  // of a variable 'v', or as Numbered
+    char kind;  // of a variable 'v', or letter_of a kind
     int number;
   };
 
