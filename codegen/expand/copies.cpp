@@ -69,7 +69,7 @@ bool Nest::copies_asynchronously(const Address& from, StorageId filled, lowered:
   Address source = from, target = to;
   // Where strides are symbols, what a thread adds to where its block begins is the same in all
   // iterations of a loop; else it is a constant of the instruction.
-  const bool repeats(l_.storages[filled].ring);
+  const bool repeats(l_.storages[filled].ring());
   const ExprId iteration =
       repeats && source.reach == INT32_MAX ? std::exchange(source.first, no_expr) : no_expr;
   first(source.offset);

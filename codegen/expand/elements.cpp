@@ -247,9 +247,9 @@ ExprId Nest::read(StorageId storage, const Coordinates& c, const DimMap& map, bo
   storage = copy_of(storage, map);
   const Storage& s = l_.storages[storage];
   if (const ExprId known = x_.literal_[storage]; known != no_expr) return known;
-  if (s.place == Place::scalar) return x_.scalar_storage(storage);
-  if (s.place == Place::registers)
-    return e_.element(x_.storage(storage), e_.sum(register_index(s.layout, map)));
+  if (s.place() == Place::scalar) return x_.scalar_storage(storage);
+  if (s.place() == Place::registers)
+    return e_.element(x_.storage(storage), e_.sum(register_index(s.registers().layout, map)));
   const Key key = key_of(first_storage + static_cast<std::uint32_t>(storage.number()), c);
   if (const auto it = memo_.find(key); it != memo_.end()) return it->second;
   Address a = storage_address(storage, c);
@@ -305,7 +305,7 @@ ExprId Nest::load_registers(const Pending& p) {
       stored != no_expr && checked_stored_.insert(w.storage).second)
     b_.place(0, thread::Check{stored, x_.unstored_message(w.storage)});
   const ExprId got = read(w.storage, p.c, p.map, p.partial);
-  if (w.mapping < 0 || l_.storages[w.storage].place == Place::scalar) return got;
+  if (w.mapping < 0 || l_.storages[w.storage].place() == Place::scalar) return got;
   Bounds bounds;
   add_bounds_of_block(bounds, window, p.c);
   const ExprId exists = predicate(bounds);

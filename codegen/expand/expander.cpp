@@ -159,13 +159,13 @@ VariableId Expander::storage(StorageId s) {
   VariableId& v = storages_[s];
   if (v != thread::no_variable) return v;
   const Storage& x = l_.storages[s];
-  const bool array = x.place == Place::registers;
+  const bool array = x.place() == Place::registers;
   v = e_.declare({.name = storage_name(s),
                   .form = array ? thread::Form::array : thread::Form::value,
-                  .type = x.packed ? u32 : x.dtype,
+                  .type = x.is_packed() ? u32 : x.dtype,
                   .count = !array     ? 0
-                           : x.packed ? x.layout.registers() / 2
-                                      : x.layout.registers(),
+                           : x.is_packed() ? x.registers().layout.registers() / 2
+                                      : x.registers().layout.registers(),
                   .facts = {.depends = array ? thread::on_thread : 0}});
   return v;
 }
@@ -181,12 +181,13 @@ VariableId Expander::declare_storage(StorageId s, bool zeros) {
 
 Affine Expander::shared_place(StorageId s) {
   const Storage& x = l_.storages[s];
-  const Storage& placed = !x.ring ? x : l_.storages[l_.rings[x.ring].storage];
-  Affine a = Affine::term(smem_) + Affine(placed.offset + (!x.ring ? 0 : x.offset));
+  const Storage& placed = !x.ring() ? x : l_.storages[l_.rings[x.ring()].storage];
+  const lowered::Shared& in = placed.shared();
+  Affine a = Affine::term(smem_) + Affine(in.offset + (!x.ring() ? 0 : x.shared().offset));
   const std::int64_t bytes = lowered::shared_bytes(placed).value();
-  if (placed.per_warpgroup && l_.warpgroups > 1)
-    a = a + Affine::term(warpgroup_, bytes * (placed.per_warp ? graph::num_warps : 1));
-  if (placed.per_warp) a = a + Affine::term(warp_number(), bytes);
+  if (in.per_warpgroup && l_.warpgroups > 1)
+    a = a + Affine::term(warpgroup_, bytes * (in.per_warp ? graph::num_warps : 1));
+  if (in.per_warp) a = a + Affine::term(warp_number(), bytes);
   return a;
 }
 
@@ -271,7 +272,7 @@ std::string Expander::unstored_message(StorageId storage) const {
 void Expander::declare_storages(int body) {
   for (const Window& w : l_.windows) {
     if (!w.storage || w.body != body) continue;
-    const Place place = l_.storages[w.storage].place;
+    const Place place = l_.storages[w.storage].place();
     if (place == Place::scalar || place == Place::registers)
       declare_storage(w.storage, !begun_by_product_[w.storage]);
     if (const auto it = unstored_.find(w.storage); it != unstored_.end())
@@ -317,15 +318,15 @@ ExprId Expander::open_registers(const char* counter, std::int64_t count, bool sh
 }
 
 void Expander::expand_one(const lowered::CopyStorage& c) {
-  if (l_.storages[c.to].place == Place::scalar) {
-    if (l_.storages[c.from].place == Place::shared) {
+  if (l_.storages[c.to].place() == Place::scalar) {
+    if (l_.storages[c.from].place() == Place::shared) {
       const lowered::Redirects none;
       return set_scalar(c.to, Nest(*this, none).held(c.from));
     }
     b_.add(thread::Assign{scalar_storage(c.to), scalar_storage(c.from)});
     return;
   }
-  const ExprId k = open_registers("k", l_.storages[c.to].layout.registers(), true);
+  const ExprId k = open_registers("k", l_.storages[c.to].registers().layout.registers(), true);
   b_.add(thread::Assign{e_.element(storage(c.to), k), e_.element(storage(c.from), k)});
   b_.close();
 }

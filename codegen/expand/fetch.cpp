@@ -134,14 +134,14 @@ void Expander::for_each_box(ValueId access, StorageId storage, BoxId tensor_box,
   for (std::size_t d = m.block_shape.size(), from_last = 0; d-- > 0; ++from_last)
     if (m.block_shape[d].kind != BlockDim::Kind::squeezed && of_view[--next] == 0)
       rows_at = from_last;
-  const std::int64_t columns = s.swizzle / s.dtype.bytes();
+  const std::int64_t swizzle = s.shared().swizzle, columns = swizzle / s.dtype.bytes();
   const std::int64_t rows = box.box[box.box.size() - 1 - rows_at];
   for (std::int64_t column = 0; column < s.shape[1]; column += columns)
     for (std::int64_t row = 0; row < s.shape[0]; row += rows) {
       std::vector<ExprId> at = origin;
       at[0] = e_.sum(e_.affine(at[0]) + Affine(column));
       at[rows_at] = e_.sum(e_.affine(at[rows_at]) + Affine(row));
-      copy(std::move(at), column / columns * s.shape[0] * s.swizzle + row * s.swizzle);
+      copy(std::move(at), column / columns * s.shape[0] * swizzle + row * swizzle);
     }
 }
 

@@ -160,7 +160,7 @@ void Nest::declare_sink() {
   const StorageId storage = lowered::storage_filled(nest_->sink);
   const bool always = lowered::is_fold(nest_->sink);
   if (!storage) return;
-  const Place place = l_.storages[storage].place;
+  const Place place = l_.storages[storage].place();
   if (place != Place::registers && !(always && place == Place::scalar)) return;
   if (always || !x_.declared_[storage]) x_.declare_storage(storage);
 }
@@ -178,7 +178,7 @@ void Nest::mask_replicas() {
 void Nest::expand_sink(const lowered::Assign& s) {
   open_to_groups(nest_->value, enters(s.storage));
   open_elements();
-  if (l_.storages[s.storage].packed)
+  if (l_.storages[s.storage].is_packed())
     assign_pair(s.storage, evaluate(nest_->value, coordinates_,
                                     lowered::identity_map(layout_.rank()), enters(s.storage)));
   else if (!copies_load(s.storage))
@@ -191,8 +191,8 @@ void Nest::assign_element(StorageId storage, ExprId value) {
   const VariableId v = x_.storage(storage);
   const Storage& s = l_.storages[storage];
   const ExprId to =
-      s.place == Place::registers
-          ? e_.element(v, e_.sum(register_index(s.layout, lowered::identity_map(layout_.rank()))))
+      s.place() == Place::registers
+          ? e_.element(v, e_.sum(register_index(s.registers().layout, lowered::identity_map(layout_.rank()))))
           : e_.variable(v);
   b_.add(thread::Assign{to, value});
 }
@@ -200,7 +200,7 @@ void Nest::assign_element(StorageId storage, ExprId value) {
 // Elements of 16 bits, two to a register.
 void Nest::assign_pair(StorageId storage, ExprId value) {
   const Storage& s = l_.storages[storage];
-  const Affine at = register_index(s.layout, lowered::identity_map(layout_.rank()));
+  const Affine at = register_index(s.registers().layout, lowered::identity_map(layout_.rank()));
   const VariableId o = unfilled("o", s.dtype, vector_);
   b_.declare_around(o);
   b_.add(thread::Assign{e_.element(o, element_), value});
@@ -220,7 +220,7 @@ void Nest::expand_sink(const lowered::Stage& s) {
   open_elements();
   ExprId value = evaluate(nest_->value, coordinates_, lowered::identity_map(layout_.rank()),
                           enters(s.storage));
-  if (l_.storages[s.storage].tf32) value = e_.call(Row::round_to_tf32, f32, {value});
+  if (l_.storages[s.storage].shared().tf32) value = e_.call(Row::round_to_tf32, f32, {value});
   put_in_shared(s.storage, value);
   b_.close_nest_loops();
 }
@@ -236,7 +236,7 @@ void Nest::expand_sink(const lowered::Spill& s) {
 
 void Nest::expand_sink(const lowered::Fill& s) {
   const DimMap all = lowered::identity_map(layout_.rank());
-  const bool shared = l_.storages[s.storage].place == Place::shared;
+  const bool shared = l_.storages[s.storage].place() == Place::shared;
   if (shared) mask_replicas();
   open_repetitions(true, true);
   open_groups();
@@ -270,7 +270,7 @@ void Nest::expand_sink(const lowered::Flush& s) {
            .place = to,
            .bounds = to.bounds,
            .tests = thread_mask_};
-  if (storage.place == Place::shared) {
+  if (storage.place() == Place::shared) {
     v.direction = Direction::flush;
     v.function = Row::flush_resident, v.function_of_part = Row::flush_resident_part;
     v.from = storage_address(s.from, coordinates_);
@@ -278,8 +278,8 @@ void Nest::expand_sink(const lowered::Flush& s) {
     b_.add_statement(vector_access(std::move(v)));
     return b_.close_nest_loops();
   }
-  if (storage.place == Place::registers && vector_ > 1) {
-    const Affine at = register_index(storage.layout, all);
+  if (storage.place() == Place::registers && vector_ > 1) {
+    const Affine at = register_index(storage.registers().layout, all);
     if (at.coefficient(element_) == 1 && to.dtype == storage.dtype) {
       v.array = x_.storage(s.from);
       v.first = at.without(element_);
@@ -329,8 +329,8 @@ bool Nest::copies_window(WindowId window, StorageId storage) {
 bool Nest::copy(const Address& a, StorageId storage) {
   const DimMap all = lowered::identity_map(layout_.rank());
   const Storage& s = l_.storages[storage];
-  if (s.place != Place::registers || vector_ == 1) return false;
-  const Affine at = register_index(s.layout, all);
+  if (s.place() != Place::registers || vector_ == 1) return false;
+  const Affine at = register_index(s.registers().layout, all);
   if (at.coefficient(element_) != 1 || a.dtype != s.dtype || !is_vector(a, all)) return false;
   if (a.resident && a.outside != no_expr) return false;
   if (a.staged && vector_width(a, a.bounds).width < vector_) return false;

@@ -31,7 +31,8 @@ void Expander::expand_one(const lowered::Dot& d) {
   const graph::DotView view = graph::DotView::of(g_[d.inst]);
   const std::int64_t depth = view.trans_a ? a.shape[0] : a.shape[1];
   if (!d.accumulates) declare_storage(d.result, true);
-  const std::int64_t lda = a.row_stride * a.dtype.bytes(), ldb = b.row_stride * b.dtype.bytes();
+  const std::int64_t lda = a.shared().row_stride * a.dtype.bytes(),
+                     ldb = b.shared().row_stride * b.dtype.bytes();
   thread::Call call{.args = {e_.address(storage(d.result)), shared_address(d.a), number(lda),
                              shared_address(d.b), number(ldb), number(depth)}};
   const auto as = [&](Row function, std::initializer_list<std::int64_t> tiles) {
@@ -39,7 +40,7 @@ void Expander::expand_one(const lowered::Dot& d) {
     call.templates.assign(tiles.begin(), tiles.end());
     call.templates.insert(call.templates.end(), {view.trans_a, view.trans_b});
   };
-  const layout::Layout& acc = result.layout;
+  const layout::Layout& acc = result.registers().layout;
   const std::int64_t rows = acc.repetitions(0), columns = acc.repetitions(1);
   switch (d.unit) {
   case Unit::mma_16816:
@@ -58,7 +59,7 @@ void Expander::expand_one(const lowered::Dot& d) {
       call.templates.emplace_back(a.dtype);
     }
     for (const std::int64_t n :
-         {depth, lda, std::int64_t{a.row_swizzle}, ldb, std::int64_t{b.row_swizzle}})
+         {depth, lda, std::int64_t{a.shared().row_swizzle}, ldb, std::int64_t{b.shared().row_swizzle}})
       call.templates.emplace_back(n);
     call.args = {call.args[0], shared_base(d.a), slot_of(d.a), shared_base(d.b), slot_of(d.b)};
     break;

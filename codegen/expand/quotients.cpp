@@ -203,8 +203,8 @@ ExprId Nest::in_registers(ValueId v) const {
   if (!storage) return no_expr;
   const DimMap all = lowered::identity_map(layout_.rank());
   const Storage& s = l_.storages[copy_of(storage, all)];
-  if (s.place != Place::registers) return no_expr;
-  return e_.element(x_.storage(copy_of(storage, all)), e_.sum(register_index(s.layout, all)));
+  if (s.place() != Place::registers) return no_expr;
+  return e_.element(x_.storage(copy_of(storage, all)), e_.sum(register_index(s.registers().layout, all)));
 }
 
 // A vector of them goes to memory as it is.

@@ -36,7 +36,7 @@ void Expander::expand_one(const Relayout& r) {
 void Expander::expand_rename(const Relayout& r) {
   const VariableId from = storage(r.from), to = storage(r.to);
   if (r.plan.kind == Move::Noop) {
-    const ExprId k = open_registers("k", l_.storages[r.to].layout.registers(), true);
+    const ExprId k = open_registers("k", l_.storages[r.to].registers().layout.registers(), true);
     b_.add(thread::Assign{e_.element(to, k), e_.element(from, k)});
     b_.close();
     return;

@@ -25,7 +25,7 @@ void Expander::apart(F&& f) {
 }
 
 Affine Expander::slot(StorageId storage, std::int64_t unit) {
-  const RingId in = l_.storages[storage].ring;
+  const RingId in = l_.storages[storage].ring();
   if (!in) return {};
   const lowered::Ring& ring = l_.rings[in];
   const ExprId now = slots_[in].now;

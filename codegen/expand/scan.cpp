@@ -21,7 +21,7 @@ class Nest::Expansion<lowered::Scan> {
         to_(nest.l_.storages[scan.storage]),
         type_(lowered::accumulator_dtype(nest.g_, scan.inst)),
         how_(lowered::fold_of(nest.g_[scan.inst].op)),
-        shared_(to_.place == Place::shared),
+        shared_(to_.place() == Place::shared),
         levels_(scan.levels(nest.l_, nest.layout_)),
         registers_(shared_ ? std::int64_t{1} << nest.layout_.reg.size()
                            : nest.layout_.registers()) {
@@ -177,7 +177,7 @@ class Nest::Expansion<lowered::Scan> {
   ExprId element() {
     const DimMap all = lowered::identity_map(n_.layout_.rank());
     const Affine at =
-        in_place_ ? n_.register_index(to_.layout, all) : row() * along_ + place_in_row();
+        in_place_ ? n_.register_index(to_.registers().layout, all) : row() * along_ + place_in_row();
     return n_.e_.element(elements_, n_.e_.sum(at));
   }
 

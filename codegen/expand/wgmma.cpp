@@ -16,9 +16,10 @@ constexpr std::int64_t rows_of_wgmma = 64, most_columns = 256, k_bytes = 32;
 /// Where the tile at (mn, k) of an operand stands, in bytes from its first: `mn` counts rows of A
 /// or columns of B, from where panels or groups of 8 rows begin.
 std::int64_t tile_offset(const Storage& s, bool transposed, std::int64_t mn, std::int64_t k) {
-  const std::int64_t width = s.swizzle / s.dtype.bytes(), panel = s.shape[0] * s.swizzle;
+  const int swizzle = s.shared().swizzle;
+  const std::int64_t width = swizzle / s.dtype.bytes(), panel = s.shape[0] * swizzle;
   const std::int64_t row = transposed ? k : mn, column = transposed ? mn : k;
-  return column / width * panel + row * s.swizzle + column % width * s.dtype.bytes();
+  return column / width * panel + row * swizzle + column % width * s.dtype.bytes();
 }
 
 std::string_view type_of(DType t) {
@@ -45,23 +46,24 @@ std::int64_t columns_of_one(std::int64_t left, std::int64_t part, bool integers)
 // K-major: 8 rows of a panel stand side by side, K follows within rows. MN-major: panels follow
 // each other along M or N.
 ExprId Expander::matrix_descriptor(const Storage& s, ExprId address, bool transposed) {
-  const std::int64_t leading = transposed ? s.shape[0] * s.swizzle : 16;
+  const int swizzle = s.shared().swizzle;
+  const std::int64_t leading = transposed ? s.shape[0] * swizzle : 16;
   const ExprId made = e_.call(Row::matrix_descriptor, u64,
-                              {address, number(leading), number(8 * s.swizzle), number(s.swizzle)});
+                              {address, number(leading), number(8 * swizzle), number(swizzle)});
   return b_.let_once("matrix", true, made);
 }
 
 void Expander::expand_wgmma(const lowered::Dot& d) {
   const Storage &a = l_.storages[d.a], &b = l_.storages[d.b], &result = l_.storages[d.result];
   const graph::DotView view = graph::DotView::of(g_[d.inst]);
-  const bool held = a.place == lowered::Place::registers;
+  const bool held = a.place() == lowered::Place::registers;
   if (!d.accumulates && !declared_[d.result]) declare_storage(d.result);
 
   const std::int64_t warpgroups = l_.num_warps / 4;
-  const std::int64_t rows = result.layout.repetitions(0),
-                     columns = 8 * result.layout.repetitions(1);
+  const std::int64_t rows = result.registers().layout.repetitions(0),
+                     columns = 8 * result.registers().layout.repetitions(1);
   // Parts of B that lies along its columns begin with panels.
-  const std::int64_t whole = view.trans_b ? 8 : b.swizzle / b.dtype.bytes();
+  const std::int64_t whole = view.trans_b ? 8 : b.shared().swizzle / b.dtype.bytes();
   const std::int64_t part = cdiv(cdiv(columns, cdiv(columns, most_columns)), whole) * whole;
   const std::int64_t depth = view.trans_a ? a.shape[0] : a.shape[1];
   const std::int64_t k_step = k_bytes / a.dtype.bytes();

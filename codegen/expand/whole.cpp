@@ -113,7 +113,7 @@ bool Nest::streams() const {
   };
   bool all = is_direct(store->inst);
   for (const lowered::Effect& e : lowered::element_reads(l_, *nest_))
-    all &= e.window || l_.storages[e.storage].place == lowered::Place::scalar ||
+    all &= e.window || l_.storages[e.storage].place() == lowered::Place::scalar ||
            lowered::reads_staged(l_, e.leaf);
   return all;
 }

@@ -253,7 +253,7 @@ class Visit {
 
   void add(Effect e) { found_.all.push_back(std::move(e)); }
 
-  bool is_shared(StorageId storage) const { return l_.storages[storage].place == Place::shared; }
+  bool is_shared(StorageId storage) const { return l_.storages[storage].place() == Place::shared; }
   WindowId window_of(ValueId ref) const { return l_.window_of[g_.root(ref)]; }
   StorageId empty_barriers(RingId ring) const { return l_.rings[ring].empty_barriers; }
 
@@ -391,7 +391,7 @@ std::vector<Read> register_reads(const Program& l, const LoopNest& p) {
   std::vector<Read> found;
   for (const Effect& e : effects(l, p)) {
     const StorageId storage = e.own_storage();
-    if (e.is_element() && storage && l.storages[storage].place == Place::registers)
+    if (e.is_element() && storage && l.storages[storage].place() == Place::registers)
       found.push_back({&p, storage, e.map});
   }
   return found;

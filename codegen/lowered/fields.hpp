@@ -32,7 +32,18 @@ struct Word {
   std::span<const char* const> words;
 };
 
+/// Which alternative of a variant, by its words; read, it is as by default.
+template <class V>
+struct Alternative {
+  V& value;
+  std::span<const char* const> words;
+};
+
 namespace detail {
+template <class V>
+Alternative<V> alternative(V& x, std::span<const char* const> words) {
+  return {x, words};
+}
 template <class T>
 Word<T> word(T& x, std::span<const char* const> words) {
   return {x, words};
@@ -58,14 +69,12 @@ PALLADIUM_FIELDS(Machine) {
   f("max_shared_bytes", x.max_shared_bytes);
 }
 
-PALLADIUM_FIELDS(Storage) {
-  f("place", detail::word(x.place, place_words));
-  f("dtype", x.dtype);
-  f("shape", x.shape);
-  f("of", x.of);
-  f("variable", x.variable);
-  f("dropped", x.dropped);
+PALLADIUM_FIELDS(Registers) {
   f("layout", x.layout);
+  f("packed", x.packed);
+}
+
+PALLADIUM_FIELDS(Shared) {
   f("offset", x.offset);
   f("row_stride", x.row_stride);
   f("swizzle", x.swizzle);
@@ -75,10 +84,21 @@ PALLADIUM_FIELDS(Storage) {
   f("sent", x.sent);
   f("row_swizzle", x.row_swizzle);
   f("rows_alike", x.rows_alike);
-  f("packed", x.packed);
   f("tf32", x.tf32);
   f("alignment", x.alignment);
   f("ring", x.ring);
+}
+
+// Where it lives stands first: what there is to say of it follows from that.
+PALLADIUM_FIELDS(Storage) {
+  f("place", detail::alternative(x.in, place_words));
+  f("dtype", x.dtype);
+  f("shape", x.shape);
+  f("of", x.of);
+  f("variable", x.variable);
+  f("dropped", x.dropped);
+  if (auto* const registers = std::get_if<Registers>(&x.in)) fields(*registers, f);
+  if (auto* const shared = std::get_if<Shared>(&x.in)) fields(*shared, f);
 }
 
 PALLADIUM_FIELDS(Ring) {

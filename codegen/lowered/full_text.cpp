@@ -1,5 +1,6 @@
 // All of a lowered program as text: its graph, then a line for each of its parts, with the members
 // that are not what they are by default. tests/support/lowered_text.hpp reads it back.
+#include <algorithm>
 #include <map>
 #include <span>
 
@@ -107,12 +108,21 @@ class FullText {
   // " name=word" for those that are not as by default; of what is true the name alone.
   template <class T>
   std::string members_of(const T& x) const {
-    const Members all = members(x), usual = members(T{});
+    Members usual = members(T{});
+    for (auto& more : members(alike(x))) usual.push_back(std::move(more));
     std::string text;
-    for (std::size_t i = 0; i < all.size(); ++i)
-      if (const auto& [name, value] = all[i]; value != usual[i].second)
+    for (const auto& [name, value] : members(x))
+      if (value != std::ranges::find(usual, name, &Members::value_type::first)->second)
         text += " " + (value == "true" ? name : fmt::format("{}={}", name, value));
     return text;
+  }
+  // What has the same members and is as by default.
+  template <class T>
+  static T alike(const T&) {
+    return {};
+  }
+  static Storage alike(const Storage& s) {
+    return {.in = std::visit([]<class In>(const In&) { return Storage::In(In{}); }, s.in)};
   }
 
   template <class T>
@@ -140,6 +150,10 @@ class FullText {
   }
   static std::string word(const layout::Layout& l) {
     return l.domain.empty() && l == layout::Layout{} ? "-" : '"' + layout::to_string(l) + '"';
+  }
+  template <class V>
+  static std::string word(const Alternative<V>& a) {
+    return a.words[a.value.index()];
   }
   template <class T>
   static std::string word(const Word<T>& w) {

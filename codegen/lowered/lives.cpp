@@ -26,8 +26,8 @@ void Lives::walk(const Statements& list) {
 
 void Lives::touch(StorageId storage) {
   if (storage)
-    if (const RingId ring = l_.storages[storage].ring; ring) storage = l_.rings[ring].storage;
-  if (!storage || l_.storages[storage].place != Place::shared) return;
+    if (const RingId ring = l_.storages[storage].ring(); ring) storage = l_.rings[ring].storage;
+  if (!storage || l_.storages[storage].place() != Place::shared) return;
   Span& span = spans_[storage];
   if (span.first < 0) span.first = position_;
   span.last = position_;
@@ -36,7 +36,7 @@ void Lives::touch(StorageId storage) {
 bool fills_shared(const Program& l, const Statement& s,
                   const std::function<bool(StorageId)>& is_meant) {
   return std::ranges::any_of(effects(l, s), [&](const Effect& e) {
-    return e.writes() && e.storage && l.storages[e.storage].place == Place::shared &&
+    return e.writes() && e.storage && l.storages[e.storage].place() == Place::shared &&
            is_meant(e.storage);
   });
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <variant>
 #include <vector>
 
 #include "codegen/base/checked.hpp"
@@ -14,41 +15,65 @@ namespace palladium::lowered {
 using graph::Extents;
 using graph::ValueId;
 
-enum class Place : std::uint8_t {
-  inlined,    // recomputed at each use
-  scalar,     // one element: a variable that all threads compute alike
-  registers,  // an array per thread, distributed by a layout
-  shared,     // in shared memory: row-major, or in swizzled panels
+/// A value is recomputed at each use, and has no room.
+struct Inlined {};
+/// One element: a variable that all threads compute alike.
+struct OneElement {};
+/// An array per thread.
+struct Registers {
+  layout::Layout layout = {};  // set by assign_layouts
+  bool packed = false;         // two elements of 16 bits in each of them, as A of wgmma
 };
 
-/// Room for a whole value, a resident window or a scratch Ref.
+/// Shared memory: row-major, or in panels.
 ///
 /// Panels are what wgmma reads and TMA writes: columns of rows of 32, 64 or 128 bytes, one panel
 /// behind the other; in each row the chunks of 16 bytes stand in an order that changes from row to
 /// row, so that neither rows nor columns of chunks collide in the banks.
+struct Shared {
+  std::int64_t offset = 0;      // bytes, in the block's dynamic shared memory
+  std::int64_t row_stride = 0;  // elements from row to row of the last dimension
+  int swizzle = 0;              // bytes of a row of its panels; 0: it has none
+  bool per_warpgroup = true;    // one copy per Pallas thread
+  bool per_warp = false;        // ... and of each of its warps
+  bool fetched = false;         // filled by TMA, or a barrier of such copies
+  bool sent = false;            // read by TMA
+  /// Without panels: 16 bytes c of row r stand where c ^ (r / rows_alike % 8 >> (3 - row_swizzle))
+  /// of it would, so that 8 rows are read from all banks. 0 to 3.
+  int row_swizzle = 0;
+  int rows_alike = 1;           // ldmatrix reads rows that follow one another
+  bool tf32 = false;            // elements of f32 are rounded to tf32 on their way there
+  std::int64_t alignment = 16;  // what its address is a multiple of, at least
+  RingId ring = {};  // it lies in each slot of this ring, `offset` behind where that begins
+};
+
+/// The alternatives of where a value lives, by their order.
+enum class Place : std::uint8_t { inlined, scalar, registers, shared };
+
+/// Room for a whole value, a resident window or a scratch Ref.
 struct Storage {
-  Place place = Place::registers;
+  using In = std::variant<Inlined, OneElement, Registers, Shared>;
+  In in = Registers{};
   DType dtype = {};
   Extents shape = {};
   ValueId of = graph::no_value;   // for names and messages
-  int variable = -1;              // registers: layout variable (of the nest that fills it) ...
+  int variable = -1;              // layout variable (of the nest that fills it) ...
   std::vector<int> dropped = {};  // ... whose dimensions that were reduced away are these
-  layout::Layout layout = {};     // registers: set by assign_layouts
-  std::int64_t offset = 0;        // shared: bytes, in the block's dynamic shared memory
-  std::int64_t row_stride = 0;    // shared: elements from row to row of the last dimension
-  int swizzle = 0;                // shared: bytes of a row of its panels; 0: it has none
-  bool per_warpgroup = true;      // shared: one copy per Pallas thread
-  bool per_warp = false;          // ... and of each of its warps
-  bool fetched = false;           // shared: filled by TMA, or a barrier of such copies
-  bool sent = false;              // shared: read by TMA
-  /// Shared, without panels: 16 bytes c of row r stand where c ^ (r / rows_alike % 8 >> (3 -
-  /// row_swizzle)) of it would, so that 8 rows are read from all banks. 0 to 3.
-  int row_swizzle = 0;
-  int rows_alike = 1;           // ldmatrix reads rows that follow one another
-  bool packed = false;          // registers: two elements of 16 bits in each of them, as A of wgmma
-  bool tf32 = false;            // shared: elements of f32 are rounded to tf32 on their way there
-  std::int64_t alignment = 16;  // shared: what its address is a multiple of, at least
-  RingId ring = {};  // shared: it lies in each slot of this ring, `offset` behind where that begins
+
+  Place place() const { return static_cast<Place>(in.index()); }
+  bool is_scalar() const { return place() == Place::scalar; }
+  bool in_registers() const { return place() == Place::registers; }
+  bool in_shared() const { return place() == Place::shared; }
+  /// For what lives there: InternalError of others.
+  Registers& registers();
+  const Registers& registers() const;
+  Shared& shared();
+  const Shared& shared() const;
+  /// For what lives anywhere.
+  bool is_packed() const { return in_registers() && registers().packed; }
+  bool is_fetched() const { return in_shared() && shared().fetched; }
+  bool is_sent() const { return in_shared() && shared().sent; }
+  RingId ring() const { return in_shared() ? shared().ring : RingId(); }
 };
 
 /// Shared memory for what several iterations of a loop fill and read, a slot for each.

@@ -70,16 +70,20 @@ class Text {
 
   static std::string storage(const Storage& s) {
     const std::string type = graph::to_string(graph::Type::value(s.dtype, s.shape));
-    std::string text = fmt::format("{} {}", place_words[static_cast<int>(s.place)], type);
-    if (s.place == Place::registers) text += " " + layout::to_string(s.layout);
-    if (s.place == Place::shared) {
-      text += s.swizzle > 0 ? fmt::format(" at {} in panels of {} bytes", s.offset, s.swizzle)
-                            : fmt::format(" at {} row stride {}", s.offset, s.row_stride);
-      if (s.row_swizzle > 0) text += fmt::format(" swizzle {}", s.row_swizzle);
-      if (s.rows_alike > 1) text += fmt::format(" of {} rows", s.rows_alike);
-      if (s.ring) text += fmt::format(" in ring {}", s.ring);
-      if (!s.per_warpgroup) text += " of the block";
-    }
+    std::string text = fmt::format("{} {}", place_words[static_cast<int>(s.place())], type);
+    if (s.place() == Place::registers) text += " " + layout::to_string(s.registers().layout);
+    if (s.in_shared()) text += shared(s.shared());
+    return text;
+  }
+
+  static std::string shared(const Shared& s) {
+    std::string text = s.swizzle > 0
+                           ? fmt::format(" at {} in panels of {} bytes", s.offset, s.swizzle)
+                           : fmt::format(" at {} row stride {}", s.offset, s.row_stride);
+    if (s.row_swizzle > 0) text += fmt::format(" swizzle {}", s.row_swizzle);
+    if (s.rows_alike > 1) text += fmt::format(" of {} rows", s.rows_alike);
+    if (s.ring) text += fmt::format(" in ring {}", s.ring);
+    if (!s.per_warpgroup) text += " of the block";
     return text;
   }
 

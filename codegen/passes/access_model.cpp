@@ -243,8 +243,20 @@ std::int64_t AccessModel::value_of(VariableId v, std::size_t thread) const {
 }
 
 int AccessModel::widest(ValueId ref) {
-  const int rank = static_cast<int>(g_[ref].type.shape.size());
-  const int vector = 16 / g_[ref].type.dtype.bytes();
+  return widest(g_[ref].type, [&](const Coordinates& c) {
+    return address(ref, c, DimMap(c.size(), opaque_dim));
+  });
+}
+
+int AccessModel::widest_of_block(WindowId window) {
+  return widest(g_[l_.windows[window].root].type,
+                [&](const Coordinates& c) { return window_address(window, c); });
+}
+
+template <class F>
+int AccessModel::widest(const graph::Type& type, F&& address_of) {
+  const int rank = static_cast<int>(type.shape.size());
+  const int vector = 16 / type.dtype.bytes();
   const ExprId element =
       unknown(i32, {.low = 0, .high = vector - 1, .depends = thread::on_element});
   int most = 1;
@@ -253,7 +265,7 @@ int AccessModel::widest(ValueId ref) {
     for (int k = 0; k < rank; ++k)
       c.push_back(Affine::term(unknown(i32, {.multiple = k == d ? vector : 1, .low = 0})));
     c[static_cast<std::size_t>(d)] = c[static_cast<std::size_t>(d)] + Affine::term(element);
-    const Address a = address(ref, c, DimMap(c.size(), opaque_dim));
+    const Address a = address_of(c);
     if (a.parts.empty())
       most = std::max(most, thread::width_of(e_, a, a.bounds, element, vector).width);
   }

@@ -19,6 +19,8 @@ class AccessModel : private Addresses {
   /// Elements per access of the view, at most, in whatever layout: along the dimension in which
   /// that is most.
   int widest(ValueId ref);
+  /// The same of a window's block in its array.
+  int widest_of_block(WindowId window);
 
   /// The loops of a nest in a layout; `cost` is of accesses in them.
   void enter(const LoopNest& p, const layout::Layout& layout);
@@ -57,6 +59,9 @@ class AccessModel : private Addresses {
   std::int64_t value_of(thread::VariableId v, std::size_t thread) const;
 
   thread::Exprs exprs_;
+  template <class F>
+  int widest(const graph::Type& type, F&& address_of);
+
   Indices indices_;
   std::vector<thread::ExprId> symbols_;
   Table<WindowId, std::optional<BlockNames>> blocks_;

@@ -61,7 +61,7 @@ bool is_apart_in_bits(const Exprs& e, const Affine& a, const Affine& b) {
 
 // The place that 16 bytes of a row change by, in elements: of rows that change places alike, in
 // groups of a power of two, the groups count.
-ExprId moved_by_row(Exprs& e, const Affine& row, const Storage& s, std::int64_t each) {
+ExprId moved_by_row(Exprs& e, const Affine& row, const Shared& s, std::int64_t each) {
   constexpr std::int64_t places = 8;
   const int shift = std::countr_zero(static_cast<unsigned>(s.rows_alike));
   const ExprId place =
@@ -70,7 +70,7 @@ ExprId moved_by_row(Exprs& e, const Affine& row, const Storage& s, std::int64_t 
 }
 
 // Of a row what decides which place its 16 bytes have.
-Affine row_in_turn(const Exprs& e, const Affine& row, const Storage& s) {
+Affine row_in_turn(const Exprs& e, const Affine& row, const Shared& s) {
   const Affine in_turn = parted(e, row, 8 * s.rows_alike).first;
   const auto [inside, groups] = parted(e, in_turn, s.rows_alike);
   const thread::Facts known = e.facts(inside);
@@ -79,7 +79,7 @@ Affine row_in_turn(const Exprs& e, const Affine& row, const Storage& s) {
 
 // Where in its row a column stands: 16 bytes, of so many elements each, change places. What loops
 // count is kept apart: it is a constant of each turn.
-Affine swizzled(Exprs& e, const Affine& row, const Affine& column, const Storage& s,
+Affine swizzled(Exprs& e, const Affine& row, const Affine& column, const Shared& s,
                 std::int64_t each) {
   const Affine in_turn = row_in_turn(e, row, s);
   if (in_turn.is_zero()) return column;
@@ -359,15 +359,16 @@ Address Addresses::storage_address(StorageId storage, const Coordinates& c) {
             .shared = true,
             .writable = true,
             .dtype = s.dtype};
-  if (s.swizzle > 0) {
+  const Shared& in = s.shared();
+  if (in.swizzle > 0) {
     a.offset = in_panels(s, c);
     return a;
   }
   std::int64_t stride = 1;
   for (std::size_t d = s.shape.size(); d-- > 0;) {
-    const bool swizzles = s.row_swizzle > 0 && d + 1 == s.shape.size();
-    a.offset = a.offset + (swizzles ? swizzled(e_, c[d - 1], c[d], s, a.alignment) : c[d] * stride);
-    stride = d + 1 == s.shape.size() ? s.row_stride : stride * s.shape[d];
+    const bool swizzles = in.row_swizzle > 0 && d + 1 == s.shape.size();
+    a.offset = a.offset + (swizzles ? swizzled(e_, c[d - 1], c[d], in, a.alignment) : c[d] * stride);
+    stride = d + 1 == s.shape.size() ? in.row_stride : stride * s.shape[d];
   }
   return a;
 }
@@ -408,8 +409,8 @@ std::pair<Affine, Affine> Addresses::split(const Affine& x, std::int64_t by) {
 // In swizzled panels: the number of a chunk in its row is exclusive-or-ed with that of the row, of
 // narrow rows with that of 2 or 4 of them.
 Affine Addresses::in_panels(const Storage& s, const Coordinates& c) {
-  const std::int64_t chunk = 16 / s.dtype.bytes(), width = s.swizzle / s.dtype.bytes();
-  const std::int64_t alike = 128 / s.swizzle;
+  const std::int64_t chunk = 16 / s.dtype.bytes(), width = s.shared().swizzle / s.dtype.bytes();
+  const std::int64_t alike = 128 / s.shared().swizzle;
   const auto [elements, column] = element_part(c[1], chunk);
   const auto [panel, inside] = split(column, width);
   const Affine row = split(c[0], 8).second;

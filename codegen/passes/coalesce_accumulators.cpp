@@ -61,8 +61,8 @@ class Coalescing {
                    StorageId result, StorageId filled) const {
     const Storage &from = storage(result), &to = storage(filled);
     if (!std::holds_alternative<Assign>(p.sink) || kept_.contains(filled) ||
-        kept_.contains(result) || filled == result || to.packed || to.place != Place::registers ||
-        to.dtype != from.dtype || to.layout != from.layout || !p.redirects.empty())
+        kept_.contains(result) || filled == result || !to.in_registers() || !from.in_registers() || to.is_packed() ||
+        to.dtype != from.dtype || to.registers().layout != from.registers().layout || !p.redirects.empty())
       return false;
     const DimMap all = identity_map(static_cast<int>(p.domain.size()));
     bool reads = false;
@@ -83,7 +83,7 @@ class Coalescing {
   }
 
   void rename(Statements& list, StorageId from, StorageId to) {
-    l_.storages[from].place = Place::inlined;
+    l_.storages[from].in = Inlined{};
     for (StorageId& s : l_.storage_of)
       if (s == from) s = to;
     for (Statement& s : list)

@@ -63,7 +63,7 @@ class ChosenCopies {
     const std::string what = description_of(g_, g_.root(m.ref));
     const char* why = obstacle(read);
     if (why == nullptr && !guarded) why = "a mask asks more than where its array ends";
-    if (why == nullptr && l_.storages[to.storage].tf32)
+    if (why == nullptr && l_.storages[to.storage].shared().tf32)
       why = "its elements are rounded to tf32 on their way";
     if (why == nullptr && std::ranges::find(map, opaque_dim) != map.end())
       why = "it is reshaped on its way";

@@ -95,7 +95,7 @@ std::optional<TensorBox> Fetches::box_of_window(const Window& w, std::string& wh
     return std::nullopt;
   };
   if (!lies_in_array(m, w.root, why)) return {};
-  if (w.lead != 0 || s.row_stride != s.shape.back() || s.row_swizzle != 0)
+  if (w.lead != 0 || s.shared().row_stride != s.shape.back() || s.shared().row_swizzle != 0)
     return refuse("its rows lie apart in shared memory");
   TensorBox box{.mapping = w.mapping};
   std::size_t next = 0;

@@ -186,6 +186,10 @@ class Assignment {
       const DType t = g_[ref].type.dtype;
       note(model_.widest(ref) * t.bytes(), t);
     };
+    const auto note_block = [&](WindowId window) {
+      const DType t = g_[l_.windows[window].root].type.dtype;
+      note(model_.widest_of_block(window) * t.bytes(), t);
+    };
     for (const Effect& e : elements) {
       if (e.window) note_view(g_[e.leaf].args[0]);
       if (e.storage && reads_staged(l_, e.leaf)) note_share(p, g_[e.leaf].type.dtype, note);
@@ -198,6 +202,8 @@ class Assignment {
       note(static_cast<int>(l_.windows[moved].vector) *
                l_.storages[l_.windows[moved].storage].dtype.bytes(),
            l_.storages[l_.windows[moved].storage].dtype);
+    else if (moved && l_.windows[moved].residency == Residency::registers)
+      note_block(moved);
     else if (moved)
       note_view(l_.windows[moved].root);
   }
@@ -272,8 +278,8 @@ class Assignment {
     for (std::size_t i = 0; i < roots.size(); ++i) variables_[roots[i]].chosen = chosen[i];
     for (Use& u : uses_) u.nest->layout = layout_of(u.nest->variable);
     for (Storage& s : l_.storages)
-      if (s.place == Place::registers)
-        s.layout = s.dropped.empty() ? layout_of(s.variable)
+      if (s.place() == Place::registers)
+        s.registers().layout = s.dropped.empty() ? layout_of(s.variable)
                                      : layout::drop(layout_of(s.variable), s.dropped);
   }
 
@@ -331,7 +337,7 @@ class Assignment {
         cost += memory(g_[e.leaf].args[0], e.map, true);
       else if (reads_staged(l_, e.leaf))
         cost += 4 * registers * conflicts(e.leaf, e.map) / staged_width(e.leaf, e.map);
-      else if (l_.storages[e.storage].place == Place::shared)
+      else if (l_.storages[e.storage].place() == Place::shared)
         cost += 4 * registers;
     }
     return cost +
@@ -453,7 +459,7 @@ class Assignment {
   bool fills_registers(const Sink& sink) const {
     const StorageId filled = storage_filled(sink);
     return filled && !std::holds_alternative<Reduce>(sink) &&
-           l_.storages[filled].place != Place::shared;
+           l_.storages[filled].place() != Place::shared;
   }
 
   // Operations per element that the nest inlines.
@@ -470,9 +476,8 @@ class Assignment {
   // shared memory.
   void share_result(const Reduce& fold) {
     Storage& s = l_.storages[fold.storage];
-    if (s.place != Place::registers) return;
-    s.place = Place::shared;
-    s.row_stride = s.shape.empty() ? 1 : s.shape.back();
+    if (s.place() != Place::registers) return;
+    s.in = Shared{.row_stride = s.shape.empty() ? 1 : s.shape.back()};
   }
 
   // ---- relayouts
@@ -523,7 +528,7 @@ class Assignment {
   bool shares_result(const Statement& s) const {
     const LoopNest* nest = std::get_if<LoopNest>(&s.what);
     return nest != nullptr && is_fold(nest->sink) &&
-           l_.storages[storage_filled(nest->sink)].place == Place::shared;
+           l_.storages[storage_filled(nest->sink)].place() == Place::shared;
   }
 
   void repair(LoopNest& p, Statements& out) {
@@ -538,7 +543,7 @@ class Assignment {
         continue;
       }
       const Layout need = project(p.layout, r.map);
-      if (need == source.layout) continue;
+      if (need == source.registers().layout) continue;
       p.redirects.push_back({r.storage, {relayout(r.storage, need, out), r.map}});
     }
   }
@@ -549,7 +554,7 @@ class Assignment {
     const DimMap none = identity_map(static_cast<int>(g_[s.value].type.shape.size()));
     for_each_leaf(l_, s.value, none, own && op != Op::Param && op != Op::Get,
                   [&](ValueId, const DimMap& map, StorageId from) {
-                    if (!from || l_.storages[from].place != Place::registers) return;
+                    if (!from || l_.storages[from].place() != Place::registers) return;
                     s.redirects.push_back({from, {copy_to_shared(from, out), map}});
                   });
   }
@@ -566,16 +571,13 @@ class Assignment {
 
   StorageId copy_to_shared(StorageId from, Statements& out) {
     Storage s = l_.storages[from];
-    s.place = Place::shared;
+    s.in = Shared{.row_stride = s.shape.empty() ? 1 : s.shape.back()};
     s.variable = -1;
-    s.per_warpgroup = true;
-    s.row_stride = s.shape.empty() ? 1 : s.shape.back();
-    s.layout = {};
     const StorageId to = l_.add_storage(std::move(s));
     LoopNest copy{.sink = Spill{.from = from, .storage = to},
                   .domain = l_.storages[from].shape,
                   .valid = l_.storages[from].shape,
-                  .layout = l_.storages[from].layout};
+                  .layout = l_.storages[from].registers().layout};
     copy.rolled.assign(copy.domain.size(), false);
     out.push_back({Sync{}});
     out.push_back({std::move(copy)});
@@ -585,14 +587,14 @@ class Assignment {
 
   StorageId relayout(StorageId from, const Layout& need, Statements& out) {
     Storage s = l_.storages[from];
-    s.layout = need;
+    s.registers().layout = need;
     s.dropped = {};
     const StorageId to = l_.add_storage(std::move(s));
     Relayout r{.from = from, .to = to};
     r.plan = plan_of(l_, r);
     if (r.plan.scratch_bytes > 0)
       r.scratch =
-          l_.add_storage({.place = Place::shared, .dtype = u8, .shape = {r.plan.scratch_bytes}});
+          l_.add_storage({.in = Shared{}, .dtype = u8, .shape = {r.plan.scratch_bytes}});
     out.push_back({std::move(r)});
     return to;
   }
@@ -609,7 +611,7 @@ class Assignment {
 
 layout::Plan plan_of(const Program& l, const Relayout& r) {
   const Storage &from = l.storages[r.from], &to = l.storages[r.to];
-  return layout::plan_relayout(from.layout, to.layout, from.dtype.bytes(), plan_options(l));
+  return layout::plan_relayout(from.registers().layout, to.registers().layout, from.dtype.bytes(), plan_options(l));
 }
 
 void assign_layouts(Program& l) { Assignment(l).run(); }

@@ -273,7 +273,7 @@ class Pipelines {
       Fetch more{.parts = {others.begin(), others.end()}, .ring = f->ring};
       f->parts.erase(others.begin(), others.end());
       more.barrier = l_.add_storage(
-          {.place = Place::shared, .dtype = u64, .shape = {1}, .row_stride = 1, .fetched = true});
+          {.in = Shared{.row_stride = 1, .fetched = true}, .dtype = u64, .shape = {1}});
       l_.fetch_barriers.push_back({.storage = more.barrier});
       const auto awaits = std::ranges::find_if(body, [&](const Statement& s) {
         const AwaitFetch* const a = std::get_if<AwaitFetch>(&s.what);
@@ -359,7 +359,7 @@ class Pipelines {
 
   bool reads(const Statement& s, RingId ring) const {
     return any_effect(l_, s, [&](const Effect& e) {
-      return e.reads() && e.storage && l_.storages[e.storage].ring == ring;
+      return e.reads() && e.storage && l_.storages[e.storage].ring() == ring;
     });
   }
 
@@ -409,21 +409,20 @@ class Pipelines {
       for (const StorageId filled : filled_by(l_, copy)) {
         Storage& s = l_.storages[filled];
         if (!of) of = filled;
-        s.ring = ring;
-        s.offset = round_up(r.slot_bytes, shared_alignment(s));
-        r.slot_bytes = s.offset + shared_bytes(s).value();
+        s.shared().ring = ring;
+        s.shared().offset = round_up(r.slot_bytes, shared_alignment(s));
+        r.slot_bytes = s.shared().offset + shared_bytes(s).value();
         alignment = std::max(alignment, shared_alignment(s));
       }
     }
     r.slot_bytes = round_up(r.slot_bytes, alignment);
-    r.storage = l_.add_storage({.place = Place::shared,
+    r.storage = l_.add_storage({.in = Shared{.row_stride = slots * r.slot_bytes,
+                                             .per_warpgroup = l_.warpgroups > 1,
+                                             .fetched = r.fetched,
+                                             .alignment = alignment},
                                 .dtype = u8,
                                 .shape = {slots * r.slot_bytes},
-                                .of = l_.storages[of].of,
-                                .row_stride = slots * r.slot_bytes,
-                                .per_warpgroup = l_.warpgroups > 1,
-                                .fetched = r.fetched,
-                                .alignment = alignment});
+                                .of = l_.storages[of].of});
     l_.rings.push_back(r);
     return ring;
   }
@@ -432,7 +431,7 @@ class Pipelines {
   void add_barriers(StorageId storage, RingId ring, int slots) {
     Storage& s = l_.storages[storage];
     s.shape = {slots};
-    s.row_stride = slots;
+    s.shared().row_stride = slots;
     for (Barriers& b : l_.fetch_barriers)
       if (b.storage == storage) b.ring = ring;
   }

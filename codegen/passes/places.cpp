@@ -66,15 +66,15 @@ class Placement {
     if (inst.op == Op::Atomic && a_.uses(v) == 0) return;
     if (inst.op == Op::Atomic && !is_scalar(inst)) return keep_in_shared(v);
     if (is_scalar(inst)) {
-      if (inst.op != Op::Constant && inst.op != Op::Param) keep(v, Place::scalar);
-      if (inst.op == Op::Param && a_.loop[index(v)] >= 0) keep(v, Place::scalar);
+      if (inst.op != Op::Constant && inst.op != Op::Param) keep(v, OneElement{});
+      if (inst.op == Op::Param && a_.loop[index(v)] >= 0) keep(v, OneElement{});
       return;
     }
     find_places(v);
     const bool is_scaled = scaled_.contains(v);  // in its place
     if (must_be_whole(v) || multiplies(v) ||
         (!is_scaled && (worth_keeping(v) || worth_spreading(v))))
-      keep(v, Place::registers);
+      keep(v, Registers{});
   }
 
   // A product's accumulators are distributed even if there is only one.
@@ -84,9 +84,7 @@ class Placement {
 
   // Of the threads that share an element one has what it was.
   void keep_in_shared(ValueId v) {
-    keep(v, Place::shared);
-    Storage& s = l_.storages[l_.storage_of[v]];
-    s.row_stride = s.shape.back();
+    keep(v, Shared{.row_stride = g_[v].type.shape.back()});
   }
 
   // Where v is evaluated if it is inlined: at its whole users, and where its inlined users are.
@@ -315,10 +313,10 @@ class Placement {
   // Operands are placed after their users: assume that what has to be whole will be.
   bool is_kept_later(ValueId v) const { return g_[v].op != Op::Load && must_be_whole(v); }
 
-  void keep(ValueId v, Place place) {
+  void keep(ValueId v, const Storage::In& in) {
     const Inst& i = g_[v];
-    Storage s{.place = place, .dtype = i.type.dtype, .shape = i.type.shape, .of = v};
-    if (place == Place::registers && !graph::is_fold(i.op)) s.variable = l_.add_variable();
+    Storage s{.in = in, .dtype = i.type.dtype, .shape = i.type.shape, .of = v};
+    if (s.in_registers() && !graph::is_fold(i.op)) s.variable = l_.add_variable();
     l_.storage_of[v] = l_.add_storage(std::move(s));
   }
 

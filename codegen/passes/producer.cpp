@@ -122,11 +122,9 @@ bool add_producer(Program& l, const Statements& list, std::size_t at,
   producer.push_back(std::move(loop));
   for (const Prefetch& p : ahead) {
     Ring& ring = l.rings[p.ring];
-    ring.empty_barriers = l.add_storage({.place = Place::shared,
+    ring.empty_barriers = l.add_storage({.in = Shared{.row_stride = ring.slots, .fetched = true},
                                          .dtype = u64,
-                                         .shape = {ring.slots},
-                                         .row_stride = ring.slots,
-                                         .fetched = true});
+                                         .shape = {ring.slots}});
     l.fetch_barriers.push_back(
         {.storage = ring.empty_barriers, .ring = p.ring, .arrivals = l.num_warps / 4});
   }

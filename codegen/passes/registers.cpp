@@ -35,14 +35,15 @@ constexpr int all_registers = 65536, register_step = 8, most_of_thread = 255;
 constexpr std::int64_t beside_wgmma = 26, beside_mma = 40;
 
 std::int64_t registers_of(const Storage& s) {
-  if (s.place != Place::registers) return 0;
-  return s.packed ? cdiv(s.layout.registers(), 2) : s.layout.registers() * words(s.dtype);
+  if (s.place() != Place::registers) return 0;
+  const std::int64_t elements = s.registers().layout.registers();
+  return s.is_packed() ? cdiv(elements, 2) : elements * words(s.dtype);
 }
 
 // The fragments of operands that a product holds beside its accumulators: of B all columns, of A a
 // row; without tensor cores a step of K of all rows, and of a vector of columns.
 std::int64_t fragments(const Program& l, const Dot& d) {
-  const layout::Layout& acc = l.storages[d.result].layout;
+  const layout::Layout& acc = l.storages[d.result].registers().layout;
   const std::int64_t columns = acc.repetitions(1);
   switch (d.unit) {
   case Dot::Unit::mma_16816: return 2 * columns + 4;
@@ -118,9 +119,9 @@ class Lifetimes {
 
   // Elements take the place of those of which they are made.
   bool is_behind(const Effect& e, const LoopNest& p) const {
-    if (!e.reads() || !e.storage) return true;
+    if (!e.reads() || !e.storage || !l_.storages[e.storage].in_registers()) return true;
     const DimMap all = identity_map(static_cast<int>(p.domain.size()));
-    return e.map != all || l_.storages[e.storage].layout.registers() != p.layout.registers();
+    return e.map != all || l_.storages[e.storage].registers().layout.registers() != p.layout.registers();
   }
 
   void end(const Scope& s, int begin) {

@@ -28,7 +28,7 @@ bool is_of_product(const Program& l, ValueId value) {
   for_each_leaf(l, value, all, false, [&](ValueId, const DimMap& map, StorageId s) {
     if (!s || map != all) return;
     const Storage& storage = l.storages[s];
-    held |= storage.place == Place::registers &&
+    held |= storage.place() == Place::registers &&
             !l.pinned[static_cast<std::size_t>(storage.variable)].domain.empty();
   });
   return held;
@@ -57,21 +57,19 @@ bool send(Program& l, const Analysis& a, Fetches& fetches, ValueId store, bool a
   const Location at = g.location(store);
   const Extents& shape = g[value].type.shape;
   const DType t = g[value].type.dtype;
-  const Storage panels{.place = Place::shared,
+  const int swizzle = swizzle_of(shape[1] * t.bytes());
+  const Storage panels{.in = Shared{.row_stride = shape[1], .swizzle = swizzle, .sent = true},
                        .dtype = t,
                        .shape = shape,
-                       .of = value,
-                       .row_stride = shape[1],
-                       .swizzle = swizzle_of(shape[1] * t.bytes()),
-                       .sent = true};
+                       .of = value};
   std::string why;
   std::optional<TensorBox> found;
-  if (panels.swizzle == 0)
+  if (swizzle == 0)
     why = "its rows are no multiples of 32 bytes";
   else if (!shared_bytes(panels).within(0, most_bytes))
     why = "a block would need more than 64 KiB of shared memory for it";
   else
-    found = fetches.box_of_store(store, panels.swizzle, why);
+    found = fetches.box_of_store(store, swizzle, why);
   const BoxId box = found ? number_of(l, *found, why) : BoxId();
   if (!box) {
     l.remarks.push_back({at, fmt::format("{}: stored by threads, not by TMA, because {}",

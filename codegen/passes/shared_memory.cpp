@@ -38,7 +38,7 @@ class SharedMemory {
     const StorageId over_ring = sent_over_a_ring();
     for (const StorageId s : unscoped())
       if (s != over_ring) place(storage(s));
-    if (over_ring) storage(over_ring).offset = storage(ring_for(over_ring)).offset;
+    if (over_ring) storage(over_ring).shared().offset = storage(ring_for(over_ring)).shared().offset;
     return ends_with_scopes();
   }
 
@@ -69,7 +69,7 @@ class SharedMemory {
       if (w.storage && w.scope != graph::no_value) scoped.insert(w.storage);
     std::vector<StorageId> found;
     for (const StorageId s : l_.storages.ids())
-      if (l_.storages[s].place == Place::shared && !scoped.contains(s) && !l_.storages[s].ring)
+      if (l_.storages[s].place() == Place::shared && !scoped.contains(s) && !l_.storages[s].ring())
         found.push_back(s);
     return found;
   }
@@ -90,14 +90,14 @@ class SharedMemory {
     for (const StorageId s : unscoped())
       if (s == over_ring)
         continue;
-      else if (is_window(s) || storage(s).fetched || storage(s).sent || lives.of(s).first < 0)
+      else if (is_window(s) || storage(s).is_fetched() || storage(s).is_sent() || lives.of(s).first < 0)
         place(storage(s));
       else
         sharing.push_back(s);
     for (const StorageId s : sharing)
       if (!shared_bytes(storage(s)).within(0, l_.machine.max_shared_bytes)) return false;
     std::ranges::stable_sort(sharing, {}, [&](StorageId s) { return lives.of(s).first; });
-    if (over_ring) storage(over_ring).offset = storage(ring_for(over_ring)).offset;
+    if (over_ring) storage(over_ring).shared().offset = storage(ring_for(over_ring)).shared().offset;
     const Checked begin = end_;
     for (std::size_t i = 0; i < sharing.size(); ++i) {
       Storage& s = storage(sharing[i]);
@@ -107,7 +107,7 @@ class SharedMemory {
     }
     end_ = begin;
     for (const StorageId s : sharing)
-      end_ = larger(end_, storage(s).offset + shared_bytes(storage(s)));
+      end_ = larger(end_, storage(s).shared().offset + shared_bytes(storage(s)));
     if (!ends_with_scopes()) return false;
     for (ProgramBody& b : l_.bodies) wait_before_filling(b.statements, sharing);
     return true;
@@ -120,8 +120,8 @@ class SharedMemory {
     std::vector<std::pair<std::int64_t, std::int64_t>> taken;
     for (const StorageId other : placed)
       if (meets(other))
-        taken.emplace_back(storage(other).offset,
-                           storage(other).offset + shared_bytes(storage(other)).value());
+        taken.emplace_back(storage(other).shared().offset,
+                           storage(other).shared().offset + shared_bytes(storage(other)).value());
     std::ranges::sort(taken);
     const std::int64_t alignment = shared_alignment(s);
     std::int64_t at = checked_align_up(begin, alignment).value_or(0);
@@ -145,10 +145,10 @@ class SharedMemory {
 
   bool lies_with_another(StorageId s, std::span<const StorageId> sharing) {
     const auto end = [&](StorageId x) {
-      return storage(x).offset + shared_bytes(storage(x)).value();
+      return storage(x).shared().offset + shared_bytes(storage(x)).value();
     };
     return std::ranges::count(sharing, s) > 0 && std::ranges::any_of(sharing, [&](StorageId other) {
-             return other != s && storage(other).offset < end(s) && storage(s).offset < end(other);
+             return other != s && storage(other).shared().offset < end(s) && storage(s).shared().offset < end(other);
            });
   }
 
@@ -178,7 +178,7 @@ class SharedMemory {
       if (const Scope* scope = std::get_if<Scope>(&s.what))
         for (const WindowId w : scope->windows)
           if (const StorageId storage = l_.windows[w].storage;
-              storage && l_.storages[storage].place == Place::shared)
+              storage && l_.storages[storage].place() == Place::shared)
             place(l_.storages[storage]);
       const Checked inside = end_;
       Checked most = inside;
@@ -195,16 +195,16 @@ class SharedMemory {
 
   void place(Storage& s) {
     end_ = checked_align_up(end_, shared_alignment(s));
-    s.offset = end_.value_or(0);
-    end_ += shared_bytes(s) * (s.per_warpgroup ? l_.warpgroups : 1) *
-            (s.per_warp ? graph::num_warps : 1);
+    s.shared().offset = end_.value_or(0);
+    end_ += shared_bytes(s) * (s.shared().per_warpgroup ? l_.warpgroups : 1) *
+            (s.shared().per_warp ? graph::num_warps : 1);
   }
 
   [[noreturn]] void too_much() {
     (void)fits();  // says what each of its own place takes
     const Storage* largest = nullptr;
     for (const Storage& s : l_.storages)
-      if (s.place == Place::shared && (!largest || shared_bytes(s).value_or(INT64_MAX) >
+      if (s.place() == Place::shared && (!largest || shared_bytes(s).value_or(INT64_MAX) >
                                                        shared_bytes(*largest).value_or(INT64_MAX)))
         largest = &s;
     throw SharedMemoryError(
@@ -231,7 +231,7 @@ Checked unshared_bytes(const Program& l) {
 
 StorageId sent_behind_loops(const Program& l) {
   StorageId found;
-  if (std::ranges::count(l.storages, true, &Storage::sent) != 1 || l.bodies.size() > 1) return {};
+  if (std::ranges::count(l.storages, true, &Storage::is_sent) != 1 || l.bodies.size() > 1) return {};
   for (const Statement& s : l.bodies[0].statements) {
     if (repeats(s)) found = {};
     if (const Send* const send = std::get_if<Send>(&s.what)) found = send->from;

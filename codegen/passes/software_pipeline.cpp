@@ -41,7 +41,7 @@ class SoftwarePipeline {
     loop_.shared = {shared_.begin(), shared_.end()};
     loop_.shared.push_back(second.a);
     loop_.body.clear();
-    const RingId ring = storage(second.b).ring;
+    const RingId ring = storage(second.b).ring();
     AwaitDot done{.storages = {second.result, second.a}};
     if (const StorageId first = std::get<Dot>(body[first_].what).result; shared_.contains(first))
       done.storages.push_back(first);
@@ -90,14 +90,14 @@ class SoftwarePipeline {
     const Dot &a = dot(first_), &b = dot(second_);
     return a.unit == Dot::Unit::wgmma && b.unit == Dot::Unit::wgmma && b.accumulates &&
            b.anew == graph::no_value && !a.accumulates && is_produced(a.b) && is_produced(b.b) &&
-           storage(b.a).packed && storage(a.a).place == Place::shared;
+           storage(b.a).is_packed() && storage(a.a).place() == Place::shared;
   }
 
   const Dot& dot(std::size_t i) const { return std::get<Dot>(body_[i].what); }
   const Storage& storage(StorageId s) const { return l_.storages[s]; }
 
   bool is_produced(StorageId s) const {
-    const RingId ring = storage(s).ring;
+    const RingId ring = storage(s).ring();
     return ring && l_.rings[ring].empty_barriers && !l_.rings[ring].unrolled;
   }
 
@@ -120,7 +120,7 @@ class SoftwarePipeline {
     needed.erase(second.result);
     const StorageId index_storage = l_.storage_of[l_.graph[view.body].params[0]];
     if (needed.contains(index_storage)) return "it depends on the number of the iteration";
-    if (std::ranges::any_of(needed, [&](StorageId s) { return bool(storage(s).ring); }))
+    if (std::ranges::any_of(needed, [&](StorageId s) { return bool(storage(s).ring()); }))
       return "it is made of what is fetched for the iteration";
     for (std::size_t i = 0; i < body_.size(); ++i) {
       if (late_.contains(i)) continue;
@@ -135,7 +135,7 @@ class SoftwarePipeline {
         if (!needed.contains(f)) continue;
         const LoopNest* const p = std::get_if<LoopNest>(&s.what);
         const bool whole = i == first_ || (p != nullptr && std::holds_alternative<Assign>(p->sink));
-        if (!whole || storage(f).place != Place::registers || i < first_ || i > *late_.begin())
+        if (!whole || storage(f).place() != Place::registers || i < first_ || i > *late_.begin())
           return "what it is made of changes behind it";
         shared_.insert(f);
       }
@@ -145,7 +145,7 @@ class SoftwarePipeline {
 
   // What the second product alone is for.
   bool is_late(const Statement& s, const Dot& second) const {
-    const RingId ring = storage(second.b).ring;
+    const RingId ring = storage(second.b).ring();
     if (const Dot* const d = std::get_if<Dot>(&s.what)) return d->result == second.result;
     if (const Consume* const t = std::get_if<Consume>(&s.what)) return t->ring == ring;
     if (const AwaitFetch* const a = std::get_if<AwaitFetch>(&s.what)) return a->ring == ring;

@@ -43,7 +43,7 @@ std::int64_t rounded_up(std::int64_t n, std::int64_t to) { return cdiv(n, to) * 
 bool can_swizzle(const Storage& s, const Window& w) {
   const std::int64_t bytes = s.dtype.bytes();
   return w.turned && s.shape.size() > 1 && w.vector * bytes == widest &&
-         s.row_stride * bytes % (widest << most_swizzle) == 0;
+         s.shared().row_stride * bytes % (widest << most_swizzle) == 0;
 }
 
 // Elements by which the room between rows may grow.
@@ -56,10 +56,10 @@ std::int64_t step_between_rows(const Storage& s, const Window& w) {
 // Where columns are read lanes find different banks: a guess, as long as layouts are not known.
 void spread_rows(Storage& s, const Window& w) {
   if (can_swizzle(s, w)) {
-    s.row_swizzle = most_swizzle;
-    s.rows_alike = static_cast<int>(w.vector);
+    s.shared().row_swizzle = most_swizzle;
+    s.shared().rows_alike = static_cast<int>(w.vector);
   } else {
-    s.row_stride += step_between_rows(s, w);
+    s.shared().row_stride += step_between_rows(s, w);
   }
 }
 
@@ -105,12 +105,11 @@ class Staging {
     if (!pays(w, readings, rows, vector)) return;
 
     const int bytes = m.array_aval.dtype.bytes();
-    Storage s{.place = Place::shared,
+    const std::int64_t row_stride = rounded_up(rows.back(), widest / bytes);
+    Storage s{.in = Shared{.row_stride = row_stride, .per_warpgroup = false},
               .dtype = m.array_aval.dtype,
               .shape = std::move(rows),
-              .of = w.root,
-              .per_warpgroup = false};
-    s.row_stride = rounded_up(s.shape.back(), widest / bytes);
+              .of = w.root};
     const std::int64_t room = l_.machine.max_shared_bytes / blocks_together;
     const Checked all = shared_bytes(s) + staged_bytes_;
     if (!all.within(0, room)) return;
@@ -393,12 +392,13 @@ class Padding {
   void pad(const Window& w) {
     constexpr std::int64_t banks = 128;  // bytes
     Storage& s = l_.storages[w.storage];
-    s.row_swizzle = 0;
-    s.rows_alike = 1;
+    Shared& in = s.shared();
+    in.row_swizzle = 0;
+    in.rows_alike = 1;
     const std::int64_t chunk = widest / s.dtype.bytes();
     const std::int64_t dense = rounded_up(s.shape.back(), chunk);
     const std::int64_t step = step_between_rows(s, w);
-    Storage best = s;
+    Shared best = in;
     double least = -1;
     const auto weigh = [&] {
       double wavefronts = 0;
@@ -406,21 +406,21 @@ class Padding {
       for (ProgramBody& b : l_.bodies) wavefronts += wavefronts_of(b.statements, w);
       if (least >= 0 && wavefronts >= least) return;
       least = wavefronts;
-      best = s;
+      best = in;
     };
     const auto some_wait = [&] { return least > reads_; };  // for another bank
     for (std::int64_t more = 0; more * step * s.dtype.bytes() < banks; ++more) {
-      s.row_stride = dense + more * step;
+      in.row_stride = dense + more * step;
       weigh();
       if (!some_wait()) break;
     }
-    s.row_stride = dense;
+    in.row_stride = dense;
     if (some_wait() && can_swizzle(s, w))
-      for (s.rows_alike = 1; s.rows_alike <= 8; s.rows_alike *= 2) {
-        s.row_swizzle = most_swizzle;
+      for (in.rows_alike = 1; in.rows_alike <= 8; in.rows_alike *= 2) {
+        in.row_swizzle = most_swizzle;
         weigh();
       }
-    s = best;
+    in = best;
   }
 
   double wavefronts_of(Statements& list, const Window& w) {

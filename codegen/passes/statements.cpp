@@ -28,14 +28,13 @@ using graph::Op;
 // The result of a fold that keeps all dimensions, which no program holds in registers, is made tile
 // by tile, in shared memory.
 void share_if_large(Program& l, Storage& s) {
-  if (s.place != Place::registers) return;
+  if (s.place() != Place::registers) return;
   constexpr std::int64_t comfortable = 64, of_a_multiprocessor = 48 * 1024;
   const graph::Type type = graph::Type::value(s.dtype, s.shape);
   if (fits_registers(l, type, comfortable)) return;
   const std::int64_t most = std::min(max_whole_registers, of_a_multiprocessor / l.threads());
   if (registers_estimate(type, l.threads()) <= most) return;
-  s.place = Place::shared;
-  s.row_stride = s.shape.back();
+  s.in = Shared{.row_stride = s.shape.back()};
 }
 
 class Building {
@@ -106,7 +105,7 @@ class Building {
       p.sink = Flush{.window = window, .from = w.storage};
     p.domain = p.valid = s.shape;
     p.variable = s.variable >= 0 ? s.variable : l_.add_variable();
-    const bool shared = s.place == Place::shared;
+    const bool shared = s.place() == Place::shared;
     // Memory that is filled from and stored to is read by more threads than write it.
     const bool both = w.fill && !fill;
     if (shared || both) sync(out);
@@ -177,12 +176,10 @@ class Building {
 
   // An i32 by which one thread tells the others something.
   StorageId shared_number(ValueId v) {
-    return l_.add_storage({.place = Place::shared,
+    return l_.add_storage({.in = Shared{.row_stride = 1, .per_warp = in_warps_},
                            .dtype = i32,
                            .shape = {1},
-                           .of = v,
-                           .row_stride = 1,
-                           .per_warp = in_warps_});
+                           .of = v});
   }
 
   void tell(List& out, ValueId v) {
@@ -208,7 +205,7 @@ class Building {
   void assign(List& out, ValueId value, StorageId storage, bool force = false) {
     const Storage& s = l_.storages[storage];
     if (!force && l_.storage_of[value] == storage && g_[value].op == Op::Param) return;
-    if (s.place == Place::scalar) {
+    if (s.place() == Place::scalar) {
       out.push_back({Scalar{.value = value, .storage = storage}, g_.location(value)});
       return;
     }
@@ -265,10 +262,8 @@ class Building {
   // Where the thread that has a result leaves it for the others.
   StorageId shared_result(StorageId storage) {
     Storage s = l_.storages[storage];
-    if (s.place == Place::shared) return storage;
-    s.place = Place::shared;
-    s.row_stride = 1;
-    s.per_warp = in_warps_;
+    if (s.place() == Place::shared) return storage;
+    s.in = Shared{.row_stride = 1, .per_warp = in_warps_};
     return l_.add_storage(std::move(s));
   }
 
@@ -414,7 +409,7 @@ class Building {
         d.accumulates = true;
         if (d.unit == Dot::Unit::wgmma && added->scaled.empty())
           d.anew = take_clearing(out, target);
-        l_.storages[l_.storage_of[v]].place = Place::inlined;
+        l_.storages[l_.storage_of[v]].in = Inlined{};
         accumulated_.insert(a_.yielded[index(added->sum)].empty() ? a_.users[index(added->sum)][0]
                                                                   : added->sum);
       }
@@ -442,12 +437,11 @@ class Building {
   // same order.
   StorageId fragments(List& out, const Operand& a) {
     const StorageId storage = l_.add_storage(
-        {.place = Place::registers,
+        {.in = Registers{.packed = true},
          .dtype = g_[a.value].type.dtype,
          .shape = a.shape,
          .of = a.value,
-         .variable = l_.add_variable(layout::accumulator(a.shape, {l_.num_warps, 1})),
-         .packed = true});
+         .variable = l_.add_variable(layout::accumulator(a.shape, {l_.num_warps, 1}))});
     assign(out, a.value, storage);
     return storage;
   }
@@ -543,18 +537,14 @@ class Building {
   StorageId add_staged(const Operand& o) {
     const DType t = g_[o.value].type.dtype;
     const std::int64_t pad = std::max<std::int64_t>(1, 16 / t.bytes());
-    Storage s{.place = Place::shared,
-              .dtype = t,
-              .shape = o.shape,
-              .of = o.value,
-              .row_stride = o.swizzle > 0 ? o.shape[1] : round_up(o.shape[1], pad),
-              .swizzle = o.swizzle,
-              .tf32 = o.tf32};
+    Shared s{.row_stride = o.swizzle > 0 ? o.shape[1] : round_up(o.shape[1], pad),
+             .swizzle = o.swizzle,
+             .tf32 = o.tf32};
     if (o.by_matrices)
       s.row_swizzle = std::min(3, std::countr_zero(static_cast<std::uint64_t>(s.row_stride / pad)));
     else if (o.swizzle == 0)
       s.row_stride += pad;
-    return l_.add_storage(std::move(s));
+    return l_.add_storage({.in = s, .dtype = t, .shape = o.shape, .of = o.value});
   }
 
   // Brings operands that are not there to shared memory: by TMA where it can, beside that by the
@@ -568,7 +558,7 @@ class Building {
     const Location at = fetch.parts.empty() ? Location{} : g_.location(fetch.parts[0].load);
     if (!fetch.parts.empty()) {
       fetch.barrier = l_.add_storage(
-          {.place = Place::shared, .dtype = u64, .shape = {1}, .row_stride = 1, .fetched = true});
+          {.in = Shared{.row_stride = 1, .fetched = true}, .dtype = u64, .shape = {1}});
       l_.fetch_barriers.push_back({.storage = fetch.barrier});
       out.push_back({fetch, at});
     }
@@ -598,7 +588,7 @@ class Building {
     }
     if (!box) return;
     const StorageId storage = add_staged(o);
-    l_.storages[storage].fetched = true;
+    l_.storages[storage].shared().fetched = true;
     fetch.parts.push_back({found->load, storage, box});
     staged_[o] = storage;
   }

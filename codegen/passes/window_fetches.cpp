@@ -29,13 +29,11 @@ class WindowFetches {
       const BoxId box = box_of(f->window, list[i].at);
       if (!box) continue;
       const Fetch fetch{.parts = {{.storage = f->storage, .tensor_box = box, .window = f->window}},
-                        .barrier = l_.add_storage({.place = Place::shared,
+                        .barrier = l_.add_storage({.in = Shared{.row_stride = 1, .fetched = true},
                                                    .dtype = u64,
-                                                   .shape = {1},
-                                                   .row_stride = 1,
-                                                   .fetched = true})};
+                                                   .shape = {1}})};
       l_.fetch_barriers.push_back({.storage = fetch.barrier});
-      Storage& s = l_.storages[f->storage];
+      Shared& s = l_.storages[f->storage].shared();
       s.fetched = true;
       s.alignment = box_alignment;
       const Statement await{AwaitFetch{.barrier = fetch.barrier}, list[i].at};

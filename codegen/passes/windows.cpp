@@ -186,14 +186,12 @@ class WindowPlacement {
     const bool own = scoped || r == Residency::registers;  // one for every warpgroup
     if (r == Residency::registers && !all_whole(w)) r = Residency::shared;
     w.residency = r;
-    Storage s{.place = r == Residency::shared ? Place::shared : Place::registers,
-              .dtype = t.dtype,
-              .shape = t.shape,
-              .of = w.root,
-              .per_warpgroup = own};
-    if (s.place == Place::shared) s.row_stride = t.shape.empty() ? 1 : t.shape.back();
-    if (graph::element_count(t.shape) == 1 && s.place == Place::registers) s.place = Place::scalar;
-    if (s.place == Place::registers) s.variable = l_.add_variable();
+    Storage s{.dtype = t.dtype, .shape = t.shape, .of = w.root};
+    if (r == Residency::shared)
+      s.in = Shared{.row_stride = t.shape.empty() ? 1 : t.shape.back(), .per_warpgroup = own};
+    else if (graph::element_count(t.shape) == 1)
+      s.in = OneElement{};
+    if (s.place() == Place::registers) s.variable = l_.add_variable();
     w.storage = l_.add_storage(std::move(s));
   }
 

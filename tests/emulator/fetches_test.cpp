@@ -24,7 +24,7 @@ std::string text_of(const graph::Graph& g, int cc = 90) {
 std::ptrdiff_t fetches(const graph::Graph& g, int cc = 90) {
   const auto l = cuda::lower(g, {.compute_capability = cc});
   return std::ranges::count_if(
-      l.storages, [](const lowered::Storage& s) { return s.fetched && s.swizzle > 0; });
+      l.storages, [](const lowered::Storage& s) { return s.is_fetched() && s.shared().swizzle > 0; });
 }
 
 }  // namespace
@@ -243,7 +243,7 @@ graph::Graph convolution(DType t, std::int64_t rows, std::int64_t columns, std::
 std::ptrdiff_t fetched_windows(const graph::Graph& g, int cc = 90) {
   const auto l = cuda::lower(g, {.compute_capability = cc});
   return std::ranges::count_if(l.windows, [&](const lowered::Window& w) {
-    return w.residency == lowered::Residency::staged && l.storages[w.storage].fetched;
+    return w.residency == lowered::Residency::staged && l.storages[w.storage].is_fetched();
   });
 }
 

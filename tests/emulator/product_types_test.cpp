@@ -52,7 +52,7 @@ std::string problem(const graph::Graph& g, const std::string& call, int cc = 90)
 std::ptrdiff_t fetches(const graph::Graph& g) {
   const auto l = cuda::lower(g, {.compute_capability = 90});
   return std::ranges::count_if(
-      l.storages, [](const lowered::Storage& s) { return s.fetched && s.swizzle > 0; });
+      l.storages, [](const lowered::Storage& s) { return s.is_fetched() && s.shared().swizzle > 0; });
 }
 
 }  // namespace

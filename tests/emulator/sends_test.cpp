@@ -59,7 +59,7 @@ graph::Graph rounded(DType t, const Product& p) {
 
 std::ptrdiff_t sends(const graph::Graph& g, int cc = hopper) {
   const auto l = cuda::lower(g, {.compute_capability = cc});
-  return std::ranges::count(l.storages, true, &lowered::Storage::sent);
+  return std::ranges::count(l.storages, true, &lowered::Storage::is_sent);
 }
 
 }  // namespace
@@ -100,8 +100,9 @@ TEST_CASE("what is sent lies where a ring was that nobody reads any more") {
     return cuda::lower(g, {.compute_capability = hopper}).shared_bytes;
   };
   const auto offsets = [](const lowered::Program& l) {
-    const auto sent = std::ranges::find(l.storages, true, &lowered::Storage::sent);
-    return std::pair(sent->offset, l.storages[l.rings.front().storage].offset);
+    const auto sent = std::ranges::find(l.storages, true, &lowered::Storage::is_sent);
+    return std::pair(sent->shared().offset,
+                     l.storages[l.rings.front().storage].shared().offset);
   };
   const auto [sent, ring] = offsets(cuda::lower(rounded(f16, p), {.compute_capability = hopper}));
   CHECK(sent == ring);

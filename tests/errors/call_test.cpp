@@ -16,7 +16,6 @@ using pl::_;
 
 namespace {
 
-constexpr int add_line = __LINE__ + 3;  // where its call ends
 Kernel add() {
   return pallas_call([](Ref x, Ref y, Ref o) { o[_] = x[_] + y[_]; },
                      {.name = "add4", .out_type = {{4}, f32}})

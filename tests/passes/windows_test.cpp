@@ -265,3 +265,33 @@ TEST_CASE("a window is proved to be inside by its grid, or is ragged") {
              "w2: args[2] direct read only ragged(1)\n", "w3: args[3] direct read only ragged(0)\n",
              "w4: args[4] direct read only ragged(0)\n", "w5: outputs[0] direct stored\n"}));
 }
+
+TEST_CASE("a block in registers goes to its array by vectors as wide as its rows allow") {
+  // Rows of two elements, that no wider vector has: the nest that fills the block has its layout.
+  const auto kernel = [](const std::string& columns) {
+    return "kernel k\n  grid 4 sequential\n  args[0]: f32[4,1] in blocks [1,1]\n"
+           "    { %0: i32[]\n      %9: i32[] = constant 0\n      yield %0, %9\n    }\n"
+           "  outputs[0]: f32[128," +
+           columns + "] in blocks [128," + columns +
+           "]\n"
+           "    { %0: i32[]\n      %9: i32[] = constant 0\n      yield %9, %9\n    }\n"
+           "{ %0: ref block f32[1,1] %1: ref block f32[128," +
+           columns +
+           "]\n"
+           "  %2: f32[1,1] = load %0\n"
+           "  %3: f32[128," +
+           columns +
+           "] = broadcast %2 [0,1]\n"
+           "  %4: f32[128," +
+           columns +
+           "] = load %1\n"
+           "  %5: f32[128," +
+           columns +
+           "] = add %3, %4\n"
+           "  store %1, %5\n}\n";
+  };
+  for (const std::string width : {"1", "2", "4"}) {
+    INFO(emitted(kernel(width)));
+    CHECK(occurrences(emitted(kernel(width)), "pl::store_global<" + width + ">(out0") == 1);
+  }
+}

@@ -232,7 +232,7 @@ class ProgramReader {
   void plan(const PartLine& l, Relayout& r) const {
     const auto layout = [&](StorageId storage) {
       const bool known = storage && std::cmp_less(storage.number(), l_.storages.size());
-      return known ? l_.storages[storage].layout : Layout{};
+      return known && l_.storages[storage].in_registers() ? l_.storages[storage].registers().layout : Layout{};
     };
     const Layout from = layout(r.from);
     if (from.domain.empty() || from.domain != layout(r.to).domain)
@@ -321,6 +321,16 @@ class ProgramReader {
     const auto found = std::ranges::find(x.words, text);
     if (found == x.words.end()) l.refuse("'" + text + "' is not one of its words");
     x.value = static_cast<T>(found - x.words.begin());
+  }
+  template <class V>
+  static void set(const PartLine& l, const Alternative<V>& x, const std::string& text) {
+    const auto found = std::ranges::find(x.words, text);
+    if (found == x.words.end()) l.refuse("'" + text + "' is not one of its words");
+    [&]<std::size_t... n>(std::index_sequence<n...>) {
+      const auto wanted = static_cast<std::size_t>(found - x.words.begin());
+      ((n == wanted ? void(x.value.template emplace<n>()) : void()), ...);
+    }
+    (std::make_index_sequence<std::variant_size_v<V>>());
   }
   template <class Kind>
   void set(const PartLine& l, Id<Kind>& x, const std::string& text) {
