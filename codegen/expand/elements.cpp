@@ -271,7 +271,7 @@ bool Nest::next_of_load(Pending& p, Pending& operand, ExprId& value) {
     const Window& w = l_.windows[l_.window_of[g_.root(m.ref)]];
     const Location at = g_.location(p.v);
     const Location outer = b_.at(at == Location{} ? b_.at() : at);
-    if (w.residency == Residency::registers) {
+    if (w.residency() == Residency::registers) {
       value = load_registers(p);
     } else {
       Bounds range;
@@ -301,11 +301,11 @@ bool Nest::next_of_load(Pending& p, Pending& operand, ExprId& value) {
 ExprId Nest::load_registers(const Pending& p) {
   const WindowId window = l_.window_of[g_.root(g_[p.v].args[0])];
   const Window& w = l_.windows[window];
-  if (const ExprId stored = x_.is_stored(w.storage);
-      stored != no_expr && checked_stored_.insert(w.storage).second)
-    b_.place(0, thread::Check{stored, x_.unstored_message(w.storage)});
-  const ExprId got = read(w.storage, p.c, p.map, p.partial);
-  if (w.mapping < 0 || l_.storages[w.storage].place() == Place::scalar) return got;
+  if (const ExprId stored = x_.is_stored(w.storage());
+      stored != no_expr && checked_stored_.insert(w.storage()).second)
+    b_.place(0, thread::Check{stored, x_.unstored_message(w.storage())});
+  const ExprId got = read(w.storage(), p.c, p.map, p.partial);
+  if (w.mapping < 0 || l_.storages[w.storage()].place() == Place::scalar) return got;
   Bounds bounds;
   add_bounds_of_block(bounds, window, p.c);
   const ExprId exists = predicate(bounds);

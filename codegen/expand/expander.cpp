@@ -163,9 +163,9 @@ VariableId Expander::storage(StorageId s) {
   v = e_.declare({.name = storage_name(s),
                   .form = array ? thread::Form::array : thread::Form::value,
                   .type = x.is_packed() ? u32 : x.dtype,
-                  .count = !array     ? 0
+                  .count = !array          ? 0
                            : x.is_packed() ? x.registers().layout.registers() / 2
-                                      : x.registers().layout.registers(),
+                                           : x.registers().layout.registers(),
                   .facts = {.depends = array ? thread::on_thread : 0}});
   return v;
 }
@@ -197,9 +197,9 @@ ExprId Expander::shared_base(StorageId s) { return e_.sum(shared_place(s), u32);
 
 void Expander::find_mutable_storages() {
   for (const Window& w : l_.windows) {
-    if (!w.storage) continue;
-    mutable_[w.storage] = true;
-    declared_[w.storage] = true;
+    if (!w.storage()) continue;
+    mutable_[w.storage()] = true;
+    declared_[w.storage()] = true;
   }
   for (const lowered::ProgramBody& b : l_.bodies) find_begun(b.statements);
   for (const Inst& i : g_.insts) {
@@ -231,14 +231,14 @@ void Expander::make_mutable(ValueId v) {
 void Expander::find_unstored() {
   for (const WindowId i : l_.windows.ids()) {
     const Window& w = l_.windows[i];
-    if (w.residency != Residency::registers || w.fill) continue;
-    bool used = w.flush;
+    if (w.residency() != Residency::registers || w.fills()) continue;
+    bool used = w.flushes();
     for (const Inst& inst : g_.insts)
       used |= (inst.op == Op::Load || inst.op == Op::Swap) && g_.root(inst.args[0]) == w.root;
     if (!used) continue;
     const VariableId flag =
-        e_.declare({.name = storage_name(w.storage) + "_stored", .type = bool_});
-    unstored_[w.storage] = {i, flag};
+        e_.declare({.name = storage_name(w.storage()) + "_stored", .type = bool_});
+    unstored_[w.storage()] = {i, flag};
   }
 }
 
@@ -271,11 +271,11 @@ std::string Expander::unstored_message(StorageId storage) const {
 // filled.
 void Expander::declare_storages(int body) {
   for (const Window& w : l_.windows) {
-    if (!w.storage || w.body != body) continue;
-    const Place place = l_.storages[w.storage].place();
+    if (!w.storage() || w.body != body) continue;
+    const Place place = l_.storages[w.storage()].place();
     if (place == Place::scalar || place == Place::registers)
-      declare_storage(w.storage, !begun_by_product_[w.storage]);
-    if (const auto it = unstored_.find(w.storage); it != unstored_.end())
+      declare_storage(w.storage(), !begun_by_product_[w.storage()]);
+    if (const auto it = unstored_.find(w.storage()); it != unstored_.end())
       b_.add(thread::Declare{.start = thread::Declare::Start::values,
                              .variable = it->second.flag,
                              .values = {e_.literal(bool_, 0)}});
@@ -456,7 +456,7 @@ void Expander::expand_one(const lowered::Switch& s) {
 // Memory in registers is declared with that of the body: nothing is known of it here.
 void Expander::expand_one(const lowered::Scope& s) {
   for (const WindowId w : s.windows)
-    if (const auto it = unstored_.find(l_.windows[w].storage); it != unstored_.end())
+    if (const auto it = unstored_.find(l_.windows[w].storage()); it != unstored_.end())
       b_.add(thread::Assign{e_.variable(it->second.flag), e_.literal(bool_, 0)});
   expand_list(s.body);
 }

@@ -43,7 +43,7 @@ bool Nest::holds_if_whole(ValueId v, const Coordinates& c) {
   if (!if_whole_) {
     if_whole_.emplace();
     for (const WindowId w : windows_of_pass()) {
-      if (l_.windows[w].residency != Residency::staged) continue;
+      if (!l_.windows[w].is_staged()) continue;
       const auto whole = sums_.of_whole_block(l_.windows[w]);
       if (whole) if_whole_->insert(if_whole_->end(), whole->begin(), whole->end());
     }

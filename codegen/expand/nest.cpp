@@ -192,7 +192,8 @@ void Nest::assign_element(StorageId storage, ExprId value) {
   const Storage& s = l_.storages[storage];
   const ExprId to =
       s.place() == Place::registers
-          ? e_.element(v, e_.sum(register_index(s.registers().layout, lowered::identity_map(layout_.rank()))))
+          ? e_.element(v, e_.sum(register_index(s.registers().layout,
+                                                lowered::identity_map(layout_.rank()))))
           : e_.variable(v);
   b_.add(thread::Assign{to, value});
 }
@@ -240,7 +241,7 @@ void Nest::expand_sink(const lowered::Fill& s) {
   if (shared) mask_replicas();
   open_repetitions(true, true);
   open_groups();
-  if (l_.windows[s.window].residency == Residency::staged) {
+  if (l_.windows[s.window].is_staged()) {
     stage(s);
     return b_.close_nest_loops();
   }
@@ -317,7 +318,7 @@ bool Nest::copies_load(StorageId storage) {
   if (!enters(storage) || g_[nest_->value].op != Op::Load) return false;
   const MemoryView m = MemoryView::of(g_[nest_->value]);
   const WindowId window = l_.window_of[g_.root(m.ref)];
-  if (m.mask != graph::no_value || l_.windows[window].residency == Residency::registers)
+  if (m.mask != graph::no_value || l_.windows[window].residency() == Residency::registers)
     return false;
   return copy(address(m.ref, coordinates_, lowered::identity_map(layout_.rank())), storage);
 }

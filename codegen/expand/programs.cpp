@@ -134,7 +134,7 @@ void Expander::name_cluster(ExprId block) {
 // a producer, which goes through the programs, too, sees none of it.
 void Expander::forget_scratch() {
   for (const Window& w : l_.windows)
-    if (const auto it = unstored_.find(w.storage); w.mapping < 0 && it != unstored_.end())
+    if (const auto it = unstored_.find(w.storage()); w.mapping < 0 && it != unstored_.end())
       b_.add(thread::Assign{e_.variable(it->second.flag), e_.literal(bool_, 0)});
 }
 

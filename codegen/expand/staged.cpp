@@ -14,7 +14,7 @@ using lowered::Residency;
 void Nest::stage(const lowered::Fill& s) {
   const DimMap all = lowered::identity_map(layout_.rank());
   Address from = window_address(s.window, coordinates_);
-  from.zeros = l_.windows[s.window].zeros;
+  from.zeros = l_.windows[s.window].staged().zeros;
   const Address to = storage_address(s.storage, coordinates_);
   if (s.by.asynchronous && copies_asynchronously(from, s.storage, {true, from.zeros || s.by.zeros}))
     return;

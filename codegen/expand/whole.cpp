@@ -71,7 +71,7 @@ std::int64_t Nest::elements_in_text() const {
 bool Nest::tests_blocks() const {
   return std::ranges::any_of(windows_of_pass(), [&](WindowId w) {
     const std::vector<ExprId>& size = x_.windows_[w].size;
-    return l_.windows[w].residency != Residency::staged &&
+    return !l_.windows[w].is_staged() &&
            std::ranges::any_of(size, [](ExprId s) { return s != no_expr; });
   });
 }
@@ -109,7 +109,7 @@ bool Nest::streams() const {
   if (store == nullptr || !redirects_.empty()) return false;
   const auto is_direct = [&](ValueId access) {
     const Window& w = l_.windows[l_.window_of[g_.root(g_[access].args[0])]];
-    return w.residency == Residency::direct;
+    return w.is_direct();
   };
   bool all = is_direct(store->inst);
   for (const lowered::Effect& e : lowered::element_reads(l_, *nest_))

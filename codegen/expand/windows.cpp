@@ -185,7 +185,7 @@ void Expander::enter_window(WindowId window) {
   names.start = starts;
   const ExprId offset = window_offset(window, starts);
   place_window(window, offset);
-  if (const auto it = unstored_.find(w.storage); w.depth > 0 && it != unstored_.end())
+  if (const auto it = unstored_.find(w.storage()); w.depth > 0 && it != unstored_.end())
     b_.add(thread::Assign{e_.variable(it->second.flag), e_.literal(bool_, 0)});
 }
 

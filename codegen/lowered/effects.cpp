@@ -291,8 +291,8 @@ class Visit {
         g_[inst].op != Op::Atomic && m.mask == graph::no_value && g_[m.ref].op == Op::Param;
     Effect e{.access = whole ? Access::write : Access::update, .role = Role::result, .leaf = inst};
     const Window& w = l_.windows[window];
-    if (w.residency == Residency::shared)
-      e.storage = w.storage;
+    if (w.residency() == Residency::shared)
+      e.storage = w.storage();
     else
       e.window = window;
     add(std::move(e));

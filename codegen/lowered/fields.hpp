@@ -69,6 +69,14 @@ PALLADIUM_FIELDS(Machine) {
   f("max_shared_bytes", x.max_shared_bytes);
 }
 
+PALLADIUM_FIELDS(Inlined) {
+  (void)x;
+  (void)f;
+}
+PALLADIUM_FIELDS(OneElement) {
+  (void)x;
+  (void)f;
+}
 PALLADIUM_FIELDS(Registers) {
   f("layout", x.layout);
   f("packed", x.packed);
@@ -97,8 +105,7 @@ PALLADIUM_FIELDS(Storage) {
   f("of", x.of);
   f("variable", x.variable);
   f("dropped", x.dropped);
-  if (auto* const registers = std::get_if<Registers>(&x.in)) fields(*registers, f);
-  if (auto* const shared = std::get_if<Shared>(&x.in)) fields(*shared, f);
+  std::visit([&](auto& in) { fields(in, f); }, x.in);
 }
 
 PALLADIUM_FIELDS(Ring) {
@@ -118,24 +125,36 @@ PALLADIUM_FIELDS(Barriers) {
   f("arrivals", x.arrivals);
 }
 
+PALLADIUM_FIELDS(Direct) { f("synchronised", x.synchronised); }
+
+template <class T, class F>
+requires std::derived_from<T, Resident>
+void fields(T& x, const F& f) {
+  f("storage", x.storage);
+  f("fill", x.fill);
+  f("flush", x.flush);
+}
+
+PALLADIUM_FIELDS(Staged) {
+  f("storage", x.storage);
+  f("lead", x.lead);
+  f("vector", x.vector);
+  f("zeros", x.zeros);
+  f("turned", x.turned);
+}
+
+// Where the block lives stands in front of what there is to say of that.
 PALLADIUM_FIELDS(Window) {
   f("root", x.root);
   f("mapping", x.mapping);
   f("body", x.body);
   f("scope", x.scope);
-  f("residency", detail::word(x.residency, residency_words));
-  f("storage", x.storage);
+  f("residency", detail::alternative(x.in, residency_words));
   f("depth", x.depth);
-  f("fill", x.fill);
-  f("flush", x.flush);
   f("stored", x.stored);
   f("read_only", x.read_only);
-  f("synchronised", x.synchronised);
   f("in_bounds", x.in_bounds);
-  f("lead", x.lead);
-  f("vector", x.vector);
-  f("zeros", x.zeros);
-  f("turned", x.turned);
+  std::visit([&](auto& in) { fields(in, f); }, x.in);
 }
 
 PALLADIUM_FIELDS(TensorBox) {

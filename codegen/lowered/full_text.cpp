@@ -121,8 +121,12 @@ class FullText {
   static T alike(const T&) {
     return {};
   }
-  static Storage alike(const Storage& s) {
-    return {.in = std::visit([]<class In>(const In&) { return Storage::In(In{}); }, s.in)};
+  template <class T>
+  requires requires(T x) { x.in; }
+  static T alike(const T& x) {
+    T usual;
+    std::visit([&]<class In>(const In&) { usual.in = In{}; }, x.in);
+    return usual;
   }
 
   template <class T>

@@ -24,8 +24,7 @@ bool enters(const Program& l, const LoopNest& p, StorageId storage) {
 }
 
 bool reads_staged(const Program& l, ValueId leaf) {
-  return l.graph[leaf].op == Op::Load && !l.storage_of[leaf] &&
-         l.window_loaded(leaf).residency == Residency::staged;
+  return l.graph[leaf].op == Op::Load && !l.storage_of[leaf] && l.window_loaded(leaf).is_staged();
 }
 
 DimMap identity_map(int rank) {

@@ -89,7 +89,7 @@ struct Program {
     return windows[window_of[graph.root(graph[v].args[0])]];
   }
   /// The storage of the window that a Load or Swap reads; none if it is in global memory.
-  StorageId storage_loaded(ValueId v) const { return window_loaded(v).storage; }
+  StorageId storage_loaded(ValueId v) const { return window_loaded(v).storage(); }
 };
 
 /// How often each instruction is an operand.

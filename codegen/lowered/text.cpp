@@ -52,16 +52,17 @@ class Text {
     std::string text = w.mapping < 0
                            ? "scratch"
                            : g_.mapping.block_mappings[static_cast<std::size_t>(w.mapping)].origin;
-    text += fmt::format(" {}", residency_words[static_cast<int>(w.residency)]);
-    if (w.storage) text += fmt::format(" s{}", w.storage);
-    if (w.residency == Residency::staged)
-      text += fmt::format(" by {}{}{}", w.vector, w.lead > 0 ? fmt::format(" lead {}", w.lead) : "",
-                          w.zeros ? " zeros" : "");
-    if (w.fill) text += " fill";
-    if (w.flush) text += " flush";
+    text += fmt::format(" {}", residency_words[static_cast<int>(w.residency())]);
+    if (w.storage()) text += fmt::format(" s{}", w.storage());
+    if (const auto* const s = std::get_if<Staged>(&w.in))
+      text +=
+          fmt::format(" by {}{}{}", s->vector, s->lead > 0 ? fmt::format(" lead {}", s->lead) : "",
+                      s->zeros ? " zeros" : "");
+    if (w.fills()) text += " fill";
+    if (w.flushes()) text += " flush";
     if (w.stored) text += " stored";
     if (w.read_only) text += " read only";
-    if (w.synchronised) text += " synchronised";
+    if (w.is_synchronised()) text += " synchronised";
     if (w.depth > 0) text += fmt::format(" depth {}", w.depth);
     for (std::size_t d = 0; d < w.in_bounds.size(); ++d)
       if (!w.in_bounds[d]) text += fmt::format(" ragged({})", d);

@@ -207,10 +207,10 @@ Address Addresses::part_address(ValueId ref, Coordinates c, DimMap map, Affine k
   }
   const WindowId w = l_.window_of[ref];
   const Window& window = l_.windows[w];
-  const bool staged = window.residency == Residency::staged;
-  const bool resident = !staged && window.residency != Residency::direct;
-  if (staged) c.back() = c.back() + Affine(window.lead);
-  Address a = resident || staged ? storage_address(window.storage, c) : window_address(w, c);
+  const bool staged = window.is_staged();
+  const bool resident = !staged && !window.is_direct();
+  if (staged) c.back() = c.back() + Affine(window.staged().lead);
+  Address a = resident || staged ? storage_address(window.storage(), c) : window_address(w, c);
   a.resident = resident && !is_storing();
   a.staged = staged;
   // What is stored beyond the array does no harm: it is neither read nor flushed.
@@ -367,7 +367,8 @@ Address Addresses::storage_address(StorageId storage, const Coordinates& c) {
   std::int64_t stride = 1;
   for (std::size_t d = s.shape.size(); d-- > 0;) {
     const bool swizzles = in.row_swizzle > 0 && d + 1 == s.shape.size();
-    a.offset = a.offset + (swizzles ? swizzled(e_, c[d - 1], c[d], in, a.alignment) : c[d] * stride);
+    a.offset =
+        a.offset + (swizzles ? swizzled(e_, c[d - 1], c[d], in, a.alignment) : c[d] * stride);
     stride = d + 1 == s.shape.size() ? in.row_stride : stride * s.shape[d];
   }
   return a;
@@ -510,9 +511,9 @@ Loaded loaded(const Program& l, const Window& w, int d) {
   const BlockDim& b = block[static_cast<std::size_t>(d)];
   const bool row = d + 1 == static_cast<int>(block.size()) && b.kind != BlockDim::Kind::squeezed;
   const bool in_bounds = w.in_bounds[static_cast<std::size_t>(d)];
-  if (w.residency != Residency::staged || !row) return {0, b.size, in_bounds};
-  const std::int64_t size = l.storages[w.storage].shape.back();
-  return {w.lead, size, in_bounds && size == b.size};
+  if (!w.is_staged() || !row) return {0, b.size, in_bounds};
+  const std::int64_t size = l.storages[w.storage()].shape.back();
+  return {w.staged().lead, size, in_bounds && size == b.size};
 }
 
 thread::Facts facts_of_stride(const BlockMapping& m) {

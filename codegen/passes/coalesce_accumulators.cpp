@@ -15,7 +15,7 @@ namespace {
 class Coalescing {
  public:
   explicit Coalescing(Program& l) : l_(l) {
-    for (const Window& w : l_.windows) kept_.insert(w.storage);
+    for (const Window& w : l_.windows) kept_.insert(w.storage());
   }
 
   void run() {
@@ -61,8 +61,9 @@ class Coalescing {
                    StorageId result, StorageId filled) const {
     const Storage &from = storage(result), &to = storage(filled);
     if (!std::holds_alternative<Assign>(p.sink) || kept_.contains(filled) ||
-        kept_.contains(result) || filled == result || !to.in_registers() || !from.in_registers() || to.is_packed() ||
-        to.dtype != from.dtype || to.registers().layout != from.registers().layout || !p.redirects.empty())
+        kept_.contains(result) || filled == result || !to.in_registers() || !from.in_registers() ||
+        to.is_packed() || to.dtype != from.dtype ||
+        to.registers().layout != from.registers().layout || !p.redirects.empty())
       return false;
     const DimMap all = identity_map(static_cast<int>(p.domain.size()));
     bool reads = false;

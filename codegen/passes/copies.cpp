@@ -80,7 +80,7 @@ class ChosenCopies {
 
   void fill(const LoopNest& p, Fill& to, Location at) {
     const Window& w = l_.windows[to.window];
-    if (w.residency != Residency::staged) return;
+    if (!w.is_staged()) return;
     if (fill_of(w).value_or(0) != 0) {
       l_.remarks.push_back({at, fmt::format("{}: plain loads, because {}",
                                             description_of(g_, w.root), another_fill)});
@@ -101,7 +101,7 @@ class ChosenCopies {
 
   bool is_global(ValueId load) const {
     const Window& w = l_.window_loaded(load);
-    return w.residency == Residency::direct && w.mapping >= 0;
+    return w.is_direct() && w.mapping >= 0;
   }
 
   // Why threads do not copy what is loaded as it is; nullptr: they do.

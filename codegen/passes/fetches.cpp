@@ -76,7 +76,7 @@ std::optional<Fetches::Found> Fetches::find(ValueId operand, const Extents& shap
     return refuse("a mask asks more than where its array ends");
   }
   const Window& w = l_.window_loaded(*load);
-  if (w.residency != Residency::direct || !w.read_only || w.mapping < 0)
+  if (!w.is_direct() || !w.read_only || w.mapping < 0)
     return refuse("its memory is written, or in shared memory already");
   const BlockMapping& m = g_.mapping.block_mappings[w.mapping];
   if (m.fill.value_or(0) != 0) return refuse("what lies beyond its array is another number than 0");
@@ -89,13 +89,14 @@ std::optional<Fetches::Found> Fetches::find(ValueId operand, const Extents& shap
 
 std::optional<TensorBox> Fetches::box_of_window(const Window& w, std::string& why) {
   const BlockMapping& m = g_.mapping.block_mappings[w.mapping];
-  const Storage& s = l_.storages[w.storage];
+  const Storage& s = l_.storages[w.storage()];
   const auto refuse = [&](const char* reason) {
     why = reason;
     return std::nullopt;
   };
   if (!lies_in_array(m, w.root, why)) return {};
-  if (w.lead != 0 || s.shared().row_stride != s.shape.back() || s.shared().row_swizzle != 0)
+  if (w.staged().lead != 0 || s.shared().row_stride != s.shape.back() ||
+      s.shared().row_swizzle != 0)
     return refuse("its rows lie apart in shared memory");
   TensorBox box{.mapping = w.mapping};
   std::size_t next = 0;

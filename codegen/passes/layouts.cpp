@@ -198,11 +198,11 @@ class Assignment {
     if (const Store* to = std::get_if<Store>(&p.sink)) note_view(g_[to->inst].args[0]);
     if (const Update* to = std::get_if<Update>(&p.sink)) note_view(g_[to->inst].args[0]);
     const WindowId moved = window_moved(p.sink);
-    if (moved && l_.windows[moved].residency == Residency::staged)
-      note(static_cast<int>(l_.windows[moved].vector) *
-               l_.storages[l_.windows[moved].storage].dtype.bytes(),
-           l_.storages[l_.windows[moved].storage].dtype);
-    else if (moved && l_.windows[moved].residency == Residency::registers)
+    if (moved && l_.windows[moved].is_staged())
+      note(static_cast<int>(l_.windows[moved].staged().vector) *
+               l_.storages[l_.windows[moved].storage()].dtype.bytes(),
+           l_.storages[l_.windows[moved].storage()].dtype);
+    else if (moved && l_.windows[moved].residency() == Residency::registers)
       note_block(moved);
     else if (moved)
       note_view(l_.windows[moved].root);
@@ -280,7 +280,7 @@ class Assignment {
     for (Storage& s : l_.storages)
       if (s.place() == Place::registers)
         s.registers().layout = s.dropped.empty() ? layout_of(s.variable)
-                                     : layout::drop(layout_of(s.variable), s.dropped);
+                                                 : layout::drop(layout_of(s.variable), s.dropped);
   }
 
   const Layout& layout_of(int variable) const {
@@ -348,8 +348,7 @@ class Assignment {
                    [&](const Store& to) {
                      const ValueId ref = g_[to.inst].args[0];
                      const Window& w = l_.windows[l_.window_of[g_.root(ref)]];
-                     return w.residency == Residency::direct ? memory(ref, all, false)
-                                                             : 4 * registers;
+                     return w.is_direct() ? memory(ref, all, false) : 4 * registers;
                    },
                    [&](const Update&) { return 16 * registers; },
                    [&](const Print&) { return 16 * registers; },
@@ -375,7 +374,7 @@ class Assignment {
 
   // Of a window whose columns are read, how often a bank gives a word for one access.
   double conflicts(ValueId load, const DimMap& map) const {
-    return is_opaque(map) || !l_.window_loaded(load).turned
+    return is_opaque(map) || !l_.window_loaded(load).staged().turned
                ? 1
                : model_.wavefronts(g_[load].args[0], map);
   }
@@ -593,8 +592,7 @@ class Assignment {
     Relayout r{.from = from, .to = to};
     r.plan = plan_of(l_, r);
     if (r.plan.scratch_bytes > 0)
-      r.scratch =
-          l_.add_storage({.in = Shared{}, .dtype = u8, .shape = {r.plan.scratch_bytes}});
+      r.scratch = l_.add_storage({.in = Shared{}, .dtype = u8, .shape = {r.plan.scratch_bytes}});
     out.push_back({std::move(r)});
     return to;
   }
@@ -611,7 +609,8 @@ class Assignment {
 
 layout::Plan plan_of(const Program& l, const Relayout& r) {
   const Storage &from = l.storages[r.from], &to = l.storages[r.to];
-  return layout::plan_relayout(from.registers().layout, to.registers().layout, from.dtype.bytes(), plan_options(l));
+  return layout::plan_relayout(from.registers().layout, to.registers().layout, from.dtype.bytes(),
+                               plan_options(l));
 }
 
 void assign_layouts(Program& l) { Assignment(l).run(); }

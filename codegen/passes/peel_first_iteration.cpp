@@ -76,7 +76,7 @@ class Peeling {
   bool is_entered(StorageId storage, const GridLoop& loop) const {
     return std::ranges::any_of(loop.body, [&](const Statement& s) {
       const EnterWindow* const enter = std::get_if<EnterWindow>(&s.what);
-      return enter != nullptr && l_.windows[enter->window].storage == storage;
+      return enter != nullptr && l_.windows[enter->window].storage() == storage;
     });
   }
 

@@ -95,7 +95,7 @@ class Pipelines {
     Statements all;
     for (const Statement& s : b.statements) {
       const auto* const window = std::get_if<EnterWindow>(&s.what);
-      if (window != nullptr && !l_.windows[window->window].storage) all.push_back(s);
+      if (window != nullptr && !l_.windows[window->window].storage()) all.push_back(s);
     }
     all.push_back({GridLoop{.axis = programs_axis, .body = std::move(b.producer)}, g_.at});
     b.producer = std::move(all);

@@ -83,9 +83,7 @@ class Placement {
   }
 
   // Of the threads that share an element one has what it was.
-  void keep_in_shared(ValueId v) {
-    keep(v, Shared{.row_stride = g_[v].type.shape.back()});
-  }
+  void keep_in_shared(ValueId v) { keep(v, Shared{.row_stride = g_[v].type.shape.back()}); }
 
   // Where v is evaluated if it is inlined: at its whole users, and where its inlined users are.
   // Index arrays are evaluated where their views are accessed.
@@ -142,7 +140,7 @@ class Placement {
   bool others_go_on_before_use(ValueId load) const {
     if (a_.syncs.empty()) return false;
     const Window& w = l_.window_loaded(load);
-    if (w.read_only || w.residency == Residency::registers) return false;
+    if (w.read_only || w.residency() == Residency::registers) return false;
     for (const Evaluation& sink : sinks_[index(load)]) {
       if (any_between(a_.syncs, a_.position[index(load)], sink.position)) return true;
       for (int loop = sink.loop; loop >= 0; loop = a_.loop[loop])

@@ -31,7 +31,7 @@ bool is_known(const Program& l, ValueId root, bool enter, const Known& known) {
     if (effect == graph::Effect::Reads) {
       if (i.op != Op::Load) return false;
       const Window& w = l.window_loaded(v);
-      if (w.residency != Residency::direct || !w.read_only) return false;
+      if (!w.is_direct() || !w.read_only) return false;
     } else if (effect != graph::Effect::None) {
       return false;
     }
@@ -46,7 +46,7 @@ Statements before(const Program& l, const Statements& list, std::size_t at, Know
   for (std::size_t i = 0; i < at; ++i) {
     const auto* const window = std::get_if<EnterWindow>(&list[i].what);
     const auto* const scalar = std::get_if<Scalar>(&list[i].what);
-    if (window != nullptr && !l.windows[window->window].storage) made.push_back(list[i]);
+    if (window != nullptr && !l.windows[window->window].storage()) made.push_back(list[i]);
     if (scalar == nullptr || !scalar->redirects.empty() || !is_known(l, scalar->value, true, known))
       continue;
     known.insert(scalar->storage);

@@ -64,7 +64,7 @@ class Lifetimes {
   std::int64_t most_at_once() {
     for (const ProgramBody& b : l_.bodies) walk(b.statements);
     for (const Window& w : l_.windows)
-      if (w.storage && w.scope == graph::no_value) spans_[w.storage] = {0, position_};
+      if (w.storage() && w.scope == graph::no_value) spans_[w.storage()] = {0, position_};
     std::vector<std::int64_t> change(static_cast<std::size_t>(position_) + 3);
     const auto add = [&](Span span, std::int64_t registers) {
       change[static_cast<std::size_t>(span.first)] += registers;
@@ -121,13 +121,14 @@ class Lifetimes {
   bool is_behind(const Effect& e, const LoopNest& p) const {
     if (!e.reads() || !e.storage || !l_.storages[e.storage].in_registers()) return true;
     const DimMap all = identity_map(static_cast<int>(p.domain.size()));
-    return e.map != all || l_.storages[e.storage].registers().layout.registers() != p.layout.registers();
+    return e.map != all ||
+           l_.storages[e.storage].registers().layout.registers() != p.layout.registers();
   }
 
   void end(const Scope& s, int begin) {
     ++position_;
     for (const WindowId w : s.windows)
-      if (l_.windows[w].storage) spans_[l_.windows[w].storage] = {begin, position_};
+      if (l_.windows[w].storage()) spans_[l_.windows[w].storage()] = {begin, position_};
   }
   // What the branches fill is there behind whichever of them runs.
   void end(const Switch& s, int begin) {

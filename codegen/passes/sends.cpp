@@ -43,8 +43,8 @@ bool is_sent(const Program& l, const Analysis& a, ValueId store) {
       g.bodies.size() > 1 || g.bodies[0].warpgroups > 1)
     return false;
   const Window& w = l.windows[l.window_of[g.root(m.ref)]];
-  return w.residency == Residency::direct && !w.synchronised && w.mapping >= 0 &&
-         is_only_written(g, a, w) && is_of_product(l, m.value);
+  return w.is_direct() && !w.is_synchronised() && w.mapping >= 0 && is_only_written(g, a, w) &&
+         is_of_product(l, m.value);
 }
 
 }  // namespace

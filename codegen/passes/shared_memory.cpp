@@ -38,7 +38,8 @@ class SharedMemory {
     const StorageId over_ring = sent_over_a_ring();
     for (const StorageId s : unscoped())
       if (s != over_ring) place(storage(s));
-    if (over_ring) storage(over_ring).shared().offset = storage(ring_for(over_ring)).shared().offset;
+    if (over_ring)
+      storage(over_ring).shared().offset = storage(ring_for(over_ring)).shared().offset;
     return ends_with_scopes();
   }
 
@@ -66,7 +67,7 @@ class SharedMemory {
   std::vector<StorageId> unscoped() const {
     std::set<StorageId> scoped;
     for (const Window& w : l_.windows)
-      if (w.storage && w.scope != graph::no_value) scoped.insert(w.storage);
+      if (w.storage() && w.scope != graph::no_value) scoped.insert(w.storage());
     std::vector<StorageId> found;
     for (const StorageId s : l_.storages.ids())
       if (l_.storages[s].place() == Place::shared && !scoped.contains(s) && !l_.storages[s].ring())
@@ -76,7 +77,7 @@ class SharedMemory {
 
   // Windows live as long as the program.
   bool is_window(StorageId storage) const {
-    return std::ranges::any_of(l_.windows, [&](const Window& w) { return w.storage == storage; });
+    return std::ranges::any_of(l_.windows, [&](const Window& w) { return w.storage() == storage; });
   }
 
   // Storages whose lives do not meet take one place. Warpgroups have copies, and wait for
@@ -90,14 +91,16 @@ class SharedMemory {
     for (const StorageId s : unscoped())
       if (s == over_ring)
         continue;
-      else if (is_window(s) || storage(s).is_fetched() || storage(s).is_sent() || lives.of(s).first < 0)
+      else if (is_window(s) || storage(s).is_fetched() || storage(s).is_sent() ||
+               lives.of(s).first < 0)
         place(storage(s));
       else
         sharing.push_back(s);
     for (const StorageId s : sharing)
       if (!shared_bytes(storage(s)).within(0, l_.machine.max_shared_bytes)) return false;
     std::ranges::stable_sort(sharing, {}, [&](StorageId s) { return lives.of(s).first; });
-    if (over_ring) storage(over_ring).shared().offset = storage(ring_for(over_ring)).shared().offset;
+    if (over_ring)
+      storage(over_ring).shared().offset = storage(ring_for(over_ring)).shared().offset;
     const Checked begin = end_;
     for (std::size_t i = 0; i < sharing.size(); ++i) {
       Storage& s = storage(sharing[i]);
@@ -148,7 +151,8 @@ class SharedMemory {
       return storage(x).shared().offset + shared_bytes(storage(x)).value();
     };
     return std::ranges::count(sharing, s) > 0 && std::ranges::any_of(sharing, [&](StorageId other) {
-             return other != s && storage(other).shared().offset < end(s) && storage(s).shared().offset < end(other);
+             return other != s && storage(other).shared().offset < end(s) &&
+                    storage(s).shared().offset < end(other);
            });
   }
 
@@ -177,7 +181,7 @@ class SharedMemory {
       end_ = begin;
       if (const Scope* scope = std::get_if<Scope>(&s.what))
         for (const WindowId w : scope->windows)
-          if (const StorageId storage = l_.windows[w].storage;
+          if (const StorageId storage = l_.windows[w].storage();
               storage && l_.storages[storage].place() == Place::shared)
             place(l_.storages[storage]);
       const Checked inside = end_;
@@ -204,8 +208,9 @@ class SharedMemory {
     (void)fits();  // says what each of its own place takes
     const Storage* largest = nullptr;
     for (const Storage& s : l_.storages)
-      if (s.place() == Place::shared && (!largest || shared_bytes(s).value_or(INT64_MAX) >
-                                                       shared_bytes(*largest).value_or(INT64_MAX)))
+      if (s.place() == Place::shared &&
+          (!largest ||
+           shared_bytes(s).value_or(INT64_MAX) > shared_bytes(*largest).value_or(INT64_MAX)))
         largest = &s;
     throw SharedMemoryError(
         largest->of == graph::no_value ? l_.graph.at : l_.graph.location(largest->of),
@@ -231,7 +236,8 @@ Checked unshared_bytes(const Program& l) {
 
 StorageId sent_behind_loops(const Program& l) {
   StorageId found;
-  if (std::ranges::count(l.storages, true, &Storage::is_sent) != 1 || l.bodies.size() > 1) return {};
+  if (std::ranges::count(l.storages, true, &Storage::is_sent) != 1 || l.bodies.size() > 1)
+    return {};
   for (const Statement& s : l.bodies[0].statements) {
     if (repeats(s)) found = {};
     if (const Send* const send = std::get_if<Send>(&s.what)) found = send->from;
@@ -240,9 +246,7 @@ StorageId sent_behind_loops(const Program& l) {
 }
 
 bool stages_too_much(const Program& l) {
-  if (std::ranges::none_of(l.windows,
-                           [](const Window& w) { return w.residency == Residency::staged; }))
-    return false;
+  if (std::ranges::none_of(l.windows, [](const Window& w) { return w.is_staged(); })) return false;
   Program copy = l;
   return !SharedMemory(copy).fits();
 }

@@ -40,21 +40,21 @@ std::int64_t rounded_up(std::int64_t n, std::int64_t to) { return cdiv(n, to) * 
 
 // Whether the chunks of rows of a window whose columns are read may change places: nothing reads
 // across them, and each row has all places.
-bool can_swizzle(const Storage& s, const Window& w) {
+bool can_swizzle(const Storage& s, const Staged& w) {
   const std::int64_t bytes = s.dtype.bytes();
   return w.turned && s.shape.size() > 1 && w.vector * bytes == widest &&
          s.shared().row_stride * bytes % (widest << most_swizzle) == 0;
 }
 
 // Elements by which the room between rows may grow.
-std::int64_t step_between_rows(const Storage& s, const Window& w) {
+std::int64_t step_between_rows(const Storage& s, const Staged& w) {
   constexpr std::int64_t word = 4;
   const std::int64_t bytes = s.dtype.bytes();
   return w.turned ? std::max(w.vector, word / bytes) : widest / bytes;
 }
 
 // Where columns are read lanes find different banks: a guess, as long as layouts are not known.
-void spread_rows(Storage& s, const Window& w) {
+void spread_rows(Storage& s, const Staged& w) {
   if (can_swizzle(s, w)) {
     s.shared().row_swizzle = most_swizzle;
     s.shared().rows_alike = static_cast<int>(w.vector);
@@ -114,19 +114,17 @@ class Staging {
     const Checked all = shared_bytes(s) + staged_bytes_;
     if (!all.within(0, room)) return;
     staged_bytes_ = all;
-    w.residency = Residency::staged;
-    w.fill = true;
-    w.lead = lead;
-    w.vector = vector;
-    w.turned = std::ranges::all_of(readings, &Reading::turned);
-    if (w.turned) spread_rows(s, w);
+    Staged staged{.lead = lead, .vector = vector};
+    staged.turned = std::ranges::all_of(readings, &Reading::turned);
+    if (staged.turned) spread_rows(s, staged);
+    staged.storage = l_.add_storage(std::move(s));
+    w.in = staged;
     const bool filled = m.fill && *m.fill != 0;
-    w.zeros = !filled && (drop_guards(w, readings) || m.fill);
-    w.storage = l_.add_storage(std::move(s));
+    std::get<Staged>(w.in).zeros = !filled && (drop_guards(w, readings) || m.fill);
   }
 
   bool possible(const Window& w) const {
-    if (w.residency != Residency::direct || !w.read_only || w.mapping < 0) return false;
+    if (!w.is_direct() || !w.read_only || w.mapping < 0) return false;
     const BlockMapping& m = g_.mapping.block_mappings[w.mapping];
     const Extents& shape = g_[w.root].type.shape;
     return m.memory_space == Space::automatic && m.num_indices() == m.block_shape.size() &&
@@ -221,7 +219,7 @@ class Staging {
     const int to = neighbours(m.ref);
     const Extents& shape = g_[v].type.shape;
     return m.value == v && to >= 0 && to != along && shape[static_cast<std::size_t>(to)] > 1 &&
-           l_.windows[l_.window_of[g_.root(m.ref)]].residency == Residency::direct;
+           l_.windows[l_.window_of[g_.root(m.ref)]].is_direct();
   }
 
   // ---- what is gained
@@ -383,7 +381,7 @@ class Padding {
 
   void run() {
     for (const Window& w : l_.windows)
-      if (w.residency == Residency::staged) pad(w);
+      if (w.is_staged()) pad(w);
   }
 
  private:
@@ -391,13 +389,13 @@ class Padding {
   // columns, the rows' chunks in an order that changes from row to row instead, if that is better.
   void pad(const Window& w) {
     constexpr std::int64_t banks = 128;  // bytes
-    Storage& s = l_.storages[w.storage];
+    Storage& s = l_.storages[w.storage()];
     Shared& in = s.shared();
     in.row_swizzle = 0;
     in.rows_alike = 1;
     const std::int64_t chunk = widest / s.dtype.bytes();
     const std::int64_t dense = rounded_up(s.shape.back(), chunk);
-    const std::int64_t step = step_between_rows(s, w);
+    const std::int64_t step = step_between_rows(s, w.staged());
     Shared best = in;
     double least = -1;
     const auto weigh = [&] {
@@ -415,7 +413,7 @@ class Padding {
       if (!some_wait()) break;
     }
     in.row_stride = dense;
-    if (some_wait() && can_swizzle(s, w))
+    if (some_wait() && can_swizzle(s, w.staged()))
       for (in.rows_alike = 1; in.rows_alike <= 8; in.rows_alike *= 2) {
         in.row_swizzle = most_swizzle;
         weigh();
@@ -457,7 +455,7 @@ void stage_windows(Program& l) {
 }
 
 void pad_staged_rows(Program& l) {
-  const auto staged = [](const Window& w) { return w.residency == Residency::staged; };
+  const auto staged = [](const Window& w) { return w.is_staged(); };
   if (std::ranges::any_of(l.windows, staged)) Padding(l).run();
 }
 

@@ -71,7 +71,7 @@ class Building {
     const auto windows = windows_at(depth);
     for (const WindowId w : windows) {
       out.push_back({EnterWindow{w}, g_.at});
-      if (l_.windows[w].fill) move_window(out, w, true);
+      if (l_.windows[w].fills()) move_window(out, w, true);
     }
     region(out, body_->region, depth);
     if (depth < num_axes()) {
@@ -83,7 +83,7 @@ class Building {
       out.push_back({std::move(loop), g_.at});
     }
     for (const WindowId w : windows)
-      if (l_.windows[w].flush) move_window(out, w, false);
+      if (l_.windows[w].flushes()) move_window(out, w, false);
   }
 
   std::vector<WindowId> windows_at(int depth) const {
@@ -97,17 +97,17 @@ class Building {
 
   void move_window(List& out, WindowId window, bool fill) {
     const Window& w = l_.windows[window];
-    const Storage& s = l_.storages[w.storage];
+    const Storage& s = l_.storages[w.storage()];
     LoopNest p;
     if (fill)
-      p.sink = Fill{.window = window, .storage = w.storage};
+      p.sink = Fill{.window = window, .storage = w.storage()};
     else
-      p.sink = Flush{.window = window, .from = w.storage};
+      p.sink = Flush{.window = window, .from = w.storage()};
     p.domain = p.valid = s.shape;
     p.variable = s.variable >= 0 ? s.variable : l_.add_variable();
     const bool shared = s.place() == Place::shared;
     // Memory that is filled from and stored to is read by more threads than write it.
-    const bool both = w.fill && !fill;
+    const bool both = w.fills() && !fill;
     if (shared || both) sync(out);
     out.push_back({std::move(p), g_.at});
     if (both || (shared && fill)) sync(out);
@@ -220,8 +220,8 @@ class Building {
   void store(List& out, ValueId v) {
     const MemoryView m = MemoryView::of(g_[v]);
     const Window& w = l_.windows[l_.window_of[g_.root(m.ref)]];
-    if (w.residency == Residency::registers) {
-      assign(out, m.value, w.storage, true);
+    if (w.residency() == Residency::registers) {
+      assign(out, m.value, w.storage(), true);
       return;
     }
     const bool again = l_.around[v] > 0 || a_.loop[index(v)] >= 0;
@@ -229,7 +229,7 @@ class Building {
       sends_ = true;
       return;
     }
-    const bool barriers = w.residency == Residency::shared || w.synchronised;
+    const bool barriers = w.residency() == Residency::shared || w.is_synchronised();
     if (barriers) sync(out);
     const Extents& shape = g_[m.value].type.shape;
     out.push_back({LoopNest{.sink = Store{v},
@@ -245,7 +245,7 @@ class Building {
     const MemoryView m = MemoryView::of(g_[v]);
     const Window& w = l_.windows[l_.window_of[g_.root(m.ref)]];
     const StorageId result = l_.storage_of[v];
-    const bool barriers = w.residency == Residency::shared || w.synchronised || result;
+    const bool barriers = w.residency() == Residency::shared || w.is_synchronised() || result;
     if (barriers) sync(out);
     const Extents& shape = g_[m.value].type.shape;
     const StorageId told = result ? shared_result(result) : StorageId();

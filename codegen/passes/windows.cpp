@@ -120,8 +120,7 @@ class WindowPlacement {
   void decide(Window& w) {
     if (w.mapping < 0) {
       if (const StorageId s = storage_of_first_body(w)) {
-        w.residency = Residency::shared;
-        w.storage = s;
+        w.in = InShared{{.storage = s}};
         return;
       }
       make_resident(
@@ -157,9 +156,9 @@ class WindowPlacement {
       // An input keeps what its memory held, whatever becomes of it there, wherever it is pinned.
       make_resident(w, fits_registers(w) ? Residency::registers : Residency::shared);
     }
-    if (w.residency == Residency::direct) return;
-    w.fill = !is_output(w) || aliased;
-    w.flush = w.stored && written;
+    if (w.is_direct()) return;
+    w.resident()->fill = !is_output(w) || aliased;
+    w.resident()->flush = w.stored && written;
   }
 
   // Scratch in shared memory is that of the block, whose bodies have it at one place among their
@@ -172,7 +171,7 @@ class WindowPlacement {
     };
     const auto at = std::ranges::find(params(w.body), w.root) - params(w.body).begin();
     const ValueId first = params(0)[static_cast<std::size_t>(at)];
-    return l_.windows[l_.window_of[first]].storage;
+    return l_.windows[l_.window_of[first]].storage();
   }
 
   bool fits_registers(const Window& w) {
@@ -185,14 +184,17 @@ class WindowPlacement {
     const bool scoped = w.scope != graph::no_value;
     const bool own = scoped || r == Residency::registers;  // one for every warpgroup
     if (r == Residency::registers && !all_whole(w)) r = Residency::shared;
-    w.residency = r;
     Storage s{.dtype = t.dtype, .shape = t.shape, .of = w.root};
     if (r == Residency::shared)
       s.in = Shared{.row_stride = t.shape.empty() ? 1 : t.shape.back(), .per_warpgroup = own};
     else if (graph::element_count(t.shape) == 1)
       s.in = OneElement{};
     if (s.place() == Place::registers) s.variable = l_.add_variable();
-    w.storage = l_.add_storage(std::move(s));
+    const Resident resident{.storage = l_.add_storage(std::move(s))};
+    if (r == Residency::shared)
+      w.in = InShared{resident};
+    else
+      w.in = InRegisters{resident};
   }
 
   bool is_aliased(const Window& w) const {
@@ -225,7 +227,7 @@ class WindowPlacement {
   }
 
   void mark(Window& w) {
-    if (w.residency != Residency::direct) return;
+    if (!w.is_direct()) return;
     w.read_only = !is_output(w) && !is_aliased(w);
     // Different threads may access an element through this Ref or its alias, in an order that
     // matters.
@@ -233,11 +235,11 @@ class WindowPlacement {
     std::size_t reads = 0, writes = 0;
     for (const Window& o : l_.windows) {
       if (o.mapping < 0 || g_.alias_class(o.root) != alias) continue;
-      reads += accesses(o, false).size() + (o.fill ? 1 : 0);
+      reads += accesses(o, false).size() + (o.fills() ? 1 : 0);
       writes += accesses(o, true).size();
     }
     const bool again = w.depth < static_cast<int>(l_.sequential_axes.size());
-    w.synchronised = writes > 0 && (reads > 0 || writes > 1 || again);
+    std::get<Direct>(w.in).synchronised = writes > 0 && (reads > 0 || writes > 1 || again);
   }
 
   Program& l_;

@@ -23,8 +23,9 @@ std::string text_of(const graph::Graph& g, int cc = 90) {
 // Operands that are, pipelined or not.
 std::ptrdiff_t fetches(const graph::Graph& g, int cc = 90) {
   const auto l = cuda::lower(g, {.compute_capability = cc});
-  return std::ranges::count_if(
-      l.storages, [](const lowered::Storage& s) { return s.is_fetched() && s.shared().swizzle > 0; });
+  return std::ranges::count_if(l.storages, [](const lowered::Storage& s) {
+    return s.is_fetched() && s.shared().swizzle > 0;
+  });
 }
 
 }  // namespace
@@ -243,7 +244,7 @@ graph::Graph convolution(DType t, std::int64_t rows, std::int64_t columns, std::
 std::ptrdiff_t fetched_windows(const graph::Graph& g, int cc = 90) {
   const auto l = cuda::lower(g, {.compute_capability = cc});
   return std::ranges::count_if(l.windows, [&](const lowered::Window& w) {
-    return w.residency == lowered::Residency::staged && l.storages[w.storage].is_fetched();
+    return w.is_staged() && l.storages[w.storage()].is_fetched();
   });
 }
 
