@@ -112,13 +112,17 @@ TEST_CASE("attention over random lengths, heads and blocks of keys agrees") {
     test::Random random(seed);
     const bool causal = random.pick({false, true});
     const int kv_heads = random.between(1, 3), keys = random.between(1, 300);
-    check({.batch = random.between(0, 2),
-           .heads = kv_heads * random.between(1, 3),
+    const int batch = random.between(0, 2), heads = kv_heads * random.between(1, 3);
+    const int queries = random.between(0, causal ? keys : 200), d = 16 * random.between(1, 8);
+    const DType t = random.pick({f16, bf16});
+    const int block_keys = 16 * random.between(0, 12);
+    check({.batch = batch,
+           .heads = heads,
            .kv_heads = kv_heads,
-           .queries = random.between(0, causal ? keys : 200),
+           .queries = queries,
            .keys = keys,
-           .d = 16 * random.between(1, 8)},
-          random.pick({f16, bf16}), {.causal = causal, .block_keys = 16 * random.between(0, 12)});
+           .d = d},
+          t, {.causal = causal, .block_keys = block_keys});
   });
 }
 

@@ -57,7 +57,8 @@ TEST_CASE("random products of sizes that wgmma takes agree") {
   for_seeds(60, 12, [&](std::uint64_t seed) {
     Random random(seed);
     const int warps = random.pick({4, 8, 16});
-    const std::int64_t m = 64 * random.between(1, 3) - random.pick({0, 0, 1, 17}),
+    const std::int64_t whole = 64 * random.between(1, 3);
+    const std::int64_t m = whole - random.pick({0, 0, 1, 17}),
                        n = random.pick({8, 16, 40, 48, 64, 96, 136, 192}),
                        k = random.pick({1, 16, 20, 48, 64, 80, 128, 144});
     const bool ta = random.chance(50), tb = random.chance(50), adds = random.chance(50);
@@ -191,14 +192,14 @@ TEST_CASE("two products are added to one window, scaled before each") {
 }
 
 TEST_CASE("the products of a batch go to tensor cores one by one") {
-  const graph::Graph g = by_warps(
-      4, traced(
-             [](Ref a, Ref b, Ref o) {
-               o[_] = dot_general(a[_], b[_], {.contracting = {2, 1}, .batch = {1, 0}},
-                                  {.preferred_element_type = bf16});
-             },
-             {.name = "batch", .out_type = {{3, 64, 64}, bf16}},
-             {array({64, 3, 32}, bf16), array({3, 32, 64}, bf16)}));
+  const graph::Graph g =
+      by_warps(4, traced(
+                      [](Ref a, Ref b, Ref o) {
+                        o[_] = dot_general(a[_], b[_], {.contracting = {2, 1}, .batch = {1, 0}},
+                                           {.preferred_element_type = bf16});
+                      },
+                      {.name = "batch", .out_type = {{3, 64, 64}, bf16}},
+                      {array({64, 3, 32}, bf16), array({3, 32, 64}, bf16)}));
   CHECK(is_by_wgmma(g));
   CHECK(problem(g) == "");
   CHECK(on_all_targets(g, {}, 80) == "");

@@ -289,7 +289,8 @@ TEST_CASE("bodies of when and loop have the parameters and results of their kind
 }
 
 TEST_CASE("a kernel function takes Refs and scalars, and returns nothing [E02]") {
-  for (const std::string call : {"pl::Body(", "pl::pallas_call(", "pl::kernel(", "pl::gpu::kernel("}) {
+  for (const std::string call :
+       {"pl::Body(", "pl::pallas_call(", "pl::kernel(", "pl::gpu::kernel("}) {
     const std::string end = call == "pl::Body(" ? ");" : ", {});";
     constexpr std::string_view takes =
         "a kernel function takes pl::Ref, pl::Refs, pl::Scratch, structs of pl::Ref (nothing else "
@@ -345,7 +346,7 @@ TEST_CASE("an unknown option in braces costs few lines, and names its struct") {
   refused_shortly(call("{.name = 4}"), options);
   refused_shortly(call("{.out_type = 4}"), options);
   refused_shortly(call("{.compiler_params = {.num_warp = 4}}"), options);
-  refused_shortly(call("{.grid = {4}, .name = \"k\"}"), options);
+  refused_shortly(call("{.grid = {4}, .name = \"k\"}"), "order");
   refused_shortly(call("pl::PallasCallOptions{.gird = {4}}"), "gird");
   refused_shortly("pl::gpu::kernel(" + body + ", {.gird = {4}});", "KernelOptions");
   refused_shortly("pl::gpu::kernel({.gird = {4}})(" + body + ");", "KernelOptions");

@@ -55,7 +55,8 @@ Products draw_products(Random& random) {
   p.block_n = random.chance(5) ? 256 : random.pick({8, 16, 32, 64, 64, 128, 128});
   p.block_k = random.pick({16, 32, 64, 64, 128});
   p.m = p.block_m * random.between(1, 3);
-  p.n = p.block_n * random.between(1, 3) - random.pick({0, 0, 0, 1});
+  p.n = p.block_n * random.between(1, 3);
+  p.n -= random.pick({0, 0, 0, 1});
   p.sum = random.pick({Sum::carry, Sum::output, Sum::registers, Sum::shared});
   p.by_axis = random.chance(50);
   p.inner_loop = !p.by_axis || random.chance(20);

@@ -1,8 +1,8 @@
 // Kernels over meshes drawn at random: programs and threads that compute, wait for each other, hand
 // on what they have and print. Interpreter and emulator give what plain loops give, line for line.
 //
-// PALLADIUM_TEST_CALLS=10000 tries a quarter as many; a failure says which by PALLADIUM_TEST_MESH=17,
-// which tries that one again.
+// PALLADIUM_TEST_CALLS=10000 tries a quarter as many; a failure says which by
+// PALLADIUM_TEST_MESH=17, which tries that one again.
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <cstdlib>
@@ -112,7 +112,8 @@ Value computed(const Step& s, const Value& v, const Place& at) {
   case Step::placed: return v + at.program * 2 + at.thread;
   case Step::branched: {
     const Value w = v;
-    return pl::cond(at.program % 2 == 0, [=] { return w + s.number; }, [=] { return w * 5; });
+    return pl::cond(
+        at.program % 2 == 0, [=] { return w + s.number; }, [=] { return w * 5; });
   }
   default: return v;
   }
@@ -157,9 +158,9 @@ Kernel kernel_of(const Plan& plan) {
   return gpu::kernel(
       [plan](Ref x, Ref o, Scratch scratch) {
         const Value first = axis_index("a");
-        const Place at{plan.grid.rank() == 1 ? first
-                                             : first * plan.grid[1].value() + axis_index("b"),
-                       axis_index("wg")};
+        const Place at{
+            plan.grid.rank() == 1 ? first : first * plan.grid[1].value() + axis_index("b"),
+            axis_index("wg")};
         Value v = x[{at.program, at.thread, _}];
         int exchange = 0;
         for (const Step& s : plan.steps) {

@@ -49,10 +49,12 @@ Drawn drawn(std::uint64_t seed) {
   d.warps = random.pick({0, 4, 4, 8, 8, 16});
   d.block_m = d.warps == 16 ? 256 : random.pick({64, 64, 128});
   d.block_n = random.pick({8, 16, 24, 40, 64, 64, 72, 96, 128});
-  d.block_k = random.pick({16, 32, 64, 128}) / d.a.bytes() * random.pick({1, 1, 2});
+  d.block_k = random.pick({16, 32, 64, 128}) / d.a.bytes();
+  d.block_k *= random.pick({1, 1, 2});
   if (random.chance(15)) d.block_k = random.pick({5, 20, 33});
   const auto extent = [&](int block, int blocks) {
-    return std::max(1, block * random.between(1, blocks) - random.pick({0, 0, 1, block / 2}));
+    const int whole = block * random.between(1, blocks);
+    return std::max(1, whole - random.pick({0, 0, 1, block / 2}));
   };
   d.m = extent(d.block_m, 2);
   d.n = extent(d.block_n, 2);

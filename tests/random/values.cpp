@@ -109,7 +109,10 @@ Value Statements::elsewhere(const Value& v) {
   const auto extent = static_cast<int>(s[axis].value());
   switch (random_.below(13)) {
   case 0: return flip(v, random_.chance(50) ? Axes() : Axes(axis));
-  case 1: return roll(v, random_.between(-9, 9), random_.chance(50) ? Axes() : Axes(axis));
+  case 1: {
+    const int by = random_.between(-9, 9);
+    return roll(v, by, random_.chance(50) ? Axes() : Axes(axis));
+  }
   case 2: {
     const int size = random_.between(1, static_cast<int>(s[0].value()));
     const int start = random_.below(static_cast<int>(s[0].value()) - size + 1);

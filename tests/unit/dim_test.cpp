@@ -85,7 +85,8 @@ TEST_CASE("multiples of dims hold for all values of random expressions") {
     for (int k = 0; k < 4; ++k) try {
         const auto op = static_cast<DimOp>(
             random.between(static_cast<int>(DimOp::add), static_cast<int>(DimOp::max)));
-        pool.push_back(detail::dim_binary(op, random.pick(pool), random.pick(pool)));
+        const Dim a = random.pick(pool), b = random.pick(pool);
+        pool.push_back(detail::dim_binary(op, a, b));
       } catch (const CompileError&) {
       }
     const std::int64_t values[] = {8 * random.below(9), 4 * random.below(9), random.below(40)};
