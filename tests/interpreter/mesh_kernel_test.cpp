@@ -423,6 +423,41 @@ TEST_CASE("bodies and meshes that do not belong together are refused [E26]") {
           "axis 'wg' has the sizes 2 and 3");
 }
 
+TEST_CASE("a kernel over a mesh is given options once, behind its body or in place of it") {
+  const auto refused = [](const std::string& message, const std::string& sentence) {
+    CHECK_THAT(message, ContainsSubstring(sentence) && ContainsSubstring("mesh_kernel_test.cpp:"));
+  };
+  constexpr const char* missing = "kernel: options stand beside a body: pl::kernel(body, {";
+  constexpr const char* twice = "kernel: options wait for a body, and no others stand beside them";
+  refused(error_of([&] { (void)pl::kernel(copy); }), missing);
+  refused(error_of([&] { (void)gpu::kernel(copy); }), missing);
+  const KernelOptions options{.mesh = gpu::Mesh{}};
+  refused(error_of([&] { (void)pl::kernel(options, {.name = "k"}); }), twice);
+  refused(error_of([&] { (void)pl::kernel([](ShapeDtype) { return KernelOptions{}; }, options); }),
+          twice);
+  refused(error_of([&] { (void)gpu::kernel({.grid = {4}}, {.name = "k"}); }), twice);
+  const auto types = [](ShapeDtype) { return KernelOptions{}; };
+  refused(error_of([&] { (void)pl::kernel(options, types); }), twice);
+  refused(error_of([&] {
+            pl::kernel([](Ref) { pl::core_map(gpu::WarpMesh{"w"}, {.name = "k"})([] {}); }, options)
+                .on(Target::interpreter)(new_ref(counted(8)));
+          }),
+          "core_map: a WarpMesh is that of a part of a body, which takes no options");
+  // Each form of what is right; an options function of one generic parameter takes the type.
+  const auto sized = [](auto t) { return KernelOptions{.out_type = t, .mesh = gpu::Mesh{}}; };
+  const auto one = [](const ShapeDtype& t) {
+    return KernelOptions{.out_type = t, .mesh = gpu::Mesh{}};
+  };
+  const Array x = counted(8);
+  const KernelOptions given{.out_type = {{8}, f32}, .mesh = gpu::Mesh{}};
+  for (const Kernel& k :
+       {pl::kernel(copy, given), pl::kernel(Body(copy), given), pl::kernel(given)(copy),
+        pl::kernel(given, here())(copy), pl::kernel(copy, sized), pl::kernel(one)(copy),
+        pl::kernel(std::initializer_list<Body>{copy},
+                   {.out_type = {{8}, f32}, .mesh = {gpu::Mesh{}}})})
+    CHECK(elements<float>(k.on(Target::interpreter)(x)) == elements<float>(x));
+}
+
 TEST_CASE("both spellings of one option, and names of axes that there are not, are refused") {
   const Array x = counted(8);
   const auto refused = [](const std::string& message, const std::string& sentence) {
