@@ -10,6 +10,8 @@
 
 namespace palladium::lowered {
 
+using graph::ValueId;
+
 /// Which of its kind: its place in the program's table of these; or none. Numbers of different
 /// kinds are different types, which nobody counts with.
 template <class Kind>
@@ -36,7 +38,7 @@ template <class Kind>
 constexpr std::size_t place_of(Id<Kind> id) {
   return static_cast<std::size_t>(id.number());
 }
-constexpr std::size_t place_of(graph::ValueId v) { return graph::index(v); }
+constexpr std::size_t place_of(ValueId v) { return graph::index(v); }
 
 /// A row for each thing of a kind, or for each instruction of a graph.
 template <class Key, class Row>

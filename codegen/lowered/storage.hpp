@@ -13,7 +13,6 @@
 namespace palladium::lowered {
 
 using graph::Extents;
-using graph::ValueId;
 
 /// A value is recomputed at each use, and has no room.
 struct Inlined {};
