@@ -24,7 +24,7 @@ graph::Graph persistent(graph::Graph g, std::optional<bool> specialize = {}, int
   return g;
 }
 
-std::string lowered(const graph::Graph& g, int cc) {
+std::string decided(const graph::Graph& g, int cc) {
   return lowered::to_text(cuda::lower(g, {.compute_capability = cc}));
 }
 
@@ -133,7 +133,7 @@ TEST_CASE("a warpgroup that fetches goes on to the next program of a persistent 
         const graph::Graph g = persistent(
             matmul_graph(bf16, {.m = m, .n = 136, .k = k, .block_k = 64}), specialize, 3);
         CHECK(on_all_targets(g, {}, 90) == "");
-        const std::string text = lowered(g, 90);
+        const std::string text = decided(g, 90);
         CHECK_THAT(text, ContainsSubstring("grid loop programs"));
         CHECK((text.find("producer") != std::string::npos) == specialize);
       }
@@ -146,7 +146,7 @@ TEST_CASE("sums in registers begin anew in each program of a persistent block") 
         CAPTURE(static_cast<int>(sum), specialize, num_warps);
         const graph::Graph g =
             products({.sum = sum, .num_warps = num_warps, .specialize = specialize});
-        CHECK_THAT(lowered(g, 90), ContainsSubstring("grid loop programs"));
+        CHECK_THAT(decided(g, 90), ContainsSubstring("grid loop programs"));
         CHECK(on_all_targets(g, {}, 90) == "");
       }
   for (const Sum sum : {Sum::scratch, Sum::first, Sum::scoped})

@@ -20,12 +20,12 @@ using palladium::_;
 
 namespace {
 
-std::string lowered(const graph::Graph& g, int cc = 80) {
+std::string decided(const graph::Graph& g, int cc = 80) {
   return lowered::to_text(cuda::lower(g, {.compute_capability = cc}));
 }
 
 bool is_pipelined(const graph::Graph& g, int cc = 80) {
-  return lowered(g, cc).find("prefetch ring") != std::string::npos;
+  return decided(g, cc).find("prefetch ring") != std::string::npos;
 }
 
 // By TMA alone, with barriers.
@@ -325,7 +325,7 @@ TEST_CASE("ragged products are the same, guarded or as the array ends") {
 }
 
 TEST_CASE("a guard that asks what the block's own bounds are leaves a plain copy") {
-  const std::string text = lowered(product({.k = 100, .guarded = true}));
+  const std::string text = decided(product({.k = 100, .guarded = true}));
   CHECK(text.find("asynchronously zeros") != std::string::npos);
   CHECK(is_pipelined(product({.k = 104, .guarded = true})));
 }
@@ -335,7 +335,7 @@ TEST_CASE("a guard of one dimension leaves copies of blocks that end along other
   for (const graph::Graph& g : {product({.m = 70, .n = 40, .k = 104, .guarded = true}),
                                 product({.m = m, .n = n, .k = 104, .guarded = true})}) {
     CHECK(is_pipelined(g));
-    CHECK(lowered(g).find("plain loads") == std::string::npos);
+    CHECK(decided(g).find("plain loads") == std::string::npos);
   }
   CHECK(on_all_targets(product({.m = m, .n = n, .k = 104, .guarded = true}), {70, 40}, 80) == "");
 }
