@@ -76,7 +76,7 @@ class Nest : private passes::Addresses {
   Bounds padding(const DimMap& map) const;
   bool enters(StorageId storage) const { return lowered::enters(l_, *nest_, storage); }
   void mask_replicas();
-#define PALLADIUM_EXPAND(Kind) expand_sink(const passes::Kind& s)
+#define PALLADIUM_EXPAND(Kind) expand_sink(const lowered::Kind& s)
   void PALLADIUM_SINKS(PALLADIUM_EXPAND);
 #undef PALLADIUM_EXPAND
   /// What the expansion of one kind has to itself: defined in the file of that kind.
