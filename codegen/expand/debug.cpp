@@ -56,7 +56,7 @@ void Expander::put(ExprId record, ExprId slot, ExprId value, ExprId test) {
 void Nest::expand_sink(const lowered::Print& s) {
   const DimMap all = lowered::identity_map(layout_.rank());
   mask_replicas();
-  open_to_groups(nest_->value, false);
+  open_to_groups();
   open_elements();
   const ExprId value = evaluate(nest_->value, coordinates_, all, false);
   Affine element;

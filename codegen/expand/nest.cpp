@@ -176,7 +176,7 @@ void Nest::mask_replicas() {
 }
 
 void Nest::expand_sink(const lowered::Assign& s) {
-  open_to_groups(nest_->value, enters(s.storage));
+  open_to_groups();
   open_elements();
   if (l_.storages[s.storage].is_packed())
     assign_pair(s.storage, evaluate(nest_->value, coordinates_,
@@ -217,7 +217,7 @@ void Nest::assign_pair(StorageId storage, ExprId value) {
 void Nest::expand_sink(const lowered::Stage& s) {
   mask_replicas();
   if (s.by.asynchronous && copies_moved(s)) return;
-  open_to_groups(nest_->value, enters(s.storage));
+  open_to_groups();
   open_elements();
   ExprId value = evaluate(nest_->value, coordinates_, lowered::identity_map(layout_.rank()),
                           enters(s.storage));
@@ -298,7 +298,7 @@ void Nest::expand_sink(const lowered::Store& s) {
   const DimMap all = lowered::identity_map(layout_.rank());
   const MemoryView m = MemoryView::of(g_[s.inst]);
   mask_replicas();
-  open_to_groups(nest_->value, false);
+  open_to_groups();
   if (stores_registers(s)) return b_.close_nest_loops();
   if (fork_ != no_expr) return store_two_ways(s);
   open_elements();

@@ -106,16 +106,12 @@ class Nest : private passes::Addresses {
   // quotients.cpp: rows that are divided by one number
   /// A loop around the elements of a vector.
   struct Counting {
-    int dimension = -1;  // of repetitions; -1: of groups
+    int over = lowered::over_groups;  // or the dimension of repetitions
     ExprId counter = no_expr;
     std::int64_t count = 1;
-    bool row = true;  // unrolled, and no divisor changes with it
   };
-  using Values = std::vector<ValueId>;
-  void open_to_groups(ValueId value, bool enter);
-  Values row_divisions(ValueId value, bool enter) const;
-  std::vector<bool> dimensions_of(ValueId v) const;
-  std::vector<Counting> loops_around(const Values& divisions) const;
+  void open_to_groups();
+  Counting counting(int over) const;
   void open(const Counting& loop);
   void divide_row(ValueId division, std::span<const Counting> row);
   ExprId dividends(ValueId v, const Affine& at, std::int64_t count, std::span<const Counting> row,

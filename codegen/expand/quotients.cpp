@@ -14,125 +14,31 @@ using lowered::Place;
 using lowered::Residency;
 using lowered::Storage;
 
-namespace {
-
-// Elements of a call: of fewer the guard costs more than it saves, and dividends that no registers
-// hold anyway wait in them for the others.
-constexpr std::int64_t fewest = 4, most_in_registers = 64, most_computed = 32;
-
-// Operations of a divisor that are looked at.
-constexpr int most_looked_at = 256;
-
-}  // namespace
-
-// ---- which
-
-// The dimensions of the nest along which a value may change.
-std::vector<bool> Nest::dimensions_of(ValueId v) const {
-  const int rank = layout_.rank();
-  std::vector<bool> found(static_cast<std::size_t>(rank));
-  std::vector<std::pair<ValueId, DimMap>> stack{{v, lowered::identity_map(rank)}};
-  const auto all = std::vector<bool>(found.size(), true);
-  for (int seen = 0; !stack.empty(); ++seen) {
-    if (seen == most_looked_at) return all;
-    const auto [next, map] = std::move(stack.back());
-    stack.pop_back();
-    const Inst& i = g_[next];
-    const bool moves = i.op == Op::Broadcast || i.op == Op::Transpose || i.op == Op::Reshape;
-    if (!l_.storage_of[next] && (moves || graph::is_elementwise(i.op))) {
-      for (std::size_t a = 0; a < i.args.size(); ++a)
-        stack.emplace_back(i.args[a], lowered::map_of_operand(g_, next, a, map));
-      continue;
-    }
-    if (i.op == Op::Constant) continue;
-    if (i.op == Op::Load || i.op == Op::Swap)  // what stands in for masked elements, too
-      for (std::size_t a = 1; a < i.args.size(); ++a)
-        if (g_[i.args[a]].type.is_value())
-          stack.emplace_back(i.args[a], lowered::map_of_operand(g_, next, a, map));
-    for (std::size_t d = 0; d < map.size(); ++d) {
-      if (i.type.shape[d] == 1) continue;
-      if (map[d] == lowered::opaque_dim) return all;
-      if (map[d] >= 0) found[static_cast<std::size_t>(map[d])] = true;
-    }
-  }
-  return found;
-}
-
-// Divisions of elements by what is the same for all of a vector, operands first.
-Nest::Values Nest::row_divisions(ValueId value, bool enter) const {
-  Values found, stack{value};
-  if (g_.approx_math) return found;
-  std::set<ValueId> seen;
-  while (!stack.empty()) {
-    const ValueId v = stack.back();
-    stack.pop_back();
-    const Inst& i = g_[v];
-    const bool whole = l_.storage_of[v] && !(v == value && enter);
-    if (whole || !graph::is_elementwise(i.op) || !seen.insert(v).second) continue;
-    stack.insert(stack.end(), i.args.begin(), i.args.end());
-    if (i.op != Op::Div || i.type.dtype != f32) continue;
-    const std::vector<bool> dimensions = dimensions_of(i.args[1]);
-    if (vector_ == 1 || !dimensions.back()) found.push_back(v);
-  }
-  // An operand has been seen after what uses it.
-  std::ranges::reverse(found);
-  return found;
-}
-
-// From the outermost to the innermost.
-std::vector<Nest::Counting> Nest::loops_around(const Values& divisions) const {
-  std::vector<bool> changing(static_cast<std::size_t>(layout_.rank()));
-  for (const ValueId v : divisions) {
-    const std::vector<bool> dimensions = dimensions_of(g_[v].args[1]);
-    for (std::size_t d = 0; d < dimensions.size(); ++d) changing[d] = changing[d] || dimensions[d];
-  }
-  std::vector<Counting> loops;
-  for (int d = 0; d < layout_.rank(); ++d) {
-    const auto at = static_cast<std::size_t>(d);
-    if (layout_.repetitions(d) > 1)
-      loops.push_back(
-          {d, repetitions_[at], layout_.repetitions(d), !is_rolled(d) && !changing[at]});
-  }
-  if (groups() > 1) {
-    bool row = true;
-    for (std::size_t bit = static_cast<std::size_t>(vector_bits_); bit < layout_.reg.size(); ++bit)
-      for (int d = 0; d < layout_.rank(); ++d)
-        row = row &&
-              (layout_.field(d, layout_.reg[bit]) == 0 || !changing[static_cast<std::size_t>(d)]);
-    loops.push_back({-1, group_, groups(), row});
-  }
-  return loops;
-}
-
 // ---- the divisions
 
 void Nest::open(const Counting& loop) {
-  loop.dimension < 0 ? open_groups() : open_repetition(loop.dimension);
+  loop.over == lowered::over_groups ? open_groups() : open_repetition(loop.over);
 }
 
 // The loops down to those over the groups of elements. Rows are divided before the loops along
-// them, which then are the innermost.
-void Nest::open_to_groups(ValueId value, bool enter) {
-  const Values divisions = row_divisions(value, enter);
-  std::vector<Counting> loops = loops_around(divisions);
-  const std::vector<Counting> plain = loops;
-  const auto rows = std::ranges::stable_partition(loops, [](const Counting& l) { return !l.row; });
-  const bool held = std::ranges::all_of(
-      divisions, [&](ValueId v) { return in_registers(g_[v].args[0]) != no_expr; });
-  const std::int64_t most = held ? most_in_registers : most_computed;
-  std::size_t first = loops.size();
-  const std::size_t first_of_rows = loops.size() - rows.size();
-  std::int64_t count = vector_;
-  while (first > first_of_rows && count * loops[first - 1].count <= most)
-    count *= loops[--first].count;
-  if (divisions.empty() || count < fewest) {
-    for (const Counting& loop : plain) open(loop);
-    return;
+// them.
+void Nest::open_to_groups() {
+  if (nest_->divided.empty()) {
+    open_repetitions(true, true);
+    return open_groups();
   }
+  std::vector<Counting> loops;
+  for (const int over : nest_->loops) loops.push_back(counting(over));
+  const std::size_t first = loops.size() - static_cast<std::size_t>(nest_->row_loops);
   const auto row = std::span(loops).subspan(first);
   for (const Counting& loop : std::span(loops).first(first)) open(loop);
-  for (const ValueId v : divisions) divide_row(v, row);
+  for (const ValueId v : nest_->divided) divide_row(v, row);
   for (const Counting& loop : row) open(loop);
+}
+
+Nest::Counting Nest::counting(int over) const {
+  if (over == lowered::over_groups) return {over, group_, groups()};
+  return {over, repetitions_[static_cast<std::size_t>(over)], layout_.repetitions(over)};
 }
 
 // q[...] = dividend / divisor, for all elements that `row` counts.
@@ -204,7 +110,8 @@ ExprId Nest::in_registers(ValueId v) const {
   const DimMap all = lowered::identity_map(layout_.rank());
   const Storage& s = l_.storages[copy_of(storage, all)];
   if (s.place() != Place::registers) return no_expr;
-  return e_.element(x_.storage(copy_of(storage, all)), e_.sum(register_index(s.registers().layout, all)));
+  return e_.element(x_.storage(copy_of(storage, all)),
+                    e_.sum(register_index(s.registers().layout, all)));
 }
 
 // A vector of them goes to memory as it is.

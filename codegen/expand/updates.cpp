@@ -33,7 +33,7 @@ void Nest::expand_sink(const lowered::Update& s) {
     return v == graph::no_value ? no_expr : evaluate(v, coordinates_, all, false);
   };
   mask_replicas();
-  open_to_groups(nest_->value, false);
+  open_to_groups();
   open_elements();
   const ExprId value = evaluated(m.value), expected = evaluated(m.other), mask = evaluated(m.mask);
   check_indices(s.inst, coordinates_, all, mask);

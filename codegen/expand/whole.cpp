@@ -124,6 +124,7 @@ lowered::LoopNest Nest::by_elements() const {
   const int warps = p.layout.warps();
   p.layout = layout::strided(p.domain, 1, p.layout.threads(), warps);
   p.rolled.assign(p.domain.size(), true);
+  p.divided.clear();  // no rows in a thread
   return p;
 }
 

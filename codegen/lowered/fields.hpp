@@ -219,6 +219,9 @@ PALLADIUM_FIELDS(LoopNest) {
   f("layout", x.layout);
   f("rolled", x.rolled);
   f("redirects", x.redirects);
+  f("divided", x.divided);
+  f("loops", x.loops);
+  f("row_loops", x.row_loops);
 }
 PALLADIUM_FIELDS(Dot) {
   f("inst", x.inst);

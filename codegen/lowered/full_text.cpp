@@ -179,6 +179,11 @@ class FullText {
     for (const T x : all) words.push_back(std::to_string(static_cast<std::int64_t>(x)));
     return list(words);
   }
+  std::string word(const std::vector<ValueId>& values) const {
+    std::vector<std::string> words;
+    for (const ValueId v : values) words.push_back(word(v));
+    return list(words);
+  }
   std::string word(const Redirects& redirects) const {
     std::vector<std::string> words;
     for (const auto& [from, redirect] : redirects)

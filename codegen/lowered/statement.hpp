@@ -133,6 +133,10 @@ inline bool is_fold(const Sink& sink) { return bool(scratch_of(sink)); }
 /// The memory operation that the nest does: of a Store or an Update; no_value of any other.
 ValueId accessed_by(const Sink& sink);
 
+/// Of the loops around the vectors of a nest the one over the groups of a register tile; others go
+/// over repetitions of the tile, along a dimension.
+inline constexpr int over_groups = -1;
+
 /// A loop nest over the elements of `domain`, distributed by `layout`.
 struct LoopNest {
   Sink sink = Assign{};
@@ -143,6 +147,11 @@ struct LoopNest {
   layout::Layout layout = {};
   std::vector<bool> rolled = {};  // per dimension: repetitions run in a run-time loop
   Redirects redirects = {};
+  /// Divisions, operands first, each of which is made for a row in front of its elements. The loops
+  /// around these then stand in this order, and so many of the innermost run along the rows.
+  std::vector<ValueId> divided = {};
+  std::vector<int> loops = {};
+  int row_loops = 0;
 };
 
 struct Dot {

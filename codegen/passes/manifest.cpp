@@ -45,6 +45,8 @@ constexpr Pass chosen[] = {
      "how large is what is copied ahead?"},
     {"software_pipeline", software_pipeline, Fact::rings, Fact::none,
      "of rings: what frees a slot when?"},
+    {"divide_rows", divide_rows, Fact::layouts, Fact::none,
+     "of layouts: what does a thread hold of a row?"},
     {"place_shared_memory", place_shared_memory, Fact::layouts | Fact::rings, Fact::offsets,
      "last: all before it add storages"},
 };

@@ -361,6 +361,10 @@ class ProgramReader {
   void make(Sink& x, std::size_t wanted, PartLine& l, std::index_sequence<n...>) {
     ((n == wanted ? take_members(l, x.emplace<n>()) : void()), ...);
   }
+  void set(const PartLine& l, std::vector<ValueId>& x, const std::string& text) const {
+    x.clear();
+    for (const std::string& item : l.list(text)) x.push_back(some_value(l, item));
+  }
   void set(const PartLine& l, Redirects& x, const std::string& text) {
     x.clear();
     for (const std::string& item : l.list(text)) {
