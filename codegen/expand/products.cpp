@@ -58,8 +58,8 @@ void Expander::expand_one(const lowered::Dot& d) {
          {rows, columns, d.warps_m});
       call.templates.emplace_back(a.dtype);
     }
-    for (const std::int64_t n :
-         {depth, lda, std::int64_t{a.shared().row_swizzle}, ldb, std::int64_t{b.shared().row_swizzle}})
+    for (const std::int64_t n : {depth, lda, std::int64_t{a.shared().row_swizzle}, ldb,
+                                 std::int64_t{b.shared().row_swizzle}})
       call.templates.emplace_back(n);
     call.args = {call.args[0], shared_base(d.a), slot_of(d.a), shared_base(d.b), slot_of(d.b)};
     break;

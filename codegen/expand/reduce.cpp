@@ -136,8 +136,9 @@ void Nest::keep_result(const lowered::Reduce& s, const Folding& f) {
   const VariableId v = x_.storage(s.storage);
   if (f.registers == 1) {
     const ExprId acc = f.accumulator(e_, e_.number(0));
-    b_.add(thread::Assign{to.place() == Place::scalar ? e_.variable(v) : e_.element(v, e_.number(0)),
-                          converted(acc, to.dtype)});
+    b_.add(
+        thread::Assign{to.place() == Place::scalar ? e_.variable(v) : e_.element(v, e_.number(0)),
+                       converted(acc, to.dtype)});
     return;
   }
   const ExprId a = x_.open_registers("a", f.registers, true);

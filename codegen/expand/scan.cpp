@@ -176,8 +176,8 @@ class Nest::Expansion<lowered::Scan> {
 
   ExprId element() {
     const DimMap all = lowered::identity_map(n_.layout_.rank());
-    const Affine at =
-        in_place_ ? n_.register_index(to_.registers().layout, all) : row() * along_ + place_in_row();
+    const Affine at = in_place_ ? n_.register_index(to_.registers().layout, all)
+                                : row() * along_ + place_in_row();
     return n_.e_.element(elements_, n_.e_.sum(at));
   }
 

@@ -28,10 +28,10 @@ class WindowFetches {
       if (f == nullptr || !f->by.asynchronous) continue;
       const BoxId box = box_of(f->window, list[i].at);
       if (!box) continue;
-      const Fetch fetch{.parts = {{.storage = f->storage, .tensor_box = box, .window = f->window}},
-                        .barrier = l_.add_storage({.in = Shared{.row_stride = 1, .fetched = true},
-                                                   .dtype = u64,
-                                                   .shape = {1}})};
+      const Fetch fetch{
+          .parts = {{.storage = f->storage, .tensor_box = box, .window = f->window}},
+          .barrier = l_.add_storage(
+              {.in = Shared{.row_stride = 1, .fetched = true}, .dtype = u64, .shape = {1}})};
       l_.fetch_barriers.push_back({.storage = fetch.barrier});
       Shared& s = l_.storages[f->storage].shared();
       s.fetched = true;

@@ -478,9 +478,9 @@ void addupdate(const Ref& view, const Operand& operand, StoreOptions options) {
   recorder.note({{memory}, {memory}});
 }
 
-#define PALLADIUM_ATOMIC(name, how)                                                 \
+#define PALLADIUM_ATOMIC(name, how)                                          \
   Effect name(const Ref& view, const Operand& value, StoreOptions options) { \
-    return trace::atomic(graph::Update::how, view, nullptr, value, options);        \
+    return trace::atomic(graph::Update::how, view, nullptr, value, options); \
   }
 PALLADIUM_ATOMIC(atomic_add, add)
 PALLADIUM_ATOMIC(atomic_max, max)

@@ -46,8 +46,7 @@ void semaphore_signal(const Ref& semaphore, const Operand& inc) {
   recorder.note_write(ref);
 }
 
-void semaphore_wait(const Ref& semaphore, const Operand& value,
-                    SemaphoreWaitOptions options) {
+void semaphore_wait(const Ref& semaphore, const Operand& value, SemaphoreWaitOptions options) {
   const Location at = trace::location(value);
   Recorder& recorder = Recorder::current("semaphore_wait", at);
   const ValueId ref = recorder.id(semaphore, "semaphore_wait", at);

@@ -51,8 +51,9 @@ std::string problem(const graph::Graph& g, const std::string& call, int cc = 90)
 
 std::ptrdiff_t fetches(const graph::Graph& g) {
   const auto l = cuda::lower(g, {.compute_capability = 90});
-  return std::ranges::count_if(
-      l.storages, [](const lowered::Storage& s) { return s.is_fetched() && s.shared().swizzle > 0; });
+  return std::ranges::count_if(l.storages, [](const lowered::Storage& s) {
+    return s.is_fetched() && s.shared().swizzle > 0;
+  });
 }
 
 }  // namespace

@@ -101,8 +101,7 @@ TEST_CASE("what is sent lies where a ring was that nobody reads any more") {
   };
   const auto offsets = [](const lowered::Program& l) {
     const auto sent = std::ranges::find(l.storages, true, &lowered::Storage::is_sent);
-    return std::pair(sent->shared().offset,
-                     l.storages[l.rings.front().storage].shared().offset);
+    return std::pair(sent->shared().offset, l.storages[l.rings.front().storage].shared().offset);
   };
   const auto [sent, ring] = offsets(cuda::lower(rounded(f16, p), {.compute_capability = hopper}));
   CHECK(sent == ring);

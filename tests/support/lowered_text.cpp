@@ -232,7 +232,8 @@ class ProgramReader {
   void plan(const PartLine& l, Relayout& r) const {
     const auto layout = [&](StorageId storage) {
       const bool known = storage && std::cmp_less(storage.number(), l_.storages.size());
-      return known && l_.storages[storage].in_registers() ? l_.storages[storage].registers().layout : Layout{};
+      return known && l_.storages[storage].in_registers() ? l_.storages[storage].registers().layout
+                                                          : Layout{};
     };
     const Layout from = layout(r.from);
     if (from.domain.empty() || from.domain != layout(r.to).domain)
