@@ -35,8 +35,6 @@ class FullText {
     each("box", l_.tensor_boxes);
     table("storage_of", l_.storage_of, [](ValueId) { return StorageId(); });
     table("around", l_.around, [](ValueId) { return 0; });
-    const Table<ValueId, int> uses = uses_of(g_);
-    table("uses", l_.uses, [&](ValueId v) { return uses[v]; });
     for (const ProgramBody& b : l_.bodies) body(b);
     for (const Remark& r : l_.remarks) line("remark: " + r.text);
     return std::move(out_);

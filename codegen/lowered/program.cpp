@@ -12,8 +12,27 @@ using graph::Op;
 
 Table<ValueId, int> uses_of(const graph::Graph& g) {
   Table<ValueId, int> uses(g.insts.size());
-  for (const graph::Inst& i : g.insts)
-    for (const graph::ValueId a : i.args) ++uses[a];
+  std::vector<bool> yielded(g.insts.size());
+  for (const Inst& i : g.insts)
+    for (const ValueId a : i.args) ++uses[a];
+  for (const graph::Region& r : g.regions)
+    for (const ValueId y : r.yields) yielded[index(y)] = true;
+  const auto is_left_over = [&](ValueId v) {
+    const graph::Effect e = graph::info(g[v].op).effect;
+    return uses[v] == 0 && !yielded[index(v)] && g[v].type.is_value() &&
+           (e == graph::Effect::None || e == graph::Effect::Reads);
+  };
+  std::vector<ValueId> left_over;
+  for (std::size_t i = 0; i < g.insts.size(); ++i)
+    if (const ValueId v{static_cast<std::uint32_t>(i)}; is_left_over(v)) left_over.push_back(v);
+  while (!left_over.empty()) {
+    const ValueId v = left_over.back();
+    left_over.pop_back();
+    for (const ValueId a : g[v].args) {
+      --uses[a];
+      if (is_left_over(a)) left_over.push_back(a);
+    }
+  }
   return uses;
 }
 

@@ -59,7 +59,7 @@ struct Program {
   std::vector<Remark> remarks = {};
   Table<ValueId, StorageId> storage_of = {};  // none if inlined (or no value)
   Table<ValueId, WindowId> window_of = {};    // of a root Ref
-  Table<ValueId, int> uses = {};              // how often it is an operand
+  Table<ValueId, int> uses = {};              // uses_of the graph; who edits it asks again
   Table<ValueId, int> around = {};            // sequential axes whose loops it stands in
   std::vector<int> parallel_axes = {}, sequential_axes = {};  // of the grid, in order; or
                                                               // programs_axis the first of these
@@ -92,7 +92,7 @@ struct Program {
   StorageId storage_loaded(ValueId v) const { return window_loaded(v).storage(); }
 };
 
-/// How often each instruction is an operand.
+/// How often each instruction is an operand of one that is not left over: computed for nobody.
 Table<ValueId, int> uses_of(const graph::Graph& g);
 
 /// For people: residencies, storages, nests with their layouts.

@@ -112,8 +112,8 @@ void split_scaled_sums(Program& l) {
     insert_before(g, scaled, sum);
     g[sum].op = Op::Add;
     g[sum].args = {scaled, product};
-    l.uses.push_back(1);
   }
+  if (!sums.empty()) l.uses = uses_of(g);
 }
 
 }  // namespace palladium::passes

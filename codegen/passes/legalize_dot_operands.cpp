@@ -24,6 +24,7 @@ class Legalization {
     const Analysis a(g_);
     for (const ValueId v : a.order)
       if (g_[v].op == Op::Dot) suit(v);
+    l_.uses = uses_of(g_);
   }
 
  private:
@@ -79,7 +80,6 @@ class Legalization {
          "transposed as it is staged, because tensor cores take 8 bits along K alone");
     const ValueId turned = g_.add({Op::Transpose, std::move(type), {{1, 0}, 0}, {x}, {}}, at);
     insert_before(g_, turned, dot);
-    l_.uses.push_back(1);
     g_[dot].args[operand] = turned;
     flip(dot, operand);
   }
@@ -91,12 +91,7 @@ class Legalization {
     g_[dot].attr = {{view.trans_a, view.trans_b, static_cast<std::int64_t>(view.precision)}, 0};
   }
 
-  // What nobody uses any more does not use its operands either.
-  void replace(ValueId dot, std::size_t operand, ValueId by) {
-    ++l_.uses[by];
-    ValueId old = std::exchange(g_[dot].args[operand], by);
-    while (--l_.uses[old] == 0) old = g_[old].args[0];
-  }
+  void replace(ValueId dot, std::size_t operand, ValueId by) { g_[dot].args[operand] = by; }
 
   void tell_of_major(ValueId dot, const char* what) {
     for (const std::size_t operand : {0, 1})

@@ -309,6 +309,7 @@ class Staging {
     for (const ValueId v : conditional_)
       if (root_of(g_, v) == w.root && !find_guards(w, v, guarded)) return false;
     for (const auto& [guard, value] : guarded) leave_out(guard, value);
+    l_.uses = uses_of(l_.graph);
     return !guarded.empty();
   }
 
@@ -336,29 +337,12 @@ class Staging {
 
   // Users of the guard use what it guards.
   void leave_out(ValueId guard, ValueId value) {
-    const auto change = [&](ValueId& v) {
-      if (v != guard) return;
-      v = value;
-      ++l_.uses[value];
-    };
     for (graph::Inst& i : l_.graph.insts)
-      for (ValueId& a : i.args) change(a);
+      for (ValueId& a : i.args)
+        if (a == guard) a = value;
     for (graph::Region& r : l_.graph.regions)
       for (ValueId& y : r.yields)
         if (y == guard) y = value;
-    release(guard);
-  }
-
-  // Nobody uses it: its operands have a user less.
-  void release(ValueId v) {
-    std::vector<ValueId> stack{v};
-    while (!stack.empty()) {
-      const ValueId next = stack.back();
-      stack.pop_back();
-      l_.uses[next] = 0;
-      for (const ValueId a : g_[next].args)
-        if (g_[a].type.is_value() && l_.uses[a] > 0 && --l_.uses[a] == 0) stack.push_back(a);
-    }
   }
 
   Program& l_;

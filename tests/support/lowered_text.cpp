@@ -165,10 +165,6 @@ class ProgramReader {
     if (name == "box") return numbered(l, l_.tensor_boxes);
     if (name == "storage_of") return storages_of(l);
     if (name == "around") return table(l, l_.around, 0);
-    if (name == "uses") {
-      while (l.words().size() > 1) entry(l, l_.uses);
-      return;
-    }
     if (name == "body") return body(l);
     if (name != "remark:") l.refuse("'" + name + "' is no part of a program");
     l_.remarks.push_back({{}, std::string(l.text().substr(l.text().find(": ") + 2))});
