@@ -452,24 +452,19 @@ bool drop_unread(Graph& g) {
 }
 
 bool contract(Graph& g) {
-  std::vector<int> uses(g.insts.size());
-  std::vector<RegionId> home(g.insts.size(), Uses::no_region_id);
+  const Uses uses(g);
   std::vector<RegionId> stack = root_regions(g), all;
   while (!stack.empty()) {
     const RegionId r = stack.back();
     stack.pop_back();
     all.push_back(r);
-    for (const ValueId y : g[r].yields) ++uses[index(y)];
-    for (const ValueId v : g[r].insts) {
-      home[index(v)] = r;
-      for (const ValueId arg : g[v].args) ++uses[index(arg)];
+    for (const ValueId v : g[r].insts)
       stack.insert(stack.end(), g[v].regions.begin(), g[v].regions.end());
-    }
   }
   bool any = false;
   for (const RegionId r : all) {
     const auto is_product = [&](ValueId v) {
-      return g[v].op == Op::Mul && uses[index(v)] == 1 && home[index(v)] == r;
+      return g[v].op == Op::Mul && uses.count(v) == 1 && uses.region(v) == r;
     };
     Values insts;
     insts.reserve(g[r].insts.size());
