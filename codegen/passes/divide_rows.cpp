@@ -170,7 +170,8 @@ void visit(Program& l, Statements& list) {
 }  // namespace
 
 void divide_rows(Program& l) {
-  if (l.graph.approx_math) return;
+  const auto divides = [](const Inst& i) { return i.op == Op::Div && i.type.dtype == f32; };
+  if (l.graph.approx_math || std::ranges::none_of(l.graph.insts, divides)) return;
   for (ProgramBody& b : l.bodies) visit(l, b.statements);
 }
 
