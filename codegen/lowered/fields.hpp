@@ -13,7 +13,7 @@
 
 namespace palladium::lowered {
 
-/// In front of the number of a storage, window, ring or box: s3, w0, r1, b0.
+/// In front of the number of a storage, window, ring, box or layout variable: s3, w0, r1, b0, v2.
 template <class Kind>
 inline constexpr char letter_of = '?';
 template <>
@@ -24,6 +24,8 @@ template <>
 inline constexpr char letter_of<Ring> = 'r';
 template <>
 inline constexpr char letter_of<TensorBox> = 'b';
+template <>
+inline constexpr char letter_of<LayoutVariable> = 'v';
 
 /// One of the words of an enumeration, by its values.
 template <class T>
@@ -334,7 +336,6 @@ PALLADIUM_FIELDS(Program) {
   f("parallel_axes", x.parallel_axes);
   f("sequential_axes", x.sequential_axes);
   f("grid_rows", x.grid_rows);
-  f("num_variables", x.num_variables);
   f("shared_bytes", x.shared_bytes);
   f("warpgroups", x.warpgroups);
   f("num_warps", x.num_warps);

@@ -33,7 +33,7 @@ LoopNest fold_nest(Program& l, ValueId v) {
   const graph::Inst& i = l.graph[v];
   const StorageId storage = l.storage_of[v];
   const Extents& domain = l.graph[i.args[0]].type.shape;
-  const int variable = l.add_variable();
+  const LayoutVariableId variable = l.add_variable();
   const StorageId scratch =
       l.add_storage({.in = Shared{}, .dtype = l.storages[storage].dtype, .of = v});
   Storage& s = l.storages[storage];

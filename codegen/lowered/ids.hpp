@@ -33,6 +33,8 @@ using StorageId = Id<struct Storage>;
 using WindowId = Id<struct Window>;
 using RingId = Id<struct Ring>;
 using BoxId = Id<struct TensorBox>;
+/// Of what gets a layout: a loop nest, and the storage that it fills.
+using LayoutVariableId = Id<struct LayoutVariable>;
 
 template <class Kind>
 constexpr std::size_t place_of(Id<Kind> id) {

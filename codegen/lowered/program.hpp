@@ -64,8 +64,7 @@ struct Program {
   std::vector<int> parallel_axes = {}, sequential_axes = {};  // of the grid, in order; or
                                                               // programs_axis the first of these
   int grid_rows = 1;  // of the last two parallel axes, that programs go through at once
-  int num_variables = 0;
-  std::vector<layout::Layout> pinned = {};  // per variable; no domain: free
+  Table<LayoutVariableId, layout::Layout> pinned = {};  // no domain: free
   std::int64_t shared_bytes = 0;
   int warpgroups = 1;             // Pallas threads of all bodies ...
   int num_warps = 4;              // ... of so many warps each
@@ -81,10 +80,7 @@ struct Program {
   /// CUDA threads of a Pallas thread.
   int threads() const { return num_warps * graph::warp_threads; }
   StorageId add_storage(Storage s) { return storages.add(std::move(s)); }
-  int add_variable(layout::Layout pin = {}) {
-    pinned.push_back(std::move(pin));
-    return num_variables++;
-  }
+  LayoutVariableId add_variable(layout::Layout pin = {}) { return pinned.add(std::move(pin)); }
   const Window& window_loaded(ValueId v) const {
     return windows[window_of[graph.root(graph[v].args[0])]];
   }

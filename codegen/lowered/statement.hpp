@@ -143,7 +143,7 @@ struct LoopNest {
   ValueId value = graph::no_value;  // what is evaluated; none where the sink moves what exists
   Extents domain = {};              // what the layout covers
   Extents valid = {};               // elements that exist; the rest of the domain is padding
-  int variable = -1;
+  LayoutVariableId variable = {};
   layout::Layout layout = {};
   std::vector<bool> rolled = {};  // per dimension: repetitions run in a run-time loop
   Redirects redirects = {};

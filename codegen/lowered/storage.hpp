@@ -55,9 +55,9 @@ struct Storage {
   In in = Registers{};
   DType dtype = {};
   Extents shape = {};
-  ValueId of = graph::no_value;   // for names and messages
-  int variable = -1;              // layout variable (of the nest that fills it) ...
-  std::vector<int> dropped = {};  // ... whose dimensions that were reduced away are these
+  ValueId of = graph::no_value;    // for names and messages
+  LayoutVariableId variable = {};  // of the nest that fills it ...
+  std::vector<int> dropped = {};   // ... whose dimensions that were reduced away are these
 
   Place place() const { return static_cast<Place>(in.index()); }
   bool is_scalar() const { return place() == Place::scalar; }

@@ -107,10 +107,10 @@ class Assignment {
     std::vector<Effect> elements;  // all that it reads of them
   };
   struct Variable {
-    Extents domain;
-    Layout pin;
-    std::vector<int> vectors;  // elements per 16 bytes of the memory it meets
-    std::vector<Layout> candidates;
+    Extents domain = {};
+    Layout pin = {};
+    std::vector<int> vectors = {};  // elements per 16 bytes of the memory it meets
+    std::vector<Layout> candidates = {};
     int depth = 0;
     int chosen = 0;
   };
@@ -125,27 +125,28 @@ class Assignment {
 
   // ---- islands
 
-  int find(int v) const {
+  LayoutVariableId find(LayoutVariableId v) const {
     while (island_[v] != v) v = island_[v];
     return v;
   }
 
   void make_islands() {
-    island_.resize(l_.num_variables);
-    std::iota(island_.begin(), island_.end(), 0);
-    variables_.resize(l_.num_variables);
-    for (int v = 0; v < l_.num_variables; ++v) variables_[v].pin = l_.pinned[v];
+    const std::vector<LayoutVariableId> all = l_.pinned.ids();
+    for (const LayoutVariableId v : all) {
+      island_.push_back(v);
+      variables_.push_back({.pin = l_.pinned[v]});
+    }
     for (const Use& u : uses_) {
       Variable& v = variables_[u.nest->variable];
       v.domain = u.nest->domain;
       v.depth = u.depth;
     }
     for (const Storage& s : l_.storages)
-      if (s.variable >= 0 && s.dropped.empty()) variables_[s.variable].domain = s.shape;
+      if (s.variable && s.dropped.empty()) variables_[s.variable].domain = s.shape;
     for (const Use& u : uses_)
       for (const Read& r : u.reads) {
         const Storage& s = l_.storages[r.storage];
-        const int a = find(r.nest->variable), b = find(s.variable);
+        const LayoutVariableId a = find(r.nest->variable), b = find(s.variable);
         const bool same =
             s.dropped.empty() && r.map == identity_map(static_cast<int>(r.map.size()));
         const bool free = variables_[a].pin.domain.empty() && variables_[b].pin.domain.empty();
@@ -165,12 +166,12 @@ class Assignment {
 
   void make_candidates() {
     for (const Use& u : uses_) note_vectors(*u.nest, u.elements);
-    for (int i = 0; i < l_.num_variables; ++i)
+    for (const LayoutVariableId i : l_.pinned.ids())
       if (!variables_[i].pin.domain.empty()) variables_[i].candidates = {variables_[i].pin};
     for (int round = 0; round < 3; ++round)
       for (const Use& u : uses_)
         for (const Read& r : u.reads) exchange(r);
-    for (int i = 0; i < l_.num_variables; ++i)
+    for (const LayoutVariableId i : l_.pinned.ids())
       if (find(i) == i && variables_[i].pin.domain.empty()) add_strided(variables_[i]);
     for (const Use& u : uses_) add_consecutive(*u.nest);
   }
@@ -258,16 +259,16 @@ class Assignment {
 
   void choose() {
     layout::AssignmentProblem problem;
-    std::vector<int> number(l_.num_variables, -1);
-    std::vector<int> roots;
-    for (int i = 0; i < l_.num_variables; ++i) {
+    Table<LayoutVariableId, int> number(l_.pinned.size(), -1);
+    std::vector<LayoutVariableId> roots;
+    for (const LayoutVariableId i : l_.pinned.ids()) {
       if (find(i) != i || variables_[i].candidates.empty()) continue;
       number[i] = static_cast<int>(roots.size());
       roots.push_back(i);
       problem.unary.emplace_back(variables_[i].candidates.size(), 0.0);
     }
     for (const Use& u : uses_) {
-      const int root = find(u.nest->variable);
+      const LayoutVariableId root = find(u.nest->variable);
       auto& unary = problem.unary[number[root]];
       if (unary.size() > 1)
         for (std::size_t c = 0; c < unary.size(); ++c)
@@ -283,17 +284,17 @@ class Assignment {
                                                  : layout::drop(layout_of(s.variable), s.dropped);
   }
 
-  const Layout& layout_of(int variable) const {
+  const Layout& layout_of(LayoutVariableId variable) const {
     const Variable& v = variables_[find(variable)];
     return v.candidates[v.chosen];
   }
 
   static double weight(int depth) { return std::pow(loop_weight, depth); }
 
-  void add_edge(layout::AssignmentProblem& problem, const std::vector<int>& number, const Read& r,
-                double w) const {
+  void add_edge(layout::AssignmentProblem& problem, const Table<LayoutVariableId, int>& number,
+                const Read& r, double w) const {
     const Storage& s = l_.storages[r.storage];
-    const int a = find(r.nest->variable), b = find(s.variable);
+    const LayoutVariableId a = find(r.nest->variable), b = find(s.variable);
     const auto& ca = variables_[a].candidates;
     const auto& cb = variables_[b].candidates;
     if (ca.size() * cb.size() <= 1) return;
@@ -571,7 +572,7 @@ class Assignment {
   StorageId copy_to_shared(StorageId from, Statements& out) {
     Storage s = l_.storages[from];
     s.in = Shared{.row_stride = s.shape.empty() ? 1 : s.shape.back()};
-    s.variable = -1;
+    s.variable = {};
     const StorageId to = l_.add_storage(std::move(s));
     LoopNest copy{.sink = Spill{.from = from, .storage = to},
                   .domain = l_.storages[from].shape,
@@ -601,8 +602,8 @@ class Assignment {
   const Graph& g_;
   mutable AccessModel model_;  // remembers what it was asked
   std::vector<Use> uses_;
-  std::vector<int> island_;
-  std::vector<Variable> variables_;
+  Table<LayoutVariableId, LayoutVariableId> island_;
+  Table<LayoutVariableId, Variable> variables_;
 };
 
 }  // namespace

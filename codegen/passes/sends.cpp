@@ -28,8 +28,7 @@ bool is_of_product(const Program& l, ValueId value) {
   for_each_leaf(l, value, all, false, [&](ValueId, const DimMap& map, StorageId s) {
     if (!s || map != all) return;
     const Storage& storage = l.storages[s];
-    held |= storage.place() == Place::registers &&
-            !l.pinned[static_cast<std::size_t>(storage.variable)].domain.empty();
+    held |= storage.place() == Place::registers && !l.pinned[storage.variable].domain.empty();
   });
   return held;
 }

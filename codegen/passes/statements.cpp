@@ -104,7 +104,7 @@ class Building {
     else
       p.sink = Flush{.window = window, .from = w.storage()};
     p.domain = p.valid = s.shape;
-    p.variable = s.variable >= 0 ? s.variable : l_.add_variable();
+    p.variable = s.variable ? s.variable : l_.add_variable();
     const bool shared = s.place() == Place::shared;
     // Memory that is filled from and stored to is read by more threads than write it.
     const bool both = w.fills() && !fill;

@@ -207,7 +207,7 @@ TEST_CASE("what a program has not is refused with the line that names it") {
       {"body 1 {\nawait_dot storages=[s0,s7]\n}", "there is no s7"},
       {"body 1 {\nnest sink=assign storage=s9\n}", "there is no s9"},
       {"body 1 {\nnest redirects=[s0:[0]:s4]\n}", "there is no s4"},
-      {"body 1 {\nnest variable=3\n}", "there is no v3"},
+      {"body 1 {\nnest variable=v3\n}", "there is no v3"},
       {"body 1 {\nnest layout=\"dom(32) x\"\n}", "layout text: expected"},
       {"body 1 {\nwindow window=w0\n}", "there is no w0"},
       {"body 1 {\nconsume ring=r1\n}", "there is no r1"},
@@ -221,6 +221,5 @@ TEST_CASE("what a program has not is refused with the line that names it") {
     CAPTURE(text);
     CHECK_THAT(refusal(storages + text), Shows({"line 1", words}));
   }
-  CHECK_THAT(refusal("program num_variables=2"), Shows({"num_variables"}));
   CHECK_THAT(refusal("window 0 mapping=0"), Shows({"a window has no root"}));
 }

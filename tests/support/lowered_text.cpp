@@ -155,7 +155,8 @@ class ProgramReader {
     if (name == "program") return members(l, l_);
     if (name == "variable") {
       if (l.take_word() != std::to_string(l_.pinned.size())) l.refuse("not the next number");
-      set(l, l_.pinned.emplace_back(), l.take_word());
+      l_.pinned.push_back({});
+      set(l, l_.pinned.back(), l.take_word());
       return;
     }
     if (name == "storage") return numbered(l, l_.storages);
@@ -274,8 +275,6 @@ class ProgramReader {
       const std::optional<std::string> text = l.take(name);
       if (!text) return;
       set(l, member, *text);
-      if constexpr (std::same_as<std::remove_cvref_t<decltype(member)>, int>)
-        if (name == std::string_view("variable")) mention(l, 'v', member);
     });
   }
 
@@ -396,15 +395,13 @@ class ProgramReader {
     for (const Mention& m : mentions_)
       if (m.number < 0 || std::cmp_greater_equal(m.number, count(m.kind)))
         m.line->refuse(std::string("there is no ") + m.kind + std::to_string(m.number));
-    if (std::cmp_not_equal(l_.num_variables, l_.pinned.size()))
-      throw std::runtime_error("num_variables is not the number of variables");
     for (const Window& w : l_.windows)
       if (w.root == graph::no_value) throw std::runtime_error("a window has no root");
   }
 
   std::size_t count(char kind) const {
     switch (kind) {
-    case 'v': return l_.pinned.size();
+    case letter_of<LayoutVariable>: return l_.pinned.size();
     case letter_of<Storage>: return l_.storages.size();
     case letter_of<Window>: return l_.windows.size();
     case letter_of<Ring>: return l_.rings.size();
@@ -423,7 +420,7 @@ class ProgramReader {
 
   struct Mention {
     const PartLine* line;
-    char kind;  // of a variable 'v', or letter_of a kind
+    char kind;  // letter_of it
     int number;
   };
 
