@@ -92,8 +92,8 @@ TEST_CASE("a loop without iterations gives its initial values") {
   Tensor bounds(i32, {2}, {3, 3}), o(f32, {2});
   run(
       [](Ref bounds, Ref o) {
-        o[_] = loop(
-            bounds[0], bounds[1], {}, [](Index, Value v) { return v + 1; }, full({2}, 7.0f));
+        const auto next = [](Index, Value v) { return v + 1; };
+        o[_] = loop(bounds[0], bounds[1], {}, next, full({2}, 7.0f));
       },
       {}, {&bounds}, {&o});
   CHECK(o.numbers() == std::vector<double>{7, 7});

@@ -106,9 +106,10 @@ Value computed(const Step& s, const Value& v, const Place& at) {
   case Step::rolled: return pl::roll(v, s.number);
   case Step::scanned: return pl::cumsum(v, {.axis = 0});
   case Step::with_sum: return v + pl::sum(v);
-  case Step::looped:
-    return pl::loop(
-        0, s.number, [](Index i, Value carry) { return carry * 3 + i; }, v);
+  case Step::looped: {
+    const auto next = [](Index i, Value carry) { return carry * 3 + i; };
+    return pl::loop(0, s.number, next, v);
+  }
   case Step::placed: return v + at.program * 2 + at.thread;
   case Step::branched: {
     const Value w = v;
