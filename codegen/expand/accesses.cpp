@@ -9,65 +9,6 @@ using thread::Depends;
 using thread::in_element;
 using thread::on_element;
 
-// A test against the window's size implies the one against the value's shape.
-void add_padding(const Exprs& e, Bounds& bounds, const Bounds& padding) {
-  const std::size_t given = bounds.size();
-  for (const Bound& p : padding) {
-    bool implied = false;
-    for (std::size_t i = 0; i < given; ++i)
-      implied |= !bounds[i].lower && e.facts(bounds[i].limit).high <= e.facts(p.limit).low &&
-                 bounds[i].at == p.at;
-    if (!implied) bounds.push_back(p);
-  }
-}
-
-// ---- tests
-
-// All elements of a group stand on one side of a limit that is a multiple of their number: the
-// first speaks for them.
-Affine Nest::tested_coordinate(const Bound& b) const {
-  if (element_ == no_expr || b.lower || b.at.coefficient(element_) != 1) return b.at;
-  const Affine first = b.at.without(element_);
-  const thread::Facts known = e_.facts(first);
-  const bool together = (known.depends & (on_element | in_element)) == 0 &&
-                        multiple_of(b.limit) % vector_ == 0 && known.multiple % vector_ == 0;
-  return together ? first : b.at;
-}
-
-// Whether the element is inside all bounds, and the others hold; no_expr: always.
-ExprId Nest::predicate(const Bounds& bounds, std::vector<ExprId> others) {
-  std::vector<ExprId> tests;
-  for (const Bound& b : bounds) {
-    const ExprId at = e_.sum(tested_coordinate(b));
-    const thread::Facts &x = e_.facts(at), &limit = e_.facts(b.limit);
-    if (b.lower ? x.low >= limit.high : x.high < limit.low) continue;
-    tests.push_back(e_.plain(b.lower ? Operator::at_least : Operator::less, at, b.limit, bool_));
-  }
-  tests.insert(tests.end(), others.begin(), others.end());
-  return e_.all(std::move(tests));
-}
-
-// What an access is subject to: its bounds and those of the padding.
-Bounds Nest::bounds_of(const Address& a, const DimMap& map) const {
-  Bounds bounds = a.bounds;
-  add_padding(e_, bounds, padding(map));
-  return bounds;
-}
-
-Depends Nest::depends(const Address& a, const Bounds& bounds) const {
-  Depends d = e_.depends(a.base) | e_.depends(a.first) | e_.depends(a.offset);
-  for (const Bound& b : bounds) d |= e_.depends(b.at) | e_.depends(b.limit);
-  return d;
-}
-
-// Whether the elements of a group are read together: the address moves with e, and nothing in it
-// comes from what was computed for one element.
-bool Nest::is_vector(const Address& a, const DimMap& map) const {
-  if (!a.parts.empty() || vector_ == 1) return false;
-  const Depends d = depends(a, bounds_of(a, map));
-  return (d & on_element) != 0 && (d & in_element) == 0;
-}
-
 // Where only one of several threads that compute a value stores it, the others must not read what
 // it may just have overwritten.
 std::vector<ExprId> Nest::reading_threads(const Address& a) const {
@@ -88,7 +29,6 @@ thread::Place Nest::place_of(const Address& a) {
 thread::Statement Nest::vector_access(Vector v) {
   thread::Width w = vector_width(v.place, v.bounds);
   if (v.direction == Direction::flush) w.width = std::min(w.width, vector_width(v.from, {}).width);
-  has_parts_ |= w.part || w.width < vector_width(v.place, {}).width;
   const bool once = w.width == vector_;
   std::vector<bool> along;
   for (const Bound& b : v.bounds) along.push_back(b.at.coefficient(element_) != 0);
@@ -136,6 +76,15 @@ thread::Statement Nest::vector_access(Vector v) {
   return {std::move(loop), b_.at()};
 }
 
+// Vectors beyond the end of their thread's row read its first one again, which is an address
+// instead of a test, and nothing to fill registers with.
+void Nest::read_first_again(Vector& v) {
+  const RowEnd end = row_end(v.place, v.bounds);
+  const ExprId behind = e_.sum(Affine::term(end.iteration, end.step));
+  v.place.offset = end.first + Affine::term(e_.choose(end.inside, behind, e_.number(0)));
+  v.bounds = end.others;
+}
+
 // ---- loads
 
 Nest::Vector Nest::load_of(const Address& a, const DimMap& map, VariableId array,
@@ -170,7 +119,6 @@ ExprId Nest::filled(const Address& a, ExprId value) {
   if (a.outside == no_expr || !a.resident) return value;
   const ExprId exists = predicate(a.bounds);
   if (exists == no_expr) return value;
-  has_parts_ |= !whole_;
   return temporary("x", e_.choose(exists, value, a.outside));
 }
 
@@ -226,8 +174,8 @@ ExprId Nest::access(const Address& a, const DimMap& map, ExprId mask) {
 ExprId Nest::joined_access(const Address& a, const DimMap& map, ExprId mask) {
   if (a.outside != no_expr) return joined_filled(a, map, mask);
   Bounds bounds;
-  for (const Address& part : a.parts) add_padding(e_, bounds, part.bounds);
-  add_padding(e_, bounds, padding(map));
+  for (const Address& part : a.parts) passes::add_padding(e_, bounds, part.bounds);
+  passes::add_padding(e_, bounds, padding(map));
   std::vector<ExprId> tests = reading_threads(a);
   tests.insert(tests.begin(), {mask, predicate(bounds)});
   const ExprId test = e_.all(std::move(tests));
@@ -263,7 +211,7 @@ ExprId Nest::joined_filled(const Address& a, const DimMap& map, ExprId mask) {
   std::int64_t shift = 0;
   for (const Address& piece : a.parts) {
     Address part = piece;
-    add_padding(e_, part.bounds, padding(map));
+    passes::add_padding(e_, part.bounds, padding(map));
     const ExprId exists = predicate(part.bounds);
     std::vector<ExprId> tests = reading_threads(a);
     tests.insert(tests.begin(), {mask, exists});

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "codegen/expand/nest.hpp"
+#include "palladium/error.hpp"
 
 namespace palladium::expand {
 
@@ -16,8 +17,6 @@ using thread::Node;
 
 namespace {
 
-constexpr std::size_t fewest_addends = 4;
-
 // Removes the addends at these places.
 void remove(std::vector<ExprId>& addends, const std::set<std::size_t>& places) {
   std::size_t at = 0;
@@ -26,26 +25,9 @@ void remove(std::vector<ExprId>& addends, const std::set<std::size_t>& places) {
 
 }  // namespace
 
-// What a sum of integers adds, sums that nothing else uses taken apart.
-std::vector<ValueId> Nest::addends_of(ValueId v) const {
-  std::vector<ValueId> found, stack{v};
-  if (g_[v].op != Op::Add || !g_[v].type.dtype.is_integer()) return found;
-  while (!stack.empty()) {
-    const ValueId next = stack.back();
-    stack.pop_back();
-    const Inst& i = g_[next];
-    const bool apart = i.op == Op::Add && l_.uses[next] == 1 && !l_.storage_of[next];
-    if (next == v || apart)
-      stack.insert(stack.end(), i.args.rbegin(), i.args.rend());
-    else
-      found.push_back(next);
-  }
-  if (found.size() < fewest_addends) found.clear();
-  return found;
-}
-
-ExprId Nest::sum_of(const Inst& sum, std::vector<ExprId> addends) {
-  if (!surveying_) share_columns(sum.type.dtype, addends);
+ExprId Nest::sum_of(ValueId v, std::vector<ExprId> addends) {
+  const Inst& sum = g_[v];
+  if (nest_ != nullptr) share_columns(v, addends);
   multiply_counts(sum.type.dtype, addends);
   const auto computed = [&](ExprId a) { return e_[a].node != Node::literal; };
   std::ranges::stable_partition(addends, computed);
@@ -56,7 +38,7 @@ ExprId Nest::sum_of(const Inst& sum, std::vector<ExprId> addends) {
   }
   ExprId total = addends[0];
   for (std::size_t k = 1; k < addends.size(); ++k) {
-    if (e_.size(total) > most_operations) total = temporary("x", total);
+    if (e_.size(total) > passes::most_operations) total = temporary("x", total);
     total = operation(sum, hoisted({total, addends[k]}));
   }
   return total;
@@ -69,58 +51,45 @@ struct Nest::Taps {
   VariableId array = thread::no_variable;
   std::int64_t first = 0;
   std::vector<std::int64_t> columns = {};
-  std::set<std::size_t> places = {};
 };
 
-// The addends that are read of rows of staged windows, by row.
-std::vector<Nest::Taps> Nest::rows_of(const std::vector<ExprId>& addends) const {
-  std::set<VariableId> staged;
-  for (const auto& [where, spans] : spans_)
-    for (const Span& s : spans) staged.insert(s.array);
-  std::map<std::pair<VariableId, std::int64_t>, std::size_t> found;  // the first, where it is twice
-  for (std::size_t k = 0; k < addends.size(); ++k) {
-    const Expr* x = &e_[addends[k]];
+Nest::Taps Nest::taps(const std::vector<ExprId>& addends, const std::vector<int>& places) const {
+  Taps row;
+  for (const int k : places) {
+    const Expr* x = &e_[addends[static_cast<std::size_t>(k)]];
     if (x->node == Node::op && x->op == Op::Cast) x = &e_[x->args[0]];
-    if (x->node != Node::element || !staged.contains(x->variable)) continue;
-    const Affine at = e_.affine(x->args[0]);
-    const Affine column = at.without(element_);
-    if (at.coefficient(element_) == 1 && column.is_constant())
-      found.try_emplace({x->variable, column.constant()}, k);
+    if (x->node != Node::element)
+      throw InternalError("expand: an addend of shared columns is no element of a row");
+    const std::int64_t at = e_.affine(x->args[0]).without(element_).constant();
+    if (row.columns.empty()) row = {.array = x->variable, .first = at};
+    row.columns.push_back(at - row.first);
   }
-  std::vector<Taps> rows;
-  for (const auto& [where, place] : found) {
-    const auto [array, at] = where;
-    if (rows.empty() || rows.back().array != array) rows.push_back({.array = array, .first = at});
-    rows.back().columns.push_back(at - rows.back().first);
-    rows.back().places.insert(place);
-  }
-  return rows;
+  return row;
 }
 
 // Rows of which the same columns are added are added to one, which is longer than the vector; its
 // elements stand for them then.
-void Nest::share_columns(DType t, std::vector<ExprId>& addends) {
-  if (vector_ == 1 || spans_.empty()) return;
-  std::map<std::vector<std::int64_t>, std::vector<Taps>> alike;
-  for (Taps& r : rows_of(addends)) alike[r.columns].push_back(std::move(r));
+void Nest::share_columns(ValueId sum, std::vector<ExprId>& addends) {
+  const DType t = g_[sum].type.dtype;
   std::set<std::size_t> replaced;
   std::vector<ExprId> columns;
-  for (const auto& [pattern, rows] : alike) {
-    const auto row_count = static_cast<std::int64_t>(rows.size()),
-               column_count = static_cast<std::int64_t>(pattern.size());
-    const std::int64_t count = pattern.back() + vector_;
-    if (count * (row_count - 1) >= vector_ * column_count * (row_count - 1)) continue;
-    VariableId sums = add_rows(t, rows, count);
-    std::vector<std::int64_t> offsets = pattern;
+  for (const lowered::SharedColumns& shared : nest_->columns) {
+    if (shared.sum != sum) continue;
+    std::vector<Taps> rows;
+    for (const std::vector<int>& places : shared.rows) {
+      rows.push_back(taps(addends, places));
+      replaced.insert(places.begin(), places.end());
+    }
+    std::vector<std::int64_t> offsets = rows[0].columns;
+    VariableId sums = add_rows(t, rows, offsets.back() + vector_);
     if (fork_ != no_expr) {  // in front of both ways
       std::vector<Taps> shifted;
-      for (const std::int64_t c : pattern) shifted.push_back({.array = sums, .first = c});
+      for (const std::int64_t c : offsets) shifted.push_back({.array = sums, .first = c});
       sums = add_rows(t, shifted, vector_);
       offsets = {0};
     }
     for (const std::int64_t c : offsets)
       columns.push_back(e_.element(sums, e_.sum(Affine::term(element_) + Affine(c))));
-    for (const Taps& r : rows) replaced.insert(r.places.begin(), r.places.end());
   }
   remove(addends, replaced);
   addends.insert(addends.begin(), columns.begin(), columns.end());

@@ -6,17 +6,6 @@ namespace palladium::expand {
 
 using graph::Op;
 
-// Whether the views between `ref` and its root keep what is next to each other along a dimension.
-// Index arrays do not.
-bool Nest::is_plain(ValueId ref) const {
-  if (g_.chooses(ref)) return false;
-  for (ValueId v = ref; g_[v].op != Op::Param; v = g_[v].args[0]) {
-    const graph::Type &to = g_[v].type, &from = g_[g_[v].args[0]].type;
-    if (g_[v].op == Op::RefReshape || to.dtype.bytes() != from.dtype.bytes()) return false;
-  }
-  return true;
-}
-
 bool Nest::may_leave(ValueId ref) const {
   for (ValueId v = ref; g_[v].op != Op::Param; v = g_[v].args[0]) {
     if (g_[v].op != Op::At) continue;

@@ -22,7 +22,7 @@ bool Nest::copies_moved(const lowered::Stage& s) {
   open_groups();
   ValueId v = nest_->value;
   passes::Coordinates c = coordinates_;
-  DimMap map = lowered::identity_map(layout_.rank());
+  DimMap map = all_dimensions();
   for (; g_[v].op != Op::Load; v = g_[v].args[0]) {
     c = operand_coordinates(v, 0, c);
     map = lowered::map_of_operand(g_, v, 0, map);

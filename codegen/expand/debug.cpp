@@ -54,7 +54,7 @@ void Expander::put(ExprId record, ExprId slot, ExprId value, ExprId test) {
 }
 
 void Nest::expand_sink(const lowered::Print& s) {
-  const DimMap all = lowered::identity_map(layout_.rank());
+  const DimMap all = all_dimensions();
   mask_replicas();
   open_to_groups();
   open_elements();

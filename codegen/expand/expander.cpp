@@ -29,7 +29,6 @@ Expander::Expander(const lowered::Program& l)
       declared_(l.storages.size()),
       mutable_(l.storages.size()),
       literal_(l.storages.size(), no_expr),
-      repeating_(l.storages.size()),
       begun_by_product_(l.storages.size()),
       windows_(l.windows.size()),
       slots_(l.rings.size()) {}
@@ -329,12 +328,6 @@ void Expander::expand_one(const lowered::CopyStorage& c) {
   const ExprId k = open_registers("k", l_.storages[c.to].registers().layout.registers(), true);
   b_.add(thread::Assign{e_.element(storage(c.to), k), e_.element(storage(c.from), k)});
   b_.close();
-}
-
-void Expander::expand_one(const lowered::LoopNest& p) {
-  Nest(*this, p).expand();
-  if (const auto* a = std::get_if<lowered::Assign>(&p.sink)) mark_stored(a->storage);
-  if (const auto* f = std::get_if<lowered::Fill>(&p.sink)) mark_stored(f->storage);
 }
 
 void Expander::expand_one(const lowered::When& w) {

@@ -60,6 +60,7 @@ class Expander {
   void expand_one(const lowered::Scalar& s);
   void expand_one(const lowered::CopyStorage& c);
   void expand_one(const lowered::When& w);
+  void expand_one(const lowered::IfWhole& w);
   void expand_one(const lowered::Loop& l);
   void expand_one(const lowered::While& w);
   void expand_one(const lowered::Switch& s);
@@ -76,6 +77,11 @@ class Expander {
   void forget_scratch();
   void over_programs(const lowered::GridLoop& loop);
   bool open_bounds();
+
+  // whole.cpp: blocks that are wholly inside of their arrays
+  ExprId are_whole(const std::vector<WindowId>& windows);
+  void declare_filled(const lowered::LoopNest& p);
+  void mark_filled(const lowered::LoopNest& p);
 
   // rings.cpp: copies for iterations of loops that are to come
   void expand_one(const lowered::Await& a);
@@ -141,7 +147,6 @@ class Expander {
   }
   void sync_scratch();
   void mark_stored(StorageId storage);
-  void set_repeating(StorageId storage) { repeating_[storage] = !mutable_[storage]; }
   /// Whether the user has stored the block so far; no_expr where that is known.
   ExprId is_stored(StorageId storage);
   std::string unstored_message(StorageId storage) const;
@@ -240,7 +245,6 @@ class Expander {
   Table<StorageId, bool> declared_;          // by a statement so far
   Table<StorageId, bool> mutable_;           // those that are assigned several times
   Table<StorageId, ExprId> literal_;         // scalars that are one; no_expr: others
-  Table<StorageId, bool> repeating_;         // those whose padding repeats_first
   Table<StorageId, bool> begun_by_product_;  // those that a product begins, where its `anew` holds
 
   Table<WindowId, passes::BlockNames> windows_;

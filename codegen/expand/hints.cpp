@@ -28,7 +28,7 @@ ExprId Nest::hinted(const Pending& p) {
   ExprId value = x;
   if (i.type.shape.empty())
     value = named(p.v, multiple(i, x));
-  else if (!beside_ && is_computed(i.args[0]))
+  else if (!beside_ && std::ranges::count(l_.checked_hints, p.v) > 0)
     for (std::size_t d = 0; d < i.type.shape.size(); ++d) check_hint(p, d);
   b_.at(outer);
   return value;
@@ -69,24 +69,6 @@ void Nest::check_hint(const Pending& p, std::size_t d) {
   const ExprId test = predicate(existing);
   b_.place(e_.depends(holds) | e_.depends(test),
            thread::Check{holds, graph::broken_hint(i, d), x, test});
-}
-
-// Whether every element of the value follows from its coordinates and from scalars.
-bool Nest::is_computed(ValueId v) const {
-  constexpr std::size_t most = 256;  // parts that are shared are met each time
-  std::vector<ValueId> stack{v};
-  for (std::size_t met = 0; !stack.empty(); ++met) {
-    const ValueId x = stack.back();
-    stack.pop_back();
-    const Inst& i = g_[x];
-    if (i.type.shape.empty()) continue;
-    const bool moves = i.op == Op::Broadcast || i.op == Op::Transpose || i.op == Op::Reshape;
-    if (met == most || l_.storage_of[x]) return false;
-    if (!moves && !graph::is_elementwise(i.op) && i.op != Op::Iota && i.op != Op::Constant)
-      return false;
-    stack.insert(stack.end(), i.args.begin(), i.args.end());
-  }
-  return true;
 }
 
 }  // namespace palladium::expand

@@ -27,16 +27,6 @@ std::string dim_name(int d) {
 
 }  // namespace
 
-bool Nest::is_reduced(int d) const {
-  const auto* r = std::get_if<lowered::Reduce>(&nest_->sink);
-  return r != nullptr && std::ranges::find(r->reduced, d) != r->reduced.end();
-}
-
-Affine Nest::repetition(int d) const {
-  return layout_.repetitions(d) > 1 ? Affine::term(repetitions_[static_cast<std::size_t>(d)])
-                                    : Affine(0);
-}
-
 // The thread's part of each coordinate has a name; the loops' counters add the rest.
 void Nest::name_coordinates() {
   const auto counter = [&](const std::string& name, std::int64_t count, thread::Depends on) {
@@ -45,13 +35,11 @@ void Nest::name_coordinates() {
   };
   const int bits = static_cast<int>(layout_.reg.size());
   thread_ = x_.thread_;
-  if (element_ == no_expr) {
-    group_ = counter("g", std::int64_t{1} << (bits - vector_bits_), thread::on_group);
-    element_ = counter("e", vector_, thread::on_element);
-    for (int d = 0; d < layout_.rank(); ++d)
-      repetitions_.push_back(
-          counter("r" + dim_name(d), layout_.repetitions(d), thread::on_repetition(d)));
-  }
+  group_ = counter("g", std::int64_t{1} << (bits - vector_bits_), thread::on_group);
+  element_ = counter("e", vector_, thread::on_element);
+  for (int d = 0; d < layout_.rank(); ++d)
+    repetitions_.push_back(
+        counter("r" + dim_name(d), layout_.repetitions(d), thread::on_repetition(d)));
   const passes::Counters counters{group_, element_, repetitions_, vector_bits_};
   for (int d = 0; d < layout_.rank(); ++d) {
     ExprId part = passes::thread_part(e_, layout_, d, thread_);
@@ -97,72 +85,24 @@ void Nest::open_elements() {
                known);
 }
 
-// The bits of the register number below the repetitions that a leaf keeps, renumbered.
-Affine Nest::low_register_index(const DimMap& map, int& bits) const {
-  layout::Bits columns;
-  bits = 0;
-  for (const std::uint32_t image : layout_.reg) {
-    bool kept = false;
-    for (const int d : map) kept |= d >= 0 && layout_.field(d, image) != 0;
-    columns.push_back(kept ? 1u << bits++ : 0u);
-  }
-  const layout::Bits element(columns.begin(), columns.begin() + vector_bits_);
-  const layout::Bits group(columns.begin() + vector_bits_, columns.end());
-  return affine_of(e_, group_, layout::terms_of(group), static_cast<int>(group.size())) +
-         affine_of(e_, element_, layout::terms_of(element), vector_bits_);
-}
-
-Affine Nest::register_index(const Layout& leaf, const DimMap& map) const {
-  int bits = 0;
-  const Affine low = low_register_index(map, bits);
-  if (bits != static_cast<int>(leaf.reg.size()))
-    throw InternalError("expand: a leaf's layout does not follow from that of its nest: " +
-                        layout::to_string(leaf) + " in " + layout::to_string(layout_));
-  Affine index;
-  std::int64_t stride = std::int64_t{1} << bits;
-  for (std::size_t d = map.size(); d-- > 0;) {
-    if (map[d] < 0) continue;
-    index = repetition(map[d]) * stride + index;
-    stride *= layout_.repetitions(map[d]);
-  }
-  return index + low;
-}
-
-// Tests of the nest's coordinates against the shape, where registers or threads hold padding.
-Bounds Nest::padding(const DimMap& map) const {
-  Bounds bounds;
-  if (!nest_) return bounds;
-  const bool all = std::ranges::find(map, lowered::opaque_dim) != map.end();
-  for (int d = 0; d < layout_.rank(); ++d) {
-    const bool wanted = all || std::ranges::find(map, d) != map.end();
-    const std::int64_t valid = nest_->valid[static_cast<std::size_t>(d)];
-    if (!wanted || (valid == layout_.domain[static_cast<std::size_t>(d)] && !layout_.pads(d)))
-      continue;
-    bounds.push_back({coordinates_[static_cast<std::size_t>(d)], e_.number(valid)});
-  }
-  return bounds;
-}
-
 // ---- the nest
 
-void Nest::expand_nest() {
-  if (!surveying_ && reads_staged()) survey();
-  layout_ = nest_->layout;
-  vector_bits_ = passes::vector_bits(l_, *nest_, layout_);
-  vector_ = 1 << vector_bits_;
+void Nest::expand() {
   b_.open_nest();
   name_coordinates();
   std::visit([this](const auto& sink) { expand_sink(sink); }, nest_->sink);
   b_.close();
 }
 
-void Nest::declare_sink() {
-  const StorageId storage = lowered::storage_filled(nest_->sink);
-  const bool always = lowered::is_fold(nest_->sink);
-  if (!storage) return;
-  const Place place = l_.storages[storage].place();
-  if (place != Place::registers && !(always && place == Place::scalar)) return;
-  if (always || !x_.declared_[storage]) x_.declare_storage(storage);
+const passes::BlockNames& Nest::block(WindowId window) {
+  const passes::BlockNames& names = x_.windows_[window];
+  if (nest_ == nullptr || !nest_->whole) return names;
+  const auto [it, is_new] = whole_blocks_.try_emplace(window, names);
+  if (is_new) {
+    std::ranges::fill(it->second.size, no_expr);
+    std::ranges::fill(it->second.from, no_expr);
+  }
+  return it->second;
 }
 
 // Of threads that hold the same elements one stores them.
@@ -179,11 +119,11 @@ void Nest::expand_sink(const lowered::Assign& s) {
   open_to_groups();
   open_elements();
   if (l_.storages[s.storage].is_packed())
-    assign_pair(s.storage, evaluate(nest_->value, coordinates_,
-                                    lowered::identity_map(layout_.rank()), enters(s.storage)));
+    assign_pair(s.storage,
+                evaluate(nest_->value, coordinates_, all_dimensions(), enters(s.storage)));
   else if (!copies_load(s.storage))
-    assign_element(s.storage, evaluate(nest_->value, coordinates_,
-                                       lowered::identity_map(layout_.rank()), enters(s.storage)));
+    assign_element(s.storage,
+                   evaluate(nest_->value, coordinates_, all_dimensions(), enters(s.storage)));
   b_.close_nest_loops();
 }
 
@@ -192,8 +132,7 @@ void Nest::assign_element(StorageId storage, ExprId value) {
   const Storage& s = l_.storages[storage];
   const ExprId to =
       s.place() == Place::registers
-          ? e_.element(v, e_.sum(register_index(s.registers().layout,
-                                                lowered::identity_map(layout_.rank()))))
+          ? e_.element(v, e_.sum(register_index(s.registers().layout, all_dimensions())))
           : e_.variable(v);
   b_.add(thread::Assign{to, value});
 }
@@ -201,7 +140,7 @@ void Nest::assign_element(StorageId storage, ExprId value) {
 // Elements of 16 bits, two to a register.
 void Nest::assign_pair(StorageId storage, ExprId value) {
   const Storage& s = l_.storages[storage];
-  const Affine at = register_index(s.registers().layout, lowered::identity_map(layout_.rank()));
+  const Affine at = register_index(s.registers().layout, all_dimensions());
   const VariableId o = unfilled("o", s.dtype, vector_);
   b_.declare_around(o);
   b_.add(thread::Assign{e_.element(o, element_), value});
@@ -219,8 +158,7 @@ void Nest::expand_sink(const lowered::Stage& s) {
   if (s.by.asynchronous && copies_moved(s)) return;
   open_to_groups();
   open_elements();
-  ExprId value = evaluate(nest_->value, coordinates_, lowered::identity_map(layout_.rank()),
-                          enters(s.storage));
+  ExprId value = evaluate(nest_->value, coordinates_, all_dimensions(), enters(s.storage));
   if (l_.storages[s.storage].shared().tf32) value = e_.call(Row::round_to_tf32, f32, {value});
   put_in_shared(s.storage, value);
   b_.close_nest_loops();
@@ -231,12 +169,12 @@ void Nest::expand_sink(const lowered::Spill& s) {
   open_repetitions(true, true);
   open_groups();
   open_elements();
-  put_in_shared(s.storage, read(s.from, coordinates_, lowered::identity_map(layout_.rank())));
+  put_in_shared(s.storage, read(s.from, coordinates_, all_dimensions()));
   b_.close_nest_loops();
 }
 
 void Nest::expand_sink(const lowered::Fill& s) {
-  const DimMap all = lowered::identity_map(layout_.rank());
+  const DimMap all = all_dimensions();
   const bool shared = l_.storages[s.storage].place() == Place::shared;
   if (shared) mask_replicas();
   open_repetitions(true, true);
@@ -257,7 +195,7 @@ void Nest::expand_sink(const lowered::Fill& s) {
 
 // A block that ends, from where it lives to its array.
 void Nest::expand_sink(const lowered::Flush& s) {
-  const DimMap all = lowered::identity_map(layout_.rank());
+  const DimMap all = all_dimensions();
   mask_replicas();
   if (const ExprId stored = x_.is_stored(s.from); stored != no_expr)
     thread_mask_.push_back(e_.call(Row::was_stored, bool_, {stored}));
@@ -275,7 +213,7 @@ void Nest::expand_sink(const lowered::Flush& s) {
     v.direction = Direction::flush;
     v.function = Row::flush_resident, v.function_of_part = Row::flush_resident_part;
     v.from = storage_address(s.from, coordinates_);
-    add_padding(e_, v.bounds, padding(all));
+    passes::add_padding(e_, v.bounds, padding(all));
     b_.add_statement(vector_access(std::move(v)));
     return b_.close_nest_loops();
   }
@@ -284,7 +222,7 @@ void Nest::expand_sink(const lowered::Flush& s) {
     if (at.coefficient(element_) == 1 && to.dtype == storage.dtype) {
       v.array = x_.storage(s.from);
       v.first = at.without(element_);
-      add_padding(e_, v.bounds, padding(all));
+      passes::add_padding(e_, v.bounds, padding(all));
       b_.add_statement(vector_access(std::move(v)));
       return b_.close_nest_loops();
     }
@@ -295,32 +233,25 @@ void Nest::expand_sink(const lowered::Flush& s) {
 }
 
 void Nest::expand_sink(const lowered::Store& s) {
-  const DimMap all = lowered::identity_map(layout_.rank());
+  const DimMap all = all_dimensions();
   const MemoryView m = MemoryView::of(g_[s.inst]);
   mask_replicas();
   open_to_groups();
   if (stores_registers(s)) return b_.close_nest_loops();
-  if (fork_ != no_expr) return store_two_ways(s);
+  if (!nest_->forked.empty()) return store_two_ways(s);
   open_elements();
   const ExprId value = evaluate(nest_->value, coordinates_, all, false);
   const ExprId mask =
       m.mask == graph::no_value ? no_expr : evaluate(m.mask, coordinates_, all, false);
   check_indices(s.inst, coordinates_, all, mask);
-  storing_ = true;
-  const Address a = address(m.ref, coordinates_, all);
-  storing_ = false;
-  store_element(a, value, mask, padding(all));
+  store_element(store_address(m.ref), value, mask, padding(all));
   b_.close_nest_loops();
 }
 
 // Where the nest does nothing but read memory, a group of elements goes straight to registers.
 bool Nest::copies_load(StorageId storage) {
-  if (!enters(storage) || g_[nest_->value].op != Op::Load) return false;
-  const MemoryView m = MemoryView::of(g_[nest_->value]);
-  const WindowId window = l_.window_of[g_.root(m.ref)];
-  if (m.mask != graph::no_value || l_.windows[window].residency() == Residency::registers)
-    return false;
-  return copy(address(m.ref, coordinates_, lowered::identity_map(layout_.rank())), storage);
+  return loads_memory(storage) &&
+         copy(address(g_[nest_->value].args[0], coordinates_, all_dimensions()), storage);
 }
 
 bool Nest::copies_window(WindowId window, StorageId storage) {
@@ -328,17 +259,13 @@ bool Nest::copies_window(WindowId window, StorageId storage) {
 }
 
 bool Nest::copy(const Address& a, StorageId storage) {
-  const DimMap all = lowered::identity_map(layout_.rank());
-  const Storage& s = l_.storages[storage];
-  if (s.place() != Place::registers || vector_ == 1) return false;
-  const Affine at = register_index(s.registers().layout, all);
-  if (at.coefficient(element_) != 1 || a.dtype != s.dtype || !is_vector(a, all)) return false;
-  if (a.resident && a.outside != no_expr) return false;
-  if (a.staged && vector_width(a, a.bounds).width < vector_) return false;
+  const DimMap all = all_dimensions();
+  if (!fills_vectors(a, storage)) return false;
   if (nest_->value != graph::no_value) check_indices(nest_->value, coordinates_, all, no_expr);
   b_.close();  // of the elements, which one access loads
+  const Affine at = register_index(l_.storages[storage].registers().layout, all);
   Vector v = load_of(a, all, x_.storage(storage), at.without(element_));
-  if (reads_first_again(v)) x_.set_repeating(storage);
+  if (nest_->repeats_first) read_first_again(v);
   b_.add_statement(vector_access(std::move(v)));
   return true;
 }
@@ -371,7 +298,7 @@ void Nest::put_in_shared(StorageId storage, ExprId value) {
 void Nest::store_element(const Address& a, ExprId value, ExprId mask, const Bounds& limits) {
   if (!a.parts.empty()) return store_parts(a, value, mask, limits);
   Bounds bounds = a.bounds;
-  add_padding(e_, bounds, limits);
+  passes::add_padding(e_, bounds, limits);
   const bool computed = ((depends(a, bounds) | e_.depends(mask)) & thread::in_element) != 0 ||
                         (e_.depends(mask) & thread::on_element) != 0;
   if (vector_ == 1 || computed) {
@@ -384,7 +311,6 @@ void Nest::store_element(const Address& a, ExprId value, ExprId mask, const Boun
   // would unroll the loop too late to keep the group in registers.
   if ((e_.depends(value) & (thread::on_element | thread::in_element)) == 0 && e_.size(value) > 1)
     value = temporary("x", value);
-  stores_vectors_ = mask == no_expr;
   const VariableId o = unfilled("o", a.dtype, vector_);
   b_.declare_around(o);
   b_.add(thread::Assign{e_.element(o, element_), value});
@@ -428,7 +354,7 @@ void Nest::store_parts(const Address& a, ExprId value, ExprId mask, const Bounds
   const ExprId whole = e_.bitcast(bits, e_.variable(named(a.dtype, value)));
   for (std::size_t k = 0; k < a.parts.size(); ++k) {
     Bounds bounds = a.parts[k].bounds;
-    add_padding(e_, bounds, limits);
+    passes::add_padding(e_, bounds, limits);
     const ExprId moved = e_.plain(Operator::shift_right, whole,
                                   e_.number(8 * part.bytes() * static_cast<std::int64_t>(k)), bits);
     store_one(a.parts[k], named(part, e_.cast(part, moved)), mask, bounds);

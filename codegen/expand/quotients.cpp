@@ -27,8 +27,7 @@ void Nest::open_to_groups() {
     open_repetitions(true, true);
     return open_groups();
   }
-  std::vector<Counting> loops;
-  for (const int over : nest_->loops) loops.push_back(counting(over));
+  const std::vector<Counting> loops = countings();
   const std::size_t first = loops.size() - static_cast<std::size_t>(nest_->row_loops);
   const auto row = std::span(loops).subspan(first);
   for (const Counting& loop : std::span(loops).first(first)) open(loop);
@@ -36,22 +35,13 @@ void Nest::open_to_groups() {
   for (const Counting& loop : row) open(loop);
 }
 
-Nest::Counting Nest::counting(int over) const {
-  if (over == lowered::over_groups) return {over, group_, groups()};
-  return {over, repetitions_[static_cast<std::size_t>(over)], layout_.repetitions(over)};
-}
-
 // q[...] = dividend / divisor, for all elements that `row` counts.
 void Nest::divide_row(ValueId division, std::span<const Counting> row) {
   const Inst& i = g_[division];
   const Location outer = b_.at();
   if (const Location at = g_.location(division); at != Location{}) b_.at(at);
-  Affine at = vector_ > 1 ? Affine::term(element_) : Affine();
-  std::int64_t count = vector_;
-  for (std::size_t k = row.size(); k-- > 0; count *= row[k].count)
-    at = Affine::term(row[k].counter) * count + at;
-
-  const DimMap all = lowered::identity_map(layout_.rank());
+  const auto [at, count] = place_in_row(row);
+  const DimMap all = all_dimensions();
   ExprId divisor = evaluate(i.args[1], coordinates_, all, false);
   if (e_.size(divisor) > 1) divisor = temporary("x", divisor);
   const VariableId q = unfilled("q", f32, count);
@@ -82,7 +72,7 @@ ExprId Nest::dividends(ValueId v, const Affine& at, std::int64_t count,
   const std::size_t depth = b_.depth();
   for (const Counting& loop : row) open(loop);
   open_elements();
-  const ExprId value = evaluate(v, coordinates_, lowered::identity_map(layout_.rank()), false);
+  const ExprId value = evaluate(v, coordinates_, all_dimensions(), false);
   b_.add(thread::Assign{e_.element(q, e_.sum(at)), value});
   b_.close_down_to(depth);
   forget((loops_ & ~around) | thread::on_element | thread::in_element);
@@ -102,37 +92,19 @@ void Nest::forget(thread::Depends changing) {
 
 // ---- whole vectors of registers
 
-// The register that holds the value at coordinates_; no_expr if it has to be computed.
-ExprId Nest::in_registers(ValueId v) const {
-  if (const auto it = quotients_.find(v); it != quotients_.end()) return it->second;
-  const StorageId storage = l_.storage_of[v];
-  if (!storage) return no_expr;
-  const DimMap all = lowered::identity_map(layout_.rank());
-  const Storage& s = l_.storages[copy_of(storage, all)];
-  if (s.place() != Place::registers) return no_expr;
-  return e_.element(x_.storage(copy_of(storage, all)),
-                    e_.sum(register_index(s.registers().layout, all)));
-}
-
 // A vector of them goes to memory as it is.
 bool Nest::stores_registers(const lowered::Store& s) {
-  const MemoryView m = MemoryView::of(g_[s.inst]);
-  const ExprId held = in_registers(nest_->value);
-  if (held == no_expr || vector_ == 1 || m.mask != graph::no_value || !is_plain(m.ref))
-    return false;
-  const Affine at = e_.affine(e_[held].args[0]);
-  if (at.coefficient(element_) != 1) return false;
-  const DimMap all = lowered::identity_map(layout_.rank());
-  check_indices(s.inst, coordinates_, all, no_expr);
-  storing_ = true;
-  Vector v{.direction = Direction::store, .place = address(m.ref, coordinates_, all)};
-  storing_ = false;
+  const ExprId held = held_vector(s);
+  if (held == no_expr) return false;
+  const ValueId ref = MemoryView::of(g_[s.inst]).ref;
+  check_indices(s.inst, coordinates_, all_dimensions(), no_expr);
+  Vector v{.direction = Direction::store, .place = store_address(ref)};
   if (!v.place.parts.empty()) return false;
   v.function = v.place.shared ? Row::store_shared : Row::store_global;
   v.function_of_part = Row::store_global_part;
   v.array = e_[held].variable;
-  v.first = at.without(element_);
-  v.bounds = bounds_of(v.place, all);
+  v.first = e_.affine(e_[held].args[0]).without(element_);
+  v.bounds = bounds_of(v.place, all_dimensions());
   v.tests = thread_mask_;
   b_.add_statement(vector_access(std::move(v)));
   return true;

@@ -56,11 +56,9 @@ void Nest::start_folding(Folding& f) {
 
 // What of the elements the fold takes: not what registers and threads hold beyond the value, but
 // where that is in the fold already, and once more makes no difference.
-ExprId Nest::folded_elements(const lowered::Reduce& s, const Folding& f) {
+ExprId Nest::folded_elements(const lowered::Reduce& s) {
   DimMap folded(s.reduced.begin(), s.reduced.end());
-  if (lowered::is_idempotent(f.how) && is_reduced(layout_.rank() - 1) &&
-      repeats_first(nest_->value, false))
-    std::erase(folded, layout_.rank() - 1);
+  if (nest_->repeats_first) std::erase(folded, layout_.rank() - 1);
   return predicate(padding(folded));
 }
 
@@ -74,7 +72,7 @@ void Nest::fold_elements(const lowered::Reduce& s, const Folding& f) {
   int bits = 0;
   const ExprId at =
       e_.sum(shared ? low_register_index(kept, bits) : register_index(f.result, kept));
-  const ExprId to = f.accumulator(e_, at), exists = folded_elements(s, f);
+  const ExprId to = f.accumulator(e_, at), exists = folded_elements(s);
   const auto fold = [&](ExprId into, ExprId value) {
     b_.add(thread::Assign{into, e_.call(Row::fold, f.type, {e_.fold(f.how), into, value})});
   };
@@ -93,8 +91,7 @@ void Nest::fold_elements(const lowered::Reduce& s, const Folding& f) {
     part = e_.variable(v);
   }
   open_elements();
-  ExprId value = converted(
-      evaluate(nest_->value, coordinates_, lowered::identity_map(layout_.rank()), false), f.type);
+  ExprId value = converted(evaluate(nest_->value, coordinates_, all_dimensions(), false), f.type);
   if (!by_vectors && exists != no_expr) value = e_.choose(exists, value, f.identity);
   fold(part, value);
   if (!by_vectors) return;

@@ -27,7 +27,7 @@ Row function_of(graph::Update how, bool shared) {
 }  // namespace
 
 void Nest::expand_sink(const lowered::Update& s) {
-  const DimMap all = lowered::identity_map(layout_.rank());
+  const DimMap all = all_dimensions();
   const MemoryView m = MemoryView::of(g_[s.inst]);
   const auto evaluated = [&](ValueId v) {
     return v == graph::no_value ? no_expr : evaluate(v, coordinates_, all, false);
@@ -37,11 +37,9 @@ void Nest::expand_sink(const lowered::Update& s) {
   open_elements();
   const ExprId value = evaluated(m.value), expected = evaluated(m.other), mask = evaluated(m.mask);
   check_indices(s.inst, coordinates_, all, mask);
-  storing_ = true;
-  const Address a = address(m.ref, coordinates_, all);
-  storing_ = false;
+  const Address a = store_address(m.ref);
   Bounds bounds = a.bounds;
-  add_padding(e_, bounds, padding(all));
+  passes::add_padding(e_, bounds, padding(all));
   std::vector<ExprId> tests = thread_mask_;
   tests.insert(tests.begin(), {mask, predicate(bounds)});
   const ExprId old = update_element(s, a, value, expected, e_.all(std::move(tests)));

@@ -16,22 +16,11 @@ bool Expander::is_short(const BlockMapping& m) const {
   return m.dense && (graph::has_runtime_reach(m) ? g_.short_offsets : graph::has_short_reach(m));
 }
 
-// Blocks that are numbered by an axis all begin inside if it has no more programs than there are
-// blocks that do.
 Expander::Along Expander::along(WindowId window, int d) const {
   const BlockMapping& m = g_.mapping.block_mappings[l_.windows[window].mapping];
-  const BlockDim& b = m.block_shape[d];
-  Along a{.d = d, .loaded = passes::loaded(l_, l_.windows[window], d)};
-  if (m.index_map == no_region || b.kind == BlockDim::Kind::element ||
-      b.kind == BlockDim::Kind::bounded_slice)
-    return a;
-  const graph::Region& map = g_[graph::RegionId{m.index_map}];
-  const auto axis = std::ranges::find(map.params, map.yields[static_cast<std::size_t>(d)]);
-  if (axis == map.params.end()) return a;
-  const Dim& programs = g_.mapping.grid[static_cast<std::size_t>(axis - map.params.begin())];
-  const Dim blocks = cdiv(m.array_aval.shape[d], b.size);
-  a.begins_inside = programs.is_static() && blocks.is_static() ? programs.value() <= blocks.value()
-                                                               : programs.same(blocks);
+  Along a{.d = d,
+          .begins_inside = passes::begins_inside(g_, m, d),
+          .loaded = passes::loaded(l_, l_.windows[window], d)};
   const Dim& extent = m.array_aval.shape[d];
   if (a.begins_inside && (is_short(m) || (extent.is_static() && extent.value() <= INT32_MAX)))
     a.type = i32;
@@ -111,13 +100,12 @@ void Expander::size_of_window(WindowId window, ExprId start, const Along& along,
                      room, number(0));
   if (at_zero && m.array_aval.shape[d].is_static())
     room = number(std::min(m.array_aval.shape[d].value(), loaded));
-  thread::Facts known = passes::facts_of_size(loaded, e_.facts(extent), e_.facts(start));
+  thread::Facts known = passes::facts_of_size(g_, m, d, loaded, e_.facts(extent), e_.facts(start));
   if (slice != no_expr) {
     known.multiple = std::gcd(known.multiple, e_.facts(slice).multiple);
     room = e_.call(Row::min, i32, {room, slice});
     check_slice(window, e_.as(i64, start), e_.as(i64, extent), slice, along);
   }
-  known.low = padded || slice != no_expr ? INT32_MIN : along.begins_inside;
   names.size[d] = b_.let_once("size", true, room, known);
   if (along.begins_inside || slice != no_expr) return;
   // Where there is no element, no block has one: what nobody uses may be that.

@@ -187,6 +187,10 @@ class Visit {
     found_.fences = s.for_async;
   }
   void operator()(const When& w) { control(w.condition); }
+  void operator()(const IfWhole& i) {
+    for (const WindowId w : i.windows)
+      add({.access = Access::read, .role = Role::block, .window = w});
+  }
   void operator()(const Loop& l) {
     bounds(l.inst);
     fill(l_.storage_of[g_[graph::LoopView::of(g_[l.inst]).body].params[0]]);

@@ -224,6 +224,11 @@ PALLADIUM_FIELDS(LoopNest) {
   f("divided", x.divided);
   f("loops", x.loops);
   f("row_loops", x.row_loops);
+  f("whole", x.whole);
+  f("forked", x.forked);
+  f("repeats_first", x.repeats_first);
+  f("rows", x.rows);
+  f("columns", x.columns);
 }
 PALLADIUM_FIELDS(Dot) {
   f("inst", x.inst);
@@ -291,6 +296,7 @@ PALLADIUM_FIELDS(CopyStorage) {
   f("to", x.to);
 }
 PALLADIUM_FIELDS(When) { f("condition", x.condition); }
+PALLADIUM_FIELDS(IfWhole) { f("windows", x.windows); }
 PALLADIUM_FIELDS(Loop) {
   f("inst", x.inst);
   f("ring", x.ring);
@@ -336,6 +342,7 @@ PALLADIUM_FIELDS(Program) {
   f("parallel_axes", x.parallel_axes);
   f("sequential_axes", x.sequential_axes);
   f("grid_rows", x.grid_rows);
+  f("checked_hints", x.checked_hints);
   f("shared_bytes", x.shared_bytes);
   f("warpgroups", x.warpgroups);
   f("num_warps", x.num_warps);
@@ -349,10 +356,10 @@ PALLADIUM_FIELDS(Program) {
 
 /// What statements and sinks are called, by their place among the alternatives.
 inline constexpr const char* statement_words[] = {
-    "nest",     "dot",      "await_dot", "fetch",     "await_fetch", "send",      "await_sends",
-    "relayout", "sync",     "semaphore", "host_call", "scalar",      "copy",      "when",
-    "loop",     "while",    "switch",    "scope",     "warps",       "grid_loop", "window",
-    "await",    "prefetch", "produce",   "consume",   "release"};
+    "nest",     "dot",   "await_dot", "fetch",     "await_fetch", "send",   "await_sends",
+    "relayout", "sync",  "semaphore", "host_call", "scalar",      "copy",   "when",
+    "if_whole", "loop",  "while",     "switch",    "scope",       "warps",  "grid_loop",
+    "window",   "await", "prefetch",  "produce",   "consume",     "release"};
 inline constexpr const char* sink_words[] = {"assign", "stage", "store", "update", "reduce",
                                              "scan",   "print", "fill",  "flush",  "spill"};
 static_assert(std::size(statement_words) == std::variant_size_v<decltype(Statement::what)>);

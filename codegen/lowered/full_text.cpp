@@ -197,6 +197,26 @@ class FullText {
     }
     return list(words);
   }
+  // "[[0:8:4,12:16:4],[0:8:4]]"
+  static std::string word(const std::vector<SharedRow>& rows) {
+    std::vector<std::string> words;
+    for (const SharedRow& r : rows) {
+      std::vector<std::string> spans;
+      for (const RowSpan& s : r.spans)
+        spans.push_back(fmt::format("{}:{}:{}", s.low, s.high, s.width));
+      words.push_back(list(spans));
+    }
+    return list(words);
+  }
+  // "[%5:[0,1]:[2,3]]"
+  std::string word(const std::vector<SharedColumns>& columns) const {
+    std::vector<std::string> words;
+    for (const SharedColumns& c : columns) {
+      words.push_back(word(c.sum));
+      for (const std::vector<int>& places : c.rows) words.back() += ":" + word(places);
+    }
+    return list(words);
+  }
   static std::string list(const std::vector<std::string>& words) {
     return fmt::format("[{}]", fmt::join(words, ","));
   }

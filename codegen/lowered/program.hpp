@@ -65,6 +65,9 @@ struct Program {
                                                               // programs_axis the first of these
   int grid_rows = 1;  // of the last two parallel axes, that programs go through at once
   Table<LayoutVariableId, layout::Layout> pinned = {};  // no domain: free
+  /// Of arrays: every element follows from where it stands and from scalars, and is compared with
+  /// what the user says of it where the program runs on a CPU.
+  std::vector<ValueId> checked_hints = {};
   std::int64_t shared_bytes = 0;
   int warpgroups = 1;             // Pallas threads of all bodies ...
   int num_warps = 4;              // ... of so many warps each

@@ -137,6 +137,28 @@ ValueId accessed_by(const Sink& sink);
 /// over repetitions of the tile, along a dimension.
 inline constexpr int over_groups = -1;
 
+/// Neighbours that a thread reads of a row, `low` to `high` from where all its reads begin, by
+/// accesses of `width`.
+struct RowSpan {
+  std::int64_t low = 0, high = 0;
+  int width = 1;
+  bool operator==(const RowSpan&) const = default;
+};
+
+/// A row of a staged window that several elements of a thread are read of, by accesses around
+/// them. A nest has them in the order in which it evaluates what reads them first.
+struct SharedRow {
+  std::vector<RowSpan> spans = {};
+};
+
+/// Of a sum of integers the addends, by number, that stand in the same columns of several rows: row
+/// by row. The rows are added up, and their columns then.
+struct SharedColumns {
+  ValueId sum = graph::no_value;
+  std::vector<std::vector<int>> rows = {};
+  bool operator==(const SharedColumns&) const = default;
+};
+
 /// A loop nest over the elements of `domain`, distributed by `layout`.
 struct LoopNest {
   Sink sink = Assign{};
@@ -152,6 +174,15 @@ struct LoopNest {
   std::vector<ValueId> divided = {};
   std::vector<int> loops = {};
   int row_loops = 0;
+  /// All blocks that it accesses are wholly inside of their arrays; or what holds only where these
+  /// are is computed in two ways, and stored in one.
+  bool whole = false;
+  std::vector<WindowId> forked = {};
+  /// Vectors beyond the end of their thread's row are read again from its begin, or are folded as
+  /// what has been.
+  bool repeats_first = false;
+  std::vector<SharedRow> rows = {};
+  std::vector<SharedColumns> columns = {};
 };
 
 struct Dot {
@@ -262,6 +293,12 @@ struct Loop {
   std::vector<StorageId> shared = {};
 };
 
+/// The first of `bodies` where these blocks are wholly inside of their arrays, else the second one.
+struct IfWhole {
+  std::vector<WindowId> windows = {};
+  std::vector<Statements> bodies = {};
+};
+
 /// `body` for as long as the value that `test` ends with holds.
 struct While {
   ValueId inst = graph::no_value;
@@ -359,8 +396,8 @@ struct HostCall {
 
 struct Statement {
   std::variant<LoopNest, Dot, AwaitDot, Fetch, AwaitFetch, Send, AwaitSends, Relayout, Sync,
-               Semaphore, HostCall, Scalar, CopyStorage, When, Loop, While, Switch, Scope, Warps,
-               GridLoop, EnterWindow, Await, Prefetch, Produce, Consume, Release>
+               Semaphore, HostCall, Scalar, CopyStorage, When, IfWhole, Loop, While, Switch, Scope,
+               Warps, GridLoop, EnterWindow, Await, Prefetch, Produce, Consume, Release>
       what = Sync{};
   Location at = {};
 };

@@ -138,6 +138,13 @@ class Text {
   void print(const CopyStorage& a) { line(fmt::format("s{} = s{}", a.to, a.from)); }
   void print(const When& w) { nested("when " + value(w.condition), w.body); }
   void print(const Warps& w) { nested("warps", w.body); }
+  void print(const IfWhole& w) {
+    std::string windows;
+    for (const WindowId i : w.windows) windows += fmt::format(" w{}", i);
+    line(fmt::format("if whole{} {{", windows));
+    list(w.bodies[0]);
+    nested("} else", w.bodies[1]);
+  }
   void print(const Loop& l) {
     if (!l.prologue.empty()) nested("first iteration of loop " + value(l.inst), l.prologue);
     nested("loop " + value(l.inst) + over(l.ring), l.body);
@@ -180,7 +187,9 @@ class Text {
       text += fmt::format(" as {} of {}", extents(p.valid), extents(p.domain));
     for (std::size_t d = 0; d < p.rolled.size(); ++d)
       if (p.rolled[d]) text += fmt::format(" rolled({})", d);
-    return text + " by " + layout::to_string(p.layout);
+    text += " by " + layout::to_string(p.layout);
+    for (const WindowId w : p.forked) text += fmt::format(" two ways for w{}", w);
+    return text + (p.repeats_first ? " repeating" : "");
   }
 
   std::string sink(const LoopNest& p) const {

@@ -23,12 +23,13 @@ constexpr std::int64_t least_unknown = 4096;
 }  // namespace
 
 AccessModel::AccessModel(const Program& l)
-    : Addresses(l, exprs_),
-      indices_(l.graph, exprs_),
-      blocks_(l.windows.size()),
-      sums_(l.graph, exprs_, [this](int axis) { return program_id(axis); }) {
+    : Elements(l, exprs_), indices_(l.graph, exprs_), blocks_(l.windows.size()) {
   for (int s = 0; s < g_.num_symbols; ++s) symbols_.push_back(unknown(i64, facts_of_symbol(g_, s)));
   thread_ = unknown(i32, {.low = 0, .high = l.threads() - 1, .depends = thread::on_thread});
+  for (const BlockMapping& m : g_.mapping.block_mappings)
+    if (m.index_map != no_region)
+      for (std::size_t i = 0; i < g_.mapping.grid.size(); ++i)
+        indices_.set(g_[graph::RegionId{m.index_map}].params[i], program_id(static_cast<int>(i)));
 }
 
 ExprId AccessModel::unknown(DType t, const thread::Facts& facts) {
@@ -98,16 +99,27 @@ const BlockNames& AccessModel::block(WindowId window) {
     const bool inside = loaded.in_bounds;
     const std::int64_t multiple = e_.facts(start).multiple;
     names.multiple.push_back(multiple);
-    thread::Facts size = facts_of_size(loaded.size, extent, e_.facts(start));
+    thread::Facts size =
+        facts_of_size(g_, m, static_cast<int>(d), loaded.size, extent, e_.facts(start));
     if (b.kind == BlockDim::Kind::bounded_slice)
       size.multiple =
           std::gcd(size.multiple, e_.facts(indices_.expr(size_of_slice(g_, m, d))).multiple);
-    names.size.push_back(inside ? no_expr : unknown(i32, size));
+    names.size.push_back(inside ? no_expr
+                                : size_name(start, m.array_aval.shape[static_cast<int>(d)], size));
     names.from.push_back(inside || !padded ? no_expr
                                            : unknown(i32, facts_of_from(loaded.size, multiple)));
   }
   known = std::move(names);
   return *known;
+}
+
+// Blocks that begin and end alike have one.
+ExprId AccessModel::size_name(ExprId start, const Dim& extent, const thread::Facts& known) {
+  const ExprId end = dim(extent);
+  ExprId& name = sizes_.try_emplace({start, end, known.low, known.high, known.multiple}, no_expr)
+                     .first->second;
+  if (name == no_expr) name = unknown(i32, known);
+  return name;
 }
 
 ExprId AccessModel::stride(int mapping, int d) {
@@ -117,26 +129,73 @@ ExprId AccessModel::stride(int mapping, int d) {
 }
 
 void AccessModel::enter(const LoopNest& p, const layout::Layout& layout) {
+  Elements::enter(p, layout);
   const auto counter = [&](std::int64_t count, thread::Depends on) {
     ExprId& known = counters_of_.try_emplace({count, on}, no_expr).first->second;
     if (known == no_expr) known = unknown(i32, {.low = 0, .high = count - 1, .depends = on});
     return known;
   };
-  const int bits = static_cast<int>(layout.reg.size()), vector = vector_bits(l_, p, layout);
-  counters_ = {.group = counter(std::int64_t{1} << (bits - vector), thread::on_group),
-               .element = counter(std::int64_t{1} << vector, thread::on_element),
-               .repetitions = {},
-               .vector_bits = vector};
+  group_ = counter(groups(), thread::on_group);
+  element_ = counter(vector_, thread::on_element);
+  repetitions_.clear();
   coordinates_.clear();
   warps_ = layout.warp;
   for (int d = 0; d < layout.rank(); ++d)
-    counters_.repetitions.push_back(counter(layout.repetitions(d), thread::on_repetition(d)));
+    repetitions_.push_back(counter(layout.repetitions(d), thread::on_repetition(d)));
+  const Counters counters{group_, element_, repetitions_, vector_bits_};
   for (int d = 0; d < layout.rank(); ++d) {
     const ExprId part = thread_part(e_, layout, d, thread_);
     coordinates_.push_back((part == no_expr ? Affine() : named_index(part)) +
-                           counted_part(e_, layout, d, counters_));
+                           counted_part(e_, layout, d, counters));
   }
 }
+
+// ---- values
+
+ExprId AccessModel::temporary(const char*, ExprId value) {
+  thread::Facts known = e_.facts(value);
+  if ((known.depends & thread::on_element) != 0) known.depends |= thread::in_element;
+  return unknown(e_[value].type, known);
+}
+
+ExprId AccessModel::held_value(StorageId storage, const DimMap& map) {
+  const Storage& s = l_.storages[storage];
+  if (s.place() == Place::scalar) {
+    const ValueId of = s.of;
+    if (of != graph::no_value && g_[of].type.is_scalar() && s.dtype.is_integer())
+      return indices_.expr(of);
+    return unknown(s.dtype, {});
+  }
+  const auto [it, is_new] = registers_.try_emplace(storage, thread::no_variable);
+  if (is_new)
+    it->second = e_.declare({.name = "",
+                             .form = thread::Form::array,
+                             .type = s.dtype,
+                             .count = s.registers().layout.registers(),
+                             .facts = {.depends = thread::on_thread}});
+  return e_.element(it->second, e_.sum(register_index(s.registers().layout, map)));
+}
+
+ExprId AccessModel::hinted(const Pending& p) {
+  const graph::Inst& i = g_[p.v];
+  return i.type.shape.empty() && i.op == graph::Op::MultipleOf
+             ? e_.multiple_of(p.operands[0], graph::hint(i)[0])
+             : p.operands[0];
+}
+
+ExprId AccessModel::access(const Address& a, const DimMap& map, ExprId mask) {
+  thread::Depends known = depends(a, bounds_of(a, map)) | e_.depends(mask);
+  if ((known & thread::on_element) != 0 && !is_vector(a, map)) known |= thread::in_element;
+  return unknown(a.dtype, {.depends = known});
+}
+
+ExprId AccessModel::sum_of(ValueId v, std::vector<ExprId> addends) {
+  ExprId total = addends[0];
+  for (std::size_t k = 1; k < addends.size(); ++k) total = operation(g_[v], {total, addends[k]});
+  return total;
+}
+
+// ---- accesses in a layout that is weighed
 
 Coordinates AccessModel::coordinates(const DimMap& map) const {
   Coordinates c;
@@ -159,8 +218,7 @@ std::optional<layout::AccessCost> AccessModel::cost(ValueId ref, const DimMap& m
                                                     const layout::Layout& layout) {
   const Address a = place(ref, map);
   if (!a.parts.empty()) return std::nullopt;
-  const int width =
-      thread::width_of(e_, a, a.bounds, counters_.element, 1 << counters_.vector_bits).width;
+  const int width = thread::width_of(e_, a, a.bounds, element_, vector_).width;
   const ExprId offset = e_.sum(a.offset, i64);
   const OfThreads at = values_of(offset);
   std::vector<std::int64_t> distances;
@@ -176,14 +234,12 @@ int AccessModel::whole_width(ValueId ref, const DimMap& map) {
   Address a = place(ref, map);
   a.zeros = true;  // no access ends within its elements
   if (!a.parts.empty()) return 1;
-  return thread::width_of(e_, a, a.bounds, counters_.element, 1 << counters_.vector_bits).width;
+  return thread::width_of(e_, a, a.bounds, element_, vector_).width;
 }
 
 int AccessModel::staged_width(ValueId ref, const DimMap& map) {
   const Address a = in_view(ref, map);
-  return a.parts.empty() ? std::max(1, thread::width_around(e_, a, counters_.element,
-                                                            1 << counters_.vector_bits))
-                         : 1;
+  return a.parts.empty() ? std::max(1, thread::width_around(e_, a, element_, vector_)) : 1;
 }
 
 // Lanes whose bytes fill a wavefront are served together; each bank gives one word at a time.

@@ -3,16 +3,18 @@
 #pragma once
 
 #include <array>
+#include <map>
 #include <optional>
+#include <tuple>
+#include <vector>
 
 #include "codegen/layout/memory.hpp"
-#include "codegen/passes/addresses.hpp"
+#include "codegen/passes/elements.hpp"
 #include "codegen/passes/indices.hpp"
-#include "codegen/passes/sums.hpp"
 
 namespace palladium::passes {
 
-class AccessModel : private Addresses {
+class AccessModel : protected Elements {
  public:
   explicit AccessModel(const Program& l);
 
@@ -36,20 +38,30 @@ class AccessModel : private Addresses {
   /// Wavefronts of such an access: 1 where no bank has two words to give.
   double wavefronts(ValueId ref, const DimMap& map);
 
+ protected:
+  thread::Affine chosen_index(ValueId v, const Coordinates& c, const DimMap& map) override;
+  thread::ExprId access(const thread::Address& a, const DimMap& map, thread::ExprId mask) override;
+  thread::ExprId sum_of(ValueId v, std::vector<thread::ExprId> addends) override;
+  const BlockNames& block(WindowId window) override;
+  /// A variable of which no more is known.
+  thread::ExprId unknown(DType t, const thread::Facts& facts);
+
  private:
   /// Of thread 0, and of those whose number has one bit set: of each bit of the lane.
   using OfThreads = std::array<std::int64_t, 1 + layout::lane_bits>;
 
   thread::ExprId index_value(ValueId v) override { return indices_.expr(v); }
-  thread::Affine chosen_index(ValueId v, const Coordinates& c, const DimMap& map) override;
   thread::ExprId let_coordinate(thread::ExprId value) override;
-  const BlockNames& block(WindowId window) override;
   thread::ExprId stride(int mapping, int d) override;
   thread::ExprId dim(const Dim& d) override { return expr_of_dim(e_, d, symbols_); }
   thread::ExprId shared_address(StorageId) override { return e_.number(0, u32); }
+  thread::ExprId size_name(thread::ExprId start, const Dim& extent, const thread::Facts& known);
+  thread::ExprId program_id(int axis) override;
+  thread::ExprId temporary(const char*, thread::ExprId value) override;
+  thread::ExprId scalar_leaf(ValueId v) override { return indices_.expr(v); }
+  thread::ExprId held_value(StorageId storage, const DimMap& map) override;
+  thread::ExprId hinted(const Pending& p) override;
 
-  thread::ExprId unknown(DType t, const thread::Facts& facts);
-  thread::ExprId program_id(int axis);
   OfThreads scattered(const Coordinates& c);
   Coordinates coordinates(const DimMap& map) const;
   thread::Address in_view(ValueId ref, const DimMap& map);
@@ -65,18 +77,18 @@ class AccessModel : private Addresses {
   Indices indices_;
   std::vector<thread::ExprId> symbols_;
   Table<WindowId, std::optional<BlockNames>> blocks_;
+  std::map<std::tuple<thread::ExprId, thread::ExprId, std::int64_t, std::int64_t, std::int64_t>,
+           thread::ExprId>
+      sizes_;  // by where blocks begin, where their array ends, and what is known
   std::map<std::pair<int, int>, thread::ExprId> strides_;  // of block mapping, dimension
   std::map<thread::VariableId, OfThreads> names_;          // of coordinates, by thread
   std::map<int, thread::ExprId> program_ids_;
   std::map<std::vector<std::uint32_t>, thread::ExprId> chosen_;  // of array, coordinates
-  Sums sums_;
+  std::map<StorageId, thread::VariableId> registers_;
   std::map<std::pair<std::int64_t, thread::Depends>, thread::ExprId> counters_of_;
   thread::ExprId thread_ = thread::no_expr;
 
-  // Of the layout that was entered.
-  Counters counters_;
-  Coordinates coordinates_;
-  layout::Bits warps_;
+  layout::Bits warps_;  // of the layout that was entered
 };
 
 }  // namespace palladium::passes

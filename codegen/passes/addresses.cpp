@@ -495,11 +495,33 @@ ValueId size_of_slice(const graph::Graph& g, const BlockMapping& m, std::size_t 
       .yields[m.block_shape.size() + static_cast<std::size_t>(slices)];
 }
 
-thread::Facts facts_of_size(std::int64_t size, const thread::Facts& extent,
+bool begins_inside(const graph::Graph& g, const BlockMapping& m, int d) {
+  const BlockDim& b = m.block_shape[d];
+  if (m.index_map == no_region || b.kind == BlockDim::Kind::element ||
+      b.kind == BlockDim::Kind::bounded_slice)
+    return false;
+  const graph::Region& map = g[graph::RegionId{m.index_map}];
+  const auto axis = std::ranges::find(map.params, map.yields[static_cast<std::size_t>(d)]);
+  if (axis == map.params.end()) return false;
+  const Dim& programs = g.mapping.grid[static_cast<std::size_t>(axis - map.params.begin())];
+  const Dim blocks = cdiv(m.array_aval.shape[d], b.size);
+  return programs.is_static() && blocks.is_static() ? programs.value() <= blocks.value()
+                                                    : programs.same(blocks);
+}
+
+thread::Facts facts_of_size(const graph::Graph& g, const BlockMapping& m, int d,
+                            std::int64_t loaded, const thread::Facts& extent,
                             const thread::Facts& start) {
-  return {.multiple = std::gcd(size, std::gcd(extent.multiple, start.multiple)),
-          .low = INT32_MIN,
-          .high = size};
+  const BlockDim::Kind kind = m.block_shape[d].kind;
+  if (start.multiple == 0 && extent.low == extent.high) {
+    const std::int64_t size = std::min(extent.low, loaded);
+    return {.multiple = size, .low = size, .high = size};
+  }
+  const bool may_have_none =
+      kind == BlockDim::Kind::element || kind == BlockDim::Kind::bounded_slice;
+  return {.multiple = std::gcd(loaded, std::gcd(extent.multiple, start.multiple)),
+          .low = may_have_none ? INT32_MIN : begins_inside(g, m, d),
+          .high = loaded};
 }
 
 thread::Facts facts_of_from(std::int64_t size, std::int64_t multiple_of_start) {

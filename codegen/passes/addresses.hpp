@@ -99,8 +99,12 @@ thread::ExprId start_of_block(thread::Exprs& e, const BlockDim& b, thread::ExprI
                               DType type = i64, std::int64_t lead = 0);
 /// Along a bounded slice, what its index map yields as the size.
 ValueId size_of_slice(const graph::Graph& g, const BlockMapping& m, std::size_t dimension);
-/// Of the number of elements of a block of `size` that exist along a dimension.
-thread::Facts facts_of_size(std::int64_t size, const thread::Facts& extent,
+/// Whether every block begins in its array along d: those that are numbered by an axis do if it has
+/// no more programs than there are blocks that do.
+bool begins_inside(const graph::Graph& g, const BlockMapping& m, int d);
+/// Of the number of elements that exist along d of what is loaded of a block.
+thread::Facts facts_of_size(const graph::Graph& g, const BlockMapping& m, int d,
+                            std::int64_t loaded, const thread::Facts& extent,
                             const thread::Facts& start);
 /// Of the number of elements in front of the array that a block begins with.
 thread::Facts facts_of_from(std::int64_t size, std::int64_t multiple_of_start);

@@ -14,6 +14,8 @@ class Indices {
 
   /// Of a scalar of integers: what knows its multiple and its interval.
   thread::ExprId expr(graph::ValueId v) { return expr(v, 0); }
+  /// From now on the value is that.
+  void set(graph::ValueId v, thread::ExprId e) { known_[graph::index(v)] = e; }
 
  private:
   thread::ExprId expr(graph::ValueId v, int depth);

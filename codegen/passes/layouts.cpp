@@ -485,7 +485,10 @@ class Assignment {
   void repair(Statements& list) {
     Statements out;
     for (Statement& s : list) {
-      std::visit([&](auto& what) { repair(what, out); }, s.what);
+      for_each_body(s, [&](Statements& body) { repair(body); });
+      // Others take storages as they are.
+      if (LoopNest* const p = std::get_if<LoopNest>(&s.what)) repair(*p, out);
+      if (Scalar* const x = std::get_if<Scalar>(&s.what)) repair(*x, out);
       const bool shares = shares_result(s);
       if (shares) out.push_back({Sync{}});
       out.push_back(std::move(s));
@@ -493,37 +496,6 @@ class Assignment {
     }
     list = std::move(out);
   }
-
-  void repair(When& w, Statements&) { repair(w.body); }
-  void repair(Loop& l, Statements&) { repair(l.body); }
-  void repair(While& w, Statements&) {
-    repair(w.test);
-    repair(w.body);
-  }
-  void repair(Scope& s, Statements&) { repair(s.body); }
-  void repair(Warps& w, Statements&) { repair(w.body); }
-  void repair(Switch& s, Statements&) {
-    for (Statements& body : s.bodies) repair(body);
-  }
-  void repair(GridLoop& l, Statements&) { repair(l.body); }
-  void repair(Prefetch& p, Statements&) { repair(p.body); }
-  void repair(Produce& s, Statements&) { repair(s.body); }
-  // These take storages as they are.
-  static void repair(const Dot&, Statements&) {}
-  static void repair(const AwaitDot&, Statements&) {}
-  static void repair(const Fetch&, Statements&) {}
-  static void repair(const AwaitFetch&, Statements&) {}
-  static void repair(const Send&, Statements&) {}
-  static void repair(const AwaitSends&, Statements&) {}
-  static void repair(const Relayout&, Statements&) {}
-  static void repair(const Sync&, Statements&) {}
-  static void repair(const Semaphore&, Statements&) {}
-  static void repair(const HostCall&, Statements&) {}
-  static void repair(const CopyStorage&, Statements&) {}
-  static void repair(const EnterWindow&, Statements&) {}
-  static void repair(const Await&, Statements&) {}
-  static void repair(const Consume&, Statements&) {}
-  static void repair(const Release&, Statements&) {}
 
   bool shares_result(const Statement& s) const {
     const LoopNest* nest = std::get_if<LoopNest>(&s.what);

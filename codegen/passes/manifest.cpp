@@ -47,6 +47,8 @@ constexpr Pass chosen[] = {
      "of rings: what frees a slot when?"},
     {"divide_rows", divide_rows, Fact::layouts, Fact::none,
      "of layouts: what does a thread hold of a row?"},
+    {"plan_accesses", plan_accesses, Fact::rows | Fact::rings, Fact::none,
+     "of rows, rings and divisions: which addresses do elements have?"},
     {"place_shared_memory", place_shared_memory, Fact::layouts | Fact::rings, Fact::offsets,
      "last: all before it add storages"},
 };

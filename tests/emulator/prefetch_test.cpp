@@ -207,3 +207,29 @@ TEST_CASE("two programs that a prefetched array sends to one block are told apar
     CHECK_THROWS_WITH(scatter(target)(integers({1, 1}), x), ContainsSubstring("outputs[0]"));
   }
 }
+
+TEST_CASE("rows that end between vectors have no more in them where their block has fewer rows") {
+  const BlockSpec block{{2, BoundedSlice(1000)}, [](Index i, Ref sizes) {
+                          return Indices{i, ds(Index(0), Index(sizes[i]))};
+                        }};
+  const BlockSpec each{{2, 1}, [](Index i, Ref) { return Indices{i, 0}; }};
+  for_each_target("rows", [&](Target target) {
+    const Kernel k = pallas_call(
+                         [](Ref, Ref x, Ref least, Ref total) {
+                           const Value v = x[_];
+                           least[_] = min(v, {.axis = {1}, .keepdims = true});
+                           total[_] = sum(v, {.axis = {1}, .keepdims = true});
+                         },
+                         {.name = "rows",
+                          .out_type = {{{3, 1}, i32}, {{3, 1}, i32}},
+                          .num_scalar_prefetch = 1,
+                          .grid = 2,
+                          .in_specs = {block},
+                          .out_specs = {each, each}})
+                         .on(target);
+    const Array x = make_array<std::int32_t>(
+        {3, 2800}, [](std::int64_t i) { return 5 + static_cast<std::int32_t>(i % 2800); });
+    const Outputs y = k(on(target, integers({1000, 1000})), on(target, x));
+    CHECK(values_of<std::int32_t>(y[0]) == std::vector<std::int32_t>{5, 5, 5});
+  });
+}

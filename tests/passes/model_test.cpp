@@ -32,7 +32,9 @@ Widths widths_of(const std::string& text) {
   passes::AccessModel model(l);
   Widths w;
   for (const lowered::Statement& s : l.bodies[0].statements) {
-    const auto* nest = std::get_if<lowered::LoopNest>(&s.what);
+    const auto* ways = std::get_if<lowered::IfWhole>(&s.what);
+    const auto* nest =
+        std::get_if<lowered::LoopNest>(ways == nullptr ? &s.what : &ways->bodies[0][0].what);
     const auto* store = nest == nullptr ? nullptr : std::get_if<lowered::Store>(&nest->sink);
     if (store == nullptr) continue;
     model.enter(*nest, nest->layout);

@@ -243,14 +243,23 @@ class ProgramReader {
     ((n == wanted ? members(l, s.what.emplace<n>()) : void()), ...);
   }
 
+  static std::vector<Statements>* branches(Statement& s) {
+    return std::visit(
+        [](auto& what) -> std::vector<Statements>* {
+          if constexpr (requires { what.bodies; }) return &what.bodies;
+          return nullptr;
+        },
+        s.what);
+  }
+
   // What stands in front of it has a name and a brace.
   void bodies(Statement& s) {
     while (next_ < lines_.size() && line().words().size() == 2 && line().words()[1] == "{") {
       const std::string name = line().first();
       ++next_;
       Statements inner = list();
-      if (auto* const branches = std::get_if<Switch>(&s.what); branches && name == "branch") {
-        branches->bodies.push_back(std::move(inner));
+      if (std::vector<Statements>* const all = branches(s); all && name == "branch") {
+        all->push_back(std::move(inner));
         continue;
       }
       bool known = false;
@@ -370,6 +379,27 @@ class ProgramReader {
       set(l, from, parts[0]);
       set(l, redirect.map, parts[1]);
       set(l, redirect.storage, parts[2]);
+    }
+  }
+  void set(const PartLine& l, std::vector<SharedRow>& x, const std::string& text) {
+    x.clear();
+    for (const std::string& row : l.list(text)) {
+      SharedRow& to = x.emplace_back();
+      for (const std::string& span : l.list(row)) {
+        const std::vector<std::string> parts = parts_of(span);
+        if (parts.size() != 3) l.refuse("expected where a span begins and ends, and a width");
+        to.spans.push_back({l.number<std::int64_t>(parts[0]), l.number<std::int64_t>(parts[1]),
+                            l.number<int>(parts[2])});
+      }
+    }
+  }
+  void set(const PartLine& l, std::vector<SharedColumns>& x, const std::string& text) {
+    x.clear();
+    for (const std::string& item : l.list(text)) {
+      const std::vector<std::string> parts = parts_of(item);
+      SharedColumns& to = x.emplace_back();
+      to.sum = some_value(l, parts[0]);
+      for (std::size_t k = 1; k < parts.size(); ++k) set(l, to.rows.emplace_back(), parts[k]);
     }
   }
   void set(const PartLine& l, std::vector<Fetch::Part>& x, const std::string& text) {

@@ -3,21 +3,24 @@
 #include <cmath>
 #include <utility>
 
-#include "codegen/base/format.hpp"
-#include "codegen/expand/nest.hpp"
+#include "codegen/lowered/effects.hpp"
+#include "codegen/passes/elements.hpp"
 #include "codegen/passes/signs.hpp"
 #include "palladium/error.hpp"
 
-namespace palladium::expand {
+namespace palladium::passes {
 
-using graph::AxisKind;
+using device::Row;
 using graph::Inst;
 using graph::MemoryView;
 using graph::Op;
-using lowered::Place;
-using lowered::Residency;
-using lowered::Storage;
-using lowered::Window;
+using thread::Address;
+using thread::Affine;
+using thread::Bound;
+using thread::Bounds;
+using thread::ExprId;
+using thread::no_expr;
+using thread::Operator;
 
 namespace {
 
@@ -26,18 +29,13 @@ constexpr std::uint32_t first_storage = 1u << 31;
 
 }  // namespace
 
-ExprId Nest::temporary(const char* of, ExprId value) {
-  return b_.let({.name = prefix(of), .temporary = true, .type = e_[value].type}, value);
-}
-
-Nest::Key Nest::key_of(std::uint32_t what, const Coordinates& c) {
+Elements::Key Elements::key_of(std::uint32_t what, const Coordinates& c) {
   Key key{what};
   for (const Affine& a : c) key.push_back(thread::index(e_.sum(a)));
   return key;
 }
 
-// Gives a value that is used more than once, or that holds many operations, a name.
-ExprId Nest::named(ValueId v, ExprId value) {
+ExprId Elements::named(ValueId v, ExprId value) {
   const bool reused = l_.uses[v] > 1;
   const thread::Node node = e_[value].node;
   const bool plain = node == thread::Node::variable || node == thread::Node::literal ||
@@ -46,22 +44,8 @@ ExprId Nest::named(ValueId v, ExprId value) {
   return temporary("x", value);
 }
 
-// What is the same in all iterations of a loop in which others of the operands are not gets a name
-// outside of it.
-std::vector<ExprId> Nest::hoisted(std::vector<ExprId> operands) {
-  thread::Depends all = 0;
-  for (const ExprId o : operands) all |= e_.depends(o);
-  for (ExprId& o : operands) {
-    if (e_.size(o) <= 1 || !b_.is_outside(e_.depends(o), all)) continue;
-    const auto [name, is_new] = hoisted_.try_emplace(o, no_expr);
-    if (is_new) name->second = temporary("x", o);
-    o = name->second;
-  }
-  return operands;
-}
-
 // Expressions may be as deep as a kernel has operations: no recursion.
-ExprId Nest::evaluate(ValueId v, const Coordinates& c, const DimMap& map, bool enter) {
+ExprId Elements::evaluate(ValueId v, const Coordinates& c, const DimMap& map, bool enter) {
   std::vector<Pending> stack{{v, c, map, enter}};
   for (;;) {
     Pending operand;
@@ -78,7 +62,7 @@ ExprId Nest::evaluate(ValueId v, const Coordinates& c, const DimMap& map, bool e
 }
 
 // The operand that `p` needs next; false where it needs none and has a value.
-bool Nest::next_operand(Pending& p, Pending& operand, ExprId& value) {
+bool Elements::next_operand(Pending& p, Pending& operand, ExprId& value) {
   const Inst& i = g_[p.v];
   const bool reused = l_.uses[p.v] > 1;
   if (p.operands.empty()) {
@@ -99,8 +83,8 @@ bool Nest::next_operand(Pending& p, Pending& operand, ExprId& value) {
     }
   }
   if (p.operands.empty() && holds_if_whole(p.v, p.c)) {
-    has_conditions_ |= !whole_;
-    if (whole_ || conditions_hold_) {
+    has_conditions_ |= !nest_->whole;
+    if (conditions_hold_) {
       value = e_.literal(bool_, 1);
       return false;
     }
@@ -116,8 +100,7 @@ bool Nest::next_operand(Pending& p, Pending& operand, ExprId& value) {
   case Op::Transpose:
   case Op::Reshape:
     if (p.operands.empty())
-      return want(i.args[0], operand_coordinates(p.v, 0, p.c),
-                  lowered::map_of_operand(g_, p.v, 0, p.map));
+      return want(i.args[0], operand_coordinates(p.v, 0, p.c), map_of_operand(g_, p.v, 0, p.map));
     value = p.operands[0];
     if (reused) memo_[key_of(index(p.v), p.c)] = value;
     return false;
@@ -141,7 +124,7 @@ bool Nest::next_operand(Pending& p, Pending& operand, ExprId& value) {
   if (graph::is_hint(i.op))
     value = hinted(p);
   else if (!p.addends.empty())
-    value = named(p.v, sum_of(i, std::move(p.operands)));
+    value = named(p.v, sum_of(p.v, std::move(p.operands)));
   else
     value = named(p.v, operation(i, hoisted(std::move(p.operands))));
   if (reused) memo_[key_of(index(p.v), p.c)] = value;
@@ -149,7 +132,7 @@ bool Nest::next_operand(Pending& p, Pending& operand, ExprId& value) {
 }
 
 // An elementwise operation, by the function that does no more than its operands ask.
-ExprId Nest::operation(const Inst& i, std::vector<ExprId> operands) {
+ExprId Elements::operation(const Inst& i, std::vector<ExprId> operands) {
   if (const ExprId known = folded(i, operands); known != no_expr) return known;
   if (i.op == Op::Exp && !g_.approx_math && passes::is_nonpositive(g_, i.args[0]))
     return e_.call(Row::exp_nonpositive, i.type.dtype, std::move(operands));
@@ -164,41 +147,15 @@ ExprId Nest::operation(const Inst& i, std::vector<ExprId> operands) {
   return e_.op(i.op, i.type.dtype, std::move(operands));
 }
 
-// What has no operands to evaluate.
-ExprId Nest::leaf(ValueId v, const Coordinates& c) {
+ExprId Elements::leaf(ValueId v, const Coordinates& c) {
   const Inst& i = g_[v];
-  switch (i.op) {
-  case Op::Constant: return e_.literal(i.type.dtype, i.attr.bits);
-  case Op::Iota:
+  if (i.op == Op::Constant) return e_.literal(i.type.dtype, i.attr.bits);
+  if (i.op == Op::Iota)
     return coordinate_value(c[static_cast<std::size_t>(graph::iota_dimension(i))], i.type.dtype);
-  case Op::ProgramId: return x_.program_id(graph::AxisView::of(i).axis);
-  case Op::NumPrograms: return x_.grid_size(graph::AxisView::of(i).axis);
-  case Op::AxisIndex:
-    switch (const graph::AxisView a = graph::AxisView::of(i); a.kind) {
-    case AxisKind::grid: return x_.program_id(a.axis);
-    case AxisKind::cluster: return x_.cluster_ids_[static_cast<std::size_t>(a.axis)];
-    case AxisKind::thread: return x_.is_wide() ? e_.number(0) : e_.cast(i32, x_.warpgroup_);
-    case AxisKind::warp: return x_.warp_number();
-    }
-    break;
-  case Op::AxisSize:
-    switch (const graph::AxisView a = graph::AxisView::of(i); a.kind) {
-    case AxisKind::grid: return x_.grid_size(a.axis);
-    case AxisKind::cluster: return e_.number(g_.cluster[static_cast<std::size_t>(a.axis)]);
-    case AxisKind::thread: return e_.number(l_.warpgroups);
-    case AxisKind::warp: return e_.number(graph::num_warps);
-    }
-    break;
-  case Op::Param:
-    if (const auto it = x_.values_.find(index(v)); it != x_.values_.end()) return it->second;
-    break;
-  default: break;
-  }
-  throw InternalError(fmt::format("expand: cannot evaluate '{}' element by element in kernel '{}'",
-                                  graph::info(i.op).name, g_.name));
+  return scalar_leaf(v);
 }
 
-ExprId Nest::coordinate_value(const Affine& c, DType t) {
+ExprId Elements::coordinate_value(const Affine& c, DType t) {
   const ExprId sum = e_.sum(c);
   return t == i32 ? sum : e_.call(Row::to, t, {sum}, true);
 }
@@ -206,7 +163,7 @@ ExprId Nest::coordinate_value(const Affine& c, DType t) {
 // ---- coordinates
 
 // What several accesses ask for is computed once.
-Affine Nest::chosen_index(ValueId v, const Coordinates& c, const DimMap& map) {
+Affine Elements::chosen_index(ValueId v, const Coordinates& c, const DimMap& map) {
   if (const auto sum = sums_.of(v, c)) return *sum;
   const Key key = key_of(index(v), c);
   const auto it = memo_.find(key);
@@ -218,7 +175,7 @@ Affine Nest::chosen_index(ValueId v, const Coordinates& c, const DimMap& map) {
   return named_index(value);
 }
 
-Coordinates Nest::operand_coordinates(ValueId v, std::size_t arg, const Coordinates& c) {
+Coordinates Elements::operand_coordinates(ValueId v, std::size_t arg, const Coordinates& c) {
   const Inst& i = g_[v];
   const Extents& operand = g_[i.args[arg]].type.shape;
   Coordinates out(operand.size());
@@ -236,20 +193,16 @@ Coordinates Nest::operand_coordinates(ValueId v, std::size_t arg, const Coordina
 
 // ---- reads
 
-// Where the nest reads the storage from.
-StorageId Nest::copy_of(StorageId storage, const DimMap& map) const {
-  for (const auto& [from, copy] : redirects_)
+StorageId Elements::copy_of(StorageId storage, const DimMap& map) const {
+  for (const auto& [from, copy] : *redirects_)
     if (from == storage && copy.map == map) return copy.storage;
   return storage;
 }
 
-ExprId Nest::read(StorageId storage, const Coordinates& c, const DimMap& map, bool partial) {
+ExprId Elements::read(StorageId storage, const Coordinates& c, const DimMap& map, bool partial) {
   storage = copy_of(storage, map);
   const Storage& s = l_.storages[storage];
-  if (const ExprId known = x_.literal_[storage]; known != no_expr) return known;
-  if (s.place() == Place::scalar) return x_.scalar_storage(storage);
-  if (s.place() == Place::registers)
-    return e_.element(x_.storage(storage), e_.sum(register_index(s.registers().layout, map)));
+  if (s.place() != Place::shared) return held_value(storage, map);
   const Key key = key_of(first_storage + static_cast<std::uint32_t>(storage.number()), c);
   if (const auto it = memo_.find(key); it != memo_.end()) return it->second;
   Address a = storage_address(storage, c);
@@ -257,8 +210,22 @@ ExprId Nest::read(StorageId storage, const Coordinates& c, const DimMap& map, bo
   return memo_[key] = access(a, map, no_expr);
 }
 
+ExprId Elements::in_registers(ValueId v) {
+  if (const auto it = quotients_.find(v); it != quotients_.end()) return it->second;
+  const StorageId storage = l_.storage_of[v];
+  if (!storage || !l_.storages[copy_of(storage, all_dimensions())].in_registers()) return no_expr;
+  return held_value(copy_of(storage, all_dimensions()), all_dimensions());
+}
+
+Address Elements::store_address(ValueId ref) {
+  storing_ = true;
+  Address a = address(ref, coordinates_, all_dimensions());
+  storing_ = false;
+  return a;
+}
+
 // The mask comes first, then the access, then what stands in where the mask does not hold.
-bool Nest::next_of_load(Pending& p, Pending& operand, ExprId& value) {
+bool Elements::next_of_load(Pending& p, Pending& operand, ExprId& value) {
   const Inst& i = g_[p.v];
   const MemoryView m = MemoryView::of(i);
   const bool masked = m.mask != graph::no_value;
@@ -268,22 +235,7 @@ bool Nest::next_of_load(Pending& p, Pending& operand, ExprId& value) {
   }
   const ExprId mask = masked ? p.operands[0] : no_expr;
   if (p.operands.size() <= 1) {
-    const Window& w = l_.windows[l_.window_of[g_.root(m.ref)]];
-    const Location at = g_.location(p.v);
-    const Location outer = b_.at(at == Location{} ? b_.at() : at);
-    if (w.residency() == Residency::registers) {
-      value = load_registers(p);
-    } else {
-      Bounds range;
-      if (p.partial) add_range(range, p.c, g_[p.v].type.shape);
-      check_indices(p.v, p.c, p.map, e_.all({mask, predicate(range)}));
-      Address a = address(m.ref, p.c, p.map);
-      a.bounds.insert(a.bounds.end(), range.begin(), range.end());
-      for (Address& part : a.parts)
-        part.bounds.insert(part.bounds.end(), range.begin(), range.end());
-      value = access(a, p.map, mask);
-    }
-    b_.at(outer);
+    value = load(p, mask);
     const ValueId other = i.op == Op::Swap ? m.value : m.other;
     if (masked && other != graph::no_value) {
       p.got = value;
@@ -297,13 +249,24 @@ bool Nest::next_of_load(Pending& p, Pending& operand, ExprId& value) {
   return false;
 }
 
+ExprId Elements::load(const Pending& p, ExprId mask) {
+  const ValueId ref = g_[p.v].args[0];
+  if (l_.windows[l_.window_of[g_.root(ref)]].residency() == Residency::registers)
+    return load_registers(p);
+  Address a = address(ref, p.c, p.map);
+  if (p.partial) {
+    Bounds range;
+    add_range(range, p.c, g_[p.v].type.shape);
+    a.bounds.insert(a.bounds.end(), range.begin(), range.end());
+    for (Address& part : a.parts) part.bounds.insert(part.bounds.end(), range.begin(), range.end());
+  }
+  return access(a, p.map, mask);
+}
+
 // A block in registers: what the user stored there as far as the array reaches.
-ExprId Nest::load_registers(const Pending& p) {
+ExprId Elements::load_registers(const Pending& p) {
   const WindowId window = l_.window_of[g_.root(g_[p.v].args[0])];
   const Window& w = l_.windows[window];
-  if (const ExprId stored = x_.is_stored(w.storage());
-      stored != no_expr && checked_stored_.insert(w.storage()).second)
-    b_.place(0, thread::Check{stored, x_.unstored_message(w.storage())});
   const ExprId got = read(w.storage(), p.c, p.map, p.partial);
   if (w.mapping < 0 || l_.storages[w.storage()].place() == Place::scalar) return got;
   Bounds bounds;
@@ -316,26 +279,4 @@ ExprId Nest::load_registers(const Pending& p) {
   return temporary("x", e_.choose(exists, got, outside));
 }
 
-ExprId Nest::scalar(ValueId v, bool enter) {
-  const Extents& shape = g_[v].type.shape;
-  return evaluate(v, Coordinates(shape.size()),
-                  lowered::identity_map(static_cast<int>(shape.size())), enter);
-}
-
-ExprId Nest::held(StorageId storage) {
-  const std::size_t rank = l_.storages[storage].shape.size();
-  return read(storage, Coordinates(rank), lowered::identity_map(static_cast<int>(rank)));
-}
-
-std::vector<ExprId> Nest::index_map(RegionIndex region, int rank) {
-  if (region == no_region) return std::vector<ExprId>(static_cast<std::size_t>(rank), e_.number(0));
-  const graph::Region& r = g_[graph::RegionId{region}];
-  // Behind them stand index operands, whose windows are known.
-  for (std::size_t i = 0; i < g_.mapping.grid.size(); ++i)
-    x_.values_[index(r.params[i])] = x_.program_id(static_cast<int>(i));
-  std::vector<ExprId> out;
-  for (const ValueId v : r.yields) out.push_back(scalar(v, false));
-  return out;
-}
-
-}  // namespace palladium::expand
+}  // namespace palladium::passes

@@ -3,15 +3,19 @@
 //
 // A part is asked for elements that it does not have, where another one's are taken: what it reads
 // for them is tested (Pending::partial), and what it makes of them is dropped.
-#include "codegen/expand/nest.hpp"
+#include "codegen/passes/elements.hpp"
 
-namespace palladium::expand {
+namespace palladium::passes {
 
 using graph::Inst;
 using graph::Op;
+using thread::Affine;
+using thread::Bounds;
+using thread::ExprId;
+using thread::no_expr;
 
 // The i32 in [0, most], as an index.
-Affine Nest::clamped(ExprId x, std::int64_t most) {
+Affine Elements::clamped(ExprId x, std::int64_t most) {
   if (most == 0) return {};
   if (e_.facts(x).high > most) x = e_.op(Op::Min, i32, {x, e_.number(most)});
   if (e_.facts(x).low < 0) x = e_.op(Op::Max, i32, {x, e_.number(0)});
@@ -19,29 +23,20 @@ Affine Nest::clamped(ExprId x, std::int64_t most) {
 }
 
 // Where the part begins that has `part` elements of `whole`, by the starts that are operands.
-Coordinates Nest::begin_of_part(std::span<const ExprId> starts, const Extents& whole,
-                                const Extents& part) {
+Coordinates Elements::begin_of_part(std::span<const ExprId> starts, const Extents& whole,
+                                    const Extents& part) {
   Coordinates begin;
   for (std::size_t d = 0; d < whole.size(); ++d)
     begin.push_back(clamped(starts[d], whole[d] - part[d]));
   return begin;
 }
 
-// Tests of coordinates that may lie outside of a value of this shape.
-void Nest::add_range(Bounds& bounds, const Coordinates& c, const Extents& shape) {
-  for (std::size_t d = 0; d < shape.size(); ++d) {
-    const thread::Facts known = e_.facts(e_.sum(c[d]));  // copied: expressions are made below
-    if (known.high >= shape[d]) bounds.push_back({c[d], e_.number(shape[d])});
-    if (known.low < 0) bounds.push_back({c[d], e_.number(0), true});
-  }
-}
-
-bool Nest::next_of_move(Pending& p, Pending& operand, ExprId& value) {
+bool Elements::next_of_move(Pending& p, Pending& operand, ExprId& value) {
   const Inst& i = g_[p.v];
   const auto want = [&](std::size_t arg, Coordinates c, bool partial = false) {
     operand = {.v = i.args[arg],
                .c = std::move(c),
-               .map = lowered::map_of_operand(g_, p.v, arg, p.map),
+               .map = map_of_operand(g_, p.v, arg, p.map),
                .partial = partial};
     return true;
   };
@@ -75,7 +70,7 @@ bool Nest::next_of_move(Pending& p, Pending& operand, ExprId& value) {
 }
 
 // Of parts of which no element can be asked for, nothing is.
-bool Nest::next_of_concatenation(Pending& p, Pending& operand, ExprId& value) {
+bool Elements::next_of_concatenation(Pending& p, Pending& operand, ExprId& value) {
   const Inst& i = g_[p.v];
   const auto along = static_cast<std::size_t>(graph::concatenated(i));
   const auto extent = [&](std::size_t k) { return g_[i.args[k]].type.shape[along]; };
@@ -91,7 +86,7 @@ bool Nest::next_of_concatenation(Pending& p, Pending& operand, ExprId& value) {
       c[along] = extent(k) == 1 ? Affine() : c[along] + Affine(-begin);
       operand = {.v = i.args[k],
                  .c = std::move(c),
-                 .map = lowered::map_of_operand(g_, p.v, k, p.map),
+                 .map = map_of_operand(g_, p.v, k, p.map),
                  .partial = true};
       return true;
     }
@@ -112,13 +107,13 @@ bool Nest::next_of_concatenation(Pending& p, Pending& operand, ExprId& value) {
 }
 
 // The starts, then the whole, then the part.
-bool Nest::next_of_update(Pending& p, Pending& operand, ExprId& value) {
+bool Elements::next_of_update(Pending& p, Pending& operand, ExprId& value) {
   const Inst& i = g_[p.v];
   const std::size_t starts = i.args.size() - 2, done = p.operands.size();
   const auto want = [&](std::size_t arg, Coordinates c, bool partial) {
     operand = {.v = i.args[arg],
                .c = std::move(c),
-               .map = lowered::map_of_operand(g_, p.v, arg, p.map),
+               .map = map_of_operand(g_, p.v, arg, p.map),
                .partial = partial};
     return true;
   };
@@ -143,4 +138,4 @@ bool Nest::next_of_update(Pending& p, Pending& operand, ExprId& value) {
   return false;
 }
 
-}  // namespace palladium::expand
+}  // namespace palladium::passes

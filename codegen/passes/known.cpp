@@ -2,15 +2,16 @@
 // that are wholly inside of their arrays.
 #include <algorithm>
 
-#include "codegen/expand/nest.hpp"
 #include "codegen/graph/fold.hpp"
+#include "codegen/passes/elements.hpp"
 
-namespace palladium::expand {
+namespace palladium::passes {
 
 using graph::Inst;
 using graph::Op;
-using lowered::Residency;
-using passes::Sums;
+using thread::Affine;
+using thread::ExprId;
+using thread::no_expr;
 
 namespace {
 
@@ -36,13 +37,13 @@ std::optional<bool> compared(Op op, const thread::Facts& a, const thread::Facts&
 }  // namespace
 
 // Conditions of staged windows alone: others are read at one offset, by accesses with tests.
-bool Nest::holds_if_whole(ValueId v, const Coordinates& c) {
+bool Elements::holds_if_whole(ValueId v, const Coordinates& c) {
   const Inst& i = g_[v];
   if (nest_ == nullptr || !is_comparison(i.op) || !g_[i.args[0]].type.dtype.is_integer())
     return false;
   if (!if_whole_) {
     if_whole_.emplace();
-    for (const WindowId w : windows_of_pass()) {
+    for (const WindowId w : accessed_windows(l_, *nest_)) {
       if (!l_.windows[w].is_staged()) continue;
       const auto whole = sums_.of_whole_block(l_.windows[w]);
       if (whole) if_whole_->insert(if_whole_->end(), whole->begin(), whole->end());
@@ -56,7 +57,7 @@ bool Nest::holds_if_whole(ValueId v, const Coordinates& c) {
 }
 
 // no_expr: it has to be computed.
-ExprId Nest::folded(const Inst& i, const std::vector<ExprId>& operands) {
+ExprId Elements::folded(const Inst& i, const std::vector<ExprId>& operands) {
   const auto literal = [&](ExprId x) -> const thread::Expr* {
     return e_[x].node == thread::Node::literal ? &e_[x] : nullptr;
   };
@@ -81,4 +82,4 @@ ExprId Nest::folded(const Inst& i, const std::vector<ExprId>& operands) {
   return result ? e_.literal(i.type.dtype, *result) : no_expr;
 }
 
-}  // namespace palladium::expand
+}  // namespace palladium::passes

@@ -1,0 +1,117 @@
+// What expressions of elements are in the program: names, registers, parameters, loads at their
+// place in the user's file.
+#include <utility>
+
+#include "codegen/base/format.hpp"
+#include "codegen/expand/nest.hpp"
+#include "palladium/error.hpp"
+
+namespace palladium::expand {
+
+using graph::AxisKind;
+using graph::AxisView;
+using graph::Inst;
+using graph::MemoryView;
+using graph::Op;
+using lowered::Place;
+using lowered::Residency;
+using lowered::Storage;
+
+ExprId Nest::temporary(const char* of, ExprId value) {
+  return b_.let({.name = prefix(of), .temporary = true, .type = e_[value].type}, value);
+}
+
+std::vector<ExprId> Nest::hoisted(std::vector<ExprId> operands) {
+  thread::Depends all = 0;
+  for (const ExprId o : operands) all |= e_.depends(o);
+  for (ExprId& o : operands) {
+    if (e_.size(o) <= 1 || !b_.is_outside(e_.depends(o), all)) continue;
+    const auto [name, is_new] = hoisted_.try_emplace(o, no_expr);
+    if (is_new) name->second = temporary("x", o);
+    o = name->second;
+  }
+  return operands;
+}
+
+ExprId Nest::scalar_leaf(ValueId v) {
+  const Inst& i = g_[v];
+  switch (i.op) {
+  case Op::ProgramId: return x_.program_id(AxisView::of(i).axis);
+  case Op::NumPrograms: return x_.grid_size(AxisView::of(i).axis);
+  case Op::AxisIndex:
+    switch (const AxisView a = AxisView::of(i); a.kind) {
+    case AxisKind::grid: return x_.program_id(a.axis);
+    case AxisKind::cluster: return x_.cluster_ids_[static_cast<std::size_t>(a.axis)];
+    case AxisKind::thread: return x_.is_wide() ? e_.number(0) : e_.cast(i32, x_.warpgroup_);
+    case AxisKind::warp: return x_.warp_number();
+    }
+    break;
+  case Op::AxisSize:
+    switch (const AxisView a = AxisView::of(i); a.kind) {
+    case AxisKind::grid: return x_.grid_size(a.axis);
+    case AxisKind::cluster: return e_.number(g_.cluster[static_cast<std::size_t>(a.axis)]);
+    case AxisKind::thread: return e_.number(l_.warpgroups);
+    case AxisKind::warp: return e_.number(graph::num_warps);
+    }
+    break;
+  case Op::Param:
+    if (const auto it = x_.values_.find(index(v)); it != x_.values_.end()) return it->second;
+    break;
+  default: break;
+  }
+  throw InternalError(fmt::format("expand: cannot evaluate '{}' element by element in kernel '{}'",
+                                  graph::info(i.op).name, g_.name));
+}
+
+ExprId Nest::held_value(StorageId storage, const DimMap& map) {
+  if (const ExprId known = x_.literal_[storage]; known != no_expr) return known;
+  const Storage& s = l_.storages[storage];
+  if (s.place() == Place::scalar) return x_.scalar_storage(storage);
+  return e_.element(x_.storage(storage), e_.sum(register_index(s.registers().layout, map)));
+}
+
+ExprId Nest::load(const Pending& p, ExprId mask) {
+  const Location at = g_.location(p.v);
+  const Location outer = b_.at(at == Location{} ? b_.at() : at);
+  const ValueId ref = g_[p.v].args[0];
+  if (l_.windows[l_.window_of[g_.root(ref)]].residency() != Residency::registers) {
+    Bounds range;
+    if (p.partial) add_range(range, p.c, g_[p.v].type.shape);
+    check_indices(p.v, p.c, p.map, e_.all({mask, predicate(range)}));
+  }
+  const ExprId value = Elements::load(p, mask);
+  b_.at(outer);
+  return value;
+}
+
+ExprId Nest::load_registers(const Pending& p) {
+  const StorageId storage = l_.windows[l_.window_of[g_.root(g_[p.v].args[0])]].storage();
+  if (const ExprId stored = x_.is_stored(storage);
+      stored != no_expr && checked_stored_.insert(storage).second)
+    b_.place(0, thread::Check{stored, x_.unstored_message(storage)});
+  return Elements::load_registers(p);
+}
+
+ExprId Nest::scalar(ValueId v, bool enter) {
+  const Extents& shape = g_[v].type.shape;
+  return evaluate(v, Coordinates(shape.size()),
+                  lowered::identity_map(static_cast<int>(shape.size())), enter);
+}
+
+ExprId Nest::held(StorageId storage) {
+  const std::size_t rank = l_.storages[storage].shape.size();
+  return read(storage, Coordinates(rank), lowered::identity_map(static_cast<int>(rank)));
+}
+
+std::vector<ExprId> Nest::index_map(RegionIndex region, int rank) {
+  if (region == no_region) return std::vector<ExprId>(static_cast<std::size_t>(rank), e_.number(0));
+  const graph::Region& r = g_[graph::RegionId{region}];
+  // Behind them stand index operands, whose windows are known.
+  for (std::size_t i = 0; i < g_.mapping.grid.size(); ++i)
+    x_.values_[index(r.params[i])] = x_.program_id(static_cast<int>(i));
+  std::vector<ExprId> out;
+  for (const ValueId v : r.yields) out.push_back(scalar(v, false));
+  return out;
+}
+
+}  // namespace palladium::expand
