@@ -5,32 +5,59 @@
 #include "codegen/lowered/effects.hpp"
 
 namespace palladium::lowered {
+namespace {
 
-Lives::Lives(const Program& l) : l_(l), spans_(l.storages.size()) {
-  for (const ProgramBody& b : l_.bodies) walk(b.statements);
-  for (const Span& loop : loops_)
-    for (Span& s : spans_) {
-      if (s.first < loop.first && s.last >= loop.first) s.last = std::max(s.last, loop.last);
-      if (s.last > loop.last && s.first >= loop.first && s.first <= loop.last) s.first = loop.first;
-    }
+// Elements that a nest makes take the place of those in registers of which it makes them one by
+// one; all else that it touches is there behind it, too.
+bool outlives(const Program& l, const Effect& e, const LoopNest& p) {
+  if (!e.reads() || !e.storage || !l.storages[e.storage].in_registers()) return true;
+  const DimMap all = identity_map(static_cast<int>(p.domain.size()));
+  return e.map != all ||
+         l.storages[e.storage].registers().layout.registers() != p.layout.registers();
 }
 
-void Lives::walk(const Statements& list) {
+}  // namespace
+
+Lives::Lives(const Program& l, const Visit& visit) : l_(l), spans_(l.storages.size()) {
+  for (const ProgramBody& b : l_.bodies) walk(b.statements, visit);
+  for (const Span& loop : loops_)
+    for (Span& s : spans_)
+      if (s.meets(loop) && (s.first <= loop.first || s.last > loop.last))
+        s = {std::min(s.first, loop.first), std::max(s.last, loop.last)};
+  for (const Window& w : l_.windows)
+    if (w.storage() && w.scope == graph::no_value && !l_.storages[w.storage()].ring())
+      spans_[w.storage()] = {0, position_};
+}
+
+void Lives::walk(const Statements& list, const Visit& visit) {
   for (const Statement& s : list) {
-    const int begin = ++position_;
-    for (const Effect& e : effects(l_, s)) touch(e.storage);
-    for_each_body(s, [&](const Statements& body) { walk(body); });
-    if (repeats(s)) loops_.push_back({begin, ++position_});
+    const int in = ++position_;
+    if (visit) visit(s, in);
+    for_each_body(s, [&](const Statements& body) { walk(body, visit); });
+    const int behind = ++position_;
+    touch(s, in, behind);
+    if (repeats(s)) loops_.push_back({in, behind});
   }
 }
 
-void Lives::touch(StorageId storage) {
-  if (storage)
-    if (const RingId ring = l_.storages[storage].ring(); ring) storage = l_.rings[ring].storage;
-  if (!storage || l_.storages[storage].place() != Place::shared) return;
-  Span& span = spans_[storage];
-  if (span.first < 0) span.first = position_;
-  span.last = position_;
+void Lives::touch(const Statement& s, int in, int behind) {
+  const LoopNest* const nest = std::get_if<LoopNest>(&s.what);
+  for (const Effect& e : effects(l_, s))
+    touch(e.storage, nest != nullptr && outlives(l_, e, *nest) ? behind : in);
+  if (const Scope* const scope = std::get_if<Scope>(&s.what))
+    for (const WindowId w : scope->windows)
+      for (const int end : {in, behind}) touch(l_.windows[w].storage(), end);
+  // What the branches fill is there behind whichever of them runs.
+  if (const Switch* const branches = std::get_if<Switch>(&s.what))
+    for (const StorageId r : branches->results) touch(r, behind);
+}
+
+void Lives::touch(StorageId storage, int position) {
+  if (!storage) return;
+  const RingId ring = l_.storages[storage].ring();
+  Span& span = spans_[ring ? l_.rings[ring].storage : storage];
+  span = {span.first < 0 ? position : std::min(span.first, position),
+          std::max(span.last, position)};
 }
 
 bool fills_shared(const Program& l, const Statement& s,

@@ -1,4 +1,4 @@
-// From where to where in a program storages of shared memory hold something.
+// From where to where in a program storages hold something.
 #pragma once
 
 #include <functional>
@@ -8,23 +8,31 @@
 
 namespace palladium::lowered {
 
-/// Positions number the statements in order, those inside of others behind them. What is touched
-/// inside of a loop and outside of it lives as long as the loop.
+/// Positions number the statements in order: one in each, those of the statements inside of it, and
+/// one behind it. A storage lives from the statement that fills it to the last that reads it; as
+/// long as a loop that it enters or outlives; of a window as long as its scope, or the program. A
+/// ring lives for its slots.
 class Lives {
  public:
-  explicit Lives(const Program& l);
+  /// Of each statement, with its position.
+  using Visit = std::function<void(const Statement&, int)>;
+  explicit Lives(const Program& l, const Visit& visit = {});
 
   struct Span {
     int first = -1, last = -1;  // -1: never
+    bool meets(const Span& other) const { return first <= other.last && other.first <= last; }
   };
   Span of(StorageId storage) const { return spans_[storage]; }
-  bool meet(StorageId a, StorageId b) const {
-    return of(a).first <= of(b).last && of(b).first <= of(a).last;
-  }
+  /// Whether a statement touches it at all.
+  bool has(StorageId storage) const { return of(storage).first >= 0; }
+  bool meet(StorageId a, StorageId b) const { return of(a).meets(of(b)); }
+  /// The last position.
+  int end() const { return position_; }
 
  private:
-  void walk(const Statements& list);
-  void touch(StorageId storage);
+  void walk(const Statements& list, const Visit& visit);
+  void touch(const Statement& s, int in, int behind);
+  void touch(StorageId storage, int position);
 
   const Program& l_;
   Table<StorageId, Span> spans_;

@@ -1,8 +1,7 @@
 // What values take of a thread's registers, and whether a program that nobody gave a width should
 // therefore be wider.
 //
-// Precondition: assign_layouts. A value lives from the statement that makes it to the last that
-// reads it, and through a loop that it enters; a window in registers lives throughout.
+// Precondition: assign_layouts. How long a value lives, Lives says.
 //
 // The model. A block's threads share the 65,536 registers of a multiprocessor: each has that part,
 // by eights, and 255 at most; where a warpgroup fetches, what it gives away is the others'. A
@@ -14,10 +13,12 @@
 //   values go to local memory.
 #include <algorithm>
 #include <bit>
+#include <span>
+#include <vector>
 
 #include "codegen/base/format.hpp"
 #include "codegen/graph/limits.hpp"
-#include "codegen/lowered/effects.hpp"
+#include "codegen/lowered/lives.hpp"
 #include "codegen/passes/products.hpp"
 #include "codegen/passes/registers.hpp"
 
@@ -57,101 +58,25 @@ std::int64_t fragments(const Program& l, const Dot& d) {
   return (acc.repetitions(0) + vector) * 16 / 4;
 }
 
-class Lifetimes {
- public:
-  explicit Lifetimes(const Program& l) : l_(l), spans_(l.storages.size()) {}
-
-  std::int64_t most_at_once() {
-    for (const ProgramBody& b : l_.bodies) walk(b.statements);
-    for (const Window& w : l_.windows)
-      if (w.storage() && w.scope == graph::no_value) spans_[w.storage()] = {0, position_};
-    std::vector<std::int64_t> change(static_cast<std::size_t>(position_) + 3);
-    const auto add = [&](Span span, std::int64_t registers) {
-      change[static_cast<std::size_t>(span.first)] += registers;
-      change[static_cast<std::size_t>(span.last) + 1] -= registers;
-    };
-    for (const StorageId s : l_.storages.ids())
-      if (spans_[s].first >= 0) add(spans_[s], registers_of(l_.storages[s]));
-    for (const auto& [position, registers] : beside_) add({position, position}, registers);
-    std::int64_t now = 0, most = 0;
-    for (const std::int64_t n : change) most = std::max(most, now += n);
-    return most;
-  }
-
-  /// Of a storage, once that is known, whether any statement touches it.
-  bool lives(StorageId storage) const { return spans_[storage].first >= 0; }
-
- private:
-  struct Span {
-    int first = -1, last = -1;
-  };
-
-  void walk(const Statements& list) {
-    for (const Statement& s : list) {
-      position_ += 2;
-      visit(s);
-    }
-  }
-
-  // In a statement, or behind it.
-  void touch(StorageId storage, int behind = 0) {
-    if (!storage) return;
-    Span& span = spans_[storage];
-    if (span.first < 0) span.first = position_ + behind;
-    span.last = std::max(span.last, position_ + behind);
-  }
-
-  void visit(const Statement& s) {
-    const LoopNest* const nest = std::get_if<LoopNest>(&s.what);
-    for (const Effect& e : effects(l_, s))
-      touch(e.storage, nest != nullptr && is_behind(e, *nest) ? 1 : 0);
-    if (const Dot* const d = std::get_if<Dot>(&s.what))
-      beside_.emplace_back(position_, fragments(l_, *d));
-    const int begin = position_;
-    const auto bodies = [&] { for_each_body(s, [&](const Statements& body) { walk(body); }); };
-    if (repeats(s))
-      loop(bodies);
-    else
-      bodies();
-    if (const Scope* const scope = std::get_if<Scope>(&s.what)) end(*scope, begin);
-    if (const Switch* const branches = std::get_if<Switch>(&s.what)) end(*branches, begin);
-  }
-
-  // Elements take the place of those of which they are made.
-  bool is_behind(const Effect& e, const LoopNest& p) const {
-    if (!e.reads() || !e.storage || !l_.storages[e.storage].in_registers()) return true;
-    const DimMap all = identity_map(static_cast<int>(p.domain.size()));
-    return e.map != all ||
-           l_.storages[e.storage].registers().layout.registers() != p.layout.registers();
-  }
-
-  void end(const Scope& s, int begin) {
-    ++position_;
-    for (const WindowId w : s.windows)
-      if (l_.windows[w].storage()) spans_[l_.windows[w].storage()] = {begin, position_};
-  }
-  // What the branches fill is there behind whichever of them runs.
-  void end(const Switch& s, int begin) {
-    ++position_;
-    for (const StorageId r : s.results) touch(r);
-    for (const StorageId r : s.results) spans_[r].first = std::min(spans_[r].first, begin);
-  }
-
-  // What was there before and is read inside is there until the loop ends.
-  template <class Walk>
-  void loop(const Walk& walk_bodies) {
-    const int begin = position_;
-    walk_bodies();
-    ++position_;
-    for (Span& s : spans_)
-      if (s.first >= 0 && s.first <= begin && s.last > begin) s.last = position_;
-  }
-
-  const Program& l_;
-  Table<StorageId, Span> spans_;                      // per storage
-  std::vector<std::pair<int, std::int64_t>> beside_;  // position, registers that no storage has
-  int position_ = 0;
+// Registers of a product that no storage has, at its position.
+struct Beside {
+  int position = 0;
+  std::int64_t registers = 0;
 };
+
+std::int64_t most_at_once(const Program& l, const Lives& lives, std::span<const Beside> beside) {
+  std::vector<std::int64_t> change(static_cast<std::size_t>(lives.end()) + 2);
+  const auto add = [&](const Lives::Span& span, std::int64_t registers) {
+    change[static_cast<std::size_t>(span.first)] += registers;
+    change[static_cast<std::size_t>(span.last) + 1] -= registers;
+  };
+  for (const StorageId s : l.storages.ids())
+    if (lives.has(s)) add(lives.of(s), registers_of(l.storages[s]));
+  for (const auto& [position, registers] : beside) add({position, position}, registers);
+  std::int64_t now = 0, most = 0;
+  for (const std::int64_t n : change) most = std::max(most, now += n);
+  return most;
+}
 
 [[noreturn]] void too_large(const Program& l, const Storage& s) {
   const graph::Graph& g = l.graph;
@@ -194,11 +119,15 @@ void measure_registers(Program& l) {
       l.wgmma_products += wgmma;
       if (wgmma ? l.num_warps > 4 : d.unit != Dot::Unit::fma) accumulators.push_back(d.result);
     });
-  Lifetimes lifetimes(l);
-  l.most_held = lifetimes.most_at_once();
+  std::vector<Beside> beside;
+  const Lives lives(l, [&](const Statement& s, int position) {
+    if (const Dot* const d = std::get_if<Dot>(&s.what))
+      beside.push_back({position, fragments(l, *d)});
+  });
+  l.most_held = most_at_once(l, lives, beside);
   l.largest_held = 0;
   for (const StorageId s : l.storages.ids()) {
-    if (!lifetimes.lives(s)) continue;  // as a product that is added to what is there
+    if (!lives.has(s)) continue;  // as a product that is added to what is there
     const std::int64_t held = registers_of(l.storages[s]);
     const bool accumulates = std::ranges::count(accumulators, s) > 0;
     if (!accumulates || held > most_of_accumulators)

@@ -91,8 +91,7 @@ class SharedMemory {
     for (const StorageId s : unscoped())
       if (s == over_ring)
         continue;
-      else if (is_window(s) || storage(s).is_fetched() || storage(s).is_sent() ||
-               lives.of(s).first < 0)
+      else if (is_window(s) || storage(s).is_fetched() || storage(s).is_sent() || !lives.has(s))
         place(storage(s));
       else
         sharing.push_back(s);
