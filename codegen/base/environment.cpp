@@ -35,6 +35,7 @@ const Values values[] = {
     {Variable::log_format, {"text", "json"}},
     {Variable::debug, {"print", "check", "off"}, true},
     {Variable::dump, {"graph", "passes", "cuda", "ptx"}, true},
+    {Variable::verify, {"0", "1"}},
     {Variable::nvtx, {"0", "1"}},
     {Variable::cache_size, {}, false, std::uint64_t{1} << 40},
     {Variable::cache_files, {}, false, std::uint64_t{1} << 40},

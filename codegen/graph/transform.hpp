@@ -1,6 +1,7 @@
 // Whole-graph functions: canonical order, checks, text, JSON and bytes.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,9 +25,13 @@ Graph canonicalize(const Graph& g);
 /// The symbols of array types and grid in the order in which canonicalize() numbers them.
 std::vector<std::uint32_t> symbols_in_order(const Graph& g);
 
+/// A graph as it was recorded; or as passes left it, in which products may take floats of 8 bits as
+/// they are.
+enum class Form : std::uint8_t { recorded, lowered };
+
 /// The first violation of the contract at the top of graph.hpp or of a type rule; "" if there is
 /// none.
-std::string defect(const Graph& g);
+std::string defect(const Graph& g, Form form = Form::recorded);
 
 /// Checks the contract at the top of graph.hpp and every type rule; InternalError with the graph's
 /// text and `stage` if it does not hold.

@@ -325,7 +325,8 @@ Type rule_dot(const Context& c) {
   if (a.shape.size() != 2 || b.shape.size() != 2)
     c.fail("operands must be 2D, given " + operands(c));
   const auto is_byte = [](DType t) { return t == i8 || t == u8; };
-  if (a.dtype != b.dtype && !(is_byte(a.dtype) && is_byte(b.dtype)))
+  const bool of_floats = is_byte_float(a.dtype) && is_byte_float(b.dtype);
+  if (a.dtype != b.dtype && !(is_byte(a.dtype) && is_byte(b.dtype)) && !of_floats)
     c.fail("expected operands of one dtype, given " + operands(c));
   for (int i = 0; i < 2; ++i)
     if (c.ints()[i] != 0 && c.ints()[i] != 1)
@@ -344,6 +345,8 @@ Type rule_dot(const Context& c) {
     c.fail("expected f32 operands for precision tf32, given " + operands(c));
   DType result;
   switch (a.dtype.kind()) {
+  case DType::F8E4M3:
+  case DType::F8E5M2:
   case DType::F16:
   case DType::BF16:
   case DType::F32: result = f32; break;

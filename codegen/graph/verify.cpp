@@ -26,7 +26,7 @@ std::string name(ValueId v) { return "instruction " + std::to_string(index(v)); 
 
 class Verifier {
  public:
-  explicit Verifier(const Graph& g) : g_(g) {}
+  Verifier(const Graph& g, Form form) : g_(g), form_(form) {}
 
   void run() {
     require(g_.insts.size() <= max_recorded, "too many instructions");
@@ -302,6 +302,9 @@ class Verifier {
     for (const ValueId arg : in.args) use(arg);
     if (may_write(info(in.op).effect) && !in.args.empty()) check_writable(in.args[0]);
     if (in.op == Op::RefBitcast && !in.args.empty()) check_fill(in);
+    require(form_ == Form::lowered || in.op != Op::Dot || in.args.empty() ||
+                !is_byte_float(g_[in.args[0]].type.dtype),
+            "a product of floats of 8 bits");
     const Type type = infer(g_, in.op, in.attr, in.args, in.type, g_.location(v));
     if (!(type == in.type))
       throw Defect{name(v) + " (" + info(in.op).name + ") has type '" + to_string(in.type) +
@@ -395,15 +398,16 @@ class Verifier {
   }
 
   const Graph& g_;
+  const Form form_;
   std::vector<bool> visible_, listed_;        // per instruction
   std::vector<bool> visited_, is_index_map_;  // per region; index maps may be shared
 };
 
 }  // namespace
 
-std::string defect(const Graph& g) {
+std::string defect(const Graph& g, Form form) {
   try {
-    Verifier(g).run();
+    Verifier(g, form).run();
   } catch (const Defect& d) {
     return d.what;
   } catch (const Error& e) {

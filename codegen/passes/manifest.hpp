@@ -32,6 +32,10 @@ constexpr bool holds(Fact all, Fact wanted) {
          static_cast<std::uint16_t>(wanted);
 }
 
+/// Whether a pass changes the graph, too, which is checked behind it; nothing: statements,
+/// storages and what is decided of them.
+enum class Edits : bool { nothing, graph };
+
 /// A row of the manifest. Passes change the program in place; a CompileError is what the user wrote
 /// that cannot be, and leaves a program that nobody may go on with.
 struct Pass {
@@ -39,6 +43,7 @@ struct Pass {
   void (*run)(Program&);
   Fact needs;       // what has to hold before it
   Fact leaves;      // what holds behind it that did not before
+  Edits edits;      // of the graph
   const char* why;  // it stands here
 };
 

@@ -3,17 +3,30 @@
 #include <chrono>
 #include <utility>
 
+#include "codegen/base/environment.hpp"
 #include "codegen/base/format.hpp"
-#include "codegen/passes/manifest.hpp"
+#include "codegen/graph/transform.hpp"
+#include "codegen/passes/passes.hpp"
 #include "palladium/error.hpp"
 
 namespace palladium::passes {
 namespace {
 
-// What a broken program may not even be able to say.
-std::string text_of_broken(const Program& l) {
+bool verifies() {
+#ifdef NDEBUG
+  constexpr bool otherwise = false;
+#else
+  constexpr bool otherwise = true;
+#endif
+  const std::string given = environment::checked(environment::Variable::verify);
+  return given.empty() ? otherwise : given == "1";
+}
+
+// With the graph, where that is what a pass edits. What a broken program may not even be able to
+// say.
+std::string text_of_broken(const Program& l, Edits edits) {
   try {
-    return to_text(l);
+    return edits == Edits::graph ? to_full_text(l) : to_text(l);
   } catch (const Error& error) {
     return std::string("(no text: ") + error.what() + ")\n";
   }
@@ -71,6 +84,7 @@ class Runner {
       p.run(l);
       const std::chrono::duration<double, std::milli> taken =
           std::chrono::steady_clock::now() - begin;
+      verify_behind(p, l);
       if (observer_) observer_({attempt_of(l), p.name, taken.count()}, l);
     } catch (const InternalError& error) {
       throw InternalError(blame(p, l, error.what()));
@@ -84,7 +98,8 @@ class Runner {
         if (&other == &p)
           return fmt::format(
               "{}\n  in the pass {} of kernel '{}', {} warps\nbefore it: {}behind it: {}", what,
-              p.name, g_.name, broken.num_warps, text_of_broken(before), text_of_broken(broken));
+              p.name, g_.name, broken.num_warps, text_of_broken(before, p.edits),
+              text_of_broken(broken, p.edits));
         other.run(before);
       }
     return what;
@@ -99,6 +114,12 @@ class Runner {
 
 std::string attempt_of(const Program& l) {
   return fmt::format("{}{}", l.num_warps, l.may_stage ? "" : "-unstaged");
+}
+
+void verify_behind(const Pass& p, const Program& l) {
+  if (p.edits != Edits::graph || !verifies()) return;
+  if (const std::string what = graph::defect(l.graph, graph::Form::lowered); !what.empty())
+    throw InternalError(fmt::format("{} leaves a broken graph: {}", p.name, what));
 }
 
 Program start(const graph::Graph& g, const Machine& machine, int num_warps, bool may_stage) {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "codegen/passes/passes.hpp"
+#include "codegen/passes/manifest.hpp"
 
 namespace palladium::passes {
 
@@ -21,6 +21,10 @@ struct PassRun {
 };
 /// Learns of each, and of the program behind it; an InternalError that it throws is the pass's.
 using Observer = std::function<void(const PassRun&, const Program&)>;
+
+/// InternalError where a pass that edits the graph has left a broken one. Looked at in debug builds
+/// and where PALLADIUM_VERIFY says so, as tests do.
+void verify_behind(const Pass& p, const Program& l);
 
 /// A program that no pass has touched.
 Program start(const graph::Graph& g, const Machine& machine, int num_warps, bool may_stage);

@@ -149,6 +149,19 @@ TEST_CASE("each pass does to a program what its cases say") {
     }
 }
 
+TEST_CASE("passes of which the manifest says so edit the graph in their cases, no others do") {
+  std::map<std::string, bool> edits;
+  for (const std::filesystem::path& path : case_files()) {
+    const PassCase c = PassCase::parse(text_of(path.string()));
+    edits[c.pass] |= c.edits_graph();
+  }
+  for (const auto& passes : {passes::attempt_passes(), passes::chosen_passes()})
+    for (const passes::Pass& p : passes) {
+      CAPTURE(p.name);
+      CHECK(edits[p.name] == (p.edits == passes::Edits::graph));
+    }
+}
+
 TEST_CASE("a program is read back from its text behind each pass, of the kernels that we ship") {
   for (const ops::Entry& entry : ops::registry()) {
     CAPTURE(entry.name);

@@ -3,13 +3,17 @@
 
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_exception.hpp>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "codegen/graph/transform.hpp"
+#include "codegen/passes/passes.hpp"
 #include "codegen/passes/run.hpp"
 #include "palladium/error.hpp"
 #include "tests/passes/lowering.hpp"
+#include "tests/support/folder.hpp"
 
 using namespace palladium;
 using namespace palladium::test;
@@ -72,4 +76,52 @@ TEST_CASE(
                            "before it: lowered", "behind it: lowered", "reduce_sum"}));
   const std::size_t behind = error.find("behind it:");
   CHECK(error.substr(0, behind).find("reduce_sum") == std::string::npos);
+}
+
+TEST_CASE("a pass that leaves a broken graph is refused by its name, with the graph that it left") {
+  graph::Graph g = sums("64");
+  graph::Region& body = g[g.bodies[0].region];
+  body.insts.push_back(body.insts.back());
+  const std::string broken = " is listed twice";
+  for (const auto& all : {passes::attempt_passes(), passes::chosen_passes()})
+    for (const passes::Pass& p : all) {
+      const passes::Program l =
+          passes::start(g, {.compute_capability = 90, .max_shared_bytes = 232448}, 4, true);
+      CAPTURE(p.name);
+      if (p.edits == passes::Edits::nothing)
+        CHECK_NOTHROW(passes::verify_behind(p, l));
+      else
+        CHECK_THROWS_MATCHES(passes::verify_behind(p, l), InternalError,
+                             Catch::Matchers::MessageMatches(Shows(
+                                 {std::string(p.name) + " leaves a broken graph: ", broken})));
+    }
+  CHECK_THAT(error_of(g, {}), Shows({"split_scaled_sums leaves a broken graph: ", broken,
+                                     "in the pass split_scaled_sums of kernel", "before it: kernel",
+                                     "reduce_sum", "behind it: kernel", "reduce_sum"}));
+}
+
+TEST_CASE(
+    "products take floats of 8 bits as they are in graphs that passes have edited, no others") {
+  const graph::Graph g =
+      graph_of(whole({"f8e4m3[32,32]", "f8e5m2[32,32]"}, {"f32[32,32]"},
+                     "  %3: f8e4m3[32,32] = load %0\n  %4: f8e5m2[32,32] = load %1\n"
+                     "  %5: f16[32,32] = cast %3\n  %6: f16[32,32] = cast %4\n"
+                     "  %7: f32[32,32] = dot %5, %6 trans_b\n  store %2, %7"));
+  CHECK(graph::defect(g) == "");
+  passes::Program l =
+      passes::start(g, {.compute_capability = 90, .max_shared_bytes = 232448}, 4, true);
+  passes::legalize_dot_operands(l);
+  CHECK(graph::defect(l.graph) == "a product of floats of 8 bits");
+  CHECK(graph::defect(l.graph, graph::Form::lowered) == "");
+}
+
+TEST_CASE("who says so has graphs not checked behind passes, or checked") {
+  graph::Graph g = sums("64");
+  g.grid_rows = -1;
+  const Environment off("PALLADIUM_VERIFY", "0");
+  CHECK(error_of(g, {}).empty());
+  const Environment on("PALLADIUM_VERIFY", "1");
+  CHECK_THAT(error_of(g, {}), Shows({"grid_rows is not 0 to 65536"}));
+  const Environment wrong("PALLADIUM_VERIFY", "yes");
+  CHECK_THROWS_AS(error_of(sums("64"), {}), CompileError);
 }

@@ -11,6 +11,7 @@
 
 #include "codegen/graph/transform.hpp"
 #include "codegen/lowered/fields.hpp"
+#include "codegen/passes/passes.hpp"
 #include "codegen/passes/run.hpp"
 #include "palladium/error.hpp"
 #include "tests/support/graph_text.hpp"

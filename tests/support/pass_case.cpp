@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "codegen/cuda/lower.hpp"
+#include "codegen/graph/transform.hpp"
 #include "codegen/passes/manifest.hpp"
 #include "codegen/passes/run.hpp"
 #include "palladium/error.hpp"
@@ -85,12 +86,25 @@ std::string PassCase::text() const {
 std::string PassCase::result() const {
   lowered::Program l = lowered_of(input);
   const std::string before = lowered::to_full_text(l);
+  const passes::Pass& p = pass_named(pass);
   try {
-    pass_named(pass).run(l);
+    p.run(l);
+    passes::verify_behind(p, l);
   } catch (const CompileError& e) {
     return std::string("refused: ") + e.what() + "\n";
   }
   return changes(before, lowered::to_full_text(l));
+}
+
+bool PassCase::edits_graph() const {
+  lowered::Program l = lowered_of(input);
+  const std::string before = graph::to_json(l.graph);
+  try {
+    pass_named(pass).run(l);
+  } catch (const CompileError&) {
+    return false;
+  }
+  return graph::to_json(l.graph) != before;
 }
 
 PassCase case_of(const graph::Graph& g, int compute_capability, const std::string& pass) {

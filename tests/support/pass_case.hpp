@@ -27,6 +27,8 @@ struct PassCase {
   std::string text() const;
   /// What the pass does to the input.
   std::string result() const;
+  /// Whether it changes the graph of the input; where it refuses, it does not.
+  bool edits_graph() const;
 };
 
 /// The fewest lines to take away and to add, with the line that stands before them; "unchanged".

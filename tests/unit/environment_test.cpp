@@ -61,6 +61,7 @@ TEST_CASE("a variable is refused a value that it cannot have, with those that it
        "cuda,ptx",
        "a comma list of graph, passes, cuda and ptx",
        {"sass", "cuda,sass", "cuda ptx"}},
+      {Variable::verify, "PALLADIUM_VERIFY", "1", "0 or 1", {"on", "debug", "2"}},
       {Variable::nvtx, "PALLADIUM_NVTX", "1", "0 or 1", {"on", "yes", "2"}},
       {Variable::cache_size, "PALLADIUM_CACHE_SIZE", "7", "a number from 1 to 1099511627776",
        no_numbers},
