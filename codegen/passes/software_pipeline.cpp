@@ -5,12 +5,18 @@
 // Precondition: build_pipelines. A producer fetches for the loop, so that no barrier stands in it;
 // A of the second product is in registers. What stands around the second product alone is left for
 // the next iteration: what fills A and scales the sum, the wait for B, and what frees its slot.
+//
+// Of a loop with a product that is made of the result of another, which is not rotated, a remark
+// says why.
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <optional>
 #include <set>
+#include <string>
+#include <vector>
 
-#include "codegen/base/format.hpp"
+#include "codegen/graph/cost.hpp"
 #include "codegen/lowered/effects.hpp"
 #include "codegen/passes/passes.hpp"
 
@@ -21,6 +27,103 @@ using graph::Op;
 
 using Storages = std::set<StorageId>;
 
+// The products of an iteration, but for those of loops inside of it. Of interest is the last one
+// that is made of the result of another: it could run while the next iteration begins.
+class Products {
+ public:
+  struct Product {
+    const Dot* dot = nullptr;
+    Location at = {};
+    const char* inside = nullptr;  // of what else than the loop it stands
+  };
+
+  Products(const Program& l, const Statements& iteration) : l_(l) {
+    find(iteration, nullptr);
+    if (all_.size() > 1) follow(iteration);
+  }
+
+  std::size_t count() const { return all_.size(); }
+  /// Both null if there is no such.
+  const Product* first() const { return first_; }
+  const Product* second() const { return second_; }
+
+ private:
+  void find(const Statements& list, const char* inside) {
+    for (const Statement& s : list) {
+      if (const Dot* const d = std::get_if<Dot>(&s.what)) all_.push_back({d, s.at, inside});
+      if (repeats(s)) continue;
+      const bool chosen =
+          std::holds_alternative<When>(s.what) || std::holds_alternative<Switch>(s.what);
+      const char* const here = chosen ? "a product of its loop stands under a condition"
+                                      : "a product of its loop stands in a scope of its own";
+      for_each_body(s, [&](const Statements& body) { find(body, here); });
+    }
+  }
+
+  void follow(const Statements& list) {
+    for (const Statement& s : list) {
+      follow(s);
+      for_each_body(s, [&](const Statements& body) { follow(body); });
+    }
+  }
+
+  // What a product fills is made of it; what else a statement fills, of what it reads.
+  void follow(const Statement& s) {
+    const Effects all = effects(l_, s);
+    const Dot* const d = std::get_if<Dot>(&s.what);
+    const Product* of = d == nullptr ? nullptr : product(*d);
+    if (of != nullptr)
+      for (const StorageId operand : {d->a, d->b})
+        if (const Product* const other = made_of(operand)) first_ = other, second_ = of;
+    for (const Effect& e : all)
+      if (of == nullptr && e.reads()) of = made_of(e.storage);
+    if (of == nullptr) return;
+    for (const Effect& e : all)
+      if (e.writes() && e.storage) made_of_[e.storage] = of;
+  }
+
+  const Product* product(const Dot& d) const {
+    const auto found = std::ranges::find(all_, &d, &Product::dot);
+    return found == all_.end() ? nullptr : &*found;
+  }
+
+  const Product* made_of(StorageId storage) const {
+    const auto found = made_of_.find(storage);
+    return found == made_of_.end() ? nullptr : found->second;
+  }
+
+  const Program& l_;
+  std::vector<Product> all_;
+  std::map<StorageId, const Product*> made_of_;  // one of those
+  const Product *first_ = nullptr, *second_ = nullptr;
+};
+
+bool is_by_wgmma(const Dot& d) { return d.unit == Dot::Unit::wgmma; }
+
+bool is_produced(const Program& l, StorageId s) {
+  const RingId ring = l.storages[s].ring();
+  return ring && l.rings[ring].empty_barriers && !l.rings[ring].unrolled;
+}
+
+// Why a loop of these two products is none that can be rotated; nullptr: it is.
+const char* mismatch(const Program& l, const Dot& first, const Dot& second) {
+  if (!is_by_wgmma(second)) return "it is not multiplied by wgmma";
+  if (!is_by_wgmma(first)) return "what it is made of is not multiplied by wgmma";
+  if (!second.accumulates) return "it is not added to what the iterations before it left";
+  if (second.anew != graph::no_value) return "its sum begins anew where a condition holds";
+  if (first.accumulates) return "what it is made of is a sum that others added to";
+  if (!l.storages[second.a].is_packed()) return "its first operand is not in registers";
+  if (l.storages[first.a].place() != Place::shared)
+    return "the first operand of the product before it is in registers";
+  if (!is_produced(l, first.b) || !is_produced(l, second.b))
+    return "no warpgroup fetches for its loop";
+  return nullptr;
+}
+
+void tell(Program& l, Location at, const std::string& why) {
+  l.remarks.push_back({at, "not begun before the next iteration computes: " + why});
+}
+
 // A loop, its statements by number.
 class SoftwarePipeline {
  public:
@@ -28,14 +131,18 @@ class SoftwarePipeline {
   SoftwarePipeline(Program& l, Loop& loop, bool comes_again)
       : l_(l), loop_(loop), comes_again_(comes_again), body_(loop.body) {}
 
-  void run() {
-    if (!find_products()) return;
-    if (const char* const why = obstacle(); why != nullptr) {
-      const Location at = body_[second_].at;
-      l_.remarks.push_back(
-          {at, fmt::format("not begun before the next iteration computes: {}", why)});
-      return;
-    }
+  /// Whether it has two products that suit, so that it is rotated, or said why not.
+  bool run() {
+    if (!find_products()) return false;
+    if (const char* const why = obstacle(); why != nullptr)
+      tell(l_, body_[second_].at, why);
+    else
+      rotate();
+    return true;
+  }
+
+ private:
+  void rotate() {
     const Statements body = std::move(loop_.body);
     const Dot& second = std::get<Dot>(body[second_].what);
     loop_.shared = {shared_.begin(), shared_.end()};
@@ -78,7 +185,6 @@ class SoftwarePipeline {
     add_second(loop_.epilogue, body, false);
   }
 
- private:
   // The last product, which adds to what the iterations before left, and the one before it.
   bool find_products() {
     std::vector<std::size_t> dots;
@@ -87,19 +193,11 @@ class SoftwarePipeline {
     if (dots.size() != 2) return false;
     first_ = dots[0];
     second_ = dots[1];
-    const Dot &a = dot(first_), &b = dot(second_);
-    return a.unit == Dot::Unit::wgmma && b.unit == Dot::Unit::wgmma && b.accumulates &&
-           b.anew == graph::no_value && !a.accumulates && is_produced(a.b) && is_produced(b.b) &&
-           storage(b.a).is_packed() && storage(a.a).place() == Place::shared;
+    return mismatch(l_, dot(first_), dot(second_)) == nullptr;
   }
 
   const Dot& dot(std::size_t i) const { return std::get<Dot>(body_[i].what); }
   const Storage& storage(StorageId s) const { return l_.storages[s]; }
-
-  bool is_produced(StorageId s) const {
-    const RingId ring = storage(s).ring();
-    return ring && l_.rings[ring].empty_barriers && !l_.rings[ring].unrolled;
-  }
 
   // Why what belongs to the second product cannot be left for the next iteration, where that may
   // read nothing but whole values that this iteration makes before it, or none of its loop does;
@@ -200,20 +298,76 @@ class SoftwarePipeline {
 
 // A producer fetches for loops of a program alone: no other loop stands around them than that of a
 // persistent block over its programs.
-void visit(Program& l, Statements& list, bool comes_again) {
-  for (Statement& s : list) {
-    GridLoop* const programs = std::get_if<GridLoop>(&s.what);
-    if (programs != nullptr && programs->axis == programs_axis) visit(l, programs->body, true);
-    if (Loop* const loop = std::get_if<Loop>(&s.what))
-      SoftwarePipeline(l, *loop, comes_again).run();
+class Loops {
+ public:
+  explicit Loops(Program& l) : l_(l) {}
+
+  void visit(Statements& list, bool fetched_for, bool comes_again) {
+    for (Statement& s : list) {
+      const GridLoop* const grid = std::get_if<GridLoop>(&s.what);
+      const bool programs = grid != nullptr && grid->axis == programs_axis;
+      for_each_body(s, [&](Statements& body) { visit(body, fetched_for && programs, programs); });
+      Loop* const loop = std::get_if<Loop>(&s.what);
+      if (loop != nullptr && fetched_for && SoftwarePipeline(l_, *loop, comes_again).run())
+        continue;
+      if (const Statements* const iteration = iteration_of(s); iteration != nullptr && !is_once(s))
+        tell_of(s, *iteration);
+    }
   }
-}
+
+ private:
+  // Of a loop that a user wrote, or an axis of the grid.
+  static const Statements* iteration_of(const Statement& s) {
+    if (const Loop* const loop = std::get_if<Loop>(&s.what)) return &loop->body;
+    if (const While* const loop = std::get_if<While>(&s.what)) return &loop->body;
+    const GridLoop* const grid = std::get_if<GridLoop>(&s.what);
+    return grid != nullptr && grid->axis != programs_axis ? &grid->body : nullptr;
+  }
+
+  bool is_once(const Statement& s) const {
+    const graph::Graph& g = l_.graph;
+    if (const Loop* const loop = std::get_if<Loop>(&s.what)) {
+      const std::optional<std::int64_t> trips = graph::trips(g, loop->inst);
+      return trips && *trips <= 1;
+    }
+    const GridLoop* const grid = std::get_if<GridLoop>(&s.what);
+    if (grid == nullptr) return false;
+    const Dim& extent = g.mapping.grid[static_cast<std::size_t>(grid->axis)];
+    return extent.is_static() && extent.value() <= 1;
+  }
+
+  // Nothing where somebody said that nobody is to fetch ahead, which is how such loops are made, or
+  // where products run by themselves.
+  void tell_of(const Statement& s, const Statements& iteration) {
+    const graph::Body& body = l_.graph.bodies[0];
+    if (body.num_stages == 1 || !body.warp_specialize.value_or(true)) return;
+    const Products products(l_, iteration);
+    if (products.second() == nullptr) return;
+    if (!is_by_wgmma(*products.first()->dot) && !is_by_wgmma(*products.second()->dot)) return;
+    if (const std::string why = reason(s, products); !why.empty())
+      tell(l_, products.second()->at, why);
+  }
+
+  std::string reason(const Statement& s, const Products& products) const {
+    const Products::Product &first = *products.first(), &second = *products.second();
+    if (std::holds_alternative<While>(s.what))
+      return "whether a while_loop has a next iteration is known only then";
+    if (std::holds_alternative<GridLoop>(s.what))
+      return "an axis of the grid repeats it, not a pl::loop";
+    if (products.count() > 2) return "its loop has more than two products";
+    for (const char* const inside : {second.inside, first.inside})
+      if (inside != nullptr) return inside;
+    const char* const why = mismatch(l_, *first.dot, *second.dot);
+    return why != nullptr ? why : "";
+  }
+
+  Program& l_;
+};
 
 }  // namespace
 
 void software_pipeline(Program& l) {
-  for (ProgramBody& b : l.bodies)
-    if (!b.producer.empty()) visit(l, b.statements, false);
+  for (ProgramBody& b : l.bodies) Loops(l).visit(b.statements, !b.producer.empty(), false);
 }
 
 }  // namespace palladium::passes

@@ -1,6 +1,7 @@
 // Products of wgmma beside what is computed of them: A in registers, sums scaled in place, loops of
 // two products whose second one runs while the next iteration computes.
 #include <functional>
+#include <optional>
 #include <string>
 
 #include <catch2/catch_test_macros.hpp>
@@ -19,7 +20,8 @@ struct Iteration {
 using Sum = std::function<Value(const Iteration&, const Value& p, const Value& v)>;
 
 // A loop over blocks of keys, with its sum as an iteration makes it.
-graph::Graph attention(const Sum& sum, bool specialize = true, bool persistent = false) {
+graph::Graph attention(const Sum& sum, std::optional<bool> specialize = true,
+                       bool persistent = false) {
   const auto body = [=](Ref q, Ref k, Ref v, Ref o, Ref totals) {
     const auto iteration = [&](Value i, Value top, Value total, Value acc) {
       const Value s = dot(q[_], k[{ds(i * 32, 32), _}], {.trans_b = true});
@@ -92,6 +94,13 @@ TEST_CASE("a loop of two products begins the second one in the iteration behind 
                     "await product", "consume ring 1"}));
   CHECK(remarks(g).empty());
   CHECK_FALSE(is_rotated(attention(scaled, false)));
+}
+
+TEST_CASE(
+    "a second product that nobody fetches for is said to wait, unless somebody wants no fetching") {
+  CHECK(remarks(attention(scaled, std::nullopt)) ==
+        "not begun before the next iteration computes: no warpgroup fetches for its loop\n");
+  CHECK(remarks(attention(scaled, false)).empty());
 }
 
 TEST_CASE("a persistent block begins such products, too, and frees the last slot but one behind") {
