@@ -4,6 +4,8 @@
 #include <tuple>
 #include <utility>
 
+#include "codegen/lowered/effects_for_tests.hpp"
+
 namespace palladium::lowered {
 namespace {
 
@@ -370,18 +372,26 @@ class Visit {
   Effects found_;
 };
 
+Effects heard(Effects found, const testing::Kind& kind) {
+  if (testing::hearing != nullptr) (*testing::hearing)(kind, found);
+  return found;
+}
+
 }  // namespace
 
+const testing::Hearing* testing::hearing = nullptr;
+
 Effects effects(const Program& l, const Statement& s) {
+  if (const auto* nest = std::get_if<LoopNest>(&s.what)) return effects(l, *nest);
   Visit visit(l);
   std::visit(visit, s.what);
-  return visit.take();
+  return heard(visit.take(), {.statement = s.what.index()});
 }
 
 Effects effects(const Program& l, const LoopNest& p) {
   Visit visit(l);
   visit(p);
-  return visit.take();
+  return heard(visit.take(), {.sink = p.sink.index()});
 }
 
 std::vector<Effect> element_reads(const Program& l, const LoopNest& p) {

@@ -20,7 +20,6 @@
 #include "tests/support/folder.hpp"
 #include "tests/support/lowered_text.hpp"
 #include "tests/support/pass_case.hpp"
-#include "tests/support/paths.hpp"
 #include "tests/support/random_graph.hpp"
 #include "tests/support/seeds.hpp"
 
@@ -28,15 +27,6 @@ using namespace palladium;
 using namespace palladium::test;
 
 namespace {
-
-std::vector<std::filesystem::path> case_files() {
-  std::vector<std::filesystem::path> files;
-  for (const auto& entry :
-       std::filesystem::recursive_directory_iterator(source_dir() + "/tests/passes/cases"))
-    if (entry.is_regular_file()) files.push_back(entry.path());
-  std::ranges::sort(files);
-  return files;
-}
 
 // Every program that passes make of the kernel is read back as what it is, and what the others make
 // of it then is what they make of the program itself.
@@ -130,10 +120,10 @@ class Mutation {
 
 TEST_CASE("each pass does to a program what its cases say") {
   std::map<std::string, int> cases;
-  for (const std::filesystem::path& path : case_files()) {
+  for (const std::string& path : pass_case_files()) {
     CAPTURE(path);
-    PassCase c = PassCase::parse(text_of(path.string()));
-    CHECK(c.pass == path.parent_path().filename());
+    PassCase c = PassCase::parse(text_of(path));
+    CHECK(c.pass == std::filesystem::path(path).parent_path().filename());
     CHECK(changes(c.input, lowered::to_full_text(lowered_of(c.input))) == "unchanged\n");
     ++cases[c.pass];
     const std::string result = c.result();
@@ -179,8 +169,8 @@ TEST_CASE("a program is read back from its text behind each pass, of random kern
 
 TEST_CASE("whatever is done to the text of a program, it is refused or read") {
   std::vector<std::string> texts;
-  for (const std::filesystem::path& path : case_files())
-    texts.push_back(PassCase::parse(text_of(path.string())).input);
+  for (const std::string& path : pass_case_files())
+    texts.push_back(PassCase::parse(text_of(path)).input);
   int read = 0, refused = 0;
   for_seeds(0, 2000, [&](std::uint64_t seed) {
     const std::string text = Mutation(seed).of(texts);

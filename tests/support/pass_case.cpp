@@ -1,6 +1,7 @@
 #include "tests/support/pass_case.hpp"
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <stdexcept>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "codegen/passes/run.hpp"
 #include "palladium/error.hpp"
 #include "tests/support/lowered_text.hpp"
+#include "tests/support/paths.hpp"
 
 namespace palladium::test {
 namespace {
@@ -34,6 +36,15 @@ std::vector<std::string> lines_of(const std::string& text) {
 }
 
 }  // namespace
+
+std::vector<std::string> pass_case_files() {
+  std::vector<std::string> files;
+  for (const auto& entry :
+       std::filesystem::recursive_directory_iterator(source_dir() + "/tests/passes/cases"))
+    if (entry.is_regular_file()) files.push_back(entry.path());
+  std::ranges::sort(files);
+  return files;
+}
 
 std::string changes(const std::string& before, const std::string& after) {
   if (before == after) return "unchanged\n";

@@ -4,6 +4,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "codegen/graph/graph.hpp"
 
@@ -30,6 +31,9 @@ struct PassCase {
   /// Whether it changes the graph of the input; where it refuses, it does not.
   bool edits_graph() const;
 };
+
+/// The files in tests/passes/cases, in order.
+std::vector<std::string> pass_case_files();
 
 /// The fewest lines to take away and to add, with the line that stands before them; "unchanged".
 std::string changes(const std::string& before, const std::string& after);
