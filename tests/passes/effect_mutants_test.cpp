@@ -62,7 +62,7 @@ constexpr Unasked of_scalars[] = {
     {"while", "reads control storage"}};
 
 // Windows live as long as the program or their scope, and so do barriers, and what is sent has a
-// place of its own; what the branches of a switch fill is alive all through it.
+// place of its own.
 constexpr Unasked of_what_lives_anyway[] = {
     {"await_fetch", "reads barrier storage awaits mbarrier"},
     {"consume", "updates barrier storage elected completes mbarrier"},
@@ -73,13 +73,13 @@ constexpr Unasked of_what_lives_anyway[] = {
     {"release", "updates barrier storage elected completes mbarrier"},
     {"send", "reads value storage async elected completes bulk_group"},
     {"store", "updates result storage"},
-    {"store", "writes result storage"},
-    {"switch", "writes result storage"}};
+    {"store", "writes result storage"}};
 
 // What is stored to global memory, or read of it by what is no nest, and which block a window
 // shows.
 constexpr Unasked of_global_memory[] = {
     {"flush", "writes result window"},
+    {"if_whole", "reads block window"},
     {"scalar", "reads value window"},
     {"semaphore", "reads result window elected"},
     {"semaphore", "updates result window elected"},

@@ -95,6 +95,8 @@ host_call
   reads control storage
   tells
   updates scratch storage
+if_whole
+  reads block window
 loop
   reads control storage
   writes result storage
