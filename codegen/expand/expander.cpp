@@ -12,7 +12,6 @@ namespace palladium::expand {
 
 using graph::Inst;
 using graph::Op;
-using lowered::Place;
 using lowered::Residency;
 using lowered::Storage;
 using lowered::Window;
@@ -158,7 +157,7 @@ VariableId Expander::storage(StorageId s) {
   VariableId& v = storages_[s];
   if (v != thread::no_variable) return v;
   const Storage& x = l_.storages[s];
-  const bool array = x.place() == Place::registers;
+  const bool array = x.in_registers();
   v = e_.declare({.name = storage_name(s),
                   .form = array ? thread::Form::array : thread::Form::value,
                   .type = x.is_packed() ? u32 : x.dtype,
@@ -271,8 +270,8 @@ std::string Expander::unstored_message(StorageId storage) const {
 void Expander::declare_storages(int body) {
   for (const Window& w : l_.windows) {
     if (!w.storage() || w.body != body) continue;
-    const Place place = l_.storages[w.storage()].place();
-    if (place == Place::scalar || place == Place::registers)
+    const Storage& s = l_.storages[w.storage()];
+    if (s.is_scalar() || s.in_registers())
       declare_storage(w.storage(), !begun_by_product_[w.storage()]);
     if (const auto it = unstored_.find(w.storage()); it != unstored_.end())
       b_.add(thread::Declare{.start = thread::Declare::Start::values,
@@ -283,17 +282,54 @@ void Expander::declare_storages(int body) {
 
 // ---- statements
 
+namespace {
+
+// What one thread does for all, who elect it; waits do not stand with others.
+bool is_elected(const lowered::Statement& s) {
+  const auto* const arrive = std::get_if<lowered::Arrive>(&s.what);
+  const auto* const close = std::get_if<lowered::Close>(&s.what);
+  return (arrive != nullptr && arrive->bytes > 0) ||
+         (close != nullptr && close->kind == device::Completion::bulk_group) ||
+         std::holds_alternative<lowered::Copy>(s.what);
+}
+
+// Where it ends what one thread does together.
+std::size_t end_of_elected(const lowered::Statements& list, std::size_t at) {
+  std::size_t end = at;
+  while (end < list.size() && is_elected(list[end]) &&
+         (end == at || !std::holds_alternative<lowered::Arrive>(list[end].what)))
+    ++end;
+  return end;
+}
+
+const lowered::WaitGroup* wait_behind(const lowered::Statements& list, std::size_t product) {
+  const auto* const wait = product + 1 < list.size()
+                               ? std::get_if<lowered::WaitGroup>(&list[product + 1].what)
+                               : nullptr;
+  return wait != nullptr && wait->kind == device::Completion::wgmma_group ? wait : nullptr;
+}
+
+}  // namespace
+
 void Expander::expand_list(const lowered::Statements& list) {
-  for (const lowered::Statement& s : list) {
-    b_.at(s.at);
-    std::visit([this](const auto& what) { expand_one(what); }, s.what);
+  for (std::size_t i = 0; i < list.size();) {
+    b_.at(list[i].at);
+    if (const auto* const d = std::get_if<lowered::Dot>(&list[i].what)) {
+      const lowered::WaitGroup* const done = wait_behind(list, i);
+      expand_product(*d, done);
+      i += done != nullptr ? 2 : 1;
+      continue;
+    }
+    const std::size_t end = end_of_elected(list, i);
+    const bool elects = end > i && !is_one_thread_;
+    if (elects) b_.open(thread::If{elected(), {}});
+    for (const std::size_t last = std::max(end, i + 1); i < last; ++i)
+      std::visit([this](const auto& what) { expand_one(what); }, list[i].what);
+    if (elects) b_.close();
   }
 }
 
-void Expander::expand_one(const lowered::Sync& s) {
-  if (s.for_async) b_.add(thread::Call{.function = Row::fence_async_shared});
-  sync();
-}
+void Expander::expand_one(const lowered::Sync&) { sync(); }
 void Expander::expand_one(const lowered::EnterWindow& w) { enter_window(w.window); }
 
 // Each use of scratch memory has its own: only the last iteration of a loop may still be reading
@@ -317,8 +353,8 @@ ExprId Expander::open_registers(const char* counter, std::int64_t count, bool sh
 }
 
 void Expander::expand_one(const lowered::CopyStorage& c) {
-  if (l_.storages[c.to].place() == Place::scalar) {
-    if (l_.storages[c.from].place() == Place::shared) {
+  if (l_.storages[c.to].is_scalar()) {
+    if (l_.storages[c.from].in_shared()) {
       const lowered::Redirects none;
       return set_scalar(c.to, Nest(*this, none).held(c.from));
     }

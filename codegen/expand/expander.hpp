@@ -16,6 +16,7 @@ namespace palladium::expand {
 using device::Row;
 using graph::Extents;
 using graph::ValueId;
+using lowered::BarrierId;
 using lowered::BoxId;
 using lowered::DimMap;
 using lowered::RingId;
@@ -52,7 +53,8 @@ class Expander {
   void declare_storages(int body);
   void expand_list(const lowered::Statements& list);
   void expand_one(const lowered::LoopNest& p);
-  void expand_one(const lowered::Dot& d);
+  void expand_one(const lowered::Dot& d) { expand_product(d, nullptr); }
+  void expand_product(const lowered::Dot& d, const lowered::WaitGroup* done);
   void expand_one(const lowered::Relayout& r);
   void expand_one(const lowered::Sync& s);
   void expand_one(const lowered::Semaphore& s);
@@ -84,15 +86,12 @@ class Expander {
   void mark_filled(const lowered::LoopNest& p);
 
   // rings.cpp: copies for iterations of loops that are to come
-  void expand_one(const lowered::Await& a);
-  void expand_one(const lowered::Prefetch& p);
-  void expand_one(const lowered::Consume& t);
-  void expand_one(const lowered::Release& r);
-  void expand_one(const lowered::Produce& s);
+  void expand_one(const lowered::Lead& e);
+  void expand_one(const lowered::Ahead& e);
+  void expand_one(const lowered::Advance& a);
   thread::Statements begin_with_producer(const lowered::ProgramBody& body);
   void end_with_producer(thread::Statements producer);
   void free_slot(RingId ring, bool before);
-  void advance(RingId ring);
   /// Runs f, behind which all is known again that is known now.
   template <class F>
   void apart(F&& f);
@@ -103,24 +102,26 @@ class Expander {
     ExprId phase = no_expr;               // of a fetched ring: the parity of its barriers
     ExprId begins =
         no_expr;  // of one of products in flight: whether this iteration has none before it
+    ExprId lead = no_expr;  // in a Lead: the iteration
   };
   void begin_rings();
   void expand_rotated(const lowered::Loop& l);
-  void fill_first_slots(const lowered::Prefetch& p);
   ExprId next_slot(RingId ring, ExprId slot);
   ExprId declare_number(const std::string& name, RingId ring);
   /// The loop `iterations`, each of whose iterations goes over the slots of a ring: body(iteration)
   /// for each.
   void over_slots(RingId ring, thread::For iterations,
                   const std::function<void(ExprId iteration)>& body);
-  void prefetch(const lowered::Prefetch& p, ExprId counter, std::int64_t ahead);
-  void expand_iteration(const lowered::Prefetch& p, ExprId iteration);
+  void expand_iteration(const lowered::Ahead& e, ExprId iteration);
   /// Where the slot of a ring begins that a storage is a part of, in units of so many bytes; 0 of
   /// no ring.
   Affine slot(StorageId storage, std::int64_t unit = 1);
-  ExprId slot_now(RingId ring) const { return !ring ? no_expr : slots_[ring].now; }
+  ExprId slot_of(BarrierId barrier) const {
+    const RingId ring = l_.barriers[barrier].ring;
+    return !ring ? no_expr : slots_[ring].now;
+  }
   /// Of barriers that of the slot.
-  ExprId barrier_address(StorageId storage, ExprId slot);
+  ExprId barrier_address(BarrierId barrier, ExprId slot);
 
   ExprId scalar(ValueId v);
   std::vector<ExprId> scalars(const std::vector<ValueId>& values);
@@ -156,12 +157,14 @@ class Expander {
   void declare_tensor_maps();
   void begin_fetches();
   ExprId elected();
-  void expand_one(const lowered::Fetch& f);
-  void fetch_window(const lowered::Fetch::Part& p, ExprId barrier);
-  void expand_one(const lowered::AwaitFetch& a);
-  void expand_one(const lowered::Send& s);
-  void expand_one(const lowered::AwaitSends& a);
-  void expand_one(const lowered::AwaitDot& a);
+  void expand_one(const lowered::Copy& c);
+  void copy_window(const lowered::Copy& c);
+  void expand_one(const lowered::Arrive& a);
+  void expand_one(const lowered::Wait& w);
+  void expand_one(const lowered::Close& c);
+  void expand_one(const lowered::WaitGroup& w);
+  void expand_one(const lowered::Fence&);
+  void pin(const std::vector<StorageId>& storages);
   std::vector<ExprId> box_origin(ValueId access);
   template <class F>
   void for_each_box(ValueId access, StorageId storage, BoxId tensor_box, F&& copy);
@@ -249,13 +252,14 @@ class Expander {
 
   Table<WindowId, passes::BlockNames> windows_;
   Table<RingId, Slots> slots_;
+  int leading_ = 1;             // iterations of the Lead around
   bool is_one_thread_ = false;  // what follows runs in one alone
   bool in_warps_ = false;       // what follows each warp runs for itself
 
   VariableId debug_ = thread::no_variable;   // parameter: where the host is told something
   std::map<std::uint32_t, ExprId> records_;  // of arrays that are printed: where their elements go
   Table<BoxId, VariableId> tensor_maps_;     // parameters
-  std::map<StorageId, VariableId> phases_;   // of the barriers of fetches, by storage: their parity
+  std::map<BarrierId, VariableId> phases_;   // of those of no ring: their parity
 
   // Windows in registers of which nothing is known before the user stores it, by storage: the flag
   // that says whether that has happened.

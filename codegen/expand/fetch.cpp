@@ -45,9 +45,9 @@ ExprId Expander::elected() {
 void Expander::begin_fetches() {
   if (l_.tensor_boxes.empty()) return;
   warp_ = b_.let_here("warp", e_.call(Row::warp, u32, {}));
-  if (l_.fetch_barriers.empty()) return;
+  if (l_.barriers.empty()) return;
   b_.open(thread::If{elected(), {}});
-  for (const lowered::Barriers& all : l_.fetch_barriers)
+  for (const lowered::Barriers& all : l_.barriers)
     for (std::int64_t k = 0; k < l_.storages[all.storage].shape[0]; ++k)
       b_.add(
           thread::Call{.function = Row::mbarrier_init,
@@ -59,13 +59,13 @@ void Expander::begin_fetches() {
     b_.add(thread::Call{.function = Row::block_sync});
   else
     sync(true);
-  for (const lowered::Barriers& all : l_.fetch_barriers) {
-    if (all.ring) continue;
+  for (const BarrierId barrier : l_.barriers.ids()) {
+    if (l_.barriers[barrier].ring) continue;
     const VariableId phase =
         e_.declare({.name = fmt::format("phase{}", phases_.size()), .type = u32});
     b_.add(thread::Declare{
         .start = thread::Declare::Start::values, .variable = phase, .values = {e_.number(0, u32)}});
-    phases_[all.storage] = phase;
+    phases_[barrier] = phase;
   }
   begin_rings();
 }
@@ -145,73 +145,80 @@ void Expander::for_each_box(ValueId access, StorageId storage, BoxId tensor_box,
     }
 }
 
-void Expander::expand_one(const lowered::Fetch& f) {
-  std::int64_t bytes = 0;
-  for (const lowered::Fetch::Part& p : f.parts) {
-    const Storage& s = l_.storages[p.storage];
-    bytes += graph::element_count(s.shape) * s.dtype.bytes();
-  }
-  const ExprId barrier = barrier_address(f.barrier, slot_now(f.ring));
-  if (!is_one_thread_) b_.open(thread::If{elected(), {}});
-  b_.add(
-      thread::Call{.function = Row::mbarrier_arrive_expect_tx, .args = {barrier, number(bytes)}});
-  for (const lowered::Fetch::Part& p : f.parts)
-    if (p.window)
-      fetch_window(p, barrier);
-    else
-      for_each_box(
-          p.load, p.storage, p.tensor_box, [&](std::vector<ExprId> at, std::int64_t offset) {
-            const Affine to = Affine::term(shared_address(p.storage)) + Affine(offset);
-            b_.add(thread::Call{
-                .function = Row::tma_load,
-                .args = {e_.sum(to, u32), e_.variable(tensor_maps_[p.tensor_box]), barrier},
-                .at = std::move(at)});
-          });
-  if (!is_one_thread_) b_.close();
+void Expander::expand_one(const lowered::Copy& c) {
+  if (c.from.window) return copy_window(c);
+  const StorageId storage = c.completes ? c.to.storage : c.from.storage;
+  const ExprId map = e_.variable(tensor_maps_[c.box]);
+  for_each_box(c.of, storage, c.box, [&](std::vector<ExprId> at, std::int64_t offset) {
+    const ExprId place = e_.sum(Affine::term(shared_address(storage)) + Affine(offset), u32);
+    thread::Call call{.function = Row::tma_store, .args = {map, place}, .at = std::move(at)};
+    if (c.completes) {
+      call.function = Row::tma_load;
+      call.args = {place, map, barrier_address(c.completes, slot_of(c.completes))};
+    }
+    b_.add(std::move(call));
+  });
 }
 
-void Expander::fetch_window(const lowered::Fetch::Part& p, ExprId barrier) {
-  const passes::BlockNames& names = windows_[p.window];
+void Expander::copy_window(const lowered::Copy& c) {
+  const passes::BlockNames& names = windows_[c.from.window];
   std::vector<ExprId> at;
   for (std::size_t d = names.start.size(); d-- > 0;) at.push_back(e_.as(i32, names.start[d]));
-  b_.add(thread::Call{
-      .function = Row::tma_load,
-      .args = {shared_address(p.storage), e_.variable(tensor_maps_[p.tensor_box]), barrier},
-      .at = std::move(at)});
+  b_.add(thread::Call{.function = Row::tma_load,
+                      .args = {shared_address(c.to.storage), e_.variable(tensor_maps_[c.box]),
+                               barrier_address(c.completes, slot_of(c.completes))},
+                      .at = std::move(at)});
 }
 
-void Expander::expand_one(const lowered::AwaitFetch& a) {
-  if (a.ring) {
-    b_.add(
-        thread::Call{.function = Row::mbarrier_wait,
-                     .args = {barrier_address(a.barrier, slot_now(a.ring)), slots_[a.ring].phase}});
-    return;
+void Expander::expand_one(const lowered::Arrive& a) {
+  if (a.bytes == 0) return free_slot(l_.barriers[a.barrier].ring, a.back > 0);
+  b_.add(thread::Call{.function = Row::mbarrier_arrive_expect_tx,
+                      .args = {barrier_address(a.barrier, slot_of(a.barrier)), number(a.bytes)}});
+}
+
+void Expander::expand_one(const lowered::Wait& w) {
+  const ExprId address = barrier_address(w.barrier, slot_of(w.barrier));
+  const auto wait = [&](ExprId phase) {
+    b_.add(thread::Call{.function = Row::mbarrier_wait, .args = {address, phase}});
+  };
+  const auto other = [&](ExprId phase) {
+    return e_.plain(Operator::bit_xor, phase, e_.number(1, u32), u32);
+  };
+  if (const RingId ring = l_.barriers[w.barrier].ring) {
+    // A barrier that nobody arrived at is in its first phase: that before it, of parity 1, is over.
+    const bool is_empty = l_.rings[ring].empty_barriers == w.barrier;
+    return wait(is_empty ? other(slots_[ring].phase) : slots_[ring].phase);
   }
-  const ExprId phase = e_.variable(phases_.at(a.barrier));
-  b_.add(thread::Call{.function = Row::mbarrier_wait, .args = {shared_address(a.barrier), phase}});
-  b_.add(thread::Assign{phase, e_.plain(Operator::bit_xor, phase, e_.number(1, u32), u32)});
+  const ExprId phase = e_.variable(phases_.at(w.barrier));
+  wait(phase);
+  b_.add(thread::Assign{phase, other(phase)});
 }
 
-void Expander::expand_one(const lowered::Send& s) {
-  b_.open(thread::If{elected(), {}});
-  for_each_box(s.store, s.from, s.tensor_box, [&](std::vector<ExprId> at, std::int64_t offset) {
-    const Affine from = Affine::term(shared_address(s.from)) + Affine(offset);
-    b_.add(thread::Call{.function = Row::tma_store,
-                        .args = {e_.variable(tensor_maps_[s.tensor_box]), e_.sum(from, u32)},
-                        .at = std::move(at)});
-  });
-  b_.add(thread::Call{.function = Row::bulk_commit});
-  b_.close();
+void Expander::expand_one(const lowered::Close& c) {
+  const bool bulk = c.kind == device::Completion::bulk_group;
+  b_.add(thread::Call{.function = bulk ? Row::bulk_commit : Row::cp_async_commit});
 }
 
-void Expander::expand_one(const lowered::AwaitSends&) {
-  b_.open(thread::If{elected(), {}});
-  b_.add(thread::Call{.function = Row::bulk_wait_read, .templates = {std::int64_t{0}}});
-  b_.close();
+void Expander::expand_one(const lowered::WaitGroup& w) {
+  const auto wait = [&](Row function) {
+    b_.add(thread::Call{.function = function, .templates = {std::int64_t{w.pending}}});
+  };
+  switch (w.kind) {
+  case device::Completion::wgmma_group: wait(Row::wgmma_wait); return pin(w.storages);
+  case device::Completion::bulk_group:
+    b_.open(thread::If{elected(), {}});
+    wait(Row::bulk_wait_read);
+    return b_.close();
+  default: wait(Row::cp_async_wait);
+  }
 }
 
-ExprId Expander::barrier_address(StorageId storage, ExprId slot) {
-  const Affine at = shared_place(storage);
+void Expander::expand_one(const lowered::Fence&) {
+  b_.add(thread::Call{.function = Row::fence_async_shared});
+}
+
+ExprId Expander::barrier_address(BarrierId barrier, ExprId slot) {
+  const Affine at = shared_place(l_.barriers[barrier].storage);
   return e_.sum(slot == no_expr ? at : at + Affine::term(slot, barrier_bytes), u32);
 }
 

@@ -13,7 +13,6 @@ using graph::Inst;
 using graph::MemoryView;
 using graph::Op;
 using layout::Layout;
-using lowered::Place;
 using lowered::Residency;
 using lowered::Storage;
 using thread::Declare;
@@ -131,7 +130,7 @@ void Nest::assign_element(StorageId storage, ExprId value) {
   const VariableId v = x_.storage(storage);
   const Storage& s = l_.storages[storage];
   const ExprId to =
-      s.place() == Place::registers
+      s.in_registers()
           ? e_.element(v, e_.sum(register_index(s.registers().layout, all_dimensions())))
           : e_.variable(v);
   b_.add(thread::Assign{to, value});
@@ -175,7 +174,7 @@ void Nest::expand_sink(const lowered::Spill& s) {
 
 void Nest::expand_sink(const lowered::Fill& s) {
   const DimMap all = all_dimensions();
-  const bool shared = l_.storages[s.storage].place() == Place::shared;
+  const bool shared = l_.storages[s.storage].in_shared();
   if (shared) mask_replicas();
   open_repetitions(true, true);
   open_groups();
@@ -209,7 +208,7 @@ void Nest::expand_sink(const lowered::Flush& s) {
            .place = to,
            .bounds = to.bounds,
            .tests = thread_mask_};
-  if (storage.place() == Place::shared) {
+  if (storage.in_shared()) {
     v.direction = Direction::flush;
     v.function = Row::flush_resident, v.function_of_part = Row::flush_resident_part;
     v.from = storage_address(s.from, coordinates_);
@@ -217,7 +216,7 @@ void Nest::expand_sink(const lowered::Flush& s) {
     b_.add_statement(vector_access(std::move(v)));
     return b_.close_nest_loops();
   }
-  if (storage.place() == Place::registers && vector_ > 1) {
+  if (storage.in_registers() && vector_ > 1) {
     const Affine at = register_index(storage.registers().layout, all);
     if (at.coefficient(element_) == 1 && to.dtype == storage.dtype) {
       v.array = x_.storage(s.from);

@@ -23,10 +23,17 @@ void Expander::check_accumulator(const lowered::Dot& d) {
   b_.at(outer);
 }
 
-void Expander::expand_one(const lowered::Dot& d) {
+void Expander::expand_product(const lowered::Dot& d, const lowered::WaitGroup* done) {
   using Unit = lowered::Dot::Unit;
   check_accumulator(d);
-  if (d.unit == Unit::wgmma) return expand_wgmma(d);
+  if (d.unit == Unit::wgmma) {
+    expand_wgmma(d);
+    if (done != nullptr) {
+      pin(done->storages);
+      expand_one(*done);
+    }
+    return mark_stored(d.result);
+  }
   const Storage &a = l_.storages[d.a], &b = l_.storages[d.b], &result = l_.storages[d.result];
   const graph::DotView view = graph::DotView::of(g_[d.inst]);
   const std::int64_t depth = view.trans_a ? a.shape[0] : a.shape[1];

@@ -10,7 +10,6 @@ namespace palladium::expand {
 using graph::Inst;
 using graph::MemoryView;
 using graph::Op;
-using lowered::Place;
 using lowered::Residency;
 using lowered::Storage;
 

@@ -4,7 +4,6 @@
 
 namespace palladium::expand {
 
-using lowered::Place;
 using lowered::Storage;
 using thread::Declare;
 
@@ -28,7 +27,7 @@ ExprId Nest::identity(thread::Fold how, DType type) {
 
 Nest::Folding Nest::folding(const lowered::Reduce& s) {
   Folding f;
-  const bool shared = l_.storages[s.storage].place() == Place::shared;
+  const bool shared = l_.storages[s.storage].in_shared();
   f.type = lowered::accumulator_dtype(g_, s.inst);
   f.result = layout::drop(layout_, s.reduced);
   f.registers = shared ? std::int64_t{1} << f.result.reg.size() : f.result.registers();
@@ -67,7 +66,7 @@ void Nest::fold_elements(const lowered::Reduce& s, const Folding& f) {
   DimMap kept;
   for (int d = 0; d < layout_.rank(); ++d)
     if (!is_reduced(d)) kept.push_back(d);
-  const bool shared = l_.storages[s.storage].place() == Place::shared;
+  const bool shared = l_.storages[s.storage].in_shared();
   open_groups();
   int bits = 0;
   const ExprId at =
@@ -133,9 +132,8 @@ void Nest::keep_result(const lowered::Reduce& s, const Folding& f) {
   const VariableId v = x_.storage(s.storage);
   if (f.registers == 1) {
     const ExprId acc = f.accumulator(e_, e_.number(0));
-    b_.add(
-        thread::Assign{to.place() == Place::scalar ? e_.variable(v) : e_.element(v, e_.number(0)),
-                       converted(acc, to.dtype)});
+    b_.add(thread::Assign{to.is_scalar() ? e_.variable(v) : e_.element(v, e_.number(0)),
+                          converted(acc, to.dtype)});
     return;
   }
   const ExprId a = x_.open_registers("a", f.registers, true);
@@ -180,7 +178,7 @@ void Nest::keep_result_in_shared(const lowered::Reduce& s, const Folding& f) {
 }
 
 void Nest::expand_sink(const lowered::Reduce& s) {
-  const bool shared = l_.storages[s.storage].place() == Place::shared;
+  const bool shared = l_.storages[s.storage].in_shared();
   Folding f = folding(s);
   if (shared) open_repetitions(false, true);
   start_folding(f);

@@ -50,48 +50,29 @@ void Expander::begin_rings() {
   }
 }
 
-void Expander::expand_one(const lowered::Await& a) {
-  if (a.closes) b_.add(thread::Call{.function = Row::cp_async_commit});
-  b_.add(thread::Call{.function = Row::cp_async_wait, .templates = {std::int64_t{a.pending}}});
-}
-
-void Expander::expand_one(const lowered::Prefetch& p) {
-  const lowered::Ring& ring = l_.rings[p.ring];
-  Slots& slots = slots_[p.ring];
-  if (p.first) {
-    fill_first_slots(p);
-  } else {
-    const ExprId counter =
-        p.axis >= 0
-            ? program_id(p.axis)
-            : scalar_storage(l_.storage_of[g_[graph::LoopView::of(g_[p.loop]).body].params[0]]);
-    if (ring.unrolled)
-      slots.to = e_.plain(Operator::rem, e_.sum(Affine::term(slots.from) + Affine(p.ahead)),
-                          number(ring.slots));
-    prefetch(p, counter, p.ahead);
-  }
-  slots.now = slots.from;
-}
-
-void Expander::fill_first_slots(const lowered::Prefetch& p) {
-  const lowered::Ring& ring = l_.rings[p.ring];
-  Slots& slots = slots_[p.ring];
+void Expander::expand_one(const lowered::Lead& e) {
+  const lowered::Ring& ring = l_.rings[e.ring];
+  Slots& slots = slots_[e.ring];
   if (!ring.fetched)
-    slots = {.from = declare_number("read", p.ring), .to = declare_number("fill", p.ring)};
+    slots = {.from = declare_number("read", e.ring), .to = declare_number("fill", e.ring)};
   else if (!ring.unrolled)
     b_.add(thread::Assign{slots.to, slots.from});
-  const VariableId s = e_.declare({.name = fmt::format("early{}", p.ring.number()),
+  const VariableId s = e_.declare({.name = fmt::format("early{}", e.ring.number()),
                                    .type = i32,
-                                   .facts = {.low = 0, .high = p.ahead - 1}});
+                                   .facts = {.low = 0, .high = e.iterations - 1}});
   if (ring.unrolled) slots.to = e_.variable(s);
   b_.open_loop(thread::For{
-      .counter = s, .low = number(0), .high = number(p.ahead), .unroll = 1, .body = {}});
-  prefetch(p, e_.variable(s), 0);
+      .counter = s, .low = number(0), .high = number(e.iterations), .unroll = 1, .body = {}});
+  slots.lead = e_.variable(s);
+  leading_ = e.iterations;
+  expand_list(e.body);
+  slots.lead = no_expr;
   if (!ring.unrolled)
     b_.add(thread::Assign{
-        slots.to, ring.fetched ? next_slot(p.ring, slots.to)
+        slots.to, ring.fetched ? next_slot(e.ring, slots.to)
                                : e_.sum(Affine::term(slots.to) + Affine(ring.slot_bytes), u32)});
   b_.close();
+  slots.now = slots.from;
 }
 
 void Expander::over_slots(RingId number, thread::For iterations,
@@ -170,67 +151,78 @@ void Expander::expand_rotated(const lowered::Loop& l) {
   b_.close();
 }
 
-// For the iteration that is `ahead` of the one that `counter` numbers: of a loop over indices in
-// the loop by its index, before it by 0, 1, ...
-void Expander::prefetch(const lowered::Prefetch& p, ExprId counter, std::int64_t ahead) {
+// Of a loop over indices in the loop by its index, before it by 0, 1, ...
+void Expander::expand_one(const lowered::Ahead& e) {
+  const lowered::Ring& ring = l_.rings[e.ring];
+  Slots& slots = slots_[e.ring];
+  const bool leads = slots.lead != no_expr;
+  const ExprId counter =
+      leads ? slots.lead
+      : e.axis >= 0
+          ? program_id(e.axis)
+          : scalar_storage(l_.storage_of[g_[graph::LoopView::of(g_[e.loop]).body].params[0]]);
+  if (!leads && ring.unrolled)
+    slots.to = e_.plain(Operator::rem, e_.sum(Affine::term(slots.from) + Affine(e.iterations)),
+                        number(ring.slots));
   std::int64_t step = 1;
   ExprId high = no_expr;
   Affine iteration = Affine::term(counter);
-  if (p.axis >= 0) {
-    high = grid_size(p.axis);
+  if (e.axis >= 0) {
+    high = grid_size(e.axis);
   } else {
-    const graph::LoopView loop = graph::LoopView::of(g_[p.loop]);
+    const graph::LoopView loop = graph::LoopView::of(g_[e.loop]);
     step = loop.step;
     high = scalar(loop.high);
-    if (p.first) iteration = iteration * step + e_.affine(scalar(loop.low));
+    if (leads) iteration = iteration * step + e_.affine(scalar(loop.low));
   }
-  iteration = iteration + Affine(ahead * step);
+  iteration = iteration + Affine(e.iterations * step);
   // Behind the last iterations there may be none that an i32 numbers.
   const thread::Facts known = e_.facts(iteration);
   const DType type = known.high <= INT32_MAX && known.low >= INT32_MIN ? i32 : i64;
   // How many of the iterations before the loop, or in it, have one to fill.
-  const auto trips = static_cast<double>(l_.rings[p.ring].trips);
+  const auto trips = static_cast<double>(ring.trips);
   const double share =
-      p.first ? std::min(1.0, trips / p.ahead) : std::max(0.0, (trips - p.ahead) / trips);
+      leads ? std::min(1.0, trips / leading_) : std::max(0.0, (trips - e.iterations) / trips);
   // The size of a grid is not negative: less than that is an i32.
   const ExprId in_loop =
-      type == i64 && p.axis >= 0
-          ? e_.plain(Operator::less, counter, e_.sum(e_.affine(high) + Affine(-ahead)), bool_)
+      type == i64 && e.axis >= 0
+          ? e_.plain(Operator::less, counter, e_.sum(e_.affine(high) + Affine(-e.iterations)),
+                     bool_)
           : e_.plain(Operator::less, e_.sum(iteration, type), e_.as(type, high), bool_);
   b_.open(thread::If{.condition = in_loop, .body = {}, .share = share});
   const VariableId v =
-      e_.declare({.name = fmt::format("turn{}", p.ring.number()),
+      e_.declare({.name = fmt::format("turn{}", e.ring.number()),
                   .type = i32,
                   .facts = {.multiple = known.multiple,
                             .low = std::max<std::int64_t>(known.low, INT32_MIN),
                             .high = std::min(known.high, e_.facts(high).high - 1)}});
-  const bool fits = type == i32 || p.axis >= 0;
+  const bool fits = type == i32 || e.axis >= 0;
   b_.add(thread::Let{v, fits ? e_.sum(iteration) : e_.as(i32, e_.sum(iteration, type))});
-  expand_iteration(p, e_.variable(v));
+  expand_iteration(e, e_.variable(v));
   b_.close();
-  if (l_.rings[p.ring].copied && p.closes) b_.add(thread::Call{.function = Row::cp_async_commit});
+  slots.now = slots.from;
 }
 
 // What is known of this iteration is not what is known of that one: its scalars are others.
-void Expander::expand_iteration(const lowered::Prefetch& p, ExprId iteration) {
-  Slots& slots = slots_[p.ring];
+void Expander::expand_iteration(const lowered::Ahead& e, ExprId iteration) {
+  Slots& slots = slots_[e.ring];
   slots.now = slots.to;
   std::vector<StorageId> own;
-  for (const lowered::Statement& s : p.body)
+  for (const lowered::Statement& s : e.body)
     if (const auto* scalar = std::get_if<lowered::Scalar>(&s.what)) own.push_back(scalar->storage);
   StorageId index_storage = {};
-  if (p.loop != graph::no_value)
-    index_storage = l_.storage_of[g_[graph::LoopView::of(g_[p.loop]).body].params[0]];
+  if (e.loop != graph::no_value)
+    index_storage = l_.storage_of[g_[graph::LoopView::of(g_[e.loop]).body].params[0]];
   apart([&] {
     for (const StorageId s : own) {
       storages_[s] = thread::no_variable;
       declared_[s] = mutable_[s] = false;
     }
-    if (p.axis >= 0)
-      program_ids_[static_cast<std::size_t>(p.axis)] = iteration;
+    if (e.axis >= 0)
+      program_ids_[static_cast<std::size_t>(e.axis)] = iteration;
     else
       storages_[index_storage] = e_[iteration].variable;
-    expand_list(p.body);
+    expand_list(e.body);
   });
 }
 
@@ -241,20 +233,14 @@ ExprId Expander::next_slot(RingId number, ExprId slot) {
                    e_.number(0, u32), e_.sum(Affine::term(slot) + Affine(step), u32));
 }
 
-void Expander::expand_one(const lowered::Consume& t) {
-  const lowered::Ring& ring = l_.rings[t.ring];
-  const Slots& slots = slots_[t.ring];
-  if (ring.empty_barriers && t.frees != lowered::Consume::Frees::none)
-    free_slot(t.ring, t.frees == lowered::Consume::Frees::one_before);
-  if (!ring.empty_barriers && !ring.unrolled) b_.add(thread::Assign{slots.to, slots.from});
-  if (!ring.unrolled) advance(t.ring);
-}
-
-// To the slot that is read next.
-void Expander::advance(RingId ring) {
-  const Slots& slots = slots_[ring];
-  b_.add(thread::Assign{slots.from, next_slot(ring, slots.from)});
-  if (!l_.rings[ring].fetched) return;
+// To the slot that is read next, or by a producer filled.
+void Expander::expand_one(const lowered::Advance& a) {
+  const lowered::Ring& ring = l_.rings[a.ring];
+  const Slots& slots = slots_[a.ring];
+  if (ring.unrolled && !is_one_thread_) return;
+  if (!ring.empty_barriers) b_.add(thread::Assign{slots.to, slots.from});
+  b_.add(thread::Assign{slots.from, next_slot(a.ring, slots.from)});
+  if (!ring.fetched) return;
   const ExprId begins = e_.plain(Operator::equal, slots.from, e_.number(0, u32), bool_);
   const ExprId other = e_.plain(Operator::bit_xor, slots.phase, e_.number(1, u32), u32);
   b_.add(thread::Assign{slots.phase, e_.choose(begins, other, slots.phase)});
@@ -285,8 +271,6 @@ void Expander::free_slot(RingId number, bool before) {
                       .args = {barrier_address(ring.empty_barriers, slot), this->number(1)}});
   b_.close();
 }
-
-void Expander::expand_one(const lowered::Release& r) { free_slot(r.ring, true); }
 
 // What the producer does; behind it begins what the others do.
 thread::Statements Expander::begin_with_producer(const lowered::ProgramBody& body) {
@@ -322,17 +306,6 @@ void Expander::end_with_producer(thread::Statements producer) {
   b_.add(thread::If{
       .condition = is_producer, .body = std::move(producer), .uniform = true, .both = true});
   b_.add(thread::Else{.body = std::move(consumers)});
-}
-
-void Expander::expand_one(const lowered::Produce& s) {
-  const lowered::Ring& ring = l_.rings[s.ring];
-  const Slots& slots = slots_[s.ring];
-  // A barrier that nobody arrived at is in its first phase: that before it, of parity 1, is over.
-  const ExprId phase = e_.plain(Operator::bit_xor, slots.phase, e_.number(1, u32), u32);
-  b_.add(thread::Call{.function = Row::mbarrier_wait,
-                      .args = {barrier_address(ring.empty_barriers, slots.now), phase}});
-  expand_list(s.body);
-  advance(s.ring);
 }
 
 }  // namespace palladium::expand

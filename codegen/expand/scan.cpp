@@ -7,7 +7,6 @@
 
 namespace palladium::expand {
 
-using lowered::Place;
 using lowered::Storage;
 using thread::Declare;
 using thread::For;
@@ -21,7 +20,7 @@ class Nest::Expansion<lowered::Scan> {
         to_(nest.l_.storages[scan.storage]),
         type_(lowered::accumulator_dtype(nest.g_, scan.inst)),
         how_(lowered::fold_of(nest.g_[scan.inst].op)),
-        shared_(to_.place() == Place::shared),
+        shared_(to_.in_shared()),
         levels_(scan.levels(nest.l_, nest.layout_)),
         registers_(shared_ ? std::int64_t{1} << nest.layout_.reg.size()
                            : nest.layout_.registers()) {

@@ -13,7 +13,6 @@ using graph::AxisView;
 using graph::Inst;
 using graph::MemoryView;
 using graph::Op;
-using lowered::Place;
 using lowered::Residency;
 using lowered::Storage;
 
@@ -66,7 +65,7 @@ ExprId Nest::scalar_leaf(ValueId v) {
 ExprId Nest::held_value(StorageId storage, const DimMap& map) {
   if (const ExprId known = x_.literal_[storage]; known != no_expr) return known;
   const Storage& s = l_.storages[storage];
-  if (s.place() == Place::scalar) return x_.scalar_storage(storage);
+  if (s.is_scalar()) return x_.scalar_storage(storage);
   return e_.element(x_.storage(storage), e_.sum(register_index(s.registers().layout, map)));
 }
 

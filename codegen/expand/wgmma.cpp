@@ -56,7 +56,7 @@ ExprId Expander::matrix_descriptor(const Storage& s, ExprId address, bool transp
 void Expander::expand_wgmma(const lowered::Dot& d) {
   const Storage &a = l_.storages[d.a], &b = l_.storages[d.b], &result = l_.storages[d.result];
   const graph::DotView view = graph::DotView::of(g_[d.inst]);
-  const bool held = a.place() == lowered::Place::registers;
+  const bool held = a.in_registers();
   if (!d.accumulates && !declared_[d.result]) declare_storage(d.result);
 
   const std::int64_t warpgroups = l_.num_warps / 4;
@@ -86,16 +86,12 @@ void Expander::expand_wgmma(const lowered::Dot& d) {
   };
 
   const ExprId registers = e_.address(storage(d.result));
-  const auto pin = [&] {
-    b_.add(thread::Call{.function = Row::wgmma_registers, .args = {registers}});
-    if (held) b_.add(thread::Call{.function = Row::wgmma_registers, .args = {from_a}});
-  };
   const ExprId always = e_.literal(bool_, 1);
   const ExprId begins = !d.accumulates ? e_.literal(bool_, 0)
                         : d.anew == graph::no_value
                             ? always
                             : e_.op(graph::Op::Not, bool_, {scalar(d.anew)});
-  pin();
+  pin(held ? std::vector{d.result, d.a} : std::vector{d.result});
   b_.add(thread::Call{.function = Row::wgmma_fence});
   for (std::int64_t k = 0; k < depth; k += k_step)
     for (std::int64_t r = 0; r < rows; ++r)
@@ -122,17 +118,11 @@ void Expander::expand_wgmma(const lowered::Dot& d) {
         b_.add(std::move(product));
       }
   b_.add(thread::Call{.function = Row::wgmma_commit});
-  if (d.in_flight != lowered::Dot::all_in_flight) {
-    pin();
-    b_.add(thread::Call{.function = Row::wgmma_wait, .templates = {std::int64_t{d.in_flight}}});
-    pin();
-  }
-  mark_stored(d.result);
 }
 
-void Expander::expand_one(const lowered::AwaitDot& a) {
-  b_.add(thread::Call{.function = Row::wgmma_wait, .templates = {std::int64_t{a.in_flight}}});
-  for (const StorageId s : a.storages)
+// The compiler leaves what these registers hold where it is.
+void Expander::pin(const std::vector<StorageId>& storages) {
+  for (const StorageId s : storages)
     b_.add(thread::Call{.function = Row::wgmma_registers, .args = {e_.address(storage(s))}});
 }
 

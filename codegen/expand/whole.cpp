@@ -32,8 +32,8 @@ void Expander::declare_filled(const lowered::LoopNest& p) {
   const StorageId storage = lowered::storage_filled(p.sink);
   const bool always = lowered::is_fold(p.sink);
   if (!storage) return;
-  const lowered::Place place = l_.storages[storage].place();
-  if (place != lowered::Place::registers && !(always && place == lowered::Place::scalar)) return;
+  const lowered::Storage& s = l_.storages[storage];
+  if (!s.in_registers() && !(always && s.is_scalar())) return;
   if (always || !declared_[storage]) declare_storage(storage);
 }
 

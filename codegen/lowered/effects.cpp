@@ -82,85 +82,59 @@ class Visit {
     Effect result{.access = d.accumulates ? Access::update : Access::write,
                   .role = Role::result,
                   .storage = d.result};
-    if (by_wgmma && d.in_flight != 0) {
+    if (by_wgmma) {
       result.on = Completion::wgmma_group;
       result.completion = Of::completes;
     }
     add(result);
-    if (by_wgmma && d.in_flight != Dot::all_in_flight)
-      add({.on = Completion::wgmma_group, .completion = Of::awaits});
-  }
-  void operator()(const AwaitDot& a) {
-    for (const StorageId s : a.storages)
-      add({.access = Access::update,
-           .role = Role::result,
-           .storage = s,
-           .on = Completion::wgmma_group,
-           .completion = Of::awaits});
   }
 
   // ---- copies
 
-  void operator()(const Fetch& f) {
-    for (const Fetch::Part& p : f.parts) {
-      if (p.load != graph::no_value) view(g_[p.load].args[0]);
-      const WindowId window = p.window ? p.window : l_.window_of[g_.root(g_[p.load].args[0])];
-      add({.access = Access::read,
-           .window = window,
-           .leaf = p.load,
-           .proxy = Proxy::async,
-           .elected = true});
-      add({.access = Access::write,
+  void operator()(const Copy& c) {
+    if (c.from.view != graph::no_value) view(c.from.view);
+    if (c.to.view != graph::no_value) view(c.to.view);
+    Effect read = place(c.from), write = place(c.to);
+    read.access = Access::read;
+    write.role = Role::result;
+    write.access = write.window ? Access::update : Access::write;
+    Effect& completes = c.completes ? write : read;
+    completes.on = c.completes ? Completion::mbarrier : Completion::bulk_group;
+    completes.completion = Of::completes;
+    if (!c.completes) write.on = read.on, write.completion = read.completion;
+    if (c.completes) write.barrier = l_.barriers[c.completes].storage;
+    read.leaf = c.completes ? c.of : graph::no_value;
+    write.leaf = c.completes ? graph::no_value : c.of;
+    add(read);
+    add(write);
+  }
+  void operator()(const Arrive& a) {
+    barrier(l_.barriers[a.barrier].storage, a.bytes > 0 ? Of::none : Of::completes);
+  }
+  void operator()(const Wait& w) { barrier(l_.barriers[w.barrier].storage, Of::awaits); }
+  void operator()(const Close& c) {
+    add({.elected = c.kind == Completion::bulk_group, .on = c.kind, .completion = Of::closes});
+  }
+  void operator()(const WaitGroup& w) {
+    for (const StorageId s : w.storages)
+      add({.access = Access::update,
            .role = Role::result,
-           .storage = p.storage,
-           .proxy = Proxy::async,
-           .elected = true,
-           .on = Completion::mbarrier,
-           .completion = Of::completes,
-           .barrier = f.barrier});
-    }
-    barrier(f.barrier, Of::none);
+           .storage = s,
+           .on = w.kind,
+           .completion = Of::awaits});
+    if (w.storages.empty())
+      add({.elected = w.kind == Completion::bulk_group, .on = w.kind, .completion = Of::awaits});
   }
-  void operator()(const AwaitFetch& a) { barrier(a.barrier, Of::awaits); }
-  void operator()(const Send& s) {
-    const ValueId ref = MemoryView::of(g_[s.store]).ref;
-    view(ref);
-    add({.access = Access::read,
-         .storage = s.from,
-         .proxy = Proxy::async,
-         .elected = true,
-         .on = Completion::bulk_group,
-         .completion = Of::completes});
-    add({.access = Access::update,
-         .role = Role::result,
-         .window = window_of(ref),
-         .leaf = s.store,
-         .proxy = Proxy::async,
-         .elected = true,
-         .on = Completion::bulk_group,
-         .completion = Of::completes});
+  void operator()(const Fence&) { found_.fences = true; }
+  void operator()(const Advance& a) { next_slot(a.ring); }
+  void operator()(const Lead& e) {
+    if (e.loop != graph::no_value) bounds(e.loop);
+    next_slot(e.ring);
   }
-  void operator()(const AwaitSends&) {
-    add({.elected = true, .on = Completion::bulk_group, .completion = Of::awaits});
+  void operator()(const Ahead& e) {
+    if (e.loop != graph::no_value) bounds(e.loop);
+    next_slot(e.ring);
   }
-  void operator()(const Await& a) {
-    if (a.closes) add({.on = Completion::cp_async_group, .completion = Of::closes});
-    add({.on = Completion::cp_async_group, .completion = Of::awaits});
-  }
-  void operator()(const Prefetch& p) {
-    if (p.loop != graph::no_value) bounds(p.loop);
-    add({.access = Access::update, .role = Role::block, .ring = p.ring});
-    if (p.closes) add({.on = Completion::cp_async_group, .completion = Of::closes});
-  }
-  void operator()(const Produce& p) {
-    barrier(empty_barriers(p.ring), Of::awaits);
-    add({.access = Access::update, .role = Role::block, .ring = p.ring});
-  }
-  void operator()(const Consume& c) {
-    if (c.frees != Consume::Frees::none) barrier(empty_barriers(c.ring), Of::completes);
-    add({.access = Access::update, .role = Role::block, .ring = c.ring});
-  }
-  void operator()(const Release& r) { barrier(empty_barriers(r.ring), Of::completes); }
 
   // ---- storages
 
@@ -184,10 +158,7 @@ class Visit {
 
   // ---- control
 
-  void operator()(const Sync& s) {
-    found_.syncs = true;
-    found_.fences = s.for_async;
-  }
+  void operator()(const Sync&) { found_.syncs = true; }
   void operator()(const When& w) { control(w.condition); }
   void operator()(const IfWhole& i) {
     for (const WindowId w : i.windows)
@@ -259,9 +230,18 @@ class Visit {
 
   void add(Effect e) { found_.all.push_back(std::move(e)); }
 
-  bool is_shared(StorageId storage) const { return l_.storages[storage].place() == Place::shared; }
+  bool is_shared(StorageId storage) const { return l_.storages[storage].in_shared(); }
   WindowId window_of(ValueId ref) const { return l_.window_of[g_.root(ref)]; }
-  StorageId empty_barriers(RingId ring) const { return l_.rings[ring].empty_barriers; }
+
+  // Of one thread's copy.
+  Effect place(const Place& p) const {
+    Effect e{.storage = p.storage, .proxy = Proxy::async, .elected = true};
+    e.window = p.view != graph::no_value ? window_of(p.view) : p.window;
+    return e;
+  }
+  void next_slot(RingId ring) {
+    add({.access = Access::update, .role = Role::block, .ring = ring});
+  }
 
   void fill(StorageId storage, CopyMode by = {}) {
     if (!storage) return;
@@ -405,7 +385,7 @@ std::vector<Read> register_reads(const Program& l, const LoopNest& p) {
   std::vector<Read> found;
   for (const Effect& e : effects(l, p)) {
     const StorageId storage = e.own_storage();
-    if (e.is_element() && storage && l.storages[storage].place() == Place::registers)
+    if (e.is_element() && storage && l.storages[storage].in_registers())
       found.push_back({&p, storage, e.map});
   }
   return found;

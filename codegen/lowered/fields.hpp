@@ -25,6 +25,8 @@ inline constexpr char letter_of<Ring> = 'r';
 template <>
 inline constexpr char letter_of<TensorBox> = 'b';
 template <>
+inline constexpr char letter_of<Barriers> = 'm';
+template <>
 inline constexpr char letter_of<LayoutVariable> = 'v';
 
 /// One of the words of an enumeration, by its values.
@@ -57,7 +59,8 @@ inline constexpr const char* place_words[] = {"inlined", "scalar", "registers", 
 inline constexpr const char* residency_words[] = {"direct", "registers", "shared", "staged"};
 inline constexpr const char* unit_words[] = {"fma",       "mma_16816", "mma_1688",
                                              "mma_16832", "mma_tf32",  "wgmma"};
-inline constexpr const char* frees_words[] = {"this_one", "one_before", "none"};
+inline constexpr const char* completion_words[] = {"none", "mbarrier", "cp_async_group",
+                                                   "bulk_group", "wgmma_group"};
 
 // Calls f(name, member) for each member, whose type says how it is spelled.
 #define PALLADIUM_FIELDS(Type)                        \
@@ -240,33 +243,31 @@ PALLADIUM_FIELDS(Dot) {
   f("unit", detail::word(x.unit, unit_words));
   f("warps_m", x.warps_m);
   f("warps_n", x.warps_n);
-  f("in_flight", x.in_flight);
 }
-PALLADIUM_FIELDS(AwaitDot) {
-  f("storages", x.storages);
-  f("in_flight", x.in_flight);
-}
-PALLADIUM_FIELDS(Fetch::Part) {
-  f("load", x.load);
-  f("storage", x.storage);
-  f("tensor_box", x.tensor_box);
-  f("window", x.window);
-}
-PALLADIUM_FIELDS(Fetch) {
-  f("parts", x.parts);
-  f("barrier", x.barrier);
-  f("ring", x.ring);
-}
-PALLADIUM_FIELDS(AwaitFetch) {
-  f("barrier", x.barrier);
-  f("ring", x.ring);
-}
-PALLADIUM_FIELDS(Send) {
-  f("store", x.store);
+PALLADIUM_FIELDS(Copy) {
   f("from", x.from);
-  f("tensor_box", x.tensor_box);
+  f("to", x.to);
+  f("box", x.box);
+  f("completes", x.completes);
+  f("of", x.of);
 }
-PALLADIUM_FIELDS(AwaitSends) {
+PALLADIUM_FIELDS(Arrive) {
+  f("barrier", x.barrier);
+  f("bytes", x.bytes);
+  f("back", x.back);
+}
+PALLADIUM_FIELDS(Wait) { f("barrier", x.barrier); }
+PALLADIUM_FIELDS(Close) { f("kind", detail::word(x.kind, completion_words)); }
+PALLADIUM_FIELDS(WaitGroup) {
+  f("kind", detail::word(x.kind, completion_words));
+  f("pending", x.pending);
+  f("storages", x.storages);
+}
+PALLADIUM_FIELDS(Fence) {
+  (void)x;
+  (void)f;
+}
+PALLADIUM_FIELDS(Sync) {
   (void)x;
   (void)f;
 }
@@ -276,7 +277,6 @@ PALLADIUM_FIELDS(Relayout) {
   f("to", x.to);
   f("scratch", x.scratch);
 }
-PALLADIUM_FIELDS(Sync) { f("for_async", x.for_async); }
 PALLADIUM_FIELDS(Semaphore) {
   f("inst", x.inst);
   f("storage", x.storage);
@@ -317,24 +317,15 @@ PALLADIUM_FIELDS(GridLoop) {
   f("ring", x.ring);
 }
 PALLADIUM_FIELDS(EnterWindow) { f("window", x.window); }
-PALLADIUM_FIELDS(Await) {
-  f("pending", x.pending);
-  f("closes", x.closes);
-}
-PALLADIUM_FIELDS(Prefetch) {
+PALLADIUM_FIELDS(Advance) { f("ring", x.ring); }
+template <class T, class F>
+requires std::same_as<std::remove_const_t<T>, Lead> || std::same_as<std::remove_const_t<T>, Ahead>
+void fields(T& x, const F& f) {
   f("ring", x.ring);
-  f("ahead", x.ahead);
-  f("first", x.first);
-  f("closes", x.closes);
+  f("iterations", x.iterations);
   f("axis", x.axis);
   f("loop", x.loop);
 }
-PALLADIUM_FIELDS(Produce) { f("ring", x.ring); }
-PALLADIUM_FIELDS(Consume) {
-  f("ring", x.ring);
-  f("frees", detail::word(x.frees, frees_words));
-}
-PALLADIUM_FIELDS(Release) { f("ring", x.ring); }
 
 // ---- the whole program, without lists of what is above, tables by instruction and remarks
 
@@ -356,10 +347,10 @@ PALLADIUM_FIELDS(Program) {
 
 /// What statements and sinks are called, by their place among the alternatives.
 inline constexpr const char* statement_words[] = {
-    "nest",     "dot",   "await_dot", "fetch",     "await_fetch", "send",   "await_sends",
-    "relayout", "sync",  "semaphore", "host_call", "scalar",      "copy",   "when",
-    "if_whole", "loop",  "while",     "switch",    "scope",       "warps",  "grid_loop",
-    "window",   "await", "prefetch",  "produce",   "consume",     "release"};
+    "nest",      "dot",      "copy",     "arrive",    "wait",      "close",  "wait_group",
+    "fence",     "sync",     "relayout", "semaphore", "host_call", "scalar", "copy_storage",
+    "when",      "if_whole", "loop",     "while",     "switch",    "scope",  "warps",
+    "grid_loop", "window",   "advance",  "lead",      "ahead"};
 inline constexpr const char* sink_words[] = {"assign", "stage", "store", "update", "reduce",
                                              "scan",   "print", "fill",  "flush",  "spill"};
 static_assert(std::size(statement_words) == std::variant_size_v<decltype(Statement::what)>);

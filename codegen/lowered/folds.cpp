@@ -40,7 +40,7 @@ LoopNest fold_nest(Program& l, ValueId v) {
   s.variable = variable;
   LoopNest p{.value = i.args[0], .domain = domain, .valid = domain, .variable = variable};
   const bool scans = i.type.shape.size() == domain.size();
-  if (scans && s.place() != Place::scalar) {
+  if (scans && !s.is_scalar()) {
     const graph::ScanView along = graph::ScanView::of(i);
     p.sink = Scan{.inst = v,
                   .storage = storage,
@@ -51,7 +51,7 @@ LoopNest fold_nest(Program& l, ValueId v) {
   }
   const auto along = graph::dimensions(i);
   s.dropped.assign(along.begin(), along.end());
-  if (s.place() == Place::scalar) {
+  if (s.is_scalar()) {
     // Every thread gets a single value, whatever threads hold the padding of its dimensions.
     s.dropped.resize(domain.size());
     std::iota(s.dropped.begin(), s.dropped.end(), 0);
@@ -85,7 +85,7 @@ std::int64_t Reduce::scratch_elements(const Program& l, const Layout& all) const
     if (b >= layout::lane_bits && all.thread()[b] != 0 && result.thread()[b] == 0) warps = true;
   }
   std::int64_t registers = std::int64_t{1} << result.reg.size();
-  if (l.storages[storage].place() != Place::shared) registers = result.registers();
+  if (!l.storages[storage].in_shared()) registers = result.registers();
   return warps ? all.warps() * lanes * registers : 0;
 }
 
@@ -113,7 +113,7 @@ std::vector<Scan::Level> Scan::levels(const Program& l, const Layout& all) const
     else
       out.back().warps |= 1u << (bit - layout::lane_bits);
   }
-  if (l.storages[storage].place() != Place::shared) out.back().count *= all.repetitions(dimension);
+  if (!l.storages[storage].in_shared()) out.back().count *= all.repetitions(dimension);
   std::uint32_t distinct = 0;
   for (int b = 0; b < layout::lane_bits; ++b) distinct |= threads[b] != 0 ? 1u << b : 0;
   for (Level& level : out) level.distinct = distinct &= ~level.lanes;
@@ -127,7 +127,7 @@ double Scan::cost(const Program& l, const Layout& all) const {
   const std::vector<Level> steps = levels(l, all);
   if (steps.empty()) return never;
   constexpr std::int64_t most_of_a_tile = 32;
-  const bool whole = to.place() == Place::registers;
+  const bool whole = to.in_registers();
   const std::int64_t held = whole ? all.registers() : std::int64_t{1} << all.reg.size();
   if (held * words(to.dtype) > (whole ? max_whole_registers : most_of_a_tile)) return never;
   double cost = issued(all);
@@ -140,7 +140,7 @@ double Scan::cost(const Program& l, const Layout& all) const {
 }
 
 std::int64_t Scan::scratch_elements(const Program& l, const Layout& all) const {
-  const bool shared = l.storages[storage].place() == Place::shared;
+  const bool shared = l.storages[storage].in_shared();
   const std::int64_t registers = shared ? std::int64_t{1} << all.reg.size() : all.registers();
   std::int64_t most = 0;
   for (const Level& level : levels(l, all))

@@ -31,7 +31,7 @@ class FullText {
     each("storage", l_.storages);
     each("window", l_.windows);
     each("ring", l_.rings);
-    each("barriers", l_.fetch_barriers);
+    each("barriers", l_.barriers);
     each("box", l_.tensor_boxes);
     table("storage_of", l_.storage_of, [](ValueId) { return StorageId(); });
     table("around", l_.around, [](ValueId) { return 0; });
@@ -188,14 +188,8 @@ class FullText {
       words.push_back(fmt::format("s{}:{}:s{}", from, word(redirect.map), redirect.storage));
     return list(words);
   }
-  std::string word(const std::vector<Fetch::Part>& parts) const {
-    std::vector<std::string> words;
-    for (const Fetch::Part& p : parts) {
-      std::vector<std::string> part;
-      for (const auto& [name, value] : members(p)) part.push_back(value);
-      words.push_back(fmt::format("{}", fmt::join(part, ":")));
-    }
-    return list(words);
+  std::string word(const Place& p) const {
+    return p.storage ? word(p.storage) : p.window ? word(p.window) : word(p.view);
   }
   // "[[0:8:4,12:16:4],[0:8:4]]"
   static std::string word(const std::vector<SharedRow>& rows) {

@@ -33,6 +33,7 @@ using StorageId = Id<struct Storage>;
 using WindowId = Id<struct Window>;
 using RingId = Id<struct Ring>;
 using BoxId = Id<struct TensorBox>;
+using BarrierId = Id<struct Barriers>;
 /// Of what gets a layout: a loop nest, and the storage that it fills.
 using LayoutVariableId = Id<struct LayoutVariable>;
 

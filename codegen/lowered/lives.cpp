@@ -63,8 +63,7 @@ void Lives::touch(StorageId storage, int position) {
 bool fills_shared(const Program& l, const Statement& s,
                   const std::function<bool(StorageId)>& is_meant) {
   return std::ranges::any_of(effects(l, s), [&](const Effect& e) {
-    return e.writes() && e.storage && l.storages[e.storage].place() == Place::shared &&
-           is_meant(e.storage);
+    return e.writes() && e.storage && l.storages[e.storage].in_shared() && is_meant(e.storage);
   });
 }
 

@@ -10,6 +10,12 @@ using graph::Graph;
 using graph::Inst;
 using graph::Op;
 
+BarrierId Program::add_barriers(RingId ring, int slots, int arrivals) {
+  const StorageId storage = add_storage(
+      {.in = Shared{.row_stride = slots, .fetched = true}, .dtype = u64, .shape = {slots}});
+  return barriers.add({.storage = storage, .ring = ring, .arrivals = arrivals});
+}
+
 Table<ValueId, int> uses_of(const graph::Graph& g) {
   Table<ValueId, int> uses(g.insts.size());
   std::vector<bool> yielded(g.insts.size());

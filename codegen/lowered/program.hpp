@@ -15,8 +15,7 @@
 //   stage          one iteration's part of shared memory; a ring has a *slot* for each
 //   full barrier   knows that a slot holds what its iteration reads
 //   empty barrier  knows that all readers of a slot are done with it
-//   produce        fill the next slot of a ring; a *producer* is a warpgroup that only does that
-//   consume        read the next slot of a ring
+//   producer       a warpgroup that only fills slots
 //   prologue       of a pipelined loop: what stands before its first iteration
 //   epilogue       of a pipelined loop: what stands behind its last iteration
 //   relayout       the same value in registers by another layout
@@ -54,7 +53,7 @@ struct Program {
   Table<WindowId, Window> windows = {};
   Table<StorageId, Storage> storages = {};
   Table<BoxId, TensorBox> tensor_boxes = {};
-  std::vector<Barriers> fetch_barriers = {};
+  Table<BarrierId, Barriers> barriers = {};
   Table<RingId, Ring> rings = {};
   std::vector<Remark> remarks = {};
   Table<ValueId, StorageId> storage_of = {};  // none if inlined (or no value)
@@ -83,6 +82,8 @@ struct Program {
   /// CUDA threads of a Pallas thread.
   int threads() const { return num_warps * graph::warp_threads; }
   StorageId add_storage(Storage s) { return storages.add(std::move(s)); }
+  /// One, or of a ring one for each slot, at which so many arrive.
+  BarrierId add_barriers(RingId ring = {}, int slots = 1, int arrivals = 1);
   LayoutVariableId add_variable(layout::Layout pin = {}) { return pinned.add(std::move(pin)); }
   const Window& window_loaded(ValueId v) const {
     return windows[window_of[graph.root(graph[v].args[0])]];

@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "codegen/device/waist.hpp"
 #include "codegen/graph/graph.hpp"
 #include "codegen/layout/layout.hpp"
 #include "codegen/layout/relayout.hpp"
@@ -30,7 +31,7 @@ struct Assign {
 };
 
 /// How what is in global memory comes to shared memory: by way of registers, or by copies that
-/// threads do not wait for before an Await. `zeros`: what lies out of bounds is 0 there.
+/// threads do not wait for before a WaitGroup. `zeros`: what lies out of bounds is 0 there.
 struct CopyMode {
   bool asynchronous = false, zeros = false;
 };
@@ -199,18 +200,6 @@ struct Dot {
     wgmma
   } unit = Unit::fma;
   int warps_m = 4, warps_n = 1;  // of tensor cores
-  /// So many products, this one last, may still run behind the statement, which awaits those before
-  /// them; or it awaits none.
-  int in_flight = 0;
-  static constexpr int all_in_flight = -1;
-};
-
-/// Waits for the product that is in flight to the first of the storages; others are those of an A
-/// in registers, and of products of which nobody knows that they are done. Products that were begun
-/// last, as many as `in_flight`, may go on.
-struct AwaitDot {
-  std::vector<StorageId> storages = {};
-  int in_flight = 0;
 };
 
 /// How TMA sees an array: the boxes of one of the kernel's tensor maps.
@@ -222,34 +211,58 @@ struct TensorBox {
   bool operator==(const TensorBox&) const = default;
 };
 
-/// storage (shared, in panels) = what `load` reads, copied by TMA; `barrier`, a storage, knows when
-/// that is done: of a ring it has one for each slot. One thread issues it.
-/// Or the block of `window`, row-major.
-struct Fetch {
-  struct Part {
-    ValueId load = graph::no_value;
-    StorageId storage = {};
-    BoxId tensor_box = {};
-    WindowId window = {};
-  };
-  std::vector<Part> parts = {};
-  StorageId barrier = {};
-  RingId ring = {};
-};
-/// All wait for the copies of a Fetch.
-struct AwaitFetch {
-  StorageId barrier = {};
-  RingId ring = {};
+/// Where a copy reads or fills: a storage, the block of a window, or a view, the Ref of which has
+/// its root there. A storage in a ring stands for that of the slot of the iteration around.
+struct Place {
+  StorageId storage = {};
+  WindowId window = {};
+  ValueId view = graph::no_value;
 };
 
-/// Memory of the view of `store` = storage `from` (shared, in panels), copied by TMA. One thread
-/// issues it; an AwaitSends is when it, and those before it, have read what they copy.
-struct Send {
-  ValueId store = graph::no_value;
-  StorageId from = {};
-  BoxId tensor_box = {};
+/// to = from, asynchronously: boxes that TMA copies between an array and shared memory, where
+/// blocks of windows lie row-major, and views in panels. One thread of the agent issues it. The
+/// copy is done when `completes` says so; without such when the bulk group is, which a Close ends.
+struct Copy {
+  Place from = {}, to = {};
+  BoxId box = {};
+  BarrierId completes = {};
+  ValueId of = graph::no_value;  // the Load or Store that it does; none: of a block
 };
-struct AwaitSends {};
+
+/// At a barrier, of a ring's that of the slot of the iteration around: one thread of the agent says
+/// that copies of so many bytes are to complete it; of 0, one of each warpgroup that it is done
+/// with the slot. `back`: with that of the iteration so many before; in those that have no such
+/// nothing happens.
+struct Arrive {
+  BarrierId barrier = {};
+  std::int64_t bytes = 0;
+  int back = 0;
+};
+
+/// All threads of the agent wait for the barrier, of a ring's for that of the slot of the iteration
+/// around.
+struct Wait {
+  BarrierId barrier = {};
+};
+
+/// What has been begun since the last one is a group.
+struct Close {
+  device::Completion kind = device::Completion::cp_async_group;
+};
+
+/// Waits for groups, but for those that were closed last, as many as `pending`: of bulk copies
+/// until they have read what they copy; of wgmma, of which each product is one, until its sum
+/// stands in the first of the storages. Others are those of an A in registers, and of products of
+/// which nobody knows that they are done.
+struct WaitGroup {
+  device::Completion kind = device::Completion::cp_async_group;
+  int pending = 0;
+  std::vector<StorageId> storages = {};
+};
+
+/// What was stored to shared memory is there for the asynchronous proxy, behind a barrier for that
+/// of all threads.
+struct Fence {};
 
 struct Relayout {
   StorageId from = {}, to = {};  // in registers
@@ -261,9 +274,7 @@ struct Statement;
 using Statements = std::vector<Statement>;
 
 /// Barrier of the Pallas thread.
-struct Sync {
-  bool for_async = false;  // what was stored to shared memory is read by the asynchronous proxy
-};
+struct Sync {};
 
 /// storage (scalar) = value, outside of any loop nest.
 struct Scalar {
@@ -324,44 +335,29 @@ struct Switch {
   std::vector<StorageId> results = {};  // storages that all of them fill
 };
 
-/// Waits for the thread's own asynchronous copies, but for the `pending` groups that it closed
-/// last.
-struct Await {
-  int pending = 0;
-  bool closes = false;  // what it has started since is a group, too
+/// The slot of the ring is that of the next iteration from here on.
+struct Advance {
+  RingId ring = {};
 };
 
-/// For an iteration of a loop that is to come: what its statements fill of a ring, in the slot of
-/// that iteration, is a group of copies, or known to barriers. `first`: before the loop, for each
-/// of its first `ahead` iterations; else in the loop, for the iteration that is so many ahead.
-/// Nothing for iterations that the loop does not have.
-struct Prefetch {
+/// In front of a loop, over this axis or this one: `body` for each of its first `iterations`, with
+/// the slots of those.
+struct Lead {
   RingId ring = {};
-  int ahead = 0;
-  bool first = false;
-  bool closes = true;              // what it has copied, and others before it, is a group
-  int axis = -1;                   // of which loop: over this axis, or ...
-  ValueId loop = graph::no_value;  // ... this one
+  int iterations = 0;
+  int axis = -1;
+  ValueId loop = graph::no_value;
   Statements body;
 };
 
-/// The producer's: in the next slot of a ring, when it is free, what the statements fetch.
-struct Produce {
+/// `body` as in the iteration of the loop that is so many ahead, with its slot of the ring; nothing
+/// where there is no such iteration.
+struct Ahead {
   RingId ring = {};
+  int iterations = 0;
+  int axis = -1;
+  ValueId loop = graph::no_value;
   Statements body;
-};
-
-/// What stands behind it reads the next slot of the ring. A producer learns that this one is free;
-/// or of products in flight the one before it, if this iteration is not the first; or nothing.
-struct Consume {
-  RingId ring = {};
-  enum class Frees : std::uint8_t { this_one, one_before, none } frees = Frees::this_one;
-};
-
-/// A producer learns that the slot before this one of the ring is free, but in the first iteration
-/// that the body of a rotated loop has, and behind such a loop whose body had none.
-struct Release {
-  RingId ring = {};
 };
 
 /// In place of a sequential axis, in front of all of these: the programs of the parallel axes,
@@ -395,9 +391,9 @@ struct HostCall {
 };
 
 struct Statement {
-  std::variant<LoopNest, Dot, AwaitDot, Fetch, AwaitFetch, Send, AwaitSends, Relayout, Sync,
+  std::variant<LoopNest, Dot, Copy, Arrive, Wait, Close, WaitGroup, Fence, Sync, Relayout,
                Semaphore, HostCall, Scalar, CopyStorage, When, IfWhole, Loop, While, Switch, Scope,
-               Warps, GridLoop, EnterWindow, Await, Prefetch, Produce, Consume, Release>
+               Warps, GridLoop, EnterWindow, Advance, Lead, Ahead>
       what = Sync{};
   Location at = {};
 };

@@ -46,9 +46,6 @@ struct Shared {
   RingId ring = {};  // it lies in each slot of this ring, `offset` behind where that begins
 };
 
-/// The alternatives of where a value lives, by their order.
-enum class Place : std::uint8_t { inlined, scalar, registers, shared };
-
 /// Room for a whole value, a resident window or a scratch Ref.
 struct Storage {
   using In = std::variant<Inlined, OneElement, Registers, Shared>;
@@ -59,10 +56,9 @@ struct Storage {
   LayoutVariableId variable = {};  // of the nest that fills it ...
   std::vector<int> dropped = {};   // ... whose dimensions that were reduced away are these
 
-  Place place() const { return static_cast<Place>(in.index()); }
-  bool is_scalar() const { return place() == Place::scalar; }
-  bool in_registers() const { return place() == Place::registers; }
-  bool in_shared() const { return place() == Place::shared; }
+  bool is_scalar() const { return std::holds_alternative<OneElement>(in); }
+  bool in_registers() const { return std::holds_alternative<Registers>(in); }
+  bool in_shared() const { return std::holds_alternative<Shared>(in); }
   /// For what lives there: InternalError of others.
   Registers& registers();
   const Registers& registers() const;
@@ -83,8 +79,8 @@ struct Ring {
   std::int64_t trips = INT64_MAX;  // of its loop, where that is known
   bool copied = false;             // threads fill a part of it, in groups of copies
   bool fetched = false;            // TMA does, and says so by barriers of each slot
-  /// Storage of the empty barriers, by which a slot's readers tell the producer, or none.
-  StorageId empty_barriers = {};
+  /// The empty barriers, by which a slot's readers tell the producer, or none.
+  BarrierId empty_barriers = {};
   /// Its loop, which stands in no other, goes over all slots in each iteration of its text: what
   /// says where a slot stands is constant there.
   bool unrolled = false;

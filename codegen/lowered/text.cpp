@@ -20,6 +20,9 @@ class Text {
       line(fmt::format("w{}: {}", i, window(l_.windows[i])));
     for (const StorageId i : l_.storages.ids())
       line(fmt::format("s{}: {}", i, storage(l_.storages[i])));
+    for (const BarrierId i : l_.barriers.ids())
+      line(fmt::format("m{}: s{}{}", i, l_.barriers[i].storage,
+                       l_.barriers[i].ring ? fmt::format(" of ring {}", l_.barriers[i].ring) : ""));
     for (const RingId i : l_.rings.ids()) {
       const Ring& r = l_.rings[i];
       line(fmt::format("ring {}: s{}, {} slots of {} bytes", i, r.storage, r.slots, r.slot_bytes));
@@ -71,8 +74,8 @@ class Text {
 
   static std::string storage(const Storage& s) {
     const std::string type = graph::to_string(graph::Type::value(s.dtype, s.shape));
-    std::string text = fmt::format("{} {}", place_words[static_cast<int>(s.place())], type);
-    if (s.place() == Place::registers) text += " " + layout::to_string(s.registers().layout);
+    std::string text = fmt::format("{} {}", place_words[s.in.index()], type);
+    if (s.in_registers()) text += " " + layout::to_string(s.registers().layout);
     if (s.in_shared()) text += shared(s.shared());
     return text;
   }
@@ -106,26 +109,36 @@ class Text {
 
   void print(const LoopNest& p) { line(nest(p) + redirects(p.redirects)); }
   void print(const Dot& d) { line(dot(d)); }
-  void print(const Fetch& f) {
-    std::string parts;
-    for (const Fetch::Part& p : f.parts)
-      parts += fmt::format("{}s{} = {}", parts.empty() ? "" : ", ", p.storage,
-                           p.window ? fmt::format("window {}", p.window) : value(p.load));
-    line(fmt::format("fetch {} on s{}", parts, f.barrier));
+  void print(const Copy& c) {
+    line(fmt::format("copy {} = {}{}", place(c.to), place(c.from),
+                     c.completes ? fmt::format(" on m{}", c.completes) : ""));
   }
-  void print(const AwaitFetch& a) { line(fmt::format("await s{}", a.barrier)); }
-  void print(const Send& s) { line(fmt::format("send s{}: {}", s.from, value(s.store))); }
-  void print(const AwaitSends&) { line("await sends"); }
-  void print(const AwaitDot& a) {
-    line(fmt::format("await product s{}{}", a.storages[0], but(a.in_flight)));
+  std::string place(const Place& p) const {
+    return p.storage  ? fmt::format("s{}", p.storage)
+           : p.window ? fmt::format("w{}", p.window)
+                      : fmt::format("w{} at {}", l_.window_of[g_.root(p.view)], value(p.view));
   }
-  static std::string but(int pending) {
-    return pending > 0 ? fmt::format(" all but {}", pending) : "";
+  void print(const Arrive& a) {
+    line(fmt::format("arrive m{}{}{}", a.barrier,
+                     a.bytes > 0 ? fmt::format(" for {} bytes", a.bytes) : "",
+                     a.back > 0 ? fmt::format(" {} back", a.back) : ""));
   }
+  void print(const Wait& w) { line(fmt::format("wait m{}", w.barrier)); }
+  void print(const Close& c) { line(fmt::format("close {}", kind_of(c.kind))); }
+  void print(const WaitGroup& w) {
+    std::string storages;
+    for (const StorageId s : w.storages) storages += fmt::format(" s{}", s);
+    line(fmt::format("wait {}{}{}", kind_of(w.kind),
+                     w.pending > 0 ? fmt::format(" all but {}", w.pending) : "", storages));
+  }
+  static const char* kind_of(device::Completion c) {
+    return completion_words[static_cast<std::size_t>(c)];
+  }
+  void print(const Fence&) { line("fence"); }
   void print(const Relayout& r) {
     line(fmt::format("s{} = relayout s{}: {}", r.to, r.from, layout::describe(r.plan)));
   }
-  void print(const Sync& s) { line(s.for_async ? "sync for async" : "sync"); }
+  void print(const Sync&) { line("sync"); }
   void print(const Semaphore& s) {
     line((!s.storage ? "" : fmt::format("s{} = ", s.storage)) + value(s.inst));
   }
@@ -171,14 +184,13 @@ class Text {
     const std::string axis = l.axis == programs_axis ? "programs" : std::to_string(l.axis);
     nested(fmt::format("grid loop {}{}", axis, over(l.ring)), l.body);
   }
-  void print(const Await& a) { line("await" + but(a.pending)); }
-  void print(const Prefetch& p) {
-    nested(fmt::format("prefetch ring {} {}{} ahead", p.ring, p.first ? "up to " : "", p.ahead),
-           p.body);
+  void print(const Advance& a) { line(fmt::format("advance ring {}", a.ring)); }
+  void print(const Lead& e) {
+    nested(fmt::format("lead ring {} by {}", e.ring, e.iterations), e.body);
   }
-  void print(const Produce& s) { nested(fmt::format("produce ring {}", s.ring), s.body); }
-  void print(const Consume& t) { line(fmt::format("consume ring {}", t.ring)); }
-  void print(const Release& r) { line(fmt::format("release ring {}", r.ring)); }
+  void print(const Ahead& e) {
+    nested(fmt::format("ahead ring {} by {}", e.ring, e.iterations), e.body);
+  }
   void print(const EnterWindow& w) { line(fmt::format("window w{}", w.window)); }
 
   std::string nest(const LoopNest& p) const {
@@ -249,8 +261,7 @@ class Text {
         fmt::format("s{} {} s{} * s{} by {}", d.result, d.accumulates ? "+=" : "=", d.a, d.b,
                     unit_words[static_cast<int>(d.unit)]);
     if (d.unit == Dot::Unit::fma) return text;
-    return fmt::format("{} on {}x{} warps{}", text, d.warps_m, d.warps_n,
-                       d.in_flight != 0 ? " in flight" : "");
+    return fmt::format("{} on {}x{} warps", text, d.warps_m, d.warps_n);
   }
 
   static std::string redirects(const Redirects& redirects) {

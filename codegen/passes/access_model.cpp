@@ -160,7 +160,7 @@ ExprId AccessModel::temporary(const char*, ExprId value) {
 
 ExprId AccessModel::held_value(StorageId storage, const DimMap& map) {
   const Storage& s = l_.storages[storage];
-  if (s.place() == Place::scalar) {
+  if (s.is_scalar()) {
     const ValueId of = s.of;
     if (of != graph::no_value && g_[of].type.is_scalar() && s.dtype.is_integer())
       return indices_.expr(of);

@@ -71,8 +71,8 @@ namespace {
 StorageId accumulating_window(const Program& l, const Analysis& a, ValueId load, ValueId store) {
   const ValueId root = root_of(l.graph, load);
   const Window& w = l.windows[l.window_of[root]];
-  if (w.residency() != Residency::registers ||
-      l.storages[w.storage()].place() != Place::registers || l.storage_of[load])
+  if (w.residency() != Residency::registers || !l.storages[w.storage()].in_registers() ||
+      l.storage_of[load])
     return {};
   for (const ValueId v : a.order) {
     const graph::Effect e = graph::info(l.graph[v].op).effect;

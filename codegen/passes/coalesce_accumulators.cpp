@@ -50,8 +50,12 @@ class Coalescing {
       const LoopNest* const p = std::get_if<LoopNest>(&list[i].what);
       const StorageId filled = p == nullptr ? StorageId() : storage_filled(p->sink);
       if (!filled || !is_replaced(list, at, i, *p, result, filled)) continue;
+      const bool is_moved = l_.storage_of[p->value] == result;  // the product itself
       rename(list, filled, result);
       touches_[result] += touches_[filled] - 1;
+      if (!is_moved) continue;
+      list.erase(list.begin() + static_cast<std::ptrdiff_t>(i--));
+      --touches_[result];
     }
   }
 
@@ -111,10 +115,13 @@ class Coalescing {
   static void names_of(auto& what, F&& f) {
     if constexpr (requires { what.storage; }) f(what.storage);
     if constexpr (requires { what.a, what.b, what.result; }) f(what.a), f(what.b), f(what.result);
-    if constexpr (requires { what.from; }) f(what.from);
-    if constexpr (requires { what.to; }) f(what.to);
+    if constexpr (requires { f(what.from); }) f(what.from);
+    if constexpr (requires { f(what.to); }) f(what.to);
+    if constexpr (requires { f(what.from.storage); }) f(what.from.storage), f(what.to.storage);
     if constexpr (requires { what.results; })
       for (StorageId& r : what.results) f(r);
+    if constexpr (requires { what.storages; })
+      for (StorageId& s : what.storages) f(s);
   }
 
   // The storages that a statement itself reads or fills, or for which it reads copies.

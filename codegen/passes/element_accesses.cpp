@@ -173,7 +173,7 @@ bool Elements::loads_memory(StorageId storage) const {
 
 bool Elements::fills_vectors(const Address& a, StorageId storage) const {
   const Storage& s = l_.storages[storage];
-  if (s.place() != Place::registers || vector_ == 1) return false;
+  if (!s.in_registers() || vector_ == 1) return false;
   const Affine at = register_index(s.registers().layout, all_dimensions());
   if (at.coefficient(element_) != 1 || a.dtype != s.dtype || !is_vector(a, all_dimensions()))
     return false;

@@ -202,7 +202,7 @@ StorageId Elements::copy_of(StorageId storage, const DimMap& map) const {
 ExprId Elements::read(StorageId storage, const Coordinates& c, const DimMap& map, bool partial) {
   storage = copy_of(storage, map);
   const Storage& s = l_.storages[storage];
-  if (s.place() != Place::shared) return held_value(storage, map);
+  if (!s.in_shared()) return held_value(storage, map);
   const Key key = key_of(first_storage + static_cast<std::uint32_t>(storage.number()), c);
   if (const auto it = memo_.find(key); it != memo_.end()) return it->second;
   Address a = storage_address(storage, c);
@@ -268,7 +268,7 @@ ExprId Elements::load_registers(const Pending& p) {
   const WindowId window = l_.window_of[g_.root(g_[p.v].args[0])];
   const Window& w = l_.windows[window];
   const ExprId got = read(w.storage(), p.c, p.map, p.partial);
-  if (w.mapping < 0 || l_.storages[w.storage()].place() == Place::scalar) return got;
+  if (w.mapping < 0 || l_.storages[w.storage()].is_scalar()) return got;
   Bounds bounds;
   add_bounds_of_block(bounds, window, p.c);
   const ExprId exists = predicate(bounds);

@@ -279,7 +279,7 @@ class Assignment {
     for (std::size_t i = 0; i < roots.size(); ++i) variables_[roots[i]].chosen = chosen[i];
     for (Use& u : uses_) u.nest->layout = layout_of(u.nest->variable);
     for (Storage& s : l_.storages)
-      if (s.place() == Place::registers)
+      if (s.in_registers())
         s.registers().layout = s.dropped.empty() ? layout_of(s.variable)
                                                  : layout::drop(layout_of(s.variable), s.dropped);
   }
@@ -338,7 +338,7 @@ class Assignment {
         cost += memory(g_[e.leaf].args[0], e.map, true);
       else if (reads_staged(l_, e.leaf))
         cost += 4 * registers * conflicts(e.leaf, e.map) / staged_width(e.leaf, e.map);
-      else if (l_.storages[e.storage].place() == Place::shared)
+      else if (l_.storages[e.storage].in_shared())
         cost += 4 * registers;
     }
     return cost +
@@ -458,8 +458,7 @@ class Assignment {
   // Whether what the nest makes is a whole value in registers, which no run-time loop can index.
   bool fills_registers(const Sink& sink) const {
     const StorageId filled = storage_filled(sink);
-    return filled && !std::holds_alternative<Reduce>(sink) &&
-           l_.storages[filled].place() != Place::shared;
+    return filled && !std::holds_alternative<Reduce>(sink) && !l_.storages[filled].in_shared();
   }
 
   // Operations per element that the nest inlines.
@@ -476,7 +475,7 @@ class Assignment {
   // shared memory.
   void share_result(const Reduce& fold) {
     Storage& s = l_.storages[fold.storage];
-    if (s.place() != Place::registers) return;
+    if (!s.in_registers()) return;
     s.in = Shared{.row_stride = s.shape.empty() ? 1 : s.shape.back()};
   }
 
@@ -500,7 +499,7 @@ class Assignment {
   bool shares_result(const Statement& s) const {
     const LoopNest* nest = std::get_if<LoopNest>(&s.what);
     return nest != nullptr && is_fold(nest->sink) &&
-           l_.storages[storage_filled(nest->sink)].place() == Place::shared;
+           l_.storages[storage_filled(nest->sink)].in_shared();
   }
 
   void repair(LoopNest& p, Statements& out) {
@@ -526,7 +525,7 @@ class Assignment {
     const DimMap none = identity_map(static_cast<int>(g_[s.value].type.shape.size()));
     for_each_leaf(l_, s.value, none, own && op != Op::Param && op != Op::Get,
                   [&](ValueId, const DimMap& map, StorageId from) {
-                    if (!from || l_.storages[from].place() != Place::registers) return;
+                    if (!from || !l_.storages[from].in_registers()) return;
                     s.redirects.push_back({from, {copy_to_shared(from, out), map}});
                   });
   }

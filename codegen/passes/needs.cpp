@@ -18,18 +18,23 @@ Needs::Needs(const Program& l, const Over& over) : l_(l), g_(l.graph), over_(ove
   }
 }
 
-std::string Needs::add(const Statement& copy, std::set<std::size_t>& statements) {
+std::string Needs::add(std::span<const Statement> copies, std::set<std::size_t>& statements) {
   std::set<std::size_t> found;
   std::string why;
-  if (const Fetch* const f = std::get_if<Fetch>(&copy.what)) {
-    for (const Fetch::Part& p : f->parts)
-      if (why.empty()) why = p.window ? add_window(p.window, found) : add_value(p.load, found);
-  } else {
-    const LoopNest& p = std::get<LoopNest>(copy.what);
-    if (const WindowId w = window_moved(p.sink)) why = add_window(w, found);
-    if (p.value != graph::no_value && why.empty()) why = add_value(p.value, found);
-  }
+  for (const Statement& s : copies)
+    if (why.empty()) why = add_copy(s, found);
   if (why.empty()) statements.merge(found);
+  return why;
+}
+
+std::string Needs::add_copy(const Statement& copy, std::set<std::size_t>& found) {
+  if (const Copy* const c = std::get_if<Copy>(&copy.what))
+    return c->from.window ? add_window(c->from.window, found) : add_value(c->of, found);
+  const LoopNest* const p = std::get_if<LoopNest>(&copy.what);
+  if (p == nullptr) return "";
+  std::string why;
+  if (const WindowId w = window_moved(p->sink)) why = add_window(w, found);
+  if (p->value != graph::no_value && why.empty()) why = add_value(p->value, found);
   return why;
 }
 

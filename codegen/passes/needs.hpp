@@ -3,6 +3,7 @@
 
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,10 +25,11 @@ class Needs {
  public:
   Needs(const Program& l, const Over& over);
 
-  /// Adds the statements that make what the copy needs; says why there are none ("" else).
-  std::string add(const Statement& copy, std::set<std::size_t>& statements);
+  /// Adds the statements that make what the copies need; says why there are none ("" else).
+  std::string add(std::span<const Statement> copies, std::set<std::size_t>& statements);
 
  private:
+  std::string add_copy(const Statement& copy, std::set<std::size_t>& found);
   void note(const Statement& s);
   std::string add_window(WindowId window, std::set<std::size_t>& found);
   std::string add_value(ValueId root, std::set<std::size_t>& found);

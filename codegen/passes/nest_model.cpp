@@ -142,7 +142,7 @@ void NestModel::look_at(const Update& s) {
 
 void NestModel::look_at(const Fill& s) {
   const Address from = window_address(s.window, coordinates_);
-  const bool shared = l_.storages[s.storage].place() == Place::shared;
+  const bool shared = l_.storages[s.storage].in_shared();
   if (l_.windows[s.window].is_staged()) {
     moved(from, bounds_of(from, all_dimensions()));
     Bounds bounds;

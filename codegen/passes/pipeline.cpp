@@ -20,10 +20,12 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 
 #include "codegen/base/format.hpp"
 #include "codegen/graph/cost.hpp"
 #include "codegen/lowered/effects.hpp"
+#include "codegen/passes/fetches.hpp"
 #include "codegen/passes/needs.hpp"
 #include "codegen/passes/passes.hpp"
 #include "codegen/passes/producer.hpp"
@@ -50,16 +52,41 @@ bool is_copied(const LoopNest& p) {
   return f != nullptr && f->by.asynchronous;
 }
 
-bool is_copied(const Statement& s) {
-  const LoopNest* const p = std::get_if<LoopNest>(&s.what);
-  return std::holds_alternative<Fetch>(s.what) || (p != nullptr && is_copied(*p));
+/// Whether TMA brings something to shared memory.
+bool is_fetch(const Statement& s) {
+  const Copy* const c = std::get_if<Copy>(&s.what);
+  return c != nullptr && c->completes;
 }
 
-/// The storages that a copy fills.
-std::vector<StorageId> filled_by(const Program& l, const Statement& copy) {
+/// Where the copies end that are made together: those that complete one barrier, which is told of
+/// them before; else the one.
+std::size_t end_of_copies(const Statements& list, std::size_t at) {
+  std::size_t end = at + 1;
+  const Arrive* const a = std::get_if<Arrive>(&list[at].what);
+  while (a != nullptr && end < list.size() && is_fetch(list[end]) &&
+         std::get<Copy>(list[end].what).completes == a->barrier)
+    ++end;
+  return end;
+}
+
+/// Whether copies to shared memory that are made together begin there.
+bool begins_copies(const Statement& s) {
+  const LoopNest* const p = std::get_if<LoopNest>(&s.what);
+  const Arrive* const a = std::get_if<Arrive>(&s.what);
+  return (a != nullptr && a->bytes > 0) || (p != nullptr && is_copied(*p));
+}
+
+using Copies = std::span<const Statement>;
+Copies copies_at(const Statements& list, std::size_t at) {
+  return std::span(list).subspan(at, end_of_copies(list, at) - at);
+}
+
+/// The storages that copies fill.
+std::vector<StorageId> filled_by(const Program& l, Copies copies) {
   std::vector<StorageId> filled;
-  for (const Effect& e : effects(l, copy))
-    if (e.writes() && e.role == Effect::Role::result) filled.push_back(e.storage);
+  for (const Statement& s : copies)
+    for (const Effect& e : effects(l, s))
+      if (e.writes() && e.role == Effect::Role::result) filled.push_back(e.storage);
   return filled;
 }
 
@@ -117,8 +144,8 @@ class Pipelines {
 
   void visit(Statements& list, const char* why) {
     for (std::size_t i = 0; i < list.size(); ++i) {
-      if (why != nullptr && given_ != 1 && is_copied(list[i]))
-        remark(list[i], std::string("not pipelined: ") + why);
+      if (why != nullptr && given_ != 1 && begins_copies(list[i]))
+        remark(copies_at(list, i), std::string("not pipelined: ") + why);
       const char* const inside = obstacle(list[i], why);
       loops_around_ += repeats(list[i]);
       for_each_body(list[i], [&](Statements& body) { visit(body, inside); });
@@ -134,28 +161,28 @@ class Pipelines {
   // Returns how many statements stand in front of the loop that did not.
   std::size_t build(Statements& list, std::size_t at, const Over& over) {
     split_fetches(*over.body);
-    std::set<std::size_t> moved, needed;
+    std::set<std::size_t> moved, needed;  // where copies that are made together begin
     std::size_t copies = 0;
     Needs needs(l_, over);
     for (std::size_t i = 0; i < over.body->size(); ++i) {
-      const Statement& s = (*over.body)[i];
-      if (!is_copied(s)) continue;
+      if (!begins_copies((*over.body)[i])) continue;
+      const Copies made = copies_at(*over.body, i);
       ++copies;
-      const int given = slots_given(s);
+      const int given = slots_given(made);
       if (given == 1 && given_ != 1)
         l_.remarks.push_back(
-            {s.at, fmt::format("{}: not pipelined, as pl::Buffered(1) says",
-                               description_of(g_, l_.windows[window_copied(s)].root))});
+            {made[0].at, fmt::format("{}: not pipelined, as pl::Buffered(1) says",
+                                     description_of(g_, l_.windows[window_copied(made)].root))});
       if (given == 1) continue;
-      const std::string why = needs.add(s, needed);
+      const std::string why = needs.add(made, needed);
       if (why.empty())
         moved.insert(i);
       else
-        remark(s, "not pipelined: " + why);
+        remark(made, "not pipelined: " + why);
     }
     if (moved.empty()) return 0;
     const bool fetched = std::ranges::all_of(
-        moved, [&](std::size_t i) { return std::holds_alternative<Fetch>((*over.body)[i].what); });
+        moved, [&](std::size_t i) { return std::holds_alternative<Arrive>((*over.body)[i].what); });
     const char* obstacle =
         !fetched || moved.size() != copies ? "threads copy a part of what it reads"
         : &list != top_                    ? "it stands in another loop, or other bodies beside it"
@@ -169,25 +196,27 @@ class Pipelines {
     const bool unrolled = fetched && loops_around_ == 0 && only_products(*over.body, moved) &&
                           parts_of(moved, slots, false).size() == 1;
     const RingId first_ring(static_cast<int>(l_.rings.size()));
-    std::vector<Prefetch> ahead;
+    std::vector<Ahead> ahead;
     for (const std::set<std::size_t>& part : parts_of(moved, slots, fetched && !unrolled)) {
       const int of_ring = slots.at(*part.begin());
-      Prefetch p{.ring = add_ring(over, part, of_ring),
-                 .ahead = of_ring - 1,
-                 .axis = over.axis,
-                 .loop = over.loop,
-                 .body = {}};
+      Ahead a{.ring = add_ring(over, part, of_ring),
+              .iterations = of_ring - 1,
+              .axis = over.axis,
+              .loop = over.loop,
+              .body = {}};
       for (std::size_t i = 0; i < over.body->size(); ++i) {
-        if (needed.contains(i)) p.body.push_back((*over.body)[i]);
-        if (part.contains(i)) p.body.push_back((*over.body)[i]);
+        if (needed.contains(i)) a.body.push_back((*over.body)[i]);
+        if (!part.contains(i)) continue;
+        const Copies made = copies_at(*over.body, i);
+        a.body.insert(a.body.end(), made.begin(), made.end());
       }
-      ahead.push_back(std::move(p));
+      ahead.push_back(std::move(a));
     }
-    close_groups(ahead);
     l_.rings[first_ring].unrolled = unrolled;
-    Dot* const product = unrolled ? only_product(*over.body) : nullptr;
-    if (product != nullptr) product->in_flight = 1;
-    const StorageId in_flight = product != nullptr ? product->result : StorageId();
+    WaitGroup* const product = unrolled ? only_product(*over.body) : nullptr;
+    if (product != nullptr) product->pending = 1;
+    const std::vector<StorageId> in_flight =
+        product != nullptr ? product->storages : std::vector<StorageId>();
 
     const Location where = list[at].at;
     const bool produced = wanted && add_producer(l_, list, at, ahead);
@@ -195,15 +224,22 @@ class Pipelines {
     if (obstacle != nullptr && l_.machine.has_tma() && g_.bodies[0].warp_specialize.value_or(false))
       l_.remarks.push_back(
           {where, fmt::format("no warpgroup fetches for the loop, because {}", obstacle)});
-    rewrite(*over.body, moved, ahead, where, bool(in_flight));
+    rewrite(*over.body, moved, ahead, where, product != nullptr);
     if (unrolled) *over.unrolled = first_ring;
     const auto before = list.begin() + static_cast<std::ptrdiff_t>(at);
-    if (in_flight) list.insert(before + 1, {AwaitDot{.storages = {in_flight}}, where});
+    if (!in_flight.empty())
+      list.insert(
+          before + 1,
+          {WaitGroup{.kind = device::Completion::wgmma_group, .storages = in_flight}, where});
     if (produced) return 0;
     Statements first{{Sync{}, where}};
-    for (Prefetch& p : ahead) {
-      p.first = p.closes = true;
-      first.push_back({std::move(p), where});
+    for (Ahead& a : ahead) {
+      Lead lead{
+          .ring = a.ring, .iterations = a.iterations, .axis = a.axis, .loop = a.loop, .body = {}};
+      a.iterations = 0;
+      lead.body.push_back({std::move(a), where});
+      if (l_.rings[lead.ring].copied) lead.body.push_back({Close{}, where});
+      first.push_back({std::move(lead), where});
     }
     list.insert(list.begin() + static_cast<std::ptrdiff_t>(at),
                 std::make_move_iterator(first.begin()), std::make_move_iterator(first.end()));
@@ -224,13 +260,15 @@ class Pipelines {
 
   // All copies of an iteration are one group: of rings the one with the fewest slots, which is the
   // last, says how many groups may be under way.
-  void close_groups(std::vector<Prefetch>& ahead) const {
+  std::vector<bool> closing(const std::vector<Ahead>& ahead) const {
+    std::vector<bool> closes(ahead.size());
     bool closed = false;
     for (std::size_t i = ahead.size(); i-- > 0;) {
       const bool copied = l_.rings[ahead[i].ring].copied;
-      ahead[i].closes = copied && !closed;
+      closes[i] = copied && !closed;
       closed |= copied;
     }
+    return closes;
   }
 
   // ---- what pl::Buffered says
@@ -242,119 +280,138 @@ class Pipelines {
         mapping < 0 ? 0 : g_.mapping.block_mappings[static_cast<std::size_t>(mapping)].buffers;
     return of_window > 0 ? of_window : given_;
   }
-  int slots_given(const Fetch::Part& p) const { return slots_given(window_of(p)); }
-  int slots_given(const Statement& copy) const {
-    const WindowId window = window_copied(copy);
+  int slots_given(Copies copies) const {
+    const WindowId window = window_copied(copies);
     return !window ? given_ : slots_given(window);
   }
 
-  WindowId window_of(ValueId load) const { return l_.window_of[g_.root(g_[load].args[0])]; }
-
-  WindowId window_of(const Fetch::Part& p) const {
-    return !p.window ? window_of(p.load) : p.window;
-  }
-
-  // Of whose block it is; a Fetch of several brings those of as many slots.
-  WindowId window_copied(const Statement& copy) const {
-    for (const Effect& e : effects(l_, copy))
-      if (e.is_element() && e.role == Effect::Role::value && e.window) return e.window;
+  // Of whose block it is; copies that are made together are of as many slots.
+  WindowId window_copied(Copies copies) const {
+    for (const Statement& s : copies)
+      for (const Effect& e : effects(l_, s))
+        if (e.is_element() && e.role == Effect::Role::value && e.window) return e.window;
     return {};
   }
 
   // What is fetched for rings of different numbers of slots has barriers of its own.
   void split_fetches(Statements& body) {
     for (std::size_t i = 0; i < body.size(); ++i) {
-      Fetch* const f = std::get_if<Fetch>(&body[i].what);
-      if (f == nullptr) continue;
-      const int given = slots_given(f->parts[0]);
-      const auto others = std::ranges::stable_partition(
-          f->parts, [&](const Fetch::Part& p) { return slots_given(p) == given; });
+      const Arrive* const arrive = std::get_if<Arrive>(&body[i].what);
+      if (arrive == nullptr || !begins_copies(body[i])) continue;
+      const BarrierId barrier = arrive->barrier;
+      const Copies all = copies_at(body, i);
+      const int given = slots_given(all.subspan(1, 1));
+      std::vector<Copy> same, others;
+      for (const Statement& s : all.subspan(1))
+        (slots_given(Copies(&s, 1)) == given ? same : others).push_back(std::get<Copy>(s.what));
       if (others.empty()) continue;
-      Fetch more{.parts = {others.begin(), others.end()}, .ring = f->ring};
-      f->parts.erase(others.begin(), others.end());
-      more.barrier = l_.add_storage(
-          {.in = Shared{.row_stride = 1, .fetched = true}, .dtype = u64, .shape = {1}});
-      l_.fetch_barriers.push_back({.storage = more.barrier});
-      const auto awaits = std::ranges::find_if(body, [&](const Statement& s) {
-        const AwaitFetch* const a = std::get_if<AwaitFetch>(&s.what);
-        return a != nullptr && a->barrier == f->barrier;
+      const BarrierId more = l_.add_barriers();
+      const auto wait = std::ranges::find_if(body, [&](const Statement& s) {
+        const Wait* const w = std::get_if<Wait>(&s.what);
+        return w != nullptr && w->barrier == barrier;
       });
       const Location at = body[i].at;
-      body.insert(awaits + 1, {AwaitFetch{.barrier = more.barrier}, at});
-      body.insert(body.begin() + static_cast<std::ptrdiff_t>(i) + 1, {std::move(more), at});
+      body.insert(wait + 1, {Wait{more}, at});
+      Statements split;
+      add_copies(l_, split, barrier, std::move(same), at);
+      add_copies(l_, split, more, std::move(others), at);
+      const auto first = body.begin() + static_cast<std::ptrdiff_t>(i);
+      const auto last = body.begin() + static_cast<std::ptrdiff_t>(end_of_copies(body, i));
+      body.insert(body.erase(first, last), split.begin(), split.end());
+      i = end_of_copies(body, i) - 1;
     }
   }
 
   static bool only_products(const Statements& body, const std::set<std::size_t>& moved) {
     for (std::size_t i = 0; i < body.size(); ++i) {
+      if (moved.contains(i)) {
+        i = end_of_copies(body, i) - 1;
+        continue;
+      }
       const auto& what = body[i].what;
       const Dot* const d = std::get_if<Dot>(&what);
-      const bool plain =
-          std::holds_alternative<EnterWindow>(what) || std::holds_alternative<Scalar>(what) ||
-          std::holds_alternative<Sync>(what) || std::holds_alternative<AwaitFetch>(what);
-      if (!moved.contains(i) && !plain && !(d != nullptr && d->unit == Dot::Unit::wgmma))
-        return false;
+      const bool plain = std::holds_alternative<EnterWindow>(what) ||
+                         std::holds_alternative<Scalar>(what) ||
+                         std::holds_alternative<Sync>(what) || std::holds_alternative<Wait>(what) ||
+                         is_wait_for_product(body[i]);
+      if (!plain && !(d != nullptr && d->unit == Dot::Unit::wgmma)) return false;
     }
     return true;
   }
 
-  // The product of a loop that has one, if it adds to what is there.
-  static Dot* only_product(Statements& body) {
-    Dot* found = nullptr;
-    for (Statement& s : body)
-      if (Dot* const d = std::get_if<Dot>(&s.what)) {
+  static bool is_wait_for_product(const Statement& s) {
+    const WaitGroup* const w = std::get_if<WaitGroup>(&s.what);
+    return w != nullptr && w->kind == device::Completion::wgmma_group;
+  }
+
+  // The wait for the product of a loop that has one, if that adds to what is there.
+  static WaitGroup* only_product(Statements& body) {
+    WaitGroup* found = nullptr;
+    for (std::size_t i = 0; i < body.size(); ++i)
+      if (const Dot* const d = std::get_if<Dot>(&body[i].what)) {
         if (found != nullptr || !d->accumulates) return nullptr;
-        found = d;
+        found = &std::get<WaitGroup>(body[i + 1].what);
       }
     return found;
   }
 
   // The loop without what is copied ahead, and without the barriers that stood around that alone.
   void rewrite(Statements& body, const std::set<std::size_t>& moved,
-               const std::vector<Prefetch>& ahead, Location at, bool in_flight) {
+               const std::vector<Ahead>& ahead, Location at, bool in_flight) {
     bool for_async = false;
     Statements out;
     for (std::size_t i = 0; i < body.size(); ++i) {
-      if (moved.contains(i)) continue;
+      if (moved.contains(i)) {
+        i = end_of_copies(body, i) - 1;
+        continue;
+      }
       if (std::holds_alternative<Sync>(body[i].what)) {
         std::size_t end = i + 1;
-        while (moved.contains(end)) ++end;
+        while (moved.contains(end)) end = end_of_copies(body, end);
         if (end > i + 1 && end < body.size()) {
-          const Sync* const behind = std::get_if<Sync>(&body[end].what);
-          if (behind != nullptr) {
-            for_async |= behind->for_async;
-            i = end;
+          const bool fences = std::holds_alternative<Fence>(body[end].what);
+          const std::size_t behind = fences ? end + 1 : end;
+          const bool syncs =
+              behind < body.size() && std::holds_alternative<Sync>(body[behind].what);
+          if (syncs) {
+            for_async |= fences;
+            i = behind;
           }
-          if (behind != nullptr || std::holds_alternative<AwaitFetch>(body[end].what)) continue;
+          if (syncs || std::holds_alternative<Wait>(body[end].what)) continue;
         }
       }
-      if (AwaitFetch* const a = std::get_if<AwaitFetch>(&body[i].what); a != nullptr)
-        for (const Prefetch& p : ahead)
-          if (ring_of_barrier(a->barrier) == p.ring) a->ring = p.ring;
       out.push_back(std::move(body[i]));
     }
-    for (const Prefetch& p : ahead) {
-      const std::size_t end = ahead.size() == 1 ? out.size() : behind_reads(out, p.ring);
-      const auto frees = in_flight ? Consume::Frees::one_before : Consume::Frees::this_one;
-      out.insert(out.begin() + static_cast<std::ptrdiff_t>(end), {Consume{p.ring, frees}, at});
+    for (const Ahead& a : ahead) {
+      const std::size_t end = ahead.size() == 1 ? out.size() : behind_reads(out, a.ring);
+      Statements done;
+      if (const BarrierId empty = l_.rings[a.ring].empty_barriers)
+        done.push_back({Arrive{.barrier = empty, .back = in_flight ? 1 : 0}, at});
+      done.push_back({Advance{a.ring}, at});
+      out.insert(out.begin() + static_cast<std::ptrdiff_t>(end), done.begin(), done.end());
     }
     body = std::move(out);
     if (l_.rings[ahead[0].ring].empty_barriers) return;
+    const std::vector<bool> closes = closing(ahead);
     Statements next;
-    for (const Prefetch& p : ahead)
-      if (p.closes) next.push_back({Await{.pending = p.ahead - 1}, at});
-    next.push_back({Sync{.for_async = for_async}, at});
-    for (const Prefetch& p : ahead) next.push_back({p, at});
+    for (std::size_t i = 0; i < ahead.size(); ++i)
+      if (closes[i]) next.push_back({WaitGroup{.pending = ahead[i].iterations - 1}, at});
+    if (for_async) next.push_back({Fence{}, at});
+    next.push_back({Sync{}, at});
+    for (std::size_t i = 0; i < ahead.size(); ++i) {
+      next.push_back({ahead[i], at});
+      if (closes[i]) next.push_back({Close{}, at});
+    }
     body.insert(in_flight ? body.end() - 1 : body.begin(), std::make_move_iterator(next.begin()),
                 std::make_move_iterator(next.end()));
   }
 
-  // Behind the last statement that reads slots of the ring.
+  // Behind the last statement that reads slots of the ring, or waits for the product that does.
   std::size_t behind_reads(const Statements& body, RingId ring) const {
     std::size_t end = 0;
     for (std::size_t i = 0; i < body.size(); ++i)
       if (reads(body[i], ring)) end = i + 1;
-    return end;
+    return end < body.size() && end > 0 && is_wait_for_product(body[end]) ? end + 1 : end;
   }
 
   bool reads(const Statement& s, RingId ring) const {
@@ -368,9 +425,10 @@ class Pipelines {
   // A thread of a warpgroup knows when its products have read a slot, not when other threads have.
   static bool reads_by_products_alone(const Statements& body, const std::set<std::size_t>& moved) {
     return std::ranges::none_of(moved, [&](std::size_t i) {
-      const Fetch* const f = std::get_if<Fetch>(&body[i].what);
-      return f != nullptr &&
-             std::ranges::any_of(f->parts, [](const Fetch::Part& p) { return bool(p.window); });
+      return std::ranges::any_of(copies_at(body, i), [](const Statement& s) {
+        const Copy* const c = std::get_if<Copy>(&s.what);
+        return c != nullptr && c->from.window;
+      });
     });
   }
 
@@ -388,25 +446,17 @@ class Pipelines {
            l_.most_held + least_beside_values <= registers;
   }
 
-  RingId ring_of_barrier(StorageId storage) const {
-    for (const Barriers& b : l_.fetch_barriers)
-      if (b.storage == storage) return b.ring;
-    return {};
-  }
-
   RingId add_ring(const Over& over, const std::set<std::size_t>& moved, int slots) {
     const RingId ring(static_cast<int>(l_.rings.size()));
     Ring r{.storage = {}, .slots = slots, .trips = trips(over)};
     std::int64_t alignment = 1;
     StorageId of;
     for (const std::size_t i : moved) {
-      Statement& copy = (*over.body)[i];
-      if (Fetch* const f = std::get_if<Fetch>(&copy.what)) {
-        f->ring = ring;
-        add_barriers(f->barrier, ring, slots);
-      }
-      (std::holds_alternative<Fetch>(copy.what) ? r.fetched : r.copied) = true;
-      for (const StorageId filled : filled_by(l_, copy)) {
+      const Copies made = copies_at(*over.body, i);
+      const Arrive* const arrive = std::get_if<Arrive>(&made[0].what);
+      if (arrive != nullptr) give_slots_to(arrive->barrier, ring, slots);
+      (arrive != nullptr ? r.fetched : r.copied) = true;
+      for (const StorageId filled : filled_by(l_, made)) {
         Storage& s = l_.storages[filled];
         if (!of) of = filled;
         s.shared().ring = ring;
@@ -428,12 +478,12 @@ class Pipelines {
   }
 
   // One for each slot.
-  void add_barriers(StorageId storage, RingId ring, int slots) {
-    Storage& s = l_.storages[storage];
+  void give_slots_to(BarrierId barrier, RingId ring, int slots) {
+    Barriers& all = l_.barriers[barrier];
+    all.ring = ring;
+    Storage& s = l_.storages[all.storage];
     s.shape = {slots};
     s.shared().row_stride = slots;
-    for (Barriers& b : l_.fetch_barriers)
-      if (b.storage == storage) b.ring = ring;
   }
 
   // ---- how many iterations have a slot
@@ -447,8 +497,8 @@ class Pipelines {
   Slot slot_of(const Over& over, const std::set<std::size_t>& copies) const {
     Slot slot;
     for (const std::size_t i : copies) {
-      slot.fetched |= std::holds_alternative<Fetch>((*over.body)[i].what);
-      for (const StorageId filled : filled_by(l_, (*over.body)[i])) {
+      slot.fetched |= std::holds_alternative<Arrive>((*over.body)[i].what);
+      for (const StorageId filled : filled_by(l_, copies_at(*over.body, i))) {
         const Storage& s = l_.storages[filled];
         const std::int64_t bytes = shared_bytes(s).value_or(0);
         slot.once += bytes;
@@ -465,7 +515,7 @@ class Pipelines {
                                        bool has_producer, Location at) {
     std::map<std::size_t, int> slots;
     std::map<int, std::set<std::size_t>> copies;  // by what is given
-    for (const std::size_t i : moved) copies[slots_given((*over.body)[i])].insert(i);
+    for (const std::size_t i : moved) copies[slots_given(copies_at(*over.body, i))].insert(i);
     const Slot together = slot_of(over, moved);
     const Checked all = unshared_bytes(l_);
     if (!all.within(0, l_.machine.max_shared_bytes)) {
@@ -565,20 +615,23 @@ class Pipelines {
   static void await(Statements& list) {
     bool under_way = false;
     for (std::size_t i = 0; i < list.size(); ++i) {
-      if (!std::holds_alternative<Prefetch>(list[i].what))
+      if (!std::holds_alternative<Lead>(list[i].what) &&
+          !std::holds_alternative<Ahead>(list[i].what))
         for_each_body(list[i], [](Statements& body) { await(body); });
       if (const LoopNest* p = std::get_if<LoopNest>(&list[i].what)) under_way |= is_copied(*p);
       if (!under_way || !std::holds_alternative<Sync>(list[i].what)) continue;
-      list.insert(list.begin() + static_cast<std::ptrdiff_t>(i),
-                  {Await{.pending = 0, .closes = true}, list[i].at});
+      const bool fences = i > 0 && std::holds_alternative<Fence>(list[i - 1].what);
+      const Statements done{{Close{}, list[i].at}, {WaitGroup{}, list[i].at}};
+      list.insert(list.begin() + static_cast<std::ptrdiff_t>(fences ? i - 1 : i), done.begin(),
+                  done.end());
       under_way = false;
-      ++i;
+      i += done.size();
     }
   }
 
-  void remark(const Statement& copy, const std::string& what) {
-    const ValueId of = l_.storages[filled_by(l_, copy)[0]].of;
-    l_.remarks.push_back({copy.at, fmt::format("{}: {}", description_of(g_, of), what)});
+  void remark(Copies copies, const std::string& what) {
+    const ValueId of = l_.storages[filled_by(l_, copies)[0]].of;
+    l_.remarks.push_back({copies[0].at, fmt::format("{}: {}", description_of(g_, of), what)});
   }
 
   Program& l_;

@@ -38,7 +38,7 @@ bool streams(const Program& l, const LoopNest& p) {
   if (store == nullptr || !p.redirects.empty()) return false;
   bool all = l.windows[l.window_of[l.graph.root(l.graph[store->inst].args[0])]].is_direct();
   for (const Effect& e : element_reads(l, p))
-    all &= e.window || l.storages[e.storage].place() == Place::scalar || reads_staged(l, e.leaf);
+    all &= e.window || l.storages[e.storage].is_scalar() || reads_staged(l, e.leaf);
   return all;
 }
 

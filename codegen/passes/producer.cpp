@@ -59,10 +59,8 @@ bool is_fetched(const Program& l, const Statements& body, const Known& known) {
   return std::ranges::all_of(body, [&](const Statement& s) {
     if (const auto* const scalar = std::get_if<Scalar>(&s.what))
       return is_known(l, scalar->value, true, known);
-    const Fetch* const f = std::get_if<Fetch>(&s.what);
-    return f == nullptr || std::ranges::all_of(f->parts, [&](const Fetch::Part& p) {
-             return is_known(l, p.load, true, known);
-           });
+    const Copy* const c = std::get_if<Copy>(&s.what);
+    return c == nullptr || (c->of != graph::no_value && is_known(l, c->of, true, known));
   });
 }
 
@@ -81,17 +79,17 @@ void add(Statements& producer, Statements made) {
   }
 }
 
-// Of one iteration each copy makes what the ones before it have not made.
-Statements producing(const std::vector<Prefetch>& ahead, Location at) {
+// Of one iteration each copy, when its slot is free, makes what the ones before it have not made.
+Statements producing(const Program& l, const std::vector<Ahead>& ahead, Location at) {
   Statements all;
   Known made;
-  for (const Prefetch& p : ahead) {
-    Produce s{.ring = p.ring, .body = {}};
-    for (const Statement& needed : p.body) {
+  for (const Ahead& a : ahead) {
+    all.push_back({Wait{l.rings[a.ring].empty_barriers}, at});
+    for (const Statement& needed : a.body) {
       const auto* const scalar = std::get_if<Scalar>(&needed.what);
-      if (scalar == nullptr || made.insert(scalar->storage).second) s.body.push_back(needed);
+      if (scalar == nullptr || made.insert(scalar->storage).second) all.push_back(needed);
     }
-    all.push_back({std::move(s), at});
+    all.push_back({Advance{a.ring}, at});
   }
   return all;
 }
@@ -99,7 +97,7 @@ Statements producing(const std::vector<Prefetch>& ahead, Location at) {
 }  // namespace
 
 bool add_producer(Program& l, const Statements& list, std::size_t at,
-                  const std::vector<Prefetch>& ahead) {
+                  const std::vector<Ahead>& ahead) {
   Known known;
   Statements made = before(l, list, at, known);
   Statement loop = list[at];
@@ -108,26 +106,20 @@ bool add_producer(Program& l, const Statements& list, std::size_t at,
     if (!is_known(l, view.low, false, known) || !is_known(l, view.high, false, known)) return false;
     known.insert(l.storage_of[l.graph[view.body].params[0]]);
   }
-  for (const Prefetch& p : ahead)
-    for (const Statement& s : p.body)
+  for (const Ahead& a : ahead)
+    for (const Statement& s : a.body)
       if (const auto* const scalar = std::get_if<Scalar>(&s.what)) known.insert(scalar->storage);
-  for (const Prefetch& p : ahead)
-    if (!is_fetched(l, p.body, known)) return false;
+  for (const Ahead& a : ahead)
+    if (!is_fetched(l, a.body, known)) return false;
+  for (const Ahead& a : ahead)
+    l.rings[a.ring].empty_barriers = l.add_barriers(a.ring, l.rings[a.ring].slots, l.num_warps / 4);
 
-  std::visit(Overloaded{[&](Loop& x) { x.body = producing(ahead, loop.at); },
-                        [&](GridLoop& x) { x.body = producing(ahead, loop.at); }, [](auto&) {}},
+  std::visit(Overloaded{[&](Loop& x) { x.body = producing(l, ahead, loop.at); },
+                        [&](GridLoop& x) { x.body = producing(l, ahead, loop.at); }, [](auto&) {}},
              loop.what);
   Statements& producer = l.bodies[0].producer;
   add(producer, std::move(made));
   producer.push_back(std::move(loop));
-  for (const Prefetch& p : ahead) {
-    Ring& ring = l.rings[p.ring];
-    ring.empty_barriers = l.add_storage({.in = Shared{.row_stride = ring.slots, .fetched = true},
-                                         .dtype = u64,
-                                         .shape = {ring.slots}});
-    l.fetch_barriers.push_back(
-        {.storage = ring.empty_barriers, .ring = p.ring, .arrivals = l.num_warps / 4});
-  }
   return true;
 }
 

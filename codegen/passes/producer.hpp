@@ -10,6 +10,6 @@ namespace palladium::passes {
 /// Gives the copies of the loop at `at`, one for each of its rings, to the producer, if that can go
 /// through the loop: it knows scalars and the blocks of windows, and computes nothing else.
 bool add_producer(Program& l, const Statements& list, std::size_t at,
-                  const std::vector<Prefetch>& ahead);
+                  const std::vector<Ahead>& ahead);
 
 }  // namespace palladium::passes

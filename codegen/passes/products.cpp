@@ -152,9 +152,9 @@ bool takes_registers(const Program& l, const Dot& d, ValueId a, const Extents& s
   for_each_leaf(l, a, identity_map(2), false, [&](ValueId leaf, const DimMap&, StorageId storage) {
     // What was loaded is better staged as it is.
     const bool loaded = l.graph[leaf].op == graph::Op::Load && l.storage_of[leaf];
-    const Place place = !storage || loaded ? Place::shared : l.storages[storage].place();
-    held |= place == Place::registers;
-    elsewhere |= place == Place::shared;
+    const bool in_memory = !storage || loaded;
+    held |= !in_memory && l.storages[storage].in_registers();
+    elsewhere |= in_memory || l.storages[storage].in_shared();
   });
   return held && !elsewhere;
 }

@@ -36,7 +36,7 @@ constexpr int all_registers = 65536, register_step = 8, most_of_thread = 255;
 constexpr std::int64_t beside_wgmma = 26, beside_mma = 40;
 
 std::int64_t registers_of(const Storage& s) {
-  if (s.place() != Place::registers) return 0;
+  if (!s.in_registers()) return 0;
   const std::int64_t elements = s.registers().layout.registers();
   return s.is_packed() ? cdiv(elements, 2) : elements * words(s.dtype);
 }

@@ -28,7 +28,7 @@ bool is_of_product(const Program& l, ValueId value) {
   for_each_leaf(l, value, all, false, [&](ValueId, const DimMap& map, StorageId s) {
     if (!s || map != all) return;
     const Storage& storage = l.storages[s];
-    held |= storage.place() == Place::registers && !l.pinned[storage.variable].domain.empty();
+    held |= storage.in_registers() && !l.pinned[storage.variable].domain.empty();
   });
   return held;
 }
@@ -76,7 +76,7 @@ bool send(Program& l, const Analysis& a, Fetches& fetches, ValueId store, bool a
     return false;
   }
   const StorageId storage = l.add_storage(panels);
-  if (again) out.push_back({AwaitSends{}, at});
+  if (again) out.push_back({WaitGroup{device::Completion::bulk_group}, at});
   out.push_back({Sync{}});
   out.push_back({LoopNest{.sink = Stage{storage},
                           .value = value,
@@ -84,8 +84,13 @@ bool send(Program& l, const Analysis& a, Fetches& fetches, ValueId store, bool a
                           .valid = shape,
                           .variable = l.add_variable()},
                  at});
-  out.push_back({Sync{.for_async = true}});
-  out.push_back({Send{.store = store, .from = storage, .tensor_box = box}, at});
+  out.push_back({Fence{}});
+  out.push_back({Sync{}});
+  out.push_back(
+      {Copy{
+           .from = {.storage = storage}, .to = {.view = g[store].args[0]}, .box = box, .of = store},
+       at});
+  out.push_back({Close{device::Completion::bulk_group}, at});
   return true;
 }
 

@@ -70,7 +70,7 @@ class SharedMemory {
       if (w.storage() && w.scope != graph::no_value) scoped.insert(w.storage());
     std::vector<StorageId> found;
     for (const StorageId s : l_.storages.ids())
-      if (l_.storages[s].place() == Place::shared && !scoped.contains(s) && !l_.storages[s].ring())
+      if (l_.storages[s].in_shared() && !scoped.contains(s) && !l_.storages[s].ring())
         found.push_back(s);
     return found;
   }
@@ -181,7 +181,7 @@ class SharedMemory {
       if (const Scope* scope = std::get_if<Scope>(&s.what))
         for (const WindowId w : scope->windows)
           if (const StorageId storage = l_.windows[w].storage();
-              storage && l_.storages[storage].place() == Place::shared)
+              storage && l_.storages[storage].in_shared())
             place(l_.storages[storage]);
       const Checked inside = end_;
       Checked most = inside;
@@ -207,9 +207,8 @@ class SharedMemory {
     (void)fits();  // says what each of its own place takes
     const Storage* largest = nullptr;
     for (const Storage& s : l_.storages)
-      if (s.place() == Place::shared &&
-          (!largest ||
-           shared_bytes(s).value_or(INT64_MAX) > shared_bytes(*largest).value_or(INT64_MAX)))
+      if (s.in_shared() && (!largest || shared_bytes(s).value_or(INT64_MAX) >
+                                            shared_bytes(*largest).value_or(INT64_MAX)))
         largest = &s;
     throw SharedMemoryError(
         largest->of == graph::no_value ? l_.graph.at : l_.graph.location(largest->of),
@@ -239,7 +238,8 @@ StorageId sent_behind_loops(const Program& l) {
     return {};
   for (const Statement& s : l.bodies[0].statements) {
     if (repeats(s)) found = {};
-    if (const Send* const send = std::get_if<Send>(&s.what)) found = send->from;
+    if (const Copy* const c = std::get_if<Copy>(&s.what); c != nullptr && c->from.storage)
+      found = c->from.storage;
   }
   return found;
 }

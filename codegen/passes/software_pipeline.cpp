@@ -113,7 +113,7 @@ const char* mismatch(const Program& l, const Dot& first, const Dot& second) {
   if (second.anew != graph::no_value) return "its sum begins anew where a condition holds";
   if (first.accumulates) return "what it is made of is a sum that others added to";
   if (!l.storages[second.a].is_packed()) return "its first operand is not in registers";
-  if (l.storages[first.a].place() != Place::shared)
+  if (!l.storages[first.a].in_shared())
     return "the first operand of the product before it is in registers";
   if (!is_produced(l, first.b) || !is_produced(l, second.b))
     return "no warpgroup fetches for its loop";
@@ -148,8 +148,8 @@ class SoftwarePipeline {
     loop_.shared = {shared_.begin(), shared_.end()};
     loop_.shared.push_back(second.a);
     loop_.body.clear();
-    const RingId ring = storage(second.b).ring();
-    AwaitDot done{.storages = {second.result, second.a}};
+    const BarrierId empty = l_.rings[storage(second.b).ring()].empty_barriers;
+    WaitGroup done = awaited({second.result, second.a});
     if (const StorageId first = std::get<Dot>(body[first_].what).result; shared_.contains(first))
       done.storages.push_back(first);
 
@@ -157,32 +157,37 @@ class SoftwarePipeline {
       if (!late_.contains(i)) loop_.prologue.push_back(body[i]);
 
     for (std::size_t i = 0; i < body.size(); ++i) {
-      if (late_.contains(i)) continue;
-      Statement s = body[i];
+      if (late_.contains(i) || i == first_ + 1) continue;
       if (i != first_) {
-        loop_.body.push_back(std::move(s));
+        loop_.body.push_back(body[i]);
         continue;
       }
-      Dot& first = std::get<Dot>(s.what);
-      first.in_flight = Dot::all_in_flight;
-      loop_.body.push_back({done, s.at});
-      loop_.body.push_back({Release{ring}, s.at});
+      const Location at = body[i].at;
+      loop_.body.push_back({done, at});
+      loop_.body.push_back({Arrive{.barrier = empty, .back = 1}, at});
       for (const std::size_t late : late_)
         if (late < second_ && std::holds_alternative<LoopNest>(body[late].what))
           loop_.body.push_back(body[late]);
-      loop_.body.push_back(s);
+      loop_.body.push_back(body[i]);
       add_second(loop_.body, body, true);
-      loop_.body.push_back({AwaitDot{.storages = {first.result}, .in_flight = 1}, s.at});
+      loop_.body.push_back({awaited({std::get<Dot>(body[i].what).result}, 1), at});
     }
 
     loop_.epilogue.push_back({done, body[second_].at});
     // The slot of the last product but one, if there are two: nobody waits for it behind the
     // kernel.
-    if (comes_again_) loop_.epilogue.push_back({Release{ring}, body[second_].at});
+    if (comes_again_)
+      loop_.epilogue.push_back({Arrive{.barrier = empty, .back = 1}, body[second_].at});
     for (const std::size_t late : late_)
       if (late < second_ && std::holds_alternative<LoopNest>(body[late].what))
         loop_.epilogue.push_back(body[late]);
     add_second(loop_.epilogue, body, false);
+  }
+
+  static WaitGroup awaited(std::vector<StorageId> storages, int pending = 0) {
+    return {.kind = device::Completion::wgmma_group,
+            .pending = pending,
+            .storages = std::move(storages)};
   }
 
   // The last product, which adds to what the iterations before left, and the one before it.
@@ -221,7 +226,7 @@ class SoftwarePipeline {
     if (std::ranges::any_of(needed, [&](StorageId s) { return bool(storage(s).ring()); }))
       return "it is made of what is fetched for the iteration";
     for (std::size_t i = 0; i < body_.size(); ++i) {
-      if (late_.contains(i)) continue;
+      if (late_.contains(i) || i == first_ + 1) continue;  // the wait for the first product
       const Statement& s = body_[i];
       if (!is_plain(s)) return "more than computations stand in its loop";
       const Storages read = read_by(s), filled = filled_by(s);
@@ -233,7 +238,7 @@ class SoftwarePipeline {
         if (!needed.contains(f)) continue;
         const LoopNest* const p = std::get_if<LoopNest>(&s.what);
         const bool whole = i == first_ || (p != nullptr && std::holds_alternative<Assign>(p->sink));
-        if (!whole || storage(f).place() != Place::registers || i < first_ || i > *late_.begin())
+        if (!whole || !storage(f).in_registers() || i < first_ || i > *late_.begin())
           return "what it is made of changes behind it";
         shared_.insert(f);
       }
@@ -245,8 +250,13 @@ class SoftwarePipeline {
   bool is_late(const Statement& s, const Dot& second) const {
     const RingId ring = storage(second.b).ring();
     if (const Dot* const d = std::get_if<Dot>(&s.what)) return d->result == second.result;
-    if (const Consume* const t = std::get_if<Consume>(&s.what)) return t->ring == ring;
-    if (const AwaitFetch* const a = std::get_if<AwaitFetch>(&s.what)) return a->ring == ring;
+    if (const WaitGroup* const w = std::get_if<WaitGroup>(&s.what))
+      return std::ranges::count(w->storages, second.result) > 0;
+    if (const Advance* const a = std::get_if<Advance>(&s.what)) return a->ring == ring;
+    if (const Arrive* const a = std::get_if<Arrive>(&s.what))
+      return l_.barriers[a->barrier].ring == ring;
+    if (const Wait* const w = std::get_if<Wait>(&s.what))
+      return l_.barriers[w->barrier].ring == ring;
     const LoopNest* const p = std::get_if<LoopNest>(&s.what);
     if (p == nullptr || !std::holds_alternative<Assign>(p->sink)) return false;
     const StorageId filled = storage_filled(p->sink);
@@ -255,8 +265,8 @@ class SoftwarePipeline {
 
   static bool is_plain(const Statement& s) {
     return std::holds_alternative<LoopNest>(s.what) || std::holds_alternative<Dot>(s.what) ||
-           std::holds_alternative<Scalar>(s.what) || std::holds_alternative<Consume>(s.what) ||
-           std::holds_alternative<AwaitFetch>(s.what) ||
+           std::holds_alternative<Scalar>(s.what) || std::holds_alternative<Arrive>(s.what) ||
+           std::holds_alternative<Wait>(s.what) || std::holds_alternative<Advance>(s.what) ||
            std::holds_alternative<CopyStorage>(s.what);
   }
 
@@ -274,16 +284,14 @@ class SoftwarePipeline {
     return read;
   }
 
-  // The second product of the iteration before: its slot is freed when the wait for it is over.
+  // The second product of the iteration before, in flight: its slot is freed when the wait for it
+  // is over.
   void add_second(Statements& to, const Statements& body, bool in_flight) const {
     for (const std::size_t i : late_) {
-      Statement s = body[i];
-      if (std::holds_alternative<LoopNest>(s.what)) continue;
-      if (Dot* const d = std::get_if<Dot>(&s.what); d != nullptr && in_flight)
-        d->in_flight = Dot::all_in_flight;
-      if (Consume* const t = std::get_if<Consume>(&s.what); t != nullptr && in_flight)
-        t->frees = Consume::Frees::none;
-      to.push_back(std::move(s));
+      const Statement& s = body[i];
+      const bool later =
+          std::holds_alternative<WaitGroup>(s.what) || std::holds_alternative<Arrive>(s.what);
+      if (!std::holds_alternative<LoopNest>(s.what) && !(in_flight && later)) to.push_back(s);
     }
   }
 

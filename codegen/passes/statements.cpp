@@ -28,7 +28,7 @@ using graph::Op;
 // The result of a fold that keeps all dimensions, which no program holds in registers, is made tile
 // by tile, in shared memory.
 void share_if_large(Program& l, Storage& s) {
-  if (s.place() != Place::registers) return;
+  if (!s.in_registers()) return;
   constexpr std::int64_t comfortable = 64, of_a_multiprocessor = 48 * 1024;
   const graph::Type type = graph::Type::value(s.dtype, s.shape);
   if (fits_registers(l, type, comfortable)) return;
@@ -46,7 +46,7 @@ class Building {
       body_ = &b;
       ProgramBody out{.statements = {}, .warpgroups = b.warpgroups};
       nest(out.statements, 0);
-      if (sends_) out.statements.push_back({AwaitSends{}, g_.at});
+      if (sends_) out.statements.push_back({WaitGroup{device::Completion::bulk_group}, g_.at});
       l_.bodies.push_back(std::move(out));
     }
   }
@@ -105,7 +105,7 @@ class Building {
       p.sink = Flush{.window = window, .from = w.storage()};
     p.domain = p.valid = s.shape;
     p.variable = s.variable ? s.variable : l_.add_variable();
-    const bool shared = s.place() == Place::shared;
+    const bool shared = s.in_shared();
     // Memory that is filled from and stored to is read by more threads than write it.
     const bool both = w.fills() && !fill;
     if (shared || both) sync(out);
@@ -199,13 +199,13 @@ class Building {
                    at});
   }
 
-  static void sync(List& out, bool for_async = false) { out.push_back({Sync{for_async}}); }
+  static void sync(List& out) { out.push_back({Sync{}}); }
 
   // storage = value
   void assign(List& out, ValueId value, StorageId storage, bool force = false) {
     const Storage& s = l_.storages[storage];
     if (!force && l_.storage_of[value] == storage && g_[value].op == Op::Param) return;
-    if (s.place() == Place::scalar) {
+    if (s.is_scalar()) {
       out.push_back({Scalar{.value = value, .storage = storage}, g_.location(value)});
       return;
     }
@@ -262,7 +262,7 @@ class Building {
   // Where the thread that has a result leaves it for the others.
   StorageId shared_result(StorageId storage) {
     Storage s = l_.storages[storage];
-    if (s.place() == Place::shared) return storage;
+    if (s.in_shared()) return storage;
     s.in = Shared{.row_stride = 1, .per_warp = in_warps_};
     return l_.add_storage(std::move(s));
   }
@@ -430,7 +430,11 @@ class Building {
     d.b = staged_.at(b);
     staged_ = outside;
     if (d.accumulates && !added->scaled.empty()) assign(out, added->scaled.back(), d.result, true);
+    WaitGroup done{.kind = device::Completion::wgmma_group, .storages = {d.result}};
+    if (held) done.storages.push_back(d.a);
+    const bool is_begun = d.unit == Dot::Unit::wgmma;
     out.push_back({std::move(d), g_.location(v)});
+    if (is_begun) out.push_back({std::move(done), g_.location(v)});
   }
 
   // Registers that hold an A of wgmma: what a thread has of an accumulator of its shape, in the
@@ -553,14 +557,13 @@ class Building {
     std::erase_if(operands, [&](const Operand& o) { return staged_.contains(o); });
     if (operands.empty()) return;
     sync(out);
-    Fetch fetch;
-    for (const Operand& o : operands) add_fetch(fetch, o);
-    const Location at = fetch.parts.empty() ? Location{} : g_.location(fetch.parts[0].load);
-    if (!fetch.parts.empty()) {
-      fetch.barrier = l_.add_storage(
-          {.in = Shared{.row_stride = 1, .fetched = true}, .dtype = u64, .shape = {1}});
-      l_.fetch_barriers.push_back({.storage = fetch.barrier});
-      out.push_back({fetch, at});
+    std::vector<Copy> copies;
+    for (const Operand& o : operands) add_copy(copies, o);
+    const Location at = copies.empty() ? Location{} : g_.location(copies[0].of);
+    BarrierId barrier;
+    if (!copies.empty()) {
+      barrier = l_.add_barriers();
+      add_copies(l_, out, barrier, std::move(copies), at);
     }
     bool stages = false, for_async = false;
     for (const Operand& o : operands) {
@@ -569,11 +572,12 @@ class Building {
       stages = true;
       for_async |= o.swizzle > 0;
     }
-    if (stages) sync(out, for_async);
-    if (!fetch.parts.empty()) out.push_back({AwaitFetch{.barrier = fetch.barrier}, at});
+    if (for_async) out.push_back({Fence{}});
+    if (stages) sync(out);
+    if (barrier) out.push_back({Wait{barrier}, at});
   }
 
-  void add_fetch(Fetch& fetch, const Operand& o) {
+  void add_copy(std::vector<Copy>& copies, const Operand& o) {
     if (o.swizzle == 0 || staged_.contains(o)) return;
     std::string why;
     auto found = fetches_.find(o.value, o.shape, o.swizzle, o.k_is_last, why);
@@ -589,7 +593,10 @@ class Building {
     if (!box) return;
     const StorageId storage = add_staged(o);
     l_.storages[storage].shared().fetched = true;
-    fetch.parts.push_back({found->load, storage, box});
+    copies.push_back({.from = {.view = g_[found->load].args[0]},
+                      .to = {.storage = storage},
+                      .box = box,
+                      .of = found->load});
     staged_[o] = storage;
   }
 

@@ -28,21 +28,19 @@ class WindowFetches {
       if (f == nullptr || !f->by.asynchronous) continue;
       const BoxId box = box_of(f->window, list[i].at);
       if (!box) continue;
-      const Fetch fetch{
-          .parts = {{.storage = f->storage, .tensor_box = box, .window = f->window}},
-          .barrier = l_.add_storage(
-              {.in = Shared{.row_stride = 1, .fetched = true}, .dtype = u64, .shape = {1}})};
-      l_.fetch_barriers.push_back({.storage = fetch.barrier});
-      Shared& s = l_.storages[f->storage].shared();
+      const Copy copy{.from = {.window = f->window}, .to = {.storage = f->storage}, .box = box};
+      Shared& s = l_.storages[copy.to.storage].shared();
       s.fetched = true;
       s.alignment = box_alignment;
-      const Statement await{AwaitFetch{.barrier = fetch.barrier}, list[i].at};
-      list[i].what = fetch;
+      const BarrierId barrier = l_.add_barriers();
+      Statements fetched;
+      add_copies(l_, fetched, barrier, {copy}, list[i].at);
+      fetched.push_back({Wait{barrier}, list[i].at});
       // Whoever has waited for it need not wait for others.
-      if (i + 1 < list.size() && std::holds_alternative<Sync>(list[i + 1].what))
-        list[i + 1] = await;
-      else
-        list.insert(list.begin() + static_cast<std::ptrdiff_t>(i) + 1, await);
+      const bool waits = i + 1 < list.size() && std::holds_alternative<Sync>(list[i + 1].what);
+      const auto here = list.begin() + static_cast<std::ptrdiff_t>(i);
+      list.insert(list.erase(here, here + (waits ? 2 : 1)), fetched.begin(), fetched.end());
+      i += fetched.size() - 1;
     }
   }
 

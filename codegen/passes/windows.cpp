@@ -189,7 +189,7 @@ class WindowPlacement {
       s.in = Shared{.row_stride = t.shape.empty() ? 1 : t.shape.back(), .per_warpgroup = own};
     else if (graph::element_count(t.shape) == 1)
       s.in = OneElement{};
-    if (s.place() == Place::registers) s.variable = l_.add_variable();
+    if (s.in_registers()) s.variable = l_.add_variable();
     const Resident resident{.storage = l_.add_storage(std::move(s))};
     if (r == Residency::shared)
       w.in = InShared{resident};

@@ -25,7 +25,7 @@ std::string decided(const graph::Graph& g, int cc = 80) {
 }
 
 bool is_pipelined(const graph::Graph& g, int cc = 80) {
-  return decided(g, cc).find("prefetch ring") != std::string::npos;
+  return decided(g, cc).find("ahead ring") != std::string::npos;
 }
 
 // By TMA alone, with barriers.

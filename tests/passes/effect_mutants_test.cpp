@@ -51,39 +51,37 @@ struct Unasked {
 // Scalars take no registers and no shared memory: who reads one decides nothing, but for nests that
 // are left for the next iteration.
 constexpr Unasked of_scalars[] = {
-    {"dot", "reads control storage"},       {"fetch", "reads subscript storage"},
+    {"dot", "reads control storage"},       {"copy", "reads subscript storage"},
     {"host_call", "reads control storage"}, {"loop", "reads control storage"},
     {"loop", "writes result storage"},      {"reduce", "reads subscript storage"},
     {"scalar", "reads subscript storage"},  {"scan", "reads subscript storage"},
     {"semaphore", "reads control storage"}, {"semaphore", "reads subscript storage"},
-    {"send", "reads subscript storage"},    {"stage", "reads subscript storage"},
-    {"store", "reads subscript storage"},   {"switch", "reads control storage"},
-    {"update", "reads subscript storage"},  {"when", "reads control storage"},
-    {"while", "reads control storage"}};
+    {"stage", "reads subscript storage"},   {"store", "reads subscript storage"},
+    {"switch", "reads control storage"},    {"update", "reads subscript storage"},
+    {"when", "reads control storage"},      {"while", "reads control storage"}};
 
 // Windows live as long as the program or their scope, and so do barriers, and what is sent has a
-// place of its own.
+// place of its own; what a product is added to was there before, and is read behind.
 constexpr Unasked of_what_lives_anyway[] = {
-    {"await_fetch", "reads barrier storage awaits mbarrier"},
-    {"consume", "updates barrier storage elected completes mbarrier"},
-    {"fetch", "updates barrier storage elected mbarrier"},
+    {"arrive", "updates barrier storage elected completes mbarrier"},
+    {"arrive", "updates barrier storage elected mbarrier"},
+    {"copy", "reads value storage async elected completes bulk_group"},
+    {"dot", "updates result storage"},
     {"fill", "writes result storage"},
     {"flush", "reads value storage"},
-    {"produce", "reads barrier storage awaits mbarrier"},
-    {"release", "updates barrier storage elected completes mbarrier"},
-    {"send", "reads value storage async elected completes bulk_group"},
     {"store", "updates result storage"},
-    {"store", "writes result storage"}};
+    {"store", "writes result storage"},
+    {"wait", "reads barrier storage awaits mbarrier"}};
 
 // What is stored to global memory, or read of it by what is no nest, and which block a window
 // shows.
 constexpr Unasked of_global_memory[] = {
+    {"copy", "updates result window async elected completes bulk_group"},
     {"flush", "writes result window"},
     {"if_whole", "reads block window"},
     {"scalar", "reads value window"},
     {"semaphore", "reads result window elected"},
     {"semaphore", "updates result window elected"},
-    {"send", "updates result window async elected completes bulk_group"},
     {"store", "updates result window"},
     {"store", "writes result window"},
     {"update", "updates result window"},
@@ -92,19 +90,17 @@ constexpr Unasked of_global_memory[] = {
 
 // What goes on behind a statement, and who waits: passes that make waits and barriers know it of
 // themselves.
-constexpr Unasked of_waits[] = {{"await", "awaits awaits cp_async_group"},
-                                {"await", "awaits closes cp_async_group"},
-                                {"await_dot", "updates result storage awaits wgmma_group"},
-                                {"await_sends", "awaits elected awaits bulk_group"},
-                                {"consume", "updates block ring"},
-                                {"dot", "awaits awaits wgmma_group"},
+constexpr Unasked of_waits[] = {{"advance", "updates block ring"},
+                                {"ahead", "updates block ring"},
+                                {"close", "awaits closes cp_async_group"},
+                                {"close", "awaits elected closes bulk_group"},
                                 {"dot", "updates result storage completes wgmma_group"},
-                                {"dot", "writes result storage completes wgmma_group"},
-                                {"prefetch", "awaits closes cp_async_group"},
-                                {"prefetch", "updates block ring"},
-                                {"produce", "updates block ring"},
-                                {"sync", "fences"},
+                                {"fence", "fences"},
+                                {"lead", "updates block ring"},
                                 {"sync", "syncs"},
+                                {"wait_group", "awaits awaits cp_async_group"},
+                                {"wait_group", "awaits elected awaits bulk_group"},
+                                {"wait_group", "updates result storage awaits wgmma_group"},
                                 {"any", "proxy"},
                                 {"any", "elected"},
                                 {"any", "completion"},

@@ -48,29 +48,32 @@ inline std::string kind_of(const lowered::testing::Kind& kind) {
 }
 
 /// By kind, which stands in front of its answers.
-inline constexpr const char* effects_by_kind = R"(assign
+inline constexpr const char* effects_by_kind = R"(advance
+  updates block ring
+ahead
+  updates block ring
+arrive
+  updates barrier storage elected completes mbarrier
+  updates barrier storage elected mbarrier
+assign
   reads subscript storage
   reads value storage
   reads value storage in place of another
   reads value window
   writes result storage
-await
-  awaits awaits cp_async_group
+close
   awaits closes cp_async_group
-await_dot
-  updates result storage awaits wgmma_group
-await_fetch
-  reads barrier storage awaits mbarrier
-await_sends
-  awaits elected awaits bulk_group
-consume
-  updates barrier storage elected completes mbarrier
-  updates block ring
+  awaits elected closes bulk_group
 copy
+  reads subscript storage
+  reads value storage async elected completes bulk_group
+  reads value window async elected
+  updates result window async elected completes bulk_group
+  writes result storage async elected completes mbarrier
+copy_storage
   reads value storage
   writes result storage
 dot
-  awaits awaits wgmma_group
   reads control storage
   reads value storage
   reads value storage async
@@ -78,11 +81,8 @@ dot
   updates result storage completes wgmma_group
   writes result storage
   writes result storage completes wgmma_group
-fetch
-  reads subscript storage
-  reads value window async elected
-  updates barrier storage elected mbarrier
-  writes result storage async elected completes mbarrier
+fence
+  fences
 fill
   reads value window
   writes result storage
@@ -97,20 +97,16 @@ host_call
   updates scratch storage
 if_whole
   reads block window
+lead
+  updates block ring
 loop
   reads control storage
   writes result storage
-prefetch
-  awaits closes cp_async_group
-  updates block ring
 print
   reads value storage
   reads value storage in place of another
   reads value window
   tells
-produce
-  reads barrier storage awaits mbarrier
-  updates block ring
 reduce
   reads subscript storage
   reads value storage
@@ -122,8 +118,6 @@ relayout
   reads value storage
   updates scratch storage
   writes result storage
-release
-  updates barrier storage elected completes mbarrier
 scalar
   reads subscript storage
   reads value storage
@@ -145,10 +139,6 @@ semaphore
   updates result window elected
   updates scratch storage
   writes result storage
-send
-  reads subscript storage
-  reads value storage async elected completes bulk_group
-  updates result window async elected completes bulk_group
 spill
   reads value storage
   writes result storage
@@ -177,7 +167,6 @@ switch
   reads control storage
   writes result storage
 sync
-  fences
   syncs
 update
   reads compared window
@@ -192,6 +181,12 @@ update
   reads view storage in place of another
   updates result window
   writes result storage
+wait
+  reads barrier storage awaits mbarrier
+wait_group
+  awaits awaits cp_async_group
+  awaits elected awaits bulk_group
+  updates result storage awaits wgmma_group
 warps
 when
   reads control storage

@@ -87,11 +87,26 @@ TEST_CASE("A of wgmma that is computed of registers stays in them, an A that is 
 
 TEST_CASE("a loop of two products begins the second one in the iteration behind its own") {
   const graph::Graph g = attention(scaled);
-  CHECK_THAT(text(g),
-             Shows({"produce ring 0", "produce ring 1", "first iteration of loop", "consume ring 0",
-                    "loop", "await product", "release ring 1", "in flight", "in flight",
-                    "consume ring 1", "all but 1", "consume ring 0", "behind the last iteration",
-                    "await product", "consume ring 1"}));
+  CHECK_THAT(text(g), Shows({"producer",
+                             "wait",
+                             "advance ring 0",
+                             "wait",
+                             "advance ring 1",
+                             "first iteration of loop",
+                             "advance ring 0",
+                             "loop",
+                             "wait wgmma_group",
+                             "1 back",
+                             "by wgmma",
+                             "by wgmma",
+                             "advance ring 1",
+                             "all but 1",
+                             "arrive",
+                             "advance ring 0",
+                             "behind the last iteration",
+                             "wait wgmma_group",
+                             "arrive",
+                             "advance ring 1"}));
   CHECK(remarks(g).empty());
   CHECK_FALSE(is_rotated(attention(scaled, false)));
 }
@@ -105,10 +120,10 @@ TEST_CASE(
 
 TEST_CASE("a persistent block begins such products, too, and frees the last slot but one behind") {
   const graph::Graph g = attention(scaled, true, true);
-  CHECK_THAT(text(g), Shows({"grid loop programs", "produce ring 0", "grid loop programs",
-                             "first iteration of loop", "release ring 1", "consume ring 1",
-                             "behind the last iteration", "await product", "release ring 1",
-                             "consume ring 1"}));
+  CHECK_THAT(text(g),
+             Shows({"grid loop programs", "wait", "advance ring 0", "grid loop programs",
+                    "first iteration of loop", "1 back", "advance ring 1",
+                    "behind the last iteration", "wait wgmma_group", "1 back", "advance ring 1"}));
   CHECK(remarks(g).empty());
 }
 

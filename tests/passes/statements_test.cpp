@@ -129,7 +129,7 @@ TEST_CASE("a product that is added to a carry is accumulated in place") {
 TEST_CASE("a product whose carry is scaled is accumulated in place, behind its scaling") {
   const std::string fused =
       decided(loop_of_products("      %12: f32[64,64] = fma %8, %6, %11", "%12"));
-  CHECK_THAT(fused, Shows({"s1: inlined f32[64,64]", "s2 = %5", "loop %7 {", "await", "s2 = %15",
+  CHECK_THAT(fused, Shows({"s1: inlined f32[64,64]", "s2 = %5", "loop %7 {", "wait m0", "s2 = %15",
                            "s2 += s4 * s5", "}", "w2 = %17"}));
   CHECK(occurrences(fused, "relayout") == 0);
   // By what is computed of the product it cannot be scaled before.
@@ -246,16 +246,18 @@ TEST_CASE("a product is one of wgmma on sm_90a where that is faster, with what i
 }
 
 TEST_CASE("operands of wgmma stand in panels as wide as their rows allow") {
-  CHECK_THAT(decided(product("f16[64,32]", "f16[32,64]", "f32[64,64]")),
-             Shows({"s1: shared f16[64,32] at 0 in panels of 64 bytes",
-                    "s2: shared f16[32,64] at 4096 in panels of 128 bytes", "sync",
-                    "fetch s1 = %3, s2 = %4 on s3", "await s3", "s0 = s1 * s2 by wgmma"}));
+  CHECK_THAT(
+      decided(product("f16[64,32]", "f16[32,64]", "f32[64,64]")),
+      Shows({"s1: shared f16[64,32] at 0 in panels of 64 bytes",
+             "s2: shared f16[32,64] at 4096 in panels of 128 bytes", "sync",
+             "arrive m0 for 8192 bytes", "copy s1 = w0 at %0 on m0", "copy s2 = w1 at %1 on m0",
+             "wait m0", "s0 = s1 * s2 by wgmma", "wait wgmma_group s0"}));
   CHECK_THAT(decided(product("f16[50,20]", "f16[20,96]", "f32[50,96]")),
              Shows({"s1: shared f16[64,32] at 0 in panels of 64 bytes",
                     "s2: shared f16[32,96] at 4096 in panels of 64 bytes",
                     "s1 = %3 asynchronously as [50,20] of [64,32]",
-                    "s2 = %4 asynchronously as [20,96] of [32,96]", "await", "sync for async",
-                    "s0 = s1 * s2 by wgmma"}));
+                    "s2 = %4 asynchronously as [20,96] of [32,96]", "close cp_async_group",
+                    "wait cp_async_group", "fence", "sync", "s0 = s1 * s2 by wgmma"}));
 }
 
 TEST_CASE("operands of odd sizes are padded with zeros to the tensor core's shape") {

@@ -163,7 +163,7 @@ class ProgramReader {
     if (name == "storage") return numbered(l, l_.storages);
     if (name == "window") return numbered(l, l_.windows);
     if (name == "ring") return numbered(l, l_.rings);
-    if (name == "barriers") return numbered(l, l_.fetch_barriers);
+    if (name == "barriers") return numbered(l, l_.barriers);
     if (name == "box") return numbered(l, l_.tensor_boxes);
     if (name == "storage_of") return storages_of(l);
     if (name == "around") return table(l, l_.around, 0);
@@ -403,16 +403,12 @@ class ProgramReader {
       for (std::size_t k = 1; k < parts.size(); ++k) set(l, to.rows.emplace_back(), parts[k]);
     }
   }
-  void set(const PartLine& l, std::vector<Fetch::Part>& x, const std::string& text) {
-    x.clear();
-    for (const std::string& item : l.list(text)) {
-      const std::vector<std::string> parts = parts_of(item);
-      std::size_t next = 0;
-      fields(x.emplace_back(), [&](const char*, auto&& member) {
-        if (next == parts.size()) l.refuse("a part of a fetch has more members");
-        set(l, member, parts[next++]);
-      });
-    }
+  void set(const PartLine& l, Place& x, const std::string& text) {
+    if (text.starts_with(letter_of<Storage>)) return set(l, x.storage, text);
+    if (text.starts_with(letter_of<Window>)) return set(l, x.window, text);
+    x.view = value(l, text);
+    if (x.view != graph::no_value && !l_.graph[x.view].type.is_ref())
+      l.refuse(text + " is no view");
   }
 
   // ---- what is named by a number
@@ -436,6 +432,7 @@ class ProgramReader {
     case letter_of<Storage>: return l_.storages.size();
     case letter_of<Window>: return l_.windows.size();
     case letter_of<Ring>: return l_.rings.size();
+    case letter_of<Barriers>: return l_.barriers.size();
     default: return l_.tensor_boxes.size();
     }
   }
