@@ -43,6 +43,7 @@ struct Emitted {
   int cluster_blocks = 1;
   std::int64_t shared_bytes = 0;  // dynamic shared memory
   std::vector<TextLine> lines;
+  std::vector<int> statements;  // of each line, of the lowered program, by number; -1: the frame
   std::vector<int> placements;  // lines that check where an index map has placed a block, in order
   std::vector<Remark> remarks;
 };

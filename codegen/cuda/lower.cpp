@@ -149,6 +149,7 @@ Emitted emit(const graph::Graph& g, const Options& options) {
           .cluster_blocks = p.cluster_blocks,
           .shared_bytes = p.shared_bytes,
           .lines = std::move(printed.lines),
+          .statements = std::move(printed.statements),
           .placements = std::move(printed.placements),
           .remarks = l.remarks};
 }

@@ -14,12 +14,12 @@ class Printer {
   explicit Printer(const thread::Program& p) : p_(p), e_(p.exprs), expressions_(p) {}
 
   Printed print() {
-    line(signature() + " {", p_.at);
+    line(signature() + " {", {p_.at});
     ++depth_;
     list(p_.body);
     --depth_;
-    line("}", p_.at);
-    line(fmt::format("PL_EXPORT({})", p_.entry), p_.at);
+    line("}", {p_.at});
+    line(fmt::format("PL_EXPORT({})", p_.entry), {p_.at});
     return std::move(out_);
   }
 
@@ -32,18 +32,18 @@ class Printer {
   // ---- statements
   std::string signature() const;
   void list(const thread::Statements& statements);
-  void line(const std::string& text, Location at);
-  void body(const std::string& head, const thread::Statements& statements, Location at,
+  void line(const std::string& text, thread::Origin at);
+  void body(const std::string& head, const thread::Statements& statements, thread::Origin at,
             const std::string& end = "}");
-  void one(const thread::Block& b, Location at);
-  void one(const thread::If& i, Location at);
-  void one(const thread::For& f, Location at);
-  void one(const thread::While& w, Location at);
+  void one(const thread::Block& b, thread::Origin at);
+  void one(const thread::If& i, thread::Origin at);
+  void one(const thread::For& f, thread::Origin at);
+  void one(const thread::While& w, thread::Origin at);
   template <class S>
-  void one(const S& s, Location at) {
+  void one(const S& s, thread::Origin at) {
     line(text_of(s), at);
   }
-  void one(const thread::Check& c, Location at);
+  void one(const thread::Check& c, thread::Origin at);
   std::string text_of(const thread::Let& s) const;
   std::string text_of(const thread::Declare& s) const;
   std::string text_of(const thread::Assign& s) const;
@@ -97,13 +97,14 @@ std::string Printer::signature() const {
   return out + ")";
 }
 
-void Printer::line(const std::string& text, Location at) {
+void Printer::line(const std::string& text, thread::Origin at) {
   out_.text += std::string(static_cast<std::size_t>(2 * depth_), ' ') + text + "\n";
   ++lines_;
+  out_.statements.push_back(at.statement);
   if (at.line != 0) out_.lines.push_back({lines_, at});
 }
 
-void Printer::body(const std::string& head, const thread::Statements& statements, Location at,
+void Printer::body(const std::string& head, const thread::Statements& statements, thread::Origin at,
                    const std::string& end) {
   line(head + "{", at);
   ++depth_;
@@ -136,27 +137,27 @@ void Printer::list(const thread::Statements& statements) {
   }
 }
 
-void Printer::one(const thread::Block& b, Location at) {
+void Printer::one(const thread::Block& b, thread::Origin at) {
   if (b.short_form) return line(text_of(b), at);
   body("", b.body, at);
 }
 
-void Printer::one(const thread::Check& c, Location at) {
+void Printer::one(const thread::Check& c, thread::Origin at) {
   line(text_of(c), at);
   if (c.of_placement) out_.placements.push_back(lines_);
 }
 
-void Printer::one(const thread::If& i, Location at) {
+void Printer::one(const thread::If& i, thread::Origin at) {
   if (i.short_form) return line(text_of(i), at);
   body("if (" + text(i.condition) + ") ", i.body, at);
 }
 
-void Printer::one(const thread::For& f, Location at) {
+void Printer::one(const thread::For& f, thread::Origin at) {
   if (f.short_form) return line(text_of(f), at);
   body(head(f), f.body, at);
 }
 
-void Printer::one(const thread::While& w, Location at) {
+void Printer::one(const thread::While& w, thread::Origin at) {
   body("PL_NOUNROLL while (true) ", w.body, at);
 }
 

@@ -9,6 +9,7 @@ namespace palladium::cuda {
 struct Printed {
   std::string text;
   std::vector<TextLine> lines;
+  std::vector<int> statements;
   std::vector<int> placements;
 };
 Printed print(const thread::Program& program);

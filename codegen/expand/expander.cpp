@@ -312,8 +312,10 @@ const lowered::WaitGroup* wait_behind(const lowered::Statements& list, std::size
 }  // namespace
 
 void Expander::expand_list(const lowered::Statements& list) {
+  const int around = b_.at().statement;
   for (std::size_t i = 0; i < list.size();) {
     b_.at(list[i].at);
+    b_.statement(list[i].id.number());
     if (const auto* const d = std::get_if<lowered::Dot>(&list[i].what)) {
       const lowered::WaitGroup* const done = wait_behind(list, i);
       expand_product(*d, done);
@@ -323,10 +325,13 @@ void Expander::expand_list(const lowered::Statements& list) {
     const std::size_t end = end_of_elected(list, i);
     const bool elects = end > i && !is_one_thread_;
     if (elects) b_.open(thread::If{elected(), {}});
-    for (const std::size_t last = std::max(end, i + 1); i < last; ++i)
+    for (const std::size_t last = std::max(end, i + 1); i < last; ++i) {
+      b_.statement(list[i].id.number());
       std::visit([this](const auto& what) { expand_one(what); }, list[i].what);
+    }
     if (elects) b_.close();
   }
+  b_.statement(around);
 }
 
 void Expander::expand_one(const lowered::Sync&) { sync(); }

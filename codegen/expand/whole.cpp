@@ -52,11 +52,16 @@ void Expander::expand_one(const lowered::IfWhole& w) {
   const auto& whole = std::get<lowered::LoopNest>(w.bodies[0][0].what);
   const auto& other = std::get<lowered::LoopNest>(w.bodies[1][0].what);
   declare_filled(whole);
+  const int around = b_.at().statement;
   b_.open(thread::If{are_whole(w.windows), {}});
+  b_.statement(w.bodies[0][0].id.number());
   Nest(*this, whole).expand();
+  b_.statement(around);
   b_.close();
   b_.open(thread::Else{});
+  b_.statement(w.bodies[1][0].id.number());
   Nest(*this, other).expand();
+  b_.statement(around);
   b_.close();
   mark_filled(whole);
 }

@@ -34,6 +34,7 @@ using WindowId = Id<struct Window>;
 using RingId = Id<struct Ring>;
 using BoxId = Id<struct TensorBox>;
 using BarrierId = Id<struct Barriers>;
+using StatementId = Id<struct Statement>;
 /// Of what gets a layout: a loop nest, and the storage that it fills.
 using LayoutVariableId = Id<struct LayoutVariable>;
 

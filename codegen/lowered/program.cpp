@@ -16,6 +16,25 @@ BarrierId Program::add_barriers(RingId ring, int slots, int arrivals) {
   return barriers.add({.storage = storage, .ring = ring, .arrivals = arrivals});
 }
 
+namespace {
+
+void number(Statements& list, int& next) {
+  for (Statement& s : list) {
+    s.id = StatementId(next++);
+    for_each_body(s, [&](Statements& body) { number(body, next); });
+  }
+}
+
+}  // namespace
+
+void number_statements(Program& l) {
+  int next = 0;
+  for (ProgramBody& b : l.bodies) {
+    number(b.statements, next);
+    number(b.producer, next);
+  }
+}
+
 Table<ValueId, int> uses_of(const graph::Graph& g) {
   Table<ValueId, int> uses(g.insts.size());
   std::vector<bool> yielded(g.insts.size());

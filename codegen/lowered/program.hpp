@@ -92,6 +92,10 @@ struct Program {
   StorageId storage_loaded(ValueId v) const { return window_loaded(v).storage(); }
 };
 
+/// Numbers all statements, in the order in which they stand: what follows from one leads back to
+/// it.
+void number_statements(Program& l);
+
 /// How often each instruction is an operand of one that is not left over: computed for nobody.
 Table<ValueId, int> uses_of(const graph::Graph& g);
 

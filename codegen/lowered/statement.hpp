@@ -396,6 +396,7 @@ struct Statement {
                Warps, GridLoop, EnterWindow, Advance, Lead, Ahead>
       what = Sync{};
   Location at = {};
+  StatementId id = {};  // from number_statements on
 };
 
 /// Whether what stands inside of a statement may run several times.

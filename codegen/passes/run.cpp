@@ -46,6 +46,7 @@ class Runner {
                            "a block has no more shared memory"});
     }
     for (const Pass& p : chosen_passes()) run(p, l);
+    number_statements(l);
     return l;
   }
 

@@ -15,9 +15,10 @@ class Builder {
   explicit Builder(Program& p) : p_(p), open_(1) {}
 
   Exprs& exprs() { return p_.exprs; }
-  /// Statements from here on come from `at`; returns what it was.
-  Location at(Location at) { return std::exchange(at_, at); }
-  Location at() const { return at_; }
+  /// Statements from here on come from there; returns what it was.
+  Location at(Location at) { return std::exchange(static_cast<Location&>(at_), at); }
+  int statement(int number) { return std::exchange(at_.statement, number); }
+  Origin at() const { return at_; }
 
   /// Adds to the innermost open block.
   template <class What>
@@ -143,7 +144,7 @@ class Builder {
   std::vector<Open> open_;
   std::vector<std::uint32_t> levels_;  // of variables: the open block that declares them
   std::map<std::string, int> taken_;   // names of let_once: how often
-  Location at_;
+  Origin at_;
   int loops_around_ = 0;
   bool in_nest_ = false;
   std::uint32_t serials_ = 0;

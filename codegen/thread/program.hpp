@@ -184,11 +184,17 @@ struct Comment {
   std::string text;
 };
 
+/// Where a statement comes from: the user's line, and the statement of the lowered program, by
+/// number; -1: the frame around these.
+struct Origin : Location {
+  int statement = -1;
+};
+
 struct Statement {
   std::variant<Let, Declare, Assign, Block, If, Else, For, While, BreakUnless, Load, Store, Flush,
                Update, Copy, Call, Wgmma, Check, CheckRange, Sync, Comment>
       what = Sync{};
-  Location at = {};
+  Origin at = {};
 };
 
 /// The statements inside; nullptr for most kinds.

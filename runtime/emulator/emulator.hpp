@@ -95,8 +95,10 @@ struct Launch {
   Options options = {};
   /// Where it is set, is told of every access of memory by which line, with race detection; from
   /// several threads where there are several workers. Shared memory of the thread's own block is
-  /// `shared`, of another `shared_cluster`; what is atomic says neither read nor write.
-  std::function<void(int line, const device::Access&)> watch = {};
+  /// `shared`, of another `shared_cluster`; what is atomic says neither read nor write. `at`: an
+  /// address, or in shared memory an offset.
+  std::function<void(int line, const device::Access&, std::uint64_t at, std::uint64_t bytes)>
+      watch = {};
 };
 
 /// What a line of Launch::placements has found.

@@ -478,7 +478,8 @@ class Machine {
   [[noreturn]] void fail_unwritten(const Block& block, std::uint32_t offset, std::uint32_t bytes,
                                    const char* what, int line);
   void mark_written(Block& block, std::uint32_t offset, std::uint32_t bytes, int line);
-  void tell_watcher(device::Memory memory, const race::Access& access) const;
+  void tell_watcher(device::Memory memory, const race::Access& access, std::uint64_t at,
+                    std::uint64_t bytes) const;
   device::Memory memory_of(const Block& block) const;
   void record_shared(Block& block, std::uint32_t offset, std::uint32_t bytes, race::Access access,
                      std::span<const race::Agent> issuers);

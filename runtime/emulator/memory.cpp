@@ -135,20 +135,22 @@ device::Memory Machine::memory_of(const Block& block) const {
   return &block == self().block ? device::Memory::shared : device::Memory::shared_cluster;
 }
 
-void Machine::tell_watcher(device::Memory memory, const race::Access& access) const {
+void Machine::tell_watcher(device::Memory memory, const race::Access& access, std::uint64_t at,
+                           std::uint64_t bytes) const {
   launch_.watch(
       static_cast<int>(access.tag),
       {.memory = memory,
        .proxy = access.proxy == race::Proxy::async ? device::Proxy::async : device::Proxy::generic,
        .reads = access.kind == race::Kind::read,
        .writes = access.kind == race::Kind::write,
-       .atomic = access.kind == race::Kind::atomic});
+       .atomic = access.kind == race::Kind::atomic},
+      at, bytes);
 }
 
 void Machine::record_shared(Block& block, std::uint32_t offset, std::uint32_t bytes,
                             race::Access access, std::span<const race::Agent> issuers) {
   if (!races()) return;
-  if (launch_.watch) tell_watcher(memory_of(block), access);
+  if (launch_.watch) tell_watcher(memory_of(block), access, offset, bytes);
   if (const auto race = block.shadow->access(offset, bytes, access, issuers)) {
     report_race(block, describe(block, offset + static_cast<std::uint32_t>(race->offset - offset)),
                 *race);
@@ -160,7 +162,7 @@ void Machine::record_shared(Block& block, std::uint32_t offset, std::uint32_t by
   if (!races()) return;
   const race::Access access = {self().agent, kind, race::Proxy::generic,
                                static_cast<std::uint32_t>(line)};
-  if (launch_.watch) tell_watcher(memory_of(block), access);
+  if (launch_.watch) tell_watcher(memory_of(block), access, offset, bytes);
   if (const auto race = block.shadow->access(offset, bytes, access)) {
     report_race(block, describe(block, static_cast<std::uint32_t>(race->offset)), *race);
   }
@@ -262,7 +264,7 @@ GlobalMemory::Region& Machine::global(const void* p, std::size_t bytes, std::uin
 // Races of one cluster's threads; other clusters' writes are the writer map's.
 void Machine::record_global(GlobalMemory::Region& region, std::uintptr_t address, std::size_t bytes,
                             race::Access access, std::span<const race::Agent> issuers) {
-  if (races() && launch_.watch) tell_watcher(device::Memory::global, access);
+  if (races() && launch_.watch) tell_watcher(device::Memory::global, access, address, bytes);
   if (races() && region.buffer->overlapped) require_end_of_previous(region, access);
   if (!region.buffer->written) return;
   if (access.kind == race::Kind::read)

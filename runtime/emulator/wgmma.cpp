@@ -259,7 +259,9 @@ void Machine::wgmma(const abi::Wgmma& shape, void* d, const std::uint32_t* a_reg
       if (chunks == nullptr) continue;
       const race::Access access = {unit.agent, race::Kind::read, race::Proxy::async,
                                    static_cast<std::uint32_t>(line)};
-      if (launch_.watch) tell_watcher(device::Memory::shared, access);
+      if (launch_.watch)
+        for (const std::uint32_t at : *chunks)
+          tell_watcher(device::Memory::shared, access, at, chunk);
       if (const auto race = block.shadow->access(*chunks, chunk, access, product.known)) {
         report_race(block, describe(block, static_cast<std::uint32_t>(race->offset)), *race);
       }

@@ -109,6 +109,9 @@ Arrays run_emulator(const Case& c, emulator::Asynchrony asynchrony, emulator::Sc
   }
   Arguments arguments(c, addresses, true,
                       [](const TensorMapSpec& s) { return emulator::encode(s); });
+  std::function<void(int, const device::Access&, std::uint64_t, std::uint64_t)> told;
+  if (watch)
+    told = [&](int line, const device::Access& a, std::uint64_t, std::uint64_t) { watch(line, a); };
   emulator::run({.kernel = c.name,
                  .text = c.text,
                  .grid = {c.grid[0], c.grid[1], c.grid[2]},
@@ -122,7 +125,7 @@ Arrays run_emulator(const Case& c, emulator::Asynchrony asynchrony, emulator::Sc
                              .asynchrony = asynchrony,
                              .schedule = schedule,
                              .workers = watch ? 1 : 0},
-                 .watch = std::move(watch)});
+                 .watch = std::move(told)});
   return arrays;
 }
 

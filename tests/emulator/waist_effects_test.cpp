@@ -252,7 +252,8 @@ TEST_CASE("a pure row touches no memory") {
                                  .parameters = arguments,
                                  .buffers = buffers,
                                  .options = {.detect_writers = false, .workers = 1},
-                                 .watch = [&](int line, const Access&) { touching.insert(line); }}),
+                                 .watch = [&](int line, const Access&, std::uint64_t,
+                                              std::uint64_t) { touching.insert(line); }}),
                   InternalError);
   CHECK(touching.size() > 300);
   for (const int line : touching) {

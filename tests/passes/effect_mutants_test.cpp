@@ -19,7 +19,7 @@
 #include "codegen/graph/transform.hpp"
 #include "palladium/error.hpp"
 #include "palladium/ops/registry.hpp"
-#include "tests/passes/effect_words.hpp"
+#include "tests/support/effect_words.hpp"
 #include "tests/support/folder.hpp"
 #include "tests/support/full.hpp"
 #include "tests/support/lowered_text.hpp"

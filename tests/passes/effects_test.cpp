@@ -11,7 +11,7 @@
 #include "codegen/lowered/effects.hpp"
 #include "codegen/passes/manifest.hpp"
 #include "palladium/error.hpp"
-#include "tests/passes/effect_words.hpp"
+#include "tests/support/effect_words.hpp"
 #include "tests/support/folder.hpp"
 #include "tests/support/graph_text.hpp"
 #include "tests/support/lowered_text.hpp"

@@ -10,6 +10,7 @@
 
 #include "codegen/base/dim.hpp"
 #include "codegen/base/format.hpp"
+#include "codegen/cuda/lower.hpp"
 #include "codegen/device/library.hpp"
 #include "codegen/nvrtc/nvrtc.hpp"
 #include "runtime/build/launch_plan.hpp"
@@ -19,6 +20,7 @@
 #include "runtime/driver/tensor_map.hpp"
 #include "runtime/emulator/emulator.hpp"
 #include "runtime/interpreter/interpreter.hpp"
+#include "tests/support/observed.hpp"
 
 namespace palladium::test {
 namespace {
@@ -145,7 +147,8 @@ std::int64_t blocks_of(const cuda::Emitted& e, const Call& call) {
 
 }  // namespace
 
-void run_emulator(const graph::Graph& g, const cuda::Options& options, Call& call, bool poison) {
+void run_emulator(const graph::Graph& g, const cuda::Options& options, Call& call, bool poison,
+                  const lowered::testing::Hearing& hearing) {
   const cuda::Emitted e = cuda::emit(g, options);
   std::vector<emulator::Buffer> buffers;
   for (std::size_t i = 0; i < call.arrays.size(); ++i) {
@@ -169,6 +172,10 @@ void run_emulator(const graph::Graph& g, const cuda::Options& options, Call& cal
   }
   const std::int64_t blocks = blocks_of(e, call);
   if (blocks == 0) return;
+  std::vector<Observed::Array> arrays;
+  for (std::size_t i = 0; i < call.arrays.size(); ++i)
+    arrays.push_back({reinterpret_cast<std::uint64_t>(addresses[i]), call.arrays[i].size()});
+  Observed observed(cuda::lower(g, options), e.statements, arrays, hearing);
   emulator::run({.kernel = e.entry,
                  .text = e.text,
                  .grid = {blocks, 1, 1},
@@ -179,7 +186,10 @@ void run_emulator(const graph::Graph& g, const cuda::Options& options, Call& cal
                  .buffers = buffers,
                  .lines = lines,
                  .options = {.out_of_bounds = poison ? emulator::OutOfBounds::poison
-                                                     : emulator::OutOfBounds::zero}});
+                                                     : emulator::OutOfBounds::zero},
+                 .watch = [&](int line, const device::Access& access, std::uint64_t at,
+                              std::uint64_t bytes) { observed.see(line, access, at, bytes); }});
+  if (!observed.problem().empty()) throw std::runtime_error(observed.problem());
 }
 
 bool has_gpu() { return driver::status().state == driver::State::ready; }

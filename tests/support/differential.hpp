@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "codegen/cuda/emit.hpp"
+#include "codegen/lowered/effects_for_tests.hpp"
 #include "codegen/graph/graph.hpp"
 #include "runtime/interpreter/interpreter.hpp"
 #include "tests/support/random_graph.hpp"
@@ -27,8 +28,10 @@ Call random_call(const graph::Graph& g, const std::vector<std::int64_t>& symbols
 
 void run_interpreter(const graph::Graph& g, Call& call, bool poison = true);
 void run_interpreter(const graph::Graph& g, Call& call, const interpreter::Options& options);
+/// Accesses that no statement says it makes are an error. `hearing`: answers of effects() that are
+/// wrong, to see whether that is found.
 void run_emulator(const graph::Graph& g, const cuda::Options& options, Call& call,
-                  bool poison = true);
+                  bool poison = true, const lowered::testing::Hearing& hearing = {});
 
 /// Whether there is a GPU to run on.
 bool has_gpu();

@@ -1,0 +1,133 @@
+// effects() held against what happens: an answer that is left out is an access that the emulator
+// sees, and that no statement owns up to.
+#include <algorithm>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <catch2/catch_test_macros.hpp>
+
+#include "tests/support/differential.hpp"
+#include "tests/support/effect_words.hpp"
+#include "tests/support/folder.hpp"
+#include "tests/support/full.hpp"
+#include "tests/support/lowered_text.hpp"
+#include "tests/support/pass_case.hpp"
+
+using namespace palladium;
+using namespace palladium::test;
+
+namespace observed_effects {
+namespace {
+
+using lowered::testing::Kind;
+using Answer = std::pair<std::string, std::string>;  // a kind, its words
+
+struct Kernel {
+  graph::Graph graph;
+  int compute_capability = 90;
+};
+
+// "" if every access is among what its statement touches, without that answer.
+std::string problem(const Kernel& k, const Answer& without, std::set<Answer>* heard) {
+  Random random(3);
+  test::Call call = random_call(k.graph, {}, random, true);
+  const auto blank = [&](const Kind& kind, lowered::Effects& effects) {
+    if (heard != nullptr)
+      for (const std::string& words : words_of(effects)) heard->insert({kind_of(kind), words});
+    if (kind_of(kind) != without.first) return;
+    std::erase_if(effects.all, [&](const auto& e) { return words_of(e) == without.second; });
+  };
+  try {
+    run_emulator(k.graph, {.compute_capability = k.compute_capability}, call, true, blank);
+  } catch (const std::exception& e) {
+    return e.what();
+  }
+  return "";
+}
+
+std::vector<Kernel> kernels() {
+  std::vector<Kernel> all;
+  for (const std::string& file : pass_case_files()) {
+    const lowered::Program l = lowered_of(PassCase::parse(text_of(file)).input);
+    if (l.graph.num_symbols == 0 && !graph::has_semaphores(l.graph))
+      all.push_back({l.graph, l.machine.compute_capability});
+  }
+  return all;
+}
+
+// Answers that are no accesses of memory: of registers and scalars, of barriers, which the emulator
+// has beside memory, of who waits for what and which slot is next.
+const std::set<Answer> not_memory = {
+    {"advance", "updates block ring"},
+    {"ahead", "updates block ring"},
+    {"arrive", "updates barrier storage elected completes mbarrier"},
+    {"arrive", "updates barrier storage elected mbarrier"},
+    {"assign", "reads subscript storage"},
+    {"assign", "writes result storage"},
+    {"close", "awaits closes cp_async_group"},
+    {"close", "awaits elected closes bulk_group"},
+    {"copy", "reads subscript storage"},
+    {"copy_storage", "writes result storage"},
+    {"dot", "reads control storage"},
+    {"dot", "updates result storage"},
+    {"dot", "updates result storage completes wgmma_group"},
+    {"dot", "writes result storage"},
+    {"dot", "writes result storage completes wgmma_group"},
+    {"fence", "fences"},
+    {"if_whole", "reads block window"},
+    {"lead", "updates block ring"},
+    {"loop", "reads control storage"},
+    {"loop", "writes result storage"},
+    {"reduce", "reads value storage"},
+    {"relayout", "reads value storage"},
+    {"relayout", "writes result storage"},
+    {"scalar", "reads subscript storage"},
+    {"scalar", "writes result storage"},
+    {"scan", "reads value storage"},
+    {"spill", "reads value storage"},
+    {"stage", "reads subscript storage"},
+    {"store", "reads mask storage in place of another"},
+    {"store", "reads subscript storage"},
+    {"switch", "reads control storage"},
+    {"switch", "writes result storage"},
+    {"sync", "syncs"},
+    {"wait", "reads barrier storage awaits mbarrier"},
+    {"wait_group", "awaits awaits cp_async_group"},
+    {"wait_group", "awaits elected awaits bulk_group"},
+    {"wait_group", "updates result storage awaits wgmma_group"},
+    {"when", "reads control storage"},
+    {"while", "reads control storage"},
+    {"window", "writes block window"}};
+
+std::string text_of(const std::set<Answer>& answers) {
+  std::string text;
+  for (const auto& [kind, words] : answers) text += kind + " " + words + "\n";
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("an access of memory that no statement says it makes is seen, of each kind") {
+  const std::vector<Kernel> all = kernels();
+  std::set<Answer> unseen, seen;
+  for (std::size_t i = 0; i < all.size(); i += is_full() ? 1 : 12) {
+    std::set<Answer> heard;
+    if (!problem(all[i], {}, &heard).empty()) continue;
+    for (const Answer& a : heard) {
+      if (seen.contains(a)) continue;
+      (problem(all[i], a, nullptr).empty() ? unseen : seen).insert(a);
+    }
+  }
+  for (const Answer& a : seen) unseen.erase(a);
+  CHECK(seen.size() >= (is_full() ? 48 : 12));
+  for (const Answer& a : not_memory) {
+    unseen.erase(a);
+    CHECK_FALSE(seen.contains(a));
+  }
+  if (is_full()) CHECK(text_of(unseen) == "");
+}
+
+}  // namespace observed_effects
