@@ -6,6 +6,7 @@
 #include "codegen/base/environment.hpp"
 #include "codegen/base/format.hpp"
 #include "codegen/graph/transform.hpp"
+#include "codegen/lowered/verify.hpp"
 #include "codegen/passes/passes.hpp"
 #include "palladium/error.hpp"
 
@@ -118,9 +119,12 @@ std::string attempt_of(const Program& l) {
 }
 
 void verify_behind(const Pass& p, const Program& l) {
-  if (p.edits != Edits::graph || !verifies()) return;
-  if (const std::string what = graph::defect(l.graph, graph::Form::lowered); !what.empty())
-    throw InternalError(fmt::format("{} leaves a broken graph: {}", p.name, what));
+  if (!verifies()) return;
+  if (p.edits == Edits::graph)
+    if (const std::string what = graph::defect(l.graph, graph::Form::lowered); !what.empty())
+      throw InternalError(fmt::format("{} leaves a broken graph: {}", p.name, what));
+  if (const std::string what = defect(l, holds(p.leaves, Fact::offsets)); !what.empty())
+    throw InternalError(fmt::format("{} leaves a broken program: {}", p.name, what));
 }
 
 Program start(const graph::Graph& g, const Machine& machine, int num_warps, bool may_stage) {

@@ -22,8 +22,8 @@ struct PassRun {
 /// Learns of each, and of the program behind it; an InternalError that it throws is the pass's.
 using Observer = std::function<void(const PassRun&, const Program&)>;
 
-/// InternalError where a pass that edits the graph has left a broken one. Looked at in debug builds
-/// and where PALLADIUM_VERIFY says so, as tests do.
+/// InternalError where a pass has left a broken program, or a broken graph if that is what it
+/// edits. Looked at in debug builds and where PALLADIUM_VERIFY says so, as tests do.
 void verify_behind(const Pass& p, const Program& l);
 
 /// A program that no pass has touched.

@@ -53,7 +53,6 @@ struct Unasked {
 constexpr Unasked of_scalars[] = {
     {"dot", "reads control storage"},       {"copy", "reads subscript storage"},
     {"host_call", "reads control storage"}, {"loop", "reads control storage"},
-    {"loop", "writes result storage"},      {"reduce", "reads subscript storage"},
     {"scalar", "reads subscript storage"},  {"scan", "reads subscript storage"},
     {"semaphore", "reads control storage"}, {"semaphore", "reads subscript storage"},
     {"stage", "reads subscript storage"},   {"store", "reads subscript storage"},

@@ -1,0 +1,198 @@
+#include "codegen/lowered/verify.hpp"
+
+#include <algorithm>
+#include <concepts>
+#include <set>
+#include <vector>
+
+#include "codegen/base/format.hpp"
+#include "codegen/lowered/effects.hpp"
+#include "codegen/lowered/fields.hpp"
+#include "codegen/lowered/format.hpp"
+#include "codegen/lowered/lives.hpp"
+
+namespace palladium::lowered {
+namespace {
+
+std::string where(const Statement& s) {
+  const std::string word = std::holds_alternative<LoopNest>(s.what)
+                               ? sink_words[std::get<LoopNest>(s.what).sink.index()]
+                               : statement_words[s.what.index()];
+  return s.at.line > 0 ? fmt::format("{} of line {}", word, s.at.line) : word;
+}
+
+// ---- ids
+
+class Ids {
+ public:
+  explicit Ids(const Program& l) : l_(l) {}
+
+  std::string run() {
+    for (const ProgramBody& b : l_.bodies) {
+      visit(b.statements);
+      visit(b.producer);
+    }
+    return found_;
+  }
+
+ private:
+  void visit(const Statements& list) {
+    for (const Statement& s : list) {
+      at_ = &s;
+      std::visit([&](const auto& what) { members(what); }, s.what);
+      for_each_body(s, [&](const Statements& body) { visit(body); });
+    }
+  }
+
+  template <class T>
+  void members(const T& x) {
+    fields(x, [&](const char*, const auto& value) { check(value); });
+  }
+
+  std::size_t count(StorageId) const { return l_.storages.size(); }
+  std::size_t count(WindowId) const { return l_.windows.size(); }
+  std::size_t count(RingId) const { return l_.rings.size(); }
+  std::size_t count(BarrierId) const { return l_.barriers.size(); }
+  std::size_t count(BoxId) const { return l_.tensor_boxes.size(); }
+  std::size_t count(LayoutVariableId) const { return l_.pinned.size(); }
+
+  template <class Kind>
+  void check(Id<Kind> id) {
+    if (id && std::cmp_greater_equal(id.number(), count(id)) && found_.empty())
+      found_ = fmt::format("ids: {} names {}{}, which there is not", where(*at_), letter_of<Kind>,
+                           id.number());
+  }
+  template <class Kind>
+  void check(const std::vector<Id<Kind>>& ids) {
+    for (const Id<Kind> id : ids) check(id);
+  }
+  void check(const Sink& sink) {
+    std::visit([&](const auto& to) { members(to); }, sink);
+  }
+  void check(const Place& p) {
+    check(p.storage);
+    check(p.window);
+  }
+  void check(const Redirects& redirects) {
+    for (const auto& [from, redirect] : redirects) {
+      check(from);
+      check(redirect.storage);
+    }
+  }
+  void check(const auto&) {}
+
+  const Program& l_;
+  const Statement* at_ = nullptr;
+  std::string found_;
+};
+
+// ---- filled
+
+class Filled {
+ public:
+  explicit Filled(const Program& l) : l_(l), others_(l.storages.size()) {
+    for (const Window& w : l_.windows)
+      if (w.storage()) others_[w.storage()] = true;
+    for (const Barriers& b : l_.barriers) others_[b.storage] = true;
+  }
+
+  std::string run() {
+    for (const ProgramBody& b : l_.bodies)
+      for (const Statements* list : {&b.statements, &b.producer}) {
+        Known known(l_.storages.size());
+        visit(*list, known);
+      }
+    return found_;
+  }
+
+ private:
+  using Known = Table<StorageId, bool>;
+
+  void visit(const Statements& list, Known& known) {
+    for (const Statement& s : list) {
+      if (const While* const loop = std::get_if<While>(&s.what)) visit(loop->test, known);
+      const Effects all = effects(l_, s);
+      if (!std::holds_alternative<WaitGroup>(s.what))
+        for (const Effect& e : all) require(e, known, s);
+      for (const Effect& e : all)
+        if (e.writes() && e.storage) known[e.storage] = true;
+      inside(s, known);
+    }
+  }
+
+  void require(const Effect& e, const Known& known, const Statement& s) {
+    if (!e.reads() || !e.storage || e.role == Effect::Role::scratch || !found_.empty()) return;
+    const Storage& storage = l_.storages[e.storage];
+    if (others_[e.storage] || storage.ring() || known[e.storage]) return;
+    found_ = fmt::format("filled: {} reads s{}, which nobody has filled on some way there",
+                         where(s), e.storage);
+  }
+
+  // What is filled inside is so behind it where it is sure to have run.
+  void inside(const Statement& s, Known& known) {
+    if (const auto* const two = std::get_if<IfWhole>(&s.what)) return branches(two->bodies, known);
+    if (const Switch* const several = std::get_if<Switch>(&s.what))
+      return branches(several->bodies, known);
+    const bool runs =
+        std::holds_alternative<Scope>(s.what) || std::holds_alternative<Warps>(s.what);
+    if (const While* const loop = std::get_if<While>(&s.what)) {
+      Known within = known;
+      return visit(loop->body, within);
+    }
+    Known within = known;
+    if (const Lead* const lead = std::get_if<Lead>(&s.what); lead && lead->loop != graph::no_value)
+      within[l_.storage_of[l_.graph[graph::LoopView::of(l_.graph[lead->loop]).body].params[0]]] =
+          true;
+    for_each_body(s, [&](const Statements& body) { visit(body, within); });
+    if (runs) known = std::move(within);
+  }
+
+  void branches(const std::vector<Statements>& bodies, Known& known) {
+    std::vector<Known> behind;
+    for (const Statements& body : bodies) visit(body, behind.emplace_back(known));
+    for (const StorageId s : l_.storages.ids())
+      known[s] = known[s] || (!behind.empty() && std::ranges::all_of(behind, [&](const Known& k) {
+                   return bool(k[s]);
+                 }));
+  }
+
+  const Program& l_;
+  Known others_;  // whose contents other rules know
+  std::string found_;
+};
+
+// ---- bytes
+
+std::string shared_bytes_defect(const Program& l) {
+  struct Span {
+    StorageId storage;
+    std::int64_t begin = 0, end = 0;
+  };
+  const Lives lives(l);
+  std::vector<Span> spans;
+  for (const StorageId s : l.storages.ids()) {
+    const Storage& x = l.storages[s];
+    if (!x.in_shared() || x.ring() || !lives.has(s)) continue;
+    const std::int64_t copies = (x.shared().per_warpgroup ? l.warpgroups : 1) *
+                                (x.shared().per_warp ? graph::num_warps : 1);
+    const std::int64_t bytes = shared_bytes(x).value() * copies;
+    if (bytes > 0) spans.push_back({s, x.shared().offset, x.shared().offset + bytes});
+  }
+  std::ranges::sort(spans, {}, &Span::begin);
+  for (std::size_t i = 0; i < spans.size(); ++i)
+    for (std::size_t k = i + 1; k < spans.size() && spans[k].begin < spans[i].end; ++k)
+      if (lives.meet(spans[i].storage, spans[k].storage))
+        return fmt::format("bytes: s{} and s{} hold something at once, and share bytes",
+                           spans[i].storage, spans[k].storage);
+  return "";
+}
+
+}  // namespace
+
+std::string defect(const Program& l, bool placed) {
+  if (std::string what = Ids(l).run(); !what.empty()) return what;
+  if (std::string what = Filled(l).run(); !what.empty()) return what;
+  return placed ? shared_bytes_defect(l) : "";
+}
+
+}  // namespace palladium::lowered

@@ -1,0 +1,138 @@
+// A lowered program that is broken is refused by the rule that it breaks.
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include "codegen/cuda/lower.hpp"
+#include "codegen/graph/transform.hpp"
+#include "codegen/lowered/effects.hpp"
+#include "codegen/lowered/verify.hpp"
+#include "palladium/ops/registry.hpp"
+#include "tests/passes/lowering.hpp"
+
+using namespace palladium;
+using namespace palladium::test;
+using Catch::Matchers::StartsWith;
+
+namespace verified {
+namespace {
+
+// Two products, one behind the other, whose operands share the memory of a block.
+constexpr const char* two_products = R"(kernel two
+  grid
+  args[0]: f16[64,192] in blocks [64,192]
+  args[1]: f16[192,64] in blocks [192,64]
+  args[2]: f16[64,192] in blocks [64,192]
+  outputs[0]: f32[64,64] in blocks [64,64]
+  outputs[1]: f32[64,64] in blocks [64,64]
+num_warps 4
+{ %0: ref block f16[64,192] %1: ref block f16[192,64] %2: ref block f16[64,192] %3: ref block f32[64,64] %4: ref block f32[64,64]
+  %5: f16[64,192] = load %0
+  %6: f16[192,64] = load %1
+  %7: f32[64,64] = dot %5, %6
+  store %3, %7
+  %8: f16[64,192] = load %2
+  %9: f32[64,64] = dot %8, %6
+  store %4, %9
+}
+)";
+
+lowered::Program program(int compute_capability = 75) {
+  return cuda::lower(graph_of(two_products), {.compute_capability = compute_capability});
+}
+
+// By whom each storage is filled, and which are read.
+struct Uses {
+  std::map<lowered::StorageId, int> filled = {};
+  std::set<lowered::StorageId> read = {};
+
+  void add(const lowered::Program& l, const lowered::Statements& list) {
+    for (const lowered::Statement& s : list) {
+      for (const lowered::Effect& e : lowered::effects(l, s)) {
+        if (e.role == lowered::Effect::Role::scratch || !e.storage) continue;
+        if (e.reads()) read.insert(e.storage);
+        if (e.writes()) ++filled[e.storage];
+      }
+      lowered::for_each_body(s, [&](const lowered::Statements& body) { add(l, body); });
+    }
+  }
+
+  // Whether the statement alone fills, with something that somebody reads, what is no window's, no
+  // barrier and in no ring.
+  bool is_missed(const lowered::Program& l, const lowered::Statement& s) const {
+    for (const lowered::Effect& e : lowered::effects(l, s)) {
+      if (!e.writes() || !e.storage || e.reads() || filled.at(e.storage) != 1) continue;
+      bool other = bool(l.storages[e.storage].ring());
+      for (const lowered::Window& w : l.windows) other |= w.storage() == e.storage;
+      if (!other && read.contains(e.storage)) return true;
+    }
+    return false;
+  }
+};
+
+// Leaves each statement out of a list, and of those inside of it, that somebody would miss.
+int leave_out(lowered::Program& l, lowered::Statements& list, const Uses& uses) {
+  int left_out = 0;
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const lowered::Statement s = list[i];
+    if (uses.is_missed(l, s)) {
+      list.erase(list.begin() + static_cast<std::ptrdiff_t>(i));
+      INFO(lowered::to_text(l));
+      CHECK_THAT(lowered::defect(l, true), StartsWith("filled: "));
+      list.insert(list.begin() + static_cast<std::ptrdiff_t>(i), s);
+      ++left_out;
+    }
+    lowered::for_each_body(
+        list[i], [&](lowered::Statements& body) { left_out += leave_out(l, body, uses); });
+  }
+  return left_out;
+}
+
+}  // namespace
+
+TEST_CASE("a statement that names what there is not is refused") {
+  lowered::Program l = program();
+  CHECK(lowered::defect(l, true) == "");
+  l.bodies[0].statements.push_back({lowered::Advance{lowered::RingId(3)}});
+  CHECK(lowered::defect(l, false) == "ids: advance names r3, which there is not");
+  l.bodies[0].statements.back() = {lowered::Wait{lowered::BarrierId(0)}, {.file = "a", .line = 7}};
+  CHECK(lowered::defect(l, false) == "ids: wait of line 7 names m0, which there is not");
+}
+
+TEST_CASE("storages that share bytes while both hold something are refused") {
+  lowered::Program l = program();
+  std::vector<lowered::StorageId> operands;
+  for (const lowered::StorageId s : l.storages.ids())
+    if (l.storages[s].in_shared() && l.storages[s].dtype == f16) operands.push_back(s);
+  REQUIRE(operands.size() == 4);
+  // Those of one product beside each other, those of the other in their place.
+  l.storages[operands[1]].shared().offset = l.storages[operands[0]].shared().offset + 16;
+  CHECK(lowered::defect(l, false) == "");
+  CHECK_THAT(lowered::defect(l, true), StartsWith("bytes: "));
+}
+
+TEST_CASE("whatever fills what somebody reads is missed when it is left out") {
+  int left_out = 0;
+  for (const ops::Entry& entry : ops::registry()) {
+    CAPTURE(entry.name);
+    const std::vector<ArgType> types(entry.inputs.begin(), entry.inputs.end());
+    const graph::Graph g = graph::from_json(entry.factory().lower(types).json());
+    for (const int compute_capability : {75, 80, 90}) {
+      lowered::Program l = cuda::lower(g, {.compute_capability = compute_capability});
+      for (lowered::ProgramBody& b : l.bodies)
+        for (lowered::Statements* list : {&b.statements, &b.producer}) {
+          Uses uses;
+          uses.add(l, *list);
+          left_out += leave_out(l, *list, uses);
+        }
+    }
+  }
+  CHECK(left_out > 100);
+}
+
+}  // namespace verified
