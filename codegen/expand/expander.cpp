@@ -231,8 +231,7 @@ void Expander::find_unstored() {
     const Window& w = l_.windows[i];
     if (w.residency() != Residency::registers || w.fills()) continue;
     bool used = w.flushes();
-    for (const Inst& inst : g_.insts)
-      used |= (inst.op == Op::Load || inst.op == Op::Swap) && g_.root(inst.args[0]) == w.root;
+    for (const Inst& inst : g_.insts) used |= g_.reads(inst, w.root);
     if (!used) continue;
     const VariableId flag =
         e_.declare({.name = storage_name(w.storage()) + "_stored", .type = bool_});

@@ -55,10 +55,9 @@ class Batching {
   bool is_written(const Alias& a) const {
     const std::size_t parameter = g_.arguments.size() + static_cast<std::size_t>(a.output);
     return std::ranges::any_of(g_.insts, [&](const Inst& in) {
-      return may_write(info(in.op).effect) && !in.args.empty() &&
-             std::ranges::any_of(g_.bodies, [&](const Body& body) {
-               return g_.root(in.args[0]) == g_[body.region].params[parameter];
-             });
+      return std::ranges::any_of(g_.bodies, [&](const Body& body) {
+        return g_.writes(in, g_[body.region].params[parameter]);
+      });
     });
   }
 

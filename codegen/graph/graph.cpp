@@ -19,13 +19,24 @@ constexpr Spelling spelled(const char* general, const char* floats = none, const
   return {general, floats, bools, approx};
 }
 
+// The words of the column `effects`.
+constexpr Effects touches(std::size_t operand, Effect::Access access) {
+  return {.list = {Effect{operand, access}}, .count = 1};
+}
+constexpr Effects reads(std::size_t operand) { return touches(operand, Effect::Access::read); }
+constexpr Effects writes(std::size_t operand) { return touches(operand, Effect::Access::write); }
+constexpr Effects updates(std::size_t operand) { return touches(operand, Effect::Access::update); }
+constexpr Effects syncing(Effects e) {
+  e.syncs = true;
+  return e;
+}
+constexpr Effects pure = {}, tells = {.tells = true}, regions = {.regions = true};
+
 constexpr OpInfo table[] = {
-#define PL_OP(Name, text, op_class, literals, min_args, max_args, rule, effect, ulp, spelling, \
-              meaning)                                                                         \
-  {                                                                                            \
-      text,     OpClass::op_class, Literals::literals,                                         \
-      min_args, max_args,          Effect::effect,                                             \
-      ulp,      spelling,          meaning},
+#define PL_OP(Name, text, op_class, literals, min_args, max_args, rule, effects, ulp, spelling, \
+              meaning)                                                                          \
+  {text,   OpClass::op_class, Literals::literals, min_args, max_args, effects, ulp, spelling,   \
+   meaning},
 #include "codegen/graph/ops.def"
 #undef PL_OP
 };
@@ -36,6 +47,24 @@ constexpr OpInfo table[] = {
                 "operation '" text "' is elementwise, or has a spelling in CUDA C++, not both");
 #include "codegen/graph/ops.def"
 #undef PL_OP
+
+// Values are free to move, to be merged and to go: what is done to memory or the host has the class
+// that says so.
+constexpr bool fits_class(const OpInfo& row) {
+  switch (row.op_class) {
+  case OpClass::memory: return row.effects.count > 0 || row.effects.syncs;
+  case OpClass::host: return row.effects.tells;
+  case OpClass::control: return row.effects.count == 0;
+  default: return row.effects.none();
+  }
+}
+constexpr bool has_its_operands(const OpInfo& row) {
+  return std::ranges::all_of(row.effects.on_operands(), [&](const Effect& e) {
+    return e.operand < static_cast<std::size_t>(row.min_args);
+  });
+}
+static_assert(std::ranges::all_of(table, fits_class) &&
+              std::ranges::all_of(table, has_its_operands));
 
 std::uint64_t mask(DType dtype) {
   return dtype.bits() == 64 ? ~std::uint64_t(0) : (std::uint64_t(1) << dtype.bits()) - 1;
@@ -169,6 +198,18 @@ RegionId Graph::add_region() {
 ValueId Graph::root(ValueId ref) const {
   while ((*this)[ref].op != Op::Param) ref = (*this)[ref].args[0];
   return ref;
+}
+
+bool Graph::reads(const Inst& inst, ValueId root_ref) const {
+  return std::ranges::any_of(effects(inst.op).on_memory(), [&](const Effect& e) {
+    return e.reads() && root(inst.args[e.operand]) == root_ref;
+  });
+}
+
+bool Graph::writes(const Inst& inst, ValueId root_ref) const {
+  return std::ranges::any_of(effects(inst.op).on_memory(), [&](const Effect& e) {
+    return e.writes() && root(inst.args[e.operand]) == root_ref;
+  });
 }
 
 bool Graph::chooses(ValueId ref) const {

@@ -18,6 +18,9 @@
 // Locations and names are side arrays: outside of equality, canonical bytes and keys.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -46,17 +49,29 @@ inline constexpr int num_ops = 0
 #undef PL_OP
     ;
 
-enum class Effect : std::uint8_t {
-  None,
-  Reads,   // reads args[0]'s root Ref
-  Writes,  // writes (and may read) args[0]'s root Ref
-  Async,   // reads or writes the root Refs of its Ref operands until the last, a barrier, says so
-  Sync,    // waits or lets others go on: no access of any Ref moves across it
-  Tells,   // tells the host something, in order with all that does
-  Region,  // what its regions do
+/// What an operation does with what the Ref args[operand] views.
+struct Effect {
+  enum class Access : std::uint8_t { read, write, update };  // update: both
+  std::size_t operand = 0;
+  Access access = Access::read;
+  constexpr bool reads() const { return access != Access::write; }
+  constexpr bool writes() const { return access != Access::read; }
 };
-/// Whether what it touches may hold something else afterwards.
-constexpr bool may_write(Effect e) { return e == Effect::Writes || e == Effect::Async; }
+
+/// What an operation does besides giving a value.
+struct Effects {
+  std::array<Effect, 2> list = {};
+  std::size_t count = 0;
+  bool syncs = false;    // waits or lets others go on: no access of any Ref moves across it
+  bool tells = false;    // tells the host something, in order with all that does
+  bool regions = false;  // what its regions do
+
+  constexpr std::span<const Effect> on_operands() const { return {list.data(), count}; }
+  /// Those that loads and stores could tell. The count of a semaphore is no memory to them: whoever
+  /// touches one synchronises.
+  constexpr std::span<const Effect> on_memory() const { return {list.data(), syncs ? 0 : count}; }
+  constexpr bool none() const { return count == 0 && !syncs && !tells && !regions; }
+};
 
 enum class OpClass : std::uint8_t {
   leaf,         // no operands
@@ -86,7 +101,7 @@ struct OpInfo {
   OpClass op_class;
   Literals literals;
   int min_args, max_args;  // max_args -1: any number
-  Effect effect;
+  Effects effects;
   int ulp;
   Spelling spelling;
   const char* meaning;
@@ -94,6 +109,21 @@ struct OpInfo {
 const OpInfo& info(Op op);
 inline bool is_elementwise(Op op) { return info(op).op_class == OpClass::elementwise; }
 inline bool is_fold(Op op) { return info(op).op_class == OpClass::fold; }
+inline const Effects& effects(Op op) { return info(op).effects; }
+/// Whether it gives a value and does nothing else, whenever and however often it runs.
+inline bool is_pure(Op op) { return effects(op).none(); }
+inline bool reads_memory(Op op) {
+  return std::ranges::any_of(effects(op).on_memory(), &Effect::reads);
+}
+/// Whether memory may hold something else afterwards.
+inline bool writes_memory(Op op) {
+  return std::ranges::any_of(effects(op).on_memory(), &Effect::writes);
+}
+/// Whether it, or what its regions do, is wanted though nobody uses its value.
+inline bool acts(Op op) {
+  const Effects& e = effects(op);
+  return writes_memory(op) || e.syncs || e.tells || e.regions;
+}
 /// False if no op has that name.
 bool op_named(std::string_view name, Op& op);
 
@@ -235,6 +265,9 @@ struct Graph {
   bool chooses(ValueId ref) const;
   /// Whether a slice of stride 0 is, which repeats an element.
   bool repeats(ValueId ref) const;
+  /// Whether the instruction reads memory of that root Ref, or may change it.
+  bool reads(const Inst& inst, ValueId root_ref) const;
+  bool writes(const Inst& inst, ValueId root_ref) const;
   /// Whether it makes a view of a Ref.
   bool is_view(ValueId v) const { return info((*this)[v].op).op_class == OpClass::view; }
   /// Number of a root Ref among all Refs that may share memory with it: outputs aliased to an input

@@ -57,8 +57,10 @@ bool is_only_updated(const Graph& g, int output) {
         g[body.region].params[g.arguments.size() + static_cast<std::size_t>(output)];
     const int memory = g.alias_class(ref);
     for (const Inst& in : g.insts) {
-      if (!may_write(info(in.op).effect) || in.args.empty()) continue;
-      if (g.alias_class(g.root(in.args[0])) != memory) continue;
+      const auto is_written = [&](const Effect& e) {
+        return e.writes() && g.alias_class(g.root(in.args[e.operand])) == memory;
+      };
+      if (std::ranges::none_of(effects(in.op).on_memory(), is_written)) continue;
       if (in.op != Op::Atomic) return false;
       updated = true;
     }

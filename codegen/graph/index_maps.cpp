@@ -37,7 +37,7 @@ bool have_one_index(const Graph& g, RegionIndex a, std::size_t of_a, RegionIndex
     if (v == w || !seen.emplace(v, w).second) continue;
     const Inst &i = g[v], &j = g[w];
     if (i.op != j.op || i.type != j.type || i.attr != j.attr || i.args.size() != j.args.size() ||
-        !i.regions.empty() || info(i.op).effect != Effect::None)
+        !i.regions.empty() || !is_pure(i.op))
       return false;
     if (i.op == Op::Param && number_of(g, a, v) != number_of(g, b, w)) return false;
     for (std::size_t k = 0; k < i.args.size(); ++k) stack.emplace_back(i.args[k], j.args[k]);

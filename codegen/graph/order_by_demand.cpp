@@ -13,8 +13,8 @@ namespace {
 using Values = std::vector<ValueId>;
 
 // Alias classes that something reads and writes; each ascending, without repeats.
-struct Effects {
-  std::vector<int> reads, writes;
+struct Touched {
+  std::vector<int> reads = {}, writes = {};
   bool syncs = false;  // or tells: stays, even where there is no Ref to write
   bool stays() const { return syncs || !writes.empty(); }
 };
@@ -26,7 +26,7 @@ void insert(std::vector<int>& set, int element) {
 
 class DemandOrder {
  public:
-  DemandOrder(Graph& g, Effect (*effect_of)(Op)) : g_(g), effect_of_(effect_of) {
+  DemandOrder(Graph& g, const Effects& (*effects_of)(Op)) : g_(g), effects_of_(effects_of) {
     number_classes();
   }
 
@@ -34,7 +34,7 @@ class DemandOrder {
     region_.assign(g_.insts.size(), Uses::no_region_id);
     param_of_.assign(g_.insts.size(), Uses::no_region_id);
     free_.assign(g_.regions.size(), {});
-    effects_.assign(g_.regions.size(), {});
+    touched_.assign(g_.regions.size(), {});
     demand_.assign(g_.insts.size(), 0);
     placed_.assign(g_.insts.size(), false);
     stamp_.assign(g_.insts.size(), 0);
@@ -74,37 +74,30 @@ class DemandOrder {
     return no_value;
   }
 
-  Effects effects(ValueId v) const {
+  Touched touched(ValueId v) const {
     const Inst& in = inst(v);
-    Effects result;
-    switch (effect_of_(in.op)) {
-    case Effect::None: break;
-    case Effect::Reads: result.reads = {alias_class(in.args[0])}; break;
-    case Effect::Writes: result.writes = {alias_class(in.args[0])}; break;
-    case Effect::Async:
-      for (const ValueId a : in.args)
-        if (inst(a).type.is_ref()) insert(result.writes, alias_class(a));
-      break;
-    case Effect::Sync:
-      result.syncs = true;
-      for (const auto& [root, c] : classes_) insert(result.writes, c);
-      break;
-    case Effect::Tells: result.syncs = true; break;
-    case Effect::Region:
-      for (const RegionId r : in.regions) add(result, effects_[index(r)]);
-      if (in.op == Op::Scoped) forget(result, g_[in.regions[0]].params);
+    const Effects& effects = effects_of_(in.op);
+    Touched result{.syncs = effects.syncs || effects.tells};
+    for (const Effect& e : effects.on_memory()) {
+      const int c = alias_class(in.args[e.operand]);
+      if (e.reads()) insert(result.reads, c);
+      if (e.writes()) insert(result.writes, c);
     }
+    if (effects.syncs)
+      for (const auto& [root, c] : classes_) insert(result.writes, c);
+    for (const RegionId r : in.regions) add(result, touched_[index(r)]);
+    if (in.op == Op::Scoped) forget(result, g_[in.regions[0]].params);
     return result;
   }
 
   // Nobody else knows memory that a scope has to itself.
-  void forget(Effects& e, const Values& refs) const {
+  void forget(Touched& e, const Values& refs) const {
     for (const ValueId ref : refs)
       for (std::vector<int>* classes : {&e.reads, &e.writes})
         std::erase(*classes, alias_class(ref));
   }
 
-  static void add(Effects& all, const Effects& e) {
+  static void add(Touched& all, const Touched& e) {
     for (const int c : e.reads) insert(all.reads, c);
     for (const int c : e.writes) insert(all.writes, c);
     all.syncs |= e.syncs;
@@ -140,7 +133,7 @@ class DemandOrder {
     const Values recorded = std::move(g_[r].insts);
     const Values yields = g_[r].yields;
     Values writes;
-    std::vector<Effects> write_effects;
+    std::vector<Touched> touched_by_writes;
     struct Read {
       ValueId value;
       std::vector<std::pair<int, int>> epochs;  // (class, writes of it so far)
@@ -150,12 +143,12 @@ class DemandOrder {
     for (const ValueId v : recorded) {
       for (const RegionId inner : inst(v).regions) order(inner);
       region_[index(v)] = r;
-      if (effect_of_(inst(v).op) == Effect::None) continue;
-      Effects e = effects(v);
+      if (effects_of_(inst(v).op).none()) continue;
+      Touched e = touched(v);
       if (e.stays()) {
         for (const int c : e.writes) ++epoch[c];
         writes.push_back(v);
-        write_effects.push_back(std::move(e));
+        touched_by_writes.push_back(std::move(e));
       } else if (!e.reads.empty()) {
         Read read{v, {}};
         for (const int c : e.reads) read.epochs.push_back({c, epoch[c]});
@@ -191,7 +184,7 @@ class DemandOrder {
       for (std::size_t n = 0; operand(writes[i], n) != no_value; ++n)
         visit(operand(writes[i], n), r, is_placed, place);
       std::vector<Pending> before;
-      for (const int c : write_effects[i].writes) {
+      for (const int c : touched_by_writes[i].writes) {
         const auto it = pending.find(key(c, epoch[c]++));
         if (it != pending.end()) before.insert(before.end(), it->second.begin(), it->second.end());
       }
@@ -202,7 +195,7 @@ class DemandOrder {
     }
     for (const ValueId y : yields) visit(y, r, is_placed, place);
 
-    Effects& all = effects_[index(r)];
+    Touched& all = touched_[index(r)];
     Values& free = free_[index(r)];
     ++stamps_;
     const auto use = [&](ValueId v) {
@@ -212,19 +205,19 @@ class DemandOrder {
     };
     for (const ValueId v : ordered) {
       for (std::size_t n = 0; operand(v, n) != no_value; ++n) use(operand(v, n));
-      if (effect_of_(inst(v).op) != Effect::None) add(all, effects(v));
+      if (!effects_of_(inst(v).op).none()) add(all, touched(v));
     }
     for (const ValueId y : yields) use(y);
     g_[r].insts = std::move(ordered);
   }
 
   Graph& g_;
-  Effect (*effect_of_)(Op);
+  const Effects& (*effects_of_)(Op);
   std::unordered_map<ValueId, int> classes_;  // of root Refs
   std::vector<RegionId> region_;              // per instruction: where it is listed
   std::vector<RegionId> param_of_;            // per parameter: of which region
   std::vector<Values> free_;           // per region: what it uses of enclosing ones, in order
-  std::vector<Effects> effects_;       // per region
+  std::vector<Touched> touched_;       // per region
   std::vector<std::uint32_t> demand_;  // per value: its place in the demand order, from 1; 0: dead
   std::vector<bool> placed_;
   std::vector<std::uint32_t> stamp_;
@@ -233,6 +226,8 @@ class DemandOrder {
 
 }  // namespace
 
-void order_by_demand(Graph& g, Effect (*effect_of)(Op)) { DemandOrder(g, effect_of).run(); }
+void order_by_demand(Graph& g, const Effects& (*effects_of)(Op)) {
+  DemandOrder(g, effects_of).run();
+}
 
 }  // namespace palladium::graph

@@ -91,7 +91,7 @@ class Simplifier {
         replace(v, same);
         continue;
       }
-      if (info(inst(v).op).effect == Effect::None) {
+      if (is_pure(inst(v).op)) {
         const std::size_t hash = hash_of(inst(v));
         const Values& candidates = known_[hash];
         const auto it = std::find_if(candidates.begin(), candidates.end(),
@@ -314,11 +314,7 @@ class Simplifier {
     if (i < 0 || i >= g_.mapping.num_inputs || g_.whole_arrays) return {};
     const BlockMapping& m = g_.mapping.block_mappings[static_cast<std::size_t>(i)];
     if (!m.fill || !is_empty(m)) return {};
-    const auto writes = [&](const Inst& other) {
-      return may_write(info(other.op).effect) && std::ranges::any_of(other.args, [&](ValueId arg) {
-               return inst(arg).type.is_ref() && g_.root(arg) == root;
-             });
-    };
+    const auto writes = [&](const Inst& other) { return g_.writes(other, root); };
     if (std::ranges::any_of(g_.insts, writes)) return {};
     return fill_as(m, load.type.dtype);
   }
@@ -389,8 +385,7 @@ class Simplifier {
 
   ValueId fold_constants(ValueId v) {
     const Inst& in = inst(v);
-    if (!in.type.is_value() || in.args.empty() || in.args.size() > 3 ||
-        info(in.op).effect != Effect::None || !is_elementwise(in.op))
+    if (!in.type.is_value() || in.args.empty() || in.args.size() > 3 || !is_elementwise(in.op))
       return v;
     std::array<std::uint64_t, 3> bits{};
     for (std::size_t i = 0; i < in.args.size(); ++i) {

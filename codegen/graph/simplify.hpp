@@ -7,9 +7,8 @@ namespace palladium::graph {
 
 /// Orders the instructions of every region by demand, and drops those that nothing demands: what
 /// stands between two writes depends on the data flow alone, not on the order of recording.
-/// `effect_of` is the column of the op table, but for tests.
-void order_by_demand(
-    Graph& g, Effect (*effect_of)(Op) = [](Op op) { return info(op).effect; });
+/// `effects_of` is the column of the op table, but for tests.
+void order_by_demand(Graph& g, const Effects& (*effects_of)(Op) = effects);
 
 /// Folds constants, merges equal values and removes what changes nothing; whether there was any.
 /// `g` is in order.

@@ -214,10 +214,10 @@ class Verifier {
 
   void check_pure(RegionId r) const {
     for (const ValueId v : g_[r].insts) {
-      const Effect effect = info(g_[v].op).effect;
-      require(!may_write(effect), "an index map writes");
-      require(effect != Effect::Sync, "an index map synchronises");
-      require(effect != Effect::Tells, "an index map tells the host something");
+      const Op op = g_[v].op;
+      require(!writes_memory(op), "an index map writes");
+      require(!effects(op).syncs, "an index map synchronises");
+      require(!effects(op).tells, "an index map tells the host something");
       for (const RegionId inner : g_[v].regions) check_pure(inner);
     }
   }
@@ -281,8 +281,7 @@ class Verifier {
       return;
     }
     case Op::While: require(n == 2, "a wrong number of regions"); return;
-    default:
-      require(n == (info(in.op).effect == Effect::Region ? 1 : 0), "a wrong number of regions");
+    default: require(n == (effects(in.op).regions ? 1 : 0), "a wrong number of regions");
     }
   }
 
@@ -300,7 +299,8 @@ class Verifier {
   void check_instruction(ValueId v) const {
     const Inst& in = g_[v];
     for (const ValueId arg : in.args) use(arg);
-    if (may_write(info(in.op).effect) && !in.args.empty()) check_writable(in.args[0]);
+    for (const Effect& e : effects(in.op).on_memory())
+      if (e.writes() && e.operand < in.args.size()) check_writable(in.args[e.operand]);
     if (in.op == Op::RefBitcast && !in.args.empty()) check_fill(in);
     require(form_ == Form::lowered || in.op != Op::Dot || in.args.empty() ||
                 !is_byte_float(g_[in.args[0]].type.dtype),
@@ -382,7 +382,7 @@ class Verifier {
 
   // Of what does not repeat: each region of a switch yields what its first does.
   void check_results(const Inst& in) const {
-    if (info(in.op).effect != Effect::Region || repeats(in.op)) return;
+    if (!effects(in.op).regions || repeats(in.op)) return;
     const std::vector<ValueId>& first = g_[in.regions[0]].yields;
     require(has_results(in.op) || first.empty(), "the body of a when yields");
     for (std::size_t n = 1; n < in.regions.size(); ++n) {

@@ -18,9 +18,8 @@ std::string problem_of(const Graph& g, const Inst& in) {
   for (const ValueId arg : in.args) {
     const Type& t = g[arg].type;
     if (is_array(t))
-      return arrays(info(in.op).effect == Effect::None ? "can only close over scalars and Refs"
-                                                       : "can only store scalars",
-                    t);
+      return arrays(
+          is_pure(in.op) ? "can only close over scalars and Refs" : "can only store scalars", t);
     if (t.is_ref() && g[g.root(arg)].type.space == Space::regs)
       return "registers are those of the whole thread, given " + to_string(g[g.root(arg)].type) +
              "; with a WarpMesh memory is in SMEM or GMEM";

@@ -204,10 +204,10 @@ class Visit {
         view(a);
       else
         control(a);
-    if (inst.op != Op::Delay)
-      add({.access = inst.op == Op::SemaphoreRead ? Access::read : Access::update,
+    for (const graph::Effect& e : graph::effects(inst.op).on_operands())
+      add({.access = e.writes() ? Access::update : Access::read,
            .role = Role::result,
-           .window = window_of(inst.args[0]),
+           .window = window_of(inst.args[e.operand]),
            .leaf = s.inst,
            .elected = true});
     scratch(s.scratch);

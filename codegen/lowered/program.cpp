@@ -43,9 +43,7 @@ Table<ValueId, int> uses_of(const graph::Graph& g) {
   for (const graph::Region& r : g.regions)
     for (const ValueId y : r.yields) yielded[index(y)] = true;
   const auto is_left_over = [&](ValueId v) {
-    const graph::Effect e = graph::info(g[v].op).effect;
-    return uses[v] == 0 && !yielded[index(v)] && g[v].type.is_value() &&
-           (e == graph::Effect::None || e == graph::Effect::Reads);
+    return uses[v] == 0 && !yielded[index(v)] && g[v].type.is_value() && !graph::acts(g[v].op);
   };
   std::vector<ValueId> left_over;
   for (std::size_t i = 0; i < g.insts.size(); ++i)

@@ -75,12 +75,12 @@ StorageId accumulating_window(const Program& l, const Analysis& a, ValueId load,
       l.storage_of[load])
     return {};
   for (const ValueId v : a.order) {
-    const graph::Effect e = graph::info(l.graph[v].op).effect;
-    const bool access = e == graph::Effect::Reads || e == graph::Effect::Writes;
-    if (!access || v == load || v == store || root_of(l.graph, v) != root) continue;
+    const graph::Inst& inst = l.graph[v];
+    const bool writes = l.graph.writes(inst, root), reads = l.graph.reads(inst, root);
+    if ((!reads && !writes) || v == load || v == store) continue;
     const bool between = a.position[index(v)] > a.position[index(load)] &&
                          a.position[index(v)] < a.position[index(store)];
-    if (e == graph::Effect::Reads || between) return {};
+    if (!writes || between) return {};
   }
   return w.storage();
 }

@@ -29,8 +29,8 @@ void Analysis::visit(const Graph& g, graph::RegionId region, int loop_inst) {
     number(v);
     const Inst& inst = g[v];
     for (ValueId a : inst.args) users[index(a)].push_back(v);
-    if (graph::may_write(graph::info(inst.op).effect)) writes.push_back(v);
-    if (graph::info(inst.op).effect == graph::Effect::Sync) syncs.push_back(position[index(v)]);
+    if (graph::writes_memory(inst.op)) writes.push_back(v);
+    if (graph::effects(inst.op).syncs) syncs.push_back(position[index(v)]);
     for (graph::RegionId r : inst.regions) {
       const int around = graph::repeats(inst.op) ? static_cast<int>(index(v)) : loop_inst;
       visit(g, r, around);
@@ -61,7 +61,10 @@ void insert_before(Graph& g, ValueId v, ValueId before) {
     }
 }
 
-ValueId root_of(const Graph& g, ValueId memory_op) { return g.root(g[memory_op].args[0]); }
+ValueId root_of(const Graph& g, ValueId memory_op) {
+  const Inst& inst = g[memory_op];
+  return g.root(inst.args[graph::effects(inst.op).on_memory()[0].operand]);
+}
 
 bool is_whole_access(const Graph& g, ValueId memory_op) {
   const Inst& inst = g[memory_op];

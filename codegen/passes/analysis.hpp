@@ -24,7 +24,7 @@ struct Analysis {
   std::vector<std::vector<graph::ValueId>> users;  // per instruction, in program order
   std::vector<std::vector<End>> yielded;           // per instruction: by which regions
   std::vector<graph::ValueId> order;               // instructions by position
-  std::vector<graph::ValueId> writes;              // Store and Swap, in program order
+  std::vector<graph::ValueId> writes;              // of memory, in program order
   std::vector<int> syncs;                          // positions where others may go on, ascending
 
   /// How often it is an operand or yielded.

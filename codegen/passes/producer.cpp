@@ -27,12 +27,10 @@ bool is_known(const Program& l, ValueId root, bool enter, const Known& known) {
       if (!known.contains(s)) return false;
       continue;
     }
-    const graph::Effect effect = graph::info(i.op).effect;
-    if (effect == graph::Effect::Reads) {
-      if (i.op != Op::Load) return false;
+    if (i.op == Op::Load) {
       const Window& w = l.window_loaded(v);
       if (!w.is_direct() || !w.read_only) return false;
-    } else if (effect != graph::Effect::None) {
+    } else if (!graph::is_pure(i.op)) {
       return false;
     }
     if (i.op != Op::Param) stack.insert(stack.end(), i.args.begin(), i.args.end());

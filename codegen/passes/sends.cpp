@@ -15,9 +15,7 @@ constexpr std::int64_t most_bytes = 64 << 10;  // of shared memory
 bool is_only_written(const graph::Graph& g, const Analysis& a, const Window& w) {
   const int output = w.mapping - g.mapping.num_inputs;
   const auto aliased = [&](const graph::Alias& alias) { return alias.output == output; };
-  const auto reads = [&](ValueId v) {
-    return graph::info(g[v].op).effect == graph::Effect::Reads && g.root(g[v].args[0]) == w.root;
-  };
+  const auto reads = [&](ValueId v) { return g.reads(g[v], w.root); };
   return std::ranges::none_of(g.aliases, aliased) && std::ranges::none_of(a.order, reads);
 }
 

@@ -97,10 +97,10 @@ class WindowPlacement {
   std::vector<ValueId> accesses(const Window& w, bool writes) const {
     std::vector<ValueId> found;
     for (ValueId v : analysis_.order) {
-      const graph::Effect e = graph::info(g_[v].op).effect;
-      const bool reads = e == graph::Effect::Reads || g_[v].op == Op::Swap;
-      if ((writes ? e == graph::Effect::Writes : reads) && root_of(g_, v) == w.root)
-        found.push_back(v);
+      const graph::Inst& inst = g_[v];
+      // An atomic update is one access: nothing has to come between what it reads and writes.
+      const bool reads = inst.op != Op::Atomic && g_.reads(inst, w.root);
+      if (writes ? g_.writes(inst, w.root) : reads) found.push_back(v);
     }
     return found;
   }

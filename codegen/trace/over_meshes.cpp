@@ -35,25 +35,23 @@ class Accesses {
 
   void check_region(std::size_t body, RegionId region) {
     for (const ValueId v : g_[region].insts) {
-      const graph::Effect effect = graph::info(g_[v].op).effect;
-      if (graph::may_write(effect) || effect == graph::Effect::Reads)
-        check_access(body, v, graph::may_write(effect));
+      for (const graph::Effect& e : graph::effects(g_[v].op).on_memory()) check_access(body, v, e);
       for (const RegionId inner : g_[v].regions) check_region(body, inner);
     }
   }
 
-  void check_access(std::size_t body, ValueId v, bool is_write) {
+  void check_access(std::size_t body, ValueId v, const graph::Effect& effect) {
     const std::vector<ValueId>& params = g_[g_.bodies[body].region].params;
-    const auto found = std::ranges::find(params, g_.root(g_[v].args[0]));
+    const auto found = std::ranges::find(params, g_.root(g_[v].args[effect.operand]));
     if (found == params.end() || std::ranges::find(shared_, *found) != shared_.end())
       return;  // of a run_scoped
     const auto position = static_cast<std::size_t>(found - params.begin());
     const std::string what = std::string(graph::info(g_[v].op).name) + ": ";
-    if (is_write && position < g_.arguments.size())
+    if (effect.writes() && position < g_.arguments.size())
       fail(g_.location(v), what + "args[" + std::to_string(position) +
                                "] is an array, which a kernel over a mesh only reads; to change it "
                                "pass pl::new_ref(array)");
-    writes_ |= is_write && position >= first_captured_;
+    writes_ |= effect.writes() && position >= first_captured_;
     if (position < first_scratch_ || position >= first_captured_) return;
     const std::size_t number = position - first_scratch_;
     const int mesh = in_block_[number]->mesh;
@@ -185,9 +183,8 @@ void add_shared(Recorder& recorder) {
     const std::size_t at = g.arguments.size() + static_cast<std::size_t>(g.mapping.num_outputs) +
                            g.mapping.scratch_avals.size();
     for (std::size_t b = 0; b < g.bodies.size(); ++b) {
-      const ValueId ref = b == shared.body
-                              ? shared.ref
-                              : g.add({.op = Op::Param, .type = shared.type}, shared.at);
+      const ValueId ref =
+          b == shared.body ? shared.ref : g.add({.op = Op::Param, .type = shared.type}, shared.at);
       std::vector<ValueId>& params = g[g.bodies[b].region].params;
       std::erase(params, ref);
       params.insert(params.begin() + static_cast<std::ptrdiff_t>(at), ref);

@@ -70,7 +70,8 @@ class Places {
 
   // The element that has gone there before, if there is one.
   std::optional<std::int64_t> put(std::int64_t offset, std::int64_t element) {
-    auto at = static_cast<std::size_t>(static_cast<std::uint64_t>(offset) * 0x9e3779b97f4a7c15) >> shift_;
+    auto at =
+        static_cast<std::size_t>(static_cast<std::uint64_t>(offset) * 0x9e3779b97f4a7c15) >> shift_;
     for (;; at = (at + 1) % table_.size()) {
       Place& place = table_[at];
       if (place.offset == offset) return place.element;
@@ -118,7 +119,6 @@ class Access {
       for_each([&](std::int64_t element, std::int64_t offset, std::int64_t, int bytes) {
         if (!window().is_inside(offset, bytes)) f_.poison(v_, element);
       });
-    if (window().races != nullptr) record(race::Kind::read);
   }
 
   /// Copies elements from `from` to the window; masked-off elements are left alone.
@@ -129,7 +129,6 @@ class Access {
     else
       put(from);
     if (window().has_clash()) refuse_clash();
-    if (window().races != nullptr) record(race::Kind::write);
   }
 
   /// Each element that is on becomes change(element, what it is), one after the other.
@@ -145,7 +144,15 @@ class Access {
       std::memcpy(contents + offset, &x, sizeof x);
     });
     tell_written();
-    if (window().races != nullptr) record(race::Kind::atomic);
+  }
+
+  /// Tells the search for races what was done, as the table of operations has it.
+  void record() {
+    if (window().races == nullptr) return;
+    const graph::Op op = f_.inst(v_).op;
+    if (op == graph::Op::Atomic) return record(race::Kind::atomic);
+    if (graph::reads_memory(op)) record(race::Kind::read);
+    if (graph::writes_memory(op)) record(race::Kind::write);
   }
 
  private:
@@ -159,8 +166,7 @@ class Access {
         window().knows_all(view_.pieces(), bytes_))
       return;
     for_each_piece([&](const Run& run, int bytes) {
-      if (const auto at = window().find_unknown(run, bytes))
-        refuse_unknown(f_, v_, window(), *at);
+      if (const auto at = window().find_unknown(run, bytes)) refuse_unknown(f_, v_, window(), *at);
     });
   }
 
@@ -187,7 +193,8 @@ class Access {
     if (is_list()) {
       with_size(bytes_, [&]<class T>() {
         for_each([&](std::int64_t element, std::int64_t offset, std::int64_t, int) {
-          std::memcpy(to + element * static_cast<std::int64_t>(sizeof(T)), from + offset, sizeof(T));
+          std::memcpy(to + element * static_cast<std::int64_t>(sizeof(T)), from + offset,
+                      sizeof(T));
         });
       });
       return;
@@ -222,7 +229,8 @@ class Access {
     } else if (is_list()) {
       with_size(bytes_, [&]<class T>() {
         for_each([&](std::int64_t element, std::int64_t offset, std::int64_t, int) {
-          std::memcpy(to + offset, from + element * static_cast<std::int64_t>(sizeof(T)), sizeof(T));
+          std::memcpy(to + offset, from + element * static_cast<std::int64_t>(sizeof(T)),
+                      sizeof(T));
         });
       });
     } else {
@@ -306,7 +314,8 @@ class Access {
     }
     const std::int64_t* piece = view_.pieces().data();
     if (n == 1 && !masked() && view_.misfits.empty()) {
-      for (std::int64_t element = 0; element < count; ++element) f(element, piece[element], 0, bytes);
+      for (std::int64_t element = 0; element < count; ++element)
+        f(element, piece[element], 0, bytes);
       return;
     }
     for (std::int64_t element = 0; element < count; ++element)
@@ -372,11 +381,13 @@ void eval_Load(Frame& f, ValueId v, const Inst&) {
     }
   }
   access.read(f.bytes(v));
+  access.record();
 }
 
 void eval_Store(Frame& f, ValueId v, const Inst&) {
   Access access(f, v);
   access.write(f.bytes(access.memory().value));
+  access.record();
 }
 
 namespace {
@@ -390,7 +401,7 @@ void update(Frame& f, ValueId v, F change) {
   if (!f.plan().is_used(v)) {
     access.update<T>(
         [&](std::int64_t element, T old) { return change(element, old, values[element]); });
-    return;
+    return access.record();
   }
   T* olds = f.data<T>(v);
   if (access.masked()) std::memcpy(olds, values, f.plan().bytes(v));
@@ -398,6 +409,7 @@ void update(Frame& f, ValueId v, F change) {
     olds[element] = old;
     return change(element, old, values[element]);
   });
+  access.record();
 }
 
 template <class F>
@@ -447,6 +459,7 @@ void eval_Swap(Frame& f, ValueId v, const Inst&) {
   if (access.masked()) std::memcpy(f.bytes(v), value, f.plan().bytes(v));
   access.read(f.bytes(v));
   access.write(value);
+  access.record();
 }
 
 }  // namespace palladium::interpreter

@@ -159,9 +159,8 @@ std::size_t Launch::parameter_of(std::size_t i) const {
 bool Launch::stores_to(std::size_t mapping) const {
   const std::size_t parameter = parameter_of(mapping);
   for (const Inst& inst : graph.insts)
-    if (graph::may_write(graph::info(inst.op).effect))
-      for (const graph::Body& body : graph.bodies)
-        if (graph.root(inst.args[0]) == graph[body.region].params[parameter]) return true;
+    for (const graph::Body& body : graph.bodies)
+      if (graph.writes(inst, graph[body.region].params[parameter])) return true;
   return false;
 }
 

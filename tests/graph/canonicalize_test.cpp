@@ -62,15 +62,16 @@ TEST_CASE("the canonical order is the order of demand") {
 
 namespace {
 
-// A table in which program_id synchronises, and swap starts a copy between its operands.
-graph::Effect made_up_effect(Op op) {
-  if (op == Op::ProgramId) return graph::Effect::Sync;
-  if (op == Op::Swap) return graph::Effect::Async;
-  return info(op).effect;
+// A table in which program_id synchronises, and swap exchanges what its operands hold.
+const graph::Effects& made_up_effects(Op op) {
+  using enum graph::Effect::Access;
+  static constexpr graph::Effects syncs = {.syncs = true};
+  static constexpr graph::Effects exchange = {.list = {{{0, update}, {1, update}}}, .count = 2};
+  return op == Op::ProgramId ? syncs : op == Op::Swap ? exchange : effects(op);
 }
 
 std::string ordered(HandMade& k) {
-  order_by_demand(k.g, made_up_effect);
+  order_by_demand(k.g, made_up_effects);
   std::string text;
   const std::function<void(RegionId)> list = [&](RegionId r) {
     for (const ValueId v : k.g[r].insts) {
@@ -104,7 +105,7 @@ TEST_CASE("no access crosses what synchronises, which stays though nothing uses 
 }
 
 TEST_CASE(
-    "reads around what is asynchronous stay before or behind it, those of other Refs do not") {
+    "reads around what updates two Refs stay before or behind it, those of other Refs do not") {
   HandMade k({row, row, row, row}, {row});
   const ValueId x = k.b.load(k.refs[0]), barrier = k.b.load(k.refs[1]), other = k.b.load(k.refs[2]);
   append(k, {.op = Op::Swap, .args = {k.refs[0], k.refs[1]}});
@@ -440,10 +441,8 @@ void shuffle(Graph& g, Random& random, RegionId r) {
   const auto effects = [&](ValueId v, std::vector<int>& reads, std::vector<int>& writes,
                            const auto& self) -> void {
     const Inst& in = g[v];
-    if (info(in.op).effect == graph::Effect::Reads)
-      reads.push_back(g.alias_class(g.root(in.args[0])));
-    if (info(in.op).effect == graph::Effect::Writes)
-      writes.push_back(g.alias_class(g.root(in.args[0])));
+    for (const graph::Effect& e : graph::effects(in.op).on_memory())
+      (e.writes() ? writes : reads).push_back(g.alias_class(g.root(in.args[e.operand])));
     for (const RegionId inner : in.regions)
       for (const ValueId i : g[inner].insts) self(i, reads, writes, self);
   };

@@ -1,4 +1,5 @@
 // What every op accepts, what it refuses and in which words.
+#include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <functional>
@@ -310,6 +311,24 @@ TEST_CASE("every wrong combination is a CompileError at the user's line [E12] [E
       CHECK_THAT(e.what(), ContainsSubstring(c.expected));
       CHECK_THAT(e.what(), ContainsSubstring("\n  at attention.cpp:41"));
       CHECK(e.at() == user);
+    }
+  }
+}
+
+TEST_CASE(
+    "an operation says what it does with each Ref that it takes, unless it makes a view of it") {
+  for (const Case& c : accepted) {
+    Fixture x;
+    const std::vector<ValueId> args = c.args(x);
+    const graph::Effects& effects = graph::effects(c.op);
+    INFO(info(c.op).name);
+    for (std::size_t i = 0; i < args.size(); ++i) {
+      INFO("operand " << i);
+      const Type& type = x.k.g[args[i]].type;
+      const bool viewed = info(c.op).op_class == OpClass::view && i == 0;
+      const auto says = std::ranges::count(effects.on_operands(), i, &graph::Effect::operand);
+      CHECK(says == (type.is_ref() && !viewed ? 1 : 0));
+      if (type.is_ref()) CHECK(effects.syncs == (type.space == Space::semaphore));
     }
   }
 }

@@ -62,11 +62,9 @@ class Reach {
     }
     for (const ValueId x : inst.args) marked |= is_marked(x);
     if (inst.op == Op::When) return visit(inst.regions[0], controlled || marked);
-    if (info(inst.op).effect == graph::Effect::Reads ||
-        info(inst.op).effect == graph::Effect::Writes) {
-      const int memory = g_.alias_class(g_.root(inst.args[0]));
-      if (info(inst.op).effect == graph::Effect::Writes && (marked || controlled))
-        memory_.insert(memory);
+    for (const graph::Effect& e : graph::effects(inst.op).on_memory()) {
+      const int memory = g_.alias_class(g_.root(inst.args[e.operand]));
+      if (e.writes() && (marked || controlled)) memory_.insert(memory);
       marked |= memory_.contains(memory);
     }
     values_[index(v)] = marked;
