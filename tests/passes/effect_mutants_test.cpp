@@ -57,7 +57,8 @@ constexpr Unasked of_scalars[] = {
     {"semaphore", "reads control storage"}, {"semaphore", "reads subscript storage"},
     {"stage", "reads subscript storage"},   {"store", "reads subscript storage"},
     {"switch", "reads control storage"},    {"update", "reads subscript storage"},
-    {"when", "reads control storage"},      {"while", "reads control storage"}};
+    {"when", "reads control storage"},      {"while", "reads control storage"},
+    {"reduce", "reads subscript storage"}};
 
 // Windows live as long as the program or their scope, and so do barriers, and what is sent has a
 // place of its own; what a product is added to was there before, and is read behind.

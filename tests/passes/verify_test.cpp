@@ -80,7 +80,8 @@ int leave_out(lowered::Program& l, lowered::Statements& list, const Uses& uses) 
   int left_out = 0;
   for (std::size_t i = 0; i < list.size(); ++i) {
     const lowered::Statement s = list[i];
-    if (uses.is_missed(l, s)) {
+    // The number of a loop's iteration is missed by nobody behind it.
+    if (!lowered::repeats(s) && uses.is_missed(l, s)) {
       list.erase(list.begin() + static_cast<std::ptrdiff_t>(i));
       INFO(lowered::to_text(l));
       CHECK_THAT(lowered::defect(l, true), StartsWith("filled: "));
@@ -132,7 +133,7 @@ TEST_CASE("whatever fills what somebody reads is missed when it is left out") {
         }
     }
   }
-  CHECK(left_out > 100);
+  CHECK(left_out > 80);
 }
 
 }  // namespace verified
