@@ -115,11 +115,17 @@ class Accesses {
   // ---- rows
 
   LoopNest finished(LoopNest p) {
-    const bool reads_rows = std::ranges::any_of(
-        element_reads(l_, p), [&](const Effect& e) { return reads_staged(l_, e.leaf); });
-    if (!reads_rows && !model_.pads_rows(p)) return p;
+    if (!reads_rows(p) && !model_.pads_rows(p)) return p;
     const NestModel::Found found = model_.look(p);
     return with(std::move(p), found);
+  }
+
+  // Of a staged window, be it for a value that the nest itself keeps.
+  bool reads_rows(const LoopNest& p) const {
+    return std::ranges::any_of(element_reads(l_, p), [&](const Effect& e) {
+      return g_[e.leaf].op == Op::Load && l_.window_loaded(e.leaf).is_staged() &&
+             e.own_storage() == l_.window_loaded(e.leaf).storage();
+    });
   }
 
   LoopNest with(LoopNest p, const NestModel::Found& found) {
