@@ -305,7 +305,7 @@ class Loads {
   std::int64_t size(VariableId v) const { return std::max<std::int64_t>(1, e_[v].count); }
 
   // Into declarations, a loop of loads and one of the rest.
-  bool split(For& loop, Location at, Statements& out) {
+  bool split(For& loop, Origin at, Statements& out) {
     const auto n = iterations(e_, loop);
     if (!n || *n < 2 || loop.short_form) return false;
     std::size_t first = 0;  // statement behind the loads
@@ -333,8 +333,8 @@ class Loads {
     return true;
   }
 
-  void fill(For& loop, const std::map<VariableId, VariableId>& arrays, Location at,
-            std::size_t first, Statements rest, Statements& out) {
+  void fill(For& loop, const std::map<VariableId, VariableId>& arrays, Origin at, std::size_t first,
+            Statements rest, Statements& out) {
     const ExprId counter = e_.variable(loop.counter);
     const auto moved = [&](VariableId one, ExprId to) {
       const Affine begin = Affine::term(counter, size(one));
