@@ -9,6 +9,7 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+#include "codegen/lowered/effects_for_tests.hpp"
 #include "tests/support/differential.hpp"
 #include "tests/support/effect_words.hpp"
 #include "tests/support/folder.hpp"

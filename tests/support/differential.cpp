@@ -148,7 +148,7 @@ std::int64_t blocks_of(const cuda::Emitted& e, const Call& call) {
 }  // namespace
 
 void run_emulator(const graph::Graph& g, const cuda::Options& options, Call& call, bool poison,
-                  const lowered::testing::Hearing& hearing) {
+                  const Hearing& hearing) {
   const cuda::Emitted e = cuda::emit(g, options);
   std::vector<emulator::Buffer> buffers;
   for (std::size_t i = 0; i < call.arrays.size(); ++i) {

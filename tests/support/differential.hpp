@@ -3,16 +3,26 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "codegen/cuda/emit.hpp"
-#include "codegen/lowered/effects_for_tests.hpp"
 #include "codegen/graph/graph.hpp"
 #include "runtime/interpreter/interpreter.hpp"
 #include "tests/support/random_graph.hpp"
 
+namespace palladium::lowered {
+struct Effects;
+namespace testing {
+struct Kind;
+}
+}  // namespace palladium::lowered
+
 namespace palladium::test {
+
+/// As in codegen/lowered/effects_for_tests.hpp.
+using Hearing = std::function<void(const lowered::testing::Kind&, lowered::Effects&)>;
 
 /// The arrays of one call, as block mappings: inputs, then outputs, dense.
 struct Call {
@@ -31,7 +41,7 @@ void run_interpreter(const graph::Graph& g, Call& call, const interpreter::Optio
 /// Accesses that no statement says it makes are an error. `hearing`: answers of effects() that are
 /// wrong, to see whether that is found.
 void run_emulator(const graph::Graph& g, const cuda::Options& options, Call& call,
-                  bool poison = true, const lowered::testing::Hearing& hearing = {});
+                  bool poison = true, const Hearing& hearing = {});
 
 /// Whether there is a GPU to run on.
 bool has_gpu();
