@@ -30,6 +30,7 @@ void Elements::enter(const LoopNest& p, const layout::Layout& layout) {
   vector_bits_ = vector_bits(l_, p, layout_);
   vector_ = 1 << vector_bits_;
   conditions_hold_ = p.whole;
+  if_whole_.reset();
 }
 
 bool Elements::is_reduced(int d) const {
