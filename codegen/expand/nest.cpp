@@ -93,17 +93,6 @@ void Nest::expand() {
   b_.close();
 }
 
-const passes::BlockNames& Nest::block(WindowId window) {
-  const passes::BlockNames& names = x_.windows_[window];
-  if (nest_ == nullptr || !nest_->whole) return names;
-  const auto [it, is_new] = whole_blocks_.try_emplace(window, names);
-  if (is_new) {
-    std::ranges::fill(it->second.size, no_expr);
-    std::ranges::fill(it->second.from, no_expr);
-  }
-  return it->second;
-}
-
 // Of threads that hold the same elements one stores them.
 void Nest::mask_replicas() {
   std::uint32_t replicated = layout_.replicated_threads();
@@ -267,18 +256,6 @@ bool Nest::copy(const Address& a, StorageId storage) {
   if (nest_->repeats_first) read_first_again(v);
   b_.add_statement(vector_access(std::move(v)));
   return true;
-}
-
-// Tests of the coordinates against the value, and against the storage that it fills.
-std::pair<Bounds, Bounds> Nest::limits() const {
-  Bounds value, storage;
-  for (int d = 0; d < layout_.rank(); ++d) {
-    const auto at = static_cast<std::size_t>(d);
-    if (nest_->valid[at] != layout_.domain[at])
-      value.push_back({coordinates_[at], e_.number(nest_->valid[at])});
-    if (layout_.pads(d)) storage.push_back({coordinates_[at], e_.number(layout_.domain[at])});
-  }
-  return {value, storage};
 }
 
 // What lies beyond the value is zero.

@@ -43,7 +43,9 @@ class Nest : private passes::Elements {
   ExprId let_coordinate(ExprId value) override {
     return b_.let_coordinate({.name = prefix("n"), .temporary = true, .type = i32}, value);
   }
-  const passes::BlockNames& block(WindowId window) override;
+  const passes::BlockNames& block(WindowId window) override {
+    return as_nest_sees(window, x_.windows_[window]);
+  }
   ExprId stride(int mapping, int d) override { return e_.variable(x_.strides_.at({mapping, d})); }
   ExprId dim(const Dim& d) override { return x_.dim(d); }
   ExprId shared_address(StorageId storage) override { return x_.shared_address(storage); }
@@ -79,7 +81,6 @@ class Nest : private passes::Elements {
   // copies.cpp: asynchronous copies to shared memory
   bool copies_moved(const lowered::Stage& s);
   bool copies_asynchronously(const Address& from, StorageId filled, lowered::CopyMode by);
-  std::pair<Bounds, Bounds> limits() const;
   bool copies_window(WindowId window, StorageId storage);
   bool copies_load(StorageId storage);
   bool copy(const Address& a, StorageId storage);
@@ -204,8 +205,7 @@ class Nest : private passes::Elements {
   std::map<ExprId, ExprId> hoisted_;  // their names
   std::set<std::tuple<ExprId, ExprId, std::int64_t, ExprId>> checked_;
   std::set<StorageId> checked_stored_;
-  bool beside_ = false;  // evaluating what a hint compares with
-  std::map<WindowId, passes::BlockNames> whole_blocks_;
+  bool beside_ = false;    // evaluating what a hint compares with
   ExprId fork_ = no_expr;  // two ways to the elements: this one where it holds
   std::map<std::pair<ExprId, ExprId>, std::size_t> row_numbers_;  // by base and offset
   std::vector<std::vector<VariableId>> row_arrays_;               // by number, of each span

@@ -11,20 +11,11 @@ using graph::MemoryView;
 // What holds where these blocks are whole.
 ExprId Expander::are_whole(const std::vector<WindowId>& windows) {
   std::vector<ExprId> conditions;
-  const auto require = [&](ExprId x, std::int64_t n) {
-    const thread::Facts known = e_.facts(x);
-    if (known.low == n && known.high == n) return;
-    const ExprId holds = e_.plain(Operator::equal, x, e_.number(n), bool_);
-    if (std::ranges::find(conditions, holds) == conditions.end()) conditions.push_back(holds);
-  };
-  for (const WindowId w : windows) {
-    const passes::BlockNames& names = windows_[w];
-    for (std::size_t d = 0; d < names.size.size(); ++d) {
-      if (names.size[d] == no_expr) continue;
-      require(names.size[d], passes::loaded(l_, l_.windows[w], static_cast<int>(d)).size);
-      if (names.from[d] != no_expr) require(names.from[d], 0);
+  for (const WindowId w : windows)
+    for (const auto& [x, n] : passes::tests_of_whole(l_, e_, w, windows_[w])) {
+      const ExprId holds = e_.plain(Operator::equal, x, e_.number(n), bool_);
+      if (std::ranges::find(conditions, holds) == conditions.end()) conditions.push_back(holds);
     }
-  }
   return e_.all(conditions);
 }
 

@@ -223,6 +223,45 @@ Elements::RowEnd Elements::row_end(const Address& a, const Bounds& bounds) {
   return found;
 }
 
+// ---- blocks
+
+const BlockNames& Elements::as_nest_sees(WindowId window, const BlockNames& names) {
+  if (nest_ == nullptr || !nest_->whole) return names;
+  const auto [it, is_new] = whole_blocks_.try_emplace(window, names);
+  if (is_new) {
+    std::ranges::fill(it->second.size, no_expr);
+    std::ranges::fill(it->second.from, no_expr);
+  }
+  return it->second;
+}
+
+std::vector<std::pair<ExprId, std::int64_t>> tests_of_whole(const Program& l,
+                                                            const thread::Exprs& e, WindowId window,
+                                                            const BlockNames& names) {
+  std::vector<std::pair<ExprId, std::int64_t>> tests;
+  const auto require = [&](ExprId x, std::int64_t n) {
+    const thread::Facts known = e.facts(x);
+    if (known.low != n || known.high != n) tests.emplace_back(x, n);
+  };
+  for (std::size_t d = 0; d < names.size.size(); ++d) {
+    if (names.size[d] == no_expr) continue;
+    require(names.size[d], loaded(l, l.windows[window], static_cast<int>(d)).size);
+    if (names.from[d] != no_expr) require(names.from[d], 0);
+  }
+  return tests;
+}
+
+std::pair<Bounds, Bounds> Elements::limits() const {
+  Bounds value, storage;
+  for (int d = 0; d < layout_.rank(); ++d) {
+    const auto at = static_cast<std::size_t>(d);
+    if (nest_->valid[at] != layout_.domain[at])
+      value.push_back({coordinates_[at], e_.number(nest_->valid[at])});
+    if (layout_.pads(d)) storage.push_back({coordinates_[at], e_.number(layout_.domain[at])});
+  }
+  return {value, storage};
+}
+
 // ---- rows that are divided
 
 std::vector<Elements::Counting> Elements::countings() const {

@@ -105,6 +105,13 @@ class Elements : protected Addresses {
   }
   void add_range(Bounds& bounds, const Coordinates& c, const Extents& shape);
 
+  // ---- blocks
+
+  /// What is known of a block, where those of the nest are whole: no bounds.
+  const BlockNames& as_nest_sees(WindowId window, const BlockNames& names);
+  /// Tests of the coordinates against the value, and against the storage that it fills.
+  std::pair<Bounds, Bounds> limits() const;
+
   // ---- whole vectors
 
   /// Whether views between `ref` and its root keep what is next to each other along a dimension.
@@ -186,7 +193,15 @@ class Elements : protected Addresses {
 
   bool storing_ = false;  // addresses are of a store
   std::optional<Sums::Conditions> if_whole_;
+  std::map<WindowId, BlockNames> whole_blocks_;
 };
+
+/// What has to hold of a block to be whole, that is not known to: each of these expressions is that
+/// number.
+std::vector<std::pair<thread::ExprId, std::int64_t>> tests_of_whole(const Program& l,
+                                                                    const thread::Exprs& e,
+                                                                    WindowId window,
+                                                                    const BlockNames& names);
 
 /// The windows that the nest accesses where its blocks may be wholly inside; none of a nest that is
 /// part of a product or of a fold.

@@ -33,17 +33,6 @@ NestModel::Found NestModel::look(const LoopNest& p) {
 
 // ---- blocks
 
-const BlockNames& NestModel::block(WindowId window) {
-  const BlockNames& names = AccessModel::block(window);
-  if (nest_ == nullptr || !nest_->whole) return names;
-  const auto [it, is_new] = whole_blocks_.try_emplace(window, names);
-  if (is_new) {
-    std::ranges::fill(it->second.size, no_expr);
-    std::ranges::fill(it->second.from, no_expr);
-  }
-  return it->second;
-}
-
 ExprId NestModel::shared_address(StorageId storage) {
   const auto [it, is_new] = shared_addresses_.try_emplace(storage, no_expr);
   if (is_new) it->second = unknown(u32, {});
@@ -52,19 +41,11 @@ ExprId NestModel::shared_address(StorageId storage) {
 
 std::size_t NestModel::tests_of(const std::vector<WindowId>& windows) {
   std::set<std::pair<ExprId, std::int64_t>> tests;
-  const auto require = [&](ExprId x, std::int64_t n) {
-    const thread::Facts known = e_.facts(x);
-    if (known.low != n || known.high != n) tests.emplace(x, n);
-  };
   for (const WindowId w : windows) {
     if (l_.windows[w].mapping < 0) continue;
-    const BlockNames& names = AccessModel::block(w);
-    for (std::size_t d = 0; d < names.size.size(); ++d) {
-      if (names.size[d] == no_expr) continue;
-      const std::int64_t size = loaded(l_, l_.windows[w], static_cast<int>(d)).size;
-      if (e_.facts(names.size[d]).high < size) return 0;
-      require(names.size[d], size);
-      if (names.from[d] != no_expr) require(names.from[d], 0);
+    for (const auto& [x, n] : tests_of_whole(l_, e_, w, AccessModel::block(w))) {
+      if (e_.facts(x).high < n) return 0;
+      tests.emplace(x, n);
     }
   }
   return tests.size();
@@ -151,7 +132,7 @@ void NestModel::look_at(const Fill& s) {
   }
   if (!shared && fills_vectors(from, s.storage)) return copied(from);
   (void)access(from, all_dimensions(), no_expr);
-  if (shared) stored(storage_address(s.storage, coordinates_), no_expr, inside());
+  if (shared) stored(storage_address(s.storage, coordinates_), no_expr, limits().second);
 }
 
 void NestModel::look_at(const Flush& s) {
@@ -169,16 +150,6 @@ void NestModel::look_at(const Flush& s) {
 }
 
 // ---- accesses
-
-// Tests of the coordinates against what a storage that is filled has room for.
-Bounds NestModel::inside() const {
-  Bounds bounds;
-  for (int d = 0; d < layout_.rank(); ++d) {
-    const auto at = static_cast<std::size_t>(d);
-    if (layout_.pads(d)) bounds.push_back({coordinates_[at], e_.number(layout_.domain[at])});
-  }
-  return bounds;
-}
 
 void NestModel::moved(const Address& a, const Bounds& bounds, int most) {
   const thread::Width w = vector_width(a, bounds);

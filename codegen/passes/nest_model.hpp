@@ -33,7 +33,9 @@ class NestModel : private AccessModel {
   bool pads_rows(const LoopNest& p);
 
  private:
-  const BlockNames& block(WindowId window) override;
+  const BlockNames& block(WindowId window) override {
+    return as_nest_sees(window, AccessModel::block(window));
+  }
   ExprId shared_address(StorageId storage) override;
   thread::Affine chosen_index(ValueId v, const Coordinates& c, const DimMap& map) override {
     return Elements::chosen_index(v, c, map);
@@ -52,7 +54,6 @@ class NestModel : private AccessModel {
   void join_rows();
   void share_columns();
   ExprId evaluated(ValueId v, bool enter = false);
-  Bounds inside() const;
 
   /// An addend that is an element of a row.
   struct Tap {
@@ -74,7 +75,6 @@ class NestModel : private AccessModel {
   std::vector<std::pair<std::size_t, std::int64_t>> met_;  // rows, where accesses begin in them
   std::vector<Sum> row_sums_;
   std::map<StorageId, ExprId> shared_addresses_;
-  std::map<WindowId, BlockNames> whole_blocks_;
 };
 
 }  // namespace palladium::passes
