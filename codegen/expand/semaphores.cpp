@@ -19,9 +19,7 @@ void Expander::expand_one(const lowered::Semaphore& s) {
     b_.add(thread::Call{.function = Row::delay, .args = {scalar(i.args[0])}});
     return;
   }
-  const auto mapping = static_cast<std::size_t>(g_.mapping_of(g_.root(i.args[0])));
-  const bool of_block =
-      graph::counting(g_, g_.mapping.block_mappings[mapping]) == graph::Counting::block;
+  const bool of_block = graph::counting(g_, i) == graph::Counting::block;
   const lowered::Redirects none;
   thread::Call call{.function = Row::semaphore_signal, .templates = {of_block}};
   call.args = {Nest(*this, none).pointer_to(i.args[0])};

@@ -272,11 +272,15 @@ Counting counting(const Graph& g, const BlockMapping& semaphore) {
   return parts < g.mapping.grid.size() ? Counting::launch : Counting::cluster;
 }
 
+Counting counting(const Graph& g, const Inst& semaphore_op) {
+  const int mapping = g.mapping_of(g.root(semaphore_op.args[0]));
+  if (mapping < 0) throw InternalError("graph: a semaphore that no array counts");
+  return counting(g, g.mapping.block_mappings[static_cast<std::size_t>(mapping)]);
+}
+
 bool blocks_may_wait(const Graph& g, Counting least) {
-  return std::any_of(g.insts.begin(), g.insts.end(), [&](const Inst& inst) {
-    if (!is_semaphore_op(inst.op)) return false;
-    const auto mapping = static_cast<std::size_t>(g.mapping_of(g.root(inst.args[0])));
-    return counting(g, g.mapping.block_mappings[mapping]) >= least;
+  return std::ranges::any_of(g.insts, [&](const Inst& inst) {
+    return is_semaphore_op(inst.op) && counting(g, inst) >= least;
   });
 }
 

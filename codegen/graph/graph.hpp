@@ -420,6 +420,7 @@ bool writes_nothing(const Graph& g);
 /// for all.
 enum class Counting : std::uint8_t { block, cluster, launch };
 Counting counting(const Graph& g, const BlockMapping& semaphore);
+Counting counting(const Graph& g, const Inst& semaphore_op);
 /// Whether blocks may wait for others of their cluster, or of the launch.
 bool blocks_may_wait(const Graph& g, Counting least = Counting::cluster);
 /// Whether a SemaphoreWait takes from the count what it waited for.

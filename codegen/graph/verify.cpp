@@ -309,6 +309,8 @@ class Verifier {
     if (!(type == in.type))
       throw Defect{name(v) + " (" + info(in.op).name + ") has type '" + to_string(in.type) +
                    "' instead of '" + to_string(type) + "'"};
+    require(form_ == Form::lowered || !is_semaphore_op(in.op) || mapping_of(in.args[0]) != nullptr,
+            "a semaphore that no array counts");
     require(in.op == Op::Constant || in.attr.bits == 0, "bits on something other than a constant");
     require(is_debug_op(in.op) || in.attr.text.empty(), "a text on something that says nothing");
   }

@@ -6,6 +6,7 @@
 #include "codegen/base/dim.hpp"
 #include "codegen/graph/uses.hpp"
 #include "tests/graph/kernel.hpp"
+#include "tests/support/graph_text.hpp"
 
 using namespace palladium;
 using namespace palladium::graph;
@@ -192,6 +193,19 @@ TEST_CASE("what breaks the contract is found") {
     CHECK(defect(g) != "");
     CHECK_THROWS_AS(verify(g, "pass"), InternalError);
   }
+}
+
+TEST_CASE("a semaphore is counted by an array") {
+  const Graph g = test::changed_graph_of(R"(kernel k
+  grid
+  outputs[0]: i32[] in blocks []
+{ %0: ref block i32[] %1: ref semaphore i32[]
+  %2: i32[] = semaphore_read %1
+  store %0, %2
+}
+)");
+  CHECK(defect(g) == "a semaphore that no array counts");
+  CHECK_THROWS_AS(blocks_may_wait(g), InternalError);
 }
 
 TEST_CASE("a failed verification names the stage and shows the graph") {

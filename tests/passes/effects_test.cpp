@@ -72,7 +72,7 @@ void add_rare_kernels(Table& table) {
                                         return Indices{i, 0};
                                       }}}},
              {array({4}, i32), array({4, 16}, i32)});
-  (void)cuda::lower(graph_of(R"(kernel waits
+  (void)cuda::lower(changed_graph_of(R"(kernel waits
   grid
   args[0]: i32[4] in blocks [4]
   outputs[0]: i32[4] in blocks [4]
