@@ -23,72 +23,19 @@
 #include <span>
 
 #include "codegen/base/format.hpp"
-#include "codegen/graph/cost.hpp"
 #include "codegen/lowered/effects.hpp"
 #include "codegen/passes/fetches.hpp"
 #include "codegen/passes/needs.hpp"
 #include "codegen/passes/passes.hpp"
 #include "codegen/passes/producer.hpp"
 #include "codegen/passes/registers.hpp"
-#include "codegen/thread/occupancy.hpp"
+#include "codegen/passes/slots.hpp"
 
 namespace palladium::passes {
 namespace {
 
-using graph::MemoryView;
-using graph::Op;
-
-// Bytes that should be on their way to a multiprocessor; slots that one is given for that.
-constexpr std::int64_t wanted_bytes = 32 << 10, wanted_by_tma = 128 << 10;
-constexpr std::int64_t fewest_slots = 3, most_slots = 5;
-constexpr int most_blocks = 4;
 // Beside the values of a product: descriptors, addresses, what an epilogue needs.
 constexpr std::int64_t least_beside_values = 40;
-
-/// Whether it begins copies to shared memory that nobody waits for yet.
-bool is_copied(const LoopNest& p) {
-  if (const Stage* s = std::get_if<Stage>(&p.sink)) return s->by.asynchronous;
-  const Fill* f = std::get_if<Fill>(&p.sink);
-  return f != nullptr && f->by.asynchronous;
-}
-
-/// Whether TMA brings something to shared memory.
-bool is_fetch(const Statement& s) {
-  const Copy* const c = std::get_if<Copy>(&s.what);
-  return c != nullptr && c->completes;
-}
-
-/// Where the copies end that are made together: those that complete one barrier, which is told of
-/// them before; else the one.
-std::size_t end_of_copies(const Statements& list, std::size_t at) {
-  std::size_t end = at + 1;
-  const Arrive* const a = std::get_if<Arrive>(&list[at].what);
-  while (a != nullptr && end < list.size() && is_fetch(list[end]) &&
-         std::get<Copy>(list[end].what).completes == a->barrier)
-    ++end;
-  return end;
-}
-
-/// Whether copies to shared memory that are made together begin there.
-bool begins_copies(const Statement& s) {
-  const LoopNest* const p = std::get_if<LoopNest>(&s.what);
-  const Arrive* const a = std::get_if<Arrive>(&s.what);
-  return (a != nullptr && a->bytes > 0) || (p != nullptr && is_copied(*p));
-}
-
-using Copies = std::span<const Statement>;
-Copies copies_at(const Statements& list, std::size_t at) {
-  return std::span(list).subspan(at, end_of_copies(list, at) - at);
-}
-
-/// The storages that copies fill.
-std::vector<StorageId> filled_by(const Program& l, Copies copies) {
-  std::vector<StorageId> filled;
-  for (const Statement& s : copies)
-    for (const Effect& e : effects(l, s))
-      if (e.writes() && e.role == Effect::Role::result) filled.push_back(e.storage);
-  return filled;
-}
 
 class Pipelines {
  public:
@@ -168,11 +115,12 @@ class Pipelines {
       if (!begins_copies((*over.body)[i])) continue;
       const Copies made = copies_at(*over.body, i);
       ++copies;
-      const int given = slots_given(made);
+      const int given = slots_given(l_, made);
       if (given == 1 && given_ != 1)
         l_.remarks.push_back(
-            {made[0].at, fmt::format("{}: not pipelined, as pl::Buffered(1) says",
-                                     description_of(g_, l_.windows[window_copied(made)].root))});
+            {made[0].at,
+             fmt::format("{}: not pipelined, as pl::Buffered(1) says",
+                         description_of(g_, l_.windows[window_copied(l_, made)].root))});
       if (given == 1) continue;
       const std::string why = needs.add(made, needed);
       if (why.empty())
@@ -190,7 +138,7 @@ class Pipelines {
         : !holds_beside_producer(l_) ? "values take the registers that it would have"
                                      : nullptr;
     const bool wanted = obstacle == nullptr && is_worth_a_producer(over);
-    const std::map<std::size_t, int> slots = slots_for(over, moved, wanted, list[at].at);
+    const std::map<std::size_t, int> slots = slots_for(l_, over, moved, wanted, list[at].at);
     std::erase_if(moved, [&](std::size_t i) { return slots.at(i) < 2; });
     if (moved.empty()) return 0;
     const bool unrolled = fetched && loops_around_ == 0 && only_products(*over.body, moved) &&
@@ -271,28 +219,6 @@ class Pipelines {
     return closes;
   }
 
-  // ---- what pl::Buffered says
-
-  // How many slots there are for what a copy brings; 0: nobody said.
-  int slots_given(WindowId window) const {
-    const int mapping = l_.windows[window].mapping;
-    const int of_window =
-        mapping < 0 ? 0 : g_.mapping.block_mappings[static_cast<std::size_t>(mapping)].buffers;
-    return of_window > 0 ? of_window : given_;
-  }
-  int slots_given(Copies copies) const {
-    const WindowId window = window_copied(copies);
-    return !window ? given_ : slots_given(window);
-  }
-
-  // Of whose block it is; copies that are made together are of as many slots.
-  WindowId window_copied(Copies copies) const {
-    for (const Statement& s : copies)
-      for (const Effect& e : effects(l_, s))
-        if (e.is_element() && e.role == Effect::Role::value && e.window) return e.window;
-    return {};
-  }
-
   // What is fetched for rings of different numbers of slots has barriers of its own.
   void split_fetches(Statements& body) {
     for (std::size_t i = 0; i < body.size(); ++i) {
@@ -300,10 +226,10 @@ class Pipelines {
       if (arrive == nullptr || !begins_copies(body[i])) continue;
       const BarrierId barrier = arrive->barrier;
       const Copies all = copies_at(body, i);
-      const int given = slots_given(all.subspan(1, 1));
+      const int given = slots_given(l_, all.subspan(1, 1));
       std::vector<Copy> same, others;
       for (const Statement& s : all.subspan(1))
-        (slots_given(Copies(&s, 1)) == given ? same : others).push_back(std::get<Copy>(s.what));
+        (slots_given(l_, Copies(&s, 1)) == given ? same : others).push_back(std::get<Copy>(s.what));
       if (others.empty()) continue;
       const BarrierId more = l_.add_barriers();
       const auto wait = std::ranges::find_if(body, [&](const Statement& s) {
@@ -442,13 +368,13 @@ class Pipelines {
       const Dot* const d = std::get_if<Dot>(&s.what);
       return d != nullptr && d->unit == Dot::Unit::wgmma;
     });
-    return by_wgmma && warpgroups == 2 && trips(over) > most_slots &&
+    return by_wgmma && warpgroups == 2 && trips(l_, over) > most_slots &&
            l_.most_held + least_beside_values <= registers;
   }
 
   RingId add_ring(const Over& over, const std::set<std::size_t>& moved, int slots) {
     const RingId ring(static_cast<int>(l_.rings.size()));
-    Ring r{.storage = {}, .slots = slots, .trips = trips(over)};
+    Ring r{.storage = {}, .slots = slots, .trips = trips(l_, over)};
     std::int64_t alignment = 1;
     StorageId of;
     for (const std::size_t i : moved) {
@@ -484,129 +410,6 @@ class Pipelines {
     Storage& s = l_.storages[all.storage];
     s.shape = {slots};
     s.shared().row_stride = slots;
-  }
-
-  // ---- how many iterations have a slot
-
-  // What copies fill of a slot that they share.
-  struct Slot {
-    std::int64_t bytes = 0, alignment = 1;
-    std::int64_t once = 0, largest = 0;  // of all together without gaps, and of one of them
-    bool fetched = false;
-  };
-  Slot slot_of(const Over& over, const std::set<std::size_t>& copies) const {
-    Slot slot;
-    for (const std::size_t i : copies) {
-      slot.fetched |= std::holds_alternative<Arrive>((*over.body)[i].what);
-      for (const StorageId filled : filled_by(l_, copies_at(*over.body, i))) {
-        const Storage& s = l_.storages[filled];
-        const std::int64_t bytes = shared_bytes(s).value_or(0);
-        slot.once += bytes;
-        slot.largest = std::max(slot.largest, bytes);
-        slot.bytes = round_up(slot.bytes, shared_alignment(s)) + bytes;
-        slot.alignment = std::max(slot.alignment, shared_alignment(s));
-      }
-    }
-    slot.bytes = round_up(slot.bytes, slot.alignment);
-    return slot;
-  }
-
-  std::map<std::size_t, int> slots_for(const Over& over, const std::set<std::size_t>& moved,
-                                       bool has_producer, Location at) {
-    std::map<std::size_t, int> slots;
-    std::map<int, std::set<std::size_t>> copies;  // by what is given
-    for (const std::size_t i : moved) copies[slots_given(copies_at(*over.body, i))].insert(i);
-    const Slot together = slot_of(over, moved);
-    const Checked all = unshared_bytes(l_);
-    if (!all.within(0, l_.machine.max_shared_bytes)) {
-      l_.remarks.push_back({at, "not pipelined: a block has no more shared memory"});
-      for (const std::size_t i : moved) slots[i] = 1;
-      return slots;
-    }
-    const std::int64_t others =
-        all.value() / std::max(1, l_.warpgroups) - together.once - sent_bytes(2 * together.largest);
-    // Where a ring begins, and its barriers, take more.
-    const std::int64_t beside = together.fetched ? 2 * together.alignment * std::ssize(copies) : 0;
-    const std::int64_t room =
-        l_.machine.max_shared_bytes / std::max(1, l_.warpgroups) - others - beside;
-    const std::int64_t taken = give_slots(over, copies, room, at, slots);
-    if (!copies.contains(0)) return slots;
-    const int chosen = choose_slots(over, slot_of(over, copies[0]), others + taken, room - taken,
-                                    has_producer, at);
-    for (const std::size_t i : copies[0]) slots[i] = chosen;
-    return slots;
-  }
-
-  // Those that somebody asked for, as far as there is room; returns the bytes.
-  std::int64_t give_slots(const Over& over, const std::map<int, std::set<std::size_t>>& copies,
-                          std::int64_t room, Location at, std::map<std::size_t, int>& slots) {
-    int most = copies.rbegin()->first;
-    const auto bytes = [&] {
-      std::int64_t n = 0;
-      for (const auto& [given, of] : copies)
-        n += std::max(1, std::min(given, most)) * slot_of(over, of).bytes;
-      return n;
-    };
-    while (most > 1 && bytes() > room) --most;
-    std::int64_t taken = 0;
-    for (const auto& [given, of] : copies) {
-      if (given == 0) continue;
-      if (most < given)
-        l_.remarks.push_back({at, fmt::format("pipelined by {} stages, not {}: a block has no more "
-                                              "shared memory",
-                                              most, given)});
-      for (const std::size_t i : of) slots[i] = std::min(given, most);
-      taken += std::min(given, most) * slot_of(over, of).bytes;
-    }
-    return taken;
-  }
-
-  int choose_slots(const Over& over, const Slot& slot, std::int64_t others, std::int64_t room,
-                   bool has_producer, Location at) {
-    const std::int64_t most = room / slot.bytes;
-    const int blocks = blocks_together(others + slot.bytes, has_producer);
-    const std::int64_t share =
-        thread::multiprocessor(l_.machine.compute_capability).shared_bytes / blocks - 1024;
-    const std::int64_t fit = std::min(most, (share - others) / slot.bytes);
-    const std::int64_t wanted =
-        std::clamp(1 + cdiv(slot.fetched ? wanted_by_tma : wanted_bytes, slot.bytes * blocks),
-                   fewest_slots, most_slots);
-    const std::int64_t slots =
-        std::min({wanted, std::max<std::int64_t>(fit, 2), most, trips(over)});
-    if (slots < 2 && trips(over) > 1)
-      l_.remarks.push_back({at, "not pipelined: a block has no more shared memory"});
-    return static_cast<int>(std::max<std::int64_t>(slots, 1));
-  }
-
-  // Of what lies in the place of a ring, where one of at least so many bytes has room for it.
-  std::int64_t sent_bytes(std::int64_t of_ring) const {
-    const StorageId sent = sent_behind_loops(l_);
-    if (!sent) return 0;
-    const std::int64_t bytes = shared_bytes(l_.storages[sent]).value();
-    return bytes <= of_ring ? bytes : 0;
-  }
-
-  // Blocks that registers, and shared memory without a pipeline, leave on a multiprocessor.
-  int blocks_together(std::int64_t shared, bool has_producer) const {
-    constexpr std::int64_t beside_values = 64, most_registers = 255;
-    int threads = l_.threads() * l_.warpgroups;
-    Resources r;
-    r.registers = static_cast<int>(std::min(most_registers, l_.most_held + beside_values));
-    r.shared_bytes = static_cast<int>(shared);
-    if (has_producer) {
-      threads += graph::warpgroup_threads;
-      r.registers = std::max(r.registers, registers_beside_producer(l_.num_warps / 4).all);
-    }
-    const Occupancy o = thread::occupancy(l_.machine.compute_capability, threads, r);
-    return std::clamp(o.blocks, 1, most_blocks);
-  }
-
-  std::int64_t trips(const Over& over) const {
-    if (over.axis >= 0) {
-      const Dim& d = g_.mapping.grid[static_cast<std::size_t>(over.axis)];
-      return d.is_static() ? d.value() : INT64_MAX;
-    }
-    return graph::trips(g_, over.loop).value_or(INT64_MAX);
   }
 
   // ---- copies for no other iteration

@@ -16,17 +16,17 @@ constexpr int deepest = 4;  // chains of operations that are followed
 constexpr int any_dim = -3;  // of a map: at some coordinate
 
 /// Elements of a value, at these coordinates of a loop nest.
-struct Elements {
+struct Part {
   ValueId v;
   DimMap map;
 };
 
-Elements whole(const Graph& g, ValueId v) {
+Part whole(const Graph& g, ValueId v) {
   return {v, identity_map(static_cast<int>(g[v].type.shape.size()))};
 }
 
 // The value whose elements a broadcast, reshape or transpose moves.
-Elements source(const Graph& g, Elements e) {
+Part source(const Graph& g, Part e) {
   for (;;) {
     const Inst& i = g[e.v];
     if (i.op != Op::Broadcast && i.op != Op::Reshape && i.op != Op::Transpose) return e;
@@ -34,12 +34,12 @@ Elements source(const Graph& g, Elements e) {
   }
 }
 
-Elements operand(const Graph& g, const Elements& e, std::size_t i) {
+Part operand(const Graph& g, const Part& e, std::size_t i) {
   return {g[e.v].args[i], map_of_operand(g, e.v, i, e.map)};
 }
 
 // The elements that a reduction folds.
-Elements folded(const Graph& g, const Elements& e) {
+Part folded(const Graph& g, const Part& e) {
   const Inst& i = g[e.v];
   const auto reduced = graph::dimensions(i);
   DimMap map;
@@ -52,8 +52,8 @@ Elements folded(const Graph& g, const Elements& e) {
 }
 
 // Whether x is, or is one of, these elements.
-bool is_among(const Graph& g, const Elements& elements, const Elements& x) {
-  const Elements a = source(g, elements), b = source(g, x);
+bool is_among(const Graph& g, const Part& elements, const Part& x) {
+  const Part a = source(g, elements), b = source(g, x);
   if (a.v != b.v) return false;
   for (std::size_t d = 0; d < a.map.size(); ++d) {
     if (g[a.v].type.shape[d] == 1 || a.map[d] == any_dim) continue;
@@ -67,10 +67,10 @@ bool is_float_cast(const Graph& g, ValueId v) {
 }
 
 // Whether `high` is one of several of which none is below x. Conversions and maxima keep that.
-bool bounds(const Graph& g, const Elements& high, const Elements& x, int depth = 0) {
+bool bounds(const Graph& g, const Part& high, const Part& x, int depth = 0) {
   if (is_among(g, high, x)) return true;
   if (depth == deepest) return false;
-  const Elements a = source(g, high), b = source(g, x);
+  const Part a = source(g, high), b = source(g, x);
   switch (g[a.v].op) {
   case Op::Max:
     return bounds(g, operand(g, a, 0), b, depth + 1) || bounds(g, operand(g, a, 1), b, depth + 1);
@@ -143,9 +143,9 @@ bool is_nonpositive(const Graph& g, ValueId v) { return has(g, v, Sign::nonposit
 bool is_nonnegative(const Graph& g, ValueId v) { return has(g, v, Sign::nonnegative, 0); }
 
 bool is_part_of(const Graph& g, ValueId part, ValueId v) {
-  const Elements sum = source(g, whole(g, v));
+  const Part sum = source(g, whole(g, v));
   if (g[sum.v].op != Op::ReduceSum && g[sum.v].op != Op::ReduceMax) return false;
-  const Elements all = folded(g, sum), x = whole(g, part);
+  const Part all = folded(g, sum), x = whole(g, part);
   if (g[all.v].op == Op::Abs && is_among(g, operand(g, all, 0), x)) return true;
   return is_nonnegative(g, part) && is_among(g, all, x);
 }

@@ -3,16 +3,13 @@
 //
 // Precondition: place_values. Layouts are still variables.
 #include <algorithm>
-#include <bit>
-#include <map>
 #include <set>
 
-#include "codegen/base/format.hpp"
 #include "codegen/layout/constructors.hpp"
 #include "codegen/lowered/effects.hpp"
 #include "codegen/passes/accumulators.hpp"
 #include "codegen/passes/analysis.hpp"
-#include "codegen/passes/fetches.hpp"
+#include "codegen/passes/operands.hpp"
 #include "codegen/passes/passes.hpp"
 #include "codegen/passes/products.hpp"
 #include "codegen/passes/sends.hpp"
@@ -39,7 +36,8 @@ void share_if_large(Program& l, Storage& s) {
 
 class Building {
  public:
-  explicit Building(Program& l) : l_(l), g_(l.graph), a_(l.graph), fetches_(l) {}
+  explicit Building(Program& l)
+      : l_(l), g_(l.graph), a_(l.graph), fetches_(l), operands_(l, fetches_) {}
 
   void run() {
     for (const graph::Body& b : g_.bodies) {
@@ -53,19 +51,6 @@ class Building {
 
  private:
   using List = Statements;
-  // An operand of a product, the extents, padded to whole fragments, that it is staged with, and
-  // the swizzle of its panels, or whether rows of 16 bytes of it are read by ldmatrix; whether it
-  // is rounded to tf32, which wgmma does not do.
-  struct Operand {
-    ValueId value = graph::no_value;
-    Extents shape = {};
-    int swizzle = 0;
-    bool k_is_last = false;
-    bool by_matrices = false;
-    bool tf32 = false;
-    auto operator<=>(const Operand&) const = default;
-  };
-
   // The sequential axes from `depth` on, inside of them the body.
   void nest(List& out, int depth) {
     const auto windows = windows_at(depth);
@@ -75,8 +60,8 @@ class Building {
     }
     region(out, body_->region, depth);
     if (depth < num_axes()) {
-      stage_operands(out, body_->region,
-                     [&](ValueId operand, ValueId) { return l_.around[operand] == depth; });
+      operands_.stage(out, body_->region,
+                      [&](ValueId operand, ValueId) { return l_.around[operand] == depth; });
       GridLoop loop;
       loop.axis = l_.sequential_axes[depth];
       nest(loop.body, depth + 1);
@@ -122,9 +107,9 @@ class Building {
   }
   // What is staged inside may not be there behind it.
   void inner_region(List& out, graph::RegionId r) {
-    const std::map<Operand, StorageId> before = staged_;
+    const Operands::Staged before = operands_.staged();
     region(out, r, num_axes());
-    staged_ = before;
+    operands_.staged() = before;
   }
 
   void instruction(List& out, ValueId v) {
@@ -300,7 +285,7 @@ class Building {
   // Operands of products inside of a loop that is the outermost in which they are not made.
   void stage_before(List& out, ValueId loop) {
     for (const graph::RegionId r : g_[loop].regions)
-      stage_operands(out, r, [&](ValueId operand, ValueId product) {
+      operands_.stage(out, r, [&](ValueId operand, ValueId product) {
         return l_.around[operand] == num_axes() && a_.loop_between(operand, product) == loop;
       });
   }
@@ -416,19 +401,20 @@ class Building {
     }
     if (!d.accumulates) l_.pinned[l_.storages[d.result].variable] = layout;
 
-    const auto [a, b] = operands(d, layout);
-    const std::map<Operand, StorageId> outside = staged_;
+    const auto [a, b] = operands_.of(d, layout);
+    Operands::Staged& staged = operands_.staged();
+    const Operands::Staged outside = staged;
     const bool held =
-        !staged_.contains(a) && a.k_is_last && takes_registers(l_, d, a.value, a.shape);
+        !staged.contains(a) && a.k_is_last && takes_registers(l_, d, a.value, a.shape);
     if (held) {
       d.a = fragments(out, a);
-      stage_all(out, {b});
+      operands_.stage(out, std::vector{b});
     } else {
-      stage_all(out, {a, b});
-      d.a = staged_.at(a);
+      operands_.stage(out, std::vector{a, b});
+      d.a = staged.at(a);
     }
-    d.b = staged_.at(b);
-    staged_ = outside;
+    d.b = staged.at(b);
+    staged = outside;
     if (d.accumulates && !added->scaled.empty()) assign(out, added->scaled.back(), d.result, true);
     WaitGroup done{.kind = device::Completion::wgmma_group, .storages = {d.result}};
     if (held) done.storages.push_back(d.a);
@@ -484,122 +470,6 @@ class Building {
     return any_effect(l_, s, [&](const Effect& e) { return e.storage == storage; });
   }
 
-  std::pair<Operand, Operand> operands(const Dot& d, const layout::Layout& layout) const {
-    const graph::DotView view = graph::DotView::of(g_[d.inst]);
-    const std::int64_t m = layout.repetitions(0) * layout.tile(0);
-    const std::int64_t n = layout.repetitions(1) * layout.tile(1);
-    const std::int64_t depth = g_[view.a].type.shape[view.trans_a ? 0 : 1];
-    const std::int64_t k = round_up(depth, k_step(d.unit, g_[view.a].type.dtype));
-    const bool by_matrices = d.unit == Dot::Unit::mma_16816 || d.unit == Dot::Unit::mma_1688 ||
-                             d.unit == Dot::Unit::mma_16832;
-    const bool tf32 = d.unit == Dot::Unit::wgmma && g_[view.a].type.dtype == f32;
-    const auto operand = [&](ValueId value, Extents shape, bool k_is_last) {
-      const std::int64_t row_bytes = shape[1] * g_[value].type.dtype.bytes();
-      const int swizzle = d.unit == Dot::Unit::wgmma ? swizzle_of(row_bytes) : 0;
-      return Operand{value, std::move(shape), swizzle, k_is_last, by_matrices, tf32};
-    };
-    return {operand(view.a, view.trans_a ? Extents{k, m} : Extents{m, k}, !view.trans_a),
-            operand(view.b, view.trans_b ? Extents{n, k} : Extents{k, n}, view.trans_b)};
-  }
-
-  // Stages the operands of a region's products for which here(operand, product).
-  template <class F>
-  void stage_operands(List& out, graph::RegionId r, F&& here) {
-    std::set<Operand> wanted;
-    find_operands(r, here, wanted);
-    stage_all(out, std::vector<Operand>(wanted.begin(), wanted.end()));
-  }
-
-  template <class F>
-  void find_operands(graph::RegionId r, F& here, std::set<Operand>& wanted) const {
-    for (const ValueId v : g_[r].insts) {
-      for (const graph::RegionId inner : g_[v].regions) find_operands(inner, here, wanted);
-      if (g_[v].op != Op::Dot) continue;
-      const graph::DotView view = graph::DotView::of(g_[v]);
-      if (!here(view.a, v) && !here(view.b, v)) continue;
-      const auto [d, layout] = product(l_, v);
-      const auto [a, b] = operands(d, layout);
-      for (const Operand& o : {a, b})
-        if (here(o.value, v) && !staged_.contains(o)) wanted.insert(o);
-    }
-  }
-
-  // Stages an operand in shared memory, padded with zeros.
-  StorageId stage(List& out, const Operand& o) {
-    const StorageId storage = add_staged(o);
-    out.push_back({LoopNest{.sink = Stage{storage},
-                            .value = o.value,
-                            .domain = o.shape,
-                            .valid = g_[o.value].type.shape,
-                            .variable = l_.add_variable()},
-                   g_.location(o.value)});
-    return storage;
-  }
-
-  // What ldmatrix reads, 8 rows of 16 bytes at once, is swizzled as far as rows begin at the same
-  // banks; rows that are read by elements lie 16 bytes apart from a multiple of the banks.
-  StorageId add_staged(const Operand& o) {
-    const DType t = g_[o.value].type.dtype;
-    const std::int64_t pad = std::max<std::int64_t>(1, 16 / t.bytes());
-    Shared s{.row_stride = o.swizzle > 0 ? o.shape[1] : round_up(o.shape[1], pad),
-             .swizzle = o.swizzle,
-             .tf32 = o.tf32};
-    if (o.by_matrices)
-      s.row_swizzle = std::min(3, std::countr_zero(static_cast<std::uint64_t>(s.row_stride / pad)));
-    else if (o.swizzle == 0)
-      s.row_stride += pad;
-    return l_.add_storage({.in = s, .dtype = t, .shape = o.shape, .of = o.value});
-  }
-
-  // Brings operands that are not there to shared memory: by TMA where it can, beside that by the
-  // threads.
-  void stage_all(List& out, std::vector<Operand> operands) {
-    std::erase_if(operands, [&](const Operand& o) { return staged_.contains(o); });
-    if (operands.empty()) return;
-    sync(out);
-    std::vector<Copy> copies;
-    for (const Operand& o : operands) add_copy(copies, o);
-    const Location at = copies.empty() ? Location{} : g_.location(copies[0].of);
-    BarrierId barrier;
-    if (!copies.empty()) {
-      barrier = l_.add_barriers();
-      add_copies(l_, out, barrier, std::move(copies), at);
-    }
-    bool stages = false, for_async = false;
-    for (const Operand& o : operands) {
-      if (staged_.contains(o)) continue;
-      staged_[o] = stage(out, o);
-      stages = true;
-      for_async |= o.swizzle > 0;
-    }
-    if (for_async) out.push_back({Fence{}});
-    if (stages) sync(out);
-    if (barrier) out.push_back({Wait{barrier}, at});
-  }
-
-  void add_copy(std::vector<Copy>& copies, const Operand& o) {
-    if (o.swizzle == 0 || staged_.contains(o)) return;
-    std::string why;
-    auto found = fetches_.find(o.value, o.shape, o.swizzle, o.k_is_last, why);
-    if (found) found->box.tf32 = o.tf32;
-    const BoxId box = found ? number_of(l_, found->box, why) : BoxId();
-    if (!why.empty()) {
-      const Inst& i = g_[o.value];
-      const ValueId load = i.op == Op::Select ? i.args[1] : o.value;
-      l_.remarks.push_back(
-          {g_.location(load), fmt::format("{}: copied by threads, not by TMA, because {}",
-                                          description_of(g_, g_.root(g_[load].args[0])), why)});
-    }
-    if (!box) return;
-    const StorageId storage = add_staged(o);
-    l_.storages[storage].shared().fetched = true;
-    copies.push_back({.from = {.view = g_[found->load].args[0]},
-                      .to = {.storage = storage},
-                      .box = box,
-                      .of = found->load});
-    staged_[o] = storage;
-  }
-
   Program& l_;
   const Graph& g_;
   Analysis a_;
@@ -607,8 +477,8 @@ class Building {
   const graph::Body* body_ = nullptr;
   bool in_warps_ = false;  // what warps do each for itself
   bool sends_ = false;
-  std::map<Operand, StorageId> staged_;  // before the loops in which they are not made
-  std::set<ValueId> accumulated_;        // stores and yielded sums that products have done already
+  Operands operands_;
+  std::set<ValueId> accumulated_;  // stores and yielded sums that products have done already
 };
 
 }  // namespace

@@ -1,0 +1,125 @@
+#include "codegen/passes/operands.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "codegen/base/format.hpp"
+#include "codegen/passes/products.hpp"
+
+namespace palladium::passes {
+
+using graph::Inst;
+using graph::Op;
+
+std::pair<Operand, Operand> Operands::of(const Dot& d, const layout::Layout& layout) const {
+  const graph::DotView view = graph::DotView::of(g_[d.inst]);
+  const std::int64_t m = layout.repetitions(0) * layout.tile(0);
+  const std::int64_t n = layout.repetitions(1) * layout.tile(1);
+  const std::int64_t depth = g_[view.a].type.shape[view.trans_a ? 0 : 1];
+  const std::int64_t k = round_up(depth, k_step(d.unit, g_[view.a].type.dtype));
+  const bool by_matrices = d.unit == Dot::Unit::mma_16816 || d.unit == Dot::Unit::mma_1688 ||
+                           d.unit == Dot::Unit::mma_16832;
+  const bool tf32 = d.unit == Dot::Unit::wgmma && g_[view.a].type.dtype == f32;
+  const auto operand = [&](ValueId value, Extents shape, bool k_is_last) {
+    const std::int64_t row_bytes = shape[1] * g_[value].type.dtype.bytes();
+    const int swizzle = d.unit == Dot::Unit::wgmma ? swizzle_of(row_bytes) : 0;
+    return Operand{value, std::move(shape), swizzle, k_is_last, by_matrices, tf32};
+  };
+  return {operand(view.a, view.trans_a ? Extents{k, m} : Extents{m, k}, !view.trans_a),
+          operand(view.b, view.trans_b ? Extents{n, k} : Extents{k, n}, view.trans_b)};
+}
+
+void Operands::stage(Statements& out, graph::RegionId r, const Here& here) {
+  std::set<Operand> wanted;
+  find(r, here, wanted);
+  stage(out, std::vector<Operand>(wanted.begin(), wanted.end()));
+}
+
+void Operands::find(graph::RegionId r, const Here& here, std::set<Operand>& wanted) const {
+  for (const ValueId v : g_[r].insts) {
+    for (const graph::RegionId inner : g_[v].regions) find(inner, here, wanted);
+    if (g_[v].op != Op::Dot) continue;
+    const graph::DotView view = graph::DotView::of(g_[v]);
+    if (!here(view.a, v) && !here(view.b, v)) continue;
+    const auto [d, layout] = product(l_, v);
+    const auto [a, b] = of(d, layout);
+    for (const Operand& o : {a, b})
+      if (here(o.value, v) && !staged_.contains(o)) wanted.insert(o);
+  }
+}
+
+// Padded with zeros.
+StorageId Operands::stage_by_threads(Statements& out, const Operand& o) {
+  const StorageId storage = add_staged(o);
+  out.push_back({LoopNest{.sink = Stage{storage},
+                          .value = o.value,
+                          .domain = o.shape,
+                          .valid = g_[o.value].type.shape,
+                          .variable = l_.add_variable()},
+                 g_.location(o.value)});
+  return storage;
+}
+
+// What ldmatrix reads, 8 rows of 16 bytes at once, is swizzled as far as rows begin at the same
+// banks; rows that are read by elements lie 16 bytes apart from a multiple of the banks.
+StorageId Operands::add_staged(const Operand& o) {
+  const DType t = g_[o.value].type.dtype;
+  const std::int64_t pad = std::max<std::int64_t>(1, 16 / t.bytes());
+  Shared s{.row_stride = o.swizzle > 0 ? o.shape[1] : round_up(o.shape[1], pad),
+           .swizzle = o.swizzle,
+           .tf32 = o.tf32};
+  if (o.by_matrices)
+    s.row_swizzle = std::min(3, std::countr_zero(static_cast<std::uint64_t>(s.row_stride / pad)));
+  else if (o.swizzle == 0)
+    s.row_stride += pad;
+  return l_.add_storage({.in = s, .dtype = t, .shape = o.shape, .of = o.value});
+}
+
+void Operands::stage(Statements& out, std::vector<Operand> operands) {
+  std::erase_if(operands, [&](const Operand& o) { return staged_.contains(o); });
+  if (operands.empty()) return;
+  out.push_back({Sync{}});
+  std::vector<Copy> copies;
+  for (const Operand& o : operands) add_copy(copies, o);
+  const Location at = copies.empty() ? Location{} : g_.location(copies[0].of);
+  BarrierId barrier;
+  if (!copies.empty()) {
+    barrier = l_.add_barriers();
+    add_copies(l_, out, barrier, std::move(copies), at);
+  }
+  bool stages = false, for_async = false;
+  for (const Operand& o : operands) {
+    if (staged_.contains(o)) continue;
+    staged_[o] = stage_by_threads(out, o);
+    stages = true;
+    for_async |= o.swizzle > 0;
+  }
+  if (for_async) out.push_back({Fence{}});
+  if (stages) out.push_back({Sync{}});
+  if (barrier) out.push_back({Wait{barrier}, at});
+}
+
+void Operands::add_copy(std::vector<Copy>& copies, const Operand& o) {
+  if (o.swizzle == 0 || staged_.contains(o)) return;
+  std::string why;
+  auto found = fetches_.find(o.value, o.shape, o.swizzle, o.k_is_last, why);
+  if (found) found->box.tf32 = o.tf32;
+  const BoxId box = found ? number_of(l_, found->box, why) : BoxId();
+  if (!why.empty()) {
+    const Inst& i = g_[o.value];
+    const ValueId load = i.op == Op::Select ? i.args[1] : o.value;
+    l_.remarks.push_back(
+        {g_.location(load), fmt::format("{}: copied by threads, not by TMA, because {}",
+                                        description_of(g_, g_.root(g_[load].args[0])), why)});
+  }
+  if (!box) return;
+  const StorageId storage = add_staged(o);
+  l_.storages[storage].shared().fetched = true;
+  copies.push_back({.from = {.view = g_[found->load].args[0]},
+                    .to = {.storage = storage},
+                    .box = box,
+                    .of = found->load});
+  staged_[o] = storage;
+}
+
+}  // namespace palladium::passes

@@ -1,0 +1,57 @@
+// Operands of products in shared memory.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "codegen/passes/fetches.hpp"
+#include "codegen/passes/passes.hpp"
+
+namespace palladium::passes {
+
+/// An operand of a product, the extents, padded to whole fragments, that it is staged with, and the
+/// swizzle of its panels, or whether rows of 16 bytes of it are read by ldmatrix; whether it is
+/// rounded to tf32, which wgmma does not do.
+struct Operand {
+  ValueId value = graph::no_value;
+  Extents shape = {};
+  int swizzle = 0;
+  bool k_is_last = false;
+  bool by_matrices = false;
+  bool tf32 = false;
+  auto operator<=>(const Operand&) const = default;
+};
+
+/// What brings operands of products there, by TMA where it can, else by the threads.
+class Operands {
+ public:
+  Operands(Program& l, Fetches& fetches) : l_(l), g_(l.graph), fetches_(fetches) {}
+
+  /// A and B of a product whose sums have this layout.
+  std::pair<Operand, Operand> of(const Dot& d, const layout::Layout& layout) const;
+  /// Adds what stages those that are not there.
+  void stage(Statements& out, std::vector<Operand> operands);
+  /// The same for those of a region's products for which here(operand, product).
+  using Here = std::function<bool(ValueId operand, ValueId product)>;
+  void stage(Statements& out, graph::RegionId r, const Here& here);
+
+  /// Those that are there now, and where: a copy of it brings that back.
+  using Staged = std::map<Operand, StorageId>;
+  Staged& staged() { return staged_; }
+
+ private:
+  void find(graph::RegionId r, const Here& here, std::set<Operand>& wanted) const;
+  StorageId stage_by_threads(Statements& out, const Operand& o);
+  StorageId add_staged(const Operand& o);
+  void add_copy(std::vector<Copy>& copies, const Operand& o);
+
+  Program& l_;
+  const graph::Graph& g_;
+  Fetches& fetches_;
+  Staged staged_;  // before the loops in which they are not made
+};
+
+}  // namespace palladium::passes

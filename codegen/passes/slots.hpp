@@ -1,0 +1,44 @@
+// Copies of a loop that are made together, and how many iterations of it have a slot for them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <span>
+#include <vector>
+
+#include "codegen/passes/needs.hpp"
+#include "codegen/passes/passes.hpp"
+
+namespace palladium::passes {
+
+using Copies = std::span<const Statement>;
+
+/// Whether the nest begins copies to shared memory that nobody waits for yet.
+bool is_copied(const LoopNest& p);
+/// Whether copies to shared memory that are made together begin there.
+bool begins_copies(const Statement& s);
+/// Where they end: those that complete one barrier, which is told of them before; else the one.
+std::size_t end_of_copies(const Statements& list, std::size_t at);
+Copies copies_at(const Statements& list, std::size_t at);
+/// The storages that copies fill.
+std::vector<StorageId> filled_by(const Program& l, Copies copies);
+/// Of whose block they are; copies that are made together are of as many slots.
+WindowId window_copied(const Program& l, Copies copies);
+/// How many slots somebody wants for what they bring; 0: nobody said.
+int slots_given(const Program& l, Copies copies);
+
+/// Iterations of a loop, INT64_MAX where that is not known.
+std::int64_t trips(const Program& l, const Over& over);
+
+/// More than these no loop is given that nobody gave any.
+inline constexpr std::int64_t most_slots = 5;
+
+/// For copies of a loop, each by where it begins, how many slots they have: what somebody asked for
+/// and else what hides the latency of memory, as far as a block has shared memory. What cannot be
+/// is a remark.
+std::map<std::size_t, int> slots_for(Program& l, const Over& over,
+                                     const std::set<std::size_t>& copies, bool has_producer,
+                                     Location at);
+
+}  // namespace palladium::passes
