@@ -1,4 +1,5 @@
-// gpu_conformance: the device library on the GPU of this machine, compared with the emulator.
+// gpu_conformance: the device library on the GPU of this machine, compared with the emulator, or
+// whole kernels, compared with the interpreter.
 //
 // Exit status: 0 all checks agree (or there is no GPU: a last line says so), 1 some do not, 2
 // usage, 3 all that ran agree, but not all did.
@@ -21,6 +22,7 @@
 #include "runtime/driver/memory.hpp"
 #include "tests/conformance/run.hpp"
 #include "tests/conformance/supervise.hpp"
+#include "tests/conformance/whole_kernels.hpp"
 
 using namespace palladium;
 using namespace palladium::conformance;
@@ -33,12 +35,26 @@ struct Settings {
   bool full = false, slow = false, sanitized = false;
   bool emulate = false, list = false, probe = false, in_process = false;
   std::string json_file, crash, hang;
+  std::string kernels;  // a folder of recorded graphs
+  int random = 0;       // kernels
   int jobs = 0;
   double timeout = 30, start = 60, gpu_timeout = 10, budget = 1e9;
   std::vector<int> child;
 };
 
+/// Whole kernels are checked instead of the table's cases.
+bool of_kernels(const Settings& s) { return !s.kernels.empty() || s.random > 0; }
+
+const WholeKernels& kernels(const Settings& s) {
+  static const WholeKernels all(s.kernels, s.random);
+  return all;
+}
+
 const Case& case_of(int number) { return all_cases()[static_cast<std::size_t>(number)]; }
+
+std::string name_of(int number, const Settings& s) {
+  return of_kernels(s) ? kernels(s).name(number) : case_of(number).name;
+}
 
 int capability() {
   const driver::Device& d = driver::device(0);
@@ -70,11 +86,31 @@ void take_verdict(json& record, const Case& c, const Verdict& verdict) {
   if (!verdict.differing.empty()) record["differing"] = verdict.differing;
 }
 
+/// The same as run_check for a whole kernel, which waits for the GPU as long as it takes.
+json run_kernel(int number, const Settings& settings, bool& broken) {
+  json record = {{"number", number}, {"process", ::getpid()}};
+  const auto start = std::chrono::steady_clock::now();
+  try {
+    record.update(kernels(settings).run(number, !settings.emulate));
+  } catch (const CudaError& error) {
+    record["state"] = "error";
+    record["detail"] = error.what();
+    broken = true;
+  } catch (const std::exception& error) {
+    record["state"] = "error";
+    record["detail"] = error.what();
+  }
+  record["seconds"] =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return record;
+}
+
 /// Runs a check here: {"number", "name", "state": "passed" | "failed" | "error" | "skipped", ...}.
 /// `broken` becomes true if this process should run no other. Of a kernel that never ends `overdue`
 /// gets the record, and must not return.
 json run_check(int number, const Settings& settings, bool& broken,
                const std::function<void(const json&)>& overdue) {
+  if (of_kernels(settings)) return run_kernel(number, settings, broken);
   const Case c = complete(case_of(number));
   json record = {{"number", number}, {"name", c.name}, {"process", ::getpid()}};
   const auto start = std::chrono::steady_clock::now();
@@ -163,18 +199,18 @@ class Results {
   }
 
   void add(json record) {
-    const Case& c = case_of(record["number"].get<int>());
-    record["name"] = c.name;
+    const std::string name = name_of(record["number"].get<int>(), settings_);
+    record["name"] = name;
     record.erase("number");
     const std::string state = record["state"];
-    ++states_[c.family()][state];
+    ++states_[name.substr(0, name.find('/'))][state];
     not_run_ += state == "not run";
     if (state == "failed" || state == "error" || state == "crashed" || state == "hung") {
       ++failed_;
-      std::cerr << state << ": " << c.name << "\n  " << record.value("detail", "") << "\n";
+      std::cerr << state << ": " << name << "\n  " << record.value("detail", "") << "\n";
     }
     if (record.contains("measured")) report_["measured"].update(record["measured"]);
-    if (record.contains("answer")) report_["answers"][c.name] = record["answer"];
+    if (record.contains("answer")) report_["answers"][name] = record["answer"];
     checks_ += (checks_.empty() ? "" : ",\n") +
                record.dump(-1, ' ', false, json::error_handler_t::replace);
     const auto now = std::chrono::steady_clock::now();
@@ -251,12 +287,21 @@ class Results {
 
 std::vector<int> selected(const Settings& settings) {
   std::vector<int> numbers;
+  const auto wanted = [&](const std::string& name) {
+    return settings.only.empty() || std::ranges::any_of(settings.only, [&](const auto& beginning) {
+             return name.starts_with(beginning);
+           });
+  };
+  if (of_kernels(settings)) {
+    for (int i = 0; i < kernels(settings).size(); ++i)
+      if (wanted(kernels(settings).name(i))) numbers.push_back(i);
+    return numbers;
+  }
   for (std::size_t i = 0; i < all_cases().size(); ++i) {
     const Case& c = all_cases()[i];
-    const auto begins = [&](const std::string& name) { return c.name.starts_with(name); };
     if (c.slow ? !settings.full && !settings.slow : settings.slow) continue;
     if (settings.sanitized && !c.sanitized) continue;
-    if (!settings.only.empty() && std::ranges::none_of(settings.only, begins)) continue;
+    if (!wanted(c.name)) continue;
     numbers.push_back(static_cast<int>(i));
   }
   // Last what may cost the context.
@@ -269,6 +314,8 @@ std::vector<std::string> child_command(const Settings& s) {
   if (s.emulate) command.push_back("--emulate");
   command.insert(command.end(), {"--gpu-timeout", fmt::format("{}", s.gpu_timeout)});
   if (!s.crash.empty()) command.insert(command.end(), {"--crash", s.crash});
+  if (!s.kernels.empty()) command.insert(command.end(), {"--kernels", s.kernels});
+  if (s.random > 0) command.insert(command.end(), {"--random", std::to_string(s.random)});
   if (!s.hang.empty()) command.insert(command.end(), {"--hang", s.hang});
   command.push_back("--child");
   return command;
@@ -291,7 +338,7 @@ void run_here(const std::vector<int>& numbers, const Settings& settings, Results
   bool broken = false;
   std::string by;
   for (const int n : numbers) {
-    const std::string& name = case_of(n).name;
+    const std::string name = name_of(n, settings);
     if (broken) {
       results.add({{"number", n}, {"state", "not run"}, {"detail", "no context after " + by}});
       continue;
@@ -311,7 +358,7 @@ int run(const Settings& settings) {
   const std::vector<int> numbers = selected(settings);
   const bool gpu = settings.emulate || driver::status().state == driver::State::ready;
   if (settings.list || !gpu) {
-    for (const int n : numbers) std::cout << case_of(n).name << "\n";
+    for (const int n : numbers) std::cout << name_of(n, settings) << "\n";
     if (!settings.list)
       std::cout << "gpu_conformance: no GPU, " << numbers.size() << " checks would run\n";
     return 0;
@@ -330,7 +377,8 @@ int run(const Settings& settings) {
                        .seconds_to_start = settings.start,
                        .seconds_in_all = settings.budget};
     const auto add = [&](const json& record) { results.add(record); };
-    const auto deadly = std::ranges::find_if(numbers, [](int n) { return case_of(n).deadly; });
+    const auto deadly = std::ranges::find_if(
+        numbers, [&](int n) { return !of_kernels(settings) && case_of(n).deadly; });
     supervise({numbers.begin(), deadly}, how, add);
     // One after the other, when nothing else is at the GPU.
     how.jobs = how.bunch = 1;
@@ -351,7 +399,7 @@ int run(const Settings& settings) {
 
 int main(int argc, char** argv) {
   Settings settings;
-  CLI::App app("Compares the device library on the GPU with the emulator.");
+  CLI::App app("Compares the device library, or whole kernels, on the GPU with what the CPU says.");
   app.add_option("names", settings.only, "Checks or beginnings of their names; all without");
   app.add_flag("--full", settings.full, "Also all variants of wgmma");
   app.add_flag("--slow", settings.slow, "Only those that --full adds");
@@ -361,6 +409,9 @@ int main(int argc, char** argv) {
   app.add_flag("--list", settings.list, "Print the names");
   app.add_flag("--in-process", settings.in_process, "In this process, as compute-sanitizer wants");
   app.add_option("--json", settings.json_file, "Where results go, while they come");
+  app.add_option("--kernels", settings.kernels,
+                 "Instead, against the interpreter: the kernels whose graphs tests recorded there");
+  app.add_option("--random", settings.random, "And so many random ones");
   app.add_option("--jobs", settings.jobs, "Processes at a time");
   app.add_option("--timeout", settings.timeout, "Seconds for one check");
   app.add_option("--gpu-timeout", settings.gpu_timeout, "Seconds of it on the GPU");
