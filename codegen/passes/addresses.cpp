@@ -513,7 +513,8 @@ thread::Facts facts_of_size(const graph::Graph& g, const BlockMapping& m, int d,
                             std::int64_t loaded, const thread::Facts& extent,
                             const thread::Facts& start) {
   const BlockDim::Kind kind = m.block_shape[d].kind;
-  if (start.multiple == 0 && extent.low == extent.high) {
+  // Data say how many elements of a slice exist.
+  if (kind != BlockDim::Kind::bounded_slice && start.multiple == 0 && extent.low == extent.high) {
     const std::int64_t size = std::min(extent.low, loaded);
     return {.multiple = size, .low = size, .high = size};
   }

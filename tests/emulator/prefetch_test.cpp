@@ -225,11 +225,16 @@ TEST_CASE("rows that end between vectors have no more in them where their block 
                           .num_scalar_prefetch = 1,
                           .grid = 2,
                           .in_specs = {block},
-                          .out_specs = {each, each}})
+                          .out_specs = {each, each},
+                          .interpret = InterpretParams{.out_of_bounds = InterpretParams::zero}})
                          .on(target);
     const Array x = make_array<std::int32_t>(
         {3, 2800}, [](std::int64_t i) { return 5 + static_cast<std::int32_t>(i % 2800); });
-    const Outputs y = k(on(target, integers({1000, 1000})), on(target, x));
-    CHECK(values_of<std::int32_t>(y[0]) == std::vector<std::int32_t>{5, 5, 5});
+    for (const int size : {1000, 3}) {
+      const Outputs y = k(on(target, integers({size, size})), on(target, x));
+      CHECK(values_of<std::int32_t>(y[0]) == std::vector<std::int32_t>(3, size == 3 ? 0 : 5));
+      CHECK(values_of<std::int32_t>(y[1]) ==
+            std::vector<std::int32_t>(3, 5 * size + size * (size - 1) / 2));
+    }
   });
 }
