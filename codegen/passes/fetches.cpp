@@ -36,6 +36,12 @@ std::optional<ValueId> Fetches::load_of(ValueId operand) {
   return load;
 }
 
+// How many elements are in a row of the array.
+thread::Facts Fetches::row_facts(const BlockMapping& m) {
+  const int last = m.array_aval.shape.rank() - 1;
+  return exprs_.facts(expr_of_dim(exprs_, m.array_aval.shape[last], symbols_));
+}
+
 // Whether rows, and boxes along them, begin where TMA can: at multiples of 16 bytes.
 bool Fetches::is_aligned(const BlockMapping& m, ValueId view) {
   const std::int64_t n = aligned_bytes / m.array_aval.dtype.bytes();
@@ -43,9 +49,7 @@ bool Fetches::is_aligned(const BlockMapping& m, ValueId view) {
   const BlockDim& b = m.block_shape[last];
   if (m.alignment < aligned_bytes || b.kind == BlockDim::Kind::squeezed) return false;
   if (m.num_indices() != m.block_shape.size()) return false;  // TMA knows of the array's end alone
-  const thread::ExprId row =
-      expr_of_dim(exprs_, m.array_aval.shape[static_cast<int>(last)], symbols_);
-  if ((m.dense ? exprs_.facts(row) : facts_of_stride(m)).multiple % n != 0) return false;
+  if ((m.dense ? row_facts(m) : facts_of_stride(m)).multiple % n != 0) return false;
   if (m.index_map != no_region) {
     const ValueId at = g_[graph::RegionId{m.index_map}].yields[last];
     const std::int64_t step = b.kind == BlockDim::Kind::blocked ? b.size : 1;
@@ -111,7 +115,16 @@ std::optional<TensorBox> Fetches::box_of_window(const Window& w, std::string& wh
 }
 
 std::optional<TensorBox> Fetches::box_of_store(ValueId store, int swizzle, std::string& why) {
-  return box_of(store, g_[graph::MemoryView::of(g_[store]).value].type.shape, swizzle, why);
+  const graph::MemoryView m = graph::MemoryView::of(g_[store]);
+  const BlockMapping& array =
+      g_.mapping.block_mappings[l_.windows[l_.window_of[g_.root(m.ref)]].mapping];
+  // TMA stores 16 bytes at once, over the end of a row too.
+  if (const std::int64_t n = aligned_bytes / array.array_aval.dtype.bytes();
+      array.array_aval.shape.rank() > 0 && row_facts(array).multiple % n != 0) {
+    why = "its rows do not end at multiples of 16 bytes";
+    return {};
+  }
+  return box_of(store, g_[m.value].type.shape, swizzle, why);
 }
 
 // Whether boxes of the view lie where TMA finds them in its array.

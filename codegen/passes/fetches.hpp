@@ -46,6 +46,7 @@ class Fetches {
                                   std::string& why);
   bool lies_in_array(const BlockMapping& m, ValueId view, std::string& why);
   bool is_aligned(const BlockMapping& m, ValueId view);
+  thread::Facts row_facts(const BlockMapping& m);
 
   const Program& l_;
   const graph::Graph& g_;

@@ -327,7 +327,7 @@ void Machine::write_box(const TensorMapSpec& map, const std::array<int, 5>& at, 
       std::uint64_t old = 0, value = 0;
       std::memcpy(&old, to + i, element);
       std::memcpy(&value, from + i, element);
-      const std::uint64_t now = combine_global(how, format_of(map.type), old, value);
+      const std::uint64_t now = combine(how, format_of(map.type), old, value);
       std::memcpy(to + i, &now, element);
     }
   });
@@ -338,8 +338,13 @@ void Machine::tma_store(const void* map, std::uint32_t src, abi::Reduction how, 
   const bool reduces = how != abi::Reduction::none;
   const device::Row row = reduces ? device::Row::tma_reduce : device::Row::tma_store;
   const char* what = reduces ? "reduces" : "stores";
-  const TensorMapSpec spec = map_of(map, rank, what, line);
+  const TensorMapSpec spec = as_written(map_of(map, rank, what, line));
   const std::array<int, 5> first = coordinates(spec, at, what, line);
+  for (int d = 0; d < spec.rank; ++d)
+    if (first[d] < 0)
+      fail(line, fmt::format("{} a box that begins {} before the array along dimension {}: loads "
+                             "may, stores and reductions are illegal instructions then",
+                             what, -std::int64_t{first[d]}, d));
   if (!is_reducible(spec.type, how)) {
     fail(line, fmt::format("reduces elements of {} by {}: TMA has {}", name(spec.type), name(how),
                            types_of(how)));
@@ -396,7 +401,7 @@ void Machine::bulk_store(void* dst, std::uint32_t src, std::uint32_t bytes, abi:
                  std::uint64_t old = 0, value = 0;
                  std::memcpy(&old, static_cast<std::byte*>(dst) + i, element);
                  std::memcpy(&value, &data[i], element);
-                 const std::uint64_t now = combine_global(how, format, old, value);
+                 const std::uint64_t now = combine(how, format, old, value);
                  std::memcpy(static_cast<std::byte*>(dst) + i, &now, element);
                }
              }},

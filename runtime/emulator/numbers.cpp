@@ -186,8 +186,8 @@ std::uint64_t combine_global(Atomic what, Format format, std::uint64_t old, std:
   return flushed(combine(what, format, flushed(old), flushed(value), expected, nans));
 }
 
-std::uint64_t combine_global(Reduction how, Format format, std::uint64_t old, std::uint64_t value) {
-  const auto of = [&](Atomic what) { return combine_global(what, format, old, value, 0, Nans::ignore); };
+std::uint64_t combine(Reduction how, Format format, std::uint64_t old, std::uint64_t value) {
+  const auto of = [&](Atomic what) { return combine(what, format, old, value, 0, Nans::ignore); };
   const auto bound = static_cast<std::uint32_t>(value), now = static_cast<std::uint32_t>(old);
   switch (how) {
   case Reduction::none: return value;

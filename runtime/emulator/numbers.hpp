@@ -32,8 +32,8 @@ std::uint64_t combine(abi::Atomic what, abi::Format format, std::uint64_t old, s
 std::uint64_t combine_global(abi::Atomic what, abi::Format format, std::uint64_t old,
                              std::uint64_t value, std::uint64_t expected,
                              Nans nans = Nans::propagate);
-/// The same for copies that reduce.
-std::uint64_t combine_global(abi::Reduction how, abi::Format format, std::uint64_t old,
+/// The same for copies that reduce, which keep subnormals.
+std::uint64_t combine(abi::Reduction how, abi::Format format, std::uint64_t old,
                              std::uint64_t value);
 
 }  // namespace palladium::emulator

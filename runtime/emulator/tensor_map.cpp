@@ -149,6 +149,12 @@ std::uint32_t box_bytes(const TensorMapSpec& spec) {
   return bytes;
 }
 
+TensorMapSpec as_written(TensorMapSpec spec) {
+  const std::uint64_t together = 16 / bytes_of(spec.type);
+  spec.extents[0] = (spec.extents[0] + together - 1) / together * together;
+  return spec;
+}
+
 Extent extent_of(const TensorMapSpec& spec, const std::array<int, 5>& at) {
   const std::uint64_t element = bytes_of(spec.type);
   std::uint64_t begin = 0, last = 0;  // the last element's

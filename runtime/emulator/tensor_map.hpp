@@ -50,6 +50,10 @@ struct Extent {
 };
 Extent extent_of(const TensorMapSpec& spec, const std::array<int, 5>& at);
 
+/// The map as stores and reductions take it: what they write of a row ends at a multiple of 16 bytes,
+/// be it beyond the array's last element (measured on an H200).
+TensorMapSpec as_written(TensorMapSpec spec);
+
 /// Calls visit(BoxRow) for each row of the box whose first element has coordinates `at`.
 template <class Visit>
 void for_each_row(const TensorMapSpec& spec, const std::array<int, 5>& at, Visit visit) {

@@ -135,6 +135,7 @@ void add_shared_atomics(std::vector<Case>& all) {
   $ v, w[4];
   pl::load_global(&v, x + t);
   pl::store_shared(a, &v);
+  pl::warpgroup_sync();
   w[0] = pl::atomic_exchange_shared(a, $(v + 1));
   w[1] = pl::atomic_compare_exchange_shared(a, $(2), $(55));
   w[2] = pl::atomic_compare_exchange_shared<pl::acq_rel>(a, $(v + 1), $(66));
@@ -148,8 +149,8 @@ void add_shared_atomics(std::vector<Case>& all) {
   }
 }
 
-/// Sums of f32 flush subnormals on global memory, by whatever makes them, and keep them in shared
-/// memory.
+/// Sums of f32 by atomics flush subnormals on global memory and keep them in shared memory; copies
+/// that add keep them.
 void add_subnormals(std::vector<Case>& all) {
   Case c = kernel("atomic/sums of subnormal f32",
                   "const f32* x, f32* atomic, f32* red, f32* bulk, f32* shared, "

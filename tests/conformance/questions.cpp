@@ -25,10 +25,11 @@ Array looked_at(const std::string& type, std::size_t count) {
   return {.type = type, .bytes = Bytes(count * size), .output = true, .agreement = Agreement::any};
 }
 
-// ---- inner coordinates of boxes
+// ---- where boxes start
 
-/// Boxes of 4 rows of 32 u32 that start at inner coordinates on and off 16 bytes.
-void add_inner_coordinates(std::vector<Case>& all) {
+/// Boxes of 4 rows of 32 u32 of 10 rows of 72: at inner coordinates on and off 16 bytes, before the
+/// start of the array and over its end, in part and wholly.
+void add_starts_of_boxes(std::vector<Case>& all) {
   TensorMapSpec spec;
   spec.type = TensorMapType::u32;
   spec.rank = 2;
@@ -42,34 +43,47 @@ void add_inner_coordinates(std::vector<Case>& all) {
   pl::fence_async_shared();
   pl::warpgroup_sync();
 )";
-  const std::string groups = "\n    pl::bulk_commit();\n    pl::bulk_wait<0>();\n  }";
+  const std::string groups =
+      "\n    pl::bulk_commit();\n    pl::bulk_wait<0>();\n  }\n  pl::store_global(o + t, &t);";
   const std::pair<const char*, std::string> operations[] = {
       {"load", R"(
   if (t == 0) {
     pl::mbarrier_init(bar, 1);
     pl::fence_mbarrier_init();
     pl::mbarrier_arrive_expect_tx(bar, 512);
-    pl::tma_load(s, map, bar, {#, 2});
+    pl::tma_load(s, map, bar, {#});
   }
   pl::warpgroup_sync();
   pl::mbarrier_wait(bar, 0);
   u32 v;
   pl::load_shared(&v, s + 4 * t);
   pl::store_global(o + t, &v);)"},
-      {"prefetch",
-       "\n  if (t == 0) pl::tma_prefetch(map, {#, 2});\n  pl::store_global(o + t, &t);"},
-      {"store", write + "  if (t == 0) {\n    pl::tma_store(map, s, {#, 2});" + groups},
+      {"prefetch", "\n  if (t == 0) pl::tma_prefetch(map, {#});\n  pl::store_global(o + t, &t);"},
+      {"store", write + "  if (t == 0) {\n    pl::tma_store(map, s, {#});" + groups},
       {"add",
-       write + "  if (t == 0) {\n    pl::tma_reduce<pl::reduce_add>(map, s, {#, 2});" + groups}};
+       write + "  if (t == 0) {\n    pl::tma_reduce<pl::reduce_add>(map, s, {#});" + groups}};
   for (const auto& [name, body] : operations) {
-    for (const int at : {-4, 4, -1, 1}) {
-      Case c = kernel(fmt::format("question/{} of a box of u32 at inner coordinate {}", name, at),
+    for (const auto& [x, y] : std::initializer_list<std::pair<int, int>>{{-4, 2},
+                                                                         {4, 2},
+                                                                         {-1, 2},
+                                                                         {1, 2},
+                                                                         {-32, 2},
+                                                                         {0, -2},
+                                                                         {0, -4},
+                                                                         {-4, -2},
+                                                                         {64, 2},
+                                                                         {72, 2},
+                                                                         {0, 8},
+                                                                         {0, 10},
+                                                                         {72, 12}}) {
+      const bool writes = std::string_view(name) == "store" || std::string_view(name) == "add";
+      Case c = kernel(fmt::format("question/{} of a box of u32 at {}, {}", name, x, y),
                       "const u32* x, u32* o, PL_TENSOR_MAP(map)",
                       "  const u32 t = pl::thread(), s = pl::shared_base(), bar = s + 4096;" +
-                          replaced(body, '#', std::to_string(at)));
+                          replaced(body, '#', fmt::format("{}, {}", x, y)));
       c.shared_bytes = 4096 + 64;
       c.deadly = true;
-      c.outcome = at % 4 == 0 ? Outcome::agrees : Outcome::refused;
+      c.outcome = x % 4 != 0 || (writes && (x < 0 || y < 0)) ? Outcome::refused : Outcome::agrees;
       c.input("u32", random_words(512, 41)).output("u32", 128);
       c.mapped({.type = "u32", .bytes = Case::bytes_of(random_words(720, 42)), .output = true},
                spec);
@@ -374,7 +388,7 @@ void add_questions(std::vector<Case>& all) {
   all.push_back(election());
   add_strides(all);
   add_base_offsets(all);
-  add_inner_coordinates(all);
+  add_starts_of_boxes(all);
   for (const int asked : {240, 256}) all.push_back(registers(asked));
 }
 

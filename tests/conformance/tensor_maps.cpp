@@ -28,7 +28,7 @@ const Element& element_of(const std::string& name) {
 
 constexpr int boxes = 3;
 
-/// An array whose sizes fit no box, and boxes within it, before its start and over its end. Inner
+/// An array whose sizes fit no box, and boxes within it, from before its start and over its end. Inner
 /// coordinates are multiples of 16 bytes, as the chip wants them, the array's end is not.
 struct Tensor {
   TensorMapSpec spec;
@@ -67,8 +67,14 @@ struct Tensor {
   }
 
   int step() const { return 16 / bytes_of_type(type); }
-  /// Where boxes overlap the order of their stores would decide.
-  void keep_apart() { at[0][0] = static_cast<int>(spec.box[0]) / step() / 2 * step(); }
+  /// Stores may reach over the end of the array, not before its start; where boxes overlapped their
+  /// order would decide.
+  void keep_inside_and_apart() {
+    const int inner = static_cast<int>(spec.box[0]);
+    at[1] = {};
+    at[0][0] = inner;
+    at[2][0] = 2 * inner;
+  }
   std::string coordinates(int box) const {
     std::string text = "{";
     for (int d = 0; d < spec.rank; ++d)
@@ -160,7 +166,7 @@ void add_boxes(std::vector<Case>& all) {
       const std::string what = fmt::format("rank {} swizzle {} of {}", rank, swizzle, type);
       all.push_back(load("tma/load " + what, tensor, ""));
       Tensor apart = tensor;
-      apart.keep_apart();
+      apart.keep_inside_and_apart();
       all.push_back(store("tma/store " + what, apart, "tma_store",
                           Case::bytes_of(random_words(3 * tensor.box_bytes / 4, 22)),
                           tensor.random(23)));
@@ -172,7 +178,7 @@ void add_boxes(std::vector<Case>& all) {
       all.push_back(load(fmt::format("tma/load{} rank {}", cache, rank), tensor, cache));
     }
     Tensor tensor("f32", 2, 64);
-    tensor.keep_apart();
+    tensor.keep_inside_and_apart();
     all.push_back(store("tma/store" + std::string(cache), tensor, "tma_store" + std::string(cache),
                         Case::bytes_of(random_words(3 * tensor.box_bytes / 4, 24)),
                         tensor.random(25)));
@@ -245,9 +251,9 @@ void add_reductions(std::vector<Case>& all) {
     for (const char* type : r.types) {
       Tensor tensor(type, 2, 64);
       const auto size = static_cast<std::size_t>(bytes_of_type(type));
-      // The order of two inc or dec of one element changes the result: one block, boxes apart.
+      // The order of two inc or dec of one element changes the result: one block.
       const bool counts = r.name[0] == 'i' || r.name[0] == 'd';
-      if (counts) tensor.keep_apart();
+      tensor.keep_inside_and_apart();
       all.push_back(store(fmt::format("tma/reduce {} of {}", r.name, type), tensor,
                           fmt::format("tma_reduce<pl::reduce_{}>", r.name),
                           integers(type, 3 * tensor.box_bytes / size, 27),
@@ -255,7 +261,8 @@ void add_reductions(std::vector<Case>& all) {
     }
   }
   for (int rank = 1; rank <= 5; ++rank) {
-    const Tensor tensor("i32", rank, 0);
+    Tensor tensor("i32", rank, 0);
+    tensor.keep_inside_and_apart();
     all.push_back(store(fmt::format("tma/reduce add rank {}", rank), tensor,
                         "tma_reduce<pl::reduce_add>", integers("i32", 3 * tensor.box_bytes / 4, 29),
                         integers("i32", tensor.array_bytes / 4, 30), 3));

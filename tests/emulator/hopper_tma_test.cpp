@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
 
 #include "runtime/emulator/tensor_map.hpp"
 #include "tests/support/small_kernel.hpp"
@@ -63,6 +64,12 @@ struct Shape {
       if (d > 0) spec.strides[d - 1] = s[d];
     }
     return spec;
+  }
+  /// The same array with rows that end where stores do, at multiples of 16 bytes.
+  Shape as_written() const {
+    Shape s = *this;
+    s.extents[0] = (s.extents[0] + step() - 1) / step() * step();
+    return s;
   }
   /// Visits each element of the box at `at`: its offset in the box, where it is in the array, and
   /// whether it is inside.
@@ -176,7 +183,7 @@ void check(const Shape& shape, const Place& at, const Place& to, const emulator:
     if (inside) std::memcpy(&box[i], &copy.x[from], size);
   });
   for (std::size_t i = 0; i < box.size(); ++i) shown[swizzled(i, shape.swizzle)] = box[i];
-  shape.for_each(to, [&](std::size_t i, std::size_t into, bool inside) {
+  shape.as_written().for_each(to, [&](std::size_t i, std::size_t into, bool inside) {
     if (inside) std::memcpy(&y[into], &box[i], size);
   });
   INFO("rank " << shape.rank() << ", swizzle " << shape.swizzle << ", at " << at[0] << " " << at[1]
@@ -186,7 +193,7 @@ void check(const Shape& shape, const Place& at, const Place& to, const emulator:
   check_extent(shape, at);
 }
 
-// Inside; out on each side of each dimension; wholly outside.
+// Inside; out on each side of each dimension, but for stores before the array; wholly outside.
 void check_places(const Shape& shape) {
   const std::vector<emulator::Options> policies = test::policies();
   std::size_t turn = 0;
@@ -198,7 +205,7 @@ void check_places(const Shape& shape) {
     low[d] = (-1 - static_cast<std::int64_t>(d)) * step;
     high[d] = (shape.extents[d] - 1) / step * step;
     check(shape, low, high, next());
-    check(shape, high, low, next());
+    check(shape, high, {shape.step()}, next());
     low[d] = -shape.box[d];
     high[d] = (shape.extents[d] + step - 1) / step * step;
     check(shape, low, {}, next());
@@ -207,6 +214,33 @@ void check_places(const Shape& shape) {
 }
 
 }  // namespace
+
+TEST_CASE("boxes that begin before the array are loaded, and neither stored nor added") {
+  std::vector<float> y(64, 1);
+  TensorMapSpec spec;
+  spec.type = TensorMapType::f32;
+  spec.rank = 2;
+  spec.base = y.data();
+  spec.extents = {16, 4};
+  spec.strides = {64};
+  spec.box = {8, 2};
+  for (const std::string call : {"tma_store", "tma_reduce<pl::reduce_add>"})
+    for (const char* at : {"-4, 0", "0, -1", "-8, 0"}) {
+      CAPTURE(call, at);
+      SmallKernel k(
+          "  const u32 smem = pl::shared_base(), t = pl::thread();\n  const u32 zero = 0;\n"
+          "  if (t < 16) pl::store_shared(smem + 4 * t, &zero);\n"
+          "  pl::fence_async_shared();\n  pl::warpgroup_sync();\n"
+          "  if (t == 0) {\n    pl::" +
+          call + "(y, smem, {" + at +
+          "});\n"
+          "    pl::bulk_commit();\n    pl::bulk_wait<0>();\n  }");
+      k.shared_bytes = 64;
+      k.map("y", spec, 256, true);
+      CHECK_THROWS_WITH(k.run(), Catch::Matchers::ContainsSubstring("before the array along"));
+      CHECK(y == std::vector<float>(64, 1));
+    }
+}
 
 TEST_CASE("boxes of rank 1 are copied, inside and across each end") {
   check_places({TensorMapType::u8, 1, {100}, {32}, 0});

@@ -95,6 +95,28 @@ double log_sum(const Doubles& x) {
 
 }  // namespace
 
+TEST_CASE("a product that goes into a part of the columns of an array leaves the others") {
+  const Array a = random_floats({130, 64}, 1).astype(f16),
+              b = random_floats({64, 100}, 2).astype(f16);
+  for_each_target("columns", [&](Target target) {
+    // 100 columns of 16 bits end inside of 16 bytes, rows of 128 begin at multiples of them.
+    const Array wide = on(target, Array::full({130, 128}, f16, 7));
+    const std::int64_t strides[] = {128, 1};
+    const Device device = device_of(target);
+    const Array part =
+        Array::view(wide.data(), {130, 100}, f16, {.strides = strides, .device = &device});
+    ops::matmul({.out_dtype = f16}).on(target).into({part}, {on(target, a), on(target, b)});
+    const Doubles x = numbers(a), y = numbers(b), z = numbers(on_cpu(wide));
+    for (std::size_t i = 0; i < 130; ++i)
+      for (std::size_t j = 0; j < 128; ++j) {
+        double sum = 0;
+        for (std::size_t k = 0; k < 64; ++k)
+          sum += x[i * 64 + k] * y[k * 100 + std::min<std::size_t>(j, 99)];
+        require_near(z[i * 128 + j], j < 100 ? sum : 7, f16, 1e-4);
+      }
+  });
+}
+
 TEST_CASE("add gives the sums of vectors of any length") {
   const Kernel add = ops::add();
   for_each_target("add", [&](Target target) {

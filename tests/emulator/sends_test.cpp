@@ -178,7 +178,7 @@ TEST_CASE("what TMA cannot store is stored by threads, and why is said") {
   CHECK(sends(odd) == 0);
   CHECK_THAT(remarks(odd),
              ContainsSubstring("outputs[0]: stored by threads, not by TMA, because its "
-                               "rows or its inner offset are not multiples of 16 bytes"));
+                               "rows do not end at multiples of 16 bytes"));
   CHECK(on_all_targets(odd, {}, hopper) == "");
 
   const auto kept = [](auto body) {

@@ -32,7 +32,7 @@ struct Boxes {
   SmallKernel kernel(const std::string& body) {
     SmallKernel k(R"(
   const u32 smem = pl::shared_base(), bar = smem + 2048, t = pl::thread();
-  const i32 inner = fault == 1 ? -1 : fault == 2 ? 3 : fault == 3 ? 70 : -4;
+  const i32 inner = fault == 1 ? -1 : fault == 2 ? 3 : fault == 3 ? 70 : )" + right + R"(;
   if (t == 0) {
     pl::mbarrier_init(bar, 1);
     pl::fence_mbarrier_init();
@@ -45,6 +45,9 @@ struct Boxes {
     k.map("x", map(), data.size() * 4, true);
     return k;
   }
+
+  /// An inner coordinate that nothing is wrong with; stores may not begin before the array.
+  std::string right = "-4";
 
   /// Odd rows are right, inner coordinates are not, wherever they lie.
   void check(const std::string& body, const char* what) {
@@ -83,7 +86,9 @@ TEST_CASE("a box sent to several blocks from an inner coordinate off 16 bytes is
 }
 
 TEST_CASE("a box stored to an inner coordinate off 16 bytes is reported") {
-  Boxes().check(R"(
+  Boxes boxes;
+  boxes.right = "4";
+  boxes.check(R"(
   if (t == 0) {
     pl::tma_store(x, smem, {inner, 3});  // box
     pl::bulk_commit();
@@ -93,9 +98,11 @@ TEST_CASE("a box stored to an inner coordinate off 16 bytes is reported") {
 }
 
 TEST_CASE("a box added to an inner coordinate off 16 bytes is reported") {
-  Boxes().check(R"(
+  Boxes boxes;
+  boxes.right = "4";
+  boxes.check(R"(
   if (t == 0) {
-    pl::tma_reduce<pl::reduce_add>(x, smem, {inner, -3});  // box
+    pl::tma_reduce<pl::reduce_add>(x, smem, {inner, 5});  // box
     pl::bulk_commit();
     pl::bulk_wait<0>();
   })",
