@@ -17,10 +17,18 @@ constexpr int variants = 4;
 int digits_of(DType t) { return t == f64 ? 53 : t == f32 ? 24 : t == f16 ? 11 : 8; }
 int min_exponent_of(DType t) { return t == f64 ? -1022 : t == f16 ? -14 : -126; }
 
-bool is_inexact(const Inst& inst) {
+// Tensor cores may add what a product is added to; they cut sums off where others round.
+bool adds_to_product(const Graph& g, const Inst& inst) {
+  const auto is_product = [&](ValueId v) { return g[v].op == Op::Dot; };
+  if (inst.op == Op::Fma) return is_product(inst.args[2]);
+  return inst.op == Op::Add && std::ranges::any_of(inst.args, is_product);
+}
+
+bool is_inexact(const Graph& g, const Inst& inst) {
   if (!inst.type.is_value() || !inst.type.dtype.is_float()) return false;
-  return info(inst.op).ulp > 0 || inst.op == Op::ReduceSum || inst.op == Op::ReduceProd ||
-         inst.op == Op::CumSum || inst.op == Op::CumProd || inst.op == Op::Dot;
+  return adds_to_product(g, inst) || info(inst.op).ulp > 0 || inst.op == Op::ReduceSum ||
+         inst.op == Op::ReduceProd || inst.op == Op::CumSum || inst.op == Op::CumProd ||
+         inst.op == Op::Dot;
 }
 
 /// Finds what inexact results reach, through memory and control too.
@@ -42,7 +50,7 @@ class Reach {
   void visit(ValueId v, bool controlled) {
     const Inst& inst = g_[v];
     const auto is_marked = [&](ValueId x) { return bool(values_[index(x)]); };
-    bool marked = is_inexact(inst);
+    bool marked = is_inexact(g_, inst);
     if (inst.op == Op::Loop) return visit_loop(v, controlled);
     if (inst.op == Op::While) return visit_while(v, controlled);
     if (inst.op == Op::Switch) return visit_switch(v, controlled);
@@ -120,7 +128,9 @@ class Displacement {
     wide_ = t == f64 ? f64 : f32;
     shape_ = inst.type.shape;
     const ValueId x = b_.cast(v, wide_);
-    ValueId most = info(inst.op).ulp > 0 ? of_function(inst.op, t, x) : of_sum(inst);
+    ValueId most = info(inst.op).ulp > 0               ? of_function(inst.op, t, x)
+                   : adds_to_product(b_.graph(), inst) ? of_addition(inst)
+                                                       : of_sum(inst);
     // What is nearly halfway between two narrow numbers may be rounded to either.
     if (t.bytes() == 2 && info(inst.op).ulp == 0)
       most = add(Op::Add, {most, where(add(Op::Gt, {most, number(0)}),
@@ -167,6 +177,34 @@ class Displacement {
     const ValueId all = b_.cast(b_.add(inst.op, sizes, inst.attr), wide_);
     const double steps = static_cast<double>(inst.op == Op::Dot ? length : length - 1);
     const ValueId most = times(all, std::ldexp(2 * steps, 1 - digits_of(wide_)));
+    const ValueId fits = add(Op::Le, {all, number(std::ldexp(1.0, digits_of(wide_)))});
+    const ValueId exact = b_.elementwise(Op::And, {b_.broadcast_to(whole, shape_), fits});
+    return add(Op::Select, {exact, number(0), most});
+  }
+
+  /// Each product of a slice of 8 along K loses a unit of what it is added to.
+  ValueId of_addition(const Inst& inst) {
+    ValueId all = number(0), whole = b_.constant(bool_, 1);
+    std::int64_t steps = 1;
+    const auto term = [&](const ValueId& size) {
+      whole = b_.elementwise(Op::And, {whole, is_whole(size)});
+      all = add(Op::Add, {all, magnitude(size)});
+    };
+    for (const ValueId v : inst.args) {
+      const Inst product = b_.graph()[v];
+      if (product.op != Op::Dot) continue;
+      const Extents& operand = b_.graph()[product.args[0]].type.shape;
+      steps += operand[product.attr.ints[0] != 0 ? 0 : 1] / 8;
+      std::vector<ValueId> sizes;
+      for (const ValueId x : product.args) sizes.push_back(b_.add(Op::Abs, {x}));
+      term(b_.cast(b_.add(Op::Dot, sizes, product.attr), wide_));
+    }
+    const bool fused = inst.op == Op::Fma;
+    if (fused) term(add(Op::Mul, {b_.cast(inst.args[0], wide_), b_.cast(inst.args[1], wide_)}));
+    for (const ValueId v : inst.args)
+      if (!fused && b_.graph()[v].op != Op::Dot) term(b_.cast(v, wide_));
+    const ValueId most =
+        times(all, std::ldexp(2.0 * static_cast<double>(steps), 1 - digits_of(wide_)));
     const ValueId fits = add(Op::Le, {all, number(std::ldexp(1.0, digits_of(wide_)))});
     const ValueId exact = b_.elementwise(Op::And, {b_.broadcast_to(whole, shape_), fits});
     return add(Op::Select, {exact, number(0), most});
@@ -251,7 +289,7 @@ Graph displaced(const Graph& g, int variant) {
     const std::vector<ValueId> insts = std::exchange(result.regions[r].insts, {});
     for (const ValueId v : insts) {
       result.regions[r].insts.push_back(v);
-      if (is_inexact(g[v])) now[index(v)] = Displacement(result, RegionId{r}, variant).of(v);
+      if (is_inexact(g, g[v])) now[index(v)] = Displacement(result, RegionId{r}, variant).of(v);
     }
   }
   const auto replace = [&](std::vector<ValueId>& values) {
