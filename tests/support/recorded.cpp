@@ -50,7 +50,6 @@ graph::Graph recording_canonicalize(const graph::Graph& g) {
   graph::Graph result = real_canonicalize(g);
   if (result.lineinfo) return result;  // compilers tell different lines of a call of several lines
   keep("graph", graph::to_text(result) + runtime::key_of(result, "sm_90a").hex() + '\n');
-  keep("json", graph::to_json(result));
   return result;
 }
 
@@ -61,6 +60,7 @@ cuda::Emitted recording_emit(const graph::Graph& g, const cuda::Options& options
 cuda::Emitted recording_emit(const graph::Graph& g, const cuda::Options& options) {
   cuda::Emitted result = real_emit(g, options);
   if (g.lineinfo) return result;
+  keep("json", graph::to_json(g));
   keep("text", cuda::compiled_text(g, result));
   return result;
 }
