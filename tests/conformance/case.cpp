@@ -203,6 +203,7 @@ const std::vector<Case>& all_cases() {
     add_kernels(cases);
     add_sweeps(cases);
     add_questions(cases);
+    add_latencies(cases);
     int number = 0;
     for (Case& c : cases) {
       const std::string entry = c.alone ? c.entry : "check_" + std::to_string(number++);

@@ -64,7 +64,7 @@ struct Case {
   std::vector<Array> arrays = {};
   std::vector<Map> maps = {};
   std::vector<Parameter> parameters = {};
-  bool slow = false;       // one of very many of its kind: in gpu_check only
+  bool slow = false;  // one of very many of its kind: in gpu_check only
   /// Adds the arrays of a case that has many bytes of them. Slow ones lack them until complete().
   std::function<void(Case&)> make_arrays = {};
   bool alone = false;      // its text has declarations beside the kernel
@@ -146,6 +146,7 @@ void add_tensor_maps(std::vector<Case>& all);  // TMA
 void add_wgmma(std::vector<Case>& all);
 void add_kernels(std::vector<Case>& all);    // GEMM, attention
 void add_questions(std::vector<Case>& all);  // questions that only the chip answers
+void add_latencies(std::vector<Case>& all);  // what single instructions take
 void add_sweeps(std::vector<Case>& all);     // functions of f32 on all their arguments
 
 }  // namespace palladium::conformance
