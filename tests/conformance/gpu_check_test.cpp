@@ -123,20 +123,20 @@ TEST_CASE("gpu_check passes on a GPU that computes what the emulator does") {
 
 TEST_CASE("what the GPU answers to questions is told, and fails only against what is assumed") {
   Machine machine;
-  const std::string box = "question/load of a box of u32 at inner coordinate ",
+  const std::string box = "question/load of a box of u32 at ",
                     inside = "question/swizzled A that starts inside of its pattern",
                     lane = "question/which lane is elected";
   const test::Finished done =
-      machine.check({"--short", box, inside, lane}, entry_of(box + "-4") + "=719");
+      machine.check({"--short", box, inside, lane}, entry_of(box + "-4, 2") + "=719");
   INFO(done.out << done.err);
   CHECK(done.status == 1);
   const json report = machine.report();
   const std::map<std::string, json> checks = checks_of(report);
   const auto state = [&](const std::string& name) { return checks.at(name).value("state", ""); };
   const auto answer = [&](const std::string& name) { return checks.at(name).value("answer", ""); };
-  CHECK(state(box + "-4") == "error");
-  CHECK(state(box + "4") == "passed");
-  for (const std::string& refused : {box + "-1", box + "1", inside}) {
+  CHECK(state(box + "-4, 2") == "error");
+  CHECK(state(box + "4, 2") == "passed");
+  for (const std::string& refused : {box + "-1, 2", box + "1, 2", inside}) {
     INFO(refused);
     CHECK(state(refused) == "passed");
     CHECK(answer(refused).find("launch failure") != std::string::npos);

@@ -33,7 +33,7 @@ namespace {
 struct Settings {
   std::vector<std::string> only;  // names or beginnings of names
   bool full = false, slow = false, sanitized = false;
-  bool emulate = false, list = false, probe = false, in_process = false;
+  bool emulate = false, interpret = false, list = false, probe = false, in_process = false;
   std::string json_file, crash, hang;
   std::string kernels;  // a folder of recorded graphs
   int random = 0;       // kernels
@@ -91,7 +91,10 @@ json run_kernel(int number, const Settings& settings, bool& broken) {
   json record = {{"number", number}, {"process", ::getpid()}};
   const auto start = std::chrono::steady_clock::now();
   try {
-    record.update(kernels(settings).run(number, !settings.emulate));
+    using On = WholeKernels::On;
+    record.update(kernels(settings).run(number, settings.interpret ? On::nothing
+                                                : settings.emulate ? On::emulator
+                                                                   : On::gpu));
   } catch (const CudaError& error) {
     record["state"] = "error";
     record["detail"] = error.what();
@@ -170,7 +173,7 @@ void tell(const json& record) {
 
 /// What takes long once per process: NVRTC, the context.
 void get_ready(const Settings& settings) {
-  if (settings.emulate) return;
+  if (settings.emulate || settings.interpret) return;
   try {
     if (nvrtc::toolchain().found) (void)nvrtc::architectures(*nvrtc::toolchain().found);
     const driver::ContextScope context(0);
@@ -263,8 +266,8 @@ class Results {
 
  private:
   void describe_machine() {
-    if (settings_.emulate) {
-      report_["device"] = "emulator";
+    if (settings_.emulate || settings_.interpret) {
+      report_["device"] = settings_.emulate ? "emulator" : "interpreter";
       return;
     }
     const driver::Device& d = driver::device(0);
@@ -312,6 +315,7 @@ std::vector<int> selected(const Settings& settings) {
 std::vector<std::string> child_command(const Settings& s) {
   std::vector<std::string> command = {"/proc/self/exe"};
   if (s.emulate) command.push_back("--emulate");
+  if (s.interpret) command.push_back("--interpret");
   command.insert(command.end(), {"--gpu-timeout", fmt::format("{}", s.gpu_timeout)});
   if (!s.crash.empty()) command.insert(command.end(), {"--crash", s.crash});
   if (!s.kernels.empty()) command.insert(command.end(), {"--kernels", s.kernels});
@@ -356,7 +360,8 @@ void run_here(const std::vector<int>& numbers, const Settings& settings, Results
 int run(const Settings& settings) {
   if (settings.probe) return probe();
   const std::vector<int> numbers = selected(settings);
-  const bool gpu = settings.emulate || driver::status().state == driver::State::ready;
+  const bool gpu =
+      settings.emulate || settings.interpret || driver::status().state == driver::State::ready;
   if (settings.list || !gpu) {
     for (const int n : numbers) std::cout << name_of(n, settings) << "\n";
     if (!settings.list)
@@ -406,6 +411,8 @@ int main(int argc, char** argv) {
   app.add_flag("--probe", settings.probe, "Say what GPU there is, and 4 if none, and end");
   app.add_flag("--sanitized", settings.sanitized, "Only those that compute-sanitizer runs");
   app.add_flag("--emulate", settings.emulate, "On the emulator, against the formulas alone");
+  app.add_flag("--interpret", settings.interpret,
+               "Whole kernels: only see which of them can be checked");
   app.add_flag("--list", settings.list, "Print the names");
   app.add_flag("--in-process", settings.in_process, "In this process, as compute-sanitizer wants");
   app.add_option("--json", settings.json_file, "Where results go, while they come");

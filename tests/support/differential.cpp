@@ -226,6 +226,7 @@ void run_gpu(const graph::Graph& g, Call& call) {
                     .block = {static_cast<unsigned>(e.threads), 1, 1},
                     .cluster = {static_cast<unsigned>(e.cluster_blocks), 1, 1},
                     .shared_bytes = static_cast<unsigned>(e.shared_bytes),
+                    .cooperative = graph::blocks_may_wait(g, graph::Counting::launch),
                     .stream = stream.handle()},
                    arguments.pointers.data());
   for (std::size_t i = 0; i < call.arrays.size(); ++i)
