@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "benchmarks/gpu_timing.hpp"
 #include "palladium/ops/add.hpp"
 #include "palladium/ops/attention.hpp"
 #include "palladium/ops/layer_norm.hpp"
@@ -19,7 +19,6 @@
 #include "palladium/ops/transpose.hpp"
 #include "palladium/palladium.hpp"
 #include "runtime/driver/device.hpp"
-#include "runtime/driver/memory.hpp"
 
 using namespace palladium;
 
@@ -82,27 +81,6 @@ std::vector<Case> cases() {
           moving("transpose_8192", ops::transpose(), {square}, square)};
 }
 
-// The least of several stretches of launches, one behind the other.
-double microseconds(const std::function<void()>& launch) {
-  constexpr int stretches = 5;
-  constexpr float enough_ms = 20;
-  const driver::StreamHandle stream{};
-  driver::Event begin(driver::Event::Timing::on), end(driver::Event::Timing::on);
-  const auto stretch = [&](int launches) {
-    begin.record(stream);
-    for (int i = 0; i < launches; ++i) launch();
-    end.record(stream);
-    end.synchronize();
-    return end.milliseconds_since(begin);
-  };
-  for (int i = 0; i < 3; ++i) stretch(1);
-  const float once = stretch(3) / 3;
-  const int launches = std::clamp(static_cast<int>(enough_ms / std::max(once, 1e-3f)), 3, 1000);
-  float least = 1e30f;
-  for (int i = 0; i < stretches; ++i) least = std::min(least, stretch(launches));
-  return 1e3 * static_cast<double>(least) / launches;
-}
-
 // "CASE PEER MICROSECONDS" of each line.
 std::map<std::string, std::vector<std::pair<std::string, double>>> peers(
     const std::string& folder) {
@@ -131,7 +109,7 @@ void measure(const Case& c, const std::vector<std::pair<std::string, double>>& o
   Array result = Array::empty(c.output.shape, c.output.dtype, gpu);
   const Kernel kernel = c.kernel.on(Target::cuda);
   const std::size_t n = arrays.size();
-  const double us = microseconds([&] {
+  const double us = benchmark::gpu_microseconds([&] {
     if (n == 1) kernel.into({result}, {arrays[0]});
     if (n == 2) kernel.into({result}, {arrays[0], arrays[1]});
     if (n == 3) kernel.into({result}, {arrays[0], arrays[1], arrays[2]});
