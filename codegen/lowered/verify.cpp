@@ -161,6 +161,122 @@ class Filled {
   std::string found_;
 };
 
+// ---- does, used, awaited, fenced
+
+/// What statements do for one another, wherever they stand.
+class Purposes {
+ public:
+  Purposes(const Program& l, bool placed)
+      : l_(l), placed_(placed), read_(l.storages.size()), barriers_(l.storages.size()) {}
+
+  std::string run() {
+    for (const ProgramBody& b : l_.bodies) {
+      visit(b.statements);
+      visit(b.producer);
+    }
+    for (const auto& [storage, by] : filled_)
+      if (!read_[storage])
+        refuse("used", *by, fmt::format("fills s{}, which nobody reads", storage));
+    for (const StorageId s : l_.storages.ids()) judge(s, barriers_[s]);
+    if (fence_ != nullptr && !reads_stored_)
+      refuse("fenced", *fence_, "orders nothing: no copy and no product reads what threads store");
+    return found_;
+  }
+
+ private:
+  /// The first statements that do such with an mbarrier.
+  struct Counted {
+    const Statement *awaits = nullptr, *expects = nullptr, *arrives = nullptr, *completes = nullptr;
+  };
+  using Of = device::Effects::Role;
+
+  void visit(const Statements& list) {
+    for (const Statement& s : list) {
+      const Effects all = effects(l_, s);
+      if (!decides(s) && !does(all)) refuse("does", s, "does nothing");
+      if (std::holds_alternative<IfWhole>(s.what) && all.all.empty())
+        refuse("does", s, "asks of no block");
+      if (all.fences) fence_ = &s;
+      for (const Effect& e : all) note(e, s);
+      for_each_body(s, [&](const Statements& body) { visit(body); });
+    }
+  }
+
+  // Whether it is there for what stands inside of it.
+  static bool decides(const Statement& s) {
+    return std::visit(
+        []<class T>(const T&) {
+          return std::same_as<T, When> || std::same_as<T, IfWhole> || std::same_as<T, While> ||
+                 std::same_as<T, Loop> || std::same_as<T, Scope> || std::same_as<T, Warps> ||
+                 std::same_as<T, Switch> || std::same_as<T, GridLoop>;
+        },
+        s.what);
+  }
+  static bool does(const Effects& all) {
+    return all.syncs || all.fences || all.tells || std::ranges::any_of(all, [](const Effect& e) {
+             return e.writes() || e.completion == Of::closes || e.completion == Of::awaits;
+           });
+  }
+
+  void note(const Effect& e, const Statement& s) {
+    if (e.role == Effect::Role::scratch) return;
+    if (e.role == Effect::Role::barrier) return note_barrier(e, s);
+    if (e.on == device::Completion::mbarrier && e.completion == Of::completes) {
+      if (!e.barrier) return refuse("awaited", s, "completes no barrier");
+      barriers_[e.barrier].completes = &s;
+    }
+    if (e.storage && e.reads()) read_[e.storage] = true;
+    if (e.storage && e.replaces) read_[e.replaces] = true;
+    if (e.storage && e.proxy == device::Proxy::async && e.reads()) reads_stored_ = true;
+    if (e.storage && e.access == Effect::Access::write && must_be_read(e.storage, s))
+      filled_.emplace_back(e.storage, &s);
+  }
+
+  // What a kernel computes and does not use may be filled, too; of scalars passes leave it out.
+  bool must_be_read(StorageId storage, const Statement& s) const {
+    if (std::holds_alternative<Scalar>(s.what)) return placed_;
+    if (l_.storages[storage].in_shared() && l_.storages[storage].shared().sent) return true;
+    return std::ranges::any_of(l_.windows, [&](const Window& w) {
+      return w.storage() == storage && w.mapping >= l_.graph.mapping.num_inputs;
+    });
+  }
+
+  void note_barrier(const Effect& e, const Statement& s) {
+    Counted& uses = barriers_[e.storage];
+    if (e.completion == Of::awaits)
+      uses.awaits = &s;
+    else if (!e.elected)
+      refuse("awaited", s, "arrives with every thread");
+    else
+      (e.completion == Of::completes ? uses.arrives : uses.expects) = &s;
+  }
+
+  void judge(StorageId storage, const Counted& u) {
+    const auto missing = [&](const Statement* is, const Statement* other, const char* words) {
+      if (is != nullptr && other == nullptr)
+        refuse("awaited", *is, fmt::format("{} s{}", words, storage));
+    };
+    missing(u.completes, u.expects, "completes bytes that nobody expects on");
+    missing(u.expects, u.completes, "expects bytes that nobody copies on");
+    missing(u.expects, u.awaits, "expects bytes for which nobody waits on");
+    missing(u.arrives, u.awaits, "arrives where nobody waits on");
+    if (u.arrives == nullptr) missing(u.awaits, u.completes, "waits for what nobody does on");
+  }
+
+  void refuse(const char* rule, const Statement& s, const std::string& what) {
+    if (found_.empty()) found_ = fmt::format("{}: {} {}", rule, where(s), what);
+  }
+
+  const Program& l_;
+  bool placed_;
+  Table<StorageId, bool> read_;
+  Table<StorageId, Counted> barriers_;
+  std::vector<std::pair<StorageId, const Statement*>> filled_;
+  const Statement* fence_ = nullptr;
+  bool reads_stored_ = false;
+  std::string found_;
+};
+
 // ---- bytes
 
 std::string shared_bytes_defect(const Program& l) {
@@ -192,6 +308,7 @@ std::string shared_bytes_defect(const Program& l) {
 std::string defect(const Program& l, bool placed) {
   if (std::string what = Ids(l).run(); !what.empty()) return what;
   if (std::string what = Filled(l).run(); !what.empty()) return what;
+  if (std::string what = Purposes(l, placed).run(); !what.empty()) return what;
   return placed ? shared_bytes_defect(l) : "";
 }
 

@@ -48,6 +48,8 @@ constexpr Pass chosen[] = {
      "of rings: what frees a slot when?"},
     {"divide_rows", divide_rows, Fact::layouts, Fact::none, Edits::nothing,
      "of layouts: what does a thread hold of a row?"},
+    {"eliminate_dead_scalars", eliminate_dead_scalars, Fact::statements, Fact::none, Edits::nothing,
+     "behind whoever takes their readers away"},
     {"plan_accesses", plan_accesses, Fact::rows | Fact::rings, Fact::none, Edits::nothing,
      "of rows, rings and divisions: which addresses do elements have?"},
     {"place_shared_memory", place_shared_memory, Fact::layouts | Fact::rings, Fact::offsets,

@@ -31,6 +31,7 @@ void fetch_windows(Program& l);
 void build_pipelines(Program& l);
 void software_pipeline(Program& l);
 void divide_rows(Program& l);
+void eliminate_dead_scalars(Program& l);
 void plan_accesses(Program& l);
 void place_shared_memory(Program& l);
 

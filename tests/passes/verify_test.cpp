@@ -117,6 +117,67 @@ TEST_CASE("storages that share bytes while both hold something are refused") {
   CHECK_THAT(lowered::defect(l, true), StartsWith("bytes: "));
 }
 
+// Takes each statement of a kind out of the program, one by one, with what becomes of it then.
+template <class Kind, class F>
+int without_each(lowered::Program& l, lowered::Statements& list, const F& meant, const char* rule) {
+  int found = 0;
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const lowered::Statement s = list[i];
+    if (const Kind* const kind = std::get_if<Kind>(&s.what); kind && meant(*kind)) {
+      list.erase(list.begin() + static_cast<std::ptrdiff_t>(i));
+      INFO(lowered::to_text(l));
+      CHECK_THAT(lowered::defect(l, true), StartsWith(rule));
+      list.insert(list.begin() + static_cast<std::ptrdiff_t>(i), s);
+      ++found;
+    }
+    lowered::for_each_body(list[i], [&](lowered::Statements& body) {
+      found += without_each<Kind>(l, body, meant, rule);
+    });
+  }
+  return found;
+}
+
+TEST_CASE("what nobody does, expects, waits for or needs is refused") {
+  // A copy and a product, not in a loop: each is the only one of its kind.
+  lowered::Program l = program(90);
+  REQUIRE(lowered::defect(l, true) == "");
+  lowered::Statements& list = l.bodies[0].statements;
+  const auto any = [](const auto&) { return true; };
+  CHECK(without_each<lowered::Wait>(l, list, any, "awaited: ") > 0);
+  CHECK(without_each<lowered::Arrive>(l, list, any, "awaited: ") > 0);
+  const auto defect_with = [&](lowered::Statement s, int compute_capability = 75) {
+    lowered::Program p = program(compute_capability);
+    p.bodies[0].statements.push_back(std::move(s));
+    return lowered::defect(p, true);
+  };
+  CHECK_THAT(defect_with({lowered::Fence{}}), StartsWith("fenced: fence orders nothing"));
+  CHECK(defect_with({lowered::Fence{}}, 90) == "");
+  CHECK_THAT(defect_with({lowered::IfWhole{.bodies = {{}, {}}}}),
+             StartsWith("does: if_whole asks of no block"));
+
+  // Whom a scalar was for.
+  lowered::Program conditional = cuda::lower(graph_of(R"(kernel conditional
+  grid
+  args[0]: i32[4] in blocks [4]
+  outputs[0]: f32[32] in blocks [32]
+{ %0: ref block i32[4] %1: ref block f32[32]
+  %2: ref block i32[] = at %0 [1]
+  %3: i32[] = load %2
+  %4: i32[] = constant 3
+  %5: bool[] = lt %3, %4
+  when %5
+    {
+      %6: f32[32] = constant 1
+      store %1, %6
+    }
+}
+)"),
+                                             {.compute_capability = 90});
+  CHECK(lowered::defect(conditional, true) == "");
+  CHECK(without_each<lowered::When>(conditional, conditional.bodies[0].statements, any, "used: ") ==
+        1);
+}
+
 TEST_CASE("whatever fills what somebody reads is missed when it is left out") {
   int left_out = 0;
   for (const ops::Entry& entry : ops::registry()) {

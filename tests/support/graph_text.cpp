@@ -252,7 +252,10 @@ class Reader {
     if (l.take("filled with ")) m.fill = bits(l, m.array_aval.dtype);
     if (l.take("buffers ")) m.buffers = l.number<int>();
     g_.mapping.num_index_operands += l.take("index operand");
-    ++(m.origin.starts_with("outputs") ? g_.mapping.num_outputs : g_.mapping.num_inputs);
+    // Memory of the launch alone comes last, as outputs.
+    const bool is_output = m.origin.starts_with("outputs") || m.origin.starts_with("scratch") ||
+                           m.origin.starts_with("global");
+    ++(is_output ? g_.mapping.num_outputs : g_.mapping.num_inputs);
     if (line().next_is("{") && line().is_indented()) m.index_map = index(region());
     g_.mapping.block_mappings.push_back(std::move(m));
   }
