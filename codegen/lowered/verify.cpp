@@ -193,7 +193,7 @@ class Purposes {
   void visit(const Statements& list) {
     for (const Statement& s : list) {
       const Effects all = effects(l_, s);
-      if (!decides(s) && !does(all)) refuse("does", s, "does nothing");
+      if (!decides(s) && !lasts(s) && !does(all)) refuse("does", s, "does nothing");
       if (std::holds_alternative<IfWhole>(s.what) && all.all.empty())
         refuse("does", s, "asks of no block");
       if (all.fences) fence_ = &s;
@@ -211,6 +211,11 @@ class Purposes {
                  std::same_as<T, Switch> || std::same_as<T, GridLoop>;
         },
         s.what);
+  }
+  // Whether it is there for the time that it takes.
+  bool lasts(const Statement& s) const {
+    const auto* const waits = std::get_if<Semaphore>(&s.what);
+    return waits != nullptr && l_.graph[waits->inst].op == graph::Op::Delay;
   }
   static bool does(const Effects& all) {
     return all.syncs || all.fences || all.tells || std::ranges::any_of(all, [](const Effect& e) {
