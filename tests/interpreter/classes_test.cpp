@@ -1,6 +1,7 @@
 // What a call's sizes let its kernel know.
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
+#include <memory>
 
 #include "palladium/palladium.hpp"
 
