@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <concepts>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "codegen/base/format.hpp"

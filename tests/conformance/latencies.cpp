@@ -1,5 +1,9 @@
 // What single instructions of the chip take, in cycles of its clock: what plans and predictions
 // count with. Nothing is compared; the answers are for reading.
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include "codegen/base/format.hpp"
 #include "tests/conformance/case.hpp"
 

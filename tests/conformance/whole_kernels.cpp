@@ -1,6 +1,7 @@
 #include "tests/conformance/whole_kernels.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "codegen/base/files.hpp"
 #include "codegen/base/format.hpp"
