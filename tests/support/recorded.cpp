@@ -28,10 +28,10 @@ std::string fingerprint(const std::string& bytes) {
   return digits;
 }
 
+const char* folder() { return std::getenv("PALLADIUM_TEST_RECORD"); }
+
 void keep(const char* what, const std::string& text) {
-  const char* folder = std::getenv("PALLADIUM_TEST_RECORD");
-  if (!folder) return;
-  const std::string path = std::string(folder) + '/' + what + '-' + fingerprint(text);
+  const std::string path = std::string(folder()) + '/' + what + '-' + fingerprint(text);
   if (std::filesystem::exists(path)) return;
   thread_local int number = 0;
   const std::string unfinished =
@@ -48,7 +48,8 @@ graph::Graph recording_canonicalize(const graph::Graph& g) asm(
     "__wrap__ZN9palladium5graph12canonicalizeERKNS0_5GraphE");
 graph::Graph recording_canonicalize(const graph::Graph& g) {
   graph::Graph result = real_canonicalize(g);
-  if (result.lineinfo) return result;  // compilers tell different lines of a call of several lines
+  if (!folder() || result.lineinfo)
+    return result;  // compilers tell different lines of a call of several lines
   keep("graph", graph::to_text(result) + runtime::key_of(result, "sm_90a").hex() + '\n');
   return result;
 }
@@ -59,7 +60,7 @@ cuda::Emitted recording_emit(const graph::Graph& g, const cuda::Options& options
     "__wrap__ZN9palladium4cuda4emitERKNS_5graph5GraphERKNS0_7OptionsE");
 cuda::Emitted recording_emit(const graph::Graph& g, const cuda::Options& options) {
   cuda::Emitted result = real_emit(g, options);
-  if (g.lineinfo) return result;
+  if (!folder() || g.lineinfo) return result;
   keep("json", graph::to_json(g));
   keep("text", cuda::compiled_text(g, result));
   return result;
