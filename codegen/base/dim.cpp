@@ -414,15 +414,8 @@ bool DimBinding::unify(const Dim& a, const Dim& b) {
 }
 
 bool DimBinding::require_multiple(const Dim& d, std::int64_t n) {
-  requirements_.push_back({.dim = d, .multiple = n});
+  requirements_.push_back({d, n});
   return !can_peek(d) || peek(d) % n == 0;
-}
-
-bool DimBinding::is_at_least(const Dim& d, std::int64_t n) {
-  if (!can_peek(d)) return false;
-  const bool reaches = peek(d) >= n;
-  requirements_.push_back({.dim = d, .bound = n, .reaches = reaches});
-  return reaches;
 }
 
 DimSizes DimBinding::required(std::uint32_t symbol) const {

@@ -100,15 +100,9 @@ class DimBinding {
   /// Keeps in mind that `d` must be a multiple of `n`; false if its value is not.
   bool require_multiple(const Dim& d, std::int64_t n);
 
-  /// Whether the value of `d` is `n` or more, false where it has none. The answer is kept in mind.
-  bool is_at_least(const Dim& d, std::int64_t n);
-
-  /// That `dim` is a multiple of a number, or what the answer is whether it is `bound` or more.
   struct Requirement {
     Dim dim;
     std::int64_t multiple = 1;
-    std::int64_t bound = INT64_MIN;
-    bool reaches = true;
   };
   const std::vector<Requirement>& requirements() const { return requirements_; }
   /// What the requirements say of a symbol that is still free.

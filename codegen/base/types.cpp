@@ -122,13 +122,6 @@ void require_multiple(const Dim& d, std::int64_t n, Location at) {
                      with_size(d));
 }
 
-bool is_at_least(const Dim& d, std::int64_t n, Location at) {
-  if (d.is_static()) return d.value() >= n;
-  if (DimBinding* const binding = DimBinding::current()) return binding->is_at_least(d, n);
-  throw CompileError(at, "is_at_least: '" + to_string(d) +
-                             "' is symbolic; only an options function can ask for its size");
-}
-
 void require_equal(const ShapeDtype& a, const ShapeDtype& b) {
   bool equal = a.dtype == b.dtype && a.shape.rank() == b.shape.rank();
   for (int i = 0; equal && i < a.shape.rank(); ++i) equal = unify(a.shape[i], b.shape[i]);

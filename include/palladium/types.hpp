@@ -293,10 +293,5 @@ PALLADIUM_API void require_equal(const ShapeDtype& a, const ShapeDtype& b);
 /// In an options function: the kernel is only for arguments for which `d` is a multiple of `n`. A
 /// symbol stays symbolic; a call with another size is a CompileError that names both.
 PALLADIUM_API void require_multiple(const Dim& d, std::int64_t n, Location at = here());
-/// In an options function: whether `d` is `n` or more in this call. Unlike `d >= n`, which asks for
-/// the size, it leaves symbols symbolic: calls of one answer share a kernel, as values that
-/// @triton.heuristics computes do. Where a kernel is lowered for a pl::dim, whose size nobody knows,
-/// it is false, and the kernel serves all sizes.
-PALLADIUM_API bool is_at_least(const Dim& d, std::int64_t n, Location at = here());
 
 }  // namespace palladium

@@ -209,8 +209,7 @@ bool Signature::is_of_class(std::span<const Arg> arguments, std::span<const Arg>
     if (symbols[symbol] == 0) return false;
   for (const Requirement& r : requirements_) {
     const Checked n = r.extent.find(symbols);
-    if (!n.fits() || n.value() % r.multiple != 0 || (n.value() >= r.bound) != r.reaches)
-      return false;
+    if (!n.fits() || n.value() % r.multiple != 0) return false;
   }
   return !has_runtime_reach_ || has_short_offsets(arguments, outputs, symbols) == short_offsets_;
 }

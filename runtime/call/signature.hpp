@@ -39,12 +39,10 @@ struct Operand {
   std::vector<std::int64_t> blocks = {};  // their sizes
 };
 
-/// What pl::require_multiple() asks of every call, and what pl::is_at_least() was told of this one.
+/// What pl::require_multiple() asks of every call.
 struct Requirement {
   Extent extent;
   std::int64_t multiple = 1;
-  std::int64_t bound = INT64_MIN;
-  bool reaches = true;
 };
 
 class Signature {

@@ -315,7 +315,7 @@ std::vector<Requirement> requirements_of(const DimBinding& binding,
   std::vector<Requirement> result;
   for (const DimBinding::Requirement& r : binding.requirements())
     if (const Dim d = substitute(binding.resolve(r.dim), from, to); !d.is_static())
-      result.push_back({Extent(d), r.multiple, r.bound, r.reaches});
+      result.push_back({Extent(d), r.multiple});
   return result;
 }
 

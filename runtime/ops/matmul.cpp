@@ -18,7 +18,7 @@ Call product(const ShapeDtype& a, const ShapeDtype& b, const ShapeDtype* bias,
   check_matmul(a, b, bias, options);
   const Dim m = a.shape[0], n = b.shape[turned ? 0 : 1];
   const DType wide = a.dtype == f64 ? f64 : f32;
-  // Tensor cores get larger blocks, read less often; of many one is stored while one is fetched.
+  // Tensor cores get larger blocks, read less often; one is stored while the next one is fetched.
   const bool large = a.dtype.bytes() <= 2 || options.precision == tf32;
   const bool along_k = turned && a.dtype.bytes() == 1;  // a row has 128 bytes
   const int bm = large ? 128 : 64, bn = bm, bk = along_k ? 128 : a.dtype.bytes() <= 2 ? 64 : 32;
@@ -42,8 +42,8 @@ Call product(const ShapeDtype& a, const ShapeDtype& b, const ShapeDtype* bias,
       .grid = {cdiv(m, bm), cdiv(n, bn)},
       .in_specs = {{{bm, depth}, left, {.fill = 0}},  // beyond k there are zeros
                    {{turned ? bn : depth, turned ? depth : bn}, right, {.fill = 0}}},
-      .out_specs = {{{bm, bn}, both}}};
-  of.compiler_params.persistent = large && is_at_least(cdiv(m, bm) * cdiv(n, bn), 133);
+      .out_specs = {{{bm, bn}, both}},
+      .compiler_params = {.persistent = large}};
   if (bias != nullptr) of.in_specs.push_back({{bn}, [](Index, Index j) { return j; }});
   return {body, std::move(of)};
 }

@@ -406,6 +406,18 @@ TEST_CASE("gpu_check without a GPU lists its checks and succeeds") {
   CHECK(done.out.substr(last) == fmt::format("gpu_check: no GPU, {} checks would run\n", checks));
 }
 
+TEST_CASE("gpu_check refuses steps that it has not") {
+  for (const char* steps : {"kernel", "tests,kernel", ""}) {
+    const test::Finished done =
+        test::run_program({test::source_dir() + "/scripts/gpu_check", "--steps", steps, "--bin",
+                           test::binary_dir()},
+                          {{"PALLADIUM_LIBCUDA", "/nonexistent/libcuda.so.1"}});
+    INFO(steps << done.err);
+    CHECK(done.status == 2);
+    CHECK(done.err.find("conformance,tests,demo,kernels") != std::string::npos);
+  }
+}
+
 TEST_CASE("gpu_pack makes a small folder that checks by itself") {
   const test::Folder folder;
   const std::string pack = folder / "gpu";

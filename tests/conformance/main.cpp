@@ -208,6 +208,7 @@ class Results {
     const std::string state = record["state"];
     ++states_[name.substr(0, name.find('/'))][state];
     not_run_ += state == "not run";
+    skipped_ += state == "skipped";
     if (state == "failed" || state == "error" || state == "crashed" || state == "hung") {
       ++failed_;
       std::cerr << state << ": " << name << "\n  " << record.value("detail", "") << "\n";
@@ -263,6 +264,7 @@ class Results {
 
   int failed() const { return failed_; }
   int not_run() const { return not_run_; }
+  int skipped() const { return skipped_; }
 
  private:
   void describe_machine() {
@@ -284,7 +286,7 @@ class Results {
   json report_;  // all but the checks
   std::string checks_;
   std::map<std::string, std::map<std::string, int>> states_;
-  int failed_ = 0, not_run_ = 0;
+  int failed_ = 0, not_run_ = 0, skipped_ = 0;
   std::chrono::steady_clock::time_point written_ = {};
 };
 
@@ -395,6 +397,7 @@ int run(const Settings& settings) {
   results.print_table();
   std::cout << "gpu_conformance: " << numbers.size() << " checks, " << results.failed()
             << " failed";
+  if (results.skipped() > 0) std::cout << ", " << results.skipped() << " skipped";
   if (results.not_run() > 0) std::cout << ", " << results.not_run() << " not run";
   std::cout << std::endl;
   return results.failed() != 0 ? 1 : results.not_run() != 0 ? 3 : 0;

@@ -1,7 +1,6 @@
 // What a call's sizes let its kernel know.
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
-#include <memory>
 
 #include "palladium/palladium.hpp"
 
@@ -232,48 +231,6 @@ TEST_CASE("a multiple may be asked of what is computed from sizes") {
                                                   "(args[0].shape[0] + args[0].shape[1]) = 7"));
   CHECK_THROWS_WITH(call(4, 1), ContainsSubstring("expected a multiple of 6"));
   call(2, 3);
-}
-
-TEST_CASE("calls share a kernel that get one answer whether a size is large") {
-  const auto traces = std::make_shared<int>(0);
-  const Kernel k =
-      pallas_call(
-          [traces](Ref x, Ref o) {
-            ++*traces;
-            o[_] = x[_] + (o.shape()[0].value() == 64 ? 64.0f : 8.0f);
-          },
-          [](ShapeDtype x) {
-            const auto [m, n] = x.shape.unpack<2>();
-            const std::int64_t rows = is_at_least(cdiv(m, 8) * n, 100) ? 64 : 8;
-            const BlockSpec block{{rows, 4}, [](Index i, Index j) { return Indices{i, j}; }};
-            return PallasCallOptions{.out_type = x,
-                                     .grid = {cdiv(m, rows), cdiv(n, 4)},
-                                     .in_specs = {block},
-                                     .out_specs = {block}};
-          })
-          .on(Target::interpreter);
-  const auto call = [&](std::int64_t m, std::int64_t n) {
-    return k(Array::zeros({m, n}, f32)).data<float>()[m * n - 1];
-  };
-  CHECK(call(12, 12) == 8);
-  CHECK(call(20, 28) == 8);
-  CHECK(*traces == 1);
-  CHECK(call(20, 36) == 64);
-  CHECK(call(800, 4) == 64);
-  CHECK(call(4, 8) == 8);
-  CHECK(call(796, 4) == 64);
-  CHECK(call(100, 12) == 64);
-  CHECK(call(24, 24) == 8);
-  CHECK(*traces == 2);
-  // Lowered for any size it serves all; for given ones the answer is theirs.
-  const auto blocks = [&](const ShapeDtype& x) { return k.lower(x).graph(); };
-  CHECK_THAT(blocks({{dim("m"), dim("n")}, f32}), ContainsSubstring("in blocks [8,4]"));
-  CHECK_THAT(blocks({{800, 4}, f32}), ContainsSubstring("in blocks [64,4]"));
-  CHECK_THAT(blocks({{4, 8}, f32}), ContainsSubstring("in blocks [8,4]"));
-  CHECK_THROWS_WITH(is_at_least(dim("n"), 4),
-                    ContainsSubstring("'n' is symbolic; only an options function"));
-  CHECK(is_at_least(Dim(4), 4));
-  CHECK_FALSE(is_at_least(Dim(3), 4));
 }
 
 TEST_CASE("a multiple that nothing can be is refused where it is asked for") {
