@@ -83,7 +83,6 @@ struct ThreadPass {
 };
 
 constexpr ThreadPass thread_passes[] = {
-    {"place_barriers", thread::place_barriers},  // before names go: calls may be all that is left
     {"drop_unused", thread::drop_unused},        // coordinates that no access needed
     {"join_loops", thread::join_loops},
     {"begin_folds", thread::begin_folds},  // of which joined loops are more

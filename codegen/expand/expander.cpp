@@ -6,6 +6,7 @@
 #include "codegen/base/names.hpp"
 #include "codegen/expand/nest.hpp"
 #include "codegen/graph/limits.hpp"
+#include "codegen/lowered/effects.hpp"
 #include "palladium/error.hpp"
 
 namespace palladium::expand {
@@ -336,12 +337,6 @@ void Expander::expand_list(const lowered::Statements& list) {
 void Expander::expand_one(const lowered::Sync&) { sync(); }
 void Expander::expand_one(const lowered::EnterWindow& w) { enter_window(w.window); }
 
-// Each use of scratch memory has its own: only the last iteration of a loop may still be reading
-// it.
-void Expander::sync_scratch() {
-  if (b_.loops() > 0) sync(true);
-}
-
 ExprId Expander::open_registers(const char* counter, std::int64_t count, bool short_form) {
   const VariableId k =
       e_.declare({.name = counter,
@@ -495,11 +490,15 @@ void Expander::expand_one(const lowered::Scope& s) {
 }
 
 void Expander::expand_one(const lowered::Warps& w) {
+  // Of what semaphores there say one warp tells all others, as it knows of what they did.
+  const bool meet = lowered::effects(l_, {w}).syncs;
+  if (meet) sync();
   in_warps_ = true;
   b_.open(thread::Block{});
   expand_list(w.body);
   b_.close();
   in_warps_ = false;
+  if (meet) sync();
 }
 
 ExprId Expander::warp_number() {

@@ -140,13 +140,11 @@ class Expander {
   bool is_wide() const { return l_.num_warps > 4; }
   /// That stand beside each other in a block, a producer among them, if Pallas threads have one.
   int warpgroups() const { return l_.warpgroups + (!is_wide() && l_.has_producer() ? 1 : 0); }
-  void sync(bool always = false) {
+  void sync() {
     b_.add(thread::Sync{.whole_warps = in_warps_,
-                        .always = always,
                         .warps = l_.num_warps,
                         .warpgroups = warpgroups()});
   }
-  void sync_scratch();
   void mark_stored(StorageId storage);
   /// Whether the user has stored the block so far; no_expr where that is known.
   ExprId is_stored(StorageId storage);

@@ -58,7 +58,7 @@ void Expander::begin_fetches() {
   if (l_.has_producer())
     b_.add(thread::Call{.function = Row::block_sync});
   else
-    sync(true);
+    sync();
   for (const BarrierId barrier : l_.barriers.ids()) {
     if (l_.barriers[barrier].ring) continue;
     const VariableId phase =

@@ -86,7 +86,13 @@ void Nest::open_elements() {
 
 // ---- the nest
 
+// The first exchange of a nest finds its scratch read; one in a loop of its own may not.
+void Nest::sync_scratch() {
+  if (b_.loops() > loops_around_) x_.sync();
+}
+
 void Nest::expand() {
+  loops_around_ = b_.loops();
   b_.open_nest();
   name_coordinates();
   std::visit([this](const auto& sink) { expand_sink(sink); }, nest_->sink);

@@ -122,6 +122,7 @@ class Nest : private passes::Elements {
   void fold_elements(const lowered::Reduce& s, const Folding& f);
   void fold_threads(const lowered::Reduce& s, const Folding& f);
   void keep_result(const lowered::Reduce& s, const Folding& f);
+  void sync_scratch();
   void keep_result_in_shared(const lowered::Reduce& s, const Folding& f);
   ExprId converted(ExprId x, DType to);
   ExprId identity(thread::Fold how, DType type);
@@ -202,6 +203,7 @@ class Nest : private passes::Elements {
   std::vector<ExprId> thread_part_;   // per dimension
   std::vector<ExprId> thread_mask_;   // stores only by threads where these hold
   thread::Depends loops_ = 0;         // that are open around the elements
+  int loops_around_ = 0;              // around the nest
   std::map<ExprId, ExprId> hoisted_;  // their names
   std::set<std::tuple<ExprId, ExprId, std::int64_t, ExprId>> checked_;
   std::set<StorageId> checked_stored_;

@@ -118,7 +118,7 @@ void Nest::fold_threads(const lowered::Reduce& s, const Folding& f) {
     b_.add(thread::Call{
         .function = Row::reduce_lanes, .templates = {lanes}, .args = {acc, how}, .to = to});
   if (warps == 0) return;
-  x_.sync_scratch();
+  sync_scratch();
   thread::Call call{.function = Row::reduce_warps,
                     .templates = {warps, distinct, std::int64_t{x_.warpgroups()}},
                     .args = {acc, x_.shared_address(s.scratch), how},

@@ -170,9 +170,9 @@ void Expander::expand_shared_moves(const Relayout& r) {
   const layout::SharedMoves& m = r.plan.shared;
   const auto barrier = [&] {
     if (r.plan.warp_barrier)
-      b_.add(thread::Sync{.whole_warps = true, .always = true});
+      b_.add(thread::Sync{.whole_warps = true});
     else
-      sync(true);
+      sync();
   };
   b_.open(Block{});
   const ExprId scratch = b_.let_here("scratch", shared_address(r.scratch));
@@ -183,7 +183,9 @@ void Expander::expand_shared_moves(const Relayout& r) {
     return e_.sum(Affine::term(scratch) + Affine::term(offset) + Affine(a.offset), u32);
   };
   for (const layout::SharedStep& step : m.steps) {
-    if (b_.loops() > 0 || &step != &m.steps.front()) barrier();
+    // Others of its warp may still read what they did in the iteration before.
+    const bool again = r.plan.warp_barrier && b_.loops() > 0;
+    if (again || &step != &m.steps.front()) barrier();
     for (const layout::SharedAccess& a : step.stores)
       move_through_shared(r, a, true, address(a, st), test_of(e_, thread_, step.storing));
     barrier();
@@ -257,7 +259,7 @@ void Expander::expand_memory_move(const Relayout& r) {
     b_.open_loop(thread::For{
         .counter = v, .low = number(0), .high = number(m.windows), .unroll = 1, .body = {}});
   }
-  sync_scratch();
+  if (m.windows > 1) sync();
   expand_memory_side(m, m.store, r.plan.from, r.from, scratch, true, window);
   sync();
   expand_memory_side(m, m.load, r.plan.to, r.to, scratch, false, window);

@@ -142,7 +142,7 @@ class Nest::Expansion<lowered::Scan> {
             .function = Row::scan_lanes, .templates = std::move(templates), .args = {x, s, how}});
         continue;
       }
-      scratch ? n_.x_.sync(true) : n_.x_.sync_scratch();
+      scratch ? n_.x_.sync() : n_.sync_scratch();
       scratch = true;
       templates.insert(templates.end(), {std::int64_t{level.warps}, std::int64_t{level.distinct},
                                          std::int64_t{n_.x_.warpgroups()}});

@@ -1,5 +1,6 @@
 #include "codegen/lowered/effects.hpp"
 
+#include <algorithm>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -74,10 +75,12 @@ class Visit {
 
   void operator()(const Dot& d) {
     const bool by_wgmma = d.unit == Dot::Unit::wgmma;
-    for (const StorageId operand : {d.a, d.b})
-      add({.access = Access::read,
-           .storage = operand,
-           .proxy = by_wgmma && is_shared(operand) ? Proxy::async : Proxy::generic});
+    for (const StorageId operand : {d.a, d.b}) {
+      Effect read{.access = Access::read, .storage = operand};
+      if (by_wgmma) read.on = Completion::wgmma_group, read.completion = Of::completes;
+      if (by_wgmma && is_shared(operand)) read.proxy = Proxy::async;
+      add(std::move(read));
+    }
     control(d.anew);
     Effect result{.access = d.accumulates ? Access::update : Access::write,
                   .role = Role::result,
@@ -140,7 +143,7 @@ class Visit {
 
   void operator()(const Relayout& r) {
     add({.access = Access::read, .storage = r.from});
-    scratch(r.scratch);
+    scratch(r.scratch, !r.plan.warp_barrier);
     fill(r.to);
   }
   void operator()(const Scalar& s) {
@@ -172,7 +175,7 @@ class Visit {
     control(g_[graph::WhileView::of(g_[w.inst]).condition].yields[0]);
   }
   void operator()(const Scope&) {}
-  void operator()(const Warps&) {}
+  void operator()(const Warps& w) { found_.syncs = waits_for_others(w.body); }
   void operator()(const Switch& s) {
     control(g_[s.inst].args[0]);
     for (const StorageId r : s.results) fill(r);
@@ -210,6 +213,7 @@ class Visit {
            .window = window_of(inst.args[e.operand]),
            .leaf = s.inst,
            .elected = true});
+    found_.syncs = inst.op != Op::Delay;
     scratch(s.scratch);
     fill(s.storage);
   }
@@ -252,8 +256,21 @@ class Visit {
     }
     add(std::move(e));
   }
-  void scratch(StorageId storage) {
-    if (storage) add({.access = Access::update, .role = Role::scratch, .storage = storage});
+  // All threads store there, then wait for each other, then read: by what the statement spells.
+  void scratch(StorageId storage, bool syncs = true) {
+    if (!storage) return;
+    add({.access = Access::update, .role = Role::scratch, .storage = storage});
+    found_.syncs |= syncs && shared_bytes(l_.storages[storage]).value_or(1) > 0;
+  }
+  // Whether semaphores stand there: what other programs did is there for one thread, and who that
+  // is for others.
+  bool waits_for_others(const Statements& list) const {
+    return std::ranges::any_of(list, [&](const Statement& s) {
+      const Semaphore* const x = std::get_if<Semaphore>(&s.what);
+      bool found = x != nullptr && g_[x->inst].op != Op::Delay;
+      for_each_body(s, [&](const Statements& body) { found = found || waits_for_others(body); });
+      return found;
+    });
   }
   void move(StorageId storage, const DimMap& map) {
     add({.access = Access::read, .storage = storage, .map = map});

@@ -11,6 +11,8 @@
 #include "codegen/lowered/fields.hpp"
 #include "codegen/lowered/format.hpp"
 #include "codegen/lowered/lives.hpp"
+#include "codegen/lowered/order.hpp"
+#include "codegen/lowered/signals.hpp"
 
 namespace palladium::lowered {
 namespace {
@@ -167,8 +169,8 @@ class Filled {
 /// What statements do for one another, wherever they stand.
 class Purposes {
  public:
-  Purposes(const Program& l, bool placed)
-      : l_(l), placed_(placed), read_(l.storages.size()), barriers_(l.storages.size()) {}
+  Purposes(const Program& l, Behind passes)
+      : l_(l), behind_(passes), read_(l.storages.size()), barriers_(l.storages.size()) {}
 
   std::string run() {
     for (const ProgramBody& b : l_.bodies) {
@@ -178,7 +180,8 @@ class Purposes {
     for (const auto& [storage, by] : filled_)
       if (!read_[storage])
         refuse("used", *by, fmt::format("fills s{}, which nobody reads", storage));
-    for (const StorageId s : l_.storages.ids()) judge(s, barriers_[s]);
+    if (behind_.waits)
+      for (const StorageId s : l_.storages.ids()) judge(s, barriers_[s]);
     if (fence_ != nullptr && !reads_stored_)
       refuse("fenced", *fence_, "orders nothing: no copy and no product reads what threads store");
     return found_;
@@ -240,7 +243,7 @@ class Purposes {
 
   // What a kernel computes and does not use may be filled, too; of scalars passes leave it out.
   bool must_be_read(StorageId storage, const Statement& s) const {
-    if (std::holds_alternative<Scalar>(s.what)) return placed_;
+    if (std::holds_alternative<Scalar>(s.what)) return behind_.offsets;
     if (l_.storages[storage].in_shared() && l_.storages[storage].shared().sent) return true;
     return std::ranges::any_of(l_.windows, [&](const Window& w) {
       return w.storage() == storage && w.mapping >= l_.graph.mapping.num_inputs;
@@ -274,7 +277,7 @@ class Purposes {
   }
 
   const Program& l_;
-  bool placed_;
+  Behind behind_;
   Table<StorageId, bool> read_;
   Table<StorageId, Counted> barriers_;
   std::vector<std::pair<StorageId, const Statement*>> filled_;
@@ -282,6 +285,29 @@ class Purposes {
   bool reads_stored_ = false;
   std::string found_;
 };
+
+// ---- over, ordered
+
+std::string words_of(const Need& need) {
+  for (const auto& [kind, group] : need.groups)
+    return fmt::format("over: {{}} begins before {} is over",
+                       kind == device::Completion::wgmma_group  ? "a product"
+                       : kind == device::Completion::bulk_group ? "a copy to global memory"
+                                                                : "a copy by threads");
+  return need.fence ? "ordered: {} touches asynchronously what threads store, without a fence"
+                    : "ordered: {} touches what other threads do, without a barrier";
+}
+
+std::string missing(const Program& l, Order::Ask asked) {
+  for (const ProgramBody& b : l.bodies) {
+    const Needed needed = Order(l, asked).missing(b.statements);
+    for (const auto& [s, need] : needed.before)
+      return fmt::format(fmt::runtime(words_of(need)), where(*s));
+    for (const auto& [_, need] : needed.behind)
+      return fmt::format(fmt::runtime(words_of(need)), "the end of a body");
+  }
+  return "";
+}
 
 // ---- bytes
 
@@ -311,11 +337,16 @@ std::string shared_bytes_defect(const Program& l) {
 
 }  // namespace
 
-std::string defect(const Program& l, bool placed) {
+std::string defect(const Program& l, Behind passes) {
   if (std::string what = Ids(l).run(); !what.empty()) return what;
   if (std::string what = Filled(l).run(); !what.empty()) return what;
-  if (std::string what = Purposes(l, placed).run(); !what.empty()) return what;
-  return placed ? shared_bytes_defect(l) : "";
+  if (std::string what = Purposes(l, passes).run(); !what.empty()) return what;
+  if (const SignalDefect d = passes.waits ? signal_defect(l) : SignalDefect(); !d.what.empty())
+    return fmt::format("signalled: {} {}", where(*d.at), d.what);
+  if (std::string what = passes.waits ? missing(l, Order::Ask::groups) : ""; !what.empty())
+    return what;
+  if (std::string what = passes.offsets ? shared_bytes_defect(l) : ""; !what.empty()) return what;
+  return passes.order ? missing(l, Order::Ask::threads) : "";
 }
 
 }  // namespace palladium::lowered

@@ -15,12 +15,23 @@ namespace palladium::lowered {
 ///   does    a statement fills, begins, closes, awaits, orders or tells something, or decides what
 ///           stands inside of it
 ///   used    somebody reads what is to be sent, and what is held of an output; of scalars, once
-///           they have been looked through (`placed`), all
+///           they have been looked through (`offsets`), all
 ///   awaited what a barrier counts comes, and is waited for: bytes that a copy completes are
-///           expected, what is expected is copied, and arrivals are one thread's for all
+///           expected, what is expected is copied, and arrivals are one thread's for all; `waits`
+///   signalled  on every way who touches what copies bring has waited for them, and slots of rings
+///           are filled, awaited, freed and left in turn (signals.hpp); `waits`
+///   over    nobody touches what something asynchronous fills, nor fills or frees what it reads,
+///           before a wait says that it is over; `waits`
 ///   fenced  a fence stands where something asynchronous reads what threads store
-///   bytes   storages that hold something at once do not share bytes; `placed`: once they have
-///           their offsets
-std::string defect(const Program& l, bool placed);
+///   bytes   storages that hold something at once do not share bytes; `offsets`
+///   ordered between a thread that writes memory and another that reads or writes it stands a
+///           barrier, and a fence in front of it where one of them is asynchronous; `order`
+///
+/// Some hold from a pass on: `waits` of complete_async, `offsets` of place_shared_memory, `order` of
+/// order_accesses.
+struct Behind {
+  bool waits = false, offsets = false, order = false;
+};
+std::string defect(const Program& l, Behind passes);
 
 }  // namespace palladium::lowered

@@ -488,18 +488,9 @@ class Assignment {
       // Others take storages as they are.
       if (LoopNest* const p = std::get_if<LoopNest>(&s.what)) repair(*p, out);
       if (Scalar* const x = std::get_if<Scalar>(&s.what)) repair(*x, out);
-      const bool shares = shares_result(s);
-      if (shares) out.push_back({Sync{}});
       out.push_back(std::move(s));
-      if (shares) out.push_back({Sync{}});
     }
     list = std::move(out);
-  }
-
-  bool shares_result(const Statement& s) const {
-    const LoopNest* nest = std::get_if<LoopNest>(&s.what);
-    return nest != nullptr && is_fold(nest->sink) &&
-           l_.storages[storage_filled(nest->sink)].in_shared();
   }
 
   void repair(LoopNest& p, Statements& out) {
@@ -550,9 +541,7 @@ class Assignment {
                   .valid = l_.storages[from].shape,
                   .layout = l_.storages[from].registers().layout};
     copy.rolled.assign(copy.domain.size(), false);
-    out.push_back({Sync{}});
     out.push_back({std::move(copy)});
-    out.push_back({Sync{}});
     return to;
   }
 

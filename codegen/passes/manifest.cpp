@@ -46,14 +46,18 @@ constexpr Pass chosen[] = {
      "how large is what is copied ahead?"},
     {"software_pipeline", software_pipeline, Fact::rings, Fact::none, Edits::nothing,
      "of rings: what frees a slot when?"},
+    {"complete_async", complete_async, Fact::rings, Fact::waits, Edits::nothing,
+     "behind the last to move what is begun"},
     {"divide_rows", divide_rows, Fact::layouts, Fact::none, Edits::nothing,
      "of layouts: what does a thread hold of a row?"},
     {"eliminate_dead_scalars", eliminate_dead_scalars, Fact::statements, Fact::none, Edits::nothing,
      "behind whoever takes their readers away"},
     {"plan_accesses", plan_accesses, Fact::rows | Fact::rings, Fact::none, Edits::nothing,
      "of rows, rings and divisions: which addresses do elements have?"},
-    {"place_shared_memory", place_shared_memory, Fact::layouts | Fact::rings, Fact::offsets,
-     Edits::nothing, "last: all before it add storages"},
+    {"place_shared_memory", place_shared_memory, Fact::layouts | Fact::waits, Fact::offsets,
+     Edits::nothing, "all before it add storages, and what is awaited lives until then"},
+    {"order_accesses", order_accesses, Fact::offsets, Fact::order, Edits::nothing,
+     "last: what lies in one place is one memory"},
 };
 
 // Each pass finds what it needs; the facts that hold behind the last one.
@@ -65,7 +69,7 @@ consteval Fact facts_behind(const Pass (&passes)[n], Fact held) {
   }
   return held;
 }
-static_assert(holds(facts_behind(chosen, facts_behind(attempt, Fact::none)), Fact::offsets));
+static_assert(holds(facts_behind(chosen, facts_behind(attempt, Fact::none)), Fact::order));
 
 }  // namespace
 

@@ -22,7 +22,9 @@ enum class Fact : std::uint16_t {
   rows = 1 << 6,        // rows in shared memory lie as they will
   copies = 1 << 7,      // it is decided how what is staged comes to shared memory
   rings = 1 << 8,       // what loops copy ahead has its slots
-  offsets = 1 << 9,     // storages in shared memory have their place there
+  waits = 1 << 9,       // what is asynchronous is awaited where somebody needs it
+  offsets = 1 << 10,    // storages in shared memory have their place there
+  order = 1 << 11,      // threads wait for each other where they touch the same memory
 };
 constexpr Fact operator|(Fact a, Fact b) {
   return static_cast<Fact>(static_cast<std::uint16_t>(a) | static_cast<std::uint16_t>(b));

@@ -78,25 +78,14 @@ StorageId Operands::add_staged(const Operand& o) {
 void Operands::stage(Statements& out, std::vector<Operand> operands) {
   std::erase_if(operands, [&](const Operand& o) { return staged_.contains(o); });
   if (operands.empty()) return;
-  out.push_back({Sync{}});
   std::vector<Copy> copies;
   for (const Operand& o : operands) add_copy(copies, o);
-  const Location at = copies.empty() ? Location{} : g_.location(copies[0].of);
-  BarrierId barrier;
   if (!copies.empty()) {
-    barrier = l_.add_barriers();
-    add_copies(l_, out, barrier, std::move(copies), at);
+    const Location at = g_.location(copies[0].of);
+    add_copies(l_, out, l_.add_barriers(), std::move(copies), at);
   }
-  bool stages = false, for_async = false;
-  for (const Operand& o : operands) {
-    if (staged_.contains(o)) continue;
-    staged_[o] = stage_by_threads(out, o);
-    stages = true;
-    for_async |= o.swizzle > 0;
-  }
-  if (for_async) out.push_back({Fence{}});
-  if (stages) out.push_back({Sync{}});
-  if (barrier) out.push_back({Wait{barrier}, at});
+  for (const Operand& o : operands)
+    if (!staged_.contains(o)) staged_[o] = stage_by_threads(out, o);
 }
 
 void Operands::add_copy(std::vector<Copy>& copies, const Operand& o) {

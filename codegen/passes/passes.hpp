@@ -30,10 +30,12 @@ void choose_copies(Program& l);
 void fetch_windows(Program& l);
 void build_pipelines(Program& l);
 void software_pipeline(Program& l);
+void complete_async(Program& l);
 void divide_rows(Program& l);
 void eliminate_dead_scalars(Program& l);
 void plan_accesses(Program& l);
 void place_shared_memory(Program& l);
+void order_accesses(Program& l);
 
 /// Index maps read the index operands where the first body does: in its windows.
 void share_index_operands(Program& l);

@@ -48,7 +48,6 @@ class Pipelines {
       visit(b.statements, nullptr);
       if (&all != &b.statements && !b.producer.empty()) repeat_producer(b);
     }
-    for (ProgramBody& b : l_.bodies) await(b.statements);
   }
 
  private:
@@ -161,10 +160,7 @@ class Pipelines {
       ahead.push_back(std::move(a));
     }
     l_.rings[first_ring].unrolled = unrolled;
-    WaitGroup* const product = unrolled ? only_product(*over.body) : nullptr;
-    if (product != nullptr) product->pending = 1;
-    const std::vector<StorageId> in_flight =
-        product != nullptr ? product->storages : std::vector<StorageId>();
+    const bool in_flight = unrolled && is_one_sum(*over.body);
 
     const Location where = list[at].at;
     const bool produced = wanted && add_producer(l_, list, at, ahead);
@@ -172,21 +168,15 @@ class Pipelines {
     if (obstacle != nullptr && l_.machine.has_tma() && g_.bodies[0].warp_specialize.value_or(false))
       l_.remarks.push_back(
           {where, fmt::format("no warpgroup fetches for the loop, because {}", obstacle)});
-    rewrite(*over.body, moved, ahead, where, product != nullptr);
+    rewrite(*over.body, moved, ahead, where, in_flight);
     if (unrolled) *over.unrolled = first_ring;
-    const auto before = list.begin() + static_cast<std::ptrdiff_t>(at);
-    if (!in_flight.empty())
-      list.insert(
-          before + 1,
-          {WaitGroup{.kind = device::Completion::wgmma_group, .storages = in_flight}, where});
     if (produced) return 0;
-    Statements first{{Sync{}, where}};
+    Statements first;
     for (Ahead& a : ahead) {
       Lead lead{
           .ring = a.ring, .iterations = a.iterations, .axis = a.axis, .loop = a.loop, .body = {}};
       a.iterations = 0;
       lead.body.push_back({std::move(a), where});
-      if (l_.rings[lead.ring].copied) lead.body.push_back({Close{}, where});
       first.push_back({std::move(lead), where});
     }
     list.insert(list.begin() + static_cast<std::ptrdiff_t>(at),
@@ -206,19 +196,6 @@ class Pipelines {
     return list;
   }
 
-  // All copies of an iteration are one group: of rings the one with the fewest slots, which is the
-  // last, says how many groups may be under way.
-  std::vector<bool> closing(const std::vector<Ahead>& ahead) const {
-    std::vector<bool> closes(ahead.size());
-    bool closed = false;
-    for (std::size_t i = ahead.size(); i-- > 0;) {
-      const bool copied = l_.rings[ahead[i].ring].copied;
-      closes[i] = copied && !closed;
-      closed |= copied;
-    }
-    return closes;
-  }
-
   // What is fetched for rings of different numbers of slots has barriers of its own.
   void split_fetches(Statements& body) {
     for (std::size_t i = 0; i < body.size(); ++i) {
@@ -232,12 +209,7 @@ class Pipelines {
         (slots_given(l_, Copies(&s, 1)) == given ? same : others).push_back(std::get<Copy>(s.what));
       if (others.empty()) continue;
       const BarrierId more = l_.add_barriers();
-      const auto wait = std::ranges::find_if(body, [&](const Statement& s) {
-        const Wait* const w = std::get_if<Wait>(&s.what);
-        return w != nullptr && w->barrier == barrier;
-      });
       const Location at = body[i].at;
-      body.insert(wait + 1, {Wait{more}, at});
       Statements split;
       add_copies(l_, split, barrier, std::move(same), at);
       add_copies(l_, split, more, std::move(others), at);
@@ -257,57 +229,31 @@ class Pipelines {
       const auto& what = body[i].what;
       const Dot* const d = std::get_if<Dot>(&what);
       const bool plain = std::holds_alternative<EnterWindow>(what) ||
-                         std::holds_alternative<Scalar>(what) ||
-                         std::holds_alternative<Sync>(what) || std::holds_alternative<Wait>(what) ||
-                         is_wait_for_product(body[i]);
+                         std::holds_alternative<Scalar>(what);
       if (!plain && !(d != nullptr && d->unit == Dot::Unit::wgmma)) return false;
     }
     return true;
   }
 
-  static bool is_wait_for_product(const Statement& s) {
-    const WaitGroup* const w = std::get_if<WaitGroup>(&s.what);
-    return w != nullptr && w->kind == device::Completion::wgmma_group;
+  // Whether its one product adds to what the iteration before left.
+  static bool is_one_sum(const Statements& body) {
+    int products = 0;
+    bool adds = false;
+    for (const Statement& s : body)
+      if (const Dot* const d = std::get_if<Dot>(&s.what)) ++products, adds = d->accumulates;
+    return products == 1 && adds;
   }
 
-  // The wait for the product of a loop that has one, if that adds to what is there.
-  static WaitGroup* only_product(Statements& body) {
-    WaitGroup* found = nullptr;
-    for (std::size_t i = 0; i < body.size(); ++i)
-      if (const Dot* const d = std::get_if<Dot>(&body[i].what)) {
-        if (found != nullptr || !d->accumulates) return nullptr;
-        found = &std::get<WaitGroup>(body[i + 1].what);
-      }
-    return found;
-  }
-
-  // The loop without what is copied ahead, and without the barriers that stood around that alone.
+  // The loop without what is copied ahead. Of a product in flight the slot is free when the next
+  // one has begun, and the copies for later iterations stand behind it.
   void rewrite(Statements& body, const std::set<std::size_t>& moved,
                const std::vector<Ahead>& ahead, Location at, bool in_flight) {
-    bool for_async = false;
     Statements out;
-    for (std::size_t i = 0; i < body.size(); ++i) {
-      if (moved.contains(i)) {
+    for (std::size_t i = 0; i < body.size(); ++i)
+      if (moved.contains(i))
         i = end_of_copies(body, i) - 1;
-        continue;
-      }
-      if (std::holds_alternative<Sync>(body[i].what)) {
-        std::size_t end = i + 1;
-        while (moved.contains(end)) end = end_of_copies(body, end);
-        if (end > i + 1 && end < body.size()) {
-          const bool fences = std::holds_alternative<Fence>(body[end].what);
-          const std::size_t behind = fences ? end + 1 : end;
-          const bool syncs =
-              behind < body.size() && std::holds_alternative<Sync>(body[behind].what);
-          if (syncs) {
-            for_async |= fences;
-            i = behind;
-          }
-          if (syncs || std::holds_alternative<Wait>(body[end].what)) continue;
-        }
-      }
-      out.push_back(std::move(body[i]));
-    }
+      else
+        out.push_back(std::move(body[i]));
     for (const Ahead& a : ahead) {
       const std::size_t end = ahead.size() == 1 ? out.size() : behind_reads(out, a.ring);
       Statements done;
@@ -318,26 +264,18 @@ class Pipelines {
     }
     body = std::move(out);
     if (l_.rings[ahead[0].ring].empty_barriers) return;
-    const std::vector<bool> closes = closing(ahead);
     Statements next;
-    for (std::size_t i = 0; i < ahead.size(); ++i)
-      if (closes[i]) next.push_back({WaitGroup{.pending = ahead[i].iterations - 1}, at});
-    if (for_async) next.push_back({Fence{}, at});
-    next.push_back({Sync{}, at});
-    for (std::size_t i = 0; i < ahead.size(); ++i) {
-      next.push_back({ahead[i], at});
-      if (closes[i]) next.push_back({Close{}, at});
-    }
+    for (const Ahead& a : ahead) next.push_back({a, at});
     body.insert(in_flight ? body.end() - 1 : body.begin(), std::make_move_iterator(next.begin()),
                 std::make_move_iterator(next.end()));
   }
 
-  // Behind the last statement that reads slots of the ring, or waits for the product that does.
+  // Behind the last statement that reads slots of the ring.
   std::size_t behind_reads(const Statements& body, RingId ring) const {
     std::size_t end = 0;
     for (std::size_t i = 0; i < body.size(); ++i)
       if (reads(body[i], ring)) end = i + 1;
-    return end < body.size() && end > 0 && is_wait_for_product(body[end]) ? end + 1 : end;
+    return end;
   }
 
   bool reads(const Statement& s, RingId ring) const {
@@ -410,26 +348,6 @@ class Pipelines {
     Storage& s = l_.storages[all.storage];
     s.shape = {slots};
     s.shared().row_stride = slots;
-  }
-
-  // ---- copies for no other iteration
-
-  // They are there behind the barrier that follows them.
-  static void await(Statements& list) {
-    bool under_way = false;
-    for (std::size_t i = 0; i < list.size(); ++i) {
-      if (!std::holds_alternative<Lead>(list[i].what) &&
-          !std::holds_alternative<Ahead>(list[i].what))
-        for_each_body(list[i], [](Statements& body) { await(body); });
-      if (const LoopNest* p = std::get_if<LoopNest>(&list[i].what)) under_way |= is_copied(*p);
-      if (!under_way || !std::holds_alternative<Sync>(list[i].what)) continue;
-      const bool fences = i > 0 && std::holds_alternative<Fence>(list[i - 1].what);
-      const Statements done{{Close{}, list[i].at}, {WaitGroup{}, list[i].at}};
-      list.insert(list.begin() + static_cast<std::ptrdiff_t>(fences ? i - 1 : i), done.begin(),
-                  done.end());
-      under_way = false;
-      i += done.size();
-    }
   }
 
   void remark(Copies copies, const std::string& what) {

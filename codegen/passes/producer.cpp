@@ -77,12 +77,11 @@ void add(Statements& producer, Statements made) {
   }
 }
 
-// Of one iteration each copy, when its slot is free, makes what the ones before it have not made.
-Statements producing(const Program& l, const std::vector<Ahead>& ahead, Location at) {
+// Of one iteration each copy makes what the ones before it have not made.
+Statements producing(const std::vector<Ahead>& ahead, Location at) {
   Statements all;
   Known made;
   for (const Ahead& a : ahead) {
-    all.push_back({Wait{l.rings[a.ring].empty_barriers}, at});
     for (const Statement& needed : a.body) {
       const auto* const scalar = std::get_if<Scalar>(&needed.what);
       if (scalar == nullptr || made.insert(scalar->storage).second) all.push_back(needed);
@@ -112,8 +111,8 @@ bool add_producer(Program& l, const Statements& list, std::size_t at,
   for (const Ahead& a : ahead)
     l.rings[a.ring].empty_barriers = l.add_barriers(a.ring, l.rings[a.ring].slots, l.num_warps / 4);
 
-  std::visit(Overloaded{[&](Loop& x) { x.body = producing(l, ahead, loop.at); },
-                        [&](GridLoop& x) { x.body = producing(l, ahead, loop.at); }, [](auto&) {}},
+  std::visit(Overloaded{[&](Loop& x) { x.body = producing(ahead, loop.at); },
+                        [&](GridLoop& x) { x.body = producing(ahead, loop.at); }, [](auto&) {}},
              loop.what);
   Statements& producer = l.bodies[0].producer;
   add(producer, std::move(made));

@@ -46,8 +46,7 @@ bool is_sent(const Program& l, const Analysis& a, ValueId store) {
 
 }  // namespace
 
-bool send(Program& l, const Analysis& a, Fetches& fetches, ValueId store, bool again,
-          Statements& out) {
+bool send(Program& l, const Analysis& a, Fetches& fetches, ValueId store, Statements& out) {
   if (!is_sent(l, a, store)) return false;
   const graph::Graph& g = l.graph;
   const ValueId value = MemoryView::of(g[store]).value;
@@ -74,21 +73,16 @@ bool send(Program& l, const Analysis& a, Fetches& fetches, ValueId store, bool a
     return false;
   }
   const StorageId storage = l.add_storage(panels);
-  if (again) out.push_back({WaitGroup{device::Completion::bulk_group}, at});
-  out.push_back({Sync{}});
   out.push_back({LoopNest{.sink = Stage{storage},
                           .value = value,
                           .domain = shape,
                           .valid = shape,
                           .variable = l.add_variable()},
                  at});
-  out.push_back({Fence{}});
-  out.push_back({Sync{}});
   out.push_back(
       {Copy{
            .from = {.storage = storage}, .to = {.view = g[store].args[0]}, .box = box, .of = store},
        at});
-  out.push_back({Close{device::Completion::bulk_group}, at});
   return true;
 }
 

@@ -7,10 +7,9 @@
 
 namespace palladium::passes {
 
-/// Has TMA store what is made of a product, of which a thread has few elements of many rows;
-/// `again`: several times, so that the panels must have been read before. False where threads store
-/// it: not the whole program does, the array is read as well, or TMA cannot, which a remark says.
-bool send(Program& l, const Analysis& a, Fetches& fetches, ValueId store, bool again,
-          Statements& out);
+/// Has TMA store what is made of a product, of which a thread has few elements of many rows. False
+/// where threads store it: not the whole program does, the array is read as well, or TMA cannot,
+/// which a remark says.
+bool send(Program& l, const Analysis& a, Fetches& fetches, ValueId store, Statements& out);
 
 }  // namespace palladium::passes

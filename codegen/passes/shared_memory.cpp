@@ -111,7 +111,6 @@ class SharedMemory {
     for (const StorageId s : sharing)
       end_ = larger(end_, storage(s).shared().offset + shared_bytes(storage(s)));
     if (!ends_with_scopes()) return false;
-    for (ProgramBody& b : l_.bodies) wait_before_filling(b.statements, sharing);
     return true;
   }
 
@@ -134,27 +133,6 @@ class SharedMemory {
     return at;
   }
 
-  // What is stored where others were waits for all who read these.
-  void wait_before_filling(Statements& list, std::span<const StorageId> sharing) {
-    for (std::size_t i = 0; i < list.size(); ++i) {
-      for_each_body(list[i], [&](Statements& body) { wait_before_filling(body, sharing); });
-      if (!fills_shared(l_, list[i], [&](StorageId s) { return lies_with_another(s, sharing); }))
-        continue;
-      list.insert(list.begin() + static_cast<std::ptrdiff_t>(i), {Sync{}, list[i].at});
-      ++i;
-    }
-  }
-
-  bool lies_with_another(StorageId s, std::span<const StorageId> sharing) {
-    const auto end = [&](StorageId x) {
-      return storage(x).shared().offset + shared_bytes(storage(x)).value();
-    };
-    return std::ranges::count(sharing, s) > 0 && std::ranges::any_of(sharing, [&](StorageId other) {
-             return other != s && storage(other).shared().offset < end(s) &&
-                    storage(s).shared().offset < end(other);
-           });
-  }
-
   // The exchange between warps needs room for the partial results of the lanes that differ.
   void scratch_sizes(Statements& list) {
     for (Statement& s : list) {
@@ -172,8 +150,7 @@ class SharedMemory {
     }
   }
 
-  // Gives scopes that end before others begin one place; where the last one ends. What is stored
-  // there waits for all who read what was there.
+  // Gives scopes that end before others begin one place; where the last one ends.
   Checked scopes(Statements& list, Checked begin) {
     Checked last = begin;
     for (Statement& s : list) {

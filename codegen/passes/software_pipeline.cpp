@@ -4,7 +4,7 @@
 //
 // Precondition: build_pipelines. A producer fetches for the loop, so that no barrier stands in it;
 // A of the second product is in registers. What stands around the second product alone is left for
-// the next iteration: what fills A and scales the sum, the wait for B, and what frees its slot.
+// the next iteration: what fills A and scales the sum, and what frees its slot.
 //
 // Of a loop with a product that is made of the result of another, which is not rotated, a remark
 // says why.
@@ -149,31 +149,25 @@ class SoftwarePipeline {
     loop_.shared.push_back(second.a);
     loop_.body.clear();
     const BarrierId empty = l_.rings[storage(second.b).ring()].empty_barriers;
-    WaitGroup done = awaited({second.result, second.a});
-    if (const StorageId first = std::get<Dot>(body[first_].what).result; shared_.contains(first))
-      done.storages.push_back(first);
 
     for (std::size_t i = 0; i < body.size(); ++i)
       if (!late_.contains(i)) loop_.prologue.push_back(body[i]);
 
     for (std::size_t i = 0; i < body.size(); ++i) {
-      if (late_.contains(i) || i == first_ + 1) continue;
+      if (late_.contains(i)) continue;
       if (i != first_) {
         loop_.body.push_back(body[i]);
         continue;
       }
       const Location at = body[i].at;
-      loop_.body.push_back({done, at});
       loop_.body.push_back({Arrive{.barrier = empty, .back = 1}, at});
       for (const std::size_t late : late_)
         if (late < second_ && std::holds_alternative<LoopNest>(body[late].what))
           loop_.body.push_back(body[late]);
       loop_.body.push_back(body[i]);
       add_second(loop_.body, body, true);
-      loop_.body.push_back({awaited({std::get<Dot>(body[i].what).result}, 1), at});
     }
 
-    loop_.epilogue.push_back({done, body[second_].at});
     // The slot of the last product but one, if there are two: nobody waits for it behind the
     // kernel.
     if (comes_again_)
@@ -182,12 +176,6 @@ class SoftwarePipeline {
       if (late < second_ && std::holds_alternative<LoopNest>(body[late].what))
         loop_.epilogue.push_back(body[late]);
     add_second(loop_.epilogue, body, false);
-  }
-
-  static WaitGroup awaited(std::vector<StorageId> storages, int pending = 0) {
-    return {.kind = device::Completion::wgmma_group,
-            .pending = pending,
-            .storages = std::move(storages)};
   }
 
   // The last product, which adds to what the iterations before left, and the one before it.
@@ -226,7 +214,7 @@ class SoftwarePipeline {
     if (std::ranges::any_of(needed, [&](StorageId s) { return bool(storage(s).ring()); }))
       return "it is made of what is fetched for the iteration";
     for (std::size_t i = 0; i < body_.size(); ++i) {
-      if (late_.contains(i) || i == first_ + 1) continue;  // the wait for the first product
+      if (late_.contains(i)) continue;
       const Statement& s = body_[i];
       if (!is_plain(s)) return "more than computations stand in its loop";
       const Storages read = read_by(s), filled = filled_by(s);
@@ -250,13 +238,9 @@ class SoftwarePipeline {
   bool is_late(const Statement& s, const Dot& second) const {
     const RingId ring = storage(second.b).ring();
     if (const Dot* const d = std::get_if<Dot>(&s.what)) return d->result == second.result;
-    if (const WaitGroup* const w = std::get_if<WaitGroup>(&s.what))
-      return std::ranges::count(w->storages, second.result) > 0;
     if (const Advance* const a = std::get_if<Advance>(&s.what)) return a->ring == ring;
     if (const Arrive* const a = std::get_if<Arrive>(&s.what))
       return l_.barriers[a->barrier].ring == ring;
-    if (const Wait* const w = std::get_if<Wait>(&s.what))
-      return l_.barriers[w->barrier].ring == ring;
     const LoopNest* const p = std::get_if<LoopNest>(&s.what);
     if (p == nullptr || !std::holds_alternative<Assign>(p->sink)) return false;
     const StorageId filled = storage_filled(p->sink);
@@ -266,7 +250,7 @@ class SoftwarePipeline {
   static bool is_plain(const Statement& s) {
     return std::holds_alternative<LoopNest>(s.what) || std::holds_alternative<Dot>(s.what) ||
            std::holds_alternative<Scalar>(s.what) || std::holds_alternative<Arrive>(s.what) ||
-           std::holds_alternative<Wait>(s.what) || std::holds_alternative<Advance>(s.what) ||
+           std::holds_alternative<Advance>(s.what) ||
            std::holds_alternative<CopyStorage>(s.what);
   }
 
@@ -289,9 +273,8 @@ class SoftwarePipeline {
   void add_second(Statements& to, const Statements& body, bool in_flight) const {
     for (const std::size_t i : late_) {
       const Statement& s = body[i];
-      const bool later =
-          std::holds_alternative<WaitGroup>(s.what) || std::holds_alternative<Arrive>(s.what);
-      if (!std::holds_alternative<LoopNest>(s.what) && !(in_flight && later)) to.push_back(s);
+      const bool later = in_flight && std::holds_alternative<Arrive>(s.what);
+      if (!std::holds_alternative<LoopNest>(s.what) && !later) to.push_back(s);
     }
   }
 

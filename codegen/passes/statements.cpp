@@ -44,7 +44,6 @@ class Building {
       body_ = &b;
       ProgramBody out{.statements = {}, .warpgroups = b.warpgroups};
       nest(out.statements, 0);
-      if (sends_) out.statements.push_back({WaitGroup{device::Completion::bulk_group}, g_.at});
       l_.bodies.push_back(std::move(out));
     }
   }
@@ -90,12 +89,7 @@ class Building {
       p.sink = Flush{.window = window, .from = w.storage()};
     p.domain = p.valid = s.shape;
     p.variable = s.variable ? s.variable : l_.add_variable();
-    const bool shared = s.in_shared();
-    // Memory that is filled from and stored to is read by more threads than write it.
-    const bool both = w.fills() && !fill;
-    if (shared || both) sync(out);
     out.push_back({std::move(p), g_.at});
-    if (both || (shared && fill)) sync(out);
   }
 
   int num_axes() const { return static_cast<int>(l_.sequential_axes.size()); }
@@ -184,8 +178,6 @@ class Building {
                    at});
   }
 
-  static void sync(List& out) { out.push_back({Sync{}}); }
-
   // storage = value
   void assign(List& out, ValueId value, StorageId storage, bool force = false) {
     const Storage& s = l_.storages[storage];
@@ -209,13 +201,7 @@ class Building {
       assign(out, m.value, w.storage(), true);
       return;
     }
-    const bool again = l_.around[v] > 0 || a_.loop[index(v)] >= 0;
-    if (!in_warps_ && send(l_, a_, fetches_, v, again, out)) {
-      sends_ = true;
-      return;
-    }
-    const bool barriers = w.residency() == Residency::shared || w.is_synchronised();
-    if (barriers) sync(out);
+    if (!in_warps_ && send(l_, a_, fetches_, v, out)) return;
     const Extents& shape = g_[m.value].type.shape;
     out.push_back({LoopNest{.sink = Store{v},
                             .value = m.value,
@@ -223,15 +209,11 @@ class Building {
                             .valid = shape,
                             .variable = l_.add_variable()},
                    g_.location(v)});
-    if (barriers) sync(out);
   }
 
   void update(List& out, ValueId v) {
     const MemoryView m = MemoryView::of(g_[v]);
-    const Window& w = l_.windows[l_.window_of[g_.root(m.ref)]];
     const StorageId result = l_.storage_of[v];
-    const bool barriers = w.residency() == Residency::shared || w.is_synchronised() || result;
-    if (barriers) sync(out);
     const Extents& shape = g_[m.value].type.shape;
     const StorageId told = result ? shared_result(result) : StorageId();
     out.push_back({LoopNest{.sink = Update{v, told},
@@ -240,7 +222,6 @@ class Building {
                             .valid = shape,
                             .variable = l_.add_variable()},
                    g_.location(v)});
-    if (barriers) sync(out);
     if (told != result) out.push_back({CopyStorage{.from = told, .to = result}, g_.location(v)});
   }
 
@@ -315,13 +296,11 @@ class Building {
   }
 
   void warps(List& out, ValueId v) {
-    sync(out);
     Warps w{.inst = v, .body = {}};
     in_warps_ = true;
     inner_region(w.body, g_[v].regions[0]);
     in_warps_ = false;
     out.push_back({std::move(w), g_.location(v)});
-    sync(out);
   }
 
   // The storages of what regions yield; none where nobody reads it.
@@ -416,11 +395,7 @@ class Building {
     d.b = staged.at(b);
     staged = outside;
     if (d.accumulates && !added->scaled.empty()) assign(out, added->scaled.back(), d.result, true);
-    WaitGroup done{.kind = device::Completion::wgmma_group, .storages = {d.result}};
-    if (held) done.storages.push_back(d.a);
-    const bool is_begun = d.unit == Dot::Unit::wgmma;
     out.push_back({std::move(d), g_.location(v)});
-    if (is_begun) out.push_back({std::move(done), g_.location(v)});
   }
 
   // Registers that hold an A of wgmma: what a thread has of an accumulator of its shape, in the
@@ -447,7 +422,6 @@ class Building {
         return condition;
       }
       const bool plain = std::holds_alternative<LoopNest>(out[i].what) ||
-                         std::holds_alternative<Sync>(out[i].what) ||
                          std::holds_alternative<Scalar>(out[i].what) ||
                          std::holds_alternative<EnterWindow>(out[i].what);
       if (!plain || touches(out[i], accumulator)) return graph::no_value;
@@ -476,7 +450,6 @@ class Building {
   Fetches fetches_;
   const graph::Body* body_ = nullptr;
   bool in_warps_ = false;  // what warps do each for itself
-  bool sends_ = false;
   Operands operands_;
   std::set<ValueId> accumulated_;  // stores and yielded sums that products have done already
 };

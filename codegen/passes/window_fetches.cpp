@@ -35,11 +35,8 @@ class WindowFetches {
       const BarrierId barrier = l_.add_barriers();
       Statements fetched;
       add_copies(l_, fetched, barrier, {copy}, list[i].at);
-      fetched.push_back({Wait{barrier}, list[i].at});
-      // Whoever has waited for it need not wait for others.
-      const bool waits = i + 1 < list.size() && std::holds_alternative<Sync>(list[i + 1].what);
       const auto here = list.begin() + static_cast<std::ptrdiff_t>(i);
-      list.insert(list.erase(here, here + (waits ? 2 : 1)), fetched.begin(), fetched.end());
+      list.insert(list.erase(here), fetched.begin(), fetched.end());
       i += fetched.size() - 1;
     }
   }

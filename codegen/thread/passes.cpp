@@ -10,66 +10,6 @@
 namespace palladium::thread {
 namespace {
 
-// ---- barriers
-
-bool touches_memory(const Statement& s) {
-  if (const Call* call = std::get_if<Call>(&s.what)) {
-    // What arrived meanwhile is there for the thread that waited, not yet for others.
-    const device::Effects& effects = device::info(call->function).effects;
-    return effects.touches_memory() || effects.role == device::Effects::Role::awaits;
-  }
-  return std::holds_alternative<Load>(s.what) || std::holds_alternative<Store>(s.what) ||
-         std::holds_alternative<Flush>(s.what) || std::holds_alternative<Update>(s.what) ||
-         std::holds_alternative<Copy>(s.what) || std::holds_alternative<Wgmma>(s.what);
-}
-
-// Whether something that a barrier orders may have happened since the last one.
-class Barriers {
- public:
-  void visit(Statements& list) {
-    Statements kept;
-    kept.reserve(list.size());
-    for (Statement& s : list) {
-      if (const Sync* sync = std::get_if<Sync>(&s.what); sync && !sync->whole_warps) {
-        if (!happened_ && !sync->always) continue;
-        happened_ = false;
-      }
-      happened_ |= touches_memory(s);
-      if (Statements* body = body_of(s)) inside(s, *body);
-      kept.push_back(std::move(s));
-    }
-    list = std::move(kept);
-  }
-
- private:
-  // A loop's iteration follows on the one before; what is behind a condition may not have been.
-  void inside(const Statement& s, Statements& body) {
-    const bool straight = std::holds_alternative<Block>(s.what);
-    const bool before = happened_;
-    if (std::holds_alternative<For>(s.what) || std::holds_alternative<While>(s.what))
-      happened_ |= any(body);
-    const bool at_start = happened_;
-    visit(body);
-    if (!straight) happened_ |= before | at_start;
-  }
-
-  static bool any(const Statements& list) {
-    return std::ranges::any_of(list, [](const Statement& s) {
-      const Statements* body = body_of(s);
-      return touches_memory(s) || (body != nullptr && any(*body));
-    });
-  }
-
-  bool happened_ = false;
-};
-
-// Nobody waits for what comes behind the last statements of a thread.
-void drop_last_barriers(Statements& list) {
-  while (!list.empty() && std::holds_alternative<Sync>(list.back().what)) list.pop_back();
-  if (list.empty()) return;
-  if (If* last = std::get_if<If>(&list.back().what)) drop_last_barriers(last->body);
-}
-
 // ---- unused names
 
 class Unused {
@@ -227,11 +167,6 @@ class Verify {
 };
 
 }  // namespace
-
-void place_barriers(Program& p) {
-  Barriers().visit(p.body);
-  drop_last_barriers(p.body);
-}
 
 void drop_unused(Program& p) { Unused(p.exprs).visit(p.body); }
 

@@ -172,10 +172,9 @@ struct CheckRange {
   ExprId test = no_expr;
 };
 
-/// A barrier of the Pallas thread; only if there is something that it orders.
+/// A barrier of the Pallas thread.
 struct Sync {
   bool whole_warps = false;  // of each warp alone
-  bool always = false;
   int warps = 4;       // of the Pallas thread
   int warpgroups = 1;  // Pallas threads of the block
 };
@@ -236,9 +235,6 @@ void for_each_expr(const Statement& s, F&& f) {
 
 // ---- the passes, in the order in which codegen/cuda/lower.cpp runs them
 
-/// Leaves out barriers before which nothing was read or written since the last one, and those at
-/// the end.
-void place_barriers(Program& p);
 /// Leaves out names that nobody uses.
 void drop_unused(Program& p);
 /// One loop where two that are unrolled count the elements of arrays together; values of one use

@@ -84,7 +84,7 @@ TEST_CASE("a whole value that is wanted at mixed coordinates is read from shared
   %5: f32[2,4,8,8] = broadcast %4 [0,1]
   %6: f32[64,8] = reshape %5
   store %1, %6)")),
-      Shows({"s2: shared f32[8]", "sync", "s2 = s0", "sync", "w1 = %6", "reading s0 from s2"}));
+      Shows({"s2: shared f32[8]", "s2 = s0", "sync", "w1 = %6", "reading s0 from s2"}));
 }
 
 TEST_CASE("a nest of more than 64 elements per thread is a run-time loop") {
@@ -117,8 +117,8 @@ TEST_CASE("a reduction with too many results for registers leaves them in shared
   %2: f32[64,8192] = load %0
   %3: f32[8192] = reduce_sum %2 [0]
   store %1, %3)")),
-             Shows({"s0: shared f32[8192]", "sync", "s0 = reduce_sum %2 [0] rolled(0) rolled(1)",
-                    "sync", "w1 = %3"}));
+             Shows({"s0: shared f32[8192]", "s0 = reduce_sum %2 [0] rolled(0) rolled(1)", "sync",
+                    "w1 = %3"}));
 }
 
 TEST_CASE("all of a reduction to one element is folded, whatever dimensions it has") {

@@ -103,8 +103,8 @@ TEST_CASE(
   %7: i32[40000] = cumsum %6 [0,0]
   store %3, %7)");
   CHECK_THAT(decided(one_behind_the_other),
-             Shows({"shared i32[40000] at 0", "shared i32[40000] at 0", "sync", "%4", "w2 = %5",
-                    "sync", "w3 = %7"}));
+             Shows({"shared i32[40000] at 0", "shared i32[40000] at 0", "%4", "sync", "w2 = %5",
+                    "sync", "%6", "sync", "w3 = %7"}));
   CHECK(occurrences(emitted(one_behind_the_other), "warpgroup_sync") > 0);
 }
 

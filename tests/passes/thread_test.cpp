@@ -278,72 +278,6 @@ Program program(F&& fill) {
   return p;
 }
 
-thread::Call acts() { return {.function = device::Row::reduce_warps}; }
-
-TEST_CASE("a barrier stands only where something happened since the last one") {
-  Program p = program([](Exprs&, Builder& b) {
-    b.add(Sync{});
-    b.add(acts());
-    b.add(Sync{});
-    b.add(Sync{});
-    b.add(acts());
-  });
-  place_barriers(p);
-  CHECK(printed(p) == "  pl::reduce_warps();\n  pl::warpgroup_sync();\n  pl::reduce_warps();\n");
-}
-
-TEST_CASE("a loop's first barrier answers to its iteration before") {
-  Program p = program([](Exprs& e, Builder& b) {
-    const ExprId k = declared(e, "k");
-    b.open_loop(loop_over(e, k, 4));
-    b.add(Sync{});
-    b.add(acts());
-    b.close();
-    b.open_loop(loop_over(e, k, 4));
-    b.add(Sync{});
-    b.close();
-    b.add(Sync{});
-    b.add(acts());
-  });
-  place_barriers(p);
-  CHECK(printed(p) == R"(  PL_UNROLL for (i32 k = 0; k < 4; ++k) {
-    pl::warpgroup_sync();
-    pl::reduce_warps();
-  }
-  PL_UNROLL for (i32 k = 0; k < 4; ++k) {
-    pl::warpgroup_sync();
-  }
-  pl::warpgroup_sync();
-  pl::reduce_warps();
-)");
-}
-
-TEST_CASE("a barrier behind a condition does not stand for one that all reach") {
-  Program p = program([](Exprs& e, Builder& b) {
-    b.add(acts());
-    b.open(If{e.plain(Operator::less, declared(e, "n"), e.number(3), bool_), {}});
-    b.add(Sync{});
-    b.close();
-    b.add(Sync{});
-    b.add(acts());
-  });
-  place_barriers(p);
-  CHECK_THAT(printed(p), ContainsSubstring("  }\n  pl::warpgroup_sync();\n"));
-}
-
-TEST_CASE("nobody waits at the end of a kernel") {
-  Program p = program([](Exprs& e, Builder& b) {
-    b.add(acts());
-    b.open(If{e.plain(Operator::less, declared(e, "n"), e.number(3), bool_), {}});
-    b.add(acts());
-    b.add(Sync{});
-    b.close();
-    b.add(Sync{});
-  });
-  place_barriers(p);
-  CHECK_THAT(printed(p), !ContainsSubstring("warpgroup_sync"));
-}
-
 TEST_CASE("a name that nobody uses goes, and with it what it alone used") {
   Program p = program([](Exprs& e, Builder& b) {
     const ExprId t = b.let_here("t", e.call(device::Row::thread, i32, {}));
@@ -412,20 +346,6 @@ TEST_CASE("a function that acts is a statement, never a part of an expression") 
   Program p = program(
       [](Exprs& e, Builder& b) { b.let_here("x", e.call(device::Row::atomic_add, i32, {})); });
   CHECK_THROWS_WITH(verify(p), ContainsSubstring("'atomic_add' acts"));
-}
-
-TEST_CASE("a barrier orders what touches memory, as the rows of the waist say") {
-  Program p = program([](Exprs&, Builder& b) {
-    b.add(thread::Call{.function = device::Row::reduce_lanes});
-    b.add(Sync{});
-    b.add(acts());
-    b.add(Sync{});
-    b.add(acts());
-  });
-  place_barriers(p);
-  CHECK(printed(p) ==
-        "  pl::reduce_lanes();\n  pl::reduce_warps();\n  pl::warpgroup_sync();\n"
-        "  pl::reduce_warps();\n");
 }
 
 TEST_CASE("a program that assigns to a constant is an InternalError") {

@@ -46,6 +46,9 @@ lowered::Program program(int compute_capability = 75) {
   return cuda::lower(graph_of(two_products), {.compute_capability = compute_capability});
 }
 
+// Behind the last pass.
+constexpr lowered::Behind last{.waits = true, .offsets = true, .order = true};
+
 // By whom each storage is filled, and which are read.
 struct Uses {
   std::map<lowered::StorageId, int> filled = {};
@@ -84,7 +87,7 @@ int leave_out(lowered::Program& l, lowered::Statements& list, const Uses& uses) 
     if (!lowered::repeats(s) && uses.is_missed(l, s)) {
       list.erase(list.begin() + static_cast<std::ptrdiff_t>(i));
       INFO(lowered::to_text(l));
-      CHECK_THAT(lowered::defect(l, true), StartsWith("filled: "));
+      CHECK_THAT(lowered::defect(l, last), StartsWith("filled: "));
       list.insert(list.begin() + static_cast<std::ptrdiff_t>(i), s);
       ++left_out;
     }
@@ -98,11 +101,11 @@ int leave_out(lowered::Program& l, lowered::Statements& list, const Uses& uses) 
 
 TEST_CASE("a statement that names what there is not is refused") {
   lowered::Program l = program();
-  CHECK(lowered::defect(l, true) == "");
+  CHECK(lowered::defect(l, last) == "");
   l.bodies[0].statements.push_back({lowered::Advance{lowered::RingId(3)}});
-  CHECK(lowered::defect(l, false) == "ids: advance names r3, which there is not");
+  CHECK(lowered::defect(l, {}) == "ids: advance names r3, which there is not");
   l.bodies[0].statements.back() = {lowered::Wait{lowered::BarrierId(0)}, {.file = "a", .line = 7}};
-  CHECK(lowered::defect(l, false) == "ids: wait of line 7 names m0, which there is not");
+  CHECK(lowered::defect(l, {}) == "ids: wait of line 7 names m0, which there is not");
 }
 
 TEST_CASE("storages that share bytes while both hold something are refused") {
@@ -113,8 +116,8 @@ TEST_CASE("storages that share bytes while both hold something are refused") {
   REQUIRE(operands.size() == 4);
   // Those of one product beside each other, those of the other in their place.
   l.storages[operands[1]].shared().offset = l.storages[operands[0]].shared().offset + 16;
-  CHECK(lowered::defect(l, false) == "");
-  CHECK_THAT(lowered::defect(l, true), StartsWith("bytes: "));
+  CHECK(lowered::defect(l, {}) == "");
+  CHECK_THAT(lowered::defect(l, last), StartsWith("bytes: "));
 }
 
 // Takes each statement of a kind out of the program, one by one, with what becomes of it then.
@@ -126,7 +129,7 @@ int without_each(lowered::Program& l, lowered::Statements& list, const F& meant,
     if (const Kind* const kind = std::get_if<Kind>(&s.what); kind && meant(*kind)) {
       list.erase(list.begin() + static_cast<std::ptrdiff_t>(i));
       INFO(lowered::to_text(l));
-      CHECK_THAT(lowered::defect(l, true), StartsWith(rule));
+      CHECK_THAT(lowered::defect(l, last), StartsWith(rule));
       list.insert(list.begin() + static_cast<std::ptrdiff_t>(i), s);
       ++found;
     }
@@ -140,7 +143,7 @@ int without_each(lowered::Program& l, lowered::Statements& list, const F& meant,
 TEST_CASE("what nobody does, expects, waits for or needs is refused") {
   // A copy and a product, not in a loop: each is the only one of its kind.
   lowered::Program l = program(90);
-  REQUIRE(lowered::defect(l, true) == "");
+  REQUIRE(lowered::defect(l, last) == "");
   lowered::Statements& list = l.bodies[0].statements;
   const auto any = [](const auto&) { return true; };
   CHECK(without_each<lowered::Wait>(l, list, any, "awaited: ") > 0);
@@ -148,7 +151,7 @@ TEST_CASE("what nobody does, expects, waits for or needs is refused") {
   const auto defect_with = [&](lowered::Statement s, int compute_capability = 75) {
     lowered::Program p = program(compute_capability);
     p.bodies[0].statements.push_back(std::move(s));
-    return lowered::defect(p, true);
+    return lowered::defect(p, last);
   };
   CHECK_THAT(defect_with({lowered::Fence{}}), StartsWith("fenced: fence orders nothing"));
   CHECK(defect_with({lowered::Fence{}}, 90) == "");
@@ -173,7 +176,7 @@ TEST_CASE("what nobody does, expects, waits for or needs is refused") {
 }
 )"),
                                              {.compute_capability = 90});
-  CHECK(lowered::defect(conditional, true) == "");
+  CHECK(lowered::defect(conditional, last) == "");
   CHECK(without_each<lowered::When>(conditional, conditional.bodies[0].statements, any, "used: ") ==
         1);
 }

@@ -76,7 +76,8 @@ copy_storage
 dot
   reads control storage
   reads value storage
-  reads value storage async
+  reads value storage async completes wgmma_group
+  reads value storage completes wgmma_group
   updates result storage
   updates result storage completes wgmma_group
   writes result storage
@@ -93,6 +94,7 @@ flush
 grid_loop
 host_call
   reads control storage
+  syncs
   tells
   updates scratch storage
 if_whole
@@ -112,10 +114,12 @@ reduce
   reads value storage
   reads value storage in place of another
   reads value window
+  syncs
   updates scratch storage
   writes result storage
 relayout
   reads value storage
+  syncs
   updates scratch storage
   writes result storage
 scalar
@@ -129,6 +133,7 @@ scan
   reads value storage
   reads value storage in place of another
   reads value window
+  syncs
   updates scratch storage
   writes result storage
 scope
@@ -136,6 +141,7 @@ semaphore
   reads control storage
   reads result window elected
   reads subscript storage
+  syncs
   updates result window elected
   updates scratch storage
   writes result storage
@@ -188,6 +194,7 @@ wait_group
   awaits elected awaits bulk_group
   updates result storage awaits wgmma_group
 warps
+  syncs
 when
   reads control storage
 while

@@ -20,7 +20,7 @@ int main(int count, char** arguments) {
   try {
     const std::string text(std::istreambuf_iterator<char>(std::cin), {});
     const int compute_capability = count == 3 ? std::atoi(arguments[2]) : 90;
-    const auto g = palladium::test::graph_of(text);
+    const auto g = palladium::test::changed_graph_of(text);
     std::cout << palladium::test::case_of(g, compute_capability, arguments[1]).text();
   } catch (const std::exception& e) {
     std::fprintf(stderr, "pass_case: %s\n", e.what());

@@ -36,9 +36,6 @@ PL_KERNEL(128) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
     pl::mbarrier_arrive_expect_tx(smem + 8192, 8192);
     pl::tma_load(smem, map0, smem + 8192, {0, start0});
   }
-  pl::mbarrier_wait(smem + 8192, phase0);
-  phase0 = phase0 ^ 1;
-  pl::warpgroup_sync();
   fill0 = read0;
   PL_NOUNROLL for (i32 early0 = 0; early0 < 3; ++early0) {
     if (early0 < 8) {
@@ -65,6 +62,8 @@ PL_KERNEL(128) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
     }
     fill1 = fill1 == 3 ? 0 : (fill1 + 1);
   }
+  pl::mbarrier_wait(smem + 8192, phase0);
+  phase0 = phase0 ^ 1;
   const u64 matrix0 = pl::matrix_descriptor(smem, 16, 1024, 128);
   const u64 matrix1 = pl::matrix_descriptor(smem + 9216, 16, 1024, 128);
   const u64 matrix2 = pl::matrix_descriptor(smem + 41984, 8192, 1024, 128);
@@ -97,12 +96,11 @@ PL_KERNEL(128) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
     pl::wgmma_m64n64k16_f32_f16_f16(v7, matrix0 + 4, matrix1 + u64(read0) * 512 + 4, true);
     pl::wgmma_m64n64k16_f32_f16_f16(v7, matrix0 + 6, matrix1 + u64(read0) * 512 + 6, true);
     pl::wgmma_commit();
-    pl::wgmma_registers(v7);
-    pl::wgmma_wait<0>();
-    pl::wgmma_registers(v7);
     fill0 = read0;
     read0 = read0 == 3 ? 0 : (read0 + 1);
     phase_of_ring0 = read0 == 0 ? (phase_of_ring0 ^ 1) : phase_of_ring0;
+    pl::wgmma_wait<0>();
+    pl::wgmma_registers(v7);
     f32 v6[2];
     {
       f32 acc[2];
@@ -137,12 +135,12 @@ PL_KERNEL(128) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
         v18[rj * 4 + g * 2 >> 1] = pl::pack(o0[0], o0[1]);
       }
     }
-    pl::mbarrier_wait(smem + read1 * 8 + 8240, phase_of_ring1);
     PL_UNROLL for (i32 rj = 0; rj < 8; ++rj) {
       PL_UNROLL for (i32 g = 0; g < 2; ++g) {
         PL_UNROLL for (i32 e = 0; e < 2; ++e) v11[rj * 4 + g * 2 + e] = v11[rj * 4 + g * 2 + e] * v5[g];
       }
     }
+    pl::mbarrier_wait(smem + read1 * 8 + 8240, phase_of_ring1);
     pl::wgmma_registers(v11);
     pl::wgmma_registers(v18);
     pl::wgmma_fence();
@@ -151,11 +149,6 @@ PL_KERNEL(128) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
     pl::wgmma_m64n64k16_f32_f16_f16_rs<true, 0, 8>(v11, v18, matrix2 + u64(read1) * 512 + 256, true);
     pl::wgmma_m64n64k16_f32_f16_f16_rs<true, 0, 12>(v11, v18, matrix2 + u64(read1) * 512 + 384, true);
     pl::wgmma_commit();
-    pl::wgmma_registers(v11);
-    pl::wgmma_registers(v18);
-    pl::wgmma_wait<0>();
-    pl::wgmma_registers(v11);
-    pl::wgmma_registers(v18);
     fill1 = read1;
     read1 = read1 == 3 ? 0 : (read1 + 1);
     phase_of_ring1 = read1 == 0 ? (phase_of_ring1 ^ 1) : phase_of_ring1;
@@ -173,6 +166,9 @@ PL_KERNEL(128) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
     }
     PL_UNROLL for (i32 g = 0; g < 2; ++g) v10[g] = pl::max(v10[g], v6[g]);
     PL_UNROLL for (i32 g = 0; g < 2; ++g) v9[g] = pl::fma(v9[g], v5[g], v2[g]);
+    pl::wgmma_wait<0>();
+    pl::wgmma_registers(v11);
+    pl::wgmma_registers(v18);
   }
   pl::warpgroup_sync();
   {

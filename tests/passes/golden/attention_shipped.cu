@@ -61,10 +61,10 @@ PL_KERNEL(384) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
       u32 fill1 = 0u;
       u32 phase_of_fill1 = 0u;
       PL_NOUNROLL for (i32 v15 = 0; v15 < 8; ++v15) {
-        pl::mbarrier_wait(smem + fill0 * 8 + 181248, phase_of_fill0 ^ 1);
         const i32 v10 = pl::sub(7, v15);
         const i32 sx0 = pl::mul(v10, 128);
         const i32 v9 = sx0;
+        pl::mbarrier_wait(smem + fill0 * 8 + 181248, phase_of_fill0 ^ 1);
         pl::mbarrier_arrive_expect_tx(smem + fill0 * 8 + 16400, 16384);
         pl::tma_load(smem + fill0 * 16384 + 17408, map1, smem + fill0 * 8 + 16400, {0, 0 + v9, i32(i64(pl::div(p1, 4))), p0});
         fill0 = fill0 == 4 ? 0 : (fill0 + 1);
@@ -84,7 +84,6 @@ PL_KERNEL(384) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
     PL_UNROLL for (i32 g = 0; g < 2; ++g) v13[g] = 0.0f;
     f32 v12[32];
     PL_UNROLL for (i32 r = 0; r < 32; ++r) v12[r] = 0.0f;
-    pl::program_sync<8>();
     if (warpgroup == 0 && warp == 0 && pl::elect_one()) {
       pl::mbarrier_arrive_expect_tx(smem + 16384, 16384);
       pl::tma_load(smem, map0, smem + 16384, {0, start0, p1, p0});
@@ -162,11 +161,10 @@ PL_KERNEL(384) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
         PL_UNROLL for (i32 g = 0; g < 2; ++g) v13[g] = pl::fma(v13[g], v5[g], v3[g]);
       }
       PL_NOUNROLL for (i32 v15 = 1; v15 < 8; ++v15) {
-        pl::mbarrier_wait(smem + read0 * 8 + 16400, phase_of_ring0);
         pl::wgmma_wait<0>();
+        pl::wgmma_registers(v8);
         pl::wgmma_registers(v12);
         pl::wgmma_registers(v22);
-        pl::wgmma_registers(v8);
         if (tells && (!(v15 == 1))) {
           pl::mbarrier_arrive(smem + (read1 == 0 ? 4 : (read1 - 1)) * 8 + 181296, 1);
         }
@@ -182,6 +180,7 @@ PL_KERNEL(384) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
             PL_UNROLL for (i32 e = 0; e < 2; ++e) v12[rj * 4 + g * 2 + e] = v12[rj * 4 + g * 2 + e] * v5[g];
           }
         }
+        pl::mbarrier_wait(smem + read0 * 8 + 16400, phase_of_ring0);
         pl::wgmma_registers(v8);
         pl::wgmma_fence();
         pl::wgmma_m64n128k16_f32_f16_f16(v8, matrix0, matrix1 + u64(read0) * 1024, false);
@@ -251,9 +250,9 @@ PL_KERNEL(384) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
         PL_UNROLL for (i32 g = 0; g < 2; ++g) v13[g] = pl::fma(v13[g], v5[g], v3[g]);
       }
       pl::wgmma_wait<0>();
+      pl::wgmma_registers(v8);
       pl::wgmma_registers(v12);
       pl::wgmma_registers(v22);
-      pl::wgmma_registers(v8);
       PL_UNROLL for (i32 rj = 0; rj < 16; ++rj) {
         PL_UNROLL for (i32 g = 0; g < 2; ++g) {
           f16 o0[2];

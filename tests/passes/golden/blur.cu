@@ -21,8 +21,6 @@ PL_KERNEL(128) blur_kernel(const u8* in0, u8* out0) {
     }
   }
   pl::cp_async_commit();
-  pl::cp_async_wait<0>();
-  pl::warpgroup_sync();
   const i32 start2 = p0 * 16;
   const i32 start3 = p1 * 64;
   const i32 at0 = start3 + start2 * 640;
@@ -30,6 +28,8 @@ PL_KERNEL(128) blur_kernel(const u8* in0, u8* out0) {
   const i32 v3 = pl::mul(v4, 16);
   const i32 v2 = p1;
   const i32 v1 = pl::mul(v2, 64);
+  pl::cp_async_wait<0>();
+  pl::warpgroup_sync();
   const i32 j_b = (t & 7) * 8;
   {
     u8 a0[24];

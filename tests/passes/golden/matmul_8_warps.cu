@@ -34,8 +34,8 @@ PL_KERNEL(384) matmul_kernel(const f16* in0, const f16* in1, f32* out0, PL_TENSO
       u32 fill0 = 0u;
       u32 phase_of_fill0 = 0u;
       PL_NOUNROLL for (i32 p2 = 0; p2 < 8; ++p2) {
-        pl::mbarrier_wait(smem + fill0 * 8 + 82944, phase_of_fill0 ^ 1);
         const i32 start1 = p2 * 32;
+        pl::mbarrier_wait(smem + fill0 * 8 + 82944, phase_of_fill0 ^ 1);
         pl::mbarrier_arrive_expect_tx(smem + fill0 * 8, 16384);
         pl::tma_load(smem + fill0 * 16384 + 1024, map0, smem + fill0 * 8, {start1, start0});
         pl::tma_load(smem + fill0 * 16384 + 9216, map1, smem + fill0 * 8, {start2, start1});

@@ -15,9 +15,9 @@ PL_KERNEL(128) transpose_kernel(const f32* in0, f32* out0, i64 s0, i64 s1) {
     pl::copy_async<1>(smem + (j + i * 65 + ri * 130) * 4, w0 + (i64(j) + i64(i + ri * 2) * s1), j < size1 && i + ri * 2 < size0);
   }
   pl::cp_async_commit();
+  f32* w1 = out0 + start0 + start1 * s0;
   pl::cp_async_wait<0>();
   pl::warpgroup_sync();
-  f32* w1 = out0 + start0 + start1 * s0;
   if (size0 == 64 && size1 == 64) {
     PL_UNROLL for (i32 ri = 0; ri < 32; ++ri) {
       f32 a0;

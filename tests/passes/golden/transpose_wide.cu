@@ -15,9 +15,9 @@ PL_KERNEL(128) transpose_kernel(const f32* in0, f32* out0, i64 s0, i64 s1) {
     pl::copy_async<4>(smem + ((j ^ (i >> 2 & 7) * 4 ^ ((ri * 8) >> 2 & 7) * 4) + i * 64 + ri * 512) * 4, in0 + (at0 + j + (i + ri * 8) * i32(s1)), j < size1 && i + ri * 8 < size0);
   }
   pl::cp_async_commit();
+  const i32 at1 = start0 + start1 * i32(s0);
   pl::cp_async_wait<0>();
   pl::warpgroup_sync();
-  const i32 at1 = start0 + start1 * i32(s0);
   const i32 i_b = (t >> 3 & 15);
   const i32 j_b = (t & 7) * 4;
   if (size0 == 64 && size1 == 64) {

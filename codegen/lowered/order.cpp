@@ -1,0 +1,588 @@
+#include "codegen/lowered/order.hpp"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "codegen/lowered/effects.hpp"
+
+namespace palladium::lowered {
+namespace {
+
+using device::Completion;
+using Of = device::Effects::Role;
+using Role = Effect::Role;
+
+template <class T>
+bool is(const Statement& s) {
+  return std::holds_alternative<T>(s.what);
+}
+
+// What one thread does for all, behind what it says is to come.
+bool is_elected(const Statement& s) {
+  const Arrive* const arrive = std::get_if<Arrive>(&s.what);
+  const Close* const close = std::get_if<Close>(&s.what);
+  return is<Copy>(s) || (arrive != nullptr && arrive->bytes > 0) ||
+         (close != nullptr && close->kind == Completion::bulk_group);
+}
+
+std::size_t end_of_unit(const Statements& list, std::size_t at) {
+  std::size_t end = at + 1;
+  while (is_elected(list[at]) && end < list.size() && is_elected(list[end]) &&
+         !is<Arrive>(list[end]))
+    ++end;
+  return end;
+}
+
+void find_rings(const Statements& list, std::set<RingId>& advanced) {
+  for (const Statement& s : list) {
+    if (const Advance* const a = std::get_if<Advance>(&s.what)) advanced.insert(a->ring);
+    for_each_body(s, [&](const Statements& body) { find_rings(body, advanced); });
+  }
+}
+
+}  // namespace
+
+bool Order::State::add(const State& other) {
+  const auto size = [&] {
+    return accesses.size() + unfenced.size() + fenced.size() + flights.size();
+  };
+  const std::size_t before = size();
+  accesses.insert(other.accesses.begin(), other.accesses.end());
+  unfenced.insert(other.unfenced.begin(), other.unfenced.end());
+  fenced.insert(other.fenced.begin(), other.fenced.end());
+  flights.insert(other.flights.begin(), other.flights.end());
+  return size() > before;
+}
+
+Order::Order(const Program& l, Ask asked) : l_(l), asked_(asked), rings_(l.storages.size()) {
+  for (const StorageId s : l.storages.ids()) rings_[s] = l.storages[s].ring();
+  for (const Barriers& b : l.barriers) rings_[b.storage] = b.ring;
+  for (const Window& w : l.windows) {
+    if (w.mapping < 0) continue;
+    const int array = l.graph.alias_class(w.root);
+    if (w.is_synchronised()) synchronised_.insert(array);
+    if (w.fills() && w.flushes()) refilled_.insert(array);
+  }
+}
+
+Needed Order::missing(const Statements& agent) {
+  Home around;
+  if (asked_ == Ask::groups)
+    find_homes(agent, around);
+  else
+    find_async(agent);
+  State state;
+  walk(agent, state, Mode::note, nullptr);
+  return std::move(needed_);
+}
+
+void Order::find_async(const Statements& list) {
+  for (const Statement& s : list) {
+    for (const Touch& t : facts(s).touches)
+      if (t.async && t.room.storage) async_.insert({.storage = t.room.storage, .slot = any_slot});
+    for_each_body(s, [&](const Statements& body) { find_async(body); });
+  }
+}
+
+void Order::find_homes(const Statements& list, Home& around) {
+  for (const Statement& s : list) {
+    for (const Touch& t : facts(s).touches) {
+      if (!t.room.storage || !l_.storages[t.room.storage].in_registers()) continue;
+      Home& home = homes_.try_emplace(t.room.storage, around).first->second;
+      home.erase(std::ranges::mismatch(home, around).in1, home.end());
+    }
+    // What is added up is there from iteration to iteration.
+    const Dot* const d = std::get_if<Dot>(&s.what);
+    if (d != nullptr && d->accumulates) {
+      Home& home = homes_[d->result];
+      const auto repeated = [](const Statement* x) { return repeats(*x); };
+      home.erase(std::ranges::find_if(home, repeated), home.end());
+    }
+    around.push_back(&s);
+    for_each_body(s, [&](const Statements& body) { find_homes(body, around); });
+    around.pop_back();
+    if (const Loop* const loop = std::get_if<Loop>(&s.what))
+      for (const StorageId shared : loop->shared) homes_[shared] = around;
+  }
+}
+
+// ---- the way through the statements
+
+// `of`: the statement in which the list stands.
+void Order::walk(const Statements& list, State& state, Mode mode, const Statement* of) {
+  for (std::size_t i = 0; i < list.size();) {
+    const std::size_t end = end_of_unit(list, i);
+    step(list, i, end, state, mode);
+    i = end;
+  }
+  if (const auto noted = needed_.behind.find(&list); noted != needed_.behind.end())
+    meet(noted->second, state);
+  if (const Need need = need_at_end(state, of))
+    provide(mode == Mode::note ? needed_.behind[&list] : unnoted_, need, state, mode);
+}
+
+// Shared memory is the block's for as long as the block runs.
+Need Order::need_at_end(const State& state, const Statement* of) const {
+  Need need;
+  if (asked_ == Ask::threads) return need;
+  for (const Flight& f : state.flights) {
+    if (f.is_over) continue;
+    const auto home = homes_.find(f.room.storage);
+    const bool ends = of == nullptr ? f.on == Completion::bulk_group
+                                    : home != homes_.end() &&
+                                          std::ranges::count(home->second, of) > 0;
+    if (ends) need_flight(f, need);
+  }
+  for (auto& [kind, group] : need.groups) name_storages(kind, group, state);
+  return need;
+}
+
+void Order::step(const Statements& list, std::size_t first, std::size_t end, State& state,
+                 Mode mode) {
+  const Statement& s = list[first];
+  if (const auto noted = needed_.before.find(&s); noted != needed_.before.end()) meet(noted->second, state);
+  std::vector<Touch> touches;
+  const bool at_once = is<Lead>(s) || is<Ahead>(s) || is<Warps>(s) || is<IfWhole>(s);
+  for (std::size_t i = first; i < end; ++i)
+    if (at_once)
+      add_touches(list[i], 0, touches);
+    else
+      touches.insert(touches.end(), facts(list[i]).touches.begin(), facts(list[i]).touches.end());
+  provide(s, need_of(touches, &s, state), state, mode);
+  if (asked_ == Ask::groups && (is<When>(s) || is<Switch>(s)))
+    provide(s, need_of_copies(s, state), state, mode);
+  for (std::size_t i = first; i < end; ++i) {
+    apply(list[i], state);
+    inside(list[i], state, mode);
+  }
+}
+
+void Order::inside(const Statement& s, State& state, Mode mode) {
+  if (repeats(s)) return loop(s, state, mode);
+  if (const Lead* const e = std::get_if<Lead>(&s.what)) return lead(*e, s, state, mode);
+  if (is<Warps>(s)) return warps(s, state, mode);
+  if (const Ahead* const e = std::get_if<Ahead>(&s.what)) {
+    ahead_ += e->iterations;
+    walk(e->body, state, mode, &s);
+    ahead_ -= e->iterations;
+    return;
+  }
+  if (const Scope* const scope = std::get_if<Scope>(&s.what))
+    return walk(scope->body, state, mode, &s);
+  if (const When* const when = std::get_if<When>(&s.what)) {
+    const State otherwise = state;
+    walk(when->body, state, mode, &s);
+    state.add(otherwise);
+    return;
+  }
+  State behind;
+  bool branches = false;
+  for_each_body(s, [&](const Statements& body) {
+    branches = true;
+    State way = state;
+    walk(body, way, mode, &s);
+    behind.add(way);
+  });
+  if (branches) state = std::move(behind);
+}
+
+void Order::lead(const Lead& lead, const Statement& s, State& state, Mode mode) {
+  const int before = ahead_;
+  for (int k = 0; k < lead.iterations; ++k) {
+    ahead_ = before + k;
+    walk(lead.body, state, mode, &s);
+  }
+  ahead_ = before;
+}
+
+// Warps know nothing of each other's way: what they did is behind all of them.
+void Order::warps(const Statement& s, State& state, Mode mode) {
+  State within;
+  within.flights = std::move(state.flights);
+  walk(std::get<Warps>(s.what).body, within, mode, &s);
+  state.flights = std::move(within.flights);
+  std::vector<Touch> touches;
+  add_touches(s, 0, touches);
+  if (facts(s).syncs) return;
+  for (const Touch& t : touches) record(t, s, state);
+}
+
+void Order::iteration(const Statement& s, State& state, Mode mode) {
+  if (const While* const loop = std::get_if<While>(&s.what)) {
+    walk(loop->test, state, mode, &s);
+    walk(loop->body, state, mode, &s);
+  } else if (const Loop* const loop = std::get_if<Loop>(&s.what)) {
+    walk(loop->body, state, mode, &s);
+  } else {
+    walk(std::get<GridLoop>(s.what).body, state, mode, &s);
+  }
+}
+
+// What stands in front of the loop and is in the way of an iteration is waited for there, once.
+void Order::loop(const Statement& s, State& state, Mode mode) {
+  const Loop* const rotated = std::get_if<Loop>(&s.what);
+  const State before = state;
+  if (rotated != nullptr) walk(rotated->prologue, state, mode, &s);
+  State in = state;
+  in.add(left_by_iterations(s));
+  if (lacks(s, in)) {
+    if (rotated != nullptr && !rotated->prologue.empty()) {
+      iteration(s, in, mode);
+    } else {
+      std::vector<Touch> touches;
+      add_touches(s, 0, touches);
+      provide(s, need_of(touches, nullptr, state), state, mode);
+    }
+    in = state;
+    in.add(left_by_iterations(s));
+  }
+  State out = in;
+  iteration(s, out, Mode::assume);
+  forget_slots(s, out);
+  if (rotated != nullptr && !rotated->epilogue.empty()) {
+    out.add(state);
+    walk(rotated->epilogue, out, mode, &s);
+  }
+  if (const While* const loop = std::get_if<While>(&s.what)) {
+    state = std::move(in);
+    return walk(loop->test, state, Mode::assume, &s);
+  }
+  state = before;
+  state.add(out);
+}
+
+const Order::State& Order::left_by_iterations(const Statement& s) {
+  const auto [at, is_new] = left_.try_emplace(&s);
+  State& left = at->second;
+  if (!is_new) return left;
+  const int ahead = std::exchange(ahead_, 0);
+  const auto settle = [&] {
+    State next;
+    do {
+      next = left;
+      iteration(s, next, Mode::assume);
+    } while (left.add(next));
+  };
+  settle();
+  State all = left;
+  iteration(s, all, Mode::note);
+  left = {};
+  settle();
+  ahead_ = ahead;
+  return left;
+}
+
+bool Order::lacks(const Statement& loop, const State& from) {
+  const bool outer = std::exchange(lacks_, false);
+  State state = from;
+  iteration(loop, state, Mode::look);
+  return std::exchange(lacks_, outer);
+}
+
+// ---- what is in the way
+
+Need Order::need_of(const std::vector<Touch>& touches, const Statement* s,
+                    const State& state) const {
+  Need need;
+  for (const Touch& t : touches)
+    if (asked_ == Ask::groups)
+      need_groups(t, state, need);
+    else
+      need_threads(t, s, state, need);
+  need.fence = need.fence || (need.sync && !state.unfenced.empty());
+  for (auto& [kind, group] : need.groups) name_storages(kind, group, state);
+  return need;
+}
+
+// Groups of copies by threads are waited for outside of branches: behind the wait all threads wait
+// for each other, as they do before the next copies.
+Need Order::need_of_copies(const Statement& s, const State& state) {
+  std::vector<Touch> touches;
+  add_touches(s, 0, touches);
+  State copies;
+  for (const Flight& f : state.flights)
+    if (f.on == Completion::cp_async_group) copies.flights.insert(f);
+  return need_of(touches, &s, copies);
+}
+
+void Order::need_groups(const Touch& t, const State& state, Need& need) const {
+  for (const Flight& f : state.flights) {
+    if (f.is_over || !(f.writes || t.writes) || (f.is_sum && t.is_sum)) continue;
+    if (overlaps(f.room, ahead(t.room))) need_flight(f, need);
+  }
+}
+
+void Order::need_flight(const Flight& f, Need& need) {
+  const auto [at, is_new] = need.groups.try_emplace(f.on, Need::Group{f.age - 1});
+  at->second.pending = std::min(at->second.pending, f.age - 1);
+}
+
+void Order::name_storages(Completion kind, Need::Group& group, const State& state) const {
+  if (kind != Completion::wgmma_group) return;
+  for (const bool sums : {true, false})
+    for (const Flight& f : state.flights) {
+      if (f.on != kind || f.age <= group.pending || f.is_sum != sums) continue;
+      const bool held = l_.storages[f.room.storage].in_registers();
+      if (held && std::ranges::count(group.storages, f.room.storage) == 0)
+        group.storages.push_back(f.room.storage);
+    }
+}
+
+void Order::need_threads(const Touch& t, const Statement* s, const State& state,
+                         Need& need) const {
+  const Room room = ahead(t.room);
+  need.sync = need.sync || std::ranges::any_of(state.accesses, [&](const Access& a) {
+                return conflicts(a, t, room, s);
+              });
+  if (!t.async) return;
+  const auto meets = [&](const Room& r) { return overlaps(r, room); };
+  if (std::ranges::any_of(state.unfenced, meets)) need.fence = need.sync = true;
+  if (std::ranges::any_of(state.fenced, meets)) need.sync = true;
+}
+
+bool Order::conflicts(const Access& a, const Touch& t, const Room& room,
+                      const Statement* s) const {
+  if (!(a.writes || t.writes) || !overlaps(a.room, room)) return false;
+  if (room.array >= 0)
+    return synchronised_.contains(room.array) || (!a.writes && refilled_.contains(room.array));
+  return !t.by_warp || a.by_warp != s;
+}
+
+void Order::provide(const Statement& before, const Need& need, State& state, Mode mode) {
+  if (need) provide(mode == Mode::note ? needed_.before[&before] : unnoted_, need, state, mode);
+}
+
+void Order::provide(Need& noted, const Need& need, State& state, Mode mode) {
+  meet(need, state);
+  if (mode == Mode::look) lacks_ = true;
+  if (mode != Mode::note) return;
+  noted.fence |= need.fence;
+  noted.sync |= need.sync;
+  for (const auto& [kind, group] : need.groups) {
+    const auto [at, is_new] = noted.groups.try_emplace(kind, group);
+    at->second.pending = std::min(at->second.pending, group.pending);
+    for (const StorageId s : group.storages)
+      if (std::ranges::count(at->second.storages, s) == 0) at->second.storages.push_back(s);
+  }
+}
+
+void Order::meet(const Need& need, State& state) const {
+  for (const auto& [kind, group] : need.groups) end_groups(kind, group.pending, state);
+  if (need.fence) fence(state);
+  if (need.sync) sync(state);
+}
+
+void Order::fence(State& state) { state.fenced.merge(state.unfenced), state.unfenced.clear(); }
+void Order::sync(State& state) { state.accesses.clear(), state.fenced.clear(); }
+
+// ---- what a statement leaves
+
+void Order::apply(const Statement& s, State& state) {
+  if (const WaitGroup* const w = std::get_if<WaitGroup>(&s.what))
+    return end_groups(w->kind, w->pending, state);
+  if (const Close* const c = std::get_if<Close>(&s.what)) return close(c->kind, state);
+  if (const Advance* const a = std::get_if<Advance>(&s.what)) return advance(a->ring, state);
+  const Facts& all = facts(s);
+  if (all.fences) fence(state);
+  if (all.syncs) sync(state);
+  for (const Touch& t : all.touches) record(t, s, state);
+  if (const Dot* const d = std::get_if<Dot>(&s.what); d && d->unit == Dot::Unit::wgmma)
+    close(Completion::wgmma_group, state);
+}
+
+void Order::record(const Touch& t, const Statement& s, State& state) const {
+  const Room room = ahead(t.room);
+  if (t.on != Completion::none) {
+    state.flights.insert({room, t.writes, t.is_sum, t.on, 0, false});
+  } else if (asked_ == Ask::threads && t.is_told) {
+    const bool writes = t.writes && !t.is_exchanged;
+    state.accesses.insert({room, writes, t.by_warp ? &s : nullptr});
+    if (t.writes) store(room, state);
+  }
+}
+
+void Order::store(const Room& room, State& state) const {
+  if (room.storage &&
+      std::ranges::any_of(async_, [&](const Room& r) { return overlaps(room, r); }))
+    state.unfenced.insert(room);
+}
+
+// Who waits for a group knows that it is over; others have to wait for him.
+void Order::end_groups(Completion kind, int pending, State& state) const {
+  std::set<Flight> all;
+  for (Flight f : state.flights) {
+    const bool ends = f.on == kind && f.age > pending;
+    if (ends && asked_ == Ask::threads) {
+      state.accesses.insert({f.room, f.writes, nullptr});
+      if (f.writes) store(f.room, state);
+    }
+    f.is_over |= ends;
+    if (!ends || (pending > 0 && f.is_sum && asked_ == Ask::groups)) all.insert(f);
+  }
+  state.flights = std::move(all);
+}
+
+void Order::close(Completion kind, State& state) {
+  std::set<Flight> all;
+  for (Flight f : state.flights) {
+    if (f.on == kind) f.age = std::min(f.age + 1, oldest);
+    all.insert(f);
+  }
+  state.flights = std::move(all);
+}
+
+template <class Change>
+void Order::change_rooms(State& state, const Change& change) {
+  State changed;
+  for (Access a : state.accesses) change(a.room), changed.accesses.insert(a);
+  for (Flight f : state.flights) change(f.room), changed.flights.insert(f);
+  for (Room r : state.unfenced) change(r), changed.unfenced.insert(r);
+  for (Room r : state.fenced) change(r), changed.fenced.insert(r);
+  state = std::move(changed);
+}
+
+void Order::advance(RingId ring, State& state) const {
+  change_rooms(state, [&](Room& room) {
+    if (ring_of(room) == ring) room = moved(room, -1);
+  });
+}
+
+// How often a loop has gone on is not known behind it.
+void Order::forget_slots(const Statement& s, State& state) const {
+  std::set<RingId> advanced;
+  for_each_body(s, [&](const Statements& body) { find_rings(body, advanced); });
+  change_rooms(state, [&](Room& room) {
+    if (advanced.contains(ring_of(room))) room.slot = any_slot;
+  });
+}
+
+// ---- what a statement touches
+
+const Order::Facts& Order::facts(const Statement& s) {
+  const auto [at, is_new] = facts_.try_emplace(&s);
+  if (is_new) at->second = facts_of(s);
+  return at->second;
+}
+
+Order::Facts Order::facts_of(const Statement& s) const {
+  const Effects all = effects(l_, s);
+  Facts found{.touches = {}, .syncs = all.syncs, .fences = all.fences};
+  for (const Effect& e : all) {
+    if (e.completion == Of::awaits && e.role != Role::barrier) continue;
+    if (e.role == Role::barrier)
+      add_barrier(s, e, found.touches);
+    else if (e.storage)
+      add_storage(e, all.syncs, found.touches);
+    else if (e.window && asked_ == Ask::threads && !is<Semaphore>(s) && !is<Copy>(s))
+      add_array(e, found.touches);
+  }
+  return found;
+}
+
+// Who frees a slot says that it has been read.
+void Order::add_barrier(const Statement& s, const Effect& e, std::vector<Touch>& touches) const {
+  const Arrive* const arrive = std::get_if<Arrive>(&s.what);
+  if (arrive == nullptr || arrive->bytes > 0) {
+    touches.push_back(
+        {.room = {.storage = e.storage}, .writes = arrive != nullptr, .is_told = !arrive});
+    return;
+  }
+  const RingId ring = l_.barriers[arrive->barrier].ring;
+  if (!ring || asked_ == Ask::threads) return;
+  for (const StorageId read : l_.storages.ids())
+    if (l_.storages[read].ring() == ring)
+      touches.push_back({.room = moved({.storage = read}, -arrive->back),
+                         .writes = true,
+                         .async = true,
+                         .is_told = false});
+}
+
+void Order::add_storage(const Effect& e, bool syncs, std::vector<Touch>& touches) const {
+  const Storage& s = l_.storages[e.storage];
+  if (asked_ == Ask::threads && !s.in_shared()) return;
+  const bool is_scratch = e.role == Role::scratch;
+  if (is_scratch && shared_bytes(s).value_or(1) == 0) return;
+  const bool by_mbarrier = e.on == Completion::mbarrier;
+  touches.push_back({.room = {.storage = e.storage},
+                     .writes = e.writes(),
+                     .async = e.proxy == device::Proxy::async,
+                     .by_warp = is_scratch && !syncs,
+                     .is_told = !by_mbarrier,
+                     .is_sum = e.on == Completion::wgmma_group && e.writes(),
+                     .is_exchanged = is_scratch && syncs,
+                     .on = by_mbarrier ? Completion::none : e.on});
+}
+
+void Order::add_array(const Effect& e, std::vector<Touch>& touches) const {
+  const Window& w = l_.windows[e.window];
+  if (e.role == Role::block || w.mapping < 0) return;
+  const int array = l_.graph.alias_class(w.root);
+  if (synchronised_.contains(array) || refilled_.contains(array))
+    touches.push_back({.room = {.array = array}, .writes = e.writes()});
+}
+
+// Of a statement with all that stands inside of it; of loops in any of their iterations.
+void Order::add_touches(const Statement& s, int by, std::vector<Touch>& all) {
+  const std::size_t begin = all.size();
+  for (Touch t : facts(s).touches) {
+    t.room = moved(t.room, by);
+    all.push_back(t);
+  }
+  const auto add = [&](const Statements& body, int ahead) {
+    for (const Statement& inner : body) add_touches(inner, ahead, all);
+  };
+  if (const Lead* const lead = std::get_if<Lead>(&s.what)) {
+    for (int k = 0; k < lead->iterations; ++k) add(lead->body, by + k);
+  } else if (const Ahead* const e = std::get_if<Ahead>(&s.what)) {
+    add(e->body, by + e->iterations);
+  } else {
+    for_each_body(s, [&](const Statements& body) { add(body, by); });
+  }
+  if (repeats(s))
+    for (std::size_t i = begin; i < all.size(); ++i)
+      if (ring_of(all[i].room)) all[i].room.slot = any_slot;
+}
+
+// ---- rooms
+
+RingId Order::ring_of(const Room& room) const {
+  return room.storage ? rings_[room.storage] : RingId();
+}
+
+Order::Room Order::moved(Room room, int by) const {
+  const RingId ring = ring_of(room);
+  if (!ring || room.slot == any_slot) return room;
+  const int slots = l_.rings[ring].slots;
+  room.slot = ((room.slot + by) % slots + slots) % slots;
+  return room;
+}
+
+bool Order::overlaps(const Room& a, const Room& b) const {
+  if (a.array >= 0 || b.array >= 0) return a.array == b.array;
+  const RingId ring = ring_of(a);
+  if (ring && ring == ring_of(b)) {
+    if (a.slot != b.slot && a.slot != any_slot && b.slot != any_slot) return false;
+    return a.storage == b.storage || meet(span_in_slot(a.storage), span_in_slot(b.storage));
+  }
+  if (a.storage == b.storage) return true;
+  return asked_ == Ask::threads && meet(span(a.storage), span(b.storage));
+}
+
+Order::Span Order::span_in_slot(StorageId storage) const {
+  const Storage& s = l_.storages[storage];
+  if (!s.in_shared() || !s.ring()) return {};
+  return {s.shared().offset, s.shared().offset + shared_bytes(s).value_or(0)};
+}
+
+// Of all that there are of it; of what lies in a ring, of the ring.
+Order::Span Order::span(StorageId storage) const {
+  const Storage& in = l_.storages[storage];
+  const Storage& s = in.ring() ? l_.storages[l_.rings[in.ring()].storage] : in;
+  if (!s.in_shared()) return {};
+  const std::int64_t copies = (s.shared().per_warpgroup ? l_.warpgroups : 1) *
+                              (s.shared().per_warp ? graph::num_warps : 1);
+  return {s.shared().offset, s.shared().offset + shared_bytes(s).value_or(0) * copies};
+}
+
+}  // namespace palladium::lowered

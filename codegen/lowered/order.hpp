@@ -1,0 +1,183 @@
+// What has to stand between statements: threads that share memory wait for those who touched it
+// before, and whoever touches what something asynchronous fills or reads until that is done.
+#pragma once
+
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <unordered_map>
+#include <vector>
+
+#include "codegen/device/waist.hpp"
+#include "codegen/lowered/effects.hpp"
+#include "codegen/lowered/program.hpp"
+
+namespace palladium::lowered {
+
+/// What has to stand in a place where it does not.
+struct Need {
+  /// Groups, but for the `pending` last ones, are to be over, and with them what fills or reads
+  /// these storages, those of sums first.
+  struct Group {
+    int pending = 0;
+    std::vector<StorageId> storages = {};
+  };
+  std::map<device::Completion, Group> groups = {};
+  bool fence = false;  // what threads stored is there for the asynchronous proxy, ...
+  bool sync = false;   // ... and all threads have come here
+
+  explicit operator bool() const { return sync || fence || !groups.empty(); }
+};
+
+/// In front of statements, and behind the last one of lists.
+struct Needed {
+  std::map<const Statement*, Need> before = {};
+  std::map<const Statements*, Need> behind = {};
+};
+
+/// Goes through the statements of an agent in the order in which they run, whatever way that takes:
+/// through branches, and iterations of loops that follow each other. What it remembers of the way
+/// are *accesses* to memory that threads share, until all threads wait for each other, and
+/// *flights*, which are accesses by something asynchronous, until that is known to be over.
+///
+/// Registers that hold something only within a statement are done with at the end of its body.
+/// Slots of a ring are told apart by how many iterations they are ahead of the one around; arrays
+/// that may be the same (Graph::alias_class) are one. A copy that completes an mbarrier is awaited
+/// where that is: only who still reads what it overwrites concerns it.
+class Order {
+ public:
+  /// What is asked for: waits for groups of what is asynchronous, or barriers and fences, which
+  /// takes offsets in shared memory, and the waits.
+  enum class Ask : std::uint8_t { groups, threads };
+
+  Order(const Program& l, Ask asked);
+
+  /// What is missing; nothing of a program that has it all.
+  Needed missing(const Statements& agent);
+
+ private:
+  /// Memory: a storage, of one that lies in a ring with its slot, or an array.
+  struct Room {
+    StorageId storage = {};
+    int array = -1;
+    int slot = 0;  // iterations ahead, modulo slots; any_slot
+    auto operator<=>(const Room&) const = default;
+  };
+  static constexpr int any_slot = -1;
+  static constexpr int oldest = 64;  // of groups: as good as any before
+
+  struct Touch {
+    Room room = {};
+    bool writes = false;
+    bool async = false;         // by the asynchronous proxy
+    bool by_warp = false;       // what no other statement touches, nor another warp
+    bool is_told = true;        // who comes next has to know of it
+    bool is_sum = false;        // of products, which add to it in their order
+    bool is_exchanged = false;  // all have stored it, and read it last
+    device::Completion on = device::Completion::none;  // it goes on behind the statement
+  };
+  struct Facts {
+    std::vector<Touch> touches = {};
+    bool syncs = false, fences = false;
+  };
+  struct Access {
+    Room room = {};
+    bool writes = false;
+    const Statement* by_warp = nullptr;  // the one that alone touches it
+    auto operator<=>(const Access&) const = default;
+  };
+  struct Flight {
+    Room room = {};
+    bool writes = false, is_sum = false;
+    device::Completion on = device::Completion::none;
+    int age = 0;  // groups of its kind that have been closed since it began
+    /// A sum that is known to be done, while products after it were not: who waits for all of them
+    /// names it once more.
+    bool is_over = false;
+    auto operator<=>(const Flight&) const = default;
+  };
+  struct State {
+    std::set<Access> accesses = {};
+    std::set<Room> unfenced = {}, fenced = {};  // stored by threads; fenced, and no barrier since
+    std::set<Flight> flights = {};
+
+    bool add(const State& other);  // whether anything of it is new
+  };
+  struct Span {
+    std::int64_t begin = 0, end = 0;
+  };
+  using Home = std::vector<const Statement*>;
+
+  /// What becomes of a need: it is noted, taken for met, or taken for met and told of (lacks_).
+  enum class Mode : std::uint8_t { note, assume, look };
+
+  void find_async(const Statements& list);
+  void find_homes(const Statements& list, Home& around);
+  void walk(const Statements& list, State& state, Mode mode, const Statement* of);
+  void step(const Statements& list, std::size_t first, std::size_t end, State& state, Mode mode);
+  void inside(const Statement& s, State& state, Mode mode);
+  void lead(const Lead& lead, const Statement& s, State& state, Mode mode);
+  void warps(const Statement& s, State& state, Mode mode);
+  void loop(const Statement& s, State& state, Mode mode);
+  void iteration(const Statement& s, State& state, Mode mode);
+  const State& left_by_iterations(const Statement& s);
+  bool lacks(const Statement& loop, const State& from);
+
+  Need need_of(const std::vector<Touch>& touches, const Statement* s, const State& state) const;
+  Need need_of_copies(const Statement& s, const State& state);
+  void need_groups(const Touch& t, const State& state, Need& need) const;
+  static void need_flight(const Flight& f, Need& need);
+  void need_threads(const Touch& t, const Statement* s, const State& state, Need& need) const;
+  void name_storages(device::Completion kind, Need::Group& group, const State& state) const;
+  bool conflicts(const Access& a, const Touch& t, const Room& room, const Statement* s) const;
+  Need need_at_end(const State& state, const Statement* of) const;
+  void provide(Need& noted, const Need& need, State& state, Mode mode);
+  void provide(const Statement& before, const Need& need, State& state, Mode mode);
+  void meet(const Need& need, State& state) const;
+
+  void apply(const Statement& s, State& state);
+  void record(const Touch& t, const Statement& s, State& state) const;
+  void store(const Room& room, State& state) const;
+  void end_groups(device::Completion kind, int pending, State& state) const;
+  void advance(RingId ring, State& state) const;
+  void forget_slots(const Statement& s, State& state) const;
+  static void close(device::Completion kind, State& state);
+  static void fence(State& state);
+  static void sync(State& state);
+  template <class Change>
+  static void change_rooms(State& state, const Change& change);
+
+  const Facts& facts(const Statement& s);
+  Facts facts_of(const Statement& s) const;
+  void add_barrier(const Statement& s, const Effect& e, std::vector<Touch>& touches) const;
+  void add_storage(const Effect& e, bool syncs, std::vector<Touch>& touches) const;
+  void add_array(const Effect& e, std::vector<Touch>& touches) const;
+  void add_touches(const Statement& s, int by, std::vector<Touch>& all);
+
+  RingId ring_of(const Room& room) const;
+  Room moved(Room room, int by) const;
+  Room ahead(const Room& room) const { return moved(room, ahead_); }
+  bool overlaps(const Room& a, const Room& b) const;
+  Span span(StorageId storage) const;
+  Span span_in_slot(StorageId storage) const;
+  static bool meet(Span a, Span b) { return a.begin < b.end && b.begin < a.end; }
+
+  const Program& l_;
+  const Ask asked_;
+  Table<StorageId, RingId> rings_;  // of storages, and of barriers
+  std::set<int> synchronised_, refilled_;  // arrays
+  std::set<Room> async_ = {};  // what somebody touches by the asynchronous proxy
+  int ahead_ = 0;              // iterations, of what is looked at
+  bool lacks_ = false;
+  /// Of what products fill and read in registers: the statements in which all stand that touch it,
+  /// outer ones first, where it is declared.
+  std::map<StorageId, Home> homes_ = {};
+  Needed needed_ = {};
+  Need unnoted_ = {};
+  std::unordered_map<const Statement*, Facts> facts_ = {};
+  std::unordered_map<const Statement*, State> left_ = {};
+};
+
+}  // namespace palladium::lowered
