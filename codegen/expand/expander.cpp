@@ -60,32 +60,83 @@ thread::Program Expander::run() {
     if (l_.windows[w].mapping >= 0 && l_.windows[w].mapping < g_.mapping.num_index_operands)
       enter_window(w);
   const bool bounded = !g_.persistent && open_bounds();
-  std::int64_t first = 0;
-  for (const lowered::ProgramBody& body : l_.bodies) {
+  int first = 0;
+  for (const lowered::Body& body : l_.bodies) {
+    agent_.first = first;
     const bool several = l_.bodies.size() > 1;
-    if (several)
-      b_.open(thread::If{
-          e_.all({e_.plain(Operator::at_least, warpgroup_, number(first), bool_),
-                  e_.plain(Operator::less, warpgroup_, number(first + body.warpgroups), bool_)}),
-          {}});
-    const bool has_producer = !body.producer.empty();
-    thread::Statements producer;
-    if (has_producer) producer = begin_with_producer(body);
-    declare_storages(static_cast<int>(&body - l_.bodies.data()));
-    expand_list(body.statements);
-    if (has_producer) end_with_producer(std::move(producer));
+    if (several) b_.open(thread::If{is_among(first, body.warpgroups()), {}});
+    expand_body(body);
     if (several) b_.close();
-    first += body.warpgroups;
+    first += body.warpgroups();
   }
   if (bounded) b_.close();
   p_.body = b_.finish();
   return std::move(p_);
 }
 
+ExprId Expander::is_among(int first, int count) {
+  return e_.all({e_.plain(Operator::at_least, warpgroup_, number(first), bool_),
+                 e_.plain(Operator::less, warpgroup_, number(first + count), bool_)});
+}
+
+bool Expander::has_one_agent() const {
+  return l_.bodies.size() == 1 && l_.bodies[0].agents.size() == 1;
+}
+
+// The other agents one after the other, the last one first, and the first one behind what all know.
+void Expander::expand_body(const lowered::Body& body) {
+  const int number_of_body = static_cast<int>(&body - l_.bodies.data()), begin = agent_.first;
+  const std::size_t others = body.agents.size() - 1;
+  std::vector<std::pair<ExprId, thread::Statements>> branches;
+  int first = begin + body.warpgroups();
+  for (std::size_t i = others; i > 0; --i) {
+    const int count = body.agents[i].warpgroups;
+    first -= count;
+    agent_ = {.first = first, .count = count, .is_known = true};
+    b_.open(thread::Block{});
+    const auto slots = slots_;
+    apart([&] { expand_agent(body.agents[i], number_of_body); });
+    slots_ = slots;
+    const ExprId is_agent = count == 1 ? e_.plain(Operator::equal, warpgroup_, number(first), bool_)
+                                       : is_among(first, count);
+    branches.emplace_back(is_agent, b_.take());
+  }
+  agent_ = {.first = begin, .count = body.agents[0].warpgroups, .is_known = others == 0};
+  if (others > 0) b_.open(thread::Block{});
+  expand_agent(body.agents[0], number_of_body);
+  if (others == 0) return;
+  branches.emplace_back(no_expr, b_.take());
+  for (std::size_t n = 0; n < branches.size(); ++n) {
+    auto& [condition, statements] = branches[n];
+    if (n == 0)
+      b_.add(thread::If{
+          .condition = condition, .body = std::move(statements), .uniform = true, .both = true});
+    else
+      b_.add(thread::Else{condition, std::move(statements)});
+  }
+}
+
+// Registers change hands before any are filled. What one thread alone fills it counts alone.
+void Expander::expand_agent(const lowered::Agent& agent, int body) {
+  const std::span all(agent.statements);
+  const auto begin = std::ranges::find_if_not(all, [](const lowered::Statement& s) {
+    return std::holds_alternative<lowered::SetRegisters>(s.what);
+  });
+  const auto front = static_cast<std::size_t>(begin - all.begin());
+  expand_list(all.first(front));
+  for (const lowered::Statement& s : all)
+    if (!std::holds_alternative<lowered::Elected>(s.what)) begin_rings_filled(s);
+  declare_storages(agent, body);
+  expand_list(all.subspan(front));
+}
+
 // ---- the frame
 
 void Expander::launch_shape() {
-  p_.threads = l_.threads() * l_.warpgroups + (l_.has_producer() ? graph::warpgroup_threads : 0);
+  int warpgroups = 0;
+  for (const lowered::Body& b : l_.bodies) warpgroups += b.warpgroups();
+  p_.threads = warpgroups * graph::warpgroup_threads;
+  agent_ = {.count = warpgroups, .is_known = true};
   p_.shared_bytes = l_.shared_bytes;
   for (const int c : g_.cluster) p_.cluster_blocks *= c;
   const std::vector<Dim>& grid = g_.mapping.grid;
@@ -200,7 +251,7 @@ void Expander::find_mutable_storages() {
     mutable_[w.storage()] = true;
     declared_[w.storage()] = true;
   }
-  for (const lowered::ProgramBody& b : l_.bodies) find_begun(b.statements);
+  lowered::for_each_list(l_, [&](const lowered::Statements& list) { find_begun(list); });
   for (const Inst& i : g_.insts) {
     // What regions hand on; a result of a switch is read by a Get.
     if (graph::repeats(i.op))
@@ -217,8 +268,7 @@ void Expander::find_begun(const lowered::Statements& list) {
   for (const lowered::Statement& s : list) {
     if (const auto* d = std::get_if<lowered::Dot>(&s.what); d && d->anew != graph::no_value)
       begun_by_product_[d->result] = true;
-    lowered::for_each_body(const_cast<lowered::Statement&>(s),
-                           [&](const lowered::Statements& body) { find_begun(body); });
+    lowered::for_each_body(s, [&](const lowered::Statements& body) { find_begun(body); });
   }
 }
 
@@ -265,11 +315,24 @@ std::string Expander::unstored_message(StorageId storage) const {
                      scope);
 }
 
-// Windows and scratch live as long as the program; other storages are declared where they are
-// filled.
-void Expander::declare_storages(int body) {
-  for (const Window& w : l_.windows) {
-    if (!w.storage() || w.body != body) continue;
+bool Expander::touches(const lowered::Agent& agent, WindowId window) const {
+  const StorageId held = l_.windows[window].storage();
+  return std::ranges::any_of(agent.statements, [&](const lowered::Statement& s) {
+    return any_effect(l_, s, [&](const lowered::Effect& e) {
+      return e.storage == held || (e.window == window && e.role != lowered::Effect::Role::block);
+    });
+  });
+}
+
+// Windows and scratch live as long as the program: the first agent has all of the body, others
+// those that they touch. Other storages are declared where they are filled.
+void Expander::declare_storages(const lowered::Agent& agent, int body) {
+  own_.clear();
+  const bool is_first = &agent == l_.bodies[static_cast<std::size_t>(body)].agents.data();
+  for (const WindowId i : l_.windows.ids()) {
+    const Window& w = l_.windows[i];
+    if (!w.storage() || w.body != body || (!is_first && !touches(agent, i))) continue;
+    own_.insert(w.storage());
     const Storage& s = l_.storages[w.storage()];
     if (s.is_scalar() || s.in_registers())
       declare_storage(w.storage(), !begun_by_product_[w.storage()]);
@@ -294,7 +357,7 @@ bool is_elected(const lowered::Statement& s) {
 }
 
 // Where it ends what one thread does together.
-std::size_t end_of_elected(const lowered::Statements& list, std::size_t at) {
+std::size_t end_of_elected(std::span<const lowered::Statement> list, std::size_t at) {
   std::size_t end = at;
   while (end < list.size() && is_elected(list[end]) &&
          (end == at || !std::holds_alternative<lowered::Arrive>(list[end].what)))
@@ -302,7 +365,8 @@ std::size_t end_of_elected(const lowered::Statements& list, std::size_t at) {
   return end;
 }
 
-const lowered::WaitGroup* wait_behind(const lowered::Statements& list, std::size_t product) {
+const lowered::WaitGroup* wait_behind(std::span<const lowered::Statement> list,
+                                      std::size_t product) {
   const auto* const wait = product + 1 < list.size()
                                ? std::get_if<lowered::WaitGroup>(&list[product + 1].what)
                                : nullptr;
@@ -311,7 +375,7 @@ const lowered::WaitGroup* wait_behind(const lowered::Statements& list, std::size
 
 }  // namespace
 
-void Expander::expand_list(const lowered::Statements& list) {
+void Expander::expand_list(std::span<const lowered::Statement> list) {
   const int around = b_.at().statement;
   for (std::size_t i = 0; i < list.size();) {
     b_.at(list[i].at);
@@ -336,6 +400,20 @@ void Expander::expand_list(const lowered::Statements& list) {
 
 void Expander::expand_one(const lowered::Sync&) { sync(); }
 void Expander::expand_one(const lowered::EnterWindow& w) { enter_window(w.window); }
+
+void Expander::expand_one(const lowered::SetRegisters& s) {
+  b_.add(thread::Call{.function = s.more ? Row::setmaxnreg_inc : Row::setmaxnreg_dec,
+                      .templates = {std::int64_t{s.count}}});
+}
+
+void Expander::expand_one(const lowered::Elected& e) {
+  b_.open(thread::If{elected(), {}});
+  is_one_thread_ = true;
+  for (const lowered::Statement& s : e.body) begin_rings_filled(s);
+  expand_list(e.body);
+  is_one_thread_ = false;
+  b_.close();
+}
 
 ExprId Expander::open_registers(const char* counter, std::int64_t count, bool short_form) {
   const VariableId k =

@@ -3,6 +3,8 @@
 
 #include <functional>
 #include <map>
+#include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -50,13 +52,20 @@ class Expander {
   void make_mutable(ValueId v);
   void find_unstored();
   void launch_shape();
-  void declare_storages(int body);
-  void expand_list(const lowered::Statements& list);
+  void expand_body(const lowered::Body& body);
+  void expand_agent(const lowered::Agent& agent, int body);
+  bool has_one_agent() const;
+  ExprId is_among(int first, int count);
+  bool touches(const lowered::Agent& agent, WindowId window) const;
+  void declare_storages(const lowered::Agent& agent, int body);
+  void expand_list(std::span<const lowered::Statement> list);
   void expand_one(const lowered::LoopNest& p);
   void expand_one(const lowered::Dot& d) { expand_product(d, nullptr); }
   void expand_product(const lowered::Dot& d, const lowered::WaitGroup* done);
   void expand_one(const lowered::Relayout& r);
   void expand_one(const lowered::Sync& s);
+  void expand_one(const lowered::SetRegisters& s);
+  void expand_one(const lowered::Elected& e);
   void expand_one(const lowered::Semaphore& s);
   void expand_one(const lowered::HostCall& t);
   void expand_one(const lowered::Scalar& s);
@@ -89,8 +98,7 @@ class Expander {
   void expand_one(const lowered::Lead& e);
   void expand_one(const lowered::Ahead& e);
   void expand_one(const lowered::Advance& a);
-  thread::Statements begin_with_producer(const lowered::ProgramBody& body);
-  void end_with_producer(thread::Statements producer);
+  void begin_rings_filled(const lowered::Statement& s);
   void free_slot(RingId ring, bool before);
   /// Runs f, behind which all is known again that is known now.
   template <class F>
@@ -100,6 +108,7 @@ class Expander {
     ExprId from = no_expr, to = no_expr;  // that is read, that is filled
     ExprId now = no_expr;                 // that of the storages in it
     ExprId phase = no_expr;               // of a fetched ring: the parity of its barriers
+    bool fills = false;                   // the agent fills slots that others free
     ExprId begins =
         no_expr;  // of one of products in flight: whether this iteration has none before it
     ExprId lead = no_expr;  // in a Lead: the iteration
@@ -138,8 +147,10 @@ class Expander {
   ExprId warp_number();
   /// The program is of several warpgroups, which know each other's threads by other functions.
   bool is_wide() const { return l_.num_warps > 4; }
-  /// That stand beside each other in a block, a producer among them, if Pallas threads have one.
-  int warpgroups() const { return l_.warpgroups + (!is_wide() && l_.has_producer() ? 1 : 0); }
+  /// That stand beside each other in a block; of a wide program itself.
+  int warpgroups() const {
+    return is_wide() ? l_.warpgroups : p_.threads / graph::warpgroup_threads;
+  }
   void sync() {
     b_.add(thread::Sync{.whole_warps = in_warps_,
                         .warps = l_.num_warps,
@@ -253,6 +264,11 @@ class Expander {
   int leading_ = 1;             // iterations of the Lead around
   bool is_one_thread_ = false;  // what follows runs in one alone
   bool in_warps_ = false;       // what follows each warp runs for itself
+  /// The warpgroups of the agent whose statements follow; of the block in front of all.
+  struct Warpgroups {
+    int first = 0, count = 1;
+    bool is_known = false;  // nobody else comes where these statements stand
+  } agent_;
 
   VariableId debug_ = thread::no_variable;   // parameter: where the host is told something
   std::map<std::uint32_t, ExprId> records_;  // of arrays that are printed: where their elements go
@@ -266,6 +282,23 @@ class Expander {
     VariableId flag = thread::no_variable;
   };
   std::map<StorageId, Unstored> unstored_;
+  std::set<StorageId> own_;  // of those, the ones that the agent declares
 };
+
+template <class F>
+void Expander::apart(F&& f) {
+  const auto storages = storages_;
+  const auto declared = declared_, changing = mutable_;
+  const auto windows = windows_;
+  const auto programs = program_ids_;
+  const auto literals = literal_;
+  f();
+  storages_ = storages;
+  declared_ = declared;
+  mutable_ = changing;
+  windows_ = windows;
+  program_ids_ = programs;
+  literal_ = literals;
+}
 
 }  // namespace palladium::expand

@@ -33,12 +33,14 @@ void Expander::declare_tensor_maps() {
   }
 }
 
-// One thread of the program. Asked where it is needed: ptxas then knows that there is only one.
+// One thread of the agent, or of the block. Asked where it is needed: ptxas then knows that there
+// is only one.
 ExprId Expander::elected() {
   const ExprId first = e_.plain(Operator::equal, warp_, number(0), bool_);
   const ExprId elects = e_.call(Row::elect_one, bool_, {});
-  if (!is_wide() && !l_.has_producer()) return e_.all({first, elects});
-  return e_.all({e_.plain(Operator::equal, warpgroup_, number(0), bool_), first, elects});
+  if (agent_.is_known && agent_.count == 1) return e_.all({first, elects});
+  return e_.all(
+      {e_.plain(Operator::equal, warpgroup_, number(agent_.first), bool_), first, elects});
 }
 
 // Barriers that know when copies are done, each with the parity of its next phase.
@@ -55,10 +57,10 @@ void Expander::begin_fetches() {
                                 number(all.arrivals)}});
   b_.add(thread::Call{.function = Row::fence_mbarrier_init});
   b_.close();
-  if (l_.has_producer())
-    b_.add(thread::Call{.function = Row::block_sync});
-  else
+  if (has_one_agent())
     sync();
+  else
+    b_.add(thread::Call{.function = Row::block_sync});
   for (const BarrierId barrier : l_.barriers.ids()) {
     if (l_.barriers[barrier].ring) continue;
     const VariableId phase =

@@ -130,11 +130,11 @@ void Expander::name_cluster(ExprId block) {
   }
 }
 
-// Memory of a program's own holds nothing of the program before. Only who computes has such memory:
-// a producer, which goes through the programs, too, sees none of it.
+// Memory of a program's own holds nothing of the program before.
 void Expander::forget_scratch() {
   for (const Window& w : l_.windows)
-    if (const auto it = unstored_.find(w.storage()); w.mapping < 0 && it != unstored_.end())
+    if (const auto it = unstored_.find(w.storage());
+        w.mapping < 0 && it != unstored_.end() && own_.contains(w.storage()))
       b_.add(thread::Assign{e_.variable(it->second.flag), e_.literal(bool_, 0)});
 }
 
@@ -158,7 +158,7 @@ void Expander::over_programs(const lowered::GridLoop& loop) {
                            .body = {}});
   name_programs(program);
   const bool bounded = open_bounds();
-  if (!is_one_thread_) forget_scratch();
+  forget_scratch();
   expand_list(loop.body);
   if (bounded) b_.close();
   b_.close();

@@ -5,24 +5,9 @@
 
 #include "codegen/base/format.hpp"
 #include "codegen/expand/expander.hpp"
+#include "codegen/lowered/effects.hpp"
 
 namespace palladium::expand {
-
-template <class F>
-void Expander::apart(F&& f) {
-  const auto storages = storages_;
-  const auto declared = declared_, changing = mutable_;
-  const auto windows = windows_;
-  const auto programs = program_ids_;
-  const auto literals = literal_;
-  f();
-  storages_ = storages;
-  declared_ = declared;
-  mutable_ = changing;
-  windows_ = windows;
-  program_ids_ = programs;
-  literal_ = literals;
-}
 
 Affine Expander::slot(StorageId storage, std::int64_t unit) {
   const RingId in = l_.storages[storage].ring();
@@ -237,7 +222,7 @@ ExprId Expander::next_slot(RingId number, ExprId slot) {
 void Expander::expand_one(const lowered::Advance& a) {
   const lowered::Ring& ring = l_.rings[a.ring];
   const Slots& slots = slots_[a.ring];
-  if (ring.unrolled && !is_one_thread_) return;
+  if (ring.unrolled && !slots.fills) return;
   if (!ring.empty_barriers) b_.add(thread::Assign{slots.to, slots.from});
   b_.add(thread::Assign{slots.from, next_slot(a.ring, slots.from)});
   if (!ring.fetched) return;
@@ -246,7 +231,18 @@ void Expander::expand_one(const lowered::Advance& a) {
   b_.add(thread::Assign{slots.phase, e_.choose(begins, other, slots.phase)});
 }
 
-// ---- the producer
+// ---- who fills and who frees
+
+namespace {
+
+bool fills_ring(const lowered::Program& l, const lowered::Statement& s, RingId ring) {
+  return any_effect(l, s, [&](const lowered::Effect& e) {
+    return e.access == lowered::Effect::Access::write && e.storage &&
+           l.storages[e.storage].ring() == ring;
+  });
+}
+
+}  // namespace
 
 // One thread of each warpgroup tells for all of it: its product is done when the thread knows it.
 void Expander::free_slot(RingId number, bool before) {
@@ -272,40 +268,14 @@ void Expander::free_slot(RingId number, bool before) {
   b_.close();
 }
 
-// What the producer does; behind it begins what the others do.
-thread::Statements Expander::begin_with_producer(const lowered::ProgramBody& body) {
-  const passes::RegisterShares registers = passes::registers_beside_producer(l_.num_warps / 4);
-  const auto ask = [&](Row function, int n) {
-    if (n > 0) b_.add(thread::Call{.function = function, .templates = {std::int64_t{n}}});
-  };
-  b_.open(thread::Block{});
-  ask(Row::setmaxnreg_dec, registers.producer);
-  const ExprId first = e_.plain(Operator::equal, warp_, number(0), bool_);
-  b_.open(thread::If{e_.all({first, e_.call(Row::elect_one, bool_, {})}), {}});
-  is_one_thread_ = true;
-  const auto slots = slots_;
+// Who fills counts for itself: it is ahead of who reads.
+void Expander::begin_rings_filled(const lowered::Statement& s) {
   for (const RingId r : l_.rings.ids()) {
-    if (!l_.rings[r].empty_barriers) continue;
+    if (!l_.rings[r].empty_barriers || slots_[r].fills || !fills_ring(l_, s, r)) continue;
     slots_[r].from = slots_[r].now = declare_number("fill", r);
     slots_[r].phase = declare_number("phase_of_fill", r);
+    slots_[r].fills = true;
   }
-  apart([&] { expand_list(body.producer); });
-  slots_ = slots;
-  is_one_thread_ = false;
-  b_.close();
-  thread::Statements producer = b_.take();
-  b_.open(thread::Block{});
-  ask(Row::setmaxnreg_inc, registers.consumer);
-  return producer;
-}
-
-// One after the other stands behind what both know.
-void Expander::end_with_producer(thread::Statements producer) {
-  thread::Statements consumers = b_.take();
-  const ExprId is_producer = e_.plain(Operator::equal, warpgroup_, number(l_.num_warps / 4), bool_);
-  b_.add(thread::If{
-      .condition = is_producer, .body = std::move(producer), .uniform = true, .both = true});
-  b_.add(thread::Else{.body = std::move(consumers)});
 }
 
 }  // namespace palladium::expand

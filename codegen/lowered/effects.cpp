@@ -176,6 +176,8 @@ class Visit {
   }
   void operator()(const Scope&) {}
   void operator()(const Warps& w) { found_.syncs = waits_for_others(w.body); }
+  void operator()(const Elected&) {}
+  void operator()(const SetRegisters&) {}
   void operator()(const Switch& s) {
     control(g_[s.inst].args[0]);
     for (const StorageId r : s.results) fill(r);

@@ -271,6 +271,10 @@ PALLADIUM_FIELDS(Sync) {
   (void)x;
   (void)f;
 }
+PALLADIUM_FIELDS(SetRegisters) {
+  f("count", x.count);
+  f("more", x.more);
+}
 // The plan follows from the layouts.
 PALLADIUM_FIELDS(Relayout) {
   f("from", x.from);
@@ -312,6 +316,10 @@ PALLADIUM_FIELDS(Scope) {
   f("windows", x.windows);
 }
 PALLADIUM_FIELDS(Warps) { f("inst", x.inst); }
+PALLADIUM_FIELDS(Elected) {
+  (void)x;
+  (void)f;
+}
 PALLADIUM_FIELDS(GridLoop) {
   f("axis", x.axis);
   f("ring", x.ring);
@@ -347,10 +355,10 @@ PALLADIUM_FIELDS(Program) {
 
 /// What statements and sinks are called, by their place among the alternatives.
 inline constexpr const char* statement_words[] = {
-    "nest",      "dot",      "copy",     "arrive",    "wait",      "close",  "wait_group",
-    "fence",     "sync",     "relayout", "semaphore", "host_call", "scalar", "copy_storage",
-    "when",      "if_whole", "loop",     "while",     "switch",    "scope",  "warps",
-    "grid_loop", "window",   "advance",  "lead",      "ahead"};
+    "nest",         "dot",     "copy",          "arrive",   "wait",      "close",     "wait_group",
+    "fence",        "sync",    "set_registers", "relayout", "semaphore", "host_call", "scalar",
+    "copy_storage", "when",    "if_whole",      "loop",     "while",     "switch",    "scope",
+    "warps",        "elected", "grid_loop",     "window",   "advance",   "lead",      "ahead"};
 inline constexpr const char* sink_words[] = {"assign", "stage", "store", "update", "reduce",
                                              "scan",   "print", "fill",  "flush",  "spill"};
 static_assert(std::size(statement_words) == std::variant_size_v<decltype(Statement::what)>);

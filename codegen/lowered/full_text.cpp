@@ -35,7 +35,7 @@ class FullText {
     each("box", l_.tensor_boxes);
     table("storage_of", l_.storage_of, [](ValueId) { return StorageId(); });
     table("around", l_.around, [](ValueId) { return 0; });
-    for (const ProgramBody& b : l_.bodies) body(b);
+    for (const Body& b : l_.bodies) body(b);
     for (const Remark& r : l_.remarks) line("remark: " + r.text);
     return std::move(out_);
   }
@@ -72,14 +72,13 @@ class FullText {
     line(text);
   }
 
-  void body(const ProgramBody& b) {
-    line(fmt::format("body {} {{", b.warpgroups));
-    nested(b.statements);
-    if (!b.producer.empty()) {
-      line("} producer {");
-      nested(b.producer);
+  void body(const Body& b) {
+    line("body");
+    for (const Agent& a : b.agents) {
+      line(fmt::format("agent {} {} {{", a.name, a.warpgroups));
+      nested(a.statements);
+      line("}");
     }
-    line("}");
   }
 
   void nested(const Statements& list) {

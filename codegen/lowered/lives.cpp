@@ -19,7 +19,8 @@ bool outlives(const Program& l, const Effect& e, const LoopNest& p) {
 }  // namespace
 
 Lives::Lives(const Program& l, const Visit& visit) : l_(l), spans_(l.storages.size()) {
-  for (const ProgramBody& b : l_.bodies) walk(b.statements, visit);
+  for (const Body& b : l_.bodies)
+    if (!b.agents.empty()) walk(b.agents[0].statements, visit);
   for (const Span& loop : loops_)
     for (Span& s : spans_)
       if (s.meets(loop) && (s.first <= loop.first || s.last > loop.last))
@@ -27,6 +28,20 @@ Lives::Lives(const Program& l, const Visit& visit) : l_(l), spans_(l.storages.si
   for (const Window& w : l_.windows)
     if (w.storage() && w.scope == graph::no_value && !l_.storages[w.storage()].ring())
       spans_[w.storage()] = {0, position_};
+  for (const Body& b : l_.bodies)
+    for (std::size_t i = 1; i < b.agents.size(); ++i) meanwhile(b.agents[i].statements);
+}
+
+void Lives::meanwhile(const Statements& list) {
+  for (const Statement& s : list) {
+    for (const Effect& e : effects(l_, s)) {
+      if (!e.storage) continue;
+      const RingId ring = l_.storages[e.storage].ring();
+      Span& span = spans_[ring ? l_.rings[ring].storage : e.storage];
+      if (!ring || e.reads() || span.first < 0) span = {0, position_};
+    }
+    for_each_body(s, [&](const Statements& body) { meanwhile(body); });
+  }
 }
 
 void Lives::walk(const Statements& list, const Visit& visit) {

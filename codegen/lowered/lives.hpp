@@ -12,6 +12,9 @@ namespace palladium::lowered {
 /// one behind it. A storage lives from the statement that fills it to the last that reads it; as
 /// long as a loop that it enters or outlives; of a window as long as its scope, or the program. A
 /// ring lives for its slots.
+///
+/// That is the order of a body's first agent. What others touch may hold something at any time, but
+/// for the slots that they only fill: for the first, which awaits them.
 class Lives {
  public:
   /// Of each statement, with its position.
@@ -31,6 +34,7 @@ class Lives {
 
  private:
   void walk(const Statements& list, const Visit& visit);
+  void meanwhile(const Statements& list);
   void touch(const Statement& s, int in, int behind);
   void touch(StorageId storage, int position);
 

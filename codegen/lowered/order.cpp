@@ -143,7 +143,8 @@ void Order::step(const Statements& list, std::size_t first, std::size_t end, Sta
   const Statement& s = list[first];
   if (const auto noted = needed_.before.find(&s); noted != needed_.before.end()) meet(noted->second, state);
   std::vector<Touch> touches;
-  const bool at_once = is<Lead>(s) || is<Ahead>(s) || is<Warps>(s) || is<IfWhole>(s);
+  const bool at_once = is<Lead>(s) || is<Ahead>(s) || is<Warps>(s) || is<IfWhole>(s) ||
+                       (is<Elected>(s) && asked_ == Ask::threads);
   for (std::size_t i = first; i < end; ++i)
     if (at_once)
       add_touches(list[i], 0, touches);
@@ -162,6 +163,7 @@ void Order::inside(const Statement& s, State& state, Mode mode) {
   if (repeats(s)) return loop(s, state, mode);
   if (const Lead* const e = std::get_if<Lead>(&s.what)) return lead(*e, s, state, mode);
   if (is<Warps>(s)) return warps(s, state, mode);
+  if (const Elected* const e = std::get_if<Elected>(&s.what)) return elected(*e, s, state, mode);
   if (const Ahead* const e = std::get_if<Ahead>(&s.what)) {
     ahead_ += e->iterations;
     walk(e->body, state, mode, &s);
@@ -205,6 +207,14 @@ void Order::warps(const Statement& s, State& state, Mode mode) {
   std::vector<Touch> touches;
   add_touches(s, 0, touches);
   if (facts(s).syncs) return;
+  for (const Touch& t : touches) record(t, s, state);
+}
+
+// One thread needs no barrier for what it does itself.
+void Order::elected(const Elected& elected, const Statement& s, State& state, Mode mode) {
+  if (asked_ == Ask::groups) return walk(elected.body, state, mode, &s);
+  std::vector<Touch> touches;
+  add_touches(s, 0, touches);
   for (const Touch& t : touches) record(t, s, state);
 }
 

@@ -120,6 +120,7 @@ class Order {
   void inside(const Statement& s, State& state, Mode mode);
   void lead(const Lead& lead, const Statement& s, State& state, Mode mode);
   void warps(const Statement& s, State& state, Mode mode);
+  void elected(const Elected& elected, const Statement& s, State& state, Mode mode);
   void loop(const Statement& s, State& state, Mode mode);
   void iteration(const Statement& s, State& state, Mode mode);
   const State& left_by_iterations(const Statement& s);

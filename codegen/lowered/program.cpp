@@ -16,6 +16,12 @@ BarrierId Program::add_barriers(RingId ring, int slots, int arrivals) {
   return barriers.add({.storage = storage, .ring = ring, .arrivals = arrivals});
 }
 
+int Body::warpgroups() const {
+  int all = 0;
+  for (const Agent& a : agents) all += a.warpgroups;
+  return all;
+}
+
 namespace {
 
 void number(Statements& list, int& next) {
@@ -29,10 +35,7 @@ void number(Statements& list, int& next) {
 
 void number_statements(Program& l) {
   int next = 0;
-  for (ProgramBody& b : l.bodies) {
-    number(b.statements, next);
-    number(b.producer, next);
-  }
+  for_each_list(l, [&](Statements& list) { number(list, next); });
 }
 
 Table<ValueId, int> uses_of(const graph::Graph& g) {

@@ -15,22 +15,25 @@
 //   stage          one iteration's part of shared memory; a ring has a *slot* for each
 //   full barrier   knows that a slot holds what its iteration reads
 //   empty barrier  knows that all readers of a slot are done with it
-//   producer       a warpgroup that only fills slots
+//   agent          warpgroups of a block that go through the same statements
+//   producer       an agent that only fills slots
 //   prologue       of a pipelined loop: what stands before its first iteration
 //   epilogue       of a pipelined loop: what stands behind its last iteration
 //   relayout       the same value in registers by another layout
 #pragma once
 
-#include <algorithm>
+#include <concepts>
 #include <cstdint>
 #include <set>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "codegen/graph/graph.hpp"
 #include "codegen/graph/limits.hpp"
 #include "codegen/layout/layout.hpp"
+#include "codegen/lowered/body.hpp"
 #include "codegen/lowered/machine.hpp"
 #include "codegen/lowered/statement.hpp"
 #include "codegen/lowered/storage.hpp"
@@ -40,16 +43,10 @@
 
 namespace palladium::lowered {
 
-struct ProgramBody {
-  Statements statements;
-  Statements producer = {};  // of a thread of one warpgroup more, which fetches for the others
-  int warpgroups = 1;
-};
-
 struct Program {
   graph::Graph graph = {};  // canonical
   Machine machine = {};
-  std::vector<ProgramBody> bodies = {};
+  std::vector<Body> bodies = {};
   Table<WindowId, Window> windows = {};
   Table<StorageId, Storage> storages = {};
   Table<BoxId, TensorBox> tensor_boxes = {};
@@ -76,9 +73,6 @@ struct Program {
   std::int64_t most_held = 0;     // ... and of all values at once, by measure_registers
   int wgmma_products = 0;         // of the program, by measure_registers
 
-  bool has_producer() const {
-    return std::ranges::any_of(bodies, [](const ProgramBody& b) { return !b.producer.empty(); });
-  }
   /// CUDA threads of a Pallas thread.
   int threads() const { return num_warps * graph::warp_threads; }
   StorageId add_storage(Storage s) { return storages.add(std::move(s)); }
@@ -91,6 +85,14 @@ struct Program {
   /// The storage of the window that a Load or Swap reads; none if it is in global memory.
   StorageId storage_loaded(ValueId v) const { return window_loaded(v).storage(); }
 };
+
+/// Calls f for what each agent does, in order.
+template <class P, class F>
+requires std::same_as<std::remove_const_t<P>, Program>
+void for_each_list(P& l, const F& f) {
+  for (auto& body : l.bodies)
+    for (auto& agent : body.agents) f(agent.statements);
+}
 
 /// Numbers all statements, in the order in which they stand: what follows from one leads back to
 /// it.

@@ -16,17 +16,14 @@ namespace {
 class Signals {
  public:
   explicit Signals(const Program& l) : l_(l) {
-    for (const ProgramBody& b : l.bodies)
-      for (const Statements* list : {&b.statements, &b.producer}) find(*list);
+    for_each_list(l, [&](const Statements& list) { find(list); });
   }
 
   SignalDefect run() {
-    for (const ProgramBody& b : l_.bodies)
-      for (const Statements* list : {&b.statements, &b.producer}) {
-        fills_ = list == &b.producer;
-        Heard heard;
-        walk(*list, heard);
-      }
+    for_each_list(l_, [&](const Statements& list) {
+      Heard heard;
+      walk(list, heard);
+    });
     return std::move(found_);
   }
 
@@ -72,6 +69,10 @@ class Signals {
       const bool ahead = std::exchange(ahead_, true);
       for_each_body(s, [&](const Statements& body) { walk(body, heard); });
       ahead_ = ahead;
+    } else if (const Elected* const e = std::get_if<Elected>(&s.what)) {
+      const bool fills = std::exchange(fills_, true);
+      walk(e->body, heard);
+      fills_ = fills;
     } else if (repeats(s)) {
       loop(s, heard);
     } else if (std::holds_alternative<Scope>(s.what) || std::holds_alternative<Warps>(s.what)) {
@@ -212,7 +213,7 @@ class Signals {
 
   const Program& l_;
   std::map<BarrierId, std::set<StorageId>> filled_;
-  bool fills_ = false;  // a producer's statements
+  bool fills_ = false;  // what one thread does for others
   bool ahead_ = false;  // in copies for iterations to come
   SignalDefect found_;
 };

@@ -276,6 +276,12 @@ using Statements = std::vector<Statement>;
 /// Barrier of the Pallas thread.
 struct Sync {};
 
+/// Each thread of the agent has so many registers from here on, more or fewer than before.
+struct SetRegisters {
+  int count = 0;
+  bool more = false;
+};
+
 /// storage (scalar) = value, outside of any loop nest.
 struct Scalar {
   ValueId value = graph::no_value;
@@ -326,6 +332,11 @@ struct Scope {
 /// What each warp of the Pallas thread does for itself.
 struct Warps {
   ValueId inst = graph::no_value;
+  Statements body;
+};
+
+/// What one thread of the agent does for all.
+struct Elected {
   Statements body;
 };
 
@@ -391,9 +402,9 @@ struct HostCall {
 };
 
 struct Statement {
-  std::variant<LoopNest, Dot, Copy, Arrive, Wait, Close, WaitGroup, Fence, Sync, Relayout,
-               Semaphore, HostCall, Scalar, CopyStorage, When, IfWhole, Loop, While, Switch, Scope,
-               Warps, GridLoop, EnterWindow, Advance, Lead, Ahead>
+  std::variant<LoopNest, Dot, Copy, Arrive, Wait, Close, WaitGroup, Fence, Sync, SetRegisters,
+               Relayout, Semaphore, HostCall, Scalar, CopyStorage, When, IfWhole, Loop, While,
+               Switch, Scope, Warps, Elected, GridLoop, EnterWindow, Advance, Lead, Ahead>
       what = Sync{};
   Location at = {};
   StatementId id = {};  // from number_statements on

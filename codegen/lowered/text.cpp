@@ -27,12 +27,10 @@ class Text {
       const Ring& r = l_.rings[i];
       line(fmt::format("ring {}: s{}, {} slots of {} bytes", i, r.storage, r.slots, r.slot_bytes));
     }
-    for (const ProgramBody& b : l_.bodies) {
-      if (!b.producer.empty()) nested("producer", b.producer);
-      line("{");
-      list(b.statements);
-      line("}");
-    }
+    for (const Body& b : l_.bodies)
+      for (const Agent& a : b.agents)
+        nested(fmt::format("{}, {} warpgroup{}", a.name, a.warpgroups, a.warpgroups > 1 ? "s" : ""),
+               a.statements);
     line(fmt::format("shared bytes {}", l_.shared_bytes));
     for (const Remark& r : l_.remarks)
       line(r.at.line ? fmt::format("remark, line {}: {}", r.at.line, r.text)
@@ -139,6 +137,9 @@ class Text {
     line(fmt::format("s{} = relayout s{}: {}", r.to, r.from, layout::describe(r.plan)));
   }
   void print(const Sync&) { line("sync"); }
+  void print(const SetRegisters& s) {
+    line(fmt::format("{} registers of a thread, {}", s.count, s.more ? "more" : "fewer"));
+  }
   void print(const Semaphore& s) {
     line((!s.storage ? "" : fmt::format("s{} = ", s.storage)) + value(s.inst));
   }
@@ -151,6 +152,7 @@ class Text {
   void print(const CopyStorage& a) { line(fmt::format("s{} = s{}", a.to, a.from)); }
   void print(const When& w) { nested("when " + value(w.condition), w.body); }
   void print(const Warps& w) { nested("warps", w.body); }
+  void print(const Elected& e) { nested("elected", e.body); }
   void print(const IfWhole& w) {
     std::string windows;
     for (const WindowId i : w.windows) windows += fmt::format(" w{}", i);

@@ -31,10 +31,7 @@ class Ids {
   explicit Ids(const Program& l) : l_(l) {}
 
   std::string run() {
-    for (const ProgramBody& b : l_.bodies) {
-      visit(b.statements);
-      visit(b.producer);
-    }
+    for_each_list(l_, [&](const Statements& list) { visit(list); });
     return found_;
   }
 
@@ -100,11 +97,10 @@ class Filled {
   }
 
   std::string run() {
-    for (const ProgramBody& b : l_.bodies)
-      for (const Statements* list : {&b.statements, &b.producer}) {
-        Known known(l_.storages.size());
-        visit(*list, known);
-      }
+    for_each_list(l_, [&](const Statements& list) {
+      Known known(l_.storages.size());
+      visit(list, known);
+    });
     return found_;
   }
 
@@ -136,8 +132,9 @@ class Filled {
     if (const auto* const two = std::get_if<IfWhole>(&s.what)) return branches(two->bodies, known);
     if (const Switch* const several = std::get_if<Switch>(&s.what))
       return branches(several->bodies, known);
-    const bool runs =
-        std::holds_alternative<Scope>(s.what) || std::holds_alternative<Warps>(s.what);
+    const bool runs = std::holds_alternative<Scope>(s.what) ||
+                      std::holds_alternative<Warps>(s.what) ||
+                      std::holds_alternative<Elected>(s.what);
     if (const While* const loop = std::get_if<While>(&s.what)) {
       Known within = known;
       return visit(loop->body, within);
@@ -173,10 +170,7 @@ class Purposes {
       : l_(l), behind_(passes), read_(l.storages.size()), barriers_(l.storages.size()) {}
 
   std::string run() {
-    for (const ProgramBody& b : l_.bodies) {
-      visit(b.statements);
-      visit(b.producer);
-    }
+    for_each_list(l_, [&](const Statements& list) { visit(list); });
     for (const auto& [storage, by] : filled_)
       if (!read_[storage])
         refuse("used", *by, fmt::format("fills s{}, which nobody reads", storage));
@@ -212,12 +206,13 @@ class Purposes {
         []<class T>(const T&) {
           return std::same_as<T, When> || std::same_as<T, IfWhole> || std::same_as<T, While> ||
                  std::same_as<T, Loop> || std::same_as<T, Scope> || std::same_as<T, Warps> ||
-                 std::same_as<T, Switch> || std::same_as<T, GridLoop>;
+                 std::same_as<T, Elected> || std::same_as<T, Switch> || std::same_as<T, GridLoop>;
         },
         s.what);
   }
-  // Whether it is there for the time that it takes.
+  // Whether it is there for the time that it takes, or gives others.
   bool lasts(const Statement& s) const {
+    if (std::holds_alternative<SetRegisters>(s.what)) return true;
     const auto* const waits = std::get_if<Semaphore>(&s.what);
     return waits != nullptr && l_.graph[waits->inst].op == graph::Op::Delay;
   }
@@ -299,14 +294,15 @@ std::string words_of(const Need& need) {
 }
 
 std::string missing(const Program& l, Order::Ask asked) {
-  for (const ProgramBody& b : l.bodies) {
-    const Needed needed = Order(l, asked).missing(b.statements);
+  std::string found;
+  for_each_list(l, [&](const Statements& list) {
+    const Needed needed = Order(l, asked).missing(list);
     for (const auto& [s, need] : needed.before)
-      return fmt::format(fmt::runtime(words_of(need)), where(*s));
+      if (found.empty()) found = fmt::format(fmt::runtime(words_of(need)), where(*s));
     for (const auto& [_, need] : needed.behind)
-      return fmt::format(fmt::runtime(words_of(need)), "the end of a body");
-  }
-  return "";
+      if (found.empty()) found = fmt::format(fmt::runtime(words_of(need)), "the end of a body");
+  });
+  return found;
 }
 
 // ---- bytes

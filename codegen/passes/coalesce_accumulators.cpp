@@ -19,7 +19,7 @@ class Coalescing {
   }
 
   void run() {
-    for (ProgramBody& b : l_.bodies) visit(b.statements);
+    for_each_list(l_, [&](Statements& list) { visit(list); });
   }
 
  private:
@@ -44,7 +44,7 @@ class Coalescing {
   void replace(Statements& list, std::size_t at, StorageId result) {
     if (touches_.empty()) {  // for the first product: most programs have none
       touches_.resize(l_.storages.size());
-      for (const ProgramBody& b : l_.bodies) count(b.statements);
+      for_each_list(l_, [&](const Statements& all) { count(all); });
     }
     for (std::size_t i = at + 1; i < list.size(); ++i) {
       const LoopNest* const p = std::get_if<LoopNest>(&list[i].what);

@@ -73,10 +73,15 @@ void close_groups(Statements& list) {
 class Barriers {
  public:
   explicit Barriers(const Program& l) : l_(l) {
-    for (const ProgramBody& b : l.bodies) {
-      find(b.statements);
-      find(b.producer);
-    }
+    for_each_list(l, [&](const Statements& list) { find(list); });
+  }
+
+  /// One thread that fills slots for others waits until they are free, those until they are full.
+  void await(Statements& list) { await_full(list); }
+
+ private:
+  void await(Statements& list, const Statement& of) {
+    std::holds_alternative<Elected>(of.what) ? await_empty(list) : await_full(list);
   }
 
   void await_full(Statements& list) {
@@ -84,7 +89,7 @@ class Barriers {
     std::set<BarrierId> open = left_in(list);
     for (Statement& s : list) {
       if (!std::holds_alternative<Lead>(s.what) && !std::holds_alternative<Ahead>(s.what))
-        for_each_body(s, [&](Statements& body) { await_full(body); });
+        for_each_body(s, [&](Statements& body) { await(body, s); });
       for (const BarrierId b : std::set<BarrierId>(open))
         if (needs(s, b)) {
           out.push_back({Wait{b}, at_[b]});
@@ -98,7 +103,6 @@ class Barriers {
     list = std::move(out);
   }
 
-  // One thread waits until the slot has been read that it fills.
   void await_empty(Statements& list) {
     Statements out;
     for (Statement& s : list) {
@@ -111,7 +115,6 @@ class Barriers {
     list = std::move(out);
   }
 
- private:
   void find(const Statements& list) {
     for (const Statement& s : list) {
       if (const Copy* const c = std::get_if<Copy>(&s.what); c != nullptr && c->completes) {
@@ -207,12 +210,11 @@ void await_groups(Statements& list, const Needed& needed) {
 
 void complete_async(Program& l) {
   Barriers barriers(l);
-  for (ProgramBody& b : l.bodies) {
-    close_groups(b.statements);
-    barriers.await_full(b.statements);
-    barriers.await_empty(b.producer);
-    await_groups(b.statements, Order(l, Order::Ask::groups).missing(b.statements));
-  }
+  for_each_list(l, [&](Statements& list) {
+    close_groups(list);
+    barriers.await(list);
+    await_groups(list, Order(l, Order::Ask::groups).missing(list));
+  });
 }
 
 }  // namespace palladium::passes

@@ -25,7 +25,7 @@ class ChosenCopies {
   explicit ChosenCopies(Program& l) : l_(l), g_(l.graph), model_(l), guards_(l) {}
 
   void run() {
-    for (ProgramBody& b : l_.bodies) visit(b.statements);
+    for_each_list(l_, [&](Statements& list) { visit(list); });
   }
 
  private:

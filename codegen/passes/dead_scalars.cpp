@@ -22,20 +22,12 @@ class Scalars {
     do {
       read_ = Table<StorageId, bool>(l_.storages.size());
       found_ = false;
-      each_list([&](const Statements& list) { look(list); });
-      each_list([&](Statements& list) { leave_out(list); });
+      for_each_list(l_, [&](const Statements& list) { look(list); });
+      for_each_list(l_, [&](Statements& list) { leave_out(list); });
     } while (found_);  // what only they read
   }
 
  private:
-  template <class F>
-  void each_list(const F& f) {
-    for (lowered::ProgramBody& b : l_.bodies) {
-      f(b.statements);
-      f(b.producer);
-    }
-  }
-
   void look(const Statements& list) {
     for (const Statement& s : list) {
       for (const Effect& e : lowered::effects(l_, s))

@@ -172,7 +172,7 @@ void visit(Program& l, Statements& list) {
 void divide_rows(Program& l) {
   const auto divides = [](const Inst& i) { return i.op == Op::Div && i.type.dtype == f32; };
   if (l.graph.approx_math || std::ranges::none_of(l.graph.insts, divides)) return;
-  for (ProgramBody& b : l.bodies) visit(l, b.statements);
+  for_each_list(l, [&](Statements& list) { visit(l, list); });
 }
 
 }  // namespace palladium::passes

@@ -91,12 +91,12 @@ class Assignment {
   explicit Assignment(Program& l) : l_(l), g_(l.graph), model_(l) {}
 
   void run() {
-    for (ProgramBody& b : l_.bodies) collect(b.statements, 0);
+    for_each_list(l_, [&](Statements& list) { collect(list, 0); });
     make_islands();
     make_candidates();
     choose();
     for (Use& u : uses_) decide_loops(*u.nest);
-    for (ProgramBody& b : l_.bodies) repair(b.statements);
+    for_each_list(l_, [&](Statements& list) { repair(list); });
   }
 
  private:

@@ -37,8 +37,9 @@ void order(Statements& list, const Needed& needed) {
 }  // namespace
 
 void order_accesses(Program& l) {
-  for (ProgramBody& b : l.bodies)
-    order(b.statements, Order(l, Order::Ask::threads).missing(b.statements));
+  for_each_list(l, [&](Statements& list) {
+    order(list, Order(l, Order::Ask::threads).missing(list));
+  });
 }
 
 }  // namespace palladium::passes

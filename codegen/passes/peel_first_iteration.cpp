@@ -18,7 +18,7 @@ class Peeling {
   explicit Peeling(Program& l) : l_(l), g_(l.graph) {}
 
   void run() {
-    for (ProgramBody& b : l_.bodies) visit(b.statements);
+    for_each_list(l_, [&](Statements& list) { visit(list); });
   }
 
  private:

@@ -42,11 +42,14 @@ class Pipelines {
   explicit Pipelines(Program& l) : l_(l), g_(l.graph), given_(g_.bodies[0].num_stages) {}
 
   void run() {
-    for (ProgramBody& b : l_.bodies) {
-      Statements& all = program(b.statements);
+    for (Body& b : l_.bodies) {
+      Statements& list = b.agents[0].statements;
+      Statements& all = program(list);
       top_ = l_.bodies.size() == 1 && l_.warpgroups == 1 ? &all : nullptr;
-      visit(b.statements, nullptr);
-      if (&all != &b.statements && !b.producer.empty()) repeat_producer(b);
+      visit(list, nullptr);
+      if (produced_.empty()) continue;
+      if (&all != &list) repeat_producer(list);
+      add_producer(l_, b, std::move(produced_));
     }
   }
 
@@ -64,14 +67,14 @@ class Pipelines {
   }
 
   // For each program, behind the blocks that are the same for all.
-  void repeat_producer(ProgramBody& b) {
+  void repeat_producer(const Statements& list) {
     Statements all;
-    for (const Statement& s : b.statements) {
+    for (const Statement& s : list) {
       const auto* const window = std::get_if<EnterWindow>(&s.what);
       if (window != nullptr && !l_.windows[window->window].storage()) all.push_back(s);
     }
-    all.push_back({GridLoop{.axis = programs_axis, .body = std::move(b.producer)}, g_.at});
-    b.producer = std::move(all);
+    all.push_back({GridLoop{.axis = programs_axis, .body = std::move(produced_)}, g_.at});
+    produced_ = std::move(all);
   }
 
   // Why nobody can make copies ahead of what stands in the bodies of a statement; nullptr: a loop,
@@ -163,7 +166,7 @@ class Pipelines {
     const bool in_flight = unrolled && is_one_sum(*over.body);
 
     const Location where = list[at].at;
-    const bool produced = wanted && add_producer(l_, list, at, ahead);
+    const bool produced = wanted && produce(l_, list, at, ahead, produced_);
     if (wanted && !produced) obstacle = "where its blocks begin, the program computes";
     if (obstacle != nullptr && l_.machine.has_tma() && g_.bodies[0].warp_specialize.value_or(false))
       l_.remarks.push_back(
@@ -359,7 +362,8 @@ class Pipelines {
   const graph::Graph& g_;
   const int given_;
   int loops_around_ = 0;
-  Statements* top_ = nullptr;  // of a body that a producer can fetch for
+  Statements* top_ = nullptr;  // of a body that a producer can fetch for ...
+  Statements produced_;        // ... and what that does
 };
 
 }  // namespace

@@ -58,7 +58,7 @@ class Accesses {
 
   void run() {
     find_changing();
-    for (ProgramBody& b : l_.bodies) visit(b.statements);
+    for_each_list(l_, [&](Statements& list) { visit(list); });
     for (std::size_t i = 0; i < g_.insts.size(); ++i)
       if (const auto v = ValueId{static_cast<std::uint32_t>(i)}; is_checked(v))
         l_.checked_hints.push_back(v);

@@ -93,8 +93,8 @@ Statements producing(const std::vector<Ahead>& ahead, Location at) {
 
 }  // namespace
 
-bool add_producer(Program& l, const Statements& list, std::size_t at,
-                  const std::vector<Ahead>& ahead) {
+bool produce(Program& l, const Statements& list, std::size_t at, const std::vector<Ahead>& ahead,
+             Statements& produced) {
   Known known;
   Statements made = before(l, list, at, known);
   Statement loop = list[at];
@@ -114,10 +114,21 @@ bool add_producer(Program& l, const Statements& list, std::size_t at,
   std::visit(Overloaded{[&](Loop& x) { x.body = producing(ahead, loop.at); },
                         [&](GridLoop& x) { x.body = producing(ahead, loop.at); }, [](auto&) {}},
              loop.what);
-  Statements& producer = l.bodies[0].producer;
-  add(producer, std::move(made));
-  producer.push_back(std::move(loop));
+  add(produced, std::move(made));
+  produced.push_back(std::move(loop));
   return true;
+}
+
+void add_producer(const Program& l, Body& body, Statements produced) {
+  const RegisterShares registers = registers_beside_producer(l.num_warps / 4);
+  Statements& others = body.agents[0].statements;
+  Agent producer{.name = "producer"};
+  if (registers.all > 0) {
+    others.insert(others.begin(), {SetRegisters{registers.consumer, true}, l.graph.at});
+    producer.statements.push_back({SetRegisters{registers.producer}, l.graph.at});
+  }
+  producer.statements.push_back({Elected{std::move(produced)}, l.graph.at});
+  body.agents.push_back(std::move(producer));
 }
 
 }  // namespace palladium::passes

@@ -101,11 +101,15 @@ std::int64_t most_at_once(const Program& l, const Lives& lives, std::span<const 
 
 // The products of a list, and of what stands inside of its statements.
 template <class F>
-void for_each_product(Statements& list, F&& f) {
-  for (Statement& s : list) {
+void for_each_product(const Statements& list, const F& f) {
+  for (const Statement& s : list) {
     if (const Dot* d = std::get_if<Dot>(&s.what)) f(*d);
-    for_each_body(s, [&](Statements& body) { for_each_product(body, f); });
+    for_each_body(s, [&](const Statements& body) { for_each_product(body, f); });
   }
+}
+template <class F>
+void for_each_product(const Program& l, const F& f) {
+  for_each_list(l, [&](const Statements& list) { for_each_product(list, f); });
 }
 
 }  // namespace
@@ -113,12 +117,11 @@ void for_each_product(Statements& list, F&& f) {
 void measure_registers(Program& l) {
   std::vector<StorageId> accumulators;  // of which a thread may hold many
   l.wgmma_products = 0;
-  for (ProgramBody& b : l.bodies)
-    for_each_product(b.statements, [&](const Dot& d) {
-      const bool wgmma = d.unit == Dot::Unit::wgmma;
-      l.wgmma_products += wgmma;
-      if (wgmma ? l.num_warps > 4 : d.unit != Dot::Unit::fma) accumulators.push_back(d.result);
-    });
+  for_each_product(l, [&](const Dot& d) {
+    const bool wgmma = d.unit == Dot::Unit::wgmma;
+    l.wgmma_products += wgmma;
+    if (wgmma ? l.num_warps > 4 : d.unit != Dot::Unit::fma) accumulators.push_back(d.result);
+  });
   std::vector<Beside> beside;
   const Lives lives(l, [&](const Statement& s, int position) {
     if (const Dot* const d = std::get_if<Dot>(&s.what))
@@ -191,8 +194,7 @@ class CrowdedProducts {
 
   void tell() {
     std::vector<Dot> products;
-    for (ProgramBody& b : l_.bodies)
-      for_each_product(b.statements, [&](const Dot& d) { products.push_back(d); });
+    for_each_product(l_, [&](const Dot& d) { products.push_back(d); });
     std::int64_t largest = 0;
     for (const Dot& d : products) largest = std::max(largest, accumulators(d));
     for (const Dot& d : products) {

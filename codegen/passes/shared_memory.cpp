@@ -33,7 +33,7 @@ class SharedMemory {
   }
 
   bool fits() {
-    for (ProgramBody& b : l_.bodies) scratch_sizes(b.statements);
+    for_each_list(l_, [&](Statements& list) { scratch_sizes(list); });
     end_ = 0;
     const StorageId over_ring = sent_over_a_ring();
     for (const StorageId s : unscoped())
@@ -47,7 +47,7 @@ class SharedMemory {
   Storage& storage(StorageId s) { return l_.storages[s]; }
 
   bool ends_with_scopes() {
-    for (ProgramBody& b : l_.bodies) end_ = scopes(b.statements, end_);
+    for_each_list(l_, [&](Statements& list) { end_ = scopes(list, end_); });
     return end_.within(0, l_.machine.max_shared_bytes);
   }
 
@@ -213,7 +213,7 @@ StorageId sent_behind_loops(const Program& l) {
   StorageId found;
   if (std::ranges::count(l.storages, true, &Storage::is_sent) != 1 || l.bodies.size() > 1)
     return {};
-  for (const Statement& s : l.bodies[0].statements) {
+  for (const Statement& s : l.bodies[0].agents[0].statements) {
     if (repeats(s)) found = {};
     if (const Copy* const c = std::get_if<Copy>(&s.what); c != nullptr && c->from.storage)
       found = c->from.storage;

@@ -358,7 +358,8 @@ class Loops {
 }  // namespace
 
 void software_pipeline(Program& l) {
-  for (ProgramBody& b : l.bodies) Loops(l).visit(b.statements, !b.producer.empty(), false);
+  for (Body& b : l.bodies)
+    for (Agent& a : b.agents) Loops(l).visit(a.statements, b.agents.size() > 1, false);
 }
 
 }  // namespace palladium::passes

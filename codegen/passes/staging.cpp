@@ -385,7 +385,7 @@ class Padding {
     const auto weigh = [&] {
       double wavefronts = 0;
       reads_ = 0;
-      for (ProgramBody& b : l_.bodies) wavefronts += wavefronts_of(b.statements, w);
+      for_each_list(l_, [&](Statements& list) { wavefronts += wavefronts_of(list, w); });
       if (least >= 0 && wavefronts >= least) return;
       least = wavefronts;
       best = in;

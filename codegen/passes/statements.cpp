@@ -42,9 +42,9 @@ class Building {
   void run() {
     for (const graph::Body& b : g_.bodies) {
       body_ = &b;
-      ProgramBody out{.statements = {}, .warpgroups = b.warpgroups};
-      nest(out.statements, 0);
-      l_.bodies.push_back(std::move(out));
+      Agent all{.warpgroups = b.warpgroups * l_.num_warps / 4};
+      nest(all.statements, 0);
+      l_.bodies.push_back({{std::move(all)}});
     }
   }
 

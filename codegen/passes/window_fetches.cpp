@@ -16,7 +16,7 @@ class WindowFetches {
   explicit WindowFetches(Program& l) : l_(l), fetches_(l) {}
 
   void run() {
-    for (ProgramBody& b : l_.bodies) visit(b.statements);
+    for_each_list(l_, [&](Statements& list) { visit(list); });
   }
 
  private:

@@ -115,7 +115,7 @@ graph::Graph specialized(graph::Graph g, bool specialize = true) {
 }
 
 bool has_producer(const graph::Graph& g, int cc = 90) {
-  return cuda::lower(g, {.compute_capability = cc}).has_producer();
+  return cuda::lower(g, {.compute_capability = cc}).bodies[0].agents.size() > 1;
 }
 
 // Sums of sums, over a sequential axis and a loop.

@@ -36,10 +36,7 @@ void add(const lowered::Program& l, const lowered::Statements& list, Table& tabl
 }
 
 void add(const lowered::Program& l, Table& table) {
-  for (const lowered::ProgramBody& b : l.bodies) {
-    add(l, b.statements, table);
-    add(l, b.producer, table);
-  }
+  lowered::for_each_list(l, [&](const lowered::Statements& list) { add(l, list, table); });
 }
 
 // What few kernels do at once: atomics through index arrays, under masks; blocks that prefetched

@@ -25,7 +25,7 @@ lowered::Program program(const std::string& statements, const std::string& other
     text += "storage " + std::to_string(i) +
             " dtype=f32 shape=[512] layout=\"dom(512) tile(512) reg[i1 i2] lane[i4 i8 i16 i32 i64] "
             "warp[i128 i256]\"\n";
-  return lowered_of(text + others + "body 1 {\n" + statements + "}\n");
+  return lowered_of(text + others + "body\nagent all 1 {\n" + statements + "}\n");
 }
 
 bool meet(const lowered::Program& l, int a, int b) {

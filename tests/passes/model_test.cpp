@@ -31,7 +31,7 @@ Widths widths_of(const std::string& text) {
   const lowered::Program l = cuda::lower(graph_of(text), {.compute_capability = 90});
   passes::AccessModel model(l);
   Widths w;
-  for (const lowered::Statement& s : l.bodies[0].statements) {
+  for (const lowered::Statement& s : l.bodies[0].agents[0].statements) {
     const auto* ways = std::get_if<lowered::IfWhole>(&s.what);
     const auto* nest =
         std::get_if<lowered::LoopNest>(ways == nullptr ? &s.what : &ways->bodies[0][0].what);
@@ -114,7 +114,7 @@ TEST_CASE("a layout is weighed by the sectors that its accesses touch") {
   store %1, %3)")),
                                          {.compute_capability = 90});
   passes::AccessModel model(l);
-  const auto& nest = std::get<lowered::LoopNest>(l.bodies[0].statements.back().what);
+  const auto& nest = std::get<lowered::LoopNest>(l.bodies[0].agents[0].statements.back().what);
   const layout::Layout rows = layout::strided({128, 128}, 1);
   model.enter(nest, rows);
   const auto of = [&](graph::ValueId access) {

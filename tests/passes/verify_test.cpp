@@ -102,9 +102,10 @@ int leave_out(lowered::Program& l, lowered::Statements& list, const Uses& uses) 
 TEST_CASE("a statement that names what there is not is refused") {
   lowered::Program l = program();
   CHECK(lowered::defect(l, last) == "");
-  l.bodies[0].statements.push_back({lowered::Advance{lowered::RingId(3)}});
+  l.bodies[0].agents[0].statements.push_back({lowered::Advance{lowered::RingId(3)}});
   CHECK(lowered::defect(l, {}) == "ids: advance names r3, which there is not");
-  l.bodies[0].statements.back() = {lowered::Wait{lowered::BarrierId(0)}, {.file = "a", .line = 7}};
+  l.bodies[0].agents[0].statements.back() = {lowered::Wait{lowered::BarrierId(0)},
+                                             {.file = "a", .line = 7}};
   CHECK(lowered::defect(l, {}) == "ids: wait of line 7 names m0, which there is not");
 }
 
@@ -144,17 +145,18 @@ TEST_CASE("what nobody does, expects, waits for or needs is refused") {
   // A copy and a product, not in a loop: each is the only one of its kind.
   lowered::Program l = program(90);
   REQUIRE(lowered::defect(l, last) == "");
-  lowered::Statements& list = l.bodies[0].statements;
+  lowered::Statements& list = l.bodies[0].agents[0].statements;
   const auto any = [](const auto&) { return true; };
   CHECK(without_each<lowered::Wait>(l, list, any, "awaited: ") > 0);
   CHECK(without_each<lowered::Arrive>(l, list, any, "awaited: ") > 0);
   const auto defect_with = [&](lowered::Statement s, int compute_capability = 75) {
     lowered::Program p = program(compute_capability);
-    p.bodies[0].statements.push_back(std::move(s));
+    p.bodies[0].agents[0].statements.push_back(std::move(s));
     return lowered::defect(p, last);
   };
   CHECK_THAT(defect_with({lowered::Fence{}}), StartsWith("fenced: fence orders nothing"));
   CHECK(defect_with({lowered::Fence{}}, 90) == "");
+  CHECK(defect_with({lowered::SetRegisters{.count = 40}}) == "");
   CHECK_THAT(defect_with({lowered::IfWhole{.bodies = {{}, {}}}}),
              StartsWith("does: if_whole asks of no block"));
 
@@ -177,8 +179,8 @@ TEST_CASE("what nobody does, expects, waits for or needs is refused") {
 )"),
                                              {.compute_capability = 90});
   CHECK(lowered::defect(conditional, last) == "");
-  CHECK(without_each<lowered::When>(conditional, conditional.bodies[0].statements, any, "used: ") ==
-        1);
+  CHECK(without_each<lowered::When>(conditional, conditional.bodies[0].agents[0].statements, any,
+                                    "used: ") == 1);
 }
 
 TEST_CASE("whatever fills what somebody reads is missed when it is left out") {
@@ -189,12 +191,11 @@ TEST_CASE("whatever fills what somebody reads is missed when it is left out") {
     const graph::Graph g = graph::from_json(entry.factory().lower(types).json());
     for (const int compute_capability : {75, 80, 90}) {
       lowered::Program l = cuda::lower(g, {.compute_capability = compute_capability});
-      for (lowered::ProgramBody& b : l.bodies)
-        for (lowered::Statements* list : {&b.statements, &b.producer}) {
-          Uses uses;
-          uses.add(l, *list);
-          left_out += leave_out(l, *list, uses);
-        }
+      lowered::for_each_list(l, [&](lowered::Statements& list) {
+        Uses uses;
+        uses.add(l, list);
+        left_out += leave_out(l, list, uses);
+      });
     }
   }
   CHECK(left_out > 80);

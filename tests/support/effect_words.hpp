@@ -82,6 +82,7 @@ dot
   updates result storage completes wgmma_group
   writes result storage
   writes result storage completes wgmma_group
+elected
 fence
   fences
 fill
@@ -145,6 +146,7 @@ semaphore
   updates result window elected
   updates scratch storage
   writes result storage
+set_registers
 spill
   reads value storage
   writes result storage

@@ -167,7 +167,8 @@ class ProgramReader {
     if (name == "box") return numbered(l, l_.tensor_boxes);
     if (name == "storage_of") return storages_of(l);
     if (name == "around") return table(l, l_.around, 0);
-    if (name == "body") return body(l);
+    if (name == "body") return l_.bodies.emplace_back(), l.end();
+    if (name == "agent") return agent(l);
     if (name != "remark:") l.refuse("'" + name + "' is no part of a program");
     l_.remarks.push_back({{}, std::string(l.text().substr(l.text().find(": ") + 2))});
   }
@@ -198,12 +199,13 @@ class ProgramReader {
     all[some_value(l, parts[0])] = T(l.number<int>(parts[1]));
   }
 
-  void body(PartLine& l) {
-    ProgramBody b;
-    b.warpgroups = l.number<int>(l.take_word());
-    b.statements = list();
-    if (lines_[next_ - 1].words().size() > 1) b.producer = list();  // "} producer {"
-    l_.bodies.push_back(std::move(b));
+  void agent(PartLine& l) {
+    if (l_.bodies.empty()) l.refuse("no body stands in front of it");
+    Agent a{.name = l.take_word()};
+    a.warpgroups = l.number<int>(l.take_word());
+    if (a.warpgroups < 1) l.refuse("an agent is of one warpgroup at least");
+    a.statements = list();
+    l_.bodies.back().agents.push_back(std::move(a));
   }
 
   // Statements up to the line that closes them, which is taken, too.

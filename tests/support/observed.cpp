@@ -19,10 +19,7 @@ Observed::Observed(lowered::Program l, std::vector<int> statements, std::vector<
   const lowered::testing::Heard heard([&](const auto& kind, lowered::Effects& effects) {
     if (hearing) hearing(kind, effects);
   });
-  for (const lowered::ProgramBody& b : l_.bodies) {
-    add(b.statements);
-    add(b.producer);
-  }
+  for_each_list(l_, [&](const lowered::Statements& list) { add(list); });
 }
 
 void Observed::add(const lowered::Statements& list) {
