@@ -221,7 +221,7 @@ class Signals {
 }  // namespace
 
 SignalDefect signal_defect(const Program& l) {
-  return l.barriers.empty() ? SignalDefect() : Signals(l).run();
+  return l.rings.empty() && l.barriers.empty() ? SignalDefect() : Signals(l).run();
 }
 
 }  // namespace palladium::lowered

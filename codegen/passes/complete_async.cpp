@@ -45,6 +45,13 @@ bool is_aside(const Statement& s) {
          std::holds_alternative<Ahead>(s.what);
 }
 
+bool leads(const Statement& s, Completion kind) {
+  const Lead* const lead = std::get_if<Lead>(&s.what);
+  return lead != nullptr && std::ranges::any_of(lead->body, [&](const Statement& inner) {
+           return begun_by(inner) == kind;
+         });
+}
+
 void close_groups(Statements& list) {
   Statements closed;
   std::size_t behind = 0;  // the last copy of the group
@@ -59,6 +66,8 @@ void close_groups(Statements& list) {
     if (!std::holds_alternative<Ahead>(s.what))
       for_each_body(s, [](Statements& body) { close_groups(body); });
     const Completion begun = begun_by(s);
+    // The first of the groups of a Lead takes in what stands in front of it.
+    if (leads(s, kind)) kind = Completion::none;
     if (begun == Completion::none ? !is_aside(s) : begun != kind) close();
     at = s.at;
     closed.push_back(std::move(s));
@@ -70,9 +79,9 @@ void close_groups(Statements& list) {
 
 // ---- barriers
 
-class Barriers {
+class BarrierWaits {
  public:
-  explicit Barriers(const Program& l) : l_(l) {
+  explicit BarrierWaits(const Program& l) : l_(l) {
     for_each_list(l, [&](const Statements& list) { find(list); });
   }
 
@@ -209,7 +218,7 @@ void await_groups(Statements& list, const Needed& needed) {
 }  // namespace
 
 void complete_async(Program& l) {
-  Barriers barriers(l);
+  BarrierWaits barriers(l);
   for_each_list(l, [&](Statements& list) {
     close_groups(list);
     barriers.await(list);

@@ -136,7 +136,7 @@ Behind behind(const Pass& p) {
 }  // namespace
 
 void verify_behind(const Pass& p, const Program& l) {
-  if (!verifies()) return;
+  if (!verifies() && &p != &chosen_passes().back()) return;
   if (p.edits == Edits::graph)
     if (const std::string what = graph::defect(l.graph, graph::Form::lowered); !what.empty())
       throw InternalError(fmt::format("{} leaves a broken graph: {}", p.name, what));

@@ -23,7 +23,8 @@ struct PassRun {
 using Observer = std::function<void(const PassRun&, const Program&)>;
 
 /// InternalError where a pass has left a broken program, or a broken graph if that is what it
-/// edits. Looked at in debug builds and where PALLADIUM_VERIFY says so, as tests do.
+/// edits. Looked at behind the last pass, and behind others in debug builds and where
+/// PALLADIUM_VERIFY says so, as tests do.
 void verify_behind(const Pass& p, const Program& l);
 
 /// A program that no pass has touched.

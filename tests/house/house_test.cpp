@@ -72,6 +72,12 @@ TEST_CASE("behind the graph Machine alone knows what an architecture can do") {
   CHECK(violations.empty());
 }
 
+TEST_CASE("waits, barriers and fences are made where order is derived, and nowhere else") {
+  const auto violations = house::waits(tree());
+  INFO(listed(violations));
+  CHECK(violations.empty());
+}
+
 TEST_CASE("the log library and the file system have one door each") {
   const auto violations = house::doors(tree());
   INFO(listed(violations));
@@ -248,6 +254,22 @@ TEST_CASE("a comparison of architectures is found behind the graph, and nowhere 
                            "int compute_capability = 75;", "x << cc << y;"}) {
     INFO(line);
     CHECK(house::architectures({{"codegen/passes/sends.cpp", line}}).empty());
+  }
+}
+
+TEST_CASE("a wait that a pass makes by hand is found") {
+  for (const char* line :
+       {"out.push_back({Sync{}, at});", "list.insert(i, {Wait{barrier}, at});",
+        "WaitGroup done{.kind = kind};", "first.push_back({lowered::Fence{}});",
+        "body.push_back({Close{}, where});"}) {
+    INFO(line);
+    CHECK(house::waits({{"codegen/passes/sends.cpp", line}}).size() == 1);
+    CHECK(house::waits({{"codegen/passes/order_accesses.cpp", line}}).empty());
+    CHECK(house::waits({{"codegen/expand/fetch.cpp", line}}).empty());
+  }
+  for (const char* line : {"if (is<Wait>(s)) return;", "struct Close {", "const Sync& sync = *x;"}) {
+    INFO(line);
+    CHECK(house::waits({{"codegen/passes/sends.cpp", line}}).empty());
   }
 }
 

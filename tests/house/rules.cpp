@@ -263,6 +263,24 @@ Violations architectures(const Sources& sources) {
   return found;
 }
 
+Violations waits(const Sources& sources) {
+  static const std::regex made(R"((^|[^\w:]|lowered::)(Sync|Fence|WaitGroup|Wait|Close)\s*\{[^}]*)");
+  static const std::regex declared(R"(\b(struct|class|enum)\s+\w+\s*\{)");
+  Violations found;
+  for (const auto& [path, text] : sources) {
+    if (!path.starts_with("codegen/passes/")) continue;
+    if (path == "codegen/passes/complete_async.cpp" || path == "codegen/passes/order_accesses.cpp")
+      continue;
+    std::istringstream lines(code_only(text));
+    std::string line;
+    for (int n = 1; std::getline(lines, line); ++n)
+      if (std::regex_search(line, made) && !std::regex_search(line, declared))
+        found.push_back(at(path, n) +
+                        " makes a wait: say what is touched, by whom, and it is derived");
+  }
+  return found;
+}
+
 Violations searches(const Sources& sources) {
   // One goes through the lines of a text, the other reads the forms of the op table.
   static const std::vector<std::string> allowed = {"codegen/cuda/lineinfo.cpp",
