@@ -236,7 +236,8 @@ void Order::loop(const Statement& s, State& state, Mode mode) {
   if (rotated != nullptr) walk(rotated->prologue, state, mode, &s);
   State in = state;
   in.add(left_by_iterations(s));
-  if (lacks(s, in)) {
+  State out = in;
+  if (lacks(s, out)) {
     if (rotated != nullptr && !rotated->prologue.empty()) {
       iteration(s, in, mode);
     } else {
@@ -246,9 +247,9 @@ void Order::loop(const Statement& s, State& state, Mode mode) {
     }
     in = state;
     in.add(left_by_iterations(s));
+    out = in;
+    iteration(s, out, Mode::assume);
   }
-  State out = in;
-  iteration(s, out, Mode::assume);
   forget_slots(s, out);
   if (rotated != nullptr && !rotated->epilogue.empty()) {
     out.add(state);
@@ -283,9 +284,9 @@ const Order::State& Order::left_by_iterations(const Statement& s) {
   return left;
 }
 
-bool Order::lacks(const Statement& loop, const State& from) {
+// Whether an iteration lacks anything that begins with `state`, which becomes what it leaves.
+bool Order::lacks(const Statement& loop, State& state) {
   const bool outer = std::exchange(lacks_, false);
-  State state = from;
   iteration(loop, state, Mode::look);
   return std::exchange(lacks_, outer);
 }

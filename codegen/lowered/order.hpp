@@ -124,7 +124,7 @@ class Order {
   void loop(const Statement& s, State& state, Mode mode);
   void iteration(const Statement& s, State& state, Mode mode);
   const State& left_by_iterations(const Statement& s);
-  bool lacks(const Statement& loop, const State& from);
+  bool lacks(const Statement& loop, State& state);
 
   Need need_of(const std::vector<Touch>& touches, const Statement* s, const State& state) const;
   Need need_of_copies(const Statement& s, const State& state);
