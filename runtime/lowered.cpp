@@ -68,6 +68,11 @@ std::vector<PassDump> Lowered::passes(const CompileOptions& options) const {
   return cuda::pass_dumps(g, text_options(options));
 }
 
+std::string Lowered::schedule(const CompileOptions& options) const {
+  const graph::Graph& g = graph_of(state_);
+  return cuda::schedule(g, text_options(options));
+}
+
 Report Lowered::report(const CompileOptions& options) const {
   const graph::Graph& g = graph_of(state_);
   Report report = cuda::report(g, text_options(options));

@@ -30,7 +30,7 @@ struct Show {
   std::string kernel;
   std::optional<std::string> arch;
   bool graph = false, cuda = false, ptx = false, sass = false, resources = false, report = false;
-  bool passes = false, times = false;
+  bool passes = false, times = false, schedule = false;
   std::string after;  // of passes, this one
   bool json = false;
 };

@@ -46,6 +46,8 @@ class Commands {
     show->add_flag("--passes", show_.passes, "The program behind each pass of the compiler");
     show->add_option("--after", show_.after, "The program behind this pass, of each attempt");
     show->add_flag("--times", show_.times, "What each pass took");
+    show->add_flag("--schedule", show_.schedule,
+                   "Who waits for whom in an iteration, and whether they do so as they must");
     show->add_flag("--cuda", show_.cuda, "The emitted CUDA C++");
     show->add_flag("--ptx", show_.ptx, "What NVRTC makes of it");
     show->add_flag("--sass", show_.sass,

@@ -33,7 +33,7 @@ int show_kernel(const Show& asked, const NamedKernel& named) {
   const Lowered& kernel = named.kernel;
   const bool asks_passes = asked.passes || asked.times || !asked.after.empty();
   const bool only_name = !asked.graph && !asked.cuda && !asked.ptx && !asked.sass &&
-                         !asked.resources && !asked.report && !asks_passes;
+                         !asked.resources && !asked.report && !asked.schedule && !asks_passes;
 
   Json object = {{"kernel", kernel.name()}, {"arch", options.arch}, {"key", kernel.key(options)}};
   std::vector<Part> parts;
@@ -50,6 +50,10 @@ int show_kernel(const Show& asked, const NamedKernel& named) {
       add("after", json_of(some), text_of(some));
     }
     if (asked.times) add("times", times_json(passes), times_text(passes));
+  }
+  if (asked.schedule) {
+    const std::string schedule = kernel.schedule(options);
+    add("schedule", schedule, schedule);
   }
   if (asked.cuda) {
     const std::string source = kernel.cuda_source(options);

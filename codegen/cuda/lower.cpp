@@ -16,6 +16,7 @@
 #include "codegen/graph/limits.hpp"
 #include "codegen/graph/packed.hpp"
 #include "codegen/graph/transform.hpp"
+#include "codegen/lowered/protocol.hpp"
 #include "codegen/passes/shared_memory.hpp"
 #include "codegen/thread/occupancy.hpp"
 #include "codegen/thread/report.hpp"
@@ -174,6 +175,10 @@ std::string shared_memory_problem(const graph::Graph& g, const Options& options)
 
 std::string describe(const graph::Graph& g, const Options& options) {
   return lowered::to_text(lower(g, options));
+}
+
+std::string schedule(const graph::Graph& g, const Options& options) {
+  return lowered::schedule(lower(g, options));
 }
 
 std::vector<PassDump> pass_dumps(const graph::Graph& g, const Options& options) {

@@ -15,7 +15,6 @@
 #include "codegen/lowered/signals.hpp"
 
 namespace palladium::lowered {
-namespace {
 
 std::string where(const Statement& s) {
   const std::string word = std::holds_alternative<LoopNest>(s.what)
@@ -23,6 +22,8 @@ std::string where(const Statement& s) {
                                : statement_words[s.what.index()];
   return s.at.line > 0 ? fmt::format("{} of line {}", word, s.at.line) : word;
 }
+
+namespace {
 
 // ---- ids
 

@@ -34,4 +34,7 @@ struct Behind {
 };
 std::string defect(const Program& l, Behind passes);
 
+/// A statement in such a sentence: "wait of line 7".
+std::string where(const Statement& s);
+
 }  // namespace palladium::lowered

@@ -6,6 +6,7 @@
 #include "codegen/base/environment.hpp"
 #include "codegen/base/format.hpp"
 #include "codegen/graph/transform.hpp"
+#include "codegen/lowered/protocol.hpp"
 #include "codegen/lowered/verify.hpp"
 #include "codegen/passes/passes.hpp"
 #include "palladium/error.hpp"
@@ -140,7 +141,10 @@ void verify_behind(const Pass& p, const Program& l) {
   if (p.edits == Edits::graph)
     if (const std::string what = graph::defect(l.graph, graph::Form::lowered); !what.empty())
       throw InternalError(fmt::format("{} leaves a broken graph: {}", p.name, what));
-  if (const std::string what = defect(l, behind(p)); !what.empty())
+  const Behind passes = behind(p);
+  std::string what = defect(l, passes);
+  if (what.empty() && passes.order && verifies()) what = protocol_defect(l);
+  if (!what.empty())
     throw InternalError(fmt::format("{} leaves a broken program: {}", p.name, what));
 }
 

@@ -99,6 +99,9 @@ class PALLADIUM_API Lowered {
   std::string decisions(const CompileOptions& options = {}) const;
   /// Every pass as it ran, in order, with what the program was behind it.
   std::vector<PassDump> passes(const CompileOptions& options = {}) const;
+  /// Who waits for whom of those who work on a block, step by step of one iteration, and whether
+  /// they do so as they must; for people.
+  std::string schedule(const CompileOptions& options = {}) const;
   /// What that asks of a multiprocessor: how its accesses fall on memory, its instructions; and its
   /// registers and occupancy, for which it is compiled like by compile(), if it can be.
   Report report(const CompileOptions& options = {}) const;

@@ -1,0 +1,72 @@
+#include "codegen/lowered/protocol.hpp"
+
+#include <utility>
+
+#include <vector>
+
+#include "codegen/base/format.hpp"
+#include "codegen/lowered/protocol_model.hpp"
+#include "codegen/lowered/protocol_order.hpp"
+#include "codegen/lowered/protocol_table.hpp"
+#include "codegen/lowered/protocol_walk.hpp"
+#include "codegen/lowered/verify.hpp"
+
+namespace palladium::lowered {
+
+Protocol protocol_of(const Program& l, std::int64_t most) {
+  using namespace protocol;
+  Protocol out;
+  const Model m = model_of(l);
+  if (m.is_empty()) return out;
+  Answers answers;
+  Run run(m);
+  Fault found;
+  std::vector<std::vector<Event>> events, of_fault;
+  do {
+    if (!walk(m, answers, most - run.happenings(), events) || run.happenings() > most) {
+      out.verdict = Protocol::Verdict::not_explored;
+      out.why = fmt::format("more than {} things happen on its ways; {} of them were looked at",
+                            most, out.ways);
+      break;
+    }
+    ++out.ways;
+    Fault fault = run(events);
+    if (!fault.is_found() || (found.is_found() && found.steps.size() <= fault.steps.size()))
+      continue;
+    found = std::move(fault);
+    of_fault = events;
+  } while (answers.next());
+  out.happenings = run.happenings();
+  if (found.is_found()) {
+    out.verdict = Protocol::Verdict::counterexample;
+    out.why = found.what;
+    out.by = found.by;
+    out.steps = rows_of(m, of_fault, found.steps);
+  } else if (out.verdict == Protocol::Verdict::good && m.waits_for_others != nullptr) {
+    out.verdict = Protocol::Verdict::not_explored;
+    out.why = fmt::format("whether others signal the semaphore of line {} is not known here",
+                          m.waits_for_others->at.line);
+  }
+  return out;
+}
+
+std::string protocol_defect(const Program& l) {
+  const Protocol p = protocol_of(l);
+  if (p.verdict != Protocol::Verdict::counterexample) return "";
+  return fmt::format("protocol: {}: {}\n{}", where(*p.by), p.why, protocol::table_of(p.steps));
+}
+
+std::string to_text(const Protocol& p) {
+  const std::string looked =
+      fmt::format("{} {}, {} happenings", p.ways, p.ways == 1 ? "way" : "ways", p.happenings);
+  switch (p.verdict) {
+  case Protocol::Verdict::good:
+    return p.ways == 0 ? "good: nothing is asynchronous\n" : fmt::format("good: {}\n", looked);
+  case Protocol::Verdict::not_explored: return fmt::format("not explored: {}\n", p.why);
+  case Protocol::Verdict::counterexample: break;
+  }
+  return fmt::format("counterexample, behind these steps: {}\n{}", p.why,
+                     protocol::table_of(p.steps));
+}
+
+}  // namespace palladium::lowered

@@ -1,0 +1,396 @@
+#include "codegen/lowered/protocol_model.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <type_traits>
+
+#include "codegen/base/format.hpp"
+#include "codegen/graph/cost.hpp"
+#include "codegen/lowered/effects.hpp"
+
+namespace palladium::lowered::protocol {
+namespace {
+
+using device::Completion;
+using device::Proxy;
+using Of = device::Effects::Role;
+
+bool completes(const Effect& e, Completion on) {
+  return e.completion == Of::completes && e.on == on;
+}
+
+// ---- which storages matter
+
+class Cells {
+ public:
+  explicit Cells(Model& m) : m_(m), l_(*m.program), asynchronous_(l_.storages.size()) {}
+
+  void run() {
+    for (const Agent& a : m_.agents) visit(*a.statements);
+    m_.first_cell = Table<StorageId, int>(l_.storages.size(), -1);
+    for (const StorageId s : l_.storages.ids())
+      if (asynchronous_[s]) add(s, true);
+    const std::size_t count = m_.cells.size();
+    for (const StorageId s : l_.storages.ids())
+      if (!asynchronous_[s] && touched_.contains(s) && meets_any(s, count)) add(s, false);
+    find_others();
+  }
+
+ private:
+  struct Set {
+    std::vector<StorageId> all;
+    bool contains(StorageId s) const { return std::ranges::find(all, s) != all.end(); }
+  };
+
+  void visit(const Statements& list) {
+    for (const Statement& s : list) {
+      const Effects all = effects(l_, s);
+      for (const Effect& e : all) {
+        if (!e.storage || e.role == Effect::Role::barrier) continue;
+        if (l_.storages[e.storage].in_shared() && !touched_.contains(e.storage))
+          touched_.all.push_back(e.storage);
+        const bool awaited = e.completion == Of::awaits;
+        if (e.completion == Of::completes || awaited || e.proxy == Proxy::async ||
+            l_.storages[e.storage].ring())
+          asynchronous_[e.storage] = true;
+      }
+      for_each_body(s, [&](const Statements& body) { visit(body); });
+    }
+  }
+
+  void add(StorageId s, bool asynchronous) {
+    const RingId ring = l_.storages[s].ring();
+    m_.first_cell[s] = static_cast<int>(m_.cells.size());
+    for (int slot = 0; slot < (ring ? l_.rings[ring].slots : 1); ++slot)
+      m_.cells.push_back({.storage = s,
+                          .slot = slot,
+                          .in_registers = !l_.storages[s].in_shared(),
+                          .asynchronous = asynchronous});
+  }
+
+  struct Span {
+    std::int64_t begin = 0, end = 0;
+    bool meets(const Span& o) const { return begin < o.end && o.begin < end; }
+  };
+  Span span(StorageId storage, int slot) const {
+    const Storage& s = l_.storages[storage];
+    if (!s.in_shared()) return {};
+    std::int64_t begin = s.shared().offset;
+    if (const RingId ring = s.ring())
+      begin +=
+          l_.storages[l_.rings[ring].storage].shared().offset + slot * l_.rings[ring].slot_bytes;
+    const std::int64_t copies = (s.shared().per_warpgroup && !s.ring() ? l_.warpgroups : 1) *
+                                (s.shared().per_warp ? graph::num_warps : 1);
+    return {begin, begin + shared_bytes(s).value() * copies};
+  }
+
+  bool meets_any(StorageId s, std::size_t count) const {
+    const Span own = span(s, 0);
+    return std::any_of(m_.cells.begin(), m_.cells.begin() + static_cast<std::ptrdiff_t>(count),
+                       [&](const Cell& c) { return own.meets(span(c.storage, c.slot)); });
+  }
+
+  void find_others() {
+    for (Cell& a : m_.cells)
+      for (std::size_t i = 0; i < m_.cells.size(); ++i) {
+        const Cell& b = m_.cells[i];
+        if (a.storage != b.storage && span(a.storage, a.slot).meets(span(b.storage, b.slot)))
+          a.others.push_back(static_cast<int>(i));
+      }
+  }
+
+  Model& m_;
+  const Program& l_;
+  Table<StorageId, bool> asynchronous_;
+  Set touched_;
+};
+
+// ---- what statements do
+
+class Builder {
+ public:
+  explicit Builder(Model& m) : m_(m), l_(*m.program) {}
+
+  Steps steps(const Statements& list) {
+    Steps out;
+    for (const Statement& s : list) {
+      std::visit([&](const auto& what) { add(out, what, s); }, s.what);
+    }
+    return out;
+  }
+
+ private:
+  template <class T>
+  void add(Steps& out, const T& what, const Statement& s) {
+    if constexpr (std::is_same_v<T, When>) {
+      choose(out, s, {Question::Of::condition, static_cast<int>(graph::index(what.condition))},
+             {steps(what.body), {}});
+    } else if constexpr (std::is_same_v<T, IfWhole> || std::is_same_v<T, Switch>) {
+      std::vector<Steps> bodies;
+      for (const Statements& body : what.bodies) bodies.push_back(steps(body));
+      choose(out, s, question(what), std::move(bodies));
+    } else if constexpr (std::is_same_v<T, Loop> || std::is_same_v<T, GridLoop> ||
+                         std::is_same_v<T, While>) {
+      loop(out, what, s);
+    } else if constexpr (std::is_same_v<T, Scope>) {
+      append(out, steps(what.body));
+    } else if constexpr (std::is_same_v<T, Warps>) {
+      const bool outer = std::exchange(in_warps_, true);
+      append(out, steps(what.body));
+      in_warps_ = outer;
+    } else if constexpr (std::is_same_v<T, Lead> || std::is_same_v<T, Ahead>) {
+      constexpr auto kind = std::is_same_v<T, Lead> ? Step::Kind::lead : Step::Kind::ahead;
+      out.push_back({.kind = kind,
+                     .by = &s,
+                     .question = of_loop(what.loop, what.axis),
+                     .bodies = {steps(what.body)},
+                     .ring = what.ring,
+                     .iterations = what.iterations});
+    } else if constexpr (std::is_same_v<T, Advance>) {
+      out.push_back({.kind = Step::Kind::advance, .by = &s, .ring = what.ring});
+    } else {
+      acts(out, what, s);
+    }
+  }
+
+  static void append(Steps& out, Steps more) {
+    out.insert(out.end(), std::make_move_iterator(more.begin()),
+               std::make_move_iterator(more.end()));
+  }
+
+  static Question question(const IfWhole& i) {
+    return {Question::Of::whole, i.windows.empty() ? -1 : i.windows[0].number()};
+  }
+  static Question question(const Switch& s) {
+    return {Question::Of::branch, static_cast<int>(graph::index(s.inst))};
+  }
+  static Question of_loop(ValueId loop, int axis) {
+    return loop != graph::no_value
+               ? Question{Question::Of::loop, static_cast<int>(graph::index(loop))}
+               : Question{Question::Of::axis, axis};
+  }
+  static Question question(const Loop& l) { return of_loop(l.inst, -1); }
+  static Question question(const GridLoop& l) { return of_loop(graph::no_value, l.axis); }
+  static Question question(const While& w) {
+    return {Question::Of::repetition, static_cast<int>(graph::index(w.inst))};
+  }
+
+  // Accesses order nothing: what can go wrong where some are left out can where all are made, once
+  // each.
+  static bool only_accesses(const Steps& steps) {
+    return std::ranges::all_of(steps, [](const Step& s) {
+      return s.kind == Step::Kind::act && s.act.kind == Act::Kind::access;
+    });
+  }
+
+  void choose(Steps& out, const Statement& s, Question q, std::vector<Steps> bodies) {
+    if (std::ranges::all_of(bodies, only_accesses)) {
+      for (Steps& body : bodies) append(out, std::move(body));
+      return;
+    }
+    out.push_back(
+        {.kind = Step::Kind::choice, .by = &s, .question = q, .bodies = std::move(bodies)});
+  }
+
+  // Iterations of which nobody knows how many they are: from none to more than there are slots; of
+  // known numbers those that leave each slot in its turn.
+  template <class T>
+  void loop(Steps& out, const T& what, const Statement& s) {
+    Step step{.kind = Step::Kind::loop, .by = &s, .question = question(what), .bodies = {{}}};
+    ++loops_;
+    if constexpr (std::is_same_v<T, Loop>) {
+      step.prologue = steps(what.prologue);
+      step.epilogue = steps(what.epilogue);
+      step.rotated = !what.prologue.empty();
+    }
+    if constexpr (std::is_same_v<T, While>) step.epilogue = steps(what.test);
+    step.bodies[0] = steps(what.body);
+    --loops_;
+    if constexpr (std::is_same_v<T, Loop> || std::is_same_v<T, GridLoop>) step.ring = what.ring;
+    if (only_accesses(step.bodies[0]) && only_accesses(step.prologue) &&
+        only_accesses(step.epilogue)) {
+      for (Steps* body : {&step.prologue, &step.bodies[0], &step.epilogue})
+        append(out, std::move(*body));
+      return;
+    }
+    note_begun(step, what.body);
+    if constexpr (std::is_same_v<T, While>) {
+      // The test comes once more than the body.
+      Steps test = step.epilogue;
+      append(test, std::move(step.bodies[0]));
+      step.bodies[0] = std::move(test);
+    }
+    const std::optional<std::int64_t> known = trips(what);
+    const int most = most_slots(what) + 2;
+    for (int n = known ? static_cast<int>(std::min<std::int64_t>(*known, 1)) : 0; n <= most; ++n)
+      if (!known || *known > most || n == *known) step.counts.push_back(n);
+    step.varies = !known && loops_ > 0 && !std::is_same_v<T, GridLoop>;
+    out.push_back(std::move(step));
+  }
+
+  std::optional<std::int64_t> trips(const Loop& l) const { return graph::trips(l_.graph, l.inst); }
+  static std::optional<std::int64_t> trips(const While&) { return {}; }
+  std::optional<std::int64_t> trips(const GridLoop& l) const {
+    if (l.axis == programs_axis) return {};
+    const Dim& d = l_.graph.mapping.grid[static_cast<std::size_t>(l.axis)];
+    return d.is_static() && std::cmp_less(l.axis, l_.graph.mapping.bounds.size()) &&
+                   l_.graph.mapping.bounds[static_cast<std::size_t>(l.axis)] >= 0
+               ? std::nullopt
+           : d.is_static() ? std::optional(d.value())
+                           : std::nullopt;
+  }
+
+  // Of rings that the loop turns; of the loops inside of it, too, when they go on where they were.
+  template <class T>
+  int most_slots(const T& what) const {
+    int most = 1;
+    visit_all(what.body, [&](const Statement& s) {
+      for (const Effect& e : effects(l_, s)) {
+        const RingId ring = e.ring ? e.ring : e.storage ? l_.storages[e.storage].ring() : RingId();
+        if (ring) most = std::max(most, l_.rings[ring].slots);
+      }
+    });
+    return most;
+  }
+  template <class F>
+  static void visit_all(const Statements& list, const F& f) {
+    for (const Statement& s : list) {
+      f(s);
+      for_each_body(s, [&](const Statements& body) { visit_all(body, f); });
+    }
+  }
+
+  void note_begun(Step& step, const Statements& body) const {
+    for (const Statement& s : body)
+      for (const Effect& e : effects(l_, s))
+        if (completes(e, Completion::mbarrier) && e.writes() && e.storage)
+          if (const RingId ring = l_.storages[e.storage].ring();
+              ring && std::ranges::find(step.begun, ring) == step.begun.end())
+            step.begun.push_back(ring);
+  }
+
+  // ---- what does not decide
+
+  template <class T>
+  void acts(Steps& out, const T& what, const Statement& s) {
+    const Effects all = effects(l_, s);
+    Act act{.by = &s};
+    for (const Effect& e : all) touch(act, e);
+    complete(act, what, all);
+    const bool only_touches = act.kind == Act::Kind::access;
+    if (act.kind == Act::Kind::sync && in_warps_) return;
+    if (only_touches && act.reads.empty() && act.fills.empty()) return;
+    out.push_back({.kind = Step::Kind::act, .by = &s, .act = std::move(act)});
+  }
+
+  void touch(Act& act, const Effect& e) const {
+    if (!e.storage || e.role == Effect::Role::barrier || e.completion == Of::awaits ||
+        m_.first_cell[e.storage] < 0)
+      return;
+    const auto note = [&](std::vector<StorageId>& to) {
+      if (std::ranges::find(to, e.storage) == to.end()) to.push_back(e.storage);
+    };
+    if (e.access == Effect::Access::read) note(act.reads);
+    if (e.writes()) note(act.fills);
+  }
+
+  void complete(Act& act, const auto&, const Effects& all) {
+    if (all.syncs) act.kind = Act::Kind::sync;
+    for (const Effect& e : all)
+      if (completes(e, Completion::cp_async_group)) act.kind = Act::Kind::copy_by_threads;
+  }
+  void complete(Act& act, const Semaphore& s, const Effects&) {
+    if (l_.graph[s.inst].op == graph::Op::SemaphoreWait && m_.waits_for_others == nullptr)
+      m_.waits_for_others = act.by;
+  }
+  void complete(Act& act, const Dot&, const Effects& all) {
+    for (const Effect& e : all)
+      if (completes(e, Completion::wgmma_group)) act.kind = Act::Kind::product;
+  }
+  void complete(Act& act, const Copy& c, const Effects& all) {
+    act.kind = c.completes ? Act::Kind::copy : Act::Kind::send;
+    act.barrier = c.completes;
+    if (!c.completes) return;
+    for (const Effect& e : all)
+      if (completes(e, Completion::mbarrier) && e.storage)
+        act.bytes += graph::element_count(l_.storages[e.storage].shape) *
+                     l_.storages[e.storage].dtype.bytes();
+  }
+  void complete(Act& act, const Arrive& a, const Effects&) {
+    act.kind = a.bytes > 0 ? Act::Kind::expect : Act::Kind::arrive;
+    act.barrier = a.barrier;
+    act.bytes = a.bytes;
+    act.back = a.back;
+    m_.counts_warpgroups |= a.bytes == 0;
+  }
+  void complete(Act& act, const Wait& w, const Effects&) {
+    act.kind = Act::Kind::wait;
+    act.barrier = w.barrier;
+  }
+  void complete(Act& act, const Close& c, const Effects&) {
+    act.kind = Act::Kind::close;
+    act.group = c.kind;
+  }
+  void complete(Act& act, const WaitGroup& w, const Effects&) {
+    act.kind = Act::Kind::wait_group;
+    act.group = w.kind;
+    act.pending = w.pending;
+  }
+
+  Model& m_;
+  const Program& l_;
+  int loops_ = 0;
+  bool in_warps_ = false;
+};
+
+// Agents that go through one loop go through it as often.
+void share_counts(const Steps& from, Steps& to) {
+  for (Step& s : to) {
+    for (Steps* inner : {&s.prologue, &s.epilogue}) share_counts(from, *inner);
+    for (Steps& body : s.bodies) share_counts(from, body);
+  }
+  for (const Step& other : from) {
+    for (const Steps& body : other.bodies) share_counts(body, to);
+    if (other.kind != Step::Kind::loop) continue;
+    for (Step& s : to)
+      if (s.kind == Step::Kind::loop && s.question == other.question &&
+          s.counts.size() < other.counts.size())
+        s.counts = other.counts;
+  }
+}
+
+}  // namespace
+
+std::vector<Agent> agents(const Program& l) {
+  std::vector<Agent> all;
+  for (std::size_t i = 0; i < l.bodies.size(); ++i) {
+    const ProgramBody& b = l.bodies[i];
+    if (!b.producer.empty())
+      all.push_back({.name = "producer", .statements = &b.producer, .is_one_thread = true});
+    all.push_back({.name = l.bodies.size() > 1  ? fmt::format("body {}", i)
+                           : b.producer.empty() ? "threads"
+                                                : "consumers",
+                   .statements = &b.statements,
+                   .warpgroups = std::max(1, l.num_warps / 4)});
+  }
+  return all;
+}
+
+Model model_of(const Program& l) {
+  Model m{.program = &l, .agents = agents(l)};
+  Cells(m).run();
+  m.first_barrier = Table<BarrierId, int>(l.barriers.size());
+  for (const BarrierId b : l.barriers.ids()) {
+    m.first_barrier[b] = m.barriers;
+    m.barriers += static_cast<int>(l.storages[l.barriers[b].storage].shape[0]);
+  }
+  if (m.is_empty()) return m;
+  Builder builder(m);
+  for (const Agent& a : m.agents) m.steps.push_back(builder.steps(*a.statements));
+  for (Steps& to : m.steps)
+    for (const Steps& from : m.steps)
+      if (&from != &to) share_counts(from, to);
+  return m;
+}
+
+}  // namespace palladium::lowered::protocol

@@ -1,0 +1,104 @@
+// What a lowered program does to asynchronous copies and products, and to those who wait for them:
+// its statements without what they compute. protocol.cpp runs it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "codegen/device/waist.hpp"
+#include "codegen/lowered/program.hpp"
+
+namespace palladium::lowered::protocol {
+
+/// Who runs statements of its own: a Pallas thread, of so many warpgroups, or what fetches for it.
+struct Agent {
+  std::string name = {};
+  const Statements* statements = nullptr;
+  int warpgroups = 1;
+  bool is_one_thread = false;
+};
+std::vector<Agent> agents(const Program& l);
+
+/// Something that a statement does.
+struct Act {
+  enum class Kind : std::uint8_t {
+    access,  // threads read and fill
+    copy_by_threads,
+    copy,     // TMA fills, and completes a barrier
+    send,     // TMA reads
+    product,  // of wgmma
+    expect,
+    arrive,
+    wait,
+    close,
+    wait_group,
+    sync,
+  };
+  Kind kind = Kind::access;
+  const Statement* by = nullptr;
+  std::vector<StorageId> reads = {}, fills = {};
+  BarrierId barrier = {};
+  std::int64_t bytes = 0;  // that are expected, or come
+  int back = 0, pending = 0;
+  device::Completion group = device::Completion::none;
+};
+
+struct Step;
+using Steps = std::vector<Step>;
+
+/// Which loop, condition or branch: what is one value in an iteration is so for all agents.
+struct Question {
+  enum class Of : std::uint8_t { loop, axis, repetition, condition, branch, whole };
+  Of of = Of::loop;
+  int number = 0;
+  bool operator==(const Question&) const = default;
+};
+
+/// A statement, or the part of it that matters.
+struct Step {
+  enum class Kind : std::uint8_t { act, loop, choice, lead, ahead, advance };
+  Kind kind = Kind::act;
+  const Statement* by = nullptr;
+  Act act = {};
+  Question question = {};          // of a loop, a choice, a lead, an ahead
+  std::vector<Steps> bodies = {};  // of a choice; of others the first
+  Steps prologue = {}, epilogue = {};
+  bool rotated = false;
+  RingId ring = {};  // of a loop: that is unrolled in it
+  int iterations = 0;
+  std::vector<RingId> begun = {};  // rings a slot of which each iteration of the loop fills
+  /// Of a loop, how often it runs; all that are tried where nobody knows.
+  std::vector<int> counts = {};
+  bool varies = false;  // ... and not the same each time that it begins
+};
+
+/// The storages of which the order of accesses is known: those that something asynchronous
+/// touches, one for each slot of a ring, and what else shares bytes with them.
+struct Cell {
+  StorageId storage = {};
+  int slot = 0;
+  bool in_registers = false, asynchronous = false;
+  std::vector<int> others = {};  // cells of other storages that share bytes
+};
+
+struct Model {
+  const Program* program = nullptr;
+  std::vector<Agent> agents = {};
+  std::vector<Steps> steps = {};  // of each agent
+  std::vector<Cell> cells = {};
+  Table<StorageId, int> first_cell = {};     // -1: no such
+  Table<BarrierId, int> first_barrier = {};  // one for each slot
+  int barriers = 0;
+  bool counts_warpgroups = false;  // some barrier is told by each warpgroup
+  /// The first statement that waits for what no agent of the program does.
+  const Statement* waits_for_others = nullptr;
+
+  bool is_empty() const { return cells.empty() && barriers == 0; }
+};
+
+/// `l` has its offsets in shared memory.
+Model model_of(const Program& l);
+
+}  // namespace palladium::lowered::protocol
