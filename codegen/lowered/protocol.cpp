@@ -1,23 +1,22 @@
 #include "codegen/lowered/protocol.hpp"
 
+#include <cstdint>
+#include <string>
 #include <utility>
-
 #include <vector>
 
 #include "codegen/base/format.hpp"
 #include "codegen/lowered/protocol_model.hpp"
-#include "codegen/lowered/protocol_order.hpp"
+#include "codegen/lowered/protocol_run.hpp"
 #include "codegen/lowered/protocol_table.hpp"
 #include "codegen/lowered/protocol_walk.hpp"
 #include "codegen/lowered/verify.hpp"
 
-namespace palladium::lowered {
+namespace palladium::lowered::protocol {
+namespace {
 
-Protocol protocol_of(const Program& l, std::int64_t most) {
-  using namespace protocol;
-  Protocol out;
-  const Model m = model_of(l);
-  if (m.is_empty()) return out;
+// Each way once, as far as `most` allows.
+void explore(const Model& m, std::int64_t most, Protocol& out) {
   Answers answers;
   Run run(m);
   Fault found;
@@ -25,7 +24,7 @@ Protocol protocol_of(const Program& l, std::int64_t most) {
   do {
     if (!walk(m, answers, most - run.happenings(), events) || run.happenings() > most) {
       out.verdict = Protocol::Verdict::not_explored;
-      out.why = fmt::format("more than {} things happen on its ways; {} of them were looked at",
+      out.why = fmt::format("more than {} things happen on its ways, of which {} were looked at",
                             most, out.ways);
       break;
     }
@@ -37,16 +36,26 @@ Protocol protocol_of(const Program& l, std::int64_t most) {
     of_fault = events;
   } while (answers.next());
   out.happenings = run.happenings();
-  if (found.is_found()) {
-    out.verdict = Protocol::Verdict::counterexample;
-    out.why = found.what;
-    out.by = found.by;
-    out.steps = rows_of(m, of_fault, found.steps);
-  } else if (out.verdict == Protocol::Verdict::good && m.waits_for_others != nullptr) {
-    out.verdict = Protocol::Verdict::not_explored;
-    out.why = fmt::format("whether others signal the semaphore of line {} is not known here",
-                          m.waits_for_others->at.line);
-  }
+  if (!found.is_found()) return;
+  out.verdict = Protocol::Verdict::counterexample;
+  out.why = found.what;
+  out.by = found.by;
+  out.steps = rows_of(m, of_fault, found.steps);
+}
+
+}  // namespace
+}  // namespace palladium::lowered::protocol
+
+namespace palladium::lowered {
+
+Protocol protocol_of(const Program& l, std::int64_t most) {
+  Protocol out;
+  const protocol::Model m = protocol::model_of(l);
+  if (!m.is_empty()) protocol::explore(m, most, out);
+  if (out.verdict != Protocol::Verdict::good || m.waits_for_others == nullptr) return out;
+  out.verdict = Protocol::Verdict::not_explored;
+  out.why = fmt::format("whether others do what the {} waits for is not known here",
+                        where(*m.waits_for_others));
   return out;
 }
 

@@ -92,11 +92,14 @@ struct Model {
   Table<BarrierId, int> first_barrier = {};  // one for each slot
   int barriers = 0;
   bool counts_warpgroups = false;  // some barrier is told by each warpgroup
-  /// The first statement that waits for what no agent of the program does.
+  /// A statement that waits for what other programs do; nullptr: none.
   const Statement* waits_for_others = nullptr;
 
   bool is_empty() const { return cells.empty() && barriers == 0; }
 };
+
+/// Fills in cells, and what else is to be known of all statements before one of them is looked at.
+void find_cells(Model& m);
 
 /// `l` has its offsets in shared memory.
 Model model_of(const Program& l);

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "codegen/base/format.hpp"
 #include "codegen/lowered/format.hpp"
@@ -124,16 +127,24 @@ std::string table_of(const std::vector<Protocol::Step>& rows) {
   };
   for (const Protocol::Step& r : rows)
     if (Column& c = column_of(r.agent); c.width < r.what.size()) c.width = r.what.size();
-  std::string text = fmt::format("{:>4}  {:>5}", "", "line");
-  for (const Column& c : columns) text += fmt::format("  {:<{}}", c.name, c.width);
-  text = text.substr(0, text.find_last_not_of(' ') + 1) + "\n";
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    std::string line =
-        fmt::format("{:>4}  {:>5}", i + 1, rows[i].line > 0 ? fmt::format("{}", rows[i].line) : "");
-    for (const Column& c : columns)
-      line += fmt::format("  {:<{}}", c.name == rows[i].agent ? rows[i].what : "", c.width);
-    text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
-  }
+  // Of a line no more than the column in which it says something.
+  const auto line_of = [&](const std::string& number, int line, const auto& words_in) {
+    std::string text = fmt::format("{:>4}  {:>5}", number,
+                                   number.empty() ? "line"
+                                   : line > 0     ? fmt::format("{}", line)
+                                                  : "");
+    std::string gap;
+    for (const Column& c : columns) {
+      const std::string words = words_in(c);
+      if (!words.empty()) text += std::exchange(gap, "") + "  " + words;
+      gap += std::string(c.width + (words.empty() ? 2 : 0) - words.size(), ' ');
+    }
+    return text + "\n";
+  };
+  std::string text = line_of("", 0, [](const Column& c) { return c.name; });
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    text += line_of(fmt::format("{}", i + 1), rows[i].line,
+                    [&](const Column& c) { return c.name == rows[i].agent ? rows[i].what : ""; });
   return text;
 }
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "codegen/lowered/protocol.hpp"
-#include "codegen/lowered/protocol_order.hpp"
+#include "codegen/lowered/protocol_run.hpp"
 
 namespace palladium::lowered::protocol {
 

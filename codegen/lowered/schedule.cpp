@@ -9,14 +9,13 @@
 #include "codegen/lowered/format.hpp"
 #include "codegen/lowered/protocol.hpp"
 #include "codegen/lowered/protocol_model.hpp"
-#include "codegen/lowered/protocol_order.hpp"
+#include "codegen/lowered/protocol_run.hpp"
 #include "codegen/lowered/protocol_table.hpp"
 #include "codegen/lowered/protocol_walk.hpp"
 
-namespace palladium::lowered {
+namespace palladium::lowered::protocol {
 namespace {
 
-using namespace protocol;
 using Events = std::vector<std::vector<Event>>;
 
 class Schedule {
@@ -163,11 +162,14 @@ class Schedule {
 };
 
 }  // namespace
+}  // namespace palladium::lowered::protocol
+
+namespace palladium::lowered {
 
 std::string schedule(const Program& l) {
-  const Model m = model_of(l);
+  const protocol::Model m = protocol::model_of(l);
   const std::string verdict = "protocol: " + to_text(protocol_of(l));
-  return m.is_empty() ? verdict : Schedule(m).run() + "\n" + verdict;
+  return m.is_empty() ? verdict : protocol::Schedule(m).run() + "\n" + verdict;
 }
 
 }  // namespace palladium::lowered

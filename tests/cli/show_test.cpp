@@ -43,6 +43,20 @@ TEST_CASE("show prints the program behind each pass, or behind one, and what the
   CHECK_THAT(none.err, ContainsSubstring("no pass is called 'rotate'; there are split_scaled"));
 }
 
+TEST_CASE("show tells who waits for whom, and whether they do so as they must") {
+  const Tool palladium;
+  const Finished shown = palladium({"show", "matmul", "--schedule"}, {no_nvrtc});
+  CHECK(shown.status == 0);
+  for (const char* words :
+       {"ring 0: 3 slots of ", "in front, the threads: ", "iteration ", "closes a group of copies",
+        "waits for all copies but the last 1", "protocol: good: "})
+    CHECK_THAT(shown.out, ContainsSubstring(words));
+  const Json one = palladium.json({"show", "attention", "--schedule", "--arch", "sm_90a"});
+  CHECK_THAT(std::string(one.at("schedule")), ContainsSubstring("the producer waits for the "));
+  CHECK(palladium({"show", "add", "--schedule"}, {no_nvrtc}).out ==
+        "protocol: good: nothing is asynchronous\n");
+}
+
 TEST_CASE("show compiles for the architecture that it is given") {
   const Tool palladium;
   for (const std::string arch : {"sm_75", "sm_100a"}) {

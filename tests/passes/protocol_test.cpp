@@ -398,6 +398,24 @@ TEST_CASE("a program in which nothing is asynchronous is good without a look") {
   CHECK(p.ways == 0);
 }
 
+TEST_CASE("whether another program signals a semaphore in time is not known") {
+  const lowered::Protocol p = lowered::protocol_of(on(changed_graph_of(R"(kernel waits
+  grid
+  args[0]: i32[4] in blocks [4]
+  outputs[0]: i32[4] in blocks [4]
+{ %0: ref block i32[4] %1: ref block i32[4] %2: ref semaphore i32[4]
+  %3: i32[] = constant 1
+  %4: ref semaphore i32[] = at %2 [1]
+  semaphore_wait %4, %3 [1]
+  %5: i32[4] = load %0
+  store %1, %5
+}
+)"),
+                                                      90));
+  CHECK(p.verdict == Verdict::not_explored);
+  CHECK_THAT(p.why, ContainsSubstring("semaphore"));
+}
+
 TEST_CASE("a pass that leaves a program whose agents wait in vain is refused by its name") {
   lowered::Program l = on(product({.specialize = true}), 90);
   ++l.barriers[lowered::BarrierId(1)].arrivals;
