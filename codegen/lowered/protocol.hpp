@@ -18,9 +18,10 @@ namespace palladium::lowered {
 /// nothing depends on such an order stands for all interleavings, since an agent does one thing
 /// behind the other and learns of others by waits alone.
 ///
-/// Conditions and loops that are one value have one answer in all agents. Loops whose number of
-/// iterations nobody knows have 0 to two more than there are slots, others what they have, up to
-/// that; what changes from iteration to iteration has an answer in each second one. What is done
+/// Conditions and loops that are one value have one answer in all agents. A loop whose number of
+/// iterations nobody knows has 0 to two more than there are slots; of a known number it has no more
+/// than that. What is asked in each iteration is answered for two that follow one another, and so
+/// on in turns. Shared memory that threads alone touch, and fences, are other rules'. What is done
 /// for other programs, and who waits for them, are not known here.
 struct Protocol {
   enum class Verdict : std::uint8_t {

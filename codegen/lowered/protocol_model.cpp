@@ -1,8 +1,15 @@
 #include "codegen/lowered/protocol_model.hpp"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
 #include <optional>
+#include <string>
 #include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
 
 #include "codegen/base/format.hpp"
 #include "codegen/graph/cost.hpp"
@@ -24,9 +31,8 @@ class Builder {
 
   Steps steps(const Statements& list) {
     Steps out;
-    for (const Statement& s : list) {
+    for (const Statement& s : list)
       std::visit([&](const auto& what) { add(out, what, s); }, s.what);
-    }
     return out;
   }
 

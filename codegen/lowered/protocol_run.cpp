@@ -2,7 +2,12 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "codegen/base/format.hpp"
 #include "codegen/lowered/protocol_table.hpp"

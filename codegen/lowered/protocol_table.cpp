@@ -123,7 +123,9 @@ std::string table_of(const std::vector<Protocol::Step>& rows) {
   std::vector<Column> columns;
   const auto column_of = [&](const std::string& name) -> Column& {
     const auto found = std::ranges::find(columns, name, &Column::name);
-    return found != columns.end() ? *found : columns.emplace_back(name, name.size());
+    if (found != columns.end()) return *found;
+    columns.push_back({name, name.size()});
+    return columns.back();
   };
   for (const Protocol::Step& r : rows)
     if (Column& c = column_of(r.agent); c.width < r.what.size()) c.width = r.what.size();

@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "codegen/base/format.hpp"
 #include "codegen/lowered/protocol_table.hpp"

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <utility>
+#include <vector>
 
 namespace palladium::lowered::protocol {
 
