@@ -42,7 +42,7 @@ struct Protocol {
 };
 
 /// Happenings that are looked at before it is given up.
-inline constexpr std::int64_t most_happenings = 50'000;
+inline constexpr std::int64_t most_happenings = 1 << 15;
 
 /// Of a program that has its offsets in shared memory.
 Protocol protocol_of(const Program& l, std::int64_t most = most_happenings);
