@@ -79,7 +79,7 @@ void Run::close(const Event& e) {
     std::vector<int>& open = bulk ? t.sends : t.copies;
     std::vector<int>& groups = bulk ? t.send_groups : t.groups;
     if (!groups.empty()) open.push_back(groups.back());
-    happenings_.push_back({agent_, event_, true});
+    happenings_.push_back({agent_, event_, false});
     groups.push_back(order_.add(open));
     open.clear();
     if (bulk) return;

@@ -246,5 +246,11 @@ TEST_CASE("a schedule shows an iteration, what stands around it, and the verdict
                     "producer", "consumers", "waits for phase 0 of m1 of slot 0",
                     "waits for phase 1 of m0 of slot 0", "begins a product",
                     "behind, the consumers: ", "waits for all sends", "protocol: good: 5 ways"}));
+  CHECK_THAT(lowered::schedule(on(product({}), 80)),
+             Shows({"in front, the threads: ", "iteration 2 of 5",
+                    "waits for all copies but the "
+                    "last 1",
+                    "waits for all its threads", "begins copies to ", "closes a group of copies",
+                    "reads ", "protocol: good: "}));
   CHECK(lowered::schedule(on(product({}), 75)) == "protocol: good: nothing is asynchronous\n");
 }
