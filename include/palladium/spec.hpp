@@ -172,8 +172,9 @@ struct InterpretParams {
   /// What elements of an output are that no program wrote, where no input is aliased to it. (To
   /// read them, or scratch, before something was stored there is an error always.)
   Uninitialised uninitialised = warning;
-  /// The interpreter runs programs that no sequential axis orders, both targets the threads of a
-  /// block, in an order that this number gives: the same for the same number. Below 0: row-major.
+  /// Programs that no sequential axis orders, and the threads of a block, run in an order that this
+  /// number gives: the same for the same number. Below 0: row-major. Programs that share a block of
+  /// the emulator's (persistent, or of a cluster) stay together.
   std::int64_t random_seed = -1;
   /// OS threads of the host that share the programs of parallel axes; 0: one for each core, where
   /// a call lasts long enough; of more than 16, at most four for each core. Results and errors are

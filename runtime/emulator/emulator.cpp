@@ -42,13 +42,13 @@ void validate(const Launch& launch) {
   }
 }
 
-/// What went wrong in the lowest cluster: the same, whichever worker was faster.
+/// What went wrong in the cluster that was begun first: the same, whichever worker was faster.
 class Failure {
  public:
-  void keep(std::uint64_t cluster, std::exception_ptr exception) {
+  void keep(std::uint64_t turn, std::exception_ptr exception) {
     std::lock_guard lock(mutex_);
-    if (exception_ != nullptr && cluster_ <= cluster) return;
-    cluster_ = cluster;
+    if (exception_ != nullptr && turn_ <= turn) return;
+    turn_ = turn;
     exception_ = std::move(exception);
   }
   /// With what was reported before.
@@ -57,13 +57,13 @@ class Failure {
     try {
       std::rethrow_exception(exception_);
     } catch (const InternalError& e) {
-      throw InternalError(reports.text(e.what(), cluster_));
+      throw InternalError(reports.text(e.what(), turn_));
     }
   }
 
  private:
   std::mutex mutex_;
-  std::uint64_t cluster_ = 0;
+  std::uint64_t turn_ = 0;
   std::exception_ptr exception_;
 };
 
@@ -117,7 +117,8 @@ void run_checked(const Launch& launch) {
       together ? 1 : static_cast<int>(most(fiber::worker_count(launch.options.workers)));
   const std::uint64_t resident = together ? most(launch.options.resident_clusters) : 1;
 
-  Clusters clusters(count);
+  const bool shuffles = launch.options.schedule == Schedule::random;
+  Clusters clusters(count, shuffles ? std::optional(launch.options.seed) : std::nullopt);
   Failure failure;
   fiber::run_on_workers(workers, [&]() noexcept {
     std::optional<Machine> machine;
@@ -126,7 +127,7 @@ void run_checked(const Launch& launch) {
       machine->run();
     } catch (...) {
       clusters.stop();
-      failure.keep(machine ? machine->failed_cluster() : 0, std::current_exception());
+      failure.keep(machine ? machine->failed_turn() : 0, std::current_exception());
     }
   });
   failure.rethrow(reports);

@@ -48,7 +48,8 @@ enum class Asynchrony {
   random,  // in between, by the seed
 };
 
-/// Which thread runs next.
+/// Which thread runs next. By `random` clusters begin in another order than that of their numbers,
+/// too: one that the seed gives.
 enum class Schedule { fifo, lifo, random };
 
 /// What is looked for does not depend on luck: races are found by what happens before what, so one

@@ -177,8 +177,8 @@ race::Agent Machine::witness_again(race::Agent former, bool go_on) {
   return former;
 }
 
-// Makes the slot's blocks those of cluster `index`, at the beginning of their lives.
-void Machine::fill(Cluster& cluster, std::uint64_t index, bool is_new) {
+// Makes the slot's blocks those of the cluster `next`, at the beginning of their lives.
+void Machine::fill(Cluster& cluster, Clusters::Next next, bool is_new) {
   if (resident_ == 1 && races()) {
     // Nothing that happened before matters: writes of other blocks are WriterMap's business.
     engine_.reset();
@@ -195,11 +195,12 @@ void Machine::fill(Cluster& cluster, std::uint64_t index, bool is_new) {
     end_of_block_ = engine_.add_agent();
   }
   const bool go_on = races() && !is_new && engine_.agents() > most_agents;
-  cluster.index = index;
+  cluster.index = next.index;
+  cluster.turn = next.turn;
   cluster.barrier = {};
   cluster.live = 0;
   std::array<std::int64_t, 3> first = {};
-  std::uint64_t rest = index;
+  std::uint64_t rest = next.index;
   for (int d = 0; d < 3; ++d) {
     const auto along = static_cast<std::uint64_t>(launch_.grid[d] / launch_.cluster[d]);
     first[d] = static_cast<std::int64_t>(rest % along) * launch_.cluster[d];
@@ -289,12 +290,12 @@ void Machine::fill(Cluster& cluster, std::uint64_t index, bool is_new) {
 // Lets one more cluster run beside the others; false where no other is left, or has room.
 bool Machine::add_cluster() {
   if (clusters_.size() == resident_) return false;
-  const std::optional<std::uint64_t> index = queue_.next();
-  if (!index) return false;
+  const std::optional<Clusters::Next> next = queue_.next();
+  if (!next) return false;
   Cluster& cluster = clusters_.emplace_back();
   cluster.slot = clusters_.size() - 1;
   build(cluster);
-  fill(cluster, *index, true);
+  fill(cluster, *next, true);
   for (Block& block : cluster.blocks) {
     for (Thread& thread : block.threads) {
       thread.fiber = &scheduler_.spawn([this, &thread] { run_thread(thread); }, &thread);
@@ -413,18 +414,18 @@ bool Machine::next_cluster(Thread& thread) {
     return !cluster.finished;
   }
   finish(cluster);
-  const std::optional<std::uint64_t> index = queue_.next();
+  const std::optional<Clusters::Next> next = queue_.next();
   std::vector<Thread*> waiting = std::exchange(cluster.waiting, {});
-  if (index) {
-    fill(cluster, *index, false);
+  if (next) {
+    fill(cluster, *next, false);
   } else {
     cluster.finished = true;
   }
   // In order of threads, as at the beginning.
   std::sort(waiting.begin(), waiting.end());
   for (Thread* t : waiting) unpark(*t);
-  if (index) scheduler_.yield();
-  return index.has_value();
+  if (next) scheduler_.yield();
+  return next.has_value();
 }
 
 void Machine::park(Wait kind, int line, std::uint32_t object, std::uint32_t parity) {
@@ -519,7 +520,7 @@ std::string Machine::describe(const Block& block, std::uint32_t offset) const {
 }
 
 void Machine::report(const Block& block, const Cause& cause, std::string text) {
-  reports_.add(block.cluster->index, cause, std::move(text));
+  reports_.add(block.cluster->turn, cause, std::move(text));
 }
 
 // A Pallas thread is a warpgroup of one block: inside of it nothing but the text makes races.
@@ -564,26 +565,26 @@ void Machine::report_race(const Block& block, const std::string& memory, const r
 }
 
 void Machine::fail(int line, const std::string& what) {
-  if (scheduler_.current() != nullptr) failed_ = self().block->cluster->index;
+  if (scheduler_.current() != nullptr) failed_ = self().block->cluster->turn;
   throw InternalError(fmt::format("{} {}{}", describe_self(), what, where(line)));
 }
 
 void Machine::fail(int line, const std::string& what, const std::string& others, int others_line) {
-  failed_ = self().block->cluster->index;
+  failed_ = self().block->cluster->turn;
   throw InternalError(
       fmt::format("{} {}{}\n{}{}", describe_self(), what, where(line), others, where(others_line)));
 }
 
 void Machine::fail_access(int line, const std::string& what) {
   if (!launch_.is_emitted) fail(line, what);
-  failed_ = self().block->cluster->index;
+  failed_ = self().block->cluster->turn;
   throw CompileError(reports_.user_line(line),
                      fmt::format("emulator: kernel '{}': {} {}{}", launch_.kernel, describe_self(),
                                  what, where(line)));
 }
 
 void Machine::blame_user(int line, const std::string& what) {
-  failed_ = self().block->cluster->index;
+  failed_ = self().block->cluster->turn;
   const std::string message = fmt::format("kernel '{}': {}", launch_.kernel, what);
   if (std::ranges::binary_search(launch_.placements, line))
     throw Misplaced(reports_.user_line(line), message);
@@ -609,7 +610,7 @@ void Machine::deadlock() {
     group.threads.push_back(t->ids.warpgroup * 128 + t->ids.thread);
     group.any = t;
   }
-  if (first != nullptr) failed_ = first->block->cluster->index;
+  if (first != nullptr) failed_ = first->block->cluster->turn;
   std::string what =
       fmt::format("deadlock: of {} threads {} have returned", threads_.size(), returned);
   for (const auto& [key, group] : groups) {

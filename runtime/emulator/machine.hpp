@@ -19,6 +19,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "codegen/base/shuffle.hpp"
 #include "runtime/emulator/emulator.hpp"
 #include "runtime/emulator/global_memory.hpp"
 #include "runtime/emulator/host.hpp"
@@ -286,6 +287,7 @@ struct Block {
 struct Cluster {
   std::size_t slot = 0;  // its place among the resident ones
   std::uint64_t index = 0;
+  std::uint64_t turn = 0;  // how many were begun before it
   std::deque<Block> blocks;
   Barrier barrier;
   int live = 0;
@@ -293,21 +295,28 @@ struct Cluster {
   std::vector<Thread*> waiting;
 };
 
-/// Hands out cluster indices to the workers of a launch, in order, until there are no more or
-/// somebody failed.
+/// Hands out clusters to the workers of a launch, each once, until there are no more or somebody
+/// failed: in order, or in one that a seed gives.
 class Clusters {
  public:
-  explicit Clusters(std::uint64_t count) : count_(count) {}
-  std::optional<std::uint64_t> next() {
+  Clusters(std::uint64_t count, std::optional<std::uint64_t> seed) : count_(count) {
+    if (seed) order_.emplace(count, *seed);
+  }
+  struct Next {
+    std::uint64_t index = 0, turn = 0;
+  };
+  std::optional<Next> next() {
     if (stopped_) return std::nullopt;
-    const std::uint64_t index = next_++;
-    return index < count_ ? std::optional(index) : std::nullopt;
+    const std::uint64_t turn = next_++;
+    if (turn >= count_) return std::nullopt;
+    return Next{order_ ? (*order_)(turn) : turn, turn};
   }
   void stop() { stopped_ = true; }
 
  private:
   std::atomic<std::uint64_t> next_ = 0;
   std::uint64_t count_;
+  std::optional<Shuffle> order_;
   std::atomic<bool> stopped_ = false;
 };
 
@@ -320,8 +329,8 @@ class Machine {
   /// Runs clusters until there are no more. Throws what stops a kernel; an InternalError says it
   /// without kernel and former reports.
   void run();
-  /// The cluster that a failure belongs to.
-  std::uint64_t failed_cluster() const { return failed_; }
+  /// The turn of the cluster that a failure belongs to.
+  std::uint64_t failed_turn() const { return failed_; }
 
   /// The machine that this OS thread runs.
   static Machine& current() { return *running; }
@@ -412,7 +421,7 @@ class Machine {
   // ---- life of threads and clusters (machine.cpp)
   Thread& self() const { return *static_cast<Thread*>(scheduler_.current()->owner()); }
   void build(Cluster& cluster);
-  void fill(Cluster& cluster, std::uint64_t index, bool is_new);
+  void fill(Cluster& cluster, Clusters::Next next, bool is_new);
   bool add_cluster();
   bool add_clusters();
   race::Agent witness_again(race::Agent former, bool go_on);

@@ -14,12 +14,12 @@ std::string text(std::array<std::int64_t, 3> i) {
   return fmt::format("({}, {}, {})", i[0], i[1], i[2]);
 }
 
-void Reports::add(std::uint64_t cluster, const Cause& cause, std::string text) {
+void Reports::add(std::uint64_t turn, const Cause& cause, std::string text) {
   std::lock_guard lock(mutex_);
-  Report report{cluster, added_[cluster]++, std::move(text), cause.line, cause.of_user};
+  Report report{turn, added_[turn]++, std::move(text), cause.line, cause.of_user};
   const auto key = std::tuple(std::string(cause.kind), cause.line, cause.other_line);
   const auto [found, inserted] = reports_.try_emplace(key, std::move(report));
-  if (!inserted && cluster < found->second.cluster) found->second = std::move(report);
+  if (!inserted && turn < found->second.turn) found->second = std::move(report);
 }
 
 void Reports::add(const WriteConflict& conflict) {
@@ -40,7 +40,7 @@ void Reports::raise() const {
     for (const auto& [cause, report] : reports_) {
       of_user = of_user && report.of_user;
       if (first == nullptr ||
-          std::tuple(report.cluster, report.order) < std::tuple(first->cluster, first->order)) {
+          std::tuple(report.turn, report.order) < std::tuple(first->turn, first->order)) {
         first = &report;
       }
     }
@@ -50,14 +50,14 @@ void Reports::raise() const {
   throw InternalError(text());
 }
 
-std::string Reports::text(std::string_view last, std::uint64_t cluster) const {
+std::string Reports::text(std::string_view last, std::uint64_t turn) const {
   std::lock_guard lock(mutex_);
   std::vector<const Report*> sorted;
   for (const auto& [cause, report] : reports_) {
-    if (report.cluster <= cluster) sorted.push_back(&report);
+    if (report.turn <= turn) sorted.push_back(&report);
   }
   std::sort(sorted.begin(), sorted.end(), [](const Report* a, const Report* b) {
-    return std::tuple(a->cluster, a->order) < std::tuple(b->cluster, b->order);
+    return std::tuple(a->turn, a->order) < std::tuple(b->turn, b->order);
   });
   std::vector<std::string_view> texts;
   for (const Report* report : sorted) texts.push_back(report->text);

@@ -40,16 +40,17 @@ class Reports {
  public:
   explicit Reports(const Launch& launch) : launch_(launch) {}
 
-  /// Keeps the report of the lowest cluster for each cause.
-  void add(std::uint64_t cluster, const Cause& cause, std::string text);
+  /// Keeps the report of the cluster that was begun first for each cause.
+  void add(std::uint64_t turn, const Cause& cause, std::string text);
   /// Keeps the first conflict, whichever worker met which first.
   void add(const WriteConflict& conflict);
   /// Throws them, if there are any: as a CompileError where all are the user's.
   void raise() const;
   std::optional<WriteConflict> conflict() const;
-  /// One text for all, in order of clusters. What stopped the launch stands at the end: `last`, in
-  /// `cluster`; those behind it may have come as far as their worker was fast and are left out.
-  std::string text(std::string_view last = {}, std::uint64_t cluster = ~std::uint64_t{0}) const;
+  /// One text for all, in the order in which clusters were begun. What stopped the launch stands at
+  /// the end: `last`, in the cluster of `turn`; those behind it may have come as far as their
+  /// worker was fast and are left out.
+  std::string text(std::string_view last = {}, std::uint64_t turn = ~std::uint64_t{0}) const;
 
   /// "\n  emitted line 17: pl::load_shared(...)\n  at softmax.cpp:12"
   std::string where(int line) const;
@@ -58,8 +59,8 @@ class Reports {
 
  private:
   struct Report {
-    std::uint64_t cluster;
-    std::size_t order;  // in its cluster
+    std::uint64_t turn;  // of its cluster
+    std::size_t order;   // in its cluster
     std::string text;
     int line;
     bool of_user;

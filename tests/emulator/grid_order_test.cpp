@@ -1,4 +1,5 @@
 // In which order a GPU is given the programs of a grid.
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -18,8 +19,8 @@ struct Sizes {
 };
 
 /// Which number each program has, row-major, among those that the emulator has begun.
-std::vector<std::int64_t> numbers(const Sizes& s, std::optional<pl::GridOrder> order,
-                                  bool symbolic) {
+std::vector<std::int64_t> numbers(const Sizes& s, std::optional<pl::GridOrder> order, bool symbolic,
+                                  pl::Interpret interpret = {}) {
   const auto count = [](pl::Ref, pl::Ref, pl::Ref, pl::Ref begun, pl::Ref number) {
     const pl::Value row = pl::program_id(0) * pl::num_programs(1) + pl::program_id(1);
     const pl::Value n = pl::atomic_add(begun.at({0}), 1);
@@ -32,6 +33,7 @@ std::vector<std::int64_t> numbers(const Sizes& s, std::optional<pl::GridOrder> o
         .in_specs = {pl::BlockSpec{}, pl::BlockSpec{}, pl::BlockSpec{}},
         .out_specs = {pl::BlockSpec{}, pl::BlockSpec{}},
         .input_output_aliases = {{1, 0}, {2, 1}},
+        .interpret = interpret,
         .compiler_params = {.grid_order = order}};
   };
   const pl::Shape shape{s.batch, s.rows, s.columns};
@@ -71,4 +73,26 @@ TEST_CASE("programs begin column by column of as many rows as grid_order says") 
   CHECK(numbers({3, 7, 2}, pl::grouped(3), false) == expected({3, 7, 2}, 3));
   CHECK(numbers({3, 7, 2}, pl::row_major, false) == expected({3, 7, 2}, 1));
   CHECK(numbers({3, 7, 2}, {}, true) == expected({3, 7, 2}, 1));
+}
+
+TEST_CASE("programs begin in an order that a seed gives, each once") {
+  const Sizes s{3, 5, 7};
+  const auto by_seed = [&](std::int64_t seed) {
+    return numbers(s, {}, false,
+                   pl::InterpretParams{.random_seed = seed, .num_cores_per_device = 1});
+  };
+  const std::vector<std::int64_t> in_order = expected(s, 1), shuffled = by_seed(1);
+  CHECK(std::ranges::is_permutation(shuffled, in_order));
+  CHECK(shuffled != in_order);
+  CHECK(by_seed(1) == shuffled);
+  CHECK(by_seed(2) != shuffled);
+  CHECK(by_seed(-1) == in_order);
+}
+
+TEST_CASE("a grid of any size is shuffled without a program left out") {
+  for (const std::int64_t columns : {1, 2, 3, 4, 5, 15, 16, 17}) {
+    const Sizes s{1, 1, columns};
+    const auto begun = numbers(s, {}, false, pl::InterpretParams{.random_seed = 9});
+    CHECK(std::ranges::is_permutation(begun, expected(s, 1)));
+  }
 }
