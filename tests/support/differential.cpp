@@ -40,7 +40,7 @@ struct Arguments {
   std::vector<void*> pointers;
 };
 
-Arguments arguments_of(const graph::Graph& g, const cuda::Emitted& e, const Call& call,
+Arguments arguments_of(const graph::Graph& g, const runtime::LaunchPlan& plan, const Call& call,
                        const std::vector<void*>& addresses,
                        TensorMap (*encode)(const TensorMapSpec&)) {
   Arguments a;
@@ -55,7 +55,7 @@ Arguments arguments_of(const graph::Graph& g, const cuda::Emitted& e, const Call
         is_empty ? TensorMap{}
                  : encode(runtime::tensor_map_of(p, t, addresses[p.index], shape, strides)));
   };
-  for (const cuda::Parameter& p : e.parameters) {
+  for (const cuda::Parameter& p : plan.parameters) {
     switch (p.kind) {
     case cuda::Parameter::Kind::array:
       words.push_back(reinterpret_cast<std::uint64_t>(addresses[p.index]));
@@ -78,7 +78,7 @@ Arguments arguments_of(const graph::Graph& g, const cuda::Emitted& e, const Call
     }
   }
   std::size_t word = 0, map = 0;
-  for (const cuda::Parameter& p : e.parameters)
+  for (const cuda::Parameter& p : plan.parameters)
     a.pointers.push_back(p.kind == cuda::Parameter::Kind::tensor_map
                              ? static_cast<void*>(&a.tensor_maps[map++])
                              : &words[word++]);
@@ -140,16 +140,12 @@ void run_interpreter(const graph::Graph& g, Call& call, const interpreter::Optio
 namespace {
 
 // Fewer than the programs of a persistent kernel, so that blocks go through several.
-std::int64_t blocks_of(const cuda::Emitted& e, const Call& call) {
-  return std::min(evaluate(e.blocks, call.symbols),
-                  e.persistent ? emulator::persistent_blocks : INT64_MAX);
+std::int64_t blocks_of(const runtime::LaunchPlan& plan, const Call& call) {
+  return std::min(evaluate(plan.blocks, call.symbols),
+                  plan.persistent ? emulator::persistent_blocks : INT64_MAX);
 }
 
-}  // namespace
-
-void run_emulator(const graph::Graph& g, const cuda::Options& options, Call& call, bool poison,
-                  const Hearing& hearing) {
-  const cuda::Emitted e = cuda::emit(g, options);
+std::vector<emulator::Buffer> buffers_of(const graph::Graph& g, Call& call) {
   std::vector<emulator::Buffer> buffers;
   for (std::size_t i = 0; i < call.arrays.size(); ++i) {
     if (storage_of(g, i) != i) {
@@ -161,34 +157,64 @@ void run_emulator(const graph::Graph& g, const cuda::Options& options, Call& cal
     buffers.push_back({call.arrays[i].data(), call.arrays[i].size(), m.origin, output,
                        m.array_aval.dtype.bytes(), !g.allow_revisit, !output});
   }
+  return buffers;
+}
+
+std::vector<void*> addresses_of(const graph::Graph& g, Call& call) {
   std::vector<void*> addresses;
   for (std::size_t i = 0; i < call.arrays.size(); ++i)
     addresses.push_back(call.arrays[storage_of(g, i)].data());
-  Arguments arguments = arguments_of(g, e, call, addresses, emulator::encode);
+  return addresses;
+}
+
+void emulate(const graph::Graph& g, const runtime::LaunchPlan& plan, Call& call,
+             emulator::Launch launch) {
+  const std::int64_t blocks = blocks_of(plan, call);
+  if (blocks == 0) return;
+  const std::vector<emulator::Buffer> buffers = buffers_of(g, call);
+  Arguments arguments = arguments_of(g, plan, call, addresses_of(g, call), emulator::encode);
+  launch.kernel = plan.entry;
+  launch.grid = {blocks, 1, 1};
+  launch.cluster = {plan.cluster_blocks, 1, 1};
+  launch.warpgroups = plan.threads / 128;
+  launch.shared_bytes = static_cast<std::uint32_t>(plan.shared_bytes);
+  launch.parameters = arguments.pointers.data();
+  launch.buffers = buffers;
+  emulator::run(launch);
+}
+
+std::vector<Location> lines_of(const cuda::Emitted& e) {
   std::vector<Location> lines;
   for (const cuda::TextLine& l : e.lines) {
     if (static_cast<int>(lines.size()) < l.line) lines.resize(static_cast<std::size_t>(l.line));
     lines[static_cast<std::size_t>(l.line) - 1] = l.at;
   }
-  const std::int64_t blocks = blocks_of(e, call);
-  if (blocks == 0) return;
+  return lines;
+}
+
+}  // namespace
+
+void run_text(const graph::Graph& g, std::string_view text, const runtime::LaunchPlan& plan,
+              Call& call, const emulator::Options& options) {
+  emulate(g, plan, call, {.text = text, .options = options});
+}
+
+void run_emulator(const graph::Graph& g, const cuda::Options& options, Call& call, bool poison,
+                  const Hearing& hearing) {
+  const cuda::Emitted e = cuda::emit(g, options);
+  const std::vector<Location> lines = lines_of(e);
+  const std::vector<void*> addresses = addresses_of(g, call);
   std::vector<Observed::Array> arrays;
   for (std::size_t i = 0; i < call.arrays.size(); ++i)
     arrays.push_back({reinterpret_cast<std::uint64_t>(addresses[i]), call.arrays[i].size()});
   Observed observed(cuda::lower(g, options), e.statements, arrays, hearing);
-  emulator::run({.kernel = e.entry,
-                 .text = e.text,
-                 .grid = {blocks, 1, 1},
-                 .cluster = {e.cluster_blocks, 1, 1},
-                 .warpgroups = e.threads / 128,
-                 .shared_bytes = static_cast<std::uint32_t>(e.shared_bytes),
-                 .parameters = arguments.pointers.data(),
-                 .buffers = buffers,
-                 .lines = lines,
-                 .options = {.out_of_bounds = poison ? emulator::OutOfBounds::poison
-                                                     : emulator::OutOfBounds::zero},
-                 .watch = [&](int line, const device::Access& access, std::uint64_t at,
-                              std::uint64_t bytes) { observed.see(line, access, at, bytes); }});
+  emulate(g, runtime::plan_of(e), call,
+          {.text = e.text,
+           .lines = lines,
+           .options = {.out_of_bounds =
+                           poison ? emulator::OutOfBounds::poison : emulator::OutOfBounds::zero},
+           .watch = [&](int line, const device::Access& access, std::uint64_t at,
+                        std::uint64_t bytes) { observed.see(line, access, at, bytes); }});
   if (!observed.problem().empty()) throw std::runtime_error(observed.problem());
 }
 
@@ -219,8 +245,9 @@ void run_gpu(const graph::Graph& g, Call& call) {
     }
     addresses.push_back(memory[s].pointer());
   }
-  Arguments arguments = arguments_of(g, e, call, addresses, driver::encode);
-  if (const std::int64_t blocks = blocks_of(e, call); blocks > 0)
+  const runtime::LaunchPlan plan = runtime::plan_of(e);
+  Arguments arguments = arguments_of(g, plan, call, addresses, driver::encode);
+  if (const std::int64_t blocks = blocks_of(plan, call); blocks > 0)
     driver::launch(*kernel,
                    {.grid = {static_cast<unsigned>(blocks), 1, 1},
                     .block = {static_cast<unsigned>(e.threads), 1, 1},

@@ -5,10 +5,13 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "codegen/cuda/emit.hpp"
 #include "codegen/graph/graph.hpp"
+#include "runtime/build/launch_plan.hpp"
+#include "runtime/emulator/emulator.hpp"
 #include "runtime/interpreter/interpreter.hpp"
 #include "tests/support/random_graph.hpp"
 
@@ -42,6 +45,11 @@ void run_interpreter(const graph::Graph& g, Call& call, const interpreter::Optio
 /// wrong, to see whether that is found.
 void run_emulator(const graph::Graph& g, const cuda::Options& options, Call& call,
                   bool poison = true, const Hearing& hearing = {});
+
+/// The emulator on a text that was emitted for the graph, by whichever way it has come here with
+/// its plan.
+void run_text(const graph::Graph& g, std::string_view text, const runtime::LaunchPlan& plan,
+              Call& call, const emulator::Options& options = {});
 
 /// Whether there is a GPU to run on.
 bool has_gpu();
