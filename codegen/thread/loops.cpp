@@ -155,13 +155,14 @@ class Joining {
   Exprs& e_;
 };
 
-// A loop over one short assignment takes one line.
+// A loop over one short assignment takes one line, wherever the user wrote it: lines are no part of
+// a kernel's key, so that the text may not depend on them.
 void shorten(const Exprs& e, Statements& list) {
   constexpr int most = 6;  // operations
   for (Statement& s : list) {
     if (Statements* body = body_of(s)) shorten(e, *body);
     For* const f = std::get_if<For>(&s.what);
-    if (f == nullptr || f->body.size() != 1 || !(f->body[0].at == s.at)) continue;
+    if (f == nullptr || f->body.size() != 1) continue;
     const Assign* const a = std::get_if<Assign>(&f->body[0].what);
     f->short_form |= a != nullptr && e.size(a->value) <= most;
   }
