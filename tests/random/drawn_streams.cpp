@@ -164,7 +164,7 @@ graph::Graph recorded(const Stream& s, const CompilerParams& params, const Sizes
 
 // ---- parts
 
-struct Parts {
+struct SaidParts {
   DType type;
   int most, columns, rows, programs;
   bool multiplies;
@@ -175,8 +175,8 @@ struct Parts {
   }
 };
 
-Parts drawn_parts(Random& random) {
-  Parts p = {};
+SaidParts drawn_parts(Random& random) {
+  SaidParts p = {};
   p.type = random.pick({f32, f16, bf16});
   p.most = random.pick({8, 16, 48, 64});
   p.columns = random.pick({8, 16, 64});
@@ -187,13 +187,13 @@ Parts drawn_parts(Random& random) {
 }
 
 /// Rows from seven times what is said on, at least one of them.
-Indices part_of(const Parts& p, const Index& i, const Ref& said) {
+Indices part_of(const SaidParts& p, const Index& i, const Ref& said) {
   const Value start = minimum(maximum(Value(said[i]) * 7, 0), p.rows - p.most);
   const Value size = minimum(maximum(Value(said[i + 1]) * 5, 1), p.most);
   return {ds(start, size), 0};
 }
 
-graph::Graph recorded(const Parts& p, const CompilerParams& params, const Sizes& sizes) {
+graph::Graph recorded(const SaidParts& p, const CompilerParams& params, const Sizes& sizes) {
   const BlockSpec part{{BoundedSlice(p.most), p.columns},
                        [=](Index i, Ref said) { return part_of(p, i, said); },
                        {.fill = 0}};
@@ -226,7 +226,7 @@ OfFamily draw_stream(Random& random, const CompilerParams& params) {
 }
 
 OfFamily draw_parts(Random& random, const CompilerParams& params) {
-  const Parts p = drawn_parts(random);
+  const SaidParts p = drawn_parts(random);
   return {"parts", p.words(), [=](const Sizes& sizes) { return recorded(p, params, sizes); }};
 }
 

@@ -17,10 +17,12 @@
 namespace palladium::test {
 namespace {
 
-constexpr const char* arch = "sm_90a";
 constexpr const char* toolchain = "0123456789abcdef";  // of no compiler
 
-cuda::Options options() { return runtime::text_options(arch); }
+/// Most with TMA, some without.
+std::string drawn_arch(std::uint64_t seed) {
+  return Random(seed + 2).chance(80) ? "sm_90a" : "sm_80";
+}
 
 Verdict differs(std::string why) { return {Verdict::Kind::differs, std::move(why)}; }
 Verdict does_not_apply(std::string why) { return {Verdict::Kind::does_not_apply, std::move(why)}; }
@@ -61,7 +63,8 @@ const char* name_of(Way way) {
   return "";
 }
 
-EightWays::EightWays(std::uint64_t seed) : seed_(seed), drawn_(drawn_kernel(seed)) {
+EightWays::EightWays(std::uint64_t seed)
+    : seed_(seed), arch_(drawn_arch(seed)), drawn_(drawn_kernel(seed)) {
   try {
     emitted_ = cuda::emit(drawn_.kernel.graph, options());
   } catch (const CompileError& error) {
@@ -69,6 +72,8 @@ EightWays::EightWays(std::uint64_t seed) : seed_(seed), drawn_(drawn_kernel(seed
     refusal_ = error.what();
   }
 }
+
+cuda::Options EightWays::options() const { return runtime::text_options(arch_); }
 
 std::string EightWays::graph_text() const { return graph::to_text(drawn_.kernel.graph); }
 
@@ -84,13 +89,13 @@ Made EightWays::made() const {
 cache::Entry EightWays::entry() const {
   const graph::Graph& g = drawn_.kernel.graph;
   const auto text = std::as_bytes(std::span(emitted_.text));
-  return {.key = runtime::key_of(g, arch),
+  return {.key = runtime::key_of(g, arch_),
           .toolchain = toolchain,
           .metadata = {.kernel = g.name,
                        .function = emitted_.entry,
-                       .arch = arch,
+                       .arch = arch_,
                        .launch = runtime::to_json(runtime::plan_of(emitted_)),
-                       .components = runtime::components_of(g, arch)},
+                       .components = runtime::components_of(g, arch_)},
           .cubin = {text.begin(), text.end()},
           .ptx = graph_text(),
           .source = cuda::compiled_text(g, emitted_)};

@@ -47,7 +47,7 @@ class EightWays {
   /// Nothing, or why the kernel cannot be: it takes more than the architecture has.
   const std::string& refusal() const { return refusal_; }
   const std::string& family() const { return drawn_.family; }
-  const std::string& words() const { return drawn_.words; }
+  std::string words() const { return drawn_.words + ", for " + arch_; }
   std::string graph_text() const;
   const std::string& text() const { return emitted_.text; }
   Made made() const;
@@ -75,7 +75,10 @@ class EightWays {
   Verdict judged(const Call& result) const;
   Verdict same_as(const Call& expected, const Call& result) const;
 
+  cuda::Options options() const;
+
   std::uint64_t seed_;
+  std::string arch_;
   DrawnKernel drawn_;
   std::string refusal_ = {};
   cuda::Emitted emitted_ = {};
