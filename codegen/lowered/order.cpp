@@ -151,7 +151,7 @@ void Order::step(const Statements& list, std::size_t first, std::size_t end, Sta
     else
       touches.insert(touches.end(), facts(list[i]).touches.begin(), facts(list[i]).touches.end());
   provide(s, need_of(touches, &s, state), state, mode);
-  if (asked_ == Ask::groups && (is<When>(s) || is<Switch>(s)))
+  if (asked_ == Ask::groups && (is<When>(s) || is<Switch>(s) || repeats(s)))
     provide(s, need_of_copies(s, state), state, mode);
   for (std::size_t i = first; i < end; ++i) {
     apply(list[i], state);
@@ -307,13 +307,15 @@ Need Order::need_of(const std::vector<Touch>& touches, const Statement* s,
 }
 
 // Groups of copies by threads are waited for outside of branches: behind the wait all threads wait
-// for each other, as they do before the next copies.
+// for each other, as they do before the next copies. Outside of loops, too, which may not run, but
+// for those that the loop goes on to make.
 Need Order::need_of_copies(const Statement& s, const State& state) {
   std::vector<Touch> touches;
   add_touches(s, 0, touches);
   State copies;
   for (const Flight& f : state.flights)
-    if (f.on == Completion::cp_async_group) copies.flights.insert(f);
+    if (f.on == Completion::cp_async_group && !(repeats(s) && ring_of(f.room)))
+      copies.flights.insert(f);
   return need_of(touches, &s, copies);
 }
 

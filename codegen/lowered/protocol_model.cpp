@@ -49,7 +49,7 @@ class Builder {
     } else if constexpr (std::is_same_v<T, Loop> || std::is_same_v<T, GridLoop> ||
                          std::is_same_v<T, While>) {
       loop(out, what, s);
-    } else if constexpr (std::is_same_v<T, Scope>) {
+    } else if constexpr (std::is_same_v<T, Scope> || std::is_same_v<T, Elected>) {
       append(out, steps(what.body));
     } else if constexpr (std::is_same_v<T, Warps>) {
       const bool outer = std::exchange(in_warps_, true);
@@ -193,11 +193,24 @@ class Builder {
     const Effects all = effects(l_, s);
     Act act{.by = &s};
     for (const Effect& e : all) touch(act, e);
+    if (all.syncs && !std::is_same_v<T, Sync>) return exchange(out, std::move(act), s);
     complete(act, what, all);
     const bool only_touches = act.kind == Act::Kind::access;
     if (act.kind == Act::Kind::sync && in_warps_) return;
     if (only_touches && act.reads.empty() && act.fills.empty()) return;
     out.push_back({.kind = Step::Kind::act, .by = &s, .act = std::move(act)});
+  }
+
+  // Threads have read when they wait for each other, and fill behind that.
+  void exchange(Steps& out, Act act, const Statement& s) const {
+    Act fills{.by = &s, .fills = std::move(act.fills)};
+    act.fills.clear();
+    if (!act.reads.empty()) out.push_back({.kind = Step::Kind::act, .by = &s, .act = act});
+    if (!in_warps_)
+      out.push_back(
+          {.kind = Step::Kind::act, .by = &s, .act = {.kind = Act::Kind::sync, .by = &s}});
+    if (!fills.fills.empty())
+      out.push_back({.kind = Step::Kind::act, .by = &s, .act = std::move(fills)});
   }
 
   void touch(Act& act, const Effect& e) const {
@@ -272,20 +285,32 @@ void share_counts(const Steps& from, Steps& to) {
   }
 }
 
+// What an agent does of which nobody but one thread does anything; nullptr: others do.
+const Elected* one_thread_of(const lowered::Agent& a) {
+  const Elected* found = nullptr;
+  for (const Statement& s : a.statements) {
+    if (std::holds_alternative<SetRegisters>(s.what)) continue;
+    const Elected* const elected = std::get_if<Elected>(&s.what);
+    if (elected == nullptr || found != nullptr) return nullptr;
+    found = elected;
+  }
+  return found;
+}
+
 }  // namespace
 
 std::vector<Agent> agents(const Program& l) {
   std::vector<Agent> all;
-  for (std::size_t i = 0; i < l.bodies.size(); ++i) {
-    const ProgramBody& b = l.bodies[i];
-    if (!b.producer.empty())
-      all.push_back({.name = "producer", .statements = &b.producer, .is_one_thread = true});
-    all.push_back({.name = l.bodies.size() > 1  ? fmt::format("body {}", i)
-                           : b.producer.empty() ? "threads"
-                                                : "consumers",
-                   .statements = &b.statements,
-                   .warpgroups = std::max(1, l.num_warps / 4)});
-  }
+  for (std::size_t i = 0; i < l.bodies.size(); ++i)
+    for (const lowered::Agent& a : l.bodies[i].agents) {
+      const Elected* const elected = one_thread_of(a);
+      const bool alone = l.bodies[i].agents.size() == 1;
+      const std::string name = a.name != "compute" ? a.name : alone ? "threads" : "consumers";
+      all.push_back({.name = l.bodies.size() > 1 ? fmt::format("{} of body {}", name, i) : name,
+                     .statements = elected != nullptr ? &elected->body : &a.statements,
+                     .warpgroups = elected != nullptr ? 1 : std::max(1, a.warpgroups),
+                     .is_one_thread = elected != nullptr});
+    }
   return all;
 }
 

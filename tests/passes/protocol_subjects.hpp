@@ -115,19 +115,20 @@ inline std::vector<Subject> subjects() {
 using Check = std::function<void(const std::string& fault)>;
 
 // Calls f for each list of statements.
-inline void for_each_list(lowered::Program& l, const std::function<void(Statements&)>& f) {
+inline void for_every_list(lowered::Program& l, const std::function<void(Statements&)>& f) {
   const std::function<void(Statements&)> visit = [&](Statements& list) {
     f(list);
     for (Statement& s : list) lowered::for_each_body(s, [&](Statements& body) { visit(body); });
   };
-  for (lowered::ProgramBody& b : l.bodies)
-    for (Statements* list : {&b.producer, &b.statements}) visit(*list);
+  for (lowered::Body& b : l.bodies)
+    for (auto agent = b.agents.rbegin(); agent != b.agents.rend(); ++agent)
+      visit(agent->statements);
 }
 
 template <class Kind>
 void leave_out_each(lowered::Program& l, const std::string& word, const Check& check) {
   int number = 0;
-  for_each_list(l, [&](Statements& list) {
+  for_every_list(l, [&](Statements& list) {
     for (std::size_t i = 0; i < list.size(); ++i) {
       if (!std::holds_alternative<Kind>(list[i].what)) continue;
       const Statement s = list[i];
@@ -142,7 +143,7 @@ template <class Kind, class F>
 void change_each(lowered::Program& l, const std::string& word, const F& change,
                  const Check& check) {
   int number = 0;
-  for_each_list(l, [&](Statements& list) {
+  for_every_list(l, [&](Statements& list) {
     for (Statement& s : list) {
       Kind* const kind = std::get_if<Kind>(&s.what);
       if (kind == nullptr) continue;
@@ -172,7 +173,7 @@ template <class Late, class Meant>
 void delay_each(lowered::Program& l, const std::string& word, const Late& late, const Meant& meant,
                 const Check& check) {
   int number = 0;
-  for_each_list(l, [&](Statements& list) {
+  for_every_list(l, [&](Statements& list) {
     for (std::size_t i = 0; i < list.size(); ++i) {
       const auto at = list.begin() + static_cast<std::ptrdiff_t>(i);
       const auto found = std::find_if(at + 1, list.end(), meant);
