@@ -231,6 +231,8 @@ VariableId Expander::declare_storage(StorageId s, bool zeros) {
 
 Affine Expander::shared_place(StorageId s) {
   const Storage& x = l_.storages[s];
+  if (const lowered::Within& in = x.shared().within; in.storage)
+    return shared_place(in.storage) + Affine(in.offset);
   const Storage& placed = !x.ring() ? x : l_.storages[l_.rings[x.ring()].storage];
   const lowered::Shared& in = placed.shared();
   Affine a = Affine::term(smem_) + Affine(in.offset + (!x.ring() ? 0 : x.shared().offset));
@@ -398,7 +400,13 @@ void Expander::expand_list(std::span<const lowered::Statement> list) {
   b_.statement(around);
 }
 
-void Expander::expand_one(const lowered::Sync&) { sync(); }
+void Expander::expand_one(const lowered::Sync& s) {
+  switch (s.of) {
+  case lowered::Sync::Of::program: return sync();
+  case lowered::Sync::Of::block: return b_.add(thread::Call{.function = Row::block_sync});
+  case lowered::Sync::Of::cluster: return b_.add(thread::Call{.function = Row::cluster_sync});
+  }
+}
 void Expander::expand_one(const lowered::EnterWindow& w) { enter_window(w.window); }
 
 void Expander::expand_one(const lowered::SetRegisters& s) {

@@ -99,7 +99,7 @@ class Expander {
   void expand_one(const lowered::Ahead& e);
   void expand_one(const lowered::Advance& a);
   void begin_rings_filled(const lowered::Statement& s);
-  void free_slot(RingId ring, bool before);
+  ExprId slot_before(RingId ring);
   /// Runs f, behind which all is known again that is known now.
   template <class F>
   void apart(F&& f);
@@ -125,12 +125,12 @@ class Expander {
   /// Where the slot of a ring begins that a storage is a part of, in units of so many bytes; 0 of
   /// no ring.
   Affine slot(StorageId storage, std::int64_t unit = 1);
-  ExprId slot_of(BarrierId barrier) const {
-    const RingId ring = l_.barriers[barrier].ring;
-    return !ring ? no_expr : slots_[ring].now;
-  }
+  /// That which is chosen; else of a ring's that of the iteration, of another none.
+  ExprId slot_of(BarrierId barrier, ValueId chosen);
   /// Of barriers that of the slot.
   ExprId barrier_address(BarrierId barrier, ExprId slot);
+  ExprId place_address(const lowered::Place& p);
+  ExprId in_block(ExprId address, ValueId block);
 
   ExprId scalar(ValueId v);
   std::vector<ExprId> scalars(const std::vector<ValueId>& values);
@@ -168,6 +168,9 @@ class Expander {
   ExprId elected();
   void expand_one(const lowered::Copy& c);
   void copy_window(const lowered::Copy& c);
+  void copy_bytes(const lowered::Copy& c);
+  void load_box(const lowered::Copy& c, ExprId to, std::vector<ExprId> at);
+  void begin_phases();
   void expand_one(const lowered::Arrive& a);
   void expand_one(const lowered::Wait& w);
   void expand_one(const lowered::Close& c);
@@ -273,7 +276,7 @@ class Expander {
   VariableId debug_ = thread::no_variable;   // parameter: where the host is told something
   std::map<std::uint32_t, ExprId> records_;  // of arrays that are printed: where their elements go
   Table<BoxId, VariableId> tensor_maps_;     // parameters
-  std::map<BarrierId, VariableId> phases_;   // of those of no ring: their parity
+  std::map<BarrierId, VariableId> phases_;   // of those that are tracked: a bit for each
 
   // Windows in registers of which nothing is known before the user stores it, by storage: the flag
   // that says whether that has happened.

@@ -15,6 +15,37 @@ namespace {
 
 constexpr std::int64_t barrier_bytes = 8;
 
+// Whether some statement of the program, of this kind, is such.
+template <class Kind, class F>
+bool any_of(const lowered::Statements& list, const F& is_such) {
+  return std::ranges::any_of(list, [&](const lowered::Statement& s) {
+    const Kind* const kind = std::get_if<Kind>(&s.what);
+    bool found = kind != nullptr && is_such(*kind);
+    lowered::for_each_body(
+        s, [&](const lowered::Statements& body) { found = found || any_of<Kind>(body, is_such); });
+    return found;
+  });
+}
+template <class Kind, class F>
+bool any_of(const lowered::Program& l, const F& is_such) {
+  bool found = false;
+  lowered::for_each_list(
+      l, [&](const lowered::Statements& list) { found = found || any_of<Kind>(list, is_such); });
+  return found;
+}
+
+bool is_tracked(const lowered::Program& l, BarrierId barrier) {
+  return any_of<lowered::Wait>(l, [&](const lowered::Wait& w) {
+    return w.barrier == barrier && std::holds_alternative<lowered::Tracked>(w.phase);
+  });
+}
+
+bool reach_other_blocks(const lowered::Program& l) {
+  return any_of<lowered::Copy>(l, [](const lowered::Copy& c) {
+    return c.multicast != graph::no_value || c.to.block != graph::no_value;
+  });
+}
+
 }  // namespace
 
 void Expander::declare_tensor_maps() {
@@ -43,9 +74,10 @@ ExprId Expander::elected() {
       {e_.plain(Operator::equal, warpgroup_, number(agent_.first), bool_), first, elects});
 }
 
-// Barriers that know when copies are done, each with the parity of its next phase.
+// Barriers that know when copies are done. Of those that other blocks complete these know only when
+// they are made.
 void Expander::begin_fetches() {
-  if (l_.tensor_boxes.empty()) return;
+  if (l_.tensor_boxes.empty() && l_.barriers.empty()) return;
   warp_ = b_.let_here("warp", e_.call(Row::warp, u32, {}));
   if (l_.barriers.empty()) return;
   b_.open(thread::If{elected(), {}});
@@ -57,19 +89,25 @@ void Expander::begin_fetches() {
                                 number(all.arrivals)}});
   b_.add(thread::Call{.function = Row::fence_mbarrier_init});
   b_.close();
-  if (has_one_agent())
+  if (reach_other_blocks(l_))
+    b_.add(thread::Call{.function = Row::cluster_sync});
+  else if (has_one_agent())
     sync();
   else
     b_.add(thread::Call{.function = Row::block_sync});
+  begin_phases();
+  begin_rings();
+}
+
+void Expander::begin_phases() {
   for (const BarrierId barrier : l_.barriers.ids()) {
-    if (l_.barriers[barrier].ring) continue;
+    if (!is_tracked(l_, barrier)) continue;
     const VariableId phase =
         e_.declare({.name = fmt::format("phase{}", phases_.size()), .type = u32});
     b_.add(thread::Declare{
         .start = thread::Declare::Start::values, .variable = phase, .values = {e_.number(0, u32)}});
     phases_[barrier] = phase;
   }
-  begin_rings();
 }
 
 void Expander::check_box(ValueId load, const graph::SubscriptDim& d, std::int64_t extent,
@@ -148,52 +186,87 @@ void Expander::for_each_box(ValueId access, StorageId storage, BoxId tensor_box,
 }
 
 void Expander::expand_one(const lowered::Copy& c) {
-  if (c.from.window) return copy_window(c);
-  const StorageId storage = c.completes ? c.to.storage : c.from.storage;
-  const ExprId map = e_.variable(tensor_maps_[c.box]);
-  for_each_box(c.of, storage, c.box, [&](std::vector<ExprId> at, std::int64_t offset) {
-    const ExprId place = e_.sum(Affine::term(shared_address(storage)) + Affine(offset), u32);
-    thread::Call call{.function = Row::tma_store, .args = {map, place}, .at = std::move(at)};
-    if (c.completes) {
-      call.function = Row::tma_load;
-      call.args = {place, map, barrier_address(c.completes, slot_of(c.completes))};
-    }
-    b_.add(std::move(call));
-  });
+  const bool asks = c.predicate != graph::no_value;
+  if (asks) b_.open(thread::If{scalar(c.predicate), {}});
+  if (c.from.window) {
+    copy_window(c);
+  } else if (c.from.storage && c.to.storage) {
+    copy_bytes(c);
+  } else {
+    const lowered::Place& shared = c.completes ? c.to : c.from;
+    for_each_box(c.of, shared.storage, c.box, [&](std::vector<ExprId> at, std::int64_t offset) {
+      const ExprId place = e_.sum(Affine::term(place_address(shared)) + Affine(offset), u32);
+      if (c.completes) return load_box(c, place, std::move(at));
+      const ExprId map = e_.variable(tensor_maps_[c.box]);
+      b_.add(thread::Call{.function = Row::tma_store, .args = {map, place}, .at = std::move(at)});
+    });
+  }
+  if (asks) b_.close();
 }
 
 void Expander::copy_window(const lowered::Copy& c) {
   const passes::BlockNames& names = windows_[c.from.window];
   std::vector<ExprId> at;
   for (std::size_t d = names.start.size(); d-- > 0;) at.push_back(e_.as(i32, names.start[d]));
-  b_.add(thread::Call{.function = Row::tma_load,
-                      .args = {shared_address(c.to.storage), e_.variable(tensor_maps_[c.box]),
-                               barrier_address(c.completes, slot_of(c.completes))},
-                      .at = std::move(at)});
+  load_box(c, place_address(c.to), std::move(at));
 }
 
-void Expander::expand_one(const lowered::Arrive& a) {
-  if (a.bytes == 0) return free_slot(l_.barriers[a.barrier].ring, a.back > 0);
-  b_.add(thread::Call{.function = Row::mbarrier_arrive_expect_tx,
-                      .args = {barrier_address(a.barrier, slot_of(a.barrier)), number(a.bytes)}});
+void Expander::load_box(const lowered::Copy& c, ExprId to, std::vector<ExprId> at) {
+  thread::Call call{.function = Row::tma_load,
+                    .args = {to, e_.variable(tensor_maps_[c.box]),
+                             barrier_address(c.completes, slot_of(c.completes, c.slot))},
+                    .at = std::move(at)};
+  if (c.multicast != graph::no_value) {
+    call.function = Row::tma_load_multicast;
+    call.args.push_back(e_.cast(u16, scalar(c.multicast)));
+  }
+  b_.add(std::move(call));
 }
 
+// To where the same storage stands in another block.
+void Expander::copy_bytes(const lowered::Copy& c) {
+  const ExprId bytes = number(lowered::shared_bytes(l_.storages[c.from.storage]).value());
+  const ExprId barrier = barrier_address(c.completes, slot_of(c.completes, c.slot));
+  b_.add(thread::Call{.function = Row::bulk_copy_cluster,
+                      .args = {in_block(place_address(c.to), c.to.block), place_address(c.from),
+                               bytes, in_block(barrier, c.to.block)}});
+}
+
+ExprId Expander::in_block(ExprId address, ValueId block) {
+  return e_.call(Row::mapa, u32, {address, e_.as(u32, scalar(block))});
+}
+
+ExprId Expander::place_address(const lowered::Place& p) {
+  if (p.slot == graph::no_value) return shared_address(p.storage);
+  const lowered::Ring& ring = l_.rings[l_.storages[p.storage].ring()];
+  const Affine slot = Affine::term(e_.as(u32, scalar(p.slot)), ring.slot_bytes);
+  return e_.sum(shared_place(p.storage) + slot, u32);
+}
+
+// Of an array a thread has a word of bits, one for each of the barriers.
 void Expander::expand_one(const lowered::Wait& w) {
-  const ExprId address = barrier_address(w.barrier, slot_of(w.barrier));
+  const ExprId slot = slot_of(w.barrier, w.slot), address = barrier_address(w.barrier, slot);
   const auto wait = [&](ExprId phase) {
     b_.add(thread::Call{.function = Row::mbarrier_wait, .args = {address, phase}});
   };
-  const auto other = [&](ExprId phase) {
-    return e_.plain(Operator::bit_xor, phase, e_.number(1, u32), u32);
+  const ExprId one = e_.number(1, u32);
+  const auto flipped = [&](ExprId phase, ExprId bit) {
+    return e_.plain(Operator::bit_xor, phase, bit, u32);
   };
-  if (const RingId ring = l_.barriers[w.barrier].ring) {
+  if (std::holds_alternative<lowered::OfIteration>(w.phase)) {
     // A barrier that nobody arrived at is in its first phase: that before it, of parity 1, is over.
+    const RingId ring = l_.barriers[w.barrier].ring;
+    const ExprId phase = slots_[ring].phase;
     const bool is_empty = l_.rings[ring].empty_barriers == w.barrier;
-    return wait(is_empty ? other(slots_[ring].phase) : slots_[ring].phase);
+    return wait(is_empty ? flipped(phase, one) : phase);
   }
   const ExprId phase = e_.variable(phases_.at(w.barrier));
-  wait(phase);
-  b_.add(thread::Assign{phase, other(phase)});
+  if (slot == no_expr) {
+    wait(phase);
+    return b_.add(thread::Assign{phase, flipped(phase, one)});
+  }
+  wait(e_.bits(e_.plain(Operator::shift_right, phase, slot, u32), 1, 0));
+  b_.add(thread::Assign{phase, flipped(phase, e_.plain(Operator::shift_left, one, slot, u32))});
 }
 
 void Expander::expand_one(const lowered::Close& c) {
@@ -208,6 +281,7 @@ void Expander::expand_one(const lowered::WaitGroup& w) {
   switch (w.kind) {
   case device::Completion::wgmma_group: wait(Row::wgmma_wait); return pin(w.storages);
   case device::Completion::bulk_group:
+    if (is_one_thread_) return wait(Row::bulk_wait_read);
     b_.open(thread::If{elected(), {}});
     wait(Row::bulk_wait_read);
     return b_.close();
@@ -217,6 +291,12 @@ void Expander::expand_one(const lowered::WaitGroup& w) {
 
 void Expander::expand_one(const lowered::Fence&) {
   b_.add(thread::Call{.function = Row::fence_async_shared});
+}
+
+ExprId Expander::slot_of(BarrierId barrier, ValueId chosen) {
+  if (chosen != graph::no_value) return e_.as(u32, scalar(chosen));
+  const RingId ring = l_.barriers[barrier].ring;
+  return !ring ? no_expr : slots_[ring].now;
 }
 
 ExprId Expander::barrier_address(BarrierId barrier, ExprId slot) {

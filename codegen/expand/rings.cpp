@@ -244,28 +244,37 @@ bool fills_ring(const lowered::Program& l, const lowered::Statement& s, RingId r
 
 }  // namespace
 
-// One thread of each warpgroup tells for all of it: its product is done when the thread knows it.
-void Expander::free_slot(RingId number, bool before) {
+ExprId Expander::slot_before(RingId number) {
   const lowered::Ring& ring = l_.rings[number];
-  const Slots& slots = slots_[number];
-  const ExprId in_warpgroup =
-      is_wide() ? e_.plain(Operator::rem, thread_, this->number(graph::warpgroup_threads))
-                : thread_;
-  const ExprId tells =
-      b_.let_once("tells", false, e_.plain(Operator::equal, in_warpgroup, this->number(0), bool_));
-  ExprId slot = slots.from;
-  std::vector<ExprId> conditions{tells};
-  if (before && ring.unrolled)
-    slot = e_.plain(Operator::rem, e_.sum(Affine::term(slot) + Affine(ring.slots - 1)),
+  const ExprId slot = slots_[number].from;
+  if (ring.unrolled)
+    return e_.plain(Operator::rem, e_.sum(Affine::term(slot) + Affine(ring.slots - 1)),
                     this->number(ring.slots));
-  else if (before)
-    slot = e_.choose(e_.plain(Operator::equal, slot, e_.number(0, u32), bool_),
-                     e_.number(ring.slots - 1, u32), e_.sum(Affine::term(slot) + Affine(-1), u32));
-  if (before) conditions.push_back(e_.op(graph::Op::Not, bool_, {slots.begins}));
-  b_.open(thread::If{e_.all(std::move(conditions)), {}});
+  return e_.choose(e_.plain(Operator::equal, slot, e_.number(0, u32), bool_),
+                   e_.number(ring.slots - 1, u32), e_.sum(Affine::term(slot) + Affine(-1), u32));
+}
+
+// One thread of each warpgroup tells for all of it: its product is done when the thread knows it.
+void Expander::expand_one(const lowered::Arrive& a) {
+  if (a.bytes > 0)
+    return b_.add(thread::Call{
+        .function = Row::mbarrier_arrive_expect_tx,
+        .args = {barrier_address(a.barrier, slot_of(a.barrier, a.slot)), number(a.bytes)}});
+  std::vector<ExprId> conditions;
+  if (!is_one_thread_) {
+    const ExprId in_warpgroup =
+        is_wide() ? e_.plain(Operator::rem, thread_, number(graph::warpgroup_threads)) : thread_;
+    conditions.push_back(
+        b_.let_once("tells", false, e_.plain(Operator::equal, in_warpgroup, number(0), bool_)));
+  }
+  const RingId ring = l_.barriers[a.barrier].ring;
+  const ExprId slot = a.back > 0 ? slot_before(ring) : slot_of(a.barrier, a.slot);
+  if (a.back > 0) conditions.push_back(e_.op(graph::Op::Not, bool_, {slots_[ring].begins}));
+  const ExprId condition = e_.all(std::move(conditions));
+  if (condition != no_expr) b_.open(thread::If{condition, {}});
   b_.add(thread::Call{.function = Row::mbarrier_arrive,
-                      .args = {barrier_address(ring.empty_barriers, slot), this->number(1)}});
-  b_.close();
+                      .args = {barrier_address(a.barrier, slot), number(1)}});
+  if (condition != no_expr) b_.close();
 }
 
 // Who fills counts for itself: it is ahead of who reads.

@@ -97,6 +97,9 @@ class Visit {
   void operator()(const Copy& c) {
     if (c.from.view != graph::no_value) view(c.from.view);
     if (c.to.view != graph::no_value) view(c.to.view);
+    for (const Place& p : {c.from, c.to})
+      for (const ValueId v : {p.slot, p.block}) control(v);
+    for (const ValueId v : {c.slot, c.multicast, c.predicate}) control(v);
     Effect read = place(c.from), write = place(c.to);
     read.access = Access::read;
     write.role = Role::result;
@@ -112,9 +115,13 @@ class Visit {
     add(write);
   }
   void operator()(const Arrive& a) {
+    control(a.slot);
     barrier(l_.barriers[a.barrier].storage, a.bytes > 0 ? Of::none : Of::completes);
   }
-  void operator()(const Wait& w) { barrier(l_.barriers[w.barrier].storage, Of::awaits); }
+  void operator()(const Wait& w) {
+    control(w.slot);
+    barrier(l_.barriers[w.barrier].storage, Of::awaits);
+  }
   void operator()(const Close& c) {
     add({.elected = c.kind == Completion::bulk_group, .on = c.kind, .completion = Of::closes});
   }

@@ -61,6 +61,8 @@ inline constexpr const char* unit_words[] = {"fma",       "mma_16816", "mma_1688
                                              "mma_16832", "mma_tf32",  "wgmma"};
 inline constexpr const char* completion_words[] = {"none", "mbarrier", "cp_async_group",
                                                    "bulk_group", "wgmma_group"};
+inline constexpr const char* phase_words[] = {"of_iteration", "tracked"};
+inline constexpr const char* sync_words[] = {"program", "block", "cluster"};
 
 // Calls f(name, member) for each member, whose type says how it is spelled.
 #define PALLADIUM_FIELDS(Type)                        \
@@ -100,6 +102,8 @@ PALLADIUM_FIELDS(Shared) {
   f("tf32", x.tf32);
   f("alignment", x.alignment);
   f("ring", x.ring);
+  f("within", x.within.storage);
+  f("within_offset", x.within.offset);
 }
 
 // Where it lives stands first: what there is to say of it follows from that.
@@ -249,14 +253,22 @@ PALLADIUM_FIELDS(Copy) {
   f("to", x.to);
   f("box", x.box);
   f("completes", x.completes);
+  f("slot", x.slot);
   f("of", x.of);
+  f("multicast", x.multicast);
+  f("predicate", x.predicate);
 }
 PALLADIUM_FIELDS(Arrive) {
   f("barrier", x.barrier);
+  f("slot", x.slot);
   f("bytes", x.bytes);
   f("back", x.back);
 }
-PALLADIUM_FIELDS(Wait) { f("barrier", x.barrier); }
+PALLADIUM_FIELDS(Wait) {
+  f("barrier", x.barrier);
+  f("slot", x.slot);
+  f("phase", detail::alternative(x.phase, phase_words));
+}
 PALLADIUM_FIELDS(Close) { f("kind", detail::word(x.kind, completion_words)); }
 PALLADIUM_FIELDS(WaitGroup) {
   f("kind", detail::word(x.kind, completion_words));
@@ -267,10 +279,7 @@ PALLADIUM_FIELDS(Fence) {
   (void)x;
   (void)f;
 }
-PALLADIUM_FIELDS(Sync) {
-  (void)x;
-  (void)f;
-}
+PALLADIUM_FIELDS(Sync) { f("of", detail::word(x.of, sync_words)); }
 PALLADIUM_FIELDS(SetRegisters) {
   f("count", x.count);
   f("more", x.more);

@@ -187,8 +187,12 @@ class FullText {
       words.push_back(fmt::format("s{}:{}:s{}", from, word(redirect.map), redirect.storage));
     return list(words);
   }
+  // "s3[%7]:%8", in the slot %7 of the block %8
   std::string word(const Place& p) const {
-    return p.storage ? word(p.storage) : p.window ? word(p.window) : word(p.view);
+    std::string text = p.storage ? word(p.storage) : p.window ? word(p.window) : word(p.view);
+    if (p.slot != graph::no_value) text += fmt::format("[{}]", word(p.slot));
+    if (p.block != graph::no_value) text += ":" + word(p.block);
+    return text;
   }
   // "[[0:8:4,12:16:4],[0:8:4]]"
   static std::string word(const std::vector<SharedRow>& rows) {

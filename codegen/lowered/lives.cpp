@@ -27,7 +27,7 @@ Lives::Lives(const Program& l, const Visit& visit) : l_(l), spans_(l.storages.si
         s = {std::min(s.first, loop.first), std::max(s.last, loop.last)};
   for (const Window& w : l_.windows)
     if (w.storage() && w.scope == graph::no_value && !l_.storages[w.storage()].ring())
-      spans_[w.storage()] = {0, position_};
+      spans_[l_.room_of(w.storage())] = {0, position_};
   for (const Body& b : l_.bodies)
     for (std::size_t i = 1; i < b.agents.size(); ++i) meanwhile(b.agents[i].statements);
 }
@@ -37,7 +37,7 @@ void Lives::meanwhile(const Statements& list) {
     for (const Effect& e : effects(l_, s)) {
       if (!e.storage) continue;
       const RingId ring = l_.storages[e.storage].ring();
-      Span& span = spans_[ring ? l_.rings[ring].storage : e.storage];
+      Span& span = spans_[l_.room_of(e.storage)];
       if (!ring || e.reads() || span.first < 0) span = {0, position_};
     }
     for_each_body(s, [&](const Statements& body) { meanwhile(body); });
@@ -69,8 +69,7 @@ void Lives::touch(const Statement& s, int in, int behind) {
 
 void Lives::touch(StorageId storage, int position) {
   if (!storage) return;
-  const RingId ring = l_.storages[storage].ring();
-  Span& span = spans_[ring ? l_.rings[ring].storage : storage];
+  Span& span = spans_[l_.room_of(storage)];
   span = {span.first < 0 ? position : std::min(span.first, position),
           std::max(span.last, position)};
 }

@@ -11,7 +11,7 @@ namespace palladium::lowered {
 /// Positions number the statements in order: one in each, those of the statements inside of it, and
 /// one behind it. A storage lives from the statement that fills it to the last that reads it; as
 /// long as a loop that it enters or outlives; of a window as long as its scope, or the program. A
-/// ring lives for its slots.
+/// ring lives for its slots, a union for its members.
 ///
 /// That is the order of a body's first agent. What others touch may hold something at any time, but
 /// for the slots that they only fill: for the first, which awaits them.

@@ -16,6 +16,13 @@ BarrierId Program::add_barriers(RingId ring, int slots, int arrivals) {
   return barriers.add({.storage = storage, .ring = ring, .arrivals = arrivals});
 }
 
+StorageId Program::room_of(StorageId s) const {
+  const Storage& x = storages[s];
+  if (!x.in_shared()) return s;
+  if (x.shared().ring) return rings[x.shared().ring].storage;
+  return x.shared().within.storage ? x.shared().within.storage : s;
+}
+
 int Body::warpgroups() const {
   int all = 0;
   for (const Agent& a : agents) all += a.warpgroups;

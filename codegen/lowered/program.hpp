@@ -79,6 +79,9 @@ struct Program {
   /// One, or of a ring one for each slot, at which so many arrive.
   BarrierId add_barriers(RingId ring = {}, int slots = 1, int arrivals = 1);
   LayoutVariableId add_variable(layout::Layout pin = {}) { return pinned.add(std::move(pin)); }
+  /// What has the bytes of a storage in shared memory: the union or the ring that it lies in, or
+  /// itself.
+  StorageId room_of(StorageId s) const;
   const Window& window_loaded(ValueId v) const {
     return windows[window_of[graph.root(graph[v].args[0])]];
   }

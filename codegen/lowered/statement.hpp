@@ -212,37 +212,52 @@ struct TensorBox {
 };
 
 /// Where a copy reads or fills: a storage, the block of a window, or a view, the Ref of which has
-/// its root there. A storage in a ring stands for that of the slot of the iteration around.
+/// its root there. Of a storage in a ring that of the `slot`; none: of the iteration around. Of a
+/// cluster that of the `block` of this rank; none: of the own one.
 struct Place {
   StorageId storage = {};
   WindowId window = {};
   ValueId view = graph::no_value;
+  ValueId slot = graph::no_value, block = graph::no_value;
 };
 
 /// to = from, asynchronously: boxes that TMA copies between an array and shared memory, where
-/// blocks of windows lie row-major, and views in panels. One thread of the agent issues it. The
-/// copy is done when `completes` says so; without such when the bulk group is, which a Close ends.
+/// blocks of windows lie row-major, and views in panels; or the bytes of one storage to another
+/// block of the cluster. One thread of the agent issues it, where the predicate holds. The copy is
+/// done when `completes` says so, in the block that it fills, of several barriers that of the
+/// `slot`; without such when the bulk group is, which a Close ends.
 struct Copy {
   Place from = {}, to = {};
   BoxId box = {};
   BarrierId completes = {};
-  ValueId of = graph::no_value;  // the Load or Store that it does; none: of a block
+  ValueId slot = graph::no_value;
+  ValueId of = graph::no_value;  // the Load or Store that it does; none: of a block, or of bytes
+  ValueId multicast = graph::no_value;  // a bit for each block of the cluster that it fills
+  ValueId predicate = graph::no_value;
 };
 
-/// At a barrier, of a ring's that of the slot of the iteration around: one thread of the agent says
-/// that copies of so many bytes are to complete it; of 0, one of each warpgroup that it is done
-/// with the slot. `back`: with that of the iteration so many before; in those that have no such
-/// nothing happens.
+/// At a barrier, of several that of the `slot`, or of a ring's of the iteration around: one thread
+/// of the agent says that copies of so many bytes are to complete it; of 0, one of each warpgroup
+/// that it is done. `back`: with the slot of the iteration so many before; in those that have no
+/// such nothing happens.
 struct Arrive {
   BarrierId barrier = {};
+  ValueId slot = graph::no_value;
   std::int64_t bytes = 0;
   int back = 0;
 };
 
-/// All threads of the agent wait for the barrier, of a ring's for that of the slot of the iteration
-/// around.
+/// For which completion of a barrier a thread waits: of a ring's, the one that the iteration around
+/// begins behind; or the next of those that it has not waited for.
+struct OfIteration {};
+struct Tracked {};
+
+/// All threads of the agent wait for the barrier, of several for that of the `slot`, or of a ring's
+/// of the iteration around.
 struct Wait {
   BarrierId barrier = {};
+  ValueId slot = graph::no_value;
+  std::variant<OfIteration, Tracked> phase = OfIteration{};
 };
 
 /// What has been begun since the last one is a group.
@@ -273,8 +288,10 @@ struct Relayout {
 struct Statement;
 using Statements = std::vector<Statement>;
 
-/// Barrier of the Pallas thread.
-struct Sync {};
+/// Barrier of the Pallas thread, or of all threads of the block or the cluster.
+struct Sync {
+  enum class Of : std::uint8_t { program, block, cluster } of = Of::program;
+};
 
 /// Each thread of the agent has so many registers from here on, more or fewer than before.
 struct SetRegisters {

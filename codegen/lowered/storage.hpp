@@ -24,6 +24,12 @@ struct Registers {
   bool packed = false;         // two elements of 16 bits in each of them, as A of wgmma
 };
 
+/// A part of another storage, one of those that lie over one another there: a union.
+struct Within {
+  StorageId storage = {};  // that is part of nothing
+  std::int64_t offset = 0;
+};
+
 /// Shared memory: row-major, or in panels.
 ///
 /// Panels are what wgmma reads and TMA writes: columns of rows of 32, 64 or 128 bytes, one panel
@@ -43,7 +49,8 @@ struct Shared {
   int rows_alike = 1;           // ldmatrix reads rows that follow one another
   bool tf32 = false;            // elements of f32 are rounded to tf32 on their way there
   std::int64_t alignment = 16;  // what its address is a multiple of, at least
-  RingId ring = {};  // it lies in each slot of this ring, `offset` behind where that begins
+  RingId ring = {};    // it lies in each slot of this ring, `offset` behind where that begins
+  Within within = {};  // it has no place of its own, and no `offset`
 };
 
 /// Room for a whole value, a resident window or a scratch Ref.
@@ -87,12 +94,15 @@ struct Ring {
 };
 
 /// Barriers in shared memory that know when copies are done, or what they filled has been read:
-/// one, or for each slot of a ring one.
+/// one, for each slot of a ring one, or an array that expressions choose of.
 struct Barriers {
   StorageId storage = {};
   RingId ring = {};
   int arrivals = 1;
 };
+
+/// Of such an array, so many at most: a thread has a bit for each.
+inline constexpr std::int64_t most_tracked = 32;
 
 inline std::int64_t round_up(std::int64_t n, std::int64_t to) { return cdiv(n, to) * to; }
 

@@ -85,6 +85,8 @@ class Text {
     if (s.row_swizzle > 0) text += fmt::format(" swizzle {}", s.row_swizzle);
     if (s.rows_alike > 1) text += fmt::format(" of {} rows", s.rows_alike);
     if (s.ring) text += fmt::format(" in ring {}", s.ring);
+    if (s.within.storage)
+      text += fmt::format(" within s{} at {}", s.within.storage, s.within.offset);
     if (!s.per_warpgroup) text += " of the block";
     return text;
   }
@@ -108,20 +110,29 @@ class Text {
   void print(const LoopNest& p) { line(nest(p) + redirects(p.redirects)); }
   void print(const Dot& d) { line(dot(d)); }
   void print(const Copy& c) {
-    line(fmt::format("copy {} = {}{}", place(c.to), place(c.from),
-                     c.completes ? fmt::format(" on m{}", c.completes) : ""));
+    line(fmt::format("copy {} = {}{}{}{}", place(c.to), place(c.from),
+                     c.completes ? fmt::format(" on m{}{}", c.completes, slot(c.slot)) : "",
+                     some(" to blocks ", c.multicast), some(" where ", c.predicate)));
   }
   std::string place(const Place& p) const {
-    return p.storage  ? fmt::format("s{}", p.storage)
-           : p.window ? fmt::format("w{}", p.window)
-                      : fmt::format("w{} at {}", l_.window_of[g_.root(p.view)], value(p.view));
+    const std::string what =
+        p.storage  ? fmt::format("s{}", p.storage)
+        : p.window ? fmt::format("w{}", p.window)
+                   : fmt::format("w{} at {}", l_.window_of[g_.root(p.view)], value(p.view));
+    return what + slot(p.slot) + some(" of block ", p.block);
+  }
+  std::string slot(ValueId v) const {
+    return v == graph::no_value ? "" : fmt::format("[{}]", value(v));
+  }
+  std::string some(const char* words, ValueId v) const {
+    return v == graph::no_value ? "" : words + value(v);
   }
   void print(const Arrive& a) {
-    line(fmt::format("arrive m{}{}{}", a.barrier,
+    line(fmt::format("arrive m{}{}{}{}", a.barrier, slot(a.slot),
                      a.bytes > 0 ? fmt::format(" for {} bytes", a.bytes) : "",
                      a.back > 0 ? fmt::format(" {} back", a.back) : ""));
   }
-  void print(const Wait& w) { line(fmt::format("wait m{}", w.barrier)); }
+  void print(const Wait& w) { line(fmt::format("wait m{}{}", w.barrier, slot(w.slot))); }
   void print(const Close& c) { line(fmt::format("close {}", kind_of(c.kind))); }
   void print(const WaitGroup& w) {
     std::string storages;
@@ -136,7 +147,11 @@ class Text {
   void print(const Relayout& r) {
     line(fmt::format("s{} = relayout s{}: {}", r.to, r.from, layout::describe(r.plan)));
   }
-  void print(const Sync&) { line("sync"); }
+  void print(const Sync& s) {
+    line(s.of == Sync::Of::program
+             ? "sync"
+             : std::string("sync ") + sync_words[static_cast<std::size_t>(s.of)]);
+  }
   void print(const SetRegisters& s) {
     line(fmt::format("{} registers of a thread, {}", s.count, s.more ? "more" : "fewer"));
   }

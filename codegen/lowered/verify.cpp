@@ -32,11 +32,18 @@ class Ids {
   explicit Ids(const Program& l) : l_(l) {}
 
   std::string run() {
+    for (const Storage& s : l_.storages)
+      if (s.in_shared()) within(s.shared().within.storage);
     for_each_list(l_, [&](const Statements& list) { visit(list); });
     return found_;
   }
 
  private:
+  void within(StorageId s) {
+    if (s && std::cmp_greater_equal(s.number(), count(s)) && found_.empty())
+      found_ = fmt::format("ids: a storage lies within s{}, which there is not", s);
+  }
+
   void visit(const Statements& list) {
     for (const Statement& s : list) {
       at_ = &s;
@@ -87,6 +94,69 @@ class Ids {
   std::string found_;
 };
 
+// ---- chosen
+
+/// Which of several barriers, slots and blocks a statement means.
+class Chosen {
+ public:
+  explicit Chosen(const Program& l) : l_(l) {}
+
+  std::string run() {
+    for_each_list(l_, [&](const Statements& list) { visit(list); });
+    return found_;
+  }
+
+ private:
+  void visit(const Statements& list) {
+    for (const Statement& s : list) {
+      at_ = &s;
+      std::visit([&](const auto& what) { look(what); }, s.what);
+      for_each_body(s, [&](const Statements& body) { visit(body); });
+    }
+  }
+
+  void look(const Wait& w) {
+    one_of(w.barrier, w.slot);
+    const Barriers& all = l_.barriers[w.barrier];
+    if (std::holds_alternative<OfIteration>(w.phase))
+      return require(bool(all.ring), "waits for an iteration at a barrier of no ring");
+    require(count(all) <= most_tracked, "waits for one of more barriers than a thread has bits");
+  }
+  void look(const Arrive& a) {
+    one_of(a.barrier, a.slot);
+    require(a.back == 0 || (l_.barriers[a.barrier].ring && a.slot == graph::no_value),
+            "arrives for an iteration before at a barrier of no ring");
+  }
+  void look(const Copy& c) {
+    if (c.completes) one_of(c.completes, c.slot);
+    require(c.completes || c.slot == graph::no_value, "chooses of barriers and completes none");
+    for (const Place& p : {c.from, c.to})
+      require(p.slot == graph::no_value || (p.storage && l_.storages[p.storage].ring()),
+              "chooses a slot of no ring");
+    const bool moves = c.from.storage && c.to.storage;
+    require(moves == (c.to.block != graph::no_value) && c.from.block == graph::no_value,
+            "copies between storages of one block, or what is none of another");
+    require(!moves || c.completes, "fills another block, which nobody tells");
+    require(c.multicast == graph::no_value || (c.completes && !moves),
+            "fills several blocks, and brings nothing to shared memory");
+  }
+  void look(const auto&) {}
+
+  std::int64_t count(const Barriers& all) const { return l_.storages[all.storage].shape[0]; }
+  void one_of(BarrierId barrier, ValueId slot) {
+    const Barriers& all = l_.barriers[barrier];
+    require(all.ring || count(all) == 1 || slot != graph::no_value,
+            "does not say which of several barriers it means");
+  }
+  void require(bool holds, const char* what) {
+    if (!holds && found_.empty()) found_ = fmt::format("chosen: {} {}", where(*at_), what);
+  }
+
+  const Program& l_;
+  const Statement* at_ = nullptr;
+  std::string found_;
+};
+
 // ---- filled
 
 class Filled {
@@ -100,6 +170,9 @@ class Filled {
   std::string run() {
     for_each_list(l_, [&](const Statements& list) {
       Known known(l_.storages.size());
+      for_each_list(l_, [&](const Statements& other) {
+        if (&other != &list) shared_by(other, known);
+      });
       visit(list, known);
     });
     return found_;
@@ -107,6 +180,15 @@ class Filled {
 
  private:
   using Known = Table<StorageId, bool>;
+
+  // What another agent fills, barriers know.
+  void shared_by(const Statements& list, Known& known) const {
+    for (const Statement& s : list) {
+      for (const Effect& e : effects(l_, s))
+        if (e.writes() && e.storage && l_.storages[e.storage].in_shared()) known[e.storage] = true;
+      for_each_body(s, [&](const Statements& body) { shared_by(body, known); });
+    }
+  }
 
   void visit(const Statements& list, Known& known) {
     for (const Statement& s : list) {
@@ -308,6 +390,27 @@ std::string missing(const Program& l, Order::Ask asked) {
 
 // ---- bytes
 
+// Members of a union stand under other rules than that of whose bytes are whose.
+std::string union_defect(const Program& l) {
+  for (const StorageId s : l.storages.ids()) {
+    if (!l.storages[s].in_shared() || !l.storages[s].shared().within.storage) continue;
+    const Within& within = l.storages[s].shared().within;
+    const Storage& room = l.storages[within.storage];
+    const char* why = nullptr;
+    if (!room.in_shared() || l.room_of(within.storage) != within.storage || l.storages[s].ring())
+      why = "which has no bytes of its own";
+    else if (within.offset < 0 ||
+             within.offset + shared_bytes(l.storages[s]).value() > shared_bytes(room).value())
+      why = "which has not so many bytes";
+    else if (within.offset % shared_alignment(l.storages[s]) != 0 ||
+             shared_alignment(room) % shared_alignment(l.storages[s]) != 0)
+      why = "where it is not aligned";
+    if (why != nullptr)
+      return fmt::format("bytes: s{} lies within s{}, {}", s, within.storage, why);
+  }
+  return "";
+}
+
 std::string shared_bytes_defect(const Program& l) {
   struct Span {
     StorageId storage;
@@ -317,7 +420,7 @@ std::string shared_bytes_defect(const Program& l) {
   std::vector<Span> spans;
   for (const StorageId s : l.storages.ids()) {
     const Storage& x = l.storages[s];
-    if (!x.in_shared() || x.ring() || !lives.has(s)) continue;
+    if (!x.in_shared() || l.room_of(s) != s || !lives.has(s)) continue;
     const std::int64_t copies = (x.shared().per_warpgroup ? l.warpgroups : 1) *
                                 (x.shared().per_warp ? graph::num_warps : 1);
     const std::int64_t bytes = shared_bytes(x).value() * copies;
@@ -336,6 +439,8 @@ std::string shared_bytes_defect(const Program& l) {
 
 std::string defect(const Program& l, Behind passes) {
   if (std::string what = Ids(l).run(); !what.empty()) return what;
+  if (std::string what = Chosen(l).run(); !what.empty()) return what;
+  if (std::string what = union_defect(l); !what.empty()) return what;
   if (std::string what = Filled(l).run(); !what.empty()) return what;
   if (std::string what = Purposes(l, passes).run(); !what.empty()) return what;
   if (const SignalDefect d = passes.waits ? signal_defect(l) : SignalDefect(); !d.what.empty())

@@ -101,14 +101,14 @@ class BarrierWaits {
         for_each_body(s, [&](Statements& body) { await(body, s); });
       for (const BarrierId b : std::set<BarrierId>(open))
         if (needs(s, b)) {
-          out.push_back({Wait{b}, at_[b]});
+          out.push_back({wait_for(b), at_[b]});
           open.erase(b);
         }
       if (const Copy* const c = std::get_if<Copy>(&s.what))
         if (c->completes && !l_.barriers[c->completes].ring) open.insert(c->completes);
       out.push_back(std::move(s));
     }
-    for (const BarrierId b : open) out.push_back({Wait{b}, at_[b]});
+    for (const BarrierId b : open) out.push_back({wait_for(b), at_[b]});
     list = std::move(out);
   }
 
@@ -118,7 +118,7 @@ class BarrierWaits {
       for_each_body(s, [&](Statements& body) { await_empty(body); });
       const Arrive* const a = std::get_if<Arrive>(&s.what);
       if (a != nullptr && a->bytes > 0)
-        out.push_back({Wait{l_.rings[l_.barriers[a->barrier].ring].empty_barriers}, s.at});
+        out.push_back({wait_for(l_.rings[l_.barriers[a->barrier].ring].empty_barriers), s.at});
       out.push_back(std::move(s));
     }
     list = std::move(out);
@@ -132,6 +132,11 @@ class BarrierWaits {
       }
       for_each_body(s, [&](const Statements& body) { find(body); });
     }
+  }
+
+  Wait wait_for(BarrierId b) const {
+    if (l_.barriers[b].ring) return {.barrier = b};
+    return {.barrier = b, .phase = Tracked{}};
   }
 
   // The full barriers of slots that are left in the list for the next ones.

@@ -70,7 +70,7 @@ class SharedMemory {
       if (w.storage() && w.scope != graph::no_value) scoped.insert(w.storage());
     std::vector<StorageId> found;
     for (const StorageId s : l_.storages.ids())
-      if (l_.storages[s].in_shared() && !scoped.contains(s) && !l_.storages[s].ring())
+      if (l_.storages[s].in_shared() && !scoped.contains(s) && l_.room_of(s) == s)
         found.push_back(s);
     return found;
   }

@@ -14,6 +14,9 @@
 #include "codegen/lowered/verify.hpp"
 #include "palladium/ops/registry.hpp"
 #include "tests/passes/lowering.hpp"
+#include "tests/support/folder.hpp"
+#include "tests/support/lowered_text.hpp"
+#include "tests/support/paths.hpp"
 
 using namespace palladium;
 using namespace palladium::test;
@@ -104,9 +107,16 @@ TEST_CASE("a statement that names what there is not is refused") {
   CHECK(lowered::defect(l, last) == "");
   l.bodies[0].agents[0].statements.push_back({lowered::Advance{lowered::RingId(3)}});
   CHECK(lowered::defect(l, {}) == "ids: advance names r3, which there is not");
-  l.bodies[0].agents[0].statements.back() = {lowered::Wait{lowered::BarrierId(0)},
+  l.bodies[0].agents[0].statements.back() = {lowered::Wait{.barrier = lowered::BarrierId(0)},
                                              {.file = "a", .line = 7}};
   CHECK(lowered::defect(l, {}) == "ids: wait of line 7 names m0, which there is not");
+}
+
+TEST_CASE("a storage within one that there is not is refused") {
+  lowered::Program l = program(90);
+  for (lowered::Storage& s : l.storages)
+    if (s.in_shared()) s.shared().within.storage = lowered::StorageId(99);
+  CHECK(lowered::defect(l, {}) == "ids: a storage lies within s99, which there is not");
 }
 
 TEST_CASE("storages that share bytes while both hold something are refused") {
@@ -199,6 +209,62 @@ TEST_CASE("whatever fills what somebody reads is missed when it is left out") {
     }
   }
   CHECK(left_out > 80);
+}
+
+namespace {
+
+/// What is refused of a typed program in which the first of such words is another.
+std::string typed_defect(const std::string& name, const std::string& words,
+                         const std::string& others) {
+  std::string text = text_of(source_dir() + "/tests/passes/typed/" + name + ".txt");
+  const std::size_t at = text.find(words);
+  REQUIRE(at != std::string::npos);
+  return lowered::defect(lowered_of(text.replace(at, words.size(), others)), false);
+}
+
+}  // namespace
+
+TEST_CASE("which of several barriers, slots and blocks is meant is said, and there is such") {
+  const auto by_hand = [](const std::string& words, const std::string& others) {
+    return typed_defect("by-hand", words, others);
+  };
+  CHECK(by_hand("phase=tracked", "phase=tracked") == "");
+  CHECK(by_hand("wait barrier=m0 slot=%14 ", "wait barrier=m0 ") ==
+        "chosen: wait does not say which of several barriers it means");
+  CHECK(by_hand("arrive barrier=m0 slot=%4 ", "arrive barrier=m0 ") ==
+        "chosen: arrive does not say which of several barriers it means");
+  CHECK(by_hand("completes=m0 slot=%4 ", "completes=m0 ") ==
+        "chosen: copy does not say which of several barriers it means");
+  CHECK(by_hand("slot=%14 phase=tracked", "slot=%14") ==
+        "chosen: wait waits for an iteration at a barrier of no ring");
+  CHECK(by_hand("dtype=u64 shape=[2] row_stride=2", "dtype=u64 shape=[33] row_stride=33") ==
+        "chosen: wait waits for one of more barriers than a thread has bits");
+  CHECK(by_hand("slot=%17 bytes=16384", "slot=%17 bytes=16384 back=1") ==
+        "chosen: arrive arrives for an iteration before at a barrier of no ring");
+  CHECK(by_hand("shape=[64,64] of=%23 row_stride=64 swizzle=128 fetched ring=r0",
+                "shape=[64,64] of=%23 row_stride=64 swizzle=128 fetched") ==
+        "chosen: copy chooses a slot of no ring");
+  CHECK(typed_defect("exchange", "to=s1:%6", "to=s1") ==
+        "chosen: copy copies between storages of one block, or what is none of another");
+  CHECK(typed_defect("multicast", "from=%9 to=s4", "from=%9 to=s4:%3") ==
+        "chosen: copy copies between storages of one block, or what is none of another");
+  CHECK(typed_defect("exchange", " completes=m0", "") ==
+        "chosen: copy fills another block, which nobody tells");
+  CHECK(typed_defect("exchange", "completes=m0", "completes=m0 multicast=%5") ==
+        "chosen: copy fills several blocks, and brings nothing to shared memory");
+}
+
+TEST_CASE("the members of a union lie in its bytes, and share them") {
+  const auto lies = [](const std::string& within) {
+    return typed_defect("union", "within=s2", within);
+  };
+  CHECK(lies("within=s2") == "");
+  CHECK(lies("within=s2 within_offset=16") ==
+        "bytes: s0 lies within s2, which has not so many bytes");
+  CHECK(lies("within=s1") == "bytes: s0 lies within s1, which has no bytes of its own");
+  CHECK(typed_defect("union", "rows_alike=4 within=s2\n  storage 2",
+                     "rows_alike=4 within=s2 within_offset=8\n  storage 2") ==
+        "bytes: s1 lies within s2, where it is not aligned");
 }
 
 }  // namespace verified

@@ -53,6 +53,7 @@ inline constexpr const char* effects_by_kind = R"(advance
 ahead
   updates block ring
 arrive
+  reads control storage
   updates barrier storage elected completes mbarrier
   updates barrier storage elected mbarrier
 assign
@@ -65,6 +66,7 @@ close
   awaits closes cp_async_group
   awaits elected closes bulk_group
 copy
+  reads control storage
   reads subscript storage
   reads value storage async elected completes bulk_group
   reads value window async elected
@@ -191,6 +193,7 @@ update
   writes result storage
 wait
   reads barrier storage awaits mbarrier
+  reads control storage
 wait_group
   awaits awaits cp_async_group
   awaits elected awaits bulk_group

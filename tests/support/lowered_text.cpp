@@ -405,7 +405,17 @@ class ProgramReader {
       for (std::size_t k = 1; k < parts.size(); ++k) set(l, to.rows.emplace_back(), parts[k]);
     }
   }
-  void set(const PartLine& l, Place& x, const std::string& text) {
+  // "s3[%7]:%8", in the slot %7 of the block %8
+  void set(const PartLine& l, Place& x, std::string text) {
+    if (const std::size_t at = text.find(':'); at != std::string::npos) {
+      x.block = some_value(l, text.substr(at + 1));
+      text.resize(at);
+    }
+    if (const std::size_t at = text.find('['); at != std::string::npos) {
+      if (!text.ends_with(']')) l.refuse("expected a slot");
+      x.slot = some_value(l, text.substr(at + 1, text.size() - at - 2));
+      text.resize(at);
+    }
     if (text.starts_with(letter_of<Storage>)) return set(l, x.storage, text);
     if (text.starts_with(letter_of<Window>)) return set(l, x.window, text);
     x.view = value(l, text);

@@ -52,18 +52,19 @@ void Observed::add_storage(std::vector<Range>& ranges, StorageId storage, Range 
   const Storage& s = l_.storages[storage];
   if (!s.in_shared()) return;
   const lowered::RingId ring = s.ring();
-  const lowered::Shared& placed = ring ? l_.storages[l_.rings[ring].storage].shared() : s.shared();
+  const Storage& room = l_.storages[l_.room_of(storage)];
+  const lowered::Shared& placed = room.shared();
   const std::int64_t bytes = lowered::shared_bytes(s).value();
-  const std::int64_t all =
-      ring ? lowered::shared_bytes(l_.storages[l_.rings[ring].storage]).value() : bytes;
+  const std::int64_t all = lowered::shared_bytes(room).value();
   const std::int64_t copies = (placed.per_warpgroup ? std::max(1, l_.warpgroups) : 1) *
                               (placed.per_warp ? graph::num_warps : 1);
   const int slots = ring ? l_.rings[ring].slots : 1;
   range.shared = true;
   for (std::int64_t copy = 0; copy < copies; ++copy)
     for (int slot = 0; slot < slots; ++slot) {
-      const std::int64_t in_ring = ring ? s.shared().offset + slot * l_.rings[ring].slot_bytes : 0;
-      range.begin = static_cast<std::uint64_t>(placed.offset + copy * all + in_ring);
+      const std::int64_t in_room =
+          ring ? s.shared().offset + slot * l_.rings[ring].slot_bytes : s.shared().within.offset;
+      range.begin = static_cast<std::uint64_t>(placed.offset + copy * all + in_room);
       range.end = range.begin + static_cast<std::uint64_t>(bytes);
       ranges.push_back(range);
     }
