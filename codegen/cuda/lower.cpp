@@ -135,8 +135,9 @@ thread::Program thread_program(const lowered::Program& l, const ThreadObserver& 
   return p;
 }
 
-Emitted emit(const graph::Graph& g, const Options& options) {
-  const lowered::Program l = lower(g, options);
+Emitted emit(const graph::Graph& g, const Options& options) { return emit(lower(g, options)); }
+
+Emitted emit(const lowered::Program& l) {
   const thread::Program p = thread_program(l);
   Printed printed = print(p);
   return {.text = std::move(printed.text),

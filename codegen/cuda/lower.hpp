@@ -16,6 +16,9 @@ lowered::Program lower(const graph::Graph& g, const Options& options,
 /// Learns of each pass over the thread program, "expand" the first of them, and of what it left.
 using ThreadObserver = std::function<void(const char* pass, double ms, const thread::Program&)>;
 
+/// The text of a lowered program.
+Emitted emit(const lowered::Program& l);
+
 /// What a thread of the lowered graph does, as it is printed.
 thread::Program thread_program(const lowered::Program& l, const ThreadObserver& observer = {});
 

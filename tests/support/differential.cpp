@@ -199,15 +199,17 @@ void run_text(const graph::Graph& g, std::string_view text, const runtime::Launc
   emulate(g, plan, call, {.text = text, .options = options});
 }
 
-void run_emulator(const graph::Graph& g, const cuda::Options& options, Call& call, bool poison,
+namespace {
+
+void run_observed(const graph::Graph& g, const lowered::Program& l, Call& call, bool poison,
                   const Hearing& hearing) {
-  const cuda::Emitted e = cuda::emit(g, options);
+  const cuda::Emitted e = cuda::emit(l);
   const std::vector<Location> lines = lines_of(e);
   const std::vector<void*> addresses = addresses_of(g, call);
   std::vector<Observed::Array> arrays;
   for (std::size_t i = 0; i < call.arrays.size(); ++i)
     arrays.push_back({reinterpret_cast<std::uint64_t>(addresses[i]), call.arrays[i].size()});
-  Observed observed(cuda::lower(g, options), e.statements, arrays, hearing);
+  Observed observed(l, e.statements, arrays, hearing);
   emulate(g, runtime::plan_of(e), call,
           {.text = e.text,
            .lines = lines,
@@ -216,6 +218,17 @@ void run_emulator(const graph::Graph& g, const cuda::Options& options, Call& cal
            .watch = [&](int line, const device::Access& access, std::uint64_t at,
                         std::uint64_t bytes) { observed.see(line, access, at, bytes); }});
   if (!observed.problem().empty()) throw std::runtime_error(observed.problem());
+}
+
+}  // namespace
+
+void run_emulator(const graph::Graph& g, const cuda::Options& options, Call& call, bool poison,
+                  const Hearing& hearing) {
+  run_observed(g, cuda::lower(g, options), call, poison, hearing);
+}
+
+void run_emulator(const lowered::Program& l, Call& call, bool poison, const Hearing& hearing) {
+  run_observed(l.graph, l, call, poison, hearing);
 }
 
 bool has_gpu() { return driver::status().state == driver::State::ready; }
@@ -282,6 +295,10 @@ cuda::Emitted emitted_for(const graph::Graph& g, const std::string& arch) {
 }
 
 }  // namespace
+
+std::string compile_problem(const lowered::Program& l, const std::string& arch) {
+  return compile_problem(cuda::emit(l), arch);
+}
 
 std::string compile_problem(const graph::Graph& g, const std::string& arch) {
   return compile_problem(emitted_for(g, arch), arch);

@@ -17,6 +17,7 @@
 
 namespace palladium::lowered {
 struct Effects;
+struct Program;
 namespace testing {
 struct Kind;
 }
@@ -51,6 +52,10 @@ void run_emulator(const graph::Graph& g, const cuda::Options& options, Call& cal
 void run_text(const graph::Graph& g, std::string_view text, const runtime::LaunchPlan& plan,
               Call& call, const emulator::Options& options = {});
 
+/// The same of a lowered program, which is placed.
+void run_emulator(const lowered::Program& l, Call& call, bool poison = true,
+                  const Hearing& hearing = {});
+
 /// Whether there is a GPU to run on.
 bool has_gpu();
 /// On the first GPU. Its memory holds zeros where nobody wrote.
@@ -66,6 +71,7 @@ std::size_t storage_of(const graph::Graph& g, std::size_t i);
 /// NVRTC's log and text if it does not take the emitted text for `arch` ("sm_90a"), or if ptxas
 /// spills or serialises; "" if all is well.
 std::string compile_problem(const graph::Graph& g, const std::string& arch);
+std::string compile_problem(const lowered::Program& l, const std::string& arch);
 /// The same for the architectures that kernels are compiled for. Of those with the same text these
 /// are the oldest and the newest: what the device library has for others is compiled by itself.
 std::string compile_problem(const graph::Graph& g);
