@@ -590,12 +590,15 @@ Order::Span Order::span_in_slot(StorageId storage) const {
 
 // Of all that there are of it; of what lies in a ring, of the ring.
 Order::Span Order::span(StorageId storage) const {
-  const Storage& in = l_.storages[storage];
-  const Storage& s = in.ring() ? l_.storages[l_.rings[in.ring()].storage] : in;
+  const Storage& s = l_.storages[storage];
   if (!s.in_shared()) return {};
-  const std::int64_t copies = (s.shared().per_warpgroup ? l_.warpgroups : 1) *
-                              (s.shared().per_warp ? graph::num_warps : 1);
-  return {s.shared().offset, s.shared().offset + shared_bytes(s).value_or(0) * copies};
+  const Storage& room = l_.storages[l_.room_of(storage)];
+  const Within& within = s.shared().within;
+  const std::int64_t copies = (room.shared().per_warpgroup ? l_.warpgroups : 1) *
+                              (room.shared().per_warp ? graph::num_warps : 1);
+  const bool is_part = within.storage && copies == 1;
+  const std::int64_t begin = room.shared().offset + (is_part ? within.offset : 0);
+  return {begin, begin + shared_bytes(is_part ? s : room).value_or(0) * copies};
 }
 
 }  // namespace palladium::lowered
