@@ -219,7 +219,7 @@ std::string typed_defect(const std::string& name, const std::string& words,
   std::string text = text_of(source_dir() + "/tests/passes/typed/" + name + ".txt");
   const std::size_t at = text.find(words);
   REQUIRE(at != std::string::npos);
-  return lowered::defect(lowered_of(text.replace(at, words.size(), others)), false);
+  return lowered::defect(lowered_of(text.replace(at, words.size(), others)), {});
 }
 
 }  // namespace
