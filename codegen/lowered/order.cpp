@@ -74,7 +74,23 @@ Needed Order::missing(const Statements& agent) {
     find_async(agent);
   State state;
   walk(agent, state, Mode::note, nullptr);
+  leave_out_vain(agent);
   return std::move(needed_);
+}
+
+// What iterations need of each other was found before what stands around their loop, which may
+// serve both.
+void Order::leave_out_vain(const Statements& agent) {
+  is_settled_ = true;
+  for (const Statement* const s : of_iterations_) {
+    auto noted = needed_.before.extract(s);
+    if (noted.empty()) continue;
+    left_.clear();
+    lacks_ = false;
+    State state;
+    walk(agent, state, Mode::look, nullptr);
+    if (lacks_) needed_.before.insert(std::move(noted));
+  }
 }
 
 void Order::find_async(const Statements& list) {
@@ -232,18 +248,20 @@ void Order::iteration(const Statement& s, State& state, Mode mode) {
 // What stands in front of the loop and is in the way of an iteration is waited for there, once.
 void Order::loop(const Statement& s, State& state, Mode mode) {
   const Loop* const rotated = std::get_if<Loop>(&s.what);
-  const State before = state;
+  State before = state;
   if (rotated != nullptr) walk(rotated->prologue, state, mode, &s);
   State in = state;
   in.add(left_by_iterations(s));
   State out = in;
   if (lacks(s, out)) {
+    lacks_ |= mode == Mode::look;
     if (rotated != nullptr && !rotated->prologue.empty()) {
       iteration(s, in, mode);
     } else {
       std::vector<Touch> touches;
       add_touches(s, 0, touches);
       provide(s, need_of(touches, nullptr, state), state, mode);
+      before = state;
     }
     in = state;
     in.add(left_by_iterations(s));
@@ -276,10 +294,14 @@ const Order::State& Order::left_by_iterations(const Statement& s) {
     } while (left.add(next));
   };
   settle();
-  State all = left;
-  iteration(s, all, Mode::note);
-  left = {};
-  settle();
+  if (!is_settled_) {
+    const bool outer = std::exchange(in_iterations_, true);
+    State all = left;
+    iteration(s, all, Mode::note);
+    in_iterations_ = outer;
+    left = {};
+    settle();
+  }
   ahead_ = ahead;
   return left;
 }
@@ -301,7 +323,10 @@ Need Order::need_of(const std::vector<Touch>& touches, const Statement* s,
       need_groups(t, state, need);
     else
       need_threads(t, s, state, need);
-  need.fence = need.fence || (need.sync && !state.unfenced.empty());
+  // Else whoever touches it would have to wait once more.
+  need.fence = need.fence || (need.sync && std::ranges::any_of(state.unfenced, [&](const Room& r) {
+                                return async_.contains({.storage = r.storage, .slot = any_slot});
+                              }));
   for (auto& [kind, group] : need.groups) name_storages(kind, group, state);
   return need;
 }
@@ -363,7 +388,11 @@ bool Order::conflicts(const Access& a, const Touch& t, const Room& room,
 }
 
 void Order::provide(const Statement& before, const Need& need, State& state, Mode mode) {
-  if (need) provide(mode == Mode::note ? needed_.before[&before] : unnoted_, need, state, mode);
+  if (!need) return;
+  if (mode == Mode::note && in_iterations_ && asked_ == Ask::threads &&
+      of_iterations_.size() < most_looked_at_again)
+    of_iterations_.push_back(&before);
+  provide(mode == Mode::note ? needed_.before[&before] : unnoted_, need, state, mode);
 }
 
 void Order::provide(Need& noted, const Need& need, State& state, Mode mode) {

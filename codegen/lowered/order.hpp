@@ -67,6 +67,7 @@ class Order {
   };
   static constexpr int any_slot = -1;
   static constexpr int oldest = 64;  // of groups: as good as any before
+  static constexpr std::size_t most_looked_at_again = 32;
 
   struct Touch {
     Room room = {};
@@ -114,6 +115,7 @@ class Order {
   enum class Mode : std::uint8_t { note, assume, look };
 
   void find_async(const Statements& list);
+  void leave_out_vain(const Statements& agent);
   void find_homes(const Statements& list, Home& around);
   void walk(const Statements& list, State& state, Mode mode, const Statement* of);
   void step(const Statements& list, std::size_t first, std::size_t end, State& state, Mode mode);
@@ -172,6 +174,8 @@ class Order {
   std::set<Room> async_ = {};  // what somebody touches by the asynchronous proxy
   int ahead_ = 0;              // iterations, of what is looked at
   bool lacks_ = false;
+  std::vector<const Statement*> of_iterations_ = {};  // in front of which these need something
+  bool in_iterations_ = false, is_settled_ = false;
   /// Of what products fill and read in registers: the statements in which all stand that touch it,
   /// outer ones first, where it is declared.
   std::map<StorageId, Home> homes_ = {};

@@ -21,6 +21,7 @@ class Signals {
 
   SignalDefect run() {
     for_each_list(l_, [&](const Statements& list) {
+      fills_ = rings_filled(l_, list);
       Heard heard;
       walk(list, heard);
     });
@@ -69,13 +70,10 @@ class Signals {
       const bool ahead = std::exchange(ahead_, true);
       for_each_body(s, [&](const Statements& body) { walk(body, heard); });
       ahead_ = ahead;
-    } else if (const Elected* const e = std::get_if<Elected>(&s.what)) {
-      const bool fills = std::exchange(fills_, true);
-      walk(e->body, heard);
-      fills_ = fills;
     } else if (repeats(s)) {
       loop(s, heard);
-    } else if (std::holds_alternative<Scope>(s.what) || std::holds_alternative<Warps>(s.what)) {
+    } else if (std::holds_alternative<Scope>(s.what) || std::holds_alternative<Warps>(s.what) ||
+               std::holds_alternative<Elected>(s.what)) {
       for_each_body(s, [&](const Statements& body) { walk(body, heard); });
     } else {
       branches(s, heard);
@@ -137,20 +135,21 @@ class Signals {
       return;
     }
     heard.expected.insert(a.barrier);
-    if (!fills_ || !ring) return;
+    if (!fills_.contains(ring)) return;
     if (!heard.awaited.contains(l_.rings[ring].empty_barriers))
       refuse(s, "fills a slot before it waits until it is free");
   }
 
   void advance(RingId ring, const Statement& s, Heard& heard) {
     const BarrierId empty = l_.rings[ring].empty_barriers;
+    const bool fills = fills_.contains(ring);
     for (const auto& [barrier, _] : filled_) {
       if (l_.barriers[barrier].ring != ring) continue;
-      if (fills_ ? heard.expected.erase(barrier) == 0 : heard.awaited.erase(barrier) == 0)
-        refuse(s, fills_ ? "leaves a slot that nobody fills"
-                         : "leaves a slot for whose copies nobody waits");
+      if (fills ? heard.expected.erase(barrier) == 0 : heard.awaited.erase(barrier) == 0)
+        refuse(s, fills ? "leaves a slot that nobody fills"
+                        : "leaves a slot for whose copies nobody waits");
     }
-    if (fills_)
+    if (fills)
       heard.awaited.erase(empty);
     else if (empty && heard.freed.erase(ring) == 0)
       refuse(s, "leaves a slot that nobody frees");
@@ -213,12 +212,28 @@ class Signals {
 
   const Program& l_;
   std::map<BarrierId, std::set<StorageId>> filled_;
-  bool fills_ = false;  // what one thread does for others
+  std::set<RingId> fills_ = {};  // for others
   bool ahead_ = false;  // in copies for iterations to come
   SignalDefect found_;
 };
 
+void find_filled(const Program& l, const Statements& list, std::set<RingId>& found) {
+  for (const Statement& s : list) {
+    const Copy* const c = std::get_if<Copy>(&s.what);
+    if (c != nullptr && c->completes && l.barriers[c->completes].ring)
+      found.insert(l.barriers[c->completes].ring);
+    if (!std::holds_alternative<Lead>(s.what) && !std::holds_alternative<Ahead>(s.what))
+      for_each_body(s, [&](const Statements& body) { find_filled(l, body, found); });
+  }
+}
+
 }  // namespace
+
+std::set<RingId> rings_filled(const Program& l, const Statements& agent) {
+  std::set<RingId> found;
+  find_filled(l, agent, found);
+  return found;
+}
 
 SignalDefect signal_defect(const Program& l) {
   return l.rings.empty() && l.barriers.empty() ? SignalDefect() : Signals(l).run();

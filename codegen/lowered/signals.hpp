@@ -1,11 +1,15 @@
 // What mbarriers tell, on every way through an agent.
 #pragma once
 
+#include <set>
 #include <string>
 
 #include "codegen/lowered/program.hpp"
 
 namespace palladium::lowered {
+
+/// The rings the slots of which an agent fills for others: by copies of their iteration.
+std::set<RingId> rings_filled(const Program& l, const Statements& agent);
 
 struct SignalDefect {
   const Statement* at = nullptr;

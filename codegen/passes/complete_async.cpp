@@ -17,6 +17,7 @@
 
 #include "codegen/lowered/effects.hpp"
 #include "codegen/lowered/order.hpp"
+#include "codegen/lowered/signals.hpp"
 #include "codegen/passes/passes.hpp"
 #include "codegen/passes/slots.hpp"
 
@@ -85,20 +86,20 @@ class BarrierWaits {
     for_each_list(l, [&](const Statements& list) { find(list); });
   }
 
-  /// One thread that fills slots for others waits until they are free, those until they are full.
-  void await(Statements& list) { await_full(list); }
-
- private:
-  void await(Statements& list, const Statement& of) {
-    std::holds_alternative<Elected>(of.what) ? await_empty(list) : await_full(list);
+  /// An agent that fills slots for others waits until they are free, those until they are full.
+  void await(Statements& agent) {
+    fills_ = rings_filled(l_, agent);
+    await_full(agent);
+    if (!fills_.empty()) await_empty(agent);
   }
 
+ private:
   void await_full(Statements& list) {
     Statements out;
     std::set<BarrierId> open = left_in(list);
     for (Statement& s : list) {
       if (!std::holds_alternative<Lead>(s.what) && !std::holds_alternative<Ahead>(s.what))
-        for_each_body(s, [&](Statements& body) { await(body, s); });
+        for_each_body(s, [&](Statements& body) { await_full(body); });
       for (const BarrierId b : std::set<BarrierId>(open))
         if (needs(s, b)) {
           out.push_back({wait_for(b), at_[b]});
@@ -117,8 +118,8 @@ class BarrierWaits {
     for (Statement& s : list) {
       for_each_body(s, [&](Statements& body) { await_empty(body); });
       const Arrive* const a = std::get_if<Arrive>(&s.what);
-      if (a != nullptr && a->bytes > 0)
-        out.push_back({wait_for(l_.rings[l_.barriers[a->barrier].ring].empty_barriers), s.at});
+      const RingId ring = a != nullptr && a->bytes > 0 ? l_.barriers[a->barrier].ring : RingId();
+      if (fills_.contains(ring)) out.push_back({wait_for(l_.rings[ring].empty_barriers), s.at});
       out.push_back(std::move(s));
     }
     list = std::move(out);
@@ -145,7 +146,8 @@ class BarrierWaits {
     for (const Statement& s : list)
       if (const Advance* const a = std::get_if<Advance>(&s.what))
         for (const auto& [barrier, _] : filled_)
-          if (l_.barriers[barrier].ring == a->ring) found.insert(barrier);
+          if (l_.barriers[barrier].ring == a->ring && !fills_.contains(a->ring))
+            found.insert(barrier);
     return found;
   }
 
@@ -172,6 +174,7 @@ class BarrierWaits {
   const Program& l_;
   std::map<BarrierId, std::set<StorageId>> filled_;
   std::map<BarrierId, Location> at_;
+  std::set<RingId> fills_ = {};  // of the agent
 };
 
 // ---- groups are awaited
