@@ -10,8 +10,6 @@ namespace palladium::lowered {
 namespace {
 
 using device::Completion;
-using Of = device::Effects::Role;
-using Role = Effect::Role;
 
 template <class T>
 bool is(const Statement& s) {
@@ -32,13 +30,6 @@ std::size_t end_of_unit(const Statements& list, std::size_t at) {
          !is<Arrive>(list[end]))
     ++end;
   return end;
-}
-
-void find_rings(const Statements& list, std::set<RingId>& advanced) {
-  for (const Statement& s : list) {
-    if (const Advance* const a = std::get_if<Advance>(&s.what)) advanced.insert(a->ring);
-    for_each_body(s, [&](const Statements& body) { find_rings(body, advanced); });
-  }
 }
 
 }  // namespace
@@ -86,9 +77,10 @@ void Order::leave_out_vain(const Statements& agent) {
     auto noted = needed_.before.extract(s);
     if (noted.empty()) continue;
     left_.clear();
+    passed_.clear();
     lacks_ = false;
     State state;
-    walk(agent, state, Mode::look, nullptr);
+    walk(agent, state, Mode::assume, nullptr);
     if (lacks_) needed_.before.insert(std::move(noted));
   }
 }
@@ -245,8 +237,24 @@ void Order::iteration(const Statement& s, State& state, Mode mode) {
   }
 }
 
-// What stands in front of the loop and is in the way of an iteration is waited for there, once.
+// Loops in each other are gone through many times, in few ways.
 void Order::loop(const Statement& s, State& state, Mode mode) {
+  if (mode == Mode::note) return through(s, state, mode);
+  Way way{&s, ahead_, state};
+  const auto known = passed_.find(way);
+  if (known != passed_.end()) {
+    state = known->second.behind;
+    lacks_ |= known->second.lacks;
+    return;
+  }
+  const bool outer = std::exchange(lacks_, false);
+  through(s, state, mode);
+  passed_.insert({std::move(way), {state, lacks_}});
+  lacks_ |= outer;
+}
+
+// What stands in front of the loop and is in the way of an iteration is waited for there, once.
+void Order::through(const Statement& s, State& state, Mode mode) {
   const Loop* const rotated = std::get_if<Loop>(&s.what);
   State before = state;
   if (rotated != nullptr) walk(rotated->prologue, state, mode, &s);
@@ -254,7 +262,7 @@ void Order::loop(const Statement& s, State& state, Mode mode) {
   in.add(left_by_iterations(s));
   State out = in;
   if (lacks(s, out)) {
-    lacks_ |= mode == Mode::look;
+    lacks_ = true;
     if (rotated != nullptr && !rotated->prologue.empty()) {
       iteration(s, in, mode);
     } else {
@@ -286,6 +294,7 @@ const Order::State& Order::left_by_iterations(const Statement& s) {
   State& left = at->second;
   if (!is_new) return left;
   const int ahead = std::exchange(ahead_, 0);
+  const bool lacks = lacks_;
   const auto settle = [&] {
     State next;
     do {
@@ -303,13 +312,14 @@ const Order::State& Order::left_by_iterations(const Statement& s) {
     settle();
   }
   ahead_ = ahead;
+  lacks_ = lacks;
   return left;
 }
 
 // Whether an iteration lacks anything that begins with `state`, which becomes what it leaves.
 bool Order::lacks(const Statement& loop, State& state) {
   const bool outer = std::exchange(lacks_, false);
-  iteration(loop, state, Mode::look);
+  iteration(loop, state, Mode::assume);
   return std::exchange(lacks_, outer);
 }
 
@@ -397,8 +407,9 @@ void Order::provide(const Statement& before, const Need& need, State& state, Mod
 
 void Order::provide(Need& noted, const Need& need, State& state, Mode mode) {
   meet(need, state);
-  if (mode == Mode::look) lacks_ = true;
+  if (mode == Mode::assume) lacks_ = true;
   if (mode != Mode::note) return;
+  passed_.clear();
   noted.fence |= need.fence;
   noted.sync |= need.sync;
   for (const auto& [kind, group] : need.groups) {
@@ -490,144 +501,16 @@ void Order::advance(RingId ring, State& state) const {
   });
 }
 
-// How often a loop has gone on is not known behind it.
+// How often a loop has gone on is not known behind it. Copies for iterations that it has not are
+// not made: those of all others have been waited for.
 void Order::forget_slots(const Statement& s, State& state) const {
-  std::set<RingId> advanced;
-  for_each_body(s, [&](const Statements& body) { find_rings(body, advanced); });
+  const std::set<RingId> advanced = rings_advanced(s);
+  std::erase_if(state.flights, [&](const Flight& f) {
+    return f.on == Completion::cp_async_group && advanced.contains(ring_of(f.room));
+  });
   change_rooms(state, [&](Room& room) {
     if (advanced.contains(ring_of(room))) room.slot = any_slot;
   });
-}
-
-// ---- what a statement touches
-
-const Order::Facts& Order::facts(const Statement& s) {
-  const auto [at, is_new] = facts_.try_emplace(&s);
-  if (is_new) at->second = facts_of(s);
-  return at->second;
-}
-
-Order::Facts Order::facts_of(const Statement& s) const {
-  const Effects all = effects(l_, s);
-  Facts found{.touches = {}, .syncs = all.syncs, .fences = all.fences};
-  for (const Effect& e : all) {
-    if (e.completion == Of::awaits && e.role != Role::barrier) continue;
-    if (e.role == Role::barrier)
-      add_barrier(s, e, found.touches);
-    else if (e.storage)
-      add_storage(e, all.syncs, found.touches);
-    else if (e.window && asked_ == Ask::threads && !is<Semaphore>(s) && !is<Copy>(s))
-      add_array(e, found.touches);
-  }
-  return found;
-}
-
-// Who frees a slot says that it has been read.
-void Order::add_barrier(const Statement& s, const Effect& e, std::vector<Touch>& touches) const {
-  const Arrive* const arrive = std::get_if<Arrive>(&s.what);
-  if (arrive == nullptr || arrive->bytes > 0) {
-    touches.push_back(
-        {.room = {.storage = e.storage}, .writes = arrive != nullptr, .is_told = !arrive});
-    return;
-  }
-  const RingId ring = l_.barriers[arrive->barrier].ring;
-  if (!ring || asked_ == Ask::threads) return;
-  for (const StorageId read : l_.storages.ids())
-    if (l_.storages[read].ring() == ring)
-      touches.push_back({.room = moved({.storage = read}, -arrive->back),
-                         .writes = true,
-                         .async = true,
-                         .is_told = false});
-}
-
-void Order::add_storage(const Effect& e, bool syncs, std::vector<Touch>& touches) const {
-  const Storage& s = l_.storages[e.storage];
-  if (asked_ == Ask::threads && !s.in_shared()) return;
-  const bool is_scratch = e.role == Role::scratch;
-  if (is_scratch && shared_bytes(s).value_or(1) == 0) return;
-  const bool by_mbarrier = e.on == Completion::mbarrier;
-  touches.push_back({.room = {.storage = e.storage},
-                     .writes = e.writes(),
-                     .async = e.proxy == device::Proxy::async,
-                     .by_warp = is_scratch && !syncs,
-                     .is_told = !by_mbarrier,
-                     .is_sum = e.on == Completion::wgmma_group && e.writes(),
-                     .is_exchanged = is_scratch && syncs,
-                     .on = by_mbarrier ? Completion::none : e.on});
-}
-
-void Order::add_array(const Effect& e, std::vector<Touch>& touches) const {
-  const Window& w = l_.windows[e.window];
-  if (e.role == Role::block || w.mapping < 0) return;
-  const int array = l_.graph.alias_class(w.root);
-  if (synchronised_.contains(array) || refilled_.contains(array))
-    touches.push_back({.room = {.array = array}, .writes = e.writes()});
-}
-
-// Of a statement with all that stands inside of it; of loops in any of their iterations.
-void Order::add_touches(const Statement& s, int by, std::vector<Touch>& all) {
-  const std::size_t begin = all.size();
-  for (Touch t : facts(s).touches) {
-    t.room = moved(t.room, by);
-    all.push_back(t);
-  }
-  const auto add = [&](const Statements& body, int ahead) {
-    for (const Statement& inner : body) add_touches(inner, ahead, all);
-  };
-  if (const Lead* const lead = std::get_if<Lead>(&s.what)) {
-    for (int k = 0; k < lead->iterations; ++k) add(lead->body, by + k);
-  } else if (const Ahead* const e = std::get_if<Ahead>(&s.what)) {
-    add(e->body, by + e->iterations);
-  } else {
-    for_each_body(s, [&](const Statements& body) { add(body, by); });
-  }
-  if (repeats(s))
-    for (std::size_t i = begin; i < all.size(); ++i)
-      if (ring_of(all[i].room)) all[i].room.slot = any_slot;
-}
-
-// ---- rooms
-
-RingId Order::ring_of(const Room& room) const {
-  return room.storage ? rings_[room.storage] : RingId();
-}
-
-Order::Room Order::moved(Room room, int by) const {
-  const RingId ring = ring_of(room);
-  if (!ring || room.slot == any_slot) return room;
-  const int slots = l_.rings[ring].slots;
-  room.slot = ((room.slot + by) % slots + slots) % slots;
-  return room;
-}
-
-bool Order::overlaps(const Room& a, const Room& b) const {
-  if (a.array >= 0 || b.array >= 0) return a.array == b.array;
-  const RingId ring = ring_of(a);
-  if (ring && ring == ring_of(b)) {
-    if (a.slot != b.slot && a.slot != any_slot && b.slot != any_slot) return false;
-    return a.storage == b.storage || meet(span_in_slot(a.storage), span_in_slot(b.storage));
-  }
-  if (a.storage == b.storage) return true;
-  return asked_ == Ask::threads && meet(span(a.storage), span(b.storage));
-}
-
-Order::Span Order::span_in_slot(StorageId storage) const {
-  const Storage& s = l_.storages[storage];
-  if (!s.in_shared() || !s.ring()) return {};
-  return {s.shared().offset, s.shared().offset + shared_bytes(s).value_or(0)};
-}
-
-// Of all that there are of it; of what lies in a ring, of the ring.
-Order::Span Order::span(StorageId storage) const {
-  const Storage& s = l_.storages[storage];
-  if (!s.in_shared()) return {};
-  const Storage& room = l_.storages[l_.room_of(storage)];
-  const Within& within = s.shared().within;
-  const std::int64_t copies = (room.shared().per_warpgroup ? l_.warpgroups : 1) *
-                              (room.shared().per_warp ? graph::num_warps : 1);
-  const bool is_part = within.storage && copies == 1;
-  const std::int64_t begin = room.shared().offset + (is_part ? within.offset : 0);
-  return {begin, begin + shared_bytes(is_part ? s : room).value_or(0) * copies};
 }
 
 }  // namespace palladium::lowered

@@ -105,14 +105,26 @@ class Order {
     std::set<Flight> flights = {};
 
     bool add(const State& other);  // whether anything of it is new
+    auto operator<=>(const State&) const = default;
+  };
+  /// A loop, and what stands before it.
+  struct Way {
+    const Statement* loop = nullptr;
+    int ahead = 0;
+    State before = {};
+    auto operator<=>(const Way&) const = default;
+  };
+  struct Passed {
+    State behind = {};
+    bool lacks = false;
   };
   struct Span {
     std::int64_t begin = 0, end = 0;
   };
   using Home = std::vector<const Statement*>;
 
-  /// What becomes of a need: it is noted, taken for met, or taken for met and told of (lacks_).
-  enum class Mode : std::uint8_t { note, assume, look };
+  /// What becomes of a need: it is noted, or taken for met (lacks_).
+  enum class Mode : std::uint8_t { note, assume };
 
   void find_async(const Statements& list);
   void leave_out_vain(const Statements& agent);
@@ -124,6 +136,7 @@ class Order {
   void warps(const Statement& s, State& state, Mode mode);
   void elected(const Elected& elected, const Statement& s, State& state, Mode mode);
   void loop(const Statement& s, State& state, Mode mode);
+  void through(const Statement& s, State& state, Mode mode);
   void iteration(const Statement& s, State& state, Mode mode);
   const State& left_by_iterations(const Statement& s);
   bool lacks(const Statement& loop, State& state);
@@ -159,6 +172,7 @@ class Order {
   void add_array(const Effect& e, std::vector<Touch>& touches) const;
   void add_touches(const Statement& s, int by, std::vector<Touch>& all);
 
+  static std::set<RingId> rings_advanced(const Statement& s);
   RingId ring_of(const Room& room) const;
   Room moved(Room room, int by) const;
   Room ahead(const Room& room) const { return moved(room, ahead_); }
@@ -173,7 +187,8 @@ class Order {
   std::set<int> synchronised_, refilled_;  // arrays
   std::set<Room> async_ = {};  // what somebody touches by the asynchronous proxy
   int ahead_ = 0;              // iterations, of what is looked at
-  bool lacks_ = false;
+  bool lacks_ = false;                  // something has been taken for met
+  std::map<Way, Passed> passed_ = {};  // since the last need was noted
   std::vector<const Statement*> of_iterations_ = {};  // in front of which these need something
   bool in_iterations_ = false, is_settled_ = false;
   /// Of what products fill and read in registers: the statements in which all stand that touch it,

@@ -20,6 +20,7 @@
 #include "codegen/lowered/signals.hpp"
 #include "codegen/passes/passes.hpp"
 #include "codegen/passes/slots.hpp"
+#include "palladium/error.hpp"
 
 namespace palladium::passes {
 namespace {
@@ -115,11 +116,14 @@ class BarrierWaits {
 
   void await_empty(Statements& list) {
     Statements out;
+    std::set<RingId> free;
     for (Statement& s : list) {
       for_each_body(s, [&](Statements& body) { await_empty(body); });
+      if (const Advance* const a = std::get_if<Advance>(&s.what)) free.erase(a->ring);
       const Arrive* const a = std::get_if<Arrive>(&s.what);
       const RingId ring = a != nullptr && a->bytes > 0 ? l_.barriers[a->barrier].ring : RingId();
-      if (fills_.contains(ring)) out.push_back({wait_for(l_.rings[ring].empty_barriers), s.at});
+      if (fills_.contains(ring) && free.insert(ring).second)
+        out.push_back({wait_for(l_.rings[ring].empty_barriers), s.at});
       out.push_back(std::move(s));
     }
     list = std::move(out);
@@ -195,6 +199,7 @@ void await_copies(Statements& list, WaitGroup wait, Location at) {
     if (is_ahead) best = place, before = closed;
   }
   wait.pending -= before;
+  if (wait.pending < 0) throw InternalError("a wait for a group that is not closed");
   list.insert(best, {std::move(wait), at});
 }
 

@@ -13,13 +13,17 @@
 namespace palladium::passes {
 namespace {
 
-// Threads wait for each other before they wait for what is fetched, which goes on meanwhile.
-void add(Statements& list, const Need& need, Location at) {
+// Threads wait for each other before they wait for what is fetched, which goes on meanwhile; but
+// those who fetch anew, when nobody waits for the last time any more.
+void add(Statements& list, const Need& need, const Statement& before) {
+  const bool computes =
+      std::holds_alternative<LoopNest>(before.what) || std::holds_alternative<Dot>(before.what);
   auto place = list.end();
-  while (place != list.begin() && std::holds_alternative<Wait>(std::prev(place)->what)) --place;
+  while (computes && place != list.begin() && std::holds_alternative<Wait>(std::prev(place)->what))
+    --place;
   Statements made;
-  if (need.fence) made.push_back({Fence{}, at});
-  if (need.sync) made.push_back({Sync{}, at});
+  if (need.fence) made.push_back({Fence{}, before.at});
+  if (need.sync) made.push_back({Sync{}, before.at});
   list.insert(place, made.begin(), made.end());
 }
 
@@ -27,7 +31,7 @@ void order(Statements& list, const Needed& needed) {
   Statements ordered;
   for (Statement& s : list) {
     if (const auto found = needed.before.find(&s); found != needed.before.end())
-      add(ordered, found->second, s.at);
+      add(ordered, found->second, s);
     for_each_body(s, [&](Statements& body) { order(body, needed); });
     ordered.push_back(std::move(s));
   }

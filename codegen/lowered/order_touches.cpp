@@ -1,0 +1,165 @@
+// What statements touch, as far as their order is concerned, and which memory that is.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include <variant>
+#include <vector>
+
+#include "codegen/lowered/order.hpp"
+
+namespace palladium::lowered {
+
+using device::Completion;
+using Of = device::Effects::Role;
+using Role = Effect::Role;
+
+const Order::Facts& Order::facts(const Statement& s) {
+  const auto [at, is_new] = facts_.try_emplace(&s);
+  if (is_new) at->second = facts_of(s);
+  return at->second;
+}
+
+Order::Facts Order::facts_of(const Statement& s) const {
+  const Effects all = effects(l_, s);
+  Facts found{.touches = {}, .syncs = all.syncs, .fences = all.fences};
+  for (const Effect& e : all) {
+    if (e.completion == Of::awaits && e.role != Role::barrier) continue;
+    if (e.role == Role::barrier)
+      add_barrier(s, e, found.touches);
+    else if (e.storage)
+      add_storage(e, all.syncs, found.touches);
+    else if (e.window && asked_ == Ask::threads && !std::holds_alternative<Semaphore>(s.what) &&
+             !std::holds_alternative<Copy>(s.what))
+      add_array(e, found.touches);
+  }
+  return found;
+}
+
+// Who frees a slot says that it has been read.
+void Order::add_barrier(const Statement& s, const Effect& e, std::vector<Touch>& touches) const {
+  const Arrive* const arrive = std::get_if<Arrive>(&s.what);
+  if (arrive == nullptr || arrive->bytes > 0) {
+    touches.push_back(
+        {.room = {.storage = e.storage}, .writes = arrive != nullptr, .is_told = !arrive});
+    return;
+  }
+  const RingId ring = l_.barriers[arrive->barrier].ring;
+  if (!ring || asked_ == Ask::threads) return;
+  for (const StorageId read : l_.storages.ids())
+    if (l_.storages[read].ring() == ring)
+      touches.push_back({.room = moved({.storage = read}, -arrive->back),
+                         .writes = true,
+                         .async = true,
+                         .is_told = false});
+}
+
+void Order::add_storage(const Effect& e, bool syncs, std::vector<Touch>& touches) const {
+  const Storage& s = l_.storages[e.storage];
+  if (asked_ == Ask::threads && !s.in_shared()) return;
+  const bool is_scratch = e.role == Role::scratch;
+  if (is_scratch && shared_bytes(s).value_or(1) == 0) return;
+  const bool by_mbarrier = e.on == Completion::mbarrier;
+  touches.push_back({.room = {.storage = e.storage},
+                     .writes = e.writes(),
+                     .async = e.proxy == device::Proxy::async,
+                     .by_warp = is_scratch && !syncs,
+                     .is_told = !by_mbarrier,
+                     .is_sum = e.on == Completion::wgmma_group && e.writes(),
+                     .is_exchanged = is_scratch && syncs,
+                     .on = by_mbarrier ? Completion::none : e.on});
+}
+
+void Order::add_array(const Effect& e, std::vector<Touch>& touches) const {
+  const Window& w = l_.windows[e.window];
+  if (e.role == Role::block || w.mapping < 0) return;
+  const int array = l_.graph.alias_class(w.root);
+  if (synchronised_.contains(array) || refilled_.contains(array))
+    touches.push_back({.room = {.array = array}, .writes = e.writes()});
+}
+
+// Of a statement with all that stands inside of it; of loops in any of their iterations.
+void Order::add_touches(const Statement& s, int by, std::vector<Touch>& all) {
+  const std::size_t begin = all.size();
+  for (Touch t : facts(s).touches) {
+    t.room = moved(t.room, by);
+    all.push_back(t);
+  }
+  const auto add = [&](const Statements& body, int ahead) {
+    for (const Statement& inner : body) add_touches(inner, ahead, all);
+  };
+  if (const Lead* const lead = std::get_if<Lead>(&s.what)) {
+    for (int k = 0; k < lead->iterations; ++k) add(lead->body, by + k);
+  } else if (const Ahead* const e = std::get_if<Ahead>(&s.what)) {
+    add(e->body, by + e->iterations);
+  } else {
+    for_each_body(s, [&](const Statements& body) { add(body, by); });
+  }
+  if (!repeats(s)) return;
+  const std::set<RingId> advanced = rings_advanced(s);
+  for (std::size_t i = begin; i < all.size(); ++i)
+    if (advanced.contains(ring_of(all[i].room))) all[i].room.slot = any_slot;
+}
+
+namespace {
+
+void find_rings(const Statements& list, std::set<RingId>& advanced) {
+  for (const Statement& s : list) {
+    if (const Advance* const a = std::get_if<Advance>(&s.what)) advanced.insert(a->ring);
+    for_each_body(s, [&](const Statements& body) { find_rings(body, advanced); });
+  }
+}
+
+}  // namespace
+
+std::set<RingId> Order::rings_advanced(const Statement& s) {
+  std::set<RingId> advanced;
+  for_each_body(s, [&](const Statements& body) { find_rings(body, advanced); });
+  return advanced;
+}
+
+// ---- rooms
+
+RingId Order::ring_of(const Room& room) const {
+  return room.storage ? rings_[room.storage] : RingId();
+}
+
+Order::Room Order::moved(Room room, int by) const {
+  const RingId ring = ring_of(room);
+  if (!ring || room.slot == any_slot) return room;
+  const int slots = l_.rings[ring].slots;
+  room.slot = ((room.slot + by) % slots + slots) % slots;
+  return room;
+}
+
+bool Order::overlaps(const Room& a, const Room& b) const {
+  if (a.array >= 0 || b.array >= 0) return a.array == b.array;
+  const RingId ring = ring_of(a);
+  if (ring && ring == ring_of(b)) {
+    if (a.slot != b.slot && a.slot != any_slot && b.slot != any_slot) return false;
+    return a.storage == b.storage || meet(span_in_slot(a.storage), span_in_slot(b.storage));
+  }
+  if (a.storage == b.storage) return true;
+  return asked_ == Ask::threads && meet(span(a.storage), span(b.storage));
+}
+
+Order::Span Order::span_in_slot(StorageId storage) const {
+  const Storage& s = l_.storages[storage];
+  if (!s.in_shared() || !s.ring()) return {};
+  return {s.shared().offset, s.shared().offset + shared_bytes(s).value_or(0)};
+}
+
+// Of all that there are of it; of what lies in a ring, of the ring.
+Order::Span Order::span(StorageId storage) const {
+  const Storage& s = l_.storages[storage];
+  if (!s.in_shared()) return {};
+  const Storage& room = l_.storages[l_.room_of(storage)];
+  const Within& within = s.shared().within;
+  const std::int64_t copies = (room.shared().per_warpgroup ? l_.warpgroups : 1) *
+                              (room.shared().per_warp ? graph::num_warps : 1);
+  const bool is_part = within.storage && copies == 1;
+  const std::int64_t begin = room.shared().offset + (is_part ? within.offset : 0);
+  return {begin, begin + shared_bytes(is_part ? s : room).value_or(0) * copies};
+}
+
+}  // namespace palladium::lowered
