@@ -20,7 +20,6 @@
 #include "codegen/lowered/signals.hpp"
 #include "codegen/passes/passes.hpp"
 #include "codegen/passes/slots.hpp"
-#include "palladium/error.hpp"
 
 namespace palladium::passes {
 namespace {
@@ -183,23 +182,28 @@ class BarrierWaits {
 
 // ---- groups are awaited
 
+bool closes_copies(const Statement& s) {
+  const Close* const close = std::get_if<Close>(&s.what);
+  bool found = close != nullptr && close->kind == Completion::cp_async_group;
+  for_each_body(s, [&](const Statements& body) {
+    found = found || std::ranges::any_of(body, closes_copies);
+  });
+  return found;
+}
+
 // A wait for copies by threads goes in front of those for later iterations; the groups that are
 // closed meanwhile are not among those that it leaves then.
 void await_copies(Statements& list, WaitGroup wait, Location at) {
   auto place = list.end(), best = list.end();
-  int closed = 0, before = 0;
+  int left = wait.pending;
   while (place != list.begin()) {
     const Statement& s = *std::prev(place);
-    const Close* const close = std::get_if<Close>(&s.what);
-    const bool is_ahead = std::holds_alternative<Ahead>(s.what);
-    if (!is_ahead && close == nullptr && !std::holds_alternative<Wait>(s.what) && !is_aside(s))
-      break;
+    const bool closes = closes_copies(s);
+    if (closes && (!std::holds_alternative<Close>(s.what) || left == 0)) break;
     --place;
-    closed += close != nullptr && close->kind == Completion::cp_async_group;
-    if (is_ahead) best = place, before = closed;
+    left -= closes;
+    if (std::holds_alternative<Ahead>(s.what)) best = place, wait.pending = left;
   }
-  wait.pending -= before;
-  if (wait.pending < 0) throw InternalError("a wait for a group that is not closed");
   list.insert(best, {std::move(wait), at});
 }
 
