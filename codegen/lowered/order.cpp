@@ -62,7 +62,7 @@ Needed Order::missing(const Statements& agent) {
   if (asked_ == Ask::groups)
     find_homes(agent, around);
   else
-    find_async(agent);
+    for_each_list(l_, [&](const Statements& list) { find_async(list); });
   State state;
   walk(agent, state, Mode::note, nullptr);
   leave_out_vain(agent);

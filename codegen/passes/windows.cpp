@@ -6,6 +6,7 @@
 
 #include "codegen/graph/grid_order.hpp"
 #include "codegen/passes/analysis.hpp"
+#include "codegen/passes/indices.hpp"
 #include "codegen/passes/passes.hpp"
 
 namespace palladium::passes {
@@ -41,7 +42,8 @@ bool proved_in_bounds(const Graph& g, RegionIndex index_map, int d, const BlockD
 
 class WindowPlacement {
  public:
-  explicit WindowPlacement(Program& l) : l_(l), g_(l.graph), analysis_(l.graph) {}
+  explicit WindowPlacement(Program& l)
+      : l_(l), g_(l.graph), analysis_(l.graph), indices_(l.graph, exprs_) {}
 
   void run() {
     if (g_.persistent) l_.sequential_axes.push_back(programs_axis);
@@ -238,13 +240,51 @@ class WindowPlacement {
       reads += accesses(o, false).size() + (o.fills() ? 1 : 0);
       writes += accesses(o, true).size();
     }
-    const bool again = w.depth < static_cast<int>(l_.sequential_axes.size());
+    const bool again = w.depth < static_cast<int>(l_.sequential_axes.size()) || shifts(w);
     std::get<Direct>(w.in).synchronised = writes > 0 && (reads > 0 || writes > 1 || again);
+  }
+
+  // Whether a store that a loop repeats may come to an element by another thread than before: a
+  // thread has the same ones of each view, and views of which one begins in another are others.
+  bool shifts(const Window& w) {
+    return std::ranges::any_of(accesses(w, true), [&](ValueId access) {
+      const int loop = analysis_.loop[index(access)];
+      bool found = false;
+      if (loop < 0) return found;
+      for (ValueId view = g_[access].args[0]; g_[view].op != Op::Param; view = g_[view].args[0])
+        found = found || shifts(view, access);
+      return found;
+    });
+  }
+
+  bool shifts(ValueId view, ValueId access) {
+    if (g_[view].op != Op::At) return false;
+    std::size_t operand = 1;
+    for (const graph::SubscriptDim& d : graph::Subscript::of(g_[view]).dims) {
+      if (!d.dynamic) continue;
+      const ValueId start = g_[view].args[operand++];
+      if (d.array || (d.is_slice && d.size > 1 && !keeps(start, d.size * d.stride, access)))
+        return true;
+    }
+    return false;
+  }
+
+  // Whether a start is the same in all iterations, but for a multiple of what the view takes.
+  bool keeps(ValueId start, std::int64_t taken, ValueId access) {
+    if (g_[start].op == Op::Add)
+      return std::ranges::all_of(g_[start].args,
+                                 [&](ValueId a) { return keeps(a, taken, access); });
+    bool made_outside = true;
+    for (int loop = analysis_.loop[index(access)]; loop >= 0; loop = analysis_.loop[loop])
+      made_outside = made_outside && !analysis_.inside(start, ValueId(loop));
+    return made_outside || exprs_.facts(indices_.expr(start)).multiple % taken == 0;
   }
 
   Program& l_;
   const Graph& g_;
   Analysis analysis_;
+  thread::Exprs exprs_;
+  Indices indices_;
   int body_ = 0;  // whose windows are added
 };
 

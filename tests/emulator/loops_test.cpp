@@ -115,3 +115,12 @@ TEST_CASE("an operand that is staged under a condition is there again behind it"
               },
               {array({32, 32}, f16), array({2, 32, 32}, f16)}, ShapeDtype{{32, 32}, f32})) == "");
 }
+
+TEST_CASE("stores of a loop that overlap come in the order of its iterations") {
+  for (const std::int64_t step : {1, 3, 32, 64})
+    CHECK(on_all_targets(whole(
+              [=](Ref x, Ref o) {
+                loop(0, 8, {}, [&](Value i) { o[{pl::ds(i * step, 64)}] = x[{i, _}]; });
+              },
+              {array({8, 64}, f32)}, ShapeDtype{{7 * step + 64}, f32})) == "");
+}
