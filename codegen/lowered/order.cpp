@@ -130,17 +130,15 @@ void Order::walk(const Statements& list, State& state, Mode mode, const Statemen
     provide(mode == Mode::note ? needed_.behind[&list] : unnoted_, need, state, mode);
 }
 
-// Shared memory is the block's for as long as the block runs.
+// Registers and shared memory are the block's for as long as it runs.
 Need Order::need_at_end(const State& state, const Statement* of) const {
   Need need;
   if (asked_ == Ask::threads) return need;
   for (const Flight& f : state.flights) {
     if (f.is_over) continue;
     const auto home = homes_.find(f.room.storage);
-    const bool ends = of == nullptr ? f.on == Completion::bulk_group
-                                    : home != homes_.end() &&
-                                          std::ranges::count(home->second, of) > 0;
-    if (ends) need_flight(f, need);
+    const bool is_home = home != homes_.end() && std::ranges::count(home->second, of) > 0;
+    if (of == nullptr || is_home) need_flight(f, need);
   }
   for (auto& [kind, group] : need.groups) name_storages(kind, group, state);
   return need;
@@ -285,7 +283,8 @@ void Order::through(const Statement& s, State& state, Mode mode) {
     state = std::move(in);
     return walk(loop->test, state, Mode::assume, &s);
   }
-  state = before;
+  forget_slots(s, before);
+  state = std::move(before);
   state.add(out);
 }
 

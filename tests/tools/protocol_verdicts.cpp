@@ -50,6 +50,10 @@ class Verdicts {
       lowered::Program l;
       try {
         l = palladium::cuda::lower(g, {.compute_capability = cc});
+      } catch (const palladium::InternalError& e) {
+        std::printf("%s for sm_%d: %s\n", name.c_str(), cc, e.what());
+        ++refused_;
+        continue;
       } catch (const palladium::Error&) {
         ++refused_;
         continue;
