@@ -1,6 +1,7 @@
 #include "codegen/lowered/order.hpp"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 #include <variant>
 
@@ -22,6 +23,23 @@ bool is_elected(const Statement& s) {
   const Close* const close = std::get_if<Close>(&s.what);
   return is<Copy>(s) || (arrive != nullptr && arrive->bytes > 0) ||
          (close != nullptr && close->kind == Completion::bulk_group);
+}
+
+// Whether something goes on behind its statement.
+bool begins_any(const Statements& list) {
+  return std::ranges::any_of(list, [](const Statement& s) {
+    const LoopNest* const p = std::get_if<LoopNest>(&s.what);
+    const Dot* const d = std::get_if<Dot>(&s.what);
+    bool found = is<Copy>(s) || (d != nullptr && d->unit == Dot::Unit::wgmma);
+    if (p != nullptr)
+      std::visit(
+          [&](const auto& to) {
+            if constexpr (requires { to.by.asynchronous; }) found = to.by.asynchronous;
+          },
+          p->sink);
+    for_each_body(s, [&](const Statements& body) { found = found || begins_any(body); });
+    return found;
+  });
 }
 
 std::size_t end_of_unit(const Statements& list, std::size_t at) {
@@ -58,6 +76,7 @@ Order::Order(const Program& l, Ask asked) : l_(l), asked_(asked), rings_(l.stora
 }
 
 Needed Order::missing(const Statements& agent) {
+  if (asked_ == Ask::groups ? !begins_any(agent) : !shares_any()) return {};
   Home around;
   if (asked_ == Ask::groups)
     find_homes(agent, around);
@@ -69,12 +88,21 @@ Needed Order::missing(const Statements& agent) {
   return std::move(needed_);
 }
 
+bool Order::shares_any() const {
+  return !synchronised_.empty() || !refilled_.empty() ||
+         std::ranges::any_of(l_.storages, [](const Storage& s) {
+           return s.in_shared() && shared_bytes(s).value_or(1) > 0;
+         });
+}
+
 // What iterations need of each other was found before what stands around their loop, which may
 // serve both.
 void Order::leave_out_vain(const Statements& agent) {
   is_settled_ = true;
-  for (const Statement* const s : of_iterations_) {
-    auto noted = needed_.before.extract(s);
+  for (const OfIterations& need : of_iterations_) {
+    const auto outer = std::span(last_noted_).first(static_cast<std::size_t>(need.level));
+    if (std::ranges::all_of(outer, [&](int last) { return last < need.number; })) continue;
+    auto noted = needed_.before.extract(need.before);
     if (noted.empty()) continue;
     left_.clear();
     passed_.clear();
@@ -303,10 +331,10 @@ const Order::State& Order::left_by_iterations(const Statement& s) {
   };
   settle();
   if (!is_settled_) {
-    const bool outer = std::exchange(in_iterations_, true);
+    ++level_;
     State all = left;
     iteration(s, all, Mode::note);
-    in_iterations_ = outer;
+    --level_;
     left = {};
     settle();
   }
@@ -398,10 +426,15 @@ bool Order::conflicts(const Access& a, const Touch& t, const Room& room,
 
 void Order::provide(const Statement& before, const Need& need, State& state, Mode mode) {
   if (!need) return;
-  if (mode == Mode::note && in_iterations_ && asked_ == Ask::threads &&
-      of_iterations_.size() < most_looked_at_again)
-    of_iterations_.push_back(&before);
+  if (mode == Mode::note && asked_ == Ask::threads) number(before);
   provide(mode == Mode::note ? needed_.before[&before] : unnoted_, need, state, mode);
+}
+
+void Order::number(const Statement& before) {
+  last_noted_.resize(std::max(last_noted_.size(), static_cast<std::size_t>(level_) + 1), -1);
+  last_noted_[static_cast<std::size_t>(level_)] = ++noted_;
+  if (level_ > 0 && of_iterations_.size() < most_looked_at_again)
+    of_iterations_.push_back({&before, level_, noted_});
 }
 
 void Order::provide(Need& noted, const Need& need, State& state, Mode mode) {

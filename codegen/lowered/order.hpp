@@ -127,7 +127,9 @@ class Order {
   enum class Mode : std::uint8_t { note, assume };
 
   void find_async(const Statements& list);
+  bool shares_any() const;
   void leave_out_vain(const Statements& agent);
+  void number(const Statement& before);
   void find_homes(const Statements& list, Home& around);
   void walk(const Statements& list, State& state, Mode mode, const Statement* of);
   void step(const Statements& list, std::size_t first, std::size_t end, State& state, Mode mode);
@@ -189,8 +191,16 @@ class Order {
   int ahead_ = 0;              // iterations, of what is looked at
   bool lacks_ = false;                  // something has been taken for met
   std::map<Way, Passed> passed_ = {};  // since the last need was noted
-  std::vector<const Statement*> of_iterations_ = {};  // in front of which these need something
-  bool in_iterations_ = false, is_settled_ = false;
+  /// In front of which statements iterations of loops need something of each other, so deep, and
+  /// which of all needs it was.
+  struct OfIterations {
+    const Statement* before = nullptr;
+    int level = 0, number = 0;
+  };
+  std::vector<OfIterations> of_iterations_ = {};
+  std::vector<int> last_noted_ = {};  // by level
+  int level_ = 0, noted_ = 0;
+  bool is_settled_ = false;
   /// Of what products fill and read in registers: the statements in which all stand that touch it,
   /// outer ones first, where it is declared.
   std::map<StorageId, Home> homes_ = {};
