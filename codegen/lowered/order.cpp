@@ -96,21 +96,33 @@ bool Order::shares_any() const {
 }
 
 // What iterations need of each other was found before what stands around their loop, which may
-// serve both.
+// serve both; and a fence may come before it is known that another will.
 void Order::leave_out_vain(const Statements& agent) {
   is_settled_ = true;
-  for (const OfIterations& need : of_iterations_) {
+  const bool all = needed_.before.size() <= most_looked_at_again;
+  for (const Noted& need : noted_) {
     const auto outer = std::span(last_noted_).first(static_cast<std::size_t>(need.level));
-    if (std::ranges::all_of(outer, [&](int last) { return last < need.number; })) continue;
-    auto noted = needed_.before.extract(need.before);
-    if (noted.empty()) continue;
-    left_.clear();
-    passed_.clear();
-    lacks_ = false;
-    State state;
-    walk(agent, state, Mode::assume, nullptr);
-    if (lacks_) needed_.before.insert(std::move(noted));
+    const bool is_last = std::ranges::all_of(outer, [&](int last) { return last < need.number; });
+    const auto at = needed_.before.find(need.before);
+    if ((is_last && !all) || at == needed_.before.end()) continue;
+    const Need whole = at->second;
+    needed_.before.erase(at);
+    if (!lacks_any(agent)) continue;
+    if (whole.fence) {
+      needed_.before[need.before] = {.sync = whole.sync};
+      if (!lacks_any(agent)) continue;
+    }
+    needed_.before[need.before] = whole;
   }
+}
+
+bool Order::lacks_any(const Statements& agent) {
+  left_.clear();
+  passed_.clear();
+  lacks_ = false;
+  State state;
+  walk(agent, state, Mode::assume, nullptr);
+  return lacks_;
 }
 
 void Order::find_async(const Statements& list) {
@@ -432,9 +444,8 @@ void Order::provide(const Statement& before, const Need& need, State& state, Mod
 
 void Order::number(const Statement& before) {
   last_noted_.resize(std::max(last_noted_.size(), static_cast<std::size_t>(level_) + 1), -1);
-  last_noted_[static_cast<std::size_t>(level_)] = ++noted_;
-  if (level_ > 0 && of_iterations_.size() < most_looked_at_again)
-    of_iterations_.push_back({&before, level_, noted_});
+  last_noted_[static_cast<std::size_t>(level_)] = ++number_;
+  if (noted_.size() < 2 * most_looked_at_again) noted_.push_back({&before, level_, number_});
 }
 
 void Order::provide(Need& noted, const Need& need, State& state, Mode mode) {

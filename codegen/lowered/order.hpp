@@ -67,7 +67,7 @@ class Order {
   };
   static constexpr int any_slot = -1;
   static constexpr int oldest = 64;  // of groups: as good as any before
-  static constexpr std::size_t most_looked_at_again = 32;
+  static constexpr std::size_t most_looked_at_again = 16;
 
   struct Touch {
     Room room = {};
@@ -129,6 +129,7 @@ class Order {
   void find_async(const Statements& list);
   bool shares_any() const;
   void leave_out_vain(const Statements& agent);
+  bool lacks_any(const Statements& agent);
   void number(const Statement& before);
   void find_homes(const Statements& list, Home& around);
   void walk(const Statements& list, State& state, Mode mode, const Statement* of);
@@ -191,15 +192,15 @@ class Order {
   int ahead_ = 0;              // iterations, of what is looked at
   bool lacks_ = false;                  // something has been taken for met
   std::map<Way, Passed> passed_ = {};  // since the last need was noted
-  /// In front of which statements iterations of loops need something of each other, so deep, and
-  /// which of all needs it was.
-  struct OfIterations {
+  /// In front of which statement threads need something, within how many loops whose iterations
+  /// are looked at for themselves, and which of all needs it was.
+  struct Noted {
     const Statement* before = nullptr;
     int level = 0, number = 0;
   };
-  std::vector<OfIterations> of_iterations_ = {};
+  std::vector<Noted> noted_ = {};
   std::vector<int> last_noted_ = {};  // by level
-  int level_ = 0, noted_ = 0;
+  int level_ = 0, number_ = 0;
   bool is_settled_ = false;
   /// Of what products fill and read in registers: the statements in which all stand that touch it,
   /// outer ones first, where it is declared.
