@@ -66,7 +66,8 @@ Report report(const graph::Graph& g, const Options& options);
 /// The decisions that led to the text, for people: where each Ref and value lives, layouts, passes.
 std::string describe(const graph::Graph& g, const Options& options);
 
-/// Who waits for whom of those who work on a block, and whether they do so as they must; for people.
+/// Who waits for whom of those who work on a block, and whether they do so as they must; for
+/// people.
 std::string schedule(const graph::Graph& g, const Options& options);
 
 /// Every pass as it ran, in order, with the program behind it: the lowered program's text, and from

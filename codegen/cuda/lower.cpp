@@ -84,7 +84,7 @@ struct ThreadPass {
 };
 
 constexpr ThreadPass thread_passes[] = {
-    {"drop_unused", thread::drop_unused},        // coordinates that no access needed
+    {"drop_unused", thread::drop_unused},  // coordinates that no access needed
     {"join_loops", thread::join_loops},
     {"begin_folds", thread::begin_folds},  // of which joined loops are more
     {"load_first", thread::load_first},    // innermost loops first: behind what joins them

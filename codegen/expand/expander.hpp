@@ -152,9 +152,8 @@ class Expander {
     return is_wide() ? l_.warpgroups : p_.threads / graph::warpgroup_threads;
   }
   void sync() {
-    b_.add(thread::Sync{.whole_warps = in_warps_,
-                        .warps = l_.num_warps,
-                        .warpgroups = warpgroups()});
+    b_.add(
+        thread::Sync{.whole_warps = in_warps_, .warps = l_.num_warps, .warpgroups = warpgroups()});
   }
   void mark_stored(StorageId storage);
   /// Whether the user has stored the block so far; no_expr where that is known.

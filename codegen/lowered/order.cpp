@@ -187,7 +187,8 @@ Need Order::need_at_end(const State& state, const Statement* of) const {
 void Order::step(const Statements& list, std::size_t first, std::size_t end, State& state,
                  Mode mode) {
   const Statement& s = list[first];
-  if (const auto noted = needed_.before.find(&s); noted != needed_.before.end()) meet(noted->second, state);
+  if (const auto noted = needed_.before.find(&s); noted != needed_.before.end())
+    meet(noted->second, state);
   std::vector<Touch> touches;
   const bool at_once = is<Lead>(s) || is<Ahead>(s) || is<Warps>(s) || is<IfWhole>(s) ||
                        (is<Elected>(s) && asked_ == Ask::threads);
@@ -416,8 +417,7 @@ void Order::name_storages(Completion kind, Need::Group& group, const State& stat
     }
 }
 
-void Order::need_threads(const Touch& t, const Statement* s, const State& state,
-                         Need& need) const {
+void Order::need_threads(const Touch& t, const Statement* s, const State& state, Need& need) const {
   const Room room = ahead(t.room);
   need.sync = need.sync || std::ranges::any_of(state.accesses, [&](const Access& a) {
                 return conflicts(a, t, room, s);
@@ -428,8 +428,7 @@ void Order::need_threads(const Touch& t, const Statement* s, const State& state,
   if (std::ranges::any_of(state.fenced, meets)) need.sync = true;
 }
 
-bool Order::conflicts(const Access& a, const Touch& t, const Room& room,
-                      const Statement* s) const {
+bool Order::conflicts(const Access& a, const Touch& t, const Room& room, const Statement* s) const {
   if (!(a.writes || t.writes) || !overlaps(a.room, room)) return false;
   if (room.array >= 0)
     return synchronised_.contains(room.array) || (!a.writes && refilled_.contains(room.array));
@@ -499,8 +498,7 @@ void Order::record(const Touch& t, const Statement& s, State& state) const {
 }
 
 void Order::store(const Room& room, State& state) const {
-  if (room.storage &&
-      std::ranges::any_of(async_, [&](const Room& r) { return overlaps(room, r); }))
+  if (room.storage && std::ranges::any_of(async_, [&](const Room& r) { return overlaps(room, r); }))
     state.unfenced.insert(room);
 }
 

@@ -186,12 +186,12 @@ class Order {
 
   const Program& l_;
   const Ask asked_;
-  Table<StorageId, RingId> rings_;  // of storages, and of barriers
+  Table<StorageId, RingId> rings_;         // of storages, and of barriers
   std::set<int> synchronised_, refilled_;  // arrays
-  std::set<Room> async_ = {};  // what somebody touches by the asynchronous proxy
-  int ahead_ = 0;              // iterations, of what is looked at
-  bool lacks_ = false;                  // something has been taken for met
-  std::map<Way, Passed> passed_ = {};  // since the last need was noted
+  std::set<Room> async_ = {};              // what somebody touches by the asynchronous proxy
+  int ahead_ = 0;                          // iterations, of what is looked at
+  bool lacks_ = false;                     // something has been taken for met
+  std::map<Way, Passed> passed_ = {};      // since the last need was noted
   /// In front of which statement threads need something, within how many loops whose iterations
   /// are looked at for themselves, and which of all needs it was.
   struct Noted {

@@ -172,8 +172,7 @@ class Signals {
     if (copy != nullptr && copy->completes) {
       std::size_t first = at;
       while (first > 0 && completes(list[first - 1], copy->completes)) --first;
-      const Arrive* const told =
-          first > 0 ? std::get_if<Arrive>(&list[first - 1].what) : nullptr;
+      const Arrive* const told = first > 0 ? std::get_if<Arrive>(&list[first - 1].what) : nullptr;
       if (told == nullptr || told->barrier != copy->completes)
         refuse(list[at], "brings bytes that nobody expects");
     }
@@ -184,8 +183,8 @@ class Signals {
       bytes += graph::element_count(to.shape) * to.dtype.bytes();
     }
     if (bytes != arrive->bytes)
-      refuse(list[at], fmt::format("expects {} bytes, of which {} are copied", arrive->bytes,
-                                   bytes));
+      refuse(list[at],
+             fmt::format("expects {} bytes, of which {} are copied", arrive->bytes, bytes));
   }
 
   static bool completes(const Statement& s, BarrierId barrier) {
@@ -213,7 +212,7 @@ class Signals {
   const Program& l_;
   std::map<BarrierId, std::set<StorageId>> filled_;
   std::set<RingId> fills_ = {};  // for others
-  bool ahead_ = false;  // in copies for iterations to come
+  bool ahead_ = false;           // in copies for iterations to come
   SignalDefect found_;
 };
 

@@ -27,8 +27,8 @@ namespace palladium::lowered {
 ///   ordered between a thread that writes memory and another that reads or writes it stands a
 ///           barrier, and a fence in front of it where one of them is asynchronous; `order`
 ///
-/// Some hold from a pass on: `waits` of complete_async, `offsets` of place_shared_memory, `order` of
-/// order_accesses.
+/// Some hold from a pass on: `waits` of complete_async, `offsets` of place_shared_memory, `order`
+/// of order_accesses.
 struct Behind {
   bool waits = false, offsets = false, order = false;
 };

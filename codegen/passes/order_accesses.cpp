@@ -41,9 +41,8 @@ void order(Statements& list, const Needed& needed) {
 }  // namespace
 
 void order_accesses(Program& l) {
-  for_each_list(l, [&](Statements& list) {
-    order(list, Order(l, Order::Ask::threads).missing(list));
-  });
+  for_each_list(
+      l, [&](Statements& list) { order(list, Order(l, Order::Ask::threads).missing(list)); });
 }
 
 }  // namespace palladium::passes

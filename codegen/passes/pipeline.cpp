@@ -231,8 +231,8 @@ class Pipelines {
       }
       const auto& what = body[i].what;
       const Dot* const d = std::get_if<Dot>(&what);
-      const bool plain = std::holds_alternative<EnterWindow>(what) ||
-                         std::holds_alternative<Scalar>(what);
+      const bool plain =
+          std::holds_alternative<EnterWindow>(what) || std::holds_alternative<Scalar>(what);
       if (!plain && !(d != nullptr && d->unit == Dot::Unit::wgmma)) return false;
     }
     return true;

@@ -250,8 +250,7 @@ class SoftwarePipeline {
   static bool is_plain(const Statement& s) {
     return std::holds_alternative<LoopNest>(s.what) || std::holds_alternative<Dot>(s.what) ||
            std::holds_alternative<Scalar>(s.what) || std::holds_alternative<Arrive>(s.what) ||
-           std::holds_alternative<Advance>(s.what) ||
-           std::holds_alternative<CopyStorage>(s.what);
+           std::holds_alternative<Advance>(s.what) || std::holds_alternative<CopyStorage>(s.what);
   }
 
   // Storages, scalars among them.

@@ -175,8 +175,8 @@ struct CheckRange {
 /// A barrier of the Pallas thread.
 struct Sync {
   bool whole_warps = false;  // of each warp alone
-  int warps = 4;       // of the Pallas thread
-  int warpgroups = 1;  // Pallas threads of the block
+  int warps = 4;             // of the Pallas thread
+  int warpgroups = 1;        // Pallas threads of the block
 };
 
 struct Comment {

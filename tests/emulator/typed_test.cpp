@@ -48,7 +48,9 @@ lowered::Program placed(const std::string& text) {
 
 /// What refuses the program, or "".
 std::string refusal(const lowered::Program& l) {
-  if (std::string what = lowered::defect(l, {.waits = true, .offsets = true, .order = true}); !what.empty()) return "verifier: " + what;
+  if (std::string what = lowered::defect(l, {.waits = true, .offsets = true, .order = true});
+      !what.empty())
+    return "verifier: " + what;
   Random random(1);
   test::Call call = random_call(l.graph, {}, random, true), expected = call;
   run_interpreter(l.graph, expected);
@@ -166,8 +168,7 @@ TEST_CASE("a typed program that has an event too many, or another, is refused") 
   const std::string nest = program.substr(at, program.find('\n', at) + 1 - at);
   std::string other = nest;
   other.replace(other.find("s14"), 3, "s8");
-  CHECK_THAT(changed("in-flight", nest, nest + other),
-             StartsWith("verifier: over: assign"));
+  CHECK_THAT(changed("in-flight", nest, nest + other), StartsWith("verifier: over: assign"));
 }
 
 }  // namespace typed

@@ -258,16 +258,16 @@ TEST_CASE("a comparison of architectures is found behind the graph, and nowhere 
 }
 
 TEST_CASE("a wait that a pass makes by hand is found") {
-  for (const char* line :
-       {"out.push_back({Sync{}, at});", "list.insert(i, {Wait{barrier}, at});",
-        "WaitGroup done{.kind = kind};", "first.push_back({lowered::Fence{}});",
-        "body.push_back({Close{}, where});"}) {
+  for (const char* line : {"out.push_back({Sync{}, at});", "list.insert(i, {Wait{barrier}, at});",
+                           "WaitGroup done{.kind = kind};", "first.push_back({lowered::Fence{}});",
+                           "body.push_back({Close{}, where});"}) {
     INFO(line);
     CHECK(house::waits({{"codegen/passes/sends.cpp", line}}).size() == 1);
     CHECK(house::waits({{"codegen/passes/order_accesses.cpp", line}}).empty());
     CHECK(house::waits({{"codegen/expand/fetch.cpp", line}}).empty());
   }
-  for (const char* line : {"if (is<Wait>(s)) return;", "struct Close {", "const Sync& sync = *x;"}) {
+  for (const char* line :
+       {"if (is<Wait>(s)) return;", "struct Close {", "const Sync& sync = *x;"}) {
     INFO(line);
     CHECK(house::waits({{"codegen/passes/sends.cpp", line}}).empty());
   }

@@ -264,7 +264,8 @@ Violations architectures(const Sources& sources) {
 }
 
 Violations waits(const Sources& sources) {
-  static const std::regex made(R"((^|[^\w:]|lowered::)(Sync|Fence|WaitGroup|Wait|Close)(\s+\w+)?\s*\{)");
+  static const std::regex made(
+      R"((^|[^\w:]|lowered::)(Sync|Fence|WaitGroup|Wait|Close)(\s+\w+)?\s*\{)");
   static const std::regex declared(R"(\b(struct|class|enum)\s+\w+\s*\{)");
   Violations found;
   for (const auto& [path, text] : sources) {

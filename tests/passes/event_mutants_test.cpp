@@ -79,7 +79,7 @@ class Mutants {
     lowered::for_each_list(l, [&](Statements& list) { visit(l, list, name, moves); });
   }
 
-  std::map<std::string, int> left_out = {};  // how many, by event
+  std::map<std::string, int> left_out = {};      // how many, by event
   std::vector<Mutant> without = {}, moved = {};  // that nobody refuses
   int moves = 0;
 
@@ -136,8 +136,8 @@ TEST_CASE("a program that lacks a wait, a barrier, an arrival or a group's end i
     CAPTURE(m.what, lowered::to_text(m.program));
     FAIL_CHECK("nobody misses it");
   }
-  for (const char* event : {"sync", "fence", "wait", "wait for a group", "close", "advance",
-                            "expect", "release"}) {
+  for (const char* event :
+       {"sync", "fence", "wait", "wait for a group", "close", "advance", "expect", "release"}) {
     CAPTURE(event);
     CHECK(mutants.left_out[event] >= 5);
   }

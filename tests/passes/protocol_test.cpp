@@ -151,9 +151,9 @@ TEST_CASE("what is made for loops that go on, stand in others and are pipelined 
 
 // What the producer's loop does.
 static Statements& produced(lowered::Program& l) {
-  const auto elected = std::ranges::find_if(l.bodies[0].agents[1].statements, [](const Statement& s) {
-    return std::holds_alternative<lowered::Elected>(s.what);
-  });
+  const auto elected = std::ranges::find_if(
+      l.bodies[0].agents[1].statements,
+      [](const Statement& s) { return std::holds_alternative<lowered::Elected>(s.what); });
   Statements& all = std::get<lowered::Elected>(elected->what).body;
   return std::get<lowered::Loop>(all.back().what).body;
 }

@@ -149,9 +149,8 @@ TEST_CASE("an input that is read before its alias is written is direct, and not 
   alias: input 0 is output 0
 { %0: ref block f32[128] %1: ref block f32[128]
 )" + negate + "}");
-  CHECK_THAT(text,
-             Shows({"w0: args[0] direct synchronised\n",
-                    "w1: outputs[0] direct stored synchronised\n", "%2", "sync", "w1 = %3"}));
+  CHECK_THAT(text, Shows({"w0: args[0] direct synchronised\n",
+                          "w1: outputs[0] direct stored synchronised\n", "%2", "sync", "w1 = %3"}));
 }
 
 TEST_CASE("a revisited block of several warpgroups is direct, because each has its own registers") {

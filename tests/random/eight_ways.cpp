@@ -79,7 +79,8 @@ std::string EightWays::graph_text() const { return graph::to_text(drawn_.kernel.
 
 Made EightWays::made() const {
   const lowered::Program l = cuda::lower(drawn_.kernel.graph, options());
-  return {.producer = std::ranges::any_of(l.bodies, [](const lowered::Body& b) { return b.agents.size() > 1; }),
+  return {.producer = std::ranges::any_of(
+              l.bodies, [](const lowered::Body& b) { return b.agents.size() > 1; }),
           .sends = std::ranges::any_of(l.storages, &lowered::Storage::is_sent),
           .stages = std::ranges::any_of(l.rings, [](const auto& r) { return r.slots > 1; }),
           .persists = emitted_.persistent,
