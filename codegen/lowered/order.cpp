@@ -502,11 +502,12 @@ void Order::store(const Room& room, State& state) const {
     state.unfenced.insert(room);
 }
 
-// Who waits for a group knows that it is over; others have to wait for him.
+// Who waits for a group knows that it is over; others have to wait for him. What has not been
+// closed nobody can wait for.
 void Order::end_groups(Completion kind, int pending, State& state) const {
   std::set<Flight> all;
   for (Flight f : state.flights) {
-    const bool ends = f.on == kind && f.age > pending;
+    const bool ends = f.on == kind && f.age > std::max(pending, 0);
     if (ends && asked_ == Ask::threads) {
       state.accesses.insert({f.room, f.writes, nullptr});
       if (f.writes) store(f.room, state);

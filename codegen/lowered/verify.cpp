@@ -366,24 +366,37 @@ class Purposes {
 
 // ---- over, ordered
 
-std::string words_of(const Need& need) {
-  for (const auto& [kind, group] : need.groups)
-    return fmt::format("over: {{}} begins before {} is over",
-                       kind == device::Completion::wgmma_group  ? "a product"
-                       : kind == device::Completion::bulk_group ? "a copy to global memory"
-                                                                : "a copy by threads");
-  return need.fence ? "ordered: {} touches asynchronously what threads store, without a fence"
-                    : "ordered: {} touches what other threads do, without a barrier";
+std::string words_of(const std::string& who, const Need& need) {
+  if (need.groups.empty())
+    return fmt::format("ordered: {} touches {}", who,
+                       need.fence ? "asynchronously what threads store, without a fence"
+                                  : "what other threads do, without a barrier");
+  const device::Completion kind = need.groups.begin()->first;
+  return fmt::format("over: {} begins before {} is over", who,
+                     kind == device::Completion::wgmma_group  ? "a product"
+                     : kind == device::Completion::bulk_group ? "a copy to global memory"
+                                                              : "a copy by threads");
+}
+
+// The first of what is missing.
+std::string first_of(const Needed& needed, const Statements& list) {
+  for (const Statement& s : list) {
+    if (const auto found = needed.before.find(&s); found != needed.before.end())
+      return words_of(where(s), found->second);
+    std::string inside;
+    for_each_body(s, [&](const Statements& body) {
+      if (inside.empty()) inside = first_of(needed, body);
+    });
+    if (!inside.empty()) return inside;
+  }
+  const auto behind = needed.behind.find(&list);
+  return behind == needed.behind.end() ? "" : words_of("the end of a body", behind->second);
 }
 
 std::string missing(const Program& l, Order::Ask asked) {
   std::string found;
   for_each_list(l, [&](const Statements& list) {
-    const Needed needed = Order(l, asked).missing(list);
-    for (const auto& [s, need] : needed.before)
-      if (found.empty()) found = fmt::format(fmt::runtime(words_of(need)), where(*s));
-    for (const auto& [_, need] : needed.behind)
-      if (found.empty()) found = fmt::format(fmt::runtime(words_of(need)), "the end of a body");
+    if (found.empty()) found = first_of(Order(l, asked).missing(list), list);
   });
   return found;
 }

@@ -46,6 +46,14 @@ bool is_aside(const Statement& s) {
          std::holds_alternative<Ahead>(s.what);
 }
 
+void add_filled(const Program& l, const Statement& s, std::set<StorageId>& filled) {
+  for (const Effect& e : effects(l, s))
+    if (e.on == Completion::cp_async_group && e.storage) filled.insert(e.storage);
+  for_each_body(s, [&](const Statements& body) {
+    for (const Statement& inner : body) add_filled(l, inner, filled);
+  });
+}
+
 bool leads(const Statement& s, Completion kind) {
   const Lead* const lead = std::get_if<Lead>(&s.what);
   return lead != nullptr && std::ranges::any_of(lead->body, [&](const Statement& inner) {
@@ -53,24 +61,31 @@ bool leads(const Statement& s, Completion kind) {
          });
 }
 
-void close_groups(Statements& list) {
+// Those of a kind that stand together, up to who asks for what they fill, are one.
+void close_groups(const Program& l, Statements& list) {
   Statements closed;
   std::size_t behind = 0;  // the last copy of the group
   Completion kind = Completion::none;
+  std::set<StorageId> filled;
   Location at;
   const auto close = [&] {
     if (kind == Completion::none) return;
     closed.insert(closed.begin() + static_cast<std::ptrdiff_t>(behind), {Close{kind}, at});
     kind = Completion::none;
+    filled.clear();
   };
   for (Statement& s : list) {
     if (!std::holds_alternative<Ahead>(s.what))
-      for_each_body(s, [](Statements& body) { close_groups(body); });
+      for_each_body(s, [&](Statements& body) { close_groups(l, body); });
     const Completion begun = begun_by(s);
     // The first of the groups of a Lead takes in what stands in front of it.
     if (leads(s, kind)) kind = Completion::none;
-    if (begun == Completion::none ? !is_aside(s) : begun != kind) close();
+    const bool asks = kind == Completion::cp_async_group && any_effect(l, s, [&](const Effect& e) {
+                        return e.storage && filled.contains(e.storage);
+                      });
+    if (asks || (begun == Completion::none ? !is_aside(s) : begun != kind)) close();
     at = s.at;
+    if (begun == Completion::cp_async_group) add_filled(l, s, filled);
     closed.push_back(std::move(s));
     if (begun != Completion::none) kind = begun, behind = closed.size();
   }
@@ -237,7 +252,7 @@ void await_groups(Statements& list, const Needed& needed) {
 void complete_async(Program& l) {
   BarrierWaits barriers(l);
   for_each_list(l, [&](Statements& list) {
-    close_groups(list);
+    close_groups(l, list);
     barriers.await(list);
     await_groups(list, Order(l, Order::Ask::groups).missing(list));
   });

@@ -3,6 +3,8 @@
 // Precondition: a canonical graph. Every decision keeps the meaning "a block is the window's
 // contents, private to the program from its first read to the store at last visit".
 #include <algorithm>
+#include <set>
+#include <vector>
 
 #include "codegen/graph/grid_order.hpp"
 #include "codegen/passes/analysis.hpp"
@@ -269,15 +271,27 @@ class WindowPlacement {
     return false;
   }
 
-  // Whether a start is the same in all iterations, but for a multiple of what the view takes.
+  // Whether a start is the same in all iterations, but for a multiple of what the view takes: so
+  // is each of its addends.
   bool keeps(ValueId start, std::int64_t taken, ValueId access) {
-    if (g_[start].op == Op::Add)
-      return std::ranges::all_of(g_[start].args,
-                                 [&](ValueId a) { return keeps(a, taken, access); });
-    bool made_outside = true;
+    std::vector<ValueId> stack{start};
+    std::set<ValueId> seen;
+    while (!stack.empty()) {
+      const ValueId v = stack.back();
+      stack.pop_back();
+      if (!seen.insert(v).second || is_made_outside(v, access)) continue;
+      if (exprs_.facts(indices_.expr(v)).multiple % taken == 0) continue;
+      if (g_[v].op != Op::Add) return false;
+      stack.insert(stack.end(), g_[v].args.begin(), g_[v].args.end());
+    }
+    return true;
+  }
+
+  // Of all loops that repeat the access.
+  bool is_made_outside(ValueId v, ValueId access) const {
     for (int loop = analysis_.loop[index(access)]; loop >= 0; loop = analysis_.loop[loop])
-      made_outside = made_outside && !analysis_.inside(start, ValueId(loop));
-    return made_outside || exprs_.facts(indices_.expr(start)).multiple % taken == 0;
+      if (analysis_.inside(v, ValueId(loop))) return false;
+    return true;
   }
 
   Program& l_;
