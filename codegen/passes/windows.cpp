@@ -246,17 +246,37 @@ class WindowPlacement {
     std::get<Direct>(w.in).synchronised = writes > 0 && (reads > 0 || writes > 1 || again);
   }
 
-  // Whether a store that a loop repeats may come to an element by another thread than before: a
+  // Whether a store that is repeated may come to an element by another thread than before: a
   // thread has the same ones of each view, and views of which one begins in another are others.
   bool shifts(const Window& w) {
-    return std::ranges::any_of(accesses(w, true), [&](ValueId access) {
-      const int loop = analysis_.loop[index(access)];
-      bool found = false;
-      if (loop < 0) return found;
-      for (ValueId view = g_[access].args[0]; g_[view].op != Op::Param; view = g_[view].args[0])
-        found = found || shifts(view, access);
-      return found;
-    });
+    return shifts_by_blocks(w) || std::ranges::any_of(accesses(w, true), [&](ValueId access) {
+             const int loop = analysis_.loop[index(access)];
+             bool found = false;
+             if (loop < 0) return found;
+             for (ValueId view = g_[access].args[0]; g_[view].op != Op::Param;
+                  view = g_[view].args[0])
+               found = found || shifts(view, access);
+             return found;
+           });
+  }
+
+  // Blocks that begin at elements, one after the other by an axis that a program goes through.
+  bool shifts_by_blocks(const Window& w) {
+    const BlockMapping& m = g_.mapping.block_mappings[static_cast<std::size_t>(w.mapping)];
+    if (m.index_map == no_region || std::ranges::none_of(l_.sequential_axes, [&](int axis) {
+          return axis != programs_axis && depends_on(w.mapping, axis);
+        }))
+      return false;
+    const std::vector<ValueId>& starts = g_[RegionId{m.index_map}].yields;
+    for (std::size_t d = 0; d < m.block_shape.size(); ++d) {
+      const BlockDim& block = m.block_shape[d];
+      const bool by_elements =
+          block.kind == BlockDim::Kind::element || block.kind == BlockDim::Kind::bounded_slice;
+      if (by_elements && block.size > 1 &&
+          exprs_.facts(indices_.expr(starts[d])).multiple % block.size != 0)
+        return true;
+    }
+    return false;
   }
 
   bool shifts(ValueId view, ValueId access) {

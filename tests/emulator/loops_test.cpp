@@ -124,3 +124,23 @@ TEST_CASE("stores of a loop that overlap come in the order of its iterations") {
               },
               {array({8, 64}, f32)}, ShapeDtype{{7 * step + 64}, f32})) == "");
 }
+
+TEST_CASE("blocks that overlap are stored in the order of the axis that goes through them") {
+  for (const Space space : {Space::automatic, Space::smem})
+    for (const std::int64_t step : {3, 8, 96}) {
+      CAPTURE(step, static_cast<int>(space));
+      const BlockSpec overlapping{
+          {Element(96)}, [=](Index i) { return i * step; }, {.memory_space = space}};
+      CHECK(on_all_targets(traced([](Ref x, Ref o) { o[_] = x[_]; },
+                                  {.name = "overlapping",
+                                   .out_type = ShapeDtype{{7 * step + 96}, f32},
+                                   .grid = {8},
+                                   .in_specs = {BlockSpec{{pl::squeezed, 96},
+                                                          [](Index i) {
+                                                            return Indices{i, 0};
+                                                          }}},
+                                   .out_specs = {overlapping},
+                                   .compiler_params = {.dimension_semantics = {sequential}}},
+                                  {array({8, 96}, f32)})) == "");
+    }
+}

@@ -204,3 +204,19 @@ TEST_CASE("the products of a batch go to tensor cores one by one") {
   CHECK(problem(g) == "");
   CHECK(on_all_targets(g, {}, 80) == "");
 }
+
+TEST_CASE("a product that a branch alone reads is over on the way around it") {
+  for (const int cc : {75, 80, 90, 100}) {
+    CAPTURE(cc);
+    const graph::Graph g = traced(
+        [](Ref a, Ref b, Ref c, Ref n, Ref o, Ref p) {
+          const Value d = dot(a[_], b[_], {.preferred_element_type = f32}),
+                      e = dot(a[_], c[_], {.preferred_element_type = f32});
+          when(n[0] > 0, [&] { p[_] = e * 2; });
+          o[_] = (d * (n[1] + 1).astype(f32)).astype(f16);
+        },
+        {.name = "two", .out_type = {ShapeDtype{{80, 112}, f16}, ShapeDtype{{80, 112}, f32}}},
+        {array({80, 48}, bf16), array({48, 112}, bf16), array({48, 112}, bf16), array({2}, i32)});
+    CHECK(on_all_targets(g, {}, cc) == "");
+  }
+}
