@@ -7,14 +7,11 @@
 #include "codegen/expand/nest.hpp"
 #include "codegen/graph/limits.hpp"
 #include "codegen/lowered/effects.hpp"
-#include "palladium/error.hpp"
 
 namespace palladium::expand {
 
 using graph::Inst;
 using graph::Op;
-using lowered::Residency;
-using lowered::Storage;
 using lowered::Window;
 using Parameter = KernelParameter;
 
@@ -72,62 +69,6 @@ thread::Program Expander::run() {
   if (bounded) b_.close();
   p_.body = b_.finish();
   return std::move(p_);
-}
-
-ExprId Expander::is_among(int first, int count) {
-  return e_.all({e_.plain(Operator::at_least, warpgroup_, number(first), bool_),
-                 e_.plain(Operator::less, warpgroup_, number(first + count), bool_)});
-}
-
-bool Expander::has_one_agent() const {
-  return l_.bodies.size() == 1 && l_.bodies[0].agents.size() == 1;
-}
-
-// The other agents one after the other, the last one first, and the first one behind what all know.
-void Expander::expand_body(const lowered::Body& body) {
-  const int number_of_body = static_cast<int>(&body - l_.bodies.data()), begin = agent_.first;
-  const std::size_t others = body.agents.size() - 1;
-  std::vector<std::pair<ExprId, thread::Statements>> branches;
-  int first = begin + body.warpgroups();
-  for (std::size_t i = others; i > 0; --i) {
-    const int count = body.agents[i].warpgroups;
-    first -= count;
-    agent_ = {.first = first, .count = count, .is_known = true};
-    b_.open(thread::Block{});
-    const auto slots = slots_;
-    apart([&] { expand_agent(body.agents[i], number_of_body); });
-    slots_ = slots;
-    const ExprId is_agent = count == 1 ? e_.plain(Operator::equal, warpgroup_, number(first), bool_)
-                                       : is_among(first, count);
-    branches.emplace_back(is_agent, b_.take());
-  }
-  agent_ = {.first = begin, .count = body.agents[0].warpgroups, .is_known = others == 0};
-  if (others > 0) b_.open(thread::Block{});
-  expand_agent(body.agents[0], number_of_body);
-  if (others == 0) return;
-  branches.emplace_back(no_expr, b_.take());
-  for (std::size_t n = 0; n < branches.size(); ++n) {
-    auto& [condition, statements] = branches[n];
-    if (n == 0)
-      b_.add(thread::If{
-          .condition = condition, .body = std::move(statements), .uniform = true, .both = true});
-    else
-      b_.add(thread::Else{condition, std::move(statements)});
-  }
-}
-
-// Registers change hands before any are filled. What one thread alone fills it counts alone.
-void Expander::expand_agent(const lowered::Agent& agent, int body) {
-  const std::span all(agent.statements);
-  const auto begin = std::ranges::find_if_not(all, [](const lowered::Statement& s) {
-    return std::holds_alternative<lowered::SetRegisters>(s.what);
-  });
-  const auto front = static_cast<std::size_t>(begin - all.begin());
-  expand_list(all.first(front));
-  for (const lowered::Statement& s : all)
-    if (!std::holds_alternative<lowered::Elected>(s.what)) begin_rings_filled(s);
-  declare_storages(agent, body);
-  expand_list(all.subspan(front));
 }
 
 // ---- the frame
@@ -197,154 +138,6 @@ void Expander::declare_parameters() {
                 {.name = symbol_name(s), .type = i64, .facts = passes::facts_of_symbol(g_, s)})));
 }
 
-// ---- storages
-
-std::string Expander::storage_name(StorageId s) const {
-  const Storage& x = l_.storages[s];
-  const std::string hint = x.of == graph::no_value ? "" : lowered::name_of(g_, x.of);
-  return (hint.empty() ? "v" : identifier_of(hint) + "_") + std::to_string(s.number());
-}
-
-VariableId Expander::storage(StorageId s) {
-  VariableId& v = storages_[s];
-  if (v != thread::no_variable) return v;
-  const Storage& x = l_.storages[s];
-  const bool array = x.in_registers();
-  v = e_.declare({.name = storage_name(s),
-                  .form = array ? thread::Form::array : thread::Form::value,
-                  .type = x.is_packed() ? u32 : x.dtype,
-                  .count = !array          ? 0
-                           : x.is_packed() ? x.registers().layout.registers() / 2
-                                           : x.registers().layout.registers(),
-                  .facts = {.depends = array ? thread::on_thread : 0}});
-  return v;
-}
-
-VariableId Expander::declare_storage(StorageId s, bool zeros) {
-  const VariableId v = storage(s);
-  b_.add(thread::Declare{
-      .start = zeros ? thread::Declare::Start::zeros : thread::Declare::Start::nothing,
-      .variable = v});
-  declared_[s] = true;
-  return v;
-}
-
-Affine Expander::shared_place(StorageId s) {
-  const Storage& x = l_.storages[s];
-  if (const lowered::Within& in = x.shared().within; in.storage)
-    return shared_place(in.storage) + Affine(in.offset);
-  const Storage& placed = !x.ring() ? x : l_.storages[l_.rings[x.ring()].storage];
-  const lowered::Shared& in = placed.shared();
-  Affine a = Affine::term(smem_) + Affine(in.offset + (!x.ring() ? 0 : x.shared().offset));
-  const std::int64_t bytes = lowered::shared_bytes(placed).value();
-  if (in.per_warpgroup && l_.warpgroups > 1)
-    a = a + Affine::term(warpgroup_, bytes * (in.per_warp ? graph::num_warps : 1));
-  if (in.per_warp) a = a + Affine::term(warp_number(), bytes);
-  return a;
-}
-
-ExprId Expander::shared_address(StorageId s) { return e_.sum(shared_place(s) + slot(s), u32); }
-
-ExprId Expander::shared_base(StorageId s) { return e_.sum(shared_place(s), u32); }
-
-void Expander::find_mutable_storages() {
-  for (const Window& w : l_.windows) {
-    if (!w.storage()) continue;
-    mutable_[w.storage()] = true;
-    declared_[w.storage()] = true;
-  }
-  lowered::for_each_list(l_, [&](const lowered::Statements& list) { find_begun(list); });
-  for (const Inst& i : g_.insts) {
-    // What regions hand on; a result of a switch is read by a Get.
-    if (graph::repeats(i.op))
-      for (const ValueId p : g_[graph::Repeated::of(i).region].params) make_mutable(p);
-    if (i.op == Op::Get) make_mutable(static_cast<ValueId>(&i - g_.insts.data()));
-    if (i.op != Op::Loop) continue;
-    const StorageId counter = l_.storage_of[g_[graph::LoopView::of(i).body].params[0]];
-    if (counter) declared_[counter] = true;
-  }
-}
-
-// Accumulators whose first product adds to nothing are not cleared before.
-void Expander::find_begun(const lowered::Statements& list) {
-  for (const lowered::Statement& s : list) {
-    if (const auto* d = std::get_if<lowered::Dot>(&s.what); d && d->anew != graph::no_value)
-      begun_by_product_[d->result] = true;
-    lowered::for_each_body(s, [&](const lowered::Statements& body) { find_begun(body); });
-  }
-}
-
-void Expander::make_mutable(ValueId v) {
-  if (const StorageId s = l_.storage_of[v]) mutable_[s] = true;
-}
-
-// Blocks and scratch in registers that start with nothing, and are read or flushed.
-void Expander::find_unstored() {
-  for (const WindowId i : l_.windows.ids()) {
-    const Window& w = l_.windows[i];
-    if (w.residency() != Residency::registers || w.fills()) continue;
-    bool used = w.flushes();
-    for (const Inst& inst : g_.insts) used |= g_.reads(inst, w.root);
-    if (!used) continue;
-    const VariableId flag =
-        e_.declare({.name = storage_name(w.storage()) + "_stored", .type = bool_});
-    unstored_[w.storage()] = {i, flag};
-  }
-}
-
-void Expander::mark_stored(StorageId storage) {
-  const auto it = unstored_.find(storage);
-  if (it == unstored_.end()) return;
-  b_.add(thread::Assign{e_.variable(it->second.flag), e_.literal(bool_, 1)});
-}
-
-ExprId Expander::is_stored(StorageId storage) {
-  const auto it = unstored_.find(storage);
-  return it == unstored_.end() ? no_expr : e_.variable(it->second.flag);
-}
-
-std::string Expander::unstored_message(StorageId storage) const {
-  const Window& w = l_.windows[unstored_.at(storage).window];
-  int scratch = 0;
-  for (const Window& other : l_.windows) {
-    if (&other == &w) break;
-    scratch += other.mapping < 0 && other.scope == w.scope;
-  }
-  const char* const scope = w.scope == graph::no_value ? "" : " of run_scoped";
-  return fmt::format("{}{} is read before anything was stored there",
-                     w.mapping < 0 ? fmt::format("scratch[{}]", scratch)
-                                   : g_.mapping.block_mappings[w.mapping].origin,
-                     scope);
-}
-
-bool Expander::touches(const lowered::Agent& agent, WindowId window) const {
-  const StorageId held = l_.windows[window].storage();
-  return std::ranges::any_of(agent.statements, [&](const lowered::Statement& s) {
-    return any_effect(l_, s, [&](const lowered::Effect& e) {
-      return e.storage == held || (e.window == window && e.role != lowered::Effect::Role::block);
-    });
-  });
-}
-
-// Windows and scratch live as long as the program: the first agent has all of the body, others
-// those that they touch. Other storages are declared where they are filled.
-void Expander::declare_storages(const lowered::Agent& agent, int body) {
-  own_.clear();
-  const bool is_first = &agent == l_.bodies[static_cast<std::size_t>(body)].agents.data();
-  for (const WindowId i : l_.windows.ids()) {
-    const Window& w = l_.windows[i];
-    if (!w.storage() || w.body != body || (!is_first && !touches(agent, i))) continue;
-    own_.insert(w.storage());
-    const Storage& s = l_.storages[w.storage()];
-    if (s.is_scalar() || s.in_registers())
-      declare_storage(w.storage(), !begun_by_product_[w.storage()]);
-    if (const auto it = unstored_.find(w.storage()); it != unstored_.end())
-      b_.add(thread::Declare{.start = thread::Declare::Start::values,
-                             .variable = it->second.flag,
-                             .values = {e_.literal(bool_, 0)}});
-  }
-}
-
 // ---- statements
 
 namespace {
@@ -408,20 +201,6 @@ void Expander::expand_one(const lowered::Sync& s) {
   }
 }
 void Expander::expand_one(const lowered::EnterWindow& w) { enter_window(w.window); }
-
-void Expander::expand_one(const lowered::SetRegisters& s) {
-  b_.add(thread::Call{.function = s.more ? Row::setmaxnreg_inc : Row::setmaxnreg_dec,
-                      .templates = {std::int64_t{s.count}}});
-}
-
-void Expander::expand_one(const lowered::Elected& e) {
-  b_.open(thread::If{elected(), {}});
-  is_one_thread_ = true;
-  for (const lowered::Statement& s : e.body) begin_rings_filled(s);
-  expand_list(e.body);
-  is_one_thread_ = false;
-  b_.close();
-}
 
 ExprId Expander::open_registers(const char* counter, std::int64_t count, bool short_form) {
   const VariableId k =
