@@ -10,10 +10,10 @@ using graph::Graph;
 using graph::Inst;
 using graph::Op;
 
-BarrierId Program::add_barriers(RingId ring, int slots, int arrivals) {
+BarrierId Program::add_barriers(RingId ring, int slots) {
   const StorageId storage = add_storage(
       {.in = Shared{.row_stride = slots, .fetched = true}, .dtype = u64, .shape = {slots}});
-  return barriers.add({.storage = storage, .ring = ring, .arrivals = arrivals});
+  return barriers.add({.storage = storage, .ring = ring});
 }
 
 StorageId Program::room_of(StorageId s) const {

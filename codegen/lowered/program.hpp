@@ -76,8 +76,8 @@ struct Program {
   /// CUDA threads of a Pallas thread.
   int threads() const { return num_warps * graph::warp_threads; }
   StorageId add_storage(Storage s) { return storages.add(std::move(s)); }
-  /// One, or of a ring one for each slot, at which so many arrive.
-  BarrierId add_barriers(RingId ring = {}, int slots = 1, int arrivals = 1);
+  /// One, or of a ring one for each slot.
+  BarrierId add_barriers(RingId ring = {}, int slots = 1);
   LayoutVariableId add_variable(layout::Layout pin = {}) { return pinned.add(std::move(pin)); }
   /// What has the bytes of a storage in shared memory: the union or the ring that it lies in, or
   /// itself.

@@ -94,7 +94,8 @@ struct Ring {
 };
 
 /// Barriers in shared memory that know when copies are done, or what they filled has been read:
-/// one, for each slot of a ring one, or an array that expressions choose of.
+/// one, for each slot of a ring one, or an array that expressions choose of. Each is made, in front
+/// of all statements, for so many arrivals: those of all who arrive there once.
 struct Barriers {
   StorageId storage = {};
   RingId ring = {};

@@ -1,6 +1,6 @@
 // Puts the weakest wait that will do in front of what needs something asynchronous to be over: what
-// passes before it have left is an order of copies, products and those who read and free what these
-// fill. Nobody else makes waits, nor closes groups.
+// passes before it have left is an order of copies, products, those who read what these fill, and
+// steps from slot to slot. Nobody else makes waits and arrivals, nor closes groups.
 //
 // Precondition: software_pipeline, the last to move what is begun and what reads it. It stands
 // before place_shared_memory, since what is under way lives.
@@ -9,6 +9,11 @@
 // takes: in the list where its copies are begun or, of a ring, its slot is left. Groups are awaited
 // where they are needed, those of products by the one that reads or overwrites; those of copies by
 // threads in front of the copies for later iterations, so that one barrier serves both.
+//
+// What copies bring is expected in front of them, by one arrival for neighbours that complete one
+// barrier; who steps from a slot that a producer fills arrives to free it. How many arrive at a
+// barrier stands in the table of barriers: codegen/expand makes all that stand there, in front of
+// everything, for so many.
 #include <algorithm>
 #include <iterator>
 #include <map>
@@ -25,6 +30,37 @@ namespace palladium::passes {
 namespace {
 
 using device::Completion;
+
+// Whether it is so of the statement, or of one that stands in it.
+template <class Is>
+bool any_within(const Statement& s, const Is& is) {
+  bool found = is(s);
+  for_each_body(s, [&](const Statements& body) {
+    for (const Statement& inner : body) found = found || any_within(inner, is);
+  });
+  return found;
+}
+
+// ---- what copies bring is expected
+
+// In front of neighbours that complete one barrier, their bytes.
+void expect_copies(const Program& l, Statements& list) {
+  Statements out;
+  for (std::size_t i = 0; i < list.size();) {
+    for_each_body(list[i], [&](Statements& body) { expect_copies(l, body); });
+    const std::size_t end = end_of_copies(list, i);
+    if (const BarrierId barrier = completed_by(list[i])) {
+      Arrive expects{.barrier = barrier, .slot = std::get<Copy>(list[i].what).slot};
+      for (const Statement& s : copies_at(list, i)) {
+        const Storage& to = l.storages[std::get<Copy>(s.what).to.storage];
+        expects.bytes += graph::element_count(to.shape) * to.dtype.bytes();
+      }
+      out.push_back({expects, list[i].at});
+    }
+    for (; i < end; ++i) out.push_back(std::move(list[i]));
+  }
+  list = std::move(out);
+}
 
 // ---- groups are closed
 
@@ -176,8 +212,6 @@ class BarrierWaits {
     if (const Copy* const c = std::get_if<Copy>(&s.what); c != nullptr && c->completes == b)
       return false;
     if (const Advance* const a = std::get_if<Advance>(&s.what)) return ring && a->ring == ring;
-    if (const Arrive* const a = std::get_if<Arrive>(&s.what))
-      return ring && a->barrier == l_.rings[ring].empty_barriers && a->back == 0;
     if (std::ranges::any_of(effects(l_, s), [&](const Effect& e) {
           return e.storage && filled_.at(b).contains(e.storage);
         }))
@@ -195,15 +229,126 @@ class BarrierWaits {
   std::set<RingId> fills_ = {};  // of the agent
 };
 
+// ---- slots are freed
+
+bool is_product(const Statement& s) {
+  const Dot* const d = std::get_if<Dot>(&s.what);
+  return d != nullptr && d->unit == Dot::Unit::wgmma;
+}
+
+// Each step from a slot that another agent fills frees it. A product that nothing in its iteration
+// needs goes on across the step where the last one stands in the loop's epilogue, or where the loop
+// knows by constants which slot was the one before and is gone through once: that slot is freed in
+// the next iteration, behind the first wait for the product, and in the epilogue if the producer
+// goes on.
+class Releases {
+ public:
+  Releases(const Program& l, const Statements& agent) : l_(l), fills_(rings_filled(l, agent)) {
+    if (std::ranges::none_of(l.rings, [](const Ring& r) { return bool(r.empty_barriers); })) return;
+    needed_ = Order(l, Order::Ask::groups).missing(agent);
+    find(agent, nullptr, false);
+  }
+
+  void add(Statements& list) {
+    Statements out;
+    for (Statement& s : list) {
+      if (const auto found = before_.find(&s); found != before_.end())
+        for (const Arrive& a : found->second) out.push_back({a, s.at});
+      for_each_body(s, [&](Statements& body) { add(body); });
+      out.push_back(std::move(s));
+    }
+    list = std::move(out);
+  }
+
+ private:
+  void find(const Statements& list, const Statement* around, bool comes_again) {
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      if (const Advance* const a = std::get_if<Advance>(&list[i].what))
+        if (l_.rings[a->ring].empty_barriers && !fills_.contains(a->ring))
+          free(list, i, around, comes_again);
+      const bool again = comes_again || (around != nullptr && repeats(*around));
+      for_each_body(list[i], [&](const Statements& body) { find(body, &list[i], again); });
+    }
+  }
+
+  void free(const Statements& list, std::size_t step, const Statement* around, bool comes_again) {
+    const RingId ring = std::get<Advance>(list[step].what).ring;
+    const int left = around == nullptr ? 0 : products_left(list, step, *around, comes_again);
+    if (left == 0) return arrive(list[step], ring, 0);
+    arrive(first_wait(list, ring, left), ring, 1);
+    const Loop* const loop = std::get_if<Loop>(&around->what);
+    if (comes_again && loop != nullptr) arrive(first_wait(loop->epilogue, ring, left), ring, 1);
+  }
+
+  // How many products, from the last one on that reads the slot, the iteration leaves in flight.
+  int products_left(const Statements& list, std::size_t step, const Statement& around,
+                    bool comes_again) const {
+    const RingId ring = std::get<Advance>(list[step].what).ring;
+    const Loop* const loop = std::get_if<Loop>(&around.what);
+    const bool rotated = loop != nullptr && &list == &loop->body && steps(loop->epilogue, ring);
+    if (!rotated && (!l_.rings[ring].unrolled || comes_again)) return 0;
+    std::size_t last = step;
+    while (last > 0 && !reads(list[last - 1], ring)) --last;
+    if (last == 0 || !is_product(list[last - 1])) return 0;
+    int begun = 1;
+    for (std::size_t i = last; i < list.size(); ++i) {
+      const bool begins = is_product(list[i]);
+      if (awaits(list[i], begun) || (!begins && any_within(list[i], is_product))) return 0;
+      begun += begins;
+    }
+    return needed_.behind.contains(&list) ? 0 : begun;
+  }
+
+  static bool is_step(const Statement& s, RingId ring) {
+    const Advance* const step = std::get_if<Advance>(&s.what);
+    return step != nullptr && step->ring == ring;
+  }
+  static bool steps(const Statements& list, RingId ring) {
+    return std::ranges::any_of(list, [&](const Statement& s) { return is_step(s, ring); });
+  }
+
+  // The first wait for the first of so many products that are under way, or the step.
+  const Statement& first_wait(const Statements& list, RingId ring, int begun) const {
+    auto s = list.begin();
+    for (; !awaits(*s, begun) && !is_step(*s, ring); ++s) begun += is_product(*s);
+    return *s;
+  }
+
+  // Whether the first of so many products has to be over in front of the statement, or within it.
+  bool awaits(const Statement& s, int begun) const {
+    return any_within(s, [&](const Statement& x) {
+      const auto found = needed_.before.find(&x);
+      if (found == needed_.before.end()) return false;
+      const auto group = found->second.groups.find(Completion::wgmma_group);
+      return group != found->second.groups.end() && group->second.pending < begun;
+    });
+  }
+
+  bool reads(const Statement& s, RingId ring) const {
+    return any_within(s, [&](const Statement& x) {
+      return any_effect(l_, x, [&](const Effect& e) {
+        return e.reads() && e.storage && l_.storages[e.storage].ring() == ring;
+      });
+    });
+  }
+
+  void arrive(const Statement& before, RingId ring, int back) {
+    before_[&before].push_back({.barrier = l_.rings[ring].empty_barriers, .back = back});
+  }
+
+  const Program& l_;
+  const std::set<RingId> fills_;
+  Needed needed_ = {};  // by others than who frees slots
+  std::map<const Statement*, std::vector<Arrive>> before_ = {};
+};
+
 // ---- groups are awaited
 
 bool closes_copies(const Statement& s) {
-  const Close* const close = std::get_if<Close>(&s.what);
-  bool found = close != nullptr && close->kind == Completion::cp_async_group;
-  for_each_body(s, [&](const Statements& body) {
-    found = found || std::ranges::any_of(body, closes_copies);
+  return any_within(s, [](const Statement& x) {
+    const Close* const close = std::get_if<Close>(&x.what);
+    return close != nullptr && close->kind == Completion::cp_async_group;
   });
-  return found;
 }
 
 // A wait for copies by threads goes in front of those for later iterations; the groups that are
@@ -247,15 +392,39 @@ void await_groups(Statements& list, const Needed& needed) {
   list = std::move(out);
 }
 
+// ---- barriers are made for those who arrive
+
+void find_arrivals(const Statements& list, std::map<BarrierId, bool>& frees) {
+  for (const Statement& s : list) {
+    if (const Arrive* const a = std::get_if<Arrive>(&s.what)) frees[a->barrier] = a->bytes == 0;
+    for_each_body(s, [&](const Statements& body) { find_arrivals(body, frees); });
+  }
+}
+
+void count_arrivals(Program& l) {
+  std::map<BarrierId, int> arrivals;
+  for (const Body& b : l.bodies)
+    for (const Agent& agent : b.agents) {
+      std::map<BarrierId, bool> frees;
+      find_arrivals(agent.statements, frees);
+      for (const auto& [barrier, by_all] : frees)
+        arrivals[barrier] += by_all ? agent.warpgroups : 1;
+    }
+  for (const auto& [barrier, count] : arrivals) l.barriers[barrier].arrivals = count;
+}
+
 }  // namespace
 
 void complete_async(Program& l) {
   BarrierWaits barriers(l);
   for_each_list(l, [&](Statements& list) {
+    expect_copies(l, list);
     close_groups(l, list);
     barriers.await(list);
+    Releases(l, list).add(list);
     await_groups(list, Order(l, Order::Ask::groups).missing(list));
   });
+  count_arrivals(l);
 }
 
 }  // namespace palladium::passes

@@ -173,20 +173,6 @@ std::optional<TensorBox> Fetches::box_of(ValueId access, const Extents& shape, i
   return box;
 }
 
-void add_copies(const Program& l, Statements& list, BarrierId barrier, std::vector<Copy> copies,
-                Location at) {
-  Arrive arrive{.barrier = barrier};
-  for (const Copy& c : copies) {
-    const Storage& s = l.storages[c.to.storage];
-    arrive.bytes += graph::element_count(s.shape) * s.dtype.bytes();
-  }
-  list.push_back({arrive, at});
-  for (Copy& c : copies) {
-    c.completes = barrier;
-    list.push_back({std::move(c), at});
-  }
-}
-
 BoxId number_of(Program& l, const TensorBox& box, std::string& why) {
   constexpr std::size_t most_boxes = 16;
   for (const BoxId known : l.tensor_boxes.ids())

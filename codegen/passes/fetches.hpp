@@ -16,10 +16,6 @@ namespace palladium::passes {
 /// more.
 BoxId number_of(Program& l, const TensorBox& box, std::string& why);
 
-/// Adds what brings the copies: they complete the barrier, at which one thread arrives before.
-void add_copies(const Program& l, Statements& list, BarrierId barrier, std::vector<Copy> copies,
-                Location at);
-
 /// What TMA can do of a kernel's loads and stores.
 class Fetches {
  public:

@@ -45,7 +45,7 @@ constexpr Pass chosen[] = {
     {"build_pipelines", build_pipelines, Fact::rows | Fact::copies, Fact::rings, Edits::nothing,
      "how large is what is copied ahead?"},
     {"software_pipeline", software_pipeline, Fact::rings, Fact::none, Edits::nothing,
-     "of rings: what frees a slot when?"},
+     "of rings: which steps are left for the next iteration?"},
     {"complete_async", complete_async, Fact::rings, Fact::waits, Edits::nothing,
      "behind the last to move what is begun"},
     {"divide_rows", divide_rows, Fact::layouts, Fact::none, Edits::nothing,

@@ -82,7 +82,11 @@ void Operands::stage(Statements& out, std::vector<Operand> operands) {
   for (const Operand& o : operands) add_copy(copies, o);
   if (!copies.empty()) {
     const Location at = g_.location(copies[0].of);
-    add_copies(l_, out, l_.add_barriers(), std::move(copies), at);
+    const BarrierId barrier = l_.add_barriers();
+    for (Copy& c : copies) {
+      c.completes = barrier;
+      out.push_back({std::move(c), at});
+    }
   }
   for (const Operand& o : operands)
     if (!staged_.contains(o)) staged_[o] = stage_by_threads(out, o);

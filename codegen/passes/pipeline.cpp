@@ -9,8 +9,7 @@
 //
 // What TMA fetches is there when the barrier of its slot says so: who reads it waits for that
 // alone. Of a loop of nothing but one product that adds to what the iteration before it left, one
-// product is in flight: each iteration waits for the one before, then overwrites what that has
-// read.
+// product is in flight: each iteration overwrites, behind its own, what the one before has read.
 //
 // A copy can be made ahead if all that it needs follows from the number of the iteration: the
 // blocks of windows, scalars that are computed of nothing but it. What is read is written by
@@ -24,7 +23,6 @@
 
 #include "codegen/base/format.hpp"
 #include "codegen/lowered/effects.hpp"
-#include "codegen/passes/fetches.hpp"
 #include "codegen/passes/needs.hpp"
 #include "codegen/passes/passes.hpp"
 #include "codegen/passes/producer.hpp"
@@ -93,7 +91,7 @@ class Pipelines {
 
   void visit(Statements& list, const char* why) {
     for (std::size_t i = 0; i < list.size(); ++i) {
-      if (why != nullptr && given_ != 1 && begins_copies(list[i]))
+      if (why != nullptr && given_ != 1 && begins_copies(list, i))
         remark(copies_at(list, i), std::string("not pipelined: ") + why);
       const char* const inside = obstacle(list[i], why);
       loops_around_ += repeats(list[i]);
@@ -114,7 +112,7 @@ class Pipelines {
     std::size_t copies = 0;
     Needs needs(l_, over);
     for (std::size_t i = 0; i < over.body->size(); ++i) {
-      if (!begins_copies((*over.body)[i])) continue;
+      if (!begins_copies(*over.body, i)) continue;
       const Copies made = copies_at(*over.body, i);
       ++copies;
       const int given = slots_given(l_, made);
@@ -132,7 +130,7 @@ class Pipelines {
     }
     if (moved.empty()) return 0;
     const bool fetched = std::ranges::all_of(
-        moved, [&](std::size_t i) { return std::holds_alternative<Arrive>((*over.body)[i].what); });
+        moved, [&](std::size_t i) { return bool(completed_by((*over.body)[i])); });
     const char* obstacle =
         !fetched || moved.size() != copies ? "threads copy a part of what it reads"
         : &list != top_                    ? "it stands in another loop, or other bodies beside it"
@@ -202,24 +200,16 @@ class Pipelines {
   // What is fetched for rings of different numbers of slots has barriers of its own.
   void split_fetches(Statements& body) {
     for (std::size_t i = 0; i < body.size(); ++i) {
-      const Arrive* const arrive = std::get_if<Arrive>(&body[i].what);
-      if (arrive == nullptr || !begins_copies(body[i])) continue;
-      const BarrierId barrier = arrive->barrier;
-      const Copies all = copies_at(body, i);
-      const int given = slots_given(l_, all.subspan(1, 1));
-      std::vector<Copy> same, others;
-      for (const Statement& s : all.subspan(1))
-        (slots_given(l_, Copies(&s, 1)) == given ? same : others).push_back(std::get<Copy>(s.what));
-      if (others.empty()) continue;
-      const BarrierId more = l_.add_barriers();
-      const Location at = body[i].at;
-      Statements split;
-      add_copies(l_, split, barrier, std::move(same), at);
-      add_copies(l_, split, more, std::move(others), at);
-      const auto first = body.begin() + static_cast<std::ptrdiff_t>(i);
-      const auto last = body.begin() + static_cast<std::ptrdiff_t>(end_of_copies(body, i));
-      body.insert(body.erase(first, last), split.begin(), split.end());
-      i = end_of_copies(body, i) - 1;
+      if (!completed_by(body[i])) continue;
+      const auto all = std::span(body).subspan(i, end_of_copies(body, i) - i);
+      const int given = slots_given(l_, all.first(1));
+      const auto others = std::ranges::stable_partition(
+          all, [&](const Statement& s) { return slots_given(l_, Copies(&s, 1)) == given; });
+      if (!others.empty()) {
+        const BarrierId more = l_.add_barriers();
+        for (Statement& s : others) std::get<Copy>(s.what).completes = more;
+      }
+      i += all.size() - others.size() - 1;
     }
   }
 
@@ -248,7 +238,7 @@ class Pipelines {
   }
 
   // The loop without what is copied ahead. Of a product in flight the slot is free when the next
-  // one has begun, and the copies for later iterations stand behind it.
+  // one has begun: the copies for later iterations stand behind that.
   void rewrite(Statements& body, const std::set<std::size_t>& moved,
                const std::vector<Ahead>& ahead, Location at, bool in_flight) {
     Statements out;
@@ -259,11 +249,7 @@ class Pipelines {
         out.push_back(std::move(body[i]));
     for (const Ahead& a : ahead) {
       const std::size_t end = ahead.size() == 1 ? out.size() : behind_reads(out, a.ring);
-      Statements done;
-      if (const BarrierId empty = l_.rings[a.ring].empty_barriers)
-        done.push_back({Arrive{.barrier = empty, .back = in_flight ? 1 : 0}, at});
-      done.push_back({Advance{a.ring}, at});
-      out.insert(out.begin() + static_cast<std::ptrdiff_t>(end), done.begin(), done.end());
+      out.insert(out.begin() + static_cast<std::ptrdiff_t>(end), {Advance{a.ring}, at});
     }
     body = std::move(out);
     if (l_.rings[ahead[0].ring].empty_barriers) return;
@@ -320,9 +306,9 @@ class Pipelines {
     StorageId of;
     for (const std::size_t i : moved) {
       const Copies made = copies_at(*over.body, i);
-      const Arrive* const arrive = std::get_if<Arrive>(&made[0].what);
-      if (arrive != nullptr) give_slots_to(arrive->barrier, ring, slots);
-      (arrive != nullptr ? r.fetched : r.copied) = true;
+      const BarrierId barrier = completed_by(made[0]);
+      if (barrier) give_slots_to(barrier, ring, slots);
+      (barrier ? r.fetched : r.copied) = true;
       for (const StorageId filled : filled_by(l_, made)) {
         Storage& s = l_.storages[filled];
         if (!of) of = filled;

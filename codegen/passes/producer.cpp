@@ -109,7 +109,7 @@ bool produce(Program& l, const Statements& list, std::size_t at, const std::vect
   for (const Ahead& a : ahead)
     if (!is_fetched(l, a.body, known)) return false;
   for (const Ahead& a : ahead)
-    l.rings[a.ring].empty_barriers = l.add_barriers(a.ring, l.rings[a.ring].slots, l.num_warps / 4);
+    l.rings[a.ring].empty_barriers = l.add_barriers(a.ring, l.rings[a.ring].slots);
 
   std::visit(Overloaded{[&](Loop& x) { x.body = producing(ahead, loop.at); },
                         [&](GridLoop& x) { x.body = producing(ahead, loop.at); }, [](auto&) {}},

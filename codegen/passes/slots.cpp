@@ -16,29 +16,23 @@ bool is_copied(const LoopNest& p) {
   return f != nullptr && f->by.asynchronous;
 }
 
-namespace {
-
-// Whether TMA brings something to shared memory.
-bool is_fetch(const Statement& s) {
+BarrierId completed_by(const Statement& s) {
   const Copy* const c = std::get_if<Copy>(&s.what);
-  return c != nullptr && c->completes;
+  return c != nullptr ? c->completes : BarrierId();
 }
 
-}  // namespace
-
 std::size_t end_of_copies(const Statements& list, std::size_t at) {
+  const BarrierId barrier = completed_by(list[at]);
   std::size_t end = at + 1;
-  const Arrive* const a = std::get_if<Arrive>(&list[at].what);
-  while (a != nullptr && end < list.size() && is_fetch(list[end]) &&
-         std::get<Copy>(list[end].what).completes == a->barrier)
-    ++end;
+  while (barrier && end < list.size() && completed_by(list[end]) == barrier) ++end;
   return end;
 }
 
-bool begins_copies(const Statement& s) {
-  const LoopNest* const p = std::get_if<LoopNest>(&s.what);
-  const Arrive* const a = std::get_if<Arrive>(&s.what);
-  return (a != nullptr && a->bytes > 0) || (p != nullptr && is_copied(*p));
+bool begins_copies(const Statements& list, std::size_t at) {
+  if (const BarrierId barrier = completed_by(list[at]))
+    return at == 0 || completed_by(list[at - 1]) != barrier;
+  const LoopNest* const p = std::get_if<LoopNest>(&list[at].what);
+  return p != nullptr && is_copied(*p);
 }
 
 Copies copies_at(const Statements& list, std::size_t at) {
@@ -121,7 +115,7 @@ class Choice {
   Slot slot_of(const std::set<std::size_t>& copies) const {
     Slot slot;
     for (const std::size_t i : copies) {
-      slot.fetched |= std::holds_alternative<Arrive>((*over_.body)[i].what);
+      slot.fetched |= bool(completed_by((*over_.body)[i]));
       for (const StorageId filled : filled_by(l_, copies_at(*over_.body, i))) {
         const Storage& s = l_.storages[filled];
         const std::int64_t bytes = shared_bytes(s).value_or(0);

@@ -16,9 +16,11 @@ using Copies = std::span<const Statement>;
 
 /// Whether the nest begins copies to shared memory that nobody waits for yet.
 bool is_copied(const LoopNest& p);
+/// The barrier that says when what a copy brings is in shared memory; none of other statements.
+BarrierId completed_by(const Statement& s);
 /// Whether copies to shared memory that are made together begin there.
-bool begins_copies(const Statement& s);
-/// Where they end: those that complete one barrier, which is told of them before; else the one.
+bool begins_copies(const Statements& list, std::size_t at);
+/// Where they end: neighbours that complete one barrier; else the one.
 std::size_t end_of_copies(const Statements& list, std::size_t at);
 Copies copies_at(const Statements& list, std::size_t at);
 /// The storages that copies fill.

@@ -4,7 +4,7 @@
 //
 // Precondition: build_pipelines. A producer fetches for the loop, so that no barrier stands in it;
 // A of the second product is in registers. What stands around the second product alone is left for
-// the next iteration: what fills A and scales the sum, and what frees its slot.
+// the next iteration: what fills A and scales the sum, and the step to its next slot.
 //
 // Of a loop with a product that is made of the result of another, which is not rotated, a remark
 // says why.
@@ -127,9 +127,7 @@ void tell(Program& l, Location at, const std::string& why) {
 // A loop, its statements by number.
 class SoftwarePipeline {
  public:
-  /// `comes_again`: the loop stands in another one, by which its producer goes on to fetch.
-  SoftwarePipeline(Program& l, Loop& loop, bool comes_again)
-      : l_(l), loop_(loop), comes_again_(comes_again), body_(loop.body) {}
+  SoftwarePipeline(Program& l, Loop& loop) : l_(l), loop_(loop), body_(loop.body) {}
 
   /// Whether it has two products that suit, so that it is rotated, or said why not.
   bool run() {
@@ -148,34 +146,19 @@ class SoftwarePipeline {
     loop_.shared = {shared_.begin(), shared_.end()};
     loop_.shared.push_back(second.a);
     loop_.body.clear();
-    const BarrierId empty = l_.rings[storage(second.b).ring()].empty_barriers;
 
     for (std::size_t i = 0; i < body.size(); ++i)
       if (!late_.contains(i)) loop_.prologue.push_back(body[i]);
 
     for (std::size_t i = 0; i < body.size(); ++i) {
       if (late_.contains(i)) continue;
-      if (i != first_) {
-        loop_.body.push_back(body[i]);
-        continue;
-      }
-      const Location at = body[i].at;
-      loop_.body.push_back({Arrive{.barrier = empty, .back = 1}, at});
-      for (const std::size_t late : late_)
-        if (late < second_ && std::holds_alternative<LoopNest>(body[late].what))
-          loop_.body.push_back(body[late]);
+      if (i == first_) add_late(loop_.body, body, true);
       loop_.body.push_back(body[i]);
-      add_second(loop_.body, body, true);
+      if (i == first_) add_late(loop_.body, body, false);
     }
 
-    // The slot of the last product but one, if there are two: nobody waits for it behind the
-    // kernel.
-    if (comes_again_)
-      loop_.epilogue.push_back({Arrive{.barrier = empty, .back = 1}, body[second_].at});
-    for (const std::size_t late : late_)
-      if (late < second_ && std::holds_alternative<LoopNest>(body[late].what))
-        loop_.epilogue.push_back(body[late]);
-    add_second(loop_.epilogue, body, false);
+    add_late(loop_.epilogue, body, true);
+    add_late(loop_.epilogue, body, false);
   }
 
   // The last product, which adds to what the iterations before left, and the one before it.
@@ -239,8 +222,6 @@ class SoftwarePipeline {
     const RingId ring = storage(second.b).ring();
     if (const Dot* const d = std::get_if<Dot>(&s.what)) return d->result == second.result;
     if (const Advance* const a = std::get_if<Advance>(&s.what)) return a->ring == ring;
-    if (const Arrive* const a = std::get_if<Arrive>(&s.what))
-      return l_.barriers[a->barrier].ring == ring;
     const LoopNest* const p = std::get_if<LoopNest>(&s.what);
     if (p == nullptr || !std::holds_alternative<Assign>(p->sink)) return false;
     const StorageId filled = storage_filled(p->sink);
@@ -249,8 +230,8 @@ class SoftwarePipeline {
 
   static bool is_plain(const Statement& s) {
     return std::holds_alternative<LoopNest>(s.what) || std::holds_alternative<Dot>(s.what) ||
-           std::holds_alternative<Scalar>(s.what) || std::holds_alternative<Arrive>(s.what) ||
-           std::holds_alternative<Advance>(s.what) || std::holds_alternative<CopyStorage>(s.what);
+           std::holds_alternative<Scalar>(s.what) || std::holds_alternative<Advance>(s.what) ||
+           std::holds_alternative<CopyStorage>(s.what);
   }
 
   // Storages, scalars among them.
@@ -267,19 +248,16 @@ class SoftwarePipeline {
     return read;
   }
 
-  // The second product of the iteration before, in flight: its slot is freed when the wait for it
-  // is over.
-  void add_second(Statements& to, const Statements& body, bool in_flight) const {
-    for (const std::size_t i : late_) {
-      const Statement& s = body[i];
-      const bool later = in_flight && std::holds_alternative<Arrive>(s.what);
-      if (!std::holds_alternative<LoopNest>(s.what) && !later) to.push_back(s);
-    }
+  // What stands around the second product of the iteration before: nests in front of the first one
+  // of this iteration, and behind that all else.
+  void add_late(Statements& to, const Statements& body, bool nests) const {
+    for (const std::size_t i : late_)
+      if (std::holds_alternative<LoopNest>(body[i].what) == nests && (!nests || i < second_))
+        to.push_back(body[i]);
   }
 
   Program& l_;
   Loop& loop_;
-  const bool comes_again_;
   const Statements& body_;
   std::size_t first_ = 0, second_ = 0;  // products
   std::set<std::size_t> late_;          // what is left for the next iteration
@@ -292,14 +270,13 @@ class Loops {
  public:
   explicit Loops(Program& l) : l_(l) {}
 
-  void visit(Statements& list, bool fetched_for, bool comes_again) {
+  void visit(Statements& list, bool fetched_for) {
     for (Statement& s : list) {
       const GridLoop* const grid = std::get_if<GridLoop>(&s.what);
       const bool programs = grid != nullptr && grid->axis == programs_axis;
-      for_each_body(s, [&](Statements& body) { visit(body, fetched_for && programs, programs); });
+      for_each_body(s, [&](Statements& body) { visit(body, fetched_for && programs); });
       Loop* const loop = std::get_if<Loop>(&s.what);
-      if (loop != nullptr && fetched_for && SoftwarePipeline(l_, *loop, comes_again).run())
-        continue;
+      if (loop != nullptr && fetched_for && SoftwarePipeline(l_, *loop).run()) continue;
       if (const Statements* const iteration = iteration_of(s); iteration != nullptr && !is_once(s))
         tell_of(s, *iteration);
     }
@@ -358,7 +335,7 @@ class Loops {
 
 void software_pipeline(Program& l) {
   for (Body& b : l.bodies)
-    for (Agent& a : b.agents) Loops(l).visit(a.statements, b.agents.size() > 1, false);
+    for (Agent& a : b.agents) Loops(l).visit(a.statements, b.agents.size() > 1);
 }
 
 }  // namespace palladium::passes

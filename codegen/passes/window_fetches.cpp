@@ -28,16 +28,13 @@ class WindowFetches {
       if (f == nullptr || !f->by.asynchronous) continue;
       const BoxId box = box_of(f->window, list[i].at);
       if (!box) continue;
-      const Copy copy{.from = {.window = f->window}, .to = {.storage = f->storage}, .box = box};
-      Shared& s = l_.storages[copy.to.storage].shared();
+      Shared& s = l_.storages[f->storage].shared();
       s.fetched = true;
       s.alignment = box_alignment;
-      const BarrierId barrier = l_.add_barriers();
-      Statements fetched;
-      add_copies(l_, fetched, barrier, {copy}, list[i].at);
-      const auto here = list.begin() + static_cast<std::ptrdiff_t>(i);
-      list.insert(list.erase(here), fetched.begin(), fetched.end());
-      i += fetched.size() - 1;
+      list[i].what = Copy{.from = {.window = f->window},
+                          .to = {.storage = f->storage},
+                          .box = box,
+                          .completes = l_.add_barriers()};
     }
   }
 

@@ -72,7 +72,7 @@ TEST_CASE("behind the graph Machine alone knows what an architecture can do") {
   CHECK(violations.empty());
 }
 
-TEST_CASE("waits, barriers and fences are made where order is derived, and nowhere else") {
+TEST_CASE("waits, arrivals, barriers and fences are made where order is derived, nowhere else") {
   const auto violations = house::waits(tree());
   INFO(listed(violations));
   CHECK(violations.empty());
@@ -257,10 +257,11 @@ TEST_CASE("a comparison of architectures is found behind the graph, and nowhere 
   }
 }
 
-TEST_CASE("a wait that a pass makes by hand is found") {
+TEST_CASE("a wait or an arrival that a pass makes by hand is found") {
   for (const char* line : {"out.push_back({Sync{}, at});", "list.insert(i, {Wait{barrier}, at});",
                            "WaitGroup done{.kind = kind};", "first.push_back({lowered::Fence{}});",
-                           "body.push_back({Close{}, where});"}) {
+                           "body.push_back({Close{}, where});", "Arrive arrive{.barrier = b};",
+                           "done.push_back({Arrive{.barrier = empty, .back = 1}, at});"}) {
     INFO(line);
     CHECK(house::waits({{"codegen/passes/sends.cpp", line}}).size() == 1);
     CHECK(house::waits({{"codegen/passes/order_accesses.cpp", line}}).empty());

@@ -265,7 +265,7 @@ Violations architectures(const Sources& sources) {
 
 Violations waits(const Sources& sources) {
   static const std::regex made(
-      R"((^|[^\w:]|lowered::)(Sync|Fence|WaitGroup|Wait|Close)(\s+\w+)?\s*\{)");
+      R"((^|[^\w:]|lowered::)(Sync|Fence|WaitGroup|Wait|Close|Arrive)(\s+\w+)?\s*\{)");
   static const std::regex declared(R"(\b(struct|class|enum)\s+\w+\s*\{)");
   Violations found;
   for (const auto& [path, text] : sources) {
@@ -276,8 +276,9 @@ Violations waits(const Sources& sources) {
     std::string line;
     for (int n = 1; std::getline(lines, line); ++n)
       if (std::regex_search(line, made) && !std::regex_search(line, declared))
-        found.push_back(at(path, n) +
-                        " makes a wait: say what is touched, by whom, and it is derived");
+        found.push_back(
+            at(path, n) +
+            " makes a wait or an arrival: say what is touched, by whom, and it is derived");
   }
   return found;
 }
