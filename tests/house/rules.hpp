@@ -22,8 +22,8 @@ Violations arrows(const Sources& sources);
 Violations public_headers(const Sources& sources);
 /// Searches in text from the passes to the printer, which decide by what they hold.
 Violations searches(const Sources& sources);
-/// Statements by which threads wait, or say that others need not, made elsewhere than where order is
-/// derived from effects.
+/// Statements by which threads wait, or say that others need not, made elsewhere than where order
+/// is derived from effects.
 Violations waits(const Sources& sources);
 /// Comparisons of architectures' numbers behind the graph, elsewhere than where Machine answers.
 Violations architectures(const Sources& sources);
