@@ -1,6 +1,7 @@
 #include "codegen/passes/accumulators.hpp"
 
 #include <algorithm>
+#include <set>
 
 namespace palladium::passes {
 
@@ -23,10 +24,12 @@ std::vector<ValueId> replaced(const Graph& g, const Analysis& a, ValueId sum) {
     return {};
   }
   const ValueId store = a.users[index(sum)][0];
-  if (g[store].op != Op::Store) return {};
+  const graph::RegionId here = a.region[index(sum)];
+  if (g[store].op != Op::Store || a.region[index(store)] != here) return {};
   std::vector<ValueId> loads;
   for (const ValueId v : a.order)
-    if (g[v].op == Op::Load && root_of(g, v) == root_of(g, store)) loads.push_back(v);
+    if (g[v].op == Op::Load && a.region[index(v)] == here && root_of(g, v) == root_of(g, store))
+      loads.push_back(v);
   return loads;
 }
 
@@ -44,7 +47,7 @@ std::optional<std::vector<ValueId>> way(const Graph& g, const Analysis& a, Value
              (!between.empty() && x == between.back());
     };
     if (v == product || !graph::is_elementwise(i.op) || i.type != g[old].type ||
-        a.loop[index(v)] != a.loop[index(product)] || !std::ranges::all_of(i.args, known))
+        a.region[index(v)] != a.region[index(product)] || !std::ranges::all_of(i.args, known))
       return {};
     between.push_back(v);
   }
@@ -58,7 +61,7 @@ std::optional<Accumulation> accumulation(const Graph& g, const Analysis& a, Valu
   const ValueId sum = users[0];
   const Inst& i = g[sum];
   const bool adds = i.op == Op::Add || (i.op == Op::Fma && i.args[2] == product);
-  if (!adds || a.uses(sum) != 1 || a.loop[index(sum)] != a.loop[index(product)]) return {};
+  if (!adds || a.uses(sum) != 1 || a.region[index(sum)] != a.region[index(product)]) return {};
   for (const ValueId old : replaced(g, a, sum))
     if (auto between = way(g, a, old, sum, product))
       return Accumulation{.sum = sum, .old = old, .scaled = std::move(*between)};
@@ -67,20 +70,36 @@ std::optional<Accumulation> accumulation(const Graph& g, const Analysis& a, Valu
 
 namespace {
 
-// Of the load of a window that the store puts back.
+// Whether what is read there is wanted in front of so far a position alone: where it is inlined,
+// by all that is computed of it.
+bool is_wanted_before(const Program& l, const Analysis& a, ValueId read, int position) {
+  std::vector<ValueId> stack{read};
+  std::set<ValueId> seen;
+  while (!stack.empty()) {
+    const ValueId v = stack.back();
+    stack.pop_back();
+    if (a.position[index(v)] >= position) return false;
+    if (l.storage_of[v] || !seen.insert(v).second) continue;
+    for (const End& e : a.yielded[index(v)])
+      if (e.position >= position) return false;
+    stack.insert(stack.end(), a.users[index(v)].begin(), a.users[index(v)].end());
+  }
+  return true;
+}
+
+// Of the load of a window that the store puts back. Others may read it before, or what it is then.
 StorageId accumulating_window(const Program& l, const Analysis& a, ValueId load, ValueId store) {
   const ValueId root = root_of(l.graph, load);
   const Window& w = l.windows[l.window_of[root]];
   if (w.residency() != Residency::registers || !l.storages[w.storage()].in_registers() ||
       l.storage_of[load])
     return {};
+  const int first = a.position[index(load)], last = a.position[index(store)];
   for (const ValueId v : a.order) {
     const graph::Inst& inst = l.graph[v];
     const bool writes = l.graph.writes(inst, root), reads = l.graph.reads(inst, root);
-    if ((!reads && !writes) || v == load || v == store) continue;
-    const bool between = a.position[index(v)] > a.position[index(load)] &&
-                         a.position[index(v)] < a.position[index(store)];
-    if (!writes || between) return {};
+    if ((!reads && !writes) || v == load || v == store || a.position[index(v)] > last) continue;
+    if (a.position[index(v)] > first || (reads && !is_wanted_before(l, a, v, first))) return {};
   }
   return w.storage();
 }

@@ -13,6 +13,7 @@ Analysis::Analysis(const Graph& g)
     : position(g.insts.size(), -1),
       last(g.insts.size(), -1),
       loop(g.insts.size(), -1),
+      region(g.insts.size()),
       users(g.insts.size()),
       yielded(g.insts.size()) {
   for (const graph::Body& b : g.bodies) visit(g, b.region, -1);
@@ -22,6 +23,7 @@ void Analysis::visit(const Graph& g, graph::RegionId region, int loop_inst) {
   const auto number = [&](ValueId v) {
     position[index(v)] = last[index(v)] = positions_++;
     loop[index(v)] = loop_inst;
+    this->region[index(v)] = region;
     order.push_back(v);
   };
   for (ValueId p : g[region].params) number(p);

@@ -21,6 +21,7 @@ struct Analysis {
   std::vector<int> position;  // per instruction, -1 if unreachable
   std::vector<int> last;      // per instruction: last position in its regions
   std::vector<int> loop;      // per instruction: innermost one around it that repeats, or -1
+  std::vector<graph::RegionId> region;             // per instruction: that it stands in
   std::vector<std::vector<graph::ValueId>> users;  // per instruction, in program order
   std::vector<std::vector<End>> yielded;           // per instruction: by which regions
   std::vector<graph::ValueId> order;               // instructions by position

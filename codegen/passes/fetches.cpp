@@ -65,7 +65,7 @@ bool Fetches::is_aligned(const BlockMapping& m, ValueId view) {
 }
 
 std::optional<Fetches::Found> Fetches::find(ValueId operand, const Extents& shape, int swizzle,
-                                            bool k_is_last, std::string& why) {
+                                            int padded_k, std::string& why) {
   const auto refuse = [&](const char* reason) {
     why = reason;
     return std::nullopt;
@@ -85,8 +85,9 @@ std::optional<Fetches::Found> Fetches::find(ValueId operand, const Extents& shap
   const BlockMapping& m = g_.mapping.block_mappings[w.mapping];
   if (m.fill.value_or(0) != 0) return refuse("what lies beyond its array is another number than 0");
   // Rows and columns beyond the operand add to nothing that anybody reads; what is beyond K does.
-  const std::size_t k = k_is_last ? 1 : 0;
-  if (g_[operand].type.shape[k] != shape[k]) return refuse("its extent along K is padded");
+  const auto k = static_cast<std::size_t>(padded_k);
+  if (padded_k >= 0 && g_[operand].type.shape[k] != shape[k])
+    return refuse("its extent along K is padded");
   const std::optional<TensorBox> box = box_of(*load, shape, swizzle, why);
   return box ? std::optional(Found{*load, *box}) : std::nullopt;
 }

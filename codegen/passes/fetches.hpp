@@ -27,8 +27,9 @@ class Fetches {
   };
   /// Of an operand of a product that is staged with `shape` in panels: the load whose view TMA can
   /// copy there, if the operand is no more than that, or that with zeros where it is out of bounds.
+  /// `padded_k`: the dimension of K, where the shape pads it; else -1.
   /// Else the reason, for people; "" of what is computed.
-  std::optional<Found> find(ValueId operand, const Extents& shape, int swizzle, bool k_is_last,
+  std::optional<Found> find(ValueId operand, const Extents& shape, int swizzle, int padded_k,
                             std::string& why);
   /// Of a window whose block is staged as it is, rows one behind the other: the box that it is;
   /// else the reason.

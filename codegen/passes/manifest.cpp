@@ -23,7 +23,7 @@ constexpr Pass attempt[] = {
      "of stages: whole or inlined depends on what is in memory"},
     {"build_statements", build_statements, Fact::values, Fact::statements, Edits::nothing,
      "of values: one loop nest per sink"},
-    {"peel_first_iteration", peel_first_iteration, Fact::statements, Fact::none, Edits::nothing,
+    {"peel_iterations", peel_iterations, Fact::statements, Fact::none, Edits::nothing,
      "as long as loops are what was written"},
     {"assign_layouts", assign_layouts, Fact::statements, Fact::layouts, Edits::nothing,
      "all nests are known: costs can be weighed"},

@@ -11,22 +11,25 @@ namespace palladium::passes {
 using graph::Inst;
 using graph::Op;
 
-std::pair<Operand, Operand> Operands::of(const Dot& d, const layout::Layout& layout) const {
-  const graph::DotView view = graph::DotView::of(g_[d.inst]);
+std::pair<Operand, Operand> operands_of(const Program& l, const Dot& d,
+                                        const layout::Layout& layout) {
+  const graph::Graph& g = l.graph;
+  const graph::DotView view = graph::DotView::of(g[d.inst]);
   const std::int64_t m = layout.repetitions(0) * layout.tile(0);
   const std::int64_t n = layout.repetitions(1) * layout.tile(1);
-  const std::int64_t depth = g_[view.a].type.shape[view.trans_a ? 0 : 1];
-  const std::int64_t k = round_up(depth, k_step(d.unit, g_[view.a].type.dtype));
+  const std::int64_t depth = g[view.a].type.shape[view.trans_a ? 0 : 1];
+  const std::int64_t k = round_up(depth, k_step(d.unit, g[view.a].type.dtype));
   const bool by_matrices = d.unit == Dot::Unit::mma_16816 || d.unit == Dot::Unit::mma_1688 ||
                            d.unit == Dot::Unit::mma_16832;
-  const bool tf32 = d.unit == Dot::Unit::wgmma && g_[view.a].type.dtype == f32;
-  const auto operand = [&](ValueId value, Extents shape, bool k_is_last) {
-    const std::int64_t row_bytes = shape[1] * g_[value].type.dtype.bytes();
+  const bool tf32 = d.unit == Dot::Unit::wgmma && g[view.a].type.dtype == f32;
+  const auto operand = [&](ValueId value, Extents shape, int along_k) {
+    const std::int64_t row_bytes = shape[1] * g[value].type.dtype.bytes();
     const int swizzle = d.unit == Dot::Unit::wgmma ? swizzle_of(row_bytes) : 0;
-    return Operand{value, std::move(shape), swizzle, k_is_last, by_matrices, tf32};
+    const bool pads = g[value].type.shape != shape;
+    return Operand{value, std::move(shape), swizzle, pads ? along_k : -1, by_matrices, tf32};
   };
-  return {operand(view.a, view.trans_a ? Extents{k, m} : Extents{m, k}, !view.trans_a),
-          operand(view.b, view.trans_b ? Extents{n, k} : Extents{k, n}, view.trans_b)};
+  return {operand(view.a, view.trans_a ? Extents{k, m} : Extents{m, k}, view.trans_a ? 0 : 1),
+          operand(view.b, view.trans_b ? Extents{n, k} : Extents{k, n}, view.trans_b ? 1 : 0)};
 }
 
 void Operands::stage(Statements& out, graph::RegionId r, const Here& here) {
@@ -42,7 +45,7 @@ void Operands::find(graph::RegionId r, const Here& here, std::set<Operand>& want
     const graph::DotView view = graph::DotView::of(g_[v]);
     if (!here(view.a, v) && !here(view.b, v)) continue;
     const auto [d, layout] = product(l_, v);
-    const auto [a, b] = of(d, layout);
+    const auto [a, b] = operands_of(l_, d, layout);
     for (const Operand& o : {a, b})
       if (here(o.value, v) && !staged_.contains(o)) wanted.insert(o);
   }
@@ -95,7 +98,7 @@ void Operands::stage(Statements& out, std::vector<Operand> operands) {
 void Operands::add_copy(std::vector<Copy>& copies, const Operand& o) {
   if (o.swizzle == 0 || staged_.contains(o)) return;
   std::string why;
-  auto found = fetches_.find(o.value, o.shape, o.swizzle, o.k_is_last, why);
+  auto found = fetches_.find(o.value, o.shape, o.swizzle, o.padded_k, why);
   if (found) found->box.tf32 = o.tf32;
   const BoxId box = found ? number_of(l_, found->box, why) : BoxId();
   if (!why.empty()) {

@@ -14,24 +14,26 @@ namespace palladium::passes {
 
 /// An operand of a product, the extents, padded to whole fragments, that it is staged with, and the
 /// swizzle of its panels, or whether rows of 16 bytes of it are read by ldmatrix; whether it is
-/// rounded to tf32, which wgmma does not do.
+/// rounded to tf32, which wgmma does not do. Products of equal ones read it in one place.
 struct Operand {
   ValueId value = graph::no_value;
   Extents shape = {};
   int swizzle = 0;
-  bool k_is_last = false;
+  int padded_k = -1;  // the dimension of K, where zeros pad it
   bool by_matrices = false;
   bool tf32 = false;
   auto operator<=>(const Operand&) const = default;
 };
+
+/// A and B of a product whose sums have this layout.
+std::pair<Operand, Operand> operands_of(const Program& l, const Dot& d,
+                                        const layout::Layout& layout);
 
 /// What brings operands of products there, by TMA where it can, else by the threads.
 class Operands {
  public:
   Operands(Program& l, Fetches& fetches) : l_(l), g_(l.graph), fetches_(fetches) {}
 
-  /// A and B of a product whose sums have this layout.
-  std::pair<Operand, Operand> of(const Dot& d, const layout::Layout& layout) const;
   /// Adds what stages those that are not there.
   void stage(Statements& out, std::vector<Operand> operands);
   /// The same for those of a region's products for which here(operand, product).
@@ -51,7 +53,7 @@ class Operands {
   Program& l_;
   const graph::Graph& g_;
   Fetches& fetches_;
-  Staged staged_;  // before the loops in which they are not made
+  Staged staged_;  // before the loops in which they are not made, or in front of their first user
 };
 
 }  // namespace palladium::passes

@@ -20,7 +20,7 @@ void hoist_invariants(Program& l);
 void stage_windows(Program& l);
 void place_values(Program& l);
 void build_statements(Program& l);
-void peel_first_iteration(Program& l);
+void peel_iterations(Program& l);
 void assign_layouts(Program& l);
 void coalesce_accumulators(Program& l);
 void measure_registers(Program& l);

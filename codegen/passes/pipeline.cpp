@@ -8,8 +8,8 @@
 // behind it.
 //
 // What TMA fetches is there when the barrier of its slot says so: who reads it waits for that
-// alone. Of a loop of nothing but one product that adds to what the iteration before it left, one
-// product is in flight: each iteration overwrites, behind its own, what the one before has read.
+// alone. Of a loop of nothing but products that add to what the iteration before it left those of
+// one iteration are in flight: each overwrites, behind its own, what those before have read.
 //
 // A copy can be made ahead if all that it needs follows from the number of the iteration: the
 // blocks of windows, scalars that are computed of nothing but it. What is read is written by
@@ -161,7 +161,7 @@ class Pipelines {
       ahead.push_back(std::move(a));
     }
     l_.rings[first_ring].unrolled = unrolled;
-    const bool in_flight = unrolled && is_one_sum(*over.body);
+    const bool in_flight = unrolled && are_sums(*over.body);
 
     const Location where = list[at].at;
     const bool produced = wanted && produce(l_, list, at, ahead, produced_);
@@ -228,13 +228,12 @@ class Pipelines {
     return true;
   }
 
-  // Whether its one product adds to what the iteration before left.
-  static bool is_one_sum(const Statements& body) {
-    int products = 0;
-    bool adds = false;
-    for (const Statement& s : body)
-      if (const Dot* const d = std::get_if<Dot>(&s.what)) ++products, adds = d->accumulates;
-    return products == 1 && adds;
+  // Whether each product adds to what the iteration before left: nobody asks for it meanwhile.
+  static bool are_sums(const Statements& body) {
+    return std::ranges::all_of(body, [](const Statement& s) {
+      const Dot* const d = std::get_if<Dot>(&s.what);
+      return d == nullptr || d->accumulates;
+    });
   }
 
   // The loop without what is copied ahead. Of a product in flight the slot is free when the next

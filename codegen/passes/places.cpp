@@ -9,7 +9,9 @@
 
 #include "codegen/passes/accumulators.hpp"
 #include "codegen/passes/analysis.hpp"
+#include "codegen/passes/operands.hpp"
 #include "codegen/passes/passes.hpp"
+#include "codegen/passes/products.hpp"
 
 namespace palladium::passes {
 namespace {
@@ -95,7 +97,7 @@ class Placement {
       if (inlined)
         s.insert(sinks_[index(u)].begin(), sinks_[index(u)].end());
       else if (g_[u].op == Op::Dot)
-        s.insert(staged(v, u));
+        add_staged(v, u);
       else
         s.insert({a_.position[index(u)], u, a_.loop[index(u)], l_.around[u]});
     }
@@ -117,11 +119,40 @@ class Placement {
     }
   }
 
-  // An operand of a product is staged before the loops in which it is not made.
-  Evaluation staged(ValueId operand, ValueId product) const {
-    const ValueId loop = a_.loop_between(operand, product);
-    const ValueId at = loop == graph::no_value ? product : loop;
-    return {a_.position[index(at)], at, a_.loop[index(at)], l_.around[operand]};
+  // An operand of a product is staged before the loops in which it is not made; of several products
+  // of a region that read it in one place, where the first one is.
+  void add_staged(ValueId operand, ValueId product) {
+    ValueId at = a_.loop_between(operand, product);
+    const auto add = [&] {
+      sinks_[index(operand)].insert(
+          {a_.position[index(at)], at, a_.loop[index(at)], l_.around[operand]});
+    };
+    if (at != graph::no_value) return add();
+    for (const Operand& staged : operands(product)) {
+      if (staged.value != operand) continue;
+      at = first_of(staged, product);
+      add();
+    }
+  }
+
+  // The first product of the same region that has such an operand.
+  ValueId first_of(const Operand& staged, ValueId product) {
+    for (const ValueId u : a_.users[index(staged.value)])
+      if (g_[u].op == Op::Dot && a_.position[index(u)] < a_.position[index(product)] &&
+          a_.region[index(u)] == a_.region[index(product)] &&
+          std::ranges::count(operands(u), staged) > 0)
+        return u;
+    return product;
+  }
+
+  const std::vector<Operand>& operands(ValueId product) {
+    std::vector<Operand>& known = operands_[product];
+    if (known.empty()) {
+      const auto [d, layout] = passes::product(l_, product);
+      const auto [a, b] = operands_of(l_, d, layout);
+      known = {a, b};
+    }
+    return known;
   }
 
   static bool must_always_be_whole(const Inst& i) {
@@ -351,6 +382,7 @@ class Placement {
   std::vector<std::set<std::uint64_t>> places_;  // where each is computed for an element of a user
   std::vector<bool> moving_;
   std::map<ValueId, ValueId> scaled_;  // what is scaled before a product is added to it: that one
+  std::map<ValueId, std::vector<Operand>> operands_;  // of products
   std::map<int, std::vector<int>> writes_;  // their positions, by alias class, in program order
 };
 

@@ -380,11 +380,10 @@ class Building {
     }
     if (!d.accumulates) l_.pinned[l_.storages[d.result].variable] = layout;
 
-    const auto [a, b] = operands_.of(d, layout);
+    const auto [a, b] = operands_of(l_, d, layout);
     Operands::Staged& staged = operands_.staged();
-    const Operands::Staged outside = staged;
-    const bool held =
-        !staged.contains(a) && a.k_is_last && takes_registers(l_, d, a.value, a.shape);
+    const bool k_is_last = !graph::DotView::of(g_[v]).trans_a;
+    const bool held = !staged.contains(a) && k_is_last && takes_registers(l_, d, a.value, a.shape);
     if (held) {
       d.a = fragments(out, a);
       operands_.stage(out, std::vector{b});
@@ -393,7 +392,6 @@ class Building {
       d.a = staged.at(a);
     }
     d.b = staged.at(b);
-    staged = outside;
     if (d.accumulates && !added->scaled.empty()) assign(out, added->scaled.back(), d.result, true);
     out.push_back({std::move(d), g_.location(v)});
   }

@@ -9,6 +9,7 @@
 #include "codegen/graph/grid_order.hpp"
 #include "codegen/passes/analysis.hpp"
 #include "codegen/passes/indices.hpp"
+#include "codegen/passes/iterations.hpp"
 #include "codegen/passes/passes.hpp"
 
 namespace palladium::passes {
@@ -127,8 +128,8 @@ class WindowPlacement {
         w.in = InShared{{.storage = s}};
         return;
       }
-      make_resident(
-          w, g_[w.root].type.space == Space::smem ? Residency::shared : Residency::registers);
+      const bool shared = g_[w.root].type.space == Space::smem && !is_carried_in_registers(w);
+      make_resident(w, shared ? Residency::shared : Residency::registers);
       return;
     }
     const BlockMapping& m = g_.mapping.block_mappings[w.mapping];
@@ -154,9 +155,9 @@ class WindowPlacement {
     if (is_updated(w)) return;
     if (m.memory_space == Space::smem || m.memory_space == Space::regs) {
       make_resident(w, m.memory_space == Space::smem ? Residency::shared : Residency::registers);
-    } else if (is_output(w)
-                   ? revisited && suffix && l_.warpgroups == 1 && m.memory_space != Space::gmem
-                   : written || reads_after_alias_is_written(w)) {
+    } else if (is_output(w) ? revisited && suffix && l_.warpgroups == 1 &&
+                                  m.memory_space != Space::gmem && !is_stored_last(w)
+                            : written || reads_after_alias_is_written(w)) {
       // An input keeps what its memory held, whatever becomes of it there, wherever it is pinned.
       make_resident(w, fits_registers(w) ? Residency::registers : Residency::shared);
     }
@@ -176,6 +177,63 @@ class WindowPlacement {
     const auto at = std::ranges::find(params(w.body), w.root) - params(w.body).begin();
     const ValueId first = params(0)[static_cast<std::size_t>(at)];
     return l_.windows[l_.window_of[first]].storage();
+  }
+
+  // Whether nobody reads the block, and nothing but the last program of its innermost axis, which
+  // the block does not depend on, stores to it: it need not be kept until then.
+  bool is_stored_last(const Window& w) const {
+    if (w.depth + 1 != static_cast<int>(l_.sequential_axes.size()) || is_aliased(w) ||
+        !accesses(w, false).empty())
+      return false;
+    const int axis = l_.sequential_axes.back();
+    return axis != programs_axis && std::ranges::all_of(accesses(w, true), [&](ValueId v) {
+             const ValueId condition = condition_of(v);
+             return g_[v].op == Op::Store && condition != graph::no_value &&
+                    asks_last(g_, condition, axis);
+           });
+  }
+
+  // Of the When in the body's own region that an instruction stands in itself.
+  ValueId condition_of(ValueId v) const {
+    for (const graph::Body& b : g_.bodies)
+      for (const ValueId when : g_[b.region].insts)
+        if (g_[when].op == Op::When && g_[when].regions[0] == analysis_.region[index(v)])
+          return g_[when].args[0];
+    return graph::no_value;
+  }
+
+  // Scratch in shared memory that is updated as a whole by what the program computes of it, as sums
+  // over iterations are: each thread has its elements in registers, as far as all of these fit.
+  bool is_carried_in_registers(const Window& w) {
+    if (w.scope != graph::no_value || g_.bodies.size() > 1 || g_.whole_arrays ||
+        g_[w.root].type.shape.empty() || !is_updated_as_a_whole(w) || !fits_registers(w))
+      return false;
+    const std::int64_t all = carried_ + registers_estimate(g_[w.root].type, l_.threads());
+    if (all > max_window_registers) return false;
+    carried_ = all;
+    return true;
+  }
+
+  bool is_updated_as_a_whole(const Window& w) const {
+    const std::vector<ValueId> stores = accesses(w, true);
+    return std::ranges::any_of(stores, [&](ValueId v) {
+      return g_[v].op == Op::Store && is_made_of(graph::MemoryView::of(g_[v]).value, w.root);
+    });
+  }
+
+  // Whether the value is computed, element by element, of what is loaded there.
+  bool is_made_of(ValueId value, ValueId root) const {
+    std::vector<ValueId> stack{value};
+    std::set<ValueId> seen;
+    while (!stack.empty()) {
+      const ValueId v = stack.back();
+      stack.pop_back();
+      if (!seen.insert(v).second) continue;
+      if (g_[v].op == Op::Load && root_of(g_, v) == root) return true;
+      if (graph::is_elementwise(g_[v].op))
+        stack.insert(stack.end(), g_[v].args.begin(), g_[v].args.end());
+    }
+    return false;
   }
 
   bool fits_registers(const Window& w) {
@@ -242,7 +300,8 @@ class WindowPlacement {
       reads += accesses(o, false).size() + (o.fills() ? 1 : 0);
       writes += accesses(o, true).size();
     }
-    const bool again = w.depth < static_cast<int>(l_.sequential_axes.size()) || shifts(w);
+    const bool again =
+        (w.depth < static_cast<int>(l_.sequential_axes.size()) && !is_stored_last(w)) || shifts(w);
     std::get<Direct>(w.in).synchronised = writes > 0 && (reads > 0 || writes > 1 || again);
   }
 
@@ -319,7 +378,8 @@ class WindowPlacement {
   Analysis analysis_;
   thread::Exprs exprs_;
   Indices indices_;
-  int body_ = 0;  // whose windows are added
+  int body_ = 0;              // whose windows are added
+  std::int64_t carried_ = 0;  // registers of a thread for scratch that is in shared memory else
 };
 
 }  // namespace

@@ -1,0 +1,71 @@
+#include "codegen/passes/iterations.hpp"
+
+#include <optional>
+
+namespace palladium::passes {
+namespace {
+
+using graph::Graph;
+using graph::Inst;
+using graph::Op;
+using graph::ValueId;
+
+// A number of an iteration: so many behind the first one, the one that runs, or the one behind the
+// last.
+struct Number {
+  enum class From : std::uint8_t { first, this_one, end } from = From::first;
+  std::int64_t offset = 0;
+};
+
+std::optional<std::int64_t> constant(const Graph& g, ValueId v) {
+  const Inst& i = g[v];
+  if (i.op != Op::Constant || i.type.dtype.is_bool()) return {};
+  return graph::to_int(i.type.dtype, i.attr.bits);
+}
+
+std::optional<Number> number(const Graph& g, ValueId v, int axis) {
+  const Inst& i = g[v];
+  if (const auto c = constant(g, v)) return Number{.offset = *c};
+  if (i.op == Op::ProgramId || i.op == Op::NumPrograms) {
+    const bool asks = graph::AxisView::of(i).axis == axis;
+    if (!asks) return {};
+    return Number{i.op == Op::ProgramId ? Number::From::this_one : Number::From::end};
+  }
+  if (i.op != Op::Add && i.op != Op::Sub) return {};
+  for (const std::size_t addend : {1, 0}) {
+    const auto c = constant(g, i.args[addend]);
+    if (!c || (i.op == Op::Sub && addend == 0)) continue;
+    auto found = number(g, i.args[1 - addend], axis);
+    if (found) found->offset += i.op == Op::Sub ? -*c : *c;
+    return found;
+  }
+  return {};
+}
+
+// How far in front of the end the iteration is for which the condition asks, or behind the first.
+std::optional<Number> asked(const Graph& g, ValueId condition, int axis) {
+  const Inst& i = g[condition];
+  if (i.op != Op::Eq) return {};
+  auto a = number(g, i.args[0], axis), b = number(g, i.args[1], axis);
+  if (!a || !b) return {};
+  if (b->from == Number::From::this_one) std::swap(a, b);
+  if (a->from != Number::From::this_one || b->from == Number::From::this_one) return {};
+  return Number{b->from, b->offset - a->offset};
+}
+
+}  // namespace
+
+bool asks_first(const Graph& g, ValueId condition, int axis) {
+  const std::optional<Number> n = asked(g, condition, axis);
+  return n && n->from == Number::From::first && n->offset == 0;
+}
+
+bool asks_last(const Graph& g, ValueId condition, int axis) {
+  const std::optional<Number> n = asked(g, condition, axis);
+  if (!n) return false;
+  if (n->from == Number::From::end) return n->offset == -1;
+  const Dim& extent = g.mapping.grid[static_cast<std::size_t>(axis)];
+  return extent.is_static() && n->offset == extent.value() - 1;
+}
+
+}  // namespace palladium::passes
