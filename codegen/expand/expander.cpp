@@ -243,6 +243,7 @@ ExprId Expander::scalar(ValueId v) {
 
 void Expander::expand_one(const lowered::GridLoop& loop) {
   if (loop.axis == lowered::programs_axis) return over_programs(loop);
+  if (!loop.prologue.empty()) return expand_rotated(loop);
   const Dim& d = g_.mapping.grid[loop.axis];
   const VariableId p =
       e_.declare({.name = fmt::format("p{}", loop.axis),
@@ -272,8 +273,13 @@ ExprId Expander::advanced(VariableId counter, std::int64_t step, ValueId limit) 
   const std::int64_t most =
       i.op == Op::Constant ? graph::to_int(i32, i.attr.bits) : std::int64_t{INT32_MAX};
   const std::int64_t last = INT32_MAX - step;  // from which a step can be made
-  if (most - 1 <= last) return no_expr;
-  const ExprId at_most = e_.call(Row::min, i32, {e_.variable(counter), number(last)});
+  return most - 1 <= last ? no_expr : behind(e_.variable(counter), step);
+}
+
+ExprId Expander::behind(ExprId number, std::int64_t step) {
+  const std::int64_t last = INT32_MAX - step;
+  if (e_.facts(number).high <= last) return e_.sum(e_.affine(number) + Affine(step));
+  const ExprId at_most = e_.call(Row::min, i32, {number, this->number(last)});
   return e_.sum(Affine::term(at_most) + Affine(step));
 }
 

@@ -115,6 +115,15 @@ class Expander {
   };
   void begin_rings();
   void expand_rotated(const lowered::Loop& l);
+  void expand_rotated(const lowered::GridLoop& l);
+  /// The iterations behind the first, of which `low` is the number.
+  struct Rotated {
+    lowered::Rotation parts;
+    ExprId low;
+    thread::For others;
+  };
+  void expand_rotated(Rotated loop, VariableId first,
+                      const std::function<void(VariableId number)>& enter);
   ExprId next_slot(RingId ring, ExprId slot);
   ExprId declare_number(const std::string& name, RingId ring);
   /// The loop `iterations`, each of whose iterations goes over the slots of a ring: body(iteration)
@@ -137,6 +146,8 @@ class Expander {
   void put(ExprId record, ExprId slot, ExprId value, ExprId test);
   void set_scalar(StorageId storage, ExprId value);
   ExprId advanced(VariableId counter, std::int64_t step, ValueId limit);
+  /// number + step, or INT32_MAX where that is less: no limit of a loop is above.
+  ExprId behind(ExprId number, std::int64_t step);
   /// The warps that meet, of which functions of the device library are told where they are not the
   /// four of a warpgroup.
   void add_warps(thread::Call& call) const {

@@ -96,44 +96,75 @@ void Expander::over_slots(RingId number, thread::For iterations,
   b_.close();
 }
 
-// The first iteration, the others, and what is left behind the last, if there is a first.
 void Expander::expand_rotated(const lowered::Loop& l) {
   const graph::LoopView loop = graph::LoopView::of(g_[l.inst]);
   const StorageId s = l_.storage_of[g_[loop.body].params[0]];
   const ExprId low = scalar(loop.low), high = scalar(loop.high);
-  for (const StorageId shared : l.shared) declare_storage(shared);
+  const VariableId first = storage(s);
+  storages_[s] = thread::no_variable;
+  const VariableId counter = storage(s);
   if (e_.facts(low).high < e_.facts(high).low)
     b_.open(thread::Block{});
   else
     b_.open(thread::If{
         .condition = e_.plain(Operator::less, low, high, bool_), .body = {}, .uniform = true});
+  e_[first].facts = e_.facts(low);
+  expand_rotated({.parts = rotation_of(l),
+                  .low = low,
+                  .others = {.counter = counter,
+                             .low = behind(low, loop.step),
+                             .high = high,
+                             .step = loop.step,
+                             .next = advanced(counter, loop.step, loop.high),
+                             .unroll = std::max<std::int64_t>(1, loop.unroll),
+                             .body = {}}},
+                 first, [&](VariableId number) { storages_[s] = number; });
+  b_.close();
+}
+
+void Expander::expand_rotated(const lowered::GridLoop& l) {
+  const auto number_of = [&] {
+    return e_.declare({.name = fmt::format("p{}", l.axis), .type = i32});
+  };
+  const VariableId first = number_of(), counter = number_of();
+  e_[first].facts = {.low = 0, .high = 0};
+  b_.open(thread::Block{});
+  expand_rotated({.parts = rotation_of(l),
+                  .low = number(0),
+                  .others = {.counter = counter,
+                             .low = number(1),
+                             .high = grid_size(l.axis),
+                             .unroll = 1,
+                             .body = {}}},
+                 first, [&](VariableId number) {
+                   program_ids_[static_cast<std::size_t>(l.axis)] = e_.variable(number);
+                 });
+  b_.close();
+}
+
+// The first iteration, the others, and what is left behind the last.
+void Expander::expand_rotated(Rotated loop, VariableId first,
+                              const std::function<void(VariableId number)>& enter) {
+  for (const StorageId shared : *loop.parts.shared) declare_storage(shared);
   b_.open(thread::Block{});
   apart([&] {
-    const VariableId first = storage(s);
-    e_[first].facts = e_.facts(low);
-    b_.add(thread::Let{first, low});
-    expand_list(l.prologue);
+    enter(first);
+    b_.add(thread::Let{first, loop.low});
+    expand_list(*loop.parts.prologue);
   });
   b_.close();
-  storages_[s] = thread::no_variable;
-  const VariableId counter = storage(s);
-  const ExprId second = e_.sum(e_.affine(low) + Affine(loop.step));
-  e_[counter].facts = thread::facts_of_counter(e_.facts(second), e_.facts(high), loop.step);
+  const VariableId counter = loop.others.counter;
+  const ExprId second = loop.others.low, high = loop.others.high;
+  enter(counter);
+  e_[counter].facts = thread::facts_of_counter(e_.facts(second), e_.facts(high), loop.others.step);
   for (Slots& slots : slots_)
     slots.begins = e_.plain(Operator::equal, e_.variable(counter), second, bool_);
-  b_.open_loop(thread::For{.counter = counter,
-                           .low = second,
-                           .high = high,
-                           .step = loop.step,
-                           .next = advanced(counter, loop.step, loop.high),
-                           .unroll = std::max<std::int64_t>(1, loop.unroll),
-                           .body = {}});
-  apart([&] { expand_list(l.body); });
+  b_.open_loop(std::move(loop.others));
+  apart([&] { expand_list(*loop.parts.body); });
   b_.close();
   for (Slots& slots : slots_)
     slots.begins = e_.op(graph::Op::Not, bool_, {e_.plain(Operator::less, second, high, bool_)});
-  expand_list(l.epilogue);
-  b_.close();
+  expand_list(*loop.parts.epilogue);
 }
 
 // Of a loop over indices in the loop by its index, before it by 0, 1, ...

@@ -332,6 +332,7 @@ PALLADIUM_FIELDS(Elected) {
 PALLADIUM_FIELDS(GridLoop) {
   f("axis", x.axis);
   f("ring", x.ring);
+  f("shared", x.shared);
 }
 PALLADIUM_FIELDS(EnterWindow) { f("window", x.window); }
 PALLADIUM_FIELDS(Advance) { f("ring", x.ring); }

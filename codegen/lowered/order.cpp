@@ -150,8 +150,8 @@ void Order::find_homes(const Statements& list, Home& around) {
     around.push_back(&s);
     for_each_body(s, [&](const Statements& body) { find_homes(body, around); });
     around.pop_back();
-    if (const Loop* const loop = std::get_if<Loop>(&s.what))
-      for (const StorageId shared : loop->shared) homes_[shared] = around;
+    if (const Rotation loop = rotation_of(s); loop.shared != nullptr)
+      for (const StorageId shared : *loop.shared) homes_[shared] = around;
   }
 }
 
@@ -269,10 +269,8 @@ void Order::iteration(const Statement& s, State& state, Mode mode) {
   if (const While* const loop = std::get_if<While>(&s.what)) {
     walk(loop->test, state, mode, &s);
     walk(loop->body, state, mode, &s);
-  } else if (const Loop* const loop = std::get_if<Loop>(&s.what)) {
-    walk(loop->body, state, mode, &s);
   } else {
-    walk(std::get<GridLoop>(s.what).body, state, mode, &s);
+    walk(*rotation_of(s).body, state, mode, &s);
   }
 }
 
@@ -294,15 +292,15 @@ void Order::loop(const Statement& s, State& state, Mode mode) {
 
 // What stands in front of the loop and is in the way of an iteration is waited for there, once.
 void Order::through(const Statement& s, State& state, Mode mode) {
-  const Loop* const rotated = std::get_if<Loop>(&s.what);
+  const Rotation loop = rotation_of(s);
   State before = state;
-  if (rotated != nullptr) walk(rotated->prologue, state, mode, &s);
+  if (loop.is_rotated()) walk(*loop.prologue, state, mode, &s);
   State in = state;
   in.add(left_by_iterations(s));
   State out = in;
   if (lacks(s, out)) {
     lacks_ = true;
-    if (rotated != nullptr && !rotated->prologue.empty()) {
+    if (loop.is_rotated()) {
       iteration(s, in, mode);
     } else {
       std::vector<Touch> touches;
@@ -316,13 +314,13 @@ void Order::through(const Statement& s, State& state, Mode mode) {
     iteration(s, out, Mode::assume);
   }
   forget_slots(s, out);
-  if (rotated != nullptr && !rotated->epilogue.empty()) {
+  if (loop.is_rotated()) {
     out.add(state);
-    walk(rotated->epilogue, out, mode, &s);
+    walk(*loop.epilogue, out, mode, &s);
   }
-  if (const While* const loop = std::get_if<While>(&s.what)) {
+  if (const While* const tested = std::get_if<While>(&s.what)) {
     state = std::move(in);
-    return walk(loop->test, state, Mode::assume, &s);
+    return walk(tested->test, state, Mode::assume, &s);
   }
   forget_slots(s, before);
   state = std::move(before);

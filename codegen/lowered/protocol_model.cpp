@@ -115,7 +115,7 @@ class Builder {
   void loop(Steps& out, const T& what, const Statement& s) {
     Step step{.kind = Step::Kind::loop, .by = &s, .question = question(what), .bodies = {{}}};
     ++loops_;
-    if constexpr (std::is_same_v<T, Loop>) {
+    if constexpr (requires { what.prologue; }) {
       step.prologue = steps(what.prologue);
       step.epilogue = steps(what.epilogue);
       step.rotated = !what.prologue.empty();

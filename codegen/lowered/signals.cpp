@@ -94,21 +94,18 @@ class Signals {
   }
 
   void loop(const Statement& s, Heard& heard) {
-    const Loop* const rotated = std::get_if<Loop>(&s.what);
+    const Rotation rotation = rotation_of(s);
     const While* const tested = std::get_if<While>(&s.what);
     const Heard before = heard;
-    if (rotated != nullptr) walk(rotated->prologue, heard);
+    if (rotation.is_rotated()) walk(*rotation.prologue, heard);
     for (Heard known = heard;; known = heard) {
       if (tested != nullptr) walk(tested->test, known);
-      walk(rotated != nullptr  ? rotated->body
-           : tested != nullptr ? tested->body
-                               : std::get<GridLoop>(s.what).body,
-           known);
+      walk(tested != nullptr ? tested->body : *rotation.body, known);
       Heard both = heard;
       both.only_with(known);
       if (std::exchange(heard, both) == both) break;
     }
-    if (rotated != nullptr) walk(rotated->epilogue, heard);
+    if (rotation.is_rotated()) walk(*rotation.epilogue, heard);
     heard.only_with(before);
   }
 

@@ -320,10 +320,9 @@ struct Loop {
   ValueId inst = graph::no_value;
   Statements body;
   RingId ring = {};  // that is unrolled in it
-  /// Of a loop that is rotated, which begins at a constant: what its first iteration does instead
-  /// of `body`, and what is left behind the last one. In `shared` storages are what one of them
-  /// fills for the other.
-  Statements prologue, epilogue;
+  /// Of a loop that is rotated: what its first iteration does instead of `body`, and what is left
+  /// behind the last one. In `shared` storages are what one of them fills for the other.
+  Statements prologue = {}, epilogue = {};
   std::vector<StorageId> shared = {};
 };
 
@@ -396,7 +395,9 @@ inline constexpr int programs_axis = -2;
 struct GridLoop {
   int axis = -1;
   Statements body;
-  RingId ring = {};  // that is unrolled in it
+  RingId ring = {};               // that is unrolled in it
+  Statements prologue = {}, epilogue = {};  // as of a Loop
+  std::vector<StorageId> shared = {};
 };
 
 /// From here on the window's block is known.
@@ -431,6 +432,25 @@ struct Statement {
 inline bool repeats(const Statement& s) {
   return std::holds_alternative<Loop>(s.what) || std::holds_alternative<While>(s.what) ||
          std::holds_alternative<GridLoop>(s.what);
+}
+
+/// The parts of a loop that may be rotated.
+struct Rotation {
+  const Statements *prologue = nullptr, *body = nullptr, *epilogue = nullptr;
+  const std::vector<StorageId>* shared = nullptr;
+
+  bool is_rotated() const { return prologue != nullptr && !prologue->empty(); }
+};
+/// All null of another statement.
+template <class T>
+Rotation rotation_of(const T& what) {
+  if constexpr (requires { what.prologue; })
+    return {&what.prologue, &what.body, &what.epilogue, &what.shared};
+  else
+    return {};
+}
+inline Rotation rotation_of(const Statement& s) {
+  return std::visit([](const auto& what) { return rotation_of(what); }, s.what);
 }
 
 /// Calls f for the Statements that stand inside of a statement, in order; nothing in most.

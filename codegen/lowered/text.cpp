@@ -175,9 +175,11 @@ class Text {
     list(w.bodies[0]);
     nested("} else", w.bodies[1]);
   }
-  void print(const Loop& l) {
-    if (!l.prologue.empty()) nested("first iteration of loop " + value(l.inst), l.prologue);
-    nested("loop " + value(l.inst) + over(l.ring), l.body);
+  void print(const Loop& l) { loop("loop " + value(l.inst), l); }
+  template <class T>
+  void loop(const std::string& head, const T& l) {
+    if (!l.prologue.empty()) nested("first iteration of " + head, l.prologue);
+    nested(head + over(l.ring), l.body);
     if (!l.epilogue.empty()) nested("behind the last iteration", l.epilogue);
   }
   static std::string over(RingId ring) {
@@ -199,7 +201,7 @@ class Text {
   }
   void print(const GridLoop& l) {
     const std::string axis = l.axis == programs_axis ? "programs" : std::to_string(l.axis);
-    nested(fmt::format("grid loop {}{}", axis, over(l.ring)), l.body);
+    loop("grid loop " + axis, l);
   }
   void print(const Advance& a) { line(fmt::format("advance ring {}", a.ring)); }
   void print(const Lead& e) {

@@ -1,6 +1,9 @@
 #include "codegen/passes/iterations.hpp"
 
 #include <optional>
+#include <set>
+#include <utility>
+#include <vector>
 
 namespace palladium::passes {
 namespace {
@@ -66,6 +69,22 @@ bool asks_last(const Graph& g, ValueId condition, int axis) {
   if (n->from == Number::From::end) return n->offset == -1;
   const Dim& extent = g.mapping.grid[static_cast<std::size_t>(axis)];
   return extent.is_static() && n->offset == extent.value() - 1;
+}
+
+bool asks_for_axis(const lowered::Program& l, ValueId value, int axis) {
+  std::vector<ValueId> stack{value};
+  std::set<ValueId> seen;
+  while (!stack.empty()) {
+    const ValueId v = stack.back();
+    stack.pop_back();
+    if (v == graph::no_value || !seen.insert(v).second) continue;
+    const Inst& i = l.graph[v];
+    if ((i.op == Op::ProgramId || i.op == Op::AxisIndex) && graph::AxisView::of(i).axis == axis)
+      return true;
+    for (const ValueId a : i.args)
+      if (!l.storage_of[a]) stack.push_back(a);
+  }
+  return false;
 }
 
 }  // namespace palladium::passes

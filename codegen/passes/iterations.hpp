@@ -1,7 +1,7 @@
 // Which iteration of a sequential axis a condition asks for.
 #pragma once
 
-#include "codegen/graph/graph.hpp"
+#include "codegen/lowered/program.hpp"
 
 namespace palladium::passes {
 
@@ -9,5 +9,9 @@ namespace palladium::passes {
 bool asks_first(const graph::Graph& g, graph::ValueId condition, int axis);
 /// In the last one.
 bool asks_last(const graph::Graph& g, graph::ValueId condition, int axis);
+
+/// Whether the value is computed, where it is not read of a storage, of the number of the
+/// iteration.
+bool asks_for_axis(const lowered::Program& l, graph::ValueId value, int axis);
 
 }  // namespace palladium::passes

@@ -125,7 +125,7 @@ class Peeling {
     for (const Statement& s : when.body)
       for_each_effect(l_, s, [&](const Effect& e) {
         can = can && !made.contains(e.storage) && !entered.contains(e.window);
-        can = can && (e.leaf == graph::no_value || !asks_for(e.leaf, loop.axis));
+        can = can && (e.leaf == graph::no_value || !asks_for_axis(l_, e.leaf, loop.axis));
       });
     return can && std::ranges::none_of(
                       when.body, [&](const Statement& s) { return computes_with(s, loop.axis); });
@@ -134,7 +134,7 @@ class Peeling {
   // Whether a statement, or one inside of it, is made of the number of the iteration.
   bool computes_with(const Statement& s, int axis) const {
     bool found = false;
-    for (const ValueId v : values_of(s)) found = found || asks_for(v, axis);
+    for (const ValueId v : values_of(s)) found = found || asks_for_axis(l_, v, axis);
     for_each_body(s, [&](const Statements& body) {
       for (const Statement& inner : body) found = found || computes_with(inner, axis);
     });
@@ -161,22 +161,6 @@ class Peeling {
     if (const Semaphore* const x = std::get_if<Semaphore>(&s.what)) add(x->inst);
     if (const HostCall* const x = std::get_if<HostCall>(&s.what)) add(x->inst);
     return all;
-  }
-
-  bool asks_for(ValueId root, int axis) const {
-    std::vector<ValueId> stack{root};
-    std::set<ValueId> seen;
-    while (!stack.empty()) {
-      const ValueId v = stack.back();
-      stack.pop_back();
-      if (!seen.insert(v).second) continue;
-      const graph::Inst& i = g_[v];
-      if ((i.op == Op::ProgramId || i.op == Op::AxisIndex) && graph::AxisView::of(i).axis == axis)
-        return true;
-      for (const ValueId a : i.args)
-        if (!l_.storage_of[a]) stack.push_back(a);
-    }
-    return false;
   }
 
   Program& l_;

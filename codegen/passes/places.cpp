@@ -114,8 +114,10 @@ class Placement {
   void find_scaled() {
     for (const ValueId v : a_.order) {
       if (g_[v].op != Op::Dot) continue;
-      if (const auto found = accumulation(g_, a_, v))
-        for (const ValueId scaled : found->scaled) scaled_[scaled] = v;
+      const auto found = accumulation(g_, a_, v);
+      if (!found || found->scaled.empty()) continue;
+      for (const ValueId scaled : found->scaled) scaled_[scaled] = v;
+      scaled_[found->old] = v;
     }
   }
 
@@ -381,7 +383,8 @@ class Placement {
   std::vector<std::set<Evaluation>> sinks_;
   std::vector<std::set<std::uint64_t>> places_;  // where each is computed for an element of a user
   std::vector<bool> moving_;
-  std::map<ValueId, ValueId> scaled_;  // what is scaled before a product is added to it: that one
+  // What is scaled before a product is added to it, and what it was: that one.
+  std::map<ValueId, ValueId> scaled_;
   std::map<ValueId, std::vector<Operand>> operands_;  // of products
   std::map<int, std::vector<int>> writes_;  // their positions, by alias class, in program order
 };

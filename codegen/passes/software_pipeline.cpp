@@ -9,7 +9,6 @@
 // Of a loop with a product that is made of the result of another, which is not rotated, a remark
 // says why.
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -18,6 +17,7 @@
 
 #include "codegen/graph/cost.hpp"
 #include "codegen/lowered/effects.hpp"
+#include "codegen/passes/iterations.hpp"
 #include "codegen/passes/passes.hpp"
 
 namespace palladium::passes {
@@ -124,10 +124,18 @@ void tell(Program& l, Location at, const std::string& why) {
   l.remarks.push_back({at, "not begun before the next iteration computes: " + why});
 }
 
+// A loop over indices, or an axis of the grid: the parts that it has if it is rotated.
+struct Rotatable {
+  Statements &body, &prologue, &epilogue;
+  std::vector<StorageId>& shared;
+  ValueId inst = graph::no_value;
+  int axis = -1;
+};
+
 // A loop, its statements by number.
 class SoftwarePipeline {
  public:
-  SoftwarePipeline(Program& l, Loop& loop) : l_(l), loop_(loop), body_(loop.body) {}
+  SoftwarePipeline(Program& l, Rotatable loop) : l_(l), loop_(loop), body_(loop.body) {}
 
   /// Whether it has two products that suit, so that it is rotated, or said why not.
   bool run() {
@@ -180,11 +188,6 @@ class SoftwarePipeline {
   // nullptr: it can.
   const char* obstacle() {
     const Dot& second = dot(second_);
-    const graph::LoopView view = graph::LoopView::of(l_.graph[loop_.inst]);
-    const graph::Inst& low = l_.graph[view.low];
-    if (low.op != Op::Constant) return "its loop begins at a computed number";
-    if (graph::to_int(i32, low.attr.bits) + view.step > std::numeric_limits<std::int32_t>::max())
-      return "an i32 does not number its second iteration";
     Storages needed;
     for (std::size_t i = 0; i < body_.size(); ++i)
       if (is_late(body_[i], second)) {
@@ -192,8 +195,7 @@ class SoftwarePipeline {
         if (std::holds_alternative<LoopNest>(body_[i].what)) needed.merge(read_by(body_[i]));
       }
     needed.erase(second.result);
-    const StorageId index_storage = l_.storage_of[l_.graph[view.body].params[0]];
-    if (needed.contains(index_storage)) return "it depends on the number of the iteration";
+    if (asks_for_iteration(needed)) return "it depends on the number of the iteration";
     if (std::ranges::any_of(needed, [&](StorageId s) { return bool(storage(s).ring()); }))
       return "it is made of what is fetched for the iteration";
     for (std::size_t i = 0; i < body_.size(); ++i) {
@@ -217,6 +219,22 @@ class SoftwarePipeline {
     return nullptr;
   }
 
+  bool asks_for_iteration(const Storages& needed) const {
+    if (loop_.inst != graph::no_value) {
+      const graph::LoopView view = graph::LoopView::of(l_.graph[loop_.inst]);
+      return needed.contains(l_.storage_of[l_.graph[view.body].params[0]]);
+    }
+    return std::ranges::any_of(late_, [&](std::size_t i) {
+      const LoopNest* const p = std::get_if<LoopNest>(&body_[i].what);
+      return p != nullptr && (asks_for_axis(l_, p->value, loop_.axis) || reads_windows(body_[i]));
+    });
+  }
+
+  // In global memory, of which the next iteration has other blocks.
+  bool reads_windows(const Statement& s) const {
+    return any_effect(l_, s, [](const Effect& e) { return bool(e.window); });
+  }
+
   // What the second product alone is for.
   bool is_late(const Statement& s, const Dot& second) const {
     const RingId ring = storage(second.b).ring();
@@ -231,7 +249,8 @@ class SoftwarePipeline {
   static bool is_plain(const Statement& s) {
     return std::holds_alternative<LoopNest>(s.what) || std::holds_alternative<Dot>(s.what) ||
            std::holds_alternative<Scalar>(s.what) || std::holds_alternative<Advance>(s.what) ||
-           std::holds_alternative<CopyStorage>(s.what);
+           std::holds_alternative<CopyStorage>(s.what) ||
+           std::holds_alternative<EnterWindow>(s.what);
   }
 
   // Storages, scalars among them.
@@ -257,7 +276,7 @@ class SoftwarePipeline {
   }
 
   Program& l_;
-  Loop& loop_;
+  Rotatable loop_;
   const Statements& body_;
   std::size_t first_ = 0, second_ = 0;  // products
   std::set<std::size_t> late_;          // what is left for the next iteration
@@ -275,14 +294,22 @@ class Loops {
       const GridLoop* const grid = std::get_if<GridLoop>(&s.what);
       const bool programs = grid != nullptr && grid->axis == programs_axis;
       for_each_body(s, [&](Statements& body) { visit(body, fetched_for && programs); });
-      Loop* const loop = std::get_if<Loop>(&s.what);
-      if (loop != nullptr && fetched_for && SoftwarePipeline(l_, *loop).run()) continue;
+      if (fetched_for && rotates(s)) continue;
       if (const Statements* const iteration = iteration_of(s); iteration != nullptr && !is_once(s))
         tell_of(s, *iteration);
     }
   }
 
  private:
+  bool rotates(Statement& s) {
+    const auto run = [&](Rotatable loop) { return SoftwarePipeline(l_, loop).run(); };
+    if (Loop* const x = std::get_if<Loop>(&s.what))
+      return run({x->body, x->prologue, x->epilogue, x->shared, x->inst});
+    GridLoop* const x = std::get_if<GridLoop>(&s.what);
+    return x != nullptr && x->axis != programs_axis &&
+           run({x->body, x->prologue, x->epilogue, x->shared, graph::no_value, x->axis});
+  }
+
   // Of a loop that a user wrote, or an axis of the grid.
   static const Statements* iteration_of(const Statement& s) {
     if (const Loop* const loop = std::get_if<Loop>(&s.what)) return &loop->body;
@@ -319,8 +346,6 @@ class Loops {
     const Products::Product &first = *products.first(), &second = *products.second();
     if (std::holds_alternative<While>(s.what))
       return "whether a while_loop has a next iteration is known only then";
-    if (std::holds_alternative<GridLoop>(s.what))
-      return "an axis of the grid repeats it, not a pl::loop";
     if (products.count() > 2) return "its loop has more than two products";
     for (const char* const inside : {second.inside, first.inside})
       if (inside != nullptr) return inside;
