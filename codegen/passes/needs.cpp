@@ -46,14 +46,10 @@ void Needs::note(const Statement& s) {
   });
 }
 
-// The block of a window that is entered in the loop.
+// The block of a window that is entered in the loop: what its index map reads nobody writes.
 std::string Needs::add_window(WindowId window, std::set<std::size_t>& found) {
   const auto entered = windows_.find(window);
   if (entered == windows_.end()) return "";
-  const BlockMapping& m = g_.mapping.block_mappings[l_.windows[window].mapping];
-  if (m.index_map != no_region)
-    for (const ValueId v : g_[graph::RegionId{m.index_map}].insts)
-      if (g_[v].op == Op::Load) return "the address depends on loaded data";
   found.insert(entered->second);
   return "";
 }
@@ -76,7 +72,8 @@ std::string Needs::add_value(ValueId root, std::set<std::size_t>& found) {
       found.insert(made->second);
     }
     if (g_[v].op == Op::Load || g_[v].op == Op::Swap) {
-      if (address) return "the address depends on loaded data";
+      const Window& w = l_.window_loaded(v);
+      if (address && !(w.is_direct() && w.read_only)) return "the address depends on loaded data";
       if (std::string why = add_view(g_[v].args[0], stack, found); !why.empty()) return why;
       continue;
     }
