@@ -276,16 +276,16 @@ class Releases {
     const int left = around == nullptr ? 0 : products_left(list, step, *around, comes_again);
     if (left == 0) return arrive(list[step], ring, 0);
     arrive(first_wait(list, ring, left), ring, 1);
-    const Loop* const loop = std::get_if<Loop>(&around->what);
-    if (comes_again && loop != nullptr) arrive(first_wait(loop->epilogue, ring, left), ring, 1);
+    const Rotation loop = rotation_of(*around);
+    if (comes_again && loop.is_rotated()) arrive(first_wait(*loop.epilogue, ring, left), ring, 1);
   }
 
   // How many products, from the last one on that reads the slot, the iteration leaves in flight.
   int products_left(const Statements& list, std::size_t step, const Statement& around,
                     bool comes_again) const {
     const RingId ring = std::get<Advance>(list[step].what).ring;
-    const Loop* const loop = std::get_if<Loop>(&around.what);
-    const bool rotated = loop != nullptr && &list == &loop->body && steps(loop->epilogue, ring);
+    const Rotation loop = rotation_of(around);
+    const bool rotated = loop.is_rotated() && &list == loop.body && steps(*loop.epilogue, ring);
     if (!rotated && (!l_.rings[ring].unrolled || comes_again)) return 0;
     std::size_t last = step;
     while (last > 0 && !reads(list[last - 1], ring)) --last;
