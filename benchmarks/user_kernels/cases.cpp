@@ -1,0 +1,171 @@
+#include "benchmarks/user_kernels/cases.hpp"
+
+#include "palladium/ops/attention.hpp"
+
+namespace palladium::user_kernels {
+namespace {
+
+constexpr Tile wide{128, 256, 64}, square{128, 128, 64};
+
+const char* name_of(Sum sum) {
+  const char* const names[] = {"carry", "regs", "smem", "output"};
+  return names[static_cast<int>(sum)];
+}
+
+/// Of k of a carry, which is never a symbol.
+Matmul with_symbols(Matmul p, DimOptions known) {
+  p.m = dim("m", known);
+  p.n = dim("n", known);
+  if (p.sum != Sum::carry) p.k = dim("k", known);
+  return p;
+}
+
+UserKernel shipped_attention(std::int64_t d, bool causal) {
+  const ShapeDtype x{{4, 16, 4096, d}, f16};
+  return {ops::attention({.causal = causal}), {x, x, x}};
+}
+
+void add_matmuls(std::vector<Case>& all) {
+  const auto add = [&](std::string name, const Matmul& p, int at_most, const char* peer) {
+    all.push_back({"matmul_" + name, [=] { return matmul(p); }, at_most, peer});
+  };
+  constexpr DimOptions eights{.multiple_of = 8, .at_most = (1 << 15) - 8};
+  for (const Sum sum : {Sum::carry, Sum::registers, Sum::shared, Sum::output}) {
+    const std::string name = name_of(sum);
+    const Matmul large{.tile = wide, .sum = sum}, small{.tile = square, .sum = sum};
+    add("256_" + name, large, 150, "matmul_256");
+    add("256_" + name + "_symbolic", with_symbols(large, eights), 182, "matmul_256_symbolic");
+    add("128_" + name, small, 380, "matmul_128");
+    add("128_" + name + "_symbolic", with_symbols(small, eights), 380, "matmul_128_symbolic");
+    add("128_" + name + "_unknown", with_symbols(small, {}), 0, "matmul_128_unknown");
+    if (sum == Sum::output) continue;
+    Matmul p = small;
+    p.bias_gelu = true;
+    add("128_" + name + "_bias_gelu", p, 380, "matmul_128_bias_gelu");
+    p = small;
+    p.residual = true;
+    add("128_" + name + "_residual", p, 380, "matmul_128_residual");
+    p = small;
+    p.trans_a = true;
+    add("128_" + name + "_trans_a", p, 380, "matmul_128_trans_a");
+    p = small;
+    p.trans_b = true;
+    add("128_" + name + "_trans_b", p, 380, "matmul_128_trans_b");
+  }
+  for (const bool trans_b : {false, true})
+    add(trans_b ? "fp8_trans_b" : "fp8",
+        {.tile = {128, 256, 128}, .dtype = f8e4m3, .trans_b = trans_b}, 0, "matmul_fp8");
+  add("i8_trans_b", {.tile = {128, 256, 128}, .dtype = i8, .trans_b = true}, 0, "matmul_i8");
+  add("tf32_trans_b", {.tile = {128, 128, 32}, .dtype = f32, .trans_b = true, .precision = tf32}, 0,
+      "matmul_tf32");
+  for (const Sum sum : {Sum::carry, Sum::registers, Sum::shared}) {
+    const Matmul p{.tile = {128, 128, 32}, .sum = sum, .dtype = f16};
+    all.push_back({std::string("sm80_matmul_") + name_of(sum), [=] { return matmul(p); }, 1000,
+                   "sm80_matmul", "sm_80"});
+  }
+}
+
+void add_other_products(std::vector<Case>& all) {
+  const Sizes sizes{.tile = square};
+  all.push_back({"grouped_loop", [] { return grouped_matmul({}); }, 380, "grouped"});
+  all.push_back(
+      {"grouped_grid", [] { return grouped_matmul({.style = Style::grid}); }, 380, "grouped"});
+  all.push_back({"swiglu_loop", [] { return swiglu({}); }, 310, "swiglu"});
+  all.push_back({"swiglu_grid", [] { return swiglu({.style = Style::grid}); }, 310, "swiglu"});
+  all.push_back({"i8_weights_loop", [] { return narrow_weights({}); }, 0, "i8_weights"});
+  all.push_back(
+      {"i8_weights_grid", [] { return narrow_weights({.style = Style::grid}); }, 0, "i8_weights"});
+  all.push_back({"i4_weights_loop", [] { return narrow_weights({.dtype = i4}); }, 0, "i4_weights"});
+  all.push_back(
+      {"low_rank_adapter", [=] { return low_rank_adapter(sizes); }, 0, "low_rank_adapter"});
+  all.push_back({"norm_matmul", [=] { return norm_matmul(sizes); }, 0, "norm_matmul"});
+  all.push_back(
+      {"activated_matmul", [=] { return activated_matmul(sizes); }, 0, "activated_matmul"});
+  all.push_back({"scaled_matmul",
+                 [] {
+                   return scaled_matmul({.tile = {128, 128, 128}});
+                 },
+                 0, "scaled_matmul"});
+  all.push_back({"gathered_matmul", [=] { return gathered_matmul(sizes); }, 0, "gathered_matmul"});
+  all.push_back({"mlp", [=] { return mlp(sizes); }, 0, "mlp"});
+  all.push_back({"weight_gradient", [=] { return weight_gradient(sizes); }, 0, "weight_gradient"});
+  all.push_back({"gram", [=] { return gram(sizes); }, 0, "matmul_128_trans_b"});
+  all.push_back({"complex_matmul", [=] { return complex_matmul(sizes); }, 0, "complex_matmul"});
+  all.push_back(
+      {"block_sparse_matmul", [=] { return block_sparse_matmul(sizes); }, 0, "block_sparse"});
+  all.push_back({"small_matmuls", [] { return small_matmuls(); }, 0, "small_matmuls"});
+  all.push_back({"split_k_matmul", [=] { return split_k_matmul(sizes); }, 0, "split_k"});
+  all.push_back({"nearest_centres", [=] { return nearest_centres(sizes); }, 0, "nearest_centres"});
+  all.push_back({"cross_entropy", [] { return cross_entropy({.n = 32768, .tile = square}); }, 0,
+                 "cross_entropy"});
+  all.push_back({"router", [] { return router({.tile = {128, 64, 64}}); }, 0, "router"});
+  all.push_back({"convolution", [] { return convolution({}); }, 0, "convolution"});
+  all.push_back(
+      {"convolution_unrolled", [] { return convolution({.unrolled = true}); }, 0, "convolution"});
+}
+
+void add_attention(std::vector<Case>& all) {
+  const auto add = [&](std::string name, const Attention& p, int at_most, const char* peer) {
+    all.push_back({"attention_" + name, [=] { return attention(p); }, at_most, peer});
+  };
+  for (const std::int64_t d : {64, 128}) {
+    const std::string of_d = std::to_string(d);
+    const int most = d == 64 ? 3224 : 1764;
+    for (const bool causal : {false, true}) {
+      const std::string kind = of_d + (causal ? "_causal" : "_full");
+      const char* const peer = d == 64  ? causal ? "attention_64_causal" : "attention_64_full"
+                               : causal ? "attention_128_causal"
+                                        : "attention_128_full";
+      all.push_back(
+          {"attention_" + kind + "_op", [=] { return shipped_attention(d, causal); }, most, peer});
+      add(kind, {.d = d, .causal = causal}, most, peer);
+    }
+    // Queries in 64, the 128 keys of a program.
+    const Attention backward{.d = d, .rows = 64, .columns = 128};
+    const int backward_most = d == 64 ? 2400 : 1450;
+    const char* const peer = d == 64 ? "attention_64_dkv" : "attention_128_dkv";
+    for (const bool turned : {false, true})
+      all.push_back({"attention_" + of_d + (turned ? "_dkv_turned" : "_dkv"),
+                     [=] { return attention_dkv(backward, turned); }, backward_most, peer});
+  }
+  add("128_window", {.window = 1024}, 2000, "attention_128_window");
+  add("128_bias", {.bias = true}, 0, "attention_128_bias");
+  add("128_soft_cap", {.soft_cap = 30}, 0, "attention_128_soft_cap");
+  add("128_rotary", {.rotary = true}, 0, "attention_128_rotary");
+  all.push_back({"attention_128_dq", [] { return attention_dq({.rows = 128, .columns = 64}); }, 0,
+                 "attention_128_dq"});
+  all.push_back({"attention_128_lengths", [] { return attention_of_lengths({}); }, 0,
+                 "attention_128_lengths"});
+  all.push_back({"attention_128_paged",
+                 [] { return paged_attention({.rows = 64, .columns = 128}); }, 0,
+                 "attention_128_paged"});
+  all.push_back({"linear_attention_64", [] { return linear_attention({.d = 64, .rows = 64}); }, 0,
+                 "linear_attention_64"});
+}
+
+void add_rows(std::vector<Case>& all) {
+  all.push_back({"layer_norm_backward_grid", [] { return layer_norm_backward({}); }, 0,
+                 "layer_norm_backward"});
+  all.push_back({"layer_norm_backward_loop",
+                 [] { return layer_norm_backward({.style = Style::loop}); }, 0,
+                 "layer_norm_backward"});
+  all.push_back({"scan_by_chunks", [] { return scan_by_chunks({.block = 64}); }, 0, "scan"});
+  all.push_back(
+      {"top_k_softmax", [] { return top_k_softmax({.columns = 256, .block = 16}); }, 0, ""});
+}
+
+}  // namespace
+
+const std::vector<Case>& cases() {
+  static const std::vector<Case> all = [] {
+    std::vector<Case> result;
+    add_matmuls(result);
+    add_other_products(result);
+    add_attention(result);
+    add_rows(result);
+    return result;
+  }();
+  return all;
+}
+
+}  // namespace palladium::user_kernels

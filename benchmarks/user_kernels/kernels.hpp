@@ -1,0 +1,160 @@
+// Kernels as users write them, in every spelling that the language has for one thing: products that
+// are added up in a carry, in scratch or in an output, in a loop or along an axis of the grid; and
+// what models are made of. None is written for a machine: what is slow here is slow for everybody.
+//
+// Each is a function of its sizes and blocks, so that a benchmark compiles it as large as it is
+// used and a test runs it as small as it likes.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "palladium/palladium.hpp"
+
+namespace palladium::user_kernels {
+
+struct UserKernel {
+  Kernel kernel;
+  std::vector<ShapeDtype> inputs;
+};
+
+struct Tile {
+  std::int64_t m = 128, n = 128, k = 64;
+};
+
+/// Where products of blocks are added up.
+enum class Sum {
+  carry,      ///< of a loop
+  registers,  ///< scratch that the first program along k zeroes and the last one stores
+  shared,     ///< the same in shared memory
+  output,     ///< o[_] += dot(...), of f32, which the first program zeroes
+};
+
+/// Which loop goes over k.
+enum class Style {
+  loop,  ///< of the body
+  grid,  ///< a sequential axis
+};
+
+// ---- products (products.cpp)
+
+struct Matmul {
+  Dim m = 4096, n = 4096, k = 4096;  ///< k is an integer if the sum is a carry
+  Tile tile = {};
+  Sum sum = Sum::carry;
+  DType dtype = bf16;
+  bool trans_a = false, trans_b = false;
+  bool bias_gelu = false;  ///< gelu(a b + bias)
+  bool residual = false;   ///< a b + c
+  Precision precision = ieee;
+  CompilerParams params = {};
+};
+UserKernel matmul(const Matmul& options);
+
+/// a: [tokens, k], sorted by expert; b: [experts, k, n]; which expert a block of rows has is
+/// prefetched.
+struct Grouped {
+  std::int64_t tokens = 4096, experts = 8, n = 4096, k = 4096;
+  Tile tile = {};
+  Style style = Style::loop;
+};
+UserKernel grouped_matmul(const Grouped& options);
+
+/// silu(x gate) * (x up), x loaded once.
+struct SwiGlu {
+  std::int64_t m = 4096, n = 4096, k = 4096;
+  Tile tile = {};
+  Style style = Style::loop;
+};
+UserKernel swiglu(const SwiGlu& options);
+
+/// Weights of fewer bits: converted before a product, scaled by column behind it.
+struct Weights {
+  std::int64_t m = 4096, n = 4096, k = 4096;
+  Tile tile = {};
+  DType dtype = i8;  ///< i8 or i4
+  Style style = Style::loop;
+};
+UserKernel narrow_weights(const Weights& options);
+
+struct Sizes {
+  std::int64_t m = 4096, n = 4096, k = 4096;
+  Tile tile = {};
+};
+/// x w + (x down) up, with `rank` columns of down.
+UserKernel low_rank_adapter(const Sizes& sizes, std::int64_t rank = 64);
+/// (x rsqrt(mean(x²))) w: rows are scaled behind the product, their squares added up beside it.
+UserKernel norm_matmul(const Sizes& sizes);
+/// silu(a) b: an operand that is computed.
+UserKernel activated_matmul(const Sizes& sizes);
+/// Sums of products of 128 along k, each scaled by row and by column of blocks (fp8).
+UserKernel scaled_matmul(const Sizes& sizes);
+/// Rows of a by prefetched ids, whose products are an expert's.
+UserKernel gathered_matmul(const Sizes& sizes);
+/// relu(x up) down: the first product is the second's operand; down has `n` columns, all in a
+/// block.
+UserKernel mlp(const Sizes& sizes);
+/// x^T dy and the sums of dy's columns.
+UserKernel weight_gradient(const Sizes& sizes);
+/// a a^T: both operands are blocks of one array.
+UserKernel gram(const Sizes& sizes);
+/// Real and imaginary parts apart: four products of four operands.
+UserKernel complex_matmul(const Sizes& sizes);
+/// Products of the blocks that there are: which, a prefetched list says.
+UserKernel block_sparse_matmul(const Sizes& sizes, std::int64_t most = 16);
+/// A matrix to a program.
+UserKernel small_matmuls(std::int64_t batch = 4096, const Tile& size = {64, 64, 64});
+/// Parts of k to different programs, added atomically.
+UserKernel split_k_matmul(const Sizes& sizes, std::int64_t parts = 8);
+/// The nearest of n centres: argmin behind products, block by block.
+UserKernel nearest_centres(const Sizes& sizes);
+/// -log softmax(x w)[label], of blocks of the vocabulary one after the other.
+UserKernel cross_entropy(const Sizes& sizes);
+/// Logits of a router, their largest and their softmax.
+UserKernel router(const Sizes& sizes, std::int64_t chosen = 2);
+/// 3 x 3, NHWC, by windows that overlap; `channels` at once.
+struct Convolution {
+  std::int64_t images = 32, height = 56, width = 64, channels = 256, filters = 256;
+  std::int64_t rows = 2, block_filters = 128, block_channels = 64;
+  bool unrolled = false;  ///< a C++ loop goes over the nine places of the window
+};
+UserKernel convolution(const Convolution& options);
+
+// ---- attention (attention.cpp)
+
+struct Attention {
+  std::int64_t batch = 4, heads = 16, queries = 4096, keys = 4096, d = 128;
+  std::int64_t rows = 128, columns = 128;
+  bool causal = false;
+  std::int64_t window = 0;  ///< keys that a query sees before itself; 0: all
+  bool bias = false;        ///< added to the scores, [heads, queries, keys]
+  float soft_cap = 0;       ///< scores are soft_cap * tanh(s / soft_cap)
+  bool rotary = false;      ///< queries and keys are turned by their place
+  CompilerParams params = {};
+};
+UserKernel attention(const Attention& options);
+/// Sequences behind one another; where they begin is prefetched.
+UserKernel attention_of_lengths(const Attention& options);
+/// Keys and values in pages, by a prefetched table; `rows` queries of one group.
+UserKernel paged_attention(const Attention& options, std::int64_t pages = 4096);
+/// dk and dv of a block of keys, over blocks of queries. `turned`: scores have a row for each key.
+UserKernel attention_dkv(const Attention& options, bool turned);
+/// dq of a block of queries, over blocks of keys.
+UserKernel attention_dq(const Attention& options);
+/// Chunks of queries and keys, and a state of d x d that goes from chunk to chunk.
+UserKernel linear_attention(const Attention& options);
+
+// ---- rows (rows.cpp)
+
+struct Rows {
+  std::int64_t rows = 8192, columns = 4096, block = 4;
+  DType dtype = bf16;
+  Style style = Style::grid;
+};
+/// dx, and for each of `programs` the sums of dgamma and dbeta.
+UserKernel layer_norm_backward(const Rows& rows, std::int64_t programs = 128);
+/// The first axis in chunks: h = a h + x, a and x by column.
+UserKernel scan_by_chunks(const Rows& rows);
+UserKernel top_k_softmax(const Rows& rows, std::int64_t k = 8);
+
+}  // namespace palladium::user_kernels
