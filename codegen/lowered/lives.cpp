@@ -21,6 +21,7 @@ bool outlives(const Program& l, const Effect& e, const LoopNest& p) {
 Lives::Lives(const Program& l, const Visit& visit) : l_(l), spans_(l.storages.size()) {
   for (const Body& b : l_.bodies)
     if (!b.agents.empty()) walk(b.agents[0].statements, visit);
+  await({.kind = device::Completion::wgmma_group}, position_);
   for (const Span& loop : loops_)
     for (Span& s : spans_)
       if (s.meets(loop) && (s.first <= loop.first || s.last > loop.last))
@@ -49,9 +50,39 @@ void Lives::walk(const Statements& list, const Visit& visit) {
     const int in = ++position_;
     if (visit) visit(s, in);
     for_each_body(s, [&](const Statements& body) { walk(body, visit); });
+    leave(s, in);
     const int behind = ++position_;
     touch(s, in, behind);
+    if (const Dot* const d = std::get_if<Dot>(&s.what)) begin(*d, in);
+    if (const WaitGroup* const wait = std::get_if<WaitGroup>(&s.what)) await(*wait, in);
     if (repeats(s)) loops_.push_back({in, behind});
+  }
+}
+
+// An A in registers is named by whoever awaits it.
+void Lives::begin(const Dot& d, int in) {
+  if (d.unit != Dot::Unit::wgmma) return;
+  flights_.push_back({l_.storages[d.a].in_shared() ? d.a : StorageId(), d.b, in});
+}
+
+// All are over but for the last, as many as may be pending: of those that were begun for sure.
+void Lives::await(const WaitGroup& wait, int in) {
+  if (wait.kind != device::Completion::wgmma_group) return;
+  std::size_t over = flights_.size();
+  for (int left = wait.pending; over > 0 && left > 0; --over) left -= flights_[over - 1].is_certain;
+  for (std::size_t i = 0; i < over; ++i)
+    for (const StorageId s : {flights_[i].a, flights_[i].b}) touch(s, in);
+  flights_.erase(flights_.begin(), flights_.begin() + static_cast<std::ptrdiff_t>(over));
+}
+
+// What may not have run has not begun anything for sure; what a loop has begun and not awaited is
+// under way in its next iteration.
+void Lives::leave(const Statement& s, int in) {
+  for (Flight& f : flights_) {
+    if (f.begun <= in) continue;
+    f.is_certain = f.is_certain && std::holds_alternative<Scope>(s.what);
+    if (!repeats(s)) continue;
+    for (const StorageId operand : {f.a, f.b}) touch(operand, in);
   }
 }
 

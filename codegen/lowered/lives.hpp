@@ -10,8 +10,9 @@ namespace palladium::lowered {
 
 /// Positions number the statements in order: one in each, those of the statements inside of it, and
 /// one behind it. A storage lives from the statement that fills it to the last that reads it; as
-/// long as a loop that it enters or outlives; of a window as long as its scope, or the program. A
-/// ring lives for its slots, a union for its members.
+/// long as a loop that it enters or outlives; of a window as long as its scope, or the program; an
+/// operand of wgmma until the product is awaited. A ring lives for its slots, a union for its
+/// members.
 ///
 /// That is the order of a body's first agent. What others touch may hold something at any time, but
 /// for the slots that they only fill: for the first, which awaits them.
@@ -37,10 +38,21 @@ class Lives {
   void meanwhile(const Statements& list);
   void touch(const Statement& s, int in, int behind);
   void touch(StorageId storage, int position);
+  void begin(const Dot& d, int in);
+  void await(const WaitGroup& wait, int in);
+  void leave(const Statement& s, int in);
+
+  /// A product of wgmma that may be under way.
+  struct Flight {
+    StorageId a = {}, b = {};
+    int begun = 0;
+    bool is_certain = true;  // that it was begun
+  };
 
   const Program& l_;
   Table<StorageId, Span> spans_;
   std::vector<Span> loops_;  // inner ones first
+  std::vector<Flight> flights_;
   int position_ = 0;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 namespace palladium::passes {
 
@@ -11,61 +12,127 @@ using graph::Op;
 
 namespace {
 
-// What the sum takes the place of: the carry whose next value it is, or what was loaded from where
-// it is stored.
-std::vector<ValueId> replaced(const Graph& g, const Analysis& a, ValueId sum) {
-  if (!a.yielded[index(sum)].empty()) {
-    const ValueId owner = a.yielded[index(sum)][0].owner;
-    if (!graph::repeats(g[owner].op)) return {};
-    const graph::Repeated repeated = graph::Repeated::of(g[owner]);
-    const graph::Region& r = g[repeated.region];
-    for (std::size_t c = 0; c < r.yields.size(); ++c)
-      if (r.yields[c] == sum) return {r.params[repeated.first + c]};
+using graph::RegionId;
+
+// The way from a carry, or what is loaded, to its next value, or to the store that puts it back.
+class Way {
+ public:
+  Way(const Graph& g, const Analysis& a, ValueId old)
+      : g_(g), a_(a), old_(old), here_(a.region[index(old)]) {}
+
+  /// Adds the products on it; nothing if there are other ways.
+  void add(std::map<ValueId, Accumulation>& all) {
+    ValueId v = old_;
+    for (ValueId next = user(v); next != graph::no_value; next = user(v)) {
+      if (!goes_on(v, next)) return;
+      v = next;
+    }
+    if (!scaled_.empty() || !ends(v)) return;
+    for (auto& [product, added] : found_) {
+      added.sum = v;
+      all[product] = std::move(added);
+    }
+  }
+
+ private:
+  // The only one; none at the end.
+  ValueId user(ValueId v) const {
+    if (a_.uses(v) != 1 || a_.users[index(v)].size() != 1) return graph::no_value;
+    const ValueId u = a_.users[index(v)][0];
+    return g_[u].op == Op::Store ? graph::no_value : u;
+  }
+
+  bool goes_on(ValueId v, ValueId next) {
+    const Inst& i = g_[next];
+    if (!graph::is_elementwise(i.op) || i.type != g_[old_].type || a_.region[index(next)] != here_)
+      return false;
+    std::vector<ValueId> products;
+    for (const ValueId x : addends(i, v))
+      if (!find_products(x, products)) return scales(v, next);
+    return products.empty() ? scales(v, next) : adds(v, std::move(products), next);
+  }
+
+  // What stands beside it in the sum.
+  static std::vector<ValueId> addends(const Inst& i, ValueId v) {
+    if (i.op == Op::Add) return {i.args[0] == v ? i.args[1] : i.args[0]};
+    if (i.op == Op::Fma && i.args[2] != v) return {i.args[2]};
     return {};
   }
-  const ValueId store = a.users[index(sum)][0];
-  const graph::RegionId here = a.region[index(sum)];
-  if (g[store].op != Op::Store || a.region[index(store)] != here) return {};
-  std::vector<ValueId> loads;
-  for (const ValueId v : a.order)
-    if (g[v].op == Op::Load && a.region[index(v)] == here && root_of(g, v) == root_of(g, store))
-      loads.push_back(v);
-  return loads;
-}
 
-// The values between `old` and `sum`; nothing if there are other ways from it.
-std::optional<std::vector<ValueId>> way(const Graph& g, const Analysis& a, ValueId old, ValueId sum,
-                                        ValueId product) {
-  std::vector<ValueId> between;
-  for (ValueId v = old;;) {
-    if (a.uses(v) != 1 || a.users[index(v)].size() != 1) return {};
-    v = a.users[index(v)][0];
-    if (v == sum) return between;
-    const Inst& i = g[v];
-    const auto known = [&](ValueId x) {
-      return a.position[index(x)] < a.position[index(product)] ||
-             (!between.empty() && x == between.back());
-    };
-    if (v == product || !graph::is_elementwise(i.op) || i.type != g[old].type ||
-        a.region[index(v)] != a.region[index(product)] || !std::ranges::all_of(i.args, known))
-      return {};
-    between.push_back(v);
+  // Of what is a product, or a sum of nothing else, that nobody else reads.
+  bool find_products(ValueId v, std::vector<ValueId>& products) const {
+    const Inst& i = g_[v];
+    if (a_.uses(v) != 1 || a_.region[index(v)] != here_ || i.type != g_[old_].type) return false;
+    if (i.op == Op::Dot) {
+      products.push_back(v);
+      return true;
+    }
+    return i.op == Op::Add && find_products(i.args[0], products) &&
+           find_products(i.args[1], products);
   }
-}
+
+  bool scales(ValueId v, ValueId next) {
+    for (const ValueId x : g_[next].args)
+      if (x != v) needed_ = std::max(needed_, a_.position[index(x)]);
+    scaled_.push_back(next);
+    return true;
+  }
+
+  // They are made one after the other, behind those that are added before.
+  bool adds(ValueId v, std::vector<ValueId> products, ValueId sum) {
+    std::ranges::sort(products, {}, [&](ValueId p) { return a_.position[index(p)]; });
+    if (g_[sum].op == Op::Fma)
+      for (const std::size_t factor : {0, 1})
+        if (const ValueId x = g_[sum].args[factor]; x != v)
+          needed_ = std::max(needed_, a_.position[index(x)]);
+    if (a_.position[index(products[0])] <= std::max(needed_, last_)) return false;
+    for (const ValueId product : products) {
+      found_.push_back({product,
+                        {.old = old_,
+                         .scaled = std::exchange(scaled_, {}),
+                         .added_by = sum,
+                         .first = found_.empty()}});
+      last_ = a_.position[index(product)];
+    }
+    return true;
+  }
+
+  // Whether the value is what `old` becomes.
+  bool ends(ValueId v) const {
+    if (v == old_ || a_.uses(v) != 1) return false;
+    if (g_[old_].op == Op::Load) {
+      if (a_.users[index(v)].size() != 1) return false;
+      const ValueId store = a_.users[index(v)][0];
+      return g_[store].op == Op::Store && graph::MemoryView::of(g_[store]).value == v &&
+             a_.region[index(store)] == here_ && root_of(g_, store) == root_of(g_, old_);
+    }
+    if (a_.yielded[index(v)].empty()) return false;
+    const ValueId owner = a_.yielded[index(v)][0].owner;
+    if (!graph::repeats(g_[owner].op)) return false;
+    const graph::Repeated repeated = graph::Repeated::of(g_[owner]);
+    const graph::Region& r = g_[repeated.region];
+    for (std::size_t c = 0; c < r.yields.size(); ++c)
+      if (r.yields[c] == v) return r.params[repeated.first + c] == old_;
+    return false;
+  }
+
+  const Graph& g_;
+  const Analysis& a_;
+  const ValueId old_;
+  const RegionId here_;
+  std::vector<ValueId> scaled_;  // since the last products
+  int needed_ = -1, last_ = -1;  // positions: of what scales it, of the last product
+  std::vector<std::pair<ValueId, Accumulation>> found_;
+};
 
 }  // namespace
 
-std::optional<Accumulation> accumulation(const Graph& g, const Analysis& a, ValueId product) {
-  const auto& users = a.users[index(product)];
-  if (a.uses(product) != 1 || users.size() != 1) return {};
-  const ValueId sum = users[0];
-  const Inst& i = g[sum];
-  const bool adds = i.op == Op::Add || (i.op == Op::Fma && i.args[2] == product);
-  if (!adds || a.uses(sum) != 1 || a.region[index(sum)] != a.region[index(product)]) return {};
-  for (const ValueId old : replaced(g, a, sum))
-    if (auto between = way(g, a, old, sum, product))
-      return Accumulation{.sum = sum, .old = old, .scaled = std::move(*between)};
-  return {};
+std::map<ValueId, Accumulation> accumulations(const Graph& g, const Analysis& a) {
+  std::map<ValueId, Accumulation> all;
+  for (const ValueId v : a.order)
+    if ((g[v].op == Op::Param || g[v].op == Op::Load) && g[v].type.is_value())
+      Way(g, a, v).add(all);
+  return all;
 }
 
 namespace {
@@ -108,7 +175,8 @@ StorageId accumulating_window(const Program& l, const Analysis& a, ValueId load,
 
 StorageId accumulator(const Program& l, const Analysis& a, const Accumulation& added) {
   const auto is_kept = [&](ValueId v) { return bool(l.storage_of[v]); };
-  if (is_kept(added.sum) || std::ranges::any_of(added.scaled, is_kept)) return {};
+  if (is_kept(added.sum) || is_kept(added.added_by) || std::ranges::any_of(added.scaled, is_kept))
+    return {};
   if (l.graph[added.old].op == Op::Param) return l.storage_of[added.old];
   return accumulating_window(l, a, added.old, a.users[index(added.sum)][0]);
 }
@@ -117,20 +185,16 @@ StorageId accumulator(const Program& l, const Analysis& a, const Accumulation& a
 // the factor is left.
 void split_scaled_sums(Program& l) {
   Graph& g = l.graph;
-  std::vector<std::pair<ValueId, ValueId>> sums;  // each with its product
-  const Analysis a(g);
-  for (const ValueId product : a.order) {
-    if (g[product].op != Op::Dot) continue;
-    const std::optional<Accumulation> found = accumulation(g, a, product);
-    if (found && g[found->sum].op == Op::Fma) sums.emplace_back(found->sum, product);
-  }
-  for (const auto& [sum, product] : sums) {
+  std::set<ValueId> sums;
+  for (const auto& [product, added] : accumulations(g, Analysis(g)))
+    if (g[added.added_by].op == Op::Fma) sums.insert(added.added_by);
+  for (const ValueId sum : sums) {
     const std::vector<ValueId> args = g[sum].args;
     const ValueId scaled =
         g.add({Op::Mul, g[sum].type, {}, {args[0], args[1]}, {}}, g.location(sum));
     insert_before(g, scaled, sum);
     g[sum].op = Op::Add;
-    g[sum].args = {scaled, product};
+    g[sum].args = {scaled, args[2]};
   }
   if (!sums.empty()) l.uses = uses_of(g);
 }

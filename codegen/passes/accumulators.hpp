@@ -1,8 +1,8 @@
-// Products that are added in place, to what may be scaled before: acc = acc + product, acc = acc *
-// f + product.
+// Products that are added in place, one after the other, to what may be scaled between: acc = acc +
+// product, acc = (acc * f + product) * g + product + product.
 #pragma once
 
-#include <optional>
+#include <map>
 #include <vector>
 
 #include "codegen/passes/analysis.hpp"
@@ -10,20 +10,25 @@
 
 namespace palladium::passes {
 
+/// One of the products that are added to what a loop carries, or what is stored where it was
+/// loaded.
 struct Accumulation {
-  graph::ValueId sum = graph::no_value;  // stored to where `old` was loaded, or its next value
+  graph::ValueId sum =
+      graph::no_value;  // of all: stored to where `old` was loaded, or its next value
   graph::ValueId old = graph::no_value;  // a carry of a loop, or a load
-  /// From what uses `old` to the addend of the sum, each element by element of the one before;
-  /// computed where the product is. None: the addend is `old`.
+  /// From what the products before leave, or `old`, to the addend of this one, each element by
+  /// element of the one before; computed where the product is. None: nothing comes between.
   std::vector<graph::ValueId> scaled = {};
+  /// The Add, or the Fma that scales too, by which this product and those beside it are added.
+  graph::ValueId added_by = graph::no_value;
+  bool first = false;  // of all that are added to `old`
 };
 
-/// Nothing where anybody else reads what is added up meanwhile, or where `old` is scaled by what is
-/// computed behind the product.
-std::optional<Accumulation> accumulation(const graph::Graph& g, const Analysis& a,
-                                         graph::ValueId product);
+/// By product. None where anybody else reads what is added up meanwhile, or where it is scaled by
+/// what is computed behind the product.
+std::map<graph::ValueId, Accumulation> accumulations(const graph::Graph& g, const Analysis& a);
 
-/// The storage in registers that holds what is added up; -1 where it is elsewhere, or is read
+/// The storage in registers that holds what is added up; none where it is elsewhere, or is read
 /// between.
 StorageId accumulator(const Program& l, const Analysis& a, const Accumulation& added);
 

@@ -377,6 +377,26 @@ void add(Statements& list, const Need& need, Location at) {
   }
 }
 
+// Where not all storages have a place of their own, operands of products that are under way would
+// keep the memory of others: those that stand in no slot are awaited at once.
+void await_products(const Program& l, Statements& list) {
+  Statements out;
+  for (Statement& s : list) {
+    for_each_body(s, [&](Statements& body) { await_products(l, body); });
+    const Dot* const d = std::get_if<Dot>(&s.what);
+    const bool holds =
+        d != nullptr && d->unit == Dot::Unit::wgmma &&
+        (!l.storages[d->b].ring() || (l.storages[d->a].in_shared() && !l.storages[d->a].ring()));
+    WaitGroup wait{.kind = Completion::wgmma_group};
+    if (holds) wait.storages = {d->result};
+    if (holds && l.storages[d->a].is_packed()) wait.storages.push_back(d->a);
+    const Location at = s.at;
+    out.push_back(std::move(s));
+    if (holds) out.push_back({std::move(wait), at});
+  }
+  list = std::move(out);
+}
+
 Location end_of(const Statements& list) { return list.empty() ? Location{} : list.back().at; }
 
 void await_groups(Statements& list, const Needed& needed) {
@@ -417,7 +437,9 @@ void count_arrivals(Program& l) {
 
 void complete_async(Program& l) {
   BarrierWaits barriers(l);
+  const bool is_crowded = !unshared_bytes(l).within(0, l.machine.max_shared_bytes);
   for_each_list(l, [&](Statements& list) {
+    if (is_crowded) await_products(l, list);
     expect_copies(l, list);
     close_groups(l, list);
     barriers.await(list);

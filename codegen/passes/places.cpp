@@ -112,12 +112,13 @@ class Placement {
   }
 
   void find_scaled() {
-    for (const ValueId v : a_.order) {
-      if (g_[v].op != Op::Dot) continue;
-      const auto found = accumulation(g_, a_, v);
-      if (!found || found->scaled.empty()) continue;
-      for (const ValueId scaled : found->scaled) scaled_[scaled] = v;
-      scaled_[found->old] = v;
+    for (const auto& [product, added] : accumulations(g_, a_)) {
+      for (ValueId v = product; v != added.added_by;) {
+        v = a_.users[index(v)][0];
+        scaled_[v] = product;
+      }
+      for (const ValueId scaled : added.scaled) scaled_[scaled] = product;
+      if (!added.scaled.empty() && added.first) scaled_[added.old] = product;
     }
   }
 
@@ -383,7 +384,7 @@ class Placement {
   std::vector<std::set<Evaluation>> sinks_;
   std::vector<std::set<std::uint64_t>> places_;  // where each is computed for an element of a user
   std::vector<bool> moving_;
-  // What is scaled before a product is added to it, and what it was: that one.
+  // What products are added to, by which of them it is scaled before, and sums of them.
   std::map<ValueId, ValueId> scaled_;
   std::map<ValueId, std::vector<Operand>> operands_;  // of products
   std::map<int, std::vector<int>> writes_;  // their positions, by alias class, in program order

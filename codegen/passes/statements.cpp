@@ -3,6 +3,7 @@
 //
 // Precondition: place_values. Layouts are still variables.
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "codegen/layout/constructors.hpp"
@@ -37,7 +38,9 @@ void share_if_large(Program& l, Storage& s) {
 class Building {
  public:
   explicit Building(Program& l)
-      : l_(l), g_(l.graph), a_(l.graph), fetches_(l), operands_(l, fetches_) {}
+      : l_(l), g_(l.graph), a_(l.graph), fetches_(l), operands_(l, fetches_) {
+    find_added();
+  }
 
   void run() {
     for (const graph::Body& b : g_.bodies) {
@@ -140,7 +143,7 @@ class Building {
     default: break;
     }
     const StorageId storage = l_.storage_of[v];
-    if (!storage) return;
+    if (!storage || accumulated_.contains(v)) return;
     if (!graph::is_fold(i.op)) return assign(out, v, storage);
     out.push_back({fold_nest(l_, v), g_.location(v)});
     if (i.type.shape.size() == g_[i.args[0]].type.shape.size())
@@ -361,21 +364,41 @@ class Building {
     return in_place;
   }
 
+  // Of what is added up together all products are added in place, by one layout, or none.
+  void find_added() {
+    added_ = accumulations(g_, a_);
+    std::map<ValueId, layout::Layout> layouts;
+    std::set<ValueId> apart;
+    for (const auto& [v, added] : added_) {
+      layout::Layout layout = product(l_, v).second;
+      const StorageId target = accumulator(l_, a_, added);
+      const bool agrees = targets_.try_emplace(added.sum, target).first->second == target;
+      const auto known = layouts.try_emplace(added.sum, layout).first;
+      if (!target || !agrees || known->second != layout) apart.insert(added.sum);
+    }
+    std::erase_if(added_, [&](const auto& x) { return apart.contains(x.second.sum); });
+  }
+
   void dot(List& out, ValueId v) {
     auto [d, layout] = product(l_, v);
-    const std::optional<Accumulation> added = accumulation(g_, a_, v);
-    const StorageId target = added ? accumulator(l_, a_, *added) : StorageId();
-    if (target) {
+    const auto added = added_.find(v);
+    if (added != added_.end()) {
+      const StorageId target = targets_.at(added->second.sum);
       layout::Layout& pin = l_.pinned[l_.storages[target].variable];
       if (pin.domain.empty() || pin == layout) {
         pin = layout;
         d.result = target;
         d.accumulates = true;
-        if (d.unit == Dot::Unit::wgmma && added->scaled.empty())
+        if (d.unit == Dot::Unit::wgmma && added->second.first && added->second.scaled.empty())
           d.anew = take_clearing(out, target);
         l_.storages[l_.storage_of[v]].in = Inlined{};
-        accumulated_.insert(a_.yielded[index(added->sum)].empty() ? a_.users[index(added->sum)][0]
-                                                                  : added->sum);
+        const ValueId sum = added->second.sum;
+        accumulated_.insert(a_.yielded[index(sum)].empty() ? a_.users[index(sum)][0] : sum);
+        if (const ValueId part = added->second.added_by; part != sum) {
+          // What scales it before the next product reads it there.
+          l_.storage_of[part] = target;
+          accumulated_.insert(part);
+        }
       }
     }
     if (!d.accumulates) l_.pinned[l_.storages[d.result].variable] = layout;
@@ -392,7 +415,8 @@ class Building {
       d.a = staged.at(a);
     }
     d.b = staged.at(b);
-    if (d.accumulates && !added->scaled.empty()) assign(out, added->scaled.back(), d.result, true);
+    if (d.accumulates && !added->second.scaled.empty())
+      assign(out, added->second.scaled.back(), d.result, true);
     out.push_back({std::move(d), g_.location(v)});
   }
 
@@ -449,7 +473,9 @@ class Building {
   const graph::Body* body_ = nullptr;
   bool in_warps_ = false;  // what warps do each for itself
   Operands operands_;
-  std::set<ValueId> accumulated_;  // stores and yielded sums that products have done already
+  std::map<ValueId, Accumulation> added_;  // by product: in place ...
+  std::map<ValueId, StorageId> targets_;   // ... there, by their sum
+  std::set<ValueId> accumulated_;  // stores and sums that products have done already
 };
 
 }  // namespace
