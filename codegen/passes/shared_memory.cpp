@@ -51,10 +51,14 @@ class SharedMemory {
     return end_.within(0, l_.machine.max_shared_bytes);
   }
 
-  // What is sent when nobody reads rings any more.
+  // What is sent when nobody reads rings any more. The ring lies where panels of that may, too.
   StorageId sent_over_a_ring() {
     const StorageId sent = sent_behind_loops(l_);
-    return sent && ring_for(sent) ? sent : StorageId();
+    const StorageId ring = sent ? ring_for(sent) : StorageId();
+    if (!ring) return {};
+    std::int64_t& alignment = storage(ring).shared().alignment;
+    alignment = std::max(alignment, shared_alignment(storage(sent)));
+    return sent;
   }
 
   // The storage of a ring in which it has room, if there is one.

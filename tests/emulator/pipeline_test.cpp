@@ -193,6 +193,23 @@ TEST_CASE("what TMA fetches ahead is the same for any number of stages and of it
   }
 }
 
+TEST_CASE("a result is sent from where a ring of shorter rows was") {
+  for (const int k : {16, 32}) {
+    const graph::Graph g = traced(
+        [=](Ref a, Ref b, Ref o) {
+          const auto add = [&](Index l, Value sum) {
+            return sum + dot(a[{_, ds(l * k, k)}], b[{_, ds(l * k, k)}], {.trans_b = true});
+          };
+          o[_] = loop(0, 4, add, zeros({64, 64}, f32)).astype(f16);
+        },
+        {.name = "sent", .out_type = ShapeDtype{{64, 64}, f16}},
+        {{ShapeDtype{{64, 4 * k}, f16}, false}, {ShapeDtype{{64, 4 * k}, f16}, false}});
+    CAPTURE(k);
+    CHECK(is_fetched_ahead(g));
+    CHECK(on_all_targets(g, {}, 90) == "");
+  }
+}
+
 TEST_CASE("loops whose operands TMA fetches ahead are the same, alone and in another") {
   for (const int stages : {2, 5}) {
     const graph::Graph g = sums_in_loop(stages, stages + 2);
