@@ -43,7 +43,7 @@ class ChosenCopies {
   void stage(LoopNest& p, Stage& to, Location at) {
     ValueId v = p.value;
     bool guarded = true;
-    if (is_inlined(v) && g_[v].op == Op::Select && is_inlined(g_[v].args[1]) &&
+    if (is_inlined(v, to) && g_[v].op == Op::Select && is_inlined(g_[v].args[1], to) &&
         g_[g_[v].args[1]].op == Op::Load) {
       const ValueId load = g_[v].args[1];
       const MemoryView m = MemoryView::of(g_[load]);
@@ -53,12 +53,12 @@ class ChosenCopies {
     }
     DimMap map = identity_map(static_cast<int>(p.domain.size()));
     ValueId read = v;
-    while (is_inlined(read) && (g_[read].op == Op::Transpose || g_[read].op == Op::Reshape ||
-                                g_[read].op == Op::Broadcast)) {
+    while (is_inlined(read, to) && (g_[read].op == Op::Transpose || g_[read].op == Op::Reshape ||
+                                    g_[read].op == Op::Broadcast)) {
       map = map_of_operand(g_, read, 0, map);
       read = g_[read].args[0];
     }
-    if (!is_inlined(read) || g_[read].op != Op::Load) return;
+    if (!is_inlined(read, to) || g_[read].op != Op::Load) return;
     const MemoryView m = MemoryView::of(g_[read]);
     const std::string what = description_of(g_, g_.root(m.ref));
     const char* why = obstacle(read);
@@ -97,7 +97,10 @@ class ChosenCopies {
     return g_.mapping.block_mappings[w.mapping].fill;
   }
 
-  bool is_inlined(ValueId v) const { return !l_.storage_of[v]; }
+  // Or lives where it is staged.
+  bool is_inlined(ValueId v, const Stage& to) const {
+    return !l_.storage_of[v] || l_.storage_of[v] == to.storage;
+  }
 
   bool is_global(ValueId load) const {
     const Window& w = l_.window_loaded(load);

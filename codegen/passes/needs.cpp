@@ -61,7 +61,8 @@ std::string Needs::add_value(ValueId root, std::set<std::size_t>& found) {
     const auto [v, address] = stack.back();
     stack.pop_back();
     if (!seen.insert(v).second) continue;
-    if (const StorageId s = l_.storage_of[v]; s) {
+    // The value itself may live where it is copied to.
+    if (const StorageId s = l_.storage_of[v]; s && v != root) {
       if (s == index_ || !filled_.contains(s)) continue;
       const auto made = scalars_.find(s);
       const bool again = g_[v].op == Op::Param || g_[v].op == Op::Get || filled_[s] > 1;
@@ -78,7 +79,7 @@ std::string Needs::add_value(ValueId root, std::set<std::size_t>& found) {
       continue;
     }
     for (const ValueId a : g_[v].args)
-      if (g_[a].type.is_value()) stack.emplace_back(a, address || l_.storage_of[v]);
+      if (g_[a].type.is_value()) stack.emplace_back(a, address || (v != root && l_.storage_of[v]));
   }
   return "";
 }

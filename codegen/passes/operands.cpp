@@ -32,6 +32,31 @@ std::pair<Operand, Operand> operands_of(const Program& l, const Dot& d,
           operand(view.b, view.trans_b ? Extents{n, k} : Extents{k, n}, view.trans_b ? 1 : 0)};
 }
 
+// What ldmatrix reads, 8 rows of 16 bytes at once, is swizzled as far as rows begin at the same
+// banks; rows that are read by elements lie 16 bytes apart from a multiple of the banks.
+Storage storage_for(const graph::Graph& g, const Operand& o) {
+  const DType t = g[o.value].type.dtype;
+  const std::int64_t pad = std::max<std::int64_t>(1, 16 / t.bytes());
+  Shared s{.row_stride = o.swizzle > 0 ? o.shape[1] : round_up(o.shape[1], pad),
+           .swizzle = o.swizzle,
+           .tf32 = o.tf32};
+  if (o.by_matrices)
+    s.row_swizzle = std::min(3, std::countr_zero(static_cast<std::uint64_t>(s.row_stride / pad)));
+  else if (o.swizzle == 0)
+    s.row_stride += pad;
+  return {.in = s, .dtype = t, .shape = o.shape, .of = o.value};
+}
+
+std::optional<Operand> first_read(const Program& l, const Analysis& a, ValueId value) {
+  for (const ValueId u : a.users[index(value)]) {
+    if (l.graph[u].op != Op::Dot || a.region[index(u)] != a.region[index(value)]) continue;
+    const auto [d, layout] = product(l, u);
+    const auto [first, second] = operands_of(l, d, layout);
+    return first.value == value ? first : second;
+  }
+  return {};
+}
+
 void Operands::stage(Statements& out, graph::RegionId r, const Here& here) {
   std::set<Operand> wanted;
   find(r, here, wanted);
@@ -63,19 +88,14 @@ StorageId Operands::stage_by_threads(Statements& out, const Operand& o) {
   return storage;
 }
 
-// What ldmatrix reads, 8 rows of 16 bytes at once, is swizzled as far as rows begin at the same
-// banks; rows that are read by elements lie 16 bytes apart from a multiple of the banks.
+// Of a value that lives as this operand there is no other room.
 StorageId Operands::add_staged(const Operand& o) {
-  const DType t = g_[o.value].type.dtype;
-  const std::int64_t pad = std::max<std::int64_t>(1, 16 / t.bytes());
-  Shared s{.row_stride = o.swizzle > 0 ? o.shape[1] : round_up(o.shape[1], pad),
-           .swizzle = o.swizzle,
-           .tf32 = o.tf32};
-  if (o.by_matrices)
-    s.row_swizzle = std::min(3, std::countr_zero(static_cast<std::uint64_t>(s.row_stride / pad)));
-  else if (o.swizzle == 0)
-    s.row_stride += pad;
-  return l_.add_storage({.in = s, .dtype = t, .shape = o.shape, .of = o.value});
+  Storage s = storage_for(g_, o);
+  const StorageId kept = l_.storage_of[o.value];
+  if (kept && l_.storages[kept].in_shared() && l_.storages[kept].shape == s.shape &&
+      l_.storages[kept].shared().swizzle == s.shared().swizzle)
+    return kept;
+  return l_.add_storage(std::move(s));
 }
 
 void Operands::stage(Statements& out, std::vector<Operand> operands) {

@@ -3,10 +3,12 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
 
+#include "codegen/passes/analysis.hpp"
 #include "codegen/passes/fetches.hpp"
 #include "codegen/passes/passes.hpp"
 
@@ -28,6 +30,12 @@ struct Operand {
 /// A and B of a product whose sums have this layout.
 std::pair<Operand, Operand> operands_of(const Program& l, const Dot& d,
                                         const layout::Layout& layout);
+
+/// The room that it takes there.
+Storage storage_for(const graph::Graph& g, const Operand& o);
+
+/// As what the first product of the value's region reads it; nothing if none does.
+std::optional<Operand> first_read(const Program& l, const Analysis& a, ValueId value);
 
 /// What brings operands of products there, by TMA where it can, else by the threads.
 class Operands {

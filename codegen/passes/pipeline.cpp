@@ -275,13 +275,24 @@ class Pipelines {
   // ---- a warpgroup that fetches
 
   // A thread of a warpgroup knows when its products have read a slot, not when other threads have.
-  static bool reads_by_products_alone(const Statements& body, const std::set<std::size_t>& moved) {
-    return std::ranges::none_of(moved, [&](std::size_t i) {
-      return std::ranges::any_of(copies_at(body, i), [](const Statement& s) {
-        const Copy* const c = std::get_if<Copy>(&s.what);
-        return c != nullptr && c->from.window;
-      });
+  bool reads_by_products_alone(const Statements& body, const std::set<std::size_t>& moved) const {
+    std::set<StorageId> filled;
+    for (const std::size_t i : moved)
+      for (const StorageId s : filled_by(l_, copies_at(body, i))) filled.insert(s);
+    return std::ranges::none_of(body,
+                                [&](const Statement& s) { return reads_by_threads(s, filled); });
+  }
+
+  bool reads_by_threads(const Statement& s, const std::set<StorageId>& filled) const {
+    const Dot* const d = std::get_if<Dot>(&s.what);
+    if ((d == nullptr || d->unit != Dot::Unit::wgmma) &&
+        any_effect(l_, s, [&](const Effect& e) { return e.reads() && filled.contains(e.storage); }))
+      return true;
+    bool found = false;
+    for_each_body(s, [&](const Statements& body) {
+      for (const Statement& inner : body) found = found || reads_by_threads(inner, filled);
     });
+    return found;
   }
 
   // It issues what all others would wait for at a barrier, and takes registers from them. A loop

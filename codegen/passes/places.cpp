@@ -73,6 +73,8 @@ class Placement {
       return;
     }
     find_places(v);
+    if (const auto operand = shared_operand(v))
+      return keep(v, storage_for(g_, *operand).in, operand->shape);
     const bool is_scaled = scaled_.contains(v);  // in its place
     if (must_be_whole(v) || multiplies(v) ||
         (!is_scaled && (worth_keeping(v) || worth_spreading(v))))
@@ -345,9 +347,25 @@ class Placement {
   // Operands are placed after their users: assume that what has to be whole will be.
   bool is_kept_later(ValueId v) const { return g_[v].op != Op::Load && must_be_whole(v); }
 
-  void keep(ValueId v, const Storage::In& in) {
+  // What is read where nobody writes, by a product and by others: it lives where the product reads
+  // it.
+  std::optional<Operand> shared_operand(ValueId v) {
     const Inst& i = g_[v];
-    Storage s{.in = in, .dtype = i.type.dtype, .shape = i.type.shape, .of = v};
+    const bool others =
+        std::ranges::any_of(a_.users[index(v)], [&](ValueId u) { return g_[u].op != Op::Dot; });
+    if (i.op != Op::Load || !others || must_be_whole(v)) return {};
+    const Window& w = l_.window_loaded(v);
+    if (!w.is_direct() || !w.read_only || w.mapping < 0) return {};
+    std::optional<Operand> read = first_read(l_, a_, v);
+    // What is padded, or rounded, is not what others read.
+    if (!read || read->shape != i.type.shape || read->tf32) return {};
+    return read;
+  }
+
+  void keep(ValueId v, const Storage::In& in) { keep(v, in, g_[v].type.shape); }
+  void keep(ValueId v, const Storage::In& in, const Extents& shape) {
+    const Inst& i = g_[v];
+    Storage s{.in = in, .dtype = i.type.dtype, .shape = shape, .of = v};
     if (s.in_registers() && !graph::is_fold(i.op)) s.variable = l_.add_variable();
     l_.storage_of[v] = l_.add_storage(std::move(s));
   }

@@ -144,6 +144,8 @@ class Building {
     }
     const StorageId storage = l_.storage_of[v];
     if (!storage || accumulated_.contains(v)) return;
+    if (i.op == Op::Load && l_.storages[storage].in_shared())
+      if (const auto operand = first_read(l_, a_, v)) return operands_.stage(out, {*operand});
     if (!graph::is_fold(i.op)) return assign(out, v, storage);
     out.push_back({fold_nest(l_, v), g_.location(v)});
     if (i.type.shape.size() == g_[i.args[0]].type.shape.size())
@@ -475,7 +477,7 @@ class Building {
   Operands operands_;
   std::map<ValueId, Accumulation> added_;  // by product: in place ...
   std::map<ValueId, StorageId> targets_;   // ... there, by their sum
-  std::set<ValueId> accumulated_;  // stores and sums that products have done already
+  std::set<ValueId> accumulated_;          // stores and sums that products have done already
 };
 
 }  // namespace
