@@ -67,8 +67,8 @@ bool asks_last(const Graph& g, ValueId condition, int axis) {
   const std::optional<Number> n = asked(g, condition, axis);
   if (!n) return false;
   if (n->from == Number::From::end) return n->offset == -1;
-  const Dim& extent = g.mapping.grid[static_cast<std::size_t>(axis)];
-  return extent.is_static() && n->offset == extent.value() - 1;
+  const auto at = static_cast<std::size_t>(axis);
+  return g.mapping.has_static_size(at) && n->offset == g.mapping.grid[at].value() - 1;
 }
 
 bool asks_for_axis(const lowered::Program& l, ValueId value, int axis) {
