@@ -195,7 +195,9 @@ class Expander {
 
   // wgmma.cpp
   void expand_wgmma(const lowered::Dot& d);
-  ExprId matrix_descriptor(const lowered::Storage& s, ExprId address, bool transposed);
+  ExprId matrix_descriptor(const lowered::Storage& s, ExprId address, bool transposed,
+                           int every = 1);
+  Affine of_warpgroup(const lowered::Dot& d, std::int64_t row_bytes, std::int64_t column_bytes);
 
   // windows.cpp
   void enter_window(WindowId window);

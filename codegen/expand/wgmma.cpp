@@ -1,5 +1,8 @@
 // Products of wgmma: 64 rows of A by up to 256 columns of B and 32 bytes of K each, all that make
-// one product of the kernel in one group, whose end every thread awaits.
+// one product of the kernel in one group, whose end every thread awaits. Warpgroups share rows, and
+// columns: where they stand side by side they take turns at a panel of a B that lies along its
+// columns, else at 8 columns, and the strides of their descriptors step over those of the others.
+#include <bit>
 #include <string_view>
 
 #include "codegen/base/format.hpp"
@@ -44,13 +47,26 @@ std::int64_t columns_of_one(std::int64_t left, std::int64_t part, bool integers)
 }  // namespace
 
 // K-major: 8 rows of a panel stand side by side, K follows within rows. MN-major: panels follow
-// each other along M or N.
-ExprId Expander::matrix_descriptor(const Storage& s, ExprId address, bool transposed) {
+// each other along M or N. Of those, `every`th is one of the matrix.
+ExprId Expander::matrix_descriptor(const Storage& s, ExprId address, bool transposed, int every) {
   const int swizzle = s.shared().swizzle;
-  const std::int64_t leading = transposed ? s.shape[0] * swizzle : 16;
+  const std::int64_t leading = transposed ? every * s.shape[0] * swizzle : 16;
+  const std::int64_t stride = std::int64_t{8} * swizzle * (transposed ? 1 : every);
   const ExprId made = e_.call(Row::matrix_descriptor, u64,
-                              {address, number(leading), number(8 * swizzle), number(swizzle)});
+                              {address, number(leading), number(stride), number(swizzle)});
   return b_.let_once("matrix", true, made);
+}
+
+// What a thread adds to an address that its warpgroup steps over as many bytes for each row, and
+// for each column, of warpgroups in which it stands.
+Affine Expander::of_warpgroup(const lowered::Dot& d, std::int64_t row_bytes,
+                              std::int64_t column_bytes) {
+  const int rows = d.warps_m / graph::num_warps, columns = d.warps_n;
+  if (columns == 1) return rows == 1 ? Affine() : Affine::term(warpgroup_, row_bytes);
+  if (rows == 1) return Affine::term(warpgroup_, column_bytes);
+  const int shift = std::countr_zero(static_cast<unsigned>(rows));
+  return Affine::term(e_.bits(warpgroup_, rows - 1, 0), row_bytes) +
+         Affine::term(e_.bits(warpgroup_, rows * (columns - 1), shift), column_bytes);
 }
 
 void Expander::expand_wgmma(const lowered::Dot& d) {
@@ -59,9 +75,9 @@ void Expander::expand_wgmma(const lowered::Dot& d) {
   const bool held = a.in_registers();
   if (!d.accumulates && !declared_[d.result]) declare_storage(d.result);
 
-  const std::int64_t warpgroups = l_.num_warps / 4;
-  const std::int64_t rows = result.registers().layout.repetitions(0),
-                     columns = 8 * result.registers().layout.repetitions(1);
+  const layout::Layout& layout = result.registers().layout;
+  const std::int64_t rows = layout.repetitions(0),
+                     columns = layout.repetitions(1) * layout.tile(1) / d.warps_n;
   // Parts of B that lies along its columns begin with panels.
   const std::int64_t whole = view.trans_b ? 8 : b.shared().swizzle / b.dtype.bytes();
   const std::int64_t part = cdiv(cdiv(columns, cdiv(columns, most_columns)), whole) * whole;
@@ -72,12 +88,13 @@ void Expander::expand_wgmma(const lowered::Dot& d) {
   if (held) {
     from_a = e_.address(storage(d.a));
   } else {
-    Affine first_a = Affine::term(shared_base(d.a));
-    if (warpgroups > 1)
-      first_a = first_a + Affine::term(warpgroup_, tile_offset(a, view.trans_a, rows_of_wgmma, 0));
+    const Affine first_a = Affine::term(shared_base(d.a)) +
+                           of_warpgroup(d, tile_offset(a, view.trans_a, rows_of_wgmma, 0), 0);
     from_a = matrix_descriptor(a, e_.sum(first_a, u32), view.trans_a);
   }
-  const ExprId matrix_b = matrix_descriptor(b, shared_base(d.b), !view.trans_b);
+  const Affine first_b =
+      Affine::term(shared_base(d.b)) + of_warpgroup(d, 0, tile_offset(b, !view.trans_b, whole, 0));
+  const ExprId matrix_b = matrix_descriptor(b, e_.sum(first_b, u32), !view.trans_b, d.warps_n);
   // A descriptor counts 16 bytes.
   const auto tile = [&](ExprId matrix, StorageId storage, bool transposed, std::int64_t mn,
                         std::int64_t k) {
@@ -107,13 +124,13 @@ void Expander::expand_wgmma(const lowered::Dot& d) {
                               .transpose_b = !view.trans_b,
                               .registers = registers,
                               .first = (r * columns + n) / 2,
-                              .b = tile(matrix_b, d.b, !view.trans_b, n, k),
+                              .b = tile(matrix_b, d.b, !view.trans_b, n * d.warps_n, k),
                               .accumulate = k == 0 ? begins : always};
         if (held) {
           product.a = from_a;
           product.first_a = (r * depth + k) / 4;
         } else {
-          product.a = tile(from_a, d.a, view.trans_a, r * rows_of_wgmma * warpgroups, k);
+          product.a = tile(from_a, d.a, view.trans_a, r * 16 * d.warps_m, k);
         }
         b_.add(std::move(product));
       }

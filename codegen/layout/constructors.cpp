@@ -124,11 +124,17 @@ Layout strided(const Extents& domain, int vec, std::int64_t max_width, int warps
               Places(thread.begin() + lane_bits, thread.end()));
 }
 
-Layout accumulator(const Extents& domain, Warps warps) {
+Layout accumulator(const Extents& domain, Warps warps, std::int64_t run) {
   expect_rank("accumulator", domain, 2);
+  if (run < 8 || !std::has_single_bit(static_cast<std::uint64_t>(run)))
+    throw InternalError("accumulator: expected runs of a power of two from 8 on, got " +
+                        std::to_string(run));
   const WarpBits w = log2_of(warps);
-  return make(domain, {4 + w.m, 3 + w.n}, {{1, 0}, {0, 3}},
-              {{1, 1}, {1, 2}, {0, 0}, {0, 1}, {0, 2}}, warp_places(w, {0, 4}, {1, 3}));
+  const int run_bits = log2_ceil(run);
+  Places reg = {{1, 0}, {0, 3}};
+  for (int bit = 3; bit < run_bits; ++bit) reg.push_back({1, bit});
+  return make(domain, {4 + w.m, run_bits + w.n}, reg, {{1, 1}, {1, 2}, {0, 0}, {0, 1}, {0, 2}},
+              warp_places(w, {0, 4}, {1, run_bits}));
 }
 
 Layout operand_a(const Extents& domain, int element_bits, Warps warps, bool half_k) {

@@ -30,10 +30,11 @@ struct Warps {
   int m = 4, n = 1;
 };
 
-/// Accumulator (M,N) of wgmma, {4, 1} being one warpgroup and {8, 1} two that stand one below the
-/// other, and, for other arrangements of warps, of mma.sync. Its row vector is drop(layout, 1), its
+/// Accumulator (M,N) of wgmma, {4, 1} being one warpgroup, {8, 1} two that stand one below the
+/// other and {4, 2} two side by side, and, for other arrangements of warps, of mma.sync. Warps side
+/// by side take turns at `run` columns, a power of two. Its row vector is drop(layout, 1), its
 /// column vector drop(layout, 0).
-Layout accumulator(const Extents& domain, Warps warps = {});
+Layout accumulator(const Extents& domain, Warps warps = {}, std::int64_t run = 8);
 
 /// A operand (M,K) in registers for elements of 4 to 32 bits: that of wgmma and of mma.sync
 /// m16n8k(256/bits). `half_k` is the shorter instruction, m16n8k8 of 16-bit elements (sm_75).

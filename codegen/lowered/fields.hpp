@@ -360,6 +360,7 @@ PALLADIUM_FIELDS(Program) {
   f("largest_held", x.largest_held);
   f("most_held", x.most_held);
   f("wgmma_products", x.wgmma_products);
+  f("wgmma_by_columns", x.wgmma_by_columns);
 }
 #undef PALLADIUM_FIELDS
 

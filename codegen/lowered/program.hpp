@@ -71,7 +71,8 @@ struct Program {
   bool may_stage = true;          // there is shared memory for windows that are read from global
   std::int64_t largest_held = 0;  // registers per thread of one value ...
   std::int64_t most_held = 0;     // ... and of all values at once, by measure_registers
-  int wgmma_products = 0;         // of the program, by measure_registers
+  int wgmma_products = 0;         // of the program, by measure_registers ...
+  int wgmma_by_columns = 0;       // ... of which warpgroups side by side read the same A
 
   /// CUDA threads of a Pallas thread.
   int threads() const { return num_warps * graph::warp_threads; }

@@ -22,14 +22,16 @@ std::pair<Operand, Operand> operands_of(const Program& l, const Dot& d,
   const bool by_matrices = d.unit == Dot::Unit::mma_16816 || d.unit == Dot::Unit::mma_1688 ||
                            d.unit == Dot::Unit::mma_16832;
   const bool tf32 = d.unit == Dot::Unit::wgmma && g[view.a].type.dtype == f32;
-  const auto operand = [&](ValueId value, Extents shape, int along_k) {
+  // Warpgroups side by side have whole panels each of a B that lies along its columns.
+  const auto operand = [&](ValueId value, Extents shape, int along_k, int parts = 1) {
     const std::int64_t row_bytes = shape[1] * g[value].type.dtype.bytes();
-    const int swizzle = d.unit == Dot::Unit::wgmma ? swizzle_of(row_bytes) : 0;
+    const int swizzle = d.unit == Dot::Unit::wgmma ? swizzle_of(row_bytes / parts) : 0;
     const bool pads = g[value].type.shape != shape;
     return Operand{value, std::move(shape), swizzle, pads ? along_k : -1, by_matrices, tf32};
   };
   return {operand(view.a, view.trans_a ? Extents{k, m} : Extents{m, k}, view.trans_a ? 0 : 1),
-          operand(view.b, view.trans_b ? Extents{n, k} : Extents{k, n}, view.trans_b ? 1 : 0)};
+          operand(view.b, view.trans_b ? Extents{n, k} : Extents{k, n}, view.trans_b ? 1 : 0,
+                  view.trans_b ? 1 : d.warps_n)};
 }
 
 // What ldmatrix reads, 8 rows of 16 bytes at once, is swizzled as far as rows begin at the same

@@ -26,7 +26,10 @@ double clocks(std::int64_t m, std::int64_t n, std::int64_t rows_read, std::int64
   return std::max(products, clocks_of_shared(rows_read + columns_read)) + clocks_of_shared(m + n);
 }
 
-double clocks_of_wgmma(std::int64_t m, std::int64_t n) { return clocks(m, n, m, n * (m / 64), 1); }
+// Of warpgroups side by side each reads all rows.
+double clocks_of_wgmma(std::int64_t m, std::int64_t n, int side_by_side) {
+  return clocks(m, n, m * side_by_side, n * (m / 64), 1);
+}
 
 double clocks_of_mma(std::int64_t m, std::int64_t n, int num_warps) {
   const auto [rows, columns] = choose_warps(num_warps, m, n);
@@ -67,45 +70,84 @@ bool has_wgmma(const Program& l, const graph::DotView& dot) {
   return l.machine.has_wgmma(a, b, is_tf32(dot)) && (a.bytes() == 2 || is_k_major(dot));
 }
 
-std::int64_t padded_rows(const Program& l, const graph::Inst& dot) {
-  return round_up(dot.type.shape[0], 16 * l.num_warps);
+// Rows and columns that all warps of an arrangement have together.
+std::int64_t padded_rows(const graph::Inst& dot, WarpGrid warps) {
+  return round_up(dot.type.shape[0], std::int64_t{16} * warps.rows);
 }
-std::int64_t padded_columns(const graph::Inst& dot) { return round_up(dot.type.shape[1], 8); }
+std::int64_t padded_columns(const graph::Inst& dot, WarpGrid warps) {
+  return round_up(dot.type.shape[1], std::int64_t{8} * warps.columns);
+}
 
-// But for registers.
-bool suits_wgmma(const Program& l, const graph::Inst& dot) {
+// Whether every warpgroup of an arrangement has rows, and columns that wgmma takes: of a B that
+// lies along its columns, whole panels. Those side by side have more rows than zeros: few rows are
+// what mma.sync is for.
+bool can_share(const Program& l, const graph::Inst& dot, WarpGrid warps) {
   const graph::DotView view = graph::DotView::of(dot);
-  const DType t = l.graph[view.a].type.dtype;
-  if (!has_wgmma(l, view)) return false;
-  const std::int64_t m = dot.type.shape[0];
-  const std::int64_t padded_m = padded_rows(l, dot), n = padded_columns(dot);
-  if (padded_m > 64 && padded_m - m >= 64) return false;  // a warpgroup without rows
-  // Panels of B that lie along its columns are whole.
-  if (!view.trans_b && swizzle_of(n * t.bytes()) == 0) return false;
-  return clocks_of_wgmma(padded_m, n) <= clocks_of_mma(m, n, l.num_warps);
+  const std::int64_t m = padded_rows(dot, warps), n = padded_columns(dot, warps);
+  const std::int64_t rows = dot.type.shape[0], columns = dot.type.shape[1];
+  if (m > 64 && m - rows >= 64) return false;
+  if (warps.columns > 1 && 2 * rows < m) return false;
+  if (columns <= std::int64_t{8} * (warps.columns - 1)) return false;
+  const int bytes = l.graph[view.a].type.dtype.bytes();
+  return view.trans_b || swizzle_of(n * bytes / warps.columns) != 0;
 }
 
-bool has_registers_for_wgmma(const Program& l, const graph::Inst& dot) {
-  const std::int64_t registers = padded_rows(l, dot) * padded_columns(dot) / l.threads();
-  return registers <= max_whole_registers && holds_wgmma(l, registers);
+// At how many columns warpgroups side by side take turns: those that one stride of B's descriptor
+// steps over, a panel where it lies along its columns, else 8.
+std::int64_t columns_at_once(const Program& l, const graph::Inst& dot, WarpGrid warps) {
+  const graph::DotView view = graph::DotView::of(dot);
+  if (view.trans_b || warps.columns == 1) return 8;
+  const int bytes = l.graph[view.a].type.dtype.bytes();
+  return swizzle_of(padded_columns(dot, warps) * bytes / warps.columns) / bytes;
+}
+
+// How so many warps share a product by wgmma, but for registers: rows first, for who stands side by
+// side reads the same A. Nothing where they cannot, or take longer than by mma.sync, or side by
+// side as long.
+std::optional<WarpGrid> shared_by_wgmma(const Program& l, const graph::Inst& dot, int num_warps) {
+  if (!has_wgmma(l, graph::DotView::of(dot))) return {};
+  const double by_mma = clocks_of_mma(dot.type.shape[0], dot.type.shape[1], num_warps);
+  for (int columns = 1; columns <= num_warps / 4; columns *= 2) {
+    const WarpGrid warps{num_warps / columns, columns};
+    if (!can_share(l, dot, warps)) continue;
+    const std::int64_t m = padded_rows(dot, warps), n = padded_columns(dot, warps);
+    const double by_wgmma = clocks_of_wgmma(m, n, columns);
+    if (columns == 1 ? by_wgmma <= by_mma : by_wgmma < by_mma) return warps;
+  }
+  return {};
+}
+
+bool has_registers_for_wgmma(const Program& l, const graph::Inst& dot, WarpGrid warps) {
+  const int threads = warps.rows * warps.columns * graph::warp_threads;
+  const std::int64_t registers = padded_rows(dot, warps) * padded_columns(dot, warps) / threads;
+  return registers <= max_whole_registers && holds_wgmma(l, registers, threads);
+}
+
+// With the registers that it takes.
+std::optional<WarpGrid> warps_of_wgmma(const Program& l, const graph::Inst& dot, int num_warps) {
+  const std::optional<WarpGrid> warps = shared_by_wgmma(l, dot, num_warps);
+  return warps && has_registers_for_wgmma(l, dot, *warps) ? warps : std::nullopt;
 }
 
 }  // namespace
 
-bool takes_wgmma(const Program& l, const graph::Inst& dot) {
-  return suits_wgmma(l, dot) && has_registers_for_wgmma(l, dot);
+bool lacks_registers_for_wgmma(const Program& l, const graph::Inst& dot) {
+  const std::optional<WarpGrid> warps = shared_by_wgmma(l, dot, l.num_warps);
+  return warps && !has_registers_for_wgmma(l, dot, *warps);
 }
 
-bool lacks_registers_for_wgmma(const Program& l, const graph::Inst& dot) {
-  return suits_wgmma(l, dot) && !has_registers_for_wgmma(l, dot);
+int warps_that_take_wgmma(const Program& l, const graph::Inst& dot) {
+  for (int warps = 4; warps <= layout::most_warps; warps *= 2)
+    if (warps_of_wgmma(l, dot, warps)) return warps;
+  return 0;
 }
 
 namespace {
 
+// Of those that are not of wgmma.
 Dot::Unit unit_of(const Program& l, const graph::Inst& i) {
   const graph::DotView view = graph::DotView::of(i);
   const DType t = l.graph[view.a].type.dtype, b = l.graph[view.b].type.dtype;
-  if (takes_wgmma(l, i)) return Dot::Unit::wgmma;
   const std::optional<MmaShape> mma = l.machine.mma(t, b, is_tf32(view));
   if (!mma) return Dot::Unit::fma;
   if (t == f32) return Dot::Unit::mma_tf32;
@@ -145,7 +187,7 @@ std::int64_t k_step(Dot::Unit u, DType t) {
 
 bool takes_registers(const Program& l, const Dot& d, ValueId a, const Extents& staged) {
   const Extents& shape = l.graph[a].type.shape;
-  if (d.unit != Dot::Unit::wgmma || shape != staged) return false;
+  if (d.unit != Dot::Unit::wgmma || d.warps_n > 1 || shape != staged) return false;
   if (l.graph[a].type.dtype.bytes() != 2) return false;  // they lie as accumulators do
   if (graph::element_count(shape) > 2 * most_fragments * l.threads()) return false;
   bool held = false, elsewhere = false;
@@ -161,14 +203,17 @@ bool takes_registers(const Program& l, const Dot& d, ValueId a, const Extents& s
 
 std::pair<Dot, layout::Layout> product(const Program& l, ValueId dot) {
   const graph::Inst& i = l.graph[dot];
-  Dot d{.inst = dot, .result = l.storage_of[dot], .unit = unit_of(l, i)};
-  if (d.unit == Dot::Unit::fma) return {d, fma_layout(graph::DotView::of(i), i.type, l.num_warps)};
-  const WarpGrid grid = d.unit == Dot::Unit::wgmma
-                            ? WarpGrid{l.num_warps, 1}
-                            : choose_warps(l.num_warps, i.type.shape[0], i.type.shape[1]);
+  const graph::DotView view = graph::DotView::of(i);
+  Dot d{.inst = dot, .result = l.storage_of[dot]};
+  const std::optional<WarpGrid> by_wgmma = warps_of_wgmma(l, i, l.num_warps);
+  d.unit = by_wgmma ? Dot::Unit::wgmma : unit_of(l, i);
+  if (d.unit == Dot::Unit::fma) return {d, fma_layout(view, i.type, l.num_warps)};
+  const WarpGrid grid =
+      by_wgmma ? *by_wgmma : choose_warps(l.num_warps, i.type.shape[0], i.type.shape[1]);
   d.warps_m = grid.rows;
   d.warps_n = grid.columns;
-  return {d, layout::accumulator(i.type.shape, {d.warps_m, d.warps_n})};
+  const std::int64_t run = by_wgmma ? columns_at_once(l, i, grid) : 8;
+  return {d, layout::accumulator(i.type.shape, {d.warps_m, d.warps_n}, run)};
 }
 
 }  // namespace palladium::passes

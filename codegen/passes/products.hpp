@@ -15,16 +15,18 @@ struct WarpGrid {
 };
 WarpGrid choose_warps(int num_warps, std::int64_t m, std::int64_t n);
 
-/// Whether wgmma computes the product at all, its accumulators leave a thread the registers that it
-/// takes beside them and, with what it pads, in less time than mma.sync.
-bool takes_wgmma(const Program& l, const graph::Inst& dot);
-/// Whether it would but for the registers.
+/// Whether wgmma would compute the product but for the registers: it does where it has such
+/// operands, the program's warpgroups can share rows and columns, its accumulators leave a thread
+/// the registers that it takes beside them and, with what it pads, in less time than mma.sync.
 bool lacks_registers_for_wgmma(const Program& l, const graph::Inst& dot);
+/// The fewest warps of a program in which wgmma computes the product; 0: none.
+int warps_that_take_wgmma(const Program& l, const graph::Inst& dot);
 
 /// A product without operands, and the layout of its accumulators.
 std::pair<Dot, layout::Layout> product(const Program& l, ValueId dot);
 /// Whether a product of wgmma takes A, staged with so many rows and columns of K, from registers:
-/// where they are all that it is computed of, and nothing is padded with zeros.
+/// where they are all that it is computed of, nothing is padded with zeros, and no warpgroup beside
+/// another needs the same rows.
 bool takes_registers(const Program& l, const Dot& d, ValueId a, const Extents& staged);
 /// What K is padded to a multiple of, of operands of such elements.
 std::int64_t k_step(Dot::Unit u, DType t);

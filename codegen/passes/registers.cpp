@@ -116,10 +116,11 @@ void for_each_product(const Program& l, const F& f) {
 
 void measure_registers(Program& l) {
   std::vector<StorageId> accumulators;  // of which a thread may hold many
-  l.wgmma_products = 0;
+  l.wgmma_products = l.wgmma_by_columns = 0;
   for_each_product(l, [&](const Dot& d) {
     const bool wgmma = d.unit == Dot::Unit::wgmma;
     l.wgmma_products += wgmma;
+    l.wgmma_by_columns += wgmma && d.warps_n > 1;
     if (wgmma ? l.num_warps > 4 : d.unit != Dot::Unit::fma) accumulators.push_back(d.result);
   });
   std::vector<Beside> beside;
@@ -157,8 +158,9 @@ std::int64_t registers_of_thread(const Program& l) {
   return registers_of_thread(std::int64_t{l.threads()} * std::max(1, l.warpgroups));
 }
 
-bool holds_wgmma(const Program& l, std::int64_t accumulators) {
-  return accumulators + beside_wgmma <= registers_of_thread(l);
+bool holds_wgmma(const Program& l, std::int64_t accumulators, int threads) {
+  return accumulators + beside_wgmma <=
+         registers_of_thread(std::int64_t{threads} * std::max(1, l.warpgroups));
 }
 
 bool holds_beside_producer(const Program& l) {
@@ -179,8 +181,24 @@ std::string reason_to_widen(const Program& l) {
   return "";
 }
 
+namespace {
+
+bool holds_beside_wgmma(const Program& l) { return holds_wgmma(l, l.most_held, l.threads()); }
+
+// Products whose A no two warpgroups read: each has rows of its own.
+int wgmma_by_rows(const Program& l) { return l.wgmma_products - l.wgmma_by_columns; }
+
+}  // namespace
+
+// A product that wgmma loses takes more time than registers save, and of one that is divided by
+// columns, not by rows, each warpgroup reads all of A, from shared memory: that is worth it where
+// values then find room, which 16 warps of 128 registers each do not make, or nothing else
+// compiles.
 bool gains(const Program& l, const Program& wider) {
-  if (wider.wgmma_products < l.wgmma_products && holds_wgmma(l, l.most_held)) return false;
+  const bool loses =
+      wider.wgmma_products < l.wgmma_products || wgmma_by_rows(wider) < wgmma_by_rows(l);
+  const bool makes_room = !holds_beside_wgmma(l) && holds_beside_wgmma(wider);
+  if (loses && !makes_room && l.largest_held <= max_whole_registers) return false;
   return l.wanted_warps > l.num_warps || 4 * wider.most_held <= 3 * l.most_held;
 }
 
@@ -202,12 +220,31 @@ class CrowdedProducts {
       const std::int64_t taken = accumulators(d);
       if (lacks_registers_for_wgmma(l_, l_.graph[d.inst]))
         tell(d, "by mma.sync, not by wgmma, because its accumulators take", taken, beside_wgmma);
+      else if (const int warps = other_warps(d); warps != 0)
+        tell_of_width(d, warps);
       else if (taken == largest && l_.most_held + beside_mma > has_)
         tell(d, "partly in local memory, because values take", l_.most_held, beside_mma);
     }
   }
 
  private:
+  // Of a program whose width somebody gave: that by which wgmma would multiply; 0: none.
+  int other_warps(const Dot& d) const {
+    const graph::Graph& g = l_.graph;
+    const bool may_be_wide = g.bodies.size() == 1 && g.bodies[0].warpgroups == 1;
+    if (!may_be_wide || g.bodies[0].num_warps == 0) return 0;
+    return warps_that_take_wgmma(l_, g[d.inst]);
+  }
+
+  void tell_of_width(const Dot& d, int warps) {
+    const Extents& shape = l_.graph[d.inst].type.shape;
+    l_.remarks.push_back(
+        {l_.graph.location(d.inst),
+         fmt::format("{}: by mma.sync, not by wgmma, because {} warps would have too little each "
+                     "of its {} rows and {} columns; with num_warps = {} it is by wgmma",
+                     description_of(l_.graph, d.inst), l_.num_warps, shape[0], shape[1], warps)});
+  }
+
   std::int64_t accumulators(const Dot& d) const { return registers_of(l_.storages[d.result]); }
 
   void tell(const Dot& d, const char* what, std::int64_t taken, std::int64_t beside) {

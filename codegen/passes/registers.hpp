@@ -14,8 +14,8 @@ std::int64_t registers_of_thread(std::int64_t threads);
 std::int64_t registers_of_thread(const Program& l);
 
 /// Whether a thread can have so many registers of accumulators of wgmma, and what stands beside
-/// them.
-bool holds_wgmma(const Program& l, std::int64_t accumulators);
+/// them, were a Pallas thread of the program so many threads.
+bool holds_wgmma(const Program& l, std::int64_t accumulators, int threads);
 /// Whether the program's values leave as much where a producer takes its share.
 bool holds_beside_producer(const Program& l);
 

@@ -18,7 +18,8 @@ struct Operand {
   int leading = 16, stride = 0, bytes = 0;
   int advance = 0;  // bytes to the second step
 
-  Operand(int swizzle_bytes, bool mn_major, int extent)
+  /// Of the groups of 8 rows, or MN-major of the panels, that lie there, `every`th is one of it.
+  Operand(int swizzle_bytes, bool mn_major, int extent, int every = 1)
       : swizzle(swizzle_bytes), transposed(mn_major) {
     const int chunks = extent / 8;  // of 8 rows
     if (transposed && swizzle == 0) {
@@ -29,8 +30,8 @@ struct Operand {
     } else if (transposed) {
       const int width = swizzle / 16;
       stride = 128 * width;
-      leading = 512 * width;
-      bytes = (chunks + width - 1) / width * 512 * width;
+      leading = 512 * width * every;
+      bytes = (chunks + width - 1) / width * leading;
       advance = 2 * stride;
     } else if (swizzle == 0) {
       stride = 128;
@@ -38,8 +39,8 @@ struct Operand {
       bytes = extent * 64;
       advance = 2 * leading;
     } else {
-      stride = 8 * swizzle;
-      bytes = extent * std::max(swizzle, 64);
+      stride = 8 * swizzle * every;
+      bytes = extent * std::max(swizzle, 64) * every;
       advance = swizzle > 32 ? 32 : extent * 32;
     }
     bytes = (bytes + 1023) / 1024 * 1024;
@@ -61,6 +62,7 @@ struct Variant {
   std::vector<int> ns;  // one after the other
   int swizzle_a = 128, swizzle_b = 128;
   bool transpose_a = false, transpose_b = false, fractions = false;
+  int every_b = 1;
 };
 
 std::string call(const Variant& v, const Wgmma& op) {
@@ -108,7 +110,7 @@ Case product(const Variant& v) {
   const Operand a(v.swizzle_a, v.transpose_a, 64);
   int most = 0;
   for (const int n : v.ns) most = std::max(most, n);
-  const Operand b_most(v.swizzle_b, v.transpose_b, most);
+  const Operand b_most(v.swizzle_b, v.transpose_b, most, v.every_b);
   const int bytes = a.bytes + b_most.bytes;
   const std::string d(v.shape.d), words = words_of(d);
 
@@ -130,7 +132,7 @@ Case product(const Variant& v) {
   for (std::size_t i = 0; i < v.ns.size(); ++i) {
     Wgmma op = v.shape;
     op.n = v.ns[i];
-    const Operand b(v.swizzle_b, v.transpose_b, op.n);
+    const Operand b(v.swizzle_b, v.transpose_b, op.n, v.every_b);
     const int registers = op.registers();
     const std::string f = call(v, op);
     body += fmt::format(R"(  {{
@@ -254,6 +256,26 @@ void add_narrow_operands(std::vector<Case>& all) {
   }
 }
 
+/// Operands of which others, side by side, read what lies between.
+void add_shared_columns(std::vector<Case>& all) {
+  const Wgmma shapes[] = {{.n = 8, .k = 16, .d = "f32", .a = "bf16", .b = "bf16"},
+                          {.n = 8, .k = 32, .d = "f32", .a = "e4m3", .b = "e4m3"}};
+  for (const Wgmma& shape : shapes)
+    for (const int every : {2, 4})
+      for (const bool mn_major : {false, true}) {
+        if (mn_major && !shape.has_transposes()) continue;
+        for (const int swizzle : {64, 128})
+          all.push_back(product({.name = fmt::format("wgmma/{}: B {} swizzle {}, every {}th {}",
+                                                     shape.b, mn_major ? "MN-major" : "K-major",
+                                                     swizzle, every, mn_major ? "panel" : "8 rows"),
+                                 .shape = shape,
+                                 .ns = {32, 128},
+                                 .swizzle_b = swizzle,
+                                 .transpose_b = mn_major,
+                                 .every_b = every}));
+      }
+}
+
 /// Groups that overlap: two accumulators, the older waited for while the younger runs.
 void add_groups(std::vector<Case>& all) {
   Case c = kernel("wgmma/two groups in flight", "const u32* x, f32* o", R"(
@@ -291,6 +313,7 @@ void add_wgmma(std::vector<Case>& all) {
   add_shapes(all);
   add_layouts(all);
   add_narrow_operands(all);
+  add_shared_columns(all);
   add_groups(all);
 }
 

@@ -77,6 +77,28 @@ TEST_CASE("products by wgmma of tf32 and of 8 bits agree for tails of K and all 
   }
 }
 
+TEST_CASE("warpgroups share columns of tf32 and of 8 bits") {
+  const struct {
+    Types types;
+    int warps;
+    Size size;
+    const char* call;
+  } cases[] = {{tf32s, 8, {64, 128, 64}, "wgmma_m64n64k8_f32_tf32_tf32("},
+               {tf32s, 16, {128, 256, 20}, "wgmma_m64n128k8_f32_tf32_tf32("},
+               {e4m3s, 8, {64, 256, 64}, "wgmma_m64n128k32_f32_e4m3_e4m3("},
+               {mixed, 16, {60, 200, 70}, "wgmma_m64n56k32_f32_e5m2_e4m3("},
+               {i8s, 8, {64, 256, 64}, "wgmma_m64n128k32_s32_s8_s8("},
+               {signs, 16, {128, 256, 64}, "wgmma_m64n128k32_s32_u8_s8("},
+               {u8s, 8, {64, 80, 33}, "wgmma_m64n8k32_s32_u8_u8<16>("}};
+  for (const auto& c : cases) {
+    INFO(c.call);
+    CHECK(problem(by_warps(c.warps, product(c.types, c.size)), c.call) == "");
+  }
+  // Transposed as they are staged.
+  CHECK(problem(by_warps(8, product(i8s, {64, 128, 64}, false, false)), "wgmma_m64n64k32_s32") ==
+        "");
+}
+
 TEST_CASE("tf32 and 8 bits come by TMA to pipelines of wgmma") {
   for (const auto& [t, precision] : {std::pair{f32, tf32}, {f8e5m2, ieee}, {i8, ieee}}) {
     INFO(t.name());

@@ -80,6 +80,104 @@ TEST_CASE("random products of sizes that wgmma takes agree") {
   CHECK(by_wgmma > 0);
 }
 
+// Of B as (K, N) each warpgroup has every second or fourth panel, of B as (N, K) so every 8
+// columns.
+TEST_CASE("warpgroups for which there are no rows share the columns") {
+  const struct {
+    int warps;
+    std::int64_t m, n, k;
+    const char* call;  // of B as (K, N)
+    const char* call_turned;
+  } cases[] = {
+      {8, 64, 128, 64, "m64n64k16", "m64n64k16"},     {8, 64, 256, 64, "m64n128k16", "m64n128k16"},
+      {16, 128, 256, 64, "m64n128k16", "m64n128k16"}, {16, 64, 256, 48, "m64n64k16", "m64n64k16"},
+      {8, 192, 128, 32, "m64n64k16", "m64n64k16"},   // rows for three
+      {8, 64, 192, 40, "m64n96k16", "m64n96k16"},    // panels of 64 bytes
+      {8, 60, 576, 16, "m64n160k16", "m64n144k16"},  // two products each
+      {8, 50, 88, 20, "m64n48k16", "m64n48k16"}};    // zeros fill up the last
+  for (const auto& c : cases)
+    for (const DType t : {f16, bf16})
+      for (const bool ta : {false, true})
+        for (const bool tb : {false, true}) {
+          INFO(t.name() << " " << c.m << "x" << c.n << "x" << c.k << ", transposed " << ta << tb);
+          const graph::Graph g = by_warps(
+              c.warps, traced(
+                           [&](Ref x, Ref y, Ref o) {
+                             const Value d = dot(x[_], y[_], {.trans_a = ta, .trans_b = tb});
+                             o[_] = d + max(d, {.axis = {1}, .keepdims = true});
+                           },
+                           {.name = "beside", .out_type = {{c.m, c.n}, f32}},
+                           {array(ta ? Shape{c.k, c.m} : Shape{c.m, c.k}, t),
+                            array(tb ? Shape{c.n, c.k} : Shape{c.k, c.n}, t)}));
+          CHECK(text_of(g).find(tb ? c.call_turned : c.call) != std::string::npos);
+          CHECK(problem(g) == "");
+        }
+}
+
+TEST_CASE("warpgroups that share columns add up what is fetched ahead") {
+  for (const int warps : {8, 16})
+    for (const bool tb : {false, true}) {
+      INFO(warps << tb);
+      const graph::Graph g = by_warps(warps, matmul_graph(bf16, {.m = 120,
+                                                                 .n = 300,
+                                                                 .k = 320,
+                                                                 .block_m = 64,
+                                                                 .block_n = 256,
+                                                                 .block_k = 64,
+                                                                 .trans_b = tb}));
+      CHECK(text_of(g).find(warps == 8 ? "m64n128k16" : "m64n64k16") != std::string::npos);
+      CHECK(problem(g) == "");
+    }
+}
+
+// Of 16 warps a thread has half the registers of one of 8: columns are shared for nothing.
+TEST_CASE("two accumulators of 128 rows take 8 warps, with rows each") {
+  const BlockSpec block{{64, 128}, [](Index k) { return Indices{k, 0}; }};
+  const graph::Graph g = traced(
+      [](Ref x, Ref gate, Ref up, Ref o, Ref gates, Ref ups) {
+        when(program_id(0) == 0, [&] {
+          gates[_] = zeros({128, 128}, f32);
+          ups[_] = zeros({128, 128}, f32);
+        });
+        gates[_] += dot(x[_], gate[_]);
+        ups[_] += dot(x[_], up[_]);
+        when(program_id(0) == 1, [&] { o[_] = (maximum(gates[_], 0) * ups[_]).astype(bf16); });
+      },
+      {.name = "gated",
+       .out_type = {{128, 128}, bf16},
+       .grid = {2},
+       .in_specs = {BlockSpec{{128, 64},
+                              [](Index k) {
+                                return Indices{0, k};
+                              }},
+                    block, block},
+       .out_specs = {BlockSpec{{128, 128},
+                               [](Index) {
+                                 return Indices{0, 0};
+                               }}},
+       .scratch_shapes = {plgpu::REGS({128, 128}, f32), plgpu::REGS({128, 128}, f32)},
+       .compiler_params = {.dimension_semantics = {sequential}}},
+      {array({128, 128}, bf16), array({128, 128}, bf16), array({128, 128}, bf16)});
+  CHECK(text_of(g).find("PL_KERNEL(256)") != std::string::npos);
+  CHECK(text_of(g).find("m64n128k16") != std::string::npos);
+  CHECK(problem(g) == "");
+}
+
+TEST_CASE("what warpgroups side by side compute of a product is their next operand") {
+  const graph::Graph g =
+      by_warps(8, traced(
+                      [](Ref q, Ref k, Ref v, Ref o) {
+                        const Value s = dot(q[_], k[_], {.trans_b = true});
+                        o[_] = dot(f16(maximum(s, 0)), v[_]);
+                      },
+                      {.name = "chain", .out_type = {{64, 128}, f32}},
+                      {array({64, 64}, f16), array({128, 64}, f16), array({128, 128}, f16)}));
+  // Each has columns of it, and needs rows: it goes through shared memory.
+  CHECK(text_of(g).find("_rs") == std::string::npos);
+  CHECK(is_by_wgmma(g));
+  CHECK(problem(g) == "");
+}
+
 TEST_CASE("columns beyond those of one wgmma are split") {
   for (const bool tb : {false, true})
     for (const std::int64_t n : {272, 320}) {

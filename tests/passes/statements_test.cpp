@@ -221,6 +221,32 @@ TEST_CASE("the warps of a product are arranged by its shape") {
              Shows({"on 1x4 warps"}));
 }
 
+TEST_CASE("warpgroups of wgmma have rows of their own, or else columns") {
+  const auto text = [](int warps, const char* a, const char* b, const char* result,
+                       const char* options = "") {
+    return decided(by_warps(warps, product(a, b, result, options)));
+  };
+  CHECK_THAT(text(8, "f16[128,64]", "f16[64,128]", "f32[128,128]"),
+             Shows({"tile(128,8) reg[j1 i8]", "by wgmma on 8x1 warps"}));
+  // Of B as (K, N) so many as a panel has: of as many panels for each.
+  CHECK_THAT(text(8, "f16[64,64]", "f16[64,128]", "f32[64,128]"),
+             Shows({"tile(64,128) reg[j1 i8 j8 j16 j32] lane[j2 j4 i1 i2 i4] warp[i16 i32 j64]",
+                    "shared f16[64,128]", "in panels of 128 bytes", "by wgmma on 4x2 warps"}));
+  CHECK_THAT(text(8, "f16[64,64]", "f16[64,64]", "f32[64,64]"),
+             Shows({"tile(64,64)", "warp[i16 i32 j32]", "in panels of 64 bytes",
+                    "by wgmma on 4x2 warps"}));
+  CHECK_THAT(text(16, "f16[128,64]", "f16[64,256]", "f32[128,256]"),
+             Shows({"warp[i16 i32 i64 j64]", "by wgmma on 8x2 warps"}));
+  CHECK_THAT(text(16, "f16[64,64]", "f16[64,256]", "f32[64,256]"),
+             Shows({"warp[i16 i32 j64 j128]", "by wgmma on 4x4 warps"}));
+  // Of B as (N, K) always 8.
+  CHECK_THAT(text(8, "f16[64,64]", "f16[192,64]", "f32[64,192]", " trans_b"),
+             Shows({"tile(64,16) reg[j1 i8] lane[j2 j4 i1 i2 i4] warp[i16 i32 j8]",
+                    "by wgmma on 4x2 warps"}));
+  CHECK_THAT(text(8, "f16[192,64]", "f16[64,128]", "f32[192,128]"),
+             Shows({"by wgmma on 4x2 warps"}));
+}
+
 TEST_CASE("a product is one of wgmma on sm_90a where that is faster, with what it pads") {
   const auto unit = [](int cc, int warps, const char* a, const char* b, const char* result,
                        const char* options = "") {
@@ -233,7 +259,8 @@ TEST_CASE("a product is one of wgmma on sm_90a where that is faster, with what i
   CHECK(unit(90, 4, "f16[50,20]", "f16[20,128]", "f32[50,128]") == "wgmma");
   CHECK(unit(90, 4, "f16[16,16]", "f16[16,128]", "f32[16,128]") == "mma_16816");
   CHECK(unit(90, 8, "f16[128,16]", "f16[16,256]", "f32[128,256]") == "wgmma");
-  CHECK(unit(90, 8, "f16[64,16]", "f16[16,256]", "f32[64,256]") == "mma_16816");
+  CHECK(unit(90, 8, "f16[64,16]", "f16[16,256]", "f32[64,256]") == "wgmma");
+  CHECK(unit(90, 16, "f16[64,16]", "f16[16,8]", "f32[64,8]") == "mma_16816");
   CHECK(unit(90, 16, "f16[256,16]", "f16[16,128]", "f32[256,128]") == "wgmma");
   // Panels of B are whole where they lie along its columns.
   CHECK(unit(90, 4, "f16[64,16]", "f16[16,72]", "f32[64,72]") == "mma_16816");

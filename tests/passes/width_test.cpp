@@ -214,17 +214,51 @@ TEST_CASE("Pallas threads of one block share its registers") {
   CHECK_THAT(of(4), Shows({"by mma_16816", "128 of the 128 registers that a thread of 512 has"}));
 }
 
-TEST_CASE("a program becomes wider than wgmma allows only where fewer threads cannot hold it") {
-  const auto two = [](const std::string& columns) {
+// Products of one A of 64 rows.
+std::string two_products(const std::string& columns) {
+  const std::string b = "f16[32," + columns + "]", c = "f32[64," + columns + "]";
+  return decided(whole({"f16[64,32]", "f16[32,256]", b}, {"f32[64,256]", c},
+                       "  %5: f16[64,32] = load %0\n  %6: f16[32,256] = load %1\n  %7: " + b +
+                           " = load %2\n  %8: f32[64,256] = dot %5, %6\n  %9: " + c +
+                           " = dot %5, %7\n  store %3, %8\n  store %4, %9"));
+}
+
+TEST_CASE("warpgroups share columns only where fewer cannot hold the program") {
+  CHECK_THAT(two_products("192"), Shows({"by wgmma on 4x1 warps", "by wgmma on 4x1 warps"}));
+  CHECK_THAT(two_products("192"), !ContainsSubstring("warps:"));
+  CHECK_THAT(two_products("256"),
+             Shows({"by wgmma on 4x2 warps", "by wgmma on 4x2 warps",
+                    "8 warps: a value takes 128 registers of each of 128 threads\n"}));
+}
+
+// 16 columns of B as (K, N) are one panel of 32 bytes, which no two warpgroups share.
+TEST_CASE("a program becomes wider than wgmma allows only where its values find room so") {
+  const auto beside = [](const std::string& columns) {
     const std::string b = "f16[32," + columns + "]", c = "f32[64," + columns + "]";
-    return decided(whole({"f16[64,32]", "f16[32,256]", b}, {"f32[64,256]", c},
-                         "  %5: f16[64,32] = load %0\n  %6: f16[32,256] = load %1\n  %7: " + b +
-                             " = load %2\n  %8: f32[64,256] = dot %5, %6\n  %9: " + c +
-                             " = dot %5, %7\n  store %3, %8\n  store %4, %9"));
+    return decided(whole({"f16[64,32]", b, b, "f16[32,16]"}, {c, c, "f32[64,16]"},
+                         "  %7: f16[64,32] = load %0\n  %8: " + b + " = load %1\n  %9: " + b +
+                             " = load %2\n  %10: f16[32,16] = load %3\n  %11: " + c +
+                             " = dot %7, %8\n  %12: " + c +
+                             " = dot %7, %9\n  %13: f32[64,16] = dot %7, %10\n  store %4, %11\n"
+                             "  store %5, %12\n  store %6, %13"));
   };
-  CHECK_THAT(two("192"), Shows({"by wgmma", "by wgmma"}));
-  CHECK_THAT(two("192"), !ContainsSubstring("warps:"));
-  CHECK_THAT(two("256"), Shows({"8 warps: ",
-                                "so many multiply by mma.sync what fewer would by "
-                                "wgmma"}));
+  CHECK_THAT(beside("192"), Shows({"by wgmma on 4x1", "by wgmma on 4x1", "by wgmma on 4x1"}));
+  CHECK_THAT(beside("192"), !ContainsSubstring("warps:"));
+  CHECK_THAT(beside("256"),
+             Shows({"by wgmma on 4x2", "by wgmma on 4x2", "by mma_16816", "8 warps: ",
+                    "so many multiply by mma.sync what fewer would by "
+                    "wgmma"}));
+}
+
+TEST_CASE("of a width that loses wgmma is said which keeps it") {
+  const auto by = [](int warps, const char* b) {
+    return decided(by_warps(warps, product("f16[64,32]", "f16[32," + std::string(b) + "]",
+                                           "f32[64," + std::string(b) + "]")));
+  };
+  CHECK_THAT(by(16, "16"), Shows({"by mma_16816",
+                                  "by mma.sync, not by wgmma, because 16 warps would have too "
+                                  "little each of its 64 rows and 16 columns; with num_warps = "
+                                  "4 it is by wgmma"}));
+  CHECK_THAT(by(4, "16"), !ContainsSubstring("not by wgmma"));
+  CHECK_THAT(by(16, "256"), !ContainsSubstring("not by wgmma"));
 }

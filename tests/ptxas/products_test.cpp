@@ -26,11 +26,12 @@ struct Tile {
   int num_warps = 0, num_stages = 0;
   bool two = false;
   std::optional<bool> specialize = {};
+  bool rows_of_b = false;  // B is stored as (K, N)
   std::string text() const {
     return std::string(dtype.name()) + (precision == Precision::tf32 ? "(tf32) " : " ") +
            std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k) + " by " +
            std::to_string(num_warps) + " warps, " + std::to_string(num_stages) + " stages" +
-           (two ? ", two products" : "") +
+           (two ? ", two products" : "") + (rows_of_b ? ", B as (K, N)" : "") +
            (specialize ? *specialize ? ", a producer" : ", no producer" : "");
   }
 };
@@ -66,12 +67,15 @@ graph::Graph graph_of_tile(const Tile& t) {
           o[_] = loop(
               0, steps, {},
               [&](Value i, Value sum) {
-                return sum + dot(a[{_, ds(i * k, k)}], b[{_, ds(i * k, k)}],
-                                 {.trans_b = true, .precision = t.precision});
+                const Value part = t.rows_of_b ? b[{ds(i * k, k), _}] : b[{_, ds(i * k, k)}];
+                return sum + dot(a[{_, ds(i * k, k)}], part,
+                                 {.trans_b = !t.rows_of_b, .precision = t.precision});
               },
               zeros({m, n}, acc));
         },
-        options, {array({m, k * steps}, t.dtype), array({n, k * steps}, t.dtype)});
+        options,
+        {array({m, k * steps}, t.dtype),
+         array(t.rows_of_b ? Shape{k * steps, n} : Shape{n, k * steps}, t.dtype)});
   return traced(
       [=](Ref q, Ref keys, Ref values, Ref o) {
         o[_] = loop(
@@ -143,4 +147,19 @@ TEST_CASE("the largest tiles compile for sm_90a in every dtype, width and number
   check({.dtype = f8e4m3, .m = 256, .n = 256, .k = 32, .two = true}, "sm_90a");
   check({.m = 256, .n = 128, .k = 64, .num_warps = 16, .two = true, .specialize = true}, "sm_90a");
   check({.m = 64, .n = 256, .k = 64, .num_warps = 4, .two = true, .specialize = true}, "sm_90a");
+}
+
+TEST_CASE("products whose columns warpgroups share compile for sm_90a without complaint") {
+  if (!nvrtc::toolchain().found) SKIP("no NVRTC");
+  for (const bool rows_of_b : {false, true}) {
+    check({.n = 128, .k = 64, .num_warps = 8, .rows_of_b = rows_of_b}, "sm_90a");
+    check({.dtype = bf16, .n = 256, .k = 64, .num_warps = 8, .rows_of_b = rows_of_b}, "sm_90a");
+    check({.m = 128, .n = 256, .k = 64, .num_warps = 16, .rows_of_b = rows_of_b}, "sm_90a");
+    check({.n = 256, .k = 64, .num_warps = 16, .rows_of_b = rows_of_b}, "sm_90a");
+    check({.n = 256, .k = 64, .num_warps = 8, .specialize = true, .rows_of_b = rows_of_b},
+          "sm_90a");
+  }
+  check({.dtype = f8e4m3, .n = 256, .k = 64, .num_warps = 8}, "sm_90a");
+  check({.dtype = i8, .m = 128, .n = 256, .k = 64, .num_warps = 16}, "sm_90a");
+  check({.dtype = f32, .precision = Precision::tf32, .n = 128, .k = 32, .num_warps = 8}, "sm_90a");
 }

@@ -68,6 +68,22 @@ TEST_CASE("the wgmma accumulator is the manual's for every N", "[layout]") {
         }) == "");
 }
 
+TEST_CASE("warpgroups side by side take turns at runs of the accumulator's columns", "[layout]") {
+  for (const int run : {8, 16, 64, 128})
+    CHECK(difference(accumulator({64, 4 * run}, {4, 2}, run), [=](int t, std::int64_t i) {
+            Extents x = accumulator_formula(t % 128, i % (run / 2));
+            x[1] += run * (t / 128 + 2 * (i / (run / 2)));
+            return x;
+          }) == "");
+  CHECK(difference(accumulator({128, 256}, {8, 2}, 64), [](int t, std::int64_t i) {
+          Extents x = accumulator_formula(t % 128, i % 32);
+          x[0] += 64 * (t / 128 % 2);
+          x[1] += 64 * (t / 256 + 2 * (i / 32));
+          return x;
+        }) == "");
+  CHECK_THROWS_AS(accumulator({64, 64}, {4, 2}, 24), InternalError);
+}
+
 TEST_CASE("row and column vectors of the accumulator replicate over quads and over row groups",
           "[layout]") {
   CHECK(difference(drop(accumulator({64, 128}), 1), [](int t, std::int64_t i) {
