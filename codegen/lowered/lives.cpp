@@ -21,7 +21,10 @@ bool outlives(const Program& l, const Effect& e, const LoopNest& p) {
 Lives::Lives(const Program& l, const Visit& visit) : l_(l), spans_(l.storages.size()) {
   for (const Body& b : l_.bodies)
     if (!b.agents.empty()) walk(b.agents[0].statements, visit);
-  await({.kind = device::Completion::wgmma_group}, position_);
+  for (const auto kind : {device::Completion::wgmma_group, device::Completion::bulk_group})
+    await({.kind = kind}, position_);
+  for (const Body& b : l_.bodies)
+    for (std::size_t i = 1; i < b.agents.size(); ++i) meanwhile(b.agents[i].statements);
   for (const Span& loop : loops_)
     for (Span& s : spans_)
       if (s.meets(loop) && (s.first <= loop.first || s.last > loop.last))
@@ -29,8 +32,6 @@ Lives::Lives(const Program& l, const Visit& visit) : l_(l), spans_(l.storages.si
   for (const Window& w : l_.windows)
     if (w.storage() && w.scope == graph::no_value && !l_.storages[w.storage()].ring())
       spans_[l_.room_of(w.storage())] = {0, position_};
-  for (const Body& b : l_.bodies)
-    for (std::size_t i = 1; i < b.agents.size(); ++i) meanwhile(b.agents[i].statements);
 }
 
 void Lives::meanwhile(const Statements& list) {
@@ -39,7 +40,7 @@ void Lives::meanwhile(const Statements& list) {
       if (!e.storage) continue;
       const RingId ring = l_.storages[e.storage].ring();
       Span& span = spans_[l_.room_of(e.storage)];
-      if (!ring || e.reads() || span.first < 0) span = {0, position_};
+      span = !ring || e.reads() || span.first < 0 ? Span{0, position_} : Span{0, span.last};
     }
     for_each_body(s, [&](const Statements& body) { meanwhile(body); });
   }
@@ -54,6 +55,7 @@ void Lives::walk(const Statements& list, const Visit& visit) {
     const int behind = ++position_;
     touch(s, in, behind);
     if (const Dot* const d = std::get_if<Dot>(&s.what)) begin(*d, in);
+    if (const Copy* const c = std::get_if<Copy>(&s.what)) begin(*c, in);
     if (const WaitGroup* const wait = std::get_if<WaitGroup>(&s.what)) await(*wait, in);
     if (repeats(s)) loops_.push_back({in, behind});
   }
@@ -62,17 +64,31 @@ void Lives::walk(const Statements& list, const Visit& visit) {
 // An A in registers is named by whoever awaits it.
 void Lives::begin(const Dot& d, int in) {
   if (d.unit != Dot::Unit::wgmma) return;
-  flights_.push_back({l_.storages[d.a].in_shared() ? d.a : StorageId(), d.b, in});
+  flights_.push_back(
+      {device::Completion::wgmma_group, l_.storages[d.a].in_shared() ? d.a : StorageId(), d.b, in});
 }
 
-// All are over but for the last, as many as may be pending: of those that were begun for sure.
+void Lives::begin(const Copy& c, int in) {
+  if (c.from.storage && !c.completes)
+    flights_.push_back({device::Completion::bulk_group, c.from.storage, StorageId(), in});
+}
+
+// All are over but for the last, as many as may be pending: of those that were begun for sure. How
+// many copies a group of what is sent has nobody asks here.
 void Lives::await(const WaitGroup& wait, int in) {
-  if (wait.kind != device::Completion::wgmma_group) return;
-  std::size_t over = flights_.size();
-  for (int left = wait.pending; over > 0 && left > 0; --over) left -= flights_[over - 1].is_certain;
-  for (std::size_t i = 0; i < over; ++i)
-    for (const StorageId s : {flights_[i].a, flights_[i].b}) touch(s, in);
-  flights_.erase(flights_.begin(), flights_.begin() + static_cast<std::ptrdiff_t>(over));
+  const bool counts = wait.kind == device::Completion::wgmma_group;
+  if (!counts && (wait.kind != device::Completion::bulk_group || wait.pending > 0)) return;
+  int left = wait.pending;
+  for (std::size_t i = flights_.size(); i-- > 0;) {
+    const Flight f = flights_[i];
+    if (f.kind != wait.kind) continue;
+    if (left > 0) {
+      left -= f.is_certain;
+      continue;
+    }
+    for (const StorageId s : {f.a, f.b}) touch(s, in);
+    flights_.erase(flights_.begin() + static_cast<std::ptrdiff_t>(i));
+  }
 }
 
 // What may not have run has not begun anything for sure; what a loop has begun and not awaited is

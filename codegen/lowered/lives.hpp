@@ -11,11 +11,11 @@ namespace palladium::lowered {
 /// Positions number the statements in order: one in each, those of the statements inside of it, and
 /// one behind it. A storage lives from the statement that fills it to the last that reads it; as
 /// long as a loop that it enters or outlives; of a window as long as its scope, or the program; an
-/// operand of wgmma until the product is awaited. A ring lives for its slots, a union for its
-/// members.
+/// operand of wgmma, and what TMA sends, until that is awaited. A ring lives for its slots, a union
+/// for its members.
 ///
 /// That is the order of a body's first agent. What others touch may hold something at any time, but
-/// for the slots that they only fill: for the first, which awaits them.
+/// for the slots that they only fill: from the begin until the first has read the last.
 class Lives {
  public:
   /// Of each statement, with its position.
@@ -39,11 +39,13 @@ class Lives {
   void touch(const Statement& s, int in, int behind);
   void touch(StorageId storage, int position);
   void begin(const Dot& d, int in);
+  void begin(const Copy& c, int in);
   void await(const WaitGroup& wait, int in);
   void leave(const Statement& s, int in);
 
-  /// A product of wgmma that may be under way.
+  /// A product of wgmma that may be under way, or what is sent.
   struct Flight {
+    device::Completion kind = device::Completion::wgmma_group;
     StorageId a = {}, b = {};
     int begun = 0;
     bool is_certain = true;  // that it was begun

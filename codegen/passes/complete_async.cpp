@@ -377,8 +377,8 @@ void add(Statements& list, const Need& need, Location at) {
   }
 }
 
-// Where not all storages have a place of their own, operands of products that are under way would
-// keep the memory of others: those that stand in no slot are awaited at once.
+// Where operands of products that are under way would keep memory that others need, those that
+// stand in no slot are awaited at once.
 void await_products(const Program& l, Statements& list) {
   Statements out;
   for (Statement& s : list) {
@@ -433,11 +433,8 @@ void count_arrivals(Program& l) {
   for (const auto& [barrier, count] : arrivals) l.barriers[barrier].arrivals = count;
 }
 
-}  // namespace
-
-void complete_async(Program& l) {
+void complete(Program& l, bool is_crowded) {
   BarrierWaits barriers(l);
-  const bool is_crowded = !unshared_bytes(l).within(0, l.machine.max_shared_bytes);
   for_each_list(l, [&](Statements& list) {
     if (is_crowded) await_products(l, list);
     expect_copies(l, list);
@@ -447,6 +444,16 @@ void complete_async(Program& l) {
     await_groups(list, Order(l, Order::Ask::groups).missing(list));
   });
   count_arrivals(l);
+}
+
+}  // namespace
+
+void complete_async(Program& l) {
+  if (unshared_bytes(l).within(0, l.machine.max_shared_bytes)) return complete(l, false);
+  Program apart = l;
+  complete(apart, false);
+  if (!fits_shared_memory(apart)) complete(apart = l, true);
+  l = std::move(apart);
 }
 
 }  // namespace palladium::passes

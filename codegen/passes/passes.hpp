@@ -43,9 +43,8 @@ void share_index_operands(Program& l);
 /// Bytes of shared memory of a block in which each storage has its own place.
 Checked unshared_bytes(const Program& l);
 
-/// The storage of what a program sends behind all of its loops, where nothing else is sent: it may
-/// lie where a ring was. None: there is no such.
-StorageId sent_behind_loops(const Program& l);
+/// Whether a block has the shared memory, where storages share what they hold one after the other.
+bool fits_shared_memory(const Program& l);
 
 /// Whether windows are staged for which, beside all else, no block has the shared memory.
 bool stages_too_much(const Program& l);

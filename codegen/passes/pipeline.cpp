@@ -37,7 +37,8 @@ constexpr std::int64_t least_beside_values = 40;
 
 class Pipelines {
  public:
-  explicit Pipelines(Program& l) : l_(l), g_(l.graph), given_(g_.bodies[0].num_stages) {}
+  Pipelines(Program& l, int most)
+      : l_(l), g_(l.graph), most_(most), given_(g_.bodies[0].num_stages) {}
 
   void run() {
     for (Body& b : l_.bodies) {
@@ -138,7 +139,7 @@ class Pipelines {
         : !holds_beside_producer(l_) ? "values take the registers that it would have"
                                      : nullptr;
     const bool wanted = obstacle == nullptr && is_worth_a_producer(over);
-    const std::map<std::size_t, int> slots = slots_for(l_, over, moved, wanted, list[at].at);
+    const std::map<std::size_t, int> slots = slots_for(l_, over, moved, most_, wanted, list[at].at);
     std::erase_if(moved, [&](std::size_t i) { return slots.at(i) < 2; });
     if (moved.empty()) return 0;
     const bool unrolled = fetched && loops_around_ == 0 && only_products(*over.body, moved) &&
@@ -356,6 +357,7 @@ class Pipelines {
 
   Program& l_;
   const graph::Graph& g_;
+  const int most_;  // slots
   const int given_;
   int loops_around_ = 0;
   Statements* top_ = nullptr;  // of a body that a producer can fetch for ...
@@ -364,6 +366,17 @@ class Pipelines {
 
 }  // namespace
 
-void build_pipelines(Program& l) { Pipelines(l).run(); }
+// As many slots as there is room for.
+void build_pipelines(Program& l) {
+  int most = std::max(static_cast<int>(most_slots), l.graph.bodies[0].num_stages);
+  for (const BlockMapping& m : l.graph.mapping.block_mappings) most = std::max(most, m.buffers);
+  for (;; --most) {
+    Program built = l;
+    Pipelines(built, most).run();
+    if (most > 1 && built.rings.size() > l.rings.size() && !fits_shared_memory(built)) continue;
+    l = std::move(built);
+    return;
+  }
+}
 
 }  // namespace palladium::passes

@@ -75,9 +75,9 @@ class Placement {
     find_places(v);
     if (const auto operand = shared_operand(v))
       return keep(v, storage_for(g_, *operand).in, operand->shape);
-    const bool is_scaled = scaled_.contains(v);  // in its place
+    const bool in_place = scaled_.contains(v) || sums_.contains(v);
     if (must_be_whole(v) || multiplies(v) ||
-        (!is_scaled && (worth_keeping(v) || worth_spreading(v))))
+        (!in_place && (worth_keeping(v) || worth_spreading(v))))
       keep(v, Registers{});
   }
 
@@ -117,7 +117,7 @@ class Placement {
     for (const auto& [product, added] : accumulations(g_, a_)) {
       for (ValueId v = product; v != added.added_by;) {
         v = a_.users[index(v)][0];
-        scaled_[v] = product;
+        sums_.insert(v);
       }
       for (const ValueId scaled : added.scaled) scaled_[scaled] = product;
       if (!added.scaled.empty() && added.first) scaled_[added.old] = product;
@@ -402,8 +402,8 @@ class Placement {
   std::vector<std::set<Evaluation>> sinks_;
   std::vector<std::set<std::uint64_t>> places_;  // where each is computed for an element of a user
   std::vector<bool> moving_;
-  // What products are added to, by which of them it is scaled before, and sums of them.
-  std::map<ValueId, ValueId> scaled_;
+  std::map<ValueId, ValueId> scaled_;  // what is scaled before a product is added to it: that one
+  std::set<ValueId> sums_;             // with products that are added to them
   std::map<ValueId, std::vector<Operand>> operands_;  // of products
   std::map<int, std::vector<int>> writes_;  // their positions, by alias class, in program order
 };

@@ -1,5 +1,6 @@
-// Gives every storage in shared memory its offset: one of its own or, where a block has not that
-// much, one that it shares with storages that hold nothing meanwhile.
+// Gives every storage in shared memory its offset: one of its own or one that it shares with
+// storages that hold nothing meanwhile; what threads fill shares only where a block has not that
+// much, since they would wait for each other.
 //
 // Precondition: assign_layouts, which adds staging and scratch.
 #include <algorithm>
@@ -28,44 +29,61 @@ class SharedMemory {
 
   /// What all take if each has its own place.
   Checked bytes() {
-    (void)fits();
+    place_all(Sharing::none);
     return end_;
   }
 
-  bool fits() {
-    for_each_list(l_, [&](Statements& list) { scratch_sizes(list); });
-    end_ = 0;
-    const StorageId over_ring = sent_over_a_ring();
-    for (const StorageId s : unscoped())
-      if (s != over_ring) place(storage(s));
-    if (over_ring)
-      storage(over_ring).shared().offset = storage(ring_for(over_ring)).shared().offset;
-    return ends_with_scopes();
-  }
+  /// What TMA reads and writes may lie where others have been; that is free.
+  bool fits() { return place_all(Sharing::asynchronous); }
+  /// Warpgroups have copies, and wait for themselves alone: theirs would meet.
+  bool fits_shared() { return l_.warpgroups == 1 && place_all(Sharing::all); }
 
  private:
+  enum class Sharing : std::uint8_t { none, asynchronous, all };
+
   Storage& storage(StorageId s) { return l_.storages[s]; }
 
-  bool ends_with_scopes() {
+  // Storages whose lives do not meet take one place, of those that share.
+  bool place_all(Sharing sharing) {
+    for_each_list(l_, [&](Statements& list) { scratch_sizes(list); });
+    end_ = 0;
+    const Lives lives(l_);
+    const std::set<StorageId> alone = never_shared();
+    std::vector<StorageId> together;
+    for (const StorageId s : unscoped()) {
+      const bool shares = sharing == Sharing::all ||
+                          (sharing == Sharing::asynchronous && is_asynchronous(storage(s)));
+      if (shares && lives.has(s) && !alone.contains(s))
+        together.push_back(s);
+      else
+        place(storage(s));
+    }
+    for (const StorageId s : together)
+      if (!shared_bytes(storage(s)).within(0, l_.machine.max_shared_bytes)) return false;
+    std::ranges::stable_sort(together, {}, [&](StorageId s) { return lives.of(s).first; });
+    const Checked begin = end_;
+    for (std::size_t i = 0; i < together.size(); ++i) {
+      Storage& s = storage(together[i]);
+      end_ = lowest(begin, s, std::span(together).first(i),
+                    [&](StorageId other) { return lives.meet(other, together[i]); });
+      place(s);
+    }
+    end_ = begin;
+    for (const StorageId s : together)
+      end_ = larger(end_, storage(s).shared().offset + shared_bytes(storage(s)));
     for_each_list(l_, [&](Statements& list) { end_ = scopes(list, end_); });
     return end_.within(0, l_.machine.max_shared_bytes);
   }
 
-  // What is sent when nobody reads rings any more. The ring lies where panels of that may, too.
-  StorageId sent_over_a_ring() {
-    const StorageId sent = sent_behind_loops(l_);
-    const StorageId ring = sent ? ring_for(sent) : StorageId();
-    if (!ring) return {};
-    std::int64_t& alignment = storage(ring).shared().alignment;
-    alignment = std::max(alignment, shared_alignment(storage(sent)));
-    return sent;
-  }
+  static bool is_asynchronous(const Storage& s) { return s.is_fetched() || s.is_sent(); }
 
-  // The storage of a ring in which it has room, if there is one.
-  StorageId ring_for(StorageId sent) {
-    for (const Ring& r : l_.rings)
-      if (r.slots * r.slot_bytes >= shared_bytes(storage(sent)).value()) return r.storage;
-    return {};
+  // Windows live as long as the program, barriers as long as the block.
+  std::set<StorageId> never_shared() const {
+    std::set<StorageId> found;
+    for (const Window& w : l_.windows)
+      if (w.storage()) found.insert(w.storage());
+    for (const Barriers& b : l_.barriers) found.insert(b.storage);
+    return found;
   }
 
   std::vector<StorageId> unscoped() const {
@@ -77,45 +95,6 @@ class SharedMemory {
       if (l_.storages[s].in_shared() && !scoped.contains(s) && l_.room_of(s) == s)
         found.push_back(s);
     return found;
-  }
-
-  // Windows live as long as the program.
-  bool is_window(StorageId storage) const {
-    return std::ranges::any_of(l_.windows, [&](const Window& w) { return w.storage() == storage; });
-  }
-
-  // Storages whose lives do not meet take one place. Warpgroups have copies, and wait for
-  // themselves alone: theirs would meet.
-  bool fits_shared() {
-    if (l_.warpgroups > 1) return false;
-    const Lives lives(l_);
-    const StorageId over_ring = sent_over_a_ring();
-    end_ = 0;
-    std::vector<StorageId> sharing;
-    for (const StorageId s : unscoped())
-      if (s == over_ring)
-        continue;
-      else if (is_window(s) || storage(s).is_fetched() || storage(s).is_sent() || !lives.has(s))
-        place(storage(s));
-      else
-        sharing.push_back(s);
-    for (const StorageId s : sharing)
-      if (!shared_bytes(storage(s)).within(0, l_.machine.max_shared_bytes)) return false;
-    std::ranges::stable_sort(sharing, {}, [&](StorageId s) { return lives.of(s).first; });
-    if (over_ring)
-      storage(over_ring).shared().offset = storage(ring_for(over_ring)).shared().offset;
-    const Checked begin = end_;
-    for (std::size_t i = 0; i < sharing.size(); ++i) {
-      Storage& s = storage(sharing[i]);
-      end_ = lowest(begin, s, std::span(sharing).first(i),
-                    [&](StorageId other) { return lives.meet(other, sharing[i]); });
-      place(s);
-    }
-    end_ = begin;
-    for (const StorageId s : sharing)
-      end_ = larger(end_, storage(s).shared().offset + shared_bytes(storage(s)));
-    if (!ends_with_scopes()) return false;
-    return true;
   }
 
   // Where, from `begin` on, a storage fits between those of the placed ones that it meets.
@@ -185,7 +164,7 @@ class SharedMemory {
   }
 
   [[noreturn]] void too_much() {
-    (void)fits();  // says what each of its own place takes
+    (void)bytes();
     const Storage* largest = nullptr;
     for (const Storage& s : l_.storages)
       if (s.in_shared() && (!largest || shared_bytes(s).value_or(INT64_MAX) >
@@ -213,16 +192,10 @@ Checked unshared_bytes(const Program& l) {
   return SharedMemory(copy).bytes();
 }
 
-StorageId sent_behind_loops(const Program& l) {
-  StorageId found;
-  if (std::ranges::count(l.storages, true, &Storage::is_sent) != 1 || l.bodies.size() > 1)
-    return {};
-  for (const Statement& s : l.bodies[0].agents[0].statements) {
-    if (repeats(s)) found = {};
-    if (const Copy* const c = std::get_if<Copy>(&s.what); c != nullptr && c->from.storage)
-      found = c->from.storage;
-  }
-  return found;
+bool fits_shared_memory(const Program& l) {
+  Program copy = l;
+  SharedMemory memory(copy);
+  return memory.fits() || memory.fits_shared();
 }
 
 bool stages_too_much(const Program& l) {

@@ -79,28 +79,24 @@ constexpr int most_blocks = 4;
 
 class Choice {
  public:
-  Choice(Program& l, const Over& over, Location at) : l_(l), over_(over), at_(at) {}
+  Choice(Program& l, const Over& over, int most, Location at)
+      : l_(l), over_(over), most_(most), at_(at) {}
 
   std::map<std::size_t, int> choose(const std::set<std::size_t>& moved, bool has_producer) {
     std::map<std::size_t, int> slots;
     std::map<int, std::set<std::size_t>> copies;  // by what is given
     for (const std::size_t i : moved) copies[slots_given(l_, copies_at(*over_.body, i))].insert(i);
-    const Slot together = slot_of(moved);
-    const Checked all = unshared_bytes(l_);
-    if (!all.within(0, l_.machine.max_shared_bytes)) {
+    if (most_ < 2) {
       l_.remarks.push_back({at_, "not pipelined: a block has no more shared memory"});
       for (const std::size_t i : moved) slots[i] = 1;
       return slots;
     }
-    const std::int64_t others =
-        all.value() / std::max(1, l_.warpgroups) - together.once - sent_bytes(2 * together.largest);
-    // Where a ring begins, and its barriers, take more.
-    const std::int64_t beside = together.fetched ? 2 * together.alignment * std::ssize(copies) : 0;
-    const std::int64_t room =
-        l_.machine.max_shared_bytes / std::max(1, l_.warpgroups) - others - beside;
-    const std::int64_t taken = give_slots(copies, room, slots);
+    const std::int64_t taken = give_slots(copies, slots);
     if (!copies.contains(0)) return slots;
-    const int chosen = choose_slots(slot_of(copies[0]), others + taken, room - taken, has_producer);
+    const std::int64_t others =
+        unshared_bytes(l_).value_or(INT64_MAX / 2) / std::max(1, l_.warpgroups) -
+        slot_of(moved).once;
+    const int chosen = choose_slots(slot_of(copies[0]), others + taken, has_producer);
     for (const std::size_t i : copies[0]) slots[i] = chosen;
     return slots;
   }
@@ -109,7 +105,7 @@ class Choice {
   // What copies fill of a slot that they share.
   struct Slot {
     std::int64_t bytes = 0, alignment = 1;
-    std::int64_t once = 0, largest = 0;  // of all together without gaps, and of one of them
+    std::int64_t once = 0;  // of all together without gaps
     bool fetched = false;
   };
   Slot slot_of(const std::set<std::size_t>& copies) const {
@@ -120,7 +116,6 @@ class Choice {
         const Storage& s = l_.storages[filled];
         const std::int64_t bytes = shared_bytes(s).value_or(0);
         slot.once += bytes;
-        slot.largest = std::max(slot.largest, bytes);
         slot.bytes = round_up(slot.bytes, shared_alignment(s)) + bytes;
         slot.alignment = std::max(slot.alignment, shared_alignment(s));
       }
@@ -130,52 +125,33 @@ class Choice {
   }
 
   // Those that somebody asked for, as far as there is room; returns the bytes.
-  std::int64_t give_slots(const std::map<int, std::set<std::size_t>>& copies, std::int64_t room,
+  std::int64_t give_slots(const std::map<int, std::set<std::size_t>>& copies,
                           std::map<std::size_t, int>& slots) {
-    int most = copies.rbegin()->first;
-    const auto bytes = [&] {
-      std::int64_t n = 0;
-      for (const auto& [given, of] : copies)
-        n += std::max(1, std::min(given, most)) * slot_of(of).bytes;
-      return n;
-    };
-    while (most > 1 && bytes() > room) --most;
     std::int64_t taken = 0;
     for (const auto& [given, of] : copies) {
       if (given == 0) continue;
-      if (most < given)
+      if (most_ < given)
         l_.remarks.push_back(
             {at_, fmt::format("pipelined by {} stages, not {}: a block has no more "
                               "shared memory",
-                              most, given)});
-      for (const std::size_t i : of) slots[i] = std::min(given, most);
-      taken += std::min(given, most) * slot_of(of).bytes;
+                              most_, given)});
+      for (const std::size_t i : of) slots[i] = std::min(given, most_);
+      taken += std::min(given, most_) * slot_of(of).bytes;
     }
     return taken;
   }
 
-  int choose_slots(const Slot& slot, std::int64_t others, std::int64_t room, bool has_producer) {
-    const std::int64_t most = room / slot.bytes;
+  int choose_slots(const Slot& slot, std::int64_t others, bool has_producer) {
     const int blocks = blocks_together(others + slot.bytes, has_producer);
     const std::int64_t share =
         thread::multiprocessor(l_.machine.compute_capability).shared_bytes / blocks - 1024;
-    const std::int64_t fit = std::min(most, (share - others) / slot.bytes);
+    const std::int64_t fit = blocks == 1 ? most_slots : (share - others) / slot.bytes;
     const std::int64_t wanted =
         std::clamp(1 + cdiv(slot.fetched ? wanted_by_tma : wanted_bytes, slot.bytes * blocks),
-                   fewest_slots, most_slots);
-    const std::int64_t slots =
-        std::min({wanted, std::max<std::int64_t>(fit, 2), most, trips(l_, over_)});
-    if (slots < 2 && trips(l_, over_) > 1)
-      l_.remarks.push_back({at_, "not pipelined: a block has no more shared memory"});
+                   fewest_slots, static_cast<std::int64_t>(most_slots));
+    const std::int64_t slots = std::min({wanted, std::max<std::int64_t>(fit, 2),
+                                         static_cast<std::int64_t>(most_), trips(l_, over_)});
     return static_cast<int>(std::max<std::int64_t>(slots, 1));
-  }
-
-  // Of what lies in the place of a ring, where one of at least so many bytes has room for it.
-  std::int64_t sent_bytes(std::int64_t of_ring) const {
-    const StorageId sent = sent_behind_loops(l_);
-    if (!sent) return 0;
-    const std::int64_t bytes = shared_bytes(l_.storages[sent]).value();
-    return bytes <= of_ring ? bytes : 0;
   }
 
   // Blocks that registers, and shared memory without a pipeline, leave on a multiprocessor.
@@ -195,15 +171,16 @@ class Choice {
 
   Program& l_;
   const Over& over_;
+  const int most_;  // of which there is room
   const Location at_;
 };
 
 }  // namespace
 
 std::map<std::size_t, int> slots_for(Program& l, const Over& over,
-                                     const std::set<std::size_t>& copies, bool has_producer,
-                                     Location at) {
-  return Choice(l, over, at).choose(copies, has_producer);
+                                     const std::set<std::size_t>& copies, int most,
+                                     bool has_producer, Location at) {
+  return Choice(l, over, most, at).choose(copies, has_producer);
 }
 
 }  // namespace palladium::passes
