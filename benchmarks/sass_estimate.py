@@ -377,13 +377,13 @@ class Values:
         r = [self.read(state, p) for p in d]
         name = one.name.lstrip("U") if one.base.startswith("U") else one.name
         if ".X" not in one.name and ".HI" not in one.name and "WIDE" not in one.name:
-            if name in ("MOV", "R2UR", "S2R", "S2UR") or one.base in ("S2UR", "S2R", "R2UR"):
+            if name == "MOV" or one.base in ("S2UR", "S2R", "R2UR"):
                 return r[0]
             if name == "IADD3" and len(r) == 3:
                 return self.plus(self.plus(r[0], r[1]), r[2])
             if one.base == "VIADD":
                 return self.plus(r[0], r[1])
-            if (name == "LEA" or one.name == "LEA") and len(r) >= 3 and not r[2][1]:
+            if name == "LEA" and len(r) >= 3 and not r[2][1]:
                 return self.plus(self.times(self.constant(1 << r[2][0]), r[0]), r[1])
             if re.match(r"SHF\.L\.U32", name) and not r[1][1]:
                 return self.times(self.constant(1 << r[1][0]), r[0])
@@ -518,8 +518,8 @@ class Copies:
         for i, slots in zip(arrivals, self.slots_of(arrivals)):
             address, count = self.values.at[i]
             awaited = not is_apart and any(w > i and self.values.at[w][0] == address for w in waits)
-            parts.append({"how": "TMA", "place": f"{address[0]:#x}", "bytes": count[0] if not count[1] else None, "slots": slots,
-                          "ahead": 0 if awaited else max(slots - held, 0), "awaited": awaited})
+            parts.append({"how": "TMA", "place": f"{address[0]:#x}", "bytes": None if count[1] else count[0],
+                          "slots": slots, "ahead": 0 if awaited else max(slots - held, 0), "awaited": awaited})
         return parts
 
     # -- cp.async

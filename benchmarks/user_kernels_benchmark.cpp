@@ -8,13 +8,13 @@
 // $PYTHON names a Python that has the peers, $PALLADIUM_NVDISASM the disassembler. In FOLDER the
 // cubins stay, and those of peers are not made again.
 #include <stdlib.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -93,8 +93,6 @@ Entry compile(const Case& c, const Arguments& a) {
 
 int report(const Arguments& a) {
   const char* chosen = std::getenv("PYTHON");
-  const std::string nvdisasm = nvrtc::find_nvdisasm();
-  if (!nvdisasm.empty()) ::setenv("PALLADIUM_NVDISASM", nvdisasm.c_str(), 1);
   const std::string command =
       fmt::format("'{}' '{}/user_kernels_report.py' '{}'{}", chosen != nullptr ? chosen : "python3",
                   PALLADIUM_BENCHMARKS, a.out, a.json ? " --json" : "");
@@ -105,10 +103,12 @@ int report(const Arguments& a) {
 
 int main(int argc, char** argv) try {
   const Arguments a = arguments_of(argc, argv);
-  if (!nvrtc::toolchain().found) {
-    std::puts("no NVRTC: nothing to measure");
+  const std::string nvdisasm = nvrtc::find_nvdisasm();
+  if (!nvrtc::toolchain().found || nvdisasm.empty()) {
+    std::puts("no NVRTC, or no nvdisasm (scripts/setup --nvdisasm): nothing to measure");
     return 0;
   }
+  ::setenv("PALLADIUM_NVDISASM", nvdisasm.c_str(), 1);
   ::setenv("PALLADIUM_LOG", "off", 1);
   std::filesystem::create_directories(a.out);
   std::ofstream list(a.out + "/cases");

@@ -150,7 +150,7 @@ std::optional<process::Ending> wait_until(process::Child& child, Clock::time_poi
                               what, words.empty() ? "" : ":\n", words));
 }
 
-/// Folders of .deps beside this library.
+/// Folders of .deps beside this library: scripts/setup's own first.
 std::string in_wheel() {
   Dl_info self;
   std::string real;
@@ -159,8 +159,8 @@ std::string in_wheel() {
     return "";
   std::string folder = files::directory_of(real);
   for (int level = 0; level < 3; ++level, folder = files::directory_of(folder))
-    for (const char* place : {"cu13", "cuda_nvdisasm"})
-      if (const std::string path = fmt::format("{}/.deps/nvidia/{}/bin/nvdisasm", folder, place);
+    for (const char* place : {"nvdisasm/nvidia/cu13", "nvidia/cu13", "nvidia/cuda_nvdisasm"})
+      if (const std::string path = fmt::format("{}/.deps/{}/bin/nvdisasm", folder, place);
           files::exists(path))
         return path;
   return "";

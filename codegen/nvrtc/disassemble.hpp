@@ -9,7 +9,8 @@ namespace palladium::nvrtc {
 
 /// What PALLADIUM_NVDISASM names, whether it is there or not; else that of $CUDA_HOME, of
 /// /usr/local/cuda, of PATH, or of .deps beside this library or in up to two folders above it (what
-/// `pip install --target` makes of the nvidia-cuda-nvdisasm wheel). "" if there is none.
+/// scripts/setup, or `pip install --target`, makes of the nvidia-cuda-nvdisasm wheel). "" if there is
+/// none.
 std::string find_nvdisasm();
 
 /// How to get one.

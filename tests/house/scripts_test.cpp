@@ -62,13 +62,12 @@ esac
   }
 
   /// What setup found, a line each, behind what it said.
-  test::Finished setup() const {
-    return test::run_program(
-        {"/bin/bash", "-c",
-         "cd '" + folder.path() +
-             "' && source scripts/setup --nvrtcs && printf '%s\\n' \"${nvrtcs[@]}\""},
-        {{"PATH", folder / "bin:" + std::string(std::getenv("PATH"))},
-         {"CUDA_HOME", folder / "toolkit"}});
+  test::Finished setup(const std::string& what = "nvrtcs") const {
+    return test::run_program({"/bin/bash", "-c",
+                              "cd '" + folder.path() + "' && source scripts/setup --" + what +
+                                  " && printf '%s\\n' \"${" + what + "[@]}\""},
+                             {{"PATH", folder / "bin:" + std::string(std::getenv("PATH"))},
+                              {"CUDA_HOME", folder / "toolkit"}});
   }
 
   std::string toolkit = "toolkit/";
@@ -95,6 +94,26 @@ TEST_CASE("setup finds NVRTCs in toolkits, in .deps and on PyPI, and asks PyPI o
     CHECK_THAT(done.err, ContainsSubstring("taking the newest in .deps/"));
   }
   CHECK(test::text_of(checkout.folder / "asked") == asked);
+}
+
+TEST_CASE("setup finds an nvdisasm, else asks PyPI for one, once, and goes on without") {
+  const Checkout checkout;
+  checkout.write("offline", "");
+  const test::Finished first = checkout.setup("nvdisasm"), second = checkout.setup("nvdisasm");
+  INFO(first.err);
+  CHECK(first.status + second.status == 0);
+  if (first.out != "\n") {  // one is here
+    CHECK_THAT(first.out, ContainsSubstring("/nvdisasm\n"));
+    return;
+  }
+  CHECK_THAT(first.err, ContainsSubstring("without it no machine code"));
+  CHECK(second.err.find("nvdisasm") == std::string::npos);
+  CHECK_THAT(test::text_of(checkout.folder / "asked"), ContainsSubstring("nvidia-cuda-nvdisasm\n"));
+  for (const std::string place : {".deps/nvdisasm/nvidia/any/bin/", "toolkit/bin/"}) {
+    checkout.write(place + "nvdisasm", "");
+    REQUIRE(::chmod((checkout.folder / (place + "nvdisasm")).c_str(), 0700) == 0);
+    CHECK_THAT(checkout.setup("nvdisasm").out, ContainsSubstring(checkout.folder / place));
+  }
 }
 
 TEST_CASE("setup says which NVRTC cannot be fetched, and goes on") {
