@@ -10,7 +10,7 @@ per tile       instructions beside MMAs that all warps which multiply issue for 
                multiply-adds: `straight` counts the loop's whole text, `trip` the way through it that
                has most MMAs, and of these ways the one with the fewest instructions
 copies         what an iteration moves from global memory: bytes, and how (TMA, cp.async, LDG, of which
-               each thread's bytes count, though several threads take the same)
+               those on the way of `trip` count, and each thread's bytes, though several take the same)
 slots, ahead   into how many places of shared memory it copies in turn, and for how many of these
                copies are in flight, or have landed, while an iteration goes over into the next; of a
                loop the least of those copies that move an eighth of its bytes or more
@@ -304,19 +304,24 @@ class Flow:
         return [Loop(h, max(backs[h]), bodies[h], backs[h]) for h in sorted(bodies)]
 
     def trip(self, loop):
-        """(multiply-adds, instructions beside MMAs) of the way from the header to a branch back that
-        multiplies most and, of these, has the fewest instructions."""
-        best = {}
+        """The instructions of the way from the header to a branch back that multiplies most and, of these
+        ways, has the fewest instructions."""
+        best, came_from = {}, {}
         for v in self.order:
             if v not in loop.body:
                 continue
-            so_far = max((best[p] for p in self.before[v] if p in best and v != loop.header
-                          and self.place[p] < self.place[v]), default=(0, 0))
+            before = [p for p in self.before[v]
+                      if p in best and v != loop.header and self.place[p] < self.place[v]]
+            came_from[v] = max(before, key=best.get, default=None)
+            macs, length = best.get(came_from[v], (0, 0))
             one = self.instructions[v]
             is_mma = one.unit in MMAS
-            best[v] = (so_far[0] + (one.macs() if is_mma else 0), so_far[1] - (not is_mma))
-        macs, negative = max(best[b] for b in loop.backs if b in best)
-        return macs, -negative
+            best[v] = (macs + (one.macs() if is_mma else 0), length - (not is_mma))
+        way, v = [], max((b for b in loop.backs if b in best), key=best.get)
+        while v is not None:
+            way.append(v)
+            v = came_from[v]
+        return way[::-1]
 
 
 # ---- what registers hold, as far as addresses and byte counts need it
@@ -547,9 +552,11 @@ class Copies:
 
     def by_registers(self, loop):
         groups = {}
+        # What stands under a condition beside the usual way is what happens in one of many turns.
+        usual = set(self.flow.trip(loop)) if loop in self.flow.loops else set(loop.text)
         for at, i in enumerate(loop.text):
             one = self.instructions[i]
-            if one.unit == "LDG":
+            if one.unit == "LDG" and i in usual:
                 awaited = self.is_read(loop.text[at + 1:], one)
                 groups[awaited] = groups.get(awaited, 0) + one.width()
         return [{"how": "LDG", "bytes": size * (self.threads or 0), "slots": 1, "ahead": 0 if awaited else 1,
@@ -579,8 +586,9 @@ def loop_facts(flow, loop, text):
         facts["macs_of_warp"] = macs
         facts["straight"] = round((len(ins) - sum(products.values())) * TILE / macs)
         if loop:
-            most, others = flow.trip(loop)
-            facts["trip"] = round(others * TILE / most) if most else None
+            trip = [flow.instructions[i] for i in flow.trip(loop)]
+            most = sum(i.macs() for i in trip if i.unit in MMAS)
+            facts["trip"] = round(sum(i.unit not in MMAS for i in trip) * TILE / most) if most else None
     return facts
 
 

@@ -70,7 +70,8 @@ struct Entry {
 Entry compile(const Case& c, const Arguments& a) {
   Entry entry;
   const auto begin = [&](int shared_bytes) {
-    entry.add(fmt::format("case\t{}\t{}\t{}\t{}", c.name, c.peer, c.at_most, shared_bytes));
+    entry.add(
+        fmt::format("case\t{}\t{}\t{}\t{}\t{}", c.name, c.peer, c.at_most, c.stages, shared_bytes));
   };
   try {
     const user_kernels::UserKernel k = c.make();

@@ -7,17 +7,20 @@ has these.
 
 FOLDER/cases says what is there. Peers' cubins stay in FOLDER/triton and FOLDER/cutile and are made anew
 when the scripts that make them change."""
+import collections
 import concurrent.futures
 import json
 import os
 import subprocess
 import sys
 
-import sass_estimate
+sys.dont_write_bytecode = True  # nothing beside the sources
+import sass_estimate  # noqa: E402
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PEERS = {"triton": "triton_user_kernels.py", "cutile": "cutile_user_kernels.py"}
 NEAR = 1.1  # of a peer's instructions
+SAME = 1.01  # of a target: NVRTCs differ
 
 
 def read_cases(folder):
@@ -25,8 +28,9 @@ def read_cases(folder):
     for line in open(f"{folder}/cases"):
         kind, *fields = line.rstrip("\n").split("\t")
         if kind == "case":
-            name, peer, at_most, shared = fields
-            cases.append({"name": name, "peer": peer, "at_most": int(at_most), "shared": int(shared),
+            name, peer, *numbers = fields
+            at_most, stages, shared = map(int, numbers)
+            cases.append({"name": name, "peer": peer, "at_most": at_most, "stages": stages, "shared": shared,
                           "notes": [], "refused": None})
         else:
             cases[-1]["notes" if kind == "note" else "refused"] = \
@@ -96,17 +100,21 @@ def ours(kernel):
 
 
 def verdicts(case, kernel, peers):
-    """What is worse than it should be."""
-    found = []
-    if case["at_most"] and figure(kernel) > case["at_most"]:
+    """What is worse than it should be: figures first, then words."""
+    found, main = [], kernel["main"]
+    if case["at_most"] and figure(kernel) > SAME * case["at_most"]:
         found.append(f"{figure(kernel) / case['at_most']:.2f} x the target")
+    if case["stages"] > (main["slots"] or 0):
+        found.append(f"{main['slots']} of {case['stages']} stages")
+    if main["kind"] == "products" and main["ahead"] == 0:
+        found.append("nothing ahead")
     runnable = [p for p in peers.values() if p["blocks"] != 0]
-    if runnable and "macs_of_warp" in kernel["main"]:
+    if runnable and main.get("macs_of_warp"):
         least = min(map(figure, runnable))
         if figure(kernel) > NEAR * least:
             found.append(f"{figure(kernel) / least:.2f} x a peer")
         ahead = max(p["main"]["ahead"] or 0 for p in runnable)
-        if (kernel["main"]["ahead"] or 0) < ahead:
+        if (main["ahead"] or 0) < ahead:
             found.append(f"a peer copies {ahead} ahead")
     return found
 
@@ -125,7 +133,7 @@ def main():
         jobs |= {(which, n): (f"{folder}/{which}/{n}.cubin", shared, nvdisasm) for n, shared in names.items()}
     with concurrent.futures.ProcessPoolExecutor() as pool:
         facts = dict(zip(jobs, pool.map(facts_of, jobs.values())))
-    counts = {"over the target": 0, "behind a peer": 0}
+    counts = collections.Counter()
     for c in cases:
         kernel = facts.get(("ours", c["name"]))
         peers = {w: facts[w, c["peer"]] for w in PEERS if (w, c["peer"]) in facts}
@@ -134,8 +142,8 @@ def main():
         line += f"   target <= {c['at_most']:,}" if c["at_most"] else ""
         line += "".join(f"   {w} {short(p).strip()}" for w, p in peers.items())
         c["verdicts"] = verdicts(c, kernel, peers) if kernel else ["refused"]
-        counts["over the target"] += any("target" in v for v in c["verdicts"])
-        counts["behind a peer"] += any("peer" in v for v in c["verdicts"])
+        for what, word in ("over the target", "target"), ("copy nothing ahead", "nothing"), ("behind a peer", "peer"):
+            counts[what] += any(word in v for v in c["verdicts"])
         if not as_json:
             print(line + (f"   !! {', '.join(c['verdicts'])}" if c["verdicts"] else ""))
             for note in c["notes"]:

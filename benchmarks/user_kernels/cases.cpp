@@ -27,7 +27,8 @@ UserKernel shipped_attention(std::int64_t d, bool causal) {
 
 void add_matmuls(std::vector<Case>& all) {
   const auto add = [&](std::string name, const Matmul& p, int at_most, const char* peer) {
-    all.push_back({"matmul_" + name, [=] { return matmul(p); }, at_most, peer});
+    const int stages = at_most > 0 ? 3 : 0;
+    all.push_back({"matmul_" + name, [=] { return matmul(p); }, at_most, peer, "sm_90a", stages});
   };
   constexpr DimOptions eights{.multiple_of = 8, .at_most = (1 << 15) - 8};
   for (const Sum sum : {Sum::carry, Sum::registers, Sum::shared, Sum::output}) {
@@ -67,11 +68,12 @@ void add_matmuls(std::vector<Case>& all) {
 
 void add_other_products(std::vector<Case>& all) {
   const Sizes sizes{.tile = square};
-  all.push_back({"grouped_loop", [] { return grouped_matmul({}); }, 380, "grouped"});
+  all.push_back({"grouped_loop", [] { return grouped_matmul({}); }, 380, "grouped", "sm_90a", 3});
+  all.push_back({"grouped_grid", [] { return grouped_matmul({.style = Style::grid}); }, 380,
+                 "grouped", "sm_90a", 3});
+  all.push_back({"swiglu_loop", [] { return swiglu({}); }, 310, "swiglu", "sm_90a", 3});
   all.push_back(
-      {"grouped_grid", [] { return grouped_matmul({.style = Style::grid}); }, 380, "grouped"});
-  all.push_back({"swiglu_loop", [] { return swiglu({}); }, 310, "swiglu"});
-  all.push_back({"swiglu_grid", [] { return swiglu({.style = Style::grid}); }, 310, "swiglu"});
+      {"swiglu_grid", [] { return swiglu({.style = Style::grid}); }, 310, "swiglu", "sm_90a", 3});
   all.push_back({"i8_weights_loop", [] { return narrow_weights({}); }, 0, "i8_weights"});
   all.push_back(
       {"i8_weights_grid", [] { return narrow_weights({.style = Style::grid}); }, 0, "i8_weights"});
@@ -126,7 +128,8 @@ void add_attention(std::vector<Case>& all) {
     const char* const peer = d == 64 ? "attention_64_dkv" : "attention_128_dkv";
     for (const bool turned : {false, true})
       all.push_back({"attention_" + of_d + (turned ? "_dkv_turned" : "_dkv"),
-                     [=] { return attention_dkv(backward, turned); }, backward_most, peer});
+                     [=] { return attention_dkv(backward, turned); }, backward_most, peer, "sm_90a",
+                     2});
   }
   add("128_window", {.window = 1024}, 2000, "attention_128_window");
   add("128_bias", {.bias = true}, 0, "attention_128_bias");

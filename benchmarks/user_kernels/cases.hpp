@@ -15,6 +15,7 @@ struct Case {
   int at_most = 0;        ///< instructions of a tile in every trip; 0: nothing is said
   const char* peer = "";  ///< the same kernel among those of benchmarks/peers, if there is one
   const char* arch = "sm_90a";
+  int stages = 0;  ///< places that the main loop should copy into in turn, at least
 };
 
 const std::vector<Case>& cases();
