@@ -255,7 +255,7 @@ void Expander::expand_one(const lowered::GridLoop& loop) {
   if (!loop.ring) {
     id = e_.variable(p);
     b_.open_loop(std::move(iterations));
-    expand_list(loop.body);
+    begins_with(e_.plain(Operator::equal, id, number(0), bool_), [&] { expand_list(loop.body); });
     b_.close();
     return;
   }
@@ -299,7 +299,8 @@ void Expander::expand_one(const lowered::Loop& l) {
                          .body = {}};
   if (!l.ring) {
     b_.open_loop(std::move(iterations));
-    expand_list(l.body);
+    begins_with(e_.plain(Operator::equal, e_.variable(counter), low, bool_),
+                [&] { expand_list(l.body); });
     b_.close();
     return;
   }

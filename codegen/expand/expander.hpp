@@ -109,11 +109,20 @@ class Expander {
     ExprId now = no_expr;                 // that of the storages in it
     ExprId phase = no_expr;               // of a fetched ring: the parity of its barriers
     bool fills = false;                   // the agent fills slots that others free
-    ExprId begins =
-        no_expr;  // of one of products in flight: whether this iteration has none before it
+    // Where products of the iteration before are in flight: whether there is none.
+    ExprId begins = no_expr;
     ExprId lead = no_expr;  // in a Lead: the iteration
   };
   void begin_rings();
+  /// Runs f, in which this says whether the iteration is the first.
+  template <class F>
+  void begins_with(ExprId first, F&& f) {
+    const auto outside = slots_;
+    for (Slots& slots : slots_) slots.begins = first;
+    f();
+    for (std::size_t r = 0; r < slots_.size(); ++r)
+      slots_[RingId(static_cast<int>(r))].begins = outside[RingId(static_cast<int>(r))].begins;
+  }
   void expand_rotated(const lowered::Loop& l);
   void expand_rotated(const lowered::GridLoop& l);
   /// The iterations behind the first, of which `low` is the number.

@@ -125,8 +125,8 @@ class Walk {
       around_.back().iteration = i;
       for (const RingId r : s.begun) ++slots_[r].produced;
       if (s.ring) turn(s.ring, i);
-      if (s.rotated)
-        for (Slots& x : slots_) x.begins = i <= 1;
+      if (!s.ring)
+        for (Slots& x : slots_) x.begins = i <= (s.rotated ? 1 : 0);
       visit(s.rotated && i == 0 ? s.prologue : s.bodies[0]);
     }
     if (s.ring && !agent_.is_one_thread) slots_[s.ring].version = slots_[s.ring].first + count;

@@ -238,9 +238,8 @@ bool is_product(const Statement& s) {
 
 // Each step from a slot that another agent fills frees it. A product that nothing in its iteration
 // needs goes on across the step where the last one stands in the loop's epilogue, or where the loop
-// knows by constants which slot was the one before and is gone through once: that slot is freed in
-// the next iteration, behind the first wait for the product, and in the epilogue if the producer
-// goes on.
+// is gone through once and others are filled meanwhile: that slot is freed in the next iteration,
+// behind the first wait for the product, and in the epilogue if the producer goes on.
 class Releases {
  public:
   Releases(const Program& l, const Statements& agent) : l_(l), fills_(rings_filled(l, agent)) {
@@ -286,7 +285,7 @@ class Releases {
     const RingId ring = std::get<Advance>(list[step].what).ring;
     const Rotation loop = rotation_of(around);
     const bool rotated = loop.is_rotated() && &list == loop.body && steps(*loop.epilogue, ring);
-    if (!rotated && (!l_.rings[ring].unrolled || comes_again)) return 0;
+    if (!rotated && (comes_again || !is_worth_waiting(l_.rings[ring]))) return 0;
     std::size_t last = step;
     while (last > 0 && !reads(list[last - 1], ring)) --last;
     if (last == 0 || !is_product(list[last - 1])) return 0;
@@ -298,6 +297,9 @@ class Releases {
     }
     return needed_.behind.contains(&list) ? 0 : begun;
   }
+
+  // Of two slots the other one would be filled too late.
+  static bool is_worth_waiting(const Ring& r) { return r.unrolled || r.slots > 2; }
 
   static bool is_step(const Statement& s, RingId ring) {
     const Advance* const step = std::get_if<Advance>(&s.what);
