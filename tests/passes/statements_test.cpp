@@ -147,8 +147,8 @@ TEST_CASE("a product whose carry is read once more is not accumulated in place")
   CHECK(occurrences(text, "+=") == 0);
 }
 
-TEST_CASE("a product is accumulated in a block in registers, unless the block is read elsewhere") {
-  const auto text = [](const std::string& more) {
+TEST_CASE("a product is accumulated in a block in registers, unless the block is read meanwhile") {
+  const auto text = [](const std::string& between, const std::string& behind) {
     return decided(R"(kernel k
   grid 4 sequential
   args[0]: f16[64,128] in blocks [64,32]
@@ -163,13 +163,14 @@ TEST_CASE("a product is accumulated in a block in registers, unless the block is
   %4: f16[64,32] = load %0
   %5: f32[64,64] = dot %4, %4 trans_b
   %6: f32[64,64] = add %3, %5
-  store %1, %6
-)" + more + "}");
+)" + between + "  store %1, %6\n" +
+                   behind + "}");
   };
-  CHECK_THAT(text(""), Shows({"w1: outputs[0] registers s0", "s0 += "}));
-  const std::string read_after = text("  %7: f32[64,64] = load %1\n  store %2, %7\n");
-  CHECK_THAT(read_after, Shows({"w1: outputs[0] registers s0"}));
-  CHECK(occurrences(read_after, "+=") == 0);
+  CHECK_THAT(text("", ""), Shows({"w1: outputs[0] registers s0", "s0 += "}));
+  const std::string read = "  %7: f32[64,64] = load %1\n  store %2, %7\n";
+  CHECK_THAT(text("", read), Shows({"w1: outputs[0] registers s0", "s0 += "}));
+  CHECK_THAT(text(read, ""), Shows({"w1: outputs[0] registers s0"}));
+  CHECK(occurrences(text(read, ""), "+=") == 0);
 }
 
 TEST_CASE("the operands of a product are staged, and behind a barrier multiplied") {

@@ -31,17 +31,19 @@ constexpr const char* two_products = R"(kernel two
   args[0]: f16[64,192] in blocks [64,192]
   args[1]: f16[192,64] in blocks [192,64]
   args[2]: f16[64,192] in blocks [64,192]
+  args[3]: f16[192,64] in blocks [192,64]
   outputs[0]: f32[64,64] in blocks [64,64]
   outputs[1]: f32[64,64] in blocks [64,64]
 num_warps 4
-{ %0: ref block f16[64,192] %1: ref block f16[192,64] %2: ref block f16[64,192] %3: ref block f32[64,64] %4: ref block f32[64,64]
-  %5: f16[64,192] = load %0
-  %6: f16[192,64] = load %1
-  %7: f32[64,64] = dot %5, %6
-  store %3, %7
-  %8: f16[64,192] = load %2
-  %9: f32[64,64] = dot %8, %6
-  store %4, %9
+{ %0: ref block f16[64,192] %1: ref block f16[192,64] %2: ref block f16[64,192] %3: ref block f16[192,64] %4: ref block f32[64,64] %5: ref block f32[64,64]
+  %6: f16[64,192] = load %0
+  %7: f16[192,64] = load %1
+  %8: f32[64,64] = dot %6, %7
+  store %4, %8
+  %9: f16[64,192] = load %2
+  %10: f16[192,64] = load %3
+  %11: f32[64,64] = dot %9, %10
+  store %5, %11
 }
 )";
 

@@ -90,10 +90,10 @@ PL_KERNEL(384) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
     }
     pl::mbarrier_wait(smem + 16384, phase0);
     phase0 = phase0 ^ 1;
-    f32 v5[2];
-    f32 v8[64];
-    u32 v22[32];
     {
+      f32 v5[2];
+      f32 v8[64];
+      u32 v22[32];
       {
         const i32 v15 = 0;
         const i32 v10 = pl::sub(7, v15);
