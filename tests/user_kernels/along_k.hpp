@@ -93,14 +93,19 @@ inline graph::Graph along_k(const AlongK& p, const StepBody& body) {
   return traced(with_refs, options, types);
 }
 
-/// What is wrong with the kernel on an architecture: who works on it waits for others as he must,
-/// and interpreter and emulator agree, races on; "" if nothing is.
+/// What is wrong with how those who work on a program wait for each other; "" if nothing is. All
+/// ways are looked at.
+inline std::string protocol_problem(const lowered::Program& l) {
+  const lowered::Protocol p = lowered::protocol_of(l, 1 << 22);
+  return p.verdict == lowered::Protocol::Verdict::good ? "" : lowered::to_text(p);
+}
+
+/// What is wrong with the kernel on an architecture: that, or interpreter and emulator, races on,
+/// do not agree; "" if nothing is.
 inline std::string problem_of(const graph::Graph& g, const std::vector<std::int64_t>& symbols,
                               int compute_capability) {
-  const lowered::Protocol p =
-      lowered::protocol_of(cuda::lower(g, {.compute_capability = compute_capability}));
-  if (p.verdict != lowered::Protocol::Verdict::good) return lowered::to_text(p);
-  return on_all_targets(g, symbols, compute_capability);
+  std::string found = protocol_problem(cuda::lower(g, {.compute_capability = compute_capability}));
+  return found.empty() ? on_all_targets(g, symbols, compute_capability) : found;
 }
 
 }  // namespace palladium::test

@@ -1,0 +1,199 @@
+// What holds of the programs that are made of the kernels of benchmarks/user_kernels, as large as
+// they are used.
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <catch2/catch_test_macros.hpp>
+
+#include "benchmarks/user_kernels/cases.hpp"
+#include "codegen/base/format.hpp"
+#include "codegen/cuda/lower.hpp"
+#include "codegen/lowered/effects.hpp"
+#include "codegen/lowered/fields.hpp"
+#include "codegen/lowered/format.hpp"
+#include "tests/support/differential.hpp"
+#include "tests/support/full.hpp"
+#include "tests/user_kernels/traced.hpp"
+
+using namespace palladium;
+using namespace palladium::test;
+using namespace palladium::lowered;
+using user_kernels::Case;
+using user_kernels::Matmul;
+using user_kernels::Sum;
+using user_kernels::Tile;
+
+namespace {
+
+bool is_loop(const Statement& s) {
+  const GridLoop* const grid = std::get_if<GridLoop>(&s.what);
+  return repeats(s) && (grid == nullptr || grid->axis != programs_axis);
+}
+
+template <class F>
+void visit(const Statements& list, const F& f) {
+  for (const Statement& s : list) {
+    f(s);
+    for_each_body(s, [&](const Statements& body) { visit(body, f); });
+  }
+}
+
+bool has_product(const Statements& list) {
+  bool found = false;
+  visit(list, [&](const Statement& s) { found = found || std::holds_alternative<Dot>(s.what); });
+  return found;
+}
+
+// The innermost loops with products.
+std::vector<const Statement*> product_loops(const Program& l) {
+  std::vector<const Statement*> all;
+  for_each_list(l, [&](const Statements& list) {
+    visit(list, [&](const Statement& s) {
+      if (!is_loop(s)) return;
+      bool products = false, inner = false;
+      for_each_body(s, [&](const Statements& body) {
+        products = products || has_product(body);
+        visit(body, [&](const Statement& x) {
+          for_each_body(
+              x, [&](const Statements& b) { inner = inner || (is_loop(x) && has_product(b)); });
+        });
+      });
+      if (products && !inner) all.push_back(&s);
+    });
+  });
+  return all;
+}
+
+const Statements& body_of(const Statement& s) {
+  if (const While* const loop = std::get_if<While>(&s.what)) return loop->body;
+  return *rotation_of(s).body;
+}
+
+// Barriers that copies complete which the iteration issues for itself, and for which it waits.
+std::string awaited_at_once(const Statements& body) {
+  std::set<BarrierId> issued;
+  bool groups = false;
+  std::string found;
+  const std::function<void(const Statements&, bool)> walk = [&](const Statements& list,
+                                                                bool ahead) {
+    for (const Statement& s : list) {
+      const Ahead* const a = std::get_if<Ahead>(&s.what);
+      const bool later = ahead || (a != nullptr && a->iterations > 0);
+      if (const Copy* const c = std::get_if<Copy>(&s.what); c != nullptr && c->completes && !later)
+        issued.insert(c->completes);
+      if (const LoopNest* const p = std::get_if<LoopNest>(&s.what))
+        if (const Stage* const stage = std::get_if<Stage>(&p->sink))
+          groups = groups || (stage->by.asynchronous && !later);
+      if (const Wait* const w = std::get_if<Wait>(&s.what);
+          w != nullptr && issued.contains(w->barrier))
+        found += fmt::format(" m{}", w->barrier);
+      if (const WaitGroup* const w = std::get_if<WaitGroup>(&s.what))
+        if (groups && w->kind == device::Completion::cp_async_group && w->pending == 0)
+          found += " a group";
+      for_each_body(s, [&](const Statements& inner) { walk(inner, later); });
+    }
+  };
+  walk(body, false);
+  return found;
+}
+
+// Storages that a copy or a stage fills and nobody reads.
+std::string filled_for_nobody(const Program& l) {
+  std::set<StorageId> filled, read;
+  for_each_list(l, [&](const Statements& list) {
+    visit(list, [&](const Statement& s) {
+      const Copy* const c = std::get_if<Copy>(&s.what);
+      const LoopNest* const p = std::get_if<LoopNest>(&s.what);
+      if (c != nullptr && c->to.storage) filled.insert(c->to.storage);
+      if (p != nullptr && std::holds_alternative<Stage>(p->sink))
+        filled.insert(storage_filled(p->sink));
+      for (const lowered::Effect& e : effects(l, s))
+        if (e.storage && e.reads()) read.insert(e.storage);
+    });
+  });
+  std::string found;
+  for (const StorageId s : filled)
+    if (!read.contains(s)) found += fmt::format(" s{}", s);
+  return found;
+}
+
+// Loads that an iteration brings to shared memory more than once.
+std::string fetched_twice(const Statements& body) {
+  std::map<std::pair<graph::ValueId, WindowId>, std::set<StorageId>> filled;
+  visit(body, [&](const Statement& s) {
+    if (const Copy* const c = std::get_if<Copy>(&s.what); c != nullptr && c->to.storage)
+      filled[{c->of, c->from.window}].insert(c->to.storage);
+  });
+  std::string found;
+  for (const auto& [of, storages] : filled)
+    if (of.first != graph::no_value && storages.size() > 1)
+      found += fmt::format(" %{}", graph::index(of.first));
+  return found;
+}
+
+// How many statements of each kind there are; what is ahead counts as such.
+std::map<std::string, int> kinds(const Statements& body) {
+  std::map<std::string, int> count;
+  visit(body, [&](const Statement& s) {
+    if (std::holds_alternative<lowered::Scalar>(s.what) ||
+        std::holds_alternative<EnterWindow>(s.what))
+      return;
+    ++count[statement_words[s.what.index()]];
+  });
+  return count;
+}
+
+std::map<std::string, int> kinds_of(const Program& l) {
+  std::map<std::string, int> all;
+  for (const Statement* const loop : product_loops(l))
+    for (const auto& [kind, n] : kinds(body_of(*loop))) all[kind] += n;
+  return all;
+}
+
+Program lowered_of_case(const user_kernels::UserKernel& k, const std::string& arch) {
+  return cuda::lower(graph_of(k), {.compute_capability = compute_capability_of(arch)});
+}
+
+}  // namespace
+
+TEST_CASE("no iteration with a product waits for its own copies, but in loops that are known") {
+  // Who copies ahead for one of these takes it out.
+  const std::set<std::string> known = {
+      "norm_matmul",      "weight_gradient",   "block_sparse_matmul", "router",
+      "attention_64_dkv", "attention_128_dkv", "attention_128_paged", "convolution_unrolled"};
+  for (const Case& c : user_kernels::cases()) {
+    const Program l = lowered_of_case(c.make(), c.arch);
+    INFO(c.name);
+    std::string found;
+    for (const Statement* const loop : product_loops(l)) found += awaited_at_once(body_of(*loop));
+    CAPTURE(found);
+    CHECK(found.empty() != known.contains(c.name));
+  }
+}
+
+TEST_CASE("nothing is copied for nobody, nor twice for several products") {
+  for (const Case& c : user_kernels::cases()) {
+    const Program l = lowered_of_case(c.make(), c.arch);
+    INFO(c.name);
+    CHECK(filled_for_nobody(l) == "");
+    for (const Statement* const loop : product_loops(l)) CHECK(fetched_twice(body_of(*loop)) == "");
+  }
+}
+
+TEST_CASE("all spellings of a product have the same loop") {
+  for (const Tile& tile : {Tile{128, 256, 64}, Tile{128, 128, 64}})
+    for (const char* const arch : {"sm_90a", "sm_80"}) {
+      const auto of = [&](Sum sum) {
+        return kinds_of(lowered_of_case(user_kernels::matmul({.tile = tile, .sum = sum}), arch));
+      };
+      INFO(tile.n << " columns on " << arch);
+      const std::map<std::string, int> carry = of(Sum::carry);
+      CHECK(carry.at("dot") >= 1);
+      CHECK(of(Sum::registers) == carry);
+      CHECK(of(Sum::shared) == carry);
+      CHECK(of(Sum::output) == carry);
+    }
+}
