@@ -103,6 +103,7 @@ void Expander::expand_rotated(const lowered::Loop& l) {
   const VariableId first = storage(s);
   storages_[s] = thread::no_variable;
   const VariableId counter = storage(s);
+  for (const StorageId shared : l.shared) declare_storage(shared);
   if (e_.facts(low).high < e_.facts(high).low)
     b_.open(thread::Block{});
   else
@@ -128,6 +129,7 @@ void Expander::expand_rotated(const lowered::GridLoop& l) {
   };
   const VariableId first = number_of(), counter = number_of();
   e_[first].facts = {.low = 0, .high = 0};
+  for (const StorageId shared : l.shared) declare_storage(shared);
   b_.open(thread::Block{});
   expand_rotated({.parts = rotation_of(l),
                   .low = number(0),
@@ -145,7 +147,6 @@ void Expander::expand_rotated(const lowered::GridLoop& l) {
 // The first iteration, the others, and what is left behind the last.
 void Expander::expand_rotated(Rotated loop, VariableId first,
                               const std::function<void(VariableId number)>& enter) {
-  for (const StorageId shared : *loop.parts.shared) declare_storage(shared);
   b_.open(thread::Block{});
   apart([&] {
     enter(first);

@@ -30,8 +30,9 @@ class Visit {
     redirects_ = &p.redirects;
     const DimMap all = identity_map(static_cast<int>(p.domain.size()));
     if (p.value != graph::no_value) {
-      const Assign* const whole = std::get_if<Assign>(&p.sink);
-      leaves(p.value, all, Role::value, whole != nullptr && enters(l_, p, whole->storage));
+      const bool fills =
+          std::holds_alternative<Assign>(p.sink) || std::holds_alternative<Stage>(p.sink);
+      leaves(p.value, all, Role::value, fills && enters(l_, p, storage_filled(p.sink)));
     }
     if (const ValueId access = accessed_by(p.sink); access != graph::no_value) {
       const MemoryView m = MemoryView::of(g_[access]);

@@ -18,7 +18,20 @@ bool outlives(const Program& l, const Effect& e, const LoopNest& p) {
 
 }  // namespace
 
+namespace {
+
+bool has_waits(const Statements& list) {
+  return std::ranges::any_of(list, [](const Statement& s) {
+    bool found = std::holds_alternative<WaitGroup>(s.what);
+    for_each_body(s, [&](const Statements& body) { found = found || has_waits(body); });
+    return found;
+  });
+}
+
+}  // namespace
+
 Lives::Lives(const Program& l, const Visit& visit) : l_(l), spans_(l.storages.size()) {
+  for_each_list(l, [&](const Statements& list) { awaits_ = awaits_ || has_waits(list); });
   for (const Body& b : l_.bodies)
     if (!b.agents.empty()) walk(b.agents[0].statements, visit);
   for (const auto kind : {device::Completion::wgmma_group, device::Completion::bulk_group})
@@ -63,13 +76,13 @@ void Lives::walk(const Statements& list, const Visit& visit) {
 
 // An A in registers is named by whoever awaits it.
 void Lives::begin(const Dot& d, int in) {
-  if (d.unit != Dot::Unit::wgmma) return;
+  if (d.unit != Dot::Unit::wgmma || !awaits_) return;
   flights_.push_back(
       {device::Completion::wgmma_group, l_.storages[d.a].in_shared() ? d.a : StorageId(), d.b, in});
 }
 
 void Lives::begin(const Copy& c, int in) {
-  if (c.from.storage && !c.completes)
+  if (c.from.storage && !c.completes && awaits_)
     flights_.push_back({device::Completion::bulk_group, c.from.storage, StorageId(), in});
 }
 

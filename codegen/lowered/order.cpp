@@ -168,6 +168,15 @@ void Order::walk(const Statements& list, State& state, Mode mode, const Statemen
     meet(noted->second, state);
   if (const Need need = need_at_end(state, of))
     provide(mode == Mode::note ? needed_.behind[&list] : unnoted_, need, state, mode);
+  // Nobody can name them any more.
+  std::erase_if(state.flights,
+                [&](const Flight& f) { return f.is_over && is_home(f.room.storage, of); });
+}
+
+// Whether the storage is there within the statement alone.
+bool Order::is_home(StorageId storage, const Statement* of) const {
+  const auto home = homes_.find(storage);
+  return home != homes_.end() && std::ranges::count(home->second, of) > 0;
 }
 
 // Registers and shared memory are the block's for as long as it runs.
@@ -176,9 +185,7 @@ Need Order::need_at_end(const State& state, const Statement* of) const {
   if (asked_ == Ask::threads) return need;
   for (const Flight& f : state.flights) {
     if (f.is_over) continue;
-    const auto home = homes_.find(f.room.storage);
-    const bool is_home = home != homes_.end() && std::ranges::count(home->second, of) > 0;
-    if (of == nullptr || is_home) need_flight(f, need);
+    if (of == nullptr || is_home(f.room.storage, of)) need_flight(f, need);
   }
   for (auto& [kind, group] : need.groups) name_storages(kind, group, state);
   return need;

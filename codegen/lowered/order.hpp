@@ -149,6 +149,7 @@ class Order {
   void need_groups(const Touch& t, const State& state, Need& need) const;
   static void need_flight(const Flight& f, Need& need);
   void need_threads(const Touch& t, const Statement* s, const State& state, Need& need) const;
+  bool is_home(StorageId storage, const Statement* of) const;
   void name_storages(device::Completion kind, Need::Group& group, const State& state) const;
   bool conflicts(const Access& a, const Touch& t, const Room& room, const Statement* s) const;
   Need need_at_end(const State& state, const Statement* of) const;

@@ -285,7 +285,8 @@ class Releases {
     const RingId ring = std::get<Advance>(list[step].what).ring;
     const Rotation loop = rotation_of(around);
     const bool rotated = loop.is_rotated() && &list == loop.body && steps(*loop.epilogue, ring);
-    if (!rotated && (comes_again || !is_worth_waiting(l_.rings[ring]))) return 0;
+    const bool alone = repeats(around) && !loop.is_rotated() && !comes_again;
+    if (!rotated && !(alone && is_worth_waiting(l_.rings[ring]))) return 0;
     std::size_t last = step;
     while (last > 0 && !reads(list[last - 1], ring)) --last;
     if (last == 0 || !is_product(list[last - 1])) return 0;

@@ -43,6 +43,9 @@ void share_index_operands(Program& l);
 /// Bytes of shared memory of a block in which each storage has its own place.
 Checked unshared_bytes(const Program& l);
 
+/// Where what TMA fetches and sends shares places, as it always does.
+Checked placed_bytes(const Program& l);
+
 /// Whether a block has the shared memory, where storages share what they hold one after the other.
 bool fits_shared_memory(const Program& l);
 

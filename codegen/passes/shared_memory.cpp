@@ -33,6 +33,12 @@ class SharedMemory {
     return end_;
   }
 
+  /// What they take where that is free.
+  Checked placed() {
+    (void)fits();
+    return end_;
+  }
+
   /// What TMA reads and writes may lie where others have been; that is free.
   bool fits() { return place_all(Sharing::asynchronous); }
   /// Warpgroups have copies, and wait for themselves alone: theirs would meet.
@@ -49,28 +55,25 @@ class SharedMemory {
     end_ = 0;
     const Lives lives(l_);
     const std::set<StorageId> alone = never_shared();
-    std::vector<StorageId> together;
+    std::vector<StorageId> together, apart;
     for (const StorageId s : unscoped()) {
       const bool shares = sharing == Sharing::all ||
                           (sharing == Sharing::asynchronous && is_asynchronous(storage(s)));
-      if (shares && lives.has(s) && !alone.contains(s))
-        together.push_back(s);
-      else
-        place(storage(s));
+      (shares && lives.has(s) && !alone.contains(s) ? together : apart).push_back(s);
     }
     for (const StorageId s : together)
       if (!shared_bytes(storage(s)).within(0, l_.machine.max_shared_bytes)) return false;
     std::ranges::stable_sort(together, {}, [&](StorageId s) { return lives.of(s).first; });
-    const Checked begin = end_;
     for (std::size_t i = 0; i < together.size(); ++i) {
       Storage& s = storage(together[i]);
-      end_ = lowest(begin, s, std::span(together).first(i),
+      end_ = lowest(s, std::span(together).first(i),
                     [&](StorageId other) { return lives.meet(other, together[i]); });
       place(s);
     }
-    end_ = begin;
+    end_ = 0;
     for (const StorageId s : together)
       end_ = larger(end_, storage(s).shared().offset + shared_bytes(storage(s)));
+    for (const StorageId s : apart) place(storage(s));
     for_each_list(l_, [&](Statements& list) { end_ = scopes(list, end_); });
     return end_.within(0, l_.machine.max_shared_bytes);
   }
@@ -97,10 +100,9 @@ class SharedMemory {
     return found;
   }
 
-  // Where, from `begin` on, a storage fits between those of the placed ones that it meets.
+  // Where a storage fits between those of the placed ones that it meets.
   template <class Meets>
-  Checked lowest(Checked begin, const Storage& s, std::span<const StorageId> placed,
-                 Meets&& meets) {
+  Checked lowest(const Storage& s, std::span<const StorageId> placed, Meets&& meets) {
     std::vector<std::pair<std::int64_t, std::int64_t>> taken;
     for (const StorageId other : placed)
       if (meets(other))
@@ -108,7 +110,7 @@ class SharedMemory {
                            storage(other).shared().offset + shared_bytes(storage(other)).value());
     std::ranges::sort(taken);
     const std::int64_t alignment = shared_alignment(s);
-    std::int64_t at = checked_align_up(begin, alignment).value_or(0);
+    std::int64_t at = 0;
     for (const auto& [from, to] : taken) {
       if (at + shared_bytes(s).value() <= from) break;
       at = std::max(at, checked_align_up(to, alignment).value());
@@ -190,6 +192,11 @@ class SharedMemory {
 Checked unshared_bytes(const Program& l) {
   Program copy = l;
   return SharedMemory(copy).bytes();
+}
+
+Checked placed_bytes(const Program& l) {
+  Program copy = l;
+  return SharedMemory(copy).placed();
 }
 
 bool fits_shared_memory(const Program& l) {

@@ -94,8 +94,7 @@ class Choice {
     const std::int64_t taken = give_slots(copies, slots);
     if (!copies.contains(0)) return slots;
     const std::int64_t others =
-        unshared_bytes(l_).value_or(INT64_MAX / 2) / std::max(1, l_.warpgroups) -
-        slot_of(moved).once;
+        placed_bytes(l_).value_or(INT64_MAX / 2) / std::max(1, l_.warpgroups) - slot_of(moved).once;
     const int chosen = choose_slots(slot_of(copies[0]), others + taken, has_producer);
     for (const std::size_t i : copies[0]) slots[i] = chosen;
     return slots;

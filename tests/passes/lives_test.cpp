@@ -35,7 +35,7 @@ bool meet(const lowered::Program& l, int a, int b) {
 }  // namespace
 
 TEST_CASE("a storage lives from the statement that fills it to the last that reads it") {
-  const lowered::Program l = program("copy from=s0 to=s1\ncopy from=s1 to=s2\nsync\n");
+  const lowered::Program l = program("copy_storage from=s0 to=s1\ncopy_storage from=s1 to=s2\nsync\n");
   CHECK(meet(l, 0, 1));
   CHECK(meet(l, 1, 2));
   CHECK_FALSE(meet(l, 0, 2));
@@ -47,18 +47,18 @@ TEST_CASE("a storage lives from the statement that fills it to the last that rea
 
 TEST_CASE("what enters a loop, or outlives it, lives as long as the loop does") {
   const std::string loop =
-      "grid_loop axis=0\nbody {\ncopy from=s0 to=s1\ncopy from=s1 to=s2\n"
-      "copy from=s2 to=s3\n}\n";
+      "grid_loop axis=0\nbody {\ncopy_storage from=s0 to=s1\ncopy_storage from=s1 to=s2\n"
+      "copy_storage from=s2 to=s3\n}\n";
   const lowered::Program inside = program(loop);
   CHECK_FALSE(meet(inside, 0, 3));
   CHECK_FALSE(meet(inside, 1, 3));
-  const lowered::Program enters = program("copy from=s4 to=s0\n" + loop);
+  const lowered::Program enters = program("copy_storage from=s4 to=s0\n" + loop);
   CHECK(meet(enters, 0, 3));
   CHECK_FALSE(meet(enters, 4, 1));
-  const lowered::Program outlives = program(loop + "copy from=s3 to=s4\n");
+  const lowered::Program outlives = program(loop + "copy_storage from=s3 to=s4\n");
   CHECK(meet(outlives, 0, 3));
   const lowered::Program twice =
-      program("copy from=s4 to=s0\ngrid_loop axis=0\nbody {\n" + loop + "copy from=s2 to=s5\n}\n");
+      program("copy_storage from=s4 to=s0\ngrid_loop axis=0\nbody {\n" + loop + "copy_storage from=s2 to=s5\n}\n");
   CHECK(meet(twice, 0, 5));
   CHECK(meet(twice, 2, 0));
   CHECK_FALSE(meet(twice, 5, 3));
@@ -93,7 +93,7 @@ TEST_CASE("a window lives as long as the program, one of a scope as long as that
 }
 
 TEST_CASE("a ring lives for its slots") {
-  lowered::Program l = program("copy from=s0 to=s1\nsync\n", "ring 0 storage=s3 slots=2\n");
+  lowered::Program l = program("copy_storage from=s0 to=s1\nsync\n", "ring 0 storage=s3 slots=2\n");
   l.storages[StorageId(0)].shared().ring = lowered::RingId(0);
   const lowered::Lives lives(l);
   CHECK(lives.has(StorageId(3)));
