@@ -175,6 +175,13 @@ const Case sums[] = {
        t.each[_] = p;
      },
      true},
+    {"another product under a condition, beside a sum in flight",
+     [](const Step& t) {
+       const Value p = t.product();
+       when(t.k % 2 == 0, [&] { t.each[_] = p * 2; });
+       t.s[_] += t.second();
+     },
+     true},
     {"in a loop of the body",
      [](const Step& t) {
        loop(0, 2, [&](Index i) {
