@@ -34,6 +34,7 @@ struct Bounds {
 };
 
 enum class Loop { one, two, attention };
+enum class Style { loop, grid };
 
 // A sum of products, two of them that share an operand, or a chain of two products.
 graph::Graph over(const Bounds& t, Loop kind, int stages, std::optional<bool> specialize) {
@@ -181,6 +182,65 @@ graph::Graph in_parts(int rows, int columns, MemorySpace where, bool parts, int 
                 {array({rows, 96}, f16), array({96, columns}, f16)});
 }
 
+// Of two sums the first is sent, and the second is still added up meanwhile: in four iterations of
+// three slots, the last of which has the one where the ring begins.
+graph::Graph sent_beside(Style style, bool both_first) {
+  const auto finish = [=](const Ref& o, const Ref& rows, const Value& a, const Value& b) {
+    if (both_first) rows[_] = pl::sum(b, {.axis = {1}, .keepdims = true});
+    o[_] = a.astype(bf16);
+    if (!both_first) rows[_] = pl::sum(b, {.axis = {1}, .keepdims = true});
+  };
+  const Shape whole{128, 64}, numbers{128, 1};
+  PallasCallOptions options{.name = "sent_beside",
+                            .out_type = {ShapeDtype{whole, bf16}, ShapeDtype{numbers, f32}},
+                            .compiler_params = {.num_stages = 3}};
+  const std::vector<trace::ArgumentType> types{array({128, 256}, bf16), array({256, 64}, bf16),
+                                               array({256, 64}, bf16)};
+  if (style == Style::loop) {
+    const auto some = [](Index i) { return Indices{i, 0}; };
+    const auto all = [](Index) { return Indices{0, 0}; };
+    options.grid = {2};
+    options.in_specs = {{{64, 256}, some}, {{256, 64}, all}, {{256, 64}, all}};
+    options.out_specs = {{{64, 64}, some}, {{64, 1}, some}};
+    return traced(
+        [=](Ref x, Ref y, Ref z, Ref o, Ref rows) {
+          const auto add = [&](Index k, Value a, Value b) {
+            const Slice now = ds(k * 64, 64);
+            const Value left = x[{_, now}];
+            return carry(a + dot(left, y[{now, _}]), b + dot(left, z[{now, _}]));
+          };
+          const auto [a, b] = loop(0, 4, add, zeros({64, 64}, f32), zeros({64, 64}, f32));
+          finish(o, rows, a, b);
+        },
+        options, types);
+  }
+  const auto some = [](Index i, Index) { return Indices{i, 0}; };
+  const auto right = [](Index, Index k) { return Indices{k, 0}; };
+  options.grid = {2, 4};
+  options.in_specs = {{{64, 64},
+                       [](Index i, Index k) {
+                         return Indices{i, k};
+                       }},
+                      {{64, 64}, right},
+                      {{64, 64}, right}};
+  options.out_specs = {{{64, 64}, some}, {{64, 1}, some}};
+  options.scratch_types = {gpu::REGS({64, 64}, f32), gpu::REGS({64, 64}, f32)};
+  options.compiler_params.dimension_semantics = {parallel, sequential};
+  return traced(
+      [=](Ref x, Ref y, Ref z, Ref o, Ref rows, Ref a, Ref b) {
+        const Value k = program_id(1);
+        when(k == 0, [&] { a[_] = zeros({64, 64}, f32), b[_] = zeros({64, 64}, f32); });
+        const Value left = x[_];
+        a[_] += dot(left, y[_]);
+        b[_] += dot(left, z[_]);
+        when(k == 3, [&] {
+          const Value first = a[_], second = b[_];
+          finish(o, rows, first, second);
+        });
+      },
+      options, types);
+}
+
 // ---- attention along an axis
 
 struct Along {
@@ -272,6 +332,12 @@ TEST_CASE("sums in scratch agree, however large it is and by whatever parts it i
   check("by 8 warps", in_parts(128, 128, gpu::SMEM, false, 8));
   check("few columns", in_parts(64, 8, gpu::SMEM, false, 4));
   check("few rows", in_parts(16, 24, gpu::SMEM, false, 4));
+}
+
+TEST_CASE("a sum that is sent behind its loop leaves alone what others are still made of") {
+  for (const Style style : {Style::loop, Style::grid})
+    for (const bool both_first : {false, true})
+      check(both_first ? "sent second" : "sent first", sent_beside(style, both_first));
 }
 
 TEST_CASE("attention along an axis agrees, wherever its sums are") {
