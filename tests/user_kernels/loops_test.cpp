@@ -241,6 +241,35 @@ graph::Graph sent_beside(Style style, bool both_first) {
       options, types);
 }
 
+// ---- several Pallas threads
+
+// Each of two warpgroups adds up products of its rows, in scratch of which each has a part or a
+// copy.
+graph::Graph by_warpgroups(bool shared) {
+  const Body body = [=](Ref a, Ref b, Ref o, Ref s) {
+    const Value row = axis_index("i") * 128 + axis_index("wg") * 64;
+    const auto sum = [&](const Ref& held) {
+      held[_] = zeros({64, 64}, f32);
+      loop(0, 4, [&](Index k) {
+        held[_] += dot(a[{ds(row, 64), ds(k * 32, 32)}], b[{ds(k * 32, 32), _}]);
+      });
+      o[{ds(row, 64), _}] = held[_];
+    };
+    if (shared)
+      sum(s.at(axis_index("wg")));
+    else
+      sum(s);
+  };
+  const Meshes meshes =
+      gpu::Mesh{.grid = {2}, .grid_names = {"i"}, .num_threads = 2, .thread_name = "wg"};
+  PallasCallOptions options{.name = "by_warpgroups", .out_type = {{256, 64}, f32}};
+  options.scratch_types =
+      shared ? ScratchTypes{gpu::SMEM({2, 64, 64}, f32)} : ScratchTypes{gpu::REGS({64, 64}, f32)};
+  const std::vector<trace::ArgumentType> types{array({256, 128}, f16), array({128, 64}, f16)};
+  return trace::trace({&body, 1}, options, types, here(), nullptr, nullptr, {},
+                      {.meshes = &meshes, .is_list = meshes.is_list});
+}
+
 // ---- attention along an axis
 
 struct Along {
@@ -338,6 +367,11 @@ TEST_CASE("a sum that is sent behind its loop leaves alone what others are still
   for (const Style style : {Style::loop, Style::grid})
     for (const bool both_first : {false, true})
       check(both_first ? "sent second" : "sent first", sent_beside(style, both_first));
+}
+
+TEST_CASE("sums of several warpgroups agree") {
+  for (const bool shared : {false, true})
+    check(shared ? "in shared memory" : "in registers", by_warpgroups(shared));
 }
 
 TEST_CASE("attention along an axis agrees, wherever its sums are") {
