@@ -434,6 +434,8 @@ std::string shared_bytes_defect(const Program& l) {
   for (const StorageId s : l.storages.ids()) {
     const Storage& x = l.storages[s];
     if (!x.in_shared() || l.room_of(s) != s || !lives.has(s)) continue;
+    if (x.shared().offset % shared_alignment(x) != 0)
+      return fmt::format("bytes: s{} lies at {}, where it is not aligned", s, x.shared().offset);
     const std::int64_t copies = (x.shared().per_warpgroup ? l.warpgroups : 1) *
                                 (x.shared().per_warp ? graph::num_warps : 1);
     const std::int64_t bytes = shared_bytes(x).value() * copies;
