@@ -161,11 +161,12 @@ std::vector<ExprId> Expander::box_origin(ValueId access) {
 }
 
 // Boxes side by side, and one below the other, make up what is copied: copy(at, offset) with the
-// place of each in the array, and the bytes of panels before it.
+// place of each in the array, and the bytes of panels before it. What has no panels is one box.
 template <class F>
 void Expander::for_each_box(ValueId access, StorageId storage, BoxId tensor_box, F&& copy) {
   const std::vector<ExprId> origin = box_origin(access);
   const Storage& s = l_.storages[storage];
+  if (s.shared().swizzle == 0) return copy(origin, 0);
   const lowered::TensorBox& box = l_.tensor_boxes[tensor_box];
   const auto of_view = *passes::box_dimensions(g_, g_[access].args[0]);
   // The dimension of the array along which rows follow each other, counted from the last.

@@ -63,8 +63,9 @@ void Lives::walk(const Statements& list, const Visit& visit) {
   for (const Statement& s : list) {
     const int in = ++position_;
     if (visit) visit(s, in);
+    const std::vector<Flight> before = flights_;
     for_each_body(s, [&](const Statements& body) { walk(body, visit); });
-    leave(s, in);
+    leave(s, in, before);
     const int behind = ++position_;
     touch(s, in, behind);
     if (const Dot* const d = std::get_if<Dot>(&s.what)) begin(*d, in);
@@ -104,12 +105,18 @@ void Lives::await(const WaitGroup& wait, int in) {
   }
 }
 
-// What may not have run has not begun anything for sure; what a loop has begun and not awaited is
-// under way in its next iteration.
-void Lives::leave(const Statement& s, int in) {
+// What may not have run has neither begun nor awaited anything for sure; what a loop has begun and
+// not awaited is under way in its next iteration.
+void Lives::leave(const Statement& s, int in, const std::vector<Flight>& before) {
+  const bool runs =
+      std::holds_alternative<Scope>(s.what) || std::holds_alternative<Elected>(s.what);
+  if (!runs) {
+    std::erase_if(flights_, [&](const Flight& f) { return f.begun <= in; });
+    flights_.insert(flights_.begin(), before.begin(), before.end());
+  }
   for (Flight& f : flights_) {
     if (f.begun <= in) continue;
-    f.is_certain = f.is_certain && std::holds_alternative<Scope>(s.what);
+    f.is_certain = f.is_certain && runs;
     if (!repeats(s)) continue;
     for (const StorageId operand : {f.a, f.b}) touch(operand, in);
   }

@@ -41,7 +41,8 @@ class Lives {
   void begin(const Dot& d, int in);
   void begin(const Copy& c, int in);
   void await(const WaitGroup& wait, int in);
-  void leave(const Statement& s, int in);
+  struct Flight;
+  void leave(const Statement& s, int in, const std::vector<Flight>& before);
 
   /// A product of wgmma that may be under way, or what is sent.
   struct Flight {

@@ -81,7 +81,11 @@ Needed Order::missing(const Statements& agent) {
   if (asked_ == Ask::groups)
     find_homes(agent, around);
   else
-    for_each_list(l_, [&](const Statements& list) { find_async(list); });
+    for_each_list(l_, [&](const Statements& list) {
+      find_async(list);
+      find_read_by_threads(list);
+    });
+  facts_.clear();  // what it is to free a slot is known from here on
   State state;
   walk(agent, state, Mode::note, nullptr);
   leave_out_vain(agent);
@@ -123,6 +127,15 @@ bool Order::lacks_any(const Statements& agent) {
   State state;
   walk(agent, state, Mode::assume, nullptr);
   return lacks_;
+}
+
+void Order::find_read_by_threads(const Statements& list) {
+  for (const Statement& s : list) {
+    for (const Touch& t : facts(s).touches)
+      if (t.room.storage && !t.async && !t.writes)
+        if (const RingId ring = l_.storages[t.room.storage].ring()) read_by_threads_.insert(ring);
+    for_each_body(s, [&](const Statements& body) { find_read_by_threads(body); });
+  }
 }
 
 void Order::find_async(const Statements& list) {

@@ -127,6 +127,7 @@ class Order {
   enum class Mode : std::uint8_t { note, assume };
 
   void find_async(const Statements& list);
+  void find_read_by_threads(const Statements& list);
   bool shares_any() const;
   void leave_out_vain(const Statements& agent);
   bool lacks_any(const Statements& agent);
@@ -190,6 +191,7 @@ class Order {
   Table<StorageId, RingId> rings_;         // of storages, and of barriers
   std::set<int> synchronised_, refilled_;  // arrays
   std::set<Room> async_ = {};              // what somebody touches by the asynchronous proxy
+  std::set<RingId> read_by_threads_ = {};  // not by products of wgmma alone
   int ahead_ = 0;                          // iterations, of what is looked at
   bool lacks_ = false;                     // something has been taken for met
   std::map<Way, Passed> passed_ = {};      // since the last need was noted

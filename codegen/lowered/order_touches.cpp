@@ -36,7 +36,8 @@ Order::Facts Order::facts_of(const Statement& s) const {
   return found;
 }
 
-// Who frees a slot says that it has been read.
+// Who frees a slot says that it has been read: by all threads, where others read it than products,
+// of which each warpgroup knows by itself.
 void Order::add_barrier(const Statement& s, const Effect& e, std::vector<Touch>& touches) const {
   const Arrive* const arrive = std::get_if<Arrive>(&s.what);
   if (arrive == nullptr || arrive->bytes > 0) {
@@ -45,12 +46,12 @@ void Order::add_barrier(const Statement& s, const Effect& e, std::vector<Touch>&
     return;
   }
   const RingId ring = l_.barriers[arrive->barrier].ring;
-  if (!ring || asked_ == Ask::threads) return;
+  if (!ring || (asked_ == Ask::threads && !read_by_threads_.contains(ring))) return;
   for (const StorageId read : l_.storages.ids())
     if (l_.storages[read].ring() == ring)
       touches.push_back({.room = moved({.storage = read}, -arrive->back),
                          .writes = true,
-                         .async = true,
+                         .async = asked_ == Ask::groups,
                          .is_told = false});
 }
 

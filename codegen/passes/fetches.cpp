@@ -92,6 +92,44 @@ std::optional<Fetches::Found> Fetches::find(ValueId operand, const Extents& shap
   return box ? std::optional(Found{*load, *box}) : std::nullopt;
 }
 
+std::optional<TensorBox> Fetches::box_of_load(ValueId load, int swizzle, std::string& why) {
+  const Window& w = l_.window_loaded(load);
+  if (!w.is_direct() || !w.read_only || w.mapping < 0 ||
+      graph::MemoryView::of(g_[load]).mask != graph::no_value) {
+    why = "it is more than a load of what nobody writes";
+    return {};
+  }
+  if (g_.mapping.block_mappings[w.mapping].fill.value_or(0) != 0) {
+    why = "what lies beyond its array is another number than 0";
+    return {};
+  }
+  const Extents& shape = g_[load].type.shape;
+  return swizzle > 0 ? box_of(load, shape, swizzle, why) : box_of_row(load, shape, why);
+}
+
+// One row, as it lies in its array.
+std::optional<TensorBox> Fetches::box_of_row(ValueId load, const Extents& shape, std::string& why) {
+  const ValueId view = graph::MemoryView::of(g_[load]).ref;
+  const BlockMapping& m =
+      g_.mapping.block_mappings[l_.windows[l_.window_of[g_.root(view)]].mapping];
+  const std::optional<std::vector<int>> dimensions = box_dimensions(g_, view);
+  const int last = static_cast<int>(shape.size()) - 1;
+  if (!dimensions || dimensions->empty() || dimensions->back() != last ||
+      std::ranges::count(*dimensions, last) != 1 || graph::element_count(shape) != shape.back()) {
+    why = "its view is no row";
+    return {};
+  }
+  if (!lies_in_array(m, view, 1, why)) return {};
+  if (shape.back() > most_rows || shape.back() * m.array_aval.dtype.bytes() % aligned_bytes != 0) {
+    why = "it is no multiple of 16 bytes of at most 256 elements";
+    return {};
+  }
+  TensorBox box{.mapping = l_.windows[l_.window_of[g_.root(view)]].mapping};
+  box.box.assign(m.block_shape.size(), 1);
+  box.box.back() = static_cast<std::int32_t>(shape.back());
+  return box;
+}
+
 std::optional<TensorBox> Fetches::box_of_window(const Window& w, std::string& why) {
   const BlockMapping& m = g_.mapping.block_mappings[w.mapping];
   const Storage& s = l_.storages[w.storage()];
@@ -99,7 +137,7 @@ std::optional<TensorBox> Fetches::box_of_window(const Window& w, std::string& wh
     why = reason;
     return std::nullopt;
   };
-  if (!lies_in_array(m, w.root, why)) return {};
+  if (!lies_in_array(m, w.root, 2, why)) return {};
   if (w.staged().lead != 0 || s.shared().row_stride != s.shape.back() ||
       s.shared().row_swizzle != 0)
     return refuse("its rows lie apart in shared memory");
@@ -129,14 +167,15 @@ std::optional<TensorBox> Fetches::box_of_store(ValueId store, int swizzle, std::
 }
 
 // Whether boxes of the view lie where TMA finds them in its array.
-bool Fetches::lies_in_array(const BlockMapping& m, ValueId view, std::string& why) {
+bool Fetches::lies_in_array(const BlockMapping& m, ValueId view, int least, std::string& why) {
   const auto refuse = [&](const char* reason) {
     why = reason;
     return false;
   };
   const int rank = m.array_aval.shape.rank();
-  if (rank > most_dimensions || rank < 2)
-    return refuse("its array has less than 2 dimensions, or more than 5");
+  if (rank > most_dimensions || rank < least)
+    return refuse(least == 1 ? "its array has more than 5 dimensions"
+                             : "its array has less than 2 dimensions, or more than 5");
   for (const BlockDim& b : m.block_shape)
     if (b.pad_lo + b.pad_hi > 0) return refuse("its blocks have padding");
   for (const Dim& d : m.array_aval.shape)
@@ -158,7 +197,7 @@ std::optional<TensorBox> Fetches::box_of(ValueId access, const Extents& shape, i
   const BlockMapping& m = g_.mapping.block_mappings[w.mapping];
   const std::optional<std::vector<int>> dimensions = box_dimensions(g_, view);
   if (!dimensions || dimensions->size() < 2) return refuse("its view is no box");
-  if (!lies_in_array(m, view, why)) return {};
+  if (!lies_in_array(m, view, 2, why)) return {};
   const auto last = (*dimensions).back();
   if (last != 1 || std::ranges::count(*dimensions, 0) != 1)
     return refuse("its rows are not contiguous");

@@ -31,6 +31,9 @@ class Fetches {
   /// Else the reason, for people; "" of what is computed.
   std::optional<Found> find(ValueId operand, const Extents& shape, int swizzle, int padded_k,
                             std::string& why);
+  /// Of a load that others read than products: its view in panels, or a row as it is; `swizzle`
+  /// says which.
+  std::optional<TensorBox> box_of_load(ValueId load, int swizzle, std::string& why);
   /// Of a window whose block is staged as it is, rows one behind the other: the box that it is;
   /// else the reason.
   std::optional<TensorBox> box_of_window(const Window& w, std::string& why);
@@ -41,7 +44,8 @@ class Fetches {
   std::optional<ValueId> load_of(ValueId operand);
   std::optional<TensorBox> box_of(ValueId access, const Extents& shape, int swizzle,
                                   std::string& why);
-  bool lies_in_array(const BlockMapping& m, ValueId view, std::string& why);
+  std::optional<TensorBox> box_of_row(ValueId load, const Extents& shape, std::string& why);
+  bool lies_in_array(const BlockMapping& m, ValueId view, int least, std::string& why);
   bool is_aligned(const BlockMapping& m, ValueId view);
   thread::Facts row_facts(const BlockMapping& m);
 

@@ -135,18 +135,18 @@ class Pipelines {
     const char* obstacle =
         !fetched || moved.size() != copies ? "threads copy a part of what it reads"
         : &list != top_                    ? "it stands in another loop, or other bodies beside it"
-        : !reads_by_products_alone(*over.body, moved) ? "others than products read what it fetches"
-        : !holds_beside_producer(l_) ? "values take the registers that it would have"
-                                     : nullptr;
+        : !holds_beside_producer(l_)       ? "values take the registers that it would have"
+                                           : nullptr;
     const bool wanted = obstacle == nullptr && is_worth_a_producer(over);
     const std::map<std::size_t, int> slots = slots_for(l_, over, moved, most_, wanted, list[at].at);
     std::erase_if(moved, [&](std::size_t i) { return slots.at(i) < 2; });
     if (moved.empty()) return 0;
     const bool unrolled = fetched && loops_around_ == 0 && only_products(*over.body, moved) &&
-                          parts_of(moved, slots, false).size() == 1;
+                          parts_of(*over.body, moved, slots, false).size() == 1;
     const RingId first_ring(static_cast<int>(l_.rings.size()));
     std::vector<Ahead> ahead;
-    for (const std::set<std::size_t>& part : parts_of(moved, slots, fetched && !unrolled)) {
+    for (const std::set<std::size_t>& part :
+         parts_of(*over.body, moved, slots, fetched && !unrolled)) {
       const int of_ring = slots.at(*part.begin());
       Ahead a{.ring = add_ring(over, part, of_ring),
               .iterations = of_ring - 1,
@@ -187,15 +187,31 @@ class Pipelines {
   }
 
   // What is in slots of one ring: all of as many slots, those of most first; or what each of
-  // several fetches brings, so that its slots are free as soon as that has been read.
-  static std::vector<std::set<std::size_t>> parts_of(const std::set<std::size_t>& moved,
-                                                     const std::map<std::size_t, int>& slots,
-                                                     bool apart) {
-    std::map<int, std::set<std::size_t>, std::greater<>> parts;
-    for (const std::size_t i : moved) parts[apart ? -static_cast<int>(i) : slots.at(i)].insert(i);
+  // several fetches brings, so that its slots are free as soon as products have read that. What
+  // threads read is free at the end of the iteration.
+  std::vector<std::set<std::size_t>> parts_of(const Statements& body,
+                                              const std::set<std::size_t>& moved,
+                                              const std::map<std::size_t, int>& slots,
+                                              bool apart) const {
+    std::map<std::pair<bool, int>, std::set<std::size_t>, std::greater<>> parts;
+    for (const std::size_t i : moved) {
+      const bool alone = apart && is_read_by_products(body, copies_at(body, i));
+      parts[{alone, alone ? -static_cast<int>(i) : slots.at(i)}].insert(i);
+    }
     std::vector<std::set<std::size_t>> list;
     for (auto& [_, part] : parts) list.push_back(std::move(part));
     return list;
+  }
+
+  // Whether the last to read what copies bring is one.
+  bool is_read_by_products(const Statements& body, Copies copies) const {
+    const std::vector<StorageId> filled = filled_by(l_, copies);
+    const auto last = std::find_if(body.rbegin(), body.rend(), [&](const Statement& s) {
+      return any_effect(l_, s, [&](const Effect& e) {
+        return e.reads() && e.storage && std::ranges::count(filled, e.storage) > 0;
+      });
+    });
+    return last != body.rend() && is_product(*last);
   }
 
   // What is fetched for rings of different numbers of slots has barriers of its own.
@@ -237,8 +253,9 @@ class Pipelines {
     });
   }
 
-  // The loop without what is copied ahead. Of a product in flight the slot is free when the next
-  // one has begun: the copies for later iterations stand behind that.
+  // The loop without what is copied ahead. All threads say together that they have read slots, at
+  // the end of the iteration. Of a product in flight the slot is free when the next one has begun:
+  // the copies for later iterations stand behind that.
   void rewrite(Statements& body, const std::set<std::size_t>& moved,
                const std::vector<Ahead>& ahead, Location at, bool in_flight) {
     Statements out;
@@ -248,8 +265,10 @@ class Pipelines {
       else
         out.push_back(std::move(body[i]));
     for (const Ahead& a : ahead) {
-      const std::size_t end = ahead.size() == 1 ? out.size() : behind_reads(out, a.ring);
-      out.insert(out.begin() + static_cast<std::ptrdiff_t>(end), {Advance{a.ring}, at});
+      const std::size_t end = behind_reads(out, a.ring);
+      const bool at_end = ahead.size() == 1 || end == 0 || !is_product(out[end - 1]);
+      out.insert(at_end ? out.end() : out.begin() + static_cast<std::ptrdiff_t>(end),
+                 {Advance{a.ring}, at});
     }
     body = std::move(out);
     if (l_.rings[ahead[0].ring].empty_barriers) return;
@@ -257,6 +276,11 @@ class Pipelines {
     for (const Ahead& a : ahead) next.push_back({a, at});
     body.insert(in_flight ? body.end() - 1 : body.begin(), std::make_move_iterator(next.begin()),
                 std::make_move_iterator(next.end()));
+  }
+
+  static bool is_product(const Statement& s) {
+    const Dot* const d = std::get_if<Dot>(&s.what);
+    return d != nullptr && d->unit == Dot::Unit::wgmma;
   }
 
   // Behind the last statement that reads slots of the ring.
@@ -274,27 +298,6 @@ class Pipelines {
   }
 
   // ---- a warpgroup that fetches
-
-  // A thread of a warpgroup knows when its products have read a slot, not when other threads have.
-  bool reads_by_products_alone(const Statements& body, const std::set<std::size_t>& moved) const {
-    std::set<StorageId> filled;
-    for (const std::size_t i : moved)
-      for (const StorageId s : filled_by(l_, copies_at(body, i))) filled.insert(s);
-    return std::ranges::none_of(body,
-                                [&](const Statement& s) { return reads_by_threads(s, filled); });
-  }
-
-  bool reads_by_threads(const Statement& s, const std::set<StorageId>& filled) const {
-    const Dot* const d = std::get_if<Dot>(&s.what);
-    if ((d == nullptr || d->unit != Dot::Unit::wgmma) &&
-        any_effect(l_, s, [&](const Effect& e) { return e.reads() && filled.contains(e.storage); }))
-      return true;
-    bool found = false;
-    for_each_body(s, [&](const Statements& body) {
-      for (const Statement& inner : body) found = found || reads_by_threads(inner, filled);
-    });
-    return found;
-  }
 
   // It issues what all others would wait for at a barrier, and takes registers from them. A loop
   // that can begin with all of its iterations fetched needs none.

@@ -44,6 +44,7 @@ class Placement {
       : l_(l),
         g_(l.graph),
         a_(l.graph),
+        fetches_(l),
         sinks_(l.graph.insts.size()),
         places_(l.graph.insts.size()) {
     find_moving();
@@ -75,6 +76,7 @@ class Placement {
     find_places(v);
     if (const auto operand = shared_operand(v))
       return keep(v, storage_for(g_, *operand).in, operand->shape);
+    if (const auto room = fetched_ahead(v)) return keep(v, *room);
     const bool in_place = scaled_.contains(v) || sums_.contains(v);
     if (must_be_whole(v) || multiplies(v) ||
         (!in_place && (worth_keeping(v) || worth_spreading(v))))
@@ -362,6 +364,80 @@ class Placement {
     return read;
   }
 
+  // What threads read anew in each iteration of a loop with products of wgmma, which TMA can bring
+  // to shared memory meanwhile: its place there. All of a region, or nothing: of each there are
+  // two.
+  std::optional<Shared> fetched_ahead(ValueId v) {
+    const std::optional<Shared> room = room_of_fetch(v);
+    if (!room || !repeats_product(v)) return {};
+    const auto [known, is_new] = fetches_all_.try_emplace(a_.region[index(v)]);
+    if (is_new) known->second = has_room(known->first);
+    return known->second ? room : std::nullopt;
+  }
+
+  std::optional<Shared> room_of_fetch(ValueId v) {
+    constexpr std::int64_t box_alignment = 128;
+    const graph::Type& t = g_[v].type;
+    if (g_[v].op != Op::Load || is_scalar(g_[v]) || is_operand(v) || !l_.machine.has_tma() ||
+        l_.warpgroups > 1 || t.shape.size() > 2 || t.dtype.is_bool() || t.dtype.bytes() > 4)
+      return {};
+    Shared s{.row_stride = t.shape.back(), .alignment = box_alignment};
+    if (graph::element_count(t.shape) != t.shape.back()) {
+      // A pattern of panels repeats after 8 rows.
+      s.swizzle = t.shape[0] % 8 == 0 ? swizzle_of(t.shape[1] * t.dtype.bytes()) : 0;
+      if (s.swizzle == 0) return {};
+    }
+    std::string why;
+    return fetches_.box_of_load(v, s.swizzle, why) ? std::optional(s) : std::nullopt;
+  }
+
+  // For what is fetched in an iteration twice, beside operands that are staged before.
+  bool has_room(graph::RegionId region) {
+    std::int64_t once = 0, twice = 0;
+    std::set<Operand> staged;
+    for (const ValueId v : a_.order) {
+      if (a_.region[index(v)] != region) continue;
+      if (room_of_fetch(v)) twice += bytes_of(g_[v].type.dtype, g_[v].type.shape);
+      if (g_[v].op != Op::Dot) continue;
+      for (const Operand& o : operands(v)) {
+        const bool held =
+            o.value == g_[v].args[0] && takes_registers(l_, product(l_, v).first, o.value, o.shape);
+        if (held || !staged.insert(o).second) continue;
+        const bool copied = a_.loop_between(o.value, v) == graph::no_value && is_copied(o.value);
+        (copied ? twice : once) += bytes_of(g_[o.value].type.dtype, o.shape);
+      }
+    }
+    return once + 2 * twice <= l_.machine.max_shared_bytes;
+  }
+  // Rather than computed.
+  bool is_copied(ValueId operand) const {
+    const Inst& i = g_[operand];
+    return i.op == Op::Load || (i.op == Op::Select && g_[i.args[1]].op == Op::Load);
+  }
+  static std::int64_t bytes_of(DType t, const Extents& shape) {
+    return graph::element_count(shape) * t.bytes();
+  }
+
+  // Whether a product reads it, or it with zeros where it is out of bounds: that is staged as it
+  // is.
+  bool is_operand(ValueId v) const {
+    return std::ranges::any_of(a_.users[index(v)], [&](ValueId u) {
+      return g_[u].op == Op::Dot || (g_[u].op == Op::Select && is_operand(u));
+    });
+  }
+
+  // Whether it stands beside a product of wgmma in a loop, or along an axis that a program goes
+  // through.
+  bool repeats_product(ValueId v) {
+    const bool along_axis = l_.around[v] > 0 && l_.around[v] == std::ssize(l_.sequential_axes) &&
+                            l_.sequential_axes.back() != programs_axis;
+    if (a_.loop[index(v)] < 0 && !along_axis) return false;
+    return std::ranges::any_of(a_.order, [&](ValueId dot) {
+      return g_[dot].op == Op::Dot && a_.region[index(dot)] == a_.region[index(v)] &&
+             product(l_, dot).first.unit == Dot::Unit::wgmma;
+    });
+  }
+
   void keep(ValueId v, const Storage::In& in) { keep(v, in, g_[v].type.shape); }
   void keep(ValueId v, const Storage::In& in, const Extents& shape) {
     const Inst& i = g_[v];
@@ -399,12 +475,14 @@ class Placement {
   Program& l_;
   const Graph& g_;
   Analysis a_;
+  Fetches fetches_;
   std::vector<std::set<Evaluation>> sinks_;
   std::vector<std::set<std::uint64_t>> places_;  // where each is computed for an element of a user
   std::vector<bool> moving_;
   std::map<ValueId, ValueId> scaled_;  // what is scaled before a product is added to it: that one
   std::set<ValueId> sums_;             // with products that are added to them
   std::map<ValueId, std::vector<Operand>> operands_;  // of products
+  std::map<graph::RegionId, bool> fetches_all_;
   std::map<int, std::vector<int>> writes_;  // their positions, by alias class, in program order
 };
 

@@ -63,22 +63,32 @@ class SharedMemory {
     }
     for (const StorageId s : together)
       if (!shared_bytes(storage(s)).within(0, l_.machine.max_shared_bytes)) return false;
+    // Addresses of barriers are often asked for: those near the begin are instructions' constants.
+    const auto others =
+        std::ranges::stable_partition(apart, [&](StorageId s) { return is_of_barriers(s); });
+    for (const StorageId s : std::ranges::subrange(apart.begin(), others.begin()))
+      place(storage(s));
+    const Checked begin = end_;
     std::ranges::stable_sort(together, {}, [&](StorageId s) { return lives.of(s).first; });
     for (std::size_t i = 0; i < together.size(); ++i) {
       Storage& s = storage(together[i]);
-      end_ = lowest(s, std::span(together).first(i),
+      end_ = lowest(begin, s, std::span(together).first(i),
                     [&](StorageId other) { return lives.meet(other, together[i]); });
       place(s);
     }
-    end_ = 0;
+    end_ = begin;
     for (const StorageId s : together)
       end_ = larger(end_, storage(s).shared().offset + shared_bytes(storage(s)));
-    for (const StorageId s : apart) place(storage(s));
+    for (const StorageId s : others) place(storage(s));
     for_each_list(l_, [&](Statements& list) { end_ = scopes(list, end_); });
     return end_.within(0, l_.machine.max_shared_bytes);
   }
 
   static bool is_asynchronous(const Storage& s) { return s.is_fetched() || s.is_sent(); }
+
+  bool is_of_barriers(StorageId s) const {
+    return std::ranges::any_of(l_.barriers, [&](const Barriers& b) { return b.storage == s; });
+  }
 
   // Windows live as long as the program, barriers as long as the block.
   std::set<StorageId> never_shared() const {
@@ -100,9 +110,10 @@ class SharedMemory {
     return found;
   }
 
-  // Where a storage fits between those of the placed ones that it meets.
+  // Where, from `begin` on, a storage fits between those of the placed ones that it meets.
   template <class Meets>
-  Checked lowest(const Storage& s, std::span<const StorageId> placed, Meets&& meets) {
+  Checked lowest(Checked begin, const Storage& s, std::span<const StorageId> placed,
+                 Meets&& meets) {
     std::vector<std::pair<std::int64_t, std::int64_t>> taken;
     for (const StorageId other : placed)
       if (meets(other))
@@ -110,7 +121,7 @@ class SharedMemory {
                            storage(other).shared().offset + shared_bytes(storage(other)).value());
     std::ranges::sort(taken);
     const std::int64_t alignment = shared_alignment(s);
-    std::int64_t at = 0;
+    std::int64_t at = checked_align_up(begin, alignment).value_or(0);
     for (const auto& [from, to] : taken) {
       if (at + shared_bytes(s).value() <= from) break;
       at = std::max(at, checked_align_up(to, alignment).value());

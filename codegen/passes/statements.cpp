@@ -144,12 +144,38 @@ class Building {
     }
     const StorageId storage = l_.storage_of[v];
     if (!storage || accumulated_.contains(v)) return;
-    if (i.op == Op::Load && l_.storages[storage].in_shared())
-      if (const auto operand = first_read(l_, a_, v)) return operands_.stage(out, {*operand});
+    if (i.op == Op::Load && l_.storages[storage].in_shared()) return bring(out, v, storage);
     if (!graph::is_fold(i.op)) return assign(out, v, storage);
     out.push_back({fold_nest(l_, v), g_.location(v)});
     if (i.type.shape.size() == g_[i.args[0]].type.shape.size())
       share_if_large(l_, l_.storages[storage]);
+  }
+
+  // To shared memory, where products or others read it.
+  void bring(List& out, ValueId load, StorageId storage) {
+    if (const auto operand = first_read(l_, a_, load)) return operands_.stage(out, {*operand});
+    std::string why;
+    Shared& s = l_.storages[storage].shared();
+    const auto found = fetches_.box_of_load(load, s.swizzle, why);
+    const BoxId box = found ? number_of(l_, *found, why) : BoxId();
+    const Location at = g_.location(load);
+    if (box) {
+      s.fetched = true;
+      out.push_back({Copy{.from = {.view = g_[load].args[0]},
+                          .to = {.storage = storage},
+                          .box = box,
+                          .completes = l_.add_barriers(),
+                          .of = load},
+                     at});
+    } else {
+      const Extents& shape = g_[load].type.shape;
+      out.push_back({LoopNest{.sink = Stage{storage},
+                              .value = load,
+                              .domain = shape,
+                              .valid = shape,
+                              .variable = l_.add_variable()},
+                     at});
+    }
   }
 
   void semaphore(List& out, ValueId v) {

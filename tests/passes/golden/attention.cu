@@ -3,15 +3,15 @@ PL_KERNEL(128) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
   const i32 t = pl::thread();
   const u32 warp = pl::warp();
   if (warp == 0 && pl::elect_one()) {
-    pl::mbarrier_init(smem + 73728, 1);
-    pl::mbarrier_init(smem + 73744, 1);
-    pl::mbarrier_init(smem + 73752, 1);
-    pl::mbarrier_init(smem + 73760, 1);
-    pl::mbarrier_init(smem + 73768, 1);
-    pl::mbarrier_init(smem + 73776, 1);
-    pl::mbarrier_init(smem + 73784, 1);
-    pl::mbarrier_init(smem + 73792, 1);
-    pl::mbarrier_init(smem + 73800, 1);
+    pl::mbarrier_init(smem, 1);
+    pl::mbarrier_init(smem + 16, 1);
+    pl::mbarrier_init(smem + 24, 1);
+    pl::mbarrier_init(smem + 32, 1);
+    pl::mbarrier_init(smem + 40, 1);
+    pl::mbarrier_init(smem + 48, 1);
+    pl::mbarrier_init(smem + 56, 1);
+    pl::mbarrier_init(smem + 64, 1);
+    pl::mbarrier_init(smem + 72, 1);
     pl::fence_mbarrier_init();
   }
   pl::warpgroup_sync();
@@ -33,8 +33,8 @@ PL_KERNEL(128) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
   f32 v9[2];
   PL_UNROLL for (i32 g = 0; g < 2; ++g) v9[g] = 0.0f;
   if (warp == 0 && pl::elect_one()) {
-    pl::mbarrier_arrive_expect_tx(smem + 73728, 8192);
-    pl::tma_load(smem, map0, smem + 73728, {0, start0});
+    pl::mbarrier_arrive_expect_tx(smem, 8192);
+    pl::tma_load(smem + 1024, map0, smem, {0, start0});
   }
   fill0 = read0;
   PL_NOUNROLL for (i32 early0 = 0; early0 < 3; ++early0) {
@@ -43,8 +43,8 @@ PL_KERNEL(128) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
       const i32 sx0 = pl::mul(turn0, 64);
       const i32 v8 = sx0;
       if (warp == 0 && pl::elect_one()) {
-        pl::mbarrier_arrive_expect_tx(smem + fill0 * 8 + 73744, 8192);
-        pl::tma_load(smem + fill0 * 8192 + 8192, map1, smem + fill0 * 8 + 73744, {0, 0 + v8});
+        pl::mbarrier_arrive_expect_tx(smem + fill0 * 8 + 16, 8192);
+        pl::tma_load(smem + fill0 * 8192 + 9216, map1, smem + fill0 * 8 + 16, {0, 0 + v8});
       }
     }
     fill0 = fill0 == 3 ? 0 : (fill0 + 1);
@@ -56,17 +56,17 @@ PL_KERNEL(128) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
       const i32 sx1 = pl::mul(turn1, 64);
       const i32 v8 = sx1;
       if (warp == 0 && pl::elect_one()) {
-        pl::mbarrier_arrive_expect_tx(smem + fill1 * 8 + 73776, 8192);
-        pl::tma_load(smem + fill1 * 8192 + 40960, map2, smem + fill1 * 8 + 73776, {0, 0 + v8});
+        pl::mbarrier_arrive_expect_tx(smem + fill1 * 8 + 48, 8192);
+        pl::tma_load(smem + fill1 * 8192 + 41984, map2, smem + fill1 * 8 + 48, {0, 0 + v8});
       }
     }
     fill1 = fill1 == 3 ? 0 : (fill1 + 1);
   }
-  pl::mbarrier_wait(smem + 73728, phase0);
+  pl::mbarrier_wait(smem, phase0);
   phase0 = phase0 ^ 1;
-  const u64 matrix0 = pl::matrix_descriptor(smem, 16, 1024, 128);
-  const u64 matrix1 = pl::matrix_descriptor(smem + 8192, 16, 1024, 128);
-  const u64 matrix2 = pl::matrix_descriptor(smem + 40960, 8192, 1024, 128);
+  const u64 matrix0 = pl::matrix_descriptor(smem + 1024, 16, 1024, 128);
+  const u64 matrix1 = pl::matrix_descriptor(smem + 9216, 16, 1024, 128);
+  const u64 matrix2 = pl::matrix_descriptor(smem + 41984, 8192, 1024, 128);
   PL_NOUNROLL for (i32 v12 = 0; v12 < 8; ++v12) {
     pl::warpgroup_sync();
     if (v12 + 3 < 8) {
@@ -74,8 +74,8 @@ PL_KERNEL(128) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
       const i32 sx2 = pl::mul(turn0, 64);
       const i32 v8 = sx2;
       if (warp == 0 && pl::elect_one()) {
-        pl::mbarrier_arrive_expect_tx(smem + fill0 * 8 + 73744, 8192);
-        pl::tma_load(smem + fill0 * 8192 + 8192, map1, smem + fill0 * 8 + 73744, {0, 0 + v8});
+        pl::mbarrier_arrive_expect_tx(smem + fill0 * 8 + 16, 8192);
+        pl::tma_load(smem + fill0 * 8192 + 9216, map1, smem + fill0 * 8 + 16, {0, 0 + v8});
       }
     }
     if (v12 + 3 < 8) {
@@ -83,11 +83,11 @@ PL_KERNEL(128) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
       const i32 sx3 = pl::mul(turn1, 64);
       const i32 v8 = sx3;
       if (warp == 0 && pl::elect_one()) {
-        pl::mbarrier_arrive_expect_tx(smem + fill1 * 8 + 73776, 8192);
-        pl::tma_load(smem + fill1 * 8192 + 40960, map2, smem + fill1 * 8 + 73776, {0, 0 + v8});
+        pl::mbarrier_arrive_expect_tx(smem + fill1 * 8 + 48, 8192);
+        pl::tma_load(smem + fill1 * 8192 + 41984, map2, smem + fill1 * 8 + 48, {0, 0 + v8});
       }
     }
-    pl::mbarrier_wait(smem + read0 * 8 + 73744, phase_of_ring0);
+    pl::mbarrier_wait(smem + read0 * 8 + 16, phase_of_ring0);
     f32 v7[32];
     pl::wgmma_registers(v7);
     pl::wgmma_fence();
@@ -140,7 +140,7 @@ PL_KERNEL(128) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
         PL_UNROLL for (i32 e = 0; e < 2; ++e) v11[rj * 4 + g * 2 + e] = v11[rj * 4 + g * 2 + e] * v5[g];
       }
     }
-    pl::mbarrier_wait(smem + read1 * 8 + 73776, phase_of_ring1);
+    pl::mbarrier_wait(smem + read1 * 8 + 48, phase_of_ring1);
     pl::wgmma_registers(v11);
     pl::wgmma_registers(v18);
     pl::wgmma_fence();
@@ -183,14 +183,14 @@ PL_KERNEL(128) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
         const i32 n2 = j + rj * 8 ^ n0 * 8;
         f16 o3[2];
         PL_UNROLL for (i32 e = 0; e < 2; ++e) o3[e] = pl::to<f16>(q1[rj * 2 + e]);
-        pl::store_shared<2>(smem + (n2 + i * 64 + g * 512) * 2, o3);
+        pl::store_shared<2>(smem + 1024 + (n2 + i * 64 + g * 512) * 2, o3);
       }
     }
   }
   pl::fence_async_shared();
   pl::warpgroup_sync();
   if (warp == 0 && pl::elect_one()) {
-    pl::tma_store(map3, smem, {0, start0});
+    pl::tma_store(map3, smem + 1024, {0, start0});
     pl::bulk_commit();
   }
   if (warp == 0 && pl::elect_one()) {

@@ -4,27 +4,27 @@ PL_KERNEL(384) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
   const i32 t = pl::program_thread();
   const u32 warp = pl::warp();
   if (warpgroup == 0 && warp == 0 && pl::elect_one()) {
-    pl::mbarrier_init(smem + 180224, 1);
-    pl::mbarrier_init(smem + 180240, 1);
-    pl::mbarrier_init(smem + 180248, 1);
-    pl::mbarrier_init(smem + 180256, 1);
-    pl::mbarrier_init(smem + 180264, 1);
-    pl::mbarrier_init(smem + 180272, 1);
-    pl::mbarrier_init(smem + 180288, 1);
-    pl::mbarrier_init(smem + 180296, 1);
-    pl::mbarrier_init(smem + 180304, 1);
-    pl::mbarrier_init(smem + 180312, 1);
-    pl::mbarrier_init(smem + 180320, 1);
-    pl::mbarrier_init(smem + 180336, 2);
-    pl::mbarrier_init(smem + 180344, 2);
-    pl::mbarrier_init(smem + 180352, 2);
-    pl::mbarrier_init(smem + 180360, 2);
-    pl::mbarrier_init(smem + 180368, 2);
-    pl::mbarrier_init(smem + 180384, 2);
-    pl::mbarrier_init(smem + 180392, 2);
-    pl::mbarrier_init(smem + 180400, 2);
-    pl::mbarrier_init(smem + 180408, 2);
-    pl::mbarrier_init(smem + 180416, 2);
+    pl::mbarrier_init(smem, 1);
+    pl::mbarrier_init(smem + 16, 1);
+    pl::mbarrier_init(smem + 24, 1);
+    pl::mbarrier_init(smem + 32, 1);
+    pl::mbarrier_init(smem + 40, 1);
+    pl::mbarrier_init(smem + 48, 1);
+    pl::mbarrier_init(smem + 64, 1);
+    pl::mbarrier_init(smem + 72, 1);
+    pl::mbarrier_init(smem + 80, 1);
+    pl::mbarrier_init(smem + 88, 1);
+    pl::mbarrier_init(smem + 96, 1);
+    pl::mbarrier_init(smem + 112, 2);
+    pl::mbarrier_init(smem + 120, 2);
+    pl::mbarrier_init(smem + 128, 2);
+    pl::mbarrier_init(smem + 136, 2);
+    pl::mbarrier_init(smem + 144, 2);
+    pl::mbarrier_init(smem + 160, 2);
+    pl::mbarrier_init(smem + 168, 2);
+    pl::mbarrier_init(smem + 176, 2);
+    pl::mbarrier_init(smem + 184, 2);
+    pl::mbarrier_init(smem + 192, 2);
     pl::fence_mbarrier_init();
   }
   pl::block_sync();
@@ -49,10 +49,10 @@ PL_KERNEL(384) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
   pl::check(1000 > 0, "args[2]: the block is wholly out of bounds along dimension 2 (an index map gives block indices, not element offsets)");
   const i32 i = (t >> 2 & 7) + (t >> 1 & 112);
   const i32 j = (t & 3) * 2;
-  const u64 matrix0 = pl::matrix_descriptor(smem + 163840 + warpgroup * 8192, 16, 1024, 128);
-  const u64 matrix1 = pl::matrix_descriptor(smem, 16, 1024, 128);
+  const u64 matrix0 = pl::matrix_descriptor(smem + 164864 + warpgroup * 8192, 16, 1024, 128);
+  const u64 matrix1 = pl::matrix_descriptor(smem + 1024, 16, 1024, 128);
   const bool tells = t % 128 == 0;
-  const u64 matrix2 = pl::matrix_descriptor(smem + 81920, 16384, 1024, 128);
+  const u64 matrix2 = pl::matrix_descriptor(smem + 82944, 16384, 1024, 128);
   if (warpgroup == 2) {
     pl::setmaxnreg_dec<24>();
     if (warp == 0 && pl::elect_one()) {
@@ -64,14 +64,14 @@ PL_KERNEL(384) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
         const i32 v10 = pl::sub(7, v15);
         const i32 sx0 = pl::mul(v10, 128);
         const i32 v9 = sx0;
-        pl::mbarrier_wait(smem + fill0 * 8 + 180336, phase_of_fill0 ^ 1);
-        pl::mbarrier_arrive_expect_tx(smem + fill0 * 8 + 180240, 16384);
-        pl::tma_load(smem + fill0 * 16384, map1, smem + fill0 * 8 + 180240, {0, 0 + v9, i32(i64(pl::div(p1, 4))), p0});
+        pl::mbarrier_wait(smem + fill0 * 8 + 112, phase_of_fill0 ^ 1);
+        pl::mbarrier_arrive_expect_tx(smem + fill0 * 8 + 16, 16384);
+        pl::tma_load(smem + fill0 * 16384 + 1024, map1, smem + fill0 * 8 + 16, {0, 0 + v9, i32(i64(pl::div(p1, 4))), p0});
         fill0 = fill0 == 4 ? 0 : (fill0 + 1);
         phase_of_fill0 = fill0 == 0 ? (phase_of_fill0 ^ 1) : phase_of_fill0;
-        pl::mbarrier_wait(smem + fill1 * 8 + 180384, phase_of_fill1 ^ 1);
-        pl::mbarrier_arrive_expect_tx(smem + fill1 * 8 + 180288, 16384);
-        pl::tma_load(smem + fill1 * 16384 + 81920, map2, smem + fill1 * 8 + 180288, {0, 0 + v9, i32(i64(pl::div(p1, 4))), p0});
+        pl::mbarrier_wait(smem + fill1 * 8 + 160, phase_of_fill1 ^ 1);
+        pl::mbarrier_arrive_expect_tx(smem + fill1 * 8 + 64, 16384);
+        pl::tma_load(smem + fill1 * 16384 + 82944, map2, smem + fill1 * 8 + 64, {0, 0 + v9, i32(i64(pl::div(p1, 4))), p0});
         fill1 = fill1 == 4 ? 0 : (fill1 + 1);
         phase_of_fill1 = fill1 == 0 ? (phase_of_fill1 ^ 1) : phase_of_fill1;
       }
@@ -85,10 +85,10 @@ PL_KERNEL(384) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
     f32 v12[32];
     PL_UNROLL for (i32 r = 0; r < 32; ++r) v12[r] = 0.0f;
     if (warpgroup == 0 && warp == 0 && pl::elect_one()) {
-      pl::mbarrier_arrive_expect_tx(smem + 180224, 16384);
-      pl::tma_load(smem + 163840, map0, smem + 180224, {0, start0, p1, p0});
+      pl::mbarrier_arrive_expect_tx(smem, 16384);
+      pl::tma_load(smem + 164864, map0, smem, {0, start0, p1, p0});
     }
-    pl::mbarrier_wait(smem + 180224, phase0);
+    pl::mbarrier_wait(smem, phase0);
     phase0 = phase0 ^ 1;
     f32 v5[2];
     f32 v8[64];
@@ -99,7 +99,7 @@ PL_KERNEL(384) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
         const i32 v10 = pl::sub(7, v15);
         const i32 sx1 = pl::mul(v10, 128);
         const i32 v9 = sx1;
-        pl::mbarrier_wait(smem + read0 * 8 + 180240, phase_of_ring0);
+        pl::mbarrier_wait(smem + read0 * 8 + 16, phase_of_ring0);
         pl::wgmma_registers(v8);
         pl::wgmma_fence();
         pl::wgmma_m64n128k16_f32_f16_f16(v8, matrix0, matrix1 + u64(read0) * 1024, false);
@@ -111,7 +111,7 @@ PL_KERNEL(384) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
         pl::wgmma_wait<0>();
         pl::wgmma_registers(v8);
         if (tells) {
-          pl::mbarrier_arrive(smem + read0 * 8 + 180336, 1);
+          pl::mbarrier_arrive(smem + read0 * 8 + 112, 1);
         }
         read0 = read0 == 4 ? 0 : (read0 + 1);
         phase_of_ring0 = read0 == 0 ? (phase_of_ring0 ^ 1) : phase_of_ring0;
@@ -166,7 +166,7 @@ PL_KERNEL(384) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
         pl::wgmma_registers(v12);
         pl::wgmma_registers(v22);
         if (tells && (!(v15 == 1))) {
-          pl::mbarrier_arrive(smem + (read1 == 0 ? 4 : (read1 - 1)) * 8 + 180384, 1);
+          pl::mbarrier_arrive(smem + (read1 == 0 ? 4 : (read1 - 1)) * 8 + 160, 1);
         }
         PL_UNROLL for (i32 rj = 0; rj < 16; ++rj) {
           PL_UNROLL for (i32 g = 0; g < 2; ++g) {
@@ -180,7 +180,7 @@ PL_KERNEL(384) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
             PL_UNROLL for (i32 e = 0; e < 2; ++e) v12[rj * 4 + g * 2 + e] = v12[rj * 4 + g * 2 + e] * v5[g];
           }
         }
-        pl::mbarrier_wait(smem + read0 * 8 + 180240, phase_of_ring0);
+        pl::mbarrier_wait(smem + read0 * 8 + 16, phase_of_ring0);
         pl::wgmma_registers(v8);
         pl::wgmma_fence();
         pl::wgmma_m64n128k16_f32_f16_f16(v8, matrix0, matrix1 + u64(read0) * 1024, false);
@@ -188,7 +188,7 @@ PL_KERNEL(384) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
         pl::wgmma_m64n128k16_f32_f16_f16(v8, matrix0 + 4, matrix1 + u64(read0) * 1024 + 4, true);
         pl::wgmma_m64n128k16_f32_f16_f16(v8, matrix0 + 6, matrix1 + u64(read0) * 1024 + 6, true);
         pl::wgmma_commit();
-        pl::mbarrier_wait(smem + read1 * 8 + 180288, phase_of_ring1);
+        pl::mbarrier_wait(smem + read1 * 8 + 64, phase_of_ring1);
         pl::wgmma_registers(v12);
         pl::wgmma_registers(v22);
         pl::wgmma_fence();
@@ -206,7 +206,7 @@ PL_KERNEL(384) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
         pl::wgmma_wait<1>();
         pl::wgmma_registers(v8);
         if (tells) {
-          pl::mbarrier_arrive(smem + read0 * 8 + 180336, 1);
+          pl::mbarrier_arrive(smem + read0 * 8 + 112, 1);
         }
         read0 = read0 == 4 ? 0 : (read0 + 1);
         phase_of_ring0 = read0 == 0 ? (phase_of_ring0 ^ 1) : phase_of_ring0;
@@ -265,7 +265,7 @@ PL_KERNEL(384) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
           PL_UNROLL for (i32 e = 0; e < 2; ++e) v12[rj * 4 + g * 2 + e] = v12[rj * 4 + g * 2 + e] * v5[g];
         }
       }
-      pl::mbarrier_wait(smem + read1 * 8 + 180288, phase_of_ring1);
+      pl::mbarrier_wait(smem + read1 * 8 + 64, phase_of_ring1);
       pl::wgmma_registers(v12);
       pl::wgmma_registers(v22);
       pl::wgmma_fence();
@@ -284,7 +284,7 @@ PL_KERNEL(384) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
       pl::wgmma_registers(v12);
       pl::wgmma_registers(v22);
       if (tells) {
-        pl::mbarrier_arrive(smem + read1 * 8 + 180384, 1);
+        pl::mbarrier_arrive(smem + read1 * 8 + 160, 1);
       }
       read1 = read1 == 4 ? 0 : (read1 + 1);
       phase_of_ring1 = read1 == 0 ? (phase_of_ring1 ^ 1) : phase_of_ring1;
@@ -297,14 +297,14 @@ PL_KERNEL(384) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
         PL_UNROLL for (i32 g = 0; g < 2; ++g) {
           f16 o2[2];
           PL_UNROLL for (i32 e = 0; e < 2; ++e) o2[e] = pl::to<f16>(v12[rj * 4 + g * 2 + e] * pl::rcp_approx(v13[g]));
-          pl::store_shared<2>(smem + (n1 + i * 64 + g * 512) * 2, o2);
+          pl::store_shared<2>(smem + 1024 + (n1 + i * 64 + g * 512) * 2, o2);
         }
       }
     }
     pl::fence_async_shared();
     pl::program_sync<8>();
     if (warpgroup == 0 && warp == 0 && pl::elect_one()) {
-      pl::tma_store(map3, smem, {0, start0, p1, p0});
+      pl::tma_store(map3, smem + 1024, {0, start0, p1, p0});
       pl::bulk_commit();
     }
     if (warpgroup == 0 && warp == 0 && pl::elect_one()) {

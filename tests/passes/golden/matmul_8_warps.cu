@@ -4,16 +4,16 @@ PL_KERNEL(384) matmul_kernel(const f16* in0, const f16* in1, f32* out0, PL_TENSO
   const i32 t = pl::program_thread();
   const u32 warp = pl::warp();
   if (warpgroup == 0 && warp == 0 && pl::elect_one()) {
-    pl::mbarrier_init(smem + 81920, 1);
-    pl::mbarrier_init(smem + 81928, 1);
-    pl::mbarrier_init(smem + 81936, 1);
-    pl::mbarrier_init(smem + 81944, 1);
-    pl::mbarrier_init(smem + 81952, 1);
-    pl::mbarrier_init(smem + 81968, 2);
-    pl::mbarrier_init(smem + 81976, 2);
-    pl::mbarrier_init(smem + 81984, 2);
-    pl::mbarrier_init(smem + 81992, 2);
-    pl::mbarrier_init(smem + 82000, 2);
+    pl::mbarrier_init(smem, 1);
+    pl::mbarrier_init(smem + 8, 1);
+    pl::mbarrier_init(smem + 16, 1);
+    pl::mbarrier_init(smem + 24, 1);
+    pl::mbarrier_init(smem + 32, 1);
+    pl::mbarrier_init(smem + 48, 2);
+    pl::mbarrier_init(smem + 56, 2);
+    pl::mbarrier_init(smem + 64, 2);
+    pl::mbarrier_init(smem + 72, 2);
+    pl::mbarrier_init(smem + 80, 2);
     pl::fence_mbarrier_init();
   }
   pl::block_sync();
@@ -23,8 +23,8 @@ PL_KERNEL(384) matmul_kernel(const f16* in0, const f16* in1, f32* out0, PL_TENSO
   const i32 start0 = p0 * 128;
   const i32 start2 = p1 * 128;
   const i32 at2 = start2 + start0 * 1024;
-  const u64 matrix0 = pl::matrix_descriptor(smem + warpgroup * 4096, 16, 512, 64);
-  const u64 matrix1 = pl::matrix_descriptor(smem + 8192, 4096, 1024, 128);
+  const u64 matrix0 = pl::matrix_descriptor(smem + 1024 + warpgroup * 4096, 16, 512, 64);
+  const u64 matrix1 = pl::matrix_descriptor(smem + 9216, 4096, 1024, 128);
   const bool tells = t % 128 == 0;
   const i32 i = (t >> 2 & 7) + (t >> 1 & 112);
   const i32 j = (t & 3) * 2;
@@ -35,11 +35,11 @@ PL_KERNEL(384) matmul_kernel(const f16* in0, const f16* in1, f32* out0, PL_TENSO
       u32 phase_of_fill0 = 0u;
       PL_NOUNROLL for (i32 p2 = 0; p2 < 8; ++p2) {
         const i32 start1 = p2 * 32;
-        pl::mbarrier_wait(smem + fill0 * 8 + 81968, phase_of_fill0 ^ 1);
-        pl::mbarrier_arrive_expect_tx(smem + fill0 * 8 + 81920, 16384);
-        pl::tma_load(smem + fill0 * 16384, map0, smem + fill0 * 8 + 81920, {start1, start0});
-        pl::tma_load(smem + fill0 * 16384 + 8192, map1, smem + fill0 * 8 + 81920, {start2, start1});
-        pl::tma_load(smem + fill0 * 16384 + 8192 + 4096, map1, smem + fill0 * 8 + 81920, {start2 + 64, start1});
+        pl::mbarrier_wait(smem + fill0 * 8 + 48, phase_of_fill0 ^ 1);
+        pl::mbarrier_arrive_expect_tx(smem + fill0 * 8, 16384);
+        pl::tma_load(smem + fill0 * 16384 + 1024, map0, smem + fill0 * 8, {start1, start0});
+        pl::tma_load(smem + fill0 * 16384 + 9216, map1, smem + fill0 * 8, {start2, start1});
+        pl::tma_load(smem + fill0 * 16384 + 9216 + 4096, map1, smem + fill0 * 8, {start2 + 64, start1});
         fill0 = fill0 == 4 ? 0 : (fill0 + 1);
         phase_of_fill0 = fill0 == 0 ? (phase_of_fill0 ^ 1) : phase_of_fill0;
       }
@@ -55,7 +55,7 @@ PL_KERNEL(384) matmul_kernel(const f16* in0, const f16* in1, f32* out0, PL_TENSO
         const i32 now0 = p2 + slot0;
         const i32 v4 = now0;
         const bool v3 = v4 == 0;
-        pl::mbarrier_wait(smem + u32(slot0) * 8 + 81920, phase_of_ring0);
+        pl::mbarrier_wait(smem + u32(slot0) * 8, phase_of_ring0);
         if (!v3) pl::check(v0_stored, "outputs[0] is read before anything was stored there");
         pl::wgmma_registers(v0);
         pl::wgmma_fence();
@@ -67,7 +67,7 @@ PL_KERNEL(384) matmul_kernel(const f16* in0, const f16* in1, f32* out0, PL_TENSO
         pl::wgmma_registers(v0);
         v0_stored = true;
         if (tells && (!(now0 == 0))) {
-          pl::mbarrier_arrive(smem + u32((slot0 + 4) % 5) * 8 + 81968, 1);
+          pl::mbarrier_arrive(smem + u32((slot0 + 4) % 5) * 8 + 48, 1);
         }
       }
       phase_of_ring0 = phase_of_ring0 ^ 1;

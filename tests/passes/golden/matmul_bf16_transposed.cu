@@ -3,11 +3,11 @@ PL_KERNEL(128) matmul_kernel(const bf16* in0, const bf16* in1, f32* out0, PL_TEN
   const i32 t = pl::thread();
   const u32 warp = pl::warp();
   if (warp == 0 && pl::elect_one()) {
-    pl::mbarrier_init(smem + 40960, 1);
-    pl::mbarrier_init(smem + 40968, 1);
-    pl::mbarrier_init(smem + 40976, 1);
-    pl::mbarrier_init(smem + 40984, 1);
-    pl::mbarrier_init(smem + 40992, 1);
+    pl::mbarrier_init(smem, 1);
+    pl::mbarrier_init(smem + 8, 1);
+    pl::mbarrier_init(smem + 16, 1);
+    pl::mbarrier_init(smem + 24, 1);
+    pl::mbarrier_init(smem + 32, 1);
     pl::fence_mbarrier_init();
   }
   pl::warpgroup_sync();
@@ -24,22 +24,22 @@ PL_KERNEL(128) matmul_kernel(const bf16* in0, const bf16* in1, f32* out0, PL_TEN
       const i32 turn0 = early0;
       const i32 start2 = turn0 * 32;
       if (warp == 0 && pl::elect_one()) {
-        pl::mbarrier_arrive_expect_tx(smem + u32(early0) * 8 + 40960, 8192);
-        pl::tma_load(smem + u32(early0) * 8192, map0, smem + u32(early0) * 8 + 40960, {start2, start0});
-        pl::tma_load(smem + u32(early0) * 8192 + 4096, map1, smem + u32(early0) * 8 + 40960, {start2, start1});
+        pl::mbarrier_arrive_expect_tx(smem + u32(early0) * 8, 8192);
+        pl::tma_load(smem + u32(early0) * 8192 + 512, map0, smem + u32(early0) * 8, {start2, start0});
+        pl::tma_load(smem + u32(early0) * 8192 + 4608, map1, smem + u32(early0) * 8, {start2, start1});
       }
     }
   }
   u32 phase_of_ring0 = 0u;
-  const u64 matrix0 = pl::matrix_descriptor(smem, 16, 512, 64);
-  const u64 matrix1 = pl::matrix_descriptor(smem + 4096, 16, 512, 64);
+  const u64 matrix0 = pl::matrix_descriptor(smem + 512, 16, 512, 64);
+  const u64 matrix1 = pl::matrix_descriptor(smem + 4608, 16, 512, 64);
   PL_NOUNROLL for (i32 p2 = 0; p2 < 8; p2 += 5) {
     _Pragma("unroll 5") for (i32 slot0 = 0; slot0 < 5; ++slot0) {
       if (!(p2 + slot0 < 8)) break;
       const i32 now0 = p2 + slot0;
       const i32 v4 = now0;
       const bool v3 = v4 == 0;
-      pl::mbarrier_wait(smem + u32(slot0) * 8 + 40960, phase_of_ring0);
+      pl::mbarrier_wait(smem + u32(slot0) * 8, phase_of_ring0);
       if (!v3) pl::check(v0_stored, "outputs[0] is read before anything was stored there");
       pl::wgmma_registers(v0);
       pl::wgmma_fence();
@@ -55,9 +55,9 @@ PL_KERNEL(128) matmul_kernel(const bf16* in0, const bf16* in1, f32* out0, PL_TEN
         const i32 turn0 = now0 + 4;
         const i32 start4 = turn0 * 32;
         if (warp == 0 && pl::elect_one()) {
-          pl::mbarrier_arrive_expect_tx(smem + u32((slot0 + 4) % 5) * 8 + 40960, 8192);
-          pl::tma_load(smem + u32((slot0 + 4) % 5) * 8192, map0, smem + u32((slot0 + 4) % 5) * 8 + 40960, {start4, start0});
-          pl::tma_load(smem + u32((slot0 + 4) % 5) * 8192 + 4096, map1, smem + u32((slot0 + 4) % 5) * 8 + 40960, {start4, start1});
+          pl::mbarrier_arrive_expect_tx(smem + u32((slot0 + 4) % 5) * 8, 8192);
+          pl::tma_load(smem + u32((slot0 + 4) % 5) * 8192 + 512, map0, smem + u32((slot0 + 4) % 5) * 8, {start4, start0});
+          pl::tma_load(smem + u32((slot0 + 4) % 5) * 8192 + 4608, map1, smem + u32((slot0 + 4) % 5) * 8, {start4, start1});
         }
       }
     }
