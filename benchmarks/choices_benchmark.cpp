@@ -2,7 +2,8 @@
 // GPU: a line for each, the fastest of a case first. Defaults of `ops` and of lowering follow from
 // it.
 //
-//   benchmark_choices [CASE...]      beginnings of names of cases
+//   benchmark_choices [CASE...]                beginnings of names of cases
+//   benchmark_choices --predict [CASE...]      what the timeline says of them: needs no GPU
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -298,14 +299,39 @@ void measure(const Case& c) {
   std::fflush(stdout);
 }
 
+// A line for each loop: its cycles, how many blocks are at it side by side, what bounds it.
+void predict(const Case& c) {
+  const std::vector<ArgType> types(c.inputs.begin(), c.inputs.end());
+  for (const Candidate& candidate : c.candidates) try {
+      const Report report = candidate.kernel.lower(types).report({.arch = "sm_90a"});
+      for (const Timeline::Loop& loop : report.timeline.loops)
+        std::printf("%-22s %8.0f cycles %d blocks %3.0f %%  %s  by %s\n", c.name.c_str(),
+                    loop.cycles, loop.blocks, loop.fraction * 100, candidate.name.c_str(),
+                    loop.bound_by.c_str());
+      if (!report.timeline.unknown.empty())
+        std::printf("%-22s %s: %s\n", c.name.c_str(), candidate.name.c_str(),
+                    report.timeline.unknown.c_str());
+    } catch (const Error& e) {
+      std::printf("%-22s refused  %s: %s\n", c.name.c_str(), candidate.name.c_str(),
+                  first_line(e).c_str());
+    }
+  std::fflush(stdout);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) try {
-  if (devices().empty()) {
+  const bool predicts = argc > 1 && std::strcmp(argv[1], "--predict") == 0;
+  if (predicts) {
+    --argc;
+    ++argv;
+  }
+  if (!predicts && devices().empty()) {
     std::puts("no GPU: nothing to measure");
     return 0;
   }
-  const driver::ContextScope current(0);
+  std::optional<driver::ContextScope> current;
+  if (!predicts) current.emplace(0);
   const std::vector<std::function<Case()>> cases = {
       [] { return idioms(4096, f16); },      [] { return products(4096, f16); },
       [] { return products(8192, f16); },    [] { return attentions(128, true); },
@@ -314,7 +340,7 @@ int main(int argc, char** argv) try {
   for (const auto& make : cases) {
     const Case c = make();
     const auto wanted = [&](const char* beginning) { return c.name.starts_with(beginning); };
-    if (argc < 2 || std::any_of(argv + 1, argv + argc, wanted)) measure(c);
+    if (argc < 2 || std::any_of(argv + 1, argv + argc, wanted)) predicts ? predict(c) : measure(c);
   }
   return 0;
 } catch (const Error& error) {

@@ -75,17 +75,23 @@ std::string Lowered::schedule(const CompileOptions& options) const {
 
 Report Lowered::report(const CompileOptions& options) const {
   const graph::Graph& g = graph_of(state_);
-  Report report = cuda::report(g, text_options(options));
-  report.cost_estimate = g.cost;
+  Resources resources;
+  Occupancy occupancy;
+  std::string not_compiled;
   try {
     const Compiled compiled = compile(options);
-    report.resources = compiled.resources();
-    report.occupancy = compiled.occupancy();
+    resources = compiled.resources();
+    occupancy = compiled.occupancy();
   } catch (const InternalError&) {
     throw;
   } catch (const Error& error) {
-    report.not_compiled = error.what();
+    not_compiled = error.what();
   }
+  Report report = cuda::report(g, text_options(options), occupancy.blocks);
+  report.cost_estimate = g.cost;
+  report.not_compiled = std::move(not_compiled);
+  report.resources = std::move(resources);
+  report.occupancy = occupancy;
   return report;
 }
 

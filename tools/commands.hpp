@@ -30,7 +30,8 @@ struct Show {
   std::string kernel;
   std::optional<std::string> arch;
   bool graph = false, cuda = false, ptx = false, sass = false, resources = false, report = false;
-  bool passes = false, times = false, schedule = false;
+  bool passes = false, times = false, schedule = false, timeline = false;
+  std::string svg;    // where the timeline goes as a picture
   std::string after;  // of passes, this one
   bool json = false;
 };

@@ -48,6 +48,11 @@ class Commands {
     show->add_flag("--times", show_.times, "What each pass took");
     show->add_flag("--schedule", show_.schedule,
                    "Who waits for whom in an iteration, and whether they do so as they must");
+    show->add_flag("--timeline", show_.timeline,
+                   "Two iterations of its loops on a multiprocessor, in cycles: who does what, and "
+                   "waits for what");
+    show->add_option("--svg", show_.svg, "The timeline as a picture, to this file")
+        ->type_name("FILE");
     show->add_flag("--cuda", show_.cuda, "The emitted CUDA C++");
     show->add_flag("--ptx", show_.ptx, "What NVRTC makes of it");
     show->add_flag("--sass", show_.sass,

@@ -3,12 +3,14 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <fstream>
 #include <string>
 #include <vector>
 
 #include "tools/commands.hpp"
 #include "tools/kernels.hpp"
 #include "tools/output.hpp"
+#include "tools/timeline.hpp"
 
 namespace palladium::tools {
 namespace {
@@ -26,14 +28,23 @@ std::vector<PassDump> behind(const std::vector<PassDump>& passes, const std::str
   return some;
 }
 
+void write(const std::string& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  file.close();
+  if (!file) throw CompileError("cannot write " + path);
+}
+
 int show_kernel(const Show& asked, const NamedKernel& named) {
   const CompileOptions options{.arch = asked.arch            ? *asked.arch
                                        : named.archs.empty() ? default_arch()
                                                              : named.archs.front()};
   const Lowered& kernel = named.kernel;
   const bool asks_passes = asked.passes || asked.times || !asked.after.empty();
+  const bool asks_timeline = asked.timeline || !asked.svg.empty();
   const bool only_name = !asked.graph && !asked.cuda && !asked.ptx && !asked.sass &&
-                         !asked.resources && !asked.report && !asked.schedule && !asks_passes;
+                         !asked.resources && !asked.report && !asked.schedule && !asks_passes &&
+                         !asks_timeline;
 
   Json object = {{"kernel", kernel.name()}, {"arch", options.arch}, {"key", kernel.key(options)}};
   std::vector<Part> parts;
@@ -59,9 +70,11 @@ int show_kernel(const Show& asked, const NamedKernel& named) {
     const std::string source = kernel.cuda_source(options);
     add("cuda", source, source);
   }
-  if (asked.report) {
+  if (asked.report || asks_timeline) {
     const Report report = kernel.report(options);
-    add("report", json_of(report), text_of(report));
+    if (asked.report) add("report", json_of(report), text_of(report));
+    if (asked.timeline) add("timeline", json_of(report.timeline), text_of(report.timeline));
+    if (!asked.svg.empty()) write(asked.svg, svg_of(report.timeline));
   }
   if (asked.ptx || asked.sass || asked.resources) {
     const Compiled compiled = kernel.compile(options);

@@ -60,8 +60,8 @@ Emitted emit(const graph::Graph& g, const Options& options);
 /// names the user's.
 std::string compiled_text(const graph::Graph& g, const Emitted& emitted);
 
-/// What the text asks of a multiprocessor.
-Report report(const graph::Graph& g, const Options& options);
+/// What the text asks of a multiprocessor, of which so many blocks fit; 0: that is not known.
+Report report(const graph::Graph& g, const Options& options, int blocks = 0);
 
 /// The decisions that led to the text, for people: where each Ref and value lives, layouts, passes.
 std::string describe(const graph::Graph& g, const Options& options);

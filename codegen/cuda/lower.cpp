@@ -20,6 +20,7 @@
 #include "codegen/passes/shared_memory.hpp"
 #include "codegen/thread/occupancy.hpp"
 #include "codegen/thread/report.hpp"
+#include "codegen/timeline/timeline.hpp"
 #include "palladium/error.hpp"
 
 namespace palladium::cuda {
@@ -155,11 +156,13 @@ Emitted emit(const lowered::Program& l) {
           .remarks = l.remarks};
 }
 
-Report report(const graph::Graph& g, const Options& options) {
+Report report(const graph::Graph& g, const Options& options, int blocks) {
   const lowered::Program l = lower(g, options);
   const std::int64_t bytes = g.num_symbols == 0 ? graph::estimate_cost(g).bytes_accessed : 0;
-  Report report = thread::report(thread_program(l), options.compute_capability, bytes);
+  const thread::Program p = thread_program(l);
+  Report report = thread::report(p, options.compute_capability, bytes);
   report.remarks = l.remarks;
+  report.timeline = timeline::timeline_of(l, p, blocks);
   return report;
 }
 

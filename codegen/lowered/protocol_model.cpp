@@ -40,8 +40,10 @@ class Builder {
   template <class T>
   void add(Steps& out, const T& what, const Statement& s) {
     if constexpr (std::is_same_v<T, When>) {
+      std::vector<Steps> bodies{steps(what.body), {}};
+      if (is_whole() && is_rare(what.condition)) std::ranges::reverse(bodies);
       choose(out, s, {Question::Of::condition, static_cast<int>(graph::index(what.condition))},
-             {steps(what.body), {}});
+             std::move(bodies));
     } else if constexpr (std::is_same_v<T, IfWhole> || std::is_same_v<T, Switch>) {
       std::vector<Steps> bodies;
       for (const Statements& body : what.bodies) bodies.push_back(steps(body));
@@ -92,6 +94,16 @@ class Builder {
     return {Question::Of::repetition, static_cast<int>(graph::index(w.inst))};
   }
 
+  bool is_whole() const { return m_.detail == Detail::statements; }
+
+  // Of one iteration of many, or of none.
+  bool is_rare(ValueId condition) const {
+    const graph::Inst& i = l_.graph[condition];
+    return i.op == graph::Op::Eq ||
+           (i.op == graph::Op::And &&
+            std::ranges::any_of(i.args, [&](ValueId v) { return is_rare(v); }));
+  }
+
   // Accesses order nothing: what can go wrong where some are left out can where all are made, once
   // each.
   static bool only_accesses(const Steps& steps) {
@@ -101,7 +113,7 @@ class Builder {
   }
 
   void choose(Steps& out, const Statement& s, Question q, std::vector<Steps> bodies) {
-    if (std::ranges::all_of(bodies, only_accesses)) {
+    if (!is_whole() && std::ranges::all_of(bodies, only_accesses)) {
       for (Steps& body : bodies) append(out, std::move(body));
       return;
     }
@@ -124,6 +136,7 @@ class Builder {
     step.bodies[0] = steps(what.body);
     --loops_;
     if constexpr (std::is_same_v<T, Loop> || std::is_same_v<T, GridLoop>) step.ring = what.ring;
+    if (is_whole()) return repeat(out, std::move(step), what, s);
     if (only_accesses(step.bodies[0]) && only_accesses(step.prologue) &&
         only_accesses(step.epilogue)) {
       for (Steps* body : {&step.prologue, &step.bodies[0], &step.epilogue})
@@ -143,6 +156,28 @@ class Builder {
       if (!known || *known > most || n == *known) step.counts.push_back(n);
     step.varies = !known && loops_ > 0 && !std::is_same_v<T, GridLoop>;
     out.push_back(std::move(step));
+  }
+
+  // What an iteration does for the loop itself stands in front of all.
+  template <class T>
+  void repeat(Steps& out, Step step, const T& what, const Statement& s) {
+    note_begun(step, what.body);
+    Steps body{{.kind = Step::Kind::act, .by = &s, .act = {.by = &s}}};
+    if constexpr (std::is_same_v<T, While>) append(body, step.epilogue);
+    append(body, std::move(step.bodies[0]));
+    step.bodies[0] = std::move(body);
+    const bool is_inner =
+        std::ranges::none_of(what.body, [](const Statement& x) { return has_loop(x); });
+    constexpr int least = 8, outer = 3;
+    const int most = is_inner ? 3 * most_slots(what) + least : outer;
+    step.counts = {static_cast<int>(std::min<std::int64_t>(trips(what).value_or(most), most))};
+    out.push_back(std::move(step));
+  }
+  static bool has_loop(const Statement& s) {
+    bool found = repeats(s);
+    for_each_body(
+        s, [&](const Statements& body) { found = found || std::ranges::any_of(body, has_loop); });
+    return found;
   }
 
   std::optional<std::int64_t> trips(const Loop& l) const { return graph::trips(l_.graph, l.inst); }
@@ -197,7 +232,7 @@ class Builder {
     complete(act, what, all);
     const bool only_touches = act.kind == Act::Kind::access;
     if (act.kind == Act::Kind::sync && in_warps_) return;
-    if (only_touches && act.reads.empty() && act.fills.empty()) return;
+    if (only_touches && act.reads.empty() && act.fills.empty() && !is_whole()) return;
     out.push_back({.kind = Step::Kind::act, .by = &s, .act = std::move(act)});
   }
 
@@ -280,7 +315,8 @@ void share_counts(const Steps& from, Steps& to) {
     if (other.kind != Step::Kind::loop) continue;
     for (Step& s : to)
       if (s.kind == Step::Kind::loop && s.question == other.question &&
-          s.counts.size() < other.counts.size())
+          (s.counts.size() < other.counts.size() ||
+           (s.counts.size() == 1 && other.counts.size() == 1 && s.counts < other.counts)))
         s.counts = other.counts;
   }
 }
@@ -314,15 +350,15 @@ std::vector<Agent> agents(const Program& l) {
   return all;
 }
 
-Model model_of(const Program& l) {
-  Model m{.program = &l, .agents = agents(l)};
+Model model_of(const Program& l, Detail detail) {
+  Model m{.program = &l, .agents = agents(l), .detail = detail};
   find_cells(m);
   m.first_barrier = Table<BarrierId, int>(l.barriers.size());
   for (const BarrierId b : l.barriers.ids()) {
     m.first_barrier[b] = m.barriers;
     m.barriers += static_cast<int>(l.storages[l.barriers[b].storage].shape[0]);
   }
-  if (m.is_empty()) return m;
+  if (m.is_empty() && detail == Detail::waits) return m;
   Builder builder(m);
   for (const Agent& a : m.agents) m.steps.push_back(builder.steps(*a.statements));
   for (Steps& to : m.steps)

@@ -83,6 +83,11 @@ struct Cell {
   std::vector<int> others = {};  // cells of other storages that share bytes
 };
 
+/// What is followed: what can go wrong, in few iterations; or each statement that does something,
+/// in so many iterations that all slots come again and again, where a condition of equality (the
+/// first iteration, the last one) does not hold.
+enum class Detail : std::uint8_t { waits, statements };
+
 struct Model {
   const Program* program = nullptr;
   std::vector<Agent> agents = {};
@@ -92,6 +97,7 @@ struct Model {
   Table<BarrierId, int> first_barrier = {};  // one for each slot
   int barriers = 0;
   bool counts_warpgroups = false;  // some barrier is told by each warpgroup
+  Detail detail = Detail::waits;
   /// A statement that waits for what other programs do; nullptr: none.
   const Statement* waits_for_others = nullptr;
 
@@ -102,6 +108,6 @@ struct Model {
 void find_cells(Model& m);
 
 /// `l` has its offsets in shared memory.
-Model model_of(const Program& l);
+Model model_of(const Program& l, Detail detail = Detail::waits);
 
 }  // namespace palladium::lowered::protocol

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
 #include <set>
 
@@ -17,10 +18,12 @@ using Number = std::optional<std::int64_t>;
 
 constexpr std::int64_t lanes = 32, sector = 32, wavefront = 128, bank = 4;
 constexpr std::int64_t least_unknown = 4096;
+constexpr double bytes_of_mma = 32;  // of a row that one mma.sync multiplies
 
 class Reader {
  public:
-  explicit Reader(const Program& p) : p_(p), e_(p.exprs) {}
+  explicit Reader(const Program& p, const std::set<int>& around = {})
+      : p_(p), e_(p.exprs), around_(around) {}
 
   /// Of the lanes; nothing of those that access nothing.
   using Addresses = std::array<Number, lanes>;
@@ -33,10 +36,19 @@ class Reader {
     return std::move(report_);
   }
 
+  std::map<int, Work> works() {
+    visit(p_.body, 1);
+    return std::move(works_);
+  }
+
  private:
+  // Behind who goes through others, their work is counted for each time that they run.
   void visit(const Statements& list, double times) {
+    const double outer = once_;
+    if (around_.contains(statement_)) once_ = times;
     for (const Statement& s : list) {
       at_ = s.at;
+      statement_ = s.at.statement;
       std::visit(Overloaded{[&](const Let& x) { let(x, times); },
                             [&](const Declare& x) { declare(x, times); },
                             [&](const Assign& x) { count(x.value, times); },
@@ -63,6 +75,7 @@ class Reader {
                             [&](const BreakUnless& x) {
                               count(x.condition, times);
                               times *= x.share;
+                              if (around_.contains(statement_)) once_ = times;
                             },
                             [&](const Load& x) { access(x.access, x.access.place, false, times); },
                             [&](const Store& x) { access(x.access, x.access.place, true, times); },
@@ -80,9 +93,19 @@ class Reader {
                             [&](const Wgmma& x) { wgmma(x, times); },
                             // Nothing of these is in a cubin.
                             [](const Check&) {}, [](const CheckRange&) {}, [](const Comment&) {},
-                            [&](const Sync&) { report_.mix.barriers += times; }},
+                            [&](const Sync&) { add(&InstructionMix::barriers, times); }},
                  s.what);
     }
+    once_ = outer;
+  }
+
+  // ---- what is counted: of all, and of the statement of the lowered program
+
+  Work& work() { return works_[statement_]; }
+  double each(double times) const { return once_ > 0 ? times / once_ : 0; }
+  void add(double InstructionMix::*part, double times) {
+    report_.mix.*part += times;
+    work().mix.*part += each(times);
   }
 
   // Once for each lane: later names are made of it.
@@ -122,26 +145,32 @@ class Reader {
       copied_by_tma(static_cast<double>(number(x.args[1], 0).value_or(0)) * times);
     if (x.function == Row::tma_store) sent(x, times);
     if (product) {
-      report_.mix.products += times;
+      add(&InstructionMix::products, times);
       multiply(x, times);
     } else if (x.function == Row::div_all)
-      report_.mix.operations += times * static_cast<double>(std::get<std::int64_t>(x.templates[0]));
+      add(&InstructionMix::operations,
+          times * static_cast<double>(std::get<std::int64_t>(x.templates[0])));
     else if (row.effects.by != device::Group::thread)
-      report_.mix.exchanges += times;
+      add(&InstructionMix::exchanges, times);
     for (const device::Access& a : row.effects.accesses())
       if (!product && a.memory == device::Memory::shared && a.reads)
-        report_.mix.shared_loads += times;
+        add(&InstructionMix::shared_loads, times);
     count(x.args, times);
   }
 
   // Each warpgroup multiplies 64 rows.
   void wgmma(const Wgmma& x, double times) {
-    report_.mix.products += times;
+    add(&InstructionMix::products, times);
     const double step = 32.0 / x.op.k;  // bytes of an element
     const double warpgroups = 1.0 * computing_ / graph::warpgroup_threads;
     constexpr double rows = 64, bytes_of_step = 32;
     tensor_.by_wgmma += times * warpgroups * rows * x.op.n * x.op.k * step / 2;
     tensor_.shared_bytes += times * warpgroups * bytes_of_step * (x.op.n + (x.op.rs ? 0 : rows));
+    Work& w = work();
+    w.wgmma += each(times);
+    w.wgmma_from_registers += x.op.rs ? each(times) : 0;
+    w.wgmma_columns += each(times) * x.op.n;
+    w.tensor_bytes += each(times) * bytes_of_step * (x.op.n + (x.op.rs ? 0 : rows));
   }
 
   // Fragments of 16 rows by 8 columns of each warp, along all of K.
@@ -154,6 +183,9 @@ class Reader {
       const double rows = 16 * at(0), columns = 8 * at(1);
       tensor_.by_mma += times * warps * rows * columns * depth * bytes / 2;
       tensor_.shared_bytes += times * warps * (rows + columns) * depth * bytes;
+      work().by_mma += each(times) * rows * columns * depth * bytes / 2;
+      work().mma += each(times) * at(0) * at(1) * depth * bytes / bytes_of_mma;
+      work().tensor_bytes += each(times) * (rows + columns) * depth * bytes;
     };
     switch (x.function) {
     case Row::dot_mma_16816:
@@ -163,7 +195,7 @@ class Reader {
     }
     const auto depth = static_cast<double>(number(x.args[5], 0).value_or(0));
     if (x.function == Row::dot_mma_tf32) return by_mma(depth, 4);
-    report_.mix.multiply_adds += times * at(0) * at(1) * at(2) * depth;
+    add(&InstructionMix::multiply_adds, times * at(0) * at(1) * at(2) * depth);
   }
 
   // What one thread asks TMA for counts for all: a part for each warp.
@@ -196,20 +228,20 @@ class Reader {
     switch (e.node) {
     case Node::op: {
       const bool special = graph::info(e.op).ulp > 0 && e.type.is_float();
-      (special ? report_.mix.special : report_.mix.operations) += times;
+      add(special ? &InstructionMix::special : &InstructionMix::operations, times);
       break;
     }
     case Node::plain:
     case Node::choose:
-    case Node::all: report_.mix.operations += times; break;
+    case Node::all: add(&InstructionMix::operations, times); break;
     case Node::call: {
       const device::RowInfo& row = device::info(e.function);
       if (row.effects.by == device::Group::warp && row.file == "warp")
-        report_.mix.exchanges += times;
+        add(&InstructionMix::exchanges, times);
       else if (e.function == Row::fold || e.function == Row::div_by)
-        report_.mix.operations += times;
+        add(&InstructionMix::operations, times);
       else if (e.function == Row::exp_nonpositive)
-        report_.mix.special += times;
+        add(&InstructionMix::special, times);
       break;
     }
     // Constants after unrolling, or part of an address.
@@ -240,9 +272,10 @@ class Reader {
       any = true;
     }
     if (known && any) fall(r, addresses);
-    double& n = store ? (r.shared ? report_.mix.shared_stores : report_.mix.global_stores)
-                      : (r.shared ? report_.mix.shared_loads : report_.mix.global_loads);
-    n += times;
+    add(store ? (r.shared ? &InstructionMix::shared_stores : &InstructionMix::global_stores)
+              : (r.shared ? &InstructionMix::shared_loads : &InstructionMix::global_loads),
+        times);
+    note_moved(r, times);
     if (!r.shared) {
       report_.global_bytes += times * r.bytes;
       report_.useful_bytes += times * r.useful_bytes;
@@ -250,6 +283,16 @@ class Reader {
       if (store) report_.stored_elements += times * r.useful_bytes / r.element_bytes;
     }
     report_.accesses.push_back(std::move(r));
+  }
+
+  // Where nobody knows the addresses, what is moved is what is taken.
+  void note_moved(const AccessReport& r, double times) {
+    const double taken = 1.0 * r.bytes * lanes;
+    if (r.shared)
+      work().wavefronts += each(times) * std::max(1.0 * r.touched, std::ceil(taken / wavefront));
+    else
+      (r.store ? work().stored_bytes : work().loaded_bytes) +=
+          each(times) * (r.moved_bytes > 0 ? r.moved_bytes : taken);
   }
 
   // In bytes, from where the block's memory begins.
@@ -336,6 +379,10 @@ class Reader {
   int computing_ = p_.threads;  // threads: the last warpgroup may do other things
   bool uniform_ = false;        // the If before
   Location at_;
+  const std::set<int>& around_;  // statements that others stand in
+  int statement_ = -1;           // of the lowered program
+  double once_ = 1;              // how often what stands in the innermost of those runs
+  std::map<int, Work> works_;
   std::map<std::uint32_t, std::vector<Number>> values_;  // of names, by lane
   std::map<std::uint32_t, std::int64_t> counters_;       // of loops, in their first iterations
 };
@@ -344,6 +391,10 @@ class Reader {
 
 Report report(const Program& program, int compute_capability, std::int64_t array_bytes) {
   return Reader(program).run(compute_capability, array_bytes);
+}
+
+std::map<int, Work> works(const Program& program, const std::set<int>& around) {
+  return Reader(program, around).works();
 }
 
 }  // namespace palladium::thread

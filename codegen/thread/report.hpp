@@ -2,6 +2,8 @@
 // executes.
 #pragma once
 
+#include <map>
+#include <set>
 #include <string>
 
 #include "codegen/thread/program.hpp"
@@ -12,6 +14,21 @@ namespace palladium::thread {
 /// By evaluating the addresses of the first warp's lanes. `array_bytes`: of all arrays, 0 where
 /// they are not known.
 Report report(const Program& program, int compute_capability, std::int64_t array_bytes);
+
+/// What one statement of the lowered program takes when it runs once: of a thread or, of what warps
+/// do together, of a warp.
+struct Work {
+  InstructionMix mix = {};
+  double wavefronts = 0;                      // of shared memory, that threads load and store
+  double loaded_bytes = 0, stored_bytes = 0;  // of global memory, in whole sectors
+  /// Instructions of wgmma, of those whose A is in registers, columns of all of them.
+  double wgmma = 0, wgmma_from_registers = 0, wgmma_columns = 0;
+  double mma = 0, by_mma = 0;  // instructions of mma.sync; multiply-adds as in TensorWork
+  double tensor_bytes = 0;     // that tensor cores read of shared memory, of wgmma a warpgroup's
+};
+/// By number of the statement; -1: the frame. `around`: statements that others stand in, whose
+/// iterations count for nothing here.
+std::map<int, Work> works(const Program& program, const std::set<int>& around);
 
 /// What tensor cores multiply, and read for that of shared memory, in all threads of a block.
 struct TensorWork {

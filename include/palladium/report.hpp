@@ -43,8 +43,8 @@ struct Remark {
 
 /// A pass of the compiler as it ran, and the program behind it.
 struct PassDump {
-  /// By the warps of a Pallas thread, "4" or "8", and "4-unstaged" where windows may have no copy in
-  /// shared memory: lowering tries one, then others that may be better.
+  /// By the warps of a Pallas thread, "4" or "8", and "4-unstaged" where windows may have no copy
+  /// in shared memory: lowering tries one, then others that may be better.
   std::string attempt;
   std::string pass;
   double ms = 0;        ///< what it took
@@ -93,6 +93,51 @@ struct CostEstimate {
   bool operator==(const CostEstimate&) const = default;
 };
 
+/// One multiprocessor in the steady state of a kernel's loops, as llvm-mca looks at a basic block:
+/// what is under way when, and who waits for what. Each statement takes what its instructions,
+/// bytes and products take of parts that all share, and waits as the kernel says. Read off the
+/// emitted program; how long it takes on a GPU is what counts.
+struct Timeline {
+  /// From one cycle to another, counted from the first that is shown.
+  struct Span {
+    double begin = 0, end = 0;
+    std::string what = {};
+    Location at = {};  // the user's line; none: nobody's
+    bool waits = false;
+  };
+  /// Warpgroups of agents ("consumers 1"), then what works for them: "tensor cores", "TMA".
+  struct Lane {
+    std::string name = {};
+    std::vector<Span> spans = {};  // in order, none over another
+  };
+  /// For how many cycles of an iteration somebody waits.
+  struct Wait {
+    std::string agent = {};
+    std::string what = {};
+    Location at = {};  // of what is waited for
+    double cycles = 0;
+  };
+  struct Use {
+    std::string part = {};  // "tensor cores", "L2 cache", ...
+    double share = 0;       // of the time for which it is busy
+  };
+  struct Loop {
+    Location
+        at;  // the user's line; of a kernel without loops, whose blocks follow one another, its own
+    bool is_kernel = false;        // it is the kernel, an iteration a block
+    double cycles = 0;             // that an iteration of a block takes ...
+    int blocks = 1;                // ... of so many that are at it side by side
+    std::vector<Lane> lanes = {};  // of two iterations
+    std::vector<Wait> waits = {};  // longest first
+    std::vector<Use> uses = {};    // most first
+    std::string bound_by = {};     // the part that is busy all the time, or the longest wait
+    double fraction = 0;  // of the time for which tensor cores, or memory, are at their limit
+  };
+  std::string device = {};   ///< whose figures these are: "H100 SXM"
+  std::string unknown = {};  ///< why there are no loops; "" where there are
+  std::vector<Loop> loops = {};
+};
+
 struct Report {
   /// What the kernel's options say, all 0 where they say nothing.
   CostEstimate cost_estimate = {};
@@ -112,6 +157,7 @@ struct Report {
     return stored_elements == 0 ? 0 : moved_bytes / stored_elements;
   }
   Prediction prediction = {};
+  Timeline timeline = {};
 
   /// What ptxas made of it; where the kernel is not compiled all 0, and why stands here.
   std::string not_compiled = {};
