@@ -1,4 +1,7 @@
 // `palladium show`: graph, CUDA C++, PTX and resources of the shipped kernels.
+#include <fstream>
+#include <iterator>
+
 #include "palladium/palladium.hpp"
 #include "tests/cli/tool.hpp"
 
@@ -55,6 +58,45 @@ TEST_CASE("show tells who waits for whom, and whether they do so as they must") 
   CHECK_THAT(std::string(one.at("schedule")), ContainsSubstring("the producer waits for the "));
   CHECK(palladium({"show", "add", "--schedule"}, {no_nvrtc}).out ==
         "protocol: good: nothing is asynchronous\n");
+}
+
+TEST_CASE("show draws two iterations of a loop in cycles, and says who waits for what") {
+  const Tool palladium;
+  const Finished shown =
+      palladium({"show", "attention", "--timeline", "--arch", "sm_90a"}, {no_nvrtc});
+  CHECK(shown.status == 0);
+  for (const char* words : {"by the figures of H100 SXM", " cycles an iteration", "bound by ",
+                            "\ntensor cores ", "\nproducer ", "  .  waits\n", "\nbusy\n"})
+    CHECK_THAT(shown.out, ContainsSubstring(words));
+  const Json one =
+      palladium.json({"show", "attention", "--timeline", "--arch", "sm_90a"}, {no_nvrtc})
+          .at("timeline");
+  CHECK(one.at("unknown") == "");
+  for (const Json& loop : one.at("loops")) {
+    CHECK(loop.at("cycles") > 0);
+    CHECK(loop.at("fraction") <= 1.001);
+    CHECK(!loop.at("lanes").empty());
+  }
+  CHECK_THAT(palladium({"show", "add", "--timeline", "--arch", "sm_90a"}, {no_nvrtc}).out,
+             ContainsSubstring("which is a block"));
+  CHECK(palladium({"show", "add", "--timeline", "--arch", "sm_75"}, {no_nvrtc}).out ==
+        "no timeline: how fast the parts of sm_75 are is not known\n");
+}
+
+TEST_CASE("show draws the timeline as a picture") {
+  const Tool palladium;
+  const std::string path = palladium.folder / "matmul.svg";
+  const Finished shown =
+      palladium({"show", "matmul", "--svg", path, "--arch", "sm_80"}, {no_nvrtc});
+  CHECK(shown.status == 0);
+  CHECK(shown.out.empty());
+  std::ifstream file(path);
+  const std::string picture(std::istreambuf_iterator<char>(file), {});
+  CHECK_THAT(picture, StartsWith("<svg "));
+  CHECK_THAT(picture, ContainsSubstring("cycles an iteration"));
+  CHECK_THAT(picture, ContainsSubstring("</svg>"));
+  check_error(palladium({"show", "matmul", "--svg", "/no/such/folder/x.svg"}, {no_nvrtc}), 1,
+              "cannot write /no/such/folder/x.svg");
 }
 
 TEST_CASE("show compiles for the architecture that it is given") {

@@ -26,6 +26,17 @@ const AccessReport& access(const Report& r, bool shared, bool store) {
   return r.accesses[0];
 }
 
+TEST_CASE("the report has the timeline of a kernel, and says where there is none") {
+  const std::string copy = whole({"f32[1024]"}, {"f32[1024]"}, R"(
+  %2: f32[1024] = load %0
+  store %1, %2)");
+  const Timeline t = reported(copy).timeline;
+  REQUIRE(t.loops.size() == 1);
+  CHECK(t.loops[0].is_kernel);
+  CHECK(t.loops[0].cycles > 0);
+  CHECK(!reported(copy, 75).timeline.unknown.empty());
+}
+
 TEST_CASE("a row that a warp reads in order touches no more sectors than it needs") {
   const Report r = reported(whole({"f32[1024]"}, {"f32[1024]"}, R"(
   %2: f32[1024] = load %0
