@@ -305,9 +305,9 @@ void predict(const Case& c) {
   for (const Candidate& candidate : c.candidates) try {
       const Report report = candidate.kernel.lower(types).report({.arch = "sm_90a"});
       for (const Timeline::Loop& loop : report.timeline.loops)
-        std::printf("%-22s %8.0f cycles %d blocks %3.0f %%  %s  by %s\n", c.name.c_str(),
-                    loop.cycles, loop.blocks, loop.fraction * 100, candidate.name.c_str(),
-                    loop.bound_by.c_str());
+        std::printf("%-22s %8.0f cycles %6.0f around %d blocks %3.0f %%  %s  by %s\n",
+                    c.name.c_str(), loop.cycles, loop.around, loop.blocks, loop.fraction * 100,
+                    candidate.name.c_str(), loop.bound_by.c_str());
       if (!report.timeline.unknown.empty())
         std::printf("%-22s %s: %s\n", c.name.c_str(), candidate.name.c_str(),
                     report.timeline.unknown.c_str());

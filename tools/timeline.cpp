@@ -88,10 +88,11 @@ std::string row_of(const Timeline::Lane& lane, const Letters& letters, double cy
 
 std::string title_of(const Loop& loop) {
   const std::string line = line_of(loop.at);
-  return fmt::format("{}{}: {:.0f} cycles an iteration{}{}", loop.is_kernel ? "the kernel" : "loop",
-                     line.empty() ? "" : " of " + line, loop.cycles,
-                     loop.is_kernel ? ", which is a block" : "",
-                     loop.blocks > 1 ? fmt::format(", of {} blocks at once", loop.blocks) : "");
+  return fmt::format("{}{}: {:.0f} cycles an iteration{}{}{}",
+                     loop.is_kernel ? "the kernel" : "loop", line.empty() ? "" : " of " + line,
+                     loop.cycles, loop.is_kernel ? ", which is a block" : "",
+                     loop.blocks > 1 ? fmt::format(", of {} blocks at once", loop.blocks) : "",
+                     loop.around > 0 ? fmt::format(", {:.0f} around it", loop.around) : "");
 }
 
 std::string judgement_of(const Loop& loop) {
@@ -141,8 +142,9 @@ Json json_of(const Loop& loop) {
         {{"agent", w.agent}, {"what", w.what}, {"line", line_of(w.at)}, {"cycles", w.cycles}});
   for (const Timeline::Use& u : loop.uses) uses.push_back({{"part", u.part}, {"share", u.share}});
   return {{"line", line_of(loop.at)},  {"is_kernel", loop.is_kernel}, {"cycles", loop.cycles},
-          {"blocks", loop.blocks},     {"bound_by", loop.bound_by},   {"fraction", loop.fraction},
-          {"lanes", std::move(lanes)}, {"waits", std::move(waits)},   {"uses", std::move(uses)}};
+          {"blocks", loop.blocks},     {"around", loop.around},       {"bound_by", loop.bound_by},
+          {"fraction", loop.fraction}, {"lanes", std::move(lanes)},   {"waits", std::move(waits)},
+          {"uses", std::move(uses)}};
 }
 
 // ---- SVG

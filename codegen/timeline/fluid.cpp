@@ -34,32 +34,59 @@ int Fluid::begin(const Cost& cost) {
   return w.number;
 }
 
-// All gain speed alike, until a part is used up, whose users stay behind, or all are as fast as
-// alone.
-void Fluid::share() {
-  std::vector<Work*> rising;
-  for (Work& w : works_) {
-    w.speed = 0;
-    rising.push_back(&w);
+// The most that each user of a part may take of it: who asks for less has what he asks for.
+double Fluid::level(std::size_t part) const {
+  std::vector<double> wanted;
+  for (const Work& w : works_)
+    if (w.rate[part] > tiny) wanted.push_back(w.rate[part]);
+  std::ranges::sort(wanted);
+  double left = 1;
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    const double each = left / static_cast<double>(wanted.size() - i);
+    if (wanted[i] > each) return each;
+    left -= wanted[i];
   }
+  return 1;
+}
+
+// Parts are shared alike; what somebody leaves because another part is scarcer goes to all others.
+void Fluid::share() {
   Demand left;
   left.fill(1);
-  double speed = 0;
-  while (!rising.empty() && speed < 1 - tiny) {
-    Demand wanted = {};
-    for (const Work* w : rising)
-      for (std::size_t p = 0; p < parts; ++p) wanted[p] += w->rate[p];
-    double more = 1 - speed;
+  std::array<double, parts> levels;
+  for (std::size_t p = 0; p < parts; ++p) levels[p] = level(p);
+  std::vector<Work*> rising;
+  for (Work& w : works_) {
+    w.speed = 1;
     for (std::size_t p = 0; p < parts; ++p)
-      if (wanted[p] > tiny) more = std::min(more, left[p] / wanted[p]);
-    speed += more;
-    for (std::size_t p = 0; p < parts; ++p) left[p] -= more * wanted[p];
-    for (Work* w : rising) w->speed = speed;
+      if (w.rate[p] > levels[p]) w.speed = std::min(w.speed, levels[p] / w.rate[p]);
+    for (std::size_t p = 0; p < parts; ++p) left[p] -= w.speed * w.rate[p];
+    rising.push_back(&w);
+  }
+  raise(rising, left);
+}
+
+// All gain speed alike, until a part is used up, whose users stay behind, or all are as fast as
+// alone.
+void Fluid::raise(std::vector<Work*>& rising, Demand& left) {
+  for (;;) {
     std::erase_if(rising, [&](const Work* w) {
-      for (std::size_t p = 0; p < parts; ++p)
-        if (w->rate[p] > tiny && left[p] < tiny) return true;
-      return false;
+      bool stays = w->speed >= 1 - tiny;
+      for (std::size_t p = 0; p < parts; ++p) stays |= w->rate[p] > tiny && left[p] < tiny;
+      return stays;
     });
+    if (rising.empty()) return;
+    double more = 1;
+    for (const Work* w : rising) more = std::min(more, 1 - w->speed);
+    for (std::size_t p = 0; p < parts; ++p) {
+      double wanted = 0;
+      for (const Work* w : rising) wanted += w->rate[p];
+      if (wanted > tiny) more = std::min(more, left[p] / wanted);
+    }
+    for (Work* w : rising) {
+      w->speed += more;
+      for (std::size_t p = 0; p < parts; ++p) left[p] -= more * w->rate[p];
+    }
   }
 }
 

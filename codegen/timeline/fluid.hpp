@@ -27,8 +27,8 @@ struct Cost {
   double least() const;
 };
 
-/// All that is under way goes on side by side. Who shares a part that is asked for more than it has
-/// is slowed down, all of them to the same share of the speed that they have alone.
+/// All that is under way goes on side by side. Of a part that is asked for more than it has all get
+/// as much, but for those who ask for less, and are slowed down to that.
 class Fluid {
  public:
   /// The number of the work, which is under way from now on.
@@ -52,7 +52,9 @@ class Fluid {
     Demand rate = {};  // of parts, at full speed
     double least = 0, left = 0, speed = 0;
   };
+  double level(std::size_t part) const;
   void share();
+  static void raise(std::vector<Work*>& rising, Demand& left);
 
   std::vector<Work> works_;
   std::vector<Stretch> stretches_;

@@ -94,6 +94,8 @@ std::optional<Timeline::Loop> Window::loop() const {
                      .is_kernel = of_ == nullptr,
                      .cycles = found.cycles_,
                      .blocks = blocks_};
+  if (of_ != nullptr && blocks_ == 1)
+    out.around = std::max(0.0, trace_.end / (entry_ + 1) - found.count_ * found.cycles_);
   found.add_lanes(out);
   found.add_waits(out);
   found.add_uses(out);
@@ -112,7 +114,9 @@ std::string Window::name_of(const Track& t, bool names_group) const {
 
 void Window::add_lanes(Timeline::Loop& out) const {
   const double end = begin_ + 2 * cycles_;
-  for (const Track& t : trace_.tracks) out.lanes.push_back(lane_of(t, end));
+  constexpr int most_blocks = 4;
+  for (const Track& t : trace_.tracks)
+    if (t.block < most_blocks) out.lanes.push_back(lane_of(t, end));
   add_flights(out, end);
 }
 

@@ -124,10 +124,13 @@ struct Timeline {
   struct Loop {
     Location
         at;  // the user's line; of a kernel without loops, whose blocks follow one another, its own
-    bool is_kernel = false;        // it is the kernel, an iteration a block
-    double cycles = 0;             // that an iteration of a block takes ...
-    int blocks = 1;                // ... of so many that are at it side by side
-    std::vector<Lane> lanes = {};  // of two iterations
+    bool is_kernel = false;  // it is the kernel, an iteration a block
+    double cycles = 0;       // that an iteration of a block takes ...
+    int blocks = 1;          // ... of so many that are at it side by side
+    /// Of a block alone, that it takes in front of the first iteration and behind the last, or of a
+    /// loop that begins again and again from one to the next; 0 of several blocks, and of a kernel.
+    double around = 0;
+    std::vector<Lane> lanes = {};  // of two iterations, of the first four blocks
     std::vector<Wait> waits = {};  // longest first
     std::vector<Use> uses = {};    // most first
     std::string bound_by = {};     // the part that is busy all the time, or the longest wait
