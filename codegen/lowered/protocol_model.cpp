@@ -168,8 +168,9 @@ class Builder {
     step.bodies[0] = std::move(body);
     const bool is_inner =
         std::ranges::none_of(what.body, [](const Statement& x) { return has_loop(x); });
-    constexpr int least = 8, outer = 3;
-    const int most = is_inner ? 3 * most_slots(what) + least : outer;
+    // Slots that were filled before the loop began are used up slowly.
+    constexpr int each_slot = 12, least = 16, outer = 3;
+    const int most = is_inner ? each_slot * most_slots(what) + least : outer;
     step.counts = {static_cast<int>(std::min<std::int64_t>(trips(what).value_or(most), most))};
     out.push_back(std::move(step));
   }

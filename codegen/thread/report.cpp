@@ -101,6 +101,14 @@ class Reader {
 
   // ---- what is counted: of all, and of the statement of the lowered program
 
+  // Approximations are one instruction, to another base than 2 one more; else a chain of nine, as
+  // libdevice's exponential.
+  double steps_of(graph::Op op) const {
+    constexpr double chain = 9;
+    if (!p_.approx_math) return chain;
+    return op == graph::Op::Exp2 ? 1 : 2;
+  }
+
   Work& work() { return works_[statement_]; }
   double each(double times) const { return once_ > 0 ? times / once_ : 0; }
   void add(double InstructionMix::*part, double times) {
@@ -229,6 +237,7 @@ class Reader {
     case Node::op: {
       const bool special = graph::info(e.op).ulp > 0 && e.type.is_float();
       add(special ? &InstructionMix::special : &InstructionMix::operations, times);
+      if (special) work().special_steps += each(times) * steps_of(e.op);
       break;
     }
     case Node::plain:
@@ -241,7 +250,8 @@ class Reader {
       else if (e.function == Row::fold || e.function == Row::div_by)
         add(&InstructionMix::operations, times);
       else if (e.function == Row::exp_nonpositive)
-        add(&InstructionMix::special, times);
+        add(&InstructionMix::special, times),
+            work().special_steps += each(times) * steps_of(graph::Op::Exp);
       break;
     }
     // Constants after unrolling, or part of an address.

@@ -17,9 +17,6 @@ using Kind = Act::Kind;
 namespace {
 
 constexpr double warps_of_group = 4, wavefront = 128, bytes_of_matrices = 512;
-// Instructions of an element: an exponential and its like are a chain of nine, as libdevice's, or
-// by approx_math an fma and the approximation (benchmarks/NOTES.md).
-constexpr double of_special = 9, of_approximation = 2;
 
 void add_with_bodies(const Statements& list, std::set<int>& all) {
   for (const Statement& s : list)
@@ -38,7 +35,7 @@ std::set<int> with_bodies(const lowered::Program& l) {
 }
 
 Costs::Costs(const lowered::Program& l, const thread::Program& p, const Speeds& speeds)
-    : Costs(l, thread::works(p, with_bodies(l)), p.approx_math, speeds) {}
+    : Costs(l, thread::works(p, with_bodies(l)), speeds) {}
 
 const thread::Work& Costs::work(const Statement& s) const {
   static const thread::Work none;
@@ -71,7 +68,7 @@ Cost Costs::of_work(const thread::Work& w, const Act& act, bool is_one_thread) c
   const double instructions = m.global_loads + m.global_stores + m.shared_loads + m.shared_stores +
                               m.operations + m.exchanges + m.barriers + m.multiply_adds + w.wgmma +
                               w.mma + (is_product ? 0 : w.tensor_bytes / bytes_of_matrices) +
-                              m.special * (approximates_ ? of_approximation : of_special);
+                              w.special_steps;
   Cost cost;
   cost.of(Part::issue) = instructions * warps / warps_of_group;
   cost.of(Part::special) = m.special * speeds_.special_cycles * warps / warps_of_group;

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <set>
+#include <utility>
 
 #include "codegen/lowered/program.hpp"
 #include "codegen/lowered/protocol_model.hpp"
@@ -19,9 +20,8 @@ class Costs {
  public:
   Costs(const lowered::Program& l, const thread::Program& p, const Speeds& speeds);
   /// With the work of statements given: for tests.
-  Costs(const lowered::Program& l, std::map<int, thread::Work> works, bool approximates,
-        const Speeds& speeds)
-      : l_(l), speeds_(speeds), approximates_(approximates), works_(std::move(works)) {}
+  Costs(const lowered::Program& l, std::map<int, thread::Work> works, const Speeds& speeds)
+      : l_(l), speeds_(speeds), works_(std::move(works)) {}
 
   const Speeds& speeds() const { return speeds_; }
   /// Of a warpgroup, or of one thread alone. `first`: the statement has not been counted yet.
@@ -38,7 +38,6 @@ class Costs {
 
   const lowered::Program& l_;
   const Speeds& speeds_;
-  bool approximates_ = false;
   std::map<int, thread::Work> works_;
 };
 

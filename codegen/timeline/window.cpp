@@ -61,8 +61,8 @@ std::vector<double> Window::starts(const Track& t) const {
   return all;
 }
 
-// A third of the iterations in the middle: before, slots are filled for the first time, behind,
-// nothing is fetched any more.
+// A third of the iterations behind the middle: before, what has been filled in front of the loop is
+// used up, behind, nothing is fetched any more.
 bool Window::find_steady() {
   const Track* first = nullptr;
   double sum = 0;
@@ -72,8 +72,8 @@ bool Window::find_steady() {
     const std::vector<double> begins = starts(t);
     if (!computes || std::ssize(begins) < least_iterations) continue;
     count_ = static_cast<int>(begins.size());
-    first_ = std::max(1, count_ / 3);
-    last_ = std::max(first_ + 1, count_ - std::max(1, count_ / 3));
+    first_ = std::max(1, count_ / 2);
+    last_ = std::max(first_ + 1, count_ - std::max(1, count_ / 6));
     const auto at = [&](int i) { return begins[static_cast<std::size_t>(i)]; };
     sum += (at(last_) - at(first_)) / (last_ - first_);
     ++tracks;

@@ -75,7 +75,7 @@ class Loop {
   }
 
   Timeline::Loop of(const Speeds& speeds = plain, int blocks = 1) const {
-    const timeline::Costs costs(l_, works_, true, speeds);
+    const timeline::Costs costs(l_, works_, speeds);
     Timeline t = timeline::timeline_of(m_, costs, blocks);
     INFO(t.unknown);
     REQUIRE(t.loops.size() == 1);
