@@ -389,9 +389,9 @@ class Reader {
   int computing_ = p_.threads;  // threads: the last warpgroup may do other things
   bool uniform_ = false;        // the If before
   Location at_;
-  const std::set<int>& around_;  // statements that others stand in
-  int statement_ = -1;           // of the lowered program
-  double once_ = 1;              // how often what stands in the innermost of those runs
+  const std::set<int> around_;  // statements that others stand in
+  int statement_ = -1;          // of the lowered program
+  double once_ = 1;             // how often what stands in the innermost of those runs
   std::map<int, Work> works_;
   std::map<std::uint32_t, std::vector<Number>> values_;  // of names, by lane
   std::map<std::uint32_t, std::int64_t> counters_;       // of loops, in their first iterations
