@@ -183,7 +183,7 @@ void Window::add_waits(Timeline::Loop& out) const {
       if (!is_steady(t, m)) continue;
       const Event& e = event(t.agent, m.event);
       note(t, reason_of(m_, events_, e), m.open - m.reached);
-      note(t, {"what others do on the multiprocessor", {}}, m.end - m.open - m.alone);
+      note(t, {others, {}}, m.end - m.open - m.alone);
     }
   std::erase_if(out.waits, [](const Timeline::Wait& w) { return w.cycles < shortest; });
   std::ranges::stable_sort(out.waits, std::greater(), &Timeline::Wait::cycles);
@@ -213,7 +213,8 @@ void Window::judge(Timeline::Loop& out) const {
   for (const Timeline::Wait& w : out.waits)
     for (const lowered::protocol::Agent& a : m_.agents)
       if (out.bound_by.empty() && a.name == w.agent && !a.is_one_thread)
-        out.bound_by = fmt::format("the wait of the {} for {}", w.agent, w.what);
+        out.bound_by = w.what == others ? out.uses[0].part
+                                        : fmt::format("the wait of the {} for {}", w.agent, w.what);
   if (out.bound_by.empty()) out.bound_by = "one thing behind the other";
 }
 

@@ -57,6 +57,8 @@ struct Reason {
   std::string what;
   Location at;
 };
+/// Why work takes longer than alone.
+inline constexpr const char* others = "what others do on the multiprocessor";
 Reason reason_of(const Model& m, const Events& events, const Event& e);
 
 }  // namespace palladium::timeline

@@ -62,7 +62,7 @@ Reason reason_of(const Model& m, const Events& events, const Event& e) {
   const Act& a = *e.act;
   if (a.kind == Kind::sync) return {"the warpgroups beside it", {}};
   if (a.kind == Kind::wait_group) return {group_of(a.group), a.by->at};
-  if (a.kind != Kind::wait) return {"what others do on the multiprocessor", {}};
+  if (a.kind != Kind::wait) return {others, {}};
   for (const std::vector<Event>& all : events)
     for (const Event& other : all)
       if (other.act->kind == Kind::copy && other.act->barrier == a.barrier &&

@@ -8,9 +8,13 @@
 #include <catch2/catch_approx.hpp>
 #include <catch2/catch_test_macros.hpp>
 
+#include "codegen/cuda/emit.hpp"
 #include "codegen/timeline/timeline.hpp"
+#include "tests/passes/protocol_subjects.hpp"
+#include "tests/support/random_graph.hpp"
 
 using namespace palladium;
+using namespace palladium::test;
 using Catch::Approx;
 using lowered::Statement;
 using lowered::protocol::Act;
@@ -231,6 +235,34 @@ TEST_CASE("more slots are never slower, nor is slower memory ever faster") {
           before = now;
         }
       }
+}
+
+TEST_CASE("products in loops and kernels drawn at random have a timeline") {
+  Random random(7);
+  const auto check = [](const graph::Graph& g, int compute_capability) {
+    const Timeline t = cuda::report(g, {.compute_capability = compute_capability}).timeline;
+    CHECK(t.unknown == "");
+    for (const Timeline::Loop& loop : t.loops) {
+      CHECK(loop.cycles > 0);
+      CHECK(!loop.bound_by.empty());
+      CHECK(loop.fraction <= 1.001);
+      for (const Timeline::Use& u : loop.uses) CHECK(u.share <= 1.001);
+    }
+  };
+  for (int n = 0; n < 24; ++n) {
+    const waiting::Choice c{
+        .specialize = random.pick<std::optional<bool>>({std::nullopt, true, false}),
+        .persistent = random.chance(50),
+        .warps = random.pick({4, 4, 8}),
+        .stages = random.between(1, 5),
+        .iterations = random.between(3, 40)};
+    INFO("product " << n);
+    check(random.chance(50) ? waiting::product(c) : waiting::attention(c), random.pick({80, 90}));
+  }
+  for (int seed = 0; seed < 24; ++seed) {
+    INFO("seed " << seed);
+    check(random_kernel(seed, {}).graph, seed % 2 == 0 ? 80 : 90);
+  }
 }
 
 TEST_CASE("an architecture that nobody has measured has no timeline") {
