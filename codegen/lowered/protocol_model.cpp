@@ -171,7 +171,9 @@ class Builder {
     // Slots that were filled before the loop began are used up slowly.
     constexpr int each_slot = 12, least = 16, outer = 3;
     const int most = is_inner ? each_slot * most_slots(what) + least : outer;
-    step.counts = {static_cast<int>(std::min<std::int64_t>(trips(what).value_or(most), most))};
+    constexpr std::int64_t steady = 3;  // a loop of fewer iterations never is
+    const std::int64_t known = trips(what).value_or(steady);
+    step.counts = {known < steady ? static_cast<int>(known) : most};
     out.push_back(std::move(step));
   }
   static bool has_loop(const Statement& s) {
