@@ -52,6 +52,8 @@ constexpr Pass chosen[] = {
      "of layouts: what does a thread hold of a row?"},
     {"eliminate_dead_scalars", eliminate_dead_scalars, Fact::statements, Fact::none, Edits::nothing,
      "behind whoever takes their readers away"},
+    {"tell_of_loops", tell_of_loops, Fact::waits, Fact::none, Edits::nothing,
+     "who waits for what, of what is wanted?"},
     {"plan_accesses", plan_accesses, Fact::rows | Fact::rings, Fact::none, Edits::nothing,
      "of rows, rings and divisions: which addresses do elements have?"},
     {"place_shared_memory", place_shared_memory, Fact::layouts | Fact::waits, Fact::offsets,

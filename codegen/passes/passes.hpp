@@ -33,6 +33,7 @@ void software_pipeline(Program& l);
 void complete_async(Program& l);
 void divide_rows(Program& l);
 void eliminate_dead_scalars(Program& l);
+void tell_of_loops(Program& l);
 void plan_accesses(Program& l);
 void place_shared_memory(Program& l);
 void order_accesses(Program& l);

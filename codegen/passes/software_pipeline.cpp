@@ -115,6 +115,8 @@ const char* mismatch(const Program& l, const Dot& first, const Dot& second) {
   if (!l.storages[second.a].is_packed()) return "its first operand is not in registers";
   if (!l.storages[first.a].in_shared())
     return "the first operand of the product before it is in registers";
+  if (!l.storages[first.b].ring() || !l.storages[second.b].ring())
+    return "not all that is multiplied is copied ahead";
   if (!is_produced(l, first.b) || !is_produced(l, second.b))
     return "no warpgroup fetches for its loop";
   return nullptr;
@@ -346,7 +348,7 @@ class Loops {
     const Products::Product &first = *products.first(), &second = *products.second();
     if (std::holds_alternative<While>(s.what))
       return "whether a while_loop has a next iteration is known only then";
-    if (products.count() > 2) return "its loop has more than two products";
+    if (products.count() > 2) return "";  // tell_of_loops knows who waits for which
     for (const char* const inside : {second.inside, first.inside})
       if (inside != nullptr) return inside;
     const char* const why = mismatch(l_, *first.dot, *second.dot);
