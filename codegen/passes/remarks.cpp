@@ -203,6 +203,10 @@ class LoopRemarks {
   ValueId root_of_source(const Source& s) const {
     return s.load != graph::no_value ? root_of(g_, s.load) : l_.windows[s.window].root;
   }
+  // Where the user reads it.
+  Location line_of(const Source& s, std::size_t i) const {
+    return s.load != graph::no_value ? g_.location(s.load) : at(i).at;
+  }
   const graph::Type& type_of(const Source& s) const {
     return s.load != graph::no_value ? g_[s.load].type : g_[l_.windows[s.window].root].type;
   }
@@ -249,9 +253,10 @@ class LoopRemarks {
     const std::string names = names_of(of.sources);
     if (has_said_why(at(i).at, names + ": plain loads, because", cost)) return;
     if (has_said_why(g_.location(user->inst), ": multiplied as f16, because", cost)) return;
-    say(at(i).at, fmt::format("{}: {} by threads into the one buffer that the product reads, so "
-                              "that nothing is copied ahead: {}; {}",
-                              names, how_made(*p), cost, instead_of_making(*p)));
+    say(line_of(*of.sources.begin(), i),
+        fmt::format("{}: {} by threads into the one buffer that the product reads, so "
+                    "that nothing is copied ahead: {}; {}",
+                    names, how_made(*p), cost, instead_of_making(*p)));
   }
 
   const Dot* product_of(StorageId operand) const {
@@ -303,10 +308,9 @@ class LoopRemarks {
     if (read.empty() || !is_awaited(i)) return;
     for (const Source& s : read) {
       told_.insert(s);
-      const Location where = s.load != graph::no_value ? g_.location(s.load) : at(i).at;
-      say(where, fmt::format("{}: read of global memory where the iteration needs it: {}{}",
-                             description_of(g_, root_of_source(s)), cost_of({s}, i),
-                             instead_of_reading(s)));
+      say(line_of(s, i), fmt::format("{}: read of global memory where the iteration needs it: {}{}",
+                                     description_of(g_, root_of_source(s)), cost_of({s}, i),
+                                     instead_of_reading(s)));
     }
   }
 
@@ -332,11 +336,12 @@ class LoopRemarks {
   }
 
   std::string instead_of_reading(const Source& s) const {
-    const graph::Type& block = g_[root_of_source(s)].type;
-    const bool fits = std::ranges::all_of(block.shape, [](auto n) { return n > 0; }) &&
-                      graph::element_count(block.shape) * block.dtype.bits() / 8 <= small_scratch;
-    return fits ? "; copied to scratch in gpu::SMEM in front of the loop, it is read from there"
-                : "";
+    const ValueId root = root_of_source(s);
+    const graph::Type& block = g_[root].type;
+    const bool small = std::ranges::all_of(block.shape, [](auto n) { return n > 0; }) &&
+                       graph::element_count(block.shape) * block.dtype.bits() / 8 <= small_scratch;
+    if (!small || !l_.windows[l_.window_of[root]].read_only) return "";
+    return "; copied to scratch in plgpu::SMEM in front of the loop, it is read from there";
   }
 
   // ---- units

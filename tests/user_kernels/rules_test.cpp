@@ -100,6 +100,59 @@ std::string awaited_at_once(const Statements& body) {
   return found;
 }
 
+// Where a user would look for what is awaited: the lines of who reads it, of what becomes of it and
+// of the product that takes that.
+using Lines = std::set<int>;
+
+Lines lines_of(const Program& l, const Statement& s, const Statements& body) {
+  Lines lines{s.at.line};
+  const LoopNest& p = std::get<LoopNest>(s.what);
+  visit(body, [&](const Statement& other) {
+    const Dot* const d = std::get_if<Dot>(&other.what);
+    const StorageId filled = storage_filled(p.sink);
+    if (d != nullptr && filled && (d->a == filled || d->b == filled)) lines.insert(other.at.line);
+  });
+  for (const lowered::Effect& e : effects(l, s))
+    if (e.leaf != graph::no_value) lines.insert(l.graph.location(e.leaf).line);
+  return lines;
+}
+
+// What an iteration reads of global memory, but for what it copies: threads wait for that where
+// they use it; and the copies for which it waits itself.
+std::vector<Lines> awaited(const Program& l, const Statements& body) {
+  std::vector<Lines> all;
+  std::map<BarrierId, int> issued;
+  const std::function<void(const Statements&)> walk = [&](const Statements& list) {
+    for (const Statement& s : list) {
+      if (std::holds_alternative<Ahead>(s.what) || std::holds_alternative<Lead>(s.what)) continue;
+      if (const Copy* const c = std::get_if<Copy>(&s.what); c != nullptr && c->completes)
+        issued[c->completes] = s.at.line;
+      if (const Wait* const w = std::get_if<Wait>(&s.what); w != nullptr)
+        if (const auto found = issued.find(w->barrier); found != issued.end())
+          all.push_back({found->second});
+      if (std::holds_alternative<LoopNest>(s.what) &&
+          std::ranges::any_of(effects(l, s), [](const lowered::Effect& e) {
+            return e.window && e.reads() && e.on == device::Completion::none;
+          }))
+        all.push_back(lines_of(l, s, body));
+      for_each_body(s, walk);
+    }
+  };
+  walk(body);
+  return all;
+}
+
+// Of what is said alike of several lines, a remark names all.
+bool has_remark(const Program& l, const Lines& lines) {
+  return std::ranges::any_of(l.remarks, [&](const Remark& r) {
+    const std::size_t at = r.text.rfind(" (lines ");
+    const std::string others = at == std::string::npos ? "" : r.text.substr(at);
+    return std::ranges::any_of(lines, [&](int line) {
+      return r.at.line == line || others.find(std::to_string(line)) != std::string::npos;
+    });
+  });
+}
+
 // Storages that a copy or a stage fills and nobody reads.
 std::string filled_for_nobody(const Program& l) {
   std::set<StorageId> filled, read;
@@ -171,6 +224,47 @@ TEST_CASE("no iteration with a product waits for its own copies, but in loops th
     CAPTURE(found);
     CHECK(found.empty() != known.contains(c.name));
   }
+}
+
+TEST_CASE("what a loop with a product awaits in the iteration that asks for it has a remark") {
+  int seen = 0;
+  for (const Case& c : user_kernels::cases()) {
+    const Program l = lowered_of_case(c.make(), c.arch);
+    INFO(c.name);
+    for (const Statement* const loop : product_loops(l))
+      for (const Lines& lines : awaited(l, body_of(*loop))) {
+        CAPTURE(lines);
+        CHECK(has_remark(l, lines));
+        ++seen;
+      }
+  }
+  CHECK(seen > 20);
+}
+
+TEST_CASE("kernels that copy all ahead hear nothing of their loops") {
+  const std::set<std::string> fine = {"matmul_256_carry",
+                                      "matmul_128_regs_bias_gelu",
+                                      "matmul_128_smem_trans_a",
+                                      "matmul_128_output_symbolic",
+                                      "matmul_fp8_trans_b",
+                                      "matmul_tf32_trans_b",
+                                      "sm80_matmul_smem",
+                                      "grouped_grid",
+                                      "swiglu_loop",
+                                      "swiglu_grid",
+                                      "low_rank_adapter",
+                                      "attention_64_causal_op",
+                                      "attention_128_full_op",
+                                      "attention_128_window"};
+  std::size_t seen = 0;
+  for (const Case& c : user_kernels::cases()) {
+    if (!fine.contains(c.name)) continue;
+    ++seen;
+    INFO(c.name);
+    for (const Remark& r : lowered_of_case(c.make(), c.arch).remarks)
+      CHECK(r.at.line == 0);  // how wide the kernel is, and in which order programs go
+  }
+  CHECK(seen == fine.size());
 }
 
 TEST_CASE("nothing is copied for nobody, nor twice for several products") {

@@ -1,0 +1,152 @@
+// What is said of loops with products, with its line, and that what it says to write helps.
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include "codegen/base/format.hpp"
+#include "palladium/gpu.hpp"
+#include "tests/passes/lowering.hpp"
+#include "tests/support/tracing.hpp"
+
+using namespace palladium;
+using namespace palladium::test;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+constexpr std::int64_t steps = 8;
+
+lowered::Program lowered_for(const graph::Graph& g) {
+  return cuda::lower(g, {.compute_capability = 90});
+}
+
+std::string remarks(const graph::Graph& g) {
+  std::string all;
+  for (const Remark& r : lowered_for(g).remarks)
+    if (r.at.line > 0) all += fmt::format("{}: {}\n", r.at.line, r.text);
+  return all;
+}
+
+// Of arrays, each one block, and one with what the kernel computes.
+graph::Graph kernel(const Body& body, const std::vector<trace::ArgumentType>& arrays,
+                    const Shape& out, const ScratchTypes& scratch = {}, int num_stages = 0) {
+  return traced(body,
+                {.name = "k",
+                 .out_type = {out, f32},
+                 .scratch_shapes = scratch,
+                 .compiler_params = {.num_warps = 4, .num_stages = num_stages}},
+                arrays);
+}
+
+}  // namespace
+
+TEST_CASE("what is read where it is used is said with its line, unless scratch in front has it") {
+  const int line = __LINE__ + 6;  // of the scale
+  const auto scaled = [](bool in_scratch) {
+    const auto body = [=](Ref a, Ref b, Ref scale, Ref o, Ref s) {
+      if (in_scratch) s[_] = scale[_];
+      const auto step = [&](const Value& i, const Value& sum) {
+        const Value product = dot(a[{_, ds(i * 64, 64)}], b[{ds(i * 64, 64), _}]);
+        return sum + product * (in_scratch ? s : scale)[{ds(i, 1), _}];
+      };
+      o[_] = loop(0, steps, step, zeros({64, 64}, f32));
+    };
+    return kernel(body, {array({64, 512}, f16), array({512, 64}, f16), array({steps, 64})},
+                  {64, 64}, {plgpu::SMEM({steps, 64}, f32)});
+  };
+  CHECK_THAT(
+      remarks(scaled(false)),
+      ContainsSubstring(fmt::format(
+          "{}: args[2]: read of global memory where the iteration needs it: 256 bytes are "
+          "awaited in each iteration, some 800 clocks in which nothing is multiplied; copied "
+          "to scratch in plgpu::SMEM in front of the loop, it is read from there",
+          line)));
+  CHECK_THAT(remarks(scaled(true)), !ContainsSubstring("read of global memory"));
+}
+
+TEST_CASE(
+    "an operand that is converted or computed is said to be awaited, one of a product is not") {
+  const auto operand = [](const auto& made, DType t) {
+    const auto body = [=](Ref a, Ref b, Ref o) {
+      const auto step = [&](const Value& i, const Value& sum) {
+        return sum + dot(a[_], made(b[{ds(i * 64, 64), _}]));
+      };
+      o[_] = loop(0, steps, step, zeros({64, 64}, f32));
+    };
+    return remarks(kernel(body, {array({64, 64}, f16), array({512, 64}, t)}, {64, 64}));
+  };
+  const auto same = [](const Value& v) { return v; };
+  CHECK(operand(same, f16) == "");
+  CHECK_THAT(operand([](const Value& v) { return v.astype(f16); }, i8),
+             ContainsSubstring("args[1]: converted from i8 to f16 by threads into the one buffer"));
+  CHECK_THAT(operand([](const Value& v) { return v.astype(f16); }, i8),
+             ContainsSubstring("; an array of f16 is copied ahead"));
+  CHECK_THAT(operand([](const Value& v) { return tanh(v); }, f16),
+             ContainsSubstring("args[1]: read, and what is computed of it stored by threads"));
+}
+
+TEST_CASE("few rows are said to be no rows of wgmma, which multiplies them as columns") {
+  const auto rows = [](bool turned) {
+    const auto body = [=](Ref a, Ref b, Ref o) {
+      const auto step = [&](const Value& i, const Value& sum) {
+        const Slice now = ds(i * 64, 64);
+        if (turned) return sum + dot(b[{now, _}], a[{_, now}], {.trans_a = true, .trans_b = true});
+        return sum + dot(a[{_, now}], b[{now, _}]);
+      };
+      const Shape shape = turned ? Shape{64, 16} : Shape{16, 64};
+      o[_] = loop(0, steps, step, zeros(shape, f32));
+    };
+    return kernel(body, {array({16, 512}, f16), array({512, 64}, f16)},
+                  turned ? Shape{64, 16} : Shape{16, 64});
+  };
+  CHECK_THAT(remarks(rows(false)),
+             ContainsSubstring("by mma.sync, not by wgmma, which takes 64 rows at once, and it has "
+                               "16; turned, as dot(B^T, A^T) of 64 rows, it is by wgmma"));
+  CHECK(remarks(rows(true)) == "");
+  CHECK_THAT(lowered::to_text(lowered_for(rows(true))), ContainsSubstring("by wgmma"));
+}
+
+TEST_CASE("products of f32 are said to take no tensor core, of tf32 they take one") {
+  const auto by = [](Precision precision) {
+    const auto body = [=](Ref a, Ref b, Ref o) {
+      const auto step = [&](const Value& i, const Value& sum) {
+        return sum + dot(a[{_, ds(i * 64, 64)}], b[{_, ds(i * 64, 64)}],
+                         {.trans_b = true, .precision = precision});
+      };
+      o[_] = loop(0, steps, step, zeros({64, 64}, f32));
+    };
+    return remarks(kernel(body, {array({64, 512}), array({64, 512})}, {64, 64}));
+  };
+  CHECK_THAT(by(Precision::ieee), ContainsSubstring("multiplied in f32 by no tensor core"));
+  CHECK(by(Precision::tf32) == "");
+}
+
+TEST_CASE("who says that nothing is to be copied ahead hears nothing of it") {
+  const auto body = [](Ref a, Ref b, Ref o) {
+    const auto step = [&](const Value& i, const Value& sum) {
+      return sum + dot(a[_], b[{ds(i * 64, 64), _}].astype(f16));
+    };
+    o[_] = loop(0, steps, step, zeros({64, 64}, f32));
+  };
+  CHECK(remarks(kernel(body, {array({64, 64}, f16), array({512, 64}, i8)}, {64, 64}, {}, 1)) == "");
+}
+
+TEST_CASE("what is said alike of several lines is said once, with all of them") {
+  const int line = __LINE__ + 4;  // of the first product
+  const auto body = [](Ref a, Ref b, Ref c, Ref o) {
+    loop(0, steps, [&](Value i) {
+      when(c[{i, 0}] > 0, [&] {
+        o[_] = o[_] + dot(a[_], b[{ds(i * 64, 64), _}]);
+        o[_] = o[_] + dot(a[_], b[{ds(i * 64 + 512, 64), _}]);
+      });
+    });
+  };
+  CHECK_THAT(
+      remarks(kernel(body, {array({64, 64}, f16), array({1024, 64}, f16), array({8, 1}, i32)},
+                     {64, 64})),
+      ContainsSubstring(fmt::format("not pipelined: it is copied under a condition (lines {}, {})",
+                                    line, line + 1)));
+}
