@@ -33,7 +33,7 @@ using graph::Op;
 // Clocks of a multiprocessor from a load to its first bytes, which the L2 cache has; and bytes that
 // it is given in each of those that follow.
 constexpr std::int64_t clocks_of_latency = 700, bytes_per_clock = 46;
-constexpr std::int64_t small_scratch = 16 << 10;  // bytes that a block has to spare
+constexpr std::int64_t small_scratch = 32 << 10;  // bytes that a block has to spare
 
 std::int64_t awaited_clocks(std::int64_t bytes) {
   return round_up(clocks_of_latency + bytes / bytes_per_clock, 100);
@@ -389,7 +389,7 @@ class LoopRemarks {
             "those of the computation, unless two blocks share a multiprocessor",
             description_of(g_, awaited->inst),
             it_.products().size() > 2 ? "its loop has more than two products"
-                                      : "no product of its loop is made of another one",
+                                      : "only for a sum of nothing but products nobody waits",
             with_commas(clocks_of_products())));
   }
 
