@@ -358,13 +358,24 @@ class LoopRemarks {
                       "bits",
                       description_of(g_, d.inst)));
     const std::int64_t rows = inst.type.shape[0], columns = inst.type.shape[1];
-    const bool turns = rows < 64 && columns >= 64 && rows % 8 == 0 && a.bytes() == 2;
-    if (runs_by_itself(d) || !l_.machine.has_wgmma(a, b, tf32) || !turns) return;
+    if (runs_by_itself(d) || !l_.machine.has_wgmma(a, b, tf32) || rows >= 64) return;
+    if (!is_by_wgmma_turned(inst)) return;
     if (has_said(g_.location(d.inst), "by mma.sync")) return;
     say(g_.location(d.inst),
         fmt::format("{}: by mma.sync, not by wgmma, which takes 64 rows at once, and it has {}; "
                     "turned, as dot(B^T, A^T) of {} rows, it is by wgmma",
                     description_of(g_, d.inst), rows, columns));
+  }
+
+  // The transposed product, of exchanged operands, at the width that was given or another.
+  bool is_by_wgmma_turned(const graph::Inst& inst) const {
+    const graph::DotView view = graph::DotView::of(inst);
+    graph::Inst turned = inst;
+    std::swap(turned.args[0], turned.args[1]);
+    std::swap(turned.type.shape[0], turned.type.shape[1]);
+    turned.attr = {{!view.trans_b, !view.trans_a, static_cast<std::int64_t>(view.precision)}, 0};
+    const int warps = warps_that_take_wgmma(l_, turned);
+    return warps != 0 && (warps == l_.num_warps || g_.bodies[0].num_warps == 0);
   }
 
   // ---- products that could run meanwhile
