@@ -50,12 +50,12 @@ TEST_CASE("what is read where it is used is said with its line, unless scratch i
       if (in_scratch) s[_] = scale[_];
       const auto step = [&](const Value& i, const Value& sum) {
         const Value product = dot(a[{_, ds(i * 64, 64)}], b[{ds(i * 64, 64), _}]);
-        return sum + product * (in_scratch ? s : scale)[{ds(i, 1), _}];
+        return sum + product * (in_scratch ? s : scale)[{_, ds(i, 1)}];
       };
       o[_] = loop(0, steps, step, zeros({64, 64}, f32));
     };
-    return kernel(body, {array({64, 512}, f16), array({512, 64}, f16), array({steps, 64})},
-                  {64, 64}, {plgpu::SMEM({steps, 64}, f32)});
+    return kernel(body, {array({64, 512}, f16), array({512, 64}, f16), array({64, steps})},
+                  {64, 64}, {plgpu::SMEM({64, steps}, f32)});
   };
   CHECK_THAT(
       remarks(scaled(false)),
@@ -69,22 +69,24 @@ TEST_CASE("what is read where it is used is said with its line, unless scratch i
 
 TEST_CASE(
     "an operand that is converted or computed is said to be awaited, one of a product is not") {
-  const auto operand = [](const auto& made, DType t) {
+  // Rows of 68 elements begin where TMA cannot.
+  const auto operand = [](const auto& made, DType t, std::int64_t columns) {
     const auto body = [=](Ref a, Ref b, Ref o) {
       const auto step = [&](const Value& i, const Value& sum) {
-        return sum + dot(a[_], made(b[{ds(i * 64, 64), _}]));
+        return sum + dot(a[_], made(b[{ds(i * 64, 64), ds(0, 64)}]));
       };
       o[_] = loop(0, steps, step, zeros({64, 64}, f32));
     };
-    return remarks(kernel(body, {array({64, 64}, f16), array({512, 64}, t)}, {64, 64}));
+    return remarks(kernel(body, {array({64, 64}, f16), array({512, columns}, t)}, {64, 64}));
   };
   const auto same = [](const Value& v) { return v; };
-  CHECK(operand(same, f16) == "");
-  CHECK_THAT(operand([](const Value& v) { return v.astype(f16); }, i8),
+  const auto widened = [](const Value& v) { return v.astype(f16); };
+  CHECK(operand(same, f16, 64) == "");
+  CHECK(operand(widened, i8, 64) == "");
+  CHECK_THAT(operand(widened, i8, 68),
              ContainsSubstring("args[1]: converted from i8 to f16 by threads into the one buffer"));
-  CHECK_THAT(operand([](const Value& v) { return v.astype(f16); }, i8),
-             ContainsSubstring("; an array of f16 is copied ahead"));
-  CHECK_THAT(operand([](const Value& v) { return tanh(v); }, f16),
+  CHECK_THAT(operand(widened, i8, 68), ContainsSubstring("; an array of f16 is copied ahead"));
+  CHECK_THAT(operand([](const Value& v) { return tanh(v); }, f16, 68),
              ContainsSubstring("args[1]: read, and what is computed of it stored by threads"));
 }
 

@@ -276,8 +276,8 @@ TEST_CASE("a product is one of wgmma on sm_90a where that is faster, with what i
 TEST_CASE("operands of wgmma stand in panels as wide as their rows allow") {
   CHECK_THAT(
       decided(product("f16[64,32]", "f16[32,64]", "f32[64,64]")),
-      Shows({"s1: shared f16[64,32] at 0 in panels of 64 bytes",
-             "s2: shared f16[32,64] at 4096 in panels of 128 bytes", "arrive m0 for 8192 bytes",
+      Shows({"s1: shared f16[64,32] at 512 in panels of 64 bytes",
+             "s2: shared f16[32,64] at 5120 in panels of 128 bytes", "arrive m0 for 8192 bytes",
              "copy s1 = w0 at %0 on m0", "copy s2 = w1 at %1 on m0", "wait m0",
              "s0 = s1 * s2 by wgmma", "wait wgmma_group s0"}));
   CHECK_THAT(decided(product("f16[50,20]", "f16[20,96]", "f32[50,96]")),
