@@ -353,8 +353,10 @@ class Placement {
   // it.
   std::optional<Operand> shared_operand(ValueId v) {
     const Inst& i = g_[v];
-    const bool others =
-        std::ranges::any_of(a_.users[index(v)], [&](ValueId u) { return g_[u].op != Op::Dot; });
+    const bool others = std::ranges::any_of(a_.users[index(v)], [&](ValueId u) {
+      const bool left_over = g_[u].type.is_value() && l_.uses[u] == 0;
+      return g_[u].op != Op::Dot && !left_over;
+    });
     if (i.op != Op::Load || !others || must_be_whole(v)) return {};
     const Window& w = l_.window_loaded(v);
     if (!w.is_direct() || !w.read_only || w.mapping < 0) return {};
