@@ -452,7 +452,8 @@ void complete(Program& l, bool is_crowded) {
 }  // namespace
 
 void complete_async(Program& l) {
-  if (unshared_bytes(l).within(0, l.machine.max_shared_bytes)) return complete(l, false);
+  if (l.wgmma_products == 0 || unshared_bytes(l).within(0, l.machine.max_shared_bytes))
+    return complete(l, false);
   Program apart = l;
   complete(apart, false);
   if (!fits_shared_memory(apart)) complete(apart = l, true);

@@ -369,8 +369,24 @@ class Pipelines {
 
 }  // namespace
 
+namespace {
+
+bool copies_any(const Statements& list) {
+  bool found = false;
+  for (std::size_t i = 0; i < list.size() && !found; ++i) {
+    found = begins_copies(list, i);
+    for_each_body(list[i], [&](const Statements& body) { found = found || copies_any(body); });
+  }
+  return found;
+}
+
+}  // namespace
+
 // As many slots as there is room for.
 void build_pipelines(Program& l) {
+  bool found = false;
+  for_each_list(l, [&](const Statements& list) { found = found || copies_any(list); });
+  if (!found) return Pipelines(l, most_slots).run();
   int most = std::max(static_cast<int>(most_slots), l.graph.bodies[0].num_stages);
   for (const BlockMapping& m : l.graph.mapping.block_mappings) most = std::max(most, m.buffers);
   for (;; --most) {
