@@ -205,6 +205,9 @@ class SoftwarePipeline {
       const Statement& s = body_[i];
       if (!is_plain(s)) return "more than computations stand in its loop";
       const Storages read = read_by(s), filled = filled_by(s);
+      const RingId ring = storage(second.b).ring();
+      if (std::ranges::any_of(read, [&](StorageId r) { return storage(r).ring() == ring; }))
+        return "others read in the iteration what is fetched for it";
       if (read.contains(second.result) || read.contains(second.a))
         return "what it adds up is read in the loop";
       if (filled.contains(second.result) || filled.contains(second.a))
