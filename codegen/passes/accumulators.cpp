@@ -17,8 +17,8 @@ using graph::RegionId;
 // The way from a carry, or what is loaded, to its next value, or to the store that puts it back.
 class Way {
  public:
-  Way(const Graph& g, const Analysis& a, ValueId old)
-      : g_(g), a_(a), old_(old), here_(a.region[index(old)]) {}
+  Way(const Graph& g, const Analysis& a, const std::vector<bool>& sums, ValueId old)
+      : g_(g), a_(a), sums_(sums), old_(old), here_(a.region[index(old)]) {}
 
   /// Adds the products on it; nothing if there are other ways.
   void add(std::map<ValueId, Accumulation>& all) {
@@ -61,14 +61,15 @@ class Way {
 
   // Of what is a product, or a sum of nothing else, that nobody else reads.
   bool find_products(ValueId v, std::vector<ValueId>& products) const {
-    const Inst& i = g_[v];
-    if (a_.uses(v) != 1 || a_.region[index(v)] != here_ || i.type != g_[old_].type) return false;
-    if (i.op == Op::Dot) {
-      products.push_back(v);
-      return true;
+    if (!sums_[index(v)] || a_.region[index(v)] != here_ || g_[v].type != g_[old_].type)
+      return false;
+    for (std::vector<ValueId> stack{v}; !stack.empty();) {
+      const Inst& i = g_[stack.back()];
+      if (i.op == Op::Dot) products.push_back(stack.back());
+      stack.pop_back();
+      if (i.op == Op::Add) stack.insert(stack.end(), i.args.begin(), i.args.end());
     }
-    return i.op == Op::Add && find_products(i.args[0], products) &&
-           find_products(i.args[1], products);
+    return true;
   }
 
   bool scales(ValueId v, ValueId next) {
@@ -118,6 +119,7 @@ class Way {
 
   const Graph& g_;
   const Analysis& a_;
+  const std::vector<bool>& sums_;
   const ValueId old_;
   const RegionId here_;
   std::vector<ValueId> scaled_;  // since the last products
@@ -125,13 +127,28 @@ class Way {
   std::vector<std::pair<ValueId, Accumulation>> found_;
 };
 
+// Of each value whether it is a product that is read once, or a sum of nothing else, of one region.
+std::vector<bool> sums_of_products(const Graph& g, const Analysis& a) {
+  std::vector<bool> sums(g.insts.size());
+  for (const ValueId v : a.order) {
+    const Inst& i = g[v];
+    if ((i.op != Op::Dot && i.op != Op::Add) || a.uses(v) != 1) continue;
+    sums[index(v)] = i.op == Op::Dot || std::ranges::all_of(i.args, [&](ValueId x) {
+                       return sums[index(x)] && a.region[index(x)] == a.region[index(v)];
+                     });
+  }
+  return sums;
+}
+
 }  // namespace
 
 std::map<ValueId, Accumulation> accumulations(const Graph& g, const Analysis& a) {
   std::map<ValueId, Accumulation> all;
+  const std::vector<bool> sums = sums_of_products(g, a);
+  if (std::ranges::count(sums, true) == 0) return all;
   for (const ValueId v : a.order)
     if ((g[v].op == Op::Param || g[v].op == Op::Load) && g[v].type.is_value())
-      Way(g, a, v).add(all);
+      Way(g, a, sums, v).add(all);
   return all;
 }
 

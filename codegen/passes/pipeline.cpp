@@ -389,13 +389,21 @@ void build_pipelines(Program& l) {
   if (!found) return Pipelines(l, most_slots).run();
   int most = std::max(static_cast<int>(most_slots), l.graph.bodies[0].num_stages);
   for (const BlockMapping& m : l.graph.mapping.block_mappings) most = std::max(most, m.buffers);
-  for (;; --most) {
-    Program built = l;
-    Pipelines(built, most).run();
-    if (most > 1 && built.rings.size() > l.rings.size() && !fits_shared_memory(built)) continue;
-    l = std::move(built);
-    return;
+  const auto fits = [&](Program& built, int slots) {
+    Pipelines(built = l, slots).run();
+    return built.rings.size() == l.rings.size() || fits_shared_memory(built);
+  };
+  Program best, built;
+  if (fits(best, most)) return void(l = std::move(best));
+  // Of one slot there is no ring.
+  int fit = 1, too_many = most;
+  (void)fits(best, fit);
+  while (too_many - fit > 1) {
+    const int slots = fit + (too_many - fit) / 2;
+    (fits(built, slots) ? fit : too_many) = slots;
+    if (fit == slots) best = std::move(built);
   }
+  l = std::move(best);
 }
 
 }  // namespace palladium::passes

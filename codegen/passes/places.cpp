@@ -370,8 +370,9 @@ class Placement {
   // to shared memory meanwhile: its place there. All of a region, or nothing: of each there are
   // two.
   std::optional<Shared> fetched_ahead(ValueId v) {
+    if (g_[v].op != Op::Load || !repeats_product(v)) return {};
     const std::optional<Shared> room = room_of_fetch(v);
-    if (!room || !repeats_product(v)) return {};
+    if (!room) return {};
     const auto [known, is_new] = fetches_all_.try_emplace(a_.region[index(v)]);
     if (is_new) known->second = has_room(known->first);
     return known->second ? room : std::nullopt;
@@ -424,8 +425,11 @@ class Placement {
   // is.
   bool is_operand(ValueId v) const {
     return std::ranges::any_of(a_.users[index(v)], [&](ValueId u) {
-      return g_[u].op == Op::Dot || (g_[u].op == Op::Select && is_operand(u));
+      return g_[u].op == Op::Dot || (g_[u].op == Op::Select && is_read_by_product(u));
     });
+  }
+  bool is_read_by_product(ValueId v) const {
+    return std::ranges::any_of(a_.users[index(v)], [&](ValueId u) { return g_[u].op == Op::Dot; });
   }
 
   // Whether it stands beside a product of wgmma in a loop, or along an axis that a program goes
@@ -434,10 +438,18 @@ class Placement {
     const bool along_axis = l_.around[v] > 0 && l_.around[v] == std::ssize(l_.sequential_axes) &&
                             l_.sequential_axes.back() != programs_axis;
     if (a_.loop[index(v)] < 0 && !along_axis) return false;
-    return std::ranges::any_of(a_.order, [&](ValueId dot) {
-      return g_[dot].op == Op::Dot && a_.region[index(dot)] == a_.region[index(v)] &&
-             product(l_, dot).first.unit == Dot::Unit::wgmma;
-    });
+    return multiplying().contains(a_.region[index(v)]);
+  }
+
+  // Regions with a product of wgmma.
+  const std::set<graph::RegionId>& multiplying() {
+    if (!multiplying_) {
+      multiplying_.emplace();
+      for (const ValueId v : a_.order)
+        if (g_[v].op == Op::Dot && product(l_, v).first.unit == Dot::Unit::wgmma)
+          multiplying_->insert(a_.region[index(v)]);
+    }
+    return *multiplying_;
   }
 
   void keep(ValueId v, const Storage::In& in) { keep(v, in, g_[v].type.shape); }
@@ -485,6 +497,7 @@ class Placement {
   std::set<ValueId> sums_;             // with products that are added to them
   std::map<ValueId, std::vector<Operand>> operands_;  // of products
   std::map<graph::RegionId, bool> fetches_all_;
+  std::optional<std::set<graph::RegionId>> multiplying_;
   std::map<int, std::vector<int>> writes_;  // their positions, by alias class, in program order
 };
 

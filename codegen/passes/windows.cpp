@@ -3,6 +3,7 @@
 // Precondition: a canonical graph. Every decision keeps the meaning "a block is the window's
 // contents, private to the program from its first read to the store at last visit".
 #include <algorithm>
+#include <map>
 #include <set>
 #include <vector>
 
@@ -49,6 +50,9 @@ class WindowPlacement {
       : l_(l), g_(l.graph), analysis_(l.graph), indices_(l.graph, exprs_) {}
 
   void run() {
+    for (const graph::Body& b : g_.bodies)
+      for (const ValueId when : g_[b.region].insts)
+        if (g_[when].op == Op::When) conditions_[g_[when].regions[0]] = g_[when].args[0];
     if (g_.persistent) l_.sequential_axes.push_back(programs_axis);
     for (int a = 0; a < static_cast<int>(g_.mapping.grid.size()); ++a)
       (g_.semantics[a] == graph::Semantics::sequential ? l_.sequential_axes : l_.parallel_axes)
@@ -195,11 +199,8 @@ class WindowPlacement {
 
   // Of the When in the body's own region that an instruction stands in itself.
   ValueId condition_of(ValueId v) const {
-    for (const graph::Body& b : g_.bodies)
-      for (const ValueId when : g_[b.region].insts)
-        if (g_[when].op == Op::When && g_[when].regions[0] == analysis_.region[index(v)])
-          return g_[when].args[0];
-    return graph::no_value;
+    const auto found = conditions_.find(analysis_.region[index(v)]);
+    return found == conditions_.end() ? graph::no_value : found->second;
   }
 
   // Scratch in shared memory that is updated as a whole by what the program computes of it, as sums
@@ -378,7 +379,8 @@ class WindowPlacement {
   Analysis analysis_;
   thread::Exprs exprs_;
   Indices indices_;
-  int body_ = 0;              // whose windows are added
+  std::map<RegionId, ValueId> conditions_;  // of each When in a body's own region
+  int body_ = 0;                            // whose windows are added
   std::int64_t carried_ = 0;  // registers of a thread for scratch that is in shared memory else
 };
 
