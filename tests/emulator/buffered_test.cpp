@@ -5,6 +5,7 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+#include "codegen/base/format.hpp"
 #include "codegen/cuda/emit.hpp"
 #include "codegen/cuda/lower.hpp"
 #include "tests/support/differential.hpp"
@@ -80,8 +81,10 @@ TEST_CASE("each window has as many copies as pl::Buffered says, others as num_st
     CHECK(slots(sums({.a = 4, .stages = 1}, 20), cc) == Slots{4});
     CHECK(remarks(sums({.a = 1, .b = 3}, 20), cc)
               .find("args[0]: not pipelined, as pl::Buffered(1) says") != std::string::npos);
-    CHECK(remarks(sums({.a = 200}, 300), cc).find("stages, not 200: a block has no more shared") !=
-          std::string::npos);
+    for (const int many : {200, 1 << 30})
+      CHECK(remarks(sums({.a = many}, 300), cc)
+                .find(fmt::format("stages, not {}: a block has no more shared", many)) !=
+            std::string::npos);
   }
 }
 
