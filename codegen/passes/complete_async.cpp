@@ -24,6 +24,7 @@
 #include "codegen/lowered/order.hpp"
 #include "codegen/lowered/signals.hpp"
 #include "codegen/passes/passes.hpp"
+#include "codegen/passes/products.hpp"
 #include "codegen/passes/slots.hpp"
 
 namespace palladium::passes {
@@ -231,11 +232,6 @@ class BarrierWaits {
 
 // ---- slots are freed
 
-bool is_product(const Statement& s) {
-  const Dot* const d = std::get_if<Dot>(&s.what);
-  return d != nullptr && d->unit == Dot::Unit::wgmma;
-}
-
 // Each step from a slot that another agent fills frees it. A product that nothing in its iteration
 // needs goes on across the step where the last one stands in the loop's epilogue, or where the loop
 // is gone through once and others are filled meanwhile: that slot is freed in the next iteration,
@@ -289,11 +285,11 @@ class Releases {
     if (!rotated && !(alone && is_worth_waiting(l_.rings[ring]))) return 0;
     std::size_t last = step;
     while (last > 0 && !reads(list[last - 1], ring)) --last;
-    if (last == 0 || !is_product(list[last - 1])) return 0;
+    if (last == 0 || !is_wgmma(list[last - 1])) return 0;
     int begun = 1;
     for (std::size_t i = last; i < list.size(); ++i) {
-      const bool begins = is_product(list[i]);
-      if (awaits(list[i], begun) || (!begins && any_within(list[i], is_product))) return 0;
+      const bool begins = is_wgmma(list[i]);
+      if (awaits(list[i], begun) || (!begins && any_within(list[i], is_wgmma))) return 0;
       begun += begins;
     }
     return needed_.behind.contains(&list) ? 0 : begun;
@@ -313,7 +309,7 @@ class Releases {
   // The first wait for the first of so many products that are under way, or the step.
   const Statement& first_wait(const Statements& list, RingId ring, int begun) const {
     auto s = list.begin();
-    for (; !awaits(*s, begun) && !is_step(*s, ring); ++s) begun += is_product(*s);
+    for (; !awaits(*s, begun) && !is_step(*s, ring); ++s) begun += is_wgmma(*s);
     return *s;
   }
 
@@ -328,10 +324,8 @@ class Releases {
   }
 
   bool reads(const Statement& s, RingId ring) const {
-    return any_within(s, [&](const Statement& x) {
-      return any_effect(l_, x, [&](const Effect& e) {
-        return e.reads() && e.storage && l_.storages[e.storage].ring() == ring;
-      });
+    return any_effect(l_, s, [&](const Effect& e) {
+      return e.reads() && e.storage && l_.storages[e.storage].ring() == ring;
     });
   }
 

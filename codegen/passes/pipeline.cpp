@@ -26,6 +26,7 @@
 #include "codegen/passes/needs.hpp"
 #include "codegen/passes/passes.hpp"
 #include "codegen/passes/producer.hpp"
+#include "codegen/passes/products.hpp"
 #include "codegen/passes/registers.hpp"
 #include "codegen/passes/slots.hpp"
 
@@ -211,7 +212,7 @@ class Pipelines {
         return e.reads() && e.storage && std::ranges::count(filled, e.storage) > 0;
       });
     });
-    return last != body.rend() && is_product(*last);
+    return last != body.rend() && is_wgmma(*last);
   }
 
   // What is fetched for rings of different numbers of slots has barriers of its own.
@@ -237,10 +238,9 @@ class Pipelines {
         continue;
       }
       const auto& what = body[i].what;
-      const Dot* const d = std::get_if<Dot>(&what);
       const bool plain =
           std::holds_alternative<EnterWindow>(what) || std::holds_alternative<Scalar>(what);
-      if (!plain && !(d != nullptr && d->unit == Dot::Unit::wgmma)) return false;
+      if (!plain && !is_wgmma(body[i])) return false;
     }
     return true;
   }
@@ -266,7 +266,7 @@ class Pipelines {
         out.push_back(std::move(body[i]));
     for (const Ahead& a : ahead) {
       const std::size_t end = behind_reads(out, a.ring);
-      const bool at_end = ahead.size() == 1 || end == 0 || !is_product(out[end - 1]);
+      const bool at_end = ahead.size() == 1 || end == 0 || !is_wgmma(out[end - 1]);
       out.insert(at_end ? out.end() : out.begin() + static_cast<std::ptrdiff_t>(end),
                  {Advance{a.ring}, at});
     }
@@ -276,11 +276,6 @@ class Pipelines {
     for (const Ahead& a : ahead) next.push_back({a, at});
     body.insert(in_flight ? body.end() - 1 : body.begin(), std::make_move_iterator(next.begin()),
                 std::make_move_iterator(next.end()));
-  }
-
-  static bool is_product(const Statement& s) {
-    const Dot* const d = std::get_if<Dot>(&s.what);
-    return d != nullptr && d->unit == Dot::Unit::wgmma;
   }
 
   // Behind the last statement that reads slots of the ring.

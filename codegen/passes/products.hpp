@@ -34,4 +34,10 @@ std::int64_t k_step(Dot::Unit u, DType t);
 /// those of 16 bits.
 bool is_k_major(const graph::DotView& dot);
 
+/// Whether the statement is a product that runs by itself, behind it.
+inline bool is_wgmma(const Statement& s) {
+  const Dot* const d = std::get_if<Dot>(&s.what);
+  return d != nullptr && d->unit == Dot::Unit::wgmma;
+}
+
 }  // namespace palladium::passes
