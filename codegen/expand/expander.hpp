@@ -197,6 +197,7 @@ class Expander {
   void expand_one(const lowered::Fence&);
   void pin(const std::vector<StorageId>& storages);
   std::vector<ExprId> box_origin(ValueId access);
+  std::size_t dimension_of_rows(ValueId access, const lowered::TensorBox& box) const;
   template <class F>
   void for_each_box(ValueId access, StorageId storage, BoxId tensor_box, F&& copy);
   void check_box(ValueId load, const graph::SubscriptDim& d, std::int64_t extent, ExprId start,

@@ -160,6 +160,16 @@ std::vector<ExprId> Expander::box_origin(ValueId access) {
   return origin;
 }
 
+// The dimension of the array along which rows of a view follow each other, counted from the last.
+std::size_t Expander::dimension_of_rows(ValueId access, const lowered::TensorBox& box) const {
+  const auto of_view = *passes::box_dimensions(g_, g_[access].args[0]);
+  const auto& block = g_.mapping.block_mappings[static_cast<std::size_t>(box.mapping)].block_shape;
+  std::size_t next = of_view.size(), found = 0;
+  for (std::size_t d = block.size(), from_last = 0; d-- > 0; ++from_last)
+    if (block[d].kind != BlockDim::Kind::squeezed && of_view[--next] == 0) found = from_last;
+  return found;
+}
+
 // Boxes side by side, and one below the other, make up what is copied: copy(at, offset) with the
 // place of each in the array, and the bytes of panels before it. What has no panels is one box.
 template <class F>
@@ -168,15 +178,10 @@ void Expander::for_each_box(ValueId access, StorageId storage, BoxId tensor_box,
   const Storage& s = l_.storages[storage];
   if (s.shared().swizzle == 0) return copy(origin, 0);
   const lowered::TensorBox& box = l_.tensor_boxes[tensor_box];
-  const auto of_view = *passes::box_dimensions(g_, g_[access].args[0]);
-  // The dimension of the array along which rows follow each other, counted from the last.
-  const BlockMapping& m = g_.mapping.block_mappings[static_cast<std::size_t>(box.mapping)];
-  std::size_t rows_at = 0, next = of_view.size();
-  for (std::size_t d = m.block_shape.size(), from_last = 0; d-- > 0; ++from_last)
-    if (m.block_shape[d].kind != BlockDim::Kind::squeezed && of_view[--next] == 0)
-      rows_at = from_last;
   const std::int64_t swizzle = s.shared().swizzle, columns = swizzle / s.dtype.bytes();
-  const std::int64_t rows = box.box[box.box.size() - 1 - rows_at];
+  std::int64_t rows = 1;
+  for (std::size_t d = 0; d + 1 < box.box.size(); ++d) rows *= box.box[d];
+  const std::size_t rows_at = rows < s.shape[0] ? dimension_of_rows(access, box) : 0;
   for (std::int64_t column = 0; column < s.shape[1]; column += columns)
     for (std::int64_t row = 0; row < s.shape[0]; row += rows) {
       std::vector<ExprId> at = origin;

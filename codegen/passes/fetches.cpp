@@ -25,13 +25,11 @@ Fetches::Fetches(const Program& l) : l_(l), g_(l.graph), indices_(l.graph, exprs
         exprs_.declare({.name = "", .type = i64, .facts = facts_of_symbol(g_, s)})));
 }
 
-// x, or where(x is in bounds, x, 0).
+// x, or where(x is in bounds, x, 0), or rows of that.
 std::optional<ValueId> Fetches::load_of(ValueId operand) {
-  const Inst& i = g_[operand];
-  const bool selects = i.op == Op::Select;
-  const ValueId load = selects ? i.args[1] : operand;
+  const ValueId rows = rows_of(g_, operand), load = read_by(g_, operand);
   if (g_[load].op != Op::Load || graph::MemoryView::of(g_[load]).mask != graph::no_value) return {};
-  if (selects && !guards_.guards(l_.window_loaded(load), operand, load, g_[load].args[0]))
+  if (rows != load && !guards_.guards(l_.window_loaded(load), rows, load, g_[load].args[0]))
     return {};
   return load;
 }
@@ -74,9 +72,7 @@ std::optional<Fetches::Found> Fetches::find(ValueId operand, const Extents& shap
   const std::optional<ValueId> load = load_of(operand);
   if (!load) {
     // What is computed was not to be fetched.
-    const Inst& i = g_[operand];
-    const ValueId read = i.op == Op::Select ? i.args[1] : operand;
-    if (g_[read].op != Op::Load) return std::nullopt;
+    if (g_[read_by(g_, operand)].op != Op::Load) return std::nullopt;
     return refuse("a mask asks more than where its array ends");
   }
   const Window& w = l_.window_loaded(*load);
@@ -163,6 +159,10 @@ std::optional<TensorBox> Fetches::box_of_store(ValueId store, int swizzle, std::
     why = "its rows do not end at multiples of 16 bytes";
     return {};
   }
+  if (std::ranges::any_of(array.block_shape, [](auto& b) { return b.pad_lo + b.pad_hi > 0; })) {
+    why = "its blocks have padding";
+    return {};
+  }
   return box_of(store, g_[m.value].type.shape, swizzle, why);
 }
 
@@ -176,8 +176,8 @@ bool Fetches::lies_in_array(const BlockMapping& m, ValueId view, int least, std:
   if (rank > most_dimensions || rank < least)
     return refuse(least == 1 ? "its array has more than 5 dimensions"
                              : "its array has less than 2 dimensions, or more than 5");
-  for (const BlockDim& b : m.block_shape)
-    if (b.pad_lo + b.pad_hi > 0) return refuse("its blocks have padding");
+  if (const BlockDim& b = m.block_shape.back(); b.pad_lo + b.pad_hi > 0)
+    return refuse("its rows have padding");
   for (const Dim& d : m.array_aval.shape)
     if (d.is_static() ? d.value() < 1 || d.value() > INT32_MAX : !g_.short_offsets)
       return refuse("its array may have 2^31 elements or more");
@@ -196,18 +196,31 @@ std::optional<TensorBox> Fetches::box_of(ValueId access, const Extents& shape, i
   const Window& w = l_.windows[l_.window_of[g_.root(view)]];
   const BlockMapping& m = g_.mapping.block_mappings[w.mapping];
   const std::optional<std::vector<int>> dimensions = box_dimensions(g_, view);
-  if (!dimensions || dimensions->size() < 2) return refuse("its view is no box");
+  if (!dimensions || g_[view].type.shape.size() < 2) return refuse("its view is no box");
   if (!lies_in_array(m, view, 2, why)) return {};
-  const auto last = (*dimensions).back();
-  if (last != 1 || std::ranges::count(*dimensions, 0) != 1)
+  const Extents& viewed = g_[view].type.shape;
+  const int last = static_cast<int>(viewed.size()) - 1;
+  if (dimensions->back() != last || std::ranges::count(*dimensions, last) != 1)
     return refuse("its rows are not contiguous");
-  if (shape[0] > most_rows && shape[0] % most_rows != 0) return refuse("it has more than 256 rows");
+  // Rows of several dimensions follow each other in one box; of one, what a box has no room for is
+  // in the next.
+  const bool in_one = last > 1;
+  if (in_one && graph::element_count(viewed) != graph::element_count(shape))
+    return refuse("rows of several dimensions are padded");
+  if (!in_one && shape[0] > most_rows && shape[0] % most_rows != 0)
+    return refuse("it has more than 256 rows");
+  if (in_one && std::ranges::any_of(viewed.begin(), viewed.end() - 1,
+                                    [](std::int64_t n) { return n > most_rows; }))
+    return refuse("it has more than 256 rows in a dimension");
   TensorBox box{.mapping = w.mapping, .swizzle = swizzle};
   std::size_t next = 0;
   for (const BlockDim& b : m.block_shape) {
     const int d = b.kind == BlockDim::Kind::squeezed ? -1 : (*dimensions)[next++];
     const std::int64_t columns = swizzle / m.array_aval.dtype.bytes();
-    const std::int64_t extent = d < 0 ? 1 : d == 0 ? std::min(shape[0], most_rows) : columns;
+    const std::int64_t extent = d < 0       ? 1
+                                : d == last ? columns
+                                : in_one    ? viewed[static_cast<std::size_t>(d)]
+                                            : std::min(shape[0], most_rows);
     box.box.push_back(static_cast<std::int32_t>(extent));
   }
   return box;
@@ -220,6 +233,21 @@ BoxId number_of(Program& l, const TensorBox& box, std::string& why) {
   if (l.tensor_boxes.size() < most_boxes) return l.tensor_boxes.add(box);
   why = "a kernel has at most " + std::to_string(most_boxes) + " tensor maps";
   return {};
+}
+
+ValueId rows_of(const graph::Graph& g, ValueId value) {
+  const auto is_rows = [&](const Inst& i) {
+    if (i.op != Op::Reshape || i.type.shape.empty()) return false;
+    const Extents& from = g[i.args[0]].type.shape;
+    return !from.empty() && from.back() == i.type.shape.back();
+  };
+  while (is_rows(g[value])) value = g[value].args[0];
+  return value;
+}
+
+ValueId read_by(const graph::Graph& g, ValueId operand) {
+  const ValueId rows = rows_of(g, operand);
+  return g[rows].op == Op::Select ? g[rows].args[1] : rows;
 }
 
 std::optional<std::vector<int>> box_dimensions(const graph::Graph& g, ValueId view) {

@@ -57,6 +57,14 @@ class Fetches {
   std::vector<thread::ExprId> symbols_;
 };
 
+/// The value, or that of which it is the rows, one behind the other: of all dimensions but the
+/// last, which is the same.
+ValueId rows_of(const graph::Graph& g, ValueId value);
+
+/// What an operand reads, where it is x, or where(condition, x, 0), or rows of that: x. Of what is
+/// computed the operand, or a value of which it is computed.
+ValueId read_by(const graph::Graph& g, ValueId operand);
+
 /// Per dimension of its block, the dimension of a view that steps along it, or -1; nothing for
 /// views that no box covers.
 std::optional<std::vector<int>> box_dimensions(const graph::Graph& g, ValueId view);

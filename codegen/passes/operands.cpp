@@ -8,7 +8,6 @@
 
 namespace palladium::passes {
 
-using graph::Inst;
 using graph::Op;
 
 std::pair<Operand, Operand> operands_of(const Program& l, const Dot& d,
@@ -124,8 +123,7 @@ void Operands::add_copy(std::vector<Copy>& copies, const Operand& o) {
   if (found) found->box.tf32 = o.tf32;
   const BoxId box = found ? number_of(l_, found->box, why) : BoxId();
   if (!why.empty()) {
-    const Inst& i = g_[o.value];
-    const ValueId load = i.op == Op::Select ? i.args[1] : o.value;
+    const ValueId load = read_by(g_, o.value);
     l_.remarks.push_back(
         {g_.location(load), fmt::format("{}: copied by threads, not by TMA, because {}",
                                         description_of(g_, g_.root(g_[load].args[0])), why)});

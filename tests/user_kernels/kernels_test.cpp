@@ -270,17 +270,29 @@ TEST_CASE("products as models have them agree") {
   check_turn(0, "centres", nearest_centres({.m = 64, .n = 192, .tile = small}));
   check_turn(0, "cross entropy", cross_entropy({.m = 64, .n = 128, .k = 96, .tile = small}));
   check_turn(0, "router", router({.m = 64, .k = 96, .tile = {64, 16, 32}}));
-  for (const bool unrolled : {false, true})
-    check_turn(0, "convolution",
-               convolution({.images = 1,
-                            .height = 4,
-                            .width = 32,
-                            .channels = 64,
-                            .filters = 32,
-                            .rows = 2,
-                            .block_filters = 32,
-                            .block_channels = 32,
-                            .unrolled = unrolled}));
+  const Convolution images{.images = 1,
+                           .height = 4,
+                           .width = 32,
+                           .channels = 64,
+                           .filters = 32,
+                           .rows = 2,
+                           .block_filters = 32,
+                           .block_channels = 32};
+  for (const bool unrolled : {false, true}) {
+    Convolution p = images;
+    p.unrolled = unrolled;
+    check_turn(0, "convolution", convolution(p));
+  }
+  // Rows of one image row, of many; of 32 bytes.
+  for (const auto& [rows, width, channels] : {std::tuple{1, 64, 64}, {8, 8, 16}, {3, 64, 32}}) {
+    Convolution p = images;
+    p.images = 2;
+    p.height = 2 * rows;
+    p.rows = rows;
+    p.width = width;
+    p.block_channels = channels;
+    check_turn(0, "convolution", convolution(p));
+  }
   if (!is_full()) return;
   for (const int k : {32, 64, 128, 256}) {
     const Sizes other{.m = 64, .n = 64, .k = k, .tile = small};
