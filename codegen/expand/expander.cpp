@@ -251,7 +251,7 @@ void Expander::expand_one(const lowered::GridLoop& loop) {
                   .facts = {.low = 0, .high = d.is_static() ? d.value() - 1 : INT32_MAX - 1}});
   ExprId& id = program_ids_[static_cast<std::size_t>(loop.axis)];
   thread::For iterations{
-      .counter = p, .low = number(0), .high = grid_size(loop.axis), .unroll = 1, .body = {}};
+      .counter = p, .low = number(0), .high = loop_end(loop.axis), .unroll = 1, .body = {}};
   if (!loop.ring) {
     id = e_.variable(p);
     b_.open_loop(std::move(iterations));

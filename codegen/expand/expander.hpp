@@ -254,6 +254,7 @@ class Expander {
   /// A dimension over the kernel's symbols, as i64.
   ExprId dim(const Dim& d) { return passes::expr_of_dim(e_, d, symbols_); }
   ExprId grid_size(int axis);
+  ExprId loop_end(int axis);
   /// What a launch counts with, where only an array knows the size.
   ExprId launched_size(int axis, DType type = i32);
   ExprId program_id(int axis) const { return program_ids_[static_cast<std::size_t>(axis)]; }

@@ -50,6 +50,15 @@ ExprId Expander::grid_size(int axis) {
   return at < bounds_.size() && bounds_[at] != no_expr ? bounds_[at] : launched_size(axis);
 }
 
+// Where the loop over a sequential axis ends, not below 0.
+ExprId Expander::loop_end(int axis) {
+  const ExprId size = grid_size(axis);
+  const ValueId end = l_.end_of(axis);
+  if (end == graph::no_value) return size;
+  const ExprId least = e_.call(Row::min, i32, {size, scalar(end)});
+  return b_.let_once(fmt::format("end{}", axis), false, e_.call(Row::max, i32, {number(0), least}));
+}
+
 ExprId Expander::launched_size(int axis, DType type) {
   const Dim& d = g_.mapping.grid[axis];
   return d.is_static() ? e_.number(d.value(), type) : e_.cast(type, dim(d));

@@ -130,12 +130,17 @@ void Expander::expand_rotated(const lowered::GridLoop& l) {
   const VariableId first = number_of(), counter = number_of();
   e_[first].facts = {.low = 0, .high = 0};
   for (const StorageId shared : l.shared) declare_storage(shared);
-  b_.open(thread::Block{});
+  if (l_.end_of(l.axis) == graph::no_value)
+    b_.open(thread::Block{});
+  else
+    b_.open(thread::If{.condition = e_.plain(Operator::less, number(0), loop_end(l.axis), bool_),
+                       .body = {},
+                       .uniform = true});
   expand_rotated({.parts = rotation_of(l),
                   .low = number(0),
                   .others = {.counter = counter,
                              .low = number(1),
-                             .high = grid_size(l.axis),
+                             .high = loop_end(l.axis),
                              .unroll = 1,
                              .body = {}}},
                  first, [&](VariableId number) {
@@ -185,7 +190,7 @@ void Expander::expand_one(const lowered::Ahead& e) {
   ExprId high = no_expr;
   Affine iteration = Affine::term(counter);
   if (e.axis >= 0) {
-    high = grid_size(e.axis);
+    high = loop_end(e.axis);
   } else {
     const graph::LoopView loop = graph::LoopView::of(g_[e.loop]);
     step = loop.step;

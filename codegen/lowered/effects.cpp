@@ -190,7 +190,7 @@ class Visit {
     control(g_[s.inst].args[0]);
     for (const StorageId r : s.results) fill(r);
   }
-  void operator()(const GridLoop&) {}
+  void operator()(const GridLoop& l) { control(l_.end_of(l.axis)); }
   // An index map reads what is prefetched, at places that are computed of nothing else; scratch has
   // none.
   void operator()(const EnterWindow& w) {

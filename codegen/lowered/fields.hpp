@@ -350,6 +350,7 @@ void fields(T& x, const F& f) {
 PALLADIUM_FIELDS(Program) {
   f("parallel_axes", x.parallel_axes);
   f("sequential_axes", x.sequential_axes);
+  f("end_of_axis", x.end_of_axis);
   f("grid_rows", x.grid_rows);
   f("checked_hints", x.checked_hints);
   f("shared_bytes", x.shared_bytes);

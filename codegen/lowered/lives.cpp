@@ -71,6 +71,8 @@ void Lives::walk(const Statements& list, const Visit& visit) {
     if (const Dot* const d = std::get_if<Dot>(&s.what)) begin(*d, in);
     if (const Copy* const c = std::get_if<Copy>(&s.what)) begin(*c, in);
     if (const WaitGroup* const wait = std::get_if<WaitGroup>(&s.what)) await(*wait, in);
+    if (const Wait* const wait = std::get_if<Wait>(&s.what))
+      for (const StorageId filled : filled_[wait->barrier]) touch(filled, in);
     if (repeats(s)) loops_.push_back({in, behind});
   }
 }
@@ -83,6 +85,8 @@ void Lives::begin(const Dot& d, int in) {
 }
 
 void Lives::begin(const Copy& c, int in) {
+  // Whoever waits for it names it, though nobody may read what it brings.
+  if (c.completes && c.to.storage) filled_[c.completes].insert(c.to.storage);
   if (c.from.storage && !c.completes && awaits_)
     flights_.push_back({device::Completion::bulk_group, c.from.storage, StorageId(), in});
 }

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <functional>
+#include <map>
+#include <set>
 #include <vector>
 
 #include "codegen/lowered/program.hpp"
@@ -11,8 +13,8 @@ namespace palladium::lowered {
 /// Positions number the statements in order: one in each, those of the statements inside of it, and
 /// one behind it. A storage lives from the statement that fills it to the last that reads it; as
 /// long as a loop that it enters or outlives; of a window as long as its scope, or the program; an
-/// operand of wgmma, and what TMA sends, until that is awaited, where waits are known. A ring lives
-/// for its slots, a union for its members.
+/// operand of wgmma, and what TMA sends or brings, until that is awaited, where waits are known. A
+/// ring lives for its slots, a union for its members.
 ///
 /// That is the order of a body's first agent. What others touch may hold something at any time, but
 /// for the slots that they only fill: from the begin until the first has read the last.
@@ -56,7 +58,8 @@ class Lives {
   Table<StorageId, Span> spans_;
   std::vector<Span> loops_;  // inner ones first
   std::vector<Flight> flights_;
-  bool awaits_ = false;  // complete_async has been here
+  std::map<BarrierId, std::set<StorageId>> filled_;  // by what completes it
+  bool awaits_ = false;                              // complete_async has been here
   int position_ = 0;
 };
 

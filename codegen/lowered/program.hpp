@@ -59,6 +59,8 @@ struct Program {
   Table<ValueId, int> around = {};            // sequential axes whose loops it stands in
   std::vector<int> parallel_axes = {}, sequential_axes = {};  // of the grid, in order; or
                                                               // programs_axis the first of these
+  // The loop over the innermost sequential axis ends at this number, where there are more programs.
+  ValueId end_of_axis = graph::no_value;
   int grid_rows = 1;  // of the last two parallel axes, that programs go through at once
   Table<LayoutVariableId, layout::Layout> pinned = {};  // no domain: free
   /// Of arrays: every element follows from where it stands and from scalars, and is compared with
@@ -74,6 +76,11 @@ struct Program {
   int wgmma_products = 0;         // of the program, by measure_registers ...
   int wgmma_by_columns = 0;       // ... of which warpgroups side by side read the same A
 
+  /// Where the loop over a sequential axis ends before its last program; no_value: nowhere.
+  ValueId end_of(int axis) const {
+    return !sequential_axes.empty() && axis == sequential_axes.back() ? end_of_axis
+                                                                      : graph::no_value;
+  }
   /// CUDA threads of a Pallas thread.
   int threads() const { return num_warps * graph::warp_threads; }
   StorageId add_storage(Storage s) { return storages.add(std::move(s)); }

@@ -154,7 +154,7 @@ class Builder {
     const int most = most_slots(what) + 2;
     for (int n = known ? static_cast<int>(std::min<std::int64_t>(*known, 1)) : 0; n <= most; ++n)
       if (!known || *known > most || n == *known) step.counts.push_back(n);
-    step.varies = !known && loops_ > 0 && !std::is_same_v<T, GridLoop>;
+    step.varies = !known && loops_ > 0 && !is_alike(what);
     out.push_back(std::move(step));
   }
 
@@ -183,10 +183,16 @@ class Builder {
     return found;
   }
 
+  // Whether it has as many iterations whenever it begins.
+  template <class T>
+  bool is_alike(const T& what) const {
+    if constexpr (std::is_same_v<T, GridLoop>) return l_.end_of(what.axis) == graph::no_value;
+    return false;
+  }
   std::optional<std::int64_t> trips(const Loop& l) const { return graph::trips(l_.graph, l.inst); }
   static std::optional<std::int64_t> trips(const While&) { return {}; }
   std::optional<std::int64_t> trips(const GridLoop& l) const {
-    if (l.axis == programs_axis) return {};
+    if (l.axis == programs_axis || l_.end_of(l.axis) != graph::no_value) return {};
     const Dim& d = l_.graph.mapping.grid[static_cast<std::size_t>(l.axis)];
     return d.is_static() && std::cmp_less(l.axis, l_.graph.mapping.bounds.size()) &&
                    l_.graph.mapping.bounds[static_cast<std::size_t>(l.axis)] >= 0

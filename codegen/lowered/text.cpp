@@ -201,7 +201,8 @@ class Text {
   }
   void print(const GridLoop& l) {
     const std::string axis = l.axis == programs_axis ? "programs" : std::to_string(l.axis);
-    loop("grid loop " + axis, l);
+    const ValueId end = l_.end_of(l.axis);
+    loop("grid loop " + axis + (end == graph::no_value ? "" : " to " + value(end)), l);
   }
   void print(const Advance& a) { line(fmt::format("advance ring {}", a.ring)); }
   void print(const Lead& e) {

@@ -7,6 +7,7 @@
 // registers if kept.
 #include <algorithm>
 
+#include "codegen/passes/iterations.hpp"
 #include "codegen/passes/passes.hpp"
 
 namespace palladium::passes {
@@ -25,6 +26,7 @@ class Invariants {
     l_.around.assign(g_.insts.size(), all_);
     for (const graph::Body& b : g_.bodies) {
       hoist_invariants(b.region);
+      if (all_ > 0) leave_end(b.region);
       if (all_ > 0) leave_axes(b.region);
     }
   }
@@ -50,13 +52,16 @@ class Invariants {
     g_[r].insts = std::move(insts);
   }
 
-  void take_from(RegionId repeated, bool runs, std::vector<ValueId>& before) {
+  // `changes`: what stands around and is not the same in all iterations.
+  void take_from(RegionId repeated, bool runs, std::vector<ValueId>& before,
+                 std::vector<bool> changes = {}) {
     graph::Region& body = g_[repeated];
+    changes.resize(g_.insts.size());
     std::vector<bool> inside(g_.insts.size());
     for (const ValueId p : body.params) inside[index(p)] = true;
     for (const ValueId v : body.insts) inside[index(v)] = true;
     const std::vector<ValueId> inner = body.insts;
-    std::vector<bool> changes = inside;
+    for (const ValueId p : body.params) changes[index(p)] = true;
     for (const ValueId v : inner)
       changes[index(v)] = !may_move(v, runs) || std::ranges::any_of(g_[v].args, [&](ValueId a) {
         return changes[index(a)];
@@ -81,18 +86,40 @@ class Invariants {
 
   void leave_axes(RegionId r) {
     const std::vector<ValueId>& insts = g_[r].insts;
-    std::vector<int> depth(g_.insts.size(), 0);
-    for (const ValueId p : g_[r].params)
-      if (const WindowId w = l_.window_of[p]; w) depth[index(p)] = l_.windows[w].depth;
-    for (const ValueId v : insts) {
-      int& d = depth[index(v)];
-      d = may_move(v, true) ? own_axes(v) : all_;
-      for (const ValueId a : g_[v].args) d = std::max(d, depth[index(a)]);
-    }
+    const std::vector<int> depth = depths(r);
     const std::vector<bool> moves =
         worth_moving(insts, [&](ValueId v) { return depth[index(v)] < all_; });
     for (const ValueId v : insts)
       if (moves[index(v)]) l_.around[v] = depth[index(v)];
+  }
+
+  // By how many sequential axes parameters and instructions change.
+  std::vector<int> depths(RegionId r) const {
+    std::vector<int> depth(g_.insts.size(), 0);
+    for (const ValueId p : g_[r].params)
+      if (const WindowId w = l_.window_of[p]; w) depth[index(p)] = l_.windows[w].depth;
+    for (const ValueId v : g_[r].insts) {
+      int& d = depth[index(v)];
+      d = may_move(v, true) ? own_axes(v) : all_;
+      for (const ValueId a : g_[v].args) d = std::max(d, depth[index(a)]);
+    }
+    return depth;
+  }
+
+  // What stands under a condition that ends the innermost axis, as it were in the loop itself: what
+  // is the same in all iterations stands in front of the condition.
+  void leave_end(RegionId r) {
+    const int axis = innermost_sequential_axis(g_);
+    const std::vector<int> depth = depths(r);
+    std::vector<bool> changes;
+    for (const int d : depth) changes.push_back(d == all_);
+    std::vector<ValueId> insts;
+    for (const ValueId v : g_[r].insts) {
+      if (g_[v].op == Op::When && end_asked(g_, g_[v].args[0], axis) != graph::no_value)
+        take_from(g_[v].regions[0], false, insts, changes);
+      insts.push_back(v);
+    }
+    g_[r].insts = std::move(insts);
   }
 
   // How many sequential axes an instruction asks for by itself.

@@ -1,5 +1,6 @@
 #include "codegen/passes/iterations.hpp"
 
+#include <algorithm>
 #include <optional>
 #include <set>
 #include <utility>
@@ -71,20 +72,48 @@ bool asks_last(const Graph& g, ValueId condition, int axis) {
   return g.mapping.has_static_size(at) && n->offset == g.mapping.grid[at].value() - 1;
 }
 
-bool asks_for_axis(const lowered::Program& l, ValueId value, int axis) {
-  std::vector<ValueId> stack{value};
+namespace {
+
+// `enters`: whether a value is one of those that the root is computed of.
+template <class F>
+bool asks_for_axis(const Graph& g, ValueId root, int axis, const F& enters) {
+  std::vector<ValueId> stack{root};
   std::set<ValueId> seen;
   while (!stack.empty()) {
     const ValueId v = stack.back();
     stack.pop_back();
     if (v == graph::no_value || !seen.insert(v).second) continue;
-    const Inst& i = l.graph[v];
+    const Inst& i = g[v];
     if ((i.op == Op::ProgramId || i.op == Op::AxisIndex) && graph::AxisView::of(i).axis == axis)
       return true;
     for (const ValueId a : i.args)
-      if (!l.storage_of[a]) stack.push_back(a);
+      if (enters(a)) stack.push_back(a);
   }
   return false;
+}
+
+}  // namespace
+
+bool asks_for_axis(const lowered::Program& l, ValueId value, int axis) {
+  return asks_for_axis(l.graph, value, axis, [&](ValueId a) { return !l.storage_of[a]; });
+}
+
+bool asks_for_axis(const Graph& g, ValueId value, int axis) {
+  return asks_for_axis(g, value, axis, [](ValueId) { return true; });
+}
+
+int innermost_sequential_axis(const Graph& g) {
+  const auto last =
+      std::find(g.semantics.rbegin(), g.semantics.rend(), graph::Semantics::sequential);
+  return static_cast<int>(g.semantics.rend() - last) - 1;
+}
+
+ValueId end_asked(const Graph& g, ValueId condition, int axis) {
+  const Inst& i = g[condition];
+  if (i.op != Op::Lt || g[i.args[0]].op != Op::ProgramId ||
+      graph::AxisView::of(g[i.args[0]]).axis != axis || asks_for_axis(g, i.args[1], axis))
+    return graph::no_value;
+  return i.args[1];
 }
 
 }  // namespace palladium::passes

@@ -13,5 +13,14 @@ bool asks_last(const graph::Graph& g, graph::ValueId condition, int axis);
 /// Whether the value is computed, where it is not read of a storage, of the number of the
 /// iteration.
 bool asks_for_axis(const lowered::Program& l, graph::ValueId value, int axis);
+/// The same, whatever there are storages of.
+bool asks_for_axis(const graph::Graph& g, graph::ValueId value, int axis);
+
+/// -1: a program goes through none.
+int innermost_sequential_axis(const graph::Graph& g);
+
+/// Of a condition that holds in as many iterations of the axis as a number says that is the same in
+/// all of them, from the first on: that number; no_value of others.
+graph::ValueId end_asked(const graph::Graph& g, graph::ValueId condition, int axis);
 
 }  // namespace palladium::passes

@@ -9,6 +9,8 @@ namespace {
 constexpr Pass attempt[] = {
     {"split_scaled_sums", split_scaled_sums, Fact::none, Fact::none, Edits::graph,
      "first: instructions that it adds have windows and places like others"},
+    {"bound_axes", bound_axes, Fact::none, Fact::none, Edits::graph,
+     "so does this: what an axis is compared with is hoisted out of its loop"},
     {"legalize_dot_operands", legalize_dot_operands, Fact::none, Fact::none, Edits::graph,
      "so does this: what products take decides what is staged"},
     {"place_windows", place_windows, Fact::none, Fact::windows, Edits::nothing,

@@ -13,6 +13,7 @@ using namespace lowered;
 
 /// The passes, in the order of the manifest.
 void split_scaled_sums(Program& l);
+void bound_axes(Program& l);
 void legalize_dot_operands(Program& l);
 void place_windows(Program& l);
 void swizzle_grid(Program& l);

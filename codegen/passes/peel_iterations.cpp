@@ -42,7 +42,9 @@ class Peeling {
       for_each_body(list[i], [&](Statements& body) { visit(body); });
       if (!std::holds_alternative<GridLoop>(list[i].what)) continue;
       i += insert(list, i, take_first(std::get<GridLoop>(list[i].what)));
-      i += insert(list, i + 1, take_last(std::get<GridLoop>(list[i].what)));
+      Statements last = take_last(std::get<GridLoop>(list[i].what));
+      end_where_nothing_is_left(std::get<GridLoop>(list[i].what));
+      i += insert(list, i + 1, std::move(last));
     }
   }
 
@@ -105,6 +107,25 @@ class Peeling {
       insert(taken, 0, std::move(body));
     }
     return taken;
+  }
+
+  // A condition beside which nothing stands, and that holds up to a number of the iteration alone:
+  // the loop ends there.
+  void end_where_nothing_is_left(GridLoop& loop) {
+    if (loop.axis != innermost_sequential_axis(g_) || l_.bodies.size() > 1) return;
+    const auto is_name = [](const Statement& s) {
+      return std::holds_alternative<EnterWindow>(s.what) || std::holds_alternative<Scalar>(s.what);
+    };
+    const auto found = std::ranges::find_if_not(loop.body, is_name);
+    if (found == loop.body.end() || !std::all_of(found + 1, loop.body.end(), is_name)) return;
+    When* const when = std::get_if<When>(&found->what);
+    const ValueId end =
+        when == nullptr ? graph::no_value : end_asked(g_, when->condition, loop.axis);
+    if (end == graph::no_value) return;
+    l_.end_of_axis = end;
+    Statements body = std::move(when->body);
+    insert(loop.body, static_cast<std::size_t>(loop.body.erase(found) - loop.body.begin()),
+           std::move(body));
   }
 
   // Whether all that it touches is there behind the loop, as the last iteration leaves it.

@@ -94,7 +94,7 @@ class Pipelines {
   void visit(Statements& list, const char* why) {
     for (std::size_t i = 0; i < list.size(); ++i) {
       if (why != nullptr && given_ != 1 && begins_copies(list, i))
-        remark(copies_at(list, i), std::string("not pipelined: ") + why);
+        tell_not_pipelined(l_, copies_at(list, i), why);
       const char* const inside = obstacle(list[i], why);
       loops_around_ += repeats(list[i]);
       for_each_body(list[i], [&](Statements& body) { visit(body, inside); });
@@ -128,7 +128,7 @@ class Pipelines {
       if (why.empty())
         moved.insert(i);
       else
-        remark(made, "not pipelined: " + why);
+        tell_not_pipelined(l_, made, why);
     }
     if (moved.empty()) return 0;
     const bool fetched = std::ranges::all_of(
@@ -346,11 +346,6 @@ class Pipelines {
     Storage& s = l_.storages[all.storage];
     s.shape = {slots};
     s.shared().row_stride = slots;
-  }
-
-  void remark(Copies copies, const std::string& what) {
-    const ValueId of = l_.storages[filled_by(l_, copies)[0]].of;
-    l_.remarks.push_back({copies[0].at, fmt::format("{}: {}", description_of(g_, of), what)});
   }
 
   Program& l_;

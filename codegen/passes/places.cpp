@@ -370,7 +370,7 @@ class Placement {
   // to shared memory meanwhile: its place there. All of a region, or nothing: of each there are
   // two.
   std::optional<Shared> fetched_ahead(ValueId v) {
-    if (g_[v].op != Op::Load || !repeats_product(v)) return {};
+    if (g_[v].op != Op::Load || l_.uses[v] == 0 || !repeats_product(v)) return {};
     const std::optional<Shared> room = room_of_fetch(v);
     if (!room) return {};
     const auto [known, is_new] = fetches_all_.try_emplace(a_.region[index(v)]);

@@ -103,6 +103,10 @@ bool produce(Program& l, const Statements& list, std::size_t at, const std::vect
     if (!is_known(l, view.low, false, known) || !is_known(l, view.high, false, known)) return false;
     known.insert(l.storage_of[l.graph[view.body].params[0]]);
   }
+  if (const GridLoop* const over = std::get_if<GridLoop>(&loop.what))
+    if (const ValueId end = l.end_of(over->axis);
+        end != graph::no_value && !is_known(l, end, false, known))
+      return false;
   for (const Ahead& a : ahead)
     for (const Statement& s : a.body)
       if (const auto* const scalar = std::get_if<Scalar>(&s.what)) known.insert(scalar->storage);

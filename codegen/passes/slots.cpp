@@ -62,6 +62,13 @@ int slots_given(const Program& l, Copies copies) {
   return of_window > 0 ? of_window : l.graph.bodies[0].num_stages;
 }
 
+void tell_not_pipelined(Program& l, Copies copies, const std::string& why) {
+  const WindowId window = window_copied(l, copies);
+  const ValueId of = window ? l.windows[window].root : l.storages[filled_by(l, copies)[0]].of;
+  l.remarks.push_back(
+      {copies[0].at, fmt::format("{}: not pipelined: {}", description_of(l.graph, of), why)});
+}
+
 std::int64_t trips(const Program& l, const Over& over) {
   if (over.axis >= 0) {
     const Dim& d = l.graph.mapping.grid[static_cast<std::size_t>(over.axis)];
@@ -87,8 +94,12 @@ class Choice {
     std::map<int, std::set<std::size_t>> copies;  // by what is given
     for (const std::size_t i : moved) copies[slots_given(l_, copies_at(*over_.body, i))].insert(i);
     if (most_ < 2) {
-      l_.remarks.push_back({at_, "not pipelined: a block has no more shared memory"});
-      for (const std::size_t i : moved) slots[i] = 1;
+      for (const std::size_t i : moved) {
+        slots[i] = 1;
+        const Copies made = copies_at(*over_.body, i);
+        for (std::size_t k = 0; k < made.size(); ++k)
+          tell_not_pipelined(l_, made.subspan(k, 1), "a block has no more shared memory");
+      }
       return slots;
     }
     const std::int64_t taken = give_slots(copies, slots);

@@ -30,6 +30,9 @@ WindowId window_copied(const Program& l, Copies copies);
 /// How many slots somebody wants for what they bring; 0: nobody said.
 int slots_given(const Program& l, Copies copies);
 
+/// Says why copies that are made together are not made ahead.
+void tell_not_pipelined(Program& l, Copies copies, const std::string& why);
+
 /// Iterations of a loop, INT64_MAX where that is not known.
 std::int64_t trips(const Program& l, const Over& over);
 

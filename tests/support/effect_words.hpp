@@ -95,6 +95,7 @@ flush
   reads value storage
   writes result window
 grid_loop
+  reads control storage
 host_call
   reads control storage
   syncs
