@@ -53,6 +53,7 @@ void Expander::expand_body(const lowered::Body& body) {
 // Registers change hands before any are filled. What one thread alone fills it counts alone.
 void Expander::expand_agent(const lowered::Agent& agent, int body) {
   const std::span all(agent.statements);
+  find_last_turns(agent.statements);
   const auto begin = std::ranges::find_if_not(all, [](const lowered::Statement& s) {
     return std::holds_alternative<lowered::SetRegisters>(s.what);
   });

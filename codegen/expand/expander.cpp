@@ -28,7 +28,8 @@ Expander::Expander(const lowered::Program& l)
       literal_(l.storages.size(), no_expr),
       begun_by_product_(l.storages.size()),
       windows_(l.windows.size()),
-      slots_(l.rings.size()) {}
+      slots_(l.rings.size()),
+      turns_with_(l.rings.size()) {}
 
 thread::Program Expander::run() {
   p_.entry = identifier_of(g_.name) + "_kernel";

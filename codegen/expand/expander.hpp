@@ -114,6 +114,8 @@ class Expander {
     ExprId lead = no_expr;  // in a Lead: the iteration
   };
   void begin_rings();
+  void find_turns();
+  void find_last_turns(const lowered::Statements& agent);
   /// Runs f, in which this says whether the iteration is the first.
   template <class F>
   void begins_with(ExprId first, F&& f) {
@@ -287,9 +289,11 @@ class Expander {
 
   Table<WindowId, passes::BlockNames> windows_;
   Table<RingId, Slots> slots_;
-  int leading_ = 1;             // iterations of the Lead around
-  bool is_one_thread_ = false;  // what follows runs in one alone
-  bool in_warps_ = false;       // what follows each warp runs for itself
+  Table<RingId, RingId> turns_with_;       // whose numbers say its slots, too
+  std::map<RingId, RingId> last_to_turn_;  // of those that turn with it, in the agent's text
+  int leading_ = 1;                        // iterations of the Lead around
+  bool is_one_thread_ = false;             // what follows runs in one alone
+  bool in_warps_ = false;                  // what follows each warp runs for itself
   /// The warpgroups of the agent whose statements follow; of the block in front of all.
   struct Warpgroups {
     int first = 0, count = 1;

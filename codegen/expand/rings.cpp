@@ -27,8 +27,13 @@ ExprId Expander::declare_number(const std::string& name, RingId ring) {
 
 // Whose loop begins anew goes on where it was: barriers remember.
 void Expander::begin_rings() {
+  find_turns();
   for (const RingId r : l_.rings.ids()) {
     if (!l_.rings[r].fetched || l_.rings[r].unrolled) continue;
+    if (turns_with_[r] != r) {
+      slots_[r] = slots_[turns_with_[r]];
+      continue;
+    }
     slots_[r].from = slots_[r].now = declare_number("read", r);
     if (!l_.rings[r].empty_barriers) slots_[r].to = declare_number("fill", r);
     slots_[r].phase = declare_number("phase_of_ring", r);
@@ -260,6 +265,7 @@ void Expander::expand_one(const lowered::Advance& a) {
   const lowered::Ring& ring = l_.rings[a.ring];
   const Slots& slots = slots_[a.ring];
   if (ring.unrolled && !slots.fills) return;
+  if (ring.fetched && last_to_turn_[turns_with_[a.ring]] != a.ring) return;
   if (!ring.empty_barriers) b_.add(thread::Assign{slots.to, slots.from});
   b_.add(thread::Assign{slots.from, next_slot(a.ring, slots.from)});
   if (!ring.fetched) return;
@@ -318,6 +324,10 @@ void Expander::expand_one(const lowered::Arrive& a) {
 void Expander::begin_rings_filled(const lowered::Statement& s) {
   for (const RingId r : l_.rings.ids()) {
     if (!l_.rings[r].empty_barriers || slots_[r].fills || !fills_ring(l_, s, r)) continue;
+    if (const RingId first = turns_with_[r]; first != r) {
+      slots_[r] = slots_[first];
+      continue;
+    }
     slots_[r].from = slots_[r].now = declare_number("fill", r);
     slots_[r].phase = declare_number("phase_of_fill", r);
     slots_[r].fills = true;

@@ -96,19 +96,21 @@ TEST_CASE("sixteen processes that want one kernel make it once") {
 
 TEST_CASE("programs without standard input take turns, and give them back") {
   const Folder folder;
-  const std::string made = folder / "made";
+  const std::string made = folder / "made", asks = folder / "asks";
   const Child first([&](const auto& say_ready) {
     ::close(STDIN_FILENO);  // a socket will stand there
     { const Turn turn(folder.path(), key_named("softmax"), toolchain); }
     const Turn turn(folder.path(), key_named("softmax"), toolchain);
     if (turn.has_waited()) return 1;
     say_ready();
-    ::usleep(100'000);
+    while (!files::exists(asks)) ::usleep(1'000);
+    ::usleep(300'000);
     return files::publish(made, "bytes") ? 0 : 1;
   });
   first.wait_until_ready();
   Child second([&](const auto&) {
     ::close(STDIN_FILENO);
+    if (!files::publish(asks, "")) return 1;
     const Turn turn(folder.path(), key_named("softmax"), toolchain);
     return turn.has_waited() && files::exists(made) ? 0 : 1;
   });

@@ -1,0 +1,103 @@
+// Rings that turn together: of one loop, with as many slots each, turned once in each iteration and
+// touched no more behind that. One number says the slot of all.
+#include <algorithm>
+#include <vector>
+
+#include "codegen/expand/expander.hpp"
+#include "codegen/lowered/effects.hpp"
+
+namespace palladium::expand {
+
+namespace {
+
+using lowered::Advance;
+
+// What says of the ring's slots that they are filled, or free, stands in this storage.
+bool are_barriers_of(const lowered::Program& l, StorageId storage, RingId ring) {
+  return storage && std::ranges::any_of(l.barriers, [&](const lowered::Barriers& b) {
+           return b.storage == storage && b.ring == ring;
+         });
+}
+
+bool touches(const lowered::Program& l, const lowered::Statement& s, RingId ring) {
+  return any_effect(l, s, [&](const lowered::Effect& e) {
+    return e.ring == ring || (e.storage && l.storages[e.storage].ring() == ring) ||
+           are_barriers_of(l, e.storage, ring) || are_barriers_of(l, e.barrier, ring);
+  });
+}
+
+/// The steps of an agent's rings: how often each stands in its text, and those of one loop.
+class Steps {
+ public:
+  Steps(const lowered::Program& l, const lowered::Statements& list)
+      : l_(l), count_(l.rings.size()) {
+    visit(list);
+  }
+
+  /// The number of the loop that turns the ring once in each iteration, and of which nothing behind
+  /// that touches it; -1: none does.
+  int loop_of(RingId ring) const {
+    const auto found = loop_.find(ring);
+    return count_[ring] == 1 && found != loop_.end() ? found->second : -1;
+  }
+  bool has(RingId ring) const { return count_[ring] > 0; }
+  /// In the order of the text.
+  const std::vector<RingId>& order() const { return order_; }
+
+ private:
+  void visit(const lowered::Statements& list) {
+    for (const lowered::Statement& s : list) {
+      if (const Advance* const step = std::get_if<Advance>(&s.what)) {
+        ++count_[step->ring];
+        order_.push_back(step->ring);
+      }
+      if (lowered::repeats(s) && rotation_of(s).body != nullptr && !rotation_of(s).is_rotated())
+        note(*rotation_of(s).body);
+      lowered::for_each_body(s, [&](const lowered::Statements& body) { visit(body); });
+    }
+  }
+
+  void note(const lowered::Statements& iteration) {
+    ++loops_;
+    for (auto s = iteration.begin(); s != iteration.end(); ++s) {
+      const Advance* const step = std::get_if<Advance>(&s->what);
+      if (step != nullptr && std::none_of(s + 1, iteration.end(), [&](const auto& behind) {
+            return touches(l_, behind, step->ring);
+          }))
+        loop_[step->ring] = loops_;
+    }
+  }
+
+  const lowered::Program& l_;
+  Table<RingId, int> count_;
+  std::map<RingId, int> loop_;
+  std::vector<RingId> order_;
+  int loops_ = 0;
+};
+
+}  // namespace
+
+// Of all agents that turn them.
+void Expander::find_turns() {
+  std::vector<Steps> agents;
+  for (const lowered::Body& b : l_.bodies)
+    for (const lowered::Agent& a : b.agents) agents.emplace_back(l_, a.statements);
+  std::map<std::vector<int>, RingId> first;  // by slots, and loops of the agents
+  for (const RingId r : l_.rings.ids()) {
+    const lowered::Ring& ring = l_.rings[r];
+    turns_with_[r] = r;
+    if (!ring.fetched || ring.unrolled || !ring.empty_barriers) continue;
+    std::vector<int> key{ring.slots};
+    for (const Steps& steps : agents) key.push_back(steps.has(r) ? steps.loop_of(r) : 0);
+    if (std::ranges::count(key, -1) == 0) turns_with_[r] = first.try_emplace(key, r).first->second;
+  }
+}
+
+// The number turns where the last of its rings does.
+void Expander::find_last_turns(const lowered::Statements& agent) {
+  last_to_turn_.clear();
+  const Steps steps(l_, agent);
+  for (const RingId r : steps.order()) last_to_turn_[turns_with_[r]] = r;
+}
+
+}  // namespace palladium::expand
