@@ -191,7 +191,7 @@ std::vector<PassDump> pass_dumps(const graph::Graph& g, const Options& options) 
       lower(g, options, [&](const passes::PassRun& run, const lowered::Program& behind) {
         dumps.push_back({run.attempt, run.pass, run.ms, false, lowered::to_text(behind)});
       });
-  const std::string chosen = passes::attempt_of(l);
+  const std::string chosen = dumps.back().attempt;
   for (PassDump& d : dumps) d.chosen = d.attempt == chosen;
   (void)thread_program(l, [&](const char* pass, double ms, const thread::Program& behind) {
     dumps.push_back({chosen, pass, ms, true, print(behind).text});

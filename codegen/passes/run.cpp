@@ -1,6 +1,7 @@
 #include "codegen/passes/run.hpp"
 
 #include <chrono>
+#include <optional>
 #include <utility>
 
 #include "codegen/base/environment.hpp"
@@ -8,7 +9,9 @@
 #include "codegen/graph/transform.hpp"
 #include "codegen/lowered/protocol.hpp"
 #include "codegen/lowered/verify.hpp"
+#include "codegen/passes/divide_products.hpp"
 #include "codegen/passes/passes.hpp"
+#include "codegen/passes/shared_memory.hpp"
 #include "palladium/error.hpp"
 
 namespace palladium::passes {
@@ -155,8 +158,60 @@ Program start(const graph::Graph& g, const Machine& machine, int num_warps, bool
   return l;
 }
 
+namespace {
+
+// Programs of which a part of the operands of products is in shared memory at a time.
+class InParts {
+ public:
+  InParts(const graph::Graph& g, const Machine& machine, const Observer& observer)
+      : g_(g), machine_(machine), observer_(observer) {}
+
+  // Of twice as many parts as have room, where there are: one is copied ahead of its product.
+  std::optional<Program> run() const {
+    for (const bool computed : {false, true})
+      for (Division d{.computed = computed}; const auto divided = divide_products(g_, d);
+           d.parts *= 2)
+        if (std::optional<Program> fits = run(*divided, d)) {
+          d.parts *= 2;
+          if (const auto twice = divide_products(g_, d))
+            if (std::optional<Program> ahead = run(*twice, d)) return ahead;
+          return fits;
+        }
+    return {};
+  }
+
+ private:
+  std::optional<Program> run(const graph::Graph& divided, const Division& d) const {
+    const std::string name = fmt::format("-k{}{}", d.parts, d.computed ? "-computed" : "");
+    const Observer tell = [&](const PassRun& run, const Program& behind) {
+      if (observer_) observer_({run.attempt + name, run.pass, run.ms}, behind);
+    };
+    try {
+      Program l = Runner(divided, machine_, tell).run();
+      l.remarks.push_back({{},
+                           fmt::format("operands of products are copied by parts of K, up to {} "
+                                       "one after the other: a block has no more shared memory",
+                                       d.parts)});
+      return l;
+    } catch (const SharedMemoryError&) {
+      return {};
+    }
+  }
+
+  const graph::Graph& g_;
+  const Machine& machine_;
+  const Observer& observer_;
+};
+
+}  // namespace
+
 Program run_passes(const graph::Graph& g, const Machine& machine, const Observer& observer) {
-  return Runner(g, machine, observer).run();
+  try {
+    return Runner(g, machine, observer).run();
+  } catch (const SharedMemoryError&) {
+    if (std::optional<Program> l = InParts(g, machine, observer).run()) return std::move(*l);
+    throw;
+  }
 }
 
 }  // namespace palladium::passes

@@ -13,7 +13,8 @@ namespace palladium::passes {
 /// "4-unstaged" where windows that are read from global memory may have no copy in shared memory.
 std::string attempt_of(const Program& l);
 
-/// A pass that ran.
+/// A pass that ran. Where operands of products have room by parts alone, their number stands behind
+/// the attempt: "8-k4".
 struct PassRun {
   std::string attempt;
   const char* pass = "";
@@ -30,8 +31,9 @@ void verify_behind(const Pass& p, const Program& l);
 /// A program that no pass has touched.
 Program start(const graph::Graph& g, const Machine& machine, int num_warps, bool may_stage);
 
-/// `g` is canonical, of a grid without environment and of whole bytes. An InternalError of a pass
-/// names it, and shows the program before it and as the pass left it.
+/// `g` is canonical, of a grid without environment and of whole bytes. Where a block has no room
+/// for the operands of products these are taken by parts of K. An InternalError of a pass names it,
+/// and shows the program before it and as the pass left it.
 Program run_passes(const graph::Graph& g, const Machine& machine, const Observer& observer = {});
 
 }  // namespace palladium::passes

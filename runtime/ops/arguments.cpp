@@ -64,8 +64,8 @@ void check_attention(const ShapeDtype& q, const ShapeDtype& k, const ShapeDtype&
   };
   require("attention", q.dtype == f16 || q.dtype == bf16 || q.dtype == f32,
           std::string("q is of ") + q.dtype.name() + "; f16, bf16 or f32 is needed");
-  require_both(k.dtype == q.dtype && k_d == d && d > 0 && d <= 128 && d.value() % 16 == 0,
-               "one dtype, and one d, a multiple of 16 up to 128, are needed");
+  require_both(k.dtype == q.dtype && k_d == d && d > 0 && d <= 256 && d.value() % 16 == 0,
+               "one dtype, and one d, a multiple of 16 up to 256, are needed");
   require_both(groups > 0 ? heads.value() % groups.value() == 0 : heads == 0,
                "a number of heads that k's divides is needed");
   require_both(!options.causal || queries <= keys, "causal queries have as many keys at least");
@@ -76,6 +76,17 @@ void check_attention(const ShapeDtype& q, const ShapeDtype& k, const ShapeDtype&
           options.block_keys >= 0 && options.block_keys <= 256 && options.block_keys % 16 == 0,
           "block_keys is " + std::to_string(options.block_keys) +
               "; a multiple of 16 up to 256, or 0, is needed");
+}
+
+std::int64_t keys_of_block(DType t, std::int64_t d, const AttentionOptions& options) {
+  if (options.block_keys > 0) return options.block_keys;
+  if (t == f32) return 32;
+  return d <= 128 ? 128 : d <= 224 ? 64 : 48;
+}
+
+CompilerParams params_of_attention(DType t, std::int64_t d) {
+  const bool small = t != f32;
+  return {.num_warps = small && d > 128 ? 8 : 0, .approx_math = small};
 }
 
 }  // namespace palladium::ops

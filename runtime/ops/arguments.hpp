@@ -19,4 +19,10 @@ void check_matmul(const ShapeDtype& a, const ShapeDtype& b, const ShapeDtype* bi
 void check_attention(const ShapeDtype& q, const ShapeDtype& k, const ShapeDtype& v,
                      const AttentionOptions& options);
 
+/// Of which scores are computed at once: wide rows of sums leave registers, and shared memory, for
+/// fewer of them.
+std::int64_t keys_of_block(DType t, std::int64_t d, const AttentionOptions& options);
+
+CompilerParams params_of_attention(DType t, std::int64_t d);
+
 }  // namespace palladium::ops

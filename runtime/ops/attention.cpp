@@ -15,8 +15,7 @@ Kernel attention(AttentionOptions options) {
                        groups = k.shape[1], keys = k.shape[2], causal = options.causal;
     const double scale = options.scale.value_or(1 / std::sqrt(static_cast<double>(d)));
     const bool small = q.dtype != f32;
-    const std::int64_t rows = small ? 128 : 64, usual = small ? 128 : 32,
-                       columns = options.block_keys > 0 ? options.block_keys : usual;
+    const std::int64_t rows = small ? 128 : 64, columns = keys_of_block(q.dtype, d, options);
     // From the last block of keys to the first: only what comes first asks which keys are seen.
     const std::int64_t before = keys - queries;
     const bool aligned = !causal || (before % columns == 0 && columns % rows == 0);
@@ -53,7 +52,7 @@ Kernel attention(AttentionOptions options) {
                  .grid = {q.shape[0], heads, cdiv(queries, rows)},
                  .in_specs = {some, all, all},
                  .out_specs = {some},
-                 .compiler_params = {.approx_math = small}}};
+                 .compiler_params = params_of_attention(q.dtype, d)}};
   });
 }
 

@@ -485,10 +485,18 @@ TEST_CASE("a value too large to be whole is named with a block that fits") {
   }
 }
 
-TEST_CASE("operands beyond the architecture's shared memory are refused with their sizes") {
-  const MatmulShape s{.m = 64, .n = 64, .k = 1024, .block_k = 1024};
+TEST_CASE("scratch beyond the architecture's shared memory is refused with its size") {
+  const graph::Graph g = traced(
+      [](Ref x, Ref o, Ref scratch) {
+        scratch[_] = x[_];
+        o[_] = transpose(scratch[_]);
+      },
+      {.name = "kept",
+       .out_type = {{128, 160}, f32},
+       .scratch_shapes = {gpu::SMEM({160, 128}, f32)}},
+      {array({160, 128}, f32)});
   try {
-    cuda::emit(matmul_graph(f32, s), {.compute_capability = 75});
+    cuda::emit(g, {.compute_capability = 75});
     FAIL("emitted");
   } catch (const CompileError& e) {
     CHECK(std::string(e.what()).find("sm_75 has 65536 per block") != std::string::npos);

@@ -132,10 +132,11 @@ void check(const Tile& t, const std::string& arch) {
 TEST_CASE(
     "what is emitted for products of any tile ptxas takes, or we refuse it with one that fits") {
   if (!nvrtc::toolchain().found) SKIP("no NVRTC");
-  const std::string architectures[] = {"sm_80", "sm_90a", "sm_100a", "sm_120a"};
-  for_seeds(1, 24, [&](std::uint64_t seed) {
+  const std::string architectures[] = {"sm_75",  "sm_80",   "sm_86",  "sm_89",
+                                       "sm_90a", "sm_100a", "sm_120a"};
+  for_seeds(1, 28, [&](std::uint64_t seed) {
     Random random(seed);
-    const std::string& arch = architectures[seed % 4];
+    const std::string& arch = architectures[seed % std::size(architectures)];
     check(drawn(random), arch);
   });
 }

@@ -1,0 +1,191 @@
+#include "codegen/passes/divide_products.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+#include <vector>
+
+#include "codegen/graph/builder.hpp"
+#include "codegen/graph/transform.hpp"
+#include "codegen/passes/analysis.hpp"
+
+namespace palladium::passes {
+namespace {
+
+using graph::Builder;
+using graph::Graph;
+using graph::Inst;
+using graph::Op;
+using graph::ValueId;
+
+constexpr std::int64_t least_part_bytes = 32;  // of a row: a step of tensor cores
+
+class DividedProducts {
+ public:
+  DividedProducts(const Graph& g, const Division& division) : g_(g), a_(g), division_(division) {}
+
+  std::optional<Graph> run() {
+    for (const ValueId v : a_.order)
+      if (g_[v].op == Op::Dot) divide(v);
+    if (most_ <= division_.parts / 2) return {};
+    return graph::canonicalize(g_);
+  }
+
+ private:
+  // The dimension of an operand along which it is added up.
+  static std::size_t along_k(const graph::DotView& dot, std::size_t operand) {
+    return operand == 0 ? !dot.trans_a : dot.trans_b;
+  }
+
+  void divide(ValueId dot) {
+    const graph::DotView view = graph::DotView::of(g_[dot]);
+    const int loaded = is_loaded(view.a) + is_loaded(view.b);
+    if (loaded == 0 || (loaded == 1 && !division_.computed)) return;
+    const graph::Type operand = g_[view.a].type;
+    const std::int64_t k = operand.shape[along_k(view, 0)];
+    std::int64_t parts = division_.parts;
+    const auto fits = [&] {
+      return k % parts == 0 && k / parts * operand.dtype.bytes() % least_part_bytes == 0;
+    };
+    while (parts > 1 && !fits()) --parts;
+    if (parts < 2) return;
+    most_ = std::max(most_, parts);
+    loaded == 2 ? repeat(dot, parts, k / parts) : unroll(dot, parts, k / parts);
+  }
+
+  // Whether a load reads the same wherever it stands, all of what it views.
+  bool is_loaded(ValueId v) const {
+    if (g_[v].op != Op::Load || graph::MemoryView::of(g_[v]).mask != graph::no_value) return false;
+    const int memory = g_.alias_class(root_of(g_, v));
+    return std::ranges::none_of(
+        a_.writes, [&](ValueId w) { return g_.alias_class(root_of(g_, w)) == memory; });
+  }
+
+  // The sum of a product and something else, where nobody else reads the product; else no_value.
+  ValueId sum_with(ValueId dot) const {
+    const std::vector<ValueId>& users = a_.users[index(dot)];
+    if (a_.uses(dot) != 1 || users.size() != 1) return graph::no_value;
+    const Inst& user = g_[users[0]];
+    const bool adds = user.op == Op::Add || (user.op == Op::Fma && user.args[2] == dot);
+    return adds && a_.region[index(users[0])] == a_.region[index(dot)] ? users[0] : graph::no_value;
+  }
+
+  // A loop over the parts. What is added to the product is where its sum begins.
+  void repeat(ValueId dot, std::int64_t parts, std::int64_t k) {
+    const Location at = g_.location(dot);
+    const ValueId sum = sum_with(dot);
+    const bool added = sum != graph::no_value && g_[sum].op == Op::Add;
+    const graph::RegionId body = part(dot, k);
+    instead_of(added ? sum : dot, dot, [&](Builder& b) {
+      const ValueId begin = added ? g_[sum].args[g_[sum].args[0] == dot ? 1 : 0]
+                                  : b.constant(g_[dot].type.dtype, 0, g_[dot].type.shape, at);
+      const ValueId low = b.constant(i32, 0, {}, at), high = b.constant(i32, parts, {}, at);
+      const ValueId loop = b.add(Op::Loop, {low, high, begin}, {body}, {{1, 1}, 0}, at);
+      return b.add(Op::Get, {loop}, {{0}, 0}, {}, at);
+    });
+  }
+
+  graph::RegionId part(ValueId dot, std::int64_t k) {
+    const Location at = g_.location(dot);
+    const graph::RegionId body = g_.add_region();
+    Builder b(g_, body);
+    const ValueId number = b.param(graph::Type::value(i32), at);
+    const ValueId sum = b.param(graph::Type(g_[dot].type), at);
+    const ValueId start = b.elementwise(Op::Mul, {number, b.constant(i32, k, {}, at)}, at);
+    const ValueId more = product(b, dot, {.dynamic = true, .size = k}, start);
+    b.yield({b.elementwise(Op::Add, {sum, more}, at)});
+    return body;
+  }
+
+  // The parts one behind the other, each added to those before.
+  void unroll(ValueId dot, std::int64_t parts, std::int64_t k) {
+    const ValueId sum = sum_with(dot);
+    instead_of(sum == graph::no_value ? dot : sum, dot, [&](Builder& b) {
+      ValueId all = product(b, dot, {.size = k});
+      if (sum != graph::no_value) {
+        std::vector<ValueId> args = g_[sum].args;
+        std::ranges::replace(args, dot, all);
+        all = b.elementwise(g_[sum].op, std::move(args), g_.location(sum));
+      }
+      for (std::int64_t i = 1; i < parts; ++i)
+        all = b.elementwise(Op::Add, {all, product(b, dot, {.start = i * k, .size = k})},
+                            g_.location(dot));
+      return all;
+    });
+  }
+
+  // Of the elements of K that `part` says, from `start` on where that is not a constant.
+  ValueId product(Builder& b, ValueId dot, graph::SubscriptDim part,
+                  ValueId start = graph::no_value) {
+    const Inst whole = g_[dot];
+    std::array<ValueId, 2> operands = {};
+    for (const std::size_t i : {0, 1}) {
+      const std::size_t k = along_k(graph::DotView::of(whole), i);
+      operands[i] = part.dynamic ? loaded_part(b, whole.args[i], k, part, start)
+                                 : computed_part(b, whole.args[i], k, part);
+    }
+    return b.add(Op::Dot, {operands[0], operands[1]}, whole.attr, {}, g_.location(dot));
+  }
+
+  ValueId loaded_part(Builder& b, ValueId load, std::size_t k, graph::SubscriptDim part,
+                      ValueId start) {
+    graph::Subscript s;
+    for (const std::int64_t extent : g_[load].type.shape) s.dims.push_back({.size = extent});
+    s.dims[k] = part;
+    const Location at = g_.location(load);
+    std::vector<ValueId> starts;
+    if (part.dynamic) starts.push_back(start);
+    const ValueId view = b.at(g_[load].args[0], s, std::move(starts), at);
+    return b.load(view, graph::no_value, graph::no_value, at);
+  }
+
+  // Whether it is computed, for nobody else, of loads alone.
+  bool is_of_loads(ValueId v) const {
+    if (is_loaded(v) || g_[v].op == Op::Constant) return true;
+    return graph::is_elementwise(g_[v].op) && a_.uses(v) == 1 &&
+           std::ranges::all_of(g_[v].args, [&](ValueId x) { return is_of_loads(x); });
+  }
+
+  // What is computed of loads is so of a part of them; of anything else a part is chosen.
+  ValueId computed_part(Builder& b, ValueId v, std::size_t k, graph::SubscriptDim part) {
+    if (is_loaded(v)) return loaded_part(b, v, k, part, graph::no_value);
+    const Inst whole = g_[v];
+    const Location at = g_.location(v);
+    graph::Type type = whole.type;
+    type.shape[k] = part.size;
+    if (is_of_loads(v)) {
+      std::vector<ValueId> args;
+      for (const ValueId x : whole.args) args.push_back(computed_part(b, x, k, part));
+      return b.add(whole.op, std::move(args), whole.attr, type, at);
+    }
+    graph::SliceView s{.starts = {0, 0}, .strides = {1, 1}};
+    s.starts[k] = part.start;
+    return b.add(Op::Slice, {v}, {s.encode(), 0}, type, at);
+  }
+
+  // What `make` gives, in front of `v` and for those who read it.
+  template <class Make>
+  void instead_of(ValueId v, ValueId dot, Make&& make) {
+    const graph::RegionId around = a_.region[index(dot)];
+    const auto before = static_cast<std::ptrdiff_t>(g_[around].insts.size());
+    Builder b(g_, around);
+    const ValueId made = make(b);
+    std::vector<ValueId>& insts = g_[around].insts;
+    std::rotate(std::ranges::find(insts, v), insts.begin() + before, insts.end());
+    for (Inst& i : g_.insts) std::ranges::replace(i.args, v, made);
+    for (graph::Region& r : g_.regions) std::ranges::replace(r.yields, v, made);
+  }
+
+  Graph g_;
+  const Analysis a_;
+  const Division division_;
+  std::int64_t most_ = 0;
+};
+
+}  // namespace
+
+std::optional<Graph> divide_products(const Graph& g, const Division& division) {
+  return DividedProducts(g, division).run();
+}
+
+}  // namespace palladium::passes
