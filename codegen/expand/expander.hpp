@@ -207,6 +207,13 @@ class Expander {
 
   // wgmma.cpp
   void expand_wgmma(const lowered::Dot& d);
+  struct WgmmaOperands;
+  struct Part {
+    std::int64_t begin = 0, end = 0;
+  };
+  WgmmaOperands operands_of_wgmma(const lowered::Dot& d);
+  void multiply(const WgmmaOperands& o, Part k_part, Part n_part, ExprId registers, ExprId begins);
+  void promote(const WgmmaOperands& o, ExprId begins);
   ExprId matrix_descriptor(const lowered::Storage& s, ExprId address, bool transposed,
                            int every = 1);
   Affine of_warpgroup(const lowered::Dot& d, std::int64_t row_bytes, std::int64_t column_bytes);

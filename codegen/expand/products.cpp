@@ -26,7 +26,7 @@ void Expander::check_accumulator(const lowered::Dot& d) {
 void Expander::expand_product(const lowered::Dot& d, const lowered::WaitGroup* done) {
   using Unit = lowered::Dot::Unit;
   check_accumulator(d);
-  if (d.unit == Unit::wgmma) {
+  if (lowered::is_of_wgmma(d.unit)) {
     expand_wgmma(d);
     if (done != nullptr) {
       pin(done->storages);
@@ -78,7 +78,8 @@ void Expander::expand_product(const lowered::Dot& d, const lowered::WaitGroup* d
     call.templates.insert(call.templates.end(), {a.dtype, result.dtype});
     break;
   }
-  case Unit::wgmma: break;
+  case Unit::wgmma:
+  case Unit::wgmma_promoted: break;
   }
   if (is_wide())
     call.templates.emplace_back(std::int64_t{d.unit == Unit::fma ? l_.num_warps : d.warps_n});

@@ -7,6 +7,7 @@
 
 #include "codegen/base/format.hpp"
 #include "codegen/expand/expander.hpp"
+#include "codegen/passes/registers.hpp"
 
 namespace palladium::expand {
 
@@ -69,72 +70,127 @@ Affine Expander::of_warpgroup(const lowered::Dot& d, std::int64_t row_bytes,
          Affine::term(e_.bits(warpgroup_, rows * (columns - 1), shift), column_bytes);
 }
 
-void Expander::expand_wgmma(const lowered::Dot& d) {
-  const Storage &a = l_.storages[d.a], &b = l_.storages[d.b], &result = l_.storages[d.result];
-  const graph::DotView view = graph::DotView::of(g_[d.inst]);
-  const bool held = a.in_registers();
-  if (!d.accumulates && !declared_[d.result]) declare_storage(d.result);
+// Where its operands lie, and which of its elements a warpgroup has.
+struct Expander::WgmmaOperands {
+  const lowered::Dot& dot;
+  const Storage &a, &b;
+  graph::DotView view;
+  std::int64_t rows, columns, depth;
+  std::int64_t part;  // columns of one product, at most
+  ExprId first_a, first_b;
+};
 
-  const layout::Layout& layout = result.registers().layout;
-  const std::int64_t rows = layout.repetitions(0),
-                     columns = layout.repetitions(1) * layout.tile(1) / d.warps_n;
+Expander::WgmmaOperands Expander::operands_of_wgmma(const lowered::Dot& d) {
+  const Storage &a = l_.storages[d.a], &b = l_.storages[d.b];
+  const graph::DotView view = graph::DotView::of(g_[d.inst]);
+  const layout::Layout& layout = l_.storages[d.result].registers().layout;
+  const std::int64_t columns = layout.repetitions(1) * layout.tile(1) / d.warps_n;
   // Parts of B that lies along its columns begin with panels.
   const std::int64_t whole = view.trans_b ? 8 : b.shared().swizzle / b.dtype.bytes();
-  const std::int64_t part = cdiv(cdiv(columns, cdiv(columns, most_columns)), whole) * whole;
-  const std::int64_t depth = view.trans_a ? a.shape[0] : a.shape[1];
-  const std::int64_t k_step = k_bytes / a.dtype.bytes();
-  const bool integers = !a.dtype.is_float();
-  ExprId from_a = no_expr;
-  if (held) {
-    from_a = e_.address(storage(d.a));
+  WgmmaOperands o{.dot = d,
+                  .a = a,
+                  .b = b,
+                  .view = view,
+                  .rows = layout.repetitions(0),
+                  .columns = columns,
+                  .depth = view.trans_a ? a.shape[0] : a.shape[1],
+                  .part = cdiv(cdiv(columns, cdiv(columns, most_columns)), whole) * whole,
+                  .first_a = no_expr,
+                  .first_b = no_expr};
+  if (a.in_registers()) {
+    o.first_a = e_.address(storage(d.a));
   } else {
-    const Affine first_a = Affine::term(shared_base(d.a)) +
-                           of_warpgroup(d, tile_offset(a, view.trans_a, rows_of_wgmma, 0), 0);
-    from_a = matrix_descriptor(a, e_.sum(first_a, u32), view.trans_a);
+    const Affine first = Affine::term(shared_base(d.a)) +
+                         of_warpgroup(d, tile_offset(a, view.trans_a, rows_of_wgmma, 0), 0);
+    o.first_a = matrix_descriptor(a, e_.sum(first, u32), view.trans_a);
   }
-  const Affine first_b =
+  const Affine first =
       Affine::term(shared_base(d.b)) + of_warpgroup(d, 0, tile_offset(b, !view.trans_b, whole, 0));
-  const ExprId matrix_b = matrix_descriptor(b, e_.sum(first_b, u32), !view.trans_b, d.warps_n);
+  o.first_b = matrix_descriptor(b, e_.sum(first, u32), !view.trans_b, d.warps_n);
+  return o;
+}
+
+// Those of so many elements of K and so many columns, in registers that hold nothing else; the
+// first is added to what they hold where `begins` says so.
+void Expander::multiply(const WgmmaOperands& o, Part k_part, Part n_part, ExprId registers,
+                        ExprId begins) {
   // A descriptor counts 16 bytes.
   const auto tile = [&](ExprId matrix, StorageId storage, bool transposed, std::int64_t mn,
                         std::int64_t k) {
     const std::int64_t offset = tile_offset(l_.storages[storage], transposed, mn, k);
     return e_.sum(Affine::term(matrix) + slot(storage, 16) + Affine(offset / 16), u64);
   };
-
-  const ExprId registers = e_.address(storage(d.result));
-  const ExprId always = e_.literal(bool_, 1);
-  const ExprId begins = !d.accumulates ? e_.literal(bool_, 0)
-                        : d.anew == graph::no_value
-                            ? always
-                            : e_.op(graph::Op::Not, bool_, {scalar(d.anew)});
-  pin(held ? std::vector{d.result, d.a} : std::vector{d.result});
-  b_.add(thread::Call{.function = Row::wgmma_fence});
-  for (std::int64_t k = 0; k < depth; k += k_step)
-    for (std::int64_t r = 0; r < rows; ++r)
-      for (std::int64_t n = 0, width = 0; n < columns; n += width) {
-        width = columns_of_one(columns - n, part, integers);
-        thread::Wgmma product{.op = {.n = static_cast<int>(width),
-                                     .k = static_cast<int>(k_step),
-                                     .d = integers ? "s32" : "f32",
-                                     .a = type_of(a.dtype),
-                                     .b = type_of(b.dtype),
-                                     .rs = held},
-                              .transpose_a = view.trans_a,
-                              .transpose_b = !view.trans_b,
-                              .registers = registers,
-                              .first = (r * columns + n) / 2,
-                              .b = tile(matrix_b, d.b, !view.trans_b, n * d.warps_n, k),
-                              .accumulate = k == 0 ? begins : always};
+  const bool held = o.a.in_registers(), integers = !o.a.dtype.is_float();
+  const std::int64_t k_step = k_bytes / o.a.dtype.bytes();
+  for (std::int64_t k = k_part.begin; k < k_part.end; k += k_step)
+    for (std::int64_t r = 0; r < o.rows; ++r)
+      for (std::int64_t n = n_part.begin, width = 0; n < n_part.end; n += width) {
+        width = columns_of_one(n_part.end - n, o.part, integers);
+        thread::Wgmma product{
+            .op = {.n = static_cast<int>(width),
+                   .k = static_cast<int>(k_step),
+                   .d = integers ? "s32" : "f32",
+                   .a = type_of(o.a.dtype),
+                   .b = type_of(o.b.dtype),
+                   .rs = held},
+            .transpose_a = o.view.trans_a,
+            .transpose_b = !o.view.trans_b,
+            .registers = registers,
+            .first = (r * (n_part.end - n_part.begin) + n - n_part.begin) / 2,
+            .b = tile(o.first_b, o.dot.b, !o.view.trans_b, n * o.dot.warps_n, k),
+            .accumulate = k == k_part.begin ? begins : e_.literal(bool_, 1)};
         if (held) {
-          product.a = from_a;
-          product.first_a = (r * depth + k) / 4;
+          product.a = o.first_a;
+          product.first_a = (r * o.depth + k) / 4;
         } else {
-          product.a = tile(from_a, d.a, view.trans_a, r * 16 * d.warps_m, k);
+          product.a = tile(o.first_a, o.dot.a, o.view.trans_a, r * 16 * o.dot.warps_m, k);
         }
         b_.add(std::move(product));
       }
   b_.add(thread::Call{.function = Row::wgmma_commit});
+}
+
+void Expander::expand_wgmma(const lowered::Dot& d) {
+  const WgmmaOperands o = operands_of_wgmma(d);
+  if (!d.accumulates && !declared_[d.result]) declare_storage(d.result);
+  const ExprId begins = !d.accumulates ? e_.literal(bool_, 0)
+                        : d.anew == graph::no_value
+                            ? e_.literal(bool_, 1)
+                            : e_.op(graph::Op::Not, bool_, {scalar(d.anew)});
+  if (d.unit == lowered::Dot::Unit::wgmma_promoted) return promote(o, begins);
+  pin(o.a.in_registers() ? std::vector{d.result, d.a} : std::vector{d.result});
+  b_.add(thread::Call{.function = Row::wgmma_fence});
+  multiply(o, {0, o.depth}, {0, o.columns}, e_.address(storage(d.result)), begins);
+}
+
+// Tensor cores add up so many elements of K, of as many columns as registers leave room for beside
+// the sum in f32; then threads add that to it.
+void Expander::promote(const WgmmaOperands& o, ExprId begins) {
+  const std::int64_t width =
+      cdiv(cdiv(o.columns, passes::parts_of_promoted(l_, o.dot)), std::int64_t{8}) * 8;
+  const VariableId part = e_.declare({.name = storage_name(o.dot.result) + "_part",
+                                      .form = thread::Form::array,
+                                      .type = f32,
+                                      .count = o.rows * width / 2,
+                                      .facts = {.depends = thread::on_thread}});
+  b_.add(thread::Declare{.variable = part});
+  const ExprId registers = e_.address(part), sum = e_.address(storage(o.dot.result));
+  const thread::Call pinned{.function = Row::wgmma_registers, .args = {registers}};
+  for (std::int64_t k = 0; k < o.depth; k += lowered::promoted_k)
+    for (std::int64_t n = 0; n < o.columns; n += width) {
+      const Part columns{n, std::min(o.columns, n + width)};
+      b_.add(pinned);
+      b_.add(thread::Call{.function = Row::wgmma_fence});
+      multiply(o, {k, std::min(o.depth, k + lowered::promoted_k)}, columns, registers,
+               e_.literal(bool_, 0));
+      b_.add(thread::Call{.function = Row::wgmma_wait, .templates = {std::int64_t{0}}});
+      b_.add(pinned);
+      const std::int64_t count = (columns.end - columns.begin) / 2;
+      for (std::int64_t r = 0; r < o.rows; ++r)
+        b_.add(thread::Call{.function = Row::promote,
+                            .templates = {(r * o.columns + n) / 2, r * count, count},
+                            .args = {sum, registers, k == 0 ? begins : e_.literal(bool_, 1)}});
+    }
 }
 
 // The compiler leaves what these registers hold where it is.

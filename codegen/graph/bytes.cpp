@@ -42,6 +42,7 @@ class Writer {
     number(g_.short_offsets);
     number(g_.fma);
     number(g_.approx_math);
+    number(g_.fast_accumulation);
     number(g_.allow_revisit);
     number(g_.grid_rows);
     number(g_.persistent);

@@ -230,6 +230,7 @@ struct Graph {
   bool short_offsets = false;
   bool fma = true;  // canonicalize contracts a one-use product under an add
   bool approx_math = false;
+  bool fast_accumulation = false;  // sums of 8-bit floats are left to tensor cores
   bool allow_revisit = false;  // several programs of a parallel axis may write one element
   bool persistent = false;     // a block goes through several programs
   int grid_rows = 0;      // GridOrder::rows, of the last two parallel axes; 0: lowering chooses

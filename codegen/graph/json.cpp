@@ -458,6 +458,8 @@ Graph read_graph(const Json& j) {
     if (!m.is_array() || m.size() != 2) fail("'metadata' is no [key, value]");
     return std::pair(read_text(m[0], "metadata"), read_text(m[1], "metadata"));
   });
+  if (const Json& fast = optional(j, "fast_accumulation"); !fast.is_null())
+    g.fast_accumulation = read_bool(fast, "fast_accumulation");
   if (const Json& whole = optional(j, "whole_arrays"); !whole.is_null())
     g.whole_arrays = read_bool(whole, "whole_arrays");
   if (const Json& globals = optional(j, "num_globals"); !globals.is_null())
@@ -502,6 +504,7 @@ std::string to_json(const Graph& g) {
       {"allow_revisit", g.allow_revisit},
       {"lineinfo", g.lineinfo},
       {"at", files.write(g.at)}};
+  if (g.fast_accumulation) j["fast_accumulation"] = true;
   if (g.whole_arrays) j["whole_arrays"] = true;
   if (g.num_globals > 0) j["num_globals"] = g.num_globals;
   if (g.grid_rows > 0) j["grid_rows"] = g.grid_rows;

@@ -130,6 +130,7 @@ class Printer {
     if (g_.short_offsets) line("offsets below 2^31");
     if (!g_.fma) line("without fma");
     if (g_.approx_math) line("approximate maths");
+    if (g_.fast_accumulation) line("fast accumulation");
     if (g_.allow_revisit) line("revisits allowed");
     if (g_.persistent) line("persistent");
     if (g_.grid_rows > 0) line("rows of the grid at once: " + std::to_string(g_.grid_rows));

@@ -75,7 +75,7 @@ class Visit {
   // ---- products
 
   void operator()(const Dot& d) {
-    const bool by_wgmma = d.unit == Dot::Unit::wgmma;
+    const bool by_wgmma = is_of_wgmma(d.unit);
     for (const StorageId operand : {d.a, d.b}) {
       Effect read{.access = Access::read, .storage = operand};
       if (by_wgmma) read.on = Completion::wgmma_group, read.completion = Of::completes;

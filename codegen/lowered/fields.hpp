@@ -57,8 +57,8 @@ Word<T> word(T& x, std::span<const char* const> words) {
 /// The words of an enumeration, by its values.
 inline constexpr const char* place_words[] = {"inlined", "scalar", "registers", "shared"};
 inline constexpr const char* residency_words[] = {"direct", "registers", "shared", "staged"};
-inline constexpr const char* unit_words[] = {"fma",       "mma_16816", "mma_1688",
-                                             "mma_16832", "mma_tf32",  "wgmma"};
+inline constexpr const char* unit_words[] = {"fma",      "mma_16816", "mma_1688",      "mma_16832",
+                                             "mma_tf32", "wgmma",     "wgmma_promoted"};
 inline constexpr const char* completion_words[] = {"none", "mbarrier", "cp_async_group",
                                                    "bulk_group", "wgmma_group"};
 inline constexpr const char* phase_words[] = {"of_iteration", "tracked"};

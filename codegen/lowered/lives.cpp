@@ -79,7 +79,7 @@ void Lives::walk(const Statements& list, const Visit& visit) {
 
 // An A in registers is named by whoever awaits it.
 void Lives::begin(const Dot& d, int in) {
-  if (d.unit != Dot::Unit::wgmma || !awaits_) return;
+  if (!is_of_wgmma(d.unit) || !awaits_) return;
   flights_.push_back(
       {device::Completion::wgmma_group, l_.storages[d.a].in_shared() ? d.a : StorageId(), d.b, in});
 }

@@ -30,7 +30,7 @@ bool begins_any(const Statements& list) {
   return std::ranges::any_of(list, [](const Statement& s) {
     const LoopNest* const p = std::get_if<LoopNest>(&s.what);
     const Dot* const d = std::get_if<Dot>(&s.what);
-    bool found = is<Copy>(s) || (d != nullptr && d->unit == Dot::Unit::wgmma);
+    bool found = is<Copy>(s) || (d != nullptr && is_of_wgmma(d->unit));
     if (p != nullptr)
       std::visit(
           [&](const auto& to) {
@@ -500,7 +500,7 @@ void Order::apply(const Statement& s, State& state) {
   if (all.fences) fence(state);
   if (all.syncs) sync(state);
   for (const Touch& t : all.touches) record(t, s, state);
-  if (const Dot* const d = std::get_if<Dot>(&s.what); d && d->unit == Dot::Unit::wgmma)
+  if (const Dot* const d = std::get_if<Dot>(&s.what); d && is_of_wgmma(d->unit))
     close(Completion::wgmma_group, state);
 }
 

@@ -197,10 +197,18 @@ struct Dot {
     mma_1688,
     mma_16832,  // elements of 8 bits
     mma_tf32,
-    wgmma
+    wgmma,
+    wgmma_promoted  // each promoted_k of K is added up in f32 by threads, which wait for it
   } unit = Unit::fma;
   int warps_m = 4, warps_n = 1;  // of tensor cores
 };
+
+/// Of 8-bit floats, whose sums tensor cores keep in few bits.
+inline constexpr std::int64_t promoted_k = 128;
+
+inline bool is_of_wgmma(Dot::Unit unit) {
+  return unit == Dot::Unit::wgmma || unit == Dot::Unit::wgmma_promoted;
+}
 
 /// How TMA sees an array: the boxes of one of the kernel's tensor maps.
 struct TensorBox {

@@ -382,7 +382,7 @@ void await_products(const Program& l, Statements& list) {
     for_each_body(s, [&](Statements& body) { await_products(l, body); });
     const Dot* const d = std::get_if<Dot>(&s.what);
     const bool holds =
-        d != nullptr && d->unit == Dot::Unit::wgmma &&
+        d != nullptr && is_of_wgmma(d->unit) &&
         (!l.storages[d->b].ring() || (l.storages[d->a].in_shared() && !l.storages[d->a].ring()));
     WaitGroup wait{.kind = Completion::wgmma_group};
     if (holds) wait.storages = {d->result};

@@ -20,11 +20,11 @@ std::pair<Operand, Operand> operands_of(const Program& l, const Dot& d,
   const std::int64_t k = round_up(depth, k_step(d.unit, g[view.a].type.dtype));
   const bool by_matrices = d.unit == Dot::Unit::mma_16816 || d.unit == Dot::Unit::mma_1688 ||
                            d.unit == Dot::Unit::mma_16832;
-  const bool tf32 = d.unit == Dot::Unit::wgmma && g[view.a].type.dtype == f32;
+  const bool tf32 = is_of_wgmma(d.unit) && g[view.a].type.dtype == f32;
   // Warpgroups side by side have whole panels each of a B that lies along its columns.
   const auto operand = [&](ValueId value, Extents shape, int along_k, int parts = 1) {
     const std::int64_t row_bytes = shape[1] * g[value].type.dtype.bytes();
-    const int swizzle = d.unit == Dot::Unit::wgmma ? swizzle_of(row_bytes / parts) : 0;
+    const int swizzle = is_of_wgmma(d.unit) ? swizzle_of(row_bytes / parts) : 0;
     const bool pads = g[value].type.shape != shape;
     return Operand{value, std::move(shape), swizzle, pads ? along_k : -1, by_matrices, tf32};
   };

@@ -302,7 +302,7 @@ class Pipelines {
     const int registers = registers_beside_producer(warpgroups).consumer;
     const bool by_wgmma = std::ranges::any_of(*over.body, [](const Statement& s) {
       const Dot* const d = std::get_if<Dot>(&s.what);
-      return d != nullptr && d->unit == Dot::Unit::wgmma;
+      return d != nullptr && is_of_wgmma(d->unit);
     });
     return by_wgmma && warpgroups == 2 && trips(l_, over) > most_slots &&
            l_.most_held + least_beside_values <= registers;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "codegen/base/format.hpp"
 #include "codegen/layout/constructors.hpp"
 #include "codegen/passes/registers.hpp"
 
@@ -214,6 +215,22 @@ std::pair<Dot, layout::Layout> product(const Program& l, ValueId dot) {
   d.warps_n = grid.columns;
   const std::int64_t run = by_wgmma ? columns_at_once(l, i, grid) : 8;
   return {d, layout::accumulator(i.type.shape, {d.warps_m, d.warps_n}, run)};
+}
+
+void promote_sums(Program& l, Dot& d) {
+  const graph::Graph& g = l.graph;
+  if (d.unit != Dot::Unit::wgmma || g.fast_accumulation) return;
+  const graph::DotView view = graph::DotView::of(g[d.inst]);
+  const graph::Type& a = g[view.a].type;
+  const std::int64_t k = a.shape[view.trans_a ? 0 : 1];
+  if (!graph::is_byte_float(a.dtype) || (!d.accumulates && k <= promoted_k)) return;
+  d.unit = Dot::Unit::wgmma_promoted;
+  l.remarks.push_back(
+      {g.location(d.inst),
+       fmt::format(
+           "{}: tensor cores keep 13 bits of sums of {}, so that threads add up every {} of "
+           "K in f32; with .fast_accumulation = true nobody does",
+           description_of(g, d.inst), a.dtype.name(), promoted_k)});
 }
 
 }  // namespace palladium::passes

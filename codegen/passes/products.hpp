@@ -34,10 +34,14 @@ std::int64_t k_step(Dot::Unit u, DType t);
 /// those of 16 bits.
 bool is_k_major(const graph::DotView& dot);
 
+/// Has sums of more than promoted_k, of which tensor cores would keep too few bits, added up by
+/// threads, and says so. Precondition: whether the product accumulates is known.
+void promote_sums(Program& l, Dot& d);
+
 /// Whether the statement is a product that runs by itself, behind it.
 inline bool is_wgmma(const Statement& s) {
   const Dot* const d = std::get_if<Dot>(&s.what);
-  return d != nullptr && d->unit == Dot::Unit::wgmma;
+  return d != nullptr && is_of_wgmma(d->unit);
 }
 
 }  // namespace palladium::passes

@@ -51,7 +51,8 @@ std::int64_t fragments(const Program& l, const Dot& d) {
   case Dot::Unit::mma_1688: return columns + 2;
   case Dot::Unit::mma_16832: return 2 * columns + 4;
   case Dot::Unit::mma_tf32: return 2 * columns + 4;
-  case Dot::Unit::wgmma: return 0;
+  case Dot::Unit::wgmma:
+  case Dot::Unit::wgmma_promoted: return 0;  // of which parts are as large as there is room
   case Dot::Unit::fma: break;
   }
   const std::int64_t vector = std::int64_t{1} << acc.reg.size();
@@ -118,7 +119,7 @@ void measure_registers(Program& l) {
   std::vector<StorageId> accumulators;  // of which a thread may hold many
   l.wgmma_products = l.wgmma_by_columns = 0;
   for_each_product(l, [&](const Dot& d) {
-    const bool wgmma = d.unit == Dot::Unit::wgmma;
+    const bool wgmma = is_of_wgmma(d.unit);
     l.wgmma_products += wgmma;
     l.wgmma_by_columns += wgmma && d.warps_n > 1;
     if (wgmma ? l.num_warps > 4 : d.unit != Dot::Unit::fma) accumulators.push_back(d.result);
@@ -161,6 +162,17 @@ std::int64_t registers_of_thread(const Program& l) {
 bool holds_wgmma(const Program& l, std::int64_t accumulators, int threads) {
   return accumulators + beside_wgmma <=
          registers_of_thread(std::int64_t{threads} * std::max(1, l.warpgroups));
+}
+
+std::int64_t parts_of_promoted(const Program& l, const Dot& d) {
+  constexpr std::int64_t most_parts = 4;
+  const std::int64_t sum = registers_of(l.storages[d.result]);
+  const int beside_producer = registers_beside_producer(l.num_warps / 4).consumer;
+  std::int64_t has = registers_of_thread(l);
+  if (l.num_warps == 8) has = std::min<std::int64_t>(has, beside_producer);
+  std::int64_t parts = 1;
+  while (parts < most_parts && sum + cdiv(sum, parts) + beside_wgmma > has) parts *= 2;
+  return parts;
 }
 
 bool holds_beside_producer(const Program& l) {
@@ -216,7 +228,7 @@ class CrowdedProducts {
     std::int64_t largest = 0;
     for (const Dot& d : products) largest = std::max(largest, accumulators(d));
     for (const Dot& d : products) {
-      if (d.unit == Dot::Unit::wgmma || d.unit == Dot::Unit::fma) continue;
+      if (is_of_wgmma(d.unit) || d.unit == Dot::Unit::fma) continue;
       const std::int64_t taken = accumulators(d);
       if (lacks_registers_for_wgmma(l_, l_.graph[d.inst]))
         tell(d, "by mma.sync, not by wgmma, because its accumulators take", taken, beside_wgmma);

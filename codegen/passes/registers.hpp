@@ -19,4 +19,8 @@ bool holds_wgmma(const Program& l, std::int64_t accumulators, int threads);
 /// Whether the program's values leave as much where a producer takes its share.
 bool holds_beside_producer(const Program& l);
 
+/// By how many parts of its columns a product of wgmma_promoted is made, so that what tensor cores
+/// add up has room beside the sum: a power of two.
+std::int64_t parts_of_promoted(const Program& l, const Dot& d);
+
 }  // namespace palladium::passes

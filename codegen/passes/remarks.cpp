@@ -58,7 +58,7 @@ std::string bytes_text(std::int64_t bytes) { return with_commas(bytes) + " bytes
 
 // ---- one iteration of a loop
 
-bool runs_by_itself(const Dot& d) { return d.unit == Dot::Unit::wgmma; }
+bool runs_by_itself(const Dot& d) { return is_of_wgmma(d.unit); }
 
 bool has_product(const Statement& s) {
   if (std::holds_alternative<Dot>(s.what)) return true;

@@ -98,7 +98,7 @@ class Products {
   const Product *first_ = nullptr, *second_ = nullptr;
 };
 
-bool is_by_wgmma(const Dot& d) { return d.unit == Dot::Unit::wgmma; }
+bool is_by_wgmma(const Dot& d) { return is_of_wgmma(d.unit); }
 
 bool is_produced(const Program& l, StorageId s) {
   const RingId ring = l.storages[s].ring();

@@ -443,6 +443,7 @@ class Building {
       d.a = staged.at(a);
     }
     d.b = staged.at(b);
+    promote_sums(l_, d);
     if (d.accumulates && !added->second.scaled.empty())
       assign(out, added->second.scaled.back(), d.result, true);
     out.push_back({std::move(d), g_.location(v)});

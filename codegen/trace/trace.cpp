@@ -35,6 +35,7 @@ graph::Graph Tracer::run(std::span<const Body> bodies) {
   g.at = at_;
   g.fma = options_.compiler_params.fma;
   g.approx_math = options_.compiler_params.approx_math;
+  g.fast_accumulation = options_.compiler_params.fast_accumulation;
   g.allow_revisit = options_.compiler_params.allow_revisit;
   g.persistent = options_.compiler_params.persistent;
   set_grid_order();

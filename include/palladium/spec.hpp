@@ -160,6 +160,10 @@ struct CompilerParams {
   /// a warpgroup that fetches goes on to the next program while others end this one. Not of a
   /// kernel over a mesh, whose programs may wait for each other.
   bool persistent = false;
+  /// Tensor cores of sm_90a keep 13 bits behind the point of sums of 8-bit floats. Unset, such sums
+  /// are added up in f32 every 128 of K, which takes as many additions; set, what they keep is what
+  /// a product gives, however long K is. Nothing of other architectures and elements.
+  bool fast_accumulation = false;
 };
 
 struct InterpretParams {

@@ -137,6 +137,7 @@ std::map<std::string, std::string> components_of(const graph::Graph& g, const st
   add_operands(g, parts);
   parts.add("fma", yes_or_no(g.fma));
   parts.add("approx_math", yes_or_no(g.approx_math));
+  parts.add("fast_accumulation", yes_or_no(g.fast_accumulation));
   parts.add("allow_revisit", yes_or_no(g.allow_revisit));
   parts.add("persistent", yes_or_no(g.persistent));
   parts.add("grid_rows", g.grid_rows == 0 ? "unset" : std::to_string(g.grid_rows));

@@ -1,6 +1,9 @@
 #include "runtime/emulator/product.hpp"
 
+#include <algorithm>
 #include <atomic>
+#include <bit>
+#include <cmath>
 #include <cstring>
 
 namespace palladium::emulator {
@@ -97,6 +100,41 @@ void multiply_add(std::int32_t* d, const std::int32_t* a, const std::int32_t* b,
                   int k) {
   narrow(reinterpret_cast<Word*>(d), reinterpret_cast<const Word*>(a),
          reinterpret_cast<const Word*>(b), m, n, k);
+}
+
+namespace {
+
+// 2^n, for n of normal numbers.
+float power_of_two(int n) { return std::bit_cast<float>((n + 127) << 23); }
+
+// One element: what lies below 2^-bits of the power of two in the greatest term is lost of each.
+float aligned_sum(float sum, const float* terms, int count, int bits) {
+  float most = std::abs(sum);
+  for (int j = 0; j < count; ++j) most = std::max(most, std::abs(terms[j]));
+  constexpr int least = -126, exponent_bits = 23, bias = 127;
+  const int exponent = static_cast<int>(std::bit_cast<std::uint32_t>(most) >> exponent_bits) - bias;
+  const bool is_number = exponent <= bias;
+  if (!is_number || exponent - bits < least) {  // Inf and NaN; numbers as small as no product is
+    for (int j = 0; j < count; ++j) sum += terms[j];
+    return sum;
+  }
+  const float up = power_of_two(bits - exponent), down = power_of_two(exponent - bits);
+  auto all = static_cast<std::int32_t>(sum * up);
+  for (int j = 0; j < count; ++j) all += static_cast<std::int32_t>(terms[j] * up);
+  return static_cast<float>(all) * down;
+}
+
+}  // namespace
+
+void multiply_add_aligned(float* d, const float* a, int a_step, const float* b, int m, int n, int k,
+                          int bits) {
+  constexpr int most = 32;
+  float terms[most];
+  for (int row = 0; row < m; ++row)
+    for (int column = 0; column < n; ++column) {
+      for (int j = 0; j < k; ++j) terms[j] = a[row * a_step + j] * b[j * n + column];
+      d[row * n + column] = aligned_sum(d[row * n + column], terms, k, bits);
+    }
 }
 
 }  // namespace palladium::emulator

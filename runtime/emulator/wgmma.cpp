@@ -148,6 +148,15 @@ void read_chunks(const std::byte* shared, const MatrixChunks& chunks, bool trans
   }
 }
 
+// Sums of 8-bit floats keep so many bits behind the leading one of their greatest term, the
+// accumulator among them: an H200 says so (question/how small terms of e4m3 count in f32). That the
+// rest of each term is dropped, not rounded, is assumed: no GPU was asked.
+constexpr int narrow_sum_bits = 13;
+
+bool sums_narrowly(const abi::Wgmma& shape) {
+  return shape.a == Format::e4m3 || shape.a == Format::e5m2;
+}
+
 // Products with one accumulator, one after the other along k: as one product of all their k.
 template <class Number>
 void multiply_products(const std::byte* shared, std::span<const WgmmaProduct* const> products,
@@ -175,6 +184,13 @@ void multiply_products(const std::byte* shared, std::span<const WgmmaProduct* co
     });
   }
   if (!products[0]->accumulate) std::fill_n(d, rows * n, Number{0});
+  if constexpr (std::is_same_v<Number, float>)
+    if (sums_narrowly(shape)) {
+      for (int i = 0; i < static_cast<int>(products.size()); ++i)
+        multiply_add_aligned(d, a.data() + i * k, all, b.data() + i * k * n, rows, n, k,
+                             narrow_sum_bits);
+      return;
+    }
   multiply_add(d, a.data(), b.data(), rows, n, all);
 }
 

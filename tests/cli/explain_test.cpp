@@ -144,6 +144,7 @@ std::vector<Flip> all_flips() {
        [](Graph& g) { g.mapping.scratch_avals.push_back(g.mapping.scratch_avals[0]); }},
       {"fma", [](Graph& g) { g.fma = false; }},
       {"approx_math", [](Graph& g) { g.approx_math = true; }},
+      {"fast_accumulation", [](Graph& g) { g.fast_accumulation = true; }},
       {"allow_revisit", [](Graph& g) { g.allow_revisit = true; }},
       {"grid_rows", [](Graph& g) { g.grid_rows = 1; }},
       {"persistent", [](Graph& g) { g.persistent = true; }},

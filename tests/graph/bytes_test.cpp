@@ -30,6 +30,7 @@ TEST_CASE("key bytes differ where the meaning does") {
       [](Graph& g) { g.name = "other"; },
       [](Graph& g) { g.fma = false; },
       [](Graph& g) { g.approx_math = true; },
+      [](Graph& g) { g.fast_accumulation = true; },
       [](Graph& g) { g.allow_revisit = true; },
       [](Graph& g) { g.grid_rows = 1; },
       [](Graph& g) { g.persistent = true; },

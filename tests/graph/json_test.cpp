@@ -133,7 +133,7 @@ TEST_CASE("every field of a GridMapping and of a graph comes back from JSON") {
   k.g.arguments[2].symbol = 0;
   k.g.cost = {1, 2, 3};
   k.g.metadata = {{"author", "me"}, {"", "\n"}};
-  k.g.approx_math = k.g.allow_revisit = k.g.lineinfo = true;
+  k.g.approx_math = k.g.fast_accumulation = k.g.allow_revisit = k.g.lineinfo = true;
   k.g.fma = false;
   k.g.cluster = {2, 1};
   k.g.cluster_names = {"x", "y"};

@@ -153,6 +153,8 @@ class Reader {
       g_.fma = false;
     } else if (l.take("approximate maths")) {
       g_.approx_math = true;
+    } else if (l.take("fast accumulation")) {
+      g_.fast_accumulation = true;
     } else if (l.take("revisits allowed")) {
       g_.allow_revisit = true;
     } else if (l.take("persistent")) {

@@ -117,6 +117,8 @@ class Reach {
   std::set<int> memory_;       // alias classes
 };
 
+constexpr int narrow_digits = 13;
+
 /// Appends to a region what displaces one result.
 class Displacement {
  public:
@@ -176,16 +178,26 @@ class Displacement {
       for (const std::int64_t d : inst.attr.ints) length *= operand[static_cast<std::size_t>(d)];
     const ValueId all = b_.cast(b_.add(inst.op, sizes, inst.attr), wide_);
     const double steps = static_cast<double>(inst.op == Op::Dot ? length : length - 1);
-    const ValueId most = times(all, std::ldexp(2 * steps, 1 - digits_of(wide_)));
-    const ValueId fits = add(Op::Le, {all, number(std::ldexp(1.0, digits_of(wide_)))});
+    const int digits = is_narrow(inst) ? narrow_digits : digits_of(wide_);
+    const ValueId most = times(all, std::ldexp(2 * steps, 1 - digits));
+    const ValueId fits = add(Op::Le, {all, number(std::ldexp(1.0, digits))});
     const ValueId exact = b_.elementwise(Op::And, {b_.broadcast_to(whole, shape_), fits});
     return add(Op::Select, {exact, number(0), most});
+  }
+
+  /// Of 8-bit floats, of whose sums tensor cores keep fewer bits.
+  bool is_narrow(const Inst& inst) {
+    const Graph& g = b_.graph();
+    return inst.op == Op::Dot && std::ranges::all_of(inst.args, [&](ValueId x) {
+             return g[x].op == Op::Cast && is_byte_float(g[g[x].args[0]].type.dtype);
+           });
   }
 
   /// Each product of a slice of 8 along K loses a unit of what it is added to.
   ValueId of_addition(const Inst& inst) {
     ValueId all = number(0), whole = b_.constant(bool_, 1);
     std::int64_t steps = 1;
+    int digits = digits_of(wide_);
     const auto term = [&](const ValueId& size) {
       whole = b_.elementwise(Op::And, {whole, is_whole(size)});
       all = add(Op::Add, {all, magnitude(size)});
@@ -193,6 +205,7 @@ class Displacement {
     for (const ValueId v : inst.args) {
       const Inst product = b_.graph()[v];
       if (product.op != Op::Dot) continue;
+      if (is_narrow(product) && b_.graph().fast_accumulation) digits = narrow_digits;
       const Extents& operand = b_.graph()[product.args[0]].type.shape;
       steps += operand[product.attr.ints[0] != 0 ? 0 : 1] / 8;
       std::vector<ValueId> sizes;
@@ -203,9 +216,8 @@ class Displacement {
     if (fused) term(add(Op::Mul, {b_.cast(inst.args[0], wide_), b_.cast(inst.args[1], wide_)}));
     for (const ValueId v : inst.args)
       if (!fused && b_.graph()[v].op != Op::Dot) term(b_.cast(v, wide_));
-    const ValueId most =
-        times(all, std::ldexp(2.0 * static_cast<double>(steps), 1 - digits_of(wide_)));
-    const ValueId fits = add(Op::Le, {all, number(std::ldexp(1.0, digits_of(wide_)))});
+    const ValueId most = times(all, std::ldexp(2.0 * static_cast<double>(steps), 1 - digits));
+    const ValueId fits = add(Op::Le, {all, number(std::ldexp(1.0, digits))});
     const ValueId exact = b_.elementwise(Op::And, {b_.broadcast_to(whole, shape_), fits});
     return add(Op::Select, {exact, number(0), most});
   }

@@ -245,7 +245,6 @@ TEST_CASE("kernels that copy all ahead hear nothing of their loops") {
                                       "matmul_128_regs_bias_gelu",
                                       "matmul_128_smem_trans_a",
                                       "matmul_128_output_symbolic",
-                                      "matmul_fp8_trans_b",
                                       "matmul_tf32_trans_b",
                                       "sm80_matmul_smem",
                                       "grouped_grid",
