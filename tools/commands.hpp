@@ -41,6 +41,7 @@ struct Warm {
   std::vector<std::string> kernels;
   std::vector<std::string> archs;
   int jobs = 0;  // 0: as the library has it
+  bool expect = false;
   bool json = false;
 };
 int warm(const Warm& asked);

@@ -73,6 +73,8 @@ class Commands {
         ->allow_extra_args(false);
     warm->add_option("-j,--jobs", warm_.jobs, "Compiles at once (default: the number of cores)")
         ->check(CLI::Range(1, 1024));
+    warm->add_flag("--expect", warm_.expect,
+                   "A kernel that is not what its .expect says has failed");
     add_json(warm, warm_.json);
 
     CLI::App* cache = app_.add_subcommand("cache", "The compiled kernels on disk");

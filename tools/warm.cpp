@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <iterator>
 #include <optional>
 #include <set>
@@ -78,6 +79,7 @@ std::vector<std::string> archs_of(const NamedKernel& named, const Warm& asked) {
 int warm(const Warm& asked) {
   const Kernels found = find(asked.kernels);
   if (asked.jobs > 0) set_compile_jobs(asked.jobs);
+  if (asked.expect) ::setenv("PALLADIUM_EXPECT", "error", 1);
   std::vector<Job> jobs;
   for (const NamedKernel& named : found.kernels)
     for (const std::string& arch : archs_of(named, asked)) jobs.push_back(start(named, arch));

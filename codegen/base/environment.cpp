@@ -36,6 +36,7 @@ const Values values[] = {
     {Variable::debug, {"print", "check", "off"}, true},
     {Variable::dump, {"graph", "passes", "cuda", "ptx"}, true},
     {Variable::verify, {"0", "1"}},
+    {Variable::expect, {"warning", "error", "off"}},
     {Variable::nvtx, {"0", "1"}},
     {Variable::cache_size, {}, false, std::uint64_t{1} << 40},
     {Variable::cache_files, {}, false, std::uint64_t{1} << 40},

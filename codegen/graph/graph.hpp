@@ -246,6 +246,7 @@ struct Graph {
   Location at;                     // the call that made the kernel
   CostEstimate cost = {};          // what its options say of it, like metadata
   std::vector<std::pair<std::string, std::string>> metadata = {};
+  Expectation expect = {};
   // Owns Location::file of graphs that were read from text; copies share it.
   std::shared_ptr<const std::deque<std::string>> files;
 

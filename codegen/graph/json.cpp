@@ -57,6 +57,14 @@ Json write(ValueId v) { return index(v); }
 Json write(RegionId r) { return index(r); }
 Json write_region(RegionIndex r) { return r == no_region ? Json() : Json(r); }
 
+Json write(const Expectation& e) {
+  Json j = {{"on", e.on}, {"tensor_cores", e.tensor_cores}, {"tma", e.tma}};
+  if (e.spills) j["spills"] = *e.spills;
+  if (e.registers > 0) j["registers"] = e.registers;
+  if (e.of_limit > 0) j["of_limit"] = e.of_limit;
+  return j;
+}
+
 Json write_bits(std::uint64_t bits) {
   char buffer[24];
   char* end = std::to_chars(buffer, buffer + sizeof buffer, bits, 16).ptr;
@@ -244,6 +252,26 @@ DType read_dtype(const Json& j) {
   const DType d = dtype_named(text.c_str());
   if (d == DType()) fail("unknown dtype '" + text + "'");
   return d;
+}
+
+double read_fraction(const Json& j, const char* what) {
+  if (!j.is_number()) fail(std::string("'") + what + "' is no number");
+  const double x = j.get<double>();
+  if (!(x >= 0 && x <= 1)) fail(std::string("'") + what + "' is no fraction");
+  return x;
+}
+
+Expectation read_expectation(const Json& j) {
+  Expectation e{.on = read_text(member(j, "on"), "on"),
+                .tensor_cores = read_bool(member(j, "tensor_cores"), "tensor_cores"),
+                .tma = read_bool(member(j, "tma"), "tma")};
+  if (const Json& spills = optional(j, "spills"); !spills.is_null())
+    e.spills = read_small<std::uint16_t>(spills, "spills");
+  if (const Json& registers = optional(j, "registers"); !registers.is_null())
+    e.registers = read_small<std::uint16_t>(registers, "registers");
+  if (const Json& of_limit = optional(j, "of_limit"); !of_limit.is_null())
+    e.of_limit = read_fraction(of_limit, "of_limit");
+  return e;
 }
 
 ValueId read_value(const Json& j) { return ValueId{read_small<std::uint32_t>(j, "value id")}; }
@@ -460,6 +488,8 @@ Graph read_graph(const Json& j) {
   });
   if (const Json& fast = optional(j, "fast_accumulation"); !fast.is_null())
     g.fast_accumulation = read_bool(fast, "fast_accumulation");
+  if (const Json& expect = optional(j, "expect"); !expect.is_null())
+    g.expect = read_expectation(expect);
   if (const Json& whole = optional(j, "whole_arrays"); !whole.is_null())
     g.whole_arrays = read_bool(whole, "whole_arrays");
   if (const Json& globals = optional(j, "num_globals"); !globals.is_null())
@@ -505,6 +535,7 @@ std::string to_json(const Graph& g) {
       {"lineinfo", g.lineinfo},
       {"at", files.write(g.at)}};
   if (g.fast_accumulation) j["fast_accumulation"] = true;
+  if (g.expect != Expectation{}) j["expect"] = write(g.expect);
   if (g.whole_arrays) j["whole_arrays"] = true;
   if (g.num_globals > 0) j["num_globals"] = g.num_globals;
   if (g.grid_rows > 0) j["grid_rows"] = g.grid_rows;

@@ -1,6 +1,7 @@
 // Grid, cluster and threads, as options give them.
 #include <algorithm>
 
+#include "codegen/base/architecture.hpp"
 #include "codegen/base/checked.hpp"
 #include "codegen/graph/limits.hpp"
 #include "codegen/trace/tracer.hpp"
@@ -54,6 +55,19 @@ void Tracer::set_grid_order() {
     fail("compiler_params.grid_order has 1 to " + std::to_string(graph::most_grid_rows) +
          " rows at once, given pl::grouped(" + std::to_string(order->rows) + ")");
   recorder_.graph.grid_rows = order->rows;
+}
+
+void Tracer::set_expectation() {
+  const Expectation& e = options_.compiler_params.expect;
+  const auto known = architecture_names();
+  if (!e.on.empty() && std::ranges::find(known, e.on) == known.end())
+    fail("compiler_params.expect.on is '" + e.on + "'; kernels are compiled for " + listed(known));
+  if (!(e.of_limit >= 0 && e.of_limit <= 1))
+    fail("compiler_params.expect.of_limit is a fraction, given " + std::to_string(e.of_limit));
+  if (e.registers < 0 || e.spills.value_or(0) < 0)
+    fail("compiler_params.expect: registers and spills are 0 or more, given " +
+         std::to_string(e.registers) + " and " + std::to_string(e.spills.value_or(0)));
+  recorder_.graph.expect = e;
 }
 
 void Tracer::check_grid_order(const graph::Graph& g) const {

@@ -43,6 +43,7 @@ graph::Graph Tracer::run(std::span<const Body> bodies) {
   g.mapping.debug = options_.debug;
   g.cost = options_.cost_estimate;
   g.metadata = options_.metadata;
+  set_expectation();
   g.whole_arrays = is_meshed();
   set_grid();
   set_threads(bodies.size());

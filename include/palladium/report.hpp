@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -91,6 +92,22 @@ struct CostEstimate {
   std::int64_t transcendentals = 0;
   std::int64_t bytes_accessed = 0;  ///< of global memory
   bool operator==(const CostEstimate&) const = default;
+};
+
+/// What a kernel is to become, where it is compiled for the architecture `on`. That changes neither
+/// the kernel nor its key; where it does not become so there is a warning, or an error
+/// (PALLADIUM_EXPECT), with what the compiler remarks of the kernel.
+struct Expectation {
+  std::string on = {};        ///< "sm_90a"; empty: every architecture
+  bool tensor_cores = false;  ///< products by the best of them for their elements: wgmma where the
+                              ///< architecture has it, else mma.sync
+  bool tma = false;           ///< blocks are brought to shared memory by TMA, not by threads
+  std::optional<int> spills = {};  ///< bytes of code for stores and loads of registers, at most
+  int registers = 0;               ///< of a thread, at most; 0: any number
+  /// Of the time, for which tensor cores or memory are at their limit, that is predicted at least
+  /// for each loop: Timeline::Loop::fraction.
+  double of_limit = 0;
+  bool operator==(const Expectation&) const = default;
 };
 
 /// One multiprocessor in the steady state of a kernel's loops, as llvm-mca looks at a basic block:

@@ -164,6 +164,8 @@ struct CompilerParams {
   /// are added up in f32 every 128 of K, which takes as many additions; set, what they keep is what
   /// a product gives, however long K is. Nothing of other architectures and elements.
   bool fast_accumulation = false;
+  /// What the kernel is to become, told where it does not; no part of the key.
+  Expectation expect = {};
 };
 
 struct InterpretParams {

@@ -22,6 +22,7 @@
 #include "runtime/build/compiler.hpp"
 #include "runtime/build/components.hpp"
 #include "runtime/build/dump.hpp"
+#include "runtime/build/expect.hpp"
 #include "runtime/build/jobs.hpp"
 #include "runtime/build/key.hpp"
 #include "runtime/build/record.hpp"
@@ -242,6 +243,7 @@ std::shared_ptr<const Program> make(const Specialization& s, const JobName& job,
     cache::count(cache::Event::hit);
     report(g, *program);
     dump(s, *program);
+    expect(g, arch, *program);
     return true;
   };
   const bool may_load = job.lookup == Lookup::cached;
@@ -320,6 +322,7 @@ std::shared_ptr<const Program> make(const Specialization& s, const JobName& job,
   store().publish(program->entry);
   report(g, *program);
   dump(s, *program);
+  expect(g, arch, *program);
   return program;
 }
 

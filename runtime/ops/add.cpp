@@ -15,7 +15,8 @@ Kernel add() {
                                                 .out_type = x,
                                                 .grid = {cdiv(n, block)},
                                                 .in_specs = {piece, piece},
-                                                .out_specs = {piece}};
+                                                .out_specs = {piece},
+                                                .compiler_params = {.expect = {.spills = 0}}};
                      });
 }
 

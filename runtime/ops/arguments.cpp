@@ -84,9 +84,17 @@ std::int64_t keys_of_block(DType t, std::int64_t d, const AttentionOptions& opti
   return d <= 128 ? 128 : d <= 224 ? 64 : 48;
 }
 
-CompilerParams params_of_attention(DType t, std::int64_t d) {
-  const bool small = t != f32;
-  return {.num_warps = small && d > 128 ? 8 : 0, .approx_math = small};
+CompilerParams params_of_attention(DType t, std::int64_t d, std::int64_t keys,
+                                   const AttentionOptions& options) {
+  const bool small = t != f32, usual = options.block_keys == 0;
+  return {.num_warps = small && d > 128 ? 8 : 0,
+          .approx_math = small,
+          .expect = expected(small && usual && keys > 0 && d >= 64)};
+}
+
+Expectation expected(bool has_products) {
+  if (!has_products) return {.spills = 0};
+  return {.on = "sm_90a", .tensor_cores = true, .spills = 0};
 }
 
 }  // namespace palladium::ops

@@ -23,6 +23,10 @@ void check_attention(const ShapeDtype& q, const ShapeDtype& k, const ShapeDtype&
 /// fewer of them.
 std::int64_t keys_of_block(DType t, std::int64_t d, const AttentionOptions& options);
 
-CompilerParams params_of_attention(DType t, std::int64_t d);
+CompilerParams params_of_attention(DType t, std::int64_t d, std::int64_t keys,
+                                   const AttentionOptions& options);
+
+/// What a kernel is to be; with products of dtypes that tensor cores multiply, by these.
+Expectation expected(bool has_products = false);
 
 }  // namespace palladium::ops

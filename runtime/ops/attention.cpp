@@ -52,7 +52,7 @@ Kernel attention(AttentionOptions options) {
                  .grid = {q.shape[0], heads, cdiv(queries, rows)},
                  .in_specs = {some, all, all},
                  .out_specs = {some},
-                 .compiler_params = params_of_attention(q.dtype, d)}};
+                 .compiler_params = params_of_attention(q.dtype, d, keys, options)}};
   });
 }
 

@@ -35,9 +35,11 @@ Kernel blur() {
                        [](Index i, Index j) {
                          return Indices{i * rows, j * columns};
                        }}},
-         .out_specs = {{{rows, columns}, [](Index i, Index j) {
+         .out_specs = {{{rows, columns},
+                        [](Index i, Index j) {
                           return Indices{i, j};
-                        }}}}};
+                        }}},
+         .compiler_params = {.expect = {.spills = 0}}}};
   });
 }
 

@@ -39,7 +39,8 @@ Kernel cross_entropy(CrossEntropyOptions options) {
                  .out_type = {{rows.m}, f32},
                  .grid = rows.grid(),
                  .in_specs = {rows.blocks(), rows.elements()},
-                 .out_specs = {rows.elements()}}};
+                 .out_specs = {rows.elements()},
+                 .compiler_params = {.expect = {.spills = 0}}}};
   });
 }
 

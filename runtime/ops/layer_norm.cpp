@@ -20,7 +20,8 @@ Kernel layer_norm(LayerNormOptions options) {
                          .out_type = x,
                          .grid = rows.grid(),
                          .in_specs = {rows.blocks()},
-                         .out_specs = {rows.blocks()}};
+                         .out_specs = {rows.blocks()},
+                         .compiler_params = {.expect = {.spills = 0}}};
     const char* names[] = {"weight", "bias"};
     for (const ShapeDtype& c : columns) {
       require_columns("layer_norm", names[of.in_specs.size() - 1], c, rows.n);

@@ -43,7 +43,7 @@ Call product(const ShapeDtype& a, const ShapeDtype& b, const ShapeDtype* bias,
       .in_specs = {{{bm, depth}, left, {.fill = 0}},  // beyond k there are zeros
                    {{turned ? bn : depth, turned ? depth : bn}, right, {.fill = 0}}},
       .out_specs = {{{bm, bn}, both}},
-      .compiler_params = {.persistent = large}};
+      .compiler_params = {.persistent = large, .expect = expected(a.dtype.bytes() == 2 && k > 0)}};
   if (bias != nullptr) of.in_specs.push_back({{bn}, [](Index, Index j) { return j; }});
   return {body, std::move(of)};
 }

@@ -19,7 +19,8 @@ Kernel rms_norm(RmsNormOptions options) {
                                  .out_type = x,
                                  .grid = rows.grid(),
                                  .in_specs = {rows.blocks(), rows.columns()},
-                                 .out_specs = {rows.blocks()}};
+                                 .out_specs = {rows.blocks()},
+                                 .compiler_params = {.expect = {.spills = 0}}};
       });
 }
 

@@ -16,7 +16,8 @@ Kernel transpose() {
                                  .out_type = {{n, m}, x.dtype},
                                  .grid = {cdiv(m, side), cdiv(n, side)},
                                  .in_specs = {tile},
-                                 .out_specs = {turned}};
+                                 .out_specs = {turned},
+                                 .compiler_params = {.expect = {.spills = 0}}};
       });
 }
 

@@ -96,7 +96,8 @@ TEST_CASE("key bytes differ where the meaning does") {
   }
 }
 
-TEST_CASE("names, lines, origins and the numbering of the arena are not in the key bytes") {
+TEST_CASE(
+    "names, lines, origins, what is expected and the arena's numbering are not in the key bytes") {
   Graph g = sample();
   const std::string bytes = canonical_bytes(g);
   g.where.assign(g.insts.size(), {"x.cpp", 3});
@@ -104,6 +105,7 @@ TEST_CASE("names, lines, origins and the numbering of the arena are not in the k
   g.at = {"y.cpp", 4};
   g.mapping.block_mappings[0].origin = "args[0]['q']";
   g.mapping.debug = true;
+  g.expect = {.on = "sm_90a", .tensor_cores = true, .of_limit = 0.5};
   g.add({Op::Constant, Type::value(f32), {}, {}, {}});
   g.add_region();
   CHECK(canonical_bytes(g) == bytes);

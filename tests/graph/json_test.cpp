@@ -133,6 +133,7 @@ TEST_CASE("every field of a GridMapping and of a graph comes back from JSON") {
   k.g.arguments[2].symbol = 0;
   k.g.cost = {1, 2, 3};
   k.g.metadata = {{"author", "me"}, {"", "\n"}};
+  k.g.expect = {.on = "sm_90a", .tensor_cores = true, .spills = 0, .registers = 9, .of_limit = 0.7};
   k.g.approx_math = k.g.fast_accumulation = k.g.allow_revisit = k.g.lineinfo = true;
   k.g.fma = false;
   k.g.cluster = {2, 1};
@@ -149,6 +150,7 @@ TEST_CASE("every field of a GridMapping and of a graph comes back from JSON") {
   const std::string json = to_json(g);
   const Graph back = from_json(json);
   expect_equal(g, back);
+  CHECK(back.expect == g.expect);
   const GridMapping& n = back.mapping;
   CHECK(n.grid[0].same(m.grid[0]));
   CHECK(n.grid_names == m.grid_names);

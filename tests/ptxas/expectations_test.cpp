@@ -1,0 +1,89 @@
+// What shipped kernels are to be, at sizes that users have: by ptxas and by what is predicted.
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <catch2/catch_test_macros.hpp>
+
+#include "codegen/cuda/expectations.hpp"
+#include "codegen/device/library.hpp"
+#include "codegen/graph/transform.hpp"
+#include "codegen/nvrtc/nvrtc.hpp"
+#include "codegen/thread/occupancy.hpp"
+#include "palladium/ops/add.hpp"
+#include "palladium/ops/attention.hpp"
+#include "palladium/ops/layer_norm.hpp"
+#include "palladium/ops/matmul.hpp"
+#include "palladium/ops/rms_norm.hpp"
+#include "palladium/ops/softmax.hpp"
+#include "palladium/ops/transpose.hpp"
+#include "palladium/palladium.hpp"
+#include "tests/support/differential.hpp"
+
+using namespace palladium;
+using namespace palladium::test;
+
+namespace {
+
+/// What is broken of what a kernel is to be, and what lowering remarks of it; "" if nothing is.
+std::string broken(const Kernel& kernel, const std::vector<ArgType>& types,
+                   const Expectation& expect) {
+  graph::Graph g = graph::from_json(kernel.lower(types).json());
+  g.expect = expect;
+  const cuda::Options options{.compute_capability = compute_capability_of(expect.on)};
+  const cuda::Emitted e = cuda::emit(g, options);
+  const nvrtc::Result r = nvrtc::compile(
+      {.source = device::prelude(device::Half::cuda, e.text) + e.text, .arch = expect.on});
+  if (!r.ok) return r.log;
+  Resources resources = nvrtc::parse_log(r.log);
+  resources.shared_bytes += static_cast<int>(e.shared_bytes);
+  const int blocks = thread::occupancy(options.compute_capability, e.threads, resources).blocks;
+  std::string all;
+  for (const auto& sentences :
+       {cuda::broken_by(g, resources), cuda::broken_by_program(g, options, blocks)})
+    for (const std::string& sentence : sentences) all += sentence + "\n";
+  if (all.empty()) return all;
+  for (const std::string& remark : cuda::remarks_of(g, options)) all += "remark: " + remark + "\n";
+  return all;
+}
+
+ShapeDtype of(const Shape& shape, DType t) { return {shape, t}; }
+
+}  // namespace
+
+TEST_CASE("shipped products are by wgmma, of blocks that TMA brings, without spills, on sm_90a") {
+  if (!nvrtc::toolchain().found) SKIP("no NVRTC");
+  const auto expected = [](double of_limit, bool tma = true) {
+    return Expectation{.on = "sm_90a",
+                       .tensor_cores = true,
+                       .tma = tma,
+                       .spills = 0,
+                       .registers = 168,
+                       .of_limit = of_limit};
+  };
+  const ShapeDtype square = of({4096, 4096}, f16), bytes = of({4096, 4096}, f8e4m3);
+  CHECK(broken(ops::matmul(), {square, square}, expected(0.6)) == "");
+  CHECK(broken(ops::matmul({.trans_b = true}), {square, square}, expected(0.6)) == "");
+  CHECK(broken(ops::matmul({.trans_b = true}), {bytes, bytes}, expected(0.3)) == "");
+  const auto attention = [&](std::int64_t d, bool causal, double of_limit) {
+    const ShapeDtype x = of({4, 16, 4096, d}, bf16);
+    CAPTURE(d, causal);
+    CHECK(broken(ops::attention({.causal = causal}), {x, x, x}, expected(of_limit)) == "");
+  };
+  attention(64, false, 0.5);
+  attention(64, true, 0.5);
+  attention(128, false, 0.6);
+  attention(128, true, 0.6);
+  attention(256, false, 0.5);
+}
+
+TEST_CASE("shipped kernels that move bytes are predicted to be bound by memory on sm_90a") {
+  if (!nvrtc::toolchain().found) SKIP("no NVRTC");
+  const Expectation expected{.on = "sm_90a", .spills = 0, .of_limit = 0.9};
+  const ShapeDtype x = of({8192, 4096}, f32), row = of({4096}, f32), n = of({1 << 24}, f32);
+  CHECK(broken(ops::add(), {n, n}, expected) == "");
+  CHECK(broken(ops::softmax(), {x}, expected) == "");
+  CHECK(broken(ops::layer_norm(), {x, row, row}, expected) == "");
+  CHECK(broken(ops::rms_norm(), {x, row}, expected) == "");
+  CHECK(broken(ops::transpose(), {x}, expected) == "");
+}
