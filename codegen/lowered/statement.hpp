@@ -330,7 +330,7 @@ struct Loop {
   RingId ring = {};  // that is unrolled in it
   /// Of a loop that is rotated: what its first iteration does instead of `body`, and what is left
   /// behind the last one. In `shared` storages are what one of them fills for the other.
-  Statements prologue = {}, epilogue = {};
+  Statements prologue, epilogue;
   std::vector<StorageId> shared = {};
 };
 
@@ -404,7 +404,7 @@ struct GridLoop {
   int axis = -1;
   Statements body;
   RingId ring = {};               // that is unrolled in it
-  Statements prologue = {}, epilogue = {};  // as of a Loop
+  Statements prologue, epilogue;  // as of a Loop
   std::vector<StorageId> shared = {};
 };
 

@@ -73,7 +73,10 @@ class Pipelines {
       const auto* const window = std::get_if<EnterWindow>(&s.what);
       if (window != nullptr && !l_.windows[window->window].storage()) all.push_back(s);
     }
-    all.push_back({GridLoop{.axis = programs_axis, .body = std::move(produced_)}, g_.at});
+    GridLoop programs;
+    programs.axis = programs_axis;
+    programs.body = std::move(produced_);
+    all.push_back({std::move(programs), g_.at});
     produced_ = std::move(all);
   }
 
