@@ -150,6 +150,8 @@ class Expander {
   /// Of barriers that of the slot.
   ExprId barrier_address(BarrierId barrier, ExprId slot);
   ExprId place_address(const lowered::Place& p);
+  /// Bytes from the begin of a storage to what the view of it shows; `access`, for messages.
+  Affine view_bytes(ValueId view, ValueId access);
   ExprId in_block(ExprId address, ValueId block);
 
   ExprId scalar(ValueId v);
@@ -187,6 +189,8 @@ class Expander {
   void declare_tensor_maps();
   void begin_fetches();
   ExprId elected();
+  ExprId elected_of_block();
+  void test(const lowered::Wait& w, ExprId address, ExprId phase, ExprId slot);
   void expand_one(const lowered::Copy& c);
   void copy_window(const lowered::Copy& c);
   void copy_bytes(const lowered::Copy& c);
@@ -202,6 +206,9 @@ class Expander {
   std::size_t dimension_of_rows(ValueId access, const lowered::TensorBox& box) const;
   template <class F>
   void for_each_box(ValueId access, StorageId storage, BoxId tensor_box, F&& copy);
+  template <class F>
+  void for_each_run(const graph::Inst& access, const std::vector<ExprId>& origin,
+                    const lowered::TensorBox& box, F&& copy);
   void check_box(ValueId load, const graph::SubscriptDim& d, std::int64_t extent, ExprId start,
                  ValueId view, int dimension);
 

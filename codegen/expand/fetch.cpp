@@ -4,6 +4,7 @@
 
 #include "codegen/base/format.hpp"
 #include "codegen/expand/expander.hpp"
+#include "codegen/expand/nest.hpp"
 #include "codegen/passes/fetches.hpp"
 
 namespace palladium::expand {
@@ -64,9 +65,15 @@ void Expander::declare_tensor_maps() {
   }
 }
 
-// One thread of the agent, or of the block. Asked where it is needed: ptxas then knows that there
-// is only one.
+// One thread of the agent, of each where Pallas threads go through one body. Asked where it is
+// needed: ptxas then knows that there is only one.
 ExprId Expander::elected() {
+  if ((!agent_.is_known || agent_.count > 1) && l_.warpgroups == 1) return elected_of_block();
+  const ExprId first = e_.plain(Operator::equal, warp_, number(0), bool_);
+  return e_.all({first, e_.call(Row::elect_one, bool_, {})});
+}
+
+ExprId Expander::elected_of_block() {
   const ExprId first = e_.plain(Operator::equal, warp_, number(0), bool_);
   const ExprId elects = e_.call(Row::elect_one, bool_, {});
   if (agent_.is_known && agent_.count == 1) return e_.all({first, elects});
@@ -77,10 +84,10 @@ ExprId Expander::elected() {
 // Barriers that know when copies are done. Of those that other blocks complete these know only when
 // they are made.
 void Expander::begin_fetches() {
-  if (l_.tensor_boxes.empty() && l_.barriers.empty()) return;
+  if (l_.tensor_boxes.empty() && l_.barriers.empty() && !graph::has_async_ops(g_)) return;
   warp_ = b_.let_here("warp", e_.call(Row::warp, u32, {}));
   if (l_.barriers.empty()) return;
-  b_.open(thread::If{elected(), {}});
+  b_.open(thread::If{elected_of_block(), {}});
   for (const lowered::Barriers& all : l_.barriers)
     for (std::int64_t k = 0; k < l_.storages[all.storage].shape[0]; ++k)
       b_.add(
@@ -91,7 +98,7 @@ void Expander::begin_fetches() {
   b_.close();
   if (reach_other_blocks(l_))
     b_.add(thread::Call{.function = Row::cluster_sync});
-  else if (has_one_agent())
+  else if (has_one_agent() && l_.warpgroups == 1)
     sync();
   else
     b_.add(thread::Call{.function = Row::block_sync});
@@ -170,14 +177,32 @@ std::size_t Expander::dimension_of_rows(ValueId access, const lowered::TensorBox
   return found;
 }
 
+// One behind the other along the first dimension that a box is too small for; else one.
+template <class F>
+void Expander::for_each_run(const graph::Inst& access, const std::vector<ExprId>& origin,
+                            const lowered::TensorBox& box, F&& copy) {
+  const graph::Type& view = g_[access.args[0]].type;
+  std::int64_t bytes = view.dtype.bytes();
+  for (const std::int32_t n : box.box) bytes *= n;
+  const std::int64_t count =
+      graph::element_count(view.shape) * view.dtype.bytes() / std::max<std::int64_t>(1, bytes);
+  const auto first = std::ranges::find_if(box.box, [](std::int32_t n) { return n > 1; });
+  const auto along = static_cast<std::size_t>(box.box.end() - first) - 1;
+  for (std::int64_t k = 0; k < count; ++k) {
+    std::vector<ExprId> at = origin;
+    if (k > 0) at[along] = e_.sum(e_.affine(at[along]) + Affine(k * *first));
+    copy(std::move(at), k * bytes);
+  }
+}
+
 // Boxes side by side, and one below the other, make up what is copied: copy(at, offset) with the
-// place of each in the array, and the bytes of panels before it. What has no panels is one box.
+// place of each in the array, and the bytes before it. What has no panels is rows, whole ones.
 template <class F>
 void Expander::for_each_box(ValueId access, StorageId storage, BoxId tensor_box, F&& copy) {
   const std::vector<ExprId> origin = box_origin(access);
   const Storage& s = l_.storages[storage];
-  if (s.shared().swizzle == 0) return copy(origin, 0);
   const lowered::TensorBox& box = l_.tensor_boxes[tensor_box];
+  if (s.shared().swizzle == 0) return for_each_run(g_[access], origin, box, copy);
   const std::int64_t swizzle = s.shared().swizzle, columns = swizzle / s.dtype.bytes();
   std::int64_t rows = 1;
   for (std::size_t d = 0; d + 1 < box.box.size(); ++d) rows *= box.box[d];
@@ -201,7 +226,10 @@ void Expander::expand_one(const lowered::Copy& c) {
   } else {
     const lowered::Place& shared = c.completes ? c.to : c.from;
     for_each_box(c.of, shared.storage, c.box, [&](std::vector<ExprId> at, std::int64_t offset) {
-      const ExprId place = e_.sum(Affine::term(place_address(shared)) + Affine(offset), u32);
+      const Affine shown =
+          shared.view == graph::no_value ? Affine() : view_bytes(shared.view, c.of);
+      const ExprId place =
+          e_.sum(Affine::term(place_address(shared)) + shown + Affine(offset), u32);
       if (c.completes) return load_box(c, place, std::move(at));
       const ExprId map = e_.variable(tensor_maps_[c.box]);
       b_.add(thread::Call{.function = Row::tma_store, .args = {map, place}, .at = std::move(at)});
@@ -242,6 +270,33 @@ ExprId Expander::in_block(ExprId address, ValueId block) {
   return e_.call(Row::mapa, u32, {address, e_.as(u32, scalar(block))});
 }
 
+Affine Expander::view_bytes(ValueId view, ValueId access) {
+  std::vector<Affine> at(g_[view].type.shape.size());
+  for (; g_[view].op != Op::Param; view = g_[view].args[0]) {
+    const Extents& extents = g_[g_[view].args[0]].type.shape;
+    std::vector<Affine> inner;
+    std::size_t next = 0, operand = 1;
+    for (const graph::SubscriptDim& d : graph::Subscript::of(g_[view]).dims) {
+      Affine x = d.is_slice ? at[next++] : Affine();
+      const std::size_t dimension = inner.size();
+      if (d.dynamic) {
+        const ExprId start = scalar(g_[view].args[operand++]);
+        check_box(access, d, extents[dimension], start, view, static_cast<int>(dimension));
+        x = x + e_.affine(start);
+      } else {
+        x = x + Affine(d.start);
+      }
+      inner.push_back(x);
+    }
+    at = std::move(inner);
+  }
+  const graph::Type& all = g_[view].type;
+  Affine bytes;
+  std::int64_t stride = all.dtype.bytes();
+  for (std::size_t d = at.size(); d-- > 0; stride *= all.shape[d]) bytes = bytes + at[d] * stride;
+  return bytes;
+}
+
 ExprId Expander::place_address(const lowered::Place& p) {
   if (p.slot == graph::no_value) return shared_address(p.storage);
   const lowered::Ring& ring = l_.rings[l_.storages[p.storage].ring()];
@@ -267,12 +322,38 @@ void Expander::expand_one(const lowered::Wait& w) {
     return wait(is_empty ? flipped(phase, one) : phase);
   }
   const ExprId phase = e_.variable(phases_.at(w.barrier));
+  if (w.told) return test(w, address, phase, slot);
   if (slot == no_expr) {
     wait(phase);
     return b_.add(thread::Assign{phase, flipped(phase, one)});
   }
   wait(e_.bits(e_.plain(Operator::shift_right, phase, slot, u32), 1, 0));
   b_.add(thread::Assign{phase, flipped(phase, e_.plain(Operator::shift_left, one, slot, u32))});
+}
+
+// One thread looks, so that all see the same.
+void Expander::test(const lowered::Wait& w, ExprId address, ExprId phase, ExprId slot) {
+  const VariableId done = e_.declare(
+      {.name = "done", .temporary = true, .type = i32, .facts = {.depends = thread::on_thread}});
+  b_.open(thread::If{elected(), {}});
+  b_.add(thread::Declare{.variable = done});
+  b_.add(thread::Call{
+      .function = Row::mbarrier_test_wait,
+      .args = {address, e_.bits(e_.plain(Operator::shift_right, phase, slot, u32), 1, 0)},
+      .to = e_.variable(done)});
+  b_.add(
+      thread::Store{{.function = Row::store_shared,
+                     .registers = e_.address(done),
+                     .place = {.base = shared_address(w.scratch), .type = i32, .shared = true}}});
+  b_.close();
+  sync();
+  const lowered::Redirects none;
+  set_scalar(w.told,
+             e_.plain(Operator::greater, Nest(*this, none).held(w.scratch), number(0), bool_));
+  sync();
+  const ExprId bit =
+      e_.plain(Operator::shift_left, e_.cast(u32, scalar_storage(w.told)), slot, u32);
+  b_.add(thread::Assign{phase, e_.plain(Operator::bit_xor, phase, bit, u32)});
 }
 
 void Expander::expand_one(const lowered::Close& c) {
@@ -287,10 +368,9 @@ void Expander::expand_one(const lowered::WaitGroup& w) {
   switch (w.kind) {
   case device::Completion::wgmma_group: wait(Row::wgmma_wait); return pin(w.storages);
   case device::Completion::bulk_group:
-    if (is_one_thread_) return wait(Row::bulk_wait_read);
-    b_.open(thread::If{elected(), {}});
-    wait(Row::bulk_wait_read);
-    return b_.close();
+    if (!is_one_thread_) b_.open(thread::If{elected(), {}});
+    wait(w.written ? Row::bulk_wait : Row::bulk_wait_read);
+    return is_one_thread_ ? void() : b_.close();
   default: wait(Row::cp_async_wait);
   }
 }

@@ -121,6 +121,7 @@ class Writer {
     array(v.type);
     number(v.is_ref);
     number(static_cast<std::uint64_t>(v.memory_space));
+    if (v.memory_space == Space::barrier) number(v.arrivals);
   }
 
   void mapping(const BlockMapping& b) {
@@ -145,6 +146,7 @@ class Writer {
     number(t.dtype.kind());
     list(t.shape, [&](std::int64_t n) { number(n); });
     number(static_cast<std::uint64_t>(t.space));
+    if (t.space == Space::barrier) number(t.arrivals);
   }
 
   // Where the text names lines, they are part of it.

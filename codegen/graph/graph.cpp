@@ -26,6 +26,19 @@ constexpr Effects touches(std::size_t operand, Effect::Access access) {
 constexpr Effects reads(std::size_t operand) { return touches(operand, Effect::Access::read); }
 constexpr Effects writes(std::size_t operand) { return touches(operand, Effect::Access::write); }
 constexpr Effects updates(std::size_t operand) { return touches(operand, Effect::Access::update); }
+// Of two operands.
+constexpr Effects operator|(Effects a, const Effects& b) {
+  for (std::size_t i = 0; i < b.count; ++i) a.list[a.count++] = b.list[i];
+  return a;
+}
+constexpr Effects async(Effects e) {
+  e.is_async = true;
+  return e;
+}
+constexpr Effects completing(std::size_t operand, Effects e) {
+  e.completes = operand;
+  return async(e);
+}
 constexpr Effects syncing(Effects e) {
   e.syncs = true;
   return e;
@@ -174,7 +187,8 @@ std::string to_string(const Type& type) {
   std::string text;
   if (type.is_ref())
     text = std::string("ref ") +
-           (type.space == Space::automatic ? "block" : to_string(type.space)) + " ";
+           (type.space == Space::automatic ? "block" : to_string(type.space)) +
+           (type.arrivals > 0 ? "(" + std::to_string(type.arrivals) + ")" : "") + " ";
   text += type.dtype.name();
   text += '[';
   for (std::size_t i = 0; i < type.shape.size(); ++i)
@@ -289,6 +303,16 @@ bool waits_by_taking(const Inst& wait) { return wait.attr.ints[0] != 0; }
 bool has_semaphores(const Graph& g) {
   return std::any_of(g.insts.begin(), g.insts.end(),
                      [](const Inst& inst) { return is_semaphore_op(inst.op); });
+}
+
+bool has_async_ops(const Graph& g) {
+  return std::ranges::any_of(g.insts, [](const Inst& inst) { return is_async_op(inst.op); });
+}
+
+CopyView CopyView::of(const Inst& copy) {
+  CopyView v{.global = copy.args[0], .shared = copy.args[1]};
+  if (copy.op == Op::CopyToShared) v.barrier = copy.args[2], v.number = copy.args[3];
+  return v;
 }
 
 bool is_empty(const BlockMapping& m) {

@@ -62,7 +62,10 @@ struct Effect {
 struct Effects {
   std::array<Effect, 2> list = {};
   std::size_t count = 0;
-  bool syncs = false;    // waits or lets others go on: no access of any Ref moves across it
+  bool syncs = false;     // waits or lets others go on: no access of any Ref moves across it
+  bool is_async = false;  // its accesses go on behind it ...
+  std::size_t completes =
+      0;                 // ... until this operand, a barrier, says so; 0: until they are awaited
   bool tells = false;    // tells the host something, in order with all that does
   bool regions = false;  // what its regions do
 
@@ -142,10 +145,13 @@ struct Type {
   DType dtype = {};
   Extents shape = {};
   Space space = Space::automatic;  // of a ref
+  int arrivals = 0;                // of a Ref of barriers: so many complete each of them
 
   static Type none() { return {}; }
   static Type value(DType d, Extents s = {}) { return {Kind::value, d, std::move(s), {}}; }
-  static Type ref(DType d, Extents s, Space space) { return {Kind::ref, d, std::move(s), space}; }
+  static Type ref(DType d, Extents s, Space space, int arrivals = 0) {
+    return {Kind::ref, d, std::move(s), space, arrivals};
+  }
   bool is_value() const { return kind == Kind::value; }
   bool is_ref() const { return kind == Kind::ref; }
   bool is_scalar() const { return is_value() && shape.empty(); }
@@ -412,6 +418,28 @@ constexpr bool is_semaphore_op(Op op) {
   return op == Op::SemaphoreRead || op == Op::SemaphoreSignal || op == Op::SemaphoreWait;
 }
 bool has_semaphores(const Graph& g);
+/// What a user says of asynchronous copies and of who waits for whom: of barriers, copies between
+/// global and shared memory and their groups.
+constexpr bool is_async_op(Op op) { return op >= Op::BarrierArrive && op <= Op::AwaitCopies; }
+constexpr bool is_barrier_op(Op op) {
+  return op == Op::BarrierArrive || op == Op::BarrierWait || op == Op::BarrierTest;
+}
+bool has_async_ops(const Graph& g);
+/// Operands of a CopyToShared or CopyToGlobal by name; no_value where absent.
+struct CopyView {
+  ValueId global = no_value, shared = no_value;
+  ValueId barrier = no_value, number = no_value;  // that it completes, and which of its array
+  static CopyView of(const Inst& copy);
+};
+/// An AwaitCopies: for all groups but the last `pending`, until they have read what they copy, or
+/// until it is there.
+struct AwaitView {
+  int pending = 0;
+  bool read_only = false;
+  static AwaitView of(const Inst& wait) {
+    return {static_cast<int>(wait.attr.ints[0]), wait.attr.ints[1] != 0};
+  }
+};
 /// Whether the array of a block mapping is known to have no elements.
 bool is_empty(const BlockMapping& m);
 /// Whether a body, or as an index operand an index map, uses what a block mapping shows.

@@ -24,6 +24,7 @@ const char* to_string(Space space) {
   case Space::smem: return "smem";
   case Space::regs: return "regs";
   case Space::semaphore: return "semaphore";
+  case Space::barrier: return "barrier";
   }
   return "?";
 }
@@ -119,6 +120,8 @@ void GridMapping::check_invariants() const {
     require(scratch.is_ref, "a scratch operand is not a Ref");
     require(scratch.memory_space != Space::automatic, "a scratch operand has no memory space");
     require(scratch.type.shape.is_static(), "a scratch operand has a symbolic shape");
+    require((scratch.memory_space == Space::barrier) == (scratch.arrivals > 0),
+            "barriers are made for no arrivals, or what is none for some");
   }
   for (const BlockMapping& m : block_mappings) {
     const std::string who = "block mapping of " + m.origin + ": ";

@@ -27,7 +27,7 @@ constexpr int oldest_version = 1;  // knew nothing of its symbols; 2 nothing of 
 constexpr std::size_t most_bytes = std::size_t(1) << 28;
 constexpr int deepest = 256;
 
-constexpr const char* space_names[] = {"automatic", "gmem", "smem", "regs", "semaphore"};
+constexpr const char* space_names[] = {"automatic", "gmem", "smem", "regs", "semaphore", "barrier"};
 constexpr const char* block_names[] = {"blocked", "squeezed", "element", "bounded_slice",
                                        "indirect"};
 constexpr const char* argument_names[] = {"input", "scalar"};
@@ -84,9 +84,11 @@ Json write(const ShapeDtype& t) {
 }
 
 Json write(const AbstractValue& v) {
-  return {{"type", write(v.type)},
-          {"is_ref", v.is_ref},
-          {"memory_space", name_of(space_names, v.memory_space)}};
+  Json j = {{"type", write(v.type)},
+            {"is_ref", v.is_ref},
+            {"memory_space", name_of(space_names, v.memory_space)}};
+  if (v.memory_space == Space::barrier) j["arrivals"] = v.arrivals;
+  return j;
 }
 
 // What most kernels do not have is left out.
@@ -152,6 +154,7 @@ Json write(const Type& t) {
                  {"dtype", t.dtype.name()},
                  {"shape", list(t.shape, [](std::int64_t n) { return write(n); })}};
   if (t.is_ref()) result["space"] = name_of(space_names, t.space);
+  if (t.arrivals > 0) result["arrivals"] = t.arrivals;
   return result;
 }
 
@@ -304,8 +307,11 @@ ShapeDtype read_array(const Json& j) {
 Space read_space(const Json& j) { return read_name<Space>(j, space_names, "memory space"); }
 
 AbstractValue read_abstract(const Json& j) {
-  return {read_array(member(j, "type")), read_bool(member(j, "is_ref"), "is_ref"),
-          read_space(member(j, "memory_space"))};
+  AbstractValue v{read_array(member(j, "type")), read_bool(member(j, "is_ref"), "is_ref"),
+                  read_space(member(j, "memory_space"))};
+  if (v.memory_space == Space::barrier)
+    v.arrivals = read_small<int>(member(j, "arrivals"), "arrivals");
+  return v;
 }
 
 BlockMapping read_mapping(const Json& j) {
@@ -365,6 +371,8 @@ Type read_type(const Json& j) {
   t.shape =
       read_list(member(j, "shape"), "shape", [](const Json& n) { return read_wide(n, "shape"); });
   if (t.is_ref()) t.space = read_space(member(j, "space"));
+  if (const Json& n = optional(j, "arrivals"); !n.is_null())
+    t.arrivals = read_small<int>(n, "arrivals");
   return t;
 }
 

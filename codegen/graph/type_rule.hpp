@@ -49,5 +49,15 @@ Type rule_load(const Context& c);
 Type rule_store(const Context& c);
 Type rule_swap(const Context& c);
 Type rule_atomic(const Context& c);
+/// Fails where a slice leaves what it is of, wherever it starts.
+void expect_inside(const Context& c, ValueId view);
+
+// Barriers and asynchronous copies: type_rules_async.cpp.
+Type rule_barrier(const Context& c);
+Type rule_copy_to_shared(const Context& c);
+Type rule_copy_to_global(const Context& c);
+Type rule_commit_shared(const Context& c);
+Type rule_close_copies(const Context& c);
+Type rule_await_copies(const Context& c);
 
 }  // namespace palladium::graph::typing

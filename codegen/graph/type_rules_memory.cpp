@@ -17,6 +17,8 @@ void expect_indices(const Context& c, std::size_t arg, Extents& of_all, const st
            text(Type::value(i32, of_all)));
 }
 
+}  // namespace
+
 // A slice that only a mask can keep inside.
 void expect_inside(const Context& c, ValueId view) {
   for (; c.graph[view].op != Op::Param; view = c.graph[view].args[0]) {
@@ -35,11 +37,17 @@ void expect_inside(const Context& c, ValueId view) {
   }
 }
 
+namespace {
+
 // Checks mask and `other` against the view and that args hold just what attr.ints says.
 const Type& memory(const Context& c) {
   const Type& view = reference(c, 0);
   if (view.space == Space::semaphore)
     c.fail(text(view) + " is read by pl::semaphore_read, signalled and waited for");
+  if (view.space == Space::barrier)
+    c.fail(text(view) +
+           " holds barriers, at which plgpu::barrier_arrive arrives, and for which "
+           "plgpu::barrier_wait waits");
   const bool load = c.op == Op::Load, atomic = c.op == Op::Atomic;
   expect_ints(c, atomic ? 3 : 2);
   for (const std::int64_t flag : c.ints().first(2))

@@ -182,7 +182,7 @@ class Verifier {
       require(d.is_static(), "a symbolic shape in the kernel");
       shape.push_back(d.value());
     }
-    return v.is_ref ? Type::ref(v.type.dtype, std::move(shape), v.memory_space)
+    return v.is_ref ? Type::ref(v.type.dtype, std::move(shape), v.memory_space, v.arrivals)
                     : Type::value(v.type.dtype, std::move(shape));
   }
 

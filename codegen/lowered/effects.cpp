@@ -122,6 +122,8 @@ class Visit {
   void operator()(const Wait& w) {
     control(w.slot);
     barrier(l_.barriers[w.barrier].storage, Of::awaits);
+    scratch(w.scratch);
+    fill(w.told);
   }
   void operator()(const Close& c) {
     add({.elected = c.kind == Completion::bulk_group, .on = c.kind, .completion = Of::closes});
@@ -250,7 +252,7 @@ class Visit {
   // Of one thread's copy.
   Effect place(const Place& p) const {
     Effect e{.storage = p.storage, .proxy = Proxy::async, .elected = true};
-    e.window = p.view != graph::no_value ? window_of(p.view) : p.window;
+    if (!p.storage) e.window = p.view != graph::no_value ? window_of(p.view) : p.window;
     return e;
   }
   void next_slot(RingId ring) {

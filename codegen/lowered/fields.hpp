@@ -132,6 +132,7 @@ PALLADIUM_FIELDS(Barriers) {
   f("storage", x.storage);
   f("ring", x.ring);
   f("arrivals", x.arrivals);
+  f("by_hand", x.by_hand);
 }
 
 PALLADIUM_FIELDS(Direct) { f("synchronised", x.synchronised); }
@@ -257,6 +258,7 @@ PALLADIUM_FIELDS(Copy) {
   f("of", x.of);
   f("multicast", x.multicast);
   f("predicate", x.predicate);
+  f("by_hand", x.by_hand);
 }
 PALLADIUM_FIELDS(Arrive) {
   f("barrier", x.barrier);
@@ -268,12 +270,15 @@ PALLADIUM_FIELDS(Wait) {
   f("barrier", x.barrier);
   f("slot", x.slot);
   f("phase", detail::alternative(x.phase, phase_words));
+  f("told", x.told);
+  f("scratch", x.scratch);
 }
 PALLADIUM_FIELDS(Close) { f("kind", detail::word(x.kind, completion_words)); }
 PALLADIUM_FIELDS(WaitGroup) {
   f("kind", detail::word(x.kind, completion_words));
   f("pending", x.pending);
   f("storages", x.storages);
+  f("written", x.written);
 }
 PALLADIUM_FIELDS(Fence) {
   (void)x;

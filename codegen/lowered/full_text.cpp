@@ -187,9 +187,10 @@ class FullText {
       words.push_back(fmt::format("s{}:{}:s{}", from, word(redirect.map), redirect.storage));
     return list(words);
   }
-  // "s3[%7]:%8", in the slot %7 of the block %8
+  // "s3[%7]:%8", in the slot %7 of the block %8; "s3@%6", what the view %6 shows of it
   std::string word(const Place& p) const {
     std::string text = p.storage ? word(p.storage) : p.window ? word(p.window) : word(p.view);
+    if (p.storage && p.view != graph::no_value) text += "@" + word(p.view);
     if (p.slot != graph::no_value) text += fmt::format("[{}]", word(p.slot));
     if (p.block != graph::no_value) text += ":" + word(p.block);
     return text;

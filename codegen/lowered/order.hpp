@@ -45,7 +45,7 @@ struct Needed {
 /// Registers that hold something only within a statement are done with at the end of its body.
 /// Slots of a ring are told apart by how many iterations they are ahead of the one around; arrays
 /// that may be the same (Graph::alias_class) are one. A copy that completes an mbarrier is awaited
-/// where that is: only who still reads what it overwrites concerns it.
+/// where that is: only who still reads what it overwrites concerns it. Likewise copies by hand.
 class Order {
  public:
   /// What is asked for: waits for groups of what is asynchronous, or barriers and fences, which

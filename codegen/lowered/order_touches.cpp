@@ -23,6 +23,9 @@ const Order::Facts& Order::facts(const Statement& s) {
 Order::Facts Order::facts_of(const Statement& s) const {
   const Effects all = effects(l_, s);
   Facts found{.touches = {}, .syncs = all.syncs, .fences = all.fences};
+  const Copy* const copy = std::get_if<Copy>(&s.what);
+  const bool by_hand = copy != nullptr && copy->by_hand;
+  if (by_hand && asked_ == Ask::groups) return found;
   for (const Effect& e : all) {
     if (e.completion == Of::awaits && e.role != Role::barrier) continue;
     if (e.role == Role::barrier)
@@ -33,6 +36,9 @@ Order::Facts Order::facts_of(const Statement& s) const {
              !std::holds_alternative<Copy>(s.what))
       add_array(e, found.touches);
   }
+  // Who waits for it says so himself.
+  if (by_hand)
+    for (Touch& t : found.touches) t.on = Completion::none;
   return found;
 }
 

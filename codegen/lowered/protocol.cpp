@@ -1,5 +1,6 @@
 #include "codegen/lowered/protocol.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -50,6 +51,11 @@ namespace palladium::lowered {
 
 Protocol protocol_of(const Program& l, std::int64_t most) {
   Protocol out;
+  if (std::ranges::any_of(l.barriers, &Barriers::by_hand)) {
+    out.verdict = Protocol::Verdict::not_explored;
+    out.why = "it has barriers at which threads arrive by hand";
+    return out;
+  }
   const protocol::Model m = protocol::model_of(l);
   if (!m.is_empty()) protocol::explore(m, most, out);
   if (out.verdict != Protocol::Verdict::good || m.waits_for_others == nullptr) return out;

@@ -22,7 +22,8 @@ namespace palladium::lowered {
 /// iterations nobody knows has 0 to two more than there are slots; of a known number it has no more
 /// than that. What is asked in each iteration is answered for two that follow one another, and so
 /// on in turns. Shared memory that threads alone touch, and fences, are other rules'. What is done
-/// for other programs, and who waits for them, are not known here.
+/// for other programs, and who waits for them, are not known here; nor is what users say of
+/// barriers, whose threads go different ways through the statements of one agent.
 struct Protocol {
   enum class Verdict : std::uint8_t {
     good,

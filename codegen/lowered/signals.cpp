@@ -48,7 +48,7 @@ class Signals {
 
   void find(const Statements& list) {
     for (const Statement& s : list) {
-      if (const Copy* const c = std::get_if<Copy>(&s.what); c != nullptr && c->completes)
+      if (const Copy* const c = std::get_if<Copy>(&s.what); c && c->completes && !c->by_hand)
         filled_[c->completes].insert(c->to.storage);
       for_each_body(s, [&](const Statements& body) { find(body); });
     }
@@ -166,6 +166,8 @@ class Signals {
   void expect(const Statements& list, std::size_t at) {
     const Copy* const copy = std::get_if<Copy>(&list[at].what);
     const Arrive* const arrive = std::get_if<Arrive>(&list[at].what);
+    if (copy != nullptr && copy->by_hand) return;
+    if (arrive != nullptr && l_.barriers[arrive->barrier].by_hand) return;
     if (copy != nullptr && copy->completes) {
       std::size_t first = at;
       while (first > 0 && completes(list[first - 1], copy->completes)) --first;

@@ -221,7 +221,8 @@ struct TensorBox {
 
 /// Where a copy reads or fills: a storage, the block of a window, or a view, the Ref of which has
 /// its root there. Of a storage in a ring that of the `slot`; none: of the iteration around. Of a
-/// cluster that of the `block` of this rank; none: of the own one.
+/// cluster that of the `block` of this rank; none: of the own one. A view beside a storage: what it
+/// shows of the window that is held there.
 struct Place {
   StorageId storage = {};
   WindowId window = {};
@@ -242,6 +243,8 @@ struct Copy {
   ValueId of = graph::no_value;  // the Load or Store that it does; none: of a block, or of bytes
   ValueId multicast = graph::no_value;  // a bit for each block of the cluster that it fills
   ValueId predicate = graph::no_value;
+  /// A user waits for it, as he says. Each Pallas thread of the agent issues its own.
+  bool by_hand = false;
 };
 
 /// At a barrier, of several that of the `slot`, or of a ring's of the iteration around: one thread
@@ -266,6 +269,9 @@ struct Wait {
   BarrierId barrier = {};
   ValueId slot = graph::no_value;
   std::variant<OfIteration, Tracked> phase = OfIteration{};
+  /// A scalar: nobody waits, but all learn there whether they would not have, and have waited then.
+  /// One thread tells the others by `scratch`, in shared memory.
+  StorageId told = {}, scratch = {};
 };
 
 /// What has been begun since the last one is a group.
@@ -281,6 +287,7 @@ struct WaitGroup {
   device::Completion kind = device::Completion::cp_async_group;
   int pending = 0;
   std::vector<StorageId> storages = {};
+  bool written = false;  // of bulk copies, until what they copy is there
 };
 
 /// What was stored to shared memory is there for the asynchronous proxy, behind a barrier for that

@@ -100,6 +100,7 @@ struct Barriers {
   StorageId storage = {};
   RingId ring = {};
   int arrivals = 1;
+  bool by_hand = false;  // a user says who arrives and waits, and made it for so many
 };
 
 /// Of such an array, so many at most: a thread has a bit for each.

@@ -257,9 +257,11 @@ class Purposes {
     for (const auto& [storage, by] : filled_)
       if (!read_[storage])
         refuse("used", *by, fmt::format("fills s{}, which nobody reads", storage));
+    for (const Barriers& b : l_.barriers)
+      if (b.by_hand) barriers_[b.storage] = {};
     if (behind_.waits)
       for (const StorageId s : l_.storages.ids()) judge(s, barriers_[s]);
-    if (fence_ != nullptr && !reads_stored_)
+    if (fence_ != nullptr && !reads_stored_ && !graph::has_async_ops(l_.graph))
       refuse("fenced", *fence_, "orders nothing: no copy and no product reads what threads store");
     return found_;
   }

@@ -10,6 +10,8 @@
 // where they are needed, those of products by the one that reads or overwrites; those of copies by
 // threads in front of the copies for later iterations, so that one barrier serves both.
 //
+// Copies and barriers by hand are the user's, who has said all of that.
+//
 // What copies bring is expected in front of them, by one arrival for neighbours that complete one
 // barrier; who steps from a slot that a producer fills arrives to free it. How many arrive at a
 // barrier stands in the table of barriers: codegen/expand makes all that stand there, in front of
@@ -69,7 +71,7 @@ Completion begun_by(const Statement& s) {
   if (const LoopNest* const p = std::get_if<LoopNest>(&s.what))
     return is_copied(*p) ? Completion::cp_async_group : Completion::none;
   if (const Copy* const c = std::get_if<Copy>(&s.what))
-    return c->completes ? Completion::none : Completion::bulk_group;
+    return c->completes || c->by_hand ? Completion::none : Completion::bulk_group;
   Completion found = Completion::none;
   if (const Ahead* const ahead = std::get_if<Ahead>(&s.what))
     for (const Statement& inner : ahead->body) found = std::max(found, begun_by(inner));
@@ -157,8 +159,7 @@ class BarrierWaits {
           out.push_back({wait_for(b), at_[b]});
           open.erase(b);
         }
-      if (const Copy* const c = std::get_if<Copy>(&s.what))
-        if (c->completes && !l_.barriers[c->completes].ring) open.insert(c->completes);
+      if (const BarrierId b = completed_by(s); b && !l_.barriers[b].ring) open.insert(b);
       out.push_back(std::move(s));
     }
     for (const BarrierId b : open) out.push_back({wait_for(b), at_[b]});
@@ -182,9 +183,9 @@ class BarrierWaits {
 
   void find(const Statements& list) {
     for (const Statement& s : list) {
-      if (const Copy* const c = std::get_if<Copy>(&s.what); c != nullptr && c->completes) {
-        filled_[c->completes].insert(c->to.storage);
-        at_.try_emplace(c->completes, s.at);
+      if (const BarrierId b = completed_by(s)) {
+        filled_[b].insert(std::get<Copy>(s.what).to.storage);
+        at_.try_emplace(b, s.at);
       }
       for_each_body(s, [&](const Statements& body) { find(body); });
     }
@@ -427,7 +428,8 @@ void count_arrivals(Program& l) {
       for (const auto& [barrier, by_all] : frees)
         arrivals[barrier] += by_all ? agent.warpgroups : 1;
     }
-  for (const auto& [barrier, count] : arrivals) l.barriers[barrier].arrivals = count;
+  for (const auto& [barrier, count] : arrivals)
+    if (!l.barriers[barrier].by_hand) l.barriers[barrier].arrivals = count;
 }
 
 void complete(Program& l, bool is_crowded) {

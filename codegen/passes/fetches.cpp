@@ -153,9 +153,7 @@ std::optional<TensorBox> Fetches::box_of_store(ValueId store, int swizzle, std::
   const graph::MemoryView m = graph::MemoryView::of(g_[store]);
   const BlockMapping& array =
       g_.mapping.block_mappings[l_.windows[l_.window_of[g_.root(m.ref)]].mapping];
-  // TMA stores 16 bytes at once, over the end of a row too.
-  if (const std::int64_t n = aligned_bytes / array.array_aval.dtype.bytes();
-      array.array_aval.shape.rank() > 0 && row_facts(array).multiple % n != 0) {
+  if (!ends_aligned(array)) {
     why = "its rows do not end at multiples of 16 bytes";
     return {};
   }
@@ -164,6 +162,76 @@ std::optional<TensorBox> Fetches::box_of_store(ValueId store, int swizzle, std::
     return {};
   }
   return box_of(store, g_[m.value].type.shape, swizzle, why);
+}
+
+// TMA stores 16 bytes at once, over the end of a row too.
+bool Fetches::ends_aligned(const BlockMapping& m) {
+  const std::int64_t n = aligned_bytes / m.array_aval.dtype.bytes();
+  return m.array_aval.shape.rank() == 0 || row_facts(m).multiple % n == 0;
+}
+
+std::optional<TensorBox> Fetches::box_of_copy(ValueId copy, std::string& why) {
+  const graph::CopyView c = graph::CopyView::of(g_[copy]);
+  const auto refuse = [&](const char* reason) {
+    why = reason;
+    return std::nullopt;
+  };
+  const int mapping = g_.mapping_of(g_.root(c.global));
+  const BlockMapping& m = g_.mapping.block_mappings[static_cast<std::size_t>(mapping)];
+  const std::optional<std::vector<int>> dimensions = box_dimensions(g_, c.global);
+  if (!dimensions) return refuse("its view in global memory is no box");
+  if (!lies_in_array(m, c.global, 1, why)) return {};
+  if (g_[copy].op == Op::CopyToGlobal && !ends_aligned(m))
+    return refuse("its rows do not end at multiples of 16 bytes");
+  if (!is_run(c.shared)) return refuse("its view in shared memory is no run from 128 bytes");
+  const Extents& shape = g_[c.global].type.shape;
+  TensorBox box{.mapping = mapping};
+  std::size_t next = 0;
+  for (const BlockDim& b : m.block_shape) {
+    const int d = b.kind == BlockDim::Kind::squeezed ? -1 : (*dimensions)[next++];
+    const std::int64_t extent = d < 0 ? 1 : shape[static_cast<std::size_t>(d)];
+    const bool is_first = std::ranges::all_of(box.box, [](std::int32_t n) { return n == 1; });
+    if (extent > most_rows && (!is_first || extent % most_rows != 0))
+      return refuse("it has more than 256 elements in a dimension");
+    box.box.push_back(static_cast<std::int32_t>(std::min(extent, most_rows)));
+  }
+  if (box.box.back() * m.array_aval.dtype.bytes() % aligned_bytes != 0)
+    return refuse("its rows are no multiples of 16 bytes");
+  return box;
+}
+
+// Whether the elements of a view of shared memory follow one another, from where TMA can begin.
+bool Fetches::is_run(ValueId shared) {
+  constexpr std::int64_t aligned = 128;
+  std::vector<ValueId> views;
+  for (; g_[shared].op != Op::Param; shared = g_[shared].args[0]) {
+    if (g_[shared].op != Op::At) return false;
+    views.push_back(shared);
+  }
+  const graph::Type& all = g_[shared].type;
+  Extents extents = all.shape, strides(extents.size());
+  std::int64_t stride = all.dtype.bytes(), begin = 0;
+  for (std::size_t d = extents.size(); d-- > 0; stride *= extents[d]) strides[d] = stride;
+  for (auto view = views.rbegin(); view != views.rend(); ++view) {
+    const std::vector<graph::SubscriptDim> dims = graph::Subscript::of(g_[*view]).dims;
+    Extents inner;
+    std::size_t operand = 1;
+    for (std::size_t d = 0; d < dims.size(); ++d) {
+      if (dims[d].is_slice && dims[d].stride != 1) return false;
+      if (dims[d].dynamic && exprs_.facts(indices_.expr(g_[*view].args[operand++])).multiple %
+                                     aligned * (strides[d] % aligned) % aligned !=
+                                 0)
+        return false;
+      begin += dims[d].start * strides[d];
+      if (dims[d].is_slice) inner.push_back(strides[d]);
+    }
+    strides = std::move(inner);
+    extents = g_[*view].type.shape;
+  }
+  std::int64_t expected = all.dtype.bytes();
+  for (std::size_t d = extents.size(); d-- > 0; expected *= extents[d])
+    if (extents[d] > 1 && strides[d] != expected) return false;
+  return begin % aligned == 0;
 }
 
 // Whether boxes of the view lie where TMA finds them in its array.

@@ -39,6 +39,9 @@ class Fetches {
   std::optional<TensorBox> box_of_window(const Window& w, std::string& why);
   /// Of a Store of a value in panels: the box that TMA can copy to its view; else the reason.
   std::optional<TensorBox> box_of_store(ValueId store, int swizzle, std::string& why);
+  /// Of a copy by hand: the box that TMA can copy, or of which it copies several that follow one
+  /// another along the first dimension; else the reason. Asks of no window.
+  std::optional<TensorBox> box_of_copy(ValueId copy, std::string& why);
 
  private:
   std::optional<ValueId> load_of(ValueId operand);
@@ -47,6 +50,8 @@ class Fetches {
   std::optional<TensorBox> box_of_row(ValueId load, const Extents& shape, std::string& why);
   bool lies_in_array(const BlockMapping& m, ValueId view, int least, std::string& why);
   bool is_aligned(const BlockMapping& m, ValueId view);
+  bool ends_aligned(const BlockMapping& m);
+  bool is_run(ValueId shared);
   thread::Facts row_facts(const BlockMapping& m);
 
   const Program& l_;

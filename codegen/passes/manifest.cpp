@@ -13,6 +13,8 @@ constexpr Pass attempt[] = {
      "so does this: what an axis is compared with is hoisted out of its loop"},
     {"legalize_dot_operands", legalize_dot_operands, Fact::none, Fact::none, Edits::graph,
      "so does this: what products take decides what is staged"},
+    {"legalize_async_copies", legalize_async_copies, Fact::none, Fact::none, Edits::graph,
+     "and this: what threads copy they load and store"},
     {"place_windows", place_windows, Fact::none, Fact::windows, Edits::nothing,
      "says which loads read memory"},
     {"swizzle_grid", swizzle_grid, Fact::windows, Fact::none, Edits::nothing,

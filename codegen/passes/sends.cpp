@@ -37,7 +37,7 @@ bool is_sent(const Program& l, const Analysis& a, ValueId store) {
   const graph::Type& type = g[m.value].type;
   if (!l.machine.has_tma() || (type.dtype != f16 && type.dtype != bf16) ||
       g[store].op != graph::Op::Store || m.mask != graph::no_value || type.shape.size() != 2 ||
-      g.bodies.size() > 1 || g.bodies[0].warpgroups > 1)
+      g.bodies.size() > 1 || g.bodies[0].warpgroups > 1 || graph::has_async_ops(g))
     return false;
   const Window& w = l.windows[l.window_of[g.root(m.ref)]];
   return w.is_direct() && !w.is_synchronised() && w.mapping >= 0 && is_only_written(g, a, w) &&

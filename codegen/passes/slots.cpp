@@ -18,7 +18,7 @@ bool is_copied(const LoopNest& p) {
 
 BarrierId completed_by(const Statement& s) {
   const Copy* const c = std::get_if<Copy>(&s.what);
-  return c != nullptr ? c->completes : BarrierId();
+  return c != nullptr && !c->by_hand ? c->completes : BarrierId();
 }
 
 std::size_t end_of_copies(const Statements& list, std::size_t at) {

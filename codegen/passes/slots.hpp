@@ -16,7 +16,8 @@ using Copies = std::span<const Statement>;
 
 /// Whether the nest begins copies to shared memory that nobody waits for yet.
 bool is_copied(const LoopNest& p);
-/// The barrier that says when what a copy brings is in shared memory; none of other statements.
+/// The barrier that says when what a copy brings is in shared memory; none of other statements, and
+/// of copies by hand.
 BarrierId completed_by(const Statement& s);
 /// Whether copies to shared memory that are made together begin there.
 bool begins_copies(const Statements& list, std::size_t at);

@@ -10,6 +10,7 @@
 #include "codegen/lowered/effects.hpp"
 #include "codegen/passes/accumulators.hpp"
 #include "codegen/passes/analysis.hpp"
+#include "codegen/passes/async_copies.hpp"
 #include "codegen/passes/operands.hpp"
 #include "codegen/passes/passes.hpp"
 #include "codegen/passes/products.hpp"
@@ -136,6 +137,14 @@ class Building {
     case Op::Delay: semaphore(out, v); return;
     case Op::DebugPrint:
     case Op::DebugCheck: tell(out, v); return;
+    case Op::BarrierArrive:
+    case Op::BarrierWait:
+    case Op::BarrierTest:
+    case Op::CopyToShared:
+    case Op::CopyToGlobal:
+    case Op::CommitShared:
+    case Op::CloseCopies:
+    case Op::AwaitCopies: add_by_hand(l_, v, out); return;
     case Op::Swap:
       assign(out, v, l_.storage_of[v]);
       store(out, v);

@@ -132,6 +132,7 @@ class WindowPlacement {
         w.in = InShared{{.storage = s}};
         return;
       }
+      if (g_[w.root].type.space == Space::barrier) return make_barriers(w);
       const bool shared = g_[w.root].type.space == Space::smem && !is_carried_in_registers(w);
       make_resident(w, shared ? Residency::shared : Residency::registers);
       return;
@@ -173,7 +174,9 @@ class WindowPlacement {
   // Scratch in shared memory is that of the block, whose bodies have it at one place among their
   // parameters; none: none has it yet.
   StorageId storage_of_first_body(const Window& w) const {
-    if (w.body == 0 || w.scope != graph::no_value || g_[w.root].type.space != Space::smem)
+    const Space space = g_[w.root].type.space;
+    if (w.body == 0 || w.scope != graph::no_value ||
+        (space != Space::smem && space != Space::barrier))
       return {};
     const auto params = [&](int body) -> const std::vector<ValueId>& {
       return g_[g_.bodies[static_cast<std::size_t>(body)].region].params;
@@ -258,6 +261,18 @@ class WindowPlacement {
       w.in = InShared{resident};
     else
       w.in = InRegisters{resident};
+  }
+
+  // Those of a user, who says who arrives and waits.
+  void make_barriers(Window& w) {
+    const graph::Type& t = g_[w.root].type;
+    const BarrierId all = l_.add_barriers({}, static_cast<int>(graph::element_count(t.shape)));
+    l_.barriers[all].arrivals = t.arrivals;
+    l_.barriers[all].by_hand = true;
+    Storage& s = l_.storages[l_.barriers[all].storage];
+    s.of = w.root;
+    s.shared().per_warpgroup = false;
+    w.in = InShared{{.storage = l_.barriers[all].storage}};
   }
 
   bool is_aliased(const Window& w) const {

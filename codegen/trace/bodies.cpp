@@ -21,12 +21,14 @@ void Tracer::set_scratch() {
     }
     global_of_scratch_.push_back(-1);
     ShapeDtype type;
+    if (s.type.space == Space::barrier && !is_meshed())
+      fail(s.type.at, who + " is a barrier, which only bodies of a pl::kernel can have");
     if (const std::string problem = scratch_problem(s.type, who, type); !problem.empty())
       fail(s.type.at, problem);
     const std::size_t meshes = is_meshed() ? over_.meshes->list.size() : 0;
     if (const std::string problem = mesh_problem(s.type, who, meshes); !problem.empty())
       fail(s.type.at, problem);
-    m.scratch_avals.push_back({type, true, s.type.space});
+    m.scratch_avals.push_back({type, true, s.type.space, {}, s.type.arrivals});
   }
 }
 
@@ -92,7 +94,8 @@ void Tracer::trace_body(std::size_t number, const Body& body) {
   for (std::size_t i = 0; i < scratch.size(); ++i) {
     if (global_of_scratch_[i] >= 0) continue;
     const AbstractValue& s = g.mapping.scratch_avals[next++];
-    scratch[i] = builder.param(Type::ref(s.type.dtype, extents(s.type.shape), s.memory_space), at_);
+    scratch[i] = builder.param(
+        Type::ref(s.type.dtype, extents(s.type.shape), s.memory_space, s.arrivals), at_);
   }
   for (std::size_t i = 0; i < scratch.size(); ++i)
     if (const int global = global_of_scratch_[i]; global >= 0)

@@ -115,7 +115,29 @@ std::unique_ptr<detail::Operands> operands_of(Recorder& recorder,
                                     std::move(order), at);
 }
 
+namespace {
+
+std::string barrier_problem(const Scoped& scratch, const std::string& who, ShapeDtype& type) {
+  constexpr std::int64_t most_barriers = 32, most_arrivals = (1 << 20) - 1;
+  if (scratch.arrivals < 1 || scratch.arrivals > most_arrivals)
+    return who + " is a barrier with num_arrivals = " + std::to_string(scratch.arrivals) +
+           "; 1 to " + std::to_string(most_arrivals) + " are possible";
+  type = {{}, scratch.type.dtype};
+  std::int64_t count = 1;
+  for (const Dim& d : scratch.type.shape) {
+    const std::int64_t n = d.value();
+    if (n < 1 || n > most_barriers || (count *= n) > most_barriers)
+      return who + " is of " + to_string(scratch.type.shape) + " barriers; 1 to " +
+             std::to_string(most_barriers) + " are possible";
+    type.shape.push_back(n);
+  }
+  return "";
+}
+
+}  // namespace
+
 std::string scratch_problem(const Scoped& scratch, const std::string& who, ShapeDtype& type) {
+  if (scratch.space == Space::barrier) return barrier_problem(scratch, who, type);
   if (scratch.space != Space::smem && scratch.space != Space::regs)
     return who + " must be in SMEM or REGS";
   if (scratch.type.dtype == DType()) return who + " has no dtype";

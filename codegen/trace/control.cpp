@@ -253,6 +253,19 @@ ValueId scoped_semaphores(Recorder& recorder, const ShapeDtype& type, const Shar
   return recorder.global(number);
 }
 
+// Barriers are those of the block, from the kernel's start to its end.
+void expect_all_threads(const Recorder& recorder, const Sharers& sharers, const std::string& who,
+                        Location at) {
+  if (!recorder.may_capture)
+    throw CompileError(
+        at, "run_scoped: " + who + " is a barrier, which only bodies of a pl::kernel can have");
+  const trace::Threads& threads = recorder.threads[recorder.body];
+  if (threads.count > 1 && !sharers.threads)
+    throw CompileError(at, "run_scoped: " + who + " is a barrier, which is of all " +
+                               std::to_string(threads.count) + " threads: .collective_axes = {\"" +
+                               threads.name + "\"}");
+}
+
 }  // namespace
 
 Building::Building(const ScratchTypes& types, const ScopedOptions& options,
@@ -282,8 +295,11 @@ Building::Building(const ScratchTypes& types, const ScopedOptions& options,
                          "given '" +
                              sharers.cluster_axis + "' for " + who +
                              "; only semaphores are those of several blocks");
-    const Type ref = Type::ref(type.dtype, trace::extents(type.shape), s.type.space);
-    if (!sharers.threads) {
+    const Type ref =
+        Type::ref(type.dtype, trace::extents(type.shape), s.type.space, s.type.arrivals);
+    const bool is_barrier = s.type.space == Space::barrier;
+    if (is_barrier) expect_all_threads(recorder, sharers, who, at);
+    if (!sharers.threads && !is_barrier) {
       state->carried.push_back(ref);
       continue;
     }

@@ -189,8 +189,11 @@ void add_shared(Recorder& recorder) {
       std::erase(params, ref);
       params.insert(params.begin() + static_cast<std::ptrdiff_t>(at), ref);
     }
-    g.mapping.scratch_avals.push_back(
-        {{to_shape(shared.type.shape), shared.type.dtype}, true, shared.type.space});
+    g.mapping.scratch_avals.push_back({{to_shape(shared.type.shape), shared.type.dtype},
+                                       true,
+                                       shared.type.space,
+                                       {},
+                                       shared.type.arrivals});
   }
 }
 

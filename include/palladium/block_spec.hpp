@@ -213,6 +213,7 @@ struct Scoped {
   ShapeDtype type = {};
   Location at = {};
   int mesh = -1;  ///< of a kernel over several meshes: the number of the one whose it is
+  int arrivals = 0;  ///< of barriers: so many complete each of them
 
   /// The same for the threads of one of several meshes: `plgpu::REGS({64}, pl::f32).on(1)`.
   Scoped on(int mesh_number) const {

@@ -46,6 +46,7 @@ enum class Space : std::uint8_t {
   smem,       ///< shared memory of the block
   regs,       ///< registers of the Pallas thread
   semaphore,  ///< counters in global memory, of a block or of a launch, 0 when it starts
+  barrier,    ///< barriers in shared memory of the block (plgpu::Barrier)
 };
 PALLADIUM_API const char* to_string(Space space);
 
@@ -90,6 +91,7 @@ struct AbstractValue {
   bool is_ref = false;
   Space memory_space = Space::automatic;
   std::vector<AbstractValue> components = {};  ///< as BlockMapping's
+  int arrivals = 0;                            ///< of barriers: so many complete each of them
 };
 
 /// Structure of an index map's parameters.

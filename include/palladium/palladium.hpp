@@ -30,6 +30,8 @@
 #include "palladium/device.hpp"
 #include "palladium/diagnosis.hpp"
 #include "palladium/gpu.hpp"
+#include "palladium/gpu/barrier.hpp"
+#include "palladium/gpu/copy.hpp"
 #include "palladium/sass.hpp"
 #include "palladium/kernel.hpp"
 #include "palladium/mesh_kernel.hpp"

@@ -45,7 +45,8 @@ std::string text_of(const BlockDim& d) {
 }
 
 std::string text_of(const AbstractValue& v) {
-  return (v.is_ref ? std::string("ref ") + to_string(v.memory_space) + " " : "") +
+  const std::string arrivals = v.arrivals > 0 ? fmt::format("({})", v.arrivals) : "";
+  return (v.is_ref ? std::string("ref ") + to_string(v.memory_space) + arrivals + " " : "") +
          to_string(v.type);
 }
 

@@ -27,6 +27,26 @@ using graph::ValueId;
 
 class Launch;
 class Semaphores;
+struct Barrier;
+struct SemaphoreUser;
+
+/// Copies to global memory that a Pallas thread has begun: of each what is known when it has read,
+/// and when it is there.
+struct Sent {
+  race::Snapshot read, written;
+  Location at;
+};
+/// ... in groups.
+struct CopyGroups {
+  std::vector<Sent> open;
+  std::vector<std::vector<Sent>> closed;
+  std::size_t read = 0, written = 0;  // so many of the first have been awaited
+};
+/// Who a thread's copies are to the search for races: one that brings, and of one that sends who
+/// reads and who writes.
+struct CopyAgents {
+  race::Agent bringing = 0, reading = 0, writing = 0;
+};
 
 /// Where a Pallas thread stands, or one of its warps.
 struct Position {
@@ -86,6 +106,9 @@ class Frame {
   Semaphores* semaphores = nullptr;
   fiber::Scheduler* scheduler = nullptr;
   std::vector<race::Agent> warp_agents = {};
+  std::map<std::pair<const Window*, std::int64_t>, Barrier>* barriers = nullptr;
+  CopyAgents copy_agents = {};
+  CopyGroups copies = {};
 
  private:
   const Plan& plan_;
@@ -100,6 +123,14 @@ class Frame {
 };
 
 Eval* evaluation(graph::Op op);
+
+/// The Pallas thread, and what it uses there, for messages and the search for races.
+SemaphoreUser user_of(Frame& f, ValueId v, std::string semaphore);
+
+/// The elements of the Ref `to` become those of `from`, by instruction `by`; the search for races
+/// is told that these agents did it, asynchronously.
+void copy_elements(Frame& f, ValueId by, ValueId from, ValueId to, race::Agent reading,
+                   race::Agent writing);
 
 // One for each operation: without it nothing links.
 #define PL_OP(Name, ...) Eval eval_##Name;

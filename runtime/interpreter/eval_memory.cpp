@@ -92,8 +92,9 @@ class Places {
 // A reader or writer of a view: the mask, and the refusal of elements that do not exist.
 class Access {
  public:
-  Access(Frame& f, ValueId v)
-      : f_(f), v_(v), memory_(f.plan().memory(v)), view_(f.view(memory_.ref)) {
+  Access(Frame& f, ValueId v) : Access(f, v, f.plan().memory(v)) {}
+  Access(Frame& f, ValueId v, const graph::MemoryView& memory)
+      : f_(f), v_(v), memory_(memory), view_(f.view(memory_.ref)) {
     if (memory_.mask != graph::no_value) mask_ = f.data<bool>(memory_.mask);
     bytes_ = view_.bytes;
   }
@@ -153,6 +154,13 @@ class Access {
     if (op == graph::Op::Atomic) return record(race::Kind::atomic);
     if (graph::reads_memory(op)) record(race::Kind::read);
     if (graph::writes_memory(op)) record(race::Kind::write);
+  }
+  /// The same of an asynchronous operation.
+  void record(race::Agent agent, race::Kind kind) {
+    if (window().races == nullptr) return;
+    agent_ = agent;
+    proxy_ = race::Proxy::async;
+    record(kind);
   }
 
  private:
@@ -261,7 +269,7 @@ class Access {
   void record(race::Kind kind) {
     const auto note = [&](std::int64_t offset, std::int64_t bytes) {
       f_.races->record(*window().races, window().dense_offset(offset),
-                       static_cast<std::size_t>(bytes), f_.agent, kind, v_);
+                       static_cast<std::size_t>(bytes), agent_, kind, v_, proxy_);
     };
     if (masked() || view_.listed) {
       for_each(
@@ -332,6 +340,8 @@ class Access {
   View& view_;
   const bool* mask_ = nullptr;
   int bytes_ = 0;
+  race::Agent agent_ = f_.agent;
+  race::Proxy proxy_ = race::Proxy::generic;
 };
 
 }  // namespace
@@ -382,6 +392,18 @@ void eval_Load(Frame& f, ValueId v, const Inst&) {
   }
   access.read(f.bytes(v));
   access.record();
+}
+
+void copy_elements(Frame& f, ValueId by, ValueId from, ValueId to, race::Agent reading,
+                   race::Agent writing) {
+  const graph::MemoryView source{.ref = from}, target{.ref = to};
+  Access read(f, by, source), write(f, by, target);
+  std::vector<std::byte> elements(static_cast<std::size_t>(read.view().count()) *
+                                  static_cast<std::size_t>(read.view().bytes));
+  read.read(elements.data());
+  write.write(elements.data());
+  read.record(reading, race::Kind::read);
+  write.record(writing, race::Kind::write);
 }
 
 void eval_Store(Frame& f, ValueId v, const Inst&) {

@@ -21,11 +21,7 @@ std::string name_of(const View& view) {
 }
 
 SemaphoreUser user_of(Frame& f, ValueId v, const View& view) {
-  const Position& p = f.position;
-  std::string thread = p.threads > 1 ? fmt::format("thread {} of program ", p.thread) : "program ";
-  thread += f.launch->text_of_position(p);
-  if (p.warp >= 0) thread = fmt::format("warp {} of {}", p.warp, thread);
-  return {std::move(thread), name_of(view), f.graph().location(v), f.races, f.agent};
+  return user_of(f, v, name_of(view));
 }
 
 std::int32_t* count_of(const View& view) {
@@ -33,6 +29,14 @@ std::int32_t* count_of(const View& view) {
 }
 
 }  // namespace
+
+SemaphoreUser user_of(Frame& f, ValueId v, std::string semaphore) {
+  const Position& p = f.position;
+  std::string thread = p.threads > 1 ? fmt::format("thread {} of program ", p.thread) : "program ";
+  thread += f.launch->text_of_position(p);
+  if (p.warp >= 0) thread = fmt::format("warp {} of {}", p.warp, thread);
+  return {std::move(thread), std::move(semaphore), f.graph().location(v), f.races, f.agent};
+}
 
 void eval_SemaphoreRead(Frame& f, ValueId v, const Inst& inst) {
   const View& view = f.view(inst.args[0]);

@@ -84,6 +84,7 @@ void Machine::make_cluster(std::uint64_t place) {
         frame.launch = &launch_;
         frame.semaphores = &semaphores_;
         frame.scheduler = &scheduler_;
+        frame.barriers = &barriers_;
         block.regions.push_back(body.region);
       }
     make_registers(block);
@@ -143,8 +144,15 @@ void Machine::watch(Block& block) {
     if (graph::has_warps(graph_))
       for (int w = 0; w < graph::num_warps; ++w)
         frame.warp_agents.push_back(races_->add_thread(fmt::format("warp {} of {}", w, name)));
+    if (graph::has_async_ops(graph_)) add_copy_agents(frame, name);
     frame.agent = races_->add_thread(std::move(name));
   }
+}
+
+void Machine::add_copy_agents(Frame& frame, const std::string& thread) {
+  const std::string name = "a copy of " + thread;
+  frame.copy_agents = {races_->add_thread(name), races_->add_thread(name),
+                       races_->add_thread(name)};
 }
 
 void Machine::run(std::uint64_t place) {
@@ -171,6 +179,7 @@ void Machine::run_visits(std::uint64_t place) {
     for (std::deque<Window>& own : block.registers)
       for (Window& scratch : own) scratch.poison();
   }
+  barriers_.clear();
   bool first = true;
   do {
     for (Block& block : blocks_) {
@@ -181,8 +190,24 @@ void Machine::run_visits(std::uint64_t place) {
     first = false;
     visit();
   } while (advance(sequential, launch_.sequential_sizes));
+  check_ends();
   for (Block& block : blocks_)
     for (Window& window : block.windows) close(window);
+}
+
+// Barriers are done with, and what copies read is there no more.
+void Machine::check_ends() {
+  for (const auto& [which, barrier] : barriers_) Semaphores::check_end(barrier, graph_.at);
+  for (Block& block : blocks_)
+    for (Frame& frame : block.threads) {
+      CopyGroups copies = std::exchange(frame.copies, {});
+      if (!copies.open.empty()) copies.closed.push_back(copies.open);
+      if (copies.read < copies.closed.size() && !copies.closed[copies.read].empty())
+        throw CompileError(copies.closed[copies.read][0].at,
+                           fmt::format("copy_smem_to_gmem: thread {} ends before the copy has read "
+                                       "what it copies: plgpu::wait_smem_to_gmem(0)",
+                                       frame.position.thread));
+    }
 }
 
 void Machine::move_windows(Block& block, std::uint64_t place, bool first) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -53,6 +54,8 @@ class Machine {
   void visit();
   void bind(Frame& frame, const std::vector<ValueId>& params, Block& block, std::size_t thread);
   void close(Window& window);
+  void add_copy_agents(Frame& frame, const std::string& thread);
+  void check_ends();
 
   const Launch& launch_;
   const graph::Graph& graph_;
@@ -68,6 +71,7 @@ class Machine {
   fiber::Scheduler scheduler_;
   bool runs_through_ = false;  // without fibers
   Semaphores semaphores_;
+  std::map<std::pair<const Window*, std::int64_t>, Barrier> barriers_;  // that somebody has used
   std::optional<Races> races_;
   std::vector<Races::Memory*> arrays_;  // whole ones, by block mapping
 };

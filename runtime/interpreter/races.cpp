@@ -62,13 +62,14 @@ void Races::report(const Memory& memory, const race::Race& race) {
   if (!known_.emplace(memory.name, a, b).second) return;
   if (texts_.empty()) first_ = later;
   if (texts_.size() == max_texts) return;
-  texts_.push_back(fmt::format(
-      "'{}': race on {}: in program {} {} {} {} at {}, which {} {} at {}, and nothing orders the "
-      "two",
-      graph_.name, memory.name, program_, threads_[race.later.agent],
-      race.later.kind == race::Kind::read ? "reads" : "writes", elements_text(memory, race),
-      to_string(later), threads_[race.earlier.agent],
-      race.earlier.kind == race::Kind::read ? "read" : "wrote", to_string(earlier)));
+  texts_.push_back(
+      fmt::format("'{}': race on {}: in program {} {} {} {} at {}, which {} {} at {}, and {}",
+                  graph_.name, memory.name, program_, threads_[race.later.agent],
+                  race.later.kind == race::Kind::read ? "reads" : "writes",
+                  elements_text(memory, race), to_string(later), threads_[race.earlier.agent],
+                  race.earlier.kind == race::Kind::read ? "read" : "wrote", to_string(earlier),
+                  race.missing_fence ? "no plgpu::commit_smem() stands between the two"
+                                     : "nothing orders the two"));
 }
 
 void Races::refuse(const std::string& besides) const {

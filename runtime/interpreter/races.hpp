@@ -15,9 +15,10 @@
 
 namespace palladium::interpreter {
 
-/// Loads, stores and swaps are recorded as they happen. Whatever orders threads is told to
-/// `engine()`: who signals releases, who waits acquires, an asynchronous copy is an agent of its
-/// own. Threads are not ordered by being visited in turn: a sequential axis is a loop inside each.
+/// Loads, stores and swaps are recorded as they happen, copies when they begin. Whatever orders
+/// threads is told to `engine()`: who signals releases, who waits acquires, an asynchronous copy is
+/// an agent of its own, of which those learn who wait for it. Threads are not ordered by being
+/// visited in turn: a sequential axis is a loop inside each.
 class Races {
  public:
   /// A Ref's contents in one block.
@@ -39,9 +40,9 @@ class Races {
 
   /// Instruction `by`, run by `agent`, accesses bytes of `memory`.
   void record(Memory& memory, std::size_t offset, std::size_t bytes, race::Agent agent,
-              race::Kind kind, graph::ValueId by) {
+              race::Kind kind, graph::ValueId by, race::Proxy through = race::Proxy::generic) {
     const auto found =
-        memory.shadow.access(offset, bytes, {agent, kind, race::Proxy::generic, graph::index(by)});
+        memory.shadow.access(offset, bytes, {agent, kind, through, graph::index(by)});
     if (found) report(memory, *found);
   }
   race::Engine& engine() { return engine_; }

@@ -43,13 +43,88 @@ void Semaphores::wait(std::int32_t* count, std::int32_t value, bool takes,
   if (takes) *count -= value;
 }
 
+void Semaphores::arrive(Barrier& b, race::Snapshot known, const SemaphoreUser& user) {
+  if (user.races != nullptr) b.told = user.races->engine().join(b.told, known);
+  if (++b.arrived < b.arrivals) return;
+  b.arrived = 0;
+  b.known = b.told;
+  const bool seen = b.completed == 0 || std::ranges::any_of(b.seen, [&](const auto& s) {
+                      return s.second.phases == b.completed;
+                    });
+  if (!seen)
+    throw CompileError(user.at, fmt::format("{} completed phase {}, but no threads observed phase "
+                                            "{}: who arrives once more must know that a "
+                                            "barrier_wait was through",
+                                            b.name, b.completed, b.completed - 1));
+  ++b.completed;
+  for (const Waiting& w : waiting_)
+    if (w.barrier == &b && w.fiber->parked()) scheduler_.unpark(*w.fiber);
+}
+
+void Semaphores::wait(Barrier& b, std::int64_t thread, const SemaphoreUser& user) {
+  Barrier::Seen& seen = b.seen[thread];
+  seen.thread = user.thread;
+  while (b.completed <= seen.phases) {
+    fiber::Fiber* const self = scheduler_.current();
+    waiting_.push_back({self, &user, nullptr, 0, &b});
+    scheduler_.park(&b);
+    std::erase_if(waiting_, [&](const Waiting& w) { return w.fiber == self; });
+  }
+  if (b.completed > seen.phases + 1)
+    throw CompileError(user.at,
+                       fmt::format("{} waits for phase {} of {}, which has completed phase "
+                                   "{}: a thread that waits for a barrier waits for every "
+                                   "completion of it",
+                                   user.thread, seen.phases, b.name, b.completed - 1));
+  ++seen.phases;
+  if (user.races != nullptr) user.races->engine().acquire(user.agent, b.known);
+}
+
+bool Semaphores::test(Barrier& b, std::int64_t thread, const SemaphoreUser& user) {
+  scheduler_.yield();  // who asks again and again must let others go on
+  if (b.completed <= b.seen[thread].phases) {
+    b.seen[thread].thread = user.thread;
+    return false;
+  }
+  wait(b, thread, user);
+  return true;
+}
+
+void Semaphores::check_end(const Barrier& b, Location at) {
+  for (const auto& [number, seen] : b.seen)
+    if (seen.phases < b.completed)
+      throw CompileError(at, fmt::format("when {} was deallocated, {} had only observed it up to "
+                                         "phase {}, but it completed up to phase {}: there is a "
+                                         "barrier_wait for each completion",
+                                         b.name, seen.thread, seen.phases - 1, b.completed - 1));
+  if (b.completed > 0 && b.seen.empty())
+    throw CompileError(at, fmt::format("when {} was deallocated, it had completed phase {}, but no "
+                                       "threads observed it: there is a barrier_wait for each "
+                                       "completion",
+                                       b.name, b.completed - 1));
+  if (b.arrived > 0)
+    throw CompileError(at, fmt::format("when {} was deallocated, {} of {} arrivals had come that "
+                                       "complete it",
+                                       b.name, b.arrived, b.arrivals));
+}
+
+std::string Semaphores::text_of(const Waiting& w) {
+  const std::string who = w.user->thread + " waits at " + to_string(w.user->at);
+  if (w.barrier == nullptr)
+    return fmt::format("{} until {} is {}; it is {}", who, w.user->semaphore, w.value, *w.count);
+  return fmt::format("{} until {} completes phase {}; {} of {} arrivals have come", who,
+                     w.barrier->name, w.barrier->completed, w.barrier->arrived,
+                     w.barrier->arrivals);
+}
+
 void Semaphores::refuse_deadlock() const {
-  std::string message = "deadlock: all threads that are left wait for semaphores";
+  const bool meets =
+      std::ranges::any_of(waiting_, [](const Waiting& w) { return w.barrier != nullptr; });
+  std::string message = std::string("deadlock: all threads that are left wait for ") +
+                        (meets ? "barriers and semaphores" : "semaphores");
   constexpr std::size_t most_told = 20;
   for (std::size_t i = 0; i < std::min(waiting_.size(), most_told); ++i) {
-    const Waiting& w = waiting_[i];
-    message += fmt::format("\n  {} waits at {} until {} is {}; it is {}", w.user->thread,
-                           to_string(w.user->at), w.user->semaphore, w.value, *w.count);
+    message += "\n  " + text_of(waiting_[i]);
   }
   if (waiting_.size() > most_told)
     message += fmt::format("\nand {} more", waiting_.size() - most_told);

@@ -1,4 +1,5 @@
-// The semaphores of the blocks that run at once: who waits on which, and what signals tell.
+// The semaphores and barriers of the blocks that run at once: who waits on which, and what signals
+// and arrivals tell.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +22,19 @@ struct SemaphoreUser {
   race::Agent agent = 0;
 };
 
+/// A barrier of a block. Phase n is over with its completion number n, from 0 on.
+struct Barrier {
+  std::string name;  // "scratch[0][2]"
+  int arrivals = 1, arrived = 0;
+  std::int64_t completed = 0;
+  race::Snapshot told, known;  // by all who arrived; until the last completion
+  struct Seen {
+    std::string thread;
+    std::int64_t phases = 0;
+  };
+  std::map<std::int64_t, Seen> seen;  // of threads that have waited
+};
+
 class Semaphores {
  public:
   explicit Semaphores(fiber::Scheduler& scheduler);
@@ -30,13 +44,23 @@ class Semaphores {
   /// Sleeps until the count is at least `value`. CompileError where all threads that are left wait.
   void wait(std::int32_t* count, std::int32_t value, bool takes, const SemaphoreUser& user);
 
+  /// CompileError where it completes before any thread has seen that it did.
+  void arrive(Barrier& b, race::Snapshot known, const SemaphoreUser& user);
+  /// Of the thread of that number. CompileError where it has missed a completion.
+  void wait(Barrier& b, std::int64_t thread, const SemaphoreUser& user);
+  bool test(Barrier& b, std::int64_t thread, const SemaphoreUser& user);
+  /// CompileError where somebody who waits has not done so for each completion.
+  static void check_end(const Barrier& b, Location at);
+
  private:
   struct Waiting {
     fiber::Fiber* fiber;
     const SemaphoreUser* user;
-    const std::int32_t* count;
+    const std::int32_t* count;  // null: a barrier
     std::int32_t value;
+    const Barrier* barrier = nullptr;
   };
+  static std::string text_of(const Waiting& w);
   [[noreturn]] void refuse_deadlock() const;
   void hear(const std::int32_t* count, const SemaphoreUser& user);
 

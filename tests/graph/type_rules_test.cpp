@@ -25,6 +25,11 @@ struct Fixture {
   ValueId ref = k.refs[0], iref = k.refs[1], bref = k.refs[2];
   ValueId sem = k.g.add({.op = Op::Param, .type = Type::ref(i32, {}, Space::semaphore)});
   ValueId sems = k.g.add({.op = Op::Param, .type = Type::ref(i32, {3}, Space::semaphore)});
+  ValueId bars = k.g.add({.op = Op::Param, .type = Type::ref(u64, {3}, Space::barrier, 2)});
+  ValueId array = k.g.add({.op = Op::Param, .type = Type::ref(f32, {4, 8}, Space::gmem)});
+  ValueId room = k.g.add({.op = Op::Param, .type = Type::ref(f32, {4, 8}, Space::smem)});
+  ValueId wide = k.g.add({.op = Op::Param, .type = Type::ref(f64, {4, 8}, Space::smem)});
+  ValueId flat = k.g.add({.op = Op::Param, .type = Type::ref(f32, {32}, Space::smem)});
 };
 
 struct Case {
@@ -123,6 +128,14 @@ const std::vector<Case> accepted = {
     {Op::SemaphoreSignal, ARGS(x.sem, x.s), {}, {}, ""},
     {Op::SemaphoreWait, ARGS(x.sem, x.s), {{1}, 0}, {}, ""},
     {Op::Delay, ARGS(x.s), {}, {}, ""},
+    {Op::BarrierArrive, ARGS(x.bars, x.s), {}, {}, ""},
+    {Op::BarrierWait, ARGS(x.bars, x.s), {}, {}, ""},
+    {Op::BarrierTest, ARGS(x.bars, x.s), {}, {}, "bool[]"},
+    {Op::CopyToShared, ARGS(x.array, x.room, x.bars, x.s), {}, {}, ""},
+    {Op::CopyToGlobal, ARGS(x.array, x.room), {}, {}, ""},
+    {Op::CommitShared, ARGS(), {}, {}, ""},
+    {Op::CloseCopies, ARGS(), {}, {}, ""},
+    {Op::AwaitCopies, ARGS(), {{2, 1}, 0}, {}, ""},
     {Op::Atomic, ARGS(x.ref, x.f, x.c), {{1, 0, 0}, 0}, {}, "f32[4,8]"},
     {Op::Atomic, ARGS(x.iref, x.i, x.i), {{0, 1, 7}, 0}, {}, "i32[4,8]"},
     {Op::At, ARGS(x.ref, x.i), {at({{.is_slice = false, .dynamic = true, .array = true}, all8}), 0}, {}, "ref block f32[4,8,8]"},
@@ -260,6 +273,13 @@ const std::vector<Case> refused = {
     {Op::Loop, ARGS(x.s, x.s), {{0, 1}, 0}, {}, "loop: expected a step of at least 1, given 0"},
     {Op::Loop, ARGS(x.s, x.s, x.ref), {{1, 1}, 0}, {}, "loop: expected a value as operand 2, given ref block f32[4,8]"},
     {Op::SemaphoreRead, ARGS(x.sems), {}, {}, "semaphore_read: expected one semaphore, given ref semaphore i32[3]"},
+    {Op::BarrierWait, ARGS(x.sem, x.s), {}, {}, "barrier_wait: expected a barrier as operand 0, given ref semaphore i32[]"},
+    {Op::BarrierArrive, ARGS(x.bars, x.t), {}, {}, "barrier_arrive: expected i32[] as the number of the barrier, given bool[]"},
+    {Op::CopyToShared, ARGS(x.array, x.wide, x.bars, x.s), {}, {}, "copy_gmem_to_smem: expected dtypes to match, given a source ref gmem f32[4,8] and a destination ref smem f64[4,8]"},
+    {Op::CopyToShared, ARGS(x.array, x.flat, x.bars, x.s), {}, {}, "copy_gmem_to_smem: expected source shape to be [32] as the destination's, given [4,8]"},
+    {Op::CopyToShared, ARGS(x.room, x.room, x.bars, x.s), {}, {}, "copy_gmem_to_smem: expected a Ref in GMEM, given ref smem f32[4,8]"},
+    {Op::CopyToGlobal, ARGS(x.array, x.array), {}, {}, "copy_smem_to_gmem: expected a Ref in SMEM, given ref gmem f32[4,8]"},
+    {Op::AwaitCopies, ARGS(), {{-1, 0}, 0}, {}, "wait_smem_to_gmem: expected 0 or more groups, given -1"},
     {Op::SemaphoreSignal, ARGS(x.iref, x.s), {}, {}, "semaphore_signal: expected a semaphore, given ref block i32[4,8]"},
     {Op::SemaphoreWait, ARGS(x.sem, x.t), {{1}, 0}, {}, "semaphore_wait: expected i32[] as what is waited for, given bool[]"},
     {Op::Delay, ARGS(x.f), {}, {}, "delay: expected i32[] as the nanoseconds, given f32[4,8]"},
@@ -325,10 +345,12 @@ TEST_CASE(
     for (std::size_t i = 0; i < args.size(); ++i) {
       INFO("operand " << i);
       const Type& type = x.k.g[args[i]].type;
-      const bool viewed = info(c.op).op_class == OpClass::view && i == 0;
+      const bool viewed =
+          (info(c.op).op_class == OpClass::view && i == 0) || (effects.completes == i && i > 0);
       const auto says = std::ranges::count(effects.on_operands(), i, &graph::Effect::operand);
       CHECK(says == (type.is_ref() && !viewed ? 1 : 0));
-      if (type.is_ref()) CHECK(effects.syncs == (type.space == Space::semaphore));
+      const bool meets = type.space == Space::semaphore || type.space == Space::barrier;
+      if (type.is_ref() && !effects.is_async) CHECK(effects.syncs == meets);
     }
   }
 }

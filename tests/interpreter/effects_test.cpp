@@ -90,6 +90,7 @@ TEST_CASE("operations read and write what the table of operations says") {
     const Op op{static_cast<std::uint8_t>(i)};
     const std::span<const graph::Effect> effects = graph::effects(op).on_operands();
     INFO(graph::info(op).name);
+    if (graph::is_async_op(op)) continue;  // tests/mosaic: who touches what when
     if (!on_memory().contains(op) && !on_semaphores().contains(op)) {
       CHECK(effects.empty());  // else it wants an instance
       continue;

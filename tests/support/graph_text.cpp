@@ -295,6 +295,11 @@ class Reader {
       t.kind = Type::Kind::ref;
       for (const Space s : {Space::gmem, Space::smem, Space::regs, Space::semaphore})
         if (l.take(std::string(to_string(s)) + " ")) t.space = s;
+      if (l.take("barrier(")) {
+        t.space = Space::barrier;
+        t.arrivals = l.number<int>();
+        l.expect(")");
+      }
       if (t.space == Space::automatic) l.expect("block ");
     }
     t.dtype = dtype(l);
@@ -535,7 +540,7 @@ class Reader {
       } else {
         Shape shape;
         for (const std::int64_t n : t.shape) shape.push_back(n);
-        m.scratch_avals.push_back({{shape, t.dtype}, true, t.space});
+        m.scratch_avals.push_back({{shape, t.dtype}, true, t.space, {}, t.arrivals});
       }
     }
   }

@@ -405,7 +405,7 @@ class ProgramReader {
       for (std::size_t k = 1; k < parts.size(); ++k) set(l, to.rows.emplace_back(), parts[k]);
     }
   }
-  // "s3[%7]:%8", in the slot %7 of the block %8
+  // "s3[%7]:%8", in the slot %7 of the block %8; "s3@%6", what the view %6 shows of it
   void set(const PartLine& l, Place& x, std::string text) {
     if (const std::size_t at = text.find(':'); at != std::string::npos) {
       x.block = some_value(l, text.substr(at + 1));
@@ -416,8 +416,16 @@ class ProgramReader {
       x.slot = some_value(l, text.substr(at + 1, text.size() - at - 2));
       text.resize(at);
     }
+    const std::size_t shown = text.find('@', 1);
+    if (shown != std::string::npos) {
+      set_view(l, x, text.substr(shown + 1));
+      text.resize(shown);
+    }
     if (text.starts_with(letter_of<Storage>)) return set(l, x.storage, text);
     if (text.starts_with(letter_of<Window>)) return set(l, x.window, text);
+    set_view(l, x, text);
+  }
+  void set_view(const PartLine& l, Place& x, const std::string& text) {
     x.view = value(l, text);
     if (x.view != graph::no_value && !l_.graph[x.view].type.is_ref())
       l.refuse(text + " is no view");

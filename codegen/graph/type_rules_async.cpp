@@ -1,0 +1,81 @@
+// What operations on barriers and asynchronous copies accept.
+#include <string>
+
+#include "codegen/graph/type_rule.hpp"
+
+namespace palladium::graph::typing {
+namespace {
+
+// Of an array of barriers, and which of them.
+void expect_barrier(const Context& c, std::size_t operand) {
+  const Type& all = reference(c, operand);
+  if (all.space != Space::barrier)
+    c.fail("expected a barrier as " + operand_name(c, operand) + ", given " + text(all) +
+           "; barriers are scratch of a plgpu::kernel, plgpu::Barrier()");
+  if (c.graph[c.args[operand]].op != Op::Param)
+    c.fail("expected all barriers of an array and the number of one, given a view");
+  expect_scalar(c, operand + 1, i32, "the number of the barrier");
+}
+
+// Of shared memory, and of an array in global memory; neither says anything of its elements twice.
+void expect_copied(const Context& c) {
+  const Type &global = reference(c, 0), &shared = reference(c, 1);
+  const bool is_array = global.space == Space::gmem || global.space == Space::automatic;
+  if (!is_array) c.fail("expected a Ref in GMEM, given " + text(global));
+  if (shared.space != Space::smem) c.fail("expected a Ref in SMEM, given " + text(shared));
+  const bool brings = c.op == Op::CopyToShared;
+  const Type &source = brings ? global : shared, &destination = brings ? shared : global;
+  if (source.dtype != destination.dtype)
+    c.fail("expected dtypes to match, given a source " + text(source) + " and a destination " +
+           text(destination));
+  if (source.shape != destination.shape)
+    c.fail("expected source shape to be " + text(destination.shape) +
+           " as the destination's, given " + text(source.shape));
+  for (std::size_t i = 0; i < 2; ++i) {
+    expect_inside(c, c.args[i]);
+    if (c.graph.chooses(c.args[i])) c.fail("expected a view without index arrays");
+    if (c.graph.repeats(c.args[i])) c.fail("expected a view without a slice of stride 0");
+  }
+}
+
+}  // namespace
+
+Type rule_barrier(const Context& c) {
+  expect_ints(c, 0);
+  expect_barrier(c, 0);
+  return c.op == Op::BarrierTest ? Type::value(bool_) : Type::none();
+}
+
+Type rule_copy_to_shared(const Context& c) {
+  expect_ints(c, 0);
+  expect_copied(c);
+  expect_barrier(c, 2);
+  return Type::none();
+}
+
+Type rule_copy_to_global(const Context& c) {
+  expect_ints(c, 0);
+  expect_copied(c);
+  return Type::none();
+}
+
+Type rule_commit_shared(const Context& c) {
+  expect_ints(c, 0);
+  return Type::none();
+}
+
+Type rule_close_copies(const Context& c) {
+  expect_ints(c, 0);
+  return Type::none();
+}
+
+Type rule_await_copies(const Context& c) {
+  expect_ints(c, 2);
+  if (c.ints()[0] < 0 || c.ints()[0] > INT32_MAX)
+    c.fail("expected 0 or more groups, given " + std::to_string(c.ints()[0]));
+  if (c.ints()[1] != 0 && c.ints()[1] != 1)
+    c.fail("expected a flag 0 or 1, given " + text(c.ints()));
+  return Type::none();
+}
+
+}  // namespace palladium::graph::typing

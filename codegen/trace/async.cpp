@@ -1,0 +1,201 @@
+// Barriers, and copies that go on while threads work.
+#include <vector>
+
+#include "codegen/trace/body.hpp"
+#include "palladium/error.hpp"
+#include "palladium/gpu/barrier.hpp"
+#include "palladium/gpu/copy.hpp"
+
+namespace palladium {
+namespace {
+
+using detail::Access;
+using trace::Attr;
+using trace::Op;
+using trace::Recorder;
+using trace::Touched;
+using trace::ValueId;
+
+Recorder& recorder_of(const char* what, Location at) {
+  Recorder& recorder = Recorder::current(what, at);
+  if (!recorder.may_capture)
+    throw CompileError(at,
+                       std::string(what) + ": kernel '" + recorder.graph.name +
+                           "' is no pl::kernel, whose threads alone wait for each other and for "
+                           "copies by hand");
+  if (recorder.warp_axis)
+    throw CompileError(
+        at, std::string(what) + ": in a WarpMesh; it is done by a whole Pallas thread, outside");
+  return recorder;
+}
+
+/// Which of the barriers of a root Ref.
+struct OneBarrier {
+  ValueId all = graph::no_value, number = graph::no_value;
+};
+
+// A number, and what is added to it in the kernel.
+class Number {
+ public:
+  Number(Recorder& recorder, Location at) : recorder_(recorder), at_(at) {}
+
+  void add(std::int64_t constant) { constant_ += constant; }
+  void add(ValueId index, std::int64_t factor) {
+    const ValueId product = factor == 1 ? index : apply(Op::Mul, index, i32_of(factor));
+    sum_ = sum_ == graph::no_value ? product : apply(Op::Add, sum_, product);
+  }
+  ValueId value() {
+    if (sum_ == graph::no_value) return i32_of(constant_);
+    return constant_ == 0 ? sum_ : apply(Op::Add, sum_, i32_of(constant_));
+  }
+
+ private:
+  ValueId i32_of(std::int64_t n) { return recorder_.builder().constant(i32, n, {}, at_); }
+  ValueId apply(Op op, ValueId a, ValueId b) {
+    return recorder_.builder().add(op, {a, b}, Attr{}, {}, at_);
+  }
+
+  Recorder& recorder_;
+  Location at_;
+  std::int64_t constant_ = 0;
+  ValueId sum_ = graph::no_value;
+};
+
+OneBarrier one_barrier(Recorder& recorder, const Ref& barrier, const char* what, Location at) {
+  const graph::Graph& g = recorder.graph;
+  ValueId view = recorder.id(barrier, what, at);
+  const trace::Type& type = g[view].type;
+  const auto fail = [&](const std::string& problem) {
+    throw CompileError(at, std::string(what) + ": " + problem);
+  };
+  if (type.space != Space::barrier)
+    fail("expected a barrier, given " + graph::to_string(type) +
+         "; barriers are scratch, plgpu::Barrier()");
+  if (graph::element_count(type.shape) != 1)
+    fail("operation is only valid for a single barrier, given " + graph::to_string(type) +
+         "; choose one: b.at(i)");
+  std::vector<ValueId> views;
+  for (; g[view].op != Op::Param; view = g[view].args[0]) {
+    if (g[view].op != Op::At || g.chooses(view))
+      fail("a barrier is chosen by indices and slices alone");
+    views.push_back(view);
+  }
+  // How far apart neighbours along a dimension are, of all, and then of what is chosen.
+  graph::Extents distances(g[view].type.shape.size(), 1);
+  for (std::size_t d = distances.size(); d-- > 1;)
+    distances[d - 1] = distances[d] * g[view].type.shape[d];
+  Number number(recorder, at);
+  for (auto chosen = views.rbegin(); chosen != views.rend(); ++chosen) {
+    const std::vector<ValueId> args = g[*chosen].args;  // what is added moves the graph's own
+    graph::Extents inner;
+    std::size_t next = 1, dimension = 0;
+    for (const graph::SubscriptDim& d : graph::Subscript::of(g[*chosen]).dims) {
+      const std::int64_t distance = distances[dimension++];
+      if (d.dynamic)
+        number.add(args[next++], distance);
+      else
+        number.add(d.start * distance);
+      if (d.is_slice) inner.push_back(distance * d.stride);
+    }
+    distances = std::move(inner);
+  }
+  return {view, number.value()};
+}
+
+void record(Recorder& recorder, Op op, std::vector<ValueId> args, Attr attr, Location at) {
+  recorder.builder().add(op, std::move(args), std::move(attr), {}, at);
+}
+
+void record_barrier(Op op, const Ref& barrier, const char* what, Location at) {
+  Recorder& recorder = recorder_of(what, at);
+  const OneBarrier one = one_barrier(recorder, barrier, what, at);
+  record(recorder, op, {one.all, one.number}, {}, at);
+  recorder.note_write(one.all);
+}
+
+// f(), if the scalar holds; else g().
+template <class F, class G>
+void where(const MaybeValue& predicate, const F& f, const G& g) {
+  if (!Access::given(predicate)) return f();
+  cond(Access::value(predicate), f, g);
+}
+
+}  // namespace
+
+void gpu::barrier_arrive(const Ref& barrier, Location at) {
+  record_barrier(Op::BarrierArrive, barrier, "barrier_arrive", at);
+}
+
+void gpu::barrier_wait(const Ref& barrier, Location at) {
+  record_barrier(Op::BarrierWait, barrier, "barrier_wait", at);
+}
+
+Effect gpu::barrier_test(const Ref& barrier, const detail::Expression& expression) {
+  const Location at = Access::at(expression);
+  Recorder& recorder = recorder_of("barrier_test", at);
+  const OneBarrier one = one_barrier(recorder, barrier, "barrier_test", at);
+  const int memory = recorder.memory_of(one.all);
+  const Touched touched{{memory}, {memory}};
+  const ValueId operands[] = {one.number};
+  recorder.check_effect("barrier_test", touched, operands, at);
+  const ValueId done =
+      recorder.builder().add(Op::BarrierTest, {one.all, one.number}, Attr{}, {}, at);
+  recorder.note(touched);
+  return Access::effect(recorder.value(done), [&](detail::Mark& mark) {
+    recorder.mark_effect("barrier_test", touched, mark, at);
+  });
+}
+
+void gpu::copy_gmem_to_smem(const Ref& src, const Ref& dst, const Ref& barrier,
+                            CopyGmemToSmemOptions options, Location at) {
+  const char* const what = "copy_gmem_to_smem";
+  Recorder& recorder = recorder_of(what, at);
+  const ValueId from = recorder.id(src, what, at), to = recorder.id(dst, what, at);
+  const OneBarrier one = one_barrier(recorder, barrier, what, at);
+  const auto copy = [&] {
+    record(recorder, Op::CopyToShared, {from, to, one.all, one.number}, {}, at);
+    recorder.note({{recorder.memory_of(from)}, {}});
+    recorder.note_write(to);
+    recorder.note_write(one.all);
+  };
+  const auto arrive = [&] {
+    record(recorder, Op::BarrierArrive, {one.all, one.number}, {}, at);
+    recorder.note_write(one.all);
+  };
+  where(options.predicate, copy, arrive);
+}
+
+void gpu::copy_smem_to_gmem(const Ref& src, const Ref& dst, CopySmemToGmemOptions options,
+                            Location at) {
+  const char* const what = "copy_smem_to_gmem";
+  Recorder& recorder = recorder_of(what, at);
+  const ValueId from = recorder.id(src, what, at), to = recorder.id(dst, what, at);
+  recorder.expect_writable(to, what, at);
+  const auto copy = [&] {
+    record(recorder, Op::CopyToGlobal, {to, from}, {}, at);
+    recorder.note({{recorder.memory_of(from)}, {}});
+    recorder.note_write(to);
+  };
+  where(options.predicate, copy, [] {});
+  if (options.commit_group) commit_smem_to_gmem_group(at);
+}
+
+void gpu::commit_smem(Location at) {
+  record(recorder_of("commit_smem", at), Op::CommitShared, {}, {}, at);
+}
+
+void gpu::commit_smem_to_gmem_group(Location at) {
+  record(recorder_of("commit_smem_to_gmem_group", at), Op::CloseCopies, {}, {}, at);
+}
+
+void gpu::wait_smem_to_gmem(int n, WaitSmemToGmemOptions options, Location at) {
+  Recorder& recorder = recorder_of("wait_smem_to_gmem", at);
+  if (n < 0)
+    throw CompileError(at,
+                       "wait_smem_to_gmem: expected 0 or more groups that may be under way, "
+                       "given " +
+                           std::to_string(n));
+  record(recorder, Op::AwaitCopies, {}, Attr{{n, options.wait_read_only}}, at);
+}
+
+}  // namespace palladium

@@ -1,0 +1,45 @@
+// Copies between arrays and shared memory that go on while threads work. Those to shared memory
+// complete a barrier; those to global memory are awaited in groups.
+#pragma once
+
+#include "palladium/spec.hpp"
+
+namespace palladium::gpu {
+
+struct CopyGmemToSmemOptions {
+  MaybeValue predicate =
+      {};  ///< a scalar bool: where it does not hold, the copy arrives and no more
+};
+/// `dst`, in SMEM, becomes `src`, in GMEM, of the same shape and dtype. The copy arrives at the
+/// barrier once, for the calling thread, when it is done: who reads `dst` waits for that.
+///
+/// TMA copies it where the rows of the array, and what is chosen of them, begin and end at
+/// multiples of 16 bytes, threads where they do not (a remark says why; it is done then when the
+/// call is).
+PALLADIUM_API void copy_gmem_to_smem(const Ref& src, const Ref& dst, const Ref& barrier,
+                                     CopyGmemToSmemOptions options = {}, Location at = here());
+
+struct CopySmemToGmemOptions {
+  MaybeValue predicate = {};  ///< a scalar bool: where it does not hold, nothing is copied
+  bool commit_group = true;   ///< ends a group of the calling thread's copies with this one
+};
+/// `dst`, in GMEM, becomes `src`, in SMEM, of the same shape and dtype. Until wait_smem_to_gmem
+/// nobody writes `src`, nor reads `dst`. What threads stored to `src` is there for the copy behind
+/// commit_smem().
+PALLADIUM_API void copy_smem_to_gmem(const Ref& src, const Ref& dst,
+                                     CopySmemToGmemOptions options = {}, Location at = here());
+
+/// What the calling thread stored to shared memory is there for copies that begin behind this.
+PALLADIUM_API void commit_smem(Location at = here());
+
+/// The copies that the calling thread began with `.commit_group = false` are a group.
+PALLADIUM_API void commit_smem_to_gmem_group(Location at = here());
+
+struct WaitSmemToGmemOptions {
+  bool wait_read_only = false;  ///< until `src` has been read; `dst` may not be there yet
+};
+/// Waits for all groups of the calling thread but the last n of them.
+PALLADIUM_API void wait_smem_to_gmem(int n, WaitSmemToGmemOptions options = {},
+                                     Location at = here());
+
+}  // namespace palladium::gpu

@@ -1,0 +1,58 @@
+// NVRTC and ptxas on barriers and copies by hand, for the architectures that have them.
+#include "tests/mosaic/mosaic.hpp"
+
+using namespace palladium;
+using namespace palladium::test;
+using pl::_;
+
+namespace compiled {
+
+TEST_CASE("barriers and copies by hand compile for Hopper and Blackwell without spills") {
+  constexpr int steps = 8, slots = 2;
+  const Kernel k = gpu::kernel(
+      [](Ref x, Ref o, Ref in, Ref out, Ref odd, Ref full, Ref empty) {
+        const Value wg = axis_index("wg"), block = axis_index("i");
+        pl::when(wg == 0, [&] {
+          pl::loop(0, steps, [&](Index i) {
+            pl::when(i >= slots, [&] { gpu::barrier_wait(empty.at(i % slots)); });
+            gpu::copy_gmem_to_smem(x.at({block, ds(i * 64, 64)}), in.at(i % slots),
+                                   full.at(i % slots));
+          });
+        });
+        pl::when(wg == 1, [&] {
+          pl::loop(0, steps, [&](Index i) {
+            const Value done = gpu::barrier_test(full.at(i % slots));
+            pl::when(!done, [&] { gpu::barrier_wait(full.at(i % slots)); });
+            gpu::wait_smem_to_gmem(0, {.wait_read_only = true});
+            out[_] = pl::exp(in[i % slots]);
+            gpu::commit_smem();
+            gpu::copy_smem_to_gmem(out, o.at({block, ds(i * 64, 64)}), {.predicate = i < steps});
+            pl::when(i + slots < steps, [&] { gpu::barrier_arrive(empty.at(i % slots)); });
+          });
+          gpu::copy_gmem_to_smem(x.at({block, 0, ds(0, 23)}), odd, empty.at(0));
+          gpu::barrier_wait(empty.at(0));
+          gpu::wait_smem_to_gmem(0);
+        });
+      },
+      {.name = "by_hand",
+       .out_type = {{4, steps * 64, 64}, f32},
+       .grid = {4},
+       .grid_names = {"i"},
+       .num_threads = 2,
+       .thread_name = "wg",
+       .scratch_types = {gpu::SMEM({slots, 64, 64}, f32), gpu::SMEM({64, 64}, f32),
+                         gpu::SMEM({23}, f32), gpu::Barrier({.num_barriers = slots}),
+                         gpu::Barrier({.num_barriers = slots})}});
+  const Lowered lowered = k.lower(ShapeDtype{{4, steps * 64, 64}, f32});
+  CHECK_THAT(lowered.schedule({.arch = "sm_90a"}),
+             Catch::Matchers::ContainsSubstring(
+                 "not explored: it has barriers at which threads arrive by hand"));
+  for (const char* arch : {"sm_90", "sm_90a", "sm_100a"}) {
+    INFO(arch);
+    const Resources r = lowered.compile({.arch = arch}).resources();
+    CHECK(r.spill_store_bytes + r.spill_load_bytes == 0);
+    for (const std::string& warning : r.warnings) FAIL_CHECK(warning);
+  }
+}
+
+}  // namespace compiled
