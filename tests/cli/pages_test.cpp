@@ -15,7 +15,7 @@ TEST_CASE("the programs and commands of the documentation print what its pages s
   const Environment in_cache("PALLADIUM_CACHE_DIR", cache.path());
   const Environment target("PALLADIUM_TARGET", "interpreter");
   pl::set_default_target(pl::Target::interpreter);
-  CHECK(page_programs().size() == 7);
+  CHECK(page_programs().size() == 8);
   for (const PageProgram& program : page_programs()) {
     std::vector<std::string> wrong;
     {
