@@ -39,6 +39,7 @@
 #include "palladium/ops.hpp"
 #include "palladium/record.hpp"
 #include "palladium/scoped.hpp"
+#include "palladium/gpu/pipeline.hpp"
 #include "palladium/semaphore.hpp"
 #include "palladium/version.hpp"
 // clang-format on

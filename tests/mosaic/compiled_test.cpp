@@ -55,4 +55,27 @@ TEST_CASE("barriers and copies by hand compile for Hopper and Blackwell without 
   }
 }
 
+TEST_CASE("a pipeline compiles for Hopper and Blackwell without spills") {
+  const BlockSpec tile{{64, 128}, [](Index i) { return Indices{i, 0}; }};
+  const Lowered lowered =
+      gpu::kernel(
+          [=](Ref x, Ref o) {
+            gpu::emit_pipeline(
+                [](const std::vector<Value>&, Ref in, Ref out) { out[_] = pl::exp(in[_]); },
+                {.grid = {16}, .in_specs = {tile}, .out_specs = {tile}, .max_concurrent_steps = 3})(
+                x, o);
+          },
+          {.name = "pipeline", .out_type = {{1024, 128}, f32}})
+          .lower(ShapeDtype{{1024, 128}, f32});
+  CHECK_THAT(lowered.cuda_source({.arch = "sm_90a"}),
+             Catch::Matchers::ContainsSubstring("pl::tma_load(") &&
+                 Catch::Matchers::ContainsSubstring("pl::bulk_wait_read<2>()"));
+  for (const char* arch : {"sm_90a", "sm_100a"}) {
+    INFO(arch);
+    const Resources r = lowered.compile({.arch = arch}).resources();
+    CHECK(r.spill_store_bytes + r.spill_load_bytes == 0);
+    for (const std::string& warning : r.warnings) FAIL_CHECK(warning);
+  }
+}
+
 }  // namespace compiled
