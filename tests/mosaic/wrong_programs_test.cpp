@@ -1,0 +1,370 @@
+// Small programs in which two warpgroups, barriers or copies do not go together: each is refused by
+// the interpreter and, but for what lowering puts right, by the emulator, with a line of the user.
+#include "tests/mosaic/mosaic.hpp"
+
+using namespace palladium;
+using namespace palladium::test;
+using Catch::Matchers::ContainsSubstring;
+using pl::_;
+
+namespace wrong {
+
+/// What the body of a program has: rows of 128 in arrays and rooms, barriers of one arrival and of
+/// two.
+struct All {
+  Ref x, o, rooms, others, one, both;
+};
+Value wg() { return axis_index("wg"); }
+
+template <class F>
+void as(int number, F f) {
+  pl::when(wg() == number, f);
+}
+void meet(const All& a, int number) {
+  gpu::barrier_arrive(a.both.at(number));
+  gpu::barrier_wait(a.both.at(number));
+}
+void fetch(const All& a, const Value& row, int room, int barrier) {
+  gpu::copy_gmem_to_smem(a.x.at(row), a.rooms.at(room), a.one.at(barrier));
+}
+
+struct Program {
+  const char* name;
+  void (*body)(const All&);
+  const char* words;          // of the interpreter; "": it is right
+  bool is_put_right = false;  // by lowering
+};
+
+const Program programs[] = {
+    // ---- right ones beside them
+    {"an exchange",
+     [](const All& a) {
+       a.rooms[wg()] = a.x[wg()];
+       meet(a, 0);
+       a.o[wg()] = a.rooms[1 - wg()];
+     },
+     ""},
+    {"a copy that both read",
+     [](const All& a) {
+       as(0, [&] { fetch(a, i32(0), 0, 0); });
+       gpu::barrier_wait(a.one.at(0));
+       a.o[wg()] = a.rooms[0];
+     },
+     ""},
+    // ---- between warpgroups
+    {"no barrier in an exchange",
+     [](const All& a) {
+       a.rooms[wg()] = a.x[wg()];
+       a.o[wg()] = a.rooms[1 - wg()];
+     },
+     "is read before anything was stored there"},
+    {"arrives before it stores",
+     [](const All& a) {
+       gpu::barrier_arrive(a.both.at(0));
+       a.rooms[wg()] = a.x[wg()];
+       gpu::barrier_wait(a.both.at(0));
+       a.o[wg()] = a.rooms[1 - wg()];
+     },
+     "race on scratch[0]"},
+    {"waits before it arrives",
+     [](const All& a) {
+       a.rooms[wg()] = a.x[wg()];
+       gpu::barrier_wait(a.both.at(0));
+       gpu::barrier_arrive(a.both.at(0));
+       a.o[wg()] = a.rooms[1 - wg()];
+     },
+     "deadlock"},
+    {"one of two does not arrive",
+     [](const All& a) {
+       as(0, [&] { gpu::barrier_arrive(a.both.at(0)); });
+       gpu::barrier_wait(a.both.at(0));
+       a.o[wg()] = a.x[wg()];
+     },
+     "deadlock"},
+    {"one arrives for both",
+     [](const All& a) {
+       a.rooms[wg()] = a.x[wg()];
+       as(0, [&] {
+         gpu::barrier_arrive(a.both.at(0));
+         gpu::barrier_arrive(a.both.at(0));
+       });
+       gpu::barrier_wait(a.both.at(0));
+       a.o[wg()] = a.rooms[1 - wg()];
+     },
+     "is read before anything was stored there"},
+    {"stores again what the other may read still",
+     [](const All& a) {
+       a.rooms[wg()] = a.x[wg()];
+       meet(a, 0);
+       a.o[wg()] = a.rooms[1 - wg()];
+       a.rooms[wg()] = a.x[wg() + 2];
+       meet(a, 0);
+       a.o[wg() + 2] = a.rooms[1 - wg()];
+     },
+     "race on scratch[0]"},
+    {"waits at another barrier than the one where it arrives",
+     [](const All& a) {
+       a.rooms[wg()] = a.x[wg()];
+       gpu::barrier_arrive(a.both.at(0));
+       gpu::barrier_wait(a.both.at(1));
+       a.o[wg()] = a.rooms[1 - wg()];
+     },
+     "deadlock"},
+    {"leaves out a completion",
+     [](const All& a) {
+       for (int i = 0; i < 3; ++i) {
+         as(0, [&] {
+           gpu::barrier_arrive(a.one.at(0));
+           gpu::barrier_wait(a.one.at(0));
+         });
+         meet(a, 0);
+         if (i != 1) as(1, [&] { gpu::barrier_wait(a.one.at(0)); });
+         meet(a, 0);
+       }
+       a.o[wg()] = a.x[wg()];
+     },
+     "a thread that waits for a barrier waits for every completion of it"},
+    {"waits once more than it completes",
+     [](const All& a) {
+       meet(a, 0);
+       as(1, [&] { gpu::barrier_wait(a.both.at(0)); });
+       a.o[wg()] = a.x[wg()];
+     },
+     "deadlock"},
+    {"a barrier that there is not",
+     [](const All& a) {
+       a.o[wg()] = a.x[wg()];
+       gpu::barrier_arrive(a.one.at(wg() + 4));
+       gpu::barrier_wait(a.one.at(wg() + 4));
+     },
+     "barrier 4 is out of bounds of scratch[2], which are 4"},
+    // ---- copies to shared memory
+    {"one of two readers does not wait for a copy",
+     [](const All& a) {
+       as(0, [&] {
+         fetch(a, i32(0), 0, 0);
+         gpu::barrier_wait(a.one.at(0));
+       });
+       a.o[wg()] = a.rooms[0];
+     },
+     "race on scratch[0]"},
+    {"reads one copy behind the wait for another",
+     [](const All& a) {
+       as(0, [&] {
+         fetch(a, i32(0), 0, 0);
+         fetch(a, i32(1), 1, 1);
+         gpu::barrier_wait(a.one.at(0));
+         a.o[0] = a.rooms[1];
+         gpu::barrier_wait(a.one.at(1));
+       });
+     },
+     "race on scratch[0]"},
+    {"two copies at a barrier of one arrival",
+     [](const All& a) {
+       as(0, [&] {
+         fetch(a, i32(0), 0, 0);
+         fetch(a, i32(1), 1, 0);
+         gpu::barrier_wait(a.one.at(0));
+         a.o[0] = a.rooms[0] + a.rooms[1];
+         gpu::barrier_wait(a.one.at(0));
+       });
+     },
+     "no threads observed phase 0"},
+    {"one copy at a barrier of two arrivals",
+     [](const All& a) {
+       as(0, [&] {
+         gpu::copy_gmem_to_smem(a.x.at(0), a.rooms.at(0), a.both.at(0));
+         gpu::barrier_wait(a.both.at(0));
+         a.o[0] = a.rooms[0];
+       });
+     },
+     "deadlock"},
+    {"stores where a copy is on its way",
+     [](const All& a) {
+       as(0, [&] {
+         fetch(a, i32(0), 0, 0);
+         a.rooms[0] = a.x[1];
+         gpu::barrier_wait(a.one.at(0));
+         a.o[0] = a.rooms[0];
+       });
+     },
+     "race on scratch[0]"},
+    {"two copies to one room",
+     [](const All& a) {
+       as(0, [&] {
+         fetch(a, i32(0), 0, 0);
+         fetch(a, i32(1), 0, 1);
+         gpu::barrier_wait(a.one.at(0));
+         gpu::barrier_wait(a.one.at(1));
+         a.o[0] = a.rooms[0];
+       });
+     },
+     "race on scratch[0]"},
+    {"fills a slot before the other has read it",
+     [](const All& a) {
+       pl::loop(0, 4, [&](Index i) {
+         as(0, [&] { fetch(a, i, 0, 0); });
+         gpu::barrier_wait(a.one.at(0));
+         as(1, [&] { a.o[i] = a.rooms[0]; });
+       });
+     },
+     "a thread that waits for a barrier waits for every completion of it"},
+    {"reads a room that nobody has filled",
+     [](const All& a) {
+       as(0, [&] {
+         fetch(a, i32(0), 0, 0);
+         gpu::barrier_wait(a.one.at(0));
+         a.o[0] = a.rooms[1];
+       });
+     },
+     "is read before anything was stored there"},
+    {"nobody waits for a copy",
+     [](const All& a) {
+       as(0, [&] { fetch(a, i32(0), 0, 0); });
+       a.o[wg()] = a.x[wg()];
+     },
+     "no threads observed it"},
+    // ---- copies to global memory
+    {"stores to what a copy reads",
+     [](const All& a) {
+       as(0, [&] {
+         a.rooms[0] = a.x[0];
+         gpu::commit_smem();
+         gpu::copy_smem_to_gmem(a.rooms.at(0), a.o.at(0));
+         a.rooms[0] = a.x[1];
+         gpu::wait_smem_to_gmem(0);
+       });
+     },
+     "race on scratch[0]"},
+    {"waits for a group too few",
+     [](const All& a) {
+       as(0, [&] {
+         a.rooms[0] = a.x[0];
+         a.rooms[1] = a.x[1];
+         gpu::commit_smem();
+         for (int i = 0; i < 2; ++i) gpu::copy_smem_to_gmem(a.rooms.at(i), a.o.at(i));
+         gpu::wait_smem_to_gmem(1, {.wait_read_only = true});
+         a.rooms[1] = a.x[2];
+         gpu::wait_smem_to_gmem(0);
+       });
+     },
+     "race on scratch[0]"},
+    {"a group that nobody closes",
+     [](const All& a) {
+       as(0, [&] {
+         a.rooms[0] = a.x[0];
+         gpu::commit_smem();
+         gpu::copy_smem_to_gmem(a.rooms.at(0), a.o.at(0), {.commit_group = false});
+         gpu::wait_smem_to_gmem(0);
+       });
+     },
+     "ends before the copy has read what it copies"},
+    {"reads what a copy has not written yet",
+     [](const All& a) {
+       as(0, [&] {
+         a.rooms[0] = a.x[0];
+         gpu::commit_smem();
+         gpu::copy_smem_to_gmem(a.rooms.at(0), a.o.at(0));
+         gpu::wait_smem_to_gmem(0, {.wait_read_only = true});
+         a.others[0] = a.o[0];
+         gpu::wait_smem_to_gmem(0);
+       });
+     },
+     "race on outputs[0]"},
+    {"copies from where a copy goes",
+     [](const All& a) {
+       as(0, [&] {
+         a.rooms[0] = a.x[0];
+         gpu::commit_smem();
+         gpu::copy_smem_to_gmem(a.rooms.at(0), a.o.at(0));
+         gpu::copy_gmem_to_smem(a.o.at(0), a.others.at(0), a.one.at(0));
+         gpu::barrier_wait(a.one.at(0));
+         gpu::wait_smem_to_gmem(0);
+       });
+     },
+     "race on outputs[0]"},
+    {"another warpgroup waits for the copies",
+     [](const All& a) {
+       as(0, [&] {
+         a.rooms[0] = a.x[0];
+         gpu::commit_smem();
+         gpu::copy_smem_to_gmem(a.rooms.at(0), a.o.at(0));
+       });
+       meet(a, 0);
+       as(1, [&] {
+         gpu::wait_smem_to_gmem(0);
+         a.rooms[0] = a.x[1];
+       });
+       meet(a, 0);
+       as(0, [&] { gpu::wait_smem_to_gmem(0); });
+     },
+     "race on scratch[0]"},
+    {"who copies commits what the other has stored",
+     [](const All& a) {
+       as(0, [&] { a.rooms[0] = a.x[0]; });
+       meet(a, 0);
+       as(1, [&] {
+         gpu::commit_smem();
+         gpu::copy_smem_to_gmem(a.rooms.at(0), a.o.at(0));
+         gpu::wait_smem_to_gmem(0);
+       });
+     },
+     "no plgpu::commit_smem() stands between the two"},
+    {"commits before it stores",
+     [](const All& a) {
+       as(0, [&] {
+         gpu::commit_smem();
+         a.rooms[0] = a.x[0];
+         gpu::copy_smem_to_gmem(a.rooms.at(0), a.o.at(0));
+         gpu::wait_smem_to_gmem(0);
+       });
+     },
+     "no plgpu::commit_smem() stands between the two", true},
+    {"two warpgroups copy to one row",
+     [](const All& a) {
+       a.rooms[wg()] = a.x[wg()];
+       gpu::commit_smem();
+       gpu::copy_smem_to_gmem(a.rooms.at(wg()), a.o.at(0));
+       gpu::wait_smem_to_gmem(0);
+     },
+     "race on outputs[0]"},
+};
+
+std::string result_of(const Program& p, Target target) {
+  const Kernel k = gpu::kernel(
+                       [body = p.body](Ref x, Ref o, Ref rooms, Ref others, Ref one, Ref both) {
+                         body({x, o, rooms, others, one, both});
+                       },
+                       {.name = "wrong",
+                        .out_type = {{4, 128}, f32},
+                        .num_threads = 2,
+                        .thread_name = "wg",
+                        .scratch_types = {gpu::SMEM({2, 128}, f32), gpu::SMEM({2, 128}, f32),
+                                          gpu::Barrier({.num_barriers = 4}),
+                                          gpu::Barrier({.num_arrivals = 2, .num_barriers = 2})},
+                        .interpret = InterpretParams{.detect_races = true}})
+                       .on(target);
+  return refused([&] { k(counted({4, 128})); });
+}
+
+TEST_CASE(
+    "programs whose warpgroups, barriers and copies do not go together are refused, by line") {
+  for (const Program& p : programs) {
+    CAPTURE(p.name);
+    const std::string found = result_of(p, Target::interpreter);
+    CHECK((found == "") == (std::string(p.words) == ""));
+    CHECK_THAT(found, ContainsSubstring(p.words));
+    if (found != "") CHECK_THAT(found, ContainsSubstring("wrong_programs_test.cpp:"));
+  }
+}
+
+TEST_CASE("the emulator refuses what is emitted of them, but for what lowering puts right") {
+  for (const Program& p : programs) {
+    CAPTURE(p.name);
+    const std::string found = result_of(p, Target::emulator);
+    CAPTURE(found);
+    CHECK((found == "") == (std::string(p.words) == "" || p.is_put_right));
+  }
+}
+
+}  // namespace wrong
