@@ -76,7 +76,7 @@ namespace {
 
 // `enters`: whether a value is one of those that the root is computed of.
 template <class F>
-bool asks_for_axis(const Graph& g, ValueId root, int axis, const F& enters) {
+bool reaches_axis(const Graph& g, ValueId root, int axis, const F& enters) {
   std::vector<ValueId> stack{root};
   std::set<ValueId> seen;
   while (!stack.empty()) {
@@ -95,11 +95,11 @@ bool asks_for_axis(const Graph& g, ValueId root, int axis, const F& enters) {
 }  // namespace
 
 bool asks_for_axis(const lowered::Program& l, ValueId value, int axis) {
-  return asks_for_axis(l.graph, value, axis, [&](ValueId a) { return !l.storage_of[a]; });
+  return reaches_axis(l.graph, value, axis, [&](ValueId a) { return !l.storage_of[a]; });
 }
 
 bool asks_for_axis(const Graph& g, ValueId value, int axis) {
-  return asks_for_axis(g, value, axis, [](ValueId) { return true; });
+  return reaches_axis(g, value, axis, [](ValueId) { return true; });
 }
 
 int innermost_sequential_axis(const Graph& g) {
