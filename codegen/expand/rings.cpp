@@ -298,6 +298,7 @@ ExprId Expander::slot_before(RingId number) {
 }
 
 // One thread of each warpgroup tells for all of it: its product is done when the thread knows it.
+// What a user counts are Pallas threads, whatever they are made of.
 void Expander::expand_one(const lowered::Arrive& a) {
   if (a.bytes > 0)
     return b_.add(thread::Call{
@@ -305,8 +306,9 @@ void Expander::expand_one(const lowered::Arrive& a) {
         .args = {barrier_address(a.barrier, slot_of(a.barrier, a.slot)), number(a.bytes)}});
   std::vector<ExprId> conditions;
   if (!is_one_thread_) {
+    const bool of_each = is_wide() && !l_.barriers[a.barrier].by_hand;
     const ExprId in_warpgroup =
-        is_wide() ? e_.plain(Operator::rem, thread_, number(graph::warpgroup_threads)) : thread_;
+        of_each ? e_.plain(Operator::rem, thread_, number(graph::warpgroup_threads)) : thread_;
     conditions.push_back(
         b_.let_once("tells", false, e_.plain(Operator::equal, in_warpgroup, number(0), bool_)));
   }

@@ -238,6 +238,32 @@ TEST_CASE("a memory warpgroup fills slots that another frees") {
   });
 }
 
+TEST_CASE("a Pallas thread of several warpgroups arrives once, and copies once") {
+  for_each_target("wide", [](Target target) {
+    const Kernel k = gpu::kernel(
+        [](Ref a, Ref b, Ref o, Ref left, Ref right, Ref full, Ref read) {
+          gpu::copy_gmem_to_smem(a, left, full);
+          gpu::copy_gmem_to_smem(b, right, full);
+          gpu::barrier_wait(full);
+          const Value product = pl::dot(left[_], right[_]);
+          gpu::barrier_arrive(read);
+          gpu::barrier_wait(read);
+          o[_] = product;
+        },
+        {.name = "wide",
+         .out_type = {{128, 256}, f32},
+         .scratch_types = {gpu::SMEM({128, 16}, f16), gpu::SMEM({16, 256}, f16),
+                           gpu::Barrier({.num_arrivals = 2}), gpu::Barrier()}});
+    const Array a = Array::full({128, 16}, f16, 0.5f), b = Array::full({16, 256}, f16, 2.0f);
+    const std::vector<float> o = elements<float>(k.on(target)(on(target, a), on(target, b)));
+    bool right = true;
+    for (const float x : o) right = right && x == 16.0f;
+    CHECK(right);
+    CHECK_THAT(k.lower(a.type(), b.type()).cuda_source({.arch = "sm_90a"}),
+               ContainsSubstring("PL_KERNEL(256)"));
+  });
+}
+
 std::string traced(const Body& body, const ScratchTypes& scratch) {
   return refused([&] {
     gpu::kernel(body, {.name = "refused", .out_type = {{128}, f32}, .scratch_types = scratch})
