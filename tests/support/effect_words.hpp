@@ -195,6 +195,9 @@ update
 wait
   reads barrier storage awaits mbarrier
   reads control storage
+  syncs
+  updates scratch storage
+  writes result storage
 wait_group
   awaits awaits cp_async_group
   awaits elected awaits bulk_group
