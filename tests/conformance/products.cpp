@@ -307,6 +307,20 @@ void add_groups(std::vector<Case>& all) {
   all.push_back(std::move(c));
 }
 
+/// Parts of sums, which threads add to what they hold or put there.
+void add_promoted(std::vector<Case>& all) {
+  Case c = kernel("wgmma/parts of sums", "const f32* x, f32* o", R"(
+  const u32 t = pl::thread();
+  f32 d[4], part[4];
+  pl::load_global<4>(d, x + 8 * t);
+  pl::load_global<4>(part, x + 8 * t + 4);
+  pl::promote<0, 2, 2>(d, part, t % 2 == 0);
+  pl::promote<2, 0, 2>(d, part, true);
+  pl::store_global<4>(o + 4 * t, d);)");
+  c.array({.type = "f32", .bytes = integers("f32", 1024, 36)}).output("f32", 512);
+  all.push_back(std::move(c));
+}
+
 }  // namespace
 
 void add_wgmma(std::vector<Case>& all) {
@@ -315,6 +329,7 @@ void add_wgmma(std::vector<Case>& all) {
   add_narrow_operands(all);
   add_shared_columns(all);
   add_groups(all);
+  add_promoted(all);
 }
 
 }  // namespace palladium::conformance
