@@ -3,7 +3,8 @@
 // Two steps alternate on an arena that only grows until neither changes anything: order_by_demand()
 // makes the order of instructions a function of the data flow and of the order of writes alone, and
 // drops the dead; simplify() and contract() rewrite instructions in that order, so that what they
-// do cannot depend on the order of recording either. compact() then numbers densely.
+// do cannot depend on the order of recording either; under approximate maths so does
+// regroup_products(). compact() then numbers densely.
 #include <algorithm>
 #include <functional>
 #include <utility>
@@ -152,6 +153,7 @@ Graph canonicalize(const Graph& g) {
   for (;;) {
     order_by_demand(result);
     if (simplify(result) || drop_unread(result)) continue;
+    if (result.approx_math && regroup_products(result)) continue;
     if (!result.fma || !contract(result)) break;
   }
   compact(result);

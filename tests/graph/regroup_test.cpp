@@ -1,0 +1,91 @@
+// Products by constants under approximate maths.
+#include <catch2/catch_test_macros.hpp>
+#include <cmath>
+#include <functional>
+
+#include "tests/graph/kernel.hpp"
+
+using namespace palladium;
+using namespace palladium::graph;
+
+namespace {
+
+const ShapeDtype row{{8}, f32};
+
+/// The body of a kernel of x, which stores what `made` makes of it.
+std::string stored(const std::function<ValueId(HandMade& k, ValueId x)>& made, bool approx = true) {
+  HandMade k({row}, {row});
+  k.g.approx_math = approx;
+  k.b.store(k.refs[1], made(k, k.b.load(k.refs[0])));
+  const std::string text = k.body();
+  const Graph once = canonicalize(k.g);
+  CHECK(to_text(canonicalize(once)) == to_text(once));
+  return text;
+}
+
+ValueId constant(HandMade& k, double x) { return k.b.constant(f32, x, {8}); }
+ValueId times(HandMade& k, ValueId x, double by) { return k.op(Op::Mul, {x, constant(k, by)}); }
+ValueId seen(HandMade& k) {
+  return k.op(Op::Lt,
+              {k.b.add(Op::Iota, {}, {{0}, 0}, Type::value(i32, {8})), k.b.constant(i32, 5, {8})});
+}
+ValueId folded(HandMade& k, Op op, ValueId x) {
+  return k.b.broadcast_to(k.b.add(op, {x}, {{0}, 0}), {8});
+}
+
+}  // namespace
+
+TEST_CASE("approximate maths multiplies by one constant for several") {
+  const auto twice = [](HandMade& k, ValueId x) { return times(k, times(k, x, 2), 3); };
+  CHECK(stored(twice) ==
+        "  %2: f32[8] = load %0\n  %3: f32[8] = constant 6\n  %4: f32[8] = mul %2, %3\n"
+        "  store %1, %4\n");
+  CHECK(stored(twice, false).find("constant 6") == std::string::npos);
+  CHECK(stored([](HandMade& k, ValueId x) {
+          return k.op(Op::Div, {x, constant(k, 4)});
+        }) ==
+        "  %2: f32[8] = load %0\n  %3: f32[8] = constant 0.25\n  %4: f32[8] = mul %2, %3\n"
+        "  store %1, %4\n");
+}
+
+TEST_CASE("a product by a constant leaves what chooses between it and another constant") {
+  const std::string text = stored([](HandMade& k, ValueId x) {
+    const ValueId masked = k.op(Op::Select, {seen(k), times(k, x, 4), constant(k, -8)});
+    return times(k, masked, 2);
+  });
+  CHECK(text.find("constant -2\n") != std::string::npos);
+  CHECK(text.find("constant 8\n") != std::string::npos);
+  CHECK(text.find("constant 4\n") == std::string::npos);
+  CHECK(stored([](HandMade& k, ValueId x) {
+          return times(k, k.op(Op::Select, {seen(k), constant(k, -INFINITY), times(k, x, 4)}), 2);
+        }).find("constant -inf") != std::string::npos);
+}
+
+TEST_CASE("the largest of products by a positive constant is the product of the largest") {
+  const auto largest_below = [](double by, Op op) {
+    return stored([=](HandMade& k, ValueId x) {
+      const ValueId p = times(k, x, by);
+      return k.op(Op::Sub, {p, folded(k, op, p)});
+    });
+  };
+  for (const Op op : {Op::ReduceMax, Op::ReduceMin}) {
+    CHECK(largest_below(0.5, op).find(std::string(info(op).name) + " %2 [0]") != std::string::npos);
+    CHECK(largest_below(0.5, op).find("fma %2") != std::string::npos);
+    CHECK(largest_below(-0.5, op).find("fma") == std::string::npos);
+    CHECK(largest_below(0, op).find("fma") == std::string::npos);
+  }
+}
+
+TEST_CASE("products that others use, and constants that would overflow, stay") {
+  CHECK(stored([](HandMade& k, ValueId x) {
+          const ValueId p = times(k, x, 2);
+          return k.op(Op::Max, {times(k, p, 3), p});
+        }).find("constant 6") == std::string::npos);
+  for (const double by : {1e30, 1e-30})
+    CHECK(stored([=](HandMade& k, ValueId x) {
+            return times(k, times(k, x, by), by);
+          }).find("inf") == std::string::npos);
+  CHECK(stored([](HandMade& k, ValueId x) {
+          return k.op(Op::Div, {x, constant(k, 0)});
+        }).find("div") != std::string::npos);
+}
