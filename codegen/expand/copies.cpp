@@ -30,12 +30,14 @@ bool Nest::copies_moved(const lowered::Stage& s) {
   const MemoryView m = MemoryView::of(g_[v]);
   const Address from = address(m.ref, c, map);
   const Location outer = b_.at(g_.location(v) == Location{} ? b_.at() : g_.location(v));
-  const bool copied = from.parts.empty() && copies_asynchronously(from, s.storage, s.by);
+  const ExprId mask = m.mask == graph::no_value ? no_expr : evaluate(m.mask, c, map, false);
+  const bool copied = from.parts.empty() && copies_asynchronously(from, s.storage, s.by, mask);
   // Elements that travel together exist together; of a slice all do but what pads it.
   Bounds exists = limits().first;
   for (Bound& b : exists) b.at = b.at.without(element_);
   for (Affine& x : c) x = x.without(element_);
-  if (copied) check_indices(v, c, map, is_plain(m.ref) ? no_expr : predicate(exists));
+  if (copied)
+    check_indices(v, c, map, e_.all({is_plain(m.ref) ? no_expr : predicate(exists), mask}));
   b_.at(outer);
   if (copied) {
     b_.close_nest_loops();
@@ -47,7 +49,8 @@ bool Nest::copies_moved(const lowered::Stage& s) {
 }
 
 // Elements that exist together, and are in bounds together, travel together.
-bool Nest::copies_asynchronously(const Address& from, StorageId filled, lowered::CopyMode by) {
+bool Nest::copies_asynchronously(const Address& from, StorageId filled, lowered::CopyMode by,
+                                 ExprId mask) {
   const Address to = storage_address(filled, coordinates_);
   if (from.outside != no_expr && e_[from.outside].number != 0) return false;  // it fills with zeros
   const auto [value, storage] = limits();
@@ -79,7 +82,7 @@ bool Nest::copies_asynchronously(const Address& from, StorageId filled, lowered:
                                .place = place_of(target),
                                .test = tests(from.bounds)},
                     .from = place_of(source),
-                    .exists = tests(value)};
+                    .exists = e_.all({tests(value), mask})};
   copy.from.iteration = iteration;
   thread::Statement s{copy, b_.at()};
   std::vector<ExprId> threads = thread_mask_;

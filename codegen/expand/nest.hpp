@@ -80,7 +80,8 @@ class Nest : private passes::Elements {
   void stage(const lowered::Fill& s);
   // copies.cpp: asynchronous copies to shared memory
   bool copies_moved(const lowered::Stage& s);
-  bool copies_asynchronously(const Address& from, StorageId filled, lowered::CopyMode by);
+  bool copies_asynchronously(const Address& from, StorageId filled, lowered::CopyMode by,
+                             ExprId mask = no_expr);
   bool copies_window(WindowId window, StorageId storage);
   bool copies_load(StorageId storage);
   bool copy(const Address& a, StorageId storage);

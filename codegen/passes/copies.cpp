@@ -5,6 +5,9 @@
 // of memory that nobody writes: what is computed of it goes through registers.
 #include <algorithm>
 #include <optional>
+#include <set>
+#include <utility>
+#include <vector>
 
 #include "codegen/base/format.hpp"
 #include "codegen/passes/access_model.hpp"
@@ -67,6 +70,9 @@ class ChosenCopies {
       why = "its elements are rounded to tf32 on their way";
     if (why == nullptr && std::ranges::find(map, opaque_dim) != map.end())
       why = "it is reshaped on its way";
+    if (why == nullptr && m.mask != graph::no_value &&
+        differs_in_row(m.mask, map, static_cast<int>(p.domain.size()) - 1))
+      why = "its mask differs between elements that would be copied together";
     if (why != nullptr) {
       if (is_global(read))
         l_.remarks.push_back({at, fmt::format("{}: plain loads, because {}", what, why)});
@@ -74,7 +80,8 @@ class ChosenCopies {
     }
     if (!is_wide_enough(p, m.ref, map, what, at)) return;
     to.by = {.asynchronous = true,
-             .zeros = v != p.value || fill_of(l_.window_loaded(read)).has_value()};
+             .zeros = v != p.value || m.mask != graph::no_value ||
+                      fill_of(l_.window_loaded(read)).has_value()};
     p.value = v;
   }
 
@@ -109,12 +116,46 @@ class ChosenCopies {
 
   // Why threads do not copy what is loaded as it is; nullptr: they do.
   const char* obstacle(ValueId load) const {
-    if (MemoryView::of(g_[load]).mask != graph::no_value) return "its load has a mask";
+    const MemoryView m = MemoryView::of(g_[load]);
+    if (m.mask != graph::no_value && m.other == graph::no_value)
+      return "its load has a mask without .other = 0";
+    if (m.mask != graph::no_value && !is_zero(m.other))
+      return "where its mask does not hold stands another number than 0";
     if (g_.chooses(g_[load].args[0])) return "index arrays choose what is read";
     if (!is_global(load)) return "it is in shared memory or registers already";
     const Window& w = l_.window_loaded(load);
     if (!w.read_only) return "its memory is written while the kernel runs";
     return fill_of(w).value_or(0) != 0 ? another_fill : nullptr;
+  }
+
+  bool is_zero(ValueId v) const { return g_[v].op == Op::Constant && g_[v].attr.bits == 0; }
+
+  // Whether elements of the mask differ along the `last` dimension of the nest, from whose
+  // dimensions `map` leads to those of the mask.
+  bool differs_in_row(ValueId mask, const DimMap& map, int last) const {
+    std::vector<std::pair<ValueId, DimMap>> stack{{mask, map}};
+    std::set<std::pair<ValueId, DimMap>> seen;
+    while (!stack.empty()) {
+      const auto [v, at] = std::move(stack.back());
+      stack.pop_back();
+      if (!seen.insert({v, at}).second) continue;
+      const Inst& i = g_[v];
+      const graph::OpClass kind = graph::info(i.op).op_class;
+      const bool moves = i.op == Op::Broadcast || i.op == Op::Transpose || i.op == Op::Reshape;
+      if (!l_.storage_of[v] && (moves || kind == graph::OpClass::elementwise)) {
+        for (std::size_t a = 0; a < i.args.size(); ++a)
+          stack.emplace_back(i.args[a], map_of_operand(g_, v, a, at));
+        continue;
+      }
+      if (i.op == Op::Constant) continue;
+      for (std::size_t d = 0; d < at.size(); ++d) {
+        if (i.type.shape[d] == 1 ||
+            (i.op == Op::Iota && graph::iota_dimension(i) != static_cast<int>(d)))
+          continue;
+        if (at[d] == opaque_dim || at[d] == last) return true;
+      }
+    }
+    return false;
   }
 
   static constexpr const char* another_fill = "what lies beyond its array is another number than 0";

@@ -76,6 +76,8 @@ std::string Needs::add_value(ValueId root, std::set<std::size_t>& found) {
       const Window& w = l_.window_loaded(v);
       if (address && !(w.is_direct() && w.read_only)) return "the address depends on loaded data";
       if (std::string why = add_view(g_[v].args[0], stack, found); !why.empty()) return why;
+      if (const ValueId mask = graph::MemoryView::of(g_[v]).mask; mask != graph::no_value)
+        stack.emplace_back(mask, true);
       continue;
     }
     for (const ValueId a : g_[v].args)

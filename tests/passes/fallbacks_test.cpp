@@ -95,11 +95,23 @@ graph::Graph repeated(Way way, std::optional<bool> specialize = {}) {
 TEST_CASE("an operand that threads load rather than copy has a reason") {
   CHECK_THAT(remarks(product_of([](Ref x) { return Value(x[_]); }), 80),
              !ContainsSubstring("plain loads"));
-  CHECK_THAT(remarks(product_of([](Ref x) {
-                       return load(x, {.mask = iota(i32, {64, 64}, 0) % 2 == 0, .other = 0});
-                     }),
-                     80),
-             ContainsSubstring("args[0]: plain loads, because its load has a mask"));
+  const auto masked = [](int dimension, const LoadOptions& otherwise) {
+    return remarks(product_of([=](Ref x) {
+                     LoadOptions options = otherwise;
+                     options.mask = iota(i32, {64, 64}, dimension) % 2 == 0;
+                     return load(x, options);
+                   }),
+                   80);
+  };
+  CHECK_THAT(masked(0, {.other = 0}), !ContainsSubstring("plain loads"));
+  CHECK_THAT(masked(1, {.other = 0}),
+             ContainsSubstring("args[0]: plain loads, because its mask differs between elements "
+                               "that would be copied together"));
+  CHECK_THAT(masked(0, {.other = 1}),
+             ContainsSubstring("args[0]: plain loads, because where its mask does not hold stands "
+                               "another number than 0"));
+  CHECK_THAT(masked(0, {}), ContainsSubstring("args[0]: plain loads, because its load has a mask "
+                                              "without .other = 0"));
   CHECK_THAT(remarks(product_of([](Ref x) {
                        return where(iota(i32, {64, 64}, 0) % 2 == 0, x[_], 0);
                      }),
