@@ -237,9 +237,9 @@ void Expander::expand_one(const lowered::When& w) {
   b_.close();
 }
 
-ExprId Expander::scalar(ValueId v) {
+ExprId Expander::scalar(ValueId v, bool enter) {
   const lowered::Redirects none;
-  return Nest(*this, none).scalar(v, false);
+  return Nest(*this, none).scalar(v, enter);
 }
 
 void Expander::expand_one(const lowered::GridLoop& loop) {
@@ -254,10 +254,12 @@ void Expander::expand_one(const lowered::GridLoop& loop) {
   thread::For iterations{
       .counter = p, .low = number(0), .high = loop_end(loop.axis), .unroll = 1, .body = {}};
   if (!loop.ring) {
-    id = e_.variable(p);
-    b_.open_loop(std::move(iterations));
-    begins_with(e_.plain(Operator::equal, id, number(0), bool_), [&] { expand_list(loop.body); });
-    b_.close();
+    over_parts(loop.known, std::move(iterations), graph::no_value, [&](thread::For part) {
+      id = e_.variable(part.counter);
+      b_.open_loop(std::move(part));
+      begins_with(e_.plain(Operator::equal, id, number(0), bool_), [&] { expand_list(loop.body); });
+      b_.close();
+    });
     return;
   }
   iterations.step = l_.rings[loop.ring].slots;
@@ -299,10 +301,13 @@ void Expander::expand_one(const lowered::Loop& l) {
                          .unroll = std::max<std::int64_t>(1, loop.unroll),
                          .body = {}};
   if (!l.ring) {
-    b_.open_loop(std::move(iterations));
-    begins_with(e_.plain(Operator::equal, e_.variable(counter), low, bool_),
-                [&] { expand_list(l.body); });
-    b_.close();
+    over_parts(l.known, std::move(iterations), loop.high, [&](thread::For part) {
+      storages_[s] = part.counter;
+      const ExprId begins = e_.plain(Operator::equal, e_.variable(part.counter), low, bool_);
+      b_.open_loop(std::move(part));
+      begins_with(begins, [&] { expand_list(l.body); });
+      b_.close();
+    });
     return;
   }
   iterations.step = loop.step * l_.rings[l.ring].slots;

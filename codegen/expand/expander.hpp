@@ -130,11 +130,31 @@ class Expander {
   /// The iterations behind the first, of which `low` is the number.
   struct Rotated {
     lowered::Rotation parts;
+    const lowered::KnownIterations& known;
     ExprId low;
     thread::For others;
+    ValueId limit = graph::no_value;  // as of over_parts
   };
   void expand_rotated(Rotated loop, VariableId first,
                       const std::function<void(VariableId number)>& enter);
+
+  // iterations.cpp: loops of which more is known in some of their iterations
+  struct Part {
+    ExprId low, high;
+    bool is_known = false;
+  };
+  struct Limits;
+  /// A loop for each part of the iterations: those of which nothing is known, those that follow of
+  /// which something is, and the others. `limit`: the value that ends a loop over indices.
+  void over_parts(const lowered::KnownIterations& known, thread::For iterations, ValueId limit,
+                  const std::function<void(thread::For part)>& loop);
+  std::vector<Part> parts_of(const Limits& limits, const thread::For& iterations);
+  Limits limits_of(const lowered::KnownIterations& known, const thread::For& iterations);
+  ExprId quotient_below(const Affine& sum, std::int64_t by);
+  ExprId in_step(ExprId number, const thread::For& iterations);
+  ExprId smaller_of(ExprId a, ExprId b);
+  ExprId larger_of(ExprId a, ExprId b);
+
   ExprId next_slot(RingId ring, ExprId slot);
   ExprId declare_number(const std::string& name, RingId ring);
   /// The loop `iterations`, each of whose iterations goes over the slots of a ring: body(iteration)
@@ -154,7 +174,7 @@ class Expander {
   Affine view_bytes(ValueId view, ValueId access);
   ExprId in_block(ExprId address, ValueId block);
 
-  ExprId scalar(ValueId v);
+  ExprId scalar(ValueId v, bool enter = false);
   std::vector<ExprId> scalars(const std::vector<ValueId>& values);
   void put(ExprId record, ExprId slot, ExprId value, ExprId test);
   void set_scalar(StorageId storage, ExprId value);
@@ -306,6 +326,7 @@ class Expander {
   Table<RingId, RingId> turns_with_;       // whose numbers say its slots, too
   std::map<RingId, RingId> last_to_turn_;  // of those that turn with it, in the agent's text
   int leading_ = 1;                        // iterations of the Lead around
+  std::map<ValueId, bool> known_;          // conditions, in the iterations that are expanded
   bool is_one_thread_ = false;             // what follows runs in one alone
   bool in_warps_ = false;                  // what follows each warp runs for itself
   /// The warpgroups of the agent whose statements follow; of the block in front of all.

@@ -57,6 +57,7 @@ class Nest : private passes::Elements {
   ExprId load(const Pending& p, ExprId mask) override;
   ExprId load_registers(const Pending& p) override;
   ExprId hinted(const Pending& p) override;
+  std::optional<bool> known(ValueId v) const override;
   ExprId sum_of(ValueId v, std::vector<ExprId> addends) override;
   std::vector<ExprId> hoisted(std::vector<ExprId> operands) override;
 

@@ -116,6 +116,7 @@ void Expander::expand_rotated(const lowered::Loop& l) {
         .condition = e_.plain(Operator::less, low, high, bool_), .body = {}, .uniform = true});
   e_[first].facts = e_.facts(low);
   expand_rotated({.parts = rotation_of(l),
+                  .known = l.known,
                   .low = low,
                   .others = {.counter = counter,
                              .low = behind(low, loop.step),
@@ -123,7 +124,8 @@ void Expander::expand_rotated(const lowered::Loop& l) {
                              .step = loop.step,
                              .next = advanced(counter, loop.step, loop.high),
                              .unroll = std::max<std::int64_t>(1, loop.unroll),
-                             .body = {}}},
+                             .body = {}},
+                  .limit = loop.high},
                  first, [&](VariableId number) { storages_[s] = number; });
   b_.close();
 }
@@ -142,6 +144,7 @@ void Expander::expand_rotated(const lowered::GridLoop& l) {
                        .body = {},
                        .uniform = true});
   expand_rotated({.parts = rotation_of(l),
+                  .known = l.known,
                   .low = number(0),
                   .others = {.counter = counter,
                              .low = number(1),
@@ -166,13 +169,15 @@ void Expander::expand_rotated(Rotated loop, VariableId first,
   b_.close();
   const VariableId counter = loop.others.counter;
   const ExprId second = loop.others.low, high = loop.others.high;
-  enter(counter);
   e_[counter].facts = thread::facts_of_counter(e_.facts(second), e_.facts(high), loop.others.step);
-  for (Slots& slots : slots_)
-    slots.begins = e_.plain(Operator::equal, e_.variable(counter), second, bool_);
-  b_.open_loop(std::move(loop.others));
-  apart([&] { expand_list(*loop.parts.body); });
-  b_.close();
+  over_parts(loop.known, std::move(loop.others), loop.limit, [&](thread::For part) {
+    enter(part.counter);
+    for (Slots& slots : slots_)
+      slots.begins = e_.plain(Operator::equal, e_.variable(part.counter), second, bool_);
+    b_.open_loop(std::move(part));
+    apart([&] { expand_list(*loop.parts.body); });
+    b_.close();
+  });
   for (Slots& slots : slots_)
     slots.begins = e_.op(graph::Op::Not, bool_, {e_.plain(Operator::less, second, high, bool_)});
   expand_list(*loop.parts.epilogue);
@@ -240,6 +245,7 @@ void Expander::expand_iteration(const lowered::Ahead& e, ExprId iteration) {
   StorageId index_storage = {};
   if (e.loop != graph::no_value)
     index_storage = l_.storage_of[g_[graph::LoopView::of(g_[e.loop]).body].params[0]];
+  const auto known = std::exchange(known_, {});
   apart([&] {
     for (const StorageId s : own) {
       storages_[s] = thread::no_variable;
@@ -251,6 +257,7 @@ void Expander::expand_iteration(const lowered::Ahead& e, ExprId iteration) {
       storages_[index_storage] = e_[iteration].variable;
     expand_list(e.body);
   });
+  known_ = known;
 }
 
 ExprId Expander::next_slot(RingId number, ExprId slot) {

@@ -62,6 +62,11 @@ ExprId Nest::scalar_leaf(ValueId v) {
                                   graph::info(i.op).name, g_.name));
 }
 
+std::optional<bool> Nest::known(ValueId v) const {
+  const auto it = x_.known_.find(v);
+  return it == x_.known_.end() ? std::nullopt : std::optional(it->second);
+}
+
 ExprId Nest::held_value(StorageId storage, const DimMap& map) {
   if (const ExprId known = x_.literal_[storage]; known != no_expr) return known;
   const Storage& s = l_.storages[storage];

@@ -179,6 +179,7 @@ class Visit {
   }
   void operator()(const Loop& l) {
     bounds(l.inst);
+    asked(l.known);
     fill(l_.storage_of[g_[graph::LoopView::of(g_[l.inst]).body].params[0]]);
   }
   void operator()(const While& w) {
@@ -192,7 +193,10 @@ class Visit {
     control(g_[s.inst].args[0]);
     for (const StorageId r : s.results) fill(r);
   }
-  void operator()(const GridLoop& l) { control(l_.end_of(l.axis)); }
+  void operator()(const GridLoop& l) {
+    control(l_.end_of(l.axis));
+    asked(l.known);
+  }
   // An index map reads what is prefetched, at places that are computed of nothing else; scratch has
   // none.
   void operator()(const EnterWindow& w) {
@@ -315,6 +319,14 @@ class Visit {
 
   void control(ValueId v) {
     if (v != graph::no_value) leaves(v, {}, Role::control);
+  }
+  // The program's own numbers are asked for whatever holds them.
+  void asked(const KnownIterations& k) {
+    for (const IterationSum& s : k.sums)
+      for (const auto& [v, _] : s.addends) {
+        const bool leaf = graph::info(g_[v].op).op_class == graph::OpClass::leaf;
+        leaves(v, {}, Role::control, leaf && g_[v].op != Op::Param);
+      }
   }
   void view(ValueId ref) {
     leaves(ref, identity_map(static_cast<int>(g_[ref].type.shape.size())), Role::view);

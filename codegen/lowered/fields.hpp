@@ -315,10 +315,16 @@ PALLADIUM_FIELDS(CopyStorage) {
 }
 PALLADIUM_FIELDS(When) { f("condition", x.condition); }
 PALLADIUM_FIELDS(IfWhole) { f("windows", x.windows); }
+PALLADIUM_FIELDS(KnownIterations) {
+  f("holding", x.holding);
+  f("failing", x.failing);
+  f("sums", x.sums);
+}
 PALLADIUM_FIELDS(Loop) {
   f("inst", x.inst);
   f("ring", x.ring);
   f("shared", x.shared);
+  fields(x.known, f);
 }
 PALLADIUM_FIELDS(While) { f("inst", x.inst); }
 PALLADIUM_FIELDS(Switch) {
@@ -338,6 +344,7 @@ PALLADIUM_FIELDS(GridLoop) {
   f("axis", x.axis);
   f("ring", x.ring);
   f("shared", x.shared);
+  fields(x.known, f);
 }
 PALLADIUM_FIELDS(EnterWindow) { f("window", x.window); }
 PALLADIUM_FIELDS(Advance) { f("ring", x.ring); }

@@ -215,6 +215,16 @@ class FullText {
     }
     return list(words);
   }
+  // "[127:-128:%5:1:%8:-1]"
+  std::string word(const std::vector<IterationSum>& sums) const {
+    std::vector<std::string> words;
+    for (const IterationSum& s : sums) {
+      words.push_back(fmt::format("{}:{}", s.constant, s.per_iteration));
+      for (const auto& [v, times] : s.addends)
+        words.back() += fmt::format(":{}:{}", word(v), times);
+    }
+    return list(words);
+  }
   static std::string list(const std::vector<std::string>& words) {
     return fmt::format("[{}]", fmt::join(words, ","));
   }

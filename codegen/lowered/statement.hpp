@@ -331,6 +331,22 @@ struct When {
   Statements body;
 };
 
+/// `constant`, the number of a loop's iteration `per_iteration` times, and integers that do not
+/// change in the loop, each so many times: exact, however large it is.
+struct IterationSum {
+  std::int64_t constant = 0, per_iteration = 0;
+  std::vector<std::pair<ValueId, std::int64_t>> addends = {};
+  bool operator==(const IterationSum&) const = default;
+};
+
+/// Iterations of a loop, one behind the other: those in which no sum is negative. In all of these
+/// the bools `holding` hold in all their elements, and `failing` in none.
+struct KnownIterations {
+  std::vector<IterationSum> sums = {};
+  std::vector<ValueId> holding = {}, failing = {};
+  bool empty() const { return holding.empty() && failing.empty(); }
+};
+
 struct Loop {
   ValueId inst = graph::no_value;
   Statements body;
@@ -339,6 +355,7 @@ struct Loop {
   /// behind the last one. In `shared` storages are what one of them fills for the other.
   Statements prologue, epilogue;
   std::vector<StorageId> shared = {};
+  KnownIterations known = {};
 };
 
 /// The first of `bodies` where these blocks are wholly inside of their arrays, else the second one.
@@ -413,6 +430,7 @@ struct GridLoop {
   RingId ring = {};               // that is unrolled in it
   Statements prologue, epilogue;  // as of a Loop
   std::vector<StorageId> shared = {};
+  KnownIterations known = {};
 };
 
 /// From here on the window's block is known.

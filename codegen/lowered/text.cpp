@@ -179,8 +179,29 @@ class Text {
   template <class T>
   void loop(const std::string& head, const T& l) {
     if (!l.prologue.empty()) nested("first iteration of " + head, l.prologue);
-    nested(head + over(l.ring), l.body);
+    nested(head + over(l.ring) + known(l.known), l.body);
     if (!l.epilogue.empty()) nested("behind the last iteration", l.epilogue);
+  }
+  std::string known(const KnownIterations& k) const {
+    std::string text;
+    for (const ValueId v : k.holding) text += fmt::format(" {} holds", value(v));
+    for (const ValueId v : k.failing) text += fmt::format(" {} fails", value(v));
+    if (text.empty()) return text;
+    text += " where";
+    for (const IterationSum& s : k.sums) text += (&s == k.sums.data() ? " " : ", ") + sum(s);
+    return text;
+  }
+  // "127 - 128 i + %5", that is not negative
+  std::string sum(const IterationSum& s) const {
+    std::string text = std::to_string(s.constant);
+    const auto add = [&](std::int64_t times, const std::string& what) {
+      text +=
+          fmt::format(" {} {}{}", times < 0 ? "-" : "+",
+                      times == 1 || times == -1 ? "" : fmt::format("{} ", std::abs(times)), what);
+    };
+    if (s.per_iteration != 0) add(s.per_iteration, "i");
+    for (const auto& [v, times] : s.addends) add(times, value(v));
+    return text + " >= 0";
   }
   static std::string over(RingId ring) {
     return !ring ? "" : fmt::format(" over the slots of ring {}", ring);

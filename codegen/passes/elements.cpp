@@ -29,6 +29,15 @@ constexpr std::uint32_t first_storage = 1u << 31;
 
 }  // namespace
 
+std::int64_t elements_in_text(const LoopNest& p) {
+  std::int64_t elements = std::int64_t{1} << p.layout.reg.size();
+  for (int d = 0; d < p.layout.rank(); ++d) {
+    const auto at = static_cast<std::size_t>(d);
+    if (at >= p.rolled.size() || !p.rolled[at]) elements *= p.layout.repetitions(d);
+  }
+  return elements;
+}
+
 Elements::Key Elements::key_of(std::uint32_t what, const Coordinates& c) {
   Key key{what};
   for (const Affine& a : c) key.push_back(thread::index(e_.sum(a)));
@@ -65,6 +74,11 @@ ExprId Elements::evaluate(ValueId v, const Coordinates& c, const DimMap& map, bo
 bool Elements::next_operand(Pending& p, Pending& operand, ExprId& value) {
   const Inst& i = g_[p.v];
   const bool reused = l_.uses[p.v] > 1;
+  if (p.operands.empty() && i.type.dtype.is_bool())
+    if (const std::optional<bool> holds = known(p.v)) {
+      value = e_.literal(bool_, *holds ? 1 : 0);
+      return false;
+    }
   if (p.operands.empty()) {
     if (!p.enter && l_.storage_of[p.v]) {
       value = read(l_.storage_of[p.v], p.c, p.map, p.partial);

@@ -50,6 +50,8 @@ class Elements : protected Addresses {
   virtual ExprId load(const Pending& p, ExprId mask);
   virtual ExprId load_registers(const Pending& p);
   virtual ExprId hinted(const Pending& p) = 0;
+  /// Of a value of bools what is known of all its elements, if anything is.
+  virtual std::optional<bool> known(ValueId) const { return {}; }
   /// A sum of integers that may be regrouped.
   virtual ExprId sum_of(ValueId v, std::vector<ExprId> addends) = 0;
   /// Names for what is the same in all iterations of a loop in which others of the operands are
@@ -206,6 +208,9 @@ std::vector<std::pair<thread::ExprId, std::int64_t>> tests_of_whole(const Progra
 /// The windows that the nest accesses where its blocks may be wholly inside; none of a nest that is
 /// part of a product or of a fold.
 std::vector<WindowId> accessed_windows(const Program& l, const LoopNest& p);
+
+/// What the text of the nest has for a thread: loops that stay loops counted once.
+std::int64_t elements_in_text(const LoopNest& p);
 
 /// Adds the tests of `padding` that `bounds` do not imply.
 void add_padding(const thread::Exprs& e, thread::Bounds& bounds, const thread::Bounds& padding);

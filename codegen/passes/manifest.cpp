@@ -52,6 +52,8 @@ constexpr Pass chosen[] = {
      "of rings: which steps are left for the next iteration?"},
     {"complete_async", complete_async, Fact::rings, Fact::waits, Edits::nothing,
      "behind the last to move what is begun"},
+    {"split_index_sets", split_index_sets, Fact::waits, Fact::none, Edits::nothing,
+     "behind the last to move statements: what is asked in an iteration?"},
     {"divide_rows", divide_rows, Fact::layouts, Fact::none, Edits::nothing,
      "of layouts: what does a thread hold of a row?"},
     {"eliminate_dead_scalars", eliminate_dead_scalars, Fact::statements, Fact::none, Edits::nothing,

@@ -22,16 +22,6 @@ using graph::Op;
 constexpr std::int64_t most_elements = 64;
 constexpr std::size_t most_windows = 5, most_conditions = 4;
 
-// What the text has for a thread: loops that stay loops counted once.
-std::int64_t elements_in_text(const LoopNest& p) {
-  std::int64_t elements = std::int64_t{1} << p.layout.reg.size();
-  for (int d = 0; d < p.layout.rank(); ++d) {
-    const auto at = static_cast<std::size_t>(d);
-    if (at >= p.rolled.size() || !p.rolled[at]) elements *= p.layout.repetitions(d);
-  }
-  return elements;
-}
-
 // Whether the nest moves elements from memory to memory: any thread may take any of them.
 bool streams(const Program& l, const LoopNest& p) {
   const auto* store = std::get_if<Store>(&p.sink);

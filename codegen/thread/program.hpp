@@ -69,6 +69,7 @@ struct For {
   std::int64_t step = 1;
   ExprId next = no_expr;    // no_expr: counter + step
   std::int64_t unroll = 0;  // 0: wholly, 1: not, n: by n
+  std::int64_t trips = -1;  // that are counted where the bounds do not say; -1: one
   Statements body;
   bool short_form = false;
   bool nest = false;  // numbers of temporaries begin anew

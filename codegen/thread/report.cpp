@@ -110,7 +110,7 @@ class Reader {
   }
 
   Work& work() { return works_[statement_]; }
-  double each(double times) const { return once_ > 0 ? times / once_ : 0; }
+  double each(double times) const { return once_ > 0 && beside_ == 0 ? times / once_ : 0; }
   void add(double InstructionMix::*part, double times) {
     report_.mix.*part += times;
     work().mix.*part += each(times);
@@ -137,11 +137,15 @@ class Reader {
   void loop(const For& x, double times) {
     const Number low = number(x.low, 0), high = number(x.high, 0);
     const bool known = is_static(x.low) && is_static(x.high) && low && high;
-    report_.depends_on_call |= !known;
+    report_.depends_on_call |= !known && x.trips < 0;
     counters_[index(x.counter)] = low.value_or(0);
-    const std::int64_t trips =
-        known ? std::max<std::int64_t>(0, (*high - *low + x.step - 1) / x.step) : 1;
+    const std::int64_t trips = known
+                                   ? std::max<std::int64_t>(0, (*high - *low + x.step - 1) / x.step)
+                                   : (x.trips < 0 ? 1 : x.trips);
+    // What an iteration of several loops over the same statements takes is that of one of them.
+    beside_ += x.trips == 0;
     visit(x.body, times * static_cast<double>(trips));
+    beside_ -= x.trips == 0;
   }
 
   bool is_static(ExprId e) const { return e_.facts(e).low == e_.facts(e).high; }
@@ -395,6 +399,7 @@ class Reader {
   const std::set<int> around_;  // statements that others stand in
   int statement_ = -1;          // of the lowered program
   double once_ = 1;             // how often what stands in the innermost of those runs
+  int beside_ = 0;              // loops around of which another one is counted
   std::map<int, Work> works_;
   std::map<std::uint32_t, std::vector<Number>> values_;  // of names, by lane
   std::map<std::uint32_t, std::int64_t> counters_;       // of loops, in their first iterations

@@ -405,6 +405,20 @@ class ProgramReader {
       for (std::size_t k = 1; k < parts.size(); ++k) set(l, to.rows.emplace_back(), parts[k]);
     }
   }
+  void set(const PartLine& l, std::vector<IterationSum>& x, const std::string& text) {
+    x.clear();
+    for (const std::string& item : l.list(text)) {
+      const std::vector<std::string> parts = parts_of(item);
+      if (parts.size() < 2 || parts.size() % 2 != 0)
+        l.refuse("expected a number, one for each iteration, and values with one each");
+      const auto number = [&](std::size_t i) { return l.number<std::int64_t>(parts[i]); };
+      IterationSum& to = x.emplace_back();
+      to.constant = number(0);
+      to.per_iteration = number(1);
+      for (std::size_t i = 2; i < parts.size(); i += 2)
+        to.addends.emplace_back(some_value(l, parts[i]), number(i + 1));
+    }
+  }
   // "s3[%7]:%8", in the slot %7 of the block %8; "s3@%6", what the view %6 shows of it
   void set(const PartLine& l, Place& x, std::string text) {
     if (const std::size_t at = text.find(':'); at != std::string::npos) {
