@@ -354,6 +354,23 @@ void DimBinding::bind(std::uint32_t symbol, std::int64_t value) {
   entries_.push_back({symbol, true, value, dim_symbol(symbol)});
 }
 
+Dim DimBinding::seen(const std::string& name, const Dim& is) {
+  const Dim symbol = dim(name.c_str());
+  Entry& e = entries_[number(dim_node(symbol).symbol)];
+  e.is = is;
+  e.is_seen = true;
+  return symbol;
+}
+
+bool DimBinding::has_seen(const Dim& d) const {
+  std::vector<std::uint32_t> symbols;
+  collect_symbols(d, symbols);
+  return std::any_of(symbols.begin(), symbols.end(), [&](std::uint32_t s) {
+    const Entry* e = find(s);
+    return e && e->is_seen;
+  });
+}
+
 const DimBinding::Entry* DimBinding::find(std::uint32_t symbol) const {
   for (const Entry& e : entries_)
     if (e.symbol == symbol) return &e;

@@ -86,6 +86,12 @@ class DimBinding {
 
   void bind(std::uint32_t symbol, std::int64_t value);
 
+  /// A symbol of that name for what a body sees of `is`: values are made of it, and it is pinned
+  /// where it is read, as `is` is then.
+  Dim seen(const std::string& name, const Dim& is);
+  /// Whether there is one in the expression.
+  bool has_seen(const Dim& d) const;
+
   /// The dim in terms of the symbols that are still free.
   Dim resolve(const Dim& d) const;
   /// Its value, which pins nothing; CompileError where a symbol has none.
@@ -116,6 +122,7 @@ class DimBinding {
     bool has_value;
     std::int64_t value;
     Dim is;  // the symbol itself, or what it was found to be
+    bool is_seen = false;
   };
   const Entry* find(std::uint32_t symbol) const;
   std::size_t number(std::uint32_t symbol);  // in entries_, made if there is none

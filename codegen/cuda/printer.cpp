@@ -271,8 +271,9 @@ std::string Printer::text_of(const thread::Check& s) const {
 }
 
 std::string Printer::text_of(const thread::CheckRange& s) const {
+  const std::string extent = s.of_call == no_expr ? std::to_string(s.extent) : text(s.of_call);
   return fmt::format("{}pl::check_range({}, {}, {}, \"{}\");", only_if(s.test), text(s.low),
-                     text(s.high), s.extent, s.message);
+                     text(s.high), extent, s.message);
 }
 
 std::string Printer::only_if(ExprId test) const {

@@ -1,6 +1,7 @@
 // Whether indices lie where they may.
 #include "codegen/base/format.hpp"
 #include "codegen/expand/nest.hpp"
+#include "codegen/graph/extents.hpp"
 
 namespace palladium::expand {
 
@@ -12,7 +13,9 @@ bool Nest::may_leave(ValueId ref) const {
     const Extents& from = g_[g_[v].args[0]].type.shape;
     const std::vector<graph::SubscriptDim> dims = graph::Subscript::of(g_[v]).dims;
     for (std::size_t d = 0; d < dims.size(); ++d)
-      if (dims[d].dynamic || graph::Subscript::leaves(dims[d], from[d])) return true;
+      if (dims[d].dynamic || graph::Subscript::leaves(dims[d], from[d]) ||
+          (from[d] == unknown_extent && dims[d].size != unknown_extent))
+        return true;
   }
   return false;
 }
@@ -33,7 +36,10 @@ void Nest::check_indices(ValueId access, const Coordinates& c, const DimMap& map
   for (std::size_t i = 0; i < first.size(); ++i) {
     const Index& x = first[i];
     const ExprId low = e_.sum(x.coordinate, i64), high = e_.sum(last[i].coordinate, i64);
-    if (e_.facts(low).low >= 0 && e_.facts(high).high < x.extent) continue;
+    const Dim extent =
+        graph::extent_of(g_, g_[x.at].args[0], static_cast<std::size_t>(x.dimension));
+    const ExprId of_call = extent.is_static() ? no_expr : x_.dim(extent);
+    if (of_call == no_expr && e_.facts(low).low >= 0 && e_.facts(high).high < x.extent) continue;
     if (!checked_.insert({low, high, x.extent, test}).second) continue;
     const Location at = g_.location(x.at);
     const Location outer = b_.at(at == Location{} ? b_.at() : at);
@@ -42,7 +48,7 @@ void Nest::check_indices(ValueId access, const Coordinates& c, const DimMap& map
         thread::CheckRange{low, high, x.extent,
                            fmt::format("{}: dimension {} of {}", graph::info(g_[access].op).name,
                                        x.dimension, graph::to_string(g_[g_[x.at].args[0]].type)),
-                           test});
+                           test, of_call});
     b_.at(outer);
   }
 }

@@ -289,6 +289,8 @@ class Expander {
   ExprId number(std::int64_t n) { return e_.number(n); }
   /// A dimension over the kernel's symbols, as i64.
   ExprId dim(const Dim& d) { return passes::expr_of_dim(e_, d, symbols_); }
+  /// The size of a symbol, as i32.
+  ExprId symbol(int number) { return e_.cast(i32, symbols_[static_cast<std::size_t>(number)]); }
   ExprId grid_size(int axis);
   ExprId loop_end(int axis);
   /// What a launch counts with, where only an array knows the size.

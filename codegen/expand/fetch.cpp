@@ -5,6 +5,7 @@
 #include "codegen/base/format.hpp"
 #include "codegen/expand/expander.hpp"
 #include "codegen/expand/nest.hpp"
+#include "codegen/graph/extents.hpp"
 #include "codegen/passes/fetches.hpp"
 
 namespace palladium::expand {
@@ -122,12 +123,15 @@ void Expander::check_box(ValueId load, const graph::SubscriptDim& d, std::int64_
   const std::int64_t size = d.is_slice ? d.size : 1;
   const ExprId low = e_.sum(Affine::term(start), i64);
   const ExprId high = e_.sum(Affine::term(start) + Affine(size - 1), i64);
-  if (e_.facts(low).low >= 0 && e_.facts(high).high < extent) return;
+  const Dim dim = graph::extent_of(g_, g_[view].args[0], static_cast<std::size_t>(dimension));
+  const ExprId of_call = dim.is_static() ? no_expr : this->dim(dim);
+  if (of_call == no_expr && e_.facts(low).low >= 0 && e_.facts(high).high < extent) return;
   const Location at = g_.location(view);
   const Location outer = b_.at(at == Location{} ? b_.at() : at);
   b_.add(thread::CheckRange{low, high, extent,
                             fmt::format("{}: dimension {} of {}", graph::info(g_[load].op).name,
-                                        dimension, graph::to_string(g_[g_[view].args[0]].type))});
+                                        dimension, graph::to_string(g_[g_[view].args[0]].type)),
+                            no_expr, of_call});
   b_.at(outer);
 }
 

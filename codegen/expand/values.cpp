@@ -4,6 +4,7 @@
 
 #include "codegen/base/format.hpp"
 #include "codegen/expand/nest.hpp"
+#include "codegen/graph/extents.hpp"
 #include "palladium/error.hpp"
 
 namespace palladium::expand {
@@ -36,6 +37,7 @@ ExprId Nest::scalar_leaf(ValueId v) {
   const Inst& i = g_[v];
   switch (i.op) {
   case Op::ProgramId: return x_.program_id(AxisView::of(i).axis);
+  case Op::DimValue: return x_.symbol(static_cast<int>(graph::symbol_of(i)));
   case Op::NumPrograms: return x_.grid_size(AxisView::of(i).axis);
   case Op::AxisIndex:
     switch (const AxisView a = AxisView::of(i); a.kind) {

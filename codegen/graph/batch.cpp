@@ -115,12 +115,12 @@ class Batching {
     const int axis = axes_[static_cast<std::size_t>(mapping)];
     insert_at(m.array_aval.shape, axis, size_);
     insert_at(m.block_shape, axis,
-              is_index_operand(mapping) ? BlockDim(size_.value())
+              is_index_operand(mapping) ? BlockDim::all_of(size_)
                                         : BlockDim(BlockDim::Kind::squeezed, 1));
     if (!is_index_operand(mapping)) return;
     AbstractValue& parameter =
         m_.index_map_avals[m_.grid.size() + static_cast<std::size_t>(mapping)];
-    insert_at(parameter.type.shape, axis, size_.value());
+    insert_at(parameter.type.shape, axis, BlockDim::all_of(size_).size);
   }
 
   void extend_index_map(const BlockMapping& m) {
@@ -157,7 +157,7 @@ class Batching {
     for (const std::int64_t extent : element.type.shape) subscript.dims.push_back({.size = extent});
     insert_at(subscript.dims, axis, SubscriptDim{.is_slice = false, .dynamic = true});
     element.attr.ints = subscript.encode();
-    insert_at(g_[parameter].type.shape, axis, size_.value());
+    insert_at(g_[parameter].type.shape, axis, BlockDim::all_of(size_).size);
     const Location at = g_.location(parameter);
     const auto last = static_cast<std::uint32_t>(g_.insts.size());
     const ValueId view = g_.add(std::move(element), at);

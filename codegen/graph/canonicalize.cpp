@@ -50,6 +50,10 @@ void number_symbols(Graph& g) {
     const auto at = std::ranges::find(symbols, static_cast<std::uint32_t>(a.symbol));
     a.symbol = at == symbols.end() ? -1 : static_cast<int>(at - symbols.begin());
   }
+  for (Inst& in : g.insts)
+    if (in.op == Op::DimValue)
+      in.attr.ints[0] =
+          std::ranges::find(symbols, static_cast<std::uint32_t>(in.attr.ints[0])) - symbols.begin();
   const DimFacts old = std::move(g.facts);
   g.facts = {};
   g.num_symbols = static_cast<int>(symbols.size());

@@ -9,10 +9,12 @@ namespace palladium::graph {
 namespace {
 
 // Strides are products of the extents behind a dimension, if there is nothing between the rows; and
-// vectors end where the last dimension does.
+// vectors end where the last dimension does, but in slices of a whole array, which end inside.
 bool decides_addresses(const BlockMapping& m, int d) {
   const int rank = m.array_aval.shape.rank();
-  return d + 1 == rank || (m.dense && d > 0);
+  const bool ends =
+      d + 1 == rank && m.block_shape[static_cast<std::size_t>(d)].kind != BlockDim::Kind::whole;
+  return ends || (m.dense && d > 0);
 }
 
 }  // namespace
@@ -34,8 +36,8 @@ namespace {
 bool are_cut_alike(const Graph& g, const BlockMapping& a, std::size_t i, const BlockMapping& b,
                    std::size_t j) {
   const BlockDim &x = a.block_shape[i], &y = b.block_shape[j];
-  return x.kind == y.kind && x.kind != BlockDim::Kind::bounded_slice && x.size == y.size && x.pad_lo == y.pad_lo && x.pad_hi == y.pad_hi &&
-         have_one_index(g, a.index_map, i, b.index_map, j);
+  if (x.kind == BlockDim::Kind::bounded_slice || x.kind == BlockDim::Kind::whole) return false;
+  return x == y && have_one_index(g, a.index_map, i, b.index_map, j);
 }
 
 std::optional<std::uint32_t> symbol_of(const Dim& d) {
@@ -125,6 +127,8 @@ std::vector<std::uint32_t> unite_symbols(Graph& g, std::span<const std::uint32_t
     for (int d = 0; d < m.array_aval.shape.rank(); ++d)
       m.array_aval.shape[d] = substitute(m.array_aval.shape[d], from, to);
   for (Dim& d : g.mapping.grid) d = substitute(d, from, to);
+  for (Inst& in : g.insts)
+    if (in.op == Op::DimValue) in.attr.ints[0] = number[static_cast<std::size_t>(in.attr.ints[0])];
   for (Argument& a : g.arguments)
     if (a.symbol >= 0) a.symbol = static_cast<int>(number[static_cast<std::size_t>(a.symbol)]);
   g.num_symbols = static_cast<int>(multiples.size());
@@ -150,7 +154,7 @@ bool is_short(const BlockMapping& m, F&& extent) {
   for (int d = m.array_aval.shape.rank() - 1; d >= 0; --d) {
     const Checked n = extent(d);
     if (!n.fits()) return false;
-    reach.add(n.value(), m.block_shape[static_cast<std::size_t>(d)].size);
+    reach.add(n.value(), m.block_shape[static_cast<std::size_t>(d)].cut());
   }
   return reach.is_short();
 }

@@ -58,7 +58,7 @@ class Count {
   void region(RegionId r, Checked times) {
     for (const ValueId v : g_[r].insts) {
       const Inst& in = g_[v];
-      const Checked elements = times * element_count(in.type.shape);
+      const Checked elements = in.type.is_ref() ? Checked(0) : times * element_count(in.type.shape);
       if (is_elementwise(in.op) && info(in.op).ulp > 0)
         transcendentals_ = transcendentals_ + elements;
       else

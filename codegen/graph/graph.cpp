@@ -191,8 +191,10 @@ std::string to_string(const Type& type) {
            (type.arrivals > 0 ? "(" + std::to_string(type.arrivals) + ")" : "") + " ";
   text += type.dtype.name();
   text += '[';
-  for (std::size_t i = 0; i < type.shape.size(); ++i)
-    text += (i ? "," : "") + std::to_string(type.shape[i]);
+  for (std::size_t i = 0; i < type.shape.size(); ++i) {
+    const bool is_unknown = type.is_ref() && type.shape[i] == unknown_extent;
+    text += (i ? "," : "") + (is_unknown ? "?" : std::to_string(type.shape[i]));
+  }
   return text + "]";
 }
 

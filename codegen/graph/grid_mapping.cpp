@@ -52,8 +52,9 @@ IndexMapTree::Parameters IndexMapTree::unflatten(const std::vector<AbstractValue
 bool BlockMapping::is_whole() const {
   for (std::size_t d = 0; d < block_shape.size(); ++d) {
     const Dim& extent = array_aval.shape[static_cast<int>(d)];
-    const bool all = block_shape[d].kind == BlockDim::Kind::blocked && extent.is_static() &&
-                     extent.value() == block_shape[d].size;
+    const bool all = block_shape[d].kind == BlockDim::Kind::whole ||
+                     (block_shape[d].kind == BlockDim::Kind::blocked && extent.is_static() &&
+                      extent.value() == block_shape[d].size);
     if (!all) return false;
   }
   return true;
@@ -109,11 +110,12 @@ void GridMapping::check_invariants() const {
         who + "is no Ref of global memory");
     // Of an array without elements the block is the least that there is, and nobody reads it.
     const bool is_none = graph::is_empty(m) && parameter.type.dtype == m.array_aval.dtype;
-    require(is_none || parameter.type == m.array_aval, who + "is " + to_string(m.array_aval) +
-                                                           " but index maps take " +
-                                                           to_string(parameter.type));
-    require(m.array_aval.shape.is_static() && m.index_map == no_region && (is_none || m.is_whole()),
-            who + "is cut into blocks");
+    require(m.index_map == no_region && (is_none || m.is_whole()), who + "is cut into blocks");
+    ShapeDtype shown{{}, m.array_aval.dtype};
+    for (const std::int64_t extent : m.ref_shape()) shown.shape.push_back(extent);
+    require(is_none || parameter.type == shown, who + "is " + to_string(m.array_aval) +
+                                                    " but index maps take " +
+                                                    to_string(parameter.type));
   }
   for (const AbstractValue& scratch : scratch_avals) {
     require(scratch.components.empty(), "a scratch operand is still several; see to_lojax");

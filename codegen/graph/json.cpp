@@ -28,8 +28,8 @@ constexpr std::size_t most_bytes = std::size_t(1) << 28;
 constexpr int deepest = 256;
 
 constexpr const char* space_names[] = {"automatic", "gmem", "smem", "regs", "semaphore", "barrier"};
-constexpr const char* block_names[] = {"blocked", "squeezed", "element", "bounded_slice",
-                                       "indirect"};
+constexpr const char* block_names[] = {"blocked",       "squeezed", "element",
+                                       "bounded_slice", "indirect", "whole"};
 constexpr const char* argument_names[] = {"input", "scalar"};
 constexpr const char* semantics_names[] = {"parallel", "sequential"};
 constexpr const char* type_names[] = {"none", "value", "ref"};

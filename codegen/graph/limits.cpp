@@ -73,7 +73,7 @@ std::string too_large(const ShapeDtype& type, std::span<const BlockDim> block) {
       return "a block has at most " + std::to_string(most_extent) +
              " elements, and as much padding, in each dimension";
     const Dim& extent = type.shape.begin()[d];
-    places *= std::max(b.size, extent.is_static() ? extent.value() : 1);
+    places *= std::max(b.cut(), extent.is_static() ? extent.value() : 1);
   }
   if (places.within(0, most_elements)) return "";
   return "array and block together span at most 2^47 elements";

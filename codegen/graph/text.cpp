@@ -153,6 +153,8 @@ class Printer {
         text += "squeezed";
       else if (d.kind == BlockDim::Kind::blocked)
         text += std::to_string(d.size);
+      else if (d.kind == BlockDim::Kind::whole)
+        text += "whole";
       else if (d.kind == BlockDim::Kind::bounded_slice)
         text += "bounded_slice(" + std::to_string(d.size) + ")";
       else if (d.kind == BlockDim::Kind::indirect)

@@ -130,6 +130,12 @@ Type rule_bitcast(const Context& c) {
   return Type::value(to, from.shape);
 }
 
+Type rule_dim_value(const Context& c) {
+  expect_ints(c, 1);
+  if (c.ints()[0] < 0) c.fail("expected a symbol's number, given " + text(c.ints()));
+  return Type::value(i32);
+}
+
 Type rule_index(const Context& c) {
   const bool of_program = c.op == Op::ProgramId || c.op == Op::NumPrograms;
   expect_ints(c, of_program ? 1 : 2);
@@ -230,6 +236,7 @@ void check_shape(const Context& c, const Type& type) {
   std::int64_t count = 1;
   for (const std::int64_t extent : type.shape) {
     if (extent < 1) c.fail("expected extents of at least 1, given " + text(type));
+    if (type.is_ref() && extent == unknown_extent) continue;
     if (extent > most / count)
       c.fail("expected at most " + std::to_string(most) + " elements, given " + text(type));
     count *= extent;

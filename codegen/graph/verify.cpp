@@ -94,6 +94,13 @@ class Verifier {
       if (!large.empty()) throw Defect{b.origin + ": " + large};
     }
     require(g_.num_symbols >= 0, "a negative number of symbols");
+    for (const Inst& in : g_.insts)
+      require(in.op != Op::DimValue || in.attr.ints.empty() || in.attr.ints[0] < g_.num_symbols,
+              "the size of a symbol that is none of the graph's");
+    for (const BlockMapping& b : m.block_mappings)
+      for (const BlockDim& d : b.block_shape)
+        require(d.kind != BlockDim::Kind::whole || d == BlockDim(d.kind, unknown_extent),
+                "a block that is all of its array has a size");
     check_facts();
     require(g_.semantics.size() == m.grid.size(), "not one order per grid axis");
     require(g_.cluster.size() <= 3, "a cluster of more than 3 axes");
@@ -209,6 +216,10 @@ class Verifier {
                    " values instead of " + std::to_string(m.num_indices())};
     for (const ValueId y : yields)
       require(g_[y].type == Type::value(i32), "an index map yields something other than i32[]");
+    for (std::size_t d = 0; d < m.block_shape.size(); ++d)
+      require(m.block_shape[d].kind != BlockDim::Kind::whole ||
+                  (g_[yields[d]].op == Op::Constant && g_[yields[d]].attr.bits == 0),
+              "a block that is all of its array is not the first");
     check_pure(r);
   }
 

@@ -271,7 +271,9 @@ Coordinates Addresses::subscripted(ValueId at, const Coordinates& c, const DimMa
     }
     const auto dimension = static_cast<int>(inner.size());
     const std::int64_t extent = from[inner.size()];
-    if (found_indices_ != nullptr && (d.dynamic || graph::Subscript::leaves(d, extent)))
+    const bool is_known = extent != unknown_extent || (d.is_slice && d.size == extent);
+    if (found_indices_ != nullptr &&
+        (d.dynamic || !is_known || graph::Subscript::leaves(d, extent)))
       found_indices_->push_back({at, dimension, x, extent});
     inner.push_back(x);
   }
@@ -315,7 +317,11 @@ Address Addresses::window_address(WindowId window, const Coordinates& c) {
                         : m.dense     ? dim(stride)
                                       : this->stride(w.mapping, d);
     const thread::Facts known = e_.facts(step);  // copied: expressions are made below
-    if (known.low == known.high) {
+    if (m.block_shape[d].kind == BlockDim::Kind::whole && known.low == known.high) {
+      a.offset = a.offset + x * known.low;
+      a.reach = INT32_MAX;
+      a.wide = a.wide || !g_.short_offsets;
+    } else if (known.low == known.high) {
       a.offset = a.offset + x * known.low;
       a.reach += passes::loaded(l_, w, d).size * known.low;
     } else if (!x.is_zero() && g_.short_offsets) {

@@ -1,5 +1,7 @@
 #include "codegen/passes/indices.hpp"
 
+#include "codegen/graph/extents.hpp"
+
 namespace palladium::passes {
 
 using graph::Inst;
@@ -27,6 +29,9 @@ ExprId Indices::leaf(ValueId v) {
   if (i.op == Op::ProgramId) {
     const Dim& d = g_.mapping.grid[static_cast<std::size_t>(graph::AxisView::of(i).axis)];
     facts = {.low = 0, .high = d.is_static() ? d.value() - 1 : INT32_MAX - 1};
+  } else if (i.op == Op::DimValue) {
+    facts = facts_of_symbol(g_, static_cast<int>(graph::symbol_of(i)));
+    facts.high = INT32_MAX;
   } else if (const auto it = loop_of_.find(graph::index(v)); it != loop_of_.end()) {
     const graph::LoopView loop = graph::LoopView::of(g_[it->second]);
     const ExprId low = expr(loop.low, deepest), high = expr(loop.high, deepest);

@@ -7,11 +7,13 @@
 #include <set>
 #include <vector>
 
+#include "codegen/graph/extents.hpp"
 #include "codegen/graph/grid_order.hpp"
 #include "codegen/passes/analysis.hpp"
 #include "codegen/passes/indices.hpp"
 #include "codegen/passes/iterations.hpp"
 #include "codegen/passes/passes.hpp"
+#include "palladium/error.hpp"
 
 namespace palladium::passes {
 namespace {
@@ -26,6 +28,7 @@ constexpr std::int64_t max_window_registers = 128;
 // Whether the window stays inside `extent` along dimension d for every program.
 bool proved_in_bounds(const Graph& g, RegionIndex index_map, int d, const BlockDim& block,
                       const Dim& extent) {
+  if (block.kind == BlockDim::Kind::whole) return true;
   if (index_map == no_region) return extent.is_static() && block.size <= extent.value();
   if (block.kind == BlockDim::Kind::element || block.kind == BlockDim::Kind::bounded_slice)
     return false;
@@ -247,6 +250,7 @@ class WindowPlacement {
 
   void make_resident(Window& w, Residency r) {
     const graph::Type& t = g_[w.root].type;
+    if (w.mapping >= 0) expect_known(g_.mapping.block_mappings[w.mapping]);
     const bool scoped = w.scope != graph::no_value;
     const bool own = scoped || r == Residency::registers;  // one for every warpgroup
     if (r == Residency::registers && !all_whole(w)) r = Residency::shared;
@@ -273,6 +277,15 @@ class WindowPlacement {
     s.of = w.root;
     s.shared().per_warpgroup = false;
     w.in = InShared{{.storage = l_.barriers[all].storage}};
+  }
+
+  void expect_known(const BlockMapping& m) const {
+    if (!graph::has_unknown_extent(m)) return;
+    throw CompileError(g_.at, "kernel '" + g_.name + "': " + m.origin + " is " +
+                                  to_string(m.array_aval) +
+                                  " as a whole, of which a program has a copy, since what it sees "
+                                  "of it changes: give a pl::BlockSpec, or take the array as a Ref "
+                                  "of pl::kernel");
   }
 
   bool is_aliased(const Window& w) const {

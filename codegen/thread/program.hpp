@@ -171,6 +171,7 @@ struct CheckRange {
   std::int64_t extent = 0;
   std::string message = {};
   ExprId test = no_expr;
+  ExprId of_call = no_expr;  // the extent, where only a call knows it
 };
 
 /// A barrier of the Pallas thread.
@@ -289,7 +290,7 @@ struct ExprVisit {
   void operator()(Call& x) const { all(x.args), each(x.to), all(x.at); }
   void operator()(Wgmma& x) const { each(x.registers, x.a, x.b, x.accumulate); }
   void operator()(Check& x) const { each(x.condition, x.value, x.test); }
-  void operator()(CheckRange& x) const { each(x.low, x.high, x.test); }
+  void operator()(CheckRange& x) const { each(x.low, x.high, x.test, x.of_call); }
   void operator()(Sync&) const {}
   void operator()(Comment&) const {}
 };

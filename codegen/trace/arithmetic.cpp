@@ -104,7 +104,12 @@ DType common_dtype(Recorder& recorder, Op op, std::span<const Value> operands, c
       if (own.is_float() || (own.is_integer() && weakest.is_bool())) weakest = own;
       continue;
     }
-    const DType own = recorder.graph[recorder.id(v, what, at)].type.dtype;
+    const ValueId id = recorder.id(v, what, at);
+    const DType own = recorder.graph[id].type.dtype;
+    if (recorder.is_weak_size(id)) {
+      if (!weakest.is_float()) weakest = own;
+      continue;
+    }
     if (dtype == DType()) dtype = own;
     if (dtype != own)
       throw CompileError(at, std::string(what) + ": expected operands of one dtype, given " +

@@ -39,6 +39,7 @@ std::string text(const std::vector<BlockDim>& block) {
     case BlockDim::Kind::bounded_slice:
       result += "BoundedSlice(" + std::to_string(d.size) + ")";
       break;
+    case BlockDim::Kind::whole: result += "all"; break;
     case BlockDim::Kind::indirect: result += "Indirect(" + std::to_string(d.size) + ")"; break;
     }
   }
@@ -160,7 +161,7 @@ BlockMapping Tracer::mapping_of(const ArrayOperand& array, const BlockSpec& spec
   if (m.memory_space == Space::regs)
     fail(spec.at, origin + ": a block cannot be pinned to registers; use GMEM or SMEM");
   if (spec.whole) {
-    for (const Dim& d : type.shape) m.block_shape.push_back(size_of(d, spec.at, origin));
+    set_whole(m, spec);
   } else {
     m.block_shape = spec.block_shape;
   }
@@ -212,9 +213,11 @@ bool Tracer::set_empty(BlockMapping& m) {
 void Tracer::check_empty(const graph::Graph& g) const {
   const auto is_zero = [](const Dim& d) { return d.same(0); };
   if (std::ranges::any_of(g.mapping.grid, is_zero) || graph::writes_nothing(g)) return;
-  for (const std::size_t i : empty_) {
-    if (!graph::is_used(g, i)) continue;
+  for (std::size_t i = 0; i < specs_.size(); ++i) {
     const BlockMapping& m = g.mapping.block_mappings[i];
+    const bool has_none =
+        std::ranges::find(empty_, i) != empty_.end() || (specs_[i]->whole && graph::is_empty(m));
+    if (!has_none || !graph::is_used(g, i)) continue;
     fail(specs_[i]->at, "block shape for " + m.origin +
                             " must have at least one element in each dimension: the body asks for "
                             "elements of " +
@@ -275,15 +278,12 @@ void Tracer::check_size(const BlockMapping& m, Location at) const {
                  ": " + large);
 }
 
-std::int64_t Tracer::size_of(const Dim& d, Location at, const std::string& origin) {
-  if (d.is_static()) return d.value();
-  try {
-    return d.value();
-  } catch (const CompileError&) {
-    fail(at, origin + " has a symbolic dimension '" + to_string(d) + "'" +
-                 (is_meshed() ? "; pl::kernel takes whole arrays, and Refs have static shapes"
-                              : " and no block shape; blocks have static shapes: give a "
-                                "pl::BlockSpec"));
+void Tracer::set_whole(BlockMapping& m, const BlockSpec& spec) {
+  set_packed(m, spec);
+  for (Dim& d : m.array_aval.shape) {
+    if (m.memory_space == Space::smem)
+      pin(d, spec, m.origin + " is copied to SMEM as a whole: its array has");
+    m.block_shape.push_back(BlockDim::all_of(binding_ ? binding_->resolve(d) : d));
   }
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "codegen/graph/extents.hpp"
 #include "codegen/trace/captures.hpp"
 #include "codegen/trace/over_meshes.hpp"
 #include "codegen/trace/tracer.hpp"
@@ -55,12 +56,14 @@ void Tracer::trace_body(std::size_t number, const Body& body) {
                       .warp_specialize = options_.compiler_params.warp_specialize});
   recorder_.body = number;
   recorder_.may_capture = is_meshed();
+  recorder_.captures_symbols = over_.captures_symbols;
   recorder_.enter(region);
   graph::Builder builder = recorder_.builder();
   std::vector<BodyOperand> operands;
   const auto block = [&](const BlockMapping& m) {
     const Type type = Type::ref(m.array_aval.dtype, m.ref_shape(), m.memory_space);
     const ValueId ref = builder.param(type, at_);
+    if (graph::has_unknown_extent(m)) recorder_.note_unknown(ref, m.array_aval.shape, m.origin);
     if (m.fill) recorder_.filled.emplace_back(ref, &m);
     const auto number = static_cast<std::size_t>(&m - g.mapping.block_mappings.data());
     recorder_.shown.push_back(
@@ -151,14 +154,15 @@ void Tracer::add_captured() {
     const std::string origin = "captured[" + std::to_string(c) + "]";
     std::vector<BlockMapping>& mappings = g.mapping.block_mappings;
     for (const bool is_output : {true, false}) {
-      BlockMapping m = mapping_of({captured.array.type(), origin}, whole_array());
+      BlockMapping m =
+          mapping_of({{captured.shape, captured.array.dtype()}, origin}, whole_array());
       m.index_map = trace_index_map(m, *specs_.back());
       const auto at = static_cast<std::ptrdiff_t>(
           is_output ? mappings.size() : static_cast<std::size_t>(g.mapping.num_inputs));
       mappings.insert(mappings.begin() + at, std::move(m));
       std::rotate(specs_.begin() + at, specs_.end() - 1, specs_.end());
     }
-    insert_captured(recorder_, c);
+    insert_captured(recorder_, c, known_extents(captured.shape));
     g.arguments.push_back(
         {graph::Argument::Kind::input, g.mapping.num_inputs++, captured.array.dtype()});
     g.aliases.push_back({g.mapping.num_inputs - 1, g.mapping.num_outputs++});

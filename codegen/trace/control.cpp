@@ -122,9 +122,11 @@ Attr loop_attributes(const LoopOptions& options, const Value& lo, const Value& h
         at, name + ": unroll must not be negative, given " + std::to_string(options.unroll));
   std::int64_t unroll = options.unroll;
   if (unroll != 1) {
-    if (!trace::is_literal(lo) || !trace::is_literal(hi))
+    const Recorder& recorder = Recorder::current(what, at);
+    const Value first = recorder.as_number(lo), end = recorder.as_number(hi);
+    if (!trace::is_literal(first) || !trace::is_literal(end))
       throw CompileError(at, name + ": unroll needs bounds that are C++ numbers");
-    const std::int64_t span = trace::literal(hi).integer - trace::literal(lo).integer;
+    const std::int64_t span = trace::literal(end).integer - trace::literal(first).integer;
     const std::int64_t trips =
         std::max<std::int64_t>(1, cdiv(std::max<std::int64_t>(span, 0), options.step));
     unroll = unroll == 0 ? trips : std::min(unroll, trips);

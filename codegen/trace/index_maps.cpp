@@ -134,7 +134,7 @@ RegionIndex Tracer::trace_index_map(const BlockMapping& m, const BlockSpec& spec
     ids.push_back(recorder_.value(recorder_.builder().param(Type::value(id.type.dtype), at)));
   std::vector<Ref> refs;
   for (const AbstractValue& operand : parameters.index_operands)
-    refs.push_back(index_operand(operand, at));
+    refs.push_back(index_operand(operand, mapping(static_cast<int>(refs.size())), at));
 
   std::vector<ValueId> yields, sizes;
   const std::vector<BlockIndex> indices = indices_of(m, spec, ids, refs);
@@ -216,10 +216,11 @@ ValueId Tracer::chosen_along(ValueId ref, std::size_t dimension, const BlockInde
   return recorder_.builder().at(ref, subscript, {as_i32}, at);
 }
 
-Ref Tracer::index_operand(const AbstractValue& operand, Location at) {
+Ref Tracer::index_operand(const AbstractValue& operand, const BlockMapping& m, Location at) {
   const ValueId ref = recorder_.builder().param(
       Type::ref(operand.type.dtype, extents(operand.type.shape), operand.memory_space), at);
   recorder_.read_only.push_back(ref);
+  recorder_.note_unknown(ref, m.array_aval.shape, m.origin);
   return recorder_.ref(ref);
 }
 

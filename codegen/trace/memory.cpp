@@ -193,6 +193,7 @@ std::string other_shape(Recorder& recorder, const Extents& from, const Extents& 
 ValueId stored(Recorder& recorder, const Value& value, ValueId view, const char* what,
                Location at) {
   recorder.expect_writable(view, what, at);
+  recorder.expect_known(view, what, at);
   const Type to = recorder.graph[view].type;
   if (is_literal(value)) return recorder.typed(value, to.dtype, what, at, to.shape);
   const ValueId v = recorder.id(value, what, at);
@@ -263,7 +264,7 @@ Idx::Idx(Slot&& slot) : kind_(Kind::index), at_(std::move(slot)) {}
 
 Shape detail::Place::shape(Location at) const {
   Recorder& recorder = Recorder::current("shape", at);
-  return trace::to_shape(recorder.graph[trace::place(recorder, *this, "shape")].type.shape);
+  return recorder.shape_of(trace::place(recorder, *this, "shape"));
 }
 
 DType detail::Place::dtype(Location at) const { return Access::ref(*this).dtype(at); }
@@ -271,6 +272,7 @@ DType detail::Place::dtype(Location at) const { return Access::ref(*this).dtype(
 Value detail::Place::load() {
   Recorder& recorder = Recorder::current("load", at_);
   const ValueId view = trace::place(recorder, *this, "load");
+  recorder.expect_known(view, "load", at_);
   const ValueId v = recorder.builder().load(view, no_value, no_value, at_);
   recorder.note_read(v, &mark_, at_);
   return recorder.value(v);
@@ -295,6 +297,7 @@ void detail::Place::update(Update update, const Operand& operand) {
   const Value value = trace::resolve(operand);
   Recorder& recorder = Recorder::current("store", at_);
   const ValueId view = trace::place(recorder, *this, "load");
+  recorder.expect_known(view, "load", at_);
   // Sequenced after the operand by the language: never one of two effects in an expression.
   const ValueId old = recorder.builder().load(view, no_value, no_value, at_);
   recorder.note({{recorder.memory_of(view)}, {}});
@@ -317,6 +320,7 @@ Ref Ref::at(std::initializer_list<Idx> subscript, Location at) const {
 Ref Ref::reshape(Shape shape, Location at) const {
   Recorder& recorder = Recorder::current("reshape", at);
   const ValueId ref = recorder.id(*this, "reshape", at);
+  recorder.expect_known(ref, "reshape", at);
   Type to = recorder.graph[ref].type;
   to.shape = trace::completed(shape, graph::element_count(to.shape), "reshape", at);
   return recorder.ref(recorder.builder().add(Op::RefReshape, {ref}, Attr{}, to, at));
@@ -341,7 +345,7 @@ Ref Ref::bitcast(DType dtype, Location at) const {
 
 Shape Ref::shape(Location at) const {
   Recorder& recorder = Recorder::current("shape", at);
-  return trace::to_shape(recorder.graph[recorder.id(*this, "shape", at)].type.shape);
+  return recorder.shape_of(recorder.id(*this, "shape", at));
 }
 
 DType Ref::dtype(Location at) const {
@@ -355,6 +359,7 @@ Value load(const Ref& view, LoadOptions options, const detail::Expression& expre
   const Location at = Access::at(expression);
   Recorder& recorder = Recorder::current("load", at);
   const ValueId ref = recorder.id(view, "load", at);
+  recorder.expect_known(ref, "load", at);
   const ValueId mask = trace::mask_of(recorder, options.mask, ref, "load");
   ValueId other = no_value;
   if (Access::given(options.other)) {

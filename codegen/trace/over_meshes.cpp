@@ -87,14 +87,13 @@ std::string mesh_problem(const Scoped& scratch, const std::string& who, std::siz
 }
 
 // Bodies that did not capture it have it, too.
-void insert_captured(Recorder& recorder, std::size_t c) {
+void insert_captured(Recorder& recorder, std::size_t c, const Extents& extents) {
   graph::Graph& g = recorder.graph;
   const Captured& captured = recorder.captured[c];
   for (std::size_t b = 0; b < g.bodies.size(); ++b) {
     const auto fresh = [&] {
       return g.add(
-          {.op = Op::Param,
-           .type = Type::ref(captured.array.dtype(), extents(captured.array.shape()), Space::gmem)},
+          {.op = Op::Param, .type = Type::ref(captured.array.dtype(), extents, Space::gmem)},
           captured.at);
     };
     const ValueId own = b < captured.refs.size() ? captured.refs[b] : graph::no_value;
@@ -124,7 +123,7 @@ BlockMapping mapping_of(const Global& global, const graph::Graph& g) {
   if (global.of_cluster)
     for (const Dim& programs : g.mapping.grid) add({BlockDim::Kind::squeezed, 1}, programs);
   for (const std::size_t axis : global.apart) add({BlockDim::Kind::squeezed, 1}, g.cluster[axis]);
-  for (const Dim& extent : global.type.shape) add(extent, extent);
+  for (const Dim& extent : global.type.shape) add(BlockDim::all_of(extent), extent);
   return m;
 }
 
@@ -160,12 +159,12 @@ void add_globals(Recorder& recorder) {
     g.mapping.block_mappings.push_back(std::move(m));
     for (std::size_t b = 0; b < g.bodies.size(); ++b) {
       const bool knows = b < global.refs.size() && global.refs[b] != graph::no_value;
-      const ValueId ref = knows
-                              ? global.refs[b]
-                              : g.add({.op = Op::Param,
-                                       .type = Type::ref(global.type.dtype,
-                                                         extents(global.type.shape), global.space)},
-                                      global.at);
+      const ValueId ref =
+          knows ? global.refs[b]
+                : g.add({.op = Op::Param,
+                         .type = Type::ref(global.type.dtype, known_extents(global.type.shape),
+                                           global.space)},
+                        global.at);
       std::vector<ValueId>& params = g[g.bodies[b].region].params;
       std::erase(params, ref);
       params.insert(

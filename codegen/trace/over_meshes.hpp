@@ -19,7 +19,7 @@ std::string mesh_problem(const Scoped& scratch, const std::string& who, std::siz
 
 /// Makes the parameters of captured array number `c` an input and an output of every body: behind
 /// the graph's arguments, and behind its outputs.
-void insert_captured(Recorder& recorder, std::size_t c);
+void insert_captured(Recorder& recorder, std::size_t c, const Extents& extents);
 
 /// Makes the recorder's globals outputs of the graph, behind all others, with their block mappings.
 void add_globals(Recorder& recorder);

@@ -142,7 +142,10 @@ ValueId Recorder::typed(const Value& v, const char* what, Location at) {
 
 ValueId Recorder::typed(const Value& v, DType dtype, const char* what, Location at, Extents shape) {
   expect_given(v, what, at);
-  if (!is_literal(v)) return id(v, what, at);
+  if (!is_literal(v)) {
+    const ValueId known = id(v, what, at);
+    return is_weak_size(known) ? builder().cast(known, dtype, at) : known;
+  }
   return builder().add(Op::Constant, {}, Attr{{}, to_bits(literal(v), dtype, what, at)},
                        Type::value(dtype, std::move(shape)), at);
 }
@@ -241,11 +244,19 @@ ValueId Recorder::capture(const Array& array, Location at) {
                                "pl::core_map can; pass the array as an argument");
   auto known =
       std::ranges::find_if(captured, [&](const Captured& c) { return are_same(c.array, array); });
-  if (known == captured.end()) known = captured.insert(known, {array, at});
+  const std::string origin = "captured[" + std::to_string(known - captured.begin()) + "]";
+  if (known == captured.end()) {
+    known = captured.insert(known, {array, at, array.shape()});
+    for (int d = 0; captures_symbols && d < array.rank(); ++d) {
+      known->shape[d] = dim((origin + ".shape[" + std::to_string(d) + "]").c_str());
+      DimBinding::current()->bind(dim_node(known->shape[d]).symbol, array.shape()[d].value());
+    }
+  }
   known->refs.resize(graph.bodies.size(), graph::no_value);
   ValueId& ref = known->refs[body];
-  if (ref == graph::no_value)
-    ref = late_parameter(Type::ref(array.dtype(), extents(array.shape()), Space::gmem), at);
+  if (ref != graph::no_value) return ref;
+  ref = late_parameter(Type::ref(array.dtype(), known_extents(known->shape), Space::gmem), at);
+  note_unknown(ref, known->shape, origin);
   return ref;
 }
 
@@ -253,9 +264,10 @@ ValueId Recorder::global(std::size_t number) {
   Global& global = globals[number];
   global.refs.resize(graph.bodies.size(), graph::no_value);
   ValueId& ref = global.refs[body];
-  if (ref == graph::no_value)
-    ref = late_parameter(Type::ref(global.type.dtype, extents(global.type.shape), global.space),
-                         global.at);
+  if (ref != graph::no_value) return ref;
+  ref = late_parameter(Type::ref(global.type.dtype, known_extents(global.type.shape), global.space),
+                       global.at);
+  note_unknown(ref, global.type.shape, global.origin);
   return ref;
 }
 

@@ -55,6 +55,7 @@ struct Touched {
 struct Captured {
   Array array;
   Location at;
+  Shape shape = {};                // its own, or symbols for it
   std::vector<ValueId> refs = {};  // by body; no_value: it did not
 };
 
@@ -64,7 +65,7 @@ struct Global {
   Space space = Space::gmem;
   bool of_cluster = false;              // each cluster has its own,
   std::vector<std::size_t> apart = {};  // and in it each block along these axes
-  std::string origin;  // "global[0]", "scratch[1]"
+  std::string origin;                   // "global[0]", "scratch[1]"
   Location at;
   std::vector<ValueId> refs = {};  // by body; no_value: it knows nothing of it
 };
@@ -93,7 +94,7 @@ class Recorder {
   std::vector<Shown> shown;
   std::vector<GridAxis> grid_axes;  // that program_id and axis names count
   std::vector<Threads> threads;     // by body
-  std::size_t body = 0;          // that is recorded, or will be
+  std::size_t body = 0;             // that is recorded, or will be
   std::vector<Captured> captured;
   std::vector<Global> globals;
   /// Memory of a scope that all threads of a body have in common.
@@ -104,7 +105,8 @@ class Recorder {
     ValueId ref = graph::no_value;
   };
   std::vector<Shared> shared;
-  bool may_capture = false;  // it is the body of a pl::kernel that is recorded
+  bool captures_symbols = false;  // extents of what is captured are no constants of the kernel
+  bool may_capture = false;       // it is the body of a pl::kernel that is recorded
   std::optional<std::string> warp_axis = {};  // what warps run is recorded: its axis, or ""
   DebugKinds debug_recorded = debug_kinds();  // when the trace began
   DebugKinds debug_asked = 0;                 // of which there are some, recorded or not
@@ -139,6 +141,20 @@ class Recorder {
   ValueId i32_scalar(const Value& v, const char* what, const char* role, Location at);
 
   // ---- Memory
+
+  /// Notes that only a call knows some extents of a Ref, if so: those of its array.
+  void note_unknown(ValueId ref, const Shape& array, const std::string& origin);
+  /// The extents of a Ref: those that only a call knows are symbols.
+  Shape shape_of(ValueId ref) const;
+  /// Pins those where they are bound to sizes; CompileError where they are not: values have shapes.
+  void expect_known(ValueId view, const char* what, Location at);
+  /// A size in a call as an i32[]. A weak one takes the dtype of what it meets, as a literal does.
+  Value value_of(const Dim& dim, bool is_weak, Location at);
+  bool is_weak_size(ValueId v) const;
+  /// Of a weak size that is bound the number, which pins it; other values as they are.
+  Value as_number(const Value& v) const;
+  /// Whether some have become numbers while the kernel was traced.
+  bool has_bound() const { return has_bound_; }
 
   /// Where two shapes do not go together since one is of blocks and the other of whole arrays, for
   /// which no specifications were given: "; in_specs is not given, ...". Else "".
@@ -187,6 +203,7 @@ class Recorder {
   };
 
   ValueId late_parameter(const Type& type, Location at);
+  void bind_extents();
   void sync();
   void mark(detail::Mark& mark, Marked marked);
   ValueId check(std::uint32_t trace, std::uint32_t id, const char* what, Location at);
@@ -197,6 +214,17 @@ class Recorder {
   std::vector<Open> open_;
   std::vector<RegionId> region_of_;  // per instruction
   std::uint32_t next_mark_ = 1;
+  struct Unknown {
+    ValueId ref;
+    Shape shape;  // as bodies see it
+    std::string origin;
+  };
+  const Unknown* unknown(ValueId ref) const;
+  [[noreturn]] void refuse_unknown(ValueId view, int dimension, const Dim& extent, const char* what,
+                                   Location at) const;
+  std::vector<Unknown> unknown_;
+  std::vector<std::pair<ValueId, Dim>> weak_sizes_;
+  bool has_bound_ = false;
 };
 
 /// An axis by its name.
@@ -263,6 +291,8 @@ Selection selection(Recorder& recorder, const Type& type, const Idx* indices, in
                     SelectionRules rules, const char* what, Location at);
 
 Extents extents(const Shape& shape);
+/// Of a Ref: unknown_extent for those that only a call knows.
+Extents known_extents(const Shape& shape);
 Shape to_shape(const Extents& extents);
 /// The shape with its -1, if any, made what is left of `count` elements.
 Extents completed(const Shape& shape, std::int64_t count, const char* what, Location at);

@@ -75,8 +75,12 @@ Ref get_global(const Scoped& what, Location at) {
   ShapeDtype type;
   Scoped as_scratch = what;
   as_scratch.space = Space::smem;
+  for (Dim& d : as_scratch.type.shape)
+    if (what.space == Space::gmem && !d.is_static()) d = 1;  // of a call's size
   if (const std::string problem = trace::scratch_problem(as_scratch, "it", type); !problem.empty())
     throw CompileError(at, "get_global: " + problem);
+  for (int d = 0; d < type.shape.rank(); ++d)
+    if (what.space == Space::gmem) type.shape[d] = what.type.shape[d];
   const std::string origin = "global[" + std::to_string(recorder.globals.size()) + "]";
   recorder.globals.push_back({type, what.space, false, {}, origin, at});
   return recorder.ref(recorder.global(recorder.globals.size() - 1));

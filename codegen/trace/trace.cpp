@@ -65,6 +65,7 @@ graph::Graph Tracer::run(std::span<const Body> bodies) {
   graph::bind_grid(g);
   add_batches();
   resolve_dims();
+  settle_extents();
   find_symbols();
 
   graph::Graph result = graph::canonicalize(g);

@@ -43,6 +43,7 @@ struct OverMeshes {
   /// The arrays that bodies captured are the arguments behind those of the call. They and the
   /// arguments that are ArrayRefs are aliased to outputs behind those of the call.
   std::vector<ArrayRef>* captured = nullptr;
+  bool captures_symbols = false;  ///< their extents are symbols, as those of arguments
 };
 
 /// What a trace met of operations for debugging, and which of them it recorded.

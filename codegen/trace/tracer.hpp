@@ -76,6 +76,8 @@ class Tracer {
   /// The innermost first: what an outer one adds stands in front of it.
   void add_batches();
   void resolve_dims();
+  /// Sizes in bodies and index maps, and extents of Refs, in terms of the symbols that are left.
+  void settle_extents();
   /// By their coming numbers, with what requirements and promises say of each.
   void find_symbols();
   void set_class(graph::Graph& g) const;
@@ -125,7 +127,8 @@ class Tracer {
   void set_packed(BlockMapping& m, const BlockSpec& spec) const;
   void set_fill(BlockMapping& m, const BlockSpec& spec) const;
   void check_size(const BlockMapping& m, Location at) const;
-  std::int64_t size_of(const Dim& d, Location at, const std::string& origin);
+  /// The blocks that are all of an array.
+  void set_whole(BlockMapping& m, const BlockSpec& spec);
   void set_aliases();
 
   // ---- index_maps.cpp
@@ -150,7 +153,7 @@ class Tracer {
   ValueId chosen_along(ValueId ref, std::size_t dimension, const BlockIndex& indices,
                        const BlockMapping& m, std::int64_t count, std::size_t position,
                        Location at);
-  Ref index_operand(const AbstractValue& operand, Location at);
+  Ref index_operand(const AbstractValue& operand, const BlockMapping& m, Location at);
   [[noreturn]] void refuse_parameters(const BlockMapping& m, int arity, Location at) const;
 
   // ---- bodies.cpp

@@ -10,6 +10,9 @@
 
 namespace palladium {
 
+/// Extent of a Ref along which only a call knows how many elements there are.
+inline constexpr std::int64_t unknown_extent = 0x7fffffff;
+
 /// One dimension of a block shape.
 struct BlockDim {
   enum class Kind : std::uint8_t {
@@ -17,7 +20,9 @@ struct BlockDim {
     squeezed,  ///< 1 element, dropped from the Ref's shape; the index map gives an element index
     element,   ///< n elements; the index map gives an element index into the padded array
     bounded_slice,  ///< at most n elements; the index map gives a slice: its start and its size
-    indirect,  ///< the array's extent, of which bodies get the view that an array of indices chooses
+    indirect,       ///< the array's extent, of which bodies get the view that an array of indices
+                    ///< chooses
+    whole,          ///< the array's extent, a symbol; Refs have `unknown_extent` elements
   };
 
   template <std::integral T>
@@ -33,6 +38,13 @@ struct BlockDim {
       : kind(k), size(n), pad_lo(lo), pad_hi(hi) {}
 
   bool operator==(const BlockDim&) const = default;
+
+  /// What of an array's extent `d` is in one block with all of it.
+  static BlockDim all_of(const Dim& d) {
+    return d.is_static() ? BlockDim(d.value()) : BlockDim(Kind::whole, unknown_extent);
+  }
+  /// How far beyond the end of its array a block may reach: as one of so many elements.
+  std::int64_t cut() const { return kind == Kind::whole ? 1 : size; }
 
   Kind kind = Kind::blocked;
   std::int64_t size = 1;
@@ -60,8 +72,8 @@ struct BlockMapping {
   /// Region: *program_ids, *index -> one i32 per dimension (of a bounded slice its start, of an
   /// indirect dimension 0), then the size of each bounded slice.
   RegionIndex index_map = no_region;
-  ShapeDtype array_aval = {};         ///< the whole array
-  std::string origin = {};            ///< "args[0]", "outputs[1]"
+  ShapeDtype array_aval = {};  ///< the whole array
+  std::string origin = {};     ///< "args[0]", "outputs[1]"
   Space memory_space = Space::automatic;
   /// Row-major without gaps; otherwise the last dimension is contiguous and the strides of the
   /// others are kernel arguments.
@@ -109,7 +121,7 @@ struct IndexMapTree {
 
 /// An axis of the grid as a kernel sees it.
 struct GridAxis {
-  std::string name = {};         ///< or empty
+  std::string name = {};  ///< or empty
   Dim size = 0;
   bool has_static_size = false;  ///< while the kernel is traced
 };

@@ -244,6 +244,8 @@ class PALLADIUM_API Shape {
   Dim& operator[](int i) { return dims_[i >= 0 && i < rank_ ? i : position(i)]; }
   const Dim* begin() const { return dims_; }
   const Dim* end() const { return dims_ + rank_; }
+  Dim* begin() { return dims_; }
+  Dim* end() { return dims_ + rank_; }
   void push_back(Dim d);
   /// `auto [m, n] = x.shape.unpack<2>();` CompileError if the rank is another.
   template <std::size_t N>

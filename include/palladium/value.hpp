@@ -32,7 +32,8 @@ class Access;  // codegen/trace: the handles' inside
 template <class>
 inline constexpr bool never = false;
 
-/// What is weak: takes the dtype of the operand that it meets. A Dim is read, and so pinned.
+/// What is weak: takes the dtype of the operand that it meets. A Dim that a call gives a size is
+/// read, and so pinned; that of a Ref's shape, and one without a size, is recorded as a scalar.
 template <class T>
 concept Literal = std::is_arithmetic_v<T> || std::same_as<T, Dim>;
 
@@ -147,7 +148,9 @@ class PALLADIUM_API Value : public Traced {
   Value() = default;
   template <detail::Literal T>
   Value(T literal) {
-    if constexpr (std::same_as<T, bool>) {
+    if constexpr (std::same_as<T, Dim>) {
+      set(literal);
+    } else if constexpr (std::same_as<T, bool>) {
       id_ = truth;
       literal_.integer = literal;
     } else if constexpr (std::floating_point<T>) {
@@ -202,6 +205,7 @@ class PALLADIUM_API Value : public Traced {
 
  private:
   friend class detail::Access;
+  void set(const Dim& dim);
   // id_ of literals; natural: an integer of 2^63 and more, by its bits.
   enum : std::uint32_t { empty, truth, integer, floating, natural };
 
@@ -216,6 +220,11 @@ class PALLADIUM_API Value : public Traced {
 // Exact types: an Operand parameter would tie with the built-in operator.
 PALLADIUM_API Value operator!(const Value& v);
 PALLADIUM_API Value operator!(Slot&& v);
+
+/// The size that a symbolic extent has in a call, as an i32 scalar: `pl::dim_as_value("k")` of a
+/// `pl::dim("k")`, or of any expression of extents, which stays symbolic.
+PALLADIUM_API Value dim_as_value(const char* name, Location at = here());
+PALLADIUM_API Value dim_as_value(const Dim& dim, Location at = here());
 
 /// Parameter type of every operation, never kept: a literal, a Value or an unresolved x[...], and
 /// the user's line.

@@ -23,13 +23,15 @@ class CallGrid {
   void note_outputs(const graph::Graph& g);
   /// Whether in this call no output has an element, and nothing else is told.
   bool writes_nothing(const Signature::Symbols& symbols) const;
+  void check_asked(const graph::Graph& g, const Signature::Symbols& symbols, Location at) const;
   bool check_sizes(const graph::Graph& g, const Signature::Symbols& symbols, Location at) const;
 
   struct Axis {
     Extent size;
     bool is_parallel;
   };
-  bool is_empty_ = false;   // for every call, or nobody could tell that a program ran
+  std::vector<std::uint32_t> asked_;  // symbols whose sizes are numbers of the body
+  bool is_empty_ = false;             // for every call, or nobody could tell that a program ran
   /// By output the extents that only a call knows; none where some call cannot be without elements.
   std::vector<std::vector<Extent>> outputs_;
   std::int64_t most_ = 0;   // programs of the parallel axes

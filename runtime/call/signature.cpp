@@ -65,7 +65,7 @@ Signature::Signature(const graph::Graph& g, std::vector<Requirement> requirement
               .rows_align = rows_align(mapping.array_aval, g.facts),
               .placed = {mapping.dense, mapping.alignment}};
     for (const Dim& d : mapping.array_aval.shape) o.extents.emplace_back(d);
-    for (const BlockDim& d : mapping.block_shape) o.blocks.push_back(d.size);
+    for (const BlockDim& d : mapping.block_shape) o.blocks.push_back(d.cut());
     return o;
   };
   for (const graph::Argument& argument : g.arguments) {
@@ -90,10 +90,10 @@ Signature::Signature(const graph::Graph& g, std::vector<Requirement> requirement
   for (std::size_t i = 0; i < g.arguments.size(); ++i)
     if (!arguments_[i].is_scalar)
       note_reach(g.mapping.block_mappings[static_cast<std::size_t>(g.arguments[i].index)],
-                 {false, static_cast<int>(i)});
-  for (int o = 0; o < num_outputs; ++o)
+                 {Far::Of::argument, static_cast<int>(i)});
+  for (int o = 0; o < g.mapping.num_outputs; ++o)
     note_reach(g.mapping.block_mappings[static_cast<std::size_t>(g.mapping.num_inputs + o)],
-               {true, o});
+               o < num_outputs ? Far{Far::Of::output, o} : Far{Far::Of::global, o - num_outputs});
   for (int i = 0; i < g.mapping.num_inputs; ++i)
     for (const Dim& d : g.mapping.block_mappings[static_cast<std::size_t>(i)].array_aval.shape)
       if (const int symbol = Extent(d).symbol();
@@ -135,6 +135,13 @@ Signature::Signature(const graph::Graph& g, std::vector<Requirement> requirement
   }
 }
 
+inline const Operand& Signature::rule_of(const Far& far) const {
+  const std::vector<Operand>& of = far.of == Far::Of::argument ? arguments_
+                                   : far.of == Far::Of::output ? outputs_
+                                                               : globals_;
+  return of[static_cast<std::size_t>(far.operand)];
+}
+
 // What several arrays ask is asked once.
 void Signature::note_reach(const BlockMapping& mapping, Far far) {
   if (!graph::has_runtime_reach(mapping)) return;
@@ -152,12 +159,9 @@ void Signature::note_reach(const BlockMapping& mapping, Far far) {
       known->value = std::min(known->value, most.value);
     return;
   }
-  const auto operand = [&](const Far& f) -> const Operand& {
-    return (f.of_output ? outputs_ : arguments_)[static_cast<std::size_t>(f.operand)];
-  };
-  const Operand& rule = operand(far);
+  const Operand& rule = rule_of(far);
   const bool is_known = std::ranges::any_of(far_, [&](const Far& f) {
-    const Operand& other = operand(f);
+    const Operand& other = rule_of(f);
     return rule.placed.dense && other.placed.dense && other.extents == rule.extents &&
            other.blocks == rule.blocks;
   });
@@ -219,10 +223,11 @@ bool Signature::has_short_offsets(std::span<const Arg> arguments, std::span<cons
   for (const Most& m : most_)
     if (symbols[m.symbol] > m.value) return false;
   for (const Far& f : far_) {
-    const auto& given = f.of_output ? outputs : arguments;
-    const auto i = static_cast<std::size_t>(f.operand);
-    const Operand& rule = (f.of_output ? outputs_ : arguments_)[i];
-    const Array* const array = given.empty() ? nullptr : given[i].array();
+    const auto& given = f.of == Far::Of::output ? outputs : arguments;
+    const Operand& rule = rule_of(f);
+    const bool is_made = given.empty() || f.of == Far::Of::global;
+    const Array* const array =
+        is_made ? nullptr : given[static_cast<std::size_t>(f.operand)].array();
     if (array && array->size() > 0 && array->size() <= f.few) continue;
     // An output that is to be made with gaps is an input.
     if ((array || rule.placed.dense) && !is_short(rule, array, symbols)) return false;

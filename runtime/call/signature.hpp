@@ -103,10 +103,11 @@ class Signature {
   };
   /// An array that reaches as far as several symbols say, or its strides.
   struct Far {
-    bool of_output;
+    enum class Of : std::uint8_t { argument, output, global } of;
     int operand;
     std::int64_t few = 0;  // elements of a dense array with which it does not reach far
   };
+  const Operand& rule_of(const Far& far) const;
   void note_reach(const BlockMapping& mapping, Far far);
   bool is_of_class(std::span<const Arg> arguments, std::span<const Arg> outputs,
                    const Symbols& symbols) const;

@@ -238,7 +238,7 @@ bool has_short_offsets(const BlockMapping& mapping, const Request& array) {
   if (array.strides.size() != mapping.block_shape.size()) return false;  // refused later
   graph::Reach reach;
   for (std::size_t d = array.strides.size(); d-- > 0;)
-    reach.add(array.type.shape[static_cast<int>(d)].value(), mapping.block_shape[d].size,
+    reach.add(array.type.shape[static_cast<int>(d)].value(), mapping.block_shape[d].cut(),
               array.strides[d]);
   return reach.is_short();
 }
@@ -393,7 +393,8 @@ std::shared_ptr<Specialization> specialize(const Source& source, std::span<const
                                                            : &source.meshes,
                                .is_list = source.is_list,
                                .must_write = source.must_write,
-                               .captured = &result->captured};
+                               .captured = &result->captured,
+                               .captures_symbols = bool(source.function)};
   std::vector<Request> all;
   const auto trace = [&] {
     result->captured.clear();

@@ -102,6 +102,11 @@ void eval_NumPrograms(Frame& f, ValueId v, const Inst& inst) {
   f.set_number(v, f.position.grid_sizes[axis_of(inst)]);
 }
 
+// graph::with_sizes() has put a number there.
+void eval_DimValue(Frame&, ValueId, const Inst&) {
+  throw InternalError("interpreter: a size is a symbol");
+}
+
 void eval_AxisIndex(Frame& f, ValueId v, const Inst& inst) {
   const Position& p = f.position;
   switch (graph::AxisView::of(inst).kind) {

@@ -7,6 +7,7 @@
 
 #include "codegen/base/shuffle.hpp"
 #include "codegen/graph/debug.hpp"
+#include "codegen/graph/extents.hpp"
 #include "codegen/graph/grid_env.hpp"
 #include "codegen/graph/packed.hpp"
 #include "palladium/error.hpp"
@@ -106,6 +107,16 @@ class Programs {
 
 }  // namespace
 
+namespace {
+
+void run_sized(const graph::Graph& g, const Invocation& call, const Options& options) {
+  Launch launch(g, call, options);
+  Programs(launch).run();
+  launch.find_unwritten();
+}
+
+}  // namespace
+
 void run(const graph::Graph& g, const Invocation& call, const Options& options) {
   if (graph::has_grid_env(g.mapping)) {
     graph::Graph bound = g;
@@ -113,15 +124,15 @@ void run(const graph::Graph& g, const Invocation& call, const Options& options) 
     return run(bound, call, options);
   }
   if (graph::has_packed(g)) return run(graph::in_bytes(g), call, options);
-  Launch launch(g, call, options);
-  Programs(launch).run();
-  launch.find_unwritten();
+  if (graph::asks_sizes(g)) return run_sized(graph::with_sizes(g, call.symbols), call, options);
+  run_sized(g, call, options);
 }
 
 void place_blocks(const graph::Graph& g, const Invocation& call) {
   graph::Graph placed = g;
   graph::bind_grid(placed);
   if (graph::has_packed(placed)) placed = graph::in_bytes(placed);
+  if (graph::asks_sizes(placed)) placed = graph::with_sizes(placed, call.symbols);
   for (const graph::Body& body : placed.bodies) placed[body.region].insts.clear();
   const Options options{.cores = 1};
   Launch launch(placed, call, options);

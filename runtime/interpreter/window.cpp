@@ -75,7 +75,7 @@ std::optional<int> Window::open(std::span<const std::int64_t> indices, std::uint
     starts_[d] = start;
     low_[d] = std::max<std::int64_t>(0, -start);
     high_[d] = std::min(shape_[d], extent - start);
-    if (low_[d] >= high_[d]) return static_cast<int>(d);
+    if (low_[d] >= high_[d] && dim.kind != BlockDim::Kind::whole) return static_cast<int>(d);
     inside_ = inside_ && low_[d] == 0 && high_[d] == shape_[d];
   }
   in_array_ = stays_in_array();

@@ -46,15 +46,13 @@ void warn_of_shared_memory(const graph::Graph& g) {
 }
 
 std::string cure_of(const KernelState& kernel, const std::string& extent) {
-  if (kernel.source.is_meshed)
-    return "pl::kernel takes arrays of static shapes; a pl::pallas_call of blocks serves all sizes";
   if (!kernel.source.function)
     return "options that are a value know integers only; as a function, [](pl::ShapeDtype x) "
            "{ return pl::PallasCallOptions{...}; }, they get sizes that stay symbols";
-  return "the options function reads " + extent +
-         " as an integer, in a block's shape or a comparison; passed on as it is, to out_type and "
-         "to a grid of pl::cdiv(size, block) with blocks of a fixed size, it stays a symbol, and "
-         "one kernel serves all sizes";
+  return "the options function or the body reads " + extent +
+         " as an integer: in a block's shape, a comparison, or a load of a whole Ref; passed on as "
+         "it is, to out_type, to a grid of pl::cdiv(size, block) with blocks of a fixed size, or "
+         "to a loop over slices of the Ref, it stays a symbol, and one kernel serves all sizes";
 }
 
 }  // namespace

@@ -423,8 +423,10 @@ TEST_CASE("a grid is symbolic in sizes that a call has, and a cluster never [E18
       Catch::Matchers::ContainsSubstring("'n'"));
 }
 
-TEST_CASE("a block needs a shape where the array's is symbolic [E17]") {
-  pl::PallasCallOptions options{.name = "k", .out_type = {{pl::dim("n")}, pl::f32}};
-  refused_options(options, "args[0] has a symbolic dimension 'n' and no block shape",
-                  {array({pl::dim("n")})});
+TEST_CASE("a load of a whole array needs a size, or a block, where its extent is symbolic [E17]") {
+  const pl::PallasCallOptions options{.name = "k", .out_type = {{pl::dim("n")}, pl::f32}};
+  line = __LINE__ + 1;
+  refused([](pl::Ref x, pl::Ref o) { o[pl::_] = x[pl::_]; }, options, {array({pl::dim("n")})},
+          "load: dimension 0 of args[0], ref block f32[?], has 'n' elements, which only a call "
+          "knows");
 }

@@ -263,6 +263,7 @@ class Reader {
   }
   static BlockDim block_dim(Line& l) {
     if (l.take("squeezed")) return {BlockDim::Kind::squeezed, 1};
+    if (l.take("whole")) return {BlockDim::Kind::whole, unknown_extent};
     for (const auto& [name, kind] : {std::pair("bounded_slice(", BlockDim::Kind::bounded_slice),
                                      std::pair("indirect(", BlockDim::Kind::indirect)})
       if (l.take(name)) {
@@ -305,7 +306,7 @@ class Reader {
     t.dtype = dtype(l);
     l.expect("[");
     while (!l.take("]")) {
-      t.shape.push_back(l.number<std::int64_t>());
+      t.shape.push_back(l.take("?") ? unknown_extent : l.number<std::int64_t>());
       (void)l.take(",");
     }
     return t;
@@ -515,9 +516,12 @@ class Reader {
     GridMapping& m = g_.mapping;
     m.index_map_tree = {static_cast<int>(m.grid.size()), m.num_index_operands};
     m.index_map_avals.assign(m.grid.size(), {{{}, i32}, false, Space::automatic});
-    for (int i = 0; i < m.num_index_operands; ++i)
-      m.index_map_avals.push_back(
-          {m.block_mappings[static_cast<std::size_t>(i)].array_aval, true, Space::gmem});
+    for (int i = 0; i < m.num_index_operands; ++i) {
+      const BlockMapping& b = m.block_mappings[static_cast<std::size_t>(i)];
+      ShapeDtype shown{{}, b.array_aval.dtype};
+      for (const std::int64_t extent : b.ref_shape()) shown.shape.push_back(extent);
+      m.index_map_avals.push_back({shown, true, Space::gmem});
+    }
     if (!m.bounds.empty()) m.bounds.resize(m.grid.size(), -1);
     if (std::vector<std::int64_t>& known = g_.facts.multiples; !known.empty())
       known.resize(static_cast<std::size_t>(g_.num_symbols), 1);
