@@ -39,7 +39,7 @@ class Writer {
     });
     number(g_.num_symbols);
     list(g_.facts.multiples, [&](std::int64_t n) { number(n); });
-    number(g_.short_offsets);
+    number(static_cast<std::uint64_t>(g_.short_offsets ? 1 : g_.box_extents ? 2 : 0));
     number(g_.fma);
     number(g_.approx_math);
     number(g_.fast_accumulation);

@@ -186,6 +186,25 @@ bool has_short_offsets(const Graph& g, std::span<const DimSizes> symbols) {
   });
 }
 
+bool may_be_box(const BlockMapping& m) {
+  return m.array_aval.shape.rank() > 1 && has_runtime_reach(m);
+}
+
+bool has_box_extents(const Graph& g, std::span<const DimSizes> symbols) {
+  const std::vector<BlockMapping>& mappings = g.mapping.block_mappings;
+  if (std::ranges::none_of(mappings, may_be_box)) return false;
+  return std::ranges::all_of(mappings, [&](const BlockMapping& m) {
+    if (!m.dense || !may_be_box(m)) return true;
+    BoxExtents extents(m.array_aval.dtype);
+    for (int d = m.array_aval.shape.rank() - 1; d >= 0; --d) {
+      const Checked n = most(m.array_aval.shape[d], symbols);
+      if (!n.fits()) return false;
+      extents.add(n.value());
+    }
+    return extents.fit();
+  });
+}
+
 void set_multiples(Graph& g, std::vector<std::int64_t> multiples) {
   const std::vector<std::int64_t> classes = class_multiples(g);
   multiples.resize(classes.size(), 1);

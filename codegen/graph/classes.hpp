@@ -73,6 +73,30 @@ class Reach {
   std::int64_t farthest_ = 0, dense_stride_ = 1;
 };
 
+/// Follows an array's dimensions, the last one first: whether TMA can know it.
+class BoxExtents {
+ public:
+  explicit BoxExtents(DType dtype) : bits_(dtype.bits()) {}
+  /// Across a dimension with any stride.
+  void add(std::int64_t extent, std::int64_t stride) {
+    fit_ = fit_ && extent <= INT32_MAX && (is_last_ || (stride >= 0 && stride < limit / bits_));
+    is_last_ = false;
+  }
+  /// Across the next dimension of a dense array.
+  void add(std::int64_t extent) {
+    add(extent, dense_stride_);
+    dense_stride_ =
+        extent > limit / dense_stride_ ? limit : dense_stride_ * std::max<std::int64_t>(extent, 1);
+  }
+  bool fit() const { return fit_; }
+
+ private:
+  static constexpr std::int64_t limit = std::int64_t{8} << 40;  // bits
+  int bits_;
+  std::int64_t dense_stride_ = 1;
+  bool is_last_ = true, fit_ = true;
+};
+
 /// Whether all extents of the array, which is dense, are integers for which Reach is short.
 bool has_short_reach(const BlockMapping& m);
 /// The largest value of the array's one symbolic extent for which Reach is short; -1 for none.
@@ -81,6 +105,10 @@ std::int64_t most_of_short_reach(const BlockMapping& m, int dimension);
 
 /// Whether Reach is short for the dense arrays, as far as `symbols`, by number, say.
 bool has_short_offsets(const Graph& g, std::span<const DimSizes> symbols);
+/// Whether the array is one of several dimensions of which only a call knows how large they are.
+bool may_be_box(const BlockMapping& m);
+/// Whether there are such arrays, and BoxExtents fit them, likewise.
+bool has_box_extents(const Graph& g, std::span<const DimSizes> symbols);
 
 /// Sets what the graph knows of its symbols to the class of these multiples.
 void set_multiples(Graph& g, std::vector<std::int64_t> multiples);

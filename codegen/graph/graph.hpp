@@ -234,6 +234,9 @@ struct Graph {
   // Of arrays of which it is known at a call only how far they reach: no element of one, or of a
   // block of it, is 2^31 elements or more from the first (graph::Reach).
   bool short_offsets = false;
+  // Of these arrays, where that is not so: extents are below 2^31, strides below 2^40 bytes, as TMA
+  // counts (graph::BoxExtents).
+  bool box_extents = false;
   bool fma = true;  // canonicalize contracts a one-use product under an add
   bool approx_math = false;
   bool fast_accumulation = false;  // sums of 8-bit floats are left to tensor cores

@@ -481,6 +481,8 @@ Graph read_graph(const Json& j) {
     g.facts.multiples = read_list(member(j, "symbol_multiples"), "symbol_multiples",
                                   [](const Json& n) { return read_wide(n, "symbol_multiples"); });
     g.short_offsets = read_bool(member(j, "short_offsets"), "short_offsets");
+    if (const Json& fit = optional(j, "box_extents"); !fit.is_null())
+      g.box_extents = read_bool(fit, "box_extents");
   }
   g.fma = read_bool(member(j, "fma"), "fma");
   g.approx_math = read_bool(member(j, "approx_math"), "approx_math");
@@ -548,6 +550,7 @@ std::string to_json(const Graph& g) {
   if (g.num_globals > 0) j["num_globals"] = g.num_globals;
   if (g.grid_rows > 0) j["grid_rows"] = g.grid_rows;
   if (g.persistent) j["persistent"] = true;
+  if (g.box_extents) j["box_extents"] = true;
   Json& insts = j["insts"] = Json::array();
   for (std::uint32_t i = 0; i < g.insts.size(); ++i)
     insts.push_back(write_inst(g, ValueId{i}, files));

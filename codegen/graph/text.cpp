@@ -128,6 +128,7 @@ class Printer {
       if (const std::int64_t n = g_.facts.multiples[s]; n != 1)
         line("symbol " + std::to_string(s) + ": multiple of " + std::to_string(n));
     if (g_.short_offsets) line("offsets below 2^31");
+    if (g_.box_extents) line("extents below 2^31");
     if (!g_.fma) line("without fma");
     if (g_.approx_math) line("approximate maths");
     if (g_.fast_accumulation) line("fast accumulation");

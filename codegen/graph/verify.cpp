@@ -124,6 +124,9 @@ class Verifier {
     }
     require(any, "multiples of 1 for all symbols");
     require(!g_.short_offsets || has_runtime_reach(g_), "short offsets where all arrays are known");
+    require(!g_.box_extents ||
+                (std::ranges::any_of(g_.mapping.block_mappings, may_be_box) && !g_.short_offsets),
+            "extents of boxes where all arrays, or short offsets, are known");
   }
 
   void check_arguments() const {

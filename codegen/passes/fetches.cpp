@@ -247,8 +247,9 @@ bool Fetches::lies_in_array(const BlockMapping& m, ValueId view, int least, std:
   if (const BlockDim& b = m.block_shape.back(); b.pad_lo + b.pad_hi > 0)
     return refuse("its rows have padding");
   for (const Dim& d : m.array_aval.shape)
-    if (d.is_static() ? d.value() < 1 || d.value() > INT32_MAX : !g_.short_offsets)
-      return refuse("its array may have 2^31 elements or more");
+    if (d.is_static() ? d.value() < 1 || d.value() > INT32_MAX
+                      : !g_.short_offsets && (!g_.box_extents || rank == 1))
+      return refuse("its array may have 2^31 elements or more along a dimension");
   return is_aligned(m, view) ||
          refuse("its rows or its inner offset are not multiples of 16 bytes");
 }

@@ -163,6 +163,7 @@ void Tracer::set_class(graph::Graph& g) const {
   }
   graph::set_multiples(g, std::move(multiples));
   g.short_offsets = graph::has_runtime_reach(g) && graph::has_short_offsets(g, sizes);
+  g.box_extents = !g.short_offsets && graph::has_box_extents(g, sizes);
 }
 
 std::vector<std::optional<graph::Semantics>> Tracer::wanted_order() const {

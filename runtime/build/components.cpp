@@ -116,6 +116,7 @@ void add_operands(const graph::Graph& g, Parts& parts) {
   parts.add("symbol_multiples",
             joined(g.facts.multiples, [](std::int64_t n) { return std::to_string(n); }));
   parts.add("short_offsets", yes_or_no(g.short_offsets));
+  parts.add("box_extents", g.box_extents ? "yes" : "");
   for (std::size_t i = 0; i < g.mapping.scratch_avals.size(); ++i)
     parts.add(fmt::format("scratch[{}]", i), text_of(g.mapping.scratch_avals[i]));
 }

@@ -37,7 +37,7 @@ bool has_wide_rows(const BlockMapping& m) { return m.alignment > m.array_aval.dt
 Known known_by(const graph::Graph& g) {
   Known known;
   const auto& mappings = g.mapping.block_mappings;
-  if (g.short_offsets) known.bits |= offsets;
+  if (g.short_offsets || g.box_extents) known.bits |= offsets;
   if (std::ranges::any_of(mappings, has_wide_rows)) known.bits |= pointers;
   if (std::ranges::any_of(mappings, has_gaps_to_lose)) known.bits |= strides;
   Numbers multiples;
@@ -66,7 +66,7 @@ graph::Graph without(const graph::Graph& g, const Known& known, std::uint32_t lo
     if ((lost & strides) != 0 && has_gaps_to_lose(m)) m.dense = false;
   graph::set_multiples(weaker, std::move(multiples));
   if ((lost & offsets) != 0 || ((lost & strides) != 0 && !stay_short(g)))
-    weaker.short_offsets = false;
+    weaker.short_offsets = weaker.box_extents = false;
   for (BlockMapping& m : weaker.mapping.block_mappings)
     if ((lost & pointers) != 0 || (m.dense && !rows_align(m.array_aval, weaker.facts)))
       m.alignment = m.array_aval.dtype.bytes();

@@ -55,6 +55,7 @@ Signature::Signature(const graph::Graph& g, std::vector<Requirement> requirement
     : requirements_(std::move(requirements)),
       has_runtime_reach_(graph::has_runtime_reach(g)),
       short_offsets_(g.short_offsets),
+      box_extents_(g.box_extents),
       num_symbols_(g.num_symbols) {
   if (num_symbols_ > max_symbols)
     throw CompileError(g.at, "'" + g.name + "' has " + std::to_string(num_symbols_) +
@@ -145,6 +146,7 @@ inline const Operand& Signature::rule_of(const Far& far) const {
 // What several arrays ask is asked once.
 void Signature::note_reach(const BlockMapping& mapping, Far far) {
   if (!graph::has_runtime_reach(mapping)) return;
+  if (graph::may_be_box(mapping)) boxes_.push_back(far);
   const Shape& shape = mapping.array_aval.shape;
   const auto is_symbolic = [](const Dim& d) { return !d.is_static(); };
   const Dim* const dim = std::ranges::find_if(shape, is_symbolic);
@@ -215,7 +217,28 @@ bool Signature::is_of_class(std::span<const Arg> arguments, std::span<const Arg>
     const Checked n = r.extent.find(symbols);
     if (!n.fits() || n.value() % r.multiple != 0) return false;
   }
-  return !has_runtime_reach_ || has_short_offsets(arguments, outputs, symbols) == short_offsets_;
+  if (!has_runtime_reach_) return true;
+  if (has_short_offsets(arguments, outputs, symbols) != short_offsets_) return false;
+  return short_offsets_ || has_box_extents(arguments, outputs, symbols) == box_extents_;
+}
+
+bool Signature::has_box_extents(std::span<const Arg> arguments, std::span<const Arg> outputs,
+                                const Symbols& symbols) const {
+  return !boxes_.empty() && std::ranges::all_of(boxes_, [&](const Far& f) {
+    const Operand& rule = rule_of(f);
+    const auto& given = f.of == Far::Of::output ? outputs : arguments;
+    graph::BoxExtents extents(rule.dtype);
+    for (std::size_t d = rule.extents.size(); d-- > 0;) {
+      const Checked extent = rule.extents[d].find(symbols);
+      if (!extent.fits()) return false;
+      if (rule.placed.dense)
+        extents.add(extent.value());
+      else
+        extents.add(extent.value(), given[static_cast<std::size_t>(f.operand)].array()->stride(
+                                        static_cast<int>(d)));
+    }
+    return extents.fit();
+  });
 }
 
 bool Signature::has_short_offsets(std::span<const Arg> arguments, std::span<const Arg> outputs,

@@ -113,6 +113,8 @@ class Signature {
                    const Symbols& symbols) const;
   bool has_short_offsets(std::span<const Arg> arguments, std::span<const Arg> outputs,
                          const Symbols& symbols) const;
+  bool has_box_extents(std::span<const Arg> arguments, std::span<const Arg> outputs,
+                       const Symbols& symbols) const;
   static bool is_short(const Operand& rule, const Array* array, const Symbols& symbols);
   static bool fits(const Operand& rule, const Arg& arg);
   static bool fits_with_gaps(const Operand& rule, const Array& array);
@@ -126,7 +128,9 @@ class Signature {
   std::vector<Requirement> requirements_;
   std::vector<Most> most_;
   std::vector<Far> far_;
-  bool has_runtime_reach_ = false, short_offsets_ = false, has_classes_ = false;
+  std::vector<Far> boxes_;  // arrays of which only a call knows how far they reach
+  bool has_runtime_reach_ = false, short_offsets_ = false, box_extents_ = false,
+       has_classes_ = false;
   int num_symbols_ = 0;
   int undetermined_ = -1;  // a symbol that no argument gives a value
 };

@@ -243,6 +243,13 @@ bool has_short_offsets(const BlockMapping& mapping, const Request& array) {
   return reach.is_short();
 }
 
+bool has_box_extents(const Request& array) {
+  graph::BoxExtents extents(array.type.dtype);
+  for (std::size_t d = array.strides.size(); d-- > 0;)
+    extents.add(array.type.shape[static_cast<int>(d)].value(), array.strides[d]);
+  return extents.fit();
+}
+
 /// What the kernel may rely on in memory and sizes. Only after the trace is it known which extents
 /// are integers.
 void set_class(graph::Graph& g, std::span<const Request* const> arrays,
@@ -255,13 +262,16 @@ void set_class(graph::Graph& g, std::span<const Request* const> arrays,
   for (const DimSizes& s : sizes) multiples.push_back(s.multiple);
   graph::set_multiples(g, std::move(multiples));
   g.short_offsets = graph::has_runtime_reach(g) && graph::has_short_offsets(g, sizes);
+  g.box_extents = graph::has_box_extents(g, sizes);
 
   for (std::size_t i = 0; i < arrays.size(); ++i) {
     BlockMapping& m = mappings[i];
     m.alignment = arrays[i] ? arrays[i]->placed.alignment : wide_alignment;
     if (m.dense && !rows_align(m.array_aval, g.facts)) m.alignment = m.array_aval.dtype.bytes();
     if (!m.dense && !has_short_offsets(m, *arrays[i])) g.short_offsets = false;
+    if (!m.dense && !has_box_extents(*arrays[i])) g.box_extents = false;
   }
+  if (g.short_offsets) g.box_extents = false;
 }
 
 using Numbers = std::vector<std::uint32_t>;

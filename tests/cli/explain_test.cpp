@@ -137,6 +137,7 @@ std::vector<Flip> all_flips() {
       {"symbols", [](Graph& g) { g.num_symbols = 2; }},
       {"symbol_multiples", [](Graph& g) { g.facts.multiples = {4}; }},
       {"short_offsets", [](Graph& g) { g.short_offsets = true; }},
+      {"box_extents", [](Graph& g) { g.box_extents = true; }},
       {"scratch[0]", [](Graph& g) { g.mapping.scratch_avals[0].type.dtype = f16; }},
       {"scratch[0]", [](Graph& g) { g.mapping.scratch_avals[0].type.shape[0] = 16; }},
       {"scratch[0]", [](Graph& g) { g.mapping.scratch_avals[0].memory_space = Space::regs; }},

@@ -79,6 +79,7 @@ TEST_CASE("key bytes differ where the meaning does") {
       [](Graph& g) { g.num_symbols = 1; },
       [](Graph& g) { g.facts.multiples = {4}; },
       [](Graph& g) { g.short_offsets = true; },
+      [](Graph& g) { g.box_extents = true; },
       [](Graph& g) { g.insts[5].op = Op::Exp2; },
       [](Graph& g) { g.insts[6].attr.bits ^= 1; },
       [](Graph& g) { g.insts[5].attr.ints = {0}; },

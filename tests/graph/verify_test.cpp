@@ -183,6 +183,7 @@ TEST_CASE("what breaks the contract is found") {
        },
        "multiples of 1 for all symbols"},
       {[](Graph& g) { g.short_offsets = true; }, "short offsets where all arrays are known"},
+      {[](Graph& g) { g.box_extents = true; }, "extents of boxes where all arrays"},
       {[](Graph& g) { g.mapping.num_outputs = 2; }, "GridMapping: 2 block mappings"},
   };
   REQUIRE(defect(sample()) == "");

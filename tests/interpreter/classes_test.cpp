@@ -166,8 +166,12 @@ TEST_CASE("what dims promise to lower is what a call of such sizes has") {
   };
   CHECK(lowered({.at_most = 8192}, {.multiple_of = 8, .at_most = 8192}) == text(somewhere(9, 64)));
   CHECK(lowered({.at_most = 8192}, {.at_most = 8192}) == text(somewhere(9, 65)));
-  CHECK(lowered({}, {.multiple_of = 64}) == text(somewhere(3 << 20, 4096)));
-  CHECK(lowered({}, {}) == text(somewhere(3 << 20, 4097)));
+  constexpr std::int64_t most = INT32_MAX;
+  CHECK(lowered({.at_most = most}, {.multiple_of = 64, .at_most = most}) ==
+        text(somewhere(3 << 20, 4096)));
+  CHECK(lowered({.at_most = most}, {.at_most = most}) == text(somewhere(3 << 20, 4097)));
+  CHECK(lowered({}, {.multiple_of = 64}) == text(somewhere(most + 1, 4096)));
+  CHECK(lowered({}, {}) == text(somewhere(most + 1, 4097)));
 }
 
 TEST_CASE("a size that is asked to be a multiple and is not is refused, with the call's line") {

@@ -149,6 +149,8 @@ class Reader {
       multiples[symbol] = l.number<std::int64_t>();
     } else if (l.take("offsets below 2^31")) {
       g_.short_offsets = true;
+    } else if (l.take("extents below 2^31")) {
+      g_.box_extents = true;
     } else if (l.take("without fma")) {
       g_.fma = false;
     } else if (l.take("approximate maths")) {
