@@ -235,11 +235,12 @@ class Expander {
   // wgmma.cpp
   void expand_wgmma(const lowered::Dot& d);
   struct WgmmaOperands;
-  struct Part {
+  struct Range {
     std::int64_t begin = 0, end = 0;
   };
   WgmmaOperands operands_of_wgmma(const lowered::Dot& d);
-  void multiply(const WgmmaOperands& o, Part k_part, Part n_part, ExprId registers, ExprId begins);
+  void multiply(const WgmmaOperands& o, Range k_part, Range n_part, ExprId registers,
+                ExprId begins);
   void promote(const WgmmaOperands& o, ExprId begins);
   ExprId matrix_descriptor(const lowered::Storage& s, ExprId address, bool transposed,
                            int every = 1);

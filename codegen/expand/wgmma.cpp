@@ -112,7 +112,7 @@ Expander::WgmmaOperands Expander::operands_of_wgmma(const lowered::Dot& d) {
 
 // Those of so many elements of K and so many columns, in registers that hold nothing else; the
 // first is added to what they hold where `begins` says so.
-void Expander::multiply(const WgmmaOperands& o, Part k_part, Part n_part, ExprId registers,
+void Expander::multiply(const WgmmaOperands& o, Range k_part, Range n_part, ExprId registers,
                         ExprId begins) {
   // A descriptor counts 16 bytes.
   const auto tile = [&](ExprId matrix, StorageId storage, bool transposed, std::int64_t mn,
@@ -126,19 +126,18 @@ void Expander::multiply(const WgmmaOperands& o, Part k_part, Part n_part, ExprId
     for (std::int64_t r = 0; r < o.rows; ++r)
       for (std::int64_t n = n_part.begin, width = 0; n < n_part.end; n += width) {
         width = columns_of_one(n_part.end - n, o.part, integers);
-        thread::Wgmma product{
-            .op = {.n = static_cast<int>(width),
-                   .k = static_cast<int>(k_step),
-                   .d = integers ? "s32" : "f32",
-                   .a = type_of(o.a.dtype),
-                   .b = type_of(o.b.dtype),
-                   .rs = held},
-            .transpose_a = o.view.trans_a,
-            .transpose_b = !o.view.trans_b,
-            .registers = registers,
-            .first = (r * (n_part.end - n_part.begin) + n - n_part.begin) / 2,
-            .b = tile(o.first_b, o.dot.b, !o.view.trans_b, n * o.dot.warps_n, k),
-            .accumulate = k == k_part.begin ? begins : e_.literal(bool_, 1)};
+        thread::Wgmma product{.op = {.n = static_cast<int>(width),
+                                     .k = static_cast<int>(k_step),
+                                     .d = integers ? "s32" : "f32",
+                                     .a = type_of(o.a.dtype),
+                                     .b = type_of(o.b.dtype),
+                                     .rs = held},
+                              .transpose_a = o.view.trans_a,
+                              .transpose_b = !o.view.trans_b,
+                              .registers = registers,
+                              .first = (r * (n_part.end - n_part.begin) + n - n_part.begin) / 2,
+                              .b = tile(o.first_b, o.dot.b, !o.view.trans_b, n * o.dot.warps_n, k),
+                              .accumulate = k == k_part.begin ? begins : e_.literal(bool_, 1)};
         if (held) {
           product.a = o.first_a;
           product.first_a = (r * o.depth + k) / 4;
@@ -178,7 +177,7 @@ void Expander::promote(const WgmmaOperands& o, ExprId begins) {
   const thread::Call pinned{.function = Row::wgmma_registers, .args = {registers}};
   for (std::int64_t k = 0; k < o.depth; k += lowered::promoted_k)
     for (std::int64_t n = 0; n < o.columns; n += width) {
-      const Part columns{n, std::min(o.columns, n + width)};
+      const Range columns{n, std::min(o.columns, n + width)};
       b_.add(pinned);
       b_.add(thread::Call{.function = Row::wgmma_fence});
       multiply(o, {k, std::min(o.depth, k + lowered::promoted_k)}, columns, registers,
