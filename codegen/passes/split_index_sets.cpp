@@ -30,6 +30,8 @@ using graph::Op;
 // Elements of a thread of which a condition is worth a loop, and those that the text of a loop may
 // have which is written three times.
 constexpr std::int64_t fewest_elements = 8, most_repeated = 768;
+// Registers that values take, at most, beside operands of mma.sync and their addresses.
+constexpr std::int64_t most_held_by_warps = 128;
 
 struct Condition {
   ValueId of = graph::no_value;
@@ -71,14 +73,33 @@ class IndexSets {
       if (std::optional<Known> k = bounds.of(c.of, c.holds)) add(known, *k);
     if (known.empty()) return;
     if (elements > most_repeated)
-      return l_.remarks.push_back(
-          {at,
-           "conditions on elements are asked in every iteration: the loop is too long to be "
-           "written again for those in which they are known before it begins"});
-    loop.known = std::move(known);
+      tell(at,
+           "the loop is too long to be written again for those in which they are known before it "
+           "begins");
+    else if (multiplies_by_warps(loop.body) && l_.most_held > most_held_by_warps)
+      tell(at,
+           "values take the registers that addresses would need where it is written again for "
+           "those in which they are known before it begins");
+    else
+      loop.known = std::move(known);
+  }
+
+  void tell(Location at, const char* why) {
+    l_.remarks.push_back(
+        {at, std::string("conditions on elements are asked in every iteration: ") + why});
   }
 
   // ---- loops
+
+  // By mma.sync, whose operands are in registers, too.
+  static bool multiplies_by_warps(const Statements& list) {
+    return std::ranges::any_of(list, [](const Statement& s) {
+      const Dot* const d = std::get_if<Dot>(&s.what);
+      bool found = d != nullptr && !is_of_wgmma(d->unit);
+      for_each_body(s, [&](const Statements& body) { found = found || multiplies_by_warps(body); });
+      return found;
+    });
+  }
 
   bool is_short(const Loop& loop) const {
     return graph::trips(g_, loop.inst).value_or(INT64_MAX) < 3 ||
