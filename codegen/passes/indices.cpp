@@ -1,6 +1,7 @@
 #include "codegen/passes/indices.hpp"
 
 #include "codegen/graph/extents.hpp"
+#include "codegen/passes/addresses.hpp"
 
 namespace palladium::passes {
 

@@ -296,6 +296,7 @@ class PALLADIUM_API MaybeValue {
   requires std::constructible_from<Operand, T&&> MaybeValue(T&& value, Location at = here())
       : MaybeValue(Given{}, Operand(std::forward<T>(value), at)) {}
   MaybeValue(const MaybeValue&) = default;
+  MaybeValue& operator=(const MaybeValue&) = default;
 
  private:
   friend class detail::Access;
