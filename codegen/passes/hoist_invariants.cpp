@@ -115,7 +115,9 @@ class Invariants {
     for (const int d : depth) changes.push_back(d == all_);
     std::vector<ValueId> insts;
     for (const ValueId v : g_[r].insts) {
-      if (g_[v].op == Op::When && end_asked(g_, g_[v].args[0], axis) != graph::no_value)
+      const ValueId end =
+          g_[v].op == Op::When ? end_asked(g_, g_[v].args[0], axis) : graph::no_value;
+      if (end != graph::no_value && depth[index(end)] < all_)
         take_from(g_[v].regions[0], false, insts, changes);
       insts.push_back(v);
     }

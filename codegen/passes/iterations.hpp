@@ -19,8 +19,8 @@ bool asks_for_axis(const graph::Graph& g, graph::ValueId value, int axis);
 /// -1: a program goes through none.
 int innermost_sequential_axis(const graph::Graph& g);
 
-/// Of a condition that holds in as many iterations of the axis as a number says that is the same in
-/// all of them, from the first on: that number; no_value of others.
+/// Of a condition that holds in as many iterations of the axis, from the first on, as a number says
+/// that is not computed of theirs: that number; no_value of others. Loads may give others of it.
 graph::ValueId end_asked(const graph::Graph& g, graph::ValueId condition, int axis);
 
 }  // namespace palladium::passes

@@ -143,3 +143,44 @@ TEST_CASE("sums along an axis end where its condition says, however that is aske
       }
     });
 }
+
+TEST_CASE("an end that iterations change is asked for in each of them") {
+  const BlockSpec a{{bm, bk},
+                    [](Index k) {
+                      return Indices{0, k};
+                    }},
+      b{{bk, bn},
+        [](Index k) {
+          return Indices{k, 0};
+        }},
+      o{{bm, bn},
+        [](Index) {
+          return Indices{0, 0};
+        }},
+      left{{1}, [](Index) { return Indices{0}; }};
+  const auto body = [](Ref a, Ref b, Ref, Ref o, Ref left) {
+    const Value k = program_id(0);
+    when(k == 0, [&] { o[_] = zeros({bm, bn}, f32); });
+    when(k < left[0], [&] {
+      o[_] += dot(a[_], b[_]);
+      left[_] = left[_] - 1;
+    });
+  };
+  const Kernel sums = pallas_call(body, {.name = "sums",
+                                         .out_type = {{{bm, bn}, f32}, {{1}, i32}},
+                                         .grid = {steps},
+                                         .in_specs = {a, b, left},
+                                         .out_specs = {o, left},
+                                         .input_output_aliases = {{2, 1}},
+                                         .compiler_params = {.dimension_semantics = {sequential}}});
+  const Array ones = make_array<float16_t>({bm, steps * bk}, [](std::int64_t) { return 1.0f; });
+  for_each_target("of a block", [&](Target target) {
+    for (const int n : {0, 1, 4, 5, 6}) {
+      const Array end = make_array<std::int32_t>({1}, [&](std::int64_t) { return n; });
+      const auto results = sums.on(target)(
+          on(target, ones), on(target, ones.reshape({steps * bk, bn})), on(target, end));
+      CAPTURE(n);
+      CHECK(on_cpu(results[0]).values<float>()[77] == static_cast<float>(bk * ((n + 1) / 2)));
+    }
+  });
+}
