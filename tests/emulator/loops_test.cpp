@@ -130,7 +130,7 @@ TEST_CASE("blocks that overlap are stored in the order of the axis that goes thr
     for (const std::int64_t step : {3, 8, 96}) {
       CAPTURE(step, static_cast<int>(space));
       const BlockSpec overlapping{
-          {Element(96)}, [=](Index i) { return i * step; }, {.memory_space = space}};
+          {Element(96)}, [=](Index i) { return i * step; }, {.memory_space = {space}}};
       CHECK(on_all_targets(traced([](Ref x, Ref o) { o[_] = x[_]; },
                                   {.name = "overlapping",
                                    .out_type = ShapeDtype{{7 * step + 96}, f32},
