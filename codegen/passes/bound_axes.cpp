@@ -42,7 +42,10 @@ class Bounding {
     at_ = when;
     where_ = g_.location(condition);
     ValueId end = bounded->end;
-    if (bounded->also_end) end = add(Op::Add, add(Op::Min, end, number(INT32_MAX - 1)), number(1));
+    if (bounded->also_end) {
+      const ValueId last = add(Op::Min, end, number(INT32_MAX - 1));
+      end = add(Op::Add, last, number(1));
+    }
     if (bounded->scale > 1) end = divide_upwards(end, bounded->scale);
     const ValueId id = program_id(g_[condition]);
     const ValueId asked = g_.add({Op::Lt, g_[condition].type, {}, {id, end}, {}}, where_);

@@ -230,8 +230,10 @@ Ref Pipeline::State::view_of(const Operand& o, const Value& step) const {
 
 void Pipeline::State::fetch(const Value& step) {
   for (std::size_t i = 0; i < inputs; ++i)
-    if (const Operand& o = operands[i]; !o.is_whole)
-      gpu::copy_gmem_to_smem(view_of(o, step), room(o, slot_of(step)), barrier(step), {}, at);
+    if (const Operand& o = operands[i]; !o.is_whole) {
+      const Ref from = view_of(o, step), to = room(o, slot_of(step)), done = barrier(step);
+      gpu::copy_gmem_to_smem(from, to, done, {}, at);
+    }
 }
 
 // Whether the step behind has another block, or there is none.
@@ -299,7 +301,8 @@ void Pipeline::end(const Value& step) {
       if (o.is_whole) continue;
       when(s.is_last(o, step), [&] {
         gpu::copy_smem_to_gmem(s.blocks[i], s.view_of(o, step), {.commit_group = false}, s.at);
-        store(s.number_of_room(o), s.slot_of(s.apply(Op::Add, s.rooms[i], Value(1))));
+        const Value next = s.slot_of(s.apply(Op::Add, s.rooms[i], Value(1)));
+        store(s.number_of_room(o), next);
       });
     }
     gpu::commit_smem_to_gmem_group(s.at);
