@@ -6,6 +6,7 @@
 // says how many stand around an instruction. The rest stays: it is recomputed for nothing, or costs
 // registers if kept.
 #include <algorithm>
+#include <set>
 
 #include "codegen/passes/iterations.hpp"
 #include "codegen/passes/passes.hpp"
@@ -87,6 +88,8 @@ class Invariants {
   void leave_axes(RegionId r) {
     const std::vector<ValueId>& insts = g_[r].insts;
     const std::vector<int> depth = depths(r);
+    for (const ValueId v : insts)
+      if (const ValueId end = end_of(v); end != graph::no_value) ends_.insert(end);
     const std::vector<bool> moves =
         worth_moving(insts, [&](ValueId v) { return depth[index(v)] < all_; });
     for (const ValueId v : insts)
@@ -109,19 +112,22 @@ class Invariants {
   // What stands under a condition that ends the innermost axis, as it were in the loop itself: what
   // is the same in all iterations stands in front of the condition.
   void leave_end(RegionId r) {
-    const int axis = innermost_sequential_axis(g_);
     const std::vector<int> depth = depths(r);
     std::vector<bool> changes;
     for (const int d : depth) changes.push_back(d == all_);
     std::vector<ValueId> insts;
     for (const ValueId v : g_[r].insts) {
-      const ValueId end =
-          g_[v].op == Op::When ? end_asked(g_, g_[v].args[0], axis) : graph::no_value;
-      if (end != graph::no_value && depth[index(end)] < all_)
+      if (const ValueId end = end_of(v); end != graph::no_value && depth[index(end)] < all_)
         take_from(g_[v].regions[0], false, insts, changes);
       insts.push_back(v);
     }
     g_[r].insts = std::move(insts);
+  }
+
+  // Of a condition that ends the innermost axis the number where it does; no_value of others.
+  ValueId end_of(ValueId v) const {
+    return g_[v].op == Op::When ? end_asked(g_, g_[v].args[0], innermost_sequential_axis(g_))
+                                : graph::no_value;
   }
 
   // How many sequential axes an instruction asks for by itself.
@@ -176,7 +182,7 @@ class Invariants {
     // A scan is as large as what it adds up.
     const bool reduces =
         graph::is_fold(i.op) && i.type.shape.size() < g_[i.args[0]].type.shape.size();
-    return i.op == Op::Load || reduces ||
+    return i.op == Op::Load || reduces || ends_.contains(v) ||
            (graph::is_elementwise(i.op) && graph::info(i.op).ulp > 0);
   }
 
@@ -188,7 +194,8 @@ class Invariants {
 
   Program& l_;
   Graph& g_;
-  const int all_;  // sequential axes
+  const int all_;           // sequential axes
+  std::set<ValueId> ends_;  // of the innermost: its loop asks for them in front of it
 };
 
 }  // namespace

@@ -121,27 +121,14 @@ class Peeling {
     When* const when = std::get_if<When>(&found->what);
     const ValueId end =
         when == nullptr ? graph::no_value : end_asked(g_, when->condition, loop.axis);
-    if (end == graph::no_value || may_change(end)) return;
+    if (end == graph::no_value || !is_known_outside(end)) return;
     l_.end_of_axis = end;
     Statements body = std::move(when->body);
     insert(loop.body, static_cast<std::size_t>(loop.body.erase(found) - loop.body.begin()),
            std::move(body));
   }
 
-  // Whether it is computed of what an iteration may have made, or others change meanwhile.
-  bool may_change(ValueId root) const {
-    std::vector<ValueId> stack{root};
-    std::set<ValueId> seen;
-    while (!stack.empty()) {
-      const ValueId v = stack.back();
-      stack.pop_back();
-      const bool is_outside = l_.around[v] < std::ssize(l_.sequential_axes);
-      if (is_outside || !seen.insert(v).second) continue;
-      if (g_[v].op == Op::Load || !graph::is_pure(g_[v].op)) return true;
-      stack.insert(stack.end(), g_[v].args.begin(), g_[v].args.end());
-    }
-    return false;
-  }
+  bool is_known_outside(ValueId v) const { return l_.around[v] < std::ssize(l_.sequential_axes); }
 
   // Whether all that it touches is there behind the loop, as the last iteration leaves it.
   bool can_leave(const When& when, const GridLoop& loop) const {

@@ -1,5 +1,6 @@
 // Sums along axes on which nothing is done from some iteration on: loops end there.
 #include "tests/support/targets.hpp"
+#include "tests/user_kernels/along_k.hpp"
 
 #include <cmath>
 #include <limits>
@@ -183,4 +184,74 @@ TEST_CASE("an end that iterations change is asked for in each of them") {
       CHECK(on_cpu(results[0]).values<float>()[77] == static_cast<float>(bk * ((n + 1) / 2)));
     }
   });
+}
+
+TEST_CASE("an axis ends by what a program knows in front of it, whatever that is made of") {
+  using Asked = std::function<Value(const Step&)>;
+  const Asked endings[] = {
+      [](const Step& s) { return s.k <= s.i; },
+      [](const Step& s) { return s.i >= s.k; },
+      [](const Step& s) { return s.k < s.i * 3; },
+      [](const Step& s) { return s.k * 32 < (s.i + 1) * 48; },
+      [](const Step& s) { return s.k < s.n - 1; },
+      [](const Step& s) { return s.k < 2; },
+      [](const Step& s) { return (s.k <= s.i) & (s.k < 3); },
+  };
+  for (const Asked& goes_on : endings)
+    for (const Held held : {Held::registers, Held::shared, Held::output})
+      for (const bool persistent : {false, true}) {
+        const auto body = [&](const Step& s) {
+          s.start(1);
+          when(goes_on(s), [&] { s.s[_] += s.product(); });
+          s.finish();
+        };
+        CAPTURE(&goes_on - endings, static_cast<int>(held), persistent);
+        CHECK(problem_of(along_k({.held = held, .steps = 4, .persistent = persistent}, body), {},
+                         90) == "");
+        CHECK(problem_of(along_k({.held = held, .steps = 4}, body), {}, 80) == "");
+        for (const std::int64_t some : {1, 5})
+          CHECK(problem_of(along_k({.held = held}, body), {some}, 90) == "");
+      }
+}
+
+TEST_CASE("causal attention along an axis ends at its diagonal") {
+  constexpr std::int64_t rows = 64, columns = 32, d = 48, queries = 150;
+  const auto body = [](Ref q, Ref k, Ref v, Ref o, Ref top, Ref total, Ref sums) {
+    const Value i = program_id(0), j = program_id(1);
+    when(j == 0, [&] {
+      top[_] = full({rows, 1}, -1e30f, f32);
+      total[_] = zeros({rows, 1}, f32);
+      sums[_] = zeros({rows, d}, f32);
+    });
+    when(j * static_cast<int>(columns) <= i * static_cast<int>(rows) + static_cast<int>(rows) - 1,
+         [&] {
+           const Value row = iota(i32, {rows, 1}, 0) + i * static_cast<int>(rows),
+                       column = iota(i32, {1, columns}, 1) + j * static_cast<int>(columns);
+           const Value seen = (column <= row) & (column < static_cast<int>(queries));
+           const Value s = where(seen, dot(q[_], k[_], {.trans_b = true}), -1e30f);
+           const Value most = maximum(top[_], max(s, {.axis = 1, .keepdims = true}));
+           const Value p = exp(s - most), scale = exp(top[_] - most);
+           const Value values = where(iota(i32, {columns, 1}, 0) + j * static_cast<int>(columns) <
+                                          static_cast<int>(queries),
+                                      v[_], Value(0));
+           total[_] = total[_] * scale + sum(p, {.axis = 1, .keepdims = true});
+           sums[_] = sums[_] * scale + dot(p.astype(f16), values);
+           top[_] = most;
+         });
+    when(j == num_programs(1) - 1, [&] { o[_] = (sums[_] / total[_]).astype(f16); });
+  };
+  const auto by_row = [](Index i, Index) { return Indices{i, 0}; };
+  const auto by_column = [](Index, Index j) { return Indices{j, 0}; };
+  const graph::Graph g = traced(
+      body,
+      {.name = "causal",
+       .out_type = ShapeDtype{{queries, d}, f16},
+       .grid = {cdiv(queries, rows), cdiv(queries, columns)},
+       .in_specs = {{{rows, d}, by_row}, {{columns, d}, by_column}, {{columns, d}, by_column}},
+       .out_specs = {{{rows, d}, by_row}},
+       .scratch_types = {gpu::REGS({rows, 1}, f32), gpu::REGS({rows, 1}, f32),
+                         gpu::REGS({rows, d}, f32)}},
+      {array({queries, d}, f16), array({queries, d}, f16), array({queries, d}, f16)});
+  for (const int compute_capability : {80, 90, 120})
+    CHECK(problem_of(g, {}, compute_capability) == "");
 }
