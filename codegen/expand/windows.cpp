@@ -86,11 +86,15 @@ void Expander::size_of_window(WindowId window, ExprId start, const Along& along,
   passes::BlockNames& names = windows_[window];
   if (padded && b.pad_lo + b.pad_hi > 0) {
     const ExprId before = e_.sum(Affine::term(start, -1), i64);
-    names.from[d] =
-        b_.let_once("from", true,
-                    e_.choose(e_.plain(Operator::less, start, number(0), bool_),
-                              e_.cast(i32, e_.call(Row::min, i64, {before, size})), number(0)),
-                    passes::facts_of_from(loaded, e_.facts(start).multiple));
+    const ExprId least = e_.call(Row::min, i64, {before, e_.number(loaded, i64)});
+    const thread::Facts facts = passes::facts_of_from(loaded, e_.facts(start).multiple);
+    if (at_zero)
+      names.from[d] = number(std::clamp<std::int64_t>(-e_[start].number, 0, loaded));
+    else
+      names.from[d] = b_.let_once("from", true,
+                                  e_.choose(e_.plain(Operator::less, start, number(0), bool_),
+                                            e_.cast(i32, least), number(0)),
+                                  facts);
   }
   const ExprId left = at_zero ? extent : e_.plain(Operator::sub, extent, start, type);
   ExprId room = e_.as(i32, e_.call(Row::min, type, {left, size}));
