@@ -15,8 +15,8 @@ using pl::_;
 namespace {
 
 constexpr std::int64_t steps = 6, bm = 64, bk = 32, bn = 64;
-constexpr std::int32_t least = std::numeric_limits<std::int32_t>::min(),
-                       most = std::numeric_limits<std::int32_t>::max();
+constexpr std::int32_t lowest_end = std::numeric_limits<std::int32_t>::min(),
+                       highest_end = std::numeric_limits<std::int32_t>::max();
 
 struct Ending {
   const char* name;
@@ -137,8 +137,8 @@ TEST_CASE("sums along an axis end where its condition says, however that is aske
                                  {2, 5},
                                  {6, 7},
                                  {64, 97},
-                                 {least, most},
-                                 {-1, most - 1},
+                                 {lowest_end, highest_end},
+                                 {-1, highest_end - 1},
                                  {160, 192}})
           check(target, kernel, ending, form, ends);
       }
