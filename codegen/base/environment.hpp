@@ -17,7 +17,7 @@ namespace palladium::environment {
   X(debug,       "PALLADIUM_DEBUG",      "print",                       "comma list of print and check, or off: what bodies record of pl::debug_print and pl::debug_check") \
   X(dump,        "PALLADIUM_DUMP",       "",                            "comma list of graph, passes, cuda, ptx: artefacts to write") \
   X(dump_dir,    "PALLADIUM_DUMP_DIR",   "palladium-dump",              "folder for the artefacts") \
-  X(verify,      "PALLADIUM_VERIFY",     "1 in debug builds",           "1: check what each pass of the compiler leaves; 0: what the last one does") \
+  X(verify,      "PALLADIUM_VERIFY",     "1 in debug builds",           "1: check what each pass of the compiler leaves, and refuse barriers by hand that do not go together; 0: check what the last one leaves") \
   X(expect,      "PALLADIUM_EXPECT",     "warning",                     "error: a kernel that is not what its .expect says is refused, whenever it is compiled or loaded; off: nobody looks") \
   X(cache_dir,   "PALLADIUM_CACHE_DIR",  "$XDG_CACHE_HOME/palladium, else ~/.cache/palladium", "root of the kernel cache") \
   X(cache_size,  "PALLADIUM_CACHE_SIZE", "2048",                        "MiB that the cache may hold; what was not used for longest goes") \

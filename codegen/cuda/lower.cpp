@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "codegen/base/environment.hpp"
 #include "codegen/base/format.hpp"
 #include "codegen/cuda/emit.hpp"
 #include "codegen/cuda/printer.hpp"
@@ -16,7 +17,9 @@
 #include "codegen/graph/limits.hpp"
 #include "codegen/graph/packed.hpp"
 #include "codegen/graph/transform.hpp"
+#include "codegen/lowered/hand.hpp"
 #include "codegen/lowered/protocol.hpp"
+#include "codegen/lowered/protocol_table.hpp"
 #include "codegen/passes/shared_memory.hpp"
 #include "codegen/thread/occupancy.hpp"
 #include "codegen/thread/report.hpp"
@@ -79,6 +82,29 @@ class Size {
   std::int64_t count_ = 0;
 };
 
+using Verdict = lowered::Protocol::Verdict;
+
+// What is to be said of barriers and copies that the user says.
+void remark_by_hand(lowered::Program& l, const graph::Graph& g) {
+  if (!lowered::hand::is_by_hand(g)) return;
+  const lowered::Protocol p = lowered::hand::protocol_of(g);
+  if (p.verdict == Verdict::counterexample)
+    l.remarks.push_back({p.at, "its barriers and copies by hand do not go together: " + p.why});
+  if (p.verdict == Verdict::not_explored)
+    l.remarks.push_back(
+        {p.at, "whether its barriers and copies by hand go together is not explored: " + p.why});
+}
+
+// Where all is checked a counterexample is an error: of who wants the text.
+void refuse_by_hand(const graph::Graph& g) {
+  if (environment::checked(environment::Variable::verify) != "1") return;
+  if (!lowered::hand::is_by_hand(g)) return;
+  const lowered::Protocol p = lowered::hand::protocol_of(g);
+  if (p.verdict == Verdict::counterexample)
+    throw CompileError(p.at, fmt::format("kernel '{}': {}\n{}", g.name, p.why,
+                                         lowered::protocol::table_of(p.steps)));
+}
+
 struct ThreadPass {
   const char* name;
   void (*run)(thread::Program&);
@@ -108,7 +134,9 @@ lowered::Program lower(const graph::Graph& g, const Options& options,
       std::min(thread::multiprocessor(cc).block_shared_bytes, options.most_shared_bytes)};
   check_limits(g, machine);
   Size(g, options.most_operations).require_possible();
-  return passes::run_passes(g, machine, observer);
+  lowered::Program l = passes::run_passes(g, machine, observer);
+  remark_by_hand(l, g);
+  return l;
 }
 
 thread::Program thread_program(const lowered::Program& l, const ThreadObserver& observer) {
@@ -136,7 +164,11 @@ thread::Program thread_program(const lowered::Program& l, const ThreadObserver& 
   return p;
 }
 
-Emitted emit(const graph::Graph& g, const Options& options) { return emit(lower(g, options)); }
+Emitted emit(const graph::Graph& g, const Options& options) {
+  const lowered::Program l = lower(g, options);
+  refuse_by_hand(g);
+  return emit(l);
+}
 
 Emitted emit(const lowered::Program& l) {
   const thread::Program p = thread_program(l);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "codegen/base/format.hpp"
+#include "codegen/lowered/hand.hpp"
 #include "codegen/lowered/protocol_model.hpp"
 #include "codegen/lowered/protocol_run.hpp"
 #include "codegen/lowered/protocol_table.hpp"
@@ -41,6 +42,7 @@ void explore(const Model& m, std::int64_t most, Protocol& out) {
   out.verdict = Protocol::Verdict::counterexample;
   out.why = found.what;
   out.by = found.by;
+  out.at = found.by->at;
   out.steps = rows_of(m, of_fault, found.steps);
 }
 
@@ -48,14 +50,21 @@ void explore(const Model& m, std::int64_t most, Protocol& out) {
 }  // namespace palladium::lowered::protocol
 
 namespace palladium::lowered {
+namespace {
+
+Protocol of_hand(const Program& l) {
+  Protocol out = hand::protocol_of(l.graph);
+  if (out.verdict != Protocol::Verdict::good || l.rings.empty()) return out;
+  out.verdict = Protocol::Verdict::not_explored;
+  out.why = "beside copies by hand it has others that lowering planned";
+  return out;
+}
+
+}  // namespace
 
 Protocol protocol_of(const Program& l, std::int64_t most) {
+  if (hand::is_by_hand(l.graph)) return of_hand(l);
   Protocol out;
-  if (std::ranges::any_of(l.barriers, &Barriers::by_hand)) {
-    out.verdict = Protocol::Verdict::not_explored;
-    out.why = "it has barriers at which threads arrive by hand";
-    return out;
-  }
   const protocol::Model m = protocol::model_of(l);
   if (!m.is_empty()) protocol::explore(m, most, out);
   if (out.verdict != Protocol::Verdict::good || m.waits_for_others == nullptr) return out;
@@ -66,6 +75,7 @@ Protocol protocol_of(const Program& l, std::int64_t most) {
 }
 
 std::string protocol_defect(const Program& l) {
+  if (hand::is_by_hand(l.graph)) return "";
   const Protocol p = protocol_of(l);
   if (p.verdict != Protocol::Verdict::counterexample) return "";
   return fmt::format("protocol: {}: {}\n{}", where(*p.by), p.why, protocol::table_of(p.steps));

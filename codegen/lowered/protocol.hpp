@@ -22,8 +22,9 @@ namespace palladium::lowered {
 /// iterations nobody knows has 0 to two more than there are slots; of a known number it has no more
 /// than that. What is asked in each iteration is answered for two that follow one another, and so
 /// on in turns. Shared memory that threads alone touch, and fences, are other rules'. What is done
-/// for other programs, and who waits for them, are not known here; nor is what users say of
-/// barriers, whose threads go different ways through the statements of one agent.
+/// for other programs, and who waits for them, are not known here. Of bodies with barriers or
+/// copies by hand, whose threads go different ways through the statements of one agent, see
+/// hand.hpp.
 struct Protocol {
   enum class Verdict : std::uint8_t {
     good,
@@ -38,6 +39,7 @@ struct Protocol {
   Verdict verdict = Verdict::good;
   std::string why = {};
   const Statement* by = nullptr;  // of a counterexample, the one that goes wrong
+  Location at = {};               // ... and its line
   std::vector<Step> steps = {};
   std::int64_t ways = 0, happenings = 0;
 };
@@ -49,7 +51,7 @@ inline constexpr std::int64_t most_happenings = 1 << 15;
 Protocol protocol_of(const Program& l, std::int64_t most = most_happenings);
 
 /// What is wrong, with the rule "protocol", the statement and the steps that lead there, as
-/// defect() says it; "" if nothing is, or where it was not explored.
+/// defect() says it; "" if nothing is, where it was not explored, or where it is the user's.
 std::string protocol_defect(const Program& l);
 
 /// The verdict; of a counterexample with a row for each step, a column for each who does one.

@@ -7,6 +7,7 @@
 
 #include "codegen/base/format.hpp"
 #include "codegen/lowered/format.hpp"
+#include "codegen/lowered/hand.hpp"
 #include "codegen/lowered/protocol.hpp"
 #include "codegen/lowered/protocol_model.hpp"
 #include "codegen/lowered/protocol_run.hpp"
@@ -167,6 +168,8 @@ class Schedule {
 namespace palladium::lowered {
 
 std::string schedule(const Program& l) {
+  if (hand::is_by_hand(l.graph))
+    return hand::schedule(l.graph) + "\nprotocol: " + to_text(protocol_of(l));
   const protocol::Model m = protocol::model_of(l);
   const std::string verdict = "protocol: " + to_text(protocol_of(l));
   return m.is_empty() ? verdict : protocol::Schedule(m).run() + "\n" + verdict;

@@ -212,26 +212,35 @@ void pipeline(const Ref& x, const Ref& o, const Ref& s, const Ref& out, const Re
   });
 }
 
+Kernel kernel_of(Fault fault) {
+  const int arrivals = fault == Fault::too_few_arrivals ? 2 : 1;
+  return gpu::kernel(
+      [=](Ref x, Ref o, Ref s, Ref out, Ref full, Ref empty) {
+        pipeline(x, o, s, out, full, empty, fault);
+      },
+      {.name = "pipeline",
+       .out_type = {{6, 128}, f32},
+       .num_threads = 2,
+       .thread_name = "wg",
+       .scratch_types = {gpu::SMEM({2, 128}, f32), gpu::SMEM({128}, f32),
+                         gpu::Barrier({.num_barriers = 2}),
+                         gpu::Barrier({.num_arrivals = arrivals, .num_barriers = 2})},
+       .interpret = InterpretParams{.detect_races = true}});
+}
+
 /// What a target says of it.
 std::string result_of(Fault fault, Target target = Target::interpreter) {
-  const int arrivals = fault == Fault::too_few_arrivals ? 2 : 1;
-  const Kernel k =
-      gpu::kernel([=](Ref x, Ref o, Ref s, Ref out, Ref full,
-                      Ref empty) { pipeline(x, o, s, out, full, empty, fault); },
-                  {.name = "pipeline",
-                   .out_type = {{6, 128}, f32},
-                   .num_threads = 2,
-                   .thread_name = "wg",
-                   .scratch_types = {gpu::SMEM({2, 128}, f32), gpu::SMEM({128}, f32),
-                                     gpu::Barrier({.num_barriers = 2}),
-                                     gpu::Barrier({.num_arrivals = arrivals, .num_barriers = 2})},
-                   .interpret = InterpretParams{.detect_races = true}})
-          .on(target);
+  const Kernel k = kernel_of(fault).on(target);
   return refused([&] { k(counted({6, 128})); });
+}
+
+std::string verdict_of(Fault fault) {
+  return test::verdict_of(kernel_of(fault), {ShapeDtype{{6, 128}, f32}});
 }
 
 TEST_CASE("a pipeline of two warpgroups in which nothing lacks is right") {
   CHECK(result_of(Fault::none) == "");
+  CHECK_THAT(verdict_of(Fault::none), ContainsSubstring("good: 1 way, "));
 }
 
 TEST_CASE("each thing that is left out of a pipeline is found, with the line of the user") {
@@ -255,6 +264,9 @@ TEST_CASE("each thing that is left out of a pipeline is found, with the line of 
     CHECK(found != "");
     CHECK_THAT(found, ContainsSubstring(words));
     CHECK_THAT(found, ContainsSubstring("races_test.cpp:"));
+    const std::string verdict = verdict_of(fault);
+    CHECK_THAT(verdict,
+               ContainsSubstring("counterexample") && ContainsSubstring("races_test.cpp:"));
   }
 }
 
@@ -274,6 +286,7 @@ TEST_CASE("the emulator finds it in the emitted text, too, but for what lowering
       {Fault::arrives_twice, "race"},
       {Fault::waits_twice, "deadlock"},
   };
+  const Environment off("PALLADIUM_VERIFY", "0");
   for (const auto& [fault, words] : faults) {
     CAPTURE(static_cast<int>(fault), words);
     const std::string found = result_of(fault, Target::emulator);

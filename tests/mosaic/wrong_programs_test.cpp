@@ -330,20 +330,23 @@ const Program programs[] = {
      "race on outputs[0]"},
 };
 
+Kernel kernel_of(const Program& p) {
+  return gpu::kernel(
+      [body = p.body](Ref x, Ref o, Ref rooms, Ref others, Ref one, Ref both) {
+        body({x, o, rooms, others, one, both});
+      },
+      {.name = "wrong",
+       .out_type = {{4, 128}, f32},
+       .num_threads = 2,
+       .thread_name = "wg",
+       .scratch_types = {gpu::SMEM({2, 128}, f32), gpu::SMEM({2, 128}, f32),
+                         gpu::Barrier({.num_barriers = 4}),
+                         gpu::Barrier({.num_arrivals = 2, .num_barriers = 2})},
+       .interpret = InterpretParams{.detect_races = true}});
+}
+
 std::string result_of(const Program& p, Target target) {
-  const Kernel k = gpu::kernel(
-                       [body = p.body](Ref x, Ref o, Ref rooms, Ref others, Ref one, Ref both) {
-                         body({x, o, rooms, others, one, both});
-                       },
-                       {.name = "wrong",
-                        .out_type = {{4, 128}, f32},
-                        .num_threads = 2,
-                        .thread_name = "wg",
-                        .scratch_types = {gpu::SMEM({2, 128}, f32), gpu::SMEM({2, 128}, f32),
-                                          gpu::Barrier({.num_barriers = 4}),
-                                          gpu::Barrier({.num_arrivals = 2, .num_barriers = 2})},
-                        .interpret = InterpretParams{.detect_races = true}})
-                       .on(target);
+  const Kernel k = kernel_of(p).on(target);
   return refused([&] { k(counted({4, 128})); });
 }
 
@@ -358,7 +361,19 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("the verdict at compile time has a counterexample of each, and of no right one") {
+  for (const Program& p : programs) {
+    CAPTURE(p.name);
+    const std::string verdict = verdict_of(kernel_of(p), {ShapeDtype{{4, 128}, f32}});
+    CAPTURE(verdict);
+    CHECK(verdict.starts_with(std::string(p.words) == "" ? "good" : "counterexample"));
+    CHECK((verdict.find("wrong_programs_test.cpp:") != std::string::npos) ==
+          (std::string(p.words) != ""));
+  }
+}
+
 TEST_CASE("the emulator refuses what is emitted of them, but for what lowering puts right") {
+  const Environment off("PALLADIUM_VERIFY", "0");
   for (const Program& p : programs) {
     CAPTURE(p.name);
     const std::string found = result_of(p, Target::emulator);

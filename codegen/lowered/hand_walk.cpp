@@ -1,0 +1,468 @@
+#include "codegen/lowered/hand_walk.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+
+#include "codegen/base/format.hpp"
+
+namespace palladium::lowered::hand {
+namespace {
+
+using graph::Inst;
+using graph::Op;
+using graph::RegionId;
+using Kind = Event::Kind;
+
+// A position among the parameters of a body, as the interpreter names it.
+std::string name_of(const graph::Graph& g, ValueId root, int position) {
+  const auto arguments = static_cast<int>(g.arguments.size());
+  if (position < arguments)
+    return fmt::format("args[{}]", g.arguments[static_cast<std::size_t>(position)].index);
+  if (position < arguments + g.mapping.num_outputs)
+    return fmt::format("outputs[{}]", position - arguments);
+  const std::string user = graph::index(root) < g.names.size() ? g.names[graph::index(root)] : "";
+  const std::string number =
+      fmt::format("scratch[{}]", position - arguments - g.mapping.num_outputs);
+  return user.empty() ? number : fmt::format("{} ({})", number, user);
+}
+
+class Walk {
+ public:
+  Walk(const graph::Graph& g, const Facts& facts, protocol::Answers& answers, Position at,
+       std::int64_t most, Way& out)
+      : g_(g),
+        facts_(facts),
+        numbers_(g, facts, answers, at),
+        memories_(g.insts.size(), -1),
+        thread_(at.thread),
+        most_(most),
+        way_(out),
+        events_(out.threads[static_cast<std::size_t>(at.thread)]) {}
+
+  void run(const graph::Body& body) {
+    for (const ValueId p : g_[body.region].params)
+      if (numbers_.decides(p)) numbers_.suppose(p, {1, static_cast<int>(position_of(p))});
+    region(body.region);
+    if (numbers_.supposed() != graph::no_value) way_.supposed = numbers_.supposed();
+  }
+
+ private:
+  bool is_over() const { return !way_.stop.empty() || std::ssize(events_) > most_; }
+
+  void stop(ValueId at, std::string why, bool is_wrong = false) {
+    if (!way_.stop.empty()) return;
+    way_.stop = std::move(why);
+    way_.at = at;
+    way_.is_wrong = is_wrong;
+  }
+
+  std::size_t position_of(ValueId param) const {
+    for (const graph::Body& b : g_.bodies) {
+      const std::vector<ValueId>& all = g_[b.region].params;
+      if (const auto it = std::ranges::find(all, param); it != all.end())
+        return static_cast<std::size_t>(it - all.begin());
+    }
+    return 0;
+  }
+
+  void region(RegionId r) {
+    for (const ValueId v : g_[r].insts) {
+      if (is_over()) return;
+      instruction(v);
+    }
+  }
+
+  void instruction(ValueId v) {
+    const Inst& inst = g_[v];
+    switch (inst.op) {
+    case Op::When:
+      if (numbers_.of(inst.args[0]) != 0) region(inst.regions[0]);
+      return;
+    case Op::Switch: return choose(v, inst);
+    case Op::Loop: return loop(v, inst);
+    case Op::While: return repeat(v, inst);
+    case Op::Scoped:
+      for (const ValueId p : g_[inst.regions[0]].params) {
+        entry_of_[p] = ++entries_;
+        memories_[graph::index(p)] = -1;
+      }
+      region(inst.regions[0]);
+      return hand_on(v, inst.regions[0]);
+    case Op::Warps: return region(inst.regions[0]);
+    case Op::Get: return get(v, inst);
+    default: break;
+    }
+    if (graph::is_pure(inst.op)) {
+      if (numbers_.decides(v)) numbers_.compute(v, iteration_);
+      return;
+    }
+    memory(v, inst);
+  }
+
+  // ---- control
+
+  void choose(ValueId v, const Inst& inst) {
+    const std::int64_t last = std::ssize(inst.regions) - 1;
+    const std::int64_t taken = std::clamp<std::int64_t>(numbers_.of(inst.args[0]), 0, last);
+    const RegionId r = inst.regions[static_cast<std::size_t>(taken)];
+    region(r);
+    hand_on(v, r);
+  }
+
+  std::vector<std::uint64_t> yields(RegionId r) const {
+    std::vector<std::uint64_t> all;
+    for (const ValueId y : g_[r].yields) all.push_back(numbers_.bits(y));
+    return all;
+  }
+  void hand_on(ValueId v, RegionId r) { results_[v] = yields(r); }
+
+  void get(ValueId v, const Inst& inst) {
+    const std::size_t number = graph::result_of(inst);
+    const auto found = results_.find(inst.args[0]);
+    if (found != results_.end() && number < found->second.size())
+      numbers_.set(v, found->second[number]);
+  }
+
+  void begin(RegionId r, std::size_t first, const std::vector<std::uint64_t>& carries) {
+    const std::vector<ValueId>& params = g_[r].params;
+    for (std::size_t i = first; i < params.size() && i - first < carries.size(); ++i)
+      numbers_.set(params[i], carries[i - first]);
+  }
+
+  std::vector<std::uint64_t> carried(std::span<const ValueId> from) const {
+    std::vector<std::uint64_t> all;
+    for (const ValueId c : from) all.push_back(numbers_.bits(c));
+    return all;
+  }
+
+  void loop(ValueId v, const Inst& inst) {
+    const graph::LoopView l = graph::LoopView::of(inst);
+    const std::int64_t high = numbers_.of(l.high);
+    std::vector<std::uint64_t> carries = carried(l.carries);
+    const int outer = iteration_;
+    iteration_ = 0;
+    for (std::int64_t i = numbers_.of(l.low); i < high && !is_over(); i += l.step) {
+      numbers_.set_number(g_[l.body].params[0], i);
+      begin(l.body, 1, carries);
+      region(l.body);
+      carries = yields(l.body);
+      ++iteration_;
+      if (++turns_ > most_) return stop(v, fmt::format("more than {} iterations", most_));
+    }
+    iteration_ = outer;
+    results_[v] = std::move(carries);
+  }
+
+  void repeat(ValueId v, const Inst& inst) {
+    const graph::WhileView w = graph::WhileView::of(inst);
+    std::vector<std::uint64_t> carries = carried(w.carries);
+    const int outer = iteration_;
+    for (iteration_ = 0; !is_over(); ++iteration_) {
+      begin(w.condition, 0, carries);
+      region(w.condition);
+      if (is_over() || numbers_.of(g_[w.condition].yields[0]) == 0) break;
+      begin(w.body, 0, carries);
+      region(w.body);
+      carries = yields(w.body);
+      if (++turns_ > most_) return stop(v, fmt::format("more than {} iterations", most_));
+    }
+    iteration_ = outer;
+    results_[v] = std::move(carries);
+  }
+
+  // ---- what is done
+
+  void memory(ValueId v, const Inst& inst) {
+    switch (inst.op) {
+    case Op::BarrierTest:
+      return stop(v, "whether a barrier_test succeeds is for the order of threads to say");
+    case Op::BarrierArrive: return meet(v, inst, Kind::arrive, inst.args[0], inst.args[1]);
+    case Op::BarrierWait: return meet(v, inst, Kind::wait, inst.args[0], inst.args[1]);
+    case Op::CopyToShared: {
+      const graph::CopyView c = graph::CopyView::of(inst);
+      return meet(v, inst, Kind::fetch, c.barrier, c.number);
+    }
+    case Op::CopyToGlobal: {
+      const graph::CopyView c = graph::CopyView::of(inst);
+      return add({.kind = Kind::send, .by = v, .from = viewed(c.shared), .to = viewed(c.global)});
+    }
+    case Op::CommitShared: return add({.kind = Kind::commit, .by = v});
+    case Op::CloseCopies: return add({.kind = Kind::close, .by = v});
+    case Op::AwaitCopies: {
+      const graph::AwaitView a = graph::AwaitView::of(inst);
+      return add({.kind = Kind::await, .by = v, .pending = a.pending, .read_only = a.read_only});
+    }
+    case Op::Delay: return;
+    case Op::Load: return load(v, inst);
+    case Op::Store: return store(v, inst);
+    default: break;
+    }
+    const graph::Effects& e = graph::effects(inst.op);
+    if (e.syncs || e.is_async)
+      return stop(
+          v, fmt::format("what {} does for others is not known here", graph::info(inst.op).name));
+    if (numbers_.decides(v)) numbers_.suppose(v, {2, static_cast<int>(graph::index(v))});
+    const bool is_atomic = inst.op == Op::Atomic;
+    for (const graph::Effect& on : e.on_memory())
+      touch(v, inst, on.operand, is_atomic ? Kind::atomic : on.writes() ? Kind::write : Kind::read);
+  }
+
+  void add(Event e) {
+    e.iteration = iteration_;
+    events_.push_back(e);
+  }
+
+  void meet(ValueId v, const Inst& inst, Kind kind, ValueId all, ValueId number) {
+    const graph::Type& type = g_[all].type;
+    const std::int64_t n = numbers_.of(number);
+    const int memory = memory_of(g_.root(all));
+    if (const std::int64_t count = graph::element_count(type.shape); n < 0 || n >= count)
+      return stop(v,
+                  fmt::format("thread {} says barrier {} of {} at {}, which are {}", thread_, n,
+                              way_.memories[static_cast<std::size_t>(memory)].name,
+                              place_of(g_.location(v)), count),
+                  true);
+    const auto [it, is_new] =
+        way_.barrier_of.try_emplace({memory, n}, static_cast<int>(way_.barriers.size()));
+    if (is_new) way_.barriers.push_back({name_of_barrier(memory, type, n), type.arrivals});
+    Event e{.kind = kind, .by = v, .barrier = it->second};
+    if (kind == Kind::fetch) {
+      const graph::CopyView c = graph::CopyView::of(inst);
+      e.from = viewed(c.global);
+      e.to = viewed(c.shared);
+    }
+    add(e);
+  }
+
+  std::string name_of_barrier(int memory, const graph::Type& type, std::int64_t n) const {
+    std::string index;
+    for (std::size_t d = type.shape.size(); d > 0; --d) {
+      index = fmt::format("[{}]", n % type.shape[d - 1]) + index;
+      n /= type.shape[d - 1];
+    }
+    return way_.memories[static_cast<std::size_t>(memory)].name + index;
+  }
+
+  bool is_own(ValueId ref) const { return g_[g_.root(ref)].type.space == Space::regs; }
+
+  void touch(ValueId v, const Inst& inst, std::size_t operand, Kind kind) {
+    const ValueId ref = inst.args[operand];
+    if (is_own(ref)) return;
+    int region = viewed(ref);
+    if (graph::MemoryView::of(inst).mask != graph::no_value)
+      way_.regions[static_cast<std::size_t>(region)].is_exact = false;
+    Event e{.kind = kind, .by = v};
+    (kind == Kind::read ? e.from : e.to) = region;
+    add(e);
+  }
+
+  // ---- numbers in memory
+
+  // Of one element, where it is known which one.
+  std::optional<std::pair<ValueId, std::vector<std::int64_t>>> element(ValueId ref) {
+    const Region r = region_of(ref);
+    std::vector<std::int64_t> at;
+    for (const Region::Span& s : r.box()) {
+      if (s.to - s.from != 1) return {};
+      at.push_back(s.from);
+    }
+    if (!r.is_exact) return {};
+    return std::pair{g_.root(ref), std::move(at)};
+  }
+
+  void load(ValueId v, const Inst& inst) {
+    if (numbers_.decides(v)) {
+      const auto at = element(inst.args[0]);
+      const auto found = at ? held_.find(*at) : held_.end();
+      if (found != held_.end())
+        numbers_.set(v, found->second);
+      else
+        numbers_.suppose(v, question_of(v, at));
+    }
+    touch(v, inst, 0, Kind::read);
+  }
+
+  template <class At>
+  std::vector<int> question_of(ValueId v, const At& at) {
+    if (!at) return {3, static_cast<int>(graph::index(v)), iteration_ % 2};
+    std::vector<int> question{4, memory_of(at->first)};
+    for (const std::int64_t n : at->second) question.push_back(static_cast<int>(n));
+    return question;
+  }
+
+  void store(ValueId v, const Inst& inst) {
+    if (is_own(inst.args[0])) {
+      const auto at = element(inst.args[0]);
+      const graph::MemoryView m = graph::MemoryView::of(inst);
+      if (at && m.mask == graph::no_value && numbers_.decides(m.value))
+        held_[*at] = numbers_.bits(m.value);
+      else
+        std::erase_if(held_, [&](const auto& h) { return h.first.first == g_.root(inst.args[0]); });
+    }
+    touch(v, inst, 0, Kind::write);
+  }
+
+  // ---- places
+
+  int memory_of(ValueId root) {
+    int& known = memories_[graph::index(root)];
+    if (known < 0) known = new_memory(root);
+    return known;
+  }
+
+  int new_memory(ValueId root) {
+    const int position = g_.alias_class(root);
+    const bool is_scoped = position >= 1 << 24;
+    const auto [it, is_new] = way_.memory_of.try_emplace(
+        {is_scoped ? -1 : position, is_scoped ? root : graph::no_value,
+         is_scoped ? entry_of_[root] * static_cast<int>(way_.threads.size()) + thread_ : 0},
+        static_cast<int>(way_.memories.size()));
+    if (is_new)
+      way_.memories.push_back({root,
+                               is_scoped ? "scratch of run_scoped" : name_of(g_, root, position),
+                               g_[root].type.space == Space::smem});
+    return it->second;
+  }
+
+  int viewed(ValueId ref) {
+    way_.regions.push_back(region_of(ref));
+    return static_cast<int>(way_.regions.size()) - 1;
+  }
+
+  Region region_of(ValueId ref) {
+    const std::vector<ValueId>& views = facts_.views[graph::index(ref)];
+    const ValueId root = views.empty() ? ref : g_[views[0]].args[0];
+    const graph::Extents& shape = g_[root].type.shape;
+    Region r{.memory = memory_of(root)};
+    axes_.clear();
+    if (shape.size() > Region::most_spans) {
+      r.is_exact = views.empty();
+      return r;
+    }
+    r.rank = static_cast<std::uint8_t>(shape.size());
+    for (std::size_t d = 0; d < shape.size(); ++d) {
+      r.spans[d] = {0, narrow(shape[d])};
+      axes_.push_back({static_cast<int>(d), 1});
+    }
+    for (const ValueId v : views) see(v, r);
+    return r;
+  }
+
+  // Of a view: which dimension of the memory it goes along, by which steps; -1: several.
+  struct Axis {
+    int of = -1;
+    std::int64_t stride = 1;
+  };
+
+  void see(ValueId v, Region& r) {
+    const Inst& view = g_[v];
+    if (view.op == Op::RefTranspose) {
+      std::vector<Axis> moved;
+      for (const std::int64_t d : graph::dimensions(view))
+        moved.push_back(axes_[static_cast<std::size_t>(d)]);
+      axes_ = std::move(moved);
+    } else if (view.op == Op::At) {
+      select(v, r);
+    } else if (view.op == Op::RefBitcast && !axes_.empty()) {
+      axes_.back().of = -1;
+    } else {
+      axes_.assign(view.type.shape.size(), {});
+    }
+  }
+
+  void select(ValueId v, Region& r) {
+    const Inst& view = g_[v];
+    std::size_t next = 1, left = 0;
+    const std::vector<graph::SubscriptDim>& dims = facts_.subscripts[graph::index(v)].dims;
+    for (std::size_t d = 0; d < dims.size(); ++d) {
+      const graph::SubscriptDim& dim = dims[d];
+      const std::int64_t start = dim.array     ? 0
+                                 : dim.dynamic ? numbers_.of(view.args[next])
+                                               : dim.start;
+      next += dim.dynamic;
+      const Axis axis = dim.array ? Axis() : along(axes_[d], dim, start, r);
+      if (dim.array) r.is_exact = false;
+      if (dim.is_slice) axes_[left++] = axis;
+    }
+    axes_.resize(left);
+    if (left != view.type.shape.size()) axes_.assign(view.type.shape.size(), {});
+  }
+
+  static std::int32_t narrow(std::int64_t n) {
+    constexpr std::int64_t most = INT32_MAX;
+    return static_cast<std::int32_t>(std::clamp(n, -most, most));
+  }
+
+  static Axis along(Axis axis, const graph::SubscriptDim& dim, std::int64_t start, Region& r) {
+    if (axis.of < 0) {
+      r.is_exact = r.is_exact && dim.is_slice && !dim.dynamic && dim.start == 0 && dim.stride == 1;
+      return axis;
+    }
+    Region::Span& s = r.spans[static_cast<std::size_t>(axis.of)];
+    s.from = narrow(s.from + start * axis.stride);
+    axis.stride *= dim.is_slice ? dim.stride : 1;
+    s.to = narrow(s.from + (dim.is_slice ? (dim.size - 1) * axis.stride : 0) + 1);
+    r.is_exact = r.is_exact && (axis.stride == 1 || s.to - s.from == 1);
+    return axis;
+  }
+
+  const graph::Graph& g_;
+  const Facts& facts_;
+  Numbers numbers_;
+  std::vector<int> memories_;  // by root
+  std::vector<Axis> axes_;     // of the view that is looked at
+  const int thread_;
+  const std::int64_t most_;
+  Way& way_;
+  std::vector<Event>& events_;
+  std::map<ValueId, std::vector<std::uint64_t>> results_;
+  std::map<std::pair<ValueId, std::vector<std::int64_t>>, std::uint64_t> held_;  // in registers
+  std::map<ValueId, int> entry_of_;  // which time that it is opened a scratch of run_scoped is of
+  int iteration_ = -1, entries_ = 0;
+  std::int64_t turns_ = 0;
+};
+
+}  // namespace
+
+std::string place_of(const Location& at) {
+  return at.line == 0 ? "a line of no name" : to_string(at);
+}
+
+bool Region::meets(const Region& o) const {
+  for (std::size_t d = 0; d < rank; ++d)
+    if (spans[d].from >= o.spans[d].to || o.spans[d].from >= spans[d].to) return false;
+  return true;
+}
+
+bool Region::covers(const Region& o) const {
+  if (!is_exact) return false;
+  for (std::size_t d = 0; d < rank; ++d)
+    if (spans[d].from > o.spans[d].from || spans[d].to < o.spans[d].to) return false;
+  return true;
+}
+
+std::vector<Agent> agents(const graph::Graph& g) {
+  std::vector<Agent> all;
+  for (const graph::Body& b : g.bodies)
+    for (int t = 0; t < b.warpgroups; ++t)
+      all.push_back({&b, fmt::format("thread {}", all.size())});
+  return all;
+}
+
+bool walk(const graph::Graph& g, const Facts& facts, protocol::Answers& answers, std::int64_t most,
+          Way& out) {
+  const std::vector<Agent> all = agents(g);
+  out = {};
+  out.threads.resize(all.size());
+  for (int t = 0; t < static_cast<int>(all.size()); ++t) {
+    Walk(g, facts, answers, {t, static_cast<int>(all.size())}, most, out)
+        .run(*all[static_cast<std::size_t>(t)].body);
+    if (!out.stop.empty()) return true;
+    most -= std::ssize(out.threads[static_cast<std::size_t>(t)]);
+    if (most < 0) return false;
+  }
+  return true;
+}
+
+}  // namespace palladium::lowered::hand

@@ -1,0 +1,98 @@
+// What each Pallas thread of a block does to memory, barriers and copies, one thing behind the
+// other, on one way through its body.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "codegen/graph/graph.hpp"
+#include "codegen/lowered/hand_numbers.hpp"
+
+namespace palladium::lowered::hand {
+
+/// A root Ref in the block; one of run_scoped in each thread.
+struct Memory {
+  ValueId root = graph::no_value;
+  std::string name = {};  // "scratch[1]"
+  bool is_shared = false;
+};
+
+/// A box of the elements of a memory, or where an access is inexact: somewhere in it.
+struct Region {
+  struct Span {
+    std::int32_t from = 0, to = 0;  // what lies beyond is one place
+  };
+  static constexpr std::size_t most_spans = 6;  // of more dimensions it may be anywhere
+  std::array<Span, most_spans> spans = {};
+  std::uint8_t rank = 0;
+  bool is_exact = true;
+  int memory = -1;
+
+  std::span<const Span> box() const { return {spans.data(), rank}; }
+
+  bool meets(const Region& o) const;
+  bool covers(const Region& o) const;
+};
+
+/// One of a Ref of barriers.
+struct Barrier {
+  std::string name = {};  // "scratch[2][0]"
+  int arrivals = 1;
+};
+
+struct Event {
+  enum class Kind : std::uint8_t {
+    read,
+    write,
+    atomic,
+    fetch,  // from[0] to from[1]; arrives at the barrier when it is done
+    send,
+    commit,
+    close,
+    await,  // all groups but `pending`
+    arrive,
+    wait,
+  };
+  Kind kind = Kind::read;
+  ValueId by = graph::no_value;
+  int from = -1, to = -1;  // regions: what is read, what is written
+  int barrier = -1, pending = 0, iteration = -1;
+  bool read_only = false;
+};
+
+struct Way {
+  std::vector<std::vector<Event>> threads = {};
+  std::vector<Region> regions = {};
+  std::vector<Memory> memories = {};
+  std::vector<Barrier> barriers = {};
+  std::map<std::pair<int, std::int64_t>, int> barrier_of = {};
+  std::map<std::tuple<int, ValueId, int>, int> memory_of = {};
+  ValueId supposed = graph::no_value;
+  /// What keeps it from being followed, and where; "": nothing.
+  std::string stop = {};
+  ValueId at = graph::no_value;
+  bool is_wrong = false;  // ... which is no barrier that there is
+};
+
+/// The last name in a path, and the line: "kernel.cpp:12".
+std::string place_of(const Location& at);
+
+/// Pallas threads of a block.
+struct Agent {
+  const graph::Body* body = nullptr;
+  std::string name = {};
+};
+std::vector<Agent> agents(const graph::Graph& g);
+
+/// False: more than so many things.
+bool walk(const graph::Graph& g, const Facts& facts, protocol::Answers& answers, std::int64_t most,
+          Way& out);
+
+}  // namespace palladium::lowered::hand
