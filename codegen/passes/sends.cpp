@@ -31,54 +31,81 @@ bool is_of_product(const Program& l, ValueId value) {
   return held;
 }
 
-bool is_sent(const Program& l, const Analysis& a, ValueId store) {
+// Whether a product's registers give what is stored, so that neighbours in a row are few in a
+// thread.
+bool is_result(const Program& l, ValueId store) {
   const graph::Graph& g = l.graph;
   const MemoryView m = MemoryView::of(g[store]);
   const graph::Type& type = g[m.value].type;
   if (!l.machine.has_tma() || (type.dtype != f16 && type.dtype != bf16) ||
-      g[store].op != graph::Op::Store || m.mask != graph::no_value || type.shape.size() != 2 ||
-      g.bodies.size() > 1 || g.bodies[0].warpgroups > 1 || graph::has_async_ops(g))
+      g[store].op != graph::Op::Store || type.shape.size() != 2 || g.bodies.size() > 1 ||
+      g.bodies[0].warpgroups > 1 || graph::has_async_ops(g))
     return false;
   const Window& w = l.windows[l.window_of[g.root(m.ref)]];
-  return w.is_direct() && !w.is_synchronised() && w.mapping >= 0 && is_only_written(g, a, w) &&
-         is_of_product(l, m.value);
+  return w.is_direct() && w.mapping >= 0 && is_of_product(l, m.value);
 }
 
-}  // namespace
+// Whether TMA may store it, as far as the program is concerned.
+bool is_sent(const Program& l, const Analysis& a, ValueId store) {
+  const MemoryView m = MemoryView::of(l.graph[store]);
+  const Window& w = l.windows[l.window_of[l.graph.root(m.ref)]];
+  return m.mask == graph::no_value && !w.is_synchronised() && is_only_written(l.graph, a, w);
+}
 
-bool send(Program& l, const Analysis& a, Fetches& fetches, ValueId store, Statements& out) {
-  if (!is_sent(l, a, store)) return false;
-  const graph::Graph& g = l.graph;
-  const ValueId value = MemoryView::of(g[store]).value;
-  const Location at = g.location(store);
+std::optional<Storage> panels_for(const graph::Graph& g, ValueId value, std::string& why) {
   const Extents& shape = g[value].type.shape;
   const DType t = g[value].type.dtype;
-  const int swizzle = swizzle_of(shape[1] * t.bytes());
-  const Storage panels{.in = Shared{.row_stride = shape[1], .swizzle = swizzle, .sent = true},
-                       .dtype = t,
-                       .shape = shape,
-                       .of = value};
-  std::string why;
-  std::optional<TensorBox> found;
-  if (swizzle == 0)
+  Storage panels{.in = Shared{.row_stride = shape[1], .swizzle = swizzle_of(shape[1] * t.bytes())},
+                 .dtype = t,
+                 .shape = shape,
+                 .of = value};
+  if (panels.shared().swizzle == 0)
     why = "its rows are no multiples of 32 bytes";
   else if (!shared_bytes(panels).within(0, most_bytes))
     why = "a block would need more than 64 KiB of shared memory for it";
   else
-    found = fetches.box_of_store(store, swizzle, why);
-  const BoxId box = found ? number_of(l, *found, why) : BoxId();
-  if (!box) {
-    l.remarks.push_back({at, fmt::format("{}: stored by threads, not by TMA, because {}",
-                                         description_of(g, g.root(g[store].args[0])), why)});
-    return false;
-  }
-  const StorageId storage = l.add_storage(panels);
+    return panels;
+  return {};
+}
+
+// storage = value, in panels.
+void put_in_panels(Program& l, StorageId storage, ValueId value, Location at, Statements& out) {
+  const Extents& shape = l.graph[value].type.shape;
   out.push_back({LoopNest{.sink = Stage{storage},
                           .value = value,
                           .domain = shape,
                           .valid = shape,
                           .variable = l.add_variable()},
                  at});
+}
+
+}  // namespace
+
+bool send(Program& l, const Analysis& a, Fetches& fetches, ValueId store, Statements& out) {
+  if (!is_result(l, store)) return false;
+  const graph::Graph& g = l.graph;
+  const ValueId value = MemoryView::of(g[store]).value;
+  const Location at = g.location(store);
+  std::string why;
+  std::optional<Storage> panels = panels_for(g, value, why);
+  BoxId box;
+  if (panels && is_sent(l, a, store)) {
+    const std::optional<TensorBox> found =
+        fetches.box_of_store(store, panels->shared().swizzle, why);
+    if (found) box = number_of(l, *found, why);
+  }
+  if (!why.empty())
+    l.remarks.push_back({at, fmt::format("{}: stored by threads, not by TMA, because {}",
+                                         description_of(g, g.root(g[store].args[0])), why)});
+  // What others ask for, too, they find elsewhere.
+  if (!panels || (!box && (l.storage_of[value] || a.users[index(value)].size() != 1))) return false;
+  panels->shared().sent = bool(box);
+  const StorageId storage = l.add_storage(std::move(*panels));
+  put_in_panels(l, storage, value, at, out);
+  if (!box) {
+    l.storage_of[value] = storage;
+    return false;
+  }
   out.push_back(
       {Copy{
            .from = {.storage = storage}, .to = {.view = g[store].args[0]}, .box = box, .of = store},
