@@ -53,6 +53,14 @@ void add_matmuls(std::vector<Case>& all) {
     p.trans_b = true;
     add("128_" + name + "_trans_b", p, 380, "matmul_128_trans_b");
   }
+  for (const bool wants_symbols : {false, true}) {
+    MaskedMatmul p{.tile = square};
+    if (wants_symbols) p.m = dim("m", eights), p.n = dim("n", eights), p.k = dim("k", eights);
+    const std::string name = wants_symbols ? "128_symbolic" : "128";
+    const char* const peer = wants_symbols ? "matmul_128_symbolic" : "matmul_128";
+    all.push_back(
+        {"matmul_masked_" + name, [=] { return masked_matmul(p); }, 0, peer, "sm_90a", 3});
+  }
   for (const bool trans_b : {false, true})
     add(trans_b ? "fp8_trans_b" : "fp8",
         {.tile = {128, 256, 128}, .dtype = f8e4m3, .trans_b = trans_b}, 0, "matmul_fp8");

@@ -51,6 +51,13 @@ struct Matmul {
 };
 UserKernel matmul(const Matmul& options);
 
+/// a b with masks on rows, columns and k.
+struct MaskedMatmul {
+  Dim m = 4096, n = 4096, k = 4096;
+  Tile tile = {};
+};
+UserKernel masked_matmul(const MaskedMatmul& options);
+
 /// a: [tokens, k], sorted by expert; b: [experts, k, n]; which expert a block of rows has is
 /// prefetched.
 struct Grouped {
