@@ -72,6 +72,8 @@ class Expander {
   void expand_one(const lowered::CopyStorage& c);
   void expand_one(const lowered::When& w);
   void expand_one(const lowered::IfWhole& w);
+  void expand_one(const lowered::IfMasked& m);
+  bool is_known(const lowered::IfMasked& m) const;
   void expand_one(const lowered::Loop& l);
   void expand_one(const lowered::While& w);
   void expand_one(const lowered::Switch& s);
@@ -150,6 +152,8 @@ class Expander {
                   const std::function<void(thread::For part)>& loop);
   std::vector<Part> parts_of(const Limits& limits, const thread::For& iterations);
   Limits limits_of(const lowered::KnownIterations& known, const thread::For& iterations);
+  Affine sum_of(const lowered::IterationSum& s);
+  ExprId is_natural(const Affine& sum);
   ExprId quotient_below(const Affine& sum, std::int64_t by);
   ExprId in_step(ExprId number, const thread::For& iterations);
   ExprId smaller_of(ExprId a, ExprId b);
@@ -229,8 +233,9 @@ class Expander {
   template <class F>
   void for_each_run(const graph::Inst& access, const std::vector<ExprId>& origin,
                     const lowered::TensorBox& box, F&& copy);
+  void check_view(ValueId access, ExprId test);
   void check_box(ValueId load, const graph::SubscriptDim& d, std::int64_t extent, ExprId start,
-                 ValueId view, int dimension);
+                 ValueId view, int dimension, ExprId test);
 
   // wgmma.cpp
   void expand_wgmma(const lowered::Dot& d);

@@ -118,8 +118,19 @@ void Expander::begin_phases() {
   }
 }
 
+void Expander::check_view(ValueId access, ExprId test) {
+  for (ValueId view = g_[access].args[0]; g_[view].op != Op::Param; view = g_[view].args[0]) {
+    std::size_t operand = 1;
+    const std::vector<graph::SubscriptDim> dims = graph::Subscript::of(g_[view]).dims;
+    for (std::size_t d = 0; d < dims.size(); ++d)
+      if (dims[d].dynamic)
+        check_box(access, dims[d], g_[g_[view].args[0]].type.shape[d],
+                  scalar(g_[view].args[operand++]), view, static_cast<int>(d), test);
+  }
+}
+
 void Expander::check_box(ValueId load, const graph::SubscriptDim& d, std::int64_t extent,
-                         ExprId start, ValueId view, int dimension) {
+                         ExprId start, ValueId view, int dimension, ExprId test) {
   const std::int64_t size = d.is_slice ? d.size : 1;
   const ExprId low = e_.sum(Affine::term(start), i64);
   const ExprId high = e_.sum(Affine::term(start) + Affine(size - 1), i64);
@@ -131,7 +142,7 @@ void Expander::check_box(ValueId load, const graph::SubscriptDim& d, std::int64_
   b_.add(thread::CheckRange{low, high, extent,
                             fmt::format("{}: dimension {} of {}", graph::info(g_[load].op).name,
                                         dimension, graph::to_string(g_[g_[view].args[0]].type)),
-                            no_expr, of_call});
+                            test, of_call});
   b_.at(outer);
 }
 
@@ -144,16 +155,9 @@ std::vector<ExprId> Expander::box_origin(ValueId access) {
     std::vector<Affine> inner;
     std::size_t next = 0, operand = 1;
     for (const graph::SubscriptDim& d : graph::Subscript::of(g_[view]).dims) {
-      Affine x = d.is_slice ? at[next++] : Affine();
-      const auto dimension = static_cast<int>(inner.size());
-      if (d.dynamic) {
-        const ExprId start = scalar(g_[view].args[operand++]);
-        check_box(access, d, g_[g_[view].args[0]].type.shape[inner.size()], start, view, dimension);
-        x = x + e_.affine(start);
-      } else {
-        x = x + Affine(d.start);
-      }
-      inner.push_back(x);
+      const Affine x = d.is_slice ? at[next++] : Affine();
+      inner.push_back(x +
+                      (d.dynamic ? e_.affine(scalar(g_[view].args[operand++])) : Affine(d.start)));
     }
     at = std::move(inner);
   }
@@ -203,6 +207,7 @@ void Expander::for_each_run(const graph::Inst& access, const std::vector<ExprId>
 // place of each in the array, and the bytes before it. What has no panels is rows, whole ones.
 template <class F>
 void Expander::for_each_box(ValueId access, StorageId storage, BoxId tensor_box, F&& copy) {
+  if (graph::MemoryView::of(g_[access]).mask == graph::no_value) check_view(access, no_expr);
   const std::vector<ExprId> origin = box_origin(access);
   const Storage& s = l_.storages[storage];
   const lowered::TensorBox& box = l_.tensor_boxes[tensor_box];
@@ -285,7 +290,7 @@ Affine Expander::view_bytes(ValueId view, ValueId access) {
       const std::size_t dimension = inner.size();
       if (d.dynamic) {
         const ExprId start = scalar(g_[view].args[operand++]);
-        check_box(access, d, extents[dimension], start, view, static_cast<int>(dimension));
+        check_box(access, d, extents[dimension], start, view, static_cast<int>(dimension), no_expr);
         x = x + e_.affine(start);
       } else {
         x = x + Affine(d.start);

@@ -53,6 +53,22 @@ ExprId Expander::quotient_below(const Affine& sum, std::int64_t by) {
                   i64);
 }
 
+// Without what the number of the iteration adds.
+Affine Expander::sum_of(const lowered::IterationSum& s) {
+  Affine sum(s.constant);
+  for (const auto& [v, times] : s.addends) {
+    // What holds the program's number may be made in the loop.
+    const bool leaf = graph::info(g_[v].op).op_class == graph::OpClass::leaf;
+    sum = sum + Affine::term(scalar(v, leaf && g_[v].op != graph::Op::Param), times);
+  }
+  return sum;
+}
+
+ExprId Expander::is_natural(const Affine& sum) {
+  const DType type = fits_i32(e_.facts(sum)) ? i32 : i64;
+  return e_.plain(Operator::at_least, e_.sum(sum, type), e_.number(0, type), bool_);
+}
+
 Expander::Limits Expander::limits_of(const lowered::KnownIterations& known,
                                      const thread::For& iterations) {
   const ExprId counter = e_.variable(iterations.counter);
@@ -63,18 +79,11 @@ Expander::Limits Expander::limits_of(const lowered::KnownIterations& known,
     limits.fit &= e_[number].type == i32;
   };
   for (const lowered::IterationSum& s : known.sums) {
-    Affine sum(s.constant);
-    for (const auto& [v, times] : s.addends) {
-      // What holds the program's number may be made in the loop.
-      const bool leaf = graph::info(g_[v].op).op_class == graph::OpClass::leaf;
-      sum = sum + Affine::term(scalar(v, leaf && g_[v].op != graph::Op::Param), times);
-    }
+    const Affine sum = sum_of(s);
     const std::int64_t times = s.per_iteration;
     if (e_.facts(sum + Affine::term(counter, times)).low >= 0) continue;
     if (times == 0) {
-      const DType type = fits_i32(e_.facts(sum)) ? i32 : i64;
-      limits.conditions.push_back(
-          e_.plain(Operator::at_least, e_.sum(sum, type), e_.number(0, type), bool_));
+      limits.conditions.push_back(is_natural(sum));
     } else if (times > 0) {
       // From -sum / times on.
       const Affine above = sum * -1 + Affine(times - 1);

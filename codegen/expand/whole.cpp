@@ -57,6 +57,47 @@ void Expander::expand_one(const lowered::IfWhole& w) {
   mark_filled(whole);
 }
 
+// Whether the mask is sure to leave nothing out: that the conditions which it is made of are known.
+bool Expander::is_known(const lowered::IfMasked& m) const {
+  const auto are = [&](const std::vector<ValueId>& conditions, bool holds) {
+    return std::ranges::all_of(conditions, [&](ValueId v) {
+      const auto it = known_.find(v);
+      return it != known_.end() && it->second == holds;
+    });
+  };
+  return are(m.holding, true) && are(m.failing, false);
+}
+
+// Of what is copied as a whole the view is where it may be if the mask leaves nothing out; else
+// each element that the mask leaves is.
+void Expander::expand_one(const lowered::IfMasked& m) {
+  if (is_known(m)) return check_view(m.load, no_expr);
+  std::vector<ExprId> conditions;
+  for (const lowered::IterationSum& s : m.sums) {
+    const Affine sum = sum_of(s);
+    if (e_.facts(sum).low < 0) conditions.push_back(is_natural(sum));
+  }
+  const ExprId whole = e_.all(std::move(conditions));
+  if (whole == no_expr) return check_view(m.load, no_expr);
+  check_view(m.load, whole);
+  b_.open(thread::If{e_.op(graph::Op::Not, bool_, {whole}), {}});
+  expand_list(m.body);
+  b_.close();
+}
+
+void Nest::expand_sink(const lowered::Clear& s) {
+  const DimMap all = all_dimensions();
+  mask_replicas();
+  open_to_groups();
+  open_elements();
+  const ExprId holds = evaluate(nest_->value, coordinates_, all, false);
+  check_indices(s.load, coordinates_, all, holds);
+  const ExprId zero = e_.literal(l_.storages[s.storage].dtype, 0);
+  store_element(storage_address(s.storage, coordinates_), zero,
+                e_.op(graph::Op::Not, bool_, {holds}), limits().second);
+  b_.close_nest_loops();
+}
+
 // The elements of a vector, computed in two ways: where conditions hold that do in whole blocks
 // they are not asked for. What is read for them, and stored, is the same.
 void Nest::store_two_ways(const lowered::Store& s) {

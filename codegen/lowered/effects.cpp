@@ -71,6 +71,9 @@ class Visit {
     move(to.from, all);
     fill(to.storage);
   }
+  void sink(const Clear& to, const DimMap&) {
+    add({.access = Access::update, .role = Role::result, .storage = to.storage});
+  }
 
   // ---- products
 
@@ -177,9 +180,10 @@ class Visit {
     for (const WindowId w : i.windows)
       add({.access = Access::read, .role = Role::block, .window = w});
   }
+  void operator()(const IfMasked& m) { asked(m.sums); }
   void operator()(const Loop& l) {
     bounds(l.inst);
-    asked(l.known);
+    asked(l.known.sums);
     fill(l_.storage_of[g_[graph::LoopView::of(g_[l.inst]).body].params[0]]);
   }
   void operator()(const While& w) {
@@ -195,7 +199,7 @@ class Visit {
   }
   void operator()(const GridLoop& l) {
     control(l_.end_of(l.axis));
-    asked(l.known);
+    asked(l.known.sums);
   }
   // An index map reads what is prefetched, at places that are computed of nothing else; scratch has
   // none.
@@ -321,8 +325,8 @@ class Visit {
     if (v != graph::no_value) leaves(v, {}, Role::control);
   }
   // The program's own numbers are asked for whatever holds them.
-  void asked(const KnownIterations& k) {
-    for (const IterationSum& s : k.sums)
+  void asked(const std::vector<IterationSum>& sums) {
+    for (const IterationSum& s : sums)
       for (const auto& [v, _] : s.addends) {
         const bool leaf = graph::info(g_[v].op).op_class == graph::OpClass::leaf;
         leaves(v, {}, Role::control, leaf && g_[v].op != Op::Param);

@@ -217,6 +217,10 @@ PALLADIUM_FIELDS(Spill) {
   f("from", x.from);
   f("storage", x.storage);
 }
+PALLADIUM_FIELDS(Clear) {
+  f("storage", x.storage);
+  f("load", x.load);
+}
 
 // ---- statements, without what stands inside of them
 
@@ -315,6 +319,12 @@ PALLADIUM_FIELDS(CopyStorage) {
 }
 PALLADIUM_FIELDS(When) { f("condition", x.condition); }
 PALLADIUM_FIELDS(IfWhole) { f("windows", x.windows); }
+PALLADIUM_FIELDS(IfMasked) {
+  f("load", x.load);
+  f("sums", x.sums);
+  f("holding", x.holding);
+  f("failing", x.failing);
+}
 PALLADIUM_FIELDS(KnownIterations) {
   f("holding", x.holding);
   f("failing", x.failing);
@@ -379,12 +389,13 @@ PALLADIUM_FIELDS(Program) {
 
 /// What statements and sinks are called, by their place among the alternatives.
 inline constexpr const char* statement_words[] = {
-    "nest",         "dot",     "copy",          "arrive",   "wait",      "close",     "wait_group",
-    "fence",        "sync",    "set_registers", "relayout", "semaphore", "host_call", "scalar",
-    "copy_storage", "when",    "if_whole",      "loop",     "while",     "switch",    "scope",
-    "warps",        "elected", "grid_loop",     "window",   "advance",   "lead",      "ahead"};
-inline constexpr const char* sink_words[] = {"assign", "stage", "store", "update", "reduce",
-                                             "scan",   "print", "fill",  "flush",  "spill"};
+    "nest",       "dot",    "copy",         "arrive",        "wait",     "close",
+    "wait_group", "fence",  "sync",         "set_registers", "relayout", "semaphore",
+    "host_call",  "scalar", "copy_storage", "when",          "if_whole", "if_masked",
+    "loop",       "while",  "switch",       "scope",         "warps",    "elected",
+    "grid_loop",  "window", "advance",      "lead",          "ahead"};
+inline constexpr const char* sink_words[] = {"assign", "stage", "store", "update", "reduce", "scan",
+                                             "print",  "fill",  "flush", "spill",  "clear"};
 static_assert(std::size(statement_words) == std::variant_size_v<decltype(Statement::what)>);
 static_assert(std::size(sink_words) == std::variant_size_v<Sink>);
 

@@ -195,13 +195,22 @@ bool Order::is_home(StorageId storage, const Statement* of) const {
 // Registers and shared memory are the block's for as long as it runs.
 Need Order::need_at_end(const State& state, const Statement* of) const {
   Need need;
-  if (asked_ == Ask::threads) return need;
+  if (asked_ == Ask::threads) return of != nullptr && is<IfMasked>(*of) ? need_of_few(state) : need;
   for (const Flight& f : state.flights) {
     if (f.is_over) continue;
     if (of == nullptr || is_home(f.room.storage, of)) need_flight(f, need);
   }
   for (auto& [kind, group] : need.groups) name_storages(kind, group, state);
   return need;
+}
+
+// Behind what few iterations do, so that the others do not wait for each other.
+Need Order::need_of_few(const State& state) const {
+  const auto is_read = [&](const Room& room) {
+    return async_.contains({.storage = room.storage, .slot = any_slot});
+  };
+  const bool fence = std::ranges::any_of(state.unfenced, is_read);
+  return {.groups = {}, .fence = fence, .sync = fence};
 }
 
 void Order::step(const Statements& list, std::size_t first, std::size_t end, State& state,
@@ -239,9 +248,9 @@ void Order::inside(const Statement& s, State& state, Mode mode) {
   }
   if (const Scope* const scope = std::get_if<Scope>(&s.what))
     return walk(scope->body, state, mode, &s);
-  if (const When* const when = std::get_if<When>(&s.what)) {
+  if (is<When>(s) || is<IfMasked>(s)) {
     const State otherwise = state;
-    walk(when->body, state, mode, &s);
+    for_each_body(s, [&](const Statements& body) { walk(body, state, mode, &s); });
     state.add(otherwise);
     return;
   }

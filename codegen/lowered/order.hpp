@@ -154,6 +154,7 @@ class Order {
   void name_storages(device::Completion kind, Need::Group& group, const State& state) const;
   bool conflicts(const Access& a, const Touch& t, const Room& room, const Statement* s) const;
   Need need_at_end(const State& state, const Statement* of) const;
+  Need need_of_few(const State& state) const;
   void provide(Need& noted, const Need& need, State& state, Mode mode);
   void provide(const Statement& before, const Need& need, State& state, Mode mode);
   void meet(const Need& need, State& state) const;

@@ -44,6 +44,13 @@ class Builder {
       if (is_whole() && is_rare(what.condition)) std::ranges::reverse(bodies);
       choose(out, s, {Question::Of::condition, static_cast<int>(graph::index(what.condition))},
              std::move(bodies));
+    } else if constexpr (std::is_same_v<T, IfMasked>) {
+      // What is masked alike is cleared in the same iterations.
+      std::vector<Steps> bodies{steps(what.body), {}};
+      if (is_whole()) std::ranges::reverse(bodies);
+      const ValueId mask = graph::MemoryView::of(l_.graph[what.load]).mask;
+      choose(out, s, {Question::Of::condition, static_cast<int>(graph::index(mask))},
+             std::move(bodies));
     } else if constexpr (std::is_same_v<T, IfWhole> || std::is_same_v<T, Switch>) {
       std::vector<Steps> bodies;
       for (const Statements& body : what.bodies) bodies.push_back(steps(body));

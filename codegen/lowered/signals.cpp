@@ -82,7 +82,7 @@ class Signals {
 
   void branches(const Statement& s, Heard& heard) {
     const Heard before = heard;
-    bool first = !std::holds_alternative<When>(s.what);
+    bool first = !std::holds_alternative<When>(s.what) && !std::holds_alternative<IfMasked>(s.what);
     for_each_body(s, [&](const Statements& body) {
       Heard way = before;
       walk(body, way);
@@ -97,7 +97,11 @@ class Signals {
     const Rotation rotation = rotation_of(s);
     const While* const tested = std::get_if<While>(&s.what);
     const Heard before = heard;
-    if (rotation.is_rotated()) walk(*rotation.prologue, heard);
+    if (rotation.is_rotated()) {
+      const Rotation outer = std::exchange(first_, rotation);
+      walk(*rotation.prologue, heard);
+      first_ = outer;
+    }
     for (Heard known = heard;; known = heard) {
       if (tested != nullptr) walk(tested->test, known);
       walk(tested != nullptr ? tested->body : *rotation.body, known);
@@ -191,16 +195,20 @@ class Signals {
     return c != nullptr && c->completes == barrier;
   }
 
-  // Who waits for a slot, or fills one ahead, goes on to the next in the same list.
+  // Who waits for a slot, or fills one ahead, goes on to the next in the same list; the first
+  // iteration of a rotated loop leaves that to the next one.
   void leaves(const Statements& list, const Statement& s) {
     RingId ring;
     if (const Wait* const w = std::get_if<Wait>(&s.what)) ring = l_.barriers[w->barrier].ring;
     if (const Ahead* const a = std::get_if<Ahead>(&s.what); a != nullptr && !ahead_) ring = a->ring;
     if (!ring) return;
-    if (std::ranges::none_of(list, [&](const Statement& other) {
-          const Advance* const a = std::get_if<Advance>(&other.what);
-          return a != nullptr && a->ring == ring;
-        }))
+    const auto steps = [&](const Statements& there) {
+      return std::ranges::any_of(there, [&](const Statement& other) {
+        const Advance* const a = std::get_if<Advance>(&other.what);
+        return a != nullptr && a->ring == ring;
+      });
+    };
+    if (!steps(list) && !(&list == first_.prologue && steps(*first_.body)))
       refuse(s, fmt::format("is of a slot of r{} that nobody leaves", ring));
   }
 
@@ -211,6 +219,7 @@ class Signals {
   const Program& l_;
   std::map<BarrierId, std::set<StorageId>> filled_;
   std::set<RingId> fills_ = {};  // for others
+  Rotation first_ = {};          // of which the first iteration is looked at
   bool ahead_ = false;           // in copies for iterations to come
   SignalDefect found_;
 };

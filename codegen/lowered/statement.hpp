@@ -113,13 +113,20 @@ struct Spill {
   StorageId from = {}, storage = {};
 };
 
+/// storage (shared), which a copy has filled as `load` says but for its mask, = 0 where that, the
+/// value, does not hold.
+struct Clear {
+  StorageId storage = {};
+  ValueId load = graph::no_value;
+};
+
 /// What becomes of each element of a loop nest. Members of one name mean the same in all kinds:
 /// `storage` is filled, `from` is read as it is, the block of `window` moves. A kind with a
 /// `scratch` is a fold (folds.cpp): it says what it costs, takes of shared memory and is called,
 /// and how it is expanded stands in a file of codegen/expand.
 #define PALLADIUM_SINKS(of)                                                                \
   of(Assign), of(Stage), of(Store), of(Update), of(Reduce), of(Scan), of(Print), of(Fill), \
-      of(Flush), of(Spill)
+      of(Flush), of(Spill), of(Clear)
 #define PALLADIUM_SINK(Kind) Kind
 using Sink = std::variant<PALLADIUM_SINKS(PALLADIUM_SINK)>;
 #undef PALLADIUM_SINK
@@ -339,6 +346,16 @@ struct IterationSum {
   bool operator==(const IterationSum&) const = default;
 };
 
+/// `body` where the mask of `load` leaves elements out. It leaves none out where no sum, of numbers
+/// as they are here, is negative: then the bools `holding` hold in all their elements, and
+/// `failing` in none.
+struct IfMasked {
+  ValueId load = graph::no_value;
+  std::vector<IterationSum> sums = {};
+  std::vector<ValueId> holding = {}, failing = {};
+  Statements body;
+};
+
 /// Iterations of a loop, one behind the other: those in which no sum is negative. In all of these
 /// the bools `holding` hold in all their elements, and `failing` in none.
 struct KnownIterations {
@@ -454,8 +471,8 @@ struct HostCall {
 
 struct Statement {
   std::variant<LoopNest, Dot, Copy, Arrive, Wait, Close, WaitGroup, Fence, Sync, SetRegisters,
-               Relayout, Semaphore, HostCall, Scalar, CopyStorage, When, IfWhole, Loop, While,
-               Switch, Scope, Warps, Elected, GridLoop, EnterWindow, Advance, Lead, Ahead>
+               Relayout, Semaphore, HostCall, Scalar, CopyStorage, When, IfWhole, IfMasked, Loop,
+               While, Switch, Scope, Warps, Elected, GridLoop, EnterWindow, Advance, Lead, Ahead>
       what = Sync{};
   Location at = {};
   StatementId id = {};  // from number_statements on

@@ -175,6 +175,9 @@ class Text {
     list(w.bodies[0]);
     nested("} else", w.bodies[1]);
   }
+  void print(const IfMasked& m) {
+    nested("if masked " + value(m.load) + (m.sums.empty() ? "" : " unless" + all(m.sums)), m.body);
+  }
   void print(const Loop& l) { loop("loop " + value(l.inst), l); }
   template <class T>
   void loop(const std::string& head, const T& l) {
@@ -187,8 +190,11 @@ class Text {
     for (const ValueId v : k.holding) text += fmt::format(" {} holds", value(v));
     for (const ValueId v : k.failing) text += fmt::format(" {} fails", value(v));
     if (text.empty()) return text;
-    text += " where";
-    for (const IterationSum& s : k.sums) text += (&s == k.sums.data() ? " " : ", ") + sum(s);
+    return text + " where" + all(k.sums);
+  }
+  std::string all(const std::vector<IterationSum>& sums) const {
+    std::string text;
+    for (const IterationSum& s : sums) text += (&s == sums.data() ? " " : ", ") + sum(s);
     return text;
   }
   // "127 - 128 i + %5", that is not negative
@@ -295,6 +301,9 @@ class Text {
   }
   std::string sink(const LoopNest&, const Spill& to) const {
     return fmt::format("s{} = s{}", to.storage, to.from);
+  }
+  std::string sink(const LoopNest& p, const Clear& to) const {
+    return fmt::format("s{} = 0 but where {}", to.storage, value(p.value));
   }
 
   static std::string dot(const Dot& d) {

@@ -289,9 +289,10 @@ class Purposes {
   static bool decides(const Statement& s) {
     return std::visit(
         []<class T>(const T&) {
-          return std::same_as<T, When> || std::same_as<T, IfWhole> || std::same_as<T, While> ||
-                 std::same_as<T, Loop> || std::same_as<T, Scope> || std::same_as<T, Warps> ||
-                 std::same_as<T, Elected> || std::same_as<T, Switch> || std::same_as<T, GridLoop>;
+          return std::same_as<T, When> || std::same_as<T, IfWhole> || std::same_as<T, IfMasked> ||
+                 std::same_as<T, While> || std::same_as<T, Loop> || std::same_as<T, Scope> ||
+                 std::same_as<T, Warps> || std::same_as<T, Elected> || std::same_as<T, Switch> ||
+                 std::same_as<T, GridLoop>;
         },
         s.what);
   }

@@ -143,27 +143,54 @@ class BarrierWaits {
   /// An agent that fills slots for others waits until they are free, those until they are full.
   void await(Statements& agent) {
     fills_ = rings_filled(l_, agent);
-    await_full(agent);
+    await_full(agent, {});
     if (!fills_.empty()) await_empty(agent);
   }
 
  private:
-  void await_full(Statements& list) {
+  // `early`: of a rotated loop, what is awaited in front of the iteration that leaves its slots.
+  void await_full(Statements& list, const std::set<BarrierId>& early) {
     Statements out;
     std::set<BarrierId> open = left_in(list);
-    for (Statement& s : list) {
-      if (!std::holds_alternative<Lead>(s.what) && !std::holds_alternative<Ahead>(s.what))
-        for_each_body(s, [&](Statements& body) { await_full(body); });
+    for (const BarrierId b : early)
+      if (!open.erase(b)) open.insert(b);
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      Statement& s = list[i];
+      if (!std::holds_alternative<Lead>(s.what) && !std::holds_alternative<Ahead>(s.what)) {
+        const std::set<BarrierId> of_loop = awaited_early(s);
+        for_each_body(s, [&](Statements& body) { await_full(body, of_loop); });
+      }
       for (const BarrierId b : std::set<BarrierId>(open))
         if (needs(s, b)) {
           out.push_back({wait_for(b), at_[b]});
           open.erase(b);
         }
       if (const BarrierId b = completed_by(s); b && !l_.barriers[b].ring) open.insert(b);
+      for (const BarrierId b : early)
+        if (is_needed_behind(list, i, b)) open.insert(b);
       out.push_back(std::move(s));
     }
     for (const BarrierId b : open) out.push_back({wait_for(b), at_[b]});
     list = std::move(out);
+  }
+
+  // Of a rotated loop, barriers of slots that an iteration leaves to the next one, and touches.
+  std::set<BarrierId> awaited_early(const Statement& s) const {
+    const Rotation loop = rotation_of(s);
+    std::set<BarrierId> early;
+    if (!loop.is_rotated()) return early;
+    for (const BarrierId b : left_in(*loop.body))
+      for (std::size_t i = 0; i < loop.body->size(); ++i)
+        if (is_needed_behind(*loop.body, i, b)) early.insert(b);
+    return early;
+  }
+
+  // Whether there, where the slot of the barrier is left, others in the list touch the next one.
+  bool is_needed_behind(const Statements& list, std::size_t step, BarrierId b) const {
+    const Advance* const a = std::get_if<Advance>(&list[step].what);
+    return a != nullptr && a->ring == l_.barriers[b].ring &&
+           std::any_of(list.begin() + static_cast<std::ptrdiff_t>(step) + 1, list.end(),
+                       [&](const Statement& s) { return needs(s, b); });
   }
 
   void await_empty(Statements& list) {

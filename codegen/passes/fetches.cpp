@@ -4,6 +4,7 @@
 
 #include "codegen/passes/addresses.hpp"
 #include "codegen/passes/analysis.hpp"
+#include "codegen/passes/iteration_bounds.hpp"
 
 namespace palladium::passes {
 
@@ -25,13 +26,31 @@ Fetches::Fetches(const Program& l) : l_(l), g_(l.graph), indices_(l.graph, exprs
         exprs_.declare({.name = "", .type = i64, .facts = facts_of_symbol(g_, s)})));
 }
 
-// x, or where(x is in bounds, x, 0), or rows of that.
+// x, or where(x is in bounds, x, 0), or rows of that; x alone may have a mask.
 std::optional<ValueId> Fetches::load_of(ValueId operand) {
   const ValueId rows = rows_of(g_, operand), load = read_by(g_, operand);
-  if (g_[load].op != Op::Load || graph::MemoryView::of(g_[load]).mask != graph::no_value) return {};
+  if (g_[load].op != Op::Load) return {};
+  if (operand != load && graph::MemoryView::of(g_[load]).mask != graph::no_value) return {};
   if (rows != load && !guards_.guards(l_.window_loaded(load), rows, load, g_[load].args[0]))
     return {};
   return load;
+}
+
+// Whether the load has a mask, where it is known before anything is read which blocks that
+// concerns.
+bool Fetches::is_masked(ValueId load, std::optional<lowered::IfMasked>& masked) const {
+  const graph::MemoryView m = graph::MemoryView::of(g_[load]);
+  if (m.mask == graph::no_value) return false;
+  masked.reset();
+  if (m.other == graph::no_value || g_[m.other].op != Op::Constant || g_[m.other].attr.bits != 0)
+    return true;
+  const IterationNumber none;
+  std::optional<Known> whole = IterationBounds(l_, none).of(m.mask, true);
+  if (!whole) return true;
+  masked = lowered::IfMasked{.load = load, .sums = std::move(whole->sums), .body = {}};
+  for (const auto& [v, holds] : whole->conditions)
+    (holds ? masked->holding : masked->failing).push_back(v);
+  return true;
 }
 
 // How many elements are in a row of the array.
@@ -75,6 +94,9 @@ std::optional<Fetches::Found> Fetches::find(ValueId operand, const Extents& shap
     if (g_[read_by(g_, operand)].op != Op::Load) return std::nullopt;
     return refuse("a mask asks more than where its array ends");
   }
+  std::optional<lowered::IfMasked> masked;
+  if (is_masked(*load, masked) && !masked)
+    return refuse("which elements its mask leaves out is known for each alone");
   const Window& w = l_.window_loaded(*load);
   if (!w.is_direct() || !w.read_only || w.mapping < 0)
     return refuse("its memory is written, or in shared memory already");
@@ -85,7 +107,7 @@ std::optional<Fetches::Found> Fetches::find(ValueId operand, const Extents& shap
   if (padded_k >= 0 && g_[operand].type.shape[k] != shape[k])
     return refuse("its extent along K is padded");
   const std::optional<TensorBox> box = box_of(*load, shape, swizzle, why);
-  return box ? std::optional(Found{*load, *box}) : std::nullopt;
+  return box ? std::optional(Found{*load, *box, std::move(masked)}) : std::nullopt;
 }
 
 std::optional<TensorBox> Fetches::box_of_load(ValueId load, int swizzle, std::string& why) {

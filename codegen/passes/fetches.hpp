@@ -24,9 +24,12 @@ class Fetches {
   struct Found {
     ValueId load = graph::no_value;
     TensorBox box = {};
+    /// Of a load with a mask: where that may leave elements out, which are zeros then.
+    std::optional<lowered::IfMasked> masked = {};
   };
   /// Of an operand of a product that is staged with `shape` in panels: the load whose view TMA can
-  /// copy there, if the operand is no more than that, or that with zeros where it is out of bounds.
+  /// copy there, if the operand is no more than that, or that with zeros where it is out of bounds
+  /// or masked.
   /// `padded_k`: the dimension of K, where the shape pads it; else -1.
   /// Else the reason, for people; "" of what is computed.
   std::optional<Found> find(ValueId operand, const Extents& shape, int swizzle, int padded_k,
@@ -45,6 +48,7 @@ class Fetches {
 
  private:
   std::optional<ValueId> load_of(ValueId operand);
+  bool is_masked(ValueId load, std::optional<lowered::IfMasked>& masked) const;
   std::optional<TensorBox> box_of(ValueId access, const Extents& shape, int swizzle,
                                   std::string& why);
   std::optional<TensorBox> box_of_row(ValueId load, const Extents& shape, std::string& why);

@@ -196,6 +196,7 @@ class Assignment {
       if (e.storage && reads_staged(l_, e.leaf)) note_share(p, g_[e.leaf].type.dtype, note);
     }
     if (const Stage* to = std::get_if<Stage>(&p.sink)) note(16, l_.storages[to->storage].dtype);
+    if (const Clear* to = std::get_if<Clear>(&p.sink)) note(16, l_.storages[to->storage].dtype);
     if (const Store* to = std::get_if<Store>(&p.sink)) note_view(g_[to->inst].args[0]);
     if (const Update* to = std::get_if<Update>(&p.sink)) note_view(g_[to->inst].args[0]);
     const WindowId moved = window_moved(p.sink);
@@ -356,6 +357,7 @@ class Assignment {
                    [&](const Fill& to) { return memory(l_.windows[to.window].root, all, true); },
                    [&](const Flush& to) { return memory(l_.windows[to.window].root, all, false); },
                    [&](const Spill& to) { return stage_cost(to.storage, l); },
+                   [&](const Clear& to) { return stage_cost(to.storage, l); },
                    [&](const auto& fold) { return fold.cost(l_, l); }},
                p.sink);
   }

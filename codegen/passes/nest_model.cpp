@@ -103,6 +103,10 @@ void NestModel::look_at(const Scan&) { evaluated(nest_->value); }
 void NestModel::look_at(const Print&) { evaluated(nest_->value); }
 void NestModel::look_at(const Spill&) {}
 
+void NestModel::look_at(const Clear& s) {
+  stored(storage_address(s.storage, coordinates_), evaluated(nest_->value), limits().second);
+}
+
 void NestModel::look_at(const Store& s) {
   const MemoryView m = MemoryView::of(g_[s.inst]);
   if (held_vector(s) != no_expr)

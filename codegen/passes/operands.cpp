@@ -103,7 +103,8 @@ void Operands::stage(Statements& out, std::vector<Operand> operands) {
   std::erase_if(operands, [&](const Operand& o) { return staged_.contains(o); });
   if (operands.empty()) return;
   std::vector<Copy> copies;
-  for (const Operand& o : operands) add_copy(copies, o);
+  Statements clears;
+  for (const Operand& o : operands) add_copy(copies, clears, o);
   if (!copies.empty()) {
     const Location at = g_.location(copies[0].of);
     const BarrierId barrier = l_.add_barriers();
@@ -111,12 +112,26 @@ void Operands::stage(Statements& out, std::vector<Operand> operands) {
       c.completes = barrier;
       out.push_back({std::move(c), at});
     }
+    std::ranges::move(clears, std::back_inserter(out));
   }
   for (const Operand& o : operands)
     if (!staged_.contains(o)) staged_[o] = stage_by_threads(out, o);
 }
 
-void Operands::add_copy(std::vector<Copy>& copies, const Operand& o) {
+// What a mask leaves out of a storage that is filled without it.
+Statement Operands::clear(lowered::IfMasked masked, StorageId storage, const Extents& shape) {
+  const ValueId load = masked.load;
+  const Location at = g_.location(load);
+  masked.body.push_back({LoopNest{.sink = lowered::Clear{.storage = storage, .load = load},
+                                  .value = graph::MemoryView::of(g_[load]).mask,
+                                  .domain = shape,
+                                  .valid = g_[load].type.shape,
+                                  .variable = l_.add_variable()},
+                         at});
+  return {std::move(masked), at};
+}
+
+void Operands::add_copy(std::vector<Copy>& copies, Statements& clears, const Operand& o) {
   if (o.swizzle == 0 || staged_.contains(o)) return;
   std::string why;
   auto found = fetches_.find(o.value, o.shape, o.swizzle, o.padded_k, why);
@@ -135,6 +150,7 @@ void Operands::add_copy(std::vector<Copy>& copies, const Operand& o) {
                     .to = {.storage = storage},
                     .box = box,
                     .of = found->load});
+  if (found->masked) clears.push_back(clear(std::move(*found->masked), storage, o.shape));
   staged_[o] = storage;
 }
 

@@ -56,7 +56,8 @@ class Operands {
   void find(graph::RegionId r, const Here& here, std::set<Operand>& wanted) const;
   StorageId stage_by_threads(Statements& out, const Operand& o);
   StorageId add_staged(const Operand& o);
-  void add_copy(std::vector<Copy>& copies, const Operand& o);
+  void add_copy(std::vector<Copy>& copies, Statements& clears, const Operand& o);
+  Statement clear(IfMasked masked, StorageId storage, const Extents& shape);
 
   Program& l_;
   const graph::Graph& g_;

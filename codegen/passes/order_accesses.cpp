@@ -35,6 +35,8 @@ void order(Statements& list, const Needed& needed) {
     for_each_body(s, [&](Statements& body) { order(body, needed); });
     ordered.push_back(std::move(s));
   }
+  if (const auto found = needed.behind.find(&list); found != needed.behind.end())
+    add(ordered, found->second, ordered.back());
   list = std::move(ordered);
 }
 

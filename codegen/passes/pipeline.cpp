@@ -100,7 +100,10 @@ class Pipelines {
         tell_not_pipelined(l_, copies_at(list, i), why);
       const char* const inside = obstacle(list[i], why);
       loops_around_ += repeats(list[i]);
+      const bool is_chosen = is_top(list) && std::holds_alternative<When>(list[i].what);
+      if (is_chosen) whens_.push_back({&list, i});
       for_each_body(list[i], [&](Statements& body) { visit(body, inside); });
+      if (is_chosen) whens_.pop_back();
       loops_around_ -= repeats(list[i]);
       if (loop_over_programs(list[i]) != nullptr) continue;
       if (GridLoop* loop = std::get_if<GridLoop>(&list[i].what))
@@ -108,6 +111,12 @@ class Pipelines {
       else if (Loop* loop = std::get_if<Loop>(&list[i].what))
         i += build(list, i, {.body = &loop->body, .loop = loop->inst, .unrolled = &loop->ring});
     }
+  }
+
+  // Whether nothing but conditions stands around the list.
+  bool is_top(const Statements& list) const {
+    if (whens_.empty()) return &list == top_;
+    return &list == &std::get<When>((*whens_.back().list)[whens_.back().at].what).body;
   }
 
   // Returns how many statements stand in front of the loop that did not.
@@ -138,7 +147,7 @@ class Pipelines {
         moved, [&](std::size_t i) { return bool(completed_by((*over.body)[i])); });
     const char* obstacle =
         !fetched || moved.size() != copies ? "threads copy a part of what it reads"
-        : &list != top_                    ? "it stands in another loop, or other bodies beside it"
+        : !is_top(list)                    ? "it stands in another loop, or other bodies beside it"
         : !holds_beside_producer(l_)       ? "values take the registers that it would have"
                                            : nullptr;
     const bool wanted = obstacle == nullptr && is_worth_a_producer(over);
@@ -169,7 +178,7 @@ class Pipelines {
     const bool in_flight = unrolled && are_sums(*over.body);
 
     const Location where = list[at].at;
-    const bool produced = wanted && produce(l_, list, at, ahead, produced_);
+    const bool produced = wanted && produce(l_, whens_, {&list, at}, ahead, produced_);
     if (wanted && !produced) obstacle = "where its blocks begin, the program computes";
     if (obstacle != nullptr && l_.machine.has_tma() && g_.bodies[0].warp_specialize.value_or(false))
       l_.remarks.push_back(
@@ -357,7 +366,8 @@ class Pipelines {
   const int given_;
   int loops_around_ = 0;
   Statements* top_ = nullptr;  // of a body that a producer can fetch for ...
-  Statements produced_;        // ... and what that does
+  std::vector<Standing> whens_ = {};
+  Statements produced_;  // ... and what that does
 };
 
 }  // namespace

@@ -93,11 +93,16 @@ Statements producing(const std::vector<Ahead>& ahead, Location at) {
 
 }  // namespace
 
-bool produce(Program& l, const Statements& list, std::size_t at, const std::vector<Ahead>& ahead,
-             Statements& produced) {
+bool produce(Program& l, const std::vector<Standing>& whens, Standing of,
+             const std::vector<Ahead>& ahead, Statements& produced) {
   Known known;
-  Statements made = before(l, list, at, known);
-  Statement loop = list[at];
+  std::vector<Statements> made;  // in front of each condition, and of the loop
+  for (const Standing& w : whens) {
+    made.push_back(before(l, *w.list, w.at, known));
+    if (!is_known(l, std::get<When>((*w.list)[w.at].what).condition, false, known)) return false;
+  }
+  made.push_back(before(l, *of.list, of.at, known));
+  Statement loop = (*of.list)[of.at];
   if (Loop* const repeated = std::get_if<Loop>(&loop.what)) {
     const graph::LoopView view = graph::LoopView::of(l.graph[repeated->inst]);
     if (!is_known(l, view.low, false, known) || !is_known(l, view.high, false, known)) return false;
@@ -118,7 +123,12 @@ bool produce(Program& l, const Statements& list, std::size_t at, const std::vect
   std::visit(Overloaded{[&](Loop& x) { x.body = producing(ahead, loop.at); },
                         [&](GridLoop& x) { x.body = producing(ahead, loop.at); }, [](auto&) {}},
              loop.what);
-  add(produced, std::move(made));
+  for (std::size_t n = whens.size(); n > 0; --n) {
+    const Statement& around = (*whens[n - 1].list)[whens[n - 1].at];
+    made[n].push_back(std::move(loop));
+    loop = {When{std::get<When>(around.what).condition, std::move(made[n])}, around.at};
+  }
+  add(produced, std::move(made[0]));
   produced.push_back(std::move(loop));
   return true;
 }

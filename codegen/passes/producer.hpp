@@ -7,11 +7,18 @@
 
 namespace palladium::passes {
 
-/// Gives the copies of the loop at `at`, one for each of its rings, to a producer, which does what
-/// is `produced`, if it can go through the loop: it knows scalars and the blocks of windows, and
-/// computes nothing else.
-bool produce(Program& l, const Statements& list, std::size_t at, const std::vector<Ahead>& ahead,
-             Statements& produced);
+/// A statement, by its list and place.
+struct Standing {
+  const Statements* list = nullptr;
+  std::size_t at = 0;
+};
+
+/// Gives the copies of a loop, one for each of its rings, to a producer, which does what is
+/// `produced`: what its iterations need is made there, too, and in front of it, under the same
+/// conditions, those around the loop from the outermost on. False, and nothing is changed, where
+/// the program alone knows what they need.
+bool produce(Program& l, const std::vector<Standing>& whens, Standing loop,
+             const std::vector<Ahead>& ahead, Statements& produced);
 
 /// Adds a producer to a body of one agent: one thread of a warpgroup does what is `produced`, and
 /// the others get the registers that it needs not.

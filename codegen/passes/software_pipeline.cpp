@@ -160,15 +160,25 @@ class SoftwarePipeline {
     for (std::size_t i = 0; i < body.size(); ++i)
       if (!late_.contains(i)) loop_.prologue.push_back(body[i]);
 
+    const std::size_t first_awaits = first_to_wait(body);
     for (std::size_t i = 0; i < body.size(); ++i) {
+      if (i == first_awaits) add_late(loop_.body, body, true);
       if (late_.contains(i)) continue;
-      if (i == first_) add_late(loop_.body, body, true);
       loop_.body.push_back(body[i]);
       if (i == first_) add_late(loop_.body, body, false);
     }
 
     add_late(loop_.epilogue, body, true);
     add_late(loop_.epilogue, body, false);
+  }
+
+  // The first of the iteration that may wait for what is copied: the product of the iteration
+  // before is over then. (ptxas makes products wait that are in flight where a thread waits
+  // otherwise.)
+  std::size_t first_to_wait(const Statements& body) const {
+    std::size_t i = 0;
+    while (i < first_ && !std::holds_alternative<IfMasked>(body[i].what)) ++i;
+    return i;
   }
 
   // The last product, which adds to what the iterations before left, and the one before it.
@@ -204,6 +214,8 @@ class SoftwarePipeline {
       if (late_.contains(i)) continue;
       const Statement& s = body_[i];
       if (!is_plain(s)) return "more than computations stand in its loop";
+      if (i < first_ && clears(s, second.b))
+        return "what a mask leaves out of it is cleared too early";
       const Storages read = read_by(s), filled = filled_by(s);
       const RingId ring = storage(second.b).ring();
       if (std::ranges::any_of(read, [&](StorageId r) { return storage(r).ring() == ring; }))
@@ -255,7 +267,15 @@ class SoftwarePipeline {
     return std::holds_alternative<LoopNest>(s.what) || std::holds_alternative<Dot>(s.what) ||
            std::holds_alternative<Scalar>(s.what) || std::holds_alternative<Advance>(s.what) ||
            std::holds_alternative<CopyStorage>(s.what) ||
-           std::holds_alternative<EnterWindow>(s.what);
+           std::holds_alternative<EnterWindow>(s.what) || std::holds_alternative<IfMasked>(s.what);
+  }
+
+  // Of its slot for the iteration, which the one before must have left.
+  bool clears(const Statement& s, StorageId storage) const {
+    const IfMasked* const m = std::get_if<IfMasked>(&s.what);
+    return m != nullptr && std::ranges::any_of(m->body, [&](const Statement& x) {
+             return filled_by(x).contains(storage);
+           });
   }
 
   // Storages, scalars among them.
@@ -288,8 +308,8 @@ class SoftwarePipeline {
   Storages shared_;                     // what that needs of this one
 };
 
-// A producer fetches for loops of a program alone: no other loop stands around them than that of a
-// persistent block over its programs.
+// A producer fetches for loops of a program alone: nothing but conditions stands around them, and
+// the loop of a persistent block over its programs.
 class Loops {
  public:
   explicit Loops(Program& l) : l_(l) {}
@@ -298,7 +318,8 @@ class Loops {
     for (Statement& s : list) {
       const GridLoop* const grid = std::get_if<GridLoop>(&s.what);
       const bool programs = grid != nullptr && grid->axis == programs_axis;
-      for_each_body(s, [&](Statements& body) { visit(body, fetched_for && programs); });
+      const bool inside = programs || std::holds_alternative<When>(s.what);
+      for_each_body(s, [&](Statements& body) { visit(body, fetched_for && inside); });
       if (fetched_for && rotates(s)) continue;
       if (const Statements* const iteration = iteration_of(s); iteration != nullptr && !is_once(s))
         tell_of(s, *iteration);

@@ -125,7 +125,7 @@ class IndexSets {
   void look(const Statements& list, std::vector<Condition>& found, std::int64_t& elements) const {
     for (const Statement& s : list) {
       if (const LoopNest* const p = std::get_if<LoopNest>(&s.what)) {
-        elements += elements_in_text(*p);
+        if (!std::holds_alternative<lowered::Clear>(p->sink)) elements += elements_in_text(*p);
         if (graph::element_count(p->domain) >= fewest_elements * l_.threads()) look(*p, found);
       }
       for_each_body(s, [&](const Statements& body) { look(body, found, elements); });
@@ -140,6 +140,7 @@ class IndexSets {
         stack.push_back(v);
     };
     push(p.value);
+    if (std::holds_alternative<lowered::Clear>(p.sink)) found.push_back({p.value, true});
     if (const ValueId access = accessed_by(p.sink); access != graph::no_value) {
       const ValueId mask = graph::MemoryView::of(g_[access]).mask;
       if (mask != graph::no_value) found.push_back({mask, true});

@@ -62,6 +62,9 @@ assign
   reads value storage in place of another
   reads value window
   writes result storage
+clear
+  reads value storage
+  updates result storage
 close
   awaits closes cp_async_group
   awaits elected closes bulk_group
@@ -101,6 +104,8 @@ host_call
   syncs
   tells
   updates scratch storage
+if_masked
+  reads control storage
 if_whole
   reads block window
 lead
