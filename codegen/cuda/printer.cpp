@@ -201,6 +201,7 @@ std::string Printer::access(const thread::Access& a, const std::string& first,
                             const std::string& second) const {
   std::string out =
       fmt::format("pl::{}<{}>({}, {}", device::info(a.function).name, a.width, first, second);
+  if (a.skew != no_expr) out += ", " + text(a.skew);
   if (a.valid != no_expr) out += ", " + text(a.valid);
   if (a.test != no_expr) out += ", " + text(a.test);
   if (a.outside != no_expr) out += ", " + text(a.outside);
@@ -227,9 +228,10 @@ std::string Printer::text_of(const thread::Update& s) const {
 
 std::string Printer::text_of(const thread::Copy& s) const {
   std::string out = access(s.access, place(s.access.place), place(s.from));
-  if (s.exists == no_expr) return out;
+  const ExprId last = s.begin == no_expr ? s.exists : s.begin;
+  if (last == no_expr) return out;
   out.resize(out.size() - 2);
-  return fmt::format("{}{}, {});", out, s.access.test == no_expr ? ", true" : "", text(s.exists));
+  return fmt::format("{}{}, {});", out, s.access.test == no_expr ? ", true" : "", text(last));
 }
 
 std::string Printer::text_of(const thread::Call& s) const {

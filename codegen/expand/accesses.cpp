@@ -54,6 +54,7 @@ thread::Statement Nest::vector_access(Vector v) {
     v.bounds = std::move(rest);
   }
   access.test = predicate(v.bounds, v.tests);
+  access.skew = v.place.skew;
   fill_outside(access, v.outside);
   access.place = place_of(v.place);
   if (v.array != thread::no_variable)
@@ -123,11 +124,12 @@ ExprId Nest::filled(const Address& a, ExprId value) {
 }
 
 Row load_function(const Address& a) {
-  return a.resident    ? Row::load_resident
-         : a.shared    ? Row::load_shared_padded
-         : a.zeros     ? Row::load_global_nc_zero
-         : a.read_only ? Row::load_global_nc
-                       : Row::load_global;
+  return a.skew != no_expr ? Row::load_shared_skewed
+         : a.resident      ? Row::load_resident
+         : a.shared        ? Row::load_shared_padded
+         : a.zeros         ? Row::load_global_nc_zero
+         : a.read_only     ? Row::load_global_nc
+                           : Row::load_global;
 }
 
 Row load_function_of_part(const Address& a) {
@@ -159,7 +161,7 @@ ExprId Nest::access(const Address& a, const DimMap& map, ExprId mask) {
   }
   std::vector<ExprId> tests = reading_threads(a);
   const Bounds bounds = bounds_of(a, map);
-  thread::Access access{.function = load_function(a), .place = place_of(a)};
+  thread::Access access{.function = load_function(a), .place = place_of(a), .skew = a.skew};
   const ExprId inside = predicate(bounds);
   tests.insert(tests.begin(), {mask, inside});
   access.test = e_.all(std::move(tests));

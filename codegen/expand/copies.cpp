@@ -48,6 +48,66 @@ bool Nest::copies_moved(const lowered::Stage& s) {
   return false;
 }
 
+// Rows of any alignment: in each the pieces of 16 bytes around its elements, those of the nest's
+// vectors, and behind them the one in which the row may end.
+void Nest::copy_rows_around(const lowered::Stage& s) {
+  const std::int64_t rows = nest_->valid[0], columns = nest_->valid[1];
+  open_repetitions(true, true);
+  open_groups();
+  copy_around(s, coordinates_, vector_, thread_mask_);
+  b_.close_nest_loops();
+  const auto threads = static_cast<std::int64_t>(layout_.threads());
+  for (std::int64_t first = 0; first < rows; first += threads) {
+    const Affine row = Affine::term(e_.as(i32, thread_)) + Affine(first);
+    std::vector<ExprId> has_row;
+    if (rows - first < threads)
+      has_row.push_back(e_.plain(Operator::less, e_.sum(row), e_.number(rows), bool_));
+    copy_around(s, {row, Affine::term(element_) + Affine(columns)}, 0, std::move(has_row));
+  }
+}
+
+// The vector at `c`, of which so many elements are wanted: more of them are copied as far as the
+// row goes.
+void Nest::copy_around(const lowered::Stage& s, const Coordinates& c, std::int64_t left,
+                       std::vector<ExprId> threads) {
+  const ValueId ref = g_[nest_->value].args[0];
+  Address from = address(ref, c, all_dimensions()), to = storage_address(s.storage, c);
+  Bounds rows;
+  ExprId valid = e_.number(left);
+  for (const Bound& b : from.bounds) {
+    if (b.at.coefficient(element_) == 0) {
+      rows.push_back(b);
+      continue;
+    }
+    const ExprId rest = e_.plain(Operator::sub, b.limit, e_.sum(b.at.without(element_)));
+    valid = left > 0 ? rest : e_.call(Row::min, i32, {rest, valid});
+  }
+  from.offset = from.offset.without(element_);
+  to.offset = to.offset.without(element_);
+  const ExprId iteration = l_.storages[s.storage].ring() && from.reach == INT32_MAX
+                               ? std::exchange(from.first, no_expr)
+                               : no_expr;
+  thread::Copy copy{
+      .access = {.function = s.by.zeros ? Row::copy_async_around_zero : Row::copy_async_around,
+                 .width = vector_,
+                 .place = place_of(to),
+                 .valid = valid,
+                 .test = predicate(rows)},
+      .from = place_of(from),
+      .begin = e_.address(x_.arrays_[l_.window_loaded(nest_->value).mapping])};
+  copy.from.iteration = iteration;
+  Bounds padding = limits().second;
+  for (Bound& b : padding) b.at = b.at.without(element_);
+  if (left > 0) threads.push_back(predicate(padding));
+  thread::Statement made{copy, b_.at()};
+  if (const ExprId condition = e_.all(std::move(threads)); condition != no_expr) {
+    thread::If copies{.condition = condition, .body = {}};
+    copies.body.push_back(std::move(made));
+    made = {std::move(copies), b_.at()};
+  }
+  b_.add_statement(std::move(made));
+}
+
 // Elements that exist together, and are in bounds together, travel together.
 bool Nest::copies_asynchronously(const Address& from, StorageId filled, lowered::CopyMode by,
                                  ExprId mask) {

@@ -149,6 +149,7 @@ void Nest::assign_pair(StorageId storage, ExprId value) {
 
 void Nest::expand_sink(const lowered::Stage& s) {
   mask_replicas();
+  if (l_.storages[s.storage].shared().skewed) return copy_rows_around(s);
   if (s.by.asynchronous && copies_moved(s)) return;
   open_to_groups();
   open_elements();

@@ -57,6 +57,7 @@ class Nest : private passes::Elements {
   ExprId load(const Pending& p, ExprId mask) override;
   ExprId load_registers(const Pending& p) override;
   ExprId hinted(const Pending& p) override;
+  ExprId skew_of(const Address& row) override;
   std::optional<bool> known(ValueId v) const override;
   ExprId sum_of(ValueId v, std::vector<ExprId> addends) override;
   std::vector<ExprId> hoisted(std::vector<ExprId> operands) override;
@@ -83,6 +84,9 @@ class Nest : private passes::Elements {
   bool copies_moved(const lowered::Stage& s);
   bool copies_asynchronously(const Address& from, StorageId filled, lowered::CopyMode by,
                              ExprId mask = no_expr);
+  void copy_rows_around(const lowered::Stage& s);
+  void copy_around(const lowered::Stage& s, const Coordinates& c, std::int64_t left,
+                   std::vector<ExprId> threads);
   bool copies_window(WindowId window, StorageId storage);
   bool copies_load(StorageId storage);
   bool copy(const Address& a, StorageId storage);

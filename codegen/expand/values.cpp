@@ -64,6 +64,13 @@ ExprId Nest::scalar_leaf(ValueId v) {
                                   graph::info(i.op).name, g_.name));
 }
 
+ExprId Nest::skew_of(const Address& row) {
+  const Affine first = row.first == no_expr ? Affine() : Affine::term(row.first);
+  const ExprId pointer =
+      e_.address(e_[row.base].variable, e_.sum(first + row.offset, row.wide ? i64 : i32));
+  return temporary("k", e_.call(Row::skew, u32, {pointer}, false, {.low = 0, .high = 15}));
+}
+
 std::optional<bool> Nest::known(ValueId v) const {
   const auto it = x_.known_.find(v);
   return it == x_.known_.end() ? std::nullopt : std::optional(it->second);

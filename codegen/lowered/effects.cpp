@@ -255,6 +255,10 @@ class Visit {
   void add(Effect e) { found_.all.push_back(std::move(e)); }
 
   bool is_shared(StorageId storage) const { return l_.storages[storage].in_shared(); }
+  // How far its rows are skewed follows from where they stand in global memory.
+  bool is_skewed(StorageId storage) const {
+    return is_shared(storage) && l_.storages[storage].shared().skewed;
+  }
   WindowId window_of(ValueId ref) const { return l_.window_of[g_.root(ref)]; }
 
   // Of one thread's copy.
@@ -357,7 +361,7 @@ class Visit {
       const bool held = storage && !(first && enter);
       const bool load = inst.op == Op::Load || inst.op == Op::Swap;
       if (held || load) read(item, held ? storage : l_.storage_loaded(item.value));
-      if (!held) push_operands(inst, item);
+      if (!held || is_skewed(storage)) push_operands(inst, item);
     }
   }
 

@@ -99,6 +99,7 @@ PALLADIUM_FIELDS(Shared) {
   f("sent", x.sent);
   f("row_swizzle", x.row_swizzle);
   f("rows_alike", x.rows_alike);
+  f("skewed", x.skewed);
   f("tf32", x.tf32);
   f("alignment", x.alignment);
   f("ring", x.ring);

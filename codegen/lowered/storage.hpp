@@ -46,7 +46,10 @@ struct Shared {
   /// Without panels: 16 bytes c of row r stand where c ^ (r / rows_alike % 8 >> (3 - row_swizzle))
   /// of it would, so that 8 rows are read from all banks. 0 to 3.
   int row_swizzle = 0;
-  int rows_alike = 1;           // ldmatrix reads rows that follow one another
+  int rows_alike = 1;  // ldmatrix reads rows that follow one another
+  /// Each row begins as far behind a multiple of 16 bytes as the row of global memory does of which
+  /// it is a copy, and has 16 bytes more for that: what lies there is a Load of such rows.
+  bool skewed = false;
   bool tf32 = false;            // elements of f32 are rounded to tf32 on their way there
   std::int64_t alignment = 16;  // what its address is a multiple of, at least
   RingId ring = {};    // it lies in each slot of this ring, `offset` behind where that begins

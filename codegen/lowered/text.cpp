@@ -84,6 +84,7 @@ class Text {
                            : fmt::format(" at {} row stride {}", s.offset, s.row_stride);
     if (s.row_swizzle > 0) text += fmt::format(" swizzle {}", s.row_swizzle);
     if (s.rows_alike > 1) text += fmt::format(" of {} rows", s.rows_alike);
+    if (s.skewed) text += " skewed";
     if (s.ring) text += fmt::format(" in ring {}", s.ring);
     if (s.within.storage)
       text += fmt::format(" within s{} at {}", s.within.storage, s.within.offset);

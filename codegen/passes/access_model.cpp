@@ -183,6 +183,10 @@ ExprId AccessModel::hinted(const Pending& p) {
              : p.operands[0];
 }
 
+ExprId AccessModel::skew_of(const Address& row) {
+  return unknown(u32, {.low = 0, .high = 15, .depends = depends(row, {})});
+}
+
 ExprId AccessModel::access(const Address& a, const DimMap& map, ExprId mask) {
   thread::Depends known = depends(a, bounds_of(a, map)) | e_.depends(mask);
   if ((known & thread::on_element) != 0 && !is_vector(a, map)) known |= thread::in_element;

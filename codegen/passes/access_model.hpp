@@ -61,6 +61,7 @@ class AccessModel : protected Elements {
   thread::ExprId scalar_leaf(ValueId v) override { return indices_.expr(v); }
   thread::ExprId held_value(StorageId storage, const DimMap& map) override;
   thread::ExprId hinted(const Pending& p) override;
+  thread::ExprId skew_of(const thread::Address& row) override;
 
   OfThreads scattered(const Coordinates& c);
   Coordinates coordinates(const DimMap& map) const;

@@ -13,6 +13,7 @@
 #include "codegen/passes/access_model.hpp"
 #include "codegen/passes/guards.hpp"
 #include "codegen/passes/passes.hpp"
+#include "codegen/passes/skewed_rows.hpp"
 
 namespace palladium::passes {
 namespace {
@@ -28,22 +29,32 @@ class ChosenCopies {
   explicit ChosenCopies(Program& l) : l_(l), g_(l.graph), model_(l), guards_(l) {}
 
   void run() {
-    for_each_list(l_, [&](Statements& list) { visit(list); });
+    for_each_list(l_, [&](Statements& list) { visit(list, false); });
   }
 
  private:
-  void visit(Statements& list) {
+  void visit(Statements& list, bool repeated) {
+    Statements out;
     for (Statement& s : list) {
-      for_each_body(s, [&](Statements& body) { visit(body); });
+      const bool again = repeats(s);
+      for_each_body(s, [&](Statements& body) { visit(body, again); });
       LoopNest* const p = std::get_if<LoopNest>(&s.what);
-      if (p == nullptr) continue;
-      if (Stage* to = std::get_if<Stage>(&p->sink)) stage(*p, *to, s.at);
-      if (Fill* to = std::get_if<Fill>(&p->sink)) fill(*p, *to, s.at);
+      if (Stage* to = p != nullptr ? std::get_if<Stage>(&p->sink) : nullptr) {
+        const ValueId narrow = stage(*p, *to, s.at, repeated);
+        if (narrow != graph::no_value) {
+          const bool zeros = narrow != p->value || fill_of(l_.window_loaded(narrow)).has_value();
+          out.push_back(bring_skewed_rows(l_, *p, narrow, zeros, s.at));
+        }
+      }
+      if (Fill* to = p != nullptr ? std::get_if<Fill>(&p->sink) : nullptr) fill(*p, *to, s.at);
+      out.push_back(std::move(s));
     }
+    list = std::move(out);
   }
 
-  // where(inside, x, 0) asks for the zeros that a copy puts there.
-  void stage(LoopNest& p, Stage& to, Location at) {
+  // where(inside, x, 0) asks for the zeros that a copy puts there. Gives the load whose rows are to
+  // be brought skewed, if there is one.
+  ValueId stage(LoopNest& p, Stage& to, Location at, bool repeated) {
     ValueId v = p.value;
     bool guarded = true;
     if (is_inlined(v, to) && g_[v].op == Op::Select && is_inlined(g_[v].args[1], to) &&
@@ -61,7 +72,7 @@ class ChosenCopies {
       map = map_of_operand(g_, read, 0, map);
       read = g_[read].args[0];
     }
-    if (!is_inlined(read, to) || g_[read].op != Op::Load) return;
+    if (!is_inlined(read, to) || g_[read].op != Op::Load) return graph::no_value;
     const MemoryView m = MemoryView::of(g_[read]);
     const std::string what = description_of(g_, g_.root(m.ref));
     const char* why = obstacle(read);
@@ -76,13 +87,18 @@ class ChosenCopies {
     if (why != nullptr) {
       if (is_global(read))
         l_.remarks.push_back({at, fmt::format("{}: plain loads, because {}", what, why)});
-      return;
+      return graph::no_value;
     }
-    if (!is_wide_enough(p, m.ref, map, what, at)) return;
+    const int bytes = bytes_together(p, m.ref, map);
+    const bool skewed =
+        bytes < least_bytes && repeated && read == v && takes_skewed_rows(l_, p, read);
+    tell_of_width(bytes, skewed, what, at);
+    if (bytes < least_bytes) return skewed ? read : graph::no_value;
     to.by = {.asynchronous = true,
              .zeros = v != p.value || m.mask != graph::no_value ||
                       fill_of(l_.window_loaded(read)).has_value()};
     p.value = v;
+    return graph::no_value;
   }
 
   void fill(const LoopNest& p, Fill& to, Location at) {
@@ -94,8 +110,9 @@ class ChosenCopies {
       return;
     }
     const DimMap all = identity_map(static_cast<int>(p.domain.size()));
-    to.by = {.asynchronous = is_wide_enough(p, w.root, all, description_of(g_, w.root), at),
-             .zeros = to.by.zeros || fill_of(w).has_value()};
+    const int bytes = bytes_together(p, w.root, all);
+    tell_of_width(bytes, false, description_of(g_, w.root), at);
+    to.by = {.asynchronous = bytes >= least_bytes, .zeros = to.by.zeros || fill_of(w).has_value()};
   }
 
   // Copies fill with zeros.
@@ -160,19 +177,22 @@ class ChosenCopies {
 
   static constexpr const char* another_fill = "what lies beyond its array is another number than 0";
 
-  bool is_wide_enough(const LoopNest& p, ValueId ref, const DimMap& map, const std::string& what,
-                      Location at) {
+  int bytes_together(const LoopNest& p, ValueId ref, const DimMap& map) {
     model_.enter(p, p.layout);
-    const int bytes = model_.whole_width(ref, map) * g_[ref].type.dtype.bytes();
-    if (bytes >= most_bytes) return true;
-    const bool copied = bytes >= least_bytes;
+    return model_.whole_width(ref, map) * g_[ref].type.dtype.bytes();
+  }
+
+  void tell_of_width(int bytes, bool skewed, const std::string& what, Location at) {
+    if (bytes >= most_bytes) return;
+    const char* const how = bytes >= least_bytes ? "copies of few bytes"
+                            : skewed ? "copied by the 16 bytes around its rows, and put in place "
+                                       "by threads"
+                                     : "plain loads";
     l_.remarks.push_back(
         {at, fmt::format("{}: {}, because no more than {} of its rows {} known to be aligned, and "
                          "inside of the array or out of it, together",
-                         what, copied ? "copies of few bytes" : "plain loads",
-                         bytes == 1 ? "1 byte" : fmt::format("{} bytes", bytes),
+                         what, how, bytes == 1 ? "1 byte" : fmt::format("{} bytes", bytes),
                          bytes == 1 ? "is" : "are")});
-    return copied;
   }
 
   Program& l_;

@@ -144,7 +144,7 @@ void Elements::add_range(Bounds& bounds, const Coordinates& c, const Extents& sh
 // ---- vectors
 
 Depends Elements::depends(const Address& a, const Bounds& bounds) const {
-  Depends d = e_.depends(a.base) | e_.depends(a.first) | e_.depends(a.offset);
+  Depends d = e_.depends(a.base) | e_.depends(a.first) | e_.depends(a.offset) | e_.depends(a.skew);
   for (const Bound& b : bounds) d |= e_.depends(b.at) | e_.depends(b.limit);
   return d;
 }

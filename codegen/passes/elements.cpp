@@ -220,6 +220,11 @@ ExprId Elements::read(StorageId storage, const Coordinates& c, const DimMap& map
   const Key key = key_of(first_storage + static_cast<std::uint32_t>(storage.number()), c);
   if (const auto it = memo_.find(key); it != memo_.end()) return it->second;
   Address a = storage_address(storage, c);
+  if (s.shared().skewed) {
+    Coordinates row = c;
+    row.back() = Affine();
+    a.skew = skew_of(address(g_[s.of].args[0], row, map));
+  }
   if (partial) add_range(a.bounds, c, s.shape);
   return memo_[key] = access(a, map, no_expr);
 }

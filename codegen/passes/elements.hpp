@@ -87,6 +87,8 @@ class Elements : protected Addresses {
 
   /// Where the nest reads the storage from.
   StorageId copy_of(StorageId storage, const DimMap& map) const;
+  /// Of a row of skewed storage, by where it stands in global memory.
+  virtual ExprId skew_of(const Address& row) = 0;
   ExprId read(StorageId storage, const Coordinates& c, const DimMap& map, bool partial = false);
   Address store_address(ValueId ref);
   bool is_storing() const override { return storing_; }

@@ -103,6 +103,7 @@ struct Access {
   int width = 1;
   ExprId registers = no_expr;  // their address
   Place place = {};
+  ExprId skew = no_expr;  // bytes behind the place
   ExprId valid = no_expr;
   ExprId test = no_expr;
   ExprId outside = no_expr;  // what is loaded instead of the other elements; no_expr: undefined
@@ -129,11 +130,14 @@ struct Update {
   ExprId to = no_expr;
 };
 
-/// place (in shared memory) = from (of an array), asynchronously; `exists`: else zeros.
+/// place (in shared memory) = from (of an array), asynchronously; `exists`: else zeros. With
+/// `begin`, a pointer to the array's first element: the 16 bytes around there, `valid` elements of
+/// them from there on.
 struct Copy {
   Access access;
   Place from;
   ExprId exists = no_expr;
+  ExprId begin = no_expr;
 };
 
 /// to = function<templates>(args, {at}), for functions that act.
@@ -269,7 +273,7 @@ struct ExprVisit {
     for (ExprId& e : list) f(e);
   }
   void access(Access& a) const {
-    each(a.registers, a.place.base, a.place.offset, a.valid, a.test, a.outside);
+    each(a.registers, a.place.base, a.place.offset, a.skew, a.valid, a.test, a.outside);
   }
   void operator()(Let& x) const { each(x.value); }
   void operator()(Declare& x) const { all(x.values); }
@@ -285,7 +289,7 @@ struct ExprVisit {
   void operator()(Flush& x) const { access(x.access), each(x.from.base, x.from.offset); }
   void operator()(Update& x) const { access(x.access), all(x.args), each(x.to); }
   void operator()(Copy& x) const {
-    access(x.access), each(x.from.base, x.from.offset, x.from.iteration, x.exists);
+    access(x.access), each(x.from.base, x.from.offset, x.from.iteration, x.exists, x.begin);
   }
   void operator()(Call& x) const { all(x.args), each(x.to), all(x.at); }
   void operator()(Wgmma& x) const { each(x.registers, x.a, x.b, x.accumulate); }

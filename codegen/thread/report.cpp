@@ -85,7 +85,7 @@ class Reader {
                             },
                             [&](const Update& x) { access(x.access, x.access.place, true, times); },
                             [&](const Copy& x) {
-                              count(std::vector{x.exists}, times);
+                              count(std::vector{x.exists, x.begin}, times);
                               access(x.access, x.from, false, times);
                               access(x.access, x.access.place, true, times);
                             },

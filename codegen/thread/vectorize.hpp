@@ -28,6 +28,7 @@ struct Address {
   bool shared = false;
   bool resident = false;  // shared, and what the user's stores put there
   bool staged = false;    // shared, a copy of global memory: bytes around what is read may be read
+  ExprId skew = no_expr;  // of shared memory: bytes behind there, u32, not more than 15
   bool zeros = false;     // what lies out of bounds is 0
   ExprId outside = no_expr;  // what lies out of bounds is this; no_expr: undefined
   bool read_only = false;    // nobody writes it while the kernel runs

@@ -108,7 +108,35 @@ void add_fences(std::vector<Case>& all) {
   })"));
 }
 
+// Of an array that begins behind the first element of a piece, rows that begin anywhere.
+void add_skewed(std::vector<Case>& all) {
+  for (const auto& [type, count, step] :
+       {std::tuple{"bf16", 8, 7}, {"f16", 8, 5}, {"u8", 16, 13}}) {
+    std::string body = R"(
+  typedef $ T;
+  const T* const first = reinterpret_cast<const T*>(x) + 1;
+  const T* const mine = first + # * t;
+  const i32 left = i32(t * 5 % 29) - 4;
+  pl::copy_async_around_zero<@>(s + 32 * t, mine, left, t % 5 != 2, first);
+  pl::copy_async_around_zero<@>(s + 32 * t + 16, mine + @, left - @, t % 5 != 2, first);
+  pl::cp_async_commit();
+  pl::cp_async_wait<0>();
+  pl::warpgroup_sync();
+  const u32 other = t ^ 17, skew = pl::skew(first + # * other);
+  T v[@], w[@ / 2];
+  pl::load_shared_skewed<@>(v, s + 32 * other, skew, t % 7 != 3);
+  pl::load_shared_skewed<@ / 2>(w, s + 32 * (t ^ 9), pl::skew(first + # * (t ^ 9)));
+  PL_UNROLL for (u32 i = 0; i < @ / 2; ++i) v[i] = t % 3 == 0 ? w[i] : v[i];
+  pl::store_global<@>(reinterpret_cast<T*>(o) + @ * t, v);)";
+    body = replaced(body, '$', type);
+    body = replaced(body, '@', std::to_string(count));
+    all.push_back(block("cp_async/pieces of " + std::string(type) + " around rows",
+                        replaced(body, '#', std::to_string(step))));
+  }
+}
+
 void add_cp_async(std::vector<Case>& all) {
+  add_skewed(all);
   for (const int bytes : {4, 8, 16}) {
     const std::string n = std::to_string(bytes);
     all.push_back(

@@ -113,7 +113,10 @@ TEST_CASE("products of matrices of symbolic sizes move 16 bytes where rows are m
   CHECK(widths(wide, "store_global") == "<2> ");  // as tensor cores give them
   CHECK_THAT(wide, !ContainsSubstring("_part") && ContainsSubstring("* i32(s2)"));
   CHECK(widths(narrow, "copy_async") == "<8> <8> ");  // the first one's rows are
-  CHECK(widths(narrow, "load_global_nc") == "<1> ");
+  // Of rows that begin anywhere the pieces around them, and the last one.
+  CHECK(widths(narrow, "copy_async_around") == "<8> <8> <8> <8> ");
+  CHECK(widths(narrow, "load_shared_skewed") == "<8> ");
+  CHECK(widths(narrow, "load_global_nc") == "");
   CHECK(widths(narrow, "store_global") == "<1> ");
 }
 

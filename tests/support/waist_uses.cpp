@@ -212,6 +212,7 @@ void add_memory(std::vector<WaistUse>& all) {
       over_vectors("store_shared", "pl::store_shared<#>(s, v);"),
       over_vectors("load_shared", "pl::load_shared<#>(v, s);" + seen),
       over_vectors("load_shared_padded", "pl::load_shared_padded<#>(v, s, u > 2);" + seen),
+      over_vectors("load_shared_skewed", "pl::load_shared_skewed<#>(v, s, 8 * u, u > 2);" + seen),
       over_vectors("load_resident", "pl::load_resident<#>(v, s, u > 2);" + seen),
       over_vectors("load_resident_part",
                    "pl::load_resident_part<#>(v, s, i32(u) - 1, u > 2);" + seen),
@@ -319,6 +320,13 @@ void add_copies(std::vector<WaistUse>& all) {
       {"copy_async_zero",
        "pl::copy_async_zero<2>(s, static_cast<const f32*>(m)); "
        "pl::copy_async_zero<8>(s, static_cast<const bf16*>(m), u > 1, u > 2);"},
+      {"copy_async_around",
+       "pl::copy_async_around<8>(s, static_cast<const bf16*>(m), i32(u), u > 1, "
+       "static_cast<const bf16*>(m));"},
+      {"copy_async_around_zero",
+       "pl::copy_async_around_zero<16>(s, static_cast<const i8*>(m), 16, true, "
+       "static_cast<const i8*>(m));"},
+      {"skew", "u += pl::skew(static_cast<const f16*>(m));"},
       {"cp_async_arrive", "pl::cp_async_arrive(z);"},
   };
   all.insert(all.end(), uses.begin(), uses.end());
@@ -326,8 +334,7 @@ void add_copies(std::vector<WaistUse>& all) {
 
 void add_atomics(std::vector<WaistUse>& all, int arch) {
   const std::vector<std::string> terms = {"i32", "u32", "i64", "u64", "f32", "f64"};
-  const std::vector<std::string> integers = {"i8",  "u8",  "i16", "u16",
-                                             "i32", "u32", "i64", "u64"};
+  const std::vector<std::string> integers = {"i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64"};
   std::vector<std::string> numbers = integers;
   numbers.insert(numbers.end(), {"f16", "bf16", "f32", "f64"});
   const std::string p = "static_cast<$*>(m)";
@@ -384,10 +391,9 @@ void add_atomics(std::vector<WaistUse>& all, int arch) {
       {"debug_record_all", "i[0] = pl::debug_record_all<1>(" + d + ", 0u, 3, pl::shared_base());"});
   all.push_back({"debug_fail", "i[0] = pl::debug_fail(" + d + ", 0u, u > 3);"});
   all.push_back({"debug_put", "pl::debug_put(" + d + ", i[0], 0, u64(u), u > 3);"});
-  all.push_back(
-      {"semaphore_read", "i[0] = pl::semaphore_read<true, 1>(" + q + ", pl::shared_base());" +
-                             "i[1] = pl::semaphore_read<true, 1, 1>(" + q +
-                             ", pl::shared_base());"});
+  all.push_back({"semaphore_read",
+                 "i[0] = pl::semaphore_read<true, 1>(" + q + ", pl::shared_base());" +
+                     "i[1] = pl::semaphore_read<true, 1, 1>(" + q + ", pl::shared_base());"});
 }
 
 }  // namespace

@@ -106,6 +106,18 @@ PL_FN void flush_resident(T* p, u32 address, bool in_bounds = true, PL_LINE) {
 
 PL_FN bool was_stored(bool stored) { return stored; }
 
+template <class T>
+PL_FN u32 skew(const T* p) {
+  return u32(reinterpret_cast<u64>(p) & 15);
+}
+
+template <int N = 1, class T>
+PL_FN void load_shared_skewed(T* dst, u32 address, u32 skew, bool active = true, PL_LINE) {
+  for (u32 i = 0; i < N; ++i)
+    detail::load_shared<1>(dst + i, address + skew + i * u32(sizeof(T)), active,
+                           detail::Unwritten::wrong, line);
+}
+
 template <int N = 1, class T>
 PL_FN void store_shared(u32 address, const T* src, bool active = true, PL_LINE) {
   if (active) detail::host.store_shared(address, src, N * sizeof(T), line);

@@ -169,6 +169,31 @@ PL_FN void flush_resident(T* p, u32 address, bool in_bounds = true) {
 
 PL_FN bool was_stored(bool) { return true; }
 
+template <class T>
+PL_FN u32 skew(const T* p) {
+  return u32(detail::global_address(p)) & 15;
+}
+
+// Of what begins inside of a word two words have a part each.
+template <int N = 1, class T>
+PL_FN void load_shared_skewed(T* dst, u32 address, u32 skew, bool active = true) {
+  constexpr int bytes = N * int(sizeof(T));
+  if constexpr (bytes < 4) {
+    PL_UNROLL for (int i = 0; i < N; ++i) {
+      load_shared<1>(dst + i, address + skew + i * u32(sizeof(T)), active);
+    }
+  } else {
+    const u32 first = address + (skew & ~3u), order = 0x3210 + 0x1111 * (skew & 3);
+    u32 w[bytes / 4 + 1][1] = {};
+    PL_UNROLL for (int i = 0; i <= bytes / 4; ++i) detail::shared_load(w[i], first + 4 * i, active);
+    detail::vector_of<N, T> shifted;
+    PL_UNROLL for (int i = 0; i < bytes / 4; ++i) {
+      asm("prmt.b32 %0, %1, %2, %3;" : "=r"(shifted[i]) : "r"(w[i][0]), "r"(w[i + 1][0]), "r"(order));
+    }
+    detail::from_words<N>(dst, shifted);
+  }
+}
+
 template <int N = 1, class T>
 PL_FN void store_shared(u32 address, const T* src, bool active = true) {
   detail::vector_of<N, T> w;
