@@ -2,6 +2,7 @@
 #include "runtime/lowered.hpp"
 
 #include "codegen/base/architecture.hpp"
+#include "codegen/base/format.hpp"
 #include "codegen/cuda/emit.hpp"
 #include "codegen/graph/cost.hpp"
 #include "codegen/graph/transform.hpp"
@@ -12,7 +13,9 @@
 #include "runtime/build/compiler.hpp"
 #include "runtime/build/components.hpp"
 #include "runtime/build/key.hpp"
+#include "runtime/call/class_words.hpp"
 #include "runtime/device/target.hpp"
+#include "runtime/launch/classes.hpp"
 
 namespace palladium {
 
@@ -92,6 +95,11 @@ Report Lowered::report(const CompileOptions& options) const {
   report.not_compiled = std::move(not_compiled);
   report.resources = std::move(resources);
   report.occupancy = occupancy;
+  if (const std::string open = runtime::open_classes(g); !open.empty())
+    report.remarks.push_back(
+        {g.at, fmt::format("classes of calls: {}: each that is called has a kernel of its own, and "
+                           "at most {} are kept",
+                           open, runtime::most_classes)});
   return report;
 }
 

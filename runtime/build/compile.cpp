@@ -344,6 +344,11 @@ std::shared_ptr<const Program> compile_or_weaker(const Specialization& s, const 
   }
 }
 
+bool needs_no_compile(const Specialization& s, const std::string& arch) {
+  const forking::Section section;
+  return jit_is_off() || !nvrtc::toolchain().found || find(key_of(s.graph, arch), s.graph.name);
+}
+
 Claim compile_in_background(std::shared_ptr<const Specialization> s, const std::string& arch,
                             double deadline) {
   const JobName job = job_name(*s, arch, Lookup::cached);

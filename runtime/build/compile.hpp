@@ -21,6 +21,9 @@ std::shared_ptr<const Program> compile(const Specialization& s, const std::strin
 std::shared_ptr<const Program> compile_or_weaker(const Specialization& s, const std::string& arch,
                                                  Lookup lookup = Lookup::cached);
 
+/// Whether a compile would find it in the cache, or may not be made.
+bool needs_no_compile(const Specialization& s, const std::string& arch);
+
 /// The same in the background; what cannot be asked for is thrown here. The deadline is in seconds
 /// from now, 0 for none.
 Claim compile_in_background(std::shared_ptr<const Specialization> s, const std::string& arch,

@@ -284,7 +284,7 @@ Claim::Claim(Jobs& jobs, std::shared_ptr<Job> job, std::shared_ptr<Wish> wish)
     : jobs_(&jobs), job_(std::move(job)), wish_(std::move(wish)) {}
 
 std::shared_ptr<const Program> Claim::wait() const {
-  if (jobs_ != current_jobs.load(std::memory_order_acquire))
+  if (!is_of_this_process())
     refuse(job_->name, "is the parent's business: it was started before fork()");
   const forking::Outside outside;
   std::unique_lock lock(jobs_->mutex);
@@ -296,8 +296,12 @@ std::shared_ptr<const Program> Claim::wait() const {
   return result_of(*job_);
 }
 
+bool Claim::is_of_this_process() const {
+  return jobs_ == current_jobs.load(std::memory_order_acquire);
+}
+
 bool Claim::wait_for(double seconds) const {
-  if (jobs_ != current_jobs.load(std::memory_order_acquire)) return true;
+  if (!is_of_this_process()) return true;
   const forking::Outside outside;
   const std::optional<Time> until = after(seconds);
   std::unique_lock lock(jobs_->mutex);
@@ -311,7 +315,7 @@ bool Claim::wait_for(double seconds) const {
 }
 
 void Claim::cancel() const {
-  if (jobs_ != current_jobs.load(std::memory_order_acquire)) return;
+  if (!is_of_this_process()) return;
   const forking::Outside outside;
   const std::lock_guard lock(jobs_->mutex);
   if (job_->is_done) return;

@@ -49,6 +49,8 @@ class Claim {
   std::shared_ptr<const Program> wait() const;
   /// Whether wait() would return or throw at once, within so many seconds.
   bool wait_for(double seconds) const;
+  /// False in a child of fork(), for which nobody compiles what its parent asked for.
+  bool is_of_this_process() const;
   /// wait() throws from now on. When nobody else wants the kernel its compile ends.
   void cancel() const;
 

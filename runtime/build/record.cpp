@@ -9,6 +9,7 @@
 #include "codegen/base/environment.hpp"
 #include "codegen/base/forking.hpp"
 #include "codegen/graph/transform.hpp"
+#include "runtime/build/weaker.hpp"
 
 namespace palladium::runtime {
 namespace {
@@ -89,6 +90,12 @@ void record(const graph::Graph& g, const std::string& arch) {
   made.location = to_string(g.at);
   made.graph = graph::to_json(g);
   for (const Writer& writer : writers) writer->add(made);
+}
+
+void record_reachable(const Specialization& s, const std::string& arch) {
+  const forking::Section section;
+  if (Manifests::instance().all().empty()) return;
+  for (const graph::Graph& g : reachable_classes(s)) record(g, arch);
 }
 
 }  // namespace palladium::runtime

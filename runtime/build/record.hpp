@@ -4,6 +4,7 @@
 #include <string>
 
 #include "codegen/graph/graph.hpp"
+#include "runtime/call/specialization.hpp"
 
 namespace palladium::runtime {
 
@@ -22,5 +23,8 @@ class Recording {
 /// Adds the kernel to what PALLADIUM_RECORD names and to the manifest of every Recording. `arch` is
 /// empty for one that runs on the CPU.
 void record(const graph::Graph& g, const std::string& arch);
+
+/// Adds the classes that calls of other sizes can be of, likewise.
+void record_reachable(const Specialization& s, const std::string& arch);
 
 }  // namespace palladium::runtime

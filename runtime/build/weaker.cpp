@@ -141,4 +141,67 @@ std::vector<Weaker> weaker_graphs(const Specialization& s) {
   return result;
 }
 
+namespace {
+
+/// The multiples that no call lacks.
+std::vector<std::int64_t> required_multiples(const graph::Graph& g,
+                                             const std::vector<Requirement>& requirements) {
+  std::vector<std::int64_t> multiples(static_cast<std::size_t>(g.num_symbols), 1);
+  for (const Requirement& r : requirements)
+    if (const int symbol = r.extent.symbol(); symbol >= 0)
+      multiples[static_cast<std::size_t>(symbol)] =
+          std::lcm(multiples[static_cast<std::size_t>(symbol)], r.multiple);
+  return multiples;
+}
+
+}  // namespace
+
+std::shared_ptr<Specialization> weakest(const Specialization& s) {
+  const graph::Graph& base = s.apart ? s.apart->graph : s.graph;
+  const std::vector<Requirement>& requirements = s.apart ? s.apart->requirements : s.requirements;
+  const Known known = known_by(base);
+  if (!s.apart && known.bits == 0) return nullptr;
+  auto result = std::make_shared<Specialization>(s);
+  result->apart = nullptr;
+  result->requirements = requirements;
+  result->graph = without(base, known, known.bits);
+  graph::set_multiples(result->graph, required_multiples(base, requirements));
+  std::vector<bool> refs;
+  for (const Operand& argument : s.signature.arguments()) refs.push_back(argument.is_ref);
+  result->signature = Signature(result->graph, requirements, refs);
+  result->grid = CallGrid(result->graph);
+  return result;
+}
+
+std::vector<graph::Graph> reachable_classes(const Specialization& s) {
+  const auto least = s.graph.num_symbols > 0 ? weakest(s) : nullptr;
+  if (!least) return {};
+  std::vector<std::pair<int, graph::Graph>> of_sizes;
+  bool is_own = true;
+  for (const Split& base : splits(s)) {
+    const Known known = known_by(base.weaker.graph);
+    const std::uint32_t sizes = known.bits & ~(first_symbol - 1);
+    for (std::uint32_t lost = 0; lost <= sizes; lost += first_symbol)
+      if ((lost & ~sizes) == 0 && !(is_own && lost == 0))
+        of_sizes.emplace_back(base.lost + std::popcount(lost),
+                              without(base.weaker.graph, known, lost));
+    is_own = false;
+  }
+  std::ranges::stable_sort(of_sizes, {}, &std::pair<int, graph::Graph>::first);
+  std::vector<graph::Graph> result;
+  for (auto& [_, g] : of_sizes)
+    if (result.size() + 2 < most_classes) result.push_back(std::move(g));
+  result.push_back(least->graph);
+  return result;
+}
+
+int strength(const graph::Graph& g) {
+  constexpr int of_strides = 64, of_offsets = 8;  // an index that is multiplied, at every access
+  int all = g.short_offsets ? 2 * of_offsets : g.box_extents ? of_offsets : 0;
+  for (const BlockMapping& m : g.mapping.block_mappings)
+    all += (m.dense ? of_strides : 0) + has_wide_rows(m);
+  for (const std::int64_t n : g.facts.multiples) all += n > 1 ? of_offsets / 2 : 0;
+  return all - g.num_symbols;  // of those that are equal there is one
+}
+
 }  // namespace palladium::runtime

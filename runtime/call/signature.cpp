@@ -27,6 +27,14 @@ bool is_widely_aligned(const void* data) {
   return reinterpret_cast<std::uintptr_t>(data) % wide_alignment == 0;
 }
 
+bool strides_align(const Array& array) {
+  for (int i = 0; i + 1 < array.rank(); ++i)
+    if (array.shape()[i].value() > 1 &&
+        array.dtype().bytes_of(array.stride(i)) % wide_alignment != 0)
+      return false;
+  return true;
+}
+
 }  // namespace
 
 bool is_inner_contiguous(const Array& array) {
@@ -38,15 +46,7 @@ bool is_inner_contiguous(const Array& array) {
 Placement placement(const Array& array, bool rows_align) {
   Placement p{.dense = array.is_dense(), .alignment = array.dtype().bytes()};
   if (!is_widely_aligned(array.data())) return p;
-  if (p.dense) {
-    if (rows_align) p.alignment = wide_alignment;
-    return p;
-  }
-  for (int i = 0; i + 1 < array.rank(); ++i)
-    if (array.shape()[i].value() > 1 &&
-        array.dtype().bytes_of(array.stride(i)) % wide_alignment != 0)
-      return p;
-  p.alignment = wide_alignment;
+  if (p.dense ? rows_align : strides_align(array)) p.alignment = wide_alignment;
   return p;
 }
 
@@ -192,6 +192,17 @@ bool Signature::fits_with_gaps(const Operand& rule, const Array& array) {
   return is_inner_contiguous(array) && placement(array, rule.rows_align) == rule.placed;
 }
 
+bool Signature::fits_stronger(const Operand& rule, const Arg& arg) {
+  const Array* array = arg.array();
+  if (!array) return rule.is_scalar && arg.scalar().dtype == rule.dtype;
+  if (rule.is_scalar || array->dtype() != rule.dtype ||
+      array->rank() != static_cast<int>(rule.extents.size()) || !is_inner_contiguous(*array) ||
+      (rule.placed.dense && !array->is_dense()))
+    return false;
+  if (rule.placed.alignment != wide_alignment) return true;
+  return is_widely_aligned(array->data()) && (rule.placed.dense || strides_align(*array));
+}
+
 bool Signature::is_short(const Operand& rule, const Array* array, const Symbols& symbols) {
   graph::Reach reach;
   for (std::size_t d = rule.extents.size(); d-- > 0;) {
@@ -205,20 +216,25 @@ bool Signature::is_short(const Operand& rule, const Array* array, const Symbols&
   return reach.is_short();
 }
 
+template <Signature::Fit fit>
 bool Signature::is_of_class(std::span<const Arg> arguments, std::span<const Arg> outputs,
                             const Symbols& symbols) const {
+  constexpr bool is_exact = fit == Fit::exact;
   for (const Class& c : classes_)
-    if (((symbols[c.symbol] & c.mask) == 0) != c.is_multiple) return false;
+    if (((symbols[c.symbol] & c.mask) == 0) != c.is_multiple && (is_exact || c.is_multiple))
+      return false;
   for (const auto& [a, b] : apart_)
-    if (symbols[a] == symbols[b]) return false;
+    if (is_exact && symbols[a] == symbols[b]) return false;
   for (const int symbol : nonzero_)
     if (symbols[symbol] == 0) return false;
   for (const Requirement& r : requirements_) {
     const Checked n = r.extent.find(symbols);
     if (!n.fits() || n.value() % r.multiple != 0) return false;
   }
-  if (!has_runtime_reach_) return true;
-  if (has_short_offsets(arguments, outputs, symbols) != short_offsets_) return false;
+  if (!has_runtime_reach_ || (!is_exact && !short_offsets_ && !box_extents_)) return true;
+  const bool must_be_short = is_exact || short_offsets_;
+  if (must_be_short && has_short_offsets(arguments, outputs, symbols) != short_offsets_)
+    return false;
   return short_offsets_ || has_box_extents(arguments, outputs, symbols) == box_extents_;
 }
 
@@ -260,15 +276,29 @@ bool Signature::has_short_offsets(std::span<const Arg> arguments, std::span<cons
 
 bool Signature::match(std::span<const Arg> arguments, std::span<const Arg> outputs,
                       Symbols& symbols) const {
+  return match_as<Fit::exact>(arguments, outputs, symbols);
+}
+
+bool Signature::serves(std::span<const Arg> arguments, std::span<const Arg> outputs,
+                       Symbols& symbols) const {
+  return match_as<Fit::stronger>(arguments, outputs, symbols);
+}
+
+template <Signature::Fit fit>
+inline bool Signature::match_as(std::span<const Arg> arguments, std::span<const Arg> outputs,
+                                Symbols& symbols) const {
+  const auto suits = [](const Operand& rule, const Arg& arg) {
+    return fit == Fit::exact ? fits(rule, arg) : fits_stronger(rule, arg);
+  };
   if (arguments.size() != arguments_.size()) return false;
   const bool has_outputs = !outputs.empty() || outputs_.empty();
   if (has_outputs ? outputs.size() != outputs_.size() : undetermined_ >= 0) return false;
   for (std::size_t i = 0; i < arguments.size(); ++i)
-    if (arguments[i].is_ref() != arguments_[i].is_ref || !fits(arguments_[i], arguments[i]))
+    if (arguments[i].is_ref() != arguments_[i].is_ref || !suits(arguments_[i], arguments[i]))
       return false;
   if (has_outputs)
     for (std::size_t i = 0; i < outputs.size(); ++i)
-      if (!fits(outputs_[i], outputs[i])) return false;
+      if (!suits(outputs_[i], outputs[i])) return false;
 
   const auto extent = [&](bool of_output, int operand, int dimension) {
     const auto& call = of_output ? outputs : arguments;
@@ -295,7 +325,7 @@ bool Signature::match(std::span<const Arg> arguments, std::span<const Arg> outpu
     const Checked expected = rule.extents[static_cast<std::size_t>(c.dimension)].find(symbols);
     if (!expected.within(given, given)) return false;
   }
-  return !has_classes_ || is_of_class(arguments, outputs, symbols);
+  return !has_classes_ || is_of_class<fit>(arguments, outputs, symbols);
 }
 
 void Signature::refuse(std::span<const Arg> arguments, std::span<const Arg> outputs,

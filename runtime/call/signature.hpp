@@ -64,6 +64,9 @@ class Signature {
   /// made.
   bool match(std::span<const Arg> arguments, std::span<const Arg> outputs, Symbols& symbols) const;
 
+  /// The same for a kernel that may know less than holds of the call.
+  bool serves(std::span<const Arg> arguments, std::span<const Arg> outputs, Symbols& symbols) const;
+
   /// Throws what keeps `outputs` from fitting, for arguments that fit.
   [[noreturn]] void refuse(std::span<const Arg> arguments, std::span<const Arg> outputs,
                            const std::string& kernel, Location at) const;
@@ -107,8 +110,14 @@ class Signature {
     int operand;
     std::int64_t few = 0;  // elements of a dense array with which it does not reach far
   };
+  /// What a call has that fits: what the kernel knows, or that and more.
+  enum class Fit : std::uint8_t { exact, stronger };
+  template <Fit fit>
+  bool match_as(std::span<const Arg> arguments, std::span<const Arg> outputs,
+                Symbols& symbols) const;
   const Operand& rule_of(const Far& far) const;
   void note_reach(const BlockMapping& mapping, Far far);
+  template <Fit fit>
   bool is_of_class(std::span<const Arg> arguments, std::span<const Arg> outputs,
                    const Symbols& symbols) const;
   bool has_short_offsets(std::span<const Arg> arguments, std::span<const Arg> outputs,
@@ -117,6 +126,7 @@ class Signature {
                        const Symbols& symbols) const;
   static bool is_short(const Operand& rule, const Array* array, const Symbols& symbols);
   static bool fits(const Operand& rule, const Arg& arg);
+  static bool fits_stronger(const Operand& rule, const Arg& arg);
   static bool fits_with_gaps(const Operand& rule, const Array& array);
 
   std::vector<Operand> arguments_, outputs_, globals_;

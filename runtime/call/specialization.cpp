@@ -308,7 +308,7 @@ Numbers specialize_graph(Specialization& s, std::span<const Request> arguments,
   std::vector<DimSizes> united(static_cast<std::size_t>(s.graph.num_symbols));
   for (std::size_t i = 0; i < sizes.size(); ++i) united[numbers[i]].narrow(sizes[i]);
   set_class(s.graph, arrays, united);
-  s.apart.reset(new Specialization::Apart{std::move(apart), numbers});
+  s.apart.reset(new Specialization::Apart{.graph = std::move(apart), .symbols = numbers});
   return numbers;
 }
 
@@ -424,9 +424,17 @@ std::shared_ptr<Specialization> specialize(const Source& source, std::span<const
   name_outputs(*result, options);
   const Numbers numbers =
       specialize_graph(*result, all, arrays_of(result->graph, all, outputs), symbols);
+  result->requirements = requirements_of(binding, symbols, numbers);
+  if (result->apart) {
+    Numbers own(symbols.size());
+    std::iota(own.begin(), own.end(), 0u);
+    Specialization::Apart apart = *result->apart;
+    apart.requirements = requirements_of(binding, symbols, own);
+    result->apart.reset(new Specialization::Apart(std::move(apart)));
+  }
   std::vector<bool> refs;
   for (const Request& r : all) refs.push_back(r.is_ref);
-  result->signature = Signature(result->graph, requirements_of(binding, symbols, numbers), refs);
+  result->signature = Signature(result->graph, result->requirements, refs);
   result->grid = CallGrid(result->graph);
   result->trace_ms = clock.ms();
   if (result->graph.mapping.debug) log::show(graph::to_text(result->graph, true));

@@ -41,8 +41,10 @@ struct Specialization {
   struct Apart {
     graph::Graph graph;
     std::vector<std::uint32_t> symbols;
+    std::vector<Requirement> requirements = {};
   };
   std::shared_ptr<const Apart> apart = {};
+  std::vector<Requirement> requirements = {};  // of the options function, in `graph`'s symbols
   Interpret interpret;
   /// Arrays that bodies captured: the arguments behind those of the call. Outputs behind the
   /// visible ones are aliased to arguments, or memory of the launch alone.

@@ -9,6 +9,7 @@
 #include "codegen/graph/transform.hpp"
 #include "codegen/trace/trace.hpp"
 #include "runtime/build/record.hpp"
+#include "runtime/build/weaker.hpp"
 #include "runtime/call/check.hpp"
 #include "runtime/device/device_memory.hpp"
 #include "runtime/device/target.hpp"
@@ -17,8 +18,10 @@
 #include "runtime/driver/driver.hpp"
 #include "runtime/driver/memory.hpp"
 #include "runtime/interpreter/view.hpp"
+#include "runtime/launch/classes.hpp"
 #include "runtime/launch/first_run.hpp"
 #include "runtime/launch/launcher.hpp"
+#include "runtime/launch/operands.hpp"
 #include "runtime/launch/run_emulator.hpp"
 #include "runtime/launch/run_interpreter.hpp"
 
@@ -42,69 +45,41 @@ Target target_of(const Where& where, const Specialization& s) {
   return s.interpret.on ? Target::interpreter : current_target();
 }
 
-Variant& keep(KernelState& kernel, const Where& where, std::shared_ptr<Specialization> made) {
+Variant& keep(KernelState& kernel, const Where& where, std::shared_ptr<Specialization> made,
+              std::string family) {
   // What is compiled is recorded there, with its architecture.
-  if (target_of(where, *made) != Target::cuda) record(made->graph, "");
-  Variant& kept = *kernel.variants.emplace_back(std::make_unique<Variant>(std::move(made)));
+  if (target_of(where, *made) != Target::cuda) {
+    record(made->graph, "");
+    record_reachable(*made, "");
+  }
+  Variant& kept =
+      *kernel.variants.emplace_back(std::make_unique<Variant>(std::move(made), std::move(family)));
   tell_of_sizes(kernel);
   return kept;
 }
 
-/// The operands of the kernel's graph: those of the call, and behind them what the bodies captured
-/// and the outputs that are arguments.
-class Operands {
- public:
-  Operands(const Specialization& s, std::span<const Arg> arguments, std::span<const Arg> outputs)
-      : arguments_(arguments), outputs_(outputs) {
-    if (!s.captured.empty()) {
-      all_arguments_.assign(arguments.begin(), arguments.end());
-      for (const ArrayRef& ref : s.captured) all_arguments_.emplace_back(ref, s.graph.at);
-      arguments_ = all_arguments_;
-    }
-    if (outputs.empty() || outputs.size() != s.num_visible) return;
-    all_outputs_.assign(outputs.begin(), outputs.end());
-    for (const graph::Alias& a : s.graph.aliases) {
-      if (a.output < static_cast<int>(s.num_visible)) continue;
-      const std::size_t input = position_of_input(s.graph, a.input);
-      if (input < arguments_.size()) all_outputs_.push_back(arguments_[input]);
-    }
-    outputs_ = all_outputs_;
-  }
-  std::span<const Arg> arguments() const { return arguments_; }
-  std::span<const Arg> outputs() const { return outputs_; }
-
- private:
-  std::span<const Arg> arguments_, outputs_;
-  std::vector<Arg> all_arguments_, all_outputs_;
-};
-
-bool has_more_operands(const Specialization& s) {
-  return s.signature.outputs().size() > s.num_visible || !s.signature.globals().empty();
-}
-
-bool fits(const Specialization& s, std::span<const Arg> arguments, std::span<const Arg> outputs,
-          Signature::Symbols& symbols) {
-  if (!has_more_operands(s)) return s.signature.match(arguments, outputs, symbols);
-  const Operands all(s, arguments, outputs);
-  return s.signature.match(all.arguments(), all.outputs(), symbols);
-}
-
-Variant& find_or_trace(KernelState& kernel, const Where& where, std::span<const Arg> arguments,
-                       std::span<const Arg> outputs, Signature::Symbols& symbols, Location at) {
+Variant& find_or_trace(KernelState& kernel, const Where& where, const Given& call,
+                       Signature::Symbols& symbols, Location at) {
   const KernelState::Lock lock(kernel, at);
   for (const auto& v : kernel.variants)
-    if (v->specialization->debug.is_current() &&
-        fits(*v->specialization, arguments, outputs, symbols))
-      return *v;
+    if (v->specialization->debug.is_current() && fits(*v->specialization, call, symbols)) return *v;
+  if (Variant* const kept = kept_for(kernel, call, symbols)) return *kept;
   std::vector<Request> requests, output_requests;
-  for (const Arg& a : arguments) requests.push_back(request(a));
-  for (const Arg& o : outputs) output_requests.push_back(request(o));
+  for (const Arg& a : call.arguments) requests.push_back(request(a));
+  for (const Arg& o : call.outputs) output_requests.push_back(request(o));
   auto made = specialize(kernel.source, requests, output_requests, at);
-  if (!fits(*made, arguments, outputs, symbols)) {
-    const Operands all(*made, arguments, outputs);
+  if (!fits(*made, call, symbols)) {
+    const Operands all(*made, call);
     made->signature.refuse(all.arguments(), all.outputs(), made->graph.name, at);
   }
-  return keep(kernel, where, std::move(made));
+  std::string family = family_of(*made);
+  if (!wants_weakest(kernel, family))
+    return keep(kernel, where, std::move(made), std::move(family));
+  tell_of_classes(made->graph);
+  if (auto least = weakest(*made)) made = std::move(least);
+  Variant& last = keep(kernel, where, std::move(made), std::move(family));
+  Variant* const kept = kept_for(kernel, call, symbols);
+  return kept != nullptr ? *kept : last;
 }
 
 /// The device of the arrays, which for GPUs is that of the first one.
@@ -116,10 +91,14 @@ Device device_of_call(Target target, std::span<const Arg> arguments, std::span<c
   return device_of(target);
 }
 
-const Launcher* known_launcher(const Variant& variant, int device) {
-  for (const auto& l : variant.launchers)
-    if (l->device() == device) return l.get();
-  return nullptr;
+/// Of the classes that serve the call the one whose kernel is there, where that is not yet that of
+/// the one which it has.
+Variant& ready(KernelState& kernel, const Where& where, Target target, Variant& found,
+               const Given& call, Signature::Symbols& symbols, Location at) {
+  if (target != Target::cuda) return found;
+  const Operands all(*found.specialization, call);
+  const Device device = device_of_call(target, all.arguments(), all.outputs());
+  return serving(kernel, found, device.index, where.stream, call, symbols, at);
 }
 
 // What takes time is made outside of the kernel's mutex, so that calls with other types go on. Of
@@ -154,7 +133,8 @@ Variant& trace_for(KernelState& kernel, const Where& where, std::span<const Requ
   const std::string bytes = graph::canonical_bytes(made->graph);
   for (const auto& v : kernel.variants)
     if (graph::canonical_bytes(v->specialization->graph) == bytes) return *v;
-  return keep(kernel, where, std::move(made));
+  std::string family = family_of(*made);
+  return keep(kernel, where, std::move(made), std::move(family));
 }
 
 const Emulated& emulated_for(KernelState& kernel, Variant& variant, Location at) {
@@ -306,12 +286,13 @@ Results call(KernelState& kernel, const Where& where, std::span<const Arg> given
   refuse_inside_trace(at);
   check_arrays(name_of(kernel), given, {});
   Signature::Symbols symbols;
-  Variant& variant = find_or_trace(kernel, where, given, {}, symbols, at);
+  Variant& found = find_or_trace(kernel, where, {given, {}}, symbols, at);
+  const Target target = target_of(where, *found.specialization);
+  Variant& variant = ready(kernel, where, target, found, {given, {}}, symbols, at);
   const Specialization& s = *variant.specialization;
-  const Operands all(s, given, {});
+  const Operands all(s, {given, {}});
   const std::span<const Arg> arguments = all.arguments();
   check_refs(s.graph.name, arguments, given.size());
-  const Target target = target_of(where, s);
   const Device device = device_of_call(target, arguments, {});
   check_devices(s.graph.name, target, device, arguments, {});
   std::vector<Array> outputs;
@@ -332,10 +313,12 @@ void call_into(KernelState& kernel, const Where& where, std::span<const Arg> out
   if (outputs.empty())
     throw CompileError(at, "'" + name_of(kernel) + "': into needs the kernel's outputs");
   Signature::Symbols symbols;
-  Variant& variant = find_or_trace(kernel, where, arguments, outputs, symbols, at);
+  const Given given{arguments, outputs};
+  Variant& found = find_or_trace(kernel, where, given, symbols, at);
+  const Target target = target_of(where, *found.specialization);
+  Variant& variant = ready(kernel, where, target, found, given, symbols, at);
   const Specialization& s = *variant.specialization;
-  const Target target = target_of(where, s);
-  const Operands all(s, arguments, outputs);
+  const Operands all(s, given);
   check_refs(s.graph.name, all.arguments(), arguments.size());
   run(kernel, variant, where, target, device_of_call(target, all.arguments(), outputs),
       all.arguments(), all.outputs(), false, symbols, at);

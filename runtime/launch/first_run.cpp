@@ -65,7 +65,7 @@ void tell_before_first_run(Variant& variant, Target target) {
 }
 
 void tell_of_sizes(const KernelState& kernel) {
-  constexpr std::size_t many = 8;
+  constexpr std::size_t many = 2;
   if (kernel.variants.size() < many) return;
   const graph::Graph& last = kernel.variants.back()->specialization->graph;
   const auto mappings = [](const graph::Graph& g) -> const std::vector<BlockMapping>& {
@@ -87,7 +87,7 @@ void tell_of_sizes(const KernelState& kernel) {
       if (others.size() != many - 1) continue;
       const std::string extent = fmt::format("{}.shape[{}]", mappings(last)[m].origin, d);
       warn::once(
-          fmt::format("kernel '{}' is traced anew for the {}th size of {}, and each is "
+          fmt::format("kernel '{}' is traced anew for the {}nd size of {}, and each is "
                       "compiled by itself: {}\n  at {}",
                       last.name, many, extent, cure_of(kernel, extent), to_string(last.at)));
     }

@@ -11,7 +11,7 @@ namespace palladium::runtime {
 /// running.
 void tell_before_first_run(Variant& variant, Target target);
 
-/// A line in the log when the kernel that was traced last is that of the 8th size of a dimension of
+/// A line in the log when the kernel that was traced last is that of the 2nd size of a dimension of
 /// an argument: each of them is a kernel of its own.
 void tell_of_sizes(const KernelState& kernel);
 

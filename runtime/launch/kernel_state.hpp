@@ -2,12 +2,15 @@
 #pragma once
 
 #include <atomic>
+#include <map>
 #include <memory>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "codegen/base/forking.hpp"
+#include "runtime/build/jobs.hpp"
 #include "runtime/call/specialization.hpp"
 #include "runtime/launch/launcher.hpp"
 #include "runtime/launch/run_emulator.hpp"
@@ -16,12 +19,21 @@ namespace palladium::runtime {
 
 /// A specialisation, and what targets made of it.
 struct Variant {
-  explicit Variant(std::shared_ptr<const Specialization> s) : specialization(std::move(s)) {}
+  Variant(std::shared_ptr<const Specialization> s, std::string of)
+      : specialization(std::move(s)), family(std::move(of)) {}
 
   const std::shared_ptr<const Specialization> specialization;
+  /// Those of calls that are traced alike have one: the bytes of the graph that relies on least.
+  /// Empty where there is no other class.
+  const std::string family;
   std::vector<std::unique_ptr<const Launcher>> launchers;  // one per device
   std::shared_ptr<const Emulated> emulated;
   std::atomic<bool> is_told = false;  // tell_before_first_run()
+
+  /// Compiled in the background, for an architecture, while another class serves its calls.
+  enum class Background : std::uint8_t { none, starting, running, failed };
+  std::map<std::string, Background> background = {};
+  std::map<std::string, Claim> claims = {};
 };
 
 struct KernelState final : palladium::detail::Counted {

@@ -12,6 +12,7 @@
 #include "codegen/base/log.hpp"
 #include "codegen/base/profile.hpp"
 #include "runtime/build/compile.hpp"
+#include "runtime/build/record.hpp"
 #include "runtime/device/reached.hpp"
 #include "runtime/driver/capture.hpp"
 #include "runtime/driver/device.hpp"
@@ -63,10 +64,12 @@ struct Launcher::Told {
   }
 };
 
-Launcher::Ready Launcher::load(const Specialization& s, int device) {
+Launcher::Ready Launcher::load(const Specialization& s, int device,
+                               std::shared_ptr<const Program> program) {
   const driver::Device& on = driver::device(device);
   cache::Memory<Loaded>& table = loaded_kernels();
-  auto program = compile_or_weaker(s, on.arch());
+  if (!program) program = compile_or_weaker(s, on.arch());
+  record_reachable(s, on.arch());
   if (const auto known = table.find(&on, program->entry.key))
     return {kernel_in(known), program->plan};
 
@@ -102,7 +105,8 @@ Launcher::Ready Launcher::load(const Specialization& s, int device) {
   return {kernel_in(table.insert(&on, program->entry.key, {std::move(*kernel), device})), plan};
 }
 
-Launcher::Launcher(const Specialization& s, int device) : Launcher(s, device, load(s, device)) {}
+Launcher::Launcher(const Specialization& s, int device, std::shared_ptr<const Program> compiled)
+    : Launcher(s, device, load(s, device, std::move(compiled))) {}
 
 Launcher::Launcher(const Specialization& s, int device, Ready ready)
     : specialization_(s),

@@ -9,6 +9,7 @@
 
 #include "palladium/call.hpp"
 #include "palladium/device.hpp"
+#include "runtime/build/program.hpp"
 #include "runtime/call/specialization.hpp"
 #include "runtime/driver/kernel.hpp"
 #include "runtime/launch/packer.hpp"
@@ -17,9 +18,9 @@ namespace palladium::runtime {
 
 class Launcher {
  public:
-  /// Compiles or finds the kernel, and loads it. A cubin from the cache that the driver rejects is
-  /// compiled anew, once.
-  Launcher(const Specialization& s, int device);
+  /// Compiles or finds the kernel, unless it is `compiled`, and loads it. A cubin from the cache
+  /// that the driver rejects is compiled anew, once.
+  Launcher(const Specialization& s, int device, std::shared_ptr<const Program> compiled = nullptr);
 
   const Specialization& specialization() const { return specialization_; }
   int device() const { return device_; }
@@ -38,7 +39,7 @@ class Launcher {
     std::shared_ptr<const driver::Kernel> kernel;
     LaunchPlan plan;
   };
-  static Ready load(const Specialization& s, int device);
+  static Ready load(const Specialization& s, int device, std::shared_ptr<const Program> program);
   Launcher(const Specialization& s, int device, Ready ready);
 
   struct Told;
