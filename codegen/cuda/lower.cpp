@@ -17,7 +17,6 @@
 #include "codegen/graph/limits.hpp"
 #include "codegen/graph/packed.hpp"
 #include "codegen/graph/transform.hpp"
-#include "codegen/lowered/hand.hpp"
 #include "codegen/lowered/protocol.hpp"
 #include "codegen/lowered/protocol_table.hpp"
 #include "codegen/passes/shared_memory.hpp"
@@ -85,9 +84,9 @@ class Size {
 using Verdict = lowered::Protocol::Verdict;
 
 // What is to be said of barriers and copies that the user says.
-void remark_by_hand(lowered::Program& l, const graph::Graph& g) {
-  if (!lowered::hand::is_by_hand(g)) return;
-  const lowered::Protocol p = lowered::hand::protocol_of(g);
+void remark_by_hand(lowered::Program& l) {
+  if (!l.written) return;
+  const lowered::Protocol p = lowered::protocol_of(l);
   if (p.verdict == Verdict::counterexample)
     l.remarks.push_back({p.at, "its barriers and copies by hand do not go together: " + p.why});
   if (p.verdict == Verdict::not_explored)
@@ -96,12 +95,11 @@ void remark_by_hand(lowered::Program& l, const graph::Graph& g) {
 }
 
 // Where all is checked a counterexample is an error: of who wants the text.
-void refuse_by_hand(const graph::Graph& g) {
-  if (environment::checked(environment::Variable::verify) != "1") return;
-  if (!lowered::hand::is_by_hand(g)) return;
-  const lowered::Protocol p = lowered::hand::protocol_of(g);
+void refuse_by_hand(const lowered::Program& l) {
+  if (!l.written || environment::checked(environment::Variable::verify) != "1") return;
+  const lowered::Protocol p = lowered::protocol_of(l);
   if (p.verdict == Verdict::counterexample)
-    throw CompileError(p.at, fmt::format("kernel '{}': {}\n{}", g.name, p.why,
+    throw CompileError(p.at, fmt::format("kernel '{}': {}\n{}", l.graph.name, p.why,
                                          lowered::protocol::table_of(p.steps)));
 }
 
@@ -135,7 +133,7 @@ lowered::Program lower(const graph::Graph& g, const Options& options,
   check_limits(g, machine);
   Size(g, options.most_operations).require_possible();
   lowered::Program l = passes::run_passes(g, machine, observer);
-  remark_by_hand(l, g);
+  remark_by_hand(l);
   return l;
 }
 
@@ -166,7 +164,7 @@ thread::Program thread_program(const lowered::Program& l, const ThreadObserver& 
 
 Emitted emit(const graph::Graph& g, const Options& options) {
   const lowered::Program l = lower(g, options);
-  refuse_by_hand(g);
+  refuse_by_hand(l);
   return emit(l);
 }
 

@@ -106,7 +106,7 @@ void Run::touch(int thread, const Event& e, int number, bool writes, int until,
                     .is_atomic = e.kind == Kind::atomic};
   compare(mine, m.writes, known);
   if (writes) compare(mine, m.reads, known);
-  if (!writes && until < 0 && r.is_exact && !is_stored(m, r))
+  if (!writes && r.is_exact && !is_stored(m, r))
     fail(e, fmt::format("thread {} reads {} at {} before anything was stored there", thread,
                         way_.memories[static_cast<std::size_t>(r.memory)].name, at(e)));
   keep(m, mine, writes, known);

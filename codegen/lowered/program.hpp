@@ -24,6 +24,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <memory>
 #include <set>
 #include <string>
 #include <type_traits>
@@ -73,8 +74,10 @@ struct Program {
   bool may_stage = true;          // there is shared memory for windows that are read from global
   std::int64_t largest_held = 0;  // registers per thread of one value ...
   std::int64_t most_held = 0;     // ... and of all values at once, by measure_registers
-  int wgmma_products = 0;         // of the program, by measure_registers ...
-  int wgmma_by_columns = 0;       // ... of which warpgroups side by side read the same A
+  /// The graph before passes edit it, where users wait for each other and for copies by hand.
+  std::shared_ptr<const graph::Graph> written = {};
+  int wgmma_products = 0;    // of the program, by measure_registers ...
+  int wgmma_by_columns = 0;  // ... of which warpgroups side by side read the same A
 
   /// Where the loop over a sequential axis ends before its last program; no_value: nowhere.
   ValueId end_of(int axis) const {

@@ -52,8 +52,15 @@ void explore(const Model& m, std::int64_t most, Protocol& out) {
 namespace palladium::lowered {
 namespace {
 
+bool is_by_hand(const Program& l) {
+  return l.written || std::ranges::any_of(l.barriers, &Barriers::by_hand);
+}
+
 Protocol of_hand(const Program& l) {
-  Protocol out = hand::protocol_of(l.graph);
+  if (!l.written)
+    return {.verdict = Protocol::Verdict::not_explored,
+            .why = "it has barriers at which threads arrive by hand"};
+  Protocol out = hand::protocol_of(*l.written);
   if (out.verdict != Protocol::Verdict::good || l.rings.empty()) return out;
   out.verdict = Protocol::Verdict::not_explored;
   out.why = "beside copies by hand it has others that lowering planned";
@@ -63,7 +70,7 @@ Protocol of_hand(const Program& l) {
 }  // namespace
 
 Protocol protocol_of(const Program& l, std::int64_t most) {
-  if (hand::is_by_hand(l.graph)) return of_hand(l);
+  if (is_by_hand(l)) return of_hand(l);
   Protocol out;
   const protocol::Model m = protocol::model_of(l);
   if (!m.is_empty()) protocol::explore(m, most, out);
@@ -75,7 +82,7 @@ Protocol protocol_of(const Program& l, std::int64_t most) {
 }
 
 std::string protocol_defect(const Program& l) {
-  if (hand::is_by_hand(l.graph)) return "";
+  if (is_by_hand(l)) return "";
   const Protocol p = protocol_of(l);
   if (p.verdict != Protocol::Verdict::counterexample) return "";
   return fmt::format("protocol: {}: {}\n{}", where(*p.by), p.why, protocol::table_of(p.steps));

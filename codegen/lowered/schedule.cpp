@@ -168,8 +168,7 @@ class Schedule {
 namespace palladium::lowered {
 
 std::string schedule(const Program& l) {
-  if (hand::is_by_hand(l.graph))
-    return hand::schedule(l.graph) + "\nprotocol: " + to_text(protocol_of(l));
+  if (l.written) return hand::schedule(*l.written) + "\nprotocol: " + to_text(protocol_of(l));
   const protocol::Model m = protocol::model_of(l);
   const std::string verdict = "protocol: " + to_text(protocol_of(l));
   return m.is_empty() ? verdict : protocol::Schedule(m).run() + "\n" + verdict;

@@ -1,12 +1,14 @@
 #include "codegen/passes/run.hpp"
 
 #include <chrono>
+#include <memory>
 #include <optional>
 #include <utility>
 
 #include "codegen/base/environment.hpp"
 #include "codegen/base/format.hpp"
 #include "codegen/graph/transform.hpp"
+#include "codegen/lowered/hand.hpp"
 #include "codegen/lowered/protocol.hpp"
 #include "codegen/lowered/verify.hpp"
 #include "codegen/passes/divide_products.hpp"
@@ -153,6 +155,7 @@ void verify_behind(const Pass& p, const Program& l) {
 
 Program start(const graph::Graph& g, const Machine& machine, int num_warps, bool may_stage) {
   Program l{.graph = g, .machine = machine, .uses = uses_of(g)};
+  if (hand::is_by_hand(g)) l.written = std::make_shared<const graph::Graph>(g);
   l.num_warps = num_warps;
   l.may_stage = may_stage;
   return l;
