@@ -31,8 +31,10 @@ struct Show {
   std::optional<std::string> arch;
   bool graph = false, cuda = false, ptx = false, sass = false, resources = false, report = false;
   bool passes = false, times = false, schedule = false, timeline = false;
-  std::string svg;    // where the timeline goes as a picture
-  std::string after;  // of passes, this one
+  std::string svg;       // where the timeline goes as a picture
+  std::string trace;     // ... and as a trace
+  std::string measured;  // a trace that is laid beside it
+  std::string after;     // of passes, this one
   bool json = false;
 };
 int show(const Show& asked);

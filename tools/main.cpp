@@ -53,6 +53,11 @@ class Commands {
                    "waits for what");
     show->add_option("--svg", show_.svg, "The timeline as a picture, to this file")
         ->type_name("FILE");
+    show->add_option("--trace", show_.trace,
+                     "The timeline as a trace that Perfetto opens, to this file")
+        ->type_name("FILE");
+    show->add_option("--measured", show_.measured, "A trace, beside the timeline")
+        ->type_name("FILE");
     show->add_flag("--cuda", show_.cuda, "The emitted CUDA C++");
     show->add_flag("--ptx", show_.ptx, "What NVRTC makes of it");
     show->add_flag("--sass", show_.sass,

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "tools/kernels.hpp"
 #include "tools/output.hpp"
 #include "tools/timeline.hpp"
+#include "tools/trace.hpp"
 
 namespace palladium::tools {
 namespace {
@@ -35,13 +37,21 @@ void write(const std::string& path, const std::string& text) {
   if (!file) throw CompileError("cannot write " + path);
 }
 
+std::string read(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string text{std::istreambuf_iterator<char>(file), {}};
+  if (!file) throw CompileError("cannot read " + path);
+  return text;
+}
+
 int show_kernel(const Show& asked, const NamedKernel& named) {
   const CompileOptions options{.arch = asked.arch            ? *asked.arch
                                        : named.archs.empty() ? default_arch()
                                                              : named.archs.front()};
   const Lowered& kernel = named.kernel;
   const bool asks_passes = asked.passes || asked.times || !asked.after.empty();
-  const bool asks_timeline = asked.timeline || !asked.svg.empty();
+  const bool asks_timeline =
+      asked.timeline || !asked.svg.empty() || !asked.trace.empty() || !asked.measured.empty();
   const bool only_name = !asked.graph && !asked.cuda && !asked.ptx && !asked.sass &&
                          !asked.resources && !asked.report && !asked.schedule && !asks_passes &&
                          !asks_timeline;
@@ -75,6 +85,12 @@ int show_kernel(const Show& asked, const NamedKernel& named) {
     if (asked.report) add("report", json_of(report), text_of(report));
     if (asked.timeline) add("timeline", json_of(report.timeline), text_of(report.timeline));
     if (!asked.svg.empty()) write(asked.svg, svg_of(report.timeline));
+    const Trace predicted = trace_of(report.timeline, kernel.name());
+    if (!asked.trace.empty()) write(asked.trace, to_json(predicted));
+    if (!asked.measured.empty()) {
+      const Trace measured = trace_from_json(read(asked.measured));
+      add("measured", Json::parse(to_json(measured)), side_by_side(predicted, measured));
+    }
   }
   if (asked.ptx || asked.sass || asked.resources) {
     const Compiled compiled = kernel.compile(options);
