@@ -105,6 +105,13 @@ class Reader {
   }
 
  private:
+  using Thread = std::pair<std::string, std::string>;
+
+  void add(const Thread& thread, Span s) {
+    if (!std::isfinite(s.end - s.begin)) fail("it takes too long for a number");
+    spans_[thread].push_back(std::move(s));
+  }
+
   [[noreturn]] void fail(const std::string& what) const {
     throw CompileError(fmt::format("trace: event {}: {}", number_, what));
   }
@@ -156,7 +163,7 @@ class Reader {
       const double duration = time(e, "dur");
       if (duration < 0) fail("it ends before it begins");
       s.end = s.begin + duration;
-      spans_[thread].push_back(std::move(s));
+      add(thread, std::move(s));
     } else if (phase == "B") {
       open_[thread].push_back(span(e));
     } else if (phase == "E") {
@@ -166,7 +173,7 @@ class Reader {
       open.pop_back();
       s.end = time(e, "ts");
       if (s.end < s.begin) fail("it ends before it begins");
-      spans_[thread].push_back(std::move(s));
+      add(thread, std::move(s));
     }
   }
 
@@ -177,8 +184,6 @@ class Reader {
       s.line = text(*args, "line");
     return s;
   }
-
-  using Thread = std::pair<std::string, std::string>;
 
   void name(const Json& e, const Thread& thread) {
     const std::string what = text(e, "name");
@@ -281,7 +286,8 @@ std::string lanes_of(const Trace& trace, const std::string& title) {
       end = std::max(end, s.end);
     }
   }
-  if (!(begin < end)) return title + ": nothing that takes time\n";
+  if (!(begin < end) || !std::isfinite(end - begin))
+    return title + ": nothing that takes time, or too much of it\n";
   std::string text = fmt::format("{}, {:.0f} {}\n", title, end - begin, trace.clock);
   for (const Lane& lane : trace.lanes) {
     std::string row(columns, ' ');

@@ -94,6 +94,7 @@ TEST_CASE("what is no trace is refused, with the event and what is wrong with it
       {R"([{"ph": "X", "ts": "now", "dur": 1}])", "event 0: its ts is no number"},
       {R"([{"ph": "X", "ts": 1}])", "event 0: its dur is no number"},
       {R"([{"ph": "X", "ts": 1, "dur": -1}])", "event 0: it ends before it begins"},
+      {R"([{"ph": "X", "ts": 1e308, "dur": 1e308}])", "event 0: it takes too long for a number"},
       {R"([{"ph": "X", "ts": 1e999, "dur": 1}])", "it is no JSON"},
       {R"([{"ph": "X", "ts": 1, "dur": 1, "name": []}])", "event 0: its name is no text"},
       {R"([{"ph": "E", "ts": 1}])", "event 0: it ends what has not begun"},

@@ -10,6 +10,7 @@
 #include "codegen/nvrtc/sass.hpp"
 #include "palladium/error.hpp"
 #include "palladium/npy.hpp"
+#include "tools/trace.hpp"
 
 namespace palladium::fuzz {
 namespace {
@@ -77,6 +78,15 @@ void npy(Bytes bytes) {
   try {
     const Array array = parse_npy(bytes, "fuzzed.npy");
     require(static_cast<std::size_t>(array.size() * array.dtype().bytes()) <= bytes.size());
+  } catch (const CompileError&) {
+  }
+}
+
+void trace(Bytes bytes) {
+  try {
+    const tools::Trace read = tools::trace_from_json(std::string(text_of(bytes)));
+    require(tools::trace_from_json(tools::to_json(read)).lanes.size() == read.lanes.size());
+    require(!tools::side_by_side(read, read).empty());
   } catch (const CompileError&) {
   }
 }

@@ -18,6 +18,7 @@ void manifest_body(Bytes bytes);  // one line of it, whose graph these bytes are
 void graph(Bytes bytes);          // a graph as JSON
 void npy(Bytes bytes);            // an array file
 void sass(Bytes bytes);           // what nvdisasm prints
+void trace(Bytes bytes);          // a trace that is laid beside the timeline
 
 struct Target {
   std::string_view name;
@@ -27,7 +28,7 @@ inline constexpr Target targets[] = {
     {"entry", entry},       {"entry_body", entry_body},
     {"manifest", manifest}, {"manifest_body", manifest_body},
     {"graph", graph},       {"npy", npy},
-    {"sass", sass},
+    {"sass", sass},         {"trace", trace},
 };
 
 }  // namespace palladium::fuzz
