@@ -48,6 +48,7 @@ thread::Program Expander::run() {
       b_.let_here("t", e_.call(thread, i32, {}, false,
                                {.low = 0, .high = l_.threads() - 1, .depends = thread::on_thread}));
   begin_fetches();
+  begin_rings();
   program_ids_.resize(g_.mapping.grid.size(), no_expr);
   const ExprId block = e_.call(Row::block_x, i32, {});
   const std::int64_t cluster = p_.cluster_blocks;

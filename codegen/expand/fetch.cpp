@@ -104,7 +104,6 @@ void Expander::begin_fetches() {
   else
     b_.add(thread::Call{.function = Row::block_sync});
   begin_phases();
-  begin_rings();
 }
 
 void Expander::begin_phases() {

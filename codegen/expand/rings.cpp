@@ -9,12 +9,19 @@
 
 namespace palladium::expand {
 
+namespace {
+
+// Slots that threads alone copy to are counted in bytes, others by their number.
+bool counts_bytes(const lowered::Ring& r) { return r.copied && !r.fetched; }
+
+}  // namespace
+
 Affine Expander::slot(StorageId storage, std::int64_t unit) {
   const RingId in = l_.storages[storage].ring();
   if (!in) return {};
   const lowered::Ring& ring = l_.rings[in];
   const ExprId now = slots_[in].now;
-  if (ring.fetched) return Affine::term(now, ring.slot_bytes / unit);
+  if (!counts_bytes(ring)) return Affine::term(now, ring.slot_bytes / unit);
   return Affine::term(unit == 1 ? now : e_.plain(Operator::div, now, e_.number(unit, u32), u32));
 }
 
@@ -29,13 +36,19 @@ ExprId Expander::declare_number(const std::string& name, RingId ring) {
 void Expander::begin_rings() {
   find_turns();
   for (const RingId r : l_.rings.ids()) {
-    if (!l_.rings[r].fetched || l_.rings[r].unrolled) continue;
+    const lowered::Ring& ring = l_.rings[r];
+    if (counts_bytes(ring) || ring.unrolled) continue;
+    if (!ring.fetched) {
+      slots_[r] = {.from = declare_number("computed", r)};
+      slots_[r].now = slots_[r].from;
+      continue;
+    }
     if (turns_with_[r] != r) {
       slots_[r] = slots_[turns_with_[r]];
       continue;
     }
     slots_[r].from = slots_[r].now = declare_number("read", r);
-    if (!l_.rings[r].empty_barriers) slots_[r].to = declare_number("fill", r);
+    if (!ring.empty_barriers) slots_[r].to = declare_number("fill", r);
     slots_[r].phase = declare_number("phase_of_ring", r);
   }
 }
@@ -262,7 +275,7 @@ void Expander::expand_iteration(const lowered::Ahead& e, ExprId iteration) {
 
 ExprId Expander::next_slot(RingId number, ExprId slot) {
   const lowered::Ring& ring = l_.rings[number];
-  const std::int64_t step = ring.fetched ? 1 : ring.slot_bytes;
+  const std::int64_t step = counts_bytes(ring) ? ring.slot_bytes : 1;
   return e_.choose(e_.plain(Operator::equal, slot, e_.number((ring.slots - 1) * step, u32), bool_),
                    e_.number(0, u32), e_.sum(Affine::term(slot) + Affine(step), u32));
 }
@@ -273,7 +286,7 @@ void Expander::expand_one(const lowered::Advance& a) {
   const Slots& slots = slots_[a.ring];
   if (ring.unrolled && !slots.fills) return;
   if (ring.fetched && last_to_turn_[turns_with_[a.ring]] != a.ring) return;
-  if (!ring.empty_barriers) b_.add(thread::Assign{slots.to, slots.from});
+  if (!ring.empty_barriers && slots.to != no_expr) b_.add(thread::Assign{slots.to, slots.from});
   b_.add(thread::Assign{slots.from, next_slot(a.ring, slots.from)});
   if (!ring.fetched) return;
   const ExprId begins = e_.plain(Operator::equal, slots.from, e_.number(0, u32), bool_);

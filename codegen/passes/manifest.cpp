@@ -46,6 +46,8 @@ constexpr Pass chosen[] = {
      "of layouts: what does a thread copy?"},
     {"fetch_windows", fetch_windows, Fact::rows | Fact::copies, Fact::none, Edits::nothing,
      "of rows: what does TMA copy instead?"},
+    {"double_buffer_operands", double_buffer_operands, Fact::copies, Fact::none, Edits::nothing,
+     "before copies take the room: what is computed beside products?"},
     {"build_pipelines", build_pipelines, Fact::rows | Fact::copies, Fact::rings, Edits::nothing,
      "how large is what is copied ahead?"},
     {"software_pipeline", software_pipeline, Fact::rings, Fact::none, Edits::nothing,

@@ -1,0 +1,154 @@
+// Operands that threads convert or compute of what is copied ahead: interpreter and emulator agree,
+// and whoever works on them waits for the others as it must.
+#include <catch2/catch_test_macros.hpp>
+
+#include "codegen/base/format.hpp"
+#include "tests/user_kernels/along_k.hpp"
+
+using namespace palladium;
+using namespace palladium::test;
+using pl::_;
+
+namespace {
+
+// What becomes of a block of x or of weights before it is multiplied.
+struct Computed {
+  const char* name;
+  Value (*of)(const Value& x, DType to);
+};
+
+const Computed computed[] = {
+    {"as it is", [](const Value& x, DType to) { return x.astype(to); }},
+    {"relu", [](const Value& x, DType to) { return relu(x.astype(to)); }},
+    {"silu", [](const Value& x, DType to) { return silu(x.astype(f32)).astype(to); }},
+    {"scaled", [](const Value& x, DType to) { return (x.astype(f32) * 0.125f).astype(to); }},
+    {"twice", [](const Value& x, DType to) { return x.astype(to) + x.astype(to); }},
+};
+
+struct Shape {
+  std::int64_t m, n, k, steps;
+};
+
+struct Kernel {
+  DType a, b, to;
+  const Computed *left, *right;
+  Shape shape;
+  bool trans_b = false, grid = false;
+  int stages = 0;
+};
+
+std::string name_of(const Kernel& p) {
+  return fmt::format("{} {} by {} {} in {}, {}x{}x{}, {} steps, trans_b {}, grid {}, stages {}",
+                     p.left->name, p.a.name(), p.right->name, p.b.name(), p.to.name(), p.shape.m,
+                     p.shape.n, p.shape.k, p.shape.steps, p.trans_b, p.grid, p.stages);
+}
+
+Value product(const Kernel& p, const Value& a, const Value& b) {
+  return dot(p.left->of(a, p.to), p.right->of(b, p.to), {.trans_b = p.trans_b});
+}
+
+graph::Graph kernel(const Kernel& p) {
+  const auto [m, n, k, steps] = p.shape;
+  const Shape s = p.shape;
+  // The last rows of blocks end within their arrays' blocks.
+  const std::int64_t rows = 2 * m - 3;
+  PallasCallOptions options{.name = "converted",
+                            .out_type = ShapeDtype{{rows, n}, f32},
+                            .compiler_params = {.num_stages = p.stages}};
+  const std::vector<trace::ArgumentType> types{
+      array({rows, k * steps}, p.a),
+      p.trans_b ? array({n, k * steps}, p.b) : array({k * steps, n}, p.b)};
+  const bool trans_b = p.trans_b;
+  if (p.grid) {
+    options.grid = {2, steps};
+    options.in_specs = {{{m, k},
+                         [](Index i, Index l) {
+                           return Indices{i, l};
+                         }},
+                        {{trans_b ? n : k, trans_b ? k : n}, [=](Index, Index l) {
+                           return trans_b ? Indices{0, l} : Indices{l, 0};
+                         }}};
+    options.out_specs = {{{m, n}, [](Index i, Index) { return Indices{i, 0}; }}};
+    options.scratch_types = {gpu::REGS({m, n}, f32)};
+    options.compiler_params.dimension_semantics = {parallel, sequential};
+    return traced(
+        [=](Ref a, Ref b, Ref o, Ref sum) {
+          const Value l = program_id(1);
+          when(l == 0, [&] { sum[_] = zeros({s.m, s.n}, f32); });
+          sum[_] += product(p, a[_], b[_]);
+          when(l == s.steps - 1, [&] { o[_] = sum[_]; });
+        },
+        options, types);
+  }
+  options.grid = {2};
+  options.in_specs = {{{m, k * steps},
+                       [](Index i) {
+                         return Indices{i, 0};
+                       }},
+                      {{trans_b ? n : k * steps, trans_b ? k * steps : n}, [](Index) {
+                         return Indices{0, 0};
+                       }}};
+  options.out_specs = {{{m, n}, [](Index i) { return Indices{i, 0}; }}};
+  return traced(
+      [=](Ref a, Ref b, Ref o) {
+        const auto add = [&](Index l, Value sum) {
+          const Slice now = ds(l * s.k, s.k);
+          return sum + (trans_b ? product(p, a[{_, now}], b[{_, now}])
+                                : product(p, a[{_, now}], b[{now, _}]));
+        };
+        o[_] = loop(0, s.steps, add, zeros({s.m, s.n}, f32));
+      },
+      options, types);
+}
+
+void check(const Kernel& p, int cc) {
+  INFO(name_of(p) << " on sm_" << cc);
+  try {
+    CHECK(problem_of(kernel(p), {}, cc) == "");
+  } catch (const std::exception& e) {
+    FAIL_CHECK(e.what());
+  }
+}
+
+}  // namespace
+
+TEST_CASE("operands that threads convert agree, of every dtype and in both styles") {
+  constexpr Shape shapes[] = {
+      {64, 64, 64, 3}, {128, 128, 64, 5}, {64, 96, 32, 2}, {64, 64, 64, 1}, {64, 40, 48, 4}};
+  std::size_t number = 0;
+  for (const DType narrow : {i8, u8, f8e4m3, f8e5m2, f32})
+    for (const DType to : {bf16, f16})
+      for (const bool left : {false, true})
+        for (const Shape& shape : shapes) {
+          ++number;
+          // One of five, of each dtype others.
+          if (!is_full() && (number + number / 5) % 5 != 0) continue;
+          const Computed& of = computed[number % std::size(computed)];
+          Kernel p{.a = left ? narrow : to,
+                   .b = left ? to : narrow,
+                   .to = to,
+                   .left = left ? &of : &computed[0],
+                   .right = left ? &computed[0] : &of,
+                   .shape = shape,
+                   .trans_b = number % 3 == 0,
+                   .grid = number % 2 == 0,
+                   .stages = number % 4 == 0 ? 2 : 0};
+          check(p, 90);
+          if (number % 4 == 1 || is_full()) check(p, 80);
+        }
+}
+
+TEST_CASE("both operands that threads compute agree") {
+  for (const Computed& of : computed)
+    for (const bool grid : {false, true}) {
+      if (!is_full() && grid == (&of == computed)) continue;
+      check({.a = bf16,
+             .b = i8,
+             .to = bf16,
+             .left = &of,
+             .right = &of,
+             .shape = {64, 64, 64, 4},
+             .grid = grid},
+            90);
+    }
+}
