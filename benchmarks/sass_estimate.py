@@ -537,6 +537,8 @@ class Copies:
         waits = [(i, int(self.instructions[i].parts[-1], 16)) for i in loop.text
                  if self.instructions[i].name.startswith("DEPBAR.LE") and self.instructions[i].parts[0] == "SB0"]
         size = sum(self.instructions[i].width() for i in copies) * (self.threads or 0)
+        if not waits and loop is not self.main:
+            return []  # in front of the main loop, which waits for them
         if not commits or not waits:
             return [{"how": "cp.async", "bytes": size, "slots": 1, "ahead": 0, "awaited": True}]
         last, left = waits[-1]

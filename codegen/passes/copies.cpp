@@ -138,7 +138,6 @@ class ChosenCopies {
       return "its load has a mask without .other = 0";
     if (m.mask != graph::no_value && !is_zero(m.other))
       return "where its mask does not hold stands another number than 0";
-    if (g_.chooses(g_[load].args[0])) return "index arrays choose what is read";
     if (!is_global(load)) return "it is in shared memory or registers already";
     const Window& w = l_.window_loaded(load);
     if (!w.read_only) return "its memory is written while the kernel runs";

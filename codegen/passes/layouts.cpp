@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <iterator>
 #include <numeric>
 
 #include "codegen/base/format.hpp"
@@ -31,7 +32,8 @@ constexpr std::int64_t max_unrolled_registers = 64;  // longer nests become run-
 constexpr std::int64_t max_unrolled_operations = 1024;
 constexpr std::int64_t max_unrolled_reads = 4096;  // operations of nests that read registers
 constexpr std::size_t max_candidates = 10;
-constexpr double loop_weight = 8;  // assumed trips of a loop
+constexpr std::int64_t max_left_registers = 16;  // of a value that lives through a loop instead
+constexpr double loop_weight = 8;                // assumed trips of a loop
 
 // The layout that a leaf needs so that register numbers of a nest with layout `l` reach it: the
 // nest's dimensions that the leaf has, in the leaf's order, with unit dimensions put in.
@@ -97,6 +99,7 @@ class Assignment {
     choose();
     for (Use& u : uses_) decide_loops(*u.nest);
     for_each_list(l_, [&](Statements& list) { repair(list); });
+    for_each_list(l_, [&](Statements& list) { leave_loops(list); });
   }
 
  private:
@@ -558,6 +561,35 @@ class Assignment {
       r.scratch = l_.add_storage({.in = Shared{}, .dtype = u8, .shape = {r.plan.scratch_bytes}});
     out.push_back({std::move(r)});
     return to;
+  }
+
+  // In another layout what a loop does not change is the same in all iterations: of few registers
+  // that is made in front of it.
+  void leave_loops(Statements& list) {
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      for_each_body(list[i], [&](Statements& body) { leave_loops(body); });
+      if (!repeats(list[i])) continue;
+      Statements first;
+      for_each_body(list[i], [&](Statements& body) {
+        const auto left = std::stable_partition(body.begin(), body.end(), [&](const Statement& s) {
+          return !is_same_in_all(s, list[i]);
+        });
+        std::move(left, body.end(), std::back_inserter(first));
+        body.erase(left, body.end());
+      });
+      list.insert(list.begin() + static_cast<std::ptrdiff_t>(i),
+                  std::make_move_iterator(first.begin()), std::make_move_iterator(first.end()));
+      i += first.size();
+    }
+  }
+
+  bool is_same_in_all(const Statement& s, const Statement& loop) const {
+    const Relayout* const r = std::get_if<Relayout>(&s.what);
+    if (r == nullptr) return false;
+    const Storage& to = l_.storages[r->to];
+    return to.registers().layout.registers() * words(to.dtype) <= max_left_registers &&
+           !any_effect(l_, loop,
+                       [&](const Effect& e) { return e.writes() && e.storage == r->from; });
   }
 
   Program& l_;

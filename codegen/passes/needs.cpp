@@ -32,6 +32,8 @@ std::string Needs::add_copy(const Statement& copy, std::set<std::size_t>& found)
     return c->from.window ? add_window(c->from.window, found) : add_value(c->of, found);
   const LoopNest* const p = std::get_if<LoopNest>(&copy.what);
   if (p == nullptr) return "";
+  for (const auto& [_, copy] : p->redirects)
+    if (filled_.contains(copy.storage)) return "the address depends on computed data";
   std::string why;
   if (const WindowId w = window_moved(p->sink)) why = add_window(w, found);
   if (p->value != graph::no_value && why.empty()) why = add_value(p->value, found);
