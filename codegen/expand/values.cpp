@@ -83,6 +83,30 @@ ExprId Nest::held_value(StorageId storage, const DimMap& map) {
   return e_.element(x_.storage(storage), e_.sum(register_index(s.registers().layout, map)));
 }
 
+// Bytes, and bf16, of which several take fewer instructions together than one by one.
+ExprId Nest::cast_together(DType to, ExprId x) {
+  constexpr int least = 4;
+  const thread::Expr& of = e_[x];
+  if (of.node != thread::Node::element || of.args[0] != element_ || vector_ < least) return no_expr;
+  const thread::Variable& from = e_[of.variable];
+  const bool of_bytes = (from.type == i8 || from.type == u8) && (to == f16 || to == bf16);
+  const bool widens = from.type == bf16 && to == f32;
+  if (!(of_bytes || widens) || !from.temporary || from.count != vector_) return no_expr;
+  const auto [known, is_new] =
+      converted_.try_emplace({of.variable, to.kind()}, thread::no_variable);
+  if (is_new) {
+    const VariableId source = of.variable;
+    const thread::Depends depends = from.facts.depends;
+    known->second = unfilled("x", to, vector_);
+    b_.place(depends, known->second,
+             {thread::Call{.function = Row::to_all,
+                           .templates = {std::int64_t{vector_}},
+                           .args = {e_.address(known->second), e_.address(source)}},
+              b_.at()});
+  }
+  return e_.element(known->second, element_);
+}
+
 ExprId Nest::load(const Pending& p, ExprId mask) {
   const Location at = g_.location(p.v);
   const Location outer = b_.at(at == Location{} ? b_.at() : at);

@@ -148,6 +148,8 @@ bool Elements::next_operand(Pending& p, Pending& operand, ExprId& value) {
 // An elementwise operation, by the function that does no more than its operands ask.
 ExprId Elements::operation(const Inst& i, std::vector<ExprId> operands) {
   if (const ExprId known = folded(i, operands); known != no_expr) return known;
+  if (i.op == Op::Cast)
+    if (const ExprId all = cast_together(i.type.dtype, operands[0]); all != no_expr) return all;
   if (i.op == Op::Exp && !g_.approx_math && passes::is_nonpositive(g_, i.args[0]))
     return e_.call(Row::exp_nonpositive, i.type.dtype, std::move(operands));
   if (i.op == Op::Div && i.type.dtype == f32 && !g_.approx_math &&

@@ -52,6 +52,8 @@ class Elements : protected Addresses {
   virtual ExprId hinted(const Pending& p) = 0;
   /// Of a value of bools what is known of all its elements, if anything is.
   virtual std::optional<bool> known(ValueId) const { return {}; }
+  /// A conversion that is made of a whole vector at once; no_expr: of each element by itself.
+  virtual ExprId cast_together(DType, ExprId) { return thread::no_expr; }
   /// A sum of integers that may be regrouped.
   virtual ExprId sum_of(ValueId v, std::vector<ExprId> addends) = 0;
   /// Names for what is the same in all iterations of a loop in which others of the operands are

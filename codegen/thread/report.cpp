@@ -162,7 +162,7 @@ class Reader {
     } else if (x.function == Row::promote)
       add(&InstructionMix::operations,
           times * static_cast<double>(std::get<std::int64_t>(x.templates[2])));
-    else if (x.function == Row::div_all)
+    else if (x.function == Row::div_all || x.function == Row::to_all)
       add(&InstructionMix::operations,
           times * static_cast<double>(std::get<std::int64_t>(x.templates[0])));
     else if (row.effects.by != device::Group::thread)

@@ -3,6 +3,7 @@
 #include <map>
 #include <random>
 
+#include "codegen/base/format.hpp"
 #include "codegen/device/waist.hpp"
 #include "tests/conformance/case.hpp"
 #include "tests/emulator/waist_numbers.hpp"
@@ -159,6 +160,19 @@ void add_values(std::vector<Case>& all) {
       {{"u32", "f16", "[&] { f16 h[2]; pl::unpack(h, x); return y % 2 ? h[1] : h[0]; }()"},
        {"u32", "u16", "[&] { u16 h[2]; pl::unpack(h, x); return y % 2 ? h[1] : h[0]; }()"}},
       few);
+  std::vector<Expression> together;
+  for (const auto& [in, out] : {std::pair("i8", "f16"),
+                                {"i8", "bf16"},
+                                {"u8", "f16"},
+                                {"u8", "bf16"},
+                                {"bf16", "f32"},
+                                {"f32", "i8"}})
+    for (const char* which : {"0", "1", "2", "3"})
+      together.push_back({in, out,
+                          fmt::format("[&] {{ {} a[4] = {{x, y, y, x}}; {} h[4]; "
+                                      "pl::to_all<4>(h, a); return h[{}]; }}()",
+                                      in, out, which)});
+  add("convert/to_all", together, few);
   std::vector<std::string> stored = types();
   stored.insert(stored.end(), {"f8e4m3", "f8e5m2"});
   for (const std::string& in : stored) {

@@ -45,8 +45,8 @@ TEST_CASE("conversions between any two types round once, saturate and keep subno
         if (right(from, x[i], types[k], results[k][i])) continue;
         if (wrong++ == 0) example = i;
       }
-      INFO(from.name << " to " << types[k].name << ", first of bits " << std::hex
-                     << x[example] << " giving " << results[k][example]);
+      INFO(from.name << " to " << types[k].name << ", first of bits " << std::hex << x[example]
+                     << " giving " << results[k][example]);
       CHECK(wrong == 0);
     }
   }
@@ -126,4 +126,18 @@ TEST_CASE("pairs of 2-byte values pack into words and back") {
   CHECK(r[0][0] == 0xabcd1234);
   CHECK(r[1][0] == 0x1234);
   CHECK(r[2][0] == 0xabcd);
+}
+
+TEST_CASE("several elements are converted as each of them is") {
+  const auto r = evaluate(
+      number_type("u16"), {0x1234}, {0xabcd},
+      {{"[&] { i8 a[4] = {-128, -1, 0, 127}; f16 v[4]; pl::to_all<4>(v, a); return v[0]; }()",
+        "f16"},
+       {"[&] { u8 a[4] = {128, 255, 0, 1}; bf16 v[4]; pl::to_all<4>(v, a); return v[1]; }()",
+        "bf16"},
+       {"[&] { f32 a[3] = {1.5f, -2.5f, 1e9f}; i32 v[3]; pl::to_all<3>(v, a); return v[1]; }()",
+        "i32"}});
+  CHECK(value_of(number_type("f16"), r[0][0]) == -128);
+  CHECK(value_of(number_type("bf16"), r[1][0]) == 255);
+  CHECK(value_of(number_type("i32"), r[2][0]) == -2);
 }

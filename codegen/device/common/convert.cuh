@@ -64,6 +64,15 @@ PL_FN To to(From x PL_AND_LINE) {
   }
 }
 
+template <int N, class To, class From>
+PL_FN void to_all(To* dst, const From* src) {
+  if constexpr (N % 4 == 0 && detail::converts_fours<To, From>()) {
+    PL_UNROLL for (int i = 0; i < N; i += 4) detail::convert_four(dst + i, src + i);
+  } else {
+    PL_UNROLL for (int i = 0; i < N; ++i) dst[i] = to<To>(src[i]);
+  }
+}
+
 template <class T>
 PL_FN u32 pack(T lo, T hi) {
   static_assert(sizeof(T) == 2, "pack: elements of 2 bytes");

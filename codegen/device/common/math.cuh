@@ -4,13 +4,6 @@
 namespace pl {
 namespace detail {
 
-// exp(-|x|) cannot overflow, so that results far below 1 keep their digits.
-template <class T>
-PL_FN T logistic_of(T x) {
-  const T e = pl::exp(x < T(0) ? x : -x);
-  return pl::div(x < T(0) ? e : T(1), T(1) + e);
-}
-
 // psi on x > 0: the series of Stirling and Bernoulli from N on. Below, with z its zero, it is the sum over k of 1 / (k + z) - 1 / (k + x): x - z times terms of one
 // sign, so that no digits cancel, next to the zero either. Two quotients hold N terms; the others
 // are a logarithm by Euler and Maclaurin with M corrections, differences of powers without x - z.
@@ -60,8 +53,16 @@ PL_FN f64 pi_cot_pi(f64 r) {
 
 }  // namespace detail
 
-PL_FN f32 logistic(f32 x) { return detail::logistic_of(x); }
-PL_FN f64 logistic(f64 x) { return detail::logistic_of(x); }
+// Beyond 80 it is 1. Below, results keep their digits as long as the exponential does.
+PL_FN f32 logistic(f32 x) {
+  const f32 e = detail::exp_finite(detail::lesser(x, 80.0f));
+  return detail::lesser(e * detail::approximate_reciprocal(1.0f + e), 1.0f);
+}
+// exp(-|x|) cannot overflow, so that results far below 1 keep their digits.
+PL_FN f64 logistic(f64 x) {
+  const f64 e = pl::exp(x < 0 ? x : -x);
+  return pl::div(x < 0 ? e : 1.0, 1.0 + e);
+}
 
 // Negative numbers are reflected, those of f32 in f64: two large terms cancel next to each zero.
 PL_FN f64 digamma(f64 x) {

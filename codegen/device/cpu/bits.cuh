@@ -61,6 +61,14 @@ PL_FN I truncate(F x) {
   return float_to_integer<I>(x);
 }
 
+// One by one.
+template <class To, class From>
+PL_FN constexpr bool converts_fours() {
+  return false;
+}
+template <class H, class I>
+PL_FN void convert_four(H* dst, const I* src);
+
 PL_FN f32 quotient(f32 a, f32 b) { return a / b; }
 PL_FN f32 remainder(f32 a, f32 b) { return host.remainder_f32(a, b); }
 PL_FN f64 remainder(f64 a, f64 b) { return host.remainder_f64(a, b); }

@@ -17,6 +17,8 @@ PL_FN f64 fma(f64 a, f64 b, f64 c) {
 
 namespace detail {
 
+PL_FN f32 exp_finite(f32 x) { return pl::exp(x); }
+
 PL_FN f64 ratio(f64 r, const f64 (&above)[8], const f64 (&below)[8]) {
   f64 a = above[7], b = below[7];
   for (int i = 6; i >= 0; --i) {

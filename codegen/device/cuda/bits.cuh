@@ -74,6 +74,69 @@ PL_FN f8e5m2 narrow<f8e5m2>(f32 x) {
 #endif
 }
 
+// Of four bytes two, `which` of them, below the bytes of `above`.
+PL_FN u32 bytes_below(u32 x, u32 above, u32 which) {
+  u32 r;
+  asm("prmt.b32 %0, %1, %2, %3;" : "=r"(r) : "r"(x), "r"(above), "r"(which));
+  return r;
+}
+
+template <class H>
+PL_FN u32 difference_of_pairs(u32 a, u32 b) {
+  u32 r;
+  if constexpr (same<H, f16>) {
+    asm("sub.rn.f16x2 %0, %1, %2;" : "=r"(r) : "r"(a), "r"(b));
+  } else {
+#if __CUDA_ARCH__ >= 900
+    asm("sub.rn.bf16x2 %0, %1, %2;" : "=r"(r) : "r"(a), "r"(b));
+#elif __CUDA_ARCH__ >= 800
+    asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(r) : "r"(b), "r"(0xbf80bf80), "r"(a));
+#endif
+  }
+  return r;
+}
+
+// 1024 and more in f16, 128 and more in bf16 have a last place of 1: a byte there is the number that
+// it adds. bf16 has no room for its highest bit, which is taken off the exponent.
+template <class H, class I>
+PL_FN u32 widened_pair(u32 x, u32 which) {
+  const u32 highest = 0x80808080;
+  if constexpr (same<H, f16>) {
+    const u32 added = same<I, i8> ? 0x64806480 : 0x64006400;
+    return difference_of_pairs<H>(
+        bytes_below(same<I, i8> ? x ^ highest : x, 0x64646464, which), added);
+  } else {
+    const u32 p = bytes_below(same<I, i8> ? x : x ^ highest, 0x43434343, which);
+    const u32 r = difference_of_pairs<H>(p & 0xff7fff7f, p & 0xff80ff80);
+    return same<I, i8> ? r : difference_of_pairs<H>(r, 0xc300c300);
+  }
+}
+
+// Whether four elements at once take fewer instructions than one by one.
+template <class To, class From>
+PL_FN constexpr bool converts_fours() {
+  constexpr bool is_byte = same<From, i8> || same<From, u8>;
+#if __CUDA_ARCH__ >= 800
+  if (is_half<To> && is_byte) return true;
+#endif
+  return (same<To, f16> && is_byte) || (same<To, f32> && same<From, bf16>);
+}
+
+// Of words, which no byte is taken out of.
+template <class H, class I>
+PL_FN void convert_four(H* dst, const I* src) {
+  u32 x;
+  ::memcpy(&x, src, 4);
+  const u32 all[2] = {widened_pair<H, I>(x, 0x4140), widened_pair<H, I>(x, 0x4342)};
+  ::memcpy(dst, all, 8);
+}
+PL_FN void convert_four(f32* dst, const bf16* src) {
+  u32 pairs[2];
+  ::memcpy(pairs, src, 8);
+  PL_UNROLL for (int i = 0; i < 4; ++i)
+    dst[i] = bitcast<f32>(i % 2 == 0 ? pairs[i / 2] << 16 : pairs[i / 2] & 0xffff0000);
+}
+
 template <class I, class F>
 PL_FN I float_to_integer(F x);
 

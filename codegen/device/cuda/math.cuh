@@ -2,6 +2,26 @@
 // which NVRTC declares by itself.
 
 namespace pl {
+namespace detail {
+
+// The exponential as below, of what has no power beyond the floats: x <= 80.
+PL_FN f32 exp_finite(f32 x) {
+  f32 r;
+  asm("{.reg .f32 n, f;\n\t"
+      "fma.rn.f32 n, %1, 0f3FB8AA3B, 0f4B40007F;\n\t"
+      "max.f32 n, n, 0f4B400001;\n\t"
+      "sub.f32 f, 0f4B40007F, n;\n\t"
+      "fma.rn.f32 f, %1, 0f3FB8AA3B, f;\n\t"
+      "fma.rn.f32 f, %1, 0f32A57060, f;\n\t"
+      "ex2.approx.ftz.f32 f, f;\n\t"
+      "shl.b32 n, n, 23;\n\t"
+      "mul.rn.f32 %0, f, n;}"
+      : "=f"(r)
+      : "f"(x));
+  return r;
+}
+
+}  // namespace detail
 
 PL_FN f32 fma(f32 a, f32 b, f32 c) { return ::fmaf(a, b, c); }
 PL_FN f64 fma(f64 a, f64 b, f64 c) { return ::fma(a, b, c); }
