@@ -60,6 +60,9 @@ class Nest : private passes::Elements {
   ExprId skew_of(const Address& row) override;
   std::optional<bool> known(ValueId v) const override;
   ExprId cast_together(DType to, ExprId x) override;
+  ExprId halves_together(ValueId v, const Coordinates& c, DType to) override;
+  VariableId halved_vector(StorageId storage, Coordinates first);
+  ExprId converted_elements(VariableId from, DType to, decltype(thread::Call::templates) templates);
   ExprId sum_of(ValueId v, std::vector<ExprId> addends) override;
   std::vector<ExprId> hoisted(std::vector<ExprId> operands) override;
 
@@ -219,7 +222,6 @@ class Nest : private passes::Elements {
   std::map<std::pair<ExprId, ExprId>, std::size_t> row_numbers_;  // by base and offset
   std::vector<std::vector<VariableId>> row_arrays_;               // by number, of each span
   std::map<ColumnSum, VariableId> column_sums_;
-  std::map<std::pair<VariableId, DType::Kind>, VariableId> converted_;  // vectors, by what is there
 };
 
 /// How an address is read, wholly or in part.

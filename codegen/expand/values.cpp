@@ -1,10 +1,12 @@
 // What expressions of elements are in the program: names, registers, parameters, loads at their
 // place in the user's file.
+#include <algorithm>
 #include <utility>
 
 #include "codegen/base/format.hpp"
 #include "codegen/expand/nest.hpp"
 #include "codegen/graph/extents.hpp"
+#include "codegen/graph/packed.hpp"
 #include "palladium/error.hpp"
 
 namespace palladium::expand {
@@ -16,6 +18,13 @@ using graph::MemoryView;
 using graph::Op;
 using lowered::Residency;
 using lowered::Storage;
+
+namespace {
+
+// Keys of vectors that are made at once, apart from those of values and of storages.
+constexpr std::uint32_t converted_vector = UINT32_MAX, vector_of_halves = UINT32_MAX - 1;
+
+}  // namespace
 
 ExprId Nest::temporary(const char* of, ExprId value) {
   return b_.let({.name = prefix(of), .temporary = true, .type = e_[value].type}, value);
@@ -92,19 +101,68 @@ ExprId Nest::cast_together(DType to, ExprId x) {
   const bool of_bytes = (from.type == i8 || from.type == u8) && (to == f16 || to == bf16);
   const bool widens = from.type == bf16 && to == f32;
   if (!(of_bytes || widens) || !from.temporary || from.count != vector_) return no_expr;
-  const auto [known, is_new] =
-      converted_.try_emplace({of.variable, to.kind()}, thread::no_variable);
-  if (is_new) {
-    const VariableId source = of.variable;
-    const thread::Depends depends = from.facts.depends;
-    known->second = unfilled("x", to, vector_);
-    b_.place(depends, known->second,
-             {thread::Call{.function = Row::to_all,
-                           .templates = {std::int64_t{vector_}},
-                           .args = {e_.address(known->second), e_.address(source)}},
-              b_.at()});
-  }
-  return e_.element(known->second, element_);
+  const Key key{converted_vector, static_cast<std::uint32_t>(thread::index(of.variable)),
+                static_cast<std::uint32_t>(to.kind())};
+  if (const auto known = memo_.find(key); known != memo_.end()) return known->second;
+  return memo_[key] = converted_elements(of.variable, to, {std::int64_t{vector_}});
+}
+
+// Of a vector that is there, as the function with these templates makes them.
+ExprId Nest::converted_elements(VariableId from, DType to,
+                                decltype(thread::Call::templates) templates) {
+  const VariableId all = unfilled("x", to, vector_);
+  b_.place(e_[from].facts.depends, all,
+           {thread::Call{.function = Row::to_all,
+                         .templates = std::move(templates),
+                         .args = {e_.address(all), e_.address(from)}},
+            b_.at()});
+  return e_.element(all, element_);
+}
+
+// Of bytes that lie together in shared memory, as a vector of twice as many.
+ExprId Nest::halves_together(ValueId v, const Coordinates& c, DType to) {
+  constexpr int least = 4;
+  if (vector_ < least) return no_expr;
+  const graph::Halves halves = graph::halves_of(g_, v);
+  if (halves.bytes == graph::no_value) return no_expr;
+  const StorageId storage = l_.storage_of[halves.bytes];
+  if (!storage || !l_.storages[storage].in_shared()) return no_expr;
+  Coordinates first = c;
+  first.back() = c.back().without(element_);
+  const auto is_one = [&](const Affine& x) {
+    return (e_.depends(x) & (thread::on_element | thread::in_element)) == 0;
+  };
+  if (c.back().coefficient(element_) != 1 || !std::ranges::all_of(first, is_one)) return no_expr;
+  Key key = key_of(index(v), first);
+  key.insert(key.begin(), {vector_of_halves, static_cast<std::uint32_t>(to.kind())});
+  if (const auto known = memo_.find(key); known != memo_.end()) return known->second;
+  const VariableId bytes = halved_vector(storage, std::move(first));
+  if (bytes == thread::no_variable) return no_expr;
+  return memo_[key] =
+             converted_elements(bytes, to, {std::int64_t{vector_}, halves.packed.is_signed()});
+}
+
+// The bytes of the vector that begins at such an element; none where they are not read together.
+VariableId Nest::halved_vector(StorageId storage, Coordinates first) {
+  const int count = vector_ / 2;
+  if (e_.multiple(first.back()) % vector_ != 0) return thread::no_variable;
+  const ExprId byte = e_.variable(
+      e_.declare({.name = "e",
+                  .type = i32,
+                  .facts = {.low = 0, .high = count - 1, .depends = thread::on_element}}));
+  const ExprId half = e_.plain(Operator::div, e_.sum(first.back()), e_.number(2));
+  first.back() = Affine::term(let_coordinate(half)) + Affine::term(byte);
+  Address a = storage_address(storage, first);
+  if (thread::width_of(e_, a, {}, byte, count).width != count) return thread::no_variable;
+  a.offset = a.offset.without(byte);
+  const VariableId bytes = unfilled("a", u8, count);
+  b_.place(depends(a, {}), bytes,
+           {thread::Load{{.function = load_function(a),
+                          .width = count,
+                          .registers = e_.address(bytes),
+                          .place = place_of(a)}},
+            b_.at()});
+  return bytes;
 }
 
 ExprId Nest::load(const Pending& p, ExprId mask) {

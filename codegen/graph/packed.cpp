@@ -331,6 +331,45 @@ class Unpacking {
 
 }  // namespace
 
+namespace {
+
+bool is_constant(const Inst& i, std::uint64_t number) {
+  return i.op == Op::Constant && i.attr.bits == number;
+}
+
+// What an operation has beside such a constant; no_value where it is another operation.
+ValueId beside(const Graph& g, ValueId v, Op op, std::uint64_t constant) {
+  const Inst& i = g[v];
+  if (i.op != op) return no_value;
+  if (is_constant(g[i.args[1]], constant)) return i.args[0];
+  const bool turns = op == Op::Mul || op == Op::And;
+  return turns && is_constant(g[i.args[0]], constant) ? i.args[1] : no_value;
+}
+
+}  // namespace
+
+Halves halves_of(const Graph& g, ValueId v) {
+  constexpr std::uint64_t bits = 4, lowest = 15;
+  if (g[v].op != Op::Reshape) return {};
+  const ValueId pairs = g[v].args[0];
+  const bool is_signed = g[pairs].op == Op::ShiftRight;
+  ValueId moved =
+      is_signed ? beside(g, pairs, Op::ShiftRight, bits) : beside(g, pairs, Op::And, lowest);
+  if (is_signed && moved != no_value) moved = beside(g, moved, Op::ShiftLeft, bits);
+  if (moved == no_value || g[moved].op != Op::ShiftRight) return {};
+  const ValueId which = beside(g, g[moved].args[1], Op::Mul, bits);
+  const auto last = static_cast<int>(g[pairs].type.shape.size()) - 1;
+  if (which == no_value || g[which].op != Op::Iota || iota_dimension(g[which]) != last) return {};
+  ValueId both = g[moved].args[0];
+  if (g[both].op == Op::Cast) both = g[both].args[0];
+  if (g[both].op != Op::Broadcast || g[g[both].args[0]].op != Op::Reshape) return {};
+  const ValueId bytes = g[g[both].args[0]].args[0];
+  Extents elements = g[bytes].type.shape;
+  if (g[bytes].type.dtype != u8 || elements.empty()) return {};
+  elements.back() *= per_byte;
+  return elements == g[v].type.shape ? Halves{bytes, is_signed ? i4 : u4} : Halves();
+}
+
 bool has_packed(const Graph& g) {
   return std::ranges::any_of(g.insts, [](const Inst& in) { return in.type.dtype.is_packed(); }) ||
          std::ranges::any_of(g.mapping.block_mappings,

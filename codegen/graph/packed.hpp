@@ -14,4 +14,12 @@ bool has_packed(const Graph& g);
 /// user's line, for what names a half of a byte.
 Graph in_bytes(const Graph& g);
 
+/// Bytes u8, of both halves of which a value consists: of i4 with their signs, or of u4.
+struct Halves {
+  ValueId bytes = no_value;
+  DType packed = {};
+};
+/// What in_bytes makes of a load of packed elements; no bytes of other values.
+Halves halves_of(const Graph& g, ValueId v);
+
 }  // namespace palladium::graph

@@ -54,6 +54,8 @@ class Elements : protected Addresses {
   virtual std::optional<bool> known(ValueId) const { return {}; }
   /// A conversion that is made of a whole vector at once; no_expr: of each element by itself.
   virtual ExprId cast_together(DType, ExprId) { return thread::no_expr; }
+  /// The same of numbers of 4 bits, which are inlined, and of their conversion.
+  virtual ExprId halves_together(ValueId, const Coordinates&, DType) { return thread::no_expr; }
   /// A sum of integers that may be regrouped.
   virtual ExprId sum_of(ValueId v, std::vector<ExprId> addends) = 0;
   /// Names for what is the same in all iterations of a loop in which others of the operands are

@@ -172,6 +172,13 @@ void add_values(std::vector<Case>& all) {
                           fmt::format("[&] {{ {} a[4] = {{x, y, y, x}}; {} h[4]; "
                                       "pl::to_all<4>(h, a); return h[{}]; }}()",
                                       in, out, which)});
+  for (const char* out : {"f16", "bf16", "i8"})
+    for (const char* sign : {"true", "false"})
+      for (const char* which : {"0", "1", "4", "7"})
+        together.push_back({"u8", out,
+                            fmt::format("[&] {{ u8 a[4] = {{x, y, y, x}}; {} h[8]; "
+                                        "pl::to_all<8, {}>(h, a); return h[{}]; }}()",
+                                        out, sign, which)});
   add("convert/to_all", together, few);
   std::vector<std::string> stored = types();
   stored.insert(stored.end(), {"f8e4m3", "f8e5m2"});

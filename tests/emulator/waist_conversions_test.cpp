@@ -141,3 +141,15 @@ TEST_CASE("several elements are converted as each of them is") {
   CHECK(value_of(number_type("bf16"), r[1][0]) == 255);
   CHECK(value_of(number_type("i32"), r[2][0]) == -2);
 }
+
+TEST_CASE("halves of bytes are converted, the lower one first, with a sign or without") {
+  const auto r = evaluate(
+      number_type("u16"), {0x1234}, {0xabcd},
+      {{"[&] { u8 a[1] = {0x8f}; i8 v[2]; pl::to_all<2, true>(v, a); return v[0]; }()", "i8"},
+       {"[&] { u8 a[1] = {0x8f}; f16 v[2]; pl::to_all<2, true>(v, a); return v[1]; }()", "f16"},
+       {"[&] { u8 a[1] = {0x8f}; bf16 v[2]; pl::to_all<2, false>(v, a); return v[0]; }()",
+        "bf16"}});
+  CHECK(value_of(number_type("i8"), r[0][0]) == -1);
+  CHECK(value_of(number_type("f16"), r[1][0]) == -8);
+  CHECK(value_of(number_type("bf16"), r[2][0]) == 15);
+}

@@ -73,6 +73,19 @@ PL_FN void to_all(To* dst, const From* src) {
   }
 }
 
+// Of halves of bytes, the lower one first, which have a sign or not.
+template <int N, bool Signed, class To>
+PL_FN void to_all(To* dst, const u8* src) {
+  if constexpr (N % 8 == 0 && detail::converts_fours<To, u8>()) {
+    PL_UNROLL for (int i = 0; i < N; i += 8) detail::convert_halves<Signed>(dst + i, src + i / 2);
+  } else {
+    PL_UNROLL for (int i = 0; i < N; ++i) {
+      const i32 x = src[i / 2] >> (i % 2 * 4) & 15;
+      dst[i] = to<To>(static_cast<i8>(Signed && x > 7 ? x - 16 : x));
+    }
+  }
+}
+
 template <class T>
 PL_FN u32 pack(T lo, T hi) {
   static_assert(sizeof(T) == 2, "pack: elements of 2 bytes");

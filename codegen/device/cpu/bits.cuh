@@ -68,6 +68,8 @@ PL_FN constexpr bool converts_fours() {
 }
 template <class H, class I>
 PL_FN void convert_four(H* dst, const I* src);
+template <bool Signed, class H>
+PL_FN void convert_halves(H* dst, const u8* src);
 
 PL_FN f32 quotient(f32 a, f32 b) { return a / b; }
 PL_FN f32 remainder(f32 a, f32 b) { return host.remainder_f32(a, b); }

@@ -137,6 +137,19 @@ PL_FN void convert_four(f32* dst, const bf16* src) {
     dst[i] = bitcast<f32>(i % 2 == 0 ? pairs[i / 2] << 16 : pairs[i / 2] & 0xffff0000);
 }
 
+// Eight of 4 bits: the upper halves of bytes are lower ones of the word that is shifted.
+template <bool Signed, class H>
+PL_FN void convert_halves(H* dst, const u8* src) {
+  constexpr u32 least = same<H, f16> ? 0x64006400 : 0x43004300, sign = Signed ? 0x00080008 : 0;
+  u32 x, all[4];
+  ::memcpy(&x, src, 4);
+  PL_UNROLL for (u32 i = 0; i < 4; ++i) {
+    const u32 pair = bytes_below(x, x >> 4, 0x4400 + 0x1111 * i);
+    all[i] = difference_of_pairs<H>((pair & 0x000f000f) ^ (least | sign), least | sign);
+  }
+  ::memcpy(dst, all, 16);
+}
+
 template <class I, class F>
 PL_FN I float_to_integer(F x);
 
